@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vfio-user server: gives one simulated NIC to a QEMU guest, over a UNIX socket.
+ *
+ * One server serves one function and one client at a time. A second client waits in the socket's
+ * backlog until the first has gone. When a client goes, for whatever reason, its memory is
+ * unmapped, its eventfds are closed, the function is reset, and the server listens again.
+ *
+ * The server never blocks and has no thread. Its owner polls the descriptors that
+ * urdma_vfio_user_pollfds() tells, together with its own, and calls urdma_vfio_user_process()
+ * when one is ready. Register reads are answered when the model completes them, that is, from
+ * within the owner's run of the model; what could not be sent at once waits for POLLOUT.
+ *
+ * The client is not trusted. docs/vfio-user.md says what is served, the limits, and the errors.
+ */
+#ifndef URDMA_COSIM_VFIO_USER_H
+#define URDMA_COSIM_VFIO_USER_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pcie/pcie.h"
+
+struct urdma_vfio_user_server;
+
+enum urdma_vfio_user_level {
+	URDMA_VFIO_USER_ERROR, /* the client broke a rule; one line per failure */
+	URDMA_VFIO_USER_INFO,  /* client came, client went, reset */
+	URDMA_VFIO_USER_DEBUG, /* each message */
+};
+
+/* line has no newline and lives for the call only. */
+typedef void (*urdma_vfio_user_log_fn)(void *ctx, enum urdma_vfio_user_level level,
+				       const char *line);
+
+struct urdma_vfio_user_config {
+	const char *path;	  /* of the socket; a stale one that nobody serves is replaced */
+	struct urdma_pcie *pcie;  /* not owned; attached to from a client's coming to its going */
+	urdma_vfio_user_log_fn log; /* NULL: errors and infos to stderr */
+	void *log_ctx;
+	bool log_debug; /* pass URDMA_VFIO_USER_DEBUG lines too */
+};
+
+/* Counters since creation, for the summary and for tests. */
+struct urdma_vfio_user_stats {
+	uint64_t clients;	/* connections accepted */
+	uint64_t messages;	/* whole messages handled */
+	uint64_t errors;	/* messages answered by an error, or dropped for one */
+	uint64_t disconnects;	/* connections closed by us for a broken rule */
+	uint64_t mmio_reads;	/* register reads passed to the function */
+	uint64_t mmio_writes;	/* register writes passed to the function */
+	uint64_t dma_reads;	/* DMA accesses by the NIC that succeeded */
+	uint64_t dma_writes;
+	uint64_t dma_faults;	/* DMA accesses by the NIC that were refused */
+	uint64_t interrupts;	/* eventfds fired */
+};
+
+/*
+ * Creates the socket and listens. Returns 0 and *server, or a negative errno (-EADDRINUSE when
+ * another process serves that path, -ENAMETOOLONG, ...).
+ */
+int urdma_vfio_user_create(const struct urdma_vfio_user_config *config,
+			   struct urdma_vfio_user_server **server);
+
+/*
+ * Drops the client, unlinks the socket. Register reads in flight are forgotten: the reset that
+ * goes with detaching completes or discards them inside the call. NULL is allowed.
+ */
+void urdma_vfio_user_destroy(struct urdma_vfio_user_server *server);
+
+/* The most descriptors urdma_vfio_user_pollfds() ever fills in. */
+#define URDMA_VFIO_USER_MAX_POLLFDS 2
+
+/*
+ * Fills in fd and events of what to wait for now; returns how many. It changes whenever process()
+ * or the model has run, so ask before each poll().
+ */
+unsigned int urdma_vfio_user_pollfds(const struct urdma_vfio_user_server *server,
+				     struct pollfd fds[URDMA_VFIO_USER_MAX_POLLFDS]);
+
+/*
+ * Does what can be done without blocking: accepts, reads, handles messages, sends. Handles a
+ * bounded number of messages a call, so that a client that floods the socket cannot starve
+ * the model. Cheap when there is nothing to do. Returns the number of messages handled; failures
+ * of the client are logged and dealt with inside.
+ */
+unsigned int urdma_vfio_user_process(struct urdma_vfio_user_server *server);
+
+/* True from the end of version negotiation until the client goes. */
+bool urdma_vfio_user_connected(const struct urdma_vfio_user_server *server);
+
+const struct urdma_vfio_user_stats *
+urdma_vfio_user_stats(const struct urdma_vfio_user_server *server);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The PCI configuration space of one simulated NIC: 4 KB, a type 0 header with the power
+ * management, MSI-X and PCI Express (version 2, endpoint) capabilities.
+ *
+ * The module keeps registers and their write masks only. What follows from a write (cfg_* signals
+ * of the RTL, enabling of vectors) its owner learns from the getters, after each write; a
+ * function-level reset it learns from the callback.
+ *
+ * Threads: none. Errors are negative errno.
+ */
+#ifndef URDMA_COSIM_CONFIG_SPACE_H
+#define URDMA_COSIM_CONFIG_SPACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define URDMA_CONFIG_SPACE_SIZE 4096u
+
+#define URDMA_PCI_VENDOR_ID	      0x1234u
+#define URDMA_PCI_DEVICE_ID	      0x5244u
+#define URDMA_PCI_SUBSYSTEM_VENDOR_ID 0x1234u
+#define URDMA_PCI_SUBSYSTEM_ID	      0x0001u
+#define URDMA_PCI_REVISION	      0x01u
+#define URDMA_PCI_CLASS		      0x020000u /* network controller, Ethernet */
+
+/* Where the capabilities stand. */
+#define URDMA_CONFIG_CAP_PM   0x40u
+#define URDMA_CONFIG_CAP_MSIX 0x50u
+#define URDMA_CONFIG_CAP_PCIE 0x60u
+
+/* Where the MSI-X structures stand inside BAR4. */
+#define URDMA_MSIX_TABLE_OFFSET 0x000u
+#define URDMA_MSIX_PBA_OFFSET	0x800u
+
+/* The largest payload the function supports, in bytes. */
+#define URDMA_PCIE_MPS_SUPPORTED 512u
+
+struct urdma_config_space;
+
+/*
+ * Called from within urdma_config_space_write() when the host sets Initiate Function Level Reset.
+ * The owner resets the function and calls urdma_config_space_reset(), at once or later, but
+ * not before the callback has begun. The bit itself always reads 0.
+ */
+typedef void (*urdma_config_flr_fn)(void *ctx);
+
+/* Returns NULL when there is no memory. flr may be NULL: the registers are then reset by itself. */
+struct urdma_config_space *urdma_config_space_create(urdma_config_flr_fn flr, void *ctx);
+void urdma_config_space_destroy(struct urdma_config_space *cs);
+
+/* All registers to their values after reset: decoding off, bus master off, MSI-X off. */
+void urdma_config_space_reset(struct urdma_config_space *cs);
+
+/*
+ * One access of 1, 2 or 4 bytes, naturally aligned, inside the 4 KB; buf is little-endian.
+ * Returns 0, or -EINVAL for any other shape. Writes to read-only bits are ignored.
+ */
+int urdma_config_space_read(const struct urdma_config_space *cs, unsigned int offset, void *buf,
+			    size_t len);
+int urdma_config_space_write(struct urdma_config_space *cs, unsigned int offset, const void *buf,
+			     size_t len);
+
+/*
+ * Getters. Memory and bus master are off in any power state but D0, whatever the command register
+ * says. Sizes are in bytes: MPS 128 to 512 (a larger setting counts as 512), MRRS 128 to 4096.
+ */
+bool urdma_config_space_memory_enable(const struct urdma_config_space *cs);
+bool urdma_config_space_bus_master_enable(const struct urdma_config_space *cs);
+unsigned int urdma_config_space_mps(const struct urdma_config_space *cs);
+unsigned int urdma_config_space_mrrs(const struct urdma_config_space *cs);
+bool urdma_config_space_msix_enable(const struct urdma_config_space *cs);
+bool urdma_config_space_msix_function_mask(const struct urdma_config_space *cs);
+/* Address the host wrote into BAR 0, 2 or 4 (flags removed); 0 for the others. */
+uint64_t urdma_config_space_bar(const struct urdma_config_space *cs, unsigned int bar);
+
+/* The encoding of MPS and MRRS in registers and in cfg_max_payload, cfg_max_read_req. */
+static inline unsigned int urdma_config_size_code(unsigned int bytes)
+{
+	unsigned int code = 0;
+
+	while (code < 5 && (128u << code) < bytes)
+		code++;
+	return code;
+}
+
+#endif
