@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * urdma hardware contract: registers, doorbells, commands, WQEs, CQEs, EQEs.
+ *
+ * The one place where a layout is written. Driver, provider and tests include this file;
+ * tools/gen-hw-pkg.sh makes rtl's urdma_hw_pkg from it. docs/hardware-interface.md explains it.
+ *
+ * Every structure is an array of little-endian 64-bit words. A field's name carries its word:
+ * URDMA_CQE1_QPN lies in word 1 of a CQE. For the generator, each #define is alone on its line and
+ * is a number, BIT_ULL(n) or GENMASK_ULL(h, l).
+ */
+#ifndef URDMA_HW_H
+#define URDMA_HW_H
+
+#ifdef __KERNEL__
+#include <linux/bits.h>
+#include <linux/bitfield.h>
+#else
+#ifndef BIT_ULL
+#define BIT_ULL(n) (1ULL << (n))
+#endif
+#ifndef GENMASK_ULL
+#define GENMASK_ULL(h, l) ((~0ULL << (l)) & (~0ULL >> (63 - (h))))
+#endif
+#endif
+
+#define URDMA_PCI_VENDOR_ID 0x1234
+#define URDMA_PCI_DEVICE_ID 0x5244
+
+/* Contract version: software refuses an unknown major; minor only adds. */
+#define URDMA_VERSION_MAJOR 1
+#define URDMA_VERSION_MINOR 0
+/* "URDM" */
+#define URDMA_MAGIC 0x5552444d
+
+/* BARs */
+#define URDMA_BAR_REGS 0
+#define URDMA_BAR_DB 2
+#define URDMA_BAR_MSIX 4
+
+/* ---- BAR0: 64-bit registers, byte offsets -------------------------------------------------- */
+/* RO: magic, major, minor */
+#define URDMA_REG_VERSION 0x0000
+#define URDMA_RF_VERSION_MINOR GENMASK_ULL(15, 0)
+#define URDMA_RF_VERSION_MAJOR GENMASK_ULL(31, 16)
+#define URDMA_RF_VERSION_MAGIC GENMASK_ULL(63, 32)
+/* RO: log2 of numbers of objects */
+#define URDMA_REG_CAP_OBJ 0x0008
+#define URDMA_RF_CAP_LOG_QP GENMASK_ULL(7, 0)
+#define URDMA_RF_CAP_LOG_CQ GENMASK_ULL(15, 8)
+#define URDMA_RF_CAP_LOG_MR GENMASK_ULL(23, 16)
+#define URDMA_RF_CAP_LOG_SRQ GENMASK_ULL(31, 24)
+#define URDMA_RF_CAP_LOG_EQ GENMASK_ULL(39, 32)
+#define URDMA_RF_CAP_LOG_PD GENMASK_ULL(47, 40)
+#define URDMA_RF_CAP_LOG_DB_PAGES GENMASK_ULL(55, 48)
+#define URDMA_RF_CAP_LOG_VECTORS GENMASK_ULL(63, 56)
+/* RO: queue limits; SRQ count of log2 0 in CAP_OBJ means no SRQs */
+#define URDMA_REG_CAP_QUEUE 0x0010
+#define URDMA_RF_CAP_MAX_SQ_SGE GENMASK_ULL(7, 0)
+#define URDMA_RF_CAP_MAX_RQ_SGE GENMASK_ULL(15, 8)
+#define URDMA_RF_CAP_MAX_INLINE GENMASK_ULL(31, 16)
+#define URDMA_RF_CAP_LOG_SQ GENMASK_ULL(39, 32)
+#define URDMA_RF_CAP_LOG_RQ GENMASK_ULL(47, 40)
+#define URDMA_RF_CAP_LOG_CQE GENMASK_ULL(55, 48)
+#define URDMA_RF_CAP_LOG_EQE GENMASK_ULL(63, 56)
+/* RO: transport and memory limits; page shifts as a bit mask (bit n: pages of 2^n bytes) */
+#define URDMA_REG_CAP_XPORT 0x0018
+#define URDMA_RF_CAP_LOG_MAX_MSG GENMASK_ULL(7, 0)
+#define URDMA_RF_CAP_LOG_MAX_MTU GENMASK_ULL(15, 8)
+#define URDMA_RF_CAP_GIDS GENMASK_ULL(23, 16)
+#define URDMA_RF_CAP_MAX_RD_ATOMIC GENMASK_ULL(31, 24)
+#define URDMA_RF_CAP_LOG_CMDQ GENMASK_ULL(39, 32)
+#define URDMA_RF_CAP_LOG_DB_PAGE_SIZE GENMASK_ULL(47, 40)
+#define URDMA_REG_CAP_PAGES 0x0020
+/* RO: feature bits, none defined in minor 0 but SEND */
+#define URDMA_REG_CAP_FEATURES 0x0028
+#define URDMA_RF_FEAT_RC_SEND BIT_ULL(0)
+/* RW: writing RESET clears every object, queue and counter and waits for DMA to end (STATUS.READY) */
+#define URDMA_REG_CTRL 0x0040
+#define URDMA_RF_CTRL_ENABLE BIT_ULL(0)
+#define URDMA_RF_CTRL_RESET BIT_ULL(1)
+#define URDMA_REG_STATUS 0x0048
+#define URDMA_RF_STATUS_READY BIT_ULL(0)
+#define URDMA_RF_STATUS_LINK BIT_ULL(1)
+#define URDMA_RF_STATUS_CMDQ_ERR BIT_ULL(2)
+#define URDMA_RF_STATUS_EQ0_LOST BIT_ULL(3)
+/* RO: cycles since reset, and the clock in Hz */
+#define URDMA_REG_CYCLES 0x0050
+#define URDMA_REG_CLOCK_HZ 0x0058
+/* RW: the port's MAC address, byte 0 of the address in bits 7:0 */
+#define URDMA_REG_MAC 0x0060
+/* RO: line rate in Mb/s */
+#define URDMA_REG_PORT_SPEED 0x0068
+/* Command queue: bases 4 KB aligned; set while PI is 0 and ENABLE is 0 */
+#define URDMA_REG_CMDQ_BASE 0x0100
+#define URDMA_REG_CMDQ_CPL_BASE 0x0108
+#define URDMA_REG_CMDQ_LOG_SIZE 0x0110
+/* WO: producer index (free running, 16 bits) */
+#define URDMA_REG_CMDQ_PI 0x0118
+/* RO: commands fetched */
+#define URDMA_REG_CMDQ_CI 0x0120
+/* RO counters, one word each */
+#define URDMA_REG_COUNTERS 0x1000
+
+#define URDMA_CNT_TX_FRAMES 0
+#define URDMA_CNT_TX_BYTES 1
+#define URDMA_CNT_RX_FRAMES 2
+#define URDMA_CNT_RX_BYTES 3
+#define URDMA_CNT_TX_RDMA_PKTS 4
+#define URDMA_CNT_RX_RDMA_PKTS 5
+#define URDMA_CNT_RX_MAC_ERR 6
+#define URDMA_CNT_RX_ICRC_ERR 7
+#define URDMA_CNT_RX_MALFORMED 8
+#define URDMA_CNT_RX_DROP_FULL 9
+#define URDMA_CNT_RX_NO_QP 10
+#define URDMA_CNT_RX_NOT_RDMA 11
+#define URDMA_CNT_RX_SEQ_ERR 12
+#define URDMA_CNT_RX_DUP 13
+#define URDMA_CNT_TX_ACK 14
+#define URDMA_CNT_TX_NAK_SEQ 15
+#define URDMA_CNT_TX_NAK_RNR 16
+#define URDMA_CNT_TX_NAK_OTHER 17
+#define URDMA_CNT_RX_ACK 18
+#define URDMA_CNT_RX_NAK 19
+#define URDMA_CNT_RX_NAK_RNR 20
+#define URDMA_CNT_DB_OK 21
+#define URDMA_CNT_DB_OWNER 22
+#define URDMA_CNT_DB_BAD 23
+#define URDMA_CNT_RD_TLP 24
+#define URDMA_CNT_WR_TLP 25
+#define URDMA_CNT_CPL_ERR 26
+#define URDMA_CNT_CPL_TIMEOUT 27
+#define URDMA_CNT_CPL_UNEXPECTED 28
+#define URDMA_CNT_MMIO_BAD 29
+#define URDMA_CNT_CMD_OK 30
+#define URDMA_CNT_CMD_ERR 31
+#define URDMA_CNT_CQE 32
+#define URDMA_CNT_CQ_OVERFLOW 33
+#define URDMA_CNT_EQE 34
+#define URDMA_CNT_EQ_LOST 35
+#define URDMA_CNT_IRQ 36
+#define URDMA_CNT_PTE_HIT 37
+#define URDMA_CNT_PTE_MISS 38
+#define URDMA_CNT_MR_ERR 39
+#define URDMA_CNT_TX_RETRANS 40
+#define URDMA_CNT_TX_TIMEOUT 41
+#define URDMA_CNT_N 42
+
+/* ---- BAR2: doorbell pages of 4 KB, byte offsets in a page ---------------------------------- */
+#define URDMA_DB_PAGE_SIZE 4096
+#define URDMA_DB_SQ 0x000
+#define URDMA_DB_RQ 0x008
+#define URDMA_DB_SRQ 0x010
+#define URDMA_DB_CQ 0x018
+/* page 0 only */
+#define URDMA_DB_EQ 0x020
+/* reserved: a WQE pushed with its doorbell */
+#define URDMA_DB_PUSH 0x800
+/* The one 8-byte word of a doorbell. INDEX: SQ, RQ: producer index; CQ, EQ: consumer index. Free running. */
+#define URDMA_DBW_OBJ GENMASK_ULL(23, 0)
+/* CQ, EQ only */
+#define URDMA_DBW_ARM GENMASK_ULL(25, 24)
+#define URDMA_DBW_INDEX GENMASK_ULL(63, 32)
+#define URDMA_DB_ARM_NONE 0
+/* CQ: event at the next CQE (at once if there are CQEs at or after INDEX); EQ: interrupt likewise */
+#define URDMA_DB_ARM_ANY 1
+/* CQ: event at the next solicited or failed CQE */
+#define URDMA_DB_ARM_SOLICITED 2
+
+/* ---- rings ------------------------------------------------------------------------------------ */
+/*
+ * Where a ring lies. LEVELS 0: ADDR is the base of contiguous memory. 1: ADDR is a contiguous table of
+ * 64-bit page addresses. 2: ADDR is a contiguous table of addresses of 4 KB tables of 512 page
+ * addresses. Pages are 2^PAGE_SHIFT bytes, at least 4 KB; ADDR is 64-byte aligned with LEVELS 1, 2, and
+ * 4 KB aligned with 0. The same fields, in the same places, serve SQ, RQ, CQ.
+ */
+#define URDMA_RING_LOG_ENTRIES GENMASK_ULL(4, 0)
+#define URDMA_RING_LOG_STRIDE GENMASK_ULL(8, 5)
+#define URDMA_RING_LEVELS GENMASK_ULL(10, 9)
+#define URDMA_RING_PAGE_SHIFT GENMASK_ULL(16, 11)
+
+/* ---- commands: 64 bytes, 8 words; completions likewise ---------------------------------------- */
+#define URDMA_CMD_SIZE 64
+#define URDMA_CMD0_OPCODE GENMASK_ULL(7, 0)
+/* raise an EQE of type CMD in EQ 0 when complete */
+#define URDMA_CMD0_EVENT BIT_ULL(8)
+/* chosen by software, returned */
+#define URDMA_CMD0_TAG GENMASK_ULL(31, 16)
+#define URDMA_CMD0_OBJ GENMASK_ULL(55, 32)
+
+#define URDMA_CMD_NOP 0x00
+#define URDMA_CMD_ALLOC_PD 0x01
+#define URDMA_CMD_DEALLOC_PD 0x02
+#define URDMA_CMD_CREATE_EQ 0x10
+#define URDMA_CMD_DESTROY_EQ 0x11
+#define URDMA_CMD_CREATE_CQ 0x18
+#define URDMA_CMD_DESTROY_CQ 0x19
+#define URDMA_CMD_CREATE_QP 0x20
+#define URDMA_CMD_MODIFY_QP 0x21
+#define URDMA_CMD_QUERY_QP 0x22
+#define URDMA_CMD_DESTROY_QP 0x23
+#define URDMA_CMD_CREATE_MR 0x28
+#define URDMA_CMD_DESTROY_MR 0x29
+#define URDMA_CMD_SET_GID 0x30
+
+/* CREATE_EQ: 16-byte EQEs in contiguous memory, 4 KB aligned */
+#define URDMA_CMD_EQ1_LOG_ENTRIES GENMASK_ULL(4, 0)
+#define URDMA_CMD_EQ1_VECTOR GENMASK_ULL(21, 16)
+#define URDMA_CMD_EQ2_ADDR GENMASK_ULL(63, 0)
+
+/* CREATE_CQ: RING_* in bits 16:0 of word 1 (stride 32 bytes: LOG_STRIDE 5) */
+#define URDMA_CMD_CQ1_RING GENMASK_ULL(16, 0)
+#define URDMA_CMD_CQ1_EQN GENMASK_ULL(25, 20)
+#define URDMA_CMD_CQ1_DB_PAGE GENMASK_ULL(43, 32)
+#define URDMA_CMD_CQ2_ADDR GENMASK_ULL(63, 0)
+
+/* CREATE_QP; the QP starts in RESET */
+#define URDMA_CMD_QP1_PD GENMASK_ULL(15, 0)
+#define URDMA_CMD_QP1_DB_PAGE GENMASK_ULL(27, 16)
+#define URDMA_CMD_QP1_TYPE GENMASK_ULL(31, 28)
+#define URDMA_CMD_QP1_SEND_CQ GENMASK_ULL(55, 32)
+/* a CQE for every send WQE */
+#define URDMA_CMD_QP1_SIG_ALL BIT_ULL(56)
+#define URDMA_CMD_QP2_RECV_CQ GENMASK_ULL(23, 0)
+#define URDMA_CMD_QP3_SQ_RING GENMASK_ULL(16, 0)
+#define URDMA_CMD_QP4_SQ_ADDR GENMASK_ULL(63, 0)
+#define URDMA_CMD_QP5_RQ_RING GENMASK_ULL(16, 0)
+#define URDMA_CMD_QP6_RQ_ADDR GENMASK_ULL(63, 0)
+#define URDMA_QPT_RC 2
+
+/* MODIFY_QP: only what MASK names is changed */
+#define URDMA_CMD_MOD1_MASK GENMASK_ULL(31, 0)
+#define URDMA_CMD_MOD1_STATE GENMASK_ULL(35, 32)
+#define URDMA_CMD_MOD1_CUR_STATE GENMASK_ULL(39, 36)
+/* 1: 256 .. 5: 4096, as enum ib_mtu */
+#define URDMA_CMD_MOD1_MTU GENMASK_ULL(43, 40)
+#define URDMA_CMD_MOD1_TIMEOUT GENMASK_ULL(48, 44)
+#define URDMA_CMD_MOD1_RETRY GENMASK_ULL(51, 49)
+#define URDMA_CMD_MOD1_RNR_RETRY GENMASK_ULL(54, 52)
+#define URDMA_CMD_MOD1_MIN_RNR GENMASK_ULL(59, 55)
+#define URDMA_CMD_MOD2_DEST_QPN GENMASK_ULL(23, 0)
+#define URDMA_CMD_MOD2_RQ_PSN GENMASK_ULL(47, 24)
+#define URDMA_CMD_MOD2_MAX_RD_ATOMIC GENMASK_ULL(55, 48)
+#define URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC GENMASK_ULL(63, 56)
+#define URDMA_CMD_MOD3_SQ_PSN GENMASK_ULL(23, 0)
+#define URDMA_CMD_MOD3_SGID_INDEX GENMASK_ULL(31, 24)
+#define URDMA_CMD_MOD3_QKEY GENMASK_ULL(63, 32)
+/* byte 0 of the address in the low bits */
+#define URDMA_CMD_MOD4_DMAC GENMASK_ULL(47, 0)
+#define URDMA_CMD_MOD4_TCLASS GENMASK_ULL(55, 48)
+#define URDMA_CMD_MOD4_HOP_LIMIT GENMASK_ULL(63, 56)
+/* destination GID, bytes 0..7 and 8..15 in memory order; IPv4 as ::ffff:a.b.c.d */
+#define URDMA_CMD_MOD5_DGID_LO GENMASK_ULL(63, 0)
+#define URDMA_CMD_MOD6_DGID_HI GENMASK_ULL(63, 0)
+#define URDMA_CMD_MOD7_FLOW_LABEL GENMASK_ULL(19, 0)
+#define URDMA_CMD_MOD7_UDP_SPORT GENMASK_ULL(35, 20)
+#define URDMA_CMD_MOD7_PKEY GENMASK_ULL(51, 36)
+/* remote write, remote read, remote atomic: URDMA_ACC_* >> 1 */
+#define URDMA_CMD_MOD7_ACCESS GENMASK_ULL(54, 52)
+
+/* bits of MODIFY_QP's MASK */
+#define URDMA_QPM_STATE BIT_ULL(0)
+#define URDMA_QPM_CUR_STATE BIT_ULL(1)
+#define URDMA_QPM_AV BIT_ULL(2)
+#define URDMA_QPM_MTU BIT_ULL(3)
+#define URDMA_QPM_TIMEOUT BIT_ULL(4)
+#define URDMA_QPM_RETRY BIT_ULL(5)
+#define URDMA_QPM_RNR_RETRY BIT_ULL(6)
+#define URDMA_QPM_MIN_RNR BIT_ULL(7)
+#define URDMA_QPM_DEST_QPN BIT_ULL(8)
+#define URDMA_QPM_RQ_PSN BIT_ULL(9)
+#define URDMA_QPM_SQ_PSN BIT_ULL(10)
+#define URDMA_QPM_MAX_RD_ATOMIC BIT_ULL(11)
+#define URDMA_QPM_MAX_DEST_RD_ATOMIC BIT_ULL(12)
+#define URDMA_QPM_QKEY BIT_ULL(13)
+#define URDMA_QPM_PKEY BIT_ULL(14)
+#define URDMA_QPM_ACCESS BIT_ULL(15)
+
+/* QP states, as enum ib_qp_state */
+#define URDMA_QPS_RESET 0
+#define URDMA_QPS_INIT 1
+#define URDMA_QPS_RTR 2
+#define URDMA_QPS_RTS 3
+#define URDMA_QPS_SQD 4
+#define URDMA_QPS_SQE 5
+#define URDMA_QPS_ERR 6
+
+/* CREATE_MR; object: index, the key is index << 8 | VARIANT. Page table as of a ring. VA's low PAGE_SHIFT
+ * bits are the offset in the first page; with LEVELS 0, ADDR stands for VA with those bits cleared. */
+#define URDMA_CMD_MR1_PD GENMASK_ULL(15, 0)
+#define URDMA_CMD_MR1_ACCESS GENMASK_ULL(20, 16)
+#define URDMA_CMD_MR1_VARIANT GENMASK_ULL(31, 24)
+#define URDMA_CMD_MR1_LEVELS GENMASK_ULL(33, 32)
+#define URDMA_CMD_MR1_PAGE_SHIFT GENMASK_ULL(39, 34)
+/* any address: VA, LENGTH, ADDR are ignored, an address is a bus address (kernel's DMA MR) */
+#define URDMA_CMD_MR1_ALL BIT_ULL(40)
+#define URDMA_CMD_MR2_VA GENMASK_ULL(63, 0)
+#define URDMA_CMD_MR3_LENGTH GENMASK_ULL(63, 0)
+#define URDMA_CMD_MR4_ADDR GENMASK_ULL(63, 0)
+#define URDMA_ACC_LOCAL_WRITE BIT_ULL(0)
+#define URDMA_ACC_REMOTE_WRITE BIT_ULL(1)
+#define URDMA_ACC_REMOTE_READ BIT_ULL(2)
+#define URDMA_ACC_REMOTE_ATOMIC BIT_ULL(3)
+#define URDMA_ACC_MW_BIND BIT_ULL(4)
+
+/* SET_GID; object: index in the table. VALID 0 removes the entry */
+#define URDMA_CMD_GID1_VALID BIT_ULL(0)
+#define URDMA_CMD_GID1_IPV4 BIT_ULL(1)
+#define URDMA_CMD_GID1_VLAN_VALID BIT_ULL(2)
+#define URDMA_CMD_GID1_VLAN GENMASK_ULL(27, 16)
+#define URDMA_CMD_GID2_SMAC GENMASK_ULL(47, 0)
+#define URDMA_CMD_GID3_GID_LO GENMASK_ULL(63, 0)
+#define URDMA_CMD_GID4_GID_HI GENMASK_ULL(63, 0)
+
+/* command completion */
+#define URDMA_CPL0_PHASE BIT_ULL(0)
+#define URDMA_CPL0_STATUS GENMASK_ULL(15, 8)
+#define URDMA_CPL0_TAG GENMASK_ULL(31, 16)
+#define URDMA_CPL0_OBJ GENMASK_ULL(55, 32)
+/* QUERY_QP */
+#define URDMA_CPL_QP1_STATE GENMASK_ULL(3, 0)
+#define URDMA_CPL_QP2_SQ_PSN GENMASK_ULL(23, 0)
+#define URDMA_CPL_QP2_RQ_PSN GENMASK_ULL(47, 24)
+#define URDMA_CPL_QP3_SQ_PI GENMASK_ULL(15, 0)
+#define URDMA_CPL_QP3_SQ_CI GENMASK_ULL(31, 16)
+#define URDMA_CPL_QP3_RQ_PI GENMASK_ULL(47, 32)
+#define URDMA_CPL_QP3_RQ_CI GENMASK_ULL(63, 48)
+
+/* command status */
+#define URDMA_CS_OK 0
+#define URDMA_CS_BAD_OPCODE 1
+/* number out of range, or no such object */
+#define URDMA_CS_BAD_OBJECT 2
+#define URDMA_CS_EXISTS 3
+#define URDMA_CS_BAD_STATE 4
+#define URDMA_CS_BAD_PD 5
+#define URDMA_CS_BAD_CQ 6
+#define URDMA_CS_BAD_EQ 7
+#define URDMA_CS_BAD_SIZE 8
+#define URDMA_CS_BAD_ALIGN 9
+#define URDMA_CS_BAD_ATTR 10
+/* still referred to by other objects */
+#define URDMA_CS_BUSY 11
+#define URDMA_CS_BAD_DB_PAGE 12
+
+/* ---- send WQE: 64 << n bytes, n = 0..3 -------------------------------------------------------- */
+#define URDMA_SQE0_OPCODE GENMASK_ULL(7, 0)
+#define URDMA_SQE0_SIGNALED BIT_ULL(8)
+#define URDMA_SQE0_SOLICITED BIT_ULL(9)
+#define URDMA_SQE0_FENCE BIT_ULL(10)
+#define URDMA_SQE0_INLINE BIT_ULL(11)
+/* SGEs that follow; 0 with INLINE */
+#define URDMA_SQE0_NUM_SGE GENMASK_ULL(23, 16)
+/* immediate data (in network order, as it goes to the wire: byte 0 first) or key to invalidate */
+#define URDMA_SQE1_IMM GENMASK_ULL(31, 0)
+#define URDMA_SQE2_RADDR GENMASK_ULL(63, 0)
+#define URDMA_SQE3_RKEY GENMASK_ULL(31, 0)
+/* length of the message; the SGEs must hold it exactly */
+#define URDMA_SQE3_LENGTH GENMASK_ULL(63, 32)
+/* byte offset of the first SGE or of inline data */
+#define URDMA_SQE_DATA_OFFSET 32
+
+#define URDMA_WR_SEND 0
+#define URDMA_WR_SEND_IMM 1
+#define URDMA_WR_SEND_INV 2
+#define URDMA_WR_WRITE 3
+#define URDMA_WR_WRITE_IMM 4
+#define URDMA_WR_READ 5
+#define URDMA_WR_ATOMIC_CS 6
+#define URDMA_WR_ATOMIC_FA 7
+#define URDMA_WR_LOCAL_INV 8
+#define URDMA_WR_REG_MR 9
+#define URDMA_WR_BIND_MW 10
+
+/* ---- receive WQE: 64 << n bytes, n = 0..3; SGEs follow at byte 16 ----------------------------- */
+#define URDMA_RQE0_NUM_SGE GENMASK_ULL(7, 0)
+#define URDMA_RQE_DATA_OFFSET 16
+
+/* scatter-gather element: 16 bytes; LENGTH 0 means nothing (not 2 GB) */
+#define URDMA_SGE_SIZE 16
+#define URDMA_SGE0_ADDR GENMASK_ULL(63, 0)
+#define URDMA_SGE1_LENGTH GENMASK_ULL(31, 0)
+#define URDMA_SGE1_LKEY GENMASK_ULL(63, 32)
+
+/* ---- CQE: 32 bytes ---------------------------------------------------------------------------- */
+#define URDMA_CQE_SIZE 32
+/* inverts each time round the ring; the first round writes 1 */
+#define URDMA_CQE0_PHASE BIT_ULL(0)
+#define URDMA_CQE0_IMM BIT_ULL(1)
+#define URDMA_CQE0_INV BIT_ULL(2)
+#define URDMA_CQE0_SOLICITED BIT_ULL(3)
+/* 1: of a receive queue */
+#define URDMA_CQE0_RECV BIT_ULL(4)
+/* send: URDMA_WR_*; receive: URDMA_WR_SEND* or WRITE_IMM of the peer */
+#define URDMA_CQE0_OPCODE GENMASK_ULL(15, 8)
+#define URDMA_CQE0_STATUS GENMASK_ULL(23, 16)
+/* why, for a person: see docs/hardware-interface.md */
+#define URDMA_CQE0_VENDOR GENMASK_ULL(31, 24)
+/* free-running index of the WQE: slot is the low LOG_ENTRIES bits */
+#define URDMA_CQE0_WQE GENMASK_ULL(47, 32)
+#define URDMA_CQE1_LENGTH GENMASK_ULL(31, 0)
+#define URDMA_CQE1_QPN GENMASK_ULL(55, 32)
+#define URDMA_CQE2_IMM GENMASK_ULL(31, 0)
+#define URDMA_CQE2_SRC_QPN GENMASK_ULL(55, 32)
+/* REG_CYCLES when the CQE was made */
+#define URDMA_CQE3_CYCLES GENMASK_ULL(63, 0)
+
+/* CQE status: as enum ib_wc_status */
+#define URDMA_WC_SUCCESS 0
+#define URDMA_WC_LOC_LEN_ERR 1
+#define URDMA_WC_LOC_QP_OP_ERR 2
+#define URDMA_WC_LOC_PROT_ERR 4
+#define URDMA_WC_FLUSH_ERR 5
+#define URDMA_WC_BAD_RESP_ERR 7
+#define URDMA_WC_LOC_ACCESS_ERR 8
+#define URDMA_WC_REM_INV_REQ_ERR 9
+#define URDMA_WC_REM_ACCESS_ERR 10
+#define URDMA_WC_REM_OP_ERR 11
+#define URDMA_WC_RETRY_EXC_ERR 12
+#define URDMA_WC_RNR_RETRY_EXC_ERR 13
+
+/* ---- EQE: 16 bytes ---------------------------------------------------------------------------- */
+#define URDMA_EQE_SIZE 16
+#define URDMA_EQE0_PHASE BIT_ULL(0)
+#define URDMA_EQE0_TYPE GENMASK_ULL(15, 8)
+#define URDMA_EQE0_OBJ GENMASK_ULL(39, 16)
+#define URDMA_EQE0_DATA GENMASK_ULL(63, 40)
+#define URDMA_EQE1_CYCLES GENMASK_ULL(63, 0)
+
+/* object: 0; data: 0 - command completions are there */
+#define URDMA_EV_CMD 1
+/* object: CQ */
+#define URDMA_EV_CQ 2
+/* object: CQ; its ring was full, the CQ is dead and its QPs go to ERR as they meet it */
+#define URDMA_EV_CQ_ERR 3
+/* object: QP */
+#define URDMA_EV_QP_FATAL 4
+#define URDMA_EV_QP_REQ_ERR 5
+#define URDMA_EV_QP_ACCESS_ERR 6
+#define URDMA_EV_COMM_EST 7
+#define URDMA_EV_LAST_WQE 8
+#define URDMA_EV_SQ_DRAINED 9
+/* object: port 1; data bit 0: link */
+#define URDMA_EV_PORT 10
+
+#endif
