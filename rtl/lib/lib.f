@@ -1,0 +1,4 @@
+lib/urdma_arb_rr.sv
+lib/urdma_fifo.sv
+lib/urdma_ram_sdp.sv
+lib/urdma_skid.sv
