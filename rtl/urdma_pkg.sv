@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Types and sizes shared by the blocks of the NIC. See docs/rtl-interfaces.md for the rules of
 // each port; layouts seen by software are in urdma_hw_pkg, generated from driver/urdma_hw.h.
+/* verilator lint_off UNUSEDPARAM */
 package urdma_pkg;
 
   // ---- sizes -----------------------------------------------------------------------------------
@@ -69,4 +70,268 @@ package urdma_pkg;
     logic [63:0]      data;
   } db_t;
 
+  // ---- rings and page tables (see URDMA_RING_* in driver/urdma_hw.h) ---------------------------
+  typedef struct packed {
+    logic [63:0] addr;         // base (levels 0) or table
+    logic [1:0]  levels;       // 0 contiguous, 1 table, 2 directory of tables
+    logic [5:0]  page_shift;   // 12..31
+  } pt_t;
+
+  typedef struct packed {
+    pt_t        pt;
+    logic [4:0] log_entries;
+    logic [3:0] log_stride;
+  } ring_t;
+
+  // ---- address translation service (rtl/mr) -----------------------------------------------------
+  // One request is one contiguous piece of at most 4096 bytes. It is answered by one response for each
+  // page it touches (1 or 2; pages are at least 4 KB), in order, last on the last one; on an error by
+  // exactly one response with status not MR_OK and last. Each client's responses come in request order;
+  // valid/ready on both sides. A client must be able to take responses without waiting for another
+  // client's progress.
+  typedef enum logic [2:0] {
+    MR_OK,
+    MR_BAD_KEY,      // no such index, or variant differs
+    MR_BAD_PD,
+    MR_BAD_RANGE,
+    MR_BAD_ACCESS,
+    MR_DMA_ERR       // a page table could not be read
+  } mr_status_e;
+
+  typedef struct packed {
+    logic        ring;   // 1: translate va in pt, no key; 0: look up key and check
+    pt_t         pt;     // ring: the table; va counts from the ring's first byte
+    logic [31:0] key;    // index << 8 | variant
+    logic [PD_W-1:0] pd;
+    logic [4:0]  acc;    // rights needed (URDMA_ACC_*); 0: local read
+    logic [63:0] va;
+    logic [12:0] len;    // 1..4096
+  } mr_req_t;
+
+  typedef struct packed {
+    mr_status_e  status;
+    logic [63:0] addr;   // bus address
+    logic [12:0] len;    // bytes of this fragment
+    logic        last;   // last fragment of the request
+  } mr_rsp_t;
+
+  localparam int MRC_TX = 0;       // transmit payload
+  localparam int MRC_RX = 1;       // receive payload
+  localparam int MRC_SQ = 2;       // send WQE rings
+  localparam int MRC_RQ = 3;       // receive WQE rings
+  localparam int MRC_CQ = 4;       // CQE rings
+  localparam int MRC_N = 5;
+
+  typedef struct packed {
+    logic            valid;        // 0: destroy
+    logic [7:0]      variant;
+    logic [PD_W-1:0] pd;
+    logic [4:0]      acc;
+    logic            all;          // any address, untranslated
+    logic [63:0]     va;
+    logic [63:0]     len;
+    pt_t             pt;
+  } mr_ctx_t;
+
+  // ---- QP configuration (owner: queue/urdma_qp_mgr) ------------------------------------------------
+  typedef struct packed {
+    logic             valid;       // created
+    logic [3:0]       state;       // URDMA_QPS_*
+    logic [3:0]       qp_type;
+    logic             sig_all;
+    logic [PD_W-1:0]  pd;
+    logic [DBP_W-1:0] db_page;
+    logic [CQN_W-1:0] send_cq;
+    logic [CQN_W-1:0] recv_cq;
+    ring_t            sq;
+    ring_t            rq;
+    logic [2:0]       mtu;         // 1: 256 .. 5: 4096
+    logic [4:0]       timeout;
+    logic [2:0]       retry;
+    logic [2:0]       rnr_retry;
+    logic [4:0]       min_rnr;
+    logic [23:0]      dest_qpn;
+    logic [7:0]       max_rd_atomic;
+    logic [7:0]       max_dest_rd_atomic;
+    logic [31:0]      qkey;
+    logic [15:0]      pkey;
+    logic [2:0]       acc;         // remote write, read, atomic
+    logic [GID_W-1:0] sgid;
+    logic [47:0]      dmac;        // byte 0 in [7:0]
+    logic [127:0]     dgid;        // byte 0 in [7:0]; IPv4 ::ffff:a.b.c.d
+    logic [7:0]       tclass;
+    logic [7:0]       hop_limit;
+    logic [19:0]      flow_label;
+    logic [15:0]      udp_sport;
+  } qp_cfg_t;
+
+  // Context read port: req (valid/ready, qpn), answered in order per reader by rsp_valid and the
+  // configuration, latency not fixed, no back-pressure (reserve space first).
+  localparam int QPR_DB = 0;       // doorbell check
+  localparam int QPR_TX = 1;       // sender: data and acknowledgement packets
+  localparam int QPR_RX = 2;       // responder
+  localparam int QPR_ACK = 3;      // requester completion
+  localparam int QPR_N = 4;
+
+  typedef struct packed {
+    logic         valid;
+    logic         ipv4;
+    logic         vlan_valid;
+    logic [11:0]  vlan;
+    logic [47:0]  smac;            // byte 0 in [7:0]
+    logic [127:0] gid;             // byte 0 in [7:0]
+  } gid_t;
+
+  // ---- QP control: qp_mgr to the owners of QP state (tx, rx responder, rx requester completion) -----
+  // One message at a time to each owner (valid/ready). An owner accepts it when it has taken effect: no
+  // work that it starts later for the QP sees the old state. QUERY is answered on the owner's own
+  // response port when accepted.
+  typedef enum logic [2:0] {
+    QPC_RESET,     // forget all state: indexes 0, PSNs 0, error flag clear
+    QPC_RQ_PSN,    // rx: expected PSN (to RTR)
+    QPC_SQ_PSN,    // tx, ack: next PSN, oldest unacknowledged PSN (to RTS)
+    QPC_ERR,       // stop; complete everything posted (now and later) with FLUSH_ERR
+    QPC_QUERY
+  } qpc_op_e;
+
+  typedef struct packed {
+    qpc_op_e          op;
+    logic [QPN_W-1:0] qpn;
+    logic [23:0]      psn;
+  } qpc_t;
+
+  typedef struct packed {
+    logic [23:0] psn;    // tx: next to send; rx: expected; ack: oldest unacknowledged
+    logic [15:0] pi;     // tx: SQ producer; rx: RQ producer
+    logic [15:0] ci;     // ack: SQ completed; rx: RQ completed
+  } qpc_rsp_t;
+
+  // A data path block has met an error that ends the QP (valid/ready, to qp_mgr): qp_mgr sets state ERR,
+  // sends QPC_ERR to all owners and raises the event (0: none). Repeats are harmless.
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [7:0]       event_type;  // URDMA_EV_*
+  } qp_err_t;
+
+  // ---- doorbells after the ownership check -----------------------------------------------------------
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [15:0]      pi;
+  } wq_db_t;             // sq_db to tx, rq_db to rx
+
+  typedef struct packed {
+    logic [CQN_W-1:0] cqn;
+    logic [DBP_W-1:0] page;        // the CQ block checks ownership itself
+    logic [1:0]       arm;
+    logic [31:0]      ci;
+  } cq_db_t;
+
+  typedef struct packed {
+    logic [EQN_W-1:0] eqn;
+    logic [1:0]       arm;
+    logic [31:0]      ci;
+  } eq_db_t;
+
+  // ---- completions and events ---------------------------------------------------------------------
+  typedef struct packed {
+    logic             valid;       // 0: destroy
+    ring_t            ring;
+    logic [EQN_W-1:0] eqn;
+    logic [DBP_W-1:0] db_page;
+  } cq_cfg_t;
+
+  typedef struct packed {
+    logic             valid;       // 0: destroy
+    logic [4:0]       log_entries;
+    logic [63:0]      addr;
+    logic [VEC_W-1:0] vec;
+  } eq_cfg_t;
+
+  // A CQE to write: cqe is complete but for the phase bit and the cycle word. Event if armed for any, or if
+  // armed for solicited and (solicited or status not 0). Answer to a full or dead CQ: the CQE is dropped
+  // and ovf pulses with the QP, see urdma_cq.
+  typedef struct packed {
+    logic [CQN_W-1:0] cqn;
+    logic             solicited;
+    logic [255:0]     cqe;         // urdma_hw_pkg URDMA_CQE*
+  } cqe_req_t;
+
+  localparam int CQC_RX = 0;       // responder
+  localparam int CQC_ACK = 1;      // requester completion
+  localparam int CQC_N = 2;
+
+  typedef struct packed {
+    logic [EQN_W-1:0] eqn;
+    logic [7:0]       ev_type;     // URDMA_EV_*
+    logic [23:0]      obj;
+    logic [23:0]      data;
+  } eqe_req_t;
+
+  localparam int EQC_CQ = 0;       // urdma_cq
+  localparam int EQC_MGR = 1;      // qp_mgr: asynchronous events
+  localparam int EQC_CMD = 2;      // command queue
+  localparam int EQC_N = 3;
+
+  // ---- transport: messages between rx and tx ------------------------------------------------------
+  // tx to requester completion: one for each message, when its last packet is made (or the WQE is found
+  // bad or is flushed), in SQ order of the QP.
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [15:0]      wqe;         // free-running index
+    logic [23:0]      psn;         // of the last packet; for status not 0: next PSN at that point
+    logic [7:0]       opcode;      // URDMA_WR_*
+    logic             signaled;
+    logic [7:0]       status;      // URDMA_WC_*: 0 sent; else the error to report, QP goes to ERR
+    logic [31:0]      len;
+  } sent_t;
+
+  // requester completion to tx: progress of a QP.
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [15:0]      wqe_done;    // all WQEs before this index are completed
+    logic [23:0]      una_psn;     // oldest unacknowledged PSN
+  } acked_t;
+
+  // responder to tx: send an acknowledgement (ACK, NAK, RNR NAK).
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [23:0]      psn;
+    logic [7:0]       syndrome;    // AETH
+    logic [23:0]      msn;
+  } ack_req_t;
+
+  // ---- frames -------------------------------------------------------------------------------------
+  typedef struct packed {
+    logic [511:0] data;            // byte 0 of the frame in [7:0]
+    logic [63:0]  keep;
+    logic         last;
+    logic         err;
+  } mac_beat_t;
+
+  // ---- trace taps ---------------------------------------------------------------------------------
+  typedef enum logic [3:0] {
+    TR_NONE,
+    TR_DB,         // SQ doorbell taken; arg: producer index
+    TR_WQE,        // send WQE arrived on chip; arg: index
+    TR_TX,         // first beat of an RDMA packet to the MAC; arg: opcode
+    TR_RX,         // RDMA packet passed its ICRC; arg: opcode
+    TR_DROP,       // packet dropped by the responder or requester; arg: opcode
+    TR_ACK,        // acknowledgement taken; arg: syndrome
+    TR_CQE         // CQE written; arg: status
+  } trace_ev_e;
+
+  typedef struct packed {
+    trace_ev_e   ev;
+    logic [23:0] qpn;
+    logic [23:0] psn;
+    logic [15:0] arg;
+  } trace_t;
+
+  localparam int TRC_DB = 0;
+  localparam int TRC_TX = 1;
+  localparam int TRC_RX = 2;
+  localparam int TRC_CQ = 3;
+  localparam int TRC_N = 4;
+
 endpackage
+/* verilator lint_on UNUSEDPARAM */
