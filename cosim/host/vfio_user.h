@@ -36,8 +36,8 @@ typedef void (*urdma_vfio_user_log_fn)(void *ctx, enum urdma_vfio_user_level lev
 				       const char *line);
 
 struct urdma_vfio_user_config {
-	const char *path;	  /* of the socket; a stale one that nobody serves is replaced */
-	struct urdma_pcie *pcie;  /* not owned; attached to from a client's coming to its going */
+	const char *path;	    /* of the socket; a stale one that nobody serves is replaced */
+	struct urdma_pcie *pcie;    /* not owned; attached to from a client's coming to its going */
 	urdma_vfio_user_log_fn log; /* NULL: errors and infos to stderr */
 	void *log_ctx;
 	bool log_debug; /* pass URDMA_VFIO_USER_DEBUG lines too */
@@ -45,16 +45,16 @@ struct urdma_vfio_user_config {
 
 /* Counters since creation, for the summary and for tests. */
 struct urdma_vfio_user_stats {
-	uint64_t clients;	/* connections accepted */
-	uint64_t messages;	/* whole messages handled */
-	uint64_t errors;	/* messages answered by an error, or dropped for one */
-	uint64_t disconnects;	/* connections closed by us for a broken rule */
-	uint64_t mmio_reads;	/* register reads passed to the function */
-	uint64_t mmio_writes;	/* register writes passed to the function */
-	uint64_t dma_reads;	/* DMA accesses by the NIC that succeeded */
+	uint64_t clients;     /* connections accepted */
+	uint64_t messages;    /* whole messages handled */
+	uint64_t errors;      /* messages answered by an error, or dropped for one */
+	uint64_t disconnects; /* connections closed by us for a broken rule */
+	uint64_t mmio_reads;  /* register reads passed to the function */
+	uint64_t mmio_writes; /* register writes passed to the function */
+	uint64_t dma_reads;   /* DMA accesses by the NIC that succeeded */
 	uint64_t dma_writes;
-	uint64_t dma_faults;	/* DMA accesses by the NIC that were refused */
-	uint64_t interrupts;	/* eventfds fired */
+	uint64_t dma_faults; /* DMA accesses by the NIC that were refused */
+	uint64_t interrupts; /* eventfds fired */
 };
 
 /*
