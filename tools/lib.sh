@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Shared by the set-up, the guest build, the lint and the launcher: places, versions, cache keys.
+# Sourced with `top` set to the root of the checkout.
+
+export LC_ALL=C
+
+cache=${URDMA_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/urdma}
+guest_build=$top/build/guest
+
+# Bump when a step of tools/setup.sh changes what it makes.
+dev_rev=1
+qemu_rev=1
+guest_rev=1
+checkpatch_rev=1
+
+guest_suite=trixie
+# The first QEMU whose vfio-user client gives the device its true class code.
+qemu_least="10.1.1"
+# The userland of the guest carries this rdma-core, so the provider is built inside its source.
+rdma_core_version=56.1
+rdma_core_sha256=63ce7f2baa7242c2dbc76375dac957c420187dd27f8c5e148efc07971ee522a8
+rdma_core_path=pool/main/r/rdma-core/rdma-core_$rdma_core_version.orig.tar.gz
+
+# What builds urdma.ko, the provider and the small guest programs. The tree is unpacked, not
+# configured, so the essential tools are named one by one.
+dev_packages="base-files bash dash coreutils sed grep findutils diffutils mawk tar gzip xz-utils
+	gcc make libc6-dev linux-headers-amd64 kmod sparse
+	busybox-static cmake ninja-build pkgconf libnl-3-dev libnl-route-3-dev libibverbs-dev librdmacm-dev"
+qemu_packages="libc6 qemu-system-x86"
+guest_packages="busybox-static rdma-core ibverbs-utils ibverbs-providers rdmacm-utils perftest
+	infiniband-diags python3-pyverbs iproute2 kmod ethtool iputils-ping procps pciutils"
+
+host_packages_run="verilator cmake ninja-build g++ ccache libcmocka-dev libjansson-dev zlib1g-dev
+	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd"
+host_packages_test="tshark python3-scapy"
+host_packages_lint="shellcheck clang-format"
+
+# Subdirectories of the kernel's module tree that a guest of ours can use at all: the rest is
+# drivers of hardware that is not there.
+guest_modules="arch/x86/crypto crypto lib mm fs/ext4 fs/jbd2 fs/mbcache.ko fs/overlayfs fs/9p fs/netfs
+	fs/nfs fs/nfsd fs/nfs_common fs/lockd fs/fuse fs/configfs fs/smb fs/binfmt_misc.ko
+	net/9p net/802 net/8021q net/bridge net/core net/dns_resolver net/ipv4 net/ipv6 net/key net/llc
+	net/netfilter net/packet net/rds net/sched net/sctp net/smc net/sunrpc net/tipc net/tls net/unix
+	net/vmw_vsock net/xfrm
+	drivers/infiniband/core drivers/infiniband/sw drivers/infiniband/ulp
+	drivers/block drivers/nvme drivers/target drivers/scsi/iscsi_tcp.ko drivers/scsi/libiscsi.ko
+	drivers/scsi/libiscsi_tcp.ko drivers/scsi/scsi_transport_iscsi.ko
+	drivers/scsi/scsi_transport_srp.ko drivers/scsi/scsi_mod.ko drivers/scsi/sd_mod.ko
+	drivers/scsi/scsi_common.ko drivers/cdrom drivers/ata/libata.ko
+	drivers/net/virtio_net.ko drivers/net/net_failover.ko drivers/net/veth.ko drivers/net/dummy.ko
+	drivers/net/tun.ko drivers/net/tap.ko drivers/net/macvlan.ko drivers/net/ipvlan
+	drivers/net/vxlan drivers/net/bonding drivers/net/netconsole.ko drivers/net/vrf.ko
+	drivers/virtio drivers/char/hw_random drivers/crypto/virtio drivers/dax drivers/ptp drivers/pps
+	drivers/uio drivers/vfio drivers/vhost drivers/iommu drivers/irqchip"
+# Loaded by the initramfs, before the root file system is there.
+initramfs_modules="virtio_blk ext4 overlay 9p 9pnet_virtio"
+
+say() {
+	printf '%s\n' "$*" >&2
+}
+
+die() {
+	printf '%s: error: %s\n' "${prog:-urdma}" "$*" >&2
+	exit 1
+}
+
+# A short key of the strings given, for names in the cache.
+key_of() {
+	printf '%s\n' "$@" | tr -s ' \t\n' '\n' | sha256sum | cut -c1-12
+}
+
+dev_dir=$cache/dev-$(key_of "$dev_rev" "$guest_suite" "$dev_packages" "$guest_modules" \
+	"$initramfs_modules" "$rdma_core_sha256")
+qemu_dir=$cache/qemu-$(key_of "$qemu_rev" "$guest_suite" "$qemu_packages")
+checkpatch_dir=$cache/checkpatch-$(key_of "$checkpatch_rev" "$guest_suite")
+
+# guest_dir EXTRA_PACKAGES: where the image with these packages is.
+guest_dir() {
+	# shellcheck disable=SC2086  # a list of words
+	echo "$cache/guest-$(key_of "$guest_rev" "$guest_suite" "$guest_packages" \
+		"$(printf '%s\n' $1 | sort -u)")"
+}
+
+# Run as root: directly, or through sudo.
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	else
+		sudo -n "$@"
+	fi
+}
+
+# qemu_command ARRAY: how to call QEMU on this host, into the named array. The host's own when it
+# is new enough, else the cached tree's through that tree's dynamic loader, which needs no chroot.
+qemu_command() {
+	local -n out=$1
+	local v r=$qemu_dir/root lib
+	if [ -e "$cache/qemu-host" ] && command -v qemu-system-x86_64 >/dev/null; then
+		out=(qemu-system-x86_64)
+		return 0
+	fi
+	[ -d "$r" ] || return 1
+	lib=$r/usr/lib/x86_64-linux-gnu
+	out=(env "QEMU_MODULE_DIR=$lib/qemu" "$lib/ld-linux-x86-64.so.2" --library-path
+		"$lib:$lib/pulseaudio" "$r/usr/bin/qemu-system-x86_64" -L "$r/usr/share/qemu"
+		-L "$r/usr/share/seabios")
+}
+
+# True when the host itself has a QEMU with a vfio-user client that is new enough.
+host_qemu_ok() {
+	local v
+	command -v qemu-system-x86_64 >/dev/null || return 1
+	v=$(qemu-system-x86_64 --version | sed -n 's/.*version \([0-9.]*\).*/\1/p')
+	[ "$(printf '%s\n' "$v" "$qemu_least" | sort -V | head -n 1)" = "$qemu_least" ] || return 1
+	qemu-system-x86_64 -device help 2>&1 | grep -q '"vfio-user-pci"' || return 1
+	qemu-system-x86_64 -device help 2>&1 | grep -q '"virtio-9p-pci"'
+}

@@ -1,0 +1,307 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# tools/setup.sh [--packages "a b"] [run|test|lint]
+#
+# Makes what the project needs on a fresh Debian 12, and nothing twice: the host's packages, and in
+# the cache a Debian 13 tree to build in, QEMU where the host's is too old, and the guest's image.
+# Each item is made in a temporary directory under a lock and renamed into place, so an interrupted
+# or a concurrent run leaves no half of one. The items do not depend on each other and are made
+# side by side.
+set -euo pipefail
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+prog=setup
+# shellcheck source=tools/lib.sh
+. "$top/tools/lib.sh"
+
+extra_packages=${URDMA_SETUP_EXTRA-}
+level=run
+call=()
+case ${1-} in
+--make | --fetch-kernel)
+	# From inside: one item, in a process of its own.
+	call=("$@")
+	set --
+	;;
+esac
+while [ $# -gt 0 ]; do
+	case $1 in
+	--packages)
+		extra_packages=${2-}
+		shift
+		;;
+	run | test | lint) level=$1 ;;
+	*) die "usage: tools/setup.sh [--packages \"a b\"] [run|test|lint]" ;;
+	esac
+	shift
+done
+
+image_dir=$(guest_dir "$extra_packages")
+started=$SECONDS
+
+# ---- host packages -------------------------------------------------------------------------
+
+wanted=$host_packages_run
+case $level in
+test) wanted="$wanted $host_packages_test" ;;
+lint) wanted="$wanted $host_packages_lint" ;;
+esac
+
+missing_packages() {
+	local p
+	for p in $wanted; do
+		printf '%s\n' "$p"
+	done | sort >"$tmp_list"
+	# shellcheck disable=SC2086  # a list of words
+	{ dpkg-query -W -f '${Package} ${db:Status-Status}\n' $wanted 2>/dev/null || true; } |
+		awk '$2 == "installed" {print $1}' | sort -u | comm -23 "$tmp_list" - | tr '\n' ' '
+}
+
+install_host_packages() {
+	local missing keyring=/usr/share/keyrings/debian-archive-trixie-stable.gpg
+	missing=$(missing_packages)
+	# An early Debian 12 does not know the keys of Debian 13 yet.
+	[ -e "$keyring" ] || missing="debian-archive-keyring $missing"
+	[ -n "${missing// /}" ] || return 0
+	if [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
+		die "these packages are missing, and installing them needs root (or sudo without a password):
+  $missing
+Install them, for example with: apt-get install --no-install-recommends $missing"
+	fi
+	say "[setup] host packages: $missing"
+	(
+		export DEBIAN_FRONTEND=noninteractive
+		as_root apt-get -qq update
+		# shellcheck disable=SC2086  # a list of words
+		as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends \
+			-o Dpkg::Use-Pty=0 install $missing
+	) </dev/null >"$cache/log/host-packages.log" 2>&1 || {
+		tail -n 20 "$cache/log/host-packages.log" >&2
+		die "installing the host's packages failed (above is the end of $cache/log/host-packages.log)"
+	}
+	[ -e "$keyring" ] || die "debian-archive-keyring does not carry the keys of Debian 13 ($keyring)"
+}
+
+# ---- the Debian mirror ---------------------------------------------------------------------
+
+# The mirror the host itself uses, so that a site's own mirror or proxy serves us too.
+find_mirror() {
+	# shellcheck disable=SC2016  # apt's own syntax
+	mirror=$(apt-get indextargets --format '$(REPO_URI) $(COMPONENT) $(ORIGIN) $(SUITE)' \
+		'Created-By: Packages' 2>/dev/null |
+		awk '$2 == "main" && $1 !~ /security/ && ($3 == "Debian" || $3 == "") &&
+			$4 !~ /updates|backports/ {print $1; exit}')
+	mirror=${mirror:-http://deb.debian.org/debian}
+	mirror=${mirror%/}
+	# mmdebstrap does not read the host's apt configuration: hand it the ways out.
+	apt-config dump 2>/dev/null |
+		grep -E '^Acquire::((https?|ftp)::(Proxy|Proxy-Auto-Detect|CaInfo|Verify-Peer|Verify-Host|[^ ]*::Proxy)|Retries|ForceIPv4|ForceIPv6)' \
+			>"$1" || true
+	cat >>"$1" <<-EOF
+		Acquire::Languages "none";
+		Acquire::Retries "3";
+		APT::Install-Recommends "false";
+	EOF
+}
+
+# bootstrap DIR VARIANT PACKAGES [mmdebstrap options]
+bootstrap() {
+	local dir=$1 variant=$2 packages=$3
+	shift 3
+	# The host's packages that a chroot needs at most for hooks come from the options.
+	# shellcheck disable=SC2086
+	as_root env TMPDIR="${TMPDIR:-/tmp}" mmdebstrap --mode=root --variant="$variant" --format=directory \
+		--aptopt="$apt_conf" \
+		--include="$(printf '%s\n' $packages | paste -sd,)" \
+		--dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+		--dpkgopt='path-exclude=/usr/share/info/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
+		--dpkgopt='path-include=/usr/share/doc/python3-pyverbs/*' \
+		--setup-hook="mkdir -p \"\$1/etc/apt/preferences.d\" &&
+			cp '$apt_pin' \"\$1/etc/apt/preferences.d/urdma\"" \
+		"$@" "$guest_suite" "$dir" \
+		"deb $mirror $guest_suite main" ${backports:+"deb $mirror $guest_suite-backports main"}
+}
+
+# ---- the items -----------------------------------------------------------------------------
+
+# The Debian 13 tree that builds the module, the provider and the guest's programs; with it the
+# kernel that the headers belong to, the modules a guest can use, and the first initramfs.
+make_dev() {
+	local d=$1 kver deb list m
+	bootstrap "$d/root" extract "$dev_packages" \
+		--extract-hook="'$top/tools/setup.sh' --fetch-kernel \"\$1\" '$d'"
+	ln -sf gcc "$d/root/usr/bin/cc"
+	ln -sf mawk "$d/root/usr/bin/awk"
+	mkdir -p "$d/root/work"
+	as_root chmod 1777 "$d/root/work" "$d/root/tmp"
+
+	deb=$(echo "$d"/linux-image-*.deb)
+	kver=${deb##*/linux-image-}
+	kver=${kver%%_*}
+	echo "$kver" >"$d/kver"
+	mkdir "$d/image"
+	dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$d/image" --wildcards './boot/vmlinuz*' './boot/config*' \
+		"./usr/lib/modules/$kver/modules.*" \
+		$(for m in $guest_modules; do printf '%s\n' "./usr/lib/modules/$kver/kernel/$m*"; done) ||
+		[ -e "$d/image/usr/lib/modules/$kver/kernel/net/9p" ]
+	mv "$d/image/boot/vmlinuz-$kver" "$d/vmlinuz"
+	mv "$d/image/boot/config-$kver" "$d/config"
+	rmdir "$d/image/boot"
+	# Uncompressed: under TCG the guest would spend seconds on xz.
+	find "$d/image" -name '*.ko.xz' -print0 | xargs -0 -n 64 -P 2 xz -d
+	ln -s usr/lib "$d/image/lib"
+	as_root chown -R 0:0 "$d/image"
+	as_root depmod -b "$d/image" "$kver"
+	make_disk "$d/image" "$d/modules.img"
+	make_initramfs "$d" "$kver"
+	rm -f "$deb"
+
+	# The provider's host tree.
+	/usr/lib/apt/apt-helper -q download-file "$mirror/$rdma_core_path" "$d/rdma-core.tar.gz" \
+		"SHA256:$rdma_core_sha256"
+}
+
+# make_disk DIR IMAGE: a read-only root or part of one, as ext4.
+make_disk() {
+	local kb
+	kb=$(as_root du -sk --apparent-size "$1" | cut -f1)
+	local files
+	files=$(as_root find "$1" | wc -l)
+	as_root mke2fs -q -t ext4 -O ^has_journal,^resize_inode -E root_owner=0:0 -m 0 -N $((files + 1000)) \
+		-d "$1" "$2" $((kb + kb / 8 + files * 4 + 8192))k
+}
+
+# The guest's first file system: busybox, the modules that reach the real root, and the script that
+# does so. What belongs to a run is appended as a further archive.
+make_initramfs() {
+	local d=$1 kver=$2 i=$1/initramfs m
+	mkdir -p "$i"/{bin,dev,proc,sys,modules,root,mods,rw,payload}
+	cp "$d/root/usr/bin/busybox" "$i/bin/busybox"
+	ln -s busybox "$i/bin/sh"
+	for m in $initramfs_modules; do
+		modprobe -d "$d/image" -S "$kver" --show-depends "$m" | awk '$1 == "insmod" {print $2}'
+	done | awk '!seen[$0]++' | while read -r m; do
+		cp "$m" "$i/modules/"
+		echo "${m##*/}" >>"$i/modules/order"
+	done
+	(cd "$i" && find . -mindepth 1 -print0 | cpio -0 -o -H newc -R 0:0 --quiet) >"$d/initramfs.cpio"
+	rm -rf "$i"
+}
+
+make_qemu() {
+	local d=$1
+	if host_qemu_ok; then
+		: >"$cache/qemu-host"
+		return 0
+	fi
+	rm -f "$cache/qemu-host"
+	backports=1 bootstrap "$d/root" extract "$qemu_packages"
+}
+
+make_guest() {
+	local d=$1
+	bootstrap "$d/root" minbase "$guest_packages $extra_packages" \
+		--customize-hook='chroot "$1" dpkg-query -W >"$1/usr/lib/urdma-packages"' \
+		--customize-hook='printf "127.0.0.1 localhost\n" >"$1/etc/hosts"; : >"$1/etc/resolv.conf";
+			echo urdma >"$1/etc/hostname"; rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*;
+			mkdir -p "$1/share" "$1/opt/urdma"'
+	as_root cp "$d/root/usr/lib/urdma-packages" "$d/packages"
+	make_disk "$d/root" "$d/rootfs.img"
+	as_root rm -rf "$d/root"
+}
+
+# Called back by mmdebstrap, while its package lists are still there.
+fetch_kernel() {
+	local root=$1 d=$2 kver
+	kver=$(cd "$root/usr/src" && echo linux-headers-*-amd64)
+	kver=${kver#linux-headers-}
+	(cd "$d" && APT_CONFIG=$MMDEBSTRAP_APT_CONFIG apt-get -q download "linux-image-$kver")
+}
+
+# item NUMBER NAME TITLE DIR FUNCTION: make DIR by FUNCTION unless it is there.
+item() {
+	local number=$1 name=$2 title=$3 dir=$4 make=$5 t=$SECONDS tmp log
+	if [ -e "$dir/done" ]; then
+		return 0
+	fi
+	log=$cache/log/$name.log
+	exec 9>"$cache/lock-$name"
+	if ! flock -n 9; then
+		say "[setup] $number $title: another run makes it, waiting"
+		flock 9
+	fi
+	if [ -e "$dir/done" ]; then
+		return 0
+	fi
+	say "[setup] $number $title ..."
+	tmp=$dir.part
+	as_root rm -rf "$tmp" "$dir"
+	mkdir -p "$tmp"
+	if ! "$top/tools/setup.sh" --make "$make" "$tmp" >"$log" 2>&1 </dev/null 9>&-; then
+		say "[setup] $number $title: failed. The end of $log:"
+		tail -n 20 "$log" >&2
+		return 1
+	fi
+	: >"$tmp/done"
+	mv "$tmp" "$dir"
+	say "[setup] $number $title ... $((SECONDS - t)) s"
+}
+
+case ${call[0]-} in
+--fetch-kernel)
+	fetch_kernel "${call[1]}" "${call[2]}"
+	exit
+	;;
+--make)
+	"${call[1]}" "${call[2]}"
+	exit
+	;;
+esac
+
+mkdir -p "$cache/log"
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+tmp_list=$tmp/list
+
+install_host_packages
+
+if [ -e "$dev_dir/done" ] && [ -e "$qemu_dir/done" ] && [ -e "$image_dir/done" ] &&
+	{ [ "$level" != lint ] || [ -e "$checkpatch_dir/done" ]; }; then
+	exit 0
+fi
+
+if [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
+	die "making the Debian 13 trees needs root, or sudo without a password"
+fi
+chmod 755 "$tmp"
+apt_conf=$tmp/apt.conf
+apt_pin=$tmp/pin
+find_mirror "$apt_conf"
+cat >"$apt_pin" <<EOF
+Package: src:qemu src:seabios
+Pin: release n=$guest_suite-backports
+Pin-Priority: 990
+EOF
+export mirror apt_conf apt_pin URDMA_SETUP_EXTRA=$extra_packages
+say "[setup] into $cache, from $mirror"
+
+pids=()
+item 1/3 dev "Debian 13 tree to build in, kernel" "$dev_dir" make_dev &
+pids+=($!)
+# Two at a time are what two cores take; QEMU is the smaller, so it leads the second line.
+(
+	item 2/3 qemu "QEMU" "$qemu_dir" make_qemu &&
+		item 3/3 guest "guest image${extra_packages:+ with $extra_packages}" "$image_dir" make_guest
+) &
+pids+=($!)
+bad=0
+for p in "${pids[@]}"; do
+	wait "$p" || bad=1
+done
+[ "$bad" = 0 ] || die "not everything could be made; run it again, or see docs/guide.md, Troubleshooting"
+if [ "$level" = lint ]; then
+	item 4/4 checkpatch "checkpatch" "$checkpatch_dir" make_checkpatch ||
+		die "checkpatch could not be fetched"
+fi
+say "[setup] ready after $((SECONDS - started)) s"
