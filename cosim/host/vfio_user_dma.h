@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The guest memory of one vfio-user client: a table of address ranges, each backed by a file the
+ * client sent, or by nothing.
+ *
+ * The client may truncate its files whenever it likes, and a load beyond the end of a mapped file
+ * is a SIGBUS. So a file is mapped only if it is sealed against shrinking (F_SEAL_SHRINK, which
+ * QEMU's memory-backend-memfd sets by default); any other is accessed by pread and pwrite, slower,
+ * where truncation is but a short count. No signal handler is needed.
+ *
+ * Order: bytes become visible to the guest in ascending order of address, as a host's root complex
+ * does it in practice, so that a phase bit at the end of a CQE is never seen before its other
+ * bytes. A library's memcpy does not promise that (and glibc's does not do it).
+ */
+#ifndef URDMA_COSIM_VFIO_USER_DMA_H
+#define URDMA_COSIM_VFIO_USER_DMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Ranges mapped at one time, and those among them that keep their descriptor open. */
+#define VU_DMA_MAX_MAPS	    4096u
+#define VU_DMA_MAX_OPEN_FDS 256u
+
+#define VU_DMA_PAGE 4096u
+
+struct vu_dma_range {
+	uint64_t start;
+	uint64_t last; /* inclusive: a range may end at the top of the address space */
+	uint8_t *base; /* mapped, or NULL */
+	int fd;	       /* not mapped but accessible by pread and pwrite, or -1 */
+	uint64_t fd_offset;
+	bool readable;
+	bool writable;
+};
+
+struct vu_dma {
+	struct vu_dma_range *ranges; /* sorted by start, disjoint */
+	unsigned int count;
+	unsigned int capacity;
+	unsigned int last_hit; /* index of the range found last */
+	unsigned int open_fds;
+};
+
+void vu_dma_init(struct vu_dma *dma);
+/* Unmaps everything; the table is empty and usable afterwards. */
+void vu_dma_clear(struct vu_dma *dma);
+
+/*
+ * Adds a range. fd is -1 for one without backing, where each access then faults; otherwise fd is
+ * taken over and closed in every case, or kept. *why says in words what was wrong.
+ *   -EINVAL     zero or not page-aligned, wraps around, not a regular file, beyond the end of it
+ *   -EEXIST     overlaps a range
+ *   -ENOSPC     too many ranges
+ *   -EACCES     the descriptor does not allow what flags ask for
+ *   -EOPNOTSUPP huge pages: pages that run out there are a SIGBUS, seal or not
+ *   others      from mmap
+ */
+int vu_dma_map(struct vu_dma *dma, uint64_t address, uint64_t size, int fd, uint64_t fd_offset,
+	       bool readable, bool writable, const char **why);
+
+/* Removes a range that was mapped with exactly this address and size; -ENOENT, -EINVAL else. */
+int vu_dma_unmap(struct vu_dma *dma, uint64_t address, uint64_t size, const char **why);
+
+/*
+ * Accesses 1 or more bytes; may run over several adjacent ranges. Returns 0 or -EFAULT. On -EFAULT
+ * by a missing range or right nothing was moved; by a truncated file, some bytes may have been.
+ */
+int vu_dma_read(struct vu_dma *dma, uint64_t address, void *buf, size_t len);
+int vu_dma_write(struct vu_dma *dma, uint64_t address, const void *buf, size_t len);
+
+#endif
