@@ -12,7 +12,7 @@ execute_process(COMMAND ${VERILATOR} --getenv VERILATOR_ROOT OUTPUT_VARIABLE VER
                 OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 
 set(URDMA_HW_PKG ${CMAKE_BINARY_DIR}/gen/urdma_hw_pkg.sv)
-set(URDMA_PKGS ${URDMA_HW_PKG} ${CMAKE_SOURCE_DIR}/rtl/urdma_pkg.sv)
+set(URDMA_PKGS ${CMAKE_SOURCE_DIR}/rtl/urdma.vlt ${URDMA_HW_PKG} ${CMAKE_SOURCE_DIR}/rtl/urdma_pkg.sv)
 add_custom_command(
   OUTPUT ${URDMA_HW_PKG}
   COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/gen

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// Address translation and protection: the one way from a key, or a ring's page table, to a bus address.
+//
+// Ports and rules: docs/rtl-interfaces.md and mr_req_t. One request enters a cycle, from the clients in turn:
+//
+//   arbiter -> context lookup -> check (2 cycles) -> split at page ends -> directory cache -> table cache -> client FIFOs
+//
+// A request that needs no page table still passes through both caches' order FIFOs, so each client is answered in
+// order. 16 cycles from request to answer when nothing misses. A client's requests are taken only while its answer FIFO has
+// room for all their answers, so a client that does not take its answers does not hold up the others.
+
+`resetall
+`default_nettype none
+
+module urdma_mr
+  import urdma_pkg::*, urdma_hw_pkg::*;
+(
+  input  wire logic                    clk,
+  input  wire logic                    rst,
+  output      logic                    init_done,
+  output      logic                    busy,
+
+  input  wire logic                    cfg_valid,
+  input  wire logic [MRI_W-1:0]        cfg_idx,
+  input  wire mr_ctx_t                 cfg,
+  output      logic                    cfg_ready,
+
+  input  wire logic                    flush_req,
+  output      logic                    flush_done,
+
+  input  wire logic    [MRC_N-1:0]     req_valid,
+  input  wire mr_req_t [MRC_N-1:0]     req,
+  output      logic    [MRC_N-1:0]     req_ready,
+
+  output      logic    [MRC_N-1:0]     rsp_valid,
+  output      mr_rsp_t [MRC_N-1:0]     rsp,
+  input  wire logic    [MRC_N-1:0]     rsp_ready,
+
+  output      logic        [1:0]       rd_req_valid,
+  output      dma_rd_req_t [1:0]       rd_req,
+  input  wire logic        [1:0]       rd_req_ready,
+  input  wire logic        [1:0]       rd_rsp_valid,
+  input  wire dma_rd_rsp_t             rd_rsp,
+
+  output      logic [URDMA_CNT_N-1:0]  cnt
+);
+
+  localparam int CLI_W = $clog2(MRC_N);
+  localparam int RSP_DEPTH = 32;   // answers a client may have waiting
+  localparam int RSP_CW = $clog2(RSP_DEPTH);
+  localparam int LOOKUPS = 8;      // context lookups in flight
+
+  // ---- arbitration -----------------------------------------------------------------------------------------
+  logic [MRC_N-1:0] want, grant;
+  logic [CLI_W-1:0] grant_idx;
+  logic grant_valid, take;
+  logic [RSP_CW:0] owed_reg [MRC_N];   // answers reserved or waiting
+
+  for (genvar i = 0; i < MRC_N; i++) begin : g_want
+    assign want[i] = req_valid[i] && owed_reg[i] <= (RSP_CW + 1)'(RSP_DEPTH - 2);
+  end
+
+  urdma_arb_rr #(.N(MRC_N)) arb (
+    .clk, .rst, .req(want), .advance(take), .grant, .grant_idx, .grant_valid
+  );
+
+  logic ctx_rd_ready, ctx_rsp_valid, wait_ready, wait_valid, wait_pop;
+  mr_ctx_t ctx_rsp, ctx_head;
+  logic ctx_head_valid;
+  mr_req_t grant_req, wait_req;
+  logic [CLI_W-1:0] wait_cli;
+
+  always_comb begin
+    grant_req = '0;
+    for (int i = 0; i < MRC_N; i++) begin
+      if (grant[i]) grant_req = req[i];
+    end
+  end
+
+  assign take = grant_valid && ctx_rd_ready && wait_ready;
+  assign req_ready = take ? grant : '0;
+
+  urdma_mr_ctx ctx (
+    .clk, .rst, .init_done,
+    .wr_valid(cfg_valid), .wr_ready(cfg_ready), .wr_idx(cfg_idx), .wr_ctx(cfg),
+    .rd_valid(take), .rd_ready(ctx_rd_ready), .rd_idx(grant_req.key[8 +: MRI_W]),
+    .rsp_valid(ctx_rsp_valid), .rsp_ctx(ctx_rsp)
+  );
+
+  urdma_fifo #(.WIDTH(CLI_W + $bits(mr_req_t)), .DEPTH(LOOKUPS)) wait_fifo (
+    .clk, .rst,
+    .in_valid(take), .in_ready(wait_ready), .in_data({grant_idx, grant_req}),
+    .out_valid(wait_valid), .out_ready(wait_pop), .out_data({wait_cli, wait_req}),
+    .count()
+  );
+  logic ctx_fifo_ready;
+  urdma_fifo #(.WIDTH($bits(mr_ctx_t)), .DEPTH(LOOKUPS)) ctx_fifo (
+    .clk, .rst,
+    .in_valid(ctx_rsp_valid), .in_ready(ctx_fifo_ready), .in_data(ctx_rsp),
+    .out_valid(ctx_head_valid), .out_ready(wait_pop), .out_data(ctx_head),
+    .count()
+  );
+
+  // ---- check, cycle 1: differences and comparisons -------------------------------------------------------------
+  typedef struct packed {
+    logic [CLI_W-1:0] cli;
+    mr_req_t          rq;
+    pt_t              pt;
+    logic             direct;    // address known without a page table
+    logic             key_bad;
+    logic             pd_bad;
+    logic             acc_bad;
+    logic             below;     // va below the region
+    logic             any;       // no range
+    logic [63:0]      rel;       // va - start of the region
+    logic [63:0]      len;       // of the region
+    logic [63:0]      first_page; // page number of the region's start
+  } k1_t;
+
+  k1_t k1_reg;
+  logic k1_valid_reg, k1_ready, k2_ready;
+
+  assign k1_ready = !k1_valid_reg || k2_ready;
+  assign wait_pop = wait_valid && ctx_head_valid && k1_ready;
+
+  always_ff @(posedge clk) begin
+    if (k1_ready) begin
+      k1_reg.cli <= wait_cli;
+      k1_reg.rq <= wait_req;
+      k1_reg.pt <= wait_req.ring ? wait_req.pt : ctx_head.pt;
+      k1_reg.any <= wait_req.ring || ctx_head.all;
+      k1_reg.direct <= wait_req.ring ? wait_req.pt.levels == 2'd0 : (ctx_head.all || ctx_head.pt.levels == 2'd0);
+      k1_reg.key_bad <= !wait_req.ring && (!ctx_head.valid || ctx_head.variant != wait_req.key[7:0]
+                                           || wait_req.key[31:8+MRI_W] != '0);
+      k1_reg.pd_bad <= !wait_req.ring && ctx_head.pd != wait_req.pd;
+      k1_reg.acc_bad <= !wait_req.ring && (wait_req.acc & ~ctx_head.acc) != '0;
+      k1_reg.below <= wait_req.va < ctx_head.va;
+      k1_reg.rel <= wait_req.va - ctx_head.va;
+      k1_reg.len <= ctx_head.len;
+      k1_reg.first_page <= wait_req.ring ? '0 : ctx_head.va >> ctx_head.pt.page_shift;
+      // a region of any address: the table's base is 0 and so is its first page
+      if (!wait_req.ring && ctx_head.all) begin
+        k1_reg.pt.addr <= '0;
+        k1_reg.first_page <= '0;
+      end
+    end
+    if (rst) k1_valid_reg <= 1'b0;
+    else if (k1_ready) k1_valid_reg <= wait_pop;
+  end
+
+  // ---- check, cycle 2: the verdict, and the place in the page table ---------------------------------------------
+  typedef struct packed {
+    logic [CLI_W-1:0] cli;
+    mr_status_e       status;
+    logic             direct;
+    logic [63:0]      addr;      // direct: bus address; else table address
+    logic [1:0]       levels;
+    logic [51:0]      page;      // page number in the table
+    logic [30:0]      offset;    // in the page
+    logic [12:0]      len;
+    logic             split;     // goes on in the next page
+    logic [12:0]      len2;
+  } k2_t;
+
+  k2_t k2_next, k2_reg;
+  logic k2_valid_reg, k2_second_reg, frag_ready;
+  logic [63:0] page_mask, room, span;
+  logic [51:0] page_no;
+
+  always_comb begin
+    page_mask = (64'd1 << k1_reg.pt.page_shift) - 64'd1;
+    page_no = 52'(k1_reg.rq.va >> k1_reg.pt.page_shift) - 52'(k1_reg.first_page);
+    room = page_mask + 64'd1 - (k1_reg.rq.va & page_mask);
+    span = k1_reg.first_page << k1_reg.pt.page_shift;
+    k2_next.cli = k1_reg.cli;
+    k2_next.status = MR_OK;
+    if (k1_reg.key_bad) k2_next.status = MR_BAD_KEY;
+    else if (k1_reg.pd_bad) k2_next.status = MR_BAD_PD;
+    else if (!k1_reg.any && (k1_reg.below || k1_reg.rel > k1_reg.len || k1_reg.len - k1_reg.rel < 64'(k1_reg.rq.len)))
+      k2_next.status = MR_BAD_RANGE;
+    else if (k1_reg.acc_bad) k2_next.status = MR_BAD_ACCESS;
+    k2_next.direct = k1_reg.direct || k2_next.status != MR_OK;
+    k2_next.levels = k1_reg.pt.levels;
+    k2_next.addr = k1_reg.direct ? k1_reg.pt.addr + k1_reg.rq.va - span : k1_reg.pt.addr;
+    k2_next.page = page_no;
+    k2_next.offset = 31'(k1_reg.rq.va & page_mask);
+    k2_next.split = !k2_next.direct && room < 64'(k1_reg.rq.len);
+    k2_next.len = k2_next.split ? room[12:0] : k1_reg.rq.len;
+    k2_next.len2 = k1_reg.rq.len - room[12:0];
+  end
+
+  assign k2_ready = !k2_valid_reg || (frag_ready && (!k2_reg.split || k2_second_reg));
+
+  always_ff @(posedge clk) begin
+    if (k2_ready) k2_reg <= k2_next;
+    if (rst) begin
+      k2_valid_reg <= 1'b0;
+      k2_second_reg <= 1'b0;
+    end else begin
+      if (k2_ready) k2_valid_reg <= k1_valid_reg;
+      if (k2_valid_reg && frag_ready && k2_reg.split) k2_second_reg <= !k2_second_reg;
+    end
+  end
+
+  // ---- page tables -----------------------------------------------------------------------------------------------
+  typedef struct packed {
+    logic [CLI_W-1:0] cli;
+    mr_status_e       status;
+    logic             direct;
+    logic [63:0]      addr;      // direct: bus address; else of the last-level table (known after the directory)
+    logic             two;       // has a directory
+    logic [51:0]      page;
+    logic [30:0]      offset;
+    logic [12:0]      len;
+    logic             last;
+  } frag_t;
+
+  frag_t frag, dir_meta, tbl_meta;
+  logic dir_valid, dir_ready, dir_err, tbl_valid, tbl_err, tbl_ready;
+  logic [63:0] dir_word, tbl_word;
+  logic unused_low;
+  assign unused_low = &{1'b0, dir_word[11:0], tbl_word[11:0], tbl_meta.two, tbl_meta.page};  // pages are at least 4 KB
+
+  always_comb begin
+    frag.cli = k2_reg.cli;
+    frag.status = k2_reg.status;
+    frag.direct = k2_reg.direct;
+    frag.addr = k2_reg.addr;
+    frag.two = k2_reg.levels == 2'd2;
+    frag.page = k2_reg.page + 52'(k2_second_reg);
+    frag.offset = k2_second_reg ? '0 : k2_reg.offset;
+    frag.len = k2_second_reg ? k2_reg.len2 : k2_reg.len;
+    frag.last = !k2_reg.split || k2_second_reg;
+  end
+
+  logic [1:0] cache_busy;
+  logic [1:0] cnt_hit, cnt_miss;
+
+  urdma_pte_cache #(.LINES(64), .META_W($bits(frag_t))) dir_cache (
+    .clk, .rst, .busy(cache_busy[1]), .flush(flush_req),
+    .in_valid(k2_valid_reg), .in_ready(frag_ready),
+    .in_need(!frag.direct && frag.two),
+    .in_addr(frag.addr[63:3] + {18'd0, frag.page[51:9]}), .in_meta(frag),
+    .out_valid(dir_valid), .out_ready(dir_ready), .out_word(dir_word), .out_err(dir_err), .out_meta(dir_meta),
+    .rd_req_valid(rd_req_valid[1]), .rd_req(rd_req[1]), .rd_req_ready(rd_req_ready[1]),
+    .rd_rsp_valid(rd_rsp_valid[1]), .rd_rsp,
+    .cnt_hit(cnt_hit[1]), .cnt_miss(cnt_miss[1])
+  );
+
+  frag_t tbl_in;
+  logic [63:3] tbl_addr;
+
+  always_comb begin
+    tbl_in = dir_meta;
+    if (!dir_meta.direct && dir_meta.two) begin
+      if (dir_err) begin
+        tbl_in.status = MR_DMA_ERR;
+        tbl_in.direct = 1'b1;
+      end
+      tbl_addr = {dir_word[63:12], dir_meta.page[8:0]};
+    end else begin
+      tbl_addr = dir_meta.addr[63:3] + {9'd0, dir_meta.page};
+    end
+  end
+
+  urdma_pte_cache #(.LINES(512), .META_W($bits(frag_t))) tbl_cache (
+    .clk, .rst, .busy(cache_busy[0]), .flush(flush_req),
+    .in_valid(dir_valid), .in_ready(dir_ready), .in_need(!tbl_in.direct), .in_addr(tbl_addr), .in_meta(tbl_in),
+    .out_valid(tbl_valid), .out_ready(tbl_ready), .out_word(tbl_word), .out_err(tbl_err), .out_meta(tbl_meta),
+    .rd_req_valid(rd_req_valid[0]), .rd_req(rd_req[0]), .rd_req_ready(rd_req_ready[0]),
+    .rd_rsp_valid(rd_rsp_valid[0]), .rd_rsp,
+    .cnt_hit(cnt_hit[0]), .cnt_miss(cnt_miss[0])
+  );
+
+  // ---- answers: an error ends the request, later fragments of it are dropped ----------------------------------------
+  logic ans_drop_reg, ans_valid_reg, ans_failed;
+  mr_status_e ans_status;
+  mr_rsp_t ans_rsp_reg;
+  logic [CLI_W-1:0] ans_cli_reg;
+
+  assign tbl_ready = 1'b1;  // room was reserved
+  assign ans_status = !tbl_meta.direct && tbl_err ? MR_DMA_ERR : tbl_meta.status;
+  assign ans_failed = ans_status != MR_OK;
+
+  logic [MRC_N-1:0] fifo_in_ready, pop;
+
+  always_ff @(posedge clk) begin
+    ans_rsp_reg.status <= ans_status;
+    ans_rsp_reg.addr <= tbl_meta.direct ? tbl_meta.addr : {tbl_word[63:12], 12'd0} + 64'(tbl_meta.offset);
+    ans_rsp_reg.len <= tbl_meta.len;
+    ans_rsp_reg.last <= tbl_meta.last || ans_failed;
+    ans_cli_reg <= tbl_meta.cli;
+    if (rst) begin
+      ans_valid_reg <= 1'b0;
+      ans_drop_reg <= 1'b0;
+    end else begin
+      ans_valid_reg <= tbl_valid && !ans_drop_reg;
+      if (tbl_valid) ans_drop_reg <= !tbl_meta.last && (ans_drop_reg || ans_failed);
+    end
+  end
+
+  for (genvar i = 0; i < MRC_N; i++) begin : g_rsp
+    logic mine, taken;
+    assign mine = ans_valid_reg && ans_cli_reg == CLI_W'(i);
+    assign taken = take && grant[i];
+    assign pop[i] = rsp_valid[i] && rsp_ready[i];
+
+    urdma_fifo #(.WIDTH($bits(mr_rsp_t)), .DEPTH(RSP_DEPTH)) fifo (
+      .clk, .rst,
+      .in_valid(mine), .in_ready(fifo_in_ready[i]), .in_data(ans_rsp_reg),
+      .out_valid(rsp_valid[i]), .out_ready(rsp_ready[i]), .out_data(rsp[i]),
+      .count()
+    );
+
+    // Two places are reserved for each request. A request of one answer gives one back when that answer is taken
+    // (first_reg tells that no earlier answer of the request went before).
+    logic first_reg, one;
+    assign one = pop[i] && rsp[i].last && first_reg;
+    always_ff @(posedge clk) begin
+      if (rst) begin
+        owed_reg[i] <= '0;
+        first_reg <= 1'b1;
+      end else begin
+        owed_reg[i] <= owed_reg[i] + (taken ? (RSP_CW + 1)'(2) : '0) - (RSP_CW + 1)'(pop[i]) - (RSP_CW + 1)'(one);
+        if (pop[i]) first_reg <= rsp[i].last;
+      end
+    end
+  end
+
+  assign flush_done = flush_req;
+  assign busy = wait_valid || k1_valid_reg || k2_valid_reg || cache_busy != '0 || ans_valid_reg || rsp_valid != '0;
+
+  // the directory's lookups count with the table's; a coincidence counts once
+  always_comb begin
+    cnt = '0;
+    cnt[URDMA_CNT_PTE_HIT] = |cnt_hit;
+    cnt[URDMA_CNT_PTE_MISS] = |cnt_miss;
+    cnt[URDMA_CNT_MR_ERR] = ans_valid_reg && ans_rsp_reg.status != MR_OK;
+  end
+
+`ifndef SYNTHESIS
+  a_ctx: assert property (@(posedge clk) disable iff (rst) ctx_rsp_valid |-> ctx_fifo_ready)
+    else $error("%m: no room for a context");
+  a_rsp: assert property (@(posedge clk) disable iff (rst)
+                          ans_valid_reg |-> fifo_in_ready[ans_cli_reg]) else $error("%m: no room for an answer");
+  for (genvar i = 0; i < MRC_N; i++) begin : g_assert
+    a_len: assert property (@(posedge clk) disable iff (rst)
+                            req_valid[i] |-> req[i].len != '0 && req[i].len <= 13'd4096)
+      else $error("%m: length of a request");
+  end
+`endif
+
+endmodule
+
+`resetall
