@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completion queues: contexts, CQE writes, arming, overflow.
+//
+// Ports: docs/rtl-interfaces.md. This block is the one owner of CQ contexts. Creation and destruction, doorbells and
+// CQEs are operations on a context; one enters a cycle (cfg before doorbells before CQEs, which take turns):
+//
+//   c0 read context -> c1 new context, written back and forwarded -> item FIFO -> ring address from mr -> DMA write
+//                                                                        -> event -> QP error
+//
+// An item leaves the FIFO when its CQE has been accepted by the DMA write port, then its event; so the event of
+// a CQE, and the interrupt behind it, follow the CQE onto the link, and an event that a doorbell raises follows every CQE
+// that it reports. 12 cycles from request to DMA write when the ring's page is known.
+//
+// A CQE for a full ring is lost: the CQ is dead from then on (every later CQE for it is lost too), event CQ_ERR is raised
+// once, and each QP that loses a CQE is reported on err. Reports pass through a FIFO that drops when full: were they to wait,
+// qp_mgr could be waiting for an owner of QP state that waits for this block. A dropped report harms only QPs of a dead CQ.
+
+`resetall
+`default_nettype none
+
+module urdma_cq
+  import urdma_pkg::*, urdma_hw_pkg::*;
+(
+  input  wire logic                   clk,
+  input  wire logic                   rst,
+  output      logic                   init_done,
+  output      logic                   busy,
+
+  input  wire logic                   cfg_valid,
+  input  wire logic [CQN_W-1:0]       cfg_cqn,
+  input  wire cq_cfg_t                cfg,
+  output      logic                   cfg_ready,
+
+  input  wire logic                   db_valid,
+  input  wire cq_db_t                 db,
+  output      logic                   db_ready,
+
+  input  wire logic                   fence_req,
+  output      logic                   fence_done,
+
+  input  wire logic     [CQC_N-1:0]   cqe_valid,
+  input  wire cqe_req_t [CQC_N-1:0]   cqe,
+  output      logic     [CQC_N-1:0]   cqe_ready,
+
+  output      logic                   mr_req_valid,
+  output      mr_req_t                mr_req,
+  input  wire logic                   mr_req_ready,
+  input  wire logic                   mr_rsp_valid,
+  input  wire mr_rsp_t                mr_rsp,
+  output      logic                   mr_rsp_ready,
+
+  output      logic                   wr_valid,
+  output      dma_wr_t                wr,
+  input  wire logic                   wr_ready,
+
+  output      logic                   ev_valid,
+  output      eqe_req_t               ev,
+  input  wire logic                   ev_ready,
+
+  output      logic                   err_valid,
+  output      qp_err_t                err,
+  input  wire logic                   err_ready,
+
+  input  wire logic [63:0]            cycles,
+  output      logic [URDMA_CNT_N-1:0] cnt,
+  output      logic                   trace_valid,
+  output      trace_t                 trace
+);
+
+  localparam int ITEMS = 32;
+  localparam int SEQ_W = 16;
+
+  typedef struct packed {
+    cq_cfg_t     cfg;
+    logic        dead;
+    logic [1:0]  arm;
+    logic [31:0] pi;
+    logic [31:0] ci;
+    logic [31:0] sol;       // index behind the newest CQE that a solicited arming waits for
+  } ctx_t;
+
+  typedef enum logic [1:0] { OP_CFG, OP_DB, OP_CQE } op_e;
+
+  typedef struct packed {
+    logic             write;
+    ring_t            ring;
+    logic [26:0]      offset;   // of the CQE in the ring
+    logic [255:0]     cqe;
+    logic             event_on;
+    logic [7:0]       event_type;
+    logic             lost;
+    logic [EQN_W-1:0] eqn;
+    logic [CQN_W-1:0] cqn;
+  } item_t;
+
+  // ---- c0: choose an operation, read its context ------------------------------------------------------------------
+  logic [CQN_W:0] init_reg;
+  logic room, take;
+  logic [5:0] item_count;
+  logic [CQC_N-1:0] grant;
+  logic grant_idx, grant_valid;
+  op_e op;
+  logic [CQN_W-1:0] op_cqn;
+
+  assign init_done = init_reg[CQN_W];
+  assign room = init_done && item_count < 6'(ITEMS - 3);
+
+  urdma_arb_rr #(.N(CQC_N)) arb (
+    .clk, .rst, .req(cqe_valid), .advance(take && op == OP_CQE), .grant, .grant_idx, .grant_valid
+  );
+
+  always_comb begin
+    op = OP_CQE;
+    op_cqn = cqe[grant_idx].cqn;
+    if (cfg_valid) begin
+      op = OP_CFG;
+      op_cqn = cfg_cqn;
+    end else if (db_valid) begin
+      op = OP_DB;
+      op_cqn = db.cqn;
+    end
+  end
+  assign take = room && (cfg_valid || db_valid || grant_valid);
+  assign cfg_ready = room;
+  assign db_ready = room && !cfg_valid;
+  assign cqe_ready = room && !cfg_valid && !db_valid ? grant : '0;
+
+  logic c1_valid_reg, c1_fwd_reg;
+  op_e c1_op_reg;
+  logic [CQN_W-1:0] c1_cqn_reg;
+  cq_cfg_t c1_cfg_reg;
+  cq_db_t c1_db_reg;
+  cqe_req_t c1_cqe_reg;
+  ctx_t c1_ram, c1_fwd_ctx_reg, ctx, ctx_next;
+  logic [$bits(ctx_t)-1:0] ram_word;
+
+  urdma_ram_sdp #(.WIDTH($bits(ctx_t)), .DEPTH(2 ** CQN_W)) ram (
+    .clk,
+    .wr_en(!init_done || c1_valid_reg),
+    .wr_addr(init_done ? c1_cqn_reg : init_reg[CQN_W-1:0]),
+    .wr_data(init_done ? ctx_next : '0),
+    .rd_en(take),
+    .rd_addr(op_cqn),
+    .rd_data(ram_word)
+  );
+  assign c1_ram = ctx_t'(ram_word);
+  assign ctx = c1_fwd_reg ? c1_fwd_ctx_reg : c1_ram;
+
+  always_ff @(posedge clk) begin
+    if (take) begin
+      c1_op_reg <= op;
+      c1_cqn_reg <= op_cqn;
+      c1_cfg_reg <= cfg;
+      c1_db_reg <= db;
+      c1_cqe_reg <= cqe[grant_idx];
+      c1_fwd_reg <= c1_valid_reg && c1_cqn_reg == op_cqn;
+      c1_fwd_ctx_reg <= ctx_next;
+    end
+    if (rst) begin
+      init_reg <= '0;
+      c1_valid_reg <= 1'b0;
+    end else begin
+      if (!init_done) init_reg <= init_reg + 1'b1;
+      c1_valid_reg <= take;
+    end
+  end
+
+  // ---- c1: what the operation does to the context -------------------------------------------------------------------
+  logic [31:0] used, size, ci_step, sol_step;
+  logic db_mine, waits, item_push, item_ready;
+  item_t item_in, item;
+
+  always_comb begin
+    ctx_next = ctx;
+    item_push = 1'b0;
+    item_in = '0;
+    item_in.ring = ctx.cfg.ring;
+    item_in.eqn = ctx.cfg.eqn;
+    item_in.cqn = c1_cqn_reg;
+    item_in.event_type = 8'(URDMA_EV_CQ);
+    item_in.cqe = c1_cqe_reg.cqe;
+    used = ctx.pi - ctx.ci;
+    size = 32'd1 << ctx.cfg.ring.log_entries;
+    item_in.offset = 27'(ctx.pi & (size - 32'd1)) << 5;
+    item_in.cqe[URDMA_CQE0_PHASE_LSB] = (ctx.pi & size) == '0;
+    item_in.cqe[URDMA_CQE3_CYCLES_LSB +: URDMA_CQE3_CYCLES_W] = cycles;
+    ci_step = c1_db_reg.ci - ctx.ci;
+    sol_step = ctx.sol - c1_db_reg.ci;
+    db_mine = ctx.cfg.valid && ctx.cfg.db_page == c1_db_reg.page;
+    waits = c1_cqe_reg.solicited || c1_cqe_reg.cqe[URDMA_CQE0_STATUS_LSB +: URDMA_CQE0_STATUS_W] != '0;
+
+    case (c1_op_reg)
+      OP_CFG: begin
+        ctx_next = '0;
+        ctx_next.cfg = c1_cfg_reg;
+      end
+
+      OP_DB: if (db_mine) begin
+        // an older index (a repeated doorbell) or one never reached leaves the consumer index alone
+        if (ci_step <= used) ctx_next.ci = c1_db_reg.ci;
+        if ((c1_db_reg.arm == 2'(URDMA_DB_ARM_ANY) && ctx.pi != c1_db_reg.ci)
+            || (c1_db_reg.arm == 2'(URDMA_DB_ARM_SOLICITED) && sol_step != '0 && !sol_step[31])) begin
+          item_push = 1'b1;
+          item_in.event_on = 1'b1;
+          ctx_next.arm = 2'(URDMA_DB_ARM_NONE);
+        end else if (c1_db_reg.arm == 2'(URDMA_DB_ARM_ANY)
+                     || (c1_db_reg.arm == 2'(URDMA_DB_ARM_SOLICITED) && ctx.arm != 2'(URDMA_DB_ARM_ANY))) begin
+          ctx_next.arm = c1_db_reg.arm;
+        end
+      end
+
+      default: if (ctx.cfg.valid) begin
+        item_push = 1'b1;
+        if (ctx.dead || used >= size) begin
+          item_in.lost = 1'b1;
+          item_in.event_on = !ctx.dead;
+          item_in.event_type = 8'(URDMA_EV_CQ_ERR);
+          ctx_next.dead = 1'b1;
+        end else begin
+          item_in.write = 1'b1;
+          ctx_next.pi = ctx.pi + 32'd1;
+          if (waits) ctx_next.sol = ctx.pi + 32'd1;
+          if (ctx.arm == 2'(URDMA_DB_ARM_ANY) || (ctx.arm == 2'(URDMA_DB_ARM_SOLICITED) && waits)) begin
+            item_in.event_on = 1'b1;
+            ctx_next.arm = 2'(URDMA_DB_ARM_NONE);
+          end
+        end
+      end
+    endcase
+  end
+
+  // ---- ring addresses: asked for when the item enters ------------------------------------------------------------------
+  typedef struct packed {
+    pt_t         pt;
+    logic [26:0] offset;
+  } ask_t;
+  ask_t ask;
+  logic ask_in_ready;
+
+  urdma_fifo #(.WIDTH($bits(ask_t)), .DEPTH(ITEMS)) ask_fifo (
+    .clk, .rst,
+    .in_valid(c1_valid_reg && item_push && item_in.write), .in_ready(ask_in_ready),
+    .in_data({item_in.ring.pt, item_in.offset}),
+    .out_valid(mr_req_valid), .out_ready(mr_req_ready), .out_data(ask),
+    .count()
+  );
+  always_comb begin
+    mr_req = '0;
+    mr_req.ring = 1'b1;
+    mr_req.pt = ask.pt;
+    mr_req.va = 64'(ask.offset);
+    mr_req.len = 13'(URDMA_CQE_SIZE);
+  end
+
+  // ---- items: write, then event and error ------------------------------------------------------------------------------
+  logic item_valid, item_pop, write_left, ev_left, failed, wrote_reg, evented_reg, failed_reg;
+  urdma_fifo #(.WIDTH($bits(item_t)), .DEPTH(ITEMS)) item_fifo (
+    .clk, .rst,
+    .in_valid(c1_valid_reg && item_push), .in_ready(item_ready), .in_data(item_in),
+    .out_valid(item_valid), .out_ready(item_pop), .out_data(item),
+    .count(item_count)
+  );
+
+  assign write_left = item_valid && item.write && !wrote_reg;
+  assign failed = mr_rsp.status != MR_OK;      // the ring's page table could not be read: the CQE is lost
+  assign wr_valid = write_left && mr_rsp_valid && !failed;
+  assign mr_rsp_ready = write_left && (failed || wr_ready);
+  always_comb begin
+    wr = '0;
+    wr.addr = mr_rsp.addr;
+    wr.len = 13'(URDMA_CQE_SIZE);
+    wr.data = 512'(item.cqe);
+    wr.last = 1'b1;
+  end
+
+  assign ev_left = item_valid && !write_left && (item.event_on || failed_reg) && !evented_reg;
+  assign ev_valid = ev_left;
+  assign ev.eqn = item.eqn;
+  assign ev.ev_type = failed_reg ? 8'(URDMA_EV_CQ_ERR) : item.event_type;
+  assign ev.obj = 24'(item.cqn);
+  assign ev.data = '0;
+  assign item_pop = item_valid && !write_left && (!ev_left || ev_ready);
+
+  always_ff @(posedge clk) begin
+    if (rst || item_pop) begin
+      wrote_reg <= 1'b0;
+      evented_reg <= 1'b0;
+      failed_reg <= 1'b0;
+    end else begin
+      if (mr_rsp_valid && mr_rsp_ready) begin
+        wrote_reg <= 1'b1;
+        failed_reg <= failed;
+      end
+      if (ev_valid && ev_ready) evented_reg <= 1'b1;
+    end
+  end
+
+  qp_err_t err_in;
+  logic err_in_ready;
+  assign err_in.qpn = item.cqe[URDMA_CQE1_QPN_LSB +: QPN_W];
+  assign err_in.event_type = 8'(URDMA_EV_QP_FATAL);
+  urdma_fifo #(.WIDTH($bits(qp_err_t)), .DEPTH(16)) err_fifo (
+    .clk, .rst,
+    .in_valid(item_pop && (item.lost || failed_reg)), .in_ready(err_in_ready), .in_data(err_in),
+    .out_valid(err_valid), .out_ready(err_ready), .out_data(err),
+    .count()
+  );
+
+  // ---- fence: what was taken before it rose has become an item after two cycles; wait for the last of these ---------------
+  logic [SEQ_W-1:0] in_seq_reg, out_seq_reg, fence_seq_reg;
+  logic [2:0] fence_reg;   // cycles since the fence rose
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      in_seq_reg <= '0;
+      out_seq_reg <= '0;
+      fence_reg <= '0;
+    end else begin
+      if (c1_valid_reg && item_push) in_seq_reg <= in_seq_reg + 1'b1;
+      if (item_pop) out_seq_reg <= out_seq_reg + 1'b1;
+      fence_reg <= fence_req ? {fence_reg[1:0], 1'b1} : '0;
+      if (fence_reg == 3'b011) fence_seq_reg <= in_seq_reg;
+      if (fence_done) fence_seq_reg <= out_seq_reg;   // stays done while the fence is up
+    end
+  end
+  logic [SEQ_W-1:0] fence_age;
+  assign fence_age = out_seq_reg - fence_seq_reg;
+  assign fence_done = fence_req && fence_reg[2] && !fence_age[SEQ_W-1];
+
+  assign busy = c1_valid_reg || item_valid || err_valid || db_valid || cqe_valid != '0;
+
+  always_comb begin
+    cnt = '0;
+    cnt[URDMA_CNT_CQE] = wr_valid && wr_ready;
+    cnt[URDMA_CNT_CQ_OVERFLOW] = item_pop && (item.lost || failed_reg);
+    cnt[URDMA_CNT_DB_OWNER] = c1_valid_reg && c1_op_reg == OP_DB && !db_mine;
+    trace = '0;
+    trace.ev = TR_CQE;
+    trace.qpn = item.cqe[URDMA_CQE1_QPN_LSB +: URDMA_CQE1_QPN_W];
+    trace.arg = 16'(item.cqe[URDMA_CQE0_STATUS_LSB +: URDMA_CQE0_STATUS_W]);
+  end
+  assign trace_valid = wr_valid && wr_ready;
+
+  logic unused_bits;
+  assign unused_bits = &{1'b0, item.ring, item.offset, mr_rsp.len, mr_rsp.last, err_in_ready, ctx.cfg.ring.log_stride,
+                         c1_db_reg.cqn, c1_cqe_reg.cqn};
+
+`ifndef SYNTHESIS
+  a_item: assert property (@(posedge clk) disable iff (rst) c1_valid_reg && item_push |-> item_ready && ask_in_ready)
+    else $error("%m: no room for an item");
+`endif
+
+endmodule
+
+`resetall
