@@ -1,4 +1,6 @@
+lib/urdma_crc32_pkg.sv
 lib/urdma_arb_rr.sv
+lib/urdma_crc32.sv
 lib/urdma_fifo.sv
 lib/urdma_ram_sdp.sv
 lib/urdma_skid.sv
