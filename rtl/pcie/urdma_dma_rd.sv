@@ -1,0 +1,611 @@
+// SPDX-License-Identifier: Apache-2.0
+// DMA read engine: takes read requests from N clients (round-robin, one request after the other), splits them into
+// read TLPs with tags, puts the completions into a reorder buffer, and hands the data out in the order of the
+// requests, first byte in lane 0, dense.
+//
+// A TLP ends at a multiple of the chunk size, min(maximum read request, 512 bytes), of the host's address space (so
+// also at 4 KB), so its lines (aligned 64-byte pieces) fit the 8 lines that each of the 256 tags has in the
+// buffer. Completions of one tag come in address order, each ending at a line boundary or at the end of the
+// request (read completion boundary 64 or 128), so the buffer is written in whole lines, and a count of lines
+// tells how far a tag has come. The state of a tag:
+//
+//   used   allocated, not yet read out       fin   no more data will come: complete or failed
+//   outst  sent, completions expected        fail  with fin: failed; what has not been read out yet reads as zero
+//   quar   given up while completions may still come; not allocated until they cannot hurt
+//
+// Tags are allocated in rising order. Quarantine: after a time-out, or an error that leaves completions to come, a
+// late completion could otherwise be taken for one of the next request with this tag. The tag is released by a
+// completion that closes its request (Request Completed), or else TAG_QUARANTINE cycles after it was sent, by
+// default 16 times the time-out (0.8 s): far beyond the time a working fabric holds a completion back, and the
+// check of byte count and address catches most of what may come even later. Should all tags be in quarantine,
+// requests wait. While nothing else is under way, busy is 0 and the clock may stop: quarantine then only lasts longer.
+
+`resetall
+`default_nettype none
+
+module urdma_dma_rd
+  import urdma_pkg::*;
+  import urdma_pcie_pkg::*;
+#(
+  // clients
+  parameter int N = RD_N,
+  // completion time-out in cycles, from the TLP's turn on RQ (50 ms)
+  parameter int CPL_TIMEOUT = 12500000,
+  // cycles from a TLP's turn on RQ until a tag that was given up is used again
+  parameter int TAG_QUARANTINE = 16 * CPL_TIMEOUT
+) (
+  input  wire logic         clk,
+  input  wire logic         rst,
+
+  input  wire logic [2:0]   cfg_max_read_req,  // 128 bytes << n
+
+  // clients
+  input  wire logic [N-1:0] rd_req_valid,
+  input  wire dma_rd_req_t [N-1:0] rd_req,
+  output      logic [N-1:0] rd_req_ready,
+  output      logic [N-1:0] rd_rsp_valid,
+  output      dma_rd_rsp_t  rd_rsp,
+
+  // read TLPs to RQ
+  output      logic         tlp_valid,
+  output      rd_tlp_t      tlp,
+  input  wire logic         tlp_ready,
+  input  wire logic         tlp_drop,          // with the transfer: it was discarded
+
+  // RC of the integrated block
+  input  wire logic [511:0] s_axis_rc_tdata,
+  input  wire logic [15:0]  s_axis_rc_tkeep,
+  input  wire logic [160:0] s_axis_rc_tuser,
+  input  wire logic         s_axis_rc_tlast,
+  input  wire logic         s_axis_rc_tvalid,
+  output      logic         s_axis_rc_tready,
+
+  // pulses
+  output      logic         cnt_cpl_err,        // completion that failed its request
+  output      logic         cnt_cpl_timeout,    // request given up, no completion in time
+  output      logic         cnt_cpl_unexpected, // completion nobody waits for, discarded
+
+  output      logic         busy
+);
+
+  localparam int IW = (N > 1) ? $clog2(N) : 1;
+  localparam int TAGS = 256;
+
+  // ---- state of the tags -----------------------------------------------------------------------
+  logic [TAGS-1:0] used_reg, outst_reg, fin_reg, fail_reg, quar_reg;
+  logic [3:0] lines_reg [TAGS];     // lines received, 0..8
+
+  // what RC needs to know of a TLP
+  typedef struct packed {
+    logic [5:0] off;                // of the first byte in its line
+    logic [2:0] line;               // of the first byte in the 512-byte chunk
+    logic [9:0] len;                // bytes, 1..512
+  } meta_t;
+  meta_t meta_mem [TAGS];
+
+  // ---- 1: choose a client ----------------------------------------------------------------------
+  logic [N-1:0] grant;
+  logic [IW-1:0] grant_idx;
+  logic req_valid, s1_ready, s1_valid_reg;
+  logic [63:0] s1_addr_reg;
+  logic [12:0] s1_len_reg;
+  logic [IW-1:0] s1_client_reg;
+  logic s1_first_reg;
+
+  urdma_arb_rr #(.N(N)) u_arb (
+    .clk, .rst,
+    .req(rd_req_valid), .advance(s1_ready),
+    .grant, .grant_idx, .grant_valid(req_valid)
+  );
+
+  assign rd_req_ready = s1_ready ? grant : '0;
+
+  // ---- 2: split --------------------------------------------------------------------------------
+  logic [9:0] chunk, to_boundary, n;
+  logic [10:0] dwords;
+  logic [1:0] end_off;
+  logic s1_last, split, nt_valid_reg, t_free;
+  logic [7:0] nt_reg;               // next tag
+
+  typedef struct packed {
+    logic [7:0]    tag;
+    logic [IW-1:0] client;
+    logic          first;           // TLP of its request
+    logic          last;
+    logic [5:0]    off;             // of the first byte in its line
+    logic [2:0]    line;            // of the first byte in the chunk
+    logic [2:0]    lines_m1;        // lines, less one
+    logic [6:0]    fill;            // valid bytes of its last line, counted from the line's start, 1..64
+  } order_t;
+  order_t order_in, order;
+  logic order_valid, order_pop, order_ready;
+  logic [8:0] order_count;
+  logic [5:0] line_end;
+
+  always_comb begin
+    case (cfg_max_read_req)
+      3'd0: chunk = 10'd128;
+      3'd1: chunk = 10'd256;
+      default: chunk = 10'd512;
+    endcase
+    to_boundary = chunk - (s1_addr_reg[9:0] & (chunk - 10'd1));
+    s1_last = (s1_len_reg <= {3'd0, to_boundary});
+    n = s1_last ? s1_len_reg[9:0] : to_boundary;
+    dwords = ({1'b0, n} + {9'd0, s1_addr_reg[1:0]} + 11'd3) >> 2;
+    end_off = s1_addr_reg[1:0] + n[1:0];
+
+    t_free = !tlp_valid || tlp_ready;
+    split = s1_valid_reg && nt_valid_reg && t_free && order_ready;
+    s1_ready = !s1_valid_reg || (split && s1_last);
+
+    line_end = s1_addr_reg[5:0] + n[5:0];
+    order_in.tag = nt_reg;
+    order_in.client = s1_client_reg;
+    order_in.first = s1_first_reg;
+    order_in.last = s1_last;
+    order_in.off = s1_addr_reg[5:0];
+    order_in.line = s1_addr_reg[8:6];
+    order_in.lines_m1 = 3'((10'(s1_addr_reg[5:0]) + n - 10'd1) >> 6);
+    order_in.fill = {line_end == '0, line_end};
+  end
+
+  always_ff @(posedge clk) begin
+    if (s1_ready) begin
+      s1_addr_reg <= rd_req[grant_idx].addr;
+      s1_len_reg <= rd_req[grant_idx].len;
+      s1_client_reg <= grant_idx;
+    end else if (split) begin
+      s1_addr_reg <= s1_addr_reg + {54'd0, n};
+      s1_len_reg <= s1_len_reg - {3'd0, n};
+    end
+    if (split) meta_mem[nt_reg] <= '{off: s1_addr_reg[5:0], line: s1_addr_reg[8:6], len: n};
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      s1_valid_reg <= 1'b0;
+      s1_first_reg <= 1'b1;
+    end else begin
+      if (s1_ready) s1_valid_reg <= req_valid;
+      if (s1_ready) s1_first_reg <= 1'b1;
+      else if (split) s1_first_reg <= 1'b0;
+    end
+  end
+
+  // the TLP register
+  rd_tlp_t tlp_reg;
+  logic tlp_valid_reg, tlp_xfer;
+  assign tlp_valid = tlp_valid_reg;
+  assign tlp = tlp_reg;
+  assign tlp_xfer = tlp_valid_reg && tlp_ready;
+
+  always_ff @(posedge clk) begin
+    if (split) begin
+      tlp_reg.addr <= s1_addr_reg[63:2];
+      tlp_reg.dword_count <= dwords;
+      tlp_reg.first_be <= be_from(s1_addr_reg[1:0]) & ((dwords == 11'd1) ? be_upto(end_off) : 4'hf);
+      tlp_reg.last_be <= (dwords == 11'd1) ? 4'h0 : be_upto(end_off);
+      tlp_reg.tag <= nt_reg;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) tlp_valid_reg <= 1'b0;
+    else if (t_free) tlp_valid_reg <= split;
+  end
+
+  // the next tag, found one cycle ahead; tags in quarantine are passed over, one in use is waited for
+  logic [7:0] cand_reg;
+  logic cand_free, cand_skip;
+  assign cand_free = !used_reg[cand_reg] && !quar_reg[cand_reg];
+  assign cand_skip = !used_reg[cand_reg] && quar_reg[cand_reg];
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      nt_valid_reg <= 1'b0;
+      nt_reg <= '0;
+      cand_reg <= '0;
+    end else if (!nt_valid_reg || split) begin
+      nt_valid_reg <= cand_free;
+      nt_reg <= cand_reg;
+      if (cand_free || cand_skip) cand_reg <= cand_reg + 8'd1;
+    end
+  end
+
+  urdma_fifo #(.WIDTH($bits(order_t)), .DEPTH(TAGS)) u_order (
+    .clk, .rst,
+    .in_valid(split), .in_ready(order_ready), .in_data(order_in),
+    .out_valid(order_valid), .out_ready(order_pop), .out_data(order),
+    .count(order_count)
+  );
+
+  // ---- 3: completions --------------------------------------------------------------------------
+  // Never stalled: the buffer has the room since the tag was allocated.
+  logic a_valid_reg, a_sop_reg, a_last_reg, a_disc_reg;
+  logic [511:0] a_data_reg;
+  logic [15:0] a_keep_reg;
+
+  assign s_axis_rc_tready = 1'b1;
+
+  always_ff @(posedge clk) begin
+    if (s_axis_rc_tvalid) begin
+      a_data_reg <= s_axis_rc_tdata;
+      a_keep_reg <= s_axis_rc_tkeep;
+      a_last_reg <= s_axis_rc_tlast;
+      a_disc_reg <= s_axis_rc_tuser[96];
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      a_valid_reg <= 1'b0;
+      a_sop_reg <= 1'b1;
+    end else begin
+      a_valid_reg <= s_axis_rc_tvalid;
+      if (a_valid_reg) a_sop_reg <= a_last_reg;
+    end
+  end
+
+  // The first beat decides; later beats use what it left in c_*_reg.
+  rc_desc_t a_desc;
+  meta_t a_meta;
+  logic [7:0] c_tag, c_tag_reg;
+  logic c_ok, c_ok_reg;             // in sequence, without error: its data counts
+  logic c_final, c_final_reg;       // the last completion of its request by our count
+  logic c_completed, c_completed_reg;  // the block, or the status, says that no more will come
+  logic c_timeout, c_timeout_reg;   // the block's own time-out
+  logic c_stray, c_stray_reg;       // the block does not know the tag: says nothing about a request of ours
+  logic [10:0] c_left, c_left_reg;  // dwords of payload still to come, with this beat
+  logic [2:0] c_line, c_line_reg;   // the line that is put together
+  logic [3:0] c_rot, c_rot_reg;     // lanes to rotate; later beats: also the lane their first dword goes to
+  logic [511:0] carry_reg;          // rotated beat before: its lanes below c_rot belong to the current line
+
+  logic [3:0] have, x, end_lane, in_lane;
+  logic [5:0] exp_off;
+  logic [9:0] exp_len;
+  logic [10:0] exp_dwords;
+  logic exp_line_odd, seq_ok;
+  logic [4:0] take, room, filled;   // dwords of this beat; lanes of the current line that are filled after it
+  logic [3:0] last_lane;
+  logic shape_ok, beat_ok, end_ok, wr1, wr2, early;
+  logic [511:0] rotated, merged;
+
+  logic unused_rc;
+  assign unused_rc = &{1'b0, s_axis_rc_tuser[160:97], s_axis_rc_tuser[95:0], a_desc};
+
+  always_comb begin
+    a_desc = a_data_reg[95:0];
+    c_tag = a_sop_reg ? a_desc.tag : c_tag_reg;
+    a_meta = meta_mem[c_tag];
+    have = lines_reg[c_tag];
+
+    // what the next completion of this tag has to look like
+    exp_off = (have == '0) ? a_meta.off : 6'd0;
+    exp_len = (have == '0) ? a_meta.len : (a_meta.len + {4'd0, a_meta.off} - {have, 6'd0});
+    exp_dwords = (11'(exp_len) + 11'(exp_off[1:0]) + 11'd3) >> 2;
+    exp_line_odd = a_meta.line[0] ^ have[0];
+    x = exp_off[5:2];
+    c_final = c_final_reg;
+    c_ok = c_ok_reg;
+    c_completed = c_completed_reg;
+    c_timeout = c_timeout_reg;
+    c_left = c_left_reg;
+    c_line = c_line_reg;
+    c_rot = c_rot_reg;
+    c_stray = c_stray_reg;
+    seq_ok = 1'b0;
+    end_lane = '0;
+    if (a_sop_reg) begin
+      c_final = (a_desc.dword_count == exp_dwords);
+      end_lane = x + a_desc.dword_count[3:0];
+      seq_ok = (a_desc.lower_addr[6:0] == {exp_line_odd, exp_off}) && (a_desc.byte_count == 13'(exp_len))
+               && (c_final || (end_lane == '0 && a_desc.dword_count < exp_dwords && a_desc.dword_count != '0));
+      c_ok = outst_reg[c_tag] && seq_ok && a_desc.status == CPL_SC && !a_desc.poisoned
+             && a_desc.error_code == RC_ERR_NONE;
+      c_completed = a_desc.req_completed || (a_desc.status != CPL_SC);
+      c_timeout = (a_desc.error_code == RC_ERR_TIMEOUT);
+      c_stray = (a_desc.error_code == RC_ERR_BAD_TAG);
+      c_left = a_desc.dword_count;
+      c_line = a_meta.line + have[2:0];
+      c_rot = x - 4'd3;
+    end
+
+    // dwords in this beat, and whether its end is where the descriptor says
+    in_lane = a_sop_reg ? x : c_rot_reg;
+    room = a_sop_reg ? 5'd13 : 5'd16;
+    take = (c_left > {6'd0, room}) ? room : c_left[4:0];
+    filled = {1'b0, in_lane} + take;
+    last_lane = a_sop_reg ? (take[3:0] + 4'd2) : (take[3:0] - 4'd1);
+    shape_ok = a_last_reg ? (c_left == {6'd0, take} && a_keep_reg == keep_upto(last_lane))
+                          : (c_left > {6'd0, take});
+    early = a_sop_reg && (x < 4'd3);  // its dwords lie below c_rot: nothing to merge, and no full line
+    beat_ok = a_valid_reg && c_ok && outst_reg[c_tag] && shape_ok && !(a_last_reg && a_disc_reg);
+    end_ok = beat_ok && a_last_reg;
+    wr1 = beat_ok && (filled[4] || a_last_reg);
+    wr2 = end_ok && filled[4] && (filled[3:0] != '0);
+
+    rotated = '0;
+    merged = '0;
+    if (beat_ok) begin
+      rotated = rol_dwords(a_data_reg, c_rot);
+      merged = rotated;
+      for (int i = 0; i < 16; i++) begin
+        if (4'(i) < c_rot && !early) merged[32*i +: 32] = carry_reg[32*i +: 32];
+      end
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (a_valid_reg) begin
+      c_tag_reg <= c_tag;
+      c_final_reg <= c_final;
+      c_completed_reg <= c_completed;
+      c_timeout_reg <= c_timeout;
+      c_stray_reg <= c_stray;
+      c_ok_reg <= beat_ok;
+      c_left_reg <= c_left - {6'd0, take};
+      c_line_reg <= c_line + {2'd0, wr1};
+      c_rot_reg <= c_rot;
+    end
+    if (beat_ok) carry_reg <= rotated;
+  end
+
+  // two banks, odd and even lines: a last beat may end one line and hold the next
+  logic [2:0] line2;
+  logic [1:0] bank_wr;
+  logic [511:0] bank_wdata [2], bank_rdata [2];
+  logic [9:0] bank_waddr [2];
+  logic issue;
+  logic [9:0] issue_addr;
+  logic issue_bank;
+
+  always_comb begin
+    line2 = c_line + 3'd1;
+    for (int b = 0; b < 2; b++) begin
+      bank_wr[b] = (wr1 && c_line[0] == b[0]) || (wr2 && line2[0] == b[0]);
+      bank_wdata[b] = (c_line[0] == b[0]) ? merged : rotated;
+      bank_waddr[b] = {c_tag, (c_line[0] == b[0]) ? c_line[2:1] : line2[2:1]};
+    end
+  end
+
+  for (genvar b = 0; b < 2; b++) begin : g_bank
+    urdma_ram_sdp #(.WIDTH(512), .DEPTH(4 * TAGS)) u_ram (
+      .clk,
+      .wr_en(bank_wr[b]), .wr_addr(bank_waddr[b]), .wr_data(bank_wdata[b]),
+      .rd_en(issue && issue_bank == b[0]), .rd_addr(issue_addr), .rd_data(bank_rdata[b])
+    );
+  end
+
+  // ---- time-out: one tag a cycle is looked at --------------------------------------------------
+  logic [31:0] now_reg, sc_sent_reg, sc_age;
+  logic [31:0] sent_mem [TAGS];     // when a tag was sent
+  logic [7:0] scan_reg, sc_tag_reg;
+  logic sc_outst_reg, sc_quar_reg, sc_timeout, sc_release;
+
+  always_ff @(posedge clk) begin
+    if (tlp_xfer) sent_mem[tlp_reg.tag] <= now_reg;
+    sc_sent_reg <= sent_mem[scan_reg];
+    sc_tag_reg <= scan_reg;
+    // the state that belongs to sc_sent_reg: a tag sent in this very cycle is left for the next round
+    sc_outst_reg <= outst_reg[scan_reg];
+    sc_quar_reg <= quar_reg[scan_reg];
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      now_reg <= '0;
+      scan_reg <= '0;
+    end else begin
+      now_reg <= now_reg + 32'd1;
+      scan_reg <= scan_reg + 8'd1;
+    end
+  end
+
+  always_comb begin
+    sc_age = now_reg - sc_sent_reg;
+    // completions have the first word in a cycle in which both speak of a tag
+    sc_timeout = sc_outst_reg && outst_reg[sc_tag_reg] && sc_age >= 32'(CPL_TIMEOUT)
+                 && !(a_valid_reg && c_tag == sc_tag_reg);
+    sc_release = sc_quar_reg && quar_reg[sc_tag_reg] && sc_age >= 32'(TAG_QUARANTINE)
+                 && !(a_valid_reg && c_tag == sc_tag_reg);
+  end
+
+  // ---- the state of the tags moves -------------------------------------------------------------
+  logic cnt_err_reg, cnt_timeout_reg, cnt_unexp_reg;
+  logic release_used;
+
+  assign cnt_cpl_err = cnt_err_reg;
+  assign cnt_cpl_timeout = cnt_timeout_reg;
+  assign cnt_cpl_unexpected = cnt_unexp_reg;
+
+  always_ff @(posedge clk) begin
+    if (split) begin
+      fin_reg[nt_reg] <= 1'b0;
+      fail_reg[nt_reg] <= 1'b0;
+      lines_reg[nt_reg] <= '0;
+    end
+    if (tlp_xfer && tlp_drop) begin
+      fin_reg[tlp_reg.tag] <= 1'b1;
+      fail_reg[tlp_reg.tag] <= 1'b1;
+    end
+    if (wr1) lines_reg[c_tag] <= have + 4'd1 + {3'd0, wr2};
+    if (a_valid_reg && a_last_reg && outst_reg[c_tag] && !c_stray && (!end_ok || c_final)) begin
+      fin_reg[c_tag] <= 1'b1;
+      fail_reg[c_tag] <= !end_ok;
+    end
+    if (sc_timeout) begin
+      fin_reg[sc_tag_reg] <= 1'b1;
+      fail_reg[sc_tag_reg] <= 1'b1;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      used_reg <= '0;
+      outst_reg <= '0;
+      quar_reg <= '0;
+      cnt_err_reg <= 1'b0;
+      cnt_timeout_reg <= 1'b0;
+      cnt_unexp_reg <= 1'b0;
+    end else begin
+      cnt_err_reg <= 1'b0;
+      cnt_timeout_reg <= sc_timeout;
+      cnt_unexp_reg <= 1'b0;
+      if (split) used_reg[nt_reg] <= 1'b1;
+      if (release_used) used_reg[order.tag] <= 1'b0;
+      if (tlp_xfer && !tlp_drop) outst_reg[tlp_reg.tag] <= 1'b1;
+      if (a_valid_reg && a_last_reg) begin
+        if (!outst_reg[c_tag] || c_stray) begin
+          cnt_unexp_reg <= 1'b1;
+          if (c_completed && !c_stray) quar_reg[c_tag] <= 1'b0;
+        end else if (!end_ok) begin
+          outst_reg[c_tag] <= 1'b0;
+          quar_reg[c_tag] <= !c_completed || c_timeout;
+          cnt_err_reg <= !c_timeout;
+          cnt_timeout_reg <= c_timeout || sc_timeout;
+        end else if (c_final) begin
+          outst_reg[c_tag] <= 1'b0;
+        end
+      end
+      if (sc_timeout) begin
+        outst_reg[sc_tag_reg] <= 1'b0;
+        quar_reg[sc_tag_reg] <= 1'b1;
+      end
+      if (sc_release) quar_reg[sc_tag_reg] <= 1'b0;
+    end
+  end
+
+  // ---- 4: read out, a line a cycle, in order ---------------------------------------------------
+  logic [2:0] l_reg, o_line;
+  logic o_last_line, o_avail, o_req_end, o_flush, bubble_reg;
+  logic [5:0] o_off, o_off_reg;
+
+  always_comb begin
+    o_last_line = (l_reg == order.lines_m1);
+    // the last line only when the TLP is done for certain: its end may still turn out wrong
+    o_avail = fin_reg[order.tag] || (lines_reg[order.tag] > {1'b0, l_reg} && !o_last_line);
+    issue = order_valid && o_avail && !bubble_reg;
+    o_line = order.line + l_reg;
+    issue_addr = {order.tag, o_line[2:1]};
+    issue_bank = o_line[0];
+    order_pop = issue && o_last_line;
+    release_used = order_pop;
+    o_req_end = o_last_line && order.last;
+    o_off = order.first ? order.off : o_off_reg;
+    // the last line fills the current beat and has bytes left for one more
+    o_flush = o_req_end && !(order.first && l_reg == '0) && (o_off != '0) && (order.fill > {1'b0, o_off});
+  end
+
+  logic b_valid_reg, b_bank_reg, b_first_reg, b_last_reg, b_fail_reg, b_flush_reg;
+  logic [5:0] b_off_reg;
+  logic [6:0] b_fill_reg;
+  logic [IW-1:0] b_client_reg;
+
+  always_ff @(posedge clk) begin
+    if (issue) begin
+      o_off_reg <= o_off;
+      b_bank_reg <= issue_bank;
+      b_first_reg <= order.first && l_reg == '0;
+      b_last_reg <= o_req_end;
+      b_fail_reg <= fail_reg[order.tag];
+      b_flush_reg <= o_flush;
+      b_off_reg <= o_off;
+      b_fill_reg <= order.fill;
+      b_client_reg <= order.client;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      l_reg <= '0;
+      bubble_reg <= 1'b0;
+      b_valid_reg <= 1'b0;
+    end else begin
+      b_valid_reg <= issue;
+      bubble_reg <= issue && o_flush;
+      if (issue) l_reg <= o_last_line ? 3'd0 : (l_reg + 3'd1);
+    end
+  end
+
+  // ---- 5: realign ------------------------------------------------------------------------------
+  // Beat = the end of the line before, from off on, and the start of this line. flush_reg: the rest of the last line.
+  logic [511:0] b_line, hold_reg, b_sel;
+  logic flush_reg, bad, bad_reg, emit, emit_last, fail_now;
+  logic [6:0] nbytes, rest;
+  logic [511:0] lo_mask;
+
+  always_comb begin
+    // once a TLP of the request has failed, all that follows is zero
+    fail_now = b_fail_reg || (bad_reg && !b_first_reg);
+    bad = b_valid_reg ? fail_now : bad_reg;
+    rest = 7'd64 - {1'b0, b_off_reg};
+    emit = flush_reg || (b_valid_reg && (b_off_reg == '0 || !b_first_reg || b_last_reg));
+    emit_last = flush_reg || (b_last_reg && !b_flush_reg);
+    b_line = '0;
+    b_sel = '0;
+    nbytes = 7'd64;
+    lo_mask = '0;
+    if (b_valid_reg || flush_reg) begin
+      lo_mask = lanes_below({1'b0, b_off_reg});
+      if (!fail_now) b_line = bank_rdata[b_bank_reg];
+      if (flush_reg) nbytes = b_fill_reg - {1'b0, b_off_reg};
+      else if (b_off_reg == '0) nbytes = b_last_reg ? b_fill_reg : 7'd64;
+      else if (b_first_reg) nbytes = b_fill_reg - {1'b0, b_off_reg};
+      else if (b_last_reg && !b_flush_reg) nbytes = rest + b_fill_reg;
+      if (flush_reg) b_sel = hold_reg;
+      else if (b_off_reg == '0 || b_first_reg) b_sel = b_line;
+      else b_sel = (hold_reg & ~lo_mask) | (b_line & lo_mask);
+    end
+  end
+
+  logic [N-1:0] rsp_valid_reg;
+  dma_rd_rsp_t rsp_reg;
+  assign rd_rsp_valid = rsp_valid_reg;
+  assign rd_rsp = rsp_reg;
+
+  always_ff @(posedge clk) begin
+    if (b_valid_reg) hold_reg <= b_line;
+    if (emit) begin
+      rsp_reg.data <= ror_bytes(b_sel, b_off_reg) & lanes_below(emit_last ? nbytes : 7'd64);
+      rsp_reg.last <= emit_last;
+      rsp_reg.err <= emit_last && bad;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      flush_reg <= 1'b0;
+      bad_reg <= 1'b0;
+      rsp_valid_reg <= '0;
+    end else begin
+      flush_reg <= b_valid_reg && b_flush_reg;
+      if (b_valid_reg) bad_reg <= fail_now;
+      rsp_valid_reg <= '0;
+      if (emit) rsp_valid_reg[b_client_reg] <= 1'b1;
+    end
+  end
+
+  assign busy = s1_valid_reg || tlp_valid_reg || (order_count != '0) || a_valid_reg || b_valid_reg || flush_reg
+                || (rsp_valid_reg != '0);
+
+`ifndef SYNTHESIS
+  for (genvar i = 0; i < N; i++) begin : g_assert
+    a_hold: assert property (@(posedge clk) disable iff (rst)
+        rd_req_valid[i] && !rd_req_ready[i] |=> rd_req_valid[i] && $stable(rd_req[i]))
+      else $error("%m: client %0d withdrew or changed a request", i);
+    a_len: assert property (@(posedge clk) disable iff (rst)
+        rd_req_valid[i] |-> rd_req[i].len != '0 && rd_req[i].len <= 13'd4096)
+      else $error("%m: client %0d: length out of 1..4096", i);
+  end
+  a_order: assert property (@(posedge clk) disable iff (rst) split |-> order_ready && !used_reg[nt_reg]
+      && !outst_reg[nt_reg] && !quar_reg[nt_reg])
+    else $error("%m: tag allocated twice");
+  a_flush: assert property (@(posedge clk) disable iff (rst) !(flush_reg && b_valid_reg))
+    else $error("%m: two beats at once");
+  a_onehot: assert property (@(posedge clk) disable iff (rst) (rsp_valid_reg & (rsp_valid_reg - 1'b1)) == '0)
+    else $error("%m: a response for two clients");
+`endif
+
+endmodule
+
+`resetall

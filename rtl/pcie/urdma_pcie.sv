@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// The PCIe front end: between the user interface of the UltraScale+ integrated block (AMD PG213, 512 bit,
+// dword-aligned, no straddling) and the register bus, doorbells, DMA ports and interrupts of the NIC.
+// README.md beside this file has the picture and the rules; urdma_pkg those of the DMA ports.
+
+`resetall
+`default_nettype none
+
+module urdma_pcie
+  import urdma_pkg::*;
+  import urdma_pcie_pkg::*;
+#(
+  // completion time-out in cycles (50 ms)
+  parameter int CPL_TIMEOUT = 12500000,
+  // cycles until the tag of a request that was given up is used again
+  parameter int TAG_QUARANTINE = 16 * CPL_TIMEOUT
+) (
+  input  wire logic         clk,
+  input  wire logic         rst,
+
+  // requests from the host
+  input  wire logic [511:0] s_axis_cq_tdata,
+  input  wire logic [15:0]  s_axis_cq_tkeep,
+  input  wire logic [182:0] s_axis_cq_tuser,
+  input  wire logic         s_axis_cq_tlast,
+  input  wire logic         s_axis_cq_tvalid,
+  output      logic         s_axis_cq_tready,
+
+  // our completions
+  output      logic [511:0] m_axis_cc_tdata,
+  output      logic [15:0]  m_axis_cc_tkeep,
+  output      logic [80:0]  m_axis_cc_tuser,
+  output      logic         m_axis_cc_tlast,
+  output      logic         m_axis_cc_tvalid,
+  input  wire logic         m_axis_cc_tready,
+
+  // our requests
+  output      logic [511:0] m_axis_rq_tdata,
+  output      logic [15:0]  m_axis_rq_tkeep,
+  output      logic [136:0] m_axis_rq_tuser,
+  output      logic         m_axis_rq_tlast,
+  output      logic         m_axis_rq_tvalid,
+  input  wire logic         m_axis_rq_tready,
+
+  // completions from the host
+  input  wire logic [511:0] s_axis_rc_tdata,
+  input  wire logic [15:0]  s_axis_rc_tkeep,
+  input  wire logic [160:0] s_axis_rc_tuser,
+  input  wire logic         s_axis_rc_tlast,
+  input  wire logic         s_axis_rc_tvalid,
+  output      logic         s_axis_rc_tready,
+
+  // configuration
+  input  wire logic [2:0]   cfg_max_payload,
+  input  wire logic [2:0]   cfg_max_read_req,
+  input  wire logic         cfg_bus_master_en,
+
+  // interrupts to the integrated block
+  output      logic         irq_valid,
+  output      logic [VEC_W-1:0] irq_vec,
+  input  wire logic         irq_ready,
+
+  // register bus; answers to reads in order, without back-pressure
+  output      logic         reg_req_valid,
+  output      reg_req_t     reg_req,
+  input  wire logic         reg_req_ready,
+  input  wire logic         reg_rsp_valid,
+  input  wire logic [63:0]  reg_rsp_data,
+
+  // doorbells
+  output      logic         db_valid,
+  output      db_t          db,
+  input  wire logic         db_ready,
+
+  // DMA read
+  input  wire logic [RD_N-1:0] rd_req_valid,
+  input  wire dma_rd_req_t [RD_N-1:0] rd_req,
+  output      logic [RD_N-1:0] rd_req_ready,
+  output      logic [RD_N-1:0] rd_rsp_valid,
+  output      dma_rd_rsp_t  rd_rsp,
+
+  // DMA write
+  input  wire logic [WR_N-1:0] wr_valid,
+  input  wire dma_wr_t [WR_N-1:0] wr,
+  output      logic [WR_N-1:0] wr_ready,
+
+  // interrupt requests of the NIC
+  input  wire logic         irq_req_valid,
+  input  wire logic [VEC_W-1:0] irq_req_vec,
+  output      logic         irq_req_ready,
+
+  // something is in flight; while 0, and no input is valid, the clock may stop
+  output      logic         busy,
+
+  // one pulse an event
+  output      logic         cnt_rd_tlp,          // read request sent
+  output      logic         cnt_wr_tlp,          // write TLP sent
+  output      logic         cnt_dma_drop,        // TLP discarded, bus master enable was 0
+  output      logic         cnt_cpl_err,         // completion with an error
+  output      logic         cnt_cpl_timeout,     // read given up
+  output      logic         cnt_cpl_unexpected,  // completion nobody waited for
+  output      logic         cnt_db_bad,          // BAR2 write that is no doorbell
+  output      logic         cnt_mmio_bad         // request of the host that was refused
+);
+
+  logic rd_tlp_valid, rd_tlp_ready, rd_tlp_drop;
+  rd_tlp_t rd_tlp;
+  logic wr_tlp_valid, wr_tlp_ready;
+  rq_beat_t wr_beat;
+  logic wr_accept, wr_done;
+  logic cq_busy, rd_busy, wr_busy, rq_busy, irq_busy;
+
+  assign busy = cq_busy || rd_busy || wr_busy || rq_busy || irq_busy;
+
+  urdma_pcie_cq u_cq (
+    .clk, .rst,
+    .s_axis_cq_tdata, .s_axis_cq_tkeep, .s_axis_cq_tuser, .s_axis_cq_tlast, .s_axis_cq_tvalid, .s_axis_cq_tready,
+    .m_axis_cc_tdata, .m_axis_cc_tkeep, .m_axis_cc_tuser, .m_axis_cc_tlast, .m_axis_cc_tvalid, .m_axis_cc_tready,
+    .reg_req_valid, .reg_req, .reg_req_ready, .reg_rsp_valid, .reg_rsp_data,
+    .db_valid, .db, .db_ready,
+    .cnt_db_bad, .cnt_mmio_bad,
+    .busy(cq_busy)
+  );
+
+  urdma_dma_rd #(.CPL_TIMEOUT(CPL_TIMEOUT), .TAG_QUARANTINE(TAG_QUARANTINE)) u_rd (
+    .clk, .rst,
+    .cfg_max_read_req,
+    .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid, .rd_rsp,
+    .tlp_valid(rd_tlp_valid), .tlp(rd_tlp), .tlp_ready(rd_tlp_ready), .tlp_drop(rd_tlp_drop),
+    .s_axis_rc_tdata, .s_axis_rc_tkeep, .s_axis_rc_tuser, .s_axis_rc_tlast, .s_axis_rc_tvalid, .s_axis_rc_tready,
+    .cnt_cpl_err, .cnt_cpl_timeout, .cnt_cpl_unexpected,
+    .busy(rd_busy)
+  );
+
+  urdma_dma_wr u_wr (
+    .clk, .rst,
+    .cfg_max_payload,
+    .wr_valid, .wr, .wr_ready,
+    .tlp_valid(wr_tlp_valid), .tlp_beat(wr_beat), .tlp_ready(wr_tlp_ready),
+    .wr_accept,
+    .busy(wr_busy)
+  );
+
+  urdma_rq_mux u_rq (
+    .clk, .rst,
+    .cfg_bus_master_en,
+    .rd_valid(rd_tlp_valid), .rd_tlp, .rd_ready(rd_tlp_ready), .rd_drop(rd_tlp_drop),
+    .wr_valid(wr_tlp_valid), .wr_beat, .wr_ready(wr_tlp_ready), .wr_done,
+    .m_axis_rq_tdata, .m_axis_rq_tkeep, .m_axis_rq_tuser, .m_axis_rq_tlast, .m_axis_rq_tvalid, .m_axis_rq_tready,
+    .cnt_rd_tlp, .cnt_wr_tlp, .cnt_drop(cnt_dma_drop),
+    .busy(rq_busy)
+  );
+
+  urdma_irq_order #(.VEC_W(VEC_W)) u_irq (
+    .clk, .rst,
+    .irq_req_valid, .irq_req_vec, .irq_req_ready,
+    .wr_accept, .wr_done,
+    .irq_valid, .irq_vec, .irq_ready,
+    .busy(irq_busy)
+  );
+
+endmodule
+
+`resetall
