@@ -1,0 +1,8 @@
+// Every file of the NIC, relative to rtl/; urdma_hw_pkg.sv (generated) and urdma_pkg.sv come first.
+-f lib/lib.f
+-f pcie/urdma_pcie.f
+-f queue/queue.f
+-f mr/mr.f
+-f tx/tx.f
+-f rx/rx.f
+urdma_top.sv

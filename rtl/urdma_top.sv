@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// The NIC: PCIe user interface (AMD PG213, 512 bit) on one side, a MAC's AXI-streams on the other.
+//
+// Blocks and the ports between them: docs/rtl-interfaces.md. One clock, 250 MHz, synchronous reset.
+//
+//  s_axis_cq, m_axis_cc   the host's requests to us and our completions
+//  m_axis_rq, s_axis_rc   our requests to the host and its completions
+//  irq_*                  request for an MSI-X vector; it stays behind every write that RQ has taken before
+//  m_axis_tx, s_axis_rx   frames without FCS; receive cannot be stalled
+//  idle                   nothing is in flight or to do: the clock may stop until an input changes
+//  timer_armed, _cycles   the next timer that would end the idleness by itself
+//  skip_*                 cycles that passed while the clock stood still (tie to 0 in hardware)
+//  trace_*                taps: one event a cycle and tap, see trace_t
+
+`resetall
+`default_nettype none
+
+module urdma_top
+  import urdma_pkg::*, urdma_hw_pkg::*;
+(
+  input  wire logic               clk,
+  input  wire logic               rst,
+
+  // PCIe block: requests from the host, and completions to it
+  input  wire logic [511:0]       s_axis_cq_tdata,
+  input  wire logic [15:0]        s_axis_cq_tkeep,
+  input  wire logic [182:0]       s_axis_cq_tuser,
+  input  wire logic               s_axis_cq_tlast,
+  input  wire logic               s_axis_cq_tvalid,
+  output      logic               s_axis_cq_tready,
+  output      logic [511:0]       m_axis_cc_tdata,
+  output      logic [15:0]        m_axis_cc_tkeep,
+  output      logic [80:0]        m_axis_cc_tuser,
+  output      logic               m_axis_cc_tlast,
+  output      logic               m_axis_cc_tvalid,
+  input  wire logic               m_axis_cc_tready,
+
+  // PCIe block: requests to the host, and completions from it
+  output      logic [511:0]       m_axis_rq_tdata,
+  output      logic [15:0]        m_axis_rq_tkeep,
+  output      logic [136:0]       m_axis_rq_tuser,
+  output      logic               m_axis_rq_tlast,
+  output      logic               m_axis_rq_tvalid,
+  input  wire logic               m_axis_rq_tready,
+  input  wire logic [511:0]       s_axis_rc_tdata,
+  input  wire logic [15:0]        s_axis_rc_tkeep,
+  input  wire logic [160:0]       s_axis_rc_tuser,
+  input  wire logic               s_axis_rc_tlast,
+  input  wire logic               s_axis_rc_tvalid,
+  output      logic               s_axis_rc_tready,
+
+  // PCIe block: configuration and interrupts
+  input  wire logic [2:0]         cfg_max_payload,
+  input  wire logic [2:0]         cfg_max_read_req,
+  input  wire logic               cfg_bus_master_en,
+  output      logic               irq_valid,
+  output      logic [VEC_W-1:0]   irq_vec,
+  input  wire logic               irq_ready,
+
+  // MAC
+  output      logic [511:0]       m_axis_tx_tdata,
+  output      logic [63:0]        m_axis_tx_tkeep,
+  output      logic               m_axis_tx_tlast,
+  output      logic               m_axis_tx_tuser,
+  output      logic               m_axis_tx_tvalid,
+  input  wire logic               m_axis_tx_tready,
+  input  wire logic [511:0]       s_axis_rx_tdata,
+  input  wire logic [63:0]        s_axis_rx_tkeep,
+  input  wire logic               s_axis_rx_tlast,
+  input  wire logic               s_axis_rx_tuser,
+  input  wire logic               s_axis_rx_tvalid,
+  input  wire logic [47:0]        mac_default,
+  input  wire logic               link_up,
+
+  // time
+  output      logic               idle,
+  output      logic               timer_armed,
+  output      logic [31:0]        timer_cycles,
+  input  wire logic               skip_valid,
+  input  wire logic [63:0]        skip_cycles,
+
+  // trace taps
+  output      logic   [TRC_N-1:0] trace_valid,
+  output      trace_t [TRC_N-1:0] trace
+);
+
+  // ---- reset ------------------------------------------------------------------------------------------------------------
+  // A software reset first keeps the DMA engine from taking new requests; when the request that it is writing has ended, the
+  // blocks are reset. urdma_ctl holds core_rst until the engine is idle.
+  logic core_rst, wr_open, block_rst_reg;
+
+  always_ff @(posedge clk) block_rst_reg <= rst || (core_rst && !wr_open);
+
+  // ---- PCIe ---------------------------------------------------------------------------------------------------------------
+  logic reg_req_valid, reg_req_ready, reg_rsp_valid;
+  reg_req_t reg_req;
+  logic [63:0] reg_rsp_data;
+  logic pcie_db_valid, pcie_db_ready;
+  db_t pcie_db;
+  logic [RD_N-1:0] rd_req_valid, rd_req_ready, rd_rsp_valid;
+  dma_rd_req_t [RD_N-1:0] rd_req;
+  dma_rd_rsp_t rd_rsp;
+  logic [WR_N-1:0] wr_valid, wr_ready;
+  dma_wr_t [WR_N-1:0] wr;
+  logic eq_irq_valid, eq_irq_ready;
+  logic [VEC_W-1:0] eq_irq_vec;
+  logic pcie_busy;
+  logic [URDMA_CNT_N-1:0] pcie_cnt;
+  logic cnt_rd_tlp, cnt_wr_tlp, cnt_cpl_err, cnt_cpl_timeout, cnt_cpl_unexpected, cnt_db_bad, cnt_mmio_bad;
+
+  urdma_pcie pcie (
+    .clk, .rst,
+    .s_axis_cq_tdata, .s_axis_cq_tkeep, .s_axis_cq_tuser, .s_axis_cq_tlast, .s_axis_cq_tvalid, .s_axis_cq_tready,
+    .m_axis_cc_tdata, .m_axis_cc_tkeep, .m_axis_cc_tuser, .m_axis_cc_tlast, .m_axis_cc_tvalid, .m_axis_cc_tready,
+    .m_axis_rq_tdata, .m_axis_rq_tkeep, .m_axis_rq_tuser, .m_axis_rq_tlast, .m_axis_rq_tvalid, .m_axis_rq_tready,
+    .s_axis_rc_tdata, .s_axis_rc_tkeep, .s_axis_rc_tuser, .s_axis_rc_tlast, .s_axis_rc_tvalid, .s_axis_rc_tready,
+    .cfg_max_payload, .cfg_max_read_req, .cfg_bus_master_en,
+    .irq_valid, .irq_vec, .irq_ready,
+    .reg_req_valid, .reg_req, .reg_req_ready, .reg_rsp_valid, .reg_rsp_data,
+    .db_valid(pcie_db_valid), .db(pcie_db), .db_ready(pcie_db_ready),
+    .stop(core_rst), .wr_open,
+    .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid, .rd_rsp,
+    .wr_valid, .wr, .wr_ready,
+    .irq_req_valid(eq_irq_valid), .irq_req_vec(eq_irq_vec), .irq_req_ready(eq_irq_ready),
+    .busy(pcie_busy),
+    .cnt_rd_tlp, .cnt_wr_tlp, .cnt_cpl_err, .cnt_cpl_timeout, .cnt_cpl_unexpected, .cnt_db_bad, .cnt_mmio_bad
+  );
+
+  always_comb begin
+    pcie_cnt = '0;
+    pcie_cnt[URDMA_CNT_RD_TLP] = cnt_rd_tlp;
+    pcie_cnt[URDMA_CNT_WR_TLP] = cnt_wr_tlp;
+    pcie_cnt[URDMA_CNT_CPL_ERR] = cnt_cpl_err;
+    pcie_cnt[URDMA_CNT_CPL_TIMEOUT] = cnt_cpl_timeout;
+    pcie_cnt[URDMA_CNT_CPL_UNEXPECTED] = cnt_cpl_unexpected;
+    pcie_cnt[URDMA_CNT_DB_BAD] = cnt_db_bad;
+    pcie_cnt[URDMA_CNT_MMIO_BAD] = cnt_mmio_bad;
+  end
+
+  // ---- control ---------------------------------------------------------------------------------------------------------------
+  logic sq_db_valid, sq_db_ready, rq_db_valid, rq_db_ready, cq_db_valid, cq_db_ready, eq_db_valid, eq_db_ready;
+  wq_db_t sq_db, rq_db;
+  cq_db_t cq_db;
+  eq_db_t eq_db;
+  logic tx_qpc_valid, tx_qpc_ready, rx_qpc_valid, rx_qpc_ready, ack_qpc_valid, ack_qpc_ready;
+  qpc_t tx_qpc, rx_qpc, ack_qpc;
+  qpc_rsp_t tx_qpc_rsp, rx_qpc_rsp, ack_qpc_rsp;
+  logic mr_cfg_valid, mr_cfg_ready, mr_flush_req, mr_flush_done;
+  logic [MRI_W-1:0] mr_cfg_idx;
+  mr_ctx_t mr_cfg;
+  logic cq_cfg_valid, cq_cfg_ready, eq_cfg_valid, eq_cfg_ready;
+  logic [CQN_W-1:0] cq_cfg_cqn;
+  cq_cfg_t cq_cfg;
+  logic [EQN_W-1:0] eq_cfg_eqn;
+  eq_cfg_t eq_cfg;
+  logic tx_fence_req, tx_fence_done, rx_fence_req, rx_fence_done, cq_fence_req, cq_fence_done;
+  logic [QPR_N-2:0] qpr_req_valid, qpr_req_ready, qpr_rsp_valid;
+  logic [QPR_N-2:0][QPN_W-1:0] qpr_req_qpn;
+  qp_cfg_t [QPR_N-2:0] qpr_rsp;
+  logic [2:0][GID_W-1:0] gid_idx;
+  gid_t [2:0] gid;
+  logic [2:0] qp_err_valid, qp_err_ready;
+  qp_err_t [2:0] qp_err;
+  logic [EQC_N-1:0] ev_valid, ev_ready;
+  eqe_req_t [EQC_N-1:0] ev;
+  logic [63:0] cycles;
+  logic ctl_busy, eq0_lost, blocks_init_done;
+  logic [6:0] tx_bytes, rx_bytes;
+  logic [URDMA_CNT_N-1:0] tx_cnt, rx_cnt, mr_cnt, cq_cnt, eq_cnt;
+  logic tx_busy, rx_busy, mr_busy, cq_busy, eq_busy;
+  logic tx_init_done, rx_init_done, mr_init_done, cq_init_done, eq_init_done;
+
+  assign blocks_init_done = tx_init_done && rx_init_done && mr_init_done && cq_init_done && eq_init_done
+                            && !block_rst_reg;
+
+  urdma_ctl ctl (
+    .clk, .rst, .core_rst, .pcie_busy, .blocks_init_done, .busy(ctl_busy),
+    .reg_req_valid, .reg_req, .reg_req_ready, .reg_rsp_valid, .reg_rsp_data,
+    .pcie_db_valid, .pcie_db, .pcie_db_ready,
+    .sq_db_valid, .sq_db, .sq_db_ready, .rq_db_valid, .rq_db, .rq_db_ready,
+    .cq_db_valid, .cq_db, .cq_db_ready, .eq_db_valid, .eq_db, .eq_db_ready,
+    .tx_qpc_valid, .tx_qpc, .tx_qpc_ready, .tx_qpc_rsp,
+    .rx_qpc_valid, .rx_qpc, .rx_qpc_ready, .rx_qpc_rsp,
+    .ack_qpc_valid, .ack_qpc, .ack_qpc_ready, .ack_qpc_rsp,
+    .mr_cfg_valid, .mr_cfg_idx, .mr_cfg, .mr_cfg_ready, .mr_flush_req, .mr_flush_done,
+    .cq_cfg_valid, .cq_cfg_cqn, .cq_cfg, .cq_cfg_ready,
+    .eq_cfg_valid, .eq_cfg_eqn, .eq_cfg, .eq_cfg_ready,
+    .tx_fence_req, .tx_fence_done, .rx_fence_req, .rx_fence_done, .cq_fence_req, .cq_fence_done,
+    .qpr_req_valid, .qpr_req_qpn, .qpr_req_ready, .qpr_rsp_valid, .qpr_rsp,
+    .gid_idx, .gid,
+    .qp_err_valid, .qp_err, .qp_err_ready,
+    .mgr_ev_valid(ev_valid[EQC_MGR]), .mgr_ev(ev[EQC_MGR]), .mgr_ev_ready(ev_ready[EQC_MGR]),
+    .cmd_ev_valid(ev_valid[EQC_CMD]), .cmd_ev(ev[EQC_CMD]), .cmd_ev_ready(ev_ready[EQC_CMD]),
+    .rd_req_valid(rd_req_valid[RD_CMD]), .rd_req(rd_req[RD_CMD]), .rd_req_ready(rd_req_ready[RD_CMD]),
+    .rd_rsp_valid(rd_rsp_valid[RD_CMD]), .rd_rsp,
+    .wr_valid(wr_valid[WR_CMD]), .wr(wr[WR_CMD]), .wr_ready(wr_ready[WR_CMD]),
+    .cnt(pcie_cnt | tx_cnt | rx_cnt | mr_cnt | cq_cnt | eq_cnt), .tx_bytes, .rx_bytes, .eq0_lost,
+    .mac_default, .link_up, .skip_valid, .skip_cycles, .cycles,
+    .trace_valid(trace_valid[TRC_DB]), .trace(trace[TRC_DB])
+  );
+
+  // ---- translation ---------------------------------------------------------------------------------------------------------------
+  logic [MRC_N-1:0] mr_req_valid, mr_req_ready, mr_rsp_valid, mr_rsp_ready;
+  mr_req_t [MRC_N-1:0] mr_req;
+  mr_rsp_t [MRC_N-1:0] mr_rsp;
+
+  urdma_mr mr (
+    .clk, .rst(block_rst_reg), .init_done(mr_init_done), .busy(mr_busy),
+    .cfg_valid(mr_cfg_valid), .cfg_idx(mr_cfg_idx), .cfg(mr_cfg), .cfg_ready(mr_cfg_ready),
+    .flush_req(mr_flush_req), .flush_done(mr_flush_done),
+    .req_valid(mr_req_valid), .req(mr_req), .req_ready(mr_req_ready),
+    .rsp_valid(mr_rsp_valid), .rsp(mr_rsp), .rsp_ready(mr_rsp_ready),
+    .rd_req_valid(rd_req_valid[RD_MTT2:RD_MTT1]), .rd_req(rd_req[RD_MTT2:RD_MTT1]),
+    .rd_req_ready(rd_req_ready[RD_MTT2:RD_MTT1]), .rd_rsp_valid(rd_rsp_valid[RD_MTT2:RD_MTT1]), .rd_rsp,
+    .cnt(mr_cnt)
+  );
+
+  // ---- completions and events ------------------------------------------------------------------------------------------------------
+  logic [CQC_N-1:0] cqe_valid, cqe_ready;
+  cqe_req_t [CQC_N-1:0] cqe;
+
+  urdma_cq cq (
+    .clk, .rst(block_rst_reg), .init_done(cq_init_done), .busy(cq_busy),
+    .cfg_valid(cq_cfg_valid), .cfg_cqn(cq_cfg_cqn), .cfg(cq_cfg), .cfg_ready(cq_cfg_ready),
+    .db_valid(cq_db_valid), .db(cq_db), .db_ready(cq_db_ready),
+    .fence_req(cq_fence_req), .fence_done(cq_fence_done),
+    .cqe_valid, .cqe, .cqe_ready,
+    .mr_req_valid(mr_req_valid[MRC_CQ]), .mr_req(mr_req[MRC_CQ]), .mr_req_ready(mr_req_ready[MRC_CQ]),
+    .mr_rsp_valid(mr_rsp_valid[MRC_CQ]), .mr_rsp(mr_rsp[MRC_CQ]), .mr_rsp_ready(mr_rsp_ready[MRC_CQ]),
+    .wr_valid(wr_valid[WR_CQ]), .wr(wr[WR_CQ]), .wr_ready(wr_ready[WR_CQ]),
+    .ev_valid(ev_valid[EQC_CQ]), .ev(ev[EQC_CQ]), .ev_ready(ev_ready[EQC_CQ]),
+    .err_valid(qp_err_valid[2]), .err(qp_err[2]), .err_ready(qp_err_ready[2]),
+    .cycles, .cnt(cq_cnt), .trace_valid(trace_valid[TRC_CQ]), .trace(trace[TRC_CQ])
+  );
+
+  urdma_eq eq (
+    .clk, .rst(block_rst_reg), .init_done(eq_init_done), .busy(eq_busy),
+    .cfg_valid(eq_cfg_valid), .cfg_eqn(eq_cfg_eqn), .cfg(eq_cfg), .cfg_ready(eq_cfg_ready),
+    .db_valid(eq_db_valid), .db(eq_db), .db_ready(eq_db_ready),
+    .ev_valid, .ev, .ev_ready,
+    .wr_valid(wr_valid[WR_EQ]), .wr(wr[WR_EQ]), .wr_ready(wr_ready[WR_EQ]),
+    .irq_valid(eq_irq_valid), .irq_vec(eq_irq_vec), .irq_ready(eq_irq_ready),
+    .eq0_lost, .cycles, .cnt(eq_cnt)
+  );
+
+  // ---- transport ---------------------------------------------------------------------------------------------------------------------
+  logic sent_valid, sent_ready, acked_valid, acked_ready, ack_req_valid, ack_req_ready;
+  sent_t sent;
+  acked_t acked;
+  ack_req_t ack_req;
+  mac_beat_t mac_tx, mac_rx;
+
+  urdma_tx tx (
+    .clk, .rst(block_rst_reg), .init_done(tx_init_done), .busy(tx_busy),
+    .sq_db_valid, .sq_db, .sq_db_ready,
+    .qpc_valid(tx_qpc_valid), .qpc(tx_qpc), .qpc_ready(tx_qpc_ready), .qpc_rsp(tx_qpc_rsp),
+    .fence_req(tx_fence_req), .fence_done(tx_fence_done),
+    .qpr_req_valid(qpr_req_valid[QPR_TX-1]), .qpr_req_qpn(qpr_req_qpn[QPR_TX-1]),
+    .qpr_req_ready(qpr_req_ready[QPR_TX-1]), .qpr_rsp_valid(qpr_rsp_valid[QPR_TX-1]), .qpr_rsp(qpr_rsp[QPR_TX-1]),
+    .gid_idx(gid_idx[0]), .gid(gid[0]),
+    .sent_valid, .sent, .sent_ready, .acked_valid, .acked, .acked_ready,
+    .ack_req_valid, .ack_req, .ack_req_ready,
+    .mr_req_valid({mr_req_valid[MRC_SQ], mr_req_valid[MRC_TX]}), .mr_req({mr_req[MRC_SQ], mr_req[MRC_TX]}),
+    .mr_req_ready({mr_req_ready[MRC_SQ], mr_req_ready[MRC_TX]}),
+    .mr_rsp_valid({mr_rsp_valid[MRC_SQ], mr_rsp_valid[MRC_TX]}), .mr_rsp({mr_rsp[MRC_SQ], mr_rsp[MRC_TX]}),
+    .mr_rsp_ready({mr_rsp_ready[MRC_SQ], mr_rsp_ready[MRC_TX]}),
+    .rd_req_valid({rd_req_valid[RD_SQ], rd_req_valid[RD_PAY]}), .rd_req({rd_req[RD_SQ], rd_req[RD_PAY]}),
+    .rd_req_ready({rd_req_ready[RD_SQ], rd_req_ready[RD_PAY]}),
+    .rd_rsp_valid({rd_rsp_valid[RD_SQ], rd_rsp_valid[RD_PAY]}), .rd_rsp,
+    .mac_valid(m_axis_tx_tvalid), .mac(mac_tx), .mac_ready(m_axis_tx_tready),
+    .cnt(tx_cnt), .tx_bytes, .trace_valid(trace_valid[TRC_TX]), .trace(trace[TRC_TX])
+  );
+
+  urdma_rx rx (
+    .clk, .rst(block_rst_reg), .init_done(rx_init_done), .busy(rx_busy),
+    .mac_valid(s_axis_rx_tvalid), .mac(mac_rx),
+    .rq_db_valid, .rq_db, .rq_db_ready,
+    .qpc_valid(rx_qpc_valid), .qpc(rx_qpc), .qpc_ready(rx_qpc_ready), .qpc_rsp(rx_qpc_rsp),
+    .aqc_valid(ack_qpc_valid), .aqc(ack_qpc), .aqc_ready(ack_qpc_ready), .aqc_rsp(ack_qpc_rsp),
+    .fence_req(rx_fence_req), .fence_done(rx_fence_done),
+    .qpr_req_valid(qpr_req_valid[QPR_ACK-1:QPR_RX-1]), .qpr_req_qpn(qpr_req_qpn[QPR_ACK-1:QPR_RX-1]),
+    .qpr_req_ready(qpr_req_ready[QPR_ACK-1:QPR_RX-1]), .qpr_rsp_valid(qpr_rsp_valid[QPR_ACK-1:QPR_RX-1]),
+    .qpr_rsp(qpr_rsp[QPR_ACK-1:QPR_RX-1]),
+    .gid_idx(gid_idx[2:1]), .gid(gid[2:1]),
+    .sent_valid, .sent, .sent_ready, .acked_valid, .acked, .acked_ready,
+    .ack_req_valid, .ack_req, .ack_req_ready,
+    .mr_req_valid({mr_req_valid[MRC_RQ], mr_req_valid[MRC_RX]}), .mr_req({mr_req[MRC_RQ], mr_req[MRC_RX]}),
+    .mr_req_ready({mr_req_ready[MRC_RQ], mr_req_ready[MRC_RX]}),
+    .mr_rsp_valid({mr_rsp_valid[MRC_RQ], mr_rsp_valid[MRC_RX]}), .mr_rsp({mr_rsp[MRC_RQ], mr_rsp[MRC_RX]}),
+    .mr_rsp_ready({mr_rsp_ready[MRC_RQ], mr_rsp_ready[MRC_RX]}),
+    .rd_req_valid(rd_req_valid[RD_RQ]), .rd_req(rd_req[RD_RQ]), .rd_req_ready(rd_req_ready[RD_RQ]),
+    .rd_rsp_valid(rd_rsp_valid[RD_RQ]), .rd_rsp,
+    .wr_valid(wr_valid[WR_PAY]), .wr(wr[WR_PAY]), .wr_ready(wr_ready[WR_PAY]),
+    .cqe_valid, .cqe, .cqe_ready,
+    .err_valid(qp_err_valid[1:0]), .err(qp_err[1:0]), .err_ready(qp_err_ready[1:0]),
+    .cnt(rx_cnt), .rx_bytes, .trace_valid(trace_valid[TRC_RX]), .trace(trace[TRC_RX])
+  );
+
+  assign m_axis_tx_tdata = mac_tx.data;
+  assign m_axis_tx_tkeep = mac_tx.keep;
+  assign m_axis_tx_tlast = mac_tx.last;
+  assign m_axis_tx_tuser = mac_tx.err;
+  assign mac_rx.data = s_axis_rx_tdata;
+  assign mac_rx.keep = s_axis_rx_tkeep;
+  assign mac_rx.last = s_axis_rx_tlast;
+  assign mac_rx.err = s_axis_rx_tuser;
+
+  // ---- time: no timer runs while the NIC is idle, so none can end the idleness ---------------------------------------------
+  assign idle = !(pcie_busy || ctl_busy || mr_busy || cq_busy || eq_busy || tx_busy || rx_busy || block_rst_reg
+                  || s_axis_cq_tvalid || s_axis_rc_tvalid || s_axis_rx_tvalid);
+  assign timer_armed = 1'b0;
+  assign timer_cycles = '0;
+
+endmodule
+
+`resetall
