@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// pcapng writer. Section numbers are those of draft-ietf-opsawg-pcapng.
+#include "eth/pcapng.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_SHB 0x0a0d0d0au /* section header, 4.1 */
+#define BLOCK_IDB 0x00000001u /* interface description, 4.2 */
+#define BLOCK_EPB 0x00000006u /* enhanced packet, 4.3 */
+
+#define OPT_END		0u
+#define OPT_SHB_APPL	4u
+#define OPT_IF_NAME	2u
+#define OPT_IF_SPEED	8u
+#define OPT_IF_TSRESOL	9u
+#define OPT_EPB_FLAGS	2u
+
+#define LINKTYPE_ETHERNET 1u
+
+/* epb_flags, 4.3.1: direction in bits 1:0, link-layer errors from bit 16 on. */
+#define EPB_INBOUND   1u
+#define EPB_OUTBOUND  2u
+#define EPB_CRC_ERROR (1u << 24)
+
+struct urdma_pcapng {
+	FILE *f;
+	int error;
+};
+
+/* A block being made: at most headers and options; packet data is written apart. */
+struct block {
+	uint8_t buf[256];
+	size_t n;
+};
+
+static void put(struct block *b, uint64_t v, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		b->buf[b->n++] = (uint8_t)(v >> (8 * i));
+}
+
+static void put_option(struct block *b, unsigned int code, const void *value, size_t len)
+{
+	put(b, code, 2);
+	put(b, len, 2);
+	if (len)
+		memcpy(&b->buf[b->n], value, len);
+	b->n += len;
+	while (b->n % 4)
+		b->buf[b->n++] = 0;
+}
+
+static void out(struct urdma_pcapng *p, const void *data, size_t len)
+{
+	if (fwrite(data, 1, len, p->f) != len && !p->error)
+		p->error = errno ? -errno : -EIO;
+}
+
+/* Type and total length in front, total length behind (section 3.1). */
+static void out_block(struct urdma_pcapng *p, const struct block *b, uint32_t type)
+{
+	struct block head = { .n = 0 }, tail = { .n = 0 };
+
+	put(&head, type, 4);
+	put(&head, b->n + 12, 4);
+	put(&tail, b->n + 12, 4);
+	out(p, head.buf, head.n);
+	out(p, b->buf, b->n);
+	out(p, tail.buf, tail.n);
+}
+
+int urdma_pcapng_open(const char *path, const char *if_name, uint64_t if_speed,
+		      struct urdma_pcapng **pcap)
+{
+	static const char appl[] = "urdma-cosim";
+	const uint8_t tsresol = 9; /* 10^-9 s */
+	struct urdma_pcapng *p;
+	struct block b = { .n = 0 };
+
+	if (strlen(if_name) > 64)
+		return -ENAMETOOLONG;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->f = fopen(path, "wb");
+	if (!p->f) {
+		int ret = -errno;
+
+		free(p);
+		return ret;
+	}
+	setvbuf(p->f, NULL, _IOFBF, 1 << 18);
+	put(&b, 0x1a2b3c4d, 4); /* byte order */
+	put(&b, 1, 2);		/* version 1.0 */
+	put(&b, 0, 2);
+	put(&b, UINT64_MAX, 8); /* length of the section: not told */
+	put_option(&b, OPT_SHB_APPL, appl, sizeof(appl) - 1);
+	put_option(&b, OPT_END, NULL, 0);
+	out_block(p, &b, BLOCK_SHB);
+	b.n = 0;
+	put(&b, LINKTYPE_ETHERNET, 2);
+	put(&b, 0, 2);
+	put(&b, 0, 4); /* snap length: no limit */
+	put_option(&b, OPT_IF_NAME, if_name, strlen(if_name));
+	if (if_speed) {
+		struct block v = { .n = 0 };
+
+		put(&v, if_speed, 8);
+		put_option(&b, OPT_IF_SPEED, v.buf, v.n);
+	}
+	put_option(&b, OPT_IF_TSRESOL, &tsresol, 1);
+	put_option(&b, OPT_END, NULL, 0);
+	out_block(p, &b, BLOCK_IDB);
+	fflush(p->f);
+	*pcap = p;
+	return 0;
+}
+
+void urdma_pcapng_write(struct urdma_pcapng *p, uint64_t ns, const void *frame, size_t len,
+			bool outbound, bool crc_error)
+{
+	static const uint8_t zero[4];
+	struct block head = { .n = 0 }, tail = { .n = 0 }, flags = { .n = 0 };
+	size_t pad = (4 - len % 4) % 4;
+	uint32_t total;
+
+	put(&head, BLOCK_EPB, 4);
+	put(&head, 0, 4); /* total length, below */
+	put(&head, 0, 4); /* interface */
+	put(&head, ns >> 32, 4);
+	put(&head, (uint32_t)ns, 4);
+	put(&head, len, 4);
+	put(&head, len, 4);
+	put(&flags, (outbound ? EPB_OUTBOUND : EPB_INBOUND) | (crc_error ? EPB_CRC_ERROR : 0), 4);
+	put_option(&tail, OPT_EPB_FLAGS, flags.buf, flags.n);
+	put_option(&tail, OPT_END, NULL, 0);
+	put(&tail, 0, 4);
+	total = (uint32_t)(head.n + len + pad + tail.n);
+	/* The total length stands at both ends. */
+	for (size_t i = 0; i < 4; i++) {
+		head.buf[4 + i] = (uint8_t)(total >> (8 * i));
+		tail.buf[tail.n - 4 + i] = (uint8_t)(total >> (8 * i));
+	}
+	out(p, head.buf, head.n);
+	out(p, frame, len);
+	out(p, zero, pad);
+	out(p, tail.buf, tail.n);
+}
+
+void urdma_pcapng_flush(struct urdma_pcapng *p)
+{
+	if (fflush(p->f) && !p->error)
+		p->error = -errno;
+}
+
+int urdma_pcapng_close(struct urdma_pcapng *p)
+{
+	int ret;
+
+	if (!p)
+		return 0;
+	ret = p->error;
+	if (fclose(p->f) && !ret)
+		ret = -errno;
+	free(p);
+	return ret;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ethernet: the port of a NIC (its MAC, as the RTL's streams see it) and the wire between two ports.
+ *
+ * The wire has a rate and a propagation delay. A frame occupies 8 bytes of preamble, its own (at least
+ * 60), 4 of FCS and 12 of gap. It is cut through: its first beat arrives while its last one may still
+ * be on the sender's side, as on a cable. Time is exact to the fraction of a cycle (rate.h); a beat is
+ * handed over in the first cycle at whose beginning its last byte (and the FCS, for the last beat)
+ * has arrived.
+ */
+#ifndef URDMA_COSIM_WIRE_H
+#define URDMA_COSIM_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rate.h"
+#include "urdma_sim.h"
+
+#define URDMA_ETH_PREAMBLE  8u
+#define URDMA_ETH_FCS	    4u
+#define URDMA_ETH_GAP	    12u
+#define URDMA_ETH_MIN_FRAME 60u	   /* without FCS */
+#define URDMA_ETH_MAX_FRAME 16384u /* no frame of any standard is longer; more is a lost tlast */
+
+struct urdma_pcapng;
+
+struct urdma_eth_frame {
+	struct urdma_eth_frame *next;
+	struct urdma_rate begin; /* when the first bit of the preamble reaches the receiver */
+	uint32_t len;		 /* bytes so far; grows until complete */
+	bool complete;
+	bool error;  /* bad FCS */
+	bool queued; /* stands in a queue: seen by the receiver */
+	uint8_t data[URDMA_ETH_MAX_FRAME];
+};
+
+/* Frames on their way in one direction, in order of arrival. */
+struct urdma_eth_queue {
+	struct urdma_eth_frame *head, *free;
+	struct urdma_rate line; /* the receiver's line: what it has taken of the head */
+	uint32_t taken;		/* bytes of the head handed over */
+	bool started;		/* the head's preamble is charged to the line */
+	size_t n;
+};
+
+struct urdma_eth_stats {
+	uint64_t tx_frames, tx_bytes; /* without FCS, with padding */
+	uint64_t rx_frames, rx_bytes;
+	uint64_t tx_errors, rx_errors; /* of these, with a bad FCS */
+	uint64_t tx_padded;
+	uint64_t tx_unconnected; /* frames that left into nothing */
+	uint64_t tx_stalled;	 /* cycles with valid and not ready */
+};
+
+struct urdma_wire;
+
+struct urdma_eth_port {
+	char name[32];
+	struct urdma_wire *wire; /* NULL: no link */
+	unsigned int side;	 /* 0 or 1 */
+	struct urdma_rate line;	 /* transmitter */
+	struct urdma_eth_frame *tx;
+	uint64_t tx_buffer_cycles;
+	struct urdma_pcapng *capture;
+	struct urdma_eth_stats stats;
+	char error[160];
+	bool failed;
+	struct urdma_eth_frame *scratch; /* of frames that go nowhere */
+};
+
+/* What a fault hook decides on a frame. Zeroed: it passes. */
+struct urdma_wire_verdict {
+	bool drop;
+	unsigned int copies;	/* besides the frame itself */
+	uint64_t delay_cycles;	/* more than the propagation; may change the order of frames */
+};
+/*
+ * Called for each whole frame on the wire, from side 0 or 1; the hook may change data and error.
+ * With a hook the wire stores and forwards: a frame leaves it when it has entered it completely.
+ */
+typedef void (*urdma_wire_fault_fn)(void *ctx, unsigned int side, struct urdma_eth_frame *frame,
+				    struct urdma_wire_verdict *verdict);
+
+void urdma_eth_port_init(struct urdma_eth_port *port, const char *name, uint64_t mbps);
+void urdma_eth_port_cleanup(struct urdma_eth_port *port);
+
+/* Both ports need the same rate; it is taken from a. delay_cycles at least 1. */
+int urdma_wire_create(struct urdma_eth_port *a, struct urdma_eth_port *b, uint64_t delay_cycles,
+		      struct urdma_wire **wire);
+void urdma_wire_destroy(struct urdma_wire *wire);
+void urdma_wire_set_fault(struct urdma_wire *wire, urdma_wire_fault_fn fault, void *ctx);
+struct urdma_eth_port *urdma_wire_port(struct urdma_wire *wire, unsigned int side);
+
+/* Inputs of the model in cycle now: tx_ready, rx, link_up. */
+void urdma_eth_port_drive(struct urdma_eth_port *port, uint64_t now, struct urdma_sim_in *in);
+/* Takes what was transferred. Returns true if a beat moved. */
+bool urdma_eth_port_sample(struct urdma_eth_port *port, uint64_t now, const struct urdma_sim_in *in,
+			   const struct urdma_sim_out *out);
+/* The NIC was reset: a frame it has begun ends with a bad FCS, what arrives is lost to it. */
+void urdma_eth_port_reset(struct urdma_eth_port *port, uint64_t now);
+/* First cycle with something to do; 0 when busy, UINT64_MAX when nothing is on its way to this port. */
+uint64_t urdma_eth_port_next(const struct urdma_eth_port *port);
+const char *urdma_eth_port_error(const struct urdma_eth_port *port);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The embedded host's driver: what urdma.ko and the provider do, in one small library for engine
+ * tests, benchmarks and fuzzers. Layouts are those of urdma_hw.h.
+ *
+ * Functions whose comment says "waits" run the simulation until the NIC has answered; the others only
+ * touch memory and post writes, and may be called from events and callbacks. Errors are negative
+ * errno; the status of a command (URDMA_CS_*) is a positive return value of the functions that wait.
+ */
+#ifndef URDMA_COSIM_EH_H
+#define URDMA_COSIM_EH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host/embedded.h"
+#include "urdma_hw.h"
+
+/* Value in a field, and a field's value; mask is a constant of urdma_hw.h. */
+#define URDMA_SET(mask, value) (((uint64_t)(value) << __builtin_ctzll(mask)) & (mask))
+#define URDMA_GET(mask, word)  (((word) & (mask)) >> __builtin_ctzll(mask))
+
+struct urdma_eh;
+
+/* ---- device --------------------------------------------------------------------------------- */
+
+struct urdma_eh_caps {
+	uint16_t major, minor;
+	unsigned int log_qp, log_cq, log_mr, log_srq, log_eq, log_pd, log_db_pages, log_vectors;
+	unsigned int max_sq_sge, max_rq_sge, max_inline, log_sq, log_rq, log_cqe, log_eqe;
+	unsigned int log_max_msg, log_max_mtu, gids, max_rd_atomic, log_cmdq, log_db_page_size;
+	uint64_t page_shifts, features, clock_hz;
+};
+
+struct urdma_eh_config {
+	unsigned int log_cmdq;	/* entries of the command queue */
+	unsigned int log_eq;	/* entries of each EQ */
+	unsigned int n_eqs;	/* EQ 0 included; EQ n uses vector n */
+	bool no_init;		/* attach only: the test brings the NIC up itself */
+};
+
+/* 64 commands, 256 events, 2 EQs. */
+void urdma_eh_config_defaults(struct urdma_eh_config *config);
+
+/*
+ * Attaches to a NIC, waits for it to be ready, checks magic and version, sets up the command queue,
+ * enables it and creates the EQs, armed. config NULL: defaults. Waits.
+ */
+int urdma_eh_open(struct urdma_embedded *host, unsigned int nic, const struct urdma_eh_config *config,
+		  struct urdma_eh **eh);
+/* Detaches, which resets the NIC. Memory of objects that still exist is not given back. */
+void urdma_eh_close(struct urdma_eh *eh);
+
+struct urdma_embedded_dev *urdma_eh_dev(struct urdma_eh *eh);
+struct urdma_embedded *urdma_eh_host(struct urdma_eh *eh);
+struct urdma_cosim *urdma_eh_cosim(struct urdma_eh *eh);
+const struct urdma_eh_caps *urdma_eh_caps(const struct urdma_eh *eh);
+uint64_t urdma_eh_reg(struct urdma_eh *eh, uint64_t offset);	  /* waits; all ones on an error */
+uint64_t urdma_eh_counter(struct urdma_eh *eh, unsigned int index); /* waits */
+
+/* ---- commands ------------------------------------------------------------------------------- */
+
+/* Eight words each. Word 0 of a completion holds status, tag and object. */
+struct urdma_eh_cmd {
+	uint64_t w[8];
+};
+typedef void (*urdma_eh_cmd_done)(void *arg, const struct urdma_eh_cmd *cpl);
+
+/*
+ * Posts a command; the tag is the library's. done (may be NULL) is called from urdma_eh_cmd_poll().
+ * Returns -EAGAIN when the queue is full.
+ */
+int urdma_eh_cmd_post(struct urdma_eh *eh, const struct urdma_eh_cmd *cmd, urdma_eh_cmd_done done,
+		      void *arg);
+/* Handles completions that have arrived; returns how many. */
+unsigned int urdma_eh_cmd_poll(struct urdma_eh *eh);
+/* Commands without a completion. */
+unsigned int urdma_eh_cmd_pending(const struct urdma_eh *eh);
+/* Posts one command and waits. Returns its status; cpl may be NULL. */
+int urdma_eh_cmd(struct urdma_eh *eh, const struct urdma_eh_cmd *cmd, struct urdma_eh_cmd *cpl);
+/* Time a command may take before a waiting function gives up: -ETIMEDOUT. */
+#define URDMA_EH_CMD_CYCLES 2500000u
+
+/* ---- rings and page lists ------------------------------------------------------------------- */
+
+/* How memory is shown to the NIC. */
+struct urdma_eh_map {
+	unsigned int levels;	 /* 0, 1 or 2 tables */
+	unsigned int page_shift; /* at least 12 */
+	uint64_t addr;		 /* as commands want it */
+	void *table[513];	 /* what was allocated for the tables: the first is the top */
+	unsigned int n_tables;
+};
+
+/*
+ * Describes len bytes from p. levels -1 chooses: 0 for memory contiguous on the bus (page_shift 0:
+ * the same), else 1 up to 512 pages and 2 above. -E2BIG: needs more pages than fit.
+ */
+int urdma_eh_map(struct urdma_embedded *host, const void *p, size_t len, int levels,
+		 unsigned int page_shift, struct urdma_eh_map *map);
+void urdma_eh_unmap(struct urdma_embedded *host, struct urdma_eh_map *map);
+
+/* How a ring's memory is made. Zeroed: scattered pages with page lists. */
+enum urdma_eh_ring_kind {
+	URDMA_EH_RING_PAGED,	/* levels by need */
+	URDMA_EH_RING_CONTIG,	/* levels 0 */
+	URDMA_EH_RING_LEVELS_2, /* two levels whatever the size */
+};
+
+struct urdma_eh_ring {
+	uint8_t *base;
+	unsigned int log_entries, log_stride;
+	struct urdma_eh_map map;
+};
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+struct urdma_eh_event {
+	unsigned int type; /* URDMA_EV_* */
+	uint32_t obj, data;
+	uint64_t cycles;
+};
+
+/* Takes up to n events from EQ eqn; moves the consumer index and arms again if asked to. */
+unsigned int urdma_eh_eq_poll(struct urdma_eh *eh, unsigned int eqn, struct urdma_eh_event *ev,
+			      unsigned int n, bool arm);
+
+/* ---- objects: all of these wait, and return 0, a negative errno, or the status of the command ----- */
+
+int urdma_eh_alloc_pd(struct urdma_eh *eh, uint32_t pd);
+int urdma_eh_dealloc_pd(struct urdma_eh *eh, uint32_t pd);
+
+struct urdma_eh_mr {
+	struct urdma_eh *eh;
+	uint32_t index, key;
+	uint64_t va, length;
+	struct urdma_eh_map map;
+};
+
+/* Numbers of objects are the caller's choice, as they are the driver's. va is the address WQEs use. */
+int urdma_eh_create_mr(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
+		       unsigned int access, void *p, size_t len, uint64_t va, struct urdma_eh_mr *mr);
+/* With levels and page_shift as of urdma_eh_map(). */
+int urdma_eh_create_mr_map(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
+			   unsigned int access, void *p, size_t len, uint64_t va, int levels,
+			   unsigned int page_shift, struct urdma_eh_mr *mr);
+int urdma_eh_destroy_mr(struct urdma_eh_mr *mr);
+
+struct urdma_eh_cqe {
+	unsigned int status, opcode, vendor, wqe;
+	bool recv, has_imm, solicited;
+	uint32_t qpn, length, imm, src_qpn;
+	uint64_t cycles;
+};
+
+struct urdma_eh_cq {
+	struct urdma_eh *eh;
+	uint32_t cqn;
+	unsigned int db_page;
+	struct urdma_eh_ring ring;
+	uint32_t ci;
+};
+
+int urdma_eh_create_cq(struct urdma_eh *eh, uint32_t cqn, unsigned int log_entries, unsigned int eqn,
+		       unsigned int db_page, enum urdma_eh_ring_kind kind, struct urdma_eh_cq *cq);
+int urdma_eh_destroy_cq(struct urdma_eh_cq *cq);
+/* Takes up to n CQEs and tells the NIC the consumer index. */
+unsigned int urdma_eh_poll_cq(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, unsigned int n);
+/* The next CQE without taking it? */
+bool urdma_eh_cq_ready(const struct urdma_eh_cq *cq);
+void urdma_eh_arm_cq(struct urdma_eh_cq *cq, bool solicited_only);
+
+struct urdma_eh_qp_attr {
+	uint32_t qpn, pd;
+	struct urdma_eh_cq *send_cq, *recv_cq;
+	unsigned int db_page;
+	unsigned int log_sq, log_rq;		/* entries */
+	unsigned int log_sq_stride, log_rq_stride; /* 6 to 9 */
+	bool sig_all;
+	enum urdma_eh_ring_kind kind;
+};
+
+struct urdma_eh_qp {
+	struct urdma_eh *eh;
+	uint32_t qpn;
+	unsigned int db_page;
+	struct urdma_eh_ring sq, rq;
+	uint32_t sq_pi, rq_pi; /* free running */
+};
+
+int urdma_eh_create_qp(struct urdma_eh *eh, const struct urdma_eh_qp_attr *attr,
+		       struct urdma_eh_qp *qp);
+int urdma_eh_destroy_qp(struct urdma_eh_qp *qp);
+/* Word 0 (opcode, object) is filled in; words 1 to 7 as of MODIFY_QP. */
+int urdma_eh_modify_qp(struct urdma_eh_qp *qp, struct urdma_eh_cmd *cmd);
+int urdma_eh_query_qp(struct urdma_eh_qp *qp, struct urdma_eh_cmd *cpl);
+
+/* What a connection needs. Zeroed fields are allowed to be zero. */
+struct urdma_eh_conn {
+	uint32_t dest_qpn;
+	unsigned int mtu; /* 1: 256 .. 5: 4096 */
+	uint32_t sq_psn, rq_psn;
+	unsigned int sgid_index;
+	uint8_t dgid[16];
+	uint8_t dmac[6];
+	unsigned int timeout, retry, rnr_retry, min_rnr;
+	unsigned int access; /* URDMA_ACC_* */
+	uint16_t udp_sport;  /* 0: 0xc000 and the QP number */
+	uint8_t tclass, hop_limit;
+	uint32_t flow_label;
+	uint16_t pkey; /* 0: 0xffff */
+};
+
+int urdma_eh_to_init(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn);
+int urdma_eh_to_rtr(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn);
+int urdma_eh_to_rts(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn);
+int urdma_eh_to_err(struct urdma_eh_qp *qp);
+int urdma_eh_to_reset(struct urdma_eh_qp *qp); /* and the indices to 0 */
+
+/* The port's MAC address, byte 0 first. */
+int urdma_eh_mac(struct urdma_eh *eh, uint8_t mac[6]);
+/* GID table entry with the port's own MAC address. ipv4: gid is ::ffff:a.b.c.d. */
+int urdma_eh_set_gid(struct urdma_eh *eh, unsigned int index, const uint8_t gid[16], bool ipv4);
+/* ::ffff:a.b.c.d */
+void urdma_eh_gid_ipv4(uint8_t gid[16], uint32_t ipv4);
+
+/*
+ * Two RC QPs, of one or two NICs, from RESET to RTS towards each other, over IPv4 addresses 10.0.0.1
+ * and up (10.0.0.<nic + 1>), or fd00::<nic + 1> with ipv6; sets GID entry 0 (IPv4) or 1 (IPv6).
+ */
+int urdma_eh_connect(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int mtu, bool ipv6);
+
+/* ---- work: no waiting ----------------------------------------------------------------------- */
+
+struct urdma_eh_sge {
+	uint64_t addr;
+	uint32_t length, lkey;
+};
+
+struct urdma_eh_send {
+	unsigned int opcode; /* URDMA_WR_* */
+	bool signaled, solicited, fence;
+	uint32_t imm; /* as it is to lie in memory */
+	uint64_t raddr;
+	uint32_t rkey;
+	const struct urdma_eh_sge *sge;
+	unsigned int n_sge;
+	const void *inline_data; /* instead of SGEs */
+	uint32_t inline_len;
+};
+
+/* Writes the WQE; -E2BIG when it does not fit. No check for room in the ring: see the indices. */
+int urdma_eh_put_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr);
+int urdma_eh_put_recv(struct urdma_eh_qp *qp, const struct urdma_eh_sge *sge, unsigned int n_sge);
+/* Tells the NIC about all that was put. */
+void urdma_eh_ring_sq(struct urdma_eh_qp *qp);
+void urdma_eh_ring_rq(struct urdma_eh_qp *qp);
+/* Put and ring. */
+int urdma_eh_post_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr);
+int urdma_eh_post_recv(struct urdma_eh_qp *qp, const struct urdma_eh_sge *sge, unsigned int n_sge);
+
+/* Any doorbell: the word as of urdma_hw.h. */
+void urdma_eh_doorbell(struct urdma_eh *eh, unsigned int page, unsigned int offset, uint64_t word);
+
+/* Waits until a CQ has a CQE; limit in cycles from now. */
+int urdma_eh_wait_cq(struct urdma_eh_cq *cq, uint64_t limit);
+/* Waits for one CQE and takes it. */
+int urdma_eh_next_cqe(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, uint64_t limit);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The embedded host: a computer of memory and little else, in the same process as the NICs. Tests,
+ * benchmarks and fuzzers use it; every run of it repeats to the cycle.
+ *
+ * Memory. The host has an arena of memory that its C code sees as one piece (urdma_embedded_alloc()
+ * returns plain pointers), while the NIC sees it as pages of 4 KB at bus addresses above 4 GB. The
+ * pages of ordinary allocations are scattered by a seeded permutation: neighbours in the arena are
+ * almost never neighbours on the bus, and a page list has to be used as such. Memory from
+ * urdma_embedded_alloc_contig() is contiguous on the bus and aligned as asked for. The NIC reaches
+ * allocated pages only; all else is an unsupported request, and counted.
+ *
+ * Devices. Any number of NICs of one urdma_cosim may be given to one host; each keeps its own
+ * interrupt counters. Attaching switches memory decoding, bus mastering and MSI-X on and unmasks all
+ * vectors, as firmware and an operating system would have.
+ *
+ * Time. Posted writes return at once. Functions that wait say so: they run the simulation. They may
+ * not be called from callbacks and events.
+ *
+ * On top of this, host/eh.h speaks the NIC's contract: commands, queues, doorbells.
+ */
+#ifndef URDMA_COSIM_EMBEDDED_H
+#define URDMA_COSIM_EMBEDDED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "scheduler.h"
+
+#define URDMA_EMBEDDED_PAGE	 4096u
+#define URDMA_EMBEDDED_SCATTERED UINT64_C(0x0000000100000000)
+#define URDMA_EMBEDDED_CONTIG	 UINT64_C(0x0000004000000000)
+
+struct urdma_embedded;
+struct urdma_embedded_dev;
+
+struct urdma_embedded_config {
+	size_t memory;	/* bytes of scattered pages */
+	size_t contig;	/* bytes of contiguous memory */
+	uint64_t seed;	/* of the permutation */
+	bool identity;	/* do not scatter, for debugging */
+};
+
+struct urdma_embedded_stats {
+	uint64_t dma_reads, dma_read_bytes;
+	uint64_t dma_writes, dma_write_bytes;
+	uint64_t faults;	    /* DMA outside of allocated pages */
+	uint64_t fault_addr;	    /* of the last one */
+};
+
+typedef void (*urdma_embedded_irq_fn)(void *ctx, struct urdma_embedded_dev *dev, unsigned int vector);
+
+/* 64 MB scattered, 16 MB contiguous, seed 1. */
+void urdma_embedded_config_defaults(struct urdma_embedded_config *config);
+int urdma_embedded_create(struct urdma_cosim *cosim, const struct urdma_embedded_config *config,
+			  struct urdma_embedded **host);
+/* Detaches the devices. */
+void urdma_embedded_destroy(struct urdma_embedded *host);
+struct urdma_cosim *urdma_embedded_cosim(struct urdma_embedded *host);
+const struct urdma_embedded_stats *urdma_embedded_stats(const struct urdma_embedded *host);
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* Zeroed, page aligned, rounded up to pages. NULL when there is no such piece. */
+void *urdma_embedded_alloc(struct urdma_embedded *host, size_t len);
+/* Contiguous on the bus, aligned there to align (a power of two, at least a page is given). */
+void *urdma_embedded_alloc_contig(struct urdma_embedded *host, size_t len, size_t align);
+/* Gives back a whole allocation. The NIC cannot reach it any more. */
+void urdma_embedded_free(struct urdma_embedded *host, void *p);
+/* Bus address of a byte of the arena; 0 when it is not the arena's. */
+uint64_t urdma_embedded_bus(const struct urdma_embedded *host, const void *p);
+/* The byte at a bus address, or NULL when it is not allocated. Valid to the end of its page. */
+void *urdma_embedded_cpu(const struct urdma_embedded *host, uint64_t bus);
+/* Bus addresses of the pages from the one of p on that hold len bytes; returns their number. */
+size_t urdma_embedded_pages(const struct urdma_embedded *host, const void *p, size_t len,
+			    uint64_t *pages, size_t max);
+
+/* ---- devices -------------------------------------------------------------------------------- */
+
+int urdma_embedded_attach(struct urdma_embedded *host, unsigned int nic,
+			  struct urdma_embedded_dev **dev);
+void urdma_embedded_detach(struct urdma_embedded_dev *dev);
+struct urdma_embedded *urdma_embedded_host(struct urdma_embedded_dev *dev);
+struct urdma_pcie *urdma_embedded_pcie(struct urdma_embedded_dev *dev);
+unsigned int urdma_embedded_nic(const struct urdma_embedded_dev *dev);
+
+/* Posted. */
+int urdma_embedded_write(struct urdma_embedded_dev *dev, unsigned int bar, uint64_t offset,
+			 const void *buf, size_t len);
+int urdma_embedded_write64(struct urdma_embedded_dev *dev, unsigned int bar, uint64_t offset,
+			   uint64_t value);
+/* Waits for the completion: -EIO for UR or CA, -ETIMEDOUT, -EPROTO. */
+int urdma_embedded_read(struct urdma_embedded_dev *dev, unsigned int bar, uint64_t offset, void *buf,
+			size_t len);
+int urdma_embedded_read64(struct urdma_embedded_dev *dev, unsigned int bar, uint64_t offset,
+			  uint64_t *value);
+
+/* Interrupts of a vector since attached. */
+uint64_t urdma_embedded_irqs(const struct urdma_embedded_dev *dev, unsigned int vector);
+/* Called at each one, from within the run. */
+void urdma_embedded_on_irq(struct urdma_embedded_dev *dev, urdma_embedded_irq_fn fn, void *ctx);
+/* The MSI-X mask bit of a vector. Posted, like the write that it is. */
+int urdma_embedded_mask(struct urdma_embedded_dev *dev, unsigned int vector, bool masked);
+
+#endif

@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: Apache-2.0
+// urdma-cosim: NICs for guests, each behind a vfio-user socket, wired to each other.
+#define _GNU_SOURCE /* ppoll */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "counters.h"
+#include "host/vfio_user.h"
+#include "scheduler.h"
+
+/* Cycles between two looks at the sockets while the NICs are busy. */
+#define BUSY_SLICE 256u
+/* Register accesses that may wait for a NIC before its socket is left alone. */
+#define BACKLOG_MAX 4096u
+
+struct options {
+	const char *socket[URDMA_COSIM_MAX_NICS];
+	unsigned int n_sockets;
+	const char *out;
+	bool trace_pcap;
+	bool wires_given;
+	bool verbose;
+	unsigned int gen, lanes;
+	struct urdma_cosim_config cosim;
+};
+
+struct program {
+	struct options opt;
+	struct urdma_cosim *c;
+	struct urdma_counters *counters;
+	struct urdma_vfio_user_server *server[URDMA_COSIM_MAX_NICS];
+	int signals;
+	struct timespec start;
+};
+
+static const char usage_text[] =
+	"Usage: urdma-cosim --socket PATH [--socket PATH ...] --out DIR [options]\n"
+	"Simulates one urdma NIC for each socket, to be used by QEMU's vfio-user-pci device.\n"
+	"\n"
+	"  --socket PATH           vfio-user socket of the next NIC (urdma0, urdma1, ...)\n"
+	"  --out DIR               where counters.json, cosim.json and captures go\n"
+	"  --trace pcap            capture each port into DIR/urdma<n>.pcapng\n"
+	"  --wire A-B              join NICs A and B; without any: 0-1, 2-3, ...; \"none\": no wires\n"
+	"  --rate GBPS             line rate of the ports (100)\n"
+	"  --delay NS              propagation delay of the wires (250)\n"
+	"  --pcie-gen N            PCIe generation, 1 to 5 (3)\n"
+	"  --pcie-lanes N          PCIe lanes, 1 to 16 (16)\n"
+	"  --pcie-gbps G           TLP bandwidth each way instead of generation and lanes\n"
+	"  --pcie-latency NS       latency of a DMA read (500)\n"
+	"  --mps BYTES             maximum payload the firmware programs: 128, 256, 512 (256)\n"
+	"  --mrrs BYTES            maximum read request, 128 to 4096 (512)\n"
+	"  --rcb BYTES             read completion boundary, 64 or 128 (64)\n"
+	"  --completion BYTES      cut completions at multiples of it (the maximum payload)\n"
+	"  --reorder-completions SEED  completions out of order and in varying pieces\n"
+	"  --pcie-stall PERCENT    cycles in which the PCIe block accepts nothing (0)\n"
+	"  --stall-us US           report a stall after that much simulated time, 0: never (1000)\n"
+	"  --no-skip               evaluate every cycle, also when nothing happens\n"
+	"  --verbose               log each vfio-user message\n"
+	"  --help\n"
+	"\n"
+	"Prints \"ready\" when all sockets listen. SIGTERM or SIGINT ends it: it writes its reports and\n"
+	"exits 0; 1 after a simulation error, 2 for bad options.\n";
+
+static void __attribute__((noreturn, format(printf, 1, 2))) bad_option(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("urdma-cosim: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputs("\nTry urdma-cosim --help.\n", stderr);
+	exit(2);
+}
+
+static uint64_t number(const char *option, const char *text, uint64_t min, uint64_t max)
+{
+	unsigned long long v;
+	char *end;
+
+	errno = 0;
+	v = strtoull(text, &end, 0);
+	if (errno || end == text || *end || strchr(text, '-') || v < min || v > max)
+		bad_option("--%s %s: not a number from %" PRIu64 " to %" PRIu64, option, text, min, max);
+	return v;
+}
+
+/* A decimal number of Gb/s with up to three digits behind the point, as Mb/s. */
+static uint64_t gbps(const char *option, const char *text)
+{
+	unsigned long long whole;
+	uint64_t mbps, unit = 1000;
+	char *end;
+
+	errno = 0;
+	whole = strtoull(text, &end, 10);
+	if (errno || end == text || strchr(text, '-') || whole > 1000)
+		bad_option("--%s %s: not a rate in Gb/s", option, text);
+	mbps = whole * 1000;
+	if (*end == '.') {
+		for (end++; *end >= '0' && *end <= '9' && unit > 1; end++) {
+			unit /= 10;
+			mbps += (uint64_t)(*end - '0') * unit;
+		}
+	}
+	if (*end || mbps < 100 || mbps > 1000000)
+		bad_option("--%s %s: not a rate from 0.1 to 1000 Gb/s", option, text);
+	return mbps;
+}
+
+static uint32_t power_of_two(const char *option, const char *text, uint32_t min, uint32_t max)
+{
+	uint32_t v = (uint32_t)number(option, text, min, max);
+
+	if (v & (v - 1))
+		bad_option("--%s %s: not a power of two", option, text);
+	return v;
+}
+
+static void add_wire(struct options *o, const char *text)
+{
+	struct urdma_cosim_config *c = &o->cosim;
+	unsigned int a, b;
+	int n = 0;
+
+	if (!o->wires_given) {
+		o->wires_given = true;
+		c->n_wires = 0;
+	}
+	if (!strcmp(text, "none"))
+		return;
+	if (sscanf(text, "%u-%u%n", &a, &b, &n) != 2 || text[n])
+		bad_option("--wire %s: not of the form A-B", text);
+	if (c->n_wires == URDMA_COSIM_MAX_NICS / 2)
+		bad_option("--wire %s: more than %u wires", text, URDMA_COSIM_MAX_NICS / 2);
+	for (unsigned int i = 0; i < c->n_wires; i++)
+		for (unsigned int s = 0; s < 2; s++)
+			if (c->wire[i][s] == a || c->wire[i][s] == b)
+				bad_option("--wire %s: NIC %u has a wire already", text, c->wire[i][s]);
+	if (a == b)
+		bad_option("--wire %s: joins a NIC with itself", text);
+	c->wire[c->n_wires][0] = a;
+	c->wire[c->n_wires][1] = b;
+	c->n_wires++;
+}
+
+static void parse(struct options *o, int argc, char **argv)
+{
+	enum {
+		OPT_SOCKET = 1, OPT_OUT, OPT_TRACE, OPT_WIRE, OPT_RATE, OPT_DELAY, OPT_GEN, OPT_LANES,
+		OPT_GBPS, OPT_LATENCY, OPT_MPS, OPT_MRRS, OPT_RCB, OPT_COMPLETION, OPT_REORDER,
+		OPT_PCIE_STALL, OPT_STALL, OPT_NO_SKIP, OPT_VERBOSE, OPT_HELP,
+	};
+	static const struct option options[] = {
+		{ "socket", required_argument, NULL, OPT_SOCKET },
+		{ "out", required_argument, NULL, OPT_OUT },
+		{ "trace", required_argument, NULL, OPT_TRACE },
+		{ "wire", required_argument, NULL, OPT_WIRE },
+		{ "rate", required_argument, NULL, OPT_RATE },
+		{ "delay", required_argument, NULL, OPT_DELAY },
+		{ "pcie-gen", required_argument, NULL, OPT_GEN },
+		{ "pcie-lanes", required_argument, NULL, OPT_LANES },
+		{ "pcie-gbps", required_argument, NULL, OPT_GBPS },
+		{ "pcie-latency", required_argument, NULL, OPT_LATENCY },
+		{ "mps", required_argument, NULL, OPT_MPS },
+		{ "mrrs", required_argument, NULL, OPT_MRRS },
+		{ "rcb", required_argument, NULL, OPT_RCB },
+		{ "completion", required_argument, NULL, OPT_COMPLETION },
+		{ "reorder-completions", required_argument, NULL, OPT_REORDER },
+		{ "pcie-stall", required_argument, NULL, OPT_PCIE_STALL },
+		{ "stall-us", required_argument, NULL, OPT_STALL },
+		{ "no-skip", no_argument, NULL, OPT_NO_SKIP },
+		{ "verbose", no_argument, NULL, OPT_VERBOSE },
+		{ "help", no_argument, NULL, OPT_HELP },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct urdma_cosim_config *c = &o->cosim;
+	bool link_given = false, gbps_given = false;
+	int k;
+
+	memset(o, 0, sizeof(*o));
+	urdma_cosim_config_defaults(c, 0);
+	o->gen = 3;
+	o->lanes = 16;
+	opterr = 0;
+	while ((k = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		switch (k) {
+		case OPT_SOCKET:
+			if (o->n_sockets == URDMA_COSIM_MAX_NICS)
+				bad_option("--socket: more than %u NICs", URDMA_COSIM_MAX_NICS);
+			o->socket[o->n_sockets++] = optarg;
+			break;
+		case OPT_OUT:
+			o->out = optarg;
+			break;
+		case OPT_TRACE:
+			if (strcmp(optarg, "pcap"))
+				bad_option("--trace %s: only pcap is known", optarg);
+			o->trace_pcap = true;
+			break;
+		case OPT_WIRE:
+			add_wire(o, optarg);
+			break;
+		case OPT_RATE:
+			c->rate_mbps = gbps("rate", optarg);
+			break;
+		case OPT_DELAY:
+			c->delay_ns = number("delay", optarg, 4, 1000000000);
+			break;
+		case OPT_GEN:
+			o->gen = (unsigned int)number("pcie-gen", optarg, 1, 5);
+			link_given = true;
+			break;
+		case OPT_LANES:
+			o->lanes = power_of_two("pcie-lanes", optarg, 1, 16);
+			link_given = true;
+			break;
+		case OPT_GBPS:
+			c->pcie.mbps = (uint32_t)gbps("pcie-gbps", optarg);
+			gbps_given = true;
+			break;
+		case OPT_LATENCY:
+			c->pcie.latency_ns = (uint32_t)number("pcie-latency", optarg, 16, 100000);
+			break;
+		case OPT_MPS:
+			c->pcie.mps = power_of_two("mps", optarg, 128, 512);
+			break;
+		case OPT_MRRS:
+			c->pcie.mrrs = power_of_two("mrrs", optarg, 128, 4096);
+			break;
+		case OPT_RCB:
+			c->pcie.rcb = power_of_two("rcb", optarg, 64, 128);
+			break;
+		case OPT_COMPLETION:
+			c->pcie.cpl = power_of_two("completion", optarg, 64, 512);
+			break;
+		case OPT_REORDER:
+			c->pcie.reorder = 1;
+			c->pcie.seed = number("reorder-completions", optarg, 0, UINT64_MAX);
+			break;
+		case OPT_PCIE_STALL:
+			c->pcie.stall_percent = (uint8_t)number("pcie-stall", optarg, 0, 95);
+			break;
+		case OPT_STALL:
+			c->stall_ns = number("stall-us", optarg, 0, 1000000000) * 1000;
+			break;
+		case OPT_NO_SKIP:
+			c->no_skip = true;
+			break;
+		case OPT_VERBOSE:
+			o->verbose = true;
+			break;
+		case OPT_HELP:
+			fputs(usage_text, stdout);
+			exit(0);
+		case ':':
+			bad_option("%s needs a value", argv[optind - 1]);
+		default:
+			bad_option("unknown option %s", argv[optind - 1]);
+		}
+	}
+	if (optind < argc)
+		bad_option("unexpected argument %s", argv[optind]);
+	if (!o->n_sockets)
+		bad_option("no --socket: nothing to simulate");
+	if (!o->out)
+		bad_option("--out is missing");
+	if (link_given && gbps_given)
+		bad_option("--pcie-gbps excludes --pcie-gen and --pcie-lanes");
+	if (!gbps_given)
+		c->pcie.mbps = urdma_pcie_link_mbps(o->gen, o->lanes);
+	if (c->pcie.cpl && c->pcie.cpl < c->pcie.rcb)
+		bad_option("--completion %u: below the read completion boundary of %u", c->pcie.cpl,
+			   c->pcie.rcb);
+	c->n_nics = o->n_sockets;
+	if (!o->wires_given) {
+		for (unsigned int i = 0; i + 1 < c->n_nics; i += 2) {
+			c->wire[i / 2][0] = i;
+			c->wire[i / 2][1] = i + 1;
+			c->n_wires++;
+		}
+	}
+	for (unsigned int i = 0; i < c->n_wires; i++)
+		for (unsigned int s = 0; s < 2; s++)
+			if (c->wire[i][s] >= c->n_nics)
+				bad_option("--wire %u-%u: there are %u NICs, counted from 0", c->wire[i][0],
+					   c->wire[i][1], c->n_nics);
+}
+
+/* ---- reports ------------------------------------------------------------------------------- */
+
+static double wall_seconds(const struct program *p)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - p->start.tv_sec) + (double)(now.tv_nsec - p->start.tv_nsec) * 1e-9;
+}
+
+static int dump(const struct program *p, const char *name, json_t *json)
+{
+	char path[4096];
+	int ret = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", p->opt.out, name);
+	if (!json || json_dump_file(json, path, JSON_INDENT(2))) {
+		fprintf(stderr, "urdma-cosim: cannot write %s: %s\n", path, strerror(errno));
+		ret = 1;
+	}
+	json_decref(json);
+	return ret;
+}
+
+static json_t *integer(uint64_t v)
+{
+	return json_integer((json_int_t)v);
+}
+
+static int report(struct program *p, const char *error)
+{
+	const struct urdma_cosim_stats *cs;
+	json_t *counters = json_object(), *root = json_object(), *nics = json_array();
+	double wall = wall_seconds(p);
+	int ret;
+
+	/* Before the counters are read: reading them takes time of its own. */
+	cs = urdma_cosim_stats(p->c);
+	json_object_set_new(root, "simulated_ns", integer(urdma_cosim_now(p->c) * URDMA_SIM_CYCLE_NS));
+	json_object_set_new(root, "cycles_simulated", integer(cs->evaluated));
+	json_object_set_new(root, "cycles_skipped", integer(cs->skipped));
+	json_object_set_new(root, "wall_seconds", json_real(wall));
+	json_object_set_new(root, "cycles_per_second",
+			    json_real(wall > 0 ? (double)cs->evaluated / wall : 0));
+	for (unsigned int i = 0; i < p->opt.n_sockets; i++) {
+		const struct urdma_eth_stats *es = &urdma_cosim_port(p->c, i)->stats;
+		const struct urdma_pcie_stats *ps = urdma_pcie_stats(urdma_cosim_pcie(p->c, i));
+		json_t *nic = json_object(), *pcie = json_object(), *values = json_object();
+		uint64_t cnt[URDMA_CNT_N];
+		char name[64];
+
+		snprintf(name, sizeof(name), "urdma%u", i);
+		json_object_set_new(nic, "name", json_string(name));
+		json_object_set_new(nic, "socket", json_string(p->opt.socket[i]));
+		json_object_set_new(nic, "tx_frames", integer(es->tx_frames));
+		json_object_set_new(nic, "tx_bytes", integer(es->tx_bytes));
+		json_object_set_new(nic, "rx_frames", integer(es->rx_frames));
+		json_object_set_new(nic, "rx_bytes", integer(es->rx_bytes));
+		if (p->opt.trace_pcap) {
+			char file[80];
+
+			snprintf(file, sizeof(file), "%s.pcapng", name);
+			json_object_set_new(nic, "capture", json_string(file));
+		} else {
+			json_object_set_new(nic, "capture", json_null());
+		}
+		json_object_set_new(pcie, "dma_reads", integer(ps->rq_reads));
+		json_object_set_new(pcie, "dma_read_bytes", integer(ps->rq_read_bytes));
+		json_object_set_new(pcie, "dma_writes", integer(ps->rq_writes));
+		json_object_set_new(pcie, "dma_write_bytes", integer(ps->rq_write_bytes));
+		json_object_set_new(pcie, "dma_faults", integer(ps->read_faults + ps->write_faults));
+		json_object_set_new(pcie, "register_reads", integer(ps->mmio_reads));
+		json_object_set_new(pcie, "register_writes", integer(ps->mmio_writes));
+		json_object_set_new(pcie, "interrupts", integer(ps->irqs));
+		json_object_set_new(pcie, "resets", integer(ps->resets));
+		json_object_set_new(nic, "pcie", pcie);
+		json_array_append_new(nics, nic);
+
+		ret = urdma_counters_read(p->counters, i, cnt);
+		if (ret && !error)
+			fprintf(stderr, "urdma-cosim: %s does not answer reads of its counters: %s\n", name,
+				strerror(-ret));
+		for (unsigned int k = 0; k < URDMA_CNT_N; k++)
+			json_object_set_new(values, urdma_counter_name(k), integer(cnt[k]));
+		json_object_set_new(counters, name, values);
+	}
+	json_object_set_new(root, "nics", nics);
+	json_object_set_new(root, "error", error ? json_string(error) : json_null());
+	ret = dump(p, "counters.json", counters);
+	ret |= dump(p, "cosim.json", root);
+	return ret;
+}
+
+/* ---- time ---------------------------------------------------------------------------------- */
+
+static uint64_t wall_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Handles messages; leaves alone a guest whose accesses the NIC has not taken yet. */
+static bool serve(struct program *p)
+{
+	bool any = false;
+
+	for (unsigned int i = 0; i < p->opt.n_sockets; i++)
+		if (urdma_pcie_backlog(urdma_cosim_pcie(p->c, i)) < BACKLOG_MAX)
+			any |= urdma_vfio_user_process(p->server[i]) != 0;
+	return any;
+}
+
+/* Waits for a message, a signal, or ns nanoseconds (UINT64_MAX: for ever). True: a signal came. */
+static bool wait(struct program *p, uint64_t ns)
+{
+	struct pollfd fds[1 + URDMA_COSIM_MAX_NICS * URDMA_VFIO_USER_MAX_POLLFDS];
+	struct timespec ts = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
+	nfds_t n = 0;
+
+	fds[n].fd = p->signals;
+	fds[n++].events = POLLIN;
+	for (unsigned int i = 0; i < p->opt.n_sockets; i++)
+		n += urdma_vfio_user_pollfds(p->server[i], &fds[n]);
+	if (ppoll(fds, n, ns == UINT64_MAX ? NULL : &ts, NULL) < 0)
+		return false;
+	return fds[0].revents != 0;
+}
+
+/*
+ * Runs until a signal. While a NIC is busy the model runs as fast as it can. When all are quiet, the
+ * process sleeps, and afterwards simulated time moves on by as much as the wall clock did, at most:
+ * an armed timer never fires before the guest had that time to act.
+ */
+static int main_loop(struct program *p)
+{
+	uint64_t quiet_wall = 0, quiet_cycle = 0;
+	bool quiet = false;
+	int ret;
+
+	for (;;) {
+		uint64_t timer, elapsed, target;
+
+		serve(p);
+		if (urdma_cosim_busy(p->c)) {
+			quiet = false;
+			ret = urdma_cosim_run_while_busy(p->c, urdma_cosim_now(p->c) + BUSY_SLICE);
+			if (ret)
+				return ret;
+			if (urdma_cosim_busy(p->c)) {
+				if (wait(p, 0))
+					return 0;
+				continue;
+			}
+		}
+		if (!quiet) {
+			quiet = true;
+			quiet_wall = wall_ns();
+			quiet_cycle = urdma_cosim_now(p->c);
+			urdma_cosim_flush_captures(p->c);
+		}
+		timer = urdma_cosim_next(p->c);
+		elapsed = (wall_ns() - quiet_wall) / URDMA_SIM_CYCLE_NS;
+		target = quiet_cycle + elapsed;
+		if (timer > target) {
+			uint64_t left = timer == UINT64_MAX ? UINT64_MAX :
+							      (timer - target) * URDMA_SIM_CYCLE_NS;
+
+			if (wait(p, left))
+				return 0;
+			target = quiet_cycle + (wall_ns() - quiet_wall) / URDMA_SIM_CYCLE_NS;
+		} else if (wait(p, 0)) {
+			return 0;
+		}
+		/* The time that has passed, and a timer that is due with it. */
+		ret = urdma_cosim_run_until(p->c, target);
+		if (ret)
+			return ret;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct program p;
+	const char *error = NULL;
+	sigset_t set;
+	int ret;
+
+	parse(&p.opt, argc, argv);
+	clock_gettime(CLOCK_MONOTONIC, &p.start);
+	if (mkdir(p.opt.out, 0777) && errno != EEXIST) {
+		fprintf(stderr, "urdma-cosim: cannot make directory %s: %s\n", p.opt.out, strerror(errno));
+		return 1;
+	}
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	p.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	ret = urdma_cosim_create(&p.opt.cosim, &urdma_model_verilated, &p.c);
+	if (p.signals < 0 || ret) {
+		fprintf(stderr, "urdma-cosim: cannot create the simulation: %s\n",
+			strerror(ret ? -ret : errno));
+		return 1;
+	}
+	p.counters = urdma_counters_create(p.c);
+	if (!p.counters)
+		return 1;
+	for (unsigned int i = 0; i < p.opt.n_sockets; i++) {
+		struct urdma_vfio_user_config vc = {
+			.path = p.opt.socket[i],
+			.pcie = urdma_cosim_pcie(p.c, i),
+			.log_debug = p.opt.verbose,
+		};
+		char path[4096];
+
+		if (p.opt.trace_pcap) {
+			snprintf(path, sizeof(path), "%s/urdma%u.pcapng", p.opt.out, i);
+			ret = urdma_cosim_capture(p.c, i, path);
+			if (ret) {
+				fprintf(stderr, "urdma-cosim: cannot write %s: %s\n", path, strerror(-ret));
+				return 1;
+			}
+		}
+		ret = urdma_vfio_user_create(&vc, &p.server[i]);
+		if (ret) {
+			fprintf(stderr, "urdma-cosim: cannot listen at %s: %s\n", p.opt.socket[i],
+				strerror(-ret));
+			return 1;
+		}
+	}
+	puts("ready");
+	fflush(stdout);
+	ret = main_loop(&p);
+	if (ret) {
+		error = urdma_cosim_error(p.c);
+		if (!error)
+			error = strerror(-ret);
+		fprintf(stderr, "urdma-cosim: simulation error: %s\n", error);
+	}
+	ret = report(&p, error) || ret;
+	for (unsigned int i = 0; i < p.opt.n_sockets; i++)
+		urdma_vfio_user_destroy(p.server[i]);
+	urdma_counters_destroy(p.counters);
+	urdma_cosim_destroy(p.c);
+	close(p.signals);
+	return ret ? 1 : 0;
+}

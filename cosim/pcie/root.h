@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The PCIe root, link and integrated block of one NIC: what stands between its host (pcie.h) and the
+ * PG213 streams of the RTL.
+ *
+ * The scheduler calls, for each cycle, urdma_pcie_advance(), urdma_pcie_drive(), the model, then
+ * urdma_pcie_sample(). docs/cosim.md has the timing and the ordering rules.
+ *
+ * Everything the RTL sends is checked against PG213 and the PCI Express rules. The first violation
+ * is kept, with a diagnosis, and the simulation has to stop: it is a bug of the RTL.
+ */
+#ifndef URDMA_COSIM_ROOT_H
+#define URDMA_COSIM_ROOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pcie/pcie.h"
+#include "urdma_sim.h"
+
+#define URDMA_PCIE_NEVER     UINT64_MAX
+#define URDMA_PCIE_TLP_BYTES 24u /* framing, sequence, header of 4 dwords, LCRC */
+#define URDMA_PCIE_CPL_BYTES 20u /* the same with a header of 3 dwords */
+
+/* What happens to a DMA read, for tests of the RTL's error paths. */
+enum urdma_pcie_fault {
+	URDMA_PCIE_FAULT_NONE,
+	URDMA_PCIE_FAULT_UR,	  /* one completion, unsupported request */
+	URDMA_PCIE_FAULT_CA,	  /* one completion, completer abort */
+	URDMA_PCIE_FAULT_CA_LATE, /* the first piece is good, then completer abort */
+	URDMA_PCIE_FAULT_POISON,  /* first piece poisoned, the others good */
+	URDMA_PCIE_FAULT_TIMEOUT, /* no answer; the block reports a completion timeout */
+};
+typedef enum urdma_pcie_fault (*urdma_pcie_fault_fn)(void *ctx, uint64_t addr, size_t len);
+
+struct urdma_pcie_config {
+	const char *name;	/* in diagnoses */
+	uint64_t seed;		/* of reorder and stalls */
+	uint32_t mbps;		/* of TLP bytes, each direction, after the link layer's share */
+	uint32_t latency_ns;	/* of a DMA read on an idle link: request in to completion out */
+	uint32_t timeout_ns;	/* completion timeout */
+	uint32_t mps;		/* what the firmware programs after a reset: 128, 256, 512 */
+	uint32_t mrrs;		/* the same: 128 ... 4096 */
+	uint32_t rcb;		/* read completion boundary: 64 or 128 */
+	uint32_t cpl;		/* completions are cut at multiples of it; 0: of the MPS */
+	uint8_t reorder;	/* completions of different reads change order, pieces vary */
+	uint8_t stall_percent;	/* of the cycles in which RQ, CC and irq are not ready, beyond need */
+	uint8_t use_msix_table; /* masks and enable bits of BAR4 and MSI-X control are honoured */
+};
+
+struct urdma_pcie_stats {
+	uint64_t rq_reads, rq_read_bytes; /* DMA reads: TLPs, bytes asked for */
+	uint64_t rq_writes, rq_write_bytes;
+	uint64_t rc_tlps, rc_bytes;
+	uint64_t mmio_reads, mmio_writes;
+	uint64_t irqs;
+	uint64_t read_faults, write_faults; /* not mapped, or bus master off */
+	uint64_t rq_stalled;		    /* cycles with RQ valid and not ready */
+	uint64_t rc_stalled;		    /* cycles with RC valid and not ready */
+	uint64_t resets;
+};
+
+/* Gen3 x16 at default: see docs/cosim.md for the sources of the figures. */
+void urdma_pcie_config_defaults(struct urdma_pcie_config *config);
+/* TLP bandwidth of a link in Mb/s, after coding and the link layer's 8 %; 0 for an unknown one. */
+uint32_t urdma_pcie_link_mbps(unsigned int gen, unsigned int lanes);
+
+int urdma_pcie_create(const struct urdma_pcie_config *config, struct urdma_pcie **pcie);
+void urdma_pcie_destroy(struct urdma_pcie *pcie);
+
+/* The cycle that comes next, for what hosts do between cycles; advance() implies it. */
+void urdma_pcie_set_now(struct urdma_pcie *pcie, uint64_t now);
+/* What is due at the beginning of cycle now: DMA, completions, interrupts. Callbacks happen here. */
+void urdma_pcie_advance(struct urdma_pcie *pcie, uint64_t now);
+/* Fills the PCIe part of in, rst included. */
+void urdma_pcie_drive(struct urdma_pcie *pcie, struct urdma_sim_in *in);
+/* Takes what was transferred in the cycle. Returns true if any stream moved. */
+bool urdma_pcie_sample(struct urdma_pcie *pcie, const struct urdma_sim_in *in,
+		       const struct urdma_sim_out *out);
+
+/*
+ * The first cycle at which advance() or drive() has something to do: now or earlier when busy,
+ * URDMA_PCIE_NEVER when nothing is in flight.
+ */
+uint64_t urdma_pcie_next(const struct urdma_pcie *pcie);
+/* Work that only the RTL can move on: for the stall detector. */
+bool urdma_pcie_pending(const struct urdma_pcie *pcie);
+/* Register accesses not yet taken by the RTL: stop reading from an untrusted host when it grows. */
+size_t urdma_pcie_backlog(const struct urdma_pcie *pcie);
+
+/* NULL, or what the RTL did wrong. Stays until destroyed. */
+const char *urdma_pcie_error(const struct urdma_pcie *pcie);
+/* One or several lines on what is in flight, for diagnoses. */
+void urdma_pcie_describe(const struct urdma_pcie *pcie, char *buf, size_t len);
+const struct urdma_pcie_stats *urdma_pcie_stats(const struct urdma_pcie *pcie);
+
+void urdma_pcie_set_fault(struct urdma_pcie *pcie, urdma_pcie_fault_fn fault, void *ctx);
+/*
+ * Called at the beginning of each reset, outside of any run of the scheduler; it may run the model,
+ * to read counters for example. DMA is answered with errors if the host is going.
+ */
+void urdma_pcie_set_before_reset(struct urdma_pcie *pcie, void (*fn)(void *ctx), void *ctx);
+/* See use_msix_table. */
+void urdma_pcie_use_msix_table(struct urdma_pcie *pcie, bool use);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The occupation of a serial link, exact to the fraction of a cycle and without floating point.
+ *
+ * A link of R Mb/s moves R / 2000 bytes in a cycle of 4 ns (R * 1e6 / 8 * 4e-9). One byte is thus
+ * 2000 units, and each cycle brings R units. The link is busy until `cycle` plus `frac` / R cycles;
+ * frac is always below R, so nothing overflows and nothing is ever rounded away.
+ */
+#ifndef URDMA_COSIM_RATE_H
+#define URDMA_COSIM_RATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define URDMA_RATE_UNITS_PER_BYTE 2000u
+
+struct urdma_rate {
+	uint64_t cycle; /* busy until here ... */
+	uint64_t frac;	/* ... and this many units of the cycle that follows */
+	uint64_t mbps;
+};
+
+static inline void urdma_rate_init(struct urdma_rate *r, uint64_t mbps)
+{
+	r->cycle = 0;
+	r->frac = 0;
+	r->mbps = mbps;
+}
+
+/* An idle link starts at the beginning of cycle now; a busy one goes on where it ends. */
+static inline void urdma_rate_start(struct urdma_rate *r, uint64_t now)
+{
+	if (r->cycle < now) {
+		r->cycle = now;
+		r->frac = 0;
+	}
+}
+
+static inline void urdma_rate_charge(struct urdma_rate *r, uint64_t bytes)
+{
+	r->frac += bytes * URDMA_RATE_UNITS_PER_BYTE;
+	r->cycle += r->frac / r->mbps;
+	r->frac %= r->mbps;
+}
+
+/* The first cycle at whose beginning everything charged has passed. */
+static inline uint64_t urdma_rate_end(const struct urdma_rate *r)
+{
+	return r->cycle + (r->frac != 0);
+}
+
+/* Still sending something at the beginning of cycle now? */
+static inline bool urdma_rate_busy(const struct urdma_rate *r, uint64_t now)
+{
+	return urdma_rate_end(r) > now;
+}
+
+/* Nanoseconds to cycles, rounded up. */
+static inline uint64_t urdma_ns_to_cycles(uint64_t ns)
+{
+	return (ns + 3) / 4;
+}
+
+#endif

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time, and the order of things inside a cycle. See scheduler.h and docs/cosim.md.
+#include "scheduler.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eth/pcapng.h"
+#include "rate.h"
+
+/* Time is not skipped closer to an armed timer than this; it then runs down clock by clock. */
+#define TIMER_MARGIN 4u
+
+struct event {
+	uint64_t cycle, seq;
+	urdma_cosim_event_fn fn;
+	void *arg;
+};
+
+struct nic {
+	void *model;
+	struct urdma_pcie *pcie;
+	struct urdma_eth_port port;
+	struct urdma_sim_in in;
+	struct urdma_sim_out out;
+	bool quiet;	   /* as of the last cycle: idle, and nothing at any stream */
+	uint64_t timer_at; /* cycle of the next armed timer, UINT64_MAX */
+};
+
+struct urdma_cosim {
+	struct urdma_cosim_config cfg;
+	const struct urdma_model_ops *ops;
+	unsigned int n;
+	struct nic nic[URDMA_COSIM_MAX_NICS];
+	struct urdma_wire *wire[URDMA_COSIM_MAX_NICS / 2];
+	uint64_t now;
+	struct event *heap;
+	size_t n_events, cap_events;
+	uint64_t seq;
+	uint64_t progress; /* cycle in which something moved last */
+	uint64_t stall_cycles;
+	bool stop;
+	bool running;
+	struct urdma_cosim_stats stats;
+	char error[2048];
+	bool failed;
+};
+
+void urdma_cosim_config_defaults(struct urdma_cosim_config *config, unsigned int n_nics)
+{
+	memset(config, 0, sizeof(*config));
+	config->n_nics = n_nics;
+	urdma_pcie_config_defaults(&config->pcie);
+	config->rate_mbps = 100000;
+	config->delay_ns = 250;
+	config->stall_ns = 1000000;
+	for (unsigned int i = 0; i + 1 < n_nics; i += 2) {
+		config->wire[i / 2][0] = i;
+		config->wire[i / 2][1] = i + 1;
+		config->n_wires++;
+	}
+}
+
+void urdma_cosim_destroy(struct urdma_cosim *c)
+{
+	if (!c)
+		return;
+	for (unsigned int i = 0; i < URDMA_COSIM_MAX_NICS / 2; i++)
+		urdma_wire_destroy(c->wire[i]);
+	for (unsigned int i = 0; i < c->n; i++) {
+		struct nic *nic = &c->nic[i];
+
+		urdma_pcapng_close(nic->port.capture);
+		urdma_eth_port_cleanup(&nic->port);
+		urdma_pcie_destroy(nic->pcie);
+		if (nic->model)
+			c->ops->destroy(nic->model);
+	}
+	free(c->heap);
+	free(c);
+}
+
+int urdma_cosim_create(const struct urdma_cosim_config *config, const struct urdma_model_ops *model,
+		       struct urdma_cosim **cosim)
+{
+	struct urdma_cosim *c;
+	int ret;
+
+	if (!model || !config->n_nics || config->n_nics > URDMA_COSIM_MAX_NICS || !config->rate_mbps ||
+	    config->n_wires > URDMA_COSIM_MAX_NICS / 2)
+		return -EINVAL;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->cfg = *config;
+	c->ops = model;
+	c->stall_cycles = urdma_ns_to_cycles(config->stall_ns);
+	for (unsigned int i = 0; i < config->n_nics; i++) {
+		struct urdma_pcie_config pcie = config->pcie;
+		struct nic *nic = &c->nic[i];
+		char name[16];
+
+		c->n = i + 1;
+		snprintf(name, sizeof(name), "urdma%u", i);
+		pcie.name = name;
+		pcie.seed += i * UINT64_C(0x9e3779b97f4a7c15);
+		urdma_eth_port_init(&nic->port, name, config->rate_mbps);
+		nic->timer_at = UINT64_MAX;
+		/* Locally administered, "urd" and the number; byte 0 lowest. */
+		nic->in.mac_default = UINT64_C(0x000064727502) | (uint64_t)i << 40;
+		ret = urdma_pcie_create(&pcie, &nic->pcie);
+		if (ret)
+			goto err;
+		nic->model = c->ops->create(name, i);
+		if (!nic->model) {
+			ret = -ENOMEM;
+			goto err;
+		}
+	}
+	for (unsigned int i = 0; i < config->n_wires; i++) {
+		unsigned int a = config->wire[i][0], b = config->wire[i][1];
+		uint64_t delay = urdma_ns_to_cycles(config->delay_ns);
+
+		ret = -EINVAL;
+		if (a >= c->n || b >= c->n)
+			goto err;
+		ret = urdma_wire_create(&c->nic[a].port, &c->nic[b].port, delay ? delay : 1, &c->wire[i]);
+		if (ret)
+			goto err;
+	}
+	*cosim = c;
+	return 0;
+err:
+	urdma_cosim_destroy(c);
+	return ret;
+}
+
+unsigned int urdma_cosim_nics(const struct urdma_cosim *c)
+{
+	return c->n;
+}
+
+struct urdma_pcie *urdma_cosim_pcie(struct urdma_cosim *c, unsigned int nic)
+{
+	return c->nic[nic].pcie;
+}
+
+struct urdma_eth_port *urdma_cosim_port(struct urdma_cosim *c, unsigned int nic)
+{
+	return &c->nic[nic].port;
+}
+
+struct urdma_wire *urdma_cosim_wire(struct urdma_cosim *c, unsigned int wire)
+{
+	return wire < c->cfg.n_wires ? c->wire[wire] : NULL;
+}
+
+void *urdma_cosim_model(struct urdma_cosim *c, unsigned int nic)
+{
+	return c->nic[nic].model;
+}
+
+int urdma_cosim_capture(struct urdma_cosim *c, unsigned int nic, const char *path)
+{
+	struct urdma_eth_port *port = &c->nic[nic].port;
+
+	if (port->capture)
+		return -EBUSY;
+	return urdma_pcapng_open(path, port->name, c->cfg.rate_mbps * 1000000, &port->capture);
+}
+
+void urdma_cosim_flush_captures(struct urdma_cosim *c)
+{
+	for (unsigned int i = 0; i < c->n; i++)
+		if (c->nic[i].port.capture)
+			urdma_pcapng_flush(c->nic[i].port.capture);
+}
+
+uint64_t urdma_cosim_now(const struct urdma_cosim *c)
+{
+	return c->now;
+}
+
+const char *urdma_cosim_error(const struct urdma_cosim *c)
+{
+	return c->failed ? c->error : NULL;
+}
+
+const struct urdma_cosim_stats *urdma_cosim_stats(const struct urdma_cosim *c)
+{
+	return &c->stats;
+}
+
+void urdma_cosim_stop(struct urdma_cosim *c)
+{
+	c->stop = true;
+}
+
+/* ---- events: a binary heap, ordered by cycle, then by age -------------------------------------- */
+
+static bool before(const struct event *a, const struct event *b)
+{
+	return a->cycle != b->cycle ? a->cycle < b->cycle : a->seq < b->seq;
+}
+
+int urdma_cosim_at(struct urdma_cosim *c, uint64_t cycle, urdma_cosim_event_fn fn, void *arg)
+{
+	struct event e = { .cycle = cycle < c->now ? c->now : cycle, .seq = c->seq, .fn = fn, .arg = arg };
+	size_t i;
+
+	if (c->n_events == c->cap_events) {
+		size_t cap = c->cap_events ? c->cap_events * 2 : 64;
+		struct event *heap = realloc(c->heap, cap * sizeof(*heap));
+
+		if (!heap)
+			return -ENOMEM;
+		c->heap = heap;
+		c->cap_events = cap;
+	}
+	c->seq++;
+	for (i = c->n_events++; i && before(&e, &c->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		c->heap[i] = c->heap[(i - 1) / 2];
+	c->heap[i] = e;
+	return 0;
+}
+
+static struct event heap_pop(struct urdma_cosim *c)
+{
+	struct event top = c->heap[0], e = c->heap[--c->n_events];
+	size_t i = 0;
+
+	for (;;) {
+		size_t k = 2 * i + 1;
+
+		if (k >= c->n_events)
+			break;
+		if (k + 1 < c->n_events && before(&c->heap[k + 1], &c->heap[k]))
+			k++;
+		if (!before(&c->heap[k], &e))
+			break;
+		c->heap[i] = c->heap[k];
+		i = k;
+	}
+	if (c->n_events)
+		c->heap[i] = e;
+	return top;
+}
+
+static void run_events(struct urdma_cosim *c)
+{
+	while (c->n_events && c->heap[0].cycle <= c->now) {
+		struct event e = heap_pop(c);
+
+		c->stats.events++;
+		c->progress = c->now;
+		e.fn(e.arg);
+	}
+}
+
+/* ---- one cycle ----------------------------------------------------------------------------- */
+
+static void set_error(struct urdma_cosim *c, const char *text)
+{
+	if (c->failed)
+		return;
+	c->failed = true;
+	snprintf(c->error, sizeof(c->error), "%s", text);
+}
+
+static bool at_streams(const struct nic *nic)
+{
+	return nic->in.cq.valid || nic->in.rc.valid || nic->in.rx.valid || nic->out.cc.valid ||
+	       nic->out.rq.valid || nic->out.tx.valid || nic->out.irq_valid;
+}
+
+/* One clock; skip cycles pass besides. */
+static void step(struct urdma_cosim *c, uint64_t skip)
+{
+	bool moved = false;
+
+	for (unsigned int i = 0; i < c->n; i++)
+		urdma_pcie_advance(c->nic[i].pcie, c->now);
+	for (unsigned int i = 0; i < c->n; i++) {
+		struct nic *nic = &c->nic[i];
+
+		urdma_pcie_drive(nic->pcie, &nic->in);
+		urdma_eth_port_drive(&nic->port, c->now, &nic->in);
+		if (nic->in.rst)
+			urdma_eth_port_reset(&nic->port, c->now);
+		nic->in.skip_valid = skip != 0;
+		nic->in.skip_cycles = skip;
+		c->ops->cycle(nic->model, &nic->in, &nic->out);
+		if (nic->in.rst) {
+			/* Before the first edges the outputs mean nothing. */
+			memset(&nic->out, 0, sizeof(nic->out));
+		}
+		if (skip && at_streams(nic)) {
+			char text[160];
+
+			snprintf(text, sizeof(text),
+				 "%s: cycle %llu: the NIC said it was idle, and moved when time was skipped",
+				 nic->port.name, (unsigned long long)c->now);
+			set_error(c, text);
+		}
+		moved |= urdma_pcie_sample(nic->pcie, &nic->in, &nic->out);
+		moved |= urdma_eth_port_sample(&nic->port, c->now, &nic->in, &nic->out);
+		nic->quiet = nic->out.idle && !at_streams(nic);
+		nic->timer_at = nic->out.timer_armed ? c->now + nic->out.timer_cycles : UINT64_MAX;
+		if (urdma_pcie_error(nic->pcie))
+			set_error(c, urdma_pcie_error(nic->pcie));
+		if (urdma_eth_port_error(&nic->port))
+			set_error(c, urdma_eth_port_error(&nic->port));
+	}
+	c->now += 1 + skip;
+	c->stats.evaluated++;
+	c->stats.skipped += skip;
+	for (unsigned int i = 0; i < c->n; i++)
+		urdma_pcie_set_now(c->nic[i].pcie, c->now);
+	if (moved)
+		c->progress = c->now;
+}
+
+static bool nic_busy(const struct nic *nic)
+{
+	return !nic->quiet || urdma_pcie_next(nic->pcie) != URDMA_PCIE_NEVER ||
+	       urdma_eth_port_next(&nic->port) != UINT64_MAX;
+}
+
+bool urdma_cosim_busy(const struct urdma_cosim *c)
+{
+	for (unsigned int i = 0; i < c->n; i++)
+		if (nic_busy(&c->nic[i]))
+			return true;
+	return false;
+}
+
+uint64_t urdma_cosim_next(const struct urdma_cosim *c)
+{
+	uint64_t next = c->n_events ? c->heap[0].cycle : UINT64_MAX;
+
+	for (unsigned int i = 0; i < c->n; i++)
+		if (c->nic[i].timer_at < next)
+			next = c->nic[i].timer_at;
+	return next;
+}
+
+/* Cycles that may pass with one clock: 1 plus what may be skipped. */
+static uint64_t can_pass(const struct urdma_cosim *c, uint64_t limit)
+{
+	uint64_t next = limit;
+
+	if (c->cfg.no_skip)
+		return 1;
+	for (unsigned int i = 0; i < c->n; i++) {
+		const struct nic *nic = &c->nic[i];
+		uint64_t t;
+
+		if (!nic->quiet)
+			return 1;
+		t = urdma_pcie_next(nic->pcie);
+		if (t < next)
+			next = t;
+		t = urdma_eth_port_next(&nic->port);
+		if (t < next)
+			next = t;
+		t = nic->timer_at;
+		if (t != UINT64_MAX) {
+			t = t > TIMER_MARGIN ? t - TIMER_MARGIN : 0;
+			if (t < next)
+				next = t;
+		}
+	}
+	if (c->n_events && c->heap[0].cycle < next)
+		next = c->heap[0].cycle;
+	return next > c->now + 1 ? next - c->now : 1;
+}
+
+static void check_stall(struct urdma_cosim *c)
+{
+	size_t n;
+
+	if (!c->stall_cycles || c->now - c->progress < c->stall_cycles)
+		return;
+	for (unsigned int i = 0; i < c->n; i++) {
+		const struct nic *nic = &c->nic[i];
+
+		if (nic->quiet && !urdma_pcie_pending(nic->pcie) && !nic->port.tx)
+			continue;
+		n = (size_t)snprintf(c->error, sizeof(c->error),
+				     "stall at cycle %llu: work is pending in %s, and nothing has moved for %llu cycles",
+				     (unsigned long long)c->now, nic->port.name,
+				     (unsigned long long)(c->now - c->progress));
+		c->failed = true;
+		for (unsigned int k = 0; k < c->n; k++) {
+			const struct nic *o = &c->nic[k];
+			char text[512];
+
+			urdma_pcie_describe(o->pcie, text, sizeof(text));
+			n += (size_t)snprintf(c->error + n, sizeof(c->error) - n,
+					      "\n  %s; NIC %s; valid/ready: CQ %u/%u RC %u/%u RQ %u/%u CC %u/%u irq %u/%u tx %u/%u",
+					      text, o->out.idle ? "idle" : "busy", o->in.cq.valid,
+					      o->out.cq_ready, o->in.rc.valid, o->out.rc_ready,
+					      o->out.rq.valid, o->in.rq_ready, o->out.cc.valid,
+					      o->in.cc_ready, o->out.irq_valid, o->in.irq_ready,
+					      o->out.tx.valid, o->in.tx_ready);
+			if (n >= sizeof(c->error))
+				break;
+		}
+		return;
+	}
+	/* Quiet for long is not a stall. */
+	c->progress = c->now;
+}
+
+/* while_busy, cond: see the callers. */
+static int run(struct urdma_cosim *c, uint64_t limit, bool while_busy, urdma_cosim_cond_fn cond,
+	       void *arg)
+{
+	int ret = 0;
+
+	if (c->running)
+		return -EBUSY; /* a callback may not run the simulation */
+	c->running = true;
+	c->stop = false;
+	for (;;) {
+		if (c->failed) {
+			ret = -EPROTO;
+			break;
+		}
+		run_events(c);
+		if (cond && cond(arg))
+			break;
+		if (c->stop)
+			break;
+		if (while_busy && !urdma_cosim_busy(c))
+			break;
+		if (c->now >= limit) {
+			ret = cond ? -ETIMEDOUT : 0;
+			break;
+		}
+		step(c, can_pass(c, limit) - 1);
+		check_stall(c);
+	}
+	c->running = false;
+	return ret;
+}
+
+int urdma_cosim_run_until(struct urdma_cosim *c, uint64_t cycle)
+{
+	return run(c, cycle, false, NULL, NULL);
+}
+
+int urdma_cosim_run_while_busy(struct urdma_cosim *c, uint64_t cycle)
+{
+	return run(c, cycle, true, NULL, NULL);
+}
+
+int urdma_cosim_run_cond(struct urdma_cosim *c, urdma_cosim_cond_fn cond, void *arg, uint64_t cycle)
+{
+	return run(c, cycle, false, cond, arg);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The simulation: NICs, each with its PCIe root and its port, wires between ports, and time.
+ *
+ * Time is counted in cycles of 4 ns from 0, and all NICs advance together. A run is a pure function
+ * of the configuration, of what events do at their cycle, and of what is done between runs. Who decides
+ * how far to run is not the business of this layer: tests run until something happened, urdma-cosim
+ * follows the wall clock.
+ *
+ * When every NIC is quiet and nothing is due, the cycles up to the next event, arrival or armed timer
+ * are not evaluated: one clock is given with skip_valid, and time goes on by as much. Skipping never
+ * changes what happens in which cycle.
+ *
+ * Threads: none. Errors are negative errno; a broken rule of the RTL, or a stall, ends each run with
+ * -EPROTO and urdma_cosim_error() tells it.
+ */
+#ifndef URDMA_COSIM_SCHEDULER_H
+#define URDMA_COSIM_SCHEDULER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "eth/wire.h"
+#include "pcie/root.h"
+#include "urdma_sim.h"
+
+#define URDMA_COSIM_MAX_NICS 16u
+#define URDMA_COSIM_FOREVER  (UINT64_MAX / 2)
+
+struct urdma_cosim;
+
+/* What is clocked: the Verilated NIC, or a model in C for tests of this layer. */
+struct urdma_model_ops {
+	void *(*create)(const char *name, unsigned int index);
+	void (*destroy)(void *model);
+	void (*cycle)(void *model, const struct urdma_sim_in *in, struct urdma_sim_out *out);
+};
+extern const struct urdma_model_ops urdma_model_verilated; /* in library urdma_cosim */
+
+struct urdma_cosim_config {
+	unsigned int n_nics;
+	struct urdma_pcie_config pcie; /* of every NIC; the seed is varied per NIC */
+	uint64_t rate_mbps;	       /* of every port */
+	uint64_t delay_ns;	       /* of every wire */
+	/* Pairs of NICs joined by a wire. */
+	unsigned int n_wires;
+	unsigned int wire[URDMA_COSIM_MAX_NICS / 2][2];
+	uint64_t stall_ns; /* without progress while work is pending; 0: never complain */
+	bool no_skip;
+};
+
+struct urdma_cosim_stats {
+	uint64_t evaluated; /* clock cycles evaluated */
+	uint64_t skipped;   /* cycles of time that were not */
+	uint64_t events;
+};
+
+typedef void (*urdma_cosim_event_fn)(void *arg);
+typedef bool (*urdma_cosim_cond_fn)(void *arg);
+
+/* n_nics NICs wired in pairs 0-1, 2-3, default PCIe, 100 Gb/s, 250 ns. */
+void urdma_cosim_config_defaults(struct urdma_cosim_config *config, unsigned int n_nics);
+
+/* model: urdma_model_verilated, but for tests of this layer. */
+int urdma_cosim_create(const struct urdma_cosim_config *config, const struct urdma_model_ops *model,
+		       struct urdma_cosim **cosim);
+void urdma_cosim_destroy(struct urdma_cosim *c);
+
+unsigned int urdma_cosim_nics(const struct urdma_cosim *c);
+struct urdma_pcie *urdma_cosim_pcie(struct urdma_cosim *c, unsigned int nic);
+struct urdma_eth_port *urdma_cosim_port(struct urdma_cosim *c, unsigned int nic);
+struct urdma_wire *urdma_cosim_wire(struct urdma_cosim *c, unsigned int wire);
+/* The Verilated model of a NIC, for waveforms; what create() of the ops returned otherwise. */
+void *urdma_cosim_model(struct urdma_cosim *c, unsigned int nic);
+
+/* Capture of a port into a pcapng file, named after the NIC: urdma0 and so on. */
+int urdma_cosim_capture(struct urdma_cosim *c, unsigned int nic, const char *path);
+void urdma_cosim_flush_captures(struct urdma_cosim *c);
+
+/* The cycle that comes next. */
+uint64_t urdma_cosim_now(const struct urdma_cosim *c);
+
+/*
+ * Calls fn at the beginning of a cycle (now, when it has passed), before anything else in it. Events
+ * of one cycle are called in the order in which they were asked for.
+ */
+int urdma_cosim_at(struct urdma_cosim *c, uint64_t cycle, urdma_cosim_event_fn fn, void *arg);
+
+/* Runs until cycle is the next one, or urdma_cosim_stop(). */
+int urdma_cosim_run_until(struct urdma_cosim *c, uint64_t cycle);
+/* Runs until nothing is in flight and no NIC has work (timers and events aside), or until cycle. */
+int urdma_cosim_run_while_busy(struct urdma_cosim *c, uint64_t cycle);
+/* Runs until cond holds (0) or cycle is reached (-ETIMEDOUT). cond is looked at before each cycle. */
+int urdma_cosim_run_cond(struct urdma_cosim *c, urdma_cosim_cond_fn cond, void *arg, uint64_t cycle);
+/* Ends the current run after this cycle; for callbacks. */
+void urdma_cosim_stop(struct urdma_cosim *c);
+
+/* Anything in flight, any NIC not idle? */
+bool urdma_cosim_busy(const struct urdma_cosim *c);
+/* Cycle of the next event or armed timer, UINT64_MAX if there is none. Meaningful when not busy. */
+uint64_t urdma_cosim_next(const struct urdma_cosim *c);
+
+const char *urdma_cosim_error(const struct urdma_cosim *c);
+const struct urdma_cosim_stats *urdma_cosim_stats(const struct urdma_cosim *c);
+
+#endif

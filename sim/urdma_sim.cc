@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Verilated model behind urdma_sim.h. The only C++ of the simulator.
+#include "urdma_sim.h"
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "Vurdma_top.h"
+#include "verilated.h"
+#if VM_TRACE
+#include "verilated_fst_c.h"
+#endif
+
+struct urdma_sim {
+	VerilatedContext context;
+	std::unique_ptr<Vurdma_top> top;
+	uint64_t cycles = 0;
+#if VM_TRACE
+	std::unique_ptr<VerilatedFstC> wave;
+#endif
+};
+
+struct urdma_sim *urdma_sim_create(const char *name)
+{
+	try {
+		std::unique_ptr<urdma_sim> sim(new urdma_sim);
+
+#if VM_TRACE
+		sim->context.traceEverOn(true);
+#endif
+		sim->top.reset(new Vurdma_top(&sim->context, name));
+		sim->top->clk = 0;
+		return sim.release();
+	} catch (const std::bad_alloc &) {
+		return nullptr;
+	}
+}
+
+void urdma_sim_destroy(struct urdma_sim *sim)
+{
+	if (!sim)
+		return;
+#if VM_TRACE
+	if (sim->wave)
+		sim->wave->close();
+#endif
+	sim->top->final();
+	delete sim;
+}
+
+uint64_t urdma_sim_cycles(const struct urdma_sim *sim)
+{
+	return sim->cycles;
+}
+
+int urdma_sim_wave(struct urdma_sim *sim, const char *path)
+{
+#if VM_TRACE
+	if (sim->wave) {
+		sim->wave->close();
+		sim->wave.reset();
+	}
+	if (path) {
+		sim->wave.reset(new VerilatedFstC);
+		sim->top->trace(sim->wave.get(), 99);
+		sim->wave->open(path);
+		if (!sim->wave->isOpen())
+			return -EIO;
+	}
+	return 0;
+#else
+	(void)sim;
+	return path ? -ENOTSUP : 0;
+#endif
+}
+
+static inline void dump(struct urdma_sim *sim, unsigned int half)
+{
+#if VM_TRACE
+	if (sim->wave)
+		sim->wave->dump(sim->cycles * 2 + half);
+#else
+	(void)sim;
+	(void)half;
+#endif
+}
+
+// Beats are copied only where their valid is set: what the NIC sees without valid has no meaning.
+#define DRIVE_PCIE(name, beat)                                                                     \
+	do {                                                                                       \
+		t->s_axis_##name##_tvalid = (beat).valid;                                          \
+		if ((beat).valid) {                                                                \
+			static_assert(sizeof(t->s_axis_##name##_tdata) == sizeof((beat).data),     \
+				      "width of data");                                            \
+			static_assert(sizeof(t->s_axis_##name##_tuser) <= sizeof((beat).user),     \
+				      "width of user");                                            \
+			memcpy(&t->s_axis_##name##_tdata[0], (beat).data, sizeof((beat).data));    \
+			memcpy(&t->s_axis_##name##_tuser[0], (beat).user,                          \
+			       sizeof(t->s_axis_##name##_tuser));                                  \
+			t->s_axis_##name##_tkeep = (beat).keep;                                    \
+			t->s_axis_##name##_tlast = (beat).last;                                    \
+		}                                                                                  \
+	} while (0)
+
+#define SAMPLE_PCIE(name, beat)                                                                    \
+	do {                                                                                       \
+		(beat).valid = t->m_axis_##name##_tvalid;                                          \
+		if ((beat).valid) {                                                                \
+			static_assert(sizeof(t->m_axis_##name##_tdata) == sizeof((beat).data),     \
+				      "width of data");                                            \
+			static_assert(sizeof(t->m_axis_##name##_tuser) <= sizeof((beat).user),     \
+				      "width of user");                                            \
+			memcpy((beat).data, &t->m_axis_##name##_tdata[0], sizeof((beat).data));    \
+			memcpy((beat).user, &t->m_axis_##name##_tuser[0],                          \
+			       sizeof(t->m_axis_##name##_tuser));                                  \
+			(beat).keep = t->m_axis_##name##_tkeep;                                    \
+			(beat).last = t->m_axis_##name##_tlast;                                    \
+		}                                                                                  \
+	} while (0)
+
+void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
+		     struct urdma_sim_out *out)
+{
+	Vurdma_top *const t = sim->top.get();
+
+	t->rst = in->rst;
+	DRIVE_PCIE(cq, in->cq);
+	DRIVE_PCIE(rc, in->rc);
+	t->m_axis_cc_tready = in->cc_ready;
+	t->m_axis_rq_tready = in->rq_ready;
+	t->irq_ready = in->irq_ready;
+	t->cfg_max_payload = in->cfg_max_payload;
+	t->cfg_max_read_req = in->cfg_max_read_req;
+	t->cfg_bus_master_en = in->cfg_bus_master_en;
+	t->m_axis_tx_tready = in->tx_ready;
+	t->s_axis_rx_tvalid = in->rx.valid;
+	if (in->rx.valid) {
+		memcpy(&t->s_axis_rx_tdata[0], in->rx.data, sizeof(in->rx.data));
+		t->s_axis_rx_tkeep = in->rx.keep;
+		t->s_axis_rx_tlast = in->rx.last;
+		t->s_axis_rx_tuser = in->rx.error;
+	}
+	t->mac_default = in->mac_default;
+	t->link_up = in->link_up;
+	t->skip_valid = in->skip_valid;
+	t->skip_cycles = in->skip_cycles;
+
+	t->clk = 0;
+	t->eval();
+	dump(sim, 0);
+
+	out->cq_ready = t->s_axis_cq_tready;
+	out->rc_ready = t->s_axis_rc_tready;
+	SAMPLE_PCIE(cc, out->cc);
+	SAMPLE_PCIE(rq, out->rq);
+	out->irq_valid = t->irq_valid;
+	out->irq_vec = t->irq_vec;
+	out->tx.valid = t->m_axis_tx_tvalid;
+	if (out->tx.valid) {
+		memcpy(out->tx.data, &t->m_axis_tx_tdata[0], sizeof(out->tx.data));
+		out->tx.keep = t->m_axis_tx_tkeep;
+		out->tx.last = t->m_axis_tx_tlast;
+		out->tx.error = t->m_axis_tx_tuser;
+	}
+	out->idle = t->idle;
+	out->timer_armed = t->timer_armed;
+	out->timer_cycles = t->timer_cycles;
+
+	t->clk = 1;
+	t->eval();
+	dump(sim, 1);
+	sim->cycles++;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Verilated NIC behind a C API: one struct urdma_sim is one instance of rtl/urdma_top.sv.
+ *
+ * A call of urdma_sim_cycle() is one clock cycle as a synchronous neighbour of the NIC sees it. The
+ * caller has decided all inputs of the cycle, valid and ready alike, before the call; the model is
+ * evaluated twice:
+ *
+ *   1. with the clock low and the new inputs: outputs that depend combinationally on inputs of the
+ *      same cycle (a ready that looks at a valid) settle, and all outputs are copied out;
+ *   2. with the clock high: the registers take their next values.
+ *
+ * So `in` and `out` after the call are the values at the rising edge that ended the cycle, and a
+ * transfer took place on a stream exactly where valid and ready are both set in them.
+ * `data`, `keep`, `user` and `last` of an output stream are written only when its valid is set.
+ *
+ * Field positions inside `user` and the descriptors are those of AMD PG213, see cosim/pcie/pg213.h.
+ * Byte 0 of a beat is the lowest byte of data[0]; on this little-endian library's hosts data can be
+ * seen as an array of 64 bytes.
+ */
+#ifndef URDMA_SIM_H
+#define URDMA_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "beats are exchanged as bytes in memory order: little-endian hosts only"
+#endif
+
+#define URDMA_SIM_CYCLE_NS   4u /* 250 MHz */
+#define URDMA_SIM_BEAT_BYTES 64u
+#define URDMA_SIM_BEAT_DW    16u
+#define URDMA_SIM_TRACE_TAPS 4u
+
+/* One beat of CQ, CC, RQ or RC. keep has one bit a dword. user: 183, 81, 137, 161 bits used. */
+struct urdma_pcie_beat {
+	uint32_t data[URDMA_SIM_BEAT_DW];
+	uint32_t user[6];
+	uint16_t keep;
+	uint8_t last;
+	uint8_t valid;
+};
+
+/* One beat to or from the MAC. keep has one bit a byte. error counts with last. */
+struct urdma_eth_beat {
+	uint32_t data[URDMA_SIM_BEAT_DW];
+	uint64_t keep;
+	uint8_t last;
+	uint8_t error;
+	uint8_t valid;
+};
+
+/* What the NIC sees. Zeroed memory is a quiet, unconnected NIC. */
+struct urdma_sim_in {
+	struct urdma_pcie_beat cq;
+	struct urdma_pcie_beat rc;
+	struct urdma_eth_beat rx;
+	uint64_t mac_default;
+	uint64_t skip_cycles; /* with skip_valid: cycles that passed besides this one */
+	uint8_t rst;
+	uint8_t cc_ready;
+	uint8_t rq_ready;
+	uint8_t irq_ready;
+	uint8_t tx_ready;
+	uint8_t cfg_max_payload;  /* 0: 128 bytes ... 3: 1024 */
+	uint8_t cfg_max_read_req; /* 0: 128 bytes ... 5: 4096 */
+	uint8_t cfg_bus_master_en;
+	uint8_t link_up;
+	uint8_t skip_valid;
+};
+
+/* What the NIC drives. */
+struct urdma_sim_out {
+	struct urdma_pcie_beat cc;
+	struct urdma_pcie_beat rq;
+	struct urdma_eth_beat tx;
+	uint32_t timer_cycles; /* with timer_armed: cycles until the next timer fires */
+	uint8_t cq_ready;
+	uint8_t rc_ready;
+	uint8_t irq_valid;
+	uint8_t irq_vec;
+	uint8_t idle;
+	uint8_t timer_armed;
+};
+
+struct urdma_sim;
+
+/* name appears in messages of the model ($display, assertions). NULL when there is no memory. */
+struct urdma_sim *urdma_sim_create(const char *name);
+void urdma_sim_destroy(struct urdma_sim *sim);
+
+/* One clock cycle. */
+void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
+		     struct urdma_sim_out *out);
+
+/* Clock cycles evaluated since creation, without skipped ones. */
+uint64_t urdma_sim_cycles(const struct urdma_sim *sim);
+
+/*
+ * FST waveform of the cycles to come, until NULL is given or the model is destroyed. The time in the
+ * file is `now` plus the cycles evaluated, in steps of half a cycle. -ENOTSUP when built without
+ * URDMA_TRACE.
+ */
+int urdma_sim_wave(struct urdma_sim *sim, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
