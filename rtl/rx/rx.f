@@ -1,0 +1,8 @@
+rx/urdma_rx_pkg.sv
+rx/urdma_rx_parse.sv
+rx/urdma_rx_lookup.sv
+rx/urdma_rx_resp.sv
+rx/urdma_rx_wqe.sv
+rx/urdma_rx_place.sv
+rx/urdma_rx_cmpl.sv
+rx/urdma_rx.sv

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receive side of the NIC: see README.md in this folder, ports in docs/rtl-interfaces.md.
+
+`resetall
+`default_nettype none
+
+module urdma_rx
+  import urdma_pkg::*;
+  import urdma_hw_pkg::*;
+  import urdma_rx_pkg::*;
+(
+  input  wire logic                   clk,
+  input  wire logic                   rst,
+  output      logic                   init_done,
+  output      logic                   busy,
+
+  // frames from the MAC
+  input  wire logic                   mac_valid,
+  input  wire mac_beat_t              mac,
+
+  // receive doorbells
+  input  wire logic                   rq_db_valid,
+  input  wire wq_db_t                 rq_db,
+  output      logic                   rq_db_ready,
+
+  // control: responder, requester completion
+  input  wire logic                   qpc_valid,
+  input  wire qpc_t                   qpc,
+  output      logic                   qpc_ready,
+  output      qpc_rsp_t               qpc_rsp,
+  input  wire logic                   aqc_valid,
+  input  wire qpc_t                   aqc,
+  output      logic                   aqc_ready,
+  output      qpc_rsp_t               aqc_rsp,
+  input  wire logic                   fence_req,
+  output      logic                   fence_done,
+
+  // QP configuration and GID table, 0: responder, 1: requester completion
+  output      logic [1:0]             qpr_req_valid,
+  output      logic [1:0][QPN_W-1:0]  qpr_req_qpn,
+  input  wire logic [1:0]             qpr_req_ready,
+  input  wire logic [1:0]             qpr_rsp_valid,
+  input  wire qp_cfg_t [1:0]          qpr_rsp,
+  output      logic [1:0][GID_W-1:0]  gid_idx,
+  input  wire gid_t [1:0]             gid,
+
+  // tx
+  input  wire logic                   sent_valid,
+  input  wire sent_t                  sent,
+  output      logic                   sent_ready,
+  output      logic                   acked_valid,
+  output      acked_t                 acked,
+  input  wire logic                   acked_ready,
+  output      logic                   ack_req_valid,
+  output      ack_req_t               ack_req,
+  input  wire logic                   ack_req_ready,
+
+  // translation, 0: payload, 1: receive rings
+  output      logic [1:0]             mr_req_valid,
+  output      mr_req_t [1:0]          mr_req,
+  input  wire logic [1:0]             mr_req_ready,
+  input  wire logic [1:0]             mr_rsp_valid,
+  input  wire mr_rsp_t [1:0]          mr_rsp,
+  output      logic [1:0]             mr_rsp_ready,
+
+  // DMA
+  output      logic                   rd_req_valid,
+  output      dma_rd_req_t            rd_req,
+  input  wire logic                   rd_req_ready,
+  input  wire logic                   rd_rsp_valid,
+  input  wire dma_rd_rsp_t            rd_rsp,
+  output      logic                   wr_valid,
+  output      dma_wr_t                wr,
+  input  wire logic                   wr_ready,
+
+  // completions and errors, 0: responder, 1: requester completion
+  output      logic [CQC_N-1:0]       cqe_valid,
+  output      cqe_req_t [CQC_N-1:0]   cqe,
+  input  wire logic [CQC_N-1:0]       cqe_ready,
+  output      logic [1:0]             err_valid,
+  output      qp_err_t [1:0]          err,
+  input  wire logic [1:0]             err_ready,
+
+  output      logic [URDMA_CNT_N-1:0] cnt,
+  output      logic [6:0]             rx_bytes,
+  output      logic                   trace_valid,
+  output      trace_t                 trace
+);
+
+  localparam int FRAGS = 64;
+
+  // ---- parser --------------------------------------------------------------------------------------------
+  logic [1:0] pkt_valid, pkt_ready, pq_valid, pq_ready;
+  pkt_t pkt;
+  pkt_t [1:0] pq;
+  logic buf_rd_en, free_valid, parse_busy, parse_trace_valid;
+  logic [BUF_W-1:0] buf_rd_line;
+  logic [511:0] buf_rd_data;
+  logic [6:0] free_lines;
+  logic [URDMA_CNT_N-1:0] cnt_parse, cnt_resp, cnt_cmpl;
+  trace_t parse_trace;
+
+  urdma_rx_parse u_parse (
+    .clk(clk), .rst(rst), .busy(parse_busy),
+    .mac_valid(mac_valid), .mac(mac),
+    .pkt_valid(pkt_valid), .pkt(pkt), .pkt_ready(pkt_ready),
+    .rd_en(buf_rd_en), .rd_line(buf_rd_line), .rd_data(buf_rd_data),
+    .free_valid(free_valid), .free_lines(free_lines),
+    .cnt(cnt_parse), .rx_bytes(rx_bytes), .trace_valid(parse_trace_valid), .trace(parse_trace)
+  );
+
+  for (genvar i = 0; i < 2; i++) begin : g_pq
+    urdma_fifo #(.WIDTH($bits(pkt_t)), .DEPTH(64)) u_pq (
+      .clk(clk), .rst(rst),
+      .in_valid(pkt_valid[i]), .in_ready(pkt_ready[i]), .in_data(pkt),
+      .out_valid(pq_valid[i]), .out_ready(pq_ready[i]), .out_data(pq[i]), .count()
+    );
+  end
+
+  // ---- look-ups: packets, doorbells, QPs to look at again, and in front of them the fence -----------------
+  logic [1:0] fence_sent_reg, fence_back_reg, fence_out;
+  logic flush_valid, flush_ready, kick_valid, kick_ready;
+  logic [QPN_W-1:0] flush_qpn, kick_qpn;
+  logic [1:0] it_valid, it_ready, found_valid, found_ready;
+  item_t [1:0] it;
+  found_t [1:0] found;
+  logic [2:0] rq_grant;
+  logic [1:0] rk_grant;
+  logic rq_grant_valid, rk_grant_valid;
+  logic [1:0] fence_put;
+
+  assign fence_put = {2{fence_req}} & ~fence_sent_reg;
+  assign fence_done = fence_req && (&fence_back_reg);
+
+  always_ff @(posedge clk) begin
+    if (rst || !fence_req) begin
+      fence_sent_reg <= '0;
+      fence_back_reg <= '0;
+    end else begin
+      fence_sent_reg <= fence_sent_reg | (fence_put & it_ready);
+      fence_back_reg <= fence_back_reg | fence_out;
+    end
+  end
+
+  function automatic item_t plain(input item_e kind, input logic [QPN_W-1:0] qpn, input logic [15:0] pi);
+    item_t r;
+    r = '0;
+    r.kind = kind;
+    r.pkt.dqpn = 24'(qpn);
+    r.pkt.ext = 32'(pi);
+    return r;
+  endfunction
+
+  // A choice made holds until it is taken: the request to the configuration may not change.
+  logic [2:0] rq_hold_reg;
+  logic [1:0] rk_hold_reg;
+  logic [2:0] rq_req, rq_sel;
+  logic [1:0] rk_req, rk_sel;
+  logic [1:0] is_fence;
+
+  assign rq_req = {flush_valid, rq_db_valid, pq_valid[0]};
+  assign rk_req = {kick_valid, pq_valid[1]};
+  assign is_fence[0] = fence_put[0] && (rq_hold_reg == '0);
+  assign is_fence[1] = fence_put[1] && (rk_hold_reg == '0);
+  assign rq_sel = is_fence[0] ? 3'd0 : (rq_hold_reg != '0) ? rq_hold_reg : rq_grant;
+  assign rk_sel = is_fence[1] ? 2'd0 : (rk_hold_reg != '0) ? rk_hold_reg : rk_grant;
+  assign it_valid = {is_fence[1] || rk_sel != '0, is_fence[0] || rq_sel != '0};
+
+  urdma_arb_rr #(.N(3)) u_rq_arb (
+    .clk(clk), .rst(rst), .req(rq_req), .advance(it_ready[0] && !is_fence[0]),
+    .grant(rq_grant), .grant_idx(), .grant_valid(rq_grant_valid)
+  );
+  urdma_arb_rr #(.N(2)) u_rk_arb (
+    .clk(clk), .rst(rst), .req(rk_req), .advance(it_ready[1] && !is_fence[1]),
+    .grant(rk_grant), .grant_idx(), .grant_valid(rk_grant_valid)
+  );
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      rq_hold_reg <= '0;
+      rk_hold_reg <= '0;
+    end else begin
+      rq_hold_reg <= it_ready[0] ? '0 : rq_sel;
+      rk_hold_reg <= it_ready[1] ? '0 : rk_sel;
+    end
+  end
+
+  always_comb begin
+    it[0] = '{kind: IT_PKT, pkt: pq[0]};
+    if (is_fence[0]) it[0] = plain(IT_FENCE, '0, '0);
+    else if (rq_sel[1]) it[0] = plain(IT_DB, rq_db.qpn, rq_db.pi);
+    else if (rq_sel[2]) it[0] = plain(IT_KICK, flush_qpn, '0);
+    it[1] = '{kind: IT_PKT, pkt: pq[1]};
+    if (is_fence[1]) it[1] = plain(IT_FENCE, '0, '0);
+    else if (rk_sel[1]) it[1] = plain(IT_KICK, kick_qpn, '0);
+  end
+
+  assign pq_ready = {it_ready[1] && rk_sel[0], it_ready[0] && rq_sel[0]};
+  assign rq_db_ready = it_ready[0] && rq_sel[1];
+  assign flush_ready = it_ready[0] && rq_sel[2];
+  assign kick_ready = it_ready[1] && rk_sel[1];
+
+  localparam logic [15:0] RESP_STATES = (16'd1 << URDMA_QPS_RTR) | (16'd1 << URDMA_QPS_RTS)
+      | (16'd1 << URDMA_QPS_SQD) | (16'd1 << URDMA_QPS_SQE);
+  localparam logic [15:0] CMPL_STATES = (16'd1 << URDMA_QPS_RTS) | (16'd1 << URDMA_QPS_SQD);
+
+  for (genvar i = 0; i < 2; i++) begin : g_lookup
+    urdma_rx_lookup #(.STATES(i == 0 ? RESP_STATES : CMPL_STATES), .SEND_CQ(i)) u_lookup (
+      .clk(clk), .rst(rst),
+      .in_valid(it_valid[i]), .in_ready(it_ready[i]), .in(it[i]),
+      .qpr_req_valid(qpr_req_valid[i]), .qpr_req_qpn(qpr_req_qpn[i]), .qpr_req_ready(qpr_req_ready[i]),
+      .qpr_rsp_valid(qpr_rsp_valid[i]), .qpr_rsp(qpr_rsp[i]),
+      .gid_idx(gid_idx[i]), .gid(gid[i]),
+      .out_valid(found_valid[i]), .out_ready(found_ready[i]), .out(found[i])
+    );
+  end
+
+  // ---- responder -------------------------------------------------------------------------------------------
+  logic r_op_valid, r_op_ready, no_op, place_valid, place_ready, piece_valid, piece_ready, frags_free;
+  op_t r_op, place_op;
+  fetch_t r_fetch;
+  piece_t piece;
+  logic rst_valid, done_en, rekick_valid, rekick_ready, op_done, drop_valid;
+  logic [QPN_W-1:0] rst_qpn, done_qpn, rekick_qpn, drop_qpn;
+  logic [1:0] rst_gen;
+  logic [15:0] done_idx;
+  logic [23:0] drop_psn;
+  logic [7:0] drop_opcode;
+  logic resp_busy, wqe_busy, place_busy, cmpl_busy, resp_init, place_init, cmpl_init;
+
+  urdma_rx_resp u_resp (
+    .clk(clk), .rst(rst), .init_done(resp_init), .busy(resp_busy),
+    .in_valid(found_valid[0]), .in_ready(found_ready[0]), .in(found[0]),
+    .out_valid(r_op_valid), .out_ready(r_op_ready), .out(r_op), .out_fetch(r_fetch), .no_op(no_op),
+    .qpc_valid(qpc_valid), .qpc(qpc), .qpc_ready(qpc_ready), .qpc_rsp(qpc_rsp),
+    .kick_valid(rekick_valid), .kick_qpn(rekick_qpn), .kick_ready(rekick_ready),
+    .flush_valid(flush_valid), .flush_qpn(flush_qpn), .flush_ready(flush_ready),
+    .rst_valid(rst_valid), .rst_qpn(rst_qpn), .rst_gen(rst_gen),
+    .done_en(done_en), .done_qpn(done_qpn), .done_idx(done_idx),
+    .cnt(cnt_resp), .drop_valid(drop_valid), .drop_psn(drop_psn), .drop_qpn(drop_qpn), .drop_opcode(drop_opcode)
+  );
+
+  urdma_rx_wqe #(.FRAGS(FRAGS)) u_wqe (
+    .clk(clk), .rst(rst), .busy(wqe_busy),
+    .in_valid(r_op_valid), .in_ready(r_op_ready), .in(r_op), .in_fetch(r_fetch),
+    .op_valid(place_valid), .op_ready(place_ready), .op(place_op),
+    .piece_valid(piece_valid), .piece_ready(piece_ready), .piece(piece), .frags_free(frags_free),
+    .mr1_req_valid(mr_req_valid[1]), .mr1_req(mr_req[1]), .mr1_req_ready(mr_req_ready[1]),
+    .mr1_rsp_valid(mr_rsp_valid[1]), .mr1_rsp(mr_rsp[1]), .mr1_rsp_ready(mr_rsp_ready[1]),
+    .rd_req_valid(rd_req_valid), .rd_req(rd_req), .rd_req_ready(rd_req_ready),
+    .rd_rsp_valid(rd_rsp_valid), .rd_rsp(rd_rsp),
+    .mr0_req_valid(mr_req_valid[0]), .mr0_req(mr_req[0]), .mr0_req_ready(mr_req_ready[0])
+  );
+
+  urdma_rx_place #(.FRAGS(FRAGS)) u_place (
+    .clk(clk), .rst(rst), .init_done(place_init), .busy(place_busy),
+    .op_valid(place_valid), .op_ready(place_ready), .op(place_op),
+    .piece_valid(piece_valid), .piece_ready(piece_ready), .piece(piece), .frags_free(frags_free),
+    .mr_rsp_valid(mr_rsp_valid[0]), .mr_rsp_ready(mr_rsp_ready[0]), .mr_rsp(mr_rsp[0]),
+    .rd_en(buf_rd_en), .rd_line(buf_rd_line), .rd_data(buf_rd_data),
+    .free_valid(free_valid), .free_lines(free_lines),
+    .wr_valid(wr_valid), .wr(wr), .wr_ready(wr_ready),
+    .cqe_valid(cqe_valid[0]), .cqe(cqe[0]), .cqe_ready(cqe_ready[0]),
+    .ack_valid(ack_req_valid), .ack(ack_req), .ack_ready(ack_req_ready),
+    .err_valid(err_valid[0]), .err(err[0]), .err_ready(err_ready[0]),
+    .rst_valid(rst_valid), .rst_qpn(rst_qpn), .rst_gen(rst_gen),
+    .done_en(done_en), .done_qpn(done_qpn), .done_idx(done_idx),
+    .kick_valid(rekick_valid), .kick_qpn(rekick_qpn), .kick_ready(rekick_ready),
+    .op_done(op_done), .fence_out(fence_out[0])
+  );
+
+  // ---- requester completion -----------------------------------------------------------------------------------
+  logic cmpl_drop, cmpl_ack;
+  logic [QPN_W-1:0] cmpl_qpn;
+  logic [23:0] cmpl_psn;
+  logic [7:0] cmpl_syndrome;
+
+  urdma_rx_cmpl u_cmpl (
+    .clk(clk), .rst(rst), .init_done(cmpl_init), .busy(cmpl_busy),
+    .sent_valid(sent_valid), .sent(sent), .sent_ready(sent_ready),
+    .in_valid(found_valid[1]), .in_ready(found_ready[1]), .in(found[1]),
+    .kick_valid(kick_valid), .kick_qpn(kick_qpn), .kick_ready(kick_ready),
+    .aqc_valid(aqc_valid), .aqc(aqc), .aqc_ready(aqc_ready), .aqc_rsp(aqc_rsp),
+    .acked_valid(acked_valid), .acked(acked), .acked_ready(acked_ready),
+    .cqe_valid(cqe_valid[1]), .cqe(cqe[1]), .cqe_ready(cqe_ready[1]),
+    .err_valid(err_valid[1]), .err(err[1]), .err_ready(err_ready[1]),
+    .fence_out(fence_out[1]),
+    .cnt(cnt_cmpl), .drop_valid(cmpl_drop), .ack_valid(cmpl_ack),
+    .ack_qpn(cmpl_qpn), .ack_psn(cmpl_psn), .ack_syndrome(cmpl_syndrome)
+  );
+
+  // ---- counters: a bit that two blocks own counts the second one a cycle later ------------------------------
+  logic no_qp_reg;
+
+  always_comb begin
+    cnt = cnt_parse | cnt_resp | cnt_cmpl;
+    cnt[URDMA_CNT_RX_NO_QP] = cnt_resp[URDMA_CNT_RX_NO_QP] || cnt_cmpl[URDMA_CNT_RX_NO_QP] || no_qp_reg;
+  end
+
+  // Requester completion takes an item every 4 cycles at most, so one place is enough unless the responder
+  // drops packets without a pause.
+  always_ff @(posedge clk) begin
+    if (rst) no_qp_reg <= 1'b0;
+    else no_qp_reg <= (cnt_resp[URDMA_CNT_RX_NO_QP] && cnt_cmpl[URDMA_CNT_RX_NO_QP])
+        || (no_qp_reg && (cnt_resp[URDMA_CNT_RX_NO_QP] || cnt_cmpl[URDMA_CNT_RX_NO_QP]));
+  end
+
+  // ---- trace: packets as they come; what became of them goes into the free cycles ----------------------------
+  logic tq_valid, tq_in_valid, tr_resp_valid, tr_resp_take;
+  trace_t tq, tq_in, tr_resp;
+
+  assign tq_in_valid = cmpl_drop || cmpl_ack || tr_resp_valid;
+  assign tr_resp_take = !(cmpl_drop || cmpl_ack);
+  assign tq_in = (cmpl_drop || cmpl_ack) ? '{ev: cmpl_ack ? TR_ACK : TR_DROP, qpn: 24'(cmpl_qpn), psn: cmpl_psn,
+      arg: cmpl_ack ? 16'(cmpl_syndrome) : 16'(OP_ACK)} : tr_resp;
+
+  urdma_fifo #(.WIDTH($bits(trace_t)), .DEPTH(4)) u_tr_resp (
+    .clk(clk), .rst(rst),
+    .in_valid(drop_valid), .in_ready(),
+    .in_data({TR_DROP, 24'(drop_qpn), drop_psn, 16'(drop_opcode)}),
+    .out_valid(tr_resp_valid), .out_ready(tr_resp_take), .out_data(tr_resp), .count()
+  );
+
+  urdma_fifo #(.WIDTH($bits(trace_t)), .DEPTH(32)) u_tr (
+    .clk(clk), .rst(rst),
+    .in_valid(tq_in_valid), .in_ready(), .in_data(tq_in),
+    .out_valid(tq_valid), .out_ready(!parse_trace_valid), .out_data(tq), .count()
+  );
+
+  assign trace_valid = parse_trace_valid || tq_valid;
+  assign trace = parse_trace_valid ? parse_trace : tq;
+
+  // ---- busy: items between look-up and their end, by number -----------------------------------------------------
+  logic [11:0] inflight_reg;
+  always_ff @(posedge clk) begin
+    if (rst) inflight_reg <= '0;
+    else inflight_reg <= inflight_reg + 12'(it_valid[0] && it_ready[0]) - 12'(no_op) - 12'(op_done);
+  end
+
+  logic [4:0] look1_reg;
+  always_ff @(posedge clk) begin
+    if (rst) look1_reg <= '0;
+    else look1_reg <= look1_reg + 5'(it_valid[1] && it_ready[1]) - 5'(found_valid[1] && found_ready[1]);
+  end
+
+  assign init_done = resp_init && place_init && cmpl_init;
+  assign busy = !init_done || parse_busy || (|pq_valid) || (|it_valid) || inflight_reg != '0 || look1_reg != '0
+      || resp_busy || wqe_busy || place_busy || cmpl_busy || tq_valid || (fence_req && !fence_done);
+
+  logic unused;
+  assign unused = &{1'b0, rq_grant_valid, rk_grant_valid};
+
+endmodule
+
+`resetall

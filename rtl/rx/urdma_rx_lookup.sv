@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Look up the QP of an item and check that a packet belongs to it.
+//
+//  in_*    an item is taken when its configuration is asked for
+//  out_*   found items, in order
+//
+// Up to DEPTH items are between in and out; the room is reserved before the configuration is asked for, so the
+// stages behind the answer never wait. A packet that fails a check comes out with pass 0: it may own lines of the
+// packet buffer, which are given back in order.
+
+`resetall
+`default_nettype none
+
+module urdma_rx_lookup
+  import urdma_pkg::*;
+  import urdma_hw_pkg::*;
+  import urdma_rx_pkg::*;
+#(
+  // states (bit n: URDMA_QPS_ n) in which a packet is taken
+  parameter logic [15:0] STATES = 16'h0000,
+  // completions go to 0: the receive CQ, 1: the send CQ
+  parameter int SEND_CQ = 0,
+  // items in flight, a power of two
+  parameter int DEPTH = 16
+) (
+  input  wire logic             clk,
+  input  wire logic             rst,
+
+  input  wire logic             in_valid,
+  output      logic             in_ready,
+  input  wire item_t            in,
+
+  output      logic             qpr_req_valid,
+  output      logic [QPN_W-1:0] qpr_req_qpn,
+  input  wire logic             qpr_req_ready,
+  input  wire logic             qpr_rsp_valid,
+  input  wire qp_cfg_t          qpr_rsp,
+  output      logic [GID_W-1:0] gid_idx,
+  input  wire gid_t             gid,
+
+  output      logic             out_valid,
+  input  wire logic             out_ready,
+  output      found_t           out
+);
+
+  localparam int CW = $clog2(DEPTH) + 1;
+
+  logic [CW-1:0] used_reg;
+  logic room, take, give;
+  item_t meta;
+
+  assign room = !used_reg[CW-1];
+  assign qpr_req_valid = in_valid && room;
+  assign qpr_req_qpn = in.pkt.dqpn[QPN_W-1:0];
+  assign in_ready = room && qpr_req_ready;
+  assign take = in_valid && in_ready;
+  assign give = out_valid && out_ready;
+
+  always_ff @(posedge clk) begin
+    if (rst) used_reg <= '0;
+    else if (take && !give) used_reg <= used_reg + 1'b1;
+    else if (give && !take) used_reg <= used_reg - 1'b1;
+  end
+
+  urdma_fifo #(.WIDTH($bits(item_t)), .DEPTH(DEPTH)) u_meta (
+    .clk(clk), .rst(rst),
+    .in_valid(take), .in_ready(), .in_data(in),
+    .out_valid(), .out_ready(qpr_rsp_valid), .out_data(meta), .count()
+  );
+
+  // ---- checks: all but the GID entry's in the first cycle, the rest in the second -------------------------
+  logic r1_valid_reg, r2_valid_reg;
+  item_t r1_reg, r2_reg;
+  /* verilator lint_off UNUSEDSIGNAL */
+  qp_cfg_t r1_cfg_reg;             // the other readers' fields
+  /* verilator lint_on UNUSEDSIGNAL */
+  logic r2_exists_reg, r2_pass_reg;
+  logic r1_exists, r1_pass, r2_pass;
+  found_t r2_found_reg, f_in;
+  logic [11:0] r2_vlan;
+
+  assign gid_idx = r1_cfg_reg.sgid;
+  assign r1_exists = r1_cfg_reg.valid && r1_reg.pkt.dqpn[23:QPN_W] == '0
+      && r1_cfg_reg.qp_type == 4'(URDMA_QPT_RC);
+  assign r1_pass = STATES[r1_cfg_reg.state] && r1_reg.pkt.opcode[7:5] == 3'd0
+      && r1_cfg_reg.dgid == r1_reg.pkt.sip && r1_cfg_reg.pkey[14:0] == r1_reg.pkt.pkey[14:0];
+  // a tag with VLAN 0 carries a priority only
+  assign r2_vlan = r2_reg.pkt.vlan_valid ? r2_reg.pkt.vlan : 12'd0;
+  assign r2_pass = r2_exists_reg && (r2_reg.kind != IT_PKT || (r2_pass_reg && gid.valid
+      && gid.ipv4 == r2_reg.pkt.ipv4 && gid.gid == r2_reg.pkt.dip && gid.smac == r2_reg.pkt.dmac
+      && (gid.vlan_valid ? gid.vlan : 12'd0) == r2_vlan));
+
+  always_ff @(posedge clk) begin
+    if (qpr_rsp_valid) begin
+      r1_reg <= meta;
+      r1_cfg_reg <= qpr_rsp;
+    end
+    if (r1_valid_reg) begin
+      r2_reg <= r1_reg;
+      r2_exists_reg <= r1_exists;
+      r2_pass_reg <= r1_pass;
+      r2_found_reg.kind <= r1_reg.kind;
+      r2_found_reg.pass <= 1'b0;
+      r2_found_reg.qpn <= r1_reg.pkt.dqpn[QPN_W-1:0];
+      r2_found_reg.opcode <= r1_reg.pkt.opcode;
+      r2_found_reg.se <= r1_reg.pkt.se;
+      r2_found_reg.ackreq <= r1_reg.pkt.ackreq;
+      r2_found_reg.psn <= r1_reg.pkt.psn;
+      r2_found_reg.ext <= r1_reg.pkt.ext;
+      r2_found_reg.len <= r1_reg.pkt.len;
+      r2_found_reg.line <= r1_reg.pkt.line;
+      r2_found_reg.lines <= r1_reg.pkt.lines;
+      r2_found_reg.cqn <= (SEND_CQ != 0) ? r1_cfg_reg.send_cq : r1_cfg_reg.recv_cq;
+      r2_found_reg.dest_qpn <= r1_cfg_reg.dest_qpn;
+      r2_found_reg.pd <= r1_cfg_reg.pd;
+      r2_found_reg.mtu <= r1_cfg_reg.mtu;
+      r2_found_reg.min_rnr <= r1_cfg_reg.min_rnr;
+      r2_found_reg.rq <= r1_cfg_reg.rq;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      r1_valid_reg <= 1'b0;
+      r2_valid_reg <= 1'b0;
+    end else begin
+      r1_valid_reg <= qpr_rsp_valid;
+      r2_valid_reg <= r1_valid_reg;
+    end
+  end
+
+  always_comb begin
+    f_in = r2_found_reg;
+    f_in.pass = r2_pass;
+  end
+
+  urdma_fifo #(.WIDTH($bits(found_t)), .DEPTH(DEPTH)) u_out (
+    .clk(clk), .rst(rst),
+    .in_valid(r2_valid_reg), .in_ready(), .in_data(f_in),
+    .out_valid(out_valid), .out_ready(out_ready), .out_data(out), .count()
+  );
+
+endmodule
+
+`resetall

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types that pass between the stages of rtl/rx.
+/* verilator lint_off UNUSEDPARAM */
+package urdma_rx_pkg;
+  import urdma_pkg::*;
+
+  localparam int BUF_W = 11;       // log2 of 64-byte lines of the packet buffer (2048: 128 KB)
+
+  // BTH opcodes of the reliable connection (IBA volume 1, table 38)
+  localparam logic [7:0] OP_SEND_FIRST = 8'h00;
+  localparam logic [7:0] OP_SEND_MIDDLE = 8'h01;
+  localparam logic [7:0] OP_SEND_LAST = 8'h02;
+  localparam logic [7:0] OP_SEND_LAST_IMM = 8'h03;
+  localparam logic [7:0] OP_SEND_ONLY = 8'h04;
+  localparam logic [7:0] OP_SEND_ONLY_IMM = 8'h05;
+  localparam logic [7:0] OP_READ_RSP_FIRST = 8'h0d;
+  localparam logic [7:0] OP_READ_RSP_MIDDLE = 8'h0e;
+  localparam logic [7:0] OP_ACK = 8'h11;
+  localparam logic [7:0] OP_ATOMIC_ACK = 8'h12;
+
+  // AETH syndromes (IBA volume 1, 9.7.5.2.1): bits 6:5 tell the kind
+  localparam logic [7:0] SYN_ACK = 8'h1f;        // no credit count
+  localparam logic [7:0] SYN_RNR = 8'h20;        // or'ed with the timer code
+  localparam logic [7:0] SYN_NAK_SEQ = 8'h60;
+  localparam logic [7:0] SYN_NAK_INV = 8'h61;
+  localparam logic [7:0] SYN_NAK_OP = 8'h63;
+
+  // Bytes of extended headers behind the BTH of a reliable connection's packet.
+  function automatic logic [4:0] ext_len(input logic [7:0] opcode);
+    case (opcode)
+      8'h03, 8'h05: return 5'd4;                 // ImmDt
+      8'h06, 8'h0a, 8'h0c: return 5'd16;         // RETH
+      8'h0b: return 5'd20;                       // RETH, ImmDt
+      8'h09: return 5'd4;                        // ImmDt
+      8'h0d, 8'h0f, 8'h10, 8'h11: return 5'd4;   // AETH
+      8'h12: return 5'd12;                       // AETH, AtomicAckETH
+      8'h13, 8'h14: return 5'd28;                // AtomicETH
+      8'h16, 8'h17: return 5'd4;                 // IETH
+      default: return 5'd0;
+    endcase
+  endfunction
+
+  // A packet that passed its ICRC. Addresses have byte 0 of the wire in [7:0], IPv4 as ::ffff:a.b.c.d;
+  // ext is the first word behind the BTH as it lies on the wire (AETH, ImmDt, or the head of RETH).
+  typedef struct packed {
+    logic [47:0]      dmac;
+    logic             vlan_valid;
+    logic [11:0]      vlan;
+    logic             ipv4;
+    logic [127:0]     sip;
+    logic [127:0]     dip;
+    logic [7:0]       opcode;
+    logic             se;
+    logic             ackreq;
+    logic [15:0]      pkey;
+    logic [23:0]      dqpn;
+    logic [23:0]      psn;
+    logic [31:0]      ext;
+    logic [12:0]      len;         // payload bytes without pad, 0..4096
+    logic [BUF_W-1:0] line;        // where the payload begins in the packet buffer
+    logic [6:0]       lines;       // ceil(len / 64)
+  } pkt_t;
+
+  // What asks for a QP's configuration. Only IT_PKT uses all of pkt; the others use dqpn, IT_DB has the
+  // producer index in ext[15:0].
+  typedef enum logic [1:0] {
+    IT_PKT,
+    IT_DB,         // receive queue doorbell
+    IT_KICK,       // look at the QP again: flush its receive queue, walk its table of sent messages
+    IT_FENCE
+  } item_e;
+
+  typedef struct packed {
+    item_e kind;
+    pkt_t  pkt;
+  } item_t;
+
+  // The same after the look-up.
+  typedef struct packed {
+    item_e            kind;
+    logic             pass;        // IT_PKT: the packet belongs to the QP; else: the QP exists
+    logic [QPN_W-1:0] qpn;
+    logic [7:0]       opcode;
+    logic             se;
+    logic             ackreq;
+    logic [23:0]      psn;
+    logic [31:0]      ext;
+    logic [12:0]      len;
+    logic [BUF_W-1:0] line;
+    logic [6:0]       lines;
+    // from the configuration
+    logic [CQN_W-1:0] cqn;         // the receive CQ, or the send CQ
+    logic [23:0]      dest_qpn;
+    logic [PD_W-1:0]  pd;
+    logic [2:0]       mtu;
+    logic [4:0]       min_rnr;
+    ring_t            rq;
+  } found_t;
+
+  // Responder to placement, in order. What is asked for happens when everything before has happened.
+  typedef enum logic [1:0] {
+    OK_NONE,       // give the buffer space back, send an acknowledgement, report an error: as the flags say
+    OK_DATA,       // payload of a SEND to the receive WQE, then the acknowledgement and the CQE
+    OK_FLUSH,      // receive WQEs up to wqe (not included) complete with FLUSH_ERR
+    OK_FENCE
+  } op_e;
+
+  typedef struct packed {
+    op_e              kind;
+    logic [QPN_W-1:0] qpn;
+    logic [1:0]       gen;         // life of the QP: an operation of an earlier one has no effect
+    logic [12:0]      len;
+    logic [BUF_W-1:0] line;
+    logic [6:0]       lines;
+    logic             ack;         // send an acknowledgement
+    logic [23:0]      psn;         // its PSN; OK_DATA: of the packet
+    logic [7:0]       syndrome;
+    logic [23:0]      msn;         // as before the packet
+    logic             err;         // report to qp_mgr with ev
+    logic [7:0]       ev;
+    logic             cqe;         // OK_DATA: last packet of the message; OK_NONE: WQE completes with status
+    logic [7:0]       status;
+    logic             imm_valid;
+    logic             se;
+    logic [31:0]      imm;
+    logic [31:0]      mlen;        // bytes of the message up to the end of this packet
+    logic [15:0]      wqe;
+    logic [CQN_W-1:0] cqn;
+    logic [23:0]      dest_qpn;
+  } op_t;
+
+  // What the WQE fetch needs beside the operation.
+  typedef struct packed {
+    logic [31:0]      moff;        // offset of the packet in the message
+    logic [PD_W-1:0]  pd;
+    ring_t            rq;
+  } fetch_t;
+
+  // Walker to placement: for each piece of a packet sent to translation, and once if the walk failed.
+  typedef struct packed {
+    logic       piece;             // fragments follow from translation
+    logic       last;              // last record of the packet
+    logic [7:0] status;            // with last: URDMA_WC_*
+  } piece_t;
+
+  // The cause of a failed acknowledgement: CQE status to the syndrome that tells the requester.
+  function automatic logic [7:0] nak_of(input logic [7:0] status);
+    return (status == 8'(urdma_hw_pkg::URDMA_WC_LOC_LEN_ERR)) ? SYN_NAK_INV : SYN_NAK_OP;
+  endfunction
+
+endpackage
+/* verilator lint_on UNUSEDPARAM */

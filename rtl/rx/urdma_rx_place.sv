@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: Apache-2.0
+// Payload to host memory, and then what follows from it: CQE, acknowledgement, error, flush.
+//
+//  op_*      operations in order; piece_*, mr_rsp_*: for those with data, where the bytes go
+//  rd_*      read port of the packet buffer, latency 1; free_*: lines given back
+//  wr_*      DMA writes, dense from lane 0
+//  rst_*     (responder) a QP begins a new life
+//  kick_*    a QP whose flush has more to do
+//  op_done   an operation has left; fence_out: the fence's token has
+//
+// First half, T: an operation is at its turn, its pieces arrive, and each cycle makes a step: a line to read, a beat
+// to write, or the end of the operation. Three registered stages follow (line, shift by 16 bytes, shift by bytes =
+// wr_*) that move as one when wr_* is free; a fragment whose bytes are not aligned in the buffer costs one cycle more.
+// An operation that failed poisons its QP: those of the QP that are already behind it lose their effect.
+// Second half, F: the record of the operation waits until its last step has left wr_*; then CQE, acknowledgement and error
+// go out side by side, and the count of completed WQEs moves.
+
+`resetall
+`default_nettype none
+
+module urdma_rx_place
+  import urdma_pkg::*;
+  import urdma_hw_pkg::*;
+  import urdma_rx_pkg::*;
+#(
+  // room for fragments, a power of two
+  parameter int FRAGS = 64,
+  // flush completions of a QP before others have their turn
+  parameter int FLUSH_TURN = 16
+) (
+  input  wire logic             clk,
+  input  wire logic             rst,
+  output      logic             init_done,
+  output      logic             busy,
+
+  input  wire logic             op_valid,
+  output      logic             op_ready,
+  input  wire op_t              op,
+  input  wire logic             piece_valid,
+  output      logic             piece_ready,
+  input  wire piece_t           piece,
+  output      logic             frags_free,
+  input  wire logic             mr_rsp_valid,
+  output      logic             mr_rsp_ready,
+  input  wire mr_rsp_t          mr_rsp,
+
+  output      logic             rd_en,
+  output      logic [BUF_W-1:0] rd_line,
+  input  wire logic [511:0]     rd_data,
+  output      logic             free_valid,
+  output      logic [6:0]       free_lines,
+
+  output      logic             wr_valid,
+  output      dma_wr_t          wr,
+  input  wire logic             wr_ready,
+
+  output      logic             cqe_valid,
+  output      cqe_req_t         cqe,
+  input  wire logic             cqe_ready,
+  output      logic             ack_valid,
+  output      ack_req_t         ack,
+  input  wire logic             ack_ready,
+  output      logic             err_valid,
+  output      qp_err_t          err,
+  input  wire logic             err_ready,
+
+  input  wire logic             rst_valid,
+  input  wire logic [QPN_W-1:0] rst_qpn,
+  input  wire logic [1:0]       rst_gen,
+  input  wire logic             done_en,
+  input  wire logic [QPN_W-1:0] done_qpn,
+  output      logic [15:0]      done_idx,
+  output      logic             kick_valid,
+  output      logic [QPN_W-1:0] kick_qpn,
+  input  wire logic             kick_ready,
+
+  output      logic             op_done,
+  output      logic             fence_out
+);
+
+  logic [QPN_W:0] init_reg;
+  assign init_done = init_reg[QPN_W];
+  always_ff @(posedge clk) begin
+    if (rst) init_reg <= '0;
+    else if (!init_done) init_reg <= init_reg + 1'b1;
+  end
+
+  // ---- fragments and pieces ---------------------------------------------------------------------------------
+  typedef struct packed {
+    logic [63:0] addr;
+    logic [12:0] len;
+    logic        ok;
+    logic        last;
+    logic        dma;              // failed because a page table could not be read
+  } frag_t;
+
+  logic frag_valid, frag_pop, pc_valid, pc_pop;
+  frag_t frag;
+  piece_t pc;
+
+  urdma_fifo #(.WIDTH($bits(frag_t)), .DEPTH(FRAGS)) u_frag (
+    .clk(clk), .rst(rst),
+    .in_valid(mr_rsp_valid), .in_ready(mr_rsp_ready),
+    .in_data({mr_rsp.addr, mr_rsp.len, mr_rsp.status == MR_OK, mr_rsp.last, mr_rsp.status == MR_DMA_ERR}),
+    .out_valid(frag_valid), .out_ready(frag_pop), .out_data(frag), .count()
+  );
+
+  urdma_fifo #(.WIDTH($bits(piece_t)), .DEPTH(FRAGS)) u_piece (
+    .clk(clk), .rst(rst),
+    .in_valid(piece_valid), .in_ready(piece_ready), .in_data(piece),
+    .out_valid(pc_valid), .out_ready(pc_pop), .out_data(pc), .count()
+  );
+
+  assign frags_free = pc_pop && pc.piece;
+
+  // ---- an operation's turn -------------------------------------------------------------------------------------
+  logic o1_valid_reg, o2_valid_reg, o1_poison_reg, o2_poison_reg, o2_kill_reg, o1_kill_reg;
+  op_t o1_reg, o2_reg;
+  logic [2:0] mark;                // of the operation in o1: life, poison
+  logic o1_load, o1_move, o2_done, set_poison;
+  logic [7:0] o2_status_reg, status;
+
+  assign o1_move = o1_valid_reg && (!o2_valid_reg || o2_done);
+  assign o1_load = op_valid && (!o1_valid_reg || o1_move) && init_done;
+  assign op_ready = o1_load;
+
+  urdma_ram_sdp #(.WIDTH(3), .DEPTH(1 << QPN_W)) u_mark (
+    .clk(clk),
+    .wr_en(!init_done || rst_valid || set_poison),
+    .wr_addr(!init_done ? init_reg[QPN_W-1:0] : rst_valid ? rst_qpn : o2_reg.qpn),
+    .wr_data(!init_done ? 3'd0 : rst_valid ? {rst_gen, 1'b0} : {o2_reg.gen, 1'b1}),
+    .rd_en(o1_load), .rd_addr(op.qpn), .rd_data(mark)
+  );
+
+  always_ff @(posedge clk) begin
+    if (o1_load) o1_reg <= op;
+    if (o1_move) o2_reg <= o1_reg;
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      o1_valid_reg <= 1'b0;
+      o2_valid_reg <= 1'b0;
+      o1_poison_reg <= 1'b0;
+      o2_poison_reg <= 1'b0;
+      o1_kill_reg <= 1'b0;
+      o2_kill_reg <= 1'b0;
+      o2_status_reg <= '0;
+    end else begin
+      if (o1_load) o1_valid_reg <= 1'b1;
+      else if (o1_move) o1_valid_reg <= 1'b0;
+      // what happens to the QP after the mark was read
+      if (o1_load) begin
+        o1_poison_reg <= set_poison && o2_reg.qpn == op.qpn;
+        o1_kill_reg <= rst_valid && rst_qpn == op.qpn;
+      end else begin
+        if (set_poison && o2_reg.qpn == o1_reg.qpn) o1_poison_reg <= 1'b1;
+        if (rst_valid && rst_qpn == o1_reg.qpn) o1_kill_reg <= 1'b1;
+      end
+      if (o1_move) begin
+        o2_valid_reg <= 1'b1;
+        o2_status_reg <= '0;
+        o2_poison_reg <= mark[0] || o1_poison_reg || (set_poison && o2_reg.qpn == o1_reg.qpn);
+        o2_kill_reg <= mark[2:1] != o1_reg.gen || o1_kill_reg || (rst_valid && rst_qpn == o1_reg.qpn);
+      end else begin
+        if (o2_done) o2_valid_reg <= 1'b0;
+        else if (o2_valid_reg) o2_status_reg <= status;
+        if (rst_valid && rst_qpn == o2_reg.qpn) o2_kill_reg <= 1'b1;
+      end
+    end
+  end
+
+  // ---- steps ------------------------------------------------------------------------------------------------
+  logic en;                        // the three stages move
+  logic need, dead, rec_ready, frag_run, frag_end, step_valid;
+  /* verilator lint_off UNUSEDSIGNAL */  // only its line number counts
+  logic [12:0] pos_reg, frag_last_byte;
+  /* verilator lint_on UNUSEDSIGNAL */
+  logic [6:0] k_reg, k_last;
+  logic sh_any;
+
+  assign need = o2_reg.kind == OK_DATA && o2_reg.len != '0;
+  assign dead = o2_poison_reg || o2_kill_reg || o2_status_reg != '0;
+  assign sh_any = pos_reg[5:0] != '0;
+  assign frag_last_byte = frag.len - 13'd1;
+  assign k_last = {1'b0, frag_last_byte[11:6]} + 7'(sh_any);
+  assign frag_run = o2_valid_reg && need && pc_valid && pc.piece && frag_valid && frag.ok && !dead;
+  assign frag_end = k_reg == k_last;
+
+  always_comb begin
+    frag_pop = 1'b0;
+    pc_pop = 1'b0;
+    o2_done = 1'b0;
+    step_valid = 1'b0;
+    status = o2_status_reg;
+    if (o2_valid_reg && en && rec_ready) begin
+      if (!need) begin
+        o2_done = 1'b1;
+      end else if (pc_valid && !pc.piece) begin
+        if (status == '0) status = pc.status;
+        pc_pop = 1'b1;
+        o2_done = 1'b1;
+      end else if (pc_valid && frag_valid) begin
+        step_valid = frag_run;
+        frag_pop = !frag_run || frag_end;
+        pc_pop = frag_pop && frag.last;
+        o2_done = pc_pop && pc.last;
+        if (!frag.ok && status == '0)
+          status = frag.dma ? 8'(URDMA_WC_LOC_QP_OP_ERR) : 8'(URDMA_WC_LOC_PROT_ERR);
+      end
+      // the mark's write port belongs to the responder in this cycle
+      if (o2_done && rst_valid) begin
+        frag_pop = 1'b0;
+        pc_pop = 1'b0;
+        o2_done = 1'b0;
+        step_valid = 1'b0;
+        status = o2_status_reg;
+      end
+    end
+  end
+
+  assign set_poison = o2_done && status != '0 && !o2_poison_reg && !o2_kill_reg;
+  assign rd_en = step_valid;
+  assign rd_line = o2_reg.line + BUF_W'(pos_reg[12:6]) + BUF_W'(k_reg);
+  assign free_valid = o2_done;
+  assign free_lines = o2_reg.lines;
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      pos_reg <= '0;
+      k_reg <= '0;
+    end else begin
+      if (o2_done) pos_reg <= '0;
+      else if (step_valid && frag_end) pos_reg <= pos_reg + frag.len;
+      if (o2_done || (step_valid && frag_end)) k_reg <= '0;
+      else if (step_valid) k_reg <= k_reg + 7'd1;
+    end
+  end
+
+  // t1: the line is read; t2: shifted by 0..3 times 16 bytes; t3: by 0..15 bytes
+  logic t1_beat_reg, t2_beat_reg, wr_valid_reg;
+  logic t1_step_reg, t1_sh_any_reg, t1_first_reg, t2_first_reg, t1_last_reg, t2_last_reg, t3_last_reg;
+  logic t1_fin_reg, t2_fin_reg, t3_fin_reg;
+  logic [5:0] t1_sh_reg;
+  logic [3:0] t2_sh_reg;
+  logic [63:0] t1_addr_reg, t2_addr_reg, t3_addr_reg;
+  logic [12:0] t1_len_reg, t2_len_reg, t3_len_reg;
+  logic [511:0] hold_reg, t3_data_reg;
+  logic [631:0] t2_data_reg;
+
+  assign en = !wr_valid_reg || wr_ready;
+
+  always_ff @(posedge clk) begin
+    if (en) begin
+      if (step_valid) begin
+        t1_sh_any_reg <= sh_any;
+        t1_sh_reg <= pos_reg[5:0];
+        t1_first_reg <= k_reg == 7'(sh_any);
+        t1_last_reg <= frag_end;
+        t1_addr_reg <= frag.addr;
+        t1_len_reg <= frag.len;
+      end
+      if (t1_step_reg && t1_sh_any_reg) hold_reg <= rd_data;
+      if (t1_beat_reg) begin
+        logic [1023:0] w;
+        w = t1_sh_any_reg ? {rd_data, hold_reg} : {512'd0, rd_data};
+        if (t1_sh_reg[5]) w[767:0] = w[1023:256];
+        if (t1_sh_reg[4]) w[639:0] = w[767:128];
+        t2_data_reg <= w[631:0];
+        t2_sh_reg <= t1_sh_reg[3:0];
+        t2_first_reg <= t1_first_reg;
+        t2_last_reg <= t1_last_reg;
+        t2_addr_reg <= t1_addr_reg;
+        t2_len_reg <= t1_len_reg;
+      end
+      if (t2_beat_reg) begin
+        logic [631:0] w;
+        w = t2_data_reg;
+        if (t2_sh_reg[3]) w[567:0] = w[631:64];
+        if (t2_sh_reg[2]) w[535:0] = w[567:32];
+        if (t2_sh_reg[1]) w[519:0] = w[535:16];
+        if (t2_sh_reg[0]) w[511:0] = w[519:8];
+        t3_data_reg <= w[511:0];
+        t3_last_reg <= t2_last_reg;
+        if (t2_first_reg) begin
+          t3_addr_reg <= t2_addr_reg;
+          t3_len_reg <= t2_len_reg;
+        end
+      end
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      t1_step_reg <= 1'b0;
+      t1_beat_reg <= 1'b0;
+      t2_beat_reg <= 1'b0;
+      wr_valid_reg <= 1'b0;
+      t1_fin_reg <= 1'b0;
+      t2_fin_reg <= 1'b0;
+      t3_fin_reg <= 1'b0;
+    end else if (en) begin
+      t1_step_reg <= step_valid;
+      t1_beat_reg <= step_valid && !(sh_any && k_reg == '0);
+      t2_beat_reg <= t1_beat_reg;
+      wr_valid_reg <= t2_beat_reg;
+      t1_fin_reg <= o2_done;
+      t2_fin_reg <= t1_fin_reg;
+      t3_fin_reg <= t2_fin_reg;
+    end
+  end
+
+  assign wr_valid = wr_valid_reg;
+  assign wr = '{addr: t3_addr_reg, len: t3_len_reg, data: t3_data_reg, last: t3_last_reg};
+
+  // ---- records -------------------------------------------------------------------------------------------------
+  typedef struct packed {
+    op_t  op;                      // its flags say what is to be done
+    logic live;
+    logic done;                    // WQEs up to op.wqe are completed
+  } rec_t;
+
+  rec_t rec_in, rec;
+  logic rec_valid, rec_pop;
+  logic [4:0] fin_reg;             // records whose last step has left
+
+  always_comb begin
+    rec_in.op = o2_reg;
+    rec_in.live = 1'b1;
+    if (o2_reg.kind == OK_DATA && status != '0) begin
+      rec_in.op.cqe = 1'b1;
+      rec_in.op.status = status;
+      rec_in.op.ack = 1'b1;
+      rec_in.op.syndrome = nak_of(status);
+      rec_in.op.err = 1'b1;
+      rec_in.op.ev = 8'd0;
+      rec_in.op.imm_valid = 1'b0;
+    end else if (o2_reg.kind == OK_DATA && o2_reg.cqe) begin
+      rec_in.op.msn = o2_reg.msn + 24'd1;
+    end
+    if (o2_kill_reg || (o2_poison_reg && o2_reg.kind != OK_FLUSH)) rec_in.live = 1'b0;
+    if (o2_reg.kind == OK_FENCE) rec_in.live = 1'b1;
+    rec_in.done = rec_in.op.cqe;
+  end
+
+  urdma_fifo #(.WIDTH($bits(rec_t)), .DEPTH(16)) u_rec (
+    .clk(clk), .rst(rst),
+    .in_valid(o2_done), .in_ready(rec_ready), .in_data(rec_in),
+    .out_valid(rec_valid), .out_ready(rec_pop), .out_data(rec), .count()
+  );
+
+  always_ff @(posedge clk) begin
+    if (rst) fin_reg <= '0;
+    else fin_reg <= fin_reg + 5'(t3_fin_reg && en) - 5'(rec_pop);
+  end
+
+  // ---- completion ------------------------------------------------------------------------------------------------
+  typedef enum logic [1:0] {F_IDLE, F_READ, F_RUN, F_KICK} f_e;
+
+  f_e f_reg;
+  logic cqe_valid_reg, ack_valid_reg, err_valid_reg, out_free;
+  logic f_start, f_kill_reg, f_kill, done_we, f_end, flush_more;
+  logic [15:0] done_wdata, idx_reg;
+  logic [4:0] turn_reg;
+  logic [17:0] done_q, done_q2;
+  cqe_req_t cqe_reg;
+  ack_req_t ack_reg;
+  qp_err_t err_reg;
+  logic cqe_put, out_put;
+  logic [255:0] cqe_word;
+  logic [7:0] cqe_status;
+  logic [15:0] cqe_wqe;
+
+  assign out_free = (!cqe_valid_reg || cqe_ready) && (!ack_valid_reg || ack_ready) && (!err_valid_reg || err_ready);
+  assign f_start = f_reg == F_IDLE && rec_valid && fin_reg != '0;
+  // a new life of the QP begins between reading and writing
+  assign f_kill = f_kill_reg || (rst_valid && rst_qpn == rec.op.qpn) || done_q[17:16] != rec.op.gen;
+  assign flush_more = idx_reg != rec.op.wqe;
+
+  always_comb begin
+    f_end = 1'b0;
+    done_we = 1'b0;
+    done_wdata = rec.op.wqe + 16'd1;
+    cqe_put = 1'b0;
+    out_put = 1'b0;
+    cqe_status = rec.op.status;
+    cqe_wqe = rec.op.wqe;
+    fence_out = 1'b0;
+    if (f_reg == F_RUN) begin
+      if (rec.op.kind == OK_FENCE) begin
+        fence_out = !cqe_valid_reg && !ack_valid_reg && !err_valid_reg;
+        f_end = fence_out;
+      end else if (!rec.live || f_kill) begin
+        f_end = 1'b1;
+      end else if (rec.op.kind == OK_FLUSH) begin
+        cqe_status = 8'(URDMA_WC_FLUSH_ERR);
+        cqe_wqe = idx_reg;
+        done_wdata = idx_reg;
+        if (!flush_more || turn_reg == 5'(FLUSH_TURN)) begin
+          done_we = !rst_valid;
+          f_end = !rst_valid;
+        end else begin
+          cqe_put = out_free;
+        end
+      end else if (out_free && !(rec.done && rst_valid)) begin
+        out_put = 1'b1;
+        cqe_put = rec.op.cqe;
+        done_we = rec.done;
+        f_end = 1'b1;
+      end
+    end
+  end
+
+  assign rec_pop = f_end;
+  assign op_done = f_end;
+  assign kick_valid = f_reg == F_KICK;
+
+  always_comb begin
+    cqe_word = '0;
+    cqe_word[URDMA_CQE0_IMM_LSB] = rec.op.imm_valid && cqe_status == '0;
+    cqe_word[URDMA_CQE0_SOLICITED_LSB] = rec.op.se && cqe_status == '0;
+    cqe_word[URDMA_CQE0_RECV_LSB] = 1'b1;
+    cqe_word[URDMA_CQE0_OPCODE_LSB+:8] = (rec.op.imm_valid && cqe_status == '0) ? 8'(URDMA_WR_SEND_IMM)
+        : 8'(URDMA_WR_SEND);
+    cqe_word[URDMA_CQE0_STATUS_LSB+:8] = cqe_status;
+    cqe_word[URDMA_CQE0_WQE_LSB+:16] = cqe_wqe;
+    cqe_word[URDMA_CQE1_LENGTH_LSB+:32] = (cqe_status == '0) ? rec.op.mlen : 32'd0;
+    cqe_word[URDMA_CQE1_QPN_LSB+:24] = 24'(rec.op.qpn);
+    cqe_word[URDMA_CQE2_IMM_LSB+:32] = (rec.op.imm_valid && cqe_status == '0) ? rec.op.imm : 32'd0;
+    cqe_word[URDMA_CQE2_SRC_QPN_LSB+:24] = rec.op.dest_qpn;
+  end
+
+  // Completed WQEs of each QP, and its life. Two copies: one for this block, one for QUERY.
+  urdma_ram_sdp #(.WIDTH(18), .DEPTH(1 << QPN_W)) u_done (
+    .clk(clk),
+    .wr_en(!init_done || rst_valid || done_we),
+    .wr_addr(!init_done ? init_reg[QPN_W-1:0] : rst_valid ? rst_qpn : rec.op.qpn),
+    .wr_data(!init_done ? 18'd0 : rst_valid ? {rst_gen, 16'd0} : {rec.op.gen, done_wdata}),
+    .rd_en(f_start), .rd_addr(rec.op.qpn), .rd_data(done_q)
+  );
+
+  urdma_ram_sdp #(.WIDTH(18), .DEPTH(1 << QPN_W)) u_done_q (
+    .clk(clk),
+    .wr_en(!init_done || rst_valid || done_we),
+    .wr_addr(!init_done ? init_reg[QPN_W-1:0] : rst_valid ? rst_qpn : rec.op.qpn),
+    .wr_data(!init_done ? 18'd0 : rst_valid ? {rst_gen, 16'd0} : {rec.op.gen, done_wdata}),
+    .rd_en(done_en), .rd_addr(done_qpn), .rd_data(done_q2)
+  );
+  assign done_idx = done_q2[15:0];
+  logic unused;
+  assign unused = &{1'b0, done_q2[17:16]};
+
+  always_ff @(posedge clk) begin
+    if (cqe_put) begin
+      cqe_reg.cqn <= rec.op.cqn;
+      cqe_reg.solicited <= rec.op.se && cqe_status == '0;
+      cqe_reg.cqe <= cqe_word;
+    end
+    if (out_put) begin
+      ack_reg <= '{qpn: rec.op.qpn, psn: rec.op.psn, syndrome: rec.op.syndrome, msn: rec.op.msn};
+      err_reg <= '{qpn: rec.op.qpn, event_type: rec.op.ev};
+    end
+    if (f_reg == F_READ) begin
+      idx_reg <= done_q[15:0];
+      turn_reg <= '0;
+    end else if (cqe_put) begin
+      idx_reg <= idx_reg + 16'd1;
+      turn_reg <= turn_reg + 5'd1;
+    end
+    if (f_end) kick_qpn <= rec.op.qpn;
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      f_reg <= F_IDLE;
+      f_kill_reg <= 1'b0;
+      cqe_valid_reg <= 1'b0;
+      ack_valid_reg <= 1'b0;
+      err_valid_reg <= 1'b0;
+    end else begin
+      case (f_reg)
+        F_IDLE: if (f_start) f_reg <= (rec.op.kind == OK_FLUSH) ? F_READ : F_RUN;
+        F_READ: f_reg <= F_RUN;
+        F_RUN: begin
+          if (f_end) begin
+            f_reg <= (rec.op.kind == OK_FLUSH && rec.live && !f_kill && flush_more) ? F_KICK : F_IDLE;
+          end
+        end
+        default: if (kick_ready) f_reg <= F_IDLE;
+      endcase
+      if (f_reg == F_IDLE) f_kill_reg <= f_start && rst_valid && rst_qpn == rec.op.qpn;
+      else if (rst_valid && rst_qpn == rec.op.qpn) f_kill_reg <= 1'b1;
+
+      if (cqe_put) cqe_valid_reg <= 1'b1;
+      else if (cqe_ready) cqe_valid_reg <= 1'b0;
+      if (out_put && rec.op.ack) ack_valid_reg <= 1'b1;
+      else if (ack_ready) ack_valid_reg <= 1'b0;
+      if (out_put && rec.op.err) err_valid_reg <= 1'b1;
+      else if (err_ready) err_valid_reg <= 1'b0;
+    end
+  end
+
+  assign cqe_valid = cqe_valid_reg;
+  assign cqe = cqe_reg;
+  assign ack_valid = ack_valid_reg;
+  assign ack = ack_reg;
+  assign err_valid = err_valid_reg;
+  assign err = err_reg;
+
+  assign busy = op_valid || o1_valid_reg || o2_valid_reg || rec_valid || f_reg != F_IDLE || cqe_valid_reg
+      || ack_valid_reg || err_valid_reg || !init_done;
+
+endmodule
+
+`resetall

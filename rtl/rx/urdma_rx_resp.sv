@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// Responder: the state of each QP's receiving side, and what a packet does to it (IBA volume 1, 9.7.4).
+//
+//  in_*    found items: packets, receive doorbells, flush tokens (IT_KICK), the fence's token
+//  out_*   operations for placement, with what the WQE fetch needs
+//  qpc_*   control from qp_mgr; answered without waiting for anything but this block's own three stages
+//  kick_*  (from placement) a QP whose flush was cut short: it queues up again; never refused for longer than
+//          a few cycles
+//  flush_* (to the look-up) QPs to flush. The queue holds each QP at most once, so it never fills.
+//  rst_*   (to placement) a QP begins a new life: the operations of its earlier lives have no effect
+//  done_*  read of placement's count of completed WQEs, for QUERY; latency 1
+//
+// Three stages: S0 reads, S1 waits, S2 decides and writes. An item whose QP is in S1 or S2 waits in front of S0: one
+// item each cycle for different QPs, one each 3 cycles for one QP. Items enter only when the output has room.
+
+`resetall
+`default_nettype none
+
+module urdma_rx_resp
+  import urdma_pkg::*;
+  import urdma_hw_pkg::*;
+  import urdma_rx_pkg::*;
+(
+  input  wire logic                   clk,
+  input  wire logic                   rst,
+  output      logic                   init_done,
+  output      logic                   busy,
+
+  input  wire logic                   in_valid,
+  output      logic                   in_ready,
+  input  wire found_t                 in,
+
+  output      logic                   out_valid,
+  input  wire logic                   out_ready,
+  output      op_t                    out,
+  output      fetch_t                 out_fetch,
+  output      logic                   no_op,       // an item ended here without an operation
+
+  input  wire logic                   qpc_valid,
+  input  wire qpc_t                   qpc,
+  output      logic                   qpc_ready,
+  output      qpc_rsp_t               qpc_rsp,
+
+  input  wire logic                   kick_valid,
+  input  wire logic [QPN_W-1:0]       kick_qpn,
+  output      logic                   kick_ready,
+  output      logic                   flush_valid,
+  output      logic [QPN_W-1:0]       flush_qpn,
+  input  wire logic                   flush_ready,
+
+  output      logic                   rst_valid,
+  output      logic [QPN_W-1:0]       rst_qpn,
+  output      logic [1:0]             rst_gen,
+  output      logic                   done_en,
+  output      logic [QPN_W-1:0]       done_qpn,
+  input  wire logic [15:0]            done_idx,
+
+  output      logic [URDMA_CNT_N-1:0] cnt,
+  output      logic                   drop_valid,  // a packet without effect, for the trace
+  output      logic [23:0]            drop_psn,
+  output      logic [QPN_W-1:0]       drop_qpn,
+  output      logic [7:0]             drop_opcode
+);
+
+  typedef struct packed {
+    logic        active;           // from RTR on
+    logic        err;
+    logic        nak;              // a NAK or RNR NAK for epsn is out: packets behind it are dropped silently
+    logic        in_msg;
+    logic        queued;           // stands in the flush queue
+    logic [1:0]  gen;
+    logic [23:0] epsn;
+    logic [23:0] msn;
+    logic [15:0] ci;               // next WQE to use, or the one in use
+    logic [15:0] pi;
+    logic [31:0] moff;             // bytes of the message received
+  } st_t;
+
+  typedef enum logic [1:0] {S_ITEM, S_QPC, S_KICK} src_e;
+
+  // ---- S0 ------------------------------------------------------------------------------------------------
+  logic [QPN_W:0] init_reg;
+  logic s0_valid, s0_room, s1_valid_reg, s2_valid_reg, qpc_busy_reg;
+  src_e s0_src, s1_src_reg, s2_src_reg;
+  logic [QPN_W-1:0] s0_qpn, s1_qpn_reg, s2_qpn_reg;
+  /* verilator lint_off UNUSEDSIGNAL */  // some fields pass unread
+  found_t s1_in_reg, s2_in_reg;
+  /* verilator lint_on UNUSEDSIGNAL */
+  st_t rd, s2_st_reg, wd;
+  logic [4:0] out_count;
+
+  assign init_done = init_reg[QPN_W];
+  assign s0_room = out_count < 5'd12;
+
+  always_comb begin
+    s0_src = S_ITEM;
+    s0_qpn = in.qpn;
+    s0_valid = in_valid && s0_room;
+    if (kick_valid) begin
+      s0_src = S_KICK;
+      s0_qpn = kick_qpn;
+      s0_valid = 1'b1;
+    end else if (qpc_valid && !qpc_busy_reg) begin
+      s0_src = S_QPC;
+      s0_qpn = qpc.qpn;
+      s0_valid = 1'b1;
+    end
+    if (!init_done || (s1_valid_reg && s1_qpn_reg == s0_qpn) || (s2_valid_reg && s2_qpn_reg == s0_qpn))
+      s0_valid = 1'b0;
+  end
+
+  assign in_ready = s0_valid && s0_src == S_ITEM;
+  assign kick_ready = s0_valid && s0_src == S_KICK;
+  assign done_en = s0_valid && s0_src == S_QPC;
+  assign done_qpn = s0_qpn;
+
+  urdma_ram_sdp #(.WIDTH($bits(st_t)), .DEPTH(1 << QPN_W)) u_st (
+    .clk(clk),
+    .wr_en(!init_done || s2_valid_reg),
+    .wr_addr(init_done ? s2_qpn_reg : init_reg[QPN_W-1:0]),
+    .wr_data(init_done ? wd : '0),
+    .rd_en(s0_valid), .rd_addr(s0_qpn), .rd_data(rd)
+  );
+
+  logic [15:0] s2_done_reg;
+
+  always_ff @(posedge clk) begin
+    if (s0_valid) begin
+      s1_src_reg <= s0_src;
+      s1_qpn_reg <= s0_qpn;
+      if (s0_src == S_ITEM) s1_in_reg <= in;
+    end
+    if (s1_valid_reg) begin
+      s2_src_reg <= s1_src_reg;
+      s2_qpn_reg <= s1_qpn_reg;
+      s2_st_reg <= rd;
+      if (s1_src_reg == S_ITEM) s2_in_reg <= s1_in_reg;
+      if (s1_src_reg == S_QPC) s2_done_reg <= done_idx;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      init_reg <= '0;
+      s1_valid_reg <= 1'b0;
+      s2_valid_reg <= 1'b0;
+      qpc_busy_reg <= 1'b0;
+    end else begin
+      if (!init_done) init_reg <= init_reg + 1'b1;
+      s1_valid_reg <= s0_valid;
+      s2_valid_reg <= s1_valid_reg;
+      if (s0_valid && s0_src == S_QPC) qpc_busy_reg <= 1'b1;
+      else if (qpc_ready) qpc_busy_reg <= 1'b0;
+    end
+  end
+
+  // ---- S2 ------------------------------------------------------------------------------------------------
+  logic push, flush_push;
+  op_t op;
+  fetch_t fe;
+  logic is_first, is_last, is_send, is_imm, is_rsp, bad_seq, bad_len, c_dup, c_seq, c_noqp, drop;
+  logic [12:0] mtu;
+  logic [23:0] psn_diff;
+  logic [31:0] mlen;
+  logic [15:0] db_pi;
+  logic db_old, db_bad;
+
+  assign mtu = 13'd128 << s2_in_reg.mtu;
+  assign psn_diff = s2_in_reg.psn - s2_st_reg.epsn;
+  assign is_send = s2_in_reg.opcode <= OP_SEND_ONLY_IMM;
+  assign is_first = s2_in_reg.opcode inside {OP_SEND_FIRST, OP_SEND_ONLY, OP_SEND_ONLY_IMM};
+  assign is_last = s2_in_reg.opcode inside {OP_SEND_LAST, OP_SEND_LAST_IMM, OP_SEND_ONLY, OP_SEND_ONLY_IMM};
+  assign is_imm = s2_in_reg.opcode inside {OP_SEND_LAST_IMM, OP_SEND_ONLY_IMM};
+  assign is_rsp = s2_in_reg.opcode >= OP_READ_RSP_FIRST && s2_in_reg.opcode <= OP_ATOMIC_ACK;
+  assign bad_seq = is_first == s2_st_reg.in_msg;
+  // FIRST and MIDDLE are full, LAST is not empty; no message is longer than 2^31 (IBA 9.7.4.1.6). The pad
+  // agrees with the length, the parser has seen to it.
+  assign bad_len = (is_last ? s2_in_reg.len > mtu : s2_in_reg.len != mtu)
+      || (is_last && !is_first && s2_in_reg.len == '0) || (s2_st_reg.moff[31] && !is_first);
+  assign mlen = (is_first ? 32'd0 : s2_st_reg.moff) + 32'(s2_in_reg.len);
+
+  // A doorbell that is behind the last one is an old one repeated.
+  assign db_pi = s2_in_reg.ext[15:0];
+  assign db_old = (db_pi - s2_st_reg.pi) > 16'h8000;
+  assign db_bad = 17'(db_pi - s2_st_reg.ci) > (17'd1 << s2_in_reg.rq.log_entries);
+
+  always_comb begin
+    wd = s2_st_reg;
+    push = 1'b0;
+    flush_push = 1'b0;
+    rst_valid = 1'b0;
+    c_dup = 1'b0;
+    c_seq = 1'b0;
+    c_noqp = 1'b0;
+    drop = 1'b0;
+
+    fe.moff = is_first ? 32'd0 : s2_st_reg.moff;
+    fe.pd = s2_in_reg.pd;
+    fe.rq = s2_in_reg.rq;
+
+    op = '0;
+    op.kind = OK_NONE;
+    op.qpn = s2_qpn_reg;
+    op.gen = s2_st_reg.gen;
+    op.len = s2_in_reg.len;
+    op.line = s2_in_reg.line;
+    op.lines = s2_in_reg.lines;
+    op.psn = s2_in_reg.psn;
+    op.syndrome = SYN_ACK;
+    op.msn = s2_st_reg.msn;
+    op.imm_valid = is_imm;
+    op.imm = s2_in_reg.ext;
+    op.se = s2_in_reg.se;
+    op.mlen = mlen;
+    op.wqe = s2_st_reg.ci;
+    op.cqn = s2_in_reg.cqn;
+    op.dest_qpn = s2_in_reg.dest_qpn;
+
+    case (s2_src_reg)
+      S_QPC: begin
+        case (qpc.op)
+          QPC_RESET: begin
+            wd = '0;
+            wd.gen = s2_st_reg.gen + 2'd1;
+            wd.queued = s2_st_reg.queued;
+            rst_valid = s2_valid_reg;
+          end
+          QPC_RQ_PSN: begin
+            wd.active = 1'b1;
+            wd.nak = 1'b0;
+            wd.in_msg = 1'b0;
+            wd.epsn = qpc.psn;
+            wd.msn = '0;
+          end
+          QPC_ERR: begin
+            wd.err = 1'b1;
+            flush_push = !s2_st_reg.queued;
+          end
+          default: ;
+        endcase
+      end
+
+      S_KICK: flush_push = !s2_st_reg.queued && s2_st_reg.err;
+
+      default: begin
+        case (s2_in_reg.kind)
+          IT_FENCE: begin
+            push = 1'b1;
+            op.kind = OK_FENCE;
+          end
+
+          IT_KICK: begin
+            wd.queued = 1'b0;
+            if (s2_in_reg.pass && s2_st_reg.err) begin
+              push = 1'b1;
+              op.kind = OK_FLUSH;
+              op.wqe = s2_st_reg.pi;
+            end
+          end
+
+          IT_DB: begin
+            if (s2_in_reg.pass && !db_old) begin
+              if (db_bad) begin
+                wd.err = 1'b1;
+                push = 1'b1;
+                op.err = 1'b1;
+                op.ev = 8'(URDMA_EV_QP_FATAL);
+              end else begin
+                wd.pi = db_pi;
+                flush_push = s2_st_reg.err && !s2_st_reg.queued;
+              end
+            end
+          end
+
+          default: begin  // IT_PKT: whatever happens, placement gives the lines back
+            push = 1'b1;
+            if (!s2_in_reg.pass || !s2_st_reg.active || s2_st_reg.err) begin
+              c_noqp = 1'b1;
+              drop = 1'b1;
+            end else if (is_rsp) begin
+              // a response to a request that this QP cannot have sent
+              drop = 1'b1;
+            end else if (psn_diff[23]) begin
+              c_dup = 1'b1;
+              op.ack = 1'b1;
+              op.psn = s2_st_reg.epsn - 24'd1;
+            end else if (psn_diff != '0) begin
+              c_seq = 1'b1;
+              wd.nak = 1'b1;
+              op.ack = !s2_st_reg.nak;
+              op.psn = s2_st_reg.epsn;
+              op.syndrome = SYN_NAK_SEQ;
+              drop = 1'b1;
+            end else if (!is_send || bad_seq || bad_len) begin
+              wd.err = 1'b1;
+              op.ack = 1'b1;
+              op.syndrome = SYN_NAK_INV;
+              op.err = 1'b1;
+              // reported by the WQE of the message, or by an event if there is none
+              op.cqe = s2_st_reg.in_msg;
+              op.status = 8'(URDMA_WC_REM_INV_REQ_ERR);
+              op.ev = s2_st_reg.in_msg ? 8'd0 : 8'(URDMA_EV_QP_REQ_ERR);
+              drop = 1'b1;
+            end else if (is_first && s2_st_reg.ci == s2_st_reg.pi) begin
+              wd.nak = 1'b1;
+              op.ack = 1'b1;
+              op.syndrome = SYN_RNR | 8'(s2_in_reg.min_rnr);
+              drop = 1'b1;
+            end else begin
+              op.kind = OK_DATA;
+              op.ack = s2_in_reg.ackreq;
+              op.cqe = is_last;
+              wd.nak = 1'b0;
+              wd.epsn = s2_st_reg.epsn + 24'd1;
+              wd.in_msg = !is_last;
+              wd.moff = mlen;
+              if (is_last) begin
+                wd.ci = s2_st_reg.ci + 16'd1;
+                wd.msn = s2_st_reg.msn + 24'd1;
+              end
+            end
+          end
+        endcase
+      end
+    endcase
+    if (flush_push) wd.queued = 1'b1;
+  end
+
+  assign no_op = s2_valid_reg && s2_src_reg == S_ITEM && !push;
+  assign qpc_ready = s2_valid_reg && s2_src_reg == S_QPC;
+  assign qpc_rsp = '{psn: s2_st_reg.epsn, pi: s2_st_reg.pi, ci: s2_done_reg};
+  assign rst_qpn = s2_qpn_reg;
+  assign rst_gen = s2_st_reg.gen + 2'd1;
+  assign drop_valid = s2_valid_reg && s2_src_reg == S_ITEM && drop;
+  assign drop_psn = s2_in_reg.psn;
+  assign drop_qpn = s2_qpn_reg;
+  assign drop_opcode = s2_in_reg.opcode;
+
+  always_ff @(posedge clk) begin
+    cnt <= '0;
+    if (s2_valid_reg && s2_src_reg == S_ITEM && !rst) begin
+      cnt[URDMA_CNT_RX_DUP] <= c_dup;
+      cnt[URDMA_CNT_RX_SEQ_ERR] <= c_seq;
+      cnt[URDMA_CNT_RX_NO_QP] <= c_noqp;
+    end
+  end
+
+  // ---- queues --------------------------------------------------------------------------------------------
+  logic out_fifo_ready, flush_fifo_ready;
+  logic [QPN_W:0] flush_count;
+
+  urdma_fifo #(.WIDTH($bits(op_t) + $bits(fetch_t)), .DEPTH(16)) u_out (
+    .clk(clk), .rst(rst),
+    .in_valid(s2_valid_reg && push), .in_ready(out_fifo_ready), .in_data({op, fe}),
+    .out_valid(out_valid), .out_ready(out_ready), .out_data({out, out_fetch}), .count(out_count)
+  );
+
+  // Set once a QP is queued: in the same write that pushes it.
+  logic queue_set;
+  assign queue_set = s2_valid_reg && flush_push;
+
+  urdma_fifo #(.WIDTH(QPN_W), .DEPTH(1 << QPN_W), .OUT_REG(1)) u_flush (
+    .clk(clk), .rst(rst),
+    .in_valid(queue_set), .in_ready(flush_fifo_ready), .in_data(s2_qpn_reg),
+    .out_valid(flush_valid), .out_ready(flush_ready), .out_data(flush_qpn), .count(flush_count)
+  );
+
+  assign busy = s1_valid_reg || s2_valid_reg || out_valid || flush_count != '0 || !init_done;
+
+`ifndef SYNTHESIS
+  a_out: assert property (@(posedge clk) disable iff (rst) s2_valid_reg && push |-> out_fifo_ready)
+    else $error("%m: an operation is lost");
+  a_flush: assert property (@(posedge clk) disable iff (rst) queue_set |-> flush_fifo_ready)
+    else $error("%m: a flush is lost");
+`endif
+
+endmodule
+
+`resetall

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fetch of receive WQEs, and the walk over their scatter list.
+//
+//  in_*     operations of the responder, in order
+//  op_*     the same, to placement, at once; only data with a length takes the way through here
+//  piece_*  for each operation with data: its pieces (records), in order
+//  mr1_*    ring address; rd_*: the WQE; mr0_*: pieces of host memory to translate and check
+//
+// Each packet fetches the whole WQE of its message: ring translation, one DMA read, walk. LINES lines of 64 bytes
+// are reserved before the ring address is asked for, so up to LINES WQEs of 64 bytes are in flight. The walk takes
+// one cycle for the header and one for each SGE; fragments of translation are limited to FRAGS (two a piece), the
+// room for which placement has.
+
+`resetall
+`default_nettype none
+
+module urdma_rx_wqe
+  import urdma_pkg::*;
+  import urdma_hw_pkg::*;
+  import urdma_rx_pkg::*;
+#(
+  // operations in flight, a power of two
+  parameter int OPS = 128,
+  // lines of 64 bytes for WQEs on their way, a power of two, at least 8
+  parameter int LINES = 256,
+  // fragments that placement has room for
+  parameter int FRAGS = 64
+) (
+  input  wire logic        clk,
+  input  wire logic        rst,
+  output      logic        busy,
+
+  input  wire logic        in_valid,
+  output      logic        in_ready,
+  input  wire op_t         in,
+  input  wire fetch_t      in_fetch,
+
+  output      logic        op_valid,
+  input  wire logic        op_ready,
+  output      op_t         op,
+
+  output      logic        piece_valid,
+  input  wire logic        piece_ready,
+  output      piece_t      piece,
+  input  wire logic        frags_free,      // a piece's two places are free again
+
+  output      logic        mr1_req_valid,
+  output      mr_req_t     mr1_req,
+  input  wire logic        mr1_req_ready,
+  input  wire logic        mr1_rsp_valid,
+  input  wire mr_rsp_t     mr1_rsp,
+  output      logic        mr1_rsp_ready,
+  output      logic        rd_req_valid,
+  output      dma_rd_req_t rd_req,
+  input  wire logic        rd_req_ready,
+  input  wire logic        rd_rsp_valid,
+  input  wire dma_rd_rsp_t rd_rsp,
+  output      logic        mr0_req_valid,
+  output      mr_req_t     mr0_req,
+  input  wire logic        mr0_req_ready
+);
+
+  localparam int LW = $clog2(LINES);
+  localparam int FW = $clog2(FRAGS) + 1;
+
+  // ---- ask for the ring's address -------------------------------------------------------------------------
+  typedef struct packed {
+    logic [31:0]     moff;
+    logic [12:0]     len;
+    logic [PD_W-1:0] pd;
+    logic [3:0]      stride;       // lines
+  } walk_t;
+
+  logic need, op_fifo_ready, walk_fifo_ready, take, lines_room;
+  logic [3:0] in_lines;
+  logic [LW:0] lines_reg;          // reserved
+  walk_t walk;
+  logic walk_valid, walk_pop;
+  logic [15:0] in_slot;
+
+  assign need = in.kind == OK_DATA && in.len != '0;
+  assign in_lines = 4'd1 << (in_fetch.rq.log_stride - 4'd6);
+  assign lines_room = lines_reg <= (LW+1)'(LINES - 8);
+  assign take = in_valid && in_ready;
+  assign in_ready = op_fifo_ready && (!need || (walk_fifo_ready && lines_room && mr1_req_ready));
+  assign mr1_req_valid = in_valid && need && op_fifo_ready && walk_fifo_ready && lines_room;
+  assign in_slot = in.wqe & 16'((17'd1 << in_fetch.rq.log_entries) - 17'd1);
+  assign mr1_req = '{
+    ring: 1'b1, pt: in_fetch.rq.pt, key: '0, pd: '0, acc: '0,
+    va: 64'(in_slot) << in_fetch.rq.log_stride, len: 13'd1 << in_fetch.rq.log_stride
+  };
+
+  urdma_fifo #(.WIDTH($bits(op_t)), .DEPTH(OPS)) u_op (
+    .clk(clk), .rst(rst),
+    .in_valid(take), .in_ready(op_fifo_ready), .in_data(in),
+    .out_valid(op_valid), .out_ready(op_ready), .out_data(op), .count()
+  );
+
+  urdma_fifo #(.WIDTH($bits(walk_t)), .DEPTH(OPS)) u_walk (
+    .clk(clk), .rst(rst),
+    .in_valid(take && need), .in_ready(walk_fifo_ready),
+    .in_data({in_fetch.moff, in.len, in_fetch.pd, in_lines}),
+    .out_valid(walk_valid), .out_ready(walk_pop), .out_data(walk), .count()
+  );
+
+  always_ff @(posedge clk) begin
+    if (rst) lines_reg <= '0;
+    else lines_reg <= lines_reg + ((take && need) ? (LW+1)'(in_lines) : '0) - (walk_pop ? (LW+1)'(walk.stride) : '0);
+  end
+
+  // ---- read the WQE ---------------------------------------------------------------------------------------
+  // A ring's slot is one fragment: pages are 4 KB at least, a slot is aligned to its size.
+  logic ring_ok, ring_valid, ring_good, wqe_valid, wqe_err;
+
+  assign ring_ok = mr1_rsp.status == MR_OK;
+  assign rd_req_valid = mr1_rsp_valid && ring_ok;
+  assign rd_req = '{addr: mr1_rsp.addr, len: mr1_rsp.len};
+  assign mr1_rsp_ready = !ring_ok || rd_req_ready;
+
+  // As deep as the walks: always room.
+  urdma_fifo #(.WIDTH(1), .DEPTH(OPS)) u_ring (
+    .clk(clk), .rst(rst),
+    .in_valid(mr1_rsp_valid && mr1_rsp_ready), .in_ready(), .in_data(ring_ok),
+    .out_valid(ring_valid), .out_ready(walk_pop), .out_data(ring_good), .count()
+  );
+
+  urdma_fifo #(.WIDTH(1), .DEPTH(OPS)) u_wqe (
+    .clk(clk), .rst(rst),
+    .in_valid(rd_rsp_valid && rd_rsp.last), .in_ready(), .in_data(rd_rsp.err),
+    .out_valid(wqe_valid), .out_ready(walk_pop && ring_good), .out_data(wqe_err), .count()
+  );
+
+  // Lines are written and read in order; the lines of a WQE whose ring address failed are never used.
+  logic [LW-1:0] wp_reg, rp_reg, line_addr;
+  logic line_en;
+  logic [511:0] line;
+
+  always_ff @(posedge clk) begin
+    if (rst) wp_reg <= '0;
+    else if (rd_rsp_valid) wp_reg <= wp_reg + 1'b1;
+  end
+
+  urdma_ram_sdp #(.WIDTH(512), .DEPTH(LINES)) u_lines (
+    .clk(clk),
+    .wr_en(rd_rsp_valid), .wr_addr(wp_reg), .wr_data(rd_rsp.data),
+    .rd_en(line_en), .rd_addr(line_addr), .rd_data(line)
+  );
+
+  // ---- walk -----------------------------------------------------------------------------------------------
+  typedef enum logic [1:0] {W_IDLE, W_HEAD, W_SGE} walk_e;
+
+  walk_e state_reg;
+  logic [7:0] num_reg;
+  logic [4:0] unit_reg;            // 16-byte unit of the WQE that holds the SGE
+  logic [31:0] skip_reg;           // bytes of the message before the packet that are still to pass over
+  logic [12:0] rem_reg;            // bytes of the packet still to place
+  logic [FW-1:0] frags_reg;
+  logic mr0_valid_reg;
+  mr_req_t mr0_reg;
+
+  logic emit_ok, emit, emit_end, head_bad;
+  logic [7:0] emit_status;
+  logic emit_piece;
+  logic [7:0] head_num;
+  logic [127:0] sge;
+  logic [31:0] sge_len, avail;
+  logic [12:0] part;
+  logic sge_skip, sge_none;
+
+  assign emit_ok = piece_ready && (!mr0_valid_reg || mr0_req_ready) && frags_reg <= FW'(FRAGS - 2);
+  assign sge = line[128*unit_reg[1:0]+:128];
+  assign sge_len = sge[URDMA_SGE1_LENGTH_LSB+:32];
+  assign sge_none = num_reg == '0;
+  assign sge_skip = sge_len <= skip_reg;
+  assign avail = sge_len - skip_reg;
+  assign part = (avail < 32'(rem_reg)) ? avail[12:0] : rem_reg;
+  assign head_num = line[URDMA_RQE0_NUM_SGE_LSB+:8];
+  assign head_bad = head_num > {2'd0, walk.stride, 2'd0} - 8'd1;
+
+  always_comb begin
+    emit = 1'b0;
+    emit_piece = 1'b0;
+    emit_end = 1'b0;
+    emit_status = '0;
+    line_en = 1'b0;
+    line_addr = rp_reg;
+    case (state_reg)
+      W_IDLE: begin
+        if (walk_valid && ring_valid) begin
+          if (!ring_good || (wqe_valid && wqe_err)) begin
+            emit = 1'b1;
+            emit_end = 1'b1;
+            emit_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
+          end
+          line_en = wqe_valid;
+        end
+      end
+      W_HEAD: begin
+        if (head_bad) begin
+          emit = 1'b1;
+          emit_end = 1'b1;
+          emit_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
+        end
+      end
+      default: begin
+        if (sge_none) begin
+          emit = 1'b1;
+          emit_end = 1'b1;
+          emit_status = 8'(URDMA_WC_LOC_LEN_ERR);
+        end else if (!sge_skip) begin
+          emit = 1'b1;
+          emit_piece = 1'b1;
+          emit_end = part == rem_reg;
+        end
+        // the next unit lies in the next line
+        line_en = (!emit || emit_ok) && unit_reg[1:0] == 2'd3;
+        line_addr = rp_reg + LW'(unit_reg[4:2]) + 1'b1;
+      end
+    endcase
+  end
+
+  assign walk_pop = emit && emit_end && emit_ok;
+  assign piece_valid = emit && emit_ok;
+  assign piece = '{piece: emit_piece, last: emit_end, status: emit_status};
+  assign mr0_req_valid = mr0_valid_reg;
+  assign mr0_req = mr0_reg;
+
+  always_ff @(posedge clk) begin
+    case (state_reg)
+      W_IDLE: begin
+        skip_reg <= walk.moff;
+        rem_reg <= walk.len;
+        unit_reg <= 5'd1;
+      end
+      W_HEAD: num_reg <= head_num;
+      default: begin
+        if (!emit || emit_ok) begin
+          num_reg <= num_reg - 8'd1;
+          unit_reg <= unit_reg + 5'd1;
+          if (sge_skip) begin
+            skip_reg <= skip_reg - sge_len;
+          end else begin
+            skip_reg <= '0;
+            rem_reg <= rem_reg - part;
+          end
+        end
+      end
+    endcase
+    if (emit_piece && emit_ok) begin
+      mr0_reg.ring <= 1'b0;
+      mr0_reg.pt <= '0;
+      mr0_reg.key <= sge[URDMA_SGE1_LKEY_LSB+:32];
+      mr0_reg.pd <= walk.pd;
+      mr0_reg.acc <= 5'd1 << URDMA_ACC_LOCAL_WRITE_LSB;
+      mr0_reg.va <= sge[63:0] + 64'(skip_reg);
+      mr0_reg.len <= part;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      state_reg <= W_IDLE;
+      rp_reg <= '0;
+      frags_reg <= '0;
+      mr0_valid_reg <= 1'b0;
+    end else begin
+      case (state_reg)
+        W_IDLE: if (walk_valid && ring_valid && ring_good && wqe_valid && !wqe_err) state_reg <= W_HEAD;
+        W_HEAD: if (!head_bad) state_reg <= W_SGE;
+        default: ;
+      endcase
+      if (walk_pop) begin
+        state_reg <= W_IDLE;
+        if (ring_good) rp_reg <= rp_reg + LW'(walk.stride);
+      end
+      if (emit_piece && emit_ok) mr0_valid_reg <= 1'b1;
+      else if (mr0_req_ready) mr0_valid_reg <= 1'b0;
+      frags_reg <= frags_reg + ((emit_piece && emit_ok) ? FW'(2) : '0) - (frags_free ? FW'(2) : '0);
+    end
+  end
+
+  assign busy = in_valid || op_valid || walk_valid || mr0_valid_reg;
+
+  // The last bits of the answer do not matter for one fragment, nor does the rest of a WQE.
+  logic unused;
+  assign unused = &{1'b0, mr1_rsp.last};
+
+endmodule
+
+`resetall
