@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What urdma.ko and the provider say to each other through uverbs.
+ *
+ * Rules: natural alignment with no hole, 64-bit fields as __aligned_u64, every reserved field is zero
+ * (the kernel refuses a request in which it is not). A structure may grow at its end; a field never
+ * changes its meaning. What the hardware reads is not here but in urdma_hw.h.
+ */
+#ifndef URDMA_ABI_H
+#define URDMA_ABI_H
+
+#include <linux/types.h>
+
+#define URDMA_ABI_VERSION 1
+
+struct urdma_alloc_ucontext_resp {
+	/* offset to mmap, and the size: the doorbell page of this context */
+	__aligned_u64 db_offset;
+	/* URDMA_RF_FEAT_* of the device */
+	__aligned_u64 features;
+	__u32 db_size;
+	__u16 max_sq_sge;
+	__u16 max_rq_sge;
+	/* bytes */
+	__u16 max_inline;
+	/* log2 of the largest numbers of entries, of the largest message, of the number of QPs */
+	__u8 log_max_sq;
+	__u8 log_max_rq;
+	__u8 log_max_cqe;
+	__u8 log_max_msg;
+	__u8 log_max_qp;
+	__u8 reserved;
+};
+
+/* The ring starts on a page, and len is at least what the entries take (32 bytes each). */
+struct urdma_create_cq_req {
+	__aligned_u64 buf_addr;
+	__u32 buf_len;
+	__u8 log_entries;
+	__u8 reserved[3];
+};
+
+struct urdma_create_cq_resp {
+	__u32 cqn;
+	__u32 reserved;
+};
+
+/* Both rings start on a page. Strides are log2 of bytes, as in URDMA_RING_LOG_STRIDE. */
+struct urdma_create_qp_req {
+	__aligned_u64 sq_addr;
+	__aligned_u64 rq_addr;
+	__u32 sq_len;
+	__u32 rq_len;
+	__u8 sq_log_entries;
+	__u8 sq_log_stride;
+	__u8 rq_log_entries;
+	__u8 rq_log_stride;
+	__u32 reserved;
+};
+
+struct urdma_create_qp_resp {
+	__u32 qpn;
+	__u32 reserved;
+};
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * urdma.ko: what its files share.
+ *
+ * Lifetimes. struct urdma_dev is the ib_device and lives from probe to remove. The net_device is made
+ * after the command queue works and before the ib_device is registered, and goes after the latter is
+ * unregistered; the RDMA files reach it by ib_device_get_netdev() alone, with a reference. Memory that
+ * the NIC may touch (rings, page tables, pinned pages) is given back only after the command that
+ * destroys its object has completed, or after bus mastering has been switched off for good
+ * (urdma_set_dead), so no destroy has to fail.
+ */
+#ifndef URDMA_H
+#define URDMA_H
+
+#include <linux/completion.h>
+#include <linux/idr.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/semaphore.h>
+#include <linux/spinlock.h>
+#include <linux/xarray.h>
+#include <rdma/ib_umem.h>
+#include <rdma/ib_verbs.h>
+
+#include "urdma_hw.h"
+
+#define URDMA_DRV_NAME "urdma"
+#define URDMA_PORT     1
+
+/* QP numbers 0 and 1 belong to management in InfiniBand; keys start at 0x100, so 0 is no key. */
+#define URDMA_FIRST_QPN 2
+#define URDMA_FIRST_MR	1
+
+/* A WQE has at most 512 bytes, whatever the capability registers say. */
+#define URDMA_MIN_WQE_LOG 6
+#define URDMA_MAX_WQE_LOG 9
+#define URDMA_CQE_LOG	  5
+
+struct urdma_caps {
+	u32 num_qp;
+	u32 num_cq;
+	u32 num_mr;
+	u32 num_eq;
+	u32 num_pd;
+	u32 num_db_pages;
+	u32 num_vectors;
+	u32 max_sq_sge;
+	u32 max_rq_sge;
+	u32 max_inline;
+	u8 log_qp;
+	u8 log_sq;
+	u8 log_rq;
+	u8 log_cqe;
+	u8 log_eqe;
+	u8 log_cmdq;
+	u8 log_max_msg;
+	u8 max_rd_atomic;
+	u32 num_gids;
+	enum ib_mtu max_mtu;
+	u64 page_sizes;
+	u64 features;
+	u64 clock_hz;
+	u32 speed_mbps;
+	u16 version_minor;
+};
+
+/* A command or its completion, and an EQE, as they lie in memory. */
+struct urdma_cmd {
+	__le64 w[URDMA_CMD_SIZE / 8];
+};
+
+struct urdma_eqe {
+	__le64 w[URDMA_EQE_SIZE / 8];
+};
+
+#define URDMA_CMD_WORDS (URDMA_CMD_SIZE / 8)
+
+/* One for each tag. */
+struct urdma_cmd_wait {
+	struct completion done;
+	bool busy;
+	int err;
+	u64 cpl[URDMA_CMD_WORDS];
+};
+
+struct urdma_cmdq {
+	struct urdma_cmd *ring;
+	struct urdma_cmd *cpl;
+	dma_addr_t ring_dma;
+	dma_addr_t cpl_dma;
+	u8 log;
+	/* completions raise EQEs in EQ 0; before, and while it is taken down, they are polled for */
+	bool events;
+	/* counts free tags */
+	struct semaphore room;
+	/* protects all below */
+	spinlock_t lock;
+	u16 pi;
+	u32 ci;
+	unsigned long *tags;
+	struct urdma_cmd_wait *wait;
+};
+
+struct urdma_eq {
+	struct urdma_dev *dev;
+	struct urdma_eqe *ring;
+	dma_addr_t dma;
+	u32 eqn;
+	u32 ci;
+	u8 log;
+	bool irq_requested;
+	int irq;
+	/* the counter EQ_LOST when last looked at */
+	u64 lost;
+	char name[40];
+};
+
+enum urdma_flag {
+	/* no command is sent any more, and no DMA can come */
+	URDMA_F_DEAD,
+	URDMA_F_IB_REGISTERED,
+};
+
+struct urdma_dev {
+	struct ib_device ibdev;
+	struct pci_dev *pdev;
+	void __iomem *regs;
+	/* doorbell page 0, the kernel's; the others are mapped by processes */
+	void __iomem *db;
+	resource_size_t db_bus;
+	unsigned long flags;
+	struct urdma_caps caps;
+
+	struct urdma_cmdq cmdq;
+	struct urdma_eq *eqs;
+	u32 num_eqs;
+
+	struct xarray cq_xa;
+	struct xarray qp_xa;
+	struct xarray mr_xa;
+	u32 next_cqn;
+	u32 next_qpn;
+	u32 next_mr;
+	/* variant that the next MR of an index gets */
+	u8 *mr_variant;
+	struct ida pd_ida;
+	struct ida db_ida;
+
+	/* the net device's own part (urdma_netdev.c); nothing else looks at it */
+	struct net_device *netdev;
+	struct notifier_block netdev_nb;
+	bool port_active;
+};
+
+/* Where a ring or an MR lies: the page table that the NIC walks. See URDMA_RING_* in urdma_hw.h. */
+struct urdma_pt {
+	u8 levels;
+	u8 page_shift;
+	/* base, table or directory */
+	dma_addr_t addr;
+	u32 num_tables;
+	/* 4 KB tables of page addresses */
+	__le64 **table;
+	dma_addr_t *table_dma;
+	/* with two levels: addresses of the tables */
+	__le64 *dir;
+	dma_addr_t dir_dma;
+};
+
+struct urdma_mem {
+	struct ib_umem *umem;
+	struct urdma_pt pt;
+};
+
+struct urdma_db_entry {
+	struct rdma_user_mmap_entry rdma_entry;
+	struct urdma_dev *dev;
+	u32 page;
+};
+
+struct urdma_ucontext {
+	struct ib_ucontext ibucontext;
+	struct urdma_db_entry *db;
+};
+
+struct urdma_pd {
+	struct ib_pd ibpd;
+	u32 pdn;
+};
+
+struct urdma_mr {
+	struct ib_mr ibmr;
+	struct urdma_mem mem;
+};
+
+struct urdma_cq {
+	struct ib_cq ibcq;
+	struct urdma_mem mem;
+	u32 cqn;
+	struct urdma_eq *eq;
+};
+
+struct urdma_qp {
+	struct ib_qp ibqp;
+	struct urdma_mem sq;
+	struct urdma_mem rq;
+	/* serialises modify and query, protects attr */
+	struct mutex lock;
+	/* what was last set, for query; state is the last one we know of */
+	enum ib_qp_state state;
+	struct ib_qp_cap cap;
+	bool sig_all;
+	struct ib_qp_attr attr;
+	u8 dmac[ETH_ALEN];
+	struct ib_global_route grh;
+};
+
+static inline struct urdma_dev *to_udev(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct urdma_dev, ibdev);
+}
+
+static inline struct urdma_ucontext *to_uctx(struct ib_ucontext *ibctx)
+{
+	return container_of(ibctx, struct urdma_ucontext, ibucontext);
+}
+
+static inline struct urdma_pd *to_upd(struct ib_pd *ibpd)
+{
+	return container_of(ibpd, struct urdma_pd, ibpd);
+}
+
+static inline struct urdma_mr *to_umr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct urdma_mr, ibmr);
+}
+
+static inline struct urdma_cq *to_ucq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct urdma_cq, ibcq);
+}
+
+static inline struct urdma_qp *to_uqp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct urdma_qp, ibqp);
+}
+
+static inline u64 urdma_read(struct urdma_dev *dev, u32 reg)
+{
+	return readq(dev->regs + reg);
+}
+
+static inline void urdma_write(struct urdma_dev *dev, u32 reg, u64 val)
+{
+	writeq(val, dev->regs + reg);
+}
+
+static inline bool urdma_is_dead(struct urdma_dev *dev)
+{
+	return test_bit(URDMA_F_DEAD, &dev->flags);
+}
+
+/* Phase bit that an entry has when it is new: 1 in the first round of the ring, then alternating. */
+static inline bool urdma_phase(u32 index, u8 log)
+{
+	return !((index >> log) & 1);
+}
+
+/* urdma_main.c */
+bool urdma_is_gone(struct urdma_dev *dev);
+void urdma_set_dead(struct urdma_dev *dev, const char *why);
+
+/* urdma_cmdq.c */
+int urdma_cmdq_init(struct urdma_dev *dev);
+void urdma_cmdq_free(struct urdma_dev *dev);
+void urdma_cmdq_reap(struct urdma_dev *dev);
+void urdma_cmdq_abort(struct urdma_dev *dev);
+int urdma_cmd_exec(struct urdma_dev *dev, u64 *cmd, u64 *cpl);
+void urdma_cmd_destroy(struct urdma_dev *dev, u8 opcode, u32 obj);
+
+static inline u64 urdma_cmd0(u8 opcode, u32 obj)
+{
+	return FIELD_PREP(URDMA_CMD0_OPCODE, opcode) | FIELD_PREP(URDMA_CMD0_OBJ, obj);
+}
+
+/* urdma_eq.c */
+int urdma_eqs_init(struct urdma_dev *dev);
+void urdma_eqs_sync(struct urdma_dev *dev);
+void urdma_eqs_stop(struct urdma_dev *dev);
+void urdma_eqs_free(struct urdma_dev *dev);
+
+/* urdma_mr.c */
+int urdma_mem_ring(struct urdma_dev *dev, struct urdma_mem *mem, u64 addr, u32 len, int access);
+void urdma_mem_free(struct urdma_dev *dev, struct urdma_mem *mem);
+u64 urdma_ring_word(const struct urdma_mem *mem, u8 log_entries, u8 log_stride);
+struct ib_mr *urdma_get_dma_mr(struct ib_pd *ibpd, int access);
+struct ib_mr *urdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt, int access,
+				struct ib_udata *udata);
+int urdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/* urdma_cq.c */
+int urdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		    struct uverbs_attr_bundle *attrs);
+int urdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+void urdma_cq_event(struct urdma_dev *dev, u32 cqn);
+void urdma_cq_event_all(struct urdma_eq *eq);
+void urdma_cq_error(struct urdma_dev *dev, u32 cqn);
+u32 urdma_cq_max_cqe(struct urdma_dev *dev);
+
+/* urdma_qp.c */
+int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata);
+int urdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
+int urdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_qp_init_attr *init);
+int urdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+void urdma_qp_event(struct urdma_dev *dev, u32 qpn, u8 type);
+
+/* urdma_verbs.c */
+int urdma_ib_register(struct urdma_dev *dev);
+void urdma_ib_unregister(struct urdma_dev *dev);
+int urdma_udata_in(struct ib_udata *udata, void *req, size_t size);
+
+/* urdma_netdev.c */
+int urdma_netdev_init(struct urdma_dev *dev);
+void urdma_netdev_exit(struct urdma_dev *dev);
+int urdma_netdev_watch(struct urdma_dev *dev);
+void urdma_netdev_unwatch(struct urdma_dev *dev);
+void urdma_netdev_link(struct urdma_dev *dev, bool up);
+
+#endif

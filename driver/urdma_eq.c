@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * urdma: event queues. EQ 0 has command completions and asynchronous events, the others have events of
+ * completion queues. EQ n has MSI-X vector n.
+ *
+ * An interrupt handler may use an object only while it runs: who destroys one takes it out of its xarray
+ * and then waits for the handlers with urdma_eqs_sync().
+ */
+#include <linux/cpumask.h>
+#include <linux/dma-mapping.h>
+#include <linux/interrupt.h>
+#include <linux/topology.h>
+
+#include "urdma.h"
+
+/* Each armed CQ has one event under way at most, but programs may arm again and again. */
+#define URDMA_EQ_LOG_WANTED 12
+
+static size_t urdma_eq_bytes(const struct urdma_eq *eq)
+{
+	return max_t(size_t, (size_t)URDMA_EQE_SIZE << eq->log, PAGE_SIZE);
+}
+
+/* Tell the NIC what has been read, and ask for an interrupt at what comes, or is there already. */
+static void urdma_eq_arm(struct urdma_eq *eq)
+{
+	writeq(FIELD_PREP(URDMA_DBW_OBJ, eq->eqn) |
+		       FIELD_PREP(URDMA_DBW_ARM, URDMA_DB_ARM_ANY) |
+		       FIELD_PREP(URDMA_DBW_INDEX, eq->ci),
+	       eq->dev->db + URDMA_DB_EQ);
+}
+
+static void urdma_eqe(struct urdma_eq *eq, u64 w0)
+{
+	struct urdma_dev *dev = eq->dev;
+	u32 obj = FIELD_GET(URDMA_EQE0_OBJ, w0);
+	u8 type = FIELD_GET(URDMA_EQE0_TYPE, w0);
+
+	switch (type) {
+	case URDMA_EV_CMD:
+		urdma_cmdq_reap(dev);
+		break;
+	case URDMA_EV_CQ:
+		urdma_cq_event(dev, obj);
+		break;
+	case URDMA_EV_CQ_ERR:
+		urdma_cq_error(dev, obj);
+		break;
+	case URDMA_EV_QP_FATAL:
+	case URDMA_EV_QP_REQ_ERR:
+	case URDMA_EV_QP_ACCESS_ERR:
+	case URDMA_EV_COMM_EST:
+	case URDMA_EV_LAST_WQE:
+	case URDMA_EV_SQ_DRAINED:
+		urdma_qp_event(dev, obj, type);
+		break;
+	case URDMA_EV_PORT:
+		urdma_netdev_link(dev, FIELD_GET(URDMA_EQE0_DATA, w0) & 1);
+		break;
+	default:
+		dev_warn_ratelimited(&dev->pdev->dev, "event of unknown type %u\n", type);
+	}
+}
+
+/*
+ * A ring so full that events may have been dropped. Those of commands are not missed (the waiters look
+ * for themselves), those of CQs are made up for by an event to every CQ of the EQ, which is harmless.
+ * The counter is one for all EQs, so each keeps what it saw last.
+ */
+static void urdma_eq_check_lost(struct urdma_eq *eq)
+{
+	struct urdma_dev *dev = eq->dev;
+	u64 lost = urdma_read(dev, URDMA_REG_COUNTERS + 8 * URDMA_CNT_EQ_LOST);
+
+	if (lost == ~0ULL || lost == eq->lost)
+		return;
+	eq->lost = lost;
+	dev_warn_ratelimited(&dev->pdev->dev, "event queue %u was full\n", eq->eqn);
+	urdma_cmdq_reap(dev);
+	urdma_cq_event_all(eq);
+}
+
+static irqreturn_t urdma_eq_irq(int irq, void *data)
+{
+	struct urdma_eq *eq = data;
+	struct urdma_eqe *eqe;
+	u32 n = 0;
+	u64 w0;
+
+	/* Not more than one round: what comes meanwhile raises the interrupt again, as it is armed. */
+	while (n >> eq->log == 0) {
+		eqe = &eq->ring[eq->ci & ((1U << eq->log) - 1)];
+		w0 = le64_to_cpu(READ_ONCE(eqe->w[0]));
+		if (FIELD_GET(URDMA_EQE0_PHASE, w0) != urdma_phase(eq->ci, eq->log))
+			break;
+		/* What the event speaks of (completions, CQEs) was written before it. */
+		dma_rmb();
+		urdma_eqe(eq, w0);
+		eq->ci++;
+		n++;
+	}
+	if (n >= 1U << (eq->log - 1))
+		urdma_eq_check_lost(eq);
+	urdma_eq_arm(eq);
+	return IRQ_HANDLED;
+}
+
+static int urdma_eq_create(struct urdma_dev *dev, u32 eqn)
+{
+	struct urdma_eq *eq = &dev->eqs[eqn];
+	u64 cmd[URDMA_CMD_WORDS] = { urdma_cmd0(URDMA_CMD_CREATE_EQ, eqn) };
+	int err;
+
+	eq->dev = dev;
+	eq->eqn = eqn;
+	eq->log = min_t(u8, dev->caps.log_eqe, URDMA_EQ_LOG_WANTED);
+	eq->ring = dma_alloc_coherent(&dev->pdev->dev, urdma_eq_bytes(eq), &eq->dma, GFP_KERNEL);
+	if (!eq->ring)
+		return -ENOMEM;
+
+	cmd[1] = FIELD_PREP(URDMA_CMD_EQ1_LOG_ENTRIES, eq->log) |
+		 FIELD_PREP(URDMA_CMD_EQ1_VECTOR, eqn);
+	cmd[2] = eq->dma;
+	err = urdma_cmd_exec(dev, cmd, NULL);
+	if (err)
+		return err;
+
+	eq->irq = pci_irq_vector(dev->pdev, eqn);
+	snprintf(eq->name, sizeof(eq->name), URDMA_DRV_NAME "-%s%u@%s", eqn ? "comp" : "async",
+		 eqn, pci_name(dev->pdev));
+	err = request_irq(eq->irq, urdma_eq_irq, 0, eq->name, eq);
+	if (err)
+		return err;
+	eq->irq_requested = true;
+	if (eqn)
+		irq_set_affinity_and_hint(eq->irq,
+					  cpumask_of(cpumask_local_spread(eqn - 1,
+									  dev_to_node(&dev->pdev->dev))));
+	urdma_eq_arm(eq);
+	return 0;
+}
+
+int urdma_eqs_init(struct urdma_dev *dev)
+{
+	u32 wanted = min3(num_possible_cpus() + 1, dev->caps.num_eq, dev->caps.num_vectors);
+	int err, n;
+	u32 i;
+
+	n = pci_alloc_irq_vectors(dev->pdev, 2, wanted, PCI_IRQ_MSIX);
+	if (n < 0)
+		return n;
+	dev->num_eqs = n;
+	dev->eqs = kcalloc(n, sizeof(*dev->eqs), GFP_KERNEL);
+	if (!dev->eqs) {
+		pci_free_irq_vectors(dev->pdev);
+		return -ENOMEM;
+	}
+	for (i = 0; i < dev->num_eqs; i++) {
+		err = urdma_eq_create(dev, i);
+		if (err) {
+			urdma_eqs_stop(dev);
+			/* Memory the NIC may know of: given back when it is told to forget all. */
+			pci_clear_master(dev->pdev);
+			urdma_eqs_free(dev);
+			return err;
+		}
+		/* From EQ 0 on, completions of commands raise events. */
+		dev->cmdq.events = true;
+	}
+	return 0;
+}
+
+/* Handlers that were running when this was called have ended. */
+void urdma_eqs_sync(struct urdma_dev *dev)
+{
+	u32 i;
+
+	for (i = 0; i < dev->num_eqs; i++)
+		synchronize_irq(dev->eqs[i].irq);
+}
+
+/* No handler runs after this; commands, if there are any, are polled for. */
+void urdma_eqs_stop(struct urdma_dev *dev)
+{
+	u32 i;
+
+	dev->cmdq.events = false;
+	for (i = 0; i < dev->num_eqs; i++) {
+		if (!dev->eqs[i].irq_requested)
+			continue;
+		irq_update_affinity_hint(dev->eqs[i].irq, NULL);
+		free_irq(dev->eqs[i].irq, &dev->eqs[i]);
+		dev->eqs[i].irq_requested = false;
+	}
+}
+
+/* The device has been stopped. */
+void urdma_eqs_free(struct urdma_dev *dev)
+{
+	struct urdma_eq *eq;
+	u32 i;
+
+	for (i = 0; i < dev->num_eqs; i++) {
+		eq = &dev->eqs[i];
+		if (eq->ring)
+			dma_free_coherent(&dev->pdev->dev, urdma_eq_bytes(eq), eq->ring, eq->dma);
+	}
+	kfree(dev->eqs);
+	pci_free_irq_vectors(dev->pdev);
+}

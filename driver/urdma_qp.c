@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * urdma: queue pairs of user contexts.
+ */
+#include <linux/etherdevice.h>
+#include <rdma/ib_mad.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "urdma-abi.h"
+#include "urdma.h"
+
+static int urdma_qp_check(struct urdma_dev *dev, const struct ib_qp_init_attr *attr)
+{
+	const struct urdma_caps *caps = &dev->caps;
+
+	if (attr->qp_type != IB_QPT_RC || attr->srq || attr->create_flags || attr->rwq_ind_tbl)
+		return -EOPNOTSUPP;
+	if (!attr->send_cq || !attr->recv_cq)
+		return -EINVAL;
+	if (attr->cap.max_send_wr > 1U << caps->log_sq ||
+	    attr->cap.max_recv_wr > 1U << caps->log_rq ||
+	    attr->cap.max_send_sge > caps->max_sq_sge ||
+	    attr->cap.max_recv_sge > caps->max_rq_sge ||
+	    attr->cap.max_inline_data > caps->max_inline)
+		return -EINVAL;
+	return 0;
+}
+
+/* Does a ring hold what was asked for, and does the buffer hold the ring? */
+static int urdma_qp_check_ring(u8 log_entries, u8 log_max, u8 log_stride, u32 wr, u32 wqe_bytes,
+			       u32 len)
+{
+	if (log_entries > log_max || log_stride < URDMA_MIN_WQE_LOG ||
+	    log_stride > URDMA_MAX_WQE_LOG)
+		return -EINVAL;
+	if (wr > 1U << log_entries || wqe_bytes > 1U << log_stride ||
+	    len < 1ULL << (log_entries + log_stride))
+		return -EINVAL;
+	return 0;
+}
+
+static int urdma_qp_check_req(struct urdma_dev *dev, const struct ib_qp_cap *cap,
+			      const struct urdma_create_qp_req *req)
+{
+	u32 sq_bytes = URDMA_SQE_DATA_OFFSET +
+		       max(cap->max_send_sge * URDMA_SGE_SIZE, cap->max_inline_data);
+	u32 rq_bytes = URDMA_RQE_DATA_OFFSET + cap->max_recv_sge * URDMA_SGE_SIZE;
+	int err;
+
+	if (req->reserved)
+		return -EINVAL;
+	err = urdma_qp_check_ring(req->sq_log_entries, dev->caps.log_sq, req->sq_log_stride,
+				  cap->max_send_wr, sq_bytes, req->sq_len);
+	if (err)
+		return err;
+	return urdma_qp_check_ring(req->rq_log_entries, dev->caps.log_rq, req->rq_log_stride,
+				   cap->max_recv_wr, rq_bytes, req->rq_len);
+}
+
+int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
+{
+	struct urdma_dev *dev = to_udev(ibqp->device);
+	struct urdma_ucontext *uctx =
+		rdma_udata_to_drv_context(udata, struct urdma_ucontext, ibucontext);
+	u64 cmd[URDMA_CMD_WORDS] = {};
+	struct urdma_create_qp_resp resp = {};
+	struct urdma_create_qp_req req;
+	struct urdma_qp *qp = to_uqp(ibqp);
+	u32 qpn;
+	int err;
+
+	if (!uctx)
+		return -EOPNOTSUPP;
+	err = urdma_qp_check(dev, attr);
+	if (err)
+		return err;
+	err = urdma_udata_in(udata, &req, sizeof(req));
+	if (err)
+		return err;
+	err = urdma_qp_check_req(dev, &attr->cap, &req);
+	if (err)
+		return err;
+
+	mutex_init(&qp->lock);
+	qp->state = IB_QPS_RESET;
+	qp->cap = attr->cap;
+	qp->sig_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
+
+	/* The NIC only reads work queues. */
+	err = urdma_mem_ring(dev, &qp->sq, req.sq_addr,
+			     1U << (req.sq_log_entries + req.sq_log_stride), 0);
+	if (err)
+		return err;
+	err = urdma_mem_ring(dev, &qp->rq, req.rq_addr,
+			     1U << (req.rq_log_entries + req.rq_log_stride), 0);
+	if (err)
+		goto err_sq;
+	/* Only a number for now: an event must not find a QP that is half made. */
+	err = xa_alloc_cyclic(&dev->qp_xa, &qpn, NULL,
+			      XA_LIMIT(URDMA_FIRST_QPN, dev->caps.num_qp - 1), &dev->next_qpn,
+			      GFP_KERNEL);
+	if (err < 0) {
+		err = err == -EBUSY ? -ENOSPC : err;
+		goto err_rq;
+	}
+
+	cmd[0] = urdma_cmd0(URDMA_CMD_CREATE_QP, qpn);
+	cmd[1] = FIELD_PREP(URDMA_CMD_QP1_PD, to_upd(ibqp->pd)->pdn) |
+		 FIELD_PREP(URDMA_CMD_QP1_DB_PAGE, uctx->db->page) |
+		 FIELD_PREP(URDMA_CMD_QP1_TYPE, URDMA_QPT_RC) |
+		 FIELD_PREP(URDMA_CMD_QP1_SEND_CQ, to_ucq(attr->send_cq)->cqn) |
+		 (qp->sig_all ? URDMA_CMD_QP1_SIG_ALL : 0);
+	cmd[2] = FIELD_PREP(URDMA_CMD_QP2_RECV_CQ, to_ucq(attr->recv_cq)->cqn);
+	cmd[3] = FIELD_PREP(URDMA_CMD_QP3_SQ_RING,
+			    urdma_ring_word(&qp->sq, req.sq_log_entries, req.sq_log_stride));
+	cmd[4] = qp->sq.pt.addr;
+	cmd[5] = FIELD_PREP(URDMA_CMD_QP5_RQ_RING,
+			    urdma_ring_word(&qp->rq, req.rq_log_entries, req.rq_log_stride));
+	cmd[6] = qp->rq.pt.addr;
+	err = urdma_cmd_exec(dev, cmd, NULL);
+	if (err)
+		goto err_xa;
+
+	resp.qpn = qpn;
+	err = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+	if (err)
+		goto err_destroy;
+	ibqp->qp_num = qpn;
+	/* Cannot fail: the slot is reserved. */
+	xa_store(&dev->qp_xa, qpn, qp, GFP_KERNEL);
+	return 0;
+
+err_destroy:
+	urdma_cmd_destroy(dev, URDMA_CMD_DESTROY_QP, qpn);
+err_xa:
+	xa_erase(&dev->qp_xa, qpn);
+err_rq:
+	urdma_mem_free(dev, &qp->rq);
+err_sq:
+	urdma_mem_free(dev, &qp->sq);
+	return err;
+}
+
+int urdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct urdma_dev *dev = to_udev(ibqp->device);
+	struct urdma_qp *qp = to_uqp(ibqp);
+
+	urdma_cmd_destroy(dev, URDMA_CMD_DESTROY_QP, ibqp->qp_num);
+	xa_erase(&dev->qp_xa, ibqp->qp_num);
+	urdma_eqs_sync(dev);
+	urdma_mem_free(dev, &qp->rq);
+	urdma_mem_free(dev, &qp->sq);
+	return 0;
+}
+
+static u64 urdma_gid_word(const union ib_gid *gid, int half)
+{
+	__le64 w;
+
+	memcpy(&w, gid->raw + 8 * half, sizeof(w));
+	return le64_to_cpu(w);
+}
+
+/* The address vector, words 3 to 7 of MODIFY_QP. The core has resolved the MAC address. */
+static u64 urdma_modify_av(struct urdma_qp *qp, const struct rdma_ah_attr *ah, u32 dest_qpn,
+			   u64 *cmd)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(ah);
+	u16 sport = rdma_get_udp_sport(grh->flow_label, qp->ibqp.qp_num, dest_qpn);
+
+	cmd[3] |= FIELD_PREP(URDMA_CMD_MOD3_SGID_INDEX, grh->sgid_attr->index);
+	/* byte 0 of the address in the low bits: not the order of ether_addr_to_u64() */
+	cmd[4] = FIELD_PREP(URDMA_CMD_MOD4_DMAC, swab64(ether_addr_to_u64(ah->roce.dmac)) >> 16) |
+		 FIELD_PREP(URDMA_CMD_MOD4_TCLASS, grh->traffic_class) |
+		 FIELD_PREP(URDMA_CMD_MOD4_HOP_LIMIT, grh->hop_limit);
+	cmd[5] = urdma_gid_word(&grh->dgid, 0);
+	cmd[6] = urdma_gid_word(&grh->dgid, 1);
+	cmd[7] |= FIELD_PREP(URDMA_CMD_MOD7_FLOW_LABEL, grh->flow_label & IB_GRH_FLOWLABEL_MASK) |
+		  FIELD_PREP(URDMA_CMD_MOD7_UDP_SPORT, sport);
+	return URDMA_QPM_AV;
+}
+
+static int urdma_modify_check(struct urdma_dev *dev, const struct ib_qp_attr *attr, int mask)
+{
+	/* One RDMA READ is what programs ask for that do not look at the limits; others must. */
+	u8 max_rd = max_t(u8, dev->caps.max_rd_atomic, 1);
+
+	if (mask & (IB_QP_ALT_PATH | IB_QP_CAP | IB_QP_EN_SQD_ASYNC_NOTIFY))
+		return -EOPNOTSUPP;
+	if (mask & IB_QP_PORT && attr->port_num != URDMA_PORT)
+		return -EINVAL;
+	if (mask & IB_QP_PKEY_INDEX && attr->pkey_index)
+		return -EINVAL;
+	if (mask & IB_QP_PATH_MIG_STATE && attr->path_mig_state != IB_MIG_MIGRATED)
+		return -EINVAL;
+	if (mask & IB_QP_AV &&
+	    (attr->ah_attr.type != RDMA_AH_ATTR_TYPE_ROCE ||
+	     !(rdma_ah_get_ah_flags(&attr->ah_attr) & IB_AH_GRH) || !attr->ah_attr.grh.sgid_attr))
+		return -EINVAL;
+	if (mask & IB_QP_PATH_MTU &&
+	    (attr->path_mtu < IB_MTU_256 || attr->path_mtu > dev->caps.max_mtu))
+		return -EINVAL;
+	if (mask & IB_QP_DEST_QPN && attr->dest_qp_num >> 24)
+		return -EINVAL;
+	if (mask & IB_QP_TIMEOUT && attr->timeout > 31)
+		return -EINVAL;
+	if (mask & IB_QP_RETRY_CNT && attr->retry_cnt > 7)
+		return -EINVAL;
+	if (mask & IB_QP_RNR_RETRY && attr->rnr_retry > 7)
+		return -EINVAL;
+	if (mask & IB_QP_MIN_RNR_TIMER && attr->min_rnr_timer > 31)
+		return -EINVAL;
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > max_rd)
+		return -EINVAL;
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > max_rd)
+		return -EINVAL;
+	return 0;
+}
+
+/* Keep what query_qp has to tell later. */
+static void urdma_modify_remember(struct urdma_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	struct ib_qp_attr *kept = &qp->attr;
+
+	if (mask & IB_QP_STATE)
+		qp->state = attr->qp_state;
+	if (mask & IB_QP_PORT)
+		kept->port_num = attr->port_num;
+	if (mask & IB_QP_ACCESS_FLAGS)
+		kept->qp_access_flags = attr->qp_access_flags;
+	if (mask & IB_QP_PATH_MTU)
+		kept->path_mtu = attr->path_mtu;
+	if (mask & IB_QP_DEST_QPN)
+		kept->dest_qp_num = attr->dest_qp_num;
+	if (mask & IB_QP_TIMEOUT)
+		kept->timeout = attr->timeout;
+	if (mask & IB_QP_RETRY_CNT)
+		kept->retry_cnt = attr->retry_cnt;
+	if (mask & IB_QP_RNR_RETRY)
+		kept->rnr_retry = attr->rnr_retry;
+	if (mask & IB_QP_MIN_RNR_TIMER)
+		kept->min_rnr_timer = attr->min_rnr_timer;
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
+		kept->max_rd_atomic = attr->max_rd_atomic;
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		kept->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+	if (mask & IB_QP_AV) {
+		qp->grh = *rdma_ah_read_grh(&attr->ah_attr);
+		/* a reference we do not hold */
+		qp->grh.sgid_attr = NULL;
+		ether_addr_copy(qp->dmac, attr->ah_attr.roce.dmac);
+	}
+	if (qp->state == IB_QPS_RESET) {
+		memset(kept, 0, sizeof(*kept));
+		memset(&qp->grh, 0, sizeof(qp->grh));
+		eth_zero_addr(qp->dmac);
+	}
+}
+
+static u64 urdma_qp_access(int access)
+{
+	return FIELD_PREP(URDMA_CMD_MOD7_ACCESS,
+			  (access & IB_ACCESS_REMOTE_WRITE ? URDMA_ACC_REMOTE_WRITE >> 1 : 0) |
+			  (access & IB_ACCESS_REMOTE_READ ? URDMA_ACC_REMOTE_READ >> 1 : 0) |
+			  (access & IB_ACCESS_REMOTE_ATOMIC ? URDMA_ACC_REMOTE_ATOMIC >> 1 : 0));
+}
+
+int urdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
+{
+	struct urdma_dev *dev = to_udev(ibqp->device);
+	struct urdma_qp *qp = to_uqp(ibqp);
+	u64 cmd[URDMA_CMD_WORDS] = { urdma_cmd0(URDMA_CMD_MODIFY_QP, ibqp->qp_num) };
+	enum ib_qp_state cur, next;
+	u64 m = 0;
+	int err;
+
+	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+		return -EOPNOTSUPP;
+	if (udata && !ib_is_udata_cleared(udata, 0, udata->inlen))
+		return -EINVAL;
+	err = urdma_modify_check(dev, attr, mask);
+	if (err)
+		return err;
+
+	mutex_lock(&qp->lock);
+	cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
+	next = mask & IB_QP_STATE ? attr->qp_state : cur;
+	if (!ib_modify_qp_is_ok(cur, next, ibqp->qp_type, mask)) {
+		err = -EINVAL;
+		goto out;
+	}
+	if (cur == IB_QPS_RESET && next == IB_QPS_RESET)
+		goto out;
+
+	if (mask & IB_QP_STATE) {
+		m |= URDMA_QPM_STATE;
+		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_STATE, next);
+	}
+	if (mask & IB_QP_CUR_STATE) {
+		m |= URDMA_QPM_CUR_STATE;
+		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_CUR_STATE, cur);
+	}
+	if (mask & IB_QP_PATH_MTU) {
+		m |= URDMA_QPM_MTU;
+		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_MTU, attr->path_mtu);
+	}
+	if (mask & IB_QP_TIMEOUT) {
+		m |= URDMA_QPM_TIMEOUT;
+		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_TIMEOUT, attr->timeout);
+	}
+	if (mask & IB_QP_RETRY_CNT) {
+		m |= URDMA_QPM_RETRY;
+		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_RETRY, attr->retry_cnt);
+	}
+	if (mask & IB_QP_RNR_RETRY) {
+		m |= URDMA_QPM_RNR_RETRY;
+		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_RNR_RETRY, attr->rnr_retry);
+	}
+	if (mask & IB_QP_MIN_RNR_TIMER) {
+		m |= URDMA_QPM_MIN_RNR;
+		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_MIN_RNR, attr->min_rnr_timer);
+	}
+	if (mask & IB_QP_DEST_QPN) {
+		m |= URDMA_QPM_DEST_QPN;
+		cmd[2] |= FIELD_PREP(URDMA_CMD_MOD2_DEST_QPN, attr->dest_qp_num);
+	}
+	if (mask & IB_QP_RQ_PSN) {
+		m |= URDMA_QPM_RQ_PSN;
+		cmd[2] |= FIELD_PREP(URDMA_CMD_MOD2_RQ_PSN, attr->rq_psn & 0xffffff);
+	}
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC) {
+		m |= URDMA_QPM_MAX_RD_ATOMIC;
+		cmd[2] |= FIELD_PREP(URDMA_CMD_MOD2_MAX_RD_ATOMIC, attr->max_rd_atomic);
+	}
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC) {
+		m |= URDMA_QPM_MAX_DEST_RD_ATOMIC;
+		cmd[2] |= FIELD_PREP(URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC, attr->max_dest_rd_atomic);
+	}
+	if (mask & IB_QP_SQ_PSN) {
+		m |= URDMA_QPM_SQ_PSN;
+		cmd[3] |= FIELD_PREP(URDMA_CMD_MOD3_SQ_PSN, attr->sq_psn & 0xffffff);
+	}
+	if (mask & IB_QP_PKEY_INDEX) {
+		m |= URDMA_QPM_PKEY;
+		cmd[7] |= FIELD_PREP(URDMA_CMD_MOD7_PKEY, IB_DEFAULT_PKEY_FULL);
+	}
+	if (mask & IB_QP_ACCESS_FLAGS) {
+		m |= URDMA_QPM_ACCESS;
+		cmd[7] |= urdma_qp_access(attr->qp_access_flags);
+	}
+	if (mask & IB_QP_AV)
+		m |= urdma_modify_av(qp, &attr->ah_attr,
+				     mask & IB_QP_DEST_QPN ? attr->dest_qp_num :
+							     qp->attr.dest_qp_num,
+				     cmd);
+	cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_MASK, m);
+
+	err = urdma_cmd_exec(dev, cmd, NULL);
+	if (!err)
+		urdma_modify_remember(qp, attr, mask);
+out:
+	mutex_unlock(&qp->lock);
+	return err;
+}
+
+int urdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_qp_init_attr *init)
+{
+	struct urdma_dev *dev = to_udev(ibqp->device);
+	struct urdma_qp *qp = to_uqp(ibqp);
+	u64 cmd[URDMA_CMD_WORDS] = { urdma_cmd0(URDMA_CMD_QUERY_QP, ibqp->qp_num) };
+	u64 cpl[URDMA_CMD_WORDS];
+	int err;
+
+	mutex_lock(&qp->lock);
+	err = urdma_cmd_exec(dev, cmd, cpl);
+	if (err)
+		goto out;
+
+	/* The NIC may have gone to ERR by itself. */
+	qp->state = FIELD_GET(URDMA_CPL_QP1_STATE, cpl[1]);
+	*attr = qp->attr;
+	attr->qp_state = qp->state;
+	attr->cur_qp_state = qp->state;
+	attr->sq_psn = FIELD_GET(URDMA_CPL_QP2_SQ_PSN, cpl[2]);
+	attr->rq_psn = FIELD_GET(URDMA_CPL_QP2_RQ_PSN, cpl[2]);
+	attr->path_mig_state = IB_MIG_MIGRATED;
+	attr->cap = qp->cap;
+	attr->ah_attr.type = RDMA_AH_ATTR_TYPE_ROCE;
+	if (!is_zero_ether_addr(qp->dmac)) {
+		rdma_ah_set_port_num(&attr->ah_attr, URDMA_PORT);
+		rdma_ah_set_grh(&attr->ah_attr, &qp->grh.dgid, qp->grh.flow_label,
+				qp->grh.sgid_index, qp->grh.hop_limit, qp->grh.traffic_class);
+		ether_addr_copy(attr->ah_attr.roce.dmac, qp->dmac);
+	}
+
+	memset(init, 0, sizeof(*init));
+	init->qp_type = ibqp->qp_type;
+	init->send_cq = ibqp->send_cq;
+	init->recv_cq = ibqp->recv_cq;
+	init->event_handler = ibqp->event_handler;
+	init->qp_context = ibqp->qp_context;
+	init->cap = qp->cap;
+	init->sq_sig_type = qp->sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
+	init->port_num = qp->attr.port_num;
+out:
+	mutex_unlock(&qp->lock);
+	return err;
+}
+
+/* From the interrupt handler of EQ 0. */
+void urdma_qp_event(struct urdma_dev *dev, u32 qpn, u8 type)
+{
+	struct urdma_qp *qp = xa_load(&dev->qp_xa, qpn);
+	struct ib_event event = { .device = &dev->ibdev };
+
+	if (!qp || !qp->ibqp.event_handler)
+		return;
+	switch (type) {
+	case URDMA_EV_QP_FATAL:
+		event.event = IB_EVENT_QP_FATAL;
+		break;
+	case URDMA_EV_QP_REQ_ERR:
+		event.event = IB_EVENT_QP_REQ_ERR;
+		break;
+	case URDMA_EV_QP_ACCESS_ERR:
+		event.event = IB_EVENT_QP_ACCESS_ERR;
+		break;
+	case URDMA_EV_COMM_EST:
+		event.event = IB_EVENT_COMM_EST;
+		break;
+	case URDMA_EV_LAST_WQE:
+		event.event = IB_EVENT_QP_LAST_WQE_REACHED;
+		break;
+	case URDMA_EV_SQ_DRAINED:
+		event.event = IB_EVENT_SQ_DRAINED;
+		break;
+	default:
+		return;
+	}
+	event.element.qp = &qp->ibqp;
+	qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
+}

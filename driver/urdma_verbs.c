@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * urdma: the ib_device: what it can do, its port, contexts, protection domains.
+ *
+ * For user space only, so far: post_send, post_recv, poll_cq and req_notify_cq are not given, which makes
+ * the core offer the device to ib_uverbs and to no client of kernel verbs. They come together with the
+ * QP of the connection managers (QP 1), without which ib_mad could not attach.
+ */
+#include <linux/etherdevice.h>
+#include <linux/module.h>
+#include <net/addrconf.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_mad.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "urdma-abi.h"
+#include "urdma.h"
+
+/* 4.096 us * 2^15 = 134 ms: what a loaded simulation may take to answer. */
+#define URDMA_ACK_DELAY 15
+
+/*
+ * Take a request of the provider. It may be longer than what we know if the rest says nothing, and may
+ * not be shorter.
+ */
+int urdma_udata_in(struct ib_udata *udata, void *req, size_t size)
+{
+	if (udata->inlen < size)
+		return -EINVAL;
+	if (udata->inlen > size && !ib_is_udata_cleared(udata, size, udata->inlen - size))
+		return -EINVAL;
+	return ib_copy_from_udata(req, udata, size);
+}
+
+static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+			      struct ib_udata *udata)
+{
+	struct urdma_dev *dev = to_udev(ibdev);
+	struct urdma_caps *caps = &dev->caps;
+
+	if (udata && !ib_is_udata_cleared(udata, 0, udata->inlen))
+		return -EINVAL;
+	memset(attr, 0, sizeof(*attr));
+	attr->fw_ver = (u64)URDMA_VERSION_MAJOR << 32 | (u64)caps->version_minor << 16;
+	attr->sys_image_guid = ibdev->node_guid;
+	attr->vendor_id = dev->pdev->vendor;
+	attr->vendor_part_id = dev->pdev->device;
+	attr->hw_ver = dev->pdev->revision;
+	attr->max_mr_size = SZ_1T;
+	attr->page_size_cap = caps->page_sizes;
+	attr->device_cap_flags = IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |
+				 IB_DEVICE_RC_RNR_NAK_GEN;
+	attr->max_qp = caps->num_qp - URDMA_FIRST_QPN;
+	attr->max_qp_wr = 1 << min(caps->log_sq, caps->log_rq);
+	attr->max_send_sge = caps->max_sq_sge;
+	attr->max_recv_sge = caps->max_rq_sge;
+	attr->max_sge_rd = caps->max_sq_sge;
+	attr->max_cq = caps->num_cq;
+	attr->max_cqe = urdma_cq_max_cqe(dev);
+	attr->max_mr = caps->num_mr - URDMA_FIRST_MR;
+	attr->max_pd = caps->num_pd;
+	attr->max_qp_rd_atom = caps->max_rd_atomic;
+	attr->max_qp_init_rd_atom = caps->max_rd_atomic;
+	attr->max_res_rd_atom = attr->max_qp * caps->max_rd_atomic;
+	attr->atomic_cap = IB_ATOMIC_NONE;
+	attr->masked_atomic_cap = IB_ATOMIC_NONE;
+	attr->max_pkeys = 1;
+	attr->local_ca_ack_delay = URDMA_ACK_DELAY;
+	attr->hca_core_clock = div_u64(caps->clock_hz, 1000);
+	attr->timestamp_mask = ~0ULL;
+	return 0;
+}
+
+static int urdma_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
+{
+	struct urdma_dev *dev = to_udev(ibdev);
+	struct net_device *ndev;
+
+	/* The core has zeroed attr. */
+	attr->gid_tbl_len = dev->caps.num_gids;
+	attr->ip_gids = true;
+	attr->pkey_tbl_len = 1;
+	attr->max_msg_sz = 1U << dev->caps.log_max_msg;
+	attr->max_mtu = dev->caps.max_mtu;
+	attr->active_mtu = IB_MTU_256;
+	attr->state = IB_PORT_DOWN;
+	attr->phys_state = IB_PORT_PHYS_STATE_DISABLED;
+
+	ndev = ib_device_get_netdev(ibdev, port);
+	if (!ndev)
+		return 0;
+	/* With a very small MTU no RoCE packet fits; the smallest path MTU is still named. */
+	attr->active_mtu = clamp_t(int, iboe_get_mtu(ndev->mtu), IB_MTU_256, dev->caps.max_mtu);
+	if (netif_running(ndev) && netif_carrier_ok(ndev)) {
+		attr->state = IB_PORT_ACTIVE;
+		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
+	}
+	dev_put(ndev);
+	return ib_get_eth_speed(ibdev, port, &attr->active_speed, &attr->active_width);
+}
+
+static int urdma_get_port_immutable(struct ib_device *ibdev, u32 port,
+				    struct ib_port_immutable *immutable)
+{
+	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	immutable->gid_tbl_len = to_udev(ibdev)->caps.num_gids;
+	immutable->pkey_tbl_len = 1;
+	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
+	return 0;
+}
+
+static enum rdma_link_layer urdma_get_link_layer(struct ib_device *ibdev, u32 port)
+{
+	return IB_LINK_LAYER_ETHERNET;
+}
+
+static int urdma_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
+{
+	if (index)
+		return -EINVAL;
+	*pkey = IB_DEFAULT_PKEY_FULL;
+	return 0;
+}
+
+static void urdma_get_fw_str(struct ib_device *ibdev, char *str)
+{
+	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u.%u", URDMA_VERSION_MAJOR,
+		 to_udev(ibdev)->caps.version_minor);
+}
+
+/* The core owns the GID table, the NIC has a copy: for the source addresses of what it sends. */
+static int urdma_add_gid(const struct ib_gid_attr *attr, void **context)
+{
+	struct urdma_dev *dev = to_udev(attr->device);
+	u64 cmd[URDMA_CMD_WORDS] = { urdma_cmd0(URDMA_CMD_SET_GID, attr->index) };
+	u16 vlan = 0xffff;
+	u8 mac[ETH_ALEN];
+	__le64 w[2];
+	int err;
+
+	err = rdma_read_gid_l2_fields(attr, &vlan, mac);
+	if (err)
+		return err;
+	memcpy(w, attr->gid.raw, sizeof(w));
+	cmd[1] = URDMA_CMD_GID1_VALID;
+	if (ipv6_addr_v4mapped((const struct in6_addr *)attr->gid.raw))
+		cmd[1] |= URDMA_CMD_GID1_IPV4;
+	if (vlan < VLAN_N_VID)
+		cmd[1] |= URDMA_CMD_GID1_VLAN_VALID | FIELD_PREP(URDMA_CMD_GID1_VLAN, vlan);
+	cmd[2] = FIELD_PREP(URDMA_CMD_GID2_SMAC, swab64(ether_addr_to_u64(mac)) >> 16);
+	cmd[3] = le64_to_cpu(w[0]);
+	cmd[4] = le64_to_cpu(w[1]);
+	return urdma_cmd_exec(dev, cmd, NULL);
+}
+
+static int urdma_del_gid(const struct ib_gid_attr *attr, void **context)
+{
+	struct urdma_dev *dev = to_udev(attr->device);
+	u64 cmd[URDMA_CMD_WORDS] = { urdma_cmd0(URDMA_CMD_SET_GID, attr->index) };
+
+	/* On a dead device there is nothing to take back. */
+	if (urdma_is_dead(dev))
+		return 0;
+	return urdma_cmd_exec(dev, cmd, NULL);
+}
+
+static int urdma_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
+{
+	struct urdma_ucontext *uctx = to_uctx(ibctx);
+	struct urdma_dev *dev = to_udev(ibctx->device);
+	const struct urdma_caps *caps = &dev->caps;
+	struct urdma_alloc_ucontext_resp resp = {};
+	struct urdma_db_entry *db;
+	int err, page;
+
+	if (udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
+		return -EINVAL;
+	if (udata->outlen < sizeof(resp))
+		return -EINVAL;
+
+	db = kzalloc(sizeof(*db), GFP_KERNEL);
+	if (!db)
+		return -ENOMEM;
+	page = ida_alloc_range(&dev->db_ida, 1, caps->num_db_pages - 1, GFP_KERNEL);
+	if (page < 0) {
+		err = page;
+		goto err_free;
+	}
+	db->dev = dev;
+	db->page = page;
+	err = rdma_user_mmap_entry_insert(ibctx, &db->rdma_entry, PAGE_SIZE);
+	if (err)
+		goto err_ida;
+	uctx->db = db;
+
+	resp.db_offset = rdma_user_mmap_get_offset(&db->rdma_entry);
+	resp.db_size = PAGE_SIZE;
+	resp.features = caps->features;
+	resp.max_sq_sge = caps->max_sq_sge;
+	resp.max_rq_sge = caps->max_rq_sge;
+	resp.max_inline = caps->max_inline;
+	resp.log_max_sq = caps->log_sq;
+	resp.log_max_rq = caps->log_rq;
+	resp.log_max_cqe = caps->log_cqe;
+	resp.log_max_msg = caps->log_max_msg;
+	resp.log_max_qp = caps->log_qp;
+	err = ib_copy_to_udata(udata, &resp, sizeof(resp));
+	if (err)
+		/* drops the only reference: urdma_mmap_free() */
+		rdma_user_mmap_entry_remove(&db->rdma_entry);
+	return err;
+
+err_ida:
+	ida_free(&dev->db_ida, page);
+err_free:
+	kfree(db);
+	return err;
+}
+
+static void urdma_dealloc_ucontext(struct ib_ucontext *ibctx)
+{
+	rdma_user_mmap_entry_remove(&to_uctx(ibctx)->db->rdma_entry);
+}
+
+/* Called with the last reference, be it the context's or a mapping's: only now may the page be another's. */
+static void urdma_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
+{
+	struct urdma_db_entry *db = container_of(rdma_entry, struct urdma_db_entry, rdma_entry);
+
+	ida_free(&db->dev->db_ida, db->page);
+	kfree(db);
+}
+
+static int urdma_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *rdma_entry;
+	struct urdma_db_entry *db;
+	int err;
+
+	if (vma->vm_flags & VM_EXEC)
+		return -EPERM;
+	vm_flags_clear(vma, VM_MAYEXEC);
+	rdma_entry = rdma_user_mmap_entry_get(ibctx, vma);
+	if (!rdma_entry)
+		return -EINVAL;
+	db = container_of(rdma_entry, struct urdma_db_entry, rdma_entry);
+	/* Checks that the mapping is shared and one page long. */
+	err = rdma_user_mmap_io(ibctx, vma,
+				PHYS_PFN(db->dev->db_bus + (u64)db->page * URDMA_DB_PAGE_SIZE),
+				PAGE_SIZE, pgprot_noncached(vma->vm_page_prot), rdma_entry);
+	rdma_user_mmap_entry_put(rdma_entry);
+	return err;
+}
+
+/* The core takes the mappings away; nothing else of ours is in user hands. */
+static void urdma_disassociate_ucontext(struct ib_ucontext *ibctx)
+{
+}
+
+static int urdma_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	struct urdma_dev *dev = to_udev(ibpd->device);
+	u64 cmd[URDMA_CMD_WORDS] = {};
+	int err, pdn;
+
+	if (udata && !ib_is_udata_cleared(udata, 0, udata->inlen))
+		return -EINVAL;
+	pdn = ida_alloc_max(&dev->pd_ida, dev->caps.num_pd - 1, GFP_KERNEL);
+	if (pdn < 0)
+		return pdn;
+	cmd[0] = urdma_cmd0(URDMA_CMD_ALLOC_PD, pdn);
+	err = urdma_cmd_exec(dev, cmd, NULL);
+	if (err) {
+		ida_free(&dev->pd_ida, pdn);
+		return err;
+	}
+	to_upd(ibpd)->pdn = pdn;
+	return 0;
+}
+
+static int urdma_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	struct urdma_dev *dev = to_udev(ibpd->device);
+	u32 pdn = to_upd(ibpd)->pdn;
+
+	urdma_cmd_destroy(dev, URDMA_CMD_DEALLOC_PD, pdn);
+	ida_free(&dev->pd_ida, pdn);
+	return 0;
+}
+
+static const struct rdma_stat_desc urdma_stats[URDMA_CNT_N] = {
+	[URDMA_CNT_TX_FRAMES].name = "tx_frames",
+	[URDMA_CNT_TX_BYTES].name = "tx_bytes",
+	[URDMA_CNT_RX_FRAMES].name = "rx_frames",
+	[URDMA_CNT_RX_BYTES].name = "rx_bytes",
+	[URDMA_CNT_TX_RDMA_PKTS].name = "tx_rdma_pkts",
+	[URDMA_CNT_RX_RDMA_PKTS].name = "rx_rdma_pkts",
+	[URDMA_CNT_RX_MAC_ERR].name = "rx_mac_err",
+	[URDMA_CNT_RX_ICRC_ERR].name = "rx_icrc_err",
+	[URDMA_CNT_RX_MALFORMED].name = "rx_malformed",
+	[URDMA_CNT_RX_DROP_FULL].name = "rx_drop_full",
+	[URDMA_CNT_RX_NO_QP].name = "rx_no_qp",
+	[URDMA_CNT_RX_NOT_RDMA].name = "rx_not_rdma",
+	[URDMA_CNT_RX_SEQ_ERR].name = "rx_seq_err",
+	[URDMA_CNT_RX_DUP].name = "rx_dup",
+	[URDMA_CNT_TX_ACK].name = "tx_ack",
+	[URDMA_CNT_TX_NAK_SEQ].name = "tx_nak_seq",
+	[URDMA_CNT_TX_NAK_RNR].name = "tx_nak_rnr",
+	[URDMA_CNT_TX_NAK_OTHER].name = "tx_nak_other",
+	[URDMA_CNT_RX_ACK].name = "rx_ack",
+	[URDMA_CNT_RX_NAK].name = "rx_nak",
+	[URDMA_CNT_RX_NAK_RNR].name = "rx_nak_rnr",
+	[URDMA_CNT_DB_OK].name = "db_ok",
+	[URDMA_CNT_DB_OWNER].name = "db_owner",
+	[URDMA_CNT_DB_BAD].name = "db_bad",
+	[URDMA_CNT_RD_TLP].name = "rd_tlp",
+	[URDMA_CNT_WR_TLP].name = "wr_tlp",
+	[URDMA_CNT_CPL_ERR].name = "cpl_err",
+	[URDMA_CNT_CPL_TIMEOUT].name = "cpl_timeout",
+	[URDMA_CNT_CPL_UNEXPECTED].name = "cpl_unexpected",
+	[URDMA_CNT_MMIO_BAD].name = "mmio_bad",
+	[URDMA_CNT_CMD_OK].name = "cmd_ok",
+	[URDMA_CNT_CMD_ERR].name = "cmd_err",
+	[URDMA_CNT_CQE].name = "cqe",
+	[URDMA_CNT_CQ_OVERFLOW].name = "cq_overflow",
+	[URDMA_CNT_EQE].name = "eqe",
+	[URDMA_CNT_EQ_LOST].name = "eq_lost",
+	[URDMA_CNT_IRQ].name = "irq",
+	[URDMA_CNT_PTE_HIT].name = "pte_hit",
+	[URDMA_CNT_PTE_MISS].name = "pte_miss",
+	[URDMA_CNT_MR_ERR].name = "mr_err",
+	[URDMA_CNT_TX_RETRANS].name = "tx_retrans",
+	[URDMA_CNT_TX_TIMEOUT].name = "tx_timeout",
+};
+
+static struct rdma_hw_stats *urdma_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
+{
+	return rdma_alloc_hw_stats_struct(urdma_stats, ARRAY_SIZE(urdma_stats),
+					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+}
+
+static int urdma_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
+			      int index)
+{
+	struct urdma_dev *dev = to_udev(ibdev);
+	int i;
+
+	if (urdma_is_dead(dev))
+		return -EIO;
+	if (index < URDMA_CNT_N) {
+		stats->value[index] = urdma_read(dev, URDMA_REG_COUNTERS + 8 * index);
+		return index;
+	}
+	for (i = 0; i < URDMA_CNT_N; i++)
+		stats->value[i] = urdma_read(dev, URDMA_REG_COUNTERS + 8 * i);
+	return URDMA_CNT_N;
+}
+
+static const struct ib_device_ops urdma_ops = {
+	.owner = THIS_MODULE,
+	/* No id is assigned; the provider finds us by PCI id. */
+	.driver_id = RDMA_DRIVER_UNKNOWN,
+	.uverbs_abi_ver = URDMA_ABI_VERSION,
+	.uverbs_no_driver_id_binding = 1,
+
+	.add_gid = urdma_add_gid,
+	.alloc_hw_port_stats = urdma_alloc_hw_port_stats,
+	.alloc_pd = urdma_alloc_pd,
+	.alloc_ucontext = urdma_alloc_ucontext,
+	.create_cq = urdma_create_cq,
+	.create_qp = urdma_create_qp,
+	.dealloc_pd = urdma_dealloc_pd,
+	.dealloc_ucontext = urdma_dealloc_ucontext,
+	.del_gid = urdma_del_gid,
+	.dereg_mr = urdma_dereg_mr,
+	.destroy_cq = urdma_destroy_cq,
+	.destroy_qp = urdma_destroy_qp,
+	.disassociate_ucontext = urdma_disassociate_ucontext,
+	.get_dev_fw_str = urdma_get_fw_str,
+	.get_dma_mr = urdma_get_dma_mr,
+	.get_hw_stats = urdma_get_hw_stats,
+	.get_link_layer = urdma_get_link_layer,
+	.get_port_immutable = urdma_get_port_immutable,
+	.mmap = urdma_mmap,
+	.mmap_free = urdma_mmap_free,
+	.modify_qp = urdma_modify_qp,
+	.query_device = urdma_query_device,
+	.query_pkey = urdma_query_pkey,
+	.query_port = urdma_query_port,
+	.query_qp = urdma_query_qp,
+	.reg_user_mr = urdma_reg_user_mr,
+
+	INIT_RDMA_OBJ_SIZE(ib_cq, urdma_cq, ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_pd, urdma_pd, ibpd),
+	INIT_RDMA_OBJ_SIZE(ib_qp, urdma_qp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_ucontext, urdma_ucontext, ibucontext),
+};
+
+int urdma_ib_register(struct urdma_dev *dev)
+{
+	struct ib_device *ibdev = &dev->ibdev;
+	int err;
+
+	ibdev->node_type = RDMA_NODE_IB_CA;
+	ibdev->phys_port_cnt = 1;
+	ibdev->num_comp_vectors = dev->num_eqs - 1;
+	ibdev->dev.parent = &dev->pdev->dev;
+	strscpy(ibdev->node_desc, URDMA_DRV_NAME, sizeof(ibdev->node_desc));
+	addrconf_addr_eui48((u8 *)&ibdev->node_guid, dev->netdev->dev_addr);
+	ib_set_device_ops(ibdev, &urdma_ops);
+	err = ib_device_set_netdev(ibdev, dev->netdev, URDMA_PORT);
+	if (err)
+		return err;
+	err = ib_register_device(ibdev, "urdma%d", &dev->pdev->dev);
+	if (err)
+		return err;
+	set_bit(URDMA_F_IB_REGISTERED, &dev->flags);
+	err = urdma_netdev_watch(dev);
+	if (err)
+		urdma_ib_unregister(dev);
+	return err;
+}
+
+void urdma_ib_unregister(struct urdma_dev *dev)
+{
+	urdma_netdev_unwatch(dev);
+	clear_bit(URDMA_F_IB_REGISTERED, &dev->flags);
+	ib_unregister_device(&dev->ibdev);
+}
