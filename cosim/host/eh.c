@@ -1,3 +1,1011 @@
 // SPDX-License-Identifier: Apache-2.0
-// Driver of the embedded host.
+// The embedded host's driver: commands, rings, doorbells. See eh.h.
 #include "host/eh.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rate.h"
+
+#define READY_LIMIT 1000000u /* cycles until STATUS.READY */
+#define TABLE_ENTRIES 512u   /* addresses in a page of a table */
+
+struct eq {
+	uint64_t *base;
+	unsigned int log_entries;
+	uint32_t ci;
+};
+
+struct pending {
+	urdma_eh_cmd_done done;
+	void *arg;
+	bool used;
+};
+
+struct urdma_eh {
+	struct urdma_embedded *host;
+	struct urdma_embedded_dev *dev;
+	struct urdma_cosim *c;
+	struct urdma_eh_config cfg;
+	struct urdma_eh_caps caps;
+	struct urdma_eh_cmd *cmdq, *cplq;
+	uint32_t cmd_pi, cpl_ci;
+	struct pending *pending; /* index: tag */
+	unsigned int n_pending;
+	struct eq *eq;
+	unsigned int n_eqs;
+};
+
+/* Memory is read as a device wrote it: word by word, the phase first, then the rest. */
+static inline uint64_t load(const volatile uint64_t *p)
+{
+	return *p;
+}
+
+void urdma_eh_config_defaults(struct urdma_eh_config *config)
+{
+	memset(config, 0, sizeof(*config));
+	config->log_cmdq = 6;
+	config->log_eq = 8;
+	config->n_eqs = 2;
+}
+
+struct urdma_embedded_dev *urdma_eh_dev(struct urdma_eh *eh)
+{
+	return eh->dev;
+}
+
+struct urdma_embedded *urdma_eh_host(struct urdma_eh *eh)
+{
+	return eh->host;
+}
+
+struct urdma_cosim *urdma_eh_cosim(struct urdma_eh *eh)
+{
+	return eh->c;
+}
+
+const struct urdma_eh_caps *urdma_eh_caps(const struct urdma_eh *eh)
+{
+	return &eh->caps;
+}
+
+uint64_t urdma_eh_reg(struct urdma_eh *eh, uint64_t offset)
+{
+	uint64_t v;
+
+	if (urdma_embedded_read64(eh->dev, URDMA_BAR_REGS, offset, &v))
+		return ~UINT64_C(0);
+	return v;
+}
+
+uint64_t urdma_eh_counter(struct urdma_eh *eh, unsigned int index)
+{
+	return urdma_eh_reg(eh, URDMA_REG_COUNTERS + 8 * (uint64_t)index);
+}
+
+static void reg_write(struct urdma_eh *eh, uint64_t offset, uint64_t value)
+{
+	urdma_embedded_write64(eh->dev, URDMA_BAR_REGS, offset, value);
+}
+
+void urdma_eh_doorbell(struct urdma_eh *eh, unsigned int page, unsigned int offset, uint64_t word)
+{
+	urdma_embedded_write64(eh->dev, URDMA_BAR_DB, (uint64_t)page * URDMA_DB_PAGE_SIZE + offset, word);
+}
+
+/* ---- bring-up ------------------------------------------------------------------------------ */
+
+static int wait_ready(struct urdma_eh *eh)
+{
+	uint64_t limit = urdma_cosim_now(eh->c) + READY_LIMIT;
+
+	for (;;) {
+		uint64_t v;
+		int ret = urdma_embedded_read64(eh->dev, URDMA_BAR_REGS, URDMA_REG_STATUS, &v);
+
+		if (ret)
+			return ret;
+		if (v & URDMA_RF_STATUS_READY)
+			return 0;
+		if (urdma_cosim_now(eh->c) > limit)
+			return -ETIMEDOUT;
+		ret = urdma_cosim_run_until(eh->c, urdma_cosim_now(eh->c) + 1000);
+		if (ret)
+			return ret;
+	}
+}
+
+static int read_caps(struct urdma_eh *eh)
+{
+	struct urdma_eh_caps *c = &eh->caps;
+	uint64_t v = urdma_eh_reg(eh, URDMA_REG_VERSION);
+
+	if (URDMA_GET(URDMA_RF_VERSION_MAGIC, v) != URDMA_MAGIC)
+		return -ENODEV;
+	c->major = (uint16_t)URDMA_GET(URDMA_RF_VERSION_MAJOR, v);
+	c->minor = (uint16_t)URDMA_GET(URDMA_RF_VERSION_MINOR, v);
+	if (c->major != URDMA_VERSION_MAJOR)
+		return -EPROTONOSUPPORT;
+	v = urdma_eh_reg(eh, URDMA_REG_CAP_OBJ);
+	c->log_qp = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_QP, v);
+	c->log_cq = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_CQ, v);
+	c->log_mr = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_MR, v);
+	c->log_srq = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_SRQ, v);
+	c->log_eq = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_EQ, v);
+	c->log_pd = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_PD, v);
+	c->log_db_pages = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_DB_PAGES, v);
+	c->log_vectors = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_VECTORS, v);
+	v = urdma_eh_reg(eh, URDMA_REG_CAP_QUEUE);
+	c->max_sq_sge = (unsigned int)URDMA_GET(URDMA_RF_CAP_MAX_SQ_SGE, v);
+	c->max_rq_sge = (unsigned int)URDMA_GET(URDMA_RF_CAP_MAX_RQ_SGE, v);
+	c->max_inline = (unsigned int)URDMA_GET(URDMA_RF_CAP_MAX_INLINE, v);
+	c->log_sq = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_SQ, v);
+	c->log_rq = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_RQ, v);
+	c->log_cqe = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_CQE, v);
+	c->log_eqe = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_EQE, v);
+	v = urdma_eh_reg(eh, URDMA_REG_CAP_XPORT);
+	c->log_max_msg = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_MAX_MSG, v);
+	c->log_max_mtu = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_MAX_MTU, v);
+	c->gids = (unsigned int)URDMA_GET(URDMA_RF_CAP_GIDS, v);
+	c->max_rd_atomic = (unsigned int)URDMA_GET(URDMA_RF_CAP_MAX_RD_ATOMIC, v);
+	c->log_cmdq = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_CMDQ, v);
+	c->log_db_page_size = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_DB_PAGE_SIZE, v);
+	c->page_shifts = urdma_eh_reg(eh, URDMA_REG_CAP_PAGES);
+	c->features = urdma_eh_reg(eh, URDMA_REG_CAP_FEATURES);
+	c->clock_hz = urdma_eh_reg(eh, URDMA_REG_CLOCK_HZ);
+	return 0;
+}
+
+static int create_eq(struct urdma_eh *eh, unsigned int eqn)
+{
+	struct eq *eq = &eh->eq[eqn];
+	struct urdma_eh_cmd cmd = { 0 };
+	int ret;
+
+	eq->log_entries = eh->cfg.log_eq;
+	eq->base = urdma_embedded_alloc_contig(eh->host, (size_t)URDMA_EQE_SIZE << eq->log_entries, 0);
+	if (!eq->base)
+		return -ENOMEM;
+	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_CREATE_EQ) | URDMA_SET(URDMA_CMD0_OBJ, eqn);
+	cmd.w[1] = URDMA_SET(URDMA_CMD_EQ1_LOG_ENTRIES, eq->log_entries) |
+		   URDMA_SET(URDMA_CMD_EQ1_VECTOR, eqn);
+	cmd.w[2] = urdma_embedded_bus(eh->host, eq->base);
+	ret = urdma_eh_cmd(eh, &cmd, NULL);
+	if (ret)
+		return ret > 0 ? -EREMOTEIO : ret;
+	eh->n_eqs = eqn + 1;
+	urdma_eh_eq_poll(eh, eqn, NULL, 0, true);
+	return 0;
+}
+
+int urdma_eh_open(struct urdma_embedded *host, unsigned int nic, const struct urdma_eh_config *config,
+		  struct urdma_eh **out)
+{
+	struct urdma_eh *eh = calloc(1, sizeof(*eh));
+	size_t size;
+	int ret;
+
+	if (!eh)
+		return -ENOMEM;
+	if (config)
+		eh->cfg = *config;
+	else
+		urdma_eh_config_defaults(&eh->cfg);
+	eh->host = host;
+	eh->c = urdma_embedded_cosim(host);
+	ret = urdma_embedded_attach(host, nic, &eh->dev);
+	if (ret) {
+		free(eh);
+		return ret;
+	}
+	size = (size_t)URDMA_CMD_SIZE << eh->cfg.log_cmdq;
+	eh->cmdq = urdma_embedded_alloc_contig(host, size, 0);
+	eh->cplq = urdma_embedded_alloc_contig(host, size, 0);
+	eh->pending = calloc((size_t)1 << eh->cfg.log_cmdq, sizeof(*eh->pending));
+	eh->eq = calloc(eh->cfg.n_eqs ? eh->cfg.n_eqs : 1, sizeof(*eh->eq));
+	ret = -ENOMEM;
+	if (!eh->cmdq || !eh->cplq || !eh->pending || !eh->eq)
+		goto err;
+	*out = eh;
+	if (eh->cfg.no_init)
+		return 0;
+	ret = wait_ready(eh);
+	if (!ret)
+		ret = read_caps(eh);
+	if (ret)
+		goto err;
+	reg_write(eh, URDMA_REG_CMDQ_BASE, urdma_embedded_bus(host, eh->cmdq));
+	reg_write(eh, URDMA_REG_CMDQ_CPL_BASE, urdma_embedded_bus(host, eh->cplq));
+	reg_write(eh, URDMA_REG_CMDQ_LOG_SIZE, eh->cfg.log_cmdq);
+	reg_write(eh, URDMA_REG_CTRL, URDMA_RF_CTRL_ENABLE);
+	for (unsigned int i = 0; i < eh->cfg.n_eqs && !ret; i++)
+		ret = create_eq(eh, i);
+	if (!ret)
+		return 0;
+err:
+	urdma_eh_close(eh);
+	*out = NULL;
+	return ret;
+}
+
+void urdma_eh_close(struct urdma_eh *eh)
+{
+	if (!eh)
+		return;
+	urdma_embedded_detach(eh->dev);
+	if (eh->cmdq)
+		urdma_embedded_free(eh->host, eh->cmdq);
+	if (eh->cplq)
+		urdma_embedded_free(eh->host, eh->cplq);
+	for (unsigned int i = 0; eh->eq && i < eh->cfg.n_eqs; i++)
+		if (eh->eq[i].base)
+			urdma_embedded_free(eh->host, eh->eq[i].base);
+	free(eh->eq);
+	free(eh->pending);
+	free(eh);
+}
+
+/* ---- commands ------------------------------------------------------------------------------ */
+
+int urdma_eh_cmd_post(struct urdma_eh *eh, const struct urdma_eh_cmd *cmd, urdma_eh_cmd_done done,
+		      void *arg)
+{
+	uint32_t size = 1u << eh->cfg.log_cmdq, slot = eh->cmd_pi & (size - 1);
+	struct urdma_eh_cmd *q = &eh->cmdq[slot];
+	unsigned int tag = slot;
+
+	/* Completions may overtake each other, so a slot may be free before its tag is. */
+	if (eh->n_pending == size)
+		return -EAGAIN;
+	while (eh->pending[tag].used)
+		tag = (tag + 1) & (size - 1);
+	eh->pending[tag].used = true;
+	eh->pending[tag].done = done;
+	eh->pending[tag].arg = arg;
+	eh->n_pending++;
+	*q = *cmd;
+	q->w[0] = (q->w[0] & ~URDMA_CMD0_TAG) | URDMA_SET(URDMA_CMD0_TAG, tag);
+	eh->cmd_pi++;
+	reg_write(eh, URDMA_REG_CMDQ_PI, eh->cmd_pi & 0xffff);
+	return 0;
+}
+
+unsigned int urdma_eh_cmd_poll(struct urdma_eh *eh)
+{
+	uint32_t size = 1u << eh->cfg.log_cmdq;
+	unsigned int n = 0;
+
+	for (;;) {
+		const struct urdma_eh_cmd *q = &eh->cplq[eh->cpl_ci & (size - 1)];
+		unsigned int phase = !((eh->cpl_ci >> eh->cfg.log_cmdq) & 1);
+		struct urdma_eh_cmd cpl;
+		struct pending p;
+		unsigned int tag;
+
+		if (URDMA_GET(URDMA_CPL0_PHASE, load(&q->w[0])) != phase)
+			return n;
+		cpl = *q;
+		eh->cpl_ci++;
+		n++;
+		tag = (unsigned int)URDMA_GET(URDMA_CPL0_TAG, cpl.w[0]);
+		if (tag >= size || !eh->pending[tag].used)
+			continue; /* not ours: the waiting function will time out */
+		p = eh->pending[tag];
+		eh->pending[tag].used = false;
+		eh->n_pending--;
+		if (p.done)
+			p.done(p.arg, &cpl);
+	}
+}
+
+unsigned int urdma_eh_cmd_pending(const struct urdma_eh *eh)
+{
+	return eh->n_pending;
+}
+
+struct cmd_wait {
+	struct urdma_eh *eh;
+	struct urdma_eh_cmd cpl;
+	bool done;
+};
+
+static void cmd_done(void *arg, const struct urdma_eh_cmd *cpl)
+{
+	struct cmd_wait *w = arg;
+
+	w->cpl = *cpl;
+	w->done = true;
+}
+
+static bool cmd_is_done(void *arg)
+{
+	struct cmd_wait *w = arg;
+
+	urdma_eh_cmd_poll(w->eh);
+	return w->done;
+}
+
+static bool cmd_has_room(void *arg)
+{
+	struct urdma_eh *eh = arg;
+
+	urdma_eh_cmd_poll(eh);
+	return eh->n_pending < 1u << eh->cfg.log_cmdq;
+}
+
+int urdma_eh_cmd(struct urdma_eh *eh, const struct urdma_eh_cmd *cmd, struct urdma_eh_cmd *cpl)
+{
+	struct cmd_wait w = { .eh = eh };
+	uint64_t limit = urdma_cosim_now(eh->c) + URDMA_EH_CMD_CYCLES;
+	int ret;
+
+	ret = urdma_cosim_run_cond(eh->c, cmd_has_room, eh, limit);
+	if (!ret)
+		ret = urdma_eh_cmd_post(eh, cmd, cmd_done, &w);
+	if (ret)
+		return ret;
+	ret = urdma_cosim_run_cond(eh->c, cmd_is_done, &w, limit);
+	if (!w.done) {
+		/* The completion may come when w has gone. */
+		for (unsigned int i = 0; i < 1u << eh->cfg.log_cmdq; i++)
+			if (eh->pending[i].arg == &w)
+				eh->pending[i].done = NULL;
+		return ret ? ret : -EINTR;
+	}
+	if (cpl)
+		*cpl = w.cpl;
+	return (int)URDMA_GET(URDMA_CPL0_STATUS, w.cpl.w[0]);
+}
+
+/* ---- rings and page lists ------------------------------------------------------------------ */
+
+static bool contiguous(struct urdma_embedded *host, const uint8_t *p, size_t n, uint64_t page)
+{
+	uint64_t bus = urdma_embedded_bus(host, p);
+
+	for (size_t i = 1; i < n; i++)
+		if (urdma_embedded_bus(host, p + i * page) != bus + i * page)
+			return false;
+	return true;
+}
+
+static uint64_t *add_table(struct urdma_embedded *host, struct urdma_eh_map *map, size_t entries)
+{
+	uint64_t *t = urdma_embedded_alloc_contig(host, entries * 8, 0);
+
+	if (t)
+		map->table[map->n_tables++] = t;
+	return t;
+}
+
+int urdma_eh_map(struct urdma_embedded *host, const void *p, size_t len, int levels,
+		 unsigned int page_shift, struct urdma_eh_map *map)
+{
+	const uint8_t *base;
+	uint64_t page;
+	uint64_t *top;
+	size_t n;
+
+	memset(map, 0, sizeof(*map));
+	map->page_shift = page_shift ? page_shift : 12;
+	page = UINT64_C(1) << map->page_shift;
+	base = (const uint8_t *)p - (urdma_embedded_bus(host, p) & (page - 1));
+	n = (size_t)(((const uint8_t *)p - base + len + page - 1) / page);
+	if (!n)
+		n = 1;
+	if (levels < 0)
+		levels = contiguous(host, base, n, page) ? 0 : n <= TABLE_ENTRIES ? 1 : 2;
+	map->levels = (unsigned int)levels;
+	if (!levels) {
+		map->addr = urdma_embedded_bus(host, base);
+		return 0;
+	}
+	if (levels == 1) {
+		top = add_table(host, map, n);
+		if (!top)
+			return -ENOMEM;
+		for (size_t i = 0; i < n; i++)
+			top[i] = urdma_embedded_bus(host, base + i * page);
+		map->addr = urdma_embedded_bus(host, top);
+		return 0;
+	}
+	if ((n + TABLE_ENTRIES - 1) / TABLE_ENTRIES > TABLE_ENTRIES)
+		return -E2BIG;
+	top = add_table(host, map, (n + TABLE_ENTRIES - 1) / TABLE_ENTRIES);
+	if (!top)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i += TABLE_ENTRIES) {
+		uint64_t *t = add_table(host, map, TABLE_ENTRIES);
+
+		if (!t) {
+			urdma_eh_unmap(host, map);
+			return -ENOMEM;
+		}
+		for (size_t k = 0; k < TABLE_ENTRIES && i + k < n; k++)
+			t[k] = urdma_embedded_bus(host, base + (i + k) * page);
+		top[i / TABLE_ENTRIES] = urdma_embedded_bus(host, t);
+	}
+	map->addr = urdma_embedded_bus(host, top);
+	return 0;
+}
+
+void urdma_eh_unmap(struct urdma_embedded *host, struct urdma_eh_map *map)
+{
+	for (unsigned int i = 0; i < map->n_tables; i++)
+		urdma_embedded_free(host, map->table[i]);
+	map->n_tables = 0;
+}
+
+static int ring_create(struct urdma_eh *eh, unsigned int log_entries, unsigned int log_stride,
+		       enum urdma_eh_ring_kind kind, struct urdma_eh_ring *ring)
+{
+	size_t size = (size_t)1 << (log_entries + log_stride);
+	int ret;
+
+	memset(ring, 0, sizeof(*ring));
+	ring->log_entries = log_entries;
+	ring->log_stride = log_stride;
+	if (kind == URDMA_EH_RING_CONTIG)
+		ring->base = urdma_embedded_alloc_contig(eh->host, size, 0);
+	else
+		ring->base = urdma_embedded_alloc(eh->host, size);
+	if (!ring->base)
+		return -ENOMEM;
+	ret = urdma_eh_map(eh->host, ring->base, size, kind == URDMA_EH_RING_LEVELS_2 ? 2 : -1, 12,
+			   &ring->map);
+	if (ret)
+		urdma_embedded_free(eh->host, ring->base);
+	return ret;
+}
+
+static void ring_destroy(struct urdma_eh *eh, struct urdma_eh_ring *ring)
+{
+	urdma_eh_unmap(eh->host, &ring->map);
+	urdma_embedded_free(eh->host, ring->base);
+	ring->base = NULL;
+}
+
+static uint64_t ring_word(const struct urdma_eh_ring *ring)
+{
+	return URDMA_SET(URDMA_RING_LOG_ENTRIES, ring->log_entries) |
+	       URDMA_SET(URDMA_RING_LOG_STRIDE, ring->log_stride) |
+	       URDMA_SET(URDMA_RING_LEVELS, ring->map.levels) |
+	       URDMA_SET(URDMA_RING_PAGE_SHIFT, ring->map.page_shift);
+}
+
+static uint64_t *ring_slot(const struct urdma_eh_ring *ring, uint32_t index)
+{
+	uint32_t slot = index & ((1u << ring->log_entries) - 1);
+
+	return (uint64_t *)(ring->base + ((size_t)slot << ring->log_stride));
+}
+
+/* What a ring says with its phase bit in an entry of the index-th use. */
+static unsigned int ring_phase(unsigned int log_entries, uint32_t index)
+{
+	return !((index >> log_entries) & 1);
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+unsigned int urdma_eh_eq_poll(struct urdma_eh *eh, unsigned int eqn, struct urdma_eh_event *ev,
+			      unsigned int n, bool arm)
+{
+	struct eq *eq = &eh->eq[eqn];
+	unsigned int got = 0;
+
+	while (got < n) {
+		const uint64_t *e = eq->base + 2 * (size_t)(eq->ci & ((1u << eq->log_entries) - 1));
+		uint64_t w = load(e);
+
+		if (URDMA_GET(URDMA_EQE0_PHASE, w) != ring_phase(eq->log_entries, eq->ci))
+			break;
+		ev[got].type = (unsigned int)URDMA_GET(URDMA_EQE0_TYPE, w);
+		ev[got].obj = (uint32_t)URDMA_GET(URDMA_EQE0_OBJ, w);
+		ev[got].data = (uint32_t)URDMA_GET(URDMA_EQE0_DATA, w);
+		ev[got].cycles = e[1];
+		eq->ci++;
+		got++;
+	}
+	if (got || arm)
+		urdma_eh_doorbell(eh, 0, URDMA_DB_EQ,
+				  URDMA_SET(URDMA_DBW_OBJ, eqn) |
+					  URDMA_SET(URDMA_DBW_ARM,
+						    arm ? URDMA_DB_ARM_ANY : URDMA_DB_ARM_NONE) |
+					  URDMA_SET(URDMA_DBW_INDEX, eq->ci));
+	return got;
+}
+
+/* ---- PD, MR -------------------------------------------------------------------------------- */
+
+static int simple(struct urdma_eh *eh, unsigned int opcode, uint32_t obj)
+{
+	struct urdma_eh_cmd cmd = { 0 };
+
+	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, opcode) | URDMA_SET(URDMA_CMD0_OBJ, obj);
+	return urdma_eh_cmd(eh, &cmd, NULL);
+}
+
+int urdma_eh_alloc_pd(struct urdma_eh *eh, uint32_t pd)
+{
+	return simple(eh, URDMA_CMD_ALLOC_PD, pd);
+}
+
+int urdma_eh_dealloc_pd(struct urdma_eh *eh, uint32_t pd)
+{
+	return simple(eh, URDMA_CMD_DEALLOC_PD, pd);
+}
+
+int urdma_eh_create_mr_map(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
+			   unsigned int access, void *p, size_t len, uint64_t va, int levels,
+			   unsigned int page_shift, struct urdma_eh_mr *mr)
+{
+	struct urdma_eh_cmd cmd = { 0 };
+	int ret;
+
+	memset(mr, 0, sizeof(*mr));
+	mr->eh = eh;
+	mr->index = index;
+	mr->key = index << 8 | variant;
+	mr->va = va;
+	mr->length = len;
+	ret = urdma_eh_map(eh->host, p, len, levels, page_shift, &mr->map);
+	if (ret)
+		return ret;
+	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_CREATE_MR) | URDMA_SET(URDMA_CMD0_OBJ, index);
+	cmd.w[1] = URDMA_SET(URDMA_CMD_MR1_PD, pd) | URDMA_SET(URDMA_CMD_MR1_ACCESS, access) |
+		   URDMA_SET(URDMA_CMD_MR1_VARIANT, variant) |
+		   URDMA_SET(URDMA_CMD_MR1_LEVELS, mr->map.levels) |
+		   URDMA_SET(URDMA_CMD_MR1_PAGE_SHIFT, mr->map.page_shift);
+	cmd.w[2] = va;
+	cmd.w[3] = len;
+	cmd.w[4] = mr->map.addr;
+	ret = urdma_eh_cmd(eh, &cmd, NULL);
+	if (ret)
+		urdma_eh_unmap(eh->host, &mr->map);
+	return ret;
+}
+
+int urdma_eh_create_mr(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
+		       unsigned int access, void *p, size_t len, uint64_t va, struct urdma_eh_mr *mr)
+{
+	return urdma_eh_create_mr_map(eh, index, variant, pd, access, p, len, va, -1, 12, mr);
+}
+
+int urdma_eh_destroy_mr(struct urdma_eh_mr *mr)
+{
+	int ret = simple(mr->eh, URDMA_CMD_DESTROY_MR, mr->index);
+
+	if (!ret)
+		urdma_eh_unmap(mr->eh->host, &mr->map);
+	return ret;
+}
+
+/* ---- CQ ------------------------------------------------------------------------------------ */
+
+int urdma_eh_create_cq(struct urdma_eh *eh, uint32_t cqn, unsigned int log_entries, unsigned int eqn,
+		       unsigned int db_page, enum urdma_eh_ring_kind kind, struct urdma_eh_cq *cq)
+{
+	struct urdma_eh_cmd cmd = { 0 };
+	int ret;
+
+	memset(cq, 0, sizeof(*cq));
+	cq->eh = eh;
+	cq->cqn = cqn;
+	cq->db_page = db_page;
+	ret = ring_create(eh, log_entries, 5, kind, &cq->ring);
+	if (ret)
+		return ret;
+	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_CREATE_CQ) | URDMA_SET(URDMA_CMD0_OBJ, cqn);
+	cmd.w[1] = URDMA_SET(URDMA_CMD_CQ1_RING, ring_word(&cq->ring)) |
+		   URDMA_SET(URDMA_CMD_CQ1_EQN, eqn) | URDMA_SET(URDMA_CMD_CQ1_DB_PAGE, db_page);
+	cmd.w[2] = cq->ring.map.addr;
+	ret = urdma_eh_cmd(eh, &cmd, NULL);
+	if (ret)
+		ring_destroy(eh, &cq->ring);
+	return ret;
+}
+
+int urdma_eh_destroy_cq(struct urdma_eh_cq *cq)
+{
+	int ret = simple(cq->eh, URDMA_CMD_DESTROY_CQ, cq->cqn);
+
+	if (!ret)
+		ring_destroy(cq->eh, &cq->ring);
+	return ret;
+}
+
+bool urdma_eh_cq_ready(const struct urdma_eh_cq *cq)
+{
+	return URDMA_GET(URDMA_CQE0_PHASE, load(ring_slot(&cq->ring, cq->ci))) ==
+	       ring_phase(cq->ring.log_entries, cq->ci);
+}
+
+static void cq_doorbell(struct urdma_eh_cq *cq, unsigned int arm)
+{
+	urdma_eh_doorbell(cq->eh, cq->db_page, URDMA_DB_CQ,
+			  URDMA_SET(URDMA_DBW_OBJ, cq->cqn) | URDMA_SET(URDMA_DBW_ARM, arm) |
+				  URDMA_SET(URDMA_DBW_INDEX, cq->ci));
+}
+
+unsigned int urdma_eh_poll_cq(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, unsigned int n)
+{
+	unsigned int got = 0;
+
+	while (got < n && urdma_eh_cq_ready(cq)) {
+		const uint64_t *e = ring_slot(&cq->ring, cq->ci);
+		struct urdma_eh_cqe *o = &cqe[got];
+
+		o->status = (unsigned int)URDMA_GET(URDMA_CQE0_STATUS, e[0]);
+		o->opcode = (unsigned int)URDMA_GET(URDMA_CQE0_OPCODE, e[0]);
+		o->vendor = (unsigned int)URDMA_GET(URDMA_CQE0_VENDOR, e[0]);
+		o->wqe = (unsigned int)URDMA_GET(URDMA_CQE0_WQE, e[0]);
+		o->recv = e[0] & URDMA_CQE0_RECV;
+		o->has_imm = e[0] & URDMA_CQE0_IMM;
+		o->solicited = e[0] & URDMA_CQE0_SOLICITED;
+		o->length = (uint32_t)URDMA_GET(URDMA_CQE1_LENGTH, e[1]);
+		o->qpn = (uint32_t)URDMA_GET(URDMA_CQE1_QPN, e[1]);
+		o->imm = (uint32_t)URDMA_GET(URDMA_CQE2_IMM, e[2]);
+		o->src_qpn = (uint32_t)URDMA_GET(URDMA_CQE2_SRC_QPN, e[2]);
+		o->cycles = e[3];
+		cq->ci++;
+		got++;
+	}
+	if (got)
+		cq_doorbell(cq, URDMA_DB_ARM_NONE);
+	return got;
+}
+
+void urdma_eh_arm_cq(struct urdma_eh_cq *cq, bool solicited_only)
+{
+	cq_doorbell(cq, solicited_only ? URDMA_DB_ARM_SOLICITED : URDMA_DB_ARM_ANY);
+}
+
+static bool cq_is_ready(void *arg)
+{
+	return urdma_eh_cq_ready(arg);
+}
+
+int urdma_eh_wait_cq(struct urdma_eh_cq *cq, uint64_t limit)
+{
+	return urdma_cosim_run_cond(cq->eh->c, cq_is_ready, cq, urdma_cosim_now(cq->eh->c) + limit);
+}
+
+int urdma_eh_next_cqe(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, uint64_t limit)
+{
+	int ret = urdma_eh_wait_cq(cq, limit);
+
+	if (!ret && !urdma_eh_poll_cq(cq, cqe, 1))
+		ret = -EAGAIN;
+	return ret;
+}
+
+/* ---- QP ------------------------------------------------------------------------------------ */
+
+int urdma_eh_create_qp(struct urdma_eh *eh, const struct urdma_eh_qp_attr *attr, struct urdma_eh_qp *qp)
+{
+	struct urdma_eh_cmd cmd = { 0 };
+	int ret;
+
+	memset(qp, 0, sizeof(*qp));
+	qp->eh = eh;
+	qp->qpn = attr->qpn;
+	qp->db_page = attr->db_page;
+	ret = ring_create(eh, attr->log_sq, attr->log_sq_stride, attr->kind, &qp->sq);
+	if (ret)
+		return ret;
+	ret = ring_create(eh, attr->log_rq, attr->log_rq_stride, attr->kind, &qp->rq);
+	if (ret) {
+		ring_destroy(eh, &qp->sq);
+		return ret;
+	}
+	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_CREATE_QP) |
+		   URDMA_SET(URDMA_CMD0_OBJ, attr->qpn);
+	cmd.w[1] = URDMA_SET(URDMA_CMD_QP1_PD, attr->pd) |
+		   URDMA_SET(URDMA_CMD_QP1_DB_PAGE, attr->db_page) |
+		   URDMA_SET(URDMA_CMD_QP1_TYPE, URDMA_QPT_RC) |
+		   URDMA_SET(URDMA_CMD_QP1_SEND_CQ, attr->send_cq->cqn) |
+		   URDMA_SET(URDMA_CMD_QP1_SIG_ALL, attr->sig_all);
+	cmd.w[2] = URDMA_SET(URDMA_CMD_QP2_RECV_CQ, attr->recv_cq->cqn);
+	cmd.w[3] = URDMA_SET(URDMA_CMD_QP3_SQ_RING, ring_word(&qp->sq));
+	cmd.w[4] = qp->sq.map.addr;
+	cmd.w[5] = URDMA_SET(URDMA_CMD_QP5_RQ_RING, ring_word(&qp->rq));
+	cmd.w[6] = qp->rq.map.addr;
+	ret = urdma_eh_cmd(eh, &cmd, NULL);
+	if (ret) {
+		ring_destroy(eh, &qp->sq);
+		ring_destroy(eh, &qp->rq);
+	}
+	return ret;
+}
+
+int urdma_eh_destroy_qp(struct urdma_eh_qp *qp)
+{
+	int ret = simple(qp->eh, URDMA_CMD_DESTROY_QP, qp->qpn);
+
+	if (!ret) {
+		ring_destroy(qp->eh, &qp->sq);
+		ring_destroy(qp->eh, &qp->rq);
+	}
+	return ret;
+}
+
+int urdma_eh_modify_qp(struct urdma_eh_qp *qp, struct urdma_eh_cmd *cmd)
+{
+	cmd->w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_MODIFY_QP) |
+		    URDMA_SET(URDMA_CMD0_OBJ, qp->qpn);
+	return urdma_eh_cmd(qp->eh, cmd, NULL);
+}
+
+int urdma_eh_query_qp(struct urdma_eh_qp *qp, struct urdma_eh_cmd *cpl)
+{
+	struct urdma_eh_cmd cmd = { 0 };
+
+	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_QUERY_QP) |
+		   URDMA_SET(URDMA_CMD0_OBJ, qp->qpn);
+	return urdma_eh_cmd(qp->eh, &cmd, cpl);
+}
+
+static uint64_t bytes_le(const uint8_t *p, unsigned int n)
+{
+	uint64_t v = 0;
+
+	memcpy(&v, p, n);
+	return v;
+}
+
+int urdma_eh_to_init(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn)
+{
+	struct urdma_eh_cmd cmd = { 0 };
+
+	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK, URDMA_QPM_STATE | URDMA_QPM_PKEY | URDMA_QPM_ACCESS) |
+		   URDMA_SET(URDMA_CMD_MOD1_STATE, URDMA_QPS_INIT);
+	cmd.w[7] = URDMA_SET(URDMA_CMD_MOD7_PKEY, conn->pkey ? conn->pkey : 0xffff) |
+		   URDMA_SET(URDMA_CMD_MOD7_ACCESS, conn->access >> 1);
+	return urdma_eh_modify_qp(qp, &cmd);
+}
+
+int urdma_eh_to_rtr(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn)
+{
+	struct urdma_eh_cmd cmd = { 0 };
+	uint16_t sport = conn->udp_sport ? conn->udp_sport : (uint16_t)(0xc000 | (qp->qpn & 0x3fff));
+
+	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK,
+			     URDMA_QPM_STATE | URDMA_QPM_AV | URDMA_QPM_MTU | URDMA_QPM_DEST_QPN |
+				     URDMA_QPM_RQ_PSN | URDMA_QPM_MAX_DEST_RD_ATOMIC |
+				     URDMA_QPM_MIN_RNR) |
+		   URDMA_SET(URDMA_CMD_MOD1_STATE, URDMA_QPS_RTR) |
+		   URDMA_SET(URDMA_CMD_MOD1_MTU, conn->mtu) |
+		   URDMA_SET(URDMA_CMD_MOD1_MIN_RNR, conn->min_rnr);
+	cmd.w[2] = URDMA_SET(URDMA_CMD_MOD2_DEST_QPN, conn->dest_qpn) |
+		   URDMA_SET(URDMA_CMD_MOD2_RQ_PSN, conn->rq_psn) |
+		   URDMA_SET(URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC, 1);
+	cmd.w[3] = URDMA_SET(URDMA_CMD_MOD3_SGID_INDEX, conn->sgid_index);
+	cmd.w[4] = URDMA_SET(URDMA_CMD_MOD4_DMAC, bytes_le(conn->dmac, 6)) |
+		   URDMA_SET(URDMA_CMD_MOD4_TCLASS, conn->tclass) |
+		   URDMA_SET(URDMA_CMD_MOD4_HOP_LIMIT, conn->hop_limit ? conn->hop_limit : 64);
+	cmd.w[5] = bytes_le(conn->dgid, 8);
+	cmd.w[6] = bytes_le(conn->dgid + 8, 8);
+	cmd.w[7] = URDMA_SET(URDMA_CMD_MOD7_FLOW_LABEL, conn->flow_label) |
+		   URDMA_SET(URDMA_CMD_MOD7_UDP_SPORT, sport);
+	return urdma_eh_modify_qp(qp, &cmd);
+}
+
+int urdma_eh_to_rts(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn)
+{
+	struct urdma_eh_cmd cmd = { 0 };
+
+	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK, URDMA_QPM_STATE | URDMA_QPM_SQ_PSN |
+							  URDMA_QPM_TIMEOUT | URDMA_QPM_RETRY |
+							  URDMA_QPM_RNR_RETRY |
+							  URDMA_QPM_MAX_RD_ATOMIC) |
+		   URDMA_SET(URDMA_CMD_MOD1_STATE, URDMA_QPS_RTS) |
+		   URDMA_SET(URDMA_CMD_MOD1_TIMEOUT, conn->timeout) |
+		   URDMA_SET(URDMA_CMD_MOD1_RETRY, conn->retry) |
+		   URDMA_SET(URDMA_CMD_MOD1_RNR_RETRY, conn->rnr_retry);
+	cmd.w[2] = URDMA_SET(URDMA_CMD_MOD2_MAX_RD_ATOMIC, 1);
+	cmd.w[3] = URDMA_SET(URDMA_CMD_MOD3_SQ_PSN, conn->sq_psn);
+	return urdma_eh_modify_qp(qp, &cmd);
+}
+
+static int to_state(struct urdma_eh_qp *qp, unsigned int state)
+{
+	struct urdma_eh_cmd cmd = { 0 };
+
+	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK, URDMA_QPM_STATE) |
+		   URDMA_SET(URDMA_CMD_MOD1_STATE, state);
+	return urdma_eh_modify_qp(qp, &cmd);
+}
+
+int urdma_eh_to_err(struct urdma_eh_qp *qp)
+{
+	return to_state(qp, URDMA_QPS_ERR);
+}
+
+int urdma_eh_to_reset(struct urdma_eh_qp *qp)
+{
+	int ret = to_state(qp, URDMA_QPS_RESET);
+
+	if (!ret) {
+		qp->sq_pi = 0;
+		qp->rq_pi = 0;
+	}
+	return ret;
+}
+
+int urdma_eh_mac(struct urdma_eh *eh, uint8_t mac[6])
+{
+	uint64_t v = urdma_eh_reg(eh, URDMA_REG_MAC);
+
+	if (v == ~UINT64_C(0))
+		return -EIO;
+	memcpy(mac, &v, 6);
+	return 0;
+}
+
+int urdma_eh_set_gid(struct urdma_eh *eh, unsigned int index, const uint8_t gid[16], bool ipv4)
+{
+	struct urdma_eh_cmd cmd = { 0 };
+	uint8_t mac[6];
+	int ret;
+
+	ret = urdma_eh_mac(eh, mac);
+	if (ret)
+		return ret;
+	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_SET_GID) | URDMA_SET(URDMA_CMD0_OBJ, index);
+	cmd.w[1] = URDMA_CMD_GID1_VALID | (ipv4 ? URDMA_CMD_GID1_IPV4 : 0);
+	cmd.w[2] = bytes_le(mac, 6);
+	cmd.w[3] = bytes_le(gid, 8);
+	cmd.w[4] = bytes_le(gid + 8, 8);
+	return urdma_eh_cmd(eh, &cmd, NULL);
+}
+
+void urdma_eh_gid_ipv4(uint8_t gid[16], uint32_t ipv4)
+{
+	memset(gid, 0, 16);
+	gid[10] = 0xff;
+	gid[11] = 0xff;
+	for (unsigned int i = 0; i < 4; i++)
+		gid[12 + i] = (uint8_t)(ipv4 >> (24 - 8 * i));
+}
+
+static void own_gid(struct urdma_eh *eh, bool ipv6, uint8_t gid[16])
+{
+	unsigned int nic = urdma_embedded_nic(eh->dev);
+
+	if (ipv6) {
+		memset(gid, 0, 16);
+		gid[0] = 0xfd;
+		gid[15] = (uint8_t)(nic + 1);
+	} else {
+		urdma_eh_gid_ipv4(gid, 0x0a000001u + nic);
+	}
+}
+
+int urdma_eh_connect(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int mtu, bool ipv6)
+{
+	struct urdma_eh_qp *qp[2] = { a, b };
+	struct urdma_eh_conn conn[2];
+	int ret;
+
+	memset(conn, 0, sizeof(conn));
+	for (unsigned int i = 0; i < 2; i++) {
+		uint8_t gid[16];
+
+		own_gid(qp[i]->eh, ipv6, gid);
+		ret = urdma_eh_set_gid(qp[i]->eh, ipv6, gid, !ipv6);
+		if (ret)
+			return ret;
+		conn[i].dest_qpn = qp[!i]->qpn;
+		conn[i].mtu = mtu;
+		/* PSNs that differ, and one that wraps soon. */
+		conn[i].sq_psn = i ? 0xfffff0 : 0x000123;
+		conn[i].rq_psn = i ? 0x000123 : 0xfffff0;
+		conn[i].sgid_index = ipv6;
+		conn[i].timeout = 14;
+		conn[i].retry = 7;
+		conn[i].rnr_retry = 7;
+		conn[i].min_rnr = 12;
+		own_gid(qp[!i]->eh, ipv6, conn[i].dgid);
+		ret = urdma_eh_mac(qp[!i]->eh, conn[i].dmac);
+		if (ret)
+			return ret;
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		ret = urdma_eh_to_init(qp[i], &conn[i]);
+		if (!ret)
+			ret = urdma_eh_to_rtr(qp[i], &conn[i]);
+		if (ret)
+			return ret;
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		ret = urdma_eh_to_rts(qp[i], &conn[i]);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* ---- work ---------------------------------------------------------------------------------- */
+
+static void put_sges(uint64_t *w, const struct urdma_eh_sge *sge, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		w[2 * i] = sge[i].addr;
+		w[2 * i + 1] = URDMA_SET(URDMA_SGE1_LENGTH, sge[i].length) |
+			       URDMA_SET(URDMA_SGE1_LKEY, sge[i].lkey);
+	}
+}
+
+int urdma_eh_put_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr)
+{
+	size_t room = ((size_t)1 << qp->sq.log_stride) - URDMA_SQE_DATA_OFFSET;
+	uint64_t *w = ring_slot(&qp->sq, qp->sq_pi);
+	uint32_t length = wr->inline_len;
+
+	if (wr->inline_data ? wr->inline_len > room : (size_t)wr->n_sge * URDMA_SGE_SIZE > room)
+		return -E2BIG;
+	if (!wr->inline_data) {
+		length = 0;
+		for (unsigned int i = 0; i < wr->n_sge; i++)
+			length += wr->sge[i].length;
+		put_sges(w + URDMA_SQE_DATA_OFFSET / 8, wr->sge, wr->n_sge);
+	} else {
+		memcpy(w + URDMA_SQE_DATA_OFFSET / 8, wr->inline_data, wr->inline_len);
+	}
+	w[0] = URDMA_SET(URDMA_SQE0_OPCODE, wr->opcode) | URDMA_SET(URDMA_SQE0_SIGNALED, wr->signaled) |
+	       URDMA_SET(URDMA_SQE0_SOLICITED, wr->solicited) | URDMA_SET(URDMA_SQE0_FENCE, wr->fence) |
+	       URDMA_SET(URDMA_SQE0_INLINE, wr->inline_data != NULL) |
+	       URDMA_SET(URDMA_SQE0_NUM_SGE, wr->inline_data ? 0 : wr->n_sge);
+	w[1] = URDMA_SET(URDMA_SQE1_IMM, wr->imm);
+	w[2] = wr->raddr;
+	w[3] = URDMA_SET(URDMA_SQE3_RKEY, wr->rkey) | URDMA_SET(URDMA_SQE3_LENGTH, length);
+	qp->sq_pi++;
+	return 0;
+}
+
+int urdma_eh_put_recv(struct urdma_eh_qp *qp, const struct urdma_eh_sge *sge, unsigned int n_sge)
+{
+	size_t room = ((size_t)1 << qp->rq.log_stride) - URDMA_RQE_DATA_OFFSET;
+	uint64_t *w = ring_slot(&qp->rq, qp->rq_pi);
+
+	if ((size_t)n_sge * URDMA_SGE_SIZE > room)
+		return -E2BIG;
+	put_sges(w + URDMA_RQE_DATA_OFFSET / 8, sge, n_sge);
+	w[0] = URDMA_SET(URDMA_RQE0_NUM_SGE, n_sge);
+	w[1] = 0;
+	qp->rq_pi++;
+	return 0;
+}
+
+void urdma_eh_ring_sq(struct urdma_eh_qp *qp)
+{
+	urdma_eh_doorbell(qp->eh, qp->db_page, URDMA_DB_SQ,
+			  URDMA_SET(URDMA_DBW_OBJ, qp->qpn) | URDMA_SET(URDMA_DBW_INDEX, qp->sq_pi));
+}
+
+void urdma_eh_ring_rq(struct urdma_eh_qp *qp)
+{
+	urdma_eh_doorbell(qp->eh, qp->db_page, URDMA_DB_RQ,
+			  URDMA_SET(URDMA_DBW_OBJ, qp->qpn) | URDMA_SET(URDMA_DBW_INDEX, qp->rq_pi));
+}
+
+int urdma_eh_post_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr)
+{
+	int ret = urdma_eh_put_send(qp, wr);
+
+	if (!ret)
+		urdma_eh_ring_sq(qp);
+	return ret;
+}
+
+int urdma_eh_post_recv(struct urdma_eh_qp *qp, const struct urdma_eh_sge *sge, unsigned int n_sge)
+{
+	int ret = urdma_eh_put_recv(qp, sge, n_sge);
+
+	if (!ret)
+		urdma_eh_ring_rq(qp);
+	return ret;
+}
