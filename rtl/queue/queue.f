@@ -1,0 +1,10 @@
+queue/urdma_ctl_pkg.sv
+queue/urdma_regs.sv
+queue/urdma_doorbell.sv
+queue/urdma_cmd_cpl.sv
+queue/urdma_cmd_fence.sv
+queue/urdma_cmdq.sv
+queue/urdma_qp_mgr.sv
+queue/urdma_ctl.sv
+queue/urdma_cq.sv
+queue/urdma_eq.sv

@@ -1,0 +1,594 @@
+// SPDX-License-Identifier: Apache-2.0
+// Command queue: fetch, check, execute.
+//
+//   fetch   DMA reads of up to BATCH commands, several under way, into a buffer of SLOTS commands; a command counts
+//           as fetched when the last beat of its read has come without error
+//   exec    one command at a time, about 15 cycles: look up what it refers to, check, write the directory and
+//           the reference counts, configure the owner (mr, cq, eq), then complete it, or pass it to the QP manager
+//           (commands of QPs, SET_GID), or to the fence (destroys)
+//
+// Everything that is checked here is checked before anything is changed. The directory says which objects exist,
+// which are being destroyed (dying) and how many others refer to them; a reference is dropped when its
+// holder is unlinked.
+
+`resetall
+`default_nettype none
+
+module urdma_cmdq
+  import urdma_pkg::*, urdma_hw_pkg::*, urdma_ctl_pkg::*;
+(
+  input  wire logic                   clk,
+  input  wire logic                   rst,
+  output      logic                   init_done,
+  output      logic                   busy,
+
+  input  wire logic                   enable,
+  input  wire logic [63:0]            base,
+  input  wire logic [3:0]             log_size,
+  input  wire logic [15:0]            pi,
+  output      logic [15:0]            ci,
+  output      logic                   err,
+
+  output      logic                   rd_req_valid,
+  output      dma_rd_req_t            rd_req,
+  input  wire logic                   rd_req_ready,
+  input  wire logic                   rd_rsp_valid,
+  input  wire dma_rd_rsp_t            rd_rsp,
+
+  output      logic                   mr_cfg_valid,
+  output      logic [MRI_W-1:0]       mr_cfg_idx,
+  output      mr_ctx_t                mr_cfg,
+  input  wire logic                   mr_cfg_ready,
+  output      logic                   cq_cfg_valid,
+  output      logic [CQN_W-1:0]       cq_cfg_cqn,
+  output      cq_cfg_t                cq_cfg,
+  input  wire logic                   cq_cfg_ready,
+  output      logic                   eq_cfg_valid,
+  output      logic [EQN_W-1:0]       eq_cfg_eqn,
+  output      eq_cfg_t                eq_cfg,
+  input  wire logic                   eq_cfg_ready,
+
+  // to the QP manager; never refused, see CMD_INFLIGHT
+  output      logic                   job_valid,
+  output      logic [511:0]           job,
+
+  output      logic                   fence_valid,
+  output      fence_item_t            fence,
+  input  wire logic                   fence_ready,
+  input  wire logic                   fin_valid,
+  input  wire fence_item_t            fin,
+  output      logic                   fin_ready,
+
+  output      logic                   cpl_valid,
+  output      cpl_t                   cpl,
+  input  wire logic                   cpl_ready,
+  input  wire logic                   cpl_done       // some command, of here or elsewhere, has completed
+);
+
+  localparam int BATCH = 16;
+  localparam int SLOTS = 64;
+  localparam int SW = $clog2(SLOTS);
+
+  // ---- fetch -----------------------------------------------------------------------------------------
+  // Free-running indexes: asked for, arrived, usable, executed.
+  logic [15:0] ask_reg, arrive_reg, usable_reg, exec_reg;
+  logic err_reg, rd_req_valid_reg;
+  dma_rd_req_t rd_req_reg;
+
+  logic [15:0] avail, size, room, n, in_ring;
+  assign size = 16'd1 << log_size;
+  assign avail = pi - ask_reg;
+  assign in_ring = ask_reg & (size - 16'd1);
+  assign room = 16'(SLOTS) - (ask_reg - exec_reg);
+  always_comb begin
+    n = avail;
+    if (n > 16'(BATCH)) n = 16'(BATCH);
+    if (n > size - in_ring) n = size - in_ring;
+    if (n > room) n = room;
+  end
+
+  assign rd_req_valid = rd_req_valid_reg;
+  assign rd_req = rd_req_reg;
+  assign ci = usable_reg;
+  assign err = err_reg;
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      ask_reg <= '0;
+      arrive_reg <= '0;
+      usable_reg <= '0;
+      err_reg <= 1'b0;
+      rd_req_valid_reg <= 1'b0;
+    end else begin
+      if (rd_req_ready) rd_req_valid_reg <= 1'b0;
+      if (enable && !err_reg && avail != '0) begin
+        // a producer index further ahead than the ring is long means that software has lost its way
+        if (avail > size) begin
+          err_reg <= 1'b1;
+        end else if (n != '0 && (!rd_req_valid_reg || rd_req_ready)) begin
+          rd_req_valid_reg <= 1'b1;
+          rd_req_reg <= '{addr: base + {42'd0, in_ring, 6'd0}, len: {n[6:0], 6'd0}};
+          ask_reg <= ask_reg + n;
+        end
+      end
+      if (rd_rsp_valid) begin
+        arrive_reg <= arrive_reg + 1'b1;
+        if (rd_rsp.last) begin
+          if (rd_rsp.err) err_reg <= 1'b1;
+          else if (!err_reg) usable_reg <= arrive_reg + 1'b1;
+        end
+      end
+    end
+  end
+
+  logic [511:0] cmd;
+  logic pop;
+  urdma_ram_sdp #(.WIDTH(512), .DEPTH(SLOTS)) cmd_ram (
+    .clk(clk),
+    .wr_en(rd_rsp_valid), .wr_addr(arrive_reg[SW-1:0]), .wr_data(rd_rsp.data),
+    .rd_en(pop), .rd_addr(exec_reg[SW-1:0]), .rd_data(cmd)
+  );
+
+  // ---- directory ---------------------------------------------------------------------------------------
+  localparam int REF_W = 16;
+  typedef struct packed {
+    logic             valid;
+    logic [REF_W-1:0] refs;    // QPs, MRs
+  } pd_ent_t;
+  typedef struct packed {
+    logic             valid;
+    logic             dying;
+    logic [REF_W-1:0] refs;    // CQs
+  } eq_ent_t;
+  typedef struct packed {
+    logic             valid;
+    logic             dying;
+    logic [EQN_W-1:0] eqn;
+    logic [REF_W-1:0] refs;    // QPs, twice if for both sides
+  } cq_ent_t;
+  typedef struct packed {
+    logic             valid;
+    logic             dying;
+    logic [PD_W-1:0]  pd;
+    logic [CQN_W-1:0] scq;
+    logic [CQN_W-1:0] rcq;
+  } qp_ent_t;
+  typedef struct packed {
+    logic             valid;
+    logic             dying;
+    logic [PD_W-1:0]  pd;
+  } mr_ent_t;
+
+  typedef enum logic [3:0] {
+    X_INIT, X_IDLE, X_DEC, X_LOOK, X_CHECK, X_ACT, X_REF, X_REF_RD, X_REF_WR, X_OUT, X_FENCE, X_FIN, X_CPL
+  } state_e;
+  state_e state_reg;
+
+  logic pd_rd, eq_rd, cq_rd, qp_rd, mr_rd, pd_wr, eq_wr, cq_wr, qp_wr, mr_wr;
+  logic [PD_W-1:0] pd_ra, pd_wa;
+  logic [EQN_W-1:0] eq_ra, eq_wa;
+  logic [CQN_W-1:0] cq_ra, cq_wa;
+  logic [QPN_W-1:0] qp_ra, qp_wa;
+  logic [MRI_W-1:0] mr_ra, mr_wa;
+  pd_ent_t pd_ent, pd_wd;
+  eq_ent_t eq_ent, eq_wd;
+  cq_ent_t cq_ent, cq_wd;
+  qp_ent_t qp_ent, qp_wd;
+  mr_ent_t mr_ent, mr_wd;
+
+  urdma_ram_sdp #(.WIDTH($bits(pd_ent_t)), .DEPTH(1 << PD_W)) pd_ram (
+    .clk(clk), .wr_en(pd_wr), .wr_addr(pd_wa), .wr_data(pd_wd), .rd_en(pd_rd), .rd_addr(pd_ra), .rd_data(pd_ent));
+  urdma_ram_sdp #(.WIDTH($bits(eq_ent_t)), .DEPTH(1 << EQN_W)) eq_ram (
+    .clk(clk), .wr_en(eq_wr), .wr_addr(eq_wa), .wr_data(eq_wd), .rd_en(eq_rd), .rd_addr(eq_ra), .rd_data(eq_ent));
+  urdma_ram_sdp #(.WIDTH($bits(cq_ent_t)), .DEPTH(1 << CQN_W)) cq_ram (
+    .clk(clk), .wr_en(cq_wr), .wr_addr(cq_wa), .wr_data(cq_wd), .rd_en(cq_rd), .rd_addr(cq_ra), .rd_data(cq_ent));
+  urdma_ram_sdp #(.WIDTH($bits(qp_ent_t)), .DEPTH(1 << QPN_W)) qp_ram (
+    .clk(clk), .wr_en(qp_wr), .wr_addr(qp_wa), .wr_data(qp_wd), .rd_en(qp_rd), .rd_addr(qp_ra), .rd_data(qp_ent));
+  urdma_ram_sdp #(.WIDTH($bits(mr_ent_t)), .DEPTH(1 << MRI_W)) mr_ram (
+    .clk(clk), .wr_en(mr_wr), .wr_addr(mr_wa), .wr_data(mr_wd), .rd_en(mr_rd), .rd_addr(mr_ra), .rd_data(mr_ent));
+
+  // ---- the command in hand -------------------------------------------------------------------------------
+  logic [7:0] op;
+  logic [23:0] obj;
+  logic is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_known, op_job;
+  assign op = cmd[URDMA_CMD0_OPCODE_LSB +: URDMA_CMD0_OPCODE_W];
+  assign obj = cmd[URDMA_CMD0_OBJ_LSB +: URDMA_CMD0_OBJ_W];
+
+  always_comb begin
+    {is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_job} = '0;
+    op_known = 1'b1;
+    unique case (op)
+      8'(URDMA_CMD_NOP): ;
+      8'(URDMA_CMD_ALLOC_PD): {op_pd, is_create} = '1;
+      8'(URDMA_CMD_DEALLOC_PD): {op_pd, is_destroy} = '1;
+      8'(URDMA_CMD_CREATE_EQ): {op_eq, is_create} = '1;
+      8'(URDMA_CMD_DESTROY_EQ): {op_eq, is_destroy} = '1;
+      8'(URDMA_CMD_CREATE_CQ): {op_cq, is_create} = '1;
+      8'(URDMA_CMD_DESTROY_CQ): {op_cq, is_destroy} = '1;
+      8'(URDMA_CMD_CREATE_QP): {op_qp, is_create, op_job} = '1;
+      8'(URDMA_CMD_DESTROY_QP): {op_qp, is_destroy, op_job} = '1;
+      8'(URDMA_CMD_MODIFY_QP), 8'(URDMA_CMD_QUERY_QP): {op_qp, op_job} = '1;
+      8'(URDMA_CMD_CREATE_MR): {op_mr, is_create} = '1;
+      8'(URDMA_CMD_DESTROY_MR): {op_mr, is_destroy} = '1;
+      8'(URDMA_CMD_SET_GID): op_job = 1'b1;
+      default: op_known = 1'b0;
+    endcase
+  end
+
+  // ---- checks ----------------------------------------------------------------------------------------------
+  function automatic logic [7:0] check_ring(input logic [16:0] r, input logic [11:0] addr, input logic [4:0] log_max,
+                                            input logic [3:0] stride_min, input logic [3:0] stride_max);
+    logic [4:0] log_entries;
+    logic [3:0] stride;
+    logic [1:0] levels;
+    logic [5:0] shift;
+    log_entries = r[URDMA_RING_LOG_ENTRIES_LSB +: URDMA_RING_LOG_ENTRIES_W];
+    stride = r[URDMA_RING_LOG_STRIDE_LSB +: URDMA_RING_LOG_STRIDE_W];
+    levels = r[URDMA_RING_LEVELS_LSB +: URDMA_RING_LEVELS_W];
+    shift = r[URDMA_RING_PAGE_SHIFT_LSB +: URDMA_RING_PAGE_SHIFT_W];
+    check_ring = 8'(URDMA_CS_OK);
+    if (log_entries > log_max || stride < stride_min || stride > stride_max || levels == 2'd3
+        || (levels != 2'd0 && (shift < 6'd12 || shift > 6'd31)))
+      check_ring = 8'(URDMA_CS_BAD_SIZE);
+    else if (levels == 2'd0 ? addr != '0 : addr[5:0] != '0)
+      check_ring = 8'(URDMA_CS_BAD_ALIGN);
+  endfunction
+
+  logic [15:0] c_pd;
+  logic [23:0] c_scq, c_rcq;
+  logic [EQN_W-1:0] c_eqn;
+  logic [11:0] c_dbp;
+  logic scq_ok_reg, own_in_range, own_exists, own_live, own_used, pd_ok, eq_ok, rcq_ok;
+  logic [4:0] mr_acc;
+  logic [1:0] mr_levels;
+  logic [5:0] mr_shift;
+  logic [63:0] mr_va, mr_len, mr_addr, mr_last;
+  logic mr_all;
+  logic [7:0] status, status_reg, sq_status, rq_status, ring_status;
+
+  assign c_pd = op_qp ? cmd[URDMA_CMD_QP1_PD_LSB +: URDMA_CMD_QP1_PD_W]
+                      : cmd[URDMA_CMD_MR1_PD_LSB +: URDMA_CMD_MR1_PD_W];
+  assign c_scq = cmd[URDMA_CMD_QP1_SEND_CQ_LSB +: URDMA_CMD_QP1_SEND_CQ_W];
+  assign c_rcq = cmd[URDMA_CMD_QP2_RECV_CQ_LSB +: URDMA_CMD_QP2_RECV_CQ_W];
+  assign c_eqn = cmd[URDMA_CMD_CQ1_EQN_LSB +: URDMA_CMD_CQ1_EQN_W];
+  assign c_dbp = op_qp ? cmd[URDMA_CMD_QP1_DB_PAGE_LSB +: URDMA_CMD_QP1_DB_PAGE_W]
+                       : cmd[URDMA_CMD_CQ1_DB_PAGE_LSB +: URDMA_CMD_CQ1_DB_PAGE_W];
+  assign mr_acc = cmd[URDMA_CMD_MR1_ACCESS_LSB +: URDMA_CMD_MR1_ACCESS_W];
+  assign mr_levels = cmd[URDMA_CMD_MR1_LEVELS_LSB +: URDMA_CMD_MR1_LEVELS_W];
+  assign mr_shift = cmd[URDMA_CMD_MR1_PAGE_SHIFT_LSB +: URDMA_CMD_MR1_PAGE_SHIFT_W];
+  assign mr_all = cmd[URDMA_CMD_MR1_ALL_LSB];
+  assign mr_va = cmd[URDMA_CMD_MR2_VA_LSB +: 64];
+  assign mr_len = cmd[URDMA_CMD_MR3_LENGTH_LSB +: 64];
+  assign mr_addr = cmd[URDMA_CMD_MR4_ADDR_LSB +: 64];
+  assign mr_last = mr_va + mr_len - 64'd1;
+
+  // looked at in X_CHECK only
+  always_comb begin
+    own_in_range = 1'b1;
+    own_exists = 1'b0;
+    own_live = 1'b0;
+    own_used = 1'b0;
+    unique case (1'b1)
+      op_pd: begin
+        own_in_range = (obj >> PD_W) == '0;
+        own_exists = pd_ent.valid;
+        own_live = pd_ent.valid;
+        own_used = pd_ent.refs != '0;
+      end
+      op_eq: begin
+        own_in_range = (obj >> EQN_W) == '0;
+        own_exists = eq_ent.valid;
+        own_live = eq_ent.valid && !eq_ent.dying;
+        own_used = eq_ent.refs != '0;
+      end
+      op_cq: begin
+        own_in_range = (obj >> CQN_W) == '0;
+        own_exists = cq_ent.valid;
+        own_live = cq_ent.valid && !cq_ent.dying;
+        own_used = cq_ent.refs != '0;
+      end
+      op_qp: begin
+        own_in_range = (obj >> QPN_W) == '0;
+        own_exists = qp_ent.valid;
+        own_live = qp_ent.valid && !qp_ent.dying;
+      end
+      op_mr: begin
+        own_in_range = (obj >> MRI_W) == '0;
+        own_exists = mr_ent.valid;
+        own_live = mr_ent.valid && !mr_ent.dying;
+      end
+      default: own_in_range = op != 8'(URDMA_CMD_SET_GID) || (obj >> GID_W) == '0;
+    endcase
+    pd_ok = (c_pd >> PD_W) == '0 && pd_ent.valid;
+    eq_ok = eq_ent.valid && !eq_ent.dying;
+    rcq_ok = (c_rcq >> CQN_W) == '0 && cq_ent.valid && !cq_ent.dying;
+  end
+
+  always_comb begin
+    status = 8'(URDMA_CS_OK);
+    sq_status = 8'(URDMA_CS_OK);
+    rq_status = 8'(URDMA_CS_OK);
+    ring_status = 8'(URDMA_CS_OK);
+    if (state_reg == X_CHECK) begin
+      if (!op_known) status = 8'(URDMA_CS_BAD_OPCODE);
+      else if (!own_in_range) status = 8'(URDMA_CS_BAD_OBJECT);
+      else if (is_create && own_exists) status = 8'(URDMA_CS_EXISTS);
+      else if ((is_destroy || op_qp) && !is_create && !own_live) status = 8'(URDMA_CS_BAD_OBJECT);
+      else if (is_destroy && own_used) status = 8'(URDMA_CS_BUSY);
+      else if (is_create) begin
+        unique case (1'b1)
+          op_eq: begin
+            if (cmd[URDMA_CMD_EQ1_LOG_ENTRIES_LSB +: URDMA_CMD_EQ1_LOG_ENTRIES_W] > 5'd16)
+              status = 8'(URDMA_CS_BAD_SIZE);
+            else if (cmd[URDMA_CMD_EQ2_ADDR_LSB +: 12] != '0) status = 8'(URDMA_CS_BAD_ALIGN);
+          end
+          op_cq: begin
+            ring_status = check_ring(cmd[URDMA_CMD_CQ1_RING_LSB +: URDMA_CMD_CQ1_RING_W],
+                                     cmd[URDMA_CMD_CQ2_ADDR_LSB +: 12], 5'd20, 4'd5, 4'd5);
+            if (!eq_ok) status = 8'(URDMA_CS_BAD_EQ);
+            else if ((c_dbp >> DBP_W) != '0) status = 8'(URDMA_CS_BAD_DB_PAGE);
+            else status = ring_status;
+          end
+          op_qp: begin
+            sq_status = check_ring(cmd[URDMA_CMD_QP3_SQ_RING_LSB +: URDMA_CMD_QP3_SQ_RING_W],
+                                   cmd[URDMA_CMD_QP4_SQ_ADDR_LSB +: 12], 5'd15, 4'd6, 4'd9);
+            rq_status = check_ring(cmd[URDMA_CMD_QP5_RQ_RING_LSB +: URDMA_CMD_QP5_RQ_RING_W],
+                                   cmd[URDMA_CMD_QP6_RQ_ADDR_LSB +: 12], 5'd15, 4'd6, 4'd9);
+            if (!pd_ok) status = 8'(URDMA_CS_BAD_PD);
+            else if (!scq_ok_reg || !rcq_ok) status = 8'(URDMA_CS_BAD_CQ);
+            else if ((c_dbp >> DBP_W) != '0) status = 8'(URDMA_CS_BAD_DB_PAGE);
+            else if (cmd[URDMA_CMD_QP1_TYPE_LSB +: URDMA_CMD_QP1_TYPE_W] != 4'(URDMA_QPT_RC))
+              status = 8'(URDMA_CS_BAD_ATTR);
+            else if (sq_status != 8'(URDMA_CS_OK)) status = sq_status;
+            else status = rq_status;
+          end
+          op_mr: begin
+            if (!pd_ok) status = 8'(URDMA_CS_BAD_PD);
+            // remote writing needs the local right (volume 1, 10.6.3)
+            else if (!mr_acc[URDMA_ACC_LOCAL_WRITE_LSB]
+                     && (mr_acc[URDMA_ACC_REMOTE_WRITE_LSB] || mr_acc[URDMA_ACC_REMOTE_ATOMIC_LSB]))
+              status = 8'(URDMA_CS_BAD_ATTR);
+            else if (!mr_all) begin
+              // an empty region has no last byte
+              if (mr_levels == 2'd3 || mr_shift < 6'd12 || mr_shift > 6'd31 || (mr_len != '0 && mr_last < mr_va))
+                status = 8'(URDMA_CS_BAD_SIZE);
+              else if (mr_levels == 2'd0 ? mr_addr[11:0] != '0 : mr_addr[5:0] != '0)
+                status = 8'(URDMA_CS_BAD_ALIGN);
+            end
+          end
+          default: ;
+        endcase
+      end
+    end
+  end
+
+  // ---- execution ---------------------------------------------------------------------------------------------
+  logic [6:0] inflight_reg;
+  logic [MRI_W-1:0] sweep_reg;
+  logic fin_reg;                                   // X_CPL: of a fenced command
+  logic [3:0] ref_reg;                             // references to count: PD, send CQ, receive CQ, EQ
+  logic [PD_W-1:0] ref_pd_reg;
+  logic [CQN_W-1:0] ref_scq_reg, ref_rcq_reg;
+  logic [EQN_W-1:0] ref_eqn_reg;
+  logic ref_is_scq;
+  logic [REF_W-1:0] ref_step;
+
+  assign pop = state_reg == X_IDLE && !fin_valid && exec_reg != usable_reg && inflight_reg != 7'(CMD_INFLIGHT);
+  assign ref_is_scq = ref_reg[1];
+  assign ref_step = is_create ? REF_W'(1) : '1;
+
+  always_comb begin
+    {pd_rd, eq_rd, cq_rd, qp_rd, mr_rd, pd_wr, eq_wr, cq_wr, qp_wr, mr_wr} = '0;
+    pd_ra = (op_pd ? obj[PD_W-1:0] : c_pd[PD_W-1:0]);
+    eq_ra = (op_eq ? obj[EQN_W-1:0] : c_eqn);
+    cq_ra = (op_cq ? obj[CQN_W-1:0] : c_scq[CQN_W-1:0]);
+    qp_ra = obj[QPN_W-1:0];
+    mr_ra = obj[MRI_W-1:0];
+    pd_wa = obj[PD_W-1:0];
+    eq_wa = obj[EQN_W-1:0];
+    cq_wa = obj[CQN_W-1:0];
+    qp_wa = obj[QPN_W-1:0];
+    mr_wa = obj[MRI_W-1:0];
+    pd_wd = '0;
+    eq_wd = '0;
+    cq_wd = '0;
+    qp_wd = '0;
+    mr_wd = '0;
+    unique case (state_reg)
+      X_INIT: begin
+        {pd_wr, eq_wr, cq_wr, qp_wr, mr_wr} = '1;
+        pd_wa = sweep_reg[PD_W-1:0];
+        eq_wa = sweep_reg[EQN_W-1:0];
+        cq_wa = sweep_reg[CQN_W-1:0];
+        qp_wa = sweep_reg[QPN_W-1:0];
+        mr_wa = sweep_reg;
+      end
+      X_DEC: {pd_rd, eq_rd, cq_rd, qp_rd, mr_rd} = '1;
+      X_LOOK: begin
+        cq_rd = op_qp;
+        cq_ra = c_rcq[CQN_W-1:0];
+      end
+      X_ACT: begin
+        if (status_reg == 8'(URDMA_CS_OK) && (is_create || is_destroy)) begin
+          pd_wr = op_pd;
+          pd_wd = '{valid: is_create, refs: '0};
+          eq_wr = op_eq;
+          eq_wd = '{valid: 1'b1, dying: is_destroy, refs: '0};
+          cq_wr = op_cq;
+          cq_wd = '{valid: 1'b1, dying: is_destroy, eqn: ref_eqn_reg, refs: '0};
+          qp_wr = op_qp;
+          qp_wd = '{valid: 1'b1, dying: is_destroy, pd: ref_pd_reg, scq: ref_scq_reg, rcq: ref_rcq_reg};
+          mr_wr = op_mr;
+          mr_wd = '{valid: 1'b1, dying: is_destroy, pd: ref_pd_reg};
+        end
+      end
+      X_REF_RD: begin
+        pd_rd = ref_reg[0];
+        pd_ra = ref_pd_reg;
+        cq_rd = !ref_reg[0] && (ref_reg[1] || ref_reg[2]);
+        cq_ra = ref_is_scq ? ref_scq_reg : ref_rcq_reg;
+        eq_rd = !ref_reg[0] && !ref_reg[1] && !ref_reg[2];
+        eq_ra = ref_eqn_reg;
+      end
+      X_REF_WR: begin
+        pd_wr = ref_reg[0];
+        pd_wa = ref_pd_reg;
+        pd_wd = '{valid: pd_ent.valid, refs: pd_ent.refs + ref_step};
+        cq_wr = !ref_reg[0] && (ref_reg[1] || ref_reg[2]);
+        cq_wa = ref_is_scq ? ref_scq_reg : ref_rcq_reg;
+        cq_wd = cq_ent;
+        cq_wd.refs = cq_ent.refs + ref_step;
+        eq_wr = !ref_reg[0] && !ref_reg[1] && !ref_reg[2];
+        eq_wa = ref_eqn_reg;
+        eq_wd = eq_ent;
+        eq_wd.refs = eq_ent.refs + ref_step;
+      end
+      X_FIN: begin
+        eq_wr = fin.kind == FK_EQ;
+        cq_wr = fin.kind == FK_CQ;
+        qp_wr = fin.kind == FK_QP;
+        mr_wr = fin.kind == FK_MR;
+        eq_wa = fin.obj[EQN_W-1:0];
+        cq_wa = fin.obj[CQN_W-1:0];
+        qp_wa = fin.obj[QPN_W-1:0];
+        mr_wa = fin.obj[MRI_W-1:0];
+      end
+      default: ;
+    endcase
+  end
+
+  logic out_done;
+  assign out_done = (!op_eq || eq_cfg_ready) && (!op_cq || cq_cfg_ready) && (!op_mr || mr_cfg_ready);
+
+  always_ff @(posedge clk) begin
+    if (state_reg == X_LOOK) scq_ok_reg <= (c_scq >> CQN_W) == '0 && cq_ent.valid && !cq_ent.dying;
+    if (state_reg == X_CHECK) begin
+      status_reg <= status;
+      // of a creation what the command names, of a destruction what the directory says
+      ref_pd_reg <= is_create ? c_pd[PD_W-1:0] : op_qp ? qp_ent.pd : mr_ent.pd;
+      ref_scq_reg <= is_create ? c_scq[CQN_W-1:0] : qp_ent.scq;
+      ref_rcq_reg <= is_create ? c_rcq[CQN_W-1:0] : qp_ent.rcq;
+      ref_eqn_reg <= is_create ? c_eqn : cq_ent.eqn;
+      ref_reg <= (is_create || is_destroy) ? {op_cq, op_qp, op_qp, op_qp || op_mr} : 4'd0;
+    end
+    if (rst) begin
+      state_reg <= X_INIT;
+      sweep_reg <= '0;
+      exec_reg <= '0;
+      inflight_reg <= '0;
+      fin_reg <= 1'b0;
+    end else begin
+      if (pop && !cpl_done) inflight_reg <= inflight_reg + 1'b1;
+      else if (cpl_done && !pop) inflight_reg <= inflight_reg - 1'b1;
+      unique case (state_reg)
+        X_INIT: begin
+          sweep_reg <= sweep_reg + 1'b1;
+          if (sweep_reg == '1) state_reg <= X_IDLE;
+        end
+        X_IDLE: begin
+          fin_reg <= fin_valid;
+          if (fin_valid) begin
+            state_reg <= X_FIN;
+          end else if (pop) begin
+            exec_reg <= exec_reg + 1'b1;
+            state_reg <= X_DEC;
+          end
+        end
+        X_DEC: state_reg <= X_LOOK;
+        X_LOOK: state_reg <= X_CHECK;
+        X_CHECK: state_reg <= X_ACT;
+        X_ACT: state_reg <= (status_reg != 8'(URDMA_CS_OK)) ? X_CPL : X_REF;
+        X_REF: state_reg <= (ref_reg == '0) ? X_OUT : X_REF_RD;
+        X_REF_RD: state_reg <= X_REF_WR;
+        X_REF_WR: begin
+          ref_reg <= ref_reg & (ref_reg - 1'b1);
+          state_reg <= X_REF;
+        end
+        X_OUT: begin
+          if (op_job) state_reg <= X_IDLE;
+          else if (out_done) state_reg <= (is_destroy && !op_pd) ? X_FENCE : X_CPL;
+        end
+        X_FENCE: if (fence_ready) state_reg <= X_IDLE;
+        X_FIN: state_reg <= X_CPL;
+        default: if (cpl_ready) state_reg <= X_IDLE;  // X_CPL
+      endcase
+    end
+  end
+
+  assign eq_cfg_valid = state_reg == X_OUT && op_eq;
+  assign eq_cfg_eqn = obj[EQN_W-1:0];
+  always_comb begin
+    eq_cfg = '0;
+    if (eq_cfg_valid && is_create) begin
+      eq_cfg.valid = 1'b1;
+      eq_cfg.log_entries = cmd[URDMA_CMD_EQ1_LOG_ENTRIES_LSB +: URDMA_CMD_EQ1_LOG_ENTRIES_W];
+      eq_cfg.addr = cmd[URDMA_CMD_EQ2_ADDR_LSB +: 64];
+      eq_cfg.vec = cmd[URDMA_CMD_EQ1_VECTOR_LSB +: URDMA_CMD_EQ1_VECTOR_W];
+    end
+  end
+
+  logic [16:0] cq_ring;
+  assign cq_ring = cmd[URDMA_CMD_CQ1_RING_LSB +: URDMA_CMD_CQ1_RING_W];
+  assign cq_cfg_valid = state_reg == X_OUT && op_cq;
+  assign cq_cfg_cqn = obj[CQN_W-1:0];
+  always_comb begin
+    cq_cfg = '0;
+    if (cq_cfg_valid && is_create) begin
+      cq_cfg.valid = 1'b1;
+      cq_cfg.ring.pt.addr = cmd[URDMA_CMD_CQ2_ADDR_LSB +: 64];
+      cq_cfg.ring.pt.levels = cq_ring[URDMA_RING_LEVELS_LSB +: URDMA_RING_LEVELS_W];
+      cq_cfg.ring.pt.page_shift = cq_ring[URDMA_RING_PAGE_SHIFT_LSB +: URDMA_RING_PAGE_SHIFT_W];
+      cq_cfg.ring.log_entries = cq_ring[URDMA_RING_LOG_ENTRIES_LSB +: URDMA_RING_LOG_ENTRIES_W];
+      cq_cfg.ring.log_stride = cq_ring[URDMA_RING_LOG_STRIDE_LSB +: URDMA_RING_LOG_STRIDE_W];
+      cq_cfg.eqn = c_eqn;
+      cq_cfg.db_page = c_dbp[DBP_W-1:0];
+    end
+  end
+
+  assign mr_cfg_valid = state_reg == X_OUT && op_mr;
+  assign mr_cfg_idx = obj[MRI_W-1:0];
+  always_comb begin
+    mr_cfg = '0;
+    if (mr_cfg_valid && is_create) begin
+      mr_cfg.valid = 1'b1;
+      mr_cfg.variant = cmd[URDMA_CMD_MR1_VARIANT_LSB +: URDMA_CMD_MR1_VARIANT_W];
+      mr_cfg.pd = c_pd[PD_W-1:0];
+      mr_cfg.acc = mr_acc;
+      mr_cfg.all = mr_all;
+      mr_cfg.va = mr_va;
+      mr_cfg.len = mr_len;
+      mr_cfg.pt = '{addr: mr_addr, levels: mr_levels, page_shift: mr_shift};
+    end
+  end
+
+  assign job_valid = state_reg == X_OUT && op_job;
+  assign job = cmd;
+
+  assign fence_valid = state_reg == X_FENCE;
+  assign fence = '{kind: op_eq ? FK_EQ : op_cq ? FK_CQ : FK_MR, tag: cmd[URDMA_CMD0_TAG_LSB +: URDMA_CMD0_TAG_W],
+                   obj: obj, ev: cmd[URDMA_CMD0_EVENT_LSB]};
+
+  assign cpl_valid = state_reg == X_CPL;
+  assign fin_ready = cpl_valid && fin_reg && cpl_ready;
+  always_comb begin
+    cpl = '0;
+    if (fin_reg) begin
+      cpl.tag = fin.tag;
+      cpl.obj = fin.obj;
+      cpl.ev = fin.ev;
+    end else begin
+      cpl.status = status_reg;
+      cpl.tag = cmd[URDMA_CMD0_TAG_LSB +: URDMA_CMD0_TAG_W];
+      cpl.obj = obj;
+      cpl.ev = cmd[URDMA_CMD0_EVENT_LSB];
+    end
+  end
+
+  assign init_done = state_reg != X_INIT;
+  // reads under way count, their answers start work; after an error they do not
+  assign busy = state_reg != X_IDLE || (enable && !err_reg && avail != '0) || rd_req_valid_reg
+                || (!err_reg && ask_reg != arrive_reg) || exec_reg != usable_reg || inflight_reg != '0;
+
+endmodule
+
+`resetall

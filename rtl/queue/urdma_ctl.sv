@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control: registers, doorbells, command queue, QP configurations. Ports: docs/rtl-interfaces.md; README.md here.
+
+`resetall
+`default_nettype none
+
+module urdma_ctl
+  import urdma_pkg::*, urdma_hw_pkg::*, urdma_ctl_pkg::*;
+(
+  input  wire logic                        clk,
+  input  wire logic                        rst,
+  output      logic                        core_rst,
+  input  wire logic                        pcie_busy,
+  input  wire logic                        blocks_init_done,
+  output      logic                        busy,
+
+  input  wire logic                        reg_req_valid,
+  input  wire reg_req_t                    reg_req,
+  output      logic                        reg_req_ready,
+  output      logic                        reg_rsp_valid,
+  output      logic [63:0]                 reg_rsp_data,
+
+  input  wire logic                        pcie_db_valid,
+  input  wire db_t                         pcie_db,
+  output      logic                        pcie_db_ready,
+
+  output      logic                        sq_db_valid,
+  output      wq_db_t                      sq_db,
+  input  wire logic                        sq_db_ready,
+  output      logic                        rq_db_valid,
+  output      wq_db_t                      rq_db,
+  input  wire logic                        rq_db_ready,
+  output      logic                        cq_db_valid,
+  output      cq_db_t                      cq_db,
+  input  wire logic                        cq_db_ready,
+  output      logic                        eq_db_valid,
+  output      eq_db_t                      eq_db,
+  input  wire logic                        eq_db_ready,
+
+  output      logic                        tx_qpc_valid,
+  output      qpc_t                        tx_qpc,
+  input  wire logic                        tx_qpc_ready,
+  input  wire qpc_rsp_t                    tx_qpc_rsp,
+  output      logic                        rx_qpc_valid,
+  output      qpc_t                        rx_qpc,
+  input  wire logic                        rx_qpc_ready,
+  input  wire qpc_rsp_t                    rx_qpc_rsp,
+  output      logic                        ack_qpc_valid,
+  output      qpc_t                        ack_qpc,
+  input  wire logic                        ack_qpc_ready,
+  input  wire qpc_rsp_t                    ack_qpc_rsp,
+
+  output      logic                        mr_cfg_valid,
+  output      logic [MRI_W-1:0]            mr_cfg_idx,
+  output      mr_ctx_t                     mr_cfg,
+  input  wire logic                        mr_cfg_ready,
+  output      logic                        mr_flush_req,
+  input  wire logic                        mr_flush_done,
+  output      logic                        cq_cfg_valid,
+  output      logic [CQN_W-1:0]            cq_cfg_cqn,
+  output      cq_cfg_t                     cq_cfg,
+  input  wire logic                        cq_cfg_ready,
+  output      logic                        eq_cfg_valid,
+  output      logic [EQN_W-1:0]            eq_cfg_eqn,
+  output      eq_cfg_t                     eq_cfg,
+  input  wire logic                        eq_cfg_ready,
+
+  output      logic                        tx_fence_req,
+  input  wire logic                        tx_fence_done,
+  output      logic                        rx_fence_req,
+  input  wire logic                        rx_fence_done,
+  output      logic                        cq_fence_req,
+  input  wire logic                        cq_fence_done,
+
+  input  wire logic [QPR_N-2:0]            qpr_req_valid,
+  input  wire logic [QPR_N-2:0][QPN_W-1:0] qpr_req_qpn,
+  output      logic [QPR_N-2:0]            qpr_req_ready,
+  output      logic [QPR_N-2:0]            qpr_rsp_valid,
+  output      qp_cfg_t [QPR_N-2:0]         qpr_rsp,
+  input  wire logic [2:0][GID_W-1:0]       gid_idx,
+  output      gid_t [2:0]                  gid,
+
+  input  wire logic [2:0]                  qp_err_valid,
+  input  wire qp_err_t [2:0]               qp_err,
+  output      logic [2:0]                  qp_err_ready,
+  output      logic                        mgr_ev_valid,
+  output      eqe_req_t                    mgr_ev,
+  input  wire logic                        mgr_ev_ready,
+  output      logic                        cmd_ev_valid,
+  output      eqe_req_t                    cmd_ev,
+  input  wire logic                        cmd_ev_ready,
+
+  output      logic                        rd_req_valid,
+  output      dma_rd_req_t                 rd_req,
+  input  wire logic                        rd_req_ready,
+  input  wire logic                        rd_rsp_valid,
+  input  wire dma_rd_rsp_t                 rd_rsp,
+  output      logic                        wr_valid,
+  output      dma_wr_t                     wr,
+  input  wire logic                        wr_ready,
+
+  input  wire logic [URDMA_CNT_N-1:0]      cnt,
+  input  wire logic [6:0]                  tx_bytes,
+  input  wire logic [6:0]                  rx_bytes,
+  input  wire logic                        eq0_lost,
+
+  input  wire logic [47:0]                 mac_default,
+  input  wire logic                        link_up,
+  input  wire logic                        skip_valid,
+  input  wire logic [63:0]                 skip_cycles,
+  output      logic [63:0]                 cycles,
+
+  output      logic                        trace_valid,
+  output      trace_t                      trace
+);
+
+  logic ready, cmdq_enable, cmdq_err, cmdq_init_done, mgr_init_done;
+  logic regs_busy, db_busy, cmdq_busy, cpl_busy, fence_busy, mgr_busy;
+  logic [63:0] cmdq_base, cmdq_cpl_base;
+  logic [3:0] cmdq_log_size;
+  logic [15:0] cmdq_pi, cmdq_ci;
+  logic [URDMA_CNT_N-1:0] cnt_own, db_cnt;
+  logic cnt_cmd_ok, cnt_cmd_err;
+
+  assign busy = regs_busy || db_busy || cmdq_busy || cpl_busy || fence_busy || mgr_busy;
+
+  always_comb begin
+    cnt_own = db_cnt;
+    cnt_own[URDMA_CNT_CMD_OK] = cnt_cmd_ok;
+    cnt_own[URDMA_CNT_CMD_ERR] = cnt_cmd_err;
+  end
+
+  urdma_regs regs (
+    .clk(clk), .rst(rst), .core_rst(core_rst), .pcie_busy(pcie_busy),
+    .init_done(blocks_init_done && cmdq_init_done && mgr_init_done), .ready(ready), .busy(regs_busy),
+    .reg_req_valid(reg_req_valid), .reg_req(reg_req), .reg_req_ready(reg_req_ready),
+    .reg_rsp_valid(reg_rsp_valid), .reg_rsp_data(reg_rsp_data),
+    .cmdq_enable(cmdq_enable), .cmdq_base(cmdq_base), .cmdq_cpl_base(cmdq_cpl_base), .cmdq_log_size(cmdq_log_size),
+    .cmdq_pi(cmdq_pi), .cmdq_ci(cmdq_ci), .cmdq_err(cmdq_err),
+    .cnt(cnt), .cnt_own(cnt_own), .tx_bytes(tx_bytes), .rx_bytes(rx_bytes), .eq0_lost(eq0_lost),
+    .mac_default(mac_default), .link_up(link_up),
+    .skip_valid(skip_valid), .skip_cycles(skip_cycles), .cycles(cycles)
+  );
+
+  // ---- QP configurations ---------------------------------------------------------------------------
+  logic db_qpr_req_valid, db_qpr_req_ready, db_qpr_rsp_valid;
+  logic [QPN_W-1:0] db_qpr_req_qpn;
+  qp_cfg_t qpr_rsp_any;
+  logic db_flush_req, db_flush_done;
+
+  assign qpr_rsp = {(QPR_N-1){qpr_rsp_any}};
+
+  urdma_doorbell doorbell (
+    .clk(clk), .rst(core_rst), .ready(ready), .busy(db_busy),
+    .pcie_db_valid(pcie_db_valid), .pcie_db(pcie_db), .pcie_db_ready(pcie_db_ready),
+    .qpr_req_valid(db_qpr_req_valid), .qpr_req_qpn(db_qpr_req_qpn), .qpr_req_ready(db_qpr_req_ready),
+    .qpr_rsp_valid(db_qpr_rsp_valid),
+    .qpr_rsp_open(qpr_rsp_any.state != 4'(URDMA_QPS_RESET)), .qpr_rsp_qp_valid(qpr_rsp_any.valid),
+    .qpr_rsp_page(qpr_rsp_any.db_page),
+    .sq_db_valid(sq_db_valid), .sq_db(sq_db), .sq_db_ready(sq_db_ready),
+    .rq_db_valid(rq_db_valid), .rq_db(rq_db), .rq_db_ready(rq_db_ready),
+    .cq_db_valid(cq_db_valid), .cq_db(cq_db), .cq_db_ready(cq_db_ready),
+    .eq_db_valid(eq_db_valid), .eq_db(eq_db), .eq_db_ready(eq_db_ready),
+    .flush_req(db_flush_req), .flush_done(db_flush_done),
+    .cnt(db_cnt), .trace_valid(trace_valid), .trace(trace)
+  );
+
+  // ---- commands ---------------------------------------------------------------------------------------
+  logic job_in_valid, job_valid, job_ready;
+  logic [511:0] job_in, job;
+  logic cmd_fence_valid, mgr_fence_valid, fin_qp_valid, fin_qp_ready, fin_valid, fin_ready;
+  fence_item_t cmd_fence, mgr_fence, fin;
+  logic [1:0] cpl_valid, cpl_ready;
+  cpl_t [1:0] cpl;
+  logic cpl_done;
+
+  urdma_cmdq cmdq (
+    .clk(clk), .rst(core_rst), .init_done(cmdq_init_done), .busy(cmdq_busy),
+    .enable(cmdq_enable), .base(cmdq_base), .log_size(cmdq_log_size), .pi(cmdq_pi), .ci(cmdq_ci), .err(cmdq_err),
+    .rd_req_valid(rd_req_valid), .rd_req(rd_req), .rd_req_ready(rd_req_ready),
+    .rd_rsp_valid(rd_rsp_valid), .rd_rsp(rd_rsp),
+    .mr_cfg_valid(mr_cfg_valid), .mr_cfg_idx(mr_cfg_idx), .mr_cfg(mr_cfg), .mr_cfg_ready(mr_cfg_ready),
+    .cq_cfg_valid(cq_cfg_valid), .cq_cfg_cqn(cq_cfg_cqn), .cq_cfg(cq_cfg), .cq_cfg_ready(cq_cfg_ready),
+    .eq_cfg_valid(eq_cfg_valid), .eq_cfg_eqn(eq_cfg_eqn), .eq_cfg(eq_cfg), .eq_cfg_ready(eq_cfg_ready),
+    .job_valid(job_in_valid), .job(job_in),
+    .fence_valid(cmd_fence_valid), .fence(cmd_fence), .fence_ready(!mgr_fence_valid),
+    .fin_valid(fin_valid), .fin(fin), .fin_ready(fin_ready),
+    .cpl_valid(cpl_valid[0]), .cpl(cpl[0]), .cpl_ready(cpl_ready[0]), .cpl_done(cpl_done)
+  );
+
+  /* verilator lint_off PINCONNECTEMPTY */
+  urdma_fifo #(.WIDTH(512), .DEPTH(CMD_INFLIGHT), .OUT_REG(1)) job_fifo (
+    .clk(clk), .rst(core_rst),
+    .in_valid(job_in_valid), .in_ready(), .in_data(job_in),
+    .out_valid(job_valid), .out_ready(job_ready), .out_data(job), .count()
+  );
+  /* verilator lint_on PINCONNECTEMPTY */
+
+  urdma_qp_mgr qp_mgr (
+    .clk(clk), .rst(core_rst), .init_done(mgr_init_done), .busy(mgr_busy),
+    .job_valid(job_valid), .job(job), .job_ready(job_ready),
+    .cpl_valid(cpl_valid[1]), .cpl(cpl[1]), .cpl_ready(cpl_ready[1]),
+    .fence_valid(mgr_fence_valid), .fence(mgr_fence),
+    .fin_valid(fin_qp_valid), .fin_qpn(fin.obj[QPN_W-1:0]), .fin_ready(fin_qp_ready),
+    .qp_err_valid(qp_err_valid), .qp_err(qp_err), .qp_err_ready(qp_err_ready),
+    .ev_valid(mgr_ev_valid), .ev(mgr_ev), .ev_ready(mgr_ev_ready),
+    .qpc_valid({ack_qpc_valid, rx_qpc_valid, tx_qpc_valid}), .qpc({ack_qpc, rx_qpc, tx_qpc}),
+    .qpc_ready({ack_qpc_ready, rx_qpc_ready, tx_qpc_ready}), .qpc_rsp({ack_qpc_rsp, rx_qpc_rsp, tx_qpc_rsp}),
+    .qpr_req_valid({qpr_req_valid, db_qpr_req_valid}), .qpr_req_qpn({qpr_req_qpn, db_qpr_req_qpn}),
+    .qpr_req_ready({qpr_req_ready, db_qpr_req_ready}), .qpr_rsp_valid({qpr_rsp_valid, db_qpr_rsp_valid}),
+    .qpr_rsp(qpr_rsp_any),
+    .gid_idx(gid_idx), .gid(gid)
+  );
+
+  urdma_cmd_fence fence (
+    .clk(clk), .rst(core_rst), .busy(fence_busy),
+    .push_valid(mgr_fence_valid || cmd_fence_valid), .push(mgr_fence_valid ? mgr_fence : cmd_fence),
+    .db_flush_req(db_flush_req), .db_flush_done(db_flush_done),
+    .tx_fence_req(tx_fence_req), .tx_fence_done(tx_fence_done),
+    .rx_fence_req(rx_fence_req), .rx_fence_done(rx_fence_done),
+    .cq_fence_req(cq_fence_req), .cq_fence_done(cq_fence_done),
+    .mr_flush_req(mr_flush_req), .mr_flush_done(mr_flush_done),
+    .fin_qp_valid(fin_qp_valid), .fin_valid(fin_valid), .fin(fin),
+    .fin_qp_ready(fin_qp_ready), .fin_ready(fin_ready)
+  );
+
+  urdma_cmd_cpl completions (
+    .clk(clk), .rst(core_rst), .busy(cpl_busy),
+    .base(cmdq_cpl_base), .log_size(cmdq_log_size),
+    .cpl_valid(cpl_valid), .cpl(cpl), .cpl_ready(cpl_ready), .done(cpl_done),
+    .wr_valid(wr_valid), .wr(wr), .wr_ready(wr_ready),
+    .ev_valid(cmd_ev_valid), .ev(cmd_ev), .ev_ready(cmd_ev_ready),
+    .cnt_ok(cnt_cmd_ok), .cnt_err(cnt_cmd_err)
+  );
+
+endmodule
+
+`resetall
