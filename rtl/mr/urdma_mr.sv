@@ -263,7 +263,7 @@ module urdma_mr
     end
   end
 
-  urdma_pte_cache #(.LINES(512), .META_W($bits(frag_t))) tbl_cache (
+  urdma_pte_cache #(.LINES(1024), .META_W($bits(frag_t))) tbl_cache (
     .clk, .rst, .busy(cache_busy[0]), .flush(flush_req),
     .in_valid(dir_valid), .in_ready(dir_ready), .in_need(!tbl_in.direct), .in_addr(tbl_addr), .in_meta(tbl_in),
     .out_valid(tbl_valid), .out_ready(tbl_ready), .out_word(tbl_word), .out_err(tbl_err), .out_meta(tbl_meta),

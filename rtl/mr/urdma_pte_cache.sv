@@ -24,7 +24,7 @@ module urdma_pte_cache
   parameter int LINES = 256,
   // bits carried along
   parameter int META_W = 8,
-  localparam int FILL_W = 6,
+  localparam int FILL_W = 7,
   localparam int FILLS = 2 ** FILL_W,
   localparam int MAX_FILLS = FILLS / 2,
   localparam int ORDER = FILLS / 2
@@ -87,15 +87,23 @@ module urdma_pte_cache
   logic take, c1_hit, c1_miss;
   logic [SEQ_W-1:0] fill_next_reg, fill_done_reg;  // next to ask for, next to arrive
   logic [SEQ_W-1:0] fills_out;
-  logic [5:0] order_count;
+  logic [FILL_W-1:0] order_count;
   logic fill_room;
 
-  assign in_idx = in_addr[6 +: IDX_W];
-  assign c1_idx = c1_addr_reg[6 +: IDX_W];
+  // Tables tend to start at round addresses: the tag's low bits are folded into the index, highest first, so that they do
+  // not all compete for the same lines.
+  function automatic logic [IDX_W-1:0] index(input logic [3*IDX_W-1:0] line);
+    logic [IDX_W-1:0] folded;
+    for (int i = 0; i < IDX_W; i++) folded[i] = line[2*IDX_W-1-i];
+    return line[0 +: IDX_W] ^ folded ^ line[2 * IDX_W +: IDX_W];
+  endfunction
+
+  assign in_idx = index(in_addr[6 +: 3 * IDX_W]);
+  assign c1_idx = index(c1_addr_reg[6 +: 3 * IDX_W]);
   assign fills_out = fill_next_reg - fill_done_reg;
   // one place each for the request in c1 and the one that enters
   assign fill_room = fills_out < SEQ_W'(MAX_FILLS - 1);
-  assign in_ready = fill_room && order_count < 6'(ORDER - 2) && !(c1_valid_reg && c1_need_reg && c1_idx == in_idx);
+  assign in_ready = fill_room && order_count < FILL_W'(ORDER - 2) && !(c1_valid_reg && c1_need_reg && c1_idx == in_idx);
   assign take = in_valid && in_ready;
   assign c1_hit = c1_line_valid_reg && !flush && c1_tag.tag == c1_addr_reg[63 -: TAG_W];
   assign c1_miss = c1_valid_reg && c1_need_reg && !c1_hit;
