@@ -144,7 +144,8 @@
 #define URDMA_CNT_MR_ERR 39
 #define URDMA_CNT_TX_RETRANS 40
 #define URDMA_CNT_TX_TIMEOUT 41
-#define URDMA_CNT_N 42
+#define URDMA_CNT_DMA_DROP 42
+#define URDMA_CNT_N 43
 
 /* ---- BAR2: doorbell pages of 4 KB, byte offsets in a page ---------------------------------- */
 #define URDMA_DB_PAGE_SIZE 4096

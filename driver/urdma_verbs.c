@@ -332,6 +332,7 @@ static const struct rdma_stat_desc urdma_stats[URDMA_CNT_N] = {
 	[URDMA_CNT_MR_ERR].name = "mr_err",
 	[URDMA_CNT_TX_RETRANS].name = "tx_retrans",
 	[URDMA_CNT_TX_TIMEOUT].name = "tx_timeout",
+	[URDMA_CNT_DMA_DROP].name = "dma_drop",
 };
 
 static struct rdma_hw_stats *urdma_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)

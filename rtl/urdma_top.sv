@@ -106,7 +106,7 @@ module urdma_top
   logic [VEC_W-1:0] eq_irq_vec;
   logic pcie_busy;
   logic [URDMA_CNT_N-1:0] pcie_cnt;
-  logic cnt_rd_tlp, cnt_wr_tlp, cnt_cpl_err, cnt_cpl_timeout, cnt_cpl_unexpected, cnt_db_bad, cnt_mmio_bad;
+  logic cnt_rd_tlp, cnt_wr_tlp, cnt_cpl_err, cnt_cpl_timeout, cnt_cpl_unexpected, cnt_db_bad, cnt_mmio_bad, cnt_dma_drop;
 
   urdma_pcie pcie (
     .clk, .rst,
@@ -123,7 +123,7 @@ module urdma_top
     .wr_valid, .wr, .wr_ready,
     .irq_req_valid(eq_irq_valid), .irq_req_vec(eq_irq_vec), .irq_req_ready(eq_irq_ready),
     .busy(pcie_busy),
-    .cnt_rd_tlp, .cnt_wr_tlp, .cnt_cpl_err, .cnt_cpl_timeout, .cnt_cpl_unexpected, .cnt_db_bad, .cnt_mmio_bad
+    .cnt_rd_tlp, .cnt_wr_tlp, .cnt_dma_drop, .cnt_cpl_err, .cnt_cpl_timeout, .cnt_cpl_unexpected, .cnt_db_bad, .cnt_mmio_bad
   );
 
   always_comb begin
@@ -135,6 +135,7 @@ module urdma_top
     pcie_cnt[URDMA_CNT_CPL_UNEXPECTED] = cnt_cpl_unexpected;
     pcie_cnt[URDMA_CNT_DB_BAD] = cnt_db_bad;
     pcie_cnt[URDMA_CNT_MMIO_BAD] = cnt_mmio_bad;
+    pcie_cnt[URDMA_CNT_DMA_DROP] = cnt_dma_drop;
   end
 
   // ---- control ---------------------------------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ module urdma_dma_rd
   input  wire logic [2:0]   cfg_max_read_req,  // 128 bytes << n
 
   // clients
+  input  wire logic         stop,       // no new request is taken
   input  wire logic [N-1:0] rd_req_valid,
   input  wire dma_rd_req_t [N-1:0] rd_req,
   output      logic [N-1:0] rd_req_ready,
@@ -94,7 +95,7 @@ module urdma_dma_rd
 
   urdma_arb_rr #(.N(N)) u_arb (
     .clk, .rst,
-    .req(rd_req_valid), .advance(s1_ready),
+    .req(stop ? '0 : rd_req_valid), .advance(s1_ready),
     .grant, .grant_idx, .grant_valid(req_valid)
   );
 
@@ -590,10 +591,10 @@ module urdma_dma_rd
 
 `ifndef SYNTHESIS
   for (genvar i = 0; i < N; i++) begin : g_assert
-    a_hold: assert property (@(posedge clk) disable iff (rst)
+    a_hold: assert property (@(posedge clk) disable iff (rst || stop)
         rd_req_valid[i] && !rd_req_ready[i] |=> rd_req_valid[i] && $stable(rd_req[i]))
       else $error("%m: client %0d withdrew or changed a request", i);
-    a_len: assert property (@(posedge clk) disable iff (rst)
+    a_len: assert property (@(posedge clk) disable iff (rst || stop)
         rd_req_valid[i] |-> rd_req[i].len != '0 && rd_req[i].len <= 13'd4096)
       else $error("%m: client %0d: length out of 1..4096", i);
   end

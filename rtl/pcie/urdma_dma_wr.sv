@@ -27,6 +27,10 @@ module urdma_dma_wr
 
   input  wire logic [2:0]     cfg_max_payload,  // 128 bytes << n, 1024 at most
 
+  // no new request is begun; open: one is under way
+  input  wire logic           stop,
+  output      logic           open,
+
   // clients
   input  wire logic [N-1:0]   wr_valid,
   input  wire dma_wr_t [N-1:0] wr,
@@ -51,7 +55,7 @@ module urdma_dma_wr
 
   urdma_arb_rr #(.N(N)) u_arb (
     .clk, .rst,
-    .req(wr_valid), .advance(in_xfer && !locked_reg),
+    .req(stop ? '0 : wr_valid), .advance(in_xfer && !locked_reg),
     .grant, .grant_idx, .grant_valid(arb_valid)
   );
 
@@ -72,6 +76,7 @@ module urdma_dma_wr
     in_xfer = head_free && (locked_reg ? wr_valid[owner_reg] : arb_valid);
   end
 
+  assign open = locked_reg;
   assign wr_accept = in_xfer && wr[sel_idx].last;
 
   always_ff @(posedge clk) begin
@@ -227,7 +232,7 @@ module urdma_dma_wr
 `ifndef SYNTHESIS
   // the client's side of the port, see urdma_pkg
   for (genvar i = 0; i < N; i++) begin : g_assert
-    a_hold: assert property (@(posedge clk) disable iff (rst)
+    a_hold: assert property (@(posedge clk) disable iff (rst || stop)
         wr_valid[i] && !wr_ready[i] |=> wr_valid[i] && $stable(wr[i].addr) && $stable(wr[i].len)
         && $stable(wr[i].data) && $stable(wr[i].last))
       else $error("%m: client %0d withdrew or changed a beat", i);

@@ -72,6 +72,10 @@ module urdma_pcie
   output      db_t          db,
   input  wire logic         db_ready,
 
+  // before the NIC's blocks are reset: no DMA request is begun while stop is 1; wr_open: a write is half taken
+  input  wire logic         stop,
+  output      logic         wr_open,
+
   // DMA read
   input  wire logic [RD_N-1:0] rd_req_valid,
   input  wire dma_rd_req_t [RD_N-1:0] rd_req,
@@ -125,7 +129,7 @@ module urdma_pcie
   urdma_dma_rd #(.CPL_TIMEOUT(CPL_TIMEOUT), .TAG_QUARANTINE(TAG_QUARANTINE)) u_rd (
     .clk, .rst,
     .cfg_max_read_req,
-    .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid, .rd_rsp,
+    .stop, .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid, .rd_rsp,
     .tlp_valid(rd_tlp_valid), .tlp(rd_tlp), .tlp_ready(rd_tlp_ready), .tlp_drop(rd_tlp_drop),
     .s_axis_rc_tdata, .s_axis_rc_tkeep, .s_axis_rc_tuser, .s_axis_rc_tlast, .s_axis_rc_tvalid, .s_axis_rc_tready,
     .cnt_cpl_err, .cnt_cpl_timeout, .cnt_cpl_unexpected,
@@ -135,7 +139,7 @@ module urdma_pcie
   urdma_dma_wr u_wr (
     .clk, .rst,
     .cfg_max_payload,
-    .wr_valid, .wr, .wr_ready,
+    .stop, .open(wr_open), .wr_valid, .wr, .wr_ready,
     .tlp_valid(wr_tlp_valid), .tlp_beat(wr_beat), .tlp_ready(wr_tlp_ready),
     .wr_accept,
     .busy(wr_busy)
