@@ -1,0 +1,718 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Block test of rtl/pcie. The bench checks every beat while it runs; the tests choose the traffic,
+ * and say how fast and how fair it has to be. URDMA_SEED=n repeats a run with other random numbers
+ * (the seed is printed); a failure names the cycle.
+ */
+#include "pcie_bench.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <setjmp.h>
+#include <string.h>
+#include <cmocka.h>
+
+static uint64_t seed = 1;
+
+static struct bench *start(uint64_t variant)
+{
+	return bench_new(seed * 1000 + variant);
+}
+
+static void finish(struct bench *b)
+{
+	bench_drain(b, 400000);
+	bench_check_counters(b);
+	bench_free(b);
+}
+
+static void rough_host(struct bench *b)
+{
+	b->rq_stall = 60;
+	b->cc_stall = 60;
+	b->rc_gap = 40;
+	b->cq_gap = 80;
+	b->reg_stall = 100;
+	b->db_stall = 100;
+	b->irq_stall = 100;
+	b->lat_min = 20;
+	b->lat_rand = 400;
+	b->random_cuts = true;
+}
+
+static void readers(struct bench *b, int n, int prob, uint32_t left, uint32_t min, uint32_t max)
+{
+	for (int i = 0; i < n; i++)
+		b->rdc[i] =
+			(struct rd_client){ .prob = prob, .left = left, .min = min, .max = max };
+}
+
+static void writers(struct bench *b, int n, int prob, uint32_t left, uint32_t min, uint32_t max)
+{
+	for (int i = 0; i < n; i++)
+		b->wrc[i] =
+			(struct wr_client){ .prob = prob, .left = left, .min = min, .max = max };
+}
+
+/* ---- MMIO -------------------------------------------------------------------------------------
+ */
+
+static void reg_access(struct bench *b, bool write, uint64_t addr, uint32_t dw, uint8_t fbe,
+		       uint8_t lbe)
+{
+	uint32_t data[2] = { bench_rnd(b, ~0u), bench_rnd(b, ~0u) };
+
+	bench_host_request(b, &(struct host_request){ .type = write,
+						      .addr = addr,
+						      .dw = dw,
+						      .first_be = fbe,
+						      .last_be = lbe,
+						      .data = write ? data : NULL });
+}
+
+/* Every access of 1 to 8 bytes inside a qword, with every set of byte enables. */
+static void test_registers_all_sizes(void **state)
+{
+	struct bench *b = start(1);
+
+	(void)state;
+	for (uint64_t addr = 0x40; addr < 0x48; addr += 4)
+		for (unsigned fbe = 0; fbe < 16; fbe++) {
+			reg_access(b, true, addr, 1, fbe, 0);
+			reg_access(b, false, addr, 1, fbe, 0);
+			reg_access(b, false, 0x40, 2, 0xf, 0xf);
+		}
+	for (unsigned fbe = 1; fbe < 16; fbe++)
+		for (unsigned lbe = 1; lbe < 16; lbe++) {
+			reg_access(b, true, 0xfff8, 2, fbe, lbe);
+			reg_access(b, false, 0xfff8, 2, fbe, lbe);
+		}
+	bench_drain(b, 20000);
+	assert_int_equal(b->have.mmio_bad, 0);
+	finish(b);
+}
+
+/* What is no register access: completer abort for reads, nothing for writes, and counted. */
+static void test_registers_bad(void **state)
+{
+	struct bench *b = start(2);
+	uint32_t data[64] = { 0 };
+
+	(void)state;
+	for (uint32_t dw = 2; dw <= 64; dw += dw < 18 ? 1 : 23) {
+		uint64_t addr = dw == 2 ? 0x104 : 0x100;
+
+		bench_host_request(b, &(struct host_request){ .type = 1,
+							      .addr = addr,
+							      .dw = dw,
+							      .first_be = 0xf,
+							      .last_be = 0xf,
+							      .data = data });
+		bench_host_request(b, &(struct host_request){ .type = 0,
+							      .addr = addr,
+							      .dw = dw,
+							      .first_be = 0xe,
+							      .last_be = 0x3 });
+		reg_access(b, false, 0x108, 2, 0xf, 0xf);
+	}
+	bench_host_request(b, &(struct host_request){ .type = 1,
+						      .addr = 0x200,
+						      .dw = 2,
+						      .first_be = 0xf,
+						      .last_be = 0xf,
+						      .data = data,
+						      .discontinue = true });
+	bench_drain(b, 20000);
+	assert_true(b->have.mmio_bad > 30);
+	finish(b);
+}
+
+/* Request types and BARs that nobody offers: UR for non-posted ones, messages are ignored. */
+static void test_unsupported(void **state)
+{
+	struct bench *b = start(3);
+	uint32_t data[2] = { 1, 2 };
+
+	(void)state;
+	b->cc_stall = 100;
+	for (unsigned type = 0; type < 16; type++) {
+		bool has_data = type == 1 || (type >= 3 && type <= 6);
+
+		for (unsigned bar = type < 2 ? 3 : 0; bar < 7; bar++)
+			bench_host_request(
+				b, &(struct host_request){ .type = type,
+							   .bar = bar,
+							   .addr = 0x10,
+							   .dw = 1,
+							   .first_be = 0xf,
+							   .data = has_data ? data : NULL });
+		reg_access(b, false, 0x10, 2, 0xf, 0xf);
+	}
+	finish(b);
+}
+
+static void test_doorbells(void **state)
+{
+	struct bench *b = start(4);
+	uint32_t data[64];
+
+	(void)state;
+	for (int i = 0; i < 64; i++)
+		data[i] = bench_rnd(b, ~0u);
+	for (int stall = 0; stall <= 200; stall += 200) {
+		b->db_stall = stall;
+		for (int i = 0; i < 500; i++)
+			bench_host_request(
+				b, &(struct host_request){ .type = 1,
+							   .bar = 2,
+							   .addr = bench_rnd(b, 1024) << 12 |
+								   bench_rnd(b, 256) << 3,
+							   .dw = 2,
+							   .first_be = 0xf,
+							   .last_be = 0xf,
+							   .data = data + bench_rnd(b, 60) });
+		bench_drain(b, 20000);
+	}
+	assert_int_equal(b->db_head, 1000);
+	assert_int_equal(b->have.db_bad, 0);
+	/* partial, misaligned, too long, in the push space: no doorbell */
+	for (int i = 0; i < 500; i++) {
+		struct host_request r = { .type = 1,
+					  .bar = 2,
+					  .addr = bench_rnd(b, 1u << 22) & ~3u,
+					  .dw = 1 + bench_rnd(b, 4),
+					  .first_be = 0xf,
+					  .last_be = 0xf,
+					  .data = data };
+
+		if (bench_rnd(b, 10) == 0)
+			r.dw = 17 + bench_rnd(b, 16);
+		if (bench_rnd(b, 4) == 0)
+			r.first_be = r.dw == 1 ? bench_rnd(b, 16) : 1 + bench_rnd(b, 15);
+		if (r.dw == 1)
+			r.last_be = 0;
+		bench_host_request(b, &r);
+	}
+	/* reads of any length give zeros */
+	for (int i = 0; i < 100; i++) {
+		struct host_request r = { .bar = 2,
+					  .addr = bench_rnd(b, 1u << 22) & ~3u,
+					  .first_be = 0xf,
+					  .last_be = 0xf };
+
+		r.dw = i % 2 ? 1 + bench_rnd(b, 4) : 1 + bench_rnd(b, 1024 - (r.addr & 0xfff) / 4);
+		if (r.dw == 1)
+			r.first_be = bench_rnd(b, 16), r.last_be = 0;
+		else if (i % 3 == 0)
+			r.first_be = 0xf & 0xf << bench_rnd(b, 4),
+			r.last_be = 0xf >> bench_rnd(b, 4);
+		bench_host_request(b, &r);
+	}
+	bench_drain(b, 20000);
+	assert_true(b->have.db_bad > 100);
+	finish(b);
+}
+
+static void test_mmio_random(void **state)
+{
+	(void)state;
+	for (int v = 0; v < 4; v++) {
+		struct bench *b = start(10 + v);
+
+		if (v)
+			rough_host(b);
+		if (v == 2)
+			b->cc_stall = 240;
+		for (int i = 0; i < 3000; i++) {
+			bool write = bench_rnd(b, 2);
+			uint64_t addr = bench_rnd(b, 16) * 4;
+
+			if (bench_rnd(b, 4) == 0) {
+				uint32_t data[2] = { bench_rnd(b, ~0u), i };
+
+				bench_host_request(b, &(struct host_request){ .type = 1,
+									      .bar = 2,
+									      .addr = addr & ~7ull,
+									      .dw = 2,
+									      .first_be = 0xf,
+									      .last_be = 0xf,
+									      .data = data });
+			} else if (addr & 4 || bench_rnd(b, 2)) {
+				reg_access(b, write, addr, 1, bench_rnd(b, 16), 0);
+			} else {
+				reg_access(b, write, addr, 2, 0xf, 0xf);
+			}
+		}
+		finish(b);
+	}
+}
+
+/* ---- DMA --------------------------------------------------------------------------------------
+ */
+
+static void test_reads_random(void **state)
+{
+	(void)state;
+	for (int v = 0; v < 12; v++) {
+		struct bench *b = start(20 + v);
+
+		if (v % 3)
+			rough_host(b);
+		b->in.max_read_req = v % 6;
+		b->rcb = v & 1 ? 128 : 64;
+		b->max_cpl = 128u << v % 3;
+		if (v % 3 == 2)
+			b->lat_rand = 2000;
+		readers(b, RD_N, 128, 200, 1, v & 4 ? 4096 : 200);
+		finish(b);
+	}
+}
+
+static void test_writes_random(void **state)
+{
+	(void)state;
+	for (int v = 0; v < 12; v++) {
+		struct bench *b = start(40 + v);
+
+		if (v % 3)
+			b->rq_stall = 60 * (v % 3);
+		b->in.max_payload = v % 4;
+		writers(b, WR_N, v & 1 ? 255 : 30, 250, 1, v & 4 ? 4096 : 150);
+		for (int i = 0; i < WR_N; i++)
+			b->wrc[i].gap = v & 2 ? 100 : 0;
+		finish(b);
+	}
+}
+
+/* Each offset in a dword and in a line, each short length. */
+static void test_alignments(void **state)
+{
+	struct bench *b = start(60);
+
+	(void)state;
+	b->in.max_payload = 0;
+	b->in.max_read_req = 0;
+	b->lat_min = 10;
+	for (uint32_t off = 0; off < 64; off++)
+		for (uint32_t len = 1; len <= 200; len += len < 12 ? 1 : len < 60 ? 7 : 29) {
+			uint64_t at = 64 * 63 + off; /* 64 bytes before a page's end */
+
+			b->rdc[0] = (struct rd_client){ .prob = 256,
+							.left = 1,
+							.min = len,
+							.max = len,
+							.next_addr = RD_BASE + at };
+			b->wrc[0] = (struct wr_client){ .prob = 256,
+							.left = 1,
+							.min = len,
+							.max = len,
+							.next_addr = WR_BASE + at };
+			while (b->rdc[0].left || b->wrc[0].left || b->in.rd[0].valid ||
+			       b->wrc[0].active)
+				bench_cycle(b);
+		}
+	finish(b);
+}
+
+/* Everything at once, with interrupts behind the writes. */
+static void test_all_traffic(void **state)
+{
+	(void)state;
+	for (int v = 0; v < 6; v++) {
+		struct bench *b = start(70 + v);
+
+		if (v)
+			rough_host(b);
+		if (v & 1)
+			b->rq_stall = 200;
+		readers(b, RD_N, 40, 150, 1, v & 2 ? 4096 : 128);
+		writers(b, WR_N, 40, 150, 1, v & 2 ? 4096 : 128);
+		b->irq_left = 300;
+		b->irq_prob = 60;
+		for (int i = 0; i < 500; i++)
+			reg_access(b, bench_rnd(b, 2), bench_rnd(b, 16) * 8, 2, 0xf, 0xf);
+		finish(b);
+	}
+}
+
+/* ---- errors -----------------------------------------------------------------------------------
+ */
+
+static void test_faults_each(void **state)
+{
+	(void)state;
+	for (int f = F_NONE + 1; f < F_N; f++) {
+		struct bench *b = start(100 + f);
+
+		b->lat_rand = 100;
+		b->random_cuts = true;
+		b->fault_prob = 200;
+		b->fault_mask = 1u << f;
+		readers(b, RD_N, 60, 60, 1, 2048);
+		bench_drain(b, 400000);
+		assert_true(b->have.cpl_err + b->have.cpl_timeout > 20);
+		/* and afterwards all is well */
+		b->fault_prob = 0;
+		readers(b, RD_N, 60, 60, 1, 2048);
+		finish(b);
+	}
+}
+
+static void test_faults_mixed(void **state)
+{
+	(void)state;
+	for (int v = 0; v < 6; v++) {
+		struct bench *b = start(120 + v);
+
+		rough_host(b);
+		b->lat_rand = v & 1 ? 2000 : 50;
+		b->fault_prob = 40;
+		b->fault_mask = ~0u;
+		b->in.max_read_req = v % 4;
+		readers(b, RD_N, 100, 60, 1, v & 2 ? 4096 : 600);
+		writers(b, WR_N, 20, 50, 1, 4096);
+		finish(b);
+	}
+}
+
+/* All 256 tags lost: reads wait for the end of the quarantine, then go on. */
+static void test_all_tags_lost(void **state)
+{
+	struct bench *b = start(130);
+
+	(void)state;
+	b->fault_prob = 1024;
+	b->fault_mask = 1u << F_LOST;
+	readers(b, 1, 256, 256, 64, 64);
+	b->rdc[0].align = 64;
+	bench_drain(b, 20000);
+	assert_int_equal(b->have.cpl_timeout, 256);
+	b->fault_prob = 0;
+	readers(b, 2, 256, 300, 1, 1024);
+	bench_run(b, 200);
+	assert_int_equal(b->have.rd_tlp, 256);
+	assert_true(b->out.busy);
+	finish(b);
+}
+
+/* A completion for a tag that is not in use is dropped and counted. */
+static void test_unexpected(void **state)
+{
+	struct bench *b = start(131);
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		struct axis_beat x = { .keep = 0x7f, .last = true, .valid = true };
+
+		memset(x.data, 0, sizeof(x.data));
+		x.data[2] = 16;	  /* byte count */
+		x.data[3] = 0x40; /* request completed */
+		x.data[4] = 4;	  /* dwords */
+		x.data[8] = bench_rnd(b, 256);
+		b->in.rc = x;
+		pcie_model_eval(b->m, &b->in, &b->out);
+		pcie_model_edge(b->m);
+		b->want.cpl_unexpected++;
+		b->in.rc.valid = false;
+		bench_run(b, 3);
+	}
+	readers(b, 2, 256, 300, 1, 1024);
+	finish(b);
+}
+
+/* Bus master enable 0: reads fail at once, writes vanish, nothing goes out, interrupts still pass.
+ */
+static void test_bus_master_off(void **state)
+{
+	struct bench *b = start(132);
+	uint32_t asked;
+
+	(void)state;
+	readers(b, RD_N, 100, 50, 1, 4096);
+	writers(b, WR_N, 100, 50, 1, 4096);
+	bench_drain(b, 100000);
+	asked = b->have.rd_tlp + b->have.wr_tlp;
+	b->in.bus_master_en = false;
+	b->rq_stall = 256; /* the block has nothing to wait for */
+	b->irq_left = 50;
+	b->irq_prob = 50;
+	readers(b, RD_N, 100, 50, 1, 4096);
+	writers(b, WR_N, 100, 50, 1, 4096);
+	bench_drain(b, 100000);
+	assert_int_equal(b->have.rd_tlp + b->have.wr_tlp, asked);
+	assert_true(b->have.dma_drop > 300);
+	b->want.dma_drop = b->have.dma_drop;
+	b->in.bus_master_en = true;
+	b->rq_stall = 0;
+	readers(b, RD_N, 100, 50, 1, 4096);
+	writers(b, WR_N, 100, 50, 1, 4096);
+	finish(b);
+}
+
+/* ---- speed ------------------------------------------------------------------------------------
+ */
+
+/* 256 bytes of payload are 5 beats; no beat of RQ may stay unused. */
+static void test_write_rate(void **state)
+{
+	static const struct {
+		uint32_t len;
+		uint64_t at;
+		uint8_t mps;
+		uint32_t beats; /* of a request on RQ */
+	} t[] = {
+		{ 4096, 0, 1, 80 }, /* aligned, 16 TLPs of 256 bytes */
+		{ 4096, 0, 2, 72 }, /* 8 of 512 */
+		{ 4096, 0, 0, 96 }, /* 32 of 128 */
+		{ 4096, 0, 3, 68 }, /* 4 of 1024 */
+		{ 64, 0, 1, 2 },      { 48, 0, 1, 1 },
+		{ 4096, 36, 1, 80 },  /* 220 bytes, 15 of 256, 36 bytes */
+		{ 4096, 255, 1, 81 }, /* 1 byte, 15 of 256, 255 bytes */
+		{ 1, 0, 1, 1 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(t) / sizeof(*t); i++) {
+		struct bench *b = start(200 + i);
+		uint32_t n = t[i].len == 4096 ? 50 : 1000;
+		uint64_t cycles;
+
+		b->in.max_payload = t[i].mps;
+		for (int k = 0; k < WR_N; k++)
+			b->wrc[k] =
+				(struct wr_client){ .prob = 256,
+						    .left = n,
+						    .min = t[i].len,
+						    .max = t[i].len,
+						    .align = 4096,
+						    .next_addr = t[i].at ? WR_BASE + t[i].at : 0 };
+		bench_drain(b, 400000);
+		cycles = b->rq_last_cycle - b->rq_first + 1;
+		print_message("write %4u bytes at +%3u, payload %4u: %u beats, %llu cycles\n",
+			      t[i].len, (unsigned)t[i].at, 128u << t[i].mps, (unsigned)b->rq_beats,
+			      (unsigned long long)cycles);
+		assert_int_equal(b->rq_beats, (uint64_t)WR_N * n * t[i].beats);
+		/* the first requests need not find the pipeline full */
+		assert_in_range(cycles, b->rq_beats, b->rq_beats + 8);
+		finish(b);
+	}
+}
+
+/* RC takes 9 beats for 512 bytes, 5 for 256, 2 for 64: the host has to be the limit, not we. */
+static void test_read_rate(void **state)
+{
+	static const struct {
+		uint32_t len, max_cpl, beats;
+	} t[] = {
+		{ 4096, 512, 72 }, { 4096, 256, 80 }, { 4096, 64, 128 },
+		{ 512, 512, 9 },   { 64, 64, 2 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(t) / sizeof(*t); i++) {
+		for (int ordered = 0; ordered < 2; ordered++) {
+			struct bench *b = start(220 + i);
+			uint32_t n = t[i].len == 4096 ? 40 : 400;
+			uint64_t cycles, ideal = (uint64_t)4 * n * t[i].beats;
+
+			b->max_cpl = t[i].max_cpl;
+			b->in_order = ordered;
+			b->reorder = 4;
+			b->lat_min = 100;
+			for (int k = 0; k < 4; k++)
+				b->rdc[k] = (struct rd_client){ .prob = 256,
+								.left = n,
+								.min = t[i].len,
+								.max = t[i].len,
+								.align = 4096 };
+			bench_drain(b, 400000);
+			cycles = b->rsp_last - b->rsp_first;
+			print_message("read %4u bytes, completions of %3u%s: %llu cycles, RC needs "
+				      "%llu\n",
+				      t[i].len, t[i].max_cpl, ordered ? ", in order" : "",
+				      (unsigned long long)cycles, (unsigned long long)ideal);
+			/* Out of order: an old tag that comes last holds up all 256 now and then.
+			 */
+			assert_true(cycles <= ideal + (ordered ? 10 : ideal / 16 + 300));
+			finish(b);
+		}
+	}
+}
+
+/* With all data but the first tag's in the buffer, it comes out at 64 bytes a cycle without a
+ * break. */
+static void test_read_drain_rate(void **state)
+{
+	static const uint32_t len[] = { 4096, 64, 512 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct bench *b = start(240 + i);
+		uint32_t n = len[i] == 4096 ? 32 : 200;
+
+		b->hold_first = true;
+		b->hold_tag = 0;
+		b->rdc[0] = (struct rd_client){
+			.prob = 256, .left = n, .min = len[i], .max = len[i], .align = 512
+		};
+		bench_run(b, 6000);
+		assert_int_equal(b->rsp_beats, 0);
+		b->hold_first = false;
+		bench_drain(b, 10000);
+		assert_int_equal(b->rsp_beats, n * len[i] / 64);
+		/* 4096-byte TLPs: the first tag's 512 bytes still have to come in */
+		assert_true(b->rsp_last - b->rsp_first + 1 <= b->rsp_beats + 10);
+		finish(b);
+	}
+}
+
+/* Read requests go out one a cycle. */
+static void test_read_issue_rate(void **state)
+{
+	struct bench *b = start(245);
+
+	(void)state;
+	readers(b, RD_N, 256, 40, 64, 64);
+	for (int i = 0; i < RD_N; i++)
+		b->rdc[i].align = 64;
+	bench_run(b, 300);
+	assert_int_equal(b->have.rd_tlp, 240);
+	assert_in_range(b->rq_last_cycle - b->rq_first + 1, 240, 242);
+	finish(b);
+}
+
+static uint64_t first_cycle(struct bench *b, const bool *flag, uint32_t limit)
+{
+	while (limit--) {
+		bench_cycle(b);
+		if (*flag)
+			return b->cycle - 1;
+	}
+	fail_msg("nothing came");
+	return 0;
+}
+
+static void test_latency(void **state)
+{
+	struct bench *b = start(250);
+	uint64_t t0, rq, rsp;
+	uint32_t data[2] = { 1, 2 };
+
+	(void)state;
+	bench_run(b, 20);
+	b->rdc[0] = (struct rd_client){ .prob = 256, .left = 1, .min = 64, .max = 64, .align = 64 };
+	t0 = b->cycle;
+	rq = first_cycle(b, &b->out.rq.valid, 20) - t0;
+	while (!b->out.rd_rsp_valid)
+		bench_cycle(b);
+	rsp = b->cycle - 1 - b->rc_last_sent;
+	print_message("read request to RQ %u cycles, last beat of RC to data %u\n", (unsigned)rq,
+		      (unsigned)rsp);
+	assert_true(rq <= 3);
+	assert_true(rsp <= 4);
+	bench_drain(b, 100);
+
+	b->wrc[0] = (struct wr_client){ .prob = 256, .left = 1, .min = 64, .max = 64, .align = 64 };
+	t0 = b->cycle;
+	rq = first_cycle(b, &b->out.rq.valid, 20) - t0;
+	print_message("64-byte write to RQ %u cycles\n", (unsigned)rq);
+	assert_true(rq <= 4);
+	bench_drain(b, 100);
+
+	t0 = b->cycle;
+	bench_host_request(b, &(struct host_request){ .type = 1,
+						      .bar = 2,
+						      .dw = 2,
+						      .first_be = 0xf,
+						      .last_be = 0xf,
+						      .data = data });
+	rq = first_cycle(b, &b->out.db_valid, 20) - t0;
+	bench_drain(b, 100);
+	t0 = b->cycle;
+	reg_access(b, false, 0, 2, 0xf, 0xf);
+	rsp = first_cycle(b, &b->out.reg_req_valid, 20) - t0;
+	bench_drain(b, 100);
+	print_message("CQ to doorbell %u cycles, to the register bus %u\n", (unsigned)rq,
+		      (unsigned)rsp);
+	assert_true(rq <= 2 && rsp <= 2);
+	finish(b);
+}
+
+/* ---- fairness ---------------------------------------------------------------------------------
+ */
+
+/* Reads and writes both want more than RQ has: TLPs alternate, and clients get equal turns. */
+static void test_fairness(void **state)
+{
+	struct bench *b = start(260);
+	uint64_t rd = 0, wr = 0;
+
+	(void)state;
+	b->lat_min = 50;
+	b->max_cpl = 512;
+	readers(b, RD_N, 256, ~0u, 64, 64);
+	writers(b, WR_N, 256, ~0u, 4096, 4096);
+	for (int i = 0; i < RD_N; i++)
+		b->rdc[i].align = 64;
+	for (int i = 0; i < WR_N; i++)
+		b->wrc[i].align = 4096;
+	bench_run(b, 1000);
+	b->rd_tlp_gap = 0;
+	for (int i = 0; i < RD_N; i++)
+		b->rdc[i].max_wait = 0;
+	rd = b->have.rd_tlp;
+	wr = b->have.wr_tlp;
+	bench_run(b, 12000);
+	rd = b->have.rd_tlp - rd;
+	wr = b->have.wr_tlp - wr;
+	print_message("12000 cycles: %u read TLPs, %u write TLPs of 256 bytes; longest pause "
+		      "between reads %u\n",
+		      (unsigned)rd, (unsigned)wr, (unsigned)b->rd_tlp_gap);
+	assert_in_range(rd, 1990, 2010); /* 6 cycles: 1 for the read, 5 for the write */
+	assert_in_range(wr, 1990, 2010);
+	assert_in_range(b->rd_tlp_gap, 6, 6);
+	for (int i = 0; i < RD_N; i++) {
+		assert_in_range(b->rdc[i].bytes, b->rdc[0].bytes - 128, b->rdc[0].bytes + 128);
+		assert_true(b->rdc[i].max_wait <= 6 * RD_N + 2);
+	}
+	for (int i = 0; i < WR_N; i++)
+		assert_in_range(b->wrc[i].done + 1, b->wrc[0].done, b->wrc[0].done + 2);
+	readers(b, RD_N, 0, 0, 1, 1);
+	for (int i = 0; i < WR_N; i++)
+		b->wrc[i].left = 0;
+	finish(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_registers_all_sizes),
+		cmocka_unit_test(test_registers_bad),
+		cmocka_unit_test(test_unsupported),
+		cmocka_unit_test(test_doorbells),
+		cmocka_unit_test(test_mmio_random),
+		cmocka_unit_test(test_reads_random),
+		cmocka_unit_test(test_writes_random),
+		cmocka_unit_test(test_alignments),
+		cmocka_unit_test(test_all_traffic),
+		cmocka_unit_test(test_faults_each),
+		cmocka_unit_test(test_faults_mixed),
+		cmocka_unit_test(test_all_tags_lost),
+		cmocka_unit_test(test_unexpected),
+		cmocka_unit_test(test_bus_master_off),
+		cmocka_unit_test(test_write_rate),
+		cmocka_unit_test(test_read_rate),
+		cmocka_unit_test(test_read_drain_rate),
+		cmocka_unit_test(test_read_issue_rate),
+		cmocka_unit_test(test_latency),
+		cmocka_unit_test(test_fairness),
+	};
+	const char *s = getenv("URDMA_SEED");
+
+	if (s)
+		seed = strtoull(s, NULL, 0);
+	print_message("seed %llu (URDMA_SEED repeats it)\n", (unsigned long long)seed);
+	return cmocka_run_group_tests_name("pcie", tests, NULL, NULL);
+}
