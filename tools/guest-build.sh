@@ -110,7 +110,7 @@ build_programs() {
 	for f in "$top"/tools/guest/*.c "$top"/tests/guest/*.c; do
 		[ -e "$f" ] || continue
 		cp "$f" "$work/programs/" || return 1
-		cp "$top"/driver/*.h "$work/programs/" || return 1
+		find "$top/driver" -name "*.h" -exec cp -t "$work/programs" {} + || return 1
 		in_tree gcc -std=gnu11 -O2 -Wall -Wextra -Werror -o "/work/$id/programs/$(basename "$f" .c)" \
 			"/work/$id/programs/${f##*/}" -libverbs || return 1
 		cp "$work/programs/$(basename "$f" .c)" "$guest_build/bin/" || return 1
@@ -177,7 +177,7 @@ if [ -e "$top/provider/CMakeLists.txt" ]; then
 		fresh provider "$h"
 	fi
 fi
-h=$(hash_of "$top/tools/guest" "$top/tests/guest" "$top/driver"/*.h)
+h=$(hash_of "$top/tools/guest" "$top/tests/guest" "$top/driver")
 if stale programs "$h"; then
 	step "guest programs" build_programs
 	fresh programs "$h"

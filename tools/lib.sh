@@ -26,12 +26,12 @@ rdma_core_path=pool/main/r/rdma-core/rdma-core_$rdma_core_version.orig.tar.gz
 # configured, so the essential tools are named one by one.
 dev_packages="base-files bash dash coreutils sed grep findutils diffutils mawk tar gzip xz-utils
 	gcc make libc6-dev linux-headers-amd64 kmod sparse
-	busybox-static cmake ninja-build pkgconf libnl-3-dev libnl-route-3-dev libibverbs-dev librdmacm-dev"
+	busybox-static python3-minimal cmake ninja-build pkgconf libnl-3-dev libnl-route-3-dev libibverbs-dev librdmacm-dev"
 qemu_packages="libc6 qemu-system-x86"
 guest_packages="busybox-static rdma-core ibverbs-utils ibverbs-providers rdmacm-utils perftest
 	infiniband-diags python3-pyverbs iproute2 kmod ethtool iputils-ping procps pciutils"
 
-host_packages_run="verilator cmake ninja-build g++ ccache libcmocka-dev libjansson-dev zlib1g-dev
+host_packages_run="verilator cmake ninja-build pkgconf g++ make ccache libcmocka-dev libjansson-dev zlib1g-dev
 	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd"
 host_packages_test="tshark python3-scapy"
 host_packages_lint="shellcheck clang-format"

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced by the tests that run inside the guest.
+
+port=18600
+
+fail() {
+	echo "FAIL: $*"
+	exit 1
+}
+
+# gid_index DEV: of the RoCEv2 GID of the device's IPv4 address, or else of its link-local one.
+gid_index() {
+	local d=/sys/class/infiniband/$1/ports/1 i found=
+	for i in $(seq 0 31); do
+		[ "$(cat "$d/gid_attrs/types/$i" 2>/dev/null)" = "RoCE v2" ] || continue
+		case $(cat "$d/gids/$i") in
+		0000:0000:0000:0000:0000:ffff:*)
+			echo "$i"
+			return 0
+			;;
+		*) found=${found:-$i} ;;
+		esac
+	done
+	[ -n "$found" ] && echo "$found"
+}
+
+# hw_counter DEV NAME
+hw_counter() {
+	cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2" 2>/dev/null ||
+		cat "/sys/class/infiniband/$1/hw_counters/$2" 2>/dev/null || echo 0
+}
+
+# wait_listen PORT: until somebody listens there, 20 s at most.
+wait_listen() {
+	local hex
+	hex=$(printf ':%04X 00000000:0000 0A' "$1")
+	for _ in $(seq 200); do
+		grep -q "$hex" /proc/net/tcp && return 0
+		grep -q "$(printf ':%04X 00000000000000000000000000000000:0000 0A' "$1")" /proc/net/tcp6 && return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+# pingpong OPTIONS...: one ibv_rc_pingpong between urdma0 (server) and urdma1 (client). The two
+# halves find each other over TCP on the loopback, their messages go over the wire.
+pingpong() {
+	local server status=0 server_status=0 g0 g1
+	g0=$(gid_index urdma0) || fail "urdma0 has no RoCEv2 GID"
+	g1=$(gid_index urdma1) || fail "urdma1 has no RoCEv2 GID"
+	# A port of its own each time: the last one may still be in TIME_WAIT.
+	port=$((port + 1))
+	ibv_rc_pingpong -d urdma0 -g "$g0" -p $port "$@" >/tmp/server.log 2>&1 &
+	server=$!
+	if ! wait_listen $port; then
+		kill $server 2>/dev/null
+		cat /tmp/server.log
+		fail "the server of ibv_rc_pingpong did not come up"
+	fi
+	ibv_rc_pingpong -d urdma1 -g "$g1" -p $port "$@" 127.0.0.1 || status=$?
+	if [ $status != 0 ]; then
+		kill $server 2>/dev/null
+	fi
+	wait $server || server_status=$?
+	if [ $status != 0 ] || [ $server_status != 0 ]; then
+		echo "--- the server's output (status $server_status):"
+		cat /tmp/server.log
+		fail "ibv_rc_pingpong $*: client's status $status, server's $server_status"
+	fi
+}
+
+# resources: how many objects the RDMA core knows of, of each device.
+resources() {
+	rdma resource show | grep -E '^[0-9]+: urdma' | sort
+}
+
+# wait_resources BASELINE: until the counts are again what they were, 10 s at most.
+wait_resources() {
+	for _ in $(seq 100); do
+		[ "$(resources)" != "$1" ] || return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+# devices_up N: until N devices are there with their port active, 20 s at most.
+devices_up() {
+	for _ in $(seq 200); do
+		[ "$(cat /sys/class/infiniband/urdma*/ports/1/state 2>/dev/null | grep -c ACTIVE)" = "$1" ] &&
+			return 0
+		sleep 0.1
+	done
+	return 1
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The launcher's own tests, on guests without NICs: exit status, output, time-out, panic, bad
+# options. A failure means that a script cannot trust what ./urdma says.
+set -u
+top=$(cd "$(dirname "$0")/../../.." && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+export URDMA_NO_BUILD=1
+bad=0
+
+# expect NAME STATUS [options] -- COMMAND: run it, its streams go to $tmp/out and $tmp/err.
+expect() {
+	local name=$1 want=$2 got=0 start=$SECONDS
+	shift 2
+	rm -rf "$tmp/results"
+	"$top/urdma" run --nics 0 --out "$tmp/results" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || got=$?
+	if [ "$got" != "$want" ]; then
+		echo "FAIL: $name: status $got, not $want"
+		tail -n 20 "$tmp/err"
+		bad=1
+	else
+		echo "ok: $name ($((SECONDS - start)) s)"
+	fi
+}
+
+check() {
+	local name=$1
+	shift
+	if ! "$@" >"$tmp/check"; then
+		cat "$tmp/check"
+		echo "FAIL: $name"
+		bad=1
+	fi
+}
+
+mkdir "$tmp/share"
+echo there >"$tmp/share/in"
+# shellcheck disable=SC2016  # for the guest's shell
+expect "status, output, share" 7 --share "$tmp/share" -- bash -c \
+	'echo "a  b" "$0"; echo e >&2; cat /share/in; echo back >/share/out; seq 100000 | tail -n 1; exit 7' 'q"uo$te'
+printf '%s\n' 'a  b q"uo$te' there 100000 >"$tmp/want"
+check "standard output" diff "$tmp/want" "$tmp/out"
+check "standard error apart" grep -qx e "$tmp/err"
+check "written through /share" grep -qx back "$tmp/share/out"
+check "summary" jq -e '.exit_status == 7 and .error == null and .kernel_complaints == []' \
+	"$tmp/results/summary.json"
+check "the console's log" grep -q 'Linux version' "$tmp/results/console.log"
+
+# The killed `on` has to take its command in guest 1 along.
+expect "two guests" 3 --hosts 2 -- bash -c '
+	test "$(on 1 hostname)" = host1 || exit 10
+	on 1 sh -c "exit 4"
+	test $? = 4 || exit 11
+	on 1 sleep 60 &
+	sleep 1
+	test -n "$(on 1 pgrep sleep)" || exit 12
+	kill $!
+	sleep 1
+	test -z "$(on 1 pgrep sleep)" || exit 13
+	exit 3'
+check "the second console's log" grep -q 'Linux version' "$tmp/results/console-1.log"
+
+expect "a command that hangs" 124 --timeout 14 -- sleep 1000
+check "says so" grep -q 'time-out' "$tmp/err"
+check "with the console's tail" grep -q 'urdma-guest: up' "$tmp/err"
+
+expect "a panic" 125 --timeout 60 -- bash -c 'echo c >/proc/sysrq-trigger; sleep 1000'
+check "says so" grep -q 'kernel panicked' "$tmp/err"
+check "with the console's tail" grep -q 'sysrq triggered crash' "$tmp/err"
+check "in the summary" jq -e '.exit_status == 125 and (.kernel_complaints | length > 0)' \
+	"$tmp/results/summary.json"
+
+expect "a guest that goes away" 125 --timeout 60 -- busybox poweroff -f
+URDMA_MEMORY=16 expect "a guest that cannot boot" 125 --timeout 20 -- true
+
+cosim=$tmp/no-cosim
+printf '#!/bin/sh\necho no such luck >&2\nexit 1\n' >"$cosim"
+chmod +x "$cosim"
+URDMA_COSIM=$cosim expect "a simulator that does not start" 125 --nics 2 -- true
+check "says why" grep -q 'no such luck' "$tmp/err"
+
+expect "an unknown option" 2 --no-such -- true
+expect "an option of later" 2 --loss 0.1 -- true
+expect "no number" 2 --timeout soon -- true
+expect "no command" 2
+expect "no such directory" 2 --share "$tmp/missing" -- true
+expect "a wire with one end" 2 --nics 3 -- true
+
+exit $bad

@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What `make run` shows: the devices as the stock tools see them, then ibv_rc_pingpong between the
+# two NICs of this guest, each with the received data compared.
+set -u
+. /opt/urdma/tests/common.sh
+
+title() {
+	printf '\n== %s\n' "$*"
+}
+
+devices_up 2 || fail "two active devices are expected: $(rdma link show 2>&1)"
+title "ibv_devices"
+ibv_devices || fail "ibv_devices: status $?"
+title "rdma link show"
+rdma link show || fail "rdma link show: status $?"
+title "ibv_devinfo"
+ibv_devinfo || fail "ibv_devinfo: status $?"
+ibv_devinfo -d urdma0 >/dev/null && ibv_devinfo -d urdma1 >/dev/null || fail "a device is missing"
+
+n=${1-1000}
+title "ibv_rc_pingpong: $n exchanges of 4096 bytes, polling"
+pingpong -c -n "$n" -s 4096
+title "ibv_rc_pingpong: $n exchanges of 4096 bytes, with events"
+pingpong -c -e -n "$n" -s 4096
+title "ibv_rc_pingpong: $n exchanges of 64 bytes, polling"
+pingpong -c -n "$n" -s 64
+title "ibv_rc_pingpong: $n exchanges of 64 bytes, with events"
+pingpong -c -e -n "$n" -s 64
