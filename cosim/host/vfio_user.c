@@ -30,15 +30,13 @@
 #include "pcie/config_space.h"
 
 /* Limits. The largest message QEMU sends is a REGION_WRITE_MULTI of 200 writes, 4824 bytes. */
-#define MAX_MESSAGE	  8192u	 /* bytes, header included */
-#define MAX_TRANSFER	  4096u	 /* bytes of data in one region access: the configuration space */
-#define MAX_FDS		  16u	 /* with one message; QEMU accepts no larger offer */
-#define MAX_READS	  64u	 /* register reads in flight */
-#define OUTPUT_HIGH	  65536u /* bytes waiting to be sent, above which no command is taken */
+#define MAX_MESSAGE	  8192u	  /* bytes, header included */
+#define MAX_TRANSFER	  4096u	  /* bytes of data in one region access: the configuration space */
+#define MAX_FDS		  16u	  /* with one message; QEMU accepts no larger offer */
+#define MAX_READS	  64u	  /* register reads in flight */
+#define OUTPUT_HIGH	  262144u /* bytes of replies that a client may leave unread */
 #define MESSAGES_PER_CALL 64u
 #define LOGS_PER_CLIENT	  200u
-/* What a reply of the largest kind takes, for the bound of the output queue. */
-#define MAX_REPLY (sizeof(struct vu_header) + sizeof(struct vu_region_access) + MAX_TRANSFER)
 
 /* Verdicts of a command beside 0 and -errno. */
 #define REPLY_LATER 1 /* somebody else replies, or has replied */
@@ -65,7 +63,7 @@ struct urdma_vfio_user_server {
 	bool negotiated;
 	bool write_multiple;
 	bool broken;   /* to be dropped as soon as no command is being executed */
-	bool draining; /* answered, to be dropped once the answer has been sent */
+	bool draining; /* answered for the last time, to be dropped after one try to send that */
 	bool stalled;  /* the message in input waits for the function to have room */
 	unsigned int logs;
 	uint64_t multi_done; /* writes of a stalled REGION_WRITE_MULTI that have been made */
@@ -79,12 +77,12 @@ struct urdma_vfio_user_server {
 	int fds[MAX_FDS];
 	unsigned int num_fds;
 	bool too_many_fds;
+	bool foreign_fd; /* one was neither a file nor an eventfd, and has been closed */
 
 	/* Replies not yet sent, whole messages one after the other; the first may be sent in part.
 	 */
 	uint8_t *output;
 	size_t output_len;
-	size_t output_capacity;
 	size_t output_sent;
 
 	struct server_read *reads; /* in flight */
@@ -242,11 +240,12 @@ static void queue_reply(struct urdma_vfio_user_server *s, const struct vu_header
 	if (s->broken)
 		return;
 	/*
-	 * Commands are taken below OUTPUT_HIGH only, and reads in flight are counted, so a client
-	 * that does not read cannot get here.
+	 * QEMU reads all the time and has few commands under way. One that stops reading is not
+	 * waited for: its end of the connection might be nowhere but in a message that it sent us,
+	 * and then nobody would ever read, nor hang up.
 	 */
-	if (header.size > s->output_capacity - s->output_len) {
-		break_connection(s, "output queue is full");
+	if (header.size > OUTPUT_HIGH - s->output_len) {
+		break_connection(s, "client does not read its replies");
 		return;
 	}
 	to = s->output + s->output_len;
@@ -273,6 +272,7 @@ static void close_fds(struct urdma_vfio_user_server *s)
 			close(s->fds[i]);
 	s->num_fds = 0;
 	s->too_many_fds = false;
+	s->foreign_fd = false;
 }
 
 /* Gives descriptor i of the message to the caller. */
@@ -1038,6 +1038,8 @@ static int execute(struct urdma_vfio_user_server *s)
 		return refuse(s, -EINVAL, "message flags 0x%x", h->flags);
 	if (s->too_many_fds)
 		return refuse(s, -EINVAL, "more than %u descriptors", MAX_FDS);
+	if (s->foreign_fd)
+		return refuse(s, -EINVAL, "a descriptor is neither a file nor an eventfd");
 	if (s->num_fds && h->command != VU_DMA_MAP && h->command != VU_DEVICE_SET_IRQS)
 		return refuse(s, -EINVAL, "%u descriptors with a message that takes none",
 			      s->num_fds);
@@ -1116,6 +1118,17 @@ static bool handle_message(struct urdma_vfio_user_server *s)
 	return true;
 }
 
+/*
+ * No command takes anything but files and eventfds. Others are not kept even until the message is
+ * whole: a client could send its own end of this connection, and never be seen to hang up.
+ */
+static bool is_acceptable(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || is_eventfd(fd));
+}
+
 static void collect_fds(struct urdma_vfio_user_server *s, struct msghdr *msg)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
@@ -1128,7 +1141,10 @@ static void collect_fds(struct urdma_vfio_user_server *s, struct msghdr *msg)
 			int fd;
 
 			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-			if (s->num_fds < MAX_FDS) {
+			if (!is_acceptable(fd)) {
+				close(fd);
+				s->foreign_fd = true;
+			} else if (s->num_fds < MAX_FDS) {
 				s->fds[s->num_fds++] = fd;
 			} else {
 				close(fd);
@@ -1256,10 +1272,20 @@ static void accept_client(struct urdma_vfio_user_server *s)
 	log_line(s, URDMA_VFIO_USER_INFO, "client connected");
 }
 
-/* Whether the next message may be taken: its reply must find room in the output queue. */
 static bool may_receive(const struct urdma_vfio_user_server *s)
 {
-	return !s->broken && !s->draining && s->output_len < OUTPUT_HIGH;
+	return !s->broken && !s->draining;
+}
+
+/* While nothing is received, the end of the stream is not seen either: ask for it. */
+static void check_hangup(struct urdma_vfio_user_server *s)
+{
+	struct pollfd p = { .fd = s->fd };
+
+	if (!s->broken && poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR))) {
+		log_line(s, URDMA_VFIO_USER_INFO, "client gone");
+		s->broken = true;
+	}
 }
 
 unsigned int urdma_vfio_user_process(struct urdma_vfio_user_server *s)
@@ -1281,7 +1307,9 @@ unsigned int urdma_vfio_user_process(struct urdma_vfio_user_server *s)
 		handled++;
 	}
 	flush_output(s);
-	if (s->broken || (s->draining && !s->output_len))
+	if (s->stalled)
+		check_hangup(s);
+	if (s->broken || s->draining)
 		drop_client(s);
 	return handled;
 }
@@ -1293,7 +1321,7 @@ unsigned int urdma_vfio_user_pollfds(const struct urdma_vfio_user_server *s,
 
 	if (s->fd >= 0) {
 		events = 0;
-		if (may_receive(s) && !s->stalled)
+		if (!s->stalled)
 			events |= POLLIN;
 		/* A stalled message is tried again at once: the function may have room by now. */
 		if (s->output_len || s->stalled)
@@ -1387,9 +1415,7 @@ int urdma_vfio_user_create(const struct urdma_vfio_user_config *config,
 	reset_bar4(s);
 	s->address.sun_family = AF_UNIX;
 	strcpy(s->address.sun_path, config->path);
-	/* Commands stop at OUTPUT_HIGH; the last of them and the reads in flight go on top. */
-	s->output_capacity = OUTPUT_HIGH + (1 + MAX_READS) * MAX_REPLY;
-	s->output = malloc(s->output_capacity);
+	s->output = malloc(OUTPUT_HIGH);
 	if (s->output)
 		ret = open_socket(s);
 	if (ret) {
