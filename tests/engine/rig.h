@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What engine tests and benchmarks start from: two NICs on one wire under the embedded host, each
+ * with a PD, a memory region and pairs of connected RC QPs.
+ */
+#ifndef URDMA_TESTS_RIG_H
+#define URDMA_TESTS_RIG_H
+
+#include "host/eh.h"
+
+#define RIG_MAX_QPS 64u
+
+struct rig_config {
+	struct urdma_cosim_config cosim;
+	struct urdma_embedded_config memory;
+	unsigned int qps; /* pairs */
+	unsigned int mtu; /* 1: 256 .. 5: 4096 */
+	bool ipv6;
+	size_t buffer; /* bytes of each side's memory region */
+	unsigned int log_sq, log_rq;
+	unsigned int log_stride; /* of both rings */
+	unsigned int log_cqe;
+	enum urdma_eh_ring_kind kind;
+	bool sig_all;
+	const char *capture; /* directory for pcapng files, or NULL */
+};
+
+struct rig_side {
+	struct urdma_eh *eh;
+	struct urdma_eh_mr mr;
+	uint8_t *buffer;
+	struct urdma_eh_cq send_cq, recv_cq;
+	struct urdma_eh_qp qp[RIG_MAX_QPS];
+};
+
+struct rig {
+	struct rig_config config;
+	struct urdma_cosim *cosim;
+	struct urdma_embedded *host;
+	struct rig_side side[2];
+};
+
+/* One pair of QPs, MTU 4096, IPv4, 4 MB, rings of 256 entries of 64 bytes, scattered pages. */
+void rig_defaults(struct rig_config *config);
+/* Fails the process with a message when something does not come up: no test could go on. */
+void rig_start(struct rig *rig, const struct rig_config *config);
+void rig_stop(struct rig *rig);
+/* Numbers of the objects of a rig. */
+#define RIG_PD	    1u
+#define RIG_DB_PAGE 5u
+#define RIG_QPN(i)  (0x10u + (i))
+
+/* Fails the process when the simulation has found a fault (RTL, PCIe rules, stall). */
+void rig_check(struct rig *rig, int result, const char *what);
+
+/* A 64-bit digest (FNV-1a) over bytes, to compare runs. */
+uint64_t rig_hash(uint64_t hash, const void *p, size_t len);
+#define RIG_HASH_START 0xcbf29ce484222325ull
+
+#endif
