@@ -29,7 +29,7 @@ if [ ! -e "$top/build/build.ninja" ]; then
 	run cmake -S "$top" -B "$top/build" -G Ninja
 fi
 t=$SECONDS
-if [ -n "$(ninja -C "$top/build" -n "$@" 2>/dev/null | grep -v 'no work to do\|Entering directory')" ]; then
+if ! ninja -C "$top/build" -n "$@" 2>/dev/null | grep -q 'no work to do'; then
 	say "[build] ${*:-everything} (the first time takes minutes: the RTL becomes C++ and is compiled) ..."
 	run ninja -C "$top/build" -j "$(nproc)" "$@"
 	say "[build] ... $((SECONDS - t)) s"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154  # used and set by those that source it
 # Shared by the set-up, the guest build, the lint and the launcher: places, versions, cache keys.
 # Sourced with `top` set to the root of the checkout.
 
@@ -94,15 +94,15 @@ as_root() {
 # qemu_command ARRAY: how to call QEMU on this host, into the named array. The host's own when it
 # is new enough, else the cached tree's through that tree's dynamic loader, which needs no chroot.
 qemu_command() {
-	local -n out=$1
-	local v r=$qemu_dir/root lib
+	local -n result_array=$1
+	local r=$qemu_dir/root lib
 	if [ -e "$cache/qemu-host" ] && command -v qemu-system-x86_64 >/dev/null; then
-		out=(qemu-system-x86_64)
+		result_array=(qemu-system-x86_64)
 		return 0
 	fi
 	[ -d "$r" ] || return 1
 	lib=$r/usr/lib/x86_64-linux-gnu
-	out=(env "QEMU_MODULE_DIR=$lib/qemu" "$lib/ld-linux-x86-64.so.2" --library-path
+	result_array=(env "QEMU_MODULE_DIR=$lib/qemu" "$lib/ld-linux-x86-64.so.2" --library-path
 		"$lib:$lib/pulseaudio" "$r/usr/bin/qemu-system-x86_64" -L "$r/usr/share/qemu"
 		-L "$r/usr/share/seabios")
 }

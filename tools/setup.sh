@@ -128,7 +128,7 @@ bootstrap() {
 # The Debian 13 tree that builds the module, the provider and the guest's programs; with it the
 # kernel that the headers belong to, the modules a guest can use, and the first initramfs.
 make_dev() {
-	local d=$1 kver deb list m
+	local d=$1 kver deb m
 	bootstrap "$d/root" extract "$dev_packages" \
 		--extract-hook="'$top/tools/setup.sh' --fetch-kernel \"\$1\" '$d'"
 	ln -sf gcc "$d/root/usr/bin/cc"
@@ -141,6 +141,7 @@ make_dev() {
 	kver=${kver%%_*}
 	echo "$kver" >"$d/kver"
 	mkdir "$d/image"
+	# shellcheck disable=SC2046  # a list of patterns
 	dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$d/image" --wildcards './boot/vmlinuz*' './boot/config*' \
 		"./usr/lib/modules/$kver/modules.*" \
 		$(for m in $guest_modules; do printf '%s\n' "./usr/lib/modules/$kver/kernel/$m*"; done) ||
@@ -201,6 +202,7 @@ make_qemu() {
 
 make_guest() {
 	local d=$1
+	# shellcheck disable=SC2016  # for the hooks' shell
 	bootstrap "$d/root" minbase "$guest_packages $extra_packages" \
 		--customize-hook='chroot "$1" dpkg-query -W >"$1/usr/lib/urdma-packages"' \
 		--customize-hook='printf "127.0.0.1 localhost\n" >"$1/etc/hosts"; : >"$1/etc/resolv.conf";
@@ -209,6 +211,19 @@ make_guest() {
 	as_root cp "$d/root/usr/lib/urdma-packages" "$d/packages"
 	make_disk "$d/root" "$d/rootfs.img"
 	as_root rm -rf "$d/root"
+}
+
+# checkpatch comes in the kernel's source package alone: of that only its three files are kept.
+make_checkpatch() {
+	local d=$1 deb
+	bootstrap "$d/root" extract base-files --extract-hook="cd '$d' &&
+		APT_CONFIG=\$MMDEBSTRAP_APT_CONFIG apt-get -q download linux-source-6.12"
+	deb=$(echo "$d"/linux-source-*.deb)
+	dpkg-deb --fsys-tarfile "$deb" | tar -x -O --wildcards './usr/src/linux-source-*.tar.xz' |
+		tar -x -J -C "$d" --strip-components=2 --wildcards 'linux-source-*/scripts/checkpatch.pl' \
+			'linux-source-*/scripts/spelling.txt' 'linux-source-*/scripts/const_structs.checkpatch'
+	as_root rm -rf "$d/root" "$deb"
+	[ -e "$d/checkpatch.pl" ]
 }
 
 # Called back by mmdebstrap, while its package lists are still there.

@@ -44,7 +44,8 @@ static volatile uint64_t *doorbell_page(void)
 	return page;
 }
 
-/* The victim: tells its numbers, waits for the attack to be over, checks that nothing came of it. */
+/* The victim: tells its numbers, waits for the attack to be over, checks that nothing came of it.
+ */
 static int victim(const char *name, int tell, int wait_fd)
 {
 	struct ibv_context *ctx = open_device(name);
@@ -54,29 +55,36 @@ static int victim(const char *name, int tell, int wait_fd)
 		.send_cq = cq,
 		.recv_cq = cq,
 		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = { .max_send_wr = 16,
+			 .max_recv_wr = 16,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1 },
 	};
 	struct ibv_qp *qp = cq ? ibv_create_qp(pd, &init) : NULL;
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	struct ibv_wc wc;
 	char c;
 
-	if (!qp || ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-						    IBV_QP_ACCESS_FLAGS)) {
+	if (!qp ||
+	    ibv_modify_qp(qp, &attr,
+			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)) {
 		fprintf(stderr, "foreign_doorbell: cannot make a QP\n");
 		return 1;
 	}
 	if (write(tell, &qp->qp_num, 4) != 4 || read(wait_fd, &c, 1) != 1)
 		return 1;
 	if (ibv_poll_cq(cq, 1, &wc)) {
-		fprintf(stderr, "foreign_doorbell: the victim has a completion (status %d)\n", wc.status);
+		fprintf(stderr, "foreign_doorbell: the victim has a completion (status %d)\n",
+			wc.status);
 		return 1;
 	}
 	if (ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) || attr.qp_state != IBV_QPS_INIT) {
-		fprintf(stderr, "foreign_doorbell: the victim's QP changed to state %d\n", attr.qp_state);
+		fprintf(stderr, "foreign_doorbell: the victim's QP changed to state %d\n",
+			attr.qp_state);
 		return 1;
 	}
-	return ibv_destroy_qp(qp) || ibv_destroy_cq(cq) || ibv_dealloc_pd(pd) || ibv_close_device(ctx);
+	return ibv_destroy_qp(qp) || ibv_destroy_cq(cq) || ibv_dealloc_pd(pd) ||
+	       ibv_close_device(ctx);
 }
 
 int main(int argc, char **argv)

@@ -16,8 +16,9 @@ ibv_devices || fail "ibv_devices: status $?"
 title "rdma link show"
 rdma link show || fail "rdma link show: status $?"
 title "ibv_devinfo"
-ibv_devinfo || fail "ibv_devinfo: status $?"
-ibv_devinfo -d urdma0 >/dev/null && ibv_devinfo -d urdma1 >/dev/null || fail "a device is missing"
+for d in urdma0 urdma1; do
+	ibv_devinfo -d $d || fail "ibv_devinfo -d $d: status $?"
+done
 
 n=${1-1000}
 title "ibv_rc_pingpong: $n exchanges of 4096 bytes, polling"

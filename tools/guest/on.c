@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PORT "7077"
+#define PORT	    "7077"
 #define REQUEST_MAX (1U << 20)
 
 struct frame {
@@ -70,7 +70,7 @@ static int read_all(int fd, void *data, size_t size)
 
 static int send_frame(int fd, uint8_t type, uint32_t value, const void *data)
 {
-	struct frame f = {.type = type, .value = htonl(value)};
+	struct frame f = { .type = type, .value = htonl(value) };
 
 	if (write_all(fd, &f, sizeof(f)))
 		return -1;
@@ -81,15 +81,16 @@ static int send_frame(int fd, uint8_t type, uint32_t value, const void *data)
 static uint32_t relay(int sock, pid_t child, int out, int err)
 {
 	struct pollfd p[3] = {
-		{.fd = out, .events = POLLIN},
-		{.fd = err, .events = POLLIN},
-		{.fd = sock, .events = POLLIN},
+		{ .fd = out, .events = POLLIN },
+		{ .fd = err, .events = POLLIN },
+		{ .fd = sock, .events = POLLIN },
 	};
 	char buffer[65536];
 	int status = 0, ended = 0;
 
 	for (;;) {
-		/* A background process may hold the pipes: once the command has ended, take what is there. */
+		/* A background process may hold the pipes: once the command has ended, take what is
+		 * there. */
 		int n = poll(p, 3, ended ? 100 : 50);
 
 		if (!ended && waitpid(child, &status, WNOHANG) == child)
@@ -110,7 +111,8 @@ static uint32_t relay(int sock, pid_t child, int out, int err)
 		if (p[2].revents && read(sock, buffer, sizeof(buffer)) <= 0)
 			goto gone;
 	}
-	return WIFEXITED(status) ? (uint32_t)WEXITSTATUS(status) : 128U + (uint32_t)WTERMSIG(status);
+	return WIFEXITED(status) ? (uint32_t)WEXITSTATUS(status)
+				 : 128U + (uint32_t)WTERMSIG(status);
 gone:
 	kill(-child, SIGKILL);
 	if (!ended)
@@ -176,7 +178,7 @@ static void serve(int sock)
 
 static int agent(const char *address)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *ai;
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *ai;
 	int listener, one = 1;
 
 	if (getaddrinfo(address, PORT, &hints, &ai))
@@ -208,7 +210,7 @@ static int agent(const char *address)
 
 static int connect_to(const char *host)
 {
-	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *ai;
+	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM }, *ai;
 	char name[32];
 
 	snprintf(name, sizeof(name), "host%s", host);

@@ -40,6 +40,7 @@ echo there >"$tmp/share/in"
 # shellcheck disable=SC2016  # for the guest's shell
 expect "status, output, share" 7 --share "$tmp/share" -- bash -c \
 	'echo "a  b" "$0"; echo e >&2; cat /share/in; echo back >/share/out; seq 100000 | tail -n 1; exit 7' 'q"uo$te'
+# shellcheck disable=SC2016  # so it is meant
 printf '%s\n' 'a  b q"uo$te' there 100000 >"$tmp/want"
 check "standard output" diff "$tmp/want" "$tmp/out"
 check "standard error apart" grep -qx e "$tmp/err"
@@ -49,6 +50,7 @@ check "summary" jq -e '.exit_status == 7 and .error == null and .kernel_complain
 check "the console's log" grep -q 'Linux version' "$tmp/results/console.log"
 
 # The killed `on` has to take its command in guest 1 along.
+# shellcheck disable=SC2016  # for the guest's shell
 expect "two guests" 3 --hosts 2 -- bash -c '
 	test "$(on 1 hostname)" = host1 || exit 10
 	on 1 sh -c "exit 4"

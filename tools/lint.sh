@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# tools/lint.sh [CHECK...]: all checks, or those named: spdx shell format verilator checkpatch
+# sparse. What is not built yet is left out with a note. Exit status 0 when all is clean.
+set -u
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+prog=lint
+# shellcheck source=tools/lib.sh
+. "$top/tools/lib.sh"
+cd "$top" || exit 1
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+bad=()
+
+# files PATTERN...: of the tree as git would commit it, so that other directories' rubbish stays out.
+files() {
+	git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do
+		[ -f "$f" ] && printf '%s\n' "$f"
+	done
+}
+
+# check NAME COMMAND...: run it, show its output when it fails.
+check() {
+	local name=$1 t=$SECONDS
+	shift
+	if "$@" >"$tmp/log" 2>&1; then
+		say "[lint] $name ... ok, $((SECONDS - t)) s"
+		grep -h '^note:' "$tmp/log" >&2 || true
+	else
+		say "[lint] $name ... FAILED"
+		cat "$tmp/log" >&2
+		bad+=("$name")
+	fi
+}
+
+# Every source names its licence in its first lines; kernel and provider have their own.
+spdx() {
+	local f want status=0
+	files '*.c' '*.h' '*.cc' '*.sv' '*.svh' '*.sh' '*.py' '*.cmake' '*CMakeLists.txt' '*Makefile' '*Kbuild' \
+		urdma .ci/run tools/guest/ tests/guest/ >"$tmp/list"
+	while read -r f; do
+		case $f in
+		driver/* | provider/*) want='SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB' ;;
+		*) want='SPDX-License-Identifier: Apache-2.0' ;;
+		esac
+		head -n 3 "$f" | grep -qF "$want" || {
+			echo "$f: its first lines do not say '$want'"
+			status=1
+		}
+	done <"$tmp/list"
+	return $status
+}
+
+shell() {
+	local list
+	mapfile -t list < <(
+		files '*.sh'
+		files urdma .ci/run tools/guest tests/guest | while read -r f; do
+			head -n 1 "$f" | grep -qE '^#!.*/(ba|da)?sh|^#!.*env bash' && echo "$f"
+		done
+	)
+	mapfile -t list < <(printf '%s\n' "${list[@]}" | sort -u)
+	shellcheck -x -e SC1091 "${list[@]}"
+}
+
+# checkpatch is the judge of what goes into the kernel and into rdma-core.
+format() {
+	local list
+	mapfile -t list < <(files '*.c' '*.h' '*.cc' '*.cpp' | grep -vE '^(driver|provider)/')
+	[ ${#list[@]} -gt 0 ] || return 0
+	clang-format --dry-run -Werror "${list[@]}"
+}
+
+verilator_lint() {
+	local package=$tmp/urdma_hw_pkg.sv
+	if [ ! -e rtl/urdma.f ] || [ ! -e rtl/urdma_top.sv ]; then
+		echo "note: rtl/urdma.f is not there yet"
+		return 0
+	fi
+	sh tools/gen-hw-pkg.sh driver/urdma_hw.h "$package" || return 1
+	(cd rtl && verilator --lint-only -Wall --top-module urdma_top urdma.vlt "$package" urdma_pkg.sv -F urdma.f)
+}
+
+checkpatch() {
+	local list
+	mapfile -t list < <(files 'driver/*.c' 'driver/*.h')
+	[ ${#list[@]} -gt 0 ] || return 0
+	# One file at a time is how it is meant; a driver outside the tree has no MAINTAINERS entry.
+	perl "$checkpatch_dir/checkpatch.pl" --no-tree --strict --terse --show-types --max-line-length=100 \
+		--ignore FILE_PATH_CHANGES,SPDX_LICENSE_TAG,CONST_STRUCT --no-summary -f "${list[@]}"
+}
+
+sparse_lint() {
+	local kver work id
+	[ -e driver/Makefile ] || return 0
+	kver=$(cat "$dev_dir/kver")
+	id=$(printf '%s' "$top" | sha256sum | cut -c1-12)-sparse
+	work=$dev_dir/root/work/$id
+	rm -rf "$work"
+	mkdir -p "$work"
+	find driver -maxdepth 1 -name '*.[ch]' -exec cp -t "$work" {} + && cp driver/Makefile "$work/"
+	# Sparse 0.6.4 does not know __has_include; what the driver asks for is in these headers.
+	as_root chroot --userspec="$(id -u):$(id -g)" "$dev_dir/root" /usr/bin/env -i PATH=/usr/bin:/usr/sbin \
+		HOME=/tmp LC_ALL=C make -C "/usr/src/linux-headers-$kver" M="/work/$id" -j 2 W=1 C=2 \
+		CF="-Wbitwise -D__CHECK_ENDIAN__ '-D__has_include(x)=1'" modules >"$tmp/sparse" 2>&1 || {
+		cat "$tmp/sparse"
+		rm -rf "$work"
+		return 1
+	}
+	rm -rf "$work"
+	# The kernel's own headers are not ours to mend.
+	if grep -E "/work/$id/[a-z_-]*\.[ch]:.*(warning|error):" "$tmp/sparse"; then
+		return 1
+	fi
+}
+
+[ $# -gt 0 ] || set -- spdx shell format verilator checkpatch sparse
+for c; do
+	case $c in
+	spdx) check "SPDX lines" spdx ;;
+	shell) check "shellcheck" shell ;;
+	format) check "clang-format" format ;;
+	verilator) check "verilator -Wall" verilator_lint ;;
+	checkpatch) check "checkpatch" checkpatch ;;
+	sparse) check "sparse, kernel warnings (W=1)" sparse_lint ;;
+	*) die "unknown check '$c'" ;;
+	esac
+done
+if [ ${#bad[@]} -gt 0 ]; then
+	say "[lint] not clean: ${bad[*]}"
+	exit 1
+fi
+say "[lint] clean"
