@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rx_bench.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct beat {
+	uint8_t data[64];
+	uint64_t keep;
+	bool last, err;
+};
+
+struct rd_beat {
+	uint64_t when;
+	uint8_t data[64];
+	bool last, err;
+};
+
+struct mr_frag {
+	uint64_t when;
+	struct rx_mrr rsp;
+};
+
+struct db {
+	uint16_t qpn, pi;
+};
+
+/* ---- a queue of structs ------------------------------------------------------------------------ */
+
+static void fifo_init(struct fifo *f, size_t size)
+{
+	f->size = size;
+	f->room = 64;
+	f->head = f->tail = 0;
+	f->data = malloc(size * f->room);
+	assert_non_null(f->data);
+}
+
+static void fifo_put(struct fifo *f, const void *p)
+{
+	if (f->head == f->tail) {
+		f->head = f->tail = 0;
+	} else if (f->tail == f->room) {
+		f->room *= 2;
+		f->data = realloc(f->data, f->size * f->room);
+		assert_non_null(f->data);
+	}
+	memcpy(f->data + f->size * f->tail++, p, f->size);
+}
+
+static void *fifo_head(struct fifo *f)
+{
+	return f->head == f->tail ? NULL : f->data + f->size * f->head;
+}
+
+/* ---- random numbers: xorshift ------------------------------------------------------------------- */
+
+uint32_t rnd(struct bench *b)
+{
+	b->seed ^= b->seed << 13;
+	b->seed ^= b->seed >> 17;
+	b->seed ^= b->seed << 5;
+	return b->seed;
+}
+
+unsigned int rnd_in(struct bench *b, unsigned int lo, unsigned int hi)
+{
+	return lo + rnd(b) % (hi - lo + 1);
+}
+
+static bool chance(struct bench *b, unsigned int percent)
+{
+	return percent >= 100 || (percent && rnd(b) % 100 < percent);
+}
+
+/* ---- host memory ---------------------------------------------------------------------------------- */
+
+/* Neighbouring pages of the process are no neighbours on the bus. */
+static uint64_t bus_of(uint64_t off)
+{
+	return HOST_BUS + (off ^ 0x5000);
+}
+
+static uint8_t *host_at(struct bench *b, uint64_t bus, size_t len)
+{
+	uint64_t off = (bus - HOST_BUS) ^ 0x5000;
+
+	if (bus < HOST_BUS || bus - HOST_BUS >= HOST_SIZE || (off & 4095) + len > 4096)
+		fail_msg("cycle %llu: DMA to %#llx, %zu bytes: not a piece of a page it was given",
+			 (unsigned long long)b->cycle, (unsigned long long)bus, len);
+	return b->host + off;
+}
+
+void bench_put(struct bench *b, uint64_t va, const void *p, size_t len)
+{
+	assert_true(va >= HOST_VA && va + len <= HOST_VA + HOST_SIZE);
+	memcpy(b->host + (va - HOST_VA), p, len);
+	memcpy(b->shadow + (va - HOST_VA), p, len);
+}
+
+static void mr_request(struct bench *b, int c)
+{
+	uint64_t va = b->out.mr[c].va, off, n, len = b->out.mr[c].len;
+	struct fifo *f = &b->mrr[c];
+	struct mr_frag r = { .when = b->cycle + rnd_in(b, b->mr_latency, 2 * b->mr_latency) };
+	struct mr_frag *prev = f->head == f->tail ? NULL : (void *)(f->data + f->size * (f->tail - 1));
+	bool ring = b->out.mr_ring >> c & 1;
+
+	assert_in_range(len, 1, 4096);
+	assert_int_equal(ring, c == 1);
+	if (prev && prev->when > r.when)
+		r.when = prev->when;
+	if (ring) {
+		off = b->out.mr[c].pt_addr - HOST_BUS + va;
+		if (off + len > HOST_SIZE)
+			r.rsp.status = 5;
+	} else {
+		const struct bench_mr *m = NULL;
+
+		for (unsigned int i = 0; i < b->mrs; i++)
+			if (b->mr[i].key == b->out.mr[c].key)
+				m = &b->mr[i];
+		assert_int_equal(b->out.mr[c].acc, URDMA_ACC_LOCAL_WRITE);
+		if (!m)
+			r.rsp.status = 1;
+		else if (m->pd != b->out.mr[c].pd)
+			r.rsp.status = 2;
+		else if (va < m->va || va - m->va > m->len || len > m->len - (va - m->va))
+			r.rsp.status = 3;
+		else if (!(m->acc & URDMA_ACC_LOCAL_WRITE))
+			r.rsp.status = 4;
+		off = va - HOST_VA;
+	}
+	if (r.rsp.status) {
+		r.rsp.last = true;
+		fifo_put(f, &r);
+		return;
+	}
+	while (len) {
+		n = 4096 - (off & 4095);
+		if (n > len)
+			n = len;
+		r.rsp.addr = bus_of(off);
+		r.rsp.len = n;
+		len -= n;
+		off += n;
+		r.rsp.last = !len;
+		fifo_put(f, &r);
+	}
+}
+
+static void read_request(struct bench *b)
+{
+	uint64_t addr = b->out.rd_addr;
+	unsigned int len = b->out.rd_len;
+	const uint8_t *p = host_at(b, addr, len);
+	struct rd_beat r = { .when = b->cycle + rnd_in(b, b->rd_latency, 2 * b->rd_latency) };
+	bool err = b->fail_rd >= 0 && b->fail_rd-- == 0;
+
+	assert_in_range(len, 1, 4096);
+	for (unsigned int i = 0; i < len; i += 64) {
+		unsigned int n = len - i < 64 ? len - i : 64;
+
+		memset(r.data, 0xee, 64);
+		memcpy(r.data, p + i, n);
+		r.last = i + 64 >= len;
+		r.err = r.last && err;
+		if (err)
+			memset(r.data, 0xff, 64);
+		fifo_put(&b->rdr, &r);
+	}
+}
+
+static void write_beat(struct bench *b)
+{
+	unsigned int n;
+
+	if (!b->wr_pos) {
+		b->wr_addr = b->out.wr_addr;
+		b->wr_len = b->out.wr_len;
+		assert_in_range(b->wr_len, 1, 4096);
+		host_at(b, b->wr_addr, b->wr_len);
+	}
+	n = b->wr_len - b->wr_pos < 64 ? b->wr_len - b->wr_pos : 64;
+	memcpy(host_at(b, b->wr_addr + b->wr_pos, n), b->out.wr_data, n);
+	b->wr_pos += n;
+	if (b->out.wr_last != (b->wr_pos == b->wr_len))
+		fail_msg("cycle %llu: DMA write of %u bytes: last is wrong at byte %u",
+			 (unsigned long long)b->cycle, b->wr_len, b->wr_pos);
+	if (b->out.wr_last)
+		b->wr_pos = 0;
+	b->last_wr = b->cycle;
+}
+
+/* ---- a cycle ------------------------------------------------------------------------------------------ */
+
+#define LOG(b, array, n, ...)                                                                      \
+	do {                                                                                       \
+		assert_true((n) < LOG_MAX);                                                        \
+		(array)[(n)++] = __VA_ARGS__;                                                      \
+	} while (0)
+
+void bench_cycle(struct bench *b)
+{
+	struct rx_in *in = &b->in;
+	struct rx_out *o = &b->out;
+	struct beat *beat = fifo_head(&b->beats);
+	struct rd_beat *rd = fifo_head(&b->rdr);
+	void *p;
+
+	in->mac_valid = beat && !chance(b, b->gap);
+	if (in->mac_valid) {
+		memcpy(in->mac_data, beat->data, 64);
+		in->mac_keep = beat->keep;
+		in->mac_last = beat->last;
+		in->mac_err = beat->err;
+		b->beats.head++;
+		if (!b->first_mac)
+			b->first_mac = b->cycle;
+	}
+	p = fifo_head(&b->db);
+	in->db_valid = p;
+	if (p) {
+		in->db_qpn = ((struct db *)p)->qpn;
+		in->db_pi = ((struct db *)p)->pi;
+	}
+	p = fifo_head(&b->qpc);
+	in->qpc_valid = p;
+	if (p)
+		in->qpc = *(struct rx_ctl *)p;
+	p = fifo_head(&b->aqc);
+	in->aqc_valid = p;
+	if (p)
+		in->aqc = *(struct rx_ctl *)p;
+	p = fifo_head(&b->sent);
+	in->sent_valid = p;
+	if (p)
+		in->sent = *(struct rx_sent *)p;
+	in->mrr_valid = 0;
+	in->mr_ready = 0;
+	in->qpr_ready = 0;
+	in->cqe_ready = 0;
+	in->err_ready = 0;
+	for (int c = 0; c < 2; c++) {
+		struct mr_frag *f = fifo_head(&b->mrr[c]);
+
+		if (f && f->when <= b->cycle) {
+			in->mrr_valid |= 1 << c;
+			in->mrr[c] = f->rsp;
+		}
+		in->mr_ready |= chance(b, b->ready) << c;
+		in->qpr_ready |= chance(b, b->ready) << c;
+		in->cqe_ready |= (!b->hold_cqe[c] && chance(b, b->ready)) << c;
+		in->err_ready |= chance(b, b->ready) << c;
+	}
+	in->rd_ready = !b->hold_rd && chance(b, b->ready);
+	in->rdr_valid = rd && rd->when <= b->cycle;
+	if (in->rdr_valid) {
+		memcpy(in->rdr_data, rd->data, 64);
+		in->rdr_last = rd->last;
+		in->rdr_err = rd->err;
+		b->rdr.head++;
+	}
+	in->wr_ready = !b->hold_wr && chance(b, b->ready);
+	in->acked_ready = chance(b, b->ready);
+	in->ack_ready = !b->hold_ack && chance(b, b->ready);
+
+	rx_model_settle(b->m, in, o);
+	if (in->db_valid && o->db_ready)
+		b->db.head++;
+	if (in->qpc_valid && o->qpc_ready) {
+		b->qpc.head++;
+		b->ctl = *o;
+	}
+	if (in->aqc_valid && o->aqc_ready) {
+		b->aqc.head++;
+		b->ctl = *o;
+	}
+	if (in->sent_valid && o->sent_ready)
+		b->sent.head++;
+	for (int c = 0; c < 2; c++) {
+		if ((in->mrr_valid & o->mrr_ready) >> c & 1)
+			b->mrr[c].head++;
+		if ((o->mr_valid & in->mr_ready) >> c & 1)
+			mr_request(b, c);
+		if ((o->cqe_valid & in->cqe_ready) >> c & 1) {
+			struct bench_cqe q = { o->cqe[c].cqn, o->cqe_solicited >> c & 1, { 0 } };
+
+			memcpy(q.w, o->cqe[c].w, 32);
+			LOG(b, b->cqes[c], b->n_cqes[c], q);
+		}
+		if ((o->err_valid & in->err_ready) >> c & 1)
+			LOG(b, b->errs[c], b->n_errs[c],
+			    (struct bench_err){ o->err[c].qpn, o->err[c].event });
+	}
+	if (o->rd_valid && in->rd_ready)
+		read_request(b);
+	if (o->wr_valid && in->wr_ready)
+		write_beat(b);
+	if (o->ack_valid && in->ack_ready)
+		LOG(b, b->acks, b->n_acks,
+		    (struct bench_ack){ o->ack_qpn, o->ack_psn, o->ack_msn, o->ack_syndrome });
+	if (o->acked_valid && in->acked_ready)
+		LOG(b, b->ackeds, b->n_ackeds,
+		    (struct bench_acked){ o->acked_qpn, o->acked_wqe, o->acked_una });
+	for (int i = 0; i < URDMA_CNT_N; i++)
+		b->cnt[i] += o->cnt >> i & 1;
+	b->bytes += o->rx_bytes;
+	if (o->trace_valid)
+		b->traces[o->trace_ev]++;
+	rx_model_edge(b->m);
+	b->cycle++;
+}
+
+void bench_run(struct bench *b, unsigned int cycles)
+{
+	while (cycles--)
+		bench_cycle(b);
+}
+
+void bench_drain(struct bench *b, unsigned int limit)
+{
+	unsigned int quiet = 0;
+
+	while (quiet < 3) {
+		bench_cycle(b);
+		if (fifo_head(&b->beats) || fifo_head(&b->db) || fifo_head(&b->qpc) ||
+		    fifo_head(&b->aqc) || fifo_head(&b->sent) || b->out.busy)
+			quiet = 0;
+		else
+			quiet++;
+		if (!limit--)
+			fail_msg("cycle %llu: urdma_rx does not become idle",
+				 (unsigned long long)b->cycle);
+	}
+	if (fifo_head(&b->mrr[0]) || fifo_head(&b->mrr[1]) || fifo_head(&b->rdr) || b->wr_pos)
+		fail_msg("cycle %llu: idle, but an answer is on its way or a write is not complete",
+			 (unsigned long long)b->cycle);
+}
+
+void bench_settings(struct bench *b, unsigned int ready, unsigned int gap, unsigned int mr_lat,
+		    unsigned int rd_lat)
+{
+	b->ready = ready;
+	b->gap = gap;
+	b->mr_latency = mr_lat;
+	b->rd_latency = rd_lat;
+}
+
+void bench_clear_logs(struct bench *b)
+{
+	b->n_acks = b->n_ackeds = 0;
+	for (int c = 0; c < 2; c++)
+		b->n_cqes[c] = b->n_errs[c] = 0;
+	memset(b->cnt, 0, sizeof(b->cnt));
+	memset(b->traces, 0, sizeof(b->traces));
+	b->bytes = 0;
+	b->first_mac = 0;
+}
+
+void bench_cfg(struct bench *b, const struct rx_cfg *cfg)
+{
+	b->in.cfg_we = true;
+	b->in.cfg = *cfg;
+	bench_cycle(b);
+	b->in.cfg_we = false;
+}
+
+void bench_gid(struct bench *b, const struct rx_gid *gid)
+{
+	b->in.gid_we = true;
+	b->in.gid = *gid;
+	bench_cycle(b);
+	b->in.gid_we = false;
+}
+
+void bench_frame(struct bench *b, const struct frame *f, bool err)
+{
+	size_t len = f->len < 60 ? 60 : f->len;
+	struct beat t;
+
+	for (size_t i = 0; i < len; i += 64) {
+		size_t n = len - i < 64 ? len - i : 64;
+
+		for (size_t k = 0; k < 64; k++)
+			t.data[k] = i + k < f->len ? f->b[i + k] : k < n ? 0 : rnd(b);
+		t.keep = n == 64 ? ~0ull : (1ull << n) - 1;
+		t.last = i + 64 >= len;
+		t.err = t.last && err;
+		fifo_put(&b->beats, &t);
+	}
+}
+
+void bench_db(struct bench *b, uint16_t qpn, uint16_t pi)
+{
+	fifo_put(&b->db, &(struct db){ qpn, pi });
+}
+
+void bench_ctl(struct bench *b, bool ack, enum qpc_op op, uint16_t qpn, uint32_t psn)
+{
+	fifo_put(ack ? &b->aqc : &b->qpc, &(struct rx_ctl){ op, qpn, psn & 0xffffff });
+}
+
+void bench_ctl_wait(struct bench *b, bool ack, enum qpc_op op, uint16_t qpn, uint32_t psn,
+		    unsigned int limit)
+{
+	bench_ctl(b, ack, op, qpn, psn);
+	while (fifo_head(ack ? &b->aqc : &b->qpc)) {
+		if (!limit--)
+			fail_msg("cycle %llu: a control message is not taken (op %d, QP %u)",
+				 (unsigned long long)b->cycle, op, qpn);
+		bench_cycle(b);
+	}
+}
+
+void bench_sent(struct bench *b, const struct rx_sent *s)
+{
+	fifo_put(&b->sent, s);
+}
+
+struct bench *bench_new(uint32_t seed)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	assert_non_null(b);
+	b->m = rx_model_new();
+	b->seed = seed ? seed : 1;
+	b->host = calloc(1, HOST_SIZE);
+	b->shadow = calloc(1, HOST_SIZE);
+	assert_non_null(b->host);
+	assert_non_null(b->shadow);
+	b->fail_rd = -1;
+	fifo_init(&b->beats, sizeof(struct beat));
+	fifo_init(&b->db, sizeof(struct db));
+	fifo_init(&b->qpc, sizeof(struct rx_ctl));
+	fifo_init(&b->aqc, sizeof(struct rx_ctl));
+	fifo_init(&b->sent, sizeof(struct rx_sent));
+	fifo_init(&b->mrr[0], sizeof(struct mr_frag));
+	fifo_init(&b->mrr[1], sizeof(struct mr_frag));
+	fifo_init(&b->rdr, sizeof(struct rd_beat));
+	bench_settings(b, 100, 0, 4, 100);
+	b->in.rst = true;
+	bench_run(b, 4);
+	b->in.rst = false;
+	bench_run(b, 4200);
+	assert_true(b->out.init_done);
+	bench_drain(b, 100);
+	bench_clear_logs(b);
+	return b;
+}
+
+void bench_free(struct bench *b)
+{
+	struct fifo *f[] = { &b->beats, &b->db,	    &b->qpc,	&b->aqc,
+			     &b->sent,	&b->mrr[0], &b->mrr[1], &b->rdr };
+
+	for (size_t i = 0; i < sizeof(f) / sizeof(f[0]); i++)
+		free(f[i]->data);
+	rx_model_free(b->m);
+	free(b->host);
+	free(b->shadow);
+	free(b);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands around urdma_rx in its test: MAC, host memory behind translation and DMA, qp_mgr, tx and CQ.
+ * Each keeps the rules of its port (docs/rtl-interfaces.md), and fails the test if urdma_rx breaks one.
+ */
+#ifndef RX_BENCH_H
+#define RX_BENCH_H
+
+#include "rx_model.h"
+#include "rx_packet.h"
+#include "urdma_hw.h"
+
+#define HOST_SIZE (4u << 20)
+#define HOST_VA	  0x7f1200000000ull /* what SGEs say */
+#define HOST_BUS  0x0000004500000000ull /* what DMA says; pages lie in another order */
+#define LOG_MAX	  65536
+#define BEATS_MAX 262144
+
+struct bench_mr {
+	uint32_t key;
+	uint16_t pd;
+	uint8_t acc;
+	uint64_t va, len;
+};
+
+struct bench_ack {
+	uint16_t qpn;
+	uint32_t psn, msn;
+	uint8_t syndrome;
+};
+
+struct bench_cqe {
+	uint16_t cqn;
+	bool solicited;
+	uint64_t w[4];
+};
+
+struct bench_acked {
+	uint16_t qpn, wqe;
+	uint32_t una;
+};
+
+struct bench_err {
+	uint16_t qpn;
+	uint8_t event;
+};
+
+struct fifo {
+	uint8_t *data;
+	size_t size, room, head, tail; /* tail, head: words put, taken */
+};
+
+struct bench {
+	struct rx_model *m;
+	struct rx_in in;
+	struct rx_out out;
+	uint64_t cycle;
+	uint32_t seed;
+
+	/* settings: percent of cycles */
+	unsigned int ready, gap;
+	unsigned int mr_latency, rd_latency; /* cycles, up to twice */
+	bool hold_wr, hold_cqe[2], hold_ack, hold_rd;
+	int fail_rd; /* the n-th read from now fails; -1: none */
+
+	uint8_t *host, *shadow;
+	struct bench_mr mr[16];
+	unsigned int mrs;
+
+	struct fifo beats, db, qpc, aqc, sent, mrr[2], rdr;
+	uint64_t wr_addr;
+	unsigned int wr_len, wr_pos;
+
+	struct bench_ack acks[LOG_MAX];
+	struct bench_cqe cqes[2][LOG_MAX];
+	struct bench_acked ackeds[LOG_MAX];
+	struct bench_err errs[2][LOG_MAX];
+	unsigned int n_acks, n_cqes[2], n_ackeds, n_errs[2];
+	uint64_t cnt[64], bytes, traces[16], first_mac, last_wr;
+	struct rx_out ctl; /* of the last QUERY */
+};
+
+struct bench *bench_new(uint32_t seed);
+void bench_free(struct bench *b);
+uint32_t rnd(struct bench *b);
+unsigned int rnd_in(struct bench *b, unsigned int lo, unsigned int hi);
+
+void bench_cycle(struct bench *b);
+void bench_run(struct bench *b, unsigned int cycles);
+/* until nothing is queued and urdma_rx says it is idle; fails after @limit cycles */
+void bench_drain(struct bench *b, unsigned int limit);
+void bench_settings(struct bench *b, unsigned int ready, unsigned int gap, unsigned int mr_lat,
+		    unsigned int rd_lat);
+void bench_clear_logs(struct bench *b);
+
+void bench_cfg(struct bench *b, const struct rx_cfg *cfg);
+void bench_gid(struct bench *b, const struct rx_gid *gid);
+void bench_frame(struct bench *b, const struct frame *f, bool err);
+void bench_db(struct bench *b, uint16_t qpn, uint16_t pi);
+/* Queue a control message; bench_ctl_wait also waits until it is taken, however the rest stands. */
+void bench_ctl(struct bench *b, bool ack, enum qpc_op op, uint16_t qpn, uint32_t psn);
+void bench_ctl_wait(struct bench *b, bool ack, enum qpc_op op, uint16_t qpn, uint32_t psn,
+		    unsigned int limit);
+void bench_sent(struct bench *b, const struct rx_sent *s);
+/* Write into host memory and into the shadow that the reference keeps. */
+void bench_put(struct bench *b, uint64_t va, const void *p, size_t len);
+
+#endif

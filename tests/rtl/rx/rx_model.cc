@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rx_model.h"
+
+#include <cstring>
+
+#include "Vrx_test_top.h"
+#include "verilated.h"
+
+struct rx_model {
+	VerilatedContext ctx;
+	Vrx_test_top top{ &ctx };
+};
+
+// Fields of two side by side in one port: client 1 above client 0.
+static uint32_t bits(const WData *w, unsigned int lsb, unsigned int n)
+{
+	uint64_t v = w[lsb / 32];
+
+	if (lsb % 32 + n > 32)
+		v |= (uint64_t)w[lsb / 32 + 1] << 32;
+	return (uint32_t)((v >> (lsb % 32)) & (n == 32 ? 0xffffffffu : (1u << n) - 1));
+}
+
+extern "C" struct rx_model *rx_model_new(void)
+{
+	return new rx_model;
+}
+
+extern "C" void rx_model_free(struct rx_model *m)
+{
+	m->top.final();
+	delete m;
+}
+
+static uint64_t mac48(const uint8_t *p)
+{
+	uint64_t v = 0;
+
+	memcpy(&v, p, 6);
+	return v;
+}
+
+extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, struct rx_out *out)
+{
+	Vrx_test_top &t = m->top;
+
+	t.clk = 0;
+	t.rst = in->rst;
+	t.mac_valid = in->mac_valid;
+	memcpy(&t.mac_data, in->mac_data, 64);
+	t.mac_keep = in->mac_keep;
+	t.mac_last = in->mac_last;
+	t.mac_err = in->mac_err;
+	t.db_valid = in->db_valid;
+	t.db_qpn = in->db_qpn;
+	t.db_pi = in->db_pi;
+	t.qpc_valid = in->qpc_valid;
+	t.qpc_op = in->qpc.op;
+	t.qpc_qpn = in->qpc.qpn;
+	t.qpc_psn = in->qpc.psn;
+	t.aqc_valid = in->aqc_valid;
+	t.aqc_op = in->aqc.op;
+	t.aqc_qpn = in->aqc.qpn;
+	t.aqc_psn = in->aqc.psn;
+	t.fence_req = in->fence_req;
+	t.cfg_we = in->cfg_we;
+	t.cfg_qpn = in->cfg.qpn;
+	t.cfg_exists = in->cfg.exists;
+	t.cfg_state = in->cfg.state;
+	t.cfg_type = in->cfg.type;
+	t.cfg_pd = in->cfg.pd;
+	t.cfg_send_cq = in->cfg.send_cq;
+	t.cfg_recv_cq = in->cfg.recv_cq;
+	t.cfg_rq_addr = in->cfg.rq_addr;
+	t.cfg_rq_log_entries = in->cfg.rq_log_entries;
+	t.cfg_rq_log_stride = in->cfg.rq_log_stride;
+	t.cfg_mtu = in->cfg.mtu;
+	t.cfg_min_rnr = in->cfg.min_rnr;
+	t.cfg_dest_qpn = in->cfg.dest_qpn;
+	t.cfg_pkey = in->cfg.pkey;
+	t.cfg_sgid = in->cfg.sgid;
+	memcpy(&t.cfg_dgid, in->cfg.dgid, 16);
+	t.qpr_ready = in->qpr_ready;
+	t.gid_we = in->gid_we;
+	t.gid_widx = in->gid.idx;
+	t.gid_valid = in->gid.valid;
+	t.gid_ipv4 = in->gid.ipv4;
+	t.gid_vlan_valid = in->gid.vlan_valid;
+	t.gid_vlan = in->gid.vlan;
+	t.gid_smac = mac48(in->gid.smac);
+	memcpy(&t.gid_gid, in->gid.gid, 16);
+	t.sent_valid = in->sent_valid;
+	t.sent_qpn = in->sent.qpn;
+	t.sent_wqe = in->sent.wqe;
+	t.sent_psn = in->sent.psn;
+	t.sent_opcode = in->sent.opcode;
+	t.sent_signaled = in->sent.signaled;
+	t.sent_status = in->sent.status;
+	t.sent_len = in->sent.len;
+	t.acked_ready = in->acked_ready;
+	t.ack_ready = in->ack_ready;
+	t.mr_ready = in->mr_ready;
+	t.mrr_valid = in->mrr_valid;
+	t.mrr_status = in->mrr[0].status | in->mrr[1].status << 3;
+	t.mrr_len = in->mrr[0].len | (uint32_t)in->mrr[1].len << 13;
+	t.mrr_last = in->mrr[0].last | in->mrr[1].last << 1;
+	for (int i = 0; i < 2; i++)
+		memcpy((char *)&t.mrr_addr + 8 * i, &in->mrr[i].addr, 8);
+	t.rd_ready = in->rd_ready;
+	t.rdr_valid = in->rdr_valid;
+	memcpy(&t.rdr_data, in->rdr_data, 64);
+	t.rdr_last = in->rdr_last;
+	t.rdr_err = in->rdr_err;
+	t.wr_ready = in->wr_ready;
+	t.cqe_ready = in->cqe_ready;
+	t.err_ready = in->err_ready;
+	t.eval();
+
+	out->init_done = t.init_done;
+	out->busy = t.busy;
+	out->db_ready = t.db_ready;
+	out->qpc_ready = t.qpc_ready;
+	out->aqc_ready = t.aqc_ready;
+	out->fence_done = t.fence_done;
+	out->qpc_psn = t.qpc_rsp_psn;
+	out->qpc_pi = t.qpc_rsp_pi;
+	out->qpc_ci = t.qpc_rsp_ci;
+	out->aqc_psn = t.aqc_rsp_psn;
+	out->aqc_pi = t.aqc_rsp_pi;
+	out->aqc_ci = t.aqc_rsp_ci;
+	out->sent_ready = t.sent_ready;
+	out->acked_valid = t.acked_valid;
+	out->acked_qpn = t.acked_qpn;
+	out->acked_wqe = t.acked_wqe;
+	out->acked_una = t.acked_una;
+	out->ack_valid = t.ack_valid;
+	out->ack_qpn = t.ack_qpn;
+	out->ack_psn = t.ack_psn;
+	out->ack_syndrome = t.ack_syndrome;
+	out->ack_msn = t.ack_msn;
+	out->mr_valid = t.mr_valid;
+	out->mr_ring = t.mr_ring;
+	out->mrr_ready = t.mrr_ready;
+	for (int i = 0; i < 2; i++) {
+		memcpy(&out->mr[i].pt_addr, (char *)&t.mr_pt_addr + 8 * i, 8);
+		memcpy(&out->mr[i].va, (char *)&t.mr_va + 8 * i, 8);
+		out->mr[i].key = (uint32_t)(t.mr_key >> (32 * i));
+		out->mr[i].pd = t.mr_pd >> (12 * i) & 0xfff;
+		out->mr[i].acc = t.mr_acc >> (5 * i) & 0x1f;
+		out->mr[i].len = t.mr_len >> (13 * i) & 0x1fff;
+		out->cqe[i].cqn = t.cqe_cqn >> (12 * i) & 0xfff;
+		for (int k = 0; k < 4; k++)
+			out->cqe[i].w[k] = bits(&t.cqe_data[0], 256 * i + 64 * k, 32) |
+					   (uint64_t)bits(&t.cqe_data[0], 256 * i + 64 * k + 32, 32) << 32;
+		out->err[i].qpn = t.err_qpn >> (12 * i) & 0xfff;
+		out->err[i].event = t.err_event >> (8 * i) & 0xff;
+	}
+	out->rd_valid = t.rd_valid;
+	out->rd_addr = t.rd_addr;
+	out->rd_len = t.rd_len;
+	out->wr_valid = t.wr_valid;
+	out->wr_addr = t.wr_addr;
+	out->wr_len = t.wr_len;
+	memcpy(out->wr_data, &t.wr_data, 64);
+	out->wr_last = t.wr_last;
+	out->cqe_valid = t.cqe_valid;
+	out->cqe_solicited = t.cqe_solicited;
+	out->err_valid = t.err_valid;
+	out->cnt = t.cnt;
+	out->rx_bytes = t.rx_bytes;
+	out->trace_valid = t.trace_valid;
+	out->trace_ev = t.trace_ev;
+}
+
+extern "C" void rx_model_edge(struct rx_model *m)
+{
+	m->top.clk = 1;
+	m->top.eval();
+	m->ctx.timeInc(1);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* C face of the Verilated rx_test_top: pins, one struct in, one out. Index pairs are as in urdma_rx's ports. */
+#ifndef RX_MODEL_H
+#define RX_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum qpc_op { QPC_RESET, QPC_RQ_PSN, QPC_SQ_PSN, QPC_ERR, QPC_QUERY };
+
+struct rx_ctl {
+	uint8_t op;
+	uint16_t qpn;
+	uint32_t psn;
+};
+
+struct rx_sent {
+	uint16_t qpn, wqe;
+	uint32_t psn;
+	uint8_t opcode, signaled, status;
+	uint32_t len;
+};
+
+struct rx_cfg {
+	uint16_t qpn;
+	bool exists;
+	uint8_t state, type;
+	uint16_t pd, send_cq, recv_cq;
+	uint64_t rq_addr;
+	uint8_t rq_log_entries, rq_log_stride, mtu, min_rnr;
+	uint32_t dest_qpn;
+	uint16_t pkey;
+	uint8_t sgid, dgid[16];
+};
+
+struct rx_gid {
+	uint8_t idx;
+	bool valid, ipv4, vlan_valid;
+	uint16_t vlan;
+	uint8_t smac[6], gid[16];
+};
+
+struct rx_mrr {
+	uint8_t status;
+	uint64_t addr;
+	uint16_t len;
+	bool last;
+};
+
+struct rx_in {
+	bool rst, mac_valid, mac_last, mac_err;
+	uint8_t mac_data[64];
+	uint64_t mac_keep;
+	bool db_valid;
+	uint16_t db_qpn, db_pi;
+	bool qpc_valid, aqc_valid;
+	struct rx_ctl qpc, aqc;
+	bool fence_req, cfg_we, gid_we;
+	struct rx_cfg cfg;
+	struct rx_gid gid;
+	uint8_t qpr_ready;
+	bool sent_valid;
+	struct rx_sent sent;
+	bool acked_ready, ack_ready;
+	uint8_t mr_ready, mrr_valid;
+	struct rx_mrr mrr[2];
+	bool rd_ready, rdr_valid, rdr_last, rdr_err;
+	uint8_t rdr_data[64];
+	bool wr_ready;
+	uint8_t cqe_ready, err_ready;
+};
+
+struct rx_out {
+	bool init_done, busy, db_ready, qpc_ready, aqc_ready, fence_done;
+	uint32_t qpc_psn, aqc_psn;
+	uint16_t qpc_pi, qpc_ci, aqc_pi, aqc_ci;
+	bool sent_ready, acked_valid, ack_valid;
+	uint16_t acked_qpn, acked_wqe, ack_qpn;
+	uint32_t acked_una, ack_psn, ack_msn;
+	uint8_t ack_syndrome;
+	uint8_t mr_valid, mr_ring, mrr_ready;
+	struct {
+		uint64_t pt_addr, va;
+		uint32_t key;
+		uint16_t pd, len;
+		uint8_t acc;
+	} mr[2];
+	bool rd_valid, wr_valid, wr_last;
+	uint64_t rd_addr, wr_addr;
+	uint16_t rd_len, wr_len;
+	uint8_t wr_data[64];
+	uint8_t cqe_valid, cqe_solicited, err_valid;
+	struct {
+		uint16_t cqn;
+		uint64_t w[4];
+	} cqe[2];
+	struct {
+		uint16_t qpn;
+		uint8_t event;
+	} err[2];
+	uint64_t cnt;
+	uint8_t rx_bytes, trace_ev;
+	bool trace_valid;
+};
+
+struct rx_model;
+
+struct rx_model *rx_model_new(void);
+void rx_model_free(struct rx_model *m);
+/* Let the inputs settle and read the outputs of this cycle; then the clock edge. */
+void rx_model_settle(struct rx_model *m, const struct rx_in *in, struct rx_out *out);
+void rx_model_edge(struct rx_model *m);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

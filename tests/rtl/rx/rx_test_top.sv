@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// urdma_rx with every field a port of its own, and behind it a QP configuration and a GID table that the test
+// writes. A configuration is answered CFG_LATENCY cycles after it was asked for.
+
+`resetall
+`default_nettype none
+
+module rx_test_top
+  import urdma_pkg::*;
+  import urdma_hw_pkg::*;
+#(
+  parameter int CFG_LATENCY = 4
+) (
+  input  wire logic         clk,
+  input  wire logic         rst,
+  output      logic         init_done,
+  output      logic         busy,
+
+  input  wire logic         mac_valid,
+  input  wire logic [511:0] mac_data,
+  input  wire logic [63:0]  mac_keep,
+  input  wire logic         mac_last,
+  input  wire logic         mac_err,
+
+  input  wire logic         db_valid,
+  input  wire logic [11:0]  db_qpn,
+  input  wire logic [15:0]  db_pi,
+  output      logic         db_ready,
+
+  input  wire logic         qpc_valid,
+  input  wire logic [2:0]   qpc_op,
+  input  wire logic [11:0]  qpc_qpn,
+  input  wire logic [23:0]  qpc_psn,
+  output      logic         qpc_ready,
+  output      logic [23:0]  qpc_rsp_psn,
+  output      logic [15:0]  qpc_rsp_pi,
+  output      logic [15:0]  qpc_rsp_ci,
+  input  wire logic         aqc_valid,
+  input  wire logic [2:0]   aqc_op,
+  input  wire logic [11:0]  aqc_qpn,
+  input  wire logic [23:0]  aqc_psn,
+  output      logic         aqc_ready,
+  output      logic [23:0]  aqc_rsp_psn,
+  output      logic [15:0]  aqc_rsp_pi,
+  output      logic [15:0]  aqc_rsp_ci,
+  input  wire logic         fence_req,
+  output      logic         fence_done,
+
+  input  wire logic         cfg_we,
+  input  wire logic [11:0]  cfg_qpn,
+  input  wire logic         cfg_exists,
+  input  wire logic [3:0]   cfg_state,
+  input  wire logic [3:0]   cfg_type,
+  input  wire logic [11:0]  cfg_pd,
+  input  wire logic [11:0]  cfg_send_cq,
+  input  wire logic [11:0]  cfg_recv_cq,
+  input  wire logic [63:0]  cfg_rq_addr,
+  input  wire logic [4:0]   cfg_rq_log_entries,
+  input  wire logic [3:0]   cfg_rq_log_stride,
+  input  wire logic [2:0]   cfg_mtu,
+  input  wire logic [4:0]   cfg_min_rnr,
+  input  wire logic [23:0]  cfg_dest_qpn,
+  input  wire logic [15:0]  cfg_pkey,
+  input  wire logic [4:0]   cfg_sgid,
+  input  wire logic [127:0] cfg_dgid,
+  input  wire logic [1:0]   qpr_ready,
+
+  input  wire logic         gid_we,
+  input  wire logic [4:0]   gid_widx,
+  input  wire logic         gid_valid,
+  input  wire logic         gid_ipv4,
+  input  wire logic         gid_vlan_valid,
+  input  wire logic [11:0]  gid_vlan,
+  input  wire logic [47:0]  gid_smac,
+  input  wire logic [127:0] gid_gid,
+
+  input  wire logic         sent_valid,
+  input  wire logic [11:0]  sent_qpn,
+  input  wire logic [15:0]  sent_wqe,
+  input  wire logic [23:0]  sent_psn,
+  input  wire logic [7:0]   sent_opcode,
+  input  wire logic         sent_signaled,
+  input  wire logic [7:0]   sent_status,
+  input  wire logic [31:0]  sent_len,
+  output      logic         sent_ready,
+  output      logic         acked_valid,
+  output      logic [11:0]  acked_qpn,
+  output      logic [15:0]  acked_wqe,
+  output      logic [23:0]  acked_una,
+  input  wire logic         acked_ready,
+  output      logic         ack_valid,
+  output      logic [11:0]  ack_qpn,
+  output      logic [23:0]  ack_psn,
+  output      logic [7:0]   ack_syndrome,
+  output      logic [23:0]  ack_msn,
+  input  wire logic         ack_ready,
+
+  output      logic [1:0]       mr_valid,
+  output      logic [1:0]       mr_ring,
+  output      logic [1:0][63:0] mr_pt_addr,
+  output      logic [1:0][31:0] mr_key,
+  output      logic [1:0][11:0] mr_pd,
+  output      logic [1:0][4:0]  mr_acc,
+  output      logic [1:0][63:0] mr_va,
+  output      logic [1:0][12:0] mr_len,
+  input  wire logic [1:0]       mr_ready,
+  input  wire logic [1:0]       mrr_valid,
+  input  wire logic [1:0][2:0]  mrr_status,
+  input  wire logic [1:0][63:0] mrr_addr,
+  input  wire logic [1:0][12:0] mrr_len,
+  input  wire logic [1:0]       mrr_last,
+  output      logic [1:0]       mrr_ready,
+
+  output      logic         rd_valid,
+  output      logic [63:0]  rd_addr,
+  output      logic [12:0]  rd_len,
+  input  wire logic         rd_ready,
+  input  wire logic         rdr_valid,
+  input  wire logic [511:0] rdr_data,
+  input  wire logic         rdr_last,
+  input  wire logic         rdr_err,
+  output      logic         wr_valid,
+  output      logic [63:0]  wr_addr,
+  output      logic [12:0]  wr_len,
+  output      logic [511:0] wr_data,
+  output      logic         wr_last,
+  input  wire logic         wr_ready,
+
+  output      logic [1:0]        cqe_valid,
+  output      logic [1:0][11:0]  cqe_cqn,
+  output      logic [1:0]        cqe_solicited,
+  output      logic [1:0][255:0] cqe_data,
+  input  wire logic [1:0]        cqe_ready,
+  output      logic [1:0]        err_valid,
+  output      logic [1:0][11:0]  err_qpn,
+  output      logic [1:0][7:0]   err_event,
+  input  wire logic [1:0]        err_ready,
+
+  output      logic [63:0]  cnt,
+  output      logic [6:0]   rx_bytes,
+  output      logic         trace_valid,
+  output      logic [3:0]   trace_ev
+);
+
+  // ---- configuration ------------------------------------------------------------------------------------
+  qp_cfg_t cfg_mem [4096];
+  gid_t gid_mem [32];
+  qp_cfg_t cfg_in;
+  logic [1:0] qpr_valid;
+  logic [1:0][QPN_W-1:0] qpr_qpn;
+  logic [CFG_LATENCY-1:0][1:0] pipe_valid;
+  logic [CFG_LATENCY-1:0][1:0][QPN_W-1:0] pipe_qpn;
+  logic [1:0] qpr_rsp_valid;
+  qp_cfg_t [1:0] qpr_rsp;
+  logic [1:0][GID_W-1:0] gid_idx;
+  gid_t [1:0] gid;
+
+  initial for (int i = 0; i < 4096; i++) cfg_mem[i] = '0;
+  initial for (int i = 0; i < 32; i++) gid_mem[i] = '0;
+
+  always_comb begin
+    cfg_in = '0;
+    cfg_in.valid = cfg_exists;
+    cfg_in.state = cfg_state;
+    cfg_in.qp_type = cfg_type;
+    cfg_in.pd = cfg_pd;
+    cfg_in.send_cq = cfg_send_cq;
+    cfg_in.recv_cq = cfg_recv_cq;
+    cfg_in.rq = '{pt: '{addr: cfg_rq_addr, levels: 2'd0, page_shift: 6'd12},
+        log_entries: cfg_rq_log_entries, log_stride: cfg_rq_log_stride};
+    cfg_in.mtu = cfg_mtu;
+    cfg_in.min_rnr = cfg_min_rnr;
+    cfg_in.dest_qpn = cfg_dest_qpn;
+    cfg_in.pkey = cfg_pkey;
+    cfg_in.sgid = cfg_sgid;
+    cfg_in.dgid = cfg_dgid;
+  end
+
+  always_ff @(posedge clk) begin
+    if (cfg_we) cfg_mem[cfg_qpn] <= cfg_in;
+    if (gid_we) gid_mem[gid_widx] <= '{valid: gid_valid, ipv4: gid_ipv4, vlan_valid: gid_vlan_valid,
+        vlan: gid_vlan, smac: gid_smac, gid: gid_gid};
+    for (int i = 0; i < 2; i++) begin
+      gid[i] <= gid_mem[gid_idx[i]];
+      qpr_rsp_valid[i] <= pipe_valid[CFG_LATENCY-1][i] && !rst;
+      if (pipe_valid[CFG_LATENCY-1][i]) qpr_rsp[i] <= cfg_mem[pipe_qpn[CFG_LATENCY-1][i]];
+    end
+    pipe_valid <= rst ? '0 : {pipe_valid[CFG_LATENCY-2:0], qpr_valid & qpr_ready};
+    pipe_qpn <= {pipe_qpn[CFG_LATENCY-2:0], qpr_qpn};
+  end
+
+  // ---- the block ------------------------------------------------------------------------------------------
+  acked_t acked;
+  ack_req_t ack;
+  mr_req_t [1:0] mr_req;
+  mr_rsp_t [1:0] mr_rsp;
+  dma_rd_req_t rd;
+  dma_wr_t wr;
+  cqe_req_t [1:0] cqe;
+  qp_err_t [1:0] err;
+  qpc_rsp_t qpc_rsp, aqc_rsp;
+  trace_t trace;
+  logic [URDMA_CNT_N-1:0] cnt_n;
+
+  assign cnt = 64'(cnt_n);
+  assign {qpc_rsp_psn, qpc_rsp_pi, qpc_rsp_ci} = qpc_rsp;
+  assign {aqc_rsp_psn, aqc_rsp_pi, aqc_rsp_ci} = aqc_rsp;
+  assign {acked_qpn, acked_wqe, acked_una} = acked;
+  assign {ack_qpn, ack_psn, ack_syndrome, ack_msn} = ack;
+  assign {rd_addr, rd_len} = rd;
+  assign {wr_addr, wr_len, wr_data, wr_last} = wr;
+  assign trace_ev = trace.ev;
+  for (genvar i = 0; i < 2; i++) begin : g_i
+    assign mr_ring[i] = mr_req[i].ring;
+    assign mr_pt_addr[i] = mr_req[i].pt.addr;
+    assign mr_key[i] = mr_req[i].key;
+    assign mr_pd[i] = mr_req[i].pd;
+    assign mr_acc[i] = mr_req[i].acc;
+    assign mr_va[i] = mr_req[i].va;
+    assign mr_len[i] = mr_req[i].len;
+    assign mr_rsp[i] = '{status: mr_status_e'(mrr_status[i]), addr: mrr_addr[i], len: mrr_len[i], last: mrr_last[i]};
+    assign {cqe_cqn[i], cqe_solicited[i], cqe_data[i]} = cqe[i];
+    assign {err_qpn[i], err_event[i]} = err[i];
+  end
+
+  urdma_rx u_rx (
+    .clk(clk), .rst(rst), .init_done(init_done), .busy(busy),
+    .mac_valid(mac_valid), .mac({mac_data, mac_keep, mac_last, mac_err}),
+    .rq_db_valid(db_valid), .rq_db({db_qpn, db_pi}), .rq_db_ready(db_ready),
+    .qpc_valid(qpc_valid), .qpc('{op: qpc_op_e'(qpc_op), qpn: qpc_qpn, psn: qpc_psn}),
+    .qpc_ready(qpc_ready), .qpc_rsp(qpc_rsp),
+    .aqc_valid(aqc_valid), .aqc('{op: qpc_op_e'(aqc_op), qpn: aqc_qpn, psn: aqc_psn}),
+    .aqc_ready(aqc_ready), .aqc_rsp(aqc_rsp),
+    .fence_req(fence_req), .fence_done(fence_done),
+    .qpr_req_valid(qpr_valid), .qpr_req_qpn(qpr_qpn), .qpr_req_ready(qpr_ready),
+    .qpr_rsp_valid(qpr_rsp_valid), .qpr_rsp(qpr_rsp), .gid_idx(gid_idx), .gid(gid),
+    .sent_valid(sent_valid),
+    .sent({sent_qpn, sent_wqe, sent_psn, sent_opcode, sent_signaled, sent_status, sent_len}),
+    .sent_ready(sent_ready),
+    .acked_valid(acked_valid), .acked(acked), .acked_ready(acked_ready),
+    .ack_req_valid(ack_valid), .ack_req(ack), .ack_req_ready(ack_ready),
+    .mr_req_valid(mr_valid), .mr_req(mr_req), .mr_req_ready(mr_ready),
+    .mr_rsp_valid(mrr_valid), .mr_rsp(mr_rsp), .mr_rsp_ready(mrr_ready),
+    .rd_req_valid(rd_valid), .rd_req(rd), .rd_req_ready(rd_ready),
+    .rd_rsp_valid(rdr_valid), .rd_rsp({rdr_data, rdr_last, rdr_err}),
+    .wr_valid(wr_valid), .wr(wr), .wr_ready(wr_ready),
+    .cqe_valid(cqe_valid), .cqe(cqe), .cqe_ready(cqe_ready),
+    .err_valid(err_valid), .err(err), .err_ready(err_ready),
+    .cnt(cnt_n), .rx_bytes(rx_bytes), .trace_valid(trace_valid), .trace(trace)
+  );
+
+  logic unused;
+  assign unused = &{1'b0, mr_req[0].pt.levels, mr_req[0].pt.page_shift, mr_req[1].pt.levels, mr_req[1].pt.page_shift,
+      trace.qpn, trace.psn, trace.arg};
+
+endmodule
+
+`resetall
