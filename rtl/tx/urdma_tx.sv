@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transmit side of the NIC: from send doorbells to frames. See README.md for the stages and docs/rtl-interfaces.md
+// for the ports.
+
+`resetall
+`default_nettype none
+
+module urdma_tx
+  import urdma_pkg::*;
+  import urdma_hw_pkg::*;
+  import urdma_tx_pkg::*;
+(
+  input  wire logic              clk,
+  input  wire logic              rst,
+  output      logic              init_done,
+  output      logic              busy,
+
+  input  wire logic              sq_db_valid,
+  input  wire wq_db_t            sq_db,
+  output      logic              sq_db_ready,
+  input  wire logic              qpc_valid,
+  input  wire qpc_t              qpc,
+  output      logic              qpc_ready,
+  output      qpc_rsp_t          qpc_rsp,
+  input  wire logic              fence_req,
+  output      logic              fence_done,
+
+  output      logic              qpr_req_valid,
+  output      logic [QPN_W-1:0]  qpr_req_qpn,
+  input  wire logic              qpr_req_ready,
+  input  wire logic              qpr_rsp_valid,
+  input  wire qp_cfg_t           qpr_rsp,
+  output      logic [GID_W-1:0]  gid_idx,
+  input  wire gid_t              gid,
+
+  output      logic              sent_valid,
+  output      sent_t             sent,
+  input  wire logic              sent_ready,
+  input  wire logic              acked_valid,
+  input  wire acked_t            acked,
+  output      logic              acked_ready,
+  input  wire logic              ack_req_valid,
+  input  wire ack_req_t          ack_req,
+  output      logic              ack_req_ready,
+
+  // 0: payload, 1: WQE ring
+  output      logic [1:0]        mr_req_valid,
+  output      mr_req_t [1:0]     mr_req,
+  input  wire logic [1:0]        mr_req_ready,
+  input  wire logic [1:0]        mr_rsp_valid,
+  input  wire mr_rsp_t [1:0]     mr_rsp,
+  output      logic [1:0]        mr_rsp_ready,
+  output      logic [1:0]        rd_req_valid,
+  output      dma_rd_req_t [1:0] rd_req,
+  input  wire logic [1:0]        rd_req_ready,
+  input  wire logic [1:0]        rd_rsp_valid,
+  input  wire dma_rd_rsp_t       rd_rsp,
+
+  output      logic              mac_valid,
+  output      mac_beat_t         mac,
+  input  wire logic              mac_ready,
+
+  output      logic [URDMA_CNT_N-1:0] cnt,
+  output      logic [6:0]        tx_bytes,
+  output      logic              trace_valid,
+  output      trace_t            trace
+);
+
+  logic sched_init, seg_init, commit_init, ackq_init;
+  logic sched_busy, fetch_busy, seg_busy, read_busy, gather_busy, commit_busy, ackq_busy, hdr_busy, frame_busy;
+
+  // ---- fence: a marker through the pipeline, and all acknowledgements of before it ----------------------------
+  logic fence_req_reg, fence_start, fence_hit, fence_passed_reg, ack_fence_hit, fence_done_reg;
+  assign fence_start = fence_req && !fence_req_reg && init_done;
+  assign fence_done = fence_done_reg;
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      fence_req_reg <= 1'b0;
+      fence_passed_reg <= 1'b0;
+      fence_done_reg <= 1'b0;
+    end else begin
+      fence_req_reg <= fence_req && (fence_req_reg || init_done);
+      if (!fence_req) fence_passed_reg <= 1'b0;
+      else if (fence_hit) fence_passed_reg <= 1'b1;
+      fence_done_reg <= fence_req && fence_passed_reg && ack_fence_hit;
+    end
+  end
+
+  // ---- configuration reads: scheduler and acknowledgements share the port -----------------------------------------
+  logic s_cfg_req_valid, s_cfg_req_ready, a_cfg_req_valid, a_cfg_req_ready;
+  logic [QPN_W-1:0] s_cfg_req_qpn, a_cfg_req_qpn;
+  logic cfg_free, who_valid, who_ready, who, who_in_ready;
+  logic [4:0] who_count;
+  logic qpr_valid_reg;
+  logic [QPN_W-1:0] qpr_qpn_reg;
+
+  assign cfg_free = (!qpr_valid_reg || qpr_req_ready) && who_in_ready;
+  assign a_cfg_req_ready = cfg_free;
+  assign s_cfg_req_ready = cfg_free && !a_cfg_req_valid;
+  assign qpr_req_valid = qpr_valid_reg;
+  assign qpr_req_qpn = qpr_qpn_reg;
+  assign who_ready = qpr_rsp_valid;
+  urdma_fifo #(.WIDTH(1), .DEPTH(16)) who_fifo (
+    .clk, .rst, .in_valid((a_cfg_req_valid || s_cfg_req_valid) && cfg_free), .in_ready(who_in_ready),
+    .in_data(a_cfg_req_valid), .out_valid(who_valid), .out_ready(who_ready), .out_data(who), .count(who_count)
+  );
+  always_ff @(posedge clk) begin
+    if (cfg_free) qpr_qpn_reg <= a_cfg_req_valid ? a_cfg_req_qpn : s_cfg_req_qpn;
+    if (rst) qpr_valid_reg <= 1'b0;
+    else if (cfg_free) qpr_valid_reg <= a_cfg_req_valid || s_cfg_req_valid;
+    else if (qpr_req_ready) qpr_valid_reg <= 1'b0;
+  end
+
+  // ---- scheduler ------------------------------------------------------------------------------------------------
+  logic query_valid, query_done;
+  logic [QPN_W-1:0] query_qpn;
+  logic [23:0] query_psn;
+  logic [ERA_W-1:0] query_era;
+  logic turn_valid, fetch_valid, turn_end, rewind_valid, rewind_ready;
+  turn_t turn;
+  fetch_t fetch;
+  logic [4:0] turn_end_blks;
+  rewind_t rewind;
+
+  urdma_tx_sched sched (
+    .clk, .rst, .init_done(sched_init), .busy(sched_busy),
+    .sq_db_valid, .sq_db, .sq_db_ready, .acked_valid, .acked, .acked_ready,
+    .qpc_valid, .qpc, .qpc_ready, .qpc_rsp, .fence_start,
+    .cfg_req_valid(s_cfg_req_valid), .cfg_req_qpn(s_cfg_req_qpn), .cfg_req_ready(s_cfg_req_ready),
+    .cfg_rsp_valid(qpr_rsp_valid && !who), .cfg_rsp(qpr_rsp),
+    .query_valid, .query_qpn, .query_done, .query_psn, .query_era,
+    .turn_valid, .turn, .fetch_valid, .fetch, .turn_end, .turn_end_blks,
+    .rewind_valid, .rewind, .rewind_ready
+  );
+
+  // ---- WQE fetch -------------------------------------------------------------------------------------------------
+  logic [(1<<TURN_W)-1:0] here, bad;
+  logic wqe_rd_en;
+  logic [WQB_W-1:0] wqe_rd_blk;
+  logic [511:0] wqe_rd_data;
+
+  urdma_tx_fetch wqe_fetch (
+    .clk, .rst, .busy(fetch_busy), .fetch_valid, .fetch,
+    .mr_req_valid(mr_req_valid[1]), .mr_req(mr_req[1]), .mr_req_ready(mr_req_ready[1]),
+    .mr_rsp_valid(mr_rsp_valid[1]), .mr_rsp(mr_rsp[1]), .mr_rsp_ready(mr_rsp_ready[1]),
+    .rd_req_valid(rd_req_valid[1]), .rd_req(rd_req[1]), .rd_req_ready(rd_req_ready[1]),
+    .rd_rsp_valid(rd_rsp_valid[1]), .rd_rsp,
+    .here, .bad, .rd_en(wqe_rd_en), .rd_blk(wqe_rd_blk), .rd_data(wqe_rd_data)
+  );
+
+  // ---- segmenter ----------------------------------------------------------------------------------------------------
+  logic pd_valid, pd_ready, piece_valid, piece_ready, inl_valid, inl_ready, wqe_trace_valid;
+  pdesc_t pd;
+  piece_t piece;
+  logic [511:0] inl_data;
+  trace_t wqe_trace;
+
+  urdma_tx_seg seg (
+    .clk, .rst, .init_done(seg_init), .busy(seg_busy),
+    .turn_valid, .turn, .here, .bad, .wqe_rd_en, .wqe_rd_blk, .wqe_rd_data, .turn_end, .turn_end_blks,
+    .rewind_valid, .rewind, .rewind_ready,
+    .query_valid, .query_qpn, .query_done, .query_psn, .query_era,
+    .pd_valid, .pd, .pd_ready, .piece_valid, .piece, .piece_ready, .inl_valid, .inl_data, .inl_ready,
+    .wqe_trace_valid, .wqe_trace
+  );
+
+  logic il_valid, il_ready;
+  logic [511:0] il_data;
+  logic [4:0] il_count;
+  urdma_fifo #(.WIDTH(512), .DEPTH(16)) inline_fifo (
+    .clk, .rst, .in_valid(inl_valid), .in_ready(inl_ready), .in_data(inl_data),
+    .out_valid(il_valid), .out_ready(il_ready), .out_data(il_data), .count(il_count)
+  );
+
+  // ---- payload ---------------------------------------------------------------------------------------------------------
+  logic frag_valid, frag_ready, ip_valid, ip_ready, issued_valid, issued_ready, line_free, line_rd_en, slot_clear;
+  frag_t frag;
+  logic [LINE_W-1:0] ip_line, line_rd;
+  logic [12:0] ip_len;
+  issued_t issued;
+  logic [6:0] line_free_n;
+  logic [SEQ_W-1:0] frags_here, inls_here;
+  logic [(1<<PKT_W)-1:0] failed;
+  logic [PKT_W-1:0] slot;
+  logic [511:0] line_data;
+
+  urdma_tx_read read (
+    .clk, .rst, .busy(read_busy), .piece_valid, .piece, .piece_ready,
+    .mr_req_valid(mr_req_valid[0]), .mr_req(mr_req[0]), .mr_req_ready(mr_req_ready[0]),
+    .mr_rsp_valid(mr_rsp_valid[0]), .mr_rsp(mr_rsp[0]), .mr_rsp_ready(mr_rsp_ready[0]),
+    .rd_req_valid(rd_req_valid[0]), .rd_req(rd_req[0]), .rd_req_ready(rd_req_ready[0]),
+    .frag_valid, .frag, .frag_ready, .inl_valid(ip_valid), .inl_line(ip_line), .inl_len(ip_len), .inl_ready(ip_ready),
+    .issued_valid, .issued, .issued_ready, .line_free, .line_free_n
+  );
+
+  urdma_tx_gather gather (
+    .clk, .rst, .busy(gather_busy), .frag_valid, .frag, .frag_ready, .rsp_valid(rd_rsp_valid[0]), .rsp(rd_rsp),
+    .inl_valid(ip_valid), .inl_line(ip_line), .inl_len(ip_len), .inl_ready(ip_ready),
+    .inl_data_valid(il_valid), .inl_data(il_data), .inl_data_ready(il_ready),
+    .frags_here, .inls_here, .failed, .slot_clear, .slot,
+    .rd_en(line_rd_en), .rd_line(line_rd), .rd_data(line_data)
+  );
+
+  // ---- commit, acknowledgements, headers, frames ---------------------------------------------------------------------------
+  logic data_valid, data_ready, ack_valid, ack_ready, hdr_valid, hdr_ready, mac_frame, tx_trace_valid;
+  pkt_t data, ack;
+  hdr_t hdr;
+  trace_t tx_trace;
+
+  urdma_tx_commit commit (
+    .clk, .rst, .init_done(commit_init), .busy(commit_busy),
+    .pd_valid, .pd, .pd_ready, .issued_valid, .issued, .issued_ready, .frags_here, .inls_here, .failed,
+    .slot_clear, .slot, .pkt_valid(data_valid), .pkt(data), .pkt_ready(data_ready),
+    .sent_valid, .sent, .sent_ready, .fence_hit
+  );
+
+  urdma_tx_ackq ackq (
+    .clk, .rst, .init_done(ackq_init), .busy(ackq_busy), .ack_req_valid, .ack_req, .ack_req_ready,
+    .cfg_req_valid(a_cfg_req_valid), .cfg_req_qpn(a_cfg_req_qpn), .cfg_req_ready(a_cfg_req_ready),
+    .cfg_rsp_valid(qpr_rsp_valid && who), .cfg_rsp(qpr_rsp),
+    .pkt_valid(ack_valid), .pkt(ack), .pkt_ready(ack_ready), .fence_start, .fence_hit(ack_fence_hit)
+  );
+
+  urdma_tx_hdr headers (
+    .clk, .rst, .busy(hdr_busy), .data_valid, .data, .data_ready, .ack_valid, .ack, .ack_ready,
+    .gid_idx, .gid, .hdr_valid, .hdr, .hdr_ready
+  );
+
+  urdma_tx_frame frame (
+    .clk, .rst, .busy(frame_busy), .hdr_valid, .hdr, .hdr_ready,
+    .line_rd_en, .line_rd, .line_data, .line_free, .line_free_n,
+    .mac_valid, .mac, .mac_ready, .mac_bytes(tx_bytes), .mac_frame, .trace_valid(tx_trace_valid), .trace(tx_trace)
+  );
+
+  // ---- counters, trace --------------------------------------------------------------------------------------------------
+  logic ack_sent;
+  logic [6:0] syndrome;
+  assign ack_sent = ack_valid && ack_ready;
+  assign syndrome = ack.ext_data[6:0];
+  always_comb begin
+    cnt = '0;
+    cnt[URDMA_CNT_TX_FRAMES] = mac_frame;
+    cnt[URDMA_CNT_TX_RDMA_PKTS] = mac_frame;
+    // syndrome bits 6:5: 0 ACK, 1 RNR NAK, 3 NAK, whose code 0 is a sequence error
+    cnt[URDMA_CNT_TX_ACK] = ack_sent && (syndrome[6:5] == 2'd0);
+    cnt[URDMA_CNT_TX_NAK_RNR] = ack_sent && (syndrome[6:5] == 2'd1);
+    cnt[URDMA_CNT_TX_NAK_SEQ] = ack_sent && (syndrome[6:5] == 2'd3) && (syndrome[4:0] == 5'd0);
+    cnt[URDMA_CNT_TX_NAK_OTHER] = ack_sent && (syndrome[6:5] == 2'd3) && (syndrome[4:0] != 5'd0);
+  end
+
+  // Two kinds of events, one port: WQEs wait for a cycle without a packet.
+  logic wt_valid, wt_in_ready;
+  trace_t wt;
+  logic [4:0] wt_count;
+  urdma_fifo #(.WIDTH($bits(trace_t)), .DEPTH(16)) wqe_trace_fifo (
+    .clk, .rst, .in_valid(wqe_trace_valid), .in_ready(wt_in_ready), .in_data(wqe_trace),
+    .out_valid(wt_valid), .out_ready(!tx_trace_valid), .out_data(wt), .count(wt_count)
+  );
+  assign trace_valid = tx_trace_valid || wt_valid;
+  assign trace = tx_trace_valid ? tx_trace : wt;
+
+  assign init_done = sched_init && seg_init && commit_init && ackq_init;
+  assign busy = sched_busy || fetch_busy || seg_busy || read_busy || gather_busy || commit_busy || ackq_busy ||
+                hdr_busy || frame_busy || (il_count != '0) || wt_valid || (fence_req && !fence_done_reg);
+
+  logic unused;
+  assign unused = ^{who_valid, who_count, wt_in_ready, wt_count};
+
+endmodule
+
+`resetall

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types between the stages of the transmit pipeline. rtl/tx/README.md shows the stages.
+/* verilator lint_off UNUSEDPARAM */
+/* verilator lint_off UNUSEDSIGNAL */
+package urdma_tx_pkg;
+  import urdma_pkg::*;
+
+  // ---- sizes -----------------------------------------------------------------------------------
+  localparam int TURN_W = 6;         // log2 of turns in flight (scheduled, not yet segmented to the end)
+  localparam int WQB_W = 8;          // log2 of 64-byte blocks in the WQE buffer
+  localparam int TURN_BLKS = 16;     // blocks a turn may fetch: 1 KB, one DMA read
+  localparam int QUANTUM = 32768;    // bytes a turn may segment; it may end up to one packet above
+  localparam int LINE_W = 10;        // log2 of 64-byte lines in the packet buffer
+  localparam int PKT_W = 8;          // log2 of packets between segmenter and commit
+  localparam int FRAG_W = 8;         // log2 of payload DMA reads in flight
+  localparam int SEQ_W = 10;         // fragment and packet sequence numbers; more than FRAG_W, PKT_W
+  localparam int GEN_W = 6;          // generation of fetched WQEs
+  localparam int ERA_W = 6;          // life of a QP between resets
+  // A turn sends at most QUANTUM / 256 + TURN_BLKS packets; the PSN window is checked once a turn.
+  localparam logic [23:0] PSN_WINDOW = 24'd4194304 - 24'd256;
+
+  // ---- header fields that come from the QP's configuration ---------------------------------------
+  typedef struct packed {
+    logic [23:0]      dest_qpn;
+    logic [15:0]      pkey;
+    logic [47:0]      dmac;
+    logic [127:0]     dgid;
+    logic [7:0]       tclass;
+    logic [7:0]       hop_limit;
+    logic [19:0]      flow_label;
+    logic [15:0]      udp_sport;
+    logic [GID_W-1:0] sgid;
+  } path_t;
+
+  function automatic path_t path_of(input qp_cfg_t c);
+    path_of = '{dest_qpn: c.dest_qpn, pkey: c.pkey, dmac: c.dmac, dgid: c.dgid, tclass: c.tclass,
+                hop_limit: c.hop_limit, flow_label: c.flow_label, udp_sport: c.udp_sport, sgid: c.sgid};
+  endfunction
+
+  // ---- scheduler to segmenter ---------------------------------------------------------------------
+  typedef enum logic [2:0] {
+    TURN_FETCH,      // n WQEs from index widx, in the WQE buffer from block blk
+    TURN_FLUSH,      // n WQEs to complete with FLUSH_ERR
+    TURN_FLUSH_START,// tell the scheduler where flushing has to begin
+    TURN_BAD,        // the producer index is out of range
+    TURN_FENCE       // goes through every stage and says that all before it has gone
+  } turn_kind_e;
+
+  typedef struct packed {
+    turn_kind_e        kind;
+    logic [TURN_W-1:0] slot;
+    logic [QPN_W-1:0]  qpn;
+    logic [15:0]       widx;
+    logic [4:0]        n;
+    logic [WQB_W-1:0]  blk;
+    logic [4:0]        nblk;      // blocks to give back
+    logic [ERA_W-1:0]  era;
+    logic [GEN_W-1:0]  gen;
+    logic [23:0]       una;       // oldest unacknowledged PSN
+    logic [23:0]       psn0;      // first PSN of this era
+    logic [2:0]        mtu;
+    logic [PD_W-1:0]   pd;
+    logic              sig_all;
+    logic [3:0]        log_stride;
+    path_t             path;
+  } turn_t;
+
+  // scheduler to WQE fetch
+  typedef struct packed {
+    logic [TURN_W-1:0] slot;
+    logic [WQB_W-1:0]  blk;
+    pt_t               pt;
+    logic [31:0]       va;
+    logic [12:0]       len;
+  } fetch_t;
+
+  // segmenter to scheduler: fetch again from idx. The WQEs fetched ahead in generation gen are void.
+  typedef enum logic [1:0] {
+    RW_AGAIN,        // the turn's quantum is used up
+    RW_WAIT,         // no PSN window: wait for an acknowledgement
+    RW_FLUSH         // answer to TURN_FLUSH_START
+  } rewind_kind_e;
+
+  typedef struct packed {
+    rewind_kind_e     kind;
+    logic [QPN_W-1:0] qpn;
+    logic [ERA_W-1:0] era;
+    logic [GEN_W-1:0] gen;
+    logic [15:0]      idx;
+    logic [23:0]      una;       // RW_WAIT: the one the turn knew
+  } rewind_t;
+
+  // ---- segmenter to payload read -------------------------------------------------------------------
+  typedef enum logic [1:0] {
+    PIECE_MEM,       // key, va, len: memory to read
+    PIECE_INLINE,    // the whole packet comes through the inline FIFO
+    PIECE_NONE       // only ends a packet that has been given up
+  } piece_kind_e;
+
+  typedef struct packed {
+    piece_kind_e     kind;
+    logic            first;       // of its packet
+    logic            last;
+    logic [12:0]     pkt_len;     // payload of the packet
+  } piece_meta_t;
+
+  typedef struct packed {
+    piece_meta_t     meta;
+    logic [PD_W-1:0] pd;
+    logic [31:0]     key;
+    logic [63:0]     va;
+    logic [12:0]     len;
+  } piece_t;
+
+  // payload read to gather: one DMA read
+  typedef struct packed {
+    logic [LINE_W-1:0] line;      // where its first byte goes
+    logic [5:0]        off;
+    logic [12:0]       len;
+    logic              pkt_last;
+    logic [PKT_W-1:0]  slot;      // for the error mark
+  } frag_t;
+
+  // payload read to commit: all reads of a packet have been asked for
+  typedef struct packed {
+    logic [7:0]        status;    // URDMA_WC_*
+    logic [SEQ_W-1:0]  seq;       // the packet is here when so many fragments (inline packets) are
+    logic [PKT_W-1:0]  slot;
+  } issued_t;
+
+  // ---- segmenter to commit, in order ------------------------------------------------------------------
+  typedef struct packed {
+    logic             fence;      // only a marker
+    logic [QPN_W-1:0] qpn;
+    logic [ERA_W-1:0] era;
+    // packet
+    logic [7:0]       opcode;     // BTH
+    logic             se;
+    logic             ackreq;
+    logic [23:0]      psn;
+    logic             has_imm;
+    logic [31:0]      imm;
+    logic [12:0]      plen;
+    logic             inl;
+    // message
+    logic             eom;        // ends its message: a sent_t follows
+    logic [7:0]       status;     // not 0: no packet, the message fails (or is flushed)
+    logic [15:0]      wqe;
+    logic [7:0]       wr_opcode;
+    logic             signaled;
+    logic [31:0]      msg_len;
+    path_t            path;
+  } pdesc_t;
+
+  // ---- commit and ack queue to header assembly ------------------------------------------------------------
+  typedef struct packed {
+    logic             drop;       // no frame; only give back the payload's lines
+    logic [QPN_W-1:0] qpn;
+    logic [7:0]       opcode;
+    logic             se;
+    logic             ackreq;
+    logic [23:0]      psn;
+    logic             ext;        // one 4-byte extended header: ImmDt or AETH, first byte in [7:0]
+    logic [31:0]      ext_data;
+    logic [12:0]      plen;
+    path_t            path;
+  } pkt_t;
+
+  localparam int HDR_BYTES = 106;  // Ethernet with VLAN 18, IPv6 40, UDP 8, BTH 12, extended 28
+
+  // header assembly to frame assembly
+  typedef struct packed {
+    logic                   drop;
+    logic [QPN_W-1:0]       qpn;
+    logic [7:0]             opcode;
+    logic [23:0]            psn;
+    logic                   vlan;
+    logic                   ipv6;
+    logic [6:0]             hlen;    // bytes of header
+    logic [12:0]            plen;    // bytes of payload
+    logic [12:0]            icrc_at; // byte where the ICRC stands
+    logic [6:0]             beats;
+    logic [6:0]             last_len;// bytes of the last beat
+    logic [HDR_BYTES*8-1:0] hdr;
+  } hdr_t;
+
+  // ---- wire constants ------------------------------------------------------------------------------------
+  localparam logic [7:0] BTH_SEND_FIRST = 8'h00;
+  localparam logic [7:0] BTH_SEND_MIDDLE = 8'h01;
+  localparam logic [7:0] BTH_SEND_LAST = 8'h02;
+  localparam logic [7:0] BTH_SEND_LAST_IMM = 8'h03;
+  localparam logic [7:0] BTH_SEND_ONLY = 8'h04;
+  localparam logic [7:0] BTH_SEND_ONLY_IMM = 8'h05;
+  localparam logic [7:0] BTH_ACK = 8'h11;
+
+endpackage
+/* verilator lint_on UNUSEDSIGNAL */
+/* verilator lint_on UNUSEDPARAM */

@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+// Send scheduler: which QP fetches WQEs next.
+//
+// Owns the scheduling state of each QP: producer index, completed index, fetch index. Everything that
+// changes it (doorbell, acknowledgement, turn, rewind from the segmenter, control) is an event; one event a
+// cycle goes through two stages, E0 reads the state, E1 computes and writes it; an event right behind another
+// of the same QP takes the value from the write register, so no event waits for another.
+//
+// A QP that could fetch stands once in the ready FIFO. A turn takes its head, reads the QP's configuration
+// (urdma_qp_mgr), and then, as an event, takes up to TURN_BLKS blocks of WQEs and puts the QP back if more is
+// left; so several turns of a QP may be under way. The fetch index stays within 2**INFL_W of the completed
+// index: every fetched WQE has a place in the table of unacknowledged messages.
+//
+// era changes at RESET and at SQ_PSN: the segmenter and commit take the first turn or packet of a new era
+// as the start of a new life, and nothing has to be swept out of the pipeline. Work of the old era that is
+// under way still runs to its end; whoever resets a QP that may have work fences before it is used again.
+// gen counts rewinds: what was fetched in an older generation is thrown away by the segmenter.
+
+`resetall
+`default_nettype none
+
+module urdma_tx_sched
+  import urdma_pkg::*;
+  import urdma_hw_pkg::*;
+  import urdma_tx_pkg::*;
+(
+  input  wire logic             clk,
+  input  wire logic             rst,
+  output      logic             init_done,
+  output      logic             busy,
+
+  // doorbells, acknowledgements, control
+  input  wire logic             sq_db_valid,
+  input  wire wq_db_t           sq_db,
+  output      logic             sq_db_ready,
+  input  wire logic             acked_valid,
+  input  wire acked_t           acked,
+  output      logic             acked_ready,
+  input  wire logic             qpc_valid,
+  input  wire qpc_t             qpc,
+  output      logic             qpc_ready,
+  output      qpc_rsp_t         qpc_rsp,
+  input  wire logic             fence_start,   // pulse: send a fence down the pipeline
+
+  // configuration of the QP whose turn it is
+  output      logic             cfg_req_valid,
+  output      logic [QPN_W-1:0] cfg_req_qpn,
+  input  wire logic             cfg_req_ready,
+  input  wire logic             cfg_rsp_valid,
+  input  wire qp_cfg_t          cfg_rsp,
+
+  // QUERY: the segmenter's PSN of a QP, and of which era it is
+  output      logic             query_valid,
+  output      logic [QPN_W-1:0] query_qpn,
+  input  wire logic             query_done,
+  input  wire logic [23:0]      query_psn,
+  input  wire logic [ERA_W-1:0] query_era,
+
+  // turns; room for them is reserved here
+  output      logic             turn_valid,
+  output      turn_t            turn,
+  output      logic             fetch_valid,
+  output      fetch_t           fetch,
+  input  wire logic             turn_end,      // pulse: a turn has been segmented
+  input  wire logic [4:0]       turn_end_blks, // blocks it held
+
+  input  wire logic             rewind_valid,
+  input  wire rewind_t          rewind,
+  output      logic             rewind_ready
+);
+
+  typedef struct packed {
+    logic [15:0]      pi;        // producer, from the doorbell
+    logic [15:0]      done;      // all before it are completed
+    logic [15:0]      fi;        // next to fetch (in ERR: to flush)
+    logic [23:0]      una;
+    logic [23:0]      psn0;
+    logic [ERA_W-1:0] era;
+    logic [GEN_W-1:0] gen;
+    logic             queued;    // stands in the ready FIFO
+    logic             run;       // has been brought to RTS
+    logic             bad;       // producer index was out of range: nothing more is fetched
+    logic             psn_wait;  // out of PSNs until the next acknowledgement
+    logic             one;       // was cut by its quantum: fetch only one WQE
+    logic             err;
+    logic             fl_asked;  // TURN_FLUSH_START is under way
+    logic             fl_on;     // fi is where to flush
+  } state_t;
+
+  typedef enum logic [2:0] {EV_DB, EV_ACKED, EV_TURN, EV_REWIND, EV_QPC, EV_FENCE} ev_e;
+
+  localparam int PEND = 8;       // configuration reads under way
+
+  // ---- initialisation sweep ----------------------------------------------------------------------
+  logic init_done_reg;
+  logic [QPN_W-1:0] init_qpn_reg;
+  assign init_done = init_done_reg;
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      init_done_reg <= 1'b0;
+      init_qpn_reg <= '0;
+    end else if (!init_done_reg) begin
+      init_qpn_reg <= init_qpn_reg + 1'b1;
+      init_done_reg <= &init_qpn_reg;
+    end
+  end
+
+  // ---- ready FIFO and the configuration of its head -------------------------------------------------
+  logic ready_push, ready_push_ok, ready_valid, ready_pop;
+  logic [QPN_W-1:0] ready_push_qpn, ready_qpn;
+  logic [QPN_W:0] ready_count;
+  logic [3:0] pend_reg;          // popped and not yet an event
+  logic [TURN_W:0] turns_reg;    // turns under way, those reserved included
+  logic [WQB_W:0] blks_reg;      // blocks in use, TURN_BLKS for each reserved turn
+  logic ctl_wait;                // control is waiting for the popped ones to go through
+  logic room;
+
+  urdma_fifo #(.WIDTH(QPN_W), .DEPTH(1 << QPN_W), .OUT_REG(1)) ready_fifo (
+    .clk, .rst,
+    .in_valid(ready_push), .in_ready(ready_push_ok), .in_data(ready_push_qpn),
+    .out_valid(ready_valid), .out_ready(ready_pop), .out_data(ready_qpn), .count(ready_count)
+  );
+
+  assign room = (32'(pend_reg) < PEND) && (turns_reg < (TURN_W+1)'((1 << TURN_W) - 2)) &&
+                (blks_reg <= (WQB_W+1)'((1 << WQB_W) - TURN_BLKS));
+  assign cfg_req_valid = ready_valid && room && !ctl_wait && init_done_reg;
+  assign cfg_req_qpn = ready_qpn;
+  assign ready_pop = cfg_req_valid && cfg_req_ready;
+
+  logic pend_valid, pend_in_ready;
+  logic [QPN_W-1:0] pend_qpn;
+  logic [3:0] pend_count;
+  urdma_fifo #(.WIDTH(QPN_W), .DEPTH(PEND)) pend_fifo (
+    .clk, .rst,
+    .in_valid(ready_pop), .in_ready(pend_in_ready), .in_data(ready_qpn),
+    .out_valid(pend_valid), .out_ready(ev_turn_take), .out_data(pend_qpn), .count(pend_count)
+  );
+
+  logic cfg_valid, cfg_in_ready;
+  qp_cfg_t cfg;
+  logic [3:0] cfg_count;
+  urdma_fifo #(.WIDTH($bits(qp_cfg_t)), .DEPTH(PEND)) cfg_fifo (
+    .clk, .rst,
+    .in_valid(cfg_rsp_valid), .in_ready(cfg_in_ready), .in_data(cfg_rsp),
+    .out_valid(cfg_valid), .out_ready(ev_turn_take), .out_data(cfg), .count(cfg_count)
+  );
+
+  // ---- E0: choose an event -------------------------------------------------------------------------
+  logic e1_valid_reg;
+  ev_e e1_ev_reg;
+  logic [QPN_W-1:0] e1_qpn_reg;
+  qp_cfg_t e1_cfg_reg;
+  /* verilator lint_off UNUSEDSIGNAL */  // the QP number travels in e1_qpn_reg
+  wq_db_t e1_db_reg;
+  acked_t e1_acked_reg;
+  rewind_t e1_rewind_reg;
+  /* verilator lint_on UNUSEDSIGNAL */
+  qpc_t e1_qpc_reg;
+  logic qpc_busy_reg;            // accepted into the pipeline, not yet answered
+  logic fence_wait_reg;
+
+  logic ev_turn_take, ev_rewind_take, ev_qpc_take, ev_fence_take;
+  logic [2:0] arb_req, arb_grant;
+  logic [1:0] arb_idx;
+  logic arb_valid, arb_advance;
+
+  assign ctl_wait = (qpc_valid && !qpc_busy_reg) || fence_wait_reg;
+  assign arb_req = {pend_valid && cfg_valid, acked_valid, sq_db_valid};
+
+  urdma_arb_rr #(.N(3)) arb (
+    .clk, .rst, .req(arb_req), .advance(arb_advance), .grant(arb_grant), .grant_idx(arb_idx), .grant_valid(arb_valid)
+  );
+
+  // A turn that is already popped goes first, so a fence has everything before it in front of it.
+  assign ev_rewind_take = init_done_reg && rewind_valid;
+  assign ev_qpc_take = init_done_reg && !rewind_valid && qpc_valid && !qpc_busy_reg && (pend_reg == '0);
+  assign ev_fence_take = init_done_reg && !rewind_valid && !ev_qpc_take && fence_wait_reg && (pend_reg == '0) &&
+                         !turns_reg[TURN_W];
+  assign arb_advance = init_done_reg && !ev_rewind_take && !ev_qpc_take && !ev_fence_take;
+  assign rewind_ready = init_done_reg;
+  assign sq_db_ready = arb_advance && arb_grant[0];
+  assign acked_ready = arb_advance && arb_grant[1];
+  assign ev_turn_take = arb_advance && arb_grant[2];
+
+  logic e0_valid;
+  logic [QPN_W-1:0] e0_qpn;
+  ev_e e0_ev;
+  always_comb begin
+    e0_valid = 1'b1;
+    e0_ev = EV_FENCE;
+    e0_qpn = '0;
+    if (ev_rewind_take) begin
+      e0_ev = EV_REWIND;
+      e0_qpn = rewind.qpn;
+    end else if (ev_qpc_take) begin
+      e0_ev = EV_QPC;
+      e0_qpn = qpc.qpn;
+    end else if (ev_fence_take) begin
+      e0_ev = EV_FENCE;
+    end else if (arb_advance && arb_valid) begin
+      case (arb_idx)
+        2'd0: begin
+          e0_ev = EV_DB;
+          e0_qpn = sq_db.qpn;
+        end
+        2'd1: begin
+          e0_ev = EV_ACKED;
+          e0_qpn = acked.qpn;
+        end
+        default: begin
+          e0_ev = EV_TURN;
+          e0_qpn = pend_qpn;
+        end
+      endcase
+    end else begin
+      e0_valid = 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (e0_valid) begin
+      e1_ev_reg <= e0_ev;
+      e1_qpn_reg <= e0_qpn;
+      case (e0_ev)
+        EV_DB: e1_db_reg <= sq_db;
+        EV_ACKED: e1_acked_reg <= acked;
+        EV_TURN: e1_cfg_reg <= cfg;
+        EV_REWIND: e1_rewind_reg <= rewind;
+        EV_QPC: e1_qpc_reg <= qpc;
+        default: ;
+      endcase
+    end
+    if (rst) e1_valid_reg <= 1'b0;
+    else e1_valid_reg <= e0_valid;
+  end
+
+  // ---- E1: the state of the QP, changed and written ------------------------------------------------
+  logic ram_wr;
+  logic [QPN_W-1:0] ram_wr_qpn;
+  state_t ram_wr_data, ram_rd_data, st, nx;
+  logic byp_valid_reg;
+  logic [QPN_W-1:0] byp_qpn_reg;
+  state_t byp_reg;
+
+  urdma_ram_sdp #(.WIDTH($bits(state_t)), .DEPTH(1 << QPN_W)) state_ram (
+    .clk,
+    .wr_en(ram_wr), .wr_addr(ram_wr_qpn), .wr_data(ram_wr_data),
+    .rd_en(e0_valid), .rd_addr(e0_qpn), .rd_data(ram_rd_data)
+  );
+
+  // the value written in the cycle of the read
+  assign st = (byp_valid_reg && (byp_qpn_reg == e1_qpn_reg)) ? byp_reg : ram_rd_data;
+
+  always_ff @(posedge clk) begin
+    byp_valid_reg <= ram_wr && init_done_reg;
+    if (ram_wr) begin
+      byp_qpn_reg <= ram_wr_qpn;
+      byp_reg <= ram_wr_data;
+    end
+  end
+
+  // What a turn may take. lim: WQEs between two borders that a read may not cross, of 4 KB (pages are
+  // at least so large) or the ring.
+  logic [6:0] t_lim, t_to_border;
+  logic [4:0] t_max, t_n;
+  logic [15:0] t_avail, t_window, t_posted, t_used;
+  logic [16:0] t_ring;
+  logic [2:0] t_shift;           // log2 of blocks in a WQE
+
+  // Strides are 64 to 512 bytes (CREATE_QP checks it).
+  assign t_shift = 3'(e1_cfg_reg.sq.log_stride - 4'd6);
+  assign t_ring = 17'd1 << e1_cfg_reg.sq.log_entries;
+  assign t_lim = (t_ring > (17'd64 >> t_shift)) ? (7'd64 >> t_shift) : t_ring[6:0];
+  assign t_to_border = t_lim - (7'(st.fi) & (t_lim - 7'd1));
+  assign t_posted = st.pi - st.done;
+  assign t_used = st.fi - st.done;
+  assign t_avail = t_posted - t_used;
+  assign t_window = 16'(1 << INFL_W) - t_used;
+
+  always_comb begin
+    t_max = (st.err) ? 5'd16 : (5'd16 >> t_shift);
+    if (st.one) t_max = 5'd1;
+    t_n = t_max;
+    if (t_avail < 16'(t_n)) t_n = t_avail[4:0];
+    if (t_window < 16'(t_n)) t_n = t_window[4:0];
+    if (t_to_border < 7'(t_n)) t_n = t_to_border[4:0];
+  end
+
+  /* verilator lint_off UNUSEDSIGNAL */
+  function automatic logic wants(input state_t s);
+  /* verilator lint_on UNUSEDSIGNAL */
+    logic [15:0] posted, used;
+    posted = s.pi - s.done;
+    used = s.fi - s.done;
+    if (s.err && !s.fl_on) return !s.fl_asked;
+    return (s.err || s.run) && !s.bad && !s.psn_wait && (posted > used) && (used < 16'(1 << INFL_W));
+  endfunction
+
+  logic turn_out, fetch_out;
+  turn_kind_e turn_kind;
+  logic rewind_ok;
+
+  // qp_mgr changes the configuration first and tells us after; between the two nothing new begins. The
+  // control message puts the QP into the ready FIFO again.
+  logic state_ok;
+  assign state_ok = e1_cfg_reg.valid && (st.err ? (e1_cfg_reg.state == 4'(URDMA_QPS_ERR))
+                                                : (e1_cfg_reg.state == 4'(URDMA_QPS_RTS)));
+  assign rewind_ok = (st.era == e1_rewind_reg.era) && (st.gen == e1_rewind_reg.gen);
+
+  always_comb begin
+    nx = st;
+    turn_out = 1'b0;
+    fetch_out = 1'b0;
+    turn_kind = TURN_FETCH;
+    if (e1_valid_reg) begin
+      case (e1_ev_reg)
+        EV_DB: if (!st.bad) nx.pi = e1_db_reg.pi;
+        EV_ACKED: begin
+          nx.done = e1_acked_reg.wqe_done;
+          nx.una = e1_acked_reg.una_psn;
+          nx.psn_wait = 1'b0;
+        end
+        EV_TURN: begin
+          nx.queued = 1'b0;
+          if (wants(st) && state_ok) begin
+            turn_out = 1'b1;
+            if (st.err && !st.fl_on) begin
+              turn_kind = TURN_FLUSH_START;
+              nx.fl_asked = 1'b1;
+            end else if (st.err) begin
+              turn_kind = TURN_FLUSH;
+              nx.fi = st.fi + 16'(t_n);
+            end else if ({1'b0, t_posted} > t_ring) begin
+              turn_kind = TURN_BAD;
+              nx.bad = 1'b1;
+            end else begin
+              fetch_out = 1'b1;
+              nx.fi = st.fi + 16'(t_n);
+              nx.one = 1'b0;
+            end
+          end
+        end
+        EV_REWIND: begin
+          if (rewind_ok) begin
+            nx.fi = e1_rewind_reg.idx;
+            if (e1_rewind_reg.kind == RW_FLUSH) begin
+              nx.fl_on = 1'b1;
+            end else begin
+              nx.gen = st.gen + 1'b1;
+              nx.one = 1'b1;
+              nx.psn_wait = (e1_rewind_reg.kind == RW_WAIT) && (st.una == e1_rewind_reg.una);
+            end
+          end
+        end
+        EV_QPC: begin
+          case (e1_qpc_reg.op)
+            QPC_RESET: begin
+              nx = '0;
+              nx.queued = st.queued;
+              nx.era = st.era + 1'b1;
+            end
+            QPC_SQ_PSN: begin
+              nx.run = 1'b1;
+              nx.psn0 = e1_qpc_reg.psn;
+              nx.una = e1_qpc_reg.psn;
+              nx.era = st.era + 1'b1;
+            end
+            QPC_ERR: begin
+              if (!st.err) begin
+                nx.err = 1'b1;
+                nx.one = 1'b0;
+                nx.psn_wait = 1'b0;
+                nx.gen = st.gen + 1'b1;
+              end
+            end
+            default: ;
+          endcase
+        end
+        default: turn_out = 1'b1;
+      endcase
+      if ((e1_ev_reg == EV_FENCE)) turn_kind = TURN_FENCE;
+    end
+    ready_push = e1_valid_reg && (e1_ev_reg != EV_FENCE) && !nx.queued && wants(nx) &&
+                 ((e1_ev_reg != EV_TURN) || turn_out);
+    if (ready_push) nx.queued = 1'b1;
+  end
+
+  assign ready_push_qpn = e1_qpn_reg;
+  assign ram_wr = !init_done_reg || (e1_valid_reg && (e1_ev_reg != EV_FENCE));
+  assign ram_wr_qpn = init_done_reg ? e1_qpn_reg : init_qpn_reg;
+  assign ram_wr_data = init_done_reg ? nx : '0;
+
+  // ---- the turn goes out -------------------------------------------------------------------------------
+  logic [TURN_W-1:0] slot_reg;
+  logic [WQB_W-1:0] blk_reg;
+  logic [4:0] t_blks;
+  logic turn_valid_reg, fetch_valid_reg;
+  turn_t turn_reg;
+  fetch_t fetch_reg;
+  logic [31:0] t_index;
+
+  assign t_blks = fetch_out ? (t_n << t_shift) : 5'd0;
+  assign t_index = 32'(st.fi) & (32'(t_ring) - 32'd1);
+  assign turn_valid = turn_valid_reg;
+  assign turn = turn_reg;
+  assign fetch_valid = fetch_valid_reg;
+  assign fetch = fetch_reg;
+
+  always_ff @(posedge clk) begin
+    if (turn_out) begin
+      turn_reg <= '{kind: turn_kind, slot: slot_reg, qpn: e1_qpn_reg, widx: st.fi, n: t_n, blk: blk_reg, nblk: t_blks,
+                    era: st.era, gen: st.gen, una: st.una, psn0: st.psn0, mtu: e1_cfg_reg.mtu, pd: e1_cfg_reg.pd,
+                    sig_all: e1_cfg_reg.sig_all, log_stride: e1_cfg_reg.sq.log_stride, path: path_of(e1_cfg_reg)};
+    end
+    if (fetch_out) begin
+      fetch_reg <= '{slot: slot_reg, blk: blk_reg, pt: e1_cfg_reg.sq.pt, va: t_index << e1_cfg_reg.sq.log_stride,
+                     len: {2'd0, t_blks, 6'd0}};
+    end
+    if (rst) begin
+      turn_valid_reg <= 1'b0;
+      fetch_valid_reg <= 1'b0;
+      slot_reg <= '0;
+      blk_reg <= '0;
+      pend_reg <= '0;
+      turns_reg <= '0;
+      blks_reg <= '0;
+    end else begin
+      turn_valid_reg <= turn_out;
+      fetch_valid_reg <= fetch_out;
+      if (turn_out) slot_reg <= slot_reg + 1'b1;
+      blk_reg <= blk_reg + WQB_W'(t_blks);
+      // a popped QP holds a turn and TURN_BLKS blocks until its event knows better
+      pend_reg <= pend_reg + 4'(ready_pop) - 4'(e1_turn);
+      turns_reg <= turns_reg + (TURN_W+1)'(ready_pop) + (TURN_W+1)'(ev_fence_take)
+                   - (TURN_W+1)'(e1_turn && !turn_out) - (TURN_W+1)'(turn_end);
+      blks_reg <= blks_reg + (ready_pop ? (WQB_W+1)'(TURN_BLKS) : '0)
+                  - (e1_turn ? (WQB_W+1)'(TURN_BLKS) - (WQB_W+1)'(t_blks) : '0)
+                  - (turn_end ? (WQB_W+1)'(turn_end_blks) : '0);
+    end
+  end
+
+  logic e1_turn;
+  assign e1_turn = e1_valid_reg && (e1_ev_reg == EV_TURN);
+
+  // ---- control: the answer, and the fence --------------------------------------------------------------
+  logic qpc_ready_reg, query_reg;
+  qpc_rsp_t qpc_rsp_reg;
+  logic [23:0] q_psn0_reg;
+  logic [ERA_W-1:0] q_era_reg;
+
+  assign qpc_ready = qpc_ready_reg;
+  assign qpc_rsp = qpc_rsp_reg;
+  assign query_valid = query_reg;
+  assign query_qpn = e1_qpc_reg.qpn;
+
+  always_ff @(posedge clk) begin
+    if (e1_valid_reg && (e1_ev_reg == EV_QPC)) begin
+      qpc_rsp_reg.pi <= st.pi;
+      qpc_rsp_reg.ci <= st.done;
+      q_psn0_reg <= st.psn0;
+      q_era_reg <= st.era;
+    end
+    if (query_done) qpc_rsp_reg.psn <= (query_era == q_era_reg) ? query_psn : q_psn0_reg;
+    if (rst) begin
+      qpc_ready_reg <= 1'b0;
+      query_reg <= 1'b0;
+      qpc_busy_reg <= 1'b0;
+      fence_wait_reg <= 1'b0;
+    end else begin
+      qpc_ready_reg <= (e1_valid_reg && (e1_ev_reg == EV_QPC) && (e1_qpc_reg.op != QPC_QUERY)) || query_done;
+      if (e1_valid_reg && (e1_ev_reg == EV_QPC) && (e1_qpc_reg.op == QPC_QUERY)) query_reg <= 1'b1;
+      else if (query_done) query_reg <= 1'b0;
+      if (ev_qpc_take) qpc_busy_reg <= 1'b1;
+      else if (qpc_ready_reg) qpc_busy_reg <= 1'b0;
+      if (fence_start) fence_wait_reg <= 1'b1;
+      else if (ev_fence_take) fence_wait_reg <= 1'b0;
+    end
+  end
+
+  assign busy = !init_done_reg || sq_db_valid || acked_valid || (qpc_valid && !qpc_ready_reg) || e1_valid_reg ||
+                ready_valid || (ready_count != '0) || (turns_reg != '0) || turn_valid_reg || fence_wait_reg;
+
+  // unused outputs of FIFOs whose room is reserved by counters
+  logic unused;
+  assign unused = ^{pend_in_ready, pend_count, cfg_in_ready, cfg_count, ready_push_ok};
+
+`ifndef SYNTHESIS
+  a_ready: assert property (@(posedge clk) disable iff (rst) ready_push |-> ready_push_ok)
+    else $error("%m: ready FIFO full: a QP stands in it twice");
+`endif
+
+endmodule
+
+`resetall

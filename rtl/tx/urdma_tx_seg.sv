@@ -1,0 +1,628 @@
+// SPDX-License-Identifier: Apache-2.0
+// Segmenter: reads WQEs, checks them, cuts messages into packets and packets into pieces of contiguous memory.
+//
+// Owns what a QP sends next: WQE index, byte offset in that message, PSN. One turn is worked at a time; the next
+// waits in the pre register with its state already read. Out of a turn come, in order, packet descriptors (to commit)
+// and pieces (to payload read). A small message with one SGE costs 2 cycles and a turn 1 more.
+//
+// A turn ends early when its quantum of bytes is used up or no PSNs are free: the state is kept and the scheduler
+// told to fetch again from this WQE; turns of the QP that were fetched further on carry an old generation and are
+// dropped. When the walk resumes inside a message the SGEs before the offset are passed over, one a cycle.
+//
+// A WQE that is wrong ends its message with a descriptor that has a status; the QP then stops (later turns are dropped)
+// until it is flushed.
+
+`resetall
+`default_nettype none
+
+module urdma_tx_seg
+  import urdma_pkg::*;
+  import urdma_hw_pkg::*;
+  import urdma_tx_pkg::*;
+(
+  input  wire logic                   clk,
+  input  wire logic                   rst,
+  output      logic                   init_done,
+  output      logic                   busy,
+
+  // turns, and the WQEs of those that fetch
+  input  wire logic                   turn_valid,
+  input  wire turn_t                  turn,
+  input  wire logic [(1<<TURN_W)-1:0] here,
+  input  wire logic [(1<<TURN_W)-1:0] bad,
+  output      logic                   wqe_rd_en,
+  output      logic [WQB_W-1:0]       wqe_rd_blk,
+  input  wire logic [511:0]           wqe_rd_data,
+  output      logic                   turn_end,
+  output      logic [4:0]             turn_end_blks,
+  output      logic                   rewind_valid,
+  output      rewind_t                rewind,
+  input  wire logic                   rewind_ready,
+
+  input  wire logic                   query_valid,
+  input  wire logic [QPN_W-1:0]       query_qpn,
+  output      logic                   query_done,
+  output      logic [23:0]            query_psn,
+  output      logic [ERA_W-1:0]       query_era,
+
+  output      logic                   pd_valid,
+  output      pdesc_t                 pd,
+  input  wire logic                   pd_ready,
+  output      logic                   piece_valid,
+  output      piece_t                 piece,
+  input  wire logic                   piece_ready,
+  output      logic                   inl_valid,
+  output      logic [511:0]           inl_data,
+  input  wire logic                   inl_ready,
+
+  output      logic                   wqe_trace_valid,
+  output      trace_t                 wqe_trace
+);
+
+  typedef struct packed {
+    logic [ERA_W-1:0] era;
+    logic [GEN_W-1:0] gen;
+    logic             stop;      // a WQE failed; nothing more until flushed
+    logic [15:0]      si;        // next WQE
+    logic [31:0]      off;       // bytes of it that are sent
+    logic [23:0]      psn;       // next PSN
+  } state_t;
+
+  typedef enum logic [2:0] {
+    S_NEXT,          // save the turn that ends, load the next
+    S_TURN,          // what kind of turn; first WQE
+    S_HDR,           // head of a further WQE
+    S_RUN,           // SGEs to pieces
+    S_BLK,           // a block with more SGEs arrives
+    S_INL,           // inline data, a line a cycle or two
+    S_INL_BLK,
+    S_FLUSH
+  } seg_state_e;
+
+  // ---- sweep, state memory ----------------------------------------------------------------------------
+  logic init_done_reg;
+  logic [QPN_W-1:0] init_qpn_reg;
+  assign init_done = init_done_reg;
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      init_done_reg <= 1'b0;
+      init_qpn_reg <= '0;
+    end else if (!init_done_reg) begin
+      init_qpn_reg <= init_qpn_reg + 1'b1;
+      init_done_reg <= &init_qpn_reg;
+    end
+  end
+
+  logic g_rd_en, g_wr;
+  logic [QPN_W-1:0] g_rd_qpn;
+  state_t g_rd_data, g_reg;
+  turn_t cur_reg;
+  logic cur_valid_reg;
+
+  urdma_ram_sdp #(.WIDTH($bits(state_t)), .DEPTH(1 << QPN_W)) state_ram (
+    .clk,
+    .wr_en(!init_done_reg || g_wr), .wr_addr(init_done_reg ? cur_reg.qpn : init_qpn_reg),
+    .wr_data(init_done_reg ? g_reg : '0),
+    .rd_en(g_rd_en), .rd_addr(g_rd_qpn), .rd_data(g_rd_data)
+  );
+
+  // ---- turn FIFO, pre register ----------------------------------------------------------------------------
+  logic t_valid, t_pop, t_in_ready;
+  turn_t t;
+  logic [TURN_W:0] t_count;
+  urdma_fifo #(.WIDTH($bits(turn_t)), .DEPTH(1 << TURN_W), .OUT_REG(1)) turn_fifo (
+    .clk, .rst, .in_valid(turn_valid), .in_ready(t_in_ready), .in_data(turn),
+    .out_valid(t_valid), .out_ready(t_pop), .out_data(t), .count(t_count)
+  );
+
+  logic pre_valid_reg, pre_fresh_reg, pre_take, pre_here;
+  turn_t pre_reg;
+  state_t pre_g_reg, pre_g;
+  logic q_rd_reg, q_done_reg, q_rd;
+
+  // A query reads the state when the port is free of turns; it goes first when both could.
+  assign q_rd = query_valid && init_done_reg && !q_rd_reg && !q_done_reg;
+  assign t_pop = t_valid && init_done_reg && (!pre_valid_reg || pre_take) && !q_rd;
+  assign g_rd_en = t_pop || q_rd;
+  assign g_rd_qpn = q_rd ? query_qpn : t.qpn;
+  assign query_done = q_done_reg;
+
+  // The state read for pre may be older than what the turn before it leaves behind. If both are of one QP, load
+  // takes g_reg; if pre has to wait longer, the write of S_NEXT goes to pre as well.
+  assign pre_g = pre_fresh_reg ? g_rd_data : pre_g_reg;
+  assign pre_here = (pre_reg.kind != TURN_FETCH) || here[pre_reg.slot];
+
+  logic q_hit_reg;
+  logic [23:0] q_psn_reg, query_psn_reg;
+  logic [ERA_W-1:0] q_era_reg, query_era_reg;
+  assign query_psn = query_psn_reg;
+  assign query_era = query_era_reg;
+
+  always_ff @(posedge clk) begin
+    if (pre_fresh_reg) pre_g_reg <= g_rd_data;
+    if (t_pop) pre_reg <= t;
+    if (g_wr && (cur_reg.qpn == (t_pop ? t.qpn : pre_reg.qpn))) pre_g_reg <= g_reg;
+    if (q_rd) begin
+      q_hit_reg <= cur_valid_reg && (cur_reg.qpn == query_qpn);
+      q_psn_reg <= g_reg.psn;
+      q_era_reg <= g_reg.era;
+    end
+    if (q_rd_reg) begin
+      query_psn_reg <= q_hit_reg ? q_psn_reg : g_rd_data.psn;
+      query_era_reg <= q_hit_reg ? q_era_reg : g_rd_data.era;
+    end
+    if (rst) begin
+      pre_valid_reg <= 1'b0;
+      pre_fresh_reg <= 1'b0;
+      q_rd_reg <= 1'b0;
+      q_done_reg <= 1'b0;
+    end else begin
+      if (t_pop) pre_valid_reg <= 1'b1;
+      else if (pre_take) pre_valid_reg <= 1'b0;
+      pre_fresh_reg <= t_pop && !(g_wr && (cur_reg.qpn == t.qpn));
+      q_rd_reg <= q_rd;
+      q_done_reg <= q_rd_reg;
+    end
+  end
+
+  // ---- the message at work ------------------------------------------------------------------------------
+  typedef struct packed {
+    logic [7:0]  op;
+    logic        sig;
+    logic        se;
+    logic        inl;
+    logic [7:0]  num_sge;
+    logic [31:0] imm;
+    logic [31:0] len;
+  } msg_t;
+
+  typedef struct packed {
+    logic [63:0] addr;
+    logic [31:0] left;
+    logic [31:0] key;
+  } sge_t;
+
+  function automatic sge_t sge_of(input logic [127:0] w);
+    sge_of = '{addr: w[URDMA_SGE0_ADDR_LSB+:64], left: w[URDMA_SGE1_LENGTH_LSB+:32], key: w[URDMA_SGE1_LKEY_LSB+:32]};
+  endfunction
+
+  seg_state_e state_reg;
+  msg_t m_reg, m, dec;
+  sge_t sge_reg;
+  logic [511:0] blk_reg;         // block of the WQE that is being read
+  logic [WQB_W-1:0] wqe_blk_reg; // first block of this WQE
+  logic [2:0] blk_idx_reg;       // which block of it blk_reg is
+  logic [1:0] pos_reg;           // which quarter of blk_reg the SGE came from
+  logic [7:0] sge_n_reg;         // SGEs taken, this one included
+  logic [31:0] skip_reg;         // bytes to pass over before the offset to resume at
+  logic [31:0] rem_reg;          // bytes of the message not in finished packets
+  logic [12:0] pkt_len_reg;      // payload of this packet
+  logic [12:0] pkt_rem_reg;      // of which not yet in pieces
+  logic pkt_started_reg;         // a piece of it has gone out
+  logic [4:0] k_reg;             // WQEs of the turn done
+  logic [15:0] used_reg;         // bytes of the quantum used, saturating
+  logic rw_reg;
+  rewind_kind_e rw_kind_reg;
+  logic rewind_valid_reg;
+  rewind_t rewind_reg;
+
+  logic [2:0] wqe_shift;         // log2 of blocks in a WQE
+  logic [12:0] mtu;
+  assign wqe_shift = 3'(cur_reg.log_stride - 4'd6);
+  assign mtu = 13'd128 << cur_reg.mtu;
+  assign rewind_valid = rewind_valid_reg;
+  assign rewind = rewind_reg;
+
+  // ---- decoding of a WQE's head ---------------------------------------------------------------------------
+  logic [511:0] d;
+  logic d_op_ok, d_imm;
+  logic [7:0] d_status;
+  logic [9:0] d_room;            // bytes of SGEs or inline data the stride holds
+  assign d = wqe_rd_data;
+  assign d_room = (10'd64 << wqe_shift) - 10'(URDMA_SQE_DATA_OFFSET);
+  assign dec = '{op: d[URDMA_SQE0_OPCODE_LSB+:8], sig: d[URDMA_SQE0_SIGNALED_LSB] || cur_reg.sig_all,
+                 se: d[URDMA_SQE0_SOLICITED_LSB], inl: d[URDMA_SQE0_INLINE_LSB], num_sge: d[URDMA_SQE0_NUM_SGE_LSB+:8],
+                 imm: d[URDMA_SQE1_IMM_LSB+:32], len: d[URDMA_SQE3_LENGTH_LSB+:32]};
+  assign d_op_ok = (dec.op == 8'(URDMA_WR_SEND)) || (dec.op == 8'(URDMA_WR_SEND_IMM));
+
+  always_comb begin
+    d_status = 8'(URDMA_WC_SUCCESS);
+    if (!d_op_ok) d_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
+    else if (dec.inl ? (dec.len > 32'(d_room)) : ({dec.num_sge, 4'd0} > 12'(d_room)))
+      d_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
+    else if (dec.len > 32'h4000_0000) d_status = 8'(URDMA_WC_LOC_LEN_ERR);
+  end
+
+  // ---- one cycle's work --------------------------------------------------------------------------------------
+  logic hdr_cycle, void_turn, no_psn;
+  logic emit, push, push_inl, go;
+  logic e_eom, e_bare;           // ends the message; carries no payload although a packet is begun
+  logic [7:0] e_status;
+  logic sge_last, take_sge, skip_step, piece_step, end_wqe, end_pkt, need_blk, fail;
+  logic [12:0] p_len;
+  logic p_pkt_end, p_sge_end, pkt_is_last;
+  logic [12:0] line_len;
+  logic [31:0] skip_len;
+  logic over;                    // the quantum is used up after this packet
+
+  assign void_turn = (cur_reg.gen != g_reg.gen) || g_reg.stop;
+  assign no_psn = (g_reg.psn - cur_reg.una) >= PSN_WINDOW;
+  assign hdr_cycle = (state_reg == S_HDR) ||
+                     ((state_reg == S_TURN) && (cur_reg.kind == TURN_FETCH) && !void_turn && !bad[cur_reg.slot] && !no_psn);
+  assign m = hdr_cycle ? dec : m_reg;
+  assign d_imm = m.op == 8'(URDMA_WR_SEND_IMM);
+
+  assign sge_last = (sge_n_reg >= m_reg.num_sge);
+  assign p_pkt_end = (sge_reg.left >= 32'(pkt_rem_reg));
+  assign p_sge_end = (sge_reg.left <= 32'(pkt_rem_reg));
+  assign p_len = p_pkt_end ? pkt_rem_reg : sge_reg.left[12:0];
+  assign pkt_is_last = (rem_reg == 32'(pkt_len_reg));
+  assign skip_len = (sge_reg.left < skip_reg) ? sge_reg.left : skip_reg;
+  assign line_len = (pkt_rem_reg > 13'd64) ? 13'd64 : pkt_rem_reg;
+  assign over = (32'(used_reg) + 32'(pkt_len_reg)) >= QUANTUM;
+
+  always_comb begin
+    emit = 1'b0;
+    push = 1'b0;
+    push_inl = 1'b0;
+    e_eom = 1'b1;
+    e_bare = 1'b0;
+    e_status = 8'(URDMA_WC_SUCCESS);
+    take_sge = 1'b0;
+    skip_step = 1'b0;
+    piece_step = 1'b0;
+    end_wqe = 1'b0;
+    end_pkt = 1'b0;
+    need_blk = 1'b0;
+    fail = 1'b0;
+    case (state_reg)
+      S_TURN, S_HDR: begin
+        if (hdr_cycle) begin
+          if (d_status != '0) begin
+            emit = 1'b1;
+            e_status = d_status;
+            fail = 1'b1;
+          end else if ((dec.len == '0) && (dec.inl || (dec.num_sge == '0))) begin
+            emit = 1'b1;
+            end_wqe = 1'b1;
+          end
+        end else if (cur_reg.kind == TURN_FENCE) begin
+          emit = 1'b1;
+          e_eom = 1'b0;
+        end else if (!void_turn && ((cur_reg.kind == TURN_BAD) ||
+                                    ((cur_reg.kind == TURN_FETCH) && bad[cur_reg.slot]))) begin
+          emit = 1'b1;
+          e_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
+          fail = 1'b1;
+        end
+      end
+      S_RUN: begin
+        if (sge_reg.left == '0) begin
+          if (!sge_last) begin
+            take_sge = 1'b1;
+            need_blk = (pos_reg == 2'd3);
+          end else begin
+            emit = 1'b1;
+            if (pkt_rem_reg != '0) begin
+              // the SGEs are shorter than LENGTH
+              e_status = 8'(URDMA_WC_LOC_LEN_ERR);
+              fail = 1'b1;
+              push = pkt_started_reg;
+            end else begin
+              end_wqe = 1'b1;
+            end
+          end
+        end else if (skip_reg != '0) begin
+          skip_step = 1'b1;
+        end else if (pkt_rem_reg == '0) begin
+          // the SGEs are longer than LENGTH
+          emit = 1'b1;
+          e_status = 8'(URDMA_WC_LOC_LEN_ERR);
+          fail = 1'b1;
+        end else begin
+          push = 1'b1;
+          piece_step = 1'b1;
+          if (p_pkt_end) begin
+            if (!pkt_is_last) begin
+              emit = 1'b1;
+              e_eom = 1'b0;
+              end_pkt = 1'b1;
+            end else if (p_sge_end && sge_last) begin
+              emit = 1'b1;
+              end_wqe = 1'b1;
+            end
+          end
+        end
+      end
+      S_INL, S_INL_BLK: begin
+        if ((state_reg == S_INL) && (pkt_rem_reg > 13'd32)) begin
+          need_blk = 1'b1;
+        end else begin
+          push_inl = 1'b1;
+          push = !pkt_started_reg;
+          if (pkt_rem_reg == line_len) begin
+            emit = 1'b1;
+            e_eom = pkt_is_last;
+            end_wqe = pkt_is_last;
+            end_pkt = !pkt_is_last;
+          end
+        end
+      end
+      S_FLUSH: begin
+        emit = 1'b1;
+        e_status = 8'(URDMA_WC_FLUSH_ERR);
+      end
+      default: ;
+    endcase
+    e_bare = (e_status != '0) && !((state_reg == S_RUN) && pkt_started_reg);
+  end
+
+  assign go = (!emit || pd_ready) && (!push || piece_ready) && (!push_inl || inl_ready);
+  assign pd_valid = emit && (!push || piece_ready) && (!push_inl || inl_ready);
+  assign piece_valid = push && (!emit || pd_ready) && (!push_inl || inl_ready);
+  assign inl_valid = push_inl && (!emit || pd_ready) && (!push || piece_ready);
+  assign inl_data = {wqe_rd_data[255:0], blk_reg[511:256]};
+
+  // In the head's cycle a packet is emitted only without payload.
+  logic first_pkt, last_pkt;
+  assign first_pkt = (g_reg.off == '0);
+  assign last_pkt = e_eom;
+  always_comb begin
+    pd = '0;
+    pd.fence = (cur_reg.kind == TURN_FENCE);
+    pd.qpn = cur_reg.qpn;
+    pd.era = cur_reg.era;
+    pd.opcode = first_pkt ? (last_pkt ? (d_imm ? BTH_SEND_ONLY_IMM : BTH_SEND_ONLY) : BTH_SEND_FIRST)
+                          : (last_pkt ? (d_imm ? BTH_SEND_LAST_IMM : BTH_SEND_LAST) : BTH_SEND_MIDDLE);
+    pd.se = last_pkt && m.se;
+    // at the end of a message, and now and then within, so that the table of sent messages and the PSN window move
+    pd.ackreq = last_pkt || (g_reg.psn[3:0] == 4'd15);
+    pd.psn = g_reg.psn;
+    pd.has_imm = last_pkt && d_imm;
+    pd.imm = m.imm;
+    pd.plen = (hdr_cycle || e_bare) ? 13'd0 : pkt_len_reg;
+    pd.inl = m.inl;
+    pd.eom = e_eom && !pd.fence;
+    pd.status = e_status;
+    pd.wqe = g_reg.si;
+    pd.wr_opcode = m.op;
+    pd.signaled = m.sig;
+    pd.msg_len = m.len;
+    pd.path = cur_reg.path;
+    if ((state_reg == S_TURN) && !hdr_cycle || (state_reg == S_FLUSH)) begin
+      // no WQE was read
+      pd.wr_opcode = '0;
+      pd.msg_len = '0;
+    end
+  end
+
+  always_comb begin
+    piece = '0;
+    piece.meta.kind = (state_reg == S_RUN) ? (piece_step ? PIECE_MEM : PIECE_NONE) : PIECE_INLINE;
+    piece.meta.first = !pkt_started_reg;
+    piece.meta.last = !piece_step || p_pkt_end;
+    piece.meta.pkt_len = pkt_len_reg;
+    piece.pd = cur_reg.pd;
+    piece.key = sge_reg.key;
+    piece.va = sge_reg.addr;
+    piece.len = p_len;
+  end
+
+  // ---- the WQE buffer's read port ----------------------------------------------------------------------------
+  logic [WQB_W-1:0] next_wqe_blk;
+  logic more_wqes, load, rw_free;
+  assign more_wqes = (k_reg + 5'd1 != cur_reg.n);
+  assign next_wqe_blk = wqe_blk_reg + (WQB_W'(1) << wqe_shift);
+  assign rw_free = !rw_reg || !rewind_valid_reg;
+  assign load = (state_reg == S_NEXT) && rw_free && pre_valid_reg && pre_here;
+  assign pre_take = load;
+  assign g_wr = (state_reg == S_NEXT) && rw_free && cur_valid_reg && (cur_reg.kind != TURN_FENCE);
+  assign turn_end = (state_reg == S_NEXT) && rw_free && cur_valid_reg;
+  assign turn_end_blks = cur_reg.nblk;
+
+  always_comb begin
+    wqe_rd_en = 1'b0;
+    wqe_rd_blk = pre_reg.blk;
+    if (state_reg == S_NEXT) begin
+      wqe_rd_en = load;
+    end else if (go && need_blk) begin
+      wqe_rd_en = 1'b1;
+      wqe_rd_blk = wqe_blk_reg + WQB_W'(blk_idx_reg) + 1'b1;
+    end else if (go && end_wqe && more_wqes) begin
+      wqe_rd_en = 1'b1;
+      wqe_rd_blk = next_wqe_blk;
+    end
+  end
+
+  // ---- registers -------------------------------------------------------------------------------------------------
+  state_t ld_g;
+  always_comb begin
+    ld_g = (cur_valid_reg && (cur_reg.qpn == pre_reg.qpn)) ? g_reg : pre_g;
+    if ((pre_reg.kind != TURN_FENCE) && (ld_g.era != pre_reg.era)) begin
+      ld_g = '0;
+      ld_g.era = pre_reg.era;
+      ld_g.gen = pre_reg.gen;
+      ld_g.psn = pre_reg.psn0;
+    end
+  end
+
+  logic [31:0] rem_next;
+  assign rem_next = rem_reg - 32'(pkt_len_reg);
+
+  always_ff @(posedge clk) begin
+    case (state_reg)
+      S_NEXT: if (rw_free) begin
+        if (rw_reg) begin
+          rewind_reg <= '{kind: rw_kind_reg, qpn: cur_reg.qpn, era: g_reg.era,
+                          gen: (rw_kind_reg == RW_FLUSH) ? g_reg.gen : g_reg.gen - 1'b1, idx: g_reg.si, una: cur_reg.una};
+        end
+        rw_reg <= 1'b0;
+        cur_valid_reg <= load;
+        if (load) begin
+          cur_reg <= pre_reg;
+          g_reg <= ld_g;
+          k_reg <= '0;
+          used_reg <= '0;
+          wqe_blk_reg <= pre_reg.blk;
+          state_reg <= S_TURN;
+        end
+      end
+      S_TURN, S_HDR: if (go) begin
+        state_reg <= S_NEXT;
+        if (hdr_cycle) begin
+          m_reg <= dec;
+          blk_reg <= d;
+          blk_idx_reg <= '0;
+          pos_reg <= 2'd2;
+          sge_reg <= sge_of(d[8*URDMA_SQE_DATA_OFFSET+:128]);
+          if (dec.num_sge == '0) sge_reg.left <= '0;
+          sge_n_reg <= 8'd1;
+          skip_reg <= g_reg.off;
+          rem_reg <= dec.len - g_reg.off;
+          pkt_len_reg <= ((dec.len - g_reg.off) > 32'(mtu)) ? mtu : 13'(dec.len - g_reg.off);
+          pkt_rem_reg <= ((dec.len - g_reg.off) > 32'(mtu)) ? mtu : 13'(dec.len - g_reg.off);
+          pkt_started_reg <= 1'b0;
+          if (!fail && !end_wqe) state_reg <= dec.inl ? S_INL : S_RUN;
+        end else begin
+          case (cur_reg.kind)
+            TURN_FLUSH_START: begin
+              g_reg.gen <= cur_reg.gen;
+              g_reg.stop <= 1'b0;
+              g_reg.off <= '0;
+              rw_reg <= 1'b1;
+              rw_kind_reg <= RW_FLUSH;
+            end
+            TURN_FLUSH: if (!void_turn) state_reg <= S_FLUSH;
+            TURN_FETCH: if (!void_turn && !bad[cur_reg.slot]) begin
+              g_reg.gen <= g_reg.gen + 1'b1;
+              rw_reg <= 1'b1;
+              rw_kind_reg <= RW_WAIT;
+            end
+            default: ;
+          endcase
+        end
+      end
+      S_RUN: if (go) begin
+        if (take_sge) begin
+          if (need_blk) begin
+            state_reg <= S_BLK;
+          end else begin
+            pos_reg <= pos_reg + 1'b1;
+            sge_reg <= sge_of(blk_reg[128*(32'(pos_reg)+1)+:128]);
+            sge_n_reg <= sge_n_reg + 1'b1;
+          end
+        end
+        if (skip_step) begin
+          skip_reg <= skip_reg - skip_len;
+          sge_reg.addr <= sge_reg.addr + 64'(skip_len);
+          sge_reg.left <= sge_reg.left - skip_len;
+        end
+        if (piece_step) begin
+          sge_reg.addr <= sge_reg.addr + 64'(p_len);
+          sge_reg.left <= sge_reg.left - 32'(p_len);
+          pkt_rem_reg <= pkt_rem_reg - p_len;
+          pkt_started_reg <= 1'b1;
+        end
+      end
+      S_BLK: begin
+        blk_reg <= wqe_rd_data;
+        blk_idx_reg <= blk_idx_reg + 1'b1;
+        pos_reg <= '0;
+        sge_reg <= sge_of(wqe_rd_data[127:0]);
+        sge_n_reg <= sge_n_reg + 1'b1;
+        state_reg <= S_RUN;
+      end
+      S_INL, S_INL_BLK: if (go) begin
+        if (need_blk) begin
+          state_reg <= S_INL_BLK;
+        end else begin
+          if (state_reg == S_INL_BLK) begin
+            blk_reg <= wqe_rd_data;
+            blk_idx_reg <= blk_idx_reg + 1'b1;
+          end
+          pkt_started_reg <= 1'b1;
+          pkt_rem_reg <= pkt_rem_reg - line_len;
+          state_reg <= S_INL;
+        end
+      end
+      default: if (go) begin  // S_FLUSH
+        g_reg.si <= g_reg.si + 1'b1;
+        k_reg <= k_reg + 1'b1;
+        if (!more_wqes) state_reg <= S_NEXT;
+      end
+    endcase
+
+    if (go && end_pkt) begin
+      g_reg.psn <= g_reg.psn + 1'b1;
+      g_reg.off <= g_reg.off + 32'(pkt_len_reg);
+      rem_reg <= rem_next;
+      pkt_len_reg <= (rem_next > 32'(mtu)) ? mtu : rem_next[12:0];
+      pkt_rem_reg <= (rem_next > 32'(mtu)) ? mtu : rem_next[12:0];
+      pkt_started_reg <= 1'b0;
+      used_reg <= used_reg + 16'(pkt_len_reg);
+      // Inline data is short and its block is at hand: such a message is not cut.
+      if (over && !m_reg.inl) begin
+        g_reg.gen <= g_reg.gen + 1'b1;
+        rw_reg <= 1'b1;
+        rw_kind_reg <= RW_AGAIN;
+        state_reg <= S_NEXT;
+      end
+    end
+    if (go && end_wqe) begin
+      g_reg.psn <= g_reg.psn + 1'b1;
+      g_reg.off <= '0;
+      g_reg.si <= g_reg.si + 1'b1;
+      k_reg <= k_reg + 1'b1;
+      used_reg <= hdr_cycle ? used_reg : used_reg + 16'(pkt_len_reg);
+      wqe_blk_reg <= wqe_rd_blk;
+      if (!more_wqes) begin
+        state_reg <= S_NEXT;
+      end else if (over && !hdr_cycle) begin
+        g_reg.gen <= g_reg.gen + 1'b1;
+        rw_reg <= 1'b1;
+        rw_kind_reg <= RW_AGAIN;
+        state_reg <= S_NEXT;
+      end else begin
+        state_reg <= S_HDR;
+      end
+    end
+    if (go && fail) begin
+      g_reg.off <= '0;
+      g_reg.si <= g_reg.si + 1'b1;
+      g_reg.stop <= 1'b1;
+      state_reg <= S_NEXT;
+    end
+
+    if (rst) begin
+      state_reg <= S_NEXT;
+      cur_valid_reg <= 1'b0;
+      rw_reg <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) rewind_valid_reg <= 1'b0;
+    else if ((state_reg == S_NEXT) && rw_reg && rw_free) rewind_valid_reg <= 1'b1;
+    else if (rewind_ready) rewind_valid_reg <= 1'b0;
+  end
+
+  assign wqe_trace_valid = hdr_cycle && go && first_pkt;
+  assign wqe_trace = '{ev: TR_WQE, qpn: 24'(cur_reg.qpn), psn: g_reg.psn, arg: g_reg.si};
+
+  assign busy = !init_done_reg || turn_valid || (t_count != '0) || pre_valid_reg || cur_valid_reg || rewind_valid_reg;
+
+  logic unused;
+  assign unused = ^{t_in_ready, cur_reg.psn0, cur_reg.blk, m.num_sge};
+
+`ifndef SYNTHESIS
+  a_idx: assert property (@(posedge clk) disable iff (rst)
+      (state_reg == S_TURN) && (cur_reg.kind == TURN_FETCH) && !void_turn |-> cur_reg.widx == g_reg.si)
+    else $error("%m: the turn does not begin where the segmenter stands");
+  a_room: assert property (@(posedge clk) disable iff (rst) turn_valid |-> t_in_ready)
+    else $error("%m: more turns than there may be");
+`endif
+
+endmodule
+
+`resetall
