@@ -2,9 +2,9 @@
 /*
  * What urdma.ko and the provider say to each other through uverbs.
  *
- * Rules: natural alignment with no hole, 64-bit fields as __aligned_u64, every reserved field is zero
- * (the kernel refuses a request in which it is not). A structure may grow at its end; a field never
- * changes its meaning. What the hardware reads is not here but in urdma_hw.h.
+ * Rules: natural alignment with no hole, 64-bit fields as __aligned_u64, every reserved field is
+ * zero (the kernel refuses a request in which it is not). A structure may grow at its end; a field
+ * never changes its meaning. What the hardware reads is not here but in urdma_hw.h.
  */
 #ifndef URDMA_ABI_H
 #define URDMA_ABI_H

@@ -2,12 +2,12 @@
 /*
  * urdma.ko: what its files share.
  *
- * Lifetimes. struct urdma_dev is the ib_device and lives from probe to remove. The net_device is made
- * after the command queue works and before the ib_device is registered, and goes after the latter is
- * unregistered; the RDMA files reach it by ib_device_get_netdev() alone, with a reference. Memory that
- * the NIC may touch (rings, page tables, pinned pages) is given back only after the command that
- * destroys its object has completed, or after bus mastering has been switched off for good
- * (urdma_set_dead), so no destroy has to fail.
+ * Lifetimes. struct urdma_dev is the ib_device and lives from probe to remove. The net_device is
+ * made after the command queue works and before the ib_device is registered, and goes after the
+ * latter is unregistered; the RDMA files reach it by ib_device_get_netdev() alone, with a
+ * reference. Memory that the NIC may touch (rings, page tables, pinned pages) is given back only
+ * after the command that destroys its object has completed, or after bus mastering has been
+ * switched off for good (urdma_set_dead), so no destroy has to fail.
  */
 #ifndef URDMA_H
 #define URDMA_H
@@ -89,7 +89,7 @@ struct urdma_cmdq {
 	dma_addr_t ring_dma;
 	dma_addr_t cpl_dma;
 	u8 log;
-	/* completions raise EQEs in EQ 0; before, and while it is taken down, they are polled for */
+	/* completions raise EQEs in EQ 0; without it they are polled for */
 	bool events;
 	/* counts free tags */
 	struct semaphore room;
@@ -260,7 +260,7 @@ static inline bool urdma_is_dead(struct urdma_dev *dev)
 	return test_bit(URDMA_F_DEAD, &dev->flags);
 }
 
-/* Phase bit that an entry has when it is new: 1 in the first round of the ring, then alternating. */
+/* Phase bit of a new entry: 1 in the first round of the ring, then alternating. */
 static inline bool urdma_phase(u32 index, u8 log)
 {
 	return !((index >> log) & 1);
@@ -319,6 +319,7 @@ void urdma_qp_event(struct urdma_dev *dev, u32 qpn, u8 type);
 int urdma_ib_register(struct urdma_dev *dev);
 void urdma_ib_unregister(struct urdma_dev *dev);
 int urdma_udata_in(struct ib_udata *udata, void *req, size_t size);
+bool urdma_udata_is_empty(struct ib_udata *udata);
 
 /* urdma_netdev.c */
 int urdma_netdev_init(struct urdma_dev *dev);

@@ -2,9 +2,9 @@
 /*
  * urdma: command queue.
  *
- * Two rings of the same size: commands, written here, and completions, written by the NIC in the order
- * in which it finishes. Tags join them. There are as many tags as entries, and a tag is free again only
- * when its completion has been read, so neither ring can run over.
+ * Two rings of the same size: commands, written here, and completions, written by the NIC in the
+ * order in which it finishes. Tags join them. There are as many tags as entries, and a tag is free
+ * again only when its completion has been read, so neither ring can run over.
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
@@ -14,7 +14,7 @@
 
 /* Time without any answer after which a device counts as dead; a simulated one may be slow. */
 #define URDMA_CMD_TIMEOUT (60 * HZ)
-/* How often a waiter looks for itself: after a lost interrupt, or at a device that was pulled out. */
+/* How often a waiter looks for itself: for a lost interrupt, or a device that was pulled out. */
 #define URDMA_CMD_LOOK (HZ / 4)
 /* More commands in flight than this gain nothing. */
 #define URDMA_CMDQ_LOG_WANTED 6
@@ -171,9 +171,9 @@ static bool urdma_cmd_wait(struct urdma_dev *dev, struct urdma_cmd_wait *wait)
 }
 
 /*
- * Send a command (8 words; the tag is put in here) and wait for its completion, copied to cpl unless
- * that is NULL. May sleep. 0, the errno of the status, or -EIO when the device is dead, in which case
- * it has stopped using memory.
+ * Send a command (8 words; the tag is put in here) and wait for its completion, copied to cpl
+ * unless that is NULL. May sleep. 0, the errno of the status, or -EIO when the device is dead, in
+ * which case it has stopped using memory.
  */
 int urdma_cmd_exec(struct urdma_dev *dev, u64 *cmd, u64 *cpl)
 {

@@ -7,7 +7,7 @@
 #include "urdma-abi.h"
 #include "urdma.h"
 
-/* The provider tells the NIC what it has consumed at each quarter of the ring, so a quarter is slack. */
+/* The provider tells the NIC what it has consumed at each quarter of the ring: that is slack. */
 u32 urdma_cq_max_cqe(struct urdma_dev *dev)
 {
 	return 3U << (dev->caps.log_cqe - 2);
@@ -35,8 +35,8 @@ int urdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		return err;
 	if (memchr_inv(req.reserved, 0, sizeof(req.reserved)))
 		return -EINVAL;
-	if (!attr->cqe || attr->cqe > urdma_cq_max_cqe(dev) || req.log_entries > dev->caps.log_cqe ||
-	    attr->cqe > 1U << req.log_entries)
+	if (!attr->cqe || attr->cqe > urdma_cq_max_cqe(dev) ||
+	    req.log_entries > dev->caps.log_cqe || attr->cqe > 1U << req.log_entries)
 		return -EINVAL;
 	if (req.buf_len < (u64)URDMA_CQE_SIZE << req.log_entries)
 		return -EINVAL;
@@ -109,9 +109,10 @@ void urdma_cq_event_all(struct urdma_eq *eq)
 	struct urdma_cq *cq;
 	unsigned long cqn;
 
-	xa_for_each(&eq->dev->cq_xa, cqn, cq)
+	xa_for_each(&eq->dev->cq_xa, cqn, cq) {
 		if (cq->eq == eq)
 			urdma_cq_event(eq->dev, cqn);
+	}
 }
 
 /* From the interrupt handler of EQ 0: the ring was full, and a completion is lost. */

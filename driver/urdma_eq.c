@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma: event queues. EQ 0 has command completions and asynchronous events, the others have events of
- * completion queues. EQ n has MSI-X vector n.
+ * urdma: event queues. EQ 0 has command completions and asynchronous events, the others have events
+ * of completion queues. EQ n has MSI-X vector n.
  *
- * An interrupt handler may use an object only while it runs: who destroys one takes it out of its xarray
- * and then waits for the handlers with urdma_eqs_sync().
+ * An interrupt handler may use an object only while it runs: who destroys one takes it out of its
+ * xarray and then waits for the handlers with urdma_eqs_sync().
  */
 #include <linux/cpumask.h>
 #include <linux/dma-mapping.h>
@@ -24,8 +24,7 @@ static size_t urdma_eq_bytes(const struct urdma_eq *eq)
 /* Tell the NIC what has been read, and ask for an interrupt at what comes, or is there already. */
 static void urdma_eq_arm(struct urdma_eq *eq)
 {
-	writeq(FIELD_PREP(URDMA_DBW_OBJ, eq->eqn) |
-		       FIELD_PREP(URDMA_DBW_ARM, URDMA_DB_ARM_ANY) |
+	writeq(FIELD_PREP(URDMA_DBW_OBJ, eq->eqn) | FIELD_PREP(URDMA_DBW_ARM, URDMA_DB_ARM_ANY) |
 		       FIELD_PREP(URDMA_DBW_INDEX, eq->ci),
 	       eq->dev->db + URDMA_DB_EQ);
 }
@@ -63,9 +62,9 @@ static void urdma_eqe(struct urdma_eq *eq, u64 w0)
 }
 
 /*
- * A ring so full that events may have been dropped. Those of commands are not missed (the waiters look
- * for themselves), those of CQs are made up for by an event to every CQ of the EQ, which is harmless.
- * The counter is one for all EQs, so each keeps what it saw last.
+ * A ring so full that events may have been dropped. Those of commands are not missed (the waiters
+ * look for themselves), those of CQs are made up for by an event to every CQ of the EQ, which is
+ * harmless. The counter is one for all EQs, so each keeps what it saw last.
  */
 static void urdma_eq_check_lost(struct urdma_eq *eq)
 {
@@ -87,7 +86,7 @@ static irqreturn_t urdma_eq_irq(int irq, void *data)
 	u32 n = 0;
 	u64 w0;
 
-	/* Not more than one round: what comes meanwhile raises the interrupt again, as it is armed. */
+	/* Not more than one round: what comes meanwhile raises the interrupt again, once armed. */
 	while (n >> eq->log == 0) {
 		eqe = &eq->ring[eq->ci & ((1U << eq->log) - 1)];
 		w0 = le64_to_cpu(READ_ONCE(eqe->w[0]));
@@ -109,7 +108,7 @@ static int urdma_eq_create(struct urdma_dev *dev, u32 eqn)
 {
 	struct urdma_eq *eq = &dev->eqs[eqn];
 	u64 cmd[URDMA_CMD_WORDS] = { urdma_cmd0(URDMA_CMD_CREATE_EQ, eqn) };
-	int err;
+	int cpu, err;
 
 	eq->dev = dev;
 	eq->eqn = eqn;
@@ -126,16 +125,16 @@ static int urdma_eq_create(struct urdma_dev *dev, u32 eqn)
 		return err;
 
 	eq->irq = pci_irq_vector(dev->pdev, eqn);
-	snprintf(eq->name, sizeof(eq->name), URDMA_DRV_NAME "-%s%u@%s", eqn ? "comp" : "async",
-		 eqn, pci_name(dev->pdev));
+	snprintf(eq->name, sizeof(eq->name), URDMA_DRV_NAME "-%s%u@%s", eqn ? "comp" : "async", eqn,
+		 pci_name(dev->pdev));
 	err = request_irq(eq->irq, urdma_eq_irq, 0, eq->name, eq);
 	if (err)
 		return err;
 	eq->irq_requested = true;
-	if (eqn)
-		irq_set_affinity_and_hint(eq->irq,
-					  cpumask_of(cpumask_local_spread(eqn - 1,
-									  dev_to_node(&dev->pdev->dev))));
+	if (eqn) {
+		cpu = cpumask_local_spread(eqn - 1, dev_to_node(&dev->pdev->dev));
+		irq_set_affinity_and_hint(eq->irq, cpumask_of(cpu));
+	}
 	urdma_eq_arm(eq);
 	return 0;
 }

@@ -21,8 +21,8 @@ bool urdma_is_gone(struct urdma_dev *dev)
 }
 
 /*
- * The end of the device until it is probed again. Bus mastering goes first and for good: from then on no
- * DMA can come, so all memory may be given back although no destroy command is sent any more.
+ * The end of the device until it is probed again. Bus mastering goes first and for good: from then
+ * on no DMA can come, so all memory may be given back although no destroy command is sent any more.
  */
 void urdma_set_dead(struct urdma_dev *dev, const char *why)
 {
@@ -89,7 +89,7 @@ static int urdma_read_caps(struct urdma_dev *dev)
 	caps->clock_hz = urdma_read(dev, URDMA_REG_CLOCK_HZ);
 	caps->speed_mbps = urdma_read(dev, URDMA_REG_PORT_SPEED);
 
-	/* Object numbers have 24 bits, keys leave 24 for the index, page numbers 12 (DB_PAGE fields). */
+	/* Object numbers have 24 bits, as has the index in a key; doorbell page numbers 12. */
 	caps->log_qp = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_QP, obj), 24);
 	caps->num_qp = 1U << caps->log_qp;
 	caps->num_cq = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_CQ, obj), 24);
@@ -102,14 +102,14 @@ static int urdma_read_caps(struct urdma_dev *dev)
 	caps->max_sq_sge = FIELD_GET(URDMA_RF_CAP_MAX_SQ_SGE, queue);
 	caps->max_rq_sge = FIELD_GET(URDMA_RF_CAP_MAX_RQ_SGE, queue);
 	caps->max_inline = FIELD_GET(URDMA_RF_CAP_MAX_INLINE, queue);
-	caps->max_sq_sge = min_t(u32, caps->max_sq_sge,
-				 ((1 << URDMA_MAX_WQE_LOG) - URDMA_SQE_DATA_OFFSET) /
-					 URDMA_SGE_SIZE);
-	caps->max_rq_sge = min_t(u32, caps->max_rq_sge,
-				 ((1 << URDMA_MAX_WQE_LOG) - URDMA_RQE_DATA_OFFSET) /
-					 URDMA_SGE_SIZE);
-	caps->max_inline = min_t(u32, caps->max_inline,
-				 (1 << URDMA_MAX_WQE_LOG) - URDMA_SQE_DATA_OFFSET);
+	caps->max_sq_sge =
+		min_t(u32, caps->max_sq_sge,
+		      ((1 << URDMA_MAX_WQE_LOG) - URDMA_SQE_DATA_OFFSET) / URDMA_SGE_SIZE);
+	caps->max_rq_sge =
+		min_t(u32, caps->max_rq_sge,
+		      ((1 << URDMA_MAX_WQE_LOG) - URDMA_RQE_DATA_OFFSET) / URDMA_SGE_SIZE);
+	caps->max_inline =
+		min_t(u32, caps->max_inline, (1 << URDMA_MAX_WQE_LOG) - URDMA_SQE_DATA_OFFSET);
 	/* Work queue indexes have 16 bits, and a full ring must differ from an empty one. */
 	caps->log_sq = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_SQ, queue), 15);
 	caps->log_rq = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_RQ, queue), 15);
@@ -125,18 +125,18 @@ static int urdma_read_caps(struct urdma_dev *dev)
 	caps->log_cmdq = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_CMDQ, xport), 15);
 	log_db_page = FIELD_GET(URDMA_RF_CAP_LOG_DB_PAGE_SIZE, xport);
 
-	/* A page table entry is a page of 4 KB to 2 GB, and a context maps exactly one doorbell page. */
+	/* Page table entries stand for 4 KB to 2 GB; a context maps exactly one doorbell page. */
 	caps->page_sizes &= GENMASK_ULL(31, PAGE_SHIFT);
-	if (PAGE_SIZE != URDMA_DB_PAGE_SIZE || log_db_page != PAGE_SHIFT ||
-	    !(caps->page_sizes & PAGE_SIZE)) {
-		dev_err(d, "pages of %lu bytes do not fit the device (doorbells %u, memory %#llx)\n",
+	if (log_db_page != PAGE_SHIFT || !(caps->page_sizes & PAGE_SIZE)) {
+		dev_err(d,
+			"pages of %lu bytes do not fit the device (doorbells %u, memory %#llx)\n",
 			PAGE_SIZE, 1U << log_db_page, caps->page_sizes);
 		return -ENODEV;
 	}
-	if (caps->num_qp <= URDMA_FIRST_QPN || caps->num_mr <= URDMA_FIRST_MR ||
-	    caps->num_eq < 2 || caps->num_vectors < 2 || caps->num_db_pages < 2 ||
-	    !caps->max_sq_sge || !caps->max_rq_sge || !caps->num_gids || !caps->log_cmdq ||
-	    caps->log_cqe < 4 || caps->log_eqe < 4) {
+	if (caps->num_qp <= URDMA_FIRST_QPN || caps->num_mr <= URDMA_FIRST_MR || caps->num_eq < 2 ||
+	    caps->num_vectors < 2 || caps->num_db_pages < 2 || !caps->max_sq_sge ||
+	    !caps->max_rq_sge || !caps->num_gids || !caps->log_cmdq || caps->log_cqe < 4 ||
+	    caps->log_eqe < 4) {
 		dev_err(d, "impossible capabilities: %#llx %#llx %#llx\n", obj, queue, xport);
 		return -ENODEV;
 	}
@@ -333,7 +333,7 @@ static const struct pci_error_handlers urdma_err_handler = {
 
 static const struct pci_device_id urdma_pci_table[] = {
 	{ PCI_DEVICE(URDMA_PCI_VENDOR_ID, URDMA_PCI_DEVICE_ID) },
-	{}
+	{},
 };
 MODULE_DEVICE_TABLE(pci, urdma_pci_table);
 

@@ -2,13 +2,12 @@
 /*
  * urdma: memory for the NIC: page tables, user rings, memory regions.
  *
- * One page needs no table; up to 512 need one 4 KB table of their addresses; more need a directory of
- * such tables. Tables are written before they are mapped for the device and never after.
+ * One page needs no table; up to 512 need one 4 KB table of their addresses; more need a directory
+ * of such tables. Tables are written before they are mapped for the device and never after.
  */
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
-/* Later updates of 6.12 have the iterators apart from ib_umem.h. */
-#if __has_include(<rdma/iter.h>)
+#ifdef URDMA_HAVE_ITER_H
 #include <rdma/iter.h>
 #endif
 
@@ -16,7 +15,7 @@
 
 #define URDMA_PT_TABLE_SIZE    4096
 #define URDMA_PT_TABLE_ENTRIES (URDMA_PT_TABLE_SIZE / 8)
-/* A directory is contiguous: 4 MB of it, as the page allocator gives, reach over 1 TB of 4 KB pages. */
+/* A directory is contiguous: 4 MB, as the page allocator gives, reach over 1 TB of 4 KB pages. */
 #define URDMA_PT_MAX_TABLES (SZ_4M / 8)
 
 static void urdma_pt_free(struct urdma_dev *dev, struct urdma_pt *pt)
@@ -40,8 +39,8 @@ static void urdma_pt_free(struct urdma_dev *dev, struct urdma_pt *pt)
 
 static int urdma_pt_map_table(struct urdma_dev *dev, struct urdma_pt *pt, u32 i)
 {
-	pt->table_dma[i] = dma_map_single(&dev->pdev->dev, pt->table[i], URDMA_PT_TABLE_SIZE,
-					  DMA_TO_DEVICE);
+	pt->table_dma[i] =
+		dma_map_single(&dev->pdev->dev, pt->table[i], URDMA_PT_TABLE_SIZE, DMA_TO_DEVICE);
 	if (dma_mapping_error(&dev->pdev->dev, pt->table_dma[i])) {
 		pt->table_dma[i] = DMA_MAPPING_ERROR;
 		return -ENOMEM;
@@ -163,13 +162,13 @@ static u64 urdma_access(int access)
 }
 
 /* What we can give; what is merely a hint (IB_ACCESS_OPTIONAL) may be asked for. */
-#define URDMA_ACCESS_KNOWN                                                                         \
-	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |                  \
+#define URDMA_ACCESS_KNOWN                                                        \
+	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 	 IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND | IB_ACCESS_OPTIONAL)
 
 /*
- * Take an index, and with it a key that differs from the index's last 255. Indexes go round, so a stale
- * key stays invalid for long.
+ * Take an index, and with it a key that differs from the index's last 255. Indexes go round, so a
+ * stale key stays invalid for long.
  */
 static int urdma_mr_alloc_key(struct urdma_dev *dev, struct urdma_mr *mr)
 {
@@ -239,7 +238,7 @@ struct ib_mr *urdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 v
 
 	if (access & ~URDMA_ACCESS_KNOWN)
 		return ERR_PTR(-EOPNOTSUPP);
-	if (!length || (udata && !ib_is_udata_cleared(udata, 0, udata->inlen)))
+	if (!length || !urdma_udata_is_empty(udata))
 		return ERR_PTR(-EINVAL);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)

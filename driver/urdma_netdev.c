@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma: the net device of the port: address, carrier, MTU. It has no data path yet: what is sent is
- * dropped and counted. RoCE addresses come from it all the same.
+ * urdma: the net device of the port: address, carrier, MTU. It has no data path yet: what is sent
+ * is dropped and counted. RoCE addresses come from it all the same.
  */
 #include <linux/etherdevice.h>
 #include <linux/ethtool.h>
@@ -189,7 +189,7 @@ static int urdma_netdev_event(struct notifier_block *nb, unsigned long event, vo
 	return NOTIFY_DONE;
 }
 
-/* From registration to unregistration of the ib_device. Tells of the state that the port has already. */
+/* While the ib_device is registered. Tells at once of the state that the port has already. */
 int urdma_netdev_watch(struct urdma_dev *dev)
 {
 	int err;

@@ -260,10 +260,11 @@ static void urdma_modify_remember(struct urdma_qp *qp, const struct ib_qp_attr *
 
 static u64 urdma_qp_access(int access)
 {
-	return FIELD_PREP(URDMA_CMD_MOD7_ACCESS,
-			  (access & IB_ACCESS_REMOTE_WRITE ? URDMA_ACC_REMOTE_WRITE >> 1 : 0) |
-			  (access & IB_ACCESS_REMOTE_READ ? URDMA_ACC_REMOTE_READ >> 1 : 0) |
-			  (access & IB_ACCESS_REMOTE_ATOMIC ? URDMA_ACC_REMOTE_ATOMIC >> 1 : 0));
+	u64 acc = (access & IB_ACCESS_REMOTE_WRITE ? URDMA_ACC_REMOTE_WRITE : 0) |
+		  (access & IB_ACCESS_REMOTE_READ ? URDMA_ACC_REMOTE_READ : 0) |
+		  (access & IB_ACCESS_REMOTE_ATOMIC ? URDMA_ACC_REMOTE_ATOMIC : 0);
+
+	return FIELD_PREP(URDMA_CMD_MOD7_ACCESS, acc >> 1);
 }
 
 int urdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
@@ -273,11 +274,12 @@ int urdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struc
 	u64 cmd[URDMA_CMD_WORDS] = { urdma_cmd0(URDMA_CMD_MODIFY_QP, ibqp->qp_num) };
 	enum ib_qp_state cur, next;
 	u64 m = 0;
+	u32 dest;
 	int err;
 
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
 		return -EOPNOTSUPP;
-	if (udata && !ib_is_udata_cleared(udata, 0, udata->inlen))
+	if (!urdma_udata_is_empty(udata))
 		return -EINVAL;
 	err = urdma_modify_check(dev, attr, mask);
 	if (err)
@@ -349,11 +351,10 @@ int urdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struc
 		m |= URDMA_QPM_ACCESS;
 		cmd[7] |= urdma_qp_access(attr->qp_access_flags);
 	}
-	if (mask & IB_QP_AV)
-		m |= urdma_modify_av(qp, &attr->ah_attr,
-				     mask & IB_QP_DEST_QPN ? attr->dest_qp_num :
-							     qp->attr.dest_qp_num,
-				     cmd);
+	if (mask & IB_QP_AV) {
+		dest = mask & IB_QP_DEST_QPN ? attr->dest_qp_num : qp->attr.dest_qp_num;
+		m |= urdma_modify_av(qp, &attr->ah_attr, dest, cmd);
+	}
 	cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_MASK, m);
 
 	err = urdma_cmd_exec(dev, cmd, NULL);

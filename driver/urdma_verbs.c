@@ -2,9 +2,9 @@
 /*
  * urdma: the ib_device: what it can do, its port, contexts, protection domains.
  *
- * For user space only, so far: post_send, post_recv, poll_cq and req_notify_cq are not given, which makes
- * the core offer the device to ib_uverbs and to no client of kernel verbs. They come together with the
- * QP of the connection managers (QP 1), without which ib_mad could not attach.
+ * For user space only, so far: post_send, post_recv, poll_cq and req_notify_cq are not given, which
+ * makes the core offer the device to ib_uverbs and to no client of kernel verbs. They come together
+ * with the QP of the connection managers (QP 1), without which ib_mad could not attach.
  */
 #include <linux/etherdevice.h>
 #include <linux/module.h>
@@ -21,8 +21,8 @@
 #define URDMA_ACK_DELAY 15
 
 /*
- * Take a request of the provider. It may be longer than what we know if the rest says nothing, and may
- * not be shorter.
+ * Take a request of the provider. It may be longer than what we know if the rest says nothing, and
+ * may not be shorter.
  */
 int urdma_udata_in(struct ib_udata *udata, void *req, size_t size)
 {
@@ -33,13 +33,19 @@ int urdma_udata_in(struct ib_udata *udata, void *req, size_t size)
 	return ib_copy_from_udata(req, udata, size);
 }
 
+/* Nothing is asked of us beyond the verb itself. */
+bool urdma_udata_is_empty(struct ib_udata *udata)
+{
+	return !udata || !udata->inlen || ib_is_udata_cleared(udata, 0, udata->inlen);
+}
+
 static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			      struct ib_udata *udata)
 {
 	struct urdma_dev *dev = to_udev(ibdev);
 	struct urdma_caps *caps = &dev->caps;
 
-	if (udata && !ib_is_udata_cleared(udata, 0, udata->inlen))
+	if (!urdma_udata_is_empty(udata))
 		return -EINVAL;
 	memset(attr, 0, sizeof(*attr));
 	attr->fw_ver = (u64)URDMA_VERSION_MAJOR << 32 | (u64)caps->version_minor << 16;
@@ -49,8 +55,8 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	attr->hw_ver = dev->pdev->revision;
 	attr->max_mr_size = SZ_1T;
 	attr->page_size_cap = caps->page_sizes;
-	attr->device_cap_flags = IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |
-				 IB_DEVICE_RC_RNR_NAK_GEN;
+	attr->device_cap_flags =
+		IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN;
 	attr->max_qp = caps->num_qp - URDMA_FIRST_QPN;
 	attr->max_qp_wr = 1 << min(caps->log_sq, caps->log_rq);
 	attr->max_send_sge = caps->max_sq_sge;
@@ -174,7 +180,7 @@ static int urdma_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udat
 	struct urdma_db_entry *db;
 	int err, page;
 
-	if (udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
+	if (!urdma_udata_is_empty(udata))
 		return -EINVAL;
 	if (udata->outlen < sizeof(resp))
 		return -EINVAL;
@@ -223,7 +229,7 @@ static void urdma_dealloc_ucontext(struct ib_ucontext *ibctx)
 	rdma_user_mmap_entry_remove(&to_uctx(ibctx)->db->rdma_entry);
 }
 
-/* Called with the last reference, be it the context's or a mapping's: only now may the page be another's. */
+/* With the last reference, the context's or a mapping's: only now may the page be another's. */
 static void urdma_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
 {
 	struct urdma_db_entry *db = container_of(rdma_entry, struct urdma_db_entry, rdma_entry);
@@ -246,9 +252,8 @@ static int urdma_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
 		return -EINVAL;
 	db = container_of(rdma_entry, struct urdma_db_entry, rdma_entry);
 	/* Checks that the mapping is shared and one page long. */
-	err = rdma_user_mmap_io(ibctx, vma,
-				PHYS_PFN(db->dev->db_bus + (u64)db->page * URDMA_DB_PAGE_SIZE),
-				PAGE_SIZE, pgprot_noncached(vma->vm_page_prot), rdma_entry);
+	err = rdma_user_mmap_io(ibctx, vma, PHYS_PFN(db->dev->db_bus) + db->page, PAGE_SIZE,
+				pgprot_noncached(vma->vm_page_prot), rdma_entry);
 	rdma_user_mmap_entry_put(rdma_entry);
 	return err;
 }
@@ -264,7 +269,7 @@ static int urdma_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	u64 cmd[URDMA_CMD_WORDS] = {};
 	int err, pdn;
 
-	if (udata && !ib_is_udata_cleared(udata, 0, udata->inlen))
+	if (!urdma_udata_is_empty(udata))
 		return -EINVAL;
 	pdn = ida_alloc_max(&dev->pd_ida, dev->caps.num_pd - 1, GFP_KERNEL);
 	if (pdn < 0)

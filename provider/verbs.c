@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * urdma provider: creation, change and destruction of objects.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "urdma.h"
+
+int urdma_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
+			  struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	struct ib_uverbs_ex_query_device_resp resp = {};
+	size_t resp_size = sizeof(resp);
+	uint64_t fw;
+	int err;
+
+	err = ibv_cmd_query_device_any(ctx, input, attr, attr_size, &resp, &resp_size);
+	if (err)
+		return err;
+	fw = resp.base.fw_ver;
+	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver), "%u.%u",
+		 (unsigned int)(fw >> 32), (unsigned int)(fw >> 16) & 0xffff);
+	return 0;
+}
+
+int urdma_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr)
+{
+	struct ibv_query_port cmd;
+
+	return ibv_cmd_query_port(ctx, port, attr, &cmd, sizeof(cmd));
+}
+
+struct ibv_pd *urdma_alloc_pd(struct ibv_context *ctx)
+{
+	struct ib_uverbs_alloc_pd_resp resp;
+	struct ibv_alloc_pd cmd;
+	struct urdma_pd *pd;
+	int err;
+
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+	err = ibv_cmd_alloc_pd(ctx, &pd->ibv_pd, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	if (err) {
+		free(pd);
+		errno = err;
+		return NULL;
+	}
+	return &pd->ibv_pd;
+}
+
+int urdma_dealloc_pd(struct ibv_pd *ibpd)
+{
+	int err = ibv_cmd_dealloc_pd(ibpd);
+
+	if (err)
+		return err;
+	free(container_of(ibpd, struct urdma_pd, ibv_pd));
+	return 0;
+}
+
+struct ibv_mr *urdma_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va,
+			    int access)
+{
+	struct ib_uverbs_reg_mr_resp resp;
+	struct verbs_mr *vmr;
+	struct ibv_reg_mr cmd;
+	int err;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+	err = ibv_cmd_reg_mr(pd, addr, length, hca_va, access, vmr, &cmd, sizeof(cmd), &resp,
+			     sizeof(resp));
+	if (err) {
+		free(vmr);
+		errno = err;
+		return NULL;
+	}
+	return &vmr->ibv_mr;
+}
+
+int urdma_dereg_mr(struct verbs_mr *vmr)
+{
+	int err = ibv_cmd_dereg_mr(vmr);
+
+	if (err)
+		return err;
+	free(vmr);
+	return 0;
+}
+
+/* Zeroed pages for a ring; *bytes is rounded up to them. A child of fork() does not get them. */
+static void *urdma_alloc_ring(size_t *bytes)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	void *ring;
+
+	*bytes = align(*bytes, page);
+	ring = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (ring == MAP_FAILED)
+		return NULL;
+	if (ibv_dontfork_range(ring, *bytes)) {
+		munmap(ring, *bytes);
+		return NULL;
+	}
+	return ring;
+}
+
+static void urdma_free_ring(void *ring, size_t bytes)
+{
+	ibv_dofork_range(ring, bytes);
+	munmap(ring, bytes);
+}
+
+/*
+ * The NIC is told what has been consumed at each quarter of the ring, so as many entries may look
+ * used to it that are not: the ring is a third larger than what is asked for, and then a power of
+ * two.
+ */
+struct ibv_cq *urdma_create_cq(struct ibv_context *ibctx, int cqe, struct ibv_comp_channel *channel,
+			       int comp_vector)
+{
+	struct urdma_context *ctx = to_uctx(ibctx);
+	struct urdma_cmd_create_cq_resp resp = {};
+	struct urdma_cmd_create_cq cmd = {};
+	struct urdma_cq *cq;
+	int err = EINVAL;
+
+	if (cqe <= 0 || cqe > 3 << (ctx->log_max_cqe - 2))
+		goto err_errno;
+	err = ENOMEM;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		goto err_errno;
+	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
+	cq->log = URDMA_MIN_CQ_LOG < ctx->log_max_cqe ? URDMA_MIN_CQ_LOG : ctx->log_max_cqe;
+	while (3 << (cq->log - 2) < cqe)
+		cq->log++;
+	cq->ring_bytes = (size_t)URDMA_CQE_SIZE << cq->log;
+	cq->ring = urdma_alloc_ring(&cq->ring_bytes);
+	if (!cq->ring)
+		goto err_free;
+
+	cmd.buf_addr = (uintptr_t)cq->ring;
+	cmd.buf_len = cq->ring_bytes;
+	cmd.log_entries = cq->log;
+	err = ibv_cmd_create_cq(ibctx, 3 << (cq->log - 2), channel, comp_vector, &cq->ibv_cq,
+				&cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (err)
+		goto err_ring;
+	cq->cqn = resp.cqn;
+	return &cq->ibv_cq;
+
+err_ring:
+	urdma_free_ring(cq->ring, cq->ring_bytes);
+err_free:
+	pthread_spin_destroy(&cq->lock);
+	free(cq);
+err_errno:
+	errno = err;
+	return NULL;
+}
+
+int urdma_destroy_cq(struct ibv_cq *ibcq)
+{
+	struct urdma_cq *cq = to_ucq(ibcq);
+	int err = ibv_cmd_destroy_cq(ibcq);
+
+	if (err)
+		return err;
+	urdma_free_ring(cq->ring, cq->ring_bytes);
+	pthread_spin_destroy(&cq->lock);
+	free(cq);
+	return 0;
+}
+
+/* Shape of a work queue of at least wr WQEs of at least bytes, up to the limit of the device. */
+static int urdma_wq_init(struct urdma_wq *wq, uint32_t wr, uint8_t log_max, uint32_t bytes)
+{
+	if (wr > 1U << log_max || bytes > 1U << URDMA_MAX_WQE_LOG)
+		return EINVAL;
+	wq->log = URDMA_MIN_WQ_LOG < log_max ? URDMA_MIN_WQ_LOG : log_max;
+	while (1U << wq->log < wr)
+		wq->log++;
+	wq->log_stride = URDMA_MIN_WQE_LOG;
+	while (1U << wq->log_stride < bytes)
+		wq->log_stride++;
+
+	wq->wr_id = calloc(1U << wq->log, sizeof(*wq->wr_id));
+	if (!wq->wr_id)
+		return ENOMEM;
+	wq->ring_bytes = (size_t)1 << (wq->log + wq->log_stride);
+	wq->ring = urdma_alloc_ring(&wq->ring_bytes);
+	if (!wq->ring) {
+		free(wq->wr_id);
+		return ENOMEM;
+	}
+	pthread_spin_init(&wq->lock, PTHREAD_PROCESS_PRIVATE);
+	return 0;
+}
+
+static void urdma_wq_uninit(struct urdma_wq *wq)
+{
+	pthread_spin_destroy(&wq->lock);
+	urdma_free_ring(wq->ring, wq->ring_bytes);
+	free(wq->wr_id);
+}
+
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static int urdma_qp_init_wqs(struct urdma_context *ctx, struct urdma_qp *qp, struct ibv_qp_cap *cap)
+{
+	uint32_t bytes;
+	int err;
+
+	if (cap->max_send_sge > ctx->max_sq_sge || cap->max_recv_sge > ctx->max_rq_sge ||
+	    cap->max_inline_data > ctx->max_inline)
+		return EINVAL;
+	bytes = cap->max_send_sge * URDMA_SGE_SIZE;
+	if (bytes < cap->max_inline_data)
+		bytes = cap->max_inline_data;
+	err = urdma_wq_init(&qp->sq, cap->max_send_wr, ctx->log_max_sq,
+			    URDMA_SQE_DATA_OFFSET + bytes);
+	if (err)
+		return err;
+	err = urdma_wq_init(&qp->rq, cap->max_recv_wr, ctx->log_max_rq,
+			    URDMA_RQE_DATA_OFFSET + cap->max_recv_sge * URDMA_SGE_SIZE);
+	if (err) {
+		urdma_wq_uninit(&qp->sq);
+		return err;
+	}
+
+	/* What the slots hold beyond the wish is given too. */
+	bytes = (1U << qp->sq.log_stride) - URDMA_SQE_DATA_OFFSET;
+	qp->sq.max_sge = min_u32(bytes / URDMA_SGE_SIZE, ctx->max_sq_sge);
+	qp->max_inline = min_u32(bytes, ctx->max_inline);
+	bytes = (1U << qp->rq.log_stride) - URDMA_RQE_DATA_OFFSET;
+	qp->rq.max_sge = min_u32(bytes / URDMA_SGE_SIZE, ctx->max_rq_sge);
+	cap->max_send_wr = 1U << qp->sq.log;
+	cap->max_recv_wr = 1U << qp->rq.log;
+	cap->max_send_sge = qp->sq.max_sge;
+	cap->max_recv_sge = qp->rq.max_sge;
+	cap->max_inline_data = qp->max_inline;
+	return 0;
+}
+
+/* Under qp_mutex. No CQE can speak of a QP before this. */
+static int urdma_table_add(struct urdma_context *ctx, struct urdma_qp *qp)
+{
+	struct urdma_qp ***chunk = &ctx->qp_table[qp->qpn >> URDMA_QP_TABLE_LOG];
+
+	if (!*chunk)
+		*chunk = calloc(URDMA_QP_TABLE_SIZE, sizeof(**chunk));
+	if (!*chunk)
+		return ENOMEM;
+	(*chunk)[qp->qpn & (URDMA_QP_TABLE_SIZE - 1)] = qp;
+	return 0;
+}
+
+static void urdma_lock_cqs(struct urdma_qp *qp)
+{
+	struct urdma_cq *a = to_ucq(qp->ibv_qp.send_cq);
+	struct urdma_cq *b = to_ucq(qp->ibv_qp.recv_cq);
+
+	pthread_spin_lock(a < b ? &a->lock : &b->lock);
+	if (a != b)
+		pthread_spin_lock(a < b ? &b->lock : &a->lock);
+}
+
+static void urdma_unlock_cqs(struct urdma_qp *qp)
+{
+	struct urdma_cq *a = to_ucq(qp->ibv_qp.send_cq);
+	struct urdma_cq *b = to_ucq(qp->ibv_qp.recv_cq);
+
+	pthread_spin_unlock(&a->lock);
+	if (a != b)
+		pthread_spin_unlock(&b->lock);
+}
+
+/* With the CQs locked: completions of the QP that nobody has polled yet are dropped. */
+static void urdma_forget_cqes(struct urdma_qp *qp)
+{
+	urdma_cq_forget_qp(to_ucq(qp->ibv_qp.send_cq), qp->qpn);
+	if (qp->ibv_qp.recv_cq != qp->ibv_qp.send_cq)
+		urdma_cq_forget_qp(to_ucq(qp->ibv_qp.recv_cq), qp->qpn);
+}
+
+struct ibv_qp *urdma_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct urdma_context *ctx = to_uctx(pd->context);
+	struct urdma_cmd_create_qp_resp resp = {};
+	struct urdma_cmd_create_qp cmd = {};
+	struct ibv_qp_cap wish = attr->cap;
+	struct urdma_qp *qp;
+	int err = EOPNOTSUPP;
+
+	if (attr->qp_type != IBV_QPT_RC || attr->srq)
+		goto err_errno;
+	err = ENOMEM;
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		goto err_errno;
+	err = urdma_qp_init_wqs(ctx, qp, &attr->cap);
+	if (err)
+		goto err_free;
+	qp->sig_all = attr->sq_sig_all;
+
+	cmd.sq_addr = (uintptr_t)qp->sq.ring;
+	cmd.rq_addr = (uintptr_t)qp->rq.ring;
+	cmd.sq_len = qp->sq.ring_bytes;
+	cmd.rq_len = qp->rq.ring_bytes;
+	cmd.sq_log_entries = qp->sq.log;
+	cmd.sq_log_stride = qp->sq.log_stride;
+	cmd.rq_log_entries = qp->rq.log;
+	cmd.rq_log_stride = qp->rq.log_stride;
+
+	pthread_mutex_lock(&ctx->qp_mutex);
+	err = ibv_cmd_create_qp(pd, &qp->ibv_qp, attr, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
+				sizeof(resp));
+	if (err)
+		goto err_unlock;
+	qp->qpn = resp.qpn;
+	err = urdma_table_add(ctx, qp);
+	if (err)
+		goto err_destroy;
+	pthread_mutex_unlock(&ctx->qp_mutex);
+	return &qp->ibv_qp;
+
+err_destroy:
+	ibv_cmd_destroy_qp(&qp->ibv_qp);
+err_unlock:
+	pthread_mutex_unlock(&ctx->qp_mutex);
+	urdma_wq_uninit(&qp->rq);
+	urdma_wq_uninit(&qp->sq);
+err_free:
+	free(qp);
+err_errno:
+	attr->cap = wish;
+	errno = err;
+	return NULL;
+}
+
+int urdma_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+{
+	struct urdma_qp *qp = to_uqp(ibqp);
+	struct ibv_modify_qp cmd = {};
+	int err;
+
+	err = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
+	if (err || !(mask & IBV_QP_STATE) || attr->qp_state != IBV_QPS_RESET)
+		return err;
+
+	/* The NIC has forgotten what was posted, and starts again at index 0. */
+	urdma_lock_cqs(qp);
+	pthread_spin_lock(&qp->sq.lock);
+	pthread_spin_lock(&qp->rq.lock);
+	urdma_forget_cqes(qp);
+	qp->sq.head = 0;
+	qp->rq.head = 0;
+	atomic_store(&qp->sq.tail, 0);
+	atomic_store(&qp->rq.tail, 0);
+	pthread_spin_unlock(&qp->rq.lock);
+	pthread_spin_unlock(&qp->sq.lock);
+	urdma_unlock_cqs(qp);
+	return 0;
+}
+
+int urdma_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+		   struct ibv_qp_init_attr *init)
+{
+	struct ibv_query_qp cmd;
+
+	return ibv_cmd_query_qp(ibqp, attr, mask, init, &cmd, sizeof(cmd));
+}
+
+int urdma_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct urdma_context *ctx = to_uctx(ibqp->context);
+	struct urdma_qp *qp = to_uqp(ibqp);
+	int err;
+
+	pthread_mutex_lock(&ctx->qp_mutex);
+	err = ibv_cmd_destroy_qp(ibqp);
+	if (err) {
+		pthread_mutex_unlock(&ctx->qp_mutex);
+		return err;
+	}
+	/* From now on there is no new CQE of this QP. */
+	urdma_lock_cqs(qp);
+	urdma_forget_cqes(qp);
+	ctx->qp_table[qp->qpn >> URDMA_QP_TABLE_LOG][qp->qpn & (URDMA_QP_TABLE_SIZE - 1)] = NULL;
+	urdma_unlock_cqs(qp);
+	pthread_mutex_unlock(&ctx->qp_mutex);
+
+	urdma_wq_uninit(&qp->rq);
+	urdma_wq_uninit(&qp->sq);
+	free(qp);
+	return 0;
+}
