@@ -134,12 +134,11 @@ module urdma_doorbell
   // Answers come at the earliest in the cycle after the request, when its item is at the FIFO's output or
   // behind older ones; older ones that need no look-up are gone by then or wait for answers that come first.
   logic [1:0] rsp_verdict;  // {foreign, closed}
+  logic [DBP_W-1:0] rsp_page;  // travels beside the look-ups
   logic verd_valid;
   logic [1:0] verd;
   assign rsp_verdict = {!qpr_rsp_qp_valid || qpr_rsp_page != rsp_page, !qpr_rsp_open};
 
-  // The page to compare with travels beside the look-ups.
-  logic [DBP_W-1:0] rsp_page;
   /* verilator lint_off PINCONNECTEMPTY */
   /* verilator lint_off UNUSEDSIGNAL */
   logic page_valid;

@@ -97,6 +97,7 @@ module urdma_regs
   logic [63:12] base_reg, cpl_base_reg;
   logic [3:0] log_size_reg;
   logic [15:0] pi_reg;
+  logic rd_pend_reg, rd_is_cnt_reg;
 
   logic wr, rd, wr_reset, queue_idle;
   logic [63:0] wmask, wdata;
@@ -202,7 +203,6 @@ module urdma_regs
   end
 
   // ---- reads ------------------------------------------------------------------------------------
-  logic rd_pend_reg, rd_is_cnt_reg;
   logic [5:0] rd_cnt_reg;
   logic [63:0] rd_data_reg, status;
 

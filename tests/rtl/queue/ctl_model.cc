@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ports of urdma_ctl to plain C, and the stand-ins around it. Bit positions are those of urdma_pkg's structs.
+#include <cstring>
+#include <deque>
+#include <memory>
+
+#include "Vurdma_ctl.h"
+#include "rtl/bits.h"
+#include "ctl_model.h"
+
+namespace {
+
+template <class T> uint64_t get(const T &port, unsigned lsb, unsigned width)
+{
+	uint32_t words[(sizeof(T) + 3) / 4] = {};
+	memcpy(words, &port, sizeof(T));
+	return bits_get(words, lsb, width);
+}
+
+template <class T> void put(T &port, unsigned lsb, unsigned width, uint64_t value)
+{
+	uint32_t words[(sizeof(T) + 3) / 4] = {};
+	memcpy(words, &port, sizeof(T));
+	bits_set(words, lsb, width, value);
+	memcpy(&port, words, sizeof(T));
+}
+
+template <class T> seen_ring ring(const T &p, unsigned lsb)
+{
+	seen_ring r = {};
+	r.log_stride = get(p, lsb, 4);
+	r.log_entries = get(p, lsb + 4, 5);
+	r.page_shift = get(p, lsb + 9, 6);
+	r.levels = get(p, lsb + 15, 2);
+	r.addr = get(p, lsb + 17, 64);
+	return r;
+}
+
+struct read_req {
+	uint64_t addr, due;
+	uint32_t len, sent;
+};
+struct doorbell {
+	uint32_t page, offset;
+	uint64_t data;
+};
+struct report {
+	uint32_t qpn, event;
+};
+struct fence {
+	bool up, done;
+	uint64_t due;
+};
+
+} // namespace
+
+struct ctl {
+	std::unique_ptr<VerilatedContext> context{new VerilatedContext};
+	std::unique_ptr<Vurdma_ctl> m;
+	world w = {};
+	std::deque<read_req> reads;
+	std::deque<doorbell> dbs;
+	std::deque<report> errs[3];
+	fence fences[FENCE_N] = {};
+	uint64_t qpc_due[OWN_N] = {};
+	bool qpc_up[OWN_N] = {};
+	bool reg_rsp = false;
+	uint64_t reg_data = 0;
+	bool qpr_rsp[3] = {};
+	bool wr_held = false;
+	uint64_t wr_held_addr = 0;
+	uint64_t tx_rise_of_round = 0;
+	bool in_round = false;
+};
+
+static bool ready(ctl *c)
+{
+	return rnd_below(&c->w.rnd, 100) >= c->w.stall_percent;
+}
+
+extern "C" {
+
+struct ctl *ctl_new(uint64_t seed)
+{
+	ctl *c = new ctl;
+	c->context->randSeed(1);
+	c->m.reset(new Vurdma_ctl{c->context.get()});
+	c->w.rnd = seed * 0x9e3779b97f4a7c15ull + 1;
+	c->w.rd_latency_min = 20;
+	c->w.rd_latency_max = 200;
+	c->w.stall_percent = 20;
+	c->w.fence_delay_max = 300;
+	c->w.qpc_delay_max = 6;
+	c->m->mac_default = 0x665544332202ull;
+	c->m->link_up = 1;
+	c->m->rst = 1;
+	for (int i = 0; i < 5; i++)
+		ctl_tick(c);
+	c->m->rst = 0;
+	return c;
+}
+
+void ctl_free(struct ctl *c)
+{
+	c->m->final();
+	delete c;
+}
+
+struct world *ctl_world(struct ctl *c) { return &c->w; }
+bool ctl_busy(struct ctl *c) { return c->m->busy; }
+bool ctl_core_rst(struct ctl *c) { return c->m->core_rst; }
+uint64_t ctl_cycles(struct ctl *c) { return c->m->cycles; }
+
+void ctl_tick(struct ctl *c)
+{
+	Vurdma_ctl *m = c->m.get();
+	world *w = &c->w;
+	bool rst = m->core_rst;
+
+	w->cycle++;
+	// inputs of this cycle
+	m->blocks_init_done = !rst;
+	m->rd_req_ready = ready(c);
+	m->wr_ready = ready(c);
+	m->mr_cfg_ready = ready(c);
+	m->cq_cfg_ready = ready(c);
+	m->eq_cfg_ready = ready(c);
+	m->mgr_ev_ready = ready(c);
+	m->cmd_ev_ready = ready(c);
+	m->sq_db_ready = !w->hold_db && ready(c);
+	m->rq_db_ready = !w->hold_db && ready(c);
+	m->cq_db_ready = !w->hold_db && ready(c);
+	m->eq_db_ready = !w->hold_db && ready(c);
+
+	m->rd_rsp_valid = 0;
+	if (!c->reads.empty() && w->cycle >= c->reads.front().due) {
+		read_req &r = c->reads.front();
+		bool last = r.sent + 64 >= r.len;
+		bool bad = r.addr < w->err_hi && r.addr + r.len > w->err_lo;
+
+		m->rd_rsp_valid = 1;
+		put(m->rd_rsp, 0, 1, last && bad);
+		put(m->rd_rsp, 1, 1, last);
+		for (unsigned i = 0; i < 8; i++) {
+			uint64_t word = ~0ull;
+			uint64_t at = r.addr + r.sent + 8 * i;
+			if (at + 8 <= MEM_SIZE)
+				memcpy(&word, w->mem + at, 8);
+			put(m->rd_rsp, 2 + 64 * i, 64, word);
+		}
+		r.sent += 64;
+		if (last)
+			c->reads.pop_front();
+	}
+	m->pcie_busy = w->hold_pcie_busy || !c->reads.empty() || m->rd_rsp_valid;
+
+	m->pcie_db_valid = !c->dbs.empty();
+	if (!c->dbs.empty()) {
+		put(m->pcie_db, 0, 64, c->dbs.front().data);
+		put(m->pcie_db, 64, 12, c->dbs.front().offset);
+		put(m->pcie_db, 76, 10, c->dbs.front().page);
+	}
+	m->qp_err_valid = 0;
+	for (int i = 0; i < 3; i++) {
+		if (c->errs[i].empty())
+			continue;
+		m->qp_err_valid |= 1 << i;
+		put(m->qp_err, 20 * i, 8, c->errs[i].front().event);
+		put(m->qp_err, 20 * i + 8, 12, c->errs[i].front().qpn);
+	}
+
+	bool req[FENCE_N] = {(bool)m->tx_fence_req, (bool)m->rx_fence_req, (bool)m->cq_fence_req, (bool)m->mr_flush_req};
+	for (int i = 0; i < FENCE_N; i++) {
+		fence &f = c->fences[i];
+		if (rst) {
+			f = fence{};
+			c->in_round = false;
+			continue;
+		}
+		if (req[i] && !f.up) {
+			f.up = true;
+			f.due = w->cycle + 1 + rnd_below(&w->rnd, w->fence_delay_max + 1);
+			w->fence_rise[i] = w->cycle;
+			if (i == FENCE_TX && !c->in_round) {
+				c->in_round = true;
+				c->tx_rise_of_round = w->cycle;
+			}
+		}
+		if (!req[i] && f.up && !f.done)
+			w->protocol_errors++; // a request that fell without its answer
+		if (req[i] && !f.done && w->cycle >= f.due && !w->hold_fence) {
+			f.done = true;
+			w->fence_done[i] = w->cycle;
+		}
+		if (!req[i] && f.done && rnd_below(&w->rnd, 3) == 0)
+			f.up = f.done = false;
+	}
+	// a round's last common stage is tx and cq together
+	if (c->in_round && req[FENCE_CQ] && c->fences[FENCE_CQ].done && c->fences[FENCE_TX].done) {
+		c->in_round = false;
+		w->round_start = c->tx_rise_of_round;
+		w->n_rounds++;
+	}
+	m->tx_fence_done = c->fences[FENCE_TX].done;
+	m->rx_fence_done = c->fences[FENCE_RX].done;
+	m->cq_fence_done = c->fences[FENCE_CQ].done;
+	m->mr_flush_done = c->fences[FENCE_MR].done;
+
+	uint8_t qv[OWN_N] = {m->tx_qpc_valid, m->rx_qpc_valid, m->ack_qpc_valid};
+	uint64_t qp[OWN_N] = {m->tx_qpc, m->rx_qpc, m->ack_qpc};
+	uint8_t qr[OWN_N] = {};
+	for (int i = 0; i < OWN_N; i++) {
+		if (rst || !qv[i]) {
+			c->qpc_up[i] = false;
+			continue;
+		}
+		if (!c->qpc_up[i]) {
+			c->qpc_up[i] = true;
+			c->qpc_due[i] = w->cycle + rnd_below(&w->rnd, w->qpc_delay_max + 1);
+		}
+		qr[i] = !w->hold_qpc && w->cycle >= c->qpc_due[i];
+		if (!qr[i])
+			continue;
+		owner &o = w->own[i][qp[i] >> 24 & 0xfff];
+		uint64_t rsp = (uint64_t)o.psn << 32 | o.pi << 16 | o.ci;
+		if (i == OWN_TX)
+			m->tx_qpc_rsp = rsp;
+		else if (i == OWN_RX)
+			m->rx_qpc_rsp = rsp;
+		else
+			m->ack_qpc_rsp = rsp;
+		unsigned op = qp[i] >> 36 & 7;
+		o.at[op] = w->cycle;
+		o.count[op]++;
+		w->n_qpc++;
+		c->qpc_up[i] = false;
+		if (op == QPC_RESET) {
+			o.psn = o.pi = o.ci = 0;
+			o.err = false;
+		} else if (op == QPC_RQ_PSN || op == QPC_SQ_PSN) {
+			o.psn = qp[i] & 0xffffff;
+		} else if (op == QPC_ERR) {
+			o.err = true;
+		}
+	}
+	m->tx_qpc_ready = qr[OWN_TX];
+	m->rx_qpc_ready = qr[OWN_RX];
+	m->ack_qpc_ready = qr[OWN_ACK];
+
+	m->eval();
+	rst = m->core_rst;
+
+	// what moves at this edge
+	if (!rst && m->rd_req_valid && m->rd_req_ready) {
+		read_req r = {};
+		r.addr = get(m->rd_req, 13, 64);
+		r.len = get(m->rd_req, 0, 13);
+		r.due = w->cycle + w->rd_latency_min + rnd_below(&w->rnd, w->rd_latency_max - w->rd_latency_min + 1);
+		c->reads.push_back(r);
+		w->n_rd++;
+		w->last_rd_addr = r.addr;
+		w->last_rd_len = r.len;
+	}
+	if (!rst && c->wr_held && (!m->wr_valid || get(m->wr, 526, 64) != c->wr_held_addr))
+		w->protocol_errors++;
+	c->wr_held = !rst && m->wr_valid && !m->wr_ready;
+	if (!rst && m->wr_valid) {
+		c->wr_held_addr = get(m->wr, 526, 64);
+		if (m->wr_ready) {
+			uint64_t addr = c->wr_held_addr;
+			if (get(m->wr, 513, 13) != 64 || !get(m->wr, 0, 1))
+				w->protocol_errors++;
+			for (unsigned i = 0; i < 8 && addr + 64 <= MEM_SIZE; i++) {
+				uint64_t word = get(m->wr, 1 + 64 * i, 64);
+				memcpy(w->mem + addr + 8 * i, &word, 8);
+			}
+			w->wr_addr[w->n_wr % LOG_SIZE] = addr;
+			w->wr_at[w->n_wr++ % LOG_SIZE] = w->cycle;
+		}
+	}
+	if (!rst && m->mr_cfg_valid && m->mr_cfg_ready) {
+		seen_mr &r = w->mr[m->mr_cfg_idx];
+		r.page_shift = get(m->mr_cfg, 0, 6);
+		r.levels = get(m->mr_cfg, 6, 2);
+		r.addr = get(m->mr_cfg, 8, 64);
+		r.len = get(m->mr_cfg, 72, 64);
+		r.va = get(m->mr_cfg, 136, 64);
+		r.all = get(m->mr_cfg, 200, 1);
+		r.acc = get(m->mr_cfg, 201, 5);
+		r.pd = get(m->mr_cfg, 206, 12);
+		r.variant = get(m->mr_cfg, 218, 8);
+		r.valid = get(m->mr_cfg, 226, 1);
+		w->mr_at[m->mr_cfg_idx] = w->cycle;
+		w->n_cfg++;
+	}
+	if (!rst && m->cq_cfg_valid && m->cq_cfg_ready) {
+		seen_cq &q = w->cq[m->cq_cfg_cqn];
+		q.db_page = get(m->cq_cfg, 0, 10);
+		q.eqn = get(m->cq_cfg, 10, 6);
+		q.ring = ring(m->cq_cfg, 16);
+		q.valid = get(m->cq_cfg, 97, 1);
+		w->cq_at[m->cq_cfg_cqn] = w->cycle;
+		w->n_cfg++;
+	}
+	if (!rst && m->eq_cfg_valid && m->eq_cfg_ready) {
+		seen_eq &q = w->eq[m->eq_cfg_eqn];
+		q.vec = get(m->eq_cfg, 0, 6);
+		q.addr = get(m->eq_cfg, 6, 64);
+		q.log_entries = get(m->eq_cfg, 70, 5);
+		q.valid = get(m->eq_cfg, 75, 1);
+		w->eq_at[m->eq_cfg_eqn] = w->cycle;
+		w->n_cfg++;
+	}
+	struct {
+		bool on;
+		uint64_t v;
+		bool cmd;
+	} evs[2] = {{m->mgr_ev_valid && m->mgr_ev_ready, m->mgr_ev, false},
+		    {m->cmd_ev_valid && m->cmd_ev_ready, m->cmd_ev, true}};
+	for (auto &e : evs) {
+		if (rst || !e.on)
+			continue;
+		seen_ev &s = w->ev[w->n_ev++ % LOG_SIZE];
+		s.cmd = e.cmd;
+		s.obj = e.v >> 24 & 0xffffff;
+		s.type = e.v >> 48 & 0xff;
+		s.eqn = e.v >> 56 & 0x3f;
+		s.at = w->cycle;
+	}
+	struct {
+		bool on;
+		seen_db d;
+	} d[4] = {
+		{m->sq_db_valid && m->sq_db_ready,
+		 {'s', (uint32_t)(m->sq_db >> 16), 0, 0, (uint32_t)(m->sq_db & 0xffff)}},
+		{m->rq_db_valid && m->rq_db_ready,
+		 {'r', (uint32_t)(m->rq_db >> 16), 0, 0, (uint32_t)(m->rq_db & 0xffff)}},
+		{m->cq_db_valid && m->cq_db_ready,
+		 {'c', (uint32_t)(m->cq_db >> 44), (uint32_t)(m->cq_db >> 34 & 0x3ff), (uint32_t)(m->cq_db >> 32 & 3),
+		  (uint32_t)m->cq_db}},
+		{m->eq_db_valid && m->eq_db_ready,
+		 {'e', (uint32_t)(m->eq_db >> 34), 0, (uint32_t)(m->eq_db >> 32 & 3), (uint32_t)m->eq_db}},
+	};
+	for (auto &e : d)
+		if (!rst && e.on)
+			w->db[w->n_db++ % LOG_SIZE] = e.d;
+	if (m->pcie_db_valid && m->pcie_db_ready)
+		c->dbs.pop_front();
+	for (int i = 0; i < 3; i++)
+		if (!rst && (m->qp_err_valid & m->qp_err_ready) >> i & 1)
+			c->errs[i].pop_front();
+
+	m->clk = 1;
+	m->eval();
+	m->clk = 0;
+	m->eval();
+	m->skip_valid = 0;
+	m->cnt = 0;
+	m->tx_bytes = 0;
+	m->rx_bytes = 0;
+}
+
+static bool reg_access(ctl *c, bool write, uint32_t addr, uint64_t data, uint64_t *out)
+{
+	Vurdma_ctl *m = c->m.get();
+
+	m->reg_req_valid = 1;
+	put(m->reg_req, 0, 8, 0xff);
+	put(m->reg_req, 8, 64, data);
+	put(m->reg_req, 72, 16, addr);
+	put(m->reg_req, 88, 1, write);
+	do
+		ctl_tick(c);
+	while (!m->reg_req_ready);
+	m->reg_req_valid = 0;
+	if (write)
+		return true;
+	for (int i = 0; i < 16; i++) {
+		m->eval();
+		if (m->reg_rsp_valid) {
+			*out = m->reg_rsp_data;
+			return true;
+		}
+		ctl_tick(c);
+	}
+	return false;
+}
+
+uint64_t ctl_reg_read(struct ctl *c, uint32_t addr)
+{
+	uint64_t v = 0xdeaddeaddeaddeadull;
+
+	reg_access(c, false, addr, 0, &v);
+	return v;
+}
+
+void ctl_reg_write(struct ctl *c, uint32_t addr, uint64_t data)
+{
+	reg_access(c, true, addr, data, nullptr);
+}
+
+void ctl_db(struct ctl *c, uint32_t page, uint32_t offset, uint64_t data)
+{
+	c->dbs.push_back({page, offset, data});
+}
+
+uint32_t ctl_db_waiting(struct ctl *c) { return c->dbs.size(); }
+
+void ctl_qp_err(struct ctl *c, int src, uint32_t qpn, uint32_t event)
+{
+	c->errs[src].push_back({qpn, event});
+}
+
+uint32_t ctl_qp_err_waiting(struct ctl *c)
+{
+	return c->errs[0].size() + c->errs[1].size() + c->errs[2].size();
+}
+
+void ctl_qp_cfg(struct ctl *c, int reader, uint32_t qpn, struct seen_qp *q)
+{
+	Vurdma_ctl *m = c->m.get();
+	bool granted = false;
+
+	m->qpr_req_valid = 1 << reader;
+	put(m->qpr_req_qpn, 12 * reader, 12, qpn);
+	while (!granted) {
+		m->eval();
+		granted = m->qpr_req_ready >> reader & 1;
+		ctl_tick(c);
+	}
+	m->qpr_req_valid = 0;
+	m->eval();
+	while (!(m->qpr_rsp_valid >> reader & 1))
+		ctl_tick(c);
+	unsigned b = 561 * reader;
+	auto &p = m->qpr_rsp;
+	memset(q, 0, sizeof(*q));
+	q->udp_sport = get(p, b, 16);
+	q->flow_label = get(p, b + 16, 20);
+	q->hop_limit = get(p, b + 36, 8);
+	q->tclass = get(p, b + 44, 8);
+	q->dgid_lo = get(p, b + 52, 64);
+	q->dgid_hi = get(p, b + 116, 64);
+	q->dmac = get(p, b + 180, 48);
+	q->sgid = get(p, b + 228, 5);
+	q->acc = get(p, b + 233, 3);
+	q->pkey = get(p, b + 236, 16);
+	q->qkey = get(p, b + 252, 32);
+	q->max_dest_rd = get(p, b + 284, 8);
+	q->max_rd = get(p, b + 292, 8);
+	q->dest_qpn = get(p, b + 300, 24);
+	q->min_rnr = get(p, b + 324, 5);
+	q->rnr_retry = get(p, b + 329, 3);
+	q->retry = get(p, b + 332, 3);
+	q->timeout = get(p, b + 335, 5);
+	q->mtu = get(p, b + 340, 3);
+	q->rq = ring(p, b + 343);
+	q->sq = ring(p, b + 424);
+	q->recv_cq = get(p, b + 505, 12);
+	q->send_cq = get(p, b + 517, 12);
+	q->db_page = get(p, b + 529, 10);
+	q->pd = get(p, b + 539, 12);
+	q->sig_all = get(p, b + 551, 1);
+	q->type = get(p, b + 552, 4);
+	q->state = get(p, b + 556, 4);
+	q->valid = get(p, b + 560, 1);
+}
+
+void ctl_gid(struct ctl *c, int reader, uint32_t idx, struct seen_gid *g)
+{
+	Vurdma_ctl *m = c->m.get();
+
+	put(m->gid_idx, 5 * reader, 5, idx);
+	ctl_tick(c);
+	unsigned b = 191 * reader;
+	g->lo = get(m->gid, b, 64);
+	g->hi = get(m->gid, b + 64, 64);
+	g->smac = get(m->gid, b + 128, 48);
+	g->vlan = get(m->gid, b + 176, 12);
+	g->vlan_valid = get(m->gid, b + 188, 1);
+	g->ipv4 = get(m->gid, b + 189, 1);
+	g->valid = get(m->gid, b + 190, 1);
+}
+
+void ctl_skip(struct ctl *c, uint64_t cycles)
+{
+	c->m->skip_valid = 1;
+	c->m->skip_cycles = cycles;
+}
+
+void ctl_count(struct ctl *c, uint64_t mask, uint32_t tx_bytes, uint32_t rx_bytes)
+{
+	c->m->cnt = mask;
+	c->m->tx_bytes = tx_bytes;
+	c->m->rx_bytes = rx_bytes;
+}
+
+} // extern "C"

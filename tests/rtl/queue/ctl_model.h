@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Verilated urdma_ctl with a world around it: host memory behind DMA ports of random latency,
+ * and stand-ins for mr, cq, eq, tx and rx that accept after random delays and remember what they
+ * were told. What the world sees is kept with the cycle at which it happened.
+ */
+#ifndef CTL_MODEL_H
+#define CTL_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MEM_SIZE (1u << 20)
+#define N_QP	 4096
+#define N_CQ	 4096
+#define N_EQ	 64
+#define N_MR	 16384
+#define LOG_SIZE 65536
+
+/* owners of QP state */
+enum { OWN_TX, OWN_RX, OWN_ACK, OWN_N };
+/* stages of a fence round */
+enum { FENCE_TX, FENCE_RX, FENCE_CQ, FENCE_MR, FENCE_N };
+/* QPC operations, in the order of urdma_pkg's qpc_op_e */
+enum { QPC_RESET, QPC_RQ_PSN, QPC_SQ_PSN, QPC_ERR, QPC_QUERY, QPC_OPS };
+
+struct seen_mr {
+	bool valid, all;
+	uint32_t variant, pd, acc, levels, page_shift;
+	uint64_t va, len, addr;
+};
+
+struct seen_ring {
+	uint64_t addr;
+	uint32_t levels, page_shift, log_entries, log_stride;
+};
+
+struct seen_cq {
+	bool valid;
+	struct seen_ring ring;
+	uint32_t eqn, db_page;
+};
+
+struct seen_eq {
+	bool valid;
+	uint32_t log_entries, vec;
+	uint64_t addr;
+};
+
+struct seen_qp {
+	bool valid, sig_all;
+	uint32_t state, type, pd, db_page, send_cq, recv_cq;
+	struct seen_ring sq, rq;
+	uint32_t mtu, timeout, retry, rnr_retry, min_rnr, dest_qpn, max_rd, max_dest_rd, qkey, pkey,
+		acc, sgid;
+	uint64_t dmac, dgid_lo, dgid_hi;
+	uint32_t tclass, hop_limit, flow_label, udp_sport;
+};
+
+struct seen_gid {
+	bool valid, ipv4, vlan_valid;
+	uint32_t vlan;
+	uint64_t smac, lo, hi;
+};
+
+struct owner {
+	uint32_t psn, pi, ci;
+	bool err;
+	uint64_t at[QPC_OPS]; /* cycle of the last acceptance of each operation */
+	uint32_t count[QPC_OPS];
+};
+
+struct seen_db {
+	char kind; /* 's' 'r' 'c' 'e' */
+	uint32_t obj, page, arm, index;
+};
+
+struct seen_ev {
+	bool cmd; /* from the command queue, else from the QP manager */
+	uint32_t eqn, type, obj;
+	uint64_t at;
+};
+
+struct world {
+	uint8_t mem[MEM_SIZE];
+	uint64_t cycle;
+	uint64_t rnd;
+
+	/* settings */
+	uint32_t rd_latency_min, rd_latency_max; /* cycles */
+	uint32_t stall_percent;			 /* chance that a ready is down in a cycle */
+	uint32_t fence_delay_max, qpc_delay_max;
+	bool hold_fence; /* no fence is answered */
+	bool hold_qpc;	 /* no QPC is accepted */
+	bool hold_db;	 /* no doorbell is accepted */
+	bool hold_pcie_busy;
+	uint64_t err_lo, err_hi; /* DMA reads that touch this range fail */
+
+	/* seen */
+	struct seen_mr mr[N_MR];
+	struct seen_cq cq[N_CQ];
+	struct seen_eq eq[N_EQ];
+	uint64_t mr_at[N_MR], cq_at[N_CQ], eq_at[N_EQ];
+	uint32_t n_cfg;
+	struct owner own[OWN_N][N_QP];
+	uint32_t n_qpc;
+	uint64_t fence_rise[FENCE_N], fence_done[FENCE_N]; /* last */
+	uint64_t round_start; /* of the last round whose cq stage is done: rise of its first tx
+				 fence */
+	uint32_t n_rounds;
+	struct seen_db db[LOG_SIZE];
+	uint32_t n_db;
+	struct seen_ev ev[LOG_SIZE];
+	uint32_t n_ev;
+	uint64_t wr_addr[LOG_SIZE], wr_at[LOG_SIZE];
+	uint32_t n_wr;
+	uint32_t n_rd;
+	uint64_t last_rd_addr;
+	uint32_t last_rd_len;
+	uint32_t protocol_errors; /* a valid that fell, a payload that changed */
+};
+
+struct ctl;
+
+struct ctl *ctl_new(uint64_t seed);
+void ctl_free(struct ctl *c);
+struct world *ctl_world(struct ctl *c);
+void ctl_tick(struct ctl *c);
+bool ctl_busy(struct ctl *c);
+bool ctl_core_rst(struct ctl *c);
+uint64_t ctl_cycles(struct ctl *c);
+uint64_t ctl_reg_read(struct ctl *c, uint32_t addr);
+void ctl_reg_write(struct ctl *c, uint32_t addr, uint64_t data);
+/* queue a doorbell; it goes out as the NIC takes it */
+void ctl_db(struct ctl *c, uint32_t page, uint32_t offset, uint64_t data);
+uint32_t ctl_db_waiting(struct ctl *c);
+/* queue an error report of source 0..2 */
+void ctl_qp_err(struct ctl *c, int src, uint32_t qpn, uint32_t event);
+uint32_t ctl_qp_err_waiting(struct ctl *c);
+/* through reader 0..2 (tx, responder, requester completion) */
+void ctl_qp_cfg(struct ctl *c, int reader, uint32_t qpn, struct seen_qp *cfg);
+void ctl_gid(struct ctl *c, int reader, uint32_t idx, struct seen_gid *gid);
+/* the next tick is one after skipped cycles */
+void ctl_skip(struct ctl *c, uint64_t cycles);
+void ctl_count(struct ctl *c, uint64_t mask, uint32_t tx_bytes, uint32_t rx_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

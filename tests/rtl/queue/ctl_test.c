@@ -1,0 +1,1413 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * urdma_ctl alone: registers, reset, doorbells, commands against a reference model, fences, errors.
+ * A failure names the seed; URDMA_SEED=n repeats it.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ctl_model.h"
+#include "rtl/bits.h"
+#include "urdma_hw.h"
+
+#define CMD_RING 0x10000u
+#define CPL_RING 0x20000u
+#define TAGS	 65536
+
+#define FIELD(mask, val) (((uint64_t)(val) << __builtin_ctzll(mask)) & (mask))
+#define GET(mask, word)	 (((word) & (mask)) >> __builtin_ctzll(mask))
+
+struct bench {
+	struct ctl *c;
+	struct world *w;
+	uint32_t log_size, pi, ci;
+	/* completions seen, by tag */
+	bool done[TAGS];
+	uint64_t cpl[TAGS][8];
+	uint64_t done_at[TAGS];
+	uint32_t outstanding;
+};
+
+static uint64_t seed = 1;
+
+static void start(struct bench *b, uint32_t log_size)
+{
+	b->log_size = log_size;
+	b->pi = 0;
+	b->ci = 0;
+	b->outstanding = 0;
+	memset(b->done, 0, sizeof(b->done));
+	memset(b->w->mem, 0, MEM_SIZE);
+	for (int i = 0;
+	     i < 40000 && !(ctl_reg_read(b->c, URDMA_REG_STATUS) & URDMA_RF_STATUS_READY); i++)
+		;
+	assert_true(ctl_reg_read(b->c, URDMA_REG_STATUS) & URDMA_RF_STATUS_READY);
+	ctl_reg_write(b->c, URDMA_REG_CMDQ_BASE, CMD_RING);
+	ctl_reg_write(b->c, URDMA_REG_CMDQ_CPL_BASE, CPL_RING);
+	ctl_reg_write(b->c, URDMA_REG_CMDQ_LOG_SIZE, log_size);
+	ctl_reg_write(b->c, URDMA_REG_CTRL, URDMA_RF_CTRL_ENABLE);
+}
+
+static struct bench *bench_new(uint32_t log_size)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	assert_non_null(b);
+	b->c = ctl_new(seed);
+	b->w = ctl_world(b->c);
+	start(b, log_size);
+	return b;
+}
+
+static void bench_free(struct bench *b)
+{
+	/* a DMA write or a fence that broke the port's protocol fails every test */
+	assert_int_equal(b->w->protocol_errors, 0);
+	ctl_free(b->c);
+	free(b);
+}
+
+static void reap(struct bench *b)
+{
+	for (;;) {
+		uint32_t slot = b->ci & ((1u << b->log_size) - 1);
+		uint64_t cpl[8];
+		uint32_t tag;
+
+		memcpy(cpl, b->w->mem + CPL_RING + slot * 64, 64);
+		if ((cpl[0] & URDMA_CPL0_PHASE) == (b->ci >> b->log_size & 1))
+			return;
+		tag = GET(URDMA_CPL0_TAG, cpl[0]);
+		assert_false(b->done[tag]);
+		b->done[tag] = true;
+		b->done_at[tag] = b->w->wr_at[(b->w->n_wr - 1) % LOG_SIZE];
+		memcpy(b->cpl[tag], cpl, 64);
+		b->ci++;
+		assert_true(b->outstanding > 0);
+		b->outstanding--;
+	}
+}
+
+static void tick(struct bench *b, uint32_t n)
+{
+	while (n--) {
+		ctl_tick(b->c);
+		reap(b);
+	}
+}
+
+static void put_cmd(struct bench *b, const uint64_t cmd[8])
+{
+	memcpy(b->w->mem + CMD_RING + (b->pi & ((1u << b->log_size) - 1)) * 64, cmd, 64);
+	b->pi++;
+	b->outstanding++;
+}
+
+static void ring_bell(struct bench *b)
+{
+	ctl_reg_write(b->c, URDMA_REG_CMDQ_PI, b->pi & 0xffff);
+	reap(b);
+}
+
+static void wait_all(struct bench *b)
+{
+	for (int i = 0; i < 200000 && b->outstanding; i++)
+		tick(b, 1);
+	assert_int_equal(b->outstanding, 0);
+}
+
+static void wait_idle(struct bench *b)
+{
+	tick(b, 2);
+	for (int i = 0; i < 200000 && (ctl_busy(b->c) || ctl_qp_err_waiting(b->c)); i++)
+		tick(b, 1);
+	assert_false(ctl_busy(b->c));
+}
+
+static uint16_t next_tag;
+
+static uint64_t word0(uint32_t op, uint32_t obj, uint16_t tag)
+{
+	return FIELD(URDMA_CMD0_OPCODE, op) | FIELD(URDMA_CMD0_TAG, tag) |
+	       FIELD(URDMA_CMD0_OBJ, obj);
+}
+
+static uint16_t issue(struct bench *b, uint64_t cmd[8], uint32_t op, uint32_t obj)
+{
+	uint16_t tag = next_tag++;
+
+	cmd[0] = word0(op, obj, tag) | (cmd[0] & URDMA_CMD0_EVENT);
+	b->done[tag] = false;
+	put_cmd(b, cmd);
+	ring_bell(b);
+	return tag;
+}
+
+static uint32_t status_of(struct bench *b, uint16_t tag)
+{
+	return GET(URDMA_CPL0_STATUS, b->cpl[tag][0]);
+}
+
+/* one command, waited for; its status */
+static uint32_t run(struct bench *b, uint64_t cmd[8], uint32_t op, uint32_t obj)
+{
+	uint16_t tag = issue(b, cmd, op, obj);
+
+	wait_all(b);
+	assert_true(b->done[tag]);
+	assert_int_equal(GET(URDMA_CPL0_OBJ, b->cpl[tag][0]), obj & 0xffffff);
+	return status_of(b, tag);
+}
+
+static uint32_t run0(struct bench *b, uint32_t op, uint32_t obj)
+{
+	uint64_t cmd[8] = { 0 };
+
+	return run(b, cmd, op, obj);
+}
+
+/* ---- commands that are good -------------------------------------------------------------------
+ */
+
+static uint64_t ring_bits(uint32_t entries, uint32_t stride, uint32_t levels, uint32_t shift)
+{
+	return FIELD(URDMA_RING_LOG_ENTRIES, entries) | FIELD(URDMA_RING_LOG_STRIDE, stride) |
+	       FIELD(URDMA_RING_LEVELS, levels) | FIELD(URDMA_RING_PAGE_SHIFT, shift);
+}
+
+static void good_eq(uint64_t cmd[8])
+{
+	memset(cmd, 0, 64);
+	cmd[1] = FIELD(URDMA_CMD_EQ1_LOG_ENTRIES, 8) | FIELD(URDMA_CMD_EQ1_VECTOR, 5);
+	cmd[2] = 0x123456000;
+}
+
+static void good_cq(uint64_t cmd[8], uint32_t eqn)
+{
+	memset(cmd, 0, 64);
+	cmd[1] = FIELD(URDMA_CMD_CQ1_RING, ring_bits(10, 5, 1, 12)) |
+		 FIELD(URDMA_CMD_CQ1_EQN, eqn) | FIELD(URDMA_CMD_CQ1_DB_PAGE, 7);
+	cmd[2] = 0xabcdef40;
+}
+
+static void good_qp(uint64_t cmd[8], uint32_t pd, uint32_t scq, uint32_t rcq)
+{
+	memset(cmd, 0, 64);
+	cmd[1] = FIELD(URDMA_CMD_QP1_PD, pd) | FIELD(URDMA_CMD_QP1_DB_PAGE, 9) |
+		 FIELD(URDMA_CMD_QP1_TYPE, URDMA_QPT_RC) | FIELD(URDMA_CMD_QP1_SEND_CQ, scq) |
+		 URDMA_CMD_QP1_SIG_ALL;
+	cmd[2] = FIELD(URDMA_CMD_QP2_RECV_CQ, rcq);
+	cmd[3] = ring_bits(15, 9, 2, 21);
+	cmd[4] = 0x7000000040;
+	cmd[5] = ring_bits(6, 6, 0, 0);
+	cmd[6] = 0x8000001000;
+}
+
+static void good_mr(uint64_t cmd[8], uint32_t pd)
+{
+	memset(cmd, 0, 64);
+	cmd[1] = FIELD(URDMA_CMD_MR1_PD, pd) | FIELD(URDMA_CMD_MR1_ACCESS, 0x3) |
+		 FIELD(URDMA_CMD_MR1_VARIANT, 0xa5) | FIELD(URDMA_CMD_MR1_LEVELS, 1) |
+		 FIELD(URDMA_CMD_MR1_PAGE_SHIFT, 12);
+	cmd[2] = 0x7fff12345678;
+	cmd[3] = 0x123456789;
+	cmd[4] = 0x40040;
+}
+
+#define M_RTR                                                                                     \
+	(URDMA_QPM_STATE | URDMA_QPM_AV | URDMA_QPM_MTU | URDMA_QPM_DEST_QPN | URDMA_QPM_RQ_PSN | \
+	 URDMA_QPM_MAX_DEST_RD_ATOMIC | URDMA_QPM_MIN_RNR)
+#define M_RTS                                                                          \
+	(URDMA_QPM_STATE | URDMA_QPM_TIMEOUT | URDMA_QPM_RETRY | URDMA_QPM_RNR_RETRY | \
+	 URDMA_QPM_SQ_PSN | URDMA_QPM_MAX_RD_ATOMIC)
+
+/* SGID entry 3 is used */
+static void good_modify(uint64_t cmd[8], uint32_t state)
+{
+	uint64_t mask = URDMA_QPM_STATE;
+
+	memset(cmd, 0, 64);
+	if (state == URDMA_QPS_INIT)
+		mask |= URDMA_QPM_PKEY | URDMA_QPM_ACCESS;
+	if (state == URDMA_QPS_RTR)
+		mask = M_RTR;
+	if (state == URDMA_QPS_RTS)
+		mask = M_RTS;
+	cmd[1] = mask | FIELD(URDMA_CMD_MOD1_STATE, state) | FIELD(URDMA_CMD_MOD1_MTU, 3) |
+		 FIELD(URDMA_CMD_MOD1_TIMEOUT, 14) | FIELD(URDMA_CMD_MOD1_RETRY, 7) |
+		 FIELD(URDMA_CMD_MOD1_RNR_RETRY, 6) | FIELD(URDMA_CMD_MOD1_MIN_RNR, 12);
+	cmd[2] = FIELD(URDMA_CMD_MOD2_DEST_QPN, 0xabcdef) | FIELD(URDMA_CMD_MOD2_RQ_PSN, 0x123456) |
+		 FIELD(URDMA_CMD_MOD2_MAX_RD_ATOMIC, 16) |
+		 FIELD(URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC, 15);
+	cmd[3] = FIELD(URDMA_CMD_MOD3_SQ_PSN, 0x654321) | FIELD(URDMA_CMD_MOD3_SGID_INDEX, 3) |
+		 FIELD(URDMA_CMD_MOD3_QKEY, 0x80010000);
+	cmd[4] = FIELD(URDMA_CMD_MOD4_DMAC, 0xa1b2c3d4e5f6) | FIELD(URDMA_CMD_MOD4_TCLASS, 0x5a) |
+		 FIELD(URDMA_CMD_MOD4_HOP_LIMIT, 64);
+	cmd[5] = 0x1122334455667788;
+	cmd[6] = 0x99aabbccddeeff00;
+	cmd[7] = FIELD(URDMA_CMD_MOD7_FLOW_LABEL, 0xfabcd) |
+		 FIELD(URDMA_CMD_MOD7_UDP_SPORT, 0xc123) | FIELD(URDMA_CMD_MOD7_PKEY, 0xffff) |
+		 FIELD(URDMA_CMD_MOD7_ACCESS, 5);
+}
+
+static void good_gid(uint64_t cmd[8])
+{
+	memset(cmd, 0, 64);
+	cmd[1] = URDMA_CMD_GID1_VALID | URDMA_CMD_GID1_IPV4 | FIELD(URDMA_CMD_GID1_VLAN, 0x123);
+	cmd[2] = 0x0a0b0c0d0e0f;
+	cmd[3] = 0x0102030405060708;
+	cmd[4] = 0x1112131415161718;
+}
+
+/* PD 1, EQ 2, CQ 3 and 4, QP 5 in RESET, MR 6, GID 3 */
+static void populate(struct bench *b)
+{
+	uint64_t cmd[8];
+
+	assert_int_equal(run0(b, URDMA_CMD_ALLOC_PD, 1), URDMA_CS_OK);
+	good_eq(cmd);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_EQ, 2), URDMA_CS_OK);
+	good_cq(cmd, 2);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_CQ, 3), URDMA_CS_OK);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_CQ, 4), URDMA_CS_OK);
+	good_qp(cmd, 1, 3, 4);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 5), URDMA_CS_OK);
+	good_mr(cmd, 1);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_MR, 6), URDMA_CS_OK);
+	good_gid(cmd);
+	assert_int_equal(run(b, cmd, URDMA_CMD_SET_GID, 3), URDMA_CS_OK);
+}
+
+static uint32_t modify(struct bench *b, uint32_t qpn, uint32_t state)
+{
+	uint64_t cmd[8];
+
+	good_modify(cmd, state);
+	return run(b, cmd, URDMA_CMD_MODIFY_QP, qpn);
+}
+
+static void to_rts(struct bench *b, uint32_t qpn)
+{
+	assert_int_equal(modify(b, qpn, URDMA_QPS_INIT), URDMA_CS_OK);
+	assert_int_equal(modify(b, qpn, URDMA_QPS_RTR), URDMA_CS_OK);
+	assert_int_equal(modify(b, qpn, URDMA_QPS_RTS), URDMA_CS_OK);
+}
+
+static uint32_t qp_state(struct bench *b, uint32_t qpn)
+{
+	struct seen_qp q;
+
+	ctl_qp_cfg(b->c, 0, qpn, &q);
+	return q.valid ? q.state : 99;
+}
+
+static uint64_t counter(struct bench *b, uint32_t n)
+{
+	return ctl_reg_read(b->c, URDMA_REG_COUNTERS + 8 * n);
+}
+
+/* ---- tests ------------------------------------------------------------------------------------
+ */
+
+static void test_registers(void **state)
+{
+	struct bench *b = bench_new(4);
+	uint64_t v, t;
+
+	(void)state;
+	v = ctl_reg_read(b->c, URDMA_REG_VERSION);
+	assert_int_equal(GET(URDMA_RF_VERSION_MAGIC, v), URDMA_MAGIC);
+	assert_int_equal(GET(URDMA_RF_VERSION_MAJOR, v), URDMA_VERSION_MAJOR);
+	assert_int_equal(GET(URDMA_RF_VERSION_MINOR, v), URDMA_VERSION_MINOR);
+	v = ctl_reg_read(b->c, URDMA_REG_CAP_OBJ);
+	assert_int_equal(GET(URDMA_RF_CAP_LOG_QP, v), 12);
+	assert_int_equal(GET(URDMA_RF_CAP_LOG_MR, v), 14);
+	assert_int_equal(GET(URDMA_RF_CAP_LOG_SRQ, v), 0);
+	assert_int_equal(GET(URDMA_RF_CAP_LOG_VECTORS, v), 6);
+	v = ctl_reg_read(b->c, URDMA_REG_CAP_QUEUE);
+	assert_int_equal(GET(URDMA_RF_CAP_MAX_SQ_SGE, v), 30);
+	assert_int_equal(GET(URDMA_RF_CAP_MAX_INLINE, v), 480);
+	assert_int_equal(GET(URDMA_RF_CAP_LOG_CQE, v), 20);
+	v = ctl_reg_read(b->c, URDMA_REG_CAP_XPORT);
+	assert_int_equal(GET(URDMA_RF_CAP_GIDS, v), 32);
+	assert_int_equal(GET(URDMA_RF_CAP_LOG_CMDQ, v), 8);
+	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_CAP_PAGES), 0xfffff000);
+	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_CLOCK_HZ), 250000000);
+	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_PORT_SPEED), 100000);
+	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_MAC), 0x665544332202);
+	ctl_reg_write(b->c, URDMA_REG_MAC, 0x112233445566);
+	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_MAC), 0x112233445566);
+	/* the queue's place stands still while it is enabled */
+	ctl_reg_write(b->c, URDMA_REG_CMDQ_BASE, 0x5000);
+	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_CMDQ_BASE), CMD_RING);
+	/* nothing there */
+	assert_int_equal(ctl_reg_read(b->c, 0x800), 0);
+	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_COUNTERS + 8 * URDMA_CNT_N), 0);
+
+	/* skipped time counts besides the cycle of the edge */
+	t = ctl_cycles(b->c);
+	ctl_skip(b->c, 1000);
+	ctl_tick(b->c);
+	assert_int_equal(ctl_cycles(b->c), t + 1001);
+
+	ctl_count(b->c, 1ull << URDMA_CNT_TX_FRAMES | 1ull << URDMA_CNT_CQE, 64, 33);
+	ctl_tick(b->c);
+	ctl_count(b->c, 1ull << URDMA_CNT_TX_FRAMES, 1, 0);
+	ctl_tick(b->c);
+	assert_int_equal(counter(b, URDMA_CNT_TX_FRAMES), 2);
+	assert_int_equal(counter(b, URDMA_CNT_CQE), 1);
+	assert_int_equal(counter(b, URDMA_CNT_TX_BYTES), 65);
+	assert_int_equal(counter(b, URDMA_CNT_RX_BYTES), 33);
+	bench_free(b);
+}
+
+static void check_ring(const struct seen_ring *r, uint64_t bits, uint64_t addr)
+{
+	assert_int_equal(r->addr, addr);
+	assert_int_equal(r->log_entries, GET(URDMA_RING_LOG_ENTRIES, bits));
+	assert_int_equal(r->log_stride, GET(URDMA_RING_LOG_STRIDE, bits));
+	assert_int_equal(r->levels, GET(URDMA_RING_LEVELS, bits));
+	assert_int_equal(r->page_shift, GET(URDMA_RING_PAGE_SHIFT, bits));
+}
+
+/* every command, and what the owners got to see of it */
+static void test_good(void **state)
+{
+	struct bench *b = bench_new(3);
+	uint64_t cmd[8];
+	struct seen_qp q;
+	struct seen_gid g;
+	uint16_t tag;
+
+	(void)state;
+	assert_int_equal(run0(b, URDMA_CMD_NOP, 0x123456), URDMA_CS_OK);
+	populate(b);
+
+	good_eq(cmd);
+	assert_true(b->w->eq[2].valid);
+	assert_int_equal(b->w->eq[2].log_entries, 8);
+	assert_int_equal(b->w->eq[2].vec, 5);
+	assert_int_equal(b->w->eq[2].addr, cmd[2]);
+	good_cq(cmd, 2);
+	assert_true(b->w->cq[3].valid);
+	check_ring(&b->w->cq[3].ring, cmd[1], cmd[2]);
+	assert_int_equal(b->w->cq[3].eqn, 2);
+	assert_int_equal(b->w->cq[3].db_page, 7);
+	good_mr(cmd, 1);
+	assert_true(b->w->mr[6].valid);
+	assert_int_equal(b->w->mr[6].variant, 0xa5);
+	assert_int_equal(b->w->mr[6].pd, 1);
+	assert_int_equal(b->w->mr[6].acc, 3);
+	assert_int_equal(b->w->mr[6].va, cmd[2]);
+	assert_int_equal(b->w->mr[6].len, cmd[3]);
+	assert_int_equal(b->w->mr[6].addr, cmd[4]);
+	assert_int_equal(b->w->mr[6].levels, 1);
+	assert_int_equal(b->w->mr[6].page_shift, 12);
+	assert_false(b->w->mr[6].all);
+	good_gid(cmd);
+	for (int i = 0; i < 3; i++) {
+		ctl_gid(b->c, i, 3, &g);
+		assert_true(g.valid && g.ipv4 && !g.vlan_valid);
+		assert_int_equal(g.vlan, 0x123);
+		assert_int_equal(g.smac, cmd[2]);
+		assert_int_equal(g.lo, cmd[3]);
+		assert_int_equal(g.hi, cmd[4]);
+	}
+
+	to_rts(b, 5);
+	assert_int_equal(b->w->own[OWN_RX][5].psn, 0x123456);
+	assert_int_equal(b->w->own[OWN_TX][5].psn, 0x654321);
+	assert_int_equal(b->w->own[OWN_ACK][5].psn, 0x654321);
+	for (int i = 0; i < 3; i++) {
+		ctl_qp_cfg(b->c, i, 5, &q);
+		good_qp(cmd, 1, 3, 4);
+		assert_true(q.valid && q.sig_all);
+		assert_int_equal(q.type, URDMA_QPT_RC);
+		assert_int_equal(q.state, URDMA_QPS_RTS);
+		assert_int_equal(q.pd, 1);
+		assert_int_equal(q.db_page, 9);
+		assert_int_equal(q.send_cq, 3);
+		assert_int_equal(q.recv_cq, 4);
+		check_ring(&q.sq, cmd[3], cmd[4]);
+		check_ring(&q.rq, cmd[5], cmd[6]);
+		good_modify(cmd, URDMA_QPS_RTS);
+		assert_int_equal(q.mtu, 3);
+		assert_int_equal(q.timeout, 14);
+		assert_int_equal(q.retry, 7);
+		assert_int_equal(q.rnr_retry, 6);
+		assert_int_equal(q.min_rnr, 12);
+		assert_int_equal(q.dest_qpn, 0xabcdef);
+		assert_int_equal(q.max_rd, 16);
+		assert_int_equal(q.max_dest_rd, 15);
+		assert_int_equal(q.pkey, 0xffff);
+		assert_int_equal(q.acc, 5);
+		assert_int_equal(q.sgid, 3);
+		assert_int_equal(q.dmac, 0xa1b2c3d4e5f6);
+		assert_int_equal(q.dgid_lo, cmd[5]);
+		assert_int_equal(q.dgid_hi, cmd[6]);
+		assert_int_equal(q.tclass, 0x5a);
+		assert_int_equal(q.hop_limit, 64);
+		assert_int_equal(q.flow_label, 0xfabcd);
+		assert_int_equal(q.udp_sport, 0xc123);
+	}
+
+	b->w->own[OWN_TX][5].pi = 0x1111;
+	b->w->own[OWN_ACK][5].ci = 0x2222;
+	b->w->own[OWN_RX][5].pi = 0x3333;
+	b->w->own[OWN_RX][5].ci = 0x4444;
+	memset(cmd, 0, sizeof(cmd));
+	tag = issue(b, cmd, URDMA_CMD_QUERY_QP, 5);
+	wait_all(b);
+	assert_int_equal(status_of(b, tag), URDMA_CS_OK);
+	assert_int_equal(b->cpl[tag][1], URDMA_QPS_RTS);
+	assert_int_equal(b->cpl[tag][2], 0x123456ull << 24 | 0x654321);
+	assert_int_equal(b->cpl[tag][3], 0x4444333322221111);
+
+	/* RTS to RTS changes what is allowed, and nothing else */
+	good_modify(cmd, URDMA_QPS_RTS);
+	cmd[1] = URDMA_QPM_MIN_RNR | URDMA_QPM_CUR_STATE |
+		 FIELD(URDMA_CMD_MOD1_CUR_STATE, URDMA_QPS_RTS) |
+		 FIELD(URDMA_CMD_MOD1_MIN_RNR, 30) | FIELD(URDMA_CMD_MOD1_MTU, 1);
+	assert_int_equal(run(b, cmd, URDMA_CMD_MODIFY_QP, 5), URDMA_CS_OK);
+	ctl_qp_cfg(b->c, 0, 5, &q);
+	assert_int_equal(q.min_rnr, 30);
+	assert_int_equal(q.mtu, 3);
+
+	assert_int_equal(modify(b, 5, URDMA_QPS_ERR), URDMA_CS_OK);
+	assert_true(b->w->own[OWN_TX][5].err && b->w->own[OWN_RX][5].err &&
+		    b->w->own[OWN_ACK][5].err);
+	assert_int_equal(modify(b, 5, URDMA_QPS_RESET), URDMA_CS_OK);
+	assert_false(b->w->own[OWN_TX][5].err || b->w->own[OWN_RX][5].err ||
+		     b->w->own[OWN_ACK][5].err);
+	ctl_qp_cfg(b->c, 0, 5, &q);
+	assert_int_equal(q.state, URDMA_QPS_RESET);
+	assert_int_equal(q.mtu, 0);
+	assert_int_equal(q.send_cq, 3);
+	to_rts(b, 5);
+
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 5), URDMA_CS_OK);
+	assert_int_equal(qp_state(b, 5), 99);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_MR, 6), URDMA_CS_OK);
+	assert_false(b->w->mr[6].valid);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_CQ, 3), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_CQ, 4), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_EQ, 2), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DEALLOC_PD, 1), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_SET_GID, 3), URDMA_CS_OK);
+	ctl_gid(b->c, 1, 3, &g);
+	assert_false(g.valid);
+	/* all is as in the beginning: the same once more */
+	populate(b);
+	wait_idle(b);
+	assert_int_equal(counter(b, URDMA_CNT_CMD_ERR), 0);
+	bench_free(b);
+}
+
+/* A bad command: its status, no configuration, no message, QP 5 as it was. */
+static void refuse(struct bench *b, uint64_t cmd[8], uint32_t op, uint32_t obj, uint32_t status)
+{
+	uint32_t n_cfg = b->w->n_cfg, n_qpc = b->w->n_qpc, rounds = b->w->n_rounds, got;
+	struct seen_qp before, after;
+
+	ctl_qp_cfg(b->c, 1, 5, &before);
+	got = run(b, cmd, op, obj);
+	if (got != status)
+		print_error("opcode 0x%x object 0x%x: status %u, not %u (seed %" PRIu64 ")\n", op,
+			    obj, got, status, seed);
+	assert_int_equal(got, status);
+	wait_idle(b);
+	assert_int_equal(b->w->n_cfg, n_cfg);
+	assert_int_equal(b->w->n_qpc, n_qpc);
+	assert_int_equal(b->w->n_rounds, rounds);
+	ctl_qp_cfg(b->c, 1, 5, &after);
+	assert_memory_equal(&before, &after, sizeof(before));
+}
+
+#define REFUSE(b, prepare, change, op, obj, status)                     \
+	do {                                                            \
+		prepare;                                                \
+		change;                                                 \
+		refuse(b, cmd, URDMA_CMD_##op, obj, URDMA_CS_##status); \
+	} while (0)
+
+static void set(uint64_t cmd[8], int word, uint64_t mask, uint64_t value)
+{
+	cmd[word] = (cmd[word] & ~mask) | FIELD(mask, value);
+}
+
+static void test_bad(void **state)
+{
+	struct bench *b = bench_new(5);
+	uint64_t cmd[8];
+	uint64_t qp_mask;
+
+	(void)state;
+	populate(b);
+	memset(cmd, 0, 64);
+	refuse(b, cmd, 0x7f, 0, URDMA_CS_BAD_OPCODE);
+	refuse(b, cmd, 0xff, 5, URDMA_CS_BAD_OPCODE);
+
+	refuse(b, cmd, URDMA_CMD_ALLOC_PD, 4096, URDMA_CS_BAD_OBJECT);
+	refuse(b, cmd, URDMA_CMD_ALLOC_PD, 1, URDMA_CS_EXISTS);
+	refuse(b, cmd, URDMA_CMD_DEALLOC_PD, 0, URDMA_CS_BAD_OBJECT);
+	refuse(b, cmd, URDMA_CMD_DEALLOC_PD, 4097, URDMA_CS_BAD_OBJECT);
+	refuse(b, cmd, URDMA_CMD_DEALLOC_PD, 1, URDMA_CS_BUSY);
+
+	REFUSE(b, good_eq(cmd), , CREATE_EQ, 64, BAD_OBJECT);
+	REFUSE(b, good_eq(cmd), , CREATE_EQ, 2, EXISTS);
+	REFUSE(b, good_eq(cmd), set(cmd, 1, URDMA_CMD_EQ1_LOG_ENTRIES, 17), CREATE_EQ, 1, BAD_SIZE);
+	REFUSE(b, good_eq(cmd), cmd[2] |= 0x800, CREATE_EQ, 1, BAD_ALIGN);
+	refuse(b, cmd, URDMA_CMD_DESTROY_EQ, 1, URDMA_CS_BAD_OBJECT);
+	refuse(b, cmd, URDMA_CMD_DESTROY_EQ, 66, URDMA_CS_BAD_OBJECT);
+	refuse(b, cmd, URDMA_CMD_DESTROY_EQ, 2, URDMA_CS_BUSY);
+
+	REFUSE(b, good_cq(cmd, 2), , CREATE_CQ, 4096, BAD_OBJECT);
+	REFUSE(b, good_cq(cmd, 2), , CREATE_CQ, 3, EXISTS);
+	REFUSE(b, good_cq(cmd, 1), , CREATE_CQ, 1, BAD_EQ);
+	REFUSE(b, good_cq(cmd, 2), set(cmd, 1, URDMA_CMD_CQ1_DB_PAGE, 1024), CREATE_CQ, 1,
+	       BAD_DB_PAGE);
+	REFUSE(b, good_cq(cmd, 2), set(cmd, 1, URDMA_RING_LOG_ENTRIES, 21), CREATE_CQ, 1, BAD_SIZE);
+	REFUSE(b, good_cq(cmd, 2), set(cmd, 1, URDMA_RING_LOG_STRIDE, 4), CREATE_CQ, 1, BAD_SIZE);
+	REFUSE(b, good_cq(cmd, 2), set(cmd, 1, URDMA_RING_LOG_STRIDE, 6), CREATE_CQ, 1, BAD_SIZE);
+	REFUSE(b, good_cq(cmd, 2), set(cmd, 1, URDMA_RING_LEVELS, 3), CREATE_CQ, 1, BAD_SIZE);
+	REFUSE(b, good_cq(cmd, 2), set(cmd, 1, URDMA_RING_PAGE_SHIFT, 11), CREATE_CQ, 1, BAD_SIZE);
+	REFUSE(b, good_cq(cmd, 2), set(cmd, 1, URDMA_RING_PAGE_SHIFT, 32), CREATE_CQ, 1, BAD_SIZE);
+	REFUSE(b, good_cq(cmd, 2), cmd[2] |= 0x20, CREATE_CQ, 1, BAD_ALIGN);
+	REFUSE(b, good_cq(cmd, 2), set(cmd, 1, URDMA_RING_LEVELS, 0), CREATE_CQ, 1, BAD_ALIGN);
+	refuse(b, cmd, URDMA_CMD_DESTROY_CQ, 1, URDMA_CS_BAD_OBJECT);
+	refuse(b, cmd, URDMA_CMD_DESTROY_CQ, 3, URDMA_CS_BUSY);
+	refuse(b, cmd, URDMA_CMD_DESTROY_CQ, 4, URDMA_CS_BUSY);
+
+	REFUSE(b, good_qp(cmd, 1, 3, 4), , CREATE_QP, 4096, BAD_OBJECT);
+	REFUSE(b, good_qp(cmd, 1, 3, 4), , CREATE_QP, 5, EXISTS);
+	REFUSE(b, good_qp(cmd, 2, 3, 4), , CREATE_QP, 1, BAD_PD);
+	REFUSE(b, good_qp(cmd, 4097, 3, 4), , CREATE_QP, 1, BAD_PD);
+	REFUSE(b, good_qp(cmd, 1, 2, 4), , CREATE_QP, 1, BAD_CQ);
+	REFUSE(b, good_qp(cmd, 1, 3, 5), , CREATE_QP, 1, BAD_CQ);
+	REFUSE(b, good_qp(cmd, 1, 4099, 4), , CREATE_QP, 1, BAD_CQ);
+	REFUSE(b, good_qp(cmd, 1, 3, 4100), , CREATE_QP, 1, BAD_CQ);
+	REFUSE(b, good_qp(cmd, 1, 3, 4), set(cmd, 1, URDMA_CMD_QP1_DB_PAGE, 1024), CREATE_QP, 1,
+	       BAD_DB_PAGE);
+	REFUSE(b, good_qp(cmd, 1, 3, 4), set(cmd, 1, URDMA_CMD_QP1_TYPE, 4), CREATE_QP, 1,
+	       BAD_ATTR);
+	for (int rq = 3; rq <= 5; rq += 2) {
+		REFUSE(b, good_qp(cmd, 1, 3, 4), set(cmd, rq, URDMA_RING_LOG_ENTRIES, 16),
+		       CREATE_QP, 1, BAD_SIZE);
+		REFUSE(b, good_qp(cmd, 1, 3, 4), set(cmd, rq, URDMA_RING_LOG_STRIDE, 5), CREATE_QP,
+		       1, BAD_SIZE);
+		REFUSE(b, good_qp(cmd, 1, 3, 4), set(cmd, rq, URDMA_RING_LOG_STRIDE, 10), CREATE_QP,
+		       1, BAD_SIZE);
+		REFUSE(b, good_qp(cmd, 1, 3, 4), set(cmd, rq, URDMA_RING_LEVELS, 3), CREATE_QP, 1,
+		       BAD_SIZE);
+		REFUSE(b, good_qp(cmd, 1, 3, 4), cmd[rq + 1] |= 8, CREATE_QP, 1, BAD_ALIGN);
+	}
+	REFUSE(b, good_qp(cmd, 1, 3, 4), cmd[6] |= 0x40, CREATE_QP, 1, BAD_ALIGN);
+	refuse(b, cmd, URDMA_CMD_DESTROY_QP, 1, URDMA_CS_BAD_OBJECT);
+	refuse(b, cmd, URDMA_CMD_QUERY_QP, 1, URDMA_CS_BAD_OBJECT);
+	refuse(b, cmd, URDMA_CMD_QUERY_QP, 4096 + 5, URDMA_CS_BAD_OBJECT);
+	refuse(b, cmd, URDMA_CMD_MODIFY_QP, 1, URDMA_CS_BAD_OBJECT);
+
+	REFUSE(b, good_mr(cmd, 1), , CREATE_MR, 16384, BAD_OBJECT);
+	REFUSE(b, good_mr(cmd, 1), , CREATE_MR, 6, EXISTS);
+	REFUSE(b, good_mr(cmd, 0), , CREATE_MR, 1, BAD_PD);
+	REFUSE(b, good_mr(cmd, 1), set(cmd, 1, URDMA_CMD_MR1_ACCESS, 2), CREATE_MR, 1, BAD_ATTR);
+	REFUSE(b, good_mr(cmd, 1), set(cmd, 1, URDMA_CMD_MR1_ACCESS, 8), CREATE_MR, 1, BAD_ATTR);
+	REFUSE(b, good_mr(cmd, 1), set(cmd, 1, URDMA_CMD_MR1_LEVELS, 3), CREATE_MR, 1, BAD_SIZE);
+	REFUSE(b, good_mr(cmd, 1), set(cmd, 1, URDMA_CMD_MR1_PAGE_SHIFT, 11), CREATE_MR, 1,
+	       BAD_SIZE);
+	REFUSE(b, good_mr(cmd, 1), set(cmd, 1, URDMA_CMD_MR1_PAGE_SHIFT, 32), CREATE_MR, 1,
+	       BAD_SIZE);
+	REFUSE(b, good_mr(cmd, 1), cmd[3] = 0 - cmd[2] + 1, CREATE_MR, 1, BAD_SIZE);
+	REFUSE(b, good_mr(cmd, 1), cmd[4] |= 0x10, CREATE_MR, 1, BAD_ALIGN);
+	REFUSE(b, good_mr(cmd, 1), set(cmd, 1, URDMA_CMD_MR1_LEVELS, 0), CREATE_MR, 1, BAD_ALIGN);
+	refuse(b, cmd, URDMA_CMD_DESTROY_MR, 1, URDMA_CS_BAD_OBJECT);
+
+	REFUSE(b, good_gid(cmd), , SET_GID, 32, BAD_OBJECT);
+
+	/* transitions from RESET */
+	for (uint32_t s = URDMA_QPS_RTR; s <= URDMA_QPS_SQE; s++)
+		REFUSE(b, good_modify(cmd, s), , MODIFY_QP, 5, BAD_STATE);
+	REFUSE(b, good_modify(cmd, 7), , MODIFY_QP, 5, BAD_ATTR);
+	REFUSE(b, good_modify(cmd, URDMA_QPS_INIT), cmd[1] |= URDMA_QPM_MTU, MODIFY_QP, 5,
+	       BAD_ATTR);
+	REFUSE(b, good_modify(cmd, URDMA_QPS_INIT), cmd[1] |= BIT_ULL(16), MODIFY_QP, 5, BAD_ATTR);
+	REFUSE(b, good_modify(cmd, URDMA_QPS_INIT),
+	       cmd[1] |= URDMA_QPM_CUR_STATE | FIELD(URDMA_CMD_MOD1_CUR_STATE, URDMA_QPS_INIT),
+	       MODIFY_QP, 5, BAD_STATE);
+	REFUSE(b, good_modify(cmd, URDMA_QPS_INIT), cmd[1] &= ~URDMA_QPM_STATE, MODIFY_QP, 5,
+	       BAD_STATE);
+	assert_int_equal(modify(b, 5, URDMA_QPS_INIT), URDMA_CS_OK);
+	REFUSE(b, good_modify(cmd, URDMA_QPS_RTS), , MODIFY_QP, 5, BAD_STATE);
+	for (qp_mask = 2; qp_mask <= 0x8000; qp_mask <<= 1) {
+		if (M_RTR & qp_mask)
+			REFUSE(b, good_modify(cmd, URDMA_QPS_RTR), cmd[1] &= ~qp_mask, MODIFY_QP, 5,
+			       BAD_ATTR);
+		else if (qp_mask & (URDMA_QPM_TIMEOUT | URDMA_QPM_RETRY | URDMA_QPM_RNR_RETRY |
+				    URDMA_QPM_SQ_PSN | URDMA_QPM_MAX_RD_ATOMIC))
+			REFUSE(b, good_modify(cmd, URDMA_QPS_RTR), cmd[1] |= qp_mask, MODIFY_QP, 5,
+			       BAD_ATTR);
+	}
+	for (uint32_t mtu = 0; mtu < 16; mtu++)
+		if (mtu < 1 || mtu > 5)
+			REFUSE(b, good_modify(cmd, URDMA_QPS_RTR),
+			       set(cmd, 1, URDMA_CMD_MOD1_MTU, mtu), MODIFY_QP, 5, BAD_ATTR);
+	REFUSE(b, good_modify(cmd, URDMA_QPS_RTR), set(cmd, 3, URDMA_CMD_MOD3_SGID_INDEX, 4),
+	       MODIFY_QP, 5, BAD_ATTR);
+	REFUSE(b, good_modify(cmd, URDMA_QPS_RTR), set(cmd, 3, URDMA_CMD_MOD3_SGID_INDEX, 35),
+	       MODIFY_QP, 5, BAD_ATTR);
+	REFUSE(b, good_modify(cmd, URDMA_QPS_RTR),
+	       set(cmd, 2, URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC, 17), MODIFY_QP, 5, BAD_ATTR);
+	assert_int_equal(modify(b, 5, URDMA_QPS_RTR), URDMA_CS_OK);
+	for (qp_mask = 2; qp_mask <= 0x8000; qp_mask <<= 1)
+		if (M_RTS & qp_mask)
+			REFUSE(b, good_modify(cmd, URDMA_QPS_RTS), cmd[1] &= ~qp_mask, MODIFY_QP, 5,
+			       BAD_ATTR);
+	REFUSE(b, good_modify(cmd, URDMA_QPS_RTS), set(cmd, 2, URDMA_CMD_MOD2_MAX_RD_ATOMIC, 17),
+	       MODIFY_QP, 5, BAD_ATTR);
+	REFUSE(b, good_modify(cmd, URDMA_QPS_RTR), , MODIFY_QP, 5, BAD_STATE);
+	REFUSE(b, good_modify(cmd, URDMA_QPS_INIT), , MODIFY_QP, 5, BAD_STATE);
+	assert_int_equal(modify(b, 5, URDMA_QPS_RTS), URDMA_CS_OK);
+	REFUSE(b, good_modify(cmd, URDMA_QPS_SQD), , MODIFY_QP, 5, BAD_STATE);
+	REFUSE(b, good_modify(cmd, URDMA_QPS_RTS), , MODIFY_QP, 5, BAD_ATTR);
+	assert_int_equal(modify(b, 5, URDMA_QPS_ERR), URDMA_CS_OK);
+	REFUSE(b, good_modify(cmd, URDMA_QPS_RTS), , MODIFY_QP, 5, BAD_STATE);
+	/* after all that the objects still go away */
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 5), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_CQ, 3), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_MR, 6), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DEALLOC_PD, 1), URDMA_CS_OK);
+	bench_free(b);
+}
+
+/* Destroys: order of unlink, round, QPC_RESET, completion; shared rounds; others go on. */
+static void test_fence(void **state)
+{
+	struct bench *b = bench_new(7);
+	struct world *w = b->w;
+	uint64_t cmd[8], zero[8] = { 0 };
+	uint16_t dq, dm, n, c2;
+	uint32_t rounds;
+
+	(void)state;
+	populate(b);
+	to_rts(b, 5);
+	dm = issue(b, zero, URDMA_CMD_DESTROY_MR, 6);
+	wait_all(b);
+	assert_int_equal(status_of(b, dm), URDMA_CS_OK);
+	assert_true(w->mr_at[6] < w->round_start);
+	assert_true(w->round_start < w->fence_rise[FENCE_RX]);
+	assert_true(w->fence_rise[FENCE_RX] < w->fence_done[FENCE_RX]);
+	assert_true(w->fence_done[FENCE_RX] < w->fence_rise[FENCE_CQ]);
+	assert_true(w->fence_done[FENCE_CQ] < w->fence_rise[FENCE_MR]);
+	assert_true(w->fence_done[FENCE_MR] < b->done_at[dm]);
+
+	/* While the fence is held: the number is taken, the object is gone, others go on. */
+	good_mr(cmd, 1);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_MR, 6), URDMA_CS_OK);
+	w->hold_fence = true;
+	rounds = w->n_rounds;
+	dq = issue(b, zero, URDMA_CMD_DESTROY_QP, 5);
+	for (n = 0; n < 10; n++) {
+		good_mr(cmd, 1);
+		issue(b, cmd, URDMA_CMD_CREATE_MR, 100 + n);
+	}
+	good_qp(cmd, 1, 3, 4);
+	c2 = issue(b, cmd, URDMA_CMD_CREATE_QP, 5);
+	n = issue(b, zero, URDMA_CMD_QUERY_QP, 5);
+	tick(b, 3000);
+	assert_int_equal(b->outstanding, 1);
+	assert_false(b->done[dq]);
+	assert_int_equal(status_of(b, c2), URDMA_CS_EXISTS);
+	assert_int_equal(status_of(b, n), URDMA_CS_BAD_OBJECT);
+	assert_int_equal(qp_state(b, 5), 99);
+	assert_true(ctl_busy(b->c));
+	/* these come too late for the round and share the next one */
+	for (n = 0; n < 10; n++)
+		issue(b, zero, URDMA_CMD_DESTROY_MR, 100 + n);
+	issue(b, zero, URDMA_CMD_DESTROY_CQ, 3);
+	issue(b, zero, URDMA_CMD_DESTROY_CQ, 4);
+	issue(b, zero, URDMA_CMD_DESTROY_EQ, 2);
+	tick(b, 1000);
+	w->hold_fence = false;
+	wait_all(b);
+	assert_int_equal(w->n_rounds, rounds + 2);
+	assert_int_equal(status_of(b, dq), URDMA_CS_OK);
+	for (int i = 0; i < OWN_N; i++)
+		assert_true(w->own[i][5].at[QPC_RESET] < b->done_at[dq]);
+	assert_false(w->cq[3].valid || w->cq[4].valid || w->eq[2].valid);
+
+	/* and the same for a reset */
+	good_eq(cmd);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_EQ, 2), URDMA_CS_OK);
+	good_cq(cmd, 2);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_CQ, 3), URDMA_CS_OK);
+	good_qp(cmd, 1, 3, 3);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 5), URDMA_CS_OK);
+	to_rts(b, 5);
+	w->hold_fence = true;
+	good_modify(cmd, URDMA_QPS_RESET);
+	dq = issue(b, cmd, URDMA_CMD_MODIFY_QP, 5);
+	good_modify(cmd, URDMA_QPS_INIT);
+	n = issue(b, cmd, URDMA_CMD_MODIFY_QP, 5);
+	tick(b, 1000);
+	assert_false(b->done[dq]);
+	assert_int_equal(status_of(b, n), URDMA_CS_BAD_STATE);
+	w->hold_fence = false;
+	wait_all(b);
+	assert_int_equal(status_of(b, dq), URDMA_CS_OK);
+	assert_true(w->own[OWN_ACK][5].at[QPC_RESET] > w->fence_done[FENCE_CQ]);
+	assert_int_equal(modify(b, 5, URDMA_QPS_INIT), URDMA_CS_OK);
+	bench_free(b);
+}
+
+static uint64_t dbw(uint32_t obj, uint32_t arm, uint32_t index)
+{
+	return FIELD(URDMA_DBW_OBJ, obj) | FIELD(URDMA_DBW_ARM, arm) |
+	       FIELD(URDMA_DBW_INDEX, index);
+}
+
+static void drain_dbs(struct bench *b)
+{
+	for (int i = 0; i < 100000 && (ctl_db_waiting(b->c) || ctl_busy(b->c)); i++)
+		tick(b, 1);
+	assert_int_equal(ctl_db_waiting(b->c), 0);
+}
+
+static void test_doorbells(void **state)
+{
+	struct bench *b = bench_new(4);
+	struct world *w = b->w;
+	uint64_t cycle;
+
+	(void)state;
+	populate(b);
+	/* in RESET nothing gets through */
+	ctl_db(b->c, 9, URDMA_DB_SQ, dbw(5, 0, 1));
+	drain_dbs(b);
+	assert_int_equal(w->n_db, 0);
+	assert_int_equal(counter(b, URDMA_CNT_DB_BAD), 1);
+	to_rts(b, 5);
+	ctl_db(b->c, 9, URDMA_DB_SQ, dbw(5, 0, 0x1234));
+	ctl_db(b->c, 9, URDMA_DB_RQ, dbw(5, 0, 0x4321));
+	ctl_db(b->c, 8, URDMA_DB_SQ, dbw(5, 0, 7)); /* foreign page */
+	ctl_db(b->c, 0, URDMA_DB_RQ, dbw(5, 0, 7));
+	ctl_db(b->c, 9, URDMA_DB_SQ, dbw(6, 0, 7)); /* no such QP */
+	ctl_db(b->c, 9, URDMA_DB_SQ, dbw(4096 + 5, 0, 7));
+	ctl_db(b->c, 7, URDMA_DB_CQ, dbw(3, 2, 0x89abcdef));
+	ctl_db(b->c, 7, URDMA_DB_CQ, dbw(4096 + 3, 2, 0));
+	ctl_db(b->c, 0, URDMA_DB_EQ, dbw(2, 1, 0xfedcba98));
+	ctl_db(b->c, 1, URDMA_DB_EQ, dbw(2, 1, 0));
+	ctl_db(b->c, 0, URDMA_DB_EQ, dbw(66, 1, 0));
+	ctl_db(b->c, 9, 0x28, dbw(5, 0, 7)); /* nothing there */
+	ctl_db(b->c, 9, URDMA_DB_PUSH, 1);
+	ctl_db(b->c, 9, URDMA_DB_SRQ, dbw(0, 0, 1));
+	drain_dbs(b);
+	assert_int_equal(w->n_db, 4);
+	assert_true(w->db[0].kind == 's' && w->db[0].obj == 5 && w->db[0].index == 0x1234);
+	assert_true(w->db[1].kind == 'r' && w->db[1].obj == 5 && w->db[1].index == 0x4321);
+	assert_true(w->db[2].kind == 'c' && w->db[2].obj == 3 && w->db[2].index == 0x89abcdef &&
+		    w->db[2].arm == 2 && w->db[2].page == 7);
+	assert_true(w->db[3].kind == 'e' && w->db[3].obj == 2 && w->db[3].index == 0xfedcba98 &&
+		    w->db[3].arm == 1);
+	assert_int_equal(counter(b, URDMA_CNT_DB_OK), 3);
+	assert_int_equal(counter(b, URDMA_CNT_DB_OWNER), 7);
+	assert_int_equal(counter(b, URDMA_CNT_DB_BAD), 4);
+
+	/* none is lost or reordered under back-pressure */
+	w->n_db = 0;
+	w->stall_percent = 70;
+	for (uint32_t i = 0; i < 2000; i++)
+		ctl_db(b->c, 9, URDMA_DB_SQ, dbw(5, 0, i));
+	w->hold_db = true;
+	tick(b, 200);
+	assert_true(ctl_db_waiting(b->c) > 1900);
+	w->hold_db = false;
+	drain_dbs(b);
+	assert_int_equal(w->n_db, 2000);
+	for (uint32_t i = 0; i < 2000; i++)
+		assert_int_equal(w->db[i].index, i);
+
+	/* one in two cycles */
+	w->stall_percent = 0;
+	for (uint32_t i = 0; i < 1000; i++)
+		ctl_db(b->c, 9, URDMA_DB_SQ, dbw(5, 0, i));
+	cycle = w->cycle;
+	drain_dbs(b);
+	assert_true(w->cycle - cycle < 2050);
+
+	/* a doorbell that is held back reaches tx before the QP is forgotten, so a reset waits for
+	 * it */
+	w->hold_db = true;
+	ctl_db(b->c, 9, URDMA_DB_SQ, dbw(5, 0, 99));
+	tick(b, 20);
+	uint64_t cmd[8];
+	uint32_t resets = w->own[OWN_TX][5].count[QPC_RESET];
+
+	good_modify(cmd, URDMA_QPS_RESET);
+	issue(b, cmd, URDMA_CMD_MODIFY_QP, 5);
+	tick(b, 3000);
+	assert_int_equal(w->own[OWN_TX][5].count[QPC_RESET], resets);
+	w->hold_db = false;
+	wait_all(b);
+	assert_int_equal(w->own[OWN_TX][5].count[QPC_RESET], resets + 1);
+	bench_free(b);
+}
+
+static void test_events(void **state)
+{
+	struct bench *b = bench_new(6);
+	struct world *w = b->w;
+	uint64_t cmd[8] = { URDMA_CMD0_EVENT };
+	uint32_t n;
+
+	(void)state;
+	run(b, cmd, URDMA_CMD_NOP, 0);
+	wait_idle(b);
+	assert_int_equal(w->n_ev, 1);
+	assert_true(w->ev[0].cmd && w->ev[0].eqn == 0 && w->ev[0].type == URDMA_EV_CMD &&
+		    w->ev[0].obj == 0);
+	assert_true(w->ev[0].at > w->wr_at[w->n_wr - 1]);
+	run0(b, URDMA_CMD_NOP, 0);
+	wait_idle(b);
+	assert_int_equal(w->n_ev, 1);
+	/* close completions share an event, which comes after the last of them */
+	for (int i = 0; i < 40; i++) {
+		cmd[0] = word0(URDMA_CMD_NOP, 0, next_tag++) | URDMA_CMD0_EVENT;
+		put_cmd(b, cmd);
+	}
+	ring_bell(b);
+	wait_all(b);
+	wait_idle(b);
+	n = w->n_ev - 1;
+	assert_true(n >= 1 && n < 20);
+	assert_true(w->ev[w->n_ev - 1].at > w->wr_at[w->n_wr - 1]);
+	bench_free(b);
+}
+
+static void test_qp_err(void **state)
+{
+	struct bench *b = bench_new(6);
+	struct world *w = b->w;
+	uint64_t cmd[8];
+
+	(void)state;
+	populate(b);
+	/* RESET, unknown: nothing */
+	ctl_qp_err(b->c, 0, 5, URDMA_EV_QP_FATAL);
+	ctl_qp_err(b->c, 1, 77, URDMA_EV_QP_FATAL);
+	wait_idle(b);
+	assert_int_equal(w->n_ev, 0);
+	assert_int_equal(qp_state(b, 5), URDMA_QPS_RESET);
+	to_rts(b, 5);
+	for (int i = 0; i < 3; i++)
+		for (int k = 0; k < 5; k++)
+			ctl_qp_err(b->c, i, 5, URDMA_EV_QP_FATAL + i);
+	wait_idle(b);
+	assert_int_equal(qp_state(b, 5), URDMA_QPS_ERR);
+	assert_int_equal(w->n_ev, 1);
+	assert_true(!w->ev[0].cmd && w->ev[0].eqn == 0 && w->ev[0].obj == 5);
+	for (int i = 0; i < OWN_N; i++) {
+		assert_true(w->own[i][5].err);
+		assert_int_equal(w->own[i][5].count[QPC_ERR], 1);
+	}
+	/* without an event */
+	assert_int_equal(modify(b, 5, URDMA_QPS_RESET), URDMA_CS_OK);
+	assert_int_equal(modify(b, 5, URDMA_QPS_INIT), URDMA_CS_OK);
+	ctl_qp_err(b->c, 2, 5, 0);
+	wait_idle(b);
+	assert_int_equal(qp_state(b, 5), URDMA_QPS_ERR);
+	assert_int_equal(w->n_ev, 1);
+
+	/* Reports are taken though the manager waits for an owner: no cycle can close. All QPs of
+	 * the NIC, twice. */
+	w->hold_qpc = true;
+	good_qp(cmd, 1, 3, 4);
+	for (uint32_t i = 0; i < 60; i++)
+		if (i != 5)
+			issue(b, cmd, URDMA_CMD_CREATE_QP, i);
+	wait_all(b);
+	for (uint32_t i = 0; i < 60; i++) {
+		uint64_t mod[8];
+
+		if (i == 5)
+			continue;
+		good_modify(mod, URDMA_QPS_INIT);
+		assert_int_equal(run(b, mod, URDMA_CMD_MODIFY_QP, i), URDMA_CS_OK);
+	}
+	for (int src = 0; src < 2; src++)
+		for (uint32_t i = 0; i < 4096; i++)
+			ctl_qp_err(b->c, src, i, URDMA_EV_QP_REQ_ERR);
+	for (int i = 0; i < 20000 && ctl_qp_err_waiting(b->c); i++)
+		tick(b, 1);
+	assert_int_equal(ctl_qp_err_waiting(b->c), 0);
+	w->hold_qpc = false;
+	wait_idle(b);
+	for (uint32_t i = 0; i < 60; i++)
+		assert_int_equal(qp_state(b, i), URDMA_QPS_ERR);
+	assert_int_equal(w->n_ev, 1 + 59);
+
+	/* a report of before a reset's fence does not touch the QP of after it */
+	w->hold_fence = true;
+	good_modify(cmd, URDMA_QPS_RESET);
+	issue(b, cmd, URDMA_CMD_MODIFY_QP, 5);
+	tick(b, 500);
+	ctl_qp_err(b->c, 1, 5, URDMA_EV_QP_FATAL);
+	tick(b, 1);
+	w->hold_fence = false;
+	wait_all(b);
+	assert_int_equal(modify(b, 5, URDMA_QPS_INIT), URDMA_CS_OK);
+	wait_idle(b);
+	assert_int_equal(qp_state(b, 5), URDMA_QPS_INIT);
+	assert_int_equal(w->n_ev, 1 + 59);
+	bench_free(b);
+}
+
+static void test_throughput(void **state)
+{
+	struct bench *b = bench_new(8);
+	uint64_t cmd[8], start_at;
+	uint32_t n = 0;
+
+	(void)state;
+	populate(b);
+	/* 200 of a mix that does not fence, posted at once; stalls and latencies as in the other
+	 * tests */
+	for (uint32_t i = 0; i < 50; i++) {
+		good_mr(cmd, 1);
+		cmd[0] = word0(URDMA_CMD_CREATE_MR, 200 + i, next_tag++);
+		put_cmd(b, cmd);
+		good_cq(cmd, 2);
+		cmd[0] = word0(URDMA_CMD_CREATE_CQ, 200 + i, next_tag++);
+		put_cmd(b, cmd);
+		good_qp(cmd, 1, 200 + i, 3);
+		cmd[0] = word0(URDMA_CMD_CREATE_QP, 200 + i, next_tag++);
+		put_cmd(b, cmd);
+		good_modify(cmd, URDMA_QPS_INIT);
+		cmd[0] = word0(URDMA_CMD_MODIFY_QP, 200 + i, next_tag++);
+		put_cmd(b, cmd);
+		n += 4;
+	}
+	start_at = b->w->cycle;
+	ring_bell(b);
+	wait_all(b);
+	print_message("%.1f cycles a command\n", (double)(b->w->cycle - start_at) / n);
+	assert_true(b->w->cycle - start_at <= 64ull * n);
+	assert_int_equal(counter(b, URDMA_CNT_CMD_ERR), 0);
+	assert_int_equal(counter(b, URDMA_CNT_CMD_OK), 7 + n);
+	bench_free(b);
+}
+
+static void test_dma_error(void **state)
+{
+	struct bench *b = bench_new(6);
+	struct world *w = b->w;
+	uint64_t cmd[8] = { 0 };
+	uint32_t fetched;
+
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		run0(b, URDMA_CMD_NOP, 0);
+	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_CMDQ_CI), 10);
+	w->err_lo = CMD_RING + 64 * 40;
+	w->err_hi = w->err_lo + 64;
+	for (int i = 0; i < 50; i++) {
+		cmd[0] = word0(URDMA_CMD_NOP, 0, next_tag++);
+		put_cmd(b, cmd);
+	}
+	ring_bell(b);
+	tick(b, 5000);
+	assert_true(ctl_reg_read(b->c, URDMA_REG_STATUS) & URDMA_RF_STATUS_CMDQ_ERR);
+	fetched = ctl_reg_read(b->c, URDMA_REG_CMDQ_CI);
+	/* no command of a read that failed, and none after it, is executed */
+	assert_true(fetched >= 10 && fetched <= 40);
+	assert_int_equal(b->ci, fetched);
+	wait_idle(b);
+
+	/* reset is the way out */
+	w->err_hi = 0;
+	ctl_reg_write(b->c, URDMA_REG_CTRL, URDMA_RF_CTRL_RESET);
+	start(b, 6);
+	assert_false(ctl_reg_read(b->c, URDMA_REG_STATUS) & URDMA_RF_STATUS_CMDQ_ERR);
+	assert_int_equal(run0(b, URDMA_CMD_NOP, 0), URDMA_CS_OK);
+
+	/* an index beyond the ring */
+	ctl_reg_write(b->c, URDMA_REG_CMDQ_PI, b->pi + 65);
+	tick(b, 10);
+	assert_true(ctl_reg_read(b->c, URDMA_REG_STATUS) & URDMA_RF_STATUS_CMDQ_ERR);
+	wait_idle(b);
+	bench_free(b);
+}
+
+static void test_reset_under_load(void **state)
+{
+	struct bench *b = bench_new(8);
+	struct world *w = b->w;
+	uint64_t cmd[8];
+	struct seen_gid g;
+
+	(void)state;
+	for (int round = 0; round < 4; round++) {
+		populate(b);
+		to_rts(b, 5);
+		w->hold_fence = round & 1;
+		w->hold_qpc = round == 2;
+		for (uint32_t i = 0; i < 100; i++) {
+			good_mr(cmd, 1);
+			cmd[0] = word0(i % 3 ? URDMA_CMD_CREATE_MR : URDMA_CMD_QUERY_QP,
+				       i % 3 ? 100 + i : 5, next_tag++);
+			put_cmd(b, cmd);
+			ctl_db(b->c, 9, URDMA_DB_SQ, dbw(5, 0, i));
+		}
+		memset(cmd, 0, sizeof(cmd));
+		cmd[0] = word0(URDMA_CMD_DESTROY_QP, 5, next_tag++);
+		put_cmd(b, cmd);
+		ring_bell(b);
+		tick(b, 60 + 300 * round);
+		ctl_reg_write(b->c, URDMA_REG_CTRL, URDMA_RF_CTRL_RESET);
+		w->hold_pcie_busy = true;
+		tick(b, 500);
+		/* the blocks stay in reset as long as DMA is out */
+		assert_true(ctl_core_rst(b->c));
+		assert_false(ctl_reg_read(b->c, URDMA_REG_STATUS) & URDMA_RF_STATUS_READY);
+		w->hold_pcie_busy = false;
+		w->hold_fence = false;
+		w->hold_qpc = false;
+		drain_dbs(b);
+		for (int i = 0; i < N_MR; i++)
+			w->mr[i].valid = false;
+		start(b, 8);
+		assert_int_equal(counter(b, URDMA_CNT_CMD_OK), 0);
+		assert_int_equal(qp_state(b, 5), 99);
+		ctl_gid(b->c, 0, 3, &g);
+		assert_false(g.valid);
+		assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 5), URDMA_CS_BAD_OBJECT);
+		assert_int_equal(run0(b, URDMA_CMD_DESTROY_MR, 101), URDMA_CS_BAD_OBJECT);
+	}
+	bench_free(b);
+}
+
+/* ---- random streams against a model ------------------------------------------------------------
+ */
+
+#define R_PD 6
+#define R_EQ 4
+#define R_CQ 8
+#define R_QP 12
+#define R_MR 16
+
+struct ref {
+	bool pd[R_PD], eq[R_EQ], cq[R_CQ], qp[R_QP], mr[R_MR];
+	/* number of users */
+	int pd_n[R_PD], eq_n[R_EQ], cq_n[R_CQ];
+	uint32_t cq_eq[R_CQ], qp_pd[R_QP], qp_scq[R_QP], qp_rcq[R_QP], qp_state[R_QP], mr_pd[R_MR];
+	/* a destroy or reset is under way: leave it alone until it is complete */
+	int eq_wait[R_EQ], cq_wait[R_CQ], qp_wait[R_QP], mr_wait[R_MR];
+};
+
+struct expect {
+	uint32_t status;
+	int *wait;
+	bool used;
+};
+
+/* What the transitions of the specification say, written as a table: from, to. */
+static bool may_go(uint32_t from, uint32_t to)
+{
+	static const char table[7][7] = {
+		/* to RESET INIT RTR RTS SQD SQE ERR */
+		"1100001", "1110001", "1001001", "1001001", "1000001", "1000001", "1000001",
+	};
+
+	return table[from][to] == '1';
+}
+
+static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t *op_out,
+			uint32_t *obj_out, int **wait)
+{
+	uint32_t obj, pd, cq, cq2, eq, state, status = URDMA_CS_OK;
+
+	*wait = NULL;
+	switch (rnd_below(rnd, 12)) {
+	case 0:
+		obj = rnd_below(rnd, R_PD);
+		*op_out = URDMA_CMD_ALLOC_PD;
+		memset(cmd, 0, 64);
+		if (r->pd[obj])
+			status = URDMA_CS_EXISTS;
+		else
+			r->pd[obj] = true;
+		break;
+	case 1:
+		obj = rnd_below(rnd, R_PD);
+		*op_out = URDMA_CMD_DEALLOC_PD;
+		memset(cmd, 0, 64);
+		if (!r->pd[obj])
+			status = URDMA_CS_BAD_OBJECT;
+		else if (r->pd_n[obj])
+			status = URDMA_CS_BUSY;
+		else
+			r->pd[obj] = false;
+		break;
+	case 2:
+		obj = rnd_below(rnd, R_EQ);
+		*op_out = URDMA_CMD_CREATE_EQ;
+		good_eq(cmd);
+		if (r->eq_wait[obj])
+			return ~0u;
+		if (r->eq[obj])
+			status = URDMA_CS_EXISTS;
+		else
+			r->eq[obj] = true;
+		break;
+	case 3:
+		obj = rnd_below(rnd, R_EQ);
+		*op_out = URDMA_CMD_DESTROY_EQ;
+		memset(cmd, 0, 64);
+		if (!r->eq[obj]) {
+			status = URDMA_CS_BAD_OBJECT;
+		} else if (r->eq_n[obj]) {
+			status = URDMA_CS_BUSY;
+		} else {
+			r->eq[obj] = false;
+			*wait = &r->eq_wait[obj];
+		}
+		break;
+	case 4:
+		obj = rnd_below(rnd, R_CQ);
+		eq = rnd_below(rnd, R_EQ);
+		*op_out = URDMA_CMD_CREATE_CQ;
+		good_cq(cmd, eq);
+		if (r->cq_wait[obj])
+			return ~0u;
+		if (r->cq[obj]) {
+			status = URDMA_CS_EXISTS;
+		} else if (!r->eq[eq]) {
+			status = URDMA_CS_BAD_EQ;
+		} else {
+			r->cq[obj] = true;
+			r->cq_eq[obj] = eq;
+			r->eq_n[eq]++;
+		}
+		break;
+	case 5:
+		obj = rnd_below(rnd, R_CQ);
+		*op_out = URDMA_CMD_DESTROY_CQ;
+		memset(cmd, 0, 64);
+		if (!r->cq[obj]) {
+			status = URDMA_CS_BAD_OBJECT;
+		} else if (r->cq_n[obj]) {
+			status = URDMA_CS_BUSY;
+		} else {
+			r->cq[obj] = false;
+			r->eq_n[r->cq_eq[obj]]--;
+			*wait = &r->cq_wait[obj];
+		}
+		break;
+	case 6:
+		obj = rnd_below(rnd, R_QP);
+		pd = rnd_below(rnd, R_PD);
+		cq = rnd_below(rnd, R_CQ);
+		cq2 = rnd_below(rnd, R_CQ);
+		*op_out = URDMA_CMD_CREATE_QP;
+		good_qp(cmd, pd, cq, cq2);
+		if (r->qp_wait[obj])
+			return ~0u;
+		if (r->qp[obj]) {
+			status = URDMA_CS_EXISTS;
+		} else if (!r->pd[pd]) {
+			status = URDMA_CS_BAD_PD;
+		} else if (!r->cq[cq] || !r->cq[cq2]) {
+			status = URDMA_CS_BAD_CQ;
+		} else {
+			r->qp[obj] = true;
+			r->qp_state[obj] = URDMA_QPS_RESET;
+			r->qp_pd[obj] = pd;
+			r->qp_scq[obj] = cq;
+			r->qp_rcq[obj] = cq2;
+			r->pd_n[pd]++;
+			r->cq_n[cq]++;
+			r->cq_n[cq2]++;
+		}
+		break;
+	case 7:
+		obj = rnd_below(rnd, R_QP);
+		*op_out = URDMA_CMD_DESTROY_QP;
+		memset(cmd, 0, 64);
+		if (!r->qp[obj]) {
+			status = URDMA_CS_BAD_OBJECT;
+		} else {
+			r->qp[obj] = false;
+			r->pd_n[r->qp_pd[obj]]--;
+			r->cq_n[r->qp_scq[obj]]--;
+			r->cq_n[r->qp_rcq[obj]]--;
+			*wait = &r->qp_wait[obj];
+		}
+		break;
+	case 8:
+	case 9:
+		obj = rnd_below(rnd, R_QP);
+		state = rnd_below(rnd, 7);
+		*op_out = URDMA_CMD_MODIFY_QP;
+		if (r->qp_wait[obj] && r->qp[obj])
+			return ~0u;
+		if (r->qp[obj] && rnd_below(rnd, 3) && r->qp_state[obj] < URDMA_QPS_RTS)
+			state = r->qp_state[obj] + 1;
+		good_modify(cmd, state);
+		if (r->qp[obj] && r->qp_state[obj] == URDMA_QPS_RTS && state == URDMA_QPS_RTS)
+			cmd[1] &= ~(URDMA_CMD_MOD1_MASK & ~URDMA_QPM_STATE);
+		if (!r->qp[obj]) {
+			status = URDMA_CS_BAD_OBJECT;
+		} else if (!may_go(r->qp_state[obj], state)) {
+			status = URDMA_CS_BAD_STATE;
+		} else {
+			r->qp_state[obj] = state;
+			if (state == URDMA_QPS_RESET)
+				*wait = &r->qp_wait[obj];
+		}
+		break;
+	case 10:
+		obj = rnd_below(rnd, R_MR);
+		pd = rnd_below(rnd, R_PD);
+		*op_out = URDMA_CMD_CREATE_MR;
+		good_mr(cmd, pd);
+		if (r->mr_wait[obj])
+			return ~0u;
+		if (r->mr[obj]) {
+			status = URDMA_CS_EXISTS;
+		} else if (!r->pd[pd]) {
+			status = URDMA_CS_BAD_PD;
+		} else {
+			r->mr[obj] = true;
+			r->mr_pd[obj] = pd;
+			r->pd_n[pd]++;
+		}
+		break;
+	default:
+		obj = rnd_below(rnd, R_MR);
+		*op_out = URDMA_CMD_DESTROY_MR;
+		memset(cmd, 0, 64);
+		if (!r->mr[obj]) {
+			status = URDMA_CS_BAD_OBJECT;
+		} else {
+			r->mr[obj] = false;
+			r->pd_n[r->mr_pd[obj]]--;
+			*wait = &r->mr_wait[obj];
+		}
+		break;
+	}
+	*obj_out = obj;
+	return status;
+}
+
+static struct expect expected[TAGS];
+
+static void collect(struct bench *b, uint16_t *from, uint16_t to)
+{
+	for (uint16_t t = *from; t != to; t++) {
+		struct expect *e = &expected[t];
+
+		if (!e->used || !b->done[t])
+			continue;
+		if (status_of(b, t) != e->status)
+			print_error("tag %u: status %u, the model says %u (seed %" PRIu64 ")\n", t,
+				    status_of(b, t), e->status, seed);
+		assert_int_equal(status_of(b, t), e->status);
+		if (e->wait)
+			(*e->wait)--;
+		e->used = false;
+	}
+	while (*from != to && !expected[*from].used)
+		(*from)++;
+}
+
+static void random_stream(uint32_t log_size, uint32_t commands)
+{
+	struct bench *b = bench_new(log_size);
+	struct ref *r = calloc(1, sizeof(*r));
+	uint64_t rnd = seed * 77 + log_size, cmd[8];
+	uint16_t from, t0;
+	uint32_t sent = 0, ok = 0;
+
+	assert_non_null(r);
+	good_gid(cmd);
+	assert_int_equal(run(b, cmd, URDMA_CMD_SET_GID, 3), URDMA_CS_OK);
+	from = t0 = next_tag;
+	while (sent < commands) {
+		uint32_t burst = 1 + rnd_below(&rnd, 40);
+
+		b->w->stall_percent = rnd_below(&rnd, 60);
+		b->w->fence_delay_max = rnd_below(&rnd, 500);
+		b->w->qpc_delay_max = rnd_below(&rnd, 100);
+		while (burst-- && b->outstanding < (1u << log_size)) {
+			uint32_t op, obj, status;
+			int *wait;
+
+			status = ref_cmd(r, &rnd, cmd, &op, &obj, &wait);
+			if (status == ~0u)
+				continue;
+			if (wait)
+				(*wait)++;
+			ok += status == URDMA_CS_OK;
+			expected[next_tag] = (struct expect){ status, wait, true };
+			b->done[next_tag] = false;
+			cmd[0] = word0(op, obj, next_tag++) |
+				 (rnd_below(&rnd, 2) ? URDMA_CMD0_EVENT : 0);
+			put_cmd(b, cmd);
+			sent++;
+		}
+		ring_bell(b);
+		tick(b, rnd_below(&rnd, 1500));
+		collect(b, &from, next_tag);
+	}
+	wait_all(b);
+	collect(b, &from, next_tag);
+	assert_int_equal(from, next_tag);
+	wait_idle(b);
+	/* a stream that is nearly all refusals would prove little */
+	assert_true(ok > commands / 10);
+	for (uint32_t i = 0; i < R_MR; i++)
+		assert_int_equal(b->w->mr[i].valid, r->mr[i]);
+	for (uint32_t i = 0; i < R_CQ; i++)
+		assert_int_equal(b->w->cq[i].valid, r->cq[i]);
+	for (uint32_t i = 0; i < R_EQ; i++)
+		assert_int_equal(b->w->eq[i].valid, r->eq[i]);
+	for (uint32_t i = 0; i < R_QP; i++)
+		assert_int_equal(qp_state(b, i), r->qp[i] ? r->qp_state[i] : 99);
+	assert_int_equal(counter(b, URDMA_CNT_CMD_OK), ok + 1);
+	assert_int_equal(counter(b, URDMA_CNT_CMD_ERR), sent - ok);
+	free(r);
+	bench_free(b);
+}
+
+static void test_random(void **state)
+{
+	(void)state;
+	random_stream(0, 150);
+	random_stream(3, 1500);
+	random_stream(8, 6000);
+}
+
+int main(void)
+{
+	const char *s = getenv("URDMA_SEED");
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_registers), cmocka_unit_test(test_good),
+		cmocka_unit_test(test_bad),	  cmocka_unit_test(test_fence),
+		cmocka_unit_test(test_doorbells), cmocka_unit_test(test_events),
+		cmocka_unit_test(test_qp_err),	  cmocka_unit_test(test_throughput),
+		cmocka_unit_test(test_dma_error), cmocka_unit_test(test_reset_under_load),
+		cmocka_unit_test(test_random),
+	};
+
+	if (s)
+		seed = strtoull(s, NULL, 0);
+	printf("seed %" PRIu64 " (URDMA_SEED)\n", seed);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
