@@ -29,7 +29,8 @@ struct db {
 	uint16_t qpn, pi;
 };
 
-/* ---- a queue of structs ------------------------------------------------------------------------ */
+/* ---- a queue of structs ------------------------------------------------------------------------
+ */
 
 static void fifo_init(struct fifo *f, size_t size)
 {
@@ -57,7 +58,8 @@ static void *fifo_head(struct fifo *f)
 	return f->head == f->tail ? NULL : f->data + f->size * f->head;
 }
 
-/* ---- random numbers: xorshift ------------------------------------------------------------------- */
+/* ---- random numbers: xorshift -------------------------------------------------------------------
+ */
 
 uint32_t rnd(struct bench *b)
 {
@@ -77,7 +79,8 @@ static bool chance(struct bench *b, unsigned int percent)
 	return percent >= 100 || (percent && rnd(b) % 100 < percent);
 }
 
-/* ---- host memory ---------------------------------------------------------------------------------- */
+/* ---- host memory
+ * ---------------------------------------------------------------------------------- */
 
 /* Neighbouring pages of the process are no neighbours on the bus. */
 static uint64_t bus_of(uint64_t off)
@@ -107,7 +110,8 @@ static void mr_request(struct bench *b, int c)
 	uint64_t va = b->out.mr[c].va, off, n, len = b->out.mr[c].len;
 	struct fifo *f = &b->mrr[c];
 	struct mr_frag r = { .when = b->cycle + rnd_in(b, b->mr_latency, 2 * b->mr_latency) };
-	struct mr_frag *prev = f->head == f->tail ? NULL : (void *)(f->data + f->size * (f->tail - 1));
+	struct mr_frag *prev =
+		f->head == f->tail ? NULL : (void *)(f->data + f->size * (f->tail - 1));
 	bool ring = b->out.mr_ring >> c & 1;
 
 	assert_in_range(len, 1, 4096);
@@ -194,14 +198,17 @@ static void write_beat(struct bench *b)
 	if (b->out.wr_last)
 		b->wr_pos = 0;
 	b->last_wr = b->cycle;
+	if (!b->first_wr)
+		b->first_wr = b->cycle;
 }
 
-/* ---- a cycle ------------------------------------------------------------------------------------------ */
+/* ---- a cycle
+ * ------------------------------------------------------------------------------------------ */
 
-#define LOG(b, array, n, ...)                                                                      \
-	do {                                                                                       \
-		assert_true((n) < LOG_MAX);                                                        \
-		(array)[(n)++] = __VA_ARGS__;                                                      \
+#define LOG(b, array, n, ...)                 \
+	do {                                  \
+		assert_true((n) < LOG_MAX);   \
+		(array)[(n)++] = __VA_ARGS__; \
 	} while (0)
 
 void bench_cycle(struct bench *b)
@@ -359,7 +366,7 @@ void bench_clear_logs(struct bench *b)
 	memset(b->cnt, 0, sizeof(b->cnt));
 	memset(b->traces, 0, sizeof(b->traces));
 	b->bytes = 0;
-	b->first_mac = 0;
+	b->first_mac = b->first_wr = 0;
 }
 
 void bench_cfg(struct bench *b, const struct rx_cfg *cfg)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands around urdma_rx in its test: MAC, host memory behind translation and DMA, qp_mgr, tx and CQ.
- * Each keeps the rules of its port (docs/rtl-interfaces.md), and fails the test if urdma_rx breaks one.
+ * What stands around urdma_rx in its test: MAC, host memory behind translation and DMA, qp_mgr, tx
+ * and CQ. Each keeps the rules of its port (docs/rtl-interfaces.md), and fails the test if urdma_rx
+ * breaks one.
  */
 #ifndef RX_BENCH_H
 #define RX_BENCH_H
@@ -11,7 +12,7 @@
 #include "urdma_hw.h"
 
 #define HOST_SIZE (4u << 20)
-#define HOST_VA	  0x7f1200000000ull /* what SGEs say */
+#define HOST_VA	  0x7f1200000000ull	/* what SGEs say */
 #define HOST_BUS  0x0000004500000000ull /* what DMA says; pages lie in another order */
 #define LOG_MAX	  65536
 #define BEATS_MAX 262144
@@ -76,7 +77,7 @@ struct bench {
 	struct bench_acked ackeds[LOG_MAX];
 	struct bench_err errs[2][LOG_MAX];
 	unsigned int n_acks, n_cqes[2], n_ackeds, n_errs[2];
-	uint64_t cnt[64], bytes, traces[16], first_mac, last_wr;
+	uint64_t cnt[64], bytes, traces[16], first_mac, first_wr, last_wr;
 	struct rx_out ctl; /* of the last QUERY */
 };
 

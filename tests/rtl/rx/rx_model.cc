@@ -151,7 +151,8 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 		out->cqe[i].cqn = t.cqe_cqn >> (12 * i) & 0xfff;
 		for (int k = 0; k < 4; k++)
 			out->cqe[i].w[k] = bits(&t.cqe_data[0], 256 * i + 64 * k, 32) |
-					   (uint64_t)bits(&t.cqe_data[0], 256 * i + 64 * k + 32, 32) << 32;
+					   (uint64_t)bits(&t.cqe_data[0], 256 * i + 64 * k + 32, 32)
+						   << 32;
 		out->err[i].qpn = t.err_qpn >> (12 * i) & 0xfff;
 		out->err[i].event = t.err_event >> (8 * i) & 0xff;
 	}
