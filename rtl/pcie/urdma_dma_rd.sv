@@ -483,8 +483,8 @@ module urdma_dma_rd
 
   always_comb begin
     o_last_line = (l_reg == order.lines_m1);
-    // the last line only when the TLP is done for certain: its end may still turn out wrong
-    o_avail = fin_reg[order.tag] || (lines_reg[order.tag] > {1'b0, l_reg} && !o_last_line);
+    // The last line of a TLP is written only with the completion's last beat, found right: no error can follow.
+    o_avail = fin_reg[order.tag] || (lines_reg[order.tag] > {1'b0, l_reg});
     issue = order_valid && o_avail && !bubble_reg;
     o_line = order.line + l_reg;
     issue_addr = {order.tag, o_line[2:1]};

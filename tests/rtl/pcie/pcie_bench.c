@@ -172,6 +172,9 @@ static void drive_clients(struct bench *b)
 
 static void observe_clients(struct bench *b)
 {
+	if (b->in.stop)
+		CHECK(b, !b->out.rd_ready && (!b->out.wr_ready || b->out.wr_open),
+		      "a DMA request was taken in spite of stop");
 	for (int i = 0; i < RD_N; i++) {
 		struct rd_client *c = &b->rdc[i];
 

@@ -82,6 +82,7 @@ void pcie_model_eval(pcie_model *m, const pcie_in *in, pcie_out *out)
 	t.cfg_max_payload = in->max_payload;
 	t.cfg_max_read_req = in->max_read_req;
 	t.cfg_bus_master_en = in->bus_master_en;
+	t.stop = in->stop;
 	t.irq_ready = in->irq_ready;
 	t.reg_req_ready = in->reg_req_ready;
 	t.reg_rsp_valid = in->reg_rsp_valid;
@@ -153,6 +154,7 @@ void pcie_model_eval(pcie_model *m, const pcie_in *in, pcie_out *out)
 	}
 	out->wr_ready = t.wr_ready;
 	out->irq_req_ready = t.irq_req_ready;
+	out->wr_open = t.wr_open;
 	out->busy = t.busy;
 	out->rd_tlp = t.cnt_rd_tlp;
 	out->wr_tlp = t.cnt_wr_tlp;

@@ -45,6 +45,7 @@ struct pcie_in {
 	bool cc_ready, rq_ready;
 	uint8_t max_payload, max_read_req;
 	bool bus_master_en;
+	bool stop;
 	bool irq_ready;
 	bool reg_req_ready, reg_rsp_valid;
 	uint64_t reg_rsp_data;
@@ -72,6 +73,7 @@ struct pcie_out {
 	bool rd_last, rd_err;
 	uint32_t wr_ready;
 	bool irq_req_ready;
+	bool wr_open;
 	bool busy;
 	/* counter pulses */
 	bool rd_tlp, wr_tlp, dma_drop, cpl_err, cpl_timeout, cpl_unexpected, db_bad, mmio_bad;

@@ -451,6 +451,44 @@ static void test_bus_master_off(void **state)
 	finish(b);
 }
 
+/*
+ * stop, as before a reset of the NIC's blocks: the write under way is finished, nothing else
+ * begins, all that was taken is completed; requests that were not taken may be withdrawn.
+ */
+static void test_stop(void **state)
+{
+	struct bench *b = start(140);
+	int open = 0;
+
+	(void)state;
+	rough_host(b);
+	for (int round = 0; round < 100; round++) {
+		uint64_t end;
+
+		readers(b, RD_N, 128, 20, 1, 2048);
+		writers(b, WR_N, 128, 20, 1, 2048);
+		bench_run(b, bench_rnd(b, 600));
+		b->in.stop = true;
+		bench_cycle(b);
+		open += b->out.wr_open;
+		for (end = b->cycle + 200; b->out.wr_open; bench_cycle(b))
+			assert_true(b->cycle < end);
+		for (int i = 0; i < RD_N; i++) {
+			b->in.rd[i].valid = false;
+			b->rdc[i].left = 0;
+		}
+		for (int i = 0; i < WR_N; i++) {
+			assert_true(!b->wrc[i].active || b->wrc[i].pos == 0);
+			b->in.wr[i].valid = b->wrc[i].active = false;
+			b->wrc[i].left = 0;
+		}
+		bench_drain(b, 20000);
+		b->in.stop = false;
+	}
+	assert_true(open > 20);
+	finish(b);
+}
+
 /* ---- speed ------------------------------------------------------------------------------------
  */
 
@@ -702,6 +740,7 @@ int main(void)
 		cmocka_unit_test(test_all_tags_lost),
 		cmocka_unit_test(test_unexpected),
 		cmocka_unit_test(test_bus_master_off),
+		cmocka_unit_test(test_stop),
 		cmocka_unit_test(test_write_rate),
 		cmocka_unit_test(test_read_rate),
 		cmocka_unit_test(test_read_drain_rate),
