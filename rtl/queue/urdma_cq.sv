@@ -279,7 +279,7 @@ module urdma_cq
   assign ev.ev_type = failed_reg ? 8'(URDMA_EV_CQ_ERR) : item.event_type;
   assign ev.obj = 24'(item.cqn);
   assign ev.data = '0;
-  assign item_pop = item_valid && !write_left && (!ev_left || ev_ready);
+  assign item_pop = item_valid && (write_left ? wr_valid && wr_ready && !item.event_on : !ev_left || ev_ready);
 
   always_ff @(posedge clk) begin
     if (rst || item_pop) begin

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// urdma_eq alone: random events, doorbells and configurations against a model of the contract. A failure means lost or
+// doubled events, or an interrupt that is missing or overtakes its EQE.
+
+extern "C" {
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+}
+#include <deque>
+
+#include "Vurdma_eq.h"
+#include "rtl/bits.h"
+#include "urdma_hw.h"
+
+enum { EQS = 4, CLIENTS = 3, EV_W = 62 };
+
+struct model {
+	bool valid, armed;
+	unsigned int log, vec;
+	uint32_t pi, ci;
+	uint64_t base;
+};
+
+struct item {
+	bool write, irq;
+	uint64_t addr, word;
+	unsigned int vec;
+};
+
+struct bench {
+	Vurdma_eq dut;
+	uint64_t seed, now;
+	struct model eq[EQS];
+	std::deque<struct item> items;
+	std::deque<uint64_t> todo[CLIENTS], doorbell;
+	unsigned int hold_percent;
+	uint64_t writes, irqs, lost, lost0, lost_seen, lost0_seen;
+};
+
+static uint64_t rnd(struct bench *b, uint64_t n)
+{
+	return rnd_below(&b->seed, n);
+}
+
+static void settle(struct bench *b)
+{
+	while (!b->items.empty() && !b->items.front().write && !b->items.front().irq)
+		b->items.pop_front();
+}
+
+static void model_event(struct bench *b, uint64_t ev)
+{
+	struct model *m = &b->eq[ev >> 56];
+	struct item it = {};
+
+	if (!m->valid || m->pi - m->ci >= 1u << m->log) {
+		b->lost++;
+		b->lost0 += ev >> 56 == 0;
+		return;
+	}
+	it.write = true;
+	it.addr = m->base + 16ull * (m->pi & ((1u << m->log) - 1));
+	it.word = !(m->pi >> m->log & 1) | (ev >> 48 & 0xff) << 8 | (ev >> 24 & 0xffffff) << 16 |
+		  (ev & 0xffffff) << 40;
+	it.irq = m->armed;
+	it.vec = m->vec;
+	m->armed = false;
+	m->pi++;
+	b->items.push_back(it);
+}
+
+static void model_doorbell(struct bench *b, uint64_t db)
+{
+	struct model *m = &b->eq[db >> 34];
+	uint32_t ci = db;
+	struct item it = {};
+
+	if (!m->valid)
+		return;
+	if (ci - m->ci <= m->pi - m->ci)
+		m->ci = ci;
+	if (!(db >> 32 & 3))
+		return;
+	m->armed = m->pi == ci;
+	if (!m->armed) {
+		it.irq = true;
+		it.vec = m->vec;
+		b->items.push_back(it);
+	}
+}
+
+static void cycle(struct bench *b)
+{
+	Vurdma_eq *d = &b->dut;
+
+	d->clk = 0;
+	d->ev_valid = 0;
+	for (int c = 0; c < CLIENTS; c++) {
+		if (!b->todo[c].empty()) {
+			d->ev_valid |= 1u << c;
+			bits_set(d->ev.m_storage, c * EV_W, EV_W, b->todo[c].front());
+		}
+	}
+	d->db_valid = !b->doorbell.empty();
+	if (d->db_valid)
+		d->db = b->doorbell.front();
+	d->wr_ready = rnd(b, 100) >= b->hold_percent;
+	d->irq_ready = rnd(b, 100) >= b->hold_percent;
+	d->cycles = b->now;
+	d->eval();
+
+	unsigned int ev = d->ev_valid & d->ev_ready;
+	bool db = d->db_valid && d->db_ready;
+
+	if (d->wr_valid && d->wr_ready) {
+		settle(b);
+		if (b->items.empty() || !b->items.front().write)
+			fail_msg("cycle %lu: an EQE that no event asked for", b->now);
+		struct item *it = &b->items.front();
+
+		assert_int_equal(bits_get(d->wr.m_storage, 526, 64), it->addr);
+		assert_int_equal(bits_get(d->wr.m_storage, 513, 13), 16);
+		assert_int_equal(bits_get(d->wr.m_storage, 1, 64), it->word);
+		it->write = false;
+		b->writes++;
+	}
+	if (d->irq_valid && d->irq_ready) {
+		settle(b);
+		if (b->items.empty() || b->items.front().write || !b->items.front().irq)
+			fail_msg("cycle %lu: an interrupt too many, or before its EQE", b->now);
+		assert_int_equal(d->irq_vec, b->items.front().vec);
+		b->items.front().irq = false;
+		b->irqs++;
+	}
+	b->lost_seen += d->cnt >> URDMA_CNT_EQ_LOST & 1;
+	b->lost0_seen += d->eq0_lost;
+	d->clk = 1;
+	d->eval();
+	b->now++;
+
+	for (int c = 0; c < CLIENTS; c++) {
+		if (ev >> c & 1) {
+			model_event(b, b->todo[c].front());
+			b->todo[c].pop_front();
+		}
+	}
+	if (db) {
+		model_doorbell(b, b->doorbell.front());
+		b->doorbell.pop_front();
+	}
+}
+
+static void drain(struct bench *b)
+{
+	for (int idle = 0; idle < 20; idle = b->dut.busy ? 0 : idle + 1)
+		cycle(b);
+	settle(b);
+	assert_true(b->items.empty());
+	assert_int_equal(b->lost_seen, b->lost);
+	assert_int_equal(b->lost0_seen, b->lost0);
+}
+
+static void configure(struct bench *b, unsigned int eqn, bool valid)
+{
+	struct model *m = &b->eq[eqn];
+	uint32_t *w = b->dut.cfg.m_storage;
+	bool done = false;
+
+	b->dut.cfg_eqn = eqn;
+	b->dut.cfg_valid = 1;
+	bits_set(w, 75, 1, valid);
+	struct model next = {};
+
+	next.valid = valid;
+	next.log = 2 + rnd(b, 6);
+	next.vec = rnd(b, 64);
+	next.base = rnd(b, 1ull << 40) << 12;
+	bits_set(w, 0, 6, next.vec);
+	bits_set(w, 6, 64, next.base);
+	bits_set(w, 70, 5, next.log);
+	while (!done) {
+		b->dut.clk = 0;
+		b->dut.eval();
+		done = b->dut.cfg_ready;
+		if (done && !valid)
+			assert_int_equal(b->dut.wr_valid || b->dut.irq_valid, 0);
+		cycle(b);
+	}
+	b->dut.cfg_valid = 0;
+	*m = next;
+}
+
+static void test_random(void **state)
+{
+	struct bench *b = new struct bench;
+
+	(void)state;
+	b->seed = 21;
+	print_message("seed %lu\n", b->seed);
+	b->now = b->writes = b->irqs = b->lost = b->lost0 = b->lost_seen = b->lost0_seen = 0;
+	b->hold_percent = 0;
+	for (int i = 0; i < EQS; i++)
+		b->eq[i] = {};
+	b->dut.cfg_valid = 0;
+	b->dut.rst = 1;
+	for (int i = 0; i < 3; i++)
+		cycle(b);
+	b->dut.rst = 0;
+	while (!b->dut.init_done)
+		cycle(b);
+	for (int round = 0; round < 100; round++) {
+		b->hold_percent = round % 3 * 40;
+		for (int i = 0; i < EQS; i++)
+			configure(b, i, rnd(b, 6) != 0);
+		for (int i = 0; i < 1000; i++) {
+			if (rnd(b, 4) == 0 && b->todo[0].size() < 8)
+				b->todo[rnd(b, CLIENTS)].push_back(rnd(b, EQS) << 56 |
+								   (rnd_next(&b->seed) >> 8));
+			if (rnd(b, 5) == 0 && b->doorbell.empty()) {
+				unsigned int eqn = rnd(b, EQS);
+				struct model *m = &b->eq[eqn];
+				uint32_t ci = rnd(b, 2) ? m->pi : m->ci + rnd(b, m->pi - m->ci + 1);
+
+				if (rnd(b, 10) == 0)
+					ci -= 3; // repeated
+				b->doorbell.push_back((uint64_t)eqn << 34 | rnd(b, 2) << 32 | ci);
+			}
+			cycle(b);
+		}
+		if (round % 2)
+			drain(b); // else the next configuration meets work in progress
+	}
+	drain(b);
+	print_message("%lu EQEs, %lu interrupts, %lu lost\n", b->writes, b->irqs, b->lost);
+	assert_true(b->writes > 5000 && b->irqs > 1000 && b->lost > 100);
+	delete b;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
