@@ -9,7 +9,6 @@
 #ifndef URDMA_COSIM_RATE_H
 #define URDMA_COSIM_RATE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #define URDMA_RATE_UNITS_PER_BYTE 2000u
@@ -47,12 +46,6 @@ static inline void urdma_rate_charge(struct urdma_rate *r, uint64_t bytes)
 static inline uint64_t urdma_rate_end(const struct urdma_rate *r)
 {
 	return r->cycle + (r->frac != 0);
-}
-
-/* Still sending something at the beginning of cycle now? */
-static inline bool urdma_rate_busy(const struct urdma_rate *r, uint64_t now)
-{
-	return urdma_rate_end(r) > now;
 }
 
 /* Nanoseconds to cycles, rounded up. */

@@ -1102,10 +1102,10 @@ static void order_remove(struct urdma_pcie *p, unsigned int i)
 	memmove(&p->order[i], &p->order[i + 1], p->n_order - i);
 }
 
-/* Fills the downstream link with completions until it is busy beyond this cycle. */
+/* Fills the downstream link with completions until it is busy for the rest of this cycle. */
 static void answer_reads(struct urdma_pcie *p)
 {
-	while (p->n_order && !urdma_rate_busy(&p->down_rate, p->now)) {
+	while (p->n_order && p->down_rate.cycle <= p->now) {
 		unsigned int i = 0;
 
 		if (p->cfg.reorder) {
@@ -1339,8 +1339,8 @@ uint64_t urdma_pcie_next(const struct urdma_pcie *p)
 		if (p->reads[p->order[i]].mature < mature)
 			mature = p->reads[p->order[i]].mature;
 	if (mature != URDMA_PCIE_NEVER) {
-		if (mature < urdma_rate_end(&p->down_rate))
-			mature = urdma_rate_end(&p->down_rate);
+		if (mature < p->down_rate.cycle)
+			mature = p->down_rate.cycle;
 		if (mature < next)
 			next = mature;
 	}
