@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ports of urdma_ctl to plain C, and the stand-ins around it. Bit positions are those of urdma_pkg's structs.
+// Ports of urdma_ctl to plain C, and the stand-ins around it. Bit positions are those of
+// urdma_pkg's structs.
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -8,7 +9,8 @@
 #include "rtl/bits.h"
 #include "ctl_model.h"
 
-namespace {
+namespace
+{
 
 template <class T> uint64_t get(const T &port, unsigned lsb, unsigned width)
 {
@@ -55,7 +57,7 @@ struct fence {
 } // namespace
 
 struct ctl {
-	std::unique_ptr<VerilatedContext> context{new VerilatedContext};
+	std::unique_ptr<VerilatedContext> context{ new VerilatedContext };
 	std::unique_ptr<Vurdma_ctl> m;
 	world w = {};
 	std::deque<read_req> reads;
@@ -84,7 +86,7 @@ struct ctl *ctl_new(uint64_t seed)
 {
 	ctl *c = new ctl;
 	c->context->randSeed(1);
-	c->m.reset(new Vurdma_ctl{c->context.get()});
+	c->m.reset(new Vurdma_ctl{ c->context.get() });
 	c->w.rnd = seed * 0x9e3779b97f4a7c15ull + 1;
 	c->w.rd_latency_min = 20;
 	c->w.rd_latency_max = 200;
@@ -106,10 +108,22 @@ void ctl_free(struct ctl *c)
 	delete c;
 }
 
-struct world *ctl_world(struct ctl *c) { return &c->w; }
-bool ctl_busy(struct ctl *c) { return c->m->busy; }
-bool ctl_core_rst(struct ctl *c) { return c->m->core_rst; }
-uint64_t ctl_cycles(struct ctl *c) { return c->m->cycles; }
+struct world *ctl_world(struct ctl *c)
+{
+	return &c->w;
+}
+bool ctl_busy(struct ctl *c)
+{
+	return c->m->busy;
+}
+bool ctl_core_rst(struct ctl *c)
+{
+	return c->m->core_rst;
+}
+uint64_t ctl_cycles(struct ctl *c)
+{
+	return c->m->cycles;
+}
 
 void ctl_tick(struct ctl *c)
 {
@@ -169,7 +183,8 @@ void ctl_tick(struct ctl *c)
 		put(m->qp_err, 20 * i + 8, 12, c->errs[i].front().qpn);
 	}
 
-	bool req[FENCE_N] = {(bool)m->tx_fence_req, (bool)m->rx_fence_req, (bool)m->cq_fence_req, (bool)m->mr_flush_req};
+	bool req[FENCE_N] = { (bool)m->tx_fence_req, (bool)m->rx_fence_req, (bool)m->cq_fence_req,
+			      (bool)m->mr_flush_req };
 	for (int i = 0; i < FENCE_N; i++) {
 		fence &f = c->fences[i];
 		if (rst) {
@@ -206,8 +221,8 @@ void ctl_tick(struct ctl *c)
 	m->cq_fence_done = c->fences[FENCE_CQ].done;
 	m->mr_flush_done = c->fences[FENCE_MR].done;
 
-	uint8_t qv[OWN_N] = {m->tx_qpc_valid, m->rx_qpc_valid, m->ack_qpc_valid};
-	uint64_t qp[OWN_N] = {m->tx_qpc, m->rx_qpc, m->ack_qpc};
+	uint8_t qv[OWN_N] = { m->tx_qpc_valid, m->rx_qpc_valid, m->ack_qpc_valid };
+	uint64_t qp[OWN_N] = { m->tx_qpc, m->rx_qpc, m->ack_qpc };
 	uint8_t qr[OWN_N] = {};
 	for (int i = 0; i < OWN_N; i++) {
 		if (rst || !qv[i]) {
@@ -255,7 +270,8 @@ void ctl_tick(struct ctl *c)
 		read_req r = {};
 		r.addr = get(m->rd_req, 13, 64);
 		r.len = get(m->rd_req, 0, 13);
-		r.due = w->cycle + w->rd_latency_min + rnd_below(&w->rnd, w->rd_latency_max - w->rd_latency_min + 1);
+		r.due = w->cycle + w->rd_latency_min +
+			rnd_below(&w->rnd, w->rd_latency_max - w->rd_latency_min + 1);
 		c->reads.push_back(r);
 		w->n_rd++;
 		w->last_rd_addr = r.addr;
@@ -315,8 +331,8 @@ void ctl_tick(struct ctl *c)
 		bool on;
 		uint64_t v;
 		bool cmd;
-	} evs[2] = {{m->mgr_ev_valid && m->mgr_ev_ready, m->mgr_ev, false},
-		    {m->cmd_ev_valid && m->cmd_ev_ready, m->cmd_ev, true}};
+	} evs[2] = { { m->mgr_ev_valid && m->mgr_ev_ready, m->mgr_ev, false },
+		     { m->cmd_ev_valid && m->cmd_ev_ready, m->cmd_ev, true } };
 	for (auto &e : evs) {
 		if (rst || !e.on)
 			continue;
@@ -331,15 +347,16 @@ void ctl_tick(struct ctl *c)
 		bool on;
 		seen_db d;
 	} d[4] = {
-		{m->sq_db_valid && m->sq_db_ready,
-		 {'s', (uint32_t)(m->sq_db >> 16), 0, 0, (uint32_t)(m->sq_db & 0xffff)}},
-		{m->rq_db_valid && m->rq_db_ready,
-		 {'r', (uint32_t)(m->rq_db >> 16), 0, 0, (uint32_t)(m->rq_db & 0xffff)}},
-		{m->cq_db_valid && m->cq_db_ready,
-		 {'c', (uint32_t)(m->cq_db >> 44), (uint32_t)(m->cq_db >> 34 & 0x3ff), (uint32_t)(m->cq_db >> 32 & 3),
-		  (uint32_t)m->cq_db}},
-		{m->eq_db_valid && m->eq_db_ready,
-		 {'e', (uint32_t)(m->eq_db >> 34), 0, (uint32_t)(m->eq_db >> 32 & 3), (uint32_t)m->eq_db}},
+		{ m->sq_db_valid && m->sq_db_ready,
+		  { 's', (uint32_t)(m->sq_db >> 16), 0, 0, (uint32_t)(m->sq_db & 0xffff) } },
+		{ m->rq_db_valid && m->rq_db_ready,
+		  { 'r', (uint32_t)(m->rq_db >> 16), 0, 0, (uint32_t)(m->rq_db & 0xffff) } },
+		{ m->cq_db_valid && m->cq_db_ready,
+		  { 'c', (uint32_t)(m->cq_db >> 44), (uint32_t)(m->cq_db >> 34 & 0x3ff),
+		    (uint32_t)(m->cq_db >> 32 & 3), (uint32_t)m->cq_db } },
+		{ m->eq_db_valid && m->eq_db_ready,
+		  { 'e', (uint32_t)(m->eq_db >> 34), 0, (uint32_t)(m->eq_db >> 32 & 3),
+		    (uint32_t)m->eq_db } },
 	};
 	for (auto &e : d)
 		if (!rst && e.on)
@@ -401,14 +418,17 @@ void ctl_reg_write(struct ctl *c, uint32_t addr, uint64_t data)
 
 void ctl_db(struct ctl *c, uint32_t page, uint32_t offset, uint64_t data)
 {
-	c->dbs.push_back({page, offset, data});
+	c->dbs.push_back({ page, offset, data });
 }
 
-uint32_t ctl_db_waiting(struct ctl *c) { return c->dbs.size(); }
+uint32_t ctl_db_waiting(struct ctl *c)
+{
+	return c->dbs.size();
+}
 
 void ctl_qp_err(struct ctl *c, int src, uint32_t qpn, uint32_t event)
 {
-	c->errs[src].push_back({qpn, event});
+	c->errs[src].push_back({ qpn, event });
 }
 
 uint32_t ctl_qp_err_waiting(struct ctl *c)
