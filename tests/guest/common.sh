@@ -3,6 +3,8 @@
 # Sourced by the tests that run inside the guest.
 
 port=18600
+# Seconds for one ibv_rc_pingpong: a lost message would hang it for ever.
+limit=${URDMA_PINGPONG_LIMIT:-60}
 
 fail() {
 	echo "FAIL: $*"
@@ -51,14 +53,14 @@ pingpong() {
 	g1=$(gid_index urdma1) || fail "urdma1 has no RoCEv2 GID"
 	# A port of its own each time: the last one may still be in TIME_WAIT.
 	port=$((port + 1))
-	ibv_rc_pingpong -d urdma0 -g "$g0" -p $port "$@" >/tmp/server.log 2>&1 &
+	timeout "$limit" ibv_rc_pingpong -d urdma0 -g "$g0" -p $port "$@" >/tmp/server.log 2>&1 &
 	server=$!
 	if ! wait_listen $port; then
 		kill $server 2>/dev/null
 		cat /tmp/server.log
 		fail "the server of ibv_rc_pingpong did not come up"
 	fi
-	ibv_rc_pingpong -d urdma1 -g "$g1" -p $port "$@" 127.0.0.1 || status=$?
+	timeout "$limit" ibv_rc_pingpong -d urdma1 -g "$g1" -p $port "$@" 127.0.0.1 || status=$?
 	if [ $status != 0 ]; then
 		kill $server 2>/dev/null
 	fi
@@ -66,7 +68,7 @@ pingpong() {
 	if [ $status != 0 ] || [ $server_status != 0 ]; then
 		echo "--- the server's output (status $server_status):"
 		cat /tmp/server.log
-		fail "ibv_rc_pingpong $*: client's status $status, server's $server_status"
+		fail "ibv_rc_pingpong $*: client's status $status, server's $server_status (124: it hung)"
 	fi
 }
 

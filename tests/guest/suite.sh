@@ -13,7 +13,7 @@ for t; do
 	fi
 	echo "== $t: $(($(cut -d. -f1 /proc/uptime) - start)) s"
 done
-if dmesg | grep -E 'WARNING: CPU|BUG[: ]|Oops|lockup|LOCKUP|rcu:.*stall|blocked for more than'; then
+if dmesg | grep -E 'WARNING: CPU|WARNING: possible|BUG[: ]|Oops|soft lockup|LOCKUP|rcu:.*stall|blocked for more than'; then
 	bad+=("the kernel's log (above)")
 fi
 [ ${#bad[@]} = 0 ] || {
