@@ -381,7 +381,7 @@ module urdma_tx_seg
     pd.psn = g_reg.psn;
     pd.has_imm = last_pkt && d_imm;
     pd.imm = m.imm;
-    pd.plen = (hdr_cycle || e_bare) ? 13'd0 : pkt_len_reg;
+    pd.plen = (((state_reg == S_RUN) || (state_reg == S_INL) || (state_reg == S_INL_BLK)) && !e_bare) ? pkt_len_reg : 13'd0;
     pd.inl = m.inl;
     pd.eom = e_eom && !pd.fence;
     pd.status = e_status;

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything around urdma_tx in the block test: host memory, translation, DMA, configuration,
+ * requester completion, the MAC; and the judge, which builds each frame that has to come byte by
+ * byte from the specification.
+ */
+#ifndef TX_BENCH_H
+#define TX_BENCH_H
+
+#include "tx_model.h"
+
+#define QPS	    64
+#define MAX_SGE	    30
+#define MAX_MSGS    4096
+#define MAX_ACKS    4096
+#define KEY_GOOD    0x00000105
+#define KEY_BAD	    0x00000bad
+#define KEY_MTT_ERR 0x00000dea
+#define MEM_SIZE    (16u << 20)
+#define RING_BASE   (1ull << 32)
+#define RING_SIZE   65536u
+
+struct sge {
+	uint64_t va;
+	uint32_t len;
+	uint32_t key;
+};
+
+struct msg {
+	uint8_t op;
+	bool sig, se, inl;
+	uint32_t imm;
+	uint32_t len; /* as the WQE says */
+	int num_sge;
+	struct sge sge[MAX_SGE];
+	uint8_t inl_data[480];
+	uint8_t status;		     /* that has to come: URDMA_WC_* */
+	uint32_t packets;	     /* that have to come */
+	uint64_t posted, first_beat; /* cycles */
+};
+
+struct qp {
+	struct tx_cfg cfg;
+	uint32_t psn0;
+	uint16_t pi;	  /* posted */
+	struct msg *msgs; /* by WQE index, MAX_MSGS of them */
+	/* judge of frames */
+	uint32_t f_msg, f_pkt, f_psn;
+	/* judge of sent_t */
+	uint32_t s_msg, s_psn;
+	bool err;	/* an error was reported: the rest is flushed */
+	uint64_t bytes; /* payload seen on the wire */
+	/* requester completion */
+	uint32_t acked; /* messages reported to tx */
+	uint32_t acked_psn;
+	uint64_t last_psn_cycle;
+	/* acknowledgements asked for and not seen; behind a NAK some may have been dropped */
+	struct {
+		uint32_t psn, msn;
+		uint8_t syndrome;
+	} ack[MAX_ACKS];
+	uint32_t ack_head, ack_tail;
+	bool ack_behind_nak;
+	uint32_t acks_seen;
+};
+
+/* fixed or random behaviour of the surroundings */
+struct weather {
+	unsigned int dma_latency; /* cycles from grant to first beat */
+	unsigned int dma_jitter;
+	unsigned int dma_gap; /* percent of cycles without a beat */
+	unsigned int mr_latency;
+	unsigned int stall;	/* percent of cycles in which a ready is low */
+	unsigned int mac_stall; /* percent of cycles */
+	unsigned int ack_delay; /* cycles from sent_t to acked_t */
+	bool acks_off;		/* acked_t is held back */
+};
+
+struct bench;
+
+struct bench *bench_new(uint64_t seed);
+void bench_free(struct bench *b);
+struct qp *bench_qp(struct bench *b, int qpn);
+struct tx_gid *bench_gid(struct bench *b, int idx);
+struct weather *bench_weather(struct bench *b);
+uint32_t bench_rnd(struct bench *b, uint32_t below);
+uint64_t bench_cycle_count(const struct bench *b);
+const struct tx_out *bench_out(const struct bench *b);
+
+/* A QP in RTS; cfg fields set by the caller stay, those left 0 are filled with something. */
+void bench_open(struct bench *b, int qpn, struct tx_cfg *cfg, uint32_t psn);
+/* Write the WQE of the next message; no doorbell. The message is copied. */
+struct msg *bench_post(struct bench *b, int qpn, const struct msg *m);
+void bench_doorbell(struct bench *b, int qpn, uint16_t pi);
+void bench_ack(struct bench *b, int qpn, uint32_t psn, uint8_t syndrome, uint32_t msn);
+/* One cycle. */
+void bench_step(struct bench *b);
+void bench_steps(struct bench *b, unsigned int n);
+/* Run until all that was posted and rung is done and the block is not busy; fails after limit
+ * cycles. */
+void bench_drain(struct bench *b, unsigned int limit);
+/* Run until the control message is taken. */
+void bench_qpc(struct bench *b, int qpn, int op, uint32_t psn);
+/* Set ERR as qp_mgr does. */
+void bench_set_err(struct bench *b, int qpn);
+/* Is no acknowledgement missing? */
+bool bench_acks_done(struct bench *b, int qpn);
+void bench_fence(struct bench *b, unsigned int limit);
+/* bytes of host memory by address as a WQE has it */
+uint8_t *bench_mem(struct bench *b, uint64_t va);
+/* DMA reads of [from, to) of bus addresses fail */
+void bench_poison(struct bench *b, uint64_t from, uint64_t to);
+uint64_t bench_bus(uint64_t va);
+
+struct stats {
+	uint64_t frames, beats, bytes, first_cycle, last_cycle, cnt_frames, cnt_bytes, acks, naks;
+	uint64_t max_unacked;
+	uint64_t reads[2];
+	uint64_t wqe_traces, tx_traces;
+};
+struct stats *bench_stats(struct bench *b);
+
+#endif

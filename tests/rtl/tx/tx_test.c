@@ -1,0 +1,676 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * urdma_tx alone. Every frame is compared byte by byte, ICRC included, with one built from the
+ * specification in tx_bench.c; every sent_t with what was posted. A failure names the cycle, the QP
+ * and the first byte that differs. URDMA_SEED repeats a run.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tx_bench.h"
+#include "urdma_hw.h"
+
+static uint64_t seed = 1;
+
+static struct msg simple(uint64_t va, uint32_t len)
+{
+	return (struct msg){
+		.sig = true, .len = len, .num_sge = 1, .sge = { { va, len, KEY_GOOD } }
+	};
+}
+
+/* A message cut into n SGEs at random places, each at a random address, some empty. */
+static struct msg scattered(struct bench *b, uint32_t len, int n)
+{
+	struct msg m = {
+		.op = bench_rnd(b, 2), .imm = bench_rnd(b, UINT32_MAX), .len = len, .num_sge = n
+	};
+	uint32_t left = len;
+
+	m.sig = bench_rnd(b, 2);
+	m.se = bench_rnd(b, 2);
+	for (int i = 0; i < n; i++) {
+		uint32_t part = i == n - 1	  ? left
+				: bench_rnd(b, 4) ? bench_rnd(b, 2 * left / (n - i) + 1)
+						  : 0;
+
+		if (part > left)
+			part = left;
+		m.sge[i] = (struct sge){ bench_rnd(b, MEM_SIZE - part), part, KEY_GOOD };
+		left -= part;
+	}
+	return m;
+}
+
+static struct msg inlined(struct bench *b, uint32_t len)
+{
+	struct msg m = { .op = bench_rnd(b, 2),
+			 .imm = bench_rnd(b, UINT32_MAX),
+			 .len = len,
+			 .inl = true,
+			 .sig = true };
+
+	for (uint32_t i = 0; i < len && i < sizeof(m.inl_data); i++)
+		m.inl_data[i] = bench_rnd(b, 256);
+	return m;
+}
+
+/* First light: one byte, one packet, nothing special. */
+static void test_one(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { 0 };
+	struct msg m = simple(0x12345, 64);
+
+	(void)state;
+	bench_open(b, 3, &cfg, 0x123456);
+	bench_post(b, 3, &m);
+	bench_doorbell(b, 3, 1);
+	bench_drain(b, 3000);
+	assert_int_equal(bench_stats(b)->frames, 1);
+	bench_free(b);
+}
+
+/* Sizes around every border x MTU x kind of address, one SGE, unaligned. */
+static void test_sizes(void **state)
+{
+	struct bench *b = bench_new(seed);
+	int qpn = 0;
+
+	(void)state;
+	for (int mtu = 1; mtu <= 5; mtu++)
+		for (int sgid = 0; sgid < 4; sgid++, qpn++) {
+			struct tx_cfg cfg = { .mtu = mtu, .sgid = sgid };
+			uint32_t m = 128u << mtu;
+			uint32_t sizes[] = { 0,		1,     2,	  3,	    4, 63,
+					     64,	65,    127,	  m - 1,    m, m + 1,
+					     2 * m - 1, 2 * m, 2 * m + 1, 3 * m + 5 };
+			int n = sizeof(sizes) / sizeof(sizes[0]);
+
+			bench_open(b, qpn, &cfg, bench_rnd(b, 1 << 24));
+			for (int i = 0; i < n; i++) {
+				struct msg msg = simple(bench_rnd(b, MEM_SIZE - 65536), sizes[i]);
+
+				msg.op = i & 1;
+				msg.imm = bench_rnd(b, UINT32_MAX);
+				msg.se = i & 2;
+				bench_post(b, qpn, &msg);
+			}
+			bench_doorbell(b, qpn, n);
+		}
+	bench_drain(b, 200000);
+	bench_free(b);
+}
+
+/* SGE lists of each length a stride holds, inline data of each length, all mixed, in bad weather.
+ */
+static void test_shapes(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 6; round++) {
+		struct bench *b = bench_new(seed + 100 * round);
+		struct weather *w = bench_weather(b);
+
+		if (round) {
+			w->dma_latency = 25 + bench_rnd(b, 500);
+			w->dma_jitter = 50;
+			w->dma_gap = bench_rnd(b, 60);
+			w->stall = bench_rnd(b, 70);
+			w->mac_stall = bench_rnd(b, 70);
+			w->mr_latency = 1 + bench_rnd(b, 30);
+			w->ack_delay = 1 + bench_rnd(b, 1000);
+		}
+		for (int qpn = 0; qpn < 16; qpn++) {
+			struct tx_cfg cfg = { .mtu = 1 + bench_rnd(b, 5),
+					      .sgid = bench_rnd(b, 4),
+					      .log_stride = 6 + qpn % 4,
+					      .log_entries = 2 + bench_rnd(b, 5),
+					      .sig_all = bench_rnd(b, 2) };
+
+			bench_open(b, qpn, &cfg, 0xffffff - bench_rnd(b, 100));
+		}
+		for (int turn = 0; turn < 12; turn++) {
+			for (int qpn = 0; qpn < 16; qpn++) {
+				struct qp *q = bench_qp(b, qpn);
+				uint32_t room =
+					(1u << q->cfg.log_entries) - (uint16_t)(q->pi - q->acked);
+				uint32_t stride = 1u << q->cfg.log_stride, max = (stride - 32) / 16;
+				uint32_t n = bench_rnd(b, room + 1);
+
+				for (uint32_t i = 0; i < n; i++) {
+					struct msg m;
+
+					if (bench_rnd(b, 3) == 0)
+						m = inlined(b, bench_rnd(b, 4)
+								       ? bench_rnd(b, stride - 31)
+								       : stride - 32);
+					else
+						m = scattered(b,
+							      bench_rnd(b, 8) ? bench_rnd(b, 2000)
+									      : bench_rnd(b, 20000),
+							      bench_rnd(b, max + 1));
+					if (!m.inl && !m.num_sge)
+						m.len = 0;
+					bench_post(b, qpn, &m);
+				}
+				bench_doorbell(b, qpn, q->pi);
+			}
+			bench_steps(b, bench_rnd(b, 3000));
+		}
+		bench_drain(b, 400000);
+		bench_free(b);
+	}
+}
+
+/* A WQE that is wrong: the packets before the fault go out, then the status, then everything is
+ * flushed. */
+static void test_errors(void **state)
+{
+	struct {
+		const char *what;
+		uint8_t status;
+		uint32_t packets;
+	} c[] = {
+		{ "bad opcode", URDMA_WC_LOC_QP_OP_ERR, 0 },
+		{ "too many SGEs", URDMA_WC_LOC_QP_OP_ERR, 0 },
+		{ "inline too long", URDMA_WC_LOC_QP_OP_ERR, 0 },
+		{ "message above 1 GB", URDMA_WC_LOC_LEN_ERR, 0 },
+		{ "SGEs too short in the first packet", URDMA_WC_LOC_LEN_ERR, 0 },
+		{ "SGEs too short in the third packet", URDMA_WC_LOC_LEN_ERR, 2 },
+		{ "SGEs end with the second packet", URDMA_WC_LOC_LEN_ERR, 2 },
+		{ "SGEs too long", URDMA_WC_LOC_LEN_ERR, 2 },
+		{ "SGE of a zero length message", URDMA_WC_LOC_LEN_ERR, 0 },
+		{ "no SGE", URDMA_WC_LOC_LEN_ERR, 0 },
+		{ "bad key", URDMA_WC_LOC_PROT_ERR, 0 },
+		{ "bad key in the third packet", URDMA_WC_LOC_PROT_ERR, 2 },
+		{ "bad key in the middle of the third packet of five", URDMA_WC_LOC_PROT_ERR, 2 },
+		{ "page table unreadable", URDMA_WC_LOC_QP_OP_ERR, 1 },
+		{ "payload unreadable", URDMA_WC_LOC_QP_OP_ERR, 1 },
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < 2 * sizeof(c) / sizeof(c[0]); i++) {
+		unsigned int k = i / 2;
+		struct bench *b = bench_new(seed + i);
+		struct tx_cfg cfg = { .mtu = 1, .log_stride = 7, .log_entries = 5 };
+		struct msg m = simple(0x2000, 300), good;
+		struct qp *q;
+
+		if (i & 1) {
+			bench_weather(b)->stall = 30;
+			bench_weather(b)->mac_stall = 30;
+			bench_weather(b)->dma_jitter = 60;
+		}
+		bench_open(b, 1, &cfg, 77);
+		bench_open(b, 2, &cfg, 99);
+		q = bench_qp(b, 1);
+		for (int n = 0; n < 3; n++) {
+			good = scattered(b, bench_rnd(b, 1500), 4);
+			bench_post(b, 1, &good);
+		}
+		switch (k) {
+		case 0:
+			m.op = 77;
+			break;
+		case 1:
+			m.num_sge = 7;
+			for (int n = 0; n < 7; n++)
+				m.sge[n] = m.sge[0];
+			break;
+		case 2:
+			m.inl = true;
+			m.len = 97;
+			m.num_sge = 0;
+			break;
+		case 3:
+			m.len = (1u << 30) + 1;
+			break;
+		case 4:
+			m.len = 301;
+			m.sge[0].len = 100;
+			break;
+		case 5:
+			m.len = 800;
+			m.sge[0].len = 600;
+			break;
+		case 6:
+			m.len = 800;
+			m.sge[0].len = 512;
+			break;
+		case 7:
+			m.len = 700;
+			m.sge[0].len = 700;
+			m.num_sge = 3;
+			m.sge[1] = (struct sge){ 0, 0, KEY_GOOD };
+			m.sge[2] = (struct sge){ 0x7000, 1, KEY_GOOD };
+			break;
+		case 8:
+			m.len = 0;
+			break;
+		case 9:
+			m.num_sge = 0;
+			break;
+		case 10:
+			m.sge[0].key = KEY_BAD;
+			break;
+		case 11:
+			m.len = 700;
+			m.num_sge = 2;
+			m.sge[0].len = 512;
+			m.sge[1] = (struct sge){ 0x7000, 188, KEY_BAD };
+			break;
+		case 12:
+			m.len = 1280;
+			m.num_sge = 3;
+			m.sge[0].len = 600;
+			m.sge[1] = (struct sge){ 0x7000, 10, KEY_BAD };
+			m.sge[2] = (struct sge){ 0x8000, 670, KEY_GOOD };
+			break;
+		case 13:
+			m.num_sge = 2;
+			m.sge[0].len = 299;
+			m.sge[1] = (struct sge){ 0x7000, 1, KEY_MTT_ERR };
+			break;
+		default:
+			m.num_sge = 2;
+			m.sge[0].len = 260;
+			m.sge[1] = (struct sge){ 15 << 20, 40, KEY_GOOD };
+			bench_poison(b, bench_bus(15 << 20), bench_bus(15 << 20) + 40);
+			break;
+		}
+		m.status = c[k].status;
+		m.packets = c[k].packets;
+		bench_post(b, 1, &m);
+		/* what follows must not reach the wire */
+		for (int n = 0; n < 6; n++) {
+			good = simple(bench_rnd(b, 1 << 20), 200);
+			bench_post(b, 1, &good)->packets = 0;
+		}
+		bench_doorbell(b, 1, q->pi);
+		/* the neighbour is not disturbed */
+		for (int n = 0; n < 20; n++) {
+			good = simple(bench_rnd(b, 1 << 20), 333);
+			bench_post(b, 2, &good);
+		}
+		bench_doorbell(b, 2, 20);
+		for (int n = 0; n < 8000 && !q->err; n++)
+			bench_step(b);
+		if (!q->err)
+			fail_msg("%s: no error reported", c[k].what);
+		bench_steps(b, bench_rnd(b, 300));
+		bench_set_err(b, 1);
+		/* posted in ERR: flushed as well */
+		good = simple(0, 100);
+		bench_post(b, 1, &good)->packets = 0;
+		bench_doorbell(b, 1, q->pi);
+		bench_drain(b, 30000);
+		assert_int_equal(q->f_psn, q->s_psn);
+		/* a new life after RESET */
+		bench_fence(b, 5000);
+		bench_qpc(b, 1, QPC_RESET, 0);
+		bench_poison(b, 0, 0);
+		bench_open(b, 1, &cfg, 0x500000);
+		good = simple(0x111, 1000);
+		bench_post(b, 1, &good);
+		bench_doorbell(b, 1, 1);
+		bench_drain(b, 5000);
+		bench_free(b);
+	}
+}
+
+/* At most 128 messages unacknowledged; all go when acknowledgements come again. */
+static void test_window(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .log_entries = 9, .mtu = 3 };
+	struct qp *q = bench_qp(b, 5);
+
+	(void)state;
+	bench_open(b, 5, &cfg, 0xfffff0);
+	bench_weather(b)->acks_off = true;
+	for (int i = 0; i < 512; i++) {
+		struct msg m = simple(bench_rnd(b, 1 << 20), 1 + i % 100);
+
+		bench_post(b, 5, &m);
+	}
+	bench_doorbell(b, 5, q->pi);
+	bench_steps(b, 6000);
+	assert_int_equal(q->s_msg, 128);
+	/* a QP that waits for the wire is not busy: the clock may stop */
+	assert_false(bench_out(b)->busy);
+	bench_weather(b)->acks_off = false;
+	bench_drain(b, 60000);
+	assert_int_equal(bench_stats(b)->max_unacked, 128);
+	assert_int_equal(q->s_msg, 512);
+	bench_free(b);
+}
+
+/* A producer index that cannot be: the QP's error, and nobody else's. */
+static void test_bad_doorbell(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .log_entries = 4 };
+	struct msg m = simple(0x300, 700);
+	struct qp *q = bench_qp(b, 7);
+
+	(void)state;
+	bench_open(b, 7, &cfg, 1);
+	bench_open(b, 8, &cfg, 1);
+	m.status = URDMA_WC_LOC_QP_OP_ERR;
+	bench_post(b, 7, &m)->packets = 0;
+	bench_doorbell(b, 7, 17);
+	m.status = 0;
+	for (int i = 0; i < 16; i++)
+		bench_post(b, 8, &m);
+	bench_doorbell(b, 8, 16);
+	for (int i = 0; i < 2000 && !q->err; i++)
+		bench_step(b);
+	assert_true(q->err);
+	bench_set_err(b, 7);
+	bench_doorbell(b, 7, 0x8000);
+	bench_drain(b, 20000);
+	bench_fence(b, 3000);
+	bench_qpc(b, 7, QPC_RESET, 0);
+	bench_open(b, 7, &cfg, 5);
+	bench_post(b, 7, &m);
+	bench_doorbell(b, 7, 1);
+	bench_drain(b, 5000);
+	bench_free(b);
+}
+
+/* ERR in the middle of traffic: all that is posted ends, in order, sent or flushed. */
+static void test_err_midway(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 20; round++) {
+		struct bench *b = bench_new(seed + round);
+		struct tx_cfg cfg = { .log_entries = 6, .mtu = 2 };
+		struct qp *q = bench_qp(b, 9);
+
+		bench_open(b, 9, &cfg, 10);
+		for (int i = 0; i < 60; i++) {
+			struct msg m = simple(bench_rnd(b, 1 << 20), bench_rnd(b, 4) ? 100 : 50000);
+
+			bench_post(b, 9, &m);
+		}
+		bench_doorbell(b, 9, 60);
+		bench_steps(b, bench_rnd(b, 4000));
+		/* What is begun may still be sent. */
+		bench_set_err(b, 9);
+		for (int i = 0; i < 60000 && (uint16_t)q->s_msg != q->pi; i++)
+			bench_step(b);
+		assert_int_equal(q->s_msg, 60);
+		bench_steps(b, 500);
+		assert_false(bench_out(b)->busy);
+		bench_free(b);
+	}
+}
+
+static void test_acks(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct weather *w = bench_weather(b);
+	uint32_t seen;
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		struct tx_cfg cfg = { .sgid = i % 4 };
+
+		bench_open(b, i, &cfg, 0);
+	}
+	for (int i = 0; i < 3000; i++) {
+		int qpn = bench_rnd(b, 8);
+		static const uint8_t syndromes[] = {
+			0x1f, 0x00, 0x1f, 0x1e, 0x01, 0x1f, 0x25, 0x60
+		};
+
+		bench_ack(b, qpn, bench_rnd(b, 1 << 24), syndromes[bench_rnd(b, 8)],
+			  bench_rnd(b, 1 << 24));
+		if (bench_rnd(b, 20) == 0) {
+			struct msg m = simple(bench_rnd(b, 1 << 20), bench_rnd(b, 5000));
+
+			if ((uint16_t)(bench_qp(b, qpn)->pi - bench_qp(b, qpn)->acked) < 64) {
+				bench_post(b, qpn, &m);
+				bench_doorbell(b, qpn, bench_qp(b, qpn)->pi);
+			}
+		}
+		bench_steps(b, bench_rnd(b, 5));
+		if (i % 500 == 0) {
+			w->mac_stall = bench_rnd(b, 90);
+			w->stall = bench_rnd(b, 50);
+		}
+	}
+	bench_drain(b, 60000);
+	assert_true(bench_stats(b)->acks > 100);
+	assert_true(bench_stats(b)->naks > 100);
+	/* an acknowledgement of a QP that is gone is not sent */
+	seen = bench_qp(b, 3)->acks_seen;
+	bench_qp(b, 3)->cfg.valid = false;
+	bench_ack(b, 3, 1, 0x1f, 1);
+	bench_steps(b, 100);
+	assert_int_equal(bench_qp(b, 3)->acks_seen, seen);
+	bench_free(b);
+}
+
+/* A 1 MB message on one QP; small messages on another must not wait for its end. */
+static void test_fairness(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .mtu = 5 };
+	struct msg big = simple(0, 1 << 20), small = simple(0x5000, 64);
+	uint64_t worst = 0;
+
+	(void)state;
+	bench_open(b, 1, &cfg, 0);
+	bench_open(b, 2, &cfg, 0);
+	bench_post(b, 1, &big);
+	bench_post(b, 1, &big);
+	bench_doorbell(b, 1, 2);
+	bench_steps(b, 3000);
+	for (int i = 0; i < 10; i++) {
+		struct msg *m = bench_post(b, 2, &small);
+
+		bench_doorbell(b, 2, bench_qp(b, 2)->pi);
+		bench_steps(b, 6000);
+		assert_true(m->first_beat != 0);
+		if (m->first_beat - m->posted > worst)
+			worst = m->first_beat - m->posted;
+	}
+	printf("64 bytes beside two messages of 1 MB: worst %lu cycles from doorbell to first "
+	       "beat\n",
+	       worst);
+	/* quantum, read-ahead and packet buffer of the other, about 200 KB, and the round trips */
+	assert_true(worst < 4500);
+	bench_drain(b, 60000);
+	bench_free(b);
+}
+
+static void test_fence(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .log_entries = 8, .mtu = 4 };
+
+	(void)state;
+	bench_fence(b, 200); /* idle */
+	for (int i = 0; i < 4; i++)
+		bench_open(b, i, &cfg, 0);
+	for (int round = 0; round < 6; round++) {
+		for (int i = 0; i < 4; i++) {
+			for (int k = 0; k < 40; k++) {
+				struct msg m = simple(bench_rnd(b, 1 << 20), bench_rnd(b, 6000));
+
+				bench_post(b, i, &m);
+			}
+			bench_doorbell(b, i, bench_qp(b, i)->pi);
+			bench_ack(b, i, round, 0x1f, round);
+		}
+		bench_steps(b, bench_rnd(b, 800));
+		bench_fence(b, 8000); /* under load, and in bounded time */
+		bench_drain(b, 80000);
+	}
+	bench_free(b);
+}
+
+static void test_query(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .mtu = 1 };
+	struct msg m = simple(0x900, 1000);
+
+	(void)state;
+	bench_open(b, 4, &cfg, 0xabcdef);
+	bench_qpc(b, 4, QPC_QUERY, 0);
+	assert_int_equal(bench_out(b)->qpc_rsp_psn, 0xabcdef);
+	assert_int_equal(bench_out(b)->qpc_rsp_pi, 0);
+	bench_post(b, 4, &m);
+	bench_post(b, 4, &m);
+	bench_doorbell(b, 4, 2);
+	bench_drain(b, 5000);
+	bench_qpc(b, 4, QPC_QUERY, 0);
+	assert_int_equal(bench_out(b)->qpc_rsp_psn, 0xabcdef + 8);
+	assert_int_equal(bench_out(b)->qpc_rsp_pi, 2);
+	bench_free(b);
+}
+
+/* ---- rates: what the pipeline has to hold
+ * ------------------------------------------------------------ */
+static double small_rate(int batch, unsigned int latency, uint32_t len, bool inl)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .log_entries = 9 };
+	struct stats *st;
+	double r;
+	int total = 0;
+
+	bench_weather(b)->dma_latency = latency;
+	for (int q = 0; q < 8; q++)
+		bench_open(b, q, &cfg, 0);
+	while (total < 3200) {
+		for (int q = 0; q < 8; q++) {
+			struct qp *p = bench_qp(b, q);
+
+			for (int k = 0; k < batch && (uint16_t)(p->pi - p->acked) < 256;
+			     k++, total++) {
+				struct msg m =
+					inl ? inlined(b, len) : simple(bench_rnd(b, 1 << 20), len);
+
+				m.op = 0;
+				bench_post(b, q, &m);
+			}
+			bench_doorbell(b, q, p->pi);
+		}
+		bench_steps(b, 2 * 8 * batch);
+	}
+	bench_drain(b, 50000);
+	st = bench_stats(b);
+	r = (double)(st->last_cycle - st->first_cycle) / st->frames;
+	bench_free(b);
+	return r;
+}
+
+static double big_rate(uint32_t len, uint32_t align, unsigned int latency, int mtu)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .mtu = mtu };
+	struct stats *st;
+	double r;
+
+	bench_weather(b)->dma_latency = latency;
+	bench_open(b, 1, &cfg, 0);
+	for (int i = 0; i < (1 << 20) / (int)len && i < 64; i++) {
+		struct msg m = simple(i * 65536 + align, len);
+
+		bench_post(b, 1, &m);
+	}
+	bench_doorbell(b, 1, bench_qp(b, 1)->pi);
+	bench_drain(b, 200000);
+	st = bench_stats(b);
+	r = (double)st->beats / (st->last_cycle - st->first_cycle + 1);
+	bench_free(b);
+	return r;
+}
+
+static void test_rates(void **state)
+{
+	double r;
+
+	(void)state;
+	r = small_rate(16, 125, 64, false);
+	printf("64 bytes, 8 QPs, 16 WQEs a doorbell: %.2f cycles a packet\n", r);
+	assert_true(r <= 4.0);
+	r = small_rate(1, 125, 64, false);
+	printf("64 bytes, 8 QPs, 1 WQE a doorbell: %.2f cycles a packet\n", r);
+	assert_true(r <= 4.0);
+	r = small_rate(16, 125, 32, true);
+	printf("32 bytes inline, 8 QPs: %.2f cycles a packet\n", r);
+	assert_true(r <= 4.0);
+	r = big_rate(65536, 0, 125, 5);
+	printf("64 KB, 1 QP, MTU 4096, 500 ns: %.3f beats a cycle\n", r);
+	assert_true(r >= 0.9);
+	r = big_rate(65536, 13, 125, 5);
+	printf("64 KB unaligned, 1 QP, MTU 4096, 500 ns: %.3f beats a cycle\n", r);
+	assert_true(r >= 0.9);
+	r = big_rate(65536, 0, 500, 5);
+	printf("64 KB, 1 QP, MTU 4096, 2 us: %.3f beats a cycle\n", r);
+	assert_true(r >= 0.85);
+	r = big_rate(65536, 0, 125, 3);
+	printf("64 KB, 1 QP, MTU 1024: %.3f beats a cycle\n", r);
+	assert_true(r >= 0.9);
+	r = big_rate(16384, 0, 125, 5);
+	printf("16 KB, 1 QP, MTU 4096: %.3f beats a cycle\n", r);
+	assert_true(r >= 0.85);
+}
+
+/* Doorbell to first beat, without the PCIe round trips. */
+static void test_latency(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { 0 };
+	struct msg m = simple(0x40, 32), *p;
+	uint64_t lat, inl;
+
+	(void)state;
+	bench_weather(b)->dma_latency = 1;
+	bench_open(b, 0, &cfg, 0);
+	p = bench_post(b, 0, &m);
+	bench_doorbell(b, 0, 1);
+	bench_drain(b, 2000);
+	lat = p->first_beat - p->posted;
+	m = inlined(b, 32);
+	p = bench_post(b, 0, &m);
+	bench_doorbell(b, 0, 2);
+	bench_drain(b, 2000);
+	inl = p->first_beat - p->posted;
+	printf("doorbell to first beat: %lu cycles with one DMA payload, %lu inline (DMA latency "
+	       "1, mr 6)\n",
+	       lat, inl);
+	assert_true(inl <= 60);
+	assert_true(lat <= 75);
+	bench_free(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one),	   cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_shapes),	   cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_window),	   cmocka_unit_test(test_bad_doorbell),
+		cmocka_unit_test(test_err_midway), cmocka_unit_test(test_acks),
+		cmocka_unit_test(test_fairness),   cmocka_unit_test(test_fence),
+		cmocka_unit_test(test_query),	   cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_latency),
+	};
+	const char *s = getenv("URDMA_SEED");
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (s)
+		seed = strtoull(s, NULL, 0);
+	printf("URDMA_SEED=%llu\n", (unsigned long long)seed);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// urdma_tx with its packed ports spread into single fields, so that the test need not know their layout.
+`resetall
+`default_nettype none
+
+module tx_test_top
+  import urdma_pkg::*;
+  import urdma_hw_pkg::*;
+(
+  input  wire logic         clk,
+  input  wire logic         rst,
+  output      logic         init_done,
+  output      logic         busy,
+
+  input  wire logic         db_valid,
+  input  wire logic [11:0]  db_qpn,
+  input  wire logic [15:0]  db_pi,
+  output      logic         db_ready,
+
+  input  wire logic         qpc_valid,
+  input  wire logic [2:0]   qpc_op,
+  input  wire logic [11:0]  qpc_qpn,
+  input  wire logic [23:0]  qpc_psn,
+  output      logic         qpc_ready,
+  output      logic [23:0]  qpc_rsp_psn,
+  output      logic [15:0]  qpc_rsp_pi,
+  input  wire logic         fence_req,
+  output      logic         fence_done,
+
+  output      logic         qpr_req_valid,
+  output      logic [11:0]  qpr_req_qpn,
+  input  wire logic         qpr_req_ready,
+  input  wire logic         qpr_rsp_valid,
+  input  wire logic         cfg_valid,
+  input  wire logic [3:0]   cfg_state,
+  input  wire logic         cfg_sig_all,
+  input  wire logic [11:0]  cfg_pd,
+  input  wire logic [63:0]  cfg_sq_addr,
+  input  wire logic [4:0]   cfg_sq_log_entries,
+  input  wire logic [3:0]   cfg_sq_log_stride,
+  input  wire logic [2:0]   cfg_mtu,
+  input  wire logic [23:0]  cfg_dest_qpn,
+  input  wire logic [15:0]  cfg_pkey,
+  input  wire logic [4:0]   cfg_sgid,
+  input  wire logic [47:0]  cfg_dmac,
+  input  wire logic [63:0]  cfg_dgid_lo,
+  input  wire logic [63:0]  cfg_dgid_hi,
+  input  wire logic [7:0]   cfg_tclass,
+  input  wire logic [7:0]   cfg_hop_limit,
+  input  wire logic [19:0]  cfg_flow_label,
+  input  wire logic [15:0]  cfg_udp_sport,
+
+  output      logic [4:0]   gid_idx,
+  input  wire logic         gid_valid,
+  input  wire logic         gid_ipv4,
+  input  wire logic         gid_vlan_valid,
+  input  wire logic [11:0]  gid_vlan,
+  input  wire logic [47:0]  gid_smac,
+  input  wire logic [63:0]  gid_lo,
+  input  wire logic [63:0]  gid_hi,
+
+  output      logic         sent_valid,
+  output      logic [11:0]  sent_qpn,
+  output      logic [15:0]  sent_wqe,
+  output      logic [23:0]  sent_psn,
+  output      logic [7:0]   sent_opcode,
+  output      logic         sent_signaled,
+  output      logic [7:0]   sent_status,
+  output      logic [31:0]  sent_len,
+  input  wire logic         sent_ready,
+
+  input  wire logic         acked_valid,
+  input  wire logic [11:0]  acked_qpn,
+  input  wire logic [15:0]  acked_wqe_done,
+  input  wire logic [23:0]  acked_una_psn,
+  output      logic         acked_ready,
+
+  input  wire logic         ack_req_valid,
+  input  wire logic [11:0]  ack_req_qpn,
+  input  wire logic [23:0]  ack_req_psn,
+  input  wire logic [7:0]   ack_req_syndrome,
+  input  wire logic [23:0]  ack_req_msn,
+  output      logic         ack_req_ready,
+
+  output      logic [1:0]   mr_req_valid,
+  output      logic [1:0]   mr_req_ring,
+  output      logic [63:0]  mr_req_pt_addr,   // of the ring client
+  output      logic [31:0]  mr_req_key,       // of the payload client
+  output      logic [11:0]  mr_req_pd,
+  output      logic [63:0]  mr_req_va0,
+  output      logic [63:0]  mr_req_va1,
+  output      logic [12:0]  mr_req_len0,
+  output      logic [12:0]  mr_req_len1,
+  input  wire logic [1:0]   mr_req_ready,
+  input  wire logic [1:0]   mr_rsp_valid,
+  input  wire logic [2:0]   mr_rsp_status0,
+  input  wire logic [2:0]   mr_rsp_status1,
+  input  wire logic [63:0]  mr_rsp_addr0,
+  input  wire logic [63:0]  mr_rsp_addr1,
+  input  wire logic [12:0]  mr_rsp_len0,
+  input  wire logic [12:0]  mr_rsp_len1,
+  input  wire logic [1:0]   mr_rsp_last,
+  output      logic [1:0]   mr_rsp_ready,
+
+  output      logic [1:0]   rd_req_valid,
+  output      logic [63:0]  rd_req_addr0,
+  output      logic [63:0]  rd_req_addr1,
+  output      logic [12:0]  rd_req_len0,
+  output      logic [12:0]  rd_req_len1,
+  input  wire logic [1:0]   rd_req_ready,
+  input  wire logic [1:0]   rd_rsp_valid,
+  input  wire logic [511:0] rd_rsp_data,
+  input  wire logic         rd_rsp_last,
+  input  wire logic         rd_rsp_err,
+
+  output      logic         mac_valid,
+  output      logic [511:0] mac_data,
+  output      logic [63:0]  mac_keep,
+  output      logic         mac_last,
+  output      logic         mac_err,
+  input  wire logic         mac_ready,
+
+  output      logic [63:0]  cnt,
+  output      logic [6:0]   tx_bytes,
+  output      logic         trace_valid,
+  output      logic [3:0]   trace_ev,
+  output      logic [23:0]  trace_qpn,
+  output      logic [23:0]  trace_psn,
+  output      logic [15:0]  trace_arg
+);
+
+  qp_cfg_t cfg;
+  gid_t gid;
+  sent_t sent;
+  mr_req_t [1:0] mr_req;
+  mr_rsp_t [1:0] mr_rsp;
+  dma_rd_req_t [1:0] rd_req;
+  mac_beat_t mac;
+  trace_t trace;
+  qpc_rsp_t qpc_rsp;
+  logic [URDMA_CNT_N-1:0] counters;
+
+  always_comb begin
+    cfg = '0;
+    cfg.valid = cfg_valid;
+    cfg.state = cfg_state;
+    cfg.sig_all = cfg_sig_all;
+    cfg.pd = cfg_pd;
+    cfg.sq.pt.addr = cfg_sq_addr;
+    cfg.sq.pt.page_shift = 6'd12;
+    cfg.sq.log_entries = cfg_sq_log_entries;
+    cfg.sq.log_stride = cfg_sq_log_stride;
+    cfg.mtu = cfg_mtu;
+    cfg.dest_qpn = cfg_dest_qpn;
+    cfg.pkey = cfg_pkey;
+    cfg.sgid = cfg_sgid;
+    cfg.dmac = cfg_dmac;
+    cfg.dgid = {cfg_dgid_hi, cfg_dgid_lo};
+    cfg.tclass = cfg_tclass;
+    cfg.hop_limit = cfg_hop_limit;
+    cfg.flow_label = cfg_flow_label;
+    cfg.udp_sport = cfg_udp_sport;
+
+    gid = '{valid: gid_valid, ipv4: gid_ipv4, vlan_valid: gid_vlan_valid, vlan: gid_vlan, smac: gid_smac,
+            gid: {gid_hi, gid_lo}};
+    mr_rsp[0] = '{status: mr_status_e'(mr_rsp_status0), addr: mr_rsp_addr0, len: mr_rsp_len0, last: mr_rsp_last[0]};
+    mr_rsp[1] = '{status: mr_status_e'(mr_rsp_status1), addr: mr_rsp_addr1, len: mr_rsp_len1, last: mr_rsp_last[1]};
+  end
+
+  urdma_tx tx (
+    .clk, .rst, .init_done, .busy,
+    .sq_db_valid(db_valid), .sq_db('{qpn: db_qpn, pi: db_pi}), .sq_db_ready(db_ready),
+    .qpc_valid, .qpc('{op: qpc_op_e'(qpc_op), qpn: qpc_qpn, psn: qpc_psn}), .qpc_ready, .qpc_rsp,
+    .fence_req, .fence_done, .qpr_req_valid, .qpr_req_qpn, .qpr_req_ready, .qpr_rsp_valid, .qpr_rsp(cfg),
+    .gid_idx, .gid, .sent_valid, .sent, .sent_ready,
+    .acked_valid, .acked('{qpn: acked_qpn, wqe_done: acked_wqe_done, una_psn: acked_una_psn}), .acked_ready,
+    .ack_req_valid, .ack_req('{qpn: ack_req_qpn, psn: ack_req_psn, syndrome: ack_req_syndrome, msn: ack_req_msn}),
+    .ack_req_ready, .mr_req_valid, .mr_req, .mr_req_ready, .mr_rsp_valid, .mr_rsp, .mr_rsp_ready,
+    .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid,
+    .rd_rsp('{data: rd_rsp_data, last: rd_rsp_last, err: rd_rsp_err}),
+    .mac_valid, .mac, .mac_ready, .cnt(counters), .tx_bytes, .trace_valid, .trace
+  );
+
+  assign qpc_rsp_psn = qpc_rsp.psn;
+  assign qpc_rsp_pi = qpc_rsp.pi;
+  assign sent_qpn = sent.qpn;
+  assign sent_wqe = sent.wqe;
+  assign sent_psn = sent.psn;
+  assign sent_opcode = sent.opcode;
+  assign sent_signaled = sent.signaled;
+  assign sent_status = sent.status;
+  assign sent_len = sent.len;
+  assign mr_req_ring = {mr_req[1].ring, mr_req[0].ring};
+  assign mr_req_pt_addr = mr_req[1].pt.addr;
+  assign mr_req_key = mr_req[0].key;
+  assign mr_req_pd = mr_req[0].pd;
+  assign mr_req_va0 = mr_req[0].va;
+  assign mr_req_va1 = mr_req[1].va;
+  assign mr_req_len0 = mr_req[0].len;
+  assign mr_req_len1 = mr_req[1].len;
+  assign rd_req_addr0 = rd_req[0].addr;
+  assign rd_req_addr1 = rd_req[1].addr;
+  assign rd_req_len0 = rd_req[0].len;
+  assign rd_req_len1 = rd_req[1].len;
+  assign mac_data = mac.data;
+  assign mac_keep = mac.keep;
+  assign mac_last = mac.last;
+  assign mac_err = mac.err;
+  assign cnt = 64'(counters);
+  assign trace_ev = trace.ev;
+  assign trace_qpn = trace.qpn;
+  assign trace_psn = trace.psn;
+  assign trace_arg = trace.arg;
+
+  logic unused;
+  assign unused = ^{mr_req, qpc_rsp};
+
+endmodule
+
+`resetall
