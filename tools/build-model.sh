@@ -8,6 +8,7 @@ shift 2
 cd "$dir"
 rm -f -- *.o "$prefix.a"
 export VROOT CXX CXX_LAUNCHER
+# shellcheck disable=SC2016  # for the inner shell
 printf '%s\0' "$prefix"*.cpp |
 	xargs -0 -P 2 -I{} sh -c '
 		f=$1; shift

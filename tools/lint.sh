@@ -74,14 +74,30 @@ format() {
 	clang-format --dry-run -Werror "${list[@]}"
 }
 
+# rtl_files LIST: the sources a .f list names, with the lists it includes, relative to rtl/.
+rtl_files() {
+	local line
+	while read -r line; do
+		line=${line%%//*}
+		line=${line%%#*}
+		case $line in
+		-[fF]\ *) rtl_files "${line#-? }" ;;
+		*[![:space:]]*) printf '%s\n' "${line%"${line##*[![:space:]]}"}" ;;
+		esac
+	done <"rtl/$1"
+}
+
 verilator_lint() {
-	local package=$tmp/urdma_hw_pkg.sv
+	local package=$tmp/urdma_hw_pkg.sv list
 	if [ ! -e rtl/urdma.f ] || [ ! -e rtl/urdma_top.sv ]; then
 		echo "note: rtl/urdma.f is not there yet"
 		return 0
 	fi
 	sh tools/gen-hw-pkg.sh driver/urdma_hw.h "$package" || return 1
-	(cd rtl && verilator --lint-only -Wall --top-module urdma_top urdma.vlt "$package" urdma_pkg.sv -F urdma.f)
+	# Blocks name what they share, so a file may come several times; the packages go first.
+	mapfile -t list < <(rtl_files urdma.f | grep -vE '(^|/)(urdma_pkg|urdma_hw_pkg)\.sv$' | awk '!seen[$0]++')
+	(cd rtl && verilator --lint-only -Wall --top-module urdma_top urdma.vlt "$package" urdma_pkg.sv \
+		"${list[@]}")
 }
 
 checkpatch() {
