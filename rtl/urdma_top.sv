@@ -81,7 +81,7 @@ module urdma_top
 
   // trace taps
   output      logic   [TRC_N-1:0] trace_valid,
-  output      trace_t [TRC_N-1:0] trace
+  output      trace_t [TRC_N-1:0] trace_tap  // not "trace": a method of Verilated models has that name
 );
 
   // ---- reset ------------------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ module urdma_top
     .wr_valid(wr_valid[WR_CMD]), .wr(wr[WR_CMD]), .wr_ready(wr_ready[WR_CMD]),
     .cnt(pcie_cnt | tx_cnt | rx_cnt | mr_cnt | cq_cnt | eq_cnt), .tx_bytes, .rx_bytes, .eq0_lost,
     .mac_default, .link_up, .skip_valid, .skip_cycles, .cycles,
-    .trace_valid(trace_valid[TRC_DB]), .trace(trace[TRC_DB])
+    .trace_valid(trace_valid[TRC_DB]), .trace(trace_tap[TRC_DB])
   );
 
   // ---- translation ---------------------------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ module urdma_top
     .wr_valid(wr_valid[WR_CQ]), .wr(wr[WR_CQ]), .wr_ready(wr_ready[WR_CQ]),
     .ev_valid(ev_valid[EQC_CQ]), .ev(ev[EQC_CQ]), .ev_ready(ev_ready[EQC_CQ]),
     .err_valid(qp_err_valid[2]), .err(qp_err[2]), .err_ready(qp_err_ready[2]),
-    .cycles, .cnt(cq_cnt), .trace_valid(trace_valid[TRC_CQ]), .trace(trace[TRC_CQ])
+    .cycles, .cnt(cq_cnt), .trace_valid(trace_valid[TRC_CQ]), .trace(trace_tap[TRC_CQ])
   );
 
   urdma_eq eq (
@@ -269,7 +269,7 @@ module urdma_top
     .rd_req_ready({rd_req_ready[RD_SQ], rd_req_ready[RD_PAY]}),
     .rd_rsp_valid({rd_rsp_valid[RD_SQ], rd_rsp_valid[RD_PAY]}), .rd_rsp,
     .mac_valid(m_axis_tx_tvalid), .mac(mac_tx), .mac_ready(m_axis_tx_tready),
-    .cnt(tx_cnt), .tx_bytes, .trace_valid(trace_valid[TRC_TX]), .trace(trace[TRC_TX])
+    .cnt(tx_cnt), .tx_bytes, .trace_valid(trace_valid[TRC_TX]), .trace(trace_tap[TRC_TX])
   );
 
   urdma_rx rx (
@@ -294,7 +294,7 @@ module urdma_top
     .wr_valid(wr_valid[WR_PAY]), .wr(wr[WR_PAY]), .wr_ready(wr_ready[WR_PAY]),
     .cqe_valid, .cqe, .cqe_ready,
     .err_valid(qp_err_valid[1:0]), .err(qp_err[1:0]), .err_ready(qp_err_ready[1:0]),
-    .cnt(rx_cnt), .rx_bytes, .trace_valid(trace_valid[TRC_RX]), .trace(trace[TRC_RX])
+    .cnt(rx_cnt), .rx_bytes, .trace_valid(trace_valid[TRC_RX]), .trace(trace_tap[TRC_RX])
   );
 
   assign m_axis_tx_tdata = mac_tx.data;
