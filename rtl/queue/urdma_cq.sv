@@ -332,6 +332,7 @@ module urdma_cq
     cnt = '0;
     cnt[URDMA_CNT_CQE] = wr_valid && wr_ready;
     cnt[URDMA_CNT_CQ_OVERFLOW] = item_pop && (item.lost || failed_reg);
+    cnt[URDMA_CNT_DB_OK] = c1_valid_reg && c1_op_reg == OP_DB && db_mine;
     cnt[URDMA_CNT_DB_OWNER] = c1_valid_reg && c1_op_reg == OP_DB && !db_mine;
     trace = '0;
     trace.ev = TR_CQE;
