@@ -359,10 +359,9 @@ module urdma_rx_cmpl
       cqe_reg.solicited <= 1'b0;
       cqe_reg.cqe <= cqe_word;
     end
-    if (back_fire) begin
-      acked_reg <= '{qpn: cur_reg, wqe_done: w_reg.head, una_psn: w_reg.una};
-      err_reg <= '{qpn: cur_reg, event_type: 8'd0};
-    end
+    if (back_fire && changed_reg) acked_reg <= '{qpn: cur_reg, wqe_done: w_reg.head, una_psn: w_reg.una};
+    // an error of the send queue is told by its CQEs, not by an event
+    if (back_fire && qerr_reg) err_reg <= '{qpn: cur_reg, event_type: 8'd0};
   end
 
   always_ff @(posedge clk) begin
