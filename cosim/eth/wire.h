@@ -6,7 +6,7 @@
  * 60), 4 of FCS and 12 of gap. It is cut through: its first beat arrives while its last one may still
  * be on the sender's side, as on a cable. Time is exact to the fraction of a cycle (rate.h); a beat is
  * handed over in the first cycle at whose beginning its last byte (and the FCS, for the last beat)
- * has arrived.
+ * has arrived, and one beat a cycle at most.
  */
 #ifndef URDMA_COSIM_WIRE_H
 #define URDMA_COSIM_WIRE_H

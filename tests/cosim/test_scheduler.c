@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Time, skipping, events, the wire and the embedded host's memory, with a NIC written in C
+ * (model_nic.h). A failure means that runs would not repeat, that skipping time changes what happens,
+ * or that a hang would go unnoticed.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "host/embedded.h"
+#include "model_nic.h"
+#include "random.h"
+
+struct world {
+	struct urdma_cosim *c;
+	struct urdma_embedded *h;
+	struct urdma_embedded_dev *dev[2];
+	uint8_t *src[2], *dst[2]; /* pages contiguous on the bus */
+	uint64_t log;		  /* hash over (what, when) */
+	unsigned int irqs;
+	struct urdma_random rnd;
+	unsigned int sends;
+};
+
+static void note(struct world *w, uint64_t what)
+{
+	w->log = (w->log ^ (what + urdma_cosim_now(w->c) * UINT64_C(0x9e3779b97f4a7c15))) *
+		 UINT64_C(0x100000001b3);
+}
+
+static void on_irq(void *ctx, struct urdma_embedded_dev *dev, unsigned int vector)
+{
+	struct world *w = ctx;
+
+	w->irqs++;
+	note(w, urdma_embedded_nic(dev) * 64 + vector);
+}
+
+static void world_open(struct world *w, const struct urdma_cosim_config *cfg)
+{
+	memset(w, 0, sizeof(*w));
+	assert_int_equal(urdma_cosim_create(cfg, &model_nic, &w->c), 0);
+	assert_int_equal(urdma_embedded_create(w->c, NULL, &w->h), 0);
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(urdma_embedded_attach(w->h, i, &w->dev[i]), 0);
+		urdma_embedded_on_irq(w->dev[i], on_irq, w);
+		w->src[i] = urdma_embedded_alloc_contig(w->h, 16384, 0);
+		w->dst[i] = urdma_embedded_alloc_contig(w->h, 16384, 0);
+		assert_true(w->src[i] && w->dst[i]);
+	}
+	w->rnd.state = 4711;
+}
+
+static void world_close(struct world *w)
+{
+	urdma_embedded_destroy(w->h);
+	urdma_cosim_destroy(w->c);
+}
+
+static void send_frame(struct world *w, unsigned int from, uint32_t len, uint32_t off)
+{
+	for (uint32_t i = 0; i < len; i++)
+		w->src[from][off + i] = (uint8_t)urdma_random_next(&w->rnd);
+	urdma_embedded_write64(w->dev[!from], 0, 0x50, urdma_embedded_bus(w->h, w->dst[!from]));
+	urdma_embedded_write64(w->dev[from], 0, 0x40, urdma_embedded_bus(w->h, w->src[from]) + off);
+	urdma_embedded_write64(w->dev[from], 0, 0x48, len);
+}
+
+static void frames(void **state)
+{
+	static const uint32_t sizes[] = { 1, 14, 59, 60, 61, 63, 64, 65, 127, 128, 129, 1500, 4096, 4154, 9000 };
+	struct urdma_cosim_config cfg;
+	struct world w;
+
+	(void)state;
+	urdma_cosim_config_defaults(&cfg, 2);
+	world_open(&w, &cfg);
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]) * 2; i++) {
+		uint32_t len = sizes[i / 2], off = i * 7 % 64, before = w.irqs;
+
+		send_frame(&w, i % 2, len, off);
+		assert_int_equal(urdma_cosim_run_while_busy(w.c, URDMA_COSIM_FOREVER), 0);
+		assert_int_equal(w.irqs, before + 1);
+		assert_memory_equal(w.dst[!(i % 2)], w.src[i % 2] + off, len);
+		for (uint32_t k = len; k < 60; k++)
+			assert_int_equal(w.dst[!(i % 2)][k], 0); /* padded by the MAC */
+	}
+	assert_int_equal(urdma_embedded_stats(w.h)->faults, 0);
+	world_close(&w);
+}
+
+/* Host actions at random cycles: far apart, so that there is much to skip, and sometimes close. */
+static void action(void *arg)
+{
+	struct world *w = arg;
+	uint32_t r = urdma_random_below(&w->rnd, 10);
+
+	note(w, 1000 + r);
+	if (r < 5)
+		send_frame(w, r % 2, 60 + urdma_random_below(&w->rnd, 2000), r);
+	else if (r < 8)
+		urdma_embedded_write64(w->dev[r % 2], 0, 0x60, 1 + urdma_random_below(&w->rnd, 3000));
+	if (++w->sends < 300)
+		urdma_cosim_at(w->c, urdma_cosim_now(w->c) + 1200 + urdma_random_below(&w->rnd, 20000),
+			       action, w);
+}
+
+static uint64_t random_run(const struct urdma_cosim_config *cfg, struct urdma_cosim_stats *stats,
+			   uint64_t *end)
+{
+	struct world w;
+	uint64_t log, v;
+
+	world_open(&w, cfg);
+	urdma_cosim_at(w.c, 5000, action, &w);
+	while (w.sends < 300)
+		assert_int_equal(urdma_cosim_run_until(w.c, urdma_cosim_now(w.c) + 7777), 0);
+	assert_int_equal(urdma_cosim_run_while_busy(w.c, URDMA_COSIM_FOREVER), 0);
+	for (unsigned int i = 0; i < 2; i++) {
+		/* The NIC's own clock has seen the skipped cycles. */
+		assert_int_equal(urdma_embedded_read64(w.dev[i], 0, 0, &v), 0);
+		note(&w, v);
+		for (unsigned int k = 0; k < 16384; k++)
+			w.log = (w.log ^ w.dst[i][k]) * UINT64_C(0x100000001b3);
+	}
+	assert_true(w.irqs > 100);
+	*stats = *urdma_cosim_stats(w.c);
+	*end = urdma_cosim_now(w.c);
+	log = w.log;
+	world_close(&w);
+	return log;
+}
+
+static void skipping_changes_nothing(void **state)
+{
+	struct urdma_cosim_config cfg;
+
+	(void)state;
+	for (unsigned int variant = 0; variant < 4; variant++) {
+		struct urdma_cosim_stats a, b, c;
+		uint64_t end_a, end_b, end_c, log_a, log_b, log_c;
+
+		urdma_cosim_config_defaults(&cfg, 2);
+		cfg.pcie.reorder = variant & 1;
+		cfg.pcie.stall_percent = variant & 2 ? 30 : 0;
+		cfg.pcie.seed = 31 + variant;
+		log_a = random_run(&cfg, &a, &end_a);
+		log_b = random_run(&cfg, &b, &end_b);
+		cfg.no_skip = true;
+		log_c = random_run(&cfg, &c, &end_c);
+		print_message("seed %u: %llu cycles, %llu evaluated with skipping\n", 31 + variant,
+			      (unsigned long long)end_a, (unsigned long long)a.evaluated);
+		assert_true(log_a == log_b && end_a == end_b && a.evaluated == b.evaluated);
+		assert_true(log_a == log_c);
+		assert_true(end_a == end_c);
+		assert_int_equal(c.skipped, 0);
+		assert_true(c.evaluated == end_c);
+		assert_true(a.evaluated + a.skipped == end_a);
+		assert_true(a.evaluated * 4 < c.evaluated);
+	}
+}
+
+static unsigned int order_n;
+static unsigned int order_seen[100];
+
+static void order_event(void *arg)
+{
+	order_seen[order_n++] = (unsigned int)(uintptr_t)arg;
+}
+
+static void event_order(void **state)
+{
+	struct urdma_cosim_config cfg;
+	struct urdma_cosim *c;
+
+	(void)state;
+	urdma_cosim_config_defaults(&cfg, 1);
+	assert_int_equal(urdma_cosim_create(&cfg, &model_nic, &c), 0);
+	/* Cycle 1000 - i / 10: ten for each, asked for in order. */
+	order_n = 0;
+	for (uintptr_t i = 0; i < 100; i++)
+		urdma_cosim_at(c, 1000 - i / 10, order_event, (void *)i);
+	assert_int_equal(urdma_cosim_run_until(c, 990), 0);
+	assert_int_equal(order_n, 0);
+	assert_int_equal(urdma_cosim_run_until(c, 2000), 0);
+	assert_int_equal(urdma_cosim_now(c), 2000);
+	assert_int_equal(order_n, 100);
+	for (unsigned int i = 0; i < 100; i++)
+		assert_int_equal(order_seen[i], 90 - i / 10 * 10 + i % 10);
+	urdma_cosim_destroy(c);
+}
+
+static void timers(void **state)
+{
+	struct urdma_cosim_config cfg;
+	struct world w;
+	uint64_t start;
+
+	(void)state;
+	urdma_cosim_config_defaults(&cfg, 2);
+	world_open(&w, &cfg);
+	assert_int_equal(urdma_cosim_run_while_busy(w.c, URDMA_COSIM_FOREVER), 0);
+	start = urdma_cosim_now(w.c);
+	urdma_embedded_write64(w.dev[0], 0, 0x60, 1000000);
+	assert_int_equal(urdma_cosim_run_while_busy(w.c, URDMA_COSIM_FOREVER), 0);
+	/* Quiet, but a timer is armed. */
+	assert_false(urdma_cosim_busy(w.c));
+	assert_in_range(urdma_cosim_next(w.c), start + 1000000, start + 1000100);
+	assert_int_equal(urdma_cosim_run_until(w.c, start + 999990), 0);
+	assert_int_equal(urdma_embedded_irqs(w.dev[0], 1), 0);
+	assert_int_equal(urdma_cosim_run_until(w.c, start + 1001000), 0);
+	assert_int_equal(urdma_embedded_irqs(w.dev[0], 1), 1);
+	assert_true(urdma_cosim_stats(w.c)->evaluated < 2000);
+	world_close(&w);
+}
+
+static void detects(enum model_nic_fault fault, const char *words)
+{
+	struct urdma_cosim_config cfg;
+	struct world w;
+	uint64_t v;
+	int ret;
+
+	urdma_cosim_config_defaults(&cfg, 2);
+	cfg.stall_ns = 20000;
+	model_nic_set_fault(fault);
+	world_open(&w, &cfg);
+	send_frame(&w, 0, 300, 0);
+	ret = urdma_embedded_read64(w.dev[0], 0, 0, &v);
+	if (!ret)
+		ret = urdma_cosim_run_while_busy(w.c, URDMA_COSIM_FOREVER);
+	model_nic_set_fault(MODEL_NIC_GOOD);
+	assert_int_equal(ret, -EPROTO);
+	assert_non_null(urdma_cosim_error(w.c));
+	if (!strstr(urdma_cosim_error(w.c), words))
+		fail_msg("expected \"%s\" in: %s", words, urdma_cosim_error(w.c));
+	/* And stays so. */
+	assert_int_equal(urdma_cosim_run_until(w.c, URDMA_COSIM_FOREVER), -EPROTO);
+	world_close(&w);
+}
+
+static void errors(void **state)
+{
+	(void)state;
+	detects(MODEL_NIC_DEAF, "stall");
+	detects(MODEL_NIC_GAP, "tvalid fell");
+	detects(MODEL_NIC_BAD_TLP, "RQ: read");
+}
+
+static void nested_event(void *arg)
+{
+	struct world *w = arg;
+	uint64_t v;
+
+	/* A callback may not run the simulation. */
+	assert_int_equal(urdma_embedded_read64(w->dev[0], 0, 0, &v), -EBUSY);
+	w->sends++;
+}
+
+static void no_nesting(void **state)
+{
+	struct urdma_cosim_config cfg;
+	struct world w;
+
+	(void)state;
+	urdma_cosim_config_defaults(&cfg, 2);
+	world_open(&w, &cfg);
+	urdma_cosim_at(w.c, 100, nested_event, &w);
+	assert_int_equal(urdma_cosim_run_until(w.c, 1000), 0);
+	assert_int_equal(w.sends, 1);
+	world_close(&w);
+}
+
+/* ---- memory of the embedded host ----------------------------------------------------------- */
+
+static void memory(void **state)
+{
+	struct urdma_cosim_config cfg;
+	struct urdma_embedded_config ec;
+	struct urdma_cosim *c;
+	struct urdma_embedded *h;
+	uint8_t *p, *q;
+	uint64_t pages[64];
+	unsigned int neighbours = 0;
+
+	(void)state;
+	urdma_cosim_config_defaults(&cfg, 1);
+	assert_int_equal(urdma_cosim_create(&cfg, &model_nic, &c), 0);
+	urdma_embedded_config_defaults(&ec);
+	ec.memory = 1 << 20;
+	ec.contig = 1 << 20;
+	assert_int_equal(urdma_embedded_create(c, &ec, &h), 0);
+	p = urdma_embedded_alloc(h, 64 * 4096);
+	assert_non_null(p);
+	assert_int_equal(urdma_embedded_pages(h, p + 5, 64 * 4096 - 5, pages, 64), 64);
+	for (unsigned int i = 0; i < 64; i++) {
+		assert_true(pages[i] >= UINT64_C(1) << 32);
+		assert_int_equal(pages[i] % 4096, 0);
+		assert_ptr_equal(urdma_embedded_cpu(h, pages[i] + 17), p + i * 4096 + 17);
+		assert_true(urdma_embedded_bus(h, p + i * 4096 + 17) == pages[i] + 17);
+		if (i)
+			neighbours += pages[i] == pages[i - 1] + 4096;
+		for (unsigned int k = 0; k < i; k++)
+			assert_true(pages[k] != pages[i]);
+	}
+	assert_true(neighbours < 5);
+	assert_int_equal(urdma_embedded_pages(h, p + 4095, 2, pages, 64), 2);
+	/* The rest, and no more; freed memory is not reachable, and comes again zeroed. */
+	assert_null(urdma_embedded_alloc(h, (256 - 64 + 1) * 4096));
+	q = urdma_embedded_alloc(h, (256 - 64) * 4096);
+	assert_non_null(q);
+	memset(p, 0xff, 64 * 4096);
+	urdma_embedded_free(h, p);
+	assert_null(urdma_embedded_cpu(h, pages[0]));
+	p = urdma_embedded_alloc(h, 4096);
+	assert_non_null(p);
+	for (unsigned int i = 0; i < 4096; i++)
+		assert_int_equal(p[i], 0);
+	/* Contiguous and aligned. */
+	q = urdma_embedded_alloc_contig(h, 1, 0);
+	p = urdma_embedded_alloc_contig(h, 300000, 1 << 16);
+	assert_true(p && q);
+	assert_int_equal(urdma_embedded_bus(h, p) % (1 << 16), 0);
+	assert_true(urdma_embedded_bus(h, p + 299999) == urdma_embedded_bus(h, p) + 299999);
+	assert_null(urdma_embedded_cpu(h, 0));
+	assert_null(urdma_embedded_cpu(h, UINT64_MAX));
+	assert_int_equal(urdma_embedded_bus(h, &cfg), 0);
+	urdma_embedded_destroy(h);
+	urdma_cosim_destroy(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(frames),	cmocka_unit_test(skipping_changes_nothing),
+		cmocka_unit_test(event_order),	cmocka_unit_test(timers),
+		cmocka_unit_test(errors),	cmocka_unit_test(no_nesting),
+		cmocka_unit_test(memory),
+	};
+
+	return cmocka_run_group_tests_name("cosim/scheduler", tests, NULL, NULL);
+}
