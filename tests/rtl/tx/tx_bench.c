@@ -507,7 +507,7 @@ static void judge_sent(struct bench *b)
 	    (uint16_t)q->s_msg == q->pi) {
 		fprintf(stderr,
 			"cycle %" PRIu64 ": QP %d: sent_t of WQE %u, status %u; WQE %u, status %u "
-					 "expected (pi %u)\n",
+			"expected (pi %u)\n",
 			b->cycle, o->sent_qpn, o->sent_wqe, o->sent_status, q->s_msg, status,
 			q->pi);
 		fail();
@@ -715,6 +715,18 @@ void bench_step(struct bench *b)
 	}
 	tx_model_clock(b->m);
 	b->cycle++;
+}
+
+void bench_acked(struct bench *b, int qpn, uint16_t done, uint32_t una)
+{
+	while (b->in.acked_valid)
+		bench_step(b);
+	b->in.acked_valid = true;
+	b->in.acked_qpn = qpn;
+	b->in.acked_wqe_done = done;
+	b->in.acked_una_psn = una;
+	while (b->in.acked_valid)
+		bench_step(b);
 }
 
 void bench_steps(struct bench *b, unsigned int n)

@@ -93,6 +93,8 @@ void bench_open(struct bench *b, int qpn, struct tx_cfg *cfg, uint32_t psn);
 struct msg *bench_post(struct bench *b, int qpn, const struct msg *m);
 void bench_doorbell(struct bench *b, int qpn, uint16_t pi);
 void bench_ack(struct bench *b, int qpn, uint32_t psn, uint8_t syndrome, uint32_t msn);
+/* Report progress of a QP to tx, beside what the bench does by itself. */
+void bench_acked(struct bench *b, int qpn, uint16_t done, uint32_t una);
 /* One cycle. */
 void bench_step(struct bench *b);
 void bench_steps(struct bench *b, unsigned int n);

@@ -351,6 +351,35 @@ static void test_window(void **state)
 	bench_free(b);
 }
 
+/* Without free PSNs a QP waits, in the middle of a message as well; an acknowledgement sets it
+ * going again. */
+static void test_psn_window(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .log_entries = 4, .mtu = 1 };
+	struct msg m = simple(0x7123, 120000);
+	struct qp *q = bench_qp(b, 6);
+	uint32_t seen;
+
+	(void)state;
+	bench_open(b, 6, &cfg, 0x000123);
+	/* as if 4 million packets were not acknowledged, but for 80 */
+	bench_acked(b, 6, 0, (0x000123 - 4194304 + 256 + 80) & 0xffffff);
+	bench_post(b, 6, &m);
+	bench_post(b, 6, &m);
+	bench_doorbell(b, 6, 2);
+	bench_steps(b, 4000);
+	seen = (q->f_psn - 0x000123) & 0xffffff;
+	assert_in_range(seen, 80, 80 + 144);
+	assert_false(bench_out(b)->busy);
+	bench_steps(b, 1000);
+	assert_int_equal((q->f_psn - 0x000123) & 0xffffff, seen);
+	bench_acked(b, 6, 0, q->f_psn);
+	bench_drain(b, 40000);
+	assert_int_equal(q->s_msg, 2);
+	bench_free(b);
+}
+
 /* A producer index that cannot be: the QP's error, and nobody else's. */
 static void test_bad_doorbell(void **state)
 {
@@ -658,13 +687,13 @@ static void test_latency(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one),	   cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_shapes),	   cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_window),	   cmocka_unit_test(test_bad_doorbell),
-		cmocka_unit_test(test_err_midway), cmocka_unit_test(test_acks),
-		cmocka_unit_test(test_fairness),   cmocka_unit_test(test_fence),
-		cmocka_unit_test(test_query),	   cmocka_unit_test(test_rates),
-		cmocka_unit_test(test_latency),
+		cmocka_unit_test(test_one),	     cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_shapes),	     cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_window),	     cmocka_unit_test(test_psn_window),
+		cmocka_unit_test(test_bad_doorbell), cmocka_unit_test(test_err_midway),
+		cmocka_unit_test(test_acks),	     cmocka_unit_test(test_fairness),
+		cmocka_unit_test(test_fence),	     cmocka_unit_test(test_query),
+		cmocka_unit_test(test_rates),	     cmocka_unit_test(test_latency),
 	};
 	const char *s = getenv("URDMA_SEED");
 
