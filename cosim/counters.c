@@ -84,7 +84,8 @@ static int read_now(struct urdma_cosim *c, unsigned int nic, uint64_t value[URDM
 		s->index = i;
 		r->refs++;
 		r->left++;
-		ret = urdma_pcie_mmio_read(pcie, URDMA_BAR_REGS, URDMA_REG_COUNTERS + 8 * i, 8, done, s);
+		ret = urdma_pcie_mmio_read(pcie, URDMA_BAR_REGS, URDMA_REG_COUNTERS + 8 * i, 8,
+					   done, s);
 		if (ret) {
 			r->refs--;
 			r->left--;
@@ -123,7 +124,8 @@ struct urdma_counters *urdma_counters_create(struct urdma_cosim *c)
 	for (unsigned int i = 0; i < urdma_cosim_nics(c); i++) {
 		counters->watch[i].counters = counters;
 		counters->watch[i].nic = i;
-		urdma_pcie_set_before_reset(urdma_cosim_pcie(c, i), before_reset, &counters->watch[i]);
+		urdma_pcie_set_before_reset(urdma_cosim_pcie(c, i), before_reset,
+					    &counters->watch[i]);
 	}
 	return counters;
 }

@@ -52,7 +52,8 @@ static const char usage_text[] =
 	"  --socket PATH           vfio-user socket of the next NIC (urdma0, urdma1, ...)\n"
 	"  --out DIR               where counters.json, cosim.json and captures go\n"
 	"  --trace pcap            capture each port into DIR/urdma<n>.pcapng\n"
-	"  --wire A-B              join NICs A and B; without any: 0-1, 2-3, ...; \"none\": no wires\n"
+	"  --wire A-B              join NICs A and B; without any: 0-1, 2-3, ...; \"none\": no "
+	"wires\n"
 	"  --rate GBPS             line rate of the ports (100)\n"
 	"  --delay NS              propagation delay of the wires (250)\n"
 	"  --pcie-gen N            PCIe generation, 1 to 5 (3)\n"
@@ -70,7 +71,8 @@ static const char usage_text[] =
 	"  --verbose               log each vfio-user message\n"
 	"  --help\n"
 	"\n"
-	"Prints \"ready\" when all sockets listen. SIGTERM or SIGINT ends it: it writes its reports and\n"
+	"Prints \"ready\" when all sockets listen. SIGTERM or SIGINT ends it: it writes its "
+	"reports and\n"
 	"exits 0; 1 after a simulation error, 2 for bad options.\n";
 
 static void __attribute__((noreturn, format(printf, 1, 2))) bad_option(const char *fmt, ...)
@@ -93,7 +95,8 @@ static uint64_t number(const char *option, const char *text, uint64_t min, uint6
 	errno = 0;
 	v = strtoull(text, &end, 0);
 	if (errno || end == text || *end || strchr(text, '-') || v < min || v > max)
-		bad_option("--%s %s: not a number from %" PRIu64 " to %" PRIu64, option, text, min, max);
+		bad_option("--%s %s: not a number from %" PRIu64 " to %" PRIu64, option, text, min,
+			   max);
 	return v;
 }
 
@@ -148,7 +151,8 @@ static void add_wire(struct options *o, const char *text)
 	for (unsigned int i = 0; i < c->n_wires; i++)
 		for (unsigned int s = 0; s < 2; s++)
 			if (c->wire[i][s] == a || c->wire[i][s] == b)
-				bad_option("--wire %s: NIC %u has a wire already", text, c->wire[i][s]);
+				bad_option("--wire %s: NIC %u has a wire already", text,
+					   c->wire[i][s]);
 	if (a == b)
 		bad_option("--wire %s: joins a NIC with itself", text);
 	c->wire[c->n_wires][0] = a;
@@ -159,9 +163,26 @@ static void add_wire(struct options *o, const char *text)
 static void parse(struct options *o, int argc, char **argv)
 {
 	enum {
-		OPT_SOCKET = 1, OPT_OUT, OPT_TRACE, OPT_WIRE, OPT_RATE, OPT_DELAY, OPT_GEN, OPT_LANES,
-		OPT_GBPS, OPT_LATENCY, OPT_MPS, OPT_MRRS, OPT_RCB, OPT_COMPLETION, OPT_REORDER,
-		OPT_PCIE_STALL, OPT_STALL, OPT_NO_SKIP, OPT_VERBOSE, OPT_HELP,
+		OPT_SOCKET = 1,
+		OPT_OUT,
+		OPT_TRACE,
+		OPT_WIRE,
+		OPT_RATE,
+		OPT_DELAY,
+		OPT_GEN,
+		OPT_LANES,
+		OPT_GBPS,
+		OPT_LATENCY,
+		OPT_MPS,
+		OPT_MRRS,
+		OPT_RCB,
+		OPT_COMPLETION,
+		OPT_REORDER,
+		OPT_PCIE_STALL,
+		OPT_STALL,
+		OPT_NO_SKIP,
+		OPT_VERBOSE,
+		OPT_HELP,
 	};
 	static const struct option options[] = {
 		{ "socket", required_argument, NULL, OPT_SOCKET },
@@ -295,8 +316,8 @@ static void parse(struct options *o, int argc, char **argv)
 	for (unsigned int i = 0; i < c->n_wires; i++)
 		for (unsigned int s = 0; s < 2; s++)
 			if (c->wire[i][s] >= c->n_nics)
-				bad_option("--wire %u-%u: there are %u NICs, counted from 0", c->wire[i][0],
-					   c->wire[i][1], c->n_nics);
+				bad_option("--wire %u-%u: there are %u NICs, counted from 0",
+					   c->wire[i][0], c->wire[i][1], c->n_nics);
 }
 
 /* ---- reports ------------------------------------------------------------------------------- */
@@ -306,7 +327,8 @@ static double wall_seconds(const struct program *p)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - p->start.tv_sec) + (double)(now.tv_nsec - p->start.tv_nsec) * 1e-9;
+	return (double)(now.tv_sec - p->start.tv_sec) +
+	       (double)(now.tv_nsec - p->start.tv_nsec) * 1e-9;
 }
 
 static int dump(const struct program *p, const char *name, json_t *json)
@@ -337,7 +359,8 @@ static int report(struct program *p, const char *error)
 
 	/* Before the counters are read: reading them takes time of its own. */
 	cs = urdma_cosim_stats(p->c);
-	json_object_set_new(root, "simulated_ns", integer(urdma_cosim_now(p->c) * URDMA_SIM_CYCLE_NS));
+	json_object_set_new(root, "simulated_ns",
+			    integer(urdma_cosim_now(p->c) * URDMA_SIM_CYCLE_NS));
 	json_object_set_new(root, "cycles_simulated", integer(cs->evaluated));
 	json_object_set_new(root, "cycles_skipped", integer(cs->skipped));
 	json_object_set_new(root, "wall_seconds", json_real(wall));
@@ -369,7 +392,8 @@ static int report(struct program *p, const char *error)
 		json_object_set_new(pcie, "dma_read_bytes", integer(ps->rq_read_bytes));
 		json_object_set_new(pcie, "dma_writes", integer(ps->rq_writes));
 		json_object_set_new(pcie, "dma_write_bytes", integer(ps->rq_write_bytes));
-		json_object_set_new(pcie, "dma_faults", integer(ps->read_faults + ps->write_faults));
+		json_object_set_new(pcie, "dma_faults",
+				    integer(ps->read_faults + ps->write_faults));
 		json_object_set_new(pcie, "register_reads", integer(ps->mmio_reads));
 		json_object_set_new(pcie, "register_writes", integer(ps->mmio_writes));
 		json_object_set_new(pcie, "interrupts", integer(ps->irqs));
@@ -379,7 +403,8 @@ static int report(struct program *p, const char *error)
 
 		ret = urdma_counters_read(p->counters, i, cnt);
 		if (ret && !error)
-			fprintf(stderr, "urdma-cosim: %s does not answer reads of its counters: %s\n", name,
+			fprintf(stderr,
+				"urdma-cosim: %s does not answer reads of its counters: %s\n", name,
 				strerror(-ret));
 		for (unsigned int k = 0; k < URDMA_CNT_N; k++)
 			json_object_set_new(values, urdma_counter_name(k), integer(cnt[k]));
@@ -417,7 +442,8 @@ static bool serve(struct program *p)
 static bool wait(struct program *p, uint64_t ns)
 {
 	struct pollfd fds[1 + URDMA_COSIM_MAX_NICS * URDMA_VFIO_USER_MAX_POLLFDS];
-	struct timespec ts = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
+	struct timespec ts = { .tv_sec = (time_t)(ns / 1000000000u),
+			       .tv_nsec = (long)(ns % 1000000000u) };
 	nfds_t n = 0;
 
 	fds[n].fd = p->signals;
@@ -430,9 +456,9 @@ static bool wait(struct program *p, uint64_t ns)
 }
 
 /*
- * Runs until a signal. While a NIC is busy the model runs as fast as it can. When all are quiet, the
- * process sleeps, and afterwards simulated time moves on by as much as the wall clock did, at most:
- * an armed timer never fires before the guest had that time to act.
+ * Runs until a signal. While a NIC is busy the model runs as fast as it can. When all are quiet,
+ * the process sleeps, and afterwards simulated time moves on by as much as the wall clock did, at
+ * most: an armed timer never fires before the guest had that time to act.
  */
 static int main_loop(struct program *p)
 {
@@ -465,8 +491,8 @@ static int main_loop(struct program *p)
 		elapsed = (wall_ns() - quiet_wall) / URDMA_SIM_CYCLE_NS;
 		target = quiet_cycle + elapsed;
 		if (timer > target) {
-			uint64_t left = timer == UINT64_MAX ? UINT64_MAX :
-							      (timer - target) * URDMA_SIM_CYCLE_NS;
+			uint64_t left = timer == UINT64_MAX ? UINT64_MAX
+							    : (timer - target) * URDMA_SIM_CYCLE_NS;
 
 			if (wait(p, left))
 				return 0;
@@ -491,7 +517,8 @@ int main(int argc, char **argv)
 	parse(&p.opt, argc, argv);
 	clock_gettime(CLOCK_MONOTONIC, &p.start);
 	if (mkdir(p.opt.out, 0777) && errno != EEXIST) {
-		fprintf(stderr, "urdma-cosim: cannot make directory %s: %s\n", p.opt.out, strerror(errno));
+		fprintf(stderr, "urdma-cosim: cannot make directory %s: %s\n", p.opt.out,
+			strerror(errno));
 		return 1;
 	}
 	sigemptyset(&set);
@@ -521,7 +548,8 @@ int main(int argc, char **argv)
 			snprintf(path, sizeof(path), "%s/urdma%u.pcapng", p.opt.out, i);
 			ret = urdma_cosim_capture(p.c, i, path);
 			if (ret) {
-				fprintf(stderr, "urdma-cosim: cannot write %s: %s\n", path, strerror(-ret));
+				fprintf(stderr, "urdma-cosim: cannot write %s: %s\n", path,
+					strerror(-ret));
 				return 1;
 			}
 		}

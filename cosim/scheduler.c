@@ -88,8 +88,8 @@ int urdma_cosim_create(const struct urdma_cosim_config *config, const struct urd
 	struct urdma_cosim *c;
 	int ret;
 
-	if (!model || !config->n_nics || config->n_nics > URDMA_COSIM_MAX_NICS || !config->rate_mbps ||
-	    config->n_wires > URDMA_COSIM_MAX_NICS / 2)
+	if (!model || !config->n_nics || config->n_nics > URDMA_COSIM_MAX_NICS ||
+	    !config->rate_mbps || config->n_wires > URDMA_COSIM_MAX_NICS / 2)
 		return -EINVAL;
 	c = calloc(1, sizeof(*c));
 	if (!c)
@@ -126,7 +126,8 @@ int urdma_cosim_create(const struct urdma_cosim_config *config, const struct urd
 		ret = -EINVAL;
 		if (a >= c->n || b >= c->n)
 			goto err;
-		ret = urdma_wire_create(&c->nic[a].port, &c->nic[b].port, delay ? delay : 1, &c->wire[i]);
+		ret = urdma_wire_create(&c->nic[a].port, &c->nic[b].port, delay ? delay : 1,
+					&c->wire[i]);
 		if (ret)
 			goto err;
 	}
@@ -198,7 +199,8 @@ void urdma_cosim_stop(struct urdma_cosim *c)
 	c->stop = true;
 }
 
-/* ---- events: a binary heap, ordered by cycle, then by age -------------------------------------- */
+/* ---- events: a binary heap, ordered by cycle, then by age --------------------------------------
+ */
 
 static bool before(const struct event *a, const struct event *b)
 {
@@ -207,7 +209,9 @@ static bool before(const struct event *a, const struct event *b)
 
 int urdma_cosim_at(struct urdma_cosim *c, uint64_t cycle, urdma_cosim_event_fn fn, void *arg)
 {
-	struct event e = { .cycle = cycle < c->now ? c->now : cycle, .seq = c->seq, .fn = fn, .arg = arg };
+	struct event e = {
+		.cycle = cycle < c->now ? c->now : cycle, .seq = c->seq, .fn = fn, .arg = arg
+	};
 	size_t i;
 
 	if (c->n_events == c->cap_events) {
@@ -300,7 +304,8 @@ static void step(struct urdma_cosim *c, uint64_t skip)
 			char text[160];
 
 			snprintf(text, sizeof(text),
-				 "%s: cycle %llu: the NIC said it was idle, and moved when time was skipped",
+				 "%s: cycle %llu: the NIC said it was idle, and moved when time "
+				 "was skipped",
 				 nic->port.name, (unsigned long long)c->now);
 			set_error(c, text);
 		}
@@ -389,7 +394,8 @@ static void check_stall(struct urdma_cosim *c)
 		if (nic->quiet && !urdma_pcie_pending(nic->pcie) && !nic->port.tx)
 			continue;
 		n = (size_t)snprintf(c->error, sizeof(c->error),
-				     "stall at cycle %llu: work is pending in %s, and nothing has moved for %llu cycles",
+				     "stall at cycle %llu: work is pending in %s, and nothing has "
+				     "moved for %llu cycles",
 				     (unsigned long long)c->now, nic->port.name,
 				     (unsigned long long)(c->now - c->progress));
 		c->failed = true;
@@ -399,7 +405,8 @@ static void check_stall(struct urdma_cosim *c)
 
 			urdma_pcie_describe(o->pcie, text, sizeof(text));
 			n += (size_t)snprintf(c->error + n, sizeof(c->error) - n,
-					      "\n  %s; NIC %s; valid/ready: CQ %u/%u RC %u/%u RQ %u/%u CC %u/%u irq %u/%u tx %u/%u",
+					      "\n  %s; NIC %s; valid/ready: CQ %u/%u RC %u/%u RQ "
+					      "%u/%u CC %u/%u irq %u/%u tx %u/%u",
 					      text, o->out.idle ? "idle" : "busy", o->in.cq.valid,
 					      o->out.cq_ready, o->in.rc.valid, o->out.rc_ready,
 					      o->out.rq.valid, o->in.rq_ready, o->out.cc.valid,

@@ -3,16 +3,16 @@
  * The simulation: NICs, each with its PCIe root and its port, wires between ports, and time.
  *
  * Time is counted in cycles of 4 ns from 0, and all NICs advance together. A run is a pure function
- * of the configuration, of what events do at their cycle, and of what is done between runs. Who decides
- * how far to run is not the business of this layer: tests run until something happened, urdma-cosim
- * follows the wall clock.
+ * of the configuration, of what events do at their cycle, and of what is done between runs. Who
+ * decides how far to run is not the business of this layer: tests run until something happened,
+ * urdma-cosim follows the wall clock.
  *
- * When every NIC is quiet and nothing is due, the cycles up to the next event, arrival or armed timer
- * are not evaluated: one clock is given with skip_valid, and time goes on by as much. Skipping never
- * changes what happens in which cycle.
+ * When every NIC is quiet and nothing is due, the cycles up to the next event, arrival or armed
+ * timer are not evaluated: one clock is given with skip_valid, and time goes on by as much.
+ * Skipping never changes what happens in which cycle.
  *
- * Threads: none. Errors are negative errno; a broken rule of the RTL, or a stall, ends each run with
- * -EPROTO and urdma_cosim_error() tells it.
+ * Threads: none. Errors are negative errno; a broken rule of the RTL, or a stall, ends each run
+ * with -EPROTO and urdma_cosim_error() tells it.
  */
 #ifndef URDMA_COSIM_SCHEDULER_H
 #define URDMA_COSIM_SCHEDULER_H
@@ -82,8 +82,8 @@ void urdma_cosim_flush_captures(struct urdma_cosim *c);
 uint64_t urdma_cosim_now(const struct urdma_cosim *c);
 
 /*
- * Calls fn at the beginning of a cycle (now, when it has passed), before anything else in it. Events
- * of one cycle are called in the order in which they were asked for.
+ * Calls fn at the beginning of a cycle (now, when it has passed), before anything else in it.
+ * Events of one cycle are called in the order in which they were asked for.
  */
 int urdma_cosim_at(struct urdma_cosim *c, uint64_t cycle, urdma_cosim_event_fn fn, void *arg);
 
@@ -91,8 +91,10 @@ int urdma_cosim_at(struct urdma_cosim *c, uint64_t cycle, urdma_cosim_event_fn f
 int urdma_cosim_run_until(struct urdma_cosim *c, uint64_t cycle);
 /* Runs until nothing is in flight and no NIC has work (timers and events aside), or until cycle. */
 int urdma_cosim_run_while_busy(struct urdma_cosim *c, uint64_t cycle);
-/* Runs until cond holds (0) or cycle is reached (-ETIMEDOUT). cond is looked at before each cycle. */
-int urdma_cosim_run_cond(struct urdma_cosim *c, urdma_cosim_cond_fn cond, void *arg, uint64_t cycle);
+/* Runs until cond holds (0) or cycle is reached (-ETIMEDOUT). cond is looked at before each cycle.
+ */
+int urdma_cosim_run_cond(struct urdma_cosim *c, urdma_cosim_cond_fn cond, void *arg,
+			 uint64_t cycle);
 /* Ends the current run after this cycle; for callbacks. */
 void urdma_cosim_stop(struct urdma_cosim *c);
 

@@ -88,36 +88,36 @@ static inline void dump(struct urdma_sim *sim, unsigned int half)
 }
 
 // Beats are copied only where their valid is set: what the NIC sees without valid has no meaning.
-#define DRIVE_PCIE(name, beat)                                                                     \
-	do {                                                                                       \
-		t->s_axis_##name##_tvalid = (beat).valid;                                          \
-		if ((beat).valid) {                                                                \
-			static_assert(sizeof(t->s_axis_##name##_tdata) == sizeof((beat).data),     \
-				      "width of data");                                            \
-			static_assert(sizeof(t->s_axis_##name##_tuser) <= sizeof((beat).user),     \
-				      "width of user");                                            \
-			memcpy(&t->s_axis_##name##_tdata[0], (beat).data, sizeof((beat).data));    \
-			memcpy(&t->s_axis_##name##_tuser[0], (beat).user,                          \
-			       sizeof(t->s_axis_##name##_tuser));                                  \
-			t->s_axis_##name##_tkeep = (beat).keep;                                    \
-			t->s_axis_##name##_tlast = (beat).last;                                    \
-		}                                                                                  \
+#define DRIVE_PCIE(name, beat)                                                                  \
+	do {                                                                                    \
+		t->s_axis_##name##_tvalid = (beat).valid;                                       \
+		if ((beat).valid) {                                                             \
+			static_assert(sizeof(t->s_axis_##name##_tdata) == sizeof((beat).data),  \
+				      "width of data");                                         \
+			static_assert(sizeof(t->s_axis_##name##_tuser) <= sizeof((beat).user),  \
+				      "width of user");                                         \
+			memcpy(&t->s_axis_##name##_tdata[0], (beat).data, sizeof((beat).data)); \
+			memcpy(&t->s_axis_##name##_tuser[0], (beat).user,                       \
+			       sizeof(t->s_axis_##name##_tuser));                               \
+			t->s_axis_##name##_tkeep = (beat).keep;                                 \
+			t->s_axis_##name##_tlast = (beat).last;                                 \
+		}                                                                               \
 	} while (0)
 
-#define SAMPLE_PCIE(name, beat)                                                                    \
-	do {                                                                                       \
-		(beat).valid = t->m_axis_##name##_tvalid;                                          \
-		if ((beat).valid) {                                                                \
-			static_assert(sizeof(t->m_axis_##name##_tdata) == sizeof((beat).data),     \
-				      "width of data");                                            \
-			static_assert(sizeof(t->m_axis_##name##_tuser) <= sizeof((beat).user),     \
-				      "width of user");                                            \
-			memcpy((beat).data, &t->m_axis_##name##_tdata[0], sizeof((beat).data));    \
-			memcpy((beat).user, &t->m_axis_##name##_tuser[0],                          \
-			       sizeof(t->m_axis_##name##_tuser));                                  \
-			(beat).keep = t->m_axis_##name##_tkeep;                                    \
-			(beat).last = t->m_axis_##name##_tlast;                                    \
-		}                                                                                  \
+#define SAMPLE_PCIE(name, beat)                                                                 \
+	do {                                                                                    \
+		(beat).valid = t->m_axis_##name##_tvalid;                                       \
+		if ((beat).valid) {                                                             \
+			static_assert(sizeof(t->m_axis_##name##_tdata) == sizeof((beat).data),  \
+				      "width of data");                                         \
+			static_assert(sizeof(t->m_axis_##name##_tuser) <= sizeof((beat).user),  \
+				      "width of user");                                         \
+			memcpy((beat).data, &t->m_axis_##name##_tdata[0], sizeof((beat).data)); \
+			memcpy((beat).user, &t->m_axis_##name##_tuser[0],                       \
+			       sizeof(t->m_axis_##name##_tuser));                               \
+			(beat).keep = t->m_axis_##name##_tkeep;                                 \
+			(beat).last = t->m_axis_##name##_tlast;                                 \
+		}                                                                               \
 	} while (0)
 
 void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,

@@ -102,9 +102,9 @@ void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 uint64_t urdma_sim_cycles(const struct urdma_sim *sim);
 
 /*
- * FST waveform of the cycles to come, until NULL is given or the model is destroyed. The time in the
- * file is `now` plus the cycles evaluated, in steps of half a cycle. -ENOTSUP when built without
- * URDMA_TRACE.
+ * FST waveform of the cycles to come, until NULL is given or the model is destroyed. The time in
+ * the file is `now` plus the cycles evaluated, in steps of half a cycle. -ENOTSUP when built
+ * without URDMA_TRACE.
  */
 int urdma_sim_wave(struct urdma_sim *sim, const char *path);
 

@@ -11,12 +11,12 @@
 #define BLOCK_IDB 0x00000001u /* interface description, 4.2 */
 #define BLOCK_EPB 0x00000006u /* enhanced packet, 4.3 */
 
-#define OPT_END		0u
-#define OPT_SHB_APPL	4u
-#define OPT_IF_NAME	2u
-#define OPT_IF_SPEED	8u
-#define OPT_IF_TSRESOL	9u
-#define OPT_EPB_FLAGS	2u
+#define OPT_END	       0u
+#define OPT_SHB_APPL   4u
+#define OPT_IF_NAME    2u
+#define OPT_IF_SPEED   8u
+#define OPT_IF_TSRESOL 9u
+#define OPT_EPB_FLAGS  2u
 
 #define LINKTYPE_ETHERNET 1u
 

@@ -196,7 +196,8 @@ static void tx_begin(struct urdma_eth_port *port, uint64_t now)
 {
 	struct urdma_wire *w = port->wire;
 
-	urdma_rate_start(&port->line, now + 1); /* what is sampled in this cycle leaves in the next */
+	urdma_rate_start(&port->line,
+			 now + 1); /* what is sampled in this cycle leaves in the next */
 	if (w) {
 		port->tx = frame_get(&w->to[!port->side]);
 		if (!port->tx) {
@@ -238,8 +239,8 @@ static void tx_end(struct urdma_eth_port *port, uint64_t now)
 	port->stats.tx_bytes += f->len;
 	port->stats.tx_errors += f->error;
 	if (port->capture)
-		urdma_pcapng_write(port->capture, (now + 1) * URDMA_SIM_CYCLE_NS, f->data, f->len, true,
-				   f->error);
+		urdma_pcapng_write(port->capture, (now + 1) * URDMA_SIM_CYCLE_NS, f->data, f->len,
+				   true, f->error);
 	if (port->wire && !f->queued)
 		wire_forward(port->wire, port->side, f, &port->line);
 	urdma_rate_charge(&port->line, URDMA_ETH_GAP);
@@ -255,7 +256,8 @@ static void tx_beat(struct urdma_eth_port *port, uint64_t now, const struct urdm
 		return;
 	}
 	if (!b->last && n != 64) {
-		fail(port, now, "transmit: tkeep 0x%016llx is not full in a beat that is not the last",
+		fail(port, now,
+		     "transmit: tkeep 0x%016llx is not full in a beat that is not the last",
 		     (unsigned long long)b->keep);
 		return;
 	}
@@ -265,7 +267,8 @@ static void tx_beat(struct urdma_eth_port *port, uint64_t now, const struct urdm
 			return;
 	}
 	if (port->tx->len + n > URDMA_ETH_MAX_FRAME) {
-		fail(port, now, "transmit: a frame of more than %u bytes has no end", URDMA_ETH_MAX_FRAME);
+		fail(port, now, "transmit: a frame of more than %u bytes has no end",
+		     URDMA_ETH_MAX_FRAME);
 		return;
 	}
 	/* Lines faster than the interface wait for it. */
@@ -285,7 +288,8 @@ static void tx_beat(struct urdma_eth_port *port, uint64_t now, const struct urdm
  * Length of the head's next beat and the line's state after it; false when it has not got that far
  * into the wire.
  */
-static bool rx_beat(const struct urdma_eth_queue *q, uint32_t *n, bool *last, struct urdma_rate *line)
+static bool rx_beat(const struct urdma_eth_queue *q, uint32_t *n, bool *last,
+		    struct urdma_rate *line)
 {
 	const struct urdma_eth_frame *f = q->head;
 	uint32_t left;

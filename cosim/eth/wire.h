@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ethernet: the port of a NIC (its MAC, as the RTL's streams see it) and the wire between two ports.
+ * Ethernet: the port of a NIC (its MAC, as the RTL's streams see it) and the wire between two
+ * ports.
  *
- * The wire has a rate and a propagation delay. A frame occupies 8 bytes of preamble, its own (at least
- * 60), 4 of FCS and 12 of gap. It is cut through: its first beat arrives while its last one may still
- * be on the sender's side, as on a cable. Time is exact to the fraction of a cycle (rate.h); a beat is
- * handed over in the first cycle at whose beginning its last byte (and the FCS, for the last beat)
- * has arrived, and one beat a cycle at most.
+ * The wire has a rate and a propagation delay. A frame occupies 8 bytes of preamble, its own (at
+ * least 60), 4 of FCS and 12 of gap. It is cut through: its first beat arrives while its last one
+ * may still be on the sender's side, as on a cable. Time is exact to the fraction of a cycle
+ * (rate.h); a beat is handed over in the first cycle at whose beginning its last byte (and the FCS,
+ * for the last beat) has arrived, and one beat a cycle at most.
  */
 #ifndef URDMA_COSIM_WIRE_H
 #define URDMA_COSIM_WIRE_H
@@ -73,8 +74,8 @@ struct urdma_eth_port {
 /* What a fault hook decides on a frame. Zeroed: it passes. */
 struct urdma_wire_verdict {
 	bool drop;
-	unsigned int copies;	/* besides the frame itself */
-	uint64_t delay_cycles;	/* more than the propagation; may change the order of frames */
+	unsigned int copies;   /* besides the frame itself */
+	uint64_t delay_cycles; /* more than the propagation; may change the order of frames */
 };
 /*
  * Called for each whole frame on the wire, from side 0 or 1; the hook may change data and error.
@@ -100,7 +101,8 @@ bool urdma_eth_port_sample(struct urdma_eth_port *port, uint64_t now, const stru
 			   const struct urdma_sim_out *out);
 /* The NIC was reset: a frame it has begun ends with a bad FCS, what arrives is lost to it. */
 void urdma_eth_port_reset(struct urdma_eth_port *port, uint64_t now);
-/* First cycle with something to do; 0 when busy, UINT64_MAX when nothing is on its way to this port. */
+/* First cycle with something to do; 0 when busy, UINT64_MAX when nothing is on its way to this
+ * port. */
 uint64_t urdma_eth_port_next(const struct urdma_eth_port *port);
 const char *urdma_eth_port_error(const struct urdma_eth_port *port);
 

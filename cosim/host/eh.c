@@ -8,8 +8,8 @@
 
 #include "rate.h"
 
-#define READY_LIMIT 1000000u /* cycles until STATUS.READY */
-#define TABLE_ENTRIES 512u   /* addresses in a page of a table */
+#define READY_LIMIT   1000000u /* cycles until STATUS.READY */
+#define TABLE_ENTRIES 512u     /* addresses in a page of a table */
 
 struct eq {
 	uint64_t *base;
@@ -92,7 +92,8 @@ static void reg_write(struct urdma_eh *eh, uint64_t offset, uint64_t value)
 
 void urdma_eh_doorbell(struct urdma_eh *eh, unsigned int page, unsigned int offset, uint64_t word)
 {
-	urdma_embedded_write64(eh->dev, URDMA_BAR_DB, (uint64_t)page * URDMA_DB_PAGE_SIZE + offset, word);
+	urdma_embedded_write64(eh->dev, URDMA_BAR_DB, (uint64_t)page * URDMA_DB_PAGE_SIZE + offset,
+			       word);
 }
 
 /* ---- bring-up ------------------------------------------------------------------------------ */
@@ -165,10 +166,12 @@ static int create_eq(struct urdma_eh *eh, unsigned int eqn)
 	int ret;
 
 	eq->log_entries = eh->cfg.log_eq;
-	eq->base = urdma_embedded_alloc_contig(eh->host, (size_t)URDMA_EQE_SIZE << eq->log_entries, 0);
+	eq->base =
+		urdma_embedded_alloc_contig(eh->host, (size_t)URDMA_EQE_SIZE << eq->log_entries, 0);
 	if (!eq->base)
 		return -ENOMEM;
-	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_CREATE_EQ) | URDMA_SET(URDMA_CMD0_OBJ, eqn);
+	cmd.w[0] =
+		URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_CREATE_EQ) | URDMA_SET(URDMA_CMD0_OBJ, eqn);
 	cmd.w[1] = URDMA_SET(URDMA_CMD_EQ1_LOG_ENTRIES, eq->log_entries) |
 		   URDMA_SET(URDMA_CMD_EQ1_VECTOR, eqn);
 	cmd.w[2] = urdma_embedded_bus(eh->host, eq->base);
@@ -180,8 +183,8 @@ static int create_eq(struct urdma_eh *eh, unsigned int eqn)
 	return 0;
 }
 
-int urdma_eh_open(struct urdma_embedded *host, unsigned int nic, const struct urdma_eh_config *config,
-		  struct urdma_eh **out)
+int urdma_eh_open(struct urdma_embedded *host, unsigned int nic,
+		  const struct urdma_eh_config *config, struct urdma_eh **out)
 {
 	struct urdma_eh *eh = calloc(1, sizeof(*eh));
 	size_t size;
@@ -554,7 +557,8 @@ int urdma_eh_create_mr_map(struct urdma_eh *eh, uint32_t index, uint8_t variant,
 	ret = urdma_eh_map(eh->host, p, len, levels, page_shift, &mr->map);
 	if (ret)
 		return ret;
-	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_CREATE_MR) | URDMA_SET(URDMA_CMD0_OBJ, index);
+	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_CREATE_MR) |
+		   URDMA_SET(URDMA_CMD0_OBJ, index);
 	cmd.w[1] = URDMA_SET(URDMA_CMD_MR1_PD, pd) | URDMA_SET(URDMA_CMD_MR1_ACCESS, access) |
 		   URDMA_SET(URDMA_CMD_MR1_VARIANT, variant) |
 		   URDMA_SET(URDMA_CMD_MR1_LEVELS, mr->map.levels) |
@@ -569,7 +573,8 @@ int urdma_eh_create_mr_map(struct urdma_eh *eh, uint32_t index, uint8_t variant,
 }
 
 int urdma_eh_create_mr(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
-		       unsigned int access, void *p, size_t len, uint64_t va, struct urdma_eh_mr *mr)
+		       unsigned int access, void *p, size_t len, uint64_t va,
+		       struct urdma_eh_mr *mr)
 {
 	return urdma_eh_create_mr_map(eh, index, variant, pd, access, p, len, va, -1, 12, mr);
 }
@@ -585,8 +590,9 @@ int urdma_eh_destroy_mr(struct urdma_eh_mr *mr)
 
 /* ---- CQ ------------------------------------------------------------------------------------ */
 
-int urdma_eh_create_cq(struct urdma_eh *eh, uint32_t cqn, unsigned int log_entries, unsigned int eqn,
-		       unsigned int db_page, enum urdma_eh_ring_kind kind, struct urdma_eh_cq *cq)
+int urdma_eh_create_cq(struct urdma_eh *eh, uint32_t cqn, unsigned int log_entries,
+		       unsigned int eqn, unsigned int db_page, enum urdma_eh_ring_kind kind,
+		       struct urdma_eh_cq *cq)
 {
 	struct urdma_eh_cmd cmd = { 0 };
 	int ret;
@@ -598,7 +604,8 @@ int urdma_eh_create_cq(struct urdma_eh *eh, uint32_t cqn, unsigned int log_entri
 	ret = ring_create(eh, log_entries, 5, kind, &cq->ring);
 	if (ret)
 		return ret;
-	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_CREATE_CQ) | URDMA_SET(URDMA_CMD0_OBJ, cqn);
+	cmd.w[0] =
+		URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_CREATE_CQ) | URDMA_SET(URDMA_CMD0_OBJ, cqn);
 	cmd.w[1] = URDMA_SET(URDMA_CMD_CQ1_RING, ring_word(&cq->ring)) |
 		   URDMA_SET(URDMA_CMD_CQ1_EQN, eqn) | URDMA_SET(URDMA_CMD_CQ1_DB_PAGE, db_page);
 	cmd.w[2] = cq->ring.map.addr;
@@ -684,7 +691,8 @@ int urdma_eh_next_cqe(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, uint64_t
 
 /* ---- QP ------------------------------------------------------------------------------------ */
 
-int urdma_eh_create_qp(struct urdma_eh *eh, const struct urdma_eh_qp_attr *attr, struct urdma_eh_qp *qp)
+int urdma_eh_create_qp(struct urdma_eh *eh, const struct urdma_eh_qp_attr *attr,
+		       struct urdma_eh_qp *qp)
 {
 	struct urdma_eh_cmd cmd = { 0 };
 	int ret;
@@ -760,7 +768,8 @@ int urdma_eh_to_init(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn)
 {
 	struct urdma_eh_cmd cmd = { 0 };
 
-	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK, URDMA_QPM_STATE | URDMA_QPM_PKEY | URDMA_QPM_ACCESS) |
+	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK,
+			     URDMA_QPM_STATE | URDMA_QPM_PKEY | URDMA_QPM_ACCESS) |
 		   URDMA_SET(URDMA_CMD_MOD1_STATE, URDMA_QPS_INIT);
 	cmd.w[7] = URDMA_SET(URDMA_CMD_MOD7_PKEY, conn->pkey ? conn->pkey : 0xffff) |
 		   URDMA_SET(URDMA_CMD_MOD7_ACCESS, conn->access >> 1);
@@ -770,12 +779,13 @@ int urdma_eh_to_init(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn)
 int urdma_eh_to_rtr(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn)
 {
 	struct urdma_eh_cmd cmd = { 0 };
-	uint16_t sport = conn->udp_sport ? conn->udp_sport : (uint16_t)(0xc000 | (qp->qpn & 0x3fff));
+	uint16_t sport =
+		conn->udp_sport ? conn->udp_sport : (uint16_t)(0xc000 | (qp->qpn & 0x3fff));
 
-	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK,
-			     URDMA_QPM_STATE | URDMA_QPM_AV | URDMA_QPM_MTU | URDMA_QPM_DEST_QPN |
-				     URDMA_QPM_RQ_PSN | URDMA_QPM_MAX_DEST_RD_ATOMIC |
-				     URDMA_QPM_MIN_RNR) |
+	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK, URDMA_QPM_STATE | URDMA_QPM_AV | URDMA_QPM_MTU |
+							  URDMA_QPM_DEST_QPN | URDMA_QPM_RQ_PSN |
+							  URDMA_QPM_MAX_DEST_RD_ATOMIC |
+							  URDMA_QPM_MIN_RNR) |
 		   URDMA_SET(URDMA_CMD_MOD1_STATE, URDMA_QPS_RTR) |
 		   URDMA_SET(URDMA_CMD_MOD1_MTU, conn->mtu) |
 		   URDMA_SET(URDMA_CMD_MOD1_MIN_RNR, conn->min_rnr);
@@ -854,7 +864,8 @@ int urdma_eh_set_gid(struct urdma_eh *eh, unsigned int index, const uint8_t gid[
 	ret = urdma_eh_mac(eh, mac);
 	if (ret)
 		return ret;
-	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_SET_GID) | URDMA_SET(URDMA_CMD0_OBJ, index);
+	cmd.w[0] =
+		URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_SET_GID) | URDMA_SET(URDMA_CMD0_OBJ, index);
 	cmd.w[1] = URDMA_CMD_GID1_VALID | (ipv4 ? URDMA_CMD_GID1_IPV4 : 0);
 	cmd.w[2] = bytes_le(mac, 6);
 	cmd.w[3] = bytes_le(gid, 8);
@@ -955,8 +966,10 @@ int urdma_eh_put_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr)
 	} else {
 		memcpy(w + URDMA_SQE_DATA_OFFSET / 8, wr->inline_data, wr->inline_len);
 	}
-	w[0] = URDMA_SET(URDMA_SQE0_OPCODE, wr->opcode) | URDMA_SET(URDMA_SQE0_SIGNALED, wr->signaled) |
-	       URDMA_SET(URDMA_SQE0_SOLICITED, wr->solicited) | URDMA_SET(URDMA_SQE0_FENCE, wr->fence) |
+	w[0] = URDMA_SET(URDMA_SQE0_OPCODE, wr->opcode) |
+	       URDMA_SET(URDMA_SQE0_SIGNALED, wr->signaled) |
+	       URDMA_SET(URDMA_SQE0_SOLICITED, wr->solicited) |
+	       URDMA_SET(URDMA_SQE0_FENCE, wr->fence) |
 	       URDMA_SET(URDMA_SQE0_INLINE, wr->inline_data != NULL) |
 	       URDMA_SET(URDMA_SQE0_NUM_SGE, wr->inline_data ? 0 : wr->n_sge);
 	w[1] = URDMA_SET(URDMA_SQE1_IMM, wr->imm);
@@ -983,13 +996,15 @@ int urdma_eh_put_recv(struct urdma_eh_qp *qp, const struct urdma_eh_sge *sge, un
 void urdma_eh_ring_sq(struct urdma_eh_qp *qp)
 {
 	urdma_eh_doorbell(qp->eh, qp->db_page, URDMA_DB_SQ,
-			  URDMA_SET(URDMA_DBW_OBJ, qp->qpn) | URDMA_SET(URDMA_DBW_INDEX, qp->sq_pi));
+			  URDMA_SET(URDMA_DBW_OBJ, qp->qpn) |
+				  URDMA_SET(URDMA_DBW_INDEX, qp->sq_pi));
 }
 
 void urdma_eh_ring_rq(struct urdma_eh_qp *qp)
 {
 	urdma_eh_doorbell(qp->eh, qp->db_page, URDMA_DB_RQ,
-			  URDMA_SET(URDMA_DBW_OBJ, qp->qpn) | URDMA_SET(URDMA_DBW_INDEX, qp->rq_pi));
+			  URDMA_SET(URDMA_DBW_OBJ, qp->qpn) |
+				  URDMA_SET(URDMA_DBW_INDEX, qp->rq_pi));
 }
 
 int urdma_eh_post_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr)

@@ -3,9 +3,10 @@
  * The embedded host's driver: what urdma.ko and the provider do, in one small library for engine
  * tests, benchmarks and fuzzers. Layouts are those of urdma_hw.h.
  *
- * Functions whose comment says "waits" run the simulation until the NIC has answered; the others only
- * touch memory and post writes, and may be called from events and callbacks. Errors are negative
- * errno; the status of a command (URDMA_CS_*) is a positive return value of the functions that wait.
+ * Functions whose comment says "waits" run the simulation until the NIC has answered; the others
+ * only touch memory and post writes, and may be called from events and callbacks. Errors are
+ * negative errno; the status of a command (URDMA_CS_*) is a positive return value of the functions
+ * that wait.
  */
 #ifndef URDMA_COSIM_EH_H
 #define URDMA_COSIM_EH_H
@@ -34,10 +35,10 @@ struct urdma_eh_caps {
 };
 
 struct urdma_eh_config {
-	unsigned int log_cmdq;	/* entries of the command queue */
-	unsigned int log_eq;	/* entries of each EQ */
-	unsigned int n_eqs;	/* EQ 0 included; EQ n uses vector n */
-	bool no_init;		/* attach only: the test brings the NIC up itself */
+	unsigned int log_cmdq; /* entries of the command queue */
+	unsigned int log_eq;   /* entries of each EQ */
+	unsigned int n_eqs;    /* EQ 0 included; EQ n uses vector n */
+	bool no_init;	       /* attach only: the test brings the NIC up itself */
 };
 
 /* 64 commands, 256 events, 2 EQs. */
@@ -47,8 +48,8 @@ void urdma_eh_config_defaults(struct urdma_eh_config *config);
  * Attaches to a NIC, waits for it to be ready, checks magic and version, sets up the command queue,
  * enables it and creates the EQs, armed. config NULL: defaults. Waits.
  */
-int urdma_eh_open(struct urdma_embedded *host, unsigned int nic, const struct urdma_eh_config *config,
-		  struct urdma_eh **eh);
+int urdma_eh_open(struct urdma_embedded *host, unsigned int nic,
+		  const struct urdma_eh_config *config, struct urdma_eh **eh);
 /* Detaches, which resets the NIC. Memory of objects that still exist is not given back. */
 void urdma_eh_close(struct urdma_eh *eh);
 
@@ -56,7 +57,7 @@ struct urdma_embedded_dev *urdma_eh_dev(struct urdma_eh *eh);
 struct urdma_embedded *urdma_eh_host(struct urdma_eh *eh);
 struct urdma_cosim *urdma_eh_cosim(struct urdma_eh *eh);
 const struct urdma_eh_caps *urdma_eh_caps(const struct urdma_eh *eh);
-uint64_t urdma_eh_reg(struct urdma_eh *eh, uint64_t offset);	  /* waits; all ones on an error */
+uint64_t urdma_eh_reg(struct urdma_eh *eh, uint64_t offset); /* waits; all ones on an error */
 uint64_t urdma_eh_counter(struct urdma_eh *eh, unsigned int index); /* waits */
 
 /* ---- commands ------------------------------------------------------------------------------- */
@@ -126,7 +127,8 @@ struct urdma_eh_event {
 unsigned int urdma_eh_eq_poll(struct urdma_eh *eh, unsigned int eqn, struct urdma_eh_event *ev,
 			      unsigned int n, bool arm);
 
-/* ---- objects: all of these wait, and return 0, a negative errno, or the status of the command ----- */
+/* ---- objects: all of these wait, and return 0, a negative errno, or the status of the command
+ * ----- */
 
 int urdma_eh_alloc_pd(struct urdma_eh *eh, uint32_t pd);
 int urdma_eh_dealloc_pd(struct urdma_eh *eh, uint32_t pd);
@@ -138,9 +140,11 @@ struct urdma_eh_mr {
 	struct urdma_eh_map map;
 };
 
-/* Numbers of objects are the caller's choice, as they are the driver's. va is the address WQEs use. */
+/* Numbers of objects are the caller's choice, as they are the driver's. va is the address WQEs use.
+ */
 int urdma_eh_create_mr(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
-		       unsigned int access, void *p, size_t len, uint64_t va, struct urdma_eh_mr *mr);
+		       unsigned int access, void *p, size_t len, uint64_t va,
+		       struct urdma_eh_mr *mr);
 /* With levels and page_shift as of urdma_eh_map(). */
 int urdma_eh_create_mr_map(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
 			   unsigned int access, void *p, size_t len, uint64_t va, int levels,
@@ -162,8 +166,9 @@ struct urdma_eh_cq {
 	uint32_t ci;
 };
 
-int urdma_eh_create_cq(struct urdma_eh *eh, uint32_t cqn, unsigned int log_entries, unsigned int eqn,
-		       unsigned int db_page, enum urdma_eh_ring_kind kind, struct urdma_eh_cq *cq);
+int urdma_eh_create_cq(struct urdma_eh *eh, uint32_t cqn, unsigned int log_entries,
+		       unsigned int eqn, unsigned int db_page, enum urdma_eh_ring_kind kind,
+		       struct urdma_eh_cq *cq);
 int urdma_eh_destroy_cq(struct urdma_eh_cq *cq);
 /* Takes up to n CQEs and tells the NIC the consumer index. */
 unsigned int urdma_eh_poll_cq(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, unsigned int n);
@@ -175,7 +180,7 @@ struct urdma_eh_qp_attr {
 	uint32_t qpn, pd;
 	struct urdma_eh_cq *send_cq, *recv_cq;
 	unsigned int db_page;
-	unsigned int log_sq, log_rq;		/* entries */
+	unsigned int log_sq, log_rq;		   /* entries */
 	unsigned int log_sq_stride, log_rq_stride; /* 6 to 9 */
 	bool sig_all;
 	enum urdma_eh_ring_kind kind;
@@ -226,8 +231,9 @@ int urdma_eh_set_gid(struct urdma_eh *eh, unsigned int index, const uint8_t gid[
 void urdma_eh_gid_ipv4(uint8_t gid[16], uint32_t ipv4);
 
 /*
- * Two RC QPs, of one or two NICs, from RESET to RTS towards each other, over IPv4 addresses 10.0.0.1
- * and up (10.0.0.<nic + 1>), or fd00::<nic + 1> with ipv6; sets GID entry 0 (IPv4) or 1 (IPv6).
+ * Two RC QPs, of one or two NICs, from RESET to RTS towards each other, over IPv4
+ * addresses 10.0.0.1 and up (10.0.0.<nic + 1>), or fd00::<nic + 1> with ipv6; sets GID entry 0
+ * (IPv4) or 1 (IPv6).
  */
 int urdma_eh_connect(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int mtu, bool ipv6);
 

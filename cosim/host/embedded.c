@@ -17,9 +17,9 @@
 #define SPREAD 4u
 
 struct zone {
-	size_t first, n;    /* pages of the arena */
-	size_t hint;	    /* lowest page that may be free */
-	uint32_t *used;	    /* per page: 0 free; else pages of the allocation that begins here, or */
+	size_t first, n;  /* pages of the arena */
+	size_t hint;	  /* lowest page that may be free */
+	uint32_t *used;	  /* per page: 0 free; else pages of the allocation that begins here, or */
 #define INSIDE UINT32_MAX /* a page of an allocation that began before */
 };
 
@@ -29,8 +29,8 @@ struct urdma_embedded {
 	uint8_t *arena;
 	size_t pages;
 	struct zone scattered, contig;
-	uint32_t *used;	     /* of all pages, shared by the zones */
-	uint32_t *to_frame;  /* arena page of the scattered zone to bus page */
+	uint32_t *used;	      /* of all pages, shared by the zones */
+	uint32_t *to_frame;   /* arena page of the scattered zone to bus page */
 	uint32_t *from_frame; /* and back; UINT32_MAX: no memory there */
 	size_t frames;
 	struct urdma_embedded_stats stats;
@@ -55,7 +55,8 @@ void urdma_embedded_config_defaults(struct urdma_embedded_config *config)
 	config->seed = 1;
 }
 
-/* A random injection of the arena's pages into the bus pages (Fisher and Yates, the first n steps). */
+/* A random injection of the arena's pages into the bus pages (Fisher and Yates, the first n steps).
+ */
 static int scatter(struct urdma_embedded *h)
 {
 	struct urdma_random r = { .state = h->cfg.seed };
@@ -325,7 +326,7 @@ static int enumerate(struct urdma_embedded_dev *dev)
 		{ 0x1c, 0, 4 },
 		{ 0x20, 0xe0800000u, 4 }, /* BAR4 */
 		{ 0x24, 0, 4 },
-		{ 0x04, 0x0006, 2 },			      /* memory, bus master */
+		{ 0x04, 0x0006, 2 },			  /* memory, bus master */
 		{ URDMA_CONFIG_CAP_MSIX + 2, 0x8000, 2 }, /* MSI-X enable */
 	};
 
@@ -345,7 +346,8 @@ static int enumerate(struct urdma_embedded_dev *dev)
 	return 0;
 }
 
-int urdma_embedded_attach(struct urdma_embedded *h, unsigned int nic, struct urdma_embedded_dev **dev)
+int urdma_embedded_attach(struct urdma_embedded *h, unsigned int nic,
+			  struct urdma_embedded_dev **dev)
 {
 	struct urdma_embedded_dev *d;
 	int ret;
@@ -434,8 +436,8 @@ static bool read_is_done(void *arg)
 	return ((struct read_wait *)arg)->done;
 }
 
-int urdma_embedded_read(struct urdma_embedded_dev *dev, unsigned int bar, uint64_t offset, void *buf,
-			size_t len)
+int urdma_embedded_read(struct urdma_embedded_dev *dev, unsigned int bar, uint64_t offset,
+			void *buf, size_t len)
 {
 	struct urdma_cosim *c = dev->host->cosim;
 	struct read_wait *w = calloc(1, sizeof(*w));

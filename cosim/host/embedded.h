@@ -11,8 +11,8 @@
  * allocated pages only; all else is an unsupported request, and counted.
  *
  * Devices. Any number of NICs of one urdma_cosim may be given to one host; each keeps its own
- * interrupt counters. Attaching switches memory decoding, bus mastering and MSI-X on and unmasks all
- * vectors, as firmware and an operating system would have.
+ * interrupt counters. Attaching switches memory decoding, bus mastering and MSI-X on and unmasks
+ * all vectors, as firmware and an operating system would have.
  *
  * Time. Posted writes return at once. Functions that wait say so: they run the simulation. They may
  * not be called from callbacks and events.
@@ -36,20 +36,21 @@ struct urdma_embedded;
 struct urdma_embedded_dev;
 
 struct urdma_embedded_config {
-	size_t memory;	/* bytes of scattered pages */
-	size_t contig;	/* bytes of contiguous memory */
-	uint64_t seed;	/* of the permutation */
-	bool identity;	/* do not scatter, for debugging */
+	size_t memory; /* bytes of scattered pages */
+	size_t contig; /* bytes of contiguous memory */
+	uint64_t seed; /* of the permutation */
+	bool identity; /* do not scatter, for debugging */
 };
 
 struct urdma_embedded_stats {
 	uint64_t dma_reads, dma_read_bytes;
 	uint64_t dma_writes, dma_write_bytes;
-	uint64_t faults;	    /* DMA outside of allocated pages */
-	uint64_t fault_addr;	    /* of the last one */
+	uint64_t faults;     /* DMA outside of allocated pages */
+	uint64_t fault_addr; /* of the last one */
 };
 
-typedef void (*urdma_embedded_irq_fn)(void *ctx, struct urdma_embedded_dev *dev, unsigned int vector);
+typedef void (*urdma_embedded_irq_fn)(void *ctx, struct urdma_embedded_dev *dev,
+				      unsigned int vector);
 
 /* 64 MB scattered, 16 MB contiguous, seed 1. */
 void urdma_embedded_config_defaults(struct urdma_embedded_config *config);
@@ -91,8 +92,8 @@ int urdma_embedded_write(struct urdma_embedded_dev *dev, unsigned int bar, uint6
 int urdma_embedded_write64(struct urdma_embedded_dev *dev, unsigned int bar, uint64_t offset,
 			   uint64_t value);
 /* Waits for the completion: -EIO for UR or CA, -ETIMEDOUT, -EPROTO. */
-int urdma_embedded_read(struct urdma_embedded_dev *dev, unsigned int bar, uint64_t offset, void *buf,
-			size_t len);
+int urdma_embedded_read(struct urdma_embedded_dev *dev, unsigned int bar, uint64_t offset,
+			void *buf, size_t len);
 int urdma_embedded_read64(struct urdma_embedded_dev *dev, unsigned int bar, uint64_t offset,
 			  uint64_t *value);
 

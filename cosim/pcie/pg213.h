@@ -39,45 +39,45 @@ static inline void pg213_set(uint32_t *w, struct pg213_field f, uint32_t value)
 }
 
 /* Request descriptors, 4 dwords: completer request (CQ) and requester request (RQ). */
-#define PG213_REQ_DW	     4u
-#define PG213_REQ_AT	     PG213_FIELD(1, 0)
-#define PG213_REQ_ADDR_LO    PG213_FIELD(31, 2) /* address[31:2] */
-#define PG213_REQ_ADDR_HI    PG213_FIELD(63, 32)
-#define PG213_REQ_DWORDS     PG213_FIELD(74, 64)
-#define PG213_REQ_TYPE	     PG213_FIELD(78, 75)
-#define PG213_RQ_POISONED    PG213_FIELD(79, 79)
-#define PG213_REQ_REQUESTER  PG213_FIELD(95, 80)
-#define PG213_REQ_TAG	     PG213_FIELD(103, 96)
-#define PG213_CQ_FUNCTION    PG213_FIELD(111, 104)
-#define PG213_CQ_BAR	     PG213_FIELD(114, 112)
-#define PG213_CQ_APERTURE    PG213_FIELD(120, 115)
-#define PG213_RQ_COMPLETER   PG213_FIELD(119, 104)
-#define PG213_RQ_ID_ENABLE   PG213_FIELD(120, 120)
-#define PG213_REQ_TC	     PG213_FIELD(123, 121)
-#define PG213_REQ_ATTR	     PG213_FIELD(126, 124)
-#define PG213_RQ_FORCE_ECRC  PG213_FIELD(127, 127)
+#define PG213_REQ_DW	    4u
+#define PG213_REQ_AT	    PG213_FIELD(1, 0)
+#define PG213_REQ_ADDR_LO   PG213_FIELD(31, 2) /* address[31:2] */
+#define PG213_REQ_ADDR_HI   PG213_FIELD(63, 32)
+#define PG213_REQ_DWORDS    PG213_FIELD(74, 64)
+#define PG213_REQ_TYPE	    PG213_FIELD(78, 75)
+#define PG213_RQ_POISONED   PG213_FIELD(79, 79)
+#define PG213_REQ_REQUESTER PG213_FIELD(95, 80)
+#define PG213_REQ_TAG	    PG213_FIELD(103, 96)
+#define PG213_CQ_FUNCTION   PG213_FIELD(111, 104)
+#define PG213_CQ_BAR	    PG213_FIELD(114, 112)
+#define PG213_CQ_APERTURE   PG213_FIELD(120, 115)
+#define PG213_RQ_COMPLETER  PG213_FIELD(119, 104)
+#define PG213_RQ_ID_ENABLE  PG213_FIELD(120, 120)
+#define PG213_REQ_TC	    PG213_FIELD(123, 121)
+#define PG213_REQ_ATTR	    PG213_FIELD(126, 124)
+#define PG213_RQ_FORCE_ECRC PG213_FIELD(127, 127)
 
 #define PG213_TYPE_MEM_READ  0u
 #define PG213_TYPE_MEM_WRITE 1u
 
 /* Completion descriptors, 3 dwords: completer (CC) and requester (RC) completion. */
-#define PG213_CPL_DW	      3u
-#define PG213_CC_LOWER_ADDR   PG213_FIELD(6, 0)
-#define PG213_CC_AT	      PG213_FIELD(9, 8)
-#define PG213_RC_LOWER_ADDR   PG213_FIELD(11, 0)
-#define PG213_RC_ERROR	      PG213_FIELD(15, 12)
-#define PG213_CPL_BYTES	      PG213_FIELD(28, 16) /* bytes left, this completion included */
-#define PG213_CPL_LOCKED      PG213_FIELD(29, 29)
-#define PG213_RC_DONE	      PG213_FIELD(30, 30)
-#define PG213_CPL_DWORDS      PG213_FIELD(42, 32)
-#define PG213_CPL_STATUS      PG213_FIELD(45, 43)
-#define PG213_CPL_POISONED    PG213_FIELD(46, 46)
-#define PG213_CPL_REQUESTER   PG213_FIELD(63, 48)
-#define PG213_CPL_TAG	      PG213_FIELD(71, 64)
-#define PG213_CPL_COMPLETER   PG213_FIELD(87, 72)
-#define PG213_CC_ID_ENABLE    PG213_FIELD(88, 88)
-#define PG213_CPL_TC	      PG213_FIELD(91, 89)
-#define PG213_CPL_ATTR	      PG213_FIELD(94, 92)
+#define PG213_CPL_DW	    3u
+#define PG213_CC_LOWER_ADDR PG213_FIELD(6, 0)
+#define PG213_CC_AT	    PG213_FIELD(9, 8)
+#define PG213_RC_LOWER_ADDR PG213_FIELD(11, 0)
+#define PG213_RC_ERROR	    PG213_FIELD(15, 12)
+#define PG213_CPL_BYTES	    PG213_FIELD(28, 16) /* bytes left, this completion included */
+#define PG213_CPL_LOCKED    PG213_FIELD(29, 29)
+#define PG213_RC_DONE	    PG213_FIELD(30, 30)
+#define PG213_CPL_DWORDS    PG213_FIELD(42, 32)
+#define PG213_CPL_STATUS    PG213_FIELD(45, 43)
+#define PG213_CPL_POISONED  PG213_FIELD(46, 46)
+#define PG213_CPL_REQUESTER PG213_FIELD(63, 48)
+#define PG213_CPL_TAG	    PG213_FIELD(71, 64)
+#define PG213_CPL_COMPLETER PG213_FIELD(87, 72)
+#define PG213_CC_ID_ENABLE  PG213_FIELD(88, 88)
+#define PG213_CPL_TC	    PG213_FIELD(91, 89)
+#define PG213_CPL_ATTR	    PG213_FIELD(94, 92)
 
 #define PG213_STATUS_SC 0u /* successful completion */
 #define PG213_STATUS_UR 1u /* unsupported request */

@@ -13,10 +13,10 @@
 #include "random.h"
 #include "rate.h"
 
-#define TAGS		256u
-#define MAX_PAYLOAD	1024u
-#define MAX_DW		(PG213_REQ_DW + MAX_PAYLOAD / 4)
-#define RESET_CYCLES	16u
+#define TAGS	     256u
+#define MAX_PAYLOAD  1024u
+#define MAX_DW	     (PG213_REQ_DW + MAX_PAYLOAD / 4)
+#define RESET_CYCLES 16u
 /* The block's transmit buffer: RQ and CC are stopped when the link is that many bytes behind. */
 #define TX_BUFFER_BYTES 2048u
 #define HOST_BDF	0x0000u /* requester of register accesses: the root complex */
@@ -38,8 +38,9 @@ struct tlp {
 	uint8_t tag;
 	uint8_t vector;
 	uint8_t status;
-	uint64_t posted_before;	 /* RC: posted requests that have to be delivered first */
-	uint32_t en_first, en_n; /* downstream: enabled bytes of the payload, counted from its start */
+	uint64_t posted_before; /* RC: posted requests that have to be delivered first */
+	uint32_t en_first,
+		en_n; /* downstream: enabled bytes of the payload, counted from its start */
 	uint32_t dw[MAX_DW];
 };
 
@@ -90,9 +91,9 @@ struct urdma_pcie {
 	uint64_t timeout_cycles;
 	uint64_t tx_buffer_cycles;
 	struct urdma_rate up_rate, down_rate;
-	struct tlp_queue up;	  /* to the host, in flight */
-	struct tlp_queue down;	  /* to the NIC, in flight */
-	struct tlp_queue cq, rc;  /* arrived, waiting for the RTL */
+	struct tlp_queue up;	 /* to the host, in flight */
+	struct tlp_queue down;	 /* to the NIC, in flight */
+	struct tlp_queue cq, rc; /* arrived, waiting for the RTL */
 	struct tlp *free;
 	unsigned int cq_beat, rc_beat;
 	uint64_t posted_arrived, posted_taken;
@@ -106,7 +107,7 @@ struct urdma_pcie {
 	unsigned int cc_dw;
 	struct mmio_read *mmio_head, **mmio_tail; /* in order of request, those sent first */
 	struct mmio_read *mmio_unsent;
-	uint32_t mmio_tags; /* in use, of the 32 for register reads */
+	uint32_t mmio_tags;   /* in use, of the 32 for register reads */
 	uint64_t mmio_in_rtl; /* reads taken on CQ and not answered on CC */
 	unsigned int reset_left;
 	uint8_t msix[URDMA_PCIE_BAR4_SIZE];
@@ -233,7 +234,8 @@ static void queue_drop(struct urdma_pcie *p, struct tlp_queue *q)
 
 static void send_up(struct urdma_pcie *p, struct tlp *t, uint32_t bytes)
 {
-	urdma_rate_start(&p->up_rate, p->now + 1); /* what is sampled in this cycle leaves in the next */
+	urdma_rate_start(&p->up_rate,
+			 p->now + 1); /* what is sampled in this cycle leaves in the next */
 	urdma_rate_charge(&p->up_rate, bytes);
 	t->arrive = urdma_rate_end(&p->up_rate) + p->link_cycles;
 	queue_push(&p->up, t);
@@ -360,7 +362,8 @@ int urdma_pcie_create(const struct urdma_pcie_config *config, struct urdma_pcie 
 	p->link_cycles = total * 3 / 10;
 	p->host_cycles = total - 2 * p->link_cycles;
 	p->timeout_cycles = urdma_ns_to_cycles(config->timeout_ns);
-	p->tx_buffer_cycles = (uint64_t)TX_BUFFER_BYTES * URDMA_RATE_UNITS_PER_BYTE / config->mbps + 1;
+	p->tx_buffer_cycles =
+		(uint64_t)TX_BUFFER_BYTES * URDMA_RATE_UNITS_PER_BYTE / config->mbps + 1;
 	queue_init(&p->up);
 	queue_init(&p->down);
 	queue_init(&p->cq);
@@ -461,7 +464,7 @@ static void msix_fire(struct urdma_pcie *p, unsigned int vector)
 		*pba |= (uint8_t)(1u << (vector % 8));
 		return;
 	}
-	*pba &= (uint8_t)~(1u << (vector % 8));
+	*pba &= (uint8_t) ~(1u << (vector % 8));
 	p->stats.irqs++;
 	if (p->ops && p->ops->msix)
 		p->ops->msix(p->ctx, vector);
@@ -699,12 +702,12 @@ static bool rq_first(struct urdma_pcie *p, struct tlp *t, const struct urdma_pci
 		return false;
 	}
 	t->kind = type == PG213_TYPE_MEM_READ ? TLP_READ : TLP_WRITE;
-#define RQ_FAIL(fmt, ...)                                                                          \
-	do {                                                                                       \
-		fail(p, "RQ: %s addr 0x%llx dwords %u first_be %x last_be %x tag %u: " fmt,        \
-		     t->kind == TLP_READ ? "read" : "write", (unsigned long long)t->addr,          \
-		     t->dwords, t->first_be, t->last_be, t->tag, ##__VA_ARGS__);                   \
-		return false;                                                                      \
+#define RQ_FAIL(fmt, ...)                                                                   \
+	do {                                                                                \
+		fail(p, "RQ: %s addr 0x%llx dwords %u first_be %x last_be %x tag %u: " fmt, \
+		     t->kind == TLP_READ ? "read" : "write", (unsigned long long)t->addr,   \
+		     t->dwords, t->first_be, t->last_be, t->tag, ##__VA_ARGS__);            \
+		return false;                                                               \
 	} while (0)
 	limit = t->kind == TLP_READ ? mrrs(p) : mps(p);
 	if (!t->dwords || t->dwords > 1024)
@@ -761,7 +764,8 @@ static unsigned int check_beat(struct urdma_pcie *p, const char *stream, bool fi
 		return 0;
 	}
 	if (!b->last && n != URDMA_SIM_BEAT_DW) {
-		fail(p, "%s: tkeep 0x%04x is not full in a beat that is not the last", stream, b->keep);
+		fail(p, "%s: tkeep 0x%04x is not full in a beat that is not the last", stream,
+		     b->keep);
 		return 0;
 	}
 	if (sop != (first ? 1u : 0u) || (first && pg213_get(b->user, sop_ptr))) {
@@ -808,7 +812,9 @@ static void rq_beat(struct urdma_pcie *p, const struct urdma_pcie_beat *b)
 	}
 	want = PG213_REQ_DW + (t->kind == TLP_WRITE ? t->dwords : 0);
 	if (p->rq_dw + n > want || (b->last && p->rq_dw + n != want)) {
-		fail(p, "RQ: %s of %u dwords at 0x%llx: %u dwords transferred by the %s beat, %u expected",
+		fail(p,
+		     "RQ: %s of %u dwords at 0x%llx: %u dwords transferred by the %s beat, %u "
+		     "expected",
 		     t->kind == TLP_READ ? "read" : "write", t->dwords, (unsigned long long)t->addr,
 		     p->rq_dw + n, b->last ? "last" : "current", want);
 		return;
@@ -866,7 +872,9 @@ static void cc_complete(struct urdma_pcie *p, struct tlp *t)
 	}
 	if (status == PG213_STATUS_UR || status == PG213_STATUS_CA) {
 		if (dwords || p->cc_dw != PG213_CC_ERROR_DW) {
-			fail(p, "CC: tag %u: a completion of status %u has dword count 0 and is %u dwords long (here %u, %u)",
+			fail(p,
+			     "CC: tag %u: a completion of status %u has dword count 0 and is %u "
+			     "dwords long (here %u, %u)",
 			     tag, status, PG213_CC_ERROR_DW, dwords, p->cc_dw);
 			return;
 		}
@@ -876,7 +884,9 @@ static void cc_complete(struct urdma_pcie *p, struct tlp *t)
 		return;
 	} else if (dwords != m->dwords || p->cc_dw != PG213_CPL_DW + dwords || bytes != m->len ||
 		   lower != (addr & 0x7f)) {
-		fail(p, "CC: tag %u, read of %u bytes at 0x%llx: dwords %u (transferred %u, expected %u), bytes %u (%u), lower address 0x%02x (0x%02llx)",
+		fail(p,
+		     "CC: tag %u, read of %u bytes at 0x%llx: dwords %u (transferred %u, expected "
+		     "%u), bytes %u (%u), lower address 0x%02x (0x%02llx)",
 		     tag, m->len, (unsigned long long)addr, dwords, p->cc_dw - PG213_CPL_DW,
 		     m->dwords, bytes, m->len, lower, (unsigned long long)(addr & 0x7f));
 		return;
@@ -943,7 +953,8 @@ static void host_write(struct urdma_pcie *p, const struct tlp *t)
 	}
 	if (t->dwords <= 2 && (uint32_t)__builtin_popcount(t->first_be | t->last_be << 4) != len) {
 		/* Holes, allowed in one dword or one aligned pair. */
-		uint32_t be = t->dwords == 1 ? t->first_be : t->first_be | (uint32_t)t->last_be << 4;
+		uint32_t be =
+			t->dwords == 1 ? t->first_be : t->first_be | (uint32_t)t->last_be << 4;
 
 		for (unsigned int i = 0; i < 8 && !ret; i++)
 			if (be & (1u << i))
@@ -1032,7 +1043,8 @@ static uint32_t piece_length(struct urdma_pcie *p, const struct dma_read *r)
 		unit = mps(p);
 	if (p->cfg.reorder) {
 		/* Any multiple of the boundary may end a piece; MPS bounds its dwords. */
-		uint32_t n = 1 + urdma_random_below(&p->rnd, unit / p->cfg.rcb ? unit / p->cfg.rcb : 1);
+		uint32_t n =
+			1 + urdma_random_below(&p->rnd, unit / p->cfg.rcb ? unit / p->cfg.rcb : 1);
 
 		end = (addr & ~(uint64_t)(p->cfg.rcb - 1)) + (uint64_t)n * p->cfg.rcb;
 	} else {
@@ -1072,8 +1084,8 @@ static bool answer_piece(struct urdma_pcie *p, unsigned int tag)
 	if (!status) {
 		dwords = ((uint32_t)(addr & 3) + len + 3) / 4;
 		memset(&t->dw[PG213_CPL_DW], 0, dwords * 4);
-		if (p->ops->dma_read(p->ctx, addr,
-				     (uint8_t *)&t->dw[PG213_CPL_DW] + (addr & 3), len))
+		if (p->ops->dma_read(p->ctx, addr, (uint8_t *)&t->dw[PG213_CPL_DW] + (addr & 3),
+				     len))
 			status = PG213_STATUS_UR;
 	}
 	if (status) {
@@ -1242,7 +1254,8 @@ void urdma_pcie_drive(struct urdma_pcie *p, struct urdma_sim_in *in)
 		}
 		if (in->cq.last) {
 			pg213_set(in->cq.user, PG213_CQ_IS_EOP, 1);
-			pg213_set(in->cq.user, PG213_CQ_EOP0_PTR, (t->dwords - 1) % URDMA_SIM_BEAT_DW);
+			pg213_set(in->cq.user, PG213_CQ_EOP0_PTR,
+				  (t->dwords - 1) % URDMA_SIM_BEAT_DW);
 		}
 	}
 	t = p->rc.head;
@@ -1253,7 +1266,8 @@ void urdma_pcie_drive(struct urdma_pcie *p, struct urdma_sim_in *in)
 			pg213_set(in->rc.user, PG213_RC_IS_SOP, 1);
 		if (in->rc.last) {
 			pg213_set(in->rc.user, PG213_RC_IS_EOP, 1);
-			pg213_set(in->rc.user, PG213_RC_EOP0_PTR, (t->dwords - 1) % URDMA_SIM_BEAT_DW);
+			pg213_set(in->rc.user, PG213_RC_EOP0_PTR,
+				  (t->dwords - 1) % URDMA_SIM_BEAT_DW);
 		}
 	}
 }
@@ -1355,7 +1369,9 @@ bool urdma_pcie_pending(const struct urdma_pcie *p)
 void urdma_pcie_describe(const struct urdma_pcie *p, char *buf, size_t len)
 {
 	snprintf(buf, len,
-		 "%s: CQ %zu waiting (beat %u), RC %zu waiting (beat %u), register reads in the NIC %llu, DMA reads in flight %u, RQ %s, upstream in flight %zu, downstream in flight %zu",
+		 "%s: CQ %zu waiting (beat %u), RC %zu waiting (beat %u), register reads in the "
+		 "NIC %llu, DMA reads in flight %u, RQ %s, upstream in flight %zu, downstream in "
+		 "flight %zu",
 		 p->name, p->cq.n, p->cq_beat, p->rc.n, p->rc_beat,
 		 (unsigned long long)p->mmio_in_rtl, p->n_reads,
 		 p->rq_tlp ? "in the middle of a TLP" : "between TLPs", p->up.n, p->down.n);

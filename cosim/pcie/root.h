@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The PCIe root, link and integrated block of one NIC: what stands between its host (pcie.h) and the
- * PG213 streams of the RTL.
+ * The PCIe root, link and integrated block of one NIC: what stands between its host (pcie.h) and
+ * the PG213 streams of the RTL.
  *
  * The scheduler calls, for each cycle, urdma_pcie_advance(), urdma_pcie_drive(), the model, then
  * urdma_pcie_sample(). docs/cosim.md has the timing and the ordering rules.
@@ -45,7 +45,8 @@ struct urdma_pcie_config {
 	uint32_t rcb;		/* read completion boundary: 64 or 128 */
 	uint32_t cpl;		/* completions are cut at multiples of it; 0: of the MPS */
 	uint8_t reorder;	/* completions of different reads change order, pieces vary */
-	uint8_t stall_percent;	/* of the cycles in which RQ, CC and irq are not ready, beyond need */
+	uint8_t stall_percent;	/* of the cycles in which RQ, CC and irq are not ready, beyond need
+				 */
 	uint8_t use_msix_table; /* masks and enable bits of BAR4 and MSI-X control are honoured */
 };
 
@@ -71,7 +72,8 @@ void urdma_pcie_destroy(struct urdma_pcie *pcie);
 
 /* The cycle that comes next, for what hosts do between cycles; advance() implies it. */
 void urdma_pcie_set_now(struct urdma_pcie *pcie, uint64_t now);
-/* What is due at the beginning of cycle now: DMA, completions, interrupts. Callbacks happen here. */
+/* What is due at the beginning of cycle now: DMA, completions, interrupts. Callbacks happen here.
+ */
 void urdma_pcie_advance(struct urdma_pcie *pcie, uint64_t now);
 /* Fills the PCIe part of in, rst included. */
 void urdma_pcie_drive(struct urdma_pcie *pcie, struct urdma_sim_in *in);

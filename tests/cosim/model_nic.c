@@ -122,8 +122,9 @@ static void next_rq(struct model *m)
 
 	if (m->dw_at == m->n_dw) {
 		if (m->rx_full && m->rx_written < m->rx_len) {
-			m->rx_written += request(m, m->reg[10] + m->rx_written,
-						 m->rx_len - m->rx_written, m->rx + m->rx_written, 0);
+			m->rx_written +=
+				request(m, m->reg[10] + m->rx_written, m->rx_len - m->rx_written,
+					m->rx + m->rx_written, 0);
 		} else if (m->rx_full) {
 			m->rx_full = false;
 			m->reg[11]++;
@@ -212,8 +213,9 @@ static void cycle(void *model, const struct urdma_sim_in *in, struct urdma_sim_o
 
 	m->out.cq_ready = fault != MODEL_NIC_DEAF && !m->out.cc.valid;
 	m->out.rc_ready = 1;
-	m->out.idle = !m->out.cc.valid && !m->out.rq.valid && !m->out.tx.valid && !m->out.irq_valid &&
-		      !m->reading && !m->sending && !m->rx_full && !m->rx_len && !m->irq[0] && !m->irq[1];
+	m->out.idle = !m->out.cc.valid && !m->out.rq.valid && !m->out.tx.valid &&
+		      !m->out.irq_valid && !m->reading && !m->sending && !m->rx_full &&
+		      !m->rx_len && !m->irq[0] && !m->irq[1];
 	m->out.timer_armed = m->timer != 0;
 	m->out.timer_cycles = (uint32_t)(m->timer - m->cycles);
 	*out = m->out;

@@ -54,7 +54,9 @@ for _ in $(seq 200); do
 	sleep 0.05
 done
 grep -qx ready "$dir/out" || fail "no ready: $(cat "$dir/err")"
-[ -S "$dir/s0" ] && [ -S "$dir/s1" ] || fail "no sockets"
+for i in 0 1; do
+	[ -S "$dir/s$i" ] || fail "no socket s$i"
+done
 kill -TERM $pid
 wait $pid
 status=$?
@@ -64,6 +66,8 @@ for key in simulated_ns cycles_simulated cycles_skipped wall_seconds cycles_per_
 	grep -q -- "$key" "$dir/o/cosim.json" || fail "cosim.json lacks $key"
 done
 grep -q '"tx_frames": 0' "$dir/o/counters.json" || fail "counters.json lacks tx_frames"
-[ -s "$dir/o/urdma0.pcapng" ] && [ -s "$dir/o/urdma1.pcapng" ] || fail "no captures"
+for i in 0 1; do
+	[ -s "$dir/o/urdma$i.pcapng" ] || fail "no capture urdma$i.pcapng"
+done
 [ -e "$dir/s0" ] && fail "socket left behind"
 exit $failed

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The PCIe root against a hand-made NIC that speaks PG213 streams beat by beat, without RTL.
- * A failure means that the simulator would show the RTL a link that PCI Express does not have: wrong
- * completions, wrong order, wrong timing, or a broken TLP that goes unnoticed.
+ * A failure means that the simulator would show the RTL a link that PCI Express does not have:
+ * wrong completions, wrong order, wrong timing, or a broken TLP that goes unnoticed.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -241,7 +241,8 @@ static struct urdma_pcie_beat *rq_new_beat(struct bench *b)
 static unsigned int rq_request(struct bench *b, uint64_t addr, uint32_t len, const uint8_t *data,
 			       unsigned int tag)
 {
-	uint32_t head = addr & 3, dwords = (head + len + 3) / 4, tail = (uint32_t)((addr + len) & 3);
+	uint32_t head = addr & 3, dwords = (head + len + 3) / 4,
+		 tail = (uint32_t)((addr + len) & 3);
 	uint32_t dw[4 + 256] = { 0 }, n, at = 0;
 	uint32_t first = 0xf << head & 0xf, last = tail ? 0xfu >> (4 - tail) : 0xf;
 	unsigned int index = b->rq_n;
@@ -302,7 +303,8 @@ static void mmio_writes(void **state)
 
 			if (n > MAX_TLPS - 4)
 				b->n_cq = n = 0;
-			assert_int_equal(urdma_pcie_mmio_write(b->pcie, 2, 0x1340 + off, data, len), 0);
+			assert_int_equal(urdma_pcie_mmio_write(b->pcie, 2, 0x1340 + off, data, len),
+					 0);
 			run_quiet(b);
 			assert_int_equal(b->n_cq, n + 1);
 			t = &b->cq[n];
@@ -326,7 +328,8 @@ static void mmio_writes(void **state)
 		}
 	}
 	/* Out of the BAR, over a line, of no BAR. */
-	assert_int_equal(urdma_pcie_mmio_write(b->pcie, 0, URDMA_PCIE_BAR0_SIZE - 4, data, 8), -EINVAL);
+	assert_int_equal(urdma_pcie_mmio_write(b->pcie, 0, URDMA_PCIE_BAR0_SIZE - 4, data, 8),
+			 -EINVAL);
 	assert_int_equal(urdma_pcie_mmio_write(b->pcie, 0, UINT64_MAX - 3, data, 8), -EINVAL);
 	assert_int_equal(urdma_pcie_mmio_write(b->pcie, 0, 60, data, 8), -EINVAL);
 	assert_int_equal(urdma_pcie_mmio_write(b->pcie, 1, 0, data, 8), -EINVAL);
@@ -388,8 +391,9 @@ static void mmio_reads(void **state)
 	(void)state;
 	/* More than there are tags, of all sizes; the NIC answers each batch backwards. */
 	for (unsigned int i = 0; i < 40; i++)
-		assert_int_equal(urdma_pcie_mmio_read(b->pcie, 0, 64 * i + i % 8, 1 + i % 8 / 2, answer,
-						      &a), 0);
+		assert_int_equal(
+			urdma_pcie_mmio_read(b->pcie, 0, 64 * i + i % 8, 1 + i % 8 / 2, answer, &a),
+			0);
 	run(b, 300);
 	assert_int_equal(b->n_cq, 32);
 	for (unsigned int done = 0; done < 40;) {
@@ -400,8 +404,10 @@ static void mmio_reads(void **state)
 		for (unsigned int i = done; i < n; i++) {
 			const struct wire_tlp *t = &b->cq[order[i]];
 
-			complete(b, t, 0x1000 + order[i], order[i] == 7 ? PG213_STATUS_UR :
-							  order[i] == 9 ? PG213_STATUS_CA : 0);
+			complete(b, t, 0x1000 + order[i],
+				 order[i] == 7	 ? PG213_STATUS_UR
+				 : order[i] == 9 ? PG213_STATUS_CA
+						 : 0);
 			while (b->cc.valid)
 				step(b);
 			no_error(b);
@@ -431,7 +437,8 @@ static void mmio_read_pushes_writes(void **state)
 	uint8_t byte = (uint8_t)~b->mem[100];
 
 	(void)state;
-	/* A register read is answered; a DMA write went out just before: the host sees the write. */
+	/* A register read is answered; a DMA write went out just before: the host sees the write.
+	 */
 	urdma_pcie_mmio_read(b->pcie, 0, 0, 8, answer, &a);
 	while (!b->n_cq)
 		step(b);
@@ -638,7 +645,8 @@ static void sparse_writes(void **state)
 	bench_free(b);
 }
 
-/* A read behind a write to the same bytes sees it; the write lands one link delay after its last beat. */
+/* A read behind a write to the same bytes sees it; the write lands one link delay after its last
+ * beat. */
 static void read_after_write(void **state)
 {
 	struct urdma_pcie_config cfg;
@@ -771,15 +779,16 @@ static void bandwidth(void **state)
 		cfg.mrrs = 512;
 		cfg.cpl = sizes[s];
 		b = bench_new(&cfg);
-		/* Writes: the last one lands when all have been serialized, and the link delay later. */
+		/* Writes: the last one lands when all have been serialized, and the link delay
+		 * later. */
 		start = b->now;
 		for (uint32_t i = 0; i < n; i++)
 			rq_request(b, MEM_BASE + i % 64 * 512, sizes[s], data, 0);
 		run_quiet(b);
 		assert_int_equal(b->writes, n);
 		/*
-		 * Either the link is the bound, or the stream: without straddling a TLP of 16 + n bytes
-		 * takes whole beats. In that case the last TLP finds the link idle.
+		 * Either the link is the bound, or the stream: without straddling a TLP of 16 + n
+		 * bytes takes whole beats. In that case the last TLP finds the link idle.
 		 */
 		beats = (16 + sizes[s] + 63) / 64;
 		ideal = serial(start + beats, cfg.mbps, n, sizes[s] + 24) + 37;
@@ -898,12 +907,14 @@ static void faults(void **state)
 			break;
 		case URDMA_PCIE_FAULT_CA_LATE:
 			assert_int_equal(b->n_rc, 2);
-			assert_int_equal(pg213_get(b->rcs[0].dw, PG213_CPL_STATUS), PG213_STATUS_SC);
+			assert_int_equal(pg213_get(b->rcs[0].dw, PG213_CPL_STATUS),
+					 PG213_STATUS_SC);
 			assert_int_equal(pg213_get(t->dw, PG213_CPL_STATUS), PG213_STATUS_CA);
 			break;
 		case URDMA_PCIE_FAULT_POISON:
 			assert_int_equal(b->n_rc, 3);
-			assert_int_equal(pg213_get(b->rcs[0].dw, PG213_RC_ERROR), PG213_ERROR_POISONED);
+			assert_int_equal(pg213_get(b->rcs[0].dw, PG213_RC_ERROR),
+					 PG213_ERROR_POISONED);
 			assert_int_equal(pg213_get(b->rcs[0].dw, PG213_CPL_POISONED), 1);
 			assert_int_equal(pg213_get(t->dw, PG213_RC_ERROR), 0);
 			break;
@@ -929,14 +940,18 @@ struct mutation {
 	uint32_t value;
 };
 
-#define F(hi, lo) { .lsb = (lo), .width = (hi) - (lo) + 1 }
+#define F(hi, lo)                                     \
+	{                                             \
+		.lsb = (lo), .width = (hi) - (lo) + 1 \
+	}
 
 static const struct mutation mutations[] = {
 	{ "type 2", "neither", 0, 64, false, 0, false, F(78, 75), 2 },
 	{ "no dwords", "out of 1 to 1024", 0, 64, false, 0, false, F(74, 64), 0 },
 	{ "too many dwords for the data", "transferred", 0, 64, true, 0, false, F(74, 64), 20 },
 	{ "too few dwords for the data", "transferred", 0, 64, true, 0, false, F(74, 64), 15 },
-	{ "a read longer than MRRS", "maximum read request", 0, 516, false, 0, false, F(79, 79), 0 },
+	{ "a read longer than MRRS", "maximum read request", 0, 516, false, 0, false, F(79, 79),
+	  0 },
 	{ "a write longer than MPS", "maximum payload", 0, 260, true, 0, false, F(79, 79), 0 },
 	{ "over 4 KB", "4 KB", 4000, 128, false, 0, false, F(79, 79), 0 },
 	{ "poisoned", "poisoned", 0, 64, true, 0, false, F(79, 79), 1 },
@@ -977,7 +992,8 @@ static void malformed(void **state)
 		run(b, 50);
 		e = urdma_pcie_error(b->pcie);
 		if (!e || !strstr(e, m->expect))
-			fail_msg("%s: expected \"%s\", got \"%s\"", m->what, m->expect, e ? e : "nothing");
+			fail_msg("%s: expected \"%s\", got \"%s\"", m->what, m->expect,
+				 e ? e : "nothing");
 		bench_free(b);
 	}
 }
@@ -1005,7 +1021,8 @@ static void malformed_frames(void **state)
 		b->rq[at + cases[i].beat].keep = cases[i].keep;
 		b->rq[at + cases[i].beat].last = cases[i].last;
 		run(b, 50);
-		if (!urdma_pcie_error(b->pcie) || !strstr(urdma_pcie_error(b->pcie), cases[i].expect))
+		if (!urdma_pcie_error(b->pcie) ||
+		    !strstr(urdma_pcie_error(b->pcie), cases[i].expect))
 			fail_msg("case %zu: %s", i, urdma_pcie_error(b->pcie));
 		bench_free(b);
 	}
@@ -1031,10 +1048,14 @@ static void bad_completions(void **state)
 		uint32_t value;
 		const char *expect;
 	} cases[] = {
-		{ F(71, 64), 9, "no register read" },  { F(28, 16), 4, "bytes" },
-		{ F(42, 32), 1, "dwords" },	       { F(6, 0), 4, "lower address" },
-		{ F(63, 48), 0x1234, "requester ID" }, { F(45, 43), 2, "status" },
-		{ F(46, 46), 1, "poisoned" },	       { F(45, 43), 1, "dword count 0" },
+		{ F(71, 64), 9, "no register read" },
+		{ F(28, 16), 4, "bytes" },
+		{ F(42, 32), 1, "dwords" },
+		{ F(6, 0), 4, "lower address" },
+		{ F(63, 48), 0x1234, "requester ID" },
+		{ F(45, 43), 2, "status" },
+		{ F(46, 46), 1, "poisoned" },
+		{ F(45, 43), 1, "dword count 0" },
 	};
 
 	(void)state;
@@ -1048,7 +1069,8 @@ static void bad_completions(void **state)
 		complete(b, &b->cq[0], 5, 0);
 		pg213_set(b->cc.data, cases[i].field, cases[i].value);
 		run(b, 5);
-		if (!urdma_pcie_error(b->pcie) || !strstr(urdma_pcie_error(b->pcie), cases[i].expect))
+		if (!urdma_pcie_error(b->pcie) ||
+		    !strstr(urdma_pcie_error(b->pcie), cases[i].expect))
 			fail_msg("case %zu: expected \"%s\", got %s", i, cases[i].expect,
 				 urdma_pcie_error(b->pcie));
 		assert_int_equal(a.n, 0);

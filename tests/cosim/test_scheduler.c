@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Time, skipping, events, the wire and the embedded host's memory, with a NIC written in C
- * (model_nic.h). A failure means that runs would not repeat, that skipping time changes what happens,
- * or that a hang would go unnoticed.
+ * (model_nic.h). A failure means that runs would not repeat, that skipping time changes what
+ * happens, or that a hang would go unnoticed.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -75,7 +75,8 @@ static void send_frame(struct world *w, unsigned int from, uint32_t len, uint32_
 
 static void frames(void **state)
 {
-	static const uint32_t sizes[] = { 1, 14, 59, 60, 61, 63, 64, 65, 127, 128, 129, 1500, 4096, 4154, 9000 };
+	static const uint32_t sizes[] = { 1,   14,  59,	 60,   61,   63,   64,	65,
+					  127, 128, 129, 1500, 4096, 4154, 9000 };
 	struct urdma_cosim_config cfg;
 	struct world w;
 
@@ -106,9 +107,11 @@ static void action(void *arg)
 	if (r < 5)
 		send_frame(w, r % 2, 60 + urdma_random_below(&w->rnd, 2000), r);
 	else if (r < 8)
-		urdma_embedded_write64(w->dev[r % 2], 0, 0x60, 1 + urdma_random_below(&w->rnd, 3000));
+		urdma_embedded_write64(w->dev[r % 2], 0, 0x60,
+				       1 + urdma_random_below(&w->rnd, 3000));
 	if (++w->sends < 300)
-		urdma_cosim_at(w->c, urdma_cosim_now(w->c) + 1200 + urdma_random_below(&w->rnd, 20000),
+		urdma_cosim_at(w->c,
+			       urdma_cosim_now(w->c) + 1200 + urdma_random_below(&w->rnd, 20000),
 			       action, w);
 }
 
@@ -339,9 +342,9 @@ static void memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames),	cmocka_unit_test(skipping_changes_nothing),
-		cmocka_unit_test(event_order),	cmocka_unit_test(timers),
-		cmocka_unit_test(errors),	cmocka_unit_test(no_nesting),
+		cmocka_unit_test(frames),      cmocka_unit_test(skipping_changes_nothing),
+		cmocka_unit_test(event_order), cmocka_unit_test(timers),
+		cmocka_unit_test(errors),      cmocka_unit_test(no_nesting),
 		cmocka_unit_test(memory),
 	};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The wire and the capture files. A failure means that frames would arrive in another cycle than the
- * line's arithmetic says, that the line rate would be missed or exceeded, or that Wireshark could not
- * read the captures.
+ * The wire and the capture files. A failure means that frames would arrive in another cycle than
+ * the line's arithmetic says, that the line rate would be missed or exceeded, or that Wireshark
+ * could not read the captures.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -135,8 +135,8 @@ static uint64_t cycles(uint64_t bytes, uint64_t mbps)
 }
 
 /*
- * When the last beat of a frame comes that follows `sum` bytes on the line. Beats come one a cycle, so
- * one that is there together with the one before it comes later; *prev is the last beat before.
+ * When the last beat of a frame comes that follows `sum` bytes on the line. Beats come one a cycle,
+ * so one that is there together with the one before it comes later; *prev is the last beat before.
  */
 static uint64_t last_beat(uint64_t start, uint64_t sum, uint32_t len, uint64_t mbps, uint64_t *prev)
 {
@@ -170,7 +170,8 @@ static void single(void **state)
 			assert_int_equal(n.s[1]->n_got, 1);
 			assert_int_equal(n.s[1]->got_len[0], wire_len);
 			start = n.s[0]->begun[0] + 1 + 63;
-			assert_int_equal(n.s[1]->last[0], last_beat(start, 0, wire_len, rate[r], &prev));
+			assert_int_equal(n.s[1]->last[0],
+					 last_beat(start, 0, wire_len, rate[r], &prev));
 			first = wire_len <= 64 ? 8 + wire_len + 4 : 8 + 64;
 			assert_int_equal(n.s[1]->first[0], start + cycles(first, rate[r]));
 			net_close(&n);
@@ -191,14 +192,15 @@ static void saturated(void **state)
 			struct net n;
 			uint64_t sum = 0, start, prev = 0;
 
-			/* Near 128 Gb/s partial beats make the interface the bound, not the line. */
+			/* Near 128 Gb/s partial beats make the interface the bound, not the line.
+			 */
 			if (kind == 2 && rate[r] > 100000)
 				continue;
 			net_open(&n, rate[r], 10);
 			for (unsigned int i = 0; i < 1000; i++) {
-				n.s[0]->len[i] = kind == 0 ? 60 :
-						 kind == 1 ? 4154 :
-							     1 + urdma_random_below(&rnd, 2000);
+				n.s[0]->len[i] = kind == 0   ? 60
+						 : kind == 1 ? 4154
+							     : 1 + urdma_random_below(&rnd, 2000);
 				n.s[1]->len[i] = 60 + i % 100; /* the other direction is apart */
 			}
 			n.s[0]->n = 1000;
@@ -259,7 +261,8 @@ static void cut(void **state)
 	net_close(&n);
 }
 
-static void hook(void *ctx, unsigned int side, struct urdma_eth_frame *f, struct urdma_wire_verdict *v)
+static void hook(void *ctx, unsigned int side, struct urdma_eth_frame *f,
+		 struct urdma_wire_verdict *v)
 {
 	unsigned int *count = ctx;
 
@@ -308,7 +311,8 @@ static void fault_hook(void **state)
 static void captures(void **state)
 {
 	char path[] = "/tmp/urdma-test-XXXXXX.pcapng", cmd[512], line[512];
-	/* An Ethernet header of the local experimental type, so that nothing is dissected behind it. */
+	/* An Ethernet header of the local experimental type, so that nothing is dissected behind
+	 * it. */
 	uint8_t frame[2000] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5 };
 	struct urdma_pcapng *p;
 	unsigned int n = 0;
@@ -325,8 +329,8 @@ static void captures(void **state)
 	close(fd);
 	assert_int_equal(urdma_pcapng_open(path, "urdma0", UINT64_C(100000000000), &p), 0);
 	for (unsigned int i = 0; i < 10; i++)
-		urdma_pcapng_write(p, UINT64_C(5000000000) + i * UINT64_C(1000000004), frame, 60 + i * 101, i % 2,
-				   i == 7);
+		urdma_pcapng_write(p, UINT64_C(5000000000) + i * UINT64_C(1000000004), frame,
+				   60 + i * 101, i % 2, i == 7);
 	assert_int_equal(urdma_pcapng_close(p), 0);
 	snprintf(cmd, sizeof(cmd),
 		 "tshark -r %s -T fields -e frame.time_epoch -e frame.len -e frame.cap_len "
@@ -340,8 +344,8 @@ static void captures(void **state)
 		unsigned int len, cap, direction;
 		char name[64], crc[16];
 
-		if (sscanf(line, "%llu.%llu %u %u %63s %x %15s", &s, &ns, &len, &cap, name, &direction,
-			   crc) != 7)
+		if (sscanf(line, "%llu.%llu %u %u %63s %x %15s", &s, &ns, &len, &cap, name,
+			   &direction, crc) != 7)
 			fail_msg("tshark says: %s", line);
 		assert_true(s * 1000000000 + ns == UINT64_C(5000000000) + n * UINT64_C(1000000004));
 		assert_int_equal(len, 60 + n * 101);
