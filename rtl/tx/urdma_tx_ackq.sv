@@ -55,7 +55,7 @@ module urdma_tx_ackq
 
   // ---- queue -------------------------------------------------------------------------------------------------
   logic q_push, q_in_ready, q_valid, q_pop;
-  logic [QPN_W-1:0] q_qpn;
+  logic [QPN_W-1:0] q_qpn, e1_qpn_reg;
   logic [QPN_W:0] q_count;
   urdma_fifo #(.WIDTH(QPN_W), .DEPTH(1 << QPN_W), .OUT_REG(1)) queue (
     .clk, .rst, .in_valid(q_push), .in_ready(q_in_ready), .in_data(e1_qpn_reg),
@@ -66,7 +66,6 @@ module urdma_tx_ackq
   logic e0_valid, e0_pop;
   logic [QPN_W-1:0] e0_qpn;
   logic e1_valid_reg, e1_pop_reg;
-  logic [QPN_W-1:0] e1_qpn_reg;
   ack_req_t e1_req_reg;
   logic [2:0] pend_reg;
 

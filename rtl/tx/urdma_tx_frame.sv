@@ -52,6 +52,7 @@ module urdma_tx_frame
   logic [12:0] left_reg;         // payload not yet read, from the second beat on
   logic [LINE_W-1:0] line_reg;
   logic [5:0] used_reg;          // beats in G1..G3 and the FIFO
+  logic o_pop;                   // a beat leaves the output FIFO
   logic room, step, first, last, long_hdr, has_line;
   logic [12:0] left;
   logic [6:0] drop_lines;
@@ -247,7 +248,7 @@ module urdma_tx_frame
     logic [511:0] data;
   } o_t;
 
-  logic o_valid, o_pop, o_in_ready, c_valid, c_in_ready;
+  logic o_valid, o_in_ready, c_valid, c_in_ready;
   o_t o_in, o;
   logic [31:0] c;
   logic [$clog2(OUT):0] o_count, c_count;

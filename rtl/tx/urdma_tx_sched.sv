@@ -115,6 +115,7 @@ module urdma_tx_sched
   logic [WQB_W:0] blks_reg;      // blocks in use, TURN_BLKS for each reserved turn
   logic ctl_wait;                // control is waiting for the popped ones to go through
   logic room;
+  logic ev_turn_take;            // a turn with its configuration becomes an event
 
   urdma_fifo #(.WIDTH(QPN_W), .DEPTH(1 << QPN_W), .OUT_REG(1)) ready_fifo (
     .clk, .rst,
@@ -160,7 +161,7 @@ module urdma_tx_sched
   logic qpc_busy_reg;            // accepted into the pipeline, not yet answered
   logic fence_wait_reg;
 
-  logic ev_turn_take, ev_rewind_take, ev_qpc_take, ev_fence_take;
+  logic ev_rewind_take, ev_qpc_take, ev_fence_take;
   logic [2:0] arb_req, arb_grant;
   logic [1:0] arb_idx;
   logic arb_valid, arb_advance;
@@ -399,9 +400,11 @@ module urdma_tx_sched
   turn_t turn_reg;
   fetch_t fetch_reg;
   logic [31:0] t_index;
+  logic e1_turn;
 
   assign t_blks = fetch_out ? (t_n << t_shift) : 5'd0;
   assign t_index = 32'(st.fi) & (32'(t_ring) - 32'd1);
+  assign e1_turn = e1_valid_reg && (e1_ev_reg == EV_TURN);
   assign turn_valid = turn_valid_reg;
   assign turn = turn_reg;
   assign fetch_valid = fetch_valid_reg;
@@ -439,9 +442,6 @@ module urdma_tx_sched
                   - (turn_end ? (WQB_W+1)'(turn_end_blks) : '0);
     end
   end
-
-  logic e1_turn;
-  assign e1_turn = e1_valid_reg && (e1_ev_reg == EV_TURN);
 
   // ---- control: the answer, and the fence --------------------------------------------------------------
   logic qpc_ready_reg, query_reg;
