@@ -38,7 +38,7 @@
 #define URDMA_BAR_DB 2
 #define URDMA_BAR_MSIX 4
 
-/* ---- BAR0: 64-bit registers, byte offsets -------------------------------------------------- */
+/* ---- BAR0: 64-bit registers, byte offsets --------------------------------------------------- */
 /* RO: magic, major, minor */
 #define URDMA_REG_VERSION 0x0000
 #define URDMA_RF_VERSION_MINOR GENMASK_ULL(15, 0)
@@ -75,7 +75,7 @@
 /* RO: feature bits, none defined in minor 0 but SEND */
 #define URDMA_REG_CAP_FEATURES 0x0028
 #define URDMA_RF_FEAT_RC_SEND BIT_ULL(0)
-/* RW: writing RESET clears every object, queue and counter and waits for DMA to end (STATUS.READY) */
+/* RW: RESET clears every object, queue and counter and waits for DMA to end (STATUS.READY) */
 #define URDMA_REG_CTRL 0x0040
 #define URDMA_RF_CTRL_ENABLE BIT_ULL(0)
 #define URDMA_RF_CTRL_RESET BIT_ULL(1)
@@ -147,7 +147,7 @@
 #define URDMA_CNT_DMA_DROP 42
 #define URDMA_CNT_N 43
 
-/* ---- BAR2: doorbell pages of 4 KB, byte offsets in a page ---------------------------------- */
+/* ---- BAR2: doorbell pages of 4 KB, byte offsets in a page ----------------------------------- */
 #define URDMA_DB_PAGE_SIZE 4096
 #define URDMA_DB_SQ 0x000
 #define URDMA_DB_RQ 0x008
@@ -157,30 +157,30 @@
 #define URDMA_DB_EQ 0x020
 /* reserved: a WQE pushed with its doorbell */
 #define URDMA_DB_PUSH 0x800
-/* The one 8-byte word of a doorbell. INDEX: SQ, RQ: producer index; CQ, EQ: consumer index. Free running. */
+/* The 8-byte word of a doorbell. INDEX: SQ, RQ: producer; CQ, EQ: consumer. Free running. */
 #define URDMA_DBW_OBJ GENMASK_ULL(23, 0)
 /* CQ, EQ only */
 #define URDMA_DBW_ARM GENMASK_ULL(25, 24)
 #define URDMA_DBW_INDEX GENMASK_ULL(63, 32)
 #define URDMA_DB_ARM_NONE 0
-/* CQ: event at the next CQE (at once if there are CQEs at or after INDEX); EQ: interrupt likewise */
+/* CQ: event at the next CQE (at once if there are any at or after INDEX); EQ: interrupt likewise */
 #define URDMA_DB_ARM_ANY 1
 /* CQ: event at the next solicited or failed CQE */
 #define URDMA_DB_ARM_SOLICITED 2
 
-/* ---- rings ------------------------------------------------------------------------------------ */
+/* ---- rings ---------------------------------------------------------------------------------- */
 /*
- * Where a ring lies. LEVELS 0: ADDR is the base of contiguous memory. 1: ADDR is a contiguous table of
- * 64-bit page addresses. 2: ADDR is a contiguous table of addresses of 4 KB tables of 512 page
- * addresses. Pages are 2^PAGE_SHIFT bytes, at least 4 KB; ADDR is 64-byte aligned with LEVELS 1, 2, and
- * 4 KB aligned with 0. The same fields, in the same places, serve SQ, RQ, CQ.
+ * Where a ring lies. LEVELS 0: ADDR is the base of contiguous memory. 1: ADDR is a contiguous table
+ * of 64-bit page addresses. 2: ADDR is a contiguous table of addresses of 4 KB tables of 512 page
+ * addresses. Pages are 2^PAGE_SHIFT bytes, at least 4 KB; ADDR is 64-byte aligned with LEVELS 1, 2,
+ * and 4 KB aligned with 0. The same fields, in the same places, serve SQ, RQ, CQ.
  */
 #define URDMA_RING_LOG_ENTRIES GENMASK_ULL(4, 0)
 #define URDMA_RING_LOG_STRIDE GENMASK_ULL(8, 5)
 #define URDMA_RING_LEVELS GENMASK_ULL(10, 9)
 #define URDMA_RING_PAGE_SHIFT GENMASK_ULL(16, 11)
 
-/* ---- commands: 64 bytes, 8 words; completions likewise ---------------------------------------- */
+/* ---- commands: 64 bytes, 8 words; completions likewise -------------------------------------- */
 #define URDMA_CMD_SIZE 64
 #define URDMA_CMD0_OPCODE GENMASK_ULL(7, 0)
 /* raise an EQE of type CMD in EQ 0 when complete */
@@ -286,8 +286,11 @@
 #define URDMA_QPS_SQE 5
 #define URDMA_QPS_ERR 6
 
-/* CREATE_MR; object: index, the key is index << 8 | VARIANT. Page table as of a ring. VA's low PAGE_SHIFT
- * bits are the offset in the first page; with LEVELS 0, ADDR stands for VA with those bits cleared. */
+/*
+ * CREATE_MR; object: index, the key is index << 8 | VARIANT. Page table as of a ring. VA's low
+ * PAGE_SHIFT bits are the offset in the first page; with LEVELS 0, ADDR stands for VA with those
+ * bits cleared.
+ */
 #define URDMA_CMD_MR1_PD GENMASK_ULL(15, 0)
 #define URDMA_CMD_MR1_ACCESS GENMASK_ULL(20, 16)
 #define URDMA_CMD_MR1_VARIANT GENMASK_ULL(31, 24)
@@ -344,7 +347,7 @@
 #define URDMA_CS_BUSY 11
 #define URDMA_CS_BAD_DB_PAGE 12
 
-/* ---- send WQE: 64 << n bytes, n = 0..3 -------------------------------------------------------- */
+/* ---- send WQE: 64 << n bytes, n = 0..3 ------------------------------------------------------ */
 #define URDMA_SQE0_OPCODE GENMASK_ULL(7, 0)
 #define URDMA_SQE0_SIGNALED BIT_ULL(8)
 #define URDMA_SQE0_SOLICITED BIT_ULL(9)
@@ -373,7 +376,7 @@
 #define URDMA_WR_REG_MR 9
 #define URDMA_WR_BIND_MW 10
 
-/* ---- receive WQE: 64 << n bytes, n = 0..3; SGEs follow at byte 16 ----------------------------- */
+/* ---- receive WQE: 64 << n bytes, n = 0..3; SGEs follow at byte 16 --------------------------- */
 #define URDMA_RQE0_NUM_SGE GENMASK_ULL(7, 0)
 #define URDMA_RQE_DATA_OFFSET 16
 
@@ -383,7 +386,7 @@
 #define URDMA_SGE1_LENGTH GENMASK_ULL(31, 0)
 #define URDMA_SGE1_LKEY GENMASK_ULL(63, 32)
 
-/* ---- CQE: 32 bytes ---------------------------------------------------------------------------- */
+/* ---- CQE: 32 bytes -------------------------------------------------------------------------- */
 #define URDMA_CQE_SIZE 32
 /* inverts each time round the ring; the first round writes 1 */
 #define URDMA_CQE0_PHASE BIT_ULL(0)
@@ -420,7 +423,7 @@
 #define URDMA_WC_RETRY_EXC_ERR 12
 #define URDMA_WC_RNR_RETRY_EXC_ERR 13
 
-/* ---- EQE: 16 bytes ---------------------------------------------------------------------------- */
+/* ---- EQE: 16 bytes -------------------------------------------------------------------------- */
 #define URDMA_EQE_SIZE 16
 #define URDMA_EQE0_PHASE BIT_ULL(0)
 #define URDMA_EQE0_TYPE GENMASK_ULL(15, 8)
