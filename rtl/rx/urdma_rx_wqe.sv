@@ -6,10 +6,15 @@
 //  piece_*  for each operation with data: its pieces (records), in order
 //  mr1_*    ring address; rd_*: the WQE; mr0_*: pieces of host memory to translate and check
 //
-// Each packet fetches the whole WQE of its message: ring translation, one DMA read, walk. LINES lines of 64 bytes
+// A packet fetches the whole WQE of its message: ring translation, one DMA read, walk. LINES lines of 64 bytes
 // are reserved before the ring address is asked for, so up to LINES WQEs of 64 bytes are in flight. The walk takes
 // one cycle for the header and one for each SGE; fragments of translation are limited to FRAGS (two a piece), the
 // room for which placement has.
+//
+// The WQE of a message that goes on is kept until another one is needed, so packets of one message that follow each
+// other fetch it once: with long WQEs and small packets the reads would take more of PCIe than the data. The walk goes
+// on where it ended, else a long list would cost more cycles than a small packet has. Only packets behind the first
+// use what is kept, so it always belongs to the same life of the QP.
 
 `resetall
 `default_nettype none
@@ -69,6 +74,8 @@ module urdma_rx_wqe
     logic [12:0]     len;
     logic [PD_W-1:0] pd;
     logic [3:0]      stride;       // lines
+    logic            reuse;        // the WQE is the one kept
+    logic            keep;         // its message goes on
   } walk_t;
 
   logic need, op_fifo_ready, walk_fifo_ready, take, lines_room;
@@ -78,12 +85,27 @@ module urdma_rx_wqe
   logic walk_valid, walk_pop;
   logic [15:0] in_slot;
 
+  // the WQE that will be kept when the walks before this operation have been done
+  logic last_keep_reg, reuse;
+  logic [QPN_W-1:0] last_qpn_reg;
+  logic [15:0] last_wqe_reg;
+  assign reuse = last_keep_reg && in_fetch.moff != '0 && in.qpn == last_qpn_reg && in.wqe == last_wqe_reg;
+  always_ff @(posedge clk) begin
+    if (take && need) begin
+      last_qpn_reg <= in.qpn;
+      last_wqe_reg <= in.wqe;
+    end
+    if (rst) last_keep_reg <= 1'b0;
+    else if (take && need) last_keep_reg <= !in.cqe;
+  end
+
   assign need = in.kind == OK_DATA && in.len != '0;
   assign in_lines = 4'd1 << (in_fetch.rq.log_stride - 4'd6);
+  logic [3:0] give_back;
   assign lines_room = lines_reg <= (LW+1)'(LINES - 8);
   assign take = in_valid && in_ready;
-  assign in_ready = op_fifo_ready && (!need || (walk_fifo_ready && lines_room && mr1_req_ready));
-  assign mr1_req_valid = in_valid && need && op_fifo_ready && walk_fifo_ready && lines_room;
+  assign in_ready = op_fifo_ready && (!need || (walk_fifo_ready && (reuse || (lines_room && mr1_req_ready))));
+  assign mr1_req_valid = in_valid && need && !reuse && op_fifo_ready && walk_fifo_ready && lines_room;
   assign in_slot = in.wqe & 16'((17'd1 << in_fetch.rq.log_entries) - 17'd1);
   assign mr1_req = '{
     ring: 1'b1, pt: in_fetch.rq.pt, key: '0, pd: '0, acc: '0,
@@ -99,13 +121,13 @@ module urdma_rx_wqe
   urdma_fifo #(.WIDTH($bits(walk_t)), .DEPTH(OPS)) u_walk (
     .clk(clk), .rst(rst),
     .in_valid(take && need), .in_ready(walk_fifo_ready),
-    .in_data({in_fetch.moff, in.len, in_fetch.pd, in_lines}),
+    .in_data({in_fetch.moff, in.len, in_fetch.pd, in_lines, reuse, !in.cqe}),
     .out_valid(walk_valid), .out_ready(walk_pop), .out_data(walk), .count()
   );
 
   always_ff @(posedge clk) begin
     if (rst) lines_reg <= '0;
-    else lines_reg <= lines_reg + ((take && need) ? (LW+1)'(in_lines) : '0) - (walk_pop ? (LW+1)'(walk.stride) : '0);
+    else lines_reg <= lines_reg + ((take && need && !reuse) ? (LW+1)'(in_lines) : '0) - (LW+1)'(give_back);
   end
 
   // ---- read the WQE ---------------------------------------------------------------------------------------
@@ -121,13 +143,13 @@ module urdma_rx_wqe
   urdma_fifo #(.WIDTH(1), .DEPTH(OPS)) u_ring (
     .clk(clk), .rst(rst),
     .in_valid(mr1_rsp_valid && mr1_rsp_ready), .in_ready(), .in_data(ring_ok),
-    .out_valid(ring_valid), .out_ready(walk_pop), .out_data(ring_good), .count()
+    .out_valid(ring_valid), .out_ready(fresh_pop), .out_data(ring_good), .count()
   );
 
   urdma_fifo #(.WIDTH(1), .DEPTH(OPS)) u_wqe (
     .clk(clk), .rst(rst),
     .in_valid(rd_rsp_valid && rd_rsp.last), .in_ready(), .in_data(rd_rsp.err),
-    .out_valid(wqe_valid), .out_ready(walk_pop && ring_good), .out_data(wqe_err), .count()
+    .out_valid(wqe_valid), .out_ready(fresh_pop && ring_good), .out_data(wqe_err), .count()
   );
 
   // Lines are written and read in order; the lines of a WQE whose ring address failed are never used.
@@ -158,6 +180,13 @@ module urdma_rx_wqe
   logic mr0_valid_reg;
   mr_req_t mr0_reg;
 
+  // the WQE that is kept
+  logic kept_reg, kept_ring_reg, kept_err_reg, drop_kept, fresh_pop;
+  logic [3:0] kept_lines_reg;
+  logic [4:0] kept_unit_reg;       // where the walk ended: SGE, those left with it, bytes of it used
+  logic [7:0] kept_num_reg;
+  logic [31:0] kept_used_reg;
+
   logic emit_ok, emit, emit_end, head_bad;
   logic [7:0] emit_status;
   logic emit_piece;
@@ -186,7 +215,15 @@ module urdma_rx_wqe
     line_addr = rp_reg;
     case (state_reg)
       W_IDLE: begin
-        if (walk_valid && ring_valid) begin
+        if (walk_valid && walk.reuse) begin
+          if (kept_err_reg) begin
+            emit = 1'b1;
+            emit_end = 1'b1;
+            emit_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
+          end
+          line_en = 1'b1;
+          line_addr = rp_reg + LW'(kept_unit_reg[4:2]);
+        end else if (walk_valid && ring_valid && !kept_reg) begin
           if (!ring_good || (wqe_valid && wqe_err)) begin
             emit = 1'b1;
             emit_end = 1'b1;
@@ -220,6 +257,25 @@ module urdma_rx_wqe
   end
 
   assign walk_pop = emit && emit_end && emit_ok;
+  assign drop_kept = walk_valid && !walk.reuse && kept_reg;
+  assign fresh_pop = walk_pop && !walk.reuse;
+  assign give_back = drop_kept ? kept_lines_reg : (walk_pop && !walk.keep) ? walk.stride : 4'd0;
+  always_ff @(posedge clk) begin
+    if (fresh_pop) begin
+      kept_ring_reg <= ring_good;
+      kept_lines_reg <= walk.stride;
+    end
+    if (walk_pop) begin
+      // a walk that found an error ended its QP, what follows has no effect
+      kept_err_reg <= !emit_piece;
+      kept_unit_reg <= unit_reg;
+      kept_num_reg <= num_reg;
+      kept_used_reg <= skip_reg + 32'(part);
+    end
+    if (rst) kept_reg <= 1'b0;
+    else if (walk_pop) kept_reg <= walk.keep;
+    else if (drop_kept) kept_reg <= 1'b0;
+  end
   assign piece_valid = emit && emit_ok;
   assign piece = '{piece: emit_piece, last: emit_end, status: emit_status};
   assign mr0_req_valid = mr0_valid_reg;
@@ -228,9 +284,10 @@ module urdma_rx_wqe
   always_ff @(posedge clk) begin
     case (state_reg)
       W_IDLE: begin
-        skip_reg <= walk.moff;
+        skip_reg <= walk.reuse ? kept_used_reg : walk.moff;
         rem_reg <= walk.len;
-        unit_reg <= 5'd1;
+        unit_reg <= walk.reuse ? kept_unit_reg : 5'd1;
+        num_reg <= kept_num_reg;
       end
       W_HEAD: num_reg <= head_num;
       default: begin
@@ -265,13 +322,20 @@ module urdma_rx_wqe
       mr0_valid_reg <= 1'b0;
     end else begin
       case (state_reg)
-        W_IDLE: if (walk_valid && ring_valid && ring_good && wqe_valid && !wqe_err) state_reg <= W_HEAD;
+        W_IDLE: begin
+          if (walk_valid && walk.reuse) begin
+            if (!kept_err_reg) state_reg <= W_SGE;
+          end else if (walk_valid && ring_valid && !kept_reg && ring_good && wqe_valid && !wqe_err) begin
+            state_reg <= W_HEAD;
+          end
+          if (drop_kept && kept_ring_reg) rp_reg <= rp_reg + LW'(kept_lines_reg);
+        end
         W_HEAD: if (!head_bad) state_reg <= W_SGE;
         default: ;
       endcase
       if (walk_pop) begin
         state_reg <= W_IDLE;
-        if (ring_good) rp_reg <= rp_reg + LW'(walk.stride);
+        if (!walk.keep && (walk.reuse ? kept_ring_reg : ring_good)) rp_reg <= rp_reg + LW'(walk.stride);
       end
       if (emit_piece && emit_ok) mr0_valid_reg <= 1'b1;
       else if (mr0_req_ready) mr0_valid_reg <= 1'b0;
