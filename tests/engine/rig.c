@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rig.h"
-
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
+
+#include "rig.h"
 
 void rig_defaults(struct rig_config *config)
 {
@@ -18,6 +23,7 @@ void rig_defaults(struct rig_config *config)
 	};
 	urdma_cosim_config_defaults(&config->cosim, 2);
 	urdma_embedded_config_defaults(&config->memory);
+	urdma_eh_config_defaults(&config->eh);
 }
 
 void rig_check(struct rig *rig, int result, const char *what)
@@ -35,7 +41,7 @@ static void start_side(struct rig *rig, unsigned int n)
 	const struct rig_config *config = &rig->config;
 	struct rig_side *side = &rig->side[n];
 
-	rig_check(rig, urdma_eh_open(rig->host, n, NULL, &side->eh), "open");
+	rig_check(rig, urdma_eh_open(rig->host, n, &config->eh, &side->eh), "open");
 	rig_check(rig, urdma_eh_alloc_pd(side->eh, RIG_PD), "allocate PD");
 	side->buffer = urdma_embedded_alloc(rig->host, config->buffer);
 	rig_check(rig, side->buffer ? 0 : -1, "allocate buffer");
@@ -113,6 +119,90 @@ void rig_stop(struct rig *rig)
 	}
 	urdma_embedded_destroy(rig->host);
 	urdma_cosim_destroy(rig->cosim);
+}
+
+void rig_abandon(struct rig *rig)
+{
+	for (unsigned int n = 0; n < 2; n++)
+		urdma_eh_close(rig->side[n].eh);
+	urdma_embedded_destroy(rig->host);
+	urdma_cosim_destroy(rig->cosim);
+}
+
+static uint64_t mix(uint64_t x)
+{
+	x ^= x >> 31;
+	x *= 0x9e3779b97f4a7c15ull;
+	return x ^ x >> 29;
+}
+
+void rig_fill(void *p, size_t len, uint32_t seed)
+{
+	uint8_t *byte = p;
+
+	for (size_t i = 0; i < len; i += 8) {
+		uint64_t v = mix(((uint64_t)seed << 32) + i + 1);
+
+		memcpy(byte + i, &v, len - i < 8 ? len - i : 8);
+	}
+}
+
+size_t rig_verify(const void *p, size_t len, uint32_t seed)
+{
+	const uint8_t *byte = p;
+
+	for (size_t i = 0; i < len; i += 8) {
+		uint64_t v = mix(((uint64_t)seed << 32) + i + 1);
+		size_t n = len - i < 8 ? len - i : 8;
+
+		if (!memcmp(byte + i, &v, n))
+			continue;
+		for (size_t k = 0; k < n; k++)
+			if (byte[i + k] != (uint8_t)(v >> 8 * k))
+				return i + k;
+	}
+	return len;
+}
+
+void rig_message(struct rig *rig, unsigned int i, unsigned int from, size_t at, uint32_t len,
+		 uint32_t seed)
+{
+	struct rig_side *tx = &rig->side[from], *rx = &rig->side[!from];
+	struct urdma_eh_sge src = { (uintptr_t)tx->buffer + at, len, tx->mr.key };
+	struct urdma_eh_sge dst = { (uintptr_t)rx->buffer + at, len, rx->mr.key };
+	struct urdma_eh_send wr = {
+		.opcode = URDMA_WR_SEND, .signaled = true, .sge = &src, .n_sge = 1
+	};
+	struct urdma_eh_cqe cqe;
+
+	rig_fill(tx->buffer + at, len, seed);
+	memset(rx->buffer + at, 0xa5, len);
+	assert_int_equal(urdma_eh_post_recv(&rx->qp[i], &dst, 1), 0);
+	assert_int_equal(urdma_eh_post_send(&tx->qp[i], &wr), 0);
+	rig_check(rig, urdma_eh_next_cqe(&rx->recv_cq, &cqe, 4000000), "wait for the receive CQE");
+	assert_int_equal(cqe.status, URDMA_WC_SUCCESS);
+	assert_int_equal(cqe.qpn, rx->qp[i].qpn);
+	assert_int_equal(cqe.length, len);
+	assert_int_equal(rig_verify(rx->buffer + at, len, seed), len);
+	rig_check(rig, urdma_eh_next_cqe(&tx->send_cq, &cqe, 4000000), "wait for the send CQE");
+	assert_int_equal(cqe.status, URDMA_WC_SUCCESS);
+	assert_int_equal(cqe.qpn, tx->qp[i].qpn);
+}
+
+unsigned int rig_qp_state(struct urdma_eh_qp *qp)
+{
+	struct urdma_eh_cmd cpl;
+
+	assert_int_equal(urdma_eh_query_qp(qp, &cpl), 0);
+	return URDMA_GET(URDMA_CPL_QP1_STATE, cpl.w[1]);
+}
+
+uint64_t rig_random(uint64_t *state)
+{
+	*state ^= *state >> 12;
+	*state ^= *state << 25;
+	*state ^= *state >> 27;
+	return *state * 0x2545f4914f6cdd1dull;
 }
 
 uint64_t rig_hash(uint64_t hash, const void *p, size_t len)

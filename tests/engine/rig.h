@@ -13,6 +13,7 @@
 struct rig_config {
 	struct urdma_cosim_config cosim;
 	struct urdma_embedded_config memory;
+	struct urdma_eh_config eh;
 	unsigned int qps; /* pairs */
 	unsigned int mtu; /* 1: 256 .. 5: 4096 */
 	bool ipv6;
@@ -52,6 +53,26 @@ void rig_stop(struct rig *rig);
 
 /* Fails the process when the simulation has found a fault (RTL, PCIe rules, stall). */
 void rig_check(struct rig *rig, int result, const char *what);
+
+/* Ends without destroying objects: for tests that have left them in another state. */
+void rig_abandon(struct rig *rig);
+
+/* Bytes that a seed determines. rig_verify() returns the number of good bytes in front: len if all are. */
+void rig_fill(void *p, size_t len, uint32_t seed);
+size_t rig_verify(const void *p, size_t len, uint32_t seed);
+
+/*
+ * One SEND of len bytes from side `from` on pair i, from and to the region at offset `at`, waited for
+ * and compared. The CQs have to be empty of anything else. Fails the cmocka test, not the process.
+ */
+void rig_message(struct rig *rig, unsigned int i, unsigned int from, size_t at, uint32_t len,
+		 uint32_t seed);
+
+/* State of a QP as QUERY_QP tells it. Fails the cmocka test when the command does. */
+unsigned int rig_qp_state(struct urdma_eh_qp *qp);
+
+/* Deterministic random numbers (xorshift64*). Any state but 0. */
+uint64_t rig_random(uint64_t *state);
 
 /* A 64-bit digest (FNV-1a) over bytes, to compare runs. */
 uint64_t rig_hash(uint64_t hash, const void *p, size_t len);
