@@ -6,10 +6,11 @@
 //  count    words held, the one on out_data included (0..DEPTH); changes the cycle after a transfer.
 //
 // Latency, from the cycle of the in transfer to the first cycle of out_valid:
-//  OUT_REG = 0   1 cycle. The memory is read asynchronously (LUT RAM): shallow or narrow FIFOs.
-//  OUT_REG = 1   2 cycles. The memory is read into a register (block RAM, or LUT RAM with a short output path).
-// Both move one word a cycle each way, and hold exactly DEPTH words. A full FIFO takes no word in the cycle in
-// which one leaves.
+//  OUT_REG = 0   1 cycle. A word that finds the FIFO empty goes straight into the output register.
+//  OUT_REG = 1   2 cycles. Every word goes through the memory: no path from in_data to the output register.
+// In both the output is a register that changes only when a word leaves or arrives (which also spares the simulator
+// from copying wide words in idle cycles). Both move one word a cycle each way, and hold exactly DEPTH words. A
+// full FIFO takes no word in the cycle in which one leaves.
 
 `resetall
 `default_nettype none
@@ -49,58 +50,38 @@ module urdma_fifo #(
   assign pop = out_valid && out_ready;
   assign count = count_reg;
 
+  logic out_valid_reg;
+  logic [WIDTH-1:0] out_data_reg;
+  logic [AW:0] mem_count_reg;  // words in mem, the one in out_data_reg not counted
+  logic load, pass;
+
+  assign load = (mem_count_reg != '0) && (!out_valid_reg || out_ready);
+  assign pass = (OUT_REG == 0) && push && mem_count_reg == '0 && (!out_valid_reg || out_ready);
+  assign out_valid = out_valid_reg;
+  assign out_data = out_data_reg;
+
   always_ff @(posedge clk) begin
-    if (push) mem[wr_ptr_reg] <= in_data;
+    if (push && !pass) mem[wr_ptr_reg] <= in_data;
+    if (load) out_data_reg <= mem[rd_ptr_reg];
+    else if (pass) out_data_reg <= in_data;
   end
 
   always_ff @(posedge clk) begin
     if (rst) begin
+      out_valid_reg <= 1'b0;
+      rd_ptr_reg <= '0;
       wr_ptr_reg <= '0;
+      mem_count_reg <= '0;
       count_reg <= '0;
     end else begin
-      if (push) wr_ptr_reg <= wr_ptr_reg + 1'b1;
+      if (load || pass) out_valid_reg <= 1'b1;
+      else if (out_ready) out_valid_reg <= 1'b0;
+      if (load) rd_ptr_reg <= rd_ptr_reg + 1'b1;
+      if (push && !pass) wr_ptr_reg <= wr_ptr_reg + 1'b1;
+      if (push && !pass && !load) mem_count_reg <= mem_count_reg + 1'b1;
+      else if (load && !(push && !pass)) mem_count_reg <= mem_count_reg - 1'b1;
       if (push && !pop) count_reg <= count_reg + 1'b1;
       else if (pop && !push) count_reg <= count_reg - 1'b1;
-    end
-  end
-
-  if (OUT_REG != 0) begin : g_reg
-    logic out_valid_reg;
-    logic [WIDTH-1:0] out_data_reg;
-    logic [AW:0] mem_count_reg;  // words in mem, the one in out_data_reg not counted
-    logic load;
-
-    assign load = (mem_count_reg != '0) && (!out_valid_reg || out_ready);
-    assign out_valid = out_valid_reg;
-    assign out_data = out_data_reg;
-
-    always_ff @(posedge clk) begin
-      if (load) out_data_reg <= mem[rd_ptr_reg];
-    end
-
-    always_ff @(posedge clk) begin
-      if (rst) begin
-        out_valid_reg <= 1'b0;
-        rd_ptr_reg <= '0;
-        mem_count_reg <= '0;
-      end else begin
-        if (load) begin
-          out_valid_reg <= 1'b1;
-          rd_ptr_reg <= rd_ptr_reg + 1'b1;
-        end else if (out_ready) begin
-          out_valid_reg <= 1'b0;
-        end
-        if (push && !load) mem_count_reg <= mem_count_reg + 1'b1;
-        else if (load && !push) mem_count_reg <= mem_count_reg - 1'b1;
-      end
-    end
-  end else begin : g_comb
-    assign out_valid = (count_reg != '0);
-    assign out_data = mem[rd_ptr_reg];
-
-    always_ff @(posedge clk) begin
-      if (rst) rd_ptr_reg <= '0;
-      else if (pop) rd_ptr_reg <= rd_ptr_reg + 1'b1;
     end
   end
 
