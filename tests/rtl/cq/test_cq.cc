@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_cq alone: random CQEs, doorbells and configurations against a model of the contract. A failure means lost,
-// doubled or misplaced completions, or events that do not come or come before their CQE.
+// urdma_cq alone: random CQEs, doorbells and configurations against a model of the contract. A
+// failure means lost, doubled or misplaced completions, or events that do not come or come before
+// their CQE.
 
 extern "C" {
 #include <setjmp.h>
@@ -43,9 +44,9 @@ struct bench {
 	Vurdma_cq dut;
 	uint64_t seed, now;
 	struct model cq[CQS];
-	std::deque<struct item> items;   // not yet over
-	std::deque<struct item> asks;    // translations asked for
-	std::deque<uint64_t> translate;  // answered in order: ring offset, or -1 to fail
+	std::deque<struct item> items;	// not yet over
+	std::deque<struct item> asks;	// translations asked for
+	std::deque<uint64_t> translate; // answered in order: ring offset, or -1 to fail
 	std::deque<struct cqe_req> todo[2];
 	std::deque<uint64_t> doorbell;
 	bool wrote;
@@ -114,7 +115,8 @@ static void model_doorbell(struct bench *b, uint64_t db)
 		it.eqn = m->eqn;
 		it.type = URDMA_EV_CQ;
 		b->items.push_back(it);
-	} else if (arm == URDMA_DB_ARM_ANY || (arm == URDMA_DB_ARM_SOLICITED && m->arm != URDMA_DB_ARM_ANY)) {
+	} else if (arm == URDMA_DB_ARM_ANY ||
+		   (arm == URDMA_DB_ARM_SOLICITED && m->arm != URDMA_DB_ARM_ANY)) {
 		m->arm = arm;
 	}
 }
@@ -138,13 +140,16 @@ static void take_write(struct bench *b)
 
 	settle(b);
 	if (b->items.empty() || !b->items.front().write)
-		fail_msg("cycle %lu: a write that no CQE asked for, or before the event of an earlier one", b->now);
+		fail_msg("cycle %lu: a write that no CQE asked for, or before the event of an "
+			 "earlier one",
+			 b->now);
 	struct item *it = &b->items.front();
 
 	assert_true(bits_get(w, 0, 1));
 	assert_int_equal(bits_get(w, 513, 13), 32);
 	if (bits_get(w, 526, 64) != it->addr)
-		fail_msg("cycle %lu: CQE at %lx, should be at %lx", b->now, bits_get(w, 526, 64), it->addr);
+		fail_msg("cycle %lu: CQE at %lx, should be at %lx", b->now, bits_get(w, 526, 64),
+			 it->addr);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(bits_get(w, 1 + 64 * i, 64), it->word[i]);
 	it->write = false;
@@ -209,8 +214,10 @@ static void cycle(struct bench *b)
 	d->eval();
 
 	bool cfg = d->cfg_valid && d->cfg_ready, db = d->db_valid && d->db_ready;
-	bool mr_req = d->mr_req_valid && d->mr_req_ready, mr_rsp = d->mr_rsp_valid && d->mr_rsp_ready;
-	uint64_t offset = bits_get(d->mr_req.m_storage, 13, 64), base = bits_get(d->mr_req.m_storage, 134, 64);
+	bool mr_req = d->mr_req_valid && d->mr_req_ready,
+	     mr_rsp = d->mr_rsp_valid && d->mr_rsp_ready;
+	uint64_t offset = bits_get(d->mr_req.m_storage, 13, 64),
+		 base = bits_get(d->mr_req.m_storage, 134, 64);
 	unsigned int cqe = d->cqe_valid & d->cqe_ready;
 
 	assert_true(cfg + db + !!(cqe & 1) + !!(cqe & 2) <= 1);
@@ -483,8 +490,10 @@ static void test_rate(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random),		  cmocka_unit_test(test_overflow),
-		cmocka_unit_test(test_translation_error), cmocka_unit_test(test_fence),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_overflow),
+		cmocka_unit_test(test_translation_error),
+		cmocka_unit_test(test_fence),
 		cmocka_unit_test(test_rate),
 	};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_eq alone: random events, doorbells and configurations against a model of the contract. A failure means lost or
-// doubled events, or an interrupt that is missing or overtakes its EQE.
+// urdma_eq alone: random events, doorbells and configurations against a model of the contract. A
+// failure means lost or doubled events, or an interrupt that is missing or overtakes its EQE.
 
 extern "C" {
 #include <setjmp.h>
@@ -65,7 +65,7 @@ static void model_event(struct bench *b, uint64_t ev)
 	}
 	it.write = true;
 	it.addr = m->base + 16ull * (m->pi & ((1u << m->log) - 1));
-	it.word = !(m->pi >> m->log & 1) | (ev >> 48 & 0xff) << 8 | (ev >> 24 & 0xffffff) << 16 |
+	it.word = (m->pi >> m->log & 1 ? 0 : 1) | (ev >> 48 & 0xff) << 8 | (ev >> 24 & 0xffffff) << 16 |
 		  (ev & 0xffffff) << 40;
 	it.irq = m->armed;
 	it.vec = m->vec;
