@@ -5,4 +5,5 @@
 -f mr/mr.f
 -f tx/tx.f
 -f rx/rx.f
+-f eth/eth.f
 urdma_top.sv

@@ -249,7 +249,8 @@ module urdma_top
   sent_t sent;
   acked_t acked;
   ack_req_t ack_req;
-  mac_beat_t mac_tx, mac_rx;
+  mac_beat_t tx_beat, mac_tx, mac_rx;
+  logic tx_beat_valid, tx_beat_ready, mac_tx_busy;
 
   urdma_tx tx (
     .clk, .rst(block_rst_reg), .init_done(tx_init_done), .busy(tx_busy),
@@ -268,8 +269,14 @@ module urdma_top
     .rd_req_valid({rd_req_valid[RD_SQ], rd_req_valid[RD_PAY]}), .rd_req({rd_req[RD_SQ], rd_req[RD_PAY]}),
     .rd_req_ready({rd_req_ready[RD_SQ], rd_req_ready[RD_PAY]}),
     .rd_rsp_valid({rd_rsp_valid[RD_SQ], rd_rsp_valid[RD_PAY]}), .rd_rsp,
-    .mac_valid(m_axis_tx_tvalid), .mac(mac_tx), .mac_ready(m_axis_tx_tready),
+    .mac_valid(tx_beat_valid), .mac(tx_beat), .mac_ready(tx_beat_ready),
     .cnt(tx_cnt), .tx_bytes, .trace_valid(trace_valid[TRC_TX]), .trace(trace_tap[TRC_TX])
+  );
+
+  urdma_mac_tx mac_out (
+    .clk, .rst, .busy(mac_tx_busy), .cut(block_rst_reg),
+    .in_valid(tx_beat_valid), .in(tx_beat), .in_ready(tx_beat_ready),
+    .mac_valid(m_axis_tx_tvalid), .mac(mac_tx), .mac_ready(m_axis_tx_tready)
   );
 
   urdma_rx rx (
@@ -307,7 +314,8 @@ module urdma_top
   assign mac_rx.err = s_axis_rx_tuser;
 
   // ---- time: no timer runs while the NIC is idle, so none can end the idleness ---------------------------------------------
-  assign idle = !(pcie_busy || ctl_busy || mr_busy || cq_busy || eq_busy || tx_busy || rx_busy || block_rst_reg
+  assign idle = !(pcie_busy || ctl_busy || mr_busy || cq_busy || eq_busy || tx_busy || rx_busy || mac_tx_busy
+                  || block_rst_reg
                   || s_axis_cq_tvalid || s_axis_rc_tvalid || s_axis_rx_tvalid);
   assign timer_armed = 1'b0;
   assign timer_cycles = '0;

@@ -1,0 +1,1 @@
+eth/urdma_mac_tx.sv

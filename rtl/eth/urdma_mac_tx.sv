@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Last register before the MAC: what a software reset leaves of a frame is ended properly.
+//
+//  in_*   frames of the transmit side, which vanish in the middle when cut rises (its reset)
+//  mac_*  to the MAC, which wants every beat offered until it is taken and every frame ended
+//
+// Reset by rst alone. A frame that was cut gets one more beat, the last, marked as an error, so that the MAC
+// spoils its FCS and the receiver drops it. Latency 1 cycle, a beat a cycle.
+
+`resetall
+`default_nettype none
+
+module urdma_mac_tx
+  import urdma_pkg::*;
+(
+  input  wire logic      clk,
+  input  wire logic      rst,
+  output      logic      busy,
+
+  input  wire logic      cut,
+  input  wire logic      in_valid,
+  input  wire mac_beat_t in,
+  output      logic      in_ready,
+
+  output      logic      mac_valid,
+  output      mac_beat_t mac,
+  input  wire logic      mac_ready
+);
+
+  logic valid_reg, open_reg, free;
+  mac_beat_t beat_reg;
+
+  assign free = !valid_reg || mac_ready;
+  assign in_ready = free;
+  assign mac_valid = valid_reg;
+  assign mac = beat_reg;
+  assign busy = valid_reg || open_reg;
+
+  always_ff @(posedge clk) begin
+    if (free && cut && open_reg) begin
+      beat_reg.keep <= 64'd1;
+      beat_reg.last <= 1'b1;
+      beat_reg.err <= 1'b1;
+    end else if (free && in_valid && !cut) begin
+      beat_reg <= in;
+    end
+    if (rst) begin
+      valid_reg <= 1'b0;
+      open_reg <= 1'b0;
+    end else if (free) begin
+      valid_reg <= cut ? open_reg : in_valid;
+      if (cut) open_reg <= 1'b0;
+      else if (in_valid) open_reg <= !in.last;
+    end
+  end
+
+endmodule
+
+`resetall
