@@ -21,8 +21,9 @@ struct urdma_pcie;
 /* What the NIC may do to its host. */
 struct urdma_host_ops {
 	/*
-	 * DMA by the NIC, at most one page-crossing-free TLP's worth: 1 to 4096 bytes. Returns 0, or
-	 * -EFAULT when any byte is not mapped with the needed right (becomes an unsupported request).
+	 * DMA by the NIC, at most one page-crossing-free TLP's worth: 1 to 4096 bytes. Returns 0,
+	 * or -EFAULT when any byte is not mapped with the needed right (becomes an unsupported
+	 * request).
 	 */
 	int (*dma_read)(void *ctx, uint64_t addr, void *buf, size_t len);
 	int (*dma_write)(void *ctx, uint64_t addr, const void *buf, size_t len);
@@ -30,7 +31,10 @@ struct urdma_host_ops {
 	void (*msix)(void *ctx, unsigned int vector);
 };
 
-/* Called once when a register read completes. status 0 or -EIO (UR, CA); value little-endian, len bytes. */
+/*
+ * Called once when a register read completes. status 0 or -EIO (UR, CA); value little-endian, len
+ * bytes.
+ */
 typedef void (*urdma_mmio_read_done)(void *arg, int status, uint64_t value);
 
 /* Posted write of 1 to 8 (64 for BAR2 WQE push) bytes, naturally contained in one 64-byte line. */
@@ -39,7 +43,10 @@ int urdma_pcie_mmio_write(struct urdma_pcie *pcie, unsigned int bar, uint64_t of
 /* Non-posted read of 1 to 8 bytes. Many may be outstanding; they complete in order. */
 int urdma_pcie_mmio_read(struct urdma_pcie *pcie, unsigned int bar, uint64_t offset, size_t len,
 			 urdma_mmio_read_done done, void *arg);
-/* Configuration space, 4 KB, type 0 header with PCIe, MSI-X and PM capabilities. 1 to 4 bytes, aligned. */
+/*
+ * Configuration space, 4 KB, type 0 header with PCIe, MSI-X and PM capabilities. 1 to 4 bytes,
+ * aligned.
+ */
 int urdma_pcie_config_read(struct urdma_pcie *pcie, unsigned int offset, void *buf, size_t len);
 int urdma_pcie_config_write(struct urdma_pcie *pcie, unsigned int offset, const void *buf,
 			    size_t len);

@@ -57,13 +57,14 @@ void rig_check(struct rig *rig, int result, const char *what);
 /* Ends without destroying objects: for tests that have left them in another state. */
 void rig_abandon(struct rig *rig);
 
-/* Bytes that a seed determines. rig_verify() returns the number of good bytes in front: len if all are. */
+/* Bytes that a seed determines. rig_verify() returns how many are good in front: len if all are. */
 void rig_fill(void *p, size_t len, uint32_t seed);
 size_t rig_verify(const void *p, size_t len, uint32_t seed);
 
 /*
- * One SEND of len bytes from side `from` on pair i, from and to the region at offset `at`, waited for
- * and compared. The CQs have to be empty of anything else. Fails the cmocka test, not the process.
+ * One SEND of len bytes from side `from` on pair i, from and to the region at offset `at`, waited
+ * for and compared. The CQs have to be empty of anything else. Fails the cmocka test, not the
+ * process.
  */
 void rig_message(struct rig *rig, unsigned int i, unsigned int from, size_t at, uint32_t len,
 		 uint32_t seed);

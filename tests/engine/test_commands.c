@@ -3,9 +3,9 @@
  * Commands, registers, doorbells, events and reset, through the whole NIC.
  *
  * Every command with bad arguments has to complete with its status and to change nothing. What a
- * command would have changed is asked for afterwards: the object is not there (destroying it fails),
- * nothing refers to anything more than before (the parents can still be destroyed), a QP answers
- * QUERY_QP as before, and messages still pass. A failure prints the row of the table.
+ * command would have changed is asked for afterwards: the object is not there (destroying it
+ * fails), nothing refers to anything more than before (the parents can still be destroyed), a QP
+ * answers QUERY_QP as before, and messages still pass. A failure prints the row of the table.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@
 #define NEW_MR	300u
 #define NEW_DBP 7u
 
-/* ---- commands made by hand -------------------------------------------------------------------- */
+/* ---- commands made by hand ---- */
 
 static struct urdma_eh_cmd command(unsigned int opcode, uint32_t obj)
 {
@@ -84,14 +84,16 @@ static struct urdma_eh_cmd good(enum base base, uint64_t memory)
 	switch (base) {
 	case EQ:
 		cmd = command(URDMA_CMD_CREATE_EQ, NEW_EQ);
-		cmd.w[1] = URDMA_SET(URDMA_CMD_EQ1_LOG_ENTRIES, 4) | URDMA_SET(URDMA_CMD_EQ1_VECTOR, 3);
+		cmd.w[1] = URDMA_SET(URDMA_CMD_EQ1_LOG_ENTRIES, 4) |
+			   URDMA_SET(URDMA_CMD_EQ1_VECTOR, 3);
 		cmd.w[2] = memory;
 		break;
 	case CQ:
 	case CQ_TABLE:
 		cmd = command(URDMA_CMD_CREATE_CQ, NEW_CQ);
 		cmd.w[1] = URDMA_SET(URDMA_CMD_CQ1_RING, ring_word(4, 5, levels, 12)) |
-			   URDMA_SET(URDMA_CMD_CQ1_EQN, 1) | URDMA_SET(URDMA_CMD_CQ1_DB_PAGE, NEW_DBP);
+			   URDMA_SET(URDMA_CMD_CQ1_EQN, 1) |
+			   URDMA_SET(URDMA_CMD_CQ1_DB_PAGE, NEW_DBP);
 		cmd.w[2] = memory;
 		break;
 	case QP:
@@ -130,9 +132,9 @@ static struct urdma_eh_cmd good(enum base base, uint64_t memory)
 }
 
 /* One field of a good command is changed. Word 0's field is the object. */
-#define OBJ(value)	       0, URDMA_CMD0_OBJ, value
-#define ADDR(word, value)      word, ~UINT64_C(0), value
-#define LOW(word, value)       word, UINT64_C(0xfff), value
+#define OBJ(value)	  0, URDMA_CMD0_OBJ, value
+#define ADDR(word, value) word, ~UINT64_C(0), value
+#define LOW(word, value)  word, UINT64_C(0xfff), value
 
 static const struct bad {
 	const char *name;
@@ -151,7 +153,8 @@ static const struct bad {
 	{ "EQ at half a page", EQ, LOW(2, 2048), URDMA_CS_BAD_ALIGN },
 
 	{ "CQ number out of range", CQ, OBJ(4096), URDMA_CS_BAD_OBJECT },
-	{ "CQ number out of range, low bits of one that exists", CQ, OBJ(4097), URDMA_CS_BAD_OBJECT },
+	{ "CQ number out of range, low bits of one that exists", CQ, OBJ(4097),
+	  URDMA_CS_BAD_OBJECT },
 	{ "CQ exists", CQ, OBJ(2), URDMA_CS_EXISTS },
 	{ "CQ of an EQ that is not there", CQ, 1, URDMA_CMD_CQ1_EQN, 63, URDMA_CS_BAD_EQ },
 	{ "CQ of doorbell page 1024", CQ, 1, URDMA_CMD_CQ1_DB_PAGE, 1024, URDMA_CS_BAD_DB_PAGE },
@@ -198,7 +201,8 @@ static const struct bad {
 	{ "RQ table at 8 bytes", QP_TABLE, LOW(6, 8), URDMA_CS_BAD_ALIGN },
 
 	{ "MR number out of range", MR, OBJ(16384), URDMA_CS_BAD_OBJECT },
-	{ "MR number out of range, low bits of one that exists", MR, OBJ(16385), URDMA_CS_BAD_OBJECT },
+	{ "MR number out of range, low bits of one that exists", MR, OBJ(16385),
+	  URDMA_CS_BAD_OBJECT },
 	{ "MR exists", MR, OBJ(1), URDMA_CS_EXISTS },
 	{ "MR of a PD that is not there", MR, 1, URDMA_CMD_MR1_PD, 999, URDMA_CS_BAD_PD },
 	{ "MR of a PD out of range, low bits of one that exists", MR, 1, URDMA_CMD_MR1_PD,
@@ -289,9 +293,9 @@ static void test_bad_object(void **state)
 	static const struct {
 		unsigned int opcode, limit, none;
 	} table[] = {
-		{ URDMA_CMD_DEALLOC_PD, 4096, 999 }, { URDMA_CMD_DESTROY_EQ, 64, 63 },
-		{ URDMA_CMD_DESTROY_CQ, 4096, 999 }, { URDMA_CMD_DESTROY_QP, 4096, 999 },
-		{ URDMA_CMD_MODIFY_QP, 4096, 999 },  { URDMA_CMD_QUERY_QP, 4096, 999 },
+		{ URDMA_CMD_DEALLOC_PD, 4096, 999 },  { URDMA_CMD_DESTROY_EQ, 64, 63 },
+		{ URDMA_CMD_DESTROY_CQ, 4096, 999 },  { URDMA_CMD_DESTROY_QP, 4096, 999 },
+		{ URDMA_CMD_MODIFY_QP, 4096, 999 },   { URDMA_CMD_QUERY_QP, 4096, 999 },
 		{ URDMA_CMD_DESTROY_MR, 16384, 999 },
 	};
 	struct rig_config config;
@@ -305,7 +309,8 @@ static void test_bad_object(void **state)
 	rig_start(&rig, &config);
 	err_before = urdma_eh_counter(rig.side[0].eh, URDMA_CNT_CMD_ERR);
 	for (unsigned int i = 0; i < COUNT(table); i++) {
-		assert_int_equal(run_simple(&rig, table[i].opcode, table[i].none), URDMA_CS_BAD_OBJECT);
+		assert_int_equal(run_simple(&rig, table[i].opcode, table[i].none),
+				 URDMA_CS_BAD_OBJECT);
 		assert_int_equal(run_simple(&rig, table[i].opcode, table[i].limit),
 				 URDMA_CS_BAD_OBJECT);
 		/* low bits of one that exists */
@@ -340,12 +345,12 @@ static void test_bad_object(void **state)
 	assert_int_equal(run_simple(&rig, URDMA_CMD_DESTROY_CQ, 2), URDMA_CS_BUSY);
 	assert_int_equal(run_simple(&rig, URDMA_CMD_DESTROY_EQ, 1), URDMA_CS_BUSY);
 
-	/* Each holder alone: a PD by a QP, by an MR; a CQ as one side only, as both; an EQ by a CQ. */
+	/* Each holder alone: a PD by a QP, by an MR; a CQ on one side, on both; an EQ by a CQ. */
 	p = urdma_embedded_alloc_contig(rig.host, 65536, 65536);
 	memory = urdma_embedded_bus(rig.host, p);
 	for (unsigned int way = 0; way < 5; way++) {
-		struct urdma_eh_cmd eq = good(EQ, memory), cq = good(CQ, memory), qp = good(QP, memory),
-				    mr = good(MR, memory);
+		struct urdma_eh_cmd eq = good(EQ, memory), cq = good(CQ, memory),
+				    qp = good(QP, memory), mr = good(MR, memory);
 
 		assert_int_equal(run_simple(&rig, URDMA_CMD_ALLOC_PD, NEW_PD), URDMA_CS_OK);
 		assert_int_equal(run(&rig, eq), URDMA_CS_OK);
@@ -367,9 +372,11 @@ static void test_bad_object(void **state)
 		}
 		assert_int_equal(run_simple(&rig, URDMA_CMD_DEALLOC_PD, NEW_PD), URDMA_CS_BUSY);
 		if (way < 3)
-			assert_int_equal(run_simple(&rig, URDMA_CMD_DESTROY_QP, NEW_QP), URDMA_CS_OK);
+			assert_int_equal(run_simple(&rig, URDMA_CMD_DESTROY_QP, NEW_QP),
+					 URDMA_CS_OK);
 		else
-			assert_int_equal(run_simple(&rig, URDMA_CMD_DESTROY_MR, NEW_MR), URDMA_CS_OK);
+			assert_int_equal(run_simple(&rig, URDMA_CMD_DESTROY_MR, NEW_MR),
+					 URDMA_CS_OK);
 		assert_int_equal(run_simple(&rig, URDMA_CMD_DEALLOC_PD, NEW_PD), URDMA_CS_OK);
 		assert_int_equal(run_simple(&rig, URDMA_CMD_DESTROY_CQ, NEW_CQ), URDMA_CS_OK);
 		assert_int_equal(run_simple(&rig, URDMA_CMD_DESTROY_EQ, NEW_EQ), URDMA_CS_OK);
@@ -379,13 +386,13 @@ static void test_bad_object(void **state)
 	rig_stop(&rig);
 }
 
-/* ---- MODIFY_QP -------------------------------------------------------------------------------- */
+/* ---- MODIFY_QP ---- */
 
-#define QPM_RTR                                                                                      \
-	(URDMA_QPM_AV | URDMA_QPM_MTU | URDMA_QPM_DEST_QPN | URDMA_QPM_RQ_PSN |                      \
+#define QPM_RTR                                                                 \
+	(URDMA_QPM_AV | URDMA_QPM_MTU | URDMA_QPM_DEST_QPN | URDMA_QPM_RQ_PSN | \
 	 URDMA_QPM_MAX_DEST_RD_ATOMIC | URDMA_QPM_MIN_RNR)
-#define QPM_RTS                                                                                      \
-	(URDMA_QPM_SQ_PSN | URDMA_QPM_TIMEOUT | URDMA_QPM_RETRY | URDMA_QPM_RNR_RETRY |              \
+#define QPM_RTS                                                                         \
+	(URDMA_QPM_SQ_PSN | URDMA_QPM_TIMEOUT | URDMA_QPM_RETRY | URDMA_QPM_RNR_RETRY | \
 	 URDMA_QPM_MAX_RD_ATOMIC)
 #define QPM_ANY (URDMA_QPM_QKEY | URDMA_QPM_ACCESS)
 
@@ -397,7 +404,8 @@ static struct urdma_eh_cmd modify(uint32_t qpn, uint64_t mask, unsigned int to)
 	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK, mask) | URDMA_SET(URDMA_CMD_MOD1_STATE, to) |
 		   URDMA_SET(URDMA_CMD_MOD1_MTU, 3) | URDMA_SET(URDMA_CMD_MOD1_TIMEOUT, 14) |
 		   URDMA_SET(URDMA_CMD_MOD1_RETRY, 7);
-	cmd.w[2] = URDMA_SET(URDMA_CMD_MOD2_DEST_QPN, 77) | URDMA_SET(URDMA_CMD_MOD2_RQ_PSN, 0x1234) |
+	cmd.w[2] = URDMA_SET(URDMA_CMD_MOD2_DEST_QPN, 77) |
+		   URDMA_SET(URDMA_CMD_MOD2_RQ_PSN, 0x1234) |
 		   URDMA_SET(URDMA_CMD_MOD2_MAX_RD_ATOMIC, 16) |
 		   URDMA_SET(URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC, 16);
 	cmd.w[3] = URDMA_SET(URDMA_CMD_MOD3_SQ_PSN, 0x4321);
@@ -442,7 +450,8 @@ static void refused(struct rig *rig, struct urdma_eh_cmd cmd, int status, const 
 	got = run(rig, cmd);
 	query(rig, NEW_QP, &after);
 	if (got != status || memcmp(&before, &after, sizeof(before)))
-		fail_msg("%s, state %u to %u: status %d instead of %d%s", what, from, to, got, status,
+		fail_msg("%s, state %u to %u: status %d instead of %d%s", what, from, to, got,
+			 status,
 			 memcmp(&before, &after, sizeof(before)) ? ", and the QP changed" : "");
 }
 
@@ -500,11 +509,14 @@ static void test_bad_modify(void **state)
 
 			if (step[s].need & m)
 				refused(&rig,
-					modify(NEW_QP, (URDMA_QPM_STATE | step[s].need) & ~m, step[s].to),
-					URDMA_CS_BAD_ATTR, "attribute missing", step[s].from, step[s].to);
+					modify(NEW_QP, (URDMA_QPM_STATE | step[s].need) & ~m,
+					       step[s].to),
+					URDMA_CS_BAD_ATTR, "attribute missing", step[s].from,
+					step[s].to);
 			if (!(all & m))
 				refused(&rig,
-					modify(NEW_QP, URDMA_QPM_STATE | step[s].need | m, step[s].to),
+					modify(NEW_QP, URDMA_QPM_STATE | step[s].need | m,
+					       step[s].to),
 					URDMA_CS_BAD_ATTR, "attribute not allowed", step[s].from,
 					step[s].to);
 		}
@@ -537,7 +549,8 @@ static void test_bad_modify(void **state)
 		{ "GID entry that is empty", 3, URDMA_CMD_MOD3_SGID_INDEX, 9, URDMA_QPS_RTR },
 		{ "GID entry out of range", 3, URDMA_CMD_MOD3_SGID_INDEX, 32, URDMA_QPS_RTR },
 		{ "GID entry 255", 3, URDMA_CMD_MOD3_SGID_INDEX, 255, URDMA_QPS_RTR },
-		{ "17 reads as responder", 2, URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC, 17, URDMA_QPS_RTR },
+		{ "17 reads as responder", 2, URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC, 17,
+		  URDMA_QPS_RTR },
 		{ "17 reads as requester", 2, URDMA_CMD_MOD2_MAX_RD_ATOMIC, 17, URDMA_QPS_RTS },
 		{ "255 reads as requester", 2, URDMA_CMD_MOD2_MAX_RD_ATOMIC, 255, URDMA_QPS_RTS },
 	};
@@ -559,7 +572,8 @@ static void test_bad_modify(void **state)
 		if (states[i] == URDMA_QPS_INIT || states[i] == URDMA_QPS_RTS)
 			assert_int_equal(run(&rig, cmd), URDMA_CS_OK);
 		else
-			refused(&rig, cmd, URDMA_CS_BAD_STATE, "attributes alone", states[i], states[i]);
+			refused(&rig, cmd, URDMA_CS_BAD_STATE, "attributes alone", states[i],
+				states[i]);
 	}
 	assert_int_equal(run_simple(&rig, URDMA_CMD_DESTROY_QP, NEW_QP), URDMA_CS_OK);
 	urdma_embedded_free(rig.host, p);
@@ -568,7 +582,7 @@ static void test_bad_modify(void **state)
 	rig_stop(&rig);
 }
 
-/* ---- many commands in flight -------------------------------------------------------------------- */
+/* ---- many commands in flight ---- */
 
 struct flight {
 	struct rig *rig;
@@ -633,9 +647,10 @@ static uint64_t fly(struct rig *rig, unsigned int total,
 	struct flight_wait w = { &f, calloc(total, sizeof(*w.one)) };
 	uint64_t start = urdma_cosim_now(rig->cosim), each;
 
-	rig_check(rig,
-		  urdma_cosim_run_cond(rig->cosim, flight_step, &w, start + 100000 + 2000ull * total),
-		  what);
+	rig_check(
+		rig,
+		urdma_cosim_run_cond(rig->cosim, flight_step, &w, start + 100000 + 2000ull * total),
+		what);
 	free(w.one);
 	assert_int_equal(f.done, total);
 	if (f.wrong)
@@ -790,7 +805,7 @@ static void test_many(void **state)
 	rig_stop(&rig);
 }
 
-/* ---- registers ----------------------------------------------------------------------------------- */
+/* ---- registers ---- */
 
 static void test_registers(void **state)
 {
@@ -810,8 +825,8 @@ static void test_registers(void **state)
 		for (unsigned int len = 1; at + len <= 8; len++) {
 			memset(buf, 0xcc, sizeof(buf));
 			rig_check(&rig,
-				  urdma_embedded_read(dev, URDMA_BAR_REGS, URDMA_REG_VERSION + at, buf,
-						      len),
+				  urdma_embedded_read(dev, URDMA_BAR_REGS, URDMA_REG_VERSION + at,
+						      buf, len),
 				  "register read");
 			assert_memory_equal(buf, (uint8_t *)&version + at, len);
 			/* and writing MAC in pieces, on top of a known value */
@@ -830,7 +845,8 @@ static void test_registers(void **state)
 
 	/* Across two registers: refused and counted, without effect. */
 	bad = urdma_eh_counter(rig.side[0].eh, URDMA_CNT_MMIO_BAD);
-	assert_int_equal(urdma_embedded_read(dev, URDMA_BAR_REGS, URDMA_REG_VERSION + 4, buf, 8), -EIO);
+	assert_int_equal(urdma_embedded_read(dev, URDMA_BAR_REGS, URDMA_REG_VERSION + 4, buf, 8),
+			 -EIO);
 	value = 0;
 	urdma_embedded_write64(dev, URDMA_BAR_REGS, URDMA_REG_MAC, 0x112233445566);
 	urdma_embedded_write(dev, URDMA_BAR_REGS, URDMA_REG_MAC + 4, &value, 8);
@@ -839,10 +855,21 @@ static void test_registers(void **state)
 
 	/* Read-only ones, those that stand still once the queue runs, and holes. */
 	static const uint64_t fixed[] = {
-		URDMA_REG_VERSION,   URDMA_REG_CAP_OBJ,	    URDMA_REG_CAP_QUEUE,     URDMA_REG_CAP_XPORT,
-		URDMA_REG_CAP_PAGES, URDMA_REG_CAP_FEATURES, URDMA_REG_STATUS,	     URDMA_REG_CLOCK_HZ,
-		URDMA_REG_CMDQ_BASE, URDMA_REG_CMDQ_CPL_BASE, URDMA_REG_CMDQ_LOG_SIZE, URDMA_REG_CMDQ_CI,
-		0x0038,		     0x0ff8,		     0xfff8,
+		URDMA_REG_VERSION,
+		URDMA_REG_CAP_OBJ,
+		URDMA_REG_CAP_QUEUE,
+		URDMA_REG_CAP_XPORT,
+		URDMA_REG_CAP_PAGES,
+		URDMA_REG_CAP_FEATURES,
+		URDMA_REG_STATUS,
+		URDMA_REG_CLOCK_HZ,
+		URDMA_REG_CMDQ_BASE,
+		URDMA_REG_CMDQ_CPL_BASE,
+		URDMA_REG_CMDQ_LOG_SIZE,
+		URDMA_REG_CMDQ_CI,
+		0x0038,
+		0x0ff8,
+		0xfff8,
 	};
 
 	for (unsigned int i = 0; i < COUNT(fixed); i++) {
@@ -868,7 +895,7 @@ static void test_registers(void **state)
 	rig_stop(&rig);
 }
 
-/* ---- doorbells ------------------------------------------------------------------------------------ */
+/* ---- doorbells ---- */
 
 static uint64_t db_word(uint32_t obj, uint32_t index)
 {
@@ -891,7 +918,8 @@ static void test_doorbells(void **state)
 		  URDMA_CNT_DB_OWNER },
 		{ "RQ, another page", 6, URDMA_DB_RQ, RIG_QPN(0), URDMA_CNT_DB_OWNER },
 		{ "RQ, no such QP", RIG_DB_PAGE, URDMA_DB_RQ, 999, URDMA_CNT_DB_OWNER },
-		{ "RQ, number out of range", RIG_DB_PAGE, URDMA_DB_RQ, 0xffffff, URDMA_CNT_DB_OWNER },
+		{ "RQ, number out of range", RIG_DB_PAGE, URDMA_DB_RQ, 0xffffff,
+		  URDMA_CNT_DB_OWNER },
 		{ "CQ, another page", 6, URDMA_DB_CQ, 1, URDMA_CNT_DB_OWNER },
 		{ "CQ, no such CQ", RIG_DB_PAGE, URDMA_DB_CQ, 999, URDMA_CNT_DB_OWNER },
 		{ "CQ, number out of range", RIG_DB_PAGE, URDMA_DB_CQ, 4097, URDMA_CNT_DB_OWNER },
@@ -923,15 +951,16 @@ static void test_doorbells(void **state)
 		owner = urdma_eh_counter(eh, URDMA_CNT_DB_OWNER);
 		bad = urdma_eh_counter(eh, URDMA_CNT_DB_BAD);
 		urdma_eh_doorbell(eh, table[i].page, table[i].offset, db_word(table[i].obj, 9));
-		rig_check(&rig,
-			  urdma_cosim_run_while_busy(rig.cosim, urdma_cosim_now(rig.cosim) + 100000),
-			  "run");
+		rig_check(
+			&rig,
+			urdma_cosim_run_while_busy(rig.cosim, urdma_cosim_now(rig.cosim) + 100000),
+			"run");
 		owner = urdma_eh_counter(eh, URDMA_CNT_DB_OWNER) - owner;
 		bad = urdma_eh_counter(eh, URDMA_CNT_DB_BAD) - bad;
 		if (owner != (table[i].counter == URDMA_CNT_DB_OWNER) ||
 		    bad != (table[i].counter == URDMA_CNT_DB_BAD))
-			fail_msg("%s: DB_OWNER +%lu, DB_BAD +%lu", table[i].name, (unsigned long)owner,
-				 (unsigned long)bad);
+			fail_msg("%s: DB_OWNER +%lu, DB_BAD +%lu", table[i].name,
+				 (unsigned long)owner, (unsigned long)bad);
 		query(&rig, RIG_QPN(0), &after);
 		if (memcmp(&before, &after, sizeof(before)))
 			fail_msg("%s: the QP changed", table[i].name);
@@ -944,17 +973,20 @@ static void test_doorbells(void **state)
 			urdma_embedded_write(urdma_eh_dev(eh), URDMA_BAR_DB,
 					     RIG_DB_PAGE * URDMA_DB_PAGE_SIZE + URDMA_DB_SQ + at,
 					     (uint8_t *)&word + at, len);
-	urdma_embedded_write(urdma_eh_dev(eh), URDMA_BAR_DB, RIG_DB_PAGE * URDMA_DB_PAGE_SIZE + 4, &word,
-			     8);
-	rig_check(&rig, urdma_cosim_run_while_busy(rig.cosim, urdma_cosim_now(rig.cosim) + 100000), "run");
-	assert_int_equal(urdma_eh_counter(eh, URDMA_CNT_DB_BAD) - bad, 7 + 6 + 5 + 4 + 3 + 2 + 8 + 1);
+	urdma_embedded_write(urdma_eh_dev(eh), URDMA_BAR_DB, RIG_DB_PAGE * URDMA_DB_PAGE_SIZE + 4,
+			     &word, 8);
+	rig_check(&rig, urdma_cosim_run_while_busy(rig.cosim, urdma_cosim_now(rig.cosim) + 100000),
+		  "run");
+	assert_int_equal(urdma_eh_counter(eh, URDMA_CNT_DB_BAD) - bad,
+			 7 + 6 + 5 + 4 + 3 + 2 + 8 + 1);
 	query(&rig, RIG_QPN(0), &after);
 	assert_memory_equal(&before, &after, sizeof(before));
 
 	/* A doorbell repeated, or an old one, does nothing. */
 	for (unsigned int i = 0; i < 20; i++)
 		urdma_eh_doorbell(eh, RIG_DB_PAGE, URDMA_DB_SQ, db_word(RIG_QPN(0), 1));
-	rig_check(&rig, urdma_cosim_run_while_busy(rig.cosim, urdma_cosim_now(rig.cosim) + 100000), "run");
+	rig_check(&rig, urdma_cosim_run_while_busy(rig.cosim, urdma_cosim_now(rig.cosim) + 100000),
+		  "run");
 	query(&rig, RIG_QPN(0), &after);
 	assert_memory_equal(&before, &after, sizeof(before));
 	rig_message(&rig, 0, 0, 0, 64, 2);
@@ -962,11 +994,12 @@ static void test_doorbells(void **state)
 	rig_stop(&rig);
 }
 
-/* ---- events ---------------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 static void settle(struct rig *rig)
 {
-	rig_check(rig, urdma_cosim_run_while_busy(rig->cosim, urdma_cosim_now(rig->cosim) + 1000000),
+	rig_check(rig,
+		  urdma_cosim_run_while_busy(rig->cosim, urdma_cosim_now(rig->cosim) + 1000000),
 		  "settle");
 }
 
@@ -1009,7 +1042,7 @@ static void test_events(void **state)
 	eh = rig.side[1].eh;
 	dev = urdma_eh_dev(eh);
 	settle(&rig);
-#define IRQS()	(urdma_embedded_irqs(dev, 1) - irqs)
+#define IRQS()	    (urdma_embedded_irqs(dev, 1) - irqs)
 #define EVENTS(arm) urdma_eh_eq_poll(eh, 1, ev, 8, arm)
 	irqs = urdma_embedded_irqs(dev, 1);
 
@@ -1029,7 +1062,10 @@ static void test_events(void **state)
 	assert_int_equal(ev[0].type, URDMA_EV_CQ);
 	assert_int_equal(ev[0].obj, rig.side[1].recv_cq.cqn);
 
-	/* The EQ is not armed now: events come without interrupts. CQEs are waiting: an event at once. */
+	/*
+	 * The EQ is not armed now: events come without interrupts. CQEs are waiting: an event at
+	 * once.
+	 */
 	urdma_eh_arm_cq(&rig.side[1].recv_cq, false);
 	settle(&rig);
 	assert_int_equal(IRQS(), 1);
@@ -1133,8 +1169,8 @@ static void test_overflow(void **state)
 		for (unsigned int s = 0; s < 2; s++)
 			assert_int_equal(urdma_eh_destroy_qp(&rig.side[s].qp[i]), 0);
 	assert_int_equal(urdma_eh_destroy_cq(&rig.side[1].recv_cq), 0);
-	assert_int_equal(urdma_eh_create_cq(rig.side[1].eh, 2, 6, 1, RIG_DB_PAGE, URDMA_EH_RING_PAGED,
-					    &rig.side[1].recv_cq),
+	assert_int_equal(urdma_eh_create_cq(rig.side[1].eh, 2, 6, 1, RIG_DB_PAGE,
+					    URDMA_EH_RING_PAGED, &rig.side[1].recv_cq),
 			 0);
 	for (unsigned int s = 0; s < 2; s++) {
 		struct rig_side *side = &rig.side[s];
@@ -1193,14 +1229,15 @@ static void test_eq_loss(void **state)
 	rig_stop(&rig);
 }
 
-/* ---- reset ------------------------------------------------------------------------------------------ */
+/* ---- reset ---- */
 
 static void wait_ready(struct rig *rig, struct urdma_eh *eh)
 {
 	for (unsigned int i = 0; i < 100; i++) {
 		if (urdma_eh_reg(eh, URDMA_REG_STATUS) & URDMA_RF_STATUS_READY)
 			return;
-		rig_check(rig, urdma_cosim_run_until(rig->cosim, urdma_cosim_now(rig->cosim) + 1000),
+		rig_check(rig,
+			  urdma_cosim_run_until(rig->cosim, urdma_cosim_now(rig->cosim) + 1000),
 			  "wait for READY");
 	}
 	fail_msg("the NIC is not READY after its reset");
@@ -1232,7 +1269,8 @@ static void raw_start(struct raw *raw, struct rig *rig, struct urdma_eh *eh)
 static int raw_run(struct raw *raw, struct urdma_eh_cmd cmd)
 {
 	raw->cmd[raw->n] = cmd;
-	urdma_embedded_write64(urdma_eh_dev(raw->eh), URDMA_BAR_REGS, URDMA_REG_CMDQ_PI, raw->n + 1);
+	urdma_embedded_write64(urdma_eh_dev(raw->eh), URDMA_BAR_REGS, URDMA_REG_CMDQ_PI,
+			       raw->n + 1);
 	settle(raw->rig);
 	if (!(raw->cpl[raw->n].w[0] & URDMA_CPL0_PHASE))
 		return -1;
@@ -1260,12 +1298,14 @@ static void test_reset(void **state)
 		for (unsigned int i = 0; i < config.qps; i++) {
 			for (unsigned int s = 0; s < 2; s++) {
 				struct rig_side *tx = &rig.side[s], *rx = &rig.side[!s];
-				struct urdma_eh_sge src = { (uintptr_t)tx->buffer, 65536, tx->mr.key };
-				struct urdma_eh_sge dst = { (uintptr_t)rx->buffer + (2u << 20), 65536,
-							    rx->mr.key };
-				struct urdma_eh_send wr = {
-					.opcode = URDMA_WR_SEND, .signaled = true, .sge = &src, .n_sge = 1
-				};
+				struct urdma_eh_sge src = { (uintptr_t)tx->buffer, 65536,
+							    tx->mr.key };
+				struct urdma_eh_sge dst = { (uintptr_t)rx->buffer + (2u << 20),
+							    65536, rx->mr.key };
+				struct urdma_eh_send wr = { .opcode = URDMA_WR_SEND,
+							    .signaled = true,
+							    .sge = &src,
+							    .n_sge = 1 };
 
 				for (unsigned int k = 0; k < 8; k++) {
 					urdma_eh_post_recv(&rx->qp[i], &dst, 1);
@@ -1275,13 +1315,17 @@ static void test_reset(void **state)
 		}
 		for (unsigned int i = 0; i < 50; i++)
 			urdma_eh_cmd_post(eh, &nop, NULL, NULL);
-		rig_check(&rig, urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + delay), "run");
+		rig_check(&rig,
+			  urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + delay),
+			  "run");
 		urdma_embedded_write64(urdma_eh_dev(eh), URDMA_BAR_REGS, URDMA_REG_CTRL,
 				       URDMA_RF_CTRL_RESET);
 		wait_ready(&rig, eh);
 		/* No DMA of before comes after READY. */
 		hash[0] = rig_hash(RIG_HASH_START, rig.side[0].buffer, config.buffer);
-		rig_check(&rig, urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + 50000), "run");
+		rig_check(&rig,
+			  urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + 50000),
+			  "run");
 		hash[1] = rig_hash(RIG_HASH_START, rig.side[0].buffer, config.buffer);
 		assert_true(hash[0] == hash[1]);
 		assert_true(urdma_eh_reg(eh, URDMA_REG_CTRL) == 0);
@@ -1301,9 +1345,12 @@ static void test_reset(void **state)
 		raw_start(&raw, &rig, eh);
 		assert_int_equal(raw_run(&raw, command(URDMA_CMD_QUERY_QP, RIG_QPN(0))),
 				 URDMA_CS_BAD_OBJECT);
-		assert_int_equal(raw_run(&raw, command(URDMA_CMD_DESTROY_CQ, 1)), URDMA_CS_BAD_OBJECT);
-		assert_int_equal(raw_run(&raw, command(URDMA_CMD_DESTROY_EQ, 1)), URDMA_CS_BAD_OBJECT);
-		assert_int_equal(raw_run(&raw, command(URDMA_CMD_DESTROY_MR, 1)), URDMA_CS_BAD_OBJECT);
+		assert_int_equal(raw_run(&raw, command(URDMA_CMD_DESTROY_CQ, 1)),
+				 URDMA_CS_BAD_OBJECT);
+		assert_int_equal(raw_run(&raw, command(URDMA_CMD_DESTROY_EQ, 1)),
+				 URDMA_CS_BAD_OBJECT);
+		assert_int_equal(raw_run(&raw, command(URDMA_CMD_DESTROY_MR, 1)),
+				 URDMA_CS_BAD_OBJECT);
 		assert_int_equal(raw_run(&raw, command(URDMA_CMD_DEALLOC_PD, RIG_PD)),
 				 URDMA_CS_BAD_OBJECT);
 		assert_int_equal(raw_run(&raw, command(URDMA_CMD_ALLOC_PD, RIG_PD)), 0);
@@ -1321,8 +1368,9 @@ static void test_reset(void **state)
 		set(&qp, 2, URDMA_CMD_QP2_RECV_CQ, NEW_CQ);
 		assert_int_equal(raw_run(&raw, qp), 0);
 		assert_int_equal(raw_run(&raw, modify(NEW_QP, URDMA_QPM_STATE, URDMA_QPS_INIT)), 0);
-		assert_int_equal(raw_run(&raw, modify(NEW_QP, URDMA_QPM_STATE | QPM_RTR, URDMA_QPS_RTR)),
-				 URDMA_CS_BAD_ATTR);
+		assert_int_equal(
+			raw_run(&raw, modify(NEW_QP, URDMA_QPM_STATE | QPM_RTR, URDMA_QPS_RTR)),
+			URDMA_CS_BAD_ATTR);
 		rig_abandon(&rig);
 	}
 }

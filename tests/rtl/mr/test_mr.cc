@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_mr alone: random regions, rings and requests against a model that walks the same page tables in memory.
-// A wrong address or status here means that the NIC would touch memory that is not the application's.
+// urdma_mr alone: random regions, rings and requests against a model that walks the same page
+// tables in memory. A wrong address or status here means that the NIC would touch memory that is
+// not the application's.
 
 extern "C" {
 #include <setjmp.h>
@@ -292,8 +293,8 @@ static unsigned int check(const struct region *r, const struct request *rq)
 		return MR_BAD_KEY;
 	if (r->pd != rq->pd)
 		return MR_BAD_PD;
-	if (!r->all && (rq->va < r->va || rq->va - r->va > r->len ||
-			r->len - (rq->va - r->va) < rq->len))
+	if (!r->all &&
+	    (rq->va < r->va || rq->va - r->va > r->len || r->len - (rq->va - r->va) < rq->len))
 		return MR_BAD_RANGE;
 	if (rq->acc & ~r->acc)
 		return MR_BAD_ACCESS;
@@ -358,9 +359,9 @@ static struct request random_request(struct bench *b)
 		rq.ring = true;
 		rq.pt = r->pt;
 		rq.va = rnd(b, 1ull << rq.pt.page_shift);
-		rq.len = 1 + rnd(b, (1ull << rq.pt.page_shift) - rq.va < 4096 ?
-					    (1ull << rq.pt.page_shift) - rq.va :
-					    4096);
+		rq.len = 1 + rnd(b, (1ull << rq.pt.page_shift) - rq.va < 4096
+					    ? (1ull << rq.pt.page_shift) - rq.va
+					    : 4096);
 		return rq;
 	}
 	if (rq.len > r->len)
@@ -442,7 +443,8 @@ static void test_random(void **state)
 	delete b;
 }
 
-// The tables of a region change under the same address: only a flush makes the new ones seen, and it does.
+// The tables of a region change under the same address: only a flush makes the new ones seen, and
+// it does.
 static void test_flush(void **state)
 {
 	struct bench *b = new struct bench;
