@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vfio_fake_pcie.h"
 
-#include <assert.h>
 #include <endian.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/*
+ * assert(), whatever NDEBUG says: what it checks is part of the tests. Not cmocka's, because
+ * vfio_probe_device uses this file without it.
+ */
+#define CHECK(condition)                                                                   \
+	do {                                                                               \
+		if (!(condition)) {                                                        \
+			fprintf(stderr, "%s:%d: '%s' does not hold\n", __FILE__, __LINE__, \
+				#condition);                                               \
+			abort();                                                           \
+		}                                                                          \
+	} while (0)
 
 static void put64(struct urdma_pcie *p, unsigned int offset, uint64_t value)
 {
@@ -30,10 +43,10 @@ struct urdma_pcie *fake_pcie_create(void)
 {
 	struct urdma_pcie *p = calloc(1, sizeof(*p));
 
-	assert(p);
+	CHECK(p);
 	p->config = urdma_config_space_create(flr, p);
 	p->bar2 = calloc(1, URDMA_PCIE_BAR2_SIZE);
-	assert(p->config && p->bar2);
+	CHECK(p->config && p->bar2);
 	p->reads_tail = &p->reads;
 	put64(p, 0, FAKE_ID_VALUE);
 	return p;
@@ -41,7 +54,7 @@ struct urdma_pcie *fake_pcie_create(void)
 
 void fake_pcie_destroy(struct urdma_pcie *p)
 {
-	assert(!p->reads);
+	CHECK(!p->reads);
 	urdma_config_space_destroy(p->config);
 	free(p->bar2);
 	free(p);
@@ -78,13 +91,13 @@ unsigned int fake_pcie_run(struct urdma_pcie *p, unsigned int max)
 	return n;
 }
 
-/* The server may pass nothing that pcie.h does not allow: the assertions are part of the tests. */
+/* The server may pass nothing that pcie.h does not allow: these checks are part of the tests. */
 static void check_access(unsigned int bar, uint64_t offset, size_t len, size_t max)
 {
-	assert(bar == 0 || bar == 2);
-	assert(len >= 1 && len <= max);
-	assert(offset < urdma_pcie_bar_size(bar) && len <= urdma_pcie_bar_size(bar) - offset);
-	assert(offset / 64 == (offset + len - 1) / 64);
+	CHECK(bar == 0 || bar == 2);
+	CHECK(len >= 1 && len <= max);
+	CHECK(offset < urdma_pcie_bar_size(bar) && len <= urdma_pcie_bar_size(bar) - offset);
+	CHECK(offset / 64 == (offset + len - 1) / 64);
 }
 
 static void act(struct urdma_pcie *p, uint64_t offset)
@@ -136,7 +149,7 @@ int urdma_pcie_mmio_read(struct urdma_pcie *p, unsigned int bar, uint64_t offset
 	if (p->full)
 		return -EAGAIN;
 	r = calloc(1, sizeof(*r));
-	assert(r);
+	CHECK(r);
 	*r = (struct fake_read){ NULL, bar, offset, len, done, arg };
 	if (p->answer_at_once) {
 		complete(p, r);
@@ -152,7 +165,7 @@ int urdma_pcie_config_read(struct urdma_pcie *p, unsigned int offset, void *buf,
 {
 	int ret = urdma_config_space_read(p->config, offset, buf, len);
 
-	assert(ret == 0);
+	CHECK(ret == 0);
 	return ret;
 }
 
@@ -160,7 +173,7 @@ int urdma_pcie_config_write(struct urdma_pcie *p, unsigned int offset, const voi
 {
 	int ret = urdma_config_space_write(p->config, offset, buf, len);
 
-	assert(ret == 0);
+	CHECK(ret == 0);
 	return ret;
 }
 
@@ -192,7 +205,7 @@ int urdma_pcie_attach(struct urdma_pcie *p, const struct urdma_host_ops *ops, vo
 {
 	if (ops && p->ops)
 		return -EBUSY;
-	assert(ops || p->ops);
+	CHECK(ops || p->ops);
 	p->ops = ops;
 	p->ctx = ctx;
 	if (ops) {
