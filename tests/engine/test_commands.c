@@ -1272,7 +1272,7 @@ static int raw_run(struct raw *raw, struct urdma_eh_cmd cmd)
 	urdma_embedded_write64(urdma_eh_dev(raw->eh), URDMA_BAR_REGS, URDMA_REG_CMDQ_PI,
 			       raw->n + 1);
 	settle(raw->rig);
-	if (!(raw->cpl[raw->n].w[0] & URDMA_CPL0_PHASE))
+	if (!(raw->cpl[raw->n].w[7] & URDMA_CPL7_PHASE))
 		return -1;
 	return (int)URDMA_GET(URDMA_CPL0_STATUS, raw->cpl[raw->n++].w[0]);
 }
@@ -1406,7 +1406,7 @@ static void test_cmdq_error(void **state)
 		}
 		settle(&rig);
 		assert_true(urdma_eh_reg(eh, URDMA_REG_STATUS) & URDMA_RF_STATUS_CMDQ_ERR);
-		assert_false(raw.cpl[1].w[0] & URDMA_CPL0_PHASE);
+		assert_false(raw.cpl[1].w[7] & URDMA_CPL7_PHASE);
 		urdma_embedded_write64(dev, URDMA_BAR_REGS, URDMA_REG_CTRL, URDMA_RF_CTRL_RESET);
 		wait_ready(&rig, eh);
 		assert_false(urdma_eh_reg(eh, URDMA_REG_STATUS) & URDMA_RF_STATUS_CMDQ_ERR);
