@@ -4,6 +4,7 @@
 # A process writes the QP number of another process to its own doorbell page. Nothing may come of it
 # but a counter. A failure means a process can make the NIC work on another's queues.
 set -u
+# shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 
 before=$(hw_counter urdma0 db_owner)

@@ -3,6 +3,7 @@
 #
 # Two guests on one wire: urdma0 of the one talks to urdma0 of the other.
 set -u
+# shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 
 devices_up 1 || fail "an active device is expected here"

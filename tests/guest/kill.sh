@@ -5,6 +5,7 @@
 # every object, and the next run has to work. A failure means objects leak when a process dies, or
 # that the NIC still worked for a QP that was gone.
 set -u
+# shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 
 devices_up 2 || fail "two active devices are expected"

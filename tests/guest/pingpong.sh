@@ -4,6 +4,7 @@
 # What `make run` shows: the devices as the stock tools see them, then ibv_rc_pingpong between the
 # two NICs of this guest, each with the received data compared.
 set -u
+# shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 
 title() {

@@ -4,6 +4,7 @@
 # The driver is unloaded and loaded again, 20 times; at the end messages still pass. A failure means
 # the driver or the NIC keeps something of the life before.
 set -u
+# shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 
 for round in $(seq "${1-20}"); do
