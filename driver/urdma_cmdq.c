@@ -107,18 +107,19 @@ void urdma_cmdq_reap(struct urdma_dev *dev)
 	struct urdma_cmd_wait *wait;
 	struct urdma_cmd *cpl;
 	unsigned long flags;
-	u64 w0;
+	u64 w0, w7;
 	u32 tag;
 	int i;
 
 	spin_lock_irqsave(&q->lock, flags);
 	for (;;) {
 		cpl = &q->cpl[q->ci & ((1U << q->log) - 1)];
-		w0 = le64_to_cpu(READ_ONCE(cpl->w[0]));
-		if (FIELD_GET(URDMA_CPL0_PHASE, w0) != urdma_phase(q->ci, q->log))
+		w7 = le64_to_cpu(READ_ONCE(cpl->w[7]));
+		if (FIELD_GET(URDMA_CPL7_PHASE, w7) != urdma_phase(q->ci, q->log))
 			break;
 		/* The phase bit first, the rest after it. */
 		dma_rmb();
+		w0 = le64_to_cpu(cpl->w[0]);
 		q->ci++;
 		tag = FIELD_GET(URDMA_CPL0_TAG, w0);
 		if (tag >> q->log || !q->wait[tag].busy) {

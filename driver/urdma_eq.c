@@ -84,17 +84,17 @@ static irqreturn_t urdma_eq_irq(int irq, void *data)
 	struct urdma_eq *eq = data;
 	struct urdma_eqe *eqe;
 	u32 n = 0;
-	u64 w0;
+	u64 w1;
 
 	/* Not more than one round: what comes meanwhile raises the interrupt again, once armed. */
 	while (n >> eq->log == 0) {
 		eqe = &eq->ring[eq->ci & ((1U << eq->log) - 1)];
-		w0 = le64_to_cpu(READ_ONCE(eqe->w[0]));
-		if (FIELD_GET(URDMA_EQE0_PHASE, w0) != urdma_phase(eq->ci, eq->log))
+		w1 = le64_to_cpu(READ_ONCE(eqe->w[1]));
+		if (FIELD_GET(URDMA_EQE1_PHASE, w1) != urdma_phase(eq->ci, eq->log))
 			break;
-		/* What the event speaks of (completions, CQEs) was written before it. */
+		/* The rest of it, and what it speaks of (completions, CQEs), was written before. */
 		dma_rmb();
-		urdma_eqe(eq, w0);
+		urdma_eqe(eq, le64_to_cpu(eqe->w[0]));
 		eq->ci++;
 		n++;
 	}

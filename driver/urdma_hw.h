@@ -317,7 +317,6 @@
 #define URDMA_CMD_GID4_GID_HI GENMASK_ULL(63, 0)
 
 /* command completion */
-#define URDMA_CPL0_PHASE BIT_ULL(0)
 #define URDMA_CPL0_STATUS GENMASK_ULL(15, 8)
 #define URDMA_CPL0_TAG GENMASK_ULL(31, 16)
 #define URDMA_CPL0_OBJ GENMASK_ULL(55, 32)
@@ -329,6 +328,8 @@
 #define URDMA_CPL_QP3_SQ_CI GENMASK_ULL(31, 16)
 #define URDMA_CPL_QP3_RQ_PI GENMASK_ULL(47, 32)
 #define URDMA_CPL_QP3_RQ_CI GENMASK_ULL(63, 48)
+/* of every completion; in the last word, see CQE3_PHASE */
+#define URDMA_CPL7_PHASE BIT_ULL(63)
 
 /* command status */
 #define URDMA_CS_OK 0
@@ -388,8 +389,6 @@
 
 /* ---- CQE: 32 bytes -------------------------------------------------------------------------- */
 #define URDMA_CQE_SIZE 32
-/* inverts each time round the ring; the first round writes 1 */
-#define URDMA_CQE0_PHASE BIT_ULL(0)
 #define URDMA_CQE0_IMM BIT_ULL(1)
 #define URDMA_CQE0_INV BIT_ULL(2)
 #define URDMA_CQE0_SOLICITED BIT_ULL(3)
@@ -407,7 +406,12 @@
 #define URDMA_CQE2_IMM GENMASK_ULL(31, 0)
 #define URDMA_CQE2_SRC_QPN GENMASK_ULL(55, 32)
 /* REG_CYCLES when the CQE was made */
-#define URDMA_CQE3_CYCLES GENMASK_ULL(63, 0)
+#define URDMA_CQE3_CYCLES GENMASK_ULL(62, 0)
+/*
+ * Inverts each time round the ring; the first round writes 1. The NIC's writes become visible in
+ * ascending order: the phase bit, in the last word, says that the words before it are there.
+ */
+#define URDMA_CQE3_PHASE BIT_ULL(63)
 
 /* CQE status: as enum ib_wc_status */
 #define URDMA_WC_SUCCESS 0
@@ -425,11 +429,11 @@
 
 /* ---- EQE: 16 bytes -------------------------------------------------------------------------- */
 #define URDMA_EQE_SIZE 16
-#define URDMA_EQE0_PHASE BIT_ULL(0)
 #define URDMA_EQE0_TYPE GENMASK_ULL(15, 8)
 #define URDMA_EQE0_OBJ GENMASK_ULL(39, 16)
 #define URDMA_EQE0_DATA GENMASK_ULL(63, 40)
-#define URDMA_EQE1_CYCLES GENMASK_ULL(63, 0)
+#define URDMA_EQE1_CYCLES GENMASK_ULL(62, 0)
+#define URDMA_EQE1_PHASE BIT_ULL(63)
 
 /* object: 0; data: 0 - command completions are there */
 #define URDMA_EV_CMD 1

@@ -281,9 +281,9 @@ static enum ibv_wc_opcode urdma_wc_opcode(uint32_t opcode, bool recv)
 static struct urdma_cqe *urdma_cqe_at(struct urdma_cq *cq, uint32_t index)
 {
 	struct urdma_cqe *cqe = &cq->ring[index & ((1U << cq->log) - 1)];
-	uint64_t w0 = le64toh(*(volatile __le64 *)&cqe->w[0]);
+	uint64_t w3 = le64toh(*(volatile __le64 *)&cqe->w[3]);
 
-	if (FIELD_GET(URDMA_CQE0_PHASE, w0) == ((index >> cq->log) & 1))
+	if (FIELD_GET(URDMA_CQE3_PHASE, w3) == ((index >> cq->log) & 1))
 		return NULL;
 	return cqe;
 }

@@ -287,7 +287,7 @@ unsigned int urdma_eh_cmd_poll(struct urdma_eh *eh)
 		struct pending p;
 		unsigned int tag;
 
-		if (URDMA_GET(URDMA_CPL0_PHASE, load(&q->w[0])) != phase)
+		if (URDMA_GET(URDMA_CPL7_PHASE, load(&q->w[7])) != phase)
 			return n;
 		cpl = *q;
 		eh->cpl_ci++;
@@ -501,14 +501,15 @@ unsigned int urdma_eh_eq_poll(struct urdma_eh *eh, unsigned int eqn, struct urdm
 
 	while (got < n) {
 		const uint64_t *e = eq->base + 2 * (size_t)(eq->ci & ((1u << eq->log_entries) - 1));
-		uint64_t w = load(e);
+		uint64_t w1 = load(&e[1]), w;
 
-		if (URDMA_GET(URDMA_EQE0_PHASE, w) != ring_phase(eq->log_entries, eq->ci))
+		if (URDMA_GET(URDMA_EQE1_PHASE, w1) != ring_phase(eq->log_entries, eq->ci))
 			break;
+		w = load(e);
 		ev[got].type = (unsigned int)URDMA_GET(URDMA_EQE0_TYPE, w);
 		ev[got].obj = (uint32_t)URDMA_GET(URDMA_EQE0_OBJ, w);
 		ev[got].data = (uint32_t)URDMA_GET(URDMA_EQE0_DATA, w);
-		ev[got].cycles = e[1];
+		ev[got].cycles = URDMA_GET(URDMA_EQE1_CYCLES, w1);
 		eq->ci++;
 		got++;
 	}
@@ -626,7 +627,9 @@ int urdma_eh_destroy_cq(struct urdma_eh_cq *cq)
 
 bool urdma_eh_cq_ready(const struct urdma_eh_cq *cq)
 {
-	return URDMA_GET(URDMA_CQE0_PHASE, load(ring_slot(&cq->ring, cq->ci))) ==
+	const uint64_t *e = ring_slot(&cq->ring, cq->ci);
+
+	return URDMA_GET(URDMA_CQE3_PHASE, load(&e[3])) ==
 	       ring_phase(cq->ring.log_entries, cq->ci);
 }
 
@@ -656,7 +659,7 @@ unsigned int urdma_eh_poll_cq(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, 
 		o->qpn = (uint32_t)URDMA_GET(URDMA_CQE1_QPN, e[1]);
 		o->imm = (uint32_t)URDMA_GET(URDMA_CQE2_IMM, e[2]);
 		o->src_qpn = (uint32_t)URDMA_GET(URDMA_CQE2_SRC_QPN, e[2]);
-		o->cycles = e[3];
+		o->cycles = URDMA_GET(URDMA_CQE3_CYCLES, e[3]);
 		cq->ci++;
 		got++;
 	}

@@ -70,7 +70,7 @@ module urdma_cmd_cpl
     wr.last = 1'b1;
     wr.data = '0;
     if (out_valid) begin
-      wr.data[URDMA_CPL0_PHASE_LSB] = !odd_round;
+      wr.data[URDMA_CPL7_PHASE_LSB] = !odd_round;
       wr.data[URDMA_CPL0_STATUS_LSB +: URDMA_CPL0_STATUS_W] = head.status;
       wr.data[URDMA_CPL0_TAG_LSB +: URDMA_CPL0_TAG_W] = head.tag;
       wr.data[URDMA_CPL0_OBJ_LSB +: URDMA_CPL0_OBJ_W] = head.obj;

@@ -182,8 +182,8 @@ module urdma_cq
     used = ctx.pi - ctx.ci;
     size = 32'd1 << ctx.cfg.ring.log_entries;
     item_in.offset = 27'(ctx.pi & (size - 32'd1)) << 5;
-    item_in.cqe[URDMA_CQE0_PHASE_LSB] = (ctx.pi & size) == '0;
-    item_in.cqe[URDMA_CQE3_CYCLES_LSB +: URDMA_CQE3_CYCLES_W] = cycles;
+    item_in.cqe[URDMA_CQE3_CYCLES_LSB +: 64] = cycles;  // whose top bit gives way to the phase
+    item_in.cqe[URDMA_CQE3_PHASE_LSB] = (ctx.pi & size) == '0;
     ci_step = c1_db_reg.ci - ctx.ci;
     sol_step = ctx.sol - c1_db_reg.ci;
     db_mine = ctx.cfg.valid && ctx.cfg.db_page == c1_db_reg.page;

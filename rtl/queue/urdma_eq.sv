@@ -156,11 +156,11 @@ module urdma_eq
     slot = ctx.pi & (size - 32'd1);
     item_in.addr = ctx.cfg.addr + {28'd0, slot, 4'd0};
     item_in.vec = ctx.cfg.vec;
-    item_in.eqe[URDMA_EQE0_PHASE_LSB] = (ctx.pi & size) == '0;
     item_in.eqe[URDMA_EQE0_TYPE_LSB +: URDMA_EQE0_TYPE_W] = c1_ev_reg.ev_type;
     item_in.eqe[URDMA_EQE0_OBJ_LSB +: URDMA_EQE0_OBJ_W] = c1_ev_reg.obj;
     item_in.eqe[URDMA_EQE0_DATA_LSB +: URDMA_EQE0_DATA_W] = c1_ev_reg.data;
-    item_in.eqe[URDMA_EQE1_CYCLES_LSB +: URDMA_EQE1_CYCLES_W] = cycles;
+    item_in.eqe[URDMA_EQE1_CYCLES_LSB +: 64] = cycles;  // whose top bit gives way to the phase
+    item_in.eqe[URDMA_EQE1_PHASE_LSB] = (ctx.pi & size) == '0;
 
     case (c1_op_reg)
       OP_CFG: begin

@@ -28,7 +28,7 @@ struct model {
 };
 
 struct item {
-	bool write, event, lost;
+	bool write, event, lost, phase;
 	uint64_t addr, word[4];
 	unsigned int cqn, eqn, type, qpn;
 	bool fail; // the ring's page cannot be translated
@@ -83,7 +83,7 @@ static void model_cqe(struct bench *b, const struct cqe_req *rq)
 	it.addr = m->base + 32ull * (m->pi & ((1u << m->log) - 1));
 	for (int i = 0; i < 4; i++)
 		it.word[i] = rq->word[i];
-	it.word[0] |= !(m->pi >> m->log & 1);
+	it.phase = !(m->pi >> m->log & 1);
 	it.fail = rnd(b, 100) < b->fail_percent;
 	m->pi++;
 	if (waits)
@@ -152,6 +152,7 @@ static void take_write(struct bench *b)
 			 it->addr);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(bits_get(w, 1 + 64 * i, 64), it->word[i]);
+	assert_int_equal(bits_get(w, 1 + 255, 1), it->phase);
 	it->write = false;
 	b->writes++;
 	settle(b);
@@ -331,7 +332,6 @@ static struct cqe_req random_cqe(struct bench *b)
 	rq.solicited = rnd(b, 4) == 0;
 	for (int i = 0; i < 4; i++)
 		rq.word[i] = rnd_next(&b->seed);
-	rq.word[0] &= ~(uint64_t)URDMA_CQE0_PHASE;
 	if (rnd(b, 8))
 		rq.word[0] &= ~URDMA_CQE0_STATUS;
 	return rq;

@@ -27,7 +27,7 @@ struct model {
 };
 
 struct item {
-	bool write, irq;
+	bool write, irq, phase;
 	uint64_t addr, word;
 	unsigned int vec;
 };
@@ -65,7 +65,8 @@ static void model_event(struct bench *b, uint64_t ev)
 	}
 	it.write = true;
 	it.addr = m->base + 16ull * (m->pi & ((1u << m->log) - 1));
-	it.word = (m->pi >> m->log & 1 ? 0 : 1) | (ev >> 48 & 0xff) << 8 | (ev >> 24 & 0xffffff) << 16 |
+	it.phase = !(m->pi >> m->log & 1);
+	it.word = (ev >> 48 & 0xff) << 8 | (ev >> 24 & 0xffffff) << 16 |
 		  (ev & 0xffffff) << 40;
 	it.irq = m->armed;
 	it.vec = m->vec;
@@ -126,6 +127,7 @@ static void cycle(struct bench *b)
 		assert_int_equal(bits_get(d->wr.m_storage, 526, 64), it->addr);
 		assert_int_equal(bits_get(d->wr.m_storage, 513, 13), 16);
 		assert_int_equal(bits_get(d->wr.m_storage, 1, 64), it->word);
+		assert_int_equal(bits_get(d->wr.m_storage, 1 + 127, 1), it->phase);
 		it->write = false;
 		b->writes++;
 	}

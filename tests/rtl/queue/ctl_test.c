@@ -82,7 +82,7 @@ static void reap(struct bench *b)
 		uint32_t tag;
 
 		memcpy(cpl, b->w->mem + CPL_RING + slot * 64, 64);
-		if ((cpl[0] & URDMA_CPL0_PHASE) == (b->ci >> b->log_size & 1))
+		if (cpl[7] >> 63 == (b->ci >> b->log_size & 1))
 			return;
 		tag = GET(URDMA_CPL0_TAG, cpl[0]);
 		assert_false(b->done[tag]);
