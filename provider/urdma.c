@@ -112,4 +112,5 @@ static const struct verbs_device_ops urdma_dev_ops = {
 	.uninit_device = urdma_uninit_device,
 	.alloc_context = urdma_alloc_context,
 };
+
 PROVIDER_DRIVER(urdma, urdma_dev_ops);

@@ -139,7 +139,7 @@ struct ibv_cq *urdma_create_cq(struct ibv_context *ibctx, int cqe, struct ibv_co
 	if (!cq)
 		goto err_errno;
 	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
-	cq->log = URDMA_MIN_CQ_LOG < ctx->log_max_cqe ? URDMA_MIN_CQ_LOG : ctx->log_max_cqe;
+	cq->log = ctx->log_max_cqe > URDMA_MIN_CQ_LOG ? URDMA_MIN_CQ_LOG : ctx->log_max_cqe;
 	while (3 << (cq->log - 2) < cqe)
 		cq->log++;
 	cq->ring_bytes = (size_t)URDMA_CQE_SIZE << cq->log;
@@ -185,7 +185,7 @@ static int urdma_wq_init(struct urdma_wq *wq, uint32_t wr, uint8_t log_max, uint
 {
 	if (wr > 1U << log_max || bytes > 1U << URDMA_MAX_WQE_LOG)
 		return EINVAL;
-	wq->log = URDMA_MIN_WQ_LOG < log_max ? URDMA_MIN_WQ_LOG : log_max;
+	wq->log = log_max > URDMA_MIN_WQ_LOG ? URDMA_MIN_WQ_LOG : log_max;
 	while (1U << wq->log < wr)
 		wq->log++;
 	wq->log_stride = URDMA_MIN_WQE_LOG;
