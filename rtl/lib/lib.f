@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 lib/urdma_crc32_pkg.sv
 lib/urdma_arb_rr.sv
 lib/urdma_crc32.sv

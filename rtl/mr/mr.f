@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 mr/urdma_mr_ctx.sv
 mr/urdma_pte_cache.sv
 mr/urdma_mr.sv

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 urdma_pkg.sv
 pcie/urdma_pcie_pkg.sv
 lib/urdma_arb_rr.sv

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 queue/urdma_ctl_pkg.sv
 queue/urdma_regs.sv
 queue/urdma_doorbell.sv

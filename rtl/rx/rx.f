@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 rx/urdma_rx_pkg.sv
 rx/urdma_rx_parse.sv
 rx/urdma_rx_lookup.sv

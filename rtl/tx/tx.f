@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 tx/urdma_tx_pkg.sv
 tx/urdma_tx_sched.sv
 tx/urdma_tx_fetch.sv
