@@ -629,8 +629,7 @@ bool urdma_eh_cq_ready(const struct urdma_eh_cq *cq)
 {
 	const uint64_t *e = ring_slot(&cq->ring, cq->ci);
 
-	return URDMA_GET(URDMA_CQE3_PHASE, load(&e[3])) ==
-	       ring_phase(cq->ring.log_entries, cq->ci);
+	return URDMA_GET(URDMA_CQE3_PHASE, load(&e[3])) == ring_phase(cq->ring.log_entries, cq->ci);
 }
 
 static void cq_doorbell(struct urdma_eh_cq *cq, unsigned int arm)

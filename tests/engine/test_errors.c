@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What can go wrong with work: keys, lengths, WQEs, missing receives, DMA. Pair 0 meets the error, in
- * the middle of good messages; pair 1 exchanges messages all the while, and its data have to be whole.
- * For each case: the status of every CQE of pair 0 in order, the states of its QPs, the event. Afterwards
- * the pair is reset, connected again, and has to work.
+ * What can go wrong with work: keys, lengths, WQEs, missing receives, DMA. Pair 0 meets the error,
+ * in the middle of good messages; pair 1 exchanges messages all the while, and its data have to be
+ * whole. For each case: the status of every CQE of pair 0 in order, the states of its QPs, the
+ * event. Afterwards the pair is reset, connected again, and has to work.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,11 +26,11 @@
 #define MR_READ	 3u
 #define MR_FRESH 4u
 
-#define MTU	 1024u
-#define VICTIM	 (1u << 20) /* where pair 0's messages lie */
-#define STEP	 65536u
-#define N_BG	 6u
-#define BG_LEN	 9001u
+#define MTU    1024u
+#define VICTIM (1u << 20) /* where pair 0's messages lie */
+#define STEP   65536u
+#define N_BG   6u
+#define BG_LEN 9001u
 
 /* What came out of the CQs, by side, pair and queue. */
 #define MAX_CQES 1200u
@@ -78,11 +78,13 @@ static void settle(struct scene *s)
 {
 	struct rig *rig = &s->rig;
 
-	rig_check(rig, urdma_cosim_run_while_busy(rig->cosim, urdma_cosim_now(rig->cosim) + 3000000),
+	rig_check(rig,
+		  urdma_cosim_run_while_busy(rig->cosim, urdma_cosim_now(rig->cosim) + 3000000),
 		  "settle");
 	collect(s);
 	/* what the collection has rung */
-	rig_check(rig, urdma_cosim_run_while_busy(rig->cosim, urdma_cosim_now(rig->cosim) + 3000000),
+	rig_check(rig,
+		  urdma_cosim_run_while_busy(rig->cosim, urdma_cosim_now(rig->cosim) + 3000000),
 		  "settle");
 }
 
@@ -102,12 +104,14 @@ static void scene_start(struct scene *s, const struct rig_config *custom)
 
 		assert_int_equal(urdma_eh_alloc_pd(side->eh, OTHER_PD), 0);
 		assert_int_equal(urdma_eh_create_mr(side->eh, MR_OTHER, 1, OTHER_PD,
-						    URDMA_ACC_LOCAL_WRITE, side->buffer, config.buffer,
-						    (uintptr_t)side->buffer, &s->other[n]),
+						    URDMA_ACC_LOCAL_WRITE, side->buffer,
+						    config.buffer, (uintptr_t)side->buffer,
+						    &s->other[n]),
 				 0);
-		assert_int_equal(urdma_eh_create_mr(side->eh, MR_READ, 1, RIG_PD, URDMA_ACC_REMOTE_READ,
-						    side->buffer, config.buffer,
-						    (uintptr_t)side->buffer, &s->read_only[n]),
+		assert_int_equal(urdma_eh_create_mr(side->eh, MR_READ, 1, RIG_PD,
+						    URDMA_ACC_REMOTE_READ, side->buffer,
+						    config.buffer, (uintptr_t)side->buffer,
+						    &s->read_only[n]),
 				 0);
 	}
 	collect(s);
@@ -124,7 +128,7 @@ static void scene_stop(struct scene *s)
 	rig_stop(&s->rig);
 }
 
-/* ---- the pair that goes on ------------------------------------------------------------------------- */
+/* ---- the pair that goes on ---- */
 
 static void bg_post(struct scene *s)
 {
@@ -133,8 +137,8 @@ static void bg_post(struct scene *s)
 		struct rig_side *tx = &s->rig.side[n], *rx = &s->rig.side[!n];
 
 		for (unsigned int i = 0; i < N_BG; i++) {
-			uint8_t *from = tx->buffer + (2u << 20) + i * 16384, *to = rx->buffer + (3u << 20) +
-										    i * 16384;
+			uint8_t *from = tx->buffer + (2u << 20) + i * 16384,
+				*to = rx->buffer + (3u << 20) + i * 16384;
 			struct urdma_eh_sge src = { (uintptr_t)from, BG_LEN, tx->mr.key };
 			struct urdma_eh_sge dst = { (uintptr_t)to, BG_LEN, rx->mr.key };
 			struct urdma_eh_send wr = {
@@ -170,25 +174,26 @@ static void bg_check(struct scene *s, const char *what)
 	}
 }
 
-/* ---- the pair that fails ----------------------------------------------------------------------------- */
+/* ---- the pair that fails ---- */
 
 static struct urdma_eh_sge piece(struct scene *s, unsigned int n, unsigned int slot, uint32_t len)
 {
 	struct rig_side *side = &s->rig.side[n];
 
-	return (struct urdma_eh_sge){ (uintptr_t)side->buffer + VICTIM + slot * STEP, len, side->mr.key };
+	return (struct urdma_eh_sge){ (uintptr_t)side->buffer + VICTIM + slot * STEP, len,
+				      side->mr.key };
 }
 
 static uint64_t *sq_slot(struct urdma_eh_qp *qp, uint32_t index)
 {
-	return (uint64_t *)(qp->sq.base +
-			    ((size_t)(index & ((1u << qp->sq.log_entries) - 1)) << qp->sq.log_stride));
+	return (uint64_t *)(qp->sq.base + ((size_t)(index & ((1u << qp->sq.log_entries) - 1))
+					   << qp->sq.log_stride));
 }
 
 static uint64_t *rq_slot(struct urdma_eh_qp *qp, uint32_t index)
 {
-	return (uint64_t *)(qp->rq.base +
-			    ((size_t)(index & ((1u << qp->rq.log_entries) - 1)) << qp->rq.log_stride));
+	return (uint64_t *)(qp->rq.base + ((size_t)(index & ((1u << qp->rq.log_entries) - 1))
+					   << qp->rq.log_stride));
 }
 
 static void put_good_send(struct scene *s, unsigned int slot, uint32_t len)
@@ -232,8 +237,8 @@ static void check_event(struct scene *s, const char *what, unsigned int n, unsig
 {
 	if (s->out.n_ev[n] != !!type ||
 	    (type && (s->out.ev[n][0].type != type || s->out.ev[n][0].obj != RIG_QPN(0))))
-		fail_msg("%s: side %u has %u events, first type %u object %u, instead of type %u", what,
-			 n, s->out.n_ev[n], s->out.ev[n][0].type, s->out.ev[n][0].obj, type);
+		fail_msg("%s: side %u has %u events, first type %u object %u, instead of type %u",
+			 what, n, s->out.n_ev[n], s->out.ev[n][0].type, s->out.ev[n][0].obj, type);
 }
 
 static void check_state(struct scene *s, const char *what, unsigned int n, unsigned int want)
@@ -241,7 +246,8 @@ static void check_state(struct scene *s, const char *what, unsigned int n, unsig
 	unsigned int state = rig_qp_state(&s->rig.side[n].qp[0]);
 
 	if (state != want)
-		fail_msg("%s: the QP of side %u is in state %u instead of %u", what, n, state, want);
+		fail_msg("%s: the QP of side %u is in state %u instead of %u", what, n, state,
+			 want);
 }
 
 /* Reset and connected again, the pair works. */
@@ -252,18 +258,20 @@ static void revive(struct scene *s)
 		assert_int_equal(urdma_eh_to_reset(&s->rig.side[n].qp[0]), 0);
 	settle(s);
 	memset(&s->out, 0, sizeof(s->out));
-	assert_int_equal(urdma_eh_connect(&s->rig.side[0].qp[0], &s->rig.side[1].qp[0], 3, false), 0);
+	assert_int_equal(urdma_eh_connect(&s->rig.side[0].qp[0], &s->rig.side[1].qp[0], 3, false),
+			 0);
 	rig_message(&s->rig, 0, 0, VICTIM, 5000, 1);
 	rig_message(&s->rig, 0, 1, VICTIM, 5000, 2);
 	/* index 0 again for the next case */
 	for (unsigned int n = 0; n < 2; n++)
 		assert_int_equal(urdma_eh_to_reset(&s->rig.side[n].qp[0]), 0);
-	assert_int_equal(urdma_eh_connect(&s->rig.side[0].qp[0], &s->rig.side[1].qp[0], 3, false), 0);
+	assert_int_equal(urdma_eh_connect(&s->rig.side[0].qp[0], &s->rig.side[1].qp[0], 3, false),
+			 0);
 	collect(s);
 	memset(&s->out, 0, sizeof(s->out));
 }
 
-/* ---- bad send WQEs --------------------------------------------------------------------------------- */
+/* ---- bad send WQEs ---- */
 
 #define LEN 3000u
 
@@ -492,7 +500,7 @@ static void test_send_wqe(void **state)
 	test_free(s);
 }
 
-/* ---- bad receive WQEs ------------------------------------------------------------------------------- */
+/* ---- bad receive WQEs ---- */
 
 static void r_key_index(struct scene *s, uint64_t *w)
 {
@@ -604,18 +612,22 @@ static void test_recv_wqe(void **state)
 		unsigned int status, remote;
 	} table[] = {
 		{ "receive: no such key", r_key_index, URDMA_WC_LOC_PROT_ERR, URDMA_WC_REM_OP_ERR },
-		{ "receive: other variant", r_key_variant, URDMA_WC_LOC_PROT_ERR, URDMA_WC_REM_OP_ERR },
+		{ "receive: other variant", r_key_variant, URDMA_WC_LOC_PROT_ERR,
+		  URDMA_WC_REM_OP_ERR },
 		{ "receive: other PD", r_other_pd, URDMA_WC_LOC_PROT_ERR, URDMA_WC_REM_OP_ERR },
-		{ "receive: no local write", r_no_right, URDMA_WC_LOC_PROT_ERR, URDMA_WC_REM_OP_ERR },
+		{ "receive: no local write", r_no_right, URDMA_WC_LOC_PROT_ERR,
+		  URDMA_WC_REM_OP_ERR },
 		{ "receive: one byte behind", r_end, URDMA_WC_LOC_PROT_ERR, URDMA_WC_REM_OP_ERR },
 		{ "receive: one byte before", r_start, URDMA_WC_LOC_PROT_ERR, URDMA_WC_REM_OP_ERR },
 		{ "receive: around", r_wrap, URDMA_WC_LOC_PROT_ERR, URDMA_WC_REM_OP_ERR },
 		{ "receive: bad key late", r_late, URDMA_WC_LOC_PROT_ERR, URDMA_WC_REM_OP_ERR },
-		{ "receive: one byte short", r_short, URDMA_WC_LOC_LEN_ERR, URDMA_WC_REM_INV_REQ_ERR },
+		{ "receive: one byte short", r_short, URDMA_WC_LOC_LEN_ERR,
+		  URDMA_WC_REM_INV_REQ_ERR },
 		{ "receive: short for a packet", r_short_first, URDMA_WC_LOC_LEN_ERR,
 		  URDMA_WC_REM_INV_REQ_ERR },
 		{ "receive: no SGEs", r_none, URDMA_WC_LOC_LEN_ERR, URDMA_WC_REM_INV_REQ_ERR },
-		{ "receive: 4 SGEs in 64 bytes", r_num_sge, URDMA_WC_LOC_QP_OP_ERR, URDMA_WC_REM_OP_ERR },
+		{ "receive: 4 SGEs in 64 bytes", r_num_sge, URDMA_WC_LOC_QP_OP_ERR,
+		  URDMA_WC_REM_OP_ERR },
 		{ "receive: 255 SGEs", r_num_sge_max, URDMA_WC_LOC_QP_OP_ERR, URDMA_WC_REM_OP_ERR },
 	};
 	struct scene *s = test_malloc(sizeof(*s));
@@ -640,7 +652,7 @@ static void test_recv_wqe(void **state)
 	test_free(s);
 }
 
-/* ---- no receive --------------------------------------------------------------------------------------- */
+/* ---- no receive ---- */
 
 static void test_rnr(void **state)
 {
@@ -664,7 +676,8 @@ static void test_rnr(void **state)
 		check_cqes(s, "RNR", 1, true, recv, 1);
 		check_state(s, "RNR", 0, URDMA_QPS_ERR);
 		check_state(s, "RNR", 1, URDMA_QPS_RTS);
-		assert_int_equal(urdma_eh_counter(s->rig.side[1].eh, URDMA_CNT_TX_NAK_RNR) - naks, 1);
+		assert_int_equal(urdma_eh_counter(s->rig.side[1].eh, URDMA_CNT_TX_NAK_RNR) - naks,
+				 1);
 		bg_check(s, "RNR");
 		revive(s);
 	}
@@ -672,7 +685,7 @@ static void test_rnr(void **state)
 	test_free(s);
 }
 
-/* ---- doorbells out of range ---------------------------------------------------------------------------- */
+/* ---- doorbells out of range ---- */
 
 static void test_doorbell_range(void **state)
 {
@@ -707,7 +720,7 @@ static void test_doorbell_range(void **state)
 	test_free(s);
 }
 
-/* ---- flush, reset, destruction ------------------------------------------------------------------------- */
+/* ---- flush, reset, destruction ---- */
 
 static void test_flush(void **state)
 {
@@ -726,8 +739,10 @@ static void test_flush(void **state)
 		urdma_eh_ring_rq(rx);
 		urdma_eh_ring_sq(tx);
 		bg_post(s);
-		rig_check(&s->rig,
-			  urdma_cosim_run_until(s->rig.cosim, urdma_cosim_now(s->rig.cosim) + delay), "run");
+		rig_check(
+			&s->rig,
+			urdma_cosim_run_until(s->rig.cosim, urdma_cosim_now(s->rig.cosim) + delay),
+			"run");
 		assert_int_equal(urdma_eh_to_err(tx), 0);
 		assert_int_equal(urdma_eh_to_err(rx), 0);
 		/* posted in ERR: flushed as well, behind the others */
@@ -746,14 +761,16 @@ static void test_flush(void **state)
 				;
 			for (unsigned int i = 0; i < 15; i++) {
 				assert_int_equal(cqe[i].wqe, i);
-				assert_int_equal(cqe[i].status, i < done[q] ? 0 : URDMA_WC_FLUSH_ERR);
+				assert_int_equal(cqe[i].status,
+						 i < done[q] ? 0 : URDMA_WC_FLUSH_ERR);
 			}
 		}
 		/* nothing is reported as sent that did not arrive */
 		assert_true(done[0] <= done[1]);
 		for (unsigned int k = 5; k < done[1]; k++)
-			assert_int_equal(rig_verify(s->rig.side[1].buffer + VICTIM + k * STEP, LEN, 7 + k),
-					 LEN);
+			assert_int_equal(
+				rig_verify(s->rig.side[1].buffer + VICTIM + k * STEP, LEN, 7 + k),
+				LEN);
 		check_state(s, "flush", 0, URDMA_QPS_ERR);
 		check_event(s, "flush", 0, 0);
 		bg_check(s, "flush");
@@ -774,10 +791,12 @@ static void test_destroy_in_use(void **state)
 
 		for (unsigned int n = 0; n < 2; n++) {
 			for (unsigned int k = 0; k < 6; k++) {
-				struct urdma_eh_sge src = piece(s, n, k, 60000), dst = piece(s, !n, k, 60000);
-				struct urdma_eh_send wr = {
-					.opcode = URDMA_WR_SEND, .signaled = true, .sge = &src, .n_sge = 1
-				};
+				struct urdma_eh_sge src = piece(s, n, k, 60000),
+						    dst = piece(s, !n, k, 60000);
+				struct urdma_eh_send wr = { .opcode = URDMA_WR_SEND,
+							    .signaled = true,
+							    .sge = &src,
+							    .n_sge = 1 };
 
 				urdma_eh_put_recv(&s->rig.side[!n].qp[0], &dst, 1);
 				urdma_eh_put_send(&s->rig.side[n].qp[0], &wr);
@@ -788,9 +807,14 @@ static void test_destroy_in_use(void **state)
 			urdma_eh_ring_sq(&s->rig.side[n].qp[0]);
 		}
 		bg_post(s);
-		rig_check(&s->rig,
-			  urdma_cosim_run_until(s->rig.cosim, urdma_cosim_now(s->rig.cosim) + delay), "run");
-		/* The rings are given back as soon as the completion is there: the NIC may not touch them. */
+		rig_check(
+			&s->rig,
+			urdma_cosim_run_until(s->rig.cosim, urdma_cosim_now(s->rig.cosim) + delay),
+			"run");
+		/*
+		 * The rings are given back as soon as the completion is there: the NIC may not
+		 * touch them.
+		 */
 		faults = urdma_embedded_stats(s->rig.host)->faults;
 		assert_int_equal(urdma_eh_destroy_qp(&s->rig.side[0].qp[0]), 0);
 		/* and no CQE of the QP is written from now on */
@@ -812,7 +836,8 @@ static void test_destroy_in_use(void **state)
 						 .log_sq_stride = 6,
 						 .log_rq_stride = 6 };
 
-		assert_int_equal(urdma_eh_create_qp(s->rig.side[0].eh, &attr, &s->rig.side[0].qp[0]), 0);
+		assert_int_equal(
+			urdma_eh_create_qp(s->rig.side[0].eh, &attr, &s->rig.side[0].qp[0]), 0);
 		revive(s);
 	}
 	scene_stop(s);
@@ -836,16 +861,18 @@ static void test_mr_in_use(void **state)
 		struct urdma_eh_mr mr;
 		uint64_t faults;
 
-		assert_int_equal(urdma_eh_create_mr(side->eh, MR_FRESH, 9, RIG_PD, URDMA_ACC_LOCAL_WRITE, p,
-						    len, 0x1000, &mr),
+		assert_int_equal(urdma_eh_create_mr(side->eh, MR_FRESH, 9, RIG_PD,
+						    URDMA_ACC_LOCAL_WRITE, p, len, 0x1000, &mr),
 				 0);
 		fresh = (struct urdma_eh_sge){ 0x1000, len, mr.key };
 		mine = piece(s, !n, 0, len);
-		struct urdma_eh_send wr = {
-			.opcode = URDMA_WR_SEND, .signaled = true, .sge = n ? &mine : &fresh, .n_sge = 1
-		};
+		struct urdma_eh_send wr = { .opcode = URDMA_WR_SEND,
+					    .signaled = true,
+					    .sge = n ? &mine : &fresh,
+					    .n_sge = 1 };
 
-		assert_int_equal(urdma_eh_post_recv(&s->rig.side[1].qp[0], n ? &fresh : &mine, 1), 0);
+		assert_int_equal(urdma_eh_post_recv(&s->rig.side[1].qp[0], n ? &fresh : &mine, 1),
+				 0);
 		assert_int_equal(urdma_eh_post_send(&s->rig.side[0].qp[0], &wr), 0);
 		bg_post(s);
 		rig_check(&s->rig,
@@ -863,7 +890,8 @@ static void test_mr_in_use(void **state)
 			assert_int_equal(s->out.cqe[0][0][0][0].status,
 					 n ? URDMA_WC_REM_OP_ERR : URDMA_WC_LOC_PROT_ERR);
 			if (n)
-				assert_int_equal(s->out.cqe[1][0][1][0].status, URDMA_WC_LOC_PROT_ERR);
+				assert_int_equal(s->out.cqe[1][0][1][0].status,
+						 URDMA_WC_LOC_PROT_ERR);
 		}
 		bg_check(s, "MR destroyed in use");
 		revive(s);
@@ -873,7 +901,7 @@ static void test_mr_in_use(void **state)
 	test_free(s);
 }
 
-/* ---- DMA ------------------------------------------------------------------------------------------------ */
+/* ---- DMA ---- */
 
 struct trap {
 	uint64_t first, last; /* bus addresses */
@@ -913,7 +941,8 @@ static void disarm(struct scene *s)
 static void test_dma(void **state)
 {
 	static const enum urdma_pcie_fault kinds[] = { URDMA_PCIE_FAULT_UR, URDMA_PCIE_FAULT_CA,
-						       URDMA_PCIE_FAULT_CA_LATE, URDMA_PCIE_FAULT_POISON,
+						       URDMA_PCIE_FAULT_CA_LATE,
+						       URDMA_PCIE_FAULT_POISON,
 						       URDMA_PCIE_FAULT_TIMEOUT };
 	struct scene *s = test_malloc(sizeof(*s));
 	struct trap trap;
@@ -930,14 +959,14 @@ static void test_dma(void **state)
 			struct urdma_eh_sge sge;
 
 			snprintf(what, sizeof(what), "DMA fault %u at %s", kinds[k],
-				 place == 0 ? "payload" :
-				 place == 1 ? "a send WQE" :
-				 place == 2 ? "the page table of the sender" :
-				 place == 3 ? "a receive WQE" :
-					      "the page table of the receiver");
-			assert_int_equal(urdma_eh_create_mr_map(s->rig.side[at_rx].eh, MR_FRESH, 9, RIG_PD,
-								URDMA_ACC_LOCAL_WRITE, p, 8192, 0x1000, 1, 12,
-								&mr),
+				 place == 0   ? "payload"
+				 : place == 1 ? "a send WQE"
+				 : place == 2 ? "the page table of the sender"
+				 : place == 3 ? "a receive WQE"
+					      : "the page table of the receiver");
+			assert_int_equal(urdma_eh_create_mr_map(s->rig.side[at_rx].eh, MR_FRESH, 9,
+								RIG_PD, URDMA_ACC_LOCAL_WRITE, p,
+								8192, 0x1000, 1, 12, &mr),
 					 0);
 			for (unsigned int i = 0; i < 4; i++) {
 				put_good_recv(s, i, LEN);
@@ -946,7 +975,8 @@ static void test_dma(void **state)
 			sge = (struct urdma_eh_sge){ 0x1000, LEN, mr.key };
 			switch (place) {
 			case 0: /* second page of the payload */
-				set_sge(SEND_SGE(sq_slot(&tx->qp[0], 1)), sge.addr + 3000, LEN, sge.lkey);
+				set_sge(SEND_SGE(sq_slot(&tx->qp[0], 1)), sge.addr + 3000, LEN,
+					sge.lkey);
 				arm(s, 0, &trap, p + 4096, 4096, kinds[k]);
 				break;
 			case 1:
@@ -971,8 +1001,10 @@ static void test_dma(void **state)
 				fail_msg("%s: nothing was read there", what);
 			if (place == 1) {
 				/* the whole batch was lost */
-				const unsigned int send[] = { URDMA_WC_LOC_QP_OP_ERR, URDMA_WC_FLUSH_ERR,
-							      URDMA_WC_FLUSH_ERR, URDMA_WC_FLUSH_ERR };
+				const unsigned int send[] = { URDMA_WC_LOC_QP_OP_ERR,
+							      URDMA_WC_FLUSH_ERR,
+							      URDMA_WC_FLUSH_ERR,
+							      URDMA_WC_FLUSH_ERR };
 
 				check_cqes(s, what, 0, false, send, 4);
 				check_state(s, what, 0, URDMA_QPS_ERR);
@@ -992,7 +1024,7 @@ static void test_dma(void **state)
 	test_free(s);
 }
 
-/* ---- a CQ too small for its QPs --------------------------------------------------------------------------- */
+/* ---- a CQ too small for its QPs ---- */
 
 static void test_cq_overflow(void **state)
 {
@@ -1050,10 +1082,10 @@ static void test_cq_overflow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_send_wqe), cmocka_unit_test(test_recv_wqe),
-		cmocka_unit_test(test_rnr),	 cmocka_unit_test(test_doorbell_range),
-		cmocka_unit_test(test_flush),	 cmocka_unit_test(test_destroy_in_use),
-		cmocka_unit_test(test_mr_in_use), cmocka_unit_test(test_dma),
+		cmocka_unit_test(test_send_wqe),    cmocka_unit_test(test_recv_wqe),
+		cmocka_unit_test(test_rnr),	    cmocka_unit_test(test_doorbell_range),
+		cmocka_unit_test(test_flush),	    cmocka_unit_test(test_destroy_in_use),
+		cmocka_unit_test(test_mr_in_use),   cmocka_unit_test(test_dma),
 		cmocka_unit_test(test_cq_overflow),
 	};
 

@@ -66,8 +66,7 @@ static void model_event(struct bench *b, uint64_t ev)
 	it.write = true;
 	it.addr = m->base + 16ull * (m->pi & ((1u << m->log) - 1));
 	it.phase = !(m->pi >> m->log & 1);
-	it.word = (ev >> 48 & 0xff) << 8 | (ev >> 24 & 0xffffff) << 16 |
-		  (ev & 0xffffff) << 40;
+	it.word = (ev >> 48 & 0xff) << 8 | (ev >> 24 & 0xffffff) << 16 | (ev & 0xffffff) << 40;
 	it.irq = m->armed;
 	it.vec = m->vec;
 	m->armed = false;
