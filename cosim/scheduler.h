@@ -53,6 +53,7 @@ struct urdma_cosim_config {
 struct urdma_cosim_stats {
 	uint64_t evaluated; /* clock cycles evaluated */
 	uint64_t skipped;   /* cycles of time that were not */
+	uint64_t dozed; /* evaluated cycles in which a quiet NIC was left out, summed over NICs */
 	uint64_t events;
 };
 
