@@ -83,7 +83,9 @@ void rig_start(struct rig *rig, const struct rig_config *config)
 {
 	memset(rig, 0, sizeof(*rig));
 	rig->config = *config;
-	rig_check(rig, urdma_cosim_create(&config->cosim, &urdma_model_verilated, &rig->cosim),
+	rig_check(rig, urdma_cosim_create(&config->cosim,
+				     config->model ? config->model : &urdma_model_verilated,
+				     &rig->cosim),
 		  "create simulation");
 	rig_check(rig, urdma_embedded_create(rig->cosim, &config->memory, &rig->host),
 		  "create host");
