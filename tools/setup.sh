@@ -92,7 +92,7 @@ find_mirror() {
 		'Created-By: Packages' 2>/dev/null |
 		awk '$2 == "main" && $1 !~ /security/ && ($3 == "Debian" || $3 == "") &&
 			$4 !~ /updates|backports/ {print $1; exit}')
-	mirror=${mirror:-http://deb.debian.org/debian}
+	[ -n "$mirror" ] || die "apt knows no Debian mirror here: add one to its sources and run apt-get update"
 	mirror=${mirror%/}
 	# mmdebstrap does not read the host's apt configuration: hand it the ways out.
 	apt-config dump 2>/dev/null |
