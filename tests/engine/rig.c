@@ -83,7 +83,8 @@ void rig_start(struct rig *rig, const struct rig_config *config)
 {
 	memset(rig, 0, sizeof(*rig));
 	rig->config = *config;
-	rig_check(rig, urdma_cosim_create(&config->cosim,
+	rig_check(rig,
+		  urdma_cosim_create(&config->cosim,
 				     config->model ? config->model : &urdma_model_verilated,
 				     &rig->cosim),
 		  "create simulation");

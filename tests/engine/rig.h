@@ -23,7 +23,7 @@ struct rig_config {
 	unsigned int log_cqe;
 	enum urdma_eh_ring_kind kind;
 	bool sig_all;
-	const char *capture; /* directory for pcapng files, or NULL */
+	const char *capture;		     /* directory for pcapng files, or NULL */
 	const struct urdma_model_ops *model; /* NULL: the Verilated NIC */
 };
 

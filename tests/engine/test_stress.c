@@ -21,9 +21,9 @@
 #define MAX_WINDOW 32u
 #define MAX_SGES   30u
 /*
- * A receiver that cannot keep up with the wire loses packets (stalls, small TLPs, long lists of short
- * pieces), and nothing is sent again yet. So no more is under way to a NIC than it can store: 64-byte
- * lines of its buffer, and messages.
+ * A receiver that cannot keep up with the wire loses packets (stalls, small TLPs, long lists of
+ * short pieces), and nothing is sent again yet. So no more is under way to a NIC than it can store:
+ * 64-byte lines of its buffer, and messages.
  */
 #define MAX_LINES    1700u
 #define MAX_MESSAGES 200u
@@ -228,10 +228,14 @@ static void diagnose(struct stress *s)
 		unsigned int index;
 		const char *name;
 	} counter[] = {
-		{ URDMA_CNT_RX_DROP_FULL, "rx_drop_full" }, { URDMA_CNT_RX_ICRC_ERR, "rx_icrc_err" },
-		{ URDMA_CNT_RX_MALFORMED, "rx_malformed" }, { URDMA_CNT_RX_SEQ_ERR, "rx_seq_err" },
-		{ URDMA_CNT_TX_NAK_RNR, "tx_nak_rnr" },	    { URDMA_CNT_TX_NAK_OTHER, "tx_nak_other" },
-		{ URDMA_CNT_MR_ERR, "mr_err" },		    { URDMA_CNT_CQ_OVERFLOW, "cq_overflow" },
+		{ URDMA_CNT_RX_DROP_FULL, "rx_drop_full" },
+		{ URDMA_CNT_RX_ICRC_ERR, "rx_icrc_err" },
+		{ URDMA_CNT_RX_MALFORMED, "rx_malformed" },
+		{ URDMA_CNT_RX_SEQ_ERR, "rx_seq_err" },
+		{ URDMA_CNT_TX_NAK_RNR, "tx_nak_rnr" },
+		{ URDMA_CNT_TX_NAK_OTHER, "tx_nak_other" },
+		{ URDMA_CNT_MR_ERR, "mr_err" },
+		{ URDMA_CNT_CQ_OVERFLOW, "cq_overflow" },
 	};
 
 	for (unsigned int n = 0; n < 2; n++)
@@ -281,7 +285,8 @@ static void take_send(struct stress *s, unsigned int n, const struct urdma_eh_cq
 	if (cqe->status)
 		fail_msg("send %u of pair %u, side %u: status %u", cqe->wqe, f->pair, n,
 			 cqe->status);
-	/* Those before it that asked for no CQE are done as well; none that asked may be missing.
+	/*
+	 * Those before it that asked for no CQE are done as well; none that asked may be missing.
 	 */
 	while ((f->sent & 0xffff) != cqe->wqe) {
 		assert_true(f->sent < f->posted);
