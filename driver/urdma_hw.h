@@ -75,7 +75,7 @@
 /* RO: feature bits, none defined in minor 0 but SEND */
 #define URDMA_REG_CAP_FEATURES 0x0028
 #define URDMA_RF_FEAT_RC_SEND BIT_ULL(0)
-/* RW: RESET clears every object, queue and counter and waits for DMA to end (STATUS.READY) */
+/* RW: RESET clears every object and queue and waits for DMA to end (STATUS.READY) */
 #define URDMA_REG_CTRL 0x0040
 #define URDMA_RF_CTRL_ENABLE BIT_ULL(0)
 #define URDMA_RF_CTRL_RESET BIT_ULL(1)

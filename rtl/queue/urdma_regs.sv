@@ -6,7 +6,8 @@
 //
 // Reset sequence (after rst, and at a write of CTRL.RESET): core_rst stays up until the PCIe side has had
 // nothing outstanding for DRAIN cycles in a row, so that no answer to an old read can reach a block that has
-// come out of reset; then the blocks clear their memories; then the counters are cleared and READY is set.
+// come out of reset; then the blocks clear their memories; then READY is set. Counters and
+// the cycle counter run on over CTRL.RESET: a driver that comes or goes takes no history with it.
 
 `resetall
 `default_nettype none
@@ -191,9 +192,9 @@ module urdma_regs
   assign cnt_any = (|cnt) || (|cnt_own) || (|tx_bytes) || (|rx_bytes);
 
   always_ff @(posedge clk) begin
-    if (!ready) begin
+    if (rst) begin
       for (int i = 0; i < URDMA_CNT_N; i++) cnt_reg[i] <= '0;
-    end else if (cnt_any) begin
+    end else if (ready && cnt_any) begin
       for (int i = 0; i < URDMA_CNT_N; i++) begin
         if (i == URDMA_CNT_TX_BYTES) cnt_reg[i] <= cnt_reg[i] + 64'(tx_bytes);
         else if (i == URDMA_CNT_RX_BYTES) cnt_reg[i] <= cnt_reg[i] + 64'(rx_bytes);

@@ -1287,7 +1287,7 @@ static void test_reset(void **state)
 		struct urdma_eh *eh;
 		struct raw raw;
 		struct rig rig;
-		uint64_t hash[2];
+		uint64_t hash[2], commands;
 		uint8_t *p;
 
 		rig_defaults(&config);
@@ -1318,6 +1318,8 @@ static void test_reset(void **state)
 		rig_check(&rig,
 			  urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + delay),
 			  "run");
+		commands = urdma_eh_counter(eh, URDMA_CNT_CMD_OK);
+		assert_true(commands > 0);
 		urdma_embedded_write64(urdma_eh_dev(eh), URDMA_BAR_REGS, URDMA_REG_CTRL,
 				       URDMA_RF_CTRL_RESET);
 		wait_ready(&rig, eh);
@@ -1332,15 +1334,8 @@ static void test_reset(void **state)
 		assert_true(urdma_eh_reg(eh, URDMA_REG_CMDQ_CI) == 0);
 		assert_true(urdma_eh_reg(eh, URDMA_REG_CMDQ_BASE) == 0);
 		assert_true(urdma_eh_reg(eh, URDMA_REG_CMDQ_LOG_SIZE) == 0);
-		for (unsigned int i = 0; i < URDMA_CNT_N; i++) {
-			/* the other NIC is still sending */
-			bool arrives = i == URDMA_CNT_RX_FRAMES || i == URDMA_CNT_RX_BYTES ||
-				       i == URDMA_CNT_RX_RDMA_PKTS || i == URDMA_CNT_RX_NO_QP ||
-				       i == URDMA_CNT_RX_NOT_RDMA || i == URDMA_CNT_RX_MALFORMED;
-
-			if (!arrives && urdma_eh_counter(eh, i))
-				fail_msg("counter %u is not 0 after the reset", i);
-		}
+		/* Counters go on over it. */
+		assert_true(urdma_eh_counter(eh, URDMA_CNT_CMD_OK) >= commands);
 		/* Nothing exists any more, and everything can be made. */
 		raw_start(&raw, &rig, eh);
 		assert_int_equal(raw_run(&raw, command(URDMA_CMD_QUERY_QP, RIG_QPN(0))),

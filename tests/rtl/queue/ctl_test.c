@@ -1049,7 +1049,7 @@ static void test_reset_under_load(void **state)
 {
 	struct bench *b = bench_new(8);
 	struct world *w = b->w;
-	uint64_t cmd[8];
+	uint64_t cmd[8], ok;
 	struct seen_gid g;
 
 	(void)state;
@@ -1070,6 +1070,7 @@ static void test_reset_under_load(void **state)
 		put_cmd(b, cmd);
 		ring_bell(b);
 		tick(b, 60 + 300 * round);
+		ok = counter(b, URDMA_CNT_CMD_OK);
 		ctl_reg_write(b->c, URDMA_REG_CTRL, URDMA_RF_CTRL_RESET);
 		w->hold_pcie_busy = true;
 		tick(b, 500);
@@ -1083,7 +1084,8 @@ static void test_reset_under_load(void **state)
 		for (int i = 0; i < N_MR; i++)
 			w->mr[i].valid = false;
 		start(b, 8);
-		assert_int_equal(counter(b, URDMA_CNT_CMD_OK), 0);
+		/* counters go on over it */
+		assert_true(ok > 0 && counter(b, URDMA_CNT_CMD_OK) >= ok);
 		assert_int_equal(qp_state(b, 5), 99);
 		ctl_gid(b->c, 0, 3, &g);
 		assert_false(g.valid);
