@@ -2,7 +2,8 @@
 // Completion queues: contexts, CQE writes, arming, overflow.
 //
 // Ports: docs/rtl-interfaces.md. This block is the one owner of CQ contexts. Creation and destruction, doorbells and
-// CQEs are operations on a context; one enters a cycle (cfg before doorbells before CQEs, which take turns):
+// CQEs are operations on a context; one enters a cycle (cfg before doorbells before CQEs, which
+// take turns):
 //
 //   c0 read context -> c1 new context, written back and forwarded -> item FIFO -> ring address from mr -> DMA write
 //                                                                        -> event -> QP error
@@ -73,13 +74,15 @@ module urdma_cq
   typedef struct packed {
     cq_cfg_t     cfg;
     logic        dead;
+    logic        due;       // stands in the queue of events that doorbells have raised
+    logic        due_void;  // but for an earlier life of the CQ
     logic [1:0]  arm;
     logic [31:0] pi;
     logic [31:0] ci;
     logic [31:0] sol;       // index behind the newest CQE that a solicited arming waits for
   } ctx_t;
 
-  typedef enum logic [1:0] { OP_CFG, OP_DB, OP_CQE } op_e;
+  typedef enum logic [1:0] { OP_CFG, OP_DB, OP_EV, OP_CQE } op_e;
 
   typedef struct packed {
     logic             write;
@@ -95,7 +98,9 @@ module urdma_cq
 
   // ---- c0: choose an operation, read its context ------------------------------------------------------------------
   logic [CQN_W:0] init_reg;
-  logic room, take;
+  logic room, take, due_push, due_pop, due_valid;
+  logic [CQN_W-1:0] due_cqn;
+  logic [CQN_W:0] due_count;
   logic [5:0] item_count;
   logic [CQC_N-1:0] grant;
   logic grant_idx, grant_valid;
@@ -118,12 +123,16 @@ module urdma_cq
     end else if (db_valid) begin
       op = OP_DB;
       op_cqn = db.cqn;
+    end else if (due_valid) begin
+      op = OP_EV;
+      op_cqn = due_cqn;
     end
   end
-  assign take = room && (cfg_valid || db_valid || grant_valid);
-  assign cfg_ready = room;
-  assign db_ready = room && !cfg_valid;
-  assign cqe_ready = room && !cfg_valid && !db_valid ? grant : '0;
+  assign take = init_done && (cfg_valid || db_valid || (room && (due_valid || grant_valid)));
+  assign cfg_ready = init_done;
+  assign db_ready = init_done && !cfg_valid;
+  assign due_pop = room && !cfg_valid && !db_valid;
+  assign cqe_ready = room && !cfg_valid && !db_valid && !due_valid ? grant : '0;
 
   logic c1_valid_reg, c1_fwd_reg;
   op_e c1_op_reg;
@@ -132,6 +141,18 @@ module urdma_cq
   cq_db_t c1_db_reg;
   cqe_req_t c1_cqe_reg;
   ctx_t c1_ram, c1_fwd_ctx_reg, ctx, ctx_next;
+
+  // Doorbells never wait for anything here. Items wait for page table reads, and the answer to a read may not
+  // overtake posted writes, which the doorbells are (PCI Express, 2.4.1): with doorbells behind items that would be
+  // a deadlock. So the event that a doorbell raises at once queues up, each CQ at most once.
+  logic due_in_ready;
+  urdma_fifo #(.WIDTH(CQN_W), .DEPTH(2 ** CQN_W), .OUT_REG(1)) due_fifo (
+    .clk, .rst,
+    .in_valid(c1_valid_reg && due_push), .in_ready(due_in_ready), .in_data(c1_cqn_reg),
+    .out_valid(due_valid), .out_ready(due_pop), .out_data(due_cqn),
+    .count(due_count)
+  );
+
   logic [$bits(ctx_t)-1:0] ram_word;
 
   urdma_ram_sdp #(.WIDTH($bits(ctx_t)), .DEPTH(2 ** CQN_W)) ram (
@@ -172,6 +193,7 @@ module urdma_cq
 
   always_comb begin
     ctx_next = ctx;
+    due_push = 1'b0;
     item_push = 1'b0;
     item_in = '0;
     item_in.ring = ctx.cfg.ring;
@@ -193,6 +215,8 @@ module urdma_cq
       OP_CFG: begin
         ctx_next = '0;
         ctx_next.cfg = c1_cfg_reg;
+        ctx_next.due = ctx.due;
+        ctx_next.due_void = ctx.due;
       end
 
       OP_DB: if (db_mine) begin
@@ -200,13 +224,21 @@ module urdma_cq
         if (ci_step <= used) ctx_next.ci = c1_db_reg.ci;
         if ((c1_db_reg.arm == 2'(URDMA_DB_ARM_ANY) && ctx.pi != c1_db_reg.ci)
             || (c1_db_reg.arm == 2'(URDMA_DB_ARM_SOLICITED) && sol_step != '0 && !sol_step[31])) begin
-          item_push = 1'b1;
-          item_in.event_on = 1'b1;
+          due_push = !ctx.due;
+          ctx_next.due = 1'b1;
+          ctx_next.due_void = 1'b0;
           ctx_next.arm = 2'(URDMA_DB_ARM_NONE);
         end else if (c1_db_reg.arm == 2'(URDMA_DB_ARM_ANY)
                      || (c1_db_reg.arm == 2'(URDMA_DB_ARM_SOLICITED) && ctx.arm != 2'(URDMA_DB_ARM_ANY))) begin
           ctx_next.arm = c1_db_reg.arm;
         end
+      end
+
+      OP_EV: begin
+        ctx_next.due = 1'b0;
+        ctx_next.due_void = 1'b0;
+        item_push = ctx.cfg.valid && !ctx.due_void;
+        item_in.event_on = 1'b1;
       end
 
       default: if (ctx.cfg.valid) begin
@@ -326,7 +358,7 @@ module urdma_cq
   assign fence_age = out_seq_reg - fence_seq_reg;
   assign fence_done = fence_req && fence_reg[2] && !fence_age[SEQ_W-1];
 
-  assign busy = c1_valid_reg || item_valid || err_valid || db_valid || cqe_valid != '0;
+  assign busy = c1_valid_reg || due_count != '0 || item_valid || err_valid || db_valid || cqe_valid != '0;
 
   always_comb begin
     cnt = '0;
@@ -342,7 +374,7 @@ module urdma_cq
   assign trace_valid = wr_valid && wr_ready;
 
   logic unused_bits;
-  assign unused_bits = &{1'b0, item.ring, item.offset, mr_rsp.len, mr_rsp.last, err_in_ready, ctx.cfg.ring.log_stride,
+  assign unused_bits = &{1'b0, item.ring, item.offset, mr_rsp.len, mr_rsp.last, err_in_ready, ctx.cfg.ring.log_stride, due_in_ready,
                          c1_db_reg.cqn, c1_cqe_reg.cqn};
 
 `ifndef SYNTHESIS

@@ -23,6 +23,9 @@ enum { CQS = 6, CQE_REQ_W = 269, MR_DMA_ERR = 5 };
 struct model {
 	bool valid, dead;
 	unsigned int log, eqn, page, arm;
+	// Events raised by doorbells: some of them may come as one. Items they may not go before; cycles.
+	unsigned int due;
+	uint64_t due_after, raised_at, event_at;
 	uint32_t pi, ci, sol;
 	uint64_t base;
 };
@@ -52,11 +55,18 @@ struct bench {
 	bool wrote;
 	unsigned int fail_percent, hold_percent;
 	uint64_t writes, events, errs, lost;
+	uint64_t pushed, popped; // items
 };
 
 static uint64_t rnd(struct bench *b, uint64_t n)
 {
 	return rnd_below(&b->seed, n);
+}
+
+static void push(struct bench *b, const struct item &it)
+{
+	b->items.push_back(it);
+	b->pushed++;
 }
 
 static void model_cqe(struct bench *b, const struct cqe_req *rq)
@@ -76,7 +86,7 @@ static void model_cqe(struct bench *b, const struct cqe_req *rq)
 		it.event = !m->dead;
 		it.type = URDMA_EV_CQ_ERR;
 		m->dead = true;
-		b->items.push_back(it);
+		push(b, it);
 		return;
 	}
 	it.write = true;
@@ -92,7 +102,7 @@ static void model_cqe(struct bench *b, const struct cqe_req *rq)
 		m->arm = 0;
 		it.event = true;
 	}
-	b->items.push_back(it);
+	push(b, it);
 	b->asks.push_back(it);
 }
 
@@ -101,7 +111,6 @@ static void model_doorbell(struct bench *b, uint64_t db)
 	unsigned int cqn = db >> 44, page = db >> 34 & 0x3ff, arm = db >> 32 & 3;
 	struct model *m = &b->cq[cqn];
 	uint32_t ci = db;
-	struct item it = {};
 
 	if (!m->valid || m->page != page)
 		return;
@@ -110,11 +119,9 @@ static void model_doorbell(struct bench *b, uint64_t db)
 	if ((arm == URDMA_DB_ARM_ANY && m->pi != ci) ||
 	    (arm == URDMA_DB_ARM_SOLICITED && (int32_t)(m->sol - ci) > 0)) {
 		m->arm = 0;
-		it.event = true;
-		it.cqn = cqn;
-		it.eqn = m->eqn;
-		it.type = URDMA_EV_CQ;
-		b->items.push_back(it);
+		if (!m->due++)
+			m->due_after = b->pushed;
+		m->raised_at = b->now;
 	} else if (arm == URDMA_DB_ARM_ANY ||
 		   (arm == URDMA_DB_ARM_SOLICITED && m->arm != URDMA_DB_ARM_ANY)) {
 		m->arm = arm;
@@ -131,6 +138,7 @@ static void settle(struct bench *b)
 			return;
 		b->lost += it->lost;
 		b->items.pop_front();
+		b->popped++;
 	}
 }
 
@@ -160,7 +168,20 @@ static void take_write(struct bench *b)
 
 static void take_event(struct bench *b)
 {
+	unsigned int cqn = b->dut.ev >> 24 & 0xffffff;
+	bool in_turn;
+
 	settle(b);
+	in_turn = !b->items.empty() && !b->items.front().write && b->items.front().event &&
+		  b->items.front().cqn == cqn;
+	if (!in_turn && cqn < CQS && b->cq[cqn].due && b->popped >= b->cq[cqn].due_after) {
+		assert_int_equal(b->dut.ev >> 56, b->cq[cqn].eqn);
+		assert_int_equal(b->dut.ev >> 48 & 0xff, URDMA_EV_CQ);
+		b->cq[cqn].due--;
+		b->cq[cqn].event_at = b->now;
+		b->events++;
+		return;
+	}
 	if (b->items.empty() || b->items.front().write || !b->items.front().event)
 		fail_msg("cycle %lu: an event too many, or before its CQE", b->now);
 	struct item *it = &b->items.front();
@@ -271,6 +292,7 @@ static void start(struct bench *b, uint64_t seed)
 	print_message("seed %lu\n", seed);
 	b->seed = seed;
 	b->now = b->writes = b->events = b->errs = b->lost = 0;
+	b->pushed = b->popped = 0;
 	b->fail_percent = 0;
 	b->hold_percent = 30;
 	for (int i = 0; i < CQS; i++)
@@ -290,6 +312,11 @@ static void drain(struct bench *b)
 		cycle(b);
 	settle(b);
 	assert_true(b->items.empty());
+	for (int i = 0; i < CQS; i++)
+		if (b->cq[i].due) {
+			assert_true(b->cq[i].event_at >= b->cq[i].raised_at);
+			b->cq[i].due = 0;
+		}
 }
 
 static void configure(struct bench *b, unsigned int cqn, bool valid, unsigned int log)
