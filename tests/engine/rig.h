@@ -78,6 +78,8 @@ uint64_t rig_random(uint64_t *state);
 
 /* A 64-bit digest (FNV-1a) over bytes, to compare runs. */
 uint64_t rig_hash(uint64_t hash, const void *p, size_t len);
+/* The fields of a CQE, not what lies between them. */
+uint64_t rig_hash_cqe(uint64_t hash, const struct urdma_eh_cqe *cqe);
 #define RIG_HASH_START 0xcbf29ce484222325ull
 
 #endif

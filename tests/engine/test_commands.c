@@ -418,7 +418,8 @@ static void query(struct rig *rig, uint32_t qpn, struct urdma_eh_cmd *cpl)
 	struct urdma_eh_cmd cmd = command(URDMA_CMD_QUERY_QP, qpn);
 
 	assert_int_equal(urdma_eh_cmd(rig->side[0].eh, &cmd, cpl), URDMA_CS_OK);
-	cpl->w[0] = 0; /* phase and tag */
+	cpl->w[0] = 0; /* tag */
+	cpl->w[7] &= ~URDMA_CPL7_PHASE;
 }
 
 /* Brings the new QP into a state by the shortest way. */

@@ -135,7 +135,7 @@ static void exchange(struct rig *rig, uint32_t len, enum shape shape, bool imm, 
 
 		rig_check(rig, urdma_eh_next_cqe(&side->recv_cq, &cqe, WAIT_CYCLES),
 			  "wait for the receive completion");
-		run->hash = rig_hash(run->hash, &cqe, sizeof(cqe));
+		run->hash = rig_hash_cqe(run->hash, &cqe);
 		if (cqe.status)
 			fail_msg("length %u shape %d to NIC %u: receive status %u", len, shape, n,
 				 cqe.status);
@@ -154,7 +154,7 @@ static void exchange(struct rig *rig, uint32_t len, enum shape shape, bool imm, 
 
 		rig_check(rig, urdma_eh_next_cqe(&side->send_cq, &cqe, WAIT_CYCLES),
 			  "wait for the send completion");
-		run->hash = rig_hash(run->hash, &cqe, sizeof(cqe));
+		run->hash = rig_hash_cqe(run->hash, &cqe);
 		if (cqe.status)
 			fail_msg("length %u shape %d from NIC %u: send status %u", len, shape, n,
 				 cqe.status);

@@ -309,7 +309,7 @@ static void poll(struct stress *s)
 
 			while ((got = urdma_eh_poll_cq(cq, cqe, 1 + draw(s, COUNT(cqe))))) {
 				for (unsigned int i = 0; i < got; i++) {
-					s->hash = rig_hash(s->hash, &cqe[i], sizeof(cqe[i]));
+					s->hash = rig_hash_cqe(s->hash, &cqe[i]);
 					assert_in_range(cqe[i].qpn, RIG_QPN(0),
 							RIG_QPN(s->config.qps - 1));
 					if (recv)
