@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The benchmark: two NICs on a wire under the embedded host, default PCIe and wire. Prints a table and
- * writes rows of name, value, unit and limit as JSON. Every figure but the simulator's own speed is a
- * function of the RTL and the settings, exact to the cycle, so a committed table can be compared.
- * Ends with 1 when a limit is missed or a figure differs from the table, 2 when it could not run.
+ * The benchmark: two NICs on a wire under the embedded host, default PCIe and wire. Prints a table
+ * and writes rows of name, value, unit and limit as JSON. Every figure but the simulator's own
+ * speed is a function of the RTL and the settings, exact to the cycle, so a committed table can be
+ * compared. Ends with 1 when a limit is missed or a figure differs from the table, 2 when it could
+ * not run.
  */
 #include <argp.h>
 #include <errno.h>
@@ -36,9 +37,11 @@ struct row {
 static struct row rows[64];
 static unsigned int n_rows;
 
-static void add(const char *name, double value, const char *unit, double limit, bool at_most, bool exact)
+static void add(const char *name, double value, const char *unit, double limit, bool at_most,
+		bool exact)
 {
-	rows[n_rows++] = (struct row){ name, unit, round(value * 1000) / 1000, limit, at_most, exact };
+	rows[n_rows++] =
+		(struct row){ name, unit, round(value * 1000) / 1000, limit, at_most, exact };
 }
 
 static void must(bool ok, const char *what)
@@ -49,7 +52,8 @@ static void must(bool ok, const char *what)
 	exit(2);
 }
 
-/* ---- taps on the ports of the model ----------------------------------------------------------------- */
+/* ---- taps on the ports of the model
+ * ----------------------------------------------------------------- */
 
 enum tap {
 	TAP_DOORBELL, /* CQ: the doorbell's TLP */
@@ -126,7 +130,8 @@ static void probe_cycle(void *model, const struct urdma_sim_in *in, struct urdma
 
 static const struct urdma_model_ops probe_ops = { probe_create, probe_destroy, probe_cycle };
 
-/* ---- cost of simulating ------------------------------------------------------------------------------ */
+/* ---- cost of simulating
+ * ------------------------------------------------------------------------------ */
 
 static struct {
 	uint64_t cycles; /* clock cycles evaluated, of all NICs */
@@ -159,9 +164,10 @@ static void cost_report(void)
 	uint64_t instructions = 0;
 
 	cost.seconds = seconds() - cost.seconds;
-	add("simulator speed", (double)cost.cycles / cost.seconds / 1000, "NIC kcycles/s", NAN, false,
-	    false);
-	if (cost.perf >= 0 && read(cost.perf, &instructions, sizeof(instructions)) == 8 && instructions)
+	add("simulator speed", (double)cost.cycles / cost.seconds / 1000, "NIC kcycles/s", NAN,
+	    false, false);
+	if (cost.perf >= 0 && read(cost.perf, &instructions, sizeof(instructions)) == 8 &&
+	    instructions)
 		add("instructions per NIC cycle", (double)instructions / (double)cost.cycles,
 		    "instructions", NAN, false, false);
 }
@@ -172,7 +178,8 @@ static void stop(struct rig *rig)
 	rig_stop(rig);
 }
 
-/* ---- throughput --------------------------------------------------------------------------------------- */
+/* ---- throughput
+ * --------------------------------------------------------------------------------------- */
 
 #define BATCH 16u /* WQEs a doorbell, the last one signaled */
 
@@ -182,10 +189,9 @@ static unsigned int post_batch(struct rig *rig, unsigned int q, uint32_t len)
 				    rig->side[0].mr.key };
 
 	for (unsigned int i = 0; i < BATCH; i++) {
-		struct urdma_eh_send wr = { .opcode = URDMA_WR_SEND,
-					    .signaled = i == BATCH - 1,
-					    .sge = &src,
-					    .n_sge = 1 };
+		struct urdma_eh_send wr = {
+			.opcode = URDMA_WR_SEND, .signaled = i == BATCH - 1, .sge = &src, .n_sge = 1
+		};
 
 		must(!urdma_eh_put_send(&rig->side[0].qp[q], &wr), "put send");
 	}
@@ -218,7 +224,8 @@ static uint64_t stream(unsigned int qps, unsigned int mtu, uint32_t len, unsigne
 			must(!urdma_eh_put_recv(&rig.side[1].qp[q], &dst, 1), "put receive");
 		urdma_eh_ring_rq(&rig.side[1].qp[q]);
 	}
-	rig_check(&rig, urdma_cosim_run_while_busy(rig.cosim, urdma_cosim_now(rig.cosim) + LIMIT), "settle");
+	rig_check(&rig, urdma_cosim_run_while_busy(rig.cosim, urdma_cosim_now(rig.cosim) + LIMIT),
+		  "settle");
 	for (unsigned int i = 0; i < messages * qps; i++) {
 		for (unsigned int q = 0; q < qps; q++)
 			while (posted[q] < messages && posted[q] + BATCH <= received[q] + window)
@@ -227,10 +234,12 @@ static uint64_t stream(unsigned int qps, unsigned int mtu, uint32_t len, unsigne
 
 		if (ret || cqe.status || cqe.length != len) {
 			fprintf(stderr,
-				"urdma-bench: %u QPs, MTU %u, %u bytes: message %u has failed; frames lost in "
+				"urdma-bench: %u QPs, MTU %u, %u bytes: message %u has failed; "
+				"frames lost in "
 				"the receiver: %lu\n",
 				qps, 128u << mtu, len, i,
-				(unsigned long)urdma_eh_counter(rig.side[1].eh, URDMA_CNT_RX_DROP_FULL));
+				(unsigned long)urdma_eh_counter(rig.side[1].eh,
+								URDMA_CNT_RX_DROP_FULL));
 			rig_check(&rig, ret, "receive");
 			exit(2);
 		}
@@ -261,7 +270,8 @@ static double rate(unsigned int qps, unsigned int messages)
 	return (double)(messages * qps - 1) * 1000 / (double)(cycles * CYCLE_NS);
 }
 
-/* ---- latency ------------------------------------------------------------------------------------------- */
+/* ---- latency
+ * ------------------------------------------------------------------------------------------- */
 
 static uint8_t payload[64];
 
@@ -284,7 +294,8 @@ static void post_recv(struct rig *rig, unsigned int at)
 
 static void settle(struct rig *rig)
 {
-	rig_check(rig, urdma_cosim_run_while_busy(rig->cosim, urdma_cosim_now(rig->cosim) + LIMIT), "settle");
+	rig_check(rig, urdma_cosim_run_while_busy(rig->cosim, urdma_cosim_now(rig->cosim) + LIMIT),
+		  "settle");
 }
 
 /* One 64-byte inline SEND through two quiet NICs whose page tables are on chip. */
@@ -306,33 +317,40 @@ static void latency(void)
 		taps.on = i == 3;
 		send_inline(&rig, 0);
 		settle(&rig);
-		must(urdma_eh_poll_cq(&rig.side[1].recv_cq, &cqe, 1) == 1 && !cqe.status, "latency");
+		must(urdma_eh_poll_cq(&rig.side[1].recv_cq, &cqe, 1) == 1 && !cqe.status,
+		     "latency");
 		settle(&rig);
 	}
 	taps.on = false;
-	must(taps.n[0][TAP_DOORBELL] && taps.n[0][TAP_READ] && taps.n[0][TAP_ANSWER] && taps.n[0][TAP_TX],
+	must(taps.n[0][TAP_DOORBELL] && taps.n[0][TAP_READ] && taps.n[0][TAP_ANSWER] &&
+		     taps.n[0][TAP_TX],
 	     "the sender's taps");
-	must(taps.n[1][TAP_RX] && taps.n[1][TAP_READ] && taps.n[1][TAP_ANSWER] && taps.n[1][TAP_WRITE] >= 2,
+	must(taps.n[1][TAP_RX] && taps.n[1][TAP_READ] && taps.n[1][TAP_ANSWER] &&
+		     taps.n[1][TAP_WRITE] >= 2,
 	     "the receiver's taps");
 
 #define AT(nic, tap) ((double)at[nic][tap][0])
-	add("transmit: doorbell to WQE read", AT(0, TAP_READ) - AT(0, TAP_DOORBELL), "cycles", NAN, true,
+	add("transmit: doorbell to WQE read", AT(0, TAP_READ) - AT(0, TAP_DOORBELL), "cycles", NAN,
+	    true, true);
+	add("transmit: WQE read, PCIe", AT(0, TAP_ANSWER) - AT(0, TAP_READ), "cycles", NAN, true,
 	    true);
-	add("transmit: WQE read, PCIe", AT(0, TAP_ANSWER) - AT(0, TAP_READ), "cycles", NAN, true, true);
-	add("transmit: WQE to first beat at the MAC", AT(0, TAP_TX) - AT(0, TAP_ANSWER), "cycles", NAN, true,
-	    true);
+	add("transmit: WQE to first beat at the MAC", AT(0, TAP_TX) - AT(0, TAP_ANSWER), "cycles",
+	    NAN, true, true);
 	/* The budget is that of design.md, with what the NIC itself takes. */
 	add("transmit: NIC without PCIe",
-	    AT(0, TAP_TX) - AT(0, TAP_DOORBELL) - (AT(0, TAP_ANSWER) - AT(0, TAP_READ)), "cycles", 75, true,
+	    AT(0, TAP_TX) - AT(0, TAP_DOORBELL) - (AT(0, TAP_ANSWER) - AT(0, TAP_READ)), "cycles",
+	    75, true, true);
+	add("receive: first beat to WQE read", AT(1, TAP_READ) - AT(1, TAP_RX), "cycles", NAN, true,
 	    true);
-	add("receive: first beat to WQE read", AT(1, TAP_READ) - AT(1, TAP_RX), "cycles", NAN, true, true);
-	add("receive: WQE read, PCIe", AT(1, TAP_ANSWER) - AT(1, TAP_READ), "cycles", NAN, true, true);
-	add("receive: WQE to DMA write", AT(1, TAP_WRITE) - AT(1, TAP_ANSWER), "cycles", NAN, true, true);
+	add("receive: WQE read, PCIe", AT(1, TAP_ANSWER) - AT(1, TAP_READ), "cycles", NAN, true,
+	    true);
+	add("receive: WQE to DMA write", AT(1, TAP_WRITE) - AT(1, TAP_ANSWER), "cycles", NAN, true,
+	    true);
 	add("receive: NIC without PCIe",
-	    AT(1, TAP_WRITE) - AT(1, TAP_RX) - (AT(1, TAP_ANSWER) - AT(1, TAP_READ)), "cycles", 75, true,
-	    true);
-	add("receive: DMA write to CQE", (double)(at[1][TAP_WRITE][1] - at[1][TAP_WRITE][0]), "cycles", NAN,
+	    AT(1, TAP_WRITE) - AT(1, TAP_RX) - (AT(1, TAP_ANSWER) - AT(1, TAP_READ)), "cycles", 75,
 	    true, true);
+	add("receive: DMA write to CQE", (double)(at[1][TAP_WRITE][1] - at[1][TAP_WRITE][0]),
+	    "cycles", NAN, true, true);
 #undef AT
 	stop(&rig);
 }
@@ -357,7 +375,8 @@ static double ping_pong(void)
 			start = urdma_cosim_now(rig.cosim);
 		for (unsigned int n = 0; n < 2; n++) {
 			send_inline(&rig, n);
-			rig_check(&rig, urdma_eh_next_cqe(&rig.side[!n].recv_cq, &cqe, LIMIT), "ping-pong");
+			rig_check(&rig, urdma_eh_next_cqe(&rig.side[!n].recv_cq, &cqe, LIMIT),
+				  "ping-pong");
 			must(!cqe.status, "ping-pong");
 		}
 	}
@@ -367,7 +386,8 @@ static double ping_pong(void)
 	return (double)(end - start) * CYCLE_NS / (2.0 * (rounds - warm));
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------- */
+/* ---- the table
+ * ------------------------------------------------------------------------------------------- */
 
 static bool missed(const struct row *r)
 {
@@ -385,10 +405,10 @@ static json_t *to_json(bool exact_only)
 
 		if (exact_only && !r->exact)
 			continue;
-		json_array_append_new(list,
-				      json_pack("{s:s, s:f, s:s, s:o}", "name", r->name, "value", r->value,
-						"unit", r->unit, "limit",
-						isnan(r->limit) ? json_null() : json_real(r->limit)));
+		json_array_append_new(
+			list, json_pack("{s:s, s:f, s:s, s:o}", "name", r->name, "value", r->value,
+					"unit", r->unit, "limit",
+					isnan(r->limit) ? json_null() : json_real(r->limit)));
 	}
 	return list;
 }
@@ -421,7 +441,8 @@ static unsigned int compare(const char *path)
 
 		if (!rows[k].exact)
 			continue;
-		json_array_foreach(list, i, item) {
+		json_array_foreach(list, i, item)
+		{
 			const char *name = json_string_value(json_object_get(item, "name"));
 			double value = json_number_value(json_object_get(item, "value"));
 
@@ -442,7 +463,8 @@ static unsigned int compare(const char *path)
 	json_decref(list);
 	if (bad)
 		fprintf(stderr,
-			"urdma-bench: %u figures differ from %s. If that is meant, write the table anew "
+			"urdma-bench: %u figures differ from %s. If that is meant, write the table "
+			"anew "
 			"with --update and commit it with the change.\n",
 			bad, path);
 	return bad;
@@ -480,8 +502,8 @@ int main(int argc, char **argv)
 		{ "update", 'u', "FILE", 0, "write the cycle-exact rows as a table", 0 },
 		{ 0 },
 	};
-	static const struct argp argp = { options, parse, NULL,
-					  "Cycle-exact benchmark of the NIC.", NULL, NULL, NULL };
+	static const struct argp argp = { options, parse, NULL, "Cycle-exact benchmark of the NIC.",
+					  NULL,	   NULL,  NULL };
 	unsigned int bad = 0;
 
 	argp_parse(&argp, argc, argv, 0, NULL, NULL);
@@ -502,9 +524,10 @@ int main(int argc, char **argv)
 		char limit[32] = "";
 
 		if (!isnan(rows[i].limit))
-			snprintf(limit, sizeof(limit), "%s %g", rows[i].at_most ? "<=" : ">=", rows[i].limit);
-		printf("%-42s %12.3f  %-14s %10s%s\n", rows[i].name, rows[i].value, rows[i].unit, limit,
-		       missed(&rows[i]) ? "  MISSED" : "");
+			snprintf(limit, sizeof(limit), "%s %g",
+				 rows[i].at_most ? "<=" : ">=", rows[i].limit);
+		printf("%-42s %12.3f  %-14s %10s%s\n", rows[i].name, rows[i].value, rows[i].unit,
+		       limit, missed(&rows[i]) ? "  MISSED" : "");
 		bad += missed(&rows[i]);
 	}
 	if (args.output && save(args.output, false))

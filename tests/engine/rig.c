@@ -221,9 +221,9 @@ uint64_t rig_hash(uint64_t hash, const void *p, size_t len)
 
 uint64_t rig_hash_cqe(uint64_t hash, const struct urdma_eh_cqe *cqe)
 {
-	const uint64_t field[] = { cqe->status, cqe->opcode,	cqe->vendor, cqe->wqe,	   cqe->recv,
-				   cqe->has_imm, cqe->solicited, cqe->qpn,    cqe->length, cqe->imm,
-				   cqe->src_qpn, cqe->cycles };
+	const uint64_t field[] = { cqe->status, cqe->opcode,  cqe->vendor,    cqe->wqe,
+				   cqe->recv,	cqe->has_imm, cqe->solicited, cqe->qpn,
+				   cqe->length, cqe->imm,     cqe->src_qpn,   cqe->cycles };
 
 	return rig_hash(hash, field, sizeof(field));
 }

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * capture_run DIR: traffic of every kind there is, captured at both ports into DIR, for judges that
+ * know nothing of this project: IPv4, IPv6, VLAN tags; each size class; immediate data, solicited
+ * events; ACKs, RNR NAKs, NAKs for sequence, operation and request errors. For each port it prints
+ * what the NIC's counters say was sent, which has to be what the capture holds.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "rig.h"
+
+enum { IPV4, IPV6, VLAN, VLAN6, KINDS };
+
+static void must(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "capture_run: %s\n", what);
+	exit(1);
+}
+
+/* GID entries 2 and 3: tagged, IPv4 and IPv6. */
+static void set_vlan_gid(struct rig *rig, unsigned int n, bool ipv6, uint8_t gid[16])
+{
+	struct urdma_eh_cmd cmd = { 0 };
+	uint8_t mac[6];
+
+	must(!urdma_eh_mac(rig->side[n].eh, mac), "MAC address");
+	memset(gid, 0, 16);
+	if (ipv6) {
+		gid[0] = 0x20;
+		gid[1] = 0x01;
+		gid[2] = 0x0d;
+		gid[3] = 0xb8;
+		gid[15] = (uint8_t)(n + 1);
+	} else {
+		urdma_eh_gid_ipv4(gid, 0xc0000201 + n);
+	}
+	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_SET_GID) |
+		   URDMA_SET(URDMA_CMD0_OBJ, 2 + ipv6);
+	cmd.w[1] = URDMA_CMD_GID1_VALID | (ipv6 ? 0 : URDMA_CMD_GID1_IPV4) |
+		   URDMA_CMD_GID1_VLAN_VALID | URDMA_SET(URDMA_CMD_GID1_VLAN, 100);
+	memcpy(&cmd.w[2], mac, 6);
+	memcpy(&cmd.w[3], gid, 16);
+	must(!urdma_eh_cmd(rig->side[n].eh, &cmd, NULL), "SET_GID");
+}
+
+static void connect_pair(struct rig *rig, unsigned int kind, unsigned int mtu)
+{
+	struct urdma_eh_qp *qp[2] = { &rig->side[0].qp[0], &rig->side[1].qp[0] };
+	struct urdma_eh_conn conn[2];
+	bool ipv6 = kind == IPV6 || kind == VLAN6;
+
+	for (unsigned int n = 0; n < 2; n++)
+		must(!urdma_eh_to_reset(qp[n]), "to RESET");
+	if (kind < VLAN) {
+		must(!urdma_eh_connect(qp[0], qp[1], mtu, ipv6), "connect");
+		return;
+	}
+	memset(conn, 0, sizeof(conn));
+	for (unsigned int n = 0; n < 2; n++) {
+		set_vlan_gid(rig, n, ipv6, conn[!n].dgid);
+		must(!urdma_eh_mac(rig->side[n].eh, conn[!n].dmac), "MAC address");
+		conn[n].dest_qpn = qp[!n]->qpn;
+		conn[n].mtu = mtu;
+		conn[n].sq_psn = 0xfffffe;
+		conn[n].rq_psn = 0xfffffe;
+		conn[n].sgid_index = 2 + ipv6;
+		conn[n].tclass = 0xa6; /* DSCP 41, ECN 2 */
+		conn[n].hop_limit = 3;
+		conn[n].flow_label = 0xabcde;
+	}
+	for (unsigned int n = 0; n < 2; n++) {
+		must(!urdma_eh_to_init(qp[n], &conn[n]) && !urdma_eh_to_rtr(qp[n], &conn[n]),
+		     "to RTR");
+	}
+	for (unsigned int n = 0; n < 2; n++)
+		must(!urdma_eh_to_rts(qp[n], &conn[n]), "to RTS");
+}
+
+static void settle(struct rig *rig)
+{
+	rig_check(rig,
+		  urdma_cosim_run_while_busy(rig->cosim, urdma_cosim_now(rig->cosim) + 3000000),
+		  "settle");
+}
+
+static struct urdma_eh_sge piece(struct rig *rig, unsigned int n, size_t at, uint32_t len)
+{
+	struct rig_side *side = &rig->side[n];
+
+	return (struct urdma_eh_sge){ (uintptr_t)side->buffer + at, len, side->mr.key };
+}
+
+static unsigned int statuses(struct urdma_eh_cq *cq, unsigned int *last)
+{
+	struct urdma_eh_cqe cqe;
+	unsigned int n = 0;
+
+	while (urdma_eh_poll_cq(cq, &cqe, 1)) {
+		*last = cqe.status;
+		n++;
+	}
+	return n;
+}
+
+static void good_traffic(struct rig *rig, unsigned int mtu)
+{
+	const uint32_t size = 128u << mtu;
+	const uint32_t lens[] = {
+		0,	  1,	    2,	  3,	    4,	      63,	    64,	      65,
+		size - 3, size - 1, size, size + 1, size + 2, 3 * size + 7, 5 * size, 20001
+	};
+	struct urdma_eh_cqe cqe;
+
+	for (unsigned int i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		for (unsigned int n = 0; n < 2; n++) {
+			struct urdma_eh_sge src = piece(rig, n, 61 * i, lens[i]);
+			struct urdma_eh_sge dst = piece(rig, !n, (1u << 20) + 13 * i, lens[i]);
+			struct urdma_eh_send wr = { .opcode = i % 3 ? URDMA_WR_SEND
+								    : URDMA_WR_SEND_IMM,
+						    .signaled = true,
+						    .solicited = i % 2,
+						    .imm = 0xa1b2c3d4,
+						    .sge = &src,
+						    .n_sge = 1 };
+
+			rig_fill(rig->side[n].buffer + 61 * i, lens[i], 1000 * n + i);
+			must(!urdma_eh_post_recv(&rig->side[!n].qp[0], &dst, 1), "post receive");
+			must(!urdma_eh_post_send(&rig->side[n].qp[0], &wr), "post send");
+			rig_check(rig, urdma_eh_next_cqe(&rig->side[!n].recv_cq, &cqe, 1000000),
+				  "receive");
+			must(!cqe.status && cqe.length == lens[i] &&
+				     rig_verify(rig->side[!n].buffer + (1u << 20) + 13 * i, lens[i],
+						1000 * n + i) == lens[i],
+			     "a message is wrong");
+			rig_check(rig, urdma_eh_next_cqe(&rig->side[n].send_cq, &cqe, 1000000),
+				  "send");
+			must(!cqe.status, "a message has failed");
+		}
+	}
+}
+
+/* Drops the frame-th one of a side. */
+struct thief {
+	unsigned int side, left;
+};
+
+static void steal(void *ctx, unsigned int side, struct urdma_eth_frame *frame,
+		  struct urdma_wire_verdict *verdict)
+{
+	struct thief *t = ctx;
+
+	(void)frame;
+	if (side == t->side && t->left && !--t->left)
+		verdict->drop = true;
+}
+
+/* A message that ends with a NAK; how: what is wrong. */
+static void bad_traffic(struct rig *rig, unsigned int how)
+{
+	struct thief thief = { 0, 2 };
+	struct urdma_eh_sge src = piece(rig, 0, 0, 9000), dst = piece(rig, 1, 1u << 20, 9000);
+	struct urdma_eh_send wr = {
+		.opcode = URDMA_WR_SEND, .signaled = true, .sge = &src, .n_sge = 1
+	};
+	static const unsigned int want[] = { URDMA_WC_RNR_RETRY_EXC_ERR, URDMA_WC_REM_OP_ERR,
+					     URDMA_WC_REM_INV_REQ_ERR, URDMA_WC_RETRY_EXC_ERR };
+	unsigned int status = 99;
+
+	if (how == 1)
+		dst.lkey ^= 1;
+	if (how == 2)
+		dst.length = 8999;
+	if (how)
+		must(!urdma_eh_post_recv(&rig->side[1].qp[0], &dst, 1), "post receive");
+	settle(rig);
+	if (how == 3)
+		urdma_wire_set_fault(urdma_cosim_wire(rig->cosim, 0), steal, &thief);
+	must(!urdma_eh_post_send(&rig->side[0].qp[0], &wr), "post send");
+	settle(rig);
+	if (how == 3)
+		urdma_wire_set_fault(urdma_cosim_wire(rig->cosim, 0), NULL, NULL);
+	must(statuses(&rig->side[0].send_cq, &status) == 1 && status == want[how],
+	     "the status of a message that should fail");
+	statuses(&rig->side[1].recv_cq, &status);
+	settle(rig);
+}
+
+int main(int argc, char **argv)
+{
+	struct rig_config config;
+	struct rig rig;
+
+	must(argc == 2, "usage: capture_run DIR");
+	rig_defaults(&config);
+	config.capture = argv[1];
+	rig_start(&rig, &config);
+	for (unsigned int kind = 0; kind < KINDS; kind++) {
+		for (unsigned int mtu = 1; mtu <= 5; mtu++) {
+			connect_pair(&rig, kind, mtu);
+			good_traffic(&rig, mtu);
+		}
+		for (unsigned int how = 0; how < 4; how++) {
+			connect_pair(&rig, kind, 3);
+			bad_traffic(&rig, how);
+		}
+	}
+	settle(&rig);
+	for (unsigned int n = 0; n < 2; n++) {
+		struct urdma_eh *eh = rig.side[n].eh;
+
+		printf("%lu frames, %lu ACKs, %lu RNR NAKs, %lu other NAKs\n",
+		       (unsigned long)urdma_eh_counter(eh, URDMA_CNT_TX_RDMA_PKTS),
+		       (unsigned long)urdma_eh_counter(eh, URDMA_CNT_TX_ACK),
+		       (unsigned long)urdma_eh_counter(eh, URDMA_CNT_TX_NAK_RNR),
+		       (unsigned long)(urdma_eh_counter(eh, URDMA_CNT_TX_NAK_SEQ) +
+				       urdma_eh_counter(eh, URDMA_CNT_TX_NAK_OTHER)));
+	}
+	urdma_cosim_flush_captures(rig.cosim);
+	rig_stop(&rig);
+	return 0;
+}

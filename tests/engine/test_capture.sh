@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Captures of varied traffic, judged by tshark, scapy and our own ICRC, and compared with the counters of the
+# NICs. Arguments: capture_run, icrc_check, check_capture.sh, directory for files.
+set -eu
+
+run=$1
+export URDMA_ICRC_CHECK=$2
+check=$3
+dir=$4
+
+mkdir -p "$dir"
+rm -f "$dir"/urdma[01].pcapng
+"$run" "$dir" >"$dir/counters"
+"$URDMA_ICRC_CHECK" -s "$dir/urdma0.pcapng" "$dir/urdma1.pcapng" >"$dir/captured"
+cat "$dir/counters"
+if ! diff -u "$dir/counters" "$dir/captured"; then
+	echo "the NICs' counters (-) are not what their ports sent (+)" >&2
+	exit 1
+fi
+# each kind of NAK has been there
+awk '$5 + $8 == 0 && NR == 2 { exit 1 }' "$dir/counters" || { echo "no NAKs were sent" >&2; exit 1; }
+"$check" "$dir/urdma0.pcapng" "$dir/urdma1.pcapng"

@@ -1,0 +1,84 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Judges captures: check_capture.sh FILE...
+#
+# Every frame to UDP port 4791 has to decode in tshark as RoCEv2, no frame may be malformed or carry an
+# expert error, and every ICRC has to agree with icrc_check, and for IPv4 with scapy, when it is installed.
+# URDMA_ICRC_CHECK names the program icrc_check; without it the build directory is looked into.
+# Ends with 1 for a fault in a capture, 2 when it could not judge.
+set -u
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+icrc_check=${URDMA_ICRC_CHECK:-$here/../../build/tests/wire/icrc_check}
+bad=0
+
+die()
+{
+	echo "check_capture: $*" >&2
+	exit 2
+}
+
+[ $# -gt 0 ] || die "usage: check_capture.sh FILE..."
+[ -x "$icrc_check" ] || die "$icrc_check is missing: build it, or set URDMA_ICRC_CHECK"
+command -v tshark >/dev/null || die "tshark is not installed"
+
+# Payload is data of programs: what tshark guesses it to be by its looks is not judged.
+guesses=(smcr_infiniband smb_direct_infiniband rpcrdma_infiniband iser_infiniband sdp_infiniband
+	fc_infiniband eth_over_ib mellanox_eoib lnet_ib nvme_rdma)
+# RoCE NICs send no UDP checksum, the ICRC covers all; over IPv6 likewise (RFC 6935).
+options=(-n -o udp.ignore_ipv6_zero_checksum:TRUE)
+for guess in "${guesses[@]}"; do
+	options+=(--disable-heuristic "$guess")
+done
+
+# tshark on a file, with a display filter.
+shark()
+{
+	local file=$1 filter=$2
+
+	shift 2
+	tshark "${options[@]}" -r "$file" -Y "$filter" "$@" 2>/dev/null
+}
+
+# Frames that a display filter selects.
+count()
+{
+	shark "$1" "$2" -T fields -e frame.number | wc -l
+}
+
+for file in "$@"; do
+	[ -r "$file" ] || die "$file cannot be read"
+	verdict=$("$icrc_check" "$file")
+	case $? in
+	0) ;;
+	1) bad=1 ;;
+	*) exit 2 ;;
+	esac
+	echo "$verdict"
+	held=${verdict% RoCEv2*}
+	held=${held##* }
+
+	# Frames whose FCS is marked bad were spoiled on purpose.
+	whole='!(frame.packet_flags_crc_error == 1)'
+	roce=$(count "$file" "udp.dstport == 4791 && $whole")
+	decoded=$(count "$file" "udp.dstport == 4791 && infiniband.bth.opcode && $whole")
+	if [ "$roce" != "$held" ] || [ "$roce" != "$decoded" ]; then
+		echo "$file: tshark decodes $decoded of $roce RoCEv2 frames, there are $held" >&2
+		bad=1
+	fi
+	faults=$(shark "$file" "(_ws.malformed || _ws.expert.severity >= 8388608) && $whole") || {
+		echo "$file: tshark cannot read it" >&2
+		bad=1
+	}
+	if [ -n "$faults" ]; then
+		echo "$file: tshark finds faults:" >&2
+		echo "$faults" | head -20 >&2
+		bad=1
+	fi
+	if /usr/bin/python3 -c 'import scapy.contrib.roce' 2>/dev/null; then
+		/usr/bin/python3 "$here/check_scapy.py" "$file" || bad=1
+	fi
+	echo "$file: $roce RoCEv2 frames judged by tshark"
+done
+exit "$bad"

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The invariant CRC of RoCEv2, written from the InfiniBand Architecture Specification alone (volume
+ * 1, 7.8.1, and annex A17.3.3), bit by bit: a judge for RTL and captures, not a fast routine.
+ */
+#ifndef URDMA_TESTS_ICRC_H
+#define URDMA_TESTS_ICRC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a frame holds. Offsets are from the frame's first byte. */
+struct roce_frame {
+	bool ipv6, vlan;
+	size_t ip, udp, bth;
+	size_t end; /* behind the ICRC, where the IP packet ends; padding of short frames may follow
+		     */
+	unsigned int opcode, pad, syndrome; /* syndrome: of an acknowledgement */
+};
+
+/* 0; 1 when the frame is not RoCEv2 (UDP to 4791); -1 when it is, but broken: *why says how. */
+int roce_parse(const uint8_t *frame, size_t len, struct roce_frame *roce, const char **why);
+
+/* The four bytes as they stand on the wire. */
+void roce_icrc(const uint8_t *frame, const struct roce_frame *roce, uint8_t icrc[4]);
+
+#endif
