@@ -20,3 +20,9 @@ if ! jq -e '.kernel_complaints == []' "$out/summary.json" >/dev/null; then
 	echo "FAIL: the guest's kernel complained; see $out/console*.log" >&2
 	exit 1
 fi
+# Every frame that a NIC has sent or received is judged from outside.
+shopt -s nullglob
+captures=("$out"/urdma*.pcapng)
+if [ ${#captures[@]} != 0 ]; then
+	"$top/tests/wire/check_capture.sh" "${captures[@]}" || exit 1
+fi
