@@ -23,7 +23,8 @@ enum { CQS = 6, CQE_REQ_W = 269, MR_DMA_ERR = 5 };
 struct model {
 	bool valid, dead;
 	unsigned int log, eqn, page, arm;
-	// Events raised by doorbells: some of them may come as one. Items they may not go before; cycles.
+	// Events raised by doorbells: some of them may come as one. Items they may not go before;
+	// cycles.
 	unsigned int due;
 	uint64_t due_after, raised_at, event_at;
 	uint32_t pi, ci, sol;
