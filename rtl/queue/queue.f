@@ -2,6 +2,7 @@
 queue/urdma_ctl_pkg.sv
 queue/urdma_regs.sv
 queue/urdma_doorbell.sv
+queue/urdma_db_merge.sv
 queue/urdma_cmd_cpl.sv
 queue/urdma_cmd_fence.sv
 queue/urdma_cmdq.sv

@@ -114,15 +114,15 @@ module urdma_ctl
   output      trace_t                      trace
 );
 
-  logic ready, cmdq_enable, cmdq_err, cmdq_init_done, mgr_init_done;
-  logic regs_busy, db_busy, cmdq_busy, cpl_busy, fence_busy, mgr_busy;
+  logic ready, cmdq_enable, cmdq_err, cmdq_init_done, mgr_init_done, merge_init_done;
+  logic regs_busy, db_busy, merge_busy, cmdq_busy, cpl_busy, fence_busy, mgr_busy;
   logic [63:0] cmdq_base, cmdq_cpl_base;
   logic [3:0] cmdq_log_size;
   logic [15:0] cmdq_pi, cmdq_ci;
   logic [URDMA_CNT_N-1:0] cnt_own, db_cnt;
   logic cnt_cmd_ok, cnt_cmd_err;
 
-  assign busy = regs_busy || db_busy || cmdq_busy || cpl_busy || fence_busy || mgr_busy;
+  assign busy = regs_busy || db_busy || merge_busy || cmdq_busy || cpl_busy || fence_busy || mgr_busy;
 
   always_comb begin
     cnt_own = db_cnt;
@@ -132,7 +132,7 @@ module urdma_ctl
 
   urdma_regs regs (
     .clk(clk), .rst(rst), .core_rst(core_rst), .pcie_busy(pcie_busy),
-    .init_done(blocks_init_done && cmdq_init_done && mgr_init_done), .ready(ready), .busy(regs_busy),
+    .init_done(blocks_init_done && cmdq_init_done && mgr_init_done && merge_init_done), .ready(ready), .busy(regs_busy),
     .reg_req_valid(reg_req_valid), .reg_req(reg_req), .reg_req_ready(reg_req_ready),
     .reg_rsp_valid(reg_rsp_valid), .reg_rsp_data(reg_rsp_data),
     .cmdq_enable(cmdq_enable), .cmdq_base(cmdq_base), .cmdq_cpl_base(cmdq_cpl_base), .cmdq_log_size(cmdq_log_size),
@@ -146,7 +146,8 @@ module urdma_ctl
   logic db_qpr_req_valid, db_qpr_req_ready, db_qpr_rsp_valid;
   logic [QPN_W-1:0] db_qpr_req_qpn;
   qp_cfg_t qpr_rsp_any;
-  logic db_flush_req, db_flush_done;
+  logic db_flush_req, db_flushed, db_flush_done, rq_in_valid, rq_in_ready;
+  wq_db_t rq_in;
 
   assign qpr_rsp = {(QPR_N-1){qpr_rsp_any}};
 
@@ -158,11 +159,18 @@ module urdma_ctl
     .qpr_rsp_open(qpr_rsp_any.state != 4'(URDMA_QPS_RESET)), .qpr_rsp_qp_valid(qpr_rsp_any.valid),
     .qpr_rsp_page(qpr_rsp_any.db_page),
     .sq_db_valid(sq_db_valid), .sq_db(sq_db), .sq_db_ready(sq_db_ready),
-    .rq_db_valid(rq_db_valid), .rq_db(rq_db), .rq_db_ready(rq_db_ready),
+    .rq_db_valid(rq_in_valid), .rq_db(rq_in), .rq_db_ready(rq_in_ready),
     .cq_db_valid(cq_db_valid), .cq_db(cq_db), .cq_db_ready(cq_db_ready),
     .eq_db_valid(eq_db_valid), .eq_db(eq_db), .eq_db_ready(eq_db_ready),
-    .flush_req(db_flush_req), .flush_done(db_flush_done),
+    .flush_req(db_flush_req), .flush_done(db_flushed),
     .cnt(db_cnt), .trace_valid(trace_valid), .trace(trace)
+  );
+
+  urdma_db_merge rq_merge (
+    .clk(clk), .rst(core_rst), .init_done(merge_init_done), .busy(merge_busy),
+    .in_valid(rq_in_valid), .in(rq_in), .in_ready(rq_in_ready),
+    .out_valid(rq_db_valid), .out(rq_db), .out_ready(rq_db_ready),
+    .flush_req(db_flushed), .flush_done(db_flush_done)
   );
 
   // ---- commands ---------------------------------------------------------------------------------------

@@ -3,7 +3,8 @@
  * Random traffic on many QPs, both ways: sizes, scatter-gather lists, inline data, immediate data,
  * solicited, signaled or not, several WQEs a doorbell, rings that wrap, PCIe of all kinds. Every
  * byte and every CQE is compared with what was posted. A run is a function of its seed, which is
- * printed: with an argument (test_stress SEED [MESSAGES]) only that run is made. --full makes many.
+ * printed: with an argument (test_stress SEED [MESSAGES [storm]]) only that run is made. --full
+ * makes many.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -382,7 +383,35 @@ struct result {
 	uint64_t hash, cycles;
 };
 
-static struct result stress(uint64_t seed, unsigned int messages, bool no_skip, const char *capture)
+/*
+ * Doorbells repeated without end, on top of the traffic: harmless, but they stand in the way of
+ * every completion of a read (which may not pass posted writes). A NIC that lets a doorbell wait
+ * for a read stands still.
+ */
+static void storm(struct stress *s)
+{
+	for (unsigned int i = 0; i < 300; i++) {
+		unsigned int n = draw(s, 2);
+		struct rig_side *side = &s->rig.side[n];
+		struct urdma_eh_qp *qp = &side->qp[draw(s, s->config.qps)];
+
+		switch (draw(s, 4)) {
+		case 0:
+			urdma_eh_ring_sq(qp);
+			break;
+		case 1:
+			urdma_eh_ring_rq(qp);
+			break;
+		case 2:
+			urdma_eh_arm_cq(draw(s, 2) ? &side->send_cq : &side->recv_cq, draw(s, 2));
+			break;
+		default:
+			urdma_eh_eq_poll(side->eh, 1, NULL, 0, true);
+		}
+	}
+}
+
+static struct result stress(uint64_t seed, unsigned int messages, bool no_skip, bool stormy)
 {
 	struct stress *s = test_malloc(sizeof(*s));
 	struct rig_config *c = &s->config;
@@ -390,7 +419,6 @@ static struct result stress(uint64_t seed, unsigned int messages, bool no_skip, 
 
 	configure(s, seed);
 	c->cosim.no_skip = no_skip;
-	c->capture = capture;
 	print_message(
 		"seed %lu: %u pairs, MTU %u, IPv%u, stride %u, rings %u, PCIe %u ns%s, payload %u, "
 		"request %u, stalls %u %%, %lu Gb/s\n",
@@ -417,6 +445,8 @@ static struct result stress(uint64_t seed, unsigned int messages, bool no_skip, 
 
 		while (tries--)
 			post(s, &s->flow[draw(s, 2)][draw(s, c->qps)]);
+		if (stormy && !draw(s, 3))
+			storm(s);
 		rig_check(&s->rig,
 			  urdma_cosim_run_until(s->rig.cosim,
 						urdma_cosim_now(s->rig.cosim) + 1 +
@@ -446,7 +476,83 @@ static void test_random(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 12; seed++)
-		stress(seed, 500, false, NULL);
+		stress(seed, 500, false, false);
+}
+
+static void test_storm(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 301; seed <= 304; seed++)
+		stress(seed, 400, false, true);
+}
+
+/*
+ * The hardest case of it: slow reads of long receive WQEs, small messages, and RQ doorbells in
+ * between that are ahead of every completion.
+ */
+static void test_flood(void **state)
+{
+	struct rig_config config;
+	struct urdma_eh_cqe cqe[32];
+	struct rig rig;
+
+	(void)state;
+	rig_defaults(&config);
+	config.qps = 8;
+	config.log_stride = 9;
+	config.log_sq = 6;
+	config.log_rq = 6;
+	config.log_cqe = 12;
+	config.cosim.pcie.latency_ns = 2000;
+	rig_start(&rig, &config);
+	for (unsigned int round = 0; round < 6; round++) {
+		uint64_t deadline;
+		unsigned int got = 0, n;
+
+		for (unsigned int q = 0; q < 8; q++) {
+			struct urdma_eh_sge dst = { (uintptr_t)rig.side[1].buffer, 64,
+						    rig.side[1].mr.key };
+
+			for (unsigned int i = 0; i < 32; i++)
+				assert_int_equal(urdma_eh_put_recv(&rig.side[1].qp[q], &dst, 1), 0);
+			urdma_eh_ring_rq(&rig.side[1].qp[q]);
+		}
+		rig_check(&rig, urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + 3000),
+			  "run");
+		for (unsigned int q = 0; q < 8; q++) {
+			struct urdma_eh_sge src = { (uintptr_t)rig.side[0].buffer, 64,
+						    rig.side[0].mr.key };
+
+			for (unsigned int i = 0; i < 32; i++) {
+				struct urdma_eh_send wr = { .opcode = URDMA_WR_SEND,
+							    .signaled = i == 31,
+							    .sge = &src,
+							    .n_sge = 1 };
+
+				assert_int_equal(urdma_eh_put_send(&rig.side[0].qp[q], &wr), 0);
+			}
+			urdma_eh_ring_sq(&rig.side[0].qp[q]);
+		}
+		deadline = urdma_cosim_now(rig.cosim) + 100000;
+		while (got < 256) {
+			/* fewer than the NIC can take, else the host's queue grows for ever */
+			for (unsigned int k = 0; k < 60; k++)
+				urdma_eh_ring_rq(&rig.side[1].qp[k % 8]);
+			rig_check(
+				&rig,
+				urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + 200),
+				"run");
+			n = urdma_eh_poll_cq(&rig.side[1].recv_cq, cqe, 32);
+			for (unsigned int i = 0; i < n; i++)
+				assert_int_equal(cqe[i].status, URDMA_WC_SUCCESS);
+			got += n;
+			if (urdma_cosim_now(rig.cosim) > deadline)
+				fail_msg("doorbells hold up the traffic: %u of 256 messages", got);
+		}
+		while (urdma_eh_poll_cq(&rig.side[0].send_cq, cqe, 32))
+			;
+	}
+	rig_stop(&rig);
 }
 
 static void test_repeat(void **state)
@@ -454,9 +560,9 @@ static void test_repeat(void **state)
 	struct result a, b, c;
 
 	(void)state;
-	a = stress(99, 300, false, NULL);
-	b = stress(99, 300, false, NULL);
-	c = stress(99, 300, true, NULL);
+	a = stress(99, 300, false, false);
+	b = stress(99, 300, false, false);
+	c = stress(99, 300, true, false);
 	assert_int_equal(a.cycles, b.cycles);
 	assert_true(a.hash == b.hash);
 	assert_int_equal(a.cycles, c.cycles);
@@ -467,7 +573,7 @@ static void test_full(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1000; seed < 1200; seed++)
-		stress(seed, 1500, false, NULL);
+		stress(seed, 1500, false, false);
 }
 
 /*
@@ -551,8 +657,8 @@ static void test_fair(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_repeat),
+		cmocka_unit_test(test_random), cmocka_unit_test(test_storm),
+		cmocka_unit_test(test_flood),  cmocka_unit_test(test_repeat),
 		cmocka_unit_test(test_fair),
 	};
 	const struct CMUnitTest full[] = { cmocka_unit_test(test_full) };
@@ -561,7 +667,7 @@ int main(int argc, char **argv)
 		return cmocka_run_group_tests(full, NULL, NULL);
 	if (argc > 1) {
 		stress(strtoull(argv[1], NULL, 0), argc > 2 ? (unsigned int)atoi(argv[2]) : 500,
-		       false, getenv("URDMA_CAPTURE"));
+		       false, argc > 3);
 		return 0;
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
