@@ -48,13 +48,11 @@ module urdma_cmd_cpl
   assign cpl_ready = {in_ready, in_ready && !cpl_valid[1]};
   assign done = in_valid && in_ready;
 
-  /* verilator lint_off PINCONNECTEMPTY */
   urdma_fifo #(.WIDTH($bits(cpl_t)), .DEPTH(8)) fifo (
     .clk(clk), .rst(rst),
     .in_valid(in_valid), .in_ready(in_ready), .in_data(in),
     .out_valid(out_valid), .out_ready(out_ready), .out_data(head), .count()
   );
-  /* verilator lint_on PINCONNECTEMPTY */
 
   assign wr_valid = out_valid;
   assign out_ready = wr_ready;

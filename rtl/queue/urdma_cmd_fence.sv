@@ -56,13 +56,11 @@ module urdma_cmd_fence
   logic flush_next_reg, flush_reg;  // the coming, this round has something to flush
   logic head_valid, pop, any_done, step_done, is_qp;
 
-  /* verilator lint_off PINCONNECTEMPTY */
   urdma_fifo #(.WIDTH($bits(fence_item_t)), .DEPTH(CMD_INFLIGHT)) fifo (
     .clk(clk), .rst(rst),
     .in_valid(push_valid), .in_ready(), .in_data(push),
     .out_valid(head_valid), .out_ready(pop), .out_data(fin), .count(count)
   );
-  /* verilator lint_on PINCONNECTEMPTY */
 
   assign is_qp = fin.kind == FK_QP || fin.kind == FK_RESET;
   assign any_done = db_flush_done || tx_fence_done || rx_fence_done || cq_fence_done || mr_flush_done;

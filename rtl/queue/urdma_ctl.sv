@@ -196,13 +196,11 @@ module urdma_ctl
     .cpl_valid(cpl_valid[0]), .cpl(cpl[0]), .cpl_ready(cpl_ready[0]), .cpl_done(cpl_done)
   );
 
-  /* verilator lint_off PINCONNECTEMPTY */
   urdma_fifo #(.WIDTH(512), .DEPTH(CMD_INFLIGHT), .OUT_REG(1)) job_fifo (
     .clk(clk), .rst(core_rst),
     .in_valid(job_in_valid), .in_ready(), .in_data(job_in),
     .out_valid(job_valid), .out_ready(job_ready), .out_data(job), .count()
   );
-  /* verilator lint_on PINCONNECTEMPTY */
 
   urdma_qp_mgr qp_mgr (
     .clk(clk), .rst(core_rst), .init_done(mgr_init_done), .busy(mgr_busy),

@@ -123,13 +123,11 @@ module urdma_doorbell
   // ---- waiting for the configuration --------------------------------------------------------------
   item_t wait_item;
   logic wait_valid, wait_pop, wait_lookup;
-  /* verilator lint_off PINCONNECTEMPTY */
   urdma_fifo #(.WIDTH($bits(item_t)), .DEPTH(DEPTH)) wait_fifo (
     .clk(clk), .rst(rst),
     .in_valid(enter), .in_ready(), .in_data(in),
     .out_valid(wait_valid), .out_ready(wait_pop), .out_data(wait_item), .count()
   );
-  /* verilator lint_on PINCONNECTEMPTY */
 
   // Answers come at the earliest in the cycle after the request, when its item is at the FIFO's output or
   // behind older ones; older ones that need no look-up are gone by then or wait for answers that come first.
@@ -139,7 +137,6 @@ module urdma_doorbell
   logic [1:0] verd;
   assign rsp_verdict = {!qpr_rsp_qp_valid || qpr_rsp_page != rsp_page, !qpr_rsp_open};
 
-  /* verilator lint_off PINCONNECTEMPTY */
   /* verilator lint_off UNUSEDSIGNAL */
   logic page_valid;
   /* verilator lint_on UNUSEDSIGNAL */
@@ -153,7 +150,6 @@ module urdma_doorbell
     .in_valid(qpr_rsp_valid), .in_ready(), .in_data(rsp_verdict),
     .out_valid(verd_valid), .out_ready(wait_pop && wait_lookup), .out_data(verd), .count()
   );
-  /* verilator lint_on PINCONNECTEMPTY */
 
   // ---- verdict and way out ------------------------------------------------------------------------
   logic judged, foreign, closed, good, out_free;

@@ -133,13 +133,11 @@ module urdma_qp_mgr
   assign qp_err_ready = err_take ? err_grant : '0;
   assign err_push = err_take && !pend_mem[err_in.qpn];
 
-  /* verilator lint_off PINCONNECTEMPTY */
   urdma_fifo #(.WIDTH($bits(qp_err_t)), .DEPTH(QPS), .OUT_REG(1)) err_fifo (
     .clk(clk), .rst(rst),
     .in_valid(err_push), .in_ready(), .in_data(err_in),
     .out_valid(err_out_valid), .out_ready(err_pop), .out_data(err_out), .count(err_count)
   );
-  /* verilator lint_on PINCONNECTEMPTY */
   assign err_pop = state_reg == M_IDLE && err_out_valid;
 
   always_ff @(posedge clk) begin
