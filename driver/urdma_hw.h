@@ -29,7 +29,7 @@
 
 /* Contract version: software refuses an unknown major; minor only adds. */
 #define URDMA_VERSION_MAJOR 1
-#define URDMA_VERSION_MINOR 0
+#define URDMA_VERSION_MINOR 1
 /* "URDM" */
 #define URDMA_MAGIC 0x5552444d
 
@@ -72,9 +72,18 @@
 #define URDMA_RF_CAP_LOG_CMDQ GENMASK_ULL(39, 32)
 #define URDMA_RF_CAP_LOG_DB_PAGE_SIZE GENMASK_ULL(47, 40)
 #define URDMA_REG_CAP_PAGES 0x0020
-/* RO: feature bits, none defined in minor 0 but SEND */
+/* RO: feature bits; minor 0 had SEND only */
 #define URDMA_REG_CAP_FEATURES 0x0028
 #define URDMA_RF_FEAT_RC_SEND BIT_ULL(0)
+#define URDMA_RF_FEAT_RC_WRITE BIT_ULL(1)
+#define URDMA_RF_FEAT_RC_READ BIT_ULL(2)
+#define URDMA_RF_FEAT_RC_ATOMIC BIT_ULL(3)
+/* retransmission: NAK, time-out, RNR */
+#define URDMA_RF_FEAT_RC_RETRY BIT_ULL(4)
+/* fast registration, local and remote invalidation */
+#define URDMA_RF_FEAT_MEM_MGT BIT_ULL(5)
+/* memory windows of type 2B */
+#define URDMA_RF_FEAT_MW_2B BIT_ULL(6)
 /* RW: RESET clears every object and queue and waits for DMA to end (STATUS.READY) */
 #define URDMA_REG_CTRL 0x0040
 #define URDMA_RF_CTRL_ENABLE BIT_ULL(0)
@@ -145,7 +154,17 @@
 #define URDMA_CNT_TX_RETRANS 40
 #define URDMA_CNT_TX_TIMEOUT 41
 #define URDMA_CNT_DMA_DROP 42
-#define URDMA_CNT_N 43
+/* READ responses or ACKs that told of a lost READ response */
+#define URDMA_CNT_RX_READ_GAP 43
+/* QPs ended: retries, RNR retries used up */
+#define URDMA_CNT_RETRY_EXC 44
+#define URDMA_CNT_RNR_EXC 45
+/* READ response and ATOMIC acknowledge packets: sent; accepted */
+#define URDMA_CNT_TX_READ_RSP 46
+#define URDMA_CNT_RX_READ_RSP 47
+/* READ and ATOMIC requests given up because too many waited */
+#define URDMA_CNT_RX_READ_DROP 48
+#define URDMA_CNT_N 49
 
 /* ---- BAR2: doorbell pages of 4 KB, byte offsets in a page ----------------------------------- */
 #define URDMA_DB_PAGE_SIZE 4096
@@ -222,6 +241,8 @@
 #define URDMA_CMD_QP1_SEND_CQ GENMASK_ULL(55, 32)
 /* a CQE for every send WQE */
 #define URDMA_CMD_QP1_SIG_ALL BIT_ULL(56)
+/* a QP of the kernel: it may post REG_MR, whose page table is given by bus address */
+#define URDMA_CMD_QP1_PRIV BIT_ULL(57)
 #define URDMA_CMD_QP2_RECV_CQ GENMASK_ULL(23, 0)
 #define URDMA_CMD_QP3_SQ_RING GENMASK_ULL(16, 0)
 #define URDMA_CMD_QP4_SQ_ADDR GENMASK_ULL(63, 0)
@@ -276,6 +297,8 @@
 #define URDMA_QPM_QKEY BIT_ULL(13)
 #define URDMA_QPM_PKEY BIT_ULL(14)
 #define URDMA_QPM_ACCESS BIT_ULL(15)
+/* with STATE SQD: raise SQ_DRAINED when the send queue has come to rest */
+#define URDMA_QPM_SQD_EVENT BIT_ULL(16)
 
 /* QP states, as enum ib_qp_state */
 #define URDMA_QPS_RESET 0
@@ -298,6 +321,13 @@
 #define URDMA_CMD_MR1_PAGE_SHIFT GENMASK_ULL(39, 34)
 /* any address: VA, LENGTH, ADDR are ignored, an address is a bus address (kernel's DMA MR) */
 #define URDMA_CMD_MR1_ALL BIT_ULL(40)
+#define URDMA_CMD_MR1_KIND GENMASK_ULL(42, 41)
+/* usable at once */
+#define URDMA_MRK_REGION 0
+/* for REG_MR: invalid until registered by a WQE; of words 1 to 4 only PD, VARIANT and KIND count */
+#define URDMA_MRK_FAST 1
+/* memory window type 2B: unbound until BIND_MW; only PD, VARIANT and KIND count */
+#define URDMA_MRK_WINDOW 2
 #define URDMA_CMD_MR2_VA GENMASK_ULL(63, 0)
 #define URDMA_CMD_MR3_LENGTH GENMASK_ULL(63, 0)
 #define URDMA_CMD_MR4_ADDR GENMASK_ULL(63, 0)
@@ -322,6 +352,8 @@
 #define URDMA_CPL0_OBJ GENMASK_ULL(55, 32)
 /* QUERY_QP */
 #define URDMA_CPL_QP1_STATE GENMASK_ULL(3, 0)
+/* state SQD, and messages begun are not yet completed */
+#define URDMA_CPL_QP1_SQ_DRAINING BIT_ULL(4)
 #define URDMA_CPL_QP2_SQ_PSN GENMASK_ULL(23, 0)
 #define URDMA_CPL_QP2_RQ_PSN GENMASK_ULL(47, 24)
 #define URDMA_CPL_QP3_SQ_PI GENMASK_ULL(15, 0)
@@ -360,8 +392,22 @@
 #define URDMA_SQE1_IMM GENMASK_ULL(31, 0)
 #define URDMA_SQE2_RADDR GENMASK_ULL(63, 0)
 #define URDMA_SQE3_RKEY GENMASK_ULL(31, 0)
-/* length of the message; the SGEs must hold it exactly */
+/* length of the message; the SGEs must hold it exactly. ATOMIC: 8, and one SGE of 8 bytes */
 #define URDMA_SQE3_LENGTH GENMASK_ULL(63, 32)
+/* ATOMIC: behind the SGE, in the first 64 bytes. CS: swap and compare; FA: the number to add in SWAP_ADD */
+#define URDMA_SQE6_SWAP_ADD GENMASK_ULL(63, 0)
+#define URDMA_SQE7_COMPARE GENMASK_ULL(63, 0)
+/*
+ * LOCAL_INV: the key in SQE1_IMM. REG_MR and BIND_MW: the new key in SQE3_RKEY (its index is that of the
+ * region or window, its variant free to choose), start in SQE2_RADDR; no SGEs, NUM_SGE and LENGTH are 0.
+ * BIND_MW: the lkey of the region to bind to in SQE1_IMM; length 0 leaves the window without any bytes.
+ */
+#define URDMA_SQE4_MR_LENGTH GENMASK_ULL(63, 0)
+/* REG_MR: page table by bus address, as MR4_ADDR; the NIC reads it until the region is invalidated */
+#define URDMA_SQE5_MR_ADDR GENMASK_ULL(63, 0)
+#define URDMA_SQE6_MR_ACCESS GENMASK_ULL(4, 0)
+#define URDMA_SQE6_MR_LEVELS GENMASK_ULL(9, 8)
+#define URDMA_SQE6_MR_PAGE_SHIFT GENMASK_ULL(21, 16)
 /* byte offset of the first SGE or of inline data */
 #define URDMA_SQE_DATA_OFFSET 32
 
@@ -419,6 +465,7 @@
 #define URDMA_WC_LOC_QP_OP_ERR 2
 #define URDMA_WC_LOC_PROT_ERR 4
 #define URDMA_WC_FLUSH_ERR 5
+#define URDMA_WC_MW_BIND_ERR 6
 #define URDMA_WC_BAD_RESP_ERR 7
 #define URDMA_WC_LOC_ACCESS_ERR 8
 #define URDMA_WC_REM_INV_REQ_ERR 9

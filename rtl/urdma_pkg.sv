@@ -14,6 +14,7 @@ package urdma_pkg;
   localparam int GID_W = 5;        // GID table entries
   localparam int VEC_W = 6;        // MSI-X vectors
   localparam int INFL_W = 7;       // log2 of messages a QP may have sent and not had acknowledged
+  localparam int RDA_W = 4;        // log2 of READs and ATOMICs a QP may have outstanding, each way
 
   // ---- PCIe side: what rtl/pcie offers the rest ------------------------------------------------
   // DMA read. A client holds valid until ready. Length 1..4096 bytes, any alignment; need not respect
@@ -37,7 +38,8 @@ package urdma_pkg;
   localparam int RD_RQ = 3;        // receive WQEs
   localparam int RD_MTT1 = 4;      // page tables, last level
   localparam int RD_MTT2 = 5;      // page tables, directory level
-  localparam int RD_N = 6;
+  localparam int RD_ATM = 6;       // operands of ATOMICs (responder)
+  localparam int RD_N = 7;
 
   // DMA write. valid/ready per beat; addr and len count on the first beat of a request. Length 1..4096 bytes,
   // data dense from lane 0, ceil(len/64) beats, last on the last one. Requests reach the link in the order
@@ -53,7 +55,8 @@ package urdma_pkg;
   localparam int WR_CQ = 1;        // CQEs
   localparam int WR_EQ = 2;        // EQEs
   localparam int WR_CMD = 3;       // command completions
-  localparam int WR_N = 4;
+  localparam int WR_ATM = 4;       // results of ATOMICs (responder)
+  localparam int WR_N = 5;
 
   // Register bus (BAR0), one 64-bit word an access. Reads are answered in order.
   typedef struct packed {
@@ -96,6 +99,7 @@ package urdma_pkg;
     MR_BAD_RANGE,
     MR_BAD_ACCESS,
     MR_DMA_ERR       // a page table could not be read
+    // a memory window used through another QP than the one it is bound to: MR_BAD_PD
   } mr_status_e;
 
   typedef struct packed {
@@ -103,6 +107,7 @@ package urdma_pkg;
     pt_t         pt;     // ring: the table; va counts from the ring's first byte
     logic [31:0] key;    // index << 8 | variant
     logic [PD_W-1:0] pd;
+    logic [QPN_W-1:0] qpn; // the QP in whose name: a type 2B window belongs to one
     logic [4:0]  acc;    // rights needed (URDMA_ACC_*); 0: local read
     logic [63:0] va;
     logic [12:0] len;    // 1..4096
@@ -122,16 +127,44 @@ package urdma_pkg;
   localparam int MRC_CQ = 4;       // CQE rings
   localparam int MRC_N = 5;
 
+  // Regions and windows change by operations, one at a time in urdma_mr; each is answered when it has taken effect
+  // for every mr_req accepted later. What was checked before goes on: who needs more, waits for it.
+  typedef enum logic [2:0] {
+    MRO_CREATE,      // ctl: an index that is free
+    MRO_DESTROY,     // ctl: MRO_BUSY while windows are bound to the region
+    MRO_REG,         // tx, REG_MR: a FAST region that is invalid becomes valid with the key, rights, range, table given
+    MRO_INV_LOCAL,   // tx, LOCAL_INV: a FAST region becomes invalid, a window unbound
+    MRO_INV_REMOTE,  // rx, SEND with invalidate: the same; a window only through the QP it is bound to
+    MRO_BIND         // tx, BIND_MW: a window that is unbound is bound to the range of the region lkey
+  } mr_op_e;
+
   typedef struct packed {
-    logic            valid;        // 0: destroy
-    logic [7:0]      variant;
-    logic [PD_W-1:0] pd;
+    mr_op_e          op;
+    logic [1:0]      kind;         // CREATE: URDMA_MRK_*
+    logic [31:0]     key;          // index << 8 | variant; REG, BIND: the new one
+    logic [31:0]     lkey;         // BIND: the region
+    logic [PD_W-1:0] pd;           // CREATE: the owner; else of the QP, has to agree
+    logic [QPN_W-1:0] qpn;         // not CREATE, DESTROY
     logic [4:0]      acc;
-    logic            all;          // any address, untranslated
+    logic            all;          // CREATE: any address, untranslated
     logic [63:0]     va;
     logic [63:0]     len;
-    pt_t             pt;
-  } mr_ctx_t;
+    pt_t             pt;           // CREATE, REG
+  } mr_op_t;
+
+  typedef enum logic [2:0] {
+    MRO_OK,
+    MRO_BAD_KEY,     // no such index, variant differs (not REG, BIND), wrong kind, REG or BIND of one in use, INV of one not in use
+    MRO_BAD_PD,
+    MRO_BAD_RANGE,   // BIND: not within the region
+    MRO_BAD_ACCESS,  // BIND: region without MW_BIND; remote write or atomic without local write of the region
+    MRO_BUSY
+  } mro_status_e;
+
+  localparam int MROC_CTL = 0;
+  localparam int MROC_TX = 1;
+  localparam int MROC_RX = 2;
+  localparam int MROC_N = 3;
 
   // ---- QP configuration (owner: queue/urdma_qp_mgr) ------------------------------------------------
   typedef struct packed {
@@ -139,6 +172,7 @@ package urdma_pkg;
     logic [3:0]       state;       // URDMA_QPS_*
     logic [3:0]       qp_type;
     logic             sig_all;
+    logic             priv;        // of the kernel: may post REG_MR
     logic [PD_W-1:0]  pd;
     logic [DBP_W-1:0] db_page;
     logic [CQN_W-1:0] send_cq;
@@ -191,7 +225,9 @@ package urdma_pkg;
     QPC_RQ_PSN,    // rx: expected PSN (to RTR)
     QPC_SQ_PSN,    // tx, ack: next PSN, oldest unacknowledged PSN (to RTS)
     QPC_ERR,       // stop; complete everything posted (now and later) with FLUSH_ERR
-    QPC_QUERY
+    QPC_QUERY,
+    QPC_SQD,       // tx: begin no message that is not begun; psn[0]: report SQ_DRAINED when those begun are completed
+    QPC_SQ_RUN     // tx: from SQD to RTS
   } qpc_op_e;
 
   typedef struct packed {
@@ -204,14 +240,23 @@ package urdma_pkg;
     logic [23:0] psn;    // tx: next to send; rx: expected; ack: oldest unacknowledged
     logic [15:0] pi;     // tx: SQ producer; rx: RQ producer
     logic [15:0] ci;     // ack: SQ completed; rx: RQ completed
+    logic        draining; // tx: in SQD, and a message begun is not completed
   } qpc_rsp_t;
 
   // A data path block has met an error that ends the QP (valid/ready, to qp_mgr): qp_mgr sets state ERR,
-  // sends QPC_ERR to all owners and raises the event (0: none). Repeats are harmless.
+  // sends QPC_ERR to all owners and raises the event (0: none). Repeats are harmless. With only_event the state
+  // stays: COMM_EST (while the QP is in RTR), SQ_DRAINED (while it is in SQD).
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
+    logic             only_event;
     logic [7:0]       event_type;  // URDMA_EV_*
   } qp_err_t;
+
+  localparam int QPE_RX = 0;       // responder
+  localparam int QPE_ACK = 1;      // requester completion
+  localparam int QPE_CQ = 2;       // CQE lost
+  localparam int QPE_TX = 3;       // READ response refused (remote access), SQ drained
+  localparam int QPE_N = 4;
 
   // ---- doorbells after the ownership check -----------------------------------------------------------
   typedef struct packed {
@@ -273,8 +318,10 @@ package urdma_pkg;
   localparam int EQC_N = 3;
 
   // ---- transport: messages between rx and tx ------------------------------------------------------
-  // tx to requester completion: one for each message, when its last packet is made (or the WQE is found
-  // bad or is flushed), in SQ order of the QP.
+  // tx to requester completion: one for each WQE, when the last packet of its message is made for the first time (or
+  // the WQE is found bad, is flushed, or was a local operation), in SQ order of the QP. A READ takes as many PSNs as its
+  // response has packets; psn is the last of them. A local operation takes none: psn is the one before, so it
+  // completes when all before it is acknowledged. Sent before or with the packet, so no answer can be faster.
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic [15:0]      wqe;         // free-running index
@@ -282,22 +329,42 @@ package urdma_pkg;
     logic [7:0]       opcode;      // URDMA_WR_*
     logic             signaled;
     logic [7:0]       status;      // URDMA_WC_*: 0 sent; else the error to report, QP goes to ERR
+    logic             resent;      // with status not 0: failed when sent again, there is an entry already
     logic [31:0]      len;
   } sent_t;
 
-  // requester completion to tx: progress of a QP.
+  // requester completion to tx: progress of a QP, and what to do about loss. One stream, in order.
+  typedef enum logic [1:0] {
+    AK_PROGRESS,
+    AK_RETRY,          // send again: from una_psn, which lies in (or begins) the message of WQE wqe_done
+    AK_HOLD            // RNR: send nothing until AK_RETRY comes
+  } acked_kind_e;
+
   typedef struct packed {
+    acked_kind_e      kind;
     logic [QPN_W-1:0] qpn;
     logic [15:0]      wqe_done;    // all WQEs before this index are completed
-    logic [23:0]      una_psn;     // oldest unacknowledged PSN
+    logic [23:0]      first_psn;   // first PSN of WQE wqe_done
+    logic [23:0]      una_psn;     // oldest unacknowledged PSN; of a READ: next response
+    logic [7:0]       rd_done;     // READs and ATOMICs completed, counted from SQ_PSN on, modulo 256
   } acked_t;
 
-  // responder to tx: send an acknowledgement (ACK, NAK, RNR NAK).
+  // responder to tx: what to answer, in the order of the answers.
+  typedef enum logic [1:0] {
+    RSP_ACK,           // ACK, NAK, RNR NAK: an ACK covers those before it
+    RSP_READ,          // READ response of len bytes at va; checked against key as it is made
+    RSP_ATOMIC         // ATOMIC acknowledge with the original value in va
+  } rsp_e;
+
   typedef struct packed {
+    rsp_e             kind;
     logic [QPN_W-1:0] qpn;
-    logic [23:0]      psn;
+    logic [23:0]      psn;         // RSP_READ: of the first response packet
     logic [7:0]       syndrome;    // AETH
-    logic [23:0]      msn;
+    logic [23:0]      msn;         // MSN of the answer
+    logic [31:0]      key;
+    logic [63:0]      va;
+    logic [31:0]      len;
   } ack_req_t;
 
   // ---- frames -------------------------------------------------------------------------------------

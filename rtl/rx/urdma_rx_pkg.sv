@@ -5,6 +5,7 @@ package urdma_rx_pkg;
   import urdma_pkg::*;
 
   localparam int BUF_W = 11;       // log2 of 64-byte lines of the packet buffer (2048: 128 KB)
+  localparam int EXT_BYTES = 28;   // longest extended header: AtomicETH
 
   // BTH opcodes of the reliable connection (IBA volume 1, table 38)
   localparam logic [7:0] OP_SEND_FIRST = 8'h00;
@@ -13,16 +14,30 @@ package urdma_rx_pkg;
   localparam logic [7:0] OP_SEND_LAST_IMM = 8'h03;
   localparam logic [7:0] OP_SEND_ONLY = 8'h04;
   localparam logic [7:0] OP_SEND_ONLY_IMM = 8'h05;
+  localparam logic [7:0] OP_WRITE_FIRST = 8'h06;
+  localparam logic [7:0] OP_WRITE_MIDDLE = 8'h07;
+  localparam logic [7:0] OP_WRITE_LAST = 8'h08;
+  localparam logic [7:0] OP_WRITE_LAST_IMM = 8'h09;
+  localparam logic [7:0] OP_WRITE_ONLY = 8'h0a;
+  localparam logic [7:0] OP_WRITE_ONLY_IMM = 8'h0b;
+  localparam logic [7:0] OP_READ_REQ = 8'h0c;
   localparam logic [7:0] OP_READ_RSP_FIRST = 8'h0d;
   localparam logic [7:0] OP_READ_RSP_MIDDLE = 8'h0e;
+  localparam logic [7:0] OP_READ_RSP_LAST = 8'h0f;
+  localparam logic [7:0] OP_READ_RSP_ONLY = 8'h10;
   localparam logic [7:0] OP_ACK = 8'h11;
   localparam logic [7:0] OP_ATOMIC_ACK = 8'h12;
+  localparam logic [7:0] OP_CMP_SWAP = 8'h13;
+  localparam logic [7:0] OP_FETCH_ADD = 8'h14;
+  localparam logic [7:0] OP_SEND_LAST_INV = 8'h16;
+  localparam logic [7:0] OP_SEND_ONLY_INV = 8'h17;
 
   // AETH syndromes (IBA volume 1, 9.7.5.2.1): bits 6:5 tell the kind
   localparam logic [7:0] SYN_ACK = 8'h1f;        // no credit count
   localparam logic [7:0] SYN_RNR = 8'h20;        // or'ed with the timer code
   localparam logic [7:0] SYN_NAK_SEQ = 8'h60;
   localparam logic [7:0] SYN_NAK_INV = 8'h61;
+  localparam logic [7:0] SYN_NAK_ACCESS = 8'h62;
   localparam logic [7:0] SYN_NAK_OP = 8'h63;
 
   // Bytes of extended headers behind the BTH of a reliable connection's packet.
@@ -55,7 +70,7 @@ package urdma_rx_pkg;
     logic [15:0]      pkey;
     logic [23:0]      dqpn;
     logic [23:0]      psn;
-    logic [31:0]      ext;
+    logic [8*EXT_BYTES-1:0] ext;   // extended headers as they lie on the wire, first byte in [7:0]
     logic [12:0]      len;         // payload bytes without pad, 0..4096
     logic [BUF_W-1:0] line;        // where the payload begins in the packet buffer
     logic [6:0]       lines;       // ceil(len / 64)
@@ -84,17 +99,23 @@ package urdma_rx_pkg;
     logic             se;
     logic             ackreq;
     logic [23:0]      psn;
-    logic [31:0]      ext;
+    logic [8*EXT_BYTES-1:0] ext;
     logic [12:0]      len;
     logic [BUF_W-1:0] line;
     logic [6:0]       lines;
     // from the configuration
+    logic [3:0]       state;
+    logic [2:0]       acc;         // remote write, read, atomic
+    logic [7:0]       max_dest_rd_atomic;
+    logic [4:0]       timeout;
+    logic [2:0]       retry;
+    logic [2:0]       rnr_retry;
     logic [CQN_W-1:0] cqn;         // the receive CQ, or the send CQ
     logic [23:0]      dest_qpn;
     logic [PD_W-1:0]  pd;
     logic [2:0]       mtu;
     logic [4:0]       min_rnr;
-    ring_t            rq;
+    ring_t            rq;          // of a READ response or ATOMIC acknowledge: the send queue's
   } found_t;
 
   // Responder to placement, in order. What is asked for happens when everything before has happened.
@@ -142,6 +163,35 @@ package urdma_rx_pkg;
     logic       last;              // last record of the packet
     logic [7:0] status;            // with last: URDMA_WC_*
   } piece_t;
+
+  // Requester completion's decision on a READ response or ATOMIC acknowledge; one for each such packet, in the order
+  // of the packets. The packet itself waits for it in front of the WQE fetch, in its place among the others, so that the
+  // packet buffer is still given back in order.
+  typedef struct packed {
+    logic        take;             // 0: only give the lines back
+    logic        last;             // ends its message: an rdone_t is due when it is placed
+    logic [15:0] wqe;              // whose SGEs take the payload, from byte off on
+    logic [31:0] off;
+  } rr_t;
+
+  // Placement to requester completion: the last packet of a READ or ATOMIC has been written, or (not only for a last one)
+  // could not be placed. Taken within a few cycles, whatever else requester completion waits for.
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [7:0]       status;      // URDMA_WC_*
+  } rdone_t;
+
+  // Placement to the ATOMIC unit, in order, address translated and checked.
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic             dup;         // answer from the stored result; nothing is executed
+    logic             fetch_add;   // 0: compare and swap
+    logic [63:0]      addr;
+    logic [63:0]      swap_add;    // values, not bytes of the wire
+    logic [63:0]      compare;
+    logic [23:0]      psn;
+    logic [23:0]      msn;         // for the answer
+  } atm_t;
 
   // The cause of a failed acknowledgement: CQE status to the syndrome that tells the requester.
   function automatic logic [7:0] nak_of(input logic [7:0] status);

@@ -18,6 +18,7 @@ package urdma_tx_pkg;
   localparam int SEQ_W = 15;
   localparam int GEN_W = 6;          // generation of fetched WQEs
   localparam int ERA_W = 6;          // life of a QP between resets
+  localparam int EXT_BYTES = 28;     // longest extended header of the reliable connection: AtomicETH
   // A turn sends at most QUANTUM / 256 + TURN_BLKS packets; the PSN window is checked once a turn.
   localparam logic [23:0] PSN_WINDOW = 24'd4194304 - 24'd256;
 
@@ -108,6 +109,8 @@ package urdma_tx_pkg;
 
   typedef struct packed {
     piece_meta_t     meta;
+    logic            remote;      // payload of a READ response: checked as remote read, in the name of qpn
+    logic [QPN_W-1:0] qpn;
     logic [PD_W-1:0] pd;
     logic [31:0]     key;
     logic [63:0]     va;
@@ -130,21 +133,24 @@ package urdma_tx_pkg;
     logic [PKT_W-1:0]  slot;
   } issued_t;
 
-  // ---- segmenter to commit, in order ------------------------------------------------------------------
+  // ---- segmenter and responses to commit, in order ----------------------------------------------------
   typedef struct packed {
     logic             fence;      // only a marker
+    logic             resp;       // of urdma_tx_resp: no message of the send queue; eom, wqe and the like do not count
     logic [QPN_W-1:0] qpn;
-    logic [ERA_W-1:0] era;
+    logic [ERA_W-1:0] era;        // resp: life of the QP's responses, see urdma_tx_resp
     // packet
     logic [7:0]       opcode;     // BTH
     logic             se;
     logic             ackreq;
     logic [23:0]      psn;
-    logic             has_imm;
-    logic [31:0]      imm;
+    logic [4:0]       ext_len;    // bytes of extended headers, a multiple of 4
+    logic [8*EXT_BYTES-1:0] ext;  // first byte on the wire in [7:0]
     logic [12:0]      plen;
     logic             inl;
     // message
+    logic             resent;     // the message was sent to its end before: no sent_t unless it fails; counts as TX_RETRANS
+    logic             local_op;   // eom of a local operation: a sent_t, no packet
     logic             eom;        // ends its message: a sent_t follows
     logic [7:0]       status;     // not 0: no packet, the message fails (or is flushed)
     logic [15:0]      wqe;
@@ -162,8 +168,8 @@ package urdma_tx_pkg;
     logic             se;
     logic             ackreq;
     logic [23:0]      psn;
-    logic             ext;        // one 4-byte extended header: ImmDt or AETH, first byte in [7:0]
-    logic [31:0]      ext_data;
+    logic [4:0]       ext_len;    // bytes of extended headers, a multiple of 4
+    logic [8*EXT_BYTES-1:0] ext;  // first byte on the wire in [7:0]
     logic [12:0]      plen;
     path_t            path;
   } pkt_t;
@@ -193,7 +199,23 @@ package urdma_tx_pkg;
   localparam logic [7:0] BTH_SEND_LAST_IMM = 8'h03;
   localparam logic [7:0] BTH_SEND_ONLY = 8'h04;
   localparam logic [7:0] BTH_SEND_ONLY_IMM = 8'h05;
+  localparam logic [7:0] BTH_WRITE_FIRST = 8'h06;
+  localparam logic [7:0] BTH_WRITE_MIDDLE = 8'h07;
+  localparam logic [7:0] BTH_WRITE_LAST = 8'h08;
+  localparam logic [7:0] BTH_WRITE_LAST_IMM = 8'h09;
+  localparam logic [7:0] BTH_WRITE_ONLY = 8'h0a;
+  localparam logic [7:0] BTH_WRITE_ONLY_IMM = 8'h0b;
+  localparam logic [7:0] BTH_READ_REQ = 8'h0c;
+  localparam logic [7:0] BTH_READ_RSP_FIRST = 8'h0d;
+  localparam logic [7:0] BTH_READ_RSP_MIDDLE = 8'h0e;
+  localparam logic [7:0] BTH_READ_RSP_LAST = 8'h0f;
+  localparam logic [7:0] BTH_READ_RSP_ONLY = 8'h10;
   localparam logic [7:0] BTH_ACK = 8'h11;
+  localparam logic [7:0] BTH_ATOMIC_ACK = 8'h12;
+  localparam logic [7:0] BTH_CMP_SWAP = 8'h13;
+  localparam logic [7:0] BTH_FETCH_ADD = 8'h14;
+  localparam logic [7:0] BTH_SEND_LAST_INV = 8'h16;
+  localparam logic [7:0] BTH_SEND_ONLY_INV = 8'h17;
 
 endpackage
 /* verilator lint_on UNUSEDSIGNAL */
