@@ -64,93 +64,256 @@ static uint32_t urdma_put_sges(__le64 *w, const struct ibv_sge *sge, int num, ui
 	return n;
 }
 
-static int urdma_put_inline(uint8_t *to, uint32_t room, const struct ibv_sge *sge, int num,
-			    uint64_t *total)
+/*
+ * A send WQE is made in two steps: urdma_wqe_begin() writes the head of a message without data and
+ * takes the slot; one of the setters below puts the data in. The old and the extended verbs are
+ * both made of these. Nothing is told to the NIC before the doorbell, so a head that is put back
+ * takes its WQEs away again.
+ */
+static int urdma_wqe_begin(struct urdma_qp *qp, uint32_t opcode, uint64_t wr_id, uint32_t flags)
 {
-	uint32_t n = 0;
-	int i;
+	/* What the NIC has to be able to do. Anything else is refused here, not by a CQE. */
+	static const uint64_t feature[] = {
+		[URDMA_WR_SEND] = URDMA_RF_FEAT_RC_SEND,
+		[URDMA_WR_SEND_IMM] = URDMA_RF_FEAT_RC_SEND,
+		[URDMA_WR_SEND_INV] = URDMA_RF_FEAT_MEM_MGT,
+		[URDMA_WR_WRITE] = URDMA_RF_FEAT_RC_WRITE,
+		[URDMA_WR_WRITE_IMM] = URDMA_RF_FEAT_RC_WRITE,
+		[URDMA_WR_READ] = URDMA_RF_FEAT_RC_READ,
+		[URDMA_WR_ATOMIC_CS] = URDMA_RF_FEAT_RC_ATOMIC,
+		[URDMA_WR_ATOMIC_FA] = URDMA_RF_FEAT_RC_ATOMIC,
+		[URDMA_WR_LOCAL_INV] = URDMA_RF_FEAT_MEM_MGT,
+		[URDMA_WR_BIND_MW] = URDMA_RF_FEAT_MW_2B,
+	};
+	struct urdma_context *ctx = to_uctx(qp->vqp.qp.context);
+	struct urdma_wq *sq = &qp->sq;
+	uint64_t w0 = FIELD_PREP(URDMA_SQE0_OPCODE, (uint64_t)opcode);
+	__le64 *w;
 
-	for (i = 0; i < num; i++) {
-		if (sge[i].length > room - n)
-			return ENOMEM;
-		memcpy(to + n, (void *)(uintptr_t)sge[i].addr, sge[i].length);
-		n += sge[i].length;
-	}
-	*total = n;
+	if (!(ctx->features & feature[opcode]))
+		return EOPNOTSUPP;
+	if (urdma_wq_is_full(sq))
+		return ENOMEM;
+	if (qp->sig_all || flags & IBV_SEND_SIGNALED)
+		w0 |= URDMA_SQE0_SIGNALED;
+	if (flags & IBV_SEND_SOLICITED)
+		w0 |= URDMA_SQE0_SOLICITED;
+	if (flags & IBV_SEND_FENCE)
+		w0 |= URDMA_SQE0_FENCE;
+	w = urdma_wq_slot(sq);
+	w[0] = htole64(w0);
+	w[1] = 0;
+	w[2] = 0;
+	w[3] = 0;
+	sq->wr_id[sq->head & ((1U << sq->log) - 1)] = wr_id;
+	sq->wqe = w;
+	sq->opcode = opcode;
+	sq->head++;
 	return 0;
 }
 
-/* What the NIC can do by its feature bits. Anything else is refused here, not by a CQE. */
-static int urdma_send_opcode(struct urdma_context *ctx, enum ibv_wr_opcode opcode)
+static void urdma_wqe_remote(struct urdma_qp *qp, uint32_t rkey, uint64_t addr)
+{
+	__le64 *w = qp->sq.wqe;
+
+	w[2] = htole64(FIELD_PREP(URDMA_SQE2_RADDR, addr));
+	w[3] = htole64(FIELD_PREP(URDMA_SQE3_RKEY, (uint64_t)rkey));
+}
+
+/* Immediate data, or a key to invalidate, or one to bind to. */
+static void urdma_wqe_imm(struct urdma_qp *qp, uint32_t imm)
+{
+	qp->sq.wqe[1] = htole64(FIELD_PREP(URDMA_SQE1_IMM, (uint64_t)imm));
+}
+
+static void urdma_wqe_atomic(struct urdma_qp *qp, uint64_t swap_add, uint64_t compare)
+{
+	qp->sq.wqe[6] = htole64(FIELD_PREP(URDMA_SQE6_SWAP_ADD, swap_add));
+	qp->sq.wqe[7] = htole64(FIELD_PREP(URDMA_SQE7_COMPARE, compare));
+}
+
+static bool urdma_is_atomic(uint32_t opcode)
+{
+	return opcode == URDMA_WR_ATOMIC_CS || opcode == URDMA_WR_ATOMIC_FA;
+}
+
+static int urdma_wqe_sges(struct urdma_qp *qp, const struct ibv_sge *sge, size_t num)
+{
+	struct urdma_context *ctx = to_uctx(qp->vqp.qp.context);
+	struct urdma_wq *sq = &qp->sq;
+	uint64_t length;
+	uint32_t n;
+
+	/* An ATOMIC has its operands where a second element would be. */
+	if (num > (urdma_is_atomic(sq->opcode) ? 1 : sq->max_sge))
+		return EINVAL;
+	n = urdma_put_sges(sq->wqe + URDMA_SQE_DATA_OFFSET / 8, sge, num, &length);
+	if (length > 1ULL << ctx->log_max_msg)
+		return EINVAL;
+	sq->wqe[0] |= htole64(FIELD_PREP(URDMA_SQE0_NUM_SGE, (uint64_t)n));
+	sq->wqe[3] |= htole64(FIELD_PREP(URDMA_SQE3_LENGTH, length));
+	return 0;
+}
+
+static int urdma_wqe_inline(struct urdma_qp *qp, const struct ibv_data_buf *buf, size_t num)
+{
+	struct urdma_wq *sq = &qp->sq;
+	uint8_t *to = (uint8_t *)sq->wqe + URDMA_SQE_DATA_OFFSET;
+	uint64_t n = 0;
+	size_t i;
+
+	if (sq->opcode == URDMA_WR_READ || urdma_is_atomic(sq->opcode))
+		return EINVAL;
+	for (i = 0; i < num; i++) {
+		if (buf[i].length > qp->max_inline - n)
+			return ENOMEM;
+		memcpy(to + n, buf[i].addr, buf[i].length);
+		n += buf[i].length;
+	}
+	sq->wqe[0] |= htole64(URDMA_SQE0_INLINE);
+	sq->wqe[3] |= htole64(FIELD_PREP(URDMA_SQE3_LENGTH, n));
+	return 0;
+}
+
+/* Rights of verbs and of the NIC are the same bits. */
+static int urdma_wqe_bind(struct urdma_qp *qp, const struct ibv_mw *mw, uint32_t rkey,
+			  const struct ibv_mw_bind_info *bind)
+{
+	const unsigned int rights =
+		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	__le64 *w = qp->sq.wqe;
+
+	if (mw->type != IBV_MW_TYPE_2)
+		return EINVAL;
+	if (bind->mw_access_flags & ~rights)
+		return EOPNOTSUPP;
+	if (bind->length && (!bind->mr || bind->mr->pd != mw->pd || mw->pd != qp->vqp.qp.pd))
+		return EPERM;
+	urdma_wqe_imm(qp, bind->mr ? bind->mr->lkey : 0);
+	urdma_wqe_remote(qp, rkey, bind->addr);
+	w[4] = htole64(FIELD_PREP(URDMA_SQE4_MR_LENGTH, bind->length));
+	w[5] = 0;
+	w[6] = htole64(FIELD_PREP(URDMA_SQE6_MR_ACCESS, (uint64_t)bind->mw_access_flags));
+	w[7] = 0;
+	return 0;
+}
+
+static int urdma_send_opcode(enum ibv_wr_opcode opcode)
 {
 	switch (opcode) {
 	case IBV_WR_SEND:
-		return ctx->features & URDMA_RF_FEAT_RC_SEND ? URDMA_WR_SEND : -1;
+		return URDMA_WR_SEND;
 	case IBV_WR_SEND_WITH_IMM:
-		return ctx->features & URDMA_RF_FEAT_RC_SEND ? URDMA_WR_SEND_IMM : -1;
+		return URDMA_WR_SEND_IMM;
+	case IBV_WR_SEND_WITH_INV:
+		return URDMA_WR_SEND_INV;
+	case IBV_WR_RDMA_WRITE:
+		return URDMA_WR_WRITE;
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return URDMA_WR_WRITE_IMM;
+	case IBV_WR_RDMA_READ:
+		return URDMA_WR_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return URDMA_WR_ATOMIC_CS;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return URDMA_WR_ATOMIC_FA;
+	case IBV_WR_LOCAL_INV:
+		return URDMA_WR_LOCAL_INV;
+	case IBV_WR_BIND_MW:
+		return URDMA_WR_BIND_MW;
 	default:
 		return -1;
 	}
 }
 
-static int urdma_post_one_send(struct urdma_context *ctx, struct urdma_qp *qp,
-			       const struct ibv_send_wr *wr)
+static int urdma_put_data(struct urdma_qp *qp, const struct ibv_send_wr *wr)
 {
-	struct urdma_wq *sq = &qp->sq;
-	int opcode = urdma_send_opcode(ctx, wr->opcode);
-	uint64_t w0, imm = 0, length;
-	__le64 *w;
+	struct ibv_data_buf buf[URDMA_MAX_SGE];
+	int i;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq.max_sge)
+		return EINVAL;
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		return urdma_wqe_sges(qp, wr->sg_list, wr->num_sge);
+	for (i = 0; i < wr->num_sge; i++) {
+		buf[i].addr = (void *)(uintptr_t)wr->sg_list[i].addr;
+		buf[i].length = wr->sg_list[i].length;
+	}
+	return urdma_wqe_inline(qp, buf, wr->num_sge);
+}
+
+static int urdma_post_one_send(struct urdma_qp *qp, const struct ibv_send_wr *wr)
+{
+	uint16_t head = qp->sq.head;
+	int opcode = urdma_send_opcode(wr->opcode);
 	int err;
 
 	if (opcode < 0)
 		return EOPNOTSUPP;
-	if (urdma_wq_is_full(sq))
-		return ENOMEM;
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge)
-		return EINVAL;
+	err = urdma_wqe_begin(qp, opcode, wr->wr_id, wr->send_flags);
+	if (err)
+		return err;
 
-	w = urdma_wq_slot(sq);
-	w0 = FIELD_PREP(URDMA_SQE0_OPCODE, (uint64_t)opcode);
-	if (qp->sig_all || wr->send_flags & IBV_SEND_SIGNALED)
-		w0 |= URDMA_SQE0_SIGNALED;
-	if (wr->send_flags & IBV_SEND_SOLICITED)
-		w0 |= URDMA_SQE0_SOLICITED;
-	if (wr->send_flags & IBV_SEND_FENCE)
-		w0 |= URDMA_SQE0_FENCE;
-	if (wr->send_flags & IBV_SEND_INLINE) {
-		err = urdma_put_inline((uint8_t *)w + URDMA_SQE_DATA_OFFSET, qp->max_inline,
-				       wr->sg_list, wr->num_sge, &length);
-		if (err)
-			return err;
-		w0 |= URDMA_SQE0_INLINE;
-	} else {
-		w0 |= FIELD_PREP(URDMA_SQE0_NUM_SGE,
-				 (uint64_t)urdma_put_sges(w + URDMA_SQE_DATA_OFFSET / 8,
-							  wr->sg_list, wr->num_sge, &length));
-		if (length > 1ULL << ctx->log_max_msg)
-			return EINVAL;
+	switch (opcode) {
+	case URDMA_WR_SEND_IMM:
+		urdma_wqe_imm(qp, imm_to_hw(wr->imm_data));
+		break;
+	case URDMA_WR_WRITE_IMM:
+		urdma_wqe_imm(qp, imm_to_hw(wr->imm_data));
+		urdma_wqe_remote(qp, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+		break;
+	case URDMA_WR_SEND_INV:
+	case URDMA_WR_LOCAL_INV:
+		urdma_wqe_imm(qp, wr->invalidate_rkey);
+		break;
+	case URDMA_WR_WRITE:
+	case URDMA_WR_READ:
+		urdma_wqe_remote(qp, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+		break;
+	case URDMA_WR_ATOMIC_CS:
+		urdma_wqe_remote(qp, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr);
+		urdma_wqe_atomic(qp, wr->wr.atomic.swap, wr->wr.atomic.compare_add);
+		break;
+	case URDMA_WR_ATOMIC_FA:
+		urdma_wqe_remote(qp, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr);
+		urdma_wqe_atomic(qp, wr->wr.atomic.compare_add, 0);
+		break;
+	default:
+		break;
 	}
-	if (opcode == URDMA_WR_SEND_IMM)
-		imm = imm_to_hw(wr->imm_data);
-	w[0] = htole64(w0);
-	w[1] = htole64(FIELD_PREP(URDMA_SQE1_IMM, imm));
-	w[2] = 0;
-	w[3] = htole64(FIELD_PREP(URDMA_SQE3_LENGTH, length));
-	sq->wr_id[sq->head & ((1U << sq->log) - 1)] = wr->wr_id;
-	sq->head++;
-	return 0;
+
+	if (opcode == URDMA_WR_BIND_MW)
+		err = urdma_wqe_bind(qp, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+	else if (opcode != URDMA_WR_LOCAL_INV)
+		err = urdma_put_data(qp, wr);
+	if (err)
+		qp->sq.head = head;
+	return err;
+}
+
+/* With the SQ locked: tells the NIC if WQEs were added since first. */
+static void urdma_ring_sq(struct urdma_qp *qp, uint16_t first)
+{
+	if (qp->sq.head == first)
+		return;
+	/* WQEs, and the data they point to, before the doorbell */
+	udma_to_device_barrier();
+	urdma_ring_doorbell(to_uctx(qp->vqp.qp.context), URDMA_DB_SQ, qp->qpn, 0, qp->sq.head);
+}
+
+/* Posting in ERR is right: what is posted is flushed. */
+static bool urdma_may_send(const struct ibv_qp *qp)
+{
+	return qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT && qp->state != IBV_QPS_RTR;
 }
 
 int urdma_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	struct urdma_context *ctx = to_uctx(ibqp->context);
 	struct urdma_qp *qp = to_uqp(ibqp);
 	uint16_t first;
 	int err = 0;
 
-	/* Posting in ERR is right: what is posted is flushed. */
-	if (ibqp->state == IBV_QPS_RESET || ibqp->state == IBV_QPS_INIT ||
-	    ibqp->state == IBV_QPS_RTR) {
+	if (!urdma_may_send(ibqp)) {
 		*bad = wr;
 		return EINVAL;
 	}
@@ -158,19 +321,202 @@ int urdma_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send
 	pthread_spin_lock(&qp->sq.lock);
 	first = qp->sq.head;
 	for (; wr; wr = wr->next) {
-		err = urdma_post_one_send(ctx, qp, wr);
+		err = urdma_post_one_send(qp, wr);
 		if (err) {
 			*bad = wr;
 			break;
 		}
 	}
-	if (qp->sq.head != first) {
-		/* WQEs, and the data they point to, before the doorbell */
-		udma_to_device_barrier();
-		urdma_ring_doorbell(ctx, URDMA_DB_SQ, qp->qpn, 0, qp->sq.head);
-	}
+	urdma_ring_sq(qp, first);
 	pthread_spin_unlock(&qp->sq.lock);
 	return err;
+}
+
+/* ---- extended verbs: WQEs one by one between start and complete ------------------------------ */
+
+static struct urdma_qp *urdma_of_ex(struct ibv_qp_ex *qpx)
+{
+	return container_of(qpx, struct urdma_qp, vqp.qp_ex);
+}
+
+static void urdma_wr_start(struct ibv_qp_ex *qpx)
+{
+	struct urdma_qp *qp = urdma_of_ex(qpx);
+
+	pthread_spin_lock(&qp->sq.lock);
+	qp->batch = qp->sq.head;
+	qp->batch_err = urdma_may_send(&qp->vqp.qp) ? 0 : EINVAL;
+}
+
+static int urdma_wr_complete(struct ibv_qp_ex *qpx)
+{
+	struct urdma_qp *qp = urdma_of_ex(qpx);
+	int err = qp->batch_err;
+
+	/* All of them or none. */
+	if (err)
+		qp->sq.head = qp->batch;
+	else
+		urdma_ring_sq(qp, qp->batch);
+	pthread_spin_unlock(&qp->sq.lock);
+	return err;
+}
+
+static void urdma_wr_abort(struct ibv_qp_ex *qpx)
+{
+	struct urdma_qp *qp = urdma_of_ex(qpx);
+
+	qp->sq.head = qp->batch;
+	pthread_spin_unlock(&qp->sq.lock);
+}
+
+/* After the first error of a batch nothing more is written. */
+static bool urdma_wr_begin(struct urdma_qp *qp, uint32_t opcode)
+{
+	if (!qp->batch_err)
+		qp->batch_err =
+			urdma_wqe_begin(qp, opcode, qp->vqp.qp_ex.wr_id, qp->vqp.qp_ex.wr_flags);
+	return !qp->batch_err;
+}
+
+static void urdma_wr_send(struct ibv_qp_ex *qpx)
+{
+	urdma_wr_begin(urdma_of_ex(qpx), URDMA_WR_SEND);
+}
+
+static void urdma_wr_send_imm(struct ibv_qp_ex *qpx, __be32 imm)
+{
+	struct urdma_qp *qp = urdma_of_ex(qpx);
+
+	if (urdma_wr_begin(qp, URDMA_WR_SEND_IMM))
+		urdma_wqe_imm(qp, imm_to_hw(imm));
+}
+
+static void urdma_wr_send_inv(struct ibv_qp_ex *qpx, uint32_t rkey)
+{
+	struct urdma_qp *qp = urdma_of_ex(qpx);
+
+	if (urdma_wr_begin(qp, URDMA_WR_SEND_INV))
+		urdma_wqe_imm(qp, rkey);
+}
+
+static void urdma_wr_rdma_write(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t addr)
+{
+	struct urdma_qp *qp = urdma_of_ex(qpx);
+
+	if (urdma_wr_begin(qp, URDMA_WR_WRITE))
+		urdma_wqe_remote(qp, rkey, addr);
+}
+
+static void urdma_wr_rdma_write_imm(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t addr, __be32 imm)
+{
+	struct urdma_qp *qp = urdma_of_ex(qpx);
+
+	if (urdma_wr_begin(qp, URDMA_WR_WRITE_IMM)) {
+		urdma_wqe_remote(qp, rkey, addr);
+		urdma_wqe_imm(qp, imm_to_hw(imm));
+	}
+}
+
+static void urdma_wr_rdma_read(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t addr)
+{
+	struct urdma_qp *qp = urdma_of_ex(qpx);
+
+	if (urdma_wr_begin(qp, URDMA_WR_READ))
+		urdma_wqe_remote(qp, rkey, addr);
+}
+
+static void urdma_wr_atomic_cmp_swp(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t addr,
+				    uint64_t compare, uint64_t swap)
+{
+	struct urdma_qp *qp = urdma_of_ex(qpx);
+
+	if (urdma_wr_begin(qp, URDMA_WR_ATOMIC_CS)) {
+		urdma_wqe_remote(qp, rkey, addr);
+		urdma_wqe_atomic(qp, swap, compare);
+	}
+}
+
+static void urdma_wr_atomic_fetch_add(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t addr,
+				      uint64_t add)
+{
+	struct urdma_qp *qp = urdma_of_ex(qpx);
+
+	if (urdma_wr_begin(qp, URDMA_WR_ATOMIC_FA)) {
+		urdma_wqe_remote(qp, rkey, addr);
+		urdma_wqe_atomic(qp, add, 0);
+	}
+}
+
+static void urdma_wr_local_inv(struct ibv_qp_ex *qpx, uint32_t rkey)
+{
+	struct urdma_qp *qp = urdma_of_ex(qpx);
+
+	if (urdma_wr_begin(qp, URDMA_WR_LOCAL_INV))
+		urdma_wqe_imm(qp, rkey);
+}
+
+static void urdma_wr_bind_mw(struct ibv_qp_ex *qpx, struct ibv_mw *mw, uint32_t rkey,
+			     const struct ibv_mw_bind_info *bind)
+{
+	struct urdma_qp *qp = urdma_of_ex(qpx);
+
+	if (urdma_wr_begin(qp, URDMA_WR_BIND_MW))
+		qp->batch_err = urdma_wqe_bind(qp, mw, rkey, bind);
+}
+
+static void urdma_wr_set_sge_list(struct ibv_qp_ex *qpx, size_t num, const struct ibv_sge *sge)
+{
+	struct urdma_qp *qp = urdma_of_ex(qpx);
+
+	if (!qp->batch_err)
+		qp->batch_err = urdma_wqe_sges(qp, sge, num);
+}
+
+static void urdma_wr_set_sge(struct ibv_qp_ex *qpx, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+
+	urdma_wr_set_sge_list(qpx, 1, &sge);
+}
+
+static void urdma_wr_set_inline_data_list(struct ibv_qp_ex *qpx, size_t num,
+					  const struct ibv_data_buf *buf)
+{
+	struct urdma_qp *qp = urdma_of_ex(qpx);
+
+	if (!qp->batch_err)
+		qp->batch_err = urdma_wqe_inline(qp, buf, num);
+}
+
+static void urdma_wr_set_inline_data(struct ibv_qp_ex *qpx, void *addr, size_t length)
+{
+	struct ibv_data_buf buf = { .addr = addr, .length = length };
+
+	urdma_wr_set_inline_data_list(qpx, 1, &buf);
+}
+
+void urdma_set_wr_ops(struct urdma_qp *qp)
+{
+	struct ibv_qp_ex *qpx = &qp->vqp.qp_ex;
+
+	qpx->wr_start = urdma_wr_start;
+	qpx->wr_complete = urdma_wr_complete;
+	qpx->wr_abort = urdma_wr_abort;
+	qpx->wr_send = urdma_wr_send;
+	qpx->wr_send_imm = urdma_wr_send_imm;
+	qpx->wr_send_inv = urdma_wr_send_inv;
+	qpx->wr_rdma_write = urdma_wr_rdma_write;
+	qpx->wr_rdma_write_imm = urdma_wr_rdma_write_imm;
+	qpx->wr_rdma_read = urdma_wr_rdma_read;
+	qpx->wr_atomic_cmp_swp = urdma_wr_atomic_cmp_swp;
+	qpx->wr_atomic_fetch_add = urdma_wr_atomic_fetch_add;
+	qpx->wr_local_inv = urdma_wr_local_inv;
+	qpx->wr_bind_mw = urdma_wr_bind_mw;
+	qpx->wr_set_sge = urdma_wr_set_sge;
+	qpx->wr_set_sge_list = urdma_wr_set_sge_list;
+	qpx->wr_set_inline_data = urdma_wr_set_inline_data;
+	qpx->wr_set_inline_data_list = urdma_wr_set_inline_data_list;
 }
 
 static int urdma_post_one_recv(struct urdma_wq *rq, const struct ibv_recv_wr *wr)
@@ -235,6 +581,8 @@ static enum ibv_wc_status urdma_wc_status(uint32_t status)
 		return IBV_WC_LOC_PROT_ERR;
 	case URDMA_WC_FLUSH_ERR:
 		return IBV_WC_WR_FLUSH_ERR;
+	case URDMA_WC_MW_BIND_ERR:
+		return IBV_WC_MW_BIND_ERR;
 	case URDMA_WC_BAD_RESP_ERR:
 		return IBV_WC_BAD_RESP_ERR;
 	case URDMA_WC_LOC_ACCESS_ERR:
@@ -343,32 +691,163 @@ static bool urdma_take_cqe(struct urdma_context *ctx, const struct urdma_cqe *cq
 	return true;
 }
 
+/* With the CQ locked: the next CQE of a QP that is still there. */
+static bool urdma_next_cqe(struct urdma_cq *cq, struct ibv_wc *wc)
+{
+	struct urdma_context *ctx = to_uctx(cq->vcq.cq.context);
+	struct urdma_cqe *cqe;
+	bool took;
+
+	do {
+		cqe = urdma_cqe_at(cq, cq->ci);
+		if (!cqe)
+			return false;
+		/* the phase bit before the rest of the CQE and the data that it announces */
+		udma_from_device_barrier();
+		took = urdma_take_cqe(ctx, cqe, wc);
+		cq->ci++;
+	} while (!took);
+	return true;
+}
+
+/* With the CQ locked: tells the NIC what was consumed, now and then. */
+static void urdma_tell_ci(struct urdma_cq *cq)
+{
+	if (!((cq->ci - cq->told) >> (cq->log - 2)))
+		return;
+	/* Reads of CQEs end before the NIC may write there again. */
+	udma_to_device_barrier();
+	urdma_ring_doorbell(to_uctx(cq->vcq.cq.context), URDMA_DB_CQ, cq->cqn, URDMA_DB_ARM_NONE,
+			    cq->ci);
+	cq->told = cq->ci;
+}
+
 int urdma_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
-	struct urdma_context *ctx = to_uctx(ibcq->context);
 	struct urdma_cq *cq = to_ucq(ibcq);
-	struct urdma_cqe *cqe;
 	int got = 0;
 
 	pthread_spin_lock(&cq->lock);
-	while (got < n) {
-		cqe = urdma_cqe_at(cq, cq->ci);
-		if (!cqe)
-			break;
-		/* the phase bit before the rest of the CQE and the data that it announces */
-		udma_from_device_barrier();
-		if (urdma_take_cqe(ctx, cqe, &wc[got]))
-			got++;
-		cq->ci++;
-	}
-	if ((cq->ci - cq->told) >> (cq->log - 2)) {
-		/* Reads of CQEs end before the NIC may write there again. */
-		udma_to_device_barrier();
-		urdma_ring_doorbell(ctx, URDMA_DB_CQ, cq->cqn, URDMA_DB_ARM_NONE, cq->ci);
-		cq->told = cq->ci;
-	}
+	while (got < n && urdma_next_cqe(cq, &wc[got]))
+		got++;
+	urdma_tell_ci(cq);
 	pthread_spin_unlock(&cq->lock);
 	return got;
+}
+
+/* ---- extended polling: the CQ stays locked from start to end ----------------------------------
+ */
+
+static struct urdma_cq *urdma_of_cq_ex(struct ibv_cq_ex *cqx)
+{
+	return container_of(cqx, struct urdma_cq, vcq.cq_ex);
+}
+
+static int urdma_next_poll(struct ibv_cq_ex *cqx)
+{
+	struct urdma_cq *cq = urdma_of_cq_ex(cqx);
+
+	if (!urdma_next_cqe(cq, &cq->wc))
+		return ENOENT;
+	cqx->wr_id = cq->wc.wr_id;
+	cqx->status = cq->wc.status;
+	return 0;
+}
+
+static void urdma_end_poll(struct ibv_cq_ex *cqx)
+{
+	struct urdma_cq *cq = urdma_of_cq_ex(cqx);
+
+	urdma_tell_ci(cq);
+	pthread_spin_unlock(&cq->lock);
+}
+
+static int urdma_start_poll(struct ibv_cq_ex *cqx, struct ibv_poll_cq_attr *attr)
+{
+	struct urdma_cq *cq = urdma_of_cq_ex(cqx);
+	int err;
+
+	if (attr->comp_mask)
+		return EINVAL;
+	pthread_spin_lock(&cq->lock);
+	err = urdma_next_poll(cqx);
+	/* Without a completion there is no end_poll. */
+	if (err)
+		urdma_end_poll(cqx);
+	return err;
+}
+
+static enum ibv_wc_opcode urdma_read_opcode(struct ibv_cq_ex *cqx)
+{
+	return urdma_of_cq_ex(cqx)->wc.opcode;
+}
+
+static uint32_t urdma_read_vendor_err(struct ibv_cq_ex *cqx)
+{
+	return urdma_of_cq_ex(cqx)->wc.vendor_err;
+}
+
+static uint32_t urdma_read_byte_len(struct ibv_cq_ex *cqx)
+{
+	return urdma_of_cq_ex(cqx)->wc.byte_len;
+}
+
+/* The key that was invalidated shares its place with immediate data. */
+static __be32 urdma_read_imm_data(struct ibv_cq_ex *cqx)
+{
+	return urdma_of_cq_ex(cqx)->wc.imm_data;
+}
+
+static uint32_t urdma_read_qp_num(struct ibv_cq_ex *cqx)
+{
+	return urdma_of_cq_ex(cqx)->wc.qp_num;
+}
+
+static uint32_t urdma_read_src_qp(struct ibv_cq_ex *cqx)
+{
+	return urdma_of_cq_ex(cqx)->wc.src_qp;
+}
+
+static unsigned int urdma_read_wc_flags(struct ibv_cq_ex *cqx)
+{
+	return urdma_of_cq_ex(cqx)->wc.wc_flags;
+}
+
+/* RoCE has no LIDs, nor a service level in the packet. */
+static uint32_t urdma_read_slid(struct ibv_cq_ex *cqx)
+{
+	return 0;
+}
+
+static uint8_t urdma_read_zero(struct ibv_cq_ex *cqx)
+{
+	return 0;
+}
+
+void urdma_set_poll_ops(struct urdma_cq *cq, uint64_t wc_flags)
+{
+	struct ibv_cq_ex *cqx = &cq->vcq.cq_ex;
+
+	cqx->start_poll = urdma_start_poll;
+	cqx->next_poll = urdma_next_poll;
+	cqx->end_poll = urdma_end_poll;
+	cqx->read_opcode = urdma_read_opcode;
+	cqx->read_vendor_err = urdma_read_vendor_err;
+	cqx->read_wc_flags = urdma_read_wc_flags;
+	if (wc_flags & IBV_WC_EX_WITH_BYTE_LEN)
+		cqx->read_byte_len = urdma_read_byte_len;
+	if (wc_flags & IBV_WC_EX_WITH_IMM)
+		cqx->read_imm_data = urdma_read_imm_data;
+	if (wc_flags & IBV_WC_EX_WITH_QP_NUM)
+		cqx->read_qp_num = urdma_read_qp_num;
+	if (wc_flags & IBV_WC_EX_WITH_SRC_QP)
+		cqx->read_src_qp = urdma_read_src_qp;
+	if (wc_flags & IBV_WC_EX_WITH_SLID)
+		cqx->read_slid = urdma_read_slid;
+	if (wc_flags & IBV_WC_EX_WITH_SL)
+		cqx->read_sl = urdma_read_zero;
+	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
+		cqx->read_dlid_path_bits = urdma_read_zero;
 }
 
 int urdma_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)

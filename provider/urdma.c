@@ -11,9 +11,13 @@
 static void urdma_free_context(struct ibv_context *ibctx);
 
 static const struct verbs_context_ops urdma_ops = {
+	.alloc_mw = urdma_alloc_mw,
 	.alloc_pd = urdma_alloc_pd,
 	.create_cq = urdma_create_cq,
+	.create_cq_ex = urdma_create_cq_ex,
 	.create_qp = urdma_create_qp,
+	.create_qp_ex = urdma_create_qp_ex,
+	.dealloc_mw = urdma_dealloc_mw,
 	.dealloc_pd = urdma_dealloc_pd,
 	.dereg_mr = urdma_dereg_mr,
 	.destroy_cq = urdma_destroy_cq,
@@ -28,6 +32,7 @@ static const struct verbs_context_ops urdma_ops = {
 	.query_qp = urdma_query_qp,
 	.reg_mr = urdma_reg_mr,
 	.req_notify_cq = urdma_req_notify_cq,
+	.rereg_mr = urdma_rereg_mr,
 };
 
 static struct verbs_context *urdma_alloc_context(struct ibv_device *ibdev, int cmd_fd,

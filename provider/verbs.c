@@ -85,6 +85,16 @@ struct ibv_mr *urdma_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64
 	return &vmr->ibv_mr;
 }
 
+int urdma_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		   int access)
+{
+	struct ib_uverbs_rereg_mr_resp resp;
+	struct ibv_rereg_mr cmd;
+
+	return ibv_cmd_rereg_mr(vmr, flags, addr, length, (uintptr_t)addr, access, pd, &cmd,
+				sizeof(cmd), &resp, sizeof(resp));
+}
+
 int urdma_dereg_mr(struct verbs_mr *vmr)
 {
 	int err = ibv_cmd_dereg_mr(vmr);
@@ -92,6 +102,42 @@ int urdma_dereg_mr(struct verbs_mr *vmr)
 	if (err)
 		return err;
 	free(vmr);
+	return 0;
+}
+
+struct ibv_mw *urdma_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct ib_uverbs_alloc_mw_resp resp;
+	struct ibv_alloc_mw cmd;
+	struct ibv_mw *mw;
+	int err = EOPNOTSUPP;
+
+	/* Windows are bound by work requests only. */
+	if (type != IBV_MW_TYPE_2 || !(to_uctx(pd->context)->features & URDMA_RF_FEAT_MW_2B))
+		goto err_errno;
+	err = ENOMEM;
+	mw = calloc(1, sizeof(*mw));
+	if (!mw)
+		goto err_errno;
+	err = ibv_cmd_alloc_mw(pd, type, mw, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	if (err)
+		goto err_free;
+	return mw;
+
+err_free:
+	free(mw);
+err_errno:
+	errno = err;
+	return NULL;
+}
+
+int urdma_dealloc_mw(struct ibv_mw *mw)
+{
+	int err = ibv_cmd_dealloc_mw(mw);
+
+	if (err)
+		return err;
+	free(mw);
 	return 0;
 }
 
@@ -123,16 +169,17 @@ static void urdma_free_ring(void *ring, size_t bytes)
  * used to it that are not: the ring is a third larger than what is asked for, and then a power of
  * two.
  */
-struct ibv_cq *urdma_create_cq(struct ibv_context *ibctx, int cqe, struct ibv_comp_channel *channel,
-			       int comp_vector)
+static struct urdma_cq *urdma_make_cq(struct ibv_context *ibctx,
+				      const struct ibv_cq_init_attr_ex *attr)
 {
 	struct urdma_context *ctx = to_uctx(ibctx);
+	struct ibv_cq_init_attr_ex ask = *attr;
 	struct urdma_cmd_create_cq_resp resp = {};
 	struct urdma_cmd_create_cq cmd = {};
 	struct urdma_cq *cq;
 	int err = EINVAL;
 
-	if (cqe <= 0 || cqe > 3 << (ctx->log_max_cqe - 2))
+	if (attr->cqe == 0 || attr->cqe > 3U << (ctx->log_max_cqe - 2))
 		goto err_errno;
 	err = ENOMEM;
 	cq = calloc(1, sizeof(*cq));
@@ -140,7 +187,7 @@ struct ibv_cq *urdma_create_cq(struct ibv_context *ibctx, int cqe, struct ibv_co
 		goto err_errno;
 	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
 	cq->log = ctx->log_max_cqe > URDMA_MIN_CQ_LOG ? URDMA_MIN_CQ_LOG : ctx->log_max_cqe;
-	while (3 << (cq->log - 2) < cqe)
+	while (3U << (cq->log - 2) < attr->cqe)
 		cq->log++;
 	cq->ring_bytes = (size_t)URDMA_CQE_SIZE << cq->log;
 	cq->ring = urdma_alloc_ring(&cq->ring_bytes);
@@ -150,12 +197,13 @@ struct ibv_cq *urdma_create_cq(struct ibv_context *ibctx, int cqe, struct ibv_co
 	cmd.buf_addr = (uintptr_t)cq->ring;
 	cmd.buf_len = cq->ring_bytes;
 	cmd.log_entries = cq->log;
-	err = ibv_cmd_create_cq(ibctx, 3 << (cq->log - 2), channel, comp_vector, &cq->ibv_cq,
-				&cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	ask.cqe = 3U << (cq->log - 2);
+	err = ibv_cmd_create_cq_ex(ibctx, &ask, &cq->vcq, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
+				   sizeof(resp), 0);
 	if (err)
 		goto err_ring;
 	cq->cqn = resp.cqn;
-	return &cq->ibv_cq;
+	return cq;
 
 err_ring:
 	urdma_free_ring(cq->ring, cq->ring_bytes);
@@ -165,6 +213,38 @@ err_free:
 err_errno:
 	errno = err;
 	return NULL;
+}
+
+struct ibv_cq *urdma_create_cq(struct ibv_context *ctx, int cqe, struct ibv_comp_channel *channel,
+			       int comp_vector)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = cqe < 0 ? 0 : cqe,
+		.channel = channel,
+		.comp_vector = comp_vector,
+	};
+	struct urdma_cq *cq = urdma_make_cq(ctx, &attr);
+
+	return cq ? &cq->vcq.cq : NULL;
+}
+
+struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr)
+{
+	struct urdma_cq *cq;
+
+	/* One that is told to be used by one thread at a time is locked all the same. */
+	if (!check_comp_mask(attr->comp_mask, IBV_CQ_INIT_ATTR_MASK_FLAGS) ||
+	    !check_comp_mask(attr->wc_flags, IBV_WC_STANDARD_FLAGS) ||
+	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+	     !check_comp_mask(attr->flags, IBV_CREATE_CQ_ATTR_SINGLE_THREADED))) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	cq = urdma_make_cq(ctx, attr);
+	if (!cq)
+		return NULL;
+	urdma_set_poll_ops(cq, attr->wc_flags);
+	return &cq->vcq.cq_ex;
 }
 
 int urdma_destroy_cq(struct ibv_cq *ibcq)
@@ -268,8 +348,8 @@ static int urdma_table_add(struct urdma_context *ctx, struct urdma_qp *qp)
 
 static void urdma_lock_cqs(struct urdma_qp *qp)
 {
-	struct urdma_cq *a = to_ucq(qp->ibv_qp.send_cq);
-	struct urdma_cq *b = to_ucq(qp->ibv_qp.recv_cq);
+	struct urdma_cq *a = to_ucq(qp->vqp.qp.send_cq);
+	struct urdma_cq *b = to_ucq(qp->vqp.qp.recv_cq);
 
 	pthread_spin_lock(a < b ? &a->lock : &b->lock);
 	if (a != b)
@@ -278,8 +358,8 @@ static void urdma_lock_cqs(struct urdma_qp *qp)
 
 static void urdma_unlock_cqs(struct urdma_qp *qp)
 {
-	struct urdma_cq *a = to_ucq(qp->ibv_qp.send_cq);
-	struct urdma_cq *b = to_ucq(qp->ibv_qp.recv_cq);
+	struct urdma_cq *a = to_ucq(qp->vqp.qp.send_cq);
+	struct urdma_cq *b = to_ucq(qp->vqp.qp.recv_cq);
 
 	pthread_spin_unlock(&a->lock);
 	if (a != b)
@@ -289,21 +369,36 @@ static void urdma_unlock_cqs(struct urdma_qp *qp)
 /* With the CQs locked: completions of the QP that nobody has polled yet are dropped. */
 static void urdma_forget_cqes(struct urdma_qp *qp)
 {
-	urdma_cq_forget_qp(to_ucq(qp->ibv_qp.send_cq), qp->qpn);
-	if (qp->ibv_qp.recv_cq != qp->ibv_qp.send_cq)
-		urdma_cq_forget_qp(to_ucq(qp->ibv_qp.recv_cq), qp->qpn);
+	urdma_cq_forget_qp(to_ucq(qp->vqp.qp.send_cq), qp->qpn);
+	if (qp->vqp.qp.recv_cq != qp->vqp.qp.send_cq)
+		urdma_cq_forget_qp(to_ucq(qp->vqp.qp.recv_cq), qp->qpn);
 }
 
-struct ibv_qp *urdma_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+/* Work requests that can be made by the extended verbs. */
+#define URDMA_SEND_OPS                                                                       \
+	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_INV | \
+	 IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |                    \
+	 IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                      \
+	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
+
+struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)
 {
-	struct urdma_context *ctx = to_uctx(pd->context);
+	struct urdma_context *ctx = to_uctx(ibctx);
 	struct urdma_cmd_create_qp_resp resp = {};
 	struct urdma_cmd_create_qp cmd = {};
 	struct ibv_qp_cap wish = attr->cap;
 	struct urdma_qp *qp;
 	int err = EOPNOTSUPP;
 
-	if (attr->qp_type != IBV_QPT_RC || attr->srq)
+	if (attr->qp_type != IBV_QPT_RC || attr->srq ||
+	    !check_comp_mask(attr->comp_mask,
+			     IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		goto err_errno;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
+	    !check_comp_mask(attr->send_ops_flags, URDMA_SEND_OPS))
+		goto err_errno;
+	err = EINVAL;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
 		goto err_errno;
 	err = ENOMEM;
 	qp = calloc(1, sizeof(*qp));
@@ -324,8 +419,8 @@ struct ibv_qp *urdma_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	cmd.rq_log_stride = qp->rq.log_stride;
 
 	pthread_mutex_lock(&ctx->qp_mutex);
-	err = ibv_cmd_create_qp(pd, &qp->ibv_qp, attr, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
-				sizeof(resp));
+	err = ibv_cmd_create_qp_ex(ibctx, &qp->vqp, attr, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
+				   sizeof(resp));
 	if (err)
 		goto err_unlock;
 	qp->qpn = resp.qpn;
@@ -333,10 +428,14 @@ struct ibv_qp *urdma_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	if (err)
 		goto err_destroy;
 	pthread_mutex_unlock(&ctx->qp_mutex);
-	return &qp->ibv_qp;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+		qp->vqp.comp_mask |= VERBS_QP_EX;
+		urdma_set_wr_ops(qp);
+	}
+	return &qp->vqp.qp;
 
 err_destroy:
-	ibv_cmd_destroy_qp(&qp->ibv_qp);
+	ibv_cmd_destroy_qp(&qp->vqp.qp);
 err_unlock:
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	urdma_wq_uninit(&qp->rq);
@@ -347,6 +446,26 @@ err_errno:
 	attr->cap = wish;
 	errno = err;
 	return NULL;
+}
+
+struct ibv_qp *urdma_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp = urdma_create_qp_ex(pd->context, &ex);
+
+	if (qp)
+		attr->cap = ex.cap;
+	return qp;
 }
 
 int urdma_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
