@@ -59,11 +59,21 @@ package urdma_tx_pkg;
     logic [4:0]        nblk;      // blocks to give back
     logic [ERA_W-1:0]  era;
     logic [GEN_W-1:0]  gen;
+    logic              rw;        // retry: begin at widx, at PSN una, npk packets into the messages from widx on
+    logic [23:0]       npk;
     logic [23:0]       una;       // oldest unacknowledged PSN
+    logic [15:0]       done;      // WQEs completed
+    logic [7:0]        rd_done;   // READs and ATOMICs completed
+    logic [15:0]       acks;      // acked_t seen, to wait for the next
+    logic              lop_have;  // the local operation of WQE lop_idx is done, with lop_status
+    logic [15:0]       lop_idx;
+    logic [7:0]        lop_status;
     logic [23:0]       psn0;      // first PSN of this era
     logic [2:0]        mtu;
     logic [PD_W-1:0]   pd;
     logic              sig_all;
+    logic              priv;
+    logic [7:0]        max_rd;    // READs and ATOMICs that may be outstanding
     logic [3:0]        log_stride;
     path_t             path;
   } turn_t;
@@ -79,8 +89,9 @@ package urdma_tx_pkg;
 
   // segmenter to scheduler: fetch again from idx. The WQEs fetched ahead in generation gen are void.
   typedef enum logic [1:0] {
-    RW_AGAIN,        // the turn's quantum is used up
-    RW_WAIT,         // no PSN window: wait for an acknowledgement
+    RW_AGAIN,        // the turn's quantum is used up, or its WQEs are completed already
+    RW_WAIT,         // no PSN, no READ credit, a fence: wait for an acknowledgement
+    RW_LOCAL,        // the local operation of idx is under way: wait for it
     RW_FLUSH         // answer to TURN_FLUSH_START
   } rewind_kind_e;
 
@@ -90,8 +101,29 @@ package urdma_tx_pkg;
     logic [ERA_W-1:0] era;
     logic [GEN_W-1:0] gen;
     logic [15:0]      idx;
-    logic [23:0]      una;       // RW_WAIT: the one the turn knew
+    logic [15:0]      top;       // all WQEs from here on have not been begun
+    logic [15:0]      acks;      // RW_WAIT: what the turn knew
   } rewind_t;
+
+  // What the scheduler has last said of a QP; the segmenter and commit hold copies. A turn of another generation is void;
+  // a WQE that is completed is not sent again (its place in the ring, its key, its memory may be used anew).
+  typedef struct packed {
+    logic [ERA_W-1:0] era;
+    logic [GEN_W-1:0] gen;
+    logic [15:0]      done;
+  } look_t;
+
+  // segmenter to urdma_tx_local, and its answer to the scheduler
+  typedef struct packed {
+    logic [ERA_W-1:0] era;
+    mr_op_t           op;        // qpn in it
+  } lop_t;
+
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [ERA_W-1:0] era;
+    logic [7:0]       status;    // URDMA_WC_*
+  } lop_done_t;
 
   // ---- segmenter to payload read -------------------------------------------------------------------
   typedef enum logic [1:0] {
@@ -149,7 +181,8 @@ package urdma_tx_pkg;
     logic [12:0]      plen;
     logic             inl;
     // message
-    logic             resent;     // the message was sent to its end before: no sent_t unless it fails; counts as TX_RETRANS
+    logic             resent;     // the message was sent to its end before: no sent_t unless it fails
+    logic             again;      // the packet was sent before: counts as TX_RETRANS
     logic             local_op;   // eom of a local operation: a sent_t, no packet
     logic             eom;        // ends its message: a sent_t follows
     logic [7:0]       status;     // not 0: no packet, the message fails (or is flushed)
@@ -157,6 +190,7 @@ package urdma_tx_pkg;
     logic [7:0]       wr_opcode;
     logic             signaled;
     logic [31:0]      msg_len;
+    logic [23:0]      sent_psn;   // for sent_t
     path_t            path;
   } pdesc_t;
 
