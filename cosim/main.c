@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "counters.h"
+#include "eth/fault.h"
 #include "host/vfio_user.h"
 #include "scheduler.h"
 
@@ -24,6 +25,7 @@
 #define BUSY_SLICE 256u
 /* Register accesses that may wait for a NIC before its socket is left alone. */
 #define BACKLOG_MAX 4096u
+#define MAX_FAULTS  64u
 
 struct options {
 	const char *socket[URDMA_COSIM_MAX_NICS];
@@ -33,12 +35,16 @@ struct options {
 	bool wires_given;
 	bool verbose;
 	unsigned int gen, lanes;
+	uint64_t seed;
+	struct urdma_fault_rule fault[MAX_FAULTS];
+	unsigned int n_faults;
 	struct urdma_cosim_config cosim;
 };
 
 struct program {
 	struct options opt;
 	struct urdma_cosim *c;
+	struct urdma_faults *faults; /* NULL: the wires are good */
 	struct urdma_counters *counters;
 	struct urdma_vfio_user_server *server[URDMA_COSIM_MAX_NICS];
 	int signals;
@@ -56,6 +62,14 @@ static const char usage_text[] =
 	"wires\n"
 	"  --rate GBPS             line rate of the ports (100)\n"
 	"  --delay NS              propagation delay of the wires (250)\n"
+	"  --loss P, --dup P, --reorder P, --corrupt P, --ecn P\n"
+	"                          lose, double, reorder, change, mark P percent of the frames of "
+	"each\n"
+	"                          direction; log in DIR/faults.log\n"
+	"  --seed S                of what is random on the wires (1)\n"
+	"  --fault SPEC            a chosen fault, KIND[,KEY=VALUE...], for instance\n"
+	"                          drop,side=0,qpn=0x11,op=write_last,nth=3; may be repeated; see "
+	"docs/cosim.md\n"
 	"  --pcie-gen N            PCIe generation, 1 to 5 (3)\n"
 	"  --pcie-lanes N          PCIe lanes, 1 to 16 (16)\n"
 	"  --pcie-gbps G           TLP bandwidth each way instead of generation and lanes\n"
@@ -160,6 +174,35 @@ static void add_wire(struct options *o, const char *text)
 	c->n_wires++;
 }
 
+static void add_fault(struct options *o, const char *option, const struct urdma_fault_rule *rule)
+{
+	if (o->n_faults == MAX_FAULTS)
+		bad_option("--%s: more than %u faults", option, MAX_FAULTS);
+	o->fault[o->n_faults++] = *rule;
+}
+
+static void add_random_fault(struct options *o, const char *option, enum urdma_fault_kind kind,
+			     const char *text)
+{
+	struct urdma_fault_rule rule;
+
+	urdma_fault_rule_defaults(&rule, kind);
+	if (urdma_fault_percent(text, &rule.probability))
+		bad_option("--%s %s: not a number of percent from 0 to 100", option, text);
+	if (rule.probability)
+		add_fault(o, option, &rule);
+}
+
+static void add_chosen_fault(struct options *o, const char *text)
+{
+	struct urdma_fault_rule rule;
+	char error[160];
+
+	if (urdma_fault_parse(text, &rule, error, sizeof(error)))
+		bad_option("--fault %s: %s", text, error);
+	add_fault(o, "fault", &rule);
+}
+
 static void parse(struct options *o, int argc, char **argv)
 {
 	enum {
@@ -169,6 +212,13 @@ static void parse(struct options *o, int argc, char **argv)
 		OPT_WIRE,
 		OPT_RATE,
 		OPT_DELAY,
+		OPT_LOSS,
+		OPT_DUP,
+		OPT_REORDER,
+		OPT_CORRUPT,
+		OPT_ECN,
+		OPT_SEED,
+		OPT_FAULT,
 		OPT_GEN,
 		OPT_LANES,
 		OPT_GBPS,
@@ -177,7 +227,7 @@ static void parse(struct options *o, int argc, char **argv)
 		OPT_MRRS,
 		OPT_RCB,
 		OPT_COMPLETION,
-		OPT_REORDER,
+		OPT_REORDER_CPL,
 		OPT_PCIE_STALL,
 		OPT_STALL,
 		OPT_NO_SKIP,
@@ -191,6 +241,13 @@ static void parse(struct options *o, int argc, char **argv)
 		{ "wire", required_argument, NULL, OPT_WIRE },
 		{ "rate", required_argument, NULL, OPT_RATE },
 		{ "delay", required_argument, NULL, OPT_DELAY },
+		{ "loss", required_argument, NULL, OPT_LOSS },
+		{ "dup", required_argument, NULL, OPT_DUP },
+		{ "reorder", required_argument, NULL, OPT_REORDER },
+		{ "corrupt", required_argument, NULL, OPT_CORRUPT },
+		{ "ecn", required_argument, NULL, OPT_ECN },
+		{ "seed", required_argument, NULL, OPT_SEED },
+		{ "fault", required_argument, NULL, OPT_FAULT },
 		{ "pcie-gen", required_argument, NULL, OPT_GEN },
 		{ "pcie-lanes", required_argument, NULL, OPT_LANES },
 		{ "pcie-gbps", required_argument, NULL, OPT_GBPS },
@@ -199,7 +256,7 @@ static void parse(struct options *o, int argc, char **argv)
 		{ "mrrs", required_argument, NULL, OPT_MRRS },
 		{ "rcb", required_argument, NULL, OPT_RCB },
 		{ "completion", required_argument, NULL, OPT_COMPLETION },
-		{ "reorder-completions", required_argument, NULL, OPT_REORDER },
+		{ "reorder-completions", required_argument, NULL, OPT_REORDER_CPL },
 		{ "pcie-stall", required_argument, NULL, OPT_PCIE_STALL },
 		{ "stall-us", required_argument, NULL, OPT_STALL },
 		{ "no-skip", no_argument, NULL, OPT_NO_SKIP },
@@ -215,6 +272,7 @@ static void parse(struct options *o, int argc, char **argv)
 	urdma_cosim_config_defaults(c, 0);
 	o->gen = 3;
 	o->lanes = 16;
+	o->seed = 1;
 	opterr = 0;
 	while ((k = getopt_long(argc, argv, ":", options, NULL)) != -1) {
 		switch (k) {
@@ -239,6 +297,27 @@ static void parse(struct options *o, int argc, char **argv)
 			break;
 		case OPT_DELAY:
 			c->delay_ns = number("delay", optarg, 4, 1000000000);
+			break;
+		case OPT_LOSS:
+			add_random_fault(o, "loss", URDMA_FAULT_DROP, optarg);
+			break;
+		case OPT_DUP:
+			add_random_fault(o, "dup", URDMA_FAULT_DUP, optarg);
+			break;
+		case OPT_REORDER:
+			add_random_fault(o, "reorder", URDMA_FAULT_REORDER, optarg);
+			break;
+		case OPT_CORRUPT:
+			add_random_fault(o, "corrupt", URDMA_FAULT_CORRUPT, optarg);
+			break;
+		case OPT_ECN:
+			add_random_fault(o, "ecn", URDMA_FAULT_ECN, optarg);
+			break;
+		case OPT_SEED:
+			o->seed = number("seed", optarg, 0, UINT64_MAX);
+			break;
+		case OPT_FAULT:
+			add_chosen_fault(o, optarg);
 			break;
 		case OPT_GEN:
 			o->gen = (unsigned int)number("pcie-gen", optarg, 1, 5);
@@ -267,7 +346,7 @@ static void parse(struct options *o, int argc, char **argv)
 		case OPT_COMPLETION:
 			c->pcie.cpl = power_of_two("completion", optarg, 64, 512);
 			break;
-		case OPT_REORDER:
+		case OPT_REORDER_CPL:
 			c->pcie.reorder = 1;
 			c->pcie.seed = number("reorder-completions", optarg, 0, UINT64_MAX);
 			break;
@@ -350,6 +429,51 @@ static json_t *integer(uint64_t v)
 	return json_integer((json_int_t)v);
 }
 
+#define FAULT_LOG "faults.log"
+
+/* Rules on all wires, and their log. 0, or 1 after a message. */
+static int start_faults(struct program *p)
+{
+	char path[4096];
+	int ret;
+
+	if (!p->opt.n_faults)
+		return 0;
+	ret = urdma_faults_create(p->opt.seed, &p->faults);
+	for (unsigned int i = 0; i < p->opt.n_faults && !ret; i++)
+		ret = urdma_faults_add(p->faults, &p->opt.fault[i]);
+	for (unsigned int i = 0; i < p->opt.cosim.n_wires && !ret; i++)
+		ret = urdma_faults_attach(p->faults, urdma_cosim_wire(p->c, i), i);
+	if (ret) {
+		fprintf(stderr, "urdma-cosim: cannot set up the wires' faults: %s\n",
+			strerror(-ret));
+		return 1;
+	}
+	snprintf(path, sizeof(path), "%s/" FAULT_LOG, p->opt.out);
+	ret = urdma_faults_log(p->faults, path);
+	if (ret)
+		fprintf(stderr, "urdma-cosim: cannot write %s: %s\n", path, strerror(-ret));
+	return ret != 0;
+}
+
+static json_t *report_faults(const struct program *p)
+{
+	json_t *faults, *counts;
+
+	if (!p->faults)
+		return json_null();
+	faults = json_object();
+	counts = json_object();
+	for (unsigned int k = 0; k < URDMA_FAULT_KINDS; k++)
+		json_object_set_new(counts, urdma_fault_name(k),
+				    integer(urdma_faults_count(p->faults, 0, k) +
+					    urdma_faults_count(p->faults, 1, k)));
+	json_object_set_new(faults, "seed", integer(p->opt.seed));
+	json_object_set_new(faults, "log", json_string(FAULT_LOG));
+	json_object_set_new(faults, "counts", counts);
+	return faults;
+}
+
 static int report(struct program *p, const char *error)
 {
 	const struct urdma_cosim_stats *cs;
@@ -411,8 +535,12 @@ static int report(struct program *p, const char *error)
 		json_object_set_new(counters, name, values);
 	}
 	json_object_set_new(root, "nics", nics);
+	json_object_set_new(root, "faults", report_faults(p));
 	json_object_set_new(root, "error", error ? json_string(error) : json_null());
-	ret = dump(p, "counters.json", counters);
+	ret = p->faults && urdma_faults_flush(p->faults);
+	if (ret)
+		fprintf(stderr, "urdma-cosim: cannot write " FAULT_LOG "\n");
+	ret |= dump(p, "counters.json", counters);
 	ret |= dump(p, "cosim.json", root);
 	return ret;
 }
@@ -486,6 +614,8 @@ static int main_loop(struct program *p)
 			quiet_wall = wall_ns();
 			quiet_cycle = urdma_cosim_now(p->c);
 			urdma_cosim_flush_captures(p->c);
+			if (p->faults)
+				urdma_faults_flush(p->faults);
 		}
 		timer = urdma_cosim_next(p->c);
 		elapsed = (wall_ns() - quiet_wall) / URDMA_SIM_CYCLE_NS;
@@ -534,7 +664,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	p.counters = urdma_counters_create(p.c);
-	if (!p.counters)
+	if (!p.counters || start_faults(&p))
 		return 1;
 	for (unsigned int i = 0; i < p.opt.n_sockets; i++) {
 		struct urdma_vfio_user_config vc = {
@@ -574,6 +704,7 @@ int main(int argc, char **argv)
 		urdma_vfio_user_destroy(p.server[i]);
 	urdma_counters_destroy(p.counters);
 	urdma_cosim_destroy(p.c);
+	urdma_faults_destroy(p.faults);
 	close(p.signals);
 	return ret ? 1 : 0;
 }

@@ -10,7 +10,11 @@
 #include "eth/pcapng.h"
 #include "rate.h"
 
-/* Time is not skipped closer to an armed timer than this; it then runs down clock by clock. */
+/*
+ * Time is not skipped closer to an armed timer than this; it then runs down clock by clock. For as
+ * many clocks after a skip a NIC is not believed that its timer is later than it said before: what
+ * it says may come out of registers that have not seen the skip yet.
+ */
 #define TIMER_MARGIN 4u
 
 struct event {
@@ -28,6 +32,8 @@ struct nic {
 	bool quiet;	   /* as of the last cycle: idle, and nothing at any stream */
 	uint64_t dozed;	   /* cycles since then in which the model was not evaluated */
 	uint64_t timer_at; /* cycle of the next armed timer, UINT64_MAX */
+	unsigned int
+		settling; /* clocks since the last skip in which timer_at may only come closer */
 };
 
 struct urdma_cosim {
@@ -319,8 +325,22 @@ static void wake(struct urdma_cosim *c, struct nic *nic)
 	in.skip_cycles = nic->dozed - 1;
 	in.skip_valid = in.skip_cycles != 0;
 	nic->dozed = 0;
+	nic->settling = TIMER_MARGIN + 1;
 	c->ops->cycle(nic->model, &in, &nic->out);
 	check_idle(c, nic);
+}
+
+/* After a clock in cycle now, whose outputs are from before it. */
+static void note_timer(const struct urdma_cosim *c, struct nic *nic, bool skipped)
+{
+	uint64_t at = nic->out.timer_armed ? c->now + nic->out.timer_cycles : UINT64_MAX;
+
+	if (!nic->settling || at < nic->timer_at)
+		nic->timer_at = at;
+	if (skipped)
+		nic->settling = TIMER_MARGIN;
+	else if (nic->settling)
+		nic->settling--;
 }
 
 /* One clock; skip cycles pass besides. */
@@ -357,7 +377,7 @@ static void step(struct urdma_cosim *c, uint64_t skip)
 		moved |= urdma_pcie_sample(nic->pcie, &nic->in, &nic->out);
 		moved |= urdma_eth_port_sample(&nic->port, c->now, &nic->in, &nic->out);
 		nic->quiet = nic->out.idle && !at_streams(nic);
-		nic->timer_at = nic->out.timer_armed ? c->now + nic->out.timer_cycles : UINT64_MAX;
+		note_timer(c, nic, skip != 0);
 		if (urdma_pcie_error(nic->pcie))
 			set_error(c, urdma_pcie_error(nic->pcie));
 		if (urdma_eth_port_error(&nic->port))

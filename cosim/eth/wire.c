@@ -17,6 +17,7 @@ struct urdma_wire {
 	struct urdma_eth_port *port[2];
 	struct urdma_eth_queue to[2]; /* index: side of the receiver */
 	uint64_t delay_cycles;
+	uint64_t frames[2]; /* sent by each side */
 	urdma_wire_fault_fn fault;
 	void *fault_ctx;
 };
@@ -81,6 +82,36 @@ static void queue_insert(struct urdma_eth_queue *q, struct urdma_eth_frame *f)
 	*at = f;
 	f->queued = true;
 	q->n++;
+}
+
+/*
+ * A frame has gone into the queue, with the copies behind it: those that had to fall behind so many
+ * follow it.
+ */
+static void queue_overtaken(struct urdma_eth_queue *q, const struct urdma_eth_frame *by)
+{
+	struct urdma_eth_frame *f, *next, **at = &q->head, *due = NULL, **end = &due;
+
+	/* One of which a beat was handed over has been late enough. */
+	if (*at && q->started)
+		at = &(*at)->next;
+	for (f = *at; f; f = next) {
+		next = f->next;
+		if (f == by || f->number >= by->number || !f->behind || --f->behind) {
+			at = &f->next;
+			continue;
+		}
+		*at = next;
+		f->next = NULL;
+		*end = f;
+		end = &f->next;
+		q->n--;
+	}
+	for (f = due; f; f = next) {
+		next = f->next;
+		f->begin = by->begin;
+		queue_insert(q, f);
+	}
 }
 
 static void queue_free(struct urdma_eth_queue *q)
@@ -174,20 +205,26 @@ static void wire_forward(struct urdma_wire *w, unsigned int side, struct urdma_e
 
 	if (w->fault)
 		w->fault(w->fault_ctx, side, f, &v);
+	if (v.drop) {
+		frame_put(q, f);
+		return;
+	}
 	f->begin = *end;
 	f->begin.cycle += w->delay_cycles + v.delay_cycles;
-	while (!v.drop && v.copies--) {
+	f->behind = v.behind;
+	queue_insert(q, f);
+	while (v.copies--) {
 		struct urdma_eth_frame *copy = frame_get(q);
 
 		if (!copy)
 			break;
 		memcpy(copy, f, offsetof(struct urdma_eth_frame, data) + f->len);
+		copy->behind = 0;
+		copy->begin.cycle += v.copy_delay_cycles;
 		queue_insert(q, copy);
 	}
-	if (v.drop)
-		frame_put(q, f);
-	else
-		queue_insert(q, f);
+	if (!v.behind && !v.delay_cycles)
+		queue_overtaken(q, f);
 }
 
 /* ---- transmit ------------------------------------------------------------------------------ */
@@ -241,6 +278,10 @@ static void tx_end(struct urdma_eth_port *port, uint64_t now)
 	if (port->capture)
 		urdma_pcapng_write(port->capture, (now + 1) * URDMA_SIM_CYCLE_NS, f->data, f->len,
 				   true, f->error);
+	if (port->wire) {
+		f->sent = now + 1;
+		f->number = port->wire->frames[port->side]++;
+	}
 	if (port->wire && !f->queued)
 		wire_forward(port->wire, port->side, f, &port->line);
 	urdma_rate_charge(&port->line, URDMA_ETH_GAP);

@@ -34,6 +34,10 @@ struct urdma_eth_frame {
 	bool complete;
 	bool error;  /* bad FCS */
 	bool queued; /* stands in a queue: seen by the receiver */
+	uint64_t
+		sent; /* cycle in which its end left the sender: the time in the sender's capture */
+	uint64_t number; /* among the frames the sender has put on this wire, from 0 */
+	uint32_t behind; /* has to fall behind so many frames yet */
 	uint8_t data[URDMA_ETH_MAX_FRAME];
 };
 
@@ -74,8 +78,14 @@ struct urdma_eth_port {
 /* What a fault hook decides on a frame. Zeroed: it passes. */
 struct urdma_wire_verdict {
 	bool drop;
-	unsigned int copies;   /* besides the frame itself */
-	uint64_t delay_cycles; /* more than the propagation; may change the order of frames */
+	unsigned int copies;	    /* besides the frame itself */
+	uint64_t copy_delay_cycles; /* of the copies, after the frame itself */
+	uint64_t delay_cycles;	    /* more than the propagation; may change the order of frames */
+	/*
+	 * If not 0: the frame arrives right behind the behind-th frame that follows it and is not
+	 * lost, but after delay_cycles at the latest.
+	 */
+	uint32_t behind;
 };
 /*
  * Called for each whole frame on the wire, from side 0 or 1; the hook may change data and error.

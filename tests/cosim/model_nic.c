@@ -27,7 +27,8 @@ struct model {
 	uint32_t dw[4 + 64], n_dw, dw_at;
 	uint32_t first_be, last_be;
 	bool irq[2];
-	uint64_t timer; /* cycle count at which it fires, 0: off */
+	uint64_t timer;	   /* cycle count at which it fires, 0: off */
+	uint32_t stale[2]; /* what is left of it, as of the last clocks */
 };
 
 static enum model_nic_fault fault;
@@ -218,6 +219,14 @@ static void cycle(void *model, const struct urdma_sim_in *in, struct urdma_sim_o
 		      !m->rx_len && !m->irq[0] && !m->irq[1];
 	m->out.timer_armed = m->timer != 0;
 	m->out.timer_cycles = (uint32_t)(m->timer - m->cycles);
+	if (fault == MODEL_NIC_STALE_TIMER) {
+		/* armed, and not told yet: not quiet */
+		m->out.idle &= !m->timer || m->stale[0];
+		m->out.timer_armed = m->stale[0] != 0;
+		m->out.timer_cycles = m->stale[0];
+		m->stale[0] = m->stale[1];
+		m->stale[1] = m->timer ? (uint32_t)(m->timer - m->cycles) : 0;
+	}
 	*out = m->out;
 	if (in->rst) {
 		memset(m, 0, sizeof(*m));

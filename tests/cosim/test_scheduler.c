@@ -146,7 +146,7 @@ static void skipping_changes_nothing(void **state)
 	struct urdma_cosim_config cfg;
 
 	(void)state;
-	for (unsigned int variant = 0; variant < 4; variant++) {
+	for (unsigned int variant = 0; variant < 8; variant++) {
 		struct urdma_cosim_stats a, b, c;
 		uint64_t end_a, end_b, end_c, log_a, log_b, log_c;
 
@@ -154,6 +154,10 @@ static void skipping_changes_nothing(void **state)
 		cfg.pcie.reorder = variant & 1;
 		cfg.pcie.stall_percent = variant & 2 ? 30 : 0;
 		cfg.pcie.seed = 31 + variant;
+		if (variant & 4) {
+			cfg.rate_mbps = variant & 1 ? 400000 : 999;
+			cfg.delay_ns = variant & 2 ? 100000 : 4;
+		}
 		log_a = random_run(&cfg, &a, &end_a);
 		log_b = random_run(&cfg, &b, &end_b);
 		cfg.no_skip = true;
@@ -222,6 +226,66 @@ static void timers(void **state)
 	assert_int_equal(urdma_embedded_irqs(w.dev[0], 1), 1);
 	assert_true(urdma_cosim_stats(w.c)->evaluated < 2000);
 	world_close(&w);
+}
+
+static void tick(void *arg)
+{
+	(void)arg;
+}
+
+/*
+ * A timer that is told out of registers, so that right after a skip it seems to be later than it
+ * is: it fires in the same cycle as without skipping, whatever is skipped to in between, and though
+ * the other NIC works and this one dozes.
+ */
+static uint64_t timer_fires(bool no_skip, uint64_t ticks, bool busy, uint64_t delay_ns)
+{
+	struct urdma_cosim_config cfg;
+	struct world w;
+	uint64_t start, log;
+
+	urdma_cosim_config_defaults(&cfg, 2);
+	cfg.no_skip = no_skip;
+	cfg.delay_ns = delay_ns;
+	world_open(&w, &cfg);
+	assert_int_equal(urdma_cosim_run_while_busy(w.c, URDMA_COSIM_FOREVER), 0);
+	start = urdma_cosim_now(w.c);
+	for (unsigned int i = 0; i < 3; i++) {
+		urdma_embedded_write64(w.dev[i % 2], 0, 0x60, 20000 + i);
+		for (uint64_t t = 0; ticks && t < 20000; t += ticks)
+			urdma_cosim_at(w.c, start + t, tick, NULL);
+		for (unsigned int k = 0; busy && k < 20; k++) {
+			send_frame(&w, !(i % 2), 2000, 0);
+			if (urdma_cosim_run_until(w.c, start + 900 * (k + 1)))
+				fail_msg("%s", urdma_cosim_error(w.c));
+		}
+		start += 30000;
+		if (urdma_cosim_run_until(w.c, start))
+			fail_msg("%s", urdma_cosim_error(w.c));
+	}
+	assert_int_equal(urdma_embedded_irqs(w.dev[0], 1), 2);
+	assert_int_equal(urdma_embedded_irqs(w.dev[1], 1), 1);
+	log = w.log;
+	world_close(&w);
+	return log;
+}
+
+static void late_timers(void **state)
+{
+	static const uint64_t ticks[] = { 0, 1, 2, 3, 5, 6, 7, 1000, 6661 };
+	static const uint64_t delay[] = { 4, 250, 30000 };
+
+	(void)state;
+	model_nic_set_fault(MODEL_NIC_STALE_TIMER);
+	for (unsigned int i = 0; i < sizeof(ticks) / sizeof(ticks[0]) * 6; i++) {
+		uint64_t a = timer_fires(true, ticks[i / 6], i % 2, delay[i / 2 % 3]);
+		uint64_t b = timer_fires(false, ticks[i / 6], i % 2, delay[i / 2 % 3]);
+
+		if (a != b)
+			fail_msg("skipping moves a timer: tick %u, busy %u, delay %u ns",
+				 (unsigned int)ticks[i / 6], i % 2, (unsigned int)delay[i / 2 % 3]);
+	}
+	model_nic_set_fault(MODEL_NIC_GOOD);
 }
 
 static void detects(enum model_nic_fault fault, const char *words)
@@ -344,8 +408,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames),      cmocka_unit_test(skipping_changes_nothing),
 		cmocka_unit_test(event_order), cmocka_unit_test(timers),
-		cmocka_unit_test(errors),      cmocka_unit_test(no_nesting),
-		cmocka_unit_test(memory),
+		cmocka_unit_test(late_timers), cmocka_unit_test(errors),
+		cmocka_unit_test(no_nesting),  cmocka_unit_test(memory),
 	};
 
 	return cmocka_run_group_tests_name("cosim/scheduler", tests, NULL, NULL);
