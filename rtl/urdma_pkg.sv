@@ -130,8 +130,8 @@ package urdma_pkg;
   // Regions and windows change by operations, one at a time in urdma_mr; each is answered when it has taken effect
   // for every mr_req accepted later. What was checked before goes on: who needs more, waits for it.
   typedef enum logic [2:0] {
-    MRO_CREATE,      // ctl: an index that is free
-    MRO_DESTROY,     // ctl: MRO_BUSY while windows are bound to the region
+    MRO_CREATE,      // ctl: an index that is free; ctl has checked rights and format
+    MRO_DESTROY,     // ctl: by index alone; MRO_BUSY while windows are bound to the region
     MRO_REG,         // tx, REG_MR: a FAST region that is invalid becomes valid with the key, rights, range, table given
     MRO_INV_LOCAL,   // tx, LOCAL_INV: a FAST region becomes invalid, a window unbound
     MRO_INV_REMOTE,  // rx, SEND with invalidate: the same; a window only through the QP it is bound to
@@ -154,11 +154,12 @@ package urdma_pkg;
 
   typedef enum logic [2:0] {
     MRO_OK,
-    MRO_BAD_KEY,     // no such index, variant differs (not REG, BIND), wrong kind, REG or BIND of one in use, INV of one not in use
+    MRO_BAD_KEY,     // no such index, variant differs (INV; of lkey), wrong kind, REG or BIND of one in use, INV of one not in use
     MRO_BAD_PD,
-    MRO_BAD_RANGE,   // BIND: not within the region
-    MRO_BAD_ACCESS,  // BIND: region without MW_BIND; remote write or atomic without local write of the region
-    MRO_BUSY
+    MRO_BAD_RANGE,   // BIND: not within the region; REG: end beyond 2**64, page size, levels
+    MRO_BAD_ACCESS,  // BIND: region without MW_BIND; remote write or atomic without local write of the region (REG: the same);
+                     // INV_REMOTE of a FAST region without a remote right
+    MRO_BUSY         // DESTROY, INV: windows are bound
   } mro_status_e;
 
   localparam int MROC_CTL = 0;

@@ -6,24 +6,27 @@
 //   arbiter -> context lookup -> check (2 cycles) -> split at page ends -> directory cache -> table cache -> client FIFOs
 //
 // A request that needs no page table still passes through both caches' order FIFOs, so each client is answered in
-// order. 16 cycles from request to answer when nothing misses. A client's requests are taken only while its answer FIFO has
+// order. 13 cycles from request to answer when nothing misses. A client's requests are taken only while its answer FIFO has
 // room for all their answers, so a client that does not take its answers does not hold up the others.
+//
+// Regions and windows change by operations, see urdma_mr_op.
 
 `resetall
 `default_nettype none
 
 module urdma_mr
-  import urdma_pkg::*, urdma_hw_pkg::*;
+  import urdma_pkg::*, urdma_mr_pkg::*, urdma_hw_pkg::*;
 (
   input  wire logic                    clk,
   input  wire logic                    rst,
   output      logic                    init_done,
   output      logic                    busy,
 
-  input  wire logic                    cfg_valid,
-  input  wire logic [MRI_W-1:0]        cfg_idx,
-  input  wire mr_ctx_t                 cfg,
-  output      logic                    cfg_ready,
+  input  wire logic    [MROC_N-1:0]    mro_valid,
+  input  wire mr_op_t  [MROC_N-1:0]    mro,
+  output      logic    [MROC_N-1:0]    mro_ready,
+  output      logic    [MROC_N-1:0]    mro_rsp_valid,
+  output      mro_status_e             mro_rsp,
 
   input  wire logic                    flush_req,
   output      logic                    flush_done,
@@ -80,11 +83,24 @@ module urdma_mr
   assign take = grant_valid && ctx_rd_ready && wait_ready;
   assign req_ready = take ? grant : '0;
 
+  logic ctx_wr_valid, op_rd_valid, op_rsp_valid, op_busy, op_flush;
+  logic [MRI_W-1:0] ctx_wr_idx, op_rd_idx;
+  mr_ctx_t ctx_wr;
+
   urdma_mr_ctx ctx (
     .clk, .rst, .init_done,
-    .wr_valid(cfg_valid), .wr_ready(cfg_ready), .wr_idx(cfg_idx), .wr_ctx(cfg),
+    .wr_valid(ctx_wr_valid), .wr_idx(ctx_wr_idx), .wr_ctx(ctx_wr),
     .rd_valid(take), .rd_ready(ctx_rd_ready), .rd_idx(grant_req.key[8 +: MRI_W]),
-    .rsp_valid(ctx_rsp_valid), .rsp_ctx(ctx_rsp)
+    .op_rd_valid, .op_rd_idx,
+    .rsp_valid(ctx_rsp_valid), .op_rsp_valid, .rsp_ctx(ctx_rsp)
+  );
+
+  urdma_mr_op op (
+    .clk, .rst, .enable(init_done), .busy(op_busy),
+    .mro_valid, .mro, .mro_ready, .mro_rsp_valid, .mro_rsp,
+    .rd_valid(op_rd_valid), .rd_idx(op_rd_idx), .rsp_valid(op_rsp_valid), .rsp_ctx(ctx_rsp),
+    .wr_valid(ctx_wr_valid), .wr_idx(ctx_wr_idx), .wr_ctx(ctx_wr),
+    .flush(op_flush)
   );
 
   urdma_fifo #(.WIDTH(CLI_W + $bits(mr_req_t)), .DEPTH(LOOKUPS)) wait_fifo (
@@ -110,15 +126,19 @@ module urdma_mr
     logic             key_bad;
     logic             pd_bad;
     logic             acc_bad;
-    logic             below;     // va below the region
+    logic             below;     // va below the region or window
     logic             any;       // no range
-    logic [63:0]      rel;       // va - start of the region
-    logic [63:0]      len;       // of the region
-    logic [63:0]      first_page; // page number of the region's start
+    logic [63:0]      rel;       // va - start of the region or window
+    logic [63:0]      len;       // of the region or window
+    logic [63:0]      first_page; // page number of the start of what the table describes
   } k1_t;
 
   k1_t k1_reg;
-  logic k1_valid_reg, k1_ready, k2_ready;
+  logic k1_valid_reg, k1_ready, k2_ready, head_window;
+
+  logic unused_ctx;  // what only operations need
+  assign unused_ctx = &{1'b0, ctx_head.parent, ctx_head.bound};
+  assign head_window = ctx_head.kind == 2'(URDMA_MRK_WINDOW);
 
   assign k1_ready = !k1_valid_reg || k2_ready;
   assign wait_pop = wait_valid && ctx_head_valid && k1_ready;
@@ -130,14 +150,16 @@ module urdma_mr
       k1_reg.pt <= wait_req.ring ? wait_req.pt : ctx_head.pt;
       k1_reg.any <= wait_req.ring || ctx_head.all;
       k1_reg.direct <= wait_req.ring ? wait_req.pt.levels == 2'd0 : (ctx_head.all || ctx_head.pt.levels == 2'd0);
-      k1_reg.key_bad <= !wait_req.ring && (!ctx_head.valid || ctx_head.variant != wait_req.key[7:0]
-                                           || wait_req.key[31:8+MRI_W] != '0);
-      k1_reg.pd_bad <= !wait_req.ring && ctx_head.pd != wait_req.pd;
+      // a window is for remote use only; its key in an SGE is no key
+      k1_reg.key_bad <= !wait_req.ring && (!ctx_head.valid || !ctx_head.usable || ctx_head.variant != wait_req.key[7:0]
+                                           || wait_req.key[31:8+MRI_W] != '0
+                                           || (head_window && (wait_req.acc & ACC_REMOTE) == '0));
+      k1_reg.pd_bad <= !wait_req.ring && (ctx_head.pd != wait_req.pd || (head_window && ctx_head.qpn != wait_req.qpn));
       k1_reg.acc_bad <= !wait_req.ring && (wait_req.acc & ~ctx_head.acc) != '0;
       k1_reg.below <= wait_req.va < ctx_head.va;
       k1_reg.rel <= wait_req.va - ctx_head.va;
       k1_reg.len <= ctx_head.len;
-      k1_reg.first_page <= wait_req.ring ? '0 : ctx_head.va >> ctx_head.pt.page_shift;
+      k1_reg.first_page <= wait_req.ring ? '0 : ctx_head.pt_va >> ctx_head.pt.page_shift;
       // a region of any address: the table's base is 0 and so is its first page
       if (!wait_req.ring && ctx_head.all) begin
         k1_reg.pt.addr <= '0;
@@ -234,10 +256,12 @@ module urdma_mr
   end
 
   logic [1:0] cache_busy;
+  logic flush;
+  assign flush = flush_req || op_flush;
   logic [1:0] cnt_hit, cnt_miss;
 
   urdma_pte_cache #(.LINES(64), .META_W($bits(frag_t))) dir_cache (
-    .clk, .rst, .busy(cache_busy[1]), .flush(flush_req),
+    .clk, .rst, .busy(cache_busy[1]), .flush(flush),
     .in_valid(k2_valid_reg), .in_ready(frag_ready),
     .in_need(!frag.direct && frag.two),
     .in_addr(frag.addr[63:3] + {18'd0, frag.page[51:9]}), .in_meta(frag),
@@ -264,7 +288,7 @@ module urdma_mr
   end
 
   urdma_pte_cache #(.LINES(1024), .META_W($bits(frag_t))) tbl_cache (
-    .clk, .rst, .busy(cache_busy[0]), .flush(flush_req),
+    .clk, .rst, .busy(cache_busy[0]), .flush(flush),
     .in_valid(dir_valid), .in_ready(dir_ready), .in_need(!tbl_in.direct), .in_addr(tbl_addr), .in_meta(tbl_in),
     .out_valid(tbl_valid), .out_ready(tbl_ready), .out_word(tbl_word), .out_err(tbl_err), .out_meta(tbl_meta),
     .rd_req_valid(rd_req_valid[0]), .rd_req(rd_req[0]), .rd_req_ready(rd_req_ready[0]),
@@ -328,7 +352,7 @@ module urdma_mr
   end
 
   assign flush_done = flush_req;
-  assign busy = wait_valid || k1_valid_reg || k2_valid_reg || cache_busy != '0 || ans_valid_reg || rsp_valid != '0;
+  assign busy = op_busy || wait_valid || k1_valid_reg || k2_valid_reg || cache_busy != '0 || ans_valid_reg || rsp_valid != '0;
 
   // the directory's lookups count with the table's; a coincidence counts once
   always_comb begin

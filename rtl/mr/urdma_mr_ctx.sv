@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory region contexts.
+// Contexts of memory regions and windows.
 //
-// A read is answered in order, some cycles later (here 2, for on-chip memory; a cache of host memory may take
-// its place), without back-pressure. A write takes effect for reads accepted in later cycles. After reset all
-// regions are made invalid, one a cycle; until init_done reads and writes are not accepted.
+// Two readers share the memory's read port: lookups of requests, and operations, which go first (two reads in
+// their 7 or more cycles). A read is answered in order, some cycles later (here 2, for on-chip memory; a cache of host
+// memory may take its place), without back-pressure, by rsp_valid or op_rsp_valid. A write takes effect for reads
+// accepted in later cycles. After reset all contexts are made invalid, one a cycle; until init_done no read is accepted.
 
 `resetall
 `default_nettype none
 
 module urdma_mr_ctx
-  import urdma_pkg::*;
+  import urdma_pkg::*, urdma_mr_pkg::*;
 (
   input  wire logic             clk,
   input  wire logic             rst,
   output      logic             init_done,
 
   input  wire logic             wr_valid,
-  output      logic             wr_ready,
   input  wire logic [MRI_W-1:0] wr_idx,
   input  wire mr_ctx_t          wr_ctx,
 
@@ -24,17 +24,21 @@ module urdma_mr_ctx
   output      logic             rd_ready,
   input  wire logic [MRI_W-1:0] rd_idx,
 
+  // rd_ready with it falls; taken in the cycle in which it is raised
+  input  wire logic             op_rd_valid,
+  input  wire logic [MRI_W-1:0] op_rd_idx,
+
   output      logic             rsp_valid,
+  output      logic             op_rsp_valid,
   output      mr_ctx_t          rsp_ctx
 );
 
   logic [MRI_W:0] init_reg;
-  logic rd_reg;
+  logic rd_reg, op_rd_reg;
   logic [$bits(mr_ctx_t)-1:0] rd_data;
 
   assign init_done = init_reg[MRI_W];
-  assign wr_ready = init_done;
-  assign rd_ready = init_done;
+  assign rd_ready = init_done && !op_rd_valid;
 
   urdma_ram_sdp #(
     .WIDTH($bits(mr_ctx_t)),
@@ -44,8 +48,8 @@ module urdma_mr_ctx
     .wr_en(!init_done || wr_valid),
     .wr_addr(init_done ? wr_idx : init_reg[MRI_W-1:0]),
     .wr_data(init_done ? wr_ctx : '0),
-    .rd_en(rd_valid && rd_ready),
-    .rd_addr(rd_idx),
+    .rd_en((rd_valid && rd_ready) || op_rd_valid),
+    .rd_addr(op_rd_valid ? op_rd_idx : rd_idx),
     .rd_data
   );
 
@@ -54,13 +58,22 @@ module urdma_mr_ctx
     if (rst) begin
       init_reg <= '0;
       rd_reg <= 1'b0;
+      op_rd_reg <= 1'b0;
       rsp_valid <= 1'b0;
+      op_rsp_valid <= 1'b0;
     end else begin
       if (!init_done) init_reg <= init_reg + 1'b1;
       rd_reg <= rd_valid && rd_ready;
+      op_rd_reg <= op_rd_valid;
       rsp_valid <= rd_reg;
+      op_rsp_valid <= op_rd_reg;
     end
   end
+
+`ifndef SYNTHESIS
+  a_init: assert property (@(posedge clk) disable iff (rst) wr_valid || op_rd_valid |-> init_done)
+    else $error("%m: operation before the contexts are cleared");
+`endif
 
 endmodule
 

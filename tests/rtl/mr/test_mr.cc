@@ -10,10 +10,12 @@ extern "C" {
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 }
 #include <deque>
 #include <unordered_map>
+#include <vector>
 
 #include "Vurdma_mr.h"
 #include "rtl/bits.h"
@@ -22,7 +24,14 @@ enum { CLIENTS = 5, REGIONS = 128 };
 enum { MR_OK, MR_BAD_KEY, MR_BAD_PD, MR_BAD_RANGE, MR_BAD_ACCESS, MR_DMA_ERR };
 
 // widths of urdma_pkg's structs
-enum { REQ_W = 199, CTX_W = 227, RSP_W = 81, RD_REQ_W = 77 };
+enum { REQ_W = 211, OP_W = 299, RSP_W = 81, RD_REQ_W = 77 };
+
+enum { OP_CLIENTS = 3 };
+enum { CREATE, DESTROY, REG, INV_LOCAL, INV_REMOTE, BIND };
+enum { MRO_OK, MRO_BAD_KEY, MRO_BAD_PD, MRO_BAD_RANGE, MRO_BAD_ACCESS, MRO_BUSY };
+enum { KIND_REGION, KIND_FAST, KIND_WINDOW };
+enum { LOCAL_WRITE = 1, REMOTE_WRITE = 2, REMOTE_READ = 4, REMOTE_ATOMIC = 8, MW_BIND = 16 };
+enum { REMOTE = REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC };
 
 struct table {
 	uint64_t addr;
@@ -35,6 +44,18 @@ struct region {
 	bool all;
 	uint64_t va, len;
 	struct table pt;
+	uint64_t pt_va;
+	bool usable;
+	unsigned int kind, qpn, parent, bound;
+};
+
+struct op {
+	unsigned int op, kind;
+	uint32_t key, lkey;
+	unsigned int pd, qpn, acc;
+	bool all;
+	uint64_t va, len;
+	struct table pt;
 };
 
 struct request {
@@ -44,6 +65,7 @@ struct request {
 	unsigned int pd, acc;
 	uint64_t va;
 	unsigned int len;
+	unsigned int qpn;
 };
 
 struct answer {
@@ -53,9 +75,18 @@ struct answer {
 	bool last;
 };
 
+// What may be answered to a request: one taken while an operation is under way may see the
+// contexts from before or from after it, but not a mixture.
+struct expected {
+	std::vector<struct answer> may[2];
+	bool alive[2];
+	unsigned int given;
+};
+
 struct read {
 	unsigned int port;
 	uint64_t addr, due;
+	uint64_t word[8]; // as it was when the read was sent
 };
 
 struct bench {
@@ -63,7 +94,12 @@ struct bench {
 	uint64_t seed, now, next_page;
 	std::unordered_map<uint64_t, uint64_t> mem; // 64-bit words by address
 	struct region region[REGIONS];
-	std::deque<struct answer> expect[CLIENTS];
+	struct region after[REGIONS]; // when the operation under way is done
+	std::deque<struct expected> expect[CLIENTS];
+	std::deque<struct op> ops[OP_CLIENTS];
+	int op_client; // whose operation is under way, -1: none
+	unsigned int op_status, last_status;
+	uint64_t op_taken, op_done, op_longest, op_refused;
 	std::deque<struct request> todo[CLIENTS];
 	std::deque<struct read> reads;
 	bool refuse[CLIENTS];
@@ -84,7 +120,8 @@ static void check_answer(struct bench *b, int c)
 {
 	const uint32_t *w = b->dut.rsp.m_storage;
 	unsigned int lsb = c * RSP_W;
-	struct answer got, want;
+	struct expected *e;
+	struct answer got;
 
 	got.last = bits_get(w, lsb, 1);
 	got.len = bits_get(w, lsb + 1, 13);
@@ -92,14 +129,25 @@ static void check_answer(struct bench *b, int c)
 	got.status = bits_get(w, lsb + 78, 3);
 	if (b->expect[c].empty())
 		fail_msg("cycle %lu: client %d has an answer that it did not ask for", b->now, c);
-	want = b->expect[c].front();
-	b->expect[c].pop_front();
-	if (got.status != want.status || got.last != want.last ||
-	    (want.status == MR_OK && (got.addr != want.addr || got.len != want.len)))
-		fail_msg("cycle %lu client %d: status %u addr %lx len %u last %d, "
-			 "should be status %u addr %lx len %u last %d",
-			 b->now, c, got.status, got.addr, got.len, got.last, want.status, want.addr,
-			 want.len, want.last);
+	e = &b->expect[c].front();
+	for (int i = 0; i < 2; i++) {
+		const struct answer *want = &e->may[i][e->given];
+
+		if (!e->alive[i])
+			continue;
+		e->alive[i] = got.status == want->status && got.last == want->last &&
+			      (want->status != MR_OK ||
+			       (got.addr == want->addr && got.len == want->len));
+		if (!e->alive[i] && !e->alive[0] && !e->alive[1])
+			fail_msg("cycle %lu client %d: status %u addr %lx len %u last %d, "
+				 "should be status %u addr %lx len %u last %d",
+				 b->now, c, got.status, got.addr, got.len, got.last, want->status,
+				 want->addr, want->len, want->last);
+	}
+	e->given++;
+	if (got.last)
+		b->expect[c].pop_front();
+	b->last_status = got.status;
 	b->answered++;
 }
 
@@ -115,11 +163,121 @@ static void put_request(uint32_t *w, unsigned int lsb, const struct request *rq)
 	bits_set(w, lsb, 13, rq->len);
 	bits_set(w, lsb + 13, 64, rq->va);
 	bits_set(w, lsb + 77, 5, rq->acc);
-	bits_set(w, lsb + 82, 12, rq->pd);
-	bits_set(w, lsb + 94, 32, rq->key);
-	put_table(w, lsb + 126, &rq->pt);
-	bits_set(w, lsb + 198, 1, rq->ring);
+	bits_set(w, lsb + 82, 12, rq->qpn);
+	bits_set(w, lsb + 94, 12, rq->pd);
+	bits_set(w, lsb + 106, 32, rq->key);
+	put_table(w, lsb + 138, &rq->pt);
+	bits_set(w, lsb + 210, 1, rq->ring);
 }
+
+static void put_op(uint32_t *w, unsigned int lsb, const struct op *op)
+{
+	put_table(w, lsb, &op->pt);
+	bits_set(w, lsb + 72, 64, op->len);
+	bits_set(w, lsb + 136, 64, op->va);
+	bits_set(w, lsb + 200, 1, op->all);
+	bits_set(w, lsb + 201, 5, op->acc);
+	bits_set(w, lsb + 206, 12, op->qpn);
+	bits_set(w, lsb + 218, 12, op->pd);
+	bits_set(w, lsb + 230, 32, op->lkey);
+	bits_set(w, lsb + 262, 32, op->key);
+	bits_set(w, lsb + 294, 2, op->kind);
+	bits_set(w, lsb + 296, 3, op->op);
+}
+
+// ---- model: contexts ---------------------------------------------------------------------------
+
+// The rules of mr_op_e and mro_status_e; changes r only if all of them hold.
+static unsigned int apply(struct region *r, const struct op *op)
+{
+	struct region *own = &r[(op->key >> 8) % REGIONS], *par = &r[(op->lkey >> 8) % REGIONS];
+	bool change = op->acc & (REMOTE_WRITE | REMOTE_ATOMIC);
+	unsigned int variant = op->key & 0xff;
+
+	if (op->key >> 8 >= REGIONS)
+		return MRO_BAD_KEY;
+	if (op->op == CREATE ? own->valid || op->kind > KIND_WINDOW : !own->valid)
+		return MRO_BAD_KEY;
+	switch (op->op) {
+	case CREATE:
+		*own = {};
+		own->valid = true;
+		own->kind = op->kind;
+		own->variant = variant;
+		own->pd = op->pd;
+		if (op->kind != KIND_REGION)
+			return MRO_OK;
+		own->acc = op->acc;
+		own->all = op->all;
+		break;
+	case REG:
+		if (own->kind != KIND_FAST || own->usable)
+			return MRO_BAD_KEY;
+		if (own->pd != op->pd)
+			return MRO_BAD_PD;
+		if (op->pt.page_shift < 12 || op->pt.page_shift > 31 || op->pt.levels > 2 ||
+		    (op->len && op->va + (op->len - 1) < op->va))
+			return MRO_BAD_RANGE;
+		if (change && !(op->acc & LOCAL_WRITE))
+			return MRO_BAD_ACCESS;
+		own->acc = op->acc;
+		break;
+	case INV_LOCAL:
+	case INV_REMOTE:
+		if (!own->usable || own->variant != variant || own->kind == KIND_REGION)
+			return MRO_BAD_KEY;
+		if (own->pd != op->pd || (own->kind == KIND_WINDOW && own->qpn != op->qpn))
+			return MRO_BAD_PD;
+		if (op->op == INV_REMOTE && own->kind == KIND_FAST && !(own->acc & REMOTE))
+			return MRO_BAD_ACCESS;
+		if (own->bound)
+			return MRO_BUSY;
+		own->usable = false;
+		if (own->kind == KIND_WINDOW)
+			r[own->parent].bound--;
+		return MRO_OK;
+	case DESTROY:
+		if (own->bound)
+			return MRO_BUSY;
+		if (own->kind == KIND_WINDOW && own->usable)
+			r[own->parent].bound--;
+		*own = {};
+		return MRO_OK;
+	default: // BIND
+		if (own->kind != KIND_WINDOW || own->usable || op->lkey >> 8 >= REGIONS ||
+		    !par->valid || !par->usable || par->kind == KIND_WINDOW || par->all ||
+		    par->variant != (op->lkey & 0xff))
+			return MRO_BAD_KEY;
+		if (own->pd != op->pd || par->pd != op->pd)
+			return MRO_BAD_PD;
+		if (op->va < par->va ||
+		    (unsigned __int128)op->va + op->len > (unsigned __int128)par->va + par->len)
+			return MRO_BAD_RANGE;
+		if (!(par->acc & MW_BIND) || (change && !(par->acc & LOCAL_WRITE)))
+			return MRO_BAD_ACCESS;
+		par->bound++;
+		own->acc = op->acc & REMOTE;
+		own->qpn = op->qpn;
+		own->parent = par - r;
+		own->variant = variant;
+		own->usable = true;
+		own->va = op->va;
+		own->len = op->len;
+		own->pt_va = par->pt_va;
+		own->pt = par->pt;
+		return MRO_OK;
+	}
+	own->usable = true;
+	own->variant = variant;
+	own->va = op->va;
+	own->pt_va = op->va;
+	own->len = op->len;
+	own->pt = op->pt;
+	return MRO_OK;
+}
+
+static void predict(struct bench *b, const struct region *regions, const struct request *rq,
+		    std::vector<struct answer> *out);
 
 static void drive_reads(struct bench *b)
 {
@@ -135,7 +293,67 @@ static void drive_reads(struct bench *b)
 	bits_set(w, 0, 1, rd.addr >= bad_memory);
 	bits_set(w, 1, 1, 1);
 	for (int i = 0; i < 8; i++)
-		bits_set(w, 2 + 64 * i, 64, rd.addr >= bad_memory ? 0 : b->mem[rd.addr + 8 * i]);
+		bits_set(w, 2 + 64 * i, 64, rd.word[i]);
+}
+
+static void drive_ops(struct bench *b)
+{
+	Vurdma_mr *d = &b->dut;
+
+	d->mro_valid = 0;
+	for (int c = 0; c < OP_CLIENTS && !d->rst; c++) {
+		if (b->ops[c].empty() || c == b->op_client)
+			continue;
+		d->mro_valid |= 1u << c;
+		put_op(d->mro.m_storage, c * OP_W, &b->ops[c].front());
+	}
+}
+
+static void check_ops(struct bench *b)
+{
+	Vurdma_mr *d = &b->dut;
+	unsigned int took = d->mro_valid & d->mro_ready;
+
+	if (d->mro_rsp_valid) {
+		if (b->op_client < 0 || d->mro_rsp_valid != 1u << b->op_client)
+			fail_msg("cycle %lu: answer of an operation to mask %x", b->now,
+				 d->mro_rsp_valid);
+		if (d->mro_rsp != b->op_status)
+			fail_msg("cycle %lu: operation %u of key %x: status %u, should be %u",
+				 b->now, b->ops[b->op_client].front().op,
+				 b->ops[b->op_client].front().key, d->mro_rsp, b->op_status);
+		if (b->now - b->op_taken > b->op_longest)
+			b->op_longest = b->now - b->op_taken;
+		memcpy(b->region, b->after, sizeof(b->region));
+		b->ops[b->op_client].pop_front();
+		b->op_client = -1;
+		b->op_done++;
+		b->op_refused += b->op_status != MRO_OK;
+	}
+	for (int c = 0; c < OP_CLIENTS; c++) {
+		if (!(took >> c & 1))
+			continue;
+		assert_int_equal(b->op_client, -1);
+		b->op_client = c;
+		b->op_taken = b->now;
+		memcpy(b->after, b->region, sizeof(b->region));
+		b->op_status = apply(b->after, &b->ops[c].front());
+		if (b->op_status != MRO_OK)
+			assert_memory_equal(b->after, b->region, sizeof(b->region));
+	}
+}
+
+static void expect_answer(struct bench *b, int c, const struct request *rq)
+{
+	struct expected e = { {}, { true, b->op_client >= 0 }, 0 };
+
+	predict(b, b->region, rq, &e.may[0]);
+	if (e.alive[1])
+		predict(b, b->after, rq, &e.may[1]);
+	// past the end of the shorter one
+	for (int i = 0; i < 2; i++)
+		e.may[i].resize(2, { ~0u, 0, 0, false });
+	b->expect[c].push_back(e);
 }
 
 static void cycle(struct bench *b)
@@ -157,10 +375,13 @@ static void cycle(struct bench *b)
 	d->rd_req_ready = b->latency ? rnd(b, 4) : 3;
 	d->flush_req = b->flush;
 	drive_reads(b);
+	drive_ops(b);
 	d->eval();
 
+	check_ops(b);
 	for (int c = 0; c < CLIENTS; c++) {
 		if ((d->req_valid & d->req_ready) >> c & 1) {
+			expect_answer(b, c, &b->todo[c].front());
 			b->todo[c].pop_front();
 			b->taken++;
 		}
@@ -170,13 +391,15 @@ static void cycle(struct bench *b)
 	for (unsigned int p = 0; p < 2; p++) {
 		if (!((d->rd_req_valid & d->rd_req_ready) >> p & 1))
 			continue;
-		struct read rd = { p, bits_get(d->rd_req.m_storage, p * RD_REQ_W + 13, 64), 0 };
+		struct read rd = { p, bits_get(d->rd_req.m_storage, p * RD_REQ_W + 13, 64), 0, {} };
 
 		assert_int_equal(bits_get(d->rd_req.m_storage, p * RD_REQ_W, 13), 64);
 		assert_int_equal(rd.addr % 64, 0);
 		rd.due = b->now + 100 + (b->latency ? rnd(b, b->latency) : 0);
 		if (!b->reads.empty() && rd.due < b->reads.back().due)
 			rd.due = b->reads.back().due;
+		for (int i = 0; i < 8; i++)
+			rd.word[i] = rd.addr >= bad_memory ? 0 : b->mem[rd.addr + 8 * i];
 		b->reads.push_back(rd);
 	}
 	d->clk = 1;
@@ -194,7 +417,9 @@ static void start(struct bench *b, uint64_t seed)
 	b->latency = 200;
 	for (int c = 0; c < CLIENTS; c++)
 		b->refuse[c] = false;
-	b->dut.cfg_valid = 0;
+	b->op_client = -1;
+	b->op_done = b->op_longest = b->op_refused = 0;
+	memset((void *)b->region, 0, sizeof(b->region));
 	b->dut.rst = 1;
 	for (int i = 0; i < 4; i++)
 		cycle(b);
@@ -234,28 +459,45 @@ static struct table make_table(struct bench *b, uint64_t pages, unsigned int pag
 	return pt;
 }
 
-static void write_region(struct bench *b, unsigned int idx)
+// An operation by client c, to its end; the status.
+static unsigned int do_op(struct bench *b, int c, const struct op *op)
 {
-	const struct region *r = &b->region[idx];
-	uint32_t *w = b->dut.cfg.m_storage;
+	uint64_t done = b->op_done, limit = b->now + 1000;
 
-	put_table(w, 0, &r->pt);
-	bits_set(w, 72, 64, r->len);
-	bits_set(w, 136, 64, r->va);
-	bits_set(w, 200, 1, r->all);
-	bits_set(w, 201, 5, r->acc);
-	bits_set(w, 206, 12, r->pd);
-	bits_set(w, 218, 8, r->variant);
-	bits_set(w, 226, 1, r->valid);
-	b->dut.cfg_idx = idx;
-	b->dut.cfg_valid = 1;
-	cycle(b);
-	b->dut.cfg_valid = 0;
+	b->ops[c].push_back(*op);
+	while (b->op_done == done) {
+		cycle(b);
+		if (b->now > limit)
+			fail_msg("operation %u is not answered", op->op);
+	}
+	return b->op_status;
+}
+
+// A region with the contents given, in the place of what was there.
+static void write_region(struct bench *b, unsigned int idx, const struct region *r)
+{
+	struct op op = {};
+
+	op.key = idx << 8 | r->variant;
+	if (b->region[idx].valid) {
+		op.op = DESTROY;
+		assert_int_equal(do_op(b, 0, &op), MRO_OK);
+	}
+	if (!r->valid)
+		return;
+	op.op = CREATE;
+	op.pd = r->pd;
+	op.acc = r->acc;
+	op.all = r->all;
+	op.va = r->va;
+	op.len = r->len;
+	op.pt = r->pt;
+	assert_int_equal(do_op(b, 0, &op), MRO_OK);
 }
 
 static void make_region(struct bench *b, unsigned int idx)
 {
-	struct region *r = &b->region[idx];
+	struct region region = {}, *r = &region;
 	unsigned int shift = rnd(b, 3) ? 12 : 12 + rnd(b, 10);
 	unsigned int levels = rnd(b, 3);
 	uint64_t pages = 1 + rnd(b, levels == 2 ? 2000 : 40);
@@ -270,7 +512,7 @@ static void make_region(struct bench *b, unsigned int idx)
 	if (r->len > 1)
 		r->len -= rnd(b, r->len < 4096 ? r->len : 4096);
 	r->pt = make_table(b, pages, shift, levels, rnd(b, 16) == 0);
-	write_region(b, idx);
+	write_region(b, idx, r);
 }
 
 static bool page_address(struct bench *b, const struct table *pt, uint64_t page, uint64_t *addr)
@@ -289,9 +531,13 @@ static bool page_address(struct bench *b, const struct table *pt, uint64_t page,
 
 static unsigned int check(const struct region *r, const struct request *rq)
 {
-	if (rq->key >> 22 || !r->valid || r->variant != (rq->key & 0xff))
+	bool window = r->kind == KIND_WINDOW;
+
+	if (rq->key >> 22 || !r->valid || !r->usable || r->variant != (rq->key & 0xff))
 		return MR_BAD_KEY;
-	if (r->pd != rq->pd)
+	if (window && !(rq->acc & REMOTE))
+		return MR_BAD_KEY;
+	if (r->pd != rq->pd || (window && r->qpn != rq->qpn))
 		return MR_BAD_PD;
 	if (!r->all &&
 	    (rq->va < r->va || rq->va - r->va > r->len || r->len - (rq->va - r->va) < rq->len))
@@ -301,9 +547,10 @@ static unsigned int check(const struct region *r, const struct request *rq)
 	return MR_OK;
 }
 
-static void predict(struct bench *b, const struct request *rq, std::deque<struct answer> *out)
+static void predict(struct bench *b, const struct region *regions, const struct request *rq,
+		    std::vector<struct answer> *out)
 {
-	const struct region *r = &b->region[(rq->key >> 8) % REGIONS];
+	const struct region *r = &regions[(rq->key >> 8) % REGIONS];
 	const struct table *pt = rq->ring ? &rq->pt : &r->pt;
 	struct answer a = { MR_OK, 0, rq->len, true };
 	uint64_t mask, start, va = rq->va;
@@ -316,7 +563,7 @@ static void predict(struct bench *b, const struct request *rq, std::deque<struct
 		return;
 	}
 	mask = (1ull << pt->page_shift) - 1;
-	start = rq->ring ? 0 : r->va & ~mask;
+	start = rq->ring ? 0 : r->pt_va & ~mask;
 	if (!rq->ring && r->all) {
 		a.addr = va;
 		out->push_back(a);
@@ -349,6 +596,7 @@ static struct request random_request(struct bench *b)
 {
 	unsigned int idx = rnd(b, REGIONS);
 	const struct region *r = &b->region[idx];
+	uint64_t r_len = r->len ? r->len : 1; // one that does not exist is asked for all the same
 	struct request rq = {};
 
 	rq.len = 1 + rnd(b, rnd(b, 2) ? 64 : 4096);
@@ -364,9 +612,9 @@ static struct request random_request(struct bench *b)
 					    : 4096);
 		return rq;
 	}
-	if (rq.len > r->len)
-		rq.len = r->len;
-	rq.va = r->va + rnd(b, r->len - rq.len + 1);
+	if (rq.len > r_len)
+		rq.len = r_len;
+	rq.va = r->va + rnd(b, r_len - rq.len + 1);
 	switch (rnd(b, 16)) {
 	case 0:
 		rq.va = r->va + r->len - rq.len + 1; // one byte too far
@@ -402,6 +650,10 @@ static void drain(struct bench *b)
 			if (!b->todo[c].empty())
 				idle = 0;
 		}
+		for (int c = 0; c < OP_CLIENTS; c++) {
+			if (!b->ops[c].empty())
+				idle = 0;
+		}
 		if (b->now > 50000000)
 			fail_msg("no end: a request is stuck");
 	}
@@ -423,7 +675,6 @@ static void test_random(void **state)
 			struct request rq = random_request(b);
 
 			b->todo[c].push_back(rq);
-			predict(b, &rq, &b->expect[c]);
 		}
 		// flushes at any time change nothing that can be seen
 		for (int i = 0; i < 200; i++) {
@@ -449,14 +700,13 @@ static void test_flush(void **state)
 {
 	struct bench *b = new struct bench;
 	struct request rq = {};
-	struct region *r;
+	struct region region = { true, 7, 1, 31, false, 0x10000, 0x20000, {}, 0, true, 0, 0, 0, 0 };
+	struct region *r = &region;
 
 	(void)state;
 	start(b, 2);
-	r = &b->region[5];
-	*r = { true, 7, 1, 31, false, 0x10000, 0x20000, { 0, 1, 12 } };
 	r->pt = make_table(b, 32, 12, 1, false);
-	write_region(b, 5);
+	write_region(b, 5, r);
 	rq.key = 5 << 8 | 7;
 	rq.pd = 1;
 	rq.va = 0x12345;
@@ -464,7 +714,6 @@ static void test_flush(void **state)
 	for (int i = 0; i < 20; i++) {
 		for (int n = 0; n < 2; n++) {
 			b->todo[0].push_back(rq);
-			predict(b, &rq, &b->expect[0]);
 		}
 		if (i % 3 == 0)
 			drain(b);
@@ -496,7 +745,6 @@ static void test_independent(void **state)
 		int c = i % 2 ? 2 : (int)rnd(b, 2) * 3;
 
 		b->todo[c].push_back(rq);
-		predict(b, &rq, &b->expect[c]);
 	}
 	for (int i = 0; i < 200000 && !(b->todo[0].empty() && b->todo[3].empty()); i++)
 		cycle(b);
@@ -512,14 +760,14 @@ static void test_rate(void **state)
 {
 	struct bench *b = new struct bench;
 	struct request rq = {};
+	struct region region = { true, 1, 1, 31, false, 0, 64 << 12, {}, 0, true, 0, 0, 0, 0 };
 	uint64_t from = 0;
 
 	(void)state;
 	start(b, 4);
 	b->latency = 0;
-	b->region[0] = { true, 1, 1, 31, false, 0, 64 << 12, { 0, 1, 12 } };
-	b->region[0].pt = make_table(b, 64, 12, 1, false);
-	write_region(b, 0);
+	region.pt = make_table(b, 64, 12, 1, false);
+	write_region(b, 0, &region);
 	for (int round = 0; round < 2; round++) {
 		from = b->now;
 		for (int i = 0; i < 5000; i++) {
@@ -528,12 +776,614 @@ static void test_rate(void **state)
 			rq.va = (uint64_t)(i * 9 % 64) << 12;
 			rq.len = 64;
 			b->todo[i % CLIENTS].push_back(rq);
-			predict(b, &rq, &b->expect[i % CLIENTS]);
 		}
 		drain(b);
 	}
 	print_message("5000 requests in %lu cycles\n", b->now - from);
 	assert_true(b->now - from < 5600);
+
+	// one alone
+	rq.va = 0;
+	b->todo[0].push_back(rq);
+	while (!b->todo[0].empty())
+		cycle(b);
+	from = b->now - 1; // the cycle in which it was taken
+	while (!b->expect[0].empty())
+		cycle(b);
+	print_message("request to answer: %lu cycles\n", b->now - 1 - from);
+	assert_true(b->now - 1 - from <= 13);
+
+	// with three clients that ask for operations without a pause, each of which reads twice
+	for (int i = 0; i < 2000; i++)
+		b->ops[i % OP_CLIENTS].push_back({ BIND, 0, 9 << 8, 9 << 8, 1, 1, 0, false, 0, 0, {} });
+	from = b->now;
+	for (int i = 0; i < 5000; i++) {
+		rq.va = (uint64_t)(i * 9 % 64) << 12;
+		b->todo[i % CLIENTS].push_back(rq);
+	}
+	for (bool left = true; left;) {
+		cycle(b);
+		left = false;
+		for (int c = 0; c < CLIENTS; c++)
+			left |= !b->expect[c].empty() || !b->todo[c].empty();
+	}
+	print_message("with %lu operations: 5000 requests in %lu cycles\n", b->op_done, b->now - from);
+	assert_true(b->now - from < 6700);
+	delete b;
+}
+
+// ---- operations ---------------------------------------------------------------------------------
+
+static struct request make_request(uint32_t key, unsigned int pd, unsigned int qpn,
+				   unsigned int acc, uint64_t va, unsigned int len)
+{
+	struct request rq = {};
+
+	rq.key = key;
+	rq.pd = pd;
+	rq.qpn = qpn;
+	rq.acc = acc;
+	rq.va = va;
+	rq.len = len;
+	return rq;
+}
+
+// One request to its end; its (last) status. What is answered is compared with the model.
+static unsigned int ask(struct bench *b, const struct request *rq)
+{
+	b->todo[0].push_back(*rq);
+	drain(b);
+	return b->last_status;
+}
+
+// Everything that lookups can tell of the first n indexes: each right, the ends of the range, the
+// owner, the key. Compared with the model, so with what was before if that did not change.
+static void probe(struct bench *b, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		const struct region *r = &b->region[i];
+		uint32_t key = i << 8 | r->variant;
+
+		for (unsigned int acc = 0; acc < 32; acc = acc ? acc << 1 : 1)
+			b->todo[0].push_back(make_request(key, r->pd, r->qpn, acc, r->va, 1));
+		for (unsigned int acc = 1; acc < 5; acc += 3) {
+			b->todo[1].push_back(make_request(key, r->pd, r->qpn, acc, r->va - 1, 1));
+			b->todo[1].push_back(
+				make_request(key, r->pd, r->qpn, acc, r->va + r->len - 1, 1));
+			b->todo[1].push_back(
+				make_request(key, r->pd, r->qpn, acc, r->va + r->len, 1));
+			b->todo[2].push_back(
+				make_request(key, r->pd ^ 1, r->qpn, acc, r->va, 1));
+			b->todo[2].push_back(
+				make_request(key, r->pd, r->qpn ^ 1, acc, r->va, 1));
+			b->todo[3].push_back(
+				make_request(key ^ 1, r->pd, r->qpn, acc, r->va, 1));
+		}
+	}
+	drain(b);
+}
+
+static struct op make_op(unsigned int kind_of_op, uint32_t key)
+{
+	struct op op = {};
+
+	op.op = kind_of_op;
+	op.key = key;
+	op.pd = 1;
+	op.qpn = 9;
+	op.pt.page_shift = 12;
+	return op;
+}
+
+// The cast of the directed tests. All in protection domain 1 but where it says otherwise.
+enum {
+	R_FULL,	      // region, all rights
+	R_NO_BIND,    // region without MW_BIND
+	R_READ_ONLY,  // region with MW_BIND, without local write
+	R_ALL,	      // any address
+	R_PD2,	      // region of another domain
+	F_FREE,	      // fast region, invalid
+	F_USED,	      // fast region, registered, all rights
+	F_LOCAL,      // fast region, registered without remote rights
+	F_WINDOWED,   // fast region with a window bound
+	F_PD2,	      // fast region of another domain, invalid
+	F_PD2_USED,   // the same, registered
+	W_FREE,	      // window, unbound
+	W_BOUND,      // window on R_FULL, QP 9
+	W_ON_FAST,    // window on F_WINDOWED, QP 9
+	W_PD2,	      // window of another domain, unbound
+	NOTHING,      // no such region
+	CAST
+};
+
+enum { VA = 0x7f0000012345, LEN = 0x9000 };
+
+static void make_cast(struct bench *b)
+{
+	static const unsigned int acc[CAST] = {
+		31, 15, MW_BIND | REMOTE_READ, 31, 31, 0, 31, LOCAL_WRITE, 31, 0, 31,
+	};
+
+	for (unsigned int i = 0; i < NOTHING; i++) {
+		struct op op = make_op(CREATE, i << 8 | (0x20 + i));
+
+		op.kind = i < F_FREE ? KIND_REGION : i < W_FREE ? KIND_FAST : KIND_WINDOW;
+		op.pd = i == R_PD2 || i == F_PD2 || i == F_PD2_USED || i == W_PD2 ? 2 : 1;
+		op.acc = acc[i];
+		op.all = i == R_ALL;
+		op.va = VA;
+		op.len = LEN;
+		op.pt = make_table(b, 16, 12, 1, false);
+		assert_int_equal(do_op(b, 0, &op), MRO_OK);
+		if (i != F_USED && i != F_LOCAL && i != F_WINDOWED && i != F_PD2_USED)
+			continue;
+		op.op = REG;
+		op.kind = 0;
+		op.key ^= 0x80; // a new variant
+		assert_int_equal(do_op(b, 1, &op), MRO_OK);
+	}
+	for (unsigned int i = W_BOUND; i <= W_ON_FAST; i++) {
+		struct op op = make_op(BIND, i << 8 | (0xa0 + i));
+		unsigned int par = i == W_BOUND ? R_FULL : F_WINDOWED;
+
+		op.lkey = par << 8 | b->region[par].variant;
+		op.va = VA + 0x1003;
+		op.len = 0x3456;
+		op.acc = REMOTE_READ | REMOTE_WRITE | LOCAL_WRITE;
+		assert_int_equal(do_op(b, 1, &op), MRO_OK);
+	}
+}
+
+static uint32_t key_of(struct bench *b, unsigned int idx)
+{
+	return idx << 8 | b->region[idx].variant;
+}
+
+static void refused(struct bench *b, const char *what, const struct op *op, unsigned int status)
+{
+	unsigned int got = do_op(b, rnd(b, OP_CLIENTS), op);
+
+	if (got != status)
+		fail_msg("%s: status %u, should be %u", what, got, status);
+	probe(b, CAST);
+}
+
+// Each refusal of each operation: the status, and that lookups find everything as it was.
+static void test_refusals(void **state)
+{
+	struct bench *b = new struct bench;
+	struct op op, good;
+	uint64_t done;
+
+	(void)state;
+	start(b, 5);
+	b->latency = 0;
+	make_cast(b);
+	probe(b, CAST);
+	done = b->op_done;
+
+	for (unsigned int i = 0; i < NOTHING; i++) {
+		op = make_op(CREATE, i << 8 | 1);
+		op.kind = i % 3;
+		refused(b, "CREATE of one that exists", &op, MRO_BAD_KEY);
+	}
+	op = make_op(CREATE, 1u << 22 | NOTHING << 8);
+	refused(b, "CREATE out of range", &op, MRO_BAD_KEY);
+	op = make_op(CREATE, NOTHING << 8);
+	op.kind = 3;
+	refused(b, "CREATE of unknown kind", &op, MRO_BAD_KEY);
+
+	op = make_op(DESTROY, NOTHING << 8);
+	refused(b, "DESTROY of nothing", &op, MRO_BAD_KEY);
+	op = make_op(DESTROY, 1u << 22 | R_FULL << 8);
+	refused(b, "DESTROY out of range", &op, MRO_BAD_KEY);
+	op = make_op(DESTROY, R_FULL << 8);
+	refused(b, "DESTROY of a region with a window", &op, MRO_BUSY);
+	op = make_op(DESTROY, F_WINDOWED << 8);
+	refused(b, "DESTROY of a fast region with a window", &op, MRO_BUSY);
+
+	good = make_op(REG, F_FREE << 8 | 0x77);
+	good.va = VA;
+	good.len = LEN;
+	good.acc = 31;
+	good.pt = make_table(b, 16, 12, 1, false);
+	for (unsigned int i = 0; i < CAST; i++) {
+		if (i == F_FREE || i == F_PD2)
+			continue;
+		op = good;
+		op.key = i << 8 | 0x77;
+		refused(b, "REG of wrong kind or in use", &op, MRO_BAD_KEY);
+	}
+	op = good;
+	op.key |= 1u << 31;
+	refused(b, "REG out of range", &op, MRO_BAD_KEY);
+	op.key = F_PD2 << 8 | 0x77;
+	refused(b, "REG in another domain", &op, MRO_BAD_PD);
+	for (unsigned int shift = 0; shift < 64; shift++) {
+		if (shift >= 12 && shift <= 31)
+			continue;
+		op = good;
+		op.pt.page_shift = shift;
+		refused(b, "REG with a page size", &op, MRO_BAD_RANGE);
+	}
+	op = good;
+	op.pt.levels = 3;
+	refused(b, "REG with 3 levels", &op, MRO_BAD_RANGE);
+	op = good;
+	op.len = -good.va + 1;
+	refused(b, "REG beyond 2**64", &op, MRO_BAD_RANGE);
+	op = good;
+	op.acc = REMOTE_WRITE;
+	refused(b, "REG for remote write without local", &op, MRO_BAD_ACCESS);
+	op.acc = REMOTE_ATOMIC | REMOTE_READ | MW_BIND;
+	refused(b, "REG for atomics without local write", &op, MRO_BAD_ACCESS);
+
+	for (unsigned int inv = INV_LOCAL; inv <= INV_REMOTE; inv++) {
+		for (unsigned int i = 0; i < CAST; i++) {
+			op = make_op(inv, key_of(b, i));
+			op.pd = b->region[i].pd;
+			if (i < F_FREE || !b->region[i].usable)
+				refused(b, "INV of one not in use", &op, MRO_BAD_KEY);
+			op.key ^= 0x40;
+			refused(b, "INV with another variant", &op, MRO_BAD_KEY);
+		}
+		op = make_op(inv, 1u << 22 | key_of(b, F_USED));
+		refused(b, "INV out of range", &op, MRO_BAD_KEY);
+		op = make_op(inv, key_of(b, F_USED));
+		op.pd = 2;
+		refused(b, "INV from another domain", &op, MRO_BAD_PD);
+		op = make_op(inv, key_of(b, F_PD2_USED));
+		refused(b, "INV in another domain", &op, MRO_BAD_PD);
+		op = make_op(inv, key_of(b, W_BOUND));
+		op.pd = 2;
+		refused(b, "INV of a window from another domain", &op, MRO_BAD_PD);
+		op = make_op(inv, key_of(b, W_BOUND));
+		op.qpn = 8;
+		refused(b, "INV of a window through another QP", &op, MRO_BAD_PD);
+		op = make_op(inv, key_of(b, F_WINDOWED));
+		refused(b, "INV of a region with a window", &op, MRO_BUSY);
+	}
+	op = make_op(INV_REMOTE, key_of(b, F_LOCAL));
+	refused(b, "INV_REMOTE without a remote right", &op, MRO_BAD_ACCESS);
+
+	good = make_op(BIND, W_FREE << 8 | 0x55);
+	good.lkey = key_of(b, R_FULL);
+	good.va = VA + 5;
+	good.len = 0x1000;
+	good.acc = REMOTE;
+	for (unsigned int i = 0; i < CAST; i++) {
+		if (i == W_FREE || i == W_PD2)
+			continue;
+		op = good;
+		op.key = i << 8 | 0x55;
+		refused(b, "BIND of wrong kind or in use", &op, MRO_BAD_KEY);
+	}
+	op = good;
+	op.key |= 1u << 22;
+	refused(b, "BIND out of range", &op, MRO_BAD_KEY);
+	for (unsigned int i = 0; i < CAST; i++) {
+		op = good;
+		op.lkey = key_of(b, i);
+		op.pd = b->region[i].pd;
+		if (i == R_ALL || i >= W_FREE || !b->region[i].usable)
+			refused(b, "BIND to what is no usable region", &op, MRO_BAD_KEY);
+		op.lkey ^= 0x40;
+		refused(b, "BIND with another variant of the lkey", &op, MRO_BAD_KEY);
+	}
+	op = good;
+	op.lkey |= 1u << 22;
+	refused(b, "BIND to a region out of range", &op, MRO_BAD_KEY);
+	op = good;
+	op.pd = 2;
+	refused(b, "BIND from another domain", &op, MRO_BAD_PD);
+	op = good;
+	op.key = W_PD2 << 8;
+	refused(b, "BIND of a window of another domain", &op, MRO_BAD_PD);
+	op = good;
+	op.lkey = key_of(b, R_PD2);
+	refused(b, "BIND to a region of another domain", &op, MRO_BAD_PD);
+	op = good;
+	op.va = VA - 1;
+	refused(b, "BIND below the region", &op, MRO_BAD_RANGE);
+	op = good;
+	op.len = LEN - 4;
+	refused(b, "BIND beyond the region", &op, MRO_BAD_RANGE);
+	op.len = ~0ull;
+	refused(b, "BIND that wraps around", &op, MRO_BAD_RANGE);
+	op.len = 0;
+	op.va = VA + LEN + 1;
+	refused(b, "BIND of nothing beyond the region", &op, MRO_BAD_RANGE);
+	op = good;
+	op.lkey = key_of(b, R_NO_BIND);
+	refused(b, "BIND without MW_BIND", &op, MRO_BAD_ACCESS);
+	op = good;
+	op.lkey = key_of(b, R_READ_ONLY);
+	op.acc = REMOTE_WRITE;
+	refused(b, "BIND for write without local write", &op, MRO_BAD_ACCESS);
+	op.acc = REMOTE_ATOMIC;
+	refused(b, "BIND for atomics without local write", &op, MRO_BAD_ACCESS);
+	print_message("%lu operations refused\n", b->op_done - done);
+
+	// the refused ones were as near to good ones as can be: one step back, and they are taken
+	assert_int_equal(do_op(b, 0, &good), MRO_OK);
+	op = make_op(BIND, W_PD2 << 8);
+	op.pd = 2;
+	op.lkey = key_of(b, R_PD2);
+	op.va = VA;
+	op.len = LEN;
+	assert_int_equal(do_op(b, 0, &op), MRO_OK);
+	probe(b, CAST);
+
+	// and the counts of windows have not moved: each region goes when its last window has gone
+	for (unsigned int i = 0; i < W_FREE; i++) {
+		op = make_op(DESTROY, i << 8);
+		do_op(b, 0, &op);
+	}
+	for (unsigned int i = W_FREE; i < NOTHING; i++) {
+		op = make_op(DESTROY, i << 8);
+		assert_int_equal(do_op(b, 0, &op), MRO_OK);
+	}
+	for (unsigned int i = 0; i < W_FREE; i++) {
+		op = make_op(DESTROY, i << 8);
+		do_op(b, 0, &op);
+		assert_false(b->region[i].valid);
+	}
+	probe(b, CAST);
+	delete b;
+}
+
+// What a window opens, to whom, and until when.
+static void test_window(void **state)
+{
+	struct bench *b = new struct bench;
+	struct request rq;
+	struct op op;
+	uint32_t key;
+
+	(void)state;
+	start(b, 6);
+	make_cast(b);
+	for (unsigned int i = W_BOUND; i <= W_ON_FAST; i++) {
+		unsigned int par = i == W_BOUND ? R_FULL : F_WINDOWED;
+		uint64_t va = VA + 0x1003;
+		uint64_t len = 0x3456;
+
+		key = key_of(b, i);
+		// addresses are those of the region
+		rq = make_request(key, 1, 9, REMOTE_WRITE, va, len > 4096 ? 4096 : len);
+		assert_int_equal(ask(b, &rq), MR_OK);
+		rq = make_request(key, 1, 9, REMOTE_READ, va + len - 100, 100);
+		assert_int_equal(ask(b, &rq), MR_OK);
+		rq.va++;
+		assert_int_equal(ask(b, &rq), MR_BAD_RANGE);
+		rq.va = va - 1;
+		assert_int_equal(ask(b, &rq), MR_BAD_RANGE);
+		rq.va = va;
+		rq.acc = REMOTE_ATOMIC;
+		assert_int_equal(ask(b, &rq), MR_BAD_ACCESS);
+		// BIND asked for local write too: a window has no local rights
+		rq.acc = REMOTE_WRITE | LOCAL_WRITE;
+		assert_int_equal(ask(b, &rq), MR_BAD_ACCESS);
+		rq.acc = LOCAL_WRITE;
+		assert_int_equal(ask(b, &rq), MR_BAD_KEY);
+		rq.acc = 0;
+		assert_int_equal(ask(b, &rq), MR_BAD_KEY);
+		rq.acc = REMOTE_WRITE;
+		rq.qpn = 8;
+		assert_int_equal(ask(b, &rq), MR_BAD_PD);
+		rq.qpn = 9;
+		rq.pd = 2;
+		assert_int_equal(ask(b, &rq), MR_BAD_PD);
+		rq.pd = 1;
+
+		op = make_op(i == W_BOUND ? INV_LOCAL : INV_REMOTE, key);
+		assert_int_equal(do_op(b, 1, &op), MRO_OK);
+		assert_int_equal(ask(b, &rq), MR_BAD_KEY);
+		assert_int_equal(do_op(b, 1, &op), MRO_BAD_KEY);
+		assert_int_equal(b->region[par].bound, 0);
+	}
+	// nothing is bound to the fast region any more: it can be invalidated and registered again
+	op = make_op(INV_REMOTE, key_of(b, F_WINDOWED));
+	assert_int_equal(do_op(b, 2, &op), MRO_OK);
+	op = make_op(BIND, W_ON_FAST << 8);
+	op.lkey = key_of(b, F_WINDOWED);
+	op.va = VA;
+	op.len = 8;
+	assert_int_equal(do_op(b, 1, &op), MRO_BAD_KEY);
+	op = make_op(REG, F_WINDOWED << 8 | 3);
+	op.va = ~0ull - 0xfff;
+	op.len = 0x1000; // to the last byte of the address space
+	op.acc = MW_BIND;
+	op.pt = make_table(b, 1, 12, 1, false);
+	assert_int_equal(do_op(b, 1, &op), MRO_OK);
+
+	// a window of no bytes is bound, but opens nothing
+	op = make_op(BIND, W_ON_FAST << 8 | 1);
+	op.lkey = key_of(b, F_WINDOWED);
+	op.va = ~0ull - 0xfff;
+	op.acc = REMOTE_READ;
+	assert_int_equal(do_op(b, 1, &op), MRO_OK);
+	rq = make_request(W_ON_FAST << 8 | 1, 1, 9, REMOTE_READ, op.va, 1);
+	assert_int_equal(ask(b, &rq), MR_BAD_RANGE);
+	op = make_op(INV_LOCAL, key_of(b, F_WINDOWED));
+	assert_int_equal(do_op(b, 1, &op), MRO_BUSY);
+	op = make_op(DESTROY, W_ON_FAST << 8);
+	assert_int_equal(do_op(b, 0, &op), MRO_OK);
+	op = make_op(INV_LOCAL, key_of(b, F_WINDOWED));
+	assert_int_equal(do_op(b, 1, &op), MRO_OK);
+	probe(b, CAST);
+	delete b;
+}
+
+// REG of a table that lies where another one was, while lines of the old one are cached or on
+// their way: a request taken after the answer must see the new table.
+static void test_reg_table(void **state)
+{
+	struct bench *b = new struct bench;
+
+	(void)state;
+	start(b, 7);
+	for (unsigned int levels = 1; levels <= 2; levels++) {
+		struct op fast = make_op(CREATE, (2 * levels) << 8), same, op;
+		struct table pt = make_table(b, 600, 12, levels, false);
+		uint32_t other = (2 * levels + 1) << 8;
+
+		fast.kind = KIND_FAST;
+		assert_int_equal(do_op(b, 0, &fast), MRO_OK);
+		// a region that uses the same table all the time brings its lines into the caches
+		same = make_op(CREATE, other);
+		same.acc = 31;
+		same.va = VA;
+		same.len = 600 << 12;
+		same.pt = pt;
+		assert_int_equal(do_op(b, 0, &same), MRO_OK);
+		for (int i = 0; i < 300; i++) {
+			uint32_t key = fast.key | (i & 0xff);
+			unsigned int wait = rnd(b, 3) ? rnd(b, 400) : 2000;
+			uint64_t page = rnd(b, 599), leaf = pt.addr + 8 * page;
+
+			b->todo[3].push_back(make_request(other, 1, 0, 4, VA + (page << 12), 4096));
+			while (!b->todo[3].empty())
+				cycle(b);
+			while (wait--)
+				cycle(b); // the fill is not yet sent, or under way, or done
+			while (!b->expect[3].empty() && rnd(b, 2))
+				cycle(b);
+			// only what has been sent may be old
+			if (b->latency && rnd(b, 2))
+				drain(b);
+			else
+				for (int n = 0; n < 60; n++)
+					cycle(b);
+			if (levels == 2) {
+				uint64_t old = b->mem[pt.addr + 8 * (page / 512)];
+				uint64_t moved = old ^ 0x40000000;
+
+				for (int n = 0; n < 512; n++)
+					b->mem[moved + 8 * n] = rnd(b, 1ull << 28) << 12;
+				if (!b->expect[3].empty())
+					drain(b);
+				b->mem[pt.addr + 8 * (page / 512)] = moved;
+				leaf = moved + 8 * (page % 512);
+			}
+			b->mem[leaf] = rnd(b, 1ull << 28) << 12;
+			b->mem[leaf + 8] = rnd(b, 1ull << 28) << 12;
+
+			op = make_op(REG, key);
+			op.acc = REMOTE_READ;
+			op.va = VA;
+			op.len = 600 << 12;
+			op.pt = pt;
+			assert_int_equal(do_op(b, 1, &op), MRO_OK);
+			b->todo[1].push_back(make_request(key, 1, 0, 4, VA + (page << 12), 4096));
+			b->todo[2].push_back(make_request(key, 1, 0, 0, VA + (page << 12), 9));
+			if (rnd(b, 2))
+				drain(b);
+			while (!b->todo[1].empty() || !b->todo[2].empty())
+				cycle(b);
+			op = make_op(INV_LOCAL, key);
+			assert_int_equal(do_op(b, 1, &op), MRO_OK);
+			drain(b);
+		}
+	}
+	delete b;
+}
+
+// Operations of three clients at random on a dozen indexes, with requests all the time, against
+// the model.
+static void test_random_ops(void **state)
+{
+	struct bench *b = new struct bench;
+	enum { N = 12 };
+	uint64_t count[6] = {}, done[6] = {};
+
+	(void)state;
+	start(b, 8);
+	for (unsigned int i = 0; i < 200000; i++) {
+		unsigned int c = rnd(b, OP_CLIENTS);
+
+		if (b->ops[c].empty()) {
+			struct region *r = &b->region[rnd(b, N)], *p = &b->region[rnd(b, N)];
+			unsigned int what = rnd(b, 6);
+
+			// more of those that may be done
+			for (int n = 0; n < 6 && (what == CREATE ? r->valid
+						  : what == BIND || what == REG
+							  ? !r->valid || r->usable
+							  : !r->usable);
+			     n++)
+				r = &b->region[rnd(b, N)];
+			for (int n = 0; n < 4 && !(p->usable && p->kind != KIND_WINDOW &&
+						   (p->acc & MW_BIND));
+			     n++)
+				p = &b->region[rnd(b, N)];
+			if (what == REG && r->kind == KIND_WINDOW)
+				what = BIND;
+			struct op op = make_op(what, (r - b->region) << 8 | r->variant);
+
+			if (op.op == DESTROY && rnd(b, 3))
+				op.op = BIND;
+			op.kind = rnd(b, 16) ? rnd(b, 3) : 3;
+			op.pd = rnd(b, 20) ? 1 : 2;
+			op.qpn = rnd(b, 10) ? r->qpn : rnd(b, 4);
+			op.acc = rnd(b, 3) ? 31 : rnd(b, 32);
+			op.all = rnd(b, 8) == 0;
+			op.lkey = (p - b->region) << 8 | p->variant;
+			if (op.op == CREATE || op.op == REG) {
+				uint64_t pages = 1 + rnd(b, 40);
+
+				op.va = VA + rnd(b, 0x100000);
+				op.len = pages << 12;
+				op.pt = make_table(b, pages + 1, 12, rnd(b, 3), false);
+				if (rnd(b, 16) == 0)
+					op.pt.page_shift = rnd(b, 64) | (op.op == CREATE ? 12 : 0);
+				if (op.op == CREATE || op.pt.page_shift != 12)
+					op.pt.page_shift = op.op == CREATE ? 12 : op.pt.page_shift;
+			} else {
+				op.va = p->va + rnd(b, p->len + 1);
+				op.len = rnd(b, p->len + 1 - (op.va - p->va));
+				op.len += rnd(b, 16) == 0 ? 0x30000 : 0;
+				op.va -= rnd(b, 16) == 0 ? 0x100 : 0;
+			}
+			if (op.op == REG || op.op == BIND)
+				op.key = (op.key & ~0xff) | rnd(b, 256);
+			if (rnd(b, 20) == 0)
+				op.key ^= 1u << rnd(b, 8);
+			if (rnd(b, 40) == 0)
+				op.lkey ^= 1u << rnd(b, 32);
+			if (rnd(b, 100) == 0)
+				op.key |= 1u << (22 + rnd(b, 10));
+			count[op.op]++;
+			b->ops[c].push_back(op);
+		}
+		c = rnd(b, CLIENTS);
+		if (b->todo[c].size() < 3) {
+			struct region *r = &b->region[rnd(b, N)];
+			struct request rq;
+
+			rq = make_request((r - b->region) << 8 | r->variant,
+					  rnd(b, 16) ? r->pd : rnd(b, 4),
+					  rnd(b, 16) ? r->qpn : rnd(b, 4), rnd(b, 8) & ~1, 0, 1);
+			rq.va = r->va + rnd(b, r->len + 1);
+			rq.len = 1 + rnd(b, 64);
+			b->todo[c].push_back(rq);
+		}
+		int busy = b->op_client;
+		uint64_t before = b->op_done, refusals = b->op_refused;
+		unsigned int kind = busy < 0 ? 0 : b->ops[busy].front().op;
+
+		cycle(b);
+		if (b->op_done != before && b->op_refused == refusals)
+			done[kind]++;
+	}
+	drain(b);
+	print_message("%lu operations, longest %lu cycles, %lu requests; done of asked: create "
+		      "%lu/%lu destroy %lu/%lu reg %lu/%lu inv %lu/%lu remote %lu/%lu bind %lu/%lu\n",
+		      b->op_done, b->op_longest, b->taken, done[0], count[0], done[1], count[1],
+		      done[2], count[2], done[3], count[3], done[4], count[4], done[5], count[5]);
+	for (int i = 0; i < 6; i++)
+		assert_true(done[i] > 300);
+	assert_true(b->op_longest <= 12);
 	delete b;
 }
 
@@ -544,6 +1394,10 @@ int main(void)
 		cmocka_unit_test(test_flush),
 		cmocka_unit_test(test_independent),
 		cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_reg_table),
+		cmocka_unit_test(test_random_ops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on memory regions and windows (mr_op_t): one at a time, clients in turn. It is the only writer of the contexts.
+//
+//   read the key's context -> read the other one (the region of a window) if there is one -> compare -> verdict
+//   -> write one or two contexts -> answer
+//
+// 7 cycles from taking an operation to its answer with one context, 11 with two; a refusal writes nothing and takes
+// as long. Towards lookups an operation happens at once: no request needs two contexts (a window holds a copy of its region's
+// table), and the count of bound windows, which the second write changes, is nothing a lookup looks at.
+//
+// REG forgets the cached page table entries with its write: the table may lie where an older one was. Requests accepted
+// after the answer enter the caches later than that.
+
+`resetall
+`default_nettype none
+
+module urdma_mr_op
+  import urdma_pkg::*, urdma_mr_pkg::*, urdma_hw_pkg::*;
+(
+  input  wire logic                clk,
+  input  wire logic                rst,
+  input  wire logic                enable,        // contexts are cleared
+  output      logic                busy,
+
+  input  wire logic   [MROC_N-1:0] mro_valid,
+  input  wire mr_op_t [MROC_N-1:0] mro,
+  output      logic   [MROC_N-1:0] mro_ready,
+  output      logic   [MROC_N-1:0] mro_rsp_valid,
+  output      mro_status_e         mro_rsp,
+
+  output      logic                rd_valid,      // always taken
+  output      logic [MRI_W-1:0]    rd_idx,
+  input  wire logic                rsp_valid,
+  input  wire mr_ctx_t             rsp_ctx,
+
+  output      logic                wr_valid,
+  output      logic [MRI_W-1:0]    wr_idx,
+  output      mr_ctx_t             wr_ctx,
+
+  output      logic                flush          // of the page table caches, a pulse
+);
+
+  typedef enum logic [3:0] {
+    S_IDLE,
+    S_READ,        // the key's context
+    S_WAIT,
+    S_READ2,       // the region's
+    S_WAIT2,
+    S_COMPARE,
+    S_VERDICT,
+    S_WRITE,
+    S_WRITE2,
+    S_ANSWER
+  } state_e;
+
+  state_e state_reg;
+  logic [MROC_N-1:0] grant, client_reg;
+  logic grant_valid, take;
+  mr_op_t grant_op, op_reg;
+  mr_ctx_t own_reg, par_reg;   // the key's context; the region of a window
+
+  assign take = state_reg == S_IDLE && enable && grant_valid;
+  assign mro_ready = take ? grant : '0;
+  assign busy = state_reg != S_IDLE;
+
+  urdma_arb_rr #(.N(MROC_N)) arb (
+    .clk, .rst, .req(mro_valid), .advance(take), .grant, .grant_idx(), .grant_valid
+  );
+
+  always_comb begin
+    grant_op = '0;
+    for (int i = 0; i < MROC_N; i++) if (grant[i]) grant_op = mro[i];
+  end
+
+  // the region that takes part: that of BIND, or the one a window is taken from
+  logic is_bind, is_inv, unbind, second;
+  logic [MRI_W-1:0] own_idx, par_idx;
+
+  assign is_bind = op_reg.op == MRO_BIND;
+  assign is_inv = op_reg.op == MRO_INV_LOCAL || op_reg.op == MRO_INV_REMOTE;
+  assign own_idx = op_reg.key[8 +: MRI_W];
+
+  function automatic logic is_window(input logic [1:0] kind);
+    return kind == 2'(URDMA_MRK_WINDOW);
+  endfunction
+
+  // a bound window, of which the region has to know
+  logic rsp_bound, own_bound_reg;
+  assign rsp_bound = rsp_ctx.valid && rsp_ctx.usable && is_window(rsp_ctx.kind);
+  assign unbind = (state_reg == S_WAIT ? rsp_bound : own_bound_reg) && (is_inv || op_reg.op == MRO_DESTROY);
+  assign second = is_bind || unbind;
+  assign par_idx = is_bind ? op_reg.lkey[8 +: MRI_W] : own_reg.parent;
+
+  assign rd_valid = state_reg == S_READ || state_reg == S_READ2;
+  assign rd_idx = state_reg == S_READ2 ? par_idx : own_idx;
+
+  // ---- comparisons -------------------------------------------------------------------------------------------
+  logic own_here_reg;    // index exists
+  logic own_variant_reg;
+  logic own_pd_reg;
+  logic own_qpn_reg;
+  logic par_good_reg;    // a region that windows may be bound to
+  logic par_pd_reg;
+  logic change_reg;      // rights ask for changing memory
+  logic below_reg, wrap_reg, format_bad_reg;
+  logic [63:0] rel_reg;
+
+  always_ff @(posedge clk) begin
+    if (state_reg == S_COMPARE) begin
+      own_here_reg <= own_reg.valid && op_reg.key[31:8+MRI_W] == '0;
+      own_variant_reg <= own_reg.variant == op_reg.key[7:0];
+      own_pd_reg <= own_reg.pd == op_reg.pd;
+      own_qpn_reg <= own_reg.qpn == op_reg.qpn;
+      par_good_reg <= par_reg.valid && par_reg.usable && !is_window(par_reg.kind) && !par_reg.all
+                      && op_reg.lkey[31:8+MRI_W] == '0 && par_reg.variant == op_reg.lkey[7:0];
+      par_pd_reg <= par_reg.pd == op_reg.pd;
+      change_reg <= (op_reg.acc & ACC_REMOTE_CHANGE) != '0;
+      below_reg <= op_reg.va < par_reg.va;
+      rel_reg <= op_reg.va - par_reg.va;
+      // the byte behind the last one may be 2**64
+      wrap_reg <= op_reg.len != '0 && op_reg.va + (op_reg.len - 64'd1) < op_reg.va;
+      format_bad_reg <= op_reg.pt.page_shift < 6'd12 || op_reg.pt.page_shift > 6'd31 || op_reg.pt.levels == 2'd3;
+    end
+  end
+
+  // ---- verdict -----------------------------------------------------------------------------------------------
+  mro_status_e verdict, verdict_reg;
+
+  always_comb begin
+    verdict = MRO_OK;
+    unique case (op_reg.op)
+      MRO_CREATE:
+        if (op_reg.key[31:8+MRI_W] != '0 || own_here_reg || op_reg.kind == 2'd3) verdict = MRO_BAD_KEY;
+      MRO_DESTROY:
+        // by index: software chooses variants with REG and BIND, which the command queue does not follow
+        if (!own_here_reg) verdict = MRO_BAD_KEY;
+        else if (own_reg.bound != '0) verdict = MRO_BUSY;
+      MRO_REG:
+        if (!own_here_reg || own_reg.kind != 2'(URDMA_MRK_FAST) || own_reg.usable) verdict = MRO_BAD_KEY;
+        else if (!own_pd_reg) verdict = MRO_BAD_PD;
+        else if (wrap_reg || format_bad_reg) verdict = MRO_BAD_RANGE;
+        else if (change_reg && (op_reg.acc & ACC_LOCAL_WRITE) == '0) verdict = MRO_BAD_ACCESS;
+      MRO_INV_LOCAL, MRO_INV_REMOTE:
+        if (!own_here_reg || !own_variant_reg || !own_reg.usable || own_reg.kind == 2'(URDMA_MRK_REGION))
+          verdict = MRO_BAD_KEY;
+        else if (!own_pd_reg || (is_window(own_reg.kind) && !own_qpn_reg)) verdict = MRO_BAD_PD;
+        else if (op_reg.op == MRO_INV_REMOTE && !is_window(own_reg.kind) && (own_reg.acc & ACC_REMOTE) == '0)
+          verdict = MRO_BAD_ACCESS;
+        else if (own_reg.bound != '0) verdict = MRO_BUSY;
+      MRO_BIND:
+        if (!own_here_reg || !is_window(own_reg.kind) || own_reg.usable || !par_good_reg) verdict = MRO_BAD_KEY;
+        else if (!own_pd_reg || !par_pd_reg) verdict = MRO_BAD_PD;
+        else if (below_reg || rel_reg > par_reg.len || par_reg.len - rel_reg < op_reg.len) verdict = MRO_BAD_RANGE;
+        else if ((par_reg.acc & ACC_MW_BIND) == '0 || (change_reg && (par_reg.acc & ACC_LOCAL_WRITE) == '0))
+          verdict = MRO_BAD_ACCESS;
+      default: verdict = MRO_BAD_KEY;
+    endcase
+  end
+
+  // ---- new contexts ------------------------------------------------------------------------------------------
+  mr_ctx_t own_next, par_next;
+
+  always_comb begin
+    own_next = own_reg;
+    unique case (op_reg.op)
+      MRO_CREATE: begin
+        own_next = '0;
+        own_next.valid = 1'b1;
+        own_next.kind = op_reg.kind;
+        own_next.variant = op_reg.key[7:0];
+        own_next.pd = op_reg.pd;
+        if (op_reg.kind == 2'(URDMA_MRK_REGION)) begin
+          own_next.usable = 1'b1;
+          own_next.acc = op_reg.acc;
+          own_next.all = op_reg.all;
+          own_next.va = op_reg.va;
+          own_next.len = op_reg.len;
+          own_next.pt_va = op_reg.va;
+          own_next.pt = op_reg.pt;
+        end
+      end
+      MRO_DESTROY: own_next = '0;
+      MRO_INV_LOCAL, MRO_INV_REMOTE: own_next.usable = 1'b0;
+      default: begin  // REG, BIND
+        own_next.usable = 1'b1;
+        own_next.variant = op_reg.key[7:0];
+        own_next.va = op_reg.va;
+        own_next.len = op_reg.len;
+        if (is_bind) begin
+          own_next.acc = op_reg.acc & ACC_REMOTE;
+          own_next.qpn = op_reg.qpn;
+          own_next.parent = par_idx;
+          own_next.pt_va = par_reg.pt_va;
+          own_next.pt = par_reg.pt;
+        end else begin
+          own_next.acc = op_reg.acc;
+          own_next.pt_va = op_reg.va;
+          own_next.pt = op_reg.pt;
+        end
+      end
+    endcase
+    par_next = par_reg;
+    par_next.bound = is_bind ? par_reg.bound + 1'b1 : par_reg.bound - 1'b1;
+  end
+
+  assign wr_valid = (state_reg == S_WRITE || state_reg == S_WRITE2) && verdict_reg == MRO_OK;
+  assign wr_idx = state_reg == S_WRITE2 ? par_idx : own_idx;
+  assign wr_ctx = state_reg == S_WRITE2 ? par_next : own_next;
+  assign flush = wr_valid && op_reg.op == MRO_REG;
+
+  assign mro_rsp_valid = state_reg == S_ANSWER ? client_reg : '0;
+  assign mro_rsp = verdict_reg;
+
+  always_ff @(posedge clk) begin
+    if (take) begin
+      op_reg <= grant_op;
+      client_reg <= grant;
+    end
+    if (state_reg == S_WAIT && rsp_valid) begin
+      own_reg <= rsp_ctx;
+      own_bound_reg <= rsp_bound;
+    end
+    if (state_reg == S_WAIT2 && rsp_valid) par_reg <= rsp_ctx;
+    if (state_reg == S_VERDICT) verdict_reg <= verdict;
+
+    if (rst) begin
+      state_reg <= S_IDLE;
+    end else begin
+      unique case (state_reg)
+        S_IDLE: if (take) state_reg <= S_READ;
+        S_READ: state_reg <= S_WAIT;
+        S_WAIT: if (rsp_valid) state_reg <= second ? S_READ2 : S_COMPARE;
+        S_READ2: state_reg <= S_WAIT2;
+        S_WAIT2: if (rsp_valid) state_reg <= S_COMPARE;
+        S_COMPARE: state_reg <= S_VERDICT;
+        S_VERDICT: state_reg <= S_WRITE;
+        S_WRITE: state_reg <= second ? S_WRITE2 : S_ANSWER;
+        S_WRITE2: state_reg <= S_ANSWER;
+        default: state_reg <= S_IDLE;  // S_ANSWER
+      endcase
+    end
+  end
+
+`ifndef SYNTHESIS
+  a_count: assert property (@(posedge clk) disable iff (rst)
+                            state_reg == S_WRITE2 && wr_valid && !is_bind |-> par_reg.valid && par_reg.bound != '0)
+    else $error("%m: more windows unbound than were bound");
+`endif
+
+endmodule
+
+`resetall

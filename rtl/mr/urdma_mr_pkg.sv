@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What urdma_mr keeps of a memory region or window.
+/* verilator lint_off UNUSEDPARAM */
+package urdma_mr_pkg;
+  import urdma_pkg::*;
+
+  typedef struct packed {
+    logic             valid;       // the index exists
+    logic             usable;      // a REGION always; FAST: registered; WINDOW: bound
+    logic [1:0]       kind;        // URDMA_MRK_*
+    logic [7:0]       variant;
+    logic [PD_W-1:0]  pd;
+    logic [QPN_W-1:0] qpn;         // window: the QP it is bound to
+    logic [MRI_W-1:0] parent;      // window: the region it is bound to
+    logic [MRI_W-1:0] bound;       // region: windows bound to it, fewer than there are indexes
+    logic [4:0]       acc;
+    logic             all;         // any address, untranslated
+    logic [63:0]      va;          // what the key opens
+    logic [63:0]      len;
+    logic [63:0]      pt_va;       // where the page table begins: va of the region, also in a window
+    pt_t              pt;
+  } mr_ctx_t;
+
+  localparam logic [4:0] ACC_LOCAL_WRITE = 5'd1 << urdma_hw_pkg::URDMA_ACC_LOCAL_WRITE_LSB;
+  localparam logic [4:0] ACC_MW_BIND = 5'd1 << urdma_hw_pkg::URDMA_ACC_MW_BIND_LSB;
+  // rights that let a remote side change memory: for them the region has to have local write
+  localparam logic [4:0] ACC_REMOTE_CHANGE = (5'd1 << urdma_hw_pkg::URDMA_ACC_REMOTE_WRITE_LSB)
+                                             | (5'd1 << urdma_hw_pkg::URDMA_ACC_REMOTE_ATOMIC_LSB);
+  localparam logic [4:0] ACC_REMOTE = ACC_REMOTE_CHANGE | (5'd1 << urdma_hw_pkg::URDMA_ACC_REMOTE_READ_LSB);
+
+endpackage
+/* verilator lint_on UNUSEDPARAM */
