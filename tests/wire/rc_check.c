@@ -1,0 +1,1053 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rc_check.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "icrc.h"
+
+#define MAX_REPORTS 20u
+#define PSN_MASK    0xffffffu
+#define WINDOW	    (1u << 14) /* PSNs whose packets are remembered, each way */
+#define PENDING	    64u	       /* READs and ATOMICs of the peer that wait for their answer */
+#define CAUSES	    16u
+#define GAPS	    8u
+#define UNAS	    64u
+#define DEFAULT_LAG 50000u
+#define US	    UINT64_C(1000)
+
+/* BTH opcodes, table 38 */
+enum {
+	SEND_FIRST,
+	SEND_MIDDLE,
+	SEND_LAST,
+	SEND_LAST_IMM,
+	SEND_ONLY,
+	SEND_ONLY_IMM,
+	WRITE_FIRST,
+	WRITE_MIDDLE,
+	WRITE_LAST,
+	WRITE_LAST_IMM,
+	WRITE_ONLY,
+	WRITE_ONLY_IMM,
+	READ_REQUEST,
+	READ_FIRST,
+	READ_MIDDLE,
+	READ_LAST,
+	READ_ONLY,
+	ACKNOWLEDGE,
+	ATOMIC_ACK,
+	COMPARE_SWAP,
+	FETCH_ADD,
+	SEND_LAST_INV = 0x16,
+	SEND_ONLY_INV = 0x17,
+};
+
+/* What an opcode is made of. */
+enum {
+	IS_FIRST = 1,
+	IS_LAST = 2,
+	IS_REQUEST = 4,
+	IS_WRITE = 8, /* else SEND, of those with parts */
+	HAS_RETH = 16,
+	HAS_IMM = 32,
+	HAS_AETH = 64,
+	IS_ATOMIC = 128,
+	IS_READ_RSP = 256,
+	HAS_PAYLOAD = 512,
+	KNOWN = 1024,
+};
+
+static const uint16_t kinds[] = {
+	[SEND_FIRST] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_FIRST,
+	[SEND_MIDDLE] = KNOWN | IS_REQUEST | HAS_PAYLOAD,
+	[SEND_LAST] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_LAST,
+	[SEND_LAST_IMM] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_LAST | HAS_IMM,
+	[SEND_ONLY] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_FIRST | IS_LAST,
+	[SEND_ONLY_IMM] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_FIRST | IS_LAST | HAS_IMM,
+	[WRITE_FIRST] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_WRITE | IS_FIRST | HAS_RETH,
+	[WRITE_MIDDLE] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_WRITE,
+	[WRITE_LAST] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_WRITE | IS_LAST,
+	[WRITE_LAST_IMM] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_WRITE | IS_LAST | HAS_IMM,
+	[WRITE_ONLY] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_WRITE | IS_FIRST | IS_LAST | HAS_RETH,
+	[WRITE_ONLY_IMM] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_WRITE | IS_FIRST | IS_LAST |
+			   HAS_RETH | HAS_IMM,
+	[READ_REQUEST] = KNOWN | IS_REQUEST | IS_FIRST | IS_LAST | HAS_RETH,
+	[READ_FIRST] = KNOWN | IS_READ_RSP | HAS_PAYLOAD | IS_FIRST | HAS_AETH,
+	[READ_MIDDLE] = KNOWN | IS_READ_RSP | HAS_PAYLOAD,
+	[READ_LAST] = KNOWN | IS_READ_RSP | HAS_PAYLOAD | IS_LAST | HAS_AETH,
+	[READ_ONLY] = KNOWN | IS_READ_RSP | HAS_PAYLOAD | IS_FIRST | IS_LAST | HAS_AETH,
+	[ACKNOWLEDGE] = KNOWN | HAS_AETH,
+	[ATOMIC_ACK] = KNOWN | HAS_AETH | IS_ATOMIC,
+	[COMPARE_SWAP] = KNOWN | IS_REQUEST | IS_ATOMIC | IS_FIRST | IS_LAST,
+	[FETCH_ADD] = KNOWN | IS_REQUEST | IS_ATOMIC | IS_FIRST | IS_LAST,
+	[SEND_LAST_INV] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_LAST | HAS_IMM,
+	[SEND_ONLY_INV] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_FIRST | IS_LAST | HAS_IMM,
+};
+
+/* 9.7.5.2.8, table 45: RNR timer codes in 10 us */
+static const uint32_t rnr_10us[32] = {
+	65536, 1,    2,	   3,	 4,    6,     8,     12,    16,	   24,	  32,
+	48,    64,   96,   128,	 192,  256,   384,   512,   768,   1024,  1536,
+	2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+
+struct packet {
+	uint64_t ns;
+	uint32_t dqpn, psn, kind;
+	uint32_t len; /* of the payload */
+	uint64_t va;  /* RETH, AtomicETH; ATOMIC_ACK: the value */
+	uint32_t rkey, dma_len;
+	uint32_t msn;
+	uint32_t digest; /* of everything behind the BTH */
+	uint8_t op, syndrome;
+	bool out, ackreq;
+};
+
+/* A packet of a request as it was first seen. */
+struct memory {
+	uint32_t psn;
+	uint32_t base; /* PSN of the READ that this PSN belongs to */
+	uint32_t digest, rkey, dma_len, msn;
+	uint64_t va; /* ATOMIC of the peer: the value it was answered with */
+	uint16_t kind;
+	uint8_t op;
+	bool used, answered;
+};
+
+enum cause_kind { BY_NAK, BY_GAP, BY_RNR };
+
+struct cause {
+	enum cause_kind kind;
+	uint32_t psn;
+	uint64_t ns, due; /* due: not before */
+	bool used;
+};
+
+struct gap {
+	uint32_t psn;
+	uint64_t opened, closed;
+	bool open, naked;
+};
+
+struct waiting {
+	uint32_t psn, n, next; /* next: response packet that is to come */
+	uint32_t len;
+	bool atomic, again, begun;
+};
+
+struct half {
+	bool known, dead, lost; /* lost: no longer judged, the peer broke the rules */
+	uint32_t next;		/* requester: next new PSN; responder: expected PSN */
+	struct memory *mem;
+};
+
+struct requester {
+	struct half h;
+	uint32_t pos; /* PSN behind the last request packet */
+	uint32_t una;
+	uint64_t moved, sent_una; /* when una moved, when the packet una was last sent */
+	struct {
+		uint32_t psn;
+		uint64_t ns;
+	} una_log[UNAS];
+	unsigned int una_n;
+	struct cause cause[CAUSES];
+	unsigned int cause_n;
+	unsigned int outstanding; /* READs and ATOMICs */
+	/* the message whose packets come */
+	bool in_message;
+	bool in_write;
+	uint32_t message_left;
+	uint64_t dead_ns;
+};
+
+struct responder {
+	struct half h;
+	uint32_t first; /* first PSN seen */
+	bool answered;	/* an acknowledgement was sent */
+	uint32_t last_ack;
+	uint32_t msn;
+	bool rnr;
+	uint32_t rnr_psn;
+	uint64_t duplicate_ns;
+	struct gap gap[GAPS];
+	unsigned int gap_n;
+	struct waiting wait[PENDING];
+	unsigned int wait_n;
+	bool overflow;
+};
+
+struct pair {
+	struct pair *next;
+	uint32_t local, remote;
+	struct requester rq;
+	struct responder rs;
+};
+
+struct rc_check {
+	char name[64];
+	struct rc_check_config config;
+	struct pair *pairs;
+	struct rc_counts counts;
+	uint64_t frames;
+};
+
+static void violation(struct rc_check *c, const struct pair *p, uint64_t ns, const char *format,
+		      ...) __attribute__((format(printf, 4, 5)));
+
+static void violation(struct rc_check *c, const struct pair *p, uint64_t ns, const char *format,
+		      ...)
+{
+	va_list ap;
+
+	if (c->counts.violations++ >= MAX_REPORTS)
+		return;
+	fprintf(stderr,
+		"%s: frame %" PRIu64 ", %" PRIu64 ".%03" PRIu64 " us, QP 0x%x to 0x%x: ", c->name,
+		c->frames, ns / US, ns % US, p->local, p->remote);
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+/* Distance of PSNs: positive when a is ahead of b. */
+static int32_t psn_diff(uint32_t a, uint32_t b)
+{
+	return (int32_t)((a - b) << 8) >> 8;
+}
+
+static uint32_t psn_add(uint32_t psn, uint32_t n)
+{
+	return (psn + n) & PSN_MASK;
+}
+
+static uint32_t packets_of(const struct rc_check *c, uint32_t len)
+{
+	return len ? (len + c->config.mtu - 1) / c->config.mtu : 1;
+}
+
+static struct memory *recall(struct half *h, uint32_t psn)
+{
+	struct memory *m = &h->mem[psn % WINDOW];
+
+	return m->used && m->psn == psn ? m : NULL;
+}
+
+/* Remembers a request packet, and all PSNs of a READ. */
+static void remember(const struct rc_check *c, struct half *h, const struct packet *k, uint32_t msn)
+{
+	uint32_t n = k->op == READ_REQUEST ? packets_of(c, k->dma_len) : 1;
+
+	for (uint32_t i = 0; i < n && i < WINDOW; i++) {
+		struct memory *m = &h->mem[psn_add(k->psn, i) % WINDOW];
+
+		*m = (struct memory){ .psn = psn_add(k->psn, i),
+				      .base = k->psn,
+				      .digest = k->digest,
+				      .rkey = k->rkey,
+				      .dma_len = k->dma_len,
+				      .va = k->va,
+				      .msn = msn,
+				      .kind = (uint16_t)k->kind,
+				      .op = k->op,
+				      .used = true };
+	}
+	h->next = psn_add(k->psn, n);
+}
+
+/* A PSN from far away begins a new life of the QP number, where there may be one. */
+static bool new_life(const struct rc_check *c, const struct half *h, uint32_t psn)
+{
+	return c->config.lives && h->known && abs(psn_diff(psn, h->next)) > (int32_t)WINDOW;
+}
+
+static bool half_begin(struct half *h)
+{
+	if (!h->mem)
+		h->mem = calloc(WINDOW, sizeof(*h->mem));
+	return h->mem;
+}
+
+/* Clean memory, the same place. */
+static struct half half_again(const struct half *h)
+{
+	memset(h->mem, 0, WINDOW * sizeof(*h->mem));
+	return (struct half){ .mem = h->mem };
+}
+
+/* ---- requester behind the port ------------------------------------------------------------------
+ */
+
+static void una_moves(struct requester *r, uint32_t una, uint64_t ns)
+{
+	r->una = una;
+	r->moved = ns;
+	r->una_log[r->una_n % UNAS].psn = una;
+	r->una_log[r->una_n % UNAS].ns = ns;
+	r->una_n++;
+}
+
+static void add_cause(struct requester *r, enum cause_kind kind, uint64_t ns, uint64_t due)
+{
+	struct cause *k = &r->cause[r->cause_n++ % CAUSES];
+
+	*k = (struct cause){ .kind = kind, .psn = r->una, .ns = ns, .due = due };
+}
+
+/* Everything before `to` is acknowledged, up to a READ or ATOMIC without its answer. True: reached.
+ */
+static bool advance(struct requester *r, uint32_t to, uint64_t ns)
+{
+	uint32_t una = r->una;
+
+	while (psn_diff(to, una) > 0) {
+		struct memory *m = recall(&r->h, una);
+
+		if (m && (m->op == READ_REQUEST || m->kind & IS_ATOMIC))
+			break;
+		una = psn_add(una, 1);
+	}
+	if (una != r->una)
+		una_moves(r, una, ns);
+	return una == to;
+}
+
+static void response(struct rc_check *c, struct pair *p, const struct packet *k)
+{
+	struct requester *r = &p->rq;
+	struct memory *m;
+
+	if (!r->h.known || r->h.dead || psn_diff(k->psn, r->una) < 0 ||
+	    psn_diff(k->psn, r->h.next) > 0) {
+		return; /* old, or about nothing that was sent: has to be ignored */
+	}
+	if (k->op == ACKNOWLEDGE && k->syndrome >> 5 == 0) {
+		if (psn_diff(k->psn, r->h.next) == 0)
+			return;
+		if (!advance(r, psn_add(k->psn, 1), k->ns))
+			add_cause(r, BY_GAP, k->ns, 0);
+		return;
+	}
+	if (k->op == ACKNOWLEDGE) {
+		bool there = advance(r, k->psn, k->ns);
+
+		if (!there)
+			add_cause(r, BY_GAP, k->ns, 0);
+		else if (k->syndrome >> 5 == 1)
+			add_cause(r, BY_RNR, k->ns, k->ns + rnr_10us[k->syndrome & 31] * 10 * US);
+		else if (k->syndrome == 0x60)
+			add_cause(r, BY_NAK, k->ns, 0);
+		else {
+			r->h.dead = true;
+			r->dead_ns = k->ns;
+		}
+		return;
+	}
+	/* READ response or ATOMIC acknowledge */
+	m = recall(&r->h, k->psn);
+	if (!m || (k->op == ATOMIC_ACK) != !!(m->kind & IS_ATOMIC) ||
+	    (k->op != ATOMIC_ACK && m->op != READ_REQUEST)) {
+		r->h.lost = true; /* the peer answers what was not asked */
+		return;
+	}
+	if (!advance(r, k->psn, k->ns)) {
+		add_cause(r, BY_GAP, k->ns, 0);
+		return;
+	}
+	if (psn_add(m->base, m->op == READ_REQUEST ? packets_of(c, m->dma_len) - 1 : 0) == k->psn &&
+	    r->outstanding)
+		r->outstanding--;
+	una_moves(r, psn_add(k->psn, 1), k->ns);
+}
+
+/* Was una the place to resume at, at some time not longer ago than a NIC needs to react? */
+static bool was_una(const struct rc_check *c, const struct requester *r, uint32_t psn, uint64_t now)
+{
+	unsigned int n = r->una_n < UNAS ? r->una_n : UNAS;
+
+	for (unsigned int i = 1; i <= n; i++) {
+		unsigned int at = (r->una_n - i) % UNAS;
+		/* it stayed so until the next one */
+		uint64_t until = i == 1 ? now : r->una_log[(r->una_n - i + 1) % UNAS].ns;
+
+		if (until + c->config.lag_ns < now)
+			return false;
+		if (r->una_log[at].psn == psn)
+			return true;
+	}
+	return false;
+}
+
+static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
+{
+	struct requester *r = &p->rq;
+	unsigned int n = r->cause_n < CAUSES ? r->cause_n : CAUSES;
+	uint64_t since = r->moved > r->sent_una ? r->moved : r->sent_una;
+
+	if (!was_una(c, r, k->psn, k->ns)) {
+		violation(c, p, k->ns, "goes back to PSN 0x%06x, oldest unacknowledged is 0x%06x",
+			  k->psn, r->una);
+		return;
+	}
+	for (unsigned int i = 1; i <= n; i++) {
+		struct cause *why = &r->cause[(r->cause_n - i) % CAUSES];
+
+		if (why->psn != k->psn || why->used)
+			continue;
+		if (k->ns < why->due)
+			violation(c, p, k->ns,
+				  "PSN 0x%06x sent again %" PRIu64 " us before its RNR timer ends",
+				  k->psn, (why->due - k->ns) / US);
+		/* All reports of this gap are served by one resend. */
+		for (unsigned int j = 0; j < CAUSES; j++)
+			if (r->cause[j].psn == k->psn)
+				r->cause[j].used = true;
+		return;
+	}
+	c->counts.timeouts++;
+	if (c->config.timeout) {
+		uint64_t t = UINT64_C(4096) << c->config.timeout;
+
+		if (k->ns - since < t)
+			violation(c, p, k->ns,
+				  "PSN 0x%06x sent again without a cause, %" PRIu64
+				  " us after the last news; time-out is %" PRIu64 " us",
+				  k->psn, (k->ns - since) / US, t / US);
+	}
+}
+
+static void same_as_before(struct rc_check *c, struct pair *p, const struct packet *k)
+{
+	struct memory *m = recall(&p->rq.h, k->psn);
+	uint32_t done;
+
+	if (!m)
+		return; /* forgotten */
+	if (m->op != READ_REQUEST || k->op != READ_REQUEST) {
+		if (m->op != k->op || m->digest != k->digest || m->base != k->psn)
+			violation(c, p, k->ns,
+				  "PSN 0x%06x sent again is another packet (opcode 0x%02x, was "
+				  "0x%02x)",
+				  k->psn, k->op, m->op);
+		return;
+	}
+	done = (uint32_t)psn_diff(k->psn, m->base) * c->config.mtu;
+	if (k->va != m->va + done || k->dma_len != m->dma_len - done || k->rkey != m->rkey)
+		violation(c, p, k->ns,
+			  "READ of PSN 0x%06x asks for another place: length %u, was %u", k->psn,
+			  k->dma_len, m->dma_len - done);
+}
+
+static void check_new(struct rc_check *c, struct pair *p, const struct packet *k)
+{
+	struct requester *r = &p->rq;
+	bool parts = k->kind & HAS_PAYLOAD;
+
+	if (!!(k->kind & IS_FIRST) == r->in_message)
+		violation(c, p, k->ns, "opcode 0x%02x %s a message", k->op,
+			  r->in_message ? "within" : "outside of");
+	else if (parts && r->in_message && !!(k->kind & IS_WRITE) != r->in_write)
+		violation(c, p, k->ns, "opcode 0x%02x in a message of another kind", k->op);
+	if (parts && !(k->kind & IS_LAST) && k->len != c->config.mtu)
+		violation(c, p, k->ns, "%u bytes in a packet that is not the last", k->len);
+	if (k->len > c->config.mtu)
+		violation(c, p, k->ns, "%u bytes are more than the MTU", k->len);
+	if (parts && k->kind & IS_LAST && !(k->kind & IS_FIRST) && !k->len)
+		violation(c, p, k->ns, "the last packet of a message is empty");
+	if (parts && k->kind & IS_WRITE) {
+		uint32_t left = k->kind & IS_FIRST ? k->dma_len : r->message_left;
+
+		if (k->kind & IS_LAST ? k->len != left : k->len >= left)
+			violation(c, p, k->ns, "%u bytes of a WRITE that has %u left", k->len,
+				  left);
+		r->message_left = left - k->len;
+	}
+	if (k->kind & IS_ATOMIC && k->va % 8)
+		violation(c, p, k->ns, "ATOMIC to an address that is not a multiple of 8");
+	r->in_message = parts && !(k->kind & IS_LAST);
+	r->in_write = k->kind & IS_WRITE;
+	if (k->op == READ_REQUEST || k->kind & IS_ATOMIC) {
+		if (++r->outstanding > c->config.rd_atomic)
+			violation(c, p, k->ns, "%u READs and ATOMICs are outstanding",
+				  r->outstanding);
+	}
+}
+
+static void request_out(struct rc_check *c, struct pair *p, const struct packet *k)
+{
+	struct requester *r = &p->rq;
+	int32_t d;
+
+	if (!half_begin(&r->h))
+		return;
+	if (new_life(c, &r->h, k->psn))
+		*r = (struct requester){ .h = half_again(&r->h) };
+	if (!r->h.known) {
+		r->h.known = true;
+		r->h.next = k->psn;
+		r->pos = k->psn;
+		una_moves(r, k->psn, k->ns);
+	}
+	if (r->h.dead && k->ns > r->dead_ns + c->config.lag_ns && !r->h.lost) {
+		/* a QP that begins a new life comes with another PSN */
+		if (recall(&r->h, k->psn))
+			violation(c, p, k->ns, "PSN 0x%06x sent after an error ended the QP",
+				  k->psn);
+		r->h.lost = true;
+	}
+	if (r->h.lost || r->h.dead)
+		return;
+	d = psn_diff(k->psn, r->h.next);
+	if (d > 0) {
+		violation(c, p, k->ns, "PSN 0x%06x, expected 0x%06x: %d left out", k->psn,
+			  r->h.next, d);
+		r->h.lost = true;
+		return;
+	}
+	if (k->psn != r->pos)
+		resume(c, p, k);
+	if (d == 0) {
+		check_new(c, p, k);
+		remember(c, &r->h, k, 0);
+	} else {
+		c->counts.tx_again++;
+		same_as_before(c, p, k);
+	}
+	if (k->psn == r->una)
+		r->sent_una = k->ns;
+	r->pos = psn_add(k->psn, k->op == READ_REQUEST ? packets_of(c, k->dma_len) : 1);
+	/* part of the peer's view: una lies within what is sent now */
+	if (psn_diff(r->una, k->psn) >= 0 && psn_diff(r->una, r->pos) < 0)
+		r->sent_una = k->ns;
+}
+
+static void requester_end(struct rc_check *c, struct pair *p, uint64_t now)
+{
+	struct requester *r = &p->rq;
+
+	if (!r->h.known || r->h.dead || r->h.lost)
+		return;
+	for (unsigned int i = 0; i < CAUSES; i++) {
+		struct cause *k = &r->cause[i];
+
+		if (k->ns && !k->used && k->psn == r->una && r->una != r->h.next &&
+		    k->kind != BY_RNR && now > k->ns + 20 * c->config.lag_ns)
+			violation(c, p, now, "PSN 0x%06x was asked for again and not sent", k->psn);
+	}
+	if (r->una != r->h.next && c->config.timeout &&
+	    now > r->sent_una + 10 * (UINT64_C(4096) << c->config.timeout) &&
+	    now > r->moved + 10 * (UINT64_C(4096) << c->config.timeout))
+		violation(c, p, now, "PSN 0x%06x is not acknowledged and was not sent again",
+			  r->una);
+}
+
+/* ---- responder behind the port
+ * ------------------------------------------------------------------- */
+
+static void wait_for(struct rc_check *c, struct responder *r, const struct packet *k, bool again)
+{
+	struct waiting *w;
+
+	if (r->wait_n == PENDING) {
+		r->overflow = true;
+		return;
+	}
+	w = &r->wait[r->wait_n++];
+	*w = (struct waiting){ .psn = k->psn,
+			       .next = k->psn,
+			       .n = k->op == READ_REQUEST ? packets_of(c, k->dma_len) : 1,
+			       .len = k->dma_len,
+			       .atomic = k->kind & IS_ATOMIC,
+			       .again = again };
+}
+
+static void wait_drop(struct responder *r, unsigned int i)
+{
+	memmove(&r->wait[i], &r->wait[i + 1], (--r->wait_n - i) * sizeof(r->wait[0]));
+}
+
+static struct gap *gap_at(struct responder *r, unsigned int back)
+{
+	return &r->gap[(r->gap_n - 1 - back) % GAPS];
+}
+
+static void request_in(struct rc_check *c, struct pair *p, const struct packet *k)
+{
+	struct responder *r = &p->rs;
+	struct gap *g;
+	int32_t d;
+
+	if (!half_begin(&r->h))
+		return;
+	if (new_life(c, &r->h, k->psn))
+		*r = (struct responder){ .h = half_again(&r->h) };
+	if (!r->h.known) {
+		r->h.known = true;
+		r->h.next = k->psn;
+		r->first = k->psn;
+	}
+	if (r->h.dead || r->h.lost)
+		return;
+	d = psn_diff(k->psn, r->h.next);
+	g = r->gap_n ? gap_at(r, 0) : NULL;
+	if (d < 0) {
+		struct memory *m = recall(&r->h, k->psn);
+
+		c->counts.rx_duplicate++;
+		r->duplicate_ns = k->ns;
+		if (m && (k->op == READ_REQUEST || k->kind & IS_ATOMIC) &&
+		    psn_diff(psn_add(k->psn, k->op == READ_REQUEST ? packets_of(c, k->dma_len) : 1),
+			     r->h.next) <= 0)
+			wait_for(c, r, k, true);
+		return;
+	}
+	if (d > 0) {
+		c->counts.rx_ahead++;
+		if (!r->rnr && !(g && g->open)) {
+			g = &r->gap[r->gap_n++ % GAPS];
+			*g = (struct gap){ .psn = r->h.next, .opened = k->ns, .open = true };
+		}
+		return;
+	}
+	r->rnr = false;
+	if (g && g->open) {
+		g->open = false;
+		g->closed = k->ns;
+	}
+	if (k->kind & IS_LAST)
+		r->msn = (r->msn + 1) & PSN_MASK;
+	remember(c, &r->h, k, r->msn);
+	if (k->op == READ_REQUEST || k->kind & IS_ATOMIC)
+		wait_for(c, r, k, false);
+}
+
+static bool must_wait(const struct responder *r, uint32_t psn)
+{
+	for (unsigned int i = 0; i < r->wait_n; i++)
+		if (!r->wait[i].again &&
+		    psn_diff(psn, psn_add(r->wait[i].psn, r->wait[i].n - 1)) >= 0)
+			return true;
+	return false;
+}
+
+static void ack_out(struct rc_check *c, struct pair *p, const struct packet *k)
+{
+	struct responder *r = &p->rs;
+	struct memory *m = recall(&r->h, k->psn);
+
+	if (psn_diff(k->psn, r->h.next) >= 0) {
+		violation(c, p, k->ns, "ACK of PSN 0x%06x, which has not come; expected is 0x%06x",
+			  k->psn, r->h.next);
+		return;
+	}
+	if (k->syndrome != 0x1f && r->answered && k->syndrome > 0x1f)
+		violation(c, p, k->ns, "syndrome 0x%02x", k->syndrome);
+	if (r->answered && psn_diff(k->psn, r->last_ack) < 0)
+		violation(c, p, k->ns, "ACK goes back to PSN 0x%06x from 0x%06x", k->psn,
+			  r->last_ack);
+	else if (r->answered && k->psn == r->last_ack &&
+		 (!r->duplicate_ns || k->ns > r->duplicate_ns + c->config.lag_ns))
+		violation(c, p, k->ns, "second ACK of PSN 0x%06x and no duplicate came", k->psn);
+	if (must_wait(r, k->psn))
+		violation(c, p, k->ns, "ACK of PSN 0x%06x in front of an answer before it", k->psn);
+	if (m && m->msn != k->msn)
+		violation(c, p, k->ns, "ACK of PSN 0x%06x with MSN %u, %u messages are complete",
+			  k->psn, k->msn, m->msn);
+	r->answered = true;
+	r->last_ack = k->psn;
+}
+
+static void nak_out(struct rc_check *c, struct pair *p, const struct packet *k)
+{
+	struct responder *r = &p->rs;
+
+	if (!r->answered && psn_diff(k->psn, r->first) < 0) {
+		/* the very first packet was lost: now its PSN is known */
+		r->h.next = k->psn;
+		r->first = k->psn;
+		r->msn = 0;
+		r->wait_n = 0;
+		r->gap_n = 1;
+		r->gap[0] =
+			(struct gap){ .psn = k->psn, .opened = k->ns, .open = true, .naked = true };
+		r->answered = true;
+		r->last_ack = psn_add(k->psn, PSN_MASK);
+		return;
+	}
+	for (unsigned int i = 0; i < GAPS && i < r->gap_n; i++) {
+		struct gap *g = gap_at(r, i);
+
+		if (g->psn != k->psn || (!g->open && g->closed + c->config.lag_ns < k->ns))
+			continue;
+		if (g->naked)
+			violation(c, p, k->ns, "second NAK of the gap at PSN 0x%06x", k->psn);
+		g->naked = true;
+		return;
+	}
+	violation(c, p, k->ns, "NAK of PSN 0x%06x without a gap; expected is 0x%06x", k->psn,
+		  r->h.next);
+}
+
+/* What was taken for received from psn on was refused. */
+static void roll_back(struct responder *r, uint32_t psn)
+{
+	struct memory *m = recall(&r->h, psn_add(psn, PSN_MASK));
+
+	if (psn_diff(psn, r->h.next) >= 0)
+		return;
+	r->h.next = psn;
+	r->msn = m ? m->msn : psn == r->first ? 0 : r->msn;
+	for (unsigned int i = r->wait_n; i-- > 0;)
+		if (!r->wait[i].again && psn_diff(r->wait[i].psn, psn) >= 0)
+			wait_drop(r, i);
+	for (unsigned int i = 0; i < GAPS && i < r->gap_n; i++)
+		if (psn_diff(gap_at(r, i)->psn, psn) > 0)
+			*gap_at(r, i) = (struct gap){ .psn = psn, .naked = true };
+}
+
+static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
+{
+	struct responder *r = &p->rs;
+	uint32_t index, rest;
+	unsigned int i;
+	struct waiting *w;
+
+	/* one that has begun goes on; else the first that asks for this PSN */
+	for (i = 0; i < r->wait_n; i++)
+		if (r->wait[i].begun ||
+		    (r->wait[i].psn == k->psn && r->wait[i].atomic == (k->op == ATOMIC_ACK)))
+			break;
+	if (i == r->wait_n) {
+		if (!r->overflow)
+			violation(c, p, k->ns, "answer of PSN 0x%06x to nothing that was asked",
+				  k->psn);
+		return;
+	}
+	w = &r->wait[i];
+	if (w->begun && w->next != k->psn) {
+		violation(c, p, k->ns, "READ response PSN 0x%06x, expected 0x%06x", k->psn,
+			  w->next);
+		wait_drop(r, i);
+		return;
+	}
+	if (!w->again && must_wait(r, psn_add(w->psn, PSN_MASK)))
+		violation(c, p, k->ns, "answer of PSN 0x%06x in front of an older one", k->psn);
+	if (k->kind & HAS_AETH && k->syndrome >> 5)
+		violation(c, p, k->ns, "syndrome 0x%02x in an answer", k->syndrome);
+	if (k->op == ATOMIC_ACK) {
+		struct memory *m = recall(&r->h, k->psn);
+
+		if (m && m->answered && m->va != k->va)
+			violation(c, p, k->ns, "ATOMIC of PSN 0x%06x answered with another value",
+				  k->psn);
+		if (m) {
+			m->answered = true;
+			m->va = k->va;
+		}
+		wait_drop(r, i);
+	} else {
+		index = (uint32_t)psn_diff(k->psn, w->psn);
+		rest = w->len - index * c->config.mtu;
+		if (!!(k->kind & IS_FIRST) != (index == 0) ||
+		    !!(k->kind & IS_LAST) != (index == w->n - 1))
+			violation(c, p, k->ns, "opcode 0x%02x in response packet %u of %u", k->op,
+				  index, w->n);
+		else if (k->len != (index == w->n - 1 ? rest : c->config.mtu))
+			violation(c, p, k->ns, "%u bytes in response packet %u of a READ of %u",
+				  k->len, index, w->len);
+		w->begun = true;
+		w->next = psn_add(k->psn, 1);
+		if (index == w->n - 1)
+			wait_drop(r, i);
+	}
+	/* an answer acknowledges all before it */
+	if (!r->answered || psn_diff(k->psn, r->last_ack) > 0) {
+		r->answered = true;
+		r->last_ack = k->psn;
+	}
+}
+
+static void response_out(struct rc_check *c, struct pair *p, const struct packet *k)
+{
+	struct responder *r = &p->rs;
+
+	if (!r->h.known) {
+		violation(c, p, k->ns, "an answer (opcode 0x%02x) to nothing", k->op);
+		return;
+	}
+	if (r->h.lost)
+		return;
+	if (r->h.dead) {
+		violation(c, p, k->ns, "an answer (opcode 0x%02x) after a NAK that ended the QP",
+			  k->op);
+		r->h.lost = true;
+		return;
+	}
+	if (k->op != ACKNOWLEDGE) {
+		read_out(c, p, k);
+	} else if (k->syndrome >> 5 == 0) {
+		ack_out(c, p, k);
+	} else if (k->syndrome == 0x60) {
+		nak_out(c, p, k);
+	} else if (k->syndrome >> 5 == 1) {
+		if (psn_diff(k->psn, r->h.next) > 0)
+			violation(c, p, k->ns, "RNR NAK of PSN 0x%06x, which has not come", k->psn);
+		roll_back(r, k->psn);
+		r->rnr = true;
+		r->rnr_psn = k->psn;
+	} else if (k->syndrome > 0x60 && k->syndrome <= 0x63) {
+		r->h.dead = true;
+	} else {
+		violation(c, p, k->ns, "syndrome 0x%02x", k->syndrome);
+	}
+}
+
+static void responder_end(struct rc_check *c, struct pair *p, uint64_t now)
+{
+	struct responder *r = &p->rs;
+
+	if (!r->h.known || r->h.dead || r->h.lost)
+		return;
+	for (unsigned int i = 0; i < GAPS && i < r->gap_n; i++) {
+		struct gap *g = gap_at(r, i);
+
+		if (!g->naked && g->opened &&
+		    (g->open ? now : g->closed) > g->opened + 4 * c->config.lag_ns)
+			violation(c, p, now, "the gap at PSN 0x%06x was not NAKed", g->psn);
+	}
+	for (unsigned int i = 0; i < r->wait_n; i++)
+		if (!r->wait[i].again && !r->overflow)
+			violation(c, p, now, "the request of PSN 0x%06x was not answered",
+				  r->wait[i].psn);
+}
+
+/* ---- frames
+ * ------------------------------------------------------------------------------------------ */
+
+static struct pair *find_pair(struct rc_check *c, uint32_t qpn, bool local)
+{
+	for (struct pair *p = c->pairs; p; p = p->next)
+		if ((local ? p->local : p->remote) == qpn)
+			return p;
+	if (!c->config.same_qpn || rc_check_pair(c, qpn, qpn))
+		return NULL;
+	return c->pairs;
+}
+
+static uint32_t be(const uint8_t *p, unsigned int n)
+{
+	uint32_t v = 0;
+
+	while (n--)
+		v = v << 8 | *p++;
+	return v;
+}
+
+static uint64_t be64(const uint8_t *p)
+{
+	return (uint64_t)be(p, 4) << 32 | be(p + 4, 4);
+}
+
+static uint32_t digest_of(const uint8_t *p, size_t len)
+{
+	uint32_t h = 2166136261u;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ p[i]) * 16777619u;
+	return h;
+}
+
+/* False when headers and length do not fit the opcode. */
+static bool decode(struct packet *k, const uint8_t *f, const struct roce_frame *roce)
+{
+	const uint8_t *bth = f + roce->bth, *at = bth + 12, *end = f + roce->end - 4;
+	size_t rest;
+
+	k->op = bth[0];
+	if (k->op >= sizeof(kinds) / sizeof(kinds[0]) || !kinds[k->op])
+		return false;
+	k->kind = kinds[k->op];
+	k->dqpn = be(bth + 5, 3);
+	k->ackreq = bth[8] >> 7;
+	k->psn = be(bth + 9, 3);
+	rest = (size_t)(end - at);
+	k->digest = digest_of(at, rest);
+	if (k->kind & HAS_RETH) {
+		if (rest < 16)
+			return false;
+		k->va = be64(at);
+		k->rkey = be(at + 8, 4);
+		k->dma_len = be(at + 12, 4);
+		at += 16;
+	}
+	if (k->kind & IS_ATOMIC && k->kind & IS_REQUEST) {
+		if (rest != 28)
+			return false;
+		k->va = be64(at);
+		k->rkey = be(at + 8, 4);
+		at += 28;
+	}
+	if (k->kind & HAS_AETH) {
+		if (end - at < 4)
+			return false;
+		k->syndrome = at[0];
+		k->msn = be(at + 1, 3);
+		at += 4;
+	}
+	if (k->op == ATOMIC_ACK) {
+		if (end - at != 8)
+			return false;
+		k->va = be64(at);
+		at += 8;
+	}
+	if (k->kind & HAS_IMM)
+		at += 4;
+	if (end < at || (end - at) < (int)roce->pad)
+		return false;
+	k->len = (uint32_t)(end - at) - roce->pad;
+	if (!(k->kind & HAS_PAYLOAD) && (k->len || roce->pad))
+		return false;
+	return k->len % 4 + roce->pad == (k->len % 4 ? 4 : 0);
+}
+
+static void count_out(struct rc_counts *n, const struct packet *k)
+{
+	n->tx_packets++;
+	if (k->kind & IS_READ_RSP || k->op == ATOMIC_ACK)
+		n->tx_read_rsp++;
+	if (k->op != ACKNOWLEDGE)
+		return;
+	n->tx_ack += k->syndrome >> 5 == 0;
+	n->tx_nak_rnr += k->syndrome >> 5 == 1;
+	n->tx_nak_seq += k->syndrome == 0x60;
+	n->tx_nak_other += k->syndrome > 0x60;
+}
+
+static void count_in(struct rc_counts *n, const struct packet *k)
+{
+	n->rx_packets++;
+	if (k->kind & IS_READ_RSP || k->op == ATOMIC_ACK)
+		n->rx_read_rsp++;
+	if (k->op != ACKNOWLEDGE)
+		return;
+	n->rx_ack += k->syndrome >> 5 == 0;
+	n->rx_nak_rnr += k->syndrome >> 5 == 1;
+	n->rx_nak += k->syndrome >> 5 == 3;
+}
+
+void rc_check_frame(struct rc_check *c, const struct pcap_frame *frame)
+{
+	struct packet k = { .ns = frame->ns, .out = frame->outbound };
+	struct pair nobody = { 0 }, *p;
+	struct roce_frame roce;
+	const char *why;
+	uint8_t icrc[4];
+	int ret;
+
+	c->frames++;
+	if (frame->bad_fcs)
+		return;
+	ret = roce_parse(frame->data, frame->len, &roce, &why);
+	if (ret > 0)
+		return;
+	if (!ret) {
+		roce_icrc(frame->data, &roce, icrc);
+		if (memcmp(icrc, frame->data + roce.end - 4, 4)) {
+			why = "wrong ICRC";
+			ret = -1;
+			c->counts.rx_bad_icrc += !k.out;
+		}
+	} else {
+		c->counts.rx_malformed += !k.out;
+	}
+	if (!ret && !decode(&k, frame->data, &roce)) {
+		why = "headers and length do not fit the opcode";
+		c->counts.rx_malformed += !k.out;
+		ret = -1;
+	}
+	if (ret) {
+		if (k.out)
+			violation(c, &nobody, k.ns, "sent a bad packet: %s", why);
+		return;
+	}
+	if (k.out)
+		count_out(&c->counts, &k);
+	else
+		count_in(&c->counts, &k);
+	p = find_pair(c, k.dqpn, !k.out);
+	if (!p)
+		return;
+	if (k.out) {
+		if (k.kind & IS_REQUEST)
+			request_out(c, p, &k);
+		else
+			response_out(c, p, &k);
+	} else if (k.kind & IS_REQUEST) {
+		request_in(c, p, &k);
+	} else if (p->rq.h.mem) {
+		response(c, p, &k);
+	}
+}
+
+struct rc_check *rc_check_create(const char *name, const struct rc_check_config *config)
+{
+	struct rc_check *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	snprintf(c->name, sizeof(c->name), "%s", name);
+	c->config = *config;
+	if (!c->config.rd_atomic)
+		c->config.rd_atomic = 16;
+	if (!c->config.lag_ns)
+		c->config.lag_ns = DEFAULT_LAG;
+	return c;
+}
+
+void rc_check_destroy(struct rc_check *c)
+{
+	if (!c)
+		return;
+	while (c->pairs) {
+		struct pair *p = c->pairs;
+
+		c->pairs = p->next;
+		free(p->rq.h.mem);
+		free(p->rs.h.mem);
+		free(p);
+	}
+	free(c);
+}
+
+int rc_check_pair(struct rc_check *c, uint32_t local_qpn, uint32_t remote_qpn)
+{
+	struct pair *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	p->local = local_qpn;
+	p->remote = remote_qpn;
+	p->next = c->pairs;
+	c->pairs = p;
+	return 0;
+}
+
+uint64_t rc_check_end(struct rc_check *c, uint64_t now_ns)
+{
+	for (struct pair *p = c->pairs; p; p = p->next) {
+		requester_end(c, p, now_ns);
+		responder_end(c, p, now_ns);
+	}
+	return c->counts.violations;
+}
+
+const struct rc_counts *rc_check_counts(const struct rc_check *c)
+{
+	return &c->counts;
+}

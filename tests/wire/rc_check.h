@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Judge of the reliable connection, from what passed one port: for each pair of QPs it keeps its
+ * own model of the requester and of the responder behind that port, and reports what they did
+ * against the InfiniBand Architecture Specification (volume 1, chapter 9). The peer, and what
+ * the wire did to the peer's packets, is input and not judged: a capture of a port shows exactly
+ * what its NIC received and what it sent.
+ *
+ * Requester: PSNs without a hole, opcode sequence, lengths, padding, RETH; what is sent again
+ * equals what was sent; it begins where it has to and has a cause (NAK, missing READ response, end
+ * of an RNR wait, time-out, the last not before its time); nothing again before an RNR timer ends;
+ * NAKs and gaps are acted upon; not more READs and ATOMICs outstanding than agreed.
+ * Responder: ACKs of what was received only, never going back, MSN exact, not before the READs in
+ * front of them; one NAK for a gap with the first missing PSN, none without a gap; READ
+ * responses complete, in order, with the right PSNs, opcodes and lengths; ATOMICs answered once
+ * each, repetitions with the stored value; AETH syndromes.
+ *
+ * It shares no code with the NIC's models.
+ */
+#ifndef URDMA_TESTS_RC_CHECK_H
+#define URDMA_TESTS_RC_CHECK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pcap_read.h"
+
+struct rc_check;
+
+struct rc_check_config {
+	unsigned int mtu; /* path MTU in bytes, of all pairs */
+	unsigned int
+		timeout; /* exponent of the port's own QPs: 4.096 us * 2^timeout; 0: not judged */
+	unsigned int rd_atomic; /* READs and ATOMICs outstanding at most; 0: 16 */
+	bool same_qpn;		/* each QP is connected to the one of its own number */
+	bool lives;		/* numbers of QPs are used again: a PSN far off begins a new life */
+	uint64_t lag_ns;	/* how long a NIC may take to react; 0: 50 us */
+};
+
+/* Counted as the NIC's counters count (URDMA_CNT_*), over RoCEv2 frames of the port. */
+struct rc_counts {
+	uint64_t tx_packets, rx_packets; /* rx: with a good ICRC */
+	uint64_t rx_bad_icrc, rx_malformed;
+	uint64_t tx_ack, tx_nak_seq, tx_nak_rnr, tx_nak_other, tx_read_rsp;
+	uint64_t rx_ack, rx_nak, rx_nak_rnr, rx_read_rsp;
+	uint64_t tx_again; /* request packets sent again */
+	uint64_t rx_duplicate, rx_ahead;
+	uint64_t timeouts; /* resends without another cause */
+	uint64_t violations;
+};
+
+/* Violations are printed to stderr, the first twenty. NULL when there is no memory. */
+struct rc_check *rc_check_create(const char *name, const struct rc_check_config *config);
+void rc_check_destroy(struct rc_check *check);
+
+/* Says who is connected to whom, where same_qpn does not hold. */
+int rc_check_pair(struct rc_check *check, uint32_t local_qpn, uint32_t remote_qpn);
+/* Every frame of the port, in order. */
+void rc_check_frame(struct rc_check *check, const struct pcap_frame *frame);
+/* No more frames: what should have been answered by then. Returns the number of violations. */
+uint64_t rc_check_end(struct rc_check *check, uint64_t now_ns);
+const struct rc_counts *rc_check_counts(const struct rc_check *check);
+
+#endif

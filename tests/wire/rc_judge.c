@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * rc_judge -m MTU [-t TIMEOUT] [-p LOCAL:REMOTE]... FILE...: judges captures of ports by the rules
+ * of rc_check.h. Without -p the QPs of a file are paired by what answers what. Prints a line of
+ * counts a file; ends with 1 when there was a violation, 2 when a file could not be read.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "icrc.h"
+#include "rc_check.h"
+
+#define MAX_PAIRS   256u
+#define MAX_STREAMS 256u
+
+/* Requests to one QP of the port, answers to one QP of the peer: the last PSN seen. */
+struct stream {
+	uint32_t qpn, psn;
+};
+
+struct guess {
+	struct stream in[MAX_STREAMS];
+	unsigned int in_n, pairs;
+	struct {
+		uint32_t local, remote;
+	} pair[MAX_PAIRS];
+};
+
+struct file {
+	struct rc_check *check;
+	struct guess here, there; /* answers of this port; answers of the peer */
+	uint64_t last_ns;
+};
+
+static uint32_t be24(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 16 | p[1] << 8 | p[2];
+}
+
+static void add_pair(struct guess *g, uint32_t local, uint32_t remote)
+{
+	for (unsigned int i = 0; i < g->pairs; i++)
+		if (g->pair[i].local == local && g->pair[i].remote == remote)
+			return;
+	if (g->pairs == MAX_PAIRS)
+		return;
+	g->pair[g->pairs].local = local;
+	g->pair[g->pairs].remote = remote;
+	g->pairs++;
+}
+
+/* An answer to QP `to` with a PSN: whose request had it last? Only if there is one candidate. */
+static void guess_answer(struct guess *g, uint32_t to, uint32_t psn)
+{
+	const struct stream *hit = NULL;
+
+	for (unsigned int i = 0; i < g->in_n; i++) {
+		if (((g->in[i].psn - psn) & 0xffffff) > 256)
+			continue;
+		if (hit)
+			return;
+		hit = &g->in[i];
+	}
+	if (hit)
+		add_pair(g, hit->qpn, to);
+}
+
+static void guess_request(struct guess *g, uint32_t qpn, uint32_t psn)
+{
+	unsigned int i;
+
+	for (i = 0; i < g->in_n && g->in[i].qpn != qpn; i++)
+		;
+	if (i == MAX_STREAMS)
+		return;
+	if (i == g->in_n)
+		g->in_n++;
+	g->in[i].qpn = qpn;
+	g->in[i].psn = psn;
+}
+
+static void guess_frame(void *ctx, const struct pcap_frame *frame)
+{
+	struct file *f = ctx;
+	struct roce_frame roce;
+	const char *why;
+	const uint8_t *bth;
+	bool answer;
+
+	if (frame->bad_fcs || roce_parse(frame->data, frame->len, &roce, &why))
+		return;
+	bth = frame->data + roce.bth;
+	answer = bth[0] >= 0x0d && bth[0] <= 0x12;
+	if (answer)
+		guess_answer(frame->outbound ? &f->here : &f->there, be24(bth + 5), be24(bth + 9));
+	else
+		guess_request(frame->outbound ? &f->there : &f->here, be24(bth + 5), be24(bth + 9));
+}
+
+static void judge_frame(void *ctx, const struct pcap_frame *frame)
+{
+	struct file *f = ctx;
+
+	f->last_ns = frame->ns;
+	rc_check_frame(f->check, frame);
+}
+
+/* Pairs as this port sees them: what its answers say, and what the peer's answers say. */
+static int pair_up(struct file *f)
+{
+	int ret = 0;
+
+	for (unsigned int i = 0; i < f->there.pairs; i++)
+		add_pair(&f->here, f->there.pair[i].remote, f->there.pair[i].local);
+	for (unsigned int i = 0; i < f->here.pairs && !ret; i++)
+		ret = rc_check_pair(f->check, f->here.pair[i].local, f->here.pair[i].remote);
+	return ret;
+}
+
+static int judge(const char *name, const struct rc_check_config *config, const struct guess *given)
+{
+	struct file *f = calloc(1, sizeof(*f));
+	const char *slash = strrchr(name, '/'), *error = NULL;
+	const struct rc_counts *n;
+	int status;
+
+	if (!f)
+		return 2;
+	f->check = rc_check_create(slash ? slash + 1 : name, config);
+	if (given->pairs)
+		f->here = *given;
+	else
+		error = pcap_read(name, guess_frame, f);
+	if (!f->check || pair_up(f))
+		error = "no memory";
+	if (!error)
+		error = pcap_read(name, judge_frame, f);
+	if (error) {
+		fprintf(stderr, "%s: %s\n", name, error);
+		rc_check_destroy(f->check);
+		free(f);
+		return 2;
+	}
+	status = rc_check_end(f->check, f->last_ns) ? 1 : 0;
+	n = rc_check_counts(f->check);
+	printf("%s: %u pairs of QPs; sent %" PRIu64 " packets, %" PRIu64 " again, %" PRIu64
+	       " time-outs, %" PRIu64 " ACKs, %" PRIu64 " NAKs, %" PRIu64
+	       " RNR NAKs; received %" PRIu64 " packets, %" PRIu64 " duplicates, %" PRIu64
+	       " ahead, %" PRIu64 " with a wrong ICRC; %" PRIu64 " violations\n",
+	       name, f->here.pairs, n->tx_packets, n->tx_again, n->timeouts, n->tx_ack,
+	       n->tx_nak_seq + n->tx_nak_other, n->tx_nak_rnr, n->rx_packets, n->rx_duplicate,
+	       n->rx_ahead, n->rx_bad_icrc, n->violations);
+	rc_check_destroy(f->check);
+	free(f);
+	return status;
+}
+
+static int usage(const char *prog)
+{
+	fprintf(stderr, "usage: %s -m MTU [-t TIMEOUT] [-p LOCAL:REMOTE]... FILE...\n", prog);
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	struct rc_check_config config = { .lives = true };
+	static struct guess given;
+	int opt, status = 0;
+
+	while ((opt = getopt(argc, argv, "m:t:p:")) != -1) {
+		char *end;
+
+		switch (opt) {
+		case 'm':
+			config.mtu = (unsigned int)strtoul(optarg, NULL, 0);
+			break;
+		case 't':
+			config.timeout = (unsigned int)strtoul(optarg, NULL, 0);
+			break;
+		case 'p': {
+			uint32_t local = (uint32_t)strtoul(optarg, &end, 0);
+
+			if (*end != ':')
+				return usage(argv[0]);
+			add_pair(&given, local, (uint32_t)strtoul(end + 1, NULL, 0));
+			break;
+		}
+		default:
+			return usage(argv[0]);
+		}
+	}
+	if (config.mtu < 256 || config.mtu > 4096 || config.mtu & (config.mtu - 1) ||
+	    config.timeout > 31 || optind == argc)
+		return usage(argv[0]);
+	for (int i = optind; i < argc; i++) {
+		int ret = judge(argv[i], &config, &given);
+
+		if (ret > status)
+			status = ret;
+	}
+	return status;
+}

@@ -1,0 +1,566 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The judge is judged: conversations by the book are found clean, and each rule of rc_check.h is
+ * broken once and has to be noticed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "icrc.h"
+#include "rc_check.h"
+
+#define MTU 256u
+#define QPN 0x11u
+#define US  UINT64_C(1000)
+
+enum {
+	SEND_FIRST = 0x00,
+	SEND_MIDDLE = 0x01,
+	SEND_LAST = 0x02,
+	SEND_ONLY = 0x04,
+	WRITE_FIRST = 0x06,
+	WRITE_LAST = 0x08,
+	READ_REQ = 0x0c,
+	READ_FIRST = 0x0d,
+	READ_MIDDLE = 0x0e,
+	READ_LAST = 0x0f,
+	READ_ONLY = 0x10,
+	ACK = 0x11,
+	ATOMIC_ACK = 0x12,
+	FETCH_ADD = 0x14,
+};
+
+#define OUT true
+#define IN  false
+
+struct talk {
+	struct rc_check *check;
+	uint64_t ns;
+	bool spoil; /* the next frame's ICRC */
+};
+
+static void be_put(uint8_t *p, uint64_t v, unsigned int n)
+{
+	while (n--) {
+		p[n] = (uint8_t)v;
+		v >>= 8;
+	}
+}
+
+static void frame(struct talk *t, bool out, unsigned int op, uint32_t psn, const uint8_t *ext,
+		  size_t ext_len, size_t len)
+{
+	uint8_t f[2048] = { 0 };
+	size_t pad = -len & 3, bth = 42, end = bth + 12 + ext_len + len + pad + 4;
+	struct pcap_frame frame = { .data = f, .len = end < 60 ? 60 : end, .outbound = out };
+	struct roce_frame roce;
+	const char *why;
+	uint32_t sum = 0;
+
+	be_put(f + 12, 0x0800, 2);
+	f[14] = 0x45;
+	be_put(f + 16, end - 14, 2);
+	f[22] = 64;
+	f[23] = 17;
+	be_put(f + 26, out ? 0x0a000001 : 0x0a000002, 4);
+	be_put(f + 30, out ? 0x0a000002 : 0x0a000001, 4);
+	for (unsigned int i = 14; i < 34; i += 2)
+		sum += (uint32_t)f[i] << 8 | f[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	be_put(f + 24, ~sum & 0xffff, 2);
+	be_put(f + 34, 0xc011, 2);
+	be_put(f + 36, 4791, 2);
+	be_put(f + 38, end - 34, 2);
+	f[bth] = (uint8_t)op;
+	f[bth + 1] = (uint8_t)(pad << 4);
+	be_put(f + bth + 2, 0xffff, 2);
+	be_put(f + bth + 5, QPN, 3);
+	f[bth + 8] = 0x80;
+	be_put(f + bth + 9, psn, 3);
+	if (ext_len)
+		memcpy(f + bth + 12, ext, ext_len);
+	for (size_t i = 0; i < len; i++)
+		f[bth + 12 + ext_len + i] = (uint8_t)(psn + i);
+	assert_int_equal(roce_parse(f, frame.len, &roce, &why), 0);
+	roce_icrc(f, &roce, f + end - 4);
+	if (t->spoil)
+		f[end - 4] ^= 1;
+	t->spoil = false;
+	t->ns += US;
+	frame.ns = t->ns;
+	rc_check_frame(t->check, &frame);
+}
+
+static void request(struct talk *t, bool out, unsigned int op, uint32_t psn, size_t len)
+{
+	frame(t, out, op, psn, NULL, 0, len);
+}
+
+static void reth(struct talk *t, bool out, unsigned int op, uint32_t psn, uint64_t va, uint32_t dma,
+		 size_t len)
+{
+	uint8_t ext[16];
+
+	be_put(ext, va, 8);
+	be_put(ext + 8, 0x1234, 4);
+	be_put(ext + 12, dma, 4);
+	frame(t, out, op, psn, ext, sizeof(ext), len);
+}
+
+static void answer(struct talk *t, bool out, unsigned int op, uint32_t psn, unsigned int syndrome,
+		   uint32_t msn, size_t len)
+{
+	uint8_t ext[4];
+
+	be_put(ext, (uint64_t)syndrome << 24 | msn, 4);
+	frame(t, out, op, psn, ext, op == READ_MIDDLE ? 0 : 4, len);
+}
+
+static void ack(struct talk *t, bool out, uint32_t psn, uint32_t msn)
+{
+	answer(t, out, ACK, psn, 0x1f, msn, 0);
+}
+
+static void atomic(struct talk *t, bool out, uint32_t psn)
+{
+	uint8_t ext[28] = { 0 };
+
+	frame(t, out, FETCH_ADD, psn, ext, sizeof(ext), 0);
+}
+
+static void atomic_ack(struct talk *t, bool out, uint32_t psn, uint32_t msn, uint64_t value)
+{
+	uint8_t ext[12];
+
+	be_put(ext, (uint64_t)0x1f << 24 | msn, 4);
+	be_put(ext + 4, value, 8);
+	frame(t, out, ATOMIC_ACK, psn, ext, sizeof(ext), 0);
+}
+
+static void wait_us(struct talk *t, uint64_t us)
+{
+	t->ns += us * US;
+}
+
+/* ---- conversations: true when the judge has to object
+ * --------------------------------------------- */
+
+/* requester: the port sends, the peer answers */
+static void rq_clean(struct talk *t)
+{
+	request(t, OUT, SEND_FIRST, 0xfffffe, MTU);
+	request(t, OUT, SEND_MIDDLE, 0xffffff, MTU);
+	request(t, OUT, SEND_LAST, 0, 7);
+	ack(t, IN, 0, 1);
+	reth(t, OUT, WRITE_FIRST, 1, 0x1000, 300, MTU);
+	request(t, OUT, WRITE_LAST, 2, 44);
+	reth(t, OUT, READ_REQ, 3, 0x2000, 3 * MTU, 0);
+	request(t, OUT, SEND_ONLY, 6, 0);
+	answer(t, IN, READ_FIRST, 3, 0x1f, 3, MTU);
+	answer(t, IN, READ_MIDDLE, 4, 0, 0, MTU);
+	answer(t, IN, READ_LAST, 5, 0x1f, 3, MTU);
+	ack(t, IN, 6, 4);
+}
+
+static void rq_nak(struct talk *t)
+{
+	for (uint32_t p = 0; p < 4; p++)
+		request(t, OUT, SEND_ONLY, p, 8);
+	answer(t, IN, ACK, 1, 0x60, 1, 0);
+	for (uint32_t p = 1; p < 5; p++)
+		request(t, OUT, SEND_ONLY, p, 8);
+	ack(t, IN, 4, 5);
+}
+
+static void rq_nak_wrong_place(struct talk *t)
+{
+	for (uint32_t p = 0; p < 4; p++)
+		request(t, OUT, SEND_ONLY, p, 8);
+	answer(t, IN, ACK, 2, 0x60, 2, 0);
+	request(t, OUT, SEND_ONLY, 3, 8);
+	request(t, OUT, SEND_ONLY, 4, 8);
+}
+
+static void rq_nak_too_far_back(struct talk *t)
+{
+	for (uint32_t p = 0; p < 4; p++)
+		request(t, OUT, SEND_ONLY, p, 8);
+	ack(t, IN, 1, 2);
+	wait_us(t, 200);
+	answer(t, IN, ACK, 2, 0x60, 2, 0);
+	wait_us(t, 200);
+	request(t, OUT, SEND_ONLY, 1, 8);
+}
+
+static void rq_nak_ignored(struct talk *t)
+{
+	for (uint32_t p = 0; p < 4; p++)
+		request(t, OUT, SEND_ONLY, p, 8);
+	answer(t, IN, ACK, 1, 0x60, 1, 0);
+	wait_us(t, 20000);
+}
+
+static void rq_other_bytes(struct talk *t)
+{
+	request(t, OUT, SEND_ONLY, 0, 8);
+	answer(t, IN, ACK, 0, 0x60, 0, 0);
+	request(t, OUT, SEND_ONLY, 0, 12);
+}
+
+static void rq_hole(struct talk *t)
+{
+	request(t, OUT, SEND_ONLY, 0, 8);
+	request(t, OUT, SEND_ONLY, 2, 8);
+}
+
+static void rq_no_cause(struct talk *t)
+{
+	request(t, OUT, SEND_ONLY, 0, 8);
+	wait_us(t, 20);
+	request(t, OUT, SEND_ONLY, 0, 8);
+}
+
+/* time-out 4: 65.5 us */
+static void rq_timeout(struct talk *t)
+{
+	request(t, OUT, SEND_ONLY, 0, 8);
+	wait_us(t, 80);
+	request(t, OUT, SEND_ONLY, 0, 8);
+	ack(t, IN, 0, 1);
+}
+
+static void rq_never_again(struct talk *t)
+{
+	request(t, OUT, SEND_ONLY, 0, 8);
+	wait_us(t, 5000);
+}
+
+static void rq_rnr(struct talk *t)
+{
+	request(t, OUT, SEND_ONLY, 0, 8);
+	answer(t, IN, ACK, 0, 0x20 | 7, 0, 0); /* 120 us */
+	wait_us(t, 121);
+	request(t, OUT, SEND_ONLY, 0, 8);
+	ack(t, IN, 0, 1);
+}
+
+static void rq_rnr_early(struct talk *t)
+{
+	request(t, OUT, SEND_ONLY, 0, 8);
+	answer(t, IN, ACK, 0, 0x20 | 7, 0, 0);
+	wait_us(t, 100);
+	request(t, OUT, SEND_ONLY, 0, 8);
+}
+
+static void rq_read_gap(struct talk *t)
+{
+	reth(t, OUT, READ_REQ, 0, 0x2000, 4 * MTU, 0);
+	answer(t, IN, READ_FIRST, 0, 0x1f, 1, MTU);
+	answer(t, IN, READ_MIDDLE, 2, 0, 0, MTU);
+	reth(t, OUT, READ_REQ, 1, 0x2000 + MTU, 3 * MTU, 0);
+	answer(t, IN, READ_FIRST, 1, 0x1f, 1, MTU);
+	answer(t, IN, READ_MIDDLE, 2, 0, 0, MTU);
+	answer(t, IN, READ_LAST, 3, 0x1f, 1, MTU);
+}
+
+static void rq_read_gap_wrong_place(struct talk *t)
+{
+	reth(t, OUT, READ_REQ, 0, 0x2000, 4 * MTU, 0);
+	answer(t, IN, READ_FIRST, 0, 0x1f, 1, MTU);
+	answer(t, IN, READ_MIDDLE, 2, 0, 0, MTU);
+	reth(t, OUT, READ_REQ, 1, 0x2000, 3 * MTU, 0);
+}
+
+static void rq_sequence(struct talk *t)
+{
+	request(t, OUT, SEND_FIRST, 0, MTU);
+	request(t, OUT, SEND_ONLY, 1, 8);
+}
+
+static void rq_short_first(struct talk *t)
+{
+	request(t, OUT, SEND_FIRST, 0, 100);
+}
+
+static void rq_empty_last(struct talk *t)
+{
+	request(t, OUT, SEND_FIRST, 0, MTU);
+	request(t, OUT, SEND_LAST, 1, 0);
+}
+
+static void rq_reth_length(struct talk *t)
+{
+	reth(t, OUT, WRITE_FIRST, 0, 0, 600, MTU);
+	request(t, OUT, WRITE_LAST, 1, 100);
+}
+
+static void rq_too_many_reads(struct talk *t)
+{
+	for (uint32_t p = 0; p < 5; p++)
+		reth(t, OUT, READ_REQ, p, 0, 8, 0);
+}
+
+static void rq_bad_icrc(struct talk *t)
+{
+	t->spoil = true;
+	request(t, OUT, SEND_ONLY, 0, 8);
+}
+
+static void rq_after_end(struct talk *t)
+{
+	request(t, OUT, SEND_ONLY, 0, 8);
+	answer(t, IN, ACK, 0, 0x62, 0, 0);
+	wait_us(t, 200);
+	request(t, OUT, SEND_ONLY, 0, 8);
+}
+
+/* responder: the peer sends, the port answers */
+static void rs_clean(struct talk *t)
+{
+	request(t, IN, SEND_FIRST, 0xffffff, MTU);
+	request(t, IN, SEND_LAST, 0, 8);
+	reth(t, IN, READ_REQ, 1, 0, 2 * MTU + 1, 0);
+	request(t, IN, SEND_ONLY, 4, 8);
+	ack(t, OUT, 0, 1);
+	answer(t, OUT, READ_FIRST, 1, 0x1f, 2, MTU);
+	answer(t, OUT, READ_MIDDLE, 2, 0, 0, MTU);
+	answer(t, OUT, READ_LAST, 3, 0x1f, 2, 1);
+	ack(t, OUT, 4, 3);
+	atomic(t, IN, 5);
+	atomic_ack(t, OUT, 5, 4, 77);
+	atomic(t, IN, 5);
+	atomic_ack(t, OUT, 5, 4, 77);
+	request(t, IN, SEND_ONLY, 4, 8);
+	ack(t, OUT, 5, 4);
+}
+
+static void rs_gap(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	t->spoil = true;
+	request(t, IN, SEND_ONLY, 1, 8);
+	request(t, IN, SEND_ONLY, 2, 8);
+	answer(t, OUT, ACK, 1, 0x60, 1, 0);
+	request(t, IN, SEND_ONLY, 3, 8);
+	request(t, IN, SEND_ONLY, 1, 8);
+	request(t, IN, SEND_ONLY, 2, 8);
+	ack(t, OUT, 2, 3);
+}
+
+static void rs_second_nak(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	request(t, IN, SEND_ONLY, 2, 8);
+	answer(t, OUT, ACK, 1, 0x60, 1, 0);
+	request(t, IN, SEND_ONLY, 3, 8);
+	answer(t, OUT, ACK, 1, 0x60, 1, 0);
+}
+
+static void rs_no_nak(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	request(t, IN, SEND_ONLY, 2, 8);
+	wait_us(t, 5000);
+}
+
+static void rs_nak_for_nothing(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	answer(t, OUT, ACK, 1, 0x60, 1, 0);
+}
+
+static void rs_nak_wrong_psn(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	request(t, IN, SEND_ONLY, 2, 8);
+	answer(t, OUT, ACK, 2, 0x60, 1, 0);
+}
+
+static void rs_ack_ahead(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	ack(t, OUT, 1, 1);
+}
+
+static void rs_ack_back(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	request(t, IN, SEND_ONLY, 1, 8);
+	ack(t, OUT, 1, 2);
+	ack(t, OUT, 0, 1);
+}
+
+static void rs_ack_twice(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	ack(t, OUT, 0, 1);
+	ack(t, OUT, 0, 1);
+}
+
+static void rs_msn(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	ack(t, OUT, 0, 2);
+}
+
+static void rs_ack_before_read(struct talk *t)
+{
+	reth(t, IN, READ_REQ, 0, 0, 8, 0);
+	request(t, IN, SEND_ONLY, 1, 8);
+	ack(t, OUT, 1, 2);
+}
+
+static void rs_read_short(struct talk *t)
+{
+	reth(t, IN, READ_REQ, 0, 0, 300, 0);
+	answer(t, OUT, READ_FIRST, 0, 0x1f, 1, MTU);
+	answer(t, OUT, READ_LAST, 1, 0x1f, 1, 43);
+}
+
+static void rs_read_opcode(struct talk *t)
+{
+	reth(t, IN, READ_REQ, 0, 0, 300, 0);
+	answer(t, OUT, READ_FIRST, 0, 0x1f, 1, MTU);
+	answer(t, OUT, READ_ONLY, 1, 0x1f, 1, 44);
+}
+
+static void rs_read_hole(struct talk *t)
+{
+	reth(t, IN, READ_REQ, 0, 0, 3 * MTU, 0);
+	answer(t, OUT, READ_FIRST, 0, 0x1f, 1, MTU);
+	answer(t, OUT, READ_LAST, 2, 0x1f, 1, MTU);
+}
+
+static void rs_read_unanswered(struct talk *t)
+{
+	reth(t, IN, READ_REQ, 0, 0, 8, 0);
+	wait_us(t, 5000);
+}
+
+static void rs_answer_unasked(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	answer(t, OUT, READ_ONLY, 0, 0x1f, 1, 8);
+}
+
+static void rs_atomic_other_value(struct talk *t)
+{
+	atomic(t, IN, 0);
+	atomic_ack(t, OUT, 0, 1, 5);
+	atomic(t, IN, 0);
+	atomic_ack(t, OUT, 0, 1, 6);
+}
+
+static void rs_rnr(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	request(t, IN, SEND_ONLY, 1, 8);
+	answer(t, OUT, ACK, 0, 0x20 | 1, 0, 0);
+	request(t, IN, SEND_ONLY, 2, 8);
+	wait_us(t, 50);
+	request(t, IN, SEND_ONLY, 0, 8);
+	ack(t, OUT, 0, 1);
+}
+
+static void rs_answers_when_dead(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	answer(t, OUT, ACK, 0, 0x61, 0, 0);
+	ack(t, OUT, 0, 1);
+}
+
+struct conversation {
+	const char *name;
+	void (*talk)(struct talk *t);
+	bool wrong;
+};
+
+#define CLEAN(f)             \
+	{                    \
+#f, f, false \
+	}
+#define WRONG(f)            \
+	{                   \
+#f, f, true \
+	}
+
+static const struct conversation conversations[] = {
+	CLEAN(rq_clean),
+	CLEAN(rq_nak),
+	WRONG(rq_nak_wrong_place),
+	WRONG(rq_nak_too_far_back),
+	WRONG(rq_nak_ignored),
+	WRONG(rq_other_bytes),
+	WRONG(rq_hole),
+	WRONG(rq_no_cause),
+	CLEAN(rq_timeout),
+	WRONG(rq_never_again),
+	CLEAN(rq_rnr),
+	WRONG(rq_rnr_early),
+	CLEAN(rq_read_gap),
+	WRONG(rq_read_gap_wrong_place),
+	WRONG(rq_sequence),
+	WRONG(rq_short_first),
+	WRONG(rq_empty_last),
+	WRONG(rq_reth_length),
+	WRONG(rq_too_many_reads),
+	WRONG(rq_bad_icrc),
+	WRONG(rq_after_end),
+	CLEAN(rs_clean),
+	CLEAN(rs_gap),
+	WRONG(rs_second_nak),
+	WRONG(rs_no_nak),
+	WRONG(rs_nak_for_nothing),
+	WRONG(rs_nak_wrong_psn),
+	WRONG(rs_ack_ahead),
+	WRONG(rs_ack_back),
+	WRONG(rs_ack_twice),
+	WRONG(rs_msn),
+	WRONG(rs_ack_before_read),
+	WRONG(rs_read_short),
+	WRONG(rs_read_opcode),
+	WRONG(rs_read_hole),
+	WRONG(rs_read_unanswered),
+	WRONG(rs_answer_unasked),
+	WRONG(rs_atomic_other_value),
+	CLEAN(rs_rnr),
+	WRONG(rs_answers_when_dead),
+};
+
+#define N (sizeof(conversations) / sizeof(conversations[0]))
+
+static void test_conversation(void **state)
+{
+	const struct conversation *v = *state;
+	const struct rc_check_config config = {
+		.mtu = MTU, .timeout = 4, .rd_atomic = 4, .same_qpn = true
+	};
+	struct talk t = { .check = rc_check_create(v->name, &config) };
+	uint64_t violations;
+
+	assert_non_null(t.check);
+	v->talk(&t);
+	violations = rc_check_end(t.check, t.ns);
+	rc_check_destroy(t.check);
+	if (v->wrong && !violations)
+		fail_msg("a conversation against the rules was found clean");
+	if (!v->wrong && violations)
+		fail_msg("%u violations found in a clean conversation", (unsigned int)violations);
+}
+
+int main(void)
+{
+	struct CMUnitTest tests[N];
+
+	for (size_t i = 0; i < N; i++)
+		tests[i] = (struct CMUnitTest){ .name = conversations[i].name,
+						.test_func = test_conversation,
+						.initial_state = (void *)&conversations[i] };
+	return _cmocka_run_group_tests("rc_check", tests, N, NULL, NULL);
+}
