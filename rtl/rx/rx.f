@@ -5,5 +5,7 @@ rx/urdma_rx_lookup.sv
 rx/urdma_rx_resp.sv
 rx/urdma_rx_wqe.sv
 rx/urdma_rx_place.sv
+rx/urdma_rx_timer.sv
 rx/urdma_rx_cmpl.sv
+rx/urdma_rx_atomic.sv
 rx/urdma_rx.sv

@@ -44,6 +44,20 @@ module urdma_rx
   output      logic [1:0][GID_W-1:0]  gid_idx,
   input  wire gid_t [1:0]             gid,
 
+  // SEND with invalidate; pieces checked before are written
+  output      logic                   mro_valid,
+  output      mr_op_t                 mro,
+  input  wire logic                   mro_ready,
+  input  wire logic                   mro_rsp_valid,
+  input  wire mro_status_e            mro_rsp,
+  input  wire logic                   sync_req,
+  output      logic                   sync_done,
+
+  // time, for the timers of requester completion
+  input  wire logic [63:0]            cycles,
+  output      logic                   timer_armed,
+  output      logic [31:0]            timer_cycles,
+
   // tx
   input  wire logic                   sent_valid,
   input  wire sent_t                  sent,
@@ -63,15 +77,15 @@ module urdma_rx
   input  wire mr_rsp_t [1:0]          mr_rsp,
   output      logic [1:0]             mr_rsp_ready,
 
-  // DMA
-  output      logic                   rd_req_valid,
-  output      dma_rd_req_t            rd_req,
-  input  wire logic                   rd_req_ready,
-  input  wire logic                   rd_rsp_valid,
+  // DMA, 0: receive WQEs, payload; 1: ATOMICs
+  output      logic [1:0]             rd_req_valid,
+  output      dma_rd_req_t [1:0]      rd_req,
+  input  wire logic [1:0]             rd_req_ready,
+  input  wire logic [1:0]             rd_rsp_valid,
   input  wire dma_rd_rsp_t            rd_rsp,
-  output      logic                   wr_valid,
-  output      dma_wr_t                wr,
-  input  wire logic                   wr_ready,
+  output      logic [1:0]             wr_valid,
+  output      dma_wr_t [1:0]          wr,
+  input  wire logic [1:0]             wr_ready,
 
   // completions and errors, 0: responder, 1: requester completion
   output      logic [CQC_N-1:0]       cqe_valid,
@@ -147,7 +161,7 @@ module urdma_rx
     r = '0;
     r.kind = kind;
     r.pkt.dqpn = 24'(qpn);
-    r.pkt.ext = 32'(pi);
+    r.pkt.ext[15:0] = pi;
     return r;
   endfunction
 
@@ -205,7 +219,7 @@ module urdma_rx
   localparam logic [15:0] CMPL_STATES = (16'd1 << URDMA_QPS_RTS) | (16'd1 << URDMA_QPS_SQD);
 
   for (genvar i = 0; i < 2; i++) begin : g_lookup
-    urdma_rx_lookup #(.STATES(i == 0 ? RESP_STATES : CMPL_STATES), .SEND_CQ(i)) u_lookup (
+    urdma_rx_lookup #(.STATES(i == 0 ? RESP_STATES : CMPL_STATES), .RSP_STATES(CMPL_STATES), .SEND_CQ(i)) u_lookup (
       .clk(clk), .rst(rst),
       .in_valid(it_valid[i]), .in_ready(it_ready[i]), .in(it[i]),
       .qpr_req_valid(qpr_req_valid[i]), .qpr_req_qpn(qpr_req_qpn[i]), .qpr_req_ready(qpr_req_ready[i]),
@@ -220,13 +234,25 @@ module urdma_rx
   op_t r_op, place_op;
   fetch_t r_fetch;
   piece_t piece;
-  logic rst_valid, done_en, rekick_valid, rekick_ready, op_done, drop_valid;
+  logic rst_valid, done_en, rekick_valid, rekick_ready, drop_valid, inv_done;
+  logic [1:0] op_done;
+  logic [7:0] issued, written;
   logic [QPN_W-1:0] rst_qpn, done_qpn, rekick_qpn, drop_qpn;
   logic [1:0] rst_gen;
   logic [15:0] done_idx;
   logic [23:0] drop_psn;
   logic [7:0] drop_opcode;
-  logic resp_busy, wqe_busy, place_busy, cmpl_busy, resp_init, place_init, cmpl_init;
+  logic resp_busy, wqe_busy, place_busy, cmpl_busy, atm_unit_busy, resp_init, place_init, cmpl_init, atm_init;
+  logic rr_in_valid, rr_in_ready, rr_valid, rr_ready, rdone_valid, rdone_ready;
+  rr_t rr_in, rr;
+  rdone_t rdone;
+  logic atm_valid, atm_ready, atm_busy, atm_hold, chk_busy, dead_valid, dead_ready, dead_fifo_ready;
+  atm_t atm;
+  logic [QPN_W-1:0] chk_qpn;
+  logic [1:0] ack_valid, ack_ready, rerr_valid, rerr_ready;
+  ack_req_t [1:0] ack;
+  qp_err_t [1:0] rerr;
+  qp_err_t dead;
 
   urdma_rx_resp u_resp (
     .clk(clk), .rst(rst), .init_done(resp_init), .busy(resp_busy),
@@ -243,12 +269,13 @@ module urdma_rx
   urdma_rx_wqe #(.FRAGS(FRAGS)) u_wqe (
     .clk(clk), .rst(rst), .busy(wqe_busy),
     .in_valid(r_op_valid), .in_ready(r_op_ready), .in(r_op), .in_fetch(r_fetch),
+    .rr_valid(rr_valid), .rr(rr), .rr_ready(rr_ready), .inv_done(inv_done), .issued(issued),
     .op_valid(place_valid), .op_ready(place_ready), .op(place_op),
     .piece_valid(piece_valid), .piece_ready(piece_ready), .piece(piece), .frags_free(frags_free),
     .mr1_req_valid(mr_req_valid[1]), .mr1_req(mr_req[1]), .mr1_req_ready(mr_req_ready[1]),
     .mr1_rsp_valid(mr_rsp_valid[1]), .mr1_rsp(mr_rsp[1]), .mr1_rsp_ready(mr_rsp_ready[1]),
-    .rd_req_valid(rd_req_valid), .rd_req(rd_req), .rd_req_ready(rd_req_ready),
-    .rd_rsp_valid(rd_rsp_valid), .rd_rsp(rd_rsp),
+    .rd_req_valid(rd_req_valid[0]), .rd_req(rd_req[0]), .rd_req_ready(rd_req_ready[0]),
+    .rd_rsp_valid(rd_rsp_valid[0]), .rd_rsp(rd_rsp),
     .mr0_req_valid(mr_req_valid[0]), .mr0_req(mr_req[0]), .mr0_req_ready(mr_req_ready[0])
   );
 
@@ -259,14 +286,102 @@ module urdma_rx
     .mr_rsp_valid(mr_rsp_valid[0]), .mr_rsp_ready(mr_rsp_ready[0]), .mr_rsp(mr_rsp[0]),
     .rd_en(buf_rd_en), .rd_line(buf_rd_line), .rd_data(buf_rd_data),
     .free_valid(free_valid), .free_lines(free_lines),
-    .wr_valid(wr_valid), .wr(wr), .wr_ready(wr_ready),
+    .wr_valid(wr_valid[0]), .wr(wr[0]), .wr_ready(wr_ready[0]),
+    .inv_done(inv_done), .written(written),
+    .mro_valid(mro_valid), .mro(mro), .mro_ready(mro_ready), .mro_rsp_valid(mro_rsp_valid), .mro_rsp(mro_rsp),
+    .atm_valid(atm_valid), .atm(atm), .atm_ready(atm_ready), .atm_busy(atm_busy), .atm_hold(atm_hold),
+    .chk_qpn(chk_qpn), .chk_busy(chk_busy),
+    .dead_valid(dead_valid && dead_fifo_ready), .dead_qpn(dead.qpn), .dead_ready(dead_ready),
+    .rdone_valid(rdone_valid), .rdone(rdone), .rdone_ready(rdone_ready),
     .cqe_valid(cqe_valid[0]), .cqe(cqe[0]), .cqe_ready(cqe_ready[0]),
-    .ack_valid(ack_req_valid), .ack(ack_req), .ack_ready(ack_req_ready),
-    .err_valid(err_valid[0]), .err(err[0]), .err_ready(err_ready[0]),
+    .ack_valid(ack_valid[0]), .ack(ack[0]), .ack_ready(ack_ready[0]),
+    .err_valid(rerr_valid[0]), .err(rerr[0]), .err_ready(rerr_ready[0]),
     .rst_valid(rst_valid), .rst_qpn(rst_qpn), .rst_gen(rst_gen),
     .done_en(done_en), .done_qpn(done_qpn), .done_idx(done_idx),
     .kick_valid(rekick_valid), .kick_qpn(rekick_qpn), .kick_ready(rekick_ready),
     .op_done(op_done), .fence_out(fence_out[0])
+  );
+
+  // ---- ATOMICs ----------------------------------------------------------------------------------------------
+  urdma_rx_atomic u_atomic (
+    .clk(clk), .rst(rst), .init_done(atm_init), .busy(atm_unit_busy),
+    .in_valid(atm_valid), .in(atm), .in_ready(atm_ready),
+    .rd_req_valid(rd_req_valid[1]), .rd_req(rd_req[1]), .rd_req_ready(rd_req_ready[1]),
+    .rd_rsp_valid(rd_rsp_valid[1]), .rd_rsp(rd_rsp),
+    .wr_valid(wr_valid[1]), .wr(wr[1]), .wr_ready(wr_ready[1]),
+    .rsp_valid(ack_valid[1]), .rsp(ack[1]), .rsp_ready(ack_ready[1]),
+    .err_valid(dead_valid), .err(dead), .err_ready(dead_ready && dead_fifo_ready),
+    .chk_qpn(chk_qpn), .chk_busy(chk_busy),
+    .rst_valid(rst_valid), .rst_qpn(rst_qpn)
+  );
+
+  // An ATOMIC that failed ends its QP here before it is reported.
+  urdma_fifo #(.WIDTH($bits(qp_err_t)), .DEPTH(2)) u_dead (
+    .clk(clk), .rst(rst),
+    .in_valid(dead_valid && dead_ready), .in_ready(dead_fifo_ready), .in_data(dead),
+    .out_valid(rerr_valid[1]), .out_ready(rerr_ready[1]), .out_data(rerr[1]), .count()
+  );
+
+  assign atm_busy = atm_unit_busy || rerr_valid[1];
+
+  // Two that answer, two that report; a choice made holds until it is taken. The unit is the rare one, so it goes first.
+  logic ack_hold_reg, ack_sel_reg, ack_sel, err_hold_reg, err_sel_reg, err_sel;
+
+  assign ack_sel = ack_hold_reg ? ack_sel_reg : ack_valid[1];
+  assign ack_req_valid = ack_valid[ack_sel];
+  assign ack_req = ack[ack_sel];
+  assign ack_ready = {ack_sel && ack_req_ready, !ack_sel && ack_req_ready};
+  assign err_sel = err_hold_reg ? err_sel_reg : rerr_valid[1];
+  assign err_valid[0] = rerr_valid[err_sel];
+  assign err[0] = rerr[err_sel];
+  assign rerr_ready = {err_sel && err_ready[0], !err_sel && err_ready[0]};
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      ack_hold_reg <= 1'b0;
+      err_hold_reg <= 1'b0;
+    end else begin
+      ack_hold_reg <= ack_req_valid && !ack_req_ready;
+      err_hold_reg <= err_valid[0] && !err_ready[0];
+    end
+    ack_sel_reg <= ack_sel;
+    err_sel_reg <= err_sel;
+  end
+
+  // ---- sync: pieces that were given to translation before are written; no ATOMIC begins while the last of those that
+  // have begun end -------------------------------------------------------------------------------------------------
+  typedef enum logic [1:0] {Y_IDLE, Y_PIECES, Y_ATOMICS, Y_DONE} sync_e;
+  sync_e sync_reg;
+  logic [7:0] sync_to_reg;
+  /* verilator lint_off UNUSEDSIGNAL */  // its sign
+  logic [7:0] sync_left;
+  /* verilator lint_on UNUSEDSIGNAL */
+
+  assign sync_left = written - sync_to_reg;
+  assign atm_hold = sync_reg == Y_ATOMICS;
+  assign sync_done = sync_reg == Y_DONE && sync_req;
+
+  always_ff @(posedge clk) begin
+    if (rst || !sync_req) begin
+      sync_reg <= Y_IDLE;
+    end else begin
+      case (sync_reg)
+        Y_IDLE: begin
+          sync_reg <= Y_PIECES;
+          sync_to_reg <= issued;
+        end
+        Y_PIECES: if (!sync_left[7]) sync_reg <= Y_ATOMICS;
+        Y_ATOMICS: if (!atm_busy) sync_reg <= Y_DONE;
+        default: ;
+      endcase
+    end
+  end
+
+  // ---- decisions on READ responses: room for one for each packet between the parser and the WQE fetch ---------------
+  urdma_fifo #(.WIDTH($bits(rr_t)), .DEPTH(128)) u_rr (
+    .clk(clk), .rst(rst),
+    .in_valid(rr_in_valid), .in_ready(rr_in_ready), .in_data(rr_in),
+    .out_valid(rr_valid), .out_ready(rr_ready), .out_data(rr), .count()
   );
 
   // ---- requester completion -----------------------------------------------------------------------------------
@@ -284,6 +399,9 @@ module urdma_rx
     .acked_valid(acked_valid), .acked(acked), .acked_ready(acked_ready),
     .cqe_valid(cqe_valid[1]), .cqe(cqe[1]), .cqe_ready(cqe_ready[1]),
     .err_valid(err_valid[1]), .err(err[1]), .err_ready(err_ready[1]),
+    .cycles(cycles), .timer_armed(timer_armed), .timer_cycles(timer_cycles),
+    .rr_valid(rr_in_valid), .rr(rr_in), .rr_ready(rr_in_ready),
+    .rdone_valid(rdone_valid), .rdone(rdone), .rdone_ready(rdone_ready),
     .fence_out(fence_out[1]),
     .cnt(cnt_cmpl), .drop_valid(cmpl_drop), .ack_valid(cmpl_ack),
     .ack_qpn(cmpl_qpn), .ack_psn(cmpl_psn), .ack_syndrome(cmpl_syndrome)
@@ -334,7 +452,8 @@ module urdma_rx
   logic [11:0] inflight_reg;
   always_ff @(posedge clk) begin
     if (rst) inflight_reg <= '0;
-    else inflight_reg <= inflight_reg + 12'(it_valid[0] && it_ready[0]) - 12'(no_op) - 12'(op_done);
+    else inflight_reg <= inflight_reg + 12'(it_valid[0] && it_ready[0]) - 12'(no_op) - 12'(op_done[0])
+        - 12'(op_done[1]);
   end
 
   logic [4:0] look1_reg;
@@ -343,9 +462,10 @@ module urdma_rx
     else look1_reg <= look1_reg + 5'(it_valid[1] && it_ready[1]) - 5'(found_valid[1] && found_ready[1]);
   end
 
-  assign init_done = resp_init && place_init && cmpl_init;
+  assign init_done = resp_init && place_init && cmpl_init && atm_init;
   assign busy = !init_done || parse_busy || (|pq_valid) || (|it_valid) || inflight_reg != '0 || look1_reg != '0
-      || resp_busy || wqe_busy || place_busy || cmpl_busy || tq_valid || (fence_req && !fence_done);
+      || resp_busy || wqe_busy || place_busy || cmpl_busy || atm_busy || rr_valid || tq_valid || (fence_req && !fence_done)
+      || (sync_req && !sync_done);
 
   logic unused;
   assign unused = &{1'b0, rq_grant_valid, rk_grant_valid};

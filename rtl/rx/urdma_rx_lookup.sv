@@ -18,6 +18,8 @@ module urdma_rx_lookup
 #(
   // states (bit n: URDMA_QPS_ n) in which a packet is taken
   parameter logic [15:0] STATES = 16'h0000,
+  // the same for READ responses and ATOMIC acknowledges
+  parameter logic [15:0] RSP_STATES = 16'h0000,
   // completions go to 0: the receive CQ, 1: the send CQ
   parameter int SEND_CQ = 0,
   // items in flight, a power of two
@@ -75,14 +77,15 @@ module urdma_rx_lookup
   qp_cfg_t r1_cfg_reg;             // the other readers' fields
   /* verilator lint_on UNUSEDSIGNAL */
   logic r2_exists_reg, r2_pass_reg;
-  logic r1_exists, r1_pass, r2_pass;
+  logic r1_exists, r1_pass, r1_rsp, r2_pass;
   found_t r2_found_reg, f_in;
   logic [11:0] r2_vlan;
 
   assign gid_idx = r1_cfg_reg.sgid;
   assign r1_exists = r1_cfg_reg.valid && r1_reg.pkt.dqpn[23:QPN_W] == '0
       && r1_cfg_reg.qp_type == 4'(URDMA_QPT_RC);
-  assign r1_pass = STATES[r1_cfg_reg.state] && r1_reg.pkt.opcode[7:5] == 3'd0
+  assign r1_rsp = is_response(r1_reg.pkt.opcode);
+  assign r1_pass = (r1_rsp ? RSP_STATES[r1_cfg_reg.state] : STATES[r1_cfg_reg.state]) && r1_reg.pkt.opcode[7:5] == 3'd0
       && r1_cfg_reg.dgid == r1_reg.pkt.sip && r1_cfg_reg.pkey[14:0] == r1_reg.pkt.pkey[14:0];
   // a tag with VLAN 0 carries a priority only
   assign r2_vlan = r2_reg.pkt.vlan_valid ? r2_reg.pkt.vlan : 12'd0;
@@ -115,7 +118,13 @@ module urdma_rx_lookup
       r2_found_reg.pd <= r1_cfg_reg.pd;
       r2_found_reg.mtu <= r1_cfg_reg.mtu;
       r2_found_reg.min_rnr <= r1_cfg_reg.min_rnr;
-      r2_found_reg.rq <= r1_cfg_reg.rq;
+      r2_found_reg.rq <= r1_rsp ? r1_cfg_reg.sq : r1_cfg_reg.rq;
+      r2_found_reg.state <= r1_cfg_reg.state;
+      r2_found_reg.acc <= r1_cfg_reg.acc;
+      r2_found_reg.max_dest_rd_atomic <= r1_cfg_reg.max_dest_rd_atomic;
+      r2_found_reg.timeout <= r1_cfg_reg.timeout;
+      r2_found_reg.retry <= r1_cfg_reg.retry;
+      r2_found_reg.rnr_retry <= r1_cfg_reg.rnr_retry;
     end
   end
 

@@ -2,7 +2,8 @@
 // Frames from the MAC: decoding, checks, ICRC, and the payload into the packet buffer.
 //
 //  mac_*     a beat each cycle if the MAC likes; gaps are allowed anywhere. There is no way to stall it.
-//  pkt_*     a packet whose frame was good; 0: to the responder, 1: acknowledgement (no payload)
+//  pkt_*     a packet whose frame was good; 0: to the responder, 1: to requester completion. An acknowledgement goes
+//            to 1, a READ response or ATOMIC acknowledge to both or to none.
 //  rd_*      read port of the packet buffer, latency 1. Payload begins at lane 0 of line pkt.line.
 //  free_*    lines given back, in the order of the packets on port 0
 //
@@ -100,8 +101,9 @@ module urdma_rx_parse
   end
 
   // ---- x0: shifted stream ----------------------------------------------------------------------------
-  // Bytes of the headers from the IP header on: 40 IPv6, 8 UDP, 12 BTH, 4 of what follows.
-  localparam int HDR = 64;
+  // Bytes of the headers from the IP header on: 40 IPv6, 8 UDP, 12 BTH, 28 of what follows.
+  localparam int L4 = 20 + EXT_BYTES;
+  localparam int HDR = 40 + L4;
 
   logic x0_valid_reg, x0_first_reg, x0_last_reg, x0_err_reg;
   logic [511:0] x0_reg;
@@ -120,10 +122,10 @@ module urdma_rx_parse
   endfunction
 
   /* verilator lint_off UNUSEDSIGNAL */  // without the addresses
-  logic [655:0] d_win;
+  logic [8*(18+HDR)-1:0] d_win;
   /* verilator lint_on UNUSEDSIGNAL */
   logic d_vlan;
-  assign d_win = {d0_reg[143:0], d1_reg};
+  assign d_win = {d0_reg[8*(18+HDR-64)-1:0], d1_reg};
   assign d_vlan = be16(d1_reg[8*12+:16]) == 16'h8100;
 
   always_ff @(posedge clk) begin
@@ -173,19 +175,19 @@ module urdma_rx_parse
   function automatic dec_t decode(input logic [8*HDR-1:0] h, input logic [15:0] etype, input logic vlan);
     dec_t d;
     /* verilator lint_off UNUSEDSIGNAL */  // ports, checksum, reserved bits are nobody's
-    logic [8*24-1:0] l4;           // UDP, BTH, one word
+    logic [8*L4-1:0] l4;           // UDP, BTH, extended headers
     /* verilator lint_on UNUSEDSIGNAL */
     logic [6:0] ipl;
     logic [15:0] tot, ulen;
     logic [4:0] ext;
     logic [16:0] room;             // payload with pad; negative if bit 16
     logic [1:0] pad;
-    logic ip4, ip6;
+    logic ip4, ip6, aack;
     ip4 = etype == 16'h0800 && h[7:0] == 8'h45 && {h[8*6+:5], h[8*7+:8]} == 13'd0 && !h[8*6+5];
     ip6 = etype == 16'h86dd && h[7:4] == 4'd6;
     d.v6 = ip6;
     ipl = ip6 ? 7'd40 : 7'd20;
-    l4 = ip6 ? h[8*40+:8*24] : h[8*20+:8*24];
+    l4 = ip6 ? h[8*40+:8*L4] : h[8*20+:8*L4];
     tot = ip6 ? be16(h[8*4+:16]) + 16'd40 : be16(h[8*2+:16]);
     ulen = be16(l4[8*4+:16]);
     d.rdma = ((ip4 && h[8*9+:8] == 8'd17) || (ip6 && h[8*6+:8] == 8'd17)) && be16(l4[8*2+:16]) == 16'd4791;
@@ -194,15 +196,17 @@ module urdma_rx_parse
     ext = ext_len(d.pkt.opcode);
     pad = l4[8*9+4+:2];
     room = 17'(ulen) - 17'd24 - 17'(ext);
-    d.off = (vlan ? 7'd16 : 7'd12) + ipl + 7'd20 + 7'(ext);
+    // an ATOMIC acknowledge's value counts as payload for the packet buffer
+    aack = d.pkt.opcode == OP_ATOMIC_ACK;
+    d.off = (vlan ? 7'd16 : 7'd12) + ipl + 7'd20 + (aack ? 7'd4 : 7'(ext));
     d.xlen = 14'(tot) + (vlan ? 14'd16 : 14'd12);
     d.pkt.len = 13'(room) - 13'(pad);
-    d.pkt.lines = 7'((d.pkt.len + 13'd63) >> 6);
+    d.pkt.lines = aack ? 7'd1 : 7'((d.pkt.len + 13'd63) >> 6);
     d.bad = (ip4 && ip_sum(h[159:0]) != 16'hffff) || (ip6 && be16(h[8*4+:16]) != ulen)
         || (ip4 && tot != ulen + 16'd20)
         || l4[8*9+:4] != 4'd0                             // BTH version
         || room[16] || room[1:0] != 2'd0 || room > 17'd4096 || room < 17'(pad)
-        || (d.pkt.opcode == OP_ACK && room != 17'd0);
+        || ((d.pkt.opcode == OP_ACK || aack) && room != 17'd0);
     d.pkt.ipv4 = ip4;
     d.pkt.sip = ip6 ? h[8*8+:128] : {h[8*12+:32], 16'hffff, 80'd0};
     d.pkt.dip = ip6 ? h[8*24+:128] : {h[8*16+:32], 16'hffff, 80'd0};
@@ -211,7 +215,7 @@ module urdma_rx_parse
     d.pkt.dqpn = {l4[8*13+:8], l4[8*14+:8], l4[8*15+:8]};
     d.pkt.ackreq = l4[8*16+7];
     d.pkt.psn = {l4[8*17+:8], l4[8*18+:8], l4[8*19+:8]};
-    d.pkt.ext = l4[8*20+:32];
+    d.pkt.ext = l4[8*20+:8*EXT_BYTES];
     return d;
   endfunction
 
@@ -402,7 +406,8 @@ module urdma_rx_parse
   slot_t z;
   dec_t z_dec;
   /* verilator lint_on UNUSEDSIGNAL */
-  logic z_valid, z_fits, z_full, z_full_reg, z_crc_ok, crc_ok_reg, z_ack, z_end, z_good, z_commit, line_we;
+  logic z_valid, z_fits, z_full, z_full_reg, z_crc_ok, crc_ok_reg, z_end, z_good, z_commit, line_we;
+  logic [1:0] z_to;
   logic [BUF_W-1:0] base_reg, wp_reg, wp;
   logic [BUF_W:0] free_reg;
 
@@ -412,10 +417,10 @@ module urdma_rx_parse
   assign z_fits = free_reg >= (BUF_W+1)'(z_dec.pkt.lines);
   assign z_full = z.first ? !z_fits : z_full_reg;
   assign z_crc_ok = crc_valid ? (crc == CRC_RESIDUE) : (!z.first && crc_ok_reg);
-  assign z_ack = z_dec.pkt.opcode == OP_ACK;
+  assign z_to = {z_dec.pkt.opcode == OP_ACK || is_response(z_dec.pkt.opcode), z_dec.pkt.opcode != OP_ACK};
   assign z_end = z_valid && z.last;
   assign z_good = z_end && !z.err && z_dec.rdma && !z_dec.bad && !z.short_ && z_crc_ok;
-  assign z_commit = z_good && !z_full && (z_ack ? pkt_ready[1] : pkt_ready[0]);
+  assign z_commit = z_good && !z_full && (z_to & ~pkt_ready) == '0;
   assign line_we = z_valid && z.line && !z_full;
   assign wp = z.first ? base_reg : wp_reg;
 
@@ -425,7 +430,7 @@ module urdma_rx_parse
     .rd_en(rd_en), .rd_addr(rd_line), .rd_data(rd_data)
   );
 
-  assign pkt_valid = {z_commit && z_ack, z_commit && !z_ack};
+  assign pkt_valid = {2{z_commit}} & z_to;
   always_comb begin
     pkt = z_dec.pkt;
     pkt.line = base_reg;

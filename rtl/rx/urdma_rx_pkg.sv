@@ -55,8 +55,8 @@ package urdma_rx_pkg;
     endcase
   endfunction
 
-  // A packet that passed its ICRC. Addresses have byte 0 of the wire in [7:0], IPv4 as ::ffff:a.b.c.d;
-  // ext is the first word behind the BTH as it lies on the wire (AETH, ImmDt, or the head of RETH).
+  // A packet that passed its ICRC. Addresses have byte 0 of the wire in [7:0], IPv4 as ::ffff:a.b.c.d.
+  // An ATOMIC acknowledge has its value also in the packet buffer: len 0, but one line.
   typedef struct packed {
     logic [47:0]      dmac;
     logic             vlan_valid;
@@ -73,7 +73,7 @@ package urdma_rx_pkg;
     logic [8*EXT_BYTES-1:0] ext;   // extended headers as they lie on the wire, first byte in [7:0]
     logic [12:0]      len;         // payload bytes without pad, 0..4096
     logic [BUF_W-1:0] line;        // where the payload begins in the packet buffer
-    logic [6:0]       lines;       // ceil(len / 64)
+    logic [6:0]       lines;       // ceil(len / 64); OP_ATOMIC_ACK: 1, its value lies there too
   } pkt_t;
 
   // What asks for a QP's configuration. Only IT_PKT uses all of pkt; the others use dqpn, IT_DB has the
@@ -119,9 +119,13 @@ package urdma_rx_pkg;
   } found_t;
 
   // Responder to placement, in order. What is asked for happens when everything before has happened.
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     OK_NONE,       // give the buffer space back, send an acknowledgement, report an error: as the flags say
     OK_DATA,       // payload of a SEND to the receive WQE, then the acknowledgement and the CQE
+    OK_WRITE,      // payload of a WRITE to where its RETH says, then the same
+    OK_READ,       // READ request: to tx, which makes the answer
+    OK_ATOMIC,     // to the ATOMIC unit
+    OK_RSP,        // READ response, ATOMIC acknowledge: payload to the send WQE that rr_t names, then rdone_t
     OK_FLUSH,      // receive WQEs up to wqe (not included) complete with FLUSH_ERR
     OK_FENCE
   } op_e;
@@ -130,24 +134,34 @@ package urdma_rx_pkg;
     op_e              kind;
     logic [QPN_W-1:0] qpn;
     logic [1:0]       gen;         // life of the QP: an operation of an earlier one has no effect
-    logic [12:0]      len;
+    logic [12:0]      len;         // OK_RSP of an ATOMIC: 8
     logic [BUF_W-1:0] line;
     logic [6:0]       lines;
+    logic             pass;        // OK_RSP: the packet belongs to the QP; if not, nothing is placed
+    logic             take;        // OK_RSP, behind the WQE fetch: rr_t.take
+    logic             last;        // OK_DATA, OK_WRITE: ends its message; OK_RSP, behind the WQE fetch: rr_t.last
+    logic             swap;        // OK_RSP of an ATOMIC: value in the order of the wire
+    logic             dup;         // OK_ATOMIC: repeated
+    logic             fetch_add;   // OK_ATOMIC
     logic             ack;         // send an acknowledgement
-    logic [23:0]      psn;         // its PSN; OK_DATA: of the packet
+    logic [23:0]      psn;         // its PSN; with data: of the packet
     logic [7:0]       syndrome;
-    logic [23:0]      msn;         // as before the packet
+    logic [23:0]      msn;         // OK_DATA, OK_WRITE: as before the packet; else of the answer
+    logic             est;         // report COMM_EST
     logic             err;         // report to qp_mgr with ev
     logic [7:0]       ev;
-    logic             cqe;         // OK_DATA: last packet of the message; OK_NONE: WQE completes with status
+    logic             cqe;         // OK_DATA, OK_WRITE: the message ends and has a WQE; OK_NONE: WQE completes with status
     logic [7:0]       status;
     logic             imm_valid;
+    logic             inv;         // invalidate key imm
     logic             se;
     logic [31:0]      imm;
     logic [31:0]      mlen;        // bytes of the message up to the end of this packet
     logic [15:0]      wqe;
     logic [CQN_W-1:0] cqn;
+    logic [PD_W-1:0]  pd;
     logic [23:0]      dest_qpn;
+    logic [127:0]     arg;         // OK_READ: va, key, length; OK_ATOMIC: swap_add, compare
   } op_t;
 
   // What the WQE fetch needs beside the operation.
@@ -155,6 +169,8 @@ package urdma_rx_pkg;
     logic [31:0]      moff;        // offset of the packet in the message
     logic [PD_W-1:0]  pd;
     ring_t            rq;
+    logic [31:0]      key;         // OK_WRITE, OK_ATOMIC
+    logic [63:0]      va;
   } fetch_t;
 
   // Walker to placement: for each piece of a packet sent to translation, and once if the walk failed.
@@ -193,9 +209,27 @@ package urdma_rx_pkg;
     logic [23:0]      msn;         // for the answer
   } atm_t;
 
+  // READ responses and ATOMIC acknowledges: for both halves
+  function automatic logic is_response(input logic [7:0] opcode);
+    return opcode inside {OP_READ_RSP_FIRST, OP_READ_RSP_MIDDLE, OP_READ_RSP_LAST, OP_READ_RSP_ONLY, OP_ATOMIC_ACK};
+  endfunction
+
+  // Values of the wire
+  function automatic logic [31:0] be32(input logic [31:0] w);
+    return {w[7:0], w[15:8], w[23:16], w[31:24]};
+  endfunction
+
+  function automatic logic [63:0] be64(input logic [63:0] w);
+    return {be32(w[31:0]), be32(w[63:32])};
+  endfunction
+
   // The cause of a failed acknowledgement: CQE status to the syndrome that tells the requester.
   function automatic logic [7:0] nak_of(input logic [7:0] status);
-    return (status == 8'(urdma_hw_pkg::URDMA_WC_LOC_LEN_ERR)) ? SYN_NAK_INV : SYN_NAK_OP;
+    case (status)
+      8'(urdma_hw_pkg::URDMA_WC_LOC_LEN_ERR), 8'(urdma_hw_pkg::URDMA_WC_REM_INV_REQ_ERR): return SYN_NAK_INV;
+      8'(urdma_hw_pkg::URDMA_WC_LOC_ACCESS_ERR): return SYN_NAK_ACCESS;
+      default: return SYN_NAK_OP;
+    endcase
   endfunction
 
 endpackage

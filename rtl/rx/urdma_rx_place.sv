@@ -6,12 +6,19 @@
 //  wr_*      DMA writes, dense from lane 0
 //  rst_*     (responder) a QP begins a new life
 //  kick_*    a QP whose flush has more to do
-//  op_done   an operation has left; fence_out: the fence's token has
+//  op_done   operations that have left (bit 1: an ATOMIC to its unit); fence_out: the fence's token has
+//  mro_*     invalidation of a SEND with invalidate; inv_done: it is over, or will not be
+//  written   pieces written (their DMA write accepted) or given up so far, modulo 256
+//  atm_*     ATOMICs; chk_*: has this QP one under way? atm_hold: give it none now; atm_busy: it has some
+//  dead_*    an ATOMIC of the QP has failed: what is behind it has no effect
+//  rdone_*   to requester completion
 //
 // First half, T: an operation is at its turn, its pieces arrive, and each cycle makes a step: a line to read, a beat
 // to write, or the end of the operation. Three registered stages follow (line, shift by 16 bytes, shift by bytes =
 // wr_*) that move as one when wr_* is free; a fragment whose bytes are not aligned in the buffer costs one cycle more.
 // An operation that failed poisons its QP: those of the QP that are already behind it lose their effect.
+// An ATOMIC goes to its unit when all operations before it have left both halves, so the unit's answers and these here
+// are in order. Later operations of the QP wait at their turn until the unit is through with it; so does the fence.
 // Second half, F: the record of the operation waits until its last step has left wr_*; then CQE, acknowledgement and error
 // go out side by side, and the count of completed WQEs moves.
 
@@ -40,6 +47,8 @@ module urdma_rx_place
   output      logic             piece_ready,
   input  wire piece_t           piece,
   output      logic             frags_free,
+  output      logic             inv_done,
+  output      logic [7:0]       written,
   input  wire logic             mr_rsp_valid,
   output      logic             mr_rsp_ready,
   input  wire mr_rsp_t          mr_rsp,
@@ -54,6 +63,26 @@ module urdma_rx_place
   output      dma_wr_t          wr,
   input  wire logic             wr_ready,
 
+  output      logic             mro_valid,
+  output      mr_op_t           mro,
+  input  wire logic             mro_ready,
+  input  wire logic             mro_rsp_valid,
+  input  wire mro_status_e      mro_rsp,
+
+  output      logic             atm_valid,
+  output      atm_t             atm,
+  input  wire logic             atm_ready,
+  input  wire logic             atm_busy,
+  input  wire logic             atm_hold,
+  output      logic [QPN_W-1:0] chk_qpn,
+  input  wire logic             chk_busy,
+  input  wire logic             dead_valid,
+  input  wire logic [QPN_W-1:0] dead_qpn,
+  output      logic             dead_ready,
+
+  output      logic             rdone_valid,
+  output      rdone_t           rdone,
+  input  wire logic             rdone_ready,
   output      logic             cqe_valid,
   output      cqe_req_t         cqe,
   input  wire logic             cqe_ready,
@@ -74,7 +103,7 @@ module urdma_rx_place
   output      logic [QPN_W-1:0] kick_qpn,
   input  wire logic             kick_ready,
 
-  output      logic             op_done,
+  output      logic [1:0]       op_done,
   output      logic             fence_out
 );
 
@@ -117,7 +146,8 @@ module urdma_rx_place
   logic o1_valid_reg, o2_valid_reg, o1_poison_reg, o2_poison_reg, o2_kill_reg, o1_kill_reg;
   op_t o1_reg, o2_reg;
   logic [2:0] mark;                // of the operation in o1: life, poison
-  logic o1_load, o1_move, o2_done, set_poison;
+  logic o1_load, o1_move, o2_done, set_poison, dead_take;
+  logic dead_mark;
   logic [7:0] o2_status_reg, status;
 
   assign o1_move = o1_valid_reg && (!o2_valid_reg || o2_done);
@@ -130,6 +160,17 @@ module urdma_rx_place
     .wr_addr(!init_done ? init_reg[QPN_W-1:0] : rst_valid ? rst_qpn : o2_reg.qpn),
     .wr_data(!init_done ? 3'd0 : rst_valid ? {rst_gen, 1'b0} : {o2_reg.gen, 1'b1}),
     .rd_en(o1_load), .rd_addr(op.qpn), .rd_data(mark)
+  );
+
+  // The same by a failed ATOMIC; whose QP is another than the one that is just poisoned, so it has its own memory.
+  assign dead_ready = init_done && !rst_valid;
+  assign dead_take = dead_valid && dead_ready;
+  urdma_ram_sdp #(.WIDTH(1), .DEPTH(1 << QPN_W)) u_dead (
+    .clk(clk),
+    .wr_en(!init_done || rst_valid || dead_valid),
+    .wr_addr(!init_done ? init_reg[QPN_W-1:0] : rst_valid ? rst_qpn : dead_qpn),
+    .wr_data(init_done && !rst_valid),
+    .rd_en(o1_load), .rd_addr(op.qpn), .rd_data(dead_mark)
   );
 
   always_ff @(posedge clk) begin
@@ -151,73 +192,141 @@ module urdma_rx_place
       else if (o1_move) o1_valid_reg <= 1'b0;
       // what happens to the QP after the mark was read
       if (o1_load) begin
-        o1_poison_reg <= set_poison && o2_reg.qpn == op.qpn;
+        o1_poison_reg <= (set_poison && o2_reg.qpn == op.qpn) || (dead_take && dead_qpn == op.qpn);
         o1_kill_reg <= rst_valid && rst_qpn == op.qpn;
       end else begin
-        if (set_poison && o2_reg.qpn == o1_reg.qpn) o1_poison_reg <= 1'b1;
+        if ((set_poison && o2_reg.qpn == o1_reg.qpn) || (dead_take && dead_qpn == o1_reg.qpn)) o1_poison_reg <= 1'b1;
         if (rst_valid && rst_qpn == o1_reg.qpn) o1_kill_reg <= 1'b1;
       end
       if (o1_move) begin
         o2_valid_reg <= 1'b1;
         o2_status_reg <= '0;
-        o2_poison_reg <= mark[0] || o1_poison_reg || (set_poison && o2_reg.qpn == o1_reg.qpn);
+        o2_poison_reg <= mark[0] || dead_mark || o1_poison_reg || (set_poison && o2_reg.qpn == o1_reg.qpn)
+            || (dead_take && dead_qpn == o1_reg.qpn);
         o2_kill_reg <= mark[2:1] != o1_reg.gen || o1_kill_reg || (rst_valid && rst_qpn == o1_reg.qpn);
       end else begin
         if (o2_done) o2_valid_reg <= 1'b0;
         else if (o2_valid_reg) o2_status_reg <= status;
         if (rst_valid && rst_qpn == o2_reg.qpn) o2_kill_reg <= 1'b1;
+        if (dead_take && dead_qpn == o2_reg.qpn) o2_poison_reg <= 1'b1;
       end
     end
   end
 
   // ---- steps ------------------------------------------------------------------------------------------------
   logic en;                        // the three stages move
-  logic need, dead, rec_ready, frag_run, frag_end, step_valid;
+  logic need, dead, hold, is_atomic, atm_go, rec_ready, rec_push, frag_run, frag_end, step_valid, o2_pieces;
+  logic [4:0] rec_count;
+  logic [7:0] refused;
+  typedef enum logic [1:0] {I_NONE, I_REQ, I_RSP, I_DONE} i_e;
+  i_e i_reg;
+  logic i_bad_reg, i_skip_reg;
+  typedef enum logic [1:0] {F_IDLE, F_READ, F_RUN, F_KICK} f_e;
+  f_e f_reg;
+  logic cqe_valid_reg, ack_valid_reg, err_valid_reg, rdone_valid_reg, out_free;
   /* verilator lint_off UNUSEDSIGNAL */  // only its line number counts
   logic [12:0] pos_reg, frag_last_byte;
   /* verilator lint_on UNUSEDSIGNAL */
   logic [6:0] k_reg, k_last;
   logic sh_any;
 
-  assign need = o2_reg.kind == OK_DATA && o2_reg.len != '0;
+  always_comb begin
+    case (o2_reg.kind)
+      OK_DATA: need = o2_reg.len != '0 || o2_reg.inv;
+      OK_WRITE: need = o2_reg.len != '0;
+      OK_ATOMIC: need = !o2_reg.dup;
+      OK_RSP: need = o2_reg.pass && o2_reg.take && o2_reg.len != '0;
+      default: need = 1'b0;
+    endcase
+  end
+
+  assign is_atomic = o2_reg.kind == OK_ATOMIC;
+  assign chk_qpn = o2_reg.qpn;
+  always_comb begin
+    case (o2_reg.kind)
+      OK_FENCE: hold = atm_busy;
+      OK_ATOMIC, OK_RSP, OK_FLUSH: hold = 1'b0;
+      default: hold = chk_busy;
+    endcase
+  end
+
   assign dead = o2_poison_reg || o2_kill_reg || o2_status_reg != '0;
   assign sh_any = pos_reg[5:0] != '0;
   assign frag_last_byte = frag.len - 13'd1;
   assign k_last = {1'b0, frag_last_byte[11:6]} + 7'(sh_any);
-  assign frag_run = o2_valid_reg && need && pc_valid && pc.piece && frag_valid && frag.ok && !dead;
+  assign frag_run = need && pc_valid && pc.piece && frag_valid && frag.ok && !dead && !is_atomic;
   assign frag_end = k_reg == k_last;
+
+  // an ATOMIC that may go
+  assign atm_go = !dead && (o2_reg.dup || (pc_valid && pc.piece && frag_valid && frag.ok));
+  assign atm_valid = o2_valid_reg && is_atomic && atm_go && rec_count == '0 && f_reg == F_IDLE && !ack_valid_reg && !atm_hold
+      && !rst_valid;
+  assign atm = '{qpn: o2_reg.qpn, dup: o2_reg.dup, fetch_add: o2_reg.fetch_add, addr: frag.addr,
+      swap_add: o2_reg.arg[127:64], compare: o2_reg.arg[63:0], psn: o2_reg.psn, msn: o2_reg.msn};
+
+  // What a refused piece means: to the receiver of a SEND or READ response its own list is wrong, a WRITE or ATOMIC is at
+  // fault itself.
+  always_comb begin
+    if (frag.dma) refused = 8'(URDMA_WC_LOC_QP_OP_ERR);
+    else if (o2_reg.kind inside {OK_WRITE, OK_ATOMIC}) refused = 8'(URDMA_WC_LOC_ACCESS_ERR);
+    else refused = 8'(URDMA_WC_LOC_PROT_ERR);
+  end
 
   always_comb begin
     frag_pop = 1'b0;
     pc_pop = 1'b0;
     o2_done = 1'b0;
+    o2_pieces = 1'b0;
     step_valid = 1'b0;
     status = o2_status_reg;
-    if (o2_valid_reg && en && rec_ready) begin
-      if (!need) begin
+    // the mark's write port belongs to the responder while rst_valid
+    if (o2_valid_reg && en && rec_ready && !hold && !rst_valid) begin
+      if (i_reg != I_NONE) begin
+        // the pieces of a SEND with invalidate are done
+        o2_done = i_reg == I_DONE || (i_reg == I_REQ && i_skip_reg);
+        if (i_reg == I_DONE && i_bad_reg && status == '0) status = 8'(URDMA_WC_REM_INV_REQ_ERR);
+      end else if (is_atomic && atm_go) begin
+        o2_done = atm_valid && atm_ready;
+        frag_pop = o2_done && need;
+        pc_pop = o2_done && need;
+      end else if (!need) begin
         o2_done = 1'b1;
+        if (o2_reg.kind == OK_RSP && o2_reg.take && !o2_reg.pass) status = 8'(URDMA_WC_FLUSH_ERR);
       end else if (pc_valid && !pc.piece) begin
         if (status == '0) status = pc.status;
         pc_pop = 1'b1;
-        o2_done = 1'b1;
+        o2_pieces = 1'b1;
       end else if (pc_valid && frag_valid) begin
         step_valid = frag_run;
         frag_pop = !frag_run || frag_end;
         pc_pop = frag_pop && frag.last;
-        o2_done = pc_pop && pc.last;
-        if (!frag.ok && status == '0)
-          status = frag.dma ? 8'(URDMA_WC_LOC_QP_OP_ERR) : 8'(URDMA_WC_LOC_PROT_ERR);
+        o2_pieces = pc_pop && pc.last;
+        if (!frag.ok && status == '0) status = refused;
       end
-      // the mark's write port belongs to the responder in this cycle
-      if (o2_done && rst_valid) begin
-        frag_pop = 1'b0;
-        pc_pop = 1'b0;
-        o2_done = 1'b0;
-        step_valid = 1'b0;
-        status = o2_status_reg;
-      end
+      if (o2_pieces && !o2_reg.inv) o2_done = 1'b1;
     end
   end
+
+  // ---- the end of a SEND with invalidate --------------------------------------------------------------------
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      i_reg <= I_NONE;
+    end else begin
+      case (i_reg)
+        I_NONE: if (o2_pieces && o2_reg.inv) i_reg <= I_REQ;
+        I_REQ: begin
+          if (o2_done) i_reg <= I_NONE;
+          else if (mro_valid && mro_ready) i_reg <= I_RSP;
+        end
+        I_RSP: if (mro_rsp_valid) i_reg <= I_DONE;
+        default: if (o2_done) i_reg <= I_NONE;
+      endcase
+    end
+    if (i_reg == I_NONE) i_skip_reg <= o2_poison_reg || o2_kill_reg || status != '0;
+    if (mro_rsp_valid) i_bad_reg <= mro_rsp != MRO_OK;
+  end
+
+  assign inv_done = o2_done && o2_reg.inv;
 
   assign set_poison = o2_done && status != '0 && !o2_poison_reg && !o2_kill_reg;
   assign rd_en = step_valid;
@@ -240,7 +349,9 @@ module urdma_rx_place
   // t1: the line is read; t2: shifted by 0..3 times 16 bytes; t3: by 0..15 bytes
   logic t1_beat_reg, t2_beat_reg, wr_valid_reg;
   logic t1_step_reg, t1_sh_any_reg, t1_first_reg, t2_first_reg, t1_last_reg, t2_last_reg, t3_last_reg;
-  logic t1_fin_reg, t2_fin_reg, t3_fin_reg;
+  logic t1_fin_reg, t2_fin_reg, t3_fin_reg, t1_pc_reg, t2_pc_reg, t3_pc_reg, t1_swap_reg;
+  logic [7:0] written_reg;
+  logic [511:0] rd_line_data;
   logic [5:0] t1_sh_reg;
   logic [3:0] t2_sh_reg;
   logic [63:0] t1_addr_reg, t2_addr_reg, t3_addr_reg;
@@ -249,21 +360,24 @@ module urdma_rx_place
   logic [631:0] t2_data_reg;
 
   assign en = !wr_valid_reg || wr_ready;
+  // the value of an ATOMIC acknowledge: host order in memory
+  assign rd_line_data = {rd_data[511:64], t1_swap_reg ? be64(rd_data[63:0]) : rd_data[63:0]};
 
   always_ff @(posedge clk) begin
     if (en) begin
       if (step_valid) begin
         t1_sh_any_reg <= sh_any;
+        t1_swap_reg <= o2_reg.swap;
         t1_sh_reg <= pos_reg[5:0];
         t1_first_reg <= k_reg == 7'(sh_any);
         t1_last_reg <= frag_end;
         t1_addr_reg <= frag.addr;
         t1_len_reg <= frag.len;
       end
-      if (t1_step_reg && t1_sh_any_reg) hold_reg <= rd_data;
+      if (t1_step_reg && t1_sh_any_reg) hold_reg <= rd_line_data;
       if (t1_beat_reg) begin
         logic [1023:0] w;
-        w = t1_sh_any_reg ? {rd_data, hold_reg} : {512'd0, rd_data};
+        w = t1_sh_any_reg ? {rd_line_data, hold_reg} : {512'd0, rd_line_data};
         if (t1_sh_reg[5]) w[767:0] = w[1023:256];
         if (t1_sh_reg[4]) w[639:0] = w[767:128];
         t2_data_reg <= w[631:0];
@@ -299,12 +413,20 @@ module urdma_rx_place
       t1_fin_reg <= 1'b0;
       t2_fin_reg <= 1'b0;
       t3_fin_reg <= 1'b0;
+      t1_pc_reg <= 1'b0;
+      t2_pc_reg <= 1'b0;
+      t3_pc_reg <= 1'b0;
+      written_reg <= '0;
     end else if (en) begin
       t1_step_reg <= step_valid;
       t1_beat_reg <= step_valid && !(sh_any && k_reg == '0);
       t2_beat_reg <= t1_beat_reg;
       wr_valid_reg <= t2_beat_reg;
-      t1_fin_reg <= o2_done;
+      t1_fin_reg <= rec_push;
+      t1_pc_reg <= frags_free;
+      t2_pc_reg <= t1_pc_reg;
+      t3_pc_reg <= t2_pc_reg;
+      written_reg <= written_reg + 8'(t3_pc_reg);
       t2_fin_reg <= t1_fin_reg;
       t3_fin_reg <= t2_fin_reg;
     end
@@ -318,6 +440,7 @@ module urdma_rx_place
     op_t  op;                      // its flags say what is to be done
     logic live;
     logic done;                    // WQEs up to op.wqe are completed
+    logic rdone;                   // report to requester completion, with op.status
   } rec_t;
 
   rec_t rec_in, rec;
@@ -327,26 +450,42 @@ module urdma_rx_place
   always_comb begin
     rec_in.op = o2_reg;
     rec_in.live = 1'b1;
-    if (o2_reg.kind == OK_DATA && status != '0) begin
-      rec_in.op.cqe = 1'b1;
+    rec_in.rdone = 1'b0;
+    if (o2_reg.kind == OK_RSP) begin
+      rec_in.op.status = o2_poison_reg ? 8'(URDMA_WC_FLUSH_ERR) : status;
+      rec_in.rdone = o2_reg.take && (o2_reg.last || rec_in.op.status != '0);
+    end else if (status != '0) begin
       rec_in.op.status = status;
       rec_in.op.ack = 1'b1;
       rec_in.op.syndrome = nak_of(status);
+      rec_in.op.est = 1'b0;
       rec_in.op.err = 1'b1;
       rec_in.op.ev = 8'd0;
       rec_in.op.imm_valid = 1'b0;
-    end else if (o2_reg.kind == OK_DATA && o2_reg.cqe) begin
+      if (o2_reg.kind == OK_DATA) begin
+        rec_in.op.cqe = 1'b1;
+      end else begin
+        // ATOMIC: the MSN of before
+        if (o2_reg.kind == OK_ATOMIC) rec_in.op.msn = o2_reg.msn - 24'd1;
+        // told by a WQE if the message has one, else by an event
+        if (!o2_reg.cqe)
+          rec_in.op.ev = (status == 8'(URDMA_WC_LOC_ACCESS_ERR)) ? 8'(URDMA_EV_QP_ACCESS_ERR) : 8'(URDMA_EV_QP_FATAL);
+      end
+    end else if (o2_reg.kind inside {OK_DATA, OK_WRITE} && o2_reg.last) begin
       rec_in.op.msn = o2_reg.msn + 24'd1;
     end
-    if (o2_kill_reg || (o2_poison_reg && o2_reg.kind != OK_FLUSH)) rec_in.live = 1'b0;
+    if (o2_kill_reg || (o2_poison_reg && !(o2_reg.kind inside {OK_FLUSH, OK_RSP}))) rec_in.live = 1'b0;
     if (o2_reg.kind == OK_FENCE) rec_in.live = 1'b1;
     rec_in.done = rec_in.op.cqe;
   end
 
+  // An ATOMIC that went to its unit leaves no record, unless it is the first packet of a connection.
+  assign rec_push = o2_done && !(is_atomic && atm_go && !o2_reg.est);
+
   urdma_fifo #(.WIDTH($bits(rec_t)), .DEPTH(16)) u_rec (
     .clk(clk), .rst(rst),
-    .in_valid(o2_done), .in_ready(rec_ready), .in_data(rec_in),
-    .out_valid(rec_valid), .out_ready(rec_pop), .out_data(rec), .count()
+    .in_valid(rec_push), .in_ready(rec_ready), .in_data(rec_in),
+    .out_valid(rec_valid), .out_ready(rec_pop), .out_data(rec), .count(rec_count)
   );
 
   always_ff @(posedge clk) begin
@@ -355,23 +494,21 @@ module urdma_rx_place
   end
 
   // ---- completion ------------------------------------------------------------------------------------------------
-  typedef enum logic [1:0] {F_IDLE, F_READ, F_RUN, F_KICK} f_e;
-
-  f_e f_reg;
-  logic cqe_valid_reg, ack_valid_reg, err_valid_reg, out_free;
   logic f_start, f_kill_reg, f_kill, done_we, f_end, flush_more;
   logic [15:0] done_wdata, idx_reg;
   logic [4:0] turn_reg;
   logic [17:0] done_q, done_q2;
   cqe_req_t cqe_reg;
   ack_req_t ack_reg;
+  rdone_t rdone_reg;
   qp_err_t err_reg;
   logic cqe_put, out_put;
   logic [255:0] cqe_word;
   logic [7:0] cqe_status;
   logic [15:0] cqe_wqe;
 
-  assign out_free = (!cqe_valid_reg || cqe_ready) && (!ack_valid_reg || ack_ready) && (!err_valid_reg || err_ready);
+  assign out_free = (!cqe_valid_reg || cqe_ready) && (!ack_valid_reg || ack_ready) && (!err_valid_reg || err_ready)
+      && (!rdone_valid_reg || rdone_ready);
   assign f_start = f_reg == F_IDLE && rec_valid && fin_reg != '0;
   // a new life of the QP begins between reading and writing
   assign f_kill = f_kill_reg || (rst_valid && rst_qpn == rec.op.qpn) || done_q[17:16] != rec.op.gen;
@@ -388,7 +525,7 @@ module urdma_rx_place
     fence_out = 1'b0;
     if (f_reg == F_RUN) begin
       if (rec.op.kind == OK_FENCE) begin
-        fence_out = !cqe_valid_reg && !ack_valid_reg && !err_valid_reg;
+        fence_out = !cqe_valid_reg && !ack_valid_reg && !err_valid_reg && !rdone_valid_reg;
         f_end = fence_out;
       end else if (!rec.live || f_kill) begin
         f_end = 1'b1;
@@ -412,21 +549,25 @@ module urdma_rx_place
   end
 
   assign rec_pop = f_end;
-  assign op_done = f_end;
+  assign op_done = {o2_done && !rec_push, f_end};
   assign kick_valid = f_reg == F_KICK;
 
   always_comb begin
     cqe_word = '0;
     cqe_word[URDMA_CQE0_IMM_LSB] = rec.op.imm_valid && cqe_status == '0;
+    cqe_word[URDMA_CQE0_INV_LSB] = rec.op.inv && cqe_status == '0;
     cqe_word[URDMA_CQE0_SOLICITED_LSB] = rec.op.se && cqe_status == '0;
     cqe_word[URDMA_CQE0_RECV_LSB] = 1'b1;
-    cqe_word[URDMA_CQE0_OPCODE_LSB+:8] = (rec.op.imm_valid && cqe_status == '0) ? 8'(URDMA_WR_SEND_IMM)
-        : 8'(URDMA_WR_SEND);
+    if (cqe_status != '0) cqe_word[URDMA_CQE0_OPCODE_LSB+:8] = 8'(URDMA_WR_SEND);
+    else if (rec.op.kind == OK_WRITE) cqe_word[URDMA_CQE0_OPCODE_LSB+:8] = 8'(URDMA_WR_WRITE_IMM);
+    else if (rec.op.imm_valid) cqe_word[URDMA_CQE0_OPCODE_LSB+:8] = 8'(URDMA_WR_SEND_IMM);
+    else if (rec.op.inv) cqe_word[URDMA_CQE0_OPCODE_LSB+:8] = 8'(URDMA_WR_SEND_INV);
+    else cqe_word[URDMA_CQE0_OPCODE_LSB+:8] = 8'(URDMA_WR_SEND);
     cqe_word[URDMA_CQE0_STATUS_LSB+:8] = cqe_status;
     cqe_word[URDMA_CQE0_WQE_LSB+:16] = cqe_wqe;
     cqe_word[URDMA_CQE1_LENGTH_LSB+:32] = (cqe_status == '0) ? rec.op.mlen : 32'd0;
     cqe_word[URDMA_CQE1_QPN_LSB+:24] = 24'(rec.op.qpn);
-    cqe_word[URDMA_CQE2_IMM_LSB+:32] = (rec.op.imm_valid && cqe_status == '0) ? rec.op.imm : 32'd0;
+    cqe_word[URDMA_CQE2_IMM_LSB+:32] = ((rec.op.imm_valid || rec.op.inv) && cqe_status == '0) ? rec.op.imm : 32'd0;
     cqe_word[URDMA_CQE2_SRC_QPN_LSB+:24] = rec.op.dest_qpn;
   end
 
@@ -457,8 +598,10 @@ module urdma_rx_place
       cqe_reg.cqe <= cqe_word;
     end
     if (out_put) begin
-      ack_reg <= '{qpn: rec.op.qpn, psn: rec.op.psn, syndrome: rec.op.syndrome, msn: rec.op.msn};
-      err_reg <= '{qpn: rec.op.qpn, event_type: rec.op.ev};
+      ack_reg <= '{kind: (rec.op.kind == OK_READ) ? RSP_READ : RSP_ACK, qpn: rec.op.qpn, psn: rec.op.psn,
+          syndrome: rec.op.syndrome, msn: rec.op.msn, va: rec.op.arg[127:64], key: rec.op.arg[63:32], len: rec.op.arg[31:0]};
+      err_reg <= '{qpn: rec.op.qpn, only_event: !rec.op.err, event_type: rec.op.err ? rec.op.ev : 8'(URDMA_EV_COMM_EST)};
+      rdone_reg <= '{qpn: rec.op.qpn, status: rec.op.status};
     end
     if (f_reg == F_READ) begin
       idx_reg <= done_q[15:0];
@@ -477,6 +620,7 @@ module urdma_rx_place
       cqe_valid_reg <= 1'b0;
       ack_valid_reg <= 1'b0;
       err_valid_reg <= 1'b0;
+      rdone_valid_reg <= 1'b0;
     end else begin
       case (f_reg)
         F_IDLE: if (f_start) f_reg <= (rec.op.kind == OK_FLUSH) ? F_READ : F_RUN;
@@ -495,8 +639,10 @@ module urdma_rx_place
       else if (cqe_ready) cqe_valid_reg <= 1'b0;
       if (out_put && rec.op.ack) ack_valid_reg <= 1'b1;
       else if (ack_ready) ack_valid_reg <= 1'b0;
-      if (out_put && rec.op.err) err_valid_reg <= 1'b1;
+      if (out_put && (rec.op.err || rec.op.est)) err_valid_reg <= 1'b1;
       else if (err_ready) err_valid_reg <= 1'b0;
+      if (out_put && rec.rdone) rdone_valid_reg <= 1'b1;
+      else if (rdone_ready) rdone_valid_reg <= 1'b0;
     end
   end
 
@@ -506,9 +652,20 @@ module urdma_rx_place
   assign ack = ack_reg;
   assign err_valid = err_valid_reg;
   assign err = err_reg;
+  assign rdone_valid = rdone_valid_reg;
+  assign rdone = rdone_reg;
+  assign written = written_reg;
+  assign mro_valid = i_reg == I_REQ && !i_skip_reg;
+  always_comb begin
+    mro = '0;
+    mro.op = MRO_INV_REMOTE;
+    mro.key = o2_reg.imm;
+    mro.pd = o2_reg.pd;
+    mro.qpn = o2_reg.qpn;
+  end
 
   assign busy = op_valid || o1_valid_reg || o2_valid_reg || rec_valid || f_reg != F_IDLE || cqe_valid_reg
-      || ack_valid_reg || err_valid_reg || !init_done;
+      || ack_valid_reg || err_valid_reg || rdone_valid_reg || !init_done;
 
 endmodule
 

@@ -10,6 +10,9 @@
 //  rst_*   (to placement) a QP begins a new life: the operations of its earlier lives have no effect
 //  done_*  read of placement's count of completed WQEs, for QUERY; latency 1
 //
+// A READ moves the expected PSN behind its last response. READ responses and ATOMIC acknowledges pass through, for their
+// place in order; the decision on them is requester completion's.
+//
 // Three stages: S0 reads, S1 waits, S2 decides and writes. An item whose QP is in S1 or S2 waits in front of S0: one
 // item each cycle for different QPs, one each 3 cycles for one QP. Items enter only when the output has room.
 
@@ -67,6 +70,8 @@ module urdma_rx_resp
     logic        err;
     logic        nak;              // a NAK or RNR NAK for epsn is out: packets behind it are dropped silently
     logic        in_msg;
+    logic        write;            // with in_msg: of a WRITE, so no WQE is in use
+    logic        est;              // COMM_EST has been reported, or it is too late for that
     logic        queued;           // stands in the flush queue
     logic [1:0]  gen;
     logic [23:0] epsn;
@@ -74,6 +79,9 @@ module urdma_rx_resp
     logic [15:0] ci;               // next WQE to use, or the one in use
     logic [15:0] pi;
     logic [31:0] moff;             // bytes of the message received
+    logic [31:0] left;             // WRITE: bytes to come, where, with which key
+    logic [63:0] va;
+    logic [31:0] key;
   } st_t;
 
   typedef enum logic [1:0] {S_ITEM, S_QPC, S_KICK} src_e;
@@ -123,6 +131,12 @@ module urdma_rx_resp
   );
 
   logic [15:0] s2_done_reg;
+  logic [23:0] s2_npk_reg;         // PSNs of a READ
+  logic [31:0] s1_rlen, s1_rsum;
+
+  // READ of length 0 takes one; of more than 2^30 is refused whatever comes out here
+  assign s1_rlen = be32(s1_in_reg.ext[127:96]);
+  assign s1_rsum = s1_rlen + (32'd128 << s1_in_reg.mtu) - 32'd1;
 
   always_ff @(posedge clk) begin
     if (s0_valid) begin
@@ -134,7 +148,10 @@ module urdma_rx_resp
       s2_src_reg <= s1_src_reg;
       s2_qpn_reg <= s1_qpn_reg;
       s2_st_reg <= rd;
-      if (s1_src_reg == S_ITEM) s2_in_reg <= s1_in_reg;
+      if (s1_src_reg == S_ITEM) begin
+        s2_in_reg <= s1_in_reg;
+        s2_npk_reg <= (s1_rlen == '0) ? 24'd1 : 24'((s1_rsum >> 7) >> s1_in_reg.mtu);
+      end
       if (s1_src_reg == S_QPC) s2_done_reg <= done_idx;
     end
   end
@@ -158,25 +175,63 @@ module urdma_rx_resp
   logic push, flush_push;
   op_t op;
   fetch_t fe;
-  logic is_first, is_last, is_send, is_imm, is_rsp, bad_seq, bad_len, c_dup, c_seq, c_noqp, drop;
+  logic is_first, is_last, is_send, is_write, is_read, is_atomic, is_imm, is_inv, is_rsp, is_dup;
+  logic bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, c_dup, c_seq, c_noqp, drop;
   logic [12:0] mtu;
-  logic [23:0] psn_diff;
-  logic [31:0] mlen;
+  logic [23:0] psn_diff, rd_diff;
+  logic [31:0] mlen, left, wr_key, aeth_key;
+  logic [63:0] wr_va;
   logic [15:0] db_pi;
   logic db_old, db_bad;
+  logic [7:0] opc;
 
+  assign opc = s2_in_reg.opcode;
   assign mtu = 13'd128 << s2_in_reg.mtu;
   assign psn_diff = s2_in_reg.psn - s2_st_reg.epsn;
-  assign is_send = s2_in_reg.opcode <= OP_SEND_ONLY_IMM;
-  assign is_first = s2_in_reg.opcode inside {OP_SEND_FIRST, OP_SEND_ONLY, OP_SEND_ONLY_IMM};
-  assign is_last = s2_in_reg.opcode inside {OP_SEND_LAST, OP_SEND_LAST_IMM, OP_SEND_ONLY, OP_SEND_ONLY_IMM};
-  assign is_imm = s2_in_reg.opcode inside {OP_SEND_LAST_IMM, OP_SEND_ONLY_IMM};
-  assign is_rsp = s2_in_reg.opcode >= OP_READ_RSP_FIRST && s2_in_reg.opcode <= OP_ATOMIC_ACK;
-  assign bad_seq = is_first == s2_st_reg.in_msg;
+  assign is_send = opc <= OP_SEND_ONLY_IMM || is_inv;
+  assign is_write = opc >= OP_WRITE_FIRST && opc <= OP_WRITE_ONLY_IMM;
+  assign is_read = opc == OP_READ_REQ;
+  assign is_atomic = opc inside {OP_CMP_SWAP, OP_FETCH_ADD};
+  assign is_first = opc inside {OP_SEND_FIRST, OP_SEND_ONLY, OP_SEND_ONLY_IMM, OP_SEND_ONLY_INV,
+      OP_WRITE_FIRST, OP_WRITE_ONLY, OP_WRITE_ONLY_IMM};
+  assign is_last = opc inside {OP_SEND_LAST, OP_SEND_LAST_IMM, OP_SEND_LAST_INV, OP_SEND_ONLY, OP_SEND_ONLY_IMM,
+      OP_SEND_ONLY_INV, OP_WRITE_LAST, OP_WRITE_LAST_IMM, OP_WRITE_ONLY, OP_WRITE_ONLY_IMM};
+  assign is_imm = opc inside {OP_SEND_LAST_IMM, OP_SEND_ONLY_IMM, OP_WRITE_LAST_IMM, OP_WRITE_ONLY_IMM};
+  assign is_inv = opc inside {OP_SEND_LAST_INV, OP_SEND_ONLY_INV};
+  assign is_rsp = is_response(opc);
+  assign is_dup = psn_diff[23];
+
+  // RETH, and where an ATOMIC has the same fields
+  assign aeth_key = be32(s2_in_reg.ext[95:64]);
+  assign wr_va = is_first || !is_write ? be64(s2_in_reg.ext[63:0]) : s2_st_reg.va;
+  assign wr_key = is_first || !is_write ? aeth_key : s2_st_reg.key;
+  assign left = is_first || is_read ? be32(s2_in_reg.ext[127:96]) : s2_st_reg.left;
+  // a repeated READ is executed if all its PSNs have been used
+  assign rd_diff = psn_diff + s2_npk_reg;
+
+  assign bad_seq = (is_send || is_write)
+      ? (is_first == s2_st_reg.in_msg || (s2_st_reg.in_msg && is_write != s2_st_reg.write)) : s2_st_reg.in_msg;
   // FIRST and MIDDLE are full, LAST is not empty; no message is longer than 2^31 (IBA 9.7.4.1.6). The pad
-  // agrees with the length, the parser has seen to it.
-  assign bad_len = (is_last ? s2_in_reg.len > mtu : s2_in_reg.len != mtu)
-      || (is_last && !is_first && s2_in_reg.len == '0) || (s2_st_reg.moff[31] && !is_first);
+  // agrees with the length, the parser has seen to it. The packets of a WRITE sum up to what its RETH says.
+  always_comb begin
+    bad_len = (is_last ? s2_in_reg.len > mtu : s2_in_reg.len != mtu) || (is_last && !is_first && s2_in_reg.len == '0);
+    if (is_write) begin
+      if (is_last ? 32'(s2_in_reg.len) != left : left <= 32'(s2_in_reg.len)) bad_len = 1'b1;
+      if (left[31] && left[30:0] != '0) bad_len = 1'b1;
+    end else if (!is_send) begin
+      bad_len = s2_in_reg.len != '0 || (is_read && left[31:30] != '0 && left != 32'h4000_0000);
+    end else if (s2_st_reg.moff[31] && !is_first) begin
+      bad_len = 1'b1;
+    end
+  end
+  assign bad_req = bad_len || !(is_send || is_write || is_read || is_atomic)
+      || ((is_read || is_atomic) && s2_in_reg.max_dest_rd_atomic == '0)
+      || (is_atomic && wr_va[2:0] != 3'd0);
+  assign no_right = (is_write && !s2_in_reg.acc[0]) || (is_read && !s2_in_reg.acc[1])
+      || (is_atomic && !s2_in_reg.acc[2]);
+  // the message begins to use a WQE; has one in use
+  assign need_wqe = is_write ? is_imm : (is_send && is_first);
+  assign has_wqe = s2_st_reg.in_msg && !s2_st_reg.write;
   assign mlen = (is_first ? 32'd0 : s2_st_reg.moff) + 32'(s2_in_reg.len);
 
   // A doorbell that is behind the last one is an old one repeated.
@@ -197,6 +252,8 @@ module urdma_rx_resp
     fe.moff = is_first ? 32'd0 : s2_st_reg.moff;
     fe.pd = s2_in_reg.pd;
     fe.rq = s2_in_reg.rq;
+    fe.key = wr_key;
+    fe.va = wr_va;
 
     op = '0;
     op.kind = OK_NONE;
@@ -209,11 +266,16 @@ module urdma_rx_resp
     op.syndrome = SYN_ACK;
     op.msn = s2_st_reg.msn;
     op.imm_valid = is_imm;
-    op.imm = s2_in_reg.ext;
+    // immediate data as on the wire, behind the RETH if there is one; a key as a number
+    op.imm = is_inv ? be32(s2_in_reg.ext[31:0]) : (opc == OP_WRITE_ONLY_IMM) ? s2_in_reg.ext[159:128]
+        : s2_in_reg.ext[31:0];
+    op.fetch_add = opc == OP_FETCH_ADD;
+    op.arg = is_atomic ? {be64(s2_in_reg.ext[159:96]), be64(s2_in_reg.ext[223:160])} : {wr_va, aeth_key, left};
     op.se = s2_in_reg.se;
     op.mlen = mlen;
     op.wqe = s2_st_reg.ci;
     op.cqn = s2_in_reg.cqn;
+    op.pd = s2_in_reg.pd;
     op.dest_qpn = s2_in_reg.dest_qpn;
 
     case (s2_src_reg)
@@ -229,6 +291,7 @@ module urdma_rx_resp
             wd.active = 1'b1;
             wd.nak = 1'b0;
             wd.in_msg = 1'b0;
+            wd.est = 1'b0;
             wd.epsn = qpc.psn;
             wd.msn = '0;
           end
@@ -274,16 +337,32 @@ module urdma_rx_resp
 
           default: begin  // IT_PKT: whatever happens, placement gives the lines back
             push = 1'b1;
-            if (!s2_in_reg.pass || !s2_st_reg.active || s2_st_reg.err) begin
+            if (is_rsp) begin
+              // requester completion decides, counts and traces
+              op.kind = OK_RSP;
+              op.pass = s2_in_reg.pass && s2_st_reg.active && !s2_st_reg.err;
+              op.swap = opc == OP_ATOMIC_ACK;
+              if (op.swap) op.len = 13'd8;
+            end else if (!s2_in_reg.pass || !s2_st_reg.active || s2_st_reg.err) begin
               c_noqp = 1'b1;
               drop = 1'b1;
-            end else if (is_rsp) begin
-              // a response to a request that this QP cannot have sent
-              drop = 1'b1;
-            end else if (psn_diff[23]) begin
+            end else if (is_dup) begin
               c_dup = 1'b1;
-              op.ack = 1'b1;
-              op.psn = s2_st_reg.epsn - 24'd1;
+              if (is_read) begin
+                // what it asks for now may be wrong; that is no reason to end the QP
+                if (bad_req || no_right || !(rd_diff[23] || rd_diff == '0)) begin
+                  drop = 1'b1;
+                end else begin
+                  op.kind = OK_READ;
+                  op.ack = 1'b1;
+                end
+              end else if (is_atomic) begin
+                op.kind = OK_ATOMIC;
+                op.dup = 1'b1;
+              end else begin
+                op.ack = 1'b1;
+                op.psn = s2_st_reg.epsn - 24'd1;
+              end
             end else if (psn_diff != '0) begin
               c_seq = 1'b1;
               wd.nak = 1'b1;
@@ -291,32 +370,55 @@ module urdma_rx_resp
               op.psn = s2_st_reg.epsn;
               op.syndrome = SYN_NAK_SEQ;
               drop = 1'b1;
-            end else if (!is_send || bad_seq || bad_len) begin
+            end else if (bad_seq || bad_req) begin
               wd.err = 1'b1;
               op.ack = 1'b1;
               op.syndrome = SYN_NAK_INV;
               op.err = 1'b1;
               // reported by the WQE of the message, or by an event if there is none
-              op.cqe = s2_st_reg.in_msg;
+              op.cqe = has_wqe;
               op.status = 8'(URDMA_WC_REM_INV_REQ_ERR);
-              op.ev = s2_st_reg.in_msg ? 8'd0 : 8'(URDMA_EV_QP_REQ_ERR);
+              op.ev = has_wqe ? 8'd0 : 8'(URDMA_EV_QP_REQ_ERR);
               drop = 1'b1;
-            end else if (is_first && s2_st_reg.ci == s2_st_reg.pi) begin
+            end else if (need_wqe && s2_st_reg.ci == s2_st_reg.pi) begin
               wd.nak = 1'b1;
               op.ack = 1'b1;
               op.syndrome = SYN_RNR | 8'(s2_in_reg.min_rnr);
               drop = 1'b1;
+            end else if (no_right) begin
+              wd.err = 1'b1;
+              op.ack = 1'b1;
+              op.syndrome = SYN_NAK_ACCESS;
+              op.err = 1'b1;
+              op.cqe = need_wqe;
+              op.status = 8'(URDMA_WC_LOC_ACCESS_ERR);
+              op.ev = need_wqe ? 8'd0 : 8'(URDMA_EV_QP_ACCESS_ERR);
+              drop = 1'b1;
             end else begin
-              op.kind = OK_DATA;
-              op.ack = s2_in_reg.ackreq;
-              op.cqe = is_last;
               wd.nak = 1'b0;
-              wd.epsn = s2_st_reg.epsn + 24'd1;
-              wd.in_msg = !is_last;
-              wd.moff = mlen;
-              if (is_last) begin
-                wd.ci = s2_st_reg.ci + 16'd1;
+              wd.est = 1'b1;
+              op.est = !s2_st_reg.est && s2_in_reg.state == 4'(URDMA_QPS_RTR);
+              if (is_read || is_atomic) begin
+                op.kind = is_read ? OK_READ : OK_ATOMIC;
+                op.ack = is_read;
+                op.msn = s2_st_reg.msn + 24'd1;
                 wd.msn = s2_st_reg.msn + 24'd1;
+                wd.epsn = s2_st_reg.epsn + (is_read ? s2_npk_reg : 24'd1);
+              end else begin
+                op.kind = is_write ? OK_WRITE : OK_DATA;
+                op.ack = s2_in_reg.ackreq;
+                op.last = is_last;
+                op.cqe = is_last && (is_send || is_imm);
+                op.inv = is_inv;
+                wd.epsn = s2_st_reg.epsn + 24'd1;
+                wd.in_msg = !is_last;
+                wd.write = is_write;
+                wd.moff = mlen;
+                wd.left = left - 32'(s2_in_reg.len);
+                wd.va = wr_va + 64'(s2_in_reg.len);
+                wd.key = wr_key;
+                if (op.cqe) wd.ci = s2_st_reg.ci + 16'd1;
+                if (is_last) wd.msn = s2_st_reg.msn + 24'd1;
               end
             end
           end
@@ -328,7 +430,7 @@ module urdma_rx_resp
 
   assign no_op = s2_valid_reg && s2_src_reg == S_ITEM && !push;
   assign qpc_ready = s2_valid_reg && s2_src_reg == S_QPC;
-  assign qpc_rsp = '{psn: s2_st_reg.epsn, pi: s2_st_reg.pi, ci: s2_done_reg};
+  assign qpc_rsp = '{psn: s2_st_reg.epsn, pi: s2_st_reg.pi, ci: s2_done_reg, draining: 1'b0};
   assign rst_qpn = s2_qpn_reg;
   assign rst_gen = s2_st_reg.gen + 2'd1;
   assign drop_valid = s2_valid_reg && s2_src_reg == S_ITEM && drop;

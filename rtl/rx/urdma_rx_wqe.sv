@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fetch of receive WQEs, and the walk over their scatter list.
+// Fetch of WQEs, and the walk over their scatter list; pieces of WRITEs and ATOMICs, which need none.
 //
 //  in_*     operations of the responder, in order
+//  rr_*     requester completion's decisions on OK_RSP operations, in their order. Such an operation waits here for its own.
 //  op_*     the same, to placement, at once; only data with a length takes the way through here
 //  piece_*  for each operation with data: its pieces (records), in order
 //  mr1_*    ring address; rd_*: the WQE; mr0_*: pieces of host memory to translate and check
+//  inv_done placement is through with a SEND with invalidate
+//  issued   pieces given to translation so far, modulo 256
 //
 // A packet fetches the whole WQE of its message: ring translation, one DMA read, walk. LINES lines of 64 bytes
 // are reserved before the ring address is asked for, so up to LINES WQEs of 64 bytes are in flight. The walk takes
 // one cycle for the header and one for each SGE; fragments of translation are limited to FRAGS (two a piece), the
-// room for which placement has.
+// room for which placement has. A WRITE or ATOMIC is one piece, and takes one cycle at its turn.
 //
 // The WQE of a message that goes on is kept until another one is needed, so packets of one message that follow each
 // other fetch it once: with long WQEs and small packets the reads would take more of PCIe than the data. The walk goes
 // on where it ended, else a long list would cost more cycles than a small packet has. Only packets behind the first
 // use what is kept, so it always belongs to the same life of the QP.
+//
+// Behind a SEND with invalidate no piece is given to translation until the key is invalid: so what comes later cannot
+// use it, and all that was checked with it before is written before the CQE.
 
 `resetall
 `default_nettype none
@@ -39,6 +45,9 @@ module urdma_rx_wqe
   output      logic        in_ready,
   input  wire op_t         in,
   input  wire fetch_t      in_fetch,
+  input  wire logic        rr_valid,
+  input  wire rr_t         rr,
+  output      logic        rr_ready,
 
   output      logic        op_valid,
   input  wire logic        op_ready,
@@ -48,6 +57,8 @@ module urdma_rx_wqe
   input  wire logic        piece_ready,
   output      piece_t      piece,
   input  wire logic        frags_free,      // a piece's two places are free again
+  input  wire logic        inv_done,
+  output      logic [7:0]  issued,
 
   output      logic        mr1_req_valid,
   output      mr_req_t     mr1_req,
@@ -73,61 +84,99 @@ module urdma_rx_wqe
     logic [31:0]     moff;
     logic [12:0]     len;
     logic [PD_W-1:0] pd;
+    logic [QPN_W-1:0] qpn;
     logic [3:0]      stride;       // lines
     logic            reuse;        // the WQE is the one kept
     logic            keep;         // its message goes on
+    logic            sq;           // a send WQE
+    logic            direct;       // one piece without a WQE, by key and va
+    logic            data;         // 0: nothing to place, only the invalidation
+    logic            inv;
+    logic            atomic;
+    logic [31:0]     key;
+    logic [63:0]     va;
   } walk_t;
 
-  logic need, op_fifo_ready, walk_fifo_ready, take, lines_room;
+  logic need, data, direct, fetch, is_rsp, op_fifo_ready, walk_fifo_ready, take, lines_room;
   logic [3:0] in_lines;
   logic [LW:0] lines_reg;          // reserved
-  walk_t walk;
+  walk_t walk, walk_in;
   logic walk_valid, walk_pop;
-  logic [15:0] in_slot;
+  logic [15:0] in_wqe, in_slot;
+  logic [31:0] in_moff;
+  op_t in_op;
 
-  // the WQE that will be kept when the walks before this operation have been done
-  logic last_keep_reg, reuse;
-  logic [QPN_W-1:0] last_qpn_reg;
-  logic [15:0] last_wqe_reg;
-  assign reuse = last_keep_reg && in_fetch.moff != '0 && in.qpn == last_qpn_reg && in.wqe == last_wqe_reg;
-  always_ff @(posedge clk) begin
-    if (take && need) begin
-      last_qpn_reg <= in.qpn;
-      last_wqe_reg <= in.wqe;
+  always_comb begin
+    in_op = in;
+    if (is_rsp) begin
+      in_op.take = rr.take;
+      in_op.last = rr.last;
     end
-    if (rst) last_keep_reg <= 1'b0;
-    else if (take && need) last_keep_reg <= !in.cqe;
   end
 
-  assign need = in.kind == OK_DATA && in.len != '0;
+  assign is_rsp = in.kind == OK_RSP;
+  assign direct = in.kind inside {OK_WRITE, OK_ATOMIC};
+  assign data = (in.kind == OK_ATOMIC) ? !in.dup
+      : in.len != '0 && (in.kind inside {OK_DATA, OK_WRITE} || (is_rsp && in.pass && rr.take));
+  assign fetch = data && !direct;
+  assign need = data || in.inv;
+  assign in_wqe = is_rsp ? rr.wqe : in.wqe;
+  assign in_moff = is_rsp ? rr.off : in_fetch.moff;
+
+  // the WQE that will be kept when the walks before this operation have been done
+  logic last_keep_reg, last_sq_reg, reuse;
+  logic [QPN_W-1:0] last_qpn_reg;
+  logic [15:0] last_wqe_reg;
+  logic [31:0] last_end_reg;
+  assign reuse = last_keep_reg && in_moff != '0 && in.qpn == last_qpn_reg && in_wqe == last_wqe_reg
+      && is_rsp == last_sq_reg && in_moff == last_end_reg;
+  always_ff @(posedge clk) begin
+    if (take && fetch) begin
+      last_qpn_reg <= in.qpn;
+      last_wqe_reg <= in_wqe;
+      last_sq_reg <= is_rsp;
+      last_end_reg <= in_moff + 32'(in.len);
+    end
+    if (rst) last_keep_reg <= 1'b0;
+    else if (take && fetch) last_keep_reg <= !in_op.last;
+  end
+
   assign in_lines = 4'd1 << (in_fetch.rq.log_stride - 4'd6);
   logic [3:0] give_back;
+  logic go;
   assign lines_room = lines_reg <= (LW+1)'(LINES - 8);
+  assign go = op_fifo_ready && (!is_rsp || rr_valid) && (!need || walk_fifo_ready);
   assign take = in_valid && in_ready;
-  assign in_ready = op_fifo_ready && (!need || (walk_fifo_ready && (reuse || (lines_room && mr1_req_ready))));
-  assign mr1_req_valid = in_valid && need && !reuse && op_fifo_ready && walk_fifo_ready && lines_room;
-  assign in_slot = in.wqe & 16'((17'd1 << in_fetch.rq.log_entries) - 17'd1);
+  assign in_ready = go && (!fetch || reuse || (lines_room && mr1_req_ready));
+  assign rr_ready = take && is_rsp;
+  assign mr1_req_valid = in_valid && go && fetch && !reuse && lines_room;
+  assign in_slot = in_wqe & 16'((17'd1 << in_fetch.rq.log_entries) - 17'd1);
   assign mr1_req = '{
-    ring: 1'b1, pt: in_fetch.rq.pt, key: '0, pd: '0, acc: '0,
+    ring: 1'b1, pt: in_fetch.rq.pt, key: '0, pd: '0, qpn: in.qpn, acc: '0,
     va: 64'(in_slot) << in_fetch.rq.log_stride, len: 13'd1 << in_fetch.rq.log_stride
+  };
+  assign walk_in = '{
+    moff: in_moff, len: direct && in.kind == OK_ATOMIC ? 13'd8 : in.len, pd: in_fetch.pd, qpn: in.qpn,
+    stride: in_lines, reuse: reuse, keep: !in_op.last, sq: is_rsp, direct: direct, data: data, inv: in.inv,
+    atomic: in.kind == OK_ATOMIC, key: in_fetch.key, va: in_fetch.va
   };
 
   urdma_fifo #(.WIDTH($bits(op_t)), .DEPTH(OPS)) u_op (
     .clk(clk), .rst(rst),
-    .in_valid(take), .in_ready(op_fifo_ready), .in_data(in),
+    .in_valid(take), .in_ready(op_fifo_ready), .in_data(in_op),
     .out_valid(op_valid), .out_ready(op_ready), .out_data(op), .count()
   );
 
   urdma_fifo #(.WIDTH($bits(walk_t)), .DEPTH(OPS)) u_walk (
     .clk(clk), .rst(rst),
     .in_valid(take && need), .in_ready(walk_fifo_ready),
-    .in_data({in_fetch.moff, in.len, in_fetch.pd, in_lines, reuse, !in.cqe}),
+    .in_data(walk_in),
     .out_valid(walk_valid), .out_ready(walk_pop), .out_data(walk), .count()
   );
 
   always_ff @(posedge clk) begin
     if (rst) lines_reg <= '0;
-    else lines_reg <= lines_reg + ((take && need && !reuse) ? (LW+1)'(in_lines) : '0) - (LW+1)'(give_back);
+    else lines_reg <= lines_reg + ((take && fetch && !reuse) ? (LW+1)'(in_lines) : '0) - (LW+1)'(give_back);
   end
 
   // ---- read the WQE ---------------------------------------------------------------------------------------
@@ -177,6 +226,8 @@ module urdma_rx_wqe
   logic [31:0] skip_reg;           // bytes of the message before the packet that are still to pass over
   logic [12:0] rem_reg;            // bytes of the packet still to place
   logic [FW-1:0] frags_reg;
+  logic [7:0] issued_reg;
+  logic barrier_reg;               // a key is being made invalid
   logic mr0_valid_reg;
   mr_req_t mr0_reg;
 
@@ -194,7 +245,7 @@ module urdma_rx_wqe
   logic [127:0] sge;
   logic [31:0] sge_len, avail;
   logic [12:0] part;
-  logic sge_skip, sge_none;
+  logic sge_skip, sge_none, w_go, w_ring;
 
   assign emit_ok = piece_ready && (!mr0_valid_reg || mr0_req_ready) && frags_reg <= FW'(FRAGS - 2);
   assign sge = line[128*unit_reg[1:0]+:128];
@@ -203,8 +254,10 @@ module urdma_rx_wqe
   assign sge_skip = sge_len <= skip_reg;
   assign avail = sge_len - skip_reg;
   assign part = (avail < 32'(rem_reg)) ? avail[12:0] : rem_reg;
-  assign head_num = line[URDMA_RQE0_NUM_SGE_LSB+:8];
-  assign head_bad = head_num > {2'd0, walk.stride, 2'd0} - 8'd1;
+  assign head_num = walk.sq ? line[URDMA_SQE0_NUM_SGE_LSB+:8] : line[URDMA_RQE0_NUM_SGE_LSB+:8];
+  assign head_bad = head_num > {2'd0, walk.stride, 2'd0} - (walk.sq ? 8'd2 : 8'd1);
+  assign w_go = walk_valid && !barrier_reg;
+  assign w_ring = walk.data && !walk.direct;
 
   always_comb begin
     emit = 1'b0;
@@ -215,7 +268,15 @@ module urdma_rx_wqe
     line_addr = rp_reg;
     case (state_reg)
       W_IDLE: begin
-        if (walk_valid && walk.reuse) begin
+        if (w_go && !walk.data) begin
+          // placement waits for this record, so that the end of the invalidation cannot come before its begin
+          emit = 1'b1;
+          emit_end = 1'b1;
+        end else if (w_go && walk.direct) begin
+          emit = 1'b1;
+          emit_piece = 1'b1;
+          emit_end = 1'b1;
+        end else if (w_go && walk.reuse) begin
           if (kept_err_reg) begin
             emit = 1'b1;
             emit_end = 1'b1;
@@ -223,7 +284,7 @@ module urdma_rx_wqe
           end
           line_en = 1'b1;
           line_addr = rp_reg + LW'(kept_unit_reg[4:2]);
-        end else if (walk_valid && ring_valid && !kept_reg) begin
+        end else if (w_go && ring_valid && !kept_reg) begin
           if (!ring_good || (wqe_valid && wqe_err)) begin
             emit = 1'b1;
             emit_end = 1'b1;
@@ -257,15 +318,15 @@ module urdma_rx_wqe
   end
 
   assign walk_pop = emit && emit_end && emit_ok;
-  assign drop_kept = walk_valid && !walk.reuse && kept_reg;
-  assign fresh_pop = walk_pop && !walk.reuse;
-  assign give_back = drop_kept ? kept_lines_reg : (walk_pop && !walk.keep) ? walk.stride : 4'd0;
+  assign drop_kept = w_go && w_ring && !walk.reuse && kept_reg;
+  assign fresh_pop = walk_pop && w_ring && !walk.reuse;
+  assign give_back = drop_kept ? kept_lines_reg : (walk_pop && w_ring && !walk.keep) ? walk.stride : 4'd0;
   always_ff @(posedge clk) begin
     if (fresh_pop) begin
       kept_ring_reg <= ring_good;
       kept_lines_reg <= walk.stride;
     end
-    if (walk_pop) begin
+    if (walk_pop && w_ring) begin
       // a walk that found an error ended its QP, what follows has no effect
       kept_err_reg <= !emit_piece;
       kept_unit_reg <= unit_reg;
@@ -273,20 +334,22 @@ module urdma_rx_wqe
       kept_used_reg <= skip_reg + 32'(part);
     end
     if (rst) kept_reg <= 1'b0;
-    else if (walk_pop) kept_reg <= walk.keep;
+    else if (walk_pop && w_ring) kept_reg <= walk.keep;
     else if (drop_kept) kept_reg <= 1'b0;
   end
   assign piece_valid = emit && emit_ok;
   assign piece = '{piece: emit_piece, last: emit_end, status: emit_status};
   assign mr0_req_valid = mr0_valid_reg;
   assign mr0_req = mr0_reg;
+  assign issued = issued_reg;
 
   always_ff @(posedge clk) begin
     case (state_reg)
       W_IDLE: begin
         skip_reg <= walk.reuse ? kept_used_reg : walk.moff;
         rem_reg <= walk.len;
-        unit_reg <= walk.reuse ? kept_unit_reg : 5'd1;
+        // SGEs begin at byte 16 of a receive WQE, 32 of a send WQE
+        unit_reg <= walk.reuse ? kept_unit_reg : walk.sq ? 5'd2 : 5'd1;
         num_reg <= kept_num_reg;
       end
       W_HEAD: num_reg <= head_num;
@@ -306,11 +369,19 @@ module urdma_rx_wqe
     if (emit_piece && emit_ok) begin
       mr0_reg.ring <= 1'b0;
       mr0_reg.pt <= '0;
-      mr0_reg.key <= sge[URDMA_SGE1_LKEY_LSB+:32];
       mr0_reg.pd <= walk.pd;
-      mr0_reg.acc <= 5'd1 << URDMA_ACC_LOCAL_WRITE_LSB;
-      mr0_reg.va <= sge[63:0] + 64'(skip_reg);
-      mr0_reg.len <= part;
+      mr0_reg.qpn <= walk.qpn;
+      if (walk.direct) begin
+        mr0_reg.key <= walk.key;
+        mr0_reg.acc <= walk.atomic ? 5'd1 << URDMA_ACC_REMOTE_ATOMIC_LSB : 5'd1 << URDMA_ACC_REMOTE_WRITE_LSB;
+        mr0_reg.va <= walk.va;
+        mr0_reg.len <= walk.len;
+      end else begin
+        mr0_reg.key <= sge[URDMA_SGE1_LKEY_LSB+:32];
+        mr0_reg.acc <= 5'd1 << URDMA_ACC_LOCAL_WRITE_LSB;
+        mr0_reg.va <= sge[63:0] + 64'(skip_reg);
+        mr0_reg.len <= part;
+      end
     end
   end
 
@@ -320,12 +391,17 @@ module urdma_rx_wqe
       rp_reg <= '0;
       frags_reg <= '0;
       mr0_valid_reg <= 1'b0;
+      issued_reg <= '0;
+      barrier_reg <= 1'b0;
     end else begin
+      issued_reg <= issued_reg + 8'(emit_piece && emit_ok);
+      if (walk_pop && walk.inv) barrier_reg <= 1'b1;
+      else if (inv_done) barrier_reg <= 1'b0;
       case (state_reg)
         W_IDLE: begin
-          if (walk_valid && walk.reuse) begin
+          if (w_go && w_ring && walk.reuse) begin
             if (!kept_err_reg) state_reg <= W_SGE;
-          end else if (walk_valid && ring_valid && !kept_reg && ring_good && wqe_valid && !wqe_err) begin
+          end else if (w_go && w_ring && ring_valid && !kept_reg && ring_good && wqe_valid && !wqe_err) begin
             state_reg <= W_HEAD;
           end
           if (drop_kept && kept_ring_reg) rp_reg <= rp_reg + LW'(kept_lines_reg);
@@ -335,7 +411,7 @@ module urdma_rx_wqe
       endcase
       if (walk_pop) begin
         state_reg <= W_IDLE;
-        if (!walk.keep && (walk.reuse ? kept_ring_reg : ring_good)) rp_reg <= rp_reg + LW'(walk.stride);
+        if (w_ring && !walk.keep && (walk.reuse ? kept_ring_reg : ring_good)) rp_reg <= rp_reg + LW'(walk.stride);
       end
       if (emit_piece && emit_ok) mr0_valid_reg <= 1'b1;
       else if (mr0_req_ready) mr0_valid_reg <= 1'b0;
