@@ -9,7 +9,9 @@
 //
 // Everything that is checked here is checked before anything is changed. The directory says which objects exist,
 // which are being destroyed (dying) and how many others refer to them; a reference is dropped when its
-// holder is unlinked.
+// holder is unlinked. Only urdma_mr knows which windows are bound to a region: DESTROY_MR asks it first, and when the
+// answer is BUSY nothing has been changed there or here; else the region is gone for new accesses, and only then
+// the directory is written and the fence begins.
 
 `resetall
 `default_nettype none
@@ -35,10 +37,12 @@ module urdma_cmdq
   input  wire logic                   rd_rsp_valid,
   input  wire dma_rd_rsp_t            rd_rsp,
 
-  output      logic                   mr_cfg_valid,
-  output      logic [MRI_W-1:0]       mr_cfg_idx,
-  output      mr_ctx_t                mr_cfg,
-  input  wire logic                   mr_cfg_ready,
+  // regions and windows: CREATE, DESTROY
+  output      logic                   mro_valid,
+  output      mr_op_t                 mro,
+  input  wire logic                   mro_ready,
+  input  wire logic                   mro_rsp_valid,
+  input  wire mro_status_e            mro_rsp,
   output      logic                   cq_cfg_valid,
   output      logic [CQN_W-1:0]       cq_cfg_cqn,
   output      cq_cfg_t                cq_cfg,
@@ -160,7 +164,8 @@ module urdma_cmdq
   } mr_ent_t;
 
   typedef enum logic [3:0] {
-    X_INIT, X_IDLE, X_DEC, X_LOOK, X_CHECK, X_ACT, X_REF, X_REF_RD, X_REF_WR, X_OUT, X_FENCE, X_FIN, X_CPL
+    X_INIT, X_IDLE, X_DEC, X_LOOK, X_CHECK, X_ACT, X_REF, X_REF_RD, X_REF_WR, X_OUT, X_MRO, X_MRO_RSP, X_FENCE, X_FIN,
+    X_CPL
   } state_e;
   state_e state_reg;
 
@@ -244,6 +249,7 @@ module urdma_cmdq
   logic [5:0] mr_shift;
   logic [63:0] mr_va, mr_len, mr_addr, mr_last;
   logic mr_all;
+  logic [1:0] mr_kind;
   logic [7:0] status, status_reg, sq_status, rq_status, ring_status;
 
   assign c_pd = op_qp ? cmd[URDMA_CMD_QP1_PD_LSB +: URDMA_CMD_QP1_PD_W]
@@ -257,6 +263,7 @@ module urdma_cmdq
   assign mr_levels = cmd[URDMA_CMD_MR1_LEVELS_LSB +: URDMA_CMD_MR1_LEVELS_W];
   assign mr_shift = cmd[URDMA_CMD_MR1_PAGE_SHIFT_LSB +: URDMA_CMD_MR1_PAGE_SHIFT_W];
   assign mr_all = cmd[URDMA_CMD_MR1_ALL_LSB];
+  assign mr_kind = cmd[URDMA_CMD_MR1_KIND_LSB +: URDMA_CMD_MR1_KIND_W];
   assign mr_va = cmd[URDMA_CMD_MR2_VA_LSB +: 64];
   assign mr_len = cmd[URDMA_CMD_MR3_LENGTH_LSB +: 64];
   assign mr_addr = cmd[URDMA_CMD_MR4_ADDR_LSB +: 64];
@@ -344,6 +351,9 @@ module urdma_cmdq
           end
           op_mr: begin
             if (!pd_ok) status = 8'(URDMA_CS_BAD_PD);
+            else if (mr_kind > 2'(URDMA_MRK_WINDOW)) status = 8'(URDMA_CS_BAD_ATTR);
+            // the rest of the command means nothing for what is not usable yet
+            else if (mr_kind != 2'(URDMA_MRK_REGION)) ;
             // remote writing needs the local right (volume 1, 10.6.3)
             else if (!mr_acc[URDMA_ACC_LOCAL_WRITE_LSB]
                      && (mr_acc[URDMA_ACC_REMOTE_WRITE_LSB] || mr_acc[URDMA_ACC_REMOTE_ATOMIC_LSB]))
@@ -457,8 +467,8 @@ module urdma_cmdq
     endcase
   end
 
-  logic out_done;
-  assign out_done = (!op_eq || eq_cfg_ready) && (!op_cq || cq_cfg_ready) && (!op_mr || mr_cfg_ready);
+  logic out_done, mro_end;
+  assign out_done = (!op_eq || eq_cfg_ready) && (!op_cq || cq_cfg_ready);
 
   always_ff @(posedge clk) begin
     if (state_reg == X_LOOK) scq_ok_reg <= (c_scq >> CQN_W) == '0 && cq_ent.valid && !cq_ent.dying;
@@ -471,6 +481,7 @@ module urdma_cmdq
       ref_eqn_reg <= is_create ? c_eqn : cq_ent.eqn;
       ref_reg <= (is_create || is_destroy) ? {op_cq, op_qp, op_qp, op_qp || op_mr} : 4'd0;
     end
+    if (mro_end && mro_rsp != MRO_OK) status_reg <= 8'(URDMA_CS_BUSY);
     if (rst) begin
       state_reg <= X_INIT;
       sweep_reg <= '0;
@@ -496,7 +507,7 @@ module urdma_cmdq
         end
         X_DEC: state_reg <= X_LOOK;
         X_LOOK: state_reg <= X_CHECK;
-        X_CHECK: state_reg <= X_ACT;
+        X_CHECK: state_reg <= (op_mr && is_destroy && status == 8'(URDMA_CS_OK)) ? X_MRO : X_ACT;
         X_ACT: state_reg <= (status_reg != 8'(URDMA_CS_OK)) ? X_CPL : X_REF;
         X_REF: state_reg <= (ref_reg == '0) ? X_OUT : X_REF_RD;
         X_REF_RD: state_reg <= X_REF_WR;
@@ -506,8 +517,15 @@ module urdma_cmdq
         end
         X_OUT: begin
           if (op_job) state_reg <= X_IDLE;
+          else if (op_mr && is_create) state_reg <= X_MRO;
           else if (out_done) state_reg <= (is_destroy && !op_pd) ? X_FENCE : X_CPL;
         end
+        // a creation ends with the operation, a destruction begins with it
+        X_MRO: begin
+          if (mro_end) state_reg <= is_create ? X_CPL : X_ACT;
+          else if (mro_ready) state_reg <= X_MRO_RSP;
+        end
+        X_MRO_RSP: if (mro_end) state_reg <= is_create ? X_CPL : X_ACT;
         X_FENCE: if (fence_ready) state_reg <= X_IDLE;
         X_FIN: state_reg <= X_CPL;
         default: if (cpl_ready) state_reg <= X_IDLE;  // X_CPL
@@ -545,19 +563,25 @@ module urdma_cmdq
     end
   end
 
-  assign mr_cfg_valid = state_reg == X_OUT && op_mr;
-  assign mr_cfg_idx = obj[MRI_W-1:0];
+  assign mro_valid = state_reg == X_MRO;
+  assign mro_end = mro_rsp_valid && (state_reg == X_MRO_RSP || (mro_valid && mro_ready));
   always_comb begin
-    mr_cfg = '0;
-    if (mr_cfg_valid && is_create) begin
-      mr_cfg.valid = 1'b1;
-      mr_cfg.variant = cmd[URDMA_CMD_MR1_VARIANT_LSB +: URDMA_CMD_MR1_VARIANT_W];
-      mr_cfg.pd = c_pd[PD_W-1:0];
-      mr_cfg.acc = mr_acc;
-      mr_cfg.all = mr_all;
-      mr_cfg.va = mr_va;
-      mr_cfg.len = mr_len;
-      mr_cfg.pt = '{addr: mr_addr, levels: mr_levels, page_shift: mr_shift};
+    mro = '0;
+    if (mro_valid) begin
+      mro.op = is_create ? MRO_CREATE : MRO_DESTROY;
+      mro.key[8 +: 24] = obj;
+      if (is_create) begin
+        mro.kind = mr_kind;
+        mro.key[7:0] = cmd[URDMA_CMD_MR1_VARIANT_LSB +: URDMA_CMD_MR1_VARIANT_W];
+        mro.pd = c_pd[PD_W-1:0];
+      end
+      if (is_create && mr_kind == 2'(URDMA_MRK_REGION)) begin
+        mro.acc = mr_acc;
+        mro.all = mr_all;
+        mro.va = mr_va;
+        mro.len = mr_len;
+        mro.pt = '{addr: mr_addr, levels: mr_levels, page_shift: mr_shift};
+      end
     end
   end
 
@@ -583,6 +607,13 @@ module urdma_cmdq
       cpl.ev = cmd[URDMA_CMD0_EVENT_LSB];
     end
   end
+
+`ifndef SYNTHESIS
+  // the directory knows what there is
+  a_mro: assert property (@(posedge clk) disable iff (rst)
+      mro_end |-> mro_rsp == MRO_OK || (is_destroy && mro_rsp == MRO_BUSY))
+    else $error("%m: urdma_mr and the directory differ");
+`endif
 
   assign init_done = state_reg != X_INIT;
   // reads under way count, their answers start work; after an error they do not

@@ -11,6 +11,7 @@ package urdma_ctl_pkg;
     logic [23:0] obj;
     logic        ev;         // raise an EQE
     logic [3:0]  state;
+    logic        draining;
     logic [23:0] sq_psn;
     logic [23:0] rq_psn;
     logic [15:0] sq_pi;

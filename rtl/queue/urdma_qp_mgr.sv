@@ -6,8 +6,8 @@
 // tells the owners (tx, responder, requester completion), raises the event, and is done; so the configuration is
 // visible before the message, and the message accepted before the completion.
 //
-// qp_err is never held up: a QP has at most one report waiting, and there is a place for each QP. See
-// README.md, "No cycle of waiting".
+// qp_err is never held up: a QP has at most one report of each kind waiting (an error, COMM_EST, SQ_DRAINED), and
+// there is a place for each. See README.md, "No cycle of waiting".
 
 `resetall
 `default_nettype none
@@ -35,9 +35,9 @@ module urdma_qp_mgr
   input  wire logic [QPN_W-1:0]            fin_qpn,
   output      logic                        fin_ready,
 
-  input  wire logic [2:0]                  qp_err_valid,
-  input  wire qp_err_t [2:0]               qp_err,
-  output      logic [2:0]                  qp_err_ready,
+  input  wire logic [QPE_N-1:0]            qp_err_valid,
+  input  wire qp_err_t [QPE_N-1:0]         qp_err,
+  output      logic [QPE_N-1:0]            qp_err_ready,
   output      logic                        ev_valid,
   output      eqe_req_t                    ev,
   input  wire logic                        ev_ready,
@@ -62,7 +62,7 @@ module urdma_qp_mgr
   localparam int TX = 0;
   localparam int RX = 1;
   localparam int AK = 2;
-  localparam int MAX_RD_ATOMIC = 16;  // CAP_XPORT
+  localparam int MAX_RD_ATOMIC = 1 << RDA_W;  // CAP_XPORT
 
   // In the memory beside the configuration: a reset is under way (set by MODIFY_QP, cleared by its finish).
   typedef struct packed {
@@ -77,6 +77,7 @@ module urdma_qp_mgr
   src_e src_reg;
   logic [QPN_W-1:0] qpn_reg;
   logic [7:0] err_type_reg;
+  logic err_only_event_reg;
 
   // ---- configuration memory, its readers -------------------------------------------------------------
   logic [QPR_N:0] rd_req, rd_grant, rd_grant_reg;
@@ -115,15 +116,31 @@ module urdma_qp_mgr
   assign qpr_rsp = rd_entry.cfg;
 
   // ---- error reports ------------------------------------------------------------------------------------
-  // pend_mem: the QP has a report in the FIFO. One write port: a pop holds up a push for a cycle.
-  logic pend_mem [QPS];
-  logic [2:0] err_grant;
-  logic [1:0] err_idx;
+  // pend_mem: the QP has a report of that kind in the FIFO. Kinds have their own bits, so that an event shadows no error
+  // and no other event. One port: a pop holds up a push for a cycle.
+  localparam int KINDS = 3;
+  localparam logic [KINDS-1:0] KIND_ERR = 3'b001;
+  localparam logic [KINDS-1:0] KIND_DRAINED = 3'b010;
+  localparam logic [KINDS-1:0] KIND_EST = 3'b100;
+  logic [KINDS-1:0] pend_mem [QPS];
+  logic [KINDS-1:0] pend_word, pend_kind;
+  logic [QPN_W-1:0] pend_addr;
+  logic [QPE_N-1:0] err_grant;
+  logic [$clog2(QPE_N)-1:0] err_idx;
   logic err_any, err_push, err_pop, err_out_valid, err_take;
   qp_err_t err_in, err_out;
-  logic [QPN_W:0] err_count;
+  logic [QPN_W+2:0] err_count;
 
-  urdma_arb_rr #(.N(3)) err_arb (
+  function automatic logic [KINDS-1:0] kind_of(input logic only_event, input logic [7:0] event_type);
+    if (!only_event) kind_of = KIND_ERR;
+    else kind_of = (event_type == 8'(URDMA_EV_SQ_DRAINED)) ? KIND_DRAINED : KIND_EST;
+  endfunction
+  assign pend_addr = err_pop ? err_out.qpn : err_in.qpn;
+  assign pend_kind = err_pop ? kind_of(err_out.only_event, err_out.event_type)
+                             : kind_of(err_in.only_event, err_in.event_type);
+  assign pend_word = pend_mem[pend_addr];
+
+  urdma_arb_rr #(.N(QPE_N)) err_arb (
     .clk(clk), .rst(rst),
     .req(qp_err_valid), .advance(err_take),
     .grant(err_grant), .grant_idx(err_idx), .grant_valid(err_any)
@@ -131,9 +148,10 @@ module urdma_qp_mgr
   assign err_in = qp_err[err_idx];
   assign err_take = err_any && !err_pop && state_reg != M_INIT;
   assign qp_err_ready = err_take ? err_grant : '0;
-  assign err_push = err_take && !pend_mem[err_in.qpn];
+  assign err_push = err_take && (pend_word & pend_kind) == '0;
 
-  urdma_fifo #(.WIDTH($bits(qp_err_t)), .DEPTH(QPS), .OUT_REG(1)) err_fifo (
+  // a place for each kind of each QP, made a power of two
+  urdma_fifo #(.WIDTH($bits(qp_err_t)), .DEPTH(4 * QPS), .OUT_REG(1)) err_fifo (
     .clk(clk), .rst(rst),
     .in_valid(err_push), .in_ready(), .in_data(err_in),
     .out_valid(err_out_valid), .out_ready(err_pop), .out_data(err_out), .count(err_count)
@@ -141,9 +159,9 @@ module urdma_qp_mgr
   assign err_pop = state_reg == M_IDLE && err_out_valid;
 
   always_ff @(posedge clk) begin
-    if (state_reg == M_INIT) pend_mem[sweep_reg] <= 1'b0;
-    else if (err_pop) pend_mem[err_out.qpn] <= 1'b0;
-    else if (err_push) pend_mem[err_in.qpn] <= 1'b1;
+    if (state_reg == M_INIT) pend_mem[sweep_reg] <= '0;
+    else if (err_pop) pend_mem[pend_addr] <= pend_word & ~pend_kind;
+    else if (err_push) pend_mem[pend_addr] <= pend_word | pend_kind;
   end
 
   // ---- the job --------------------------------------------------------------------------------------------
@@ -165,20 +183,26 @@ module urdma_qp_mgr
   assign obj = cmd[URDMA_CMD0_OBJ_LSB +: URDMA_CMD0_OBJ_W];
 
   // MODIFY_QP: transition, its attributes, their values.
-  localparam logic [15:0] M_STATES = 16'(1 << URDMA_QPM_STATE_LSB | 1 << URDMA_QPM_CUR_STATE_LSB);
-  localparam logic [15:0] M_COMMON = 16'(1 << URDMA_QPM_QKEY_LSB | 1 << URDMA_QPM_ACCESS_LSB);
-  localparam logic [15:0] M_PKEY = 16'(1 << URDMA_QPM_PKEY_LSB);
-  localparam logic [15:0] M_MIN_RNR = 16'(1 << URDMA_QPM_MIN_RNR_LSB);
-  localparam logic [15:0] M_RTR = 16'(1 << URDMA_QPM_AV_LSB | 1 << URDMA_QPM_MTU_LSB | 1 << URDMA_QPM_DEST_QPN_LSB
-                                      | 1 << URDMA_QPM_RQ_PSN_LSB | 1 << URDMA_QPM_MAX_DEST_RD_ATOMIC_LSB
-                                      | 1 << URDMA_QPM_MIN_RNR_LSB);
-  localparam logic [15:0] M_RTS = 16'(1 << URDMA_QPM_TIMEOUT_LSB | 1 << URDMA_QPM_RETRY_LSB
-                                      | 1 << URDMA_QPM_RNR_RETRY_LSB | 1 << URDMA_QPM_SQ_PSN_LSB
-                                      | 1 << URDMA_QPM_MAX_RD_ATOMIC_LSB);
+  localparam int ATTR_W = URDMA_QPM_SQD_EVENT_LSB + 1;
+  typedef logic [ATTR_W-1:0] attr_t;
+  localparam attr_t M_STATES = attr_t'(1 << URDMA_QPM_STATE_LSB | 1 << URDMA_QPM_CUR_STATE_LSB);
+  localparam attr_t M_ACCESS = attr_t'(1 << URDMA_QPM_ACCESS_LSB);
+  localparam attr_t M_PKEY = attr_t'(1 << URDMA_QPM_PKEY_LSB);
+  localparam attr_t M_MIN_RNR = attr_t'(1 << URDMA_QPM_MIN_RNR_LSB);
+  localparam attr_t M_SQD_EVENT = attr_t'(1 << URDMA_QPM_SQD_EVENT_LSB);
+  localparam attr_t M_RTR = attr_t'(1 << URDMA_QPM_AV_LSB | 1 << URDMA_QPM_MTU_LSB | 1 << URDMA_QPM_DEST_QPN_LSB
+                                    | 1 << URDMA_QPM_RQ_PSN_LSB | 1 << URDMA_QPM_MAX_DEST_RD_ATOMIC_LSB
+                                    | 1 << URDMA_QPM_MIN_RNR_LSB);
+  localparam attr_t M_RTS = attr_t'(1 << URDMA_QPM_TIMEOUT_LSB | 1 << URDMA_QPM_RETRY_LSB
+                                    | 1 << URDMA_QPM_RNR_RETRY_LSB | 1 << URDMA_QPM_SQ_PSN_LSB
+                                    | 1 << URDMA_QPM_MAX_RD_ATOMIC_LSB);
+  localparam attr_t M_SQD = attr_t'(1 << URDMA_QPM_AV_LSB | 1 << URDMA_QPM_TIMEOUT_LSB | 1 << URDMA_QPM_RETRY_LSB
+                                    | 1 << URDMA_QPM_RNR_RETRY_LSB | 1 << URDMA_QPM_MAX_RD_ATOMIC_LSB
+                                    | 1 << URDMA_QPM_MAX_DEST_RD_ATOMIC_LSB) | M_MIN_RNR | M_ACCESS | M_PKEY;
 
   logic [31:0] mask;
   logic [3:0] old_state, new_state;
-  logic [15:0] required, allowed;
+  attr_t required, allowed;
   logic transition_ok, values_ok;
   logic [7:0] sgid;
   logic [7:0] modify_status;
@@ -195,7 +219,8 @@ module urdma_qp_mgr
   assign dest_rd_atomic = cmd[URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC_LSB +: URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC_W];
 
   always_comb begin
-    // InfiniBand Architecture Specification, volume 1, 10.3.1 and 11.2.5.2; SQD and SQE are not there yet
+    // InfiniBand Architecture Specification, volume 1, 10.3.1 and 11.2.5.2, for RC. SQE is not a state of RC. The port
+    // and alternate paths are no attributes here; QKEY is one of other QP types. CUR_STATE may always be given.
     transition_ok = 1'b1;
     required = '0;
     allowed = M_STATES;
@@ -204,22 +229,29 @@ module urdma_qp_mgr
       4'(URDMA_QPS_ERR): ;
       4'(URDMA_QPS_INIT): begin
         transition_ok = old_state == 4'(URDMA_QPS_RESET) || old_state == 4'(URDMA_QPS_INIT);
-        allowed = M_STATES | M_COMMON | M_PKEY;
+        required = (old_state == 4'(URDMA_QPS_RESET)) ? (M_ACCESS | M_PKEY) : '0;
+        allowed = M_STATES | M_ACCESS | M_PKEY;
       end
       4'(URDMA_QPS_RTR): begin
         transition_ok = old_state == 4'(URDMA_QPS_INIT);
         required = M_RTR;
-        allowed = M_STATES | M_COMMON | M_PKEY | M_RTR;
+        allowed = M_STATES | M_ACCESS | M_PKEY | M_RTR;
       end
       4'(URDMA_QPS_RTS): begin
-        transition_ok = old_state == 4'(URDMA_QPS_RTR) || old_state == 4'(URDMA_QPS_RTS);
+        transition_ok = old_state == 4'(URDMA_QPS_RTR) || old_state == 4'(URDMA_QPS_RTS)
+                        || old_state == 4'(URDMA_QPS_SQD);
         required = (old_state == 4'(URDMA_QPS_RTR)) ? M_RTS : '0;
-        allowed = M_STATES | M_COMMON | M_MIN_RNR | required;
+        allowed = M_STATES | M_ACCESS | M_MIN_RNR | required;
+      end
+      4'(URDMA_QPS_SQD): begin
+        transition_ok = old_state == 4'(URDMA_QPS_RTS) || old_state == 4'(URDMA_QPS_SQD);
+        allowed = M_STATES | ((old_state == 4'(URDMA_QPS_RTS)) ? M_SQD_EVENT : M_SQD);
       end
       default: transition_ok = 1'b0;
     endcase
     // a change of attributes alone is one from a state to itself
-    if (!mask[URDMA_QPM_STATE_LSB] && old_state != 4'(URDMA_QPS_INIT) && old_state != 4'(URDMA_QPS_RTS))
+    if (!mask[URDMA_QPM_STATE_LSB] && old_state != 4'(URDMA_QPS_INIT) && old_state != 4'(URDMA_QPS_RTS)
+        && old_state != 4'(URDMA_QPS_SQD))
       transition_ok = 1'b0;
 
     values_ok = 1'b1;
@@ -229,13 +261,13 @@ module urdma_qp_mgr
     if (mask[URDMA_QPM_MAX_RD_ATOMIC_LSB] && rd_atomic > 8'(MAX_RD_ATOMIC)) values_ok = 1'b0;
     if (mask[URDMA_QPM_MAX_DEST_RD_ATOMIC_LSB] && dest_rd_atomic > 8'(MAX_RD_ATOMIC)) values_ok = 1'b0;
 
-    if ((mask >> 16) != '0) modify_status = 8'(URDMA_CS_BAD_ATTR);
+    if ((mask >> ATTR_W) != '0) modify_status = 8'(URDMA_CS_BAD_ATTR);
     else if (mask[URDMA_QPM_STATE_LSB] && new_state > 4'(URDMA_QPS_ERR)) modify_status = 8'(URDMA_CS_BAD_ATTR);
     else if (cur_reg.resetting || !transition_ok) modify_status = 8'(URDMA_CS_BAD_STATE);
     else if (mask[URDMA_QPM_CUR_STATE_LSB]
              && cmd[URDMA_CMD_MOD1_CUR_STATE_LSB +: URDMA_CMD_MOD1_CUR_STATE_W] != old_state)
       modify_status = 8'(URDMA_CS_BAD_STATE);
-    else if ((mask[15:0] & required) != required || (mask[15:0] & ~allowed) != '0 || !values_ok)
+    else if ((mask[ATTR_W-1:0] & required) != required || (mask[ATTR_W-1:0] & ~allowed) != '0 || !values_ok)
       modify_status = 8'(URDMA_CS_BAD_ATTR);
     else modify_status = 8'(URDMA_CS_OK);
   end
@@ -261,7 +293,11 @@ module urdma_qp_mgr
     if (state_reg == M_EXEC) begin
       unique case (src_reg)
         SRC_ERR: begin
-          if (cur_reg.cfg.valid && old_state != 4'(URDMA_QPS_RESET) && old_state != 4'(URDMA_QPS_ERR)) begin
+          if (err_only_event_reg) begin
+            event_due = cur_reg.cfg.valid
+                        && ((err_type_reg == 8'(URDMA_EV_COMM_EST) && old_state == 4'(URDMA_QPS_RTR))
+                            || (err_type_reg == 8'(URDMA_EV_SQ_DRAINED) && old_state == 4'(URDMA_QPS_SQD)));
+          end else if (cur_reg.cfg.valid && old_state != 4'(URDMA_QPS_RESET) && old_state != 4'(URDMA_QPS_ERR)) begin
             new_entry.cfg.state = 4'(URDMA_QPS_ERR);
             do_write = 1'b1;
             qpc_op = QPC_ERR;
@@ -289,6 +325,7 @@ module urdma_qp_mgr
               new_entry.cfg.valid = 1'b1;
               new_entry.cfg.qp_type = cmd[URDMA_CMD_QP1_TYPE_LSB +: URDMA_CMD_QP1_TYPE_W];
               new_entry.cfg.sig_all = cmd[URDMA_CMD_QP1_SIG_ALL_LSB];
+              new_entry.cfg.priv = cmd[URDMA_CMD_QP1_PRIV_LSB];
               new_entry.cfg.pd = cmd[URDMA_CMD_QP1_PD_LSB +: PD_W];
               new_entry.cfg.db_page = cmd[URDMA_CMD_QP1_DB_PAGE_LSB +: DBP_W];
               new_entry.cfg.send_cq = cmd[URDMA_CMD_QP1_SEND_CQ_LSB +: CQN_W];
@@ -340,6 +377,7 @@ module urdma_qp_mgr
                     new_entry.cfg.valid = 1'b1;
                     new_entry.cfg.qp_type = cur_reg.cfg.qp_type;
                     new_entry.cfg.sig_all = cur_reg.cfg.sig_all;
+                    new_entry.cfg.priv = cur_reg.cfg.priv;
                     new_entry.cfg.pd = cur_reg.cfg.pd;
                     new_entry.cfg.db_page = cur_reg.cfg.db_page;
                     new_entry.cfg.send_cq = cur_reg.cfg.send_cq;
@@ -354,10 +392,20 @@ module urdma_qp_mgr
                     qpc_psn = cmd[URDMA_CMD_MOD2_RQ_PSN_LSB +: URDMA_CMD_MOD2_RQ_PSN_W];
                   end
                   4'(URDMA_QPS_RTS): begin
-                    qpc_op = QPC_SQ_PSN;
-                    qpc_mask[TX] = old_state != 4'(URDMA_QPS_RTS);
-                    qpc_mask[AK] = old_state != 4'(URDMA_QPS_RTS);
-                    qpc_psn = cmd[URDMA_CMD_MOD3_SQ_PSN_LSB +: URDMA_CMD_MOD3_SQ_PSN_W];
+                    if (old_state == 4'(URDMA_QPS_SQD)) begin
+                      qpc_op = QPC_SQ_RUN;
+                      qpc_mask[TX] = 1'b1;
+                    end else begin
+                      qpc_op = QPC_SQ_PSN;
+                      qpc_mask[TX] = old_state != 4'(URDMA_QPS_RTS);
+                      qpc_mask[AK] = old_state != 4'(URDMA_QPS_RTS);
+                      qpc_psn = cmd[URDMA_CMD_MOD3_SQ_PSN_LSB +: URDMA_CMD_MOD3_SQ_PSN_W];
+                    end
+                  end
+                  4'(URDMA_QPS_SQD): begin
+                    qpc_op = QPC_SQD;
+                    qpc_mask[TX] = old_state != 4'(URDMA_QPS_SQD);
+                    qpc_psn = 24'(mask[URDMA_QPM_SQD_EVENT_LSB]);
                   end
                   4'(URDMA_QPS_ERR): begin
                     qpc_op = QPC_ERR;
@@ -408,6 +456,7 @@ module urdma_qp_mgr
             src_reg <= SRC_ERR;
             qpn_reg <= err_out.qpn;
             err_type_reg <= err_out.event_type;
+            err_only_event_reg <= err_out.only_event;
             state_reg <= M_READ;
           end else if (fin_valid && err_count == '0) begin
             // reports of before the fence are about the QP that was: they go first and find it gone
@@ -461,6 +510,7 @@ module urdma_qp_mgr
     cpl.ev = cmd[URDMA_CMD0_EVENT_LSB];
     if (is_query) begin
       cpl.state = cur_reg.cfg.state;
+      cpl.draining = rsp_reg[TX].draining && cur_reg.cfg.state == 4'(URDMA_QPS_SQD);
       cpl.sq_psn = rsp_reg[TX].psn;
       cpl.rq_psn = rsp_reg[RX].psn;
       cpl.sq_pi = rsp_reg[TX].pi;

@@ -76,11 +76,17 @@ module urdma_regs
   localparam logic [63:0] CAP_XPORT = 64'd30 << URDMA_RF_CAP_LOG_MAX_MSG_LSB
                                     | 64'd12 << URDMA_RF_CAP_LOG_MAX_MTU_LSB
                                     | 64'(1 << GID_W) << URDMA_RF_CAP_GIDS_LSB
-                                    | 64'd16 << URDMA_RF_CAP_MAX_RD_ATOMIC_LSB
+                                    | 64'(1 << RDA_W) << URDMA_RF_CAP_MAX_RD_ATOMIC_LSB
                                     | 64'(LOG_CMDQ_MAX) << URDMA_RF_CAP_LOG_CMDQ_LSB
                                     | 64'd12 << URDMA_RF_CAP_LOG_DB_PAGE_SIZE_LSB;
   localparam logic [63:0] CAP_PAGES = 64'h0000_0000_ffff_f000;
-  localparam logic [63:0] CAP_FEATURES = 64'd1 << URDMA_RF_FEAT_RC_SEND_LSB;
+  localparam logic [63:0] CAP_FEATURES = 64'd1 << URDMA_RF_FEAT_RC_SEND_LSB
+                                       | 64'd1 << URDMA_RF_FEAT_RC_WRITE_LSB
+                                       | 64'd1 << URDMA_RF_FEAT_RC_READ_LSB
+                                       | 64'd1 << URDMA_RF_FEAT_RC_ATOMIC_LSB
+                                       | 64'd1 << URDMA_RF_FEAT_RC_RETRY_LSB
+                                       | 64'd1 << URDMA_RF_FEAT_MEM_MGT_LSB
+                                       | 64'd1 << URDMA_RF_FEAT_MW_2B_LSB;
 
   typedef enum logic [1:0] {
     S_DRAIN,   // core_rst, wait for the PCIe side

@@ -48,6 +48,7 @@ struct doorbell {
 };
 struct report {
 	uint32_t qpn, event;
+	bool only_event;
 };
 struct fence {
 	bool up, done;
@@ -62,7 +63,11 @@ struct ctl {
 	world w = {};
 	std::deque<read_req> reads;
 	std::deque<doorbell> dbs;
-	std::deque<report> errs[3];
+	std::deque<report> errs[ERR_SRCS];
+	bool mro_taken = false; /* an operation waits for its answer */
+	uint64_t mro_due = 0;
+	uint32_t mro_idx = 0, mro_op = 0;
+	seen_mr mro_new = {};
 	fence fences[FENCE_N] = {};
 	uint64_t qpc_due[OWN_N] = {};
 	bool qpc_up[OWN_N] = {};
@@ -93,6 +98,7 @@ struct ctl *ctl_new(uint64_t seed)
 	c->w.stall_percent = 20;
 	c->w.fence_delay_max = 300;
 	c->w.qpc_delay_max = 6;
+	c->w.mro_delay_max = 12;
 	c->m->mac_default = 0x665544332202ull;
 	c->m->link_up = 1;
 	c->m->rst = 1;
@@ -136,7 +142,27 @@ void ctl_tick(struct ctl *c)
 	m->blocks_init_done = !rst;
 	m->rd_req_ready = ready(c);
 	m->wr_ready = ready(c);
-	m->mr_cfg_ready = ready(c);
+	m->mro_ready = !c->mro_taken && ready(c);
+	m->mro_rsp_valid = 0;
+	if (rst)
+		c->mro_taken = false;
+	if (c->mro_taken && w->cycle >= c->mro_due) {
+		seen_mr &r = w->mr[c->mro_idx];
+
+		c->mro_taken = false;
+		m->mro_rsp_valid = 1;
+		m->mro_rsp = MRO_OK;
+		if (c->mro_op == MRO_DESTROY && r.bound) {
+			m->mro_rsp = MRO_BUSY;
+		} else {
+			if (c->mro_op > MRO_DESTROY || r.valid == (c->mro_op == MRO_CREATE))
+				w->protocol_errors++; /* creates what is, destroys what is not */
+			c->mro_new.bound = r.bound;
+			r = c->mro_new;
+			w->mr_at[c->mro_idx] = w->cycle;
+			w->n_cfg++;
+		}
+	}
 	m->cq_cfg_ready = ready(c);
 	m->eq_cfg_ready = ready(c);
 	m->mgr_ev_ready = ready(c);
@@ -175,12 +201,13 @@ void ctl_tick(struct ctl *c)
 		put(m->pcie_db, 76, 10, c->dbs.front().page);
 	}
 	m->qp_err_valid = 0;
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < ERR_SRCS; i++) {
 		if (c->errs[i].empty())
 			continue;
 		m->qp_err_valid |= 1 << i;
-		put(m->qp_err, 20 * i, 8, c->errs[i].front().event);
-		put(m->qp_err, 20 * i + 8, 12, c->errs[i].front().qpn);
+		put(m->qp_err, 21 * i, 8, c->errs[i].front().event);
+		put(m->qp_err, 21 * i + 8, 1, c->errs[i].front().only_event);
+		put(m->qp_err, 21 * i + 9, 12, c->errs[i].front().qpn);
 	}
 
 	bool req[FENCE_N] = { (bool)m->tx_fence_req, (bool)m->rx_fence_req, (bool)m->cq_fence_req,
@@ -237,7 +264,7 @@ void ctl_tick(struct ctl *c)
 		if (!qr[i])
 			continue;
 		owner &o = w->own[i][qp[i] >> 24 & 0xfff];
-		uint64_t rsp = (uint64_t)o.psn << 32 | o.pi << 16 | o.ci;
+		uint64_t rsp = (uint64_t)o.psn << 33 | (uint64_t)o.pi << 17 | o.ci << 1 | o.draining;
 		if (i == OWN_TX)
 			m->tx_qpc_rsp = rsp;
 		else if (i == OWN_RX)
@@ -256,6 +283,8 @@ void ctl_tick(struct ctl *c)
 			o.psn = qp[i] & 0xffffff;
 		} else if (op == QPC_ERR) {
 			o.err = true;
+		} else if (op == QPC_SQD) {
+			o.sqd_psn = qp[i] & 0xffffff;
 		}
 	}
 	m->tx_qpc_ready = qr[OWN_TX];
@@ -294,20 +323,32 @@ void ctl_tick(struct ctl *c)
 			w->wr_at[w->n_wr++ % LOG_SIZE] = w->cycle;
 		}
 	}
-	if (!rst && m->mr_cfg_valid && m->mr_cfg_ready) {
-		seen_mr &r = w->mr[m->mr_cfg_idx];
-		r.page_shift = get(m->mr_cfg, 0, 6);
-		r.levels = get(m->mr_cfg, 6, 2);
-		r.addr = get(m->mr_cfg, 8, 64);
-		r.len = get(m->mr_cfg, 72, 64);
-		r.va = get(m->mr_cfg, 136, 64);
-		r.all = get(m->mr_cfg, 200, 1);
-		r.acc = get(m->mr_cfg, 201, 5);
-		r.pd = get(m->mr_cfg, 206, 12);
-		r.variant = get(m->mr_cfg, 218, 8);
-		r.valid = get(m->mr_cfg, 226, 1);
-		w->mr_at[m->mr_cfg_idx] = w->cycle;
-		w->n_cfg++;
+	if (!rst && m->mro_valid && m->mro_ready) {
+		seen_mr r = {};
+
+		c->mro_taken = true;
+		c->mro_due = w->cycle + 1 + rnd_below(&w->rnd, w->mro_delay_max + 1);
+		c->mro_op = get(m->mro, 296, 3);
+		c->mro_idx = get(m->mro, 270, 24);
+		w->n_mro++;
+		if (c->mro_idx >= N_MR) {
+			w->protocol_errors++;
+			c->mro_idx = 0;
+		}
+		if (c->mro_op == MRO_CREATE) {
+			r.valid = true;
+			r.page_shift = get(m->mro, 0, 6);
+			r.levels = get(m->mro, 6, 2);
+			r.addr = get(m->mro, 8, 64);
+			r.len = get(m->mro, 72, 64);
+			r.va = get(m->mro, 136, 64);
+			r.all = get(m->mro, 200, 1);
+			r.acc = get(m->mro, 201, 5);
+			r.pd = get(m->mro, 218, 12);
+			r.variant = get(m->mro, 262, 8);
+			r.kind = get(m->mro, 294, 2);
+		}
+		c->mro_new = r;
 	}
 	if (!rst && m->cq_cfg_valid && m->cq_cfg_ready) {
 		seen_cq &q = w->cq[m->cq_cfg_cqn];
@@ -363,7 +404,7 @@ void ctl_tick(struct ctl *c)
 			w->db[w->n_db++ % LOG_SIZE] = e.d;
 	if (m->pcie_db_valid && m->pcie_db_ready)
 		c->dbs.pop_front();
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < ERR_SRCS; i++)
 		if (!rst && (m->qp_err_valid & m->qp_err_ready) >> i & 1)
 			c->errs[i].pop_front();
 
@@ -428,12 +469,21 @@ uint32_t ctl_db_waiting(struct ctl *c)
 
 void ctl_qp_err(struct ctl *c, int src, uint32_t qpn, uint32_t event)
 {
-	c->errs[src].push_back({ qpn, event });
+	c->errs[src].push_back({ qpn, event, false });
+}
+
+void ctl_qp_event(struct ctl *c, int src, uint32_t qpn, uint32_t event)
+{
+	c->errs[src].push_back({ qpn, event, true });
 }
 
 uint32_t ctl_qp_err_waiting(struct ctl *c)
 {
-	return c->errs[0].size() + c->errs[1].size() + c->errs[2].size();
+	uint32_t n = 0;
+
+	for (const auto &q : c->errs)
+		n += q.size();
+	return n;
 }
 
 void ctl_qp_cfg(struct ctl *c, int reader, uint32_t qpn, struct seen_qp *q)
@@ -452,7 +502,7 @@ void ctl_qp_cfg(struct ctl *c, int reader, uint32_t qpn, struct seen_qp *q)
 	m->eval();
 	while (!(m->qpr_rsp_valid >> reader & 1))
 		ctl_tick(c);
-	unsigned b = 561 * reader;
+	unsigned b = 562 * reader;
 	auto &p = m->qpr_rsp;
 	memset(q, 0, sizeof(*q));
 	q->udp_sport = get(p, b, 16);
@@ -480,10 +530,11 @@ void ctl_qp_cfg(struct ctl *c, int reader, uint32_t qpn, struct seen_qp *q)
 	q->send_cq = get(p, b + 517, 12);
 	q->db_page = get(p, b + 529, 10);
 	q->pd = get(p, b + 539, 12);
-	q->sig_all = get(p, b + 551, 1);
-	q->type = get(p, b + 552, 4);
-	q->state = get(p, b + 556, 4);
-	q->valid = get(p, b + 560, 1);
+	q->priv = get(p, b + 551, 1);
+	q->sig_all = get(p, b + 552, 1);
+	q->type = get(p, b + 553, 4);
+	q->state = get(p, b + 557, 4);
+	q->valid = get(p, b + 561, 1);
 }
 
 void ctl_gid(struct ctl *c, int reader, uint32_t idx, struct seen_gid *g)

@@ -26,11 +26,17 @@ enum { OWN_TX, OWN_RX, OWN_ACK, OWN_N };
 /* stages of a fence round */
 enum { FENCE_TX, FENCE_RX, FENCE_CQ, FENCE_MR, FENCE_N };
 /* QPC operations, in the order of urdma_pkg's qpc_op_e */
-enum { QPC_RESET, QPC_RQ_PSN, QPC_SQ_PSN, QPC_ERR, QPC_QUERY, QPC_OPS };
+enum { QPC_RESET, QPC_RQ_PSN, QPC_SQ_PSN, QPC_ERR, QPC_QUERY, QPC_SQD, QPC_SQ_RUN, QPC_OPS };
+/* operations on regions, in the order of mr_op_e, and their answers, in that of mro_status_e */
+enum { MRO_CREATE, MRO_DESTROY };
+enum { MRO_OK, MRO_BUSY = 5 };
+/* sources of reports about QPs */
+#define ERR_SRCS 4
 
 struct seen_mr {
 	bool valid, all;
-	uint32_t variant, pd, acc, levels, page_shift;
+	bool bound; /* set by the test: DESTROY is answered BUSY */
+	uint32_t kind, variant, pd, acc, levels, page_shift;
 	uint64_t va, len, addr;
 };
 
@@ -52,7 +58,7 @@ struct seen_eq {
 };
 
 struct seen_qp {
-	bool valid, sig_all;
+	bool valid, sig_all, priv;
 	uint32_t state, type, pd, db_page, send_cq, recv_cq;
 	struct seen_ring sq, rq;
 	uint32_t mtu, timeout, retry, rnr_retry, min_rnr, dest_qpn, max_rd, max_dest_rd, qkey, pkey,
@@ -69,7 +75,8 @@ struct seen_gid {
 
 struct owner {
 	uint32_t psn, pi, ci;
-	bool err;
+	bool err, draining;
+	uint32_t sqd_psn; /* of the last QPC_SQD */
 	uint64_t at[QPC_OPS]; /* cycle of the last acceptance of each operation */
 	uint32_t count[QPC_OPS];
 };
@@ -93,7 +100,7 @@ struct world {
 	/* settings */
 	uint32_t rd_latency_min, rd_latency_max; /* cycles */
 	uint32_t stall_percent;			 /* chance that a ready is down in a cycle */
-	uint32_t fence_delay_max, qpc_delay_max;
+	uint32_t fence_delay_max, qpc_delay_max, mro_delay_max;
 	bool hold_fence; /* no fence is answered */
 	bool hold_qpc;	 /* no QPC is accepted */
 	bool hold_db;	 /* no doorbell is accepted */
@@ -105,7 +112,8 @@ struct world {
 	struct seen_cq cq[N_CQ];
 	struct seen_eq eq[N_EQ];
 	uint64_t mr_at[N_MR], cq_at[N_CQ], eq_at[N_EQ];
-	uint32_t n_cfg;
+	uint32_t n_cfg; /* changes of mr, cq, eq */
+	uint32_t n_mro; /* operations, those refused too */
 	struct owner own[OWN_N][N_QP];
 	uint32_t n_qpc;
 	uint64_t fence_rise[FENCE_N], fence_done[FENCE_N]; /* last */
@@ -138,8 +146,9 @@ void ctl_reg_write(struct ctl *c, uint32_t addr, uint64_t data);
 /* queue a doorbell; it goes out as the NIC takes it */
 void ctl_db(struct ctl *c, uint32_t page, uint32_t offset, uint64_t data);
 uint32_t ctl_db_waiting(struct ctl *c);
-/* queue an error report of source 0..2 */
+/* queue an error report of source 0..3; one that is only an event */
 void ctl_qp_err(struct ctl *c, int src, uint32_t qpn, uint32_t event);
+void ctl_qp_event(struct ctl *c, int src, uint32_t qpn, uint32_t event);
 uint32_t ctl_qp_err_waiting(struct ctl *c);
 /* through reader 0..2 (tx, responder, requester completion) */
 void ctl_qp_cfg(struct ctl *c, int reader, uint32_t qpn, struct seen_qp *cfg);

@@ -338,7 +338,12 @@ static void test_registers(void **state)
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_XPORT);
 	assert_int_equal(GET(URDMA_RF_CAP_GIDS, v), 32);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_CMDQ, v), 8);
+	assert_int_equal(GET(URDMA_RF_CAP_MAX_RD_ATOMIC, v), 16);
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_CAP_PAGES), 0xfffff000);
+	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_CAP_FEATURES),
+			 URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE | URDMA_RF_FEAT_RC_READ |
+				 URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_RC_RETRY |
+				 URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B);
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_CLOCK_HZ), 250000000);
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_PORT_SPEED), 100000);
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_MAC), 0x665544332202);
@@ -365,6 +370,19 @@ static void test_registers(void **state)
 	assert_int_equal(counter(b, URDMA_CNT_CQE), 1);
 	assert_int_equal(counter(b, URDMA_CNT_TX_BYTES), 65);
 	assert_int_equal(counter(b, URDMA_CNT_RX_BYTES), 33);
+	/* each counter has its own bit and its own register, up to the last */
+	for (uint32_t i = 0; i < URDMA_CNT_N; i++) {
+		uint64_t was[URDMA_CNT_N];
+
+		if (i == URDMA_CNT_TX_BYTES || i == URDMA_CNT_RX_BYTES)
+			continue;
+		for (uint32_t k = 0; k < URDMA_CNT_N; k++)
+			was[k] = counter(b, k);
+		ctl_count(b->c, 1ull << i, 0, 0);
+		ctl_tick(b->c);
+		for (uint32_t k = 0; k < URDMA_CNT_N; k++)
+			assert_int_equal(counter(b, k), was[k] + (k == i));
+	}
 	bench_free(b);
 }
 
@@ -428,7 +446,7 @@ static void test_good(void **state)
 	for (int i = 0; i < 3; i++) {
 		ctl_qp_cfg(b->c, i, 5, &q);
 		good_qp(cmd, 1, 3, 4);
-		assert_true(q.valid && q.sig_all);
+		assert_true(q.valid && q.sig_all && !q.priv);
 		assert_int_equal(q.type, URDMA_QPT_RC);
 		assert_int_equal(q.state, URDMA_QPS_RTS);
 		assert_int_equal(q.pd, 1);
@@ -466,6 +484,7 @@ static void test_good(void **state)
 	tag = issue(b, cmd, URDMA_CMD_QUERY_QP, 5);
 	wait_all(b);
 	assert_int_equal(status_of(b, tag), URDMA_CS_OK);
+	/* draining means something in SQD only */
 	assert_int_equal(b->cpl[tag][1], URDMA_QPS_RTS);
 	assert_int_equal(b->cpl[tag][2], 0x123456ull << 24 | 0x654321);
 	assert_int_equal(b->cpl[tag][3], 0x4444333322221111);
@@ -628,6 +647,13 @@ static void test_bad(void **state)
 	REFUSE(b, good_mr(cmd, 1), cmd[4] |= 0x10, CREATE_MR, 1, BAD_ALIGN);
 	REFUSE(b, good_mr(cmd, 1), set(cmd, 1, URDMA_CMD_MR1_LEVELS, 0), CREATE_MR, 1, BAD_ALIGN);
 	refuse(b, cmd, URDMA_CMD_DESTROY_MR, 1, URDMA_CS_BAD_OBJECT);
+	REFUSE(b, good_mr(cmd, 1), set(cmd, 1, URDMA_CMD_MR1_KIND, 3), CREATE_MR, 1, BAD_ATTR);
+	for (uint32_t k = URDMA_MRK_FAST; k <= URDMA_MRK_WINDOW; k++) {
+		REFUSE(b, good_mr(cmd, 0), set(cmd, 1, URDMA_CMD_MR1_KIND, k), CREATE_MR, 1,
+		       BAD_PD);
+		REFUSE(b, good_mr(cmd, 1), set(cmd, 1, URDMA_CMD_MR1_KIND, k), CREATE_MR, 6,
+		       EXISTS);
+	}
 
 	REFUSE(b, good_gid(cmd), , SET_GID, 32, BAD_OBJECT);
 
@@ -638,6 +664,7 @@ static void test_bad(void **state)
 	REFUSE(b, good_modify(cmd, URDMA_QPS_INIT), cmd[1] |= URDMA_QPM_MTU, MODIFY_QP, 5,
 	       BAD_ATTR);
 	REFUSE(b, good_modify(cmd, URDMA_QPS_INIT), cmd[1] |= BIT_ULL(16), MODIFY_QP, 5, BAD_ATTR);
+	REFUSE(b, good_modify(cmd, URDMA_QPS_INIT), cmd[1] |= BIT_ULL(17), MODIFY_QP, 5, BAD_ATTR);
 	REFUSE(b, good_modify(cmd, URDMA_QPS_INIT),
 	       cmd[1] |= URDMA_QPM_CUR_STATE | FIELD(URDMA_CMD_MOD1_CUR_STATE, URDMA_QPS_INIT),
 	       MODIFY_QP, 5, BAD_STATE);
@@ -674,7 +701,7 @@ static void test_bad(void **state)
 	REFUSE(b, good_modify(cmd, URDMA_QPS_RTR), , MODIFY_QP, 5, BAD_STATE);
 	REFUSE(b, good_modify(cmd, URDMA_QPS_INIT), , MODIFY_QP, 5, BAD_STATE);
 	assert_int_equal(modify(b, 5, URDMA_QPS_RTS), URDMA_CS_OK);
-	REFUSE(b, good_modify(cmd, URDMA_QPS_SQD), , MODIFY_QP, 5, BAD_STATE);
+	REFUSE(b, good_modify(cmd, URDMA_QPS_SQE), , MODIFY_QP, 5, BAD_STATE);
 	REFUSE(b, good_modify(cmd, URDMA_QPS_RTS), , MODIFY_QP, 5, BAD_ATTR);
 	assert_int_equal(modify(b, 5, URDMA_QPS_ERR), URDMA_CS_OK);
 	REFUSE(b, good_modify(cmd, URDMA_QPS_RTS), , MODIFY_QP, 5, BAD_STATE);
@@ -682,6 +709,387 @@ static void test_bad(void **state)
 	assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 5), URDMA_CS_OK);
 	assert_int_equal(run0(b, URDMA_CMD_DESTROY_CQ, 3), URDMA_CS_OK);
 	assert_int_equal(run0(b, URDMA_CMD_DESTROY_MR, 6), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DEALLOC_PD, 1), URDMA_CS_OK);
+	bench_free(b);
+}
+
+/* ---- MODIFY_QP: every transition with every attribute ------------------------------------------
+ */
+
+/*
+ * InfiniBand Architecture Specification, volume 1, table of QP transitions in 11.2.5.2, for RC,
+ * without what is no attribute of the NIC (port, alternate path). Kept apart from the tables above.
+ */
+#define A(n) URDMA_QPM_##n
+static const struct rule {
+	uint32_t from, to;
+	uint32_t need, may;
+} rules[] = {
+	{ URDMA_QPS_RESET, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_RESET, URDMA_QPS_INIT, A(PKEY) | A(ACCESS), 0 },
+	{ URDMA_QPS_RESET, URDMA_QPS_ERR, 0, 0 },
+	{ URDMA_QPS_INIT, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_INIT, URDMA_QPS_INIT, 0, A(PKEY) | A(ACCESS) },
+	{ URDMA_QPS_INIT, URDMA_QPS_RTR,
+	  A(AV) | A(MTU) | A(DEST_QPN) | A(RQ_PSN) | A(MAX_DEST_RD_ATOMIC) | A(MIN_RNR),
+	  A(PKEY) | A(ACCESS) },
+	{ URDMA_QPS_INIT, URDMA_QPS_ERR, 0, 0 },
+	{ URDMA_QPS_RTR, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_RTR, URDMA_QPS_RTS,
+	  A(TIMEOUT) | A(RETRY) | A(RNR_RETRY) | A(SQ_PSN) | A(MAX_RD_ATOMIC),
+	  A(ACCESS) | A(MIN_RNR) },
+	{ URDMA_QPS_RTR, URDMA_QPS_ERR, 0, 0 },
+	{ URDMA_QPS_RTS, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_RTS, URDMA_QPS_RTS, 0, A(ACCESS) | A(MIN_RNR) },
+	{ URDMA_QPS_RTS, URDMA_QPS_SQD, 0, A(SQD_EVENT) },
+	{ URDMA_QPS_RTS, URDMA_QPS_ERR, 0, 0 },
+	{ URDMA_QPS_SQD, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_SQD, URDMA_QPS_RTS, 0, A(ACCESS) | A(MIN_RNR) },
+	{ URDMA_QPS_SQD, URDMA_QPS_SQD, 0,
+	  A(AV) | A(TIMEOUT) | A(RETRY) | A(RNR_RETRY) | A(MAX_RD_ATOMIC) | A(MAX_DEST_RD_ATOMIC) |
+		  A(ACCESS) | A(PKEY) | A(MIN_RNR) },
+	{ URDMA_QPS_SQD, URDMA_QPS_ERR, 0, 0 },
+	{ URDMA_QPS_ERR, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_ERR, URDMA_QPS_ERR, 0, 0 },
+};
+
+static const struct rule *rule_of(uint32_t from, uint32_t to)
+{
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		if (rules[i].from == from && rules[i].to == to)
+			return &rules[i];
+	return NULL;
+}
+
+/* QP 5 from wherever it is to a state, by way of RESET */
+static void bring(struct bench *b, uint32_t to)
+{
+	static const uint32_t path[] = { URDMA_QPS_INIT, URDMA_QPS_RTR, URDMA_QPS_RTS,
+					 URDMA_QPS_SQD };
+
+	assert_int_equal(modify(b, 5, URDMA_QPS_RESET), URDMA_CS_OK);
+	if (to == URDMA_QPS_ERR)
+		assert_int_equal(modify(b, 5, URDMA_QPS_ERR), URDMA_CS_OK);
+	else
+		for (uint32_t i = 0; i < to; i++)
+			assert_int_equal(modify(b, 5, path[i]), URDMA_CS_OK);
+	assert_int_equal(qp_state(b, 5), to);
+}
+
+/* all attributes, with values other than good_modify()'s */
+static void other_values(uint64_t cmd[8], uint32_t mask, uint32_t state)
+{
+	memset(cmd, 0, 64);
+	cmd[1] = mask | FIELD(URDMA_CMD_MOD1_STATE, state) | FIELD(URDMA_CMD_MOD1_MTU, 5) |
+		 FIELD(URDMA_CMD_MOD1_TIMEOUT, 17) | FIELD(URDMA_CMD_MOD1_RETRY, 2) |
+		 FIELD(URDMA_CMD_MOD1_RNR_RETRY, 1) | FIELD(URDMA_CMD_MOD1_MIN_RNR, 29);
+	cmd[2] = FIELD(URDMA_CMD_MOD2_DEST_QPN, 0x13579b) | FIELD(URDMA_CMD_MOD2_RQ_PSN, 0x2468ac) |
+		 FIELD(URDMA_CMD_MOD2_MAX_RD_ATOMIC, 4) |
+		 FIELD(URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC, 6);
+	cmd[3] = FIELD(URDMA_CMD_MOD3_SQ_PSN, 0xfedcba) | FIELD(URDMA_CMD_MOD3_SGID_INDEX, 9) |
+		 FIELD(URDMA_CMD_MOD3_QKEY, 0x11223344);
+	cmd[4] = FIELD(URDMA_CMD_MOD4_DMAC, 0x0a0908070605) | FIELD(URDMA_CMD_MOD4_TCLASS, 0x17) |
+		 FIELD(URDMA_CMD_MOD4_HOP_LIMIT, 3);
+	cmd[5] = 0xcafecafe11110000;
+	cmd[6] = 0x0123012301230123;
+	cmd[7] = FIELD(URDMA_CMD_MOD7_FLOW_LABEL, 0x12345) |
+		 FIELD(URDMA_CMD_MOD7_UDP_SPORT, 0xd00d) | FIELD(URDMA_CMD_MOD7_PKEY, 0x8001) |
+		 FIELD(URDMA_CMD_MOD7_ACCESS, 2);
+}
+
+/* what other_values() makes of a configuration */
+static void changed(struct seen_qp *q, uint32_t mask, uint32_t to)
+{
+	q->state = to;
+	if (to == URDMA_QPS_RESET) {
+		struct seen_qp was = *q;
+
+		memset(q, 0, sizeof(*q));
+		q->valid = true;
+		q->sig_all = was.sig_all;
+		q->priv = was.priv;
+		q->type = was.type;
+		q->pd = was.pd;
+		q->db_page = was.db_page;
+		q->send_cq = was.send_cq;
+		q->recv_cq = was.recv_cq;
+		q->sq = was.sq;
+		q->rq = was.rq;
+		return;
+	}
+	if (mask & A(AV)) {
+		q->sgid = 9;
+		q->dmac = 0x0a0908070605;
+		q->tclass = 0x17;
+		q->hop_limit = 3;
+		q->dgid_lo = 0xcafecafe11110000;
+		q->dgid_hi = 0x0123012301230123;
+		q->flow_label = 0x12345;
+		q->udp_sport = 0xd00d;
+	}
+	if (mask & A(MTU))
+		q->mtu = 5;
+	if (mask & A(TIMEOUT))
+		q->timeout = 17;
+	if (mask & A(RETRY))
+		q->retry = 2;
+	if (mask & A(RNR_RETRY))
+		q->rnr_retry = 1;
+	if (mask & A(MIN_RNR))
+		q->min_rnr = 29;
+	if (mask & A(DEST_QPN))
+		q->dest_qpn = 0x13579b;
+	if (mask & A(MAX_RD_ATOMIC))
+		q->max_rd = 4;
+	if (mask & A(MAX_DEST_RD_ATOMIC))
+		q->max_dest_rd = 6;
+	if (mask & A(PKEY))
+		q->pkey = 0x8001;
+	if (mask & A(ACCESS))
+		q->acc = 2;
+}
+
+/* messages that a transition sends, as owner * QPC_OPS + operation, in a mask */
+static uint32_t messages(uint32_t from, uint32_t to)
+{
+	uint32_t all = 1u << (OWN_TX * QPC_OPS) | 1u << (OWN_RX * QPC_OPS) |
+		       1u << (OWN_ACK * QPC_OPS);
+
+	if (to == URDMA_QPS_RESET)
+		return all << QPC_RESET;
+	if (to == URDMA_QPS_ERR)
+		return from == URDMA_QPS_ERR ? 0 : all << QPC_ERR;
+	if (to == URDMA_QPS_RTR)
+		return 1u << (OWN_RX * QPC_OPS + QPC_RQ_PSN);
+	if (from == URDMA_QPS_RTR)
+		return 1u << (OWN_TX * QPC_OPS + QPC_SQ_PSN) |
+		       1u << (OWN_ACK * QPC_OPS + QPC_SQ_PSN);
+	if (from == URDMA_QPS_RTS && to == URDMA_QPS_SQD)
+		return 1u << (OWN_TX * QPC_OPS + QPC_SQD);
+	if (from == URDMA_QPS_SQD && to == URDMA_QPS_RTS)
+		return 1u << (OWN_TX * QPC_OPS + QPC_SQ_RUN);
+	return 0;
+}
+
+/* The QP is in state from: a change that has to succeed. */
+static void accept(struct bench *b, uint32_t from, uint32_t to, uint32_t mask)
+{
+	struct owner before[OWN_N];
+	struct seen_qp want, got;
+	uint64_t cmd[8];
+	uint32_t status, seen = 0;
+
+	ctl_qp_cfg(b->c, 0, 5, &want);
+	for (int i = 0; i < OWN_N; i++)
+		before[i] = b->w->own[i][5];
+	other_values(cmd, mask, mask & A(STATE) ? to : 7);
+	status = run(b, cmd, URDMA_CMD_MODIFY_QP, 5);
+	if (status != URDMA_CS_OK)
+		print_error("from %u to %u mask 0x%x: status %u (seed %" PRIu64 ")\n", from, to,
+			    mask, status, seed);
+	assert_int_equal(status, URDMA_CS_OK);
+	changed(&want, mask, to);
+	ctl_qp_cfg(b->c, 2, 5, &got);
+	/* only what the mask names has changed */
+	assert_memory_equal(&want, &got, sizeof(want));
+	for (int i = 0; i < OWN_N; i++)
+		for (int op = 0; op < QPC_OPS; op++) {
+			uint32_t n = b->w->own[i][5].count[op] - before[i].count[op];
+
+			assert_true(n <= 1);
+			seen |= n << (i * QPC_OPS + op);
+		}
+	if (seen != messages(from, to))
+		print_error("from %u to %u: messages 0x%x, not 0x%x\n", from, to, seen,
+			    messages(from, to));
+	assert_int_equal(seen, messages(from, to));
+	if (to == URDMA_QPS_RTR)
+		assert_int_equal(b->w->own[OWN_RX][5].psn, 0x2468ac);
+	if (from == URDMA_QPS_RTR && to == URDMA_QPS_RTS) {
+		assert_int_equal(b->w->own[OWN_TX][5].psn, 0xfedcba);
+		assert_int_equal(b->w->own[OWN_ACK][5].psn, 0xfedcba);
+	}
+	if (from == URDMA_QPS_RTS && to == URDMA_QPS_SQD)
+		assert_int_equal(b->w->own[OWN_TX][5].sqd_psn, !!(mask & A(SQD_EVENT)));
+}
+
+static void decline(struct bench *b, uint32_t to, uint32_t mask, uint32_t status)
+{
+	uint64_t cmd[8];
+
+	other_values(cmd, mask, to);
+	refuse(b, cmd, URDMA_CMD_MODIFY_QP, 5, status);
+}
+
+static void test_modify(void **state)
+{
+	static const uint32_t from_states[] = { URDMA_QPS_RESET, URDMA_QPS_INIT, URDMA_QPS_RTR,
+						URDMA_QPS_RTS,	 URDMA_QPS_SQD,	 URDMA_QPS_ERR };
+	struct bench *b = bench_new(4);
+	uint64_t cmd[8];
+
+	(void)state;
+	b->w->rd_latency_min = 2;
+	b->w->rd_latency_max = 6;
+	b->w->fence_delay_max = 4;
+	b->w->stall_percent = 5;
+	populate(b);
+	good_gid(cmd);
+	assert_int_equal(run(b, cmd, URDMA_CMD_SET_GID, 9), URDMA_CS_OK);
+	/* what CREATE_QP gave stays over RESET, PRIV with it */
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 5), URDMA_CS_OK);
+	good_qp(cmd, 1, 3, 4);
+	cmd[1] |= URDMA_CMD_QP1_PRIV;
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 5), URDMA_CS_OK);
+
+	for (size_t f = 0; f < sizeof(from_states) / sizeof(from_states[0]); f++) {
+		uint32_t from = from_states[f];
+
+		for (uint32_t to = 0; to < 16; to++) {
+			const struct rule *r = rule_of(from, to);
+
+			bring(b, from);
+			if (!r) {
+				/* whatever attributes come with it */
+				uint32_t why = to > URDMA_QPS_ERR ? URDMA_CS_BAD_ATTR :
+								    URDMA_CS_BAD_STATE;
+
+				decline(b, to, A(STATE), why);
+				decline(b, to, 0x1ffff & ~A(CUR_STATE), why);
+				continue;
+			}
+			/* a required one is missing; one that has no place here */
+			for (uint32_t bit = A(AV); bit; bit <<= 1) {
+				if (r->need & bit)
+					decline(b, to, A(STATE) | (r->need & ~bit),
+						URDMA_CS_BAD_ATTR);
+				else if (!(r->may & bit))
+					decline(b, to, A(STATE) | r->need | bit,
+						URDMA_CS_BAD_ATTR);
+			}
+			if (r->need)
+				decline(b, to, A(STATE), URDMA_CS_BAD_ATTR);
+			/* another current state */
+			other_values(cmd, A(STATE) | A(CUR_STATE) | r->need, to);
+			set(cmd, 1, URDMA_CMD_MOD1_CUR_STATE, (from + 1) % 7);
+			refuse(b, cmd, URDMA_CMD_MODIFY_QP, 5, URDMA_CS_BAD_STATE);
+
+			accept(b, from, to, A(STATE) | r->need);
+			bring(b, from);
+			accept(b, from, to, A(STATE) | r->need | r->may);
+			for (uint32_t bit = A(AV); bit <= A(SQD_EVENT); bit <<= 1) {
+				if (!(r->may & bit))
+					continue;
+				bring(b, from);
+				accept(b, from, to, A(STATE) | r->need | bit);
+			}
+		}
+		/* attributes alone: from a state to itself, where that changes something */
+		bring(b, from);
+		for (uint32_t bit = A(AV); bit <= A(SQD_EVENT); bit <<= 1) {
+			const struct rule *r = rule_of(from, from);
+
+			if (r && r->may & bit)
+				accept(b, from, from, bit);
+			else
+				decline(b, 0, bit,
+					r && r->may ? URDMA_CS_BAD_ATTR : URDMA_CS_BAD_STATE);
+		}
+	}
+
+	/* the SQ's state is asked of its owner */
+	bring(b, URDMA_QPS_SQD);
+	for (int i = 0; i < 2; i++) {
+		uint16_t tag;
+
+		b->w->own[OWN_TX][5].draining = !i;
+		memset(cmd, 0, sizeof(cmd));
+		tag = issue(b, cmd, URDMA_CMD_QUERY_QP, 5);
+		wait_all(b);
+		assert_int_equal(b->cpl[tag][1],
+				 URDMA_QPS_SQD | (i ? 0 : URDMA_CPL_QP1_SQ_DRAINING));
+	}
+	b->w->own[OWN_TX][5].draining = true;
+	assert_int_equal(modify(b, 5, URDMA_QPS_ERR), URDMA_CS_OK);
+	{
+		uint16_t tag;
+
+		memset(cmd, 0, sizeof(cmd));
+		tag = issue(b, cmd, URDMA_CMD_QUERY_QP, 5);
+		wait_all(b);
+		assert_int_equal(b->cpl[tag][1], URDMA_QPS_ERR);
+	}
+	bench_free(b);
+}
+#undef A
+
+/* Regions, regions for fast registration, windows; a region that windows hang on. */
+static void test_regions(void **state)
+{
+	struct bench *b = bench_new(5);
+	struct world *w = b->w;
+	uint64_t cmd[8], zero[8] = { 0 };
+	struct seen_mr before;
+	uint16_t busy, after;
+	uint32_t n_mro, rounds;
+
+	(void)state;
+	populate(b);
+	assert_int_equal(w->mr[6].kind, URDMA_MRK_REGION);
+	for (uint32_t k = URDMA_MRK_FAST; k <= URDMA_MRK_WINDOW; k++) {
+		/* what would be wrong in a region does not count */
+		good_mr(cmd, 1);
+		set(cmd, 1, URDMA_CMD_MR1_KIND, k);
+		set(cmd, 1, URDMA_CMD_MR1_LEVELS, 3);
+		set(cmd, 1, URDMA_CMD_MR1_ACCESS, 0xa);
+		cmd[1] |= URDMA_CMD_MR1_ALL;
+		cmd[2] = cmd[3] = cmd[4] = ~0ull;
+		assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_MR, 20 + k), URDMA_CS_OK);
+		memset(&before, 0, sizeof(before));
+		before.valid = true;
+		before.kind = k;
+		before.variant = 0xa5;
+		before.pd = 1;
+		assert_memory_equal(&w->mr[20 + k], &before, sizeof(before));
+	}
+
+	/* BUSY changes nothing: not the region, not the directory, no fence */
+	w->mr[6].bound = true;
+	before = w->mr[6];
+	n_mro = w->n_mro;
+	refuse(b, zero, URDMA_CMD_DESTROY_MR, 6, URDMA_CS_BUSY);
+	assert_int_equal(w->n_mro, n_mro + 1);
+	assert_memory_equal(&w->mr[6], &before, sizeof(before));
+	good_mr(cmd, 1);
+	refuse(b, cmd, URDMA_CMD_CREATE_MR, 6, URDMA_CS_EXISTS);
+	/* a refusal by the directory does not get to the owner */
+	n_mro = w->n_mro;
+	refuse(b, zero, URDMA_CMD_DESTROY_MR, 7, URDMA_CS_BAD_OBJECT);
+	assert_int_equal(w->n_mro, n_mro);
+	/* still refers to its PD: only it does */
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 5), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_MR, 21), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_MR, 22), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DEALLOC_PD, 1), URDMA_CS_BUSY);
+	/* BUSY behind a destruction that waits for its fence */
+	good_mr(cmd, 1);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_MR, 21), URDMA_CS_OK);
+	w->hold_fence = true;
+	after = issue(b, zero, URDMA_CMD_DESTROY_MR, 21);
+	busy = issue(b, zero, URDMA_CMD_DESTROY_MR, 6);
+	tick(b, 2000);
+	assert_true(b->done[busy] && !b->done[after]);
+	assert_int_equal(status_of(b, busy), URDMA_CS_BUSY);
+	w->hold_fence = false;
+	wait_all(b);
+	assert_int_equal(status_of(b, after), URDMA_CS_OK);
+
+	w->mr[6].bound = false;
+	rounds = w->n_rounds;
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_MR, 6), URDMA_CS_OK);
+	assert_int_equal(w->n_rounds, rounds + 1);
+	assert_true(w->mr_at[6] < w->round_start);
+	assert_false(w->mr[6].valid);
 	assert_int_equal(run0(b, URDMA_CMD_DEALLOC_PD, 1), URDMA_CS_OK);
 	bench_free(b);
 }
@@ -780,9 +1188,20 @@ static void drain_dbs(struct bench *b)
 	assert_int_equal(ctl_db_waiting(b->c), 0);
 }
 
+/* the first doorbell of a kind; kinds have ways of different length */
+static const struct seen_db *db_of(const struct world *w, char kind)
+{
+	for (uint32_t i = 0; i < w->n_db; i++)
+		if (w->db[i].kind == kind)
+			return &w->db[i];
+	fail_msg("no doorbell of kind %c", kind);
+	return NULL;
+}
+
 static void test_doorbells(void **state)
 {
 	struct bench *b = bench_new(4);
+	const struct seen_db *d;
 	struct world *w = b->w;
 	uint64_t cycle;
 
@@ -810,12 +1229,14 @@ static void test_doorbells(void **state)
 	ctl_db(b->c, 9, URDMA_DB_SRQ, dbw(0, 0, 1));
 	drain_dbs(b);
 	assert_int_equal(w->n_db, 4);
-	assert_true(w->db[0].kind == 's' && w->db[0].obj == 5 && w->db[0].index == 0x1234);
-	assert_true(w->db[1].kind == 'r' && w->db[1].obj == 5 && w->db[1].index == 0x4321);
-	assert_true(w->db[2].kind == 'c' && w->db[2].obj == 3 && w->db[2].index == 0x89abcdef &&
-		    w->db[2].arm == 2 && w->db[2].page == 7);
-	assert_true(w->db[3].kind == 'e' && w->db[3].obj == 2 && w->db[3].index == 0xfedcba98 &&
-		    w->db[3].arm == 1);
+	d = db_of(w, 's');
+	assert_true(d->obj == 5 && d->index == 0x1234);
+	d = db_of(w, 'r');
+	assert_true(d->obj == 5 && d->index == 0x4321);
+	d = db_of(w, 'c');
+	assert_true(d->obj == 3 && d->index == 0x89abcdef && d->arm == 2 && d->page == 7);
+	d = db_of(w, 'e');
+	assert_true(d->obj == 2 && d->index == 0xfedcba98 && d->arm == 1);
 	assert_int_equal(counter(b, URDMA_CNT_DB_OK), 3);
 	assert_int_equal(counter(b, URDMA_CNT_DB_OWNER), 7);
 	assert_int_equal(counter(b, URDMA_CNT_DB_BAD), 4);
@@ -969,6 +1390,108 @@ static void test_qp_err(void **state)
 	bench_free(b);
 }
 
+/* Reports that are only events: they change no state, and neither shadow nor are shadowed. */
+static void test_qp_events(void **state)
+{
+	static const uint32_t states[] = { URDMA_QPS_RESET, URDMA_QPS_INIT, URDMA_QPS_RTR,
+					   URDMA_QPS_RTS,   URDMA_QPS_SQD,  URDMA_QPS_ERR };
+	static const uint32_t types[] = { URDMA_EV_COMM_EST, URDMA_EV_SQ_DRAINED };
+	struct bench *b = bench_new(6);
+	struct world *w = b->w;
+	uint64_t cmd[8];
+	uint32_t n_ev, n_qpc, at;
+
+	(void)state;
+	populate(b);
+	for (size_t s = 0; s < sizeof(states) / sizeof(states[0]); s++) {
+		bring(b, states[s]);
+		for (int t = 0; t < 2; t++)
+			for (int src = 0; src < ERR_SRCS; src++) {
+				bool due = states[s] == (t ? URDMA_QPS_SQD : URDMA_QPS_RTR);
+
+				n_ev = w->n_ev;
+				n_qpc = w->n_qpc;
+				ctl_qp_event(b->c, src, 5, types[t]);
+				ctl_qp_event(b->c, src, 77, types[t]); /* no such QP */
+				wait_idle(b);
+				assert_int_equal(w->n_ev, n_ev + due);
+				assert_int_equal(w->n_qpc, n_qpc);
+				assert_int_equal(qp_state(b, 5), states[s]);
+				if (due) {
+					assert_int_equal(w->ev[n_ev].type, types[t]);
+					assert_int_equal(w->ev[n_ev].obj, 5);
+					assert_false(w->ev[n_ev].cmd);
+				}
+			}
+	}
+
+	/* Event and error of one QP wait while the manager is held by another: both come, in order */
+	good_qp(cmd, 1, 3, 4);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 8), URDMA_CS_OK);
+	for (int first = 0; first < 2; first++)
+		for (int same = 0; same < 2; same++)
+			for (int t = 0; t < 2; t++) {
+				bring(b, t ? URDMA_QPS_SQD : URDMA_QPS_RTR);
+				assert_int_equal(modify(b, 8, URDMA_QPS_RESET), URDMA_CS_OK);
+				wait_idle(b);
+				w->hold_qpc = true;
+				good_modify(cmd, URDMA_QPS_ERR);
+				issue(b, cmd, URDMA_CMD_MODIFY_QP, 8);
+				tick(b, 500);
+				n_ev = w->n_ev;
+				for (int i = 0; i < 2; i++) {
+					int src = same ? 1 : 2 * i;
+
+					for (int rep = 0; rep < 3; rep++) {
+						if (i == first)
+							ctl_qp_event(b->c, src, 5, types[t]);
+						else
+							ctl_qp_err(b->c, src, 5,
+								   URDMA_EV_QP_ACCESS_ERR);
+					}
+					tick(b, 20);
+				}
+				assert_int_equal(ctl_qp_err_waiting(b->c), 0);
+				w->hold_qpc = false;
+				wait_all(b);
+				wait_idle(b);
+				assert_int_equal(qp_state(b, 5), URDMA_QPS_ERR);
+				/* behind the error there is nothing to tell of */
+				assert_int_equal(w->n_ev, n_ev + 1 + (first == 0));
+				at = n_ev;
+				if (first == 0)
+					assert_int_equal(w->ev[at++].type, types[t]);
+				assert_int_equal(w->ev[at].type, URDMA_EV_QP_ACCESS_ERR);
+			}
+
+	/* all kinds of all QPs from all sources are taken while the manager is held */
+	bring(b, URDMA_QPS_SQD);
+	assert_int_equal(modify(b, 8, URDMA_QPS_RESET), URDMA_CS_OK);
+	wait_idle(b);
+	w->hold_qpc = true;
+	good_modify(cmd, URDMA_QPS_ERR);
+	issue(b, cmd, URDMA_CMD_MODIFY_QP, 8);
+	tick(b, 500);
+	n_ev = w->n_ev;
+	for (uint32_t q = 0; q < N_QP; q++) {
+		ctl_qp_event(b->c, 0, q, URDMA_EV_COMM_EST);
+		ctl_qp_event(b->c, 3, q, URDMA_EV_SQ_DRAINED);
+		ctl_qp_err(b->c, 1, q, URDMA_EV_QP_REQ_ERR);
+		ctl_qp_err(b->c, 2, q, URDMA_EV_QP_FATAL);
+	}
+	for (int i = 0; i < 30000 && ctl_qp_err_waiting(b->c); i++)
+		tick(b, 1);
+	assert_int_equal(ctl_qp_err_waiting(b->c), 0);
+	w->hold_qpc = false;
+	wait_all(b);
+	wait_idle(b);
+	assert_int_equal(qp_state(b, 5), URDMA_QPS_ERR);
+	/* QP 5: one error, and SQ_DRAINED if it came first */
+	assert_true(w->n_ev == n_ev + 1 || w->n_ev == n_ev + 2);
+	assert_int_equal(w->ev[w->n_ev - 1].obj, 5);
+	bench_free(b);
+}
+
 static void test_throughput(void **state)
 {
 	struct bench *b = bench_new(8);
@@ -1103,6 +1626,8 @@ static void test_reset_under_load(void **state)
 #define R_CQ 8
 #define R_QP 12
 #define R_MR 16
+/* the last of these have windows bound to them */
+#define R_BOUND 3
 
 struct ref {
 	bool pd[R_PD], eq[R_EQ], cq[R_CQ], qp[R_QP], mr[R_MR];
@@ -1124,7 +1649,7 @@ static bool may_go(uint32_t from, uint32_t to)
 {
 	static const char table[7][7] = {
 		/* to RESET INIT RTR RTS SQD SQE ERR */
-		"1100001", "1110001", "1001001", "1001001", "1000001", "1000001", "1000001",
+		"1100001", "1110001", "1001001", "1001101", "1001101", "1000001", "1000001",
 	};
 
 	return table[from][to] == '1';
@@ -1262,7 +1787,7 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 		if (r->qp[obj] && rnd_below(rnd, 3) && r->qp_state[obj] < URDMA_QPS_RTS)
 			state = r->qp_state[obj] + 1;
 		good_modify(cmd, state);
-		if (r->qp[obj] && r->qp_state[obj] == URDMA_QPS_RTS && state == URDMA_QPS_RTS)
+		if (r->qp[obj] && r->qp_state[obj] >= URDMA_QPS_RTS && state == URDMA_QPS_RTS)
 			cmd[1] &= ~(URDMA_CMD_MOD1_MASK & ~URDMA_QPM_STATE);
 		if (!r->qp[obj]) {
 			status = URDMA_CS_BAD_OBJECT;
@@ -1279,6 +1804,7 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 		pd = rnd_below(rnd, R_PD);
 		*op_out = URDMA_CMD_CREATE_MR;
 		good_mr(cmd, pd);
+		set(cmd, 1, URDMA_CMD_MR1_KIND, rnd_below(rnd, 3));
 		if (r->mr_wait[obj])
 			return ~0u;
 		if (r->mr[obj]) {
@@ -1297,6 +1823,8 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 		memset(cmd, 0, 64);
 		if (!r->mr[obj]) {
 			status = URDMA_CS_BAD_OBJECT;
+		} else if (obj >= R_MR - R_BOUND) {
+			status = URDMA_CS_BUSY;
 		} else {
 			r->mr[obj] = false;
 			r->pd_n[r->mr_pd[obj]]--;
@@ -1340,6 +1868,8 @@ static void random_stream(uint32_t log_size, uint32_t commands)
 	assert_non_null(r);
 	good_gid(cmd);
 	assert_int_equal(run(b, cmd, URDMA_CMD_SET_GID, 3), URDMA_CS_OK);
+	for (uint32_t i = R_MR - R_BOUND; i < R_MR; i++)
+		b->w->mr[i].bound = true;
 	from = t0 = next_tag;
 	while (sent < commands) {
 		uint32_t burst = 1 + rnd_below(&rnd, 40);
@@ -1347,6 +1877,7 @@ static void random_stream(uint32_t log_size, uint32_t commands)
 		b->w->stall_percent = rnd_below(&rnd, 60);
 		b->w->fence_delay_max = rnd_below(&rnd, 500);
 		b->w->qpc_delay_max = rnd_below(&rnd, 100);
+		b->w->mro_delay_max = rnd_below(&rnd, 60);
 		while (burst-- && b->outstanding < (1u << log_size)) {
 			uint32_t op, obj, status;
 			int *wait;
@@ -1402,6 +1933,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_registers), cmocka_unit_test(test_good),
 		cmocka_unit_test(test_bad),	  cmocka_unit_test(test_fence),
+		cmocka_unit_test(test_modify),	  cmocka_unit_test(test_regions),
+		cmocka_unit_test(test_qp_events),
 		cmocka_unit_test(test_doorbells), cmocka_unit_test(test_events),
 		cmocka_unit_test(test_qp_err),	  cmocka_unit_test(test_throughput),
 		cmocka_unit_test(test_dma_error), cmocka_unit_test(test_reset_under_load),
