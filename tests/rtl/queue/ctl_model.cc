@@ -264,7 +264,8 @@ void ctl_tick(struct ctl *c)
 		if (!qr[i])
 			continue;
 		owner &o = w->own[i][qp[i] >> 24 & 0xfff];
-		uint64_t rsp = (uint64_t)o.psn << 33 | (uint64_t)o.pi << 17 | o.ci << 1 | o.draining;
+		uint64_t rsp =
+			(uint64_t)o.psn << 33 | (uint64_t)o.pi << 17 | o.ci << 1 | o.draining;
 		if (i == OWN_TX)
 			m->tx_qpc_rsp = rsp;
 		else if (i == OWN_RX)

@@ -76,7 +76,7 @@ struct seen_gid {
 struct owner {
 	uint32_t psn, pi, ci;
 	bool err, draining;
-	uint32_t sqd_psn; /* of the last QPC_SQD */
+	uint32_t sqd_psn;     /* of the last QPC_SQD */
 	uint64_t at[QPC_OPS]; /* cycle of the last acceptance of each operation */
 	uint32_t count[QPC_OPS];
 };

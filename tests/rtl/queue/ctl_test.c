@@ -852,8 +852,8 @@ static void changed(struct seen_qp *q, uint32_t mask, uint32_t to)
 /* messages that a transition sends, as owner * QPC_OPS + operation, in a mask */
 static uint32_t messages(uint32_t from, uint32_t to)
 {
-	uint32_t all = 1u << (OWN_TX * QPC_OPS) | 1u << (OWN_RX * QPC_OPS) |
-		       1u << (OWN_ACK * QPC_OPS);
+	uint32_t all =
+		1u << (OWN_TX * QPC_OPS) | 1u << (OWN_RX * QPC_OPS) | 1u << (OWN_ACK * QPC_OPS);
 
 	if (to == URDMA_QPS_RESET)
 		return all << QPC_RESET;
@@ -951,8 +951,8 @@ static void test_modify(void **state)
 			bring(b, from);
 			if (!r) {
 				/* whatever attributes come with it */
-				uint32_t why = to > URDMA_QPS_ERR ? URDMA_CS_BAD_ATTR :
-								    URDMA_CS_BAD_STATE;
+				uint32_t why =
+					to > URDMA_QPS_ERR ? URDMA_CS_BAD_ATTR : URDMA_CS_BAD_STATE;
 
 				decline(b, to, A(STATE), why);
 				decline(b, to, 0x1ffff & ~A(CUR_STATE), why);
@@ -964,8 +964,7 @@ static void test_modify(void **state)
 					decline(b, to, A(STATE) | (r->need & ~bit),
 						URDMA_CS_BAD_ATTR);
 				else if (!(r->may & bit))
-					decline(b, to, A(STATE) | r->need | bit,
-						URDMA_CS_BAD_ATTR);
+					decline(b, to, A(STATE) | r->need | bit, URDMA_CS_BAD_ATTR);
 			}
 			if (r->need)
 				decline(b, to, A(STATE), URDMA_CS_BAD_ATTR);
@@ -1425,7 +1424,8 @@ static void test_qp_events(void **state)
 			}
 	}
 
-	/* Event and error of one QP wait while the manager is held by another: both come, in order */
+	/* Event and error of one QP wait while the manager is held by another: both come, in order
+	 */
 	good_qp(cmd, 1, 3, 4);
 	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 8), URDMA_CS_OK);
 	for (int first = 0; first < 2; first++)
@@ -1931,13 +1931,19 @@ int main(void)
 {
 	const char *s = getenv("URDMA_SEED");
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_registers), cmocka_unit_test(test_good),
-		cmocka_unit_test(test_bad),	  cmocka_unit_test(test_fence),
-		cmocka_unit_test(test_modify),	  cmocka_unit_test(test_regions),
+		cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_fence),
+		cmocka_unit_test(test_modify),
+		cmocka_unit_test(test_regions),
 		cmocka_unit_test(test_qp_events),
-		cmocka_unit_test(test_doorbells), cmocka_unit_test(test_events),
-		cmocka_unit_test(test_qp_err),	  cmocka_unit_test(test_throughput),
-		cmocka_unit_test(test_dma_error), cmocka_unit_test(test_reset_under_load),
+		cmocka_unit_test(test_doorbells),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_qp_err),
+		cmocka_unit_test(test_throughput),
+		cmocka_unit_test(test_dma_error),
+		cmocka_unit_test(test_reset_under_load),
 		cmocka_unit_test(test_random),
 	};
 
