@@ -38,6 +38,19 @@ bad 'not a rate' --socket "$s" --out "$dir/o" --rate fast
 bad 'not a rate' --socket "$s" --out "$dir/o" --rate 0
 bad 'not a number' --socket "$s" --out "$dir/o" --delay -5
 bad 'not a number' --socket "$s" --out "$dir/o" --pcie-latency 0
+for option in loss dup reorder corrupt ecn; do
+	bad "--$option 101: not a number of percent" --socket "$s" --out "$dir/o" --$option 101
+	bad 'not a number of percent' --socket "$s" --out "$dir/o" --$option -1
+	bad 'not a number of percent' --socket "$s" --out "$dir/o" --$option a
+done
+bad 'not a number' --socket "$s" --out "$dir/o" --seed x
+bad 'is not drop' --socket "$s" --out "$dir/o" --fault lose
+bad "no value for 'psn'" --socket "$s" --out "$dir/o" --fault drop,psn=x
+many=()
+for _ in $(seq 65); do
+	many+=(--fault drop)
+done
+bad 'more than 64 faults' --socket "$s" --out "$dir/o" "${many[@]}"
 bad 'not a power of two' --socket "$s" --out "$dir/o" --mps 300
 bad 'not a number' --socket "$s" --out "$dir/o" --mps 4096
 bad 'excludes' --socket "$s" --out "$dir/o" --pcie-gbps 50 --pcie-lanes 8
@@ -47,7 +60,7 @@ grep -q Usage "$dir/out" || fail "--help says nothing"
 
 mkdir "$dir/o"
 "$program" --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --trace pcap --rate 99.5 \
-	--reorder-completions 3 >"$dir/out" 2>"$dir/err" &
+	--reorder-completions 3 --loss 1 --dup 0.5 --fault drop,side=1,nth=2 --seed 9 >"$dir/out" 2>"$dir/err" &
 pid=$!
 for _ in $(seq 200); do
 	grep -q ready "$dir/out" && break
@@ -62,12 +75,13 @@ wait $pid
 status=$?
 [ $status = 0 ] || fail "exit status $status after SIGTERM: $(cat "$dir/err")"
 for key in simulated_ns cycles_simulated cycles_skipped wall_seconds cycles_per_second tx_frames \
-	'"capture": "urdma1.pcapng"' '"error": null'; do
+	'"capture": "urdma1.pcapng"' '"error": null' '"seed": 9' '"reorder": 0'; do
 	grep -q -- "$key" "$dir/o/cosim.json" || fail "cosim.json lacks $key"
 done
 grep -q '"tx_frames": 0' "$dir/o/counters.json" || fail "counters.json lacks tx_frames"
 for i in 0 1; do
 	[ -s "$dir/o/urdma$i.pcapng" ] || fail "no capture urdma$i.pcapng"
 done
+[ -e "$dir/o/faults.log" ] || fail "no faults.log"
 [ -e "$dir/s0" ] && fail "socket left behind"
 exit $failed

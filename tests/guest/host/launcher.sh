@@ -83,8 +83,40 @@ chmod +x "$cosim"
 URDMA_COSIM=$cosim expect "a simulator that does not start" 125 --nics 2 -- true
 check "says why" grep -q 'no such luck' "$tmp/err"
 
+# A simulator that says what it was called with.
+printf '#!/bin/sh\nprintf "%%s " "$@" >"%s/args"\nexit 1\n' "$tmp" >"$cosim"
+URDMA_COSIM=$cosim expect "options of the wire" 125 --nics 2 --rate 25.5 --delay 1000 --loss 1 --dup=0.25% \
+	--reorder 2 --corrupt 0 --ecn 100 --seed 7 --fault drop,side=0,psn=3-5 --fault=corrupt,byte=-1,p=0.5% -- true
+check "reach the simulator" grep -q -e "--rate 25.5 --delay 1000 --loss 1 --dup 0.25 --reorder 2 --corrupt 0 --ecn 100 \
+--seed 7 --fault drop,side=0,psn=3-5 --fault corrupt,byte=-1,p=0.5% --out" "$tmp/args"
+
+# refused NAME WORDS [options]: status 2, and the message says WORDS.
+refused() {
+	local name=$1 words=$2
+	shift 2
+	expect "$name" 2 --nics 2 "$@" -- true
+	check "$name: says why" grep -q -e "$words" "$tmp/err"
+}
+refused "a rate that is none" 'not a number of Gb/s' --rate fast
+refused "a rate of nothing" 'not a number of Gb/s' --rate 0
+refused "a delay below a cycle" 'not a number of nanoseconds' --delay 3
+refused "a delay with a point" 'not a number of nanoseconds' --delay 1.5
+for option in --loss --dup --reorder --corrupt --ecn; do
+	refused "$option beyond all" "$option: '101' is not a number of percent" "$option" 101
+	refused "$option below nothing" "$option: '-1' is not a number of percent" "$option" -1
+	refused "$option of words" "$option: 'some' is not a number of percent" "$option=some"
+done
+refused "a seed that is none" 'not a number' --seed x
+refused "an unknown fault" 'not of the form' --fault lose
+refused "a fault without values" 'not of the form' --fault drop,psn
+refused "loss without a wire" 'there is no wire' --nics 0 --loss 1
+refused "loss on a wire that ends nowhere" 'there is no wire' --nics 1 --loss 1
+# What only the simulator can tell comes from it.
+printf '#!/bin/sh\necho "urdma-cosim: --fault drop,ns=5: that is wrong" >&2\nexit 2\n' >"$cosim"
+URDMA_COSIM=$cosim refused "a fault that makes no sense" "urdma: --fault drop,ns=5: that is wrong" --fault drop,ns=5
+
 expect "an unknown option" 2 --no-such -- true
-expect "an option of later" 2 --loss 0.1 -- true
+expect "an option of later" 2 --peer rxe -- true
 expect "no number" 2 --timeout soon -- true
 expect "no command" 2
 expect "no such directory" 2 --share "$tmp/missing" -- true
