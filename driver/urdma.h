@@ -8,6 +8,11 @@
  * reference. Memory that the NIC may touch (rings, page tables, pinned pages) is given back only
  * after the command that destroys its object has completed, or after bus mastering has been
  * switched off for good (urdma_set_dead), so no destroy has to fail.
+ *
+ * Locks of the data path, all of them taken with interrupts off. A CQ's lock covers its ring, its
+ * consumer index, its lists of QPs, and the tails that polling moves in the work queues of those
+ * QPs. A work queue's lock covers its head and slots. The CQ's comes first. Work queues and CQs of
+ * processes have no ring here, and nobody takes their locks.
  */
 #ifndef URDMA_H
 #define URDMA_H
@@ -18,6 +23,7 @@
 #include <linux/pci.h>
 #include <linux/semaphore.h>
 #include <linux/spinlock.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
@@ -26,6 +32,9 @@
 
 #define URDMA_DRV_NAME "urdma"
 #define URDMA_PORT     1
+
+/* Doorbell page of the kernel's own objects, and of EQs. */
+#define URDMA_KERNEL_DB_PAGE 0
 
 /* QP numbers 0 and 1 belong to management in InfiniBand; keys start at 0x100, so 0 is no key. */
 #define URDMA_FIRST_QPN 2
@@ -71,6 +80,10 @@ struct urdma_cmd {
 
 struct urdma_eqe {
 	__le64 w[URDMA_EQE_SIZE / 8];
+};
+
+struct urdma_cqe {
+	__le64 w[URDMA_CQE_SIZE / 8];
 };
 
 #define URDMA_CMD_WORDS (URDMA_CMD_SIZE / 8)
@@ -145,6 +158,8 @@ struct urdma_dev {
 	u8 *mr_variant;
 	struct ida pd_ida;
 	struct ida db_ida;
+	/* on a dead device: calls consumers in the kernel, to poll what software flushes */
+	struct work_struct dead_work;
 
 	/* the net device's own part (urdma_netdev.c); nothing else looks at it */
 	struct net_device *netdev;
@@ -167,8 +182,11 @@ struct urdma_pt {
 	dma_addr_t dir_dma;
 };
 
+/* Memory of a process, or a ring of the kernel's own: then it is contiguous, at buf. */
 struct urdma_mem {
 	struct ib_umem *umem;
+	void *buf;
+	size_t bytes;
 	struct urdma_pt pt;
 };
 
@@ -191,6 +209,21 @@ struct urdma_pd {
 struct urdma_mr {
 	struct ib_mr ibmr;
 	struct urdma_mem mem;
+	/* what it was created with, for a registration anew */
+	int access;
+	u32 pdn;
+	/* false after a registration anew that failed: a key without a region */
+	bool in_hw;
+	/* for REG_MR: the page table, one level, that map_mr_sg fills and the NIC reads */
+	__le64 *page;
+	dma_addr_t page_dma;
+	u32 max_pages;
+	u32 num_pages;
+};
+
+struct urdma_mw {
+	/* rkey's variant is the one it was made with: programs choose others when they bind it */
+	struct ib_mw ibmw;
 };
 
 struct urdma_cq {
@@ -198,21 +231,52 @@ struct urdma_cq {
 	struct urdma_mem mem;
 	u32 cqn;
 	struct urdma_eq *eq;
+
+	/* The kernel's own only; NULL: of a process, which polls by itself. */
+	struct urdma_cqe *ring;
+	u8 log;
+	/* protects all below, and the ring */
+	spinlock_t lock;
+	/* consumer index, free running, and what the NIC has been told of it */
+	u32 ci;
+	u32 told;
+	/* QPs whose SQ, RQ completes here */
+	struct list_head send_qps;
+	struct list_head recv_qps;
+};
+
+/* A work queue of the kernel's own: urdma_post.c. Indexes run free, as in doorbells. */
+struct urdma_wq {
+	/* protects head, and slots from there to tail */
+	spinlock_t lock;
+	u8 *ring;
+	u64 *wr_id;
+	u32 max_sge;
+	u8 log;
+	u8 log_stride;
+	/* next index to post */
+	u16 head;
+	/* all before it are completed; moved by polling, which does not hold this lock */
+	u16 tail;
+	/* in the CQ's list */
+	struct list_head list;
 };
 
 struct urdma_qp {
 	struct ib_qp ibqp;
-	struct urdma_mem sq;
-	struct urdma_mem rq;
-	/* serialises modify and query, protects attr */
+	struct urdma_mem sq_mem;
+	struct urdma_mem rq_mem;
+	/* of the kernel: it has rings here, and may register memory by work requests */
+	bool kernel;
+	struct urdma_wq sq;
+	struct urdma_wq rq;
+	/* serialises modify and query, protects what follows; posting only looks at the state */
 	struct mutex lock;
 	/* what was last set, for query; state is the last one we know of */
 	enum ib_qp_state state;
 	struct ib_qp_cap cap;
 	bool sig_all;
 	struct ib_qp_attr attr;
-	u8 dmac[ETH_ALEN];
-	struct ib_global_route grh;
 };
 
 static inline struct urdma_dev *to_udev(struct ib_device *ibdev)
@@ -260,6 +324,26 @@ static inline bool urdma_is_dead(struct urdma_dev *dev)
 	return test_bit(URDMA_F_DEAD, &dev->flags);
 }
 
+static inline void urdma_ring_doorbell(struct urdma_dev *dev, u32 which, u32 obj, u32 arm,
+				       u32 index)
+{
+	/* writeq() orders what was written to memory (WQEs, their data) before the doorbell. */
+	writeq(FIELD_PREP(URDMA_DBW_OBJ, obj) | FIELD_PREP(URDMA_DBW_ARM, arm) |
+		       FIELD_PREP(URDMA_DBW_INDEX, index),
+	       dev->db + which);
+}
+
+/* Immediate data is big-endian in the API; the NIC takes its first byte from the low bits. */
+static inline u32 urdma_imm_to_hw(__be32 imm)
+{
+	return le32_to_cpu((__force __le32)imm);
+}
+
+static inline __be32 urdma_imm_from_hw(u32 imm)
+{
+	return (__force __be32)cpu_to_le32(imm);
+}
+
 /* Phase bit of a new entry: 1 in the first round of the ring, then alternating. */
 static inline bool urdma_phase(u32 index, u8 log)
 {
@@ -290,22 +374,47 @@ void urdma_eqs_stop(struct urdma_dev *dev);
 void urdma_eqs_free(struct urdma_dev *dev);
 
 /* urdma_mr.c */
+/* Pages that one REG_MR takes: 16 MB of 4 KB pages, by a table of 32 KB. */
+#define URDMA_MAX_FAST_PAGES 4096
+
 int urdma_mem_ring(struct urdma_dev *dev, struct urdma_mem *mem, u64 addr, u32 len, int access);
+int urdma_mem_alloc(struct urdma_dev *dev, struct urdma_mem *mem, size_t bytes);
 void urdma_mem_free(struct urdma_dev *dev, struct urdma_mem *mem);
 u64 urdma_ring_word(const struct urdma_mem *mem, u8 log_entries, u8 log_stride);
+u64 urdma_access(int access);
 struct ib_mr *urdma_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *urdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt, int access,
 				struct ib_udata *udata);
+struct ib_mr *urdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length, u64 virt,
+				  int access, struct ib_pd *ibpd, struct ib_udata *udata);
+struct ib_mr *urdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_pages);
+int urdma_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigned int *offset);
 int urdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+int urdma_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
+int urdma_dealloc_mw(struct ib_mw *ibmw);
 
 /* urdma_cq.c */
 int urdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs);
 int urdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int urdma_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc);
+int urdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+void urdma_cq_add_qp(struct urdma_qp *qp);
+void urdma_cq_remove_qp(struct urdma_qp *qp);
+void urdma_cq_forget_qp(struct urdma_qp *qp);
 void urdma_cq_event(struct urdma_dev *dev, u32 cqn);
 void urdma_cq_event_all(struct urdma_eq *eq);
 void urdma_cq_error(struct urdma_dev *dev, u32 cqn);
+void urdma_cq_dead_work(struct work_struct *work);
 u32 urdma_cq_max_cqe(struct urdma_dev *dev);
+
+/* urdma_post.c */
+int urdma_wq_init(struct urdma_dev *dev, struct urdma_wq *wq, struct urdma_mem *mem, u32 wr,
+		  u32 bytes);
+void urdma_wq_uninit(struct urdma_dev *dev, struct urdma_wq *wq, struct urdma_mem *mem);
+void urdma_wq_reset(struct urdma_wq *wq);
+int urdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct ib_send_wr **bad);
+int urdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad);
 
 /* urdma_qp.c */
 int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata);

@@ -1,48 +1,83 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma: completion queues of user contexts.
+ * urdma: completion queues. Those of processes are polled there; the kernel polls its own here.
  */
 #include <rdma/uverbs_ioctl.h>
 
 #include "urdma-abi.h"
 #include "urdma.h"
 
-/* The provider tells the NIC what it has consumed at each quarter of the ring: that is slack. */
+/* Smallest ring of the kernel's own: a page. */
+#define URDMA_MIN_CQ_LOG 7
+/* Number of a CQE whose QP is no more; QP 0 is none of ours. */
+#define URDMA_NO_QPN 0
+
+/* Who polls tells the NIC what it has consumed at each quarter of the ring: that is slack. */
 u32 urdma_cq_max_cqe(struct urdma_dev *dev)
 {
 	return 3U << (dev->caps.log_cqe - 2);
+}
+
+static int urdma_create_cq_user(struct urdma_dev *dev, struct urdma_cq *cq, u32 cqe,
+				struct ib_udata *udata)
+{
+	struct urdma_create_cq_req req;
+	int err;
+
+	err = urdma_udata_in(udata, &req, sizeof(req));
+	if (err)
+		return err;
+	if (memchr_inv(req.reserved, 0, sizeof(req.reserved)))
+		return -EINVAL;
+	if (req.log_entries > dev->caps.log_cqe || cqe > 1U << req.log_entries)
+		return -EINVAL;
+	if (req.buf_len < (u64)URDMA_CQE_SIZE << req.log_entries)
+		return -EINVAL;
+	cq->log = req.log_entries;
+	cq->ibcq.cqe = cqe;
+	return urdma_mem_ring(dev, &cq->mem, req.buf_addr, URDMA_CQE_SIZE << cq->log,
+			      IB_ACCESS_LOCAL_WRITE);
+}
+
+static int urdma_create_cq_kernel(struct urdma_dev *dev, struct urdma_cq *cq, u32 cqe)
+{
+	int err;
+
+	cq->log = min_t(u8, URDMA_MIN_CQ_LOG, dev->caps.log_cqe);
+	while (3U << (cq->log - 2) < cqe)
+		cq->log++;
+	err = urdma_mem_alloc(dev, &cq->mem, (size_t)URDMA_CQE_SIZE << cq->log);
+	if (err)
+		return err;
+	cq->ring = cq->mem.buf;
+	cq->ibcq.cqe = 3U << (cq->log - 2);
+	return 0;
 }
 
 int urdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs)
 {
 	struct urdma_dev *dev = to_udev(ibcq->device);
-	struct ib_udata *udata = &attrs->driver_udata;
+	/* none for a CQ of the kernel's own */
+	struct ib_udata *udata = attrs ? &attrs->driver_udata : NULL;
 	struct urdma_ucontext *uctx =
 		rdma_udata_to_drv_context(udata, struct urdma_ucontext, ibucontext);
 	u64 cmd[URDMA_CMD_WORDS] = {};
 	struct urdma_create_cq_resp resp = {};
-	struct urdma_create_cq_req req;
 	struct urdma_cq *cq = to_ucq(ibcq);
 	int err;
 
-	if (!uctx)
-		return -EOPNOTSUPP;
 	if (attr->flags)
 		return -EOPNOTSUPP;
-	err = urdma_udata_in(udata, &req, sizeof(req));
-	if (err)
-		return err;
-	if (memchr_inv(req.reserved, 0, sizeof(req.reserved)))
+	if (!attr->cqe || attr->cqe > urdma_cq_max_cqe(dev))
 		return -EINVAL;
-	if (!attr->cqe || attr->cqe > urdma_cq_max_cqe(dev) ||
-	    req.log_entries > dev->caps.log_cqe || attr->cqe > 1U << req.log_entries)
-		return -EINVAL;
-	if (req.buf_len < (u64)URDMA_CQE_SIZE << req.log_entries)
-		return -EINVAL;
-
-	err = urdma_mem_ring(dev, &cq->mem, req.buf_addr, URDMA_CQE_SIZE << req.log_entries,
-			     IB_ACCESS_LOCAL_WRITE);
+	spin_lock_init(&cq->lock);
+	INIT_LIST_HEAD(&cq->send_qps);
+	INIT_LIST_HEAD(&cq->recv_qps);
+	if (udata)
+		err = urdma_create_cq_user(dev, cq, attr->cqe, udata);
+	else
+		err = urdma_create_cq_kernel(dev, cq, attr->cqe);
 	if (err)
 		return err;
 	/* Only a number for now: an event must not find a CQ that is half made. */
@@ -53,22 +88,22 @@ int urdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		goto err_mem;
 	}
 	cq->eq = &dev->eqs[1 + attr->comp_vector % (dev->num_eqs - 1)];
-	cq->ibcq.cqe = attr->cqe;
 
 	cmd[0] = urdma_cmd0(URDMA_CMD_CREATE_CQ, cq->cqn);
-	cmd[1] = FIELD_PREP(URDMA_CMD_CQ1_RING,
-			    urdma_ring_word(&cq->mem, req.log_entries, URDMA_CQE_LOG)) |
+	cmd[1] = FIELD_PREP(URDMA_CMD_CQ1_RING, urdma_ring_word(&cq->mem, cq->log, URDMA_CQE_LOG)) |
 		 FIELD_PREP(URDMA_CMD_CQ1_EQN, cq->eq->eqn) |
-		 FIELD_PREP(URDMA_CMD_CQ1_DB_PAGE, uctx->db->page);
+		 FIELD_PREP(URDMA_CMD_CQ1_DB_PAGE, uctx ? uctx->db->page : URDMA_KERNEL_DB_PAGE);
 	cmd[2] = cq->mem.pt.addr;
 	err = urdma_cmd_exec(dev, cmd, NULL);
 	if (err)
 		goto err_xa;
 
-	resp.cqn = cq->cqn;
-	err = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
-	if (err)
-		goto err_destroy;
+	if (udata) {
+		resp.cqn = cq->cqn;
+		err = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+		if (err)
+			goto err_destroy;
+	}
 	/* Cannot fail: the slot is reserved. */
 	xa_store(&dev->cq_xa, cq->cqn, cq, GFP_KERNEL);
 	return 0;
@@ -90,9 +125,291 @@ int urdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	urdma_cmd_destroy(dev, URDMA_CMD_DESTROY_CQ, cq->cqn);
 	xa_erase(&dev->cq_xa, cq->cqn);
 	urdma_eqs_sync(dev);
+	flush_work(&dev->dead_work);
 	urdma_mem_free(dev, &cq->mem);
 	return 0;
 }
+
+/* ---- polling by the kernel ------------------------------------------------------------------ */
+
+/* Before the QP is known to anybody. */
+void urdma_cq_add_qp(struct urdma_qp *qp)
+{
+	struct urdma_cq *send = to_ucq(qp->ibqp.send_cq);
+	struct urdma_cq *recv = to_ucq(qp->ibqp.recv_cq);
+
+	spin_lock_irq(&send->lock);
+	list_add_tail(&qp->sq.list, &send->send_qps);
+	spin_unlock_irq(&send->lock);
+	spin_lock_irq(&recv->lock);
+	list_add_tail(&qp->rq.list, &recv->recv_qps);
+	spin_unlock_irq(&recv->lock);
+}
+
+/* The CQE at an index if it is there. The rest of it may be read then. */
+static struct urdma_cqe *urdma_cqe_at(const struct urdma_cq *cq, u32 index)
+{
+	struct urdma_cqe *cqe = &cq->ring[index & ((1U << cq->log) - 1)];
+	u64 w3 = le64_to_cpu(READ_ONCE(cqe->w[3]));
+
+	if (FIELD_GET(URDMA_CQE3_PHASE, w3) != urdma_phase(index, cq->log))
+		return NULL;
+	/* The phase bit first, then the rest and the data that it announces. */
+	dma_rmb();
+	return cqe;
+}
+
+static void urdma_cq_forget(struct urdma_cq *cq, u32 qpn)
+{
+	struct urdma_cqe *cqe;
+	u32 index;
+
+	for (index = cq->ci; (index - cq->ci) >> cq->log == 0; index++) {
+		cqe = urdma_cqe_at(cq, index);
+		if (!cqe)
+			break;
+		if (FIELD_GET(URDMA_CQE1_QPN, le64_to_cpu(cqe->w[1])) == qpn)
+			cqe->w[1] = cpu_to_le64(FIELD_PREP(URDMA_CQE1_QPN, URDMA_NO_QPN));
+	}
+}
+
+/* The NIC writes no more CQEs of this QP; those that nobody has polled yet are dropped. */
+void urdma_cq_forget_qp(struct urdma_qp *qp)
+{
+	struct urdma_cq *send = to_ucq(qp->ibqp.send_cq);
+	struct urdma_cq *recv = to_ucq(qp->ibqp.recv_cq);
+
+	spin_lock_irq(&send->lock);
+	urdma_cq_forget(send, qp->ibqp.qp_num);
+	spin_unlock_irq(&send->lock);
+	if (recv == send)
+		return;
+	spin_lock_irq(&recv->lock);
+	urdma_cq_forget(recv, qp->ibqp.qp_num);
+	spin_unlock_irq(&recv->lock);
+}
+
+/* The same, and polling does not come upon the QP any more: it may be freed. */
+void urdma_cq_remove_qp(struct urdma_qp *qp)
+{
+	struct urdma_cq *send = to_ucq(qp->ibqp.send_cq);
+	struct urdma_cq *recv = to_ucq(qp->ibqp.recv_cq);
+
+	urdma_cq_forget_qp(qp);
+	spin_lock_irq(&send->lock);
+	list_del(&qp->sq.list);
+	spin_unlock_irq(&send->lock);
+	spin_lock_irq(&recv->lock);
+	list_del(&qp->rq.list);
+	spin_unlock_irq(&recv->lock);
+}
+
+static enum ib_wc_status urdma_wc_status(u32 status)
+{
+	switch (status) {
+	case URDMA_WC_SUCCESS:
+		return IB_WC_SUCCESS;
+	case URDMA_WC_LOC_LEN_ERR:
+		return IB_WC_LOC_LEN_ERR;
+	case URDMA_WC_LOC_QP_OP_ERR:
+		return IB_WC_LOC_QP_OP_ERR;
+	case URDMA_WC_LOC_PROT_ERR:
+		return IB_WC_LOC_PROT_ERR;
+	case URDMA_WC_FLUSH_ERR:
+		return IB_WC_WR_FLUSH_ERR;
+	case URDMA_WC_MW_BIND_ERR:
+		return IB_WC_MW_BIND_ERR;
+	case URDMA_WC_BAD_RESP_ERR:
+		return IB_WC_BAD_RESP_ERR;
+	case URDMA_WC_LOC_ACCESS_ERR:
+		return IB_WC_LOC_ACCESS_ERR;
+	case URDMA_WC_REM_INV_REQ_ERR:
+		return IB_WC_REM_INV_REQ_ERR;
+	case URDMA_WC_REM_ACCESS_ERR:
+		return IB_WC_REM_ACCESS_ERR;
+	case URDMA_WC_REM_OP_ERR:
+		return IB_WC_REM_OP_ERR;
+	case URDMA_WC_RETRY_EXC_ERR:
+		return IB_WC_RETRY_EXC_ERR;
+	case URDMA_WC_RNR_RETRY_EXC_ERR:
+		return IB_WC_RNR_RETRY_EXC_ERR;
+	default:
+		return IB_WC_GENERAL_ERR;
+	}
+}
+
+static enum ib_wc_opcode urdma_wc_opcode(u32 opcode, bool recv)
+{
+	if (recv)
+		return opcode == URDMA_WR_WRITE_IMM ? IB_WC_RECV_RDMA_WITH_IMM : IB_WC_RECV;
+	switch (opcode) {
+	case URDMA_WR_WRITE:
+	case URDMA_WR_WRITE_IMM:
+		return IB_WC_RDMA_WRITE;
+	case URDMA_WR_READ:
+		return IB_WC_RDMA_READ;
+	case URDMA_WR_ATOMIC_CS:
+		return IB_WC_COMP_SWAP;
+	case URDMA_WR_ATOMIC_FA:
+		return IB_WC_FETCH_ADD;
+	case URDMA_WR_LOCAL_INV:
+		return IB_WC_LOCAL_INV;
+	case URDMA_WR_REG_MR:
+		return IB_WC_REG_MR;
+	default:
+		return IB_WC_SEND;
+	}
+}
+
+/*
+ * The QP is there: a CQE of one that is being destroyed or reset is dropped, with this CQ locked,
+ * before the QP or its number can go.
+ */
+static bool urdma_take_cqe(struct urdma_dev *dev, const struct urdma_cqe *cqe, struct ib_wc *wc)
+{
+	u64 w0 = le64_to_cpu(cqe->w[0]);
+	u64 w1 = le64_to_cpu(cqe->w[1]);
+	u64 w2 = le64_to_cpu(cqe->w[2]);
+	u16 index = FIELD_GET(URDMA_CQE0_WQE, w0);
+	u32 qpn = FIELD_GET(URDMA_CQE1_QPN, w1);
+	bool recv = w0 & URDMA_CQE0_RECV;
+	struct urdma_wq *wq;
+	struct urdma_qp *qp;
+
+	if (qpn == URDMA_NO_QPN)
+		return false;
+	qp = xa_load(&dev->qp_xa, qpn);
+	if (!qp || !qp->kernel)
+		return false;
+	wq = recv ? &qp->rq : &qp->sq;
+
+	memset(wc, 0, sizeof(*wc));
+	wc->wr_id = wq->wr_id[index & ((1U << wq->log) - 1)];
+	wc->status = urdma_wc_status(FIELD_GET(URDMA_CQE0_STATUS, w0));
+	wc->opcode = urdma_wc_opcode(FIELD_GET(URDMA_CQE0_OPCODE, w0), recv);
+	wc->vendor_err = FIELD_GET(URDMA_CQE0_VENDOR, w0);
+	wc->byte_len = FIELD_GET(URDMA_CQE1_LENGTH, w1);
+	wc->qp = &qp->ibqp;
+	wc->src_qp = FIELD_GET(URDMA_CQE2_SRC_QPN, w2);
+	wc->port_num = URDMA_PORT;
+	if (w0 & URDMA_CQE0_IMM) {
+		wc->wc_flags |= IB_WC_WITH_IMM;
+		wc->ex.imm_data = urdma_imm_from_hw(FIELD_GET(URDMA_CQE2_IMM, w2));
+	} else if (w0 & URDMA_CQE0_INV) {
+		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
+		wc->ex.invalidate_rkey = FIELD_GET(URDMA_CQE2_IMM, w2);
+	}
+
+	/* This WQE and all before it, for those were not signaled. Release: wr_id has been read. */
+	smp_store_release(&wq->tail, (u16)(index + 1));
+	return true;
+}
+
+/* What a dead device leaves undone of one work queue completes as flushed. */
+static int urdma_flush_wq(struct urdma_qp *qp, struct urdma_wq *wq, bool recv, int n,
+			  struct ib_wc *wc)
+{
+	int got = 0;
+
+	spin_lock(&wq->lock);
+	for (; got < n && wq->tail != wq->head; got++) {
+		memset(&wc[got], 0, sizeof(wc[got]));
+		wc[got].wr_id = wq->wr_id[wq->tail & ((1U << wq->log) - 1)];
+		wc[got].status = IB_WC_WR_FLUSH_ERR;
+		wc[got].opcode = recv ? IB_WC_RECV : IB_WC_SEND;
+		wc[got].qp = &qp->ibqp;
+		/* both ends are locked here */
+		WRITE_ONCE(wq->tail, wq->tail + 1);
+	}
+	spin_unlock(&wq->lock);
+	return got;
+}
+
+/* The CQEs that there are have been polled, and no more will come. */
+static int urdma_flush_dead(struct urdma_cq *cq, int n, struct ib_wc *wc)
+{
+	struct urdma_qp *qp;
+	int got = 0;
+
+	list_for_each_entry(qp, &cq->send_qps, sq.list)
+		got += urdma_flush_wq(qp, &qp->sq, false, n - got, wc + got);
+	list_for_each_entry(qp, &cq->recv_qps, rq.list)
+		got += urdma_flush_wq(qp, &qp->rq, true, n - got, wc + got);
+	return got;
+}
+
+int urdma_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
+{
+	struct urdma_dev *dev = to_udev(ibcq->device);
+	struct urdma_cq *cq = to_ucq(ibcq);
+	struct urdma_cqe *cqe = NULL;
+	unsigned long flags;
+	int got = 0;
+
+	/* A process may call this too, through uverbs, but its ring is not here. */
+	if (!cq->ring)
+		return -EINVAL;
+	spin_lock_irqsave(&cq->lock, flags);
+	while (got < n) {
+		cqe = urdma_cqe_at(cq, cq->ci);
+		if (!cqe)
+			break;
+		if (urdma_take_cqe(dev, cqe, &wc[got]))
+			got++;
+		cq->ci++;
+	}
+	if ((cq->ci - cq->told) >> (cq->log - 2)) {
+		/* Reads of CQEs end before the NIC may write there again. */
+		dma_mb();
+		urdma_ring_doorbell(dev, URDMA_DB_CQ, cq->cqn, URDMA_DB_ARM_NONE, cq->ci);
+		cq->told = cq->ci;
+	}
+	if (!cqe && unlikely(urdma_is_dead(dev)))
+		got += urdma_flush_dead(cq, n - got, wc + got);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return got;
+}
+
+int urdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	struct urdma_dev *dev = to_udev(ibcq->device);
+	struct urdma_cq *cq = to_ucq(ibcq);
+	u32 arm = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED ? URDMA_DB_ARM_SOLICITED
+								    : URDMA_DB_ARM_ANY;
+	unsigned long irq;
+	int missed = 0;
+
+	if (!cq->ring)
+		return -EINVAL;
+	spin_lock_irqsave(&cq->lock, irq);
+	/* As in polling. What was polled is told: a CQE after that raises the event at once. */
+	dma_mb();
+	urdma_ring_doorbell(dev, URDMA_DB_CQ, cq->cqn, arm, cq->ci);
+	cq->told = cq->ci;
+	/* To tell of it here as well saves whoever asks the interrupt. */
+	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
+		missed = !!urdma_cqe_at(cq, cq->ci);
+	spin_unlock_irqrestore(&cq->lock, irq);
+	return missed;
+}
+
+/*
+ * The device has died, or something was posted since: no event will come, but polling has flushed
+ * completions to give. Who destroys a CQ waits for this.
+ */
+void urdma_cq_dead_work(struct work_struct *work)
+{
+	struct urdma_dev *dev = container_of(work, struct urdma_dev, dead_work);
+	struct urdma_cq *cq;
+	unsigned long cqn;
+
+	xa_for_each(&dev->cq_xa, cqn, cq) {
+		if (cq->ring)
+			urdma_cq_event(dev, cqn);
+	}
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
 
 /* From the interrupt handler of an EQ. The CQ may be gone, or be another one: then nobody minds. */
 void urdma_cq_event(struct urdma_dev *dev, u32 cqn)

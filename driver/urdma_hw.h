@@ -394,16 +394,20 @@
 #define URDMA_SQE3_RKEY GENMASK_ULL(31, 0)
 /* length of the message; the SGEs must hold it exactly. ATOMIC: 8, and one SGE of 8 bytes */
 #define URDMA_SQE3_LENGTH GENMASK_ULL(63, 32)
-/* ATOMIC: behind the SGE, in the first 64 bytes. CS: swap and compare; FA: the number to add in SWAP_ADD */
+/*
+ * ATOMIC: behind the SGE, in the first 64 bytes. CS: swap and compare; FA: the number to add in
+ * SWAP_ADD.
+ */
 #define URDMA_SQE6_SWAP_ADD GENMASK_ULL(63, 0)
 #define URDMA_SQE7_COMPARE GENMASK_ULL(63, 0)
 /*
- * LOCAL_INV: the key in SQE1_IMM. REG_MR and BIND_MW: the new key in SQE3_RKEY (its index is that of the
- * region or window, its variant free to choose), start in SQE2_RADDR; no SGEs, NUM_SGE and LENGTH are 0.
- * BIND_MW: the lkey of the region to bind to in SQE1_IMM; length 0 leaves the window without any bytes.
+ * LOCAL_INV: the key in SQE1_IMM. REG_MR and BIND_MW: the new key in SQE3_RKEY (its index is that
+ * of the region or window, its variant free to choose), start in SQE2_RADDR; no SGEs, NUM_SGE and
+ * LENGTH are 0. BIND_MW: the lkey of the region to bind to in SQE1_IMM; length 0 leaves the window
+ * without any bytes.
  */
 #define URDMA_SQE4_MR_LENGTH GENMASK_ULL(63, 0)
-/* REG_MR: page table by bus address, as MR4_ADDR; the NIC reads it until the region is invalidated */
+/* REG_MR: page table by bus address, as MR4_ADDR; read by the NIC until the invalidation */
 #define URDMA_SQE5_MR_ADDR GENMASK_ULL(63, 0)
 #define URDMA_SQE6_MR_ACCESS GENMASK_ULL(4, 0)
 #define URDMA_SQE6_MR_LEVELS GENMASK_ULL(9, 8)

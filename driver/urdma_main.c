@@ -39,6 +39,7 @@ void urdma_set_dead(struct urdma_dev *dev, const char *why)
 		why);
 	pci_clear_master(dev->pdev);
 	urdma_cmdq_abort(dev);
+	schedule_work(&dev->dead_work);
 	if (test_bit(URDMA_F_IB_REGISTERED, &dev->flags))
 		ib_dispatch_event(&event);
 }
@@ -221,6 +222,7 @@ static int urdma_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	xa_init_flags(&dev->mr_xa, XA_FLAGS_ALLOC);
 	ida_init(&dev->pd_ida);
 	ida_init(&dev->db_ida);
+	INIT_WORK(&dev->dead_work, urdma_cq_dead_work);
 
 	err = urdma_pci_init(dev);
 	if (err) {
@@ -279,6 +281,7 @@ err_variant:
 err_pci:
 	urdma_pci_exit(dev);
 err_dealloc:
+	cancel_work_sync(&dev->dead_work);
 	pci_set_drvdata(pdev, NULL);
 	ib_dealloc_device(&dev->ibdev);
 	return err;
@@ -298,6 +301,7 @@ static void urdma_remove(struct pci_dev *pdev)
 	urdma_eqs_free(dev);
 	urdma_cmdq_free(dev);
 	kvfree(dev->mr_variant);
+	cancel_work_sync(&dev->dead_work);
 	urdma_pci_exit(dev);
 	xa_destroy(&dev->cq_xa);
 	xa_destroy(&dev->qp_xa);

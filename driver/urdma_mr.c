@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma: memory for the NIC: page tables, user rings, memory regions.
+ * urdma: memory for the NIC: page tables, rings, memory regions and windows.
  *
  * One page needs no table; up to 512 need one 4 KB table of their addresses; more need a directory
  * of such tables. Tables are written before they are mapped for the device and never after.
@@ -135,8 +135,25 @@ int urdma_mem_ring(struct urdma_dev *dev, struct urdma_mem *mem, u64 addr, u32 l
 	return urdma_mem_get(dev, mem, addr, len, 0, access);
 }
 
+/* A ring of the kernel's own, zeroed. Large ones may fail: the memory is contiguous. */
+int urdma_mem_alloc(struct urdma_dev *dev, struct urdma_mem *mem, size_t bytes)
+{
+	memset(mem, 0, sizeof(*mem));
+	/* The NIC wants it to start on a page, which coherent memory of a page or more does. */
+	mem->bytes = max_t(size_t, bytes, PAGE_SIZE);
+	mem->buf = dma_alloc_coherent(&dev->pdev->dev, mem->bytes, &mem->pt.addr,
+				      GFP_KERNEL | __GFP_NOWARN);
+	if (!mem->buf)
+		return -ENOMEM;
+	mem->pt.page_shift = PAGE_SHIFT;
+	return 0;
+}
+
 void urdma_mem_free(struct urdma_dev *dev, struct urdma_mem *mem)
 {
+	if (mem->buf)
+		dma_free_coherent(&dev->pdev->dev, mem->bytes, mem->buf, mem->pt.addr);
+	mem->buf = NULL;
 	if (!mem->umem)
 		return;
 	urdma_pt_free(dev, &mem->pt);
@@ -152,7 +169,7 @@ u64 urdma_ring_word(const struct urdma_mem *mem, u8 log_entries, u8 log_stride)
 	       FIELD_PREP(URDMA_RING_PAGE_SHIFT, mem->pt.page_shift);
 }
 
-static u64 urdma_access(int access)
+u64 urdma_access(int access)
 {
 	return (access & IB_ACCESS_LOCAL_WRITE ? URDMA_ACC_LOCAL_WRITE : 0) |
 	       (access & IB_ACCESS_REMOTE_WRITE ? URDMA_ACC_REMOTE_WRITE : 0) |
@@ -170,62 +187,114 @@ static u64 urdma_access(int access)
  * Take an index, and with it a key that differs from the index's last 255. Indexes go round, so a
  * stale key stays invalid for long.
  */
-static int urdma_mr_alloc_key(struct urdma_dev *dev, struct urdma_mr *mr)
+static int urdma_key_alloc(struct urdma_dev *dev, u32 *key)
 {
 	u32 index;
 	int err;
 
-	err = xa_alloc_cyclic(&dev->mr_xa, &index, mr,
+	err = xa_alloc_cyclic(&dev->mr_xa, &index, NULL,
 			      XA_LIMIT(URDMA_FIRST_MR, dev->caps.num_mr - 1), &dev->next_mr,
 			      GFP_KERNEL);
 	if (err < 0)
 		return err == -EBUSY ? -ENOSPC : err;
-	mr->ibmr.lkey = index << 8 | dev->mr_variant[index]++;
-	mr->ibmr.rkey = mr->ibmr.lkey;
+	*key = index << 8 | dev->mr_variant[index]++;
 	return 0;
 }
 
-static int urdma_mr_create(struct urdma_dev *dev, struct urdma_mr *mr, struct ib_pd *pd, int access,
-			   u64 virt, u64 length, bool all)
+/* The next key differs from the last, whose variant may be of the owner's choice (REG_MR). */
+static void urdma_key_free(struct urdma_dev *dev, u32 key)
+{
+	dev->mr_variant[key >> 8] = key + 1;
+	xa_erase(&dev->mr_xa, key >> 8);
+}
+
+/* CREATE_MR with the words 1 (without VARIANT) to 4 given. */
+static int urdma_key_create(struct urdma_dev *dev, u32 key, u64 *cmd)
+{
+	cmd[0] = urdma_cmd0(URDMA_CMD_CREATE_MR, key >> 8);
+	cmd[1] |= FIELD_PREP(URDMA_CMD_MR1_VARIANT, key & 0xff);
+	return urdma_cmd_exec(dev, cmd, NULL);
+}
+
+/*
+ * DESTROY_MR. -EBUSY: windows are bound to the region, it stays. Otherwise the NIC touches its
+ * memory no more, as of urdma_cmd_destroy().
+ */
+static int urdma_key_destroy(struct urdma_dev *dev, u32 key)
+{
+	u64 cmd[URDMA_CMD_WORDS] = { urdma_cmd0(URDMA_CMD_DESTROY_MR, key >> 8) };
+	int err = urdma_cmd_exec(dev, cmd, NULL);
+
+	if (err == -EBUSY)
+		return err;
+	if (err)
+		urdma_set_dead(dev, "an object could not be destroyed");
+	return 0;
+}
+
+/* With the access, PD, range and memory that are written there. */
+static int urdma_mr_create(struct urdma_dev *dev, struct urdma_mr *mr)
 {
 	u64 cmd[URDMA_CMD_WORDS] = {};
 	int err;
 
-	err = urdma_mr_alloc_key(dev, mr);
-	if (err)
-		return err;
-	cmd[0] = urdma_cmd0(URDMA_CMD_CREATE_MR, mr->ibmr.lkey >> 8);
-	cmd[1] = FIELD_PREP(URDMA_CMD_MR1_PD, to_upd(pd)->pdn) |
-		 FIELD_PREP(URDMA_CMD_MR1_ACCESS, urdma_access(access)) |
-		 FIELD_PREP(URDMA_CMD_MR1_VARIANT, mr->ibmr.lkey & 0xff) |
+	cmd[1] = FIELD_PREP(URDMA_CMD_MR1_PD, mr->pdn) |
+		 FIELD_PREP(URDMA_CMD_MR1_ACCESS, urdma_access(mr->access)) |
 		 FIELD_PREP(URDMA_CMD_MR1_LEVELS, mr->mem.pt.levels) |
-		 FIELD_PREP(URDMA_CMD_MR1_PAGE_SHIFT, all ? PAGE_SHIFT : mr->mem.pt.page_shift) |
-		 (all ? URDMA_CMD_MR1_ALL : 0);
-	cmd[2] = virt;
-	cmd[3] = length;
+		 FIELD_PREP(URDMA_CMD_MR1_PAGE_SHIFT, mr->mem.pt.page_shift) |
+		 FIELD_PREP(URDMA_CMD_MR1_KIND, URDMA_MRK_REGION);
+	cmd[2] = mr->ibmr.iova;
+	cmd[3] = mr->ibmr.length;
 	cmd[4] = mr->mem.pt.addr;
-	err = urdma_cmd_exec(dev, cmd, NULL);
-	if (err)
-		xa_erase(&dev->mr_xa, mr->ibmr.lkey >> 8);
+	err = urdma_key_create(dev, mr->ibmr.lkey, cmd);
+	mr->in_hw = !err;
 	return err;
+}
+
+static struct urdma_mr *urdma_mr_new(struct urdma_dev *dev, struct ib_pd *ibpd)
+{
+	struct urdma_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	int err;
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	err = urdma_key_alloc(dev, &mr->ibmr.lkey);
+	if (err) {
+		kfree(mr);
+		return ERR_PTR(err);
+	}
+	mr->ibmr.rkey = mr->ibmr.lkey;
+	mr->pdn = to_upd(ibpd)->pdn;
+	return mr;
+}
+
+static void urdma_mr_free(struct urdma_dev *dev, struct urdma_mr *mr)
+{
+	urdma_key_free(dev, mr->ibmr.lkey);
+	kfree(mr);
 }
 
 struct ib_mr *urdma_get_dma_mr(struct ib_pd *ibpd, int access)
 {
 	struct urdma_dev *dev = to_udev(ibpd->device);
+	u64 cmd[URDMA_CMD_WORDS] = {};
 	struct urdma_mr *mr;
 	int err;
 
 	if (access & ~URDMA_ACCESS_KNOWN)
 		return ERR_PTR(-EOPNOTSUPP);
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
-	err = urdma_mr_create(dev, mr, ibpd, access, 0, 0, true);
+	mr = urdma_mr_new(dev, ibpd);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	cmd[1] = FIELD_PREP(URDMA_CMD_MR1_PD, mr->pdn) |
+		 FIELD_PREP(URDMA_CMD_MR1_ACCESS, urdma_access(access)) |
+		 FIELD_PREP(URDMA_CMD_MR1_PAGE_SHIFT, PAGE_SHIFT) | URDMA_CMD_MR1_ALL;
+	err = urdma_key_create(dev, mr->ibmr.lkey, cmd);
 	if (err) {
-		kfree(mr);
+		urdma_mr_free(dev, mr);
 		return ERR_PTR(err);
 	}
+	mr->in_hw = true;
 	return &mr->ibmr;
 }
 
@@ -240,13 +309,16 @@ struct ib_mr *urdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 v
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!length || !urdma_udata_is_empty(udata))
 		return ERR_PTR(-EINVAL);
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
+	mr = urdma_mr_new(dev, ibpd);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
 	err = urdma_mem_get(dev, &mr->mem, start, length, virt, access);
 	if (err)
 		goto err_free;
-	err = urdma_mr_create(dev, mr, ibpd, access, virt, length, false);
+	mr->access = access;
+	mr->ibmr.iova = virt;
+	mr->ibmr.length = length;
+	err = urdma_mr_create(dev, mr);
 	if (err)
 		goto err_mem;
 	return &mr->ibmr;
@@ -254,18 +326,178 @@ struct ib_mr *urdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 v
 err_mem:
 	urdma_mem_free(dev, &mr->mem);
 err_free:
-	kfree(mr);
+	urdma_mr_free(dev, mr);
 	return ERR_PTR(err);
+}
+
+/*
+ * Register anew: the region is destroyed in the NIC and created again under the same key. What can
+ * be wrong is found before that; if the NIC fails all the same, the owner has a key without a
+ * region, which the specification (11.2.8.3) allows. A region with windows bound to it is refused.
+ */
+struct ib_mr *urdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length, u64 virt,
+				  int access, struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	struct urdma_dev *dev = to_udev(ibmr->device);
+	struct urdma_mr *mr = to_umr(ibmr);
+	struct urdma_mem old = {}, mem = {};
+	int err;
+
+	if (!urdma_udata_is_empty(udata))
+		return ERR_PTR(-EINVAL);
+	if (!(flags & IB_MR_REREG_ACCESS))
+		access = mr->access;
+	if (access & ~URDMA_ACCESS_KNOWN)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (flags & IB_MR_REREG_TRANS) {
+		if (!length)
+			return ERR_PTR(-EINVAL);
+		err = urdma_mem_get(dev, &mem, start, length, virt, access);
+		if (err)
+			return ERR_PTR(err);
+	} else if (access & ~mr->access && ib_access_writable(access) && !mr->mem.umem->writable) {
+		/* The pages were pinned for reading only. */
+		err = urdma_mem_get(dev, &mem, mr->mem.umem->address, mr->ibmr.length,
+				    mr->ibmr.iova, access);
+		if (err)
+			return ERR_PTR(err);
+	}
+
+	err = mr->in_hw ? urdma_key_destroy(dev, ibmr->lkey) : 0;
+	if (err) {
+		urdma_mem_free(dev, &mem);
+		return ERR_PTR(err);
+	}
+	mr->in_hw = false;
+	if (mem.umem) {
+		old = mr->mem;
+		mr->mem = mem;
+	}
+	if (flags & IB_MR_REREG_TRANS) {
+		ibmr->iova = virt;
+		ibmr->length = length;
+	}
+	if (flags & IB_MR_REREG_PD)
+		mr->pdn = to_upd(ibpd)->pdn;
+	mr->access = access;
+	err = urdma_mr_create(dev, mr);
+	urdma_mem_free(dev, &old);
+	return ERR_PTR(err);
+}
+
+/* A region without memory, for REG_MR. */
+struct ib_mr *urdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_pages)
+{
+	struct urdma_dev *dev = to_udev(ibpd->device);
+	u64 cmd[URDMA_CMD_WORDS] = {};
+	struct urdma_mr *mr;
+	int err;
+
+	if (type != IB_MR_TYPE_MEM_REG)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!max_pages || max_pages > URDMA_MAX_FAST_PAGES)
+		return ERR_PTR(-EINVAL);
+	mr = urdma_mr_new(dev, ibpd);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	err = -ENOMEM;
+	mr->max_pages = max_pages;
+	/* Coherent, so that each new list of pages is seen without further ado. */
+	mr->page = dma_alloc_coherent(&dev->pdev->dev, max_pages * sizeof(*mr->page), &mr->page_dma,
+				      GFP_KERNEL);
+	if (!mr->page)
+		goto err_free;
+	cmd[1] = FIELD_PREP(URDMA_CMD_MR1_PD, mr->pdn) |
+		 FIELD_PREP(URDMA_CMD_MR1_PAGE_SHIFT, PAGE_SHIFT) |
+		 FIELD_PREP(URDMA_CMD_MR1_KIND, URDMA_MRK_FAST);
+	err = urdma_key_create(dev, mr->ibmr.lkey, cmd);
+	if (err)
+		goto err_table;
+	mr->in_hw = true;
+	return &mr->ibmr;
+
+err_table:
+	dma_free_coherent(&dev->pdev->dev, max_pages * sizeof(*mr->page), mr->page, mr->page_dma);
+err_free:
+	urdma_mr_free(dev, mr);
+	return ERR_PTR(err);
+}
+
+static int urdma_set_page(struct ib_mr *ibmr, u64 addr)
+{
+	struct urdma_mr *mr = to_umr(ibmr);
+
+	if (mr->num_pages == mr->max_pages)
+		return -ENOMEM;
+	mr->page[mr->num_pages++] = cpu_to_le64(addr);
+	return 0;
+}
+
+/*
+ * Fill the table. The NIC may read it while the region is registered: the owner maps again only
+ * after it has been invalidated.
+ */
+int urdma_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigned int *offset)
+{
+	struct urdma_dev *dev = to_udev(ibmr->device);
+	struct urdma_mr *mr = to_umr(ibmr);
+
+	if (!mr->page || !is_power_of_2(ibmr->page_size) ||
+	    !(dev->caps.page_sizes & ibmr->page_size))
+		return -EINVAL;
+	mr->num_pages = 0;
+	return ib_sg_to_pages(ibmr, sg, nents, offset, urdma_set_page);
 }
 
 int urdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct urdma_dev *dev = to_udev(ibmr->device);
 	struct urdma_mr *mr = to_umr(ibmr);
+	int err;
 
-	urdma_cmd_destroy(dev, URDMA_CMD_DESTROY_MR, ibmr->lkey >> 8);
-	xa_erase(&dev->mr_xa, ibmr->lkey >> 8);
+	err = mr->in_hw ? urdma_key_destroy(dev, ibmr->lkey) : 0;
+	if (err)
+		return err;
+	if (mr->page)
+		dma_free_coherent(&dev->pdev->dev, mr->max_pages * sizeof(*mr->page), mr->page,
+				  mr->page_dma);
 	urdma_mem_free(dev, &mr->mem);
-	kfree(mr);
+	urdma_mr_free(dev, mr);
+	return 0;
+}
+
+/* Type 2B: bound by a work request, to the QP of that request. */
+int urdma_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
+{
+	struct urdma_dev *dev = to_udev(ibmw->device);
+	u64 cmd[URDMA_CMD_WORDS] = {};
+	u32 key;
+	int err;
+
+	if (ibmw->type != IB_MW_TYPE_2)
+		return -EOPNOTSUPP;
+	if (!urdma_udata_is_empty(udata))
+		return -EINVAL;
+	err = urdma_key_alloc(dev, &key);
+	if (err)
+		return err;
+	cmd[1] = FIELD_PREP(URDMA_CMD_MR1_PD, to_upd(ibmw->pd)->pdn) |
+		 FIELD_PREP(URDMA_CMD_MR1_PAGE_SHIFT, PAGE_SHIFT) |
+		 FIELD_PREP(URDMA_CMD_MR1_KIND, URDMA_MRK_WINDOW);
+	err = urdma_key_create(dev, key, cmd);
+	if (err) {
+		urdma_key_free(dev, key);
+		return err;
+	}
+	ibmw->rkey = key;
+	return 0;
+}
+
+int urdma_dealloc_mw(struct ib_mw *ibmw)
+{
+	struct urdma_dev *dev = to_udev(ibmw->device);
+
+	urdma_cmd_destroy(dev, URDMA_CMD_DESTROY_MR, ibmw->rkey >> 8);
+	urdma_key_free(dev, ibmw->rkey);
 	return 0;
 }

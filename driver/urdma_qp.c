@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma: queue pairs of user contexts.
+ * urdma: queue pairs: creation, states, attributes, events.
  */
 #include <linux/etherdevice.h>
 #include <rdma/ib_mad.h>
@@ -39,93 +39,167 @@ static int urdma_qp_check_ring(u8 log_entries, u8 log_max, u8 log_stride, u32 wr
 	return 0;
 }
 
+/* Bytes of a WQE with what is asked for. */
+static u32 urdma_sqe_bytes(const struct ib_qp_cap *cap)
+{
+	return URDMA_SQE_DATA_OFFSET +
+	       max(cap->max_send_sge * URDMA_SGE_SIZE, cap->max_inline_data);
+}
+
+static u32 urdma_rqe_bytes(const struct ib_qp_cap *cap)
+{
+	return URDMA_RQE_DATA_OFFSET + cap->max_recv_sge * URDMA_SGE_SIZE;
+}
+
 static int urdma_qp_check_req(struct urdma_dev *dev, const struct ib_qp_cap *cap,
 			      const struct urdma_create_qp_req *req)
 {
-	u32 sq_bytes = URDMA_SQE_DATA_OFFSET +
-		       max(cap->max_send_sge * URDMA_SGE_SIZE, cap->max_inline_data);
-	u32 rq_bytes = URDMA_RQE_DATA_OFFSET + cap->max_recv_sge * URDMA_SGE_SIZE;
 	int err;
 
 	if (req->reserved)
 		return -EINVAL;
 	err = urdma_qp_check_ring(req->sq_log_entries, dev->caps.log_sq, req->sq_log_stride,
-				  cap->max_send_wr, sq_bytes, req->sq_len);
+				  cap->max_send_wr, urdma_sqe_bytes(cap), req->sq_len);
 	if (err)
 		return err;
 	return urdma_qp_check_ring(req->rq_log_entries, dev->caps.log_rq, req->rq_log_stride,
-				   cap->max_recv_wr, rq_bytes, req->rq_len);
+				   cap->max_recv_wr, urdma_rqe_bytes(cap), req->rq_len);
+}
+
+/* Rings in the memory of a process, of the shape that its provider has chosen. */
+static int urdma_create_rings_user(struct urdma_dev *dev, struct urdma_qp *qp,
+				   const struct ib_qp_cap *cap, struct ib_udata *udata)
+{
+	struct urdma_create_qp_req req;
+	int err;
+
+	err = urdma_udata_in(udata, &req, sizeof(req));
+	if (err)
+		return err;
+	err = urdma_qp_check_req(dev, cap, &req);
+	if (err)
+		return err;
+	qp->sq.log = req.sq_log_entries;
+	qp->sq.log_stride = req.sq_log_stride;
+	qp->rq.log = req.rq_log_entries;
+	qp->rq.log_stride = req.rq_log_stride;
+
+	/* The NIC only reads work queues. */
+	err = urdma_mem_ring(dev, &qp->sq_mem, req.sq_addr,
+			     1U << (req.sq_log_entries + req.sq_log_stride), 0);
+	if (err)
+		return err;
+	err = urdma_mem_ring(dev, &qp->rq_mem, req.rq_addr,
+			     1U << (req.rq_log_entries + req.rq_log_stride), 0);
+	if (err)
+		urdma_mem_free(dev, &qp->sq_mem);
+	return err;
+}
+
+/* Rings of the kernel's own. What the slots hold beyond the wish is given too. */
+static int urdma_create_rings_kernel(struct urdma_dev *dev, struct urdma_qp *qp,
+				     struct ib_qp_cap *cap)
+{
+	u32 room;
+	int err;
+
+	err = urdma_wq_init(dev, &qp->sq, &qp->sq_mem, cap->max_send_wr, urdma_sqe_bytes(cap));
+	if (err)
+		return err;
+	err = urdma_wq_init(dev, &qp->rq, &qp->rq_mem, cap->max_recv_wr, urdma_rqe_bytes(cap));
+	if (err) {
+		urdma_wq_uninit(dev, &qp->sq, &qp->sq_mem);
+		return err;
+	}
+	room = (1U << qp->sq.log_stride) - URDMA_SQE_DATA_OFFSET;
+	qp->sq.max_sge = min(room / URDMA_SGE_SIZE, dev->caps.max_sq_sge);
+	cap->max_inline_data = min(room, dev->caps.max_inline);
+	room = (1U << qp->rq.log_stride) - URDMA_RQE_DATA_OFFSET;
+	qp->rq.max_sge = min(room / URDMA_SGE_SIZE, dev->caps.max_rq_sge);
+	cap->max_send_wr = 1U << qp->sq.log;
+	cap->max_recv_wr = 1U << qp->rq.log;
+	cap->max_send_sge = qp->sq.max_sge;
+	cap->max_recv_sge = qp->rq.max_sge;
+	return 0;
+}
+
+static void urdma_free_rings(struct urdma_dev *dev, struct urdma_qp *qp)
+{
+	if (qp->kernel) {
+		urdma_wq_uninit(dev, &qp->rq, &qp->rq_mem);
+		urdma_wq_uninit(dev, &qp->sq, &qp->sq_mem);
+	} else {
+		urdma_mem_free(dev, &qp->rq_mem);
+		urdma_mem_free(dev, &qp->sq_mem);
+	}
 }
 
 int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
 	struct urdma_dev *dev = to_udev(ibqp->device);
+	/* none for a QP of the kernel's own */
 	struct urdma_ucontext *uctx =
 		rdma_udata_to_drv_context(udata, struct urdma_ucontext, ibucontext);
+	u32 db_page = uctx ? uctx->db->page : URDMA_KERNEL_DB_PAGE;
 	u64 cmd[URDMA_CMD_WORDS] = {};
 	struct urdma_create_qp_resp resp = {};
-	struct urdma_create_qp_req req;
 	struct urdma_qp *qp = to_uqp(ibqp);
 	u32 qpn;
 	int err;
 
-	if (!uctx)
-		return -EOPNOTSUPP;
 	err = urdma_qp_check(dev, attr);
 	if (err)
 		return err;
-	err = urdma_udata_in(udata, &req, sizeof(req));
+	qp->kernel = !udata;
+	if (!to_ucq(attr->send_cq)->ring == qp->kernel ||
+	    !to_ucq(attr->recv_cq)->ring == qp->kernel)
+		return -EINVAL;
+	if (qp->kernel)
+		err = urdma_create_rings_kernel(dev, qp, &attr->cap);
+	else
+		err = urdma_create_rings_user(dev, qp, &attr->cap, udata);
 	if (err)
 		return err;
-	err = urdma_qp_check_req(dev, &attr->cap, &req);
-	if (err)
-		return err;
-
 	mutex_init(&qp->lock);
 	qp->state = IB_QPS_RESET;
 	qp->cap = attr->cap;
 	qp->sig_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
 
-	/* The NIC only reads work queues. */
-	err = urdma_mem_ring(dev, &qp->sq, req.sq_addr,
-			     1U << (req.sq_log_entries + req.sq_log_stride), 0);
-	if (err)
-		return err;
-	err = urdma_mem_ring(dev, &qp->rq, req.rq_addr,
-			     1U << (req.rq_log_entries + req.rq_log_stride), 0);
-	if (err)
-		goto err_sq;
 	/* Only a number for now: an event must not find a QP that is half made. */
 	err = xa_alloc_cyclic(&dev->qp_xa, &qpn, NULL,
 			      XA_LIMIT(URDMA_FIRST_QPN, dev->caps.num_qp - 1), &dev->next_qpn,
 			      GFP_KERNEL);
 	if (err < 0) {
 		err = err == -EBUSY ? -ENOSPC : err;
-		goto err_rq;
+		goto err_rings;
 	}
 
 	cmd[0] = urdma_cmd0(URDMA_CMD_CREATE_QP, qpn);
 	cmd[1] = FIELD_PREP(URDMA_CMD_QP1_PD, to_upd(ibqp->pd)->pdn) |
-		 FIELD_PREP(URDMA_CMD_QP1_DB_PAGE, uctx->db->page) |
+		 FIELD_PREP(URDMA_CMD_QP1_DB_PAGE, db_page) |
 		 FIELD_PREP(URDMA_CMD_QP1_TYPE, URDMA_QPT_RC) |
 		 FIELD_PREP(URDMA_CMD_QP1_SEND_CQ, to_ucq(attr->send_cq)->cqn) |
-		 (qp->sig_all ? URDMA_CMD_QP1_SIG_ALL : 0);
+		 (qp->sig_all ? URDMA_CMD_QP1_SIG_ALL : 0) | (qp->kernel ? URDMA_CMD_QP1_PRIV : 0);
 	cmd[2] = FIELD_PREP(URDMA_CMD_QP2_RECV_CQ, to_ucq(attr->recv_cq)->cqn);
 	cmd[3] = FIELD_PREP(URDMA_CMD_QP3_SQ_RING,
-			    urdma_ring_word(&qp->sq, req.sq_log_entries, req.sq_log_stride));
-	cmd[4] = qp->sq.pt.addr;
+			    urdma_ring_word(&qp->sq_mem, qp->sq.log, qp->sq.log_stride));
+	cmd[4] = qp->sq_mem.pt.addr;
 	cmd[5] = FIELD_PREP(URDMA_CMD_QP5_RQ_RING,
-			    urdma_ring_word(&qp->rq, req.rq_log_entries, req.rq_log_stride));
-	cmd[6] = qp->rq.pt.addr;
+			    urdma_ring_word(&qp->rq_mem, qp->rq.log, qp->rq.log_stride));
+	cmd[6] = qp->rq_mem.pt.addr;
 	err = urdma_cmd_exec(dev, cmd, NULL);
 	if (err)
 		goto err_xa;
 
-	resp.qpn = qpn;
-	err = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
-	if (err)
-		goto err_destroy;
+	if (udata) {
+		resp.qpn = qpn;
+		err = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+		if (err)
+			goto err_destroy;
+	}
 	ibqp->qp_num = qpn;
+	if (qp->kernel)
+		urdma_cq_add_qp(qp);
 	/* Cannot fail: the slot is reserved. */
 	xa_store(&dev->qp_xa, qpn, qp, GFP_KERNEL);
 	return 0;
@@ -134,10 +208,8 @@ err_destroy:
 	urdma_cmd_destroy(dev, URDMA_CMD_DESTROY_QP, qpn);
 err_xa:
 	xa_erase(&dev->qp_xa, qpn);
-err_rq:
-	urdma_mem_free(dev, &qp->rq);
-err_sq:
-	urdma_mem_free(dev, &qp->sq);
+err_rings:
+	urdma_free_rings(dev, qp);
 	return err;
 }
 
@@ -147,10 +219,12 @@ int urdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct urdma_qp *qp = to_uqp(ibqp);
 
 	urdma_cmd_destroy(dev, URDMA_CMD_DESTROY_QP, ibqp->qp_num);
+	/* Before the number can be another's. */
+	if (qp->kernel)
+		urdma_cq_remove_qp(qp);
 	xa_erase(&dev->qp_xa, ibqp->qp_num);
 	urdma_eqs_sync(dev);
-	urdma_mem_free(dev, &qp->rq);
-	urdma_mem_free(dev, &qp->sq);
+	urdma_free_rings(dev, qp);
 	return 0;
 }
 
@@ -181,18 +255,20 @@ static u64 urdma_modify_av(struct urdma_qp *qp, const struct rdma_ah_attr *ah, u
 	return URDMA_QPM_AV;
 }
 
+/*
+ * Values of attributes: -EINVAL for what no device has, -EOPNOTSUPP for what this one has not.
+ * Which attributes go with which transition is ib_modify_qp_is_ok()'s to say.
+ */
 static int urdma_modify_check(struct urdma_dev *dev, const struct ib_qp_attr *attr, int mask)
 {
-	/* One RDMA READ is what programs ask for that do not look at the limits; others must. */
-	u8 max_rd = max_t(u8, dev->caps.max_rd_atomic, 1);
-
-	if (mask & (IB_QP_ALT_PATH | IB_QP_CAP | IB_QP_EN_SQD_ASYNC_NOTIFY))
+	/* no automatic path migration, no change of sizes */
+	if (mask & (IB_QP_ALT_PATH | IB_QP_CAP))
+		return -EOPNOTSUPP;
+	if (mask & IB_QP_PATH_MIG_STATE && attr->path_mig_state != IB_MIG_MIGRATED)
 		return -EOPNOTSUPP;
 	if (mask & IB_QP_PORT && attr->port_num != URDMA_PORT)
 		return -EINVAL;
 	if (mask & IB_QP_PKEY_INDEX && attr->pkey_index)
-		return -EINVAL;
-	if (mask & IB_QP_PATH_MIG_STATE && attr->path_mig_state != IB_MIG_MIGRATED)
 		return -EINVAL;
 	if (mask & IB_QP_AV &&
 	    (attr->ah_attr.type != RDMA_AH_ATTR_TYPE_ROCE ||
@@ -211,22 +287,30 @@ static int urdma_modify_check(struct urdma_dev *dev, const struct ib_qp_attr *at
 		return -EINVAL;
 	if (mask & IB_QP_MIN_RNR_TIMER && attr->min_rnr_timer > 31)
 		return -EINVAL;
-	if (mask & IB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > max_rd)
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > dev->caps.max_rd_atomic)
 		return -EINVAL;
-	if (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > max_rd)
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > dev->caps.max_rd_atomic)
 		return -EINVAL;
 	return 0;
 }
 
-/* Keep what query_qp has to tell later. */
+/* Keep what query_qp has to tell later and the NIC does not: all but state, PSNs, draining. */
 static void urdma_modify_remember(struct urdma_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	struct ib_qp_attr *kept = &qp->attr;
 
 	if (mask & IB_QP_STATE)
-		qp->state = attr->qp_state;
+		WRITE_ONCE(qp->state, attr->qp_state);
+	if (qp->state == IB_QPS_RESET) {
+		memset(kept, 0, sizeof(*kept));
+		return;
+	}
+	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY)
+		kept->en_sqd_async_notify = attr->en_sqd_async_notify;
 	if (mask & IB_QP_PORT)
 		kept->port_num = attr->port_num;
+	if (mask & IB_QP_PKEY_INDEX)
+		kept->pkey_index = attr->pkey_index;
 	if (mask & IB_QP_ACCESS_FLAGS)
 		kept->qp_access_flags = attr->qp_access_flags;
 	if (mask & IB_QP_PATH_MTU)
@@ -246,15 +330,10 @@ static void urdma_modify_remember(struct urdma_qp *qp, const struct ib_qp_attr *
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
 		kept->max_dest_rd_atomic = attr->max_dest_rd_atomic;
 	if (mask & IB_QP_AV) {
-		qp->grh = *rdma_ah_read_grh(&attr->ah_attr);
+		kept->ah_attr = attr->ah_attr;
 		/* a reference we do not hold */
-		qp->grh.sgid_attr = NULL;
-		ether_addr_copy(qp->dmac, attr->ah_attr.roce.dmac);
-	}
-	if (qp->state == IB_QPS_RESET) {
-		memset(kept, 0, sizeof(*kept));
-		memset(&qp->grh, 0, sizeof(qp->grh));
-		eth_zero_addr(qp->dmac);
+		kept->ah_attr.grh.sgid_attr = NULL;
+		rdma_ah_set_port_num(&kept->ah_attr, URDMA_PORT);
 	}
 }
 
@@ -299,6 +378,8 @@ int urdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struc
 		m |= URDMA_QPM_STATE;
 		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_STATE, next);
 	}
+	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY && attr->en_sqd_async_notify)
+		m |= URDMA_QPM_SQD_EVENT;
 	if (mask & IB_QP_CUR_STATE) {
 		m |= URDMA_QPM_CUR_STATE;
 		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_CUR_STATE, cur);
@@ -358,8 +439,17 @@ int urdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struc
 	cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_MASK, m);
 
 	err = urdma_cmd_exec(dev, cmd, NULL);
-	if (!err)
-		urdma_modify_remember(qp, attr, mask);
+	/* A dead device holds no QP back: who drains one in the kernel must get to its end. */
+	if (err && qp->kernel && urdma_is_dead(dev) && (next == IB_QPS_ERR || next == IB_QPS_RESET))
+		err = 0;
+	if (err)
+		goto out;
+	urdma_modify_remember(qp, attr, mask);
+	if (next == IB_QPS_RESET && qp->kernel) {
+		urdma_cq_forget_qp(qp);
+		urdma_wq_reset(&qp->sq);
+		urdma_wq_reset(&qp->rq);
+	}
 out:
 	mutex_unlock(&qp->lock);
 	return err;
@@ -380,21 +470,16 @@ int urdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		goto out;
 
 	/* The NIC may have gone to ERR by itself. */
-	qp->state = FIELD_GET(URDMA_CPL_QP1_STATE, cpl[1]);
+	WRITE_ONCE(qp->state, FIELD_GET(URDMA_CPL_QP1_STATE, cpl[1]));
 	*attr = qp->attr;
 	attr->qp_state = qp->state;
 	attr->cur_qp_state = qp->state;
+	attr->sq_draining = FIELD_GET(URDMA_CPL_QP1_SQ_DRAINING, cpl[1]);
 	attr->sq_psn = FIELD_GET(URDMA_CPL_QP2_SQ_PSN, cpl[2]);
 	attr->rq_psn = FIELD_GET(URDMA_CPL_QP2_RQ_PSN, cpl[2]);
 	attr->path_mig_state = IB_MIG_MIGRATED;
 	attr->cap = qp->cap;
 	attr->ah_attr.type = RDMA_AH_ATTR_TYPE_ROCE;
-	if (!is_zero_ether_addr(qp->dmac)) {
-		rdma_ah_set_port_num(&attr->ah_attr, URDMA_PORT);
-		rdma_ah_set_grh(&attr->ah_attr, &qp->grh.dgid, qp->grh.flow_label,
-				qp->grh.sgid_index, qp->grh.hop_limit, qp->grh.traffic_class);
-		ether_addr_copy(attr->ah_attr.roce.dmac, qp->dmac);
-	}
 
 	memset(init, 0, sizeof(*init));
 	init->qp_type = ibqp->qp_type;

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * urdma: the ib_device: what it can do, its port, contexts, protection domains.
- *
- * For user space only, so far: post_send, post_recv, poll_cq and req_notify_cq are not given, which
- * makes the core offer the device to ib_uverbs and to no client of kernel verbs. They come together
- * with the QP of the connection managers (QP 1), without which ib_mad could not attach.
  */
 #include <linux/etherdevice.h>
 #include <linux/module.h>
@@ -55,8 +51,17 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	attr->hw_ver = dev->pdev->revision;
 	attr->max_mr_size = SZ_1T;
 	attr->page_size_cap = caps->page_sizes;
-	attr->device_cap_flags =
-		IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN;
+	attr->device_cap_flags = IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |
+				 IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_CURR_QP_STATE_MOD;
+	if (caps->features & URDMA_RF_FEAT_MEM_MGT) {
+		attr->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
+		attr->max_fast_reg_page_list_len = URDMA_MAX_FAST_PAGES;
+	}
+	if (caps->features & URDMA_RF_FEAT_MW_2B) {
+		attr->device_cap_flags |= IB_DEVICE_MEM_WINDOW_TYPE_2B;
+		/* out of the same indexes as regions */
+		attr->max_mw = caps->num_mr - URDMA_FIRST_MR;
+	}
 	attr->max_qp = caps->num_qp - URDMA_FIRST_QPN;
 	attr->max_qp_wr = 1 << min(caps->log_sq, caps->log_rq);
 	attr->max_send_sge = caps->max_sq_sge;
@@ -69,7 +74,9 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	attr->max_qp_rd_atom = caps->max_rd_atomic;
 	attr->max_qp_init_rd_atom = caps->max_rd_atomic;
 	attr->max_res_rd_atom = attr->max_qp * caps->max_rd_atomic;
-	attr->atomic_cap = IB_ATOMIC_NONE;
+	/* Among those of this NIC; a CPU or another device may come in between. */
+	attr->atomic_cap =
+		caps->features & URDMA_RF_FEAT_RC_ATOMIC ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
 	attr->masked_atomic_cap = IB_ATOMIC_NONE;
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay = URDMA_ACK_DELAY;
@@ -109,10 +116,13 @@ static int urdma_query_port(struct ib_device *ibdev, u32 port, struct ib_port_at
 static int urdma_get_port_immutable(struct ib_device *ibdev, u32 port,
 				    struct ib_port_immutable *immutable)
 {
-	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	/*
+	 * RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP without IB_MAD, IB_CM and AF_IB: there is no QP 1 for
+	 * management datagrams, so ib_mad and the connection managers leave the port alone.
+	 */
+	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP | RDMA_CORE_CAP_ETH_AH;
 	immutable->gid_tbl_len = to_udev(ibdev)->caps.num_gids;
 	immutable->pkey_tbl_len = 1;
-	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
 	return 0;
 }
 
@@ -338,6 +348,12 @@ static const struct rdma_stat_desc urdma_stats[URDMA_CNT_N] = {
 	[URDMA_CNT_TX_RETRANS].name = "tx_retrans",
 	[URDMA_CNT_TX_TIMEOUT].name = "tx_timeout",
 	[URDMA_CNT_DMA_DROP].name = "dma_drop",
+	[URDMA_CNT_RX_READ_GAP].name = "rx_read_gap",
+	[URDMA_CNT_RETRY_EXC].name = "retry_exc",
+	[URDMA_CNT_RNR_EXC].name = "rnr_exc",
+	[URDMA_CNT_TX_READ_RSP].name = "tx_read_rsp",
+	[URDMA_CNT_RX_READ_RSP].name = "rx_read_rsp",
+	[URDMA_CNT_RX_READ_DROP].name = "rx_read_drop",
 };
 
 static struct rdma_hw_stats *urdma_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
@@ -391,16 +407,35 @@ static const struct ib_device_ops urdma_ops = {
 	.mmap = urdma_mmap,
 	.mmap_free = urdma_mmap_free,
 	.modify_qp = urdma_modify_qp,
+	.poll_cq = urdma_poll_cq,
+	.post_recv = urdma_post_recv,
+	.post_send = urdma_post_send,
 	.query_device = urdma_query_device,
 	.query_pkey = urdma_query_pkey,
 	.query_port = urdma_query_port,
 	.query_qp = urdma_query_qp,
 	.reg_user_mr = urdma_reg_user_mr,
+	.req_notify_cq = urdma_req_notify_cq,
+	.rereg_user_mr = urdma_rereg_user_mr,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, urdma_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_pd, urdma_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, urdma_qp, ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, urdma_ucontext, ibucontext),
+};
+
+/* fast registration */
+static const struct ib_device_ops urdma_mem_mgt_ops = {
+	.alloc_mr = urdma_alloc_mr,
+	.map_mr_sg = urdma_map_mr_sg,
+};
+
+/* memory windows of type 2B */
+static const struct ib_device_ops urdma_mw_ops = {
+	.alloc_mw = urdma_alloc_mw,
+	.dealloc_mw = urdma_dealloc_mw,
+
+	INIT_RDMA_OBJ_SIZE(ib_mw, urdma_mw, ibmw),
 };
 
 int urdma_ib_register(struct urdma_dev *dev)
@@ -415,6 +450,10 @@ int urdma_ib_register(struct urdma_dev *dev)
 	strscpy(ibdev->node_desc, URDMA_DRV_NAME, sizeof(ibdev->node_desc));
 	addrconf_addr_eui48((u8 *)&ibdev->node_guid, dev->netdev->dev_addr);
 	ib_set_device_ops(ibdev, &urdma_ops);
+	if (dev->caps.features & URDMA_RF_FEAT_MEM_MGT)
+		ib_set_device_ops(ibdev, &urdma_mem_mgt_ops);
+	if (dev->caps.features & URDMA_RF_FEAT_MW_2B)
+		ib_set_device_ops(ibdev, &urdma_mw_ops);
 	err = ib_device_set_netdev(ibdev, dev->netdev, URDMA_PORT);
 	if (err)
 		return err;

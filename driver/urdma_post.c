@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * urdma: work queues of the kernel's own QPs: posting. Processes post by themselves.
+ *
+ * A WQE is written into its slot, and after the last one of a list the doorbell tells how far the
+ * ring is filled. In ERR the same happens, and the NIC flushes what it finds, in order: that is
+ * what draining rests on.
+ */
+#include <linux/slab.h>
+
+#include "urdma.h"
+
+/* Smallest work queue: a few slots more do not matter. */
+#define URDMA_MIN_WQ_LOG 4
+
+/* A queue of at least wr WQEs of at least bytes each; both have been checked against the limits. */
+int urdma_wq_init(struct urdma_dev *dev, struct urdma_wq *wq, struct urdma_mem *mem, u32 wr,
+		  u32 bytes)
+{
+	int err;
+
+	spin_lock_init(&wq->lock);
+	INIT_LIST_HEAD(&wq->list);
+	wq->log = max_t(u8, order_base_2(wr), URDMA_MIN_WQ_LOG);
+	wq->log_stride = max_t(u8, order_base_2(bytes), URDMA_MIN_WQE_LOG);
+	wq->wr_id = kvcalloc(1U << wq->log, sizeof(*wq->wr_id), GFP_KERNEL);
+	if (!wq->wr_id)
+		return -ENOMEM;
+	err = urdma_mem_alloc(dev, mem, (size_t)1 << (wq->log + wq->log_stride));
+	if (err) {
+		kvfree(wq->wr_id);
+		return err;
+	}
+	wq->ring = mem->buf;
+	return 0;
+}
+
+void urdma_wq_uninit(struct urdma_dev *dev, struct urdma_wq *wq, struct urdma_mem *mem)
+{
+	urdma_mem_free(dev, mem);
+	kvfree(wq->wr_id);
+}
+
+/* The QP is in RESET: the NIC has forgotten what was posted, and starts again at index 0. */
+void urdma_wq_reset(struct urdma_wq *wq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&wq->lock, flags);
+	wq->head = 0;
+	wq->tail = 0;
+	spin_unlock_irqrestore(&wq->lock, flags);
+}
+
+static bool urdma_wq_is_full(const struct urdma_wq *wq)
+{
+	/* Acquire: the slot is not written before its completion was read. */
+	u16 tail = smp_load_acquire(&wq->tail);
+
+	return (u16)(wq->head - tail) >> wq->log != 0;
+}
+
+static __le64 *urdma_wq_slot(const struct urdma_wq *wq)
+{
+	u32 slot = wq->head & ((1U << wq->log) - 1);
+
+	return (__le64 *)(wq->ring + ((size_t)slot << wq->log_stride));
+}
+
+static void urdma_wq_posted(struct urdma_wq *wq, u64 wr_id)
+{
+	wq->wr_id[wq->head & ((1U << wq->log) - 1)] = wr_id;
+	wq->head++;
+}
+
+/*
+ * With the queue locked: what was posted from index first on goes to the NIC. A dead one completes
+ * nothing; the consumer is called instead, and polling flushes. Under the lock, so that either the
+ * flag is seen here or the new WQEs are seen by who is called when it is set.
+ */
+static void urdma_wq_ring(struct urdma_dev *dev, struct urdma_qp *qp, struct urdma_wq *wq,
+			  u16 first, u32 which)
+{
+	if (wq->head == first)
+		return;
+	urdma_ring_doorbell(dev, which, qp->ibqp.qp_num, 0, wq->head);
+	if (urdma_is_dead(dev))
+		schedule_work(&dev->dead_work);
+}
+
+/* Elements without bytes are left out. The number of those written. */
+static u32 urdma_put_sges(__le64 *w, const struct ib_sge *sge, int num, u64 *total)
+{
+	u32 n = 0;
+	int i;
+
+	*total = 0;
+	for (i = 0; i < num; i++) {
+		if (!sge[i].length)
+			continue;
+		w[2 * n] = cpu_to_le64(sge[i].addr);
+		w[2 * n + 1] = cpu_to_le64(FIELD_PREP(URDMA_SGE1_LENGTH, sge[i].length) |
+					   FIELD_PREP(URDMA_SGE1_LKEY, sge[i].lkey));
+		*total += sge[i].length;
+		n++;
+	}
+	return n;
+}
+
+/* Inline data are named by their virtual address. */
+static int urdma_put_inline(u8 *to, u32 room, const struct ib_sge *sge, int num, u64 *total)
+{
+	u32 n = 0;
+	int i;
+
+	for (i = 0; i < num; i++) {
+		if (sge[i].length > room - n)
+			return -EINVAL;
+		memcpy(to + n, (void *)(uintptr_t)sge[i].addr, sge[i].length);
+		n += sge[i].length;
+	}
+	*total = n;
+	return 0;
+}
+
+/* Data of SEND, WRITE, READ: SGEs or the bytes themselves. */
+static int urdma_put_data(struct urdma_dev *dev, struct urdma_qp *qp, const struct ib_send_wr *wr,
+			  __le64 *w, u64 *w0, u64 *length)
+{
+	int err;
+
+	if (wr->num_sge < 0 || (u32)wr->num_sge > qp->sq.max_sge)
+		return -EINVAL;
+	if (wr->send_flags & IB_SEND_INLINE) {
+		if (wr->opcode == IB_WR_RDMA_READ)
+			return -EINVAL;
+		err = urdma_put_inline((u8 *)w + URDMA_SQE_DATA_OFFSET, qp->cap.max_inline_data,
+				       wr->sg_list, wr->num_sge, length);
+		if (err)
+			return err;
+		*w0 |= URDMA_SQE0_INLINE;
+		return 0;
+	}
+	*w0 |= FIELD_PREP(URDMA_SQE0_NUM_SGE, urdma_put_sges(w + URDMA_SQE_DATA_OFFSET / 8,
+							     wr->sg_list, wr->num_sge, length));
+	return *length > 1ULL << dev->caps.log_max_msg ? -EINVAL : 0;
+}
+
+static int urdma_put_atomic(const struct ib_atomic_wr *wr, __le64 *w, u64 *w0)
+{
+	u64 length;
+
+	if (wr->wr.num_sge != 1 || wr->wr.sg_list[0].length != sizeof(u64) ||
+	    wr->wr.send_flags & IB_SEND_INLINE)
+		return -EINVAL;
+	*w0 |= FIELD_PREP(URDMA_SQE0_NUM_SGE, urdma_put_sges(w + URDMA_SQE_DATA_OFFSET / 8,
+							     wr->wr.sg_list, 1, &length));
+	if (wr->wr.opcode == IB_WR_ATOMIC_CMP_AND_SWP) {
+		w[6] = cpu_to_le64(FIELD_PREP(URDMA_SQE6_SWAP_ADD, wr->swap));
+		w[7] = cpu_to_le64(FIELD_PREP(URDMA_SQE7_COMPARE, wr->compare_add));
+	} else {
+		w[6] = cpu_to_le64(FIELD_PREP(URDMA_SQE6_SWAP_ADD, wr->compare_add));
+		w[7] = 0;
+	}
+	return 0;
+}
+
+static int urdma_put_reg_mr(struct urdma_qp *qp, const struct ib_reg_wr *wr, __le64 *w)
+{
+	struct urdma_mr *mr = to_umr(wr->mr);
+
+	/* The key's index is the region's, its variant the consumer's. */
+	if (!mr->page || !mr->num_pages || (wr->key ^ mr->ibmr.lkey) >> 8 ||
+	    wr->mr->pd != qp->ibqp.pd)
+		return -EINVAL;
+	w[4] = cpu_to_le64(FIELD_PREP(URDMA_SQE4_MR_LENGTH, wr->mr->length));
+	w[5] = cpu_to_le64(FIELD_PREP(URDMA_SQE5_MR_ADDR, mr->page_dma));
+	w[6] = cpu_to_le64(FIELD_PREP(URDMA_SQE6_MR_ACCESS, urdma_access(wr->access)) |
+			   FIELD_PREP(URDMA_SQE6_MR_LEVELS, 1) |
+			   FIELD_PREP(URDMA_SQE6_MR_PAGE_SHIFT, ilog2(wr->mr->page_size)));
+	return 0;
+}
+
+/* The NIC's opcode, if it has the feature; anything else is refused here, not by a CQE. */
+static int urdma_send_opcode(const struct urdma_caps *caps, enum ib_wr_opcode opcode)
+{
+	u64 feature;
+	int hw;
+
+	switch (opcode) {
+	case IB_WR_SEND:
+		feature = URDMA_RF_FEAT_RC_SEND;
+		hw = URDMA_WR_SEND;
+		break;
+	case IB_WR_SEND_WITH_IMM:
+		feature = URDMA_RF_FEAT_RC_SEND;
+		hw = URDMA_WR_SEND_IMM;
+		break;
+	case IB_WR_SEND_WITH_INV:
+		feature = URDMA_RF_FEAT_MEM_MGT;
+		hw = URDMA_WR_SEND_INV;
+		break;
+	case IB_WR_RDMA_WRITE:
+		feature = URDMA_RF_FEAT_RC_WRITE;
+		hw = URDMA_WR_WRITE;
+		break;
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		feature = URDMA_RF_FEAT_RC_WRITE;
+		hw = URDMA_WR_WRITE_IMM;
+		break;
+	case IB_WR_RDMA_READ:
+		feature = URDMA_RF_FEAT_RC_READ;
+		hw = URDMA_WR_READ;
+		break;
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+		feature = URDMA_RF_FEAT_RC_ATOMIC;
+		hw = URDMA_WR_ATOMIC_CS;
+		break;
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		feature = URDMA_RF_FEAT_RC_ATOMIC;
+		hw = URDMA_WR_ATOMIC_FA;
+		break;
+	case IB_WR_LOCAL_INV:
+		feature = URDMA_RF_FEAT_MEM_MGT;
+		hw = URDMA_WR_LOCAL_INV;
+		break;
+	case IB_WR_REG_MR:
+		feature = URDMA_RF_FEAT_MEM_MGT;
+		hw = URDMA_WR_REG_MR;
+		break;
+	default:
+		return -EOPNOTSUPP;
+	}
+	return caps->features & feature ? hw : -EOPNOTSUPP;
+}
+
+static int urdma_post_one_send(struct urdma_dev *dev, struct urdma_qp *qp,
+			       const struct ib_send_wr *wr)
+{
+	u64 w0, imm = 0, raddr = 0, length = 0;
+	struct urdma_wq *sq = &qp->sq;
+	int opcode, err = 0;
+	u32 rkey = 0;
+	__le64 *w;
+
+	opcode = urdma_send_opcode(&dev->caps, wr->opcode);
+	if (opcode < 0)
+		return opcode;
+	if (urdma_wq_is_full(sq))
+		return -ENOMEM;
+
+	w = urdma_wq_slot(sq);
+	w0 = FIELD_PREP(URDMA_SQE0_OPCODE, opcode);
+	if (qp->sig_all || wr->send_flags & IB_SEND_SIGNALED)
+		w0 |= URDMA_SQE0_SIGNALED;
+	if (wr->send_flags & IB_SEND_SOLICITED)
+		w0 |= URDMA_SQE0_SOLICITED;
+	if (wr->send_flags & IB_SEND_FENCE)
+		w0 |= URDMA_SQE0_FENCE;
+
+	switch (wr->opcode) {
+	case IB_WR_SEND_WITH_IMM:
+		imm = urdma_imm_to_hw(wr->ex.imm_data);
+		err = urdma_put_data(dev, qp, wr, w, &w0, &length);
+		break;
+	case IB_WR_SEND_WITH_INV:
+		imm = wr->ex.invalidate_rkey;
+		err = urdma_put_data(dev, qp, wr, w, &w0, &length);
+		break;
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		imm = urdma_imm_to_hw(wr->ex.imm_data);
+		fallthrough;
+	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_READ:
+		raddr = rdma_wr(wr)->remote_addr;
+		rkey = rdma_wr(wr)->rkey;
+		err = urdma_put_data(dev, qp, wr, w, &w0, &length);
+		break;
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		raddr = atomic_wr(wr)->remote_addr;
+		rkey = atomic_wr(wr)->rkey;
+		length = sizeof(u64);
+		err = urdma_put_atomic(atomic_wr(wr), w, &w0);
+		break;
+	case IB_WR_LOCAL_INV:
+		imm = wr->ex.invalidate_rkey;
+		break;
+	case IB_WR_REG_MR:
+		raddr = reg_wr(wr)->mr->iova;
+		rkey = reg_wr(wr)->key;
+		err = urdma_put_reg_mr(qp, reg_wr(wr), w);
+		break;
+	default: /* SEND */
+		err = urdma_put_data(dev, qp, wr, w, &w0, &length);
+		break;
+	}
+	if (err)
+		return err;
+
+	w[0] = cpu_to_le64(w0);
+	w[1] = cpu_to_le64(FIELD_PREP(URDMA_SQE1_IMM, imm));
+	w[2] = cpu_to_le64(FIELD_PREP(URDMA_SQE2_RADDR, raddr));
+	w[3] = cpu_to_le64(FIELD_PREP(URDMA_SQE3_RKEY, rkey) |
+			   FIELD_PREP(URDMA_SQE3_LENGTH, length));
+	urdma_wq_posted(sq, wr->wr_id);
+	return 0;
+}
+
+int urdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
+{
+	struct urdma_dev *dev = to_udev(ibqp->device);
+	struct urdma_qp *qp = to_uqp(ibqp);
+	enum ib_qp_state state = READ_ONCE(qp->state);
+	unsigned long flags;
+	int err = 0;
+	u16 first;
+
+	/* A process may call this too, through uverbs, but its rings are not here. */
+	if (!qp->kernel || state == IB_QPS_RESET || state == IB_QPS_INIT || state == IB_QPS_RTR) {
+		*bad = wr;
+		return -EINVAL;
+	}
+
+	spin_lock_irqsave(&qp->sq.lock, flags);
+	first = qp->sq.head;
+	for (; wr; wr = wr->next) {
+		err = urdma_post_one_send(dev, qp, wr);
+		if (err) {
+			*bad = wr;
+			break;
+		}
+	}
+	urdma_wq_ring(dev, qp, &qp->sq, first, URDMA_DB_SQ);
+	spin_unlock_irqrestore(&qp->sq.lock, flags);
+	return err;
+}
+
+static int urdma_post_one_recv(struct urdma_wq *rq, const struct ib_recv_wr *wr)
+{
+	u64 length;
+	__le64 *w;
+	u32 num;
+
+	if (urdma_wq_is_full(rq))
+		return -ENOMEM;
+	if (wr->num_sge < 0 || (u32)wr->num_sge > rq->max_sge)
+		return -EINVAL;
+
+	w = urdma_wq_slot(rq);
+	num = urdma_put_sges(w + URDMA_RQE_DATA_OFFSET / 8, wr->sg_list, wr->num_sge, &length);
+	w[0] = cpu_to_le64(FIELD_PREP(URDMA_RQE0_NUM_SGE, num));
+	w[1] = 0;
+	urdma_wq_posted(rq, wr->wr_id);
+	return 0;
+}
+
+int urdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
+{
+	struct urdma_dev *dev = to_udev(ibqp->device);
+	struct urdma_qp *qp = to_uqp(ibqp);
+	unsigned long flags;
+	int err = 0;
+	u16 first;
+
+	if (!qp->kernel || READ_ONCE(qp->state) == IB_QPS_RESET) {
+		*bad = wr;
+		return -EINVAL;
+	}
+
+	spin_lock_irqsave(&qp->rq.lock, flags);
+	first = qp->rq.head;
+	for (; wr; wr = wr->next) {
+		err = urdma_post_one_recv(&qp->rq, wr);
+		if (err) {
+			*bad = wr;
+			break;
+		}
+	}
+	urdma_wq_ring(dev, qp, &qp->rq, first, URDMA_DB_RQ);
+	spin_unlock_irqrestore(&qp->rq.lock, flags);
+	return err;
+}
