@@ -33,6 +33,17 @@ module urdma_tx
   output      logic [GID_W-1:0]  gid_idx,
   input  wire gid_t              gid,
 
+  output      logic              err_valid,
+  output      qp_err_t           err,
+  input  wire logic              err_ready,
+  output      logic              mro_valid,
+  output      mr_op_t            mro,
+  input  wire logic              mro_ready,
+  input  wire logic              mro_rsp_valid,
+  input  wire mro_status_e       mro_rsp,
+  output      logic              sync_req,
+  input  wire logic              sync_done,
+
   output      logic              sent_valid,
   output      sent_t             sent,
   input  wire logic              sent_ready,
@@ -66,11 +77,12 @@ module urdma_tx
   output      trace_t            trace
 );
 
-  logic sched_init, seg_init, commit_init, ackq_init;
-  logic sched_busy, fetch_busy, seg_busy, read_busy, gather_busy, commit_busy, ackq_busy, hdr_busy, frame_busy;
+  logic sched_init, seg_init, commit_init, resp_init;
+  logic sched_busy, fetch_busy, seg_busy, read_busy, gather_busy, commit_busy, resp_busy, hdr_busy, frame_busy;
+  logic merge_busy, local_busy;
 
-  // ---- fence: a marker through the pipeline, and all acknowledgements of before it ----------------------------
-  logic fence_req_reg, fence_start, fence_hit, fence_passed_reg, ack_fence_hit, fence_done_reg;
+  // ---- fence: a marker through the pipeline, all responses of before it, all local operations the marker overtook ----
+  logic fence_req_reg, fence_start, fence_hit, fence_passed_reg, resp_fence_hit, local_fence_hit, fence_done_reg;
   assign fence_start = fence_req && !fence_req_reg && init_done;
   assign fence_done = fence_done_reg;
   always_ff @(posedge clk) begin
@@ -82,11 +94,11 @@ module urdma_tx
       fence_req_reg <= fence_req && (fence_req_reg || init_done);
       if (!fence_req) fence_passed_reg <= 1'b0;
       else if (fence_hit) fence_passed_reg <= 1'b1;
-      fence_done_reg <= fence_req && fence_passed_reg && ack_fence_hit;
+      fence_done_reg <= fence_req && fence_passed_reg && resp_fence_hit && local_fence_hit;
     end
   end
 
-  // ---- configuration reads: scheduler and acknowledgements share the port -----------------------------------------
+  // ---- configuration reads: scheduler and responses share the port -----------------------------------------
   logic s_cfg_req_valid, s_cfg_req_ready, a_cfg_req_valid, a_cfg_req_ready;
   logic [QPN_W-1:0] s_cfg_req_qpn, a_cfg_req_qpn;
   logic cfg_free, who_valid, who_ready, who, who_in_ready;
@@ -121,6 +133,11 @@ module urdma_tx
   fetch_t fetch;
   logic [4:0] turn_end_blks;
   rewind_t rewind;
+  logic lop_valid, lop_ready, lop_done_valid, lop_done_ready, look_wr, drained_valid, drained_ready;
+  lop_t lop;
+  lop_done_t lop_done;
+  look_t look_wr_data;
+  logic [QPN_W-1:0] look_wr_qpn, drained_qpn;
 
   urdma_tx_sched sched (
     .clk, .rst, .init_done(sched_init), .busy(sched_busy),
@@ -130,7 +147,8 @@ module urdma_tx
     .cfg_rsp_valid(qpr_rsp_valid && !who), .cfg_rsp(qpr_rsp),
     .query_valid, .query_qpn, .query_done, .query_psn, .query_era,
     .turn_valid, .turn, .fetch_valid, .fetch, .turn_end, .turn_end_blks,
-    .rewind_valid, .rewind, .rewind_ready
+    .rewind_valid, .rewind, .rewind_ready, .lop_done_valid, .lop_done, .lop_done_ready,
+    .look_wr, .look_wr_qpn, .look_wr_data, .drained_valid, .drained_qpn, .drained_ready
   );
 
   // ---- WQE fetch -------------------------------------------------------------------------------------------------
@@ -150,8 +168,10 @@ module urdma_tx
 
   // ---- segmenter ----------------------------------------------------------------------------------------------------
   logic pd_valid, pd_ready, piece_valid, piece_ready, inl_valid, inl_ready, wqe_trace_valid;
-  pdesc_t pd;
-  piece_t piece;
+  logic s_want, s_pd_valid, s_pd_ready, s_piece_valid, s_piece_ready;
+  logic r_pd_valid, r_pd_ready, r_piece_valid, r_piece_ready;
+  pdesc_t pd, s_pd, r_pd;
+  piece_t piece, s_piece, r_piece;
   logic [511:0] inl_data;
   trace_t wqe_trace;
 
@@ -160,8 +180,26 @@ module urdma_tx
     .turn_valid, .turn, .here, .bad, .wqe_rd_en, .wqe_rd_blk, .wqe_rd_data, .turn_end, .turn_end_blks,
     .rewind_valid, .rewind, .rewind_ready,
     .query_valid, .query_qpn, .query_done, .query_psn, .query_era,
-    .pd_valid, .pd, .pd_ready, .piece_valid, .piece, .piece_ready, .inl_valid, .inl_data, .inl_ready,
+    .pd_valid(s_pd_valid), .pd(s_pd), .pd_ready(s_pd_ready),
+    .piece_valid(s_piece_valid), .piece(s_piece), .piece_ready(s_piece_ready), .inl_valid, .inl_data, .inl_ready,
+    .want(s_want), .lop_valid, .lop, .lop_ready, .look_wr, .look_wr_qpn, .look_wr_data,
     .wqe_trace_valid, .wqe_trace
+  );
+
+  urdma_tx_local local_ops (
+    .clk, .rst, .busy(local_busy), .lop_valid, .lop, .lop_ready,
+    .mro_valid, .mro, .mro_ready, .mro_rsp_valid, .mro_rsp, .sync_req, .sync_done,
+    .done_valid(lop_done_valid), .done(lop_done), .done_ready(lop_done_ready),
+    .fence_start(fence_hit), .fence_hit(local_fence_hit)
+  );
+
+  urdma_tx_merge merge (
+    .clk, .rst, .busy(merge_busy), .a_want(s_want),
+    .a_pd_valid(s_pd_valid), .a_pd(s_pd), .a_pd_ready(s_pd_ready),
+    .a_piece_valid(s_piece_valid), .a_piece(s_piece), .a_piece_ready(s_piece_ready),
+    .b_pd_valid(r_pd_valid), .b_pd(r_pd), .b_pd_ready(r_pd_ready),
+    .b_piece_valid(r_piece_valid), .b_piece(r_piece), .b_piece_ready(r_piece_ready),
+    .pd_valid, .pd, .pd_ready, .piece_valid, .piece, .piece_ready
   );
 
   logic il_valid, il_ready;
@@ -201,7 +239,13 @@ module urdma_tx
     .rd_en(line_rd_en), .rd_line(line_rd), .rd_data(line_data)
   );
 
-  // ---- commit, acknowledgements, headers, frames ---------------------------------------------------------------------------
+  // ---- commit, responses, headers, frames ---------------------------------------------------------------------------
+  logic retrans, resp_gone, rfail_valid, read_drop, r_err_valid, r_err_ready;
+  logic [QPN_W-1:0] rfail_qpn;
+  logic [ERA_W-1:0] rfail_era;
+  logic [23:0] rfail_psn;
+  logic [7:0] rfail_status;
+  qp_err_t r_err;
   logic data_valid, data_ready, ack_valid, ack_ready, hdr_valid, hdr_ready, mac_frame, tx_trace_valid;
   pkt_t data, ack;
   hdr_t hdr;
@@ -211,14 +255,21 @@ module urdma_tx
     .clk, .rst, .init_done(commit_init), .busy(commit_busy),
     .pd_valid, .pd, .pd_ready, .issued_valid, .issued, .issued_ready, .frags_here, .inls_here, .failed,
     .slot_clear, .slot, .pkt_valid(data_valid), .pkt(data), .pkt_ready(data_ready),
-    .sent_valid, .sent, .sent_ready, .fence_hit
+    .retrans, .sent_valid, .sent, .sent_ready,
+    .resp_gone, .rfail_valid, .rfail_qpn, .rfail_era, .rfail_psn, .rfail_status,
+    .look_wr, .look_wr_qpn, .look_wr_data, .fence_hit
   );
 
-  urdma_tx_ackq ackq (
-    .clk, .rst, .init_done(ackq_init), .busy(ackq_busy), .ack_req_valid, .ack_req, .ack_req_ready,
+  urdma_tx_resp resp (
+    .clk, .rst, .init_done(resp_init), .busy(resp_busy), .ack_req_valid, .ack_req, .ack_req_ready,
     .cfg_req_valid(a_cfg_req_valid), .cfg_req_qpn(a_cfg_req_qpn), .cfg_req_ready(a_cfg_req_ready),
     .cfg_rsp_valid(qpr_rsp_valid && who), .cfg_rsp(qpr_rsp),
-    .pkt_valid(ack_valid), .pkt(ack), .pkt_ready(ack_ready), .fence_start, .fence_hit(ack_fence_hit)
+    .pkt_valid(ack_valid), .pkt(ack), .pkt_ready(ack_ready),
+    .pd_valid(r_pd_valid), .pd(r_pd), .pd_ready(r_pd_ready),
+    .piece_valid(r_piece_valid), .piece(r_piece), .piece_ready(r_piece_ready),
+    .resp_gone, .rfail_valid, .rfail_qpn, .rfail_era, .rfail_psn, .rfail_status,
+    .err_valid(r_err_valid), .err(r_err), .err_ready(r_err_ready), .cnt_read_drop(read_drop),
+    .fence_start, .fence_hit(resp_fence_hit)
   );
 
   urdma_tx_hdr headers (
@@ -232,20 +283,41 @@ module urdma_tx
     .mac_valid, .mac, .mac_ready, .mac_bytes(tx_bytes), .mac_frame, .trace_valid(tx_trace_valid), .trace(tx_trace)
   );
 
+  // ---- errors: a READ that is refused goes before what only tells of rest --------------------------------------------------
+  logic err_valid_reg, err_room;
+  qp_err_t err_reg;
+  assign err_room = !err_valid_reg || err_ready;
+  assign r_err_ready = err_room;
+  assign drained_ready = err_room && !r_err_valid;
+  assign err_valid = err_valid_reg;
+  assign err = err_reg;
+  always_ff @(posedge clk) begin
+    if (err_room) err_reg <= r_err_valid ? r_err : '{qpn: drained_qpn, only_event: 1'b1, event_type: 8'(URDMA_EV_SQ_DRAINED)};
+    if (rst) err_valid_reg <= 1'b0;
+    else if (err_room) err_valid_reg <= r_err_valid || drained_valid;
+  end
+
   // ---- counters, trace --------------------------------------------------------------------------------------------------
-  logic ack_sent;
-  logic [6:0] syndrome;
+  // An acknowledgement goes straight to header assembly or, behind READ responses, through commit; one of the two a cycle.
+  logic ack_sent, data_sent, ack_one;
+  logic [7:0] syndrome;
   assign ack_sent = ack_valid && ack_ready;
-  assign syndrome = ack.ext_data[6:0];
+  assign data_sent = data_valid && data_ready && !data.drop;
+  assign ack_one = ack_sent || (data_sent && (data.opcode == BTH_ACK));
+  assign syndrome = ack_sent ? ack.ext[7:0] : data.ext[7:0];
   always_comb begin
     cnt = '0;
     cnt[URDMA_CNT_TX_FRAMES] = mac_frame;
     cnt[URDMA_CNT_TX_RDMA_PKTS] = mac_frame;
     // syndrome bits 6:5: 0 ACK, 1 RNR NAK, 3 NAK, whose code 0 is a sequence error
-    cnt[URDMA_CNT_TX_ACK] = ack_sent && (syndrome[6:5] == 2'd0);
-    cnt[URDMA_CNT_TX_NAK_RNR] = ack_sent && (syndrome[6:5] == 2'd1);
-    cnt[URDMA_CNT_TX_NAK_SEQ] = ack_sent && (syndrome[6:5] == 2'd3) && (syndrome[4:0] == 5'd0);
-    cnt[URDMA_CNT_TX_NAK_OTHER] = ack_sent && (syndrome[6:5] == 2'd3) && (syndrome[4:0] != 5'd0);
+    cnt[URDMA_CNT_TX_ACK] = ack_one && (syndrome[6:5] == 2'd0);
+    cnt[URDMA_CNT_TX_NAK_RNR] = ack_one && (syndrome[6:5] == 2'd1);
+    cnt[URDMA_CNT_TX_NAK_SEQ] = ack_one && (syndrome[6:5] == 2'd3) && (syndrome[4:0] == 5'd0);
+    cnt[URDMA_CNT_TX_NAK_OTHER] = ack_one && (syndrome[6:5] == 2'd3) && (syndrome[4:0] != 5'd0);
+    cnt[URDMA_CNT_TX_RETRANS] = retrans;
+    cnt[URDMA_CNT_TX_READ_RSP] = data_sent && (((data.opcode >= BTH_READ_RSP_FIRST) && (data.opcode <= BTH_READ_RSP_ONLY)) ||
+                                               (data.opcode == BTH_ATOMIC_ACK));
+    cnt[URDMA_CNT_RX_READ_DROP] = read_drop;
   end
 
   // Two kinds of events, one port: WQEs wait for a cycle without a packet.
@@ -259,12 +331,12 @@ module urdma_tx
   assign trace_valid = tx_trace_valid || wt_valid;
   assign trace = tx_trace_valid ? tx_trace : wt;
 
-  assign init_done = sched_init && seg_init && commit_init && ackq_init;
-  assign busy = sched_busy || fetch_busy || seg_busy || read_busy || gather_busy || commit_busy || ackq_busy ||
-                hdr_busy || frame_busy || (il_count != '0) || wt_valid || (fence_req && !fence_done_reg);
+  assign init_done = sched_init && seg_init && commit_init && resp_init;
+  assign busy = sched_busy || fetch_busy || seg_busy || read_busy || gather_busy || commit_busy || resp_busy ||
+                hdr_busy || frame_busy || (il_count != '0) || wt_valid || merge_busy || local_busy || err_valid_reg || (fence_req && !fence_done_reg);
 
   logic unused;
-  assign unused = ^{who_valid, who_count, wt_in_ready, wt_count};
+  assign unused = ^{who_valid, who_count, wt_in_ready, wt_count, syndrome[7]};
 
 endmodule
 

@@ -6,7 +6,12 @@
 // goes to requester completion. Nothing behind this point can fail, nothing before it has been seen by others.
 //
 // health of a QP: OK; PASSING: a message has failed and been reported, packets are dropped until its end;
-// DEAD: messages end with FLUSH_ERR. A new era (the QP was reset) begins with OK.
+// DEAD: messages end with FLUSH_ERR. A new era (the QP was reset) begins with OK. Messages before the failed one may still
+// be sent again in each. A message that is sent again has had its sent_t; if it was completed meanwhile, its packets
+// are dropped, and it matters no more whether its memory can still be read.
+//
+// A packet of urdma_tx_resp (READ response) whose payload fails is dropped and reported by rfail, and so are those of the
+// same life behind it.
 
 `resetall
 `default_nettype none
@@ -36,9 +41,21 @@ module urdma_tx_commit
   output      logic                  pkt_valid,
   output      pkt_t                  pkt,
   input  wire logic                  pkt_ready,
+  output      logic                  retrans,       // pulse: the packet taken was sent before
   output      logic                  sent_valid,
   output      sent_t                 sent,
   input  wire logic                  sent_ready,
+
+  output      logic                  resp_gone,     // pulse: a descriptor of urdma_tx_resp has left
+  output      logic                  rfail_valid,   // pulse
+  output      logic [QPN_W-1:0]      rfail_qpn,
+  output      logic [ERA_W-1:0]      rfail_era,
+  output      logic [23:0]           rfail_psn,
+  output      logic [7:0]            rfail_status,
+
+  input  wire logic                  look_wr,
+  input  wire logic [QPN_W-1:0]      look_wr_qpn,
+  input  wire look_t                 look_wr_data,
   output      logic                  fence_hit      // pulse: a fence has come through
 );
 
@@ -46,7 +63,14 @@ module urdma_tx_commit
   typedef struct packed {
     logic [ERA_W-1:0] era;
     health_e          health;
+    logic [15:0]      wqe;       // the failed message
+    logic             told_v;    // told has been reported before its last packet came
+    logic [15:0]      told;
   } state_t;
+  typedef struct packed {
+    logic [ERA_W-1:0] era;
+    logic             dead;
+  } rstate_t;
 
   // ---- FIFOs -----------------------------------------------------------------------------------------------
   logic p_valid, p_pop;
@@ -81,6 +105,10 @@ module urdma_tx_commit
 
   logic c_valid_reg, st_wr;
   state_t st_q, st, nx, byp_reg;
+  rstate_t rs_q, rs, rs_nx, rbyp_reg;
+  logic rs_wr, rbyp_valid_reg;
+  logic [QPN_W-1:0] rbyp_qpn_reg;
+  look_t look;
   logic byp_valid_reg;
   logic [QPN_W-1:0] byp_qpn_reg;
 
@@ -91,14 +119,29 @@ module urdma_tx_commit
     .rd_en(p_pop), .rd_addr(p.qpn), .rd_data(st_q)
   );
 
+  urdma_ram_sdp #(.WIDTH($bits(rstate_t)), .DEPTH(1 << QPN_W)) rstate_ram (
+    .clk,
+    .wr_en(!init_done_reg || rs_wr), .wr_addr(init_done_reg ? c_reg.qpn : init_qpn_reg),
+    .wr_data(init_done_reg ? rs_nx : '0),
+    .rd_en(p_pop), .rd_addr(p.qpn), .rd_data(rs_q)
+  );
+  // read again and again while a packet waits for its payload
+  urdma_ram_sdp #(.WIDTH($bits(look_t)), .DEPTH(1 << QPN_W)) look_ram (
+    .clk, .wr_en(look_wr), .wr_addr(look_wr_qpn), .wr_data(look_wr_data),
+    .rd_en(p_pop || (c_valid_reg && c_reg.resent)), .rd_addr(p_pop ? p.qpn : c_reg.qpn), .rd_data(look)
+  );
+
   // The last word written is kept: it may be younger than what the read in the same cycle gave.
   always_comb begin
     st = (byp_valid_reg && (byp_qpn_reg == c_reg.qpn)) ? byp_reg : st_q;
-    if (st.era != c_reg.era) st = '{era: c_reg.era, health: OK};
+    if (st.era != c_reg.era) st = '{era: c_reg.era, health: OK, wqe: '0, told_v: 1'b0, told: '0};
+    rs = (rbyp_valid_reg && (rbyp_qpn_reg == c_reg.qpn)) ? rbyp_reg : rs_q;
+    if (rs.era != c_reg.era) rs = '{era: c_reg.era, dead: 1'b0};
   end
 
+
   // ---- decision ------------------------------------------------------------------------------------------------
-  logic has_data, here, done, good;
+  logic has_data, here, done, good, frame, passed, alive;
   logic [SEQ_W-1:0] behind;
   logic [7:0] status;
 
@@ -109,42 +152,60 @@ module urdma_tx_commit
     status = c_reg.status;
     if (has_data && (status == '0)) begin
       status = i.status;
-      if ((status == '0) && failed[i.slot]) status = 8'(URDMA_WC_LOC_QP_OP_ERR);
+      if ((status == '0) && failed[i.slot]) status = c_reg.resp ? 8'(URDMA_WC_REM_OP_ERR) : 8'(URDMA_WC_LOC_QP_OP_ERR);
     end
+    if (passed) status = '0;
   end
-  assign good = (status == '0) && (st.health == OK);
+  assign passed = c_reg.resent && !c_reg.resp && (look.era == c_reg.era) && wqe_before(c_reg.wqe, look.done);
+  assign alive = c_reg.resp ? !rs.dead : ((st.health == OK) || (c_reg.resent && wqe_before(c_reg.wqe, st.wqe)));
+  assign good = (status == '0) && alive && !passed;
+  assign frame = good && (c_reg.resp || !c_reg.local_op);
   // a fence waits until the messages before it are taken
-  assign done = c_valid_reg && here && (c_reg.fence ? (s_count == '0) : s_ready) && (pkt_ready || c_reg.fence || (!has_data && !good));
+  assign done = c_valid_reg && here && (c_reg.fence ? (s_count == '0) : s_ready) && (pkt_ready || c_reg.fence || (!has_data && !frame));
   assign i_pop = done && has_data;
   assign slot_clear = i_pop;
   assign slot = i.slot;
   assign fence_hit = done && c_reg.fence;
+  assign retrans = done && frame && !c_reg.resp && c_reg.again;
+  assign resp_gone = done && c_reg.resp;
+  assign rfail_valid = resp_gone && (status != '0) && !rs.dead;
+  assign rfail_qpn = c_reg.qpn;
+  assign rfail_era = c_reg.era;
+  assign rfail_psn = c_reg.psn;
+  assign rfail_status = status;
+  assign rs_wr = rfail_valid;
+  assign rs_nx = '{era: c_reg.era, dead: 1'b1};
 
   always_comb begin
     nx = st;
     s_valid = 1'b0;
-    s = '{qpn: c_reg.qpn, wqe: c_reg.wqe, psn: c_reg.psn, opcode: c_reg.wr_opcode, signaled: c_reg.signaled,
-          status: status, len: c_reg.msg_len};
-    if (done && !c_reg.fence) begin
-      case (st.health)
-        OK: begin
-          s_valid = c_reg.eom || (status != '0);
-          if ((status != '0) && (status != 8'(URDMA_WC_FLUSH_ERR))) nx.health = c_reg.eom ? DEAD : PASSING;
+    s = '{qpn: c_reg.qpn, wqe: c_reg.wqe, psn: (status != '0) ? c_reg.psn : c_reg.sent_psn, opcode: c_reg.wr_opcode,
+          signaled: c_reg.signaled, status: status, resent: c_reg.resent, len: c_reg.msg_len};
+    if (done && !c_reg.fence && !c_reg.resp && !passed) begin
+      if (alive) begin
+        s_valid = (c_reg.eom && !c_reg.resent) || (status != '0);
+        if ((status != '0) && (status != 8'(URDMA_WC_FLUSH_ERR))) begin
+          nx.health = (c_reg.eom || (st.health == DEAD)) ? DEAD : PASSING;
+          nx.wqe = c_reg.wqe;
+          if (!c_reg.eom && !c_reg.resent) begin
+            nx.told_v = 1'b1;
+            nx.told = c_reg.wqe;
+          end
         end
-        PASSING: if (c_reg.eom) nx.health = DEAD;
-        default: begin
-          s_valid = c_reg.eom;
-          s.status = 8'(URDMA_WC_FLUSH_ERR);
-        end
-      endcase
+      end else if (st.health == PASSING) begin
+        if (c_reg.eom) nx.health = DEAD;
+      end else begin
+        s_valid = c_reg.eom && !c_reg.resent && !(st.told_v && (st.told == c_reg.wqe));
+        s.status = 8'(URDMA_WC_FLUSH_ERR);
+      end
     end
   end
-  assign st_wr = done && !c_reg.fence;
+  assign st_wr = done && !c_reg.fence && !c_reg.resp;
 
   // A dropped packet goes through as well if it holds lines of the packet buffer: they are given back in order.
-  assign pkt_valid = c_valid_reg && here && s_ready && !c_reg.fence && (has_data || good);
-  assign pkt = '{drop: !good, qpn: c_reg.qpn, opcode: c_reg.opcode, se: c_reg.se, ackreq: c_reg.ackreq, psn: c_reg.psn,
-                 ext: c_reg.has_imm, ext_data: c_reg.imm, plen: c_reg.plen, path: c_reg.path};
+  assign pkt_valid = c_valid_reg && here && s_ready && !c_reg.fence && (has_data || frame);
+  assign pkt = '{drop: !frame, qpn: c_reg.qpn, opcode: c_reg.opcode, se: c_reg.se, ackreq: c_reg.ackreq, psn: c_reg.psn,
+                 ext_len: c_reg.ext_len, ext: c_reg.ext, plen: c_reg.plen, path: c_reg.path};
 
   assign p_pop = p_valid && init_done_reg && (!c_valid_reg || done);
 
@@ -154,21 +215,30 @@ module urdma_tx_commit
       byp_qpn_reg <= c_reg.qpn;
       byp_reg <= nx;
     end
+    if (rs_wr) begin
+      rbyp_qpn_reg <= c_reg.qpn;
+      rbyp_reg <= rs_nx;
+    end
     if (rst) begin
       c_valid_reg <= 1'b0;
       byp_valid_reg <= 1'b0;
+      rbyp_valid_reg <= 1'b0;
       init_done_reg <= 1'b0;
       init_qpn_reg <= '0;
     end else begin
       if (p_pop) c_valid_reg <= 1'b1;
       else if (done) c_valid_reg <= 1'b0;
       if (st_wr) byp_valid_reg <= 1'b1;
+      if (rs_wr) rbyp_valid_reg <= 1'b1;
       if (!init_done_reg) begin
         init_qpn_reg <= init_qpn_reg + 1'b1;
         init_done_reg <= &init_qpn_reg;
       end
     end
   end
+
+  logic unused;
+  assign unused = ^look.gen;
 
   assign busy = !init_done_reg || pd_valid || (p_count != '0) || (i_count != '0) || c_valid_reg || (s_count != '0);
 

@@ -60,7 +60,7 @@ module urdma_tx_hdr
   assign v4 = gid.ipv4;
   assign vlan = gid.vlan_valid;
   assign pad = 2'd0 - h2_reg.plen[1:0];
-  assign xlen = h2_reg.ext ? 6'd24 : 6'd20;
+  assign xlen = 6'd20 + 6'(h2_reg.ext_len);
   assign udp_len = 16'(xlen) + 16'(h2_reg.plen) + 16'(pad) + 16'd4;
   assign ip_len = udp_len + 16'd20;
   assign hlen = 7'd34 + (vlan ? 7'd4 : 7'd0) + (v4 ? 7'd0 : 7'd20) + 7'(xlen);
@@ -99,7 +99,7 @@ module urdma_tx_hdr
   logic [18*8-1:0] l2v;          // with it
   logic [20*8-1:0] ip4;
   logic [40*8-1:0] ip6;
-  logic [24*8-1:0] xp;           // UDP, BTH, extended header
+  logic [48*8-1:0] xp;           // UDP, BTH, extended header
   logic [15:0] ethertype;
   logic [HDR_BYTES*8-1:0] bytes;
 
@@ -110,7 +110,7 @@ module urdma_tx_hdr
                 be16(16'h4000), 16'd0, be16(h3_ip_len_reg), h3_reg.path.tclass, 8'h45};
   assign ip6 = {h3_reg.path.dgid, h3_gid_reg.gid, h3_reg.path.hop_limit, 8'd17, be16(h3_udp_len_reg),
                 be32({4'd6, h3_reg.path.tclass, h3_reg.path.flow_label})};
-  assign xp = {h3_reg.ext_data,
+  assign xp = {h3_reg.ext,
                be24(h3_reg.psn), h3_reg.ackreq, 7'd0, be24(h3_reg.path.dest_qpn), 8'd0,
                be16(h3_reg.path.pkey), h3_reg.se, 1'b1, h3_pad_reg, 4'd0, h3_reg.opcode,
                16'd0, be16(h3_udp_len_reg), be16(16'd4791), be16(h3_reg.path.udp_sport)};
@@ -180,7 +180,7 @@ module urdma_tx_hdr
   assign busy = (used_reg != '0);
 
   logic unused;
-  assign unused = ^{fifo_ready, fifo_count, h3_reg.ext};
+  assign unused = ^{fifo_ready, fifo_count, h3_reg.ext_len};
 
 endmodule
 

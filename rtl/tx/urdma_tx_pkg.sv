@@ -22,6 +22,18 @@ package urdma_tx_pkg;
   // A turn sends at most QUANTUM / 256 + TURN_BLKS packets; the PSN window is checked once a turn.
   localparam logic [23:0] PSN_WINDOW = 24'd4194304 - 24'd256;
 
+  // a is behind b, of numbers that lie less than half of their range apart
+  function automatic logic wqe_before(input logic [15:0] a, input logic [15:0] b);
+    logic [15:0] diff;
+    diff = a - b;
+    return diff[15];
+  endfunction
+  function automatic logic psn_before(input logic [23:0] a, input logic [23:0] b);
+    logic [23:0] diff;
+    diff = a - b;
+    return diff[23];
+  endfunction
+
   // ---- header fields that come from the QP's configuration ---------------------------------------
   typedef struct packed {
     logic [23:0]      dest_qpn;

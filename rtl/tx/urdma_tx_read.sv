@@ -5,7 +5,8 @@
 // never finds the buffer full. Pieces may run ahead of that through mr (translation in time), as many as
 // the answer FIFO has room for: mr's answers are always taken at once.
 //
-// A piece that mr refuses gives its packet a status; the other pieces go on, so counts stay simple. When the last
+// A piece that mr refuses gives its packet a status: a local error, or, of a READ response (remote), what the requester is
+// to be told, REM_ACCESS_ERR, and REM_OP_ERR if it is no fault of his. The other pieces go on, so counts stay simple. When the last
 // piece has been asked for, commit gets an issued_t: status, and the number of reads that must have arrived.
 
 `resetall
@@ -58,6 +59,7 @@ module urdma_tx_read
   logic p_valid, p_pop, m_in_ready, m_valid, m_pop;
   piece_t p;
   piece_meta_t m;
+  logic m_remote;
   logic [3:0] p_count;
   logic [$clog2(AHEAD):0] m_count;
   logic is_mem;
@@ -74,13 +76,15 @@ module urdma_tx_read
     mr_req = '0;
     mr_req.key = p.key;
     mr_req.pd = p.pd;
+    mr_req.qpn = p.qpn;
+    if (p.remote) mr_req.acc = 5'(1 << URDMA_ACC_REMOTE_READ_LSB);
     mr_req.va = p.va;
     mr_req.len = p.len;
   end
 
-  urdma_fifo #(.WIDTH($bits(piece_meta_t)), .DEPTH(AHEAD)) meta_fifo (
-    .clk, .rst, .in_valid(p_pop), .in_ready(m_in_ready), .in_data(p.meta),
-    .out_valid(m_valid), .out_ready(m_pop), .out_data(m), .count(m_count)
+  urdma_fifo #(.WIDTH(1 + $bits(piece_meta_t)), .DEPTH(AHEAD)) meta_fifo (
+    .clk, .rst, .in_valid(p_pop), .in_ready(m_in_ready), .in_data({p.remote, p.meta}),
+    .out_valid(m_valid), .out_ready(m_pop), .out_data({m_remote, m}), .count(m_count)
   );
 
   // A piece is answered by at most two fragments.
@@ -115,8 +119,8 @@ module urdma_tx_read
   always_comb begin
     case (a.status)
       MR_OK: a_status = 8'(URDMA_WC_SUCCESS);
-      MR_DMA_ERR: a_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
-      default: a_status = 8'(URDMA_WC_LOC_PROT_ERR);
+      MR_DMA_ERR: a_status = m_remote ? 8'(URDMA_WC_REM_OP_ERR) : 8'(URDMA_WC_LOC_QP_OP_ERR);
+      default: a_status = m_remote ? 8'(URDMA_WC_REM_ACCESS_ERR) : 8'(URDMA_WC_LOC_PROT_ERR);
     endcase
   end
   assign status = (open_reg && (status_reg != '0)) ? status_reg : (m.kind == PIECE_MEM) ? a_status : 8'd0;

@@ -11,6 +11,13 @@
 // left; so several turns of a QP may be under way. The fetch index stays within 2**INFL_W of the completed
 // index: every fetched WQE has a place in the table of unacknowledged messages.
 //
+// Loss: AK_RETRY puts the fetch index back to the oldest WQE that is not completed; the next turn (rw) tells the
+// segmenter where in it to begin. The same happens when completion overtakes what is being sent again. fmax
+// remembers how far fetching had come: the border of SQD.
+//
+// A local operation (LOCAL_INV, REG_MR, BIND_MW) is done by urdma_tx_local. Its QP waits outside; the result goes with
+// the next turns.
+//
 // era changes at RESET and at SQ_PSN: the segmenter and commit take the first turn or packet of a new era
 // as the start of a new life, and nothing has to be swept out of the pipeline. Work of the old era that is
 // under way still runs to its end; whoever resets a QP that may have work fences before it is used again.
@@ -66,28 +73,55 @@ module urdma_tx_sched
 
   input  wire logic             rewind_valid,
   input  wire rewind_t          rewind,
-  output      logic             rewind_ready
+  output      logic             rewind_ready,
+
+  input  wire logic             lop_done_valid,
+  input  wire lop_done_t        lop_done,
+  output      logic             lop_done_ready,
+
+  // copies of what the segmenter and commit have to know at once
+  output      logic             look_wr,
+  output      logic [QPN_W-1:0] look_wr_qpn,
+  output      look_t            look_wr_data,
+
+  // QPs in SQD that have come to rest
+  output      logic             drained_valid,
+  output      logic [QPN_W-1:0] drained_qpn,
+  input  wire logic             drained_ready
 );
 
   typedef struct packed {
     logic [15:0]      pi;        // producer, from the doorbell
     logic [15:0]      done;      // all before it are completed
     logic [15:0]      fi;        // next to fetch (in ERR: to flush)
+    logic [15:0]      fmax;      // as far as fetching has come; what is before counts as begun
+    logic [15:0]      sqd_lim;
+    logic [15:0]      lop_idx;
+    logic [7:0]       lop_status;
+    logic [15:0]      acks;      // acked_t seen
+    logic [7:0]       rd_done;
     logic [23:0]      una;
+    logic [23:0]      first;     // first PSN of WQE done
     logic [23:0]      psn0;
     logic [ERA_W-1:0] era;
     logic [GEN_W-1:0] gen;
     logic             queued;    // stands in the ready FIFO
     logic             run;       // has been brought to RTS
     logic             bad;       // producer index was out of range: nothing more is fetched
-    logic             psn_wait;  // out of PSNs until the next acknowledgement
+    logic             psn_wait;  // until the next acknowledgement
+    logic             rw;        // the next turn begins at una
+    logic             hold;      // until AK_RETRY
+    logic             lop_wait;  // the local operation of lop_idx is under way
+    logic             lop_have;  // it is done
+    logic             sqd;       // no WQE from sqd_lim on
+    logic             sqd_ev;    // SQ_DRAINED is to be reported
     logic             one;       // was cut by its quantum: fetch only one WQE
     logic             err;
     logic             fl_asked;  // TURN_FLUSH_START is under way
     logic             fl_on;     // fi is where to flush
   } state_t;
 
-  typedef enum logic [2:0] {EV_DB, EV_ACKED, EV_TURN, EV_REWIND, EV_QPC, EV_FENCE} ev_e;
+  typedef enum logic [2:0] {EV_DB, EV_ACKED, EV_LOCAL, EV_TURN, EV_REWIND, EV_QPC, EV_FENCE} ev_e;
 
   localparam int PEND = 8;       // configuration reads under way
 
@@ -156,20 +190,21 @@ module urdma_tx_sched
   wq_db_t e1_db_reg;
   acked_t e1_acked_reg;
   rewind_t e1_rewind_reg;
+  lop_done_t e1_lop_reg;
   /* verilator lint_on UNUSEDSIGNAL */
   qpc_t e1_qpc_reg;
   logic qpc_busy_reg;            // accepted into the pipeline, not yet answered
   logic fence_wait_reg;
 
   logic ev_rewind_take, ev_qpc_take, ev_fence_take;
-  logic [2:0] arb_req, arb_grant;
+  logic [3:0] arb_req, arb_grant;
   logic [1:0] arb_idx;
   logic arb_valid, arb_advance;
 
   assign ctl_wait = (qpc_valid && !qpc_busy_reg) || fence_wait_reg;
-  assign arb_req = {pend_valid && cfg_valid, acked_valid, sq_db_valid};
+  assign arb_req = {lop_done_valid, pend_valid && cfg_valid, acked_valid, sq_db_valid};
 
-  urdma_arb_rr #(.N(3)) arb (
+  urdma_arb_rr #(.N(4)) arb (
     .clk, .rst, .req(arb_req), .advance(arb_advance), .grant(arb_grant), .grant_idx(arb_idx), .grant_valid(arb_valid)
   );
 
@@ -183,6 +218,7 @@ module urdma_tx_sched
   assign sq_db_ready = arb_advance && arb_grant[0];
   assign acked_ready = arb_advance && arb_grant[1];
   assign ev_turn_take = arb_advance && arb_grant[2];
+  assign lop_done_ready = arb_advance && arb_grant[3];
 
   logic e0_valid;
   logic [QPN_W-1:0] e0_qpn;
@@ -209,9 +245,13 @@ module urdma_tx_sched
           e0_ev = EV_ACKED;
           e0_qpn = acked.qpn;
         end
-        default: begin
+        2'd2: begin
           e0_ev = EV_TURN;
           e0_qpn = pend_qpn;
+        end
+        default: begin
+          e0_ev = EV_LOCAL;
+          e0_qpn = lop_done.qpn;
         end
       endcase
     end else begin
@@ -227,6 +267,7 @@ module urdma_tx_sched
         EV_DB: e1_db_reg <= sq_db;
         EV_ACKED: e1_acked_reg <= acked;
         EV_TURN: e1_cfg_reg <= cfg;
+        EV_LOCAL: e1_lop_reg <= lop_done;
         EV_REWIND: e1_rewind_reg <= rewind;
         EV_QPC: e1_qpc_reg <= qpc;
         default: ;
@@ -265,7 +306,7 @@ module urdma_tx_sched
   // at least so large) or the ring.
   logic [6:0] t_lim, t_to_border;
   logic [4:0] t_max, t_n;
-  logic [15:0] t_avail, t_window, t_posted, t_used;
+  logic [15:0] t_avail, t_window, t_posted, t_used, t_end;
   logic [16:0] t_ring;
   logic [2:0] t_shift;           // log2 of blocks in a WQE
 
@@ -276,7 +317,8 @@ module urdma_tx_sched
   assign t_to_border = t_lim - (7'(st.fi) & (t_lim - 7'd1));
   assign t_posted = st.pi - st.done;
   assign t_used = st.fi - st.done;
-  assign t_avail = t_posted - t_used;
+  assign t_end = (st.sqd && !st.err) ? st.sqd_lim : st.pi;
+  assign t_avail = t_end - st.fi;
   assign t_window = 16'(1 << INFL_W) - t_used;
 
   always_comb begin
@@ -292,11 +334,13 @@ module urdma_tx_sched
   function automatic logic wants(input state_t s);
   /* verilator lint_on UNUSEDSIGNAL */
     logic [15:0] posted, used;
-    posted = s.pi - s.done;
+    posted = ((s.sqd && !s.err) ? s.sqd_lim : s.pi) - s.done;
     used = s.fi - s.done;
     if (s.err && !s.fl_on) return !s.fl_asked;
-    return (s.err || s.run) && !s.bad && !s.psn_wait && (posted > used) && (used < 16'(1 << INFL_W));
+    return (s.err || (s.run && !s.psn_wait && !s.hold && !s.lop_wait)) && (posted > used) &&
+           (used < 16'(1 << INFL_W));
   endfunction
+
 
   logic turn_out, fetch_out;
   turn_kind_e turn_kind;
@@ -306,11 +350,20 @@ module urdma_tx_sched
   // control message puts the QP into the ready FIFO again.
   logic state_ok;
   assign state_ok = e1_cfg_reg.valid && (st.err ? (e1_cfg_reg.state == 4'(URDMA_QPS_ERR))
-                                                : (e1_cfg_reg.state == 4'(URDMA_QPS_RTS)));
+                                                : (e1_cfg_reg.state == 4'(URDMA_QPS_RTS)) ||
+                                                  (st.sqd && (e1_cfg_reg.state == 4'(URDMA_QPS_SQD))));
   assign rewind_ok = (st.era == e1_rewind_reg.era) && (st.gen == e1_rewind_reg.gen);
+
+  logic drained_push, drained_in_ready;
+  logic [QPN_W:0] drained_count;
+  urdma_fifo #(.WIDTH(QPN_W), .DEPTH(1 << QPN_W), .OUT_REG(1)) drained_fifo (
+    .clk, .rst, .in_valid(drained_push), .in_ready(drained_in_ready), .in_data(e1_qpn_reg),
+    .out_valid(drained_valid), .out_ready(drained_ready), .out_data(drained_qpn), .count(drained_count)
+  );
 
   always_comb begin
     nx = st;
+    drained_push = 1'b0;
     turn_out = 1'b0;
     fetch_out = 1'b0;
     turn_kind = TURN_FETCH;
@@ -320,7 +373,31 @@ module urdma_tx_sched
         EV_ACKED: begin
           nx.done = e1_acked_reg.wqe_done;
           nx.una = e1_acked_reg.una_psn;
+          nx.first = e1_acked_reg.first_psn;
+          nx.rd_done = e1_acked_reg.rd_done;
+          nx.acks = st.acks + 1'b1;
           nx.psn_wait = 1'b0;
+          if (!st.err) begin
+            case (e1_acked_reg.kind)
+              AK_RETRY: nx.hold = 1'b0;
+              AK_HOLD: nx.hold = 1'b1;
+              default: ;
+            endcase
+            // Until a turn has taken it up, the place to begin at moves with what is acknowledged.
+            if ((e1_acked_reg.kind != AK_PROGRESS) || st.rw || wqe_before(st.fi, e1_acked_reg.wqe_done)) begin
+              nx.rw = 1'b1;
+              nx.fi = e1_acked_reg.wqe_done;
+              nx.one = 1'b0;
+              if (!st.rw) nx.gen = st.gen + 1'b1;
+            end
+          end
+          if (wqe_before(st.lop_idx, nx.done)) nx.lop_have = 1'b0;
+        end
+        // of an older life: nobody waits for it
+        EV_LOCAL: if (st.era == e1_lop_reg.era) begin
+          nx.lop_wait = 1'b0;
+          nx.lop_have = 1'b1;
+          nx.lop_status = e1_lop_reg.status;
         end
         EV_TURN: begin
           nx.queued = 1'b0;
@@ -333,16 +410,27 @@ module urdma_tx_sched
               turn_kind = TURN_FLUSH;
               nx.fi = st.fi + 16'(t_n);
             end else if ({1'b0, t_posted} > t_ring) begin
+              // one WQE ends with the error; what is before it is still completed, and sent again if need be
               turn_kind = TURN_BAD;
               nx.bad = 1'b1;
+              nx.pi = st.fmax + 16'd1;
             end else begin
               fetch_out = 1'b1;
               nx.fi = st.fi + 16'(t_n);
+              if (wqe_before(st.fmax, nx.fi)) nx.fmax = nx.fi;
               nx.one = 1'b0;
+              nx.rw = 1'b0;
             end
           end
         end
         EV_REWIND: begin
+          // A local operation is under way whatever became of the turn that began it.
+          if ((st.era == e1_rewind_reg.era) && (e1_rewind_reg.kind == RW_LOCAL) && !st.err &&
+              !(st.lop_have && (st.lop_idx == e1_rewind_reg.idx))) begin
+            nx.lop_wait = 1'b1;
+            nx.lop_have = 1'b0;
+            nx.lop_idx = e1_rewind_reg.idx;
+          end
           if (rewind_ok) begin
             nx.fi = e1_rewind_reg.idx;
             if (e1_rewind_reg.kind == RW_FLUSH) begin
@@ -350,7 +438,12 @@ module urdma_tx_sched
             end else begin
               nx.gen = st.gen + 1'b1;
               nx.one = 1'b1;
-              nx.psn_wait = (e1_rewind_reg.kind == RW_WAIT) && (st.una == e1_rewind_reg.una);
+              nx.psn_wait = (e1_rewind_reg.kind == RW_WAIT) && (st.acks == e1_rewind_reg.acks);
+              nx.fmax = e1_rewind_reg.top;
+              if (wqe_before(e1_rewind_reg.idx, st.done)) begin
+                nx.rw = 1'b1;
+                nx.fi = st.done;
+              end
             end
           end
         end
@@ -365,6 +458,8 @@ module urdma_tx_sched
               nx.run = 1'b1;
               nx.psn0 = e1_qpc_reg.psn;
               nx.una = e1_qpc_reg.psn;
+              nx.first = e1_qpc_reg.psn;
+              nx.rd_done = '0;
               nx.era = st.era + 1'b1;
             end
             QPC_ERR: begin
@@ -372,14 +467,31 @@ module urdma_tx_sched
                 nx.err = 1'b1;
                 nx.one = 1'b0;
                 nx.psn_wait = 1'b0;
+                nx.rw = 1'b0;
+                nx.hold = 1'b0;
+                nx.lop_wait = 1'b0;
+                nx.sqd_ev = 1'b0;
                 nx.gen = st.gen + 1'b1;
               end
+            end
+            QPC_SQD: begin
+              nx.sqd = 1'b1;
+              nx.sqd_ev = st.sqd_ev || e1_qpc_reg.psn[0];
+              if (!st.sqd) nx.sqd_lim = wqe_before(st.fmax, st.done) ? st.done : st.fmax;
+            end
+            QPC_SQ_RUN: begin
+              nx.sqd = 1'b0;
+              nx.sqd_ev = 1'b0;
             end
             default: ;
           endcase
         end
         default: turn_out = 1'b1;
       endcase
+      if (nx.sqd && nx.sqd_ev && (nx.done == nx.sqd_lim) && (e1_ev_reg != EV_FENCE)) begin
+        drained_push = 1'b1;
+        nx.sqd_ev = 1'b0;
+      end
       if ((e1_ev_reg == EV_FENCE)) turn_kind = TURN_FENCE;
     end
     ready_push = e1_valid_reg && (e1_ev_reg != EV_FENCE) && !nx.queued && wants(nx) &&
@@ -391,6 +503,9 @@ module urdma_tx_sched
   assign ram_wr = !init_done_reg || (e1_valid_reg && (e1_ev_reg != EV_FENCE));
   assign ram_wr_qpn = init_done_reg ? e1_qpn_reg : init_qpn_reg;
   assign ram_wr_data = init_done_reg ? nx : '0;
+  assign look_wr = ram_wr;
+  assign look_wr_qpn = ram_wr_qpn;
+  assign look_wr_data = '{era: ram_wr_data.era, gen: ram_wr_data.gen, done: ram_wr_data.done};
 
   // ---- the turn goes out -------------------------------------------------------------------------------
   logic [TURN_W-1:0] slot_reg;
@@ -413,8 +528,10 @@ module urdma_tx_sched
   always_ff @(posedge clk) begin
     if (turn_out) begin
       turn_reg <= '{kind: turn_kind, slot: slot_reg, qpn: e1_qpn_reg, widx: st.fi, n: t_n, blk: blk_reg, nblk: t_blks,
-                    era: st.era, gen: st.gen, una: st.una, psn0: st.psn0, mtu: e1_cfg_reg.mtu, pd: e1_cfg_reg.pd,
-                    sig_all: e1_cfg_reg.sig_all, log_stride: e1_cfg_reg.sq.log_stride, path: path_of(e1_cfg_reg)};
+                    era: st.era, gen: st.gen, rw: st.rw && fetch_out, npk: st.una - st.first, una: st.una,
+                    done: st.done, rd_done: st.rd_done, acks: st.acks, lop_have: st.lop_have, lop_idx: st.lop_idx,
+                    lop_status: st.lop_status, psn0: st.psn0, mtu: e1_cfg_reg.mtu, pd: e1_cfg_reg.pd,
+                    sig_all: e1_cfg_reg.sig_all, priv: e1_cfg_reg.priv, max_rd: e1_cfg_reg.max_rd_atomic, log_stride: e1_cfg_reg.sq.log_stride, path: path_of(e1_cfg_reg)};
     end
     if (fetch_out) begin
       fetch_reg <= '{slot: slot_reg, blk: blk_reg, pt: e1_cfg_reg.sq.pt, va: t_index << e1_cfg_reg.sq.log_stride,
@@ -458,6 +575,7 @@ module urdma_tx_sched
     if (e1_valid_reg && (e1_ev_reg == EV_QPC)) begin
       qpc_rsp_reg.pi <= st.pi;
       qpc_rsp_reg.ci <= st.done;
+      qpc_rsp_reg.draining <= st.sqd && (st.done != st.sqd_lim);
       q_psn0_reg <= st.psn0;
       q_era_reg <= st.era;
     end
@@ -479,11 +597,12 @@ module urdma_tx_sched
   end
 
   assign busy = !init_done_reg || sq_db_valid || acked_valid || (qpc_valid && !qpc_ready_reg) || e1_valid_reg ||
-                ready_valid || (ready_count != '0) || (turns_reg != '0) || turn_valid_reg || fence_wait_reg;
+                ready_valid || (ready_count != '0) || (turns_reg != '0) || turn_valid_reg || fence_wait_reg ||
+                lop_done_valid || (drained_count != '0);
 
   // unused outputs of FIFOs whose room is reserved by counters
   logic unused;
-  assign unused = ^{pend_in_ready, pend_count, cfg_in_ready, cfg_count, ready_push_ok};
+  assign unused = ^{pend_in_ready, pend_count, cfg_in_ready, cfg_count, ready_push_ok, drained_in_ready};
 
 `ifndef SYNTHESIS
   a_ready: assert property (@(posedge clk) disable iff (rst) ready_push |-> ready_push_ok)

@@ -3,14 +3,21 @@
 //
 // Owns what a QP sends next: WQE index, byte offset in that message, PSN. One turn is worked at a time; the next
 // waits in the pre register with its state already read. Out of a turn come, in order, packet descriptors (to commit)
-// and pieces (to payload read). A small message with one SGE costs 2 cycles and a turn 1 more.
+// and pieces (to payload read). A small message with one SGE costs 2 cycles, a READ or ATOMIC as well, and a turn 1 more.
 //
-// A turn ends early when its quantum of bytes is used up or no PSNs are free: the state is kept and the scheduler
-// told to fetch again from this WQE; turns of the QP that were fetched further on carry an old generation and are
-// dropped. When the walk resumes inside a message the SGEs before the offset are passed over, one a cycle.
+// A turn ends early when its quantum of bytes is used up, or the next WQE may not be sent yet: no PSNs, too many READs
+// outstanding, a fence. The state is kept and the scheduler told to fetch again from this WQE; turns of the QP that were
+// fetched further on carry an old generation and are dropped. When the walk resumes inside a message the SGEs before
+// the offset are passed over, one a cycle.
 //
-// A WQE that is wrong ends its message with a descriptor that has a status; the QP then stops (later turns are dropped)
-// until it is flushed.
+// Sending again: a turn with rw sets WQE, PSN and offset. hi is the first WQE that was never sent to its end: those before
+// it are resent, give no second sent_t, and their local operations are passed over. A turn whose WQEs have been
+// completed since is not worked: what it holds may be younger than those WQEs (the ring's places are used again).
+//
+// A local operation is handed to urdma_tx_local and the turn ends; a later turn brings the result, which makes its sent_t.
+//
+// A WQE that is wrong ends its message with a descriptor that has a status; the QP then stops there (only WQEs
+// before it may be sent again) until it is flushed.
 
 `resetall
 `default_nettype none
@@ -54,6 +61,15 @@ module urdma_tx_seg
   output      logic                   inl_valid,
   output      logic [511:0]           inl_data,
   input  wire logic                   inl_ready,
+  output      logic                   want,          // a descriptor or piece could go; does not depend on their ready
+
+  output      logic                   lop_valid,     // local operation
+  output      lop_t                   lop,
+  input  wire logic                   lop_ready,     // 0: the QP tries again later
+
+  input  wire logic                   look_wr,
+  input  wire logic [QPN_W-1:0]       look_wr_qpn,
+  input  wire look_t                  look_wr_data,
 
   output      logic                   wqe_trace_valid,
   output      trace_t                 wqe_trace
@@ -62,20 +78,26 @@ module urdma_tx_seg
   typedef struct packed {
     logic [ERA_W-1:0] era;
     logic [GEN_W-1:0] gen;
-    logic             stop;      // a WQE failed; nothing more until flushed
+    logic             stop;      // a WQE failed: nothing new until flushed
+    logic             lop_asked; // the local operation of WQE hi has been handed on
     logic [15:0]      si;        // next WQE
-    logic [31:0]      off;       // bytes of it that are sent
+    logic [15:0]      hi;        // first WQE that was never sent to its end
+    logic [35:0]      off;       // bytes of it that are sent; after a retry it may reach beyond: messages to pass over
     logic [23:0]      psn;       // next PSN
+    logic [23:0]      hpsn;      // first PSN that was never sent
+    logic [7:0]       rd_issued; // READs and ATOMICs sent
   } state_t;
 
-  typedef enum logic [2:0] {
+  typedef enum logic [3:0] {
     S_NEXT,          // save the turn that ends, load the next
     S_TURN,          // what kind of turn; first WQE
     S_HDR,           // head of a further WQE
+    S_REQ,           // READ, ATOMIC, local operation
     S_RUN,           // SGEs to pieces
     S_BLK,           // a block with more SGEs arrives
     S_INL,           // inline data, a line a cycle or two
     S_INL_BLK,
+    S_SEEK,          // inline data: the block of the offset to resume at
     S_FLUSH
   } seg_state_e;
 
@@ -105,6 +127,14 @@ module urdma_tx_seg
     .wr_en(!init_done_reg || g_wr), .wr_addr(init_done_reg ? cur_reg.qpn : init_qpn_reg),
     .wr_data(init_done_reg ? g_reg : '0),
     .rd_en(g_rd_en), .rd_addr(g_rd_qpn), .rd_data(g_rd_data)
+  );
+
+  // What the scheduler thinks of the QP, read as its turn is loaded: its WQEs have been fetched before that.
+  look_t look;
+  logic look_rd;
+  urdma_ram_sdp #(.WIDTH($bits(look_t)), .DEPTH(1 << QPN_W)) look_ram (
+    .clk, .wr_en(look_wr), .wr_addr(look_wr_qpn), .wr_data(look_wr_data),
+    .rd_en(look_rd), .rd_addr(pre_reg.qpn), .rd_data(look)
   );
 
   // ---- turn FIFO, pre register ----------------------------------------------------------------------------
@@ -172,10 +202,20 @@ module urdma_tx_seg
     logic        sig;
     logic        se;
     logic        inl;
+    logic        fence;
     logic [7:0]  num_sge;
     logic [31:0] imm;
+    logic [63:0] raddr;
+    logic [31:0] rkey;
     logic [31:0] len;
   } msg_t;
+
+  function automatic logic [31:0] be32(input logic [31:0] x);
+    return {x[7:0], x[15:8], x[23:16], x[31:24]};
+  endfunction
+  function automatic logic [63:0] be64(input logic [63:0] x);
+    return {be32(x[31:0]), be32(x[63:32])};
+  endfunction
 
   typedef struct packed {
     logic [63:0] addr;
@@ -216,42 +256,86 @@ module urdma_tx_seg
 
   // ---- decoding of a WQE's head ---------------------------------------------------------------------------
   logic [511:0] d;
-  logic d_op_ok, d_imm;
   logic [7:0] d_status;
   logic [9:0] d_room;            // bytes of SGEs or inline data the stride holds
+  logic d_read, d_atomic, d_local;
+  sge_t d_sge;
   assign d = wqe_rd_data;
+  assign d_sge = sge_of(d[8*URDMA_SQE_DATA_OFFSET+:128]);
   assign d_room = (10'd64 << wqe_shift) - 10'(URDMA_SQE_DATA_OFFSET);
   assign dec = '{op: d[URDMA_SQE0_OPCODE_LSB+:8], sig: d[URDMA_SQE0_SIGNALED_LSB] || cur_reg.sig_all,
-                 se: d[URDMA_SQE0_SOLICITED_LSB], inl: d[URDMA_SQE0_INLINE_LSB], num_sge: d[URDMA_SQE0_NUM_SGE_LSB+:8],
-                 imm: d[URDMA_SQE1_IMM_LSB+:32], len: d[URDMA_SQE3_LENGTH_LSB+:32]};
-  assign d_op_ok = (dec.op == 8'(URDMA_WR_SEND)) || (dec.op == 8'(URDMA_WR_SEND_IMM));
+                 se: d[URDMA_SQE0_SOLICITED_LSB], inl: d[URDMA_SQE0_INLINE_LSB], fence: d[URDMA_SQE0_FENCE_LSB],
+                 num_sge: d[URDMA_SQE0_NUM_SGE_LSB+:8], imm: d[URDMA_SQE1_IMM_LSB+:32],
+                 raddr: d[URDMA_SQE2_RADDR_LSB+:64], rkey: d[URDMA_SQE3_RKEY_LSB+:32], len: d[URDMA_SQE3_LENGTH_LSB+:32]};
+  assign d_read = (dec.op == 8'(URDMA_WR_READ));
+  assign d_atomic = (dec.op == 8'(URDMA_WR_ATOMIC_CS)) || (dec.op == 8'(URDMA_WR_ATOMIC_FA));
+  assign d_local = (dec.op == 8'(URDMA_WR_LOCAL_INV)) || (dec.op == 8'(URDMA_WR_REG_MR)) ||
+                   (dec.op == 8'(URDMA_WR_BIND_MW));
 
   always_comb begin
     d_status = 8'(URDMA_WC_SUCCESS);
-    if (!d_op_ok) d_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
-    else if (dec.inl ? (dec.len > 32'(d_room)) : ({dec.num_sge, 4'd0} > 12'(d_room)))
+    if (dec.op > 8'(URDMA_WR_BIND_MW)) begin
       d_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
-    else if (dec.len > 32'h4000_0000) d_status = 8'(URDMA_WC_LOC_LEN_ERR);
+    end else if (d_local) begin
+      // a page table by bus address is the kernel's privilege
+      if ((dec.op == 8'(URDMA_WR_REG_MR)) && !cur_reg.priv) d_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
+    end else if ((dec.inl ? (dec.len > 32'(d_room)) : ({dec.num_sge, 4'd0} > 12'(d_room))) ||
+                 ((d_read || d_atomic) && (dec.inl || (cur_reg.max_rd == '0))) ||
+                 (d_atomic && ((dec.len != 32'd8) || (dec.num_sge != 8'd1) || (d_sge.left != 32'd8) ||
+                               (dec.raddr[2:0] != '0)))) begin
+      d_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
+    end else if (dec.len > 32'h4000_0000) begin
+      d_status = 8'(URDMA_WC_LOC_LEN_ERR);
+    end
   end
 
   // ---- one cycle's work --------------------------------------------------------------------------------------
-  logic hdr_cycle, void_turn, no_psn;
+  logic hdr_cycle, void_turn, stale, old_gen, no_psn, resent;
+  logic h_halt, h_pass, h_wait;  // head: nothing new after a failure; acknowledged already; not yet
+  logic [7:0] rd_out;            // READs and ATOMICs outstanding
+  logic [32:0] h_span;           // the message's packets, in bytes of full ones
   logic emit, push, push_inl, go;
   logic e_eom, e_bare;           // ends the message; carries no payload although a packet is begun
   logic [7:0] e_status;
-  logic sge_last, take_sge, skip_step, piece_step, end_wqe, end_pkt, need_blk, fail;
+  logic [15:0] e_wqe;
+  logic sge_last, take_sge, skip_step, piece_step, end_wqe, end_pkt, need_blk, fail, pass, step_out;
+  rewind_kind_e step_kind;
+  logic m_read, m_atomic, m_local, m_write, m_imm, m_inv;
+  logic lop_here;                // the result of this WQE's local operation
   logic [12:0] p_len;
   logic p_pkt_end, p_sge_end, pkt_is_last;
   logic [12:0] line_len;
   logic [31:0] skip_len;
   logic over;                    // the quantum is used up after this packet
+  logic [23:0] psn_end;          // PSN after this packet
+  logic [32:0] rd_round;
 
-  assign void_turn = (cur_reg.gen != g_reg.gen) || g_reg.stop;
-  assign no_psn = (g_reg.psn - cur_reg.una) >= PSN_WINDOW;
-  assign hdr_cycle = (state_reg == S_HDR) ||
-                     ((state_reg == S_TURN) && (cur_reg.kind == TURN_FETCH) && !void_turn && !bad[cur_reg.slot] && !no_psn);
+  assign resent = wqe_before(g_reg.si, g_reg.hi);
+  assign old_gen = (cur_reg.gen != g_reg.gen);
+  assign void_turn = old_gen || (g_reg.stop && !resent) || ((look.era == cur_reg.era) && (look.gen != cur_reg.gen));
+  assign stale = (look.era == cur_reg.era) && wqe_before(g_reg.si, look.done);
+  assign no_psn = !psn_before(g_reg.psn, cur_reg.una) && ((g_reg.psn - cur_reg.una) >= PSN_WINDOW);
+  assign hdr_cycle = (state_reg == S_HDR) || ((state_reg == S_TURN) && (cur_reg.kind == TURN_FETCH) && !void_turn &&
+                                              !stale && !bad[cur_reg.slot]);
   assign m = hdr_cycle ? dec : m_reg;
-  assign d_imm = m.op == 8'(URDMA_WR_SEND_IMM);
+  assign m_read = (m.op == 8'(URDMA_WR_READ));
+  assign m_atomic = (m.op == 8'(URDMA_WR_ATOMIC_CS)) || (m.op == 8'(URDMA_WR_ATOMIC_FA));
+  assign m_local = (m.op >= 8'(URDMA_WR_LOCAL_INV));
+  assign m_write = (m.op == 8'(URDMA_WR_WRITE)) || (m.op == 8'(URDMA_WR_WRITE_IMM));
+  assign m_imm = (m.op == 8'(URDMA_WR_SEND_IMM)) || (m.op == 8'(URDMA_WR_WRITE_IMM));
+  assign m_inv = (m.op == 8'(URDMA_WR_SEND_INV));
+
+  // Completed may be ahead of sent for a moment: responses of what was sent before the retry.
+  always_comb begin
+    rd_out = g_reg.rd_issued - cur_reg.rd_done;
+    if (rd_out[7]) rd_out = '0;
+    h_span = (33'(dec.len) + 33'(mtu) - 33'd1) & ~(33'(mtu) - 33'd1);
+    if (dec.len == '0) h_span = 33'(mtu);
+    h_halt = (state_reg == S_HDR) && g_reg.stop && !resent;
+    h_pass = d_local ? resent : (g_reg.off >= 36'(h_span));
+    h_wait = no_psn || (dec.fence && (rd_out != '0)) || ((d_read || d_atomic) && (rd_out >= cur_reg.max_rd)) ||
+             ((dec.op == 8'(URDMA_WR_LOCAL_INV)) && (cur_reg.done != g_reg.si));
+  end
 
   assign sge_last = (sge_n_reg >= m_reg.num_sge);
   assign p_pkt_end = (sge_reg.left >= 32'(pkt_rem_reg));
@@ -261,6 +345,15 @@ module urdma_tx_seg
   assign skip_len = (sge_reg.left < skip_reg) ? sge_reg.left : skip_reg;
   assign line_len = (pkt_rem_reg > 13'd64) ? 13'd64 : pkt_rem_reg;
   assign over = (32'(used_reg) + 32'(pkt_len_reg)) >= QUANTUM;
+  assign lop_here = cur_reg.lop_have && (cur_reg.lop_idx == g_reg.si);
+  assign rd_round = 33'(rem_reg) + 33'(mtu) - 33'd1;
+  always_comb begin
+    psn_end = g_reg.psn + 24'd1;
+    if (state_reg == S_REQ) begin
+      if (m_local) psn_end = g_reg.psn;
+      else if (m_read && (rem_reg != '0)) psn_end = g_reg.psn + 24'(rd_round >> (4'd7 + 4'(cur_reg.mtu)));
+    end
+  end
 
   always_comb begin
     emit = 1'b0;
@@ -276,25 +369,69 @@ module urdma_tx_seg
     end_pkt = 1'b0;
     need_blk = 1'b0;
     fail = 1'b0;
+    pass = 1'b0;
+    step_out = 1'b0;
+    step_kind = RW_WAIT;
+    e_wqe = g_reg.si;
+    lop_valid = 1'b0;
     case (state_reg)
       S_TURN, S_HDR: begin
         if (hdr_cycle) begin
-          if (d_status != '0) begin
+          if (h_halt) begin
+            // the turn ends
+          end else if (d_status != '0) begin
             emit = 1'b1;
             e_status = d_status;
             fail = 1'b1;
-          end else if ((dec.len == '0) && (dec.inl || (dec.num_sge == '0))) begin
+          end else if (h_pass) begin
+            pass = 1'b1;
+          end else if (h_wait) begin
+            step_out = 1'b1;
+          end else if (!d_read && !d_atomic && !d_local && (dec.len == '0) && (dec.inl || (dec.num_sge == '0))) begin
             emit = 1'b1;
             end_wqe = 1'b1;
           end
-        end else if (cur_reg.kind == TURN_FENCE) begin
+        end else begin
+          case (cur_reg.kind)
+            TURN_FENCE: begin
+              emit = 1'b1;
+              e_eom = 1'b0;
+            end
+            // the WQE that would have been next
+            TURN_BAD: if (!g_reg.stop) begin
+              emit = 1'b1;
+              e_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
+              fail = 1'b1;
+              if (resent) e_wqe = g_reg.hi;
+            end
+            TURN_FETCH: if (!void_turn) begin
+              if (stale) begin
+                step_out = 1'b1;
+                step_kind = RW_AGAIN;
+              end else begin
+                emit = 1'b1;
+                e_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
+                fail = 1'b1;
+              end
+            end
+            default: ;
+          endcase
+        end
+      end
+      S_REQ: begin
+        if (!m_local) begin
           emit = 1'b1;
-          e_eom = 1'b0;
-        end else if (!void_turn && ((cur_reg.kind == TURN_BAD) ||
-                                    ((cur_reg.kind == TURN_FETCH) && bad[cur_reg.slot]))) begin
+          end_wqe = 1'b1;
+        end else if (lop_here) begin
           emit = 1'b1;
-          e_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
-          fail = 1'b1;
+          e_status = cur_reg.lop_status;
+          fail = (cur_reg.lop_status != '0);
+          end_wqe = !fail;
+        end else begin
+          // Asked for already, in a turn before a retry: wait for it as well.
+          lop_valid = !g_reg.lop_asked;
+          step_out = 1'b1;
+          step_kind = (g_reg.lop_asked || lop_ready) ? RW_LOCAL : RW_AGAIN;
         end
       end
       S_RUN: begin
@@ -358,37 +495,96 @@ module urdma_tx_seg
     e_bare = (e_status != '0) && !((state_reg == S_RUN) && pkt_started_reg);
   end
 
+  assign want = emit || push;
   assign go = (!emit || pd_ready) && (!push || piece_ready) && (!push_inl || inl_ready);
   assign pd_valid = emit && (!push || piece_ready) && (!push_inl || inl_ready);
   assign piece_valid = push && (!emit || pd_ready) && (!push_inl || inl_ready);
   assign inl_valid = push_inl && (!emit || pd_ready) && (!push || piece_ready);
   assign inl_data = {wqe_rd_data[255:0], blk_reg[511:256]};
 
+  always_comb begin
+    lop = '0;
+    lop.era = cur_reg.era;
+    lop.op.qpn = cur_reg.qpn;
+    lop.op.pd = cur_reg.pd;
+    if (m_reg.op == 8'(URDMA_WR_LOCAL_INV)) begin
+      lop.op.op = MRO_INV_LOCAL;
+      lop.op.key = m_reg.imm;
+    end else begin
+      lop.op.op = (m_reg.op == 8'(URDMA_WR_REG_MR)) ? MRO_REG : MRO_BIND;
+      lop.op.key = m_reg.rkey;
+      lop.op.lkey = m_reg.imm;
+      lop.op.va = m_reg.raddr;
+      lop.op.len = blk_reg[URDMA_SQE4_MR_LENGTH_LSB+:64];
+      lop.op.acc = blk_reg[URDMA_SQE6_MR_ACCESS_LSB+:5];
+      lop.op.pt = '{addr: blk_reg[URDMA_SQE5_MR_ADDR_LSB+:64], levels: blk_reg[URDMA_SQE6_MR_LEVELS_LSB+:2],
+                    page_shift: blk_reg[URDMA_SQE6_MR_PAGE_SHIFT_LSB+:6]};
+    end
+  end
+
   // In the head's cycle a packet is emitted only without payload.
-  logic first_pkt, last_pkt;
+  logic first_pkt, last_pkt, imm_ext;
+  logic [127:0] reth;            // also the first 16 bytes of AtomicETH, with the swap's upper half for the length
   assign first_pkt = (g_reg.off == '0);
   assign last_pkt = e_eom;
+  assign imm_ext = last_pkt && (m_imm || m_inv);
+  assign reth = {be32((state_reg == S_REQ) ? rem_reg : m.len), be32(m.rkey),
+                 be64(m.raddr + ((state_reg == S_REQ) ? 64'(g_reg.off) : 64'd0))};
   always_comb begin
     pd = '0;
     pd.fence = (cur_reg.kind == TURN_FENCE);
     pd.qpn = cur_reg.qpn;
     pd.era = cur_reg.era;
-    pd.opcode = first_pkt ? (last_pkt ? (d_imm ? BTH_SEND_ONLY_IMM : BTH_SEND_ONLY) : BTH_SEND_FIRST)
-                          : (last_pkt ? (d_imm ? BTH_SEND_LAST_IMM : BTH_SEND_LAST) : BTH_SEND_MIDDLE);
-    pd.se = last_pkt && m.se;
+    if (m_write) begin
+      pd.opcode = first_pkt ? (last_pkt ? (m_imm ? BTH_WRITE_ONLY_IMM : BTH_WRITE_ONLY) : BTH_WRITE_FIRST)
+                            : (last_pkt ? (m_imm ? BTH_WRITE_LAST_IMM : BTH_WRITE_LAST) : BTH_WRITE_MIDDLE);
+    end else begin
+      pd.opcode = first_pkt ? (last_pkt ? (m_imm ? BTH_SEND_ONLY_IMM : m_inv ? BTH_SEND_ONLY_INV : BTH_SEND_ONLY)
+                                        : BTH_SEND_FIRST)
+                            : (last_pkt ? (m_imm ? BTH_SEND_LAST_IMM : m_inv ? BTH_SEND_LAST_INV : BTH_SEND_LAST)
+                                        : BTH_SEND_MIDDLE);
+    end
+    // extended headers: RETH; immediate as it stands in the WQE; IETH, a number
+    if (m_write && first_pkt) begin
+      pd.ext[127:0] = reth;
+      pd.ext_len = 5'd16;
+      if (imm_ext) begin
+        pd.ext[159:128] = m.imm;
+        pd.ext_len = 5'd20;
+      end
+    end else if (imm_ext) begin
+      pd.ext[31:0] = m_inv ? be32(m.imm) : m.imm;
+      pd.ext_len = 5'd4;
+    end
+    if (state_reg == S_REQ) begin
+      if (m_read) begin
+        pd.opcode = BTH_READ_REQ;
+        pd.ext[127:0] = reth;
+        pd.ext_len = 5'd16;
+      end else if (m_atomic) begin
+        // FETCH_ADD has its operand where the swap stands, and compares nothing
+        pd.opcode = (m_reg.op == 8'(URDMA_WR_ATOMIC_CS)) ? BTH_CMP_SWAP : BTH_FETCH_ADD;
+        pd.ext = {(m_reg.op == 8'(URDMA_WR_ATOMIC_CS)) ? be64(blk_reg[URDMA_SQE7_COMPARE_LSB+:64]) : 64'd0,
+                  be64(blk_reg[URDMA_SQE6_SWAP_ADD_LSB+:64]), reth[95:0]};
+        pd.ext_len = 5'd28;
+      end
+      pd.local_op = m_local;
+    end
+    pd.se = last_pkt && m.se && (!m_write || m_imm) && !m_read && !m_atomic;
     // at the end of a message, and now and then within, so that the table of sent messages and the PSN window move
     pd.ackreq = last_pkt || (g_reg.psn[3:0] == 4'd15);
     pd.psn = g_reg.psn;
-    pd.has_imm = last_pkt && d_imm;
-    pd.imm = m.imm;
     pd.plen = (((state_reg == S_RUN) || (state_reg == S_INL) || (state_reg == S_INL_BLK)) && !e_bare) ? pkt_len_reg : 13'd0;
     pd.inl = m.inl;
+    pd.resent = wqe_before(e_wqe, g_reg.hi);
+    pd.again = psn_before(g_reg.psn, g_reg.hpsn);
     pd.eom = e_eom && !pd.fence;
     pd.status = e_status;
-    pd.wqe = g_reg.si;
+    pd.wqe = e_wqe;
     pd.wr_opcode = m.op;
     pd.signaled = m.sig;
     pd.msg_len = m.len;
+    pd.sent_psn = (e_status != '0) ? g_reg.psn : psn_end - 24'd1;
     pd.path = cur_reg.path;
     if ((state_reg == S_TURN) && !hdr_cycle || (state_reg == S_FLUSH)) begin
       // no WQE was read
@@ -403,6 +599,7 @@ module urdma_tx_seg
     piece.meta.first = !pkt_started_reg;
     piece.meta.last = !piece_step || p_pkt_end;
     piece.meta.pkt_len = pkt_len_reg;
+    piece.qpn = cur_reg.qpn;
     piece.pd = cur_reg.pd;
     piece.key = sge_reg.key;
     piece.va = sge_reg.addr;
@@ -417,6 +614,7 @@ module urdma_tx_seg
   assign rw_free = !rw_reg || !rewind_valid_reg;
   assign load = (state_reg == S_NEXT) && rw_free && pre_valid_reg && pre_here;
   assign pre_take = load;
+  assign look_rd = load;
   assign g_wr = (state_reg == S_NEXT) && rw_free && cur_valid_reg && (cur_reg.kind != TURN_FENCE);
   assign turn_end = (state_reg == S_NEXT) && rw_free && cur_valid_reg;
   assign turn_end_blks = cur_reg.nblk;
@@ -426,10 +624,13 @@ module urdma_tx_seg
     wqe_rd_blk = pre_reg.blk;
     if (state_reg == S_NEXT) begin
       wqe_rd_en = load;
+    end else if (hdr_cycle && dec.inl && (g_reg.off != '0) && !h_pass) begin
+      wqe_rd_en = go;
+      wqe_rd_blk = wqe_blk_reg + WQB_W'(g_reg.off[8:6]);
     end else if (go && need_blk) begin
       wqe_rd_en = 1'b1;
       wqe_rd_blk = wqe_blk_reg + WQB_W'(blk_idx_reg) + 1'b1;
-    end else if (go && end_wqe && more_wqes) begin
+    end else if (go && (end_wqe || pass) && more_wqes) begin
       wqe_rd_en = 1'b1;
       wqe_rd_blk = next_wqe_blk;
     end
@@ -444,6 +645,14 @@ module urdma_tx_seg
       ld_g.era = pre_reg.era;
       ld_g.gen = pre_reg.gen;
       ld_g.psn = pre_reg.psn0;
+      ld_g.hpsn = pre_reg.psn0;
+    end
+    if ((pre_reg.kind == TURN_FETCH) && pre_reg.rw) begin
+      ld_g.gen = pre_reg.gen;
+      ld_g.si = pre_reg.widx;
+      ld_g.psn = pre_reg.una;
+      ld_g.off = 36'(pre_reg.npk) << (4'd7 + 4'(pre_reg.mtu));
+      ld_g.rd_issued = pre_reg.rd_done;
     end
   end
 
@@ -455,7 +664,8 @@ module urdma_tx_seg
       S_NEXT: if (rw_free) begin
         if (rw_reg) begin
           rewind_reg <= '{kind: rw_kind_reg, qpn: cur_reg.qpn, era: g_reg.era,
-                          gen: (rw_kind_reg == RW_FLUSH) ? g_reg.gen : g_reg.gen - 1'b1, idx: g_reg.si, una: cur_reg.una};
+                          gen: (rw_kind_reg == RW_FLUSH) ? g_reg.gen : g_reg.gen - 1'b1, idx: g_reg.si,
+                          top: resent ? g_reg.hi : g_reg.si + 16'(g_reg.off != '0), acks: cur_reg.acks};
         end
         rw_reg <= 1'b0;
         cur_valid_reg <= load;
@@ -475,33 +685,37 @@ module urdma_tx_seg
           blk_reg <= d;
           blk_idx_reg <= '0;
           pos_reg <= 2'd2;
-          sge_reg <= sge_of(d[8*URDMA_SQE_DATA_OFFSET+:128]);
+          sge_reg <= d_sge;
           if (dec.num_sge == '0) sge_reg.left <= '0;
           sge_n_reg <= 8'd1;
-          skip_reg <= g_reg.off;
-          rem_reg <= dec.len - g_reg.off;
-          pkt_len_reg <= ((dec.len - g_reg.off) > 32'(mtu)) ? mtu : 13'(dec.len - g_reg.off);
-          pkt_rem_reg <= ((dec.len - g_reg.off) > 32'(mtu)) ? mtu : 13'(dec.len - g_reg.off);
+          skip_reg <= g_reg.off[31:0];
+          rem_reg <= dec.len - g_reg.off[31:0];
+          pkt_len_reg <= ((dec.len - g_reg.off[31:0]) > 32'(mtu)) ? mtu : 13'(dec.len - g_reg.off[31:0]);
+          pkt_rem_reg <= ((dec.len - g_reg.off[31:0]) > 32'(mtu)) ? mtu : 13'(dec.len - g_reg.off[31:0]);
           pkt_started_reg <= 1'b0;
-          if (!fail && !end_wqe) state_reg <= dec.inl ? S_INL : S_RUN;
+          if (!h_halt && !fail && !end_wqe && !pass && !step_out) begin
+            state_reg <= (d_read || d_atomic || d_local) ? S_REQ : !dec.inl ? S_RUN : (g_reg.off != '0) ? S_SEEK : S_INL;
+          end
         end else begin
           case (cur_reg.kind)
             TURN_FLUSH_START: begin
               g_reg.gen <= cur_reg.gen;
               g_reg.stop <= 1'b0;
               g_reg.off <= '0;
+              if (resent) g_reg.si <= g_reg.hi;
               rw_reg <= 1'b1;
               rw_kind_reg <= RW_FLUSH;
             end
-            TURN_FLUSH: if (!void_turn) state_reg <= S_FLUSH;
-            TURN_FETCH: if (!void_turn && !bad[cur_reg.slot]) begin
-              g_reg.gen <= g_reg.gen + 1'b1;
-              rw_reg <= 1'b1;
-              rw_kind_reg <= RW_WAIT;
-            end
+            TURN_FLUSH: if (!old_gen && !g_reg.stop) state_reg <= S_FLUSH;
             default: ;
           endcase
         end
+      end
+      S_REQ: ;  // see end_wqe, step_out, fail
+      S_SEEK: begin
+        blk_reg <= wqe_rd_data;
+        blk_idx_reg <= g_reg.off[8:6];
+        state_reg <= S_INL;
       end
       S_RUN: if (go) begin
         if (take_sge) begin
@@ -548,14 +762,14 @@ module urdma_tx_seg
       end
       default: if (go) begin  // S_FLUSH
         g_reg.si <= g_reg.si + 1'b1;
+        g_reg.hi <= g_reg.si + 1'b1;
         k_reg <= k_reg + 1'b1;
         if (!more_wqes) state_reg <= S_NEXT;
       end
     endcase
 
     if (go && end_pkt) begin
-      g_reg.psn <= g_reg.psn + 1'b1;
-      g_reg.off <= g_reg.off + 32'(pkt_len_reg);
+      g_reg.off <= g_reg.off + 36'(pkt_len_reg);
       rem_reg <= rem_next;
       pkt_len_reg <= (rem_next > 32'(mtu)) ? mtu : rem_next[12:0];
       pkt_rem_reg <= (rem_next > 32'(mtu)) ? mtu : rem_next[12:0];
@@ -569,16 +783,22 @@ module urdma_tx_seg
         state_reg <= S_NEXT;
       end
     end
+    if (go && (end_pkt || end_wqe)) begin
+      g_reg.psn <= psn_end;
+      if (psn_before(g_reg.hpsn, psn_end)) g_reg.hpsn <= psn_end;
+    end
     if (go && end_wqe) begin
-      g_reg.psn <= g_reg.psn + 1'b1;
       g_reg.off <= '0;
       g_reg.si <= g_reg.si + 1'b1;
+      if (!resent) g_reg.hi <= g_reg.si + 1'b1;
       k_reg <= k_reg + 1'b1;
-      used_reg <= hdr_cycle ? used_reg : used_reg + 16'(pkt_len_reg);
       wqe_blk_reg <= wqe_rd_blk;
+      if ((state_reg == S_REQ) && m_local) g_reg.lop_asked <= 1'b0;
+      if ((state_reg == S_REQ) && !m_local) g_reg.rd_issued <= g_reg.rd_issued + 1'b1;
+      if (!hdr_cycle && (state_reg != S_REQ)) used_reg <= used_reg + 16'(pkt_len_reg);
       if (!more_wqes) begin
         state_reg <= S_NEXT;
-      end else if (over && !hdr_cycle) begin
+      end else if (over && !hdr_cycle && (state_reg != S_REQ)) begin
         g_reg.gen <= g_reg.gen + 1'b1;
         rw_reg <= 1'b1;
         rw_kind_reg <= RW_AGAIN;
@@ -587,10 +807,27 @@ module urdma_tx_seg
         state_reg <= S_HDR;
       end
     end
+    if (go && pass) begin
+      if (!d_local) g_reg.off <= g_reg.off - 36'(h_span);
+      if (d_read || d_atomic) g_reg.rd_issued <= g_reg.rd_issued + 1'b1;
+      g_reg.si <= g_reg.si + 1'b1;
+      k_reg <= k_reg + 1'b1;
+      wqe_blk_reg <= wqe_rd_blk;
+      state_reg <= more_wqes ? S_HDR : S_NEXT;
+    end
     if (go && fail) begin
       g_reg.off <= '0;
-      g_reg.si <= g_reg.si + 1'b1;
+      g_reg.si <= e_wqe + 1'b1;
+      if (!wqe_before(e_wqe, g_reg.hi)) g_reg.hi <= e_wqe + 1'b1;
+      if (state_reg == S_REQ) g_reg.lop_asked <= 1'b0;
       g_reg.stop <= 1'b1;
+      state_reg <= S_NEXT;
+    end
+    if (go && step_out) begin
+      g_reg.gen <= g_reg.gen + 1'b1;
+      if (lop_valid && lop_ready) g_reg.lop_asked <= 1'b1;
+      rw_reg <= 1'b1;
+      rw_kind_reg <= step_kind;
       state_reg <= S_NEXT;
     end
 
@@ -607,17 +844,17 @@ module urdma_tx_seg
     else if (rewind_ready) rewind_valid_reg <= 1'b0;
   end
 
-  assign wqe_trace_valid = hdr_cycle && go && first_pkt;
+  assign wqe_trace_valid = hdr_cycle && go && first_pkt && !resent && !h_halt && !pass && !step_out;
   assign wqe_trace = '{ev: TR_WQE, qpn: 24'(cur_reg.qpn), psn: g_reg.psn, arg: g_reg.si};
 
   assign busy = !init_done_reg || turn_valid || (t_count != '0) || pre_valid_reg || cur_valid_reg || rewind_valid_reg;
 
   logic unused;
-  assign unused = ^{t_in_ready, cur_reg.psn0, cur_reg.blk, m.num_sge};
+  assign unused = ^{t_in_ready, cur_reg.psn0, cur_reg.blk, cur_reg.rw, cur_reg.npk, m.num_sge, m.fence, d_sge.key};
 
 `ifndef SYNTHESIS
   a_idx: assert property (@(posedge clk) disable iff (rst)
-      (state_reg == S_TURN) && (cur_reg.kind == TURN_FETCH) && !void_turn |-> cur_reg.widx == g_reg.si)
+      (state_reg == S_TURN) && (cur_reg.kind == TURN_FETCH) && !void_turn && !stale |-> cur_reg.widx == g_reg.si)
     else $error("%m: the turn does not begin where the segmenter stands");
   a_room: assert property (@(posedge clk) disable iff (rst) turn_valid |-> t_in_ready)
     else $error("%m: more turns than there may be");
