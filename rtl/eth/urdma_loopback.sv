@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames to the port's own MAC address turn round here: an own address is reachable as any other is.
+//
+//  tx_*     frames of the transmit side; out_*: those that go to the MAC
+//  mac_*    frames of the MAC, which cannot be stalled; rx_*: to the receive side, which cannot stall either
+//  mac      the port's address, byte 0 in [7:0]
+//
+// A frame's first beat has its destination, so the way is known at once and no beat waits. Frames that turn
+// round wait in a FIFO; when it is full the transmit side waits, which is no deadlock, because the receive side never
+// stalls. One frame at a time goes to the receive side, one that turns round when it is there to its end. Frames of the MAC come first: one that turns round begins only when
+// less than MAC_FREE beats of the MAC wait. It has MAX_BEATS beats at most and the MAC brings one a cycle at most, so
+// the MAC's FIFO cannot overflow; and because the line is slower than a beat a cycle, that level is always reached again.
+// A frame of the MAC that finds everything empty loses 1 cycle.
+
+`resetall
+`default_nettype none
+
+module urdma_loopback
+  import urdma_pkg::*;
+#(
+  // longest frame that may turn round, in beats: RDMA with an MTU of 4096 has 66
+  parameter int MAX_BEATS = 96,
+  // beats of the MAC that may wait when such a frame begins
+  parameter int MAC_FREE = 32
+) (
+  input  wire logic        clk,
+  input  wire logic        rst,
+  output      logic        busy,
+
+  input  wire logic [47:0] mac,
+
+  input  wire logic        tx_valid,
+  input  wire mac_beat_t   tx,
+  output      logic        tx_ready,
+  output      logic        out_valid,
+  output      mac_beat_t   out,
+  input  wire logic        out_ready,
+
+  input  wire logic        mac_valid,
+  input  wire mac_beat_t   mac_in,
+  output      logic        rx_valid,
+  output      mac_beat_t   rx
+);
+
+  localparam int MAC_DEPTH = 128;
+  localparam int LOOP_DEPTH = 128;
+
+  if (MAC_DEPTH < MAX_BEATS + MAC_FREE) $error("urdma_loopback: the MAC's FIFO is too small");
+  if (LOOP_DEPTH < MAX_BEATS) $error("urdma_loopback: a frame that turns round does not fit");
+
+  // ---- which way: known with the first beat, kept for the rest of the frame -----------------------------------
+  logic tx_open_reg, tx_home_reg, home;
+  logic loop_in_valid, loop_in_ready, loop_valid, loop_pop, mac_fifo_ready, mac_fifo_valid, mac_pop;
+  mac_beat_t loop_beat, mac_beat;
+  logic [$clog2(LOOP_DEPTH):0] loop_count;
+  logic [$clog2(MAC_DEPTH):0] mac_count;
+
+  assign home = tx_open_reg ? tx_home_reg : (tx.data[47:0] == mac);
+  assign out_valid = tx_valid && !home;
+  assign out = tx;
+  assign loop_in_valid = tx_valid && home;
+  assign tx_ready = home ? loop_in_ready : out_ready;
+
+  always_ff @(posedge clk) begin
+    if (tx_valid && tx_ready) tx_home_reg <= home;
+    if (rst) tx_open_reg <= 1'b0;
+    else if (tx_valid && tx_ready) tx_open_reg <= !tx.last;
+  end
+
+  urdma_fifo #(.WIDTH($bits(mac_beat_t)), .DEPTH(LOOP_DEPTH), .OUT_REG(1)) loop_fifo (
+    .clk, .rst, .in_valid(loop_in_valid), .in_ready(loop_in_ready), .in_data(tx),
+    .out_valid(loop_valid), .out_ready(loop_pop), .out_data(loop_beat), .count(loop_count)
+  );
+  urdma_fifo #(.WIDTH($bits(mac_beat_t)), .DEPTH(MAC_DEPTH)) mac_fifo (
+    .clk, .rst, .in_valid(mac_valid), .in_ready(mac_fifo_ready), .in_data(mac_in),
+    .out_valid(mac_fifo_valid), .out_ready(mac_pop), .out_data(mac_beat), .count(mac_count)
+  );
+
+  // ---- to the receive side: whole frames, from one or the other ------------------------------------------------
+  // The frame that is open; in between, the choice for the next one.
+  logic open_reg, from_loop_reg, from_loop, turn_reg;
+  logic [$clog2(LOOP_DEPTH):0] loop_frames_reg;  // ended frames in the FIFO
+
+  assign from_loop = open_reg ? from_loop_reg : (loop_valid && (loop_frames_reg != '0) && (mac_count < ($clog2(MAC_DEPTH)+1)'(MAC_FREE)) &&
+                                                 (!mac_fifo_valid || turn_reg));
+  assign loop_pop = from_loop;
+  assign mac_pop = !from_loop;
+  assign rx_valid = from_loop ? loop_valid : mac_fifo_valid;
+  assign rx = from_loop ? loop_beat : mac_beat;
+
+  // Both wait: in turn, as far as the MAC's FIFO allows.
+  always_ff @(posedge clk) begin
+    if (rst) loop_frames_reg <= '0;
+    else loop_frames_reg <= loop_frames_reg + ($clog2(LOOP_DEPTH)+1)'(loop_in_valid && loop_in_ready && tx.last)
+                            - ($clog2(LOOP_DEPTH)+1)'(rx_valid && from_loop && rx.last);
+  end
+
+  always_ff @(posedge clk) begin
+    if (rx_valid) from_loop_reg <= from_loop;
+    if (rst) begin
+      open_reg <= 1'b0;
+      turn_reg <= 1'b0;
+    end else if (rx_valid) begin
+      open_reg <= !rx.last;
+      if (rx.last) turn_reg <= !from_loop;
+    end
+  end
+
+  assign busy = (loop_count != '0) || (mac_count != '0);
+
+`ifndef SYNTHESIS
+  a_mac: assert property (@(posedge clk) disable iff (rst) mac_valid |-> mac_fifo_ready)
+    else $error("%m: a beat of the MAC is lost");
+`endif
+
+  logic unused;
+  assign unused = mac_fifo_ready;
+
+endmodule
+
+`resetall
