@@ -13,6 +13,11 @@
 //   outst  sent, completions expected        fail  with fin: failed; what has not been read out yet reads as zero
 //   quar   given up while completions may still come; not allocated until they cannot hurt
 //
+// A read does not pass a write: a TLP waits in tlp_fifo until every DMA write request whose last beat was accepted
+// before the TLP was made (so before the read request was offered, or later) is on RQ. What was written and then read
+// by the NIC (ATOMICs, READ responses behind WRITEs of the same QP) relies on it. The FIFO keeps reads flowing behind a
+// standing queue of writes: each waits for those before it, not for the queue to run empty.
+//
 // Tags are allocated in rising order. Quarantine: after a time-out, or an error that leaves completions to come, a
 // late completion could otherwise be taken for one of the next request with this tag. The tag is released by a
 // completion that closes its request (Request Completed), or else TAG_QUARANTINE cycles after it was sent, by
@@ -32,7 +37,9 @@ module urdma_dma_rd
   // completion time-out in cycles, from the TLP's turn on RQ (50 ms)
   parameter int CPL_TIMEOUT = 12500000,
   // cycles from a TLP's turn on RQ until a tag that was given up is used again
-  parameter int TAG_QUARANTINE = 16 * CPL_TIMEOUT
+  parameter int TAG_QUARANTINE = 16 * CPL_TIMEOUT,
+  // read TLPs that may wait for writes; as many as write TLPs of one line in urdma_dma_wr's FIFO
+  parameter int TLP_DEPTH = 32
 ) (
   input  wire logic         clk,
   input  wire logic         rst,
@@ -46,6 +53,10 @@ module urdma_dma_rd
   output      logic [N-1:0] rd_req_ready,
   output      logic [N-1:0] rd_rsp_valid,
   output      dma_rd_rsp_t  rd_rsp,
+
+  // pulses: a DMA write request was accepted; one has its place on RQ
+  input  wire logic         wr_accept,
+  input  wire logic         wr_pass,
 
   // read TLPs to RQ
   output      logic         tlp_valid,
@@ -135,7 +146,6 @@ module urdma_dma_rd
     dwords = ({1'b0, n} + {9'd0, s1_addr_reg[1:0]} + 11'd3) >> 2;
     end_off = s1_addr_reg[1:0] + n[1:0];
 
-    t_free = !tlp_valid || tlp_ready;
     split = s1_valid_reg && nt_valid_reg && t_free && order_ready;
     s1_ready = !s1_valid_reg || (split && s1_last);
 
@@ -173,26 +183,42 @@ module urdma_dma_rd
     end
   end
 
-  // the TLP register
-  rd_tlp_t tlp_reg;
-  logic tlp_valid_reg, tlp_xfer;
-  assign tlp_valid = tlp_valid_reg;
-  assign tlp = tlp_reg;
-  assign tlp_xfer = tlp_valid_reg && tlp_ready;
+  // TLPs behind the writes of before. Write requests accepted and passed so far, modulo 2**SEQ_W: while a TLP waits,
+  // fewer writes than half of that can pass, since RQ takes reads and writes in turn.
+  localparam int SEQ_W = 12;
+  logic [SEQ_W-1:0] accepted_reg, passed_reg, accepted_now, tlp_seq, behind;
+  rd_tlp_t tlp_in;
+  logic tlp_out_valid, tlp_xfer;
+  logic [$clog2(TLP_DEPTH):0] tlp_count;
 
-  always_ff @(posedge clk) begin
-    if (split) begin
-      tlp_reg.addr <= s1_addr_reg[63:2];
-      tlp_reg.dword_count <= dwords;
-      tlp_reg.first_be <= be_from(s1_addr_reg[1:0]) & ((dwords == 11'd1) ? be_upto(end_off) : 4'hf);
-      tlp_reg.last_be <= (dwords == 11'd1) ? 4'h0 : be_upto(end_off);
-      tlp_reg.tag <= nt_reg;
-    end
+  assign accepted_now = accepted_reg + SEQ_W'(wr_accept);
+  assign behind = passed_reg - tlp_seq;  // negative while a write is missing
+  assign tlp_valid = tlp_out_valid && !behind[SEQ_W-1];
+  assign tlp_xfer = tlp_valid && tlp_ready;
+
+  always_comb begin
+    tlp_in.addr = s1_addr_reg[63:2];
+    tlp_in.dword_count = dwords;
+    tlp_in.first_be = be_from(s1_addr_reg[1:0]) & ((dwords == 11'd1) ? be_upto(end_off) : 4'hf);
+    tlp_in.last_be = (dwords == 11'd1) ? 4'h0 : be_upto(end_off);
+    tlp_in.tag = nt_reg;
   end
 
+  urdma_fifo #(.WIDTH(SEQ_W + $bits(rd_tlp_t)), .DEPTH(TLP_DEPTH)) u_tlp (
+    .clk, .rst,
+    .in_valid(split), .in_ready(t_free), .in_data({accepted_now, tlp_in}),
+    .out_valid(tlp_out_valid), .out_ready(tlp_xfer), .out_data({tlp_seq, tlp}),
+    .count(tlp_count)
+  );
+
   always_ff @(posedge clk) begin
-    if (rst) tlp_valid_reg <= 1'b0;
-    else if (t_free) tlp_valid_reg <= split;
+    if (rst) begin
+      accepted_reg <= '0;
+      passed_reg <= '0;
+    end else begin
+      accepted_reg <= accepted_now;
+      if (wr_pass) passed_reg <= passed_reg + 1'b1;
+    end
   end
 
   // the next tag, found one cycle ahead; tags in quarantine are passed over, one in use is waited for
@@ -384,7 +410,7 @@ module urdma_dma_rd
   logic sc_outst_reg, sc_quar_reg, sc_timeout, sc_release;
 
   always_ff @(posedge clk) begin
-    if (tlp_xfer) sent_mem[tlp_reg.tag] <= now_reg;
+    if (tlp_xfer) sent_mem[tlp.tag] <= now_reg;
     sc_sent_reg <= sent_mem[scan_reg];
     sc_tag_reg <= scan_reg;
     // the state that belongs to sc_sent_reg: a tag sent in this very cycle is left for the next round
@@ -426,8 +452,8 @@ module urdma_dma_rd
       lines_reg[nt_reg] <= '0;
     end
     if (tlp_xfer && tlp_drop) begin
-      fin_reg[tlp_reg.tag] <= 1'b1;
-      fail_reg[tlp_reg.tag] <= 1'b1;
+      fin_reg[tlp.tag] <= 1'b1;
+      fail_reg[tlp.tag] <= 1'b1;
     end
     if (wr1) lines_reg[c_tag] <= have + 4'd1 + {3'd0, wr2};
     if (a_valid_reg && a_last_reg && outst_reg[c_tag] && !c_stray && (!end_ok || c_final)) begin
@@ -454,7 +480,7 @@ module urdma_dma_rd
       cnt_unexp_reg <= 1'b0;
       if (split) used_reg[nt_reg] <= 1'b1;
       if (release_used) used_reg[order.tag] <= 1'b0;
-      if (tlp_xfer && !tlp_drop) outst_reg[tlp_reg.tag] <= 1'b1;
+      if (tlp_xfer && !tlp_drop) outst_reg[tlp.tag] <= 1'b1;
       if (a_valid_reg && a_last_reg) begin
         if (!outst_reg[c_tag] || c_stray) begin
           cnt_unexp_reg <= 1'b1;
@@ -586,7 +612,7 @@ module urdma_dma_rd
     end
   end
 
-  assign busy = s1_valid_reg || tlp_valid_reg || (order_count != '0) || a_valid_reg || b_valid_reg || flush_reg
+  assign busy = s1_valid_reg || (tlp_count != '0) || (order_count != '0) || a_valid_reg || b_valid_reg || flush_reg
                 || (rsp_valid_reg != '0);
 
 `ifndef SYNTHESIS

@@ -111,7 +111,7 @@ module urdma_pcie
   rd_tlp_t rd_tlp;
   logic wr_tlp_valid, wr_tlp_ready;
   rq_beat_t wr_beat;
-  logic wr_accept, wr_done;
+  logic wr_accept, wr_done, wr_pass;
   logic cq_busy, rd_busy, wr_busy, rq_busy, irq_busy;
 
   assign busy = cq_busy || rd_busy || wr_busy || rq_busy || irq_busy;
@@ -130,6 +130,7 @@ module urdma_pcie
     .clk, .rst,
     .cfg_max_read_req,
     .stop, .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid, .rd_rsp,
+    .wr_accept, .wr_pass,
     .tlp_valid(rd_tlp_valid), .tlp(rd_tlp), .tlp_ready(rd_tlp_ready), .tlp_drop(rd_tlp_drop),
     .s_axis_rc_tdata, .s_axis_rc_tkeep, .s_axis_rc_tuser, .s_axis_rc_tlast, .s_axis_rc_tvalid, .s_axis_rc_tready,
     .cnt_cpl_err, .cnt_cpl_timeout, .cnt_cpl_unexpected,
@@ -149,7 +150,7 @@ module urdma_pcie
     .clk, .rst,
     .cfg_bus_master_en,
     .rd_valid(rd_tlp_valid), .rd_tlp, .rd_ready(rd_tlp_ready), .rd_drop(rd_tlp_drop),
-    .wr_valid(wr_tlp_valid), .wr_beat, .wr_ready(wr_tlp_ready), .wr_done,
+    .wr_valid(wr_tlp_valid), .wr_beat, .wr_ready(wr_tlp_ready), .wr_done, .wr_pass,
     .m_axis_rq_tdata, .m_axis_rq_tkeep, .m_axis_rq_tuser, .m_axis_rq_tlast, .m_axis_rq_tvalid, .m_axis_rq_tready,
     .cnt_rd_tlp, .cnt_wr_tlp, .cnt_drop(cnt_dma_drop),
     .busy(rq_busy)

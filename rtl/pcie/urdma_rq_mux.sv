@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts the TLPs of the DMA engines on RQ. Reads and writes alternate while both have something to send, TLP by
-// TLP, so neither waits for more than one TLP of the other.
+// TLP, so neither waits for more than one TLP of the other here. The read engine offers a TLP only when the writes that it
+// may not pass are on RQ.
 //
 // This is the one place where bus master enable counts: a TLP whose turn comes while it is 0 is discarded. The
 // read engine learns of it by rd_drop in the cycle of the transfer; for a write it is enough to be counted.
-// wr_done tells of the end of a DMA write request, in the cycle in which RQ takes its last beat (or it is discarded).
+// wr_done tells of the end of a DMA write request, in the cycle in which RQ takes its last beat (or it is discarded);
+// wr_pass tells of the same earlier: from the next cycle on a read is behind it.
 //
 // Latency 1 cycle (rd_valid or wr_valid to tvalid); a beat every cycle. tvalid never falls within a TLP: the write
 // engine offers only complete TLPs (PG213 nullifies a TLP with a gap).
@@ -31,6 +33,7 @@ module urdma_rq_mux
   input  wire rq_beat_t     wr_beat,
   output      logic         wr_ready,
   output      logic         wr_done,     // pulse: a DMA write request is off our hands
+  output      logic         wr_pass,     // pulse: it has its place in the order of RQ
 
   // RQ of the integrated block
   output      logic [511:0] m_axis_rq_tdata,
@@ -115,6 +118,7 @@ module urdma_rq_mux
 
   assign m_axis_rq_tvalid = out_valid && !out.null_beat;
   assign out_ready = m_axis_rq_tready || out.null_beat;
+  assign wr_pass = wr_valid && wr_ready && wr_beat.last && wr_beat.req_end;
   assign wr_done = out_valid && out_ready && out.beat.last && out.beat.req_end;
   assign busy = out_valid;
 

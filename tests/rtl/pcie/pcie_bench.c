@@ -186,6 +186,7 @@ static void observe_clients(struct bench *b)
 			q->addr = b->in.rd[i].addr;
 			q->len = b->in.rd[i].len;
 			q->granted = b->cycle;
+			q->behind = b->wr_accepted;
 			if (!b->in.bus_master_en) {
 				q->dropped = q->failed = true;
 				q->fail_end = 0;
@@ -294,6 +295,15 @@ static void choose_cuts(struct bench *b, struct host_read *h)
 	}
 }
 
+/* writes that were discarded have had their turn when a later request has its */
+static void skip_dropped(struct bench *b)
+{
+	while (b->wr_head != b->wr_tail && b->wr_q[b->wr_head % QUEUE].dropped) {
+		b->wr_head++;
+		b->wr_sent++;
+	}
+}
+
 static void host_read(struct bench *b, uint64_t addr, uint32_t len, uint8_t tag)
 {
 	struct host_read *h = &b->tag[tag];
@@ -309,6 +319,12 @@ static void host_read(struct bench *b, uint64_t addr, uint32_t len, uint8_t tag)
 	      "read request 0x%llx, %u bytes; expected 0x%llx, %u", (unsigned long long)addr, len,
 	      (unsigned long long)(q->addr + q->asked), want);
 	CHECK(b, addr / 4096 == (addr + len - 1) / 4096, "read request crosses 4 KB");
+	skip_dropped(b);
+	CHECK(b, b->wr_sent >= q->behind,
+	      "read 0x%llx passed a write: %llu requests of the %llu before it are on RQ",
+	      (unsigned long long)addr, (unsigned long long)b->wr_sent,
+	      (unsigned long long)q->behind);
+	b->rd_waited += b->wr_sent > q->behind;
 
 	CHECK(b, !h->busy, "tag %u used again while completions are to come", tag);
 	CHECK(b, !h->lost || b->cycle - h->sent >= TAG_QUARANTINE,
@@ -355,10 +371,7 @@ static void host_write(struct bench *b, uint64_t addr, uint32_t len, const uint8
 	struct wr_request *q;
 	uint32_t want;
 
-	while (b->wr_head != b->wr_tail && b->wr_q[b->wr_head % QUEUE].dropped) {
-		b->wr_head++;
-		b->wr_sent++;
-	}
+	skip_dropped(b);
 	CHECK(b, b->wr_head != b->wr_tail, "write nobody asked for");
 	q = &b->wr_q[b->wr_head % QUEUE];
 	want = min32(q->len - q->sent, mps(b) - (q->addr + q->sent) % mps(b));
@@ -828,10 +841,7 @@ static void observe_host(struct bench *b)
 		CHECK(b, b->irq_head != b->irq_tail, "interrupt nobody asked for");
 		CHECK(b, b->out.irq_vec == b->irq_q[b->irq_head % QUEUE].vec,
 		      "interrupts out of order");
-		while (b->wr_head != b->wr_tail && b->wr_q[b->wr_head % QUEUE].dropped) {
-			b->wr_head++;
-			b->wr_sent++;
-		}
+		skip_dropped(b);
 		CHECK(b, b->wr_sent >= b->irq_q[b->irq_head % QUEUE].after,
 		      "interrupt overtook a write: %llu of %llu requests are on RQ",
 		      (unsigned long long)b->wr_sent,
@@ -899,8 +909,7 @@ void bench_drain(struct bench *b, uint32_t limit)
 		quiet = idle(b) ? quiet + 1 : 0;
 	} while (quiet < 2);
 	bench_run(b, 4); /* pulses under way */
-	while (b->wr_head != b->wr_tail && b->wr_q[b->wr_head % QUEUE].dropped)
-		b->wr_head++;
+	skip_dropped(b);
 	CHECK(b, b->wr_head == b->wr_tail, "idle, but %u writes are missing",
 	      b->wr_tail - b->wr_head);
 	CHECK(b,

@@ -47,6 +47,7 @@ struct rd_request {
 	uint32_t fail_end;
 	bool failed, dropped;
 	uint64_t granted;
+	uint64_t behind; /* writes accepted before it was granted */
 };
 
 struct wr_request {
@@ -197,6 +198,7 @@ struct bench {
 	uint64_t rsp_beats, rsp_first, rsp_last;
 	uint64_t rq_beats, rq_first, rq_last_cycle, rq_idle;
 	uint64_t rd_tlp_last, rd_tlp_gap;
+	uint32_t rd_waited; /* read TLPs seen while a write accepted after them was on RQ already */
 	uint64_t rc_last_sent;
 };
 

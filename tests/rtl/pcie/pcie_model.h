@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-#define RD_N 6
-#define WR_N 4
+#define RD_N 7
+#define WR_N 5
 
 /* One beat of a PG213 stream; user holds the low 192 bits of tuser. */
 struct axis_beat {
