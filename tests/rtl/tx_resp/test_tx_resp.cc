@@ -1,0 +1,1096 @@
+// SPDX-License-Identifier: Apache-2.0
+// urdma_tx_resp alone: random requests of many QPs, with a model of commit behind it, against a reference that
+// follows each QP. A wrong packet here is a READ answered with other data, an answer out of order, or a NAK that
+// the requester never sees.
+//
+// When an acknowledgement leaves the state of its QP is not to be seen from outside, and requests that come around that
+// moment may or may not have merged with it. So the reference keeps all moments that are possible: places in
+// the log of the QP's requests. A packet is right if it was pending at one of them.
+
+extern "C" {
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+}
+#include <deque>
+#include <vector>
+
+#include "Vurdma_tx_resp.h"
+#include "rtl/bits.h"
+#include "urdma_hw.h"
+
+enum { QPS = 4096, RING = 16, QUANTUM = 32768, PSN_MASK = 0xffffff };
+enum { RSP_ACK, RSP_READ, RSP_ATOMIC };
+enum { OP_FIRST = 0x0d, OP_MIDDLE, OP_LAST, OP_ONLY, OP_ACK, OP_ATOMIC_ACK };
+
+// lowest bits of fields in the packed structs of the packages
+enum { RQ_LEN = 0, RQ_VA = 32, RQ_KEY = 96, RQ_MSN = 128, RQ_SYN = 152, RQ_PSN = 160, RQ_QPN = 184, RQ_KIND = 196 };
+enum { CF_SPORT = 0, CF_DQPN = 300, CF_MTU = 340, CF_PD = 539, CF_STATE = 557, CF_VALID = 561, CF_W = 562 };
+enum { PA_SPORT = 5, PA_DQPN = 249 };
+enum { PK_PLEN = 273, PK_EXT = 286, PK_EXTLEN = 510, PK_PSN = 515, PK_OPCODE = 541, PK_QPN = 549, PK_DROP = 561 };
+enum { PD_STATUS = 330, PD_EOM = 338, PD_PLEN = 342, PD_EXT = 355, PD_EXTLEN = 579, PD_PSN = 584, PD_OPCODE = 610,
+       PD_ERA = 618, PD_QPN = 624, PD_RESP = 636, PD_FENCE = 637, PD_W = 638 };
+enum { PI_LEN = 0, PI_VA = 13, PI_KEY = 77, PI_PD = 109, PI_QPN = 121, PI_REMOTE = 133, PI_PKTLEN = 134,
+       PI_LAST = 147, PI_FIRST = 148, PI_KIND = 149 };
+
+static const uint32_t bad_key = 0xbad00000; // READs with it fail; lowest bit: how
+
+struct request {
+	unsigned int kind, qpn, psn, syndrome, msn;
+	uint32_t key;
+	uint64_t va;
+	uint32_t len;
+};
+
+// what happened to a QP, in order
+struct event {
+	struct request rq;
+	bool fail;      // not a request: an rfail
+	bool dropped;   // READ or ATOMIC that found no room
+	bool left;      // READ or ATOMIC: all its packets made, or forgotten
+};
+
+struct pending {
+	bool on;
+	bool fatal;
+	unsigned int psn, syndrome, msn;
+};
+
+struct qp {
+	unsigned int state, mtu, pd;
+	bool valid;
+	unsigned int epsn, era, wish;
+	std::deque<struct event> log;
+	uint64_t base;                  // index of log's first event
+	std::vector<uint64_t> moments;  // where the last acknowledgement may have been taken
+	uint64_t next;                  // first READ or ATOMIC that may not have left
+	unsigned int held;              // READs and ATOMICs in the ring, by our count
+	unsigned int npk;               // packets made of `next`
+	uint64_t fence_at;
+	bool failed;                    // an rfail, its NAK not yet seen
+	uint64_t fail_seq, fail_at;     // packet that failed, cycle
+	unsigned int early_err;         // event reported, its NAK not yet seen
+	unsigned int dead_era;          // commit: this life is dead
+	bool dead;
+	uint64_t acks, last_cycle;
+};
+
+struct flight {
+	uint64_t due, seq;
+	unsigned int qpn, era, psn;
+	uint32_t key;
+	bool payload;
+};
+
+struct bench {
+	Vurdma_tx_resp dut;
+	uint64_t seed, now, msn;
+	struct qp qp[QPS];
+	std::deque<struct request> todo;
+	std::deque<std::pair<uint64_t, unsigned int>> cfg;
+	std::deque<struct flight> commit;
+	std::deque<std::pair<unsigned int, unsigned int>> errs;
+	std::deque<struct request> stale;       // rfail of a life that is over: no effect
+	uint64_t seq_in, seq_out, fence_seq;
+	unsigned int last_qpn;                  // whose request was taken in the cycle before
+	bool offering, last_entry, pkt_was, fence_want, fencing;
+	uint64_t fence_since, fence_ended, fences;
+	uint32_t pkt_old[18];
+	// knobs, in 1/16
+	unsigned int p_req, p_pd, p_piece, p_pkt, p_cfg, p_err, cfg_latency, commit_latency;
+	// seen
+	uint64_t pds, pkts, bytes, drops, fails, slow_acks, naks, taken;
+	unsigned int turn_qpn;
+	uint64_t turn_bytes, turn_max;
+	std::vector<unsigned int> turns;
+};
+
+static uint64_t rnd(struct bench *b, uint64_t n)
+{
+	return rnd_below(&b->seed, n);
+}
+
+static bool chance(struct bench *b, unsigned int p)
+{
+	return p >= 16 || rnd(b, 16) < p;
+}
+
+static unsigned int mtu_bytes(const struct qp *q)
+{
+	return 128u << q->mtu;
+}
+
+static bool reads_ok(const struct qp *q)
+{
+	return q->valid && q->state >= URDMA_QPS_RTR && q->state <= URDMA_QPS_SQE;
+}
+
+static bool acks_ok(const struct qp *q)
+{
+	return q->valid && q->state >= URDMA_QPS_RTR;
+}
+
+static bool not_before(unsigned int a, unsigned int c)
+{
+	return !((a - c) >> 23 & 1);
+}
+
+static bool is_nak(unsigned int syndrome)
+{
+	return syndrome >> 5 & 3;
+}
+
+// The rules: what one event makes of the pending acknowledgement.
+static void apply(struct pending *p, const struct event *e)
+{
+	if (e->fail) {
+		p->on = true;
+		p->fatal = true;
+		p->psn = e->rq.psn;
+		p->syndrome = e->rq.syndrome;
+		return;
+	}
+	if (p->on && p->fatal)
+		return;
+	if (e->rq.kind != RSP_ACK) {
+		if (!e->dropped && p->on && not_before(e->rq.psn, p->psn))
+			p->on = false;
+		return;
+	}
+	if (p->on && is_nak(p->syndrome))
+		return;
+	if (p->on && !is_nak(e->rq.syndrome) && !not_before(e->rq.psn, p->psn))
+		return;
+	*p = { true, false, e->rq.psn, e->rq.syndrome, e->rq.msn };
+}
+
+static struct pending run(const struct qp *q, uint64_t from, uint64_t to)
+{
+	struct pending p = {};
+
+	for (uint64_t i = from; i < to; i++)
+		apply(&p, &q->log[i - q->base]);
+	return p;
+}
+
+// Events before all moments, whose READs have left, are of no more use.
+static void prune(struct qp *q)
+{
+	uint64_t low = q->moments.front();
+
+	if (q->next < low)
+		low = q->next;
+	while (q->base < low) {
+		q->log.pop_front();
+		q->base++;
+	}
+}
+
+static uint64_t log_end(const struct qp *q)
+{
+	return q->base + q->log.size();
+}
+
+static void skip_left(struct qp *q)
+{
+	while (q->next < log_end(q)) {
+		struct event *e = &q->log[q->next - q->base];
+
+		if (!e->fail && e->rq.kind != RSP_ACK && !e->dropped && !e->left)
+			break;
+		q->next++;
+	}
+}
+
+static void check_ack(struct bench *b, unsigned int qpn, unsigned int psn, const uint32_t *w, unsigned int ext,
+		      unsigned int path)
+{
+	struct qp *q = &b->qp[qpn];
+	unsigned int syndrome = bits_get(w, ext, 8);
+	unsigned int msn = bits_get(w, ext + 8, 8) << 16 | bits_get(w, ext + 16, 8) << 8 | bits_get(w, ext + 24, 8);
+	std::vector<uint64_t> moments;
+	bool fatal = false;
+	uint64_t first = q->base, limit = log_end(q);
+
+	assert_true(acks_ok(q));
+	assert_int_equal(bits_get(w, path + PA_DQPN, 24), qpn ^ 0xabc);
+	assert_int_equal(bits_get(w, path + PA_SPORT, 16), qpn ^ 0x1234);
+	// It is behind all READs of before it, and before all of behind it; a fence lets it pass those of after the fence.
+	if (reads_ok(q) && !q->failed && !b->fencing && b->now > b->fence_ended + 200) {
+		for (uint64_t i = q->base; i < log_end(q); i++) {
+			struct event *e = &q->log[i - q->base];
+
+			if (e->fail || e->rq.kind == RSP_ACK || e->dropped)
+				continue;
+			if (e->left) {
+				first = i + 1;
+			} else {
+				limit = i;
+				break;
+			}
+		}
+	}
+	for (uint64_t k = first; k <= limit; k++) {
+		for (uint64_t s : q->moments) {
+			struct pending p;
+
+			if (s > k)
+				break;
+			p = run(q, s, k);
+			if (p.on && p.psn == psn && p.syndrome == syndrome && (p.fatal || p.msn == msn)) {
+				moments.push_back(k);
+				fatal = p.fatal;
+				break;
+			}
+		}
+	}
+	if (moments.empty())
+		fail_msg("cycle %lu QP %u: acknowledgement PSN %x syndrome %x MSN %x was never pending at this place", b->now,
+			 qpn, psn, syndrome, msn);
+	if (fatal) {
+		unsigned int type = syndrome == 0x63 ? URDMA_EV_QP_FATAL : URDMA_EV_QP_ACCESS_ERR;
+
+		if (q->early_err && q->early_err != type)
+			fail_msg("cycle %lu QP %u: event %u with NAK %x", b->now, qpn, q->early_err, syndrome);
+		if (!q->early_err)
+			b->errs.push_back({ qpn, type });
+		q->early_err = 0;
+		q->failed = false;
+	}
+	b->naks += is_nak(syndrome);
+	q->moments = moments;
+	q->acks++;
+	q->last_cycle = b->now;
+	prune(q);
+}
+
+static void check_pkt(struct bench *b)
+{
+	const uint32_t *w = b->dut.pkt.m_storage;
+
+	if (b->pkt_was && (!b->dut.pkt_valid || memcmp(w, b->pkt_old, sizeof(b->pkt_old))))
+		fail_msg("cycle %lu: packet of the fast path changed before it was taken", b->now);
+	b->pkt_was = b->dut.pkt_valid && !b->dut.pkt_ready;
+	memcpy(b->pkt_old, w, sizeof(b->pkt_old));
+	if (!b->dut.pkt_valid || !b->dut.pkt_ready)
+		return;
+	if (!b->commit.empty())
+		fail_msg("cycle %lu: the fast path overtakes %zu packets", b->now, b->commit.size());
+	assert_int_equal(bits_get(w, PK_OPCODE, 8), OP_ACK);
+	assert_int_equal(bits_get(w, PK_EXTLEN, 5), 4);
+	assert_int_equal(bits_get(w, PK_PLEN, 13), 0);
+	assert_int_equal(bits_get(w, PK_DROP, 1), 0);
+	check_ack(b, bits_get(w, PK_QPN, 12), bits_get(w, PK_PSN, 24), w, PK_EXT, 0);
+	b->pkts++;
+}
+
+static void check_entry(struct bench *b, struct qp *q, unsigned int qpn)
+{
+	const uint32_t *w = b->dut.pd.m_storage, *pi = b->dut.piece.m_storage;
+	unsigned int opcode = bits_get(w, PD_OPCODE, 8), plen = bits_get(w, PD_PLEN, 13), m = mtu_bytes(q);
+	unsigned int want_op, want_len, want_ext;
+	struct event *e;
+	uint64_t off = (uint64_t)q->npk * m;
+	bool last;
+
+	skip_left(q);
+	if (q->next == log_end(q))
+		fail_msg("cycle %lu QP %u: response packet, opcode %x PSN %lx, that nobody asked for", b->now, qpn, opcode,
+			 bits_get(w, PD_PSN, 24));
+	assert_true(reads_ok(q));
+	e = &q->log[q->next - q->base];
+	if (e->rq.kind == RSP_ATOMIC) {
+		last = true;
+		want_op = OP_ATOMIC_ACK;
+		want_len = 0;
+		want_ext = 12;
+	} else {
+		last = e->rq.len - off <= m;
+		want_len = last ? e->rq.len - off : m;
+		want_op = off ? (last ? OP_LAST : OP_MIDDLE) : (last ? OP_ONLY : OP_FIRST);
+		want_ext = want_op == OP_MIDDLE ? 0 : 4;
+	}
+	if (opcode != want_op || plen != want_len || bits_get(w, PD_PSN, 24) != ((e->rq.psn + q->npk) & PSN_MASK) ||
+	    bits_get(w, PD_EXTLEN, 5) != want_ext)
+		fail_msg("cycle %lu QP %u: opcode %x of %u bytes PSN %lx, should be %x of %u bytes PSN %x", b->now, qpn, opcode,
+			 plen, bits_get(w, PD_PSN, 24), want_op, want_len, (e->rq.psn + q->npk) & PSN_MASK);
+	if (want_ext) {
+		assert_int_equal(bits_get(w, PD_EXT, 8), 0x1f);
+		assert_int_equal(bits_get(w, PD_EXT + 8, 8), e->rq.msn >> 16);
+		assert_int_equal(bits_get(w, PD_EXT + 16, 8), e->rq.msn >> 8 & 0xff);
+		assert_int_equal(bits_get(w, PD_EXT + 24, 8), e->rq.msn & 0xff);
+	}
+	if (want_ext == 12)
+		assert_int_equal(bits_get(w, PD_EXT + 32, 64), __builtin_bswap64(e->rq.va));
+	if (plen) {
+		assert_int_equal(bits_get(pi, PI_LEN, 13), plen);
+		assert_int_equal(bits_get(pi, PI_PKTLEN, 13), plen);
+		assert_int_equal(bits_get(pi, PI_VA, 64), e->rq.va + off);
+		assert_int_equal(bits_get(pi, PI_KEY, 32), e->rq.key);
+		assert_int_equal(bits_get(pi, PI_PD, 12), q->pd);
+		assert_int_equal(bits_get(pi, PI_QPN, 12), qpn);
+		assert_int_equal(bits_get(pi, PI_KIND, 2), 0);
+		assert_true(bits_get(pi, PI_REMOTE, 1) && bits_get(pi, PI_FIRST, 1) && bits_get(pi, PI_LAST, 1));
+	}
+	q->npk++;
+	if (last) {
+		e->left = true;
+		q->held--;
+		q->npk = 0;
+		skip_left(q);
+		prune(q);
+	}
+	q->last_cycle = b->now;
+}
+
+static void check_pd(struct bench *b)
+{
+	const uint32_t *w = b->dut.pd.m_storage;
+	bool fire = b->dut.pd_valid && b->dut.pd_ready, with = b->dut.piece_valid && b->dut.piece_ready;
+	unsigned int qpn, plen, opcode, era;
+	struct flight f;
+	struct qp *q;
+
+	if (b->dut.pd_valid && bits_get(w, PD_PLEN, 13))
+		assert_true(b->dut.piece_ready);
+	if (b->dut.piece_valid)
+		assert_true(b->dut.pd_ready);
+	if (!fire) {
+		assert_false(with);
+		return;
+	}
+	qpn = bits_get(w, PD_QPN, 12);
+	plen = bits_get(w, PD_PLEN, 13);
+	opcode = bits_get(w, PD_OPCODE, 8);
+	era = bits_get(w, PD_ERA, 6);
+	if (with != (plen != 0))
+		fail_msg("cycle %lu QP %u: piece and descriptor do not go together", b->now, qpn);
+	assert_true(bits_get(w, PD_RESP, 1) && !bits_get(w, PD_FENCE, 1) && !bits_get(w, PD_EOM, 1));
+	assert_int_equal(bits_get(w, PD_STATUS, 8), 0);
+	assert_int_equal(bits_get(w, PA_DQPN, 24), qpn ^ 0xabc);
+	q = &b->qp[qpn];
+	f = { b->now + 1 + rnd(b, b->commit_latency), b->seq_in++, qpn, era, (unsigned int)bits_get(w, PD_PSN, 24),
+	      (uint32_t)bits_get(b->dut.piece.m_storage, PI_KEY, 32), plen != 0 };
+	b->commit.push_back(f);
+	b->pds++;
+	b->bytes += plen;
+	if (qpn != b->turn_qpn) {
+		b->turn_qpn = qpn;
+		b->turn_bytes = 0;
+		if (b->turns.size() < 1000)
+			b->turns.push_back(qpn);
+	}
+	b->turn_bytes += plen;
+	if (b->turn_bytes > b->turn_max)
+		b->turn_max = b->turn_bytes;
+	if (opcode == OP_ACK) {
+		b->slow_acks++;
+		assert_int_equal(plen, 0);
+		assert_int_equal(bits_get(w, PD_EXTLEN, 5), 4);
+		check_ack(b, qpn, f.psn, w, PD_EXT, 0);
+		return;
+	}
+	if (era != q->era) {
+		// the rest of a turn that an rfail overtook
+		assert_int_equal((era + 1) & 63, q->era);
+		return;
+	}
+	check_entry(b, q, qpn);
+}
+
+static void start_life(struct bench *b, unsigned int qpn, const struct request *rq)
+{
+	struct qp *q = &b->qp[qpn];
+	struct event e = { *rq, true, false, false };
+
+	for (uint64_t i = q->base; i < log_end(q); i++)
+		q->log[i - q->base].left = true;
+	q->log.push_back(e);
+	q->held = 0;
+	q->npk = 0;
+	q->era = (q->era + 1) & 63;
+	q->failed = true;
+	skip_left(q);
+	b->fails++;
+}
+
+// Commit: packets leave in order; one with a bad key ends the life of its QP's responses.
+static void drive_commit(struct bench *b)
+{
+	b->dut.resp_gone = 0;
+	b->dut.rfail_valid = 0;
+	if (b->dut.rst)
+		return;
+	if (b->commit.empty() || b->commit.front().due > b->now) {
+		if (!b->stale.empty() && rnd(b, 8) == 0) {
+			struct request rq = b->stale.front();
+
+			b->stale.pop_front();
+			b->dut.rfail_valid = 1;
+			b->dut.rfail_qpn = rq.qpn;
+			b->dut.rfail_era = rq.len;
+			b->dut.rfail_psn = rq.psn;
+			b->dut.rfail_status = URDMA_WC_REM_ACCESS_ERR;
+		}
+		return;
+	}
+	struct flight f = b->commit.front();
+	struct qp *q = &b->qp[f.qpn];
+
+	b->commit.pop_front();
+	b->seq_out = f.seq + 1;
+	b->dut.resp_gone = 1;
+	if (q->dead && q->dead_era != f.era)
+		q->dead = false;
+	if (!f.payload || q->dead || (f.key & 0xfff00000) != bad_key)
+		return;
+	q->dead = true;
+	q->dead_era = f.era;
+	b->dut.rfail_valid = 1;
+	b->dut.rfail_qpn = f.qpn;
+	b->dut.rfail_era = f.era;
+	b->dut.rfail_psn = f.psn;
+	b->dut.rfail_status = f.key & 1 ? URDMA_WC_REM_OP_ERR : URDMA_WC_REM_ACCESS_ERR;
+	if (f.era == q->era) {
+		struct request rq = {};
+
+		rq.qpn = f.qpn;
+		rq.psn = f.psn;
+		rq.syndrome = f.key & 1 ? 0x63 : 0x62;
+		start_life(b, f.qpn, &rq);
+		q->fail_seq = f.seq;
+		q->fail_at = b->now;
+		rq.len = f.era;
+		if (rnd(b, 2))
+			b->stale.push_back(rq);
+	}
+}
+
+static void drive_cfg(struct bench *b)
+{
+	uint32_t *w = b->dut.cfg_rsp.m_storage;
+	struct qp *q;
+
+	b->dut.cfg_rsp_valid = 0;
+	if (b->cfg.empty() || b->cfg.front().first > b->now)
+		return;
+	q = &b->qp[b->cfg.front().second];
+	memset(w, 0, (CF_W + 31) / 32 * 4);
+	bits_set(w, CF_VALID, 1, q->valid);
+	bits_set(w, CF_STATE, 4, q->state);
+	bits_set(w, CF_MTU, 3, q->mtu);
+	bits_set(w, CF_PD, 12, q->pd);
+	bits_set(w, CF_DQPN, 24, b->cfg.front().second ^ 0xabc);
+	bits_set(w, CF_SPORT, 16, b->cfg.front().second ^ 0x1234);
+	b->dut.cfg_rsp_valid = 1;
+	b->cfg.pop_front();
+}
+
+static void drive_request(struct bench *b)
+{
+	uint32_t *w = b->dut.ack_req.m_storage;
+
+	b->dut.ack_req_valid = 0;
+	if (b->dut.rst || b->todo.empty())
+		return;
+	if (!b->offering && !chance(b, b->p_req))
+		return;
+	b->offering = true;
+	const struct request *r = &b->todo.front();
+
+	bits_set(w, RQ_LEN, 32, r->len);
+	bits_set(w, RQ_VA, 64, r->va);
+	bits_set(w, RQ_KEY, 32, r->key);
+	bits_set(w, RQ_MSN, 24, r->msn);
+	bits_set(w, RQ_SYN, 8, r->syndrome);
+	bits_set(w, RQ_PSN, 24, r->psn);
+	bits_set(w, RQ_QPN, 12, r->qpn);
+	bits_set(w, RQ_KIND, 2, r->kind);
+	b->dut.ack_req_valid = 1;
+}
+
+static void take_request(struct bench *b)
+{
+	struct request r = b->todo.front();
+	struct qp *q = &b->qp[r.qpn];
+	struct event e = { r, false, false, false };
+
+	b->todo.pop_front();
+	b->offering = false;
+	q->log.push_back(e);
+	b->last_qpn = r.qpn;
+	b->last_entry = r.kind != RSP_ACK && !q->failed;
+	if (b->last_entry)
+		q->held++;
+	else
+		q->log.back().dropped = true; // offered as the QP failed
+	b->taken++;
+}
+
+// One cycle after a READ or ATOMIC was taken the counter says whether there was room.
+static void check_drop(struct bench *b)
+{
+	struct qp *q = &b->qp[b->last_qpn];
+
+	if (!b->last_entry) {
+		assert_int_equal(b->dut.cnt_read_drop, 0);
+		return;
+	}
+	if (b->dut.cnt_read_drop) {
+		// a rfail may stand behind it
+		for (uint64_t i = log_end(q); i-- > q->base;) {
+			struct event *e = &q->log[i - q->base];
+
+			if (e->fail)
+				continue;
+			e->dropped = true;
+			break;
+		}
+		if (q->held)
+			q->held--;
+		b->drops++;
+	} else if (q->held > RING + 1 && reads_ok(q)) {
+		// one that has left the ring may wait to be taken
+		fail_msg("cycle %lu QP %u: %u READs taken", b->now, b->last_qpn, q->held);
+	}
+	b->last_entry = false;
+}
+
+static void check_fence(struct bench *b)
+{
+	if (b->fence_want && b->dut.fence_hit && !b->fencing && !b->dut.rst) {
+		b->dut.fence_start = 1;
+		return;
+	}
+	b->dut.fence_start = 0;
+	if (!b->fencing || b->now < b->fence_since + 2)
+		return;
+	if (!b->dut.fence_hit) {
+		if (b->now > b->fence_since + 2000000)
+			fail_msg("fence takes more than %lu cycles", b->now - b->fence_since);
+		return;
+	}
+	b->fencing = false;
+	b->fence_ended = b->now;
+	b->fences++;
+	if (!b->commit.empty() && b->commit.front().seq < b->fence_seq)
+		fail_msg("cycle %lu: fence passed with packets in commit", b->now);
+	for (unsigned int n = 0; n < QPS; n++) {
+		struct qp *q = &b->qp[n];
+		bool ok = !acks_ok(q);
+
+		// what failed as the fence came through may be of after it
+		if (q->failed && (q->fail_seq < b->fence_seq || q->fail_at + 4 < b->now))
+			fail_msg("cycle %lu QP %u: fence passed a NAK", b->now, n);
+		for (uint64_t i = q->base; i < log_end(q) && i < q->fence_at && reads_ok(q); i++) {
+			struct event *e = &q->log[i - q->base];
+
+			if (!e->fail && e->rq.kind != RSP_ACK && !e->dropped && !e->left)
+				fail_msg("cycle %lu QP %u: fence passed a READ", b->now, n);
+		}
+		for (uint64_t s : q->moments) {
+			for (uint64_t k = q->fence_at; k <= log_end(q) && !ok; k++)
+				ok = s >= q->fence_at || !run(q, s, k).on;
+		}
+		if (!ok)
+			fail_msg("cycle %lu QP %u: fence passed an acknowledgement", b->now, n);
+	}
+}
+
+static void check_err(struct bench *b)
+{
+	if (!b->dut.err_valid || !b->dut.err_ready)
+		return;
+	if (b->errs.empty()) {
+		// the NAK may wait to be taken by the pipeline
+		struct qp *q = &b->qp[b->dut.err >> 9];
+
+		if (!q->failed || q->early_err)
+			fail_msg("cycle %lu: error of QP %u without NAK", b->now, b->dut.err >> 9);
+		q->early_err = b->dut.err & 0x1ff;
+		return;
+	}
+	assert_int_equal(b->dut.err >> 9, b->errs.front().first);
+	assert_int_equal(b->dut.err & 0x1ff, b->errs.front().second);
+	b->errs.pop_front();
+}
+
+static void cycle(struct bench *b)
+{
+	Vurdma_tx_resp *d = &b->dut;
+
+	d->clk = 0;
+	drive_request(b);
+	drive_cfg(b);
+	drive_commit(b);
+	d->cfg_req_ready = chance(b, b->p_cfg);
+	d->pd_ready = chance(b, b->p_pd) && b->commit.size() < 250;
+	d->piece_ready = chance(b, b->p_piece);
+	d->pkt_ready = chance(b, b->p_pkt);
+	d->err_ready = chance(b, b->p_err);
+	d->eval();
+	check_fence(b);
+	d->eval();
+
+	if (!d->rst) {
+		check_drop(b);
+		if (d->fence_start) {
+			b->fencing = true;
+			b->fence_want = false;
+			b->fence_since = b->now;
+		}
+		if (d->ack_req_valid && d->ack_req_ready) {
+			take_request(b);
+		} else {
+			b->last_entry = false;
+		}
+		if (d->fence_start) {
+			// what is offered in this cycle may count either way
+			b->fence_seq = b->seq_in;
+			for (unsigned int n = 0; n < QPS; n++)
+				b->qp[n].fence_at = log_end(&b->qp[n]);
+		}
+		check_pkt(b);
+		check_pd(b);
+		check_err(b);
+		if (d->cfg_req_valid && d->cfg_req_ready) {
+			uint64_t due = b->now + b->cfg_latency + (b->cfg_latency > 4 ? rnd(b, b->cfg_latency) : 0);
+
+			if (!b->cfg.empty() && due <= b->cfg.back().first)
+				due = b->cfg.back().first + 1;
+			b->cfg.push_back({ due, d->cfg_req_qpn });
+		}
+	}
+	d->clk = 1;
+	d->eval();
+	b->now++;
+}
+
+static void easy(struct bench *b)
+{
+	b->p_req = b->p_pd = b->p_piece = b->p_pkt = b->p_cfg = b->p_err = 16;
+	b->cfg_latency = 3;
+	b->commit_latency = 1;
+}
+
+static struct bench *start(uint64_t seed)
+{
+	struct bench *b = new bench();
+
+	print_message("seed %lu\n", seed);
+	b->seed = seed;
+	b->turn_qpn = QPS;
+	easy(b);
+	for (unsigned int n = 0; n < QPS; n++) {
+		struct qp *q = &b->qp[n];
+
+		q->valid = true;
+		q->state = URDMA_QPS_RTS;
+		q->mtu = 1 + n % 5;
+		q->pd = n ^ 0x55;
+		q->epsn = (0xffff00 + n * 7) & PSN_MASK;
+		q->moments.push_back(0);
+	}
+	b->dut.rst = 1;
+	for (int i = 0; i < 4; i++)
+		cycle(b);
+	b->dut.rst = 0;
+	while (!b->dut.init_done)
+		cycle(b);
+	return b;
+}
+
+// All has been sent that should be.
+static void drain(struct bench *b)
+{
+	uint64_t since = b->now;
+
+	for (int idle = 0; idle < 20;) {
+		cycle(b);
+		idle = b->dut.busy || !b->todo.empty() || !b->commit.empty() ? 0 : idle + 1;
+		if (b->now > since + 5000000)
+			fail_msg("still busy after %lu cycles", b->now - since);
+	}
+	if (!b->errs.empty())
+		fail_msg("error of QP %u not reported", b->errs.front().first);
+	assert_int_equal(b->dut.fence_hit, 1);
+	for (unsigned int n = 0; n < QPS; n++) {
+		struct qp *q = &b->qp[n];
+		bool ok = !acks_ok(q);
+
+		skip_left(q);
+		if (reads_ok(q) && q->next != log_end(q))
+			fail_msg("QP %u: a READ or ATOMIC has no answer", n);
+		for (uint64_t s : q->moments)
+			ok = ok || !run(q, s, log_end(q)).on;
+		if (!ok)
+			fail_msg("QP %u: an acknowledgement is lost", n);
+		if (q->failed)
+			fail_msg("QP %u: the NAK of a failure is lost", n);
+		q->base = log_end(q);
+		q->log.clear();
+		q->next = q->base;
+		q->moments.assign(1, q->base);
+		q->held = q->npk = 0;
+	}
+}
+
+static struct request request(struct bench *b, unsigned int kind, unsigned int qpn, uint32_t len)
+{
+	struct qp *q = &b->qp[qpn];
+	struct request r = {};
+	unsigned int m = mtu_bytes(q);
+
+	r.kind = kind;
+	r.qpn = qpn;
+	r.msn = b->msn++ & 0xffffff;
+	r.psn = q->epsn;
+	r.syndrome = 0x1f;
+	r.key = rnd(b, 1u << 30);
+	r.va = rnd_next(&b->seed);
+	r.len = len;
+	if (kind == RSP_ACK)
+		r.psn = (q->epsn - 1) & PSN_MASK;
+	else if (kind == RSP_READ && len)
+		q->epsn = (q->epsn + (len + m - 1) / m) & PSN_MASK;
+	else
+		q->epsn = (q->epsn + 1) & PSN_MASK;
+	return r;
+}
+
+static struct request random_request(struct bench *b, unsigned int qpn, bool failures)
+{
+	struct qp *q = &b->qp[qpn];
+	unsigned int m = mtu_bytes(q);
+	struct request r;
+	uint32_t len = 0;
+
+	switch (rnd(b, 12)) {
+	case 0:
+		return request(b, RSP_ATOMIC, qpn, 0);
+	case 1:
+	case 2:
+	case 3: // a SEND was taken
+		q->epsn = (q->epsn + 1 + rnd(b, 4)) & PSN_MASK;
+		return request(b, RSP_ACK, qpn, 0);
+	case 4: // a duplicate
+		return request(b, RSP_ACK, qpn, 0);
+	case 5: // a gap, or no receive WQE
+		r = request(b, RSP_ACK, qpn, 0);
+		r.psn = q->epsn;
+		r.syndrome = rnd(b, 2) ? 0x60 : 0x20 | rnd(b, 32);
+		return r;
+	case 6: // READ that comes again
+		len = rnd(b, 3 * m);
+		r = request(b, RSP_READ, qpn, len);
+		q->epsn = r.psn;
+		r.psn = (r.psn - 3 - rnd(b, 100)) & PSN_MASK;
+		return r;
+	case 7:
+		len = rnd(b, 16) ? rnd(b, 10000) : rnd(b, 150000);
+		break;
+	default:
+		len = rnd(b, 4) * m;
+		if (rnd(b, 2))
+			len += rnd(b, 3) - 1;
+		if (len > 1u << 30)
+			len = rnd(b, 64);
+	}
+	r = request(b, RSP_READ, qpn, len);
+	if (failures && rnd(b, 40) == 0)
+		r.key = bad_key | rnd(b, 2);
+	return r;
+}
+
+static void random_knobs(struct bench *b)
+{
+	easy(b);
+	if (rnd(b, 4)) {
+		b->p_req = 1 + rnd(b, 16);
+		b->p_pd = 1 + rnd(b, 16);
+		b->p_piece = 1 + rnd(b, 16);
+		b->p_pkt = 1 + rnd(b, 16);
+		b->p_cfg = 1 + rnd(b, 16);
+		b->p_err = 1 + rnd(b, 16);
+	}
+	b->cfg_latency = 1 + rnd(b, 2) * rnd(b, 60);
+	b->commit_latency = 1 + rnd(b, 2) * rnd(b, 300);
+}
+
+static void random_run(uint64_t seed, bool failures)
+{
+	static const unsigned int states[] = { URDMA_QPS_RTR, URDMA_QPS_RTS, URDMA_QPS_RTS, URDMA_QPS_RTS,
+					       URDMA_QPS_SQD, URDMA_QPS_SQE, URDMA_QPS_ERR, URDMA_QPS_INIT };
+	struct bench *b = start(seed);
+
+	for (unsigned int n = 0; n < QPS; n++) {
+		b->qp[n].state = n < 4 ? URDMA_QPS_RTS : states[n % 8];
+		b->qp[n].valid = n % 13 != 12;
+	}
+	for (int round = 0; round < 60; round++) {
+		unsigned int qps = rnd(b, 3) == 0 ? 1 + rnd(b, 4) : rnd(b, 2) ? 16 : QPS;
+		unsigned int count = 100 + rnd(b, 1200);
+
+		random_knobs(b);
+		while (count || !b->todo.empty()) {
+			if (b->todo.empty()) {
+				unsigned int qpn = rnd(b, qps);
+
+				// Around its NAK it is open whether a request of this QP counts.
+				if (!b->qp[qpn].failed) {
+					b->todo.push_back(random_request(b, qpn, failures));
+					count--;
+				}
+			} else if (b->qp[b->todo.front().qpn].failed && !b->offering) {
+				b->todo.pop_front();
+				continue;
+			}
+			if (rnd(b, 200) == 0)
+				b->fence_want = true;
+			cycle(b);
+		}
+		if (rnd(b, 2))
+			drain(b);
+	}
+	drain(b);
+	print_message("%lu requests, %lu packets, %lu + %lu acknowledgements (%lu NAKs), %lu dropped, %lu failed, %lu fences\n",
+		      b->taken, b->pds, b->pkts, b->slow_acks, b->naks, b->drops, b->fails, b->fences);
+	assert_true(b->pkts > 100 && b->slow_acks > 100 && b->drops > 10 && b->fences > 10 && b->naks > 100);
+	assert_true(!failures || b->fails > 20);
+	delete b;
+}
+
+static void test_random(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 3; seed++)
+		random_run(seed * 7919, false);
+}
+
+static void test_random_failures(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 3; seed++)
+		random_run(seed * 104729, true);
+}
+
+// Every length around the borders of packets, each MTU, across the end of the PSNs and across a quantum.
+static void test_lengths(void **state)
+{
+	struct bench *b = start(11);
+
+	(void)state;
+	for (unsigned int n = 0; n < 5; n++) {
+		unsigned int m = mtu_bytes(&b->qp[n]);
+
+		for (unsigned int k = 0; k < 4; k++) {
+			for (int d = -2; d <= 2; d++) {
+				if ((int)(k * m) + d < 0)
+					continue;
+				b->qp[n].epsn = (PSN_MASK - k) & PSN_MASK;
+				b->todo.push_back(request(b, RSP_READ, n, k * m + d));
+				drain(b);
+			}
+		}
+		for (int d = -1; d <= 1; d++) {
+			b->todo.push_back(request(b, RSP_READ, n, QUANTUM + d));
+			b->todo.push_back(request(b, RSP_READ, n, 3 * QUANTUM + d * (int)m));
+			drain(b);
+		}
+	}
+	delete b;
+}
+
+// With nothing leaving, exactly 2**RDA_W find room, and the rest is counted.
+static void test_ring_full(void **state)
+{
+	struct bench *b = start(12);
+
+	(void)state;
+	b->p_pd = 0;
+	for (unsigned int i = 0; i < 40; i++)
+		b->todo.push_back(request(b, i % 3 ? RSP_READ : RSP_ATOMIC, 5, 100));
+	for (int i = 0; i < 300; i++)
+		cycle(b);
+	assert_true(b->todo.empty()); // requests wait for nobody
+	assert_int_equal(b->drops, 40 - RING);
+	b->p_pd = 16;
+	drain(b);
+	assert_int_equal(b->pds, RING);
+	delete b;
+}
+
+// Of a QP that is being reset nothing is sent, and nothing is left for its next life.
+static void test_dead(void **state)
+{
+	struct bench *b = start(13);
+	uint64_t pds;
+
+	(void)state;
+	b->p_pd = b->p_pkt = 0;
+	b->todo.push_back(request(b, RSP_READ, 1, 8 * QUANTUM));
+	for (unsigned int n = 2; n < 200; n++) {
+		b->todo.push_back(request(b, RSP_READ, n, 1000));
+		b->todo.push_back(request(b, RSP_ACK, n, 0));
+	}
+	for (int i = 0; i < 2000; i++)
+		cycle(b);
+	for (unsigned int n = 60; n < 200; n++)
+		b->qp[n].state = n & 1 ? URDMA_QPS_RESET : URDMA_QPS_ERR;
+	b->fence_want = true;
+	b->p_pd = b->p_pkt = 16;
+	drain(b);
+	assert_int_equal(b->fences, 1);
+	pds = b->pds;
+	for (unsigned int n = 60; n < 200; n++) {
+		b->qp[n].state = URDMA_QPS_RTR;
+		b->todo.push_back(request(b, RSP_READ, n, 0));
+	}
+	drain(b);
+	assert_int_equal(b->pds - pds, 140);
+	delete b;
+}
+
+// Long READs of several QPs take turns, and an acknowledgement waits for a round at most.
+static void test_fair(void **state)
+{
+	struct bench *b = start(14);
+	uint64_t since;
+
+	(void)state;
+	for (unsigned int n = 0; n < 5; n++)
+		b->todo.push_back(request(b, RSP_READ, n, 20 * QUANTUM));
+	for (int i = 0; i < 500; i++)
+		cycle(b);
+	b->turns.clear();
+	b->todo.push_back(request(b, RSP_ACK, 100, 0));
+	since = b->bytes;
+	while (!b->qp[100].acks)
+		cycle(b);
+	print_message("an acknowledgement waits for %lu bytes, a turn is %lu bytes at most\n", b->bytes - since, b->turn_max);
+	assert_true(b->bytes - since <= 6 * (QUANTUM + 4096));
+	while (b->turns.size() < 30)
+		cycle(b);
+	for (unsigned int i = 10; i < 25; i++)
+		assert_int_equal(b->turns[i], b->turns[i + 5]);
+	drain(b);
+	assert_true(b->turn_max < QUANTUM + 4096 || b->bytes < 6 * QUANTUM);
+	delete b;
+}
+
+// While its NAK waits, nothing else of the QP is taken; the NAK goes in any state but a dead one.
+static void test_fail(void **state)
+{
+	struct bench *b = start(15);
+	struct request r;
+
+	(void)state;
+	r = request(b, RSP_READ, 3, 5000);
+	r.key = bad_key;
+	b->todo.push_back(r);
+	b->todo.push_back(request(b, RSP_READ, 3, 5000));
+	while (!b->fails) {
+		if (b->pds)
+			b->p_cfg = 0;
+		cycle(b);
+	}
+	b->qp[3].state = URDMA_QPS_ERR;
+	b->todo.push_back(request(b, RSP_ACK, 3, 0));
+	b->todo.push_back(request(b, RSP_READ, 3, 100));
+	b->todo.push_back(request(b, RSP_ACK, 3, 0));
+	for (int i = 0; i < 200; i++)
+		cycle(b);
+	assert_true(b->todo.empty());
+	b->p_cfg = 16;
+	drain(b);
+	assert_int_equal(b->naks, 1);
+	assert_int_equal(b->qp[3].acks, 1);
+	delete b;
+}
+
+static double rate(struct bench *b, unsigned int qps, uint32_t len, uint64_t packets)
+{
+	uint64_t since = 0, from = 0, n = 0;
+
+	b->turns.clear();
+	while (b->pds < from + packets || !since) {
+		if (b->todo.empty() && b->qp[n % qps].held < RING - 1) {
+			b->todo.push_back(request(b, RSP_READ, n % qps, len));
+			n++;
+		} else if (b->todo.empty()) {
+			n++;
+		}
+		cycle(b);
+		if (!since && b->taken > 200) {
+			since = b->now;
+			from = b->pds;
+		}
+	}
+	return (double)(b->now - since) / (b->pds - from);
+}
+
+static void test_rates(void **state)
+{
+	struct bench *b = start(16);
+	uint64_t since;
+	double r;
+
+	(void)state;
+	// an acknowledgement, nothing else under way
+	b->todo.push_back(request(b, RSP_ACK, 9, 0));
+	since = b->now;
+	while (!b->pkts)
+		cycle(b);
+	print_message("acknowledgement: %lu cycles with a configuration read of 3\n", b->now - since);
+	assert_true(b->now - since <= 10);
+	drain(b);
+
+	since = b->now;
+	for (unsigned int n = 0; n < 1000; n++)
+		b->todo.push_back(request(b, RSP_ACK, n, 0));
+	while (b->pkts < 1001)
+		cycle(b);
+	r = (b->now - since) / 1000.0;
+	print_message("acknowledgements of many QPs: %.2f cycles each\n", r);
+	assert_true(r <= 2.5);
+	drain(b);
+
+	b->commit_latency = 200;
+	b->qp[0].mtu = 3;
+	since = b->now;
+	b->todo.push_back(request(b, RSP_READ, 0, 4 << 20));
+	b->pds = 0;
+	while (b->pds < 4096)
+		cycle(b);
+	r = (b->now - since) / 4096.0;
+	print_message("packets of a long READ: %.2f cycles each\n", r);
+	assert_true(r <= 2);
+	drain(b);
+
+	b->commit_latency = 1;
+	for (unsigned int qps = 1; qps <= 4096; qps *= 8) {
+		b->taken = 0;
+		b->pds = 0;
+		r = rate(b, qps, 64, 4000);
+		print_message("READs of 64 bytes over %u QPs: %.2f cycles each\n", qps, r);
+		assert_true(r <= 4);
+		drain(b);
+	}
+	delete b;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lengths), cmocka_unit_test(test_ring_full), cmocka_unit_test(test_dead),
+		cmocka_unit_test(test_fail),	cmocka_unit_test(test_fair),	  cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_random),	cmocka_unit_test(test_random_failures),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
