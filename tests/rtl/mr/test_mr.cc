@@ -135,9 +135,9 @@ static void check_answer(struct bench *b, int c)
 
 		if (!e->alive[i])
 			continue;
-		e->alive[i] = got.status == want->status && got.last == want->last &&
-			      (want->status != MR_OK ||
-			       (got.addr == want->addr && got.len == want->len));
+		e->alive[i] =
+			got.status == want->status && got.last == want->last &&
+			(want->status != MR_OK || (got.addr == want->addr && got.len == want->len));
 		if (!e->alive[i] && !e->alive[0] && !e->alive[1])
 			fail_msg("cycle %lu client %d: status %u addr %lx len %u last %d, "
 				 "should be status %u addr %lx len %u last %d",
@@ -795,7 +795,8 @@ static void test_rate(void **state)
 
 	// with three clients that ask for operations without a pause, each of which reads twice
 	for (int i = 0; i < 2000; i++)
-		b->ops[i % OP_CLIENTS].push_back({ BIND, 0, 9 << 8, 9 << 8, 1, 1, 0, false, 0, 0, {} });
+		b->ops[i % OP_CLIENTS].push_back(
+			{ BIND, 0, 9 << 8, 9 << 8, 1, 1, 0, false, 0, 0, {} });
 	from = b->now;
 	for (int i = 0; i < 5000; i++) {
 		rq.va = (uint64_t)(i * 9 % 64) << 12;
@@ -807,7 +808,8 @@ static void test_rate(void **state)
 		for (int c = 0; c < CLIENTS; c++)
 			left |= !b->expect[c].empty() || !b->todo[c].empty();
 	}
-	print_message("with %lu operations: 5000 requests in %lu cycles\n", b->op_done, b->now - from);
+	print_message("with %lu operations: 5000 requests in %lu cycles\n", b->op_done,
+		      b->now - from);
 	assert_true(b->now - from < 6700);
 	delete b;
 }
@@ -852,12 +854,9 @@ static void probe(struct bench *b, unsigned int n)
 				make_request(key, r->pd, r->qpn, acc, r->va + r->len - 1, 1));
 			b->todo[1].push_back(
 				make_request(key, r->pd, r->qpn, acc, r->va + r->len, 1));
-			b->todo[2].push_back(
-				make_request(key, r->pd ^ 1, r->qpn, acc, r->va, 1));
-			b->todo[2].push_back(
-				make_request(key, r->pd, r->qpn ^ 1, acc, r->va, 1));
-			b->todo[3].push_back(
-				make_request(key ^ 1, r->pd, r->qpn, acc, r->va, 1));
+			b->todo[2].push_back(make_request(key, r->pd ^ 1, r->qpn, acc, r->va, 1));
+			b->todo[2].push_back(make_request(key, r->pd, r->qpn ^ 1, acc, r->va, 1));
+			b->todo[3].push_back(make_request(key ^ 1, r->pd, r->qpn, acc, r->va, 1));
 		}
 	}
 	drain(b);
@@ -877,22 +876,22 @@ static struct op make_op(unsigned int kind_of_op, uint32_t key)
 
 // The cast of the directed tests. All in protection domain 1 but where it says otherwise.
 enum {
-	R_FULL,	      // region, all rights
-	R_NO_BIND,    // region without MW_BIND
-	R_READ_ONLY,  // region with MW_BIND, without local write
-	R_ALL,	      // any address
-	R_PD2,	      // region of another domain
-	F_FREE,	      // fast region, invalid
-	F_USED,	      // fast region, registered, all rights
-	F_LOCAL,      // fast region, registered without remote rights
-	F_WINDOWED,   // fast region with a window bound
-	F_PD2,	      // fast region of another domain, invalid
-	F_PD2_USED,   // the same, registered
-	W_FREE,	      // window, unbound
-	W_BOUND,      // window on R_FULL, QP 9
-	W_ON_FAST,    // window on F_WINDOWED, QP 9
-	W_PD2,	      // window of another domain, unbound
-	NOTHING,      // no such region
+	R_FULL,	     // region, all rights
+	R_NO_BIND,   // region without MW_BIND
+	R_READ_ONLY, // region with MW_BIND, without local write
+	R_ALL,	     // any address
+	R_PD2,	     // region of another domain
+	F_FREE,	     // fast region, invalid
+	F_USED,	     // fast region, registered, all rights
+	F_LOCAL,     // fast region, registered without remote rights
+	F_WINDOWED,  // fast region with a window bound
+	F_PD2,	     // fast region of another domain, invalid
+	F_PD2_USED,  // the same, registered
+	W_FREE,	     // window, unbound
+	W_BOUND,     // window on R_FULL, QP 9
+	W_ON_FAST,   // window on F_WINDOWED, QP 9
+	W_PD2,	     // window of another domain, unbound
+	NOTHING,     // no such region
 	CAST
 };
 
@@ -1307,14 +1306,14 @@ static void test_random_ops(void **state)
 			unsigned int what = rnd(b, 6);
 
 			// more of those that may be done
-			for (int n = 0; n < 6 && (what == CREATE ? r->valid
-						  : what == BIND || what == REG
-							  ? !r->valid || r->usable
-							  : !r->usable);
+			for (int n = 0;
+			     n < 6 && (what == CREATE		     ? r->valid
+				       : what == BIND || what == REG ? !r->valid || r->usable
+								     : !r->usable);
 			     n++)
 				r = &b->region[rnd(b, N)];
-			for (int n = 0; n < 4 && !(p->usable && p->kind != KIND_WINDOW &&
-						   (p->acc & MW_BIND));
+			for (int n = 0;
+			     n < 4 && !(p->usable && p->kind != KIND_WINDOW && (p->acc & MW_BIND));
 			     n++)
 				p = &b->region[rnd(b, N)];
 			if (what == REG && r->kind == KIND_WINDOW)
@@ -1377,10 +1376,11 @@ static void test_random_ops(void **state)
 			done[kind]++;
 	}
 	drain(b);
-	print_message("%lu operations, longest %lu cycles, %lu requests; done of asked: create "
-		      "%lu/%lu destroy %lu/%lu reg %lu/%lu inv %lu/%lu remote %lu/%lu bind %lu/%lu\n",
-		      b->op_done, b->op_longest, b->taken, done[0], count[0], done[1], count[1],
-		      done[2], count[2], done[3], count[3], done[4], count[4], done[5], count[5]);
+	print_message(
+		"%lu operations, longest %lu cycles, %lu requests; done of asked: create "
+		"%lu/%lu destroy %lu/%lu reg %lu/%lu inv %lu/%lu remote %lu/%lu bind %lu/%lu\n",
+		b->op_done, b->op_longest, b->taken, done[0], count[0], done[1], count[1], done[2],
+		count[2], done[3], count[3], done[4], count[4], done[5], count[5]);
 	for (int i = 0; i < 6; i++)
 		assert_true(done[i] > 300);
 	assert_true(b->op_longest <= 12);
@@ -1390,14 +1390,10 @@ static void test_random_ops(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_independent),
-		cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_window),
-		cmocka_unit_test(test_reg_table),
-		cmocka_unit_test(test_random_ops),
+		cmocka_unit_test(test_random),	    cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_independent), cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_refusals),    cmocka_unit_test(test_window),
+		cmocka_unit_test(test_reg_table),   cmocka_unit_test(test_random_ops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
