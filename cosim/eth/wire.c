@@ -227,6 +227,18 @@ static void wire_forward(struct urdma_wire *w, unsigned int side, struct urdma_e
 		queue_overtaken(q, f);
 }
 
+/* To those who watch this port. */
+static void show(struct urdma_eth_port *port, uint64_t cycle, const struct urdma_eth_frame *f,
+		 bool outbound)
+{
+	uint64_t ns = cycle * URDMA_SIM_CYCLE_NS;
+
+	if (port->capture)
+		urdma_pcapng_write(port->capture, ns, f->data, f->len, outbound, f->error);
+	if (port->tap)
+		port->tap(port->tap_ctx, ns, f, outbound);
+}
+
 /* ---- transmit ------------------------------------------------------------------------------ */
 
 static void tx_begin(struct urdma_eth_port *port, uint64_t now)
@@ -275,9 +287,7 @@ static void tx_end(struct urdma_eth_port *port, uint64_t now)
 	port->stats.tx_frames++;
 	port->stats.tx_bytes += f->len;
 	port->stats.tx_errors += f->error;
-	if (port->capture)
-		urdma_pcapng_write(port->capture, (now + 1) * URDMA_SIM_CYCLE_NS, f->data, f->len,
-				   true, f->error);
+	show(port, now + 1, f, true);
 	if (port->wire) {
 		f->sent = now + 1;
 		f->number = port->wire->frames[port->side]++;
@@ -385,9 +395,7 @@ void urdma_eth_port_drive(struct urdma_eth_port *port, uint64_t now, struct urdm
 		port->stats.rx_frames++;
 		port->stats.rx_bytes += f->len;
 		port->stats.rx_errors += f->error;
-		if (port->capture)
-			urdma_pcapng_write(port->capture, now * URDMA_SIM_CYCLE_NS, f->data, f->len,
-					   false, f->error);
+		show(port, now, f, false);
 		urdma_rate_charge(&q->line, URDMA_ETH_GAP);
 		q->head = f->next;
 		q->started = false;

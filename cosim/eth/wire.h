@@ -61,6 +61,10 @@ struct urdma_eth_stats {
 
 struct urdma_wire;
 
+/* Told of each frame when a capture would be: at the end of those sent and of those received. */
+typedef void (*urdma_eth_tap_fn)(void *ctx, uint64_t ns, const struct urdma_eth_frame *frame,
+				 bool outbound);
+
 struct urdma_eth_port {
 	char name[32];
 	struct urdma_wire *wire; /* NULL: no link */
@@ -69,6 +73,8 @@ struct urdma_eth_port {
 	struct urdma_eth_frame *tx;
 	uint64_t tx_buffer_cycles;
 	struct urdma_pcapng *capture;
+	urdma_eth_tap_fn tap; /* or NULL */
+	void *tap_ctx;
 	struct urdma_eth_stats stats;
 	char error[160];
 	bool failed;

@@ -580,6 +580,22 @@ int urdma_eh_create_mr(struct urdma_eh *eh, uint32_t index, uint8_t variant, uin
 	return urdma_eh_create_mr_map(eh, index, variant, pd, access, p, len, va, -1, 12, mr);
 }
 
+int urdma_eh_create_mr_kind(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
+			    unsigned int kind, struct urdma_eh_mr *mr)
+{
+	struct urdma_eh_cmd cmd = { 0 };
+
+	memset(mr, 0, sizeof(*mr));
+	mr->eh = eh;
+	mr->index = index;
+	mr->key = index << 8 | variant;
+	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_CREATE_MR) |
+		   URDMA_SET(URDMA_CMD0_OBJ, index);
+	cmd.w[1] = URDMA_SET(URDMA_CMD_MR1_PD, pd) | URDMA_SET(URDMA_CMD_MR1_VARIANT, variant) |
+		   URDMA_SET(URDMA_CMD_MR1_KIND, kind);
+	return urdma_eh_cmd(eh, &cmd, NULL);
+}
+
 int urdma_eh_destroy_mr(struct urdma_eh_mr *mr)
 {
 	int ret = simple(mr->eh, URDMA_CMD_DESTROY_MR, mr->index);
@@ -653,6 +669,7 @@ unsigned int urdma_eh_poll_cq(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, 
 		o->wqe = (unsigned int)URDMA_GET(URDMA_CQE0_WQE, e[0]);
 		o->recv = e[0] & URDMA_CQE0_RECV;
 		o->has_imm = e[0] & URDMA_CQE0_IMM;
+		o->has_inv = e[0] & URDMA_CQE0_INV;
 		o->solicited = e[0] & URDMA_CQE0_SOLICITED;
 		o->length = (uint32_t)URDMA_GET(URDMA_CQE1_LENGTH, e[1]);
 		o->qpn = (uint32_t)URDMA_GET(URDMA_CQE1_QPN, e[1]);
@@ -717,7 +734,8 @@ int urdma_eh_create_qp(struct urdma_eh *eh, const struct urdma_eh_qp_attr *attr,
 		   URDMA_SET(URDMA_CMD_QP1_DB_PAGE, attr->db_page) |
 		   URDMA_SET(URDMA_CMD_QP1_TYPE, URDMA_QPT_RC) |
 		   URDMA_SET(URDMA_CMD_QP1_SEND_CQ, attr->send_cq->cqn) |
-		   URDMA_SET(URDMA_CMD_QP1_SIG_ALL, attr->sig_all);
+		   URDMA_SET(URDMA_CMD_QP1_SIG_ALL, attr->sig_all) |
+		   URDMA_SET(URDMA_CMD_QP1_PRIV, attr->priv);
 	cmd.w[2] = URDMA_SET(URDMA_CMD_QP2_RECV_CQ, attr->recv_cq->cqn);
 	cmd.w[3] = URDMA_SET(URDMA_CMD_QP3_SQ_RING, ring_word(&qp->sq));
 	cmd.w[4] = qp->sq.map.addr;
@@ -758,6 +776,24 @@ int urdma_eh_query_qp(struct urdma_eh_qp *qp, struct urdma_eh_cmd *cpl)
 	return urdma_eh_cmd(qp->eh, &cmd, cpl);
 }
 
+int urdma_eh_qp_info(struct urdma_eh_qp *qp, struct urdma_eh_qp_info *info)
+{
+	struct urdma_eh_cmd cpl;
+	int ret = urdma_eh_query_qp(qp, &cpl);
+
+	if (ret)
+		return ret;
+	info->state = (unsigned int)URDMA_GET(URDMA_CPL_QP1_STATE, cpl.w[1]);
+	info->draining = cpl.w[1] & URDMA_CPL_QP1_SQ_DRAINING;
+	info->sq_psn = (uint32_t)URDMA_GET(URDMA_CPL_QP2_SQ_PSN, cpl.w[2]);
+	info->rq_psn = (uint32_t)URDMA_GET(URDMA_CPL_QP2_RQ_PSN, cpl.w[2]);
+	info->sq_pi = (uint16_t)URDMA_GET(URDMA_CPL_QP3_SQ_PI, cpl.w[3]);
+	info->sq_ci = (uint16_t)URDMA_GET(URDMA_CPL_QP3_SQ_CI, cpl.w[3]);
+	info->rq_pi = (uint16_t)URDMA_GET(URDMA_CPL_QP3_RQ_PI, cpl.w[3]);
+	info->rq_ci = (uint16_t)URDMA_GET(URDMA_CPL_QP3_RQ_CI, cpl.w[3]);
+	return 0;
+}
+
 static uint64_t bytes_le(const uint8_t *p, unsigned int n)
 {
 	uint64_t v = 0;
@@ -793,7 +829,7 @@ int urdma_eh_to_rtr(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn)
 		   URDMA_SET(URDMA_CMD_MOD1_MIN_RNR, conn->min_rnr);
 	cmd.w[2] = URDMA_SET(URDMA_CMD_MOD2_DEST_QPN, conn->dest_qpn) |
 		   URDMA_SET(URDMA_CMD_MOD2_RQ_PSN, conn->rq_psn) |
-		   URDMA_SET(URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC, 1);
+		   URDMA_SET(URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC, conn->max_dest_rd_atomic);
 	cmd.w[3] = URDMA_SET(URDMA_CMD_MOD3_SGID_INDEX, conn->sgid_index);
 	cmd.w[4] = URDMA_SET(URDMA_CMD_MOD4_DMAC, bytes_le(conn->dmac, 6)) |
 		   URDMA_SET(URDMA_CMD_MOD4_TCLASS, conn->tclass) |
@@ -817,7 +853,7 @@ int urdma_eh_to_rts(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn)
 		   URDMA_SET(URDMA_CMD_MOD1_TIMEOUT, conn->timeout) |
 		   URDMA_SET(URDMA_CMD_MOD1_RETRY, conn->retry) |
 		   URDMA_SET(URDMA_CMD_MOD1_RNR_RETRY, conn->rnr_retry);
-	cmd.w[2] = URDMA_SET(URDMA_CMD_MOD2_MAX_RD_ATOMIC, 1);
+	cmd.w[2] = URDMA_SET(URDMA_CMD_MOD2_MAX_RD_ATOMIC, conn->max_rd_atomic);
 	cmd.w[3] = URDMA_SET(URDMA_CMD_MOD3_SQ_PSN, conn->sq_psn);
 	return urdma_eh_modify_qp(qp, &cmd);
 }
@@ -834,6 +870,21 @@ static int to_state(struct urdma_eh_qp *qp, unsigned int state)
 int urdma_eh_to_err(struct urdma_eh_qp *qp)
 {
 	return to_state(qp, URDMA_QPS_ERR);
+}
+
+int urdma_eh_to_sqd(struct urdma_eh_qp *qp, bool event)
+{
+	struct urdma_eh_cmd cmd = { 0 };
+
+	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK,
+			     URDMA_QPM_STATE | (event ? URDMA_QPM_SQD_EVENT : 0)) |
+		   URDMA_SET(URDMA_CMD_MOD1_STATE, URDMA_QPS_SQD);
+	return urdma_eh_modify_qp(qp, &cmd);
+}
+
+int urdma_eh_sqd_to_rts(struct urdma_eh_qp *qp)
+{
+	return to_state(qp, URDMA_QPS_RTS);
 }
 
 int urdma_eh_to_reset(struct urdma_eh_qp *qp)
@@ -897,13 +948,27 @@ static void own_gid(struct urdma_eh *eh, bool ipv6, uint8_t gid[16])
 	}
 }
 
-int urdma_eh_connect(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int mtu, bool ipv6)
+void urdma_eh_conn_defaults(struct urdma_eh_conn *conn, unsigned int mtu)
+{
+	*conn = (struct urdma_eh_conn){
+		.mtu = mtu,
+		.timeout = 8, /* 1.05 ms */
+		.retry = 7,
+		.rnr_retry = 7,
+		.min_rnr = 1, /* 0.01 ms */
+		.max_rd_atomic = 16,
+		.max_dest_rd_atomic = 16,
+		.access = URDMA_ACC_REMOTE_WRITE | URDMA_ACC_REMOTE_READ | URDMA_ACC_REMOTE_ATOMIC,
+	};
+}
+
+int urdma_eh_connect_as(struct urdma_eh_qp *a, struct urdma_eh_qp *b,
+			const struct urdma_eh_conn *base, bool ipv6)
 {
 	struct urdma_eh_qp *qp[2] = { a, b };
 	struct urdma_eh_conn conn[2];
 	int ret;
 
-	memset(conn, 0, sizeof(conn));
 	for (unsigned int i = 0; i < 2; i++) {
 		uint8_t gid[16];
 
@@ -911,16 +976,12 @@ int urdma_eh_connect(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int 
 		ret = urdma_eh_set_gid(qp[i]->eh, ipv6, gid, !ipv6);
 		if (ret)
 			return ret;
+		conn[i] = *base;
 		conn[i].dest_qpn = qp[!i]->qpn;
-		conn[i].mtu = mtu;
 		/* PSNs that differ, and one that wraps soon. */
 		conn[i].sq_psn = i ? 0xfffff0 : 0x000123;
 		conn[i].rq_psn = i ? 0x000123 : 0xfffff0;
 		conn[i].sgid_index = ipv6;
-		conn[i].timeout = 14;
-		conn[i].retry = 7;
-		conn[i].rnr_retry = 7;
-		conn[i].min_rnr = 12;
 		own_gid(qp[!i]->eh, ipv6, conn[i].dgid);
 		ret = urdma_eh_mac(qp[!i]->eh, conn[i].dmac);
 		if (ret)
@@ -941,6 +1002,14 @@ int urdma_eh_connect(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int 
 	return 0;
 }
 
+int urdma_eh_connect(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int mtu, bool ipv6)
+{
+	struct urdma_eh_conn conn;
+
+	urdma_eh_conn_defaults(&conn, mtu);
+	return urdma_eh_connect_as(a, b, &conn, ipv6);
+}
+
 /* ---- work ---------------------------------------------------------------------------------- */
 
 static void put_sges(uint64_t *w, const struct urdma_eh_sge *sge, unsigned int n)
@@ -952,12 +1021,24 @@ static void put_sges(uint64_t *w, const struct urdma_eh_sge *sge, unsigned int n
 	}
 }
 
+static bool is_atomic(unsigned int opcode)
+{
+	return opcode == URDMA_WR_ATOMIC_CS || opcode == URDMA_WR_ATOMIC_FA;
+}
+
+static bool has_imm(unsigned int opcode)
+{
+	return opcode == URDMA_WR_SEND_IMM || opcode == URDMA_WR_WRITE_IMM;
+}
+
 int urdma_eh_put_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr)
 {
 	size_t room = ((size_t)1 << qp->sq.log_stride) - URDMA_SQE_DATA_OFFSET;
 	uint64_t *w = ring_slot(&qp->sq, qp->sq_pi);
 	uint32_t length = wr->inline_len;
 
+	if (is_atomic(wr->opcode))
+		room = URDMA_SGE_SIZE;
 	if (wr->inline_data ? wr->inline_len > room : (size_t)wr->n_sge * URDMA_SGE_SIZE > room)
 		return -E2BIG;
 	if (!wr->inline_data) {
@@ -974,11 +1055,76 @@ int urdma_eh_put_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr)
 	       URDMA_SET(URDMA_SQE0_FENCE, wr->fence) |
 	       URDMA_SET(URDMA_SQE0_INLINE, wr->inline_data != NULL) |
 	       URDMA_SET(URDMA_SQE0_NUM_SGE, wr->inline_data ? 0 : wr->n_sge);
-	w[1] = URDMA_SET(URDMA_SQE1_IMM, wr->imm);
+	w[1] = URDMA_SET(URDMA_SQE1_IMM, has_imm(wr->opcode) ? wr->imm : wr->key);
 	w[2] = wr->raddr;
 	w[3] = URDMA_SET(URDMA_SQE3_RKEY, wr->rkey) | URDMA_SET(URDMA_SQE3_LENGTH, length);
+	if (is_atomic(wr->opcode)) {
+		w[6] = wr->swap_add;
+		w[7] = wr->compare;
+	} else if (wr->opcode == URDMA_WR_REG_MR || wr->opcode == URDMA_WR_BIND_MW) {
+		w[4] = wr->mr_length;
+		w[5] = wr->map ? wr->map->addr : 0;
+		w[6] = URDMA_SET(URDMA_SQE6_MR_ACCESS, wr->mr_access);
+		if (wr->map)
+			w[6] |= URDMA_SET(URDMA_SQE6_MR_LEVELS, wr->map->levels) |
+				URDMA_SET(URDMA_SQE6_MR_PAGE_SHIFT, wr->map->page_shift);
+	}
 	qp->sq_pi++;
 	return 0;
+}
+
+int urdma_eh_put_reg_mr(struct urdma_eh_qp *qp, struct urdma_eh_mr *mr, uint8_t variant,
+			unsigned int access, void *p, size_t len, uint64_t va, int levels,
+			unsigned int page_shift, bool signaled)
+{
+	struct urdma_eh_send wr = {
+		.opcode = URDMA_WR_REG_MR,
+		.signaled = signaled,
+		.rkey = mr->index << 8 | variant,
+		.raddr = va,
+		.mr_length = len,
+		.mr_access = access,
+		.map = &mr->map,
+	};
+	int ret;
+
+	urdma_eh_unmap(mr->eh->host, &mr->map);
+	ret = urdma_eh_map(mr->eh->host, p, len, levels, page_shift, &mr->map);
+	if (ret)
+		return ret;
+	mr->key = wr.rkey;
+	mr->va = va;
+	mr->length = len;
+	return urdma_eh_put_send(qp, &wr);
+}
+
+int urdma_eh_put_bind_mw(struct urdma_eh_qp *qp, struct urdma_eh_mr *mw, uint8_t variant,
+			 unsigned int access, const struct urdma_eh_mr *region, uint64_t va,
+			 size_t len, bool signaled)
+{
+	struct urdma_eh_send wr = {
+		.opcode = URDMA_WR_BIND_MW,
+		.signaled = signaled,
+		.rkey = mw->index << 8 | variant,
+		.key = region->key,
+		.raddr = va,
+		.mr_length = len,
+		.mr_access = access,
+	};
+
+	mw->key = wr.rkey;
+	mw->va = va;
+	mw->length = len;
+	return urdma_eh_put_send(qp, &wr);
+}
+
+int urdma_eh_put_local_inv(struct urdma_eh_qp *qp, uint32_t key, bool signaled)
+{
+	struct urdma_eh_send wr = { .opcode = URDMA_WR_LOCAL_INV,
+				    .signaled = signaled,
+				    .key = key };
+
+	return urdma_eh_put_send(qp, &wr);
 }
 
 int urdma_eh_put_recv(struct urdma_eh_qp *qp, const struct urdma_eh_sge *sge, unsigned int n_sge)

@@ -149,12 +149,16 @@ int urdma_eh_create_mr(struct urdma_eh *eh, uint32_t index, uint8_t variant, uin
 int urdma_eh_create_mr_map(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
 			   unsigned int access, void *p, size_t len, uint64_t va, int levels,
 			   unsigned int page_shift, struct urdma_eh_mr *mr);
+/* A region for REG_MR (kind URDMA_MRK_FAST), or a window for BIND_MW (URDMA_MRK_WINDOW). */
+int urdma_eh_create_mr_kind(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
+			    unsigned int kind, struct urdma_eh_mr *mr);
 int urdma_eh_destroy_mr(struct urdma_eh_mr *mr);
 
 struct urdma_eh_cqe {
 	unsigned int status, opcode, vendor, wqe;
-	bool recv, has_imm, solicited;
-	uint32_t qpn, length, imm, src_qpn;
+	bool recv, has_imm, has_inv, solicited;
+	uint32_t qpn, length, src_qpn;
+	uint32_t imm; /* with has_inv: the key that was invalidated */
 	uint64_t cycles;
 };
 
@@ -183,6 +187,7 @@ struct urdma_eh_qp_attr {
 	unsigned int log_sq, log_rq;		   /* entries */
 	unsigned int log_sq_stride, log_rq_stride; /* 6 to 9 */
 	bool sig_all;
+	bool priv; /* of the kernel: may post REG_MR */
 	enum urdma_eh_ring_kind kind;
 };
 
@@ -200,6 +205,13 @@ int urdma_eh_destroy_qp(struct urdma_eh_qp *qp);
 /* Word 0 (opcode, object) is filled in; words 1 to 7 as of MODIFY_QP. */
 int urdma_eh_modify_qp(struct urdma_eh_qp *qp, struct urdma_eh_cmd *cmd);
 int urdma_eh_query_qp(struct urdma_eh_qp *qp, struct urdma_eh_cmd *cpl);
+struct urdma_eh_qp_info {
+	unsigned int state;
+	bool draining;
+	uint32_t sq_psn, rq_psn;
+	uint16_t sq_pi, sq_ci, rq_pi, rq_ci;
+};
+int urdma_eh_qp_info(struct urdma_eh_qp *qp, struct urdma_eh_qp_info *info);
 
 /* What a connection needs. Zeroed fields are allowed to be zero. */
 struct urdma_eh_conn {
@@ -210,6 +222,7 @@ struct urdma_eh_conn {
 	uint8_t dgid[16];
 	uint8_t dmac[6];
 	unsigned int timeout, retry, rnr_retry, min_rnr;
+	unsigned int max_rd_atomic, max_dest_rd_atomic;
 	unsigned int access; /* URDMA_ACC_* */
 	uint16_t udp_sport;  /* 0: 0xc000 and the QP number */
 	uint8_t tclass, hop_limit;
@@ -217,10 +230,19 @@ struct urdma_eh_conn {
 	uint16_t pkey; /* 0: 0xffff */
 };
 
+/*
+ * Timers that make up for loss within a millisecond, retries without end where there can be, 16
+ * READs and atomics each way, all remote rights.
+ */
+void urdma_eh_conn_defaults(struct urdma_eh_conn *conn, unsigned int mtu);
+
 int urdma_eh_to_init(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn);
 int urdma_eh_to_rtr(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn);
 int urdma_eh_to_rts(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn);
 int urdma_eh_to_err(struct urdma_eh_qp *qp);
+/* event: SQ_DRAINED is raised when what was begun has been completed. */
+int urdma_eh_to_sqd(struct urdma_eh_qp *qp, bool event);
+int urdma_eh_sqd_to_rts(struct urdma_eh_qp *qp);
 int urdma_eh_to_reset(struct urdma_eh_qp *qp); /* and the indices to 0 */
 
 /* The port's MAC address, byte 0 first. */
@@ -236,6 +258,10 @@ void urdma_eh_gid_ipv4(uint8_t gid[16], uint32_t ipv4);
  * (IPv4) or 1 (IPv6).
  */
 int urdma_eh_connect(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int mtu, bool ipv6);
+/* The same with timers, limits and rights as in conn (both sides); its addresses, PSNs and QP
+ * number are not looked at. */
+int urdma_eh_connect_as(struct urdma_eh_qp *a, struct urdma_eh_qp *b,
+			const struct urdma_eh_conn *conn, bool ipv6);
 
 /* ---- work: no waiting ----------------------------------------------------------------------- */
 
@@ -247,9 +273,14 @@ struct urdma_eh_sge {
 struct urdma_eh_send {
 	unsigned int opcode; /* URDMA_WR_* */
 	bool signaled, solicited, fence;
-	uint32_t imm; /* as it is to lie in memory */
-	uint64_t raddr;
-	uint32_t rkey;
+	uint32_t imm;	/* as it is to lie in memory */
+	uint32_t key;	/* SEND_INV, LOCAL_INV: to be invalidated; BIND_MW: lkey of the region */
+	uint64_t raddr; /* REG_MR, BIND_MW: start */
+	uint32_t rkey;	/* REG_MR, BIND_MW: the new key */
+	uint64_t swap_add, compare; /* ATOMIC */
+	uint64_t mr_length;	    /* REG_MR, BIND_MW */
+	unsigned int mr_access;
+	const struct urdma_eh_map *map; /* REG_MR */
 	const struct urdma_eh_sge *sge;
 	unsigned int n_sge;
 	const void *inline_data; /* instead of SGEs */
@@ -259,6 +290,19 @@ struct urdma_eh_send {
 /* Writes the WQE; -E2BIG when it does not fit. No check for room in the ring: see the indices. */
 int urdma_eh_put_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr);
 int urdma_eh_put_recv(struct urdma_eh_qp *qp, const struct urdma_eh_sge *sge, unsigned int n_sge);
+/*
+ * REG_MR of len bytes from p as va, with a new variant of the key, which mr has from now on. The
+ * page list in mr lives until urdma_eh_destroy_mr() or the next REG_MR. levels and page_shift as of
+ * urdma_eh_map().
+ */
+int urdma_eh_put_reg_mr(struct urdma_eh_qp *qp, struct urdma_eh_mr *mr, uint8_t variant,
+			unsigned int access, void *p, size_t len, uint64_t va, int levels,
+			unsigned int page_shift, bool signaled);
+/* BIND_MW of a window to a part of a region; mw has the new key from now on. */
+int urdma_eh_put_bind_mw(struct urdma_eh_qp *qp, struct urdma_eh_mr *mw, uint8_t variant,
+			 unsigned int access, const struct urdma_eh_mr *region, uint64_t va,
+			 size_t len, bool signaled);
+int urdma_eh_put_local_inv(struct urdma_eh_qp *qp, uint32_t key, bool signaled);
 /* Tells the NIC about all that was put. */
 void urdma_eh_ring_sq(struct urdma_eh_qp *qp);
 void urdma_eh_ring_rq(struct urdma_eh_qp *qp);

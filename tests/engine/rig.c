@@ -24,6 +24,8 @@ void rig_defaults(struct rig_config *config)
 	urdma_cosim_config_defaults(&config->cosim, 2);
 	urdma_embedded_config_defaults(&config->memory);
 	urdma_eh_config_defaults(&config->eh);
+	urdma_eh_conn_defaults(&config->conn, config->mtu);
+	config->fault_seed = 1;
 }
 
 void rig_check(struct rig *rig, int result, const char *what)
@@ -72,6 +74,7 @@ static void start_side(struct rig *rig, unsigned int n)
 			.log_sq_stride = config->log_stride,
 			.log_rq_stride = config->log_stride,
 			.sig_all = config->sig_all,
+			.priv = config->priv,
 			.kind = config->kind,
 		};
 
@@ -83,6 +86,8 @@ void rig_start(struct rig *rig, const struct rig_config *config)
 {
 	memset(rig, 0, sizeof(*rig));
 	rig->config = *config;
+	if (!config->capture)
+		rig->config.capture = getenv("URDMA_TEST_CAPTURE");
 	rig_check(rig,
 		  urdma_cosim_create(&config->cosim,
 				     config->model ? config->model : &urdma_model_verilated,
@@ -92,19 +97,32 @@ void rig_start(struct rig *rig, const struct rig_config *config)
 		  "create host");
 	for (unsigned int n = 0; n < 2; n++)
 		start_side(rig, n);
-	if (config->capture) {
+	if (rig->config.capture) {
 		for (unsigned int n = 0; n < 2; n++) {
 			char path[512];
 
-			snprintf(path, sizeof(path), "%s/urdma%u.pcapng", config->capture, n);
+			snprintf(path, sizeof(path), "%s/urdma%u.pcapng", rig->config.capture, n);
 			rig_check(rig, urdma_cosim_capture(rig->cosim, n, path), "capture");
 		}
 	}
+	if (config->faults) {
+		rig_check(rig, urdma_faults_create(config->fault_seed, &rig->faults), "faults");
+		rig_check(rig, urdma_faults_attach(rig->faults, urdma_cosim_wire(rig->cosim, 0), 0),
+			  "faults");
+	}
+	rig->config.conn.mtu = config->mtu;
 	for (unsigned int i = 0; i < config->qps; i++)
 		rig_check(rig,
-			  urdma_eh_connect(&rig->side[0].qp[i], &rig->side[1].qp[i], config->mtu,
-					   config->ipv6),
+			  urdma_eh_connect_as(&rig->side[0].qp[i], &rig->side[1].qp[i],
+					      &rig->config.conn, config->ipv6),
 			  "connect");
+}
+
+static void end(struct rig *rig)
+{
+	urdma_embedded_destroy(rig->host);
+	urdma_cosim_destroy(rig->cosim);
+	urdma_faults_destroy(rig->faults);
 }
 
 void rig_stop(struct rig *rig)
@@ -120,16 +138,35 @@ void rig_stop(struct rig *rig)
 		rig_check(rig, urdma_eh_dealloc_pd(side->eh, RIG_PD), "deallocate PD");
 		urdma_eh_close(side->eh);
 	}
-	urdma_embedded_destroy(rig->host);
-	urdma_cosim_destroy(rig->cosim);
+	end(rig);
 }
 
 void rig_abandon(struct rig *rig)
 {
 	for (unsigned int n = 0; n < 2; n++)
 		urdma_eh_close(rig->side[n].eh);
-	urdma_embedded_destroy(rig->host);
-	urdma_cosim_destroy(rig->cosim);
+	end(rig);
+}
+
+void rig_fault(struct rig *rig, const char *format, ...)
+{
+	struct urdma_fault_rule rule;
+	char text[160], error[160];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	if (urdma_fault_parse(text, &rule, error, sizeof(error))) {
+		fprintf(stderr, "rig: fault %s: %s\n", text, error);
+		exit(EXIT_FAILURE);
+	}
+	rig_check(rig, urdma_faults_add(rig->faults, &rule), text);
+}
+
+uint64_t rig_fault_count(const struct rig *rig, unsigned int side, enum urdma_fault_kind kind)
+{
+	return urdma_faults_count(rig->faults, side, kind);
 }
 
 static uint64_t mix(uint64_t x)

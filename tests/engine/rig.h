@@ -6,6 +6,7 @@
 #ifndef URDMA_TESTS_RIG_H
 #define URDMA_TESTS_RIG_H
 
+#include "eth/fault.h"
 #include "host/eh.h"
 
 #define RIG_MAX_QPS 64u
@@ -23,7 +24,13 @@ struct rig_config {
 	unsigned int log_cqe;
 	enum urdma_eh_ring_kind kind;
 	bool sig_all;
-	const char *capture;		     /* directory for pcapng files, or NULL */
+	bool priv;		   /* QPs of the kernel: REG_MR */
+	struct urdma_eh_conn conn; /* timers, limits, rights; its MTU is not looked at */
+	bool faults;		   /* the wire may have faults: rig_fault() */
+	uint64_t fault_seed;
+	/* Directory for pcapng files; NULL: that of the environment, URDMA_TEST_CAPTURE, if it has
+	 * one. */
+	const char *capture;
 	const struct urdma_model_ops *model; /* NULL: the Verilated NIC */
 };
 
@@ -39,6 +46,7 @@ struct rig {
 	struct rig_config config;
 	struct urdma_cosim *cosim;
 	struct urdma_embedded *host;
+	struct urdma_faults *faults;
 	struct rig_side side[2];
 };
 
@@ -51,6 +59,12 @@ void rig_stop(struct rig *rig);
 #define RIG_PD	    1u
 #define RIG_DB_PAGE 5u
 #define RIG_QPN(i)  (0x10u + (i))
+
+/* A fault of the wire from now on, as of urdma_fault_parse(); printf-like. Exits when it is wrong.
+ */
+void rig_fault(struct rig *rig, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Faults of a kind so far that hit what a side sent. */
+uint64_t rig_fault_count(const struct rig *rig, unsigned int side, enum urdma_fault_kind kind);
 
 /* Fails the process when the simulation has found a fault (RTL, PCIe rules, stall). */
 void rig_check(struct rig *rig, int result, const char *what);

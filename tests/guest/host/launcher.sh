@@ -64,7 +64,7 @@ expect "two guests" 3 --hosts 2 -- bash -c '
 	exit 3'
 check "the second console's log" grep -q 'Linux version' "$tmp/results/console-1.log"
 
-expect "a command that hangs" 124 --timeout 14 -- sleep 1000
+expect "a command that hangs" 124 --timeout 25 -- sleep 1000
 check "says so" grep -q 'time-out' "$tmp/err"
 check "with the console's tail" grep -q 'urdma-guest: up' "$tmp/err"
 

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The wire checker of tests/wire, watching both ports of a rig from its start on: the rules of the
+ * reliable connection, and the NICs' counters against what the ports sent and received.
+ */
+#ifndef URDMA_TESTS_JUDGE_H
+#define URDMA_TESTS_JUDGE_H
+
+#include "rc_check.h"
+#include "rig.h"
+
+struct judge {
+	struct rig *rig;
+	struct judge_port {
+		struct rc_check *check;
+		uint64_t last_ns;
+		uint64_t before[URDMA_CNT_N]; /* counters at the start */
+	} port[2];
+};
+
+/*
+ * Before any traffic; QPs have the same number on both sides. lives: QPs are connected again.
+ * MTU and time-out are the rig's.
+ */
+void judge_start(struct judge *judge, struct rig *rig, bool lives);
+/*
+ * With all traffic at rest. Fails the test, after what was to be said on stderr, when a rule was
+ * broken, or when a counter is not what was seen. what: for messages.
+ */
+void judge_end(struct judge *judge, const char *what);
+/* Without a verdict: the test has failed already. */
+void judge_drop(struct judge *judge);
+
+#endif

@@ -1,0 +1,710 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The reliable connection without loss: every opcode at every size around a boundary and with each
+ * path MTU, lists of pieces, both directions at once; operands of atomics; invalidation, fast
+ * registration and memory windows with what they allow and forbid; fences; limits of READs and
+ * atomics outstanding; draining. All bytes are compared, those around the data included. A failure
+ * says which message went wrong; there is no other input.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "judge.h"
+#include "work.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define LIMIT	 4000000u
+
+#define FAST   10u /* indices of MRs */
+#define WINDOW 20u
+
+static struct rig rig;
+static bool running;
+
+static void start(unsigned int qps, const struct urdma_eh_conn *conn)
+{
+	struct rig_config config;
+
+	if (running)
+		rig_abandon(&rig); /* a test has failed */
+	rig_defaults(&config);
+	config.qps = qps;
+	config.log_stride = 9;
+	config.buffer = 8u << 20;
+	config.memory.memory = 96u << 20;
+	config.priv = true;
+	if (conn)
+		config.conn = *conn;
+	rig_start(&rig, &config);
+	running = true;
+}
+
+static void stop(void)
+{
+	rig_stop(&rig);
+	running = false;
+}
+
+static void reconnect(unsigned int pair, unsigned int mtu)
+{
+	struct urdma_eh_conn conn = rig.config.conn;
+
+	conn.mtu = mtu;
+	for (unsigned int n = 0; n < 2; n++)
+		assert_int_equal(urdma_eh_to_reset(&rig.side[n].qp[pair]), 0);
+	assert_int_equal(
+		urdma_eh_connect_as(&rig.side[0].qp[pair], &rig.side[1].qp[pair], &conn, mtu % 2),
+		0);
+}
+
+static void settle(void)
+{
+	rig_check(&rig, urdma_cosim_run_while_busy(rig.cosim, urdma_cosim_now(rig.cosim) + 3000000),
+		  "settle");
+}
+
+/* ---- sizes --------------------------------------------------------------------------------- */
+
+/* Messages of each size, both ways, all posted at once. */
+static void batch(unsigned int opcode, unsigned int mtu, const uint32_t *len, size_t n)
+{
+	struct work *w = test_calloc(2 * n, sizeof(*w));
+	size_t at = 0;
+	char what[64];
+
+	for (size_t i = 0; i < 2 * n; i++) {
+		w[i] = (struct work){ .opcode = opcode,
+				      .from = i % 2,
+				      .at = at,
+				      .len = len[i / 2],
+				      .seed = (uint32_t)(mtu * 1000 + i),
+				      .pieces =
+					      1 + (unsigned int)(i * 5 % WORK_SGES) * (i % 3 != 0),
+				      .odd = (unsigned int)(i * 11 % 67),
+				      .solicited = i % 5 == 0,
+				      .unsignaled = i % 4 == 1 && i + 2 < 2 * n };
+		at += work_slot(w[i].len);
+	}
+	snprintf(what, sizeof(what), "%s, MTU %u", work_name(opcode), 128u << mtu);
+	work_run(&rig, w, 2 * n, LIMIT, what);
+	test_free(w);
+}
+
+static void sizes(void **state)
+{
+	unsigned int opcode = *(const unsigned int *)*state;
+
+	start(1, NULL);
+	for (unsigned int mtu = 1; mtu <= 5; mtu++) {
+		const uint32_t m = 128u << mtu, big[] = { (1u << 20) - 1, 1u << 20 };
+		const uint32_t small[] = { 0,	      1,      2,	 3,	4,    5,     31,
+					   32,	      33,     63,	 64,	65,   127,   128,
+					   129,	      m - 65, m - 64,	 m - 1, m,    m + 1, m + 64,
+					   2 * m - 1, 2 * m,  2 * m + 1, 3 * m, 4095, 4096,  4097,
+					   65535,     65536,  65537 };
+
+		reconnect(0, mtu);
+		batch(opcode, mtu, small, COUNT(small));
+		batch(opcode, mtu, &big[mtu % 2], 1);
+	}
+	stop();
+}
+
+/* ---- atomics ------------------------------------------------------------------------------- */
+
+static void atomics(void **state)
+{
+	struct work *w = test_calloc(100, sizeof(*w));
+
+	(void)state;
+	start(1, NULL);
+	for (unsigned int i = 0; i < 100; i++)
+		w[i] = (struct work){ .opcode = i / 2 % 2 ? URDMA_WR_ATOMIC_CS : URDMA_WR_ATOMIC_FA,
+				      .from = i % 2,
+				      .at = i * work_slot(8),
+				      .seed = i / 3,
+				      .odd = i % 64 };
+	work_run(&rig, w, 100, LIMIT, "atomics");
+	test_free(w);
+	stop();
+}
+
+/* Many QPs add to one number, at once: no addition is lost, and each sees another value. */
+static void counter(void **state)
+{
+	enum { PAIRS = 16, EACH = 20 };
+	struct rig_side *side = NULL;
+	struct urdma_eh_cqe cqe;
+	uint64_t *total, *seen;
+	uint8_t *once;
+
+	(void)state;
+	start(PAIRS, NULL);
+	side = &rig.side[0];
+	total = (uint64_t *)(rig.side[1].buffer + 4096);
+	seen = (uint64_t *)side->buffer;
+	*total = 0;
+	for (unsigned int i = 0; i < PAIRS * EACH; i++) {
+		struct urdma_eh_sge sge = { (uintptr_t)&seen[i], 8, side->mr.key };
+		struct urdma_eh_send wr = { .opcode = URDMA_WR_ATOMIC_FA,
+					    .signaled = true,
+					    .raddr = (uintptr_t)total,
+					    .rkey = rig.side[1].mr.key,
+					    .swap_add = 1,
+					    .sge = &sge,
+					    .n_sge = 1 };
+
+		assert_int_equal(urdma_eh_put_send(&side->qp[i % PAIRS], &wr), 0);
+	}
+	for (unsigned int i = 0; i < PAIRS; i++)
+		urdma_eh_ring_sq(&side->qp[i]);
+	for (unsigned int i = 0; i < PAIRS * EACH; i++) {
+		rig_check(&rig, urdma_eh_next_cqe(&side->send_cq, &cqe, LIMIT), "atomic");
+		assert_int_equal(cqe.status, URDMA_WC_SUCCESS);
+	}
+	assert_int_equal(*total, PAIRS * EACH);
+	once = test_calloc(PAIRS * EACH, 1);
+	for (unsigned int i = 0; i < PAIRS * EACH; i++) {
+		assert_true(seen[i] < PAIRS * EACH);
+		assert_false(once[seen[i]]);
+		once[seen[i]] = 1;
+	}
+	test_free(once);
+	stop();
+}
+
+/* ---- one WR and its CQE -------------------------------------------------------------------- */
+
+static unsigned int send_status(unsigned int n, unsigned int pair)
+{
+	struct urdma_eh_cqe cqe;
+
+	rig_check(&rig, urdma_eh_next_cqe(&rig.side[n].send_cq, &cqe, LIMIT), "send CQE");
+	assert_int_equal(cqe.qpn, RIG_QPN(pair));
+	return cqe.status;
+}
+
+/* A WRITE or READ of len bytes between side 0's region and an address of side 1; its status. */
+static unsigned int access_status(unsigned int opcode, uint64_t raddr, uint32_t rkey, uint32_t len)
+{
+	struct rig_side *side = &rig.side[0];
+	struct urdma_eh_sge sge = { (uintptr_t)side->buffer, len, side->mr.key };
+	struct urdma_eh_send wr = { .opcode = opcode,
+				    .signaled = true,
+				    .raddr = raddr,
+				    .rkey = rkey,
+				    .swap_add = 1,
+				    .sge = &sge,
+				    .n_sge = 1 };
+
+	assert_int_equal(urdma_eh_post_send(&side->qp[0], &wr), 0);
+	return send_status(0, 0);
+}
+
+/* It is refused, and the QPs are brought back. */
+static void refused(unsigned int opcode, uint64_t raddr, uint32_t rkey, uint32_t len,
+		    const char *what)
+{
+	unsigned int status = access_status(opcode, raddr, rkey, len);
+
+	if (status != URDMA_WC_REM_ACCESS_ERR)
+		fail_msg("%s: status %u", what, status);
+	settle();
+	if (rig_qp_state(&rig.side[0].qp[0]) != URDMA_QPS_ERR ||
+	    rig_qp_state(&rig.side[1].qp[0]) != URDMA_QPS_ERR)
+		fail_msg("%s: a QP is not in ERR", what);
+	reconnect(0, 3);
+}
+
+static void granted(unsigned int opcode, uint64_t raddr, uint32_t rkey, uint32_t len,
+		    const char *what)
+{
+	unsigned int status = access_status(opcode, raddr, rkey, len);
+
+	if (status)
+		fail_msg("%s: status %u", what, status);
+}
+
+/* ---- fast registration --------------------------------------------------------------------- */
+
+#define ALL_ACCESS                                                                \
+	(URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_WRITE | URDMA_ACC_REMOTE_READ | \
+	 URDMA_ACC_REMOTE_ATOMIC)
+
+static void reg(struct urdma_eh_mr *mr, uint8_t variant, unsigned int access, void *p, size_t len,
+		uint64_t va, int levels)
+{
+	struct urdma_eh_qp *qp = &rig.side[1].qp[0];
+
+	assert_int_equal(urdma_eh_put_reg_mr(qp, mr, variant, access, p, len, va, levels, 12, true),
+			 0);
+	urdma_eh_ring_sq(qp);
+	assert_int_equal(send_status(1, 0), URDMA_WC_SUCCESS);
+}
+
+static void local_inv(uint32_t key, unsigned int want)
+{
+	struct urdma_eh_qp *qp = &rig.side[1].qp[0];
+
+	assert_int_equal(urdma_eh_put_local_inv(qp, key, true), 0);
+	urdma_eh_ring_sq(qp);
+	assert_int_equal(send_status(1, 0), want);
+}
+
+static void fast_registration(void **state)
+{
+	const uint32_t len = 3 * 4096 + 100;
+	struct urdma_eh_mr mr;
+	uint8_t *p;
+
+	(void)state;
+	start(1, NULL);
+	p = rig.side[1].buffer + 0x10000;
+	assert_int_equal(
+		urdma_eh_create_mr_kind(rig.side[1].eh, FAST, 1, RIG_PD, URDMA_MRK_FAST, &mr), 0);
+	refused(URDMA_WR_WRITE, 0x5000, mr.key, 8, "a region before its registration");
+	for (unsigned int round = 0; round < 4; round++) {
+		uint64_t va = 0x123450000ull + (uintptr_t)p % 4096;
+		uint32_t old = mr.key;
+
+		reg(&mr, (uint8_t)(2 + round), ALL_ACCESS, p, len, va, 1 + round % 2);
+		rig_fill(rig.side[0].buffer, len, round);
+		granted(URDMA_WR_WRITE, va, mr.key, len, "WRITE to a fast region");
+		assert_int_equal(rig_verify(p, len, round), len);
+		granted(URDMA_WR_READ, va + 1, mr.key, len - 1, "READ of a fast region");
+		granted(URDMA_WR_ATOMIC_FA, va + 8, mr.key, 8, "ATOMIC on a fast region");
+		refused(URDMA_WR_WRITE, va, old, 8, "the key it had before");
+		refused(URDMA_WR_WRITE, va + len - 7, mr.key, 8, "one byte behind");
+		refused(URDMA_WR_WRITE, va - 1, mr.key, 8, "one byte before");
+		local_inv(mr.key, URDMA_WC_SUCCESS);
+		refused(URDMA_WR_READ, va, mr.key, 8, "an invalidated region");
+	}
+	/* rights */
+	reg(&mr, 9, URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_WRITE, p, len, 0x1000, 1);
+	granted(URDMA_WR_WRITE, 0x1000, mr.key, 64, "WRITE with the right to it");
+	refused(URDMA_WR_READ, 0x1000, mr.key, 64, "READ without the right to it");
+	refused(URDMA_WR_ATOMIC_FA, 0x1000, mr.key, 8, "ATOMIC without the right to it");
+	local_inv(mr.key, URDMA_WC_SUCCESS);
+	reg(&mr, 10, URDMA_ACC_REMOTE_READ, p, len, 0x1000, 1);
+	granted(URDMA_WR_READ, 0x1000, mr.key, 64, "READ with the right to it");
+	refused(URDMA_WR_WRITE, 0x1000, mr.key, 64, "WRITE without the right to it");
+	/* registered already; a key of another region; a wrong key to invalidate */
+	assert_int_equal(urdma_eh_put_reg_mr(&rig.side[1].qp[0], &mr, 11, ALL_ACCESS, p, len,
+					     0x1000, 1, 12, true),
+			 0);
+	urdma_eh_ring_sq(&rig.side[1].qp[0]);
+	assert_int_equal(send_status(1, 0), URDMA_WC_LOC_QP_OP_ERR);
+	settle();
+	assert_int_equal(rig_qp_state(&rig.side[1].qp[0]), URDMA_QPS_ERR);
+	reconnect(0, 3);
+	local_inv(rig.side[1].mr.key, URDMA_WC_LOC_QP_OP_ERR); /* not fast */
+	reconnect(0, 3);
+	local_inv(FAST << 8 | 0xee, URDMA_WC_LOC_QP_OP_ERR);
+	reconnect(0, 3);
+	assert_int_equal(urdma_eh_destroy_mr(&mr), 0);
+	stop();
+}
+
+static void send_with_invalidate(void **state)
+{
+	struct urdma_eh_mr mr;
+	uint8_t *p;
+
+	(void)state;
+	start(1, NULL);
+	p = rig.side[1].buffer + (1u << 20);
+	assert_int_equal(
+		urdma_eh_create_mr_kind(rig.side[1].eh, FAST, 1, RIG_PD, URDMA_MRK_FAST, &mr), 0);
+	for (unsigned int i = 0; i < 12; i++) {
+		struct work w = { .opcode = URDMA_WR_SEND_INV,
+				  .len = i % 4 == 3 ? 0 : i * 700,
+				  .pieces = 1 + i % 3,
+				  .solicited = i % 2,
+				  .seed = i };
+
+		reg(&mr, (uint8_t)i, ALL_ACCESS, p, 4096, 0x1000, 1);
+		granted(URDMA_WR_WRITE, 0x1000, mr.key, 4096, "before SEND_INV");
+		w.inv = mr.key;
+		work_run(&rig, &w, 1, LIMIT, "SEND_INV");
+		if (i % 4 == 0)
+			refused(URDMA_WR_WRITE, 0x1000, mr.key, 8, "after SEND_INV");
+	}
+	assert_int_equal(urdma_eh_destroy_mr(&mr), 0);
+	stop();
+}
+
+/* ---- memory windows ------------------------------------------------------------------------ */
+
+static void bind(struct urdma_eh_mr *mw, uint8_t variant, unsigned int access,
+		 const struct urdma_eh_mr *region, uint64_t va, size_t len, unsigned int want)
+{
+	struct urdma_eh_qp *qp = &rig.side[1].qp[0];
+
+	assert_int_equal(urdma_eh_put_bind_mw(qp, mw, variant, access, region, va, len, true), 0);
+	urdma_eh_ring_sq(qp);
+	assert_int_equal(send_status(1, 0), want);
+}
+
+static void windows(void **state)
+{
+	struct urdma_eh_mr region, mw;
+	uint64_t va;
+	uint8_t *p;
+
+	(void)state;
+	start(2, NULL);
+	p = rig.side[1].buffer + (1u << 20);
+	va = 0x7000000;
+	assert_int_equal(urdma_eh_create_mr(rig.side[1].eh, FAST, 7, RIG_PD,
+					    ALL_ACCESS | URDMA_ACC_MW_BIND, p, 65536, va, &region),
+			 0);
+	assert_int_equal(
+		urdma_eh_create_mr_kind(rig.side[1].eh, WINDOW, 1, RIG_PD, URDMA_MRK_WINDOW, &mw),
+		0);
+	refused(URDMA_WR_WRITE, va, mw.key, 8, "a window before it is bound");
+	bind(&mw, 2, URDMA_ACC_REMOTE_WRITE, &region, va + 4000, 5000, URDMA_WC_SUCCESS);
+	rig_fill(rig.side[0].buffer, 5000, 3);
+	granted(URDMA_WR_WRITE, va + 4000, mw.key, 5000, "WRITE through a window");
+	assert_int_equal(rig_verify(p + 4000, 5000, 3), 5000);
+	refused(URDMA_WR_WRITE, va + 3999, mw.key, 1, "one byte before the window");
+	/* the window belonged to the QP that bound it, whose new life is another */
+	bind(&mw, 3, URDMA_ACC_REMOTE_WRITE, &region, va + 4000, 5000, URDMA_WC_SUCCESS);
+	refused(URDMA_WR_WRITE, va + 9000, mw.key, 1, "one byte behind the window");
+	refused(URDMA_WR_READ, va + 4000, mw.key, 8, "READ through a window for WRITE");
+	/* another QP may not use it */
+	{
+		struct rig_side *side = &rig.side[0];
+		struct urdma_eh_sge sge = { (uintptr_t)side->buffer, 8, side->mr.key };
+		struct urdma_eh_send wr = { .opcode = URDMA_WR_WRITE,
+					    .signaled = true,
+					    .raddr = va + 4000,
+					    .rkey = mw.key,
+					    .sge = &sge,
+					    .n_sge = 1 };
+
+		assert_int_equal(urdma_eh_post_send(&side->qp[1], &wr), 0);
+		assert_int_equal(send_status(0, 1), URDMA_WC_REM_ACCESS_ERR);
+		settle();
+		reconnect(1, 3);
+	}
+	local_inv(mw.key, URDMA_WC_SUCCESS);
+	refused(URDMA_WR_WRITE, va + 4000, mw.key, 8, "an invalidated window");
+	/* wrong: no such region, no right to bind, out of the region by one, right beyond the
+	 * region's */
+	bind(&mw, 4, URDMA_ACC_REMOTE_READ, &rig.side[1].mr, (uintptr_t)p, 10,
+	     URDMA_WC_MW_BIND_ERR);
+	reconnect(0, 3);
+	bind(&mw, 4, URDMA_ACC_REMOTE_READ, &region, va + 65530, 7, URDMA_WC_MW_BIND_ERR);
+	reconnect(0, 3);
+	bind(&mw, 4, URDMA_ACC_REMOTE_READ, &region, va - 1, 7, URDMA_WC_MW_BIND_ERR);
+	reconnect(0, 3);
+	/* a region with a window bound to it stays */
+	bind(&mw, 4, URDMA_ACC_REMOTE_READ, &region, va, 65536, URDMA_WC_SUCCESS);
+	granted(URDMA_WR_READ, va, mw.key, 65536, "READ through a window");
+	assert_int_equal(urdma_eh_destroy_mr(&region), URDMA_CS_BUSY);
+	bind(&mw, 5, URDMA_ACC_REMOTE_READ, &region, 0, 0, URDMA_WC_SUCCESS);
+	assert_int_equal(urdma_eh_destroy_mr(&mw), 0);
+	assert_int_equal(urdma_eh_destroy_mr(&region), 0);
+	stop();
+}
+
+/* ---- order --------------------------------------------------------------------------------- */
+
+/* A fenced WRITE sends on what the READ before it has fetched. */
+static void fence(void **state)
+{
+	const uint32_t len = 20000;
+
+	(void)state;
+	start(1, NULL);
+	for (unsigned int i = 0; i < 8; i++) {
+		struct rig_side *a = &rig.side[0], *b = &rig.side[1];
+		struct urdma_eh_sge sge = { (uintptr_t)a->buffer, len, a->mr.key };
+		struct urdma_eh_send rd = { .opcode = URDMA_WR_READ,
+					    .raddr = (uintptr_t)b->buffer,
+					    .rkey = b->mr.key,
+					    .sge = &sge,
+					    .n_sge = 1 };
+		struct urdma_eh_send wr = { .opcode = URDMA_WR_WRITE,
+					    .signaled = true,
+					    .fence = true,
+					    .raddr = (uintptr_t)b->buffer + (1u << 20),
+					    .rkey = b->mr.key,
+					    .sge = &sge,
+					    .n_sge = 1 };
+
+		rig_fill(b->buffer, len, i);
+		memset(a->buffer, 0, len);
+		assert_int_equal(urdma_eh_put_send(&a->qp[0], &rd), 0);
+		assert_int_equal(urdma_eh_put_send(&a->qp[0], &wr), 0);
+		urdma_eh_ring_sq(&a->qp[0]);
+		assert_int_equal(send_status(0, 0), URDMA_WC_SUCCESS);
+		assert_int_equal(rig_verify(b->buffer + (1u << 20), len, i), len);
+	}
+	stop();
+}
+
+/* An ordered mixture: each WQE depends on the one before it, over the same bytes of the peer. */
+static void order(void **state)
+{
+	const uint32_t len = 9000;
+
+	(void)state;
+	start(1, NULL);
+	for (unsigned int round = 0; round < 4; round++) {
+		struct rig_side *a = &rig.side[0], *b = &rig.side[1];
+
+		for (unsigned int i = 0; i < 30; i++) {
+			struct urdma_eh_sge sge = { (uintptr_t)a->buffer + i * 16384u, len,
+						    a->mr.key };
+			struct urdma_eh_send wr = { .opcode =
+							    i % 2 ? URDMA_WR_READ : URDMA_WR_WRITE,
+						    .signaled = i == 29,
+						    .raddr = (uintptr_t)b->buffer,
+						    .rkey = b->mr.key,
+						    .sge = &sge,
+						    .n_sge = 1 };
+
+			if (i % 2)
+				memset(a->buffer + i * 16384u, 0, len);
+			else
+				rig_fill(a->buffer + i * 16384u, len, 100 * round + i);
+			assert_int_equal(urdma_eh_put_send(&a->qp[0], &wr), 0);
+		}
+		urdma_eh_ring_sq(&a->qp[0]);
+		assert_int_equal(send_status(0, 0), URDMA_WC_SUCCESS);
+		/* each READ has seen the WRITE before it; a later WRITE may not come too early */
+		for (unsigned int i = 1; i < 30; i += 2)
+			if (rig_verify(a->buffer + i * 16384u, len, 100 * round + i - 1) != len)
+				fail_msg("READ %u has not seen what WRITE %u wrote", i, i - 1);
+	}
+	stop();
+}
+
+/* Never more READs and atomics outstanding than agreed: the wire checker counts them. */
+static void rd_atomic(void **state)
+{
+	static const unsigned int limit[] = { 1, 2, 7, 16 };
+
+	(void)state;
+	for (unsigned int k = 0; k < COUNT(limit); k++) {
+		struct urdma_eh_conn conn;
+		struct work *w = test_calloc(120, sizeof(*w));
+		struct judge judge;
+
+		urdma_eh_conn_defaults(&conn, 5);
+		conn.max_rd_atomic = limit[k];
+		conn.max_dest_rd_atomic = limit[k];
+		start(2, &conn);
+		judge_start(&judge, &rig, false);
+		for (unsigned int i = 0; i < 120; i++)
+			w[i] = (struct work){ .opcode = i % 5 == 4   ? URDMA_WR_WRITE
+							: i % 7 == 3 ? URDMA_WR_ATOMIC_FA
+								     : URDMA_WR_READ,
+					      .from = i / 2 % 2,
+					      .pair = i % 2,
+					      .len = i % 3 * 5000,
+					      .seed = i,
+					      .at = i * work_slot(10000) };
+		work_run(&rig, w, 120, LIMIT, "limit of READs and atomics");
+		judge_end(&judge, "limit of READs and atomics");
+		test_free(w);
+		stop();
+	}
+}
+
+static void no_rd_atomic(void **state)
+{
+	struct urdma_eh_conn conn;
+
+	(void)state;
+	urdma_eh_conn_defaults(&conn, 3);
+	conn.max_rd_atomic = 0;
+	start(1, &conn);
+	assert_int_equal(
+		access_status(URDMA_WR_READ, (uintptr_t)rig.side[1].buffer, rig.side[1].mr.key, 8),
+		URDMA_WC_LOC_QP_OP_ERR);
+	settle();
+	assert_int_equal(rig_qp_state(&rig.side[0].qp[0]), URDMA_QPS_ERR);
+	assert_int_equal(rig_qp_state(&rig.side[1].qp[0]), URDMA_QPS_RTS);
+	rig_abandon(&rig);
+	conn.max_rd_atomic = 1;
+	conn.max_dest_rd_atomic = 0;
+	running = false;
+	start(1, &conn);
+	assert_int_equal(
+		access_status(URDMA_WR_READ, (uintptr_t)rig.side[1].buffer, rig.side[1].mr.key, 8),
+		URDMA_WC_REM_INV_REQ_ERR);
+	rig_abandon(&rig);
+	running = false;
+}
+
+/* ---- SQD ----------------------------------------------------------------------------------- */
+
+static void draining(void **state)
+{
+	enum { N = 40 };
+
+	(void)state;
+	start(1, NULL);
+	for (unsigned int delay = 0; delay < 8000; delay = delay * 2 + 100) {
+		struct rig_side *side = &rig.side[0];
+		struct urdma_eh_qp_info info;
+		struct urdma_eh_event ev[8];
+		struct urdma_eh_cqe cqe;
+		unsigned int done = 0, drained = 0, n;
+		struct work *w = test_calloc(N, sizeof(*w));
+
+		while (urdma_eh_eq_poll(side->eh, 0, ev, 8, true))
+			;
+		for (unsigned int i = 0; i < N; i++) {
+			w[i] = (struct work){ .opcode = i % 4 == 1   ? URDMA_WR_READ
+							: i % 4 == 2 ? URDMA_WR_SEND
+							: i % 4 == 3 ? URDMA_WR_ATOMIC_FA
+								     : URDMA_WR_WRITE,
+					      .len = 5000,
+					      .seed = delay + i,
+					      .at = i * work_slot(5000) };
+			work_put(&rig, &w[i]);
+		}
+		work_ring(&rig, w, N);
+		rig_check(&rig,
+			  urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + delay),
+			  "run");
+		assert_int_equal(urdma_eh_to_sqd(&side->qp[0], true), 0);
+		settle();
+		n = urdma_eh_eq_poll(side->eh, 0, ev, 8, true);
+		for (unsigned int i = 0; i < n; i++)
+			drained += ev[i].type == URDMA_EV_SQ_DRAINED && ev[i].obj == RIG_QPN(0);
+		if (drained != 1)
+			fail_msg("delay %u: SQ_DRAINED came %u times", delay, drained);
+		assert_int_equal(urdma_eh_qp_info(&side->qp[0], &info), 0);
+		assert_int_equal(info.state, URDMA_QPS_SQD);
+		assert_false(info.draining);
+		/* nothing more while it rests */
+		while (urdma_eh_poll_cq(&side->send_cq, &cqe, 1))
+			work_check_send(&rig, &w[done++], &cqe);
+		rig_check(&rig,
+			  urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + 20000),
+			  "run");
+		assert_false(urdma_eh_cq_ready(&side->send_cq));
+		assert_int_equal(urdma_eh_sqd_to_rts(&side->qp[0]), 0);
+		for (; done < N; done++) {
+			rig_check(&rig, urdma_eh_next_cqe(&side->send_cq, &cqe, LIMIT),
+				  "after SQD");
+			work_check_send(&rig, &w[done], &cqe);
+		}
+		settle();
+		for (unsigned int i = 0; i < N; i++) {
+			if (work_takes_recv(w[i].opcode)) {
+				rig_check(&rig,
+					  urdma_eh_next_cqe(&rig.side[1].recv_cq, &cqe, LIMIT),
+					  "receive");
+				work_check_recv(&rig, &w[i], &cqe);
+			}
+			work_check_memory(&rig, &w[i]);
+		}
+		test_free(w);
+	}
+	stop();
+}
+
+/* ---- the rest ------------------------------------------------------------------------------ */
+
+static void inline_data(void **state)
+{
+	struct work *w = test_calloc(64, sizeof(*w));
+	static const unsigned int opcode[] = { URDMA_WR_WRITE, URDMA_WR_SEND, URDMA_WR_WRITE_IMM,
+					       URDMA_WR_SEND_IMM };
+
+	(void)state;
+	start(1, NULL);
+	for (unsigned int i = 0; i < 64; i++)
+		w[i] = (struct work){ .opcode = opcode[i / 2 % 4],
+				      .from = i % 2,
+				      .len = i < 8 ? i : i * 7 % 481,
+				      .inlined = true,
+				      .seed = i,
+				      .at = i * work_slot(512) };
+	work_run(&rig, w, 64, LIMIT, "inline");
+	test_free(w);
+	stop();
+}
+
+/* COMM_EST: the first packet came before the QP was told to send. Once. */
+static void communication_established(void **state)
+{
+	struct urdma_eh_conn conn;
+	struct urdma_eh_event ev[8];
+	struct work w = { .opcode = URDMA_WR_SEND, .len = 100, .from = 0 };
+	struct urdma_eh_cqe cqe;
+	unsigned int n, seen = 0;
+	uint8_t mac[2][6];
+
+	(void)state;
+	start(1, NULL);
+	conn = rig.config.conn;
+	for (unsigned int k = 0; k < 2; k++) {
+		assert_int_equal(urdma_eh_mac(rig.side[k].eh, mac[k]), 0);
+		assert_int_equal(urdma_eh_to_reset(&rig.side[k].qp[0]), 0);
+		while (urdma_eh_eq_poll(rig.side[k].eh, 0, ev, 8, true))
+			;
+	}
+	for (unsigned int k = 0; k < 2; k++) {
+		conn.dest_qpn = RIG_QPN(0);
+		urdma_eh_gid_ipv4(conn.dgid, 0x0a000001u + !k);
+		memcpy(conn.dmac, mac[!k], 6);
+		assert_int_equal(urdma_eh_to_init(&rig.side[k].qp[0], &conn), 0);
+		assert_int_equal(urdma_eh_to_rtr(&rig.side[k].qp[0], &conn), 0);
+	}
+	assert_int_equal(urdma_eh_to_rts(&rig.side[0].qp[0], &conn), 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		w.seed = i;
+		work_put(&rig, &w);
+		work_ring(&rig, &w, 1);
+		work_finish(&rig, &w, 1, LIMIT, "to a QP in RTR");
+	}
+	(void)cqe;
+	settle();
+	n = urdma_eh_eq_poll(rig.side[1].eh, 0, ev, 8, true);
+	for (unsigned int i = 0; i < n; i++)
+		seen += ev[i].type == URDMA_EV_COMM_EST && ev[i].obj == RIG_QPN(0);
+	assert_int_equal(seen, 1);
+	assert_int_equal(rig_qp_state(&rig.side[1].qp[0]), URDMA_QPS_RTR);
+	assert_int_equal(urdma_eh_to_rts(&rig.side[1].qp[0], &conn), 0);
+	stop();
+}
+
+int main(void)
+{
+	static unsigned int opcode[] = { URDMA_WR_SEND, URDMA_WR_SEND_IMM, URDMA_WR_WRITE,
+					 URDMA_WR_WRITE_IMM, URDMA_WR_READ };
+	const struct CMUnitTest tests[] = {
+		{ "SEND of each size", sizes, NULL, NULL, &opcode[0] },
+		{ "SEND_IMM of each size", sizes, NULL, NULL, &opcode[1] },
+		{ "WRITE of each size", sizes, NULL, NULL, &opcode[2] },
+		{ "WRITE_IMM of each size", sizes, NULL, NULL, &opcode[3] },
+		{ "READ of each size", sizes, NULL, NULL, &opcode[4] },
+		cmocka_unit_test(atomics),
+		cmocka_unit_test(counter),
+		cmocka_unit_test(inline_data),
+		cmocka_unit_test(fence),
+		cmocka_unit_test(order),
+		cmocka_unit_test(rd_atomic),
+		cmocka_unit_test(no_rd_atomic),
+		cmocka_unit_test(fast_registration),
+		cmocka_unit_test(send_with_invalidate),
+		cmocka_unit_test(windows),
+		cmocka_unit_test(draining),
+		cmocka_unit_test(communication_established),
+	};
+
+	return cmocka_run_group_tests_name("engine/rc", tests, NULL, NULL);
+}

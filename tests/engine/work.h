@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages for engine tests, of any opcode: memory is laid out and filled, the WQEs are put, and
+ * afterwards every CQE and every byte is compared, those that may not change among them.
+ *
+ * A message has a slot of bytes at the same offset of both sides' regions. In each it has data in
+ * up to WORK_SGES pieces with gaps between them; all else in the slot is guard.
+ */
+#ifndef URDMA_TESTS_WORK_H
+#define URDMA_TESTS_WORK_H
+
+#include "rig.h"
+
+#define WORK_SGES  8u
+#define WORK_GUARD 64u
+
+struct work {
+	/* The caller's. */
+	unsigned int opcode; /* URDMA_WR_*, SEND to ATOMIC */
+	unsigned int from, pair;
+	size_t at; /* of the slot, in both regions */
+	uint32_t len;
+	uint32_t seed;
+	unsigned int pieces,
+		odd; /* of the SGE lists: how many (0: 1); offset of the data in the slot */
+	bool unsignaled, solicited, fence;
+	bool late_recv; /* work_put_recv() is called later, or never */
+	bool inlined;
+	uint32_t inv; /* SEND_INV: key at the peer */
+
+	/* Made. */
+	size_t slot;	   /* bytes */
+	uint8_t *image[2]; /* what has to be in the slots of the requester, the responder */
+	struct urdma_eh_sge sge[2][WORK_SGES]; /* requester's, responder's */
+	unsigned int n_sge[2];
+	uint32_t sq_index, rq_index;
+	uint64_t compare, swap_add;
+};
+
+const char *work_name(unsigned int opcode);
+bool work_takes_recv(unsigned int opcode);
+bool work_is_atomic(unsigned int opcode);
+/* PSNs that it takes, and bytes of a slot that is long enough for it. */
+uint32_t work_psns(unsigned int opcode, uint32_t len, unsigned int mtu);
+size_t work_slot(uint32_t len);
+
+/* Fills memory and writes the WQEs; rings nothing. */
+void work_put(struct rig *rig, struct work *w);
+void work_put_recv(struct rig *rig, struct work *w);
+/* Both slots are as they should be; fails the test if not. Gives the images back. */
+void work_check_memory(struct rig *rig, struct work *w);
+void work_check_send(struct rig *rig, const struct work *w, const struct urdma_eh_cqe *cqe);
+void work_check_recv(struct rig *rig, const struct work *w, const struct urdma_eh_cqe *cqe);
+
+/* Doorbells of the QPs that these use; two for each QP at most. */
+void work_ring(struct rig *rig, const struct work *w, size_t n);
+/*
+ * Waits for the completion of messages that were put, in order for each QP, compares CQEs and
+ * memory. The CQs must not get anything else. what: for messages.
+ */
+void work_finish(struct rig *rig, struct work *w, size_t n, uint64_t limit, const char *what);
+/* All of it. */
+void work_run(struct rig *rig, struct work *w, size_t n, uint64_t limit, const char *what);
+
+#endif
