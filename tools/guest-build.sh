@@ -102,6 +102,9 @@ build_provider() {
 	fi
 	in_tree ninja -C "/work/$id/${src##*/}/build" -j 2 lib/liburdma-rdmav34.so || return 1
 	cp -L "$src/build/lib/liburdma-rdmav34.so" "$guest_build/"
+	# rdma-core's own tests, for the guest's /share: the same version as the guest's pyverbs.
+	rm -rf "$guest_build/rdma-core-tests"
+	cp -r "$src/tests" "$guest_build/rdma-core-tests"
 }
 
 build_programs() {

@@ -45,22 +45,29 @@ wait_listen() {
 	return 1
 }
 
-# pingpong OPTIONS...: one ibv_rc_pingpong between urdma0 (server) and urdma1 (client). The two
-# halves find each other over TCP on the loopback, their messages go over the wire.
-pingpong() {
-	local server status=0 server_status=0 g0 g1
-	g0=$(gid_index urdma0) || fail "urdma0 has no RoCEv2 GID"
-	g1=$(gid_index urdma1) || fail "urdma1 has no RoCEv2 GID"
+# between PROGRAM SERVER-OPTIONS -- CLIENT-OPTIONS: a program that finds its other half over TCP, the server
+# on urdma0, the client on urdma1; the two meet on the loopback, what they send goes over the wire. Both
+# have to end with 0.
+between() {
+	local program=$1 server status=0 server_status=0
+	local -a for_server=() for_client=()
+	shift
+	while [ "$1" != -- ]; do
+		for_server+=("$1")
+		shift
+	done
+	shift
+	for_client=("$@")
 	# A port of its own each time: the last one may still be in TIME_WAIT.
 	port=$((port + 1))
-	timeout "$limit" ibv_rc_pingpong -d urdma0 -g "$g0" -p $port "$@" >/tmp/server.log 2>&1 &
+	timeout "$limit" "$program" -d urdma0 -p $port "${for_server[@]}" >/tmp/server.log 2>&1 &
 	server=$!
 	if ! wait_listen $port; then
 		kill $server 2>/dev/null
 		cat /tmp/server.log
-		fail "the server of ibv_rc_pingpong did not come up"
+		fail "the server of $program did not come up"
 	fi
-	timeout "$limit" ibv_rc_pingpong -d urdma1 -g "$g1" -p $port "$@" 127.0.0.1 || status=$?
+	timeout "$limit" "$program" -d urdma1 -p $port "${for_client[@]}" 127.0.0.1 || status=$?
 	if [ $status != 0 ]; then
 		kill $server 2>/dev/null
 	fi
@@ -68,8 +75,30 @@ pingpong() {
 	if [ $status != 0 ] || [ $server_status != 0 ]; then
 		echo "--- the server's output (status $server_status):"
 		cat /tmp/server.log
-		fail "ibv_rc_pingpong $*: client's status $status, server's $server_status (124: it hung)"
+		fail "$program ${for_client[*]}: client's status $status, server's $server_status (124: it hung)"
 	fi
+}
+
+# gids: of both devices, into g0 and g1.
+gids() {
+	g0=$(gid_index urdma0) || fail "urdma0 has no RoCEv2 GID"
+	g1=$(gid_index urdma1) || fail "urdma1 has no RoCEv2 GID"
+}
+
+# pingpong OPTIONS...: one ibv_rc_pingpong between urdma0 (server) and urdma1 (client).
+pingpong() {
+	local g0 g1
+	gids
+	between ibv_rc_pingpong -g "$g0" "$@" -- -g "$g1" "$@"
+}
+
+# perftest PROGRAM OPTIONS...: likewise one of perftest's programs.
+perftest() {
+	local program=$1 g0 g1
+	shift
+	gids
+	# -F: the clock of a guest is no measure anyway
+	between "$program" -F -x "$g0" "$@" -- -F -x "$g1" "$@"
 }
 
 # resources: how many objects the RDMA core knows of, of each device.
