@@ -146,9 +146,10 @@ module urdma_top
   logic tx_qpc_valid, tx_qpc_ready, rx_qpc_valid, rx_qpc_ready, ack_qpc_valid, ack_qpc_ready;
   qpc_t tx_qpc, rx_qpc, ack_qpc;
   qpc_rsp_t tx_qpc_rsp, rx_qpc_rsp, ack_qpc_rsp;
-  logic mr_cfg_valid, mr_cfg_ready, mr_flush_req, mr_flush_done;
-  logic [MRI_W-1:0] mr_cfg_idx;
-  mr_ctx_t mr_cfg;
+  logic [MROC_N-1:0] mro_valid, mro_ready, mro_rsp_valid;
+  mr_op_t [MROC_N-1:0] mro;
+  mro_status_e mro_rsp;
+  logic mr_flush_req, mr_flush_done;
   logic cq_cfg_valid, cq_cfg_ready, eq_cfg_valid, eq_cfg_ready;
   logic [CQN_W-1:0] cq_cfg_cqn;
   cq_cfg_t cq_cfg;
@@ -160,11 +161,12 @@ module urdma_top
   qp_cfg_t [QPR_N-2:0] qpr_rsp;
   logic [2:0][GID_W-1:0] gid_idx;
   gid_t [2:0] gid;
-  logic [2:0] qp_err_valid, qp_err_ready;
-  qp_err_t [2:0] qp_err;
+  logic [QPE_N-1:0] qp_err_valid, qp_err_ready;
+  qp_err_t [QPE_N-1:0] qp_err;
   logic [EQC_N-1:0] ev_valid, ev_ready;
   eqe_req_t [EQC_N-1:0] ev;
   logic [63:0] cycles;
+  logic [47:0] own_mac;
   logic ctl_busy, eq0_lost, blocks_init_done;
   logic [6:0] tx_bytes, rx_bytes;
   logic [URDMA_CNT_N-1:0] tx_cnt, rx_cnt, mr_cnt, cq_cnt, eq_cnt;
@@ -183,7 +185,8 @@ module urdma_top
     .tx_qpc_valid, .tx_qpc, .tx_qpc_ready, .tx_qpc_rsp,
     .rx_qpc_valid, .rx_qpc, .rx_qpc_ready, .rx_qpc_rsp,
     .ack_qpc_valid, .ack_qpc, .ack_qpc_ready, .ack_qpc_rsp,
-    .mr_cfg_valid, .mr_cfg_idx, .mr_cfg, .mr_cfg_ready, .mr_flush_req, .mr_flush_done,
+    .mro_valid(mro_valid[MROC_CTL]), .mro(mro[MROC_CTL]), .mro_ready(mro_ready[MROC_CTL]),
+    .mro_rsp_valid(mro_rsp_valid[MROC_CTL]), .mro_rsp, .mr_flush_req, .mr_flush_done,
     .cq_cfg_valid, .cq_cfg_cqn, .cq_cfg, .cq_cfg_ready,
     .eq_cfg_valid, .eq_cfg_eqn, .eq_cfg, .eq_cfg_ready,
     .tx_fence_req, .tx_fence_done, .rx_fence_req, .rx_fence_done, .cq_fence_req, .cq_fence_done,
@@ -196,7 +199,7 @@ module urdma_top
     .rd_rsp_valid(rd_rsp_valid[RD_CMD]), .rd_rsp,
     .wr_valid(wr_valid[WR_CMD]), .wr(wr[WR_CMD]), .wr_ready(wr_ready[WR_CMD]),
     .cnt(pcie_cnt | tx_cnt | rx_cnt | mr_cnt | cq_cnt | eq_cnt), .tx_bytes, .rx_bytes, .eq0_lost,
-    .mac_default, .link_up, .skip_valid, .skip_cycles, .cycles,
+    .mac_default, .mac(own_mac), .link_up, .skip_valid, .skip_cycles, .cycles,
     .trace_valid(trace_valid[TRC_DB]), .trace(trace_tap[TRC_DB])
   );
 
@@ -207,7 +210,7 @@ module urdma_top
 
   urdma_mr mr (
     .clk, .rst(block_rst_reg), .init_done(mr_init_done), .busy(mr_busy),
-    .cfg_valid(mr_cfg_valid), .cfg_idx(mr_cfg_idx), .cfg(mr_cfg), .cfg_ready(mr_cfg_ready),
+    .mro_valid, .mro, .mro_ready, .mro_rsp_valid, .mro_rsp,
     .flush_req(mr_flush_req), .flush_done(mr_flush_done),
     .req_valid(mr_req_valid), .req(mr_req), .req_ready(mr_req_ready),
     .rsp_valid(mr_rsp_valid), .rsp(mr_rsp), .rsp_ready(mr_rsp_ready),
@@ -230,7 +233,7 @@ module urdma_top
     .mr_rsp_valid(mr_rsp_valid[MRC_CQ]), .mr_rsp(mr_rsp[MRC_CQ]), .mr_rsp_ready(mr_rsp_ready[MRC_CQ]),
     .wr_valid(wr_valid[WR_CQ]), .wr(wr[WR_CQ]), .wr_ready(wr_ready[WR_CQ]),
     .ev_valid(ev_valid[EQC_CQ]), .ev(ev[EQC_CQ]), .ev_ready(ev_ready[EQC_CQ]),
-    .err_valid(qp_err_valid[2]), .err(qp_err[2]), .err_ready(qp_err_ready[2]),
+    .err_valid(qp_err_valid[QPE_CQ]), .err(qp_err[QPE_CQ]), .err_ready(qp_err_ready[QPE_CQ]),
     .cycles, .cnt(cq_cnt), .trace_valid(trace_valid[TRC_CQ]), .trace(trace_tap[TRC_CQ])
   );
 
@@ -250,7 +253,9 @@ module urdma_top
   acked_t acked;
   ack_req_t ack_req;
   mac_beat_t tx_beat, mac_tx, mac_rx;
-  logic tx_beat_valid, tx_beat_ready, mac_tx_busy;
+  logic tx_beat_valid, tx_beat_ready, mac_tx_busy, out_valid, out_ready, rx_beat_valid, loop_busy;
+  mac_beat_t out_beat, rx_beat;
+  logic sync_req, sync_done;
 
   urdma_tx tx (
     .clk, .rst(block_rst_reg), .init_done(tx_init_done), .busy(tx_busy),
@@ -260,6 +265,9 @@ module urdma_top
     .qpr_req_valid(qpr_req_valid[QPR_TX-1]), .qpr_req_qpn(qpr_req_qpn[QPR_TX-1]),
     .qpr_req_ready(qpr_req_ready[QPR_TX-1]), .qpr_rsp_valid(qpr_rsp_valid[QPR_TX-1]), .qpr_rsp(qpr_rsp[QPR_TX-1]),
     .gid_idx(gid_idx[0]), .gid(gid[0]),
+    .err_valid(qp_err_valid[QPE_TX]), .err(qp_err[QPE_TX]), .err_ready(qp_err_ready[QPE_TX]),
+    .mro_valid(mro_valid[MROC_TX]), .mro(mro[MROC_TX]), .mro_ready(mro_ready[MROC_TX]),
+    .mro_rsp_valid(mro_rsp_valid[MROC_TX]), .mro_rsp, .sync_req, .sync_done,
     .sent_valid, .sent, .sent_ready, .acked_valid, .acked, .acked_ready,
     .ack_req_valid, .ack_req, .ack_req_ready,
     .mr_req_valid({mr_req_valid[MRC_SQ], mr_req_valid[MRC_TX]}), .mr_req({mr_req[MRC_SQ], mr_req[MRC_TX]}),
@@ -273,15 +281,22 @@ module urdma_top
     .cnt(tx_cnt), .tx_bytes, .trace_valid(trace_valid[TRC_TX]), .trace(trace_tap[TRC_TX])
   );
 
+  urdma_loopback loopback (
+    .clk, .rst(block_rst_reg), .busy(loop_busy), .mac(own_mac),
+    .tx_valid(tx_beat_valid), .tx(tx_beat), .tx_ready(tx_beat_ready),
+    .out_valid, .out(out_beat), .out_ready,
+    .mac_valid(s_axis_rx_tvalid), .mac_in(mac_rx), .rx_valid(rx_beat_valid), .rx(rx_beat)
+  );
+
   urdma_mac_tx mac_out (
     .clk, .rst, .busy(mac_tx_busy), .cut(block_rst_reg),
-    .in_valid(tx_beat_valid), .in(tx_beat), .in_ready(tx_beat_ready),
+    .in_valid(out_valid), .in(out_beat), .in_ready(out_ready),
     .mac_valid(m_axis_tx_tvalid), .mac(mac_tx), .mac_ready(m_axis_tx_tready)
   );
 
   urdma_rx rx (
     .clk, .rst(block_rst_reg), .init_done(rx_init_done), .busy(rx_busy),
-    .mac_valid(s_axis_rx_tvalid), .mac(mac_rx),
+    .mac_valid(rx_beat_valid), .mac(rx_beat),
     .rq_db_valid, .rq_db, .rq_db_ready,
     .qpc_valid(rx_qpc_valid), .qpc(rx_qpc), .qpc_ready(rx_qpc_ready), .qpc_rsp(rx_qpc_rsp),
     .aqc_valid(ack_qpc_valid), .aqc(ack_qpc), .aqc_ready(ack_qpc_ready), .aqc_rsp(ack_qpc_rsp),
@@ -290,17 +305,22 @@ module urdma_top
     .qpr_req_ready(qpr_req_ready[QPR_ACK-1:QPR_RX-1]), .qpr_rsp_valid(qpr_rsp_valid[QPR_ACK-1:QPR_RX-1]),
     .qpr_rsp(qpr_rsp[QPR_ACK-1:QPR_RX-1]),
     .gid_idx(gid_idx[2:1]), .gid(gid[2:1]),
+    .mro_valid(mro_valid[MROC_RX]), .mro(mro[MROC_RX]), .mro_ready(mro_ready[MROC_RX]),
+    .mro_rsp_valid(mro_rsp_valid[MROC_RX]), .mro_rsp, .sync_req, .sync_done,
+    .cycles, .timer_armed, .timer_cycles,
     .sent_valid, .sent, .sent_ready, .acked_valid, .acked, .acked_ready,
     .ack_req_valid, .ack_req, .ack_req_ready,
     .mr_req_valid({mr_req_valid[MRC_RQ], mr_req_valid[MRC_RX]}), .mr_req({mr_req[MRC_RQ], mr_req[MRC_RX]}),
     .mr_req_ready({mr_req_ready[MRC_RQ], mr_req_ready[MRC_RX]}),
     .mr_rsp_valid({mr_rsp_valid[MRC_RQ], mr_rsp_valid[MRC_RX]}), .mr_rsp({mr_rsp[MRC_RQ], mr_rsp[MRC_RX]}),
     .mr_rsp_ready({mr_rsp_ready[MRC_RQ], mr_rsp_ready[MRC_RX]}),
-    .rd_req_valid(rd_req_valid[RD_RQ]), .rd_req(rd_req[RD_RQ]), .rd_req_ready(rd_req_ready[RD_RQ]),
-    .rd_rsp_valid(rd_rsp_valid[RD_RQ]), .rd_rsp,
-    .wr_valid(wr_valid[WR_PAY]), .wr(wr[WR_PAY]), .wr_ready(wr_ready[WR_PAY]),
+    .rd_req_valid({rd_req_valid[RD_ATM], rd_req_valid[RD_RQ]}), .rd_req({rd_req[RD_ATM], rd_req[RD_RQ]}),
+    .rd_req_ready({rd_req_ready[RD_ATM], rd_req_ready[RD_RQ]}),
+    .rd_rsp_valid({rd_rsp_valid[RD_ATM], rd_rsp_valid[RD_RQ]}), .rd_rsp,
+    .wr_valid({wr_valid[WR_ATM], wr_valid[WR_PAY]}), .wr({wr[WR_ATM], wr[WR_PAY]}),
+    .wr_ready({wr_ready[WR_ATM], wr_ready[WR_PAY]}),
     .cqe_valid, .cqe, .cqe_ready,
-    .err_valid(qp_err_valid[1:0]), .err(qp_err[1:0]), .err_ready(qp_err_ready[1:0]),
+    .err_valid(qp_err_valid[QPE_ACK:QPE_RX]), .err(qp_err[QPE_ACK:QPE_RX]), .err_ready(qp_err_ready[QPE_ACK:QPE_RX]),
     .cnt(rx_cnt), .rx_bytes, .trace_valid(trace_valid[TRC_RX]), .trace(trace_tap[TRC_RX])
   );
 
@@ -313,12 +333,10 @@ module urdma_top
   assign mac_rx.last = s_axis_rx_tlast;
   assign mac_rx.err = s_axis_rx_tuser;
 
-  // ---- time: no timer runs while the NIC is idle, so none can end the idleness ---------------------------------------------
+  // ---- time: a timer that is armed keeps no block busy; who stops the clock goes on in time for it (timer_*) ---------------
   assign idle = !(pcie_busy || ctl_busy || mr_busy || cq_busy || eq_busy || tx_busy || rx_busy || mac_tx_busy
-                  || block_rst_reg
+                  || loop_busy || block_rst_reg
                   || s_axis_cq_tvalid || s_axis_rc_tvalid || s_axis_rx_tvalid);
-  assign timer_armed = 1'b0;
-  assign timer_cycles = '0;
 
 endmodule
 

@@ -330,6 +330,7 @@ module urdma_cq
   qp_err_t err_in;
   logic err_in_ready;
   assign err_in.qpn = item.cqe[URDMA_CQE1_QPN_LSB +: QPN_W];
+  assign err_in.only_event = 1'b0;
   assign err_in.event_type = 8'(URDMA_EV_QP_FATAL);
   urdma_fifo #(.WIDTH($bits(qp_err_t)), .DEPTH(16)) err_fifo (
     .clk, .rst,

@@ -106,6 +106,7 @@ module urdma_ctl
   input  wire logic                        eq0_lost,
 
   input  wire logic [47:0]                 mac_default,
+  output      logic [47:0]                 mac,
   input  wire logic                        link_up,
   input  wire logic                        skip_valid,
   input  wire logic [63:0]                 skip_cycles,
@@ -139,7 +140,7 @@ module urdma_ctl
     .cmdq_enable(cmdq_enable), .cmdq_base(cmdq_base), .cmdq_cpl_base(cmdq_cpl_base), .cmdq_log_size(cmdq_log_size),
     .cmdq_pi(cmdq_pi), .cmdq_ci(cmdq_ci), .cmdq_err(cmdq_err),
     .cnt(cnt), .cnt_own(cnt_own), .tx_bytes(tx_bytes), .rx_bytes(rx_bytes), .eq0_lost(eq0_lost),
-    .mac_default(mac_default), .link_up(link_up),
+    .mac_default(mac_default), .mac(mac), .link_up(link_up),
     .skip_valid(skip_valid), .skip_cycles(skip_cycles), .cycles(cycles)
   );
 

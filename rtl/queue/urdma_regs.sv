@@ -46,6 +46,7 @@ module urdma_regs
   input  wire logic                   eq0_lost,
 
   input  wire logic [47:0]            mac_default,
+  output      logic [47:0]            mac,          // the port's address, byte 0 in [7:0]
   input  wire logic                   link_up,
   input  wire logic                   skip_valid,   // the clock had stopped for skip_cycles before this edge
   input  wire logic [63:0]            skip_cycles,
@@ -124,6 +125,7 @@ module urdma_regs
   assign ready = (state_reg == S_READY);
   assign busy = !ready || reg_req_valid || rd_pend_reg || reg_rsp_valid || wr_reset;
   assign cycles = cycles_reg;
+  assign mac = mac_reg;
   assign cmdq_enable = enable_reg && ready;
   assign cmdq_base = {base_reg, 12'd0};
   assign cmdq_cpl_base = {cpl_base_reg, 12'd0};

@@ -240,7 +240,7 @@ static void cycle(struct bench *b)
 	bool mr_req = d->mr_req_valid && d->mr_req_ready,
 	     mr_rsp = d->mr_rsp_valid && d->mr_rsp_ready;
 	uint64_t offset = bits_get(d->mr_req.m_storage, 13, 64),
-		 base = bits_get(d->mr_req.m_storage, 134, 64);
+		 base = bits_get(d->mr_req.m_storage, 146, 64);
 	unsigned int cqe = d->cqe_valid & d->cqe_ready;
 
 	assert_true(cfg + db + !!(cqe & 1) + !!(cqe & 2) <= 1);
@@ -249,7 +249,7 @@ static void cycle(struct bench *b)
 	if (d->ev_valid && d->ev_ready)
 		take_event(b);
 	if (d->err_valid && d->err_ready) {
-		assert_int_equal(d->err & 0xff, URDMA_EV_QP_FATAL);
+		assert_int_equal(d->err & 0x1ff, URDMA_EV_QP_FATAL); /* an error, no mere event */
 		b->errs++;
 	}
 	d->clk = 1;
