@@ -245,7 +245,8 @@ module urdma_rx_place
   always_comb begin
     case (o2_reg.kind)
       OK_FENCE: hold = atm_busy;
-      OK_ATOMIC, OK_RSP, OK_FLUSH: hold = 1'b0;
+      OK_ATOMIC: hold = chk_busy && !atm_go;     // its NAK may not overtake an answer
+      OK_RSP, OK_FLUSH: hold = 1'b0;
       default: hold = chk_busy;
     endcase
   end

@@ -16,6 +16,7 @@ struct beat {
 
 struct rd_beat {
 	uint64_t when;
+	int client;
 	uint8_t data[64];
 	bool last, err;
 };
@@ -124,18 +125,23 @@ static void mr_request(struct bench *b, int c)
 			r.rsp.status = 5;
 	} else {
 		const struct bench_mr *m = NULL;
+		uint8_t acc = b->out.mr[c].acc;
 
 		for (unsigned int i = 0; i < b->mrs; i++)
-			if (b->mr[i].key == b->out.mr[c].key)
+			if (b->mr[i].key == b->out.mr[c].key && !b->mr_invalid[i])
 				m = &b->mr[i];
-		assert_int_equal(b->out.mr[c].acc, URDMA_ACC_LOCAL_WRITE);
-		if (!m)
+		assert_true(acc == URDMA_ACC_LOCAL_WRITE || acc == URDMA_ACC_REMOTE_WRITE ||
+			    (acc == URDMA_ACC_REMOTE_ATOMIC && len == 8 && !(va & 7)));
+		assert_in_range(b->out.mr[c].qpn, 5, 12);
+		if (b->fail_pt >= 0 && b->fail_pt-- == 0)
+			r.rsp.status = 5;
+		else if (!m)
 			r.rsp.status = 1;
 		else if (m->pd != b->out.mr[c].pd)
 			r.rsp.status = 2;
 		else if (va < m->va || va - m->va > m->len || len > m->len - (va - m->va))
 			r.rsp.status = 3;
-		else if (!(m->acc & URDMA_ACC_LOCAL_WRITE))
+		else if (!(m->acc & acc))
 			r.rsp.status = 4;
 		off = va - HOST_VA;
 	}
@@ -157,13 +163,15 @@ static void mr_request(struct bench *b, int c)
 	}
 }
 
-static void read_request(struct bench *b)
+static void read_request(struct bench *b, int c)
 {
-	uint64_t addr = b->out.rd_addr;
-	unsigned int len = b->out.rd_len;
+	uint64_t addr = b->out.rd_addr[c];
+	unsigned int len = b->out.rd_len[c];
 	const uint8_t *p = host_at(b, addr, len);
-	struct rd_beat r = { .when = b->cycle + rnd_in(b, b->rd_latency, 2 * b->rd_latency) };
-	bool err = b->fail_rd >= 0 && b->fail_rd-- == 0;
+	struct rd_beat r = { .when = b->cycle + rnd_in(b, b->rd_latency, 2 * b->rd_latency),
+			     .client = c };
+	int *fail = c ? &b->fail_atm : &b->fail_rd;
+	bool err = *fail >= 0 && (*fail)-- == 0;
 
 	assert_in_range(len, 1, 4096);
 	for (unsigned int i = 0; i < len; i += 64) {
@@ -179,27 +187,44 @@ static void read_request(struct bench *b)
 	}
 }
 
-static void write_beat(struct bench *b)
+static void write_beat(struct bench *b, int c)
 {
 	unsigned int n;
 
-	if (!b->wr_pos) {
-		b->wr_addr = b->out.wr_addr;
-		b->wr_len = b->out.wr_len;
-		assert_in_range(b->wr_len, 1, 4096);
-		host_at(b, b->wr_addr, b->wr_len);
+	if (!b->wr_pos[c]) {
+		b->wr_addr[c] = b->out.wr_addr[c];
+		b->wr_len[c] = b->out.wr_len[c];
+		assert_in_range(b->wr_len[c], 1, 4096);
+		host_at(b, b->wr_addr[c], b->wr_len[c]);
 	}
-	n = b->wr_len - b->wr_pos < 64 ? b->wr_len - b->wr_pos : 64;
-	memcpy(host_at(b, b->wr_addr + b->wr_pos, n), b->out.wr_data, n);
-	b->wr_pos += n;
-	if (b->out.wr_last != (b->wr_pos == b->wr_len))
+	n = b->wr_len[c] - b->wr_pos[c] < 64 ? b->wr_len[c] - b->wr_pos[c] : 64;
+	memcpy(host_at(b, b->wr_addr[c] + b->wr_pos[c], n), b->out.wr_data[c], n);
+	b->wr_pos[c] += n;
+	if ((b->out.wr_last >> c & 1) != (b->wr_pos[c] == b->wr_len[c]))
 		fail_msg("cycle %llu: DMA write of %u bytes: last is wrong at byte %u",
-			 (unsigned long long)b->cycle, b->wr_len, b->wr_pos);
-	if (b->out.wr_last)
-		b->wr_pos = 0;
+			 (unsigned long long)b->cycle, b->wr_len[c], b->wr_pos[c]);
+	if (b->out.wr_last >> c & 1)
+		b->wr_pos[c] = 0;
 	b->last_wr = b->cycle;
 	if (!b->first_wr)
 		b->first_wr = b->cycle;
+}
+
+/* A key is made invalid at once; rx is told some cycles later. */
+static void mr_operation(struct bench *b)
+{
+	unsigned int i;
+
+	assert_int_equal(b->out.mro_op, 4); /* MRO_INV_REMOTE */
+	assert_int_equal(b->mro_wait, 0);
+	for (i = 0; i < b->mrs; i++)
+		if (b->mr[i].key == b->out.mro_key && !b->mr_invalid[i])
+			break;
+	b->mro_status = i == b->mrs ? 1 : b->mr[i].pd != b->out.mro_pd ? 2 : 0;
+	if (!b->mro_status)
+		b->mr_invalid[i] = true;
+	b->mro_wait = rnd_in(b, 1, 10);
+	b->n_mros++;
 }
 
 /* ---- a cycle
@@ -260,19 +285,25 @@ void bench_cycle(struct bench *b)
 			in->mrr[c] = f->rsp;
 		}
 		in->mr_ready |= chance(b, b->ready) << c;
-		in->qpr_ready |= chance(b, b->ready) << c;
+		in->qpr_ready |= (!b->hold_qpr[c] && chance(b, b->ready)) << c;
 		in->cqe_ready |= (!b->hold_cqe[c] && chance(b, b->ready)) << c;
 		in->err_ready |= chance(b, b->ready) << c;
 	}
-	in->rd_ready = !b->hold_rd && chance(b, b->ready);
-	in->rdr_valid = rd && rd->when <= b->cycle;
+	in->rd_ready = (!b->hold_rd && chance(b, b->ready)) | (!b->hold_atm && chance(b, b->ready))
+								      << 1;
+	in->rdr_valid = rd && rd->when <= b->cycle ? 1 << rd->client : 0;
 	if (in->rdr_valid) {
 		memcpy(in->rdr_data, rd->data, 64);
 		in->rdr_last = rd->last;
 		in->rdr_err = rd->err;
 		b->rdr.head++;
 	}
-	in->wr_ready = !b->hold_wr && chance(b, b->ready);
+	in->wr_ready = (!b->hold_wr && chance(b, b->ready)) | (!b->hold_wr && chance(b, b->ready))
+								      << 1;
+	in->mro_ready = !b->hold_mro && !b->mro_wait && chance(b, b->ready);
+	in->mro_rsp_valid = b->mro_wait && !--b->mro_wait;
+	in->mro_rsp = b->mro_status;
+	in->cycles = b->cycle;
 	in->acked_ready = chance(b, b->ready);
 	in->ack_ready = !b->hold_ack && chance(b, b->ready);
 
@@ -302,18 +333,33 @@ void bench_cycle(struct bench *b)
 		}
 		if ((o->err_valid & in->err_ready) >> c & 1)
 			LOG(b, b->errs[c], b->n_errs[c],
-			    (struct bench_err){ o->err[c].qpn, o->err[c].event });
+			    (struct bench_err){ o->err[c].qpn, o->err[c].event, o->err[c].only });
+		if ((o->rd_valid & in->rd_ready) >> c & 1)
+			read_request(b, c);
+		if ((o->wr_valid & in->wr_ready) >> c & 1)
+			write_beat(b, c);
 	}
-	if (o->rd_valid && in->rd_ready)
-		read_request(b);
-	if (o->wr_valid && in->wr_ready)
-		write_beat(b);
-	if (o->ack_valid && in->ack_ready)
-		LOG(b, b->acks, b->n_acks,
-		    (struct bench_ack){ o->ack_qpn, o->ack_psn, o->ack_msn, o->ack_syndrome });
+	if (o->mro_valid && in->mro_ready)
+		mr_operation(b);
+	if (o->ack_valid && in->ack_ready) {
+		struct bench_ack a = { .qpn = o->ack_qpn,
+				       .kind = o->ack_kind,
+				       .syndrome = o->ack_syndrome,
+				       .psn = o->ack_psn,
+				       .msn = o->ack_msn };
+
+		if (a.kind == RSP_READ) {
+			a.key = o->ack_key;
+			a.len = o->ack_len;
+		}
+		if (a.kind != RSP_ACK)
+			a.va = o->ack_va;
+		LOG(b, b->acks, b->n_acks, a);
+	}
 	if (o->acked_valid && in->acked_ready)
 		LOG(b, b->ackeds, b->n_ackeds,
-		    (struct bench_acked){ o->acked_qpn, o->acked_wqe, o->acked_una });
+		    (struct bench_acked){ o->acked_kind, o->acked_qpn, o->acked_wqe,
+					  o->acked_una });
 	for (int i = 0; i < URDMA_CNT_N; i++)
 		b->cnt[i] += o->cnt >> i & 1;
 	b->bytes += o->rx_bytes;
@@ -344,7 +390,8 @@ void bench_drain(struct bench *b, unsigned int limit)
 			fail_msg("cycle %llu: urdma_rx does not become idle",
 				 (unsigned long long)b->cycle);
 	}
-	if (fifo_head(&b->mrr[0]) || fifo_head(&b->mrr[1]) || fifo_head(&b->rdr) || b->wr_pos)
+	if (fifo_head(&b->mrr[0]) || fifo_head(&b->mrr[1]) || fifo_head(&b->rdr) || b->wr_pos[0] ||
+	    b->wr_pos[1])
 		fail_msg("cycle %llu: idle, but an answer is on its way or a write is not complete",
 			 (unsigned long long)b->cycle);
 }
@@ -367,6 +414,7 @@ void bench_clear_logs(struct bench *b)
 	memset(b->traces, 0, sizeof(b->traces));
 	b->bytes = 0;
 	b->first_mac = b->first_wr = 0;
+	b->n_mros = 0;
 }
 
 void bench_cfg(struct bench *b, const struct rx_cfg *cfg)
@@ -440,7 +488,7 @@ struct bench *bench_new(uint32_t seed)
 	b->shadow = calloc(1, HOST_SIZE);
 	assert_non_null(b->host);
 	assert_non_null(b->shadow);
-	b->fail_rd = -1;
+	b->fail_rd = b->fail_atm = b->fail_pt = -1;
 	fifo_init(&b->beats, sizeof(struct beat));
 	fifo_init(&b->db, sizeof(struct db));
 	fifo_init(&b->qpc, sizeof(struct rx_ctl));

@@ -24,10 +24,13 @@ struct bench_mr {
 	uint64_t va, len;
 };
 
+enum { RSP_ACK, RSP_READ, RSP_ATOMIC };
+
 struct bench_ack {
 	uint16_t qpn;
-	uint32_t psn, msn;
-	uint8_t syndrome;
+	uint8_t kind, syndrome;
+	uint32_t psn, msn, key, len;
+	uint64_t va;
 };
 
 struct bench_cqe {
@@ -37,6 +40,7 @@ struct bench_cqe {
 };
 
 struct bench_acked {
+	uint8_t kind;
 	uint16_t qpn, wqe;
 	uint32_t una;
 };
@@ -44,6 +48,7 @@ struct bench_acked {
 struct bench_err {
 	uint16_t qpn;
 	uint8_t event;
+	bool only;
 };
 
 struct fifo {
@@ -61,16 +66,23 @@ struct bench {
 	/* settings: percent of cycles */
 	unsigned int ready, gap;
 	unsigned int mr_latency, rd_latency; /* cycles, up to twice */
-	bool hold_wr, hold_cqe[2], hold_ack, hold_rd;
-	int fail_rd; /* the n-th read from now fails; -1: none */
+	bool hold_wr, hold_cqe[2], hold_ack, hold_rd, hold_atm, hold_mro, hold_qpr[2];
+	int fail_rd;  /* the n-th read from now fails; -1: none */
+	int fail_atm; /* the same of ATOMICs' operands */
+	int fail_pt;  /* the n-th translation of payload from now meets a page table that cannot be
+			 read */
 
 	uint8_t *host, *shadow;
 	struct bench_mr mr[16];
 	unsigned int mrs;
+	bool mr_invalid[16]; /* by a SEND with invalidate */
 
 	struct fifo beats, db, qpc, aqc, sent, mrr[2], rdr;
-	uint64_t wr_addr;
-	unsigned int wr_len, wr_pos;
+	uint64_t wr_addr[2];
+	unsigned int wr_len[2], wr_pos[2];
+	unsigned int mro_wait; /* cycles until the answer */
+	uint8_t mro_status;
+	unsigned int n_mros;
 
 	struct bench_ack acks[LOG_MAX];
 	struct bench_cqe cqes[2][LOG_MAX];

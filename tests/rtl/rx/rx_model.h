@@ -33,6 +33,8 @@ struct rx_cfg {
 	uint16_t pd, send_cq, recv_cq;
 	uint64_t rq_addr;
 	uint8_t rq_log_entries, rq_log_stride, mtu, min_rnr;
+	uint64_t sq_addr;
+	uint8_t sq_log_entries, sq_log_stride, acc, max_dest, timeout, retry, rnr_retry;
 	uint32_t dest_qpn;
 	uint16_t pkey;
 	uint8_t sgid, dgid[16];
@@ -64,14 +66,19 @@ struct rx_in {
 	struct rx_cfg cfg;
 	struct rx_gid gid;
 	uint8_t qpr_ready;
+	bool sync_req;
+	uint64_t cycles;
+	bool mro_ready, mro_rsp_valid;
+	uint8_t mro_rsp;
 	bool sent_valid;
 	struct rx_sent sent;
 	bool acked_ready, ack_ready;
 	uint8_t mr_ready, mrr_valid;
 	struct rx_mrr mrr[2];
-	bool rd_ready, rdr_valid, rdr_last, rdr_err;
+	uint8_t rd_ready, rdr_valid;
+	bool rdr_last, rdr_err;
 	uint8_t rdr_data[64];
-	bool wr_ready;
+	uint8_t wr_ready;
 	uint8_t cqe_ready, err_ready;
 };
 
@@ -79,7 +86,14 @@ struct rx_out {
 	bool init_done, busy, db_ready, qpc_ready, aqc_ready, fence_done;
 	uint32_t qpc_psn, aqc_psn;
 	uint16_t qpc_pi, qpc_ci, aqc_pi, aqc_ci;
+	bool sync_done, timer_armed, mro_valid;
+	uint32_t timer_cycles, mro_key;
+	uint8_t mro_op;
+	uint16_t mro_pd, mro_qpn;
 	bool sent_ready, acked_valid, ack_valid;
+	uint8_t acked_kind, acked_rd, ack_kind;
+	uint32_t ack_key, ack_len;
+	uint64_t ack_va;
 	uint16_t acked_qpn, acked_wqe, ack_qpn;
 	uint32_t acked_una, ack_psn, ack_msn;
 	uint8_t ack_syndrome;
@@ -87,13 +101,13 @@ struct rx_out {
 	struct {
 		uint64_t pt_addr, va;
 		uint32_t key;
-		uint16_t pd, len;
+		uint16_t pd, qpn, len;
 		uint8_t acc;
 	} mr[2];
-	bool rd_valid, wr_valid, wr_last;
-	uint64_t rd_addr, wr_addr;
-	uint16_t rd_len, wr_len;
-	uint8_t wr_data[64];
+	uint8_t rd_valid, wr_valid, wr_last; /* bit 0: WQEs, payload; 1: ATOMICs */
+	uint64_t rd_addr[2], wr_addr[2];
+	uint16_t rd_len[2], wr_len[2];
+	uint8_t wr_data[2][64];
 	uint8_t cqe_valid, cqe_solicited, err_valid;
 	struct {
 		uint16_t cqn;
@@ -102,6 +116,7 @@ struct rx_out {
 	struct {
 		uint16_t qpn;
 		uint8_t event;
+		bool only;
 	} err[2];
 	uint64_t cnt;
 	uint8_t rx_bytes, trace_ev;

@@ -17,8 +17,17 @@
 #define QPS	 8
 #define QPN0	 5
 #define RING_OFF 0x10000 /* rings: 64 KB each from here */
+#define SQ_OFF	 0x90000 /* send rings: 16 KB each */
 #define DATA_OFF 0x100000
+#define REM_OFF	 0x380000 /* what peers reach: 64 KB each QP */
 #define LKEY	 0x1234
+#define RKEY	 0x5000 /* all rights on all of REM_OFF */
+#define RKEY_RO	 0x5100 /* remote read only */
+#define RKEY_PD	 0x5200 /* of another PD */
+#define RKEY_INV 0x6000 /* one a QP, to be made invalid */
+#define ACC_ALL                                                                   \
+	(URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_WRITE | URDMA_ACC_REMOTE_READ | \
+	 URDMA_ACC_REMOTE_ATOMIC)
 
 static uint32_t seed;
 
@@ -29,8 +38,16 @@ struct ref {
 	struct rx_cfg cfg;
 	struct packet hdr; /* addresses for packets to this QP */
 	bool active, err, nak, in_msg;
+	bool write, est; /* the message in progress is a WRITE; COMM_EST is no longer due */
 	uint32_t epsn, msn, moff;
 	uint16_t ci, pi;
+	uint64_t wva; /* WRITE: where it goes on, with which key, bytes to come */
+	uint32_t wkey, wleft;
+	struct {
+		uint32_t psn;
+		uint64_t value;
+	} atomic[4096]; /* results */
+	unsigned int n_atomic, n_dup, n_seq;
 	/* what is to be seen */
 	struct bench_ack acks[4096];
 	struct bench_cqe cqes[8192];
@@ -47,7 +64,7 @@ struct req {
 	uint32_t next; /* PSN tx sends next */
 	uint16_t head, tail;
 	uint16_t seen; /* WQEs reported as completed: what tx goes by */
-	bool err;
+	bool err, bad; /* bad: a WQE had an error, so tx sends no more */
 	uint8_t nak;
 	struct rx_sent s[65536];
 	struct bench_cqe cqes[8192];
@@ -58,7 +75,45 @@ static struct req reqs[4];
 
 static void ref_clear(struct ref *r)
 {
-	r->n_acks = r->n_cqes = r->n_errs = 0;
+	r->n_acks = r->n_cqes = r->n_errs = r->n_dup = r->n_seq = 0;
+}
+
+static uint32_t get32(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3];
+}
+
+static uint64_t get64(const uint8_t *p)
+{
+	return (uint64_t)get32(p) << 32 | get32(p + 4);
+}
+
+static void put32(uint8_t *p, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = v >> (24 - 8 * i);
+}
+
+static void put64(uint8_t *p, uint64_t v)
+{
+	put32(p, v >> 32);
+	put32(p + 4, v);
+}
+
+static bool ref_invalid[16]; /* regions, as the reference sees them */
+
+/* Is the piece allowed? */
+static bool ref_check(struct bench *b, const struct ref *r, uint32_t key, uint64_t va, uint64_t len,
+		      uint8_t acc)
+{
+	for (unsigned int k = 0; k < b->mrs; k++) {
+		const struct bench_mr *m = &b->mr[k];
+
+		if (m->key == key && !ref_invalid[k])
+			return m->pd == r->cfg.pd && (m->acc & acc) && va >= m->va &&
+			       va + len <= m->va + m->len;
+	}
+	return false;
 }
 
 static uint64_t wqe_va(const struct ref *r, uint16_t idx)
@@ -68,39 +123,45 @@ static uint64_t wqe_va(const struct ref *r, uint16_t idx)
 }
 
 static void ref_cqe(struct ref *r, uint16_t wqe, uint8_t status, uint32_t len, const uint8_t *imm,
-		    bool se)
+		    bool se, uint8_t opcode)
 {
 	struct bench_cqe *c = &r->cqes[r->n_cqes++];
 	uint32_t v = 0;
 
 	memset(c, 0, sizeof(*c));
-	if (imm)
+	if (imm && opcode == URDMA_WR_SEND_INV)
+		v = get32(imm); /* a key, as a number */
+	else if (imm)
 		memcpy(&v, imm, 4);
 	c->cqn = r->cfg.recv_cq;
 	c->solicited = se;
-	c->w[0] = (imm ? URDMA_CQE0_IMM : 0) | (se ? URDMA_CQE0_SOLICITED : 0) | URDMA_CQE0_RECV |
-		  (imm ? URDMA_WR_SEND_IMM : URDMA_WR_SEND) << 8 | (uint64_t)status << 16 |
-		  (uint64_t)wqe << 32;
+	c->w[0] = (!imm				 ? 0
+		   : opcode == URDMA_WR_SEND_INV ? URDMA_CQE0_INV
+						 : URDMA_CQE0_IMM) |
+		  (se ? URDMA_CQE0_SOLICITED : 0) | URDMA_CQE0_RECV | opcode << 8 |
+		  (uint64_t)status << 16 | (uint64_t)wqe << 32;
 	c->w[1] = len | (uint64_t)r->cfg.qpn << 32;
 	c->w[2] = v | (uint64_t)r->cfg.dest_qpn << 32;
 }
 
 static void ref_ack(struct ref *r, uint32_t psn, uint8_t syndrome, uint32_t msn)
 {
-	r->acks[r->n_acks++] =
-		(struct bench_ack){ r->cfg.qpn, psn & 0xffffff, msn & 0xffffff, syndrome };
+	r->acks[r->n_acks++] = (struct bench_ack){ .qpn = r->cfg.qpn,
+						   .psn = psn & 0xffffff,
+						   .msn = msn & 0xffffff,
+						   .syndrome = syndrome };
 }
 
 static void ref_flush(struct ref *r)
 {
 	for (; r->ci != r->pi; r->ci++)
-		ref_cqe(r, r->ci, URDMA_WC_FLUSH_ERR, 0, NULL, false);
+		ref_cqe(r, r->ci, URDMA_WC_FLUSH_ERR, 0, NULL, false, 0);
 }
 
 static void ref_error(struct ref *r, uint8_t event)
 {
 	r->err = true;
-	r->errs[r->n_errs++] = (struct bench_err){ r->cfg.qpn, event };
+	r->errs[r->n_errs++] = (struct bench_err){ r->cfg.qpn, event, false };
 }
 
 /* Place @len bytes at message offset @off by WQE @idx: a CQE status. */
@@ -115,7 +176,6 @@ static uint8_t ref_place(struct bench *b, struct ref *r, uint16_t idx, uint32_t 
 	if (num > most)
 		return URDMA_WC_LOC_QP_OP_ERR;
 	for (unsigned int i = 0; i < num && len; i++) {
-		const struct bench_mr *m = NULL;
 		uint64_t addr;
 		uint32_t sl, key, n;
 
@@ -129,11 +189,7 @@ static uint8_t ref_place(struct bench *b, struct ref *r, uint16_t idx, uint32_t 
 		n = sl - off < len ? sl - off : len;
 		addr += off;
 		off = 0;
-		for (unsigned int k = 0; k < b->mrs; k++)
-			if (b->mr[k].key == key)
-				m = &b->mr[k];
-		if (!m || m->pd != r->cfg.pd || !(m->acc & URDMA_ACC_LOCAL_WRITE) || addr < m->va ||
-		    addr + n > m->va + m->len)
+		if (!ref_check(b, r, key, addr, n, URDMA_ACC_LOCAL_WRITE))
 			return URDMA_WC_LOC_PROT_ERR;
 		memcpy(b->shadow + (addr - HOST_VA), p, n);
 		p += n;
@@ -142,64 +198,190 @@ static uint8_t ref_place(struct bench *b, struct ref *r, uint16_t idx, uint32_t 
 	return len ? URDMA_WC_LOC_LEN_ERR : 0;
 }
 
+static void ref_nak(struct ref *r, uint8_t syndrome, bool wqe, uint8_t status, uint8_t event)
+{
+	ref_ack(r, r->epsn, syndrome, r->msn);
+	if (wqe)
+		ref_cqe(r, r->ci++, status, 0, NULL, false, 0);
+	ref_error(r, wqe ? 0 : event);
+}
+
+/* READ and ATOMIC requests */
+static void ref_request(struct bench *b, struct ref *r, const struct packet *p, bool dup)
+{
+	uint32_t mtu = 128u << r->cfg.mtu, key = get32(p->ext + 8);
+	uint64_t va = get64(p->ext), v = 0;
+	bool read = p->opcode == 0x0c, bad, right;
+	uint32_t len = read ? get32(p->ext + 12) : 8, n = read && len ? (len + mtu - 1) / mtu : 1;
+
+	bad = p->len || !r->cfg.max_dest || (read ? len > 1u << 30 : (va & 7) != 0);
+	right = r->cfg.acc & (read ? 2 : 4);
+	if (dup && read) {
+		int32_t ahead = (int32_t)((p->psn + n - r->epsn) << 8) >> 8;
+
+		if (bad || !right || ahead > 0)
+			return;
+		ref_ack(r, p->psn, 0x1f, r->msn);
+	} else if (dup) {
+		unsigned int k = r->n_atomic;
+
+		/* as many as may be outstanding are remembered */
+		while (k && r->n_atomic - k < 16 && r->atomic[k - 1].psn != p->psn)
+			k--;
+		if (!k || r->n_atomic - k >= 16)
+			return;
+		ref_ack(r, p->psn, 0x1f, r->msn);
+		v = r->atomic[k - 1].value;
+	} else if (r->in_msg || bad) {
+		ref_nak(r, 0x61, r->in_msg && !r->write, URDMA_WC_REM_INV_REQ_ERR,
+			URDMA_EV_QP_REQ_ERR);
+		return;
+	} else if (!right || (!read && !ref_check(b, r, key, va, 8, URDMA_ACC_REMOTE_ATOMIC))) {
+		ref_nak(r, 0x62, false, 0, URDMA_EV_QP_ACCESS_ERR);
+		return;
+	} else {
+		r->nak = false;
+		r->msn = (r->msn + 1) & 0xffffff;
+		ref_ack(r, p->psn, 0x1f, r->msn);
+		r->epsn = (r->epsn + n) & 0xffffff;
+		if (!read) {
+			uint8_t *m = b->shadow + (va - HOST_VA);
+			uint64_t a = get64(p->ext + 12), next;
+
+			memcpy(&v, m, 8);
+			next = p->opcode == 0x14 ? v + a : v == get64(p->ext + 20) ? a : v;
+			memcpy(m, &next, 8);
+			assert_true(r->n_atomic < 4096);
+			r->atomic[r->n_atomic].psn = p->psn;
+			r->atomic[r->n_atomic++].value = v;
+		}
+	}
+	r->acks[r->n_acks - 1].kind = read ? RSP_READ : RSP_ATOMIC;
+	if (read) {
+		r->acks[r->n_acks - 1].key = key;
+		r->acks[r->n_acks - 1].len = len;
+	}
+	r->acks[r->n_acks - 1].va = read ? va : v;
+}
+
 /* What a packet that passed every check of addresses does (IBA volume 1, 9.7.4). */
 static void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 {
 	uint32_t mtu = 128u << r->cfg.mtu, diff = (p->psn - r->epsn) & 0xffffff;
-	bool first = p->opcode == 0 || p->opcode == 4 || p->opcode == 5;
-	bool last = p->opcode >= 2 && p->opcode <= 5;
-	bool imm = p->opcode == 3 || p->opcode == 5;
-	uint8_t status;
+	uint8_t op = p->opcode, status = 0, cqe_op;
+	const uint8_t *imm_at = p->ext + (op == 0x0b ? 16 : 0);
+	bool send = op <= 5 || op == 0x16 || op == 0x17, write = op >= 6 && op <= 0x0b;
+	bool first =
+		op == 0 || op == 4 || op == 5 || op == 0x17 || op == 6 || op == 0x0a || op == 0x0b;
+	bool last = send ? (op >= 2) : (op >= 8);
+	bool inv = op == 0x16 || op == 0x17, imm = op == 3 || op == 5 || op == 9 || op == 0x0b;
+	bool wqe, bad;
+	uint32_t left, key;
+	uint64_t va;
 
-	if (!r->active || r->err || (p->opcode >= 0x0d && p->opcode <= 0x12))
+	if (!r->active || r->err || (op >= 0x0d && op <= 0x12))
 		return;
-	if (diff & 0x800000) {
-		ref_ack(r, r->epsn - 1, 0x1f, r->msn);
-		return;
-	}
-	if (diff) {
+	if (diff && !(diff & 0x800000)) {
 		if (!r->nak)
 			ref_ack(r, r->epsn, 0x60, r->msn);
 		r->nak = true;
+		r->n_seq++;
 		return;
 	}
-	if (p->opcode > 5 || first == r->in_msg || (last ? p->len > mtu : p->len != mtu) ||
-	    (last && !first && !p->len)) {
-		ref_ack(r, p->psn, 0x61, r->msn);
-		if (r->in_msg)
-			ref_cqe(r, r->ci++, URDMA_WC_REM_INV_REQ_ERR, 0, NULL, false);
-		ref_error(r, r->in_msg ? 0 : URDMA_EV_QP_REQ_ERR);
+	r->n_dup += diff != 0;
+	if (op == 0x0c || op == 0x13 || op == 0x14) {
+		ref_request(b, r, p, diff != 0);
+	} else if (diff) {
+		ref_ack(r, r->epsn - 1, 0x1f, r->msn);
 		return;
+	} else {
+		left = first ? get32(p->ext + 12) : r->wleft;
+		va = first ? get64(p->ext) : r->wva;
+		key = first ? get32(p->ext + 8) : r->wkey;
+		bad = !(send || write) || first == r->in_msg || (r->in_msg && write != r->write) ||
+		      (last ? p->len > mtu : p->len != mtu) || (last && !first && !p->len);
+		if (write)
+			bad = bad || left > 1u << 31 || (last ? p->len != left : p->len >= left);
+		wqe = write ? imm : first;
+		if (bad) {
+			ref_nak(r, 0x61, r->in_msg && !r->write, URDMA_WC_REM_INV_REQ_ERR,
+				URDMA_EV_QP_REQ_ERR);
+			return;
+		}
+		if (wqe && r->ci == r->pi) {
+			ref_ack(r, p->psn, 0x20 | r->cfg.min_rnr, r->msn);
+			r->nak = true;
+			return;
+		}
+		if (write && !(r->cfg.acc & 1)) {
+			ref_nak(r, 0x62, imm, URDMA_WC_LOC_ACCESS_ERR, URDMA_EV_QP_ACCESS_ERR);
+			return;
+		}
+		r->nak = false;
+		if (first)
+			r->moff = 0;
+		if (send) {
+			status = ref_place(b, r, r->ci, r->moff, p->payload, p->len);
+		} else if (p->len) {
+			if (ref_check(b, r, key, va, p->len, URDMA_ACC_REMOTE_WRITE))
+				memcpy(b->shadow + (va - HOST_VA), p->payload, p->len);
+			else
+				status = URDMA_WC_LOC_ACCESS_ERR;
+		}
+		if (!status && inv) {
+			unsigned int k;
+
+			for (k = 0; k < b->mrs; k++)
+				if (b->mr[k].key == get32(p->ext) && !ref_invalid[k])
+					break;
+			if (k == b->mrs || b->mr[k].pd != r->cfg.pd)
+				status = URDMA_WC_REM_INV_REQ_ERR;
+			else
+				ref_invalid[k] = true;
+		}
+		if (status) {
+			ref_nak(r,
+				status == URDMA_WC_LOC_LEN_ERR || status == URDMA_WC_REM_INV_REQ_ERR
+					? 0x61
+				: status == URDMA_WC_LOC_ACCESS_ERR ? 0x62
+								    : 0x63,
+				send || imm, status, URDMA_EV_QP_ACCESS_ERR);
+			return;
+		}
+		r->epsn = (r->epsn + 1) & 0xffffff;
+		r->moff += p->len;
+		r->in_msg = !last;
+		r->write = write;
+		r->wva = va + p->len;
+		r->wkey = key;
+		r->wleft = left - p->len;
+		if (last) {
+			cqe_op = write ? URDMA_WR_WRITE_IMM
+				 : inv ? URDMA_WR_SEND_INV
+				 : imm ? URDMA_WR_SEND_IMM
+				       : URDMA_WR_SEND;
+			if (send || imm)
+				ref_cqe(r, r->ci++, 0, r->moff, imm || inv ? imm_at : NULL, p->se,
+					cqe_op);
+			r->msn = (r->msn + 1) & 0xffffff;
+		}
+		if (p->ackreq)
+			ref_ack(r, p->psn, 0x1f, r->msn);
 	}
-	if (first && r->ci == r->pi) {
-		ref_ack(r, p->psn, 0x20 | r->cfg.min_rnr, r->msn);
-		r->nak = true;
-		return;
+	if (!diff && !r->err) {
+		if (!r->est && r->cfg.state == URDMA_QPS_RTR)
+			r->errs[r->n_errs++] =
+				(struct bench_err){ r->cfg.qpn, URDMA_EV_COMM_EST, true };
+		r->est = true;
 	}
-	r->nak = false;
-	if (first)
-		r->moff = 0;
-	status = ref_place(b, r, r->ci, r->moff, p->payload, p->len);
-	if (status) {
-		ref_ack(r, p->psn, status == URDMA_WC_LOC_LEN_ERR ? 0x61 : 0x63, r->msn);
-		ref_cqe(r, r->ci++, status, 0, NULL, false);
-		ref_error(r, 0);
-		return;
-	}
-	r->epsn = (r->epsn + 1) & 0xffffff;
-	r->moff += p->len;
-	r->in_msg = !last;
-	if (last) {
-		ref_cqe(r, r->ci++, 0, r->moff, imm ? p->ext : NULL, p->se);
-		r->msn = (r->msn + 1) & 0xffffff;
-	}
-	if (p->ackreq)
-		ref_ack(r, p->psn, 0x1f, r->msn);
 }
 
 /* Compare what was seen with the reference, QP by QP, and forget both. */
 static void check(struct bench *b)
 {
+	unsigned int dups = 0, seqs = 0;
+	bool err = false;
+
 	for (int i = 0; i < QPS; i++) {
 		struct ref *r = &refs[i];
 		unsigned int na = 0, nc = 0, ne = 0;
@@ -209,14 +391,17 @@ static void check(struct bench *b)
 
 			if (a->qpn != r->cfg.qpn)
 				continue;
-			if (na >= r->n_acks || memcmp(&a->psn, &e->psn, 8) ||
-			    a->syndrome != e->syndrome)
-				fail_msg("cycle %llu seed %u: QP %u acknowledgement %u: PSN %x MSN "
-					 "%x syndrome %x,"
-					 " expected (of %u) %x %x %x",
-					 (unsigned long long)b->cycle, seed, a->qpn, na, a->psn,
-					 a->msn, a->syndrome, r->n_acks, e->psn, e->msn,
-					 e->syndrome);
+			if (na >= r->n_acks || a->psn != e->psn || a->msn != e->msn ||
+			    a->syndrome != e->syndrome || a->kind != e->kind || a->key != e->key ||
+			    a->va != e->va || a->len != e->len)
+				fail_msg("cycle %llu seed %u: QP %u answer %u: kind %u PSN %x MSN "
+					 "%x syndrome %x key %x va %llx len %x,"
+					 " expected (of %u) %u %x %x %x %x %llx %x",
+					 (unsigned long long)b->cycle, seed, a->qpn, na, a->kind,
+					 a->psn, a->msn, a->syndrome, a->key,
+					 (unsigned long long)a->va, a->len, r->n_acks, e->kind,
+					 e->psn, e->msn, e->syndrome, e->key,
+					 (unsigned long long)e->va, e->len);
 			na++;
 		}
 		for (unsigned int k = 0; k < b->n_cqes[0]; k++) {
@@ -239,8 +424,13 @@ static void check(struct bench *b)
 		for (unsigned int k = 0; k < b->n_errs[0]; k++) {
 			if (b->errs[0][k].qpn != r->cfg.qpn)
 				continue;
-			assert_true(ne < r->n_errs);
-			assert_int_equal(b->errs[0][k].event, r->errs[ne].event);
+			if (ne >= r->n_errs || b->errs[0][k].event != r->errs[ne].event ||
+			    b->errs[0][k].only != r->errs[ne].only)
+				fail_msg("cycle %llu seed %u: QP %u report %u: event %u, only %d; "
+					 "expected (of %u) %u, %d",
+					 (unsigned long long)b->cycle, seed, r->cfg.qpn, ne,
+					 b->errs[0][k].event, b->errs[0][k].only, r->n_errs,
+					 r->errs[ne].event, r->errs[ne].only);
 			ne++;
 		}
 		if (na != r->n_acks || nc != r->n_cqes || ne != r->n_errs)
@@ -249,8 +439,16 @@ static void check(struct bench *b)
 				 " %u",
 				 (unsigned long long)b->cycle, seed, r->cfg.qpn, na, nc, ne,
 				 r->n_acks, r->n_cqes, r->n_errs);
+		err |= r->err;
+		dups += r->n_dup;
+		seqs += r->n_seq;
 		ref_clear(r);
 	}
+	/* an error of placement comes too late for the packets behind it */
+	if (!err && (b->cnt[URDMA_CNT_RX_DUP] != dups || b->cnt[URDMA_CNT_RX_SEQ_ERR] != seqs))
+		fail_msg("cycle %llu seed %u: RX_DUP %u, RX_SEQ_ERR %u, expected %u, %u",
+			 (unsigned long long)b->cycle, seed, (unsigned int)b->cnt[URDMA_CNT_RX_DUP],
+			 (unsigned int)b->cnt[URDMA_CNT_RX_SEQ_ERR], dups, seqs);
 	for (size_t i = 0; i < HOST_SIZE; i++)
 		if (b->host[i] != b->shadow[i])
 			fail_msg("cycle %llu seed %u: host memory differs at offset %#zx: %02x, "
@@ -308,6 +506,12 @@ static void qp_init(struct bench *b, int i, uint8_t mtu, uint8_t log_entries, ui
 			    .recv_cq = 20 + i,
 			    .rq_log_entries = log_entries,
 			    .rq_log_stride = log_stride,
+			    .sq_log_entries = 6,
+			    .sq_log_stride = 6 + i % 3,
+			    .acc = 7,
+			    .max_dest = 16,
+			    .retry = 7,
+			    .rnr_retry = 7,
 			    .mtu = mtu,
 			    .min_rnr = i,
 			    .dest_qpn = 0xabc00 + i,
@@ -316,6 +520,7 @@ static void qp_init(struct bench *b, int i, uint8_t mtu, uint8_t log_entries, ui
 
 	memset(r, 0, sizeof(*r));
 	c.rq_addr = HOST_BUS + RING_OFF + 0x10000 * i;
+	c.sq_addr = HOST_BUS + SQ_OFF + 0x4000 * i;
 	memset(&r->hdr, 0, sizeof(r->hdr));
 	r->hdr.ipv4 = (i & 3) == 0 || (i & 3) == 3;
 	r->hdr.vlan_valid = i & 1;
@@ -348,7 +553,15 @@ static struct bench *start(void)
 				      1 << 20 };
 	b->mr[2] = (struct bench_mr){ LKEY + 2, 7, URDMA_ACC_REMOTE_READ, HOST_VA + DATA_OFF,
 				      1 << 20 };
-	b->mrs = 3;
+	b->mr[3] = (struct bench_mr){ RKEY, 7, ACC_ALL, HOST_VA + REM_OFF, HOST_SIZE - REM_OFF };
+	b->mr[4] =
+		(struct bench_mr){ RKEY_RO, 7, URDMA_ACC_REMOTE_READ, HOST_VA + REM_OFF, 1 << 16 };
+	b->mr[5] = (struct bench_mr){ RKEY_PD, 8, ACC_ALL, HOST_VA + REM_OFF, 1 << 16 };
+	for (int i = 0; i < QPS; i++)
+		b->mr[6 + i] = (struct bench_mr){ RKEY_INV + 256 * i, 7, ACC_ALL,
+						  HOST_VA + REM_OFF + 0x10000 * i, 1 << 16 };
+	b->mrs = 6 + QPS;
+	memset(ref_invalid, 0, sizeof(ref_invalid));
 	memset(refs, 0, sizeof(refs));
 	memset(reqs, 0, sizeof(reqs));
 	return b;
@@ -391,8 +604,12 @@ static void fill(struct bench *b, size_t len)
 	}
 }
 
-static void send_packet(struct bench *b, struct ref *r, uint8_t opcode, uint32_t psn,
-			const uint8_t *p, size_t len, bool ackreq, bool se)
+static const uint8_t ext_lens[0x18] = { 0,  0, 0, 4, 0, 4, 16, 0,  0,  4, 16, 20,
+					16, 4, 0, 4, 4, 4, 12, 28, 28, 0, 4,  4 };
+
+/* @ext: extended headers as on the wire, ext_lens[opcode] bytes */
+static void send_raw(struct bench *b, struct ref *r, uint8_t opcode, uint32_t psn,
+		     const uint8_t *ext, const uint8_t *p, size_t len, bool ackreq, bool se)
 {
 	static struct frame f;
 	struct packet k = r->hdr;
@@ -403,15 +620,55 @@ static void send_packet(struct bench *b, struct ref *r, uint8_t opcode, uint32_t
 	k.len = len;
 	k.ackreq = ackreq;
 	k.se = se;
-	if (opcode == 3 || opcode == 5) {
-		uint32_t imm = rnd(b);
-
-		memcpy(k.ext, &imm, 4);
-		k.ext_len = 4;
-	}
+	k.ext_len = opcode < sizeof(ext_lens) ? ext_lens[opcode] : 0;
+	if (ext)
+		memcpy(k.ext, ext, k.ext_len);
 	packet_build(&k, &f);
 	bench_frame(b, &f, false);
 	ref_packet(b, r, &k);
+}
+
+static void send_packet(struct bench *b, struct ref *r, uint8_t opcode, uint32_t psn,
+			const uint8_t *p, size_t len, bool ackreq, bool se)
+{
+	uint32_t imm = rnd(b);
+
+	send_raw(b, r, opcode, psn, (uint8_t *)&imm, p, len, ackreq, se);
+}
+
+/* RETH, and an immediate behind it if the opcode has one */
+static void send_reth(struct bench *b, struct ref *r, uint8_t opcode, uint32_t psn, uint64_t va,
+		      uint32_t key, uint32_t total, const uint8_t *p, size_t len, bool ackreq)
+{
+	uint8_t ext[32];
+
+	put64(ext, va);
+	put32(ext + 8, key);
+	put32(ext + 12, total);
+	put32(ext + 16, rnd(b));
+	send_raw(b, r, opcode, psn, opcode == 9 ? ext + 16 : ext, p, len, ackreq,
+		 opcode == 0x0b || opcode == 9);
+}
+
+static void send_atomic(struct bench *b, struct ref *r, uint8_t opcode, uint32_t psn, uint64_t va,
+			uint32_t key, uint64_t swap_add, uint64_t compare)
+{
+	uint8_t ext[32];
+
+	put64(ext, va);
+	put32(ext + 8, key);
+	put64(ext + 12, swap_add);
+	put64(ext + 20, compare);
+	send_raw(b, r, opcode, psn, ext, NULL, 0, true, false);
+}
+
+static void send_inv(struct bench *b, struct ref *r, uint8_t opcode, uint32_t psn, uint32_t key,
+		     const uint8_t *p, size_t len)
+{
+	uint8_t ext[4];
+
+	put32(ext, key);
+	send_raw(b, r, opcode, psn, ext, p, len, true, false);
 }
 
 /* A whole message at the QP's MTU; every ack_every-th packet and the last ask for an
@@ -434,6 +691,25 @@ static void send_message(struct bench *b, struct ref *r, size_t len, bool imm, b
 	} while (off < len);
 }
 
+/* A whole WRITE at the QP's MTU */
+static void send_write(struct bench *b, struct ref *r, uint64_t va, uint32_t key, size_t len,
+		       bool imm, unsigned int ack_every)
+{
+	size_t mtu = 128u << r->cfg.mtu, off = 0;
+	uint32_t psn = r->epsn;
+	unsigned int n = 0;
+
+	do {
+		size_t part = len - off < mtu ? len - off : mtu;
+		bool last = off + part == len;
+		uint8_t op = off ? (last ? (imm ? 9 : 8) : 7) : (last ? (imm ? 0x0b : 0x0a) : 6);
+
+		send_reth(b, r, op, psn++, va, key, len, payload + off, part,
+			  last || (ack_every && ++n % ack_every == 0));
+		off += part;
+	} while (off < len);
+}
+
 /* Memory for receive buffers, never the same twice in a round. */
 static uint64_t next_va;
 
@@ -442,7 +718,7 @@ static uint64_t take(struct bench *b, size_t len, unsigned int align)
 	uint64_t va = (next_va + align - 1) & ~(uint64_t)(align - 1);
 
 	(void)b;
-	if (va + len > HOST_VA + HOST_SIZE)
+	if (va + len > HOST_VA + REM_OFF)
 		va = HOST_VA + DATA_OFF;
 	next_va = va + len;
 	return va;
@@ -930,6 +1206,111 @@ static void test_overrun(void **state)
 	bench_free(b);
 }
 
+/* The next packet of a QP, now and then a wrong one: lines of the packet buffer it takes. */
+static unsigned int soak_packet(struct bench *b, int q)
+{
+	struct ref *r = &refs[q];
+	size_t mtu = 128u << r->cfg.mtu, len = 0;
+	uint64_t va = HOST_VA + REM_OFF + 0x10000 * q + rnd(b) % 0x8000;
+	uint32_t psn = r->epsn, key = rnd(b) % 3 ? RKEY : RKEY_INV + 256 * q, total = 0;
+	unsigned int fault = rnd(b) % 60;
+	uint8_t op;
+
+	if (r->in_msg && r->write) {
+		total = r->wleft;
+		op = total > mtu ? 7 : rnd_in(b, 8, 9);
+		len = total > mtu ? mtu : total;
+	} else if (r->in_msg) {
+		op = rnd(b) % 3 ? 1 : rnd(b) % 4 ? rnd_in(b, 2, 3) : 0x16;
+		len = op == 1 ? mtu : rnd_in(b, 1, mtu);
+	} else {
+		switch (rnd(b) % 8) {
+		case 0:
+		case 1:
+		case 2:
+			op = rnd(b) % 3 == 0 ? 0 : rnd(b) % 5 ? rnd_in(b, 4, 5) : 0x17;
+			len = op == 0 ? mtu : rnd(b) % 8 ? rnd_in(b, 1, mtu) : 0;
+			break;
+		case 3:
+		case 4:
+		case 5:
+			total = rnd(b) % 8 ? rnd_in(b, 0, 3 * mtu) : 0;
+			op = total > mtu ? 6 : rnd_in(b, 0xa, 0xb);
+			len = total > mtu ? mtu : total;
+			break;
+		case 6:
+			op = 0x0c;
+			total = rnd(b) % 4 ? rnd_in(b, 0, 20000) : 0;
+			break;
+		default:
+			op = rnd_in(b, 0x13, 0x14);
+			va &= ~7ull;
+		}
+	}
+	switch (fault) {
+	case 0:
+	case 1:
+		psn -= rnd_in(b, 1, 8);
+		break;
+	case 2:
+	case 3:
+		psn += rnd_in(b, 1, 5);
+		break;
+	case 4:
+		op = rnd(b) % 0x20;
+		break;
+	case 5:
+		len = rnd_in(b, 0, mtu < 4000 ? mtu + 96 : mtu);
+		break;
+	case 6:
+		if (rnd(b) % 2)
+			key = rnd(b) % 3 ? RKEY_RO + 256 * (rnd(b) % 2) : 0x1111;
+		else
+			total += rnd_in(b, 1, 100);
+		break;
+	case 7:
+		if (rnd(b) % 2)
+			va = rnd(b) % 2 ? va | 4 : HOST_VA + HOST_SIZE - 8 * (rnd(b) % 4);
+		else
+			total = rnd(b) % 2 ? 0x80000001 : 0x40000001;
+		break;
+	case 8: /* an ATOMIC or READ that comes again */
+	case 9:
+	case 10:
+		len = 0;
+		op = fault == 8 ? 0x0c : 0x13;
+		psn -= rnd_in(b, 1, 8);
+		total = rnd_in(b, 0, 2 * mtu);
+		if (op == 0x13 && r->n_atomic)
+			psn = r->atomic[r->n_atomic - 1 -
+					rnd(b) % (r->n_atomic < 8 ? r->n_atomic : 8)]
+				      .psn;
+		break;
+	}
+	if (op >= 0x0d && op <= 0x12)
+		op = 0x15;
+	fill(b, len);
+	if (op == 0x13 || op == 0x14) {
+		uint64_t v = 0;
+
+		if (rnd(b) % 2) /* will compare equal, if nothing has written there */
+			memcpy(&v,
+			       b->shadow +
+				       ((va < HOST_VA + HOST_SIZE - 8 ? va : HOST_VA) - HOST_VA),
+			       8);
+		send_atomic(b, r, op, psn, va, key, (uint64_t)rnd(b) << 32 | rnd(b), v);
+		len = 0;
+	} else if (op == 0x16 || op == 0x17) {
+		send_inv(b, r, op, psn, rnd(b) % 16 ? RKEY_INV + 256 * (rnd(b) % QPS) : key,
+			 payload, len);
+	} else if (op >= 6 && op <= 0x0c) {
+		send_reth(b, r, op, psn, va, key, total, payload, len, rnd(b) % 2);
+	} else {
+		send_packet(b, r, op, psn, payload, len, rnd(b) % 2, rnd(b) % 2);
+	}
+	return (len + 63) / 64;
+}
+
 /* Packets of several QPs interleaved, with all that can go wrong; the reference says what happens.
  */
 static void test_soak(void **state)
@@ -945,6 +1326,8 @@ static void test_soak(void **state)
 			       round % 4 ? rnd_in(b, 0, 60) : 0, rnd_in(b, 2, 20),
 			       rnd_in(b, 20, 150));
 		next_va = HOST_VA + DATA_OFF;
+		memset(ref_invalid, 0, sizeof(ref_invalid));
+		memset(b->mr_invalid, 0, sizeof(b->mr_invalid));
 		for (int q = 0; q < QPS; q++) {
 			struct ref *r = &refs[q];
 			unsigned int most, posts;
@@ -988,63 +1371,7 @@ static void test_soak(void **state)
 		/* the buffer and the queue of 64 packets must not overflow: the reference knows
 		 * nothing of it */
 		for (int i = 0; i < 60 && lines < 1900; i++) {
-			int q = rnd(b) % QPS;
-			struct ref *r = &refs[q];
-			size_t mtu = 128u << r->cfg.mtu, len;
-			uint32_t psn = r->epsn;
-			uint8_t op;
-
-			if (r->in_msg)
-				op = rnd(b) % 3 ? 1 : rnd_in(b, 2, 3);
-			else
-				op = rnd(b) % 3 ? rnd_in(b, 4, 5) : 0;
-			len = op < 2 ? mtu : rnd_in(b, 1, mtu);
-			if (op > 3 && rnd(b) % 8 == 0)
-				len = 0;
-			switch (rnd(b) % 50) {
-			case 0:
-			case 1:
-				psn -= rnd_in(b, 1, 5);
-				break;
-			case 2:
-			case 3:
-				psn += rnd_in(b, 1, 5);
-				break;
-			case 4:
-				op = rnd(b) % 6;
-				break;
-			case 5:
-				len = rnd_in(b, 0, mtu < 4000 ? mtu + 96 : mtu);
-				break;
-			case 6:
-				if (rnd(b) % 4 == 0)
-					op = rnd_in(b, 6, 0x17);
-				break;
-			}
-			if (op > 5)
-				len = 64; /* so many that the extended headers fit in */
-			fill(b, len);
-			if (op > 5) {
-				static struct frame f;
-				static const uint8_t ext[0x18] = { 0, 0, 0,  0,	 0,  0, 16, 0,
-								   0, 4, 16, 20, 16, 4, 0,  4,
-								   4, 4, 12, 28, 28, 0, 4,  4 };
-				struct packet k = r->hdr;
-
-				if (op == 0x11)
-					continue;
-				k.opcode = op;
-				k.psn = psn & 0xffffff;
-				k.payload = payload;
-				k.len = len;
-				k.ext_len = ext[op];
-				packet_build(&k, &f);
-				bench_frame(b, &f, false);
-				ref_packet(b, r, &k);
-			} else {
-				send_packet(b, r, op, psn, payload, len, rnd(b) % 2, rnd(b) % 2);
-			}
-			lines += (len + 63) / 64;
+			lines += soak_packet(b, rnd(b) % QPS);
 			total++;
 			if (rnd(b) % 4 == 0)
 				bench_run(b, rnd_in(b, 1, 200));
@@ -1062,6 +1389,858 @@ static void test_soak(void **state)
 		check(b);
 	}
 	print_message("%u packets\n", total);
+	bench_free(b);
+}
+
+static uint64_t rem(int q, unsigned int off)
+{
+	return HOST_VA + REM_OFF + 0x10000 * q + off;
+}
+
+/* As qp_mgr does with a QP that has ended; then a new life. */
+static void end_life(struct bench *b, int q)
+{
+	struct ref *r = &refs[q];
+
+	bench_ctl(b, false, QPC_ERR, r->cfg.qpn, 0);
+	ref_flush(r);
+	bench_drain(b, 10000);
+	check(b);
+}
+
+/* WRITEs of every size around each boundary, with and without immediate, at each MTU. */
+static void test_writes(void **state)
+{
+	struct bench *b = start();
+
+	(void)state;
+	next_va = HOST_VA + DATA_OFF;
+	for (int q = 0; q < 5; q++) {
+		qp_init(b, q, q + 1, 6, 6, rnd(b));
+		for (int i = 0; i < 40; i++)
+			post(b, &refs[q], NULL, 0);
+		ring(b, &refs[q]);
+	}
+	bench_drain(b, 1000);
+	for (int speed = 0; speed < 2; speed++) {
+		bench_settings(b, speed ? 60 : 100, speed ? 20 : 0, 4, 60);
+		for (int k = 0; k < 12; k++) {
+			for (int q = 0; q < 5; q++) {
+				size_t mtu = 128u << refs[q].cfg.mtu;
+				size_t sizes[] = { 0,	    1,	  63,	   64,	    65,
+						   mtu - 1, mtu,  mtu + 1, 2 * mtu, 3 * mtu + 17,
+						   30000,   60000 };
+
+				fill(b, sizes[k]);
+				send_write(b, &refs[q], rem(q, rnd(b) % 5000),
+					   rnd(b) % 2 ? RKEY : RKEY_INV + 256 * q, sizes[k],
+					   rnd(b) % 2, rnd(b) % 4);
+				bench_drain(b, 50000);
+			}
+			check(b);
+		}
+	}
+	/* with nothing posted the last packet of a WRITE with immediate meets RNR; when there is a
+	 * WQE it is taken */
+	qp_init(b, 5, 3, 4, 6, 7);
+	for (int i = 0; i < 2; i++) {
+		fill(b, 1500);
+		send_reth(b, &refs[5], 6, 7 + 2 * i, rem(5, 0), RKEY, 1500, payload, 1024, false);
+		send_reth(b, &refs[5], 9, 8 + 2 * i, 0, 0, 0, payload + 1024, 476, true);
+		send_reth(b, &refs[5], 9, 9 + 2 * i, 0, 0, 0, payload + 1024, 476,
+			  true); /* behind it: silent */
+		bench_drain(b, 2000);
+		assert_int_equal(b->acks[b->n_acks - 1].syndrome, 0x20 | 5);
+		post(b, &refs[5], NULL, 0);
+		ring(b, &refs[5]);
+		bench_drain(b, 2000);
+		send_reth(b, &refs[5], 9, 8 + 2 * i, 0, 0, 0, payload + 1024, 476, true);
+		bench_drain(b, 2000);
+		check(b);
+	}
+	bench_free(b);
+}
+
+/* READs: PSNs, the answer's fields, order among ACKs. */
+static void test_reads(void **state)
+{
+	struct bench *b = start();
+
+	(void)state;
+	for (int q = 0; q < 5; q++)
+		qp_init(b, q, q + 1, 4, 6, q == 2 ? 0xfffff0 : rnd(b));
+	for (int i = 0; i < 40; i++) {
+		for (int q = 0; q < 5; q++) {
+			struct ref *r = &refs[q];
+			size_t mtu = 128u << r->cfg.mtu;
+			uint32_t sizes[] = { 0,	      1,       mtu - 1,	 mtu,
+					     mtu + 1, 5 * mtu, 1u << 30, rnd(b) & 0xfffff };
+
+			if (rnd(b) % 3 == 0) {
+				fill(b, 64);
+				send_write(b, r, rem(q, 8 * i), RKEY, 64, false, 1);
+			}
+			/* neither key nor address matter here: they are checked when the answer is
+			 * made */
+			send_reth(b, r, 0x0c, r->epsn, (uint64_t)rnd(b) << 32 | rnd(b), rnd(b),
+				  sizes[rnd(b) % 8], NULL, 0, rnd(b) % 2);
+		}
+		if (i % 5 == 4)
+			bench_drain(b, 5000);
+	}
+	bench_drain(b, 5000);
+	check(b);
+	bench_free(b);
+}
+
+/* ATOMICs of one QP and of several, with other requests in between that touch the same bytes. */
+static void test_atomics(void **state)
+{
+	struct bench *b = start();
+	struct ref *r = &refs[0];
+
+	(void)state;
+	next_va = HOST_VA + DATA_OFF;
+	for (int q = 0; q < 4; q++)
+		qp_init(b, q, 3, 6, 6, 0xfffffa + q);
+	for (int round = 0; round < 20; round++) {
+		bench_settings(b, round % 3 ? 100 : 50, 0, rnd_in(b, 1, 10), rnd_in(b, 10, 100));
+		for (int q = 0; q < 4; q++) {
+			for (int i = 0; i < 3; i++)
+				post(b, &refs[q], &(struct sge){ rem(q, 8 * i), 64, RKEY }, 1);
+			ring(b, &refs[q]);
+		}
+		bench_drain(b, 2000);
+		for (int i = 0; i < 40; i++) {
+			int q = rnd(b) % 4;
+			uint64_t va = rem(q, 8 * (rnd(b) % 3)), v;
+
+			r = &refs[q];
+			memcpy(&v, b->shadow + (va - HOST_VA), 8);
+			fill(b, 64);
+			switch (rnd(b) % 6) {
+			case 0:
+				send_write(b, r, va, RKEY, rnd_in(b, 0, 40), false, 1);
+				break;
+			case 1:
+				if (r->ci != r->pi)
+					send_message(b, r, rnd_in(b, 0, 40), false, false, 1);
+				break;
+			case 2:
+				send_reth(b, r, 0x0c, r->epsn, va, RKEY, 100, NULL, 0, false);
+				break;
+			case 3:
+				send_atomic(b, r, 0x14, r->epsn, va, RKEY, (uint64_t)rnd(b) << 20,
+					    0);
+				break;
+			default:
+				send_atomic(b, r, 0x13, r->epsn, va, RKEY, rnd(b),
+					    rnd(b) % 3 ? v : v + 1);
+			}
+		}
+		bench_drain(b, 50000);
+		check(b);
+		for (int q = 0; q < 4; q++)
+			refs[q].n_atomic = 0;
+	}
+
+	/* the operand cannot be read: NAK, the QP ends, and what is behind has no effect */
+	bench_settings(b, 100, 0, 4, 60);
+	r = &refs[0];
+	b->fail_atm = 0;
+	{
+		struct ref before;
+
+		memcpy(&before, r, sizeof(before));
+		ref_ack(r, r->epsn, 0x63, r->msn + 1);
+		for (int i = 0; i < 3; i++) {
+			struct packet k = r->hdr;
+			static struct frame f;
+
+			k.opcode = i ? 0x0a : 0x14;
+			k.psn = (r->epsn + i) & 0xffffff;
+			k.payload = payload;
+			k.len = i ? 16 : 0;
+			k.ext_len = ext_lens[k.opcode];
+			put64(k.ext, rem(0, 0));
+			put32(k.ext + 8, RKEY);
+			put32(k.ext + 12, 16);
+			packet_build(&k, &f);
+			bench_frame(b, &f, false);
+		}
+		bench_drain(b, 5000);
+		assert_int_equal(b->n_errs[0], 1);
+		assert_int_equal(b->errs[0][0].qpn, r->cfg.qpn);
+		assert_false(b->errs[0][0].only);
+		ref_error(r, b->errs[0][0].event);
+		/* the MSN of this answer is the unit's matter */
+		assert_int_equal(b->n_acks, 1);
+		r->acks[0].msn = b->acks[0].msn;
+		check(b);
+		end_life(b, 0);
+	}
+
+	/* while a unit works on one, an operation of the QP waits, others go on; so does a fence */
+	b->hold_atm = true;
+	r = &refs[1];
+	fill(b, 64);
+	send_atomic(b, r, 0x14, r->epsn, rem(1, 0), RKEY, 5, 0);
+	send_write(b, &refs[2], rem(2, 0), RKEY, 64, false, 1);
+	bench_run(b, 300);
+	assert_int_equal(b->n_acks, 1);
+	send_write(b, r, rem(1, 0), RKEY, 64, false, 1);
+	bench_run(b, 300);
+	assert_int_equal(b->n_acks, 1);
+	b->in.fence_req = true;
+	bench_run(b, 300);
+	assert_false(b->out.fence_done);
+	b->hold_atm = false;
+	for (int i = 0; i < 1000 && !b->out.fence_done; i++)
+		bench_cycle(b);
+	assert_true(b->out.fence_done);
+	assert_int_equal(b->n_acks, 3);
+	b->in.fence_req = false;
+	bench_drain(b, 1000);
+	check(b);
+	bench_free(b);
+}
+
+/* SEND with invalidate: what came before with the key is written, what comes behind is refused. */
+static void test_invalidate(void **state)
+{
+	struct bench *b = start();
+
+	(void)state;
+	next_va = HOST_VA + DATA_OFF;
+	for (int round = 0; round < 12; round++) {
+		bench_settings(b, round & 1 ? 60 : 100, 0, rnd_in(b, 2, 15), 40);
+		memset(ref_invalid, 0, sizeof(ref_invalid));
+		memset(b->mr_invalid, 0, sizeof(b->mr_invalid));
+		for (int q = 0; q < 3; q++) {
+			qp_init(b, q, 2, 4, 6, rnd(b));
+			for (int i = 0; i < 6; i++)
+				post(b, &refs[q], &(struct sge){ take(b, 2000, 64), 2000, LKEY },
+				     1);
+			ring(b, &refs[q]);
+		}
+		bench_drain(b, 2000);
+		fill(b, 2000);
+		/* QP 1 writes through the key that QP 0 makes invalid */
+		for (int i = 0; i < 4; i++)
+			send_write(b, &refs[1], rem(0, 600 * i), RKEY_INV, 600, false, 1);
+		send_write(b, &refs[0], rem(0, 4096), RKEY_INV, 500, false, 1);
+		switch (round % 4) {
+		case 0: /* no payload */
+			send_inv(b, &refs[0], 0x17, refs[0].epsn, RKEY_INV, NULL, 0);
+			break;
+		case 1:
+			send_inv(b, &refs[0], 0x17, refs[0].epsn, RKEY_INV, payload, 300);
+			break;
+		case 2:
+			send_packet(b, &refs[0], 0, refs[0].epsn, payload, 512, false, false);
+			send_inv(b, &refs[0], 0x16, refs[0].epsn, RKEY_INV, payload, 300);
+			break;
+		default: /* longer than its WQE: nothing is made invalid */
+			for (int i = 0; i < 3; i++)
+				send_packet(b, &refs[0], i ? 1 : 0, refs[0].epsn, payload, 512,
+					    false, false);
+			send_inv(b, &refs[0], 0x16, refs[0].epsn, RKEY_INV, payload, 512);
+		}
+		send_write(b, &refs[2], rem(0, 8192), RKEY_INV + 256, 64, false,
+			   1); /* another key: out of range */
+		if (round & 1)
+			send_write(b, &refs[1], rem(0, 0), RKEY_INV, 64, false, 1);
+		else
+			send_inv(b, &refs[1], 0x17, refs[1].epsn, RKEY_INV, NULL,
+				 0); /* once more: refused */
+		bench_drain(b, 20000);
+		assert_int_equal(b->n_mros, (round % 4 != 3) + !(round & 1));
+		for (int i = 0; i < 16; i++)
+			assert_int_equal(b->mr_invalid[i], ref_invalid[i]);
+		check(b);
+		for (int q = 0; q < 3; q++)
+			if (refs[q].err)
+				end_life(b, q);
+	}
+	bench_free(b);
+}
+
+/* Each refusal: its NAK, its status or event, the QP in ERR, other QPs untouched. */
+static void test_refused(void **state)
+{
+	struct bench *b = start();
+	static const struct {
+		const char *name;
+		uint8_t op, len, acc, max_dest;
+		uint32_t key;
+		uint64_t va;
+		uint32_t total;
+		bool posted;
+		uint8_t nak, status, event;
+	} t[] = {
+		{ "WRITE, no right of the QP", 0x0a, 64, 6, 16, RKEY, 0, 64, false, 0x62, 0,
+		  URDMA_EV_QP_ACCESS_ERR },
+		{ "WRITE, empty, no right of the QP", 0x0a, 0, 6, 16, RKEY, 0, 0, false, 0x62, 0,
+		  URDMA_EV_QP_ACCESS_ERR },
+		{ "WRITE_IMM, no right of the QP", 0x0b, 64, 6, 16, RKEY, 0, 64, true, 0x62,
+		  URDMA_WC_LOC_ACCESS_ERR, 0 },
+		{ "WRITE, no such key", 0x0a, 64, 7, 16, 0x77, 0, 64, false, 0x62, 0,
+		  URDMA_EV_QP_ACCESS_ERR },
+		{ "WRITE, other PD", 0x0a, 64, 7, 16, RKEY_PD, 0, 64, false, 0x62, 0,
+		  URDMA_EV_QP_ACCESS_ERR },
+		{ "WRITE, no right of the region", 0x0a, 64, 7, 16, RKEY_RO, 0, 64, false, 0x62, 0,
+		  URDMA_EV_QP_ACCESS_ERR },
+		{ "WRITE, out of range", 0x0a, 64, 7, 16, RKEY, 0x80000 - 63, 64, false, 0x62, 0,
+		  URDMA_EV_QP_ACCESS_ERR },
+		{ "WRITE_IMM, out of range", 0x0b, 64, 7, 16, RKEY, 0x80000 - 63, 64, true, 0x62,
+		  URDMA_WC_LOC_ACCESS_ERR, 0 },
+		{ "WRITE ONLY shorter than its RETH", 0x0a, 64, 7, 16, RKEY, 0, 65, false, 0x61, 0,
+		  URDMA_EV_QP_REQ_ERR },
+		{ "WRITE ONLY longer than its RETH", 0x0a, 64, 7, 16, RKEY, 0, 63, false, 0x61, 0,
+		  URDMA_EV_QP_REQ_ERR },
+		{ "WRITE FIRST not full", 0x06, 64, 7, 16, RKEY, 0, 4000, false, 0x61, 0,
+		  URDMA_EV_QP_REQ_ERR },
+		{ "WRITE MIDDLE without FIRST", 0x07, 64, 7, 16, RKEY, 0, 0, false, 0x61, 0,
+		  URDMA_EV_QP_REQ_ERR },
+		{ "WRITE LAST without FIRST", 0x08, 64, 7, 16, RKEY, 0, 0, false, 0x61, 0,
+		  URDMA_EV_QP_REQ_ERR },
+		{ "READ, no right of the QP", 0x0c, 0, 5, 16, RKEY, 0, 64, false, 0x62, 0,
+		  URDMA_EV_QP_ACCESS_ERR },
+		{ "READ, none allowed", 0x0c, 0, 7, 0, RKEY, 0, 64, false, 0x61, 0,
+		  URDMA_EV_QP_REQ_ERR },
+		{ "READ, too long", 0x0c, 0, 7, 16, RKEY, 0, 0x40000001, false, 0x61, 0,
+		  URDMA_EV_QP_REQ_ERR },
+		{ "READ, far too long", 0x0c, 0, 7, 16, RKEY, 0, 0xffffffff, false, 0x61, 0,
+		  URDMA_EV_QP_REQ_ERR },
+		{ "READ with payload", 0x0c, 4, 7, 16, RKEY, 0, 64, false, 0x61, 0,
+		  URDMA_EV_QP_REQ_ERR },
+		{ "ATOMIC, no right of the QP", 0x13, 0, 3, 16, RKEY, 0, 0, false, 0x62, 0,
+		  URDMA_EV_QP_ACCESS_ERR },
+		{ "ATOMIC, no right of the region", 0x14, 0, 7, 16, RKEY_RO, 0, 0, false, 0x62, 0,
+		  URDMA_EV_QP_ACCESS_ERR },
+		{ "ATOMIC, none allowed", 0x14, 0, 7, 0, RKEY, 0, 0, false, 0x61, 0,
+		  URDMA_EV_QP_REQ_ERR },
+		{ "ATOMIC, not aligned", 0x13, 0, 7, 16, RKEY, 4, 0, false, 0x61, 0,
+		  URDMA_EV_QP_REQ_ERR },
+		{ "ATOMIC with payload", 0x13, 8, 7, 16, RKEY, 0, 0, false, 0x61, 0,
+		  URDMA_EV_QP_REQ_ERR },
+		{ "opcode 0x15", 0x15, 0, 7, 16, RKEY, 0, 0, false, 0x61, 0, URDMA_EV_QP_REQ_ERR },
+		{ "opcode 0x1f", 0x1f, 0, 7, 16, RKEY, 0, 0, false, 0x61, 0, URDMA_EV_QP_REQ_ERR },
+		{ "SEND_INV, no such key", 0x17, 16, 7, 16, 0x99, 0, 0, true, 0x61,
+		  URDMA_WC_REM_INV_REQ_ERR, 0 },
+		{ "SEND_INV, other PD", 0x17, 16, 7, 16, RKEY_PD, 0, 0, true, 0x61,
+		  URDMA_WC_REM_INV_REQ_ERR, 0 },
+	};
+
+	(void)state;
+	next_va = HOST_VA + DATA_OFF;
+	qp_init(b, 1, 3, 4, 6, 5);
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		/* alone; behind the first packet of a SEND, of a WRITE */
+		for (int before = 0; before < 3; before++) {
+			struct ref *r = &refs[0];
+			uint8_t ext[32];
+
+			if (before && t[i].op == 7 && before == 2)
+				continue; /* then it is no error but of length, which has its line
+					   */
+			qp_init(b, 0, 3, 4, 6, 100);
+			r->cfg.acc = t[i].acc;
+			r->cfg.max_dest = t[i].max_dest;
+			bench_cfg(b, &r->cfg);
+			if (t[i].posted || before == 1)
+				for (int k = 0; k < 3; k++)
+					post(b, r, &(struct sge){ take(b, 4000, 1), 4000, LKEY },
+					     1);
+			ring(b, r);
+			bench_drain(b, 1000);
+			fill(b, 1024);
+			if (before == 1)
+				send_packet(b, r, 0, 100, payload, 1024, false, false);
+			if (before == 2)
+				send_reth(b, r, 6, 100, rem(0, 0), RKEY, 3000, payload, 1024,
+					  false);
+			put64(ext, rem(0, t[i].va));
+			put32(ext + 8, t[i].key);
+			put32(ext + 12, t[i].total);
+			memset(ext + 16, 0, 16);
+			if (t[i].op == 0x17)
+				put32(ext, t[i].key);
+			fill(b, 64);
+			send_raw(b, r, t[i].op, r->epsn, ext, payload, t[i].len, true, false);
+			/* what follows is lost; another QP's WRITE is not */
+			send_write(b, &refs[1], rem(1, 0), RKEY, 64, false, 1);
+			send_write(b, r, rem(0, 0), RKEY, 64, false, 1);
+			bench_drain(b, 3000);
+			if (!before &&
+			    (b->acks[0].syndrome != t[i].nak || b->n_errs[0] != 1 ||
+			     b->errs[0][0].event != t[i].event ||
+			     b->n_cqes[0] != (t[i].status != 0) ||
+			     (t[i].status && (b->cqes[0][0].w[0] >> 16 & 255) != t[i].status)))
+				fail_msg("%s: NAK %x, %u reports, event %u, %u CQEs", t[i].name,
+					 b->acks[0].syndrome, b->n_errs[0], b->errs[0][0].event,
+					 b->n_cqes[0]);
+			check(b);
+			if (r->err)
+				end_life(b, 0);
+		}
+	}
+	/* a page table that cannot be read is no fault of the peer's */
+	for (int k = 0; k < 3; k++) {
+		struct ref *r = &refs[0];
+
+		qp_init(b, 0, 3, 4, 6, 100);
+		post(b, r, NULL, 0);
+		ring(b, r);
+		bench_drain(b, 1000);
+		b->fail_pt = 0;
+		r->err = true; /* the reference knows nothing of it */
+		if (k == 2)
+			send_atomic(b, r, 0x13, 100, rem(0, 0), RKEY, 0, 0);
+		else
+			send_write(b, r, rem(0, 0), RKEY, 64, k, 1);
+		bench_drain(b, 1000);
+		r->err = false;
+		ref_nak(r, 0x63, k == 1, URDMA_WC_LOC_QP_OP_ERR, URDMA_EV_QP_FATAL);
+		check(b);
+		end_life(b, 0);
+	}
+	/* a WRITE refused in its middle, one whose packets do not sum up */
+	for (int k = 0; k < 3; k++) {
+		struct ref *r = &refs[0];
+
+		qp_init(b, 0, 3, 4, 6, 0xffffff);
+		post(b, r, NULL, 0);
+		ring(b, r);
+		bench_drain(b, 1000);
+		fill(b, 4000);
+		send_reth(b, r, 6, r->epsn, rem(0, k ? 0 : 0x80000 - 2048), RKEY, 2500, payload,
+			  1024, true);
+		send_reth(b, r, 7, r->epsn, 0, 0, 0, payload + 1024, 1024, true);
+		if (k == 1)
+			send_reth(b, r, 7, r->epsn, 0, 0, 0, payload + 2048, 1024, true);
+		send_reth(b, r, 9, r->epsn, 0, 0, 0, payload + 2048, k == 2 ? 453 : 452, true);
+		bench_drain(b, 3000);
+		assert_int_equal(b->n_errs[0], 1);
+		check(b);
+		end_life(b, 0);
+	}
+	bench_free(b);
+}
+
+/* Packets that come again, of each kind; none of them changes memory. */
+static void test_duplicates(void **state)
+{
+	struct bench *b = start();
+	struct ref *r = &refs[0];
+	uint32_t psn = 0xfffff8;
+
+	(void)state;
+	next_va = HOST_VA + DATA_OFF;
+	qp_init(b, 0, 1, 6, 6, psn);
+	for (int i = 0; i < 10; i++)
+		post(b, r, &(struct sge){ take(b, 1000, 1), 1000, LKEY }, 1);
+	ring(b, r);
+	bench_drain(b, 1000);
+	fill(b, 600);
+	/* PSNs from psn: SEND 0..2, WRITE 3..5, READ 6..8, CMP 9, FADD 10, WRITE_IMM 11, SEND_INV
+	 * 12 */
+	send_message(b, r, 600, true, false, 0);
+	send_write(b, r, rem(0, 0), RKEY, 600, false, 0);
+	send_reth(b, r, 0x0c, r->epsn, rem(0, 0), RKEY, 600, NULL, 0, false);
+	send_atomic(b, r, 0x13, r->epsn, rem(0, 1024), RKEY, 77, 0);
+	send_atomic(b, r, 0x14, r->epsn, rem(0, 1024), RKEY, 5, 0);
+	send_write(b, r, rem(0, 0), RKEY, 100, true, 0);
+	send_inv(b, r, 0x17, r->epsn, RKEY_INV, payload, 10);
+	assert_int_equal(r->epsn, (psn + 13) & 0xffffff);
+	bench_drain(b, 5000);
+	check(b);
+	for (int round = 0; round < 3; round++) {
+		fill(b, 600); /* other bytes than the first time */
+		if (round ==
+		    1) { /* with a gap open: duplicates are answered, the gap stays silent */
+			send_write(b, r, rem(0, 0), RKEY, 64, false, 0);
+			r->epsn++; /* one is lost */
+			r->epsn &= 0xffffff;
+			send_raw(b, r, 0x15, r->epsn - 1, NULL, NULL, 0, false, false);
+			bench_drain(b, 5000);
+			b->n_acks = r->n_acks = 0;
+			b->cnt[URDMA_CNT_RX_DUP] = r->n_dup = 0;
+			r->epsn = (r->epsn - 1) & 0xffffff;
+			r->err = false;
+			qp_init(b, 0, 1, 6, 6, psn); /* from the start */
+			for (int i = 0; i < 10; i++)
+				post(b, r, &(struct sge){ take(b, 1000, 1), 1000, LKEY }, 1);
+			ring(b, r);
+			bench_drain(b, 1000);
+			bench_clear_logs(b);
+			ref_clear(r);
+			send_message(b, r, 600, true, false, 0);
+			send_write(b, r, rem(0, 0), RKEY, 600, false, 0);
+			send_reth(b, r, 0x0c, r->epsn, rem(0, 0), RKEY, 600, NULL, 0, false);
+			send_atomic(b, r, 0x13, r->epsn, rem(0, 1024), RKEY, 77, 0);
+			send_atomic(b, r, 0x14, r->epsn, rem(0, 1024), RKEY, 5, 0);
+			send_write(b, r, rem(0, 0), RKEY, 100, true, 0);
+			send_write(b, r, rem(0, 0), RKEY, 100, true, 0);
+			send_write(b, r, rem(0, 0), RKEY, 100, false, 0);
+			send_raw(b, r, 4, r->epsn + 3, NULL, payload, 8, true, false);
+			send_raw(b, r, 4, r->epsn + 4, NULL, payload, 8, true, false);
+			bench_drain(b, 5000);
+			check(b);
+		}
+		for (int i = 0; i < 3; i++)
+			send_packet(b, r, i, psn + i, payload + 256 * i, i == 2 ? 88 : 256, i != 1,
+				    false);
+		send_reth(b, r, 6, psn + 3, rem(0, 0), RKEY, 600, payload, 256, false);
+		send_reth(b, r, 8, psn + 5, 0, 0, 0, payload, 88, true);
+		send_reth(b, r, 0x0b, psn + 11, rem(0, 0), RKEY, 100, payload, 100, true);
+		send_inv(b, r, 0x17, psn + 12, RKEY_INV, payload, 10);
+		send_reth(b, r, 0x0a, psn + 12, rem(0, 0), 0x99, 10, payload, 10,
+			  true); /* a bad key is not looked at */
+		send_raw(b, r, 0x1c, psn, NULL, NULL, 0, true, false); /* nor is the opcode */
+		bench_drain(b, 5000);
+		assert_int_equal(b->n_mros, 0);
+		check(b);
+		/* READ: all of it, its end, its middle; too long by one packet, no right, too long
+		 * at all */
+		send_reth(b, r, 0x0c, psn + 6, rem(0, 0), RKEY, 600, NULL, 0, false);
+		send_reth(b, r, 0x0c, psn + 8, rem(0, 512), RKEY, 88, NULL, 0, false);
+		send_reth(b, r, 0x0c, psn + 7, rem(0, 256), RKEY, 256, NULL, 0, false);
+		send_reth(b, r, 0x0c, psn + 12, rem(0, 0), RKEY, 0, NULL, 0, false);
+		send_reth(b, r, 0x0c, r->epsn - 1, rem(0, 0), RKEY, 257, NULL, 0, false);
+		send_reth(b, r, 0x0c, r->epsn - 1, rem(0, 0), RKEY, 256, NULL, 0, false);
+		send_reth(b, r, 0x0c, psn + 6, rem(0, 0), RKEY, 0x80000000, NULL, 0, false);
+		/* ATOMIC: the result of the first time; none at a PSN that had no ATOMIC */
+		send_atomic(b, r, 0x13, psn + 9, rem(0, 1024), RKEY, 77, 0);
+		send_atomic(b, r, 0x14, psn + 10, rem(0, 1024), RKEY, 5, 0);
+		send_atomic(b, r, 0x14, psn + 11, rem(0, 1024), RKEY, 5, 0);
+		bench_drain(b, 5000);
+		check(b);
+	}
+	bench_free(b);
+}
+
+/* COMM_EST: once, for a good packet, while in RTR. */
+static void test_comm_est(void **state)
+{
+	struct bench *b = start();
+	struct ref *r = &refs[0];
+
+	(void)state;
+	next_va = HOST_VA + DATA_OFF;
+	for (int kind = 0; kind < 6; kind++) {
+		qp_init(b, 0, 3, 4, 6, 50);
+		r->cfg.state = kind == 5 ? URDMA_QPS_RTS : URDMA_QPS_RTR;
+		bench_cfg(b, &r->cfg);
+		fill(b, 64);
+		/* ahead, behind, RNR: none of them establishes */
+		send_packet(b, r, 4, 51, payload, 64, true, false);
+		send_packet(b, r, 4, 49, payload, 64, true, false);
+		send_packet(b, r, 4, 50, payload, 64, true, false);
+		bench_drain(b, 2000);
+		assert_int_equal(b->n_errs[0], 0);
+		post(b, r, &(struct sge){ take(b, 64, 1), 64, LKEY }, 1);
+		ring(b, r);
+		bench_drain(b, 2000);
+		for (int i = 0; i < 2; i++) {
+			switch (kind) {
+			case 0:
+				send_message(b, r, i ? 0 : 64, false, false, 1);
+				break;
+			case 1:
+				send_write(b, r, rem(0, 0), RKEY, 64, false, 1);
+				break;
+			case 2:
+				send_reth(b, r, 0x0c, r->epsn, rem(0, 0), RKEY, 64, NULL, 0, false);
+				break;
+			case 3:
+				send_atomic(b, r, 0x14, r->epsn, rem(0, 0), RKEY, 64, 0);
+				break;
+			default:
+				send_write(b, r, rem(0, 0), RKEY, 0, false, 1);
+			}
+			if (kind == 0 && !i) {
+				post(b, r, NULL, 0);
+				ring(b, r);
+			}
+			bench_drain(b, 2000);
+		}
+		assert_int_equal(b->n_errs[0], kind != 5);
+		check(b);
+	}
+	bench_free(b);
+}
+
+/* sync: done when what was translated before is written, whatever comes in meanwhile. */
+static void test_sync(void **state)
+{
+	struct bench *b = start();
+	unsigned int n;
+
+	(void)state;
+	qp_init(b, 0, 5, 4, 6, 0);
+	qp_init(b, 1, 5, 4, 6, 0);
+	b->in.sync_req = true;
+	for (int i = 0; i < 10 && !b->out.sync_done; i++)
+		bench_cycle(b);
+	assert_true(b->out.sync_done);
+	b->in.sync_req = false;
+	bench_run(b, 2);
+	assert_false(b->out.sync_done);
+	for (int k = 0; k < 3; k++) {
+		b->hold_wr = k != 1;
+		b->hold_atm = k == 1;
+		for (int i = 0; i < 4; i++) {
+			fill(b, 1000);
+			send_write(b, &refs[0], rem(0, 1000 * i), RKEY, 1000, false, 1);
+		}
+		send_atomic(b, &refs[1], 0x14, refs[1].epsn, rem(1, 0), RKEY, 1, 0);
+		bench_run(b, 400);
+		b->in.sync_req = true;
+		bench_run(b, 300);
+		assert_false(b->out.sync_done);
+		/* more of it, without end */
+		b->hold_wr = b->hold_atm = false;
+		for (n = 0; n < 1000 && !b->out.sync_done; n++) {
+			if (n % 16 == 0) {
+				send_write(b, &refs[0], rem(0, 0), RKEY, 64, false, 1);
+				send_atomic(b, &refs[1], 0x14, refs[1].epsn, rem(1, 0), RKEY, 1, 0);
+			}
+			bench_cycle(b);
+		}
+		if (!b->out.sync_done)
+			fail_msg("sync waits for work that came behind it");
+		b->in.sync_req = false;
+		bench_drain(b, 10000);
+		check(b);
+		refs[1].n_atomic = 0;
+	}
+	/* refused pieces count as well */
+	send_write(b, &refs[0], rem(0, 0), 0x99, 64, false, 1);
+	for (int i = 0; i < 5; i++)
+		send_write(b, &refs[1], rem(1, 0), RKEY, 64, false, 1);
+	bench_run(b, 40);
+	b->in.sync_req = true;
+	for (n = 0; n < 500 && !b->out.sync_done; n++)
+		bench_cycle(b);
+	assert_true(b->out.sync_done);
+	b->in.sync_req = false;
+	bench_drain(b, 1000);
+	check(b);
+	bench_free(b);
+}
+
+/* ---- READ responses and ATOMIC acknowledges
+ * ----------------------------------------------------------- */
+
+static uint16_t sq_pi[QPS];
+
+static uint8_t *sqe_at(struct bench *b, struct ref *r, uint16_t idx)
+{
+	return b->shadow + (r->cfg.sq_addr - HOST_BUS) +
+	       ((size_t)(idx & ((1u << r->cfg.sq_log_entries) - 1)) << r->cfg.sq_log_stride);
+}
+
+/* Post a READ or ATOMIC and let tx say that it is sent: its first PSN is q->next. */
+static uint32_t post_read(struct bench *b, struct req *q, const struct sge *s, unsigned int num,
+			  uint32_t len, bool atomic)
+{
+	struct ref *r = &refs[q - reqs];
+	uint32_t mtu = 128u << r->cfg.mtu, psn = q->next,
+		 n = len && !atomic ? (len + mtu - 1) / mtu : 1;
+	uint8_t w[512] = { atomic ? URDMA_WR_ATOMIC_FA : URDMA_WR_READ, 1, num };
+	unsigned int most = ((1u << r->cfg.sq_log_stride) - 32) / 16;
+	struct rx_sent m = { .qpn = q->qpn,
+			     .wqe = q->tail,
+			     .psn = (psn + n - 1) & 0xffffff,
+			     .opcode = w[0],
+			     .signaled = 1,
+			     .len = len };
+
+	for (unsigned int i = 0; i < num && i < most; i++) {
+		memcpy(w + 32 + 16 * i, &s[i].va, 8);
+		memcpy(w + 40 + 16 * i, &s[i].len, 4);
+		memcpy(w + 44 + 16 * i, &s[i].key, 4);
+	}
+	bench_put(b, HOST_VA + (sqe_at(b, r, q->tail) - b->shadow), w, 1u << r->cfg.sq_log_stride);
+	q->tail++;
+	q->next = (psn + n) & 0xffffff;
+	bench_sent(b, &m);
+	return psn;
+}
+
+static void send_rsp(struct bench *b, int i, uint8_t opcode, uint32_t psn, const uint8_t *p,
+		     size_t len)
+{
+	uint8_t ext[12] = { 0x1f, 0, 0, 1 };
+
+	if (opcode == 0x12) {
+		memcpy(ext + 4, p, 8);
+		send_raw(b, &refs[i], opcode, psn, ext, NULL, 0, false, false);
+	} else {
+		send_raw(b, &refs[i], opcode, psn, ext, p, len, false, false);
+	}
+}
+
+/* What the scatter list is to hold then. */
+static void ref_scatter(struct bench *b, const struct sge *s, unsigned int num, const uint8_t *p,
+			size_t len)
+{
+	for (unsigned int i = 0; i < num && len; i++) {
+		size_t n = s[i].len < len ? s[i].len : len;
+
+		memcpy(b->shadow + (s[i].va - HOST_VA), p, n);
+		p += n;
+		len -= n;
+	}
+}
+
+static void read_cqe(struct bench *b, struct req *q, uint8_t status)
+{
+	uint16_t wqe = q->tail - 1;
+	const struct bench_cqe *c = &b->cqes[1][0];
+
+	if (b->n_cqes[1] != 1 || (c->w[0] >> 16 & 255) != status ||
+	    (uint16_t)(c->w[0] >> 32) != wqe)
+		fail_msg("cycle %llu seed %u: QP %u: %u send CQEs, status %u, WQE %u; expected 1, "
+			 "%u, %u",
+			 (unsigned long long)b->cycle, seed, q->qpn, b->n_cqes[1],
+			 (unsigned int)(c->w[0] >> 16 & 255), (unsigned int)(c->w[0] >> 32 & 65535),
+			 status, wqe);
+}
+
+static void test_responses(void **state)
+{
+	struct bench *b = start();
+	static uint8_t data[70000];
+
+	(void)state;
+	next_va = HOST_VA + DATA_OFF;
+	memset(sq_pi, 0, sizeof(sq_pi));
+	for (int round = 0; round < 12; round++) {
+		bench_settings(b, round % 3 ? 60 : 100, round % 4 * 10, 4, 60);
+		for (int i = 0; i < 4; i++) {
+			struct req *q = &reqs[i];
+			size_t mtu = 128u << (i + 2), len, off = 0;
+			struct sge s[32];
+			unsigned int num, most;
+			uint32_t psn;
+			bool atomic = round == 3 || round == 7;
+
+			qp_init(b, i, i + 2, 4, 6, 0);
+			bench_ctl_wait(b, true, QPC_RESET, QPN0 + i, 0, 200);
+			bench_ctl_wait(b, true, QPC_SQ_PSN, QPN0 + i, 0xfffffe, 200);
+			memset(q, 0, sizeof(*q));
+			q->qpn = QPN0 + i;
+			q->next = 0xfffffe;
+			for (int k = 0; k < 3; k++)
+				post(b, &refs[i], &(struct sge){ take(b, 4096, 1), 4096, LKEY }, 1);
+			ring(b, &refs[i]);
+			bench_drain(b, 1000);
+			len = atomic ? 8
+				     : (size_t[]){ 0,	    1,		 mtu,	mtu + 1,
+						   4 * mtu, 5 * mtu - 3, 20000, 60000 }[rnd(b) % 8];
+			most = atomic ? 1 : ((1u << refs[i].cfg.sq_log_stride) - 32) / 16;
+			num = shape_sges(b, atomic ? 1 : rnd(b) % 5, len, s, most);
+			psn = post_read(b, q, s, num, len, atomic);
+			bench_drain(b, 1000);
+			fill(b, len);
+			memcpy(data, payload, len);
+			if (atomic) {
+				uint8_t swapped[8];
+
+				for (int k = 0; k < 8; k++)
+					swapped[k] = data[7 - k];
+				send_rsp(b, i, 0x12, psn, data, 8);
+				ref_scatter(b, s, num, swapped, 8);
+			} else {
+				ref_scatter(b, s, num, data, len);
+				do {
+					size_t part = len - off < mtu ? len - off : mtu;
+					bool last = off + part == len;
+
+					send_rsp(b, i,
+						 off	? (last ? 0x0f : 0x0e)
+						 : last ? 0x10
+							: 0x0d,
+						 psn++, data + off, part);
+					off += part;
+					/* requests of the peer among them */
+					if (rnd(b) % 4 == 0) {
+						fill(b, 700);
+						if (rnd(b) % 2 &&
+						    (uint16_t)(refs[i].pi - refs[i].ci))
+							send_message(b, &refs[i], rnd(b) % mtu,
+								     false, false, 1);
+						else
+							send_write(b, &refs[i], rem(i, 0), RKEY,
+								   rnd(b) % 700, false, 1);
+					}
+					bench_run(b, 100);
+				} while (off < len);
+			}
+			bench_drain(b, 20000);
+			read_cqe(b, q, 0);
+			check(b);
+		}
+	}
+	/* what goes wrong on this side */
+	bench_settings(b, 100, 0, 4, 60);
+	for (int fault = 0; fault < 8; fault++) {
+		static const uint8_t want[] = { URDMA_WC_LOC_PROT_ERR,	URDMA_WC_LOC_LEN_ERR,
+						URDMA_WC_LOC_QP_OP_ERR, URDMA_WC_LOC_QP_OP_ERR,
+						URDMA_WC_LOC_QP_OP_ERR, URDMA_WC_LOC_QP_OP_ERR,
+						URDMA_WC_LOC_PROT_ERR,	URDMA_WC_FLUSH_ERR };
+		struct req *q = &reqs[0];
+		struct sge s[2];
+		uint32_t psn;
+
+		qp_init(b, 0, 3, 4, 6, 0);
+		bench_ctl_wait(b, true, QPC_RESET, QPN0, 0, 200);
+		bench_ctl_wait(b, true, QPC_SQ_PSN, QPN0, 0, 200);
+		memset(q, 0, sizeof(*q));
+		q->qpn = QPN0;
+		bench_drain(b, 1000);
+		s[0] = (struct sge){ take(b, 3000, 64), fault == 1 ? 1500 : 1024,
+				     fault == 0 ? LKEY + 2 : LKEY };
+		s[1] = (struct sge){ s[0].va + 1024, 2000, fault == 6 ? 0x99 : LKEY };
+		psn = post_read(b, q, s, fault == 1 ? 1 : fault == 2 ? 9 : 2, 2500, false);
+		if (fault == 3) {
+			refs[0].cfg.sq_addr = HOST_BUS + HOST_SIZE;
+			bench_cfg(b, &refs[0].cfg);
+		}
+		if (fault == 4)
+			b->fail_rd = 0;
+		if (fault == 5)
+			b->fail_pt = 0;
+		bench_drain(b, 1000);
+		fill(b, 3000);
+		if (fault == 7) {
+			/* the responder's half sees the QP in ERR, requester completion has not */
+			b->hold_qpr[0] = true;
+			send_rsp(b, 0, 0x0d, psn, payload, 1024);
+			bench_run(b, 100);
+			refs[0].cfg.state = URDMA_QPS_ERR;
+			bench_cfg(b, &refs[0].cfg);
+			b->hold_qpr[0] = false;
+		} else {
+			send_rsp(b, 0, 0x0d, psn, payload, 1024);
+			send_rsp(b, 0, 0x0e, psn + 1, payload + 1024, 1024);
+			send_rsp(b, 0, 0x0f, psn + 2, payload + 2048, 452);
+		}
+		if (fault == 1)
+			ref_scatter(b, s, 1, payload, 1500);
+		if (fault == 6)
+			ref_scatter(b, s, 1, payload, 1024);
+		bench_drain(b, 5000);
+		if (!b->n_cqes[1] || (b->cqes[1][0].w[0] >> 16 & 255) != want[fault])
+			fail_msg("fault %d: %u send CQEs, status %u, expected %u", fault,
+				 b->n_cqes[1], (unsigned int)(b->cqes[1][0].w[0] >> 16 & 255),
+				 want[fault]);
+		check(b);
+		refs[0].err = true;
+		end_life(b, 0);
+	}
 	bench_free(b);
 }
 
@@ -1117,7 +2296,7 @@ static void test_flush(void **state)
 	qp_init(b, 4, 1, 4, 6, 50);
 	bench_db(b, QPN0 + 4, 17);
 	bench_drain(b, 1000);
-	refs[4].errs[refs[4].n_errs++] = (struct bench_err){ QPN0 + 4, URDMA_EV_QP_FATAL };
+	refs[4].errs[refs[4].n_errs++] = (struct bench_err){ QPN0 + 4, URDMA_EV_QP_FATAL, false };
 	check(b);
 	/* a new life begins at index 0, PSN as told */
 	qp_init(b, 1, 2, 3, 6, 0x777);
@@ -1173,7 +2352,7 @@ static void test_wqe_errors(void **state)
 			bench_frame(b, &f, false);
 		}
 		ref_ack(r, 10, 0x63, 1);
-		ref_cqe(r, r->ci++, URDMA_WC_LOC_QP_OP_ERR, 0, NULL, false);
+		ref_cqe(r, r->ci++, URDMA_WC_LOC_QP_OP_ERR, 0, NULL, false, 0);
 		ref_error(r, 0);
 		bench_drain(b, 3000);
 		check(b);
@@ -1242,6 +2421,7 @@ static void req_sent(struct bench *b, struct req *q, unsigned int packets, uint8
 
 	q->next = (q->next + packets) & 0xffffff;
 	s.psn = status ? q->next : (q->next - 1) & 0xffffff;
+	q->bad |= status;
 	q->s[q->tail++] = s;
 	bench_sent(b, &s);
 	req_walk(q, q - reqs);
@@ -1280,6 +2460,9 @@ static void req_init(struct bench *b, int i, uint32_t psn)
 	struct req *q = &reqs[i];
 
 	qp_init(b, i, 3, 4, 6, 0);
+	/* without retries: the first loss ends the QP */
+	refs[i].cfg.retry = refs[i].cfg.rnr_retry = 0;
+	bench_cfg(b, &refs[i].cfg);
 	bench_ctl_wait(b, true, QPC_RESET, QPN0 + i, 0, 200);
 	bench_ctl_wait(b, true, QPC_SQ_PSN, QPN0 + i, psn, 200);
 	memset(q, 0, sizeof(*q));
@@ -1325,7 +2508,7 @@ static void req_check(struct bench *b)
 				fail_msg("QP %u: progress goes back", q->qpn);
 			last = &b->ackeds[k];
 		}
-		if (last && (last->wqe != q->head || last->una != q->una))
+		if (last && (last->wqe != q->head || (!q->err && last->una != q->una)))
 			fail_msg("QP %u: progress reported to WQE %u, PSN %x, expected %u, %x",
 				 q->qpn, last->wqe, last->una, q->head, q->una);
 		if (n && !last)
@@ -1333,7 +2516,8 @@ static void req_check(struct bench *b)
 		q->n_cqes = q->n_errs = 0;
 		req_room(b, q);
 		bench_ctl_wait(b, true, QPC_QUERY, q->qpn, 0, 200);
-		assert_int_equal(b->ctl.aqc_psn, q->una);
+		if (!q->err)
+			assert_int_equal(b->ctl.aqc_psn, q->una);
 		assert_int_equal(b->ctl.aqc_pi, q->tail);
 		assert_int_equal(b->ctl.aqc_ci, q->head);
 	}
@@ -1355,7 +2539,7 @@ static void test_requester(void **state)
 			struct req *q = &reqs[rnd(b) % 4];
 			unsigned int n = rnd_in(b, 1, 40), out;
 
-			while (n-- && req_room(b, q) && !q->err) {
+			while (n-- && req_room(b, q) && !q->err && !q->bad) {
 				req_sent(b, q, rnd_in(b, 1, 5), 0);
 				msgs++;
 			}
@@ -1384,7 +2568,7 @@ static void test_requester(void **state)
 			acks++;
 			if (rnd(b) % 2)
 				bench_drain(b, 20000);
-			if (rnd(b) % 40 == 0 && !q->err) {
+			if (rnd(b) % 40 == 0 && !q->err && !q->bad) {
 				bench_drain(b, 20000);
 				if (!req_room(b, q))
 					continue;
@@ -1620,14 +2804,21 @@ static void test_rates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),	   cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_malformed),  cmocka_unit_test(test_overrun),
-		cmocka_unit_test(test_soak),	   cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_wqe_errors), cmocka_unit_test(test_requester),
-		cmocka_unit_test(test_control),	   cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_vectors),	  cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_writes),	  cmocka_unit_test(test_reads),
+		cmocka_unit_test(test_atomics),	  cmocka_unit_test(test_invalidate),
+		cmocka_unit_test(test_refused),	  cmocka_unit_test(test_duplicates),
+		cmocka_unit_test(test_comm_est),  cmocka_unit_test(test_sync),
+		cmocka_unit_test(test_responses), cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_overrun),	  cmocka_unit_test(test_soak),
+		cmocka_unit_test(test_flush),	  cmocka_unit_test(test_wqe_errors),
+		cmocka_unit_test(test_requester), cmocka_unit_test(test_control),
+		cmocka_unit_test(test_rates),
 	};
 
 	seed = getenv("URDMA_SEED") ? strtoul(getenv("URDMA_SEED"), NULL, 0) : 1;
 	print_message("seed %u (URDMA_SEED)\n", seed);
+	if (getenv("URDMA_TEST"))
+		cmocka_set_test_filter(getenv("URDMA_TEST"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,6 +57,14 @@ module rx_test_top
   input  wire logic [63:0]  cfg_rq_addr,
   input  wire logic [4:0]   cfg_rq_log_entries,
   input  wire logic [3:0]   cfg_rq_log_stride,
+  input  wire logic [63:0]  cfg_sq_addr,
+  input  wire logic [4:0]   cfg_sq_log_entries,
+  input  wire logic [3:0]   cfg_sq_log_stride,
+  input  wire logic [2:0]   cfg_acc,
+  input  wire logic [7:0]   cfg_max_dest,
+  input  wire logic [4:0]   cfg_timeout,
+  input  wire logic [2:0]   cfg_retry,
+  input  wire logic [2:0]   cfg_rnr_retry,
   input  wire logic [2:0]   cfg_mtu,
   input  wire logic [4:0]   cfg_min_rnr,
   input  wire logic [23:0]  cfg_dest_qpn,
@@ -64,6 +72,19 @@ module rx_test_top
   input  wire logic [4:0]   cfg_sgid,
   input  wire logic [127:0] cfg_dgid,
   input  wire logic [1:0]   qpr_ready,
+  input  wire logic         sync_req,
+  output      logic         sync_done,
+  input  wire logic [63:0]  cycles,
+  output      logic         timer_armed,
+  output      logic [31:0]  timer_cycles,
+  output      logic         mro_valid,
+  output      logic [2:0]   mro_op,
+  output      logic [31:0]  mro_key,
+  output      logic [11:0]  mro_pd,
+  output      logic [11:0]  mro_qpn,
+  input  wire logic         mro_ready,
+  input  wire logic         mro_rsp_valid,
+  input  wire logic [2:0]   mro_rsp,
 
   input  wire logic         gid_we,
   input  wire logic [4:0]   gid_widx,
@@ -84,15 +105,21 @@ module rx_test_top
   input  wire logic [31:0]  sent_len,
   output      logic         sent_ready,
   output      logic         acked_valid,
+  output      logic [1:0]   acked_kind,
   output      logic [11:0]  acked_qpn,
   output      logic [15:0]  acked_wqe,
   output      logic [23:0]  acked_una,
+  output      logic [7:0]   acked_rd,
   input  wire logic         acked_ready,
   output      logic         ack_valid,
   output      logic [11:0]  ack_qpn,
   output      logic [23:0]  ack_psn,
   output      logic [7:0]   ack_syndrome,
   output      logic [23:0]  ack_msn,
+  output      logic [1:0]   ack_kind,
+  output      logic [31:0]  ack_key,
+  output      logic [63:0]  ack_va,
+  output      logic [31:0]  ack_len,
   input  wire logic         ack_ready,
 
   output      logic [1:0]       mr_valid,
@@ -100,6 +127,7 @@ module rx_test_top
   output      logic [1:0][63:0] mr_pt_addr,
   output      logic [1:0][31:0] mr_key,
   output      logic [1:0][11:0] mr_pd,
+  output      logic [1:0][11:0] mr_qpn,
   output      logic [1:0][4:0]  mr_acc,
   output      logic [1:0][63:0] mr_va,
   output      logic [1:0][12:0] mr_len,
@@ -111,20 +139,20 @@ module rx_test_top
   input  wire logic [1:0]       mrr_last,
   output      logic [1:0]       mrr_ready,
 
-  output      logic         rd_valid,
-  output      logic [63:0]  rd_addr,
-  output      logic [12:0]  rd_len,
-  input  wire logic         rd_ready,
-  input  wire logic         rdr_valid,
-  input  wire logic [511:0] rdr_data,
-  input  wire logic         rdr_last,
-  input  wire logic         rdr_err,
-  output      logic         wr_valid,
-  output      logic [63:0]  wr_addr,
-  output      logic [12:0]  wr_len,
-  output      logic [511:0] wr_data,
-  output      logic         wr_last,
-  input  wire logic         wr_ready,
+  output      logic [1:0]        rd_valid,
+  output      logic [1:0][63:0]  rd_addr,
+  output      logic [1:0][12:0]  rd_len,
+  input  wire logic [1:0]        rd_ready,
+  input  wire logic [1:0]        rdr_valid,
+  input  wire logic [511:0]      rdr_data,
+  input  wire logic              rdr_last,
+  input  wire logic              rdr_err,
+  output      logic [1:0]        wr_valid,
+  output      logic [1:0][63:0]  wr_addr,
+  output      logic [1:0][12:0]  wr_len,
+  output      logic [1:0][511:0] wr_data,
+  output      logic [1:0]        wr_last,
+  input  wire logic [1:0]        wr_ready,
 
   output      logic [1:0]        cqe_valid,
   output      logic [1:0][11:0]  cqe_cqn,
@@ -134,6 +162,7 @@ module rx_test_top
   output      logic [1:0]        err_valid,
   output      logic [1:0][11:0]  err_qpn,
   output      logic [1:0][7:0]   err_event,
+  output      logic [1:0]        err_only,
   input  wire logic [1:0]        err_ready,
 
   output      logic [63:0]  cnt,
@@ -168,6 +197,14 @@ module rx_test_top
     cfg_in.recv_cq = cfg_recv_cq;
     cfg_in.rq = '{pt: '{addr: cfg_rq_addr, levels: 2'd0, page_shift: 6'd12},
         log_entries: cfg_rq_log_entries, log_stride: cfg_rq_log_stride};
+    cfg_in.sq = '{pt: '{addr: cfg_sq_addr, levels: 2'd0, page_shift: 6'd12},
+        log_entries: cfg_sq_log_entries, log_stride: cfg_sq_log_stride};
+    cfg_in.acc = cfg_acc;
+    cfg_in.max_dest_rd_atomic = cfg_max_dest;
+    cfg_in.max_rd_atomic = 8'd16;
+    cfg_in.timeout = cfg_timeout;
+    cfg_in.retry = cfg_retry;
+    cfg_in.rnr_retry = cfg_rnr_retry;
     cfg_in.mtu = cfg_mtu;
     cfg_in.min_rnr = cfg_min_rnr;
     cfg_in.dest_qpn = cfg_dest_qpn;
@@ -194,8 +231,9 @@ module rx_test_top
   ack_req_t ack;
   mr_req_t [1:0] mr_req;
   mr_rsp_t [1:0] mr_rsp;
-  dma_rd_req_t rd;
-  dma_wr_t wr;
+  dma_rd_req_t [1:0] rd;
+  dma_wr_t [1:0] wr;
+  mr_op_t mro;
   cqe_req_t [1:0] cqe;
   qp_err_t [1:0] err;
   qpc_rsp_t qpc_rsp, aqc_rsp;
@@ -203,24 +241,44 @@ module rx_test_top
   logic [URDMA_CNT_N-1:0] cnt_n;
 
   assign cnt = 64'(cnt_n);
-  assign {qpc_rsp_psn, qpc_rsp_pi, qpc_rsp_ci} = qpc_rsp;
-  assign {aqc_rsp_psn, aqc_rsp_pi, aqc_rsp_ci} = aqc_rsp;
-  assign {acked_qpn, acked_wqe, acked_una} = acked;
-  assign {ack_qpn, ack_psn, ack_syndrome, ack_msn} = ack;
-  assign {rd_addr, rd_len} = rd;
-  assign {wr_addr, wr_len, wr_data, wr_last} = wr;
+  assign qpc_rsp_psn = qpc_rsp.psn;
+  assign qpc_rsp_pi = qpc_rsp.pi;
+  assign qpc_rsp_ci = qpc_rsp.ci;
+  assign aqc_rsp_psn = aqc_rsp.psn;
+  assign aqc_rsp_pi = aqc_rsp.pi;
+  assign aqc_rsp_ci = aqc_rsp.ci;
+  assign acked_kind = acked.kind;
+  assign acked_qpn = acked.qpn;
+  assign acked_wqe = acked.wqe_done;
+  assign acked_una = acked.una_psn;
+  assign acked_rd = acked.rd_done;
+  assign ack_kind = ack.kind;
+  assign ack_qpn = ack.qpn;
+  assign ack_psn = ack.psn;
+  assign ack_syndrome = ack.syndrome;
+  assign ack_msn = ack.msn;
+  assign ack_key = ack.key;
+  assign ack_va = ack.va;
+  assign ack_len = ack.len;
+  assign mro_op = mro.op;
+  assign mro_key = mro.key;
+  assign mro_pd = mro.pd;
+  assign mro_qpn = mro.qpn;
   assign trace_ev = trace.ev;
   for (genvar i = 0; i < 2; i++) begin : g_i
     assign mr_ring[i] = mr_req[i].ring;
     assign mr_pt_addr[i] = mr_req[i].pt.addr;
     assign mr_key[i] = mr_req[i].key;
     assign mr_pd[i] = mr_req[i].pd;
+    assign mr_qpn[i] = mr_req[i].qpn;
+    assign {rd_addr[i], rd_len[i]} = rd[i];
+    assign {wr_addr[i], wr_len[i], wr_data[i], wr_last[i]} = wr[i];
     assign mr_acc[i] = mr_req[i].acc;
     assign mr_va[i] = mr_req[i].va;
     assign mr_len[i] = mr_req[i].len;
     assign mr_rsp[i] = '{status: mr_status_e'(mrr_status[i]), addr: mrr_addr[i], len: mrr_len[i], last: mrr_last[i]};
     assign {cqe_cqn[i], cqe_solicited[i], cqe_data[i]} = cqe[i];
-    assign {err_qpn[i], err_event[i]} = err[i];
+    assign {err_qpn[i], err_only[i], err_event[i]} = err[i];
   end
 
   urdma_rx u_rx (
@@ -234,8 +292,12 @@ module rx_test_top
     .fence_req(fence_req), .fence_done(fence_done),
     .qpr_req_valid(qpr_valid), .qpr_req_qpn(qpr_qpn), .qpr_req_ready(qpr_ready),
     .qpr_rsp_valid(qpr_rsp_valid), .qpr_rsp(qpr_rsp), .gid_idx(gid_idx), .gid(gid),
+    .mro_valid(mro_valid), .mro(mro), .mro_ready(mro_ready), .mro_rsp_valid(mro_rsp_valid),
+    .mro_rsp(mro_status_e'(mro_rsp)), .sync_req(sync_req), .sync_done(sync_done),
+    .cycles(cycles), .timer_armed(timer_armed), .timer_cycles(timer_cycles),
     .sent_valid(sent_valid),
-    .sent({sent_qpn, sent_wqe, sent_psn, sent_opcode, sent_signaled, sent_status, sent_len}),
+    .sent('{qpn: sent_qpn, wqe: sent_wqe, psn: sent_psn, opcode: sent_opcode, signaled: sent_signaled,
+        status: sent_status, resent: 1'b0, len: sent_len}),
     .sent_ready(sent_ready),
     .acked_valid(acked_valid), .acked(acked), .acked_ready(acked_ready),
     .ack_req_valid(ack_valid), .ack_req(ack), .ack_req_ready(ack_ready),
@@ -251,7 +313,7 @@ module rx_test_top
 
   logic unused;
   assign unused = &{1'b0, mr_req[0].pt.levels, mr_req[0].pt.page_shift, mr_req[1].pt.levels, mr_req[1].pt.page_shift,
-      trace.qpn, trace.psn, trace.arg};
+      trace.qpn, trace.psn, trace.arg, qpc_rsp.draining, aqc_rsp.draining, acked.first_psn, mro};
 
 endmodule
 
