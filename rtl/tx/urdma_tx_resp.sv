@@ -14,8 +14,7 @@
 // the ring is empty. Several QPs are taken ahead of their turn, so the latency of reading their configuration is hidden.
 //
 // Packets go in order of the turns: those with payload as descriptor and piece into the pipeline of the sender.
-// An ACK goes straight to header assembly if no packet of this module is between here and there, else
-// behind them.
+// An ACK goes straight to header assembly if no packet of this module is between here and there, else behind them.
 //
 // When commit finds that a READ cannot be answered (rfail), the ring is forgotten, the QP's `era` changes, so that commit drops
 // what is under way, and a NAK takes the place of everything; what comes until it is sent is dropped. Requests of a QP
@@ -416,6 +415,9 @@ module urdma_tx_resp
   pdesc_t o_pd_reg;
   piece_t o_piece_data_reg;
   logic [FLY_W-1:0] fly_reg;     // packets handed on that have not left commit
+  // Turns that were taken before the latest rfail. An acknowledgement among them may be of the life that has ended: it goes
+  // through commit, which knows.
+  logic [PEND_W:0] doubt_reg;
   logic err_valid_reg;
   qp_err_t err_reg;
 
@@ -434,7 +436,7 @@ module urdma_tx_resp
   assign piece = o_piece_data_reg;
 
   // acknowledgement
-  assign fast = (fly_reg == '0) && !o_valid_reg;
+  assign fast = (fly_reg == '0) && !o_valid_reg && (doubt_reg == '0);
   assign ack_go = ready && work.ack && c.ack_ok && !(work.fatal && err_valid_reg);
   assign pkt_valid = ack_go && fast;
   assign slow_ack = ack_go && !fast && o_free;
@@ -564,6 +566,7 @@ module urdma_tx_resp
       err_valid_reg <= 1'b0;
       fly_reg <= '0;
       pend_reg <= '0;
+      doubt_reg <= '0;
     end else begin
       if (start) x_on_reg <= 1'b1;
       else if (turn_end) x_on_reg <= 1'b0;
@@ -577,6 +580,9 @@ module urdma_tx_resp
       else if (o_fire) o_valid_reg <= 1'b0;
       if (w_pop && work.ack && work.fatal && c.ack_ok) err_valid_reg <= 1'b1;
       else if (err_ready) err_valid_reg <= 1'b0;
+      if (rfail_valid && (fly_reg != '0))
+        doubt_reg <= w_count + (PEND_W+1)'(e1_valid_reg && work_push) - (PEND_W+1)'(w_pop);
+      else if (w_pop && (doubt_reg != '0)) doubt_reg <= doubt_reg - 1'b1;
       fly_reg <= fly_reg + FLY_W'(o_fire) - FLY_W'(resp_gone);
       pend_reg <= pend_reg + (PEND_W+1)'(q_pop) - (PEND_W+1)'(w_pop);
     end
@@ -651,6 +657,8 @@ module urdma_tx_resp
     else $error("%m: more configurations than asked for");
   a_end: assert property (@(posedge clk) disable iff (rst) end_in_valid |-> end_in_ready)
     else $error("%m: the end of a turn is lost");
+  a_fly: assert property (@(posedge clk) disable iff (rst) o_fire |-> !(&fly_reg))
+    else $error("%m: more packets on their way to commit than can be counted");
   a_gone: assert property (@(posedge clk) disable iff (rst) resp_gone |-> (fly_reg != '0))
     else $error("%m: more packets have left commit than were sent");
 `endif

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_tx_resp alone: random requests of many QPs, with a model of commit behind it, against a reference that
-// follows each QP. A wrong packet here is a READ answered with other data, an answer out of order, or a NAK that
-// the requester never sees.
+// urdma_tx_resp alone: random requests of many QPs, with a model of commit behind it, against a
+// reference that follows each QP. A wrong packet here is a READ answered with other data, an answer
+// out of order, or a NAK that the requester never sees.
 //
-// When an acknowledgement leaves the state of its QP is not to be seen from outside, and requests that come around that
-// moment may or may not have merged with it. So the reference keeps all moments that are possible: places in
-// the log of the QP's requests. A packet is right if it was pending at one of them.
+// When an acknowledgement leaves the state of its QP is not to be seen from outside, and requests
+// that come around that moment may or may not have merged with it. So the reference keeps all
+// moments that are possible: places in the log of the QP's requests. A packet is right if it was
+// pending at one of them.
 
 extern "C" {
 #include <setjmp.h>
@@ -29,14 +30,72 @@ enum { RSP_ACK, RSP_READ, RSP_ATOMIC };
 enum { OP_FIRST = 0x0d, OP_MIDDLE, OP_LAST, OP_ONLY, OP_ACK, OP_ATOMIC_ACK };
 
 // lowest bits of fields in the packed structs of the packages
-enum { RQ_LEN = 0, RQ_VA = 32, RQ_KEY = 96, RQ_MSN = 128, RQ_SYN = 152, RQ_PSN = 160, RQ_QPN = 184, RQ_KIND = 196 };
-enum { CF_SPORT = 0, CF_DQPN = 300, CF_MTU = 340, CF_PD = 539, CF_STATE = 557, CF_VALID = 561, CF_W = 562 };
+enum {
+	RQ_LEN = 0,
+	RQ_VA = 32,
+	RQ_KEY = 96,
+	RQ_MSN = 128,
+	RQ_SYN = 152,
+	RQ_PSN = 160,
+	RQ_QPN = 184,
+	RQ_KIND = 196
+};
+enum {
+	CF_SPORT = 0,
+	CF_DQPN = 300,
+	CF_MTU = 340,
+	CF_PD = 539,
+	CF_STATE = 557,
+	CF_VALID = 561,
+	CF_W = 562
+};
 enum { PA_SPORT = 5, PA_DQPN = 249 };
-enum { PK_PLEN = 273, PK_EXT = 286, PK_EXTLEN = 510, PK_PSN = 515, PK_OPCODE = 541, PK_QPN = 549, PK_DROP = 561 };
-enum { PD_STATUS = 330, PD_EOM = 338, PD_PLEN = 342, PD_EXT = 355, PD_EXTLEN = 579, PD_PSN = 584, PD_OPCODE = 610,
-       PD_ERA = 618, PD_QPN = 624, PD_RESP = 636, PD_FENCE = 637, PD_W = 638 };
-enum { PI_LEN = 0, PI_VA = 13, PI_KEY = 77, PI_PD = 109, PI_QPN = 121, PI_REMOTE = 133, PI_PKTLEN = 134,
-       PI_LAST = 147, PI_FIRST = 148, PI_KIND = 149 };
+enum {
+	PK_PLEN = 273,
+	PK_EXT = 286,
+	PK_EXTLEN = 510,
+	PK_PSN = 515,
+	PK_OPCODE = 541,
+	PK_QPN = 549,
+	PK_DROP = 561
+};
+enum {
+	PD_SENTPSN = 273,
+	PD_LEN = PD_SENTPSN + 24,
+	PD_SIGNALED = PD_LEN + 32,
+	PD_WROP,
+	PD_WQE = PD_WROP + 8,
+	PD_STATUS = PD_WQE + 16,
+	PD_EOM = PD_STATUS + 8,
+	PD_LOCAL,
+	PD_AGAIN,
+	PD_RESENT,
+	PD_INL,
+	PD_PLEN,
+	PD_EXT = PD_PLEN + 13,
+	PD_EXTLEN = PD_EXT + 224,
+	PD_PSN = PD_EXTLEN + 5,
+	PD_ACKREQ = PD_PSN + 24,
+	PD_SE,
+	PD_OPCODE,
+	PD_ERA = PD_OPCODE + 8,
+	PD_QPN = PD_ERA + 6,
+	PD_RESP = PD_QPN + 12,
+	PD_FENCE,
+	PD_W
+};
+enum {
+	PI_LEN = 0,
+	PI_VA = 13,
+	PI_KEY = 77,
+	PI_PD = 109,
+	PI_QPN = 121,
+	PI_REMOTE = 133,
+	PI_PKTLEN = 134,
+	PI_LAST = 147,
+	PI_FIRST = 148,
+	PI_KIND = 149
+};
 
 static const uint32_t bad_key = 0xbad00000; // READs with it fail; lowest bit: how
 
@@ -50,9 +109,9 @@ struct request {
 // what happened to a QP, in order
 struct event {
 	struct request rq;
-	bool fail;      // not a request: an rfail
-	bool dropped;   // READ or ATOMIC that found no room
-	bool left;      // READ or ATOMIC: all its packets made, or forgotten
+	bool fail;    // not a request: an rfail
+	bool dropped; // READ or ATOMIC that found no room
+	bool left;    // READ or ATOMIC: all its packets made, or forgotten
 };
 
 struct pending {
@@ -66,16 +125,16 @@ struct qp {
 	bool valid;
 	unsigned int epsn, era, wish;
 	std::deque<struct event> log;
-	uint64_t base;                  // index of log's first event
-	std::vector<uint64_t> moments;  // where the last acknowledgement may have been taken
-	uint64_t next;                  // first READ or ATOMIC that may not have left
-	unsigned int held;              // READs and ATOMICs in the ring, by our count
-	unsigned int npk;               // packets made of `next`
+	uint64_t base;		       // index of log's first event
+	std::vector<uint64_t> moments; // where the last acknowledgement may have been taken
+	uint64_t next;		       // first READ or ATOMIC that may not have left
+	unsigned int held;	       // READs and ATOMICs in the ring, by our count
+	unsigned int npk;	       // packets made of `next`
 	uint64_t fence_at;
-	bool failed;                    // an rfail, its NAK not yet seen
-	uint64_t fail_seq, fail_at;     // packet that failed, cycle
-	unsigned int early_err;         // event reported, its NAK not yet seen
-	unsigned int dead_era;          // commit: this life is dead
+	bool failed;		    // an rfail, its NAK not yet seen
+	uint64_t fail_seq, fail_at; // packet that failed, cycle
+	unsigned int early_err;	    // event reported, its NAK not yet seen
+	unsigned int dead_era;	    // commit: this life is dead
 	bool dead;
 	uint64_t acks, last_cycle;
 };
@@ -95,9 +154,9 @@ struct bench {
 	std::deque<std::pair<uint64_t, unsigned int>> cfg;
 	std::deque<struct flight> commit;
 	std::deque<std::pair<unsigned int, unsigned int>> errs;
-	std::deque<struct request> stale;       // rfail of a life that is over: no effect
+	std::deque<struct request> stale; // rfail of a life that is over: no effect
 	uint64_t seq_in, seq_out, fence_seq;
-	unsigned int last_qpn;                  // whose request was taken in the cycle before
+	unsigned int last_qpn; // whose request was taken in the cycle before
 	bool offering, last_entry, pkt_was, fence_want, fencing;
 	uint64_t fence_since, fence_ended, fences;
 	uint32_t pkt_old[18];
@@ -207,12 +266,13 @@ static void skip_left(struct qp *q)
 	}
 }
 
-static void check_ack(struct bench *b, unsigned int qpn, unsigned int psn, const uint32_t *w, unsigned int ext,
-		      unsigned int path)
+static void check_ack(struct bench *b, unsigned int qpn, unsigned int psn, const uint32_t *w,
+		      unsigned int ext, unsigned int path)
 {
 	struct qp *q = &b->qp[qpn];
 	unsigned int syndrome = bits_get(w, ext, 8);
-	unsigned int msn = bits_get(w, ext + 8, 8) << 16 | bits_get(w, ext + 16, 8) << 8 | bits_get(w, ext + 24, 8);
+	unsigned int msn = bits_get(w, ext + 8, 8) << 16 | bits_get(w, ext + 16, 8) << 8 |
+			   bits_get(w, ext + 24, 8);
 	std::vector<uint64_t> moments;
 	bool fatal = false;
 	uint64_t first = q->base, limit = log_end(q);
@@ -220,7 +280,8 @@ static void check_ack(struct bench *b, unsigned int qpn, unsigned int psn, const
 	assert_true(acks_ok(q));
 	assert_int_equal(bits_get(w, path + PA_DQPN, 24), qpn ^ 0xabc);
 	assert_int_equal(bits_get(w, path + PA_SPORT, 16), qpn ^ 0x1234);
-	// It is behind all READs of before it, and before all of behind it; a fence lets it pass those of after the fence.
+	// It is behind all READs of before it, and before all of behind it; a fence lets it pass
+	// those of after the fence.
 	if (reads_ok(q) && !q->failed && !b->fencing && b->now > b->fence_ended + 200) {
 		for (uint64_t i = q->base; i < log_end(q); i++) {
 			struct event *e = &q->log[i - q->base];
@@ -242,7 +303,8 @@ static void check_ack(struct bench *b, unsigned int qpn, unsigned int psn, const
 			if (s > k)
 				break;
 			p = run(q, s, k);
-			if (p.on && p.psn == psn && p.syndrome == syndrome && (p.fatal || p.msn == msn)) {
+			if (p.on && p.psn == psn && p.syndrome == syndrome &&
+			    (p.fatal || p.msn == msn)) {
 				moments.push_back(k);
 				fatal = p.fatal;
 				break;
@@ -250,13 +312,15 @@ static void check_ack(struct bench *b, unsigned int qpn, unsigned int psn, const
 		}
 	}
 	if (moments.empty())
-		fail_msg("cycle %lu QP %u: acknowledgement PSN %x syndrome %x MSN %x was never pending at this place", b->now,
-			 qpn, psn, syndrome, msn);
+		fail_msg("cycle %lu QP %u: acknowledgement PSN %x syndrome %x MSN %x was never "
+			 "pending at this place",
+			 b->now, qpn, psn, syndrome, msn);
 	if (fatal) {
 		unsigned int type = syndrome == 0x63 ? URDMA_EV_QP_FATAL : URDMA_EV_QP_ACCESS_ERR;
 
 		if (q->early_err && q->early_err != type)
-			fail_msg("cycle %lu QP %u: event %u with NAK %x", b->now, qpn, q->early_err, syndrome);
+			fail_msg("cycle %lu QP %u: event %u with NAK %x", b->now, qpn, q->early_err,
+				 syndrome);
 		if (!q->early_err)
 			b->errs.push_back({ qpn, type });
 		q->early_err = 0;
@@ -272,6 +336,7 @@ static void check_ack(struct bench *b, unsigned int qpn, unsigned int psn, const
 static void check_pkt(struct bench *b)
 {
 	const uint32_t *w = b->dut.pkt.m_storage;
+	unsigned int qpn;
 
 	if (b->pkt_was && (!b->dut.pkt_valid || memcmp(w, b->pkt_old, sizeof(b->pkt_old))))
 		fail_msg("cycle %lu: packet of the fast path changed before it was taken", b->now);
@@ -280,19 +345,25 @@ static void check_pkt(struct bench *b)
 	if (!b->dut.pkt_valid || !b->dut.pkt_ready)
 		return;
 	if (!b->commit.empty())
-		fail_msg("cycle %lu: the fast path overtakes %zu packets", b->now, b->commit.size());
+		fail_msg("cycle %lu: the fast path overtakes %zu packets", b->now,
+			 b->commit.size());
 	assert_int_equal(bits_get(w, PK_OPCODE, 8), OP_ACK);
 	assert_int_equal(bits_get(w, PK_EXTLEN, 5), 4);
 	assert_int_equal(bits_get(w, PK_PLEN, 13), 0);
 	assert_int_equal(bits_get(w, PK_DROP, 1), 0);
-	check_ack(b, bits_get(w, PK_QPN, 12), bits_get(w, PK_PSN, 24), w, PK_EXT, 0);
+	qpn = bits_get(w, PK_QPN, 12);
+	// what was taken before an rfail goes through commit, which drops it
+	if (b->qp[qpn].failed && (bits_get(w, PK_EXT, 8) & ~1) != 0x62)
+		fail_msg("cycle %lu QP %u: acknowledgement of a life that is over", b->now, qpn);
+	check_ack(b, qpn, bits_get(w, PK_PSN, 24), w, PK_EXT, 0);
 	b->pkts++;
 }
 
 static void check_entry(struct bench *b, struct qp *q, unsigned int qpn)
 {
 	const uint32_t *w = b->dut.pd.m_storage, *pi = b->dut.piece.m_storage;
-	unsigned int opcode = bits_get(w, PD_OPCODE, 8), plen = bits_get(w, PD_PLEN, 13), m = mtu_bytes(q);
+	unsigned int opcode = bits_get(w, PD_OPCODE, 8), plen = bits_get(w, PD_PLEN, 13),
+		     m = mtu_bytes(q);
 	unsigned int want_op, want_len, want_ext;
 	struct event *e;
 	uint64_t off = (uint64_t)q->npk * m;
@@ -300,8 +371,9 @@ static void check_entry(struct bench *b, struct qp *q, unsigned int qpn)
 
 	skip_left(q);
 	if (q->next == log_end(q))
-		fail_msg("cycle %lu QP %u: response packet, opcode %x PSN %lx, that nobody asked for", b->now, qpn, opcode,
-			 bits_get(w, PD_PSN, 24));
+		fail_msg("cycle %lu QP %u: response packet, opcode %x PSN %lx, that nobody asked "
+			 "for",
+			 b->now, qpn, opcode, bits_get(w, PD_PSN, 24));
 	assert_true(reads_ok(q));
 	e = &q->log[q->next - q->base];
 	if (e->rq.kind == RSP_ATOMIC) {
@@ -315,10 +387,13 @@ static void check_entry(struct bench *b, struct qp *q, unsigned int qpn)
 		want_op = off ? (last ? OP_LAST : OP_MIDDLE) : (last ? OP_ONLY : OP_FIRST);
 		want_ext = want_op == OP_MIDDLE ? 0 : 4;
 	}
-	if (opcode != want_op || plen != want_len || bits_get(w, PD_PSN, 24) != ((e->rq.psn + q->npk) & PSN_MASK) ||
+	if (opcode != want_op || plen != want_len ||
+	    bits_get(w, PD_PSN, 24) != ((e->rq.psn + q->npk) & PSN_MASK) ||
 	    bits_get(w, PD_EXTLEN, 5) != want_ext)
-		fail_msg("cycle %lu QP %u: opcode %x of %u bytes PSN %lx, should be %x of %u bytes PSN %x", b->now, qpn, opcode,
-			 plen, bits_get(w, PD_PSN, 24), want_op, want_len, (e->rq.psn + q->npk) & PSN_MASK);
+		fail_msg("cycle %lu QP %u: opcode %x of %u bytes PSN %lx, should be %x of %u bytes "
+			 "PSN %x",
+			 b->now, qpn, opcode, plen, bits_get(w, PD_PSN, 24), want_op, want_len,
+			 (e->rq.psn + q->npk) & PSN_MASK);
 	if (want_ext) {
 		assert_int_equal(bits_get(w, PD_EXT, 8), 0x1f);
 		assert_int_equal(bits_get(w, PD_EXT + 8, 8), e->rq.msn >> 16);
@@ -335,7 +410,8 @@ static void check_entry(struct bench *b, struct qp *q, unsigned int qpn)
 		assert_int_equal(bits_get(pi, PI_PD, 12), q->pd);
 		assert_int_equal(bits_get(pi, PI_QPN, 12), qpn);
 		assert_int_equal(bits_get(pi, PI_KIND, 2), 0);
-		assert_true(bits_get(pi, PI_REMOTE, 1) && bits_get(pi, PI_FIRST, 1) && bits_get(pi, PI_LAST, 1));
+		assert_true(bits_get(pi, PI_REMOTE, 1) && bits_get(pi, PI_FIRST, 1) &&
+			    bits_get(pi, PI_LAST, 1));
 	}
 	q->npk++;
 	if (last) {
@@ -351,7 +427,8 @@ static void check_entry(struct bench *b, struct qp *q, unsigned int qpn)
 static void check_pd(struct bench *b)
 {
 	const uint32_t *w = b->dut.pd.m_storage;
-	bool fire = b->dut.pd_valid && b->dut.pd_ready, with = b->dut.piece_valid && b->dut.piece_ready;
+	bool fire = b->dut.pd_valid && b->dut.pd_ready,
+	     with = b->dut.piece_valid && b->dut.piece_ready;
 	unsigned int qpn, plen, opcode, era;
 	struct flight f;
 	struct qp *q;
@@ -370,12 +447,18 @@ static void check_pd(struct bench *b)
 	era = bits_get(w, PD_ERA, 6);
 	if (with != (plen != 0))
 		fail_msg("cycle %lu QP %u: piece and descriptor do not go together", b->now, qpn);
-	assert_true(bits_get(w, PD_RESP, 1) && !bits_get(w, PD_FENCE, 1) && !bits_get(w, PD_EOM, 1));
+	assert_true(bits_get(w, PD_RESP, 1) && !bits_get(w, PD_FENCE, 1) &&
+		    !bits_get(w, PD_EOM, 1));
 	assert_int_equal(bits_get(w, PD_STATUS, 8), 0);
 	assert_int_equal(bits_get(w, PA_DQPN, 24), qpn ^ 0xabc);
 	q = &b->qp[qpn];
-	f = { b->now + 1 + rnd(b, b->commit_latency), b->seq_in++, qpn, era, (unsigned int)bits_get(w, PD_PSN, 24),
-	      (uint32_t)bits_get(b->dut.piece.m_storage, PI_KEY, 32), plen != 0 };
+	f = { b->now + 1 + rnd(b, b->commit_latency),
+	      b->seq_in++,
+	      qpn,
+	      era,
+	      (unsigned int)bits_get(w, PD_PSN, 24),
+	      (uint32_t)bits_get(b->dut.piece.m_storage, PI_KEY, 32),
+	      plen != 0 };
 	b->commit.push_back(f);
 	b->pds++;
 	b->bytes += plen;
@@ -659,7 +742,8 @@ static void cycle(struct bench *b)
 		check_pd(b);
 		check_err(b);
 		if (d->cfg_req_valid && d->cfg_req_ready) {
-			uint64_t due = b->now + b->cfg_latency + (b->cfg_latency > 4 ? rnd(b, b->cfg_latency) : 0);
+			uint64_t due = b->now + b->cfg_latency +
+				       (b->cfg_latency > 4 ? rnd(b, b->cfg_latency) : 0);
 
 			if (!b->cfg.empty() && due <= b->cfg.back().first)
 				due = b->cfg.back().first + 1;
@@ -680,6 +764,8 @@ static void easy(struct bench *b)
 
 static struct bench *start(uint64_t seed)
 {
+	static_assert(sizeof(Vurdma_tx_resp::pd) / 4 == (PD_W + 31) / 32,
+		      "pdesc_t has changed: see PD_*");
 	struct bench *b = new bench();
 
 	print_message("seed %lu\n", seed);
@@ -824,8 +910,9 @@ static void random_knobs(struct bench *b)
 
 static void random_run(uint64_t seed, bool failures)
 {
-	static const unsigned int states[] = { URDMA_QPS_RTR, URDMA_QPS_RTS, URDMA_QPS_RTS, URDMA_QPS_RTS,
-					       URDMA_QPS_SQD, URDMA_QPS_SQE, URDMA_QPS_ERR, URDMA_QPS_INIT };
+	static const unsigned int states[] = { URDMA_QPS_RTR, URDMA_QPS_RTS, URDMA_QPS_RTS,
+					       URDMA_QPS_RTS, URDMA_QPS_SQD, URDMA_QPS_SQE,
+					       URDMA_QPS_ERR, URDMA_QPS_INIT };
 	struct bench *b = start(seed);
 
 	for (unsigned int n = 0; n < QPS; n++) {
@@ -858,28 +945,40 @@ static void random_run(uint64_t seed, bool failures)
 			drain(b);
 	}
 	drain(b);
-	print_message("%lu requests, %lu packets, %lu + %lu acknowledgements (%lu NAKs), %lu dropped, %lu failed, %lu fences\n",
-		      b->taken, b->pds, b->pkts, b->slow_acks, b->naks, b->drops, b->fails, b->fences);
-	assert_true(b->pkts > 100 && b->slow_acks > 100 && b->drops > 10 && b->fences > 10 && b->naks > 100);
+	print_message("%lu requests, %lu packets, %lu + %lu acknowledgements (%lu NAKs), %lu "
+		      "dropped, %lu failed, %lu fences\n",
+		      b->taken, b->pds, b->pkts, b->slow_acks, b->naks, b->drops, b->fails,
+		      b->fences);
+	assert_true(b->pkts > 100 && b->slow_acks > 100 && b->drops > 10 && b->fences > 10 &&
+		    b->naks > 100);
 	assert_true(!failures || b->fails > 20);
 	delete b;
+}
+
+// URDMA_TEST_RUNS=n for a longer hunt
+static uint64_t runs(void)
+{
+	const char *s = getenv("URDMA_TEST_RUNS");
+
+	return s ? strtoul(s, NULL, 0) : 3;
 }
 
 static void test_random(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 3; seed++)
+	for (uint64_t seed = 1; seed <= runs(); seed++)
 		random_run(seed * 7919, false);
 }
 
 static void test_random_failures(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 3; seed++)
+	for (uint64_t seed = 1; seed <= runs(); seed++)
 		random_run(seed * 104729, true);
 }
 
-// Every length around the borders of packets, each MTU, across the end of the PSNs and across a quantum.
+// Every length around the borders of packets, each MTU, across the end of the PSNs and across a
+// quantum.
 static void test_lengths(void **state)
 {
 	struct bench *b = start(11);
@@ -972,7 +1071,8 @@ static void test_fair(void **state)
 	since = b->bytes;
 	while (!b->qp[100].acks)
 		cycle(b);
-	print_message("an acknowledgement waits for %lu bytes, a turn is %lu bytes at most\n", b->bytes - since, b->turn_max);
+	print_message("an acknowledgement waits for %lu bytes, a turn is %lu bytes at most\n",
+		      b->bytes - since, b->turn_max);
 	assert_true(b->bytes - since <= 6 * (QUANTUM + 4096));
 	while (b->turns.size() < 30)
 		cycle(b);
@@ -1046,7 +1146,8 @@ static void test_rates(void **state)
 	since = b->now;
 	while (!b->pkts)
 		cycle(b);
-	print_message("acknowledgement: %lu cycles with a configuration read of 3\n", b->now - since);
+	print_message("acknowledgement: %lu cycles with a configuration read of 3\n",
+		      b->now - since);
 	assert_true(b->now - since <= 10);
 	drain(b);
 
@@ -1087,8 +1188,9 @@ static void test_rates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lengths), cmocka_unit_test(test_ring_full), cmocka_unit_test(test_dead),
-		cmocka_unit_test(test_fail),	cmocka_unit_test(test_fair),	  cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_lengths), cmocka_unit_test(test_ring_full),
+		cmocka_unit_test(test_dead),	cmocka_unit_test(test_fail),
+		cmocka_unit_test(test_fair),	cmocka_unit_test(test_rates),
 		cmocka_unit_test(test_random),	cmocka_unit_test(test_random_failures),
 	};
 
