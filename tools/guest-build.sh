@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # tools/guest-build.sh: builds what a guest gets from this checkout, in the cached Debian 13 tree,
-# into build/guest: urdma.ko, the provider, the programs of tools/guest and tests/guest, and from
-# these payload.cpio, which the launcher appends to the first file system. Only what changed is
+# into build/guest: urdma.ko, the provider, the test of kernel verbs (kverbs.ko), the programs of
+# tools/guest and tests/guest, and from these payload.cpio, which the launcher appends to the first file system. Only what changed is
 # built again.
 set -euo pipefail
 
@@ -73,10 +73,11 @@ step() {
 	say "[guest] $name ... $((SECONDS - t)) s"
 }
 
+# build_module DIR NAME: the module NAME.ko, whose sources are in DIR.
 build_module() {
-	mirror_dir "$top/driver" "$work/driver"
-	in_tree make -C "/usr/src/linux-headers-$kver" M="/work/$id/driver" -j 2 modules || return 1
-	cp "$work/driver/urdma.ko" "$guest_build/urdma.ko"
+	mirror_dir "$top/$1" "$work/$1"
+	in_tree make -C "/usr/src/linux-headers-$kver" M="/work/$id/$1" -j 2 modules || return 1
+	cp "$work/$1/$2.ko" "$guest_build/$2.ko"
 }
 
 # The provider goes where rdma-core keeps its own, with the headers it shares with the kernel.
@@ -143,7 +144,7 @@ build_payload() {
 		cp -al "$dev_dir/image/usr/lib/modules/$kver/kernel" "$m/" 2>/dev/null ||
 			{ rm -rf "$m/kernel" && cp -a "$dev_dir/image/usr/lib/modules/$kver/kernel" "$m/"; } ||
 			return 1
-		cp "$guest_build/urdma.ko" "$m/updates/" || return 1
+		cp "$guest_build"/*.ko "$m/updates/" || return 1
 		depmod -b "$guest_build/modroot" "$kver" || return 1
 		rm -rf "$m/kernel"
 		mkdir -p "$p/usr/lib/modules" || return 1
@@ -169,9 +170,14 @@ cpio_init() {
 if [ -e "$top/driver/Makefile" ]; then
 	h=$(hash_of "$top/driver")
 	if stale module "$h" || [ ! -e "$guest_build/urdma.ko" ]; then
-		step "urdma.ko" build_module
+		step "urdma.ko" build_module driver urdma
 		fresh module "$h"
 	fi
+fi
+h=$(hash_of "$top/tests/guest/kverbs")
+if stale kverbs "$h" || [ ! -e "$guest_build/kverbs.ko" ]; then
+	step "kverbs.ko" build_module tests/guest/kverbs kverbs
+	fresh kverbs "$h"
 fi
 if [ -e "$top/provider/CMakeLists.txt" ]; then
 	h=$(hash_of "$top/provider" "$top/driver")
@@ -186,12 +192,14 @@ if stale programs "$h"; then
 	fresh programs "$h"
 fi
 made=("$guest_build/bin")
-for f in "$guest_build/urdma.ko" "$guest_build/liburdma-rdmav34.so"; do
+for f in "$guest_build/urdma.ko" "$guest_build/kverbs.ko" "$guest_build/liburdma-rdmav34.so"; do
 	[ ! -e "$f" ] || made+=("$f")
 done
 h=$(hash_of "$top/tools/guest-build.sh" "$top/tools/guest" "$top/tests/guest" "${made[@]}")
-# hash_of leaves a module's file out: it is a build product.
-[ ! -e "$guest_build/urdma.ko" ] || h=$h-$(sha256sum <"$guest_build/urdma.ko" | cut -c1-16)
+# hash_of leaves modules' files out: they are build products.
+for f in "$guest_build"/*.ko; do
+	[ ! -e "$f" ] || h=$h-$(sha256sum <"$f" | cut -c1-16)
+done
 if stale payload "$h" || [ ! -e "$guest_build/payload.cpio" ]; then
 	step "payload" build_payload
 	fresh payload "$h"
