@@ -394,7 +394,10 @@ static void test_bad_object(void **state)
 #define QPM_RTS                                                                         \
 	(URDMA_QPM_SQ_PSN | URDMA_QPM_TIMEOUT | URDMA_QPM_RETRY | URDMA_QPM_RNR_RETRY | \
 	 URDMA_QPM_MAX_RD_ATOMIC)
-#define QPM_ANY (URDMA_QPM_QKEY | URDMA_QPM_ACCESS)
+#define QPM_INIT (URDMA_QPM_PKEY | URDMA_QPM_ACCESS)
+#define QPM_SQD                                                                     \
+	(URDMA_QPM_AV | URDMA_QPM_TIMEOUT | URDMA_QPM_RETRY | URDMA_QPM_RNR_RETRY | \
+	 URDMA_QPM_MAX_RD_ATOMIC | URDMA_QPM_MAX_DEST_RD_ATOMIC | URDMA_QPM_MIN_RNR | QPM_INIT)
 
 /* A command whose values are good for any attribute. */
 static struct urdma_eh_cmd modify(uint32_t qpn, uint64_t mask, unsigned int to)
@@ -432,13 +435,15 @@ static void bring(struct rig *rig, unsigned int to)
 		assert_int_equal(run(rig, modify(NEW_QP, URDMA_QPM_STATE, to)), 0);
 		return;
 	}
-	assert_int_equal(run(rig, modify(NEW_QP, URDMA_QPM_STATE, URDMA_QPS_INIT)), 0);
+	assert_int_equal(run(rig, modify(NEW_QP, URDMA_QPM_STATE | QPM_INIT, URDMA_QPS_INIT)), 0);
 	if (to >= URDMA_QPS_RTR)
 		assert_int_equal(run(rig, modify(NEW_QP, URDMA_QPM_STATE | QPM_RTR, URDMA_QPS_RTR)),
 				 0);
 	if (to >= URDMA_QPS_RTS)
 		assert_int_equal(run(rig, modify(NEW_QP, URDMA_QPM_STATE | QPM_RTS, URDMA_QPS_RTS)),
 				 0);
+	if (to >= URDMA_QPS_SQD)
+		assert_int_equal(run(rig, modify(NEW_QP, URDMA_QPM_STATE, URDMA_QPS_SQD)), 0);
 }
 
 static void refused(struct rig *rig, struct urdma_eh_cmd cmd, int status, const char *what,
@@ -459,16 +464,19 @@ static void refused(struct rig *rig, struct urdma_eh_cmd cmd, int status, const 
 static void test_bad_modify(void **state)
 {
 	static const unsigned int states[] = { URDMA_QPS_RESET, URDMA_QPS_INIT, URDMA_QPS_RTR,
-					       URDMA_QPS_RTS, URDMA_QPS_ERR };
+					       URDMA_QPS_RTS,	URDMA_QPS_SQD,	URDMA_QPS_ERR };
 	static const struct {
 		unsigned int from, to;
 		uint64_t need, may;
 	} step[] = {
-		{ URDMA_QPS_RESET, URDMA_QPS_INIT, 0, QPM_ANY | URDMA_QPM_PKEY },
-		{ URDMA_QPS_INIT, URDMA_QPS_INIT, 0, QPM_ANY | URDMA_QPM_PKEY },
-		{ URDMA_QPS_INIT, URDMA_QPS_RTR, QPM_RTR, QPM_ANY | URDMA_QPM_PKEY },
-		{ URDMA_QPS_RTR, URDMA_QPS_RTS, QPM_RTS, QPM_ANY | URDMA_QPM_MIN_RNR },
-		{ URDMA_QPS_RTS, URDMA_QPS_RTS, 0, QPM_ANY | URDMA_QPM_MIN_RNR },
+		{ URDMA_QPS_RESET, URDMA_QPS_INIT, QPM_INIT, 0 },
+		{ URDMA_QPS_INIT, URDMA_QPS_INIT, 0, QPM_INIT },
+		{ URDMA_QPS_INIT, URDMA_QPS_RTR, QPM_RTR, QPM_INIT },
+		{ URDMA_QPS_RTR, URDMA_QPS_RTS, QPM_RTS, URDMA_QPM_ACCESS | URDMA_QPM_MIN_RNR },
+		{ URDMA_QPS_RTS, URDMA_QPS_RTS, 0, URDMA_QPM_ACCESS | URDMA_QPM_MIN_RNR },
+		{ URDMA_QPS_RTS, URDMA_QPS_SQD, 0, URDMA_QPM_SQD_EVENT },
+		{ URDMA_QPS_SQD, URDMA_QPS_SQD, 0, QPM_SQD },
+		{ URDMA_QPS_SQD, URDMA_QPS_RTS, 0, URDMA_QPM_ACCESS | URDMA_QPM_MIN_RNR },
 		{ URDMA_QPS_RTS, URDMA_QPS_ERR, 0, 0 },
 		{ URDMA_QPS_RTS, URDMA_QPS_RESET, 0, 0 },
 	};
@@ -566,11 +574,12 @@ static void test_bad_modify(void **state)
 		refused(&rig, cmd, URDMA_CS_BAD_ATTR, value[i].name, from, value[i].to);
 	}
 
-	/* Attributes alone: in INIT and RTS only. */
+	/* Attributes alone: in INIT, RTS and SQD only. */
 	for (unsigned int i = 0; i < COUNT(states); i++) {
 		bring(&rig, states[i]);
 		cmd = modify(NEW_QP, URDMA_QPM_ACCESS, 0);
-		if (states[i] == URDMA_QPS_INIT || states[i] == URDMA_QPS_RTS)
+		if (states[i] == URDMA_QPS_INIT || states[i] == URDMA_QPS_RTS ||
+		    states[i] == URDMA_QPS_SQD)
 			assert_int_equal(run(&rig, cmd), URDMA_CS_OK);
 		else
 			refused(&rig, cmd, URDMA_CS_BAD_STATE, "attributes alone", states[i],
@@ -723,7 +732,7 @@ static struct urdma_eh_cmd make_create_qp(unsigned int i, int *status)
 static struct urdma_eh_cmd make_init_qp(unsigned int i, int *status)
 {
 	*status = URDMA_CS_OK;
-	return modify(1000 + i, URDMA_QPM_STATE, URDMA_QPS_INIT);
+	return modify(1000 + i, URDMA_QPM_STATE | QPM_INIT, URDMA_QPS_INIT);
 }
 
 static struct urdma_eh_cmd make_query_qp(unsigned int i, int *status)
@@ -757,7 +766,7 @@ static struct urdma_eh_cmd make_mixed(unsigned int i, int *status)
 		*status = URDMA_CS_BUSY;
 		return command(URDMA_CMD_DEALLOC_PD, 2000 + n % 1000);
 	case 3:
-		return modify(2000 + n % 1000, URDMA_QPM_STATE, URDMA_QPS_INIT);
+		return modify(2000 + n % 1000, URDMA_QPM_STATE | QPM_INIT, URDMA_QPS_INIT);
 	case 4:
 		*status = URDMA_CS_BAD_OPCODE;
 		return command(0xee, n);
@@ -1363,7 +1372,9 @@ static void test_reset(void **state)
 		set(&qp, 1, URDMA_CMD_QP1_SEND_CQ, NEW_CQ);
 		set(&qp, 2, URDMA_CMD_QP2_RECV_CQ, NEW_CQ);
 		assert_int_equal(raw_run(&raw, qp), 0);
-		assert_int_equal(raw_run(&raw, modify(NEW_QP, URDMA_QPM_STATE, URDMA_QPS_INIT)), 0);
+		assert_int_equal(
+			raw_run(&raw, modify(NEW_QP, URDMA_QPM_STATE | QPM_INIT, URDMA_QPS_INIT)),
+			0);
 		assert_int_equal(
 			raw_run(&raw, modify(NEW_QP, URDMA_QPM_STATE | QPM_RTR, URDMA_QPS_RTR)),
 			URDMA_CS_BAD_ATTR);
