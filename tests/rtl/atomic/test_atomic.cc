@@ -376,22 +376,24 @@ static void test_random(void **state)
 	uint64_t failures;
 
 	(void)state;
-	for (int round = 0; round < 120; round++) {
+	for (int round = 0; round < 160; round++) {
 		uint64_t words = round % 3 == 0 ? 1 : round % 3 == 1 ? 5 : 1000;
 		uint64_t bad = round % 4 == 0 ? 20 : 0;
+		unsigned int qps = bad ? 1 + round / 8 % 3 : QPS;
+		uint64_t pace = round % 8 < 4 ? 1 : 6; // so that the ring is full, or not
 
 		b->stall = rnd(b, 7);
 		b->latency = 1 + rnd(b, 200);
 		b->jitter = rnd(b, 3) * 60;
 		for (int i = 0; i < 4000; i++) {
-			unsigned int q = rnd(b, QPS);
+			unsigned int q = rnd(b, qps);
 
 			// as placement does: nothing of a QP whose failure has been told
 			while (!b->todo.empty() && b->failed[b->todo.front().qpn])
 				b->todo.pop_front();
 			if (b->reset_qpn < 0 && rnd(b, 50) == 0 && !b->owed[q] && !b->doomed[q])
 				b->reset_qpn = q;
-			else if (b->todo.size() < 3 && rnd(b, 3) && !b->failed[q]) {
+			else if (b->todo.size() < 3 && rnd(b, pace + 1) == 0 && !b->failed[q]) {
 				struct atomic a = next(b, q, words);
 
 				if (bad && rnd(b, bad) == 0)
@@ -427,6 +429,43 @@ static void test_random(void **state)
 		b->most_reads, b->now);
 	assert_true(b->found > 1000 && b->missed > 100 && failures > 50);
 	assert_int_equal(b->most_reads, IN_FLIGHT);
+	delete b;
+}
+
+// A read that fails, and ATOMICs of the same QP that come at each moment before and after it is
+// told: none of them happens. Those of another QP do.
+static void test_failure(void **state)
+{
+	struct bench *b = start(6);
+
+	(void)state;
+	b->latency = 60;
+	b->jitter = 0;
+	for (unsigned int i = 0; i < 400; i++) {
+		struct atomic a = next(b, 0, 4);
+
+		b->stall = i < 200 ? 0 : 5;
+		a.addr = bad_memory;
+		b->todo.push_back(a);
+		while (!b->todo.empty())
+			cycle(b);
+		for (unsigned int wait = i % 100; wait; wait--)
+			cycle(b);
+		for (unsigned int n = 0; n < 4 && !b->failed[0]; n++) {
+			b->todo.push_back(next(b, n == 2, 4));
+			while (!b->todo.empty()) {
+				if (b->failed[b->todo.front().qpn])
+					b->todo.pop_front();
+				else
+					cycle(b);
+			}
+		}
+		drain(b);
+		assert_true(b->failed[0]);
+		b->reset_qpn = 0;
+		cycle(b);
+	}
+	assert_int_equal(b->told, 400);
 	delete b;
 }
 
@@ -597,11 +636,9 @@ static void test_rate(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_kept),
-		cmocka_unit_test(test_reset_under_way),
-		cmocka_unit_test(test_lock),
-		cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_random), cmocka_unit_test(test_failure),
+		cmocka_unit_test(test_kept),   cmocka_unit_test(test_reset_under_way),
+		cmocka_unit_test(test_lock),   cmocka_unit_test(test_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
