@@ -1114,6 +1114,24 @@ static void test_malformed(void **state)
 		}
 		bench_cfg(b, &r->cfg);
 	}
+	/* extended headers for which there is no room; payload where there may be none */
+	for (uint8_t op = 0; op < 0x18; op++) {
+		struct packet k = refs[0].hdr;
+		bool none = op == 0x11 || op == 0x12;
+
+		if (!ext_lens[op])
+			continue;
+		k.opcode = op;
+		k.psn = 100;
+		k.payload = payload;
+		k.len = none ? 4 : 0;
+		k.ext_len = none ? ext_lens[op] : ext_lens[op] - 4;
+		packet_build(&k, &f);
+		bench_frame(b, &f, false);
+		bench_drain(b, 1000);
+		assert_int_equal(b->cnt[URDMA_CNT_RX_MALFORMED], 1);
+		check(b);
+	}
 	/* the buffer has not leaked: all of it can still be filled */
 	qp_init(b, 0, 5, 6, 6, 0);
 	for (int i = 0; i < 32; i++) {
@@ -1170,6 +1188,22 @@ static void test_overrun(void **state)
 		      (unsigned int)b->cnt[URDMA_CNT_RX_RDMA_PKTS]);
 	ref_clear(r);
 	bench_clear_logs(b);
+
+	/* the same of READ responses that nobody has asked for: to both queues or to none */
+	for (int i = 0; i < 1000; i++) {
+		struct packet k = r->hdr;
+
+		k.opcode = 0x10;
+		k.psn = i;
+		k.ext_len = 4;
+		packet_build(&k, &f);
+		bench_frame(b, &f, false);
+	}
+	bench_drain(b, 50000);
+	assert_int_equal(b->cnt[URDMA_CNT_RX_RDMA_PKTS] + b->cnt[URDMA_CNT_RX_DROP_FULL], 1000);
+	assert_true(b->cnt[URDMA_CNT_RX_DROP_FULL] > 0);
+	assert_int_equal(b->n_acks, 0);
+	check(b);
 
 	/* DMA stands still: the buffer fills; what was taken before is right */
 	qp_init(b, 0, 5, 10, 6, 0);
@@ -1319,7 +1353,7 @@ static void test_soak(void **state)
 	unsigned int total = 0;
 
 	(void)state;
-	for (int round = 0; round < 60; round++) {
+	for (int round = 0; round < 70; round++) {
 		size_t lines = 0;
 
 		bench_settings(b, round % 3 ? rnd_in(b, 20, 100) : 100,
@@ -1375,6 +1409,26 @@ static void test_soak(void **state)
 			total++;
 			if (rnd(b) % 4 == 0)
 				bench_run(b, rnd_in(b, 1, 200));
+		}
+		if (round % 7 == 6) {
+			/* new lives in the midst of it: whatever was under way, nothing hangs and
+			 * nothing of it is seen later */
+			for (int q = 0; q < QPS; q++) {
+				bench_run(b, rnd(b) % 100);
+				if (rnd(b) % 2)
+					qp_init(b, q, rnd_in(b, 1, 5), rnd_in(b, 3, 7), 6, rnd(b));
+			}
+			bench_drain(b, 100000);
+			for (int q = 0; q < QPS; q++) {
+				qp_init(b, q, 3, 4, 6, rnd(b));
+				ref_clear(&refs[q]);
+			}
+			bench_drain(b, 100000);
+			memcpy(b->shadow, b->host, HOST_SIZE);
+			memcpy(ref_invalid, b->mr_invalid, sizeof(ref_invalid));
+			bench_clear_logs(b);
+			for (int i = 0; i < 30; i++)
+				soak_packet(b, rnd(b) % QPS);
 		}
 		bench_drain(b, 100000);
 		assert_int_equal(b->cnt[URDMA_CNT_RX_DROP_FULL], 0);
@@ -1662,6 +1716,31 @@ static void test_invalidate(void **state)
 			if (refs[q].err)
 				end_life(b, q);
 	}
+	/* translation takes its time: control goes on, the fence and the packets behind wait */
+	qp_init(b, 0, 2, 4, 6, 0);
+	qp_init(b, 1, 2, 4, 6, 0);
+	memset(ref_invalid, 0, sizeof(ref_invalid));
+	memset(b->mr_invalid, 0, sizeof(b->mr_invalid));
+	post(b, &refs[0], NULL, 0);
+	ring(b, &refs[0]);
+	bench_drain(b, 1000);
+	b->hold_mro = true;
+	send_inv(b, &refs[0], 0x17, 0, RKEY_INV, NULL, 0);
+	send_write(b, &refs[1], rem(1, 0), RKEY, 64, false, 1);
+	bench_run(b, 300);
+	assert_int_equal(b->n_acks, 0);
+	b->in.fence_req = true;
+	bench_run(b, 100);
+	assert_false(b->out.fence_done);
+	for (int i = 0; i < 2; i++)
+		bench_ctl_wait(b, false, QPC_QUERY, QPN0 + i, 0, 20);
+	b->hold_mro = false;
+	for (int i = 0; i < 300 && !b->out.fence_done; i++)
+		bench_cycle(b);
+	assert_true(b->out.fence_done);
+	b->in.fence_req = false;
+	bench_drain(b, 1000);
+	check(b);
 	bench_free(b);
 }
 
@@ -2184,8 +2263,56 @@ static void test_responses(void **state)
 			check(b);
 		}
 	}
-	/* what goes wrong on this side */
+	/* loss: a response missing, one twice; then anew from the missing one, in the middle of an
+	 * element */
 	bench_settings(b, 100, 0, 4, 60);
+	for (int k = 0; k < 4; k++) {
+		struct req *q = &reqs[0];
+		struct sge s[3];
+		uint32_t psn;
+		unsigned int lost = 1 + k;
+
+		qp_init(b, 0, 3, 4, 6, 0);
+		refs[0].cfg.sq_log_stride = 7;
+		bench_cfg(b, &refs[0].cfg);
+		bench_ctl_wait(b, true, QPC_RESET, QPN0, 0, 200);
+		bench_ctl_wait(b, true, QPC_SQ_PSN, QPN0, 0xfffffd, 200);
+		memset(q, 0, sizeof(*q));
+		q->qpn = QPN0;
+		q->next = 0xfffffd;
+		for (int i = 0; i < 3; i++)
+			s[i] = (struct sge){ take(b, 3000, 64),
+					     (unsigned int[]){ 1500, 700, 3900 }[i], LKEY };
+		psn = post_read(b, q, s, 2 + (k < 3), 2200 + (k < 3) * 3900, false);
+		bench_drain(b, 1000);
+		fill(b, 6100);
+		ref_scatter(b, s, 3, payload, k < 3 ? 6100 : 2200);
+		if (k == 3)
+			lost = 1;
+		send_rsp(b, 0, 0x0d, psn, payload, 1024);
+		send_rsp(b, 0, 0x0d, psn, payload + 100, 1024); /* other bytes: not to be seen */
+		for (unsigned int i = 1; i < lost; i++)
+			send_rsp(b, 0, 0x0e, psn + i, payload + 1024 * i, 1024);
+		send_rsp(b, 0, 0x0e, psn + lost + 1, payload, 1024);
+		send_rsp(b, 0, 0x0e, psn + lost - 1, payload, 1024);
+		bench_drain(b, 2000);
+		assert_int_equal(b->n_cqes[1], 0);
+		assert_int_equal(b->cnt[URDMA_CNT_RX_READ_GAP], 1);
+		for (unsigned int i = lost; i < (k < 3 ? 6u : 3u); i++) {
+			bool last = i == (k < 3 ? 5u : 2u);
+
+			send_rsp(b, 0,
+				 last	     ? (i == lost ? 0x10 : 0x0f)
+				 : i == lost ? 0x0d
+					     : 0x0e,
+				 psn + i, payload + 1024 * i,
+				 last ? (k < 3 ? 6100 : 2200) - 1024 * i : 1024);
+		}
+		bench_drain(b, 2000);
+		read_cqe(b, q, 0);
+		check(b);
+	}
+	/* what goes wrong on this side */
 	for (int fault = 0; fault < 8; fault++) {
 		static const uint8_t want[] = { URDMA_WC_LOC_PROT_ERR,	URDMA_WC_LOC_LEN_ERR,
 						URDMA_WC_LOC_QP_OP_ERR, URDMA_WC_LOC_QP_OP_ERR,
@@ -2745,12 +2872,16 @@ static void test_rates(void **state)
 		size_t len;
 		unsigned int n;
 		unsigned int spacing; /* cycles from frame to frame */
+		bool write;
 	} runs[] = {
-		{ "64-byte SENDs, 8 QPs", 8, 64, 1000, 3 },
-		{ "64-byte SENDs, one QP", 1, 64, 1000, 3 },
-		{ "4096-byte SENDs, one QP, 100 Gb/s", 1, 4096, 300, 84 },
-		{ "4096-byte SENDs, 8 QPs, unaligned", 8, 4096, 300, 84 },
-		{ "4096-byte SENDs, 64 bytes a cycle", 1, 4096, 300, 67 },
+		{ "64-byte SENDs, 8 QPs", 8, 64, 1000, 3, false },
+		{ "64-byte SENDs, one QP", 1, 64, 1000, 3, false },
+		{ "64-byte WRITEs, 8 QPs", 8, 64, 1000, 3, true },
+		{ "64-byte WRITEs, one QP", 1, 64, 1000, 3, true },
+		{ "4096-byte SENDs, one QP, 100 Gb/s", 1, 4096, 300, 84, false },
+		{ "4096-byte SENDs, 8 QPs, unaligned", 8, 4096, 300, 84, false },
+		{ "4096-byte SENDs, 64 bytes a cycle", 1, 4096, 300, 67, false },
+		{ "4096-byte WRITEs, 64 bytes a cycle", 1, 4096, 300, 67, true },
 	};
 
 	(void)state;
@@ -2761,9 +2892,9 @@ static void test_rates(void **state)
 		bench_settings(b, 100, 0, 8, 100);
 		for (int q = 0; q < runs[k].qps; q++)
 			qp_init(b, q, 5, 10, 6, 0);
-		for (unsigned int i = 0; i < runs[k].n; i++)
+		for (unsigned int i = 0; i < runs[k].n && !runs[k].write; i++)
 			post(b, &refs[i % runs[k].qps],
-			     &(struct sge){ take(b, runs[k].len + 9, 64) + (k == 3 ? 9 : 0),
+			     &(struct sge){ take(b, runs[k].len + 9, 64) + (k == 5 ? 9 : 0),
 					    runs[k].len, LKEY },
 			     1);
 		for (int q = 0; q < runs[k].qps; q++)
@@ -2772,7 +2903,12 @@ static void test_rates(void **state)
 		bench_clear_logs(b);
 		for (unsigned int i = 0; i < runs[k].n; i++) {
 			fill(b, runs[k].len);
-			send_message(b, &refs[i % runs[k].qps], runs[k].len, false, false, 1);
+			if (runs[k].write)
+				send_write(b, &refs[i % runs[k].qps], rem(0, 64 * i), RKEY,
+					   runs[k].len, false, 1);
+			else
+				send_message(b, &refs[i % runs[k].qps], runs[k].len, false, false,
+					     1);
 			bench_run(b, runs[k].spacing);
 		}
 		bench_drain(b, 200000);
@@ -2783,7 +2919,60 @@ static void test_rates(void **state)
 		assert_true(per < runs[k].spacing + 0.5);
 		check(b);
 	}
-	/* latency: one 64-byte SEND, nothing else, host and translation as fast as can be */
+	for (int k = 0; k < 6; k++) {
+		/* 16 READs of 64 KB outstanding, of one QP: 100 Gb/s; the same as fast as the MAC
+		 * can bring it */
+		static const struct {
+			uint8_t mtu;
+			unsigned int spacing;
+			unsigned int sges;
+		} rd[] = { { 3, 22, 1 }, { 5, 84, 1 }, { 3, 18, 7 },
+			   { 5, 67, 7 }, { 2, 11, 1 }, { 1, 7, 1 } };
+		size_t mtu = 128u << rd[k].mtu, len = 65536;
+		struct req *q = &reqs[0];
+		uint32_t psn = 0;
+		unsigned int num = rd[k].sges;
+
+		qp_init(b, 0, rd[k].mtu, 4, 6, 0);
+		refs[0].cfg.sq_log_stride = 8;
+		bench_cfg(b, &refs[0].cfg);
+		bench_ctl_wait(b, true, QPC_RESET, QPN0, 0, 200);
+		bench_ctl_wait(b, true, QPC_SQ_PSN, QPN0, 0, 200);
+		memset(q, 0, sizeof(*q));
+		q->qpn = QPN0;
+		next_va = HOST_VA + DATA_OFF;
+		fill(b, sizeof(payload));
+		for (int i = 0; i < 16; i++) {
+			uint64_t va = take(b, len, 64);
+			struct sge s[8];
+
+			for (unsigned int n = 0; n < num; n++)
+				s[n] = (struct sge){ va + 9000 * n,
+						     n + 1 == num ? len - 9000 * n : 9000, LKEY };
+			post_read(b, q, s, num, len, false);
+			ref_scatter(b, s, num, payload + 100 * i, len);
+		}
+		bench_drain(b, 1000);
+		bench_clear_logs(b);
+		for (int i = 0; i < 16; i++) {
+			for (size_t off = 0; off < len; off += mtu, psn++) {
+				send_rsp(b, 0,
+					 !off		    ? 0x0d
+					 : off + mtu == len ? 0x0f
+							    : 0x0e,
+					 psn, payload + 100 * i + off, mtu);
+				bench_run(b, rd[k].spacing);
+			}
+		}
+		bench_drain(b, 200000);
+		print_message("READ responses of %4zu bytes, %u SGEs     %6.2f cycles a packet\n",
+			      mtu, num, (double)(b->last_wr - b->first_wr) / (psn - 1));
+		assert_int_equal(b->cnt[URDMA_CNT_RX_DROP_FULL], 0);
+		assert_int_equal(b->n_cqes[1], 16);
+		check(b);
+	}
+	/* latency: one 64-byte SEND, nothing else, host and translation as fast as can be; the same
+	 * as WRITE */
 	qp_init(b, 0, 5, 4, 6, 0);
 	post(b, &refs[0], &(struct sge){ HOST_VA + DATA_OFF, 64, LKEY }, 1);
 	ring(b, &refs[0]);
@@ -2796,6 +2985,11 @@ static void test_rates(void **state)
 	bench_drain(b, 1000);
 	print_message("latency, first beat to DMA write: %u cycles\n",
 		      (unsigned int)(b->last_wr - b->first_mac));
+	assert_true(b->last_wr - b->first_mac <= 60);
+	check(b);
+	send_write(b, &refs[0], rem(0, 0), RKEY, 64, false, 1);
+	bench_drain(b, 1000);
+	print_message("latency of a WRITE: %u cycles\n", (unsigned int)(b->last_wr - b->first_mac));
 	assert_true(b->last_wr - b->first_mac <= 60);
 	check(b);
 	bench_free(b);
