@@ -5,6 +5,11 @@
  * Rules: natural alignment with no hole, 64-bit fields as __aligned_u64, every reserved field is
  * zero (the kernel refuses a request in which it is not). A structure may grow at its end; a field
  * never changes its meaning. What the hardware reads is not here but in urdma_hw.h.
+ *
+ * Verbs without a structure here carry nothing of ours: a provider sends them as the core defines
+ * them, and whatever it adds has to be zero. Such are REG_MR, REREG_MR, DEREG_MR, ALLOC_MW (type 2
+ * only; the response's rkey has the index that each binding's key has to have) and DEALLOC_MW,
+ * MODIFY_QP and QUERY_QP, PDs.
  */
 #ifndef URDMA_ABI_H
 #define URDMA_ABI_H
@@ -16,7 +21,7 @@
 struct urdma_alloc_ucontext_resp {
 	/* offset to mmap, and the size: the doorbell page of this context */
 	__aligned_u64 db_offset;
-	/* URDMA_RF_FEAT_* of the device */
+	/* URDMA_RF_FEAT_* of the device: which opcodes may be posted */
 	__aligned_u64 features;
 	__u32 db_size;
 	__u16 max_sq_sge;

@@ -407,21 +407,25 @@ static const struct ib_device_ops urdma_ops = {
 	.mmap = urdma_mmap,
 	.mmap_free = urdma_mmap_free,
 	.modify_qp = urdma_modify_qp,
-	.poll_cq = urdma_poll_cq,
-	.post_recv = urdma_post_recv,
-	.post_send = urdma_post_send,
 	.query_device = urdma_query_device,
 	.query_pkey = urdma_query_pkey,
 	.query_port = urdma_query_port,
 	.query_qp = urdma_query_qp,
 	.reg_user_mr = urdma_reg_user_mr,
-	.req_notify_cq = urdma_req_notify_cq,
 	.rereg_user_mr = urdma_rereg_user_mr,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, urdma_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_pd, urdma_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, urdma_qp, ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, urdma_ucontext, ibucontext),
+};
+
+/* Verbs of the kernel's own queues: with them, the core offers the device to all its clients. */
+static const struct ib_device_ops urdma_kverbs_ops = {
+	.poll_cq = urdma_poll_cq,
+	.post_recv = urdma_post_recv,
+	.post_send = urdma_post_send,
+	.req_notify_cq = urdma_req_notify_cq,
 };
 
 /* fast registration */
@@ -450,6 +454,9 @@ int urdma_ib_register(struct urdma_dev *dev)
 	strscpy(ibdev->node_desc, URDMA_DRV_NAME, sizeof(ibdev->node_desc));
 	addrconf_addr_eui48((u8 *)&ibdev->node_guid, dev->netdev->dev_addr);
 	ib_set_device_ops(ibdev, &urdma_ops);
+	/* Draining, which every consumer needs, posts a WRITE. */
+	if (dev->caps.features & URDMA_RF_FEAT_RC_WRITE)
+		ib_set_device_ops(ibdev, &urdma_kverbs_ops);
 	if (dev->caps.features & URDMA_RF_FEAT_MEM_MGT)
 		ib_set_device_ops(ibdev, &urdma_mem_mgt_ops);
 	if (dev->caps.features & URDMA_RF_FEAT_MW_2B)
