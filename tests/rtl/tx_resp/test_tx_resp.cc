@@ -242,12 +242,14 @@ static void prune(struct qp *q)
 {
 	uint64_t low = q->moments.front();
 
-	if (q->next < low)
+	if (reads_ok(q) && q->next < low)
 		low = q->next;
 	while (q->base < low) {
 		q->log.pop_front();
 		q->base++;
 	}
+	if (q->next < q->base)
+		q->next = q->base;
 }
 
 static uint64_t log_end(const struct qp *q)
