@@ -1,0 +1,1293 @@
+// SPDX-License-Identifier: Apache-2.0
+// urdma_rx_cmpl alone, in three ways: step by step against a model of the requester's rules (each answer, completion,
+// message and counter exact); all at once between a sender, a wire that loses, and a responder (nothing is lost,
+// nothing completes too early, nothing hangs); and its rate. A failure means that an application would see a
+// wrong completion, or a QP would stop for ever.
+
+extern "C" {
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+}
+#include <deque>
+#include <set>
+#include <string.h>
+#include <vector>
+
+#include "Vurdma_rx_cmpl.h"
+#include "rtl/bits.h"
+
+enum { SEND = 0, WRITE = 3, READ = 5, CS = 6, FA = 7, LOCAL_INV = 8 };
+enum { RR_FIRST = 0x0d, RR_MIDDLE, RR_LAST, RR_ONLY, ACK_OP, ATOMIC_ACK };
+enum { IT_PKT, IT_DB, IT_KICK, IT_FENCE };
+enum { PROGRESS, RETRY, HOLD };
+enum { C_RESET, C_RQ_PSN, C_SQ_PSN, C_ERR, C_QUERY };
+enum {
+	LOC_PROT = 4, FLUSH = 5, BAD_RESP = 7, REM_INV = 9, REM_ACCESS = 10, REM_OP = 11, RETRY_EXC = 12,
+	RNR_EXC = 13
+};
+enum { CNT_TIMEOUT = 41, CNT_GAP = 43, CNT_RETRY = 44, CNT_RNR = 45, CNT_RSP = 47, CNT_N = 49 };
+
+struct config {
+	unsigned int timeout, retry, rnr_retry, mtu, cqn;
+};
+
+struct item {
+	unsigned int kind, qpn, opcode, psn, syndrome, len;
+	bool pass;
+};
+
+struct sent {
+	unsigned int qpn, wqe, psn, opcode, signaled, status, resent, len;
+};
+
+struct cqe {
+	unsigned int cqn, qpn, opcode, status, wqe, len;
+};
+
+struct acked {
+	unsigned int kind, qpn, wqe_done, first, una, rd_done;
+};
+
+struct rr {
+	bool take, last;
+	unsigned int wqe, off;
+};
+
+struct rdone {
+	unsigned int qpn, status;
+	uint64_t due;
+};
+
+struct ctrl {
+	unsigned int op, qpn, psn;
+};
+
+struct bench {
+	Vurdma_rx_cmpl dut;
+	uint64_t seed, now, time; // clocks; cycles as the block is told
+	bool slow;   // outputs refuse now and then
+	bool frozen; // time stands still
+	std::vector<struct config> cfg;
+	std::deque<struct sent> sents;
+	std::deque<struct item> items; // found: kicks among packets
+	std::deque<struct rdone> rdones;
+	std::deque<struct ctrl> ctrls;
+	std::vector<struct cqe> cqes;
+	std::vector<struct acked> ackeds;
+	std::vector<struct rr> rrs;
+	std::vector<unsigned int> errs;
+	uint64_t query, cnt[CNT_N], in_taken, fences;
+	unsigned int rdone_wait, ctrl_wait;
+	bool item_on;
+};
+
+static uint64_t rnd(struct bench *b, uint64_t n)
+{
+	return rnd_below(&b->seed, n);
+}
+
+static bool one_in(struct bench *b, unsigned int n)
+{
+	return rnd(b, n) == 0;
+}
+
+static int32_t psn_diff(unsigned int a, unsigned int b)
+{
+	return (int32_t)((a - b) << 8) >> 8;
+}
+
+static unsigned int psn_add(unsigned int a, int n)
+{
+	return (a + n) & 0xffffff;
+}
+
+static void put_item(struct bench *b, const struct item *it)
+{
+	uint32_t *w = b->dut.in.m_storage;
+	const struct config *c = &b->cfg[it->qpn % b->cfg.size()];
+
+	memset(w, 0, sizeof(b->dut.in));
+	bits_set(w, 86, 3, c->mtu);
+	bits_set(w, 125, 12, c->cqn);
+	bits_set(w, 137, 3, c->rnr_retry);
+	bits_set(w, 140, 3, c->retry);
+	bits_set(w, 143, 5, c->timeout);
+	bits_set(w, 159, 4, 3);
+	bits_set(w, 181, 13, it->len);
+	bits_set(w, 194, 8, it->syndrome);
+	bits_set(w, 418, 24, it->psn);
+	bits_set(w, 444, 8, it->opcode);
+	bits_set(w, 452, 12, it->qpn);
+	bits_set(w, 464, 1, it->pass);
+	bits_set(w, 465, 2, it->kind);
+}
+
+static void put_sent(struct bench *b, const struct sent *s)
+{
+	uint32_t *w = b->dut.sent.m_storage;
+
+	bits_set(w, 0, 32, s->len);
+	bits_set(w, 32, 1, s->resent);
+	bits_set(w, 33, 8, s->status);
+	bits_set(w, 41, 1, s->signaled);
+	bits_set(w, 42, 8, s->opcode);
+	bits_set(w, 50, 24, s->psn);
+	bits_set(w, 74, 16, s->wqe);
+	bits_set(w, 90, 12, s->qpn);
+}
+
+static void take_outputs(struct bench *b)
+{
+	Vurdma_rx_cmpl *d = &b->dut;
+
+	if (d->cqe_valid && d->cqe_ready) {
+		const uint32_t *w = d->cqe.m_storage;
+		struct cqe c;
+
+		c.opcode = bits_get(w, 8, 8);
+		c.status = bits_get(w, 16, 8);
+		c.wqe = bits_get(w, 32, 16);
+		c.len = bits_get(w, 64, 32);
+		c.qpn = bits_get(w, 96, 24);
+		c.cqn = bits_get(w, 257, 12);
+		assert_int_equal(bits_get(w, 0, 8), 0);
+		b->cqes.push_back(c);
+	}
+	if (d->acked_valid && d->acked_ready) {
+		const uint32_t *w = d->acked.m_storage;
+		struct acked a;
+
+		a.rd_done = bits_get(w, 0, 8);
+		a.una = bits_get(w, 8, 24);
+		a.first = bits_get(w, 32, 24);
+		a.wqe_done = bits_get(w, 56, 16);
+		a.qpn = bits_get(w, 72, 12);
+		a.kind = bits_get(w, 84, 2);
+		b->ackeds.push_back(a);
+	}
+	if (d->rr_valid && d->rr_ready) {
+		uint64_t v = d->rr;
+
+		b->rrs.push_back({ (bool)(v >> 49 & 1), (bool)(v >> 48 & 1),
+				   (unsigned int)(v >> 32 & 0xffff), (unsigned int)v });
+	}
+	if (d->err_valid && d->err_ready) {
+		assert_int_equal(d->err & 0x1ff, 0);
+		b->errs.push_back(d->err >> 9);
+	}
+	if (d->kick_valid && d->kick_ready)
+		b->items.push_back({ IT_KICK, d->kick_qpn, 0, 0, 0, 0, true });
+	if (d->fence_out)
+		b->fences++;
+	for (int i = 0; i < CNT_N; i++)
+		b->cnt[i] += d->cnt >> i & 1;
+}
+
+static void cycle(struct bench *b)
+{
+	Vurdma_rx_cmpl *d = &b->dut;
+
+	d->clk = 0;
+	d->cycles = b->time;
+	d->sent_valid = !b->sents.empty();
+	if (d->sent_valid)
+		put_sent(b, &b->sents.front());
+	b->item_on = b->item_on || (!b->items.empty() && (!b->slow || rnd(b, 4)));
+	d->in_valid = b->item_on;
+	if (d->in_valid)
+		put_item(b, &b->items.front());
+	d->rdone_valid = !b->rdones.empty() && b->rdones.front().due <= b->now;
+	if (d->rdone_valid)
+		d->rdone = b->rdones.front().qpn << 8 | b->rdones.front().status;
+	d->aqc_valid = !b->ctrls.empty();
+	if (d->aqc_valid) {
+		struct ctrl c = b->ctrls.front();
+
+		d->aqc = (uint64_t)c.op << 36 | (uint64_t)c.qpn << 24 | c.psn;
+	}
+	d->kick_ready = !b->slow || rnd(b, 2);
+	d->rr_ready = !b->slow || one_in(b, 3);
+	d->acked_ready = !b->slow || rnd(b, 4);
+	d->cqe_ready = !b->slow || one_in(b, 2);
+	d->err_ready = !b->slow || one_in(b, 8);
+	d->eval();
+	take_outputs(b);
+	if (d->sent_valid && d->sent_ready)
+		b->sents.pop_front();
+	if (d->in_valid && d->in_ready) {
+		b->items.pop_front();
+		b->item_on = false;
+		b->in_taken++;
+	}
+	b->rdone_wait = d->rdone_valid ? b->rdone_wait + 1 : 0;
+	if (d->rdone_valid && d->rdone_ready) {
+		b->rdones.pop_front();
+		b->rdone_wait = 0;
+	}
+	if (b->rdone_wait > 8)
+		fail_msg("cycle %lu: rdone waits", b->now);
+	b->ctrl_wait = d->aqc_valid ? b->ctrl_wait + 1 : 0;
+	if (d->aqc_valid && d->aqc_ready) {
+		b->query = d->aqc_rsp;
+		b->ctrls.pop_front();
+		b->ctrl_wait = 0;
+	}
+	if (b->ctrl_wait > 600)
+		fail_msg("cycle %lu: control waits", b->now);
+	d->clk = 1;
+	d->eval();
+	b->now++;
+	b->time += !b->frozen;
+}
+
+static bool idle(struct bench *b)
+{
+	return !b->dut.busy && b->sents.empty() && b->items.empty() && b->rdones.empty() && b->ctrls.empty();
+}
+
+static void settle(struct bench *b)
+{
+	unsigned int n = 0, quiet = 0;
+
+	// busy is seen one cycle late: what it is for was put in front of the block in that cycle
+	while (quiet < 3) {
+		cycle(b);
+		quiet = idle(b) ? quiet + 1 : 0;
+		if (++n > 30000)
+			fail_msg("cycle %lu: busy without end", b->now);
+	}
+}
+
+static void start(struct bench *b, uint64_t seed, unsigned int qps)
+{
+	print_message("seed %lu\n", seed);
+	b->seed = seed;
+	b->now = b->time = 1000;
+	b->frozen = false;
+	b->slow = false;
+	b->item_on = false;
+	b->in_taken = b->fences = 0;
+	b->rdone_wait = b->ctrl_wait = 0;
+	memset(b->cnt, 0, sizeof(b->cnt));
+	b->cfg.assign(qps, { 1, 3, 3, 1, 5 });
+	b->dut.rst = 1;
+	cycle(b);
+	cycle(b);
+	b->dut.rst = 0;
+	for (int i = 0; i < 5000 && !b->dut.init_done; i++)
+		cycle(b);
+	assert_true(b->dut.init_done);
+	assert_false(b->dut.timer_armed);
+}
+
+static uint64_t env_seed(uint64_t dflt)
+{
+	return getenv("SEED") ? strtoull(getenv("SEED"), NULL, 0) : dflt;
+}
+
+// ---- the rules, step by step -------------------------------------------------------------------------
+
+struct ent {
+	unsigned int wqe, first, psn, op, sig, status, len;
+};
+
+enum timer { T_NONE, T_ACK, T_RNR };
+
+struct qp {
+	unsigned int n;
+	bool active, err, dead, gap, restart, want;
+	std::deque<struct ent> t; // head..tail
+	unsigned int acks;        // of them, at the front, acknowledged
+	unsigned int head, una, first, ack_first, rd_done, placed, placed_bad;
+	unsigned int nak, retries, rnrs;
+	enum timer tk;
+	uint64_t deadline;
+	// sender
+	unsigned int next_wqe, next_psn, op, len, npsn;
+	std::deque<bool> due; // rdones owed
+};
+
+struct model {
+	struct qp q[8];
+	std::vector<struct cqe> cqes;
+	std::vector<struct rr> rrs;
+	unsigned int errs, retry_msgs, hold_msgs;
+	bool moved;
+	uint64_t cnt[CNT_N];
+};
+
+static bool is_rd(unsigned int op)
+{
+	return op == READ || op == CS || op == FA;
+}
+
+static uint64_t rnr_wait(unsigned int code)
+{
+	// tenths of a millisecond / 10, IBA volume 1, 9.7.5.2.8
+	static const unsigned int t[32] = { 65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32,
+					    48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
+					    1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384,
+					    24576, 32768, 49152 };
+
+	return 2500ull * t[code];
+}
+
+static void finish(struct bench *b, struct model *m, struct qp *q, unsigned int status)
+{
+	struct ent e = q->t.front();
+
+	q->t.pop_front();
+	if (q->acks)
+		q->acks--;
+	else
+		q->ack_first = psn_add(e.psn, 1);
+	if (status || e.sig)
+		m->cqes.push_back({ b->cfg[q->n].cqn, q->n, e.op, status, e.wqe, e.len });
+	q->head = (q->head + 1) & 0xffff;
+	q->first = psn_add(e.psn, 1);
+	if (is_rd(e.op))
+		q->rd_done = (q->rd_done + 1) & 0xff;
+	m->moved = true;
+	if (!status)
+		return;
+	q->nak = 0;
+	q->dead = true;
+	if (!q->err && status != FLUSH) {
+		q->err = true;
+		m->errs++;
+	}
+}
+
+static void complete(struct bench *b, struct model *m, struct qp *q)
+{
+	while (!q->t.empty()) {
+		struct ent *e = &q->t.front();
+		bool bad = is_rd(e->op) && q->placed == q->rd_done && q->placed_bad;
+
+		if (q->acks) {
+			if (q->dead)
+				finish(b, m, q, FLUSH);
+			else if (e->status)
+				finish(b, m, q, e->status);
+			else if (bad)
+				finish(b, m, q, q->placed_bad);
+			else if (is_rd(e->op) && q->placed == q->rd_done)
+				return;
+			else
+				finish(b, m, q, 0);
+		} else if (!e->status && !is_rd(e->op) && psn_diff(e->psn, q->una) < 0 && !q->dead) {
+			finish(b, m, q, 0);
+		} else if (q->nak) {
+			finish(b, m, q, q->nak);
+		} else if (bad && !e->status && !q->dead) {
+			finish(b, m, q, q->placed_bad);
+		} else if (q->err) {
+			finish(b, m, q, FLUSH);
+		} else if (e->status) {
+			finish(b, m, q, e->status);
+		} else {
+			return;
+		}
+	}
+}
+
+// everything up to goal that is not a READ; the entry it stops at, or none
+static struct ent *advance(struct qp *q, unsigned int goal)
+{
+	for (; q->acks < q->t.size(); q->acks++) {
+		struct ent *e = &q->t[q->acks];
+
+		if (e->status || is_rd(e->op) || psn_diff(e->psn, goal) >= 0)
+			return e;
+		q->ack_first = psn_add(e->psn, 1);
+	}
+	return NULL;
+}
+
+static void move_una(struct model *m, struct qp *q, unsigned int to)
+{
+	if (q->una == to)
+		return;
+	q->una = to;
+	q->retries = q->rnrs = 0;
+	q->gap = q->restart = false;
+	m->moved = true;
+	if (q->tk == T_ACK)
+		q->tk = T_NONE; // armed anew below
+}
+
+static void fail_qp(struct model *m, struct qp *q, unsigned int status)
+{
+	q->nak = status;
+	q->err = true;
+	m->errs++;
+}
+
+static void want_retry(struct bench *b, struct model *m, struct qp *q, bool miss, bool timeout)
+{
+	if (q->tk == T_RNR || q->gap)
+		return;
+	if (miss)
+		m->cnt[CNT_GAP]++;
+	if (q->retries == b->cfg[q->n].retry) {
+		m->cnt[CNT_RETRY]++;
+		fail_qp(m, q, RETRY_EXC);
+		return;
+	}
+	q->retries++;
+	q->gap = !timeout;
+	q->want = true;
+}
+
+// messages and timer at the end of what one event did
+static void end_step(struct bench *b, struct model *m, struct qp *q)
+{
+	bool again = false;
+
+	complete(b, m, q);
+	if (q->want && !q->acks && q->active && !q->err && q->tk != T_RNR) {
+		q->want = false;
+		q->restart = true;
+		m->retry_msgs++;
+		again = true;
+	}
+	if (q->err || !q->active) {
+		q->tk = T_NONE;
+	} else if (q->tk == T_RNR) {
+		;
+	} else if (q->t.size() > q->acks && b->cfg[q->n].timeout) {
+		if (q->tk == T_NONE || again) {
+			q->tk = T_ACK;
+			q->deadline = b->time + (1024ull << b->cfg[q->n].timeout);
+		}
+	} else {
+		q->tk = T_NONE;
+	}
+}
+
+static bool fits(struct bench *b, struct qp *q, const struct ent *e, const struct item *it, bool again)
+{
+	unsigned int mtu = 128u << b->cfg[q->n].mtu, i = psn_diff(it->psn, e->first);
+	bool last = it->psn == e->psn;
+
+	if (e->op != READ)
+		return it->opcode == ATOMIC_ACK && last && it->len == 0;
+	if (it->len != (last ? e->len - i * mtu : mtu))
+		return false;
+	switch (it->opcode) {
+	case RR_FIRST:
+		return !last && (i == 0 || again);
+	case RR_MIDDLE:
+		return !last && i;
+	case RR_LAST:
+		return last && i;
+	case RR_ONLY:
+		return last && (i == 0 || again);
+	}
+	return false;
+}
+
+static void model_rnr(struct bench *b, struct model *m, struct qp *q, unsigned int code, bool moved)
+{
+	unsigned int most = b->cfg[q->n].rnr_retry;
+	uint64_t end = b->time + rnr_wait(code);
+
+	if (q->tk == T_RNR && !moved) {
+		if (end > q->deadline)
+			q->deadline = end;
+		return;
+	}
+	if (most != 7 && q->rnrs == most) {
+		m->cnt[CNT_RNR]++;
+		fail_qp(m, q, RNR_EXC);
+		return;
+	}
+	q->rnrs += most != 7;
+	if (q->tk != T_RNR || end > q->deadline)
+		q->deadline = end;
+	q->tk = T_RNR;
+	q->want = false;
+	m->hold_msgs++;
+}
+
+static void model_item(struct bench *b, struct model *m, struct qp *q, const struct item *it)
+{
+	bool resp = it->opcode != ACK_OP, live = it->pass && q->active && !q->err, moved, miss, again;
+	unsigned int kind = it->syndrome >> 5, old = q->una, goal = it->psn, stop_una;
+	int diff = psn_diff(it->psn, q->una);
+	struct rr rr = { false, false, 0, 0 };
+	struct ent *e;
+
+	if (diff < 0 || diff >= 1 << 22)
+		live = false;
+	if (resp && (q->t.size() == q->acks || psn_diff(q->t.back().psn, it->psn) < 0))
+		live = false;
+	if (!resp && kind != 0 && kind != 1 && kind != 3)
+		live = false;
+	if (!live) {
+		if (resp)
+			m->rrs.push_back(rr);
+		return;
+	}
+	if (!resp && kind == 0)
+		goal = psn_add(goal, 1);
+	e = advance(q, goal);
+	if (e && (e->status || !is_rd(e->op)))
+		e = NULL;
+	stop_una = psn_diff(q->una, q->ack_first) < 0 ? q->ack_first : q->una;
+	move_una(m, q, e || resp ? stop_una : goal);
+	moved = q->una != old;
+	again = q->restart;
+	miss = e && goal != q->una;
+	if (resp) {
+		if (e && miss) {
+			want_retry(b, m, q, true, false);
+		} else if (e && fits(b, q, e, it, again)) {
+			rr = { true, it->psn == e->psn, e->wqe, 0 };
+			if (e->op == READ)
+				rr.off = psn_diff(it->psn, e->first) * (128u << b->cfg[q->n].mtu);
+			if (rr.last) {
+				q->acks++;
+				q->due.push_back(true);
+				q->ack_first = psn_add(e->psn, 1);
+			}
+			m->cnt[CNT_RSP]++;
+			move_una(m, q, psn_add(it->psn, 1));
+			// local operations behind it
+			advance(q, q->una);
+		} else if (e) {
+			fail_qp(m, q, BAD_RESP);
+		}
+		m->rrs.push_back(rr);
+	} else if (kind == 0) {
+		if (miss)
+			want_retry(b, m, q, true, false);
+	} else if (kind == 3) {
+		static const unsigned int status[] = { 0, REM_INV, REM_ACCESS, REM_OP, BAD_RESP };
+		unsigned int code = it->syndrome & 0x1f;
+
+		if (miss || !code)
+			want_retry(b, m, q, miss, false);
+		else
+			fail_qp(m, q, status[code < 4 ? code : 4]);
+	} else {
+		model_rnr(b, m, q, it->syndrome & 0x1f, moved);
+	}
+}
+
+static void model_expire(struct bench *b, struct model *m, struct qp *q)
+{
+	if (q->tk == T_RNR) {
+		q->tk = T_NONE;
+		q->want = true;
+		q->gap = false;
+		return;
+	}
+	q->tk = T_NONE;
+	if (q->want)
+		return;
+	m->cnt[CNT_TIMEOUT]++;
+	q->gap = false;
+	want_retry(b, m, q, false, true);
+}
+
+static void check_step(struct bench *b, struct model *m, const char *what)
+{
+	unsigned int retries = 0, holds = 0;
+
+	if (b->cqes.size() != m->cqes.size())
+		fail_msg("cycle %lu, %s: %zu completions, should be %zu", b->now, what, b->cqes.size(),
+			 m->cqes.size());
+	// the order over QPs is not given when timers of several expire
+	for (unsigned int n = 0; n < 8; n++) {
+		size_t i = 0, j = 0;
+
+		for (; i < b->cqes.size(); i++) {
+			const struct cqe *g = &b->cqes[i], *w;
+
+			if (g->qpn != n)
+				continue;
+			while (j < m->cqes.size() && m->cqes[j].qpn != n)
+				j++;
+			assert_true(j < m->cqes.size());
+			w = &m->cqes[j++];
+			if (memcmp(g, w, sizeof(*g)))
+				fail_msg("cycle %lu, %s, QP %u: CQE of WQE %u opcode %u status %u len %u, "
+					 "should be WQE %u opcode %u status %u len %u",
+					 b->now, what, n, g->wqe, g->opcode, g->status, g->len, w->wqe,
+					 w->opcode, w->status, w->len);
+		}
+	}
+	for (struct acked &a : b->ackeds) {
+		struct qp *q = &m->q[a.qpn];
+
+		retries += a.kind == RETRY;
+		holds += a.kind == HOLD;
+		if (&a == &b->ackeds.back() &&
+		    (a.wqe_done != q->head || a.rd_done != q->rd_done ||
+		     (!q->err && (a.una != q->una || a.first != q->first))))
+			fail_msg("cycle %lu, %s, QP %u: acked %u first %x una %x rd_done %u, "
+				 "should be %u %x %x %u",
+				 b->now, what, a.qpn, a.wqe_done, a.first, a.una, a.rd_done, q->head,
+				 q->first, q->una, q->rd_done);
+	}
+	if (retries != m->retry_msgs || holds != m->hold_msgs)
+		fail_msg("cycle %lu, %s: %u AK_RETRY, %u AK_HOLD, should be %u, %u", b->now, what, retries,
+			 holds, m->retry_msgs, m->hold_msgs);
+	if (m->moved && b->ackeds.empty())
+		fail_msg("cycle %lu, %s: progress not told", b->now, what);
+	if (b->errs.size() != m->errs)
+		fail_msg("cycle %lu, %s: %zu errors, should be %u", b->now, what, b->errs.size(), m->errs);
+	if (b->rrs.size() != m->rrs.size())
+		fail_msg("cycle %lu, %s: %zu decisions, should be %zu", b->now, what, b->rrs.size(),
+			 m->rrs.size());
+	for (size_t i = 0; i < m->rrs.size(); i++) {
+		struct rr g = b->rrs[i], w = m->rrs[i];
+
+		if (g.take != w.take || g.last != w.last || g.wqe != w.wqe || g.off != w.off)
+			fail_msg("cycle %lu, %s: take %d last %d wqe %u off %u, should be %d %d %u %u",
+				 b->now, what, g.take, g.last, g.wqe, g.off, w.take, w.last, w.wqe, w.off);
+	}
+	static const int counters[] = { CNT_TIMEOUT, CNT_GAP, CNT_RETRY, CNT_RNR, CNT_RSP };
+
+	for (int c : counters)
+		if (b->cnt[c] != m->cnt[c])
+			fail_msg("cycle %lu, %s: counter %d is %lu, should be %lu", b->now, what, c,
+				 b->cnt[c], m->cnt[c]);
+	b->cqes.clear();
+	b->ackeds.clear();
+	b->rrs.clear();
+	b->errs.clear();
+	m->cqes.clear();
+	m->rrs.clear();
+	m->errs = m->retry_msgs = m->hold_msgs = 0;
+	m->moved = false;
+}
+
+static void check_timers(struct bench *b, struct model *m)
+{
+	bool any = false;
+
+	for (struct qp &q : m->q) {
+		if (q.tk == T_NONE)
+			continue;
+		any = true;
+		if (b->dut.timer_armed && b->time + b->dut.timer_cycles > q.deadline)
+			fail_msg("cycle %lu: timer_cycles %u is later than QP %u's deadline, in %ld", b->now,
+				 b->dut.timer_cycles, q.n, (long)(q.deadline - b->time));
+	}
+	if (any != b->dut.timer_armed)
+		fail_msg("cycle %lu: timer_armed %d, should be %d", b->now, b->dut.timer_armed, any);
+}
+
+static void next_message(struct bench *b, struct qp *q)
+{
+	static const unsigned int ops[] = { SEND, SEND, WRITE, READ, READ, CS, FA, LOCAL_INV };
+	unsigned int mtu = 128u << b->cfg[q->n].mtu;
+
+	q->op = ops[rnd(b, 8)];
+	q->len = one_in(b, 4) ? rnd(b, 3) * mtu : rnd(b, 5 * mtu);
+	q->npsn = q->len ? (q->len + mtu - 1) / mtu : 1;
+	if (q->op == CS || q->op == FA) {
+		q->len = 8;
+		q->npsn = 1;
+	}
+	if (q->op == LOCAL_INV)
+		q->len = q->npsn = 0;
+}
+
+static void begin_life(struct bench *b, struct model *m, struct qp *q)
+{
+	unsigned int n = q->n, psn = one_in(b, 2) ? psn_add(0, -(int)rnd(b, 20)) : rnd(b, 1 << 24);
+
+	b->ctrls.push_back({ C_RESET, n, 0 });
+	settle(b);
+	*q = {};
+	q->n = n;
+	b->cfg[n] = { (unsigned int)rnd(b, 4), (unsigned int)rnd(b, 8), (unsigned int)rnd(b, 8),
+		      1 + (unsigned int)rnd(b, 3), (unsigned int)rnd(b, 4096) };
+	b->ctrls.push_back({ C_SQ_PSN, n, psn });
+	settle(b);
+	q->active = true;
+	q->una = q->first = q->ack_first = q->next_psn = psn;
+	next_message(b, q);
+	check_step(b, m, "begin");
+}
+
+static void step_sent(struct bench *b, struct qp *q)
+{
+	unsigned int status = q->err ? FLUSH : one_in(b, 150) ? LOC_PROT : 0, reads = 0;
+
+	for (struct ent &e : q->t)
+		reads += is_rd(e.op);
+	if (q->t.size() > 100 || reads > 15)
+		return;
+	struct ent e = { q->next_wqe, q->next_psn, psn_add(q->next_psn, (int)q->npsn - 1), q->op,
+			 (unsigned int)rnd(b, 2), status, q->len };
+
+	if (status)
+		e.psn = q->next_psn;
+	b->sents.push_back({ q->n, e.wqe, e.psn, e.op, e.sig, status, 0, e.len });
+	q->t.push_back(e);
+	q->next_psn = status ? q->next_psn : psn_add(e.psn, 1);
+	q->next_wqe = (q->next_wqe + 1) & 0xffff;
+	next_message(b, q);
+	if (!q->err)
+		advance(q, q->una);
+}
+
+// a message that was sent fails when it is sent again; or one that is completed already
+static void step_resent(struct bench *b, struct qp *q)
+{
+	unsigned int i;
+
+	if (q->t.empty() || q->err)
+		return;
+	i = rnd(b, q->t.size() + 2);
+	if (i >= 2) {
+		struct ent *e = &q->t[i - 2];
+
+		if (e->status)
+			return;
+		e->status = LOC_PROT;
+		b->sents.push_back({ q->n, e->wqe, q->una, e->op, e->sig, LOC_PROT, 1, e->len });
+	} else {
+		b->sents.push_back({ q->n, (q->head - 1 - i) & 0xffff, q->una, SEND, 1, LOC_PROT, 1, 9 });
+	}
+}
+
+static void step_packet(struct bench *b, struct model *m, struct qp *q)
+{
+	struct item it = { IT_PKT, q->n, ACK_OP, 0, 0, 0, !one_in(b, 30) };
+	unsigned int what = rnd(b, 16), last = q->t.empty() ? q->una : q->t.back().psn;
+	int out = psn_diff(psn_add(last, 1), q->una);
+	const struct ent *rd = NULL;
+
+	if (out < 0)
+		out = 0;
+	for (size_t i = q->acks; i < q->t.size() && !rd; i++)
+		if (is_rd(q->t[i].op) && !q->t[i].status)
+			rd = &q->t[i];
+	if (rd && what < 9) {
+		unsigned int mtu = 128u << b->cfg[q->n].mtu;
+		int at = psn_diff(q->una, rd->first), n = psn_diff(rd->psn, rd->first);
+
+		if (at < 0)
+			at = 0;
+		if (one_in(b, 8))
+			at += (int)rnd(b, 4) - 1; // lost or repeated
+		it.psn = psn_add(rd->first, at);
+		it.opcode = rd->op != READ ? ATOMIC_ACK :
+			    at == n ? (at == 0 || (q->restart && one_in(b, 2)) ? RR_ONLY : RR_LAST) :
+			    at == 0 || (q->restart && one_in(b, 2)) ? RR_FIRST : RR_MIDDLE;
+		it.len = rd->op != READ ? 0 : at == n ? rd->len - n * mtu : mtu;
+		if (one_in(b, 100))
+			it.opcode = RR_FIRST + rnd(b, 4);
+		if (one_in(b, 100))
+			it.len = rnd(b, 4097);
+		if (at < 0 || at > n)
+			it.len = mtu;
+	} else {
+		bool ahead = q->npsn > 1 && !is_rd(q->op) && one_in(b, 4);
+
+		// up to what is sent for certain, or into a message partly sent
+		it.psn = psn_add(q->una, (int)rnd(b, out + 3) - 2);
+		if (out == 0 || ahead)
+			it.psn = ahead ? psn_add(q->next_psn, rnd(b, q->npsn - 1)) : psn_add(q->una, -1);
+		if (psn_diff(it.psn, q->next_psn) >= 0 && !ahead)
+			it.psn = psn_add(q->una, -2);
+		it.syndrome = what < 13 ? 0x1f : what == 13 ? 0x60 : what == 14 ? 0x20 | (1 + rnd(b, 9)) : 0x60;
+		if (one_in(b, 150))
+			it.syndrome = 0x60 | rnd(b, 6);
+		if (one_in(b, 100))
+			it.psn = psn_add(q->una, (1 << 22) + rnd(b, 1 << 22));
+		if (one_in(b, 400))
+			it.syndrome = 0x20; // the longest
+	}
+	b->items.push_back(it);
+	model_item(b, m, q, &it);
+}
+
+static void step_rdone(struct bench *b, struct qp *q)
+{
+	unsigned int status = one_in(b, 200) ? LOC_PROT : 0;
+
+	// an error needs no complete READ
+	if (q->due.empty() && !(status && q->t.size() > q->acks && is_rd(q->t[q->acks].op)))
+		return;
+	if (!q->due.empty())
+		q->due.pop_front();
+	b->rdones.push_back({ q->n, status, 0 });
+	if (q->placed_bad)
+		return;
+	if (status)
+		q->placed_bad = status;
+	else
+		q->placed = (q->placed + 1) & 0xff;
+}
+
+// let time pass: to the next deadline, or a little
+static void step_time(struct bench *b, struct model *m)
+{
+	if (!b->dut.timer_armed || one_in(b, 3))
+		b->time += rnd(b, 1500);
+	else
+		b->time += b->dut.timer_cycles;
+	for (struct qp &q : m->q) {
+		if (q.tk == T_NONE || q.deadline > b->time)
+			continue;
+		model_expire(b, m, &q);
+		end_step(b, m, &q);
+	}
+}
+
+static void test_rules(void **state)
+{
+	struct bench *b = new bench;
+	struct model *m = new model{};
+	uint64_t steps = getenv("STEPS") ? strtoull(getenv("STEPS"), NULL, 0) : 60000, lives = 0;
+
+	(void)state;
+	start(b, env_seed(0xc0ffee), 8);
+	b->frozen = true;
+	for (unsigned int n = 0; n < 8; n++) {
+		m->q[n].n = n;
+		begin_life(b, m, &m->q[n]);
+	}
+	for (uint64_t i = 0; i < steps; i++) {
+		struct qp *q = &m->q[rnd(b, 8)];
+		unsigned int what = rnd(b, 32);
+		const char *name = "packet";
+
+		b->slow = one_in(b, 2);
+		if (what < 10) {
+			name = "sent";
+			step_sent(b, q);
+		} else if (what < 24) {
+			step_packet(b, m, q);
+		} else if (what < 28) {
+			name = "rdone";
+			step_rdone(b, q);
+		} else if (what < 29) {
+			name = "time";
+			step_time(b, m);
+		} else if (one_in(b, 30)) {
+			name = "resent";
+			step_resent(b, q);
+		} else if (one_in(b, 100)) {
+			name = "error";
+			b->ctrls.push_back({ C_ERR, q->n, 0 });
+			q->err = true;
+		} else if (what == 30) {
+			name = "query";
+			b->ctrls.push_back({ C_QUERY, q->n, 0 });
+		}
+		if (what != 28)
+			end_step(b, m, q);
+		settle(b);
+		if (!strcmp(name, "query") && !q->err) {
+			assert_int_equal(b->query >> 33 & 0xffffff, q->una);
+			assert_int_equal(b->query >> 17 & 0xffff, q->next_wqe);
+			assert_int_equal(b->query >> 1 & 0xffff, q->head);
+		}
+		check_step(b, m, name);
+		check_timers(b, m);
+		if (q->err && one_in(b, 8)) {
+			begin_life(b, m, q);
+			check_timers(b, m);
+			lives++;
+		}
+	}
+	print_message("%lu lives, %lu time-outs, %lu READ gaps, %lu exhausted, %lu RNR exhausted, %lu responses\n",
+		      lives, b->cnt[CNT_TIMEOUT], b->cnt[CNT_GAP], b->cnt[CNT_RETRY], b->cnt[CNT_RNR],
+		      b->cnt[CNT_RSP]);
+	assert_true(lives > 10 && b->cnt[CNT_TIMEOUT] > 10 && b->cnt[CNT_GAP] > 10 && b->cnt[CNT_RETRY] > 1 &&
+		    b->cnt[CNT_RNR] > 1 && b->cnt[CNT_RSP] > 1000);
+	delete m;
+	delete b;
+}
+
+// ---- all at once: a sender, a wire that loses, a responder --------------------------------------------
+
+struct work {
+	unsigned int op, len, first, npsn;
+	bool told;               // its sent_t went
+	std::set<unsigned int> got; // READ: packets of the response taken
+	bool placed;
+};
+
+struct packet {
+	uint64_t due;
+	unsigned int qpn, psn;
+};
+
+struct peer {
+	std::vector<struct work> work;
+	unsigned int cur, off, done, ended;     // sender's place; acknowledged; completed in the CQ's order
+	bool hold;
+	uint64_t hold_until, pause;
+	unsigned int epsn;
+	bool nak_sent;
+};
+
+struct wire {
+	struct peer p[8];
+	std::deque<struct packet> req;          // in order
+	std::deque<struct item> rsp;
+	std::deque<uint64_t> rsp_due;
+	std::deque<unsigned int> take;          // QP of each response packet given to the block, in order
+	uint64_t rdone_at, retries, holds;
+	unsigned int loss;
+};
+
+static struct work *by_psn(struct peer *p, unsigned int psn, unsigned int *index)
+{
+	for (unsigned int i = p->done; i < p->work.size(); i++) {
+		int d = psn_diff(psn, p->work[i].first);
+
+		*index = i;
+		if (d >= 0 && d < (int)p->work[i].npsn)
+			return &p->work[i];
+	}
+	return NULL;
+}
+
+static void respond(struct bench *b, struct wire *w, struct item it, uint64_t delay)
+{
+	if (rnd(b, 1000) < w->loss)
+		return;
+	w->rsp.push_back(it);
+	w->rsp_due.push_back(b->now + delay);
+}
+
+// the responder: a request packet of PSN psn has come
+static void serve(struct bench *b, struct wire *w, unsigned int n, unsigned int psn)
+{
+	struct peer *p = &w->p[n];
+	unsigned int i, mtu = 128u << b->cfg[n].mtu;
+	struct work *k = by_psn(p, psn, &i);
+	int ahead = psn_diff(psn, p->epsn);
+
+	if (!k)
+		return;
+	if (ahead > 0) {
+		if (!p->nak_sent)
+			respond(b, w, { IT_PKT, n, ACK_OP, p->epsn, 0x60, 0, true }, 60);
+		p->nak_sent = true;
+		return;
+	}
+	if (ahead == 0 && !is_rd(k->op) && one_in(b, 60)) {
+		unsigned int code = 1 + rnd(b, 2);
+
+		respond(b, w, { IT_PKT, n, ACK_OP, psn, 0x20 | code, 0, true }, 60);
+		p->nak_sent = true;
+		return;
+	}
+	if (ahead == 0) {
+		p->nak_sent = false;
+		p->epsn = is_rd(k->op) ? psn_add(k->first, k->npsn) : psn_add(psn, 1);
+	}
+	if (!is_rd(k->op)) {
+		if (one_in(b, 3) || psn == psn_add(k->first, k->npsn - 1))
+			respond(b, w, { IT_PKT, n, ACK_OP, psn_add(p->epsn, -1), 0x1f, 0, true }, 60);
+		return;
+	}
+	if (k->op != READ) {
+		respond(b, w, { IT_PKT, n, ATOMIC_ACK, psn, 0, 0, true }, 60);
+		return;
+	}
+	for (unsigned int at = psn_diff(psn, k->first), beg = at; at < k->npsn; at++) {
+		bool last = at == k->npsn - 1;
+		unsigned int op = at == beg ? (last ? RR_ONLY : RR_FIRST) : last ? RR_LAST : RR_MIDDLE;
+
+		respond(b, w, { IT_PKT, n, op, psn_add(k->first, at), 0, last ? k->len - at * mtu : mtu, true }, 60);
+	}
+}
+
+static void wire_cycle(struct bench *b, struct wire *w)
+{
+	unsigned int n = rnd(b, 8), reads = 0;
+	struct peer *p = &w->p[n];
+
+	// sender: one packet of a QP now and then, a READ or ATOMIC is one packet
+	for (unsigned int i = p->done; i < p->cur && i < p->work.size(); i++)
+		reads += is_rd(p->work[i].op);
+	if (b->sents.empty() && !p->hold && p->cur < p->work.size() && p->cur - p->done < 100 && reads < 16 &&
+	    p->pause <= b->now) {
+		struct work *k = &p->work[p->cur];
+		bool last = is_rd(k->op) || p->off + 1 >= k->npsn;
+
+		if (k->npsn && rnd(b, 1000) >= w->loss)
+			w->req.push_back({ b->now + 80, n, psn_add(k->first, p->off) });
+		if (last && !k->told) {
+			b->sents.push_back({ n, p->cur, psn_add(k->first, (int)k->npsn - 1), k->op, 1, 0, 0,
+					     k->len });
+			k->told = true;
+		}
+		p->off++;
+		if (last) {
+			p->cur++;
+			p->off = 0;
+		}
+	}
+	if (!w->req.empty() && w->req.front().due <= b->now) {
+		serve(b, w, w->req.front().qpn, w->req.front().psn);
+		w->req.pop_front();
+	}
+	if (!w->rsp.empty() && w->rsp_due.front() <= b->now && b->items.size() < 16) {
+		if (w->rsp.front().opcode != ACK_OP)
+			w->take.push_back(w->rsp.front().qpn);
+		b->items.push_back(w->rsp.front());
+		w->rsp.pop_front();
+		w->rsp_due.pop_front();
+	}
+	cycle(b);
+	for (struct rr &r : b->rrs) {
+		unsigned int q = w->take.front();
+
+		w->take.pop_front();
+		if (!r.take)
+			continue;
+		assert_true(r.wqe < w->p[q].work.size());
+		struct work *k = &w->p[q].work[r.wqe];
+		unsigned int at = r.off / (128u << b->cfg[q].mtu);
+
+		if (!is_rd(k->op) || at != k->got.size() || r.last != (at == k->npsn - 1))
+			fail_msg("cycle %lu: QP %u WQE %u: response packet %u taken, %zu before it", b->now, q,
+				 r.wqe, at, k->got.size());
+		k->got.insert(at);
+		if (!r.last)
+			continue;
+		// placed in order over all QPs
+		w->rdone_at = (w->rdone_at > b->now ? w->rdone_at : b->now) + rnd(b, 200);
+		b->rdones.push_back({ q, 0, w->rdone_at });
+		k->placed = true;
+	}
+	for (struct acked &a : b->ackeds) {
+		struct peer *q = &w->p[a.qpn];
+		unsigned int i;
+
+		assert_true(a.wqe_done >= q->done);
+		q->done = a.wqe_done;
+		if (a.kind == HOLD) {
+			w->holds++;
+			q->hold = true;
+			q->hold_until = b->now + 2500 - 100;
+		}
+		if (a.kind != RETRY)
+			continue;
+		w->retries++;
+		if (q->hold && b->now < q->hold_until)
+			fail_msg("cycle %lu: QP %u: retry in the RNR wait", b->now, a.qpn);
+		q->hold = false;
+		i = a.wqe_done;
+		if (i == q->work.size())
+			continue;
+		if (a.first != q->work[i].first || psn_diff(a.una, a.first) < 0 ||
+		    psn_diff(a.una, psn_add(a.first, q->work[i].npsn)) > 0 || i > q->cur)
+			fail_msg("cycle %lu: QP %u: AK_RETRY from %x, WQE %u, first %x: WQE begins with %x", b->now,
+				 a.qpn, a.una, i, a.first, q->work[i].first);
+		if (psn_diff(a.una, q->epsn) > 0)
+			fail_msg("cycle %lu: QP %u: AK_RETRY from %x, which the responder has not reached", b->now,
+				 a.qpn, a.una);
+		q->cur = i;
+		q->off = psn_diff(a.una, a.first);
+		q->pause = b->now + 200;
+	}
+	for (struct cqe &c : b->cqes) {
+		struct peer *q = &w->p[c.qpn];
+		struct work *k = &q->work[c.wqe];
+
+		if (c.wqe != q->ended++ || c.status)
+			fail_msg("cycle %lu: QP %u: CQE of WQE %u status %u, WQE %u is next", b->now, c.qpn, c.wqe,
+				 c.status, q->ended - 1);
+		if (is_rd(k->op) ? !k->placed : psn_diff(psn_add(k->first, (int)k->npsn), q->epsn) > 0)
+			fail_msg("cycle %lu: QP %u: WQE %u completes too early", b->now, c.qpn, c.wqe);
+	}
+	b->rrs.clear();
+	b->ackeds.clear();
+	b->cqes.clear();
+	assert_int_equal(b->errs.size(), 0);
+}
+
+static void run_wire(struct bench *b, unsigned int loss, bool slow)
+{
+	static const unsigned int ops[] = { SEND, SEND, WRITE, READ, CS, LOCAL_INV };
+	struct wire *w = new wire{};
+	uint64_t left = 1, limit = b->now + 3000000, begin = b->now;
+
+	b->slow = slow;
+	w->loss = loss;
+	memset(b->cnt, 0, sizeof(b->cnt));
+	for (unsigned int n = 0; n < 8; n++) {
+		struct peer *p = &w->p[n];
+		unsigned int psn = rnd(b, 1 << 24);
+
+		if (n & 1)
+			psn = psn_add(0, -20);
+		// retries enough that none is used up
+		b->cfg[n] = { 1 + (unsigned int)rnd(b, 3), 7, 7, 1 + (unsigned int)rnd(b, 3), n };
+		b->ctrls.push_back({ C_RESET, n, 0 });
+		b->ctrls.push_back({ C_SQ_PSN, n, psn });
+		p->epsn = psn;
+		for (int i = 0; i < 150; i++) {
+			unsigned int op = ops[rnd(b, 6)], mtu = 128u << b->cfg[n].mtu;
+			unsigned int len = op == CS ? 8 : op == LOCAL_INV ? 0 : rnd(b, 6 * mtu);
+			unsigned int np = op == LOCAL_INV ? 0 : len ? (len + mtu - 1) / mtu : 1;
+
+			p->work.push_back({ op, len, psn, np, false, {}, false });
+			psn = psn_add(psn, np);
+		}
+	}
+	settle(b);
+	while (left) {
+		wire_cycle(b, w);
+		left = 0;
+		for (struct peer &p : w->p)
+			left += p.work.size() - p.ended;
+		if (b->now > limit)
+			fail_msg("cycle %lu: %lu WQEs do not complete; QP 0 at %u done %u hold %d", b->now, left,
+				 w->p[0].cur, w->p[0].done, w->p[0].hold);
+	}
+	for (int i = 0; i < 1000; i++)
+		wire_cycle(b, w);
+	print_message("loss %u/1000: %lu cycles, %lu AK_RETRY, %lu AK_HOLD, %lu time-outs, %lu READ gaps\n", loss,
+		      b->now - begin, w->retries, w->holds, b->cnt[CNT_TIMEOUT], b->cnt[CNT_GAP]);
+	if (loss)
+		assert_true(b->cnt[CNT_TIMEOUT] && b->cnt[CNT_GAP]);
+	else
+		assert_int_equal(b->cnt[CNT_TIMEOUT] + b->cnt[CNT_GAP], 0);
+	settle(b);
+	assert_false(b->dut.timer_armed);
+	delete w;
+}
+
+static void test_wire(void **state)
+{
+	struct bench *b = new bench;
+
+	(void)state;
+	start(b, env_seed(0xbadcafe), 8);
+	run_wire(b, 0, false);
+	run_wire(b, 10, true);
+	run_wire(b, 50, false);
+	run_wire(b, 100, true);
+	delete b;
+}
+
+// ---- rate, and how late a timer may be -------------------------------------------------------------------
+
+static void open_qp(struct bench *b, unsigned int n, struct config c)
+{
+	b->cfg[n] = c;
+	b->ctrls.push_back({ C_RESET, n, 0 });
+	b->ctrls.push_back({ C_SQ_PSN, n, 0 });
+	settle(b);
+}
+
+static void test_rate(void **state)
+{
+	struct bench *b = new bench;
+	uint64_t t;
+
+	(void)state;
+	start(b, env_seed(1), 64);
+	open_qp(b, 1, { 10, 7, 7, 5, 1 });
+	for (unsigned int i = 0; i < 64; i++)
+		b->sents.push_back({ 1, i, i, SEND, 1, 0, 0, 64 });
+	settle(b);
+	for (unsigned int i = 0; i < 64; i++)
+		b->items.push_back({ IT_PKT, 1, ACK_OP, i, 0x1f, 0, true });
+	for (t = b->now; !b->items.empty();)
+		cycle(b);
+	t = b->now - t;
+	settle(b);
+	assert_int_equal(b->cqes.size(), 64);
+	print_message("64 ACKs, a CQE each: %lu cycles\n", t);
+	assert_true(t <= 64 * 6);
+
+	b->cqes.clear();
+	for (unsigned int i = 64; i < 128; i++)
+		b->sents.push_back({ 1, i, i, SEND, 1, 0, 0, 64 });
+	settle(b);
+	b->items.push_back({ IT_PKT, 1, ACK_OP, 127, 0x1f, 0, true });
+	for (t = b->now; b->cqes.size() < 64;)
+		cycle(b);
+	print_message("one ACK, 64 CQEs: %lu cycles\n", b->now - t);
+	assert_true(b->now - t <= 64 + 8);
+	settle(b);
+
+	b->sents.push_back({ 1, 128, 128 + 63, READ, 1, 0, 0, 64 * 4096 });
+	settle(b);
+	for (unsigned int i = 0; i < 64; i++)
+		b->items.push_back({ IT_PKT, 1, i == 0 ? RR_FIRST : i == 63 ? RR_LAST : RR_MIDDLE, 128 + i, 0, 4096,
+				     true });
+	for (t = b->now; !b->items.empty();)
+		cycle(b);
+	t = b->now - t;
+	settle(b);
+	assert_int_equal(b->cnt[CNT_RSP], 64);
+	print_message("64 READ responses: %lu cycles\n", t);
+	assert_true(t <= 64 * 6);
+	delete b;
+}
+
+// Nothing is answered: time-outs, one after the other, then RETRY_EXC_ERR. Each within [T, T + two sweeps].
+static void test_timer(void **state)
+{
+	struct bench *b = new bench;
+
+	(void)state;
+	start(b, env_seed(1), 64);
+	for (unsigned int n = 0; n < 64; n++)
+		open_qp(b, n, { 1 + n % 5, n % 8, 7, 5, n });
+	for (unsigned int n = 0; n < 64; n++) {
+		uint64_t due = 0, wait = 1024ull << b->cfg[n].timeout, jumps = 0;
+		unsigned int retries = 0;
+
+		b->sents.push_back({ n, 0, 0, SEND, 0, 0, 0, 64 });
+		due = b->time + wait;
+		while (b->cqes.empty()) {
+			settle(b);
+			assert_true(b->dut.timer_armed);
+			assert_true(b->time + b->dut.timer_cycles <= due + 60);
+			b->time += b->dut.timer_cycles;
+			for (int i = 0; i < 600 && b->ackeds.empty() && b->cqes.empty(); i++)
+				cycle(b);
+			if (++jumps > 100)
+				fail_msg("QP %u: no time-out", n);
+			if (b->ackeds.empty())
+				continue;
+			if (b->time < due || b->time > due + 600)
+				fail_msg("QP %u: time-out %ld cycles after its time", n, (long)(b->time - due));
+			retries += b->ackeds[0].kind == RETRY;
+			b->ackeds.clear();
+			due = b->time + wait - 4;
+		}
+		assert_int_equal(retries, n % 8);
+		assert_int_equal(b->cqes[0].status, RETRY_EXC);
+		settle(b);
+		b->cqes.clear();
+		b->ackeds.clear();
+		b->errs.clear();
+		assert_false(b->dut.timer_armed);
+	}
+	delete b;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_wire),
+		cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_timer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
