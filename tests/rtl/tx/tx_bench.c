@@ -27,6 +27,14 @@ struct dma_job {
 	uint64_t at;
 };
 
+/* what the peer answers, as requester completion sees it */
+struct peer_job {
+	enum { P_ACK, P_NAK, P_RNR, P_RESP } kind;
+	int qpn;
+	uint32_t psn, n, total;
+	uint64_t at;
+};
+
 struct sent_job {
 	int qpn;
 	uint16_t wqe;
@@ -65,9 +73,16 @@ struct bench {
 	struct {
 		int qpn;
 		uint32_t psn, msn;
-		uint8_t syndrome;
+		uint8_t syndrome, kind, nak;
+		uint32_t key, len;
+		uint64_t va;
 	} ack[QLEN];
 	unsigned int ack_head, ack_tail;
+	struct peer_job peer[4 * QLEN];
+	unsigned int peer_head, peer_tail;
+	uint64_t mro_at, sync_at;
+	bool mro_under_way;
+	uint8_t mro_answer;
 
 	uint8_t frame[8192];
 	unsigned int frame_len;
@@ -120,7 +135,8 @@ struct bench *bench_new(uint64_t seed)
 	memset(b->rings, 0xee, (size_t)QPS * RING_SIZE);
 	for (int i = 0; i < QPS; i++)
 		b->qp[i].msgs = calloc(MAX_MSGS, sizeof(struct msg));
-	b->w = (struct weather){ .dma_latency = 125, .mr_latency = 6, .ack_delay = 300 };
+	b->w = (struct weather){ .dma_latency = 125, .mr_latency = 6, .ack_delay = 300,
+				.mro_latency = 10, .sync_latency = 40 };
 	for (int i = 0; i < 4; i++) {
 		struct tx_gid *g = &b->gids[i];
 
@@ -218,7 +234,10 @@ void bench_open(struct bench *b, int qpn, struct tx_cfg *cfg, uint32_t psn)
 		memset(q->cfg.dgid, 0, 10);
 		memset(q->cfg.dgid + 10, 0xff, 2);
 	}
-	q->psn0 = q->f_psn = q->s_psn = q->acked_psn = psn;
+	if (!q->cfg.max_rd)
+		q->cfg.max_rd = 16;
+	q->psn0 = q->f_psn = q->s_psn = q->acked_psn = q->post_psn = q->hpsn = q->epsn = psn;
+	q->retried = psn - 1;
 	bench_qpc(b, qpn, QPC_SQ_PSN, psn);
 }
 
@@ -227,6 +246,33 @@ static void put64(uint8_t *p, uint64_t x)
 {
 	for (int i = 0; i < 8; i++)
 		p[i] = x >> (8 * i);
+}
+
+static bool is_local(const struct msg *m)
+{
+	return m->op >= URDMA_WR_LOCAL_INV && m->op <= URDMA_WR_BIND_MW;
+}
+
+static bool is_atomic(const struct msg *m)
+{
+	return m->op == URDMA_WR_ATOMIC_CS || m->op == URDMA_WR_ATOMIC_FA;
+}
+
+/* taking READ credit */
+static bool is_read(const struct msg *m)
+{
+	return m->op == URDMA_WR_READ || is_atomic(m);
+}
+
+static bool idx_before(uint16_t a, uint16_t b)
+{
+	return (uint16_t)(a - b) & 0x8000;
+}
+
+/* PSN a is before b */
+static bool before(uint32_t a, uint32_t b)
+{
+	return (a - b) & 0x800000;
 }
 
 struct msg *bench_post(struct bench *b, int qpn, const struct msg *m)
@@ -240,25 +286,40 @@ struct msg *bench_post(struct bench *b, int qpn, const struct msg *m)
 	memset(w, 0xdd, stride);
 	put64(w, (uint64_t)m->op | (m->sig ? URDMA_SQE0_SIGNALED : 0) |
 			 (m->se ? URDMA_SQE0_SOLICITED : 0) | (m->inl ? URDMA_SQE0_INLINE : 0) |
-			 (uint64_t)m->num_sge << 16);
+			 (m->fence ? URDMA_SQE0_FENCE : 0) | (uint64_t)m->num_sge << 16);
 	put64(w + 8, m->imm);
-	put64(w + 24, (uint64_t)m->len << 32);
-	if (m->inl)
+	put64(w + 16, m->raddr);
+	put64(w + 24, (uint64_t)m->len << 32 | m->rkey);
+	if (m->op >= URDMA_WR_LOCAL_INV && m->op <= URDMA_WR_BIND_MW) {
+		put64(w + 32, m->mr_len);
+		put64(w + 40, m->mr_addr);
+		put64(w + 48, m->acc | m->levels << 8 | m->page_shift << 16);
+	} else if (m->inl) {
 		memcpy(w + URDMA_SQE_DATA_OFFSET, m->inl_data,
 		       m->len < stride - 32 ? m->len : stride - 32);
-	else
+	} else {
 		for (int i = 0; i < m->num_sge && 32 + 16 * (i + 1) <= (int)stride; i++) {
 			put64(w + 32 + 16 * i, m->sge[i].va);
 			put64(w + 40 + 16 * i, (uint64_t)m->sge[i].key << 32 | m->sge[i].len);
 		}
+		if (is_atomic(m)) {
+			put64(w + 48, m->swap);
+			put64(w + 56, m->compare);
+		}
+	}
 	*own = *m;
 	own->posted = b->cycle;
-	own->first_beat = 0;
+	own->first_beat = own->done_at = 0;
+	own->sent = own->asked = false;
 	if (!m->status) {
 		uint32_t mtu = 128u << q->cfg.mtu;
 
-		own->packets = m->len ? (m->len + mtu - 1) / mtu : 1;
+		own->packets = is_local(m)	     ? 0
+			       : m->len && !is_atomic(m) ? (m->len + mtu - 1) / mtu
+							 : 1;
 	}
+	own->psn = q->post_psn;
+	q->post_psn = (q->post_psn + own->packets) & 0xffffff;
 	q->pi++;
 	return own;
 }
@@ -273,8 +334,20 @@ void bench_ack(struct bench *b, int qpn, uint32_t psn, uint8_t syndrome, uint32_
 {
 	b->ack[b->ack_tail % QLEN].qpn = qpn;
 	b->ack[b->ack_tail % QLEN].psn = psn;
+	b->ack[b->ack_tail % QLEN].kind = RSP_ACK;
 	b->ack[b->ack_tail % QLEN].syndrome = syndrome;
 	b->ack[b->ack_tail++ % QLEN].msn = msn;
+}
+
+void bench_read(struct bench *b, int qpn, bool atomic, uint32_t psn, uint32_t msn, uint32_t key,
+		uint64_t va, uint32_t len, uint8_t nak)
+{
+	bench_ack(b, qpn, psn, 0x1f, msn);
+	b->ack[(b->ack_tail - 1) % QLEN].kind = atomic ? RSP_ATOMIC : RSP_READ;
+	b->ack[(b->ack_tail - 1) % QLEN].key = key;
+	b->ack[(b->ack_tail - 1) % QLEN].va = va;
+	b->ack[(b->ack_tail - 1) % QLEN].len = len;
+	b->ack[(b->ack_tail - 1) % QLEN].nak = nak;
 }
 
 /* ---- the frame that has to come
@@ -430,63 +503,243 @@ static void judge_ack(struct bench *b, int qpn)
 	q->acks_seen++;
 }
 
+/* Response packets of a READ or ATOMIC that was taken. */
+static void expect_rsp(struct bench *b, int qpn, const struct tx_in *in, uint8_t nak)
+{
+	struct qp *q = &b->qp[qpn];
+	uint32_t mtu = 128u << q->cfg.mtu;
+	uint32_t n = in->ack_req_len ? (in->ack_req_len + mtu - 1) / mtu : 1;
+
+	if (in->ack_req_kind == RSP_ATOMIC || nak)
+		n = 1;
+	for (uint32_t i = 0; i < n; i++) {
+		struct rsp *r = &q->rsp[q->rsp_tail++ % MAX_RSPS];
+		bool last = i == n - 1;
+
+		assert_true(q->rsp_tail - q->rsp_head < MAX_RSPS);
+		*r = (struct rsp){ i ? (last ? 0x0f : 0x0e) : (last ? 0x10 : 0x0d), nak,
+				   (in->ack_req_psn + i) & 0xffffff, in->ack_req_msn,
+				   last ? in->ack_req_len - i * mtu : mtu, in->ack_req_va + i * mtu };
+		if (in->ack_req_kind == RSP_ATOMIC)
+			r->opcode = 0x12;
+		if (nak)
+			r->opcode = 0x11;
+	}
+}
+
+static void judge_rsp(struct bench *b, int qpn)
+{
+	struct qp *q = &b->qp[qpn];
+	struct rsp *r = &q->rsp[q->rsp_head++ % MAX_RSPS];
+	uint8_t want[8192], pay[4096], ext[12];
+	unsigned int ext_len = r->opcode == 0x0e ? 0 : r->opcode == 0x12 ? 12 : 4, len = r->len;
+
+	if (r->opcode == 0x12 || r->nak)
+		len = 0;
+	put_be(ext, (uint32_t)(r->nak ? r->nak : 0x1f) << 24 | r->msn, 4);
+	put_be(ext + 4, r->va, 8);
+	for (uint32_t i = 0; i < len; i++)
+		pay[i] = *bench_mem(b, r->va + i);
+	compare(b, "response", qpn, want,
+		build(b, &q->cfg, r->opcode, false, false, r->psn, ext, ext_len, pay, len, want));
+	if (r->nak)
+		b->st.naks_seen++;
+	else
+		b->st.read_rsps++;
+}
+
 bool bench_acks_done(struct bench *b, int qpn)
 {
 	struct qp *q = &b->qp[qpn];
 
+	if (q->rsp_head != q->rsp_tail)
+		return false;
+
 	return q->ack_head == q->ack_tail || q->ack_behind_nak;
+}
+
+/* The message that holds a PSN. */
+static struct msg *msg_of(struct qp *q, uint32_t psn, uint16_t *idx)
+{
+	for (uint16_t i = q->pi; i != (uint16_t)(q->pi - MAX_MSGS / 2);) {
+		struct msg *m = &q->msgs[--i % MAX_MSGS];
+
+		if (i > q->pi)
+			break;
+		if (m->packets && !before(psn, m->psn) && before(psn, m->psn + m->packets)) {
+			*idx = i;
+			return m;
+		}
+	}
+	return NULL;
+}
+
+static void peer_job(struct bench *b, int qpn, int kind, uint32_t psn, uint32_t n, uint32_t total)
+{
+	assert_true(b->peer_tail - b->peer_head < 4 * QLEN);
+	b->peer[b->peer_tail++ % (4 * QLEN)] =
+		(struct peer_job){ kind, qpn, psn & 0xffffff, n, total, b->cycle + b->w.ack_delay };
+}
+
+/* The other side: expects PSNs in order, asks for what is missing once. */
+static void peer_takes(struct bench *b, int qpn, const struct msg *m, uint32_t psn, uint32_t n,
+		       bool ackreq)
+{
+	struct qp *q = &b->qp[qpn];
+	uint32_t got = n;
+
+	if (chance(b, b->w.loss))
+		return;
+	if (before(q->epsn, psn)) {
+		if (!q->nak)
+			peer_job(b, qpn, P_NAK, q->epsn, 0, 0);
+		q->nak = true;
+		return;
+	}
+	if (psn == q->epsn) {
+		if (!q->nak && bench_rnd(b, 1000) < b->w.rnr && m->op <= URDMA_WR_SEND_INV) {
+			peer_job(b, qpn, P_RNR, psn, 0, 0);
+			q->nak = true;
+			return;
+		}
+		q->nak = false;
+		q->epsn = (psn + n) & 0xffffff;
+	}
+	if (is_read(m)) {
+		if (chance(b, b->w.rsp_loss))
+			got = bench_rnd(b, n);
+		if (got || n > 1 || !b->w.rsp_loss)
+			peer_job(b, qpn, P_RESP, psn, got, n);
+	} else if (ackreq) {
+		peer_job(b, qpn, P_ACK, q->epsn, 0, 0);
+	}
 }
 
 static void judge_frame(struct bench *b)
 {
-	uint8_t want[8192], pay[4096], ext[4];
-	unsigned int l3 = b->frame[12] == 0x81 ? 18 : 14, bth, len;
+	uint8_t want[8192], pay[4096], ext[28], *e = ext;
+	unsigned int l3 = b->frame[12] == 0x81 ? 18 : 14, bth, len = 0;
 	struct qp *q;
 	struct msg *m;
-	uint32_t dqp, off, mtu;
-	bool first, last, imm;
+	uint32_t dqp, off, mtu, psn, n = 1;
+	bool first, last, imm, ackreq;
+	uint8_t opcode;
+	uint16_t idx;
 	int qpn;
 
 	bth = l3 + (b->frame[l3] >> 4 == 4 ? 20 : 40) + 8;
 	dqp = b->frame[bth + 5] << 16 | b->frame[bth + 6] << 8 | b->frame[bth + 7];
+	psn = b->frame[bth + 9] << 16 | b->frame[bth + 10] << 8 | b->frame[bth + 11];
 	qpn = dqp - 0xa5b000;
 	if (qpn < 0 || qpn >= QPS) {
 		fprintf(stderr, "cycle %" PRIu64 ": frame of no known QP: %06x\n", b->cycle, dqp);
 		fail();
 	}
 	q = &b->qp[qpn];
-	if (b->frame[bth] == 0x11) {
+	opcode = b->frame[bth];
+	if (q->rsp_head != q->rsp_tail &&
+	    ((opcode >= 0x0d && opcode <= 0x10) || opcode == 0x12 ||
+	     (opcode == 0x11 && q->rsp[q->rsp_head % MAX_RSPS].nak &&
+	      q->rsp[q->rsp_head % MAX_RSPS].psn == psn))) {
+		judge_rsp(b, qpn);
+		return;
+	}
+	if (opcode == 0x11) {
 		judge_ack(b, qpn);
 		return;
 	}
-	while (q->f_msg != q->pi && q->f_pkt == q->msgs[q->f_msg % MAX_MSGS].packets) {
-		q->f_msg = (uint16_t)(q->f_msg + 1);
-		q->f_pkt = 0;
-	}
-	if (q->f_msg == q->pi) {
-		fprintf(stderr, "cycle %" PRIu64 ": QP %d sends more than was posted\n", b->cycle,
-			qpn);
+	m = msg_of(q, psn, &idx);
+	if (!m) {
+		fprintf(stderr, "cycle %" PRIu64 ": QP %d sends PSN %06x, which belongs to nothing posted\n",
+			b->cycle, qpn, psn);
 		fail();
 	}
-	m = &q->msgs[q->f_msg % MAX_MSGS];
+	/* in order, or from a place that requester completion has named, or past what is completed */
+	if (psn != q->f_psn) {
+		bool ok = false;
+		uint16_t i = idx;
+
+		for (unsigned int k = 0; k < 64 && k < q->una_n; k++)
+			ok |= q->unas[k] == psn;
+		if (!ok && before(q->f_psn, psn) && msg_of(q, q->f_psn, &i))
+			ok = !idx_before(q->acked, idx) && idx_before(i, q->acked);
+		if (!ok) {
+			fprintf(stderr,
+				"cycle %" PRIu64 ": QP %d sends PSN %06x (WQE %u), %06x expected; completed %u\n",
+				b->cycle, qpn, psn, idx, q->f_psn, q->acked);
+			fail();
+		}
+	}
+	if (before(q->hpsn, psn))
+		fail_msg("QP %d: PSN %06x left out", qpn, q->hpsn);
 	mtu = 128u << q->cfg.mtu;
-	off = q->f_pkt * mtu;
-	len = m->len - off < mtu ? m->len - off : mtu;
+	off = ((psn - m->psn) & 0xffffff) * mtu;
 	first = off == 0;
-	last = off + len == m->len;
-	imm = last && m->op == URDMA_WR_SEND_IMM;
-	if (first)
+	ackreq = true;
+	if (m->op == URDMA_WR_READ) {
+		opcode = 0x0c;
+		n = m->packets - off / mtu;
+		e = put_be(put_be(put_be(e, m->raddr + off, 8), m->rkey, 4), m->len - off, 4);
+		last = false;
+	} else if (is_atomic(m)) {
+		bool cs = m->op == URDMA_WR_ATOMIC_CS;
+
+		opcode = cs ? 0x13 : 0x14;
+		e = put_be(put_be(e, m->raddr, 8), m->rkey, 4);
+		e = put_be(put_be(e, m->swap, 8), cs ? m->compare : 0, 8);
+		last = false;
+	} else {
+		bool write = m->op == URDMA_WR_WRITE || m->op == URDMA_WR_WRITE_IMM;
+		bool inv = m->op == URDMA_WR_SEND_INV;
+
+		len = m->len - off < mtu ? m->len - off : mtu;
+		last = off + len == m->len;
+		imm = last && (m->op == URDMA_WR_SEND_IMM || m->op == URDMA_WR_WRITE_IMM);
+		ackreq = last || (psn & 15) == 15;
+		opcode = (first ? (last ? 4 : 0) : (last ? 2 : 1)) + (write ? 6 : 0);
+		if (imm)
+			opcode++;
+		if (last && inv)
+			opcode = first ? 0x17 : 0x16;
+		if (write && first)
+			e = put_be(put_be(put_be(e, m->raddr, 8), m->rkey, 4), m->len, 4);
+		if (imm) {
+			memcpy(e, &m->imm, 4); /* in WQE and packet alike: byte 0 first */
+			e += 4;
+		} else if (inv && last) {
+			e = put_be(e, m->imm, 4);
+		}
+		payload(b, m, off, len, pay);
+		last = last && (!write || m->op == URDMA_WR_WRITE_IMM);
+	}
+	if (!m->first_beat)
 		m->first_beat = b->frame_first;
-	payload(b, m, off, len, pay);
-	memcpy(ext, &m->imm, 4); /* in WQE and packet alike: byte 0 first */
-	compare(b, "SEND", qpn, want,
-		build(b, &q->cfg, first ? (last ? (imm ? 5 : 4) : 0) : (last ? (imm ? 3 : 2) : 1),
-		      last && m->se, last || (q->f_psn & 15) == 15, q->f_psn, ext, imm ? 4 : 0, pay,
-		      len, want));
-	q->f_psn = (q->f_psn + 1) & 0xffffff;
-	q->f_pkt++;
+	if (is_read(m)) {
+		unsigned int out = 0;
+
+		for (uint16_t i = q->acked; !idx_before(idx, i); i++)
+			out += is_read(&q->msgs[i % MAX_MSGS]);
+		if (out > q->cfg.max_rd)
+			fail_msg("QP %d: %u READs and ATOMICs outstanding", qpn, out);
+	}
+	if (m->fence && first)
+		for (uint16_t i = q->acked; idx_before(i, idx); i++)
+			if (is_read(&q->msgs[i % MAX_MSGS]))
+				fail_msg("QP %d: fence of WQE %u passed by", qpn, idx);
+	compare(b, "request", qpn, want,
+		build(b, &q->cfg, opcode, last && m->se, ackreq, psn, ext, e - ext, pay, len, want));
+	q->frames++;
+	if (before(psn, q->hpsn)) {
+		q->resent++;
+		b->st.resent++;
+	}
+	q->f_psn = (psn + n) & 0xffffff;
+	if (before(q->hpsn, q->f_psn))
+		q->hpsn = q->f_psn;
 	q->bytes += len;
 	q->last_psn_cycle = b->cycle;
+	if (b->w.peer)
+		peer_takes(b, qpn, m, psn, n, ackreq);
 }
 
 /* ---- sent_t
@@ -503,6 +756,10 @@ static void judge_sent(struct bench *b)
 	if (q->cfg.state == URDMA_QPS_ERR && o->sent_status == URDMA_WC_FLUSH_ERR)
 		q->err = true;
 	status = q->err ? URDMA_WC_FLUSH_ERR : m->status;
+	if (o->sent_resent && o->sent_status && idx_before(o->sent_wqe, q->s_msg)) {
+		q->err = true; /* an older one, sent again, has failed */
+		return;
+	}
 	if (o->sent_wqe != (uint16_t)q->s_msg || o->sent_status != status ||
 	    (uint16_t)q->s_msg == q->pi) {
 		fprintf(stderr,
@@ -524,10 +781,195 @@ static void judge_sent(struct bench *b)
 		q->err = true;
 	}
 	q->s_msg = (uint16_t)(q->s_msg + 1);
-	*j = (struct sent_job){ o->sent_qpn, o->sent_wqe, o->sent_psn, !status,
-				b->cycle + b->w.ack_delay };
+	assert_false(o->sent_resent);
+	m->sent = true;
+	if (b->w.peer)
+		b->sent_tail--;
+	else
+		*j = (struct sent_job){ o->sent_qpn, o->sent_wqe, o->sent_psn, !status,
+					b->cycle + b->w.ack_delay };
 	if ((uint16_t)(q->s_msg - q->acked) > b->st.max_unacked)
 		b->st.max_unacked = (uint16_t)(q->s_msg - q->acked);
+}
+
+/* ---- requester completion: what urdma_rx_cmpl does
+ * -------------------------------------------------------- */
+static void advance(struct bench *b, struct qp *q)
+{
+	while ((uint16_t)q->acked != (uint16_t)q->s_msg) {
+		struct msg *m = &q->msgs[q->acked % MAX_MSGS];
+
+		if (!m->sent || m->status ||
+		    (m->packets && before(q->acked_psn, m->psn + m->packets)))
+			break;
+		if (is_read(m)) {
+			if (!m->done_at)
+				m->done_at = b->cycle + bench_rnd(b, b->w.late_read);
+			if (m->done_at > b->cycle)
+				break;
+			q->rd_done++;
+		}
+		q->acked = (uint16_t)(q->acked + 1);
+	}
+}
+
+static uint32_t first_psn(struct qp *q)
+{
+	return q->acked == q->pi ? q->acked_psn : q->msgs[q->acked % MAX_MSGS].psn;
+}
+
+static void put_acked(struct bench *b, int qpn, int kind)
+{
+	struct tx_in *in = &b->in;
+	struct qp *q = &b->qp[qpn];
+
+	in->acked_valid = true;
+	in->acked_kind = kind;
+	in->acked_qpn = qpn;
+	in->acked_wqe_done = q->acked;
+	in->acked_first_psn = first_psn(q);
+	in->acked_una_psn = q->acked_psn;
+	in->acked_rd_done = q->rd_done;
+	q->unas[q->una_n++ % 64] = q->acked_psn;
+	b->st.retries += kind == AK_RETRY;
+	b->st.holds += kind == AK_HOLD;
+}
+
+/* Everything before psn is acknowledged, but for a READ whose answer has not come: true, a gap. */
+static bool ack_to(struct qp *q, uint32_t psn)
+{
+	while (before(q->acked_psn, psn)) {
+		uint16_t idx;
+		struct msg *m = msg_of(q, q->acked_psn, &idx);
+		uint32_t end;
+
+		if (!m || is_read(m))
+			return true;
+		end = (m->psn + m->packets) & 0xffffff;
+		q->acked_psn = before(end, psn) ? end : psn;
+	}
+	return false;
+}
+
+/* One event of the peer; false: AK_RETRY has to wait until the head has come to una. */
+static bool peer_event(struct bench *b, struct peer_job *p)
+{
+	struct qp *q = &b->qp[p->qpn];
+	uint32_t was = q->acked_psn;
+	bool retry = false;
+	uint16_t idx;
+	struct msg *m;
+
+	switch (p->kind) {
+	case P_ACK:
+		retry = ack_to(q, p->psn);
+		break;
+	case P_NAK:
+		ack_to(q, p->psn);
+		retry = true;
+		break;
+	case P_RNR:
+		if (!ack_to(q, p->psn) && q->acked_psn == p->psn) {
+			q->hold = true;
+			q->rnr_end = b->cycle + 200 + bench_rnd(b, 3000);
+		} else {
+			retry = true;
+		}
+		break;
+	case P_RESP:
+		if (before(p->psn, q->acked_psn))
+			break;
+		if (ack_to(q, p->psn) || q->acked_psn != p->psn) {
+			retry = true;
+		} else {
+			q->acked_psn = (p->psn + p->n) & 0xffffff;
+			retry = p->n < p->total;
+		}
+		break;
+	}
+	if (was != q->acked_psn)
+		q->moved = b->cycle;
+	if (q->hold)
+		retry = false;
+	if (retry && q->retried == q->acked_psn && b->cycle - q->retried_at < 4000)
+		retry = false;
+	advance(b, q);
+	m = msg_of(q, q->acked_psn, &idx);
+	if (retry && m && idx != q->acked) {
+		/* later, by time-out at the latest */
+		retry = false;
+	}
+	if (retry) {
+		q->retried = q->acked_psn;
+		q->retried_at = b->cycle;
+	}
+	put_acked(b, p->qpn, q->hold ? AK_HOLD : retry ? AK_RETRY : AK_PROGRESS);
+	return true;
+}
+
+/* READs whose data are written now; time-outs; ends of RNR waits. */
+static void peer_timers(struct bench *b)
+{
+	for (int i = 0; i < QPS && !b->in.acked_valid; i++) {
+		struct qp *q = &b->qp[(i + b->cycle) % QPS];
+		int qpn = q - b->qp;
+		uint16_t was = q->acked, idx;
+
+		if (!q->cfg.valid || q->acked == q->pi)
+			continue;
+		advance(b, q);
+		if (q->hold && b->cycle >= q->rnr_end && msg_of(q, q->acked_psn, &idx) && idx == q->acked) {
+			q->hold = false;
+			q->moved = b->cycle;
+			put_acked(b, qpn, AK_RETRY);
+		} else if (was != q->acked) {
+			put_acked(b, qpn, q->hold ? AK_HOLD : AK_PROGRESS);
+		} else if (!q->hold && q->acked_psn != q->hpsn && b->cycle - q->moved > 20000 &&
+			   b->cycle - q->last_psn_cycle > 5000 && msg_of(q, q->acked_psn, &idx) &&
+			   idx == q->acked) {
+			q->moved = b->cycle;
+			put_acked(b, qpn, AK_RETRY);
+		}
+	}
+}
+
+static void judge_mro(struct bench *b)
+{
+	const struct tx_out *o = &b->out;
+	struct qp *q = &b->qp[o->mro_qpn];
+	struct msg *m;
+
+	while (q->lop_next != q->pi && !is_local(&q->msgs[q->lop_next % MAX_MSGS]))
+		q->lop_next++;
+	if (q->lop_next == q->pi)
+		fail_msg("QP %d: a local operation nobody asked for", o->mro_qpn);
+	m = &q->msgs[q->lop_next % MAX_MSGS];
+	assert_false(m->asked);
+	m->asked = true;
+	assert_int_equal(o->mro_pd, q->cfg.pd);
+	if (m->op == URDMA_WR_LOCAL_INV) {
+		assert_int_equal(o->mro_op, MRO_INV_LOCAL);
+		assert_int_equal(o->mro_key, m->imm);
+		/* all before it is completed */
+		assert_int_equal(q->acked, q->lop_next);
+	} else {
+		assert_int_equal(o->mro_op, m->op == URDMA_WR_REG_MR ? MRO_REG : MRO_BIND);
+		assert_int_equal(o->mro_key, m->rkey);
+		assert_true(o->mro_va == m->raddr && o->mro_len == m->mr_len);
+		assert_int_equal(o->mro_acc, m->acc);
+		if (m->op == URDMA_WR_REG_MR) {
+			assert_true(o->mro_pt_addr == m->mr_addr);
+			assert_int_equal(o->mro_pt_levels, m->levels);
+			assert_int_equal(o->mro_pt_page_shift, m->page_shift);
+		} else {
+			assert_int_equal(o->mro_lkey, m->imm);
+		}
+	}
+	q->lop_next++;
+	b->st.mros++;
+	b->mro_under_way = true;
+	b->mro_answer = m->refuse;
+	b->mro_at = b->cycle + 1 + bench_rnd(b, b->w.mro_latency);
 }
 
 /* ---- a cycle
@@ -556,7 +998,10 @@ static void take_mr(struct bench *b, int c)
 		j->rsp = (struct tx_mr_rsp){ MR_OK, o->mr_pt_addr + va, len, true };
 		return;
 	}
-	if (o->mr_key != KEY_GOOD) {
+	if (o->mr_key != KEY_BAD && o->mr_key != KEY_MTT_ERR)
+		assert_int_equal(o->mr_acc, o->mr_key == KEY_REMOTE ? URDMA_ACC_REMOTE_READ : 0);
+	assert_int_equal(o->mr_qpn, o->mr_pd - 0x300);
+	if (o->mr_key != KEY_GOOD && o->mr_key != KEY_REMOTE) {
 		j->rsp = (struct tx_mr_rsp){ o->mr_key == KEY_MTT_ERR ? MR_DMA_ERR : MR_BAD_KEY, 0,
 					     0, true };
 		return;
@@ -581,6 +1026,7 @@ void bench_step(struct bench *b)
 	struct dma_job *d = NULL;
 	uint8_t gid_idx = o->gid_idx;
 	unsigned int n = 0;
+	bool sync_was;
 
 	/* inputs */
 	in->db_valid = b->db_head != b->db_tail;
@@ -600,19 +1046,35 @@ void bench_step(struct bench *b)
 		struct sent_job *j = &b->sent[b->sent_head++ % QLEN];
 		struct qp *q = &b->qp[j->qpn];
 
-		q->acked = (uint16_t)(j->wqe + 1);
-		q->acked_psn = j->ok ? (j->psn + 1) & 0xffffff : j->psn;
-		in->acked_valid = true;
-		in->acked_qpn = j->qpn;
-		in->acked_wqe_done = q->acked;
-		in->acked_una_psn = q->acked_psn;
+		if (!idx_before(j->wqe, q->acked)) {
+			for (; q->acked != (uint16_t)(j->wqe + 1); q->acked = (uint16_t)(q->acked + 1))
+				q->rd_done += is_read(&q->msgs[q->acked % MAX_MSGS]);
+			q->acked_psn = j->ok ? (j->psn + 1) & 0xffffff : j->psn;
+			put_acked(b, j->qpn, AK_PROGRESS);
+		}
 	}
+	if (b->w.peer && !in->acked_valid) {
+		if (b->peer_head != b->peer_tail &&
+		    b->peer[b->peer_head % (4 * QLEN)].at <= b->cycle)
+			peer_event(b, &b->peer[b->peer_head++ % (4 * QLEN)]);
+		else if (!(b->cycle & 15))
+			peer_timers(b);
+	}
+	in->err_ready = !chance(b, b->w.stall);
+	in->mro_ready = !b->mro_under_way && !chance(b, b->w.stall);
+	in->mro_rsp_valid = b->mro_under_way && b->cycle >= b->mro_at;
+	in->mro_rsp = b->mro_answer;
+	in->sync_done = o->sync_req && b->cycle >= b->sync_at;
 	in->ack_req_valid = b->ack_head != b->ack_tail;
 	if (in->ack_req_valid) {
 		in->ack_req_qpn = b->ack[b->ack_head % QLEN].qpn;
 		in->ack_req_psn = b->ack[b->ack_head % QLEN].psn;
 		in->ack_req_syndrome = b->ack[b->ack_head % QLEN].syndrome;
 		in->ack_req_msn = b->ack[b->ack_head % QLEN].msn;
+		in->ack_req_kind = b->ack[b->ack_head % QLEN].kind;
+		in->ack_req_key = b->ack[b->ack_head % QLEN].key;
+		in->ack_req_va = b->ack[b->ack_head % QLEN].va;
+		in->ack_req_len = b->ack[b->ack_head % QLEN].len;
 	}
 	for (int c = 0; c < 2; c++) {
 		in->mr_req_ready[c] = !chance(b, b->w.stall);
@@ -641,8 +1103,22 @@ void bench_step(struct bench *b)
 			b->dma_head++;
 	}
 
+	sync_was = o->sync_req;
 	tx_model_eval(b->m, in, o);
-
+	if (o->sync_req && !sync_was) {
+		b->st.syncs++;
+		b->sync_at = b->cycle + 1 + bench_rnd(b, b->w.sync_latency);
+	}
+	if (in->mro_rsp_valid)
+		b->mro_under_way = false;
+	if (o->mro_valid && in->mro_ready)
+		judge_mro(b);
+	if (o->err_valid && in->err_ready) {
+		b->st.errs++;
+		b->st.err_qpn = o->err_qpn;
+		b->st.err_event = o->err_event;
+		b->st.err_only = o->err_only_event;
+	}
 	/* handshakes */
 	if (in->db_valid && o->db_ready)
 		b->db_head++;
@@ -650,12 +1126,18 @@ void bench_step(struct bench *b)
 		in->acked_valid = false;
 	if (in->ack_req_valid && o->ack_req_ready) {
 		struct qp *q = &b->qp[in->ack_req_qpn];
+		uint8_t nak = b->ack[b->ack_head % QLEN].nak;
 
+		b->ack_head++;
+		if (in->ack_req_kind != RSP_ACK) {
+			expect_rsp(b, in->ack_req_qpn, in, nak);
+			goto taken;
+		}
 		assert_true(q->ack_tail - q->ack_head < MAX_ACKS);
 		q->ack[q->ack_tail % MAX_ACKS].psn = in->ack_req_psn;
 		q->ack[q->ack_tail % MAX_ACKS].syndrome = in->ack_req_syndrome;
 		q->ack[q->ack_tail++ % MAX_ACKS].msn = in->ack_req_msn;
-		b->ack_head++;
+taken:;
 	}
 	if (o->qpr_req_valid && in->qpr_req_ready) {
 		b->cfg_q[b->cfg_tail % 64] = o->qpr_req_qpn;
@@ -709,6 +1191,11 @@ void bench_step(struct bench *b)
 	}
 	b->st.cnt_frames += o->cnt >> URDMA_CNT_TX_FRAMES & 1;
 	b->st.cnt_bytes += o->tx_bytes;
+	b->st.cnt_retrans += o->cnt >> URDMA_CNT_TX_RETRANS & 1;
+	b->st.cnt_read_rsp += o->cnt >> URDMA_CNT_TX_READ_RSP & 1;
+	b->st.cnt_ack += o->cnt >> URDMA_CNT_TX_ACK & 1;
+	b->st.cnt_nak += (o->cnt >> URDMA_CNT_TX_NAK_SEQ & 1) + (o->cnt >> URDMA_CNT_TX_NAK_RNR & 1) +
+			 (o->cnt >> URDMA_CNT_TX_NAK_OTHER & 1);
 	if (o->trace_valid) {
 		b->st.wqe_traces += o->trace_ev == 2;
 		b->st.tx_traces += o->trace_ev == 3;
@@ -717,16 +1204,34 @@ void bench_step(struct bench *b)
 	b->cycle++;
 }
 
+void bench_ak(struct bench *b, int qpn, int kind, uint16_t done, uint32_t una)
+{
+	struct qp *q = &b->qp[qpn];
+
+	while (b->in.acked_valid)
+		bench_step(b);
+	for (; q->acked != done; q->acked = (uint16_t)(q->acked + 1))
+		q->rd_done += is_read(&q->msgs[q->acked % MAX_MSGS]);
+	q->acked_psn = una & 0xffffff;
+	put_acked(b, qpn, kind);
+	while (b->in.acked_valid)
+		bench_step(b);
+}
+
 void bench_acked(struct bench *b, int qpn, uint16_t done, uint32_t una)
 {
+	bench_ak(b, qpn, AK_PROGRESS, done, una);
+}
+
+void bench_retry(struct bench *b, int qpn, uint32_t una)
+{
+	struct qp *q = &b->qp[qpn];
+
 	while (b->in.acked_valid)
 		bench_step(b);
-	b->in.acked_valid = true;
-	b->in.acked_qpn = qpn;
-	b->in.acked_wqe_done = done;
-	b->in.acked_una_psn = una;
-	while (b->in.acked_valid)
-		bench_step(b);
+	q->acked_psn = una & 0xffffff;
+	advance(b, q);
+	bench_ak(b, qpn, AK_RETRY, q->acked, una);
 }
 
 void bench_steps(struct bench *b, unsigned int n)
@@ -738,12 +1243,13 @@ void bench_steps(struct bench *b, unsigned int n)
 static bool work_left(struct bench *b)
 {
 	if (b->out.busy || b->db_head != b->db_tail || b->ack_head != b->ack_tail || b->frame_len ||
-	    b->sent_head != b->sent_tail || b->in.acked_valid)
+	    b->sent_head != b->sent_tail || b->in.acked_valid || b->peer_head != b->peer_tail ||
+	    b->mro_under_way)
 		return true;
 	for (int i = 0; i < QPS; i++) {
 		struct qp *q = &b->qp[i];
 
-		if (q->cfg.valid && (uint16_t)q->s_msg != q->pi)
+		if (q->cfg.valid && ((uint16_t)q->s_msg != q->pi || (b->w.peer && q->acked != q->pi)))
 			return true;
 	}
 	return false;
@@ -760,9 +1266,11 @@ void bench_drain(struct bench *b, unsigned int limit)
 			for (int i = 0; i < QPS; i++)
 				if (b->qp[i].cfg.valid)
 					fprintf(stderr,
-						"  QP %d: posted %u, sent_t %u, framed %u + %u\n",
-						i, b->qp[i].pi, b->qp[i].s_msg, b->qp[i].f_msg,
-						b->qp[i].f_pkt);
+						"  QP %d: posted %u, sent_t %u, completed %u, una %06x, "
+						"next PSN seen %06x, posted to %06x%s\n",
+						i, b->qp[i].pi, b->qp[i].s_msg, b->qp[i].acked,
+						b->qp[i].acked_psn, b->qp[i].f_psn,
+						b->qp[i].post_psn, b->qp[i].hold ? ", RNR" : "");
 			fail();
 		}
 		bench_step(b);
@@ -772,6 +1280,10 @@ void bench_drain(struct bench *b, unsigned int limit)
 	assert_int_equal(b->st.cnt_frames, b->st.frames);
 	assert_int_equal(b->st.cnt_bytes, b->st.bytes);
 	assert_int_equal(b->st.tx_traces, b->st.frames);
+	assert_int_equal(b->st.cnt_retrans, b->st.resent);
+	assert_int_equal(b->st.cnt_read_rsp, b->st.read_rsps);
+	assert_int_equal(b->st.cnt_ack, b->st.acks);
+	assert_int_equal(b->st.cnt_nak, b->st.naks + b->st.naks_seen);
 }
 
 void bench_qpc(struct bench *b, int qpn, int op, uint32_t psn)

@@ -13,7 +13,9 @@
 #define MAX_SGE	    30
 #define MAX_MSGS    4096
 #define MAX_ACKS    4096
+#define MAX_RSPS    4096
 #define KEY_GOOD    0x00000105
+#define KEY_REMOTE  0x00000207
 #define KEY_BAD	    0x00000bad
 #define KEY_MTT_ERR 0x00000dea
 #define MEM_SIZE    (16u << 20)
@@ -34,18 +36,31 @@ struct msg {
 	int num_sge;
 	struct sge sge[MAX_SGE];
 	uint8_t inl_data[480];
+	bool fence;
+	uint64_t raddr, swap, compare;
+	uint32_t rkey;
+	uint64_t mr_len, mr_addr; /* local operations */
+	uint8_t acc, levels, page_shift;
+	uint8_t refuse;	  /* mro_status_e of the answer */
+	uint32_t psn;	  /* first */
+	bool sent, asked; /* sent_t has come; mro has come */
+	uint64_t done_at; /* READ: its data are written */
 	uint8_t status;		     /* that has to come: URDMA_WC_* */
-	uint32_t packets;	     /* that have to come */
+	uint32_t packets;	     /* PSNs it takes */
 	uint64_t posted, first_beat; /* cycles */
 };
 
 struct qp {
 	struct tx_cfg cfg;
-	uint32_t psn0;
+	uint32_t psn0, post_psn;
 	uint16_t pi;	  /* posted */
 	struct msg *msgs; /* by WQE index, MAX_MSGS of them */
 	/* judge of frames */
-	uint32_t f_msg, f_pkt, f_psn;
+	uint32_t f_psn, hpsn; /* next expected; first never seen */
+	uint32_t unas[64];    /* from where sending may begin anew */
+	unsigned int una_n;
+	uint32_t resent, frames;
+	uint16_t lop_next; /* local operations judged up to here */
 	/* judge of sent_t */
 	uint32_t s_msg, s_psn;
 	bool err;	/* an error was reported: the rest is flushed */
@@ -53,6 +68,13 @@ struct qp {
 	/* requester completion */
 	uint32_t acked; /* messages reported to tx */
 	uint32_t acked_psn;
+	uint8_t rd_done;
+	/* the peer, with weather.peer */
+	uint32_t epsn;
+	bool nak, hold;
+	uint64_t rnr_end, moved;
+	uint32_t retried;
+	uint64_t retried_at;
 	uint64_t last_psn_cycle;
 	/* acknowledgements asked for and not seen; behind a NAK some may have been dropped */
 	struct {
@@ -62,6 +84,13 @@ struct qp {
 	uint32_t ack_head, ack_tail;
 	bool ack_behind_nak;
 	uint32_t acks_seen;
+	/* response packets that have to come, in order; a refused READ ends with its NAK */
+	struct rsp {
+		uint8_t opcode, nak;
+		uint32_t psn, msn, len;
+		uint64_t va;
+	} rsp[MAX_RSPS];
+	uint32_t rsp_head, rsp_tail;
 };
 
 /* fixed or random behaviour of the surroundings */
@@ -74,6 +103,12 @@ struct weather {
 	unsigned int mac_stall; /* percent of cycles */
 	unsigned int ack_delay; /* cycles from sent_t to acked_t */
 	bool acks_off;		/* acked_t is held back */
+	bool peer;		/* acknowledgements by a peer that sees the frames */
+	unsigned int loss;	/* percent of request packets that do not arrive */
+	unsigned int rsp_loss;	/* percent of READs of whose answer a part is lost */
+	unsigned int rnr;	/* per mille of packets answered by RNR NAK */
+	unsigned int late_read; /* cycles at most between READ response and rdone */
+	unsigned int mro_latency, sync_latency;
 };
 
 struct bench;
@@ -93,8 +128,14 @@ void bench_open(struct bench *b, int qpn, struct tx_cfg *cfg, uint32_t psn);
 struct msg *bench_post(struct bench *b, int qpn, const struct msg *m);
 void bench_doorbell(struct bench *b, int qpn, uint16_t pi);
 void bench_ack(struct bench *b, int qpn, uint32_t psn, uint8_t syndrome, uint32_t msn);
+/* READ (key, va, len) or, with atomic, its original value in va: an answer to send; ok 0: a NAK has to come */
+void bench_read(struct bench *b, int qpn, bool atomic, uint32_t psn, uint32_t msn, uint32_t key,
+		uint64_t va, uint32_t len, uint8_t nak);
 /* Report progress of a QP to tx, beside what the bench does by itself. */
 void bench_acked(struct bench *b, int qpn, uint16_t done, uint32_t una);
+void bench_ak(struct bench *b, int qpn, int kind, uint16_t done, uint32_t una);
+/* AK_RETRY from una; what is before it is completed, if its sent_t has come */
+void bench_retry(struct bench *b, int qpn, uint32_t una);
 /* One cycle. */
 void bench_step(struct bench *b);
 void bench_steps(struct bench *b, unsigned int n);
@@ -118,6 +159,11 @@ struct stats {
 	uint64_t frames, beats, bytes, first_cycle, last_cycle, cnt_frames, cnt_bytes, acks, naks;
 	uint64_t max_unacked;
 	uint64_t reads[2];
+	uint64_t cnt_retrans, cnt_read_rsp, cnt_ack, cnt_nak, resent, read_rsps, mros, syncs, errs;
+	uint16_t err_qpn;
+	uint8_t err_event;
+	bool err_only;
+	uint64_t naks_seen, retries, holds;
 	uint64_t wqe_traces, tx_traces;
 };
 struct stats *bench_stats(struct bench *b);

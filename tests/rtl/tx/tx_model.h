@@ -14,6 +14,8 @@ struct tx_cfg {
 	bool valid;
 	uint8_t state;
 	bool sig_all;
+	bool priv;
+	uint8_t max_rd;
 	uint16_t pd;
 	uint64_t sq_addr;
 	uint8_t log_entries;
@@ -46,7 +48,10 @@ struct tx_mr_rsp {
 	bool last;
 };
 
-enum { QPC_RESET, QPC_RQ_PSN, QPC_SQ_PSN, QPC_ERR, QPC_QUERY };
+enum { QPC_RESET, QPC_RQ_PSN, QPC_SQ_PSN, QPC_ERR, QPC_QUERY, QPC_SQD, QPC_SQ_RUN };
+enum { AK_PROGRESS, AK_RETRY, AK_HOLD };
+enum { RSP_ACK, RSP_READ, RSP_ATOMIC };
+enum { MRO_REG = 2, MRO_INV_LOCAL, MRO_INV_REMOTE, MRO_BIND };
 enum { MR_OK, MR_BAD_KEY, MR_BAD_PD, MR_BAD_RANGE, MR_BAD_ACCESS, MR_DMA_ERR };
 
 struct tx_in {
@@ -62,12 +67,17 @@ struct tx_in {
 	struct tx_gid gid;
 	bool sent_ready;
 	bool acked_valid;
+	uint8_t acked_kind, acked_rd_done;
 	uint16_t acked_qpn, acked_wqe_done;
-	uint32_t acked_una_psn;
+	uint32_t acked_first_psn, acked_una_psn;
 	bool ack_req_valid;
 	uint16_t ack_req_qpn;
 	uint32_t ack_req_psn, ack_req_msn;
-	uint8_t ack_req_syndrome;
+	uint8_t ack_req_syndrome, ack_req_kind;
+	uint32_t ack_req_key, ack_req_len;
+	uint64_t ack_req_va;
+	bool err_ready, mro_ready, mro_rsp_valid, sync_done;
+	uint8_t mro_rsp;
 	bool mr_req_ready[2], mr_rsp_valid[2];
 	struct tx_mr_rsp mr_rsp[2];
 	bool rd_req_ready[2], rd_rsp_valid[2];
@@ -81,10 +91,19 @@ struct tx_out {
 	bool db_ready, qpc_ready, fence_done;
 	uint32_t qpc_rsp_psn;
 	uint16_t qpc_rsp_pi;
+	bool qpc_rsp_draining;
+	bool err_valid, err_only_event;
+	uint16_t err_qpn;
+	uint8_t err_event;
+	bool mro_valid, sync_req;
+	uint8_t mro_op, mro_acc, mro_pt_levels, mro_pt_page_shift;
+	uint32_t mro_key, mro_lkey;
+	uint16_t mro_pd, mro_qpn;
+	uint64_t mro_va, mro_len, mro_pt_addr;
 	bool qpr_req_valid;
 	uint16_t qpr_req_qpn;
 	uint8_t gid_idx;
-	bool sent_valid, sent_signaled;
+	bool sent_valid, sent_signaled, sent_resent;
 	uint16_t sent_qpn, sent_wqe;
 	uint32_t sent_psn, sent_len;
 	uint8_t sent_opcode, sent_status;
@@ -92,7 +111,8 @@ struct tx_out {
 	bool mr_req_valid[2], mr_ring[2];
 	uint64_t mr_pt_addr, mr_va[2];
 	uint32_t mr_key;
-	uint16_t mr_pd, mr_len[2];
+	uint16_t mr_pd, mr_qpn, mr_len[2];
+	uint8_t mr_acc;
 	bool mr_rsp_ready[2];
 	bool rd_req_valid[2];
 	uint64_t rd_addr[2];

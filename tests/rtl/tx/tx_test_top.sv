@@ -24,6 +24,7 @@ module tx_test_top
   output      logic         qpc_ready,
   output      logic [23:0]  qpc_rsp_psn,
   output      logic [15:0]  qpc_rsp_pi,
+  output      logic         qpc_rsp_draining,
   input  wire logic         fence_req,
   output      logic         fence_done,
 
@@ -34,6 +35,8 @@ module tx_test_top
   input  wire logic         cfg_valid,
   input  wire logic [3:0]   cfg_state,
   input  wire logic         cfg_sig_all,
+  input  wire logic         cfg_priv,
+  input  wire logic [7:0]   cfg_max_rd,
   input  wire logic [11:0]  cfg_pd,
   input  wire logic [63:0]  cfg_sq_addr,
   input  wire logic [4:0]   cfg_sq_log_entries,
@@ -59,6 +62,30 @@ module tx_test_top
   input  wire logic [63:0]  gid_lo,
   input  wire logic [63:0]  gid_hi,
 
+  output      logic         err_valid,
+  output      logic [11:0]  err_qpn,
+  output      logic         err_only_event,
+  output      logic [7:0]   err_event,
+  input  wire logic         err_ready,
+
+  output      logic         mro_valid,
+  output      logic [2:0]   mro_op,
+  output      logic [31:0]  mro_key,
+  output      logic [31:0]  mro_lkey,
+  output      logic [11:0]  mro_pd,
+  output      logic [11:0]  mro_qpn,
+  output      logic [4:0]   mro_acc,
+  output      logic [63:0]  mro_va,
+  output      logic [63:0]  mro_len,
+  output      logic [63:0]  mro_pt_addr,
+  output      logic [1:0]   mro_pt_levels,
+  output      logic [5:0]   mro_pt_page_shift,
+  input  wire logic         mro_ready,
+  input  wire logic         mro_rsp_valid,
+  input  wire logic [2:0]   mro_rsp,
+  output      logic         sync_req,
+  input  wire logic         sync_done,
+
   output      logic         sent_valid,
   output      logic [11:0]  sent_qpn,
   output      logic [15:0]  sent_wqe,
@@ -66,20 +93,28 @@ module tx_test_top
   output      logic [7:0]   sent_opcode,
   output      logic         sent_signaled,
   output      logic [7:0]   sent_status,
+  output      logic         sent_resent,
   output      logic [31:0]  sent_len,
   input  wire logic         sent_ready,
 
   input  wire logic         acked_valid,
+  input  wire logic [1:0]   acked_kind,
   input  wire logic [11:0]  acked_qpn,
   input  wire logic [15:0]  acked_wqe_done,
+  input  wire logic [23:0]  acked_first_psn,
   input  wire logic [23:0]  acked_una_psn,
+  input  wire logic [7:0]   acked_rd_done,
   output      logic         acked_ready,
 
   input  wire logic         ack_req_valid,
+  input  wire logic [1:0]   ack_req_kind,
   input  wire logic [11:0]  ack_req_qpn,
   input  wire logic [23:0]  ack_req_psn,
   input  wire logic [7:0]   ack_req_syndrome,
   input  wire logic [23:0]  ack_req_msn,
+  input  wire logic [31:0]  ack_req_key,
+  input  wire logic [63:0]  ack_req_va,
+  input  wire logic [31:0]  ack_req_len,
   output      logic         ack_req_ready,
 
   output      logic [1:0]   mr_req_valid,
@@ -87,6 +122,8 @@ module tx_test_top
   output      logic [63:0]  mr_req_pt_addr,   // of the ring client
   output      logic [31:0]  mr_req_key,       // of the payload client
   output      logic [11:0]  mr_req_pd,
+  output      logic [11:0]  mr_req_qpn,
+  output      logic [4:0]   mr_req_acc,
   output      logic [63:0]  mr_req_va0,
   output      logic [63:0]  mr_req_va1,
   output      logic [12:0]  mr_req_len0,
@@ -138,6 +175,8 @@ module tx_test_top
   mac_beat_t mac;
   trace_t trace;
   qpc_rsp_t qpc_rsp;
+  qp_err_t err;
+  mr_op_t mro;
   logic [URDMA_CNT_N-1:0] counters;
 
   always_comb begin
@@ -145,6 +184,8 @@ module tx_test_top
     cfg.valid = cfg_valid;
     cfg.state = cfg_state;
     cfg.sig_all = cfg_sig_all;
+    cfg.priv = cfg_priv;
+    cfg.max_rd_atomic = cfg_max_rd;
     cfg.pd = cfg_pd;
     cfg.sq.pt.addr = cfg_sq_addr;
     cfg.sq.pt.page_shift = 6'd12;
@@ -172,9 +213,13 @@ module tx_test_top
     .sq_db_valid(db_valid), .sq_db('{qpn: db_qpn, pi: db_pi}), .sq_db_ready(db_ready),
     .qpc_valid, .qpc('{op: qpc_op_e'(qpc_op), qpn: qpc_qpn, psn: qpc_psn}), .qpc_ready, .qpc_rsp,
     .fence_req, .fence_done, .qpr_req_valid, .qpr_req_qpn, .qpr_req_ready, .qpr_rsp_valid, .qpr_rsp(cfg),
-    .gid_idx, .gid, .sent_valid, .sent, .sent_ready,
-    .acked_valid, .acked('{qpn: acked_qpn, wqe_done: acked_wqe_done, una_psn: acked_una_psn}), .acked_ready,
-    .ack_req_valid, .ack_req('{qpn: ack_req_qpn, psn: ack_req_psn, syndrome: ack_req_syndrome, msn: ack_req_msn}),
+    .gid_idx, .gid, .err_valid, .err, .err_ready, .mro_valid, .mro, .mro_ready, .mro_rsp_valid,
+    .mro_rsp(mro_status_e'(mro_rsp)), .sync_req, .sync_done, .sent_valid, .sent, .sent_ready,
+    .acked_valid, .acked('{kind: acked_kind_e'(acked_kind), qpn: acked_qpn, wqe_done: acked_wqe_done,
+                            first_psn: acked_first_psn, una_psn: acked_una_psn, rd_done: acked_rd_done}), .acked_ready,
+    .ack_req_valid, .ack_req('{kind: rsp_e'(ack_req_kind), qpn: ack_req_qpn, psn: ack_req_psn,
+                                syndrome: ack_req_syndrome, msn: ack_req_msn, key: ack_req_key, va: ack_req_va,
+                                len: ack_req_len}),
     .ack_req_ready, .mr_req_valid, .mr_req, .mr_req_ready, .mr_rsp_valid, .mr_rsp, .mr_rsp_ready,
     .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid,
     .rd_rsp('{data: rd_rsp_data, last: rd_rsp_last, err: rd_rsp_err}),
@@ -183,6 +228,22 @@ module tx_test_top
 
   assign qpc_rsp_psn = qpc_rsp.psn;
   assign qpc_rsp_pi = qpc_rsp.pi;
+  assign qpc_rsp_draining = qpc_rsp.draining;
+  assign err_qpn = err.qpn;
+  assign err_only_event = err.only_event;
+  assign err_event = err.event_type;
+  assign mro_op = mro.op;
+  assign mro_key = mro.key;
+  assign mro_lkey = mro.lkey;
+  assign mro_pd = mro.pd;
+  assign mro_qpn = mro.qpn;
+  assign mro_acc = mro.acc;
+  assign mro_va = mro.va;
+  assign mro_len = mro.len;
+  assign mro_pt_addr = mro.pt.addr;
+  assign mro_pt_levels = mro.pt.levels;
+  assign mro_pt_page_shift = mro.pt.page_shift;
+  assign sent_resent = sent.resent;
   assign sent_qpn = sent.qpn;
   assign sent_wqe = sent.wqe;
   assign sent_psn = sent.psn;
@@ -194,6 +255,8 @@ module tx_test_top
   assign mr_req_pt_addr = mr_req[1].pt.addr;
   assign mr_req_key = mr_req[0].key;
   assign mr_req_pd = mr_req[0].pd;
+  assign mr_req_qpn = mr_req[0].qpn;
+  assign mr_req_acc = mr_req[0].acc;
   assign mr_req_va0 = mr_req[0].va;
   assign mr_req_va1 = mr_req[1].va;
   assign mr_req_len0 = mr_req[0].len;
@@ -213,7 +276,7 @@ module tx_test_top
   assign trace_arg = trace.arg;
 
   logic unused;
-  assign unused = ^{mr_req, qpc_rsp};
+  assign unused = ^{mr_req, qpc_rsp, mro};
 
 endmodule
 
