@@ -255,7 +255,8 @@ module urdma_rx_place
   assign sh_any = pos_reg[5:0] != '0;
   assign frag_last_byte = frag.len - 13'd1;
   assign k_last = {1'b0, frag_last_byte[11:6]} + 7'(sh_any);
-  assign frag_run = need && pc_valid && pc.piece && frag_valid && frag.ok && !dead && !is_atomic;
+  // a fragment that has begun is written to its end
+  assign frag_run = need && pc_valid && pc.piece && frag_valid && frag.ok && (!dead || k_reg != '0) && !is_atomic;
   assign frag_end = k_reg == k_last;
 
   // an ATOMIC that may go
