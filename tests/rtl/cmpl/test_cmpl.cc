@@ -1089,7 +1089,8 @@ static void wire_cycle(struct bench *b, struct wire *w)
 		if (i == q->work.size())
 			continue;
 		if (a.first != q->work[i].first || psn_diff(a.una, a.first) < 0 ||
-		    psn_diff(a.una, psn_add(a.first, q->work[i].npsn)) > 0 || i > q->cur)
+		    psn_diff(a.una, psn_add(a.first, q->work[i].npsn)) > 0 ||
+		    (i > 0 && !q->work[i - 1].told)) // it may be ahead of what is sent again just now
 			fail_msg("cycle %lu: QP %u: AK_RETRY from %x, WQE %u, first %x: WQE begins with %x", b->now,
 				 a.qpn, a.una, i, a.first, q->work[i].first);
 		if (psn_diff(a.una, q->epsn) > 0)
@@ -1112,7 +1113,9 @@ static void wire_cycle(struct bench *b, struct wire *w)
 	b->rrs.clear();
 	b->ackeds.clear();
 	b->cqes.clear();
-	assert_int_equal(b->errs.size(), 0);
+	if (!b->errs.empty())
+		fail_msg("cycle %lu: QP %u ends: %lu retries used up, %lu RNR retries", b->now, b->errs[0],
+			 b->cnt[CNT_RETRY], b->cnt[CNT_RNR]);
 }
 
 static void run_wire(struct bench *b, unsigned int loss, bool slow)
