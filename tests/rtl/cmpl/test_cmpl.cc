@@ -941,6 +941,7 @@ struct peer {
 	uint64_t hold_until, pause;
 	unsigned int epsn;
 	bool nak_sent;
+	bool killed, flushed; // by control, in the middle; a CQE has said so
 };
 
 struct wire {
@@ -951,6 +952,7 @@ struct wire {
 	std::deque<unsigned int> take;          // QP of each response packet given to the block, in order
 	uint64_t rdone_at, retries, holds;
 	unsigned int loss;
+	bool kill;
 };
 
 static struct work *by_psn(struct peer *p, unsigned int psn, unsigned int *index)
@@ -1022,10 +1024,25 @@ static void wire_cycle(struct bench *b, struct wire *w)
 	unsigned int n = rnd(b, 8), reads = 0;
 	struct peer *p = &w->p[n];
 
+	if (w->kill && !p->killed && p->done > 40 && one_in(b, 2000)) {
+		p->killed = true;
+		b->ctrls.push_back({ C_ERR, n, 0 });
+	}
+	// what has not been told is flushed, in order
+	if (p->killed && b->sents.empty() && b->ctrls.empty()) {
+		for (p->cur = p->done; p->cur < p->work.size() && p->work[p->cur].told;)
+			p->cur++;
+		if (p->cur < p->work.size() && p->cur - p->done < 100) {
+			struct work *k = &p->work[p->cur];
+
+			b->sents.push_back({ n, p->cur, k->first, k->op, 1, FLUSH, 0, k->len });
+			k->told = true;
+		}
+	}
 	// sender: one packet of a QP now and then, a READ or ATOMIC is one packet
 	for (unsigned int i = p->done; i < p->cur && i < p->work.size(); i++)
 		reads += is_rd(p->work[i].op);
-	if (b->sents.empty() && !p->hold && p->cur < p->work.size() && p->cur - p->done < 100 && reads < 16 &&
+	if (b->sents.empty() && !p->hold && !p->killed && p->cur < p->work.size() && p->cur - p->done < 100 && reads < 16 &&
 	    p->pause <= b->now) {
 		struct work *k = &p->work[p->cur];
 		bool last = is_rd(k->op) || p->off + 1 >= k->npsn;
@@ -1082,6 +1099,8 @@ static void wire_cycle(struct bench *b, struct wire *w)
 
 		assert_true(a.wqe_done >= q->done);
 		q->done = a.wqe_done;
+		if (q->killed)
+			continue;
 		if (a.kind == HOLD) {
 			w->holds++;
 			q->hold = true;
@@ -1112,9 +1131,13 @@ static void wire_cycle(struct bench *b, struct wire *w)
 		struct peer *q = &w->p[c.qpn];
 		struct work *k = &q->work[c.wqe];
 
-		if (c.wqe != q->ended++ || c.status)
+		if (c.wqe != q->ended++ || (c.status && !(q->killed && c.status == FLUSH)) ||
+		    (q->flushed && !c.status))
 			fail_msg("cycle %lu: QP %u: CQE of WQE %u status %u, WQE %u is next", b->now, c.qpn, c.wqe,
 				 c.status, q->ended - 1);
+		q->flushed = c.status != 0;
+		if (c.status)
+			continue;
 		if (is_rd(k->op) ? !k->placed : psn_diff(psn_add(k->first, (int)k->npsn), q->epsn) > 0)
 			fail_msg("cycle %lu: QP %u: WQE %u completes too early", b->now, c.qpn, c.wqe);
 	}
@@ -1126,7 +1149,7 @@ static void wire_cycle(struct bench *b, struct wire *w)
 			 b->cnt[CNT_RETRY], b->cnt[CNT_RNR]);
 }
 
-static void run_wire(struct bench *b, unsigned int loss, bool slow)
+static void run_wire(struct bench *b, unsigned int loss, bool slow, bool kill)
 {
 	static const unsigned int ops[] = { SEND, SEND, WRITE, READ, CS, LOCAL_INV };
 	struct wire *w = new wire{};
@@ -1134,6 +1157,7 @@ static void run_wire(struct bench *b, unsigned int loss, bool slow)
 
 	b->slow = slow;
 	w->loss = loss;
+	w->kill = kill;
 	memset(b->cnt, 0, sizeof(b->cnt));
 	for (unsigned int n = 0; n < 8; n++) {
 		struct peer *p = &w->p[n];
@@ -1169,10 +1193,10 @@ static void run_wire(struct bench *b, unsigned int loss, bool slow)
 		wire_cycle(b, w);
 	print_message("loss %u/1000: %lu cycles, %lu AK_RETRY, %lu AK_HOLD, %lu time-outs, %lu READ gaps\n", loss,
 		      b->now - begin, w->retries, w->holds, b->cnt[CNT_TIMEOUT], b->cnt[CNT_GAP]);
-	if (loss)
-		assert_true(w->retries && b->cnt[CNT_GAP] && (loss < 50 || b->cnt[CNT_TIMEOUT]));
-	else
+	if (!loss)
 		assert_int_equal(b->cnt[CNT_TIMEOUT] + b->cnt[CNT_GAP], 0);
+	else if (!kill)
+		assert_true(w->retries && b->cnt[CNT_GAP] && (loss < 50 || b->cnt[CNT_TIMEOUT]));
 	settle(b);
 	assert_false(b->dut.timer_armed);
 	delete w;
@@ -1184,10 +1208,12 @@ static void test_wire(void **state)
 
 	(void)state;
 	start(b, env_seed(0xbadcafe), 8);
-	run_wire(b, 0, false);
-	run_wire(b, 10, true);
-	run_wire(b, 50, false);
-	run_wire(b, 100, true);
+	run_wire(b, 0, false, false);
+	run_wire(b, 10, true, false);
+	run_wire(b, 50, false, false);
+	run_wire(b, 100, true, false);
+	for (int i = 0; i < 6; i++)
+		run_wire(b, 20, i & 1, true);
 	delete b;
 }
 
