@@ -143,8 +143,30 @@ module urdma_rx
   logic rq_grant_valid, rk_grant_valid;
   logic [1:0] fence_put;
 
-  assign fence_put = {2{fence_req}} & ~fence_sent_reg;
+  // The responder's half comes second: a READ response that requester completion has decided on before its own token may
+  // still wait in front of the other look-up. What becomes of it has to be told before the fence is done, or it would be
+  // told to a later life of the QP.
+  logic [7:0] rr_made_reg, rr_used_reg, rr_to_reg;
+  /* verilator lint_off UNUSEDSIGNAL */  // its sign
+  logic [7:0] rr_past;
+  /* verilator lint_on UNUSEDSIGNAL */
+  logic rr_in_valid, rr_in_ready, rr_ready;
+
+  assign rr_past = rr_used_reg - rr_to_reg;
+  assign fence_put[1] = fence_req && !fence_sent_reg[1];
+  assign fence_put[0] = fence_req && !fence_sent_reg[0] && fence_back_reg[1] && !rr_past[7];
   assign fence_done = fence_req && (&fence_back_reg);
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      rr_made_reg <= '0;
+      rr_used_reg <= '0;
+    end else begin
+      rr_made_reg <= rr_made_reg + 8'(rr_in_valid && rr_in_ready);
+      rr_used_reg <= rr_used_reg + 8'(rr_ready);
+    end
+    if (!fence_back_reg[1]) rr_to_reg <= rr_made_reg + 8'(rr_in_valid && rr_in_ready);
+  end
 
   always_ff @(posedge clk) begin
     if (rst || !fence_req) begin
@@ -243,7 +265,7 @@ module urdma_rx
   logic [23:0] drop_psn;
   logic [7:0] drop_opcode;
   logic resp_busy, wqe_busy, place_busy, cmpl_busy, atm_unit_busy, resp_init, place_init, cmpl_init, atm_init;
-  logic rr_in_valid, rr_in_ready, rr_valid, rr_ready, rdone_valid, rdone_ready;
+  logic rr_valid, rdone_valid, rdone_ready;
   rr_t rr_in, rr;
   rdone_t rdone;
   logic atm_valid, atm_ready, atm_busy, atm_hold, chk_busy, dead_valid, dead_ready, dead_fifo_ready;
