@@ -41,10 +41,10 @@ struct msg {
 	uint32_t rkey;
 	uint64_t mr_len, mr_addr; /* local operations */
 	uint8_t acc, levels, page_shift;
-	uint8_t refuse;	  /* mro_status_e of the answer */
-	uint32_t psn;	  /* first */
-	bool sent, asked; /* sent_t has come; mro has come */
-	uint64_t done_at; /* READ: its data are written */
+	uint8_t refuse;		     /* mro_status_e of the answer */
+	uint32_t psn;		     /* first */
+	bool sent, asked;	     /* sent_t has come; mro has come */
+	uint64_t done_at;	     /* READ: its data are written */
 	uint8_t status;		     /* that has to come: URDMA_WC_* */
 	uint32_t packets;	     /* PSNs it takes */
 	uint64_t posted, first_beat; /* cycles */
@@ -128,7 +128,8 @@ void bench_open(struct bench *b, int qpn, struct tx_cfg *cfg, uint32_t psn);
 struct msg *bench_post(struct bench *b, int qpn, const struct msg *m);
 void bench_doorbell(struct bench *b, int qpn, uint16_t pi);
 void bench_ack(struct bench *b, int qpn, uint32_t psn, uint8_t syndrome, uint32_t msn);
-/* READ (key, va, len) or, with atomic, its original value in va: an answer to send; ok 0: a NAK has to come */
+/* READ (key, va, len) or, with atomic, its original value in va: an answer to send; ok 0: a NAK has
+ * to come */
 void bench_read(struct bench *b, int qpn, bool atomic, uint32_t psn, uint32_t msn, uint32_t key,
 		uint64_t va, uint32_t len, uint8_t nak);
 /* Report progress of a QP to tx, beside what the bench does by itself. */
