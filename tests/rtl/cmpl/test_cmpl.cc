@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_rx_cmpl alone, in three ways: step by step against a model of the requester's rules (each answer, completion,
-// message and counter exact); all at once between a sender, a wire that loses, and a responder (nothing is lost,
-// nothing completes too early, nothing hangs); and its rate. A failure means that an application would see a
-// wrong completion, or a QP would stop for ever.
+// urdma_rx_cmpl alone, in three ways: step by step against a model of the requester's rules (each
+// answer, completion, message and counter exact); all at once between a sender, a wire that loses,
+// and a responder (nothing is lost, nothing completes too early, nothing hangs); and its rate. A
+// failure means that an application would see a wrong completion, or a QP would stop for ever.
 
 extern "C" {
 #include <setjmp.h>
@@ -27,7 +27,13 @@ enum { IT_PKT, IT_DB, IT_KICK, IT_FENCE };
 enum { PROGRESS, RETRY, HOLD };
 enum { C_RESET, C_RQ_PSN, C_SQ_PSN, C_ERR, C_QUERY };
 enum {
-	LOC_PROT = 4, FLUSH = 5, BAD_RESP = 7, REM_INV = 9, REM_ACCESS = 10, REM_OP = 11, RETRY_EXC = 12,
+	LOC_PROT = 4,
+	FLUSH = 5,
+	BAD_RESP = 7,
+	REM_INV = 9,
+	REM_ACCESS = 10,
+	REM_OP = 11,
+	RETRY_EXC = 12,
 	RNR_EXC = 13
 };
 enum { CNT_TIMEOUT = 41, CNT_GAP = 43, CNT_RETRY = 44, CNT_RNR = 45, CNT_RSP = 47, CNT_N = 49 };
@@ -70,8 +76,8 @@ struct ctrl {
 struct bench {
 	Vurdma_rx_cmpl dut;
 	uint64_t seed, now, time; // clocks; cycles as the block is told
-	bool slow;   // outputs refuse now and then
-	bool frozen; // time stands still
+	bool slow;		  // outputs refuse now and then
+	bool frozen;		  // time stands still
 	std::vector<struct config> cfg;
 	std::deque<struct sent> sents;
 	std::deque<struct item> items; // found: kicks among packets
@@ -247,7 +253,8 @@ static void cycle(struct bench *b)
 
 static bool idle(struct bench *b)
 {
-	return !b->dut.busy && b->sents.empty() && b->items.empty() && b->rdones.empty() && b->ctrls.empty();
+	return !b->dut.busy && b->sents.empty() && b->items.empty() && b->rdones.empty() &&
+	       b->ctrls.empty();
 }
 
 static void settle(struct bench *b)
@@ -290,7 +297,8 @@ static uint64_t env_seed(uint64_t dflt)
 	return getenv("SEED") ? strtoull(getenv("SEED"), NULL, 0) : dflt;
 }
 
-// ---- the rules, step by step -------------------------------------------------------------------------
+// ---- the rules, step by step
+// -------------------------------------------------------------------------
 
 struct ent {
 	unsigned int wqe, first, psn, op, sig, status, len;
@@ -302,7 +310,7 @@ struct qp {
 	unsigned int n;
 	bool active, err, dead, gap, restart, want;
 	std::deque<struct ent> t; // head..tail
-	unsigned int acks;        // of them, at the front, acknowledged
+	unsigned int acks;	  // of them, at the front, acknowledged
 	unsigned int head, una, first, ack_first, rd_done, placed, placed_bad;
 	unsigned int nak, retries, rnrs;
 	enum timer tk;
@@ -329,10 +337,10 @@ static bool is_rd(unsigned int op)
 static uint64_t rnr_wait(unsigned int code)
 {
 	// tenths of a millisecond / 10, IBA volume 1, 9.7.5.2.8
-	static const unsigned int t[32] = { 65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32,
-					    48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
-					    1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384,
-					    24576, 32768, 49152 };
+	static const unsigned int t[32] = { 65536, 1,	 2,    3,     4,     6,	    8,	   12,
+					    16,	   24,	 32,   48,    64,    96,    128,   192,
+					    256,   384,	 512,  768,   1024,  1536,  2048,  3072,
+					    4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152 };
 
 	return 2500ull * t[code];
 }
@@ -380,7 +388,8 @@ static void complete(struct bench *b, struct model *m, struct qp *q)
 				return;
 			else
 				finish(b, m, q, 0);
-		} else if (!e->status && !is_rd(e->op) && psn_diff(e->psn, q->una) < 0 && !q->dead) {
+		} else if (!e->status && !is_rd(e->op) && psn_diff(e->psn, q->una) < 0 &&
+			   !q->dead) {
 			finish(b, m, q, 0);
 		} else if (q->nak) {
 			finish(b, m, q, q->nak);
@@ -470,7 +479,8 @@ static void end_step(struct bench *b, struct model *m, struct qp *q)
 	}
 }
 
-static bool fits(struct bench *b, struct qp *q, const struct ent *e, const struct item *it, bool again)
+static bool fits(struct bench *b, struct qp *q, const struct ent *e, const struct item *it,
+		 bool again)
 {
 	unsigned int mtu = 128u << b->cfg[q->n].mtu, i = psn_diff(it->psn, e->first);
 	bool last = it->psn == e->psn;
@@ -517,7 +527,8 @@ static void model_rnr(struct bench *b, struct model *m, struct qp *q, unsigned i
 
 static void model_item(struct bench *b, struct model *m, struct qp *q, const struct item *it)
 {
-	bool resp = it->opcode != ACK_OP, live = it->pass && q->active && !q->err, moved, miss, again;
+	bool resp = it->opcode != ACK_OP, live = it->pass && q->active && !q->err, moved, miss,
+	     again;
 	unsigned int kind = it->syndrome >> 5, old = q->una, goal = it->psn, stop_una;
 	int diff = psn_diff(it->psn, q->una);
 	struct rr rr = { false, false, 0, 0 };
@@ -609,8 +620,8 @@ static void check_step(struct bench *b, struct model *m, const char *what)
 	unsigned int retries = 0, holds = 0;
 
 	if (b->cqes.size() != m->cqes.size())
-		fail_msg("cycle %lu, %s: %zu completions, should be %zu", b->now, what, b->cqes.size(),
-			 m->cqes.size());
+		fail_msg("cycle %lu, %s: %zu completions, should be %zu", b->now, what,
+			 b->cqes.size(), m->cqes.size());
 	// the order over QPs is not given when timers of several expire
 	for (unsigned int n = 0; n < 8; n++) {
 		size_t i = 0, j = 0;
@@ -625,10 +636,11 @@ static void check_step(struct bench *b, struct model *m, const char *what)
 			assert_true(j < m->cqes.size());
 			w = &m->cqes[j++];
 			if (memcmp(g, w, sizeof(*g)))
-				fail_msg("cycle %lu, %s, QP %u: CQE of WQE %u opcode %u status %u len %u, "
+				fail_msg("cycle %lu, %s, QP %u: CQE of WQE %u opcode %u status %u "
+					 "len %u, "
 					 "should be WQE %u opcode %u status %u len %u",
-					 b->now, what, n, g->wqe, g->opcode, g->status, g->len, w->wqe,
-					 w->opcode, w->status, w->len);
+					 b->now, what, n, g->wqe, g->opcode, g->status, g->len,
+					 w->wqe, w->opcode, w->status, w->len);
 		}
 	}
 	for (struct acked &a : b->ackeds) {
@@ -641,16 +653,17 @@ static void check_step(struct bench *b, struct model *m, const char *what)
 		     (!q->err && (a.una != q->una || a.first != q->first))))
 			fail_msg("cycle %lu, %s, QP %u: acked %u first %x una %x rd_done %u, "
 				 "should be %u %x %x %u",
-				 b->now, what, a.qpn, a.wqe_done, a.first, a.una, a.rd_done, q->head,
-				 q->first, q->una, q->rd_done);
+				 b->now, what, a.qpn, a.wqe_done, a.first, a.una, a.rd_done,
+				 q->head, q->first, q->una, q->rd_done);
 	}
 	if (retries != m->retry_msgs || holds != m->hold_msgs)
-		fail_msg("cycle %lu, %s: %u AK_RETRY, %u AK_HOLD, should be %u, %u", b->now, what, retries,
-			 holds, m->retry_msgs, m->hold_msgs);
+		fail_msg("cycle %lu, %s: %u AK_RETRY, %u AK_HOLD, should be %u, %u", b->now, what,
+			 retries, holds, m->retry_msgs, m->hold_msgs);
 	if (m->moved && b->ackeds.empty())
 		fail_msg("cycle %lu, %s: progress not told", b->now, what);
 	if (b->errs.size() != m->errs)
-		fail_msg("cycle %lu, %s: %zu errors, should be %u", b->now, what, b->errs.size(), m->errs);
+		fail_msg("cycle %lu, %s: %zu errors, should be %u", b->now, what, b->errs.size(),
+			 m->errs);
 	if (b->rrs.size() != m->rrs.size())
 		fail_msg("cycle %lu, %s: %zu decisions, should be %zu", b->now, what, b->rrs.size(),
 			 m->rrs.size());
@@ -658,8 +671,10 @@ static void check_step(struct bench *b, struct model *m, const char *what)
 		struct rr g = b->rrs[i], w = m->rrs[i];
 
 		if (g.take != w.take || g.last != w.last || g.wqe != w.wqe || g.off != w.off)
-			fail_msg("cycle %lu, %s: take %d last %d wqe %u off %u, should be %d %d %u %u",
-				 b->now, what, g.take, g.last, g.wqe, g.off, w.take, w.last, w.wqe, w.off);
+			fail_msg("cycle %lu, %s: take %d last %d wqe %u off %u, should be %d %d %u "
+				 "%u",
+				 b->now, what, g.take, g.last, g.wqe, g.off, w.take, w.last, w.wqe,
+				 w.off);
 	}
 	static const int counters[] = { CNT_TIMEOUT, CNT_GAP, CNT_RETRY, CNT_RNR, CNT_RSP };
 
@@ -686,11 +701,13 @@ static void check_timers(struct bench *b, struct model *m)
 			continue;
 		any = true;
 		if (b->dut.timer_armed && b->time + b->dut.timer_cycles > q.deadline)
-			fail_msg("cycle %lu: timer_cycles %u is later than QP %u's deadline, in %ld", b->now,
-				 b->dut.timer_cycles, q.n, (long)(q.deadline - b->time));
+			fail_msg(
+				"cycle %lu: timer_cycles %u is later than QP %u's deadline, in %ld",
+				b->now, b->dut.timer_cycles, q.n, (long)(q.deadline - b->time));
 	}
 	if (any != b->dut.timer_armed)
-		fail_msg("cycle %lu: timer_armed %d, should be %d", b->now, b->dut.timer_armed, any);
+		fail_msg("cycle %lu: timer_armed %d, should be %d", b->now, b->dut.timer_armed,
+			 any);
 }
 
 static void next_message(struct bench *b, struct qp *q)
@@ -735,8 +752,13 @@ static void step_sent(struct bench *b, struct qp *q)
 		reads += is_rd(e.op);
 	if (q->t.size() > 100 || reads > 15)
 		return;
-	struct ent e = { q->next_wqe, q->next_psn, psn_add(q->next_psn, (int)q->npsn - 1), q->op,
-			 (unsigned int)rnd(b, 2), status, q->len };
+	struct ent e = { q->next_wqe,
+			 q->next_psn,
+			 psn_add(q->next_psn, (int)q->npsn - 1),
+			 q->op,
+			 (unsigned int)rnd(b, 2),
+			 status,
+			 q->len };
 
 	if (status)
 		e.psn = q->next_psn;
@@ -765,7 +787,8 @@ static void step_resent(struct bench *b, struct qp *q)
 		e->status = LOC_PROT;
 		b->sents.push_back({ q->n, e->wqe, q->una, e->op, e->sig, LOC_PROT, 1, e->len });
 	} else {
-		b->sents.push_back({ q->n, (q->head - 1 - i) & 0xffff, q->una, SEND, 1, LOC_PROT, 1, 9 });
+		b->sents.push_back(
+			{ q->n, (q->head - 1 - i) & 0xffff, q->una, SEND, 1, LOC_PROT, 1, 9 });
 	}
 }
 
@@ -790,9 +813,11 @@ static void step_packet(struct bench *b, struct model *m, struct qp *q)
 		if (one_in(b, 8))
 			at += (int)rnd(b, 4) - 1; // lost or repeated
 		it.psn = psn_add(rd->first, at);
-		it.opcode = rd->op != READ ? ATOMIC_ACK :
-			    at == n ? (at == 0 || (q->restart && one_in(b, 2)) ? RR_ONLY : RR_LAST) :
-			    at == 0 || (q->restart && one_in(b, 2)) ? RR_FIRST : RR_MIDDLE;
+		it.opcode = rd->op != READ ? ATOMIC_ACK
+			    : at == n
+				    ? (at == 0 || (q->restart && one_in(b, 2)) ? RR_ONLY : RR_LAST)
+			    : at == 0 || (q->restart && one_in(b, 2)) ? RR_FIRST
+								      : RR_MIDDLE;
 		it.len = rd->op != READ ? 0 : at == n ? rd->len - n * mtu : mtu;
 		if (one_in(b, 100))
 			it.opcode = RR_FIRST + rnd(b, 4);
@@ -806,10 +831,14 @@ static void step_packet(struct bench *b, struct model *m, struct qp *q)
 		// up to what is sent for certain, or into a message partly sent
 		it.psn = psn_add(q->una, (int)rnd(b, out + 3) - 2);
 		if (out == 0 || ahead)
-			it.psn = ahead ? psn_add(q->next_psn, rnd(b, q->npsn - 1)) : psn_add(q->una, -1);
+			it.psn = ahead ? psn_add(q->next_psn, rnd(b, q->npsn - 1))
+				       : psn_add(q->una, -1);
 		if (psn_diff(it.psn, q->next_psn) >= 0 && !ahead)
 			it.psn = psn_add(q->una, -2);
-		it.syndrome = what < 13 ? 0x1f : what == 13 ? 0x60 : what == 14 ? 0x20 | (1 + rnd(b, 9)) : 0x60;
+		it.syndrome = what < 13	   ? 0x1f
+			      : what == 13 ? 0x60
+			      : what == 14 ? 0x20 | (1 + rnd(b, 9))
+					   : 0x60;
 		if (one_in(b, 150))
 			it.syndrome = 0x60 | rnd(b, 6);
 		if (one_in(b, 100))
@@ -911,20 +940,22 @@ static void test_rules(void **state)
 			lives++;
 		}
 	}
-	print_message("%lu lives, %lu time-outs, %lu READ gaps, %lu exhausted, %lu RNR exhausted, %lu responses\n",
-		      lives, b->cnt[CNT_TIMEOUT], b->cnt[CNT_GAP], b->cnt[CNT_RETRY], b->cnt[CNT_RNR],
-		      b->cnt[CNT_RSP]);
-	assert_true(lives > 10 && b->cnt[CNT_TIMEOUT] > 10 && b->cnt[CNT_GAP] > 10 && b->cnt[CNT_RETRY] > 1 &&
-		    b->cnt[CNT_RNR] > 1 && b->cnt[CNT_RSP] > 1000);
+	print_message("%lu lives, %lu time-outs, %lu READ gaps, %lu exhausted, %lu RNR exhausted, "
+		      "%lu responses\n",
+		      lives, b->cnt[CNT_TIMEOUT], b->cnt[CNT_GAP], b->cnt[CNT_RETRY],
+		      b->cnt[CNT_RNR], b->cnt[CNT_RSP]);
+	assert_true(lives > 10 && b->cnt[CNT_TIMEOUT] > 10 && b->cnt[CNT_GAP] > 10 &&
+		    b->cnt[CNT_RETRY] > 1 && b->cnt[CNT_RNR] > 1 && b->cnt[CNT_RSP] > 1000);
 	delete m;
 	delete b;
 }
 
-// ---- all at once: a sender, a wire that loses, a responder --------------------------------------------
+// ---- all at once: a sender, a wire that loses, a responder
+// --------------------------------------------
 
 struct work {
 	unsigned int op, len, first, npsn;
-	bool told;               // its sent_t went
+	bool told;		    // its sent_t went
 	std::set<unsigned int> got; // READ: packets of the response taken
 	bool placed;
 };
@@ -936,7 +967,8 @@ struct packet {
 
 struct peer {
 	std::vector<struct work> work;
-	unsigned int cur, off, done, ended;     // sender's place; acknowledged; completed in the CQ's order
+	unsigned int cur, off, done,
+		ended; // sender's place; acknowledged; completed in the CQ's order
 	bool hold;
 	uint64_t hold_until, pause;
 	unsigned int epsn;
@@ -946,10 +978,10 @@ struct peer {
 
 struct wire {
 	struct peer p[8];
-	std::deque<struct packet> req;          // in order
+	std::deque<struct packet> req; // in order
 	std::deque<struct item> rsp;
 	std::deque<uint64_t> rsp_due;
-	std::deque<unsigned int> take;          // QP of each response packet given to the block, in order
+	std::deque<unsigned int> take; // QP of each response packet given to the block, in order
 	uint64_t rdone_at, retries, holds;
 	unsigned int loss;
 	bool kill;
@@ -1004,7 +1036,8 @@ static void serve(struct bench *b, struct wire *w, unsigned int n, unsigned int 
 	}
 	if (!is_rd(k->op)) {
 		if (one_in(b, 3) || psn == psn_add(k->first, k->npsn - 1))
-			respond(b, w, { IT_PKT, n, ACK_OP, psn_add(p->epsn, -1), 0x1f, 0, true }, 60);
+			respond(b, w, { IT_PKT, n, ACK_OP, psn_add(p->epsn, -1), 0x1f, 0, true },
+				60);
 		return;
 	}
 	if (k->op != READ) {
@@ -1013,9 +1046,14 @@ static void serve(struct bench *b, struct wire *w, unsigned int n, unsigned int 
 	}
 	for (unsigned int at = psn_diff(psn, k->first), beg = at; at < k->npsn; at++) {
 		bool last = at == k->npsn - 1;
-		unsigned int op = at == beg ? (last ? RR_ONLY : RR_FIRST) : last ? RR_LAST : RR_MIDDLE;
+		unsigned int op = at == beg ? (last ? RR_ONLY : RR_FIRST)
+				  : last    ? RR_LAST
+					    : RR_MIDDLE;
 
-		respond(b, w, { IT_PKT, n, op, psn_add(k->first, at), 0, last ? k->len - at * mtu : mtu, true }, 60);
+		respond(b, w,
+			{ IT_PKT, n, op, psn_add(k->first, at), 0, last ? k->len - at * mtu : mtu,
+			  true },
+			60);
 	}
 }
 
@@ -1042,16 +1080,16 @@ static void wire_cycle(struct bench *b, struct wire *w)
 	// sender: one packet of a QP now and then, a READ or ATOMIC is one packet
 	for (unsigned int i = p->done; i < p->cur && i < p->work.size(); i++)
 		reads += is_rd(p->work[i].op);
-	if (b->sents.empty() && !p->hold && !p->killed && p->cur < p->work.size() && p->cur - p->done < 100 && reads < 16 &&
-	    p->pause <= b->now) {
+	if (b->sents.empty() && !p->hold && !p->killed && p->cur < p->work.size() &&
+	    p->cur - p->done < 100 && reads < 16 && p->pause <= b->now) {
 		struct work *k = &p->work[p->cur];
 		bool last = is_rd(k->op) || p->off + 1 >= k->npsn;
 
 		if (k->npsn && rnd(b, 1000) >= w->loss)
 			w->req.push_back({ b->now + 80, n, psn_add(k->first, p->off) });
 		if (last && !k->told) {
-			b->sents.push_back({ n, p->cur, psn_add(k->first, (int)k->npsn - 1), k->op, 1, 0, 0,
-					     k->len });
+			b->sents.push_back({ n, p->cur, psn_add(k->first, (int)k->npsn - 1), k->op,
+					     1, 0, 0, k->len });
 			k->told = true;
 		}
 		p->off++;
@@ -1083,8 +1121,8 @@ static void wire_cycle(struct bench *b, struct wire *w)
 		unsigned int at = r.off / (128u << b->cfg[q].mtu);
 
 		if (!is_rd(k->op) || at != k->got.size() || r.last != (at == k->npsn - 1))
-			fail_msg("cycle %lu: QP %u WQE %u: response packet %u taken, %zu before it", b->now, q,
-				 r.wqe, at, k->got.size());
+			fail_msg("cycle %lu: QP %u WQE %u: response packet %u taken, %zu before it",
+				 b->now, q, r.wqe, at, k->got.size());
 		k->got.insert(at);
 		if (!r.last)
 			continue;
@@ -1117,12 +1155,15 @@ static void wire_cycle(struct bench *b, struct wire *w)
 			continue;
 		if (a.first != q->work[i].first || psn_diff(a.una, a.first) < 0 ||
 		    psn_diff(a.una, psn_add(a.first, q->work[i].npsn)) > 0 ||
-		    (i > 0 && !q->work[i - 1].told)) // it may be ahead of what is sent again just now
-			fail_msg("cycle %lu: QP %u: AK_RETRY from %x, WQE %u, first %x: WQE begins with %x", b->now,
-				 a.qpn, a.una, i, a.first, q->work[i].first);
+		    (i > 0 &&
+		     !q->work[i - 1].told)) // it may be ahead of what is sent again just now
+			fail_msg("cycle %lu: QP %u: AK_RETRY from %x, WQE %u, first %x: WQE begins "
+				 "with %x",
+				 b->now, a.qpn, a.una, i, a.first, q->work[i].first);
 		if (psn_diff(a.una, q->epsn) > 0)
-			fail_msg("cycle %lu: QP %u: AK_RETRY from %x, which the responder has not reached", b->now,
-				 a.qpn, a.una);
+			fail_msg("cycle %lu: QP %u: AK_RETRY from %x, which the responder has not "
+				 "reached",
+				 b->now, a.qpn, a.una);
 		q->cur = i;
 		q->off = psn_diff(a.una, a.first);
 		q->pause = b->now + 200;
@@ -1133,20 +1174,22 @@ static void wire_cycle(struct bench *b, struct wire *w)
 
 		if (c.wqe != q->ended++ || (c.status && !(q->killed && c.status == FLUSH)) ||
 		    (q->flushed && !c.status))
-			fail_msg("cycle %lu: QP %u: CQE of WQE %u status %u, WQE %u is next", b->now, c.qpn, c.wqe,
-				 c.status, q->ended - 1);
+			fail_msg("cycle %lu: QP %u: CQE of WQE %u status %u, WQE %u is next",
+				 b->now, c.qpn, c.wqe, c.status, q->ended - 1);
 		q->flushed = c.status != 0;
 		if (c.status)
 			continue;
-		if (is_rd(k->op) ? !k->placed : psn_diff(psn_add(k->first, (int)k->npsn), q->epsn) > 0)
-			fail_msg("cycle %lu: QP %u: WQE %u completes too early", b->now, c.qpn, c.wqe);
+		if (is_rd(k->op) ? !k->placed
+				 : psn_diff(psn_add(k->first, (int)k->npsn), q->epsn) > 0)
+			fail_msg("cycle %lu: QP %u: WQE %u completes too early", b->now, c.qpn,
+				 c.wqe);
 	}
 	b->rrs.clear();
 	b->ackeds.clear();
 	b->cqes.clear();
 	if (!b->errs.empty())
-		fail_msg("cycle %lu: QP %u ends: %lu retries used up, %lu RNR retries", b->now, b->errs[0],
-			 b->cnt[CNT_RETRY], b->cnt[CNT_RNR]);
+		fail_msg("cycle %lu: QP %u ends: %lu retries used up, %lu RNR retries", b->now,
+			 b->errs[0], b->cnt[CNT_RETRY], b->cnt[CNT_RNR]);
 }
 
 static void run_wire(struct bench *b, unsigned int loss, bool slow, bool kill)
@@ -1186,13 +1229,15 @@ static void run_wire(struct bench *b, unsigned int loss, bool slow, bool kill)
 		for (struct peer &p : w->p)
 			left += p.work.size() - p.ended;
 		if (b->now > limit)
-			fail_msg("cycle %lu: %lu WQEs do not complete; QP 0 at %u done %u hold %d", b->now, left,
-				 w->p[0].cur, w->p[0].done, w->p[0].hold);
+			fail_msg("cycle %lu: %lu WQEs do not complete; QP 0 at %u done %u hold %d",
+				 b->now, left, w->p[0].cur, w->p[0].done, w->p[0].hold);
 	}
 	for (int i = 0; i < 1000; i++)
 		wire_cycle(b, w);
-	print_message("loss %u/1000: %lu cycles, %lu AK_RETRY, %lu AK_HOLD, %lu time-outs, %lu READ gaps\n", loss,
-		      b->now - begin, w->retries, w->holds, b->cnt[CNT_TIMEOUT], b->cnt[CNT_GAP]);
+	print_message("loss %u/1000: %lu cycles, %lu AK_RETRY, %lu AK_HOLD, %lu time-outs, %lu "
+		      "READ gaps\n",
+		      loss, b->now - begin, w->retries, w->holds, b->cnt[CNT_TIMEOUT],
+		      b->cnt[CNT_GAP]);
 	if (!loss)
 		assert_int_equal(b->cnt[CNT_TIMEOUT] + b->cnt[CNT_GAP], 0);
 	else if (!kill)
@@ -1217,7 +1262,8 @@ static void test_wire(void **state)
 	delete b;
 }
 
-// ---- rate, and how late a timer may be -------------------------------------------------------------------
+// ---- rate, and how late a timer may be
+// -------------------------------------------------------------------
 
 static void open_qp(struct bench *b, unsigned int n, struct config c)
 {
@@ -1262,8 +1308,11 @@ static void test_rate(void **state)
 	b->sents.push_back({ 1, 128, 128 + 63, READ, 1, 0, 0, 64 * 4096 });
 	settle(b);
 	for (unsigned int i = 0; i < 64; i++)
-		b->items.push_back({ IT_PKT, 1, i == 0 ? RR_FIRST : i == 63 ? RR_LAST : RR_MIDDLE, 128 + i, 0, 4096,
-				     true });
+		b->items.push_back({ IT_PKT, 1,
+				     i == 0    ? RR_FIRST
+				     : i == 63 ? RR_LAST
+					       : RR_MIDDLE,
+				     128 + i, 0, 4096, true });
 	for (t = b->now; !b->items.empty();)
 		cycle(b);
 	t = b->now - t;
@@ -1274,7 +1323,48 @@ static void test_rate(void **state)
 	delete b;
 }
 
-// Nothing is answered: time-outs, one after the other, then RETRY_EXC_ERR. Each within [T, T + two sweeps].
+// A message comes while the turn of an acknowledgement runs, at each offset: it is watched by a
+// timer, or completed if the acknowledgement was for it too.
+static void test_race(void **state)
+{
+	struct bench *b = new bench;
+	unsigned int wqe = 0;
+
+	(void)state;
+	start(b, env_seed(1), 8);
+	b->frozen = true;
+	open_qp(b, 3, { 1, 7, 7, 5, 1 });
+	for (unsigned int i = 0; i < 80; i++, wqe += 2) {
+		bool both = i & 1;
+
+		b->sents.push_back({ 3, wqe, wqe, SEND, 1, 0, 0, 64 });
+		settle(b);
+		for (int at = -4; at < (int)(i / 2); at++) {
+			if (at == 0)
+				b->items.push_back(
+					{ IT_PKT, 3, ACK_OP, wqe + both, 0x1f, 0, true });
+			if (at == (int)(i / 2) - 4)
+				b->sents.push_back({ 3, wqe + 1, wqe + 1, SEND, 1, 0, 0, 64 });
+			cycle(b);
+		}
+		if (i / 2 < 1)
+			b->items.push_back({ IT_PKT, 3, ACK_OP, wqe + both, 0x1f, 0, true });
+		settle(b);
+		if (b->cqes.size() != 1u + both || b->dut.timer_armed == both)
+			fail_msg(
+				"message %d cycles behind an ACK for %d: %zu completions, timer %d",
+				(int)(i / 2) - 4, 1 + both, b->cqes.size(), b->dut.timer_armed);
+		b->items.push_back({ IT_PKT, 3, ACK_OP, wqe + 1, 0x1f, 0, true });
+		settle(b);
+		assert_int_equal(b->cqes.size(), 2);
+		assert_false(b->dut.timer_armed);
+		b->cqes.clear();
+	}
+	delete b;
+}
+
+// Nothing is answered: time-outs, one after the other, then RETRY_EXC_ERR. Each within [T, T + two
+// sweeps].
 static void test_timer(void **state)
 {
 	struct bench *b = new bench;
@@ -1301,7 +1391,8 @@ static void test_timer(void **state)
 			if (b->ackeds.empty())
 				continue;
 			if (b->time < due || b->time > due + 600)
-				fail_msg("QP %u: time-out %ld cycles after its time", n, (long)(b->time - due));
+				fail_msg("QP %u: time-out %ld cycles after its time", n,
+					 (long)(b->time - due));
 			retries += b->ackeds[0].kind == RETRY;
 			b->ackeds.clear();
 			due = b->time + wait - 4;
@@ -1320,9 +1411,8 @@ static void test_timer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_wire),
-		cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_rules), cmocka_unit_test(test_wire),
+		cmocka_unit_test(test_rate),  cmocka_unit_test(test_race),
 		cmocka_unit_test(test_timer),
 	};
 
