@@ -781,7 +781,9 @@ module urdma_rx_cmpl
     end
     if (back_fire && emit) begin
       acked_reg <= '{kind: (hold_reg && !w_reg.err) ? AK_HOLD : emit_retry ? AK_RETRY : AK_PROGRESS, qpn: cur_reg,
-                     wqe_done: w_reg.head, first_psn: w_reg.first, una_psn: w_reg.una, rd_done: w_reg.rd_done};
+                     wqe_done: w_reg.head, first_psn: w_reg.first,
+                     // in the message of wqe_done always: tx may begin anew at any acked_t
+                     una_psn: (w_reg.head == w_reg.ack) ? w_reg.una : w_reg.first, rd_done: w_reg.rd_done};
     end
     // an error of the send queue is told by its CQEs, not by an event
     if (back_fire && qerr_reg) err_reg <= '{qpn: cur_reg, only_event: 1'b0, event_type: 8'd0};

@@ -650,7 +650,7 @@ static void check_step(struct bench *b, struct model *m, const char *what)
 		holds += a.kind == HOLD;
 		if (&a == &b->ackeds.back() &&
 		    (a.wqe_done != q->head || a.rd_done != q->rd_done ||
-		     (!q->err && (a.una != q->una || a.first != q->first))))
+		     (!q->err && (a.una != (q->acks ? q->first : q->una) || a.first != q->first))))
 			fail_msg("cycle %lu, %s, QP %u: acked %u first %x una %x rd_done %u, "
 				 "should be %u %x %x %u",
 				 b->now, what, a.qpn, a.wqe_done, a.first, a.una, a.rd_done,
