@@ -630,7 +630,17 @@ static int main_loop(struct program *p)
 		} else if (wait(p, 0)) {
 			return 0;
 		}
-		/* The time that has passed, and a timer that is due with it. */
+		/*
+		 * The time that has passed, but not past a timer: when one fires, the NICs are busy
+		 * again, and the guests have to be served meanwhile.
+		 */
+		if (timer < target) {
+			uint64_t now = urdma_cosim_now(p->c);
+			uint64_t stop = (timer > now ? timer : now) + BUSY_SLICE;
+
+			if (stop < target)
+				target = stop;
+		}
 		ret = urdma_cosim_run_until(p->c, target);
 		if (ret)
 			return ret;

@@ -1,1 +1,445 @@
-int main(void){return 0;}
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Random mixed traffic of every opcode on many QPs, both ways, on a wire that loses, doubles,
+ * reorders, changes, delays and marks frames. Every byte, also around the data, and every CQE is
+ * compared; the wire checker judges both ports; the counters have to be what the ports saw.
+ * Receives come late now and then.
+ *
+ * A run is a function of its seed and the percentage of each fault, which are printed:
+ * test_mix SEED PERCENT [MESSAGES] makes that run alone. --full makes a million messages.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "judge.h"
+#include "work.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+#define WINDOW	   16u
+#define MAX_INLINE 32u
+#define PATIENCE   40000000u /* cycles without any completion */
+
+/* One direction of a pair. Indexes count messages. */
+struct flow {
+	uint32_t posted, given, sent, received, checked, total; /* given: receives */
+	struct work w[WINDOW];
+};
+
+struct mix {
+	struct rig rig;
+	struct rig_config config;
+	struct judge judge;
+	uint64_t random;
+	uint32_t max_len;
+	size_t slot;
+	struct flow flow[2][RIG_MAX_QPS];
+	uint64_t hash, bytes, messages, deadline;
+};
+
+static uint32_t draw(struct mix *s, uint32_t n)
+{
+	return n ? (uint32_t)((rig_random(&s->random) >> 16) % n) : 0;
+}
+
+static uint32_t draw_len(struct mix *s)
+{
+	uint32_t mtu = 128u << s->config.mtu, len;
+
+	switch (draw(s, 8)) {
+	case 0:
+		len = draw(s, 4);
+		break;
+	case 1:
+	case 2:
+	case 3:
+		len = draw(s, 130);
+		break;
+	case 4:
+		len = mtu * (1 + draw(s, 3)) + draw(s, 3) - 1;
+		break;
+	case 5:
+		len = draw(s, 2 * mtu);
+		break;
+	default:
+		len = draw(s, s->max_len + 1);
+	}
+	return len > s->max_len ? s->max_len : len;
+}
+
+/* The oldest message of a flow that has not completed on both sides. */
+static uint32_t oldest(const struct flow *f)
+{
+	return f->sent < f->received ? f->sent : f->received;
+}
+
+static void put(struct mix *s, unsigned int side, unsigned int pair)
+{
+	static const unsigned int opcode[] = { URDMA_WR_SEND,	   URDMA_WR_SEND_IMM,
+					       URDMA_WR_WRITE,	   URDMA_WR_WRITE,
+					       URDMA_WR_WRITE_IMM, URDMA_WR_READ,
+					       URDMA_WR_READ,	   URDMA_WR_ATOMIC_CS,
+					       URDMA_WR_ATOMIC_FA };
+	struct flow *f = &s->flow[side][pair];
+	struct work *w = &f->w[f->posted % WINDOW];
+	bool last = f->posted + 1 == f->total;
+
+	*w = (struct work){
+		.opcode = opcode[draw(s, COUNT(opcode))],
+		.from = side,
+		.pair = pair,
+		.at = ((size_t)(pair * 2 + side) * WINDOW + f->posted % WINDOW) * s->slot,
+		.len = draw_len(s),
+		.seed = (uint32_t)rig_random(&s->random),
+		.pieces = 1 + draw(s, 2) * draw(s, WORK_SGES),
+		.odd = draw(s, 2) * draw(s, 100),
+		/* the ring has to move on */
+		.unsignaled = !last && f->posted % (WINDOW / 2) && draw(s, 3),
+		.solicited = !draw(s, 3),
+		.fence = !draw(s, 6),
+		.late_recv = true,
+	};
+	if (w->solicited && !work_takes_recv(w->opcode))
+		w->solicited = false;
+	w->inlined = w->len && w->len <= MAX_INLINE && w->opcode < URDMA_WR_READ && draw(s, 2);
+	work_put(&s->rig, w);
+	f->posted++;
+}
+
+/* Receives in the order of the messages; sometimes they have to wait. */
+static void give(struct mix *s, unsigned int side, unsigned int pair, bool all)
+{
+	struct flow *f = &s->flow[side][pair];
+	bool any = false;
+
+	if (!all && !draw(s, 12))
+		return;
+	while (f->given < f->posted) {
+		struct work *w = &f->w[f->given++ % WINDOW];
+
+		if (!work_takes_recv(w->opcode))
+			continue;
+		work_put_recv(&s->rig, w);
+		any = true;
+	}
+	if (any)
+		urdma_eh_ring_rq(&s->rig.side[!side].qp[pair]);
+}
+
+static void post(struct mix *s, unsigned int side, unsigned int pair)
+{
+	struct flow *f = &s->flow[side][pair];
+	uint32_t n = 1 + draw(s, 5), room = WINDOW - (f->posted - f->checked);
+
+	if (n > room)
+		n = room;
+	if (n > f->total - f->posted)
+		n = f->total - f->posted;
+	for (uint32_t i = 0; i < n; i++)
+		put(s, side, pair);
+	give(s, side, pair, false);
+	if (n)
+		urdma_eh_ring_sq(&s->rig.side[side].qp[pair]);
+}
+
+/* Messages that need no receive pass those indexes by themselves. */
+static void pass(struct mix *s, struct flow *f)
+{
+	while (f->received < f->sent && !work_takes_recv(f->w[f->received % WINDOW].opcode))
+		f->received++;
+	for (; f->checked < oldest(f); f->checked++) {
+		struct work *w = &f->w[f->checked % WINDOW];
+
+		work_check_memory(&s->rig, w);
+		s->bytes += w->len;
+		s->messages++;
+	}
+}
+
+static void diagnose(struct mix *s)
+{
+	static const struct {
+		unsigned int index;
+		const char *name;
+	} counter[] = {
+		{ URDMA_CNT_RX_DROP_FULL, "rx_drop_full" },
+		{ URDMA_CNT_RX_ICRC_ERR, "rx_icrc_err" },
+		{ URDMA_CNT_RX_MALFORMED, "rx_malformed" },
+		{ URDMA_CNT_RX_SEQ_ERR, "rx_seq_err" },
+		{ URDMA_CNT_RX_DUP, "rx_dup" },
+		{ URDMA_CNT_TX_NAK_SEQ, "tx_nak_seq" },
+		{ URDMA_CNT_TX_NAK_RNR, "tx_nak_rnr" },
+		{ URDMA_CNT_TX_NAK_OTHER, "tx_nak_other" },
+		{ URDMA_CNT_TX_TIMEOUT, "tx_timeout" },
+		{ URDMA_CNT_RX_READ_GAP, "rx_read_gap" },
+		{ URDMA_CNT_RX_READ_DROP, "rx_read_drop" },
+		{ URDMA_CNT_RETRY_EXC, "retry_exc" },
+		{ URDMA_CNT_MR_ERR, "mr_err" },
+	};
+
+	for (unsigned int n = 0; n < 2; n++)
+		for (unsigned int i = 0; i < COUNT(counter); i++)
+			print_message("  side %u: %s %lu\n", n, counter[i].name,
+				      (unsigned long)urdma_eh_counter(s->rig.side[n].eh,
+								      counter[i].index));
+}
+
+static void take(struct mix *s, unsigned int side, bool recv, const struct urdma_eh_cqe *cqe)
+{
+	struct flow *f;
+	struct work *w;
+
+	assert_in_range(cqe->qpn, RIG_QPN(0), RIG_QPN(s->config.qps - 1));
+	f = &s->flow[recv ? !side : side][cqe->qpn - RIG_QPN(0)];
+	if (cqe->status)
+		diagnose(s);
+	if (recv) {
+		while (f->received < f->posted &&
+		       !work_takes_recv(f->w[f->received % WINDOW].opcode))
+			f->received++;
+		assert_true(f->received < f->given);
+		w = &f->w[f->received % WINDOW];
+		work_check_recv(&s->rig, w, cqe);
+		f->received++;
+	} else {
+		while (f->sent < f->posted && f->w[f->sent % WINDOW].unsignaled)
+			f->sent++;
+		assert_true(f->sent < f->posted);
+		w = &f->w[f->sent % WINDOW];
+		work_check_send(&s->rig, w, cqe);
+		f->sent++;
+	}
+}
+
+static void poll(struct mix *s)
+{
+	struct urdma_eh_cqe cqe[16];
+
+	for (unsigned int k = 0; k < 4; k++) {
+		struct rig_side *side = &s->rig.side[k / 2];
+		unsigned int got;
+
+		while ((got = urdma_eh_poll_cq(k % 2 ? &side->recv_cq : &side->send_cq, cqe,
+					       1 + draw(s, COUNT(cqe))))) {
+			for (unsigned int i = 0; i < got; i++) {
+				s->hash = rig_hash_cqe(s->hash, &cqe[i]);
+				take(s, k / 2, k % 2, &cqe[i]);
+			}
+			s->deadline = urdma_cosim_now(s->rig.cosim) + PATIENCE;
+		}
+	}
+}
+
+static bool done(const struct flow *f)
+{
+	return f->sent == f->total && f->received == f->total;
+}
+
+static bool finished(struct mix *s)
+{
+	bool all = true;
+
+	for (unsigned int k = 0; k < 2 * s->config.qps; k++)
+		all &= done(&s->flow[k % 2][k / 2]);
+	return all;
+}
+
+static bool anything(void *arg)
+{
+	struct mix *s = arg;
+
+	for (unsigned int n = 0; n < 2; n++)
+		if (urdma_eh_cq_ready(&s->rig.side[n].send_cq) ||
+		    urdma_eh_cq_ready(&s->rig.side[n].recv_cq))
+			return true;
+	return false;
+}
+
+/* What a seed stands for. */
+static void configure(struct mix *s, uint64_t seed, unsigned int qps)
+{
+	static const unsigned int some[] = { 1, 2, 8, 16, 64 };
+	static const uint32_t latency[] = { 300, 500, 900 };
+	struct rig_config *c = &s->config;
+
+	memset(s, 0, sizeof(*s));
+	s->random = seed * 0x9e3779b97f4a7c15ull + 1;
+	for (unsigned int i = 0; i < 8; i++)
+		rig_random(&s->random);
+	rig_defaults(c);
+	c->qps = qps ? qps : some[draw(s, COUNT(some))];
+	c->mtu = 1 + draw(s, 5);
+	c->ipv6 = draw(s, 2);
+	c->log_stride = 8; /* 14 SGEs */
+	c->log_sq = 4 + draw(s, 3);
+	c->log_rq = c->log_sq + draw(s, 2);
+	c->log_cqe = 12;
+	c->conn.timeout = 5 + draw(s, 4);
+	c->conn.max_rd_atomic = 1u << draw(s, 5);
+	c->conn.max_dest_rd_atomic = 16;
+	c->cosim.pcie.seed = seed;
+	c->cosim.pcie.latency_ns = latency[draw(s, COUNT(latency))];
+	c->cosim.pcie.reorder = draw(s, 2);
+	c->cosim.pcie.mps = 256u << draw(s, 2);
+	c->faults = true;
+	c->fault_seed = seed;
+	s->max_len = c->qps > 8 ? 5000 : 20000;
+	s->slot = work_slot(s->max_len);
+	c->buffer = s->slot * WINDOW * c->qps * 2;
+	c->memory.memory = 2 * c->buffer + (32u << 20);
+	c->memory.seed = seed;
+	s->hash = RIG_HASH_START;
+}
+
+struct result {
+	uint64_t hash, cycles;
+};
+
+static struct result mix(uint64_t seed, const char *percent, unsigned int messages,
+			 unsigned int qps, bool no_skip)
+{
+	static const char *const kinds[] = { "drop",	       "dup", "reorder", "corrupt",
+					     "delay,ns=20000", "ecn" };
+	struct mix *s = test_malloc(sizeof(*s));
+	struct rig_config *c = &s->config;
+	struct result result;
+	uint64_t faults = 0;
+	char what[64];
+
+	configure(s, seed, qps);
+	c->cosim.no_skip = no_skip;
+	print_message(
+		"seed %lu, %s %% of each fault: %u pairs, MTU %u, IPv%u, time-out %u, %u READs "
+		"and atomics, PCIe %u ns%s\n",
+		(unsigned long)seed, percent, c->qps, 128u << c->mtu, c->ipv6 ? 6 : 4,
+		c->conn.timeout, c->conn.max_rd_atomic, c->cosim.pcie.latency_ns,
+		c->cosim.pcie.reorder ? " reordered" : "");
+	rig_start(&s->rig, c);
+	judge_start(&s->judge, &s->rig, false);
+	for (unsigned int k = 0; atof(percent) > 0 && k < COUNT(kinds); k++)
+		rig_fault(&s->rig, "%s,p=%s", kinds[k], percent);
+	for (unsigned int k = 0; k < 2 * c->qps; k++)
+		s->flow[k % 2][k / 2].total = messages / (2 * c->qps) + draw(s, 5);
+	s->deadline = urdma_cosim_now(s->rig.cosim) + PATIENCE;
+	while (!finished(s)) {
+		unsigned int tries = 1 + draw(s, 2 * c->qps);
+		bool idle;
+
+		while (tries--)
+			post(s, draw(s, 2), draw(s, c->qps));
+		for (unsigned int k = 0; k < 2 * c->qps; k++)
+			give(s, k % 2, k / 2, false);
+		idle = !urdma_cosim_busy(s->rig.cosim);
+		if (idle) {
+			/* all receives, so that what waits is the NICs' timers */
+			for (unsigned int k = 0; k < 2 * c->qps; k++)
+				give(s, k % 2, k / 2, true);
+			urdma_cosim_run_cond(s->rig.cosim, anything, s,
+					     urdma_cosim_now(s->rig.cosim) + 20000);
+			rig_check(&s->rig, 0, "run");
+		} else {
+			rig_check(&s->rig,
+				  urdma_cosim_run_until(s->rig.cosim,
+							urdma_cosim_now(s->rig.cosim) + 1 +
+								draw(s, draw(s, 8) ? 300 : 3000)),
+				  "run");
+		}
+		poll(s);
+		for (unsigned int k = 0; k < 2 * c->qps; k++)
+			pass(s, &s->flow[k % 2][k / 2]);
+		if (urdma_cosim_now(s->rig.cosim) > s->deadline) {
+			diagnose(s);
+			for (unsigned int k = 0; k < 2 * c->qps; k++) {
+				struct flow *f = &s->flow[k % 2][k / 2];
+
+				if (!done(f))
+					print_message("  pair %u from side %u: posted %u, sent %u "
+						      "(%s), received %u of %u\n",
+						      k / 2, k % 2, f->posted, f->sent,
+						      work_name(f->w[f->sent % WINDOW].opcode),
+						      f->received, f->total);
+			}
+			fail_msg("seed %lu: nothing completes any more", (unsigned long)seed);
+		}
+	}
+	/* what comes late */
+	rig_check(&s->rig,
+		  urdma_cosim_run_until(s->rig.cosim, urdma_cosim_now(s->rig.cosim) + 20000),
+		  "end");
+	rig_check(&s->rig,
+		  urdma_cosim_run_while_busy(s->rig.cosim, urdma_cosim_now(s->rig.cosim) + 100000),
+		  "end");
+	poll(s);
+	for (unsigned int k = 0; k < 2 * URDMA_FAULT_KINDS; k++)
+		faults += rig_fault_count(&s->rig, k % 2, (enum urdma_fault_kind)(k / 2));
+	result.cycles = urdma_cosim_now(s->rig.cosim);
+	result.hash = s->hash;
+	print_message("  %lu messages, %lu bytes, %lu faults, %lu cycles, digest %016lx\n",
+		      (unsigned long)s->messages, (unsigned long)s->bytes, (unsigned long)faults,
+		      (unsigned long)result.cycles, (unsigned long)result.hash);
+	assert_int_equal(urdma_embedded_stats(s->rig.host)->faults, 0);
+	snprintf(what, sizeof(what), "seed %lu, %s %%", (unsigned long)seed, percent);
+	judge_end(&s->judge, what);
+	rig_stop(&s->rig);
+	test_free(s);
+	return result;
+}
+
+static const char *const percents[] = { "0", "0.1", "1", "5" };
+
+static void some(void **state)
+{
+	const char *percent = *state;
+
+	for (uint64_t seed = 1; seed <= 4; seed++)
+		mix(seed, percent, 400, 0, false);
+	mix(5, percent, 2000, 64, false);
+}
+
+static void repeats(void **state)
+{
+	struct result a, b, c;
+
+	(void)state;
+	a = mix(99, "2", 200, 4, false);
+	b = mix(99, "2", 200, 4, false);
+	c = mix(99, "2", 200, 4, true);
+	assert_true(a.cycles == b.cycles && a.hash == b.hash);
+	assert_true(a.cycles == c.cycles && a.hash == c.hash);
+}
+
+static void many(void **state)
+{
+	const char *percent = *state;
+
+	for (uint64_t seed = 1000; seed < 1025; seed++)
+		mix(seed, percent, 10000, 64, false);
+}
+
+int main(int argc, char **argv)
+{
+	struct CMUnitTest test[COUNT(percents) + 1];
+	bool full = argc > 1 && !strcmp(argv[1], "--full");
+	char name[COUNT(percents)][32];
+
+	if (argc > 2) {
+		mix(strtoull(argv[1], NULL, 0), argv[2],
+		    argc > 3 ? (unsigned int)atoi(argv[3]) : 400,
+		    argc > 4 ? (unsigned int)atoi(argv[4]) : 0, false);
+		return 0;
+	}
+	for (unsigned int i = 0; i < COUNT(percents); i++) {
+		snprintf(name[i], sizeof(name[i]), "%s %% of each fault", percents[i]);
+		test[i] = (struct CMUnitTest){ .name = name[i],
+					       .test_func = full ? many : some,
+					       .initial_state = (void *)(uintptr_t)percents[i] };
+	}
+	test[COUNT(percents)] = (struct CMUnitTest)cmocka_unit_test(repeats);
+	return _cmocka_run_group_tests("engine/mix", test, COUNT(percents) + !full, NULL, NULL);
+}

@@ -374,7 +374,11 @@ static void windows(void **state)
 	granted(URDMA_WR_WRITE, va + 4000, mw.key, 5000, "WRITE through a window");
 	assert_int_equal(rig_verify(p + 4000, 5000, 3), 5000);
 	refused(URDMA_WR_WRITE, va + 3999, mw.key, 1, "one byte before the window");
-	/* the window belonged to the QP that bound it, whose new life is another */
+	/* bound already */
+	bind(&mw, 3, URDMA_ACC_REMOTE_WRITE, &region, va, 5000, URDMA_WC_MW_BIND_ERR);
+	reconnect(0, 3);
+	mw.key = WINDOW << 8 | 2;
+	local_inv(mw.key, URDMA_WC_SUCCESS);
 	bind(&mw, 3, URDMA_ACC_REMOTE_WRITE, &region, va + 4000, 5000, URDMA_WC_SUCCESS);
 	refused(URDMA_WR_WRITE, va + 9000, mw.key, 1, "one byte behind the window");
 	refused(URDMA_WR_READ, va + 4000, mw.key, 8, "READ through a window for WRITE");
@@ -409,7 +413,9 @@ static void windows(void **state)
 	bind(&mw, 4, URDMA_ACC_REMOTE_READ, &region, va, 65536, URDMA_WC_SUCCESS);
 	granted(URDMA_WR_READ, va, mw.key, 65536, "READ through a window");
 	assert_int_equal(urdma_eh_destroy_mr(&region), URDMA_CS_BUSY);
+	local_inv(mw.key, URDMA_WC_SUCCESS);
 	bind(&mw, 5, URDMA_ACC_REMOTE_READ, &region, 0, 0, URDMA_WC_SUCCESS);
+	refused(URDMA_WR_READ, va, mw.key, 1, "a window of no length");
 	assert_int_equal(urdma_eh_destroy_mr(&mw), 0);
 	assert_int_equal(urdma_eh_destroy_mr(&region), 0);
 	stop();
@@ -451,7 +457,10 @@ static void fence(void **state)
 	stop();
 }
 
-/* An ordered mixture: each WQE depends on the one before it, over the same bytes of the peer. */
+/*
+ * Each READ sees the WRITE before it, over the same bytes of the peer. A WRITE may overtake a READ, if
+ * it is not told to wait by a fence (10.8.3.3).
+ */
 static void order(void **state)
 {
 	const uint32_t len = 9000;
@@ -467,6 +476,7 @@ static void order(void **state)
 			struct urdma_eh_send wr = { .opcode =
 							    i % 2 ? URDMA_WR_READ : URDMA_WR_WRITE,
 						    .signaled = i == 29,
+						    .fence = i && i % 2 == 0,
 						    .raddr = (uintptr_t)b->buffer,
 						    .rkey = b->mr.key,
 						    .sge = &sge,
@@ -480,7 +490,6 @@ static void order(void **state)
 		}
 		urdma_eh_ring_sq(&a->qp[0]);
 		assert_int_equal(send_status(0, 0), URDMA_WC_SUCCESS);
-		/* each READ has seen the WRITE before it; a later WRITE may not come too early */
 		for (unsigned int i = 1; i < 30; i += 2)
 			if (rig_verify(a->buffer + i * 16384u, len, 100 * round + i - 1) != len)
 				fail_msg("READ %u has not seen what WRITE %u wrote", i, i - 1);

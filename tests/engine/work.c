@@ -123,8 +123,6 @@ static void lay_out_atomic(struct work *w, uint8_t *const slot[2])
 		after = w->compare == before ? w->swap_add : before;
 	memcpy(slot[1] + (target - w->image[1]), &before, 8);
 	memcpy(target, &after, 8);
-	w->n_sge[0] = 1;
-	w->sge[0][0].length = 8;
 	memcpy(w->image[0] + WORK_GUARD + w->odd, &before, 8);
 }
 
@@ -154,7 +152,7 @@ void work_put(struct rig *rig, struct work *w)
 	w->slot = work_slot(w->len);
 	assert_true(w->at + w->slot <= rig->config.buffer);
 	for (unsigned int i = 0; i < 2; i++) {
-		bool list = i == 0 || is_send(w->opcode);
+		bool list = is_send(w->opcode) || (i == 0 && !work_is_atomic(w->opcode));
 
 		memset(slot[i], (int)FILL, w->slot);
 		w->image[i] = malloc(w->slot);
