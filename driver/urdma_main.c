@@ -14,10 +14,14 @@ MODULE_LICENSE("Dual BSD/GPL");
 /* A reset sweeps every context memory, one word a cycle; and the clock may be a simulated one. */
 #define URDMA_RESET_TIMEOUT (30 * HZ)
 
-/* A device that was pulled out answers every read with ones, also that of the magic number. */
+/*
+ * A device that was pulled out answers every read with ones, one that decodes its addresses no
+ * more with whatever the root port gives: the magic number is not among it.
+ */
 bool urdma_is_gone(struct urdma_dev *dev)
 {
-	return pci_channel_offline(dev->pdev) || urdma_read(dev, URDMA_REG_VERSION) == ~0ULL;
+	return pci_channel_offline(dev->pdev) ||
+	       FIELD_GET(URDMA_RF_VERSION_MAGIC, urdma_read(dev, URDMA_REG_VERSION)) != URDMA_MAGIC;
 }
 
 /*

@@ -6,6 +6,10 @@
  * starts with QPs fresh from RESET. Each prints a line; the module loads only if none has failed.
  *
  * modprobe kverbs [dev_a=urdma0] [dev_b=urdma1] [only=CHECK]
+ * modprobe kverbs dead=1
+ *
+ * The second form waits, with work posted, until the device of side A has died: whoever loads the
+ * module has to see to that. Draining has to come to its end all the same.
  *
  * A check that fails says in the kernel's log what it wanted and what it got. "timed out" means
  * that a completion or an event has not come within 10 s.
@@ -36,6 +40,9 @@ MODULE_PARM_DESC(dev_b, "device of side B, may be the same");
 static char *only = "";
 module_param(only, charp, 0444);
 MODULE_PARM_DESC(only, "name of the only check to run");
+static bool dead;
+module_param(dead, bool, 0444);
+MODULE_PARM_DESC(dead, "test what happens when the device of side A dies");
 static unsigned int passed;
 module_param(passed, uint, 0444);
 MODULE_PARM_DESC(passed, "number of checks passed (result)");
@@ -1110,6 +1117,45 @@ static int check_post(struct test *t)
 	return 0;
 }
 
+/* Nothing completes any more: what was posted, and what is posted now, comes back flushed. */
+static int check_dead(struct test *t)
+{
+	struct ib_sge sge = sge_of(&t->a, 0, 64);
+	struct ib_send_wr wr = { .opcode = IB_WR_SEND, .sg_list = &sge, .num_sge = 1 };
+	struct op *recv[5], *send[3];
+	unsigned long end = jiffies + 3 * LIMIT;
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		TRY(post_recv(&t->a, i * 64, 64, &recv[i]));
+	/* B has no receives: these wait for them */
+	for (i = 0; i < 3; i++) {
+		send[i] = op_get(t);
+		wr.wr_cqe = &send[i]->cqe;
+		wr.send_flags = i & 1 ? 0 : IB_SEND_SIGNALED;
+		TRY(ib_post_send(t->a.qp, &wr, NULL));
+	}
+	pr_info("waiting for the end of %s\n", dev_name(&t->a.dev->dev));
+	while (!ib_query_qp(t->a.qp, &attr, IB_QP_STATE, &init)) {
+		WANT(time_before(jiffies, end));
+		msleep(100);
+	}
+	/* A consumer that has not heard of it goes on posting, and waits for completions. */
+	TRY(post_recv(&t->a, 0, 64, &recv[4]));
+	for (i = 0; i < 5; i++) {
+		TRY(op_want(t->a.rcq, recv[i], IB_WC_WR_FLUSH_ERR));
+		WANT(!i || recv[i]->order > recv[i - 1]->order);
+	}
+	for (i = 0; i < 3; i++) {
+		TRY(op_want(t->a.scq, send[i], IB_WC_WR_FLUSH_ERR));
+		WANT(!i || send[i]->order > send[i - 1]->order);
+	}
+	ib_drain_qp(t->a.qp);
+	return 0;
+}
+
 static int with_region(struct test *t, int (*fn)(struct test *t, struct region *r))
 {
 	struct region r = {};
@@ -1147,6 +1193,10 @@ static const struct check checks[] = {
 	{ "bad_reg", .with_region = do_bad_reg },
 	{ "reads", .with_region = do_reads },
 	{ "chain", .with_region = do_chain },
+};
+
+static const struct check checks_dead[] = {
+	{ "dead", check_dead },
 };
 
 /* ---- set-up --------------------------------------------------------------------------------- */
@@ -1244,9 +1294,10 @@ static int run_check(struct test *t, const struct check *c)
 static unsigned int run_mode(struct ib_device *a, struct ib_device *b, enum ib_poll_context ctx,
 			     const char *mode)
 {
+	const struct check *list = dead ? checks_dead : checks;
+	size_t i, n = dead ? ARRAY_SIZE(checks_dead) : ARRAY_SIZE(checks);
 	unsigned int failed = 0;
 	struct test *t;
-	size_t i;
 	int err = -ENOMEM;
 
 	t = kzalloc(sizeof(*t), GFP_KERNEL);
@@ -1259,17 +1310,17 @@ static unsigned int run_mode(struct ib_device *a, struct ib_device *b, enum ib_p
 		err = side_make(t, &t->a, "A", a, &t->b);
 	if (!err)
 		err = side_make(t, &t->b, "B", b, &t->a);
-	for (i = 0; i < ARRAY_SIZE(checks) && !err && failed < TOO_MANY; i++) {
+	for (i = 0; i < n && !err && failed < TOO_MANY; i++) {
 		int status;
 
-		if (only[0] && strcmp(only, checks[i].name))
+		if (only[0] && strcmp(only, list[i].name))
 			continue;
-		status = run_check(t, &checks[i]);
+		status = run_check(t, &list[i]);
 		if (status) {
-			pr_err("%s: %s: FAILED: %d\n", mode, checks[i].name, status);
+			pr_err("%s: %s: FAILED: %d\n", mode, list[i].name, status);
 			failed++;
 		} else {
-			pr_info("%s: %s: ok\n", mode, checks[i].name);
+			pr_info("%s: %s: ok\n", mode, list[i].name);
 			passed++;
 		}
 	}
@@ -1338,9 +1389,11 @@ static int __init kverbs_init(void)
 		pr_err("%s and %s do not both offer kernel verbs: FAILED\n", dev_a, dev_b);
 		failed = 1;
 	} else {
-		failed += run_mode(device[0], device[1], IB_POLL_DIRECT, "direct");
+		if (!dead)
+			failed += run_mode(device[0], device[1], IB_POLL_DIRECT, "direct");
 		failed += run_mode(device[0], device[1], IB_POLL_WORKQUEUE, "workqueue");
-		failed += run_mode(device[0], device[1], IB_POLL_SOFTIRQ, "softirq");
+		if (!dead)
+			failed += run_mode(device[0], device[1], IB_POLL_SOFTIRQ, "softirq");
 	}
 	mutex_unlock(&lock);
 	pr_info("verdict: %u passed, %u failed\n", passed, failed);
