@@ -1607,7 +1607,7 @@ static void test_atomics(void **state)
 
 		memcpy(&before, r, sizeof(before));
 		ref_ack(r, r->epsn, 0x63, r->msn + 1);
-		for (int i = 0; i < 3; i++) {
+		for (int i = 0; i < 8; i++) {
 			struct packet k = r->hdr;
 			static struct frame f;
 
