@@ -179,8 +179,9 @@ static int urdma_wqe_inline(struct urdma_qp *qp, const struct ibv_data_buf *buf,
 static int urdma_wqe_bind(struct urdma_qp *qp, const struct ibv_mw *mw, uint32_t rkey,
 			  const struct ibv_mw_bind_info *bind)
 {
-	const unsigned int rights =
-		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	/* Local rights are those of the region: they are allowed here and mean nothing. */
+	const unsigned int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	__le64 *w = qp->sq.wqe;
 
 	if (mw->type != IBV_MW_TYPE_2)

@@ -391,8 +391,10 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	int err = EOPNOTSUPP;
 
 	if (attr->qp_type != IBV_QPT_RC || attr->srq ||
-	    !check_comp_mask(attr->comp_mask,
-			     IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+	    !check_comp_mask(attr->comp_mask, IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
+						      IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		goto err_errno;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
 		goto err_errno;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
 	    !check_comp_mask(attr->send_ops_flags, URDMA_SEND_OPS))
