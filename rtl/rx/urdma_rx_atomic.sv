@@ -223,7 +223,7 @@ module urdma_rx_atomic
     rsp.kind = state_reg == X_NAK ? RSP_ACK : RSP_ATOMIC;
     rsp.qpn = x.qpn;
     rsp.psn = x.psn;
-    rsp.msn = x.msn;
+    rsp.msn = state_reg == X_NAK ? x.msn - 24'd1 : x.msn;  // what failed is not completed
     rsp.syndrome = state_reg == X_NAK ? SYN_NAK_OP : SYN_ACK;
     if (state_reg != X_NAK) rsp.va = orig_reg;
   end

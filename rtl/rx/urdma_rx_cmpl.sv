@@ -833,7 +833,7 @@ module urdma_rx_cmpl
   always_ff @(posedge clk) begin
     cnt <= '0;
     if (!rst && e_reg == E_LOAD && it_pkt) begin
-      cnt[URDMA_CNT_RX_NO_QP] <= !it_reg.pass && !it_resp;  // a response's is the responder's to count
+      cnt[URDMA_CNT_RX_NO_QP] <= !it_reg.pass;
       cnt[URDMA_CNT_RX_ACK] <= it_reg.pass && kind_ack;
       cnt[URDMA_CNT_RX_NAK] <= it_reg.pass && kind_nak;
       cnt[URDMA_CNT_RX_NAK_RNR] <= it_reg.pass && kind_rnr;
