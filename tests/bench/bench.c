@@ -22,10 +22,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "counters.h"
 #include "rig.h"
 
-#define CYCLE_NS URDMA_SIM_CYCLE_NS
-#define LIMIT	 4000000u
+#define CYCLE_NS   URDMA_SIM_CYCLE_NS
+#define LIMIT	   4000000u
+#define LONG_LIMIT 200000000u /* with ACK timers */
 
 struct row {
 	const char *name, *unit;
@@ -36,6 +38,16 @@ struct row {
 
 static struct row rows[64];
 static unsigned int n_rows;
+
+static struct {
+	const char *output, *expected, *update, *only;
+	bool verbose;
+} args;
+
+static bool wanted(const char *name)
+{
+	return !args.only || strstr(name, args.only);
+}
 
 static void add(const char *name, double value, const char *unit, double limit, bool at_most,
 		bool exact)
@@ -128,6 +140,15 @@ static void probe_cycle(void *model, const struct urdma_sim_in *in, struct urdma
 	}
 }
 
+static void taps_clear(void)
+{
+	memset(taps.at, 0, sizeof(taps.at));
+	memset(taps.n, 0, sizeof(taps.n));
+}
+
+/* Cycle of the first of a kind. */
+#define AT(nic, tap) ((double)taps.at[nic][tap][0])
+
 static const struct urdma_model_ops probe_ops = { probe_create, probe_destroy, probe_cycle };
 
 /* ---- cost of simulating
@@ -176,6 +197,12 @@ static void stop(struct rig *rig)
 {
 	cost.cycles += 2 * urdma_cosim_stats(rig->cosim)->evaluated;
 	rig_stop(rig);
+}
+
+static void settle(struct rig *rig)
+{
+	rig_check(rig, urdma_cosim_run_while_busy(rig->cosim, urdma_cosim_now(rig->cosim) + LIMIT),
+		  "settle");
 }
 
 /* ---- throughput
@@ -270,18 +297,205 @@ static double rate(unsigned int qps, unsigned int messages)
 	return (double)(messages * qps - 1) * 1000 / (double)(cycles * CYCLE_NS);
 }
 
+/*
+ * What the requester of an opcode without receive WQEs gets done. Each QP has `window` WQEs under
+ * way from before the first cycle that counts to behind the last one, so neither the start nor the
+ * end, nor the host, is in the figure.
+ */
+struct load {
+	unsigned int opcode, qps, mtu;
+	uint32_t len;
+	unsigned int batch;	  /* WQEs a doorbell, the last one signaled */
+	unsigned int window;	  /* WQEs of a QP under way */
+	unsigned int warm, count; /* signaled completions before the figure, and in it */
+	const char *fault;	  /* of the wire, both directions; NULL: none */
+	unsigned int timeout;	  /* with faults: as of the QP's attribute */
+};
+
+static size_t load_at(unsigned int q)
+{
+	return (size_t)q * 65536;
+}
+
+static unsigned int load_post(struct rig *rig, const struct load *l, unsigned int q)
+{
+	struct urdma_eh_sge sge = { (uintptr_t)rig->side[0].buffer + load_at(q), l->len,
+				    rig->side[0].mr.key };
+
+	for (unsigned int i = 0; i < l->batch; i++) {
+		struct urdma_eh_send wr = { .opcode = l->opcode,
+					    .signaled = i == l->batch - 1,
+					    .raddr = (uintptr_t)rig->side[1].buffer + load_at(q),
+					    .rkey = rig->side[1].mr.key,
+					    .swap_add = 1,
+					    .sge = &sge,
+					    .n_sge = 1 };
+
+		must(!urdma_eh_put_send(&rig->side[0].qp[q], &wr), "put send");
+	}
+	urdma_eh_ring_sq(&rig->side[0].qp[q]);
+	return l->batch;
+}
+
+/* Memory says that every message arrived, and an ATOMIC no more than once. */
+static void load_check(const struct rig *rig, const struct load *l, const unsigned int *posted)
+{
+	unsigned int to = l->opcode == URDMA_WR_READ ? 0 : 1;
+
+	for (unsigned int q = 0; q < l->qps; q++) {
+		const uint8_t *p = rig->side[to].buffer + load_at(q);
+		uint64_t v;
+
+		memcpy(&v, p, 8);
+		must(l->opcode == URDMA_WR_ATOMIC_FA ? v == posted[q]
+						     : rig_verify(p, l->len, q + 1) == l->len,
+		     "memory is not as it should be");
+	}
+}
+
+static void load_explain(struct rig *rig, const char *name)
+{
+	for (unsigned int n = 0; n < 2; n++) {
+		fprintf(stderr, "%s: NIC %u:", name, n);
+		for (unsigned int i = 0; i < URDMA_CNT_N; i++) {
+			uint64_t v = urdma_eh_counter(rig->side[n].eh, i);
+
+			if (v)
+				fprintf(stderr, " %s=%lu", urdma_counter_name(i), (unsigned long)v);
+		}
+		fprintf(stderr, "\n");
+	}
+}
+
+/* Cycles that count * batch messages took. */
+static uint64_t load_run(const char *name, const struct load *l)
+{
+	unsigned int posted[RIG_MAX_QPS] = { 0 }, done[RIG_MAX_QPS] = { 0 }, under_way = 0;
+	struct rig_config config;
+	struct urdma_eh_cqe cqe;
+	struct rig rig;
+	uint64_t start = 0, end = 0;
+
+	rig_defaults(&config);
+	config.qps = l->qps;
+	config.mtu = l->mtu;
+	config.log_sq = 10;
+	config.log_cqe = 12;
+	if (l->fault) {
+		config.faults = true;
+		config.conn.timeout = l->timeout;
+	}
+	rig_start(&rig, &config);
+	for (unsigned int q = 0; q < l->qps && l->opcode != URDMA_WR_ATOMIC_FA; q++)
+		rig_fill(rig.side[l->opcode == URDMA_WR_READ].buffer + load_at(q), l->len, q + 1);
+	settle(&rig);
+	if (l->fault)
+		rig_fault(&rig, "%s", l->fault);
+	for (unsigned int n = 0; !n || under_way; n++) {
+		for (unsigned int q = 0; q < l->qps; q++)
+			while (!end && posted[q] + l->batch <= done[q] + l->window) {
+				posted[q] += load_post(&rig, l, q);
+				under_way += l->batch;
+			}
+		rig_check(&rig,
+			  urdma_eh_next_cqe(&rig.side[0].send_cq, &cqe,
+					    l->fault ? LONG_LIMIT : LIMIT),
+			  name);
+		if (cqe.status) {
+			fprintf(stderr, "urdma-bench: %s: status %u\n", name, cqe.status);
+			exit(2);
+		}
+		done[cqe.qpn - RIG_QPN(0)] += l->batch;
+		under_way -= l->batch;
+		if (n + 1 == l->warm)
+			start = cqe.cycles;
+		if (n + 1 == l->warm + l->count) {
+			end = cqe.cycles;
+			if (rig.faults)
+				urdma_faults_clear(rig.faults);
+		}
+	}
+	load_check(&rig, l, posted);
+	if (args.verbose)
+		load_explain(&rig, name);
+	stop(&rig);
+	return end - start;
+}
+
+static void load_goodput(const char *name, struct load l, double limit)
+{
+	if (!wanted(name))
+		return;
+	add(name, (double)l.count * l.batch * l.len * 8 / (double)(load_run(name, &l) * CYCLE_NS),
+	    "Gb/s", limit, false, true);
+}
+
+static void load_rate(const char *name, struct load l, double limit)
+{
+	if (!wanted(name))
+		return;
+	add(name, (double)l.count * l.batch * 1000 / (double)(load_run(name, &l) * CYCLE_NS),
+	    "million/s", limit, false, true);
+}
+
+#define BULK(op, mtu, count) \
+	((struct load){ URDMA_WR_##op, 1, mtu, 65536, 1, 32, 16, count, NULL, 0 })
+#define SMALL(op, qps, len, window, rounds)                                                   \
+	((struct load){ URDMA_WR_##op, qps, 5, len, BATCH, window, 4 * (qps), rounds * (qps), \
+			NULL, 0 })
+#define LOSSY(op, percent, timeout) \
+	((struct load){ URDMA_WR_##op, 16, 5, 65536, 1, 16, 64, 384, "drop,p=" percent, timeout })
+
+static void loads(void)
+{
+	load_goodput("WRITE 64 KB, MTU 4096, 1 QP", BULK(WRITE, 5, 64), 90);
+	load_goodput("WRITE 64 KB, MTU 1024, 1 QP", BULK(WRITE, 3, 48), 85);
+	load_goodput("WRITE 64 KB, MTU 256, 1 QP", BULK(WRITE, 1, 32), NAN);
+	load_goodput("READ 64 KB, MTU 4096, 1 QP", BULK(READ, 5, 64), 90);
+	load_goodput("READ 64 KB, MTU 1024, 1 QP", BULK(READ, 3, 48), 85);
+	load_goodput("READ 64 KB, MTU 256, 1 QP", BULK(READ, 1, 32), NAN);
+	load_rate("WRITE 64 bytes, 16 QPs", SMALL(WRITE, 16, 64, 64, 12), 25);
+	load_rate("WRITE 64 bytes, 1 QP", SMALL(WRITE, 1, 64, 512, 64), NAN);
+	load_rate("READ 64 bytes, 16 QPs", SMALL(READ, 16, 64, 64, 12), NAN);
+	load_rate("READ 64 bytes, 1 QP", SMALL(READ, 1, 64, 64, 16), NAN);
+	load_rate("FETCH_ADD, 16 QPs", SMALL(ATOMIC_FA, 16, 8, 64, 8), NAN);
+	load_rate("FETCH_ADD, 1 QP", SMALL(ATOMIC_FA, 1, 8, 64, 16), NAN);
+	load_goodput("WRITE 64 KB, 16 QPs, loss 0.1 %", LOSSY(WRITE, "0.1", 12), 50);
+	load_goodput("WRITE 64 KB, 16 QPs, loss 1 %", LOSSY(WRITE, "1", 12), NAN);
+	load_goodput("READ 64 KB, 16 QPs, loss 0.1 %", LOSSY(READ, "0.1", 12), NAN);
+}
+
 /* ---- latency
  * ------------------------------------------------------------------------------------------- */
 
 static uint8_t payload[64];
 
+/* A WRITE or SEND has its 64 bytes inline; a READ and an ATOMIC have an SGE. */
+static void post_one(struct rig *rig, unsigned int from, unsigned int opcode)
+{
+	bool inlined = opcode == URDMA_WR_SEND || opcode == URDMA_WR_WRITE;
+	struct urdma_eh_sge sge = { (uintptr_t)rig->side[from].buffer,
+				    opcode == URDMA_WR_ATOMIC_FA ? 8 : sizeof(payload),
+				    rig->side[from].mr.key };
+	struct urdma_eh_send wr = { .opcode = opcode,
+				    .signaled = opcode != URDMA_WR_SEND,
+				    .raddr = (uintptr_t)rig->side[!from].buffer,
+				    .rkey = rig->side[!from].mr.key,
+				    .swap_add = 1 };
+
+	if (inlined) {
+		wr.inline_data = payload;
+		wr.inline_len = sizeof(payload);
+	} else {
+		wr.sge = &sge;
+		wr.n_sge = 1;
+	}
+	must(!urdma_eh_post_send(&rig->side[from].qp[0], &wr), "post send");
+}
+
 static void send_inline(struct rig *rig, unsigned int from)
 {
-	struct urdma_eh_send wr = { .opcode = URDMA_WR_SEND,
-				    .inline_data = payload,
-				    .inline_len = sizeof(payload) };
-
-	must(!urdma_eh_post_send(&rig->side[from].qp[0], &wr), "post send");
+	post_one(rig, from, URDMA_WR_SEND);
 }
 
 static void post_recv(struct rig *rig, unsigned int at)
@@ -292,14 +506,8 @@ static void post_recv(struct rig *rig, unsigned int at)
 	must(!urdma_eh_post_recv(&rig->side[at].qp[0], &sge, 1), "post receive");
 }
 
-static void settle(struct rig *rig)
-{
-	rig_check(rig, urdma_cosim_run_while_busy(rig->cosim, urdma_cosim_now(rig->cosim) + LIMIT),
-		  "settle");
-}
-
 /* One 64-byte inline SEND through two quiet NICs whose page tables are on chip. */
-static void latency(void)
+static void latency_send(void)
 {
 	struct rig_config config;
 	struct urdma_eh_cqe cqe;
@@ -329,7 +537,6 @@ static void latency(void)
 		     taps.n[1][TAP_WRITE] >= 2,
 	     "the receiver's taps");
 
-#define AT(nic, tap) ((double)at[nic][tap][0])
 	add("transmit: doorbell to WQE read", AT(0, TAP_READ) - AT(0, TAP_DOORBELL), "cycles", NAN,
 	    true, true);
 	add("transmit: WQE read, PCIe", AT(0, TAP_ANSWER) - AT(0, TAP_READ), "cycles", NAN, true,
@@ -351,8 +558,96 @@ static void latency(void)
 	    true, true);
 	add("receive: DMA write to CQE", (double)(at[1][TAP_WRITE][1] - at[1][TAP_WRITE][0]),
 	    "cycles", NAN, true, true);
-#undef AT
 	stop(&rig);
+	taps_clear();
+}
+
+/*
+ * The same for an opcode without a receive WQE. Afterwards taps have what the message did, first to
+ * last; cqe is its completion.
+ */
+static uint64_t one_message(unsigned int opcode)
+{
+	struct rig_config config;
+	struct urdma_eh_cqe cqe;
+	struct rig rig;
+
+	rig_defaults(&config);
+	config.log_stride = 7;
+	config.model = &probe_ops;
+	rig_start(&rig, &config);
+	taps.cosim = rig.cosim;
+	for (unsigned int i = 0; i < 4; i++) {
+		settle(&rig);
+		taps.on = i == 3;
+		post_one(&rig, 0, opcode);
+		settle(&rig);
+		must(urdma_eh_poll_cq(&rig.side[0].send_cq, &cqe, 1) == 1 && !cqe.status,
+		     "latency");
+	}
+	taps.on = false;
+	stop(&rig);
+	return cqe.cycles;
+}
+
+static void latency_write(void)
+{
+	one_message(URDMA_WR_WRITE);
+	must(taps.n[0][TAP_DOORBELL] && taps.n[0][TAP_READ] && taps.n[0][TAP_ANSWER] &&
+		     taps.n[0][TAP_TX] && taps.n[1][TAP_RX] && taps.n[1][TAP_WRITE] == 1,
+	     "taps of a WRITE");
+	add("WRITE, transmit: NIC without PCIe",
+	    AT(0, TAP_TX) - AT(0, TAP_DOORBELL) - (AT(0, TAP_ANSWER) - AT(0, TAP_READ)), "cycles",
+	    75, true, true);
+	add("WRITE, receive: first beat to DMA write", AT(1, TAP_WRITE) - AT(1, TAP_RX), "cycles",
+	    75, true, true);
+	add("WRITE, receive: first beat to ACK", AT(1, TAP_TX) - AT(1, TAP_RX), "cycles", NAN, true,
+	    true);
+	taps_clear();
+}
+
+/* The responder's part and the requester's, of a READ of 64 bytes and of an ATOMIC. */
+static void latency_read(unsigned int opcode, const char *const name[4])
+{
+	one_message(opcode);
+	/* the requester reads the WQE twice: to ask, and for where the data goes */
+	must(taps.n[0][TAP_DOORBELL] && taps.n[0][TAP_READ] == 2 && taps.n[0][TAP_ANSWER] == 2 &&
+		     taps.n[0][TAP_TX] && taps.n[0][TAP_RX] && taps.n[0][TAP_WRITE] == 2 &&
+		     taps.n[1][TAP_RX] && taps.n[1][TAP_READ] == 1 && taps.n[1][TAP_ANSWER] == 1 &&
+		     taps.n[1][TAP_TX],
+	     "taps of a READ");
+	add(name[0], AT(0, TAP_TX) - AT(0, TAP_DOORBELL) - (AT(0, TAP_ANSWER) - AT(0, TAP_READ)),
+	    "cycles", NAN, true, true);
+	add(name[1], AT(1, TAP_TX) - AT(1, TAP_RX) - (AT(1, TAP_ANSWER) - AT(1, TAP_READ)),
+	    "cycles", NAN, true, true);
+	add(name[2],
+	    AT(0, TAP_WRITE) - AT(0, TAP_RX) -
+		    (double)(taps.at[0][TAP_ANSWER][1] - taps.at[0][TAP_READ][1]),
+	    "cycles", NAN, true, true);
+	add(name[3], ((double)taps.at[0][TAP_WRITE][1] - AT(0, TAP_DOORBELL)) * CYCLE_NS, "ns", NAN,
+	    true, true);
+	taps_clear();
+}
+
+static void latency(void)
+{
+	static const char *const read[] = {
+		"READ, request: NIC without PCIe",
+		"READ, responder: NIC without PCIe",
+		"READ, response: NIC without PCIe",
+		"READ 64 bytes, doorbell to CQE",
+	};
+	static const char *const atomic[] = {
+		"FETCH_ADD, request: NIC without PCIe",
+		"FETCH_ADD, responder: NIC without PCIe",
+		"FETCH_ADD, response: NIC without PCIe",
+		"FETCH_ADD, doorbell to CQE",
+	};
+
+	latency_send();
+	latency_write();
+	latency_read(URDMA_WR_READ, read);
+	latency_read(URDMA_WR_ATOMIC_FA, atomic);
 }
 
 static double ping_pong(void)
@@ -470,10 +765,6 @@ static unsigned int compare(const char *path)
 	return bad;
 }
 
-static struct {
-	const char *output, *expected, *update;
-} args;
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	switch (key) {
@@ -485,6 +776,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'u':
 		args.update = arg;
+		return 0;
+	case 'n':
+		args.only = arg;
+		return 0;
+	case 'v':
+		args.verbose = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_usage(state);
@@ -500,6 +797,8 @@ int main(int argc, char **argv)
 		{ "output", 'o', "FILE", 0, "write the rows as JSON", 0 },
 		{ "compare", 'c', "FILE", 0, "compare the cycle-exact rows with a table", 0 },
 		{ "update", 'u', "FILE", 0, "write the cycle-exact rows as a table", 0 },
+		{ "only", 'n', "TEXT", 0, "only throughput rows whose name has TEXT", 0 },
+		{ "verbose", 'v', NULL, 0, "counters of the new rows, on stderr", 0 },
 		{ 0 },
 	};
 	static const struct argp argp = { options, parse, NULL, "Cycle-exact benchmark of the NIC.",
@@ -510,13 +809,20 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i < sizeof(payload); i++)
 		payload[i] = (uint8_t)(i * 7);
 	cost_start();
+	if (args.only)
+		goto loads;
 	add("SEND 64 KB, MTU 4096, 1 QP", goodput(5, 65536, 64), "Gb/s", 85, false, true);
 	add("SEND 64 KB, MTU 1024, 1 QP", goodput(3, 65536, 48), "Gb/s", NAN, false, true);
 	add("SEND 64 KB, MTU 256, 1 QP", goodput(1, 65536, 32), "Gb/s", NAN, false, true);
 	add("SEND 64 bytes, 8 QPs", rate(8, 192), "million/s", 10, false, true);
 	add("SEND 64 bytes, 1 QP", rate(1, 256), "million/s", NAN, false, true);
+loads:
+	loads();
+	if (args.only)
+		goto report;
 	latency();
 	add("half round trip, 64 bytes inline", ping_pong(), "ns", NAN, true, true);
+report:
 	cost_report();
 
 	printf("%-42s %12s  %-14s %10s\n", "", "value", "unit", "limit");

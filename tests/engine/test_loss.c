@@ -7,7 +7,8 @@
  * nothing.
  *
  * Each case has a name; one that fails says in which message and byte, or what was counted instead
- * of what. Arguments choose cases: those whose names contain one of them.
+ * of what. Arguments choose cases: those whose names contain one of them, or
+ * equal one behind a '='.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -200,7 +201,7 @@ static const struct pattern patterns[] = {
 	{ "middle packet behind the next", STREAM, false, MIDDLE, "reorder", NULL, OPEN, NONE,
 	  NONE },
 	{ "packet far behind", STREAM, false, FIRST, "reorder,frames=9", NULL, OPEN, NONE, NONE },
-	{ "request behind the next", READ | ATOMIC, false, FIRST, "reorder", NULL, OPEN, NONE,
+	{ "request behind the next", READ | ATOMIC, false, FIRST, "reorder", NULL, OPEN, OPEN,
 	  OPEN },
 	{ "ICRC wrong", ALL, false, FIRST, "corrupt,byte=-1", NULL, AGAIN, OPEN, NONE },
 	{ "payload changed", STREAM, false, MIDDLE, "corrupt,byte=500", NULL, ONCE, NONE, NONE },
@@ -791,7 +792,7 @@ static unsigned int n_tests;
 static bool wanted(const char *name, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)
-		if (strstr(name, argv[i]))
+		if (*argv[i] == '=' ? !strcmp(name, argv[i] + 1) : !!strstr(name, argv[i]))
 			return true;
 	return argc < 2;
 }
