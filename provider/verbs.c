@@ -110,9 +110,12 @@ struct ibv_mw *urdma_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	struct ib_uverbs_alloc_mw_resp resp;
 	struct ibv_alloc_mw cmd;
 	struct ibv_mw *mw;
-	int err = EOPNOTSUPP;
+	int err = EINVAL;
 
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
+		goto err_errno;
 	/* Windows are bound by work requests only. */
+	err = EOPNOTSUPP;
 	if (type != IBV_MW_TYPE_2 || !(to_uctx(pd->context)->features & URDMA_RF_FEAT_MW_2B))
 		goto err_errno;
 	err = ENOMEM;

@@ -34,6 +34,8 @@ run() {
 
 run ibv_rc_pingpong -c -s 4096
 run ibv_rc_pingpong -c -e -s 65536
+# extended verbs, with times of completions
+run ibv_rc_pingpong -c -N -t -s 4096
 
 # perftest has several QPs for bandwidth only, and no events for WRITE.
 run ib_send_bw -s 65536

@@ -41,7 +41,6 @@ may_skip=(
 	"test_mr\.test_dmabuf_.*: 'Device /dev/dri"
 	# memory windows of type 1
 	"test_mr\.test_(invalidate_mw_type1|mw_type1): 'Create MW"
-	"test_mr\.test_reg_mw_wrong_type: 'Create memory window of type 3"
 	# on-demand paging
 	"test_odp\..*: '(ODP is not|There are no huge pages)"
 	# parent domains, shared PDs

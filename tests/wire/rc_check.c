@@ -1054,7 +1054,7 @@ int rc_check_pair(struct rc_check *c, uint32_t local_qpn, uint32_t remote_qpn)
 
 uint64_t rc_check_end(struct rc_check *c, uint64_t now_ns)
 {
-	for (struct pair *p = c->pairs; p; p = p->next) {
+	for (struct pair *p = c->config.gone ? NULL : c->pairs; p; p = p->next) {
 		requester_end(c, p, now_ns);
 		responder_end(c, p, now_ns);
 	}

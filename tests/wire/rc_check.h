@@ -34,6 +34,7 @@ struct rc_check_config {
 	unsigned int rd_atomic; /* READs and ATOMICs outstanding at most; 0: 16 */
 	bool same_qpn;		/* each QP is connected to the one of its own number */
 	bool lives;		/* numbers of QPs are used again: a PSN far off begins a new life */
+	bool gone;		/* QPs may go in the midst of their work: no end is judged */
 	uint64_t lag_ns;	/* how long a NIC may take to react; 0: 50 us */
 };
 

@@ -1,18 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# in-guest.sh NAME [launcher options] -- COMMAND: a guest test, run on the host: the command's status
-# has to be 0 and no guest's kernel may have complained.
+# in-guest.sh [-g] NAME [launcher options] -- COMMAND: a guest test, run on the host: the command's status
+# has to be 0, no guest's kernel may have complained, and the captures have to be right. What it prints is
+# kept, as output.log of the results. -g: programs are killed in the midst of their work.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
+judge=("$top/build/tests/wire/rc_judge" -m 1024 -t 14)
+if [ "$1" = -g ]; then
+	judge+=(-g)
+	shift
+fi
 out=$top/build/guest/tests/$1
 shift
 mkdir -p "$out"
 # Everything is built when ctest runs.
 export URDMA_NO_BUILD=1
-"$top/urdma" run --out "$out" "$@"
-status=$?
-if [ $status != 0 ]; then
+"$top/urdma" run --out "$out" "$@" | tee "$out/output.log"
+status=${PIPESTATUS[0]}
+if [ "$status" != 0 ]; then
 	echo "FAIL: status $status; the results are in $out" >&2
 	exit 1
 fi
@@ -28,7 +34,7 @@ captures=("$out"/urdma*.pcapng)
 [ ${#captures[@]} != 0 ] || exit 0
 bad=0
 "$top/tests/wire/check_capture.sh" -o "${captures[@]}" || bad=1
-"$top/build/tests/wire/rc_judge" -m 1024 -t 14 "${captures[@]}" || bad=1
+"${judge[@]}" "${captures[@]}" || bad=1
 if [ -e "$out/faults.log" ]; then
 	echo "faults of the wire: $(jq -c '.simulator.faults.counts // {}' "$out/summary.json")"
 fi
