@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A record of the RoCEv2 packets of both ports of a rig, for tests that look at the wire
+ * themselves. It listens in front of whoever listens already (judge.h), who goes on listening.
+ */
+#ifndef URDMA_TESTS_TRACE_H
+#define URDMA_TESTS_TRACE_H
+
+#include "rig.h"
+
+struct trace_packet {
+	uint64_t ns; /* the frame's end crosses the MAC interface */
+	unsigned int side;
+	bool out; /* sent by the NIC of that side */
+	bool bad; /* FCS or ICRC is wrong, or the frame cannot be parsed: nothing below is true */
+	uint8_t opcode, syndrome;
+	bool ack_req;
+	uint32_t qpn, psn, msn; /* qpn: of the receiver; msn: of an AETH */
+	uint32_t len;		/* payload */
+	uint64_t va;		/* RETH, AtomicETH; atomic acknowledge: the value */
+	uint32_t rkey, dma_len;
+};
+
+enum trace_kind {
+	TRACE_ANY,
+	TRACE_REQUEST,
+	TRACE_READ,	/* request */
+	TRACE_RESPONSE, /* to READ */
+	TRACE_ATOMIC_ACK,
+	TRACE_ACK,
+	TRACE_NAK_SEQ,
+	TRACE_RNR,
+	TRACE_NAK_OTHER,
+};
+
+struct trace {
+	struct rig *rig;
+	struct trace_port {
+		struct trace *trace;
+		unsigned int side;
+		urdma_eth_tap_fn next;
+		void *next_ctx;
+	} port[2];
+	struct trace_packet *packet;
+	size_t n, room;
+};
+
+/* After judge_start(), if there is a judge. */
+void trace_start(struct trace *t, struct rig *rig);
+/* Before judge_end() and judge_drop(). The record stays. */
+void trace_stop(struct trace *t);
+void trace_forget(struct trace *t); /* the packets so far */
+void trace_free(struct trace *t);
+
+/* Good packets of this kind, by or to a side. qpn, psn: -1 for all. */
+bool trace_is(const struct trace_packet *p, unsigned int side, bool out, enum trace_kind kind,
+	      int qpn, int psn);
+size_t trace_count(const struct trace *t, unsigned int side, bool out, enum trace_kind kind,
+		   int qpn, int psn);
+/* The first such from index `from` on; NULL if there is none. */
+const struct trace_packet *trace_find(const struct trace *t, size_t from, unsigned int side,
+				      bool out, enum trace_kind kind, int qpn, int psn);
+/* Where trace_find() goes on behind p. */
+size_t trace_behind(const struct trace *t, const struct trace_packet *p);
+
+/* Positive when PSN a is ahead of b. */
+int32_t trace_psn_diff(uint32_t a, uint32_t b);
+
+#endif
