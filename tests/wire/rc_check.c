@@ -995,8 +995,10 @@ void rc_check_frame(struct rc_check *c, const struct pcap_frame *frame)
 	else
 		count_in(&c->counts, &k);
 	p = find_pair(c, k.dqpn, !k.out);
-	if (!p)
+	if (!p) {
+		c->counts.unpaired++;
 		return;
+	}
 	if (k.out) {
 		if (k.kind & IS_REQUEST)
 			request_out(c, p, &k);

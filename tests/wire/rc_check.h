@@ -47,6 +47,7 @@ struct rc_counts {
 	uint64_t tx_again; /* request packets sent again */
 	uint64_t rx_duplicate, rx_ahead;
 	uint64_t timeouts; /* resends without another cause */
+	uint64_t unpaired; /* packets of QPs that were not said to be connected: not judged */
 	uint64_t violations;
 };
 

@@ -161,10 +161,11 @@ static int judge(const char *name, const struct rc_check_config *config, const s
 	printf("%s: %u pairs of QPs; sent %" PRIu64 " packets, %" PRIu64 " again, %" PRIu64
 	       " time-outs, %" PRIu64 " ACKs, %" PRIu64 " NAKs, %" PRIu64
 	       " RNR NAKs; received %" PRIu64 " packets, %" PRIu64 " duplicates, %" PRIu64
-	       " ahead, %" PRIu64 " with a wrong ICRC; %" PRIu64 " violations\n",
+	       " ahead, %" PRIu64 " with a wrong ICRC; %" PRIu64
+	       " packets of QPs without a pair; %" PRIu64 " violations\n",
 	       name, f->here.pairs, n->tx_packets, n->tx_again, n->timeouts, n->tx_ack,
 	       n->tx_nak_seq + n->tx_nak_other, n->tx_nak_rnr, n->rx_packets, n->rx_duplicate,
-	       n->rx_ahead, n->rx_bad_icrc, n->violations);
+	       n->rx_ahead, n->rx_bad_icrc, n->unpaired, n->violations);
 	rc_check_destroy(f->check);
 	free(f);
 	return status;
