@@ -29,7 +29,7 @@ static void counters(struct rig *rig, unsigned int n, uint64_t *value)
 
 void judge_start(struct judge *judge, struct rig *rig, bool lives)
 {
-	const struct rc_check_config config = {
+	struct rc_check_config config = {
 		.mtu = 128u << rig->config.mtu,
 		.timeout = rig->config.conn.timeout,
 		.rd_atomic = rig->config.conn.max_rd_atomic,
@@ -42,6 +42,7 @@ void judge_start(struct judge *judge, struct rig *rig, bool lives)
 	for (unsigned int n = 0; n < 2; n++) {
 		struct urdma_eth_port *port = urdma_cosim_port(rig->cosim, n);
 
+		rig_check(rig, urdma_eh_mac(rig->side[n].eh, config.mac), "MAC address");
 		judge->port[n].check = rc_check_create(n ? "side 1" : "side 0", &config);
 		rig_check(rig, judge->port[n].check ? 0 : -1, "wire checker");
 		counters(rig, n, judge->port[n].before);
@@ -98,6 +99,8 @@ void judge_end(struct judge *judge, const char *what)
 		}
 	}
 	judge_drop(judge);
+	if (violations[0] || violations[1] || wrong)
+		rig_print_counters(judge->rig);
 	if (violations[0] || violations[1] || wrong)
 		fail_msg("%s: %llu violations on the wire by side 0, %llu by side 1, %llu wrong "
 			 "counters",

@@ -35,6 +35,7 @@ struct rc_check_config {
 	bool same_qpn;		/* each QP is connected to the one of its own number */
 	bool lives;		/* numbers of QPs are used again: a PSN far off begins a new life */
 	uint64_t lag_ns;	/* how long a NIC may take to react; 0: 50 us */
+	uint8_t mac[6]; /* of the port: frames to others are not for it; 0: what it sends says it */
 };
 
 /* Counted as the NIC's counters count (URDMA_CNT_*), over RoCEv2 frames of the port. */
