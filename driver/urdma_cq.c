@@ -67,7 +67,8 @@ int urdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct urdma_cq *cq = to_ucq(ibcq);
 	int err;
 
-	if (attr->flags)
+	/* Every CQE carries the time. */
+	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
 		return -EOPNOTSUPP;
 	if (!attr->cqe || attr->cqe > urdma_cq_max_cqe(dev))
 		return -EINVAL;

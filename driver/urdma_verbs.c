@@ -81,7 +81,7 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay = URDMA_ACK_DELAY;
 	attr->hca_core_clock = div_u64(caps->clock_hz, 1000);
-	attr->timestamp_mask = ~0ULL;
+	attr->timestamp_mask = URDMA_CQE3_CYCLES;
 	return 0;
 }
 

@@ -693,7 +693,7 @@ static bool urdma_take_cqe(struct urdma_context *ctx, const struct urdma_cqe *cq
 }
 
 /* With the CQ locked: the next CQE of a QP that is still there. */
-static bool urdma_next_cqe(struct urdma_cq *cq, struct ibv_wc *wc)
+static bool urdma_next_cqe(struct urdma_cq *cq, struct ibv_wc *wc, uint64_t *cycles)
 {
 	struct urdma_context *ctx = to_uctx(cq->vcq.cq.context);
 	struct urdma_cqe *cqe;
@@ -706,6 +706,8 @@ static bool urdma_next_cqe(struct urdma_cq *cq, struct ibv_wc *wc)
 		/* the phase bit before the rest of the CQE and the data that it announces */
 		udma_from_device_barrier();
 		took = urdma_take_cqe(ctx, cqe, wc);
+		if (cycles)
+			*cycles = FIELD_GET(URDMA_CQE3_CYCLES, le64toh(cqe->w[3]));
 		cq->ci++;
 	} while (!took);
 	return true;
@@ -729,7 +731,7 @@ int urdma_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	int got = 0;
 
 	pthread_spin_lock(&cq->lock);
-	while (got < n && urdma_next_cqe(cq, &wc[got]))
+	while (got < n && urdma_next_cqe(cq, &wc[got], NULL))
 		got++;
 	urdma_tell_ci(cq);
 	pthread_spin_unlock(&cq->lock);
@@ -748,7 +750,7 @@ static int urdma_next_poll(struct ibv_cq_ex *cqx)
 {
 	struct urdma_cq *cq = urdma_of_cq_ex(cqx);
 
-	if (!urdma_next_cqe(cq, &cq->wc))
+	if (!urdma_next_cqe(cq, &cq->wc, &cq->cycles))
 		return ENOENT;
 	cqx->wr_id = cq->wc.wr_id;
 	cqx->status = cq->wc.status;
@@ -825,6 +827,12 @@ static uint8_t urdma_read_zero(struct ibv_cq_ex *cqx)
 	return 0;
 }
 
+/* In cycles of the NIC's clock, which query_device_ex names (hca_core_clock). */
+static uint64_t urdma_read_completion_ts(struct ibv_cq_ex *cqx)
+{
+	return urdma_of_cq_ex(cqx)->cycles;
+}
+
 void urdma_set_poll_ops(struct urdma_cq *cq, uint64_t wc_flags)
 {
 	struct ibv_cq_ex *cqx = &cq->vcq.cq_ex;
@@ -849,6 +857,8 @@ void urdma_set_poll_ops(struct urdma_cq *cq, uint64_t wc_flags)
 		cqx->read_sl = urdma_read_zero;
 	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
 		cqx->read_dlid_path_bits = urdma_read_zero;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		cqx->read_completion_ts = urdma_read_completion_ts;
 }
 
 int urdma_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)

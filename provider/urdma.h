@@ -79,8 +79,9 @@ struct urdma_cq {
 	/* consumer index, free running, and what the NIC has been told of it */
 	uint32_t ci;
 	uint32_t told;
-	/* of extended polling: the completion that is looked at */
+	/* of extended polling: the completion that is looked at, and the cycle when it was made */
 	struct ibv_wc wc;
+	uint64_t cycles;
 };
 
 struct urdma_wq {

@@ -234,7 +234,8 @@ struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init
 
 	/* One that is told to be used by one thread at a time is locked all the same. */
 	if (!check_comp_mask(attr->comp_mask, IBV_CQ_INIT_ATTR_MASK_FLAGS) ||
-	    !check_comp_mask(attr->wc_flags, IBV_WC_STANDARD_FLAGS) ||
+	    !check_comp_mask(attr->wc_flags,
+			     IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) ||
 	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
 	     !check_comp_mask(attr->flags, IBV_CREATE_CQ_ATTR_SINGLE_THREADED))) {
 		errno = EOPNOTSUPP;
@@ -386,6 +387,7 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	struct urdma_context *ctx = to_uctx(ibctx);
 	struct urdma_cmd_create_qp_resp resp = {};
 	struct urdma_cmd_create_qp cmd = {};
+	struct ibv_qp_init_attr_ex ask;
 	struct ibv_qp_cap wish = attr->cap;
 	struct urdma_qp *qp;
 	int err = EOPNOTSUPP;
@@ -420,8 +422,11 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	cmd.rq_log_entries = qp->rq.log;
 	cmd.rq_log_stride = qp->rq.log_stride;
 
+	/* The command has no word for flags, even where none is set. */
+	ask = *attr;
+	ask.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	pthread_mutex_lock(&ctx->qp_mutex);
-	err = ibv_cmd_create_qp_ex(ibctx, &qp->vqp, attr, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
+	err = ibv_cmd_create_qp_ex(ibctx, &qp->vqp, &ask, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
 				   sizeof(resp));
 	if (err)
 		goto err_unlock;

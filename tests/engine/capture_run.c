@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * capture_run DIR: traffic of every kind there is, captured at both ports into DIR, for judges that
- * know nothing of this project: IPv4, IPv6, VLAN tags; each size class; immediate data, solicited
- * events; ACKs, RNR NAKs, NAKs for sequence, operation and request errors. For each port it prints
- * what the NIC's counters say was sent, which has to be what the capture holds.
+ * know nothing of this project: IPv4, IPv6, VLAN tags; each opcode and size class; immediate data,
+ * solicited events; ACKs, RNR NAKs, NAKs for sequence, request, access and operation errors;
+ * retransmission. For each port it prints what the NIC's counters say was sent, which has to be
+ * what the capture holds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "rig.h"
+#include "work.h"
 
 enum { IPV4, IPV6, VLAN, VLAN6, KINDS };
 
@@ -52,24 +53,27 @@ static void set_vlan_gid(struct rig *rig, unsigned int n, bool ipv6, uint8_t gid
 	must(!urdma_eh_cmd(rig->side[n].eh, &cmd, NULL), "SET_GID");
 }
 
-static void connect_pair(struct rig *rig, unsigned int kind, unsigned int mtu)
+static void connect_pair(struct rig *rig, unsigned int kind, unsigned int mtu, unsigned int retries)
 {
 	struct urdma_eh_qp *qp[2] = { &rig->side[0].qp[0], &rig->side[1].qp[0] };
 	struct urdma_eh_conn conn[2];
 	bool ipv6 = kind == IPV6 || kind == VLAN6;
 
+	urdma_eh_conn_defaults(&conn[0], mtu);
+	conn[0].retry = retries;
+	conn[0].rnr_retry = retries;
+	conn[1] = conn[0];
+
 	for (unsigned int n = 0; n < 2; n++)
 		must(!urdma_eh_to_reset(qp[n]), "to RESET");
 	if (kind < VLAN) {
-		must(!urdma_eh_connect(qp[0], qp[1], mtu, ipv6), "connect");
+		must(!urdma_eh_connect_as(qp[0], qp[1], conn, ipv6), "connect");
 		return;
 	}
-	memset(conn, 0, sizeof(conn));
 	for (unsigned int n = 0; n < 2; n++) {
 		set_vlan_gid(rig, n, ipv6, conn[!n].dgid);
 		must(!urdma_eh_mac(rig->side[n].eh, conn[!n].dmac), "MAC address");
 		conn[n].dest_qpn = qp[!n]->qpn;
-		conn[n].mtu = mtu;
 		conn[n].sq_psn = 0xfffffe;
 		conn[n].rq_psn = 0xfffffe;
 		conn[n].sgid_index = 2 + ipv6;
@@ -111,40 +115,57 @@ static unsigned int statuses(struct urdma_eh_cq *cq, unsigned int *last)
 	return n;
 }
 
-static void good_traffic(struct rig *rig, unsigned int mtu)
+/* Registers a region on side n and gives its key, for a SEND that invalidates it. */
+static uint32_t fast_key(struct rig *rig, unsigned int n, struct urdma_eh_mr *mr)
 {
+	struct rig_side *side = &rig->side[n];
+	struct urdma_eh_cqe cqe;
+
+	must(!urdma_eh_put_reg_mr(&side->qp[0], mr, (uint8_t)(mr->key + 1), URDMA_ACC_REMOTE_READ,
+				  side->buffer, 4096, 0x1000, 1, 12, true),
+	     "post REG_MR");
+	urdma_eh_ring_sq(&side->qp[0]);
+	rig_check(rig, urdma_eh_next_cqe(&side->send_cq, &cqe, 1000000), "REG_MR");
+	must(!cqe.status, "REG_MR has failed");
+	return mr->key;
+}
+
+static void good_traffic(struct rig *rig, struct urdma_eh_mr *mr, unsigned int mtu)
+{
+	static const unsigned int opcode[] = { URDMA_WR_SEND,	   URDMA_WR_SEND_IMM,
+					       URDMA_WR_SEND_INV,  URDMA_WR_WRITE,
+					       URDMA_WR_WRITE_IMM, URDMA_WR_READ };
 	const uint32_t size = 128u << mtu;
 	const uint32_t lens[] = {
 		0,	  1,	    2,	  3,	    4,	      63,	    64,	      65,
 		size - 3, size - 1, size, size + 1, size + 2, 3 * size + 7, 5 * size, 20001
 	};
-	struct urdma_eh_cqe cqe;
+	enum {
+		LENS = sizeof(lens) / sizeof(lens[0]),
+		OPCODES = sizeof(opcode) / sizeof(opcode[0])
+	};
 
-	for (unsigned int i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+	for (unsigned int i = 0; i < LENS; i++) {
+		struct work w[2];
+
 		for (unsigned int n = 0; n < 2; n++) {
-			struct urdma_eh_sge src = piece(rig, n, 61 * i, lens[i]);
-			struct urdma_eh_sge dst = piece(rig, !n, (1u << 20) + 13 * i, lens[i]);
-			struct urdma_eh_send wr = { .opcode = i % 3 ? URDMA_WR_SEND
-								    : URDMA_WR_SEND_IMM,
-						    .signaled = true,
-						    .solicited = i % 2,
-						    .imm = 0xa1b2c3d4,
-						    .sge = &src,
-						    .n_sge = 1 };
+			unsigned int op = opcode[(i + n + mtu) % OPCODES];
 
-			rig_fill(rig->side[n].buffer + 61 * i, lens[i], 1000 * n + i);
-			must(!urdma_eh_post_recv(&rig->side[!n].qp[0], &dst, 1), "post receive");
-			must(!urdma_eh_post_send(&rig->side[n].qp[0], &wr), "post send");
-			rig_check(rig, urdma_eh_next_cqe(&rig->side[!n].recv_cq, &cqe, 1000000),
-				  "receive");
-			must(!cqe.status && cqe.length == lens[i] &&
-				     rig_verify(rig->side[!n].buffer + (1u << 20) + 13 * i, lens[i],
-						1000 * n + i) == lens[i],
-			     "a message is wrong");
-			rig_check(rig, urdma_eh_next_cqe(&rig->side[n].send_cq, &cqe, 1000000),
-				  "send");
-			must(!cqe.status, "a message has failed");
+			/* what an ATOMIC does has nothing to do with the length */
+			if (i % 5 == 4)
+				op = n ? URDMA_WR_ATOMIC_CS : URDMA_WR_ATOMIC_FA;
+			w[n] = (struct work){ .opcode = op,
+					      .from = n,
+					      .at = n << 20,
+					      .len = lens[i],
+					      .odd = 13 * i % 64,
+					      .pieces = 1 + i % 3,
+					      .solicited = i % 2,
+					      .seed = 1000 * n + i };
+			if (op == URDMA_WR_SEND_INV)
+				w[n].inv = fast_key(rig, !n, &mr[!n]);
 		}
+		work_run(rig, w, 2, 1000000, "capture_run");
 	}
 }
 
@@ -163,53 +184,81 @@ static void steal(void *ctx, unsigned int side, struct urdma_eth_frame *frame,
 		verdict->drop = true;
 }
 
-/* A message that ends with a NAK; how: what is wrong. */
-static void bad_traffic(struct rig *rig, unsigned int how)
+/* Messages that end with a NAK, and how. */
+enum bad { NO_RECV, BAD_RECV_KEY, SHORT_RECV, BAD_RKEY, NO_RETRY, BADS };
+
+static void bad_traffic(struct rig *rig, enum bad how)
 {
+	static const unsigned int want[] = { URDMA_WC_RNR_RETRY_EXC_ERR, URDMA_WC_REM_OP_ERR,
+					     URDMA_WC_REM_INV_REQ_ERR, URDMA_WC_REM_ACCESS_ERR,
+					     URDMA_WC_RETRY_EXC_ERR };
 	struct thief thief = { 0, 2 };
 	struct urdma_eh_sge src = piece(rig, 0, 0, 9000), dst = piece(rig, 1, 1u << 20, 9000);
-	struct urdma_eh_send wr = {
-		.opcode = URDMA_WR_SEND, .signaled = true, .sge = &src, .n_sge = 1
-	};
-	static const unsigned int want[] = { URDMA_WC_RNR_RETRY_EXC_ERR, URDMA_WC_REM_OP_ERR,
-					     URDMA_WC_REM_INV_REQ_ERR, URDMA_WC_RETRY_EXC_ERR };
+	struct urdma_eh_send wr = { .opcode = how == BAD_RKEY ? URDMA_WR_READ : URDMA_WR_SEND,
+				    .signaled = true,
+				    .raddr = dst.addr,
+				    .rkey = dst.lkey ^ 1,
+				    .sge = &src,
+				    .n_sge = 1 };
 	unsigned int status = 99;
 
-	if (how == 1)
+	if (how == BAD_RECV_KEY)
 		dst.lkey ^= 1;
-	if (how == 2)
+	if (how == SHORT_RECV)
 		dst.length = 8999;
-	if (how)
+	if (how != NO_RECV)
 		must(!urdma_eh_post_recv(&rig->side[1].qp[0], &dst, 1), "post receive");
 	settle(rig);
-	if (how == 3)
+	if (how == NO_RETRY)
 		urdma_wire_set_fault(urdma_cosim_wire(rig->cosim, 0), steal, &thief);
 	must(!urdma_eh_post_send(&rig->side[0].qp[0], &wr), "post send");
 	settle(rig);
-	if (how == 3)
-		urdma_wire_set_fault(urdma_cosim_wire(rig->cosim, 0), NULL, NULL);
+	urdma_wire_set_fault(urdma_cosim_wire(rig->cosim, 0), NULL, NULL);
 	must(statuses(&rig->side[0].send_cq, &status) == 1 && status == want[how],
 	     "the status of a message that should fail");
 	statuses(&rig->side[1].recv_cq, &status);
 	settle(rig);
 }
 
+/* A frame is lost, and the message arrives all the same. */
+static void lossy_traffic(struct rig *rig)
+{
+	for (unsigned int side = 0; side < 2; side++) {
+		struct thief thief = { side, 2 };
+		struct work w = { .opcode = side ? URDMA_WR_READ : URDMA_WR_WRITE,
+				  .len = 9000,
+				  .seed = side };
+
+		urdma_wire_set_fault(urdma_cosim_wire(rig->cosim, 0), steal, &thief);
+		work_run(rig, &w, 1, 1000000, "capture_run, a frame lost");
+		urdma_wire_set_fault(urdma_cosim_wire(rig->cosim, 0), NULL, NULL);
+		must(!thief.left, "no frame was lost");
+	}
+}
+
 int main(int argc, char **argv)
 {
+	struct urdma_eh_mr mr[2];
 	struct rig_config config;
 	struct rig rig;
 
 	must(argc == 2, "usage: capture_run DIR");
 	rig_defaults(&config);
 	config.capture = argv[1];
+	config.log_stride = 7;
+	config.priv = true;
 	rig_start(&rig, &config);
+	for (unsigned int n = 0; n < 2; n++)
+		must(!urdma_eh_create_mr_kind(rig.side[n].eh, 9, 0, RIG_PD, URDMA_MRK_FAST, &mr[n]),
+		     "create MR");
 	for (unsigned int kind = 0; kind < KINDS; kind++) {
 		for (unsigned int mtu = 1; mtu <= 5; mtu++) {
-			connect_pair(&rig, kind, mtu);
-			good_traffic(&rig, mtu);
+			connect_pair(&rig, kind, mtu, 7);
+			good_traffic(&rig, mr, mtu);
+			lossy_traffic(&rig);
 		}
-		for (unsigned int how = 0; how < 4; how++) {
-			connect_pair(&rig, kind, 3);
+		for (unsigned int how = 0; how < BADS; how++) {
+			connect_pair(&rig, kind, 3, 0);
 			bad_traffic(&rig, how);
 		}
 	}
@@ -225,6 +274,8 @@ int main(int argc, char **argv)
 				       urdma_eh_counter(eh, URDMA_CNT_TX_NAK_OTHER)));
 	}
 	urdma_cosim_flush_captures(rig.cosim);
+	for (unsigned int n = 0; n < 2; n++)
+		must(!urdma_eh_destroy_mr(&mr[n]), "destroy MR");
 	rig_stop(&rig);
 	return 0;
 }

@@ -414,7 +414,10 @@ static void windows(void **state)
 	granted(URDMA_WR_READ, va, mw.key, 65536, "READ through a window");
 	assert_int_equal(urdma_eh_destroy_mr(&region), URDMA_CS_BUSY);
 	local_inv(mw.key, URDMA_WC_SUCCESS);
-	bind(&mw, 5, URDMA_ACC_REMOTE_READ, &region, 0, 0, URDMA_WC_SUCCESS);
+	/* no bytes, but a place within the region all the same */
+	bind(&mw, 5, URDMA_ACC_REMOTE_READ, &region, va - 1, 0, URDMA_WC_MW_BIND_ERR);
+	reconnect(0, 3);
+	bind(&mw, 5, URDMA_ACC_REMOTE_READ, &region, va, 0, URDMA_WC_SUCCESS);
 	refused(URDMA_WR_READ, va, mw.key, 1, "a window of no length");
 	assert_int_equal(urdma_eh_destroy_mr(&mw), 0);
 	assert_int_equal(urdma_eh_destroy_mr(&region), 0);
@@ -458,8 +461,8 @@ static void fence(void **state)
 }
 
 /*
- * Each READ sees the WRITE before it, over the same bytes of the peer. A WRITE may overtake a READ, if
- * it is not told to wait by a fence (10.8.3.3).
+ * Each READ sees the WRITE before it, over the same bytes of the peer. A WRITE may overtake a READ,
+ * if it is not told to wait by a fence (10.8.3.3).
  */
 static void order(void **state)
 {

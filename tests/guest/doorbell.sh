@@ -7,9 +7,13 @@ set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 
-before=$(hw_counter urdma0 db_owner)
-foreign_doorbell urdma0 || fail "foreign_doorbell: status $?"
-after=$(hw_counter urdma0 db_owner)
-[ "$after" -gt "$before" ] || fail "the counter of dropped doorbells did not move: $before, $after"
+dropped=0
+for d in urdma0 urdma1; do
+	before=$(hw_counter $d db_owner)
+	foreign_doorbell $d || fail "foreign_doorbell $d: status $?"
+	after=$(hw_counter $d db_owner)
+	[ "$after" -gt "$before" ] || fail "$d: the counter of dropped doorbells did not move: $before, $after"
+	dropped=$((dropped + after - before))
+done
 pingpong -c -n 10 -s 64
-echo "ok: $((after - before)) foreign doorbells were dropped"
+echo "ok: $dropped foreign doorbells were dropped"

@@ -1,47 +1,76 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The stock programs over every operation: ibv_rc_pingpong, and perftest's bandwidth and latency of SEND, WRITE,
-# READ and ATOMIC, polling and with events, on one QP and on several. What counts is that each ends with 0: a
-# guest's figures say little about the NIC. perftest.sh quick: fewer.
+# perftest.sh [N [loss]]: the stock programs over every operation, N exchanges each, on a wire that is good or, as
+# "loss" says, is not: ibv_rc_pingpong, and perftest's bandwidth and latency of SEND, WRITE, READ and ATOMIC, polling
+# and with events, on one QP and on several, in one direction and in both, inline or not, by the old post verbs and
+# by the extended ones. What counts is that each ends with 0: a guest's figures say little about the NIC.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 
-title() {
-	printf '\n== %s\n' "$*"
-}
-
 devices_up 2 || fail "two active devices are expected: $(rdma link show 2>&1)"
 n=${1-200}
+pingpong=pingpong${2:+_lossy}
+runs=0
 
-title "ibv_rc_pingpong, $n exchanges, polling and with events"
-pingpong -c -n "$n" -s 4096
-pingpong -c -e -n "$n" -s 65536
+# run PROGRAM OPTIONS...: one pair of programs; a line each, all of their output only when they fail.
+run() {
+	local start
+	start=$(cut -d. -f1 /proc/uptime)
+	if [ "$1" = ibv_rc_pingpong ]; then
+		("$pingpong" -n "$n" "${@:2}") >/tmp/run.log 2>&1
+	else
+		(perftest "$1" -n "$n" "${@:2}") >/tmp/run.log 2>&1
+	fi || {
+		cat /tmp/run.log
+		fail "$*"
+	}
+	# The ports that the subshell used
+	port=$((port + 3))
+	runs=$((runs + 1))
+	printf '%-16s %-40s ok, %s s\n' "$1" "${*:2}" $(($(cut -d. -f1 /proc/uptime) - start))
+}
 
-for op in send write read; do
-	title "ib_${op}_bw"
-	perftest ib_${op}_bw -n "$n" -s 65536
-	perftest ib_${op}_bw -n "$n" -s 1000 -q 4
-	# perftest has no events for WRITE.
-	[ $op = write ] || perftest ib_${op}_bw -n "$n" -s 64 -e
-	title "ib_${op}_lat"
-	perftest ib_${op}_lat -n "$n" -s 8
-done
-title "ib_send_lat, ib_read_lat with events"
-perftest ib_send_lat -n "$n" -s 64 -e
-perftest ib_read_lat -n "$n" -s 64 -e
+run ibv_rc_pingpong -c -s 4096
+run ibv_rc_pingpong -c -e -s 65536
+
+# perftest has several QPs for bandwidth only, and no events for WRITE.
+run ib_send_bw -s 65536
+run ib_send_bw -s 1000 -q 4
+run ib_send_bw -s 64 -e
+run ib_send_bw -s 2000 -e -q 4
+run ib_send_bw -s 8192 -b
+run ib_send_bw -s 64 -I 64 --use_old_post_send
+run ib_send_lat -s 8
+run ib_send_lat -s 4000 -e
+
+run ib_write_bw -s 65536
+run ib_write_bw -s 1000 -q 4
+run ib_write_bw -s 8192 -b
+run ib_write_bw -s 64 -I 64 -q 4
+run ib_write_bw -s 3000 --use_old_post_send
+run ib_write_bw -s 5000 --write_with_imm
+run ib_write_lat -s 8
+run ib_write_lat -s 4000 -I 0
+
+run ib_read_bw -s 65536
+run ib_read_bw -s 1000 -q 4
+run ib_read_bw -s 64 -e
+run ib_read_bw -s 2000 -e -q 4
+run ib_read_bw -s 8192 -b
+run ib_read_bw -s 3000 --use_old_post_send
+run ib_read_lat -s 8
+run ib_read_lat -s 4000 -e
+
 for kind in FETCH_AND_ADD CMP_AND_SWAP; do
-	title "ib_atomic_bw, ib_atomic_lat: $kind"
-	perftest ib_atomic_bw -A $kind -n "$n"
-	perftest ib_atomic_lat -A $kind -n "$n"
+	run ib_atomic_bw -A $kind
+	run ib_atomic_bw -A $kind -q 4
+	run ib_atomic_bw -A $kind -e
+	run ib_atomic_lat -A $kind
+	run ib_atomic_lat -A $kind -e
 done
-title "ib_atomic_bw on several QPs, with events"
-perftest ib_atomic_bw -n "$n" -q 4
-perftest ib_atomic_bw -n "$n" -e
-title "both directions"
-perftest ib_send_bw -b -n "$n" -s 8192
-perftest ib_write_bw -b -n "$n" -s 8192
-perftest ib_read_bw -b -n "$n" -s 8192
-echo
-echo "all ended with 0"
+run ib_atomic_bw -e -q 4
+run ib_atomic_bw -b
+run ib_atomic_bw --use_old_post_send
+echo "all $runs ended with 0"

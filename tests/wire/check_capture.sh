@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Judges captures: check_capture.sh FILE...
+# Judges captures: check_capture.sh [-o] FILE...
+#
+# With -o only what each port has sent is judged: what it received met the wire and its faults.
 #
 # Every frame to UDP port 4791 has to decode in tshark as RoCEv2, no frame may be malformed or carry an
 # expert error, and every ICRC has to agree with icrc_check, and for IPv4 with scapy, when it is installed.
@@ -19,7 +21,12 @@ die()
 	exit 2
 }
 
-[ $# -gt 0 ] || die "usage: check_capture.sh FILE..."
+sent=
+if [ "${1-}" = -o ]; then
+	sent=1
+	shift
+fi
+[ $# -gt 0 ] || die "usage: check_capture.sh [-o] FILE..."
 [ -x "$icrc_check" ] || die "$icrc_check is missing: build it, or set URDMA_ICRC_CHECK"
 command -v tshark >/dev/null || die "tshark is not installed"
 
@@ -47,15 +54,24 @@ count()
 	shark "$1" "$2" -T fields -e frame.number | wc -l
 }
 
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
 for file in "$@"; do
+	name=$file
 	[ -r "$file" ] || die "$file cannot be read"
+	if [ -n "$sent" ]; then
+		tshark -n -r "$file" -Y "frame.packet_flags_direction == 2" -w "$tmp/${file##*/}" 2>"$tmp/log" ||
+			die "$file: tshark cannot read it: $(tail -n 3 "$tmp/log")"
+		file=$tmp/${file##*/}
+	fi
 	verdict=$("$icrc_check" "$file")
 	case $? in
 	0) ;;
 	1) bad=1 ;;
 	*) exit 2 ;;
 	esac
-	echo "$verdict"
+	echo "${verdict/#"$file"/"$name"}"
 	held=${verdict% RoCEv2*}
 	held=${held##* }
 
@@ -64,21 +80,22 @@ for file in "$@"; do
 	roce=$(count "$file" "udp.dstport == 4791 && $whole")
 	decoded=$(count "$file" "udp.dstport == 4791 && infiniband.bth.opcode && $whole")
 	if [ "$roce" != "$held" ] || [ "$roce" != "$decoded" ]; then
-		echo "$file: tshark decodes $decoded of $roce RoCEv2 frames, there are $held" >&2
+		echo "$name: tshark decodes $decoded of $roce RoCEv2 frames, there are $held" >&2
 		bad=1
 	fi
 	faults=$(shark "$file" "(_ws.malformed || _ws.expert.severity >= 8388608) && $whole") || {
-		echo "$file: tshark cannot read it" >&2
+		echo "$name: tshark cannot read it" >&2
 		bad=1
 	}
 	if [ -n "$faults" ]; then
-		echo "$file: tshark finds faults:" >&2
+		echo "$name: tshark finds faults:" >&2
 		echo "$faults" | head -20 >&2
 		bad=1
 	fi
 	if /usr/bin/python3 -c 'import scapy.contrib.roce' 2>/dev/null; then
-		/usr/bin/python3 "$here/check_scapy.py" "$file" || bad=1
+		/usr/bin/python3 "$here/check_scapy.py" "$file" >"$tmp/log" 2>&1 || bad=1
+		tail -n 20 "$tmp/log" | sed "s|^$tmp/||"
 	fi
-	echo "$file: $roce RoCEv2 frames judged by tshark"
+	echo "$name: $roce RoCEv2 frames judged by tshark"
 done
 exit "$bad"

@@ -19,6 +19,9 @@
 #define UNAS	    64u
 #define DEFAULT_LAG 50000u
 #define US	    UINT64_C(1000)
+/* Nobody leaves a QP of his alone that long in the middle of what he does. */
+#define PAUSE (UINT64_C(500000) * US)
+#define NEAR  64
 
 /* BTH opcodes, table 38 */
 enum {
@@ -144,6 +147,7 @@ struct waiting {
 struct half {
 	bool known, dead, lost; /* lost: no longer judged, the peer broke the rules */
 	uint32_t next;		/* requester: next new PSN; responder: expected PSN */
+	uint64_t seen;		/* when the last request packet passed */
 	struct memory *mem;
 };
 
@@ -262,10 +266,18 @@ static void remember(const struct rc_check *c, struct half *h, const struct pack
 	h->next = psn_add(k->psn, n);
 }
 
-/* A PSN from far away begins a new life of the QP number, where there may be one. */
-static bool new_life(const struct rc_check *c, const struct half *h, uint32_t psn)
+/*
+ * A PSN from far away begins a new life of the QP number, where there may be one. After a pause
+ * one from less far does, if it neither repeats what was sent nor leaves out a little.
+ */
+static bool new_life(const struct rc_check *c, struct half *h, const struct packet *k)
 {
-	return c->config.lives && h->known && abs(psn_diff(psn, h->next)) > (int32_t)WINDOW;
+	int32_t d = psn_diff(k->psn, h->next);
+
+	if (!c->config.lives || !h->known)
+		return false;
+	return abs(d) > (int32_t)WINDOW ||
+	       (k->ns > h->seen + PAUSE && (d < 0 || d > NEAR) && !recall(h, k->psn));
 }
 
 static bool half_begin(struct half *h)
@@ -492,8 +504,9 @@ static void request_out(struct rc_check *c, struct pair *p, const struct packet 
 
 	if (!half_begin(&r->h))
 		return;
-	if (new_life(c, &r->h, k->psn))
+	if (new_life(c, &r->h, k))
 		*r = (struct requester){ .h = half_again(&r->h) };
+	r->h.seen = k->ns;
 	if (!r->h.known) {
 		r->h.known = true;
 		r->h.next = k->psn;
@@ -591,8 +604,9 @@ static void request_in(struct rc_check *c, struct pair *p, const struct packet *
 
 	if (!half_begin(&r->h))
 		return;
-	if (new_life(c, &r->h, k->psn))
+	if (new_life(c, &r->h, k))
 		*r = (struct responder){ .h = half_again(&r->h) };
+	r->h.seen = k->ns;
 	if (!r->h.known) {
 		r->h.known = true;
 		r->h.next = k->psn;

@@ -31,6 +31,7 @@ struct guess {
 
 struct file {
 	struct rc_check *check;
+	unsigned int mtu;
 	struct guess here, there; /* answers of this port; answers of the peer */
 	uint64_t last_ns;
 };
@@ -88,16 +89,25 @@ static void guess_frame(void *ctx, const struct pcap_frame *frame)
 	struct roce_frame roce;
 	const char *why;
 	const uint8_t *bth;
+	uint32_t psn;
 	bool answer;
 
 	if (frame->bad_fcs || roce_parse(frame->data, frame->len, &roce, &why))
 		return;
 	bth = frame->data + roce.bth;
+	psn = be24(bth + 9);
 	answer = bth[0] >= 0x0d && bth[0] <= 0x12;
-	if (answer)
-		guess_answer(frame->outbound ? &f->here : &f->there, be24(bth + 5), be24(bth + 9));
-	else
-		guess_request(frame->outbound ? &f->there : &f->here, be24(bth + 5), be24(bth + 9));
+	if (answer) {
+		guess_answer(frame->outbound ? &f->here : &f->there, be24(bth + 5), psn);
+		return;
+	}
+	/* A READ request takes as many PSNs as its response has packets. */
+	if (bth[0] == 0x0c) {
+		uint32_t len = be24(bth + 24) << 8 | bth[27];
+
+		psn = (psn + (len ? (len - 1) / f->mtu : 0)) & 0xffffff;
+	}
+	guess_request(frame->outbound ? &f->there : &f->here, be24(bth + 5), psn);
 }
 
 static void judge_frame(void *ctx, const struct pcap_frame *frame)
@@ -129,6 +139,7 @@ static int judge(const char *name, const struct rc_check_config *config, const s
 
 	if (!f)
 		return 2;
+	f->mtu = config->mtu;
 	f->check = rc_check_create(slash ? slash + 1 : name, config);
 	if (given->pairs)
 		f->here = *given;

@@ -20,9 +20,19 @@ if ! jq -e '.kernel_complaints == []' "$out/summary.json" >/dev/null; then
 	echo "FAIL: the guest's kernel complained; see $out/console*.log" >&2
 	exit 1
 fi
-# Every frame that a NIC has sent or received is judged from outside.
+# Every frame that a NIC has sent is judged from outside, and what it did about every one it has received. What
+# the wire did to frames on their way stands in faults.log. Connections of guests have a path MTU of 1024, and
+# time-outs of 14 or more.
 shopt -s nullglob
 captures=("$out"/urdma*.pcapng)
-if [ ${#captures[@]} != 0 ]; then
-	"$top/tests/wire/check_capture.sh" "${captures[@]}" || exit 1
+[ ${#captures[@]} != 0 ] || exit 0
+bad=0
+"$top/tests/wire/check_capture.sh" -o "${captures[@]}" || bad=1
+"$top/build/tests/wire/rc_judge" -m 1024 -t 14 "${captures[@]}" || bad=1
+if [ -e "$out/faults.log" ]; then
+	echo "faults of the wire: $(jq -c '.simulator.faults.counts // {}' "$out/summary.json")"
+fi
+if [ $bad != 0 ]; then
+	echo "FAIL: the wire was not kept to the rules; the captures are in $out" >&2
+	exit 1
 fi
