@@ -3,28 +3,130 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
+#include "eth/fault.h"
 #include "judge.h"
+
+/*
+ * A frame waits until the NIC has said whether it had room for it: what found none was not received
+ * as far as the rules go, and has to be counted. Long enough for the longest frame, and the same
+ * for both directions, so nothing changes its place.
+ */
+#define HOLD_NS 800u
+
+struct judge_frame {
+	struct judge_frame *next;
+	struct pcap_frame f;
+	struct urdma_roce roce;
+	bool open; /* received, and may be one that there is no room for */
+	bool full;
+	uint8_t data[];
+};
+
+static void release(struct judge_port *port, uint64_t now)
+{
+	while (port->first && port->first->f.ns + HOLD_NS <= now) {
+		struct judge_frame *h = port->first;
+
+		port->first = h->next;
+		if (!port->first)
+			port->last = NULL;
+		if (h->full)
+			port->full++;
+		else
+			rc_check_frame(port->check, &h->f);
+		free(h);
+	}
+}
 
 static void tap(void *ctx, uint64_t ns, const struct urdma_eth_frame *frame, bool outbound)
 {
 	struct judge_port *port = ctx;
-	const struct pcap_frame f = { .data = frame->data,
-				      .len = frame->len,
-				      .ns = ns,
-				      .outbound = outbound,
-				      .bad_fcs = frame->error };
+	struct judge_frame *h = malloc(sizeof(*h) + frame->len);
 
+	if (!h) {
+		fprintf(stderr, "judge: no memory\n");
+		exit(EXIT_FAILURE);
+	}
+	release(port, ns);
+	*h = (struct judge_frame){ .f = { .data = h->data,
+					  .len = frame->len,
+					  .ns = ns,
+					  .outbound = outbound,
+					  .bad_fcs = frame->error } };
+	memcpy(h->data, frame->data, frame->len);
+	h->open = !outbound && urdma_roce_parse(frame->data, frame->len, &h->roce);
+	if (port->last)
+		port->last->next = h;
+	else
+		port->first = h;
+	port->last = h;
 	port->last_ns = ns;
-	rc_check_frame(port->check, &f);
 }
 
+/* Of equal frames the first is meant: they are decided in their order. */
+static void traced(void *ctx, unsigned int nic, const struct urdma_trace *e)
+{
+	struct judge *judge = ctx;
+
+	if (e->ev != URDMA_TRACE_RX && e->ev != URDMA_TRACE_FULL)
+		return;
+	for (struct judge_frame *h = judge->port[nic].first; h; h = h->next) {
+		if (!h->open || h->roce.qpn != e->qpn || h->roce.psn != e->psn ||
+		    h->roce.opcode != e->arg)
+			continue;
+		h->open = false;
+		h->full = e->ev == URDMA_TRACE_FULL;
+		return;
+	}
+}
+
+/* What the port saw, as the NIC counts it. */
+struct seen {
+	struct rc_counts rc;
+	uint64_t received, bad, full;
+};
+
+/* also: a counter to add, or 0. */
+static const struct {
+	const char *name;
+	unsigned int index, also;
+	size_t seen;
+} compared[] = {
+#define COMPARED(name, index, also, field)                      \
+	{                                                       \
+		name, index, also, offsetof(struct seen, field) \
+	}
+	COMPARED("tx_rdma_pkts", URDMA_CNT_TX_RDMA_PKTS, 0, rc.tx_packets),
+	COMPARED("rx_rdma_pkts", URDMA_CNT_RX_RDMA_PKTS, 0, received),
+	COMPARED("rx_drop_full", URDMA_CNT_RX_DROP_FULL, 0, full),
+	/* a changed length or opcode is the one or the other by what is looked at first */
+	COMPARED("rx_icrc_err and rx_malformed", URDMA_CNT_RX_ICRC_ERR, URDMA_CNT_RX_MALFORMED,
+		 bad),
+	COMPARED("tx_ack", URDMA_CNT_TX_ACK, 0, rc.tx_ack),
+	COMPARED("tx_nak_seq", URDMA_CNT_TX_NAK_SEQ, 0, rc.tx_nak_seq),
+	COMPARED("tx_nak_rnr", URDMA_CNT_TX_NAK_RNR, 0, rc.tx_nak_rnr),
+	COMPARED("tx_nak_other", URDMA_CNT_TX_NAK_OTHER, 0, rc.tx_nak_other),
+	COMPARED("tx_read_rsp", URDMA_CNT_TX_READ_RSP, 0, rc.tx_read_rsp),
+	COMPARED("tx_retrans", URDMA_CNT_TX_RETRANS, 0, rc.tx_again),
+};
+
+#define N_COMPARED (sizeof(compared) / sizeof(compared[0]))
+
+_Static_assert(N_COMPARED <= sizeof(((struct judge_port *)0)->before) / sizeof(uint64_t), "before");
+
+/* value: N_COMPARED */
 static void counters(struct rig *rig, unsigned int n, uint64_t *value)
 {
-	for (unsigned int i = 0; i < URDMA_CNT_N; i++)
-		value[i] = urdma_eh_counter(rig->side[n].eh, i);
+	for (unsigned int i = 0; i < N_COMPARED; i++) {
+		value[i] = urdma_eh_counter(rig->side[n].eh, compared[i].index);
+		if (compared[i].also)
+			value[i] += urdma_eh_counter(rig->side[n].eh, compared[i].also);
+	}
 }
 
 void judge_start(struct judge *judge, struct rig *rig, bool lives)
@@ -49,16 +151,22 @@ void judge_start(struct judge *judge, struct rig *rig, bool lives)
 		port->tap = tap;
 		port->tap_ctx = &judge->port[n];
 	}
+	urdma_cosim_trace(rig->cosim, traced, judge);
 }
 
 void judge_drop(struct judge *judge)
 {
-	for (unsigned int n = 0; n < 2; n++)
-		if (judge->port[n].check) {
-			urdma_cosim_port(judge->rig->cosim, n)->tap = NULL;
-			rc_check_destroy(judge->port[n].check);
-			judge->port[n].check = NULL;
-		}
+	for (unsigned int n = 0; n < 2; n++) {
+		struct judge_port *port = &judge->port[n];
+
+		if (!port->check)
+			continue;
+		urdma_cosim_port(judge->rig->cosim, n)->tap = NULL;
+		urdma_cosim_trace(judge->rig->cosim, NULL, NULL);
+		release(port, UINT64_MAX);
+		rc_check_destroy(port->check);
+		port->check = NULL;
+	}
 }
 
 void judge_end(struct judge *judge, const char *what)
@@ -67,40 +175,31 @@ void judge_end(struct judge *judge, const char *what)
 
 	for (unsigned int n = 0; n < 2; n++) {
 		struct judge_port *port = &judge->port[n];
-		const struct rc_counts *seen = rc_check_counts(port->check);
-		uint64_t now[URDMA_CNT_N];
-		const struct {
-			const char *name;
-			unsigned int index;
-			uint64_t seen;
-		} table[] = {
-			{ "tx_rdma_pkts", URDMA_CNT_TX_RDMA_PKTS, seen->tx_packets },
-			{ "rx_rdma_pkts", URDMA_CNT_RX_RDMA_PKTS, seen->rx_packets },
-			{ "rx_icrc_err", URDMA_CNT_RX_ICRC_ERR, seen->rx_bad_icrc },
-			{ "tx_ack", URDMA_CNT_TX_ACK, seen->tx_ack },
-			{ "tx_nak_seq", URDMA_CNT_TX_NAK_SEQ, seen->tx_nak_seq },
-			{ "tx_nak_rnr", URDMA_CNT_TX_NAK_RNR, seen->tx_nak_rnr },
-			{ "tx_nak_other", URDMA_CNT_TX_NAK_OTHER, seen->tx_nak_other },
-			{ "tx_read_rsp", URDMA_CNT_TX_READ_RSP, seen->tx_read_rsp },
-			{ "tx_retrans", URDMA_CNT_TX_RETRANS, seen->tx_again },
-		};
+		uint64_t now[N_COMPARED];
+		struct seen seen;
 
+		release(port, UINT64_MAX);
 		counters(judge->rig, n, now);
 		violations[n] = rc_check_end(port->check, port->last_ns);
-		for (unsigned int i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-			uint64_t counted = now[table[i].index] - port->before[table[i].index];
+		seen.rc = *rc_check_counts(port->check);
+		seen.received = seen.rc.rx_packets + port->strange;
+		seen.bad = seen.rc.rx_bad_icrc + seen.rc.rx_malformed - port->strange;
+		seen.full = port->full;
+		for (unsigned int i = 0; i < N_COMPARED; i++) {
+			uint64_t counted = now[i] - port->before[i], there;
 
-			if (counted == table[i].seen)
+			memcpy(&there, (const uint8_t *)&seen + compared[i].seen, sizeof(there));
+			if (counted == there)
 				continue;
 			print_error("%s: side %u counts %s %llu, the port saw %llu\n", what, n,
-				    table[i].name, (unsigned long long)counted,
-				    (unsigned long long)table[i].seen);
+				    compared[i].name, (unsigned long long)counted,
+				    (unsigned long long)there);
 			wrong++;
 		}
 	}
-	judge_drop(judge);
 	if (violations[0] || violations[1] || wrong)
 		rig_print_counters(judge->rig);
+	judge_drop(judge);
 	if (violations[0] || violations[1] || wrong)
 		fail_msg("%s: %llu violations on the wire by side 0, %llu by side 1, %llu wrong "
 			 "counters",

@@ -13,8 +13,12 @@ struct judge {
 	struct rig *rig;
 	struct judge_port {
 		struct rc_check *check;
+		struct judge_frame *first, *last; /* frames that wait for what the NIC says */
+		uint64_t full;			  /* frames the NIC had no room for */
 		uint64_t last_ns;
-		uint64_t before[URDMA_CNT_N]; /* counters at the start */
+		uint64_t before[16]; /* counters at the start, of those compared */
+		/* The caller's: packets that came with an opcode that there is not. */
+		uint64_t strange;
 	} port[2];
 };
 
