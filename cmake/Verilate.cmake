@@ -44,10 +44,12 @@ function(urdma_verilate)
     get_filename_component(abs ${f} ABSOLUTE)
     list(APPEND rtl ${abs})
   endforeach()
-  # The wrapper script runs Verilator and then gathers its many .cpp files into one fixed name list,
-  # so that CMake knows the outputs before Verilator has run.
+  # The script compiles the many files that Verilator writes into one archive, so that CMake knows the
+  # output before Verilator has run.
   add_custom_command(
     OUTPUT ${dir}/V${V_TOP}.a
+    # what an earlier version of the RTL left would be compiled too
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${dir}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${dir}
     COMMAND ${VERILATOR} ${args} ${URDMA_PKGS} ${rtl}
     COMMAND ${CMAKE_COMMAND} -E env "VROOT=${VERILATOR_ROOT}" "CXX=${CMAKE_CXX_COMPILER}"

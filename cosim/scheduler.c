@@ -50,6 +50,8 @@ struct urdma_cosim {
 	uint64_t stall_cycles;
 	bool stop;
 	bool running;
+	urdma_cosim_trace_fn trace;
+	void *trace_ctx;
 	struct urdma_cosim_stats stats;
 	char error[2048];
 	bool failed;
@@ -177,6 +179,12 @@ int urdma_cosim_capture(struct urdma_cosim *c, unsigned int nic, const char *pat
 	if (port->capture)
 		return -EBUSY;
 	return urdma_pcapng_open(path, port->name, c->cfg.rate_mbps * 1000000, &port->capture);
+}
+
+void urdma_cosim_trace(struct urdma_cosim *c, urdma_cosim_trace_fn fn, void *ctx)
+{
+	c->trace = fn;
+	c->trace_ctx = ctx;
 }
 
 void urdma_cosim_flush_captures(struct urdma_cosim *c)
@@ -310,6 +318,17 @@ static void check_idle(struct urdma_cosim *c, const struct nic *nic)
 	}
 }
 
+/* One clock of a NIC's model. */
+static void clock_model(struct urdma_cosim *c, struct nic *nic, const struct urdma_sim_in *in)
+{
+	c->ops->cycle(nic->model, in, &nic->out);
+	if (!nic->out.traced || !c->trace || in->rst)
+		return;
+	for (unsigned int i = 0; i < URDMA_SIM_TRACE_TAPS; i++)
+		if (nic->out.traced >> i & 1)
+			c->trace(c->trace_ctx, (unsigned int)(nic - c->nic), &nic->out.trace[i]);
+}
+
 /* The cycles that a NIC has dozed through pass with one clock, before the one that brings it
  * something. */
 static void wake(struct urdma_cosim *c, struct nic *nic)
@@ -326,7 +345,7 @@ static void wake(struct urdma_cosim *c, struct nic *nic)
 	in.skip_valid = in.skip_cycles != 0;
 	nic->dozed = 0;
 	nic->settling = TIMER_MARGIN + 1;
-	c->ops->cycle(nic->model, &in, &nic->out);
+	clock_model(c, nic, &in);
 	check_idle(c, nic);
 }
 
@@ -367,7 +386,7 @@ static void step(struct urdma_cosim *c, uint64_t skip)
 		wake(c, nic);
 		nic->in.skip_cycles = skip;
 		nic->in.skip_valid = skip != 0;
-		c->ops->cycle(nic->model, &nic->in, &nic->out);
+		clock_model(c, nic, &nic->in);
 		if (nic->in.rst) {
 			/* Before the first edges the outputs mean nothing. */
 			memset(&nic->out, 0, sizeof(nic->out));

@@ -79,6 +79,10 @@ void *urdma_cosim_model(struct urdma_cosim *c, unsigned int nic);
 int urdma_cosim_capture(struct urdma_cosim *c, unsigned int nic, const char *path);
 void urdma_cosim_flush_captures(struct urdma_cosim *c);
 
+/* Calls fn for each event of the NICs' trace taps, in the cycle it happens; NULL: nobody looks. */
+typedef void (*urdma_cosim_trace_fn)(void *ctx, unsigned int nic, const struct urdma_trace *event);
+void urdma_cosim_trace(struct urdma_cosim *c, urdma_cosim_trace_fn fn, void *ctx);
+
 /* The cycle that comes next. */
 uint64_t urdma_cosim_now(const struct urdma_cosim *c);
 

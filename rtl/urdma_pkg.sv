@@ -385,7 +385,8 @@ package urdma_pkg;
     TR_RX,         // RDMA packet passed its ICRC; arg: opcode
     TR_DROP,       // packet dropped by the responder or requester; arg: opcode
     TR_ACK,        // acknowledgement taken; arg: syndrome
-    TR_CQE         // CQE written; arg: status
+    TR_CQE,        // CQE written; arg: status
+    TR_FULL        // RDMA packet dropped at the MAC because there was no room for it; arg: opcode
   } trace_ev_e;
 
   typedef struct packed {

@@ -120,6 +120,36 @@ static inline void dump(struct urdma_sim *sim, unsigned int half)
 		}                                                                               \
 	} while (0)
 
+// trace_t: arg in bits 0..15, psn 16..39, qpn 40..63, ev 64..67; taps side by side.
+static inline uint64_t bits(const Vurdma_top *t, unsigned int lsb, unsigned int n)
+{
+	unsigned int word = lsb / 32, shift = lsb % 32;
+	uint64_t v = (uint64_t)t->trace_tap[word] >> shift;
+
+	if (shift + n > 32)
+		v |= (uint64_t)t->trace_tap[word + 1] << (32 - shift);
+	return v & ((UINT64_C(1) << n) - 1);
+}
+
+static void sample_trace(const Vurdma_top *t, struct urdma_sim_out *out)
+{
+	constexpr unsigned int width = 68;
+
+	static_assert(sizeof(t->trace_tap) * 8 >= URDMA_SIM_TRACE_TAPS * width &&
+			      sizeof(t->trace_tap) * 8 < URDMA_SIM_TRACE_TAPS * width + 32,
+		      "width of trace_t");
+	for (unsigned int i = 0; i < URDMA_SIM_TRACE_TAPS; i++) {
+		struct urdma_trace *e = &out->trace[i];
+
+		if (!(out->traced >> i & 1))
+			continue;
+		e->arg = (uint16_t)bits(t, i * width, 16);
+		e->psn = (uint32_t)bits(t, i * width + 16, 24);
+		e->qpn = (uint32_t)bits(t, i * width + 40, 24);
+		e->ev = (uint8_t)bits(t, i * width + 64, 4);
+	}
+}
+
 void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 		     struct urdma_sim_out *out)
 {
@@ -167,6 +197,9 @@ void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 	out->idle = t->idle;
 	out->timer_armed = t->timer_armed;
 	out->timer_cycles = t->timer_cycles;
+	out->traced = t->trace_valid;
+	if (out->traced)
+		sample_trace(t, out);
 
 	t->clk = 1;
 	t->eval();

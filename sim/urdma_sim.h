@@ -74,6 +74,25 @@ struct urdma_sim_in {
 	uint8_t skip_valid;
 };
 
+/* Events of the taps, trace_ev_e of rtl/urdma_pkg.sv. */
+enum urdma_trace_ev {
+	URDMA_TRACE_DB = 1,
+	URDMA_TRACE_WQE,
+	URDMA_TRACE_TX,
+	URDMA_TRACE_RX,
+	URDMA_TRACE_DROP,
+	URDMA_TRACE_ACK,
+	URDMA_TRACE_CQE,
+	URDMA_TRACE_FULL,
+};
+
+struct urdma_trace {
+	uint32_t qpn;
+	uint32_t psn;
+	uint16_t arg;
+	uint8_t ev; /* enum urdma_trace_ev */
+};
+
 /* What the NIC drives. */
 struct urdma_sim_out {
 	struct urdma_pcie_beat cc;
@@ -86,6 +105,8 @@ struct urdma_sim_out {
 	uint8_t irq_vec;
 	uint8_t idle;
 	uint8_t timer_armed;
+	uint8_t traced; /* taps with an event, a bit each; only their trace is set */
+	struct urdma_trace trace[URDMA_SIM_TRACE_TAPS];
 };
 
 struct urdma_sim;

@@ -124,7 +124,7 @@ module urdma_rx
   );
 
   for (genvar i = 0; i < 2; i++) begin : g_pq
-    urdma_fifo #(.WIDTH($bits(pkt_t)), .DEPTH(64)) u_pq (
+    urdma_fifo #(.WIDTH($bits(pkt_t)), .DEPTH(PKT_QUEUE), .OUT_REG(1)) u_pq (
       .clk(clk), .rst(rst),
       .in_valid(pkt_valid[i]), .in_ready(pkt_ready[i]), .in_data(pkt),
       .out_valid(pq_valid[i]), .out_ready(pq_ready[i]), .out_data(pq[i]), .count()

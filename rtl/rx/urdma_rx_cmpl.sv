@@ -164,6 +164,14 @@ module urdma_rx_cmpl
     return 64'(units) * 64'd2500;
   endfunction
 
+  // IBA volume 1, 9.7.6.1.3: T = 1024 * 2**timeout cycles at least, 4 T at most, since the packet was sent. The timer starts when it is
+  // decided to send (again): the way to the wire, with a WQE and payload to read, has 2 T but no more than 8192 cycles.
+  function automatic logic [63:0] ack_cycles(input logic [4:0] timeout);
+    logic [63:0] t;
+    t = 64'd1024 << timeout;
+    return t + (timeout < 5'd2 ? t << 1 : 64'd8192);
+  endfunction
+
   logic [QPN_W:0] init_reg;
   logic timer_init;
   assign init_done = init_reg[QPN_W] && timer_init;
@@ -648,7 +656,7 @@ module urdma_rx_cmpl
       bk.watch = 1'b1;
       bk.tk = (it_reg.timeout == '0) ? T_NONE : T_ACK;
       if (it_reg.timeout != '0 && (w_reg.tk == T_NONE || rearm_reg || emit_retry)) begin
-        bk.deadline = cycles + (64'd1024 << it_reg.timeout);
+        bk.deadline = cycles + ack_cycles(it_reg.timeout);
         arm = 1'b1;
       end
     end else begin
@@ -850,6 +858,7 @@ module urdma_rx_cmpl
   assign busy = sent_valid || in_valid || s1_valid_reg || kick_count != '0 || e_reg != E_IDLE || aq_reg
       || acked_valid_reg || cqe_valid_reg || err_valid_reg || rr_valid_reg || rdone_valid || r1_valid_reg
       || timer_busy || !init_done;
+
 
 endmodule
 

@@ -469,8 +469,8 @@ module urdma_rx_parse
     end
   end
 
-  assign trace_valid = z_commit;
-  assign trace = '{ev: TR_RX, qpn: z_dec.pkt.dqpn, psn: z_dec.pkt.psn, arg: 16'(z_dec.pkt.opcode)};
+  assign trace_valid = z_good;
+  assign trace = '{ev: z_commit ? TR_RX : TR_FULL, qpn: z_dec.pkt.dqpn, psn: z_dec.pkt.psn, arg: 16'(z_dec.pkt.opcode)};
 
   assign busy = mac_valid || d0_valid_reg || d1_valid_reg || x0_valid_reg || x1_valid_reg || y0_valid_reg
       || y_valid_reg != '0;

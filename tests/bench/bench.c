@@ -22,7 +22,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "counters.h"
 #include "rig.h"
 
 #define CYCLE_NS   URDMA_SIM_CYCLE_NS
@@ -353,20 +352,6 @@ static void load_check(const struct rig *rig, const struct load *l, const unsign
 	}
 }
 
-static void load_explain(struct rig *rig, const char *name)
-{
-	for (unsigned int n = 0; n < 2; n++) {
-		fprintf(stderr, "%s: NIC %u:", name, n);
-		for (unsigned int i = 0; i < URDMA_CNT_N; i++) {
-			uint64_t v = urdma_eh_counter(rig->side[n].eh, i);
-
-			if (v)
-				fprintf(stderr, " %s=%lu", urdma_counter_name(i), (unsigned long)v);
-		}
-		fprintf(stderr, "\n");
-	}
-}
-
 /* Cycles that count * batch messages took. */
 static uint64_t load_run(const char *name, const struct load *l)
 {
@@ -417,7 +402,7 @@ static uint64_t load_run(const char *name, const struct load *l)
 	}
 	load_check(&rig, l, posted);
 	if (args.verbose)
-		load_explain(&rig, name);
+		rig_print_counters(&rig);
 	stop(&rig);
 	return end - start;
 }

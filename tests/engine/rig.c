@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "counters.h"
 #include "rig.h"
 
 void rig_defaults(struct rig_config *config)
@@ -227,6 +228,21 @@ void rig_message(struct rig *rig, unsigned int i, unsigned int from, size_t at, 
 	rig_check(rig, urdma_eh_next_cqe(&tx->send_cq, &cqe, 4000000), "wait for the send CQE");
 	assert_int_equal(cqe.status, URDMA_WC_SUCCESS);
 	assert_int_equal(cqe.qpn, tx->qp[i].qpn);
+}
+
+void rig_print_counters(const struct rig *rig)
+{
+	for (unsigned int n = 0; n < 2; n++) {
+		fprintf(stderr, "side %u:", n);
+		for (unsigned int i = 0; i < URDMA_CNT_N; i++) {
+			uint64_t v = urdma_eh_counter(rig->side[n].eh, i);
+
+			if (v)
+				fprintf(stderr, " %s=%llu", urdma_counter_name(i),
+					(unsigned long long)v);
+		}
+		fprintf(stderr, "\n");
+	}
 }
 
 unsigned int rig_qp_state(struct urdma_eh_qp *qp)

@@ -84,6 +84,9 @@ size_t rig_verify(const void *p, size_t len, uint32_t seed);
 void rig_message(struct rig *rig, unsigned int i, unsigned int from, size_t at, uint32_t len,
 		 uint32_t seed);
 
+/* Every counter of both NICs that is not 0, on stderr. */
+void rig_print_counters(const struct rig *rig);
+
 /* State of a QP as QUERY_QP tells it. Fails the cmocka test when the command does. */
 unsigned int rig_qp_state(struct urdma_eh_qp *qp);
 

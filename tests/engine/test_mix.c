@@ -162,34 +162,6 @@ static void pass(struct mix *s, struct flow *f)
 	}
 }
 
-static void diagnose(struct mix *s)
-{
-	static const struct {
-		unsigned int index;
-		const char *name;
-	} counter[] = {
-		{ URDMA_CNT_RX_DROP_FULL, "rx_drop_full" },
-		{ URDMA_CNT_RX_ICRC_ERR, "rx_icrc_err" },
-		{ URDMA_CNT_RX_MALFORMED, "rx_malformed" },
-		{ URDMA_CNT_RX_SEQ_ERR, "rx_seq_err" },
-		{ URDMA_CNT_RX_DUP, "rx_dup" },
-		{ URDMA_CNT_TX_NAK_SEQ, "tx_nak_seq" },
-		{ URDMA_CNT_TX_NAK_RNR, "tx_nak_rnr" },
-		{ URDMA_CNT_TX_NAK_OTHER, "tx_nak_other" },
-		{ URDMA_CNT_TX_TIMEOUT, "tx_timeout" },
-		{ URDMA_CNT_RX_READ_GAP, "rx_read_gap" },
-		{ URDMA_CNT_RX_READ_DROP, "rx_read_drop" },
-		{ URDMA_CNT_RETRY_EXC, "retry_exc" },
-		{ URDMA_CNT_MR_ERR, "mr_err" },
-	};
-
-	for (unsigned int n = 0; n < 2; n++)
-		for (unsigned int i = 0; i < COUNT(counter); i++)
-			print_message("  side %u: %s %lu\n", n, counter[i].name,
-				      (unsigned long)urdma_eh_counter(s->rig.side[n].eh,
-								      counter[i].index));
-}
-
 static void take(struct mix *s, unsigned int side, bool recv, const struct urdma_eh_cqe *cqe)
 {
 	struct flow *f;
@@ -198,7 +170,7 @@ static void take(struct mix *s, unsigned int side, bool recv, const struct urdma
 	assert_in_range(cqe->qpn, RIG_QPN(0), RIG_QPN(s->config.qps - 1));
 	f = &s->flow[recv ? !side : side][cqe->qpn - RIG_QPN(0)];
 	if (cqe->status)
-		diagnose(s);
+		rig_print_counters(&s->rig);
 	if (recv) {
 		while (f->received < f->posted &&
 		       !work_takes_recv(f->w[f->received % WINDOW].opcode))
@@ -354,7 +326,7 @@ static struct result mix(uint64_t seed, const char *percent, unsigned int messag
 		for (unsigned int k = 0; k < 2 * c->qps; k++)
 			pass(s, &s->flow[k % 2][k / 2]);
 		if (urdma_cosim_now(s->rig.cosim) > s->deadline) {
-			diagnose(s);
+			rig_print_counters(&s->rig);
 			for (unsigned int k = 0; k < 2 * c->qps; k++) {
 				struct flow *f = &s->flow[k % 2][k / 2];
 

@@ -52,6 +52,8 @@ int roce_parse(const uint8_t *frame, size_t len, struct roce_frame *roce, const 
 	if (type == 0x0800) {
 		if (len < at + 28 || frame[at] != 0x45 || frame[at + 9] != 17)
 			return 1;
+		if (be16(frame + at + 6) & 0x3fff)
+			return 1; /* a fragment */
 		roce->udp = at + 20;
 		ip_len = be16(frame + at + 2);
 	} else if (type == 0x86dd) {
@@ -81,8 +83,7 @@ int roce_parse(const uint8_t *frame, size_t len, struct roce_frame *roce, const 
 		/* pseudo header: addresses, protocol, length */
 		sum = sum16(17, frame + at + (roce->ipv6 ? 8 : 12), roce->ipv6 ? 32 : 8);
 		sum += (uint32_t)(roce->end - roce->udp);
-		if (!sum_good(sum16(sum, frame + roce->udp, roce->end - roce->udp)))
-			return broken(why, "UDP checksum");
+		roce->udp_sum = !sum_good(sum16(sum, frame + roce->udp, roce->end - roce->udp));
 	}
 	if ((roce->end - roce->bth) % 4)
 		return broken(why, "not a multiple of four bytes from BTH to ICRC");

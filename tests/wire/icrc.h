@@ -13,6 +13,8 @@
 /* What a frame holds. Offsets are from the frame's first byte. */
 struct roce_frame {
 	bool ipv6, vlan;
+	bool udp_sum; /* there is a UDP checksum, and it is wrong: the receiver may ignore it, the
+		       * ICRC is there for this (annex A17.3.1) */
 	size_t ip, udp, bth;
 	size_t end; /* behind the ICRC, where the IP packet ends; padding of short frames may follow
 		     */

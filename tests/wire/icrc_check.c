@@ -55,6 +55,8 @@ static void judge(void *ctx, const struct pcap_frame *frame)
 		fault(c, why);
 		return;
 	}
+	if (roce.udp_sum)
+		fault(c, "UDP checksum");
 	if (frame->outbound) {
 		c->sent++;
 		if (roce.opcode == 0x11) {

@@ -128,7 +128,8 @@ struct cause {
 	enum cause_kind kind;
 	uint32_t psn;
 	uint64_t ns, due; /* due: not before */
-	bool used;
+	bool used;	  /* a resend was for it */
+	bool served;	  /* something was sent again since, from there or before */
 };
 
 struct gap {
@@ -407,19 +408,24 @@ static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 			  k->psn, r->una);
 		return;
 	}
-	for (unsigned int i = 1; i <= n; i++) {
+	/*
+	 * Each report of a gap may make the NIC go back once: a second one, of the next gap, can
+	 * come while it prepares to go back because of the first. The oldest comes first.
+	 */
+	for (unsigned int i = n; i >= 1; i--) {
 		struct cause *why = &r->cause[(r->cause_n - i) % CAUSES];
 
-		if (why->psn != k->psn || why->used)
+		if (why->used || psn_diff(why->psn, k->psn) > 0 ||
+		    (why->psn != k->psn && why->ns + c->config.lag_ns < k->ns))
 			continue;
 		if (k->ns < why->due)
 			violation(c, p, k->ns,
 				  "PSN 0x%06x sent again %" PRIu64 " us before its RNR timer ends",
 				  k->psn, (why->due - k->ns) / US);
-		/* All reports of this gap are served by one resend. */
-		for (unsigned int j = 0; j < CAUSES; j++)
-			if (r->cause[j].psn == k->psn)
-				r->cause[j].used = true;
+		for (unsigned int j = 0; j < CAUSES; j++) {
+			r->cause[j].used |= r->cause[j].psn == why->psn;
+			r->cause[j].served |= psn_diff(r->cause[j].psn, k->psn) >= 0;
+		}
 		return;
 	}
 	c->counts.timeouts++;
@@ -549,7 +555,7 @@ static void requester_end(struct rc_check *c, struct pair *p, uint64_t now)
 	for (unsigned int i = 0; i < CAUSES; i++) {
 		struct cause *k = &r->cause[i];
 
-		if (k->ns && !k->used && k->psn == r->una && r->una != r->h.next &&
+		if (k->ns && !k->served && k->psn == r->una && r->una != r->h.next &&
 		    k->kind != BY_RNR && now > k->ns + 20 * c->config.lag_ns)
 			violation(c, p, now, "PSN 0x%06x was asked for again and not sent", k->psn);
 	}
@@ -608,6 +614,15 @@ static void request_in(struct rc_check *c, struct pair *p, const struct packet *
 	}
 	if (r->h.dead || r->h.lost)
 		return;
+	if (!r->answered && psn_diff(k->psn, r->first) < 0) {
+		/* the very first packet came late: what came before it was ahead */
+		r->h.next = k->psn;
+		r->first = k->psn;
+		r->msn = 0;
+		r->wait_n = 0;
+		r->gap_n = 1;
+		r->gap[0] = (struct gap){ .psn = k->psn, .opened = k->ns, .open = true };
+	}
 	d = psn_diff(k->psn, r->h.next);
 	g = r->gap_n ? gap_at(r, 0) : NULL;
 	if (d < 0) {
@@ -844,6 +859,17 @@ static void responder_end(struct rc_check *c, struct pair *p, uint64_t now)
 /* ---- frames
  * ------------------------------------------------------------------------------------------ */
 
+/* Neither the ICRC nor a checksum of IP covers the address that a frame goes to. */
+static bool not_ours(struct rc_check *c, const struct pcap_frame *frame)
+{
+	static const uint8_t none[6];
+	bool known = memcmp(c->config.mac, none, 6);
+
+	if (frame->outbound && !known)
+		memcpy(c->config.mac, frame->data + 6, 6);
+	return !frame->outbound && known && memcmp(c->config.mac, frame->data, 6);
+}
+
 static struct pair *find_pair(struct rc_check *c, uint32_t qpn, bool local)
 {
 	for (struct pair *p = c->pairs; p; p = p->next)
@@ -990,10 +1016,14 @@ void rc_check_frame(struct rc_check *c, const struct pcap_frame *frame)
 			violation(c, &nobody, k.ns, "sent a bad packet: %s", why);
 		return;
 	}
+	if (k.out && roce.udp_sum)
+		violation(c, &nobody, k.ns, "UDP checksum");
 	if (k.out)
 		count_out(&c->counts, &k);
 	else
 		count_in(&c->counts, &k);
+	if (not_ours(c, frame))
+		return;
 	p = find_pair(c, k.dqpn, !k.out);
 	if (!p) {
 		c->counts.unpaired++;

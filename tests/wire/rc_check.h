@@ -36,6 +36,7 @@ struct rc_check_config {
 	bool lives;		/* numbers of QPs are used again: a PSN far off begins a new life */
 	bool gone;		/* QPs may go in the midst of their work: no end is judged */
 	uint64_t lag_ns;	/* how long a NIC may take to react; 0: 50 us */
+	uint8_t mac[6]; /* of the port: frames to others are not for it; 0: what it sends says it */
 };
 
 /* Counted as the NIC's counters count (URDMA_CNT_*), over RoCEv2 frames of the port. */

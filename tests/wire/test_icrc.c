@@ -132,8 +132,14 @@ static void test_broken(void **state)
 	assert_int_equal(roce_parse(copy, sizeof(copy), &roce, &why), -1);
 	copy[24] ^= 1;
 	copy[60] ^= 1; /* payload: UDP checksum */
-	assert_int_equal(roce_parse(copy, sizeof(copy), &roce, &why), -1);
+	assert_int_equal(roce_parse(copy, sizeof(copy), &roce, &why), 0);
+	assert_true(roce.udp_sum);
 	copy[60] ^= 1;
+	assert_int_equal(roce_parse(copy, sizeof(copy), &roce, &why), 0);
+	assert_false(roce.udp_sum);
+	copy[20] ^= 0x20; /* more fragments */
+	assert_int_equal(roce_parse(copy, sizeof(copy), &roce, &why), 1);
+	copy[20] ^= 0x20;
 	copy[39] ^= 4; /* UDP length */
 	assert_int_equal(roce_parse(copy, sizeof(copy), &roce, &why), -1);
 	copy[39] ^= 4;
