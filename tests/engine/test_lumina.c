@@ -37,7 +37,7 @@
 static struct rig rig;
 static struct judge judge;
 static struct trace trace;
-static bool running;
+static bool running, keyed; /* keyed: make_keys() was there */
 
 /* ---- a rig for each test ------------------------------------------------------------------- */
 
@@ -50,6 +50,7 @@ static void leave(void)
 	}
 	trace_free(&trace);
 	running = false;
+	keyed = false;
 }
 
 static void config(struct rig_config *c, unsigned int qps)
@@ -760,14 +761,15 @@ static void ack_timer_waits_for_the_rnr_timer(void **state)
 	urdma_eh_ring_sq(&rig.side[0].qp[0]);
 	run_for(3 * 320000 + 20000);
 	EQUAL(counter(0, URDMA_CNT_TX_TIMEOUT), 0);
-	EQUAL(SEEN(0, false, TRACE_RNR, -1), 3);
-	EQUAL(SEEN(0, true, TRACE_REQUEST, -1), 3 * 3);
+	/* the first at once */
+	EQUAL(SEEN(0, false, TRACE_RNR, -1), 4);
+	EQUAL(SEEN(0, true, TRACE_REQUEST, -1), 4 * 3);
 	work_put_recv(&rig, &w);
 	urdma_eh_ring_rq(&rig.side[1].qp[0]);
 	work_finish(&rig, &w, 1, NEVER, "RNR");
 	EQUAL(counter(0, URDMA_CNT_TX_TIMEOUT), 0);
-	EQUAL(counter(0, URDMA_CNT_RX_NAK_RNR), 3);
-	EQUAL(counter(1, URDMA_CNT_TX_NAK_RNR), 3);
+	EQUAL(counter(0, URDMA_CNT_RX_NAK_RNR), 4);
+	EQUAL(counter(1, URDMA_CNT_TX_NAK_RNR), 4);
 	end("timers");
 }
 
@@ -802,7 +804,8 @@ static void nested_rnrs(void **state)
 	}
 	work_finish(&rig, w, N, 10 * LIMIT, "nested RNRs");
 	for (unsigned int n = 0; n < 2; n++) {
-		assert_true(counter(n, URDMA_CNT_TX_NAK_RNR) >= 4 * QPS);
+		/* receives gather while the NIC waits for the time-out of a lost NAK */
+		assert_true(counter(n, URDMA_CNT_TX_NAK_RNR) >= 2 * QPS);
 		EQUAL(counter(n, URDMA_CNT_RNR_EXC), 0);
 	}
 	urdma_faults_clear(rig.faults);
@@ -847,7 +850,9 @@ static void exactly_the_mtu(void **state)
 				assert_true(((p->psn - first) & PSN_MASK) < n);
 				packets++;
 			}
-			EQUAL(packets, n + k / 2 % 2);
+			/* requests again from the oldest that is not acknowledged: no ACK tells of
+			 * the first of two */
+			EQUAL(packets, n + k / 2 % 2 * (read ? 1 : n));
 			EQUAL(next_psn(0, 0), (first + n) & PSN_MASK);
 			urdma_faults_clear(rig.faults);
 		}
@@ -1150,13 +1155,13 @@ static void wrong_key(void **state)
 	size_t naks;
 	int qpn;
 
-	if (!running) {
+	if (!keyed) {
 		enter(RIG_MAX_QPS);
 		make_keys(0);
 		make_keys(1);
 		next_pair = 0;
 	}
-	running = false; /* if this fails, the next case begins anew */
+	keyed = false; /* if this fails, the next case begins anew */
 	pair = next_pair++;
 	assert_true(pair < RIG_MAX_QPS - 1);
 	qpn = (int)RIG_QPN(pair);
@@ -1193,7 +1198,7 @@ static void wrong_key(void **state)
 		EQUAL(p->syndrome, c->whose == RECEIVE ? 0x63 : 0x62);
 		/* a later packet only where the key is good for the first one */
 		assert_true(((p->psn - first) & PSN_MASK) <=
-			    (c->wrong == BEHIND && !atomic && c->opcode != URDMA_WR_READ ? 2 : 0));
+			    (c->wrong == BEHIND && !atomic ? 2 : 0));
 	}
 	if (c->whose == RECEIVE) {
 		cqe = next_cqe(&peer->recv_cq, "receive");
@@ -1219,18 +1224,17 @@ static void wrong_key(void **state)
 	assert_true(cqs_empty());
 	/* others notice nothing */
 	rig_message(&rig, RIG_MAX_QPS - 1, pair % 2, 0, 2000, pair);
-	running = true;
+	keyed = true;
 }
 
 static void keys_verdict(void **state)
 {
 	(void)state;
-	if (!running)
+	if (!keyed)
 		skip();
-	running = false;
+	keyed = false;
 	drop_keys(0);
 	drop_keys(1);
-	running = true;
 	end("keys");
 }
 
@@ -1267,23 +1271,24 @@ static bool stream_is_flowing(void *arg)
 	return trace.n > *(size_t *)arg;
 }
 
-/*
- * When the end of the key is reported, by the CQE or the command, no byte is written any more to
- * where it led, and none is read from there.
- */
-static void invalidated_in_use(void **state)
+static void invalidate_once(const struct in_use *u, unsigned int round)
 {
-	const struct in_use *u = *state;
 	struct rig_side *owner, *other;
 	struct urdma_eh_mr mr;
 	struct urdma_eh_cqe cqe;
 	struct urdma_eh_sge sge;
 	uint8_t *zone, *peer_zone, *snapshot;
 	bool into = (u->opcode == URDMA_WR_READ) != (u->owner == 1); /* data go to the region */
-	size_t some = 300, left = 0;
+	size_t some = 120 + 77 * round, left = 0;
+	int status = -1;
+	struct rig_config c;
 	uint64_t late;
 
-	enter(2);
+	config(&c, 2);
+	c.cosim.pcie.latency_ns = 300 + 300 * (round % 3);
+	c.cosim.pcie.reorder = round % 2;
+	c.cosim.pcie.seed = round + 1;
+	enter_as(&c);
 	owner = &rig.side[u->owner];
 	other = &rig.side[!u->owner];
 	zone = owner->buffer + STREAM_AT;
@@ -1319,6 +1324,11 @@ static void invalidated_in_use(void **state)
 		assert_int_equal(urdma_eh_put_local_inv(&owner->qp[1], mr.key, true), 0);
 		urdma_eh_ring_sq(&owner->qp[1]);
 		cqe = next_cqe(&owner->send_cq, "LOCAL_INV");
+		/* the requester's own key: the stream may end first */
+		if (!u->owner && cqe.qpn == RIG_QPN(0)) {
+			status = (int)cqe.status;
+			cqe = next_cqe(&owner->send_cq, "LOCAL_INV");
+		}
 		EQUAL(cqe.qpn, RIG_QPN(1));
 		EQUAL(cqe.status, URDMA_WC_SUCCESS);
 		break;
@@ -1341,11 +1351,14 @@ static void invalidated_in_use(void **state)
 	memcpy(snapshot, zone, STREAM);
 	if (!into) /* what is read from now on is seen */
 		memset(zone, 0xdd, STREAM);
-	cqe = next_cqe(&rig.side[0].send_cq, "the stream's end");
-	EQUAL(cqe.qpn, RIG_QPN(0));
-	EQUAL(cqe.status, !u->owner		       ? URDMA_WC_LOC_PROT_ERR
-			  : u->opcode == URDMA_WR_SEND ? URDMA_WC_REM_OP_ERR
-						       : URDMA_WC_REM_ACCESS_ERR);
+	if (status < 0) {
+		cqe = next_cqe(&rig.side[0].send_cq, "the stream's end");
+		EQUAL(cqe.qpn, RIG_QPN(0));
+		status = (int)cqe.status;
+	}
+	EQUAL(status, !u->owner			   ? URDMA_WC_LOC_PROT_ERR
+		      : u->opcode == URDMA_WR_SEND ? URDMA_WC_REM_OP_ERR
+						   : URDMA_WC_REM_ACCESS_ERR);
 	settle();
 	if (into) {
 		for (size_t i = 0; i < STREAM; i++) {
@@ -1374,6 +1387,17 @@ static void invalidated_in_use(void **state)
 	if (u->how != DEREG)
 		assert_int_equal(urdma_eh_destroy_mr(&mr), 0);
 	end(u->name);
+}
+
+/*
+ * When the end of the key is reported, by the CQE or the command, no byte is written any more to
+ * where it led, and none is read from there. At several moments of the stream, with fast and slow
+ * reads of host memory.
+ */
+static void invalidated_in_use(void **state)
+{
+	for (unsigned int round = 0; round < 3; round++)
+		invalidate_once(*state, round);
 }
 
 /* ---- counters ------------------------------------------------------------------------------ */
@@ -1415,7 +1439,7 @@ static void counters_are_the_trace(void **state)
 					       URDMA_WR_SEND_IMM };
 	static struct work w[56];
 	uint32_t psn[2][2];
-	uint64_t dropped = 0;
+	uint64_t dropped = 0, answers[2] = { 0, 0 };
 
 	(void)state;
 	enter(2);
@@ -1431,6 +1455,8 @@ static void counters_are_the_trace(void **state)
 		w[i].from = i % 2;
 		w[i].pair = i / 2 % 2;
 		w[i].late_recv = i >= 40; /* the last ones make RNR NAKs */
+		if (w[i].opcode == URDMA_WR_READ || work_is_atomic(w[i].opcode))
+			answers[i % 2] += work_psns(w[i].opcode, 4500, MTU);
 		work_put(&rig, &w[i]);
 	}
 	work_ring(&rig, w, COUNT(w));
@@ -1472,8 +1498,8 @@ static void counters_are_the_trace(void **state)
 		EQUAL(counter(n, URDMA_CNT_TX_NAK_OTHER), 0);
 		EQUAL(counter(n, URDMA_CNT_TX_READ_RSP),
 		      ALL(true, TRACE_RESPONSE) + ALL(true, TRACE_ATOMIC_ACK));
-		EQUAL(counter(n, URDMA_CNT_RX_READ_RSP),
-		      ALL(false, TRACE_RESPONSE) + ALL(false, TRACE_ATOMIC_ACK));
+		/* those that are accepted: each once, however often it came */
+		EQUAL(counter(n, URDMA_CNT_RX_READ_RSP), answers[n]);
 		EQUAL(counter(n, URDMA_CNT_TX_RETRANS), s.again);
 		/* packets of a message without a receive are neither ahead nor duplicates */
 		assert_true(s.bad && s.ahead && s.duplicate && ALL(true, TRACE_RNR));
@@ -1680,6 +1706,8 @@ static void latency_of_recovery(void **state)
 
 	(void)state;
 	enter(1);
+	messages(URDMA_WR_WRITE, 1); /* page tables are in the caches */
+	messages(URDMA_WR_READ, 1);
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		const struct trace_packet *a, *b, *c;
 		uint32_t lost = (next_psn(0, 0) + 2 + i % 12) & PSN_MASK;
