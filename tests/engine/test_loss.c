@@ -281,24 +281,6 @@ static void expect(const char *name, uint64_t got, struct often often, bool alon
 		fail_msg("%s: %llu instead of %d", name, (unsigned long long)got, want);
 }
 
-/* Messages of another pair, both ways, of several kinds. */
-static size_t bystanders(struct work *w, size_t at)
-{
-	static const unsigned int opcode[] = { URDMA_WR_SEND_IMM, URDMA_WR_READ, URDMA_WR_WRITE,
-					       URDMA_WR_ATOMIC_FA };
-
-	for (unsigned int i = 0; i < 2 * COUNT(opcode); i++) {
-		w[i] = (struct work){ .opcode = opcode[i / 2],
-				      .from = i % 2,
-				      .pair = 1,
-				      .len = 2500,
-				      .seed = 77 + i,
-				      .at = at };
-		at += work_slot(2500);
-	}
-	return 2 * COUNT(opcode);
-}
-
 static void one_fault(void **state)
 {
 	const struct one_case *c = *state;
@@ -337,7 +319,7 @@ static void one_fault(void **state)
 			  psn & 0xffffff);
 	if (p->other)
 		rig_fault(&rig, "%s,qpn=%u", p->other, RIG_QPN(0));
-	n += bystanders(w + n, 4 * work_slot(LEN));
+	n += work_bystanders(w + n, 1, 4 * work_slot(LEN));
 	running = false; /* if this fails, the next case begins anew */
 	tally(&t);
 	work_run(&rig, w, n, LIMIT, c->name);

@@ -285,8 +285,8 @@ struct finish {
 	size_t next[2][RIG_MAX_QPS]
 		   [2]; /* index of the message whose CQE is next, by side and kind */
 	const char *what;
-	bool failed; /* asserts may not jump out of the simulation */
-	struct urdma_eh_cqe cqe;
+	work_other_fn other; /* or NULL */
+	void *ctx;
 };
 
 static bool cq_has_any(void *arg)
@@ -309,6 +309,8 @@ static void take(struct finish *f, unsigned int side, bool recv)
 	while (f->left && urdma_eh_poll_cq(recv ? &s->recv_cq : &s->send_cq, &cqe, 1)) {
 		struct work *w;
 
+		if (f->other && f->other(f->ctx, side, &cqe))
+			continue;
 		pair = cqe.qpn - RIG_QPN(0);
 		if (pair >= f->rig->config.qps)
 			fail_msg("%s: a CQE of QP %u", f->what, cqe.qpn);
@@ -327,7 +329,8 @@ static void take(struct finish *f, unsigned int side, bool recv)
 	}
 }
 
-void work_finish(struct rig *rig, struct work *w, size_t n, uint64_t limit, const char *what)
+void work_finish_beside(struct rig *rig, struct work *w, size_t n, uint64_t limit, const char *what,
+			work_other_fn other, void *ctx)
 {
 	struct finish *f = test_calloc(1, sizeof(*f));
 	uint64_t end = urdma_cosim_now(rig->cosim) + limit;
@@ -336,6 +339,8 @@ void work_finish(struct rig *rig, struct work *w, size_t n, uint64_t limit, cons
 	f->w = w;
 	f->n = n;
 	f->what = what;
+	f->other = other;
+	f->ctx = ctx;
 	for (size_t i = 0; i < n; i++)
 		f->left += !w[i].unsignaled + work_takes_recv(w[i].opcode);
 	while (f->left) {
@@ -361,10 +366,32 @@ void work_finish(struct rig *rig, struct work *w, size_t n, uint64_t limit, cons
 		work_check_memory(rig, &w[i]);
 }
 
+void work_finish(struct rig *rig, struct work *w, size_t n, uint64_t limit, const char *what)
+{
+	work_finish_beside(rig, w, n, limit, what, NULL, NULL);
+}
+
 void work_run(struct rig *rig, struct work *w, size_t n, uint64_t limit, const char *what)
 {
 	for (size_t i = 0; i < n; i++)
 		work_put(rig, &w[i]);
 	work_ring(rig, w, n);
 	work_finish(rig, w, n, limit, what);
+}
+
+size_t work_bystanders(struct work *w, unsigned int pair, size_t at)
+{
+	static const unsigned int opcode[] = { URDMA_WR_SEND_IMM, URDMA_WR_READ, URDMA_WR_WRITE,
+					       URDMA_WR_ATOMIC_FA };
+
+	for (unsigned int i = 0; i < WORK_BYSTANDERS; i++) {
+		w[i] = (struct work){ .opcode = opcode[i / 2],
+				      .from = i % 2,
+				      .pair = pair,
+				      .len = 2500,
+				      .seed = 77 + i,
+				      .at = at };
+		at += work_slot(2500);
+	}
+	return WORK_BYSTANDERS;
 }

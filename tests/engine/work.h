@@ -59,7 +59,21 @@ void work_ring(struct rig *rig, const struct work *w, size_t n);
  * memory. The CQs must not get anything else. what: for messages.
  */
 void work_finish(struct rig *rig, struct work *w, size_t n, uint64_t limit, const char *what);
+/*
+ * The same while others' CQEs come: other() says whether it takes one. It is called outside of the
+ * simulation, so it may fail the test.
+ */
+typedef bool (*work_other_fn)(void *ctx, unsigned int side, const struct urdma_eh_cqe *cqe);
+void work_finish_beside(struct rig *rig, struct work *w, size_t n, uint64_t limit, const char *what,
+			work_other_fn other, void *ctx);
 /* All of it. */
 void work_run(struct rig *rig, struct work *w, size_t n, uint64_t limit, const char *what);
+
+/*
+ * Messages of several kinds, both ways, for a pair of QPs that has to notice nothing of what
+ * happens to others. at: of the first slot. Returns how many: WORK_BYSTANDERS.
+ */
+#define WORK_BYSTANDERS 8u
+size_t work_bystanders(struct work *w, unsigned int pair, size_t at);
 
 #endif
