@@ -97,6 +97,8 @@ struct side {
 	u8 mac[ETH_ALEN];
 	enum ib_mtu mtu;
 	atomic_t events[EVENTS];
+	/* calls of bare_comp() */
+	atomic_t called;
 };
 
 struct test {
@@ -105,7 +107,7 @@ struct test {
 	enum ib_poll_context ctx;
 	struct op *ops;
 	u32 next_op;
-	/* counts them */
+	/* the number of the present one */
 	u32 connection;
 	atomic_t order;
 	wait_queue_head_t event;
@@ -230,6 +232,9 @@ static int to_init(struct side *s)
 			    IB_QP_STATE | IB_QP_PORT | IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS);
 }
 
+/* How many connections there were. */
+static u32 connections;
+
 /*
  * PSNs of the second connection, the first with traffic, wrap around soon. Each connection has its
  * own, far from the others': who judges the wire from outside knows it by them.
@@ -281,7 +286,7 @@ static int connect_sides(struct test *t)
 {
 	int i;
 
-	t->connection++;
+	t->connection = ++connections;
 	TRY(to_reset(&t->a));
 	TRY(to_reset(&t->b));
 	for (i = 0; i < EVENTS; i++) {
@@ -1164,6 +1169,197 @@ static int check_dead(struct test *t)
 	return 0;
 }
 
+/* ---- CQs that the consumer polls and arms by itself -------------------------------------------
+ */
+
+/* Least a CQ can have; its ring has 128 entries then. */
+#define BARE_CQE  96
+#define BARE_WRS  256
+#define BARE_FULL 200
+
+static void bare_comp(struct ib_cq *cq, void *context)
+{
+	struct side *s = context;
+
+	atomic_inc(&s->called);
+	wake_up(&s->t->event);
+}
+
+static int bare_side(struct test *t, struct side *s, struct side *like, struct side *peer)
+{
+	struct ib_cq_init_attr attr = { .cqe = BARE_CQE };
+	struct ib_qp_init_attr init = {
+		.event_handler = qp_event,
+		.qp_context = s,
+		.cap = {
+			.max_send_wr = BARE_WRS,
+			.max_recv_wr = 16,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+		},
+		.sq_sig_type = IB_SIGNAL_ALL_WR,
+		.qp_type = IB_QPT_RC,
+	};
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+
+	*s = *like;
+	s->t = t;
+	s->peer = peer;
+	s->qp = NULL;
+	s->scq = NULL;
+	s->rcq = NULL;
+	atomic_set(&s->called, 0);
+	cq = ib_create_cq(s->dev, bare_comp, qp_event, s, &attr);
+	TRY(PTR_ERR_OR_ZERO(cq));
+	s->scq = cq;
+	init.send_cq = cq;
+	init.recv_cq = cq;
+	qp = ib_create_qp(s->pd, &init);
+	TRY(PTR_ERR_OR_ZERO(qp));
+	s->qp = qp;
+	return 0;
+}
+
+static void bare_free(struct side *s)
+{
+	if (s->qp)
+		ib_destroy_qp(s->qp);
+	if (s->scq)
+		ib_destroy_cq(s->scq);
+	s->qp = NULL;
+	s->scq = NULL;
+}
+
+static int with_bare(struct test *t, int (*fn)(struct test *t))
+{
+	/* one check at a time */
+	static struct test bare;
+	int err;
+
+	memset(&bare, 0, sizeof(bare));
+	bare.ctx = t->ctx;
+	init_waitqueue_head(&bare.event);
+	err = bare_side(&bare, &bare.a, &t->a, &bare.b);
+	if (!err)
+		err = bare_side(&bare, &bare.b, &t->b, &bare.a);
+	if (!err)
+		err = connect_sides(&bare);
+	if (!err)
+		err = fn(&bare);
+	bare_free(&bare.a);
+	bare_free(&bare.b);
+	return err;
+}
+
+static int bare_poll(struct side *s, struct ib_wc *wc)
+{
+	unsigned long end = jiffies + LIMIT;
+	int n;
+
+	while (!(n = ib_poll_cq(s->scq, 1, wc))) {
+		WANT(time_before(jiffies, end));
+		usleep_range(10, 30);
+	}
+	WANT(n == 1);
+	return 0;
+}
+
+static int bare_send(struct test *t, u64 wr_id, int flags)
+{
+	struct ib_sge sge = sge_of(&t->a, 0, 64);
+	struct ib_send_wr wr = {
+		.wr_id = wr_id,
+		.opcode = IB_WR_SEND,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.send_flags = flags,
+	};
+	struct ib_wc wc;
+
+	TRY(ib_post_send(t->a.qp, &wr, NULL));
+	TRY(bare_poll(&t->a, &wc));
+	WANT(wc.status == IB_WC_SUCCESS && wc.wr_id == wr_id && wc.qp == t->a.qp);
+	return 0;
+}
+
+static int want_called(struct side *s, int n)
+{
+	wait_event_timeout(s->t->event, atomic_read(&s->called) >= n, LIMIT);
+	WANT(atomic_read(&s->called) == n);
+	return 0;
+}
+
+static int do_notify(struct test *t)
+{
+	struct ib_sge sge = sge_of(&t->b, 0, 64);
+	struct ib_recv_wr wr = { .sg_list = &sge, .num_sge = 1 };
+	struct ib_cq *cq = t->b.scq;
+	struct ib_wc wc[4];
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		wr.wr_id = 100 + i;
+		TRY(ib_post_recv(t->b.qp, &wr, NULL));
+	}
+	/* for solicited ones only */
+	TRY(ib_req_notify_cq(cq, IB_CQ_SOLICITED));
+	TRY(bare_send(t, 1, 0));
+	msleep(50);
+	TRY(want_called(&t->b, 0));
+	TRY(bare_send(t, 2, IB_SEND_SOLICITED));
+	TRY(want_called(&t->b, 1));
+	WANT(ib_poll_cq(cq, 4, wc) == 2);
+	WANT(wc[0].wr_id == 100 && wc[1].wr_id == 101 && wc[1].qp == t->b.qp);
+
+	/* for the next, whichever; one call for each time it was armed */
+	TRY(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP));
+	TRY(bare_send(t, 3, 0));
+	TRY(want_called(&t->b, 2));
+	TRY(bare_send(t, 4, 0));
+	msleep(50);
+	TRY(want_called(&t->b, 2));
+	/* there are some already: it is told, and called for */
+	WANT(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) == 1);
+	TRY(want_called(&t->b, 3));
+	WANT(ib_poll_cq(cq, 4, wc) == 2);
+	WANT(wc[0].wr_id == 102 && wc[1].wr_id == 103);
+	WANT(!ib_poll_cq(cq, 4, wc));
+	return 0;
+}
+
+static int check_notify(struct test *t)
+{
+	return with_bare(t, do_notify);
+}
+
+/* Completions that nobody fetches: the CQ overruns, says so, and takes the QP along. */
+static int do_cq_full(struct test *t)
+{
+	struct ib_rdma_wr wr = { .wr = { .opcode = IB_WR_RDMA_WRITE } };
+	struct ib_wc wc;
+	int i, n = 0;
+
+	for (i = 0; i < BARE_FULL; i++) {
+		wr.wr.wr_id = i;
+		TRY(ib_post_send(t->a.qp, &wr.wr, NULL));
+	}
+	TRY(want_event(&t->a, IB_EVENT_CQ_ERR));
+	TRY(want_state(&t->a, IB_QPS_ERR));
+	/* What it could hold is there. */
+	while (ib_poll_cq(t->a.scq, 1, &wc) == 1) {
+		WANT(wc.status == IB_WC_SUCCESS && wc.wr_id == n);
+		n++;
+	}
+	WANT(n >= BARE_CQE && n < BARE_FULL);
+	return 0;
+}
+
+static int check_cq_full(struct test *t)
+{
+	return with_bare(t, do_cq_full);
+}
+
 static int with_region(struct test *t, int (*fn)(struct test *t, struct region *r))
 {
 	struct region r = {};
@@ -1191,6 +1387,8 @@ static const struct check checks[] = {
 	{ "drain", check_drain },
 	{ "comm_est", check_comm_est },
 	{ "sqd", check_sqd },
+	{ "notify", check_notify },
+	{ "cq_full", check_cq_full },
 	{ "write_read", .with_region = do_write_read },
 	{ "write_imm", .with_region = do_write_imm },
 	{ "atomic", .with_region = do_atomic },
