@@ -359,7 +359,7 @@ module urdma_mr
     cnt = '0;
     cnt[URDMA_CNT_PTE_HIT] = |cnt_hit;
     cnt[URDMA_CNT_PTE_MISS] = |cnt_miss;
-    cnt[URDMA_CNT_MR_ERR] = ans_valid_reg && ans_rsp_reg.status != MR_OK;
+    cnt[URDMA_CNT_MR_ERR] = ans_valid_reg && ans_rsp_reg.status != MR_OK && ans_rsp_reg.status != MR_DMA_ERR;
   end
 
 `ifndef SYNTHESIS
