@@ -998,8 +998,8 @@ static void odd_traffic(const struct odd_wire *how, unsigned int bound, unsigned
 }
 
 /*
- * A frame that ends early, or late, with a good FCS: dropped, counted, and the traffic recovers.
- * What follows it is not taken for a part of it.
+ * A frame that ends early, with a good FCS: dropped, counted, and the traffic recovers. What
+ * follows it is not taken for a part of it. Bytes behind the IP packet are padding and ignored.
  */
 static void wrong_ends_of_frames(void **state)
 {
@@ -1009,7 +1009,13 @@ static void wrong_ends_of_frames(void **state)
 	for (unsigned int k = 0; k < 2 * COUNT(odd); k++) {
 		const struct odd_wire o = { .odd = odd[k / 2], .side = k % 2, .every = 7 };
 
-		odd_traffic(&o, 3, URDMA_CNT_RX_MALFORMED, "wrong ends");
+		odd_traffic(&o, 3, o.odd == LONGER ? URDMA_CNT_N : URDMA_CNT_RX_MALFORMED,
+			    "wrong ends");
+		if (o.odd == LONGER)
+			for (unsigned int n = 0; n < 2; n++) {
+				EQUAL(counter(n, URDMA_CNT_RX_MALFORMED), 0);
+				EQUAL(counter(n, URDMA_CNT_TX_RETRANS), 0);
+			}
 		end("wrong ends");
 	}
 }
@@ -1576,6 +1582,7 @@ static uint64_t clean_ones(unsigned int opcode, const char *fault, bool no_recei
 		for (unsigned int pair = 0; pair < NOISY + CLEAN; pair++) {
 			w[n] = message(opcode, NEIGHBOUR_LEN, n);
 			w[n].at = n * work_slot(NEIGHBOUR_LEN);
+			w[n].odd = 0; /* a full line without more TLPs than there is room for */
 			w[n].pair = pair;
 			w[n].late_recv = no_receives && pair < NOISY;
 			work_put(&rig, &w[n]);
@@ -1599,6 +1606,7 @@ static uint64_t clean_ones(unsigned int opcode, const char *fault, bool no_recei
 	for (unsigned int i = 0; i < n; i++)
 		if (w[i].pair >= NOISY || expect_all)
 			work_check_memory(&rig, &w[i]);
+	EQUAL(counter(0, URDMA_CNT_RX_DROP_FULL) + counter(1, URDMA_CNT_RX_DROP_FULL), 0);
 	/* QPs that will never be well are left as they are */
 	if (expect_all) {
 		struct urdma_eh_cqe cqe;

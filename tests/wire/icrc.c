@@ -73,8 +73,7 @@ int roce_parse(const uint8_t *frame, size_t len, struct roce_frame *roce, const 
 		return broken(why, "the IP packet is longer than the frame");
 	if (roce->end < roce->bth + 12 + 4)
 		return broken(why, "no room for BTH and ICRC");
-	if (len > roce->end && len > 60)
-		return broken(why, "bytes behind the IP packet of a frame that needs no padding");
+	roce->tail = len > roce->end && len > 60;
 	if (be16(frame + roce->udp + 4) != roce->end - roce->udp)
 		return broken(why, "the UDP length does not agree with IP's");
 	if (!roce->ipv6 && !sum_good(sum16(0, frame + at, 20)))

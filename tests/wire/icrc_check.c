@@ -57,6 +57,8 @@ static void judge(void *ctx, const struct pcap_frame *frame)
 	}
 	if (roce.udp_sum)
 		fault(c, "UDP checksum");
+	if (roce.tail)
+		fault(c, "bytes behind the IP packet of a frame that needs no padding");
 	if (frame->outbound) {
 		c->sent++;
 		if (roce.opcode == 0x11) {

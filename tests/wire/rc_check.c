@@ -1011,6 +1011,8 @@ void rc_check_frame(struct rc_check *c, const struct pcap_frame *frame)
 		c->counts.rx_malformed += !k.out;
 		ret = -1;
 	}
+	if (!ret && k.out && roce.tail)
+		violation(c, &nobody, k.ns, "sent bytes behind the IP packet");
 	if (ret) {
 		if (k.out)
 			violation(c, &nobody, k.ns, "sent a bad packet: %s", why);

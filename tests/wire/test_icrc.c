@@ -120,7 +120,7 @@ static void test_ipv6(void **state)
 
 static void test_broken(void **state)
 {
-	uint8_t copy[sizeof(uc_send)];
+	uint8_t copy[sizeof(uc_send)], more[sizeof(uc_send) + 40];
 	struct roce_frame roce;
 	const char *why;
 
@@ -140,6 +140,12 @@ static void test_broken(void **state)
 	copy[20] ^= 0x20; /* more fragments */
 	assert_int_equal(roce_parse(copy, sizeof(copy), &roce, &why), 1);
 	copy[20] ^= 0x20;
+	memset(more, 0, sizeof(more));
+	memcpy(more, copy, sizeof(copy));
+	assert_int_equal(roce_parse(copy, sizeof(copy), &roce, &why), 0);
+	assert_false(roce.tail);
+	assert_int_equal(roce_parse(more, sizeof(more), &roce, &why), 0);
+	assert_true(roce.tail);
 	copy[39] ^= 4; /* UDP length */
 	assert_int_equal(roce_parse(copy, sizeof(copy), &roce, &why), -1);
 	copy[39] ^= 4;
