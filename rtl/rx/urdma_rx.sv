@@ -107,6 +107,7 @@ module urdma_rx
   logic [1:0] pkt_valid, pkt_ready, pq_valid, pq_ready;
   pkt_t pkt;
   pkt_t [1:0] pq;
+  logic [1:0][$clog2(PKT_QUEUE):0] pq_count;
   logic buf_rd_en, free_valid, parse_busy, parse_trace_valid;
   logic [BUF_W-1:0] buf_rd_line;
   logic [511:0] buf_rd_data;
@@ -127,7 +128,7 @@ module urdma_rx
     urdma_fifo #(.WIDTH($bits(pkt_t)), .DEPTH(PKT_QUEUE), .OUT_REG(1)) u_pq (
       .clk(clk), .rst(rst),
       .in_valid(pkt_valid[i]), .in_ready(pkt_ready[i]), .in_data(pkt),
-      .out_valid(pq_valid[i]), .out_ready(pq_ready[i]), .out_data(pq[i]), .count()
+      .out_valid(pq_valid[i]), .out_ready(pq_ready[i]), .out_data(pq[i]), .count(pq_count[i])
     );
   end
 
@@ -485,7 +486,7 @@ module urdma_rx
   end
 
   assign init_done = resp_init && place_init && cmpl_init && atm_init;
-  assign busy = !init_done || parse_busy || (|pq_valid) || (|it_valid) || inflight_reg != '0 || look1_reg != '0
+  assign busy = !init_done || parse_busy || pq_count[0] != '0 || pq_count[1] != '0 || (|it_valid) || inflight_reg != '0 || look1_reg != '0
       || resp_busy || wqe_busy || place_busy || cmpl_busy || atm_busy || rr_valid || tq_valid || (fence_req && !fence_done)
       || (sync_req && !sync_done);
 

@@ -860,6 +860,8 @@ module urdma_rx_cmpl
       || timer_busy || !init_done;
 
 
+
+
 endmodule
 
 `resetall

@@ -609,6 +609,8 @@ module urdma_tx_sched
     else $error("%m: ready FIFO full: a QP stands in it twice");
 `endif
 
+
+
 endmodule
 
 `resetall
