@@ -30,7 +30,8 @@
 //
 // Decision. A walk that a READ has stopped in front of its goal has seen that a response is missing: the implied NAK.
 // A response must fit its READ: opcode by place (FIRST inside of the READ only where it was last restarted), length, else
-// BAD_RESP_ERR. NAK, implied NAK and time-out count down from cfg.retry and set `want`. AK_RETRY itself is
+// BAD_RESP_ERR; so is one with an AETH that is not an ACK's, and an ACK packet with a reserved kind of AETH counts as a NAK with a
+// reserved code. NAK, implied NAK and time-out count down from cfg.retry and set `want`. AK_RETRY itself is
 // sent when head has come to ack, for it names the oldest WQE not completed: placement is all it waits for. gap
 // makes the second NAK for the same PSN silent, until something moves or a time-out. During an RNR wait nothing is sent
 // again: NAKs count only by what they acknowledge, an RNR NAK for the same PSN can only make the wait longer.
@@ -403,7 +404,7 @@ module urdma_rx_cmpl
   /* verilator lint_off UNUSEDSIGNAL */  // the responder's fields
   found_t it_reg;
   /* verilator lint_on UNUSEDSIGNAL */
-  logic it_pkt, it_resp, load_ok, kind_ack, kind_nak, kind_rnr, fence_take;
+  logic it_pkt, it_resp, load_ok, kind_ack, kind_nak, kind_rnr, kind_bad, fence_take;
   logic m_ack_reg, m_nak_reg, m_rnr_reg, m_resp_reg, m_exp_reg;   // it counts: ACK, NAK, ...; the timer has expired
   logic in_range, resp_range;
   logic [23:0] goal_reg;
@@ -428,7 +429,8 @@ module urdma_rx_cmpl
       || it_reg.opcode == OP_READ_RSP_LAST || it_reg.opcode == OP_READ_RSP_ONLY || it_reg.opcode == OP_ATOMIC_ACK);
   assign kind_ack = it_reg.opcode == OP_ACK && it_reg.ext[7:5] == 3'b000;
   assign kind_rnr = it_reg.opcode == OP_ACK && it_reg.ext[7:5] == 3'b001;
-  assign kind_nak = it_reg.opcode == OP_ACK && it_reg.ext[7:5] == 3'b011;
+  assign kind_bad = it_reg.ext[7:5] != 3'b000 && it_reg.ext[7:5] != 3'b001 && it_reg.ext[7:5] != 3'b011;
+  assign kind_nak = it_reg.opcode == OP_ACK && (it_reg.ext[7:5] == 3'b011 || kind_bad);
   // No more than the PSN window of tx is outstanding. How much less is not known here: a message whose last packet is
   // not made is not in the table. A READ is, before its packet goes.
   assign in_range = diff[23:22] == '0;
@@ -527,6 +529,8 @@ module urdma_rx_cmpl
     endcase
     if (32'(it_reg.len) != (r_last ? r_rest : mtu_bytes)) r_fit = 1'b0;
     if (ent.opcode != 8'(URDMA_WR_READ)) r_fit = it_reg.opcode == OP_ATOMIC_ACK && r_last && it_reg.len == '0;
+    // all but the MIDDLE have an AETH
+    if (it_reg.opcode != OP_READ_RSP_MIDDLE && it_reg.ext[7:5] != 3'b000) r_fit = 1'b0;
   end
 
   always_comb begin
@@ -536,6 +540,7 @@ module urdma_rx_cmpl
       5'd3: nak_status = 8'(URDMA_WC_REM_OP_ERR);
       default: nak_status = 8'(URDMA_WC_BAD_RESP_ERR);
     endcase
+    if (kind_bad) nak_status = 8'(URDMA_WC_BAD_RESP_ERR);
   end
 
   always_comb begin
@@ -555,7 +560,7 @@ module urdma_rx_cmpl
     {cnt_gap, cnt_tmo, cnt_retry, cnt_rnr} = '0;
     if (m_ack_reg) retry_want = miss;
     if (m_nak_reg) begin
-      if (miss || it_reg.ext[4:0] == '0) retry_want = 1'b1;
+      if (miss || (it_reg.ext[4:0] == '0 && !kind_bad)) retry_want = 1'b1;
       else fail = 1'b1;
     end
     if (m_resp_reg && rd_stop) begin
@@ -858,9 +863,6 @@ module urdma_rx_cmpl
   assign busy = sent_valid || in_valid || s1_valid_reg || kick_count != '0 || e_reg != E_IDLE || aq_reg
       || acked_valid_reg || cqe_valid_reg || err_valid_reg || rr_valid_reg || rdone_valid || r1_valid_reg
       || timer_busy || !init_done;
-
-
-
 
 endmodule
 

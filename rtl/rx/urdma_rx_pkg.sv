@@ -126,7 +126,7 @@ package urdma_rx_pkg;
     OK_NONE,       // give the buffer space back, send an acknowledgement, report an error: as the flags say
     OK_DATA,       // payload of a SEND to the receive WQE, then the acknowledgement and the CQE
     OK_WRITE,      // payload of a WRITE to where its RETH says, then the same
-    OK_READ,       // READ request: to tx, which makes the answer
+    OK_READ,       // READ request: if its range is allowed, to tx, which makes the answer
     OK_ATOMIC,     // to the ATOMIC unit
     OK_RSP,        // READ response, ATOMIC acknowledge: payload to the send WQE that rr_t names, then rdone_t
     OK_FLUSH,      // receive WQEs up to wqe (not included) complete with FLUSH_ERR
@@ -144,7 +144,7 @@ package urdma_rx_pkg;
     logic             take;        // OK_RSP, behind the WQE fetch: rr_t.take
     logic             last;        // OK_DATA, OK_WRITE: ends its message; OK_RSP, behind the WQE fetch: rr_t.last
     logic             swap;        // OK_RSP of an ATOMIC: value in the order of the wire
-    logic             dup;         // OK_ATOMIC: repeated
+    logic             dup;           // OK_ATOMIC, OK_READ: repeated
     logic             fetch_add;   // OK_ATOMIC
     logic             ack;         // send an acknowledgement
     logic [23:0]      psn;         // its PSN; with data: of the packet
@@ -172,7 +172,7 @@ package urdma_rx_pkg;
     logic [31:0]      moff;        // offset of the packet in the message
     logic [PD_W-1:0]  pd;
     ring_t            rq;
-    logic [31:0]      key;         // OK_WRITE, OK_ATOMIC
+    logic [31:0]      key;         // OK_WRITE, OK_READ, OK_ATOMIC
     logic [63:0]      va;
   } fetch_t;
 

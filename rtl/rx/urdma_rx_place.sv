@@ -235,6 +235,7 @@ module urdma_rx_place
       OK_DATA: need = o2_reg.len != '0 || o2_reg.inv;
       OK_WRITE: need = o2_reg.len != '0;
       OK_ATOMIC: need = !o2_reg.dup;
+      OK_READ: need = !o2_reg.dup && o2_reg.arg[31:0] != '0;
       OK_RSP: need = o2_reg.pass && o2_reg.take && o2_reg.len != '0;
       default: need = 1'b0;
     endcase
@@ -255,8 +256,9 @@ module urdma_rx_place
   assign sh_any = pos_reg[5:0] != '0;
   assign frag_last_byte = frag.len - 13'd1;
   assign k_last = {1'b0, frag_last_byte[11:6]} + 7'(sh_any);
-  // a fragment that has begun is written to its end
-  assign frag_run = need && pc_valid && pc.piece && frag_valid && frag.ok && (!dead || k_reg != '0) && !is_atomic;
+  // a fragment that has begun is written to its end; those of a READ request only tell if it is allowed
+  assign frag_run = need && pc_valid && pc.piece && frag_valid && frag.ok && (!dead || k_reg != '0) && !is_atomic
+      && o2_reg.kind != OK_READ;
   assign frag_end = k_reg == k_last;
 
   // an ATOMIC that may go
@@ -266,11 +268,11 @@ module urdma_rx_place
   assign atm = '{qpn: o2_reg.qpn, dup: o2_reg.dup, fetch_add: o2_reg.fetch_add, addr: frag.addr,
       swap_add: o2_reg.arg[127:64], compare: o2_reg.arg[63:0], psn: o2_reg.psn, msn: o2_reg.msn};
 
-  // What a refused piece means: to the receiver of a SEND or READ response its own list is wrong, a WRITE or ATOMIC is at
-  // fault itself.
+  // What a refused piece means: to the receiver of a SEND or READ response its own list is wrong, a WRITE, READ or ATOMIC
+  // is at fault itself.
   always_comb begin
     if (frag.dma) refused = 8'(URDMA_WC_LOC_QP_OP_ERR);
-    else if (o2_reg.kind inside {OK_WRITE, OK_ATOMIC}) refused = 8'(URDMA_WC_LOC_ACCESS_ERR);
+    else if (o2_reg.kind inside {OK_WRITE, OK_READ, OK_ATOMIC}) refused = 8'(URDMA_WC_LOC_ACCESS_ERR);
     else refused = 8'(URDMA_WC_LOC_PROT_ERR);
   end
 
@@ -467,8 +469,9 @@ module urdma_rx_place
       if (o2_reg.kind == OK_DATA) begin
         rec_in.op.cqe = 1'b1;
       end else begin
-        // ATOMIC: the MSN of before
-        if (o2_reg.kind == OK_ATOMIC) rec_in.op.msn = o2_reg.msn - 24'd1;
+        // ATOMIC, READ: the MSN of before, and no answer but the NAK
+        if (o2_reg.kind == OK_READ) rec_in.op.kind = OK_NONE;
+        if (o2_reg.kind inside {OK_ATOMIC, OK_READ}) rec_in.op.msn = o2_reg.msn - 24'd1;
         // told by a WQE if the message has one, else by an event
         if (!o2_reg.cqe)
           rec_in.op.ev = (status == 8'(URDMA_WC_LOC_ACCESS_ERR)) ? 8'(URDMA_EV_QP_ACCESS_ERR) : 8'(URDMA_EV_QP_FATAL);

@@ -354,6 +354,7 @@ module urdma_rx_resp
                   drop = 1'b1;
                 end else begin
                   op.kind = OK_READ;
+                  op.dup = 1'b1;
                   op.ack = 1'b1;
                 end
               end else if (is_atomic) begin

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fetch of WQEs, and the walk over their scatter list; pieces of WRITEs and ATOMICs, which need none.
+// Fetch of WQEs, and the walk over their scatter list; pieces of WRITEs and ATOMICs, which need none; pieces that check
+// the range of a READ request.
 //
 //  in_*     operations of the responder, in order
 //  rr_*     requester completion's decisions on OK_RSP operations, in their order. Such an operation waits here for its own.
@@ -13,6 +14,12 @@
 // are reserved before the ring address is asked for, so up to LINES WQEs of 64 bytes are in flight. The walk takes
 // one cycle for the header and one for each SGE; fragments of translation are limited to FRAGS (two a piece), the
 // room for which placement has. A WRITE or ATOMIC is one piece, and takes one cycle at its turn.
+//
+// A READ request is one piece as well, of which nothing is written: placement wants to know if it is allowed before anything
+// behind it is done (IBA volume 1, 9.7.4.1). One of more than 4 KB gives two, for its first and its last byte. A repeated one
+// needs none; tx checks all that it reads, when it reads it.
+//
+// The list of a READ's WQE has to end where its data end: behind the last response the walk passes over the SGEs of length 0.
 //
 // The WQE of a message that goes on is kept until another one is needed, so packets of one message that follow each
 // other fetch it once: with long WQEs and small packets the reads would take more of PCIe than the data. The walk goes
@@ -93,6 +100,7 @@ module urdma_rx_wqe
     logic            data;         // 0: nothing to place, only the invalidation
     logic            inv;
     logic            atomic;
+    logic            read;         // a READ request, whose length is moff
     logic [31:0]     key;
     logic [63:0]     va;
   } walk_t;
@@ -115,8 +123,8 @@ module urdma_rx_wqe
   end
 
   assign is_rsp = in.kind == OK_RSP;
-  assign direct = in.kind inside {OK_WRITE, OK_ATOMIC};
-  assign data = (in.kind == OK_ATOMIC) ? !in.dup
+  assign direct = in.kind inside {OK_WRITE, OK_ATOMIC, OK_READ};
+  assign data = (in.kind == OK_ATOMIC) ? !in.dup : (in.kind == OK_READ) ? !in.dup && in.arg[31:0] != '0
       : in.len != '0 && (in.kind inside {OK_DATA, OK_WRITE} || (is_rsp && in.pass && rr.take));
   assign fetch = data && !direct;
   assign need = data || in.inv;
@@ -156,9 +164,9 @@ module urdma_rx_wqe
     va: 64'(in_slot) << in_fetch.rq.log_stride, len: 13'd1 << in_fetch.rq.log_stride
   };
   assign walk_in = '{
-    moff: in_moff, len: direct && in.kind == OK_ATOMIC ? 13'd8 : in.len, pd: in_fetch.pd, qpn: in.qpn,
+    moff: (in.kind == OK_READ) ? in.arg[31:0] : in_moff, len: direct && in.kind == OK_ATOMIC ? 13'd8 : in.len, pd: in_fetch.pd, qpn: in.qpn,
     stride: in_lines, reuse: reuse, keep: !in_op.last, sq: is_rsp, direct: direct, data: data, inv: in.inv,
-    atomic: in.kind == OK_ATOMIC, key: in_fetch.key, va: in_fetch.va
+    atomic: in.kind == OK_ATOMIC, read: in.kind == OK_READ, key: in_fetch.key, va: in_fetch.va
   };
 
   urdma_fifo #(.WIDTH($bits(op_t)), .DEPTH(OPS)) u_op (
@@ -238,14 +246,15 @@ module urdma_rx_wqe
   logic [7:0] kept_num_reg;
   logic [31:0] kept_used_reg;
 
-  logic emit_ok, emit, emit_end, head_bad;
+  logic emit_ok, emit, emit_end, head_bad, stay;
   logic [7:0] emit_status;
   logic emit_piece;
   logic [7:0] head_num;
   logic [127:0] sge;
   logic [31:0] sge_len, avail;
   logic [12:0] part;
-  logic sge_skip, sge_none, w_go, w_ring;
+  logic sge_skip, sge_none, w_go, w_ring, ends, rd_long;
+  logic rd_last_reg;               // the second piece of a READ request
 
   assign emit_ok = piece_ready && (!mr0_valid_reg || mr0_req_ready) && frags_reg <= FW'(FRAGS - 2);
   assign sge = line[128*unit_reg[1:0]+:128];
@@ -258,6 +267,9 @@ module urdma_rx_wqe
   assign head_bad = head_num > {2'd0, walk.stride, 2'd0} - (walk.sq ? 8'd2 : 8'd1);
   assign w_go = walk_valid && !barrier_reg;
   assign w_ring = walk.data && !walk.direct;
+  assign rd_long = walk.read && walk.moff > 32'd4096;
+  // the packet is the last response of a READ: its list must end too
+  assign ends = walk.sq && !walk.keep;
 
   always_comb begin
     emit = 1'b0;
@@ -275,7 +287,7 @@ module urdma_rx_wqe
         end else if (w_go && walk.direct) begin
           emit = 1'b1;
           emit_piece = 1'b1;
-          emit_end = 1'b1;
+          emit_end = !rd_long || rd_last_reg;
         end else if (w_go && walk.reuse) begin
           if (kept_err_reg) begin
             emit = 1'b1;
@@ -301,22 +313,24 @@ module urdma_rx_wqe
         end
       end
       default: begin
-        if (sge_none) begin
+        if (sge_none || (rem_reg == '0 && sge_len != '0)) begin
           emit = 1'b1;
           emit_end = 1'b1;
-          emit_status = 8'(URDMA_WC_LOC_LEN_ERR);
+          emit_status = (sge_none && rem_reg == '0) ? 8'd0 : 8'(URDMA_WC_LOC_LEN_ERR);
         end else if (!sge_skip) begin
           emit = 1'b1;
           emit_piece = 1'b1;
-          emit_end = part == rem_reg;
+          emit_end = part == rem_reg && (!ends || (avail == 32'(part) && num_reg == 8'd1));
         end
         // the next unit lies in the next line
-        line_en = (!emit || emit_ok) && unit_reg[1:0] == 2'd3;
+        line_en = (!emit || emit_ok) && !stay && unit_reg[1:0] == 2'd3;
         line_addr = rp_reg + LW'(unit_reg[4:2]) + 1'b1;
       end
     endcase
   end
 
+  // bytes are left over in the SGE: it is looked at again, and is wrong
+  assign stay = ends && !sge_skip && avail != 32'(part) && part == rem_reg;
   assign walk_pop = emit && emit_end && emit_ok;
   assign drop_kept = w_go && w_ring && !walk.reuse && kept_reg;
   assign fresh_pop = walk_pop && w_ring && !walk.reuse;
@@ -355,8 +369,10 @@ module urdma_rx_wqe
       W_HEAD: num_reg <= head_num;
       default: begin
         if (!emit || emit_ok) begin
-          num_reg <= num_reg - 8'd1;
-          unit_reg <= unit_reg + 5'd1;
+          if (!stay) begin
+            num_reg <= num_reg - 8'd1;
+            unit_reg <= unit_reg + 5'd1;
+          end
           if (sge_skip) begin
             skip_reg <= skip_reg - sge_len;
           end else begin
@@ -373,9 +389,10 @@ module urdma_rx_wqe
       mr0_reg.qpn <= walk.qpn;
       if (walk.direct) begin
         mr0_reg.key <= walk.key;
-        mr0_reg.acc <= walk.atomic ? 5'd1 << URDMA_ACC_REMOTE_ATOMIC_LSB : 5'd1 << URDMA_ACC_REMOTE_WRITE_LSB;
-        mr0_reg.va <= walk.va;
-        mr0_reg.len <= walk.len;
+        mr0_reg.acc <= walk.atomic ? 5'd1 << URDMA_ACC_REMOTE_ATOMIC_LSB
+            : walk.read ? 5'd1 << URDMA_ACC_REMOTE_READ_LSB : 5'd1 << URDMA_ACC_REMOTE_WRITE_LSB;
+        mr0_reg.va <= rd_last_reg ? walk.va + 64'(walk.moff) - 64'd1 : walk.va;
+        mr0_reg.len <= !walk.read ? walk.len : rd_long ? 13'd1 : walk.moff[12:0];
       end else begin
         mr0_reg.key <= sge[URDMA_SGE1_LKEY_LSB+:32];
         mr0_reg.acc <= 5'd1 << URDMA_ACC_LOCAL_WRITE_LSB;
@@ -393,7 +410,9 @@ module urdma_rx_wqe
       mr0_valid_reg <= 1'b0;
       issued_reg <= '0;
       barrier_reg <= 1'b0;
+      rd_last_reg <= 1'b0;
     end else begin
+      if (emit_piece && emit_ok && walk.direct) rd_last_reg <= !emit_end;
       issued_reg <= issued_reg + 8'(emit_piece && emit_ok);
       if (walk_pop && walk.inv) barrier_reg <= 1'b1;
       else if (inv_done) barrier_reg <= 1'b0;

@@ -131,6 +131,7 @@ static void mr_request(struct bench *b, int c)
 			if (b->mr[i].key == b->out.mr[c].key && !b->mr_invalid[i])
 				m = &b->mr[i];
 		assert_true(acc == URDMA_ACC_LOCAL_WRITE || acc == URDMA_ACC_REMOTE_WRITE ||
+			    acc == URDMA_ACC_REMOTE_READ ||
 			    (acc == URDMA_ACC_REMOTE_ATOMIC && len == 8 && !(va & 7)));
 		assert_in_range(b->out.mr[c].qpn, 5, 12);
 		if (b->fail_pt >= 0 && b->fail_pt-- == 0)

@@ -24,6 +24,8 @@
 #define RKEY	 0x5000 /* all rights on all of REM_OFF */
 #define RKEY_RO	 0x5100 /* remote read only */
 #define RKEY_PD	 0x5200 /* of another PD */
+#define RKEY_WO	 0x5300 /* all but remote read */
+#define RKEY_BIG 0x5400 /* remote read of 2 GB that nobody reads here */
 #define RKEY_INV 0x6000 /* one a QP, to be made invalid */
 #define ACC_ALL                                                                   \
 	(URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_WRITE | URDMA_ACC_REMOTE_READ | \
@@ -236,7 +238,9 @@ static void ref_request(struct bench *b, struct ref *r, const struct packet *p, 
 		ref_nak(r, 0x61, r->in_msg && !r->write, URDMA_WC_REM_INV_REQ_ERR,
 			URDMA_EV_QP_REQ_ERR);
 		return;
-	} else if (!right || (!read && !ref_check(b, r, key, va, 8, URDMA_ACC_REMOTE_ATOMIC))) {
+	} else if (!right || (len && !ref_check(b, r, key, va, len,
+						read ? URDMA_ACC_REMOTE_READ
+						     : URDMA_ACC_REMOTE_ATOMIC))) {
 		ref_nak(r, 0x62, false, 0, URDMA_EV_QP_ACCESS_ERR);
 		return;
 	} else {
@@ -560,7 +564,11 @@ static struct bench *start(void)
 	for (int i = 0; i < QPS; i++)
 		b->mr[6 + i] = (struct bench_mr){ RKEY_INV + 256 * i, 7, ACC_ALL,
 						  HOST_VA + REM_OFF + 0x10000 * i, 1 << 16 };
-	b->mrs = 6 + QPS;
+	b->mr[6 + QPS] = (struct bench_mr){ RKEY_WO, 7, ACC_ALL & ~URDMA_ACC_REMOTE_READ,
+					    HOST_VA + REM_OFF, 1 << 16 };
+	b->mr[7 + QPS] =
+		(struct bench_mr){ RKEY_BIG, 7, URDMA_ACC_REMOTE_READ, HOST_VA, 1u << 31 };
+	b->mrs = 8 + QPS;
 	memset(ref_invalid, 0, sizeof(ref_invalid));
 	memset(refs, 0, sizeof(refs));
 	memset(reqs, 0, sizeof(reqs));
@@ -1534,16 +1542,103 @@ static void test_reads(void **state)
 				fill(b, 64);
 				send_write(b, r, rem(q, 8 * i), RKEY, 64, false, 1);
 			}
-			/* neither key nor address matter here: they are checked when the answer is
-			 * made */
-			send_reth(b, r, 0x0c, r->epsn, (uint64_t)rnd(b) << 32 | rnd(b), rnd(b),
-				  sizes[rnd(b) % 8], NULL, 0, rnd(b) % 2);
+			uint32_t len = sizes[rnd(b) % 8];
+
+			/* without a byte neither key nor address matter; a range may end with the
+			 * region */
+			if (len)
+				send_reth(b, r, 0x0c, r->epsn,
+					  HOST_VA + (rnd(b) % 3 ? rnd(b) & 0x3fffffff
+								: (1u << 31) - len),
+					  RKEY_BIG, len, NULL, 0, rnd(b) % 2);
+			else
+				send_reth(b, r, 0x0c, r->epsn, (uint64_t)rnd(b) << 32 | rnd(b),
+					  rnd(b), 0, NULL, 0, rnd(b) % 2);
 		}
 		if (i % 5 == 4)
 			bench_drain(b, 5000);
 	}
 	bench_drain(b, 5000);
 	check(b);
+	bench_free(b);
+}
+
+/* A READ is refused before anything behind it is done: neither a SEND nor a WRITE of its QP, and no READ, though they
+ * come with it; other QPs' are. */
+static void test_read_checks(void **state)
+{
+	struct bench *b = start();
+	static const struct {
+		const char *name;
+		uint32_t key;
+		int64_t off;
+		uint32_t len;
+		int fail_pt;
+		uint8_t nak; /* 0: allowed */
+	} t[] = {
+		{ "good", RKEY, 0, 64, -1, 0 },
+		{ "good, up to the region's end", RKEY, 0x80000 - 4096, 4096, -1, 0 },
+		{ "good, long, all of the region", RKEY, 0, 0x80000, -1, 0 },
+		{ "no such key", 0x77, 0, 64, -1, 0x62 },
+		{ "no such key, long", 0x77, 0, 100000, -1, 0x62 },
+		{ "other PD", RKEY_PD, 0, 64, -1, 0x62 },
+		{ "no right of the region", RKEY_WO, 0, 1, -1, 0x62 },
+		{ "no right of the region, long", RKEY_WO, 0, 4097, -1, 0x62 },
+		{ "one byte behind the end", RKEY, 0x80000 - 63, 64, -1, 0x62 },
+		{ "one byte behind the end, 4096", RKEY, 0x80000 - 4095, 4096, -1, 0x62 },
+		{ "one byte behind the end, 4097", RKEY, 0x80000 - 4096, 4097, -1, 0x62 },
+		{ "one byte behind the end, long", RKEY, 1, 0x80000, -1, 0x62 },
+		{ "one byte in front", RKEY, -1, 64, -1, 0x62 },
+		{ "one byte in front, long", RKEY, -1, 100000, -1, 0x62 },
+		{ "page table not readable", RKEY, 0, 64, 0, 0x63 },
+		{ "page table not readable, long, first", RKEY, 0, 5000, 0, 0x63 },
+		{ "page table not readable, long, last", RKEY, 0, 5000, 1, 0x63 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		for (int speed = 0; speed < 3; speed++) {
+			struct ref *r = &refs[0];
+			unsigned int acks = 0;
+			uint32_t n = (t[i].len + 1023) / 1024;
+
+			next_va = HOST_VA + DATA_OFF;
+			bench_settings(b, speed == 1 ? 50 : 100, 0, speed == 2 ? 200 : 4, 60);
+			for (int q = 0; q < 2; q++) {
+				qp_init(b, q, 3, 4, 6, 0xfffff0);
+				for (int k = 0; k < 3; k++)
+					post(b, &refs[q], &(struct sge){ take(b, 64, 1), 64, LKEY },
+					     1);
+				ring(b, &refs[q]);
+			}
+			bench_drain(b, 1000);
+			b->fail_pt = t[i].fail_pt;
+			if (t[i].nak == 0x63)
+				r->err = true; /* the reference knows nothing of it */
+			send_reth(b, r, 0x0c, 0xfffff0, rem(0, 0) + t[i].off, t[i].key, t[i].len,
+				  NULL, 0, false);
+			fill(b, 64);
+			send_packet(b, r, 4, 0xfffff0 + n, payload, 64, true, false);
+			send_reth(b, r, 0x0a, 0xfffff1 + n, rem(0, 0), RKEY, 64, payload, 64, true);
+			send_reth(b, r, 0x0c, 0xfffff2 + n, rem(0, 0), RKEY, 64, NULL, 0, false);
+			send_atomic(b, r, 0x14, 0xfffff3 + n, rem(0, 0), RKEY, 1, 0);
+			send_packet(b, &refs[1], 4, 0xfffff0, payload, 64, true, false);
+			send_reth(b, &refs[1], 0x0c, 0xfffff1, rem(1, 0), RKEY, 64, NULL, 0, false);
+			bench_drain(b, 5000);
+			for (unsigned int k = 0; k < b->n_acks; k++)
+				acks += b->acks[k].qpn == r->cfg.qpn;
+			if (acks != (t[i].nak ? 1 : 5))
+				fail_msg("READ, %s: %u answers", t[i].name, acks);
+			if (t[i].nak == 0x63) {
+				r->err = false;
+				ref_nak(r, 0x63, false, 0, URDMA_EV_QP_FATAL);
+			}
+			check(b);
+			assert_int_equal(b->in.sync_req, 0);
+			end_life(b, 0);
+			r->n_atomic = 0;
+		}
+	}
 	bench_free(b);
 }
 
@@ -1989,6 +2084,8 @@ static void test_duplicates(void **state)
 		send_reth(b, r, 0x0c, r->epsn - 1, rem(0, 0), RKEY, 257, NULL, 0, false);
 		send_reth(b, r, 0x0c, r->epsn - 1, rem(0, 0), RKEY, 256, NULL, 0, false);
 		send_reth(b, r, 0x0c, psn + 6, rem(0, 0), RKEY, 0x80000000, NULL, 0, false);
+		/* its key is tx's matter, as it makes the answer */
+		send_reth(b, r, 0x0c, psn + 6, rem(0, 0), 0x99, 600, NULL, 0, false);
 		/* ATOMIC: the result of the first time; none at a PSN that had no ATOMIC */
 		send_atomic(b, r, 0x13, psn + 9, rem(0, 1024), RKEY, 77, 0);
 		send_atomic(b, r, 0x14, psn + 10, rem(0, 1024), RKEY, 5, 0);
@@ -2084,6 +2181,8 @@ static void test_sync(void **state)
 			if (n % 16 == 0) {
 				send_write(b, &refs[0], rem(0, 0), RKEY, 64, false, 1);
 				send_atomic(b, &refs[1], 0x14, refs[1].epsn, rem(1, 0), RKEY, 1, 0);
+				send_reth(b, &refs[0], 0x0c, refs[0].epsn, rem(0, 0), RKEY, 5000,
+					  NULL, 0, false);
 			}
 			bench_cycle(b);
 		}
@@ -2094,18 +2193,29 @@ static void test_sync(void **state)
 		check(b);
 		refs[1].n_atomic = 0;
 	}
-	/* refused pieces count as well */
-	send_write(b, &refs[0], rem(0, 0), 0x99, 64, false, 1);
-	for (int i = 0; i < 5; i++)
-		send_write(b, &refs[1], rem(1, 0), RKEY, 64, false, 1);
-	bench_run(b, 40);
-	b->in.sync_req = true;
-	for (n = 0; n < 500 && !b->out.sync_done; n++)
-		bench_cycle(b);
-	assert_true(b->out.sync_done);
-	b->in.sync_req = false;
-	bench_drain(b, 1000);
-	check(b);
+	/* refused pieces count as well, and those that only check a READ */
+	for (int k = 0; k < 2; k++) {
+		if (k)
+			send_reth(b, &refs[0], 0x0c, refs[0].epsn, rem(0, 0), 0x99, 5000, NULL, 0,
+				  false);
+		else
+			send_write(b, &refs[0], rem(0, 0), 0x99, 64, false, 1);
+		for (int i = 0; i < 5; i++) {
+			send_write(b, &refs[1], rem(1, 0), RKEY, 64, false, 1);
+			send_reth(b, &refs[1], 0x0c, refs[1].epsn, rem(1, 0), RKEY, 5000 * (i & 1),
+				  NULL, 0, false);
+		}
+		bench_run(b, 40);
+		b->in.sync_req = true;
+		for (n = 0; n < 500 && !b->out.sync_done; n++)
+			bench_cycle(b);
+		assert_true(b->out.sync_done);
+		b->in.sync_req = false;
+		bench_drain(b, 1000);
+		check(b);
+		end_life(b, 0);
+		qp_init(b, 0, 5, 4, 6, 0);
+	}
 	bench_free(b);
 }
 
@@ -2201,7 +2311,7 @@ static void test_responses(void **state)
 		for (int i = 0; i < 4; i++) {
 			struct req *q = &reqs[i];
 			size_t mtu = 128u << (i + 2), len, off = 0;
-			struct sge s[32];
+			struct sge s[32] = { 0 };
 			unsigned int num, most;
 			uint32_t psn;
 			bool atomic = round == 3 || round == 7;
@@ -2221,6 +2331,11 @@ static void test_responses(void **state)
 						   4 * mtu, 5 * mtu - 3, 20000, 60000 }[rnd(b) % 8];
 			most = atomic ? 1 : ((1u << refs[i].cfg.sq_log_stride) - 32) / 16;
 			num = shape_sges(b, atomic ? 1 : rnd(b) % 5, len, s, most);
+			/* no byte more than the message has; what holds none may stand behind */
+			if (num == 1)
+				s[0].len = len;
+			if (!atomic && num < most && rnd(b) % 4 == 0)
+				num = rnd_in(b, num + 1, most);
 			psn = post_read(b, q, s, num, len, atomic);
 			bench_drain(b, 1000);
 			fill(b, len);
@@ -2356,13 +2471,15 @@ static void test_responses(void **state)
 		}
 	}
 	/* what goes wrong on this side */
-	for (int fault = 0; fault < 8; fault++) {
+	for (int fault = 0; fault < 11; fault++) {
 		static const uint8_t want[] = { URDMA_WC_LOC_PROT_ERR,	URDMA_WC_LOC_LEN_ERR,
 						URDMA_WC_LOC_QP_OP_ERR, URDMA_WC_LOC_QP_OP_ERR,
 						URDMA_WC_LOC_QP_OP_ERR, URDMA_WC_LOC_QP_OP_ERR,
-						URDMA_WC_LOC_PROT_ERR,	URDMA_WC_FLUSH_ERR };
+						URDMA_WC_LOC_PROT_ERR,	URDMA_WC_FLUSH_ERR,
+						URDMA_WC_LOC_LEN_ERR,	URDMA_WC_LOC_LEN_ERR,
+						URDMA_WC_LOC_LEN_ERR };
 		struct req *q = &reqs[0];
-		struct sge s[2];
+		struct sge s[4] = { 0 };
 		uint32_t psn;
 
 		qp_init(b, 0, 3, 4, 6, 0);
@@ -2374,7 +2491,20 @@ static void test_responses(void **state)
 		s[0] = (struct sge){ take(b, 3000, 64), fault == 1 ? 1500 : 1024,
 				     fault == 0 ? LKEY + 2 : LKEY };
 		s[1] = (struct sge){ s[0].va + 1024, 2000, fault == 6 ? 0x99 : LKEY };
-		psn = post_read(b, q, s, fault == 1 ? 1 : fault == 2 ? 9 : 2, 2500, false);
+		/* bytes left over: in the last SGE; in one behind it; in the first and far behind
+		 * it */
+		s[1].len = fault == 8 ? 1477 : 1476;
+		if (fault >= 9) {
+			refs[0].cfg.sq_log_stride = 7;
+			bench_cfg(b, &refs[0].cfg);
+			s[fault - 7] = (struct sge){ s[0].va, 1, 0x99 };
+		}
+		psn = post_read(b, q, s,
+				fault == 1   ? 1
+				: fault == 2 ? 9
+				: fault < 9  ? 2
+					     : fault - 6,
+				2500, false);
 		if (fault == 3) {
 			refs[0].cfg.sq_addr = HOST_BUS + HOST_SIZE;
 			bench_cfg(b, &refs[0].cfg);
@@ -2402,6 +2532,8 @@ static void test_responses(void **state)
 			ref_scatter(b, s, 1, payload, 1500);
 		if (fault == 6)
 			ref_scatter(b, s, 1, payload, 1024);
+		if (fault >= 8)
+			ref_scatter(b, s, 2, payload, 2500);
 		bench_drain(b, 5000);
 		if (!b->n_cqes[1] || (b->cqes[1][0].w[0] >> 16 & 255) != want[fault])
 			fail_msg("fault %d: %u send CQEs, status %u, expected %u", fault,
@@ -3014,6 +3146,35 @@ static void test_rates(void **state)
 		assert_int_equal(b->n_cqes[1], 16);
 		check(b);
 	}
+	for (int k = 0; k < 4; k++) {
+		/* READ requests, of one piece and of two: never less than a frame in 6 cycles */
+		unsigned int qps = k & 1 ? 1 : 8, n = 1500, spacing = 3;
+		uint64_t begin;
+		double per;
+
+		bench_settings(b, 100, 0, 13, 100);
+		for (unsigned int q = 0; q < qps; q++)
+			qp_init(b, q, 5, 4, 6, 0);
+		bench_drain(b, 1000);
+		bench_clear_logs(b);
+		begin = b->cycle;
+		for (unsigned int i = 0; i < n; i++) {
+			struct ref *r = &refs[i % qps];
+
+			send_reth(b, r, 0x0c, r->epsn, rem(0, 64 * (i % 1000)), RKEY,
+				  k < 2 ? 64 : 65536, NULL, 0, false);
+			bench_run(b, spacing);
+		}
+		for (unsigned int i = 0; i < 3000 && b->n_acks < n; i++)
+			bench_cycle(b);
+		per = (double)(b->cycle - begin) / n;
+		print_message("READ requests of %5u bytes, %u QPs       %6.2f cycles a packet\n",
+			      k < 2 ? 64 : 65536, qps, per);
+		bench_drain(b, 1000);
+		assert_int_equal(b->cnt[URDMA_CNT_RX_DROP_FULL], 0);
+		assert_true(per < spacing + 0.5);
+		check(b);
+	}
 	/* latency: one 64-byte SEND, nothing else, host and translation as fast as can be; the same
 	 * as WRITE */
 	qp_init(b, 0, 5, 4, 6, 0);
@@ -3043,7 +3204,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_vectors),	  cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_writes),	  cmocka_unit_test(test_reads),
-		cmocka_unit_test(test_atomics),	  cmocka_unit_test(test_invalidate),
+		cmocka_unit_test(test_read_checks), cmocka_unit_test(test_atomics), cmocka_unit_test(test_invalidate),
 		cmocka_unit_test(test_refused),	  cmocka_unit_test(test_duplicates),
 		cmocka_unit_test(test_comm_est),  cmocka_unit_test(test_sync),
 		cmocka_unit_test(test_responses), cmocka_unit_test(test_malformed),
