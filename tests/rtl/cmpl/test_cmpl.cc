@@ -453,9 +453,8 @@ static void want_retry(struct bench *b, struct model *m, struct qp *q, bool miss
 	q->want = true;
 }
 
-// messages and timer at the end of what one event did
-// 9.7.6.1.3 allows T to 4 T of 4.096 us << timeout since the packet was sent: T, and for its way to the wire 2 T, but no more
-// than 8192 cycles
+// 9.7.6.1.3 allows T to 4 T of 4.096 us << timeout since the packet was sent: T, and for its way to
+// the wire 2 T, but no more than 8192 cycles
 static uint64_t ack_wait(unsigned int timeout)
 {
 	uint64_t t = 1024ull << timeout;
@@ -463,6 +462,7 @@ static uint64_t ack_wait(unsigned int timeout)
 	return t + (2 * t < 8192 ? 2 * t : 8192);
 }
 
+// messages and timer at the end of what one event did
 static void end_step(struct bench *b, struct model *m, struct qp *q)
 {
 	bool again = false;
@@ -1380,8 +1380,8 @@ static void test_race(void **state)
 	delete b;
 }
 
-// Nothing is answered: time-outs, one after the other, then RETRY_EXC_ERR. Each within its time and two
-// sweeps.
+// Nothing is answered: time-outs, one after the other, then RETRY_EXC_ERR. Each within its time and
+// two sweeps.
 static void test_timer(void **state)
 {
 	struct bench *b = new bench;
