@@ -408,6 +408,9 @@ static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 			  k->psn, r->una);
 		return;
 	}
+	/* While it sends again it leaves out what is acknowledged meanwhile. */
+	if (psn_diff(k->psn, r->pos) > 0)
+		return;
 	/*
 	 * Each report of a gap may make the NIC go back once: a second one, of the next gap, can
 	 * come while it prepares to go back because of the first. The oldest comes first.
