@@ -137,6 +137,8 @@ void judge_start(struct judge *judge, struct rig *rig, bool lives)
 		.rd_atomic = rig->config.conn.max_rd_atomic,
 		.same_qpn = true,
 		.lives = lives,
+		/* a QP may have to wait for a turn of 32 KB of each other one */
+		.lag_ns = 50000 + 5000 * (uint64_t)rig->config.qps,
 	};
 
 	memset(judge, 0, sizeof(*judge));
