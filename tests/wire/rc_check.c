@@ -807,6 +807,9 @@ static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 		if (index == w->n - 1)
 			wait_drop(r, i);
 	}
+	/* the ACK for a duplicate waits for the answers in front of it */
+	if (r->duplicate_ns && k->ns <= r->duplicate_ns + c->config.lag_ns)
+		r->duplicate_ns = k->ns;
 	/* an answer acknowledges all before it */
 	if (!r->answered || psn_diff(k->psn, r->last_ack) > 0) {
 		r->answered = true;
