@@ -380,7 +380,7 @@ static void send_inv(void **state)
 		struct urdma_eh_cqe cqe;
 
 		assert_int_equal(urdma_eh_put_reg_mr(&rig.side[1].qp[0], &mr, (uint8_t)(2 + i),
-						     URDMA_ACC_REMOTE_WRITE,
+						     URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_WRITE,
 						     rig.side[1].buffer + (1u << 20), 4096, 0x1000,
 						     1, 12, true),
 				 0);
