@@ -6,8 +6,8 @@
 //
 //  READ, ATOMIC  appended; no room: dropped and counted, the requester will ask again. A pending ACK or NAK of this PSN or
 //                of one before is dropped: the answer says the same, and an ACK must not go back (a NAK's gap is closed).
-//  ACK           takes the place of the pending one, which it covers, except that a NAK stays until it is sent: the
-//                responder gives only one for a gap, and an ACK of a duplicate may come behind it.
+//  ACK, NAK      takes the place of the pending one, which it covers. A NAK stays if an ACK of a PSN before comes, which is
+//                that of a duplicate: the responder gives only one NAK for a gap.
 //
 // A QP with something to send stands in the ready queue once. Its turn sends what the ring held at its beginning, 32 KB
 // (and the packet that exceeds them) at most, then the QP queues up again. The acknowledgement goes in a turn of its own when
@@ -264,8 +264,7 @@ module urdma_tx_resp
       EV_REQ: if (!st.fatal) begin
         if (is_ack) begin
           // syndrome bits 6:5 are 0 in an ACK (IBA volume 1, 9.7.5.2.1)
-          if (!st.ack || ((st.syndrome[6:5] == 2'd0) &&
-                          ((e1_req_reg.syndrome[6:5] != 2'd0) || not_before(e1_req_reg.psn, st.psn)))) begin
+          if (!st.ack || (e1_req_reg.syndrome[6:5] != 2'd0) || not_before(e1_req_reg.psn, st.psn)) begin
             nx.ack = 1'b1;
             nx.psn = e1_req_reg.psn;
             nx.syndrome = e1_req_reg.syndrome;

@@ -354,6 +354,9 @@ module urdma_tx_sched
                                                   (st.sqd && (e1_cfg_reg.state == 4'(URDMA_QPS_SQD))));
   assign rewind_ok = (st.era == e1_rewind_reg.era) && (st.gen == e1_rewind_reg.gen);
 
+  logic una_back;
+  assign una_back = ((e1_acked_reg.una_psn - st.una) & 24'h80_0000) != '0;
+
   logic drained_push, drained_in_ready;
   logic [QPN_W:0] drained_count;
   urdma_fifo #(.WIDTH(QPN_W), .DEPTH(1 << QPN_W), .OUT_REG(1)) drained_fifo (
@@ -372,7 +375,9 @@ module urdma_tx_sched
         EV_DB: if (!st.bad) nx.pi = e1_db_reg.pi;
         EV_ACKED: begin
           nx.done = e1_acked_reg.wqe_done;
-          nx.una = e1_acked_reg.una_psn;
+          // Of a message that is answered and waits for its data only, no more than the beginning is told: a turn that is due does
+          // not go back for it.
+          if (!st.rw || (e1_acked_reg.wqe_done != st.done) || !una_back) nx.una = e1_acked_reg.una_psn;
           nx.first = e1_acked_reg.first_psn;
           nx.rd_done = e1_acked_reg.rd_done;
           nx.acks = st.acks + 1'b1;

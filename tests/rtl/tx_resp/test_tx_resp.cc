@@ -221,8 +221,6 @@ static void apply(struct pending *p, const struct event *e)
 			p->on = false;
 		return;
 	}
-	if (p->on && is_nak(p->syndrome))
-		return;
 	if (p->on && !is_nak(e->rq.syndrome) && !not_before(e->rq.psn, p->psn))
 		return;
 	*p = { true, false, e->rq.psn, e->rq.syndrome, e->rq.msn };
