@@ -859,9 +859,6 @@ module urdma_rx_cmpl
       || acked_valid_reg || cqe_valid_reg || err_valid_reg || rr_valid_reg || rdone_valid || r1_valid_reg
       || timer_busy || !init_done;
 
-
-
-
 endmodule
 
 `resetall

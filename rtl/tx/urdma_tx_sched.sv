@@ -609,8 +609,6 @@ module urdma_tx_sched
     else $error("%m: ready FIFO full: a QP stands in it twice");
 `endif
 
-
-
 endmodule
 
 `resetall

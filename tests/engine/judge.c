@@ -137,6 +137,9 @@ void judge_start(struct judge *judge, struct rig *rig, bool lives)
 		.rd_atomic = rig->config.conn.max_rd_atomic,
 		.same_qpn = true,
 		.lives = lives,
+		/* QPs take turns of 32 KB on the line: a reaction may wait for those of all others */
+		.lag_ns = UINT64_C(1000) * (50 + 3 * rig->config.qps) * 100000 /
+			  rig->config.cosim.rate_mbps,
 	};
 
 	memset(judge, 0, sizeof(*judge));

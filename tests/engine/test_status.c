@@ -166,11 +166,12 @@ struct status_case {
 	bool no_recv; /* no receive is posted for it */
 	bool alone;   /* nothing behind it */
 	bool apart;   /* what is in front is acknowledged before: answers may do that as well */
+	/* Cycles from the doorbell of the message to that of what is behind it. */
+	unsigned int later;
 	bool passes;  /* what is behind it may have been carried out */
 	bool partial; /* some of its bytes may have been written */
 	bool unprivileged;
 	bool strange; /* a packet comes that the wire checker cannot read */
-	bool dies;    /* the responder's QP ends, and no event or CQE tells of it */
 };
 
 #define NO_CQE (-1)
@@ -442,7 +443,7 @@ static uint64_t data_addr(struct scene *s, unsigned int n)
 	return (uintptr_t)s->rig.side[n].buffer + SLOT_AT + DATA;
 }
 
-/* opcode: what is done there; URDMA_WR_READ for reading, WRITE for writing, or an ATOMIC. */
+/* access: what is done there, as a remote right. */
 static void flawed(struct scene *s, unsigned int n, enum flaw flaw, unsigned int access,
 		   uint32_t len, uint64_t *addr, uint32_t *key)
 {
@@ -789,7 +790,7 @@ static void run_case(struct scene *s, const struct status_case *c, unsigned int 
 	struct work proof[2], front[2], behind[2];
 	struct plan plan[2] = { 0 }; /* requester, responder */
 	uint64_t before[2][URDMA_CNT_N], end;
-	bool dies = c->event || c->recv > 0 || c->dies;
+	bool dies = c->event || c->recv > 0;
 	struct urdma_eh_sge spare;
 
 	if (!s->running || s->priv == c->unprivileged)
@@ -870,6 +871,14 @@ static void run_case(struct scene *s, const struct status_case *c, unsigned int 
 		for (unsigned int i = 0; i < 2; i++)
 			urdma_eh_ring_rq(&s->rig.side[n].qp[i]);
 		urdma_eh_ring_sq(&s->rig.side[n].qp[1]);
+	}
+	if (c->later) {
+		uint64_t now = urdma_cosim_now(s->rig.cosim);
+
+		urdma_eh_doorbell(tx->eh, RIG_DB_PAGE, URDMA_DB_SQ,
+				  URDMA_SET(URDMA_DBW_OBJ, RIG_QPN(0)) |
+					  URDMA_SET(URDMA_DBW_INDEX, tx->qp[0].sq_pi - 2));
+		rig_check(&s->rig, urdma_cosim_run_until(s->rig.cosim, now + c->later), "run");
 	}
 	urdma_eh_ring_sq(&tx->qp[0]);
 
@@ -1685,6 +1694,37 @@ static void make_remote(void)
 	}
 }
 
+/* Refused by the responder, with more coming at each moment until the requester knows. */
+static void make_races(void)
+{
+	static const unsigned int opcode[] = { URDMA_WR_WRITE, URDMA_WR_ATOMIC_FA, URDMA_WR_SEND };
+
+	for (unsigned int o = 0; o < COUNT(opcode); o++) {
+		for (unsigned int later = 60; later < 1200; later += 120) {
+			bool send = opcode[o] == URDMA_WR_SEND;
+			struct status_case c = { .opcode = opcode[o],
+						 .len = later / 60 % 4 == 1 ? SHORT : 0,
+						 .status = URDMA_WC_REM_ACCESS_ERR,
+						 .recv = NO_CQE,
+						 .event = URDMA_EV_QP_ACCESS_ERR,
+						 .naks = 1,
+						 .remote = VARIANT,
+						 .later = later };
+
+			if (send) {
+				c.status = URDMA_WC_REM_OP_ERR;
+				c.recv = URDMA_WC_LOC_PROT_ERR;
+				c.event = 0;
+				c.remote = NONE;
+				c.receive = VARIANT;
+			}
+			make(&c, "", NONE);
+			snprintf(made_name[n_made - 1], sizeof(made_name[0]),
+				 "%s refused, others %u ns behind", work_name(c.opcode), 4 * later);
+		}
+	}
+}
+
 /* The responder's LOC_PROT_ERR, to the requester REM_OP_ERR. */
 static void make_receive(void)
 {
@@ -1707,6 +1747,8 @@ static void make_receive(void)
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
+/* Cycles from the doorbell of the message to that of what is behind it. */
+unsigned int later;
 
 struct run {
 	const struct status_case *c;
@@ -1752,6 +1794,7 @@ int main(int argc, char **argv)
 
 	make_local();
 	make_remote();
+	make_races();
 	make_receive();
 	for (unsigned int i = 0; i < n_made; i++)
 		add(&made[i], argc, argv);

@@ -308,8 +308,12 @@ static void una_moves(struct requester *r, uint32_t una, uint64_t ns)
 
 static void add_cause(struct requester *r, enum cause_kind kind, uint64_t ns, uint64_t due)
 {
-	struct cause *k = &r->cause[r->cause_n++ % CAUSES];
+	struct cause *k = &r->cause[(r->cause_n - 1) % CAUSES];
 
+	/* each response behind a gap reports it */
+	if (r->cause_n && kind == BY_GAP && k->kind == BY_GAP && k->psn == r->una && !k->used)
+		return;
+	k = &r->cause[r->cause_n++ % CAUSES];
 	*k = (struct cause){ .kind = kind, .psn = r->una, .ns = ns, .due = due };
 }
 
@@ -379,11 +383,16 @@ static void response(struct rc_check *c, struct pair *p, const struct packet *k)
 	una_moves(r, psn_add(k->psn, 1), k->ns);
 }
 
-/* Was una the place to resume at, at some time not longer ago than a NIC needs to react? */
+/*
+ * Was una the place to resume at, at some time not longer ago than a NIC needs to react? What was
+ * acknowledged since then may be left out.
+ */
 static bool was_una(const struct rc_check *c, const struct requester *r, uint32_t psn, uint64_t now)
 {
 	unsigned int n = r->una_n < UNAS ? r->una_n : UNAS;
 
+	if (psn_diff(psn, r->una) > 0)
+		return false;
 	for (unsigned int i = 1; i <= n; i++) {
 		unsigned int at = (r->una_n - i) % UNAS;
 		/* it stayed so until the next one */
@@ -391,7 +400,7 @@ static bool was_una(const struct rc_check *c, const struct requester *r, uint32_
 
 		if (until + c->config.lag_ns < now)
 			return false;
-		if (r->una_log[at].psn == psn)
+		if (psn_diff(psn, r->una_log[at].psn) >= 0)
 			return true;
 	}
 	return false;
@@ -403,6 +412,9 @@ static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 	unsigned int n = r->cause_n < CAUSES ? r->cause_n : CAUSES;
 	uint64_t since = r->moved > r->sent_una ? r->moved : r->sent_una;
 
+	/* What has been acknowledged since it began to send again is passed over. */
+	if (psn_diff(k->psn, r->pos) > 0 && psn_diff(k->psn, r->una) <= 0)
+		return;
 	if (!was_una(c, r, k->psn, k->ns)) {
 		violation(c, p, k->ns, "goes back to PSN 0x%06x, oldest unacknowledged is 0x%06x",
 			  k->psn, r->una);
@@ -795,6 +807,9 @@ static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 		if (index == w->n - 1)
 			wait_drop(r, i);
 	}
+	/* the ACK for a duplicate waits for the answers in front of it */
+	if (r->duplicate_ns && k->ns <= r->duplicate_ns + c->config.lag_ns)
+		r->duplicate_ns = k->ns;
 	/* an answer acknowledges all before it */
 	if (!r->answered || psn_diff(k->psn, r->last_ack) > 0) {
 		r->answered = true;

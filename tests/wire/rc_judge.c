@@ -90,10 +90,14 @@ static void guess_frame(void *ctx, const struct pcap_frame *frame)
 	struct roce_frame roce;
 	const char *why;
 	const uint8_t *bth;
+	uint8_t icrc[4];
 	uint32_t psn;
 	bool answer;
 
 	if (frame->bad_fcs || roce_parse(frame->data, frame->len, &roce, &why))
+		return;
+	roce_icrc(frame->data, &roce, icrc);
+	if (memcmp(icrc, frame->data + roce.end - 4, 4))
 		return;
 	bth = frame->data + roce.bth;
 	psn = be24(bth + 9);

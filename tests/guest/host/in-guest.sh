@@ -3,7 +3,8 @@
 #
 # in-guest.sh [-g] NAME [launcher options] -- COMMAND: a guest test, run on the host: the command's status
 # has to be 0, no guest's kernel may have complained, and the captures have to be right. What it prints is
-# kept, as output.log of the results. -g: programs are killed in the midst of their work.
+# kept, as output.log of the results. -g: QPs may go in the midst of their work, because programs are killed, or end
+# when the wire has lost the ACK of their peer's last message.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 judge=("$top/build/tests/wire/rc_judge" -m 1024 -t 14)
