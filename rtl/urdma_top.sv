@@ -255,7 +255,8 @@ module urdma_top
   mac_beat_t tx_beat, mac_tx, mac_rx;
   logic tx_beat_valid, tx_beat_ready, mac_tx_busy, out_valid, out_ready, rx_beat_valid, loop_busy;
   mac_beat_t out_beat, rx_beat;
-  logic sync_req, sync_done;
+  logic sync_req, sync_done, inv_req, inv_done;
+  logic [31:0] inv_key;
 
   urdma_tx tx (
     .clk, .rst(block_rst_reg), .init_done(tx_init_done), .busy(tx_busy),
@@ -268,6 +269,7 @@ module urdma_top
     .err_valid(qp_err_valid[QPE_TX]), .err(qp_err[QPE_TX]), .err_ready(qp_err_ready[QPE_TX]),
     .mro_valid(mro_valid[MROC_TX]), .mro(mro[MROC_TX]), .mro_ready(mro_ready[MROC_TX]),
     .mro_rsp_valid(mro_rsp_valid[MROC_TX]), .mro_rsp, .sync_req, .sync_done,
+    .inv_req, .inv_key, .inv_done,
     .sent_valid, .sent, .sent_ready, .acked_valid, .acked, .acked_ready,
     .ack_req_valid, .ack_req, .ack_req_ready,
     .mr_req_valid({mr_req_valid[MRC_SQ], mr_req_valid[MRC_TX]}), .mr_req({mr_req[MRC_SQ], mr_req[MRC_TX]}),
@@ -307,6 +309,7 @@ module urdma_top
     .gid_idx(gid_idx[2:1]), .gid(gid[2:1]),
     .mro_valid(mro_valid[MROC_RX]), .mro(mro[MROC_RX]), .mro_ready(mro_ready[MROC_RX]),
     .mro_rsp_valid(mro_rsp_valid[MROC_RX]), .mro_rsp, .sync_req, .sync_done,
+    .inv_req, .inv_key, .inv_done,
     .cycles, .timer_armed, .timer_cycles,
     .sent_valid, .sent, .sent_ready, .acked_valid, .acked, .acked_ready,
     .ack_req_valid, .ack_req, .ack_req_ready,

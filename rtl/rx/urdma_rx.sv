@@ -44,7 +44,7 @@ module urdma_rx
   output      logic [1:0][GID_W-1:0]  gid_idx,
   input  wire gid_t [1:0]             gid,
 
-  // SEND with invalidate; pieces checked before are written
+  // SEND with invalidate; sync: pieces checked before are written; inv: tx has read what was checked with the key
   output      logic                   mro_valid,
   output      mr_op_t                 mro,
   input  wire logic                   mro_ready,
@@ -52,6 +52,9 @@ module urdma_rx
   input  wire mro_status_e            mro_rsp,
   input  wire logic                   sync_req,
   output      logic                   sync_done,
+  output      logic                   inv_req,
+  output      logic [31:0]            inv_key,
+  input  wire logic                   inv_done,
 
   // time, for the timers of requester completion
   input  wire logic [63:0]            cycles,
@@ -257,7 +260,7 @@ module urdma_rx
   op_t r_op, place_op;
   fetch_t r_fetch;
   piece_t piece;
-  logic rst_valid, done_en, rekick_valid, rekick_ready, drop_valid, inv_done;
+  logic rst_valid, done_en, rekick_valid, rekick_ready, drop_valid, inv_over;
   logic [1:0] op_done;
   logic [7:0] issued, written;
   logic [QPN_W-1:0] rst_qpn, done_qpn, rekick_qpn, drop_qpn;
@@ -292,7 +295,7 @@ module urdma_rx
   urdma_rx_wqe #(.FRAGS(FRAGS)) u_wqe (
     .clk(clk), .rst(rst), .busy(wqe_busy),
     .in_valid(r_op_valid), .in_ready(r_op_ready), .in(r_op), .in_fetch(r_fetch),
-    .rr_valid(rr_valid), .rr(rr), .rr_ready(rr_ready), .inv_done(inv_done), .issued(issued),
+    .rr_valid(rr_valid), .rr(rr), .rr_ready(rr_ready), .inv_done(inv_over), .issued(issued),
     .op_valid(place_valid), .op_ready(place_ready), .op(place_op),
     .piece_valid(piece_valid), .piece_ready(piece_ready), .piece(piece), .frags_free(frags_free),
     .mr1_req_valid(mr_req_valid[1]), .mr1_req(mr_req[1]), .mr1_req_ready(mr_req_ready[1]),
@@ -310,7 +313,7 @@ module urdma_rx
     .rd_en(buf_rd_en), .rd_line(buf_rd_line), .rd_data(buf_rd_data),
     .free_valid(free_valid), .free_lines(free_lines),
     .wr_valid(wr_valid[0]), .wr(wr[0]), .wr_ready(wr_ready[0]),
-    .inv_done(inv_done), .written(written),
+    .inv_over(inv_over), .written(written), .inv_req(inv_req), .inv_key(inv_key), .inv_done(inv_done),
     .mro_valid(mro_valid), .mro(mro), .mro_ready(mro_ready), .mro_rsp_valid(mro_rsp_valid), .mro_rsp(mro_rsp),
     .atm_valid(atm_valid), .atm(atm), .atm_ready(atm_ready), .atm_busy(atm_busy), .atm_hold(atm_hold),
     .chk_qpn(chk_qpn), .chk_busy(chk_busy),

@@ -7,7 +7,8 @@
 //  rst_*     (responder) a QP begins a new life
 //  kick_*    a QP whose flush has more to do
 //  op_done   operations that have left (bit 1: an ATOMIC to its unit); fence_out: the fence's token has
-//  mro_*     invalidation of a SEND with invalidate; inv_done: it is over, or will not be
+//  mro_*     invalidation of a SEND with invalidate; inv_req, inv_key, inv_done: then tx has no read through the key under way
+//            any more; inv_over: all this has been, or will not be
 //  written   pieces written (their DMA write accepted) or given up so far, modulo 256
 //  atm_*     ATOMICs; chk_*: has this QP one under way? atm_hold: give it none now; atm_busy: it has some
 //  dead_*    an ATOMIC of the QP has failed: what is behind it has no effect
@@ -47,7 +48,7 @@ module urdma_rx_place
   output      logic             piece_ready,
   input  wire piece_t           piece,
   output      logic             frags_free,
-  output      logic             inv_done,
+  output      logic             inv_over,
   output      logic [7:0]       written,
   input  wire logic             mr_rsp_valid,
   output      logic             mr_rsp_ready,
@@ -68,6 +69,9 @@ module urdma_rx_place
   input  wire logic             mro_ready,
   input  wire logic             mro_rsp_valid,
   input  wire mro_status_e      mro_rsp,
+  output      logic             inv_req,
+  output      logic [31:0]      inv_key,
+  input  wire logic             inv_done,
 
   output      logic             atm_valid,
   output      atm_t             atm,
@@ -218,7 +222,7 @@ module urdma_rx_place
   logic need, dead, hold, is_atomic, atm_go, rec_ready, rec_push, frag_run, frag_end, step_valid, o2_pieces;
   logic [4:0] rec_count;
   logic [7:0] refused;
-  typedef enum logic [1:0] {I_NONE, I_REQ, I_RSP, I_DONE} i_e;
+  typedef enum logic [2:0] {I_NONE, I_REQ, I_RSP, I_READS, I_DONE} i_e;
   i_e i_reg;
   logic i_bad_reg, i_skip_reg;
   typedef enum logic [1:0] {F_IDLE, F_READ, F_RUN, F_KICK} f_e;
@@ -312,6 +316,8 @@ module urdma_rx_place
   end
 
   // ---- the end of a SEND with invalidate --------------------------------------------------------------------
+  // What was checked with the key before may still be at work: READ responses and messages of tx, ATOMICs (no new one begins, as
+  // this operation is at its turn). Neither waits for placement. WRITEs and the like have been at their turn before.
   always_ff @(posedge clk) begin
     if (rst) begin
       i_reg <= I_NONE;
@@ -322,7 +328,8 @@ module urdma_rx_place
           if (o2_done) i_reg <= I_NONE;
           else if (mro_valid && mro_ready) i_reg <= I_RSP;
         end
-        I_RSP: if (mro_rsp_valid) i_reg <= I_DONE;
+        I_RSP: if (mro_rsp_valid) i_reg <= (mro_rsp == MRO_OK) ? I_READS : I_DONE;
+        I_READS: if (inv_done && !atm_busy) i_reg <= I_DONE;
         default: if (o2_done) i_reg <= I_NONE;
       endcase
     end
@@ -330,7 +337,9 @@ module urdma_rx_place
     if (mro_rsp_valid) i_bad_reg <= mro_rsp != MRO_OK;
   end
 
-  assign inv_done = o2_done && o2_reg.inv;
+  assign inv_over = o2_done && o2_reg.inv;
+  assign inv_req = i_reg == I_READS;
+  assign inv_key = o2_reg.imm;
 
   assign set_poison = o2_done && status != '0 && !o2_poison_reg && !o2_kill_reg;
   assign rd_en = step_valid;

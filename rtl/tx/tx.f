@@ -6,6 +6,7 @@ tx/urdma_tx_seg.sv
 tx/urdma_tx_local.sv
 tx/urdma_tx_merge.sv
 tx/urdma_tx_read.sv
+tx/urdma_tx_keys.sv
 tx/urdma_tx_gather.sv
 tx/urdma_tx_commit.sv
 tx/urdma_tx_resp.sv

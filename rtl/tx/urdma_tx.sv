@@ -43,6 +43,9 @@ module urdma_tx
   input  wire mro_status_e       mro_rsp,
   output      logic              sync_req,
   input  wire logic              sync_done,
+  input  wire logic              inv_req,
+  input  wire logic [31:0]       inv_key,
+  output      logic              inv_done,
 
   output      logic              sent_valid,
   output      sent_t             sent,
@@ -123,6 +126,15 @@ module urdma_tx
     else if (qpr_req_ready) qpr_valid_reg <= 1'b0;
   end
 
+  // ---- a new life of a QP: urdma_tx_resp hears of it first, so it is over when the scheduler has taken it ----------------
+  logic qpc_is_reset, resp_told_reg, resp_rst_valid, resp_rst_ready;
+  assign qpc_is_reset = (qpc.op == QPC_RESET);
+  assign resp_rst_valid = qpc_valid && qpc_is_reset && !resp_told_reg;
+  always_ff @(posedge clk) begin
+    if (rst || qpc_ready) resp_told_reg <= 1'b0;
+    else if (resp_rst_valid && resp_rst_ready) resp_told_reg <= 1'b1;
+  end
+
   // ---- scheduler ------------------------------------------------------------------------------------------------
   logic query_valid, query_done;
   logic [QPN_W-1:0] query_qpn;
@@ -142,7 +154,7 @@ module urdma_tx
   urdma_tx_sched sched (
     .clk, .rst, .init_done(sched_init), .busy(sched_busy),
     .sq_db_valid, .sq_db, .sq_db_ready, .acked_valid, .acked, .acked_ready,
-    .qpc_valid, .qpc, .qpc_ready, .qpc_rsp, .fence_start,
+    .qpc_valid(qpc_valid && (!qpc_is_reset || resp_told_reg)), .qpc, .qpc_ready, .qpc_rsp, .fence_start,
     .cfg_req_valid(s_cfg_req_valid), .cfg_req_qpn(s_cfg_req_qpn), .cfg_req_ready(s_cfg_req_ready),
     .cfg_rsp_valid(qpr_rsp_valid && !who), .cfg_rsp(qpr_rsp),
     .query_valid, .query_qpn, .query_done, .query_psn, .query_era,
@@ -217,7 +229,9 @@ module urdma_tx
   logic [12:0] ip_len;
   issued_t issued;
   logic [6:0] line_free_n;
-  logic [SEQ_W-1:0] frags_here, inls_here;
+  logic [SEQ_W-1:0] frags_here, inls_here, asked_seq;
+  logic chk_valid, asked_valid, asked_ready;
+  logic [BUCKET_W-1:0] chk_bucket, asked_bucket;
   logic [(1<<PKT_W)-1:0] failed;
   logic [PKT_W-1:0] slot;
   logic [511:0] line_data;
@@ -228,7 +242,13 @@ module urdma_tx
     .mr_rsp_valid(mr_rsp_valid[0]), .mr_rsp(mr_rsp[0]), .mr_rsp_ready(mr_rsp_ready[0]),
     .rd_req_valid(rd_req_valid[0]), .rd_req(rd_req[0]), .rd_req_ready(rd_req_ready[0]),
     .frag_valid, .frag, .frag_ready, .inl_valid(ip_valid), .inl_line(ip_line), .inl_len(ip_len), .inl_ready(ip_ready),
+    .chk_valid, .chk_bucket, .asked_valid, .asked_bucket, .asked_seq, .asked_ready,
     .issued_valid, .issued, .issued_ready, .line_free, .line_free_n
+  );
+
+  urdma_tx_keys keys (
+    .clk, .rst, .in_valid(chk_valid), .in_bucket(chk_bucket), .asked_valid, .asked_ready, .asked_bucket, .asked_seq, .frags_here,
+    .inv_req, .inv_bucket(inv_key[8+:BUCKET_W]), .inv_done
   );
 
   urdma_tx_gather gather (
@@ -268,6 +288,7 @@ module urdma_tx
     .pd_valid(r_pd_valid), .pd(r_pd), .pd_ready(r_pd_ready),
     .piece_valid(r_piece_valid), .piece(r_piece), .piece_ready(r_piece_ready),
     .resp_gone, .rfail_valid, .rfail_qpn, .rfail_era, .rfail_psn, .rfail_status,
+    .rst_valid(resp_rst_valid), .rst_qpn(qpc.qpn), .rst_ready(resp_rst_ready),
     .err_valid(r_err_valid), .err(r_err), .err_ready(r_err_ready), .cnt_read_drop(read_drop),
     .fence_start, .fence_hit(resp_fence_hit)
   );
@@ -336,7 +357,7 @@ module urdma_tx
                 hdr_busy || frame_busy || (il_count != '0) || wt_valid || merge_busy || local_busy || err_valid_reg || (fence_req && !fence_done_reg);
 
   logic unused;
-  assign unused = ^{who_valid, who_count, wt_in_ready, wt_count, syndrome[7]};
+  assign unused = ^{who_valid, who_count, wt_in_ready, wt_count, syndrome[7], inv_key};
 
 endmodule
 

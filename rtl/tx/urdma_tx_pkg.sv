@@ -13,6 +13,7 @@ package urdma_tx_pkg;
   localparam int LINE_W = 10;        // log2 of 64-byte lines in the packet buffer
   localparam int PKT_W = 8;          // log2 of packets between segmenter and commit
   localparam int FRAG_W = 8;         // log2 of payload DMA reads in flight
+  localparam int BUCKET_W = 6;       // low bits of a key's index by which pieces that are read are counted
   // Sequence numbers of fragments and inline packets. Up to 2**(PKT_W-1) packets of 60 fragments (30 SGEs, each over
   // a page border) may have arrived and wait for commit, which compares modulo 2**SEQ_W: less than half of it.
   localparam int SEQ_W = 15;

@@ -44,6 +44,14 @@ module urdma_tx_read
   output      logic [12:0]       inl_len,
   input  wire logic              inl_ready,
 
+  // to urdma_tx_keys: a piece goes to mr; its reads have been asked for (or refused)
+  output      logic              chk_valid,
+  output      logic [BUCKET_W-1:0] chk_bucket,
+  output      logic              asked_valid,
+  output      logic [BUCKET_W-1:0] asked_bucket,
+  output      logic [SEQ_W-1:0]  asked_seq,
+  input  wire logic              asked_ready,
+
   // to commit
   output      logic              issued_valid,
   output      issued_t           issued,
@@ -72,6 +80,8 @@ module urdma_tx_read
   assign is_mem = p.meta.kind == PIECE_MEM;
   assign mr_req_valid = p_valid && is_mem && m_in_ready;
   assign p_pop = p_valid && m_in_ready && (!is_mem || mr_req_ready);
+  assign chk_valid = p_pop && is_mem;
+  assign chk_bucket = p.key[8+:BUCKET_W];
   always_comb begin
     mr_req = '0;
     mr_req.key = p.key;
@@ -82,9 +92,9 @@ module urdma_tx_read
     mr_req.len = p.len;
   end
 
-  urdma_fifo #(.WIDTH(1 + $bits(piece_meta_t)), .DEPTH(AHEAD)) meta_fifo (
-    .clk, .rst, .in_valid(p_pop), .in_ready(m_in_ready), .in_data({p.remote, p.meta}),
-    .out_valid(m_valid), .out_ready(m_pop), .out_data({m_remote, m}), .count(m_count)
+  urdma_fifo #(.WIDTH(1 + BUCKET_W + $bits(piece_meta_t)), .DEPTH(AHEAD)) meta_fifo (
+    .clk, .rst, .in_valid(p_pop), .in_ready(m_in_ready), .in_data({p.remote, chk_bucket, p.meta}),
+    .out_valid(m_valid), .out_ready(m_pop), .out_data({m_remote, asked_bucket, m}), .count(m_count)
   );
 
   // A piece is answered by at most two fragments.
@@ -129,14 +139,14 @@ module urdma_tx_read
   assign rd_req = rd_req_reg;
   assign out_ok = (!rd_req_valid_reg || rd_req_ready) && frag_ready;
 
-  // One fragment, or one refused, inline or empty piece a cycle; issued_ready is needed only at a packet's end but
-  // is asked for always.
+  // One fragment, or one refused, inline or empty piece a cycle; issued_ready and asked_ready are needed only at the end of a
+  // packet or piece but are asked for always.
   always_comb begin
     a_pop = 1'b0;
     do_frag = 1'b0;
     do_inl = 1'b0;
     piece_done = 1'b0;
-    if (m_valid && have_lines && issued_ready) begin
+    if (m_valid && have_lines && issued_ready && asked_ready) begin
       case (m.kind)
         PIECE_MEM: if (a_valid) begin
           if (a_ok) begin
@@ -164,9 +174,11 @@ module urdma_tx_read
   assign inl_valid = do_inl;
   assign inl_line = alloc_reg;
   assign inl_len = m.pkt_len;
+  assign asked_valid = piece_done && (m.kind == PIECE_MEM);
+  assign asked_seq = frag_seq_reg + SEQ_W'(do_frag);
   assign issued_valid = pkt_done;
   assign issued = '{status: status, slot: slot_reg,
-                    seq: (m.kind == PIECE_INLINE) ? inl_seq_reg + 1'b1 : frag_seq_reg + SEQ_W'(do_frag)};
+                    seq: (m.kind == PIECE_INLINE) ? inl_seq_reg + 1'b1 : asked_seq};
 
   always_ff @(posedge clk) begin
     if (do_frag) rd_req_reg <= '{addr: a.addr, len: a.len};

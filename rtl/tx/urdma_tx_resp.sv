@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Responses to send: READ responses, ATOMIC acknowledgements, ACKs and NAKs.
 //
-// Each QP has a ring of 2**RDA_W READs and ATOMICs that wait for their answer, and one acknowledgement. A request is one
-// event on the QP's state, so it is taken at once, whatever waits:
+// Each QP has a ring of READs and ATOMICs that wait for their answer, and one acknowledgement. The ring has room for twice as
+// many as may be outstanding: a requester that goes back asks for all of them again while those of the first time still
+// wait, and goes on with new ones, which may not be lost behind them. A request is one event on the QP's state, so it is
+// taken at once, whatever waits:
 //
 //  READ, ATOMIC  appended; no room: dropped and counted, the requester will ask again. A pending ACK or NAK of this PSN or
 //                of one before is dropped: the answer says the same, and an ACK must not go back (a NAK's gap is closed).
 //  ACK, NAK      takes the place of the pending one, which it covers. A NAK stays if an ACK of a PSN before comes, which is
 //                that of a duplicate: the responder gives only one NAK for a gap.
+//  NAK that ends the QP (0x61 and up): takes the place of any other, and the QP is closed.
 //
 // A QP with something to send stands in the ready queue once. Its turn sends what the ring held at its beginning, 32 KB
 // (and the packet that exceeds them) at most, then the QP queues up again. The acknowledgement goes in a turn of its own when
@@ -17,8 +20,11 @@
 // An ACK goes straight to header assembly if no packet of this module is between here and there, else behind them.
 //
 // When commit finds that a READ cannot be answered (rfail), the ring is forgotten, the QP's `era` changes, so that commit drops
-// what is under way, and a NAK takes the place of everything; what comes until it is sent is dropped. Requests of a QP
-// that has been destroyed or reset are dropped when their turn comes.
+// what is under way, and a NAK takes the place of everything; the QP is closed.
+//
+// A closed QP takes no request: packets behind the one that ended it may be in rx still, and nothing is acknowledged behind that
+// NAK (9.9.3). What was taken before is answered, then the NAK goes. rst_* opens the QP for its next life; whoever resets
+// it has fenced before. Requests of a QP that has been destroyed or reset are dropped when their turn comes.
 
 `resetall
 `default_nettype none
@@ -64,6 +70,11 @@ module urdma_tx_resp
   input  wire logic [23:0]      rfail_psn,
   input  wire logic [7:0]       rfail_status,  // URDMA_WC_REM_ACCESS_ERR, URDMA_WC_REM_OP_ERR
 
+  // a QP begins a new life (QPC_RESET); waits for nothing but a rfail
+  input  wire logic             rst_valid,
+  input  wire logic [QPN_W-1:0] rst_qpn,
+  output      logic             rst_ready,
+
   output      logic             err_valid,
   output      qp_err_t          err,
   input  wire logic             err_ready,
@@ -74,6 +85,7 @@ module urdma_tx_resp
   output      logic             fence_hit      // level: all requests taken before fence_start have left
 );
 
+  localparam int RING_W = RDA_W + 1;     // log2 of READs and ATOMICs that wait for their answer: two generations
   localparam int PEND = 8;               // QPs taken from the queue and not served
   localparam int PEND_W = $clog2(PEND);
   localparam int FLY_W = PKT_W + 2;      // packets between here and commit
@@ -83,12 +95,13 @@ module urdma_tx_resp
 
   typedef struct packed {
     logic             queued;      // in the queue, or its turn is under way
-    logic [RDA_W-1:0] head;        // ring
-    logic [RDA_W:0]   count;
+    logic [RING_W-1:0] head;       // ring
+    logic [RING_W:0]  count;
     logic [23:0]      npk;         // packets of the head that have been made
     logic [ERA_W-1:0] era;         // life of the responses
     logic             ack;         // an acknowledgement is pending
     logic             fatal;       // it is the NAK after an rfail
+    logic             closed;      // it is, or was, a NAK that ends the QP: nothing more is taken in this life
     logic             op_err;      // fatal: remote operation error, else remote access
     logic [23:0]      psn;
     logic [7:0]       syndrome;
@@ -96,7 +109,7 @@ module urdma_tx_resp
     // fence
     logic             epoch;       // queued: counts in this epoch
     logic             marked;      // the epoch is over: so much of the QP belongs to it
-    logic [RDA_W:0]   old_n;
+    logic [RING_W:0]  old_n;
     logic             old_ack;
   } state_t;
 
@@ -118,15 +131,15 @@ module urdma_tx_resp
     logic [23:0]      psn;
     logic [7:0]       syndrome;
     logic [23:0]      msn;
-    logic [RDA_W-1:0] head;
-    logic [RDA_W:0]   n;
+    logic [RING_W-1:0] head;
+    logic [RING_W:0]  n;
     logic [23:0]      npk;
   } work_t;
 
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic [ERA_W-1:0] era;
-    logic [RDA_W:0]   done;        // entries answered
+    logic [RING_W:0]  done;        // entries answered
     logic [23:0]      npk;         // packets of the next one
   } end_t;
 
@@ -175,7 +188,7 @@ module urdma_tx_resp
   );
 
   // ---- events, one a cycle. E0 reads the state, E1 writes it. -----------------------------------------------------
-  typedef enum logic [1:0] {EV_REQ, EV_POP, EV_END, EV_FAIL} event_e;
+  typedef enum logic [2:0] {EV_REQ, EV_POP, EV_END, EV_RESET, EV_FAIL} event_e;
   logic e0_valid;
   event_e e0_ev;
   logic [QPN_W-1:0] e0_qpn;
@@ -190,16 +203,22 @@ module urdma_tx_resp
   );
 
   // Failures cannot wait. Pops and requests take turns; ends are no more than pops.
-  assign end_pop = end_valid && !rfail_valid;
-  assign p_pop = p_valid && !rfail_valid && !end_valid && !(pop_last_reg && ack_req_valid);
-  assign ack_req_ready = init_done_reg && !rfail_valid && !end_valid && (!p_valid || pop_last_reg);
-  assign e0_valid = init_done_reg && (rfail_valid || end_valid || p_valid || ack_req_valid);
+  logic first;                 // what goes before all else
+  assign first = rfail_valid || rst_valid;
+  assign rst_ready = init_done_reg && !rfail_valid;
+  assign end_pop = end_valid && !first;
+  assign p_pop = p_valid && !first && !end_valid && !(pop_last_reg && ack_req_valid);
+  assign ack_req_ready = init_done_reg && !first && !end_valid && (!p_valid || pop_last_reg);
+  assign e0_valid = init_done_reg && (first || end_valid || p_valid || ack_req_valid);
   always_comb begin
     e0_ev = EV_REQ;
     e0_qpn = ack_req.qpn;
     if (rfail_valid) begin
       e0_ev = EV_FAIL;
       e0_qpn = rfail_qpn;
+    end else if (rst_valid) begin
+      e0_ev = EV_RESET;
+      e0_qpn = rst_qpn;
     end else if (end_valid) begin
       e0_ev = EV_END;
       e0_qpn = end_out.qpn;
@@ -230,22 +249,25 @@ module urdma_tx_resp
 
   // ---- ring --------------------------------------------------------------------------------------------------------
   logic ring_wr, ring_rd;
-  logic [RDA_W-1:0] ring_rd_idx;
+  logic [RING_W-1:0] ring_rd_idx;
   entry_t ring_q;
   work_t work;
-  urdma_ram_sdp #(.WIDTH($bits(entry_t)), .DEPTH(1 << (QPN_W + RDA_W))) ring_ram (
-    .clk, .wr_en(ring_wr), .wr_addr({e1_qpn_reg, RDA_W'(st.head + st.count[RDA_W-1:0])}),
+  urdma_ram_sdp #(.WIDTH($bits(entry_t)), .DEPTH(1 << (QPN_W + RING_W))) ring_ram (
+    .clk, .wr_en(ring_wr), .wr_addr({e1_qpn_reg, RING_W'(st.head + st.count[RING_W-1:0])}),
     .wr_data({e1_req_reg.kind == RSP_ATOMIC, e1_req_reg.psn, e1_req_reg.msn, e1_req_reg.key, e1_req_reg.va, e1_req_reg.len}),
     .rd_en(ring_rd), .rd_addr({work.qpn, ring_rd_idx}), .rd_data(ring_q)
   );
 
   // ---- the event ------------------------------------------------------------------------------------------------------
   logic epoch_reg;             // flips with each fence
-  logic fence_on, is_ack, requeue, ack_now, work_push;
+  logic fence_on, is_ack, is_end, requeue, ack_now, work_push;
   logic [1:0] enter, leave;    // of an epoch
   work_t work_in;
   assign fence_on = !fence_hit;
   assign is_ack = (e1_req_reg.kind == RSP_ACK);
+  // syndrome bits 6:5: 0 ACK, 1 RNR NAK, 3 NAK, whose code 0 asks for a repetition and whose others end the QP (IBA volume 1,
+  // 9.7.5.2.1)
+  assign is_end = (e1_req_reg.syndrome[6:5] == 2'd3) && (e1_req_reg.syndrome[4:0] != 5'd0);
 
   always_comb begin
     nx = st;
@@ -261,17 +283,18 @@ module urdma_tx_resp
       nx.old_ack = st.ack;
     end
     case (e1_ev_reg)
-      EV_REQ: if (!st.fatal) begin
+      EV_REQ: if (!st.closed) begin
         if (is_ack) begin
           // syndrome bits 6:5 are 0 in an ACK (IBA volume 1, 9.7.5.2.1)
           if (!st.ack || (e1_req_reg.syndrome[6:5] != 2'd0) || not_before(e1_req_reg.psn, st.psn)) begin
             nx.ack = 1'b1;
+            nx.closed = is_end;
             nx.psn = e1_req_reg.psn;
             nx.syndrome = e1_req_reg.syndrome;
             nx.msn = e1_req_reg.msn;
           end
           nx.queued = 1'b1;
-        end else if (st.count[RDA_W]) begin
+        end else if (st.count[RING_W]) begin
           cnt_read_drop = e1_valid_reg;
         end else begin
           ring_wr = e1_valid_reg;
@@ -286,8 +309,9 @@ module urdma_tx_resp
         requeue = nx.queued && !st.queued;
       end
       EV_POP: begin
-        // An acknowledgement of before a fence does not wait for requests of after it.
-        ack_now = st.ack && ((st.count == '0) || st.fatal || (nx.marked && (nx.old_n == '0) && nx.old_ack));
+        // An acknowledgement of before a fence does not wait for requests of after it, but nothing comes behind the one that
+        // ends the QP: that waits for what the ring holds, which is no more than it was.
+        ack_now = st.ack && ((st.count == '0) || (nx.marked && (nx.old_n == '0) && nx.old_ack && !st.closed));
         work_push = 1'b1;
         if (ack_now) begin
           nx.ack = 1'b0;
@@ -301,7 +325,7 @@ module urdma_tx_resp
       end
       EV_END: begin
         if (st.era == e1_end_reg.era) begin
-          nx.head = st.head + e1_end_reg.done[RDA_W-1:0];
+          nx.head = st.head + e1_end_reg.done[RING_W-1:0];
           nx.count = st.count - e1_end_reg.done;
           nx.npk = e1_end_reg.npk;
           nx.old_n = (nx.old_n > e1_end_reg.done) ? nx.old_n - e1_end_reg.done : '0;
@@ -309,12 +333,20 @@ module urdma_tx_resp
         nx.queued = (nx.count != '0) || st.ack;
         requeue = nx.queued;
       end
+      // With a fence before, nothing of the old life is left; its turn would find a configuration that forbids it.
+      EV_RESET: begin
+        nx.closed = 1'b0;
+        nx.fatal = 1'b0;
+        nx.ack = 1'b0;
+        nx.old_ack = 1'b0;
+      end
       default: if (st.era == e1_end_reg.era) begin
         nx.era = st.era + 1'b1;
         nx.count = '0;
         nx.npk = '0;
         nx.ack = 1'b1;
         nx.fatal = 1'b1;
+        nx.closed = 1'b1;
         nx.op_err = e1_fail_op_reg;
         nx.psn = e1_fail_psn_reg;
         nx.syndrome = e1_fail_op_reg ? AETH_NAK_OP : AETH_NAK_ACCESS;
@@ -403,11 +435,11 @@ module urdma_tx_resp
 
   // ---- packets: X0 reads the ring, X1 has the entry in cur, X2 offers the packet ----------------------------------------
   logic x_on_reg;                // a turn of entries is under way
-  logic [RDA_W:0] x_idx_reg;     // entry that ring_q holds (r_valid_reg) or will hold
+  logic [RING_W:0] x_idx_reg;    // entry that ring_q holds (r_valid_reg) or will hold
   logic r_valid_reg;
   logic cur_valid_reg, cur_first_reg;
   entry_t cur_reg;               // va, len, psn: of what is left
-  logic [RDA_W:0] done_reg;
+  logic [RING_W:0] done_reg;
   logic [23:0] npk_reg;          // packets of cur made
   logic [15:0] bytes_reg;        // of this turn
   logic o_valid_reg, o_piece_reg;
@@ -423,7 +455,7 @@ module urdma_tx_resp
   logic ready, o_fire, o_free, fast, ack_go, slow_ack, load, emit, cur_last, turn_end;
   logic [12:0] mtu, plen;
   logic [31:0] skip;
-  logic [RDA_W:0] done;
+  logic [RING_W:0] done;
   logic [15:0] bytes;
 
   assign ready = w_valid && c_valid;
@@ -464,11 +496,11 @@ module urdma_tx_resp
   assign plen = cur_reg.atomic ? 13'd0 : cur_last ? cur_reg.len[12:0] : mtu;
   assign emit = cur_valid_reg && o_free;
   assign load = r_valid_reg && (!cur_valid_reg || (emit && cur_last));
-  assign done = done_reg + (RDA_W+1)'(cur_last);
+  assign done = done_reg + (RING_W+1)'(cur_last);
   assign bytes = bytes_reg + 16'(plen);
   assign turn_end = emit && ((done == work.n) || (bytes >= 16'(QUANTUM)));
   assign ring_rd = start || (load && (x_idx_reg + 1'b1 != work.n));
-  assign ring_rd_idx = work.head + (start ? '0 : x_idx_reg[RDA_W-1:0] + 1'b1);
+  assign ring_rd_idx = work.head + (start ? '0 : x_idx_reg[RING_W-1:0] + 1'b1);
 
   // the turn is over: all sent, or the quantum used, or nothing may be sent
   logic no_reads;
@@ -641,7 +673,7 @@ module urdma_tx_resp
   end
 
   assign busy = !init_done_reg || ack_req_valid || (q_count != '0) || e1_valid_reg || (pend_reg != '0) || x_on_reg
-                || (end_count != '0) || o_valid_reg || (fly_reg != '0) || err_valid_reg || rfail_valid || fence_on;
+                || (end_count != '0) || o_valid_reg || (fly_reg != '0) || err_valid_reg || first || fence_on;
 
   logic unused;
   assign unused = ^{q_in_ready, p_in_ready, w_in_ready, c_in_ready, p_count, c_count, e1_req_reg.qpn,

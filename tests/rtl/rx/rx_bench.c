@@ -222,8 +222,11 @@ static void mr_operation(struct bench *b)
 		if (b->mr[i].key == b->out.mro_key && !b->mr_invalid[i])
 			break;
 	b->mro_status = i == b->mrs ? 1 : b->mr[i].pd != b->out.mro_pd ? 2 : 0;
-	if (!b->mro_status)
+	b->inv_key = 0;
+	if (!b->mro_status) {
 		b->mr_invalid[i] = true;
+		b->inv_key = b->out.mro_key;
+	}
 	b->mro_wait = rnd_in(b, 1, 10);
 	b->n_mros++;
 }
@@ -304,6 +307,8 @@ void bench_cycle(struct bench *b)
 	in->mro_ready = !b->hold_mro && !b->mro_wait && chance(b, b->ready);
 	in->mro_rsp_valid = b->mro_wait && !--b->mro_wait;
 	in->mro_rsp = b->mro_status;
+	/* tx answers when it likes, and lets go when it is not asked any more */
+	in->inv_done = b->out.inv_req && !b->hold_inv && (in->inv_done || chance(b, 30));
 	in->cycles = b->cycle;
 	in->acked_ready = chance(b, b->ready);
 	in->ack_ready = !b->hold_ack && chance(b, b->ready);
@@ -340,6 +345,12 @@ void bench_cycle(struct bench *b)
 		if ((o->wr_valid & in->wr_ready) >> c & 1)
 			write_beat(b, c);
 	}
+	if (o->inv_req) {
+		assert_false(b->mro_wait); /* the key is invalid already */
+		assert_true(b->inv_key && o->inv_key == b->inv_key);
+		b->n_invs += !b->inv_was;
+	}
+	b->inv_was = o->inv_req;
 	if (o->mro_valid && in->mro_ready)
 		mr_operation(b);
 	if (o->ack_valid && in->ack_ready) {
@@ -415,7 +426,7 @@ void bench_clear_logs(struct bench *b)
 	memset(b->traces, 0, sizeof(b->traces));
 	b->bytes = 0;
 	b->first_mac = b->first_wr = 0;
-	b->n_mros = 0;
+	b->n_mros = b->n_invs = 0;
 }
 
 void bench_cfg(struct bench *b, const struct rx_cfg *cfg)

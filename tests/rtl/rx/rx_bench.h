@@ -66,7 +66,7 @@ struct bench {
 	/* settings: percent of cycles */
 	unsigned int ready, gap;
 	unsigned int mr_latency, rd_latency; /* cycles, up to twice */
-	bool hold_wr, hold_cqe[2], hold_ack, hold_rd, hold_atm, hold_mro, hold_qpr[2];
+	bool hold_wr, hold_cqe[2], hold_ack, hold_rd, hold_atm, hold_mro, hold_inv, hold_qpr[2];
 	int fail_rd;  /* the n-th read from now fails; -1: none */
 	int fail_atm; /* the same of ATOMICs' operands */
 	int fail_pt;  /* the n-th translation of payload from now meets a page table that cannot be
@@ -82,7 +82,9 @@ struct bench {
 	unsigned int wr_len[2], wr_pos[2];
 	unsigned int mro_wait; /* cycles until the answer */
 	uint8_t mro_status;
-	unsigned int n_mros;
+	unsigned int n_mros, n_invs;
+	uint32_t inv_key; /* the key that tx is to be asked about; 0: none */
+	bool inv_was;
 
 	struct bench_ack acks[LOG_MAX];
 	struct bench_cqe cqes[2][LOG_MAX];

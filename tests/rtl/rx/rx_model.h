@@ -68,7 +68,7 @@ struct rx_in {
 	uint8_t qpr_ready;
 	bool sync_req;
 	uint64_t cycles;
-	bool mro_ready, mro_rsp_valid;
+	bool mro_ready, mro_rsp_valid, inv_done;
 	uint8_t mro_rsp;
 	bool sent_valid;
 	struct rx_sent sent;
@@ -86,8 +86,8 @@ struct rx_out {
 	bool init_done, busy, db_ready, qpc_ready, aqc_ready, fence_done;
 	uint32_t qpc_psn, aqc_psn;
 	uint16_t qpc_pi, qpc_ci, aqc_pi, aqc_ci;
-	bool sync_done, timer_armed, mro_valid;
-	uint32_t timer_cycles, mro_key;
+	bool sync_done, timer_armed, mro_valid, inv_req;
+	uint32_t timer_cycles, mro_key, inv_key;
 	uint8_t mro_op;
 	uint16_t mro_pd, mro_qpn;
 	bool sent_ready, acked_valid, ack_valid;

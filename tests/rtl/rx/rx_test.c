@@ -1802,6 +1802,7 @@ static void test_invalidate(void **state)
 				 0); /* once more: refused */
 		bench_drain(b, 20000);
 		assert_int_equal(b->n_mros, (round % 4 != 3) + !(round & 1));
+		assert_int_equal(b->n_invs, round % 4 != 3 || !(round & 1));
 		for (int i = 0; i < 16; i++)
 			assert_int_equal(b->mr_invalid[i], ref_invalid[i]);
 		check(b);
@@ -1833,6 +1834,42 @@ static void test_invalidate(void **state)
 	assert_true(b->out.fence_done);
 	b->in.fence_req = false;
 	bench_drain(b, 1000);
+	check(b);
+	/* the CQE waits for reads of tx through the key; what comes behind waits as well */
+	memset(ref_invalid, 0, sizeof(ref_invalid));
+	memset(b->mr_invalid, 0, sizeof(b->mr_invalid));
+	post(b, &refs[0], NULL, 0);
+	ring(b, &refs[0]);
+	bench_drain(b, 1000);
+	b->hold_inv = true;
+	send_inv(b, &refs[0], 0x17, refs[0].epsn, RKEY_INV, NULL, 0);
+	send_write(b, &refs[1], rem(1, 0), RKEY, 64, false, 1);
+	bench_run(b, 300);
+	assert_int_equal(b->n_invs, 1);
+	assert_int_equal(b->n_acks, 0);
+	assert_int_equal(b->n_cqes[0], 0);
+	for (int i = 0; i < 2; i++)
+		bench_ctl_wait(b, false, QPC_QUERY, QPN0 + i, 0, 20);
+	b->hold_inv = false;
+	bench_drain(b, 1000);
+	assert_int_equal(b->n_cqes[0], 1);
+	check(b);
+	/* and for ATOMICs that are under way */
+	memset(ref_invalid, 0, sizeof(ref_invalid));
+	memset(b->mr_invalid, 0, sizeof(b->mr_invalid));
+	post(b, &refs[0], NULL, 0);
+	ring(b, &refs[0]);
+	bench_drain(b, 1000);
+	b->hold_atm = true;
+	send_atomic(b, &refs[1], 0x14, refs[1].epsn, rem(0, 0), RKEY_INV, 1, 0);
+	send_inv(b, &refs[0], 0x17, refs[0].epsn, RKEY_INV, NULL, 0);
+	bench_run(b, 300);
+	assert_int_equal(b->n_invs, 1);
+	assert_int_equal(b->n_acks, 0);
+	assert_int_equal(b->n_cqes[0], 0);
+	b->hold_atm = false;
+	bench_drain(b, 1000);
+	assert_int_equal(b->n_cqes[0], 1);
 	check(b);
 	bench_free(b);
 }

@@ -85,6 +85,9 @@ module rx_test_top
   input  wire logic         mro_ready,
   input  wire logic         mro_rsp_valid,
   input  wire logic [2:0]   mro_rsp,
+  output      logic         inv_req,
+  output      logic [31:0]  inv_key,
+  input  wire logic         inv_done,
 
   input  wire logic         gid_we,
   input  wire logic [4:0]   gid_widx,
@@ -294,6 +297,7 @@ module rx_test_top
     .qpr_rsp_valid(qpr_rsp_valid), .qpr_rsp(qpr_rsp), .gid_idx(gid_idx), .gid(gid),
     .mro_valid(mro_valid), .mro(mro), .mro_ready(mro_ready), .mro_rsp_valid(mro_rsp_valid),
     .mro_rsp(mro_status_e'(mro_rsp)), .sync_req(sync_req), .sync_done(sync_done),
+    .inv_req(inv_req), .inv_key(inv_key), .inv_done(inv_done),
     .cycles(cycles), .timer_armed(timer_armed), .timer_cycles(timer_cycles),
     .sent_valid(sent_valid),
     .sent('{qpn: sent_qpn, wqe: sent_wqe, psn: sent_psn, opcode: sent_opcode, signaled: sent_signaled,

@@ -81,6 +81,9 @@ struct bench {
 	struct peer_job peer[4 * QLEN];
 	unsigned int peer_head, peer_tail;
 	uint64_t mro_at, sync_at;
+	/* fragments of payload that mr has granted, whose data have been given; of each key the
+	 * last that was granted */
+	uint64_t frags, frags_here, key_frag[KEYS];
 	bool mro_under_way;
 	uint8_t mro_answer;
 
@@ -1022,6 +1025,8 @@ static void take_mr(struct bench *b, int c)
 		return;
 	}
 	assert_in_range(o->mr_pd, 0x300, 0x300 + QPS);
+	b->frags += (va & 4095) + len > 4096 ? 2 : 1;
+	b->key_frag[o->mr_key >> 8 & (KEYS - 1)] = b->frags;
 	if ((va & 4095) + len > 4096) {
 		uint32_t part = 4096 - (va & 4095);
 
@@ -1115,8 +1120,10 @@ void bench_step(struct bench *b)
 		in->rd_err =
 			in->rd_last && d->addr < b->poison_to && d->addr + d->len > b->poison_from;
 		d->done += n;
-		if (in->rd_last)
+		if (in->rd_last) {
 			b->dma_head++;
+			b->frags_here += !d->client;
+		}
 	}
 
 	sync_was = o->sync_req;
@@ -1249,6 +1256,30 @@ void bench_retry(struct bench *b, int qpn, uint32_t una)
 	q->acked_psn = una & 0xffffff;
 	advance(b, q);
 	bench_ak(b, qpn, AK_RETRY, q->acked, una);
+}
+
+unsigned int bench_inv(struct bench *b, uint32_t key, unsigned int limit)
+{
+	uint64_t want = b->key_frag[key >> 8 & (KEYS - 1)];
+	unsigned int n = 0;
+
+	b->in.inv_req = true;
+	b->in.inv_key = key;
+	do {
+		if (n++ > limit)
+			fail_msg("reads through key %x do not end, %" PRIu64 " of %" PRIu64
+				 " are here",
+				 key, b->frags_here, want);
+		bench_step(b);
+	} while (!b->out.inv_done);
+	if (b->frags_here < want)
+		fail_msg("key %x: %" PRIu64 " reads are here, the last through it is the %" PRIu64
+			 "th",
+			 key, b->frags_here, want);
+	b->in.inv_req = false;
+	bench_steps(b, 1 + bench_rnd(b, 2));
+	assert_false(b->out.inv_done);
+	return n;
 }
 
 void bench_steps(struct bench *b, unsigned int n)

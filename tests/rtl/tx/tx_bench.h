@@ -17,6 +17,7 @@
 #define KEY_GOOD    0x00000105
 #define KEY_REMOTE  0x00000207
 #define KEY_BAD	    0x00000bad
+#define KEYS	    64 /* by the low bits of the index */
 #define KEY_MTT_ERR 0x00000dea
 #define MEM_SIZE    (16u << 20)
 #define RING_BASE   (1ull << 32)
@@ -150,6 +151,9 @@ void bench_set_err(struct bench *b, int qpn);
 /* Is no acknowledgement missing? */
 bool bench_acks_done(struct bench *b, int qpn);
 void bench_fence(struct bench *b, unsigned int limit);
+/* The key has been made invalid: until when are there reads through it? Fails if tx says so too
+ * early, or after limit cycles. Gives the cycles it took. */
+unsigned int bench_inv(struct bench *b, uint32_t key, unsigned int limit);
 /* bytes of host memory by address as a WQE has it */
 uint8_t *bench_mem(struct bench *b, uint64_t va);
 /* DMA reads of [from, to) of bus addresses fail */

@@ -1235,6 +1235,114 @@ static void test_responses(void **state)
 	}
 }
 
+/* A READ that is refused ends the responses of its QP, whatever rx holds behind it, until its next
+ * life. */
+static void test_closed(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .mtu = 3 };
+	struct qp *q = bench_qp(b, 3);
+	uint32_t seen;
+
+	(void)state;
+	for (int life = 0; life < 70; life++) {
+		bench_open(b, 3, &cfg, 0);
+		bench_read(b, 3, false, 100, 1, KEY_REMOTE, 0x5000, 2000, 0);
+		bench_drain(b, 3000);
+		bench_read(b, 3, false, 102, 2, KEY_BAD, 0, 5000, 0x62);
+		bench_drain(b, 3000);
+		assert_int_equal(bench_stats(b)->naks_seen, life + 1);
+		assert_int_equal(bench_stats(b)->errs, life + 1);
+		seen = q->acks_seen;
+		bench_ack(b, 3, 107, 0x1f, 3);
+		bench_steps(b, 100);
+		assert_int_equal(q->acks_seen, seen);
+		bench_ack(b, 3, 108, 0x60, 3);
+		bench_set_err(b, 3);
+		bench_steps(b, 100);
+		assert_int_equal(q->acks_seen, seen);
+		q->ack_head = q->ack_tail; /* they will not come */
+		bench_drain(b, 3000);
+		bench_fence(b, 1000);
+		bench_qpc(b, 3, QPC_RESET, 0);
+	}
+	bench_free(b);
+}
+
+/* The end of reads through a key: not too early, at once if the key is not in use, and in bounded
+ * time if its bucket is in use without end. */
+static void test_invalidated(void **state)
+{
+	struct bench *b;
+	unsigned int n, max = 0;
+
+	(void)state;
+	for (int round = 0; round < 6; round++) {
+		struct tx_cfg cfg = { .mtu = 1 + round % 5, .log_entries = 8 };
+		uint32_t psn = 0, mtu;
+		uint64_t inv = 0, rsps;
+
+		b = bench_new(seed + round);
+		if (round & 1) {
+			bench_weather(b)->mac_stall = 40;
+			bench_weather(b)->stall = 30;
+		}
+		if (round & 2)
+			bench_weather(b)->dma_latency = 1000;
+		bench_weather(b)->dma_jitter = 60;
+		bench_open(b, 1, &cfg, 0);
+		bench_open(b, 2, &cfg, 0);
+		mtu = 128u << bench_qp(b, 1)->cfg.mtu;
+		assert_in_range(bench_inv(b, KEY_REMOTE, 100), 1, 3); /* idle */
+		for (int i = 0; i < 300; i++) {
+			uint32_t len = bench_rnd(b, 4000);
+			struct qp *q = bench_qp(b, 1);
+
+			if (q->rsp_tail - q->rsp_head < 100) {
+				bench_read(b, 1, false, psn, i, KEY_REMOTE, bench_rnd(b, 1 << 20),
+					   len, 0);
+				psn += len ? (len + mtu - 1) / mtu : 1;
+			}
+			q = bench_qp(b, 2);
+			if ((uint16_t)(q->pi - q->acked) < 60) {
+				struct msg m = simple(bench_rnd(b, 1 << 20), bench_rnd(b, 6000));
+
+				bench_post(b, 2, &m);
+				bench_doorbell(b, 2, q->pi);
+			}
+			bench_steps(b, bench_rnd(b, 60));
+			switch (bench_rnd(b, 3)) {
+			case 0:
+				n = bench_inv(b, KEY_REMOTE, 20000);
+				max = n > max ? n : max;
+				inv++;
+				break;
+			case 1:
+				bench_inv(b, KEY_GOOD, 20000);
+				break;
+			default: /* not in use */
+				assert_in_range(bench_inv(b, 0x300, 3), 1, 3);
+			}
+		}
+		rsps = bench_stats(b)->read_rsps;
+		bench_drain(b, 400000);
+		assert_true(inv > 50 && rsps > 50 && max > 100);
+		printf("reads through a key in use end in %u cycles at most\n", max);
+		bench_free(b);
+	}
+	/* pieces that mr refuses hold nobody up and are not counted for ever */
+	b = bench_new(seed);
+	for (int i = 0; i < 8; i++) {
+		struct tx_cfg cfg = { 0 };
+
+		bench_open(b, i, &cfg, 0);
+		bench_read(b, i, false, 0, 1, KEY_BAD, 0, 100, 0x62);
+	}
+	bench_drain(b, 5000);
+	assert_in_range(bench_inv(b, KEY_BAD, 100), 1, 3);
+	bench_free(b);
+}
+
 /* ---- rates: what the pipeline has to hold
  * ------------------------------------------------------------ */
 static double small_rate(int batch, unsigned int latency, uint32_t len, bool inl)
@@ -1408,6 +1516,8 @@ int main(void)
 		cmocka_unit_test(test_flush_after_retry),
 		cmocka_unit_test(test_retry_before_bad),
 		cmocka_unit_test(test_responses),
+		cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_invalidated),
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_rates),
 		cmocka_unit_test(test_latency),

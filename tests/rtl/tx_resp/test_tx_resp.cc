@@ -25,7 +25,7 @@ extern "C" {
 #include "rtl/bits.h"
 #include "urdma_hw.h"
 
-enum { QPS = 4096, RING = 16, QUANTUM = 32768, PSN_MASK = 0xffffff };
+enum { QPS = 4096, OUTSTANDING = 16, RING = 2 * OUTSTANDING, QUANTUM = 32768, PSN_MASK = 0xffffff };
 enum { RSP_ACK, RSP_READ, RSP_ATOMIC };
 enum { OP_FIRST = 0x0d, OP_MIDDLE, OP_LAST, OP_ONLY, OP_ACK, OP_ATOMIC_ACK };
 
@@ -132,6 +132,7 @@ struct qp {
 	unsigned int npk;	       // packets made of `next`
 	uint64_t fence_at;
 	bool failed;		    // an rfail, its NAK not yet seen
+	bool closed;		    // ended by a NAK: takes nothing until its next life
 	uint64_t fail_seq, fail_at; // packet that failed, cycle
 	unsigned int early_err;	    // event reported, its NAK not yet seen
 	unsigned int dead_era;	    // commit: this life is dead
@@ -155,6 +156,7 @@ struct bench {
 	std::deque<struct flight> commit;
 	std::deque<std::pair<unsigned int, unsigned int>> errs;
 	std::deque<struct request> stale; // rfail of a life that is over: no effect
+	std::deque<unsigned int> resets;
 	uint64_t seq_in, seq_out, fence_seq;
 	unsigned int last_qpn; // whose request was taken in the cycle before
 	bool offering, last_entry, pkt_was, fence_want, fencing;
@@ -163,7 +165,7 @@ struct bench {
 	// knobs, in 1/16
 	unsigned int p_req, p_pd, p_piece, p_pkt, p_cfg, p_err, cfg_latency, commit_latency;
 	// seen
-	uint64_t pds, pkts, bytes, drops, fails, slow_acks, naks, taken;
+	uint64_t pds, pkts, bytes, drops, fails, slow_acks, naks, taken, ends, refused;
 	unsigned int turn_qpn;
 	uint64_t turn_bytes, turn_max;
 	std::vector<unsigned int> turns;
@@ -202,6 +204,12 @@ static bool not_before(unsigned int a, unsigned int c)
 static bool is_nak(unsigned int syndrome)
 {
 	return syndrome >> 5 & 3;
+}
+
+// NAK that ends the QP
+static bool is_end(unsigned int syndrome)
+{
+	return syndrome > 0x60 && syndrome < 0x80;
 }
 
 // The rules: what one event makes of the pending acknowledgement.
@@ -498,6 +506,7 @@ static void start_life(struct bench *b, unsigned int qpn, const struct request *
 	q->npk = 0;
 	q->era = (q->era + 1) & 63;
 	q->failed = true;
+	q->closed = true;
 	skip_left(q);
 	b->fails++;
 }
@@ -574,6 +583,14 @@ static void drive_cfg(struct bench *b)
 	b->cfg.pop_front();
 }
 
+// A QP begins a new life when nothing of it is left.
+static void drive_reset(struct bench *b)
+{
+	b->dut.rst_valid = !b->resets.empty();
+	if (b->dut.rst_valid)
+		b->dut.rst_qpn = b->resets.front();
+}
+
 static void drive_request(struct bench *b)
 {
 	uint32_t *w = b->dut.ack_req.m_storage;
@@ -605,14 +622,20 @@ static void take_request(struct bench *b)
 
 	b->todo.pop_front();
 	b->offering = false;
-	q->log.push_back(e);
 	b->last_qpn = r.qpn;
-	b->last_entry = r.kind != RSP_ACK && !q->failed;
+	b->last_entry = r.kind != RSP_ACK && !q->closed;
+	b->taken++;
+	if (q->closed) {
+		b->refused++;
+		return;
+	}
+	q->log.push_back(e);
 	if (b->last_entry)
 		q->held++;
-	else
-		q->log.back().dropped = true; // offered as the QP failed
-	b->taken++;
+	else if (is_end(r.syndrome)) {
+		q->closed = true;
+		b->ends++;
+	}
 }
 
 // One cycle after a READ or ATOMIC was taken the counter says whether there was room.
@@ -709,6 +732,7 @@ static void cycle(struct bench *b)
 
 	d->clk = 0;
 	drive_request(b);
+	drive_reset(b);
 	drive_cfg(b);
 	drive_commit(b);
 	d->cfg_req_ready = chance(b, b->p_cfg);
@@ -726,6 +750,10 @@ static void cycle(struct bench *b)
 			b->fencing = true;
 			b->fence_want = false;
 			b->fence_since = b->now;
+		}
+		if (d->rst_valid && d->rst_ready) {
+			b->qp[b->resets.front()].closed = false;
+			b->resets.pop_front();
 		}
 		if (d->ack_req_valid && d->ack_req_ready) {
 			take_request(b);
@@ -798,7 +826,9 @@ static void drain(struct bench *b)
 
 	for (int idle = 0; idle < 20;) {
 		cycle(b);
-		idle = b->dut.busy || !b->todo.empty() || !b->commit.empty() ? 0 : idle + 1;
+		idle = b->dut.busy || !b->todo.empty() || !b->commit.empty() || !b->resets.empty()
+			       ? 0
+			       : idle + 1;
 		if (b->now > since + 5000000)
 			fail_msg("still busy after %lu cycles", b->now - since);
 	}
@@ -870,6 +900,8 @@ static struct request random_request(struct bench *b, unsigned int qpn, bool fai
 		r = request(b, RSP_ACK, qpn, 0);
 		r.psn = q->epsn;
 		r.syndrome = rnd(b, 2) ? 0x60 : 0x20 | rnd(b, 32);
+		if (failures && rnd(b, 20) == 0)
+			r.syndrome = 0x61 + rnd(b, 3);
 		return r;
 	case 6: // READ that comes again
 		len = rnd(b, 3 * m);
@@ -888,7 +920,7 @@ static struct request random_request(struct bench *b, unsigned int qpn, bool fai
 			len = rnd(b, 64);
 	}
 	r = request(b, RSP_READ, qpn, len);
-	if (failures && rnd(b, 40) == 0)
+	if (failures && rnd(b, 120) == 0)
 		r.key = bad_key | rnd(b, 2);
 	return r;
 }
@@ -926,32 +958,33 @@ static void random_run(uint64_t seed, bool failures)
 		random_knobs(b);
 		while (count || !b->todo.empty()) {
 			if (b->todo.empty()) {
-				unsigned int qpn = rnd(b, qps);
-
-				// Around its NAK it is open whether a request of this QP counts.
-				if (!b->qp[qpn].failed) {
-					b->todo.push_back(random_request(b, qpn, failures));
-					count--;
-				}
-			} else if (b->qp[b->todo.front().qpn].failed && !b->offering) {
-				b->todo.pop_front();
-				continue;
+				b->todo.push_back(random_request(b, rnd(b, qps), failures));
+				count--;
 			}
 			if (rnd(b, 200) == 0)
 				b->fence_want = true;
 			cycle(b);
 		}
+		if (!failures && rnd(b, 2))
+			continue;
+		drain(b);
+		for (unsigned int n = 0; n < QPS; n++)
+			if (b->qp[n].closed)
+				b->resets.push_back(n);
 		if (rnd(b, 2))
 			drain(b);
+		else // beside the requests of other QPs
+			while (b->resets.size() > 1)
+				cycle(b);
 	}
 	drain(b);
 	print_message("%lu requests, %lu packets, %lu + %lu acknowledgements (%lu NAKs), %lu "
-		      "dropped, %lu failed, %lu fences\n",
-		      b->taken, b->pds, b->pkts, b->slow_acks, b->naks, b->drops, b->fails,
-		      b->fences);
+		      "dropped, %lu failed, %lu ended, %lu not taken any more, %lu fences\n",
+		      b->taken, b->pds, b->pkts, b->slow_acks, b->naks, b->drops, b->fails, b->ends,
+		      b->refused, b->fences);
 	assert_true(b->pkts > 100 && b->slow_acks > 100 && b->drops > 10 && b->fences > 10 &&
 		    b->naks > 100);
-	assert_true(!failures || b->fails > 20);
+	assert_true(!failures || (b->fails > 20 && b->ends > 20 && b->refused > 100));
 	delete b;
 }
 
@@ -1005,22 +1038,52 @@ static void test_lengths(void **state)
 	delete b;
 }
 
-// With nothing leaving, exactly 2**RDA_W find room, and the rest is counted.
+// With nothing leaving, exactly two generations find room, and the rest is counted.
 static void test_ring_full(void **state)
 {
 	struct bench *b = start(12);
 
 	(void)state;
 	b->p_pd = 0;
-	for (unsigned int i = 0; i < 40; i++)
+	for (unsigned int i = 0; i < 80; i++)
 		b->todo.push_back(request(b, i % 3 ? RSP_READ : RSP_ATOMIC, 5, 100));
 	for (int i = 0; i < 300; i++)
 		cycle(b);
 	assert_true(b->todo.empty()); // requests wait for nobody
-	assert_int_equal(b->drops, 40 - RING);
+	assert_int_equal(b->drops, 80 - RING);
 	b->p_pd = 16;
 	drain(b);
 	assert_int_equal(b->pds, RING);
+	delete b;
+}
+
+// All that may be outstanding waits and is asked for again, and a new one comes behind as each is
+// answered: none is dropped, none is passed over.
+static void test_again(void **state)
+{
+	struct bench *b = start(17);
+	std::vector<struct request> first;
+
+	(void)state;
+	for (unsigned int qpn = 5; qpn < 10; qpn++) {
+		first.clear();
+		b->p_pd = 0;
+		b->drops = 0;
+		for (unsigned int i = 0; i < OUTSTANDING; i++) {
+			first.push_back(request(b, i % 3 ? RSP_READ : RSP_ATOMIC, qpn, 3000));
+			b->todo.push_back(first.back());
+		}
+		for (unsigned int k = qpn - 5; k < OUTSTANDING; k++)
+			b->todo.push_back(first[k]);
+		for (unsigned int k = 0; k < qpn - 5; k++)
+			b->todo.push_back(request(b, RSP_READ, qpn, 3000));
+		for (int i = 0; i < 300; i++)
+			cycle(b);
+		assert_true(b->todo.empty());
+		assert_int_equal(b->drops, 0);
+		b->p_pd = 16;
+		drain(b);
+	}
 	delete b;
 }
 
@@ -1083,7 +1146,7 @@ static void test_fair(void **state)
 	delete b;
 }
 
-// While its NAK waits, nothing else of the QP is taken; the NAK goes in any state but a dead one.
+// The NAK of a failure goes in any state but a dead one.
 static void test_fail(void **state)
 {
 	struct bench *b = start(15);
@@ -1111,6 +1174,76 @@ static void test_fail(void **state)
 	assert_int_equal(b->naks, 1);
 	assert_int_equal(b->qp[3].acks, 1);
 	delete b;
+}
+
+// Behind a NAK that ends the QP nothing is sent, whoever made it, until the QP's next life: what
+// was taken before is answered first, what comes behind is forgotten.
+static void test_closed(void **state)
+{
+	(void)state;
+	for (unsigned int syndrome = 0x61; syndrome < 0x66; syndrome++) {
+		struct bench *b = start(18 + syndrome);
+		bool refused = syndrome > 0x63; // a READ by tx, else what rx says
+		struct request r;
+		uint64_t pds;
+
+		print_message("NAK %x\n", refused ? syndrome - 2 : syndrome);
+		for (unsigned int qpn = 0; qpn < 8; qpn++) {
+			b->p_pd = b->p_pkt = 0;
+			b->naks = b->errs.size();
+			pds = b->pds;
+			b->todo.push_back(request(b, RSP_READ, qpn, 100));
+			if (refused) {
+				r = request(b, RSP_READ, qpn, 100);
+				r.key = bad_key | (syndrome & 1);
+				b->todo.push_back(r);
+			} else {
+				r = request(b, RSP_ACK, qpn, 0);
+				if (qpn & 1) {
+					r.syndrome = qpn & 2 ? 0x60 : 0x25;
+					b->todo.push_back(r);
+				} else if (qpn & 2) {
+					b->todo.push_back(r);
+				}
+				r.syndrome = syndrome;
+				b->todo.push_back(r);
+			}
+			// in rx already
+			for (int i = 0; i < 3; i++) {
+				b->todo.push_back(request(b, RSP_ACK, qpn, 0));
+				b->todo.push_back(request(b, RSP_READ, qpn, 100));
+			}
+			for (int i = 0; i < 100; i++)
+				cycle(b);
+			b->p_pd = b->p_pkt = 16;
+			drain(b);
+			assert_int_equal(b->naks, 1);
+			assert_true(b->qp[qpn].closed);
+			pds = b->pds - pds;
+			// later ones, with the QP in ERR or not yet
+			if (qpn & 4)
+				b->qp[qpn].state = URDMA_QPS_ERR;
+			b->todo.push_back(request(b, RSP_ACK, qpn, 0));
+			b->todo.push_back(request(b, RSP_READ, qpn, 100));
+			b->todo.push_back(request(b, RSP_ATOMIC, qpn, 0));
+			drain(b);
+			assert_int_equal(b->naks, 1);
+			assert_int_equal(b->qp[qpn].acks, 1);
+			// one READ, its slow NAK; of what waited behind a READ that fails, what
+			// commit drops
+			assert_in_range(pds, 1, refused ? 6 : 2);
+			b->resets.push_back(qpn);
+			drain(b);
+			b->qp[qpn].state = URDMA_QPS_RTR;
+			b->todo.push_back(request(b, RSP_READ, qpn, 100));
+			b->todo.push_back(request(b, RSP_ACK, qpn, 0));
+			pds = b->pds;
+			drain(b);
+			assert_in_range(b->pds - pds, 1, 2);
+			assert_int_equal(b->qp[qpn].acks, 2);
+		}
+		delete b;
+	}
 }
 
 static double rate(struct bench *b, unsigned int qps, uint32_t len, uint64_t packets)
@@ -1189,6 +1322,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lengths), cmocka_unit_test(test_ring_full),
+		cmocka_unit_test(test_again),	cmocka_unit_test(test_closed),
 		cmocka_unit_test(test_dead),	cmocka_unit_test(test_fail),
 		cmocka_unit_test(test_fair),	cmocka_unit_test(test_rates),
 		cmocka_unit_test(test_random),	cmocka_unit_test(test_random_failures),

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pieces of memory that are being read, by key: when has the last one of a key that became invalid arrived?
+//
+// mr checks a piece when it takes it (in_*). From then until its data are in the packet buffer it is read through its
+// key, whatever becomes of the key meanwhile. Pieces are counted in buckets, by the low bits of the key's index.
+// They pass the second gate (asked_*) in the same order, as their DMA reads have been asked for, and leave when so many
+// fragments have arrived.
+//
+//  inv_req, inv_bucket  rises when a key is invalid for mr, and stays until inv_done
+//  inv_done             no piece that was checked with the key before is read any more: its bucket is empty, or all that
+//                       were here when the request came have left. Falls with inv_req.
+//
+// The first is so at once as a rule; the second bounds the time when other keys of the bucket are in use all the time:
+// a DMA read, and for pieces that wait for room in the packet buffer the MAC.
+
+`resetall
+`default_nettype none
+
+module urdma_tx_keys
+  import urdma_tx_pkg::*;
+(
+  input  wire logic                clk,
+  input  wire logic                rst,
+
+  input  wire logic                in_valid,     // pulse: mr takes a piece
+  input  wire logic [BUCKET_W-1:0] in_bucket,
+  input  wire logic                asked_valid,  // pulse, with asked_ready: the DMA reads of a piece have been asked for
+  output      logic                asked_ready,
+  input  wire logic [BUCKET_W-1:0] asked_bucket,
+  input  wire logic [SEQ_W-1:0]    asked_seq,    // its data are here when so many fragments are
+  input  wire logic [SEQ_W-1:0]    frags_here,
+
+  input  wire logic                inv_req,
+  input  wire logic [BUCKET_W-1:0] inv_bucket,
+  output      logic                inv_done
+);
+
+  localparam int N_W = FRAG_W + 2;      // pieces here: AHEAD of urdma_tx_read and the FIFO below, far less than 2**(N_W-1)
+
+  logic out_valid, out_pop;
+  logic [BUCKET_W-1:0] out_bucket;
+  logic [SEQ_W-1:0] out_seq;
+  /* verilator lint_off UNUSEDSIGNAL */  // its sign
+  logic [SEQ_W-1:0] behind;
+  /* verilator lint_on UNUSEDSIGNAL */
+  urdma_fifo #(.WIDTH(BUCKET_W + SEQ_W), .DEPTH(1 << FRAG_W), .OUT_REG(1)) asked_fifo (
+    .clk, .rst, .in_valid(asked_valid), .in_ready(asked_ready), .in_data({asked_bucket, asked_seq}),
+    .out_valid, .out_ready(out_pop), .out_data({out_bucket, out_seq}), .count()
+  );
+  assign behind = frags_here - out_seq;
+  assign out_pop = out_valid && !behind[SEQ_W-1];
+
+  // ---- counters -----------------------------------------------------------------------------------------------
+  logic [N_W-1:0] n_reg [1 << BUCKET_W]; // in each bucket
+  logic [N_W-1:0] in_reg, out_reg;      // pieces that came, that left
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      for (int i = 0; i < (1 << BUCKET_W); i++) n_reg[i] <= '0;
+      in_reg <= '0;
+      out_reg <= '0;
+    end else begin
+      if (in_valid) in_reg <= in_reg + 1'b1;
+      if (out_pop) out_reg <= out_reg + 1'b1;
+      if (!(in_valid && out_pop && (in_bucket == out_bucket))) begin
+        if (in_valid) n_reg[in_bucket] <= n_reg[in_bucket] + 1'b1;
+        if (out_pop) n_reg[out_bucket] <= n_reg[out_bucket] - 1'b1;
+      end
+    end
+  end
+
+  // ---- the request ----------------------------------------------------------------------------------------------
+  logic wait_reg, done_reg;
+  logic [N_W-1:0] to_reg;
+  /* verilator lint_off UNUSEDSIGNAL */  // its sign
+  logic [N_W-1:0] past;
+  /* verilator lint_on UNUSEDSIGNAL */
+  assign past = out_reg - to_reg;
+  assign inv_done = done_reg && inv_req;
+  always_ff @(posedge clk) begin
+    if (inv_req && !wait_reg) to_reg <= in_reg;
+    if (rst || !inv_req) begin
+      wait_reg <= 1'b0;
+      done_reg <= 1'b0;
+    end else begin
+      wait_reg <= 1'b1;
+      if ((n_reg[inv_bucket] == '0) || (wait_reg && !past[N_W-1])) done_reg <= 1'b1;
+    end
+  end
+
+`ifndef SYNTHESIS
+  logic [N_W-1:0] all, out_n;
+  assign all = in_reg - out_reg;
+  assign out_n = n_reg[out_bucket];
+  a_in: assert property (@(posedge clk) disable iff (rst) in_valid |-> !all[N_W-1])
+    else $error("%m: more pieces than can be counted");
+  a_out: assert property (@(posedge clk) disable iff (rst) out_pop |-> (out_n != '0))
+    else $error("%m: more pieces have left than came");
+`endif
+
+endmodule
+
+`resetall
