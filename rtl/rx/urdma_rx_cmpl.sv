@@ -29,7 +29,7 @@
 // (partly sent): it then waits for the entry, which comes at last as a flushed one.
 //
 // Decision. A walk that a READ has stopped in front of its goal has seen that a response is missing: the implied NAK.
-// A response must fit its READ: opcode by place (FIRST inside of the READ only where it was last restarted), length, else
+// A response must fit its READ: opcode by place (FIRST inside of the READ only if tx was sent back), length, else
 // BAD_RESP_ERR; so is one with an AETH that is not an ACK's, and an ACK packet with a reserved kind of AETH counts as a NAK with a
 // reserved code. NAK, implied NAK and time-out count down from cfg.retry and set `want`. AK_RETRY itself is
 // sent when head has come to ack, for it names the oldest WQE not completed: placement is all it waits for. gap
@@ -110,7 +110,7 @@ module urdma_rx_cmpl
     logic        err;
     logic        dead;             // something completed in error: the rest is flushed
     logic        gap;              // a retry has begun, nothing has moved since
-    logic        restart;          // tx was sent back to una: a READ's responses may begin anew there
+    logic        restart;          // tx was sent back and may begin anew at any una since: so may a READ's responses
     logic        want;             // AK_RETRY is due when head has come to ack
     logic        watch;            // a turn has seen that something is outstanding
     logic [7:0]  nak;              // error that waits for the entry at ack
@@ -166,11 +166,11 @@ module urdma_rx_cmpl
   endfunction
 
   // IBA volume 1, 9.7.6.1.3: T = 1024 * 2**timeout cycles at least, 4 T at most, since the packet was sent. The timer starts when it is
-  // decided to send (again): the way to the wire, with a WQE and payload to read, has 2 T but no more than 8192 cycles.
+  // decided to send (again): the way to the wire, with a WQE and payload to read, has 2 T but no more than 32768 cycles.
   function automatic logic [63:0] ack_cycles(input logic [4:0] timeout);
     logic [63:0] t;
     t = 64'd1024 << timeout;
-    return t + (timeout < 5'd2 ? t << 1 : 64'd8192);
+    return t + (timeout < 5'd4 ? t << 1 : 64'd32768);
   endfunction
 
   logic [QPN_W:0] init_reg;
@@ -519,7 +519,7 @@ module urdma_rx_cmpl
   assign r_rest = ent.len - r_off;
   assign r_last = it_reg.psn == ent.psn;
   always_comb begin
-    again = w_reg.restart && !moved;
+    again = w_reg.restart;
     case (it_reg.opcode)
       OP_READ_RSP_FIRST: r_fit = !r_last && (r_ahead == '0 || again);
       OP_READ_RSP_MIDDLE: r_fit = !r_last && r_ahead != '0;
@@ -550,7 +550,6 @@ module urdma_rx_cmpl
       d.retries = '0;
       d.rnrs = '0;
       d.gap = 1'b0;
-      d.restart = 1'b0;
     end
     retry_want = 1'b0;
     fail = 1'b0;
@@ -611,7 +610,6 @@ module urdma_rx_cmpl
       d.retries = '0;
       d.rnrs = '0;
       d.gap = 1'b0;
-      d.restart = 1'b0;
       if (r_last) begin
         d.ack = w_reg.ack + 16'd1;
         d.ack_first = d.una;
@@ -667,6 +665,7 @@ module urdma_rx_cmpl
     end else begin
       bk.tk = T_NONE;
       bk.watch = 1'b0;
+      bk.restart = 1'b0;
     end
   end
 

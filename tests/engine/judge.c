@@ -13,10 +13,11 @@
 
 /*
  * A frame waits until the NIC has said whether it had room for it: what found none was not received
- * as far as the rules go, and has to be counted. Long enough for the longest frame, and the same
- * for both directions, so nothing changes its place.
+ * as far as the rules go, and has to be counted. The NIC says so 10 cycles behind the last beat.
+ * Both directions wait for the same time, so nothing changes its place.
  */
-#define HOLD_NS 800u
+#define VERDICT_NS (12u * URDMA_SIM_CYCLE_NS)
+#define HOLD_NS	   (2u * VERDICT_NS)
 
 struct judge_frame {
 	struct judge_frame *next;
@@ -68,16 +69,18 @@ static void tap(void *ctx, uint64_t ns, const struct urdma_eth_frame *frame, boo
 	port->last_ns = ns;
 }
 
-/* Of equal frames the first is meant: they are decided in their order. */
+/* Of two equal frames one may be changed, which the NIC says nothing about: the time tells them
+ * apart. */
 static void traced(void *ctx, unsigned int nic, const struct urdma_trace *e)
 {
 	struct judge *judge = ctx;
+	uint64_t now = urdma_cosim_now(judge->rig->cosim) * URDMA_SIM_CYCLE_NS;
 
 	if (e->ev != URDMA_TRACE_RX && e->ev != URDMA_TRACE_FULL)
 		return;
 	for (struct judge_frame *h = judge->port[nic].first; h; h = h->next) {
-		if (!h->open || h->roce.qpn != e->qpn || h->roce.psn != e->psn ||
-		    h->roce.opcode != e->arg)
+		if (!h->open || now - h->f.ns > VERDICT_NS || h->roce.qpn != e->qpn ||
+		    h->roce.psn != e->psn || h->roce.opcode != e->arg)
 			continue;
 		h->open = false;
 		h->full = e->ev == URDMA_TRACE_FULL;
@@ -137,7 +140,8 @@ void judge_start(struct judge *judge, struct rig *rig, bool lives)
 		.rd_atomic = rig->config.conn.max_rd_atomic,
 		.same_qpn = true,
 		.lives = lives,
-		/* QPs take turns of 32 KB on the line: a reaction may wait for those of all others */
+		/* QPs take turns of 32 KB on the line: a reaction may wait for those of all others
+		 */
 		.lag_ns = UINT64_C(1000) * (50 + 3 * rig->config.qps) * 100000 /
 			  rig->config.cosim.rate_mbps,
 	};

@@ -424,7 +424,7 @@ static void move_una(struct model *m, struct qp *q, unsigned int to)
 		return;
 	q->una = to;
 	q->retries = q->rnrs = 0;
-	q->gap = q->restart = false;
+	q->gap = false;
 	m->moved = true;
 	if (q->tk == T_ACK)
 		q->tk = T_NONE; // armed anew below
@@ -454,12 +454,12 @@ static void want_retry(struct bench *b, struct model *m, struct qp *q, bool miss
 }
 
 // 9.7.6.1.3 allows T to 4 T of 4.096 us << timeout since the packet was sent: T, and for its way to
-// the wire 2 T, but no more than 8192 cycles
+// the wire 2 T, but no more than 32768 cycles
 static uint64_t ack_wait(unsigned int timeout)
 {
 	uint64_t t = 1024ull << timeout;
 
-	return t + (2 * t < 8192 ? 2 * t : 8192);
+	return t + (2 * t < 32768 ? 2 * t : 32768);
 }
 
 // messages and timer at the end of what one event did
@@ -485,6 +485,8 @@ static void end_step(struct bench *b, struct model *m, struct qp *q)
 		}
 	} else {
 		q->tk = T_NONE;
+		if (q->t.size() <= q->acks)
+			q->restart = false;
 	}
 }
 
