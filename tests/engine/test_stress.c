@@ -23,8 +23,8 @@
 #define MAX_SGES   30u
 /*
  * A receiver that cannot keep up with the wire loses packets (stalls, small TLPs, long lists of
- * short pieces), and nothing is sent again yet. So no more is under way to a NIC than it can store:
- * 64-byte lines of its buffer, and messages.
+ * short pieces). Here nothing is to be sent again, so no more is under way to a NIC than it can
+ * store: 64-byte lines of its buffer, and messages.
  */
 #define MAX_LINES    1700u
 #define MAX_MESSAGES 200u
