@@ -105,7 +105,7 @@ static void accept(struct bench *b, const struct atomic *a)
 			b->missed++;
 	} else if (answer && a->addr >= bad_memory) {
 		ans.kind = RSP_ACK;
-		ans.msn = (a->msn - 1) & 0xffffff;  // what failed is not completed
+		ans.msn = (a->msn - 1) & 0xffffff; // what failed is not completed
 		ans.syndrome = SYN_NAK;
 		b->errors.push_back(a->qpn);
 		b->doomed[a->qpn] = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_loopback alone: random frames from both sides. Every frame has to arrive once, whole, in the order of
-// its source, at the right side; no beat of the MAC may be lost, and neither source may starve.
+// urdma_loopback alone: random frames from both sides. Every frame has to arrive once, whole, in
+// the order of its source, at the right side; no beat of the MAC may be lost, and neither source
+// may starve.
 
 extern "C" {
 #include <setjmp.h>
@@ -59,7 +60,8 @@ static void put_beat(uint32_t *port, const frame &f, unsigned int at)
 }
 
 // A beat that came out belongs to the oldest frame of its queue.
-static void take_beat(const uint32_t *port, frame &now, unsigned int &at, std::deque<frame> *queues, unsigned int n)
+static void take_beat(const uint32_t *port, frame &now, unsigned int &at, std::deque<frame> *queues,
+		      unsigned int n)
 {
 	uint32_t number = bits_get(port, DATA + 64, 32);
 
@@ -84,7 +86,9 @@ static void take_beat(const uint32_t *port, frame &now, unsigned int &at, std::d
 
 static frame new_frame(bench &b, unsigned int source)
 {
-	frame f = { source, (unsigned int)(1 + rnd_below(&b.random, rnd_below(&b.random, 2) ? 4 : 66)), false, b.number++ };
+	frame f = { source,
+		    (unsigned int)(1 + rnd_below(&b.random, rnd_below(&b.random, 2) ? 4 : 66)),
+		    false, b.number++ };
 
 	f.home = source == FROM_TX && rnd_below(&b.random, 100) < b.home_percent;
 	return f;
