@@ -261,6 +261,44 @@ uint64_t rig_random(uint64_t *state)
 	return *state * 0x2545f4914f6cdd1dull;
 }
 
+uint32_t rig_draw(uint64_t *state, uint32_t n)
+{
+	return n ? (uint32_t)((rig_random(state) >> 16) % n) : 0;
+}
+
+uint32_t rig_draw_len(uint64_t *state, uint32_t mtu, uint32_t max)
+{
+	uint32_t len;
+
+	switch (rig_draw(state, 8)) {
+	case 0:
+		len = rig_draw(state, 4);
+		break;
+	case 1:
+	case 2:
+		len = rig_draw(state, 130);
+		break;
+	case 3:
+		len = mtu * (1 + rig_draw(state, 3)) + rig_draw(state, 3) - 1;
+		break;
+	case 4:
+	case 5:
+		len = rig_draw(state, 2 * mtu);
+		break;
+	default:
+		len = rig_draw(state, max + 1);
+	}
+	return len > max ? max : len;
+}
+
+bool rig_wanted(const char *name, int n, char **words)
+{
+	for (int i = 0; i < n; i++)
+		if (*words[i] == '=' ? !strcmp(name, words[i] + 1) : !!strstr(name, words[i]))
+			return true;
+	return !n;
+}
+
 uint64_t rig_hash(uint64_t hash, const void *p, size_t len)
 {
 	const uint8_t *byte = p;

@@ -92,6 +92,16 @@ unsigned int rig_qp_state(struct urdma_eh_qp *qp);
 
 /* Deterministic random numbers (xorshift64*). Any state but 0. */
 uint64_t rig_random(uint64_t *state);
+/* A number below n; 0 when n is. */
+uint32_t rig_draw(uint64_t *state, uint32_t n);
+/* A length of a message, none above max: small, around packets, anything. */
+uint32_t rig_draw_len(uint64_t *state, uint32_t mtu, uint32_t max);
+
+/*
+ * Is a case chosen by the program's arguments? One that contains a word, or equals one behind a
+ * '='; every case when there are none.
+ */
+bool rig_wanted(const char *name, int n, char **words);
 
 /* A 64-bit digest (FNV-1a) over bytes, to compare runs. */
 uint64_t rig_hash(uint64_t hash, const void *p, size_t len);

@@ -771,17 +771,9 @@ static void corrupt_frames_are_counted(void **state)
 static struct CMUnitTest test[MAX_TESTS];
 static unsigned int n_tests;
 
-static bool wanted(const char *name, int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++)
-		if (*argv[i] == '=' ? !strcmp(name, argv[i] + 1) : !!strstr(name, argv[i]))
-			return true;
-	return argc < 2;
-}
-
 static void add(const char *name, CMUnitTestFunction fn, void *state, int argc, char **argv)
 {
-	if (!wanted(name, argc, argv))
+	if (!rig_wanted(name, argc - 1, argv + 1))
 		return;
 	test[n_tests++] =
 		(struct CMUnitTest){ .name = name, .test_func = fn, .initial_state = state };

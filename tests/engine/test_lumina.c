@@ -1762,17 +1762,9 @@ static void latency_of_recovery(void **state)
 static struct CMUnitTest test[MAX_TESTS];
 static unsigned int n_tests;
 
-static bool wanted(const char *name, int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++)
-		if (*argv[i] == '=' ? !strcmp(name, argv[i] + 1) : !!strstr(name, argv[i]))
-			return true;
-	return argc < 2;
-}
-
 static bool add(const char *name, CMUnitTestFunction fn, const void *state, int argc, char **argv)
 {
-	if (!wanted(name, argc, argv))
+	if (!rig_wanted(name, argc - 1, argv + 1))
 		return false;
 	test[n_tests++] = (struct CMUnitTest){ .name = name,
 					       .test_func = fn,

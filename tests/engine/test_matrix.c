@@ -395,14 +395,6 @@ static void one(void **state)
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-static bool wanted(const char *name, int argc, char **argv)
-{
-	for (int i = 0; i < argc; i++)
-		if (*argv[i] == '=' ? !strcmp(name, argv[i] + 1) : !!strstr(name, argv[i]))
-			return true;
-	return !argc;
-}
-
 int main(int argc, char **argv)
 {
 	bool full = argc > 1 && !strcmp(argv[1], "--full");
@@ -418,7 +410,7 @@ int main(int argc, char **argv)
 			c[n] = (struct one_case){ .pattern = p, .mtu = mtu, .full = full };
 			snprintf(c[n].name, sizeof(c[n].name), "MTU %u: %s", 128u << mtu,
 				 patterns[p].name);
-			if (!wanted(c[n].name, argc - 1 - full, argv + 1 + full))
+			if (!rig_wanted(c[n].name, argc - 1 - full, argv + 1 + full))
 				continue;
 			test[n] = (struct CMUnitTest){ .name = c[n].name,
 						       .test_func = one,

@@ -45,32 +45,7 @@ struct mix {
 
 static uint32_t draw(struct mix *s, uint32_t n)
 {
-	return n ? (uint32_t)((rig_random(&s->random) >> 16) % n) : 0;
-}
-
-static uint32_t draw_len(struct mix *s)
-{
-	uint32_t mtu = 128u << s->config.mtu, len;
-
-	switch (draw(s, 8)) {
-	case 0:
-		len = draw(s, 4);
-		break;
-	case 1:
-	case 2:
-	case 3:
-		len = draw(s, 130);
-		break;
-	case 4:
-		len = mtu * (1 + draw(s, 3)) + draw(s, 3) - 1;
-		break;
-	case 5:
-		len = draw(s, 2 * mtu);
-		break;
-	default:
-		len = draw(s, s->max_len + 1);
-	}
-	return len > s->max_len ? s->max_len : len;
+	return rig_draw(&s->random, n);
 }
 
 /* The oldest message of a flow that has not completed on both sides. */
@@ -95,7 +70,7 @@ static void put(struct mix *s, unsigned int side, unsigned int pair)
 		.from = side,
 		.pair = pair,
 		.at = ((size_t)(pair * 2 + side) * WINDOW + f->posted % WINDOW) * s->slot,
-		.len = draw_len(s),
+		.len = rig_draw_len(&s->random, 128u << s->config.mtu, s->max_len),
 		.seed = (uint32_t)rig_random(&s->random),
 		.pieces = 1 + draw(s, 2) * draw(s, WORK_SGES),
 		.odd = draw(s, 2) * draw(s, 100),

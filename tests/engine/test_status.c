@@ -1773,14 +1773,9 @@ static void add(const struct status_case *c, int argc, char **argv)
 {
 	for (unsigned int from = 0; from < 2; from++) {
 		struct run *r = &runs[n_tests];
-		bool wanted = argc < 2;
-
 		*r = (struct run){ .c = c, .from = from };
 		snprintf(r->name, sizeof(r->name), "%s (from side %u)", c->name, from);
-		for (int i = 1; i < argc; i++)
-			wanted |= *argv[i] == '=' ? !strcmp(r->name, argv[i] + 1)
-						  : !!strstr(r->name, argv[i]);
-		if (!wanted)
+		if (!rig_wanted(r->name, argc - 1, argv + 1))
 			continue;
 		test[n_tests++] = (struct CMUnitTest){ .name = r->name,
 						       .test_func = run,

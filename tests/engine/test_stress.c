@@ -60,33 +60,7 @@ struct stress {
 
 static uint32_t draw(struct stress *s, uint32_t n)
 {
-	return n ? (uint32_t)((rig_random(&s->random) >> 16) % n) : 0;
-}
-
-/* Small, around the MTU, anything. */
-static uint32_t draw_len(struct stress *s)
-{
-	uint32_t mtu = 128u << s->config.mtu, len;
-
-	switch (draw(s, 8)) {
-	case 0:
-		len = draw(s, 4);
-		break;
-	case 1:
-	case 2:
-		len = draw(s, 130);
-		break;
-	case 3:
-		len = mtu * (1 + draw(s, 3)) + draw(s, 3) - 1;
-		break;
-	case 4:
-	case 5:
-		len = draw(s, 2 * mtu);
-		break;
-	default:
-		len = draw(s, s->max_len + 1);
-	}
-	return len > s->max_len ? s->max_len : len;
+	return rig_draw(&s->random, n);
 }
 
 /*
@@ -169,7 +143,7 @@ static void put(struct stress *s, struct flow *f)
 	struct urdma_eh_send wr = { 0 };
 	bool last = f->posted + 1 == f->total;
 
-	m->len = draw_len(s);
+	m->len = rig_draw_len(&s->random, 128u << s->config.mtu, s->max_len);
 	s->lines[f->side] += lines_of(s, m->len);
 	s->under_way[f->side]++;
 	m->seed = (uint32_t)rig_random(&s->random);
