@@ -966,6 +966,7 @@ SPOIL(much_too_long, set_field(&w[3], URDMA_SQE3_LENGTH, 0xffffffff))
 SPOIL(one_more, set_field(&w[3], URDMA_SQE3_LENGTH, LEN + 1))
 SPOIL(one_less, set_field(&w[3], URDMA_SQE3_LENGTH, LEN - 1))
 SPOIL(read_one_more, set_field(&w[5], URDMA_SGE1_LENGTH, LEN - 1))
+SPOIL(read_one_over, set_field(&w[5], URDMA_SGE1_LENGTH, LEN + 1))
 SPOIL(nothing, set_field(&w[3], URDMA_SQE3_LENGTH, 0))
 SPOIL(inlined, set_field(&w[0], URDMA_SQE0_NUM_SGE, 0); w[0] |= URDMA_SQE0_INLINE)
 SPOIL(inline_97, set_field(&w[0], URDMA_SQE0_NUM_SGE, 0); w[0] |= URDMA_SQE0_INLINE;
@@ -1346,6 +1347,13 @@ static const struct status_case single[] = {
 	  .passes = true,
 	  .partial = true,
 	  .spoil = read_one_more },
+	{ .name = "READ: SGEs one byte long",
+	  .opcode = URDMA_WR_READ,
+	  .status = URDMA_WC_LOC_LEN_ERR,
+	  .recv = NO_CQE,
+	  .passes = true,
+	  .partial = true,
+	  .spoil = read_one_over },
 	{ .name = "READ: no SGEs",
 	  .opcode = URDMA_WR_READ,
 	  .status = URDMA_WC_LOC_LEN_ERR,
@@ -1523,6 +1531,12 @@ static const struct status_case single[] = {
 	BAD_ACK("answer: NAK with code 4", BAD_RESP_ERR, 0x64),
 	BAD_ACK("answer: NAK with code 5", BAD_RESP_ERR, 0x65),
 	BAD_ACK("answer: NAK with code 31", BAD_RESP_ERR, 0x7f),
+	BAD_ACK("answer: AETH of a reserved kind", BAD_RESP_ERR, 0x40),
+	BAD_ACK("answer: AETH of a reserved kind, all ones", BAD_RESP_ERR, 0x5f),
+	BAD_ANSWER("answer: READ response with a NAK", READ, BAD_RESP_ERR, .opcode = 0xd,
+		   .offset = SYNDROME, .value = 0x60),
+	BAD_ANSWER("answer: ATOMIC acknowledge with an RNR NAK", ATOMIC_FA, BAD_RESP_ERR,
+		   .opcode = 0x12, .offset = SYNDROME, .value = 0x2e),
 
 	/* RETRY_EXC_ERR, RNR_RETRY_EXC_ERR */
 	{ .name = "retries: SEND lost again and again",
@@ -1676,7 +1690,6 @@ static void make_remote(void)
 						 .recv = NO_CQE,
 						 .naks = 1,
 						 .remote = flaw,
-						 .passes = kind[k].opcode == URDMA_WR_READ,
 						 .partial = true };
 
 			if (flaw == AS_WINDOW || flaw == LATE ||
@@ -1697,7 +1710,8 @@ static void make_remote(void)
 /* Refused by the responder, with more coming at each moment until the requester knows. */
 static void make_races(void)
 {
-	static const unsigned int opcode[] = { URDMA_WR_WRITE, URDMA_WR_ATOMIC_FA, URDMA_WR_SEND };
+	static const unsigned int opcode[] = { URDMA_WR_WRITE, URDMA_WR_ATOMIC_FA, URDMA_WR_SEND,
+					       URDMA_WR_READ };
 
 	for (unsigned int o = 0; o < COUNT(opcode); o++) {
 		for (unsigned int later = 60; later < 1200; later += 120) {
