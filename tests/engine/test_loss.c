@@ -731,6 +731,39 @@ static void rnr_recovers(void **state)
 	running = false;
 }
 
+/* ---- READs that wait ----------------------------------------------------------------------- */
+
+/*
+ * Sixteen READs outstanding each way, of several packets: when the requester goes back it asks for
+ * READs whose first answer still waits at the responder. None is left out, all come in order.
+ */
+static void many_reads(void **state)
+{
+	enum { N = 200 };
+	struct work *w = test_calloc(N, sizeof(*w));
+
+	(void)state;
+	for (unsigned int round = 0; round < 3; round++) {
+		enter(1, NULL);
+		rig_fault(&rig, "drop,p=%u", 1 + round);
+		for (unsigned int i = 0; i < N; i++)
+			w[i] = (struct work){ .opcode = URDMA_WR_READ,
+					      .from = i % 2,
+					      .len = 8192,
+					      .seed = i,
+					      .at = i * work_slot(8192) };
+		work_run(&rig, w, N, 10 * LIMIT, "READs both ways");
+		settle();
+		for (unsigned int n = 0; n < 2; n++)
+			assert_int_equal(urdma_eh_counter(rig.side[n].eh, URDMA_CNT_RX_READ_DROP),
+					 0);
+		judge_end(&judge, "READs both ways");
+		rig_stop(&rig);
+		running = false;
+	}
+	test_free(w);
+}
+
 /* ---- counters of what the wire has changed ------------------------------------------------- */
 
 static void corrupt_frames_are_counted(void **state)
@@ -811,6 +844,7 @@ int main(int argc, char **argv)
 	add("RNR timers", rnr_timers, NULL, argc, argv);
 	add("RNR retries used up", rnr_used_up, NULL, argc, argv);
 	add("RNR recovers", rnr_recovers, NULL, argc, argv);
+	add("sixteen READs each way", many_reads, NULL, argc, argv);
 	add("corrupt frames are counted", corrupt_frames_are_counted, NULL, argc, argv);
 	ret = _cmocka_run_group_tests("engine/loss", test, n_tests, NULL, NULL);
 	leave();
