@@ -16,7 +16,7 @@
 #define PENDING	    64u	       /* READs and ATOMICs of the peer that wait for their answer */
 #define CAUSES	    16u
 #define GAPS	    8u
-#define UNAS	    64u
+#define UNAS	    2048u /* moves of una remembered: a READ response each */
 #define DEFAULT_LAG 50000u
 #define US	    UINT64_C(1000)
 /* Nobody leaves a QP of his alone that long in the middle of what he does. */
