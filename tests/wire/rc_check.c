@@ -411,6 +411,8 @@ static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 	struct requester *r = &p->rq;
 	unsigned int n = r->cause_n < CAUSES ? r->cause_n : CAUSES;
 	uint64_t since = r->moved > r->sent_una ? r->moved : r->sent_una;
+	uint64_t t = UINT64_C(4096) << c->config.timeout;
+	bool late = c->config.timeout && k->ns - since >= t;
 
 	/* What has been acknowledged since it began to send again is passed over. */
 	if (psn_diff(k->psn, r->pos) > 0 && psn_diff(k->psn, r->una) <= 0)
@@ -427,7 +429,8 @@ static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 	for (unsigned int i = n; i >= 1; i--) {
 		struct cause *why = &r->cause[(r->cause_n - i) % CAUSES];
 
-		if (why->used || psn_diff(why->psn, k->psn) > 0 ||
+		/* after a time-out it needs no gap, which may send it back once more */
+		if (why->used || (late && why->kind == BY_GAP) || psn_diff(why->psn, k->psn) > 0 ||
 		    (why->psn != k->psn && why->ns + c->config.lag_ns < k->ns))
 			continue;
 		if (k->ns < why->due)
@@ -441,15 +444,13 @@ static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 		return;
 	}
 	c->counts.timeouts++;
-	if (c->config.timeout) {
-		uint64_t t = UINT64_C(4096) << c->config.timeout;
-
-		if (k->ns - since < t)
-			violation(c, p, k->ns,
-				  "PSN 0x%06x sent again without a cause, %" PRIu64
-				  " us after the last news; time-out is %" PRIu64 " us",
-				  k->psn, (k->ns - since) / US, t / US);
-	}
+	for (unsigned int j = 0; late && j < CAUSES; j++)
+		r->cause[j].served |= psn_diff(r->cause[j].psn, k->psn) >= 0;
+	if (c->config.timeout && !late)
+		violation(c, p, k->ns,
+			  "PSN 0x%06x sent again without a cause, %" PRIu64
+			  " us after the last news; time-out is %" PRIu64 " us",
+			  k->psn, (k->ns - since) / US, t / US);
 }
 
 static void same_as_before(struct rc_check *c, struct pair *p, const struct packet *k)
