@@ -263,7 +263,7 @@ static void acks_never_go_back(void **state)
 
 		if (!trace_is(p, p->side, true, TRACE_ACK, -1, -1))
 			continue;
-		if (known[p->side][p->qpn & 1] && trace_psn_diff(p->psn, *before) < 0)
+		if (known[p->side][p->qpn & 1] && roce_psn_diff(p->psn, *before) < 0)
 			fail_msg("side %u acknowledges PSN 0x%06x behind 0x%06x", p->side, p->psn,
 				 *before);
 		known[p->side][p->qpn & 1] = true;
@@ -1425,7 +1425,7 @@ static void look(unsigned int side, unsigned int pair, uint32_t tx_psn, uint32_t
 			continue;
 		if (trace_is(p, side, p->out, TRACE_READ, -1, -1))
 			n = work_psns(URDMA_WR_READ, p->dma_len, MTU);
-		d = trace_psn_diff(p->psn, *next);
+		d = roce_psn_diff(p->psn, *next);
 		if (!d)
 			*next = (*next + n) & PSN_MASK;
 		else if (p->out)

@@ -30,20 +30,6 @@ enum {
 	OP_SEND_ONLY_INV = 0x17,
 };
 
-static uint32_t be(const uint8_t *p, unsigned int n)
-{
-	uint32_t v = 0;
-
-	while (n--)
-		v = v << 8 | *p++;
-	return v;
-}
-
-static uint64_t be64(const uint8_t *p)
-{
-	return (uint64_t)be(p, 4) << 32 | be(p + 4, 4);
-}
-
 static bool has_reth(uint8_t op)
 {
 	return op == OP_WRITE_FIRST || op == OP_WRITE_ONLY || op == OP_WRITE_ONLY_IMM ||
@@ -73,26 +59,26 @@ static bool decode(struct trace_packet *p, const uint8_t *frame, const struct ro
 	ptrdiff_t need;
 
 	p->opcode = bth[0];
-	p->qpn = be(bth + 5, 3);
+	p->qpn = roce_be(bth + 5, 3);
 	p->ack_req = bth[8] >> 7;
-	p->psn = be(bth + 9, 3);
+	p->psn = roce_be(bth + 9, 3);
 	need = 16 * has_reth(p->opcode) + 28 * is_atomic(p->opcode) + 4 * has_aeth(p->opcode) +
 	       8 * (p->opcode == OP_ATOMIC_ACK) + 4 * has_imm(p->opcode) + (ptrdiff_t)roce->pad;
 	if (end - at < need)
 		return false;
 	p->len = (uint32_t)(end - at - need);
 	if (has_reth(p->opcode) || is_atomic(p->opcode)) {
-		p->va = be64(at);
-		p->rkey = be(at + 8, 4);
+		p->va = roce_be64(at);
+		p->rkey = roce_be(at + 8, 4);
 	}
 	if (has_reth(p->opcode))
-		p->dma_len = be(at + 12, 4);
+		p->dma_len = roce_be(at + 12, 4);
 	if (has_aeth(p->opcode)) {
 		p->syndrome = at[0];
-		p->msn = be(at + 1, 3);
+		p->msn = roce_be(at + 1, 3);
 	}
 	if (p->opcode == OP_ATOMIC_ACK)
-		p->va = be64(at + 4);
+		p->va = roce_be64(at + 4);
 	return true;
 }
 
@@ -214,9 +200,4 @@ const struct trace_packet *trace_find(const struct trace *t, size_t from, unsign
 size_t trace_behind(const struct trace *t, const struct trace_packet *p)
 {
 	return (size_t)(p - t->packet) + 1;
-}
-
-int32_t trace_psn_diff(uint32_t a, uint32_t b)
-{
-	return (int32_t)((a - b) << 8) >> 8;
 }

@@ -63,7 +63,4 @@ const struct trace_packet *trace_find(const struct trace *t, size_t from, unsign
 /* Where trace_find() goes on behind p. */
 size_t trace_behind(const struct trace *t, const struct trace_packet *p);
 
-/* Positive when PSN a is ahead of b. */
-int32_t trace_psn_diff(uint32_t a, uint32_t b);
-
 #endif

@@ -5,11 +5,6 @@
 
 #define UDP_ROCE 4791u
 
-static unsigned int be16(const uint8_t *p)
-{
-	return (unsigned int)p[0] << 8 | p[1];
-}
-
 /* Sum of 16-bit words, as IP's checksum counts. */
 static uint32_t sum16(uint32_t sum, const uint8_t *p, size_t len)
 {
@@ -41,31 +36,31 @@ int roce_parse(const uint8_t *frame, size_t len, struct roce_frame *roce, const 
 	*why = "";
 	if (len < at + 2)
 		return 1;
-	type = be16(frame + at);
+	type = roce_be(frame + at, 2);
 	if (type == 0x8100 && len >= at + 6) {
 		roce->vlan = true;
 		at += 4;
-		type = be16(frame + at);
+		type = roce_be(frame + at, 2);
 	}
 	at += 2;
 	roce->ip = at;
 	if (type == 0x0800) {
 		if (len < at + 28 || frame[at] != 0x45 || frame[at + 9] != 17)
 			return 1;
-		if (be16(frame + at + 6) & 0x3fff)
+		if (roce_be(frame + at + 6, 2) & 0x3fff)
 			return 1; /* a fragment */
 		roce->udp = at + 20;
-		ip_len = be16(frame + at + 2);
+		ip_len = roce_be(frame + at + 2, 2);
 	} else if (type == 0x86dd) {
 		if (len < at + 48 || frame[at] >> 4 != 6 || frame[at + 6] != 17)
 			return 1;
 		roce->ipv6 = true;
 		roce->udp = at + 40;
-		ip_len = 40 + be16(frame + at + 4);
+		ip_len = 40 + roce_be(frame + at + 4, 2);
 	} else {
 		return 1;
 	}
-	if (be16(frame + roce->udp + 2) != UDP_ROCE)
+	if (roce_be(frame + roce->udp + 2, 2) != UDP_ROCE)
 		return 1;
 	roce->bth = roce->udp + 8;
 	roce->end = at + ip_len;
@@ -74,11 +69,11 @@ int roce_parse(const uint8_t *frame, size_t len, struct roce_frame *roce, const 
 	if (roce->end < roce->bth + 12 + 4)
 		return broken(why, "no room for BTH and ICRC");
 	roce->tail = len > roce->end && len > 60;
-	if (be16(frame + roce->udp + 4) != roce->end - roce->udp)
+	if (roce_be(frame + roce->udp + 4, 2) != roce->end - roce->udp)
 		return broken(why, "the UDP length does not agree with IP's");
 	if (!roce->ipv6 && !sum_good(sum16(0, frame + at, 20)))
 		return broken(why, "IPv4 header checksum");
-	if (be16(frame + roce->udp + 6)) {
+	if (roce_be(frame + roce->udp + 6, 2)) {
 		/* pseudo header: addresses, protocol, length */
 		sum = sum16(17, frame + at + (roce->ipv6 ? 8 : 12), roce->ipv6 ? 32 : 8);
 		sum += (uint32_t)(roce->end - roce->udp);

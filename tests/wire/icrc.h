@@ -10,6 +10,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* An unsigned number of n bytes, 4 at most, as it stands on the wire. */
+static inline uint32_t roce_be(const uint8_t *p, unsigned int n)
+{
+	uint32_t v = 0;
+
+	while (n--)
+		v = v << 8 | *p++;
+	return v;
+}
+
+static inline uint64_t roce_be64(const uint8_t *p)
+{
+	return (uint64_t)roce_be(p, 4) << 32 | roce_be(p + 4, 4);
+}
+
+/* Distance of PSNs: positive when a is ahead of b. */
+static inline int32_t roce_psn_diff(uint32_t a, uint32_t b)
+{
+	return (int32_t)((a - b) << 8) >> 8;
+}
+
 /* What a frame holds. Offsets are from the frame's first byte. */
 struct roce_frame {
 	bool ipv6, vlan;

@@ -221,12 +221,6 @@ static void violation(struct rc_check *c, const struct pair *p, uint64_t ns, con
 	fputc('\n', stderr);
 }
 
-/* Distance of PSNs: positive when a is ahead of b. */
-static int32_t psn_diff(uint32_t a, uint32_t b)
-{
-	return (int32_t)((a - b) << 8) >> 8;
-}
-
 static uint32_t psn_add(uint32_t psn, uint32_t n)
 {
 	return (psn + n) & PSN_MASK;
@@ -272,7 +266,7 @@ static void remember(const struct rc_check *c, struct half *h, const struct pack
  */
 static bool new_life(const struct rc_check *c, struct half *h, const struct packet *k)
 {
-	int32_t d = psn_diff(k->psn, h->next);
+	int32_t d = roce_psn_diff(k->psn, h->next);
 
 	if (!c->config.lives || !h->known)
 		return false;
@@ -323,7 +317,7 @@ static bool advance(struct requester *r, uint32_t to, uint64_t ns)
 {
 	uint32_t una = r->una;
 
-	while (psn_diff(to, una) > 0) {
+	while (roce_psn_diff(to, una) > 0) {
 		struct memory *m = recall(&r->h, una);
 
 		if (m && (m->op == READ_REQUEST || m->kind & IS_ATOMIC))
@@ -340,12 +334,12 @@ static void response(struct rc_check *c, struct pair *p, const struct packet *k)
 	struct requester *r = &p->rq;
 	struct memory *m;
 
-	if (!r->h.known || r->h.dead || psn_diff(k->psn, r->una) < 0 ||
-	    psn_diff(k->psn, r->h.next) > 0) {
+	if (!r->h.known || r->h.dead || roce_psn_diff(k->psn, r->una) < 0 ||
+	    roce_psn_diff(k->psn, r->h.next) > 0) {
 		return; /* old, or about nothing that was sent: has to be ignored */
 	}
 	if (k->op == ACKNOWLEDGE && k->syndrome >> 5 == 0) {
-		if (psn_diff(k->psn, r->h.next) == 0)
+		if (roce_psn_diff(k->psn, r->h.next) == 0)
 			return;
 		if (!advance(r, psn_add(k->psn, 1), k->ns))
 			add_cause(r, BY_GAP, k->ns, 0);
@@ -391,7 +385,7 @@ static bool was_una(const struct rc_check *c, const struct requester *r, uint32_
 {
 	unsigned int n = r->una_n < UNAS ? r->una_n : UNAS;
 
-	if (psn_diff(psn, r->una) > 0)
+	if (roce_psn_diff(psn, r->una) > 0)
 		return false;
 	for (unsigned int i = 1; i <= n; i++) {
 		unsigned int at = (r->una_n - i) % UNAS;
@@ -400,7 +394,7 @@ static bool was_una(const struct rc_check *c, const struct requester *r, uint32_
 
 		if (until + c->config.lag_ns < now)
 			return false;
-		if (psn_diff(psn, r->una_log[at].psn) >= 0)
+		if (roce_psn_diff(psn, r->una_log[at].psn) >= 0)
 			return true;
 	}
 	return false;
@@ -415,7 +409,7 @@ static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 	bool late = c->config.timeout && k->ns - since >= t;
 
 	/* What has been acknowledged since it began to send again is passed over. */
-	if (psn_diff(k->psn, r->pos) > 0 && psn_diff(k->psn, r->una) <= 0)
+	if (roce_psn_diff(k->psn, r->pos) > 0 && roce_psn_diff(k->psn, r->una) <= 0)
 		return;
 	if (!was_una(c, r, k->psn, k->ns)) {
 		violation(c, p, k->ns, "goes back to PSN 0x%06x, oldest unacknowledged is 0x%06x",
@@ -430,7 +424,8 @@ static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 		struct cause *why = &r->cause[(r->cause_n - i) % CAUSES];
 
 		/* after a time-out it needs no gap, which may send it back once more */
-		if (why->used || (late && why->kind == BY_GAP) || psn_diff(why->psn, k->psn) > 0 ||
+		if (why->used || (late && why->kind == BY_GAP) ||
+		    roce_psn_diff(why->psn, k->psn) > 0 ||
 		    (why->psn != k->psn && why->ns + c->config.lag_ns < k->ns))
 			continue;
 		if (k->ns < why->due)
@@ -439,13 +434,13 @@ static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 				  k->psn, (why->due - k->ns) / US);
 		for (unsigned int j = 0; j < CAUSES; j++) {
 			r->cause[j].used |= r->cause[j].psn == why->psn;
-			r->cause[j].served |= psn_diff(r->cause[j].psn, k->psn) >= 0;
+			r->cause[j].served |= roce_psn_diff(r->cause[j].psn, k->psn) >= 0;
 		}
 		return;
 	}
 	c->counts.timeouts++;
 	for (unsigned int j = 0; late && j < CAUSES; j++)
-		r->cause[j].served |= psn_diff(r->cause[j].psn, k->psn) >= 0;
+		r->cause[j].served |= roce_psn_diff(r->cause[j].psn, k->psn) >= 0;
 	if (c->config.timeout && !late)
 		violation(c, p, k->ns,
 			  "PSN 0x%06x sent again without a cause, %" PRIu64
@@ -468,7 +463,7 @@ static void same_as_before(struct rc_check *c, struct pair *p, const struct pack
 				  k->psn, k->op, m->op);
 		return;
 	}
-	done = (uint32_t)psn_diff(k->psn, m->base) * c->config.mtu;
+	done = (uint32_t)roce_psn_diff(k->psn, m->base) * c->config.mtu;
 	if (k->va != m->va + done || k->dma_len != m->dma_len - done || k->rkey != m->rkey)
 		violation(c, p, k->ns,
 			  "READ of PSN 0x%06x asks for another place: length %u, was %u", k->psn,
@@ -535,7 +530,7 @@ static void request_out(struct rc_check *c, struct pair *p, const struct packet 
 	}
 	if (r->h.lost || r->h.dead)
 		return;
-	d = psn_diff(k->psn, r->h.next);
+	d = roce_psn_diff(k->psn, r->h.next);
 	if (d > 0) {
 		violation(c, p, k->ns, "PSN 0x%06x, expected 0x%06x: %d left out", k->psn,
 			  r->h.next, d);
@@ -555,7 +550,7 @@ static void request_out(struct rc_check *c, struct pair *p, const struct packet 
 		r->sent_una = k->ns;
 	r->pos = psn_add(k->psn, k->op == READ_REQUEST ? packets_of(c, k->dma_len) : 1);
 	/* part of the peer's view: una lies within what is sent now */
-	if (psn_diff(r->una, k->psn) >= 0 && psn_diff(r->una, r->pos) < 0)
+	if (roce_psn_diff(r->una, k->psn) >= 0 && roce_psn_diff(r->una, r->pos) < 0)
 		r->sent_una = k->ns;
 }
 
@@ -627,7 +622,7 @@ static void request_in(struct rc_check *c, struct pair *p, const struct packet *
 	}
 	if (r->h.dead || r->h.lost)
 		return;
-	if (!r->answered && psn_diff(k->psn, r->first) < 0) {
+	if (!r->answered && roce_psn_diff(k->psn, r->first) < 0) {
 		/* the very first packet came late: what came before it was ahead */
 		r->h.next = k->psn;
 		r->first = k->psn;
@@ -636,7 +631,7 @@ static void request_in(struct rc_check *c, struct pair *p, const struct packet *
 		r->gap_n = 1;
 		r->gap[0] = (struct gap){ .psn = k->psn, .opened = k->ns, .open = true };
 	}
-	d = psn_diff(k->psn, r->h.next);
+	d = roce_psn_diff(k->psn, r->h.next);
 	g = r->gap_n ? gap_at(r, 0) : NULL;
 	if (d < 0) {
 		struct memory *m = recall(&r->h, k->psn);
@@ -644,8 +639,9 @@ static void request_in(struct rc_check *c, struct pair *p, const struct packet *
 		c->counts.rx_duplicate++;
 		r->duplicate_ns = k->ns;
 		if (m && (k->op == READ_REQUEST || k->kind & IS_ATOMIC) &&
-		    psn_diff(psn_add(k->psn, k->op == READ_REQUEST ? packets_of(c, k->dma_len) : 1),
-			     r->h.next) <= 0)
+		    roce_psn_diff(
+			    psn_add(k->psn, k->op == READ_REQUEST ? packets_of(c, k->dma_len) : 1),
+			    r->h.next) <= 0)
 			wait_for(c, r, k, true);
 		return;
 	}
@@ -673,7 +669,7 @@ static bool must_wait(const struct responder *r, uint32_t psn)
 {
 	for (unsigned int i = 0; i < r->wait_n; i++)
 		if (!r->wait[i].again &&
-		    psn_diff(psn, psn_add(r->wait[i].psn, r->wait[i].n - 1)) >= 0)
+		    roce_psn_diff(psn, psn_add(r->wait[i].psn, r->wait[i].n - 1)) >= 0)
 			return true;
 	return false;
 }
@@ -683,14 +679,14 @@ static void ack_out(struct rc_check *c, struct pair *p, const struct packet *k)
 	struct responder *r = &p->rs;
 	struct memory *m = recall(&r->h, k->psn);
 
-	if (psn_diff(k->psn, r->h.next) >= 0) {
+	if (roce_psn_diff(k->psn, r->h.next) >= 0) {
 		violation(c, p, k->ns, "ACK of PSN 0x%06x, which has not come; expected is 0x%06x",
 			  k->psn, r->h.next);
 		return;
 	}
 	if (k->syndrome != 0x1f && r->answered && k->syndrome > 0x1f)
 		violation(c, p, k->ns, "syndrome 0x%02x", k->syndrome);
-	if (r->answered && psn_diff(k->psn, r->last_ack) < 0)
+	if (r->answered && roce_psn_diff(k->psn, r->last_ack) < 0)
 		violation(c, p, k->ns, "ACK goes back to PSN 0x%06x from 0x%06x", k->psn,
 			  r->last_ack);
 	else if (r->answered && k->psn == r->last_ack &&
@@ -709,7 +705,7 @@ static void nak_out(struct rc_check *c, struct pair *p, const struct packet *k)
 {
 	struct responder *r = &p->rs;
 
-	if (!r->answered && psn_diff(k->psn, r->first) < 0) {
+	if (!r->answered && roce_psn_diff(k->psn, r->first) < 0) {
 		/* the very first packet was lost: now its PSN is known */
 		r->h.next = k->psn;
 		r->first = k->psn;
@@ -741,15 +737,15 @@ static void roll_back(struct responder *r, uint32_t psn)
 {
 	struct memory *m = recall(&r->h, psn_add(psn, PSN_MASK));
 
-	if (psn_diff(psn, r->h.next) >= 0)
+	if (roce_psn_diff(psn, r->h.next) >= 0)
 		return;
 	r->h.next = psn;
 	r->msn = m ? m->msn : psn == r->first ? 0 : r->msn;
 	for (unsigned int i = r->wait_n; i-- > 0;)
-		if (!r->wait[i].again && psn_diff(r->wait[i].psn, psn) >= 0)
+		if (!r->wait[i].again && roce_psn_diff(r->wait[i].psn, psn) >= 0)
 			wait_drop(r, i);
 	for (unsigned int i = 0; i < GAPS && i < r->gap_n; i++)
-		if (psn_diff(gap_at(r, i)->psn, psn) > 0)
+		if (roce_psn_diff(gap_at(r, i)->psn, psn) > 0)
 			*gap_at(r, i) = (struct gap){ .psn = psn, .naked = true };
 }
 
@@ -794,7 +790,7 @@ static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 		}
 		wait_drop(r, i);
 	} else {
-		index = (uint32_t)psn_diff(k->psn, w->psn);
+		index = (uint32_t)roce_psn_diff(k->psn, w->psn);
 		rest = w->len - index * c->config.mtu;
 		if (!!(k->kind & IS_FIRST) != (index == 0) ||
 		    !!(k->kind & IS_LAST) != (index == w->n - 1))
@@ -812,7 +808,7 @@ static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 	if (r->duplicate_ns && k->ns <= r->duplicate_ns + c->config.lag_ns)
 		r->duplicate_ns = k->ns;
 	/* an answer acknowledges all before it */
-	if (!r->answered || psn_diff(k->psn, r->last_ack) > 0) {
+	if (!r->answered || roce_psn_diff(k->psn, r->last_ack) > 0) {
 		r->answered = true;
 		r->last_ack = k->psn;
 	}
@@ -841,7 +837,7 @@ static void response_out(struct rc_check *c, struct pair *p, const struct packet
 	} else if (k->syndrome == 0x60) {
 		nak_out(c, p, k);
 	} else if (k->syndrome >> 5 == 1) {
-		if (psn_diff(k->psn, r->h.next) > 0)
+		if (roce_psn_diff(k->psn, r->h.next) > 0)
 			violation(c, p, k->ns, "RNR NAK of PSN 0x%06x, which has not come", k->psn);
 		roll_back(r, k->psn);
 		r->rnr = true;
@@ -896,20 +892,6 @@ static struct pair *find_pair(struct rc_check *c, uint32_t qpn, bool local)
 	return c->pairs;
 }
 
-static uint32_t be(const uint8_t *p, unsigned int n)
-{
-	uint32_t v = 0;
-
-	while (n--)
-		v = v << 8 | *p++;
-	return v;
-}
-
-static uint64_t be64(const uint8_t *p)
-{
-	return (uint64_t)be(p, 4) << 32 | be(p + 4, 4);
-}
-
 static uint32_t digest_of(const uint8_t *p, size_t len)
 {
 	uint32_t h = 2166136261u;
@@ -929,37 +911,37 @@ static bool decode(struct packet *k, const uint8_t *f, const struct roce_frame *
 	if (k->op >= sizeof(kinds) / sizeof(kinds[0]) || !kinds[k->op])
 		return false;
 	k->kind = kinds[k->op];
-	k->dqpn = be(bth + 5, 3);
+	k->dqpn = roce_be(bth + 5, 3);
 	k->ackreq = bth[8] >> 7;
-	k->psn = be(bth + 9, 3);
+	k->psn = roce_be(bth + 9, 3);
 	rest = (size_t)(end - at);
 	k->digest = digest_of(at, rest);
 	if (k->kind & HAS_RETH) {
 		if (rest < 16)
 			return false;
-		k->va = be64(at);
-		k->rkey = be(at + 8, 4);
-		k->dma_len = be(at + 12, 4);
+		k->va = roce_be64(at);
+		k->rkey = roce_be(at + 8, 4);
+		k->dma_len = roce_be(at + 12, 4);
 		at += 16;
 	}
 	if (k->kind & IS_ATOMIC && k->kind & IS_REQUEST) {
 		if (rest != 28)
 			return false;
-		k->va = be64(at);
-		k->rkey = be(at + 8, 4);
+		k->va = roce_be64(at);
+		k->rkey = roce_be(at + 8, 4);
 		at += 28;
 	}
 	if (k->kind & HAS_AETH) {
 		if (end - at < 4)
 			return false;
 		k->syndrome = at[0];
-		k->msn = be(at + 1, 3);
+		k->msn = roce_be(at + 1, 3);
 		at += 4;
 	}
 	if (k->op == ATOMIC_ACK) {
 		if (end - at != 8)
 			return false;
-		k->va = be64(at);
+		k->va = roce_be64(at);
 		at += 8;
 	}
 	if (k->kind & HAS_IMM)

@@ -37,11 +37,6 @@ struct file {
 	uint64_t last_ns;
 };
 
-static uint32_t be24(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 16 | p[1] << 8 | p[2];
-}
-
 static void add_pair(struct guess *g, uint32_t local, uint32_t remote)
 {
 	for (unsigned int i = 0; i < g->pairs; i++)
@@ -100,19 +95,19 @@ static void guess_frame(void *ctx, const struct pcap_frame *frame)
 	if (memcmp(icrc, frame->data + roce.end - 4, 4))
 		return;
 	bth = frame->data + roce.bth;
-	psn = be24(bth + 9);
+	psn = roce_be(bth + 9, 3);
 	answer = bth[0] >= 0x0d && bth[0] <= 0x12;
 	if (answer) {
-		guess_answer(frame->outbound ? &f->here : &f->there, be24(bth + 5), psn);
+		guess_answer(frame->outbound ? &f->here : &f->there, roce_be(bth + 5, 3), psn);
 		return;
 	}
 	/* A READ request takes as many PSNs as its response has packets. */
 	if (bth[0] == 0x0c) {
-		uint32_t len = be24(bth + 24) << 8 | bth[27];
+		uint32_t len = roce_be(bth + 24, 4);
 
 		psn = (psn + (len ? (len - 1) / f->mtu : 0)) & 0xffffff;
 	}
-	guess_request(frame->outbound ? &f->there : &f->here, be24(bth + 5), psn);
+	guess_request(frame->outbound ? &f->there : &f->here, roce_be(bth + 5, 3), psn);
 }
 
 static void judge_frame(void *ctx, const struct pcap_frame *frame)
