@@ -29,7 +29,7 @@
 
 /* Contract version: software refuses an unknown major; minor only adds. */
 #define URDMA_VERSION_MAJOR 1
-#define URDMA_VERSION_MINOR 1
+#define URDMA_VERSION_MINOR 2
 /* "URDM" */
 #define URDMA_MAGIC 0x5552444d
 
@@ -84,6 +84,18 @@
 #define URDMA_RF_FEAT_MEM_MGT BIT_ULL(5)
 /* memory windows of type 2B */
 #define URDMA_RF_FEAT_MW_2B BIT_ULL(6)
+/* Ethernet function: registers from REG_ETH_CTRL on */
+#define URDMA_RF_FEAT_ETH BIT_ULL(7)
+/* RO: Ethernet function: queue pairs, log2 of the greatest rings, longest frame (no FCS, no tag) */
+#define URDMA_REG_CAP_ETH 0x0030
+#define URDMA_RF_CAP_ETH_QUEUES GENMASK_ULL(7, 0)
+#define URDMA_RF_CAP_LOG_ETH_RING GENMASK_ULL(15, 8)
+#define URDMA_RF_CAP_ETH_MAX_FRAME GENMASK_ULL(31, 16)
+/* descriptors of a frame, at most */
+#define URDMA_RF_CAP_ETH_TX_DESCS GENMASK_ULL(39, 32)
+/* entries of ETH_UC */
+#define URDMA_RF_CAP_ETH_UC GENMASK_ULL(47, 40)
+#define URDMA_RF_CAP_LOG_ETH_CQ GENMASK_ULL(55, 48)
 /* RW: RESET clears every object and queue and waits for DMA to end (STATUS.READY) */
 #define URDMA_REG_CTRL 0x0040
 #define URDMA_RF_CTRL_ENABLE BIT_ULL(0)
@@ -108,6 +120,82 @@
 #define URDMA_REG_CMDQ_PI 0x0118
 /* RO: commands fetched */
 #define URDMA_REG_CMDQ_CI 0x0120
+
+/* ---- BAR0: the Ethernet function ------------------------------------------------------------ */
+/* RW */
+#define URDMA_REG_ETH_CTRL 0x2000
+/* take frames */
+#define URDMA_RF_ETH_RX_ENABLE BIT_ULL(0)
+#define URDMA_RF_ETH_PROMISC BIT_ULL(1)
+#define URDMA_RF_ETH_ALLMULTI BIT_ULL(2)
+/* the tag goes into the completion */
+#define URDMA_RF_ETH_VLAN_STRIP BIT_ULL(3)
+/* tagged frames only of the VLANs in ETH_VLAN, and of VLAN 0 */
+#define URDMA_RF_ETH_VLAN_FILTER BIT_ULL(4)
+/* frames of the transmit queues turn round to the receive queues */
+#define URDMA_RF_ETH_LOOPBACK BIT_ULL(5)
+/* RW: what RSS hashes, see docs/hardware-interface.md */
+#define URDMA_REG_ETH_RSS 0x2008
+#define URDMA_RF_ETH_RSS_IPV4 BIT_ULL(0)
+#define URDMA_RF_ETH_RSS_IPV6 BIT_ULL(1)
+#define URDMA_RF_ETH_RSS_TCP BIT_ULL(2)
+#define URDMA_RF_ETH_RSS_UDP BIT_ULL(3)
+/* RW, 5 words: Toeplitz key, byte 0 in bits 7:0 of word 0 */
+#define URDMA_REG_ETH_RSS_KEY 0x2040
+#define URDMA_ETH_RSS_KEY_WORDS 5
+/* RW: unicast addresses besides the port's, byte 0 in bits 7:0 */
+#define URDMA_REG_ETH_UC 0x2080
+#define URDMA_RF_ETH_UC_ADDR GENMASK_ULL(47, 0)
+#define URDMA_RF_ETH_UC_VALID BIT_ULL(48)
+/* RW, 4 words: multicast filter, a bit for each value of the hash */
+#define URDMA_REG_ETH_MC_HASH 0x2100
+#define URDMA_ETH_MC_HASH_WORDS 4
+/* RW, 16 words: RSS indirection, 128 queue numbers of a byte each */
+#define URDMA_REG_ETH_RSS_TABLE 0x2180
+#define URDMA_ETH_RSS_TABLE_WORDS 16
+/* RW, 64 words: a bit for each VLAN */
+#define URDMA_REG_ETH_VLAN 0x2200
+#define URDMA_ETH_VLAN_WORDS 64
+
+/* Queue pair n: REG_ETHQ + n * ETHQ_STRIDE + register */
+#define URDMA_REG_ETHQ 0x3000
+#define URDMA_ETHQ_STRIDE 0x80
+/* RW; a side is set up while its ENABLE and ACTIVE are 0 */
+#define URDMA_ETHQ_CTRL 0x00
+#define URDMA_RF_ETHQ_TX_ENABLE BIT_ULL(0)
+#define URDMA_RF_ETHQ_RX_ENABLE BIT_ULL(1)
+#define URDMA_RF_ETHQ_CQ_ENABLE BIT_ULL(2)
+/* RO: DMA may come */
+#define URDMA_RF_ETHQ_TX_ACTIVE BIT_ULL(8)
+#define URDMA_RF_ETHQ_RX_ACTIVE BIT_ULL(9)
+#define URDMA_RF_ETHQ_CQ_ACTIVE BIT_ULL(10)
+/* RO: stopped by an error until disabled */
+#define URDMA_RF_ETHQ_TX_ERR BIT_ULL(16)
+#define URDMA_RF_ETHQ_RX_ERR BIT_ULL(17)
+/* RW: rings, contiguous, 4 KB aligned */
+#define URDMA_ETHQ_TX_BASE 0x08
+#define URDMA_ETHQ_RX_BASE 0x10
+#define URDMA_ETHQ_CQ_BASE 0x18
+/* RW: log2 of the entries of each; bytes of a receive buffer in units of 64 (1 to 64) */
+#define URDMA_ETHQ_SIZE 0x20
+#define URDMA_RF_ETHQ_LOG_TX GENMASK_ULL(4, 0)
+#define URDMA_RF_ETHQ_LOG_RX GENMASK_ULL(12, 8)
+#define URDMA_RF_ETHQ_LOG_CQ GENMASK_ULL(20, 16)
+#define URDMA_RF_ETHQ_RX_BUF GENMASK_ULL(38, 32)
+/* RW: vector, and when an armed queue pair interrupts; may be changed at any time */
+#define URDMA_ETHQ_INT 0x28
+#define URDMA_RF_ETHQ_VECTOR GENMASK_ULL(5, 0)
+#define URDMA_RF_ETHQ_RX_FRAMES GENMASK_ULL(15, 8)
+#define URDMA_RF_ETHQ_TX_FRAMES GENMASK_ULL(23, 16)
+#define URDMA_RF_ETHQ_RX_USECS GENMASK_ULL(47, 32)
+#define URDMA_RF_ETHQ_TX_USECS GENMASK_ULL(63, 48)
+/* RO: descriptors done, buffers used, completions written; free running */
+#define URDMA_ETHQ_STATE 0x30
+#define URDMA_RF_ETHQ_TX_CI GENMASK_ULL(15, 0)
+#define URDMA_RF_ETHQ_RX_CI GENMASK_ULL(31, 16)
+#define URDMA_RF_ETHQ_CQ_PI GENMASK_ULL(63, 32)
+
+/* ---- BAR0: counters -------------------------------------------------------------------------- */
 /* RO counters, one word each */
 #define URDMA_REG_COUNTERS 0x1000
 
@@ -164,7 +252,18 @@
 #define URDMA_CNT_RX_READ_RSP 47
 /* READ and ATOMIC requests given up because too many waited */
 #define URDMA_CNT_RX_READ_DROP 48
-#define URDMA_CNT_N 49
+/* Ethernet function: sent; not sent, as descriptors or their reads were bad */
+#define URDMA_CNT_ETH_TX_FRAMES 49
+#define URDMA_CNT_ETH_TX_BAD 50
+/* put into receive buffers; of these to groups */
+#define URDMA_CNT_ETH_RX_FRAMES 51
+#define URDMA_CNT_ETH_RX_MCAST 52
+/* dropped: not for us; no buffer; no room on the NIC; shorter than 60 bytes or too long */
+#define URDMA_CNT_ETH_RX_FILTERED 53
+#define URDMA_CNT_ETH_RX_NO_BUF 54
+#define URDMA_CNT_ETH_RX_DROP_FULL 55
+#define URDMA_CNT_ETH_RX_LENGTH 56
+#define URDMA_CNT_N 57
 
 /* ---- BAR2: doorbell pages of 4 KB, byte offsets in a page ----------------------------------- */
 #define URDMA_DB_PAGE_SIZE 4096
@@ -174,6 +273,10 @@
 #define URDMA_DB_CQ 0x018
 /* page 0 only */
 #define URDMA_DB_EQ 0x020
+/* page 0 only; object: Ethernet queue pair. Transmit, receive: producer; completions: consumer */
+#define URDMA_DB_ETH_TX 0x028
+#define URDMA_DB_ETH_RX 0x030
+#define URDMA_DB_ETH_CQ 0x038
 /* reserved: a WQE pushed with its doorbell */
 #define URDMA_DB_PUSH 0x800
 /* The 8-byte word of a doorbell. INDEX: SQ, RQ: producer; CQ, EQ: consumer. Free running. */
@@ -477,6 +580,56 @@
 #define URDMA_WC_REM_OP_ERR 11
 #define URDMA_WC_RETRY_EXC_ERR 12
 #define URDMA_WC_RNR_RETRY_EXC_ERR 13
+
+/* ---- Ethernet descriptors and completions --------------------------------------------------- */
+/*
+ * Transmit, 16 bytes. What is said of the frame stands in its first descriptor: CSUM: the checksum
+ * over the bytes from CSUM_START to the end is put to CSUM_AT; the two bytes there, and what they
+ * hold, count in. Positions are those of the frame in memory, without the tag that VLAN inserts.
+ */
+#define URDMA_ETXD_SIZE 16
+#define URDMA_ETXD0_ADDR GENMASK_ULL(63, 0)
+/* 1 to 16383 */
+#define URDMA_ETXD1_LENGTH GENMASK_ULL(13, 0)
+/* of the frame */
+#define URDMA_ETXD1_LAST BIT_ULL(16)
+#define URDMA_ETXD1_VLAN BIT_ULL(17)
+#define URDMA_ETXD1_CSUM BIT_ULL(18)
+#define URDMA_ETXD1_CSUM_START GENMASK_ULL(31, 20)
+#define URDMA_ETXD1_TCI GENMASK_ULL(47, 32)
+#define URDMA_ETXD1_CSUM_AT GENMASK_ULL(63, 52)
+/* Receive, 8 bytes: address of a buffer */
+#define URDMA_ERXD_SIZE 8
+
+/* Completion, 32 bytes */
+#define URDMA_ECQE_SIZE 32
+#define URDMA_ECQE0_KIND GENMASK_ULL(1, 0)
+/* a frame was received */
+#define URDMA_ECQE_RX 1
+/* all descriptors before INDEX are done */
+#define URDMA_ECQE_TX 2
+/* TX: a frame among them was not sent */
+#define URDMA_ECQE0_ERR BIT_ULL(2)
+/* RX: a tag was taken out, it is in TCI */
+#define URDMA_ECQE0_VLAN BIT_ULL(3)
+/* RX: 0 no hash, 1 of addresses, 2 of addresses and ports */
+#define URDMA_ECQE0_HASH_TYPE GENMASK_ULL(5, 4)
+/* RX: buffers used */
+#define URDMA_ECQE0_BUFS GENMASK_ULL(15, 8)
+/* RX: bytes of the frame as it lies in the buffers */
+#define URDMA_ECQE0_LENGTH GENMASK_ULL(31, 16)
+#define URDMA_ECQE0_TCI GENMASK_ULL(47, 32)
+/*
+ * RX: ones' complement sum of the frame in the buffers from byte 14 on, in 16-bit words whose low
+ * byte comes first
+ */
+#define URDMA_ECQE0_CSUM GENMASK_ULL(63, 48)
+#define URDMA_ECQE1_HASH GENMASK_ULL(31, 0)
+/* free running; RX: of the first buffer used */
+#define URDMA_ECQE1_INDEX GENMASK_ULL(47, 32)
+/* REG_CYCLES, and the phase bit as in CQE3 */
+#define URDMA_ECQE3_CYCLES GENMASK_ULL(62, 0)
+#define URDMA_ECQE3_PHASE BIT_ULL(63)
 
 /* ---- EQE: 16 bytes -------------------------------------------------------------------------- */
 #define URDMA_EQE_SIZE 16

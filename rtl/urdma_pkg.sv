@@ -15,6 +15,12 @@ package urdma_pkg;
   localparam int VEC_W = 6;        // MSI-X vectors
   localparam int INFL_W = 7;       // log2 of messages a QP may have sent and not had acknowledged
   localparam int RDA_W = 4;        // log2 of READs and ATOMICs a QP may have outstanding, each way
+  localparam int ETHQ_W = 3;       // Ethernet queue pairs
+  localparam int ETHQ_N = 1 << ETHQ_W;
+  localparam int ETH_UC_N = 16;    // unicast addresses besides the port's
+  localparam int ETH_MAX_FRAME = 9216;  // bytes without FCS and tag
+  localparam int ETH_MIN_FRAME = 60;    // without FCS
+  localparam int ETH_TX_DESCS = 32;     // descriptors of a frame
 
   // ---- PCIe side: what rtl/pcie offers the rest ------------------------------------------------
   // DMA read. A client holds valid until ready. Length 1..4096 bytes, any alignment; need not respect
@@ -39,7 +45,10 @@ package urdma_pkg;
   localparam int RD_MTT1 = 4;      // page tables, last level
   localparam int RD_MTT2 = 5;      // page tables, directory level
   localparam int RD_ATM = 6;       // operands of ATOMICs (responder)
-  localparam int RD_N = 7;
+  localparam int RD_ETD = 7;       // Ethernet: transmit descriptors
+  localparam int RD_ETX = 8;       // Ethernet: transmit frames
+  localparam int RD_ERD = 9;       // Ethernet: receive descriptors
+  localparam int RD_N = 10;
 
   // DMA write. valid/ready per beat; addr and len count on the first beat of a request. Length 1..4096 bytes,
   // data dense from lane 0, ceil(len/64) beats, last on the last one. Requests reach the link in the order
@@ -56,7 +65,9 @@ package urdma_pkg;
   localparam int WR_EQ = 2;        // EQEs
   localparam int WR_CMD = 3;       // command completions
   localparam int WR_ATM = 4;       // results of ATOMICs (responder)
-  localparam int WR_N = 5;
+  localparam int WR_ERX = 5;       // Ethernet: received frames
+  localparam int WR_ECQ = 6;       // Ethernet: completions
+  localparam int WR_N = 7;
 
   // Register bus (BAR0), one 64-bit word an access. Reads are answered in order.
   typedef struct packed {
@@ -375,6 +386,66 @@ package urdma_pkg;
     logic         last;
     logic         err;
   } mac_beat_t;
+
+  // ---- Ethernet function (rtl/eth, docs/hardware-interface.md section 12) ----------------------
+  typedef struct packed {
+    logic                        rx_enable;
+    logic                        promisc;
+    logic                        allmulti;
+    logic                        vlan_strip;
+    logic                        vlan_filter;
+    logic                        loopback;
+    logic                        hash_ipv4, hash_ipv6, hash_tcp, hash_udp;
+    logic [319:0]                key;        // byte 0 in [7:0]
+    logic [47:0]                 mac;        // the port's, byte 0 in [7:0]
+    logic [ETH_UC_N-1:0]         uc_valid;
+    logic [ETH_UC_N-1:0][47:0]   uc;
+    logic [255:0]                mc_hash;
+    logic [127:0][ETHQ_W-1:0]    table_;     // RSS indirection
+  } eth_cfg_t;
+
+  // One side of a queue pair. An owner of a ring (tx, rx, cq) begins at index 0 when enable rises. When it has fallen, the
+  // owner finishes what is under way and lets its active bit fall; urdma_eth_regs lets enable rise only while active is 0.
+  typedef struct packed {
+    logic        enable;
+    logic [63:0] base;
+    logic [4:0]  log_entries;  // tx, rx: 6..15; cq: 6..16
+  } eth_ring_t;
+
+  typedef struct packed {
+    logic [VEC_W-1:0] vec;
+    logic [7:0]       rx_frames, tx_frames;
+    logic [15:0]      rx_usecs, tx_usecs;
+  } eth_int_t;
+
+  typedef enum logic [1:0] {EDB_TX, EDB_RX, EDB_CQ} eth_db_e;
+
+  // A doorbell of the Ethernet function; always taken.
+  typedef struct packed {
+    eth_db_e           kind;
+    logic [ETHQ_W-1:0] q;
+    logic              arm;
+    logic [31:0]       index;  // tx, rx: 16 bits
+  } eth_db_t;
+
+  // To urdma_eth_cq, when everything that it tells of is done: for rx the DMA writes accepted, for tx the reads answered.
+  typedef struct packed {
+    logic [ETHQ_W-1:0] q;
+    logic              err;
+    logic [15:0]       ci;     // descriptors before it are done
+  } eth_txc_t;
+
+  typedef struct packed {
+    logic [ETHQ_W-1:0] q;
+    logic              vlan;   // a tag was taken out
+    logic [15:0]       tci;
+    logic [1:0]        hash_type;
+    logic [31:0]       hash;
+    logic [7:0]        bufs;
+    logic [15:0]       len;
+    logic [15:0]       csum;
+    logic [15:0]       index;  // of the first buffer
+  } eth_rxc_t;
 
   // ---- trace taps ---------------------------------------------------------------------------------
   typedef enum logic [3:0] {
