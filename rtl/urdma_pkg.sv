@@ -21,6 +21,8 @@ package urdma_pkg;
   localparam int ETH_MAX_FRAME = 9216;  // bytes without FCS and tag
   localparam int ETH_MIN_FRAME = 60;    // without FCS
   localparam int ETH_TX_DESCS = 32;     // descriptors of a frame
+  localparam int ETH_LOG_RING = 15;     // greatest rings: descriptors, completions
+  localparam int ETH_LOG_CQ = 16;
 
   // ---- PCIe side: what rtl/pcie offers the rest ------------------------------------------------
   // DMA read. A client holds valid until ready. Length 1..4096 bytes, any alignment; need not respect

@@ -102,8 +102,8 @@ module urdma_top
   dma_rd_rsp_t rd_rsp;
   logic [WR_N-1:0] wr_valid, wr_ready;
   dma_wr_t [WR_N-1:0] wr;
-  logic eq_irq_valid, eq_irq_ready;
-  logic [VEC_W-1:0] eq_irq_vec;
+  logic irq_req_valid, irq_req_ready, eq_irq_valid, eq_irq_ready, eth_irq_valid, eth_irq_ready, irq_busy;
+  logic [VEC_W-1:0] irq_req_vec, eq_irq_vec, eth_irq_vec;
   logic pcie_busy;
   logic [URDMA_CNT_N-1:0] pcie_cnt;
   logic cnt_rd_tlp, cnt_wr_tlp, cnt_cpl_err, cnt_cpl_timeout, cnt_cpl_unexpected, cnt_db_bad, cnt_mmio_bad, cnt_dma_drop;
@@ -121,7 +121,7 @@ module urdma_top
     .stop(core_rst), .wr_open,
     .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid, .rd_rsp,
     .wr_valid, .wr, .wr_ready,
-    .irq_req_valid(eq_irq_valid), .irq_req_vec(eq_irq_vec), .irq_req_ready(eq_irq_ready),
+    .irq_req_valid, .irq_req_vec, .irq_req_ready,
     .busy(pcie_busy),
     .cnt_rd_tlp, .cnt_wr_tlp, .cnt_dma_drop, .cnt_cpl_err, .cnt_cpl_timeout, .cnt_cpl_unexpected, .cnt_db_bad, .cnt_mmio_bad
   );
@@ -161,6 +161,12 @@ module urdma_top
   qp_cfg_t [QPR_N-2:0] qpr_rsp;
   logic [2:0][GID_W-1:0] gid_idx;
   gid_t [2:0] gid;
+  logic gid_wr_valid;
+  logic [GID_W-1:0] gid_wr_idx;
+  gid_t gid_wr;
+  logic eth_reg_valid, eth_db_valid;
+  logic [63:0] eth_reg_rdata;
+  eth_db_t eth_db;
   logic [QPE_N-1:0] qp_err_valid, qp_err_ready;
   qp_err_t [QPE_N-1:0] qp_err;
   logic [EQC_N-1:0] ev_valid, ev_ready;
@@ -169,17 +175,17 @@ module urdma_top
   logic [47:0] own_mac;
   logic ctl_busy, eq0_lost, blocks_init_done;
   logic [6:0] tx_bytes, rx_bytes;
-  logic [URDMA_CNT_N-1:0] tx_cnt, rx_cnt, mr_cnt, cq_cnt, eq_cnt;
-  logic tx_busy, rx_busy, mr_busy, cq_busy, eq_busy;
-  logic tx_init_done, rx_init_done, mr_init_done, cq_init_done, eq_init_done;
+  logic [URDMA_CNT_N-1:0] tx_cnt, rx_cnt, mr_cnt, cq_cnt, eq_cnt, eth_cnt, mux_cnt;
+  logic tx_busy, rx_busy, mr_busy, cq_busy, eq_busy, eth_busy;
+  logic tx_init_done, rx_init_done, mr_init_done, cq_init_done, eq_init_done, eth_init_done;
 
   assign blocks_init_done = tx_init_done && rx_init_done && mr_init_done && cq_init_done && eq_init_done
-                            && !block_rst_reg;
+                            && eth_init_done && !block_rst_reg;
 
   urdma_ctl ctl (
     .clk, .rst, .core_rst, .pcie_busy, .blocks_init_done, .busy(ctl_busy),
-    .reg_req_valid, .reg_req, .reg_req_ready, .reg_rsp_valid, .reg_rsp_data,
-    .pcie_db_valid, .pcie_db, .pcie_db_ready,
+    .reg_req_valid, .reg_req, .reg_req_ready, .reg_rsp_valid, .reg_rsp_data, .eth_reg_valid, .eth_reg_rdata,
+    .pcie_db_valid, .pcie_db, .pcie_db_ready, .eth_db_valid, .eth_db,
     .sq_db_valid, .sq_db, .sq_db_ready, .rq_db_valid, .rq_db, .rq_db_ready,
     .cq_db_valid, .cq_db, .cq_db_ready, .eq_db_valid, .eq_db, .eq_db_ready,
     .tx_qpc_valid, .tx_qpc, .tx_qpc_ready, .tx_qpc_rsp,
@@ -191,14 +197,14 @@ module urdma_top
     .eq_cfg_valid, .eq_cfg_eqn, .eq_cfg, .eq_cfg_ready,
     .tx_fence_req, .tx_fence_done, .rx_fence_req, .rx_fence_done, .cq_fence_req, .cq_fence_done,
     .qpr_req_valid, .qpr_req_qpn, .qpr_req_ready, .qpr_rsp_valid, .qpr_rsp,
-    .gid_idx, .gid,
+    .gid_idx, .gid, .gid_wr_valid, .gid_wr_idx, .gid_wr,
     .qp_err_valid, .qp_err, .qp_err_ready,
     .mgr_ev_valid(ev_valid[EQC_MGR]), .mgr_ev(ev[EQC_MGR]), .mgr_ev_ready(ev_ready[EQC_MGR]),
     .cmd_ev_valid(ev_valid[EQC_CMD]), .cmd_ev(ev[EQC_CMD]), .cmd_ev_ready(ev_ready[EQC_CMD]),
     .rd_req_valid(rd_req_valid[RD_CMD]), .rd_req(rd_req[RD_CMD]), .rd_req_ready(rd_req_ready[RD_CMD]),
     .rd_rsp_valid(rd_rsp_valid[RD_CMD]), .rd_rsp,
     .wr_valid(wr_valid[WR_CMD]), .wr(wr[WR_CMD]), .wr_ready(wr_ready[WR_CMD]),
-    .cnt(pcie_cnt | tx_cnt | rx_cnt | mr_cnt | cq_cnt | eq_cnt), .tx_bytes, .rx_bytes, .eq0_lost,
+    .cnt(pcie_cnt | tx_cnt | rx_cnt | mr_cnt | cq_cnt | eq_cnt | eth_cnt | mux_cnt), .tx_bytes, .rx_bytes, .eq0_lost,
     .mac_default, .mac(own_mac), .link_up, .skip_valid, .skip_cycles, .cycles,
     .trace_valid(trace_valid[TRC_DB]), .trace(trace_tap[TRC_DB])
   );
@@ -247,14 +253,24 @@ module urdma_top
     .eq0_lost, .cycles, .cnt(eq_cnt)
   );
 
+  urdma_irq_mux irq_mux (
+    .clk, .rst(block_rst_reg), .busy(irq_busy),
+    .in_valid({eth_irq_valid, eq_irq_valid}), .in_vec({eth_irq_vec, eq_irq_vec}), .in_ready({eth_irq_ready, eq_irq_ready}),
+    .irq_valid(irq_req_valid), .irq_vec(irq_req_vec), .irq_ready(irq_req_ready)
+  );
+
   // ---- transport ---------------------------------------------------------------------------------------------------------------------
   logic sent_valid, sent_ready, acked_valid, acked_ready, ack_req_valid, ack_req_ready;
   sent_t sent;
   acked_t acked;
   ack_req_t ack_req;
-  mac_beat_t tx_beat, mac_tx, mac_rx;
-  logic tx_beat_valid, tx_beat_ready, mac_tx_busy, out_valid, out_ready, rx_beat_valid, loop_busy;
-  mac_beat_t out_beat, rx_beat;
+  mac_beat_t [1:0] tx_beat;       // 0: RDMA, 1: Ethernet
+  logic [1:0] tx_beat_valid, tx_beat_ready;
+  mac_beat_t mux_beat, out_beat, mac_tx, mac_rx, rx_beat;
+  logic mux_valid, mux_eth, mux_ready, out_valid, out_ready, rx_beat_valid, mac_tx_busy, loop_busy;
+  logic class_valid, class_rdma, rx_half_full, eth_loopback;
+  logic rx_timer_armed, eth_timer_armed;
+  logic [31:0] rx_timer_cycles, eth_timer_cycles;
   logic sync_req, sync_done, inv_req, inv_done;
   logic [31:0] inv_key;
 
@@ -279,13 +295,18 @@ module urdma_top
     .rd_req_valid({rd_req_valid[RD_SQ], rd_req_valid[RD_PAY]}), .rd_req({rd_req[RD_SQ], rd_req[RD_PAY]}),
     .rd_req_ready({rd_req_ready[RD_SQ], rd_req_ready[RD_PAY]}),
     .rd_rsp_valid({rd_rsp_valid[RD_SQ], rd_rsp_valid[RD_PAY]}), .rd_rsp,
-    .mac_valid(tx_beat_valid), .mac(tx_beat), .mac_ready(tx_beat_ready),
-    .cnt(tx_cnt), .tx_bytes, .trace_valid(trace_valid[TRC_TX]), .trace(trace_tap[TRC_TX])
+    .mac_valid(tx_beat_valid[0]), .mac(tx_beat[0]), .mac_ready(tx_beat_ready[0]),
+    .cnt(tx_cnt), .trace_valid(trace_valid[TRC_TX]), .trace(trace_tap[TRC_TX])
+  );
+
+  urdma_frame_mux frame_mux (
+    .clk, .rst(block_rst_reg), .in_valid(tx_beat_valid), .in(tx_beat), .in_ready(tx_beat_ready),
+    .out_valid(mux_valid), .out_eth(mux_eth), .out(mux_beat), .out_ready(mux_ready), .cnt(mux_cnt), .bytes(tx_bytes)
   );
 
   urdma_loopback loopback (
     .clk, .rst(block_rst_reg), .busy(loop_busy), .mac(own_mac),
-    .tx_valid(tx_beat_valid), .tx(tx_beat), .tx_ready(tx_beat_ready),
+    .tx_valid(mux_valid), .tx_home(mux_eth && eth_loopback), .tx(mux_beat), .tx_ready(mux_ready),
     .out_valid, .out(out_beat), .out_ready,
     .mac_valid(s_axis_rx_tvalid), .mac_in(mac_rx), .rx_valid(rx_beat_valid), .rx(rx_beat)
   );
@@ -298,7 +319,8 @@ module urdma_top
 
   urdma_rx rx (
     .clk, .rst(block_rst_reg), .init_done(rx_init_done), .busy(rx_busy),
-    .mac_valid(rx_beat_valid), .mac(rx_beat),
+    .mac_valid(rx_beat_valid), .mac(rx_beat), .class_valid, .class_rdma, .half_full(rx_half_full),
+    .gid_wr_valid, .gid_wr_idx, .gid_wr,
     .rq_db_valid, .rq_db, .rq_db_ready,
     .qpc_valid(rx_qpc_valid), .qpc(rx_qpc), .qpc_ready(rx_qpc_ready), .qpc_rsp(rx_qpc_rsp),
     .aqc_valid(ack_qpc_valid), .aqc(ack_qpc), .aqc_ready(ack_qpc_ready), .aqc_rsp(ack_qpc_rsp),
@@ -310,7 +332,7 @@ module urdma_top
     .mro_valid(mro_valid[MROC_RX]), .mro(mro[MROC_RX]), .mro_ready(mro_ready[MROC_RX]),
     .mro_rsp_valid(mro_rsp_valid[MROC_RX]), .mro_rsp, .sync_req, .sync_done,
     .inv_req, .inv_key, .inv_done,
-    .cycles, .timer_armed, .timer_cycles,
+    .cycles, .timer_armed(rx_timer_armed), .timer_cycles(rx_timer_cycles),
     .sent_valid, .sent, .sent_ready, .acked_valid, .acked, .acked_ready,
     .ack_req_valid, .ack_req, .ack_req_ready,
     .mr_req_valid({mr_req_valid[MRC_RQ], mr_req_valid[MRC_RX]}), .mr_req({mr_req[MRC_RQ], mr_req[MRC_RX]}),
@@ -327,6 +349,18 @@ module urdma_top
     .cnt(rx_cnt), .rx_bytes, .trace_valid(trace_valid[TRC_RX]), .trace(trace_tap[TRC_RX])
   );
 
+  urdma_eth eth (
+    .clk, .rst(block_rst_reg), .init_done(eth_init_done), .busy(eth_busy),
+    .reg_valid(eth_reg_valid), .reg_req, .reg_rdata(eth_reg_rdata), .db_valid(eth_db_valid), .db(eth_db),
+    .mac(own_mac), .loopback(eth_loopback), .cycles, .timer_armed(eth_timer_armed), .timer_cycles(eth_timer_cycles),
+    .tx_valid(tx_beat_valid[1]), .tx(tx_beat[1]), .tx_ready(tx_beat_ready[1]),
+    .rx_valid(rx_beat_valid), .rx(rx_beat), .class_valid, .class_rdma, .rdma_first(rx_half_full),
+    .rd_req_valid(rd_req_valid[RD_ERD:RD_ETD]), .rd_req(rd_req[RD_ERD:RD_ETD]), .rd_req_ready(rd_req_ready[RD_ERD:RD_ETD]),
+    .rd_rsp_valid(rd_rsp_valid[RD_ERD:RD_ETD]), .rd_rsp,
+    .wr_valid(wr_valid[WR_ECQ:WR_ERX]), .wr(wr[WR_ECQ:WR_ERX]), .wr_ready(wr_ready[WR_ECQ:WR_ERX]),
+    .irq_valid(eth_irq_valid), .irq_vec(eth_irq_vec), .irq_ready(eth_irq_ready), .cnt(eth_cnt)
+  );
+
   assign m_axis_tx_tdata = mac_tx.data;
   assign m_axis_tx_tkeep = mac_tx.keep;
   assign m_axis_tx_tlast = mac_tx.last;
@@ -337,7 +371,10 @@ module urdma_top
   assign mac_rx.err = s_axis_rx_tuser;
 
   // ---- time: a timer that is armed keeps no block busy; who stops the clock goes on in time for it (timer_*) ---------------
-  assign idle = !(pcie_busy || ctl_busy || mr_busy || cq_busy || eq_busy || tx_busy || rx_busy || mac_tx_busy
+  assign timer_armed = rx_timer_armed || eth_timer_armed;
+  assign timer_cycles = (!rx_timer_armed || (eth_timer_armed && eth_timer_cycles < rx_timer_cycles)) ? eth_timer_cycles
+                                                                                                      : rx_timer_cycles;
+  assign idle = !(pcie_busy || ctl_busy || mr_busy || cq_busy || eq_busy || eth_busy || irq_busy || tx_busy || rx_busy || mac_tx_busy
                   || loop_busy || block_rst_reg
                   || s_axis_cq_tvalid || s_axis_rc_tvalid || s_axis_rx_tvalid);
 

@@ -85,7 +85,7 @@ uint64_t urdma_eh_counter(struct urdma_eh *eh, unsigned int index)
 	return urdma_eh_reg(eh, URDMA_REG_COUNTERS + 8 * (uint64_t)index);
 }
 
-static void reg_write(struct urdma_eh *eh, uint64_t offset, uint64_t value)
+void urdma_eh_write_reg(struct urdma_eh *eh, uint64_t offset, uint64_t value)
 {
 	urdma_embedded_write64(eh->dev, URDMA_BAR_REGS, offset, value);
 }
@@ -219,10 +219,10 @@ int urdma_eh_open(struct urdma_embedded *host, unsigned int nic,
 		ret = read_caps(eh);
 	if (ret)
 		goto err;
-	reg_write(eh, URDMA_REG_CMDQ_BASE, urdma_embedded_bus(host, eh->cmdq));
-	reg_write(eh, URDMA_REG_CMDQ_CPL_BASE, urdma_embedded_bus(host, eh->cplq));
-	reg_write(eh, URDMA_REG_CMDQ_LOG_SIZE, eh->cfg.log_cmdq);
-	reg_write(eh, URDMA_REG_CTRL, URDMA_RF_CTRL_ENABLE);
+	urdma_eh_write_reg(eh, URDMA_REG_CMDQ_BASE, urdma_embedded_bus(host, eh->cmdq));
+	urdma_eh_write_reg(eh, URDMA_REG_CMDQ_CPL_BASE, urdma_embedded_bus(host, eh->cplq));
+	urdma_eh_write_reg(eh, URDMA_REG_CMDQ_LOG_SIZE, eh->cfg.log_cmdq);
+	urdma_eh_write_reg(eh, URDMA_REG_CTRL, URDMA_RF_CTRL_ENABLE);
 	for (unsigned int i = 0; i < eh->cfg.n_eqs && !ret; i++)
 		ret = create_eq(eh, i);
 	if (!ret)
@@ -271,7 +271,7 @@ int urdma_eh_cmd_post(struct urdma_eh *eh, const struct urdma_eh_cmd *cmd, urdma
 	*q = *cmd;
 	q->w[0] = (q->w[0] & ~URDMA_CMD0_TAG) | URDMA_SET(URDMA_CMD0_TAG, tag);
 	eh->cmd_pi++;
-	reg_write(eh, URDMA_REG_CMDQ_PI, eh->cmd_pi & 0xffff);
+	urdma_eh_write_reg(eh, URDMA_REG_CMDQ_PI, eh->cmd_pi & 0xffff);
 	return 0;
 }
 

@@ -58,6 +58,7 @@ struct urdma_embedded *urdma_eh_host(struct urdma_eh *eh);
 struct urdma_cosim *urdma_eh_cosim(struct urdma_eh *eh);
 const struct urdma_eh_caps *urdma_eh_caps(const struct urdma_eh *eh);
 uint64_t urdma_eh_reg(struct urdma_eh *eh, uint64_t offset); /* waits; all ones on an error */
+void urdma_eh_write_reg(struct urdma_eh *eh, uint64_t offset, uint64_t value);
 uint64_t urdma_eh_counter(struct urdma_eh *eh, unsigned int index); /* waits */
 
 /* ---- commands ------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 //  tx_*     frames of the transmit side; out_*: those that go to the MAC
 //  mac_*    frames of the MAC, which cannot be stalled; rx_*: to the receive side, which cannot stall either
 //  mac      the port's address, byte 0 in [7:0]
+//  tx_home  with a frame's first beat: it turns round wherever it is addressed to
 //
 // A frame's first beat has its destination, so the way is known at once and no beat waits. Frames that turn
 // round wait in a FIFO; when it is full the transmit side waits, which is no deadlock, because the receive side never
@@ -18,8 +19,8 @@
 module urdma_loopback
   import urdma_pkg::*;
 #(
-  // longest frame that may turn round, in beats: RDMA with an MTU of 4096 has 66
-  parameter int MAX_BEATS = 96,
+  // longest frame that may turn round, in beats: of the Ethernet function, with a tag
+  parameter int MAX_BEATS = (ETH_MAX_FRAME + 4 + 63) / 64,
   // beats of the MAC that may wait when such a frame begins
   parameter int MAC_FREE = 32
 ) (
@@ -30,6 +31,7 @@ module urdma_loopback
   input  wire logic [47:0] mac,
 
   input  wire logic        tx_valid,
+  input  wire logic        tx_home,
   input  wire mac_beat_t   tx,
   output      logic        tx_ready,
   output      logic        out_valid,
@@ -42,8 +44,8 @@ module urdma_loopback
   output      mac_beat_t   rx
 );
 
-  localparam int MAC_DEPTH = 128;
-  localparam int LOOP_DEPTH = 128;
+  localparam int MAC_DEPTH = 256;
+  localparam int LOOP_DEPTH = 256;
 
   if (MAC_DEPTH < MAX_BEATS + MAC_FREE) $error("urdma_loopback: the MAC's FIFO is too small");
   if (LOOP_DEPTH < MAX_BEATS) $error("urdma_loopback: a frame that turns round does not fit");
@@ -55,7 +57,7 @@ module urdma_loopback
   logic [$clog2(LOOP_DEPTH):0] loop_count;
   logic [$clog2(MAC_DEPTH):0] mac_count;
 
-  assign home = tx_open_reg ? tx_home_reg : (tx.data[47:0] == mac);
+  assign home = tx_open_reg ? tx_home_reg : (tx_home || tx.data[47:0] == mac);
   assign out_valid = tx_valid && !home;
   assign out = tx;
   assign loop_in_valid = tx_valid && home;

@@ -10,3 +10,4 @@ queue/urdma_qp_mgr.sv
 queue/urdma_ctl.sv
 queue/urdma_cq.sv
 queue/urdma_eq.sv
+queue/urdma_irq_mux.sv

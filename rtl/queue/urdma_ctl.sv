@@ -19,6 +19,8 @@ module urdma_ctl
   output      logic                        reg_req_ready,
   output      logic                        reg_rsp_valid,
   output      logic [63:0]                 reg_rsp_data,
+  output      logic                        eth_reg_valid,
+  input  wire logic [63:0]                 eth_reg_rdata,
 
   input  wire logic                        pcie_db_valid,
   input  wire db_t                         pcie_db,
@@ -36,6 +38,8 @@ module urdma_ctl
   output      logic                        eq_db_valid,
   output      eq_db_t                      eq_db,
   input  wire logic                        eq_db_ready,
+  output      logic                        eth_db_valid,
+  output      eth_db_t                     eth_db,
 
   output      logic                        tx_qpc_valid,
   output      qpc_t                        tx_qpc,
@@ -80,6 +84,9 @@ module urdma_ctl
   output      qp_cfg_t [QPR_N-2:0]         qpr_rsp,
   input  wire logic [2:0][GID_W-1:0]       gid_idx,
   output      gid_t [2:0]                  gid,
+  output      logic                        gid_wr_valid,
+  output      logic [GID_W-1:0]            gid_wr_idx,
+  output      gid_t                        gid_wr,
 
   input  wire logic [QPE_N-1:0]            qp_err_valid,
   input  wire qp_err_t [QPE_N-1:0]         qp_err,
@@ -136,7 +143,7 @@ module urdma_ctl
     .clk(clk), .rst(rst), .core_rst(core_rst), .pcie_busy(pcie_busy),
     .init_done(blocks_init_done && cmdq_init_done && mgr_init_done && merge_init_done), .ready(ready), .busy(regs_busy),
     .reg_req_valid(reg_req_valid), .reg_req(reg_req), .reg_req_ready(reg_req_ready),
-    .reg_rsp_valid(reg_rsp_valid), .reg_rsp_data(reg_rsp_data),
+    .reg_rsp_valid(reg_rsp_valid), .reg_rsp_data(reg_rsp_data), .eth_reg_valid(eth_reg_valid), .eth_reg_rdata(eth_reg_rdata),
     .cmdq_enable(cmdq_enable), .cmdq_base(cmdq_base), .cmdq_cpl_base(cmdq_cpl_base), .cmdq_log_size(cmdq_log_size),
     .cmdq_pi(cmdq_pi), .cmdq_ci(cmdq_ci), .cmdq_err(cmdq_err),
     .cnt(cnt), .cnt_own(cnt_own), .tx_bytes(tx_bytes), .rx_bytes(rx_bytes), .eq0_lost(eq0_lost),
@@ -163,7 +170,7 @@ module urdma_ctl
     .sq_db_valid(sq_db_valid), .sq_db(sq_db), .sq_db_ready(sq_db_ready),
     .rq_db_valid(rq_in_valid), .rq_db(rq_in), .rq_db_ready(rq_in_ready),
     .cq_db_valid(cq_db_valid), .cq_db(cq_db), .cq_db_ready(cq_db_ready),
-    .eq_db_valid(eq_db_valid), .eq_db(eq_db), .eq_db_ready(eq_db_ready),
+    .eq_db_valid(eq_db_valid), .eq_db(eq_db), .eq_db_ready(eq_db_ready), .eth_db_valid(eth_db_valid), .eth_db(eth_db),
     .flush_req(db_flush_req), .flush_done(db_flushed),
     .cnt(db_cnt), .trace_valid(trace_valid), .trace(trace)
   );
@@ -217,7 +224,7 @@ module urdma_ctl
     .qpr_req_valid({qpr_req_valid, db_qpr_req_valid}), .qpr_req_qpn({qpr_req_qpn, db_qpr_req_qpn}),
     .qpr_req_ready({qpr_req_ready, db_qpr_req_ready}), .qpr_rsp_valid({qpr_rsp_valid, db_qpr_rsp_valid}),
     .qpr_rsp(qpr_rsp_any),
-    .gid_idx(gid_idx), .gid(gid)
+    .gid_idx(gid_idx), .gid(gid), .gid_wr_valid(gid_wr_valid), .gid_wr_idx(gid_wr_idx), .gid_wr(gid_wr)
   );
 
   urdma_cmd_fence fence (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Doorbells: ownership check and distribution.
 //
-//   pcie_db -> look-up FIFO -> QP configuration read (SQ, RQ) -> verdict -> out FIFO -> tx, rx, cq, eq
+//   pcie_db -> look-up FIFO -> QP configuration read (SQ, RQ) -> verdict -> out FIFO -> tx, rx, cq, eq, eth
 //
 // Everything stays in order. A doorbell is taken only when both FIFOs have room for it, because the answer of
 // the configuration port cannot be refused. None is lost: pcie_db_ready falls instead.
@@ -44,6 +44,8 @@ module urdma_doorbell
   output      logic                   eq_db_valid,
   output      eq_db_t                 eq_db,
   input  wire logic                   eq_db_ready,
+  output      logic                   eth_db_valid,   // always taken
+  output      eth_db_t                eth_db,
 
   input  wire logic                   flush_req,
   output      logic                   flush_done,
@@ -55,7 +57,7 @@ module urdma_doorbell
 
   localparam int DEPTH = 16;
 
-  typedef enum logic [1:0] {K_SQ, K_RQ, K_CQ, K_EQ} kind_e;
+  typedef enum logic [2:0] {K_SQ, K_RQ, K_CQ, K_EQ, K_ETX, K_ERX, K_ECQ} kind_e;
 
   typedef struct packed {
     kind_e            kind;
@@ -93,6 +95,10 @@ module urdma_doorbell
       12'(URDMA_DB_EQ): begin
         in.kind = K_EQ;
         in_range = (obj >> EQN_W) == '0 && pcie_db.page == '0;
+      end
+      12'(URDMA_DB_ETH_TX), 12'(URDMA_DB_ETH_RX), 12'(URDMA_DB_ETH_CQ): begin
+        in.kind = (pcie_db.offset == 12'(URDMA_DB_ETH_TX)) ? K_ETX : (pcie_db.offset == 12'(URDMA_DB_ETH_RX)) ? K_ERX : K_ECQ;
+        in_range = (obj >> ETHQ_W) == '0 && pcie_db.page == '0;
       end
       default: known = 1'b0;
     endcase
@@ -168,7 +174,8 @@ module urdma_doorbell
       K_SQ: out_done = sq_db_ready;
       K_RQ: out_done = rq_db_ready;
       K_CQ: out_done = cq_db_ready;
-      default: out_done = eq_db_ready;
+      K_EQ: out_done = eq_db_ready;
+      default: out_done = 1'b1;
     endcase
   end
   assign out_free = !out_valid_reg || out_done;
@@ -191,6 +198,10 @@ module urdma_doorbell
   assign rq_db = '{qpn: out_reg.obj[QPN_W-1:0], pi: out_reg.index[15:0]};
   assign cq_db = '{cqn: out_reg.obj[CQN_W-1:0], page: out_reg.page, arm: out_reg.arm, ci: out_reg.index};
   assign eq_db = '{eqn: out_reg.obj[EQN_W-1:0], arm: out_reg.arm, ci: out_reg.index};
+
+  assign eth_db_valid = out_valid_reg && out_reg.kind inside {K_ETX, K_ERX, K_ECQ};
+  assign eth_db = '{kind: (out_reg.kind == K_ETX) ? EDB_TX : (out_reg.kind == K_ERX) ? EDB_RX : EDB_CQ,
+                    q: out_reg.obj[ETHQ_W-1:0], arm: out_reg.arm == 2'(URDMA_DB_ARM_ANY), index: out_reg.index};
 
   assign busy = pcie_db_valid || inside_reg != '0 || out_valid_reg;
 

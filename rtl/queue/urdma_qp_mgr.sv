@@ -55,7 +55,10 @@ module urdma_qp_mgr
   output      qp_cfg_t                     qpr_rsp,
 
   input  wire logic [2:0][GID_W-1:0]       gid_idx,
-  output      gid_t [2:0]                  gid
+  output      gid_t [2:0]                  gid,
+  output      logic                        gid_wr_valid,
+  output      logic [GID_W-1:0]            gid_wr_idx,
+  output      gid_t                        gid_wr
 );
 
   localparam int QPS = 1 << QPN_W;
@@ -523,6 +526,9 @@ module urdma_qp_mgr
   // ---- GID table -----------------------------------------------------------------------------------------
   gid_t gid_mem [1 << GID_W];
   gid_t gid_new;
+  assign gid_wr_valid = gid_write;
+  assign gid_wr_idx = obj[GID_W-1:0];
+  assign gid_wr = gid_new;
   always_comb begin
     gid_new = '0;
     gid_new.valid = cmd[URDMA_CMD_GID1_VALID_LSB];

@@ -2,7 +2,7 @@
 // BAR0: registers, counters, the cycle counter, and the reset sequence of the NIC.
 //
 // A register access is taken every cycle; a read is answered two cycles later, in order. Reads of addresses
-// that have no register give 0, writes there are ignored.
+// that have no register give 0, writes there are ignored. The Ethernet function has registers of its own (eth_reg_*).
 //
 // Reset sequence (after rst, and at a write of CTRL.RESET): core_rst stays up until the PCIe side has had
 // nothing outstanding for DRAIN cycles in a row, so that no answer to an old read can reach a block that has
@@ -28,6 +28,8 @@ module urdma_regs
   output      logic                   reg_req_ready,
   output      logic                   reg_rsp_valid,
   output      logic [63:0]            reg_rsp_data,
+  output      logic                   eth_reg_valid,   // an access to the registers of urdma_eth: reg_req is for it
+  input  wire logic [63:0]            eth_reg_rdata,   // one cycle later
 
   // command queue
   output      logic                   cmdq_enable,
@@ -87,7 +89,14 @@ module urdma_regs
                                        | 64'd1 << URDMA_RF_FEAT_RC_ATOMIC_LSB
                                        | 64'd1 << URDMA_RF_FEAT_RC_RETRY_LSB
                                        | 64'd1 << URDMA_RF_FEAT_MEM_MGT_LSB
-                                       | 64'd1 << URDMA_RF_FEAT_MW_2B_LSB;
+                                       | 64'd1 << URDMA_RF_FEAT_MW_2B_LSB
+                                       | 64'd1 << URDMA_RF_FEAT_ETH_LSB;
+  localparam logic [63:0] CAP_ETH = 64'(ETHQ_N) << URDMA_RF_CAP_ETH_QUEUES_LSB
+                                  | 64'(ETH_LOG_RING) << URDMA_RF_CAP_LOG_ETH_RING_LSB
+                                  | 64'(ETH_MAX_FRAME) << URDMA_RF_CAP_ETH_MAX_FRAME_LSB
+                                  | 64'(ETH_TX_DESCS) << URDMA_RF_CAP_ETH_TX_DESCS_LSB
+                                  | 64'(ETH_UC_N) << URDMA_RF_CAP_ETH_UC_LSB
+                                  | 64'(ETH_LOG_CQ) << URDMA_RF_CAP_LOG_ETH_CQ_LSB;
 
   typedef enum logic [1:0] {
     S_DRAIN,   // core_rst, wait for the PCIe side
@@ -105,7 +114,7 @@ module urdma_regs
   logic [63:12] base_reg, cpl_base_reg;
   logic [3:0] log_size_reg;
   logic [15:0] pi_reg;
-  logic rd_pend_reg, rd_is_cnt_reg;
+  logic rd_pend_reg, rd_is_cnt_reg, rd_is_eth_reg;
 
   logic wr, rd, wr_reset, queue_idle;
   logic [63:0] wmask, wdata;
@@ -117,6 +126,7 @@ module urdma_regs
   assign rd = reg_req_valid && !reg_req.write;
   always_comb for (int i = 0; i < 8; i++) wmask[8*i +: 8] = {8{reg_req.strb[i]}};
   assign wdata = reg_req.wdata & wmask;
+  assign eth_reg_valid = reg_req_valid && addr[15:13] == 3'(URDMA_REG_ETH_CTRL >> 13);
   assign wr_reset = wr && addr == 16'(URDMA_REG_CTRL) && wdata[URDMA_RF_CTRL_RESET_LSB];
   // bases and size stand still once the queue runs
   assign queue_idle = !enable_reg && pi_reg == '0;
@@ -229,6 +239,7 @@ module urdma_regs
     if (rd) begin
       rd_is_cnt_reg <= (addr >= 16'(URDMA_REG_COUNTERS))
                        && (addr < 16'(URDMA_REG_COUNTERS + 8 * URDMA_CNT_N));
+      rd_is_eth_reg <= eth_reg_valid;
       rd_cnt_reg <= addr[8:3];
       unique case (addr)
         16'(URDMA_REG_VERSION): rd_data_reg <= VERSION;
@@ -236,6 +247,7 @@ module urdma_regs
         16'(URDMA_REG_CAP_QUEUE): rd_data_reg <= CAP_QUEUE;
         16'(URDMA_REG_CAP_XPORT): rd_data_reg <= CAP_XPORT;
         16'(URDMA_REG_CAP_PAGES): rd_data_reg <= CAP_PAGES;
+        16'(URDMA_REG_CAP_ETH): rd_data_reg <= CAP_ETH;
         16'(URDMA_REG_CAP_FEATURES): rd_data_reg <= CAP_FEATURES;
         16'(URDMA_REG_CTRL): rd_data_reg <= 64'(enable_reg) << URDMA_RF_CTRL_ENABLE_LSB;
         16'(URDMA_REG_STATUS): rd_data_reg <= status;
@@ -250,7 +262,7 @@ module urdma_regs
         default: rd_data_reg <= '0;
       endcase
     end
-    if (rd_pend_reg) reg_rsp_data <= rd_is_cnt_reg ? cnt_reg[rd_cnt_reg] : rd_data_reg;
+    if (rd_pend_reg) reg_rsp_data <= rd_is_eth_reg ? eth_reg_rdata : rd_is_cnt_reg ? cnt_reg[rd_cnt_reg] : rd_data_reg;
     if (rst) begin
       rd_pend_reg <= 1'b0;
       reg_rsp_valid <= 1'b0;

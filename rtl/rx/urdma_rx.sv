@@ -18,6 +18,14 @@ module urdma_rx
   input  wire logic                   mac_valid,
   input  wire mac_beat_t              mac,
 
+  // whose frame it is, for urdma_eth; entries of the GID table as they are written
+  output      logic                   class_valid,
+  output      logic                   class_rdma,
+  output      logic                   half_full,
+  input  wire logic                   gid_wr_valid,
+  input  wire logic [GID_W-1:0]       gid_wr_idx,
+  input  wire gid_t                   gid_wr,
+
   // receive doorbells
   input  wire logic                   rq_db_valid,
   input  wire wq_db_t                 rq_db,
@@ -124,6 +132,8 @@ module urdma_rx
     .pkt_valid(pkt_valid), .pkt(pkt), .pkt_ready(pkt_ready),
     .rd_en(buf_rd_en), .rd_line(buf_rd_line), .rd_data(buf_rd_data),
     .free_valid(free_valid), .free_lines(free_lines),
+    .gid_wr_valid(gid_wr_valid), .gid_wr_idx(gid_wr_idx), .gid_wr(gid_wr),
+    .class_valid(class_valid), .class_rdma(class_rdma), .half_full(half_full),
     .cnt(cnt_parse), .rx_bytes(rx_bytes), .trace_valid(parse_trace_valid), .trace(parse_trace)
   );
 

@@ -6,6 +6,9 @@
 //            to 1, a READ response or ATOMIC acknowledge to both or to none.
 //  rd_*      read port of the packet buffer, latency 1. Payload begins at lane 0 of line pkt.line.
 //  free_*    lines given back, in the order of the packets on port 0
+//  gid_*     entries of the GID table as they are written
+//  class_*   once for each frame, in order: is it RDMA's? 5 cycles after its first beat, 4 after its second if there is one
+//  half_full more than half of the packet buffer is in use
 //
 // The stream runs through fixed stages; a frame's beats keep their order, and a frame of one beat can follow
 // another each cycle. Stages and their cycle, counted from the first beat on mac_*:
@@ -47,6 +50,13 @@ module urdma_rx_parse
   output      logic [511:0]           rd_data,
   input  wire logic                   free_valid,
   input  wire logic [6:0]             free_lines,
+
+  input  wire logic                   gid_wr_valid,
+  input  wire logic [GID_W-1:0]       gid_wr_idx,
+  input  wire gid_t                   gid_wr,
+  output      logic                   class_valid,
+  output      logic                   class_rdma,
+  output      logic                   half_full,
 
   output      logic [URDMA_CNT_N-1:0] cnt,
   output      logic [6:0]             rx_bytes,
@@ -252,6 +262,37 @@ module urdma_rx_parse
     else if (x1_go) x1_valid_reg <= 1'b0;
   end
 
+  // ---- whose frame: RDMA's is what has the addresses and the VLAN of an entry of the GID table -------------
+  // own_reg belongs to the frame whose first beat is in x1 from its second cycle there on, and in y0.
+  gid_t [(1<<GID_W)-1:0] gid_reg;
+  logic x1_look_reg, own_reg;
+
+  function automatic logic is_own(input gid_t [(1<<GID_W)-1:0] t, input logic ipv4, input logic [127:0] dip,
+                                  input logic [47:0] dmac, input logic [11:0] vlan);
+    logic hit;
+    hit = 1'b0;
+    for (int i = 0; i < (1 << GID_W); i++)
+      if (t[i].valid && t[i].smac == dmac && t[i].gid == dip && t[i].ipv4 == ipv4
+          && (t[i].vlan_valid ? t[i].vlan : 12'd0) == vlan) hit = 1'b1;
+    return hit;
+  endfunction
+
+  assign class_rdma = own_reg;
+
+  always_ff @(posedge clk) begin
+    if (x1_look_reg) own_reg <= dec_reg.rdma && is_own(gid_reg, dec_reg.pkt.ipv4, dec_reg.pkt.dip, dec_reg.pkt.dmac,
+                                                       dec_reg.pkt.vlan_valid ? dec_reg.pkt.vlan : 12'd0);
+    if (gid_wr_valid) gid_reg[gid_wr_idx] <= gid_wr;
+    if (rst) begin
+      x1_look_reg <= 1'b0;
+      class_valid <= 1'b0;
+      gid_reg <= '0;
+    end else begin
+      x1_look_reg <= x0_valid_reg && x0_first_reg;
+      class_valid <= x1_look_reg;
+    end
+  end
+
   // ---- y0: aligned payload, and what the ICRC sees ---------------------------------------------------------
   typedef struct packed {
     logic first;
@@ -379,7 +420,10 @@ module urdma_rx_parse
   always_ff @(posedge clk) begin
     if (y0_valid_reg) begin
       y_reg[1] <= y0_reg;
-      if (y0_reg.first) y_dec_reg[1] <= y0_dec_reg;
+      if (y0_reg.first) begin
+        y_dec_reg[1] <= y0_dec_reg;
+        y_dec_reg[1].rdma <= own_reg;
+      end
       if (y0_reg.line) y_line_reg[1] <= y0_line_reg;
     end
     for (int i = 2; i <= CRC_STAGES; i++) begin
@@ -415,6 +459,7 @@ module urdma_rx_parse
   assign z_dec = y_dec_reg[CRC_STAGES];
   assign z_valid = y_valid_reg[CRC_STAGES];
   assign z_fits = free_reg >= (BUF_W+1)'(z_dec.pkt.lines);
+  assign half_full = !free_reg[BUF_W] && !free_reg[BUF_W-1];
   assign z_full = z.first ? !z_fits : z_full_reg;
   assign z_crc_ok = crc_valid ? (crc == CRC_RESIDUE) : (!z.first && crc_ok_reg);
   assign z_to = {z_dec.pkt.opcode == OP_ACK || is_response(z_dec.pkt.opcode), z_dec.pkt.opcode != OP_ACK};
@@ -460,7 +505,7 @@ module urdma_rx_parse
     if (!rst && z_end) begin
       cnt[URDMA_CNT_RX_FRAMES] <= 1'b1;
       if (z.err) cnt[URDMA_CNT_RX_MAC_ERR] <= 1'b1;
-      // The place of the Ethernet function: frames that are not for RDMA end here.
+      // urdma_eth takes it
       else if (!z_dec.rdma) cnt[URDMA_CNT_RX_NOT_RDMA] <= 1'b1;
       else if (z_dec.bad || z.short_) cnt[URDMA_CNT_RX_MALFORMED] <= 1'b1;
       else if (!z_crc_ok) cnt[URDMA_CNT_RX_ICRC_ERR] <= 1'b1;

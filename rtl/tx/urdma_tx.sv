@@ -75,7 +75,6 @@ module urdma_tx
   input  wire logic              mac_ready,
 
   output      logic [URDMA_CNT_N-1:0] cnt,
-  output      logic [6:0]        tx_bytes,
   output      logic              trace_valid,
   output      trace_t            trace
 );
@@ -301,7 +300,7 @@ module urdma_tx
   urdma_tx_frame frame (
     .clk, .rst, .busy(frame_busy), .hdr_valid, .hdr, .hdr_ready,
     .line_rd_en, .line_rd, .line_data, .line_free, .line_free_n,
-    .mac_valid, .mac, .mac_ready, .mac_bytes(tx_bytes), .mac_frame, .trace_valid(tx_trace_valid), .trace(tx_trace)
+    .mac_valid, .mac, .mac_ready, .mac_frame, .trace_valid(tx_trace_valid), .trace(tx_trace)
   );
 
   // ---- errors: a READ that is refused goes before what only tells of rest --------------------------------------------------
@@ -328,7 +327,6 @@ module urdma_tx
   assign syndrome = ack_sent ? ack.ext[7:0] : data.ext[7:0];
   always_comb begin
     cnt = '0;
-    cnt[URDMA_CNT_TX_FRAMES] = mac_frame;
     cnt[URDMA_CNT_TX_RDMA_PKTS] = mac_frame;
     // syndrome bits 6:5: 0 ACK, 1 RNR NAK, 3 NAK, whose code 0 is a sequence error
     cnt[URDMA_CNT_TX_ACK] = ack_one && (syndrome[6:5] == 2'd0);

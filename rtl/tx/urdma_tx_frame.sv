@@ -38,7 +38,6 @@ module urdma_tx_frame
   output      logic              mac_valid,
   output      mac_beat_t         mac,
   input  wire logic              mac_ready,
-  output      logic [6:0]        mac_bytes,    // of the beat that is taken in this cycle, else 0
   output      logic              mac_frame,    // pulse: a frame has gone
   output      logic              trace_valid,  // first beat taken
   output      trace_t            trace
@@ -302,7 +301,6 @@ module urdma_tx_frame
 
   assign mac_valid = mac_valid_reg;
   assign mac = '{data: mac_data_reg, keep: mac_keep_reg, last: mac_last_reg, err: 1'b0};
-  assign mac_bytes = (mac_valid_reg && mac_ready) ? mac_len_reg : 7'd0;
   assign mac_frame = mac_valid_reg && mac_ready && mac_last_reg;
 
   // ---- trace -------------------------------------------------------------------------------------------------------

@@ -377,6 +377,8 @@ void bench_cycle(struct bench *b)
 	b->bytes += o->rx_bytes;
 	if (o->trace_valid)
 		b->traces[o->trace_ev]++;
+	if (o->class_valid)
+		b->classes[o->class_rdma]++;
 	rx_model_edge(b->m);
 	b->cycle++;
 }
@@ -424,6 +426,7 @@ void bench_clear_logs(struct bench *b)
 		b->n_cqes[c] = b->n_errs[c] = 0;
 	memset(b->cnt, 0, sizeof(b->cnt));
 	memset(b->traces, 0, sizeof(b->traces));
+	memset(b->classes, 0, sizeof(b->classes));
 	b->bytes = 0;
 	b->first_mac = b->first_wr = 0;
 	b->n_mros = b->n_invs = 0;

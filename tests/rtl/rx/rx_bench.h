@@ -91,7 +91,7 @@ struct bench {
 	struct bench_acked ackeds[LOG_MAX];
 	struct bench_err errs[2][LOG_MAX];
 	unsigned int n_acks, n_cqes[2], n_ackeds, n_errs[2];
-	uint64_t cnt[64], bytes, traces[16], first_mac, first_wr, last_wr;
+	uint64_t cnt[64], bytes, traces[16], classes[2], first_mac, first_wr, last_wr;
 	struct rx_out ctl; /* of the last QUERY */
 };
 

@@ -203,6 +203,8 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	out->rx_bytes = t.rx_bytes;
 	out->trace_valid = t.trace_valid;
 	out->trace_ev = t.trace_ev;
+	out->class_valid = t.class_valid;
+	out->class_rdma = t.class_rdma;
 }
 
 extern "C" void rx_model_edge(struct rx_model *m)

@@ -120,7 +120,7 @@ struct rx_out {
 	} err[2];
 	uint64_t cnt;
 	uint8_t rx_bytes, trace_ev;
-	bool trace_valid;
+	bool trace_valid, class_valid, class_rdma;
 };
 
 struct rx_model;

@@ -933,7 +933,7 @@ static void test_malformed(void **state)
 	for (int i = 0; i < 4; i++) {
 		struct ref *r = &refs[i];
 
-		for (int fault = 0; fault < 31; fault++) {
+		for (int fault = 0; fault < 32; fault++) {
 			struct packet k = r->hdr;
 			uint8_t *ip, *udp, *bth;
 			bool seal = true, err = false;
@@ -959,16 +959,16 @@ static void test_malformed(void **state)
 				break;
 			case 3:
 				k.dip[15]++;
-				want = NOQP;
+				want = OTHER;
 				break;
 			case 4:
 				k.dmac[3] ^= 1;
-				want = NOQP;
+				want = OTHER;
 				break;
 			case 5:
 				k.vlan_valid = true;
 				k.vlan = 6;
-				want = NOQP;
+				want = OTHER;
 				break;
 			case 6:
 				k.pkey = 0x7ffe;
@@ -985,7 +985,13 @@ static void test_malformed(void **state)
 				k.opcode = 0x11; /* ACK with payload */
 				break;
 			case 10:
-				k.ipv4 = !k.ipv4; /* another version than the GID's */
+				k.ipv4 = !k.ipv4; /* to the GID of the other version */
+				(k.ipv4 ? gid4 : gid6)(k.dip, 2);
+				want = NOQP;
+				break;
+			case 31:
+				k.vlan_valid = !k.vlan_valid; /* to the GID in the other VLAN */
+				k.vlan = 5;
 				want = NOQP;
 				break;
 			}
@@ -1085,7 +1091,7 @@ static void test_malformed(void **state)
 				udp[5] = k.ipv4 ? 0xea : 0xfe;
 				break;
 			}
-			if (fault > 10 && seal && fault != 21 && fault != 22 && fault != 23)
+			if (fault > 10 && fault < 31 && seal && fault != 21 && fault != 22 && fault != 23)
 				packet_seal(&k, &f);
 			bench_clear_logs(b);
 			bench_frame(b, &f, err);
@@ -1095,6 +1101,9 @@ static void test_malformed(void **state)
 					fail_msg("QP %d fault %d: counter %d is %d", i, fault,
 						 counters[c], (int)b->cnt[counters[c]]);
 			assert_int_equal(b->cnt[URDMA_CNT_RX_FRAMES], 1);
+			assert_int_equal(b->classes[0] + b->classes[1], 1);
+			if (want != MACERR)
+				assert_int_equal(b->classes[0], want == OTHER);
 			assert_int_equal(b->bytes, f.len < 60 ? 60 : f.len);
 			check(b);
 		}

@@ -97,6 +97,9 @@ module rx_test_top
   input  wire logic [11:0]  gid_vlan,
   input  wire logic [47:0]  gid_smac,
   input  wire logic [127:0] gid_gid,
+  output      logic         class_valid,
+  output      logic         class_rdma,
+  output      logic         half_full,
 
   input  wire logic         sent_valid,
   input  wire logic [11:0]  sent_qpn,
@@ -188,6 +191,8 @@ module rx_test_top
   gid_t [1:0] gid;
 
   initial for (int i = 0; i < 4096; i++) cfg_mem[i] = '0;
+  gid_t gid_in;
+  assign gid_in = '{valid: gid_valid, ipv4: gid_ipv4, vlan_valid: gid_vlan_valid, vlan: gid_vlan, smac: gid_smac, gid: gid_gid};
   initial for (int i = 0; i < 32; i++) gid_mem[i] = '0;
 
   always_comb begin
@@ -218,8 +223,7 @@ module rx_test_top
 
   always_ff @(posedge clk) begin
     if (cfg_we) cfg_mem[cfg_qpn] <= cfg_in;
-    if (gid_we) gid_mem[gid_widx] <= '{valid: gid_valid, ipv4: gid_ipv4, vlan_valid: gid_vlan_valid,
-        vlan: gid_vlan, smac: gid_smac, gid: gid_gid};
+    if (gid_we) gid_mem[gid_widx] <= gid_in;
     for (int i = 0; i < 2; i++) begin
       gid[i] <= gid_mem[gid_idx[i]];
       qpr_rsp_valid[i] <= pipe_valid[CFG_LATENCY-1][i] && !rst;
@@ -295,6 +299,7 @@ module rx_test_top
     .fence_req(fence_req), .fence_done(fence_done),
     .qpr_req_valid(qpr_valid), .qpr_req_qpn(qpr_qpn), .qpr_req_ready(qpr_ready),
     .qpr_rsp_valid(qpr_rsp_valid), .qpr_rsp(qpr_rsp), .gid_idx(gid_idx), .gid(gid),
+    .gid_wr_valid(gid_we), .gid_wr_idx(gid_widx), .gid_wr(gid_in), .class_valid, .class_rdma, .half_full,
     .mro_valid(mro_valid), .mro(mro), .mro_ready(mro_ready), .mro_rsp_valid(mro_rsp_valid),
     .mro_rsp(mro_status_e'(mro_rsp)), .sync_req(sync_req), .sync_done(sync_done),
     .inv_req(inv_req), .inv_key(inv_key), .inv_done(inv_done),

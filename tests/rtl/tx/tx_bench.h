@@ -161,7 +161,7 @@ void bench_poison(struct bench *b, uint64_t from, uint64_t to);
 uint64_t bench_bus(uint64_t va);
 
 struct stats {
-	uint64_t frames, beats, bytes, first_cycle, last_cycle, cnt_frames, cnt_bytes, acks, naks;
+	uint64_t frames, beats, bytes, first_cycle, last_cycle, cnt_frames, acks, naks;
 	uint64_t max_unacked;
 	uint64_t reads[2];
 	uint64_t cnt_retrans, cnt_read_rsp, cnt_ack, cnt_nak, resent, read_rsps, mros, syncs, errs;

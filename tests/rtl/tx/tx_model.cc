@@ -181,7 +181,6 @@ void tx_model_eval(tx_model *m, const tx_in *in, tx_out *out)
 	std::memcpy(out->mac_data, &t.mac_data[0], 64);
 	out->mac_keep = t.mac_keep;
 	out->cnt = t.cnt;
-	out->tx_bytes = t.tx_bytes;
 	out->trace_valid = t.trace_valid;
 	out->trace_ev = t.trace_ev;
 	out->trace_qpn = t.trace_qpn;

@@ -122,7 +122,6 @@ struct tx_out {
 	uint8_t mac_data[64];
 	uint64_t mac_keep;
 	uint64_t cnt;
-	uint8_t tx_bytes;
 	bool trace_valid;
 	uint8_t trace_ev;
 	uint32_t trace_qpn, trace_psn;

@@ -161,7 +161,6 @@ module tx_test_top
   input  wire logic         mac_ready,
 
   output      logic [63:0]  cnt,
-  output      logic [6:0]   tx_bytes,
   output      logic         trace_valid,
   output      logic [3:0]   trace_ev,
   output      logic [23:0]  trace_qpn,
@@ -227,7 +226,7 @@ module tx_test_top
     .ack_req_ready, .mr_req_valid, .mr_req, .mr_req_ready, .mr_rsp_valid, .mr_rsp, .mr_rsp_ready,
     .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid,
     .rd_rsp('{data: rd_rsp_data, last: rd_rsp_last, err: rd_rsp_err}),
-    .mac_valid, .mac, .mac_ready, .cnt(counters), .tx_bytes, .trace_valid, .trace
+    .mac_valid, .mac, .mac_ready, .cnt(counters), .trace_valid, .trace
   );
 
   assign qpc_rsp_psn = qpc_rsp.psn;
