@@ -155,6 +155,13 @@ static int read_caps(struct urdma_eh *eh)
 	c->log_db_page_size = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_DB_PAGE_SIZE, v);
 	c->page_shifts = urdma_eh_reg(eh, URDMA_REG_CAP_PAGES);
 	c->features = urdma_eh_reg(eh, URDMA_REG_CAP_FEATURES);
+	v = urdma_eh_reg(eh, URDMA_REG_CAP_ETH);
+	c->eth_queues = (unsigned int)URDMA_GET(URDMA_RF_CAP_ETH_QUEUES, v);
+	c->log_eth_ring = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_ETH_RING, v);
+	c->log_eth_cq = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_ETH_CQ, v);
+	c->eth_max_frame = (unsigned int)URDMA_GET(URDMA_RF_CAP_ETH_MAX_FRAME, v);
+	c->eth_tx_descs = (unsigned int)URDMA_GET(URDMA_RF_CAP_ETH_TX_DESCS, v);
+	c->eth_uc = (unsigned int)URDMA_GET(URDMA_RF_CAP_ETH_UC, v);
 	c->clock_hz = urdma_eh_reg(eh, URDMA_REG_CLOCK_HZ);
 	return 0;
 }

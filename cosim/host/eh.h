@@ -31,6 +31,7 @@ struct urdma_eh_caps {
 	unsigned int log_qp, log_cq, log_mr, log_srq, log_eq, log_pd, log_db_pages, log_vectors;
 	unsigned int max_sq_sge, max_rq_sge, max_inline, log_sq, log_rq, log_cqe, log_eqe;
 	unsigned int log_max_msg, log_max_mtu, gids, max_rd_atomic, log_cmdq, log_db_page_size;
+	unsigned int eth_queues, log_eth_ring, log_eth_cq, eth_max_frame, eth_tx_descs, eth_uc;
 	uint64_t page_shifts, features, clock_hz;
 };
 
