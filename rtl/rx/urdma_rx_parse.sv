@@ -123,6 +123,7 @@ module urdma_rx_parse
   logic [8*HDR-1:0] x0_hdr_reg;
   logic [47:0] x0_dmac_reg;
   logic x0_vlan_reg;
+  logic [6:0] x0_have_reg;         // bytes of a frame of one beat, else more than any header needs
   logic [11:0] x0_vid_reg;
   logic [15:0] x0_etype_reg;
   logic [7:0] idx_next_reg;
@@ -151,6 +152,7 @@ module urdma_rx_parse
       if (d1_first_reg) begin
         x0_dmac_reg <= d1_reg[47:0];
         x0_vlan_reg <= d_vlan;
+        x0_have_reg <= d1_last_reg ? d1_n_reg : '1;
         x0_vid_reg <= {d1_reg[8*14+:4], d1_reg[8*15+:8]};
         x0_etype_reg <= d_vlan ? be16(d1_reg[8*16+:16]) : be16(d1_reg[8*12+:16]);
         x0_hdr_reg <= d_vlan ? d_win[8*18+:8*HDR] : d_win[8*14+:8*HDR];
@@ -182,7 +184,7 @@ module urdma_rx_parse
   endfunction
 
   // h from the IP header on
-  function automatic dec_t decode(input logic [8*HDR-1:0] h, input logic [15:0] etype, input logic vlan);
+  function automatic dec_t decode(input logic [8*HDR-1:0] h, input logic [15:0] etype, input logic vlan, input logic [6:0] have);
     dec_t d;
     /* verilator lint_off UNUSEDSIGNAL */  // ports, checksum, reserved bits are nobody's
     logic [8*L4-1:0] l4;           // UDP, BTH, extended headers
@@ -200,7 +202,8 @@ module urdma_rx_parse
     l4 = ip6 ? h[8*40+:8*L4] : h[8*20+:8*L4];
     tot = ip6 ? be16(h[8*4+:16]) + 16'd40 : be16(h[8*2+:16]);
     ulen = be16(l4[8*4+:16]);
-    d.rdma = ((ip4 && h[8*9+:8] == 8'd17) || (ip6 && h[8*6+:8] == 8'd17)) && be16(l4[8*2+:16]) == 16'd4791;
+    d.rdma = ((ip4 && h[8*9+:8] == 8'd17) || (ip6 && h[8*6+:8] == 8'd17)) && be16(l4[8*2+:16]) == 16'd4791
+        && have >= (vlan ? 7'd18 : 7'd14) + ipl + 7'd4;  // else the port is not the frame's
     d.pkt = '0;
     d.pkt.opcode = l4[8*8+:8];
     ext = ext_len(d.pkt.opcode);
@@ -248,7 +251,7 @@ module urdma_rx_parse
       x1_n_idx_reg <= x0_n_idx_reg;
       x1_n_reg <= x0_n_reg;
       if (x0_first_reg) begin
-        dec_reg <= decode(x0_hdr_reg, x0_etype_reg, x0_vlan_reg);
+        dec_reg <= decode(x0_hdr_reg, x0_etype_reg, x0_vlan_reg, x0_have_reg);
         dec_reg.pkt.dmac <= x0_dmac_reg;
         dec_reg.pkt.vlan_valid <= x0_vlan_reg;
         dec_reg.pkt.vlan <= x0_vid_reg;

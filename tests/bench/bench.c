@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "net.h"
 #include "rig.h"
 
 #define CYCLE_NS   URDMA_SIM_CYCLE_NS
@@ -450,6 +451,117 @@ static void loads(void)
 	load_goodput("READ 64 KB, 16 QPs, loss 0.1 %", LOSSY(READ, "0.1", 12), NAN);
 }
 
+/* ---- Ethernet
+ * ------------------------------------------------------------------------------------------- */
+
+/*
+ * Frames from side 0 to side 1, a ring of them always posted, and buffers always there. With rdma,
+ * 64 KB WRITEs of one QP go the same way at the same time; each has work under way all the time.
+ */
+struct eth_load {
+	unsigned int queues;
+	uint32_t len;		  /* of a frame, without FCS */
+	unsigned int warm, count; /* frames before the figure, and in it */
+	bool rdma;
+};
+
+static uint8_t eth_frame[NET_MAX_FRAME + 64];
+
+#define ETH_TURN 400u /* cycles between two looks of the host */
+
+static void eth_turn(struct net *net, const struct eth_load *l, uint64_t bus)
+{
+	for (unsigned int q = 0; q < l->queues; q++) {
+		struct urdma_eh_ethq *tx = &net->side[0].q[q];
+
+		while (tx->tx_pi - tx->tx_ci < 255)
+			urdma_eh_eth_put_tx(tx, bus, l->len, true, NULL);
+		urdma_eh_eth_ring_tx(tx);
+	}
+	rig_check(
+		net->rig,
+		urdma_cosim_run_until(net->rig->cosim, urdma_cosim_now(net->rig->cosim) + ETH_TURN),
+		"run");
+}
+
+/* Gb/s of frames (without FCS) and of WRITEs; frames: million frames a second. */
+static void eth_run(const struct eth_load *l, double *eth, double *rdma, double *frames)
+{
+	const struct load writes = BULK(WRITE, 5, 0);
+	unsigned int posted = 0, done = 0, done_at_start = 0, n = 0;
+	uint64_t start = 0, end = 0, bus;
+	struct urdma_eh_eth_cqe cqe;
+	struct urdma_eh_cqe wc;
+	struct rig_config config;
+	struct net_config nc;
+	struct rig rig;
+	struct net net;
+
+	rig_defaults(&config);
+	config.log_cqe = 12;
+	rig_start(&rig, &config);
+	net_defaults(&nc);
+	nc.queues = l->queues;
+	nc.q.log_cq = 10;
+	net_start(&net, &rig, &nc);
+	rig_fill(net.side[0].tx, l->len, 1);
+	memcpy(net.side[0].tx, net.side[1].mac, 6);
+	bus = urdma_embedded_bus(rig.host, net.side[0].tx);
+	settle(&rig);
+	while (n < l->warm + l->count) {
+		while (l->rdma && posted < done + writes.window)
+			posted += load_post(&rig, &writes, 0);
+		eth_turn(&net, l, bus);
+		while (urdma_eh_poll_cq(&rig.side[0].send_cq, &wc, 1)) {
+			must(!wc.status, "a WRITE beside Ethernet has failed");
+			done++;
+		}
+		for (unsigned int q = 0; q < l->queues; q++) {
+			while (urdma_eh_eth_poll(&net.side[0].q[q], &cqe))
+				must(!cqe.err, "a frame was not sent");
+			while (net_recv(&net, 1, q, eth_frame, &cqe, 0)) {
+				must(cqe.len == l->len, "a frame has another length");
+				if (++n == l->warm) {
+					start = cqe.cycles;
+					done_at_start = done;
+				}
+				if (n == l->warm + l->count)
+					end = cqe.cycles;
+			}
+		}
+	}
+	must(!urdma_eh_counter(net.side[1].eh, URDMA_CNT_ETH_RX_NO_BUF) &&
+		     !urdma_eh_counter(net.side[1].eh, URDMA_CNT_ETH_RX_DROP_FULL),
+	     "frames were lost");
+	*frames = (double)l->count * 1000 / (double)((end - start) * CYCLE_NS);
+	*eth = *frames * l->len * 8 / 1000;
+	*rdma = (double)(done - done_at_start) * writes.len * 8 /
+		(double)((end - start) * CYCLE_NS);
+	cost.cycles += 2 * urdma_cosim_stats(rig.cosim)->evaluated;
+	net_stop(&net);
+	rig_stop(&rig);
+}
+
+static void ethernet(void)
+{
+	double eth, rdma, frames;
+
+	if (!wanted("Ethernet"))
+		return;
+	eth_run(&(struct eth_load){ 1, 1514, 200, 1000, false }, &eth, &rdma, &frames);
+	add("Ethernet 1500 bytes, 1 queue", eth, "Gb/s", 90, false, true);
+	eth_run(&(struct eth_load){ 1, 60, 400, 3000, false }, &eth, &rdma, &frames);
+	add("Ethernet 64 bytes, 1 queue", frames, "million/s", 20, false, true);
+	eth_run(&(struct eth_load){ 8, 60, 400, 3000, false }, &eth, &rdma, &frames);
+	add("Ethernet 64 bytes, 8 queues", frames, "million/s", 20, false, true);
+	eth_run(&(struct eth_load){ 1, 1514, 200, 1500, true }, &eth, &rdma, &frames);
+	add("Ethernet 1500 bytes beside WRITEs", eth, "Gb/s", 30, false, true);
+	add("WRITEs beside Ethernet 1500 bytes", rdma, "Gb/s", 30, false, true);
+	eth_run(&(struct eth_load){ 8, 60, 400, 3000, true }, &eth, &rdma, &frames);
+	add("Ethernet 64 bytes beside WRITEs", frames, "million/s", 5, false, true);
+	add("WRITEs beside Ethernet 64 bytes", rdma, "Gb/s", 30, false, true);
+}
+
 /* ---- latency
  * ------------------------------------------------------------------------------------------- */
 
@@ -478,11 +590,6 @@ static void post_one(struct rig *rig, unsigned int from, unsigned int opcode)
 	must(!urdma_eh_post_send(&rig->side[from].qp[0], &wr), "post send");
 }
 
-static void send_inline(struct rig *rig, unsigned int from)
-{
-	post_one(rig, from, URDMA_WR_SEND);
-}
-
 static void post_recv(struct rig *rig, unsigned int at)
 {
 	struct urdma_eh_sge sge = { (uintptr_t)rig->side[at].buffer, sizeof(payload),
@@ -491,13 +598,16 @@ static void post_recv(struct rig *rig, unsigned int at)
 	must(!urdma_eh_post_recv(&rig->side[at].qp[0], &sge, 1), "post receive");
 }
 
-/* One 64-byte inline SEND through two quiet NICs whose page tables are on chip. */
-static void latency_send(void)
+/*
+ * One message through two quiet NICs whose page tables are on chip: the fourth of its kind. The
+ * taps have what it did, first to last, until taps_clear().
+ */
+static void one_message(unsigned int opcode)
 {
+	bool send = opcode == URDMA_WR_SEND;
 	struct rig_config config;
 	struct urdma_eh_cqe cqe;
 	struct rig rig;
-	uint64_t(*at)[TAPS][TAP_N] = taps.at;
 
 	rig_defaults(&config);
 	config.log_stride = 7;
@@ -505,16 +615,27 @@ static void latency_send(void)
 	rig_start(&rig, &config);
 	taps.cosim = rig.cosim;
 	for (unsigned int i = 0; i < 4; i++) {
-		post_recv(&rig, 1);
+		if (send)
+			post_recv(&rig, 1);
 		settle(&rig);
 		taps.on = i == 3;
-		send_inline(&rig, 0);
+		post_one(&rig, 0, opcode);
 		settle(&rig);
-		must(urdma_eh_poll_cq(&rig.side[1].recv_cq, &cqe, 1) == 1 && !cqe.status,
+		must(urdma_eh_poll_cq(send ? &rig.side[1].recv_cq : &rig.side[0].send_cq, &cqe,
+				      1) == 1 &&
+			     !cqe.status,
 		     "latency");
 		settle(&rig);
 	}
 	taps.on = false;
+	stop(&rig);
+}
+
+static void latency_send(void)
+{
+	uint64_t(*at)[TAPS][TAP_N] = taps.at;
+
+	one_message(URDMA_WR_SEND);
 	must(taps.n[0][TAP_DOORBELL] && taps.n[0][TAP_READ] && taps.n[0][TAP_ANSWER] &&
 		     taps.n[0][TAP_TX],
 	     "the sender's taps");
@@ -543,36 +664,7 @@ static void latency_send(void)
 	    true, true);
 	add("receive: DMA write to CQE", (double)(at[1][TAP_WRITE][1] - at[1][TAP_WRITE][0]),
 	    "cycles", NAN, true, true);
-	stop(&rig);
 	taps_clear();
-}
-
-/*
- * The same for an opcode without a receive WQE. Afterwards taps have what the message did, first to
- * last; cqe is its completion.
- */
-static uint64_t one_message(unsigned int opcode)
-{
-	struct rig_config config;
-	struct urdma_eh_cqe cqe;
-	struct rig rig;
-
-	rig_defaults(&config);
-	config.log_stride = 7;
-	config.model = &probe_ops;
-	rig_start(&rig, &config);
-	taps.cosim = rig.cosim;
-	for (unsigned int i = 0; i < 4; i++) {
-		settle(&rig);
-		taps.on = i == 3;
-		post_one(&rig, 0, opcode);
-		settle(&rig);
-		must(urdma_eh_poll_cq(&rig.side[0].send_cq, &cqe, 1) == 1 && !cqe.status,
-		     "latency");
-	}
-	taps.on = false;
-	stop(&rig);
-	return cqe.cycles;
 }
 
 static void latency_write(void)
@@ -654,7 +746,7 @@ static double ping_pong(void)
 		if (i == warm)
 			start = urdma_cosim_now(rig.cosim);
 		for (unsigned int n = 0; n < 2; n++) {
-			send_inline(&rig, n);
+			post_one(&rig, n, URDMA_WR_SEND);
 			rig_check(&rig, urdma_eh_next_cqe(&rig.side[!n].recv_cq, &cqe, LIMIT),
 				  "ping-pong");
 			must(!cqe.status, "ping-pong");
@@ -803,6 +895,7 @@ int main(int argc, char **argv)
 	add("SEND 64 bytes, 1 QP", rate(1, 256), "million/s", NAN, false, true);
 loads:
 	loads();
+	ethernet();
 	if (args.only)
 		goto report;
 	latency();
