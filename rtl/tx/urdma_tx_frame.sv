@@ -266,7 +266,6 @@ module urdma_tx_frame
   logic [CRC_WAIT-2:0] age_reg;
   logic [5:0] ripe_reg;
   logic mac_valid_reg, mac_last_reg;
-  logic [6:0] mac_len_reg;
   logic [511:0] mac_data_reg, mac_data;
   logic [63:0] mac_keep_reg;
   assign o_pop = o_valid && (ripe_reg != '0) && (!mac_valid_reg || mac_ready);
@@ -283,7 +282,6 @@ module urdma_tx_frame
   always_ff @(posedge clk) begin
     if (o_pop) begin
       mac_data_reg <= mac_data;
-      mac_len_reg <= o.len;
       mac_last_reg <= o.last;
       mac_keep_reg <= {64{1'b1}} >> (7'd64 - o.len);
     end
