@@ -202,7 +202,7 @@ static void test_offloads(void **state)
 			len = 74 + rig_draw(&rnd, n % 10 ? 1500 : 9000);
 			net_frame(&net, side, &f, len, n, sent, &o.csum_start, &o.csum_at);
 			l4 = o.csum_start;
-			net_put(&net, side, 0, sent, len, 1 + rig_draw(&rnd, 32), &o);
+			net_put(&net, side, 0, sent, len, 1 + rig_draw(&rnd, 28), &o);
 			urdma_eh_eth_ring_tx(&net.side[side].q[0]);
 			if (!net_recv(&net, !side, 0, got, &cqe, WAIT))
 				fail_msg("frame %u did not arrive", n);
@@ -336,7 +336,7 @@ static void test_filters(void **state)
 		urdma_eh_write_reg(eh, URDMA_REG_ETH_VLAN + 8 * (vid / 64),
 				   UINT64_C(1) << vid % 64);
 		assert_true(passes(&net, net.side[1].mac, (int)vid, &filtered));
-		assert_false(passes(&net, net.side[1].mac, (int)(vid ^ 1), &filtered));
+		assert_false(passes(&net, net.side[1].mac, (int)(vid ^ 2), &filtered));
 		urdma_eh_write_reg(eh, URDMA_REG_ETH_VLAN + 8 * (vid / 64), 0);
 	}
 	write_ctrl(&net, 1, on | URDMA_RF_ETH_VLAN_FILTER | URDMA_RF_ETH_PROMISC);
@@ -502,7 +502,7 @@ static void test_bad_descriptors(void **state)
 			urdma_eh_eth_put_tx(q, bus, 500, true, &o);
 			break;
 		case 6:
-			o.csum_start = 500;
+			o.csum_start = 501;
 			o.csum_at = 40;
 			urdma_eh_eth_put_tx(q, bus, 500, true, &o);
 			break;
