@@ -191,7 +191,7 @@ module urdma_eth_tx_desc
       logic [AHEAD_W:0] here;
       here = (AHEAD_W+1)'(ai_reg[i] - ri_reg[i]);
       has_frame[i] = active_reg[i] && enable[i] &&
-                     ((lasts_reg[i] != '0) || (here > (AHEAD_W+1)'(ETH_TX_DESCS)) || (skip_reg[i] && (here != '0)));
+                     ((lasts_reg[i] != '0) || (here > (AHEAD_W+1)'(ETH_TX_DESCS)));
     end
   end
   urdma_arb_rr #(.N(ETHQ_N)) walk_arb (

@@ -587,8 +587,10 @@ static void stimulate(bench &b)
 		if (b.q[n].on && (b.top.active >> n & 1)) {
 			queue &p = b.q[n];
 
-			if (!b.k.whole && below(b, 16) == 0 && p.posted > 5) { // an old one again
-				doorbell(b, n, p.posted - below(b, 5));
+			if (!b.k.whole && below(b, 16) == 0) { // an old one again
+				doorbell(b, n,
+					 p.posted -
+						 below(b, p.posted < 30000 ? p.posted + 1 : 30000));
 			} else {
 				if (b.k.whole || b.stop)
 					p.posted = p.written;
@@ -647,8 +649,8 @@ static void cycle(bench &b)
 
 		respond = true;
 		for (unsigned int i = 0; i < 64; i++)
-			if (j.at + i >= j.len) {
-				bytes[i] = 0xa5; // of no meaning
+			if (j.at + i >= j.len || j.fails) {
+				bytes[i] = rnd_next(&b.random); // of no meaning
 			} else if (j.port == DATA) {
 				bytes[i] = mem_byte(j.addr + j.at + i);
 			} else {
