@@ -13,7 +13,8 @@
 //
 // A ring's entries are read in lines of 8, always whole; a line that is posted in part is read again for the rest. What a line
 // brings besides is either still the same or not looked at: an entry that is taken, or not yet posted. A line is asked for when its
-// place is free for all of its 8 entries, and those that stood there before are all taken.
+// place is free for all of its 8 entries, and those that stood there before are all taken. What a failed read brings is not stored:
+// the first part of the line may be in use.
 
 `resetall
 `default_nettype none
@@ -161,7 +162,7 @@ module urdma_eth_rx_desc
 
   urdma_ram_sdp #(.WIDTH(512), .DEPTH(ETHQ_N << PLACE_W)) u_ram (
     .clk(clk),
-    .wr_en(rd_rsp_valid), .wr_addr({tag.q, tag_last[3+:PLACE_W]}), .wr_data(rd_rsp.data),
+    .wr_en(rd_rsp_valid && !rd_rsp.err), .wr_addr({tag.q, tag_last[3+:PLACE_W]}), .wr_data(rd_rsp.data),
     .rd_en(take_valid), .rd_addr({take_q, rp_reg[take_q][3+:PLACE_W]}), .rd_data(line)
   );
   assign addr = line[64*lane_reg+:64];
