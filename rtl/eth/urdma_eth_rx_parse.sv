@@ -135,6 +135,7 @@ module urdma_eth_rx_parse
   logic [8*HDR-1:0] x0_hdr_reg;
   logic [47:0] x0_dmac_reg;
   logic x0_tag_reg, x0_strip_reg;
+  logic x0_enable_reg, x0_promisc_reg, x0_allmulti_reg, x0_vlan_filter_reg;  // one look at ETH_CTRL
   logic [15:0] x0_tci_reg, x0_etype_reg;
   logic [7:0] d_idx;
   logic [6:0] d_n;
@@ -159,6 +160,10 @@ module urdma_eth_rx_parse
         x0_dmac_reg <= d1_reg[47:0];
         x0_tag_reg <= d_tag;
         x0_strip_reg <= d_strip;
+        x0_enable_reg <= cfg.rx_enable;
+        x0_promisc_reg <= cfg.promisc;
+        x0_allmulti_reg <= cfg.allmulti;
+        x0_vlan_filter_reg <= cfg.vlan_filter;
         x0_tci_reg <= be16(d1_reg[8*14+:16]);
         x0_etype_reg <= be16(d_tag ? d1_reg[8*16+:16] : d1_reg[8*12+:16]);
         hdr = d1_reg[8*14+:8*HDR];
@@ -240,7 +245,8 @@ module urdma_eth_rx_parse
 
   dec_t x_dec_reg [1:STAGES];
   logic [287:0] x1_tin_reg;
-  logic x1_bcast_reg;
+  logic x1_all_reg;                // every group address is taken
+  logic x1_promisc_reg, x1_vlan_check_reg;
   logic [7:0] x1_mc_hash_reg;
   logic [ETH_UC_N:0] x1_uc_reg;    // which of the addresses it is; the port's own the topmost
   logic [31:0] x3_hash;
@@ -269,19 +275,20 @@ module urdma_eth_rx_parse
       x_dec_reg[1].strip <= x0_strip_reg;
       x_dec_reg[1].tci <= x0_tci_reg;
       x_dec_reg[1].mcast <= x0_dmac_reg[0];
-      x1_bcast_reg <= &x0_dmac_reg;
+      x_dec_reg[1].enable <= x0_enable_reg;
+      x1_all_reg <= &x0_dmac_reg || x0_allmulti_reg;
+      x1_promisc_reg <= x0_promisc_reg;
+      x1_vlan_check_reg <= x0_vlan_filter_reg && x0_tag_reg && x0_tci_reg[11:0] != 12'd0;
       x1_mc_hash_reg <= mc_of(x0_dmac_reg);
       for (int i = 0; i < ETH_UC_N; i++) x1_uc_reg[i] <= cfg.uc_valid[i] && x0_dmac_reg == cfg.uc[i];
       x1_uc_reg[ETH_UC_N] <= x0_dmac_reg == cfg.mac;
     end
     if (x_valid_reg[1] && x_slot_reg[1].first) begin
       logic addr;
-      if (x_dec_reg[1].mcast) addr = x1_bcast_reg || cfg.allmulti || cfg.mc_hash[x1_mc_hash_reg];
+      if (x_dec_reg[1].mcast) addr = x1_all_reg || cfg.mc_hash[x1_mc_hash_reg];
       else addr = x1_uc_reg != '0;
       x_dec_reg[2] <= x_dec_reg[1];
-      x_dec_reg[2].enable <= cfg.rx_enable;
-      x_dec_reg[2].pass <= (addr || cfg.promisc)
-          && !(cfg.vlan_filter && x_dec_reg[1].tag && x_dec_reg[1].tci[11:0] != 12'd0 && !vlan_member);
+      x_dec_reg[2].pass <= (addr || x1_promisc_reg) && !(x1_vlan_check_reg && !vlan_member);
     end
     for (int i = 3; i <= STAGES; i++)
       if (x_valid_reg[i-1] && x_slot_reg[i-1].first) x_dec_reg[i] <= x_dec_reg[i-1];

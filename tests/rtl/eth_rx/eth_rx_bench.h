@@ -32,6 +32,7 @@ struct bench {
 	struct eth_in in;
 	struct eth_out out;
 	struct eth_cfg cfg;
+	const struct eth_cfg *alt; /* the registers change all the time between cfg and these */
 	uint64_t rnd, cycle;
 
 	/* percent a cycle */

@@ -31,8 +31,7 @@ static unsigned int below(struct bench *b, unsigned int n)
 	return (unsigned int)rnd_below(&b->rnd, n);
 }
 
-/* ---- the reference itself
- * ------------------------------------------------------------------------ */
+/* ---- the reference itself -------------------------------------------------------------------- */
 
 static const uint8_t default_key[40] = {
 	0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3,
@@ -144,8 +143,7 @@ static void test_vectors(void **state)
 	bench_free(b);
 }
 
-/* ---- everything at random
- * -------------------------------------------------------------------------- */
+/* ---- everything at random -------------------------------------------------------------------- */
 
 static unsigned int pick_rate(struct bench *b)
 {
@@ -237,8 +235,7 @@ static void test_random_errors(void **state)
 	random_run(true, 60);
 }
 
-/* ---- filters and lengths: nothing may be lost
- * ------------------------------------------------------- */
+/* ---- filters and lengths: nothing may be lost ------------------------------------------------ */
 
 static unsigned int next_len;
 
@@ -288,8 +285,43 @@ static void test_lengths(void **state)
 	bench_free(b);
 }
 
-/* ---- buffers run out
- * -------------------------------------------------------------------------------- */
+/* Each frame sees ETH_CTRL as a whole before or after a write to it. */
+static void test_changes(void **state)
+{
+	struct bench *b = bench_new(seed());
+	struct eth_cfg alt;
+
+	(void)state;
+	for (unsigned int round = 0; round < 20; round++) {
+		config_simple(b, 8);
+		bench_config(b);
+		alt = b->cfg;
+		b->cfg.ctrl = (uint8_t)(URDMA_RF_ETH_RX_ENABLE | below(b, 32));
+		alt.ctrl = (uint8_t)~b->cfg.ctrl;
+		if (round % 4)
+			alt.ctrl |= URDMA_RF_ETH_RX_ENABLE;
+		b->alt = &alt;
+		for (unsigned int q = 0; q < ETH_QUEUES; q++)
+			bench_enable(b, q, 9, 32);
+		bench_run(b, 2);
+		b->p_beat = 80;
+		b->source = frame_short;
+		for (unsigned int i = 0; i < 2000; i++) {
+			bench_post(b, below(b, 8), 500);
+			bench_step(b);
+		}
+		bench_drain(b);
+		b->alt = NULL;
+		for (unsigned int q = 0; q < ETH_QUEUES; q++) {
+			bench_disable(b, q);
+			bench_wait_inactive(b, q);
+		}
+	}
+	assert_true(b->got > b->sent / 10);
+	bench_free(b);
+}
+
+/* ---- buffers run out ------------------------------------------------------------------------- */
 
 static struct {
 	unsigned int frames, len[64], at;
@@ -375,8 +407,7 @@ static void test_no_buffer(void **state)
 	bench_free(b);
 }
 
-/* ---- no room on the NIC
- * ------------------------------------------------------------------------------ */
+/* ---- no room on the NIC ---------------------------------------------------------------------- */
 
 static unsigned int plain_len;
 
@@ -424,8 +455,7 @@ static void test_full(void **state)
 	bench_free(b);
 }
 
-/* ---- ends of a queue's life
- * ------------------------------------------------------------------------- */
+/* ---- ends of a queue's life ------------------------------------------------------------------ */
 
 /* A frame of more buffers than are fetched ahead has begun; it is finished, one behind it is not.
  */
@@ -533,8 +563,7 @@ static void test_errors(void **state)
 	bench_free(b);
 }
 
-/* ---- RDMA first
- * -------------------------------------------------------------------------------------- */
+/* ---- RDMA first ------------------------------------------------------------------------------ */
 
 static void test_rdma_first(void **state)
 {
@@ -584,8 +613,7 @@ static void test_rdma_first(void **state)
 	bench_free(b);
 }
 
-/* ---- speed
- * ------------------------------------------------------------------------------------------- */
+/* ---- speed ----------------------------------------------------------------------------------- */
 
 /* Cycles a frame: frames of len bytes to some queues, one each cycles cycles (0: as fast as beats
  * come). */
@@ -707,10 +735,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_vectors),	   cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_random),	   cmocka_unit_test(test_random_errors),
-		cmocka_unit_test(test_no_buffer),  cmocka_unit_test(test_full),
-		cmocka_unit_test(test_disable),	   cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_rdma_first), cmocka_unit_test(test_speed),
-		cmocka_unit_test(test_latency),	   cmocka_unit_test(test_wraparound),
+		cmocka_unit_test(test_changes),	   cmocka_unit_test(test_no_buffer),
+		cmocka_unit_test(test_full),	   cmocka_unit_test(test_disable),
+		cmocka_unit_test(test_errors),	   cmocka_unit_test(test_rdma_first),
+		cmocka_unit_test(test_speed),	   cmocka_unit_test(test_latency),
+		cmocka_unit_test(test_wraparound),
 	};
 
 	printf("URDMA_SEED=%llu\n", (unsigned long long)seed());
