@@ -9,6 +9,12 @@ eth/urdma_eth_tx_gather.sv
 eth/urdma_eth_tx_out.sv
 eth/urdma_eth_tx_done.sv
 eth/urdma_eth_tx.sv
+eth/urdma_eth_rx_pkg.sv
+eth/urdma_eth_toeplitz.sv
+eth/urdma_eth_rx_parse.sv
+eth/urdma_eth_rx_desc.sv
+eth/urdma_eth_rx_place.sv
+eth/urdma_eth_rx.sv
 eth/urdma_eth_regs.sv
 eth/urdma_eth_cq.sv
 eth/urdma_eth.sv
