@@ -67,7 +67,7 @@ module urdma_eth_cq
   assign txc_ready = free && txc_valid && !pick_rx;
   assign q = pick_rx ? rxc.q : txc.q;
   // one for a queue pair whose ring is not enabled goes nowhere
-  assign take = free && (txc_valid || rxc_valid) && active_reg[q];
+  assign take = free && (txc_valid || rxc_valid) && active_reg[q] && ring[q].enable;
   assign slot_mask = (32'd1 << ring[q].log_entries) - 32'd1;
 
   always_comb begin
@@ -113,11 +113,11 @@ module urdma_eth_cq
   end
 
   // ---- what waits for an interrupt ----------------------------------------------------------------------------------
-  // Of each kind (1: receive): how many completions, and until when the oldest may wait.
+  // Of each kind (1: receive): how many completions, and since when the oldest waits. Moderation may change meanwhile.
   typedef struct packed {
     logic        pending;
     logic [7:0]  n;
-    logic [31:0] until_;
+    logic [31:0] since;
   } wait_t;
 
   wait_t [ETHQ_N-1:0][1:0] wait_reg;
@@ -133,23 +133,25 @@ module urdma_eth_cq
   assign now = cycles[31:0];
   assign written = w_valid_reg && wr_ready;
 
-  function automatic logic [31:0] later(input logic [31:0] t, input logic [15:0] usecs);
-    return t + 32'(usecs) * 32'(CLOCK_MHZ);
+  // cycles that it may still wait
+  function automatic logic [31:0] left(input logic [31:0] since, input logic [15:0] usecs, input logic [31:0] t);
+    logic [31:0] most, waited;
+    most = 32'(usecs) * 32'(CLOCK_MHZ);
+    waited = t - since;
+    return (waited < most) ? most - waited : '0;
   endfunction
 
-  function automatic wait_t count(input wait_t w, input logic [31:0] n, input logic [31:0] t, input logic [15:0] usecs);
+  function automatic wait_t count(input wait_t w, input logic [31:0] n, input logic [31:0] t);
     wait_t r;
     r.pending = 1'b1;
     r.n = (n > 32'd255 || 9'(w.n) + 9'(n) > 9'd255) ? 8'd255 : w.n + n[7:0];
-    r.until_ = w.pending ? w.until_ : later(t, usecs);
+    r.since = w.pending ? w.since : t;
     return r;
   endfunction
 
   function automatic logic due(input wait_t w, input logic [7:0] frames, input logic [15:0] usecs, input logic [31:0] t);
-    logic [31:0] left;
-    left = w.until_ - t;
     return w.pending && ((frames == '0 && usecs == '0) || (frames != '0 && w.n >= frames)
-                         || (usecs != '0 && (left == '0 || left[31])));
+                         || (usecs != '0 && left(w.since, usecs, t) == '0));
   endfunction
 
   logic [ETHQ_N-1:0] due_now;
@@ -171,15 +173,14 @@ module urdma_eth_cq
     end
     if (irq_any && irq_free) irq_reg[irq_idx] <= 1'b0;
     if (written && armed_reg[w_q_reg])
-      wait_reg[w_q_reg][w_rx_reg] <= count(wait_reg[w_q_reg][w_rx_reg], 32'd1, now,
-                                           w_rx_reg ? moderation[w_q_reg].rx_usecs : moderation[w_q_reg].tx_usecs);
+      wait_reg[w_q_reg][w_rx_reg] <= count(wait_reg[w_q_reg][w_rx_reg], 32'd1, now);
     if (db_valid && db_arm && active_reg[db_q]) begin
       armed_reg[db_q] <= 1'b1;
       wait_reg[db_q] <= '0;
       if (written && w_q_reg == db_q)
-        wait_reg[db_q][1] <= count('0, unseen + 32'd1, now, moderation[db_q].rx_usecs);
+        wait_reg[db_q][1] <= count('0, unseen + 32'd1, now);
       else if (unseen != '0 && !unseen[31])
-        wait_reg[db_q][1] <= count('0, unseen, now, moderation[db_q].rx_usecs);
+        wait_reg[db_q][1] <= count('0, unseen, now);
     end
     // begin and end of a ring
     for (int i = 0; i < ETHQ_N; i++) begin
@@ -190,8 +191,7 @@ module urdma_eth_cq
         armed_reg[i] <= 1'b0;
         wait_reg[i] <= '0;
       end
-      if (active_reg[i] && !ring[i].enable && !(w_valid_reg && w_q_reg == ETHQ_W'(i)) && !(take && q == ETHQ_W'(i))
-          && !irq_reg[i] && !fire) begin
+      if (active_reg[i] && !ring[i].enable && !(w_valid_reg && w_q_reg == ETHQ_W'(i)) && !irq_reg[i] && !fire) begin
         active_reg[i] <= 1'b0;
         armed_reg[i] <= 1'b0;
       end
@@ -225,9 +225,11 @@ module urdma_eth_cq
     timer_cycles = '1;
     for (int i = 0; i < ETHQ_N; i++) begin
       for (int k = 0; k < 2; k++) begin
-        if (armed_reg[i] && wait_reg[i][k].pending && (k != 0 ? moderation[i].rx_usecs : moderation[i].tx_usecs) != '0) begin
+        logic [15:0] usecs;
+        usecs = (k != 0) ? moderation[i].rx_usecs : moderation[i].tx_usecs;
+        if (armed_reg[i] && wait_reg[i][k].pending && usecs != '0) begin
           timer_armed = 1'b1;
-          if (wait_reg[i][k].until_ - now < timer_cycles) timer_cycles = wait_reg[i][k].until_ - now;
+          if (left(wait_reg[i][k].since, usecs, now) < timer_cycles) timer_cycles = left(wait_reg[i][k].since, usecs, now);
         end
       end
     end

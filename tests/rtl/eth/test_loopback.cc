@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // urdma_loopback alone: random frames from both sides. Every frame has to arrive once, whole, in
 // the order of its source, at the right side; no beat of the MAC may be lost, and neither source
-// may starve.
+// may starve. A frame turns round by its address or because tx_home says so, and what stands in its
+// later beats does not matter. URDMA_SEED=n repeats a run.
 
 extern "C" {
 #include <setjmp.h>
@@ -21,10 +22,12 @@ extern "C" {
 enum { ERR = 0, LAST = 1, KEEP = 2, DATA = 66 };
 enum { FROM_TX, FROM_MAC };
 static const uint64_t OWN = 0x0a0b0c0d0e0f;
+// 9216 bytes and a tag
+enum { MAX_BEATS = (9220 + 63) / 64 };
 
 struct frame {
 	unsigned int source, beats;
-	bool home;
+	bool home, forced; // forced: by tx_home
 	uint32_t number;
 };
 
@@ -40,6 +43,8 @@ struct bench {
 	unsigned int rx_at = 0, out_at = 0;
 	uint64_t rx_frames[2] = {};
 	unsigned int home_percent, tx_percent, mac_percent, out_percent;
+	unsigned int line_percent; // a beat of the MAC in a cycle, in a frame
+	uint64_t forced;
 };
 
 static uint64_t seed(void)
@@ -51,7 +56,8 @@ static uint64_t seed(void)
 
 static void put_beat(uint32_t *port, const frame &f, unsigned int at)
 {
-	bits_set(port, DATA, 48, f.home ? OWN : 0x111111111111);
+	bits_set(port, DATA, 48,
+		 (at ? (f.number + at) % 2 : f.home && !f.forced) ? OWN : 0x111111111111);
 	bits_set(port, DATA + 64, 32, f.number);
 	bits_set(port, DATA + 96, 32, at);
 	bits_set(port, KEEP, 64, ~0ull);
@@ -87,10 +93,16 @@ static void take_beat(const uint32_t *port, frame &now, unsigned int &at, std::d
 static frame new_frame(bench &b, unsigned int source)
 {
 	frame f = { source,
-		    (unsigned int)(1 + rnd_below(&b.random, rnd_below(&b.random, 2) ? 4 : 66)),
-		    false, b.number++ };
+		    (unsigned int)(1 +
+				   rnd_below(&b.random, rnd_below(&b.random, 2) ? 4 : MAX_BEATS)),
+		    false, false, b.number++ };
+
+	if (rnd_below(&b.random, 8) == 0)
+		f.beats = MAX_BEATS;
 
 	f.home = source == FROM_TX && rnd_below(&b.random, 100) < b.home_percent;
+	f.forced = f.home && rnd_below(&b.random, 2);
+	b.forced += f.forced;
 	return f;
 }
 
@@ -105,6 +117,8 @@ static void cycle(bench &b)
 	if (start_tx || b.tx_at) {
 		b.top.tx_valid = 1;
 		put_beat(b.top.tx, b.tx_now, b.tx_at);
+		// it counts with the first beat
+		b.top.tx_home = b.tx_at ? b.cycles & 1 : b.tx_now.forced;
 	}
 	b.top.mac_valid = 0;
 	if (b.mac_at == 0 && rnd_below(&b.random, 100) < b.mac_percent) {
@@ -113,7 +127,7 @@ static void cycle(bench &b)
 		b.top.mac_valid = 1;
 	} else if (b.mac_at) {
 		// a line is slower than a beat a cycle
-		b.top.mac_valid = rnd_below(&b.random, 100) < 80;
+		b.top.mac_valid = rnd_below(&b.random, 100) < b.line_percent;
 	}
 	if (b.top.mac_valid)
 		put_beat(b.top.mac_in, b.mac_now, b.mac_at);
@@ -139,7 +153,8 @@ static void cycle(bench &b)
 	b.cycles++;
 }
 
-static void run(unsigned int home, unsigned int tx, unsigned int mac, unsigned int out)
+static void run(unsigned int home, unsigned int tx, unsigned int mac, unsigned int out,
+		unsigned int line)
 {
 	bench b;
 
@@ -148,6 +163,8 @@ static void run(unsigned int home, unsigned int tx, unsigned int mac, unsigned i
 	b.tx_percent = tx;
 	b.mac_percent = mac;
 	b.out_percent = out;
+	b.line_percent = line;
+	b.forced = 0;
 	b.top.mac = OWN;
 	b.top.rst = 1;
 	b.top.clk = 0;
@@ -155,12 +172,14 @@ static void run(unsigned int home, unsigned int tx, unsigned int mac, unsigned i
 	b.top.clk = 1;
 	b.top.eval();
 	b.top.rst = 0;
-	for (int i = 0; i < 60000; i++)
+	for (int i = 0; i < 200000; i++)
 		cycle(b);
+	print_message("%lu frames of the MAC, %lu that turned round, %lu by tx_home\n",
+		      b.rx_frames[FROM_MAC], b.rx_frames[FROM_TX], b.forced);
 	if (mac)
 		assert_true(b.rx_frames[FROM_MAC] > 500);
 	if (home && tx)
-		assert_true(b.rx_frames[FROM_TX] > 200);
+		assert_true(b.rx_frames[FROM_TX] > 500 && b.forced > 200);
 	// what is begun ends, and nothing is left
 	b.tx_percent = 0;
 	b.mac_percent = 0;
@@ -173,31 +192,39 @@ static void run(unsigned int home, unsigned int tx, unsigned int mac, unsigned i
 
 static void test_mixed(void **)
 {
-	run(50, 50, 50, 70);
+	run(50, 50, 50, 70, 80);
 }
 
 static void test_full_load(void **)
 {
-	run(100, 100, 100, 100);
+	run(100, 100, 100, 100, 80);
 }
 
 static void test_no_loopback(void **)
 {
-	run(0, 100, 100, 50);
+	run(0, 100, 100, 50, 80);
 }
 
 static void test_only_loopback(void **)
 {
-	run(100, 100, 0, 100);
+	run(100, 100, 0, 100, 80);
+}
+
+// Frames of the MAC without a gap, in bursts: what comes while the longest frame turns round has to
+// find room.
+static void test_bursts(void **)
+{
+	run(100, 100, 2, 100, 100);
+	run(100, 100, 10, 100, 100);
+	run(80, 100, 5, 50, 100);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mixed),
-		cmocka_unit_test(test_full_load),
-		cmocka_unit_test(test_no_loopback),
-		cmocka_unit_test(test_only_loopback),
+		cmocka_unit_test(test_mixed),	    cmocka_unit_test(test_full_load),
+		cmocka_unit_test(test_no_loopback), cmocka_unit_test(test_only_loopback),
+		cmocka_unit_test(test_bursts),
 	};
 
 	printf("URDMA_SEED=%llu\n", (unsigned long long)seed());
