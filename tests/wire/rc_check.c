@@ -156,6 +156,7 @@ struct requester {
 	uint32_t pos; /* PSN behind the last request packet */
 	uint32_t una;
 	uint64_t moved, sent_una; /* when una moved, when the packet una was last sent */
+	uint64_t back_ns; /* when it went back the last time */
 	struct {
 		uint32_t psn;
 		uint64_t ns;
@@ -304,8 +305,9 @@ static void add_cause(struct requester *r, enum cause_kind kind, uint64_t ns, ui
 {
 	struct cause *k = &r->cause[(r->cause_n - 1) % CAUSES];
 
-	/* each response behind a gap reports it */
-	if (r->cause_n && kind == BY_GAP && k->kind == BY_GAP && k->psn == r->una && !k->used)
+	/* each response behind a gap reports it; one that comes after it was sent again, anew */
+	if (r->cause_n && kind == BY_GAP && k->kind == BY_GAP && k->psn == r->una && !k->used &&
+	    k->ns >= r->back_ns)
 		return;
 	k = &r->cause[r->cause_n++ % CAUSES];
 	*k = (struct cause){ .kind = kind, .psn = r->una, .ns = ns, .due = due };
@@ -420,6 +422,7 @@ static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 	 * Each report of a gap may make the NIC go back once: a second one, of the next gap, can
 	 * come while it prepares to go back because of the first. The oldest comes first.
 	 */
+	r->back_ns = k->ns;
 	for (unsigned int i = n; i >= 1; i--) {
 		struct cause *why = &r->cause[(r->cause_n - i) % CAUSES];
 
