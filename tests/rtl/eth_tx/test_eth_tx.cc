@@ -206,7 +206,7 @@ static unsigned int frame_len(bench &b)
 		return b.k.fixed_len;
 	switch (below(b, b.k.small ? 3 : 8)) {
 	case 0:
-		return 3 + below(b, 62);
+		return 1 + below(b, 64);
 	case 1:
 		return 54 + below(b, 16);
 	case 2:
@@ -320,7 +320,7 @@ static bool write_frame(bench &b, unsigned int qn)
 			o.start = below(b, len);
 			break;
 		case 5: // the sum begins beyond the end
-			if (len > 4000)
+			if (len > 4000 || len < 2)
 				return false;
 			o.csum = true;
 			o.at = below(b, len - 1);
