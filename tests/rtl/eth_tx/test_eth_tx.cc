@@ -920,6 +920,14 @@ static void test_on_off(void **)
 	k.rsp = 50;
 	k.small = false;
 	run(k, 7, 100000);
+	// off again before the first frame is through
+	k = knobs();
+	k.queues = 2;
+	k.flips = 25;
+	k.small = true;
+	k.latency = 3;
+	k.post = 20;
+	run(k, 11, 60000);
 }
 
 static void test_desc_fail(void **)
