@@ -67,6 +67,7 @@ struct queue {
 	uint64_t written = 0, posted = 0, asked = 0, arrived = 0, completed = 0;
 	uint64_t fail_at = UINT64_MAX; // reading the line of this descriptor fails
 	bool failed = false;
+	uint64_t failed_at = 0;	  // cycle
 	std::deque<frame> frames; // written, not completed
 	uint64_t changed = 0;	  // cycle of the last change of enable
 	uint64_t sent = 0;
@@ -696,6 +697,8 @@ static void cycle(bench &b)
 			// falls.
 			if (n < QUEUES && !b.q[n].on && b.cycles > b.q[n].changed + 1)
 				fail_msg("queue %u: a descriptor read after enable fell", n);
+			if (n < QUEUES && b.q[n].failed && b.cycles > b.q[n].failed_at + 1)
+				fail_msg("queue %u: a descriptor read after one has failed", n);
 		}
 		b.held[i] = valid && !ready;
 		memcpy(b.held_req + 4 * i, req, sizeof(req));
@@ -753,6 +756,7 @@ static void cycle(bench &b)
 
 			if (j.port == DESC && j.fails) {
 				q.failed = true;
+				q.failed_at = b.cycles;
 				b.errs++;
 			} else if (j.port == DESC && !q.failed) {
 				q.arrived = j.end;
