@@ -188,10 +188,9 @@ module urdma_eth_tx_desc
 
   always_comb begin
     for (int i = 0; i < ETHQ_N; i++) begin
-      logic [AHEAD_W:0] here;
-      here = (AHEAD_W+1)'(ai_reg[i] - ri_reg[i]);
-      has_frame[i] = active_reg[i] && enable[i] &&
-                     ((lasts_reg[i] != '0) || (here > (AHEAD_W+1)'(ETH_TX_DESCS)));
+      has_frame[i] = 1'b0;
+      if (active_reg[i] && enable[i])
+        has_frame[i] = (lasts_reg[i] != '0) || ((AHEAD_W+1)'(ai_reg[i] - ri_reg[i]) > (AHEAD_W+1)'(ETH_TX_DESCS));
     end
   end
   urdma_arb_rr #(.N(ETHQ_N)) walk_arb (
@@ -263,14 +262,19 @@ module urdma_eth_tx_desc
   end
 
   // ---- state of the queues ----------------------------------------------------------------------------------------
-  logic [ETHQ_N-1:0] quiet;
+  logic [ETHQ_N-1:0] quiet, leaving;
+  logic change;                                      // spares the simulator cycles in which no state can change
+  assign leaving = active_reg & ~enable;
+  assign change = rst || (start != '0) || (leaving != '0) || db_new || (posted != '0) || (want_reg != '0) || o_pop || d_valid_reg;
   always_comb begin
-    for (int i = 0; i < ETHQ_N; i++)
-      quiet[i] = (flying_reg[i] == '0) && (found_reg[i] == ci[i]) && told[i] && !(w_busy_reg && (w_q_reg == ETHQ_W'(i)));
+    quiet = '0;
+    if (leaving != '0)
+      for (int i = 0; i < ETHQ_N; i++)
+        quiet[i] = (flying_reg[i] == '0) && (found_reg[i] == ci[i]) && told[i] && !(w_busy_reg && (w_q_reg == ETHQ_W'(i)));
   end
 
   always_ff @(posedge clk) begin
-    for (int i = 0; i < ETHQ_N; i++) begin
+    if (change) for (int i = 0; i < ETHQ_N; i++) begin
       logic asked, answered, looked;
       asked = f_go && (f_q == ETHQ_W'(i));
       answered = o_pop && (o.q == ETHQ_W'(i));
@@ -306,7 +310,7 @@ module urdma_eth_tx_desc
         flying_reg[i] <= '0;
       end else begin
         if (start[i]) active_reg[i] <= 1'b1;
-        else if (!enable[i] && quiet[i]) active_reg[i] <= 1'b0;
+        else if (leaving[i] && quiet[i]) active_reg[i] <= 1'b0;
         if (asked && !answered) flying_reg[i] <= flying_reg[i] + 1'b1;
         else if (answered && !asked) flying_reg[i] <= flying_reg[i] - 1'b1;
       end

@@ -50,7 +50,8 @@ module urdma_eth_tx_done
 
   always_ff @(posedge clk) begin
     if (take) txc_reg <= '{q: grant_idx, err: bad_reg[grant_idx], ci: ci_reg[grant_idx]};
-    for (int i = 0; i < ETHQ_N; i++) begin
+    // the condition spares the simulator cycles in which no state can change
+    if (rst || fin_valid || take || (start != '0)) for (int i = 0; i < ETHQ_N; i++) begin
       if (fin_valid && (fin.q == ETHQ_W'(i))) bad_reg[i] <= fin.bad || (bad_reg[i] && wait_reg[i] && !(take && grant[i]));
       if (rst) begin
         wait_reg[i] <= 1'b0;

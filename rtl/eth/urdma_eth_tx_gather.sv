@@ -116,7 +116,7 @@ module urdma_eth_tx_gather
   logic [LINE_W-2:0] next_row;    // of line + 1, in the other bank
   always_comb begin
     merged = a2_data_reg;
-    if (a2_reg.off != 6'd0)
+    if (a2_valid_reg && (a2_reg.off != 6'd0))
       for (int i = 0; i < 64; i++) if (i < 32'(a2_reg.off)) merged[8*i+:8] = acc_reg[8*i+:8];
   end
   assign wr_line = a2_valid_reg && (a2_reg.fill[6] || a2_reg.fill[7] || a2_reg.last);

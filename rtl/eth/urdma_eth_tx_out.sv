@@ -127,7 +127,7 @@ module urdma_eth_tx_out
 
   always_comb begin
     l_data = rd_data;
-    if (l_n_reg != 7'd64)
+    if (l_valid_reg && (l_n_reg != 7'd64))
       for (int i = 0; i < 64; i++) if (7'(i) >= l_n_reg) l_data[8*i+:8] = 8'd0;
     if (l_hi_reg) l_data[9'({l_at_reg, 3'd0})+:8] = l_csum_reg[7:0];
     if (l_lo_reg) l_data[9'({l_at_reg + 6'd1, 3'd0})+:8] = l_csum_reg[15:8];
@@ -149,7 +149,7 @@ module urdma_eth_tx_out
 
   always_comb begin
     w.data = w_data_reg;
-    if (w_reg.vlan) begin
+    if (w_valid_reg && w_reg.vlan) begin
       if (w_reg.first) w.data = {w_data_reg[479:96], w_reg.tci[7:0], w_reg.tci[15:8], 16'h0081, w_data_reg[95:0]};
       else w.data = {w_data_reg[479:0], carry_reg};
     end

@@ -67,6 +67,7 @@ struct queue {
 	uint64_t written = 0, posted = 0, asked = 0, arrived = 0, completed = 0;
 	uint64_t fail_at = UINT64_MAX; // reading the line of this descriptor fails
 	bool failed = false;
+	uint64_t failed_at = 0;	  // cycle
 	std::deque<frame> frames; // written, not completed
 	uint64_t changed = 0;	  // cycle of the last change of enable
 	uint64_t sent = 0;
@@ -206,7 +207,7 @@ static unsigned int frame_len(bench &b)
 		return b.k.fixed_len;
 	switch (below(b, b.k.small ? 3 : 8)) {
 	case 0:
-		return 3 + below(b, 62);
+		return 1 + below(b, 64);
 	case 1:
 		return 54 + below(b, 16);
 	case 2:
@@ -320,7 +321,7 @@ static bool write_frame(bench &b, unsigned int qn)
 			o.start = below(b, len);
 			break;
 		case 5: // the sum begins beyond the end
-			if (len > 4000)
+			if (len > 4000 || len < 2)
 				return false;
 			o.csum = true;
 			o.at = below(b, len - 1);
@@ -696,6 +697,8 @@ static void cycle(bench &b)
 			// falls.
 			if (n < QUEUES && !b.q[n].on && b.cycles > b.q[n].changed + 1)
 				fail_msg("queue %u: a descriptor read after enable fell", n);
+			if (n < QUEUES && b.q[n].failed && b.cycles > b.q[n].failed_at + 1)
+				fail_msg("queue %u: a descriptor read after one has failed", n);
 		}
 		b.held[i] = valid && !ready;
 		memcpy(b.held_req + 4 * i, req, sizeof(req));
@@ -753,6 +756,7 @@ static void cycle(bench &b)
 
 			if (j.port == DESC && j.fails) {
 				q.failed = true;
+				q.failed_at = b.cycles;
 				b.errs++;
 			} else if (j.port == DESC && !q.failed) {
 				q.arrived = j.end;
@@ -920,6 +924,14 @@ static void test_on_off(void **)
 	k.rsp = 50;
 	k.small = false;
 	run(k, 7, 100000);
+	// off again before the first frame is through
+	k = knobs();
+	k.queues = 2;
+	k.flips = 25;
+	k.small = true;
+	k.latency = 3;
+	k.post = 20;
+	run(k, 11, 60000);
 }
 
 static void test_desc_fail(void **)
