@@ -143,6 +143,50 @@ static void test_vectors(void **state)
 	bench_free(b);
 }
 
+/* Sums that are hard to fold: three words of 32 bits, anywhere, make 0x1ffffffff, so carries come
+ * twice. */
+static unsigned int sum_frame(struct bench *b, uint8_t *data)
+{
+	unsigned int *n = b->source_arg, len = 64 + below(b, 400), at[3];
+
+	if (!*n)
+		return 0;
+	--*n;
+	frame_plain(b, data, len);
+	memset(data + 12, 0, len - 12);
+	for (unsigned int i = 0; i < 3; i++) {
+		do
+			at[i] = 16 + below(b, (len - 16) / 4) * 4;
+		while (data[at[i]]);
+		memset(data + at[i], 255, 4);
+	}
+	memset(data + at[2], 0, 4);
+	data[at[2]] = 1;
+	return len;
+}
+
+static void test_sums(void **state)
+{
+	struct bench *b = bench_new(seed());
+	unsigned int n = 200;
+
+	(void)state;
+	config_simple(b, 1);
+	bench_config(b);
+	bench_enable(b, 0, 9, 32);
+	bench_run(b, 2);
+	bench_post(b, 0, 500);
+	bench_run(b, 300);
+	b->must = 1;
+	b->source_arg = &n;
+	b->source = sum_frame;
+	while (n || b->len)
+		bench_step(b);
+	bench_drain(b);
+	assert_int_equal(b->got, 200);
+	bench_free(b);
+}
+
 /* ---- everything at random -------------------------------------------------------------------- */
 
 static unsigned int pick_rate(struct bench *b)
@@ -769,13 +813,14 @@ static void test_wraparound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),	   cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_random),	   cmocka_unit_test(test_random_errors),
-		cmocka_unit_test(test_changes),	   cmocka_unit_test(test_no_buffer),
-		cmocka_unit_test(test_full),	   cmocka_unit_test(test_disable),
-		cmocka_unit_test(test_errors),	   cmocka_unit_test(test_reset),
-		cmocka_unit_test(test_rdma_first), cmocka_unit_test(test_speed),
-		cmocka_unit_test(test_latency),	   cmocka_unit_test(test_wraparound),
+		cmocka_unit_test(test_vectors),	      cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_lengths),	      cmocka_unit_test(test_random),
+		cmocka_unit_test(test_random_errors), cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_no_buffer),     cmocka_unit_test(test_full),
+		cmocka_unit_test(test_disable),	      cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_reset),	      cmocka_unit_test(test_rdma_first),
+		cmocka_unit_test(test_speed),	      cmocka_unit_test(test_latency),
+		cmocka_unit_test(test_wraparound),
 	};
 
 	printf("URDMA_SEED=%llu\n", (unsigned long long)seed());
