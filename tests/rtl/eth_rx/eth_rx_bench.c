@@ -57,11 +57,7 @@ struct bench *bench_new(uint64_t seed)
 	b->rnd = seed * 0x9e3779b97f4a7c15ull + 1;
 	b->must = -1;
 	bench_fast(b);
-	b->in.rst = true;
-	for (int i = 0; i < 3; i++)
-		bench_step(b);
-	b->in.rst = false;
-	memset(b->cnt, 0, sizeof(b->cnt));
+	bench_reset(b);
 	for (int i = 0; i < ETH_QUEUES; i++) {
 		b->in.base[i] = RING0 + RING_GAP * i;
 		b->in.log_entries[i] = 6;
@@ -70,7 +66,7 @@ struct bench *bench_new(uint64_t seed)
 	return b;
 }
 
-void bench_free(struct bench *b)
+static void free_frames(struct bench *b)
 {
 	while (b->first) {
 		struct bench_frame *f = b->first;
@@ -78,9 +74,37 @@ void bench_free(struct bench *b)
 		b->first = f->next;
 		free(f);
 	}
+}
+
+void bench_free(struct bench *b)
+{
+	free_frames(b);
 	eth_model_free(b->m);
 	free(b->mem);
 	free(b);
+}
+
+void bench_reset(struct bench *b)
+{
+	free_frames(b);
+	b->source = NULL;
+	b->len = 0;
+	b->cls_head = b->cls_tail;
+	b->db_head = b->db_tail;
+	b->rd_head = b->rd_tail;
+	b->wr_held = b->rd_held = b->rxc_held = false;
+	b->wr_at = 0;
+	b->in.enable = 0;
+	for (int i = 0; i < ETH_QUEUES; i++) {
+		b->q[i].enabled = false;
+		b->reads_of[i] = 0;
+	}
+	b->in.rst = true;
+	for (int i = 0; i < 3; i++)
+		bench_step(b);
+	b->in.rst = false;
+	b->want_length = b->want_filtered = b->want_mcast = b->got = b->dropped = 0;
+	memset(b->cnt, 0, sizeof(b->cnt));
 }
 
 void bench_fast(struct bench *b)

@@ -85,6 +85,8 @@ struct bench {
 
 struct bench *bench_new(uint64_t seed);
 void bench_free(struct bench *b);
+/* What is under way vanishes, also in the middle of a frame; the wire begins with a new one. */
+void bench_reset(struct bench *b);
 /* Percentages and latencies for full speed. */
 void bench_fast(struct bench *b);
 void bench_step(struct bench *b);

@@ -143,6 +143,50 @@ static void test_vectors(void **state)
 	bench_free(b);
 }
 
+/* Sums that are hard to fold: three words of 32 bits, anywhere, make 0x1ffffffff, so carries come
+ * twice. */
+static unsigned int sum_frame(struct bench *b, uint8_t *data)
+{
+	unsigned int *n = b->source_arg, len = 64 + below(b, 400), at[3];
+
+	if (!*n)
+		return 0;
+	--*n;
+	frame_plain(b, data, len);
+	memset(data + 12, 0, len - 12);
+	for (unsigned int i = 0; i < 3; i++) {
+		do
+			at[i] = 16 + below(b, (len - 16) / 4) * 4;
+		while (data[at[i]]);
+		memset(data + at[i], 255, 4);
+	}
+	memset(data + at[2], 0, 4);
+	data[at[2]] = 1;
+	return len;
+}
+
+static void test_sums(void **state)
+{
+	struct bench *b = bench_new(seed());
+	unsigned int n = 200;
+
+	(void)state;
+	config_simple(b, 1);
+	bench_config(b);
+	bench_enable(b, 0, 9, 32);
+	bench_run(b, 2);
+	bench_post(b, 0, 500);
+	bench_run(b, 300);
+	b->must = 1;
+	b->source_arg = &n;
+	b->source = sum_frame;
+	while (n || b->len)
+		bench_step(b);
+	bench_drain(b);
+	assert_int_equal(b->got, 200);
+	bench_free(b);
+}
+
 /* ---- everything at random -------------------------------------------------------------------- */
 
 static unsigned int pick_rate(struct bench *b)
@@ -250,7 +294,11 @@ static unsigned int each_length(struct bench *b, uint8_t *data)
 		data[12] = 0x81;
 		data[13] = 0;
 	}
-	next_len = len == 420 ? 1400 : len == 1600 ? 9180 : len == 9300 ? 0 : len + 1;
+	next_len = len == 420	  ? 1400
+		   : len == 1600  ? 9180
+		   : len == 9300  ? 16320
+		   : len == 16460 ? 0
+				  : len + 1;
 	return len;
 }
 
@@ -563,6 +611,38 @@ static void test_errors(void **state)
 	bench_free(b);
 }
 
+/* A reset at any moment leaves nothing behind. */
+static void test_reset(void **state)
+{
+	struct bench *b = bench_new(seed());
+
+	(void)state;
+	for (unsigned int round = 0; round < 60; round++) {
+		config_simple(b, 4);
+		bench_config(b);
+		bench_fast(b);
+		b->latency = below(b, 200);
+		for (unsigned int life = 0; life < 2; life++) {
+			for (unsigned int q = 0; q < 4; q++) {
+				bench_enable(b, q, 8, 1 + below(b, 64));
+				bench_run(b, 2);
+				bench_post(b, q, 255);
+			}
+			b->source = below(b, 2) ? frame_random : frame_short;
+			b->p_wr = life ? 100 : below(b, 101);
+			bench_run(b, 10 + below(b, 500));
+			if (life) {
+				b->p_rdma_first = 0;
+				bench_drain(b);
+				if (!b->got && !b->dropped && !b->want_filtered && !b->want_length)
+					fail_msg("nothing is received after a reset");
+			}
+			bench_reset(b);
+		}
+	}
+	bench_free(b);
+}
+
 /* ---- RDMA first ------------------------------------------------------------------------------ */
 
 static void test_rdma_first(void **state)
@@ -733,12 +813,13 @@ static void test_wraparound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),	   cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_random),	   cmocka_unit_test(test_random_errors),
-		cmocka_unit_test(test_changes),	   cmocka_unit_test(test_no_buffer),
-		cmocka_unit_test(test_full),	   cmocka_unit_test(test_disable),
-		cmocka_unit_test(test_errors),	   cmocka_unit_test(test_rdma_first),
-		cmocka_unit_test(test_speed),	   cmocka_unit_test(test_latency),
+		cmocka_unit_test(test_vectors),	      cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_lengths),	      cmocka_unit_test(test_random),
+		cmocka_unit_test(test_random_errors), cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_no_buffer),     cmocka_unit_test(test_full),
+		cmocka_unit_test(test_disable),	      cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_reset),	      cmocka_unit_test(test_rdma_first),
+		cmocka_unit_test(test_speed),	      cmocka_unit_test(test_latency),
 		cmocka_unit_test(test_wraparound),
 	};
 
