@@ -1395,6 +1395,7 @@ static void test_eth_registers(void **state)
 	tick(b, 4);
 	w->n_reg_rsp = w->n_eth_rd = w->n_eth_wr = 0;
 	for (int i = 0; i < 40000; i++) {
+		static const uint32_t beside[] = { 0x1ff8, 0x4000, 0x6000, 0xa000 };
 		/* the ends of the range often */
 		static const uint32_t end[] = { 0x2000, 0x2ff8, 0x3000, 0x3ff8 };
 		uint32_t addr = rnd_below(&rnd, 4)
@@ -1428,9 +1429,9 @@ static void test_eth_registers(void **state)
 			break;
 		default:
 			/* beside the range there is nothing */
-			ctl_reg_post(b->c, false, rnd_below(&rnd, 2) ? 0x1ff8 : 0x4000, data, strb);
+			ctl_reg_post(b->c, false, beside[rnd_below(&rnd, 4)], data, strb);
 			expect[n++] = 0;
-			ctl_reg_post(b->c, true, rnd_below(&rnd, 2) ? 0x1ff8 : 0x4000, data, strb);
+			ctl_reg_post(b->c, true, beside[rnd_below(&rnd, 4)], data, strb);
 			break;
 		}
 		if (rnd_below(&rnd, 8) == 0)
