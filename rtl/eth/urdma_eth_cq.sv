@@ -156,9 +156,13 @@ module urdma_eth_cq
 
   logic [ETHQ_N-1:0] due_now;
   always_comb begin
-    for (int i = 0; i < ETHQ_N; i++)
-      due_now[i] = armed_reg[i] && (due(wait_reg[i][1], moderation[i].rx_frames, moderation[i].rx_usecs, now)
-                                    || due(wait_reg[i][0], moderation[i].tx_frames, moderation[i].tx_usecs, now));
+    due_now = '0;
+    // time goes on in every cycle: nothing is compared with it for a queue pair that is not armed
+    for (int i = 0; i < ETHQ_N; i++) begin
+      if (armed_reg[i])
+        due_now[i] = due(wait_reg[i][1], moderation[i].rx_frames, moderation[i].rx_usecs, now)
+                     || due(wait_reg[i][0], moderation[i].tx_frames, moderation[i].tx_usecs, now);
+    end
   end
   assign fire = due_now[scan_reg];
 

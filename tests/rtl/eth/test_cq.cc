@@ -716,6 +716,32 @@ static void test_arming(void **)
 	put_int(b, 3);
 	assert_int_equal(irqs_after(b, 300), 0);
 	assert_int_equal(irqs_after(b, 300), 1);
+	// more than can be counted are more than any number
+	q->ci = q->written;
+	q->frames[RX] = 0;
+	q->usecs[RX] = 65535;
+	put_int(b, 3);
+	arm(b, 3);
+	feed(b, RX, 3, 300);
+	assert_int_equal(irqs_after(b, 100), 0);
+	q->frames[RX] = 255;
+	put_int(b, 3);
+	assert_int_equal(irqs_after(b, 100), 1);
+	// a second doorbell begins anew: only the later ones count, and there is one interrupt
+	q->ci = q->written;
+	q->frames[RX] = 4;
+	q->usecs[RX] = 0;
+	put_int(b, 3);
+	arm(b, 3);
+	feed(b, RX, 3, 3);
+	q->ci = q->written;
+	arm(b, 3);
+	feed(b, RX, 3, 3);
+	assert_int_equal(irqs_after(b, 100), 0);
+	feed(b, RX, 3, 1);
+	assert_int_equal(irqs_after(b, 100), 1);
+	feed(b, RX, 3, 9);
+	assert_int_equal(irqs_after(b, 100), 0);
 	drain(b);
 	delete b;
 }

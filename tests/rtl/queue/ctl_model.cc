@@ -38,6 +38,19 @@ template <class T> seen_ring ring(const T &p, unsigned lsb)
 	return r;
 }
 
+template <class T> seen_gid gid_of(const T &p, unsigned lsb)
+{
+	seen_gid g = {};
+	g.lo = get(p, lsb, 64);
+	g.hi = get(p, lsb + 64, 64);
+	g.smac = get(p, lsb + 128, 48);
+	g.vlan = get(p, lsb + 176, 12);
+	g.vlan_valid = get(p, lsb + 188, 1);
+	g.ipv4 = get(p, lsb + 189, 1);
+	g.valid = get(p, lsb + 190, 1);
+	return g;
+}
+
 struct read_req {
 	uint64_t addr, due;
 	uint32_t len, sent;
@@ -388,7 +401,7 @@ void ctl_tick(struct ctl *c)
 	struct {
 		bool on;
 		seen_db d;
-	} d[4] = {
+	} d[5] = {
 		{ m->sq_db_valid && m->sq_db_ready,
 		  { 's', (uint32_t)(m->sq_db >> 16), 0, 0, (uint32_t)(m->sq_db & 0xffff) } },
 		{ m->rq_db_valid && m->rq_db_ready,
@@ -399,10 +412,38 @@ void ctl_tick(struct ctl *c)
 		{ m->eq_db_valid && m->eq_db_ready,
 		  { 'e', (uint32_t)(m->eq_db >> 34), 0, (uint32_t)(m->eq_db >> 32 & 3),
 		    (uint32_t)m->eq_db } },
+		{ (bool)m->eth_db_valid,
+		  { "TRC?"[m->eth_db >> 36 & 3], (uint32_t)(m->eth_db >> 33 & 7), 0,
+		    (uint32_t)(m->eth_db >> 32 & 1), (uint32_t)m -> eth_db } },
 	};
 	for (auto &e : d)
 		if (!rst && e.on)
 			w->db[w->n_db++ % LOG_SIZE] = e.d;
+	if (!rst && m->gid_wr_valid) {
+		w->last_gid_wr = m->gid_wr_idx;
+		w->gid_wr[m->gid_wr_idx] = gid_of(m->gid_wr, 0);
+		w->n_gid_wr++;
+	}
+	if (m->reg_rsp_valid)
+		w->reg_rsp[w->n_reg_rsp++ % LOG_SIZE] = m->reg_rsp_data;
+	// the data of a read stand there in the next cycle and in no other
+	uint64_t eth_rdata = rnd_next(&w->rnd);
+	if (m->eth_reg_valid) {
+		uint32_t addr = get(m->reg_req, 72, 16) - ETH_REGS;
+
+		if (addr >= ETH_REGS_SIZE || !m->reg_req_valid) {
+			w->protocol_errors++;
+		} else if (get(m->reg_req, 88, 1)) {
+			for (int i = 0; i < 8; i++)
+				if (get(m->reg_req, i, 1))
+					((uint8_t *)&w->eth_reg[addr / 8])[i] =
+						get(m->reg_req, 8 + 8 * i, 8);
+			w->n_eth_wr++;
+		} else {
+			eth_rdata = w->eth_reg[addr / 8];
+			w->n_eth_rd++;
+		}
+	}
 	if (m->pcie_db_valid && m->pcie_db_ready)
 		c->dbs.pop_front();
 	for (int i = 0; i < ERR_SRCS; i++)
@@ -411,6 +452,7 @@ void ctl_tick(struct ctl *c)
 
 	m->clk = 1;
 	m->eval();
+	m->eth_reg_rdata = eth_rdata;
 	m->clk = 0;
 	m->eval();
 	m->skip_valid = 0;
@@ -456,6 +498,21 @@ uint64_t ctl_reg_read(struct ctl *c, uint32_t addr)
 void ctl_reg_write(struct ctl *c, uint32_t addr, uint64_t data)
 {
 	reg_access(c, true, addr, data, nullptr);
+}
+
+void ctl_reg_post(struct ctl *c, bool write, uint32_t addr, uint64_t data, uint32_t strb)
+{
+	Vurdma_ctl *m = c->m.get();
+
+	m->reg_req_valid = 1;
+	put(m->reg_req, 0, 8, strb);
+	put(m->reg_req, 8, 64, data);
+	put(m->reg_req, 72, 16, addr);
+	put(m->reg_req, 88, 1, write);
+	do
+		ctl_tick(c);
+	while (!m->reg_req_ready);
+	m->reg_req_valid = 0;
 }
 
 void ctl_db(struct ctl *c, uint32_t page, uint32_t offset, uint64_t data)
@@ -544,14 +601,7 @@ void ctl_gid(struct ctl *c, int reader, uint32_t idx, struct seen_gid *g)
 
 	put(m->gid_idx, 5 * reader, 5, idx);
 	ctl_tick(c);
-	unsigned b = 191 * reader;
-	g->lo = get(m->gid, b, 64);
-	g->hi = get(m->gid, b + 64, 64);
-	g->smac = get(m->gid, b + 128, 48);
-	g->vlan = get(m->gid, b + 176, 12);
-	g->vlan_valid = get(m->gid, b + 188, 1);
-	g->ipv4 = get(m->gid, b + 189, 1);
-	g->valid = get(m->gid, b + 190, 1);
+	*g = gid_of(m->gid, 191 * reader);
 }
 
 void ctl_skip(struct ctl *c, uint64_t cycles)

@@ -20,6 +20,10 @@ extern "C" {
 #define N_EQ	 64
 #define N_MR	 16384
 #define LOG_SIZE 65536
+#define N_GID	 32
+/* registers of the Ethernet function, which the stand-in keeps as plain memory */
+#define ETH_REGS      0x2000
+#define ETH_REGS_SIZE 0x2000
 
 /* owners of QP state */
 enum { OWN_TX, OWN_RX, OWN_ACK, OWN_N };
@@ -82,7 +86,7 @@ struct owner {
 };
 
 struct seen_db {
-	char kind; /* 's' 'r' 'c' 'e' */
+	char kind; /* 's' 'r' 'c' 'e', of the Ethernet function 'T' 'R' 'C' */
 	uint32_t obj, page, arm, index;
 };
 
@@ -122,6 +126,12 @@ struct world {
 	uint32_t n_rounds;
 	struct seen_db db[LOG_SIZE];
 	uint32_t n_db;
+	uint64_t eth_reg[ETH_REGS_SIZE / 8];
+	uint32_t n_eth_rd, n_eth_wr;
+	struct seen_gid gid_wr[N_GID]; /* what was told of each entry last */
+	uint32_t n_gid_wr, last_gid_wr;
+	uint64_t reg_rsp[LOG_SIZE]; /* answers to reads, in order */
+	uint32_t n_reg_rsp;
 	struct seen_ev ev[LOG_SIZE];
 	uint32_t n_ev;
 	uint64_t wr_addr[LOG_SIZE], wr_at[LOG_SIZE];
@@ -143,6 +153,8 @@ bool ctl_core_rst(struct ctl *c);
 uint64_t ctl_cycles(struct ctl *c);
 uint64_t ctl_reg_read(struct ctl *c, uint32_t addr);
 void ctl_reg_write(struct ctl *c, uint32_t addr, uint64_t data);
+/* an access in one cycle; the answer to a read is among reg_rsp later */
+void ctl_reg_post(struct ctl *c, bool write, uint32_t addr, uint64_t data, uint32_t strb);
 /* queue a doorbell; it goes out as the NIC takes it */
 void ctl_db(struct ctl *c, uint32_t page, uint32_t offset, uint64_t data);
 uint32_t ctl_db_waiting(struct ctl *c);

@@ -343,7 +343,14 @@ static void test_registers(void **state)
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_CAP_FEATURES),
 			 URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE | URDMA_RF_FEAT_RC_READ |
 				 URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_RC_RETRY |
-				 URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B);
+				 URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_ETH);
+	v = ctl_reg_read(b->c, URDMA_REG_CAP_ETH);
+	assert_int_equal(GET(URDMA_RF_CAP_ETH_QUEUES, v), 8);
+	assert_int_equal(GET(URDMA_RF_CAP_LOG_ETH_RING, v), 15);
+	assert_int_equal(GET(URDMA_RF_CAP_ETH_MAX_FRAME, v), 9216);
+	assert_int_equal(GET(URDMA_RF_CAP_ETH_TX_DESCS, v), 32);
+	assert_int_equal(GET(URDMA_RF_CAP_ETH_UC, v), 16);
+	assert_int_equal(GET(URDMA_RF_CAP_LOG_ETH_CQ, v), 16);
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_CLOCK_HZ), 250000000);
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_PORT_SPEED), 100000);
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_MAC), 0x665544332202);
@@ -1223,7 +1230,7 @@ static void test_doorbells(void **state)
 	ctl_db(b->c, 0, URDMA_DB_EQ, dbw(2, 1, 0xfedcba98));
 	ctl_db(b->c, 1, URDMA_DB_EQ, dbw(2, 1, 0));
 	ctl_db(b->c, 0, URDMA_DB_EQ, dbw(66, 1, 0));
-	ctl_db(b->c, 9, 0x28, dbw(5, 0, 7)); /* nothing there */
+	ctl_db(b->c, 9, URDMA_DB_ETH_CQ + 8, dbw(5, 0, 7)); /* nothing there */
 	ctl_db(b->c, 9, URDMA_DB_PUSH, 1);
 	ctl_db(b->c, 9, URDMA_DB_SRQ, dbw(0, 0, 1));
 	drain_dbs(b);
@@ -1277,6 +1284,212 @@ static void test_doorbells(void **state)
 	w->hold_db = false;
 	wait_all(b);
 	assert_int_equal(w->own[OWN_TX][5].count[QPC_RESET], resets + 1);
+	bench_free(b);
+}
+
+/* Doorbells of the Ethernet function: page 0 only, eight queue pairs, in order with the others. */
+static void test_eth_doorbells(void **state)
+{
+	static const uint32_t offset[] = { URDMA_DB_SQ,	    URDMA_DB_CQ,     URDMA_DB_EQ,
+					   URDMA_DB_ETH_TX, URDMA_DB_ETH_RX, URDMA_DB_ETH_CQ };
+	static const char kind[] = "sceTRC";
+	struct bench *b = bench_new(4);
+	struct world *w = b->w;
+	struct seen_db *expect = calloc(LOG_SIZE, sizeof(*expect));
+	uint64_t ok, owner, bad, rnd = seed * 0x9e3779b97f4a7c15ull + 1;
+	uint32_t n = 0, n_ok = 0, n_owner = 0, n_eth = 0;
+
+	(void)state;
+	assert_non_null(expect);
+	populate(b);
+	to_rts(b, 5);
+	for (int round = 0; round < 40; round++) {
+		w->stall_percent = round % 4 * 25;
+		w->n_db = n = n_ok = n_owner = 0;
+		ok = counter(b, URDMA_CNT_DB_OK);
+		owner = counter(b, URDMA_CNT_DB_OWNER);
+		bad = counter(b, URDMA_CNT_DB_BAD);
+		for (int i = 0; i < 500; i++) {
+			uint32_t k =
+				rnd_below(&rnd, 2) ? 3 + rnd_below(&rnd, 3) : rnd_below(&rnd, 6);
+			uint32_t page = k == 0 ? 9 : 0, arm = rnd_below(&rnd, 4), obj = 5;
+			uint32_t index = rnd_next(&rnd) >> 32;
+			bool good = true;
+
+			if (k >= 3) {
+				obj = rnd_below(&rnd, 8);
+				arm = rnd_below(&rnd, 4);
+				if (rnd_below(&rnd, 5) == 0) {
+					/* the first that there is not, or one with high bits */
+					obj |= 8u << rnd_below(&rnd, 21);
+					good = false;
+				}
+				if (rnd_below(&rnd, 5) == 0) {
+					page = 1u << rnd_below(&rnd, 10);
+					good = false;
+				}
+				n_eth += good;
+			}
+			ctl_db(b->c, page, offset[k], dbw(obj, arm, index));
+			if (good) {
+				struct seen_db *e = &expect[n++];
+
+				e->kind = kind[k];
+				e->obj = obj;
+				e->page = 0;
+				e->index = k == 0 ? index & 0xffff : index;
+				/* one kind of arming here */
+				e->arm = k == 0 ? 0 : k >= 3 ? arm == URDMA_DB_ARM_ANY : arm;
+				n_ok += kind[k] != 'c'; /* which cq counts */
+			} else {
+				n_owner++;
+			}
+			if (rnd_below(&rnd, 10) == 0)
+				tick(b, rnd_below(&rnd, 30));
+		}
+		drain_dbs(b);
+		tick(b, 4);
+		assert_int_equal(w->n_db, n);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_int_equal(w->db[i].kind, expect[i].kind);
+			assert_int_equal(w->db[i].obj, expect[i].obj);
+			assert_int_equal(w->db[i].page, expect[i].page);
+			assert_int_equal(w->db[i].arm, expect[i].arm);
+			assert_int_equal(w->db[i].index, expect[i].index);
+		}
+		assert_int_equal(counter(b, URDMA_CNT_DB_OK) - ok, n_ok);
+		assert_int_equal(counter(b, URDMA_CNT_DB_OWNER) - owner, n_owner);
+		assert_int_equal(counter(b, URDMA_CNT_DB_BAD) - bad, 0);
+	}
+	assert_true(n_eth > 5000);
+	/* they wait for nobody but those before them */
+	w->n_db = 0;
+	w->hold_db = true;
+	for (uint32_t i = 0; i < 100; i++)
+		ctl_db(b->c, 0, URDMA_DB_ETH_TX, dbw(i % 8, 0, i));
+	for (int i = 0; i < 210; i++)
+		tick(b, 1);
+	assert_int_equal(w->n_db, 100);
+	w->hold_db = false;
+	free(expect);
+	bench_free(b);
+}
+
+/* Accesses to the registers of the Ethernet function among others, one a cycle and slower. */
+static void test_eth_registers(void **state)
+{
+	struct bench *b = bench_new(4);
+	struct world *w = b->w;
+	uint64_t *shadow = calloc(ETH_REGS_SIZE / 8, 8), *expect = calloc(LOG_SIZE, 8);
+	uint64_t rnd = seed * 0x9e3779b97f4a7c15ull + 1, tx_frames = 0;
+	uint32_t n = 0, n_rd = 0, n_wr = 0;
+
+	(void)state;
+	assert_non_null(shadow);
+	assert_non_null(expect);
+	for (int i = 0; i < 5; i++) {
+		ctl_count(b->c, 1ull << URDMA_CNT_TX_FRAMES, 0, 0);
+		tick(b, 1);
+		tx_frames++;
+	}
+	tick(b, 4);
+	w->n_reg_rsp = w->n_eth_rd = w->n_eth_wr = 0;
+	for (int i = 0; i < 40000; i++) {
+		static const uint32_t beside[] = { 0x1ff8, 0x4000, 0x6000, 0xa000 };
+		/* the ends of the range often */
+		static const uint32_t end[] = { 0x2000, 0x2ff8, 0x3000, 0x3ff8 };
+		uint32_t addr = rnd_below(&rnd, 4)
+					? ETH_REGS + 8 * rnd_below(&rnd, ETH_REGS_SIZE / 8)
+					: end[rnd_below(&rnd, 4)];
+		uint32_t strb = rnd_below(&rnd, 2) ? 0xff : rnd_below(&rnd, 256);
+		uint64_t data = rnd_next(&rnd);
+		uint64_t *s = &shadow[(addr - ETH_REGS) / 8];
+
+		switch (rnd_below(&rnd, 6)) {
+		case 0:
+		case 1:
+			ctl_reg_post(b->c, true, addr, data, strb);
+			for (int k = 0; k < 8; k++)
+				if (strb >> k & 1)
+					*s = (*s & ~(0xffull << 8 * k)) | (data & 0xffull << 8 * k);
+			n_wr++;
+			break;
+		case 2:
+		case 3:
+			ctl_reg_post(b->c, false, addr, data, strb);
+			expect[n++] = *s;
+			n_rd++;
+			break;
+		case 4:
+			ctl_reg_post(b->c, false, URDMA_REG_CLOCK_HZ, data, strb);
+			expect[n++] = 250000000;
+			ctl_reg_post(b->c, false, URDMA_REG_COUNTERS + 8 * URDMA_CNT_TX_FRAMES,
+				     data, strb);
+			expect[n++] = tx_frames;
+			break;
+		default:
+			/* beside the range there is nothing */
+			ctl_reg_post(b->c, false, beside[rnd_below(&rnd, 4)], data, strb);
+			expect[n++] = 0;
+			ctl_reg_post(b->c, true, beside[rnd_below(&rnd, 4)], data, strb);
+			break;
+		}
+		if (rnd_below(&rnd, 8) == 0)
+			tick(b, rnd_below(&rnd, 4));
+	}
+	tick(b, 4);
+	assert_int_equal(w->n_reg_rsp, n);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(w->reg_rsp[i], expect[i]);
+	assert_int_equal(w->n_eth_rd, n_rd);
+	assert_int_equal(w->n_eth_wr, n_wr);
+	assert_memory_equal(shadow, w->eth_reg, ETH_REGS_SIZE);
+	free(shadow);
+	free(expect);
+	bench_free(b);
+}
+
+/* Each SET_GID is told once, with what the table holds then; a refused one is not. */
+static void test_gid_told(void **state)
+{
+	struct bench *b = bench_new(4);
+	struct world *w = b->w;
+	uint64_t cmd[8], rnd = seed * 0x9e3779b97f4a7c15ull + 1;
+	struct seen_gid g;
+
+	(void)state;
+	assert_int_equal(w->n_gid_wr, 0);
+	for (uint32_t i = 0; i < 300; i++) {
+		uint32_t idx = rnd_below(&rnd, N_GID);
+		bool valid = rnd_below(&rnd, 4) != 0;
+
+		memset(cmd, 0, sizeof(cmd));
+		if (valid) {
+			cmd[1] = URDMA_CMD_GID1_VALID |
+				 FIELD(URDMA_CMD_GID1_IPV4, rnd_below(&rnd, 2)) |
+				 FIELD(URDMA_CMD_GID1_VLAN_VALID, rnd_below(&rnd, 2)) |
+				 FIELD(URDMA_CMD_GID1_VLAN, rnd_below(&rnd, 4096));
+			cmd[2] = rnd_next(&rnd) >> 16;
+			cmd[3] = rnd_next(&rnd);
+			cmd[4] = rnd_next(&rnd);
+		}
+		assert_int_equal(run(b, cmd, URDMA_CMD_SET_GID, idx), URDMA_CS_OK);
+		assert_int_equal(w->n_gid_wr, i + 1);
+		assert_int_equal(w->last_gid_wr, idx);
+		ctl_gid(b->c, i % 3, idx, &g);
+		assert_memory_equal(&g, &w->gid_wr[idx], sizeof(g));
+		assert_int_equal(g.valid, valid);
+		if (valid) {
+			assert_int_equal(g.ipv4, GET(URDMA_CMD_GID1_IPV4, cmd[1]));
+			assert_int_equal(g.vlan_valid, GET(URDMA_CMD_GID1_VLAN_VALID, cmd[1]));
+			assert_int_equal(g.vlan, GET(URDMA_CMD_GID1_VLAN, cmd[1]));
+			assert_int_equal(g.smac, cmd[2]);
+			assert_int_equal(g.lo, cmd[3]);
+			assert_int_equal(g.hi, cmd[4]);
+		}
+	}
+	assert_int_equal(run(b, cmd, URDMA_CMD_SET_GID, N_GID), URDMA_CS_BAD_OBJECT);
+	assert_int_equal(w->n_gid_wr, 300);
 	bench_free(b);
 }
 
@@ -1931,19 +2144,14 @@ int main(void)
 {
 	const char *s = getenv("URDMA_SEED");
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_registers),
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_fence),
-		cmocka_unit_test(test_modify),
-		cmocka_unit_test(test_regions),
-		cmocka_unit_test(test_qp_events),
-		cmocka_unit_test(test_doorbells),
-		cmocka_unit_test(test_events),
-		cmocka_unit_test(test_qp_err),
-		cmocka_unit_test(test_throughput),
-		cmocka_unit_test(test_dma_error),
-		cmocka_unit_test(test_reset_under_load),
+		cmocka_unit_test(test_registers),     cmocka_unit_test(test_good),
+		cmocka_unit_test(test_bad),	      cmocka_unit_test(test_fence),
+		cmocka_unit_test(test_modify),	      cmocka_unit_test(test_regions),
+		cmocka_unit_test(test_qp_events),     cmocka_unit_test(test_doorbells),
+		cmocka_unit_test(test_eth_doorbells), cmocka_unit_test(test_eth_registers),
+		cmocka_unit_test(test_gid_told),      cmocka_unit_test(test_events),
+		cmocka_unit_test(test_qp_err),	      cmocka_unit_test(test_throughput),
+		cmocka_unit_test(test_dma_error),     cmocka_unit_test(test_reset_under_load),
 		cmocka_unit_test(test_random),
 	};
 
