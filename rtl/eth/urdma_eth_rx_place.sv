@@ -228,9 +228,10 @@ module urdma_eth_rx_place
 
   assign left = mid_reg ? left_reg : c.p.len;
   assign issue_last = left <= 13'd64;
-  assign may_begin = mid_reg || !c.p.first || !rdma_first || (&wait_reg);
-  assign issue = c_valid && !c.p.drop && (!w_valid_reg || wr_ready) && may_begin
-      && (!c.p.last || !issue_last || rxc_count <= 5'(RXCS - 2));
+  // A write that has begun waits for nothing: completions have to pass it on the way to the host, so room for its own
+  // is looked for before (and for that of the frame that is on wr_*).
+  assign may_begin = mid_reg || ((!c.p.first || !rdma_first || (&wait_reg)) && (!c.p.last || rxc_count <= 5'(RXCS - 2)));
+  assign issue = c_valid && !c.p.drop && (!w_valid_reg || wr_ready) && may_begin;
   assign skip = c_valid && c.p.drop;
   assign c_pop = skip || (issue && issue_last);
   assign rd_en = issue;
