@@ -178,7 +178,8 @@ module urdma_eth_tx_out
                      - ($clog2(FIN_DEPTH)+1)'(fin_valid && !fin.bad);
   end
 
-  assign busy = (s_count != '0) || (h_count != '0) || l_valid_reg || w_valid_reg || tx_valid || (fin_count != '0);
+  // a frame is in one of the two until its last beat is taken
+  assign busy = (s_count != '0) || (fin_count != '0);
 
 `ifndef SYNTHESIS
   a_here: assert property (@(posedge clk) disable iff (rst) here_valid |-> h_in_ready)
@@ -186,7 +187,7 @@ module urdma_eth_tx_out
 `endif
 
   logic unused;
-  assign unused = ^{h_in_ready, at_lo[5:0]};
+  assign unused = ^{h_in_ready, h_count, at_lo[5:0]};
 
 endmodule
 
