@@ -611,6 +611,49 @@ static void test_errors(void **state)
 	bench_free(b);
 }
 
+/* A frame has begun, and the read that it waits for fails; those behind are good. Writes stall
+ * meanwhile. */
+static void test_error_begun(void **state)
+{
+	struct bench *b = bench_new(seed());
+
+	(void)state;
+	config_simple(b, 1);
+	bench_config(b);
+	for (unsigned int n = 1; n < 30; n++) {
+		uint64_t reads, no_buf = b->cnt[URDMA_CNT_ETH_RX_NO_BUF];
+
+		bench_fast(b);
+		bench_enable(b, 0, 9, 1);
+		bench_run(b, 2);
+		bench_post(b, 0, n);
+		bench_run(b, 300);
+		b->latency = 300;
+		b->p_wr = 0;
+		b->rd_error = 1000;
+		reads = b->reads;
+		bench_post(b, 0, 400);
+		while (b->reads == reads)
+			bench_step(b);
+		b->rd_error = 0;
+		script.at = 0;
+		script.frames = 2;
+		script.len[0] = script.len[1] = 6400;
+		script.must[0] = script.must[1] = 0;
+		b->source = scripted;
+		bench_run(b, 600);
+		b->p_wr = 100;
+		bench_drain(b);
+		assert_int_equal(b->out.err, 1);
+		assert_int_equal(b->cnt[URDMA_CNT_ETH_RX_NO_BUF], no_buf + 2);
+		b->rd_error = 1; /* a frame of the queue is not completed */
+		bench_disable(b, 0);
+		bench_wait_inactive(b, 0);
+		b->rd_error = 0;
+	}
+	bench_free(b);
+}
+
 /* A reset at any moment leaves nothing behind. */
 static void test_reset(void **state)
 {
@@ -818,9 +861,9 @@ int main(void)
 		cmocka_unit_test(test_random_errors), cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_no_buffer),     cmocka_unit_test(test_full),
 		cmocka_unit_test(test_disable),	      cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_reset),	      cmocka_unit_test(test_rdma_first),
-		cmocka_unit_test(test_speed),	      cmocka_unit_test(test_latency),
-		cmocka_unit_test(test_wraparound),
+		cmocka_unit_test(test_error_begun),   cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_rdma_first),    cmocka_unit_test(test_speed),
+		cmocka_unit_test(test_latency),	      cmocka_unit_test(test_wraparound),
 	};
 
 	printf("URDMA_SEED=%llu\n", (unsigned long long)seed());
