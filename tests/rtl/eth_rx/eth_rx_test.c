@@ -544,6 +544,39 @@ static void test_disable(void **state)
 	bench_free(b);
 }
 
+/* Disabled in the midst of fetching: nothing more is asked for, and what comes is forgotten. */
+static void test_disable_fetch(void **state)
+{
+	struct bench *b = bench_new(seed());
+	uint64_t reads;
+
+	(void)state;
+	config_simple(b, 1);
+	bench_config(b);
+	for (unsigned int round = 0; round < 2; round++) {
+		bench_enable(b, 0, 9, 8);
+		bench_run(b, 2);
+		bench_post(b, 0, 511);
+		bench_run(b, 8);
+		bench_disable(b, 0);
+		bench_run(b, 2);
+		reads = b->reads;
+		assert_true(reads > 0);
+		bench_wait_inactive(b, 0);
+		assert_int_equal(b->reads, reads);
+	}
+	/* a new life begins at 0 */
+	bench_enable(b, 0, 9, 8);
+	bench_run(b, 2);
+	bench_post(b, 0, 3);
+	plain_len = 100;
+	b->source = plain;
+	bench_run(b, 40);
+	bench_drain(b);
+	assert_int_equal(b->got, 3);
+	bench_free(b);
+}
+
 /* One queue's ring cannot be read: it stops, the others go on; enabling it anew helps. */
 static void test_errors(void **state)
 {
@@ -860,10 +893,11 @@ int main(void)
 		cmocka_unit_test(test_lengths),	      cmocka_unit_test(test_random),
 		cmocka_unit_test(test_random_errors), cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_no_buffer),     cmocka_unit_test(test_full),
-		cmocka_unit_test(test_disable),	      cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_error_begun),   cmocka_unit_test(test_reset),
-		cmocka_unit_test(test_rdma_first),    cmocka_unit_test(test_speed),
-		cmocka_unit_test(test_latency),	      cmocka_unit_test(test_wraparound),
+		cmocka_unit_test(test_disable),	      cmocka_unit_test(test_disable_fetch),
+		cmocka_unit_test(test_errors),	      cmocka_unit_test(test_error_begun),
+		cmocka_unit_test(test_reset),	      cmocka_unit_test(test_rdma_first),
+		cmocka_unit_test(test_speed),	      cmocka_unit_test(test_latency),
+		cmocka_unit_test(test_wraparound),
 	};
 
 	printf("URDMA_SEED=%llu\n", (unsigned long long)seed());
