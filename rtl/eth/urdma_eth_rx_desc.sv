@@ -117,11 +117,13 @@ module urdma_eth_rx_desc
 
   // ---- fetch ---------------------------------------------------------------------------------------------
   always_comb begin
+    need = '0;
     for (int q = 0; q < ETHQ_N; q++) begin
       logic [15:0] held;           // places from rp to the end of the line at fp
       held = {fp_reg[q][15:3], 3'd0} + 16'd8 - rp_reg[q];
-      need[q] = active_reg[q] && !err_reg[q] && fp_reg[q] != pi_reg[q] && held <= 16'(1 << ADR_W)
-          && (ring[q].enable || (want_valid && want_q == ETHQ_W'(q) && fp_reg[q] == rp_reg[q]));
+      if (active_reg[q] && fp_reg[q] != pi_reg[q])
+        need[q] = !err_reg[q] && held <= 16'(1 << ADR_W)
+            && (ring[q].enable || (want_valid && want_q == ETHQ_W'(q) && fp_reg[q] == rp_reg[q]));
     end
   end
 
@@ -204,9 +206,11 @@ module urdma_eth_rx_desc
           active_reg[q] <= 1'b0;
           err_reg[q] <= 1'b0;
         end
-        reads_reg[q] <= reads_reg[q] + (RW+1)'(ask && grant[q]) - (RW+1)'(rd_rsp_valid && tag.q == ETHQ_W'(q));
-        frames_reg[q] <= frames_reg[q] + 6'(begun_valid && begun_q == ETHQ_W'(q))
-            - 6'(done_valid[0] && done_q[0] == ETHQ_W'(q)) - 6'(done_valid[1] && done_q[1] == ETHQ_W'(q));
+        if (ask || rd_rsp_valid)
+          reads_reg[q] <= reads_reg[q] + (RW+1)'(ask && grant[q]) - (RW+1)'(rd_rsp_valid && tag.q == ETHQ_W'(q));
+        if (begun_valid || done_valid != '0)
+          frames_reg[q] <= frames_reg[q] + 6'(begun_valid && begun_q == ETHQ_W'(q))
+              - 6'(done_valid[0] && done_q[0] == ETHQ_W'(q)) - 6'(done_valid[1] && done_q[1] == ETHQ_W'(q));
       end
       if (rd_rsp_valid && rd_rsp.err) err_reg[tag.q] <= 1'b1;
       if (db_new && db_far) err_reg[db_q] <= 1'b1;

@@ -143,9 +143,9 @@ module urdma_eth_rx_place
   logic [7:0] cur_bufs_reg;
   logic [15:0] cur_index_reg;
   logic d_valid_reg;
-  piece_t d_reg, d_next;
+  piece_t d_reg;
   logic [3:0] piece_count;
-  logic room, ok, drop, give_up, cut;
+  logic room, ok, drop, give_up, cut, cur_last;
   logic [12:0] cur_size;           // bytes
 
   assign room = piece_count < 4'(PIECES - 1) || (piece_count == 4'(PIECES - 1) && !d_valid_reg);
@@ -167,19 +167,7 @@ module urdma_eth_rx_place
   assign back_rp = cur_index_reg;
   assign cur_size = {cur_size_reg, 6'd0};
 
-  always_comb begin
-    d_next = '0;
-    d_next.drop = !cut;
-    d_next.begun = give_up;
-    d_next.first = cur_first_reg;
-    d_next.last = cur_left_reg <= 14'(cur_size);
-    d_next.lines = give_up ? 8'((cur_left_reg + 14'd63) >> 6) : n2_lines_reg;
-    d_next.len = d_next.last ? cur_left_reg[12:0] : cur_size;
-    d_next.mcast = cur_reg.mcast;
-    d_next.rxc = '{q: cur_reg.q, vlan: cur_reg.vlan, tci: cur_reg.tci, hash_type: cur_reg.hash_type, hash: cur_reg.hash,
-        bufs: cur_bufs_reg + 8'd1, len: 16'(cur_reg.len), csum: cur_reg.csum, index: cur_index_reg};
-    if (!cut && !give_up) d_next.rxc.q = n2_reg.q;
-  end
+  assign cur_last = cur_left_reg <= 14'(cur_size);
 
   always_ff @(posedge clk) begin
     if (begun_valid) begin
@@ -194,13 +182,23 @@ module urdma_eth_rx_place
       cur_first_reg <= 1'b0;
       cur_bufs_reg <= cur_bufs_reg + 8'd1;
     end
-    if (cut || give_up || drop) d_reg <= d_next;
+    if (cut || give_up || drop) begin
+      d_reg.drop <= !cut;
+      d_reg.begun <= give_up;
+      d_reg.first <= cur_first_reg;
+      d_reg.last <= cur_last;
+      d_reg.lines <= give_up ? 8'((cur_left_reg + 14'd63) >> 6) : n2_lines_reg;
+      d_reg.len <= cur_last ? cur_left_reg[12:0] : cur_size;
+      d_reg.mcast <= cur_reg.mcast;
+      d_reg.rxc <= '{q: cur_reg.q, vlan: cur_reg.vlan, tci: cur_reg.tci, hash_type: cur_reg.hash_type,
+          hash: cur_reg.hash, bufs: cur_bufs_reg + 8'd1, len: 16'(cur_reg.len), csum: cur_reg.csum, index: cur_index_reg};
+    end
     if (rst) begin
       cur_valid_reg <= 1'b0;
       d_valid_reg <= 1'b0;
     end else begin
       if (begun_valid) cur_valid_reg <= 1'b1;
-      else if ((cut && d_next.last) || give_up) cur_valid_reg <= 1'b0;
+      else if ((cut && cur_last) || give_up) cur_valid_reg <= 1'b0;
       d_valid_reg <= cut || give_up || drop;
     end
   end

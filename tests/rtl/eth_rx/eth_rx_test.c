@@ -544,6 +544,88 @@ static void test_disable(void **state)
 	bench_free(b);
 }
 
+/* Disabled in the midst of fetching: nothing more is asked for, and what comes is forgotten. */
+static void test_disable_fetch(void **state)
+{
+	struct bench *b = bench_new(seed());
+	uint64_t reads;
+
+	(void)state;
+	config_simple(b, 1);
+	bench_config(b);
+	for (unsigned int round = 0; round < 2; round++) {
+		bench_enable(b, 0, 9, 8);
+		bench_run(b, 2);
+		bench_post(b, 0, 511);
+		bench_run(b, 8);
+		bench_disable(b, 0);
+		bench_run(b, 2);
+		reads = b->reads;
+		assert_true(reads > 0);
+		bench_wait_inactive(b, 0);
+		assert_int_equal(b->reads, reads);
+	}
+	/* a new life begins at 0 */
+	bench_enable(b, 0, 9, 8);
+	bench_run(b, 2);
+	bench_post(b, 0, 3);
+	plain_len = 100;
+	b->source = plain;
+	bench_run(b, 40);
+	bench_drain(b);
+	assert_int_equal(b->got, 3);
+	bench_free(b);
+}
+
+/* A frame waits behind another while its queue begins anew with smaller buffers: it is not written
+ * as for the old. */
+static void test_other_size(void **state)
+{
+	struct bench *b = bench_new(seed());
+
+	(void)state;
+	config_simple(b, 2);
+	bench_config(b);
+	for (unsigned int q = 0; q < 2; q++) {
+		bench_enable(b, q, 9, 64);
+		bench_run(b, 2);
+		bench_post(b, q, 500);
+	}
+	bench_run(b, 300);
+	b->p_wr = 0;
+	plain_len = 9000;
+	b->must = -1;
+	/* three of queue 0 fill the way to the writer; those behind are of queue 1 */
+	for (unsigned int q = 0; q < 2; q++) {
+		memset(b->cfg.table, (int)q, 128);
+		bench_config(b);
+		b->source = plain;
+		while (b->sent < 3 + 4 * q || b->len) {
+			bench_step(b);
+			if (b->sent == 3 + 4 * q)
+				b->source = NULL;
+		}
+		bench_run(b, 300);
+	}
+	for (unsigned int q = 0; q < 2; q++)
+		bench_disable(b, q);
+	bench_run(b, 10);
+	/* the queue of the frame being written stays; the other one has a new life, if its frame
+	 * had not begun */
+	for (unsigned int q = 0; q < 2; q++) {
+		if (b->q[q].enabled)
+			continue;
+		bench_enable(b, q, 9, 1);
+		bench_run(b, 2);
+		bench_post(b, q, 500);
+	}
+	bench_run(b, 300);
+	b->p_wr = 100;
+	bench_drain(b);
+	assert_int_equal(b->got + b->cnt[URDMA_CNT_ETH_RX_NO_BUF], 7);
+	bench_free(b);
+}
+
 /* One queue's ring cannot be read: it stops, the others go on; enabling it anew helps. */
 static void test_errors(void **state)
 {
@@ -607,6 +689,49 @@ static void test_errors(void **state)
 			bench_disable(b, q);
 			bench_wait_inactive(b, q);
 		}
+	}
+	bench_free(b);
+}
+
+/* A frame has begun, and the read that it waits for fails; those behind are good. Writes stall
+ * meanwhile. */
+static void test_error_begun(void **state)
+{
+	struct bench *b = bench_new(seed());
+
+	(void)state;
+	config_simple(b, 1);
+	bench_config(b);
+	for (unsigned int n = 1; n < 30; n++) {
+		uint64_t reads, no_buf = b->cnt[URDMA_CNT_ETH_RX_NO_BUF];
+
+		bench_fast(b);
+		bench_enable(b, 0, 9, 1);
+		bench_run(b, 2);
+		bench_post(b, 0, n);
+		bench_run(b, 300);
+		b->latency = 300;
+		b->p_wr = 0;
+		b->rd_error = 1000;
+		reads = b->reads;
+		bench_post(b, 0, 400);
+		while (b->reads == reads)
+			bench_step(b);
+		b->rd_error = 0;
+		script.at = 0;
+		script.frames = 2;
+		script.len[0] = script.len[1] = 6400;
+		script.must[0] = script.must[1] = 0;
+		b->source = scripted;
+		bench_run(b, 600);
+		b->p_wr = 100;
+		bench_drain(b);
+		assert_int_equal(b->out.err, 1);
+		assert_int_equal(b->cnt[URDMA_CNT_ETH_RX_NO_BUF], no_buf + 2);
+		b->rd_error = 1; /* a frame of the queue is not completed */
+		bench_disable(b, 0);
+		bench_wait_inactive(b, 0);
+		b->rd_error = 0;
 	}
 	bench_free(b);
 }
@@ -817,10 +942,11 @@ int main(void)
 		cmocka_unit_test(test_lengths),	      cmocka_unit_test(test_random),
 		cmocka_unit_test(test_random_errors), cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_no_buffer),     cmocka_unit_test(test_full),
-		cmocka_unit_test(test_disable),	      cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_reset),	      cmocka_unit_test(test_rdma_first),
-		cmocka_unit_test(test_speed),	      cmocka_unit_test(test_latency),
-		cmocka_unit_test(test_wraparound),
+		cmocka_unit_test(test_disable),	      cmocka_unit_test(test_other_size),
+		cmocka_unit_test(test_disable_fetch), cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_error_begun),   cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_rdma_first),    cmocka_unit_test(test_speed),
+		cmocka_unit_test(test_latency),	      cmocka_unit_test(test_wraparound),
 	};
 
 	printf("URDMA_SEED=%llu\n", (unsigned long long)seed());
