@@ -122,7 +122,7 @@ module urdma_eth_cq
 
   wait_t [ETHQ_N-1:0][1:0] wait_reg;
   logic [ETHQ_N-1:0] armed_reg, irq_reg;
-  logic [ETHQ_W-1:0] scan_reg;
+  logic [ETHQ_W-1:0] scan;  // by the time: a clock that has stood still makes no difference
   logic written, fire;
   logic [31:0] now, unseen;
   logic [ETHQ_N-1:0] irq_grant;
@@ -131,6 +131,7 @@ module urdma_eth_cq
   logic [VEC_W-1:0] irq_vec_reg;
 
   assign now = cycles[31:0];
+  assign scan = cycles[ETHQ_W-1:0];
   assign written = w_valid_reg && wr_ready;
 
   // cycles that it may still wait
@@ -164,16 +165,15 @@ module urdma_eth_cq
                      || due(wait_reg[i][0], moderation[i].tx_frames, moderation[i].tx_usecs, now);
     end
   end
-  assign fire = due_now[scan_reg];
+  assign fire = due_now[scan];
 
   // not seen by software: written before the doorbell, what is still on wr_* comes by itself
   assign unseen = pi_reg[db_q] - 32'(w_valid_reg && w_q_reg == db_q) - db_ci;
 
   always_ff @(posedge clk) begin
-    scan_reg <= scan_reg + 1'b1;
     if (fire) begin
-      armed_reg[scan_reg] <= 1'b0;
-      irq_reg[scan_reg] <= 1'b1;
+      armed_reg[scan] <= 1'b0;
+      irq_reg[scan] <= 1'b1;
     end
     if (irq_any && irq_free) irq_reg[irq_idx] <= 1'b0;
     if (written && armed_reg[w_q_reg])
@@ -201,7 +201,6 @@ module urdma_eth_cq
       end
     end
     if (rst) begin
-      scan_reg <= '0;
       armed_reg <= '0;
       irq_reg <= '0;
       active_reg <= '0;

@@ -256,12 +256,13 @@ module urdma_eth_rx_place
     if (rst) begin
       mid_reg <= 1'b0;
       line_reg <= '0;
-      wait_reg <= '0;
+      wait_reg <= '1;
       w_valid_reg <= 1'b0;
     end else begin
       if (issue) mid_reg <= !issue_last;
       line_reg <= line_reg + (issue ? LINE_W'(1) : skip ? LINE_W'(c.p.lines) : '0);
-      if (issue && !mid_reg && c.p.first) wait_reg <= '0;
+      if (!rdma_first) wait_reg <= '1;
+      else if (issue && !mid_reg && c.p.first) wait_reg <= '0;
       else if (!(&wait_reg)) wait_reg <= wait_reg + 1'b1;
       if (issue) w_valid_reg <= 1'b1;
       else if (wr_ready) w_valid_reg <= 1'b0;
