@@ -174,6 +174,8 @@ struct urdma_dev {
 	u8 *mr_variant;
 	struct ida pd_ida;
 	struct ida db_ida;
+	/* while it dies: see urdma_set_dead() */
+	spinlock_t dead_lock;
 	/* on a dead device: calls consumers in the kernel, to poll what software flushes */
 	struct work_struct dead_work;
 

@@ -186,7 +186,7 @@ netdev_tx_t urdma_eth_xmit(struct sk_buff *skb, struct net_device *ndev)
 	}
 	tx = &ch->tx;
 	if (unlikely(urdma_is_dead(nd->dev) || skb->len < ETH_HLEN ||
-		     skb->len > nd->dev->caps.eth_max_frame))
+		     skb->len > nd->max_bytes))
 		goto drop;
 	if (unlikely(skb_shinfo(skb)->nr_frags + 1 > nd->max_descs)) {
 		urdma_eth_xmit_stat(ch, URDMA_XS_LINEARIZED);
@@ -385,7 +385,8 @@ static bool urdma_eth_rx(struct urdma_eth_chan *ch, u64 w0, u64 w1)
 	/* A tag that is left in the frame comes on top. */
 	if ((u16)FIELD_GET(URDMA_ECQE1_INDEX, w1) != rx->ci || len < ETH_HLEN ||
 	    len > ch->nd->dev->caps.eth_max_frame + VLAN_HLEN ||
-	    bufs != DIV_ROUND_UP(len, URDMA_ETH_RX_BUF) || bufs > (u16)(rx->told - rx->ci))
+	    bufs != DIV_ROUND_UP(len, URDMA_ETH_RX_BUF) || bufs > MAX_SKB_FRAGS + 1 ||
+	    bufs > (u16)(rx->told - rx->ci))
 		return false;
 
 	skb = urdma_eth_rx_skb(ch, len);
@@ -885,6 +886,8 @@ static void urdma_eth_stop_all(struct urdma_netdev *nd)
 	urdma_eth_write_ctrl(nd);
 	for (i = 0; i < nd->num_chans; i++)
 		urdma_eth_chan_stop(nd->chan[i]);
+	/* Those without a channel too: they may be about to get one. */
+	netif_tx_disable(nd->ndev);
 }
 
 /* Make channels and start them. The transmit queues are left stopped. Under RTNL, as the next. */

@@ -173,8 +173,9 @@ struct urdma_netdev {
 	u32 num_chans;
 	u8 tx_log;
 	u8 rx_log;
-	/* descriptors that a frame of ours takes at most */
+	/* descriptors and bytes that a frame of ours takes at most */
 	u32 max_descs;
+	u32 max_bytes;
 	struct urdma_eth_coal coal;
 	struct urdma_eth_chan *chan[URDMA_ETH_MAX_QUEUES];
 	struct urdma_eth_vec vec[URDMA_ETH_MAX_QUEUES];

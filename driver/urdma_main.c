@@ -36,13 +36,20 @@ void urdma_set_dead(struct urdma_dev *dev, const char *why)
 		.event = IB_EVENT_DEVICE_FATAL,
 		.element.port_num = URDMA_PORT,
 	};
+	unsigned long flags;
 
-	if (test_and_set_bit(URDMA_F_DEAD, &dev->flags))
+	/* Nobody may find it dead, and free memory, before bus mastering is off. */
+	spin_lock_irqsave(&dev->dead_lock, flags);
+	if (urdma_is_dead(dev)) {
+		spin_unlock_irqrestore(&dev->dead_lock, flags);
 		return;
+	}
+	pci_clear_master(dev->pdev);
+	set_bit(URDMA_F_DEAD, &dev->flags);
+	spin_unlock_irqrestore(&dev->dead_lock, flags);
 
 	dev_err(&dev->pdev->dev, "%s: the device is out of use until the driver is loaded again\n",
 		why);
-	pci_clear_master(dev->pdev);
 	urdma_cmdq_abort(dev);
 	urdma_netdev_link(dev, false);
 	schedule_work(&dev->dead_work);
@@ -89,8 +96,6 @@ static int urdma_read_eth_caps(struct urdma_dev *dev)
 	/* As many as the registers have room for. */
 	caps->eth_queues = min_t(u32, caps->eth_queues, URDMA_ETH_MAX_QUEUES);
 	caps->eth_uc = min_t(u32, caps->eth_uc, URDMA_ETH_MAX_UC);
-	/* A frame in one piece goes by one descriptor. */
-	caps->eth_max_frame = min_t(u32, caps->eth_max_frame, FIELD_MAX(URDMA_ETXD1_LENGTH));
 	if (!caps->eth_queues || caps->log_eth_ring < URDMA_ETH_LOG_MIN || !caps->eth_tx_descs ||
 	    caps->eth_max_frame < ETH_FRAME_LEN || caps->num_vectors < 3 ||
 	    pci_resource_len(dev->pdev, URDMA_BAR_REGS) <
@@ -262,6 +267,7 @@ static int urdma_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ida_init(&dev->pd_ida);
 	ida_init(&dev->db_ida);
 	INIT_WORK(&dev->dead_work, urdma_cq_dead_work);
+	spin_lock_init(&dev->dead_lock);
 
 	err = urdma_pci_init(dev);
 	if (err) {

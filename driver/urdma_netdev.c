@@ -371,6 +371,8 @@ static void urdma_netdev_init_eth(struct urdma_netdev *nd)
 	/* The least ring has to have room for a frame. */
 	nd->max_descs = min3(dev->caps.eth_tx_descs, (u32)MAX_SKB_FRAGS + 1,
 			     1U << (URDMA_ETH_LOG_MIN - 1));
+	/* It may be in one piece. */
+	nd->max_bytes = min_t(u32, dev->caps.eth_max_frame, FIELD_MAX(URDMA_ETXD1_LENGTH));
 	nd->coal = (struct urdma_eth_coal){
 		.rx_usecs = 4,
 		.rx_frames = 16,
@@ -391,7 +393,7 @@ static void urdma_netdev_init_eth(struct urdma_netdev *nd)
 	ndev->netdev_ops = &urdma_netdev_ops;
 	ndev->ethtool_ops = &urdma_ethtool_ops;
 	ndev->watchdog_timeo = URDMA_ETH_WATCHDOG;
-	ndev->max_mtu = min(URDMA_MAX_MTU, dev->caps.eth_max_frame - ETH_HLEN);
+	ndev->max_mtu = min_t(u32, URDMA_MAX_MTU, nd->max_bytes - ETH_HLEN);
 	ndev->priv_flags |= IFF_UNICAST_FLT | IFF_LIVE_ADDR_CHANGE;
 	ndev->features = URDMA_ETH_FEATURES;
 	ndev->hw_features = URDMA_ETH_FEATURES | NETIF_F_LOOPBACK;

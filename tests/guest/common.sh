@@ -148,7 +148,10 @@ devices_up() {
 
 # net_of DEV: the net device of an RDMA device, as long as it is in this network namespace.
 net_of() {
-	basename "$(echo "/sys/class/infiniband/$1/device/net"/*)"
+	local d
+	for d in "/sys/class/infiniband/$1/device/net"/*; do
+		[ ! -e "$d" ] || basename "$d"
+	done
 }
 
 # namespaces: urdma0's net device goes to namespace a, as $na with 10.1.0.1 and fd01::1, urdma1's to b, as $nb with
@@ -156,6 +159,9 @@ net_of() {
 namespaces() {
 	local i
 	na=$(net_of urdma0) nb=$(net_of urdma1)
+	if [ -z "$na" ] || [ -z "$nb" ]; then
+		fail "the net devices are not in this namespace"
+	fi
 	trap namespaces_end EXIT
 	for i in "a $na" "b $nb"; do
 		# shellcheck disable=SC2086  # two words
@@ -203,10 +209,21 @@ namespaces_end() {
 in_a() { ip netns exec a "$@"; }
 in_b() { ip netns exec b "$@"; }
 
-# ping_ab OPTIONS... ADDRESS: from a; every answer has to come.
+# ping_ok STATUS FILE: every request was answered. With -w and -c ping goes on until it has the answers it wants, so when
+# it ends as many requests may be under way as it says ever were ("pipe"), and no more.
+ping_ok() {
+	local sent received pipe
+	sent=$(sed -n 's/^\([0-9]*\) packets transmitted.*/\1/p' "$2")
+	received=$(sed -n 's/.*transmitted, \([0-9]*\) received.*/\1/p' "$2")
+	pipe=$(sed -n 's/.*pipe \([0-9]*\).*/\1/p' "$2")
+	[ "$1" = 0 ] && [ -n "$sent" ] && [ $((sent - received)) -le "${pipe:-1}" ]
+}
+
+# ping_ab OPTIONS... ADDRESS: from a; -c and -w have to be among them.
 ping_ab() {
-	in_a ping -q "$@" >/tmp/ping.log 2>&1
-	if ! grep -q ' 0% packet loss' /tmp/ping.log; then
+	local status=0
+	in_a ping -q "$@" >/tmp/ping.log 2>&1 || status=$?
+	if ! ping_ok $status /tmp/ping.log; then
 		cat /tmp/ping.log
 		counters_ab
 		fail "ping $*"
