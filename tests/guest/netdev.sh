@@ -67,10 +67,24 @@ rdma_ab() {
 	wait $server || fail "the server of ibv_rc_pingpong: $(cat /tmp/server.log)"
 }
 
+# snapshot NAME: the statistics of both sides into /tmp/a.NAME and /tmp/b.NAME, of a moment in which no frame went: the
+# kernel sends now and then by itself, and the two are not read at once.
+snapshot() {
+	for _ in $(seq 50); do
+		sleep 0.2
+		in_a ethtool -S "$na" >"/tmp/a.$1"
+		in_b ethtool -S "$nb" >"/tmp/b.$1"
+		{
+			in_a ethtool -S "$na"
+			in_b ethtool -S "$nb"
+		} | grep nic_eth >/tmp/again
+		cat "/tmp/a.$1" "/tmp/b.$1" | grep nic_eth | cmp -s - /tmp/again && return 0
+	done
+	fail "the net devices do not come to rest"
+}
+
 # What was counted before, from power-up on.
-sleep 1
-in_a ethtool -S "$na" >/tmp/a.before
-in_b ethtool -S "$nb" >/tmp/b.before
+snapshot before
 
 step() { echo "-- $* ($(cut -d' ' -f1 /proc/uptime))"; }
 
@@ -214,9 +228,7 @@ ping_ab -c 2 -i 0.1 -w 20 10.1.0.2
 ping_ab -c 2 -i 0.1 -w 20 -I "$na" ff02::1
 
 # What the NICs and the drivers say: nothing was dropped, and each NIC has seen every frame that the other sent.
-sleep 1
-in_a ethtool -S "$na" >/tmp/a.stats
-in_b ethtool -S "$nb" >/tmp/b.stats
+snapshot stats
 for f in /tmp/a.stats /tmp/b.stats; do
 	if grep -E '_(errors|dma_err|dropped|alloc_fail)|nic_eth_(tx_bad|rx_length|rx_drop_full)' $f | grep -v ': 0$'; then
 		fail "frames were lost in the NIC or the driver (above)"
