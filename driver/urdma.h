@@ -45,6 +45,11 @@
 #define URDMA_MAX_WQE_LOG 9
 #define URDMA_CQE_LOG	  5
 
+/* What there are registers for, and the least ring. */
+#define URDMA_ETH_MAX_QUEUES 32
+#define URDMA_ETH_MAX_UC     16
+#define URDMA_ETH_LOG_MIN    6
+
 struct urdma_caps {
 	u32 num_qp;
 	u32 num_cq;
@@ -69,6 +74,13 @@ struct urdma_caps {
 	u64 page_sizes;
 	u64 features;
 	u64 clock_hz;
+	/* Ethernet function; all 0 without it */
+	u32 eth_queues;
+	u32 eth_max_frame;
+	u32 eth_tx_descs;
+	u32 eth_uc;
+	/* greatest ring, such that a completion ring can hold what two of them cause */
+	u8 log_eth_ring;
 	u32 speed_mbps;
 	u16 version_minor;
 };
@@ -123,6 +135,8 @@ struct urdma_eq {
 	u8 log;
 	bool irq_requested;
 	int irq;
+	/* interrupts taken */
+	u32 irqs;
 	/* the counter EQ_LOST when last looked at */
 	u64 lost;
 	char name[40];
@@ -147,6 +161,8 @@ struct urdma_dev {
 	struct urdma_cmdq cmdq;
 	struct urdma_eq *eqs;
 	u32 num_eqs;
+	/* vectors of the net device's channels, from num_eqs on */
+	u32 num_eth_vectors;
 
 	struct xarray cq_xa;
 	struct xarray qp_xa;
@@ -158,10 +174,12 @@ struct urdma_dev {
 	u8 *mr_variant;
 	struct ida pd_ida;
 	struct ida db_ida;
+	/* while it dies: see urdma_set_dead() */
+	spinlock_t dead_lock;
 	/* on a dead device: calls consumers in the kernel, to poll what software flushes */
 	struct work_struct dead_work;
 
-	/* the net device's own part (urdma_netdev.c); nothing else looks at it */
+	/* the net device's own part (urdma_netdev.c, urdma_eth.h); nothing else looks at it */
 	struct net_device *netdev;
 	struct notifier_block netdev_nb;
 	bool port_active;
@@ -324,6 +342,11 @@ static inline bool urdma_is_dead(struct urdma_dev *dev)
 	return test_bit(URDMA_F_DEAD, &dev->flags);
 }
 
+static inline u64 urdma_counter(struct urdma_dev *dev, u32 n)
+{
+	return urdma_read(dev, URDMA_REG_COUNTERS + 8 * n);
+}
+
 static inline void urdma_ring_doorbell(struct urdma_dev *dev, u32 which, u32 obj, u32 arm,
 				       u32 index)
 {
@@ -429,6 +452,7 @@ int urdma_ib_register(struct urdma_dev *dev);
 void urdma_ib_unregister(struct urdma_dev *dev);
 int urdma_udata_in(struct ib_udata *udata, void *req, size_t size);
 bool urdma_udata_is_empty(struct ib_udata *udata);
+const char *urdma_counter_name(u32 n);
 
 /* urdma_netdev.c */
 int urdma_netdev_init(struct urdma_dev *dev);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * urdma: event queues. EQ 0 has command completions and asynchronous events, the others have events
- * of completion queues. EQ n has MSI-X vector n.
+ * of completion queues. EQ n has MSI-X vector n; the vectors behind them are those of the net
+ * device's channels.
  *
  * An interrupt handler may use an object only while it runs: who destroys one takes it out of its
  * xarray and then waits for the handlers with urdma_eqs_sync().
@@ -69,7 +70,7 @@ static void urdma_eqe(struct urdma_eq *eq, u64 w0)
 static void urdma_eq_check_lost(struct urdma_eq *eq)
 {
 	struct urdma_dev *dev = eq->dev;
-	u64 lost = urdma_read(dev, URDMA_REG_COUNTERS + 8 * URDMA_CNT_EQ_LOST);
+	u64 lost = urdma_counter(dev, URDMA_CNT_EQ_LOST);
 
 	if (lost == ~0ULL || lost == eq->lost)
 		return;
@@ -86,6 +87,7 @@ static irqreturn_t urdma_eq_irq(int irq, void *data)
 	u32 n = 0;
 	u64 w1;
 
+	WRITE_ONCE(eq->irqs, eq->irqs + 1);
 	/* Not more than one round: what comes meanwhile raises the interrupt again, once armed. */
 	while (n >> eq->log == 0) {
 		eqe = &eq->ring[eq->ci & ((1U << eq->log) - 1)];
@@ -139,17 +141,39 @@ static int urdma_eq_create(struct urdma_dev *dev, u32 eqn)
 	return 0;
 }
 
+/*
+ * Vectors for a CPU's worth of event queues and channels each; when there are fewer, both get their
+ * share, but not less than EQ 0, one EQ for completions and, with the Ethernet function, a channel.
+ */
+static int urdma_vectors_init(struct urdma_dev *dev)
+{
+	u32 eqs = min(num_possible_cpus() + 1, dev->caps.num_eq);
+	u32 chans = min(num_possible_cpus(), dev->caps.eth_queues);
+	u32 least = 2 + (chans ? 1 : 0);
+	int n;
+
+	n = pci_alloc_irq_vectors(dev->pdev, least, min(eqs + chans, dev->caps.num_vectors),
+				  PCI_IRQ_MSIX);
+	if (n < 0) {
+		dev_err(&dev->pdev->dev, "%u MSI-X vectors are needed at least: %d\n", least, n);
+		return n;
+	}
+	if (chans)
+		chans = clamp(n * chans / (eqs + chans), 1U, n - 2U);
+	dev->num_eth_vectors = chans;
+	dev->num_eqs = n - chans;
+	return 0;
+}
+
 int urdma_eqs_init(struct urdma_dev *dev)
 {
-	u32 wanted = min3(num_possible_cpus() + 1, dev->caps.num_eq, dev->caps.num_vectors);
-	int err, n;
+	int err;
 	u32 i;
 
-	n = pci_alloc_irq_vectors(dev->pdev, 2, wanted, PCI_IRQ_MSIX);
-	if (n < 0)
-		return n;
-	dev->num_eqs = n;
-	dev->eqs = kcalloc(n, sizeof(*dev->eqs), GFP_KERNEL);
+	err = urdma_vectors_init(dev);
+	if (err)
+		return err;
+	dev->eqs = kcalloc(dev->num_eqs, sizeof(*dev->eqs), GFP_KERNEL);
 	if (!dev->eqs) {
 		pci_free_irq_vectors(dev->pdev);
 		return -ENOMEM;

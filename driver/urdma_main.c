@@ -3,6 +3,7 @@
  * urdma: PCI device, from probe to remove, and what happens when it dies.
  */
 #include <linux/dma-mapping.h>
+#include <linux/if_ether.h>
 #include <linux/jiffies.h>
 #include <linux/module.h>
 
@@ -35,14 +36,22 @@ void urdma_set_dead(struct urdma_dev *dev, const char *why)
 		.event = IB_EVENT_DEVICE_FATAL,
 		.element.port_num = URDMA_PORT,
 	};
+	unsigned long flags;
 
-	if (test_and_set_bit(URDMA_F_DEAD, &dev->flags))
+	/* Nobody may find it dead, and free memory, before bus mastering is off. */
+	spin_lock_irqsave(&dev->dead_lock, flags);
+	if (urdma_is_dead(dev)) {
+		spin_unlock_irqrestore(&dev->dead_lock, flags);
 		return;
+	}
+	pci_clear_master(dev->pdev);
+	set_bit(URDMA_F_DEAD, &dev->flags);
+	spin_unlock_irqrestore(&dev->dead_lock, flags);
 
 	dev_err(&dev->pdev->dev, "%s: the device is out of use until the driver is loaded again\n",
 		why);
-	pci_clear_master(dev->pdev);
 	urdma_cmdq_abort(dev);
+	urdma_netdev_link(dev, false);
 	schedule_work(&dev->dead_work);
 	if (test_bit(URDMA_F_IB_REGISTERED, &dev->flags))
 		ib_dispatch_event(&event);
@@ -64,6 +73,37 @@ static int urdma_hw_reset(struct urdma_dev *dev)
 			return -ETIMEDOUT;
 		usleep_range(100, 200);
 	}
+}
+
+static int urdma_read_eth_caps(struct urdma_dev *dev)
+{
+	struct urdma_caps *caps = &dev->caps;
+	u32 log_cq;
+	u64 eth;
+
+	if (!(caps->features & URDMA_RF_FEAT_ETH))
+		return 0;
+	eth = urdma_read(dev, URDMA_REG_CAP_ETH);
+	caps->eth_queues = FIELD_GET(URDMA_RF_CAP_ETH_QUEUES, eth);
+	caps->eth_max_frame = FIELD_GET(URDMA_RF_CAP_ETH_MAX_FRAME, eth);
+	caps->eth_tx_descs = FIELD_GET(URDMA_RF_CAP_ETH_TX_DESCS, eth);
+	caps->eth_uc = FIELD_GET(URDMA_RF_CAP_ETH_UC, eth);
+	/* Indexes have 16 bits; a completion ring has twice the entries of the greater ring. */
+	log_cq = FIELD_GET(URDMA_RF_CAP_LOG_ETH_CQ, eth);
+	caps->log_eth_ring = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_ETH_RING, eth), 15);
+	if (caps->log_eth_ring >= log_cq)
+		caps->log_eth_ring = log_cq ? log_cq - 1 : 0;
+	/* As many as the registers have room for. */
+	caps->eth_queues = min_t(u32, caps->eth_queues, URDMA_ETH_MAX_QUEUES);
+	caps->eth_uc = min_t(u32, caps->eth_uc, URDMA_ETH_MAX_UC);
+	if (!caps->eth_queues || caps->log_eth_ring < URDMA_ETH_LOG_MIN || !caps->eth_tx_descs ||
+	    caps->eth_max_frame < ETH_FRAME_LEN || caps->num_vectors < 3 ||
+	    pci_resource_len(dev->pdev, URDMA_BAR_REGS) <
+		    URDMA_REG_ETHQ + (u64)caps->eth_queues * URDMA_ETHQ_STRIDE) {
+		dev_err(&dev->pdev->dev, "impossible Ethernet capabilities: %#llx\n", eth);
+		return -ENODEV;
+	}
+	return 0;
 }
 
 static int urdma_read_caps(struct urdma_dev *dev)
@@ -150,7 +190,7 @@ static int urdma_read_caps(struct urdma_dev *dev)
 			caps->num_db_pages);
 		return -ENODEV;
 	}
-	return 0;
+	return urdma_read_eth_caps(dev);
 }
 
 static int urdma_pci_init(struct urdma_dev *dev)
@@ -227,6 +267,7 @@ static int urdma_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ida_init(&dev->pd_ida);
 	ida_init(&dev->db_ida);
 	INIT_WORK(&dev->dead_work, urdma_cq_dead_work);
+	spin_lock_init(&dev->dead_lock);
 
 	err = urdma_pci_init(dev);
 	if (err) {

@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma: the net device of the port: address, carrier, MTU. It has no data path yet: what is sent
- * is dropped and counted. RoCE addresses come from it all the same.
+ * urdma: the net device of the port: address, carrier, MTU, filters, features, counters, and what
+ * the RDMA device learns of it. The data path is in urdma_eth.c. A NIC without the Ethernet
+ * function has none: what is sent is dropped and counted, and RoCE addresses come from the device
+ * all the same.
  */
-#include <linux/etherdevice.h>
-#include <linux/ethtool.h>
-#include <linux/netdevice.h>
+#include <linux/crc32.h>
+#include <linux/if_vlan.h>
+#include <linux/rtnetlink.h>
+#include <linux/unaligned.h>
 
-#include "urdma.h"
+#include "urdma_eth.h"
 
 #define URDMA_MAX_MTU 9000
+/* slots of a ring, log2, unless chosen otherwise */
+#define URDMA_ETH_LOG_WANTED 10
+/* How often to look for queue pairs that an error has stopped, which raises no interrupt. */
+#define URDMA_ETH_SERVICE (2 * HZ)
+/* Frames may wait for RDMA's, and the clock may be a simulated one. */
+#define URDMA_ETH_WATCHDOG (30 * HZ)
 
-struct urdma_netdev_priv {
-	struct urdma_dev *dev;
-};
-
-static struct urdma_dev *urdma_of(struct net_device *ndev)
-{
-	struct urdma_netdev_priv *priv = netdev_priv(ndev);
-
-	return priv->dev;
-}
+/* Features that can be switched. */
+#define URDMA_ETH_FEATURES                                                                      \
+	(NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_RXCSUM | NETIF_F_RXHASH | NETIF_F_HIGHDMA |     \
+	 NETIF_F_HW_VLAN_CTAG_TX | NETIF_F_HW_VLAN_CTAG_RX | NETIF_F_HW_VLAN_CTAG_FILTER)
 
 /* The link as the NIC has it now, or from an event. Any context. */
 void urdma_netdev_link(struct urdma_dev *dev, bool up)
@@ -30,7 +33,8 @@ void urdma_netdev_link(struct urdma_dev *dev, bool up)
 
 	if (!ndev)
 		return;
-	if (up)
+	/* A dead device has no link, whatever it said before it died. */
+	if (up && !urdma_is_dead(dev))
 		netif_carrier_on(ndev);
 	else
 		netif_carrier_off(ndev);
@@ -43,20 +47,274 @@ static void urdma_netdev_read_link(struct urdma_dev *dev)
 	urdma_netdev_link(dev, status != ~0ULL && status & URDMA_RF_STATUS_LINK);
 }
 
+/* A byte string of 8 bytes a word, its byte 0 in bits 7:0 of word 0. */
+static void urdma_write_bytes(struct urdma_dev *dev, u32 reg, const u8 *bytes, u32 words)
+{
+	u32 i;
+
+	for (i = 0; i < words; i++)
+		urdma_write(dev, reg + 8 * i, get_unaligned_le64(bytes + 8 * i));
+}
+
+/* ETH_CTRL, of what filters, features and the state of the device want. Not in an interrupt. */
+void urdma_eth_write_ctrl(struct urdma_netdev *nd)
+{
+	u64 ctrl;
+
+	spin_lock_bh(&nd->ctrl_lock);
+	ctrl = nd->ctrl_mode | nd->ctrl_features;
+	/* The filter of VLANs comes first in the NIC; who listens to all wants those too. */
+	if (nd->ndev->flags & IFF_PROMISC)
+		ctrl &= ~URDMA_RF_ETH_VLAN_FILTER;
+	if (READ_ONCE(nd->test))
+		ctrl = URDMA_RF_ETH_PROMISC | URDMA_RF_ETH_LOOPBACK;
+	if (test_bit(URDMA_ETH_F_UP, &nd->flags))
+		ctrl |= URDMA_RF_ETH_RX_ENABLE;
+	if (!urdma_is_dead(nd->dev))
+		urdma_write(nd->dev, URDMA_REG_ETH_CTRL, ctrl);
+	spin_unlock_bh(&nd->ctrl_lock);
+}
+
+void urdma_eth_rss_default(struct urdma_netdev *nd, u32 chans)
+{
+	u32 i;
+
+	for (i = 0; i < URDMA_ETH_RSS_TABLE; i++)
+		nd->rss_table[i] = ethtool_rxfh_indir_default(i, chans);
+}
+
+void urdma_eth_write_rss(struct urdma_netdev *nd)
+{
+	struct urdma_dev *dev = nd->dev;
+
+	if (urdma_is_dead(dev))
+		return;
+	urdma_write_bytes(dev, URDMA_REG_ETH_RSS_KEY, nd->rss_key, URDMA_ETH_RSS_KEY_WORDS);
+	urdma_write_bytes(dev, URDMA_REG_ETH_RSS_TABLE, nd->rss_table, URDMA_ETH_RSS_TABLE_WORDS);
+	urdma_write(dev, URDMA_REG_ETH_RSS, nd->rss_fields);
+}
+
+static u64 urdma_mac_word(const u8 *mac)
+{
+	/* byte 0 of the address in bits 7:0 */
+	return swab64(ether_addr_to_u64(mac)) >> 16;
+}
+
+/* The lists of addresses, with their lock held: other unicast addresses, groups, modes. */
+static void urdma_ndo_set_rx_mode(struct net_device *ndev)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+	const u32 room = nd->dev->caps.eth_uc;
+	u64 hash[URDMA_ETH_MC_HASH_WORDS] = {};
+	struct netdev_hw_addr *ha;
+	u64 mode = 0;
+	u32 h, n = 0;
+
+	if (urdma_is_dead(nd->dev))
+		return;
+	if (ndev->flags & IFF_PROMISC || netdev_uc_count(ndev) > room) {
+		mode |= URDMA_RF_ETH_PROMISC;
+	} else {
+		netdev_for_each_uc_addr(ha, ndev)
+			urdma_write(nd->dev, URDMA_REG_ETH_UC + 8 * n++,
+				    FIELD_PREP(URDMA_RF_ETH_UC_ADDR, urdma_mac_word(ha->addr)) |
+					    URDMA_RF_ETH_UC_VALID);
+		for (; n < room; n++)
+			urdma_write(nd->dev, URDMA_REG_ETH_UC + 8 * n, 0);
+	}
+	if (ndev->flags & IFF_ALLMULTI)
+		mode |= URDMA_RF_ETH_ALLMULTI;
+	netdev_for_each_mc_addr(ha, ndev) {
+		h = ether_crc_le(ETH_ALEN, ha->addr) & (64 * URDMA_ETH_MC_HASH_WORDS - 1);
+		hash[h / 64] |= BIT_ULL(h % 64);
+	}
+	for (n = 0; n < URDMA_ETH_MC_HASH_WORDS; n++)
+		urdma_write(nd->dev, URDMA_REG_ETH_MC_HASH + 8 * n, hash[n]);
+
+	spin_lock_bh(&nd->ctrl_lock);
+	nd->ctrl_mode = mode;
+	spin_unlock_bh(&nd->ctrl_lock);
+	urdma_eth_write_ctrl(nd);
+}
+
+/* All filters anew, as after the self test. Under RTNL. */
+void urdma_eth_write_filters(struct urdma_netdev *nd)
+{
+	u32 i;
+
+	if (urdma_is_dead(nd->dev))
+		return;
+	for (i = 0; i < URDMA_ETH_VLAN_WORDS; i++)
+		urdma_write(nd->dev, URDMA_REG_ETH_VLAN + 8 * i, nd->vlan[i]);
+	netif_addr_lock_bh(nd->ndev);
+	urdma_ndo_set_rx_mode(nd->ndev);
+	netif_addr_unlock_bh(nd->ndev);
+}
+
+/* Under RTNL, as the next. The core takes and gives them back whether the device is up or not. */
+static int urdma_ndo_vlan_rx_add_vid(struct net_device *ndev, __be16 proto, u16 vid)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+
+	nd->vlan[vid / 64] |= BIT_ULL(vid % 64);
+	if (!urdma_is_dead(nd->dev))
+		urdma_write(nd->dev, URDMA_REG_ETH_VLAN + 8 * (vid / 64), nd->vlan[vid / 64]);
+	return 0;
+}
+
+static int urdma_ndo_vlan_rx_kill_vid(struct net_device *ndev, __be16 proto, u16 vid)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+
+	nd->vlan[vid / 64] &= ~BIT_ULL(vid % 64);
+	if (!urdma_is_dead(nd->dev))
+		urdma_write(nd->dev, URDMA_REG_ETH_VLAN + 8 * (vid / 64), nd->vlan[vid / 64]);
+	return 0;
+}
+
+/* RXCSUM, RXHASH and what sending uses are looked at frame by frame. */
+static int urdma_ndo_set_features(struct net_device *ndev, netdev_features_t features)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+	u64 ctrl = 0;
+
+	if (features & NETIF_F_HW_VLAN_CTAG_RX)
+		ctrl |= URDMA_RF_ETH_VLAN_STRIP;
+	if (features & NETIF_F_HW_VLAN_CTAG_FILTER)
+		ctrl |= URDMA_RF_ETH_VLAN_FILTER;
+	if (features & NETIF_F_LOOPBACK)
+		ctrl |= URDMA_RF_ETH_LOOPBACK;
+	spin_lock_bh(&nd->ctrl_lock);
+	nd->ctrl_features = ctrl;
+	spin_unlock_bh(&nd->ctrl_lock);
+	urdma_eth_write_ctrl(nd);
+	return 0;
+}
+
 static int urdma_ndo_open(struct net_device *ndev)
 {
-	urdma_netdev_read_link(urdma_of(ndev));
-	netif_start_queue(ndev);
+	struct urdma_netdev *nd = to_und(ndev);
+	int err;
+
+	err = urdma_eth_up(nd);
+	if (err)
+		return err;
+	urdma_netdev_read_link(nd->dev);
+	netif_tx_start_all_queues(ndev);
+	schedule_delayed_work(&nd->service, URDMA_ETH_SERVICE);
 	return 0;
 }
 
 static int urdma_ndo_stop(struct net_device *ndev)
 {
+	/* The service goes to rest by itself, when it next finds the device down. */
+	urdma_eth_down(to_und(ndev));
+	return 0;
+}
+
+/*
+ * Looks after the queue pairs. A read of descriptors that failed stops one of them without an
+ * interrupt; frames that are not sent in time are found by the core's watchdog.
+ */
+static void urdma_eth_service(struct work_struct *work)
+{
+	struct urdma_netdev *nd = container_of(to_delayed_work(work), struct urdma_netdev, service);
+	struct urdma_dev *dev = nd->dev;
+	struct urdma_eth_chan *ch;
+	u64 ctrl;
+	u32 i;
+
+	/* Who holds it may be waiting for the NIC, for long; others of the work queue shall not. */
+	if (!rtnl_trylock()) {
+		schedule_delayed_work(&nd->service, HZ / 10);
+		return;
+	}
+	if (!netif_running(nd->ndev) || !test_bit(URDMA_ETH_F_UP, &nd->flags) || urdma_is_dead(dev))
+		goto out;
+	for (i = 0; i < nd->num_chans && !urdma_is_dead(dev); i++) {
+		ctrl = urdma_read(dev, urdma_ethq_reg(i, URDMA_ETHQ_CTRL));
+		if (ctrl == ~0ULL && urdma_is_gone(dev)) {
+			urdma_set_dead(dev, "gone");
+			break;
+		}
+		if (ctrl & (URDMA_RF_ETHQ_TX_ERR | URDMA_RF_ETHQ_RX_ERR))
+			set_bit(i, &nd->restart);
+		if (!test_and_clear_bit(i, &nd->restart))
+			continue;
+		ch = nd->chan[i];
+		netdev_err(nd->ndev,
+			   "queue %u is restarted: sent to %u, told %u, done to %u, received to %u of %u, completions to %u; NIC: %#llx %#llx\n",
+			   i, READ_ONCE(ch->tx.pi), READ_ONCE(ch->tx.told), READ_ONCE(ch->tx.ci),
+			   READ_ONCE(ch->rx.ci), READ_ONCE(ch->rx.told), READ_ONCE(ch->cq_ci), ctrl,
+			   urdma_read(dev, urdma_ethq_reg(i, URDMA_ETHQ_STATE)));
+		urdma_eth_restart(nd, i);
+	}
+	schedule_delayed_work(&nd->service, URDMA_ETH_SERVICE);
+out:
+	rtnl_unlock();
+}
+
+/*
+ * By the core's watchdog, in a timer, where a channel may just be about to go: the service looks.
+ */
+static void urdma_ndo_tx_timeout(struct net_device *ndev, unsigned int queue)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+
+	if (urdma_is_dead(nd->dev))
+		return;
+	set_bit(queue, &nd->restart);
+	mod_delayed_work(system_wq, &nd->service, 0);
+}
+
+/* What the NIC has counted since the driver was loaded. */
+static u64 urdma_eth_count(struct urdma_netdev *nd, u32 n)
+{
+	return urdma_counter(nd->dev, n) - nd->cnt_base[n];
+}
+
+/* The core adds what it counted itself. */
+static void urdma_ndo_get_stats64(struct net_device *ndev, struct rtnl_link_stats64 *s)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+	u64 xmit[URDMA_XS_N], poll[URDMA_PS_N];
+	u32 i;
+
+	for (i = 0; i < nd->max_chans; i++) {
+		urdma_eth_read_stats(&nd->stats[i], xmit, poll);
+		s->rx_packets += poll[URDMA_PS_RX_PACKETS];
+		s->rx_bytes += poll[URDMA_PS_RX_BYTES];
+		s->multicast += poll[URDMA_PS_RX_MULTICAST];
+		s->rx_dropped += poll[URDMA_PS_RX_DROPPED];
+		s->tx_packets += poll[URDMA_PS_TX_PACKETS];
+		s->tx_bytes += poll[URDMA_PS_TX_BYTES];
+		s->tx_dropped += xmit[URDMA_XS_DROPPED];
+	}
+	if (urdma_is_dead(nd->dev))
+		return;
+	s->rx_missed_errors = urdma_eth_count(nd, URDMA_CNT_ETH_RX_NO_BUF);
+	s->rx_fifo_errors = urdma_eth_count(nd, URDMA_CNT_ETH_RX_DROP_FULL);
+	s->rx_length_errors = urdma_eth_count(nd, URDMA_CNT_ETH_RX_LENGTH);
+	s->rx_crc_errors = urdma_eth_count(nd, URDMA_CNT_RX_MAC_ERR);
+	s->rx_errors = s->rx_length_errors + s->rx_crc_errors;
+	s->tx_errors = urdma_eth_count(nd, URDMA_CNT_ETH_TX_BAD);
+}
+
+/* Without the Ethernet function. */
+static int urdma_ndo_open_bare(struct net_device *ndev)
+{
+	urdma_netdev_read_link(to_und(ndev)->dev);
+	netif_start_queue(ndev);
+	return 0;
+}
+
+static int urdma_ndo_stop_bare(struct net_device *ndev)
+{
 	netif_stop_queue(ndev);
 	return 0;
 }
 
-static netdev_tx_t urdma_ndo_start_xmit(struct sk_buff *skb, struct net_device *ndev)
+static netdev_tx_t urdma_ndo_start_xmit_bare(struct sk_buff *skb, struct net_device *ndev)
 {
 	dev_core_stats_tx_dropped_inc(ndev);
 	dev_kfree_skb_any(skb);
@@ -65,9 +323,8 @@ static netdev_tx_t urdma_ndo_start_xmit(struct sk_buff *skb, struct net_device *
 
 static void urdma_write_mac(struct urdma_dev *dev, const u8 *mac)
 {
-	/* byte 0 of the address in bits 7:0 */
 	if (!urdma_is_dead(dev))
-		urdma_write(dev, URDMA_REG_MAC, swab64(ether_addr_to_u64(mac)) >> 16);
+		urdma_write(dev, URDMA_REG_MAC, urdma_mac_word(mac));
 }
 
 static int urdma_ndo_set_mac_address(struct net_device *ndev, void *addr)
@@ -75,63 +332,104 @@ static int urdma_ndo_set_mac_address(struct net_device *ndev, void *addr)
 	int err = eth_mac_addr(ndev, addr);
 
 	if (!err)
-		urdma_write_mac(urdma_of(ndev), ndev->dev_addr);
+		urdma_write_mac(to_und(ndev)->dev, ndev->dev_addr);
 	return err;
 }
 
+/* The NIC takes frames of any length it has room for, so another MTU is no business of its. */
 static const struct net_device_ops urdma_netdev_ops = {
 	.ndo_open = urdma_ndo_open,
 	.ndo_stop = urdma_ndo_stop,
-	.ndo_start_xmit = urdma_ndo_start_xmit,
+	.ndo_start_xmit = urdma_eth_xmit,
+	.ndo_tx_timeout = urdma_ndo_tx_timeout,
+	.ndo_set_rx_mode = urdma_ndo_set_rx_mode,
+	.ndo_set_mac_address = urdma_ndo_set_mac_address,
+	.ndo_validate_addr = eth_validate_addr,
+	.ndo_vlan_rx_add_vid = urdma_ndo_vlan_rx_add_vid,
+	.ndo_vlan_rx_kill_vid = urdma_ndo_vlan_rx_kill_vid,
+	.ndo_set_features = urdma_ndo_set_features,
+	.ndo_get_stats64 = urdma_ndo_get_stats64,
+};
+
+static const struct net_device_ops urdma_netdev_bare_ops = {
+	.ndo_open = urdma_ndo_open_bare,
+	.ndo_stop = urdma_ndo_stop_bare,
+	.ndo_start_xmit = urdma_ndo_start_xmit_bare,
 	.ndo_set_mac_address = urdma_ndo_set_mac_address,
 	.ndo_validate_addr = eth_validate_addr,
 };
 
-static int urdma_get_link_ksettings(struct net_device *ndev, struct ethtool_link_ksettings *cmd)
+static void urdma_netdev_init_eth(struct urdma_netdev *nd)
 {
-	ethtool_link_ksettings_zero_link_mode(cmd, supported);
-	ethtool_link_ksettings_zero_link_mode(cmd, advertising);
-	cmd->base.port = PORT_OTHER;
-	cmd->base.autoneg = AUTONEG_DISABLE;
-	cmd->base.duplex = DUPLEX_FULL;
-	cmd->base.speed = urdma_of(ndev)->caps.speed_mbps;
-	return 0;
+	struct net_device *ndev = nd->ndev;
+	struct urdma_dev *dev = nd->dev;
+	u32 i;
+
+	nd->num_chans = nd->max_chans;
+	nd->tx_log = min_t(u8, dev->caps.log_eth_ring, URDMA_ETH_LOG_WANTED);
+	nd->rx_log = nd->tx_log;
+	/* The least ring has to have room for a frame. */
+	nd->max_descs = min3(dev->caps.eth_tx_descs, (u32)MAX_SKB_FRAGS + 1,
+			     1U << (URDMA_ETH_LOG_MIN - 1));
+	/* It may be in one piece. */
+	nd->max_bytes = min_t(u32, dev->caps.eth_max_frame, FIELD_MAX(URDMA_ETXD1_LENGTH));
+	nd->coal = (struct urdma_eth_coal){
+		.rx_usecs = 4,
+		.rx_frames = 16,
+		.tx_usecs = 16,
+		.tx_frames = 32,
+	};
+	nd->rss_fields = URDMA_RF_ETH_RSS_IPV4 | URDMA_RF_ETH_RSS_IPV6 | URDMA_RF_ETH_RSS_TCP |
+			 URDMA_RF_ETH_RSS_UDP;
+	netdev_rss_key_fill(nd->rss_key, sizeof(nd->rss_key));
+	urdma_eth_rss_default(nd, nd->num_chans);
+	for (i = 0; i < nd->max_chans; i++) {
+		u64_stats_init(&nd->stats[i].xmit_sync);
+		u64_stats_init(&nd->stats[i].poll_sync);
+	}
+	for (i = 0; i < URDMA_CNT_N; i++)
+		nd->cnt_base[i] = urdma_counter(dev, i);
+
+	ndev->netdev_ops = &urdma_netdev_ops;
+	ndev->ethtool_ops = &urdma_ethtool_ops;
+	ndev->watchdog_timeo = URDMA_ETH_WATCHDOG;
+	ndev->max_mtu = min_t(u32, URDMA_MAX_MTU, nd->max_bytes - ETH_HLEN);
+	ndev->priv_flags |= IFF_UNICAST_FLT | IFF_LIVE_ADDR_CHANGE;
+	ndev->features = URDMA_ETH_FEATURES;
+	ndev->hw_features = URDMA_ETH_FEATURES | NETIF_F_LOOPBACK;
+	ndev->vlan_features = NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_HIGHDMA;
+	ndev->hw_enc_features = ndev->vlan_features;
+	/* as the features are from the start */
+	nd->ctrl_features = URDMA_RF_ETH_VLAN_STRIP | URDMA_RF_ETH_VLAN_FILTER;
 }
-
-static void urdma_get_drvinfo(struct net_device *ndev, struct ethtool_drvinfo *info)
-{
-	struct urdma_dev *dev = urdma_of(ndev);
-
-	strscpy(info->driver, URDMA_DRV_NAME, sizeof(info->driver));
-	strscpy(info->bus_info, pci_name(dev->pdev), sizeof(info->bus_info));
-	snprintf(info->fw_version, sizeof(info->fw_version), "%u.%u", URDMA_VERSION_MAJOR,
-		 dev->caps.version_minor);
-}
-
-static const struct ethtool_ops urdma_ethtool_ops = {
-	.get_drvinfo = urdma_get_drvinfo,
-	.get_link = ethtool_op_get_link,
-	.get_link_ksettings = urdma_get_link_ksettings,
-};
 
 int urdma_netdev_init(struct urdma_dev *dev)
 {
-	struct urdma_netdev_priv *priv;
+	u32 chans = max(dev->num_eth_vectors, 1U);
+	struct urdma_netdev *nd;
 	struct net_device *ndev;
 	u64 mac = urdma_read(dev, URDMA_REG_MAC);
 	u8 addr[ETH_ALEN];
 	int err, i;
 
-	ndev = alloc_etherdev(sizeof(*priv));
+	ndev = alloc_etherdev_mq(sizeof(*nd), chans);
 	if (!ndev)
 		return -ENOMEM;
-	priv = netdev_priv(ndev);
-	priv->dev = dev;
+	nd = netdev_priv(ndev);
+	nd->dev = dev;
+	nd->ndev = ndev;
+	nd->max_chans = dev->num_eth_vectors;
+	spin_lock_init(&nd->ctrl_lock);
+	INIT_DELAYED_WORK(&nd->service, urdma_eth_service);
 	SET_NETDEV_DEV(ndev, &dev->pdev->dev);
-	ndev->netdev_ops = &urdma_netdev_ops;
-	ndev->ethtool_ops = &urdma_ethtool_ops;
 	ndev->min_mtu = ETH_MIN_MTU;
-	ndev->max_mtu = URDMA_MAX_MTU;
+	if (urdma_has_eth(dev)) {
+		urdma_netdev_init_eth(nd);
+	} else {
+		ndev->netdev_ops = &urdma_netdev_bare_ops;
+		ndev->ethtool_ops = &urdma_ethtool_bare_ops;
+		ndev->max_mtu = URDMA_MAX_MTU;
+	}
 	for (i = 0; i < ETH_ALEN; i++)
 		addr[i] = mac >> (8 * i);
 	if (is_valid_ether_addr(addr)) {
@@ -141,28 +439,44 @@ int urdma_netdev_init(struct urdma_dev *dev)
 		urdma_write_mac(dev, ndev->dev_addr);
 	}
 	netif_carrier_off(ndev);
+	err = urdma_eth_irqs_init(nd);
+	if (err)
+		goto err_free;
 	err = register_netdev(ndev);
-	if (err) {
-		free_netdev(ndev);
-		return err;
-	}
+	if (err)
+		goto err_irqs;
 	WRITE_ONCE(dev->netdev, ndev);
 	/* After it is known to the handler of events, so that no change of the link is missed. */
 	urdma_netdev_read_link(dev);
 	return 0;
+
+err_irqs:
+	urdma_eth_irqs_free(nd);
+err_free:
+	free_netdev(ndev);
+	return err;
 }
 
 void urdma_netdev_exit(struct urdma_dev *dev)
 {
 	struct net_device *ndev = dev->netdev;
+	struct urdma_netdev *nd = to_und(ndev);
 
+	/* Brings it down: the channels are gone after this. */
 	unregister_netdev(ndev);
+	cancel_delayed_work_sync(&nd->service);
 	WRITE_ONCE(dev->netdev, NULL);
 	urdma_eqs_sync(dev);
+	urdma_eth_irqs_free(nd);
 	free_netdev(ndev);
 }
 
-/* Under the RTNL lock, as all notifiers. */
+/*
+ * Under the RTNL lock, as all notifiers. Of the port's state the RDMA core asks us to tell.
+ * Addresses it follows by itself: a new MAC or IP address, a VLAN, their end, each make it set
+ * GIDs anew (urdma_add_gid()), of which it tells its clients. A new MTU is found by who next asks
+ * for the port: there is no event for it, and a QP keeps the path MTU that it was given.
+ */
 static int urdma_netdev_event(struct notifier_block *nb, unsigned long event, void *ptr)
 {
 	struct urdma_dev *dev = container_of(nb, struct urdma_dev, netdev_nb);

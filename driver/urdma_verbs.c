@@ -354,7 +354,20 @@ static const struct rdma_stat_desc urdma_stats[URDMA_CNT_N] = {
 	[URDMA_CNT_TX_READ_RSP].name = "tx_read_rsp",
 	[URDMA_CNT_RX_READ_RSP].name = "rx_read_rsp",
 	[URDMA_CNT_RX_READ_DROP].name = "rx_read_drop",
+	[URDMA_CNT_ETH_TX_FRAMES].name = "eth_tx_frames",
+	[URDMA_CNT_ETH_TX_BAD].name = "eth_tx_bad",
+	[URDMA_CNT_ETH_RX_FRAMES].name = "eth_rx_frames",
+	[URDMA_CNT_ETH_RX_MCAST].name = "eth_rx_mcast",
+	[URDMA_CNT_ETH_RX_FILTERED].name = "eth_rx_filtered",
+	[URDMA_CNT_ETH_RX_NO_BUF].name = "eth_rx_no_buf",
+	[URDMA_CNT_ETH_RX_DROP_FULL].name = "eth_rx_drop_full",
+	[URDMA_CNT_ETH_RX_LENGTH].name = "eth_rx_length",
 };
+
+const char *urdma_counter_name(u32 n)
+{
+	return urdma_stats[n].name;
+}
 
 static struct rdma_hw_stats *urdma_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
 {
@@ -371,11 +384,11 @@ static int urdma_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *sta
 	if (urdma_is_dead(dev))
 		return -EIO;
 	if (index < URDMA_CNT_N) {
-		stats->value[index] = urdma_read(dev, URDMA_REG_COUNTERS + 8 * index);
+		stats->value[index] = urdma_counter(dev, index);
 		return index;
 	}
 	for (i = 0; i < URDMA_CNT_N; i++)
-		stats->value[i] = urdma_read(dev, URDMA_REG_COUNTERS + 8 * i);
+		stats->value[i] = urdma_counter(dev, i);
 	return URDMA_CNT_N;
 }
 

@@ -145,3 +145,116 @@ devices_up() {
 	done
 	return 1
 }
+
+# net_of DEV: the net device of an RDMA device, as long as it is in this network namespace.
+net_of() {
+	local d
+	for d in "/sys/class/infiniband/$1/device/net"/*; do
+		[ ! -e "$d" ] || basename "$d"
+	done
+}
+
+# namespaces: urdma0's net device goes to namespace a, as $na with 10.1.0.1 and fd01::1, urdma1's to b, as $nb with
+# 10.1.0.2 and fd01::2, MTU 9000. At the end of the test they come back, with the addresses they had.
+namespaces() {
+	local i
+	na=$(net_of urdma0) nb=$(net_of urdma1)
+	if [ -z "$na" ] || [ -z "$nb" ]; then
+		fail "the net devices are not in this namespace"
+	fi
+	trap namespaces_end EXIT
+	for i in "a $na" "b $nb"; do
+		# shellcheck disable=SC2086  # two words
+		set -- $i
+		ip netns add "$1" || fail "no network namespaces"
+		ip link set "$2" netns "$1" || fail "$2 cannot be moved"
+		ip -n "$1" link set lo up
+		ip -n "$1" link set "$2" mtu 9000 up || fail "$2 does not come up"
+	done
+	addresses_ab
+	for i in $(seq 100); do
+		[ "$(cat /sys/class/infiniband/urdma[01]/ports/1/state | grep -c ACTIVE)" != 2 ] || return 0
+		sleep 0.1
+	done
+	fail "after $i looks the ports are not both active"
+}
+
+addresses_ab() {
+	ip -n a address replace 10.1.0.1/24 dev "$na"
+	ip -n b address replace 10.1.0.2/24 dev "$nb"
+	ip -n a address replace fd01::1/64 dev "$na" nodad
+	ip -n b address replace fd01::2/64 dev "$nb" nodad
+}
+
+# shellcheck disable=SC2317,SC2329  # called by the trap
+namespaces_end() {
+	local status=$?
+	trap - EXIT
+	# shellcheck disable=SC2046
+	kill $(ip netns pids a 2>/dev/null; ip netns pids b 2>/dev/null) 2>/dev/null
+	# A net device of hardware goes home when its namespace ends.
+	ip netns delete a
+	ip netns delete b
+	for _ in $(seq 100); do
+		[ -e "/sys/class/net/$na" ] && [ -e "/sys/class/net/$nb" ] && break
+		sleep 0.1
+	done
+	ip link set "$na" down mtu 1500
+	ip link set "$nb" down mtu 1500
+	/opt/urdma/guest/addresses
+	devices_up 2 || echo "FAIL: the devices did not come back: $(rdma link show)"
+	exit $status
+}
+
+in_a() { ip netns exec a "$@"; }
+in_b() { ip netns exec b "$@"; }
+
+# ping_ok STATUS FILE: every request was answered. With -w and -c ping goes on until it has the answers it wants, so when
+# it ends as many requests may be under way as it says ever were ("pipe"), and no more.
+ping_ok() {
+	local sent received pipe
+	sent=$(sed -n 's/^\([0-9]*\) packets transmitted.*/\1/p' "$2")
+	received=$(sed -n 's/.*transmitted, \([0-9]*\) received.*/\1/p' "$2")
+	pipe=$(sed -n 's/.*pipe \([0-9]*\).*/\1/p' "$2")
+	[ "$1" = 0 ] && [ -n "$sent" ] && [ $((sent - received)) -le "${pipe:-1}" ]
+}
+
+# ping_ab OPTIONS... ADDRESS: from a; -c and -w have to be among them.
+ping_ab() {
+	local status=0
+	in_a ping -q "$@" >/tmp/ping.log 2>&1 || status=$?
+	if ! ping_ok $status /tmp/ping.log; then
+		cat /tmp/ping.log
+		counters_ab
+		fail "ping $*"
+	fi
+}
+
+# What the net devices and the NICs counted, for whoever looks for a lost frame.
+counters_ab() {
+	local k
+	for k in "a $na" "b $nb"; do
+		# shellcheck disable=SC2086  # two words
+		set -- $k
+		echo "--- $1, $2"
+		ip -n "$1" -s link show "$2"
+		ip netns exec "$1" ethtool -S "$2" | grep -v ': 0$'
+	done
+}
+
+# iperf_ab OPTIONS...: iperf3 with its server in b and its client in a.
+iperf_ab() {
+	local server
+	port=$((port + 1))
+	in_b timeout 60 iperf3 -s -1 -p $port >/tmp/server.log 2>&1 &
+	server=$!
+	in_b bash -c ". /opt/urdma/tests/common.sh; wait_listen $port" ||
+		fail "iperf3's server did not come up: $(cat /tmp/server.log)"
+	if ! in_a timeout 60 iperf3 -p $port -f m "$@" >/tmp/client.log 2>&1; then
+		cat /tmp/client.log /tmp/server.log
+		counters_ab
+		fail "iperf3 $*"
+	fi
+	wait $server || fail "iperf3's server: $(cat /tmp/server.log)"
+	grep -E 'sender|receiver' /tmp/client.log | tail -n 2
+}

@@ -1,0 +1,694 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * urdma: what ethtool asks of the net device, and its self test. All under the RTNL lock.
+ */
+#include <linux/ethtool.h>
+#include <linux/if_vlan.h>
+#include <linux/random.h>
+
+#include "urdma_eth.h"
+
+/* A frame of the self test, which goes round inside the NIC; its clock may be a simulated one. */
+#define URDMA_ETH_TEST_TIMEOUT (10 * HZ)
+
+static void urdma_get_drvinfo(struct net_device *ndev, struct ethtool_drvinfo *info)
+{
+	struct urdma_dev *dev = to_und(ndev)->dev;
+
+	strscpy(info->driver, URDMA_DRV_NAME, sizeof(info->driver));
+	strscpy(info->bus_info, pci_name(dev->pdev), sizeof(info->bus_info));
+	snprintf(info->fw_version, sizeof(info->fw_version), "%u.%u", URDMA_VERSION_MAJOR,
+		 dev->caps.version_minor);
+}
+
+static int urdma_get_link_ksettings(struct net_device *ndev, struct ethtool_link_ksettings *cmd)
+{
+	ethtool_link_ksettings_zero_link_mode(cmd, supported);
+	ethtool_link_ksettings_zero_link_mode(cmd, advertising);
+	cmd->base.port = PORT_OTHER;
+	cmd->base.autoneg = AUTONEG_DISABLE;
+	cmd->base.duplex = DUPLEX_FULL;
+	cmd->base.speed = to_und(ndev)->dev->caps.speed_mbps;
+	return 0;
+}
+
+/* ---- rings, channels, moderation ------------------------------------------------------------ */
+
+static void urdma_get_ringparam(struct net_device *ndev, struct ethtool_ringparam *ring,
+				struct kernel_ethtool_ringparam *kring,
+				struct netlink_ext_ack *extack)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+
+	ring->rx_max_pending = 1U << nd->dev->caps.log_eth_ring;
+	ring->tx_max_pending = 1U << nd->dev->caps.log_eth_ring;
+	ring->rx_pending = 1U << nd->rx_log;
+	ring->tx_pending = 1U << nd->tx_log;
+}
+
+/* Slots are a power of two: the next one that is not less. The core has checked the upper limit. */
+static u8 urdma_ring_log(u32 slots)
+{
+	return max_t(u8, order_base_2(slots), URDMA_ETH_LOG_MIN);
+}
+
+static int urdma_set_ringparam(struct net_device *ndev, struct ethtool_ringparam *ring,
+			       struct kernel_ethtool_ringparam *kring,
+			       struct netlink_ext_ack *extack)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+
+	if (ring->rx_mini_pending || ring->rx_jumbo_pending)
+		return -EINVAL;
+	if (!ring->rx_pending || !ring->tx_pending) {
+		NL_SET_ERR_MSG(extack, "a ring has 64 slots at least");
+		return -EINVAL;
+	}
+	return urdma_eth_reconfig(nd, nd->num_chans, urdma_ring_log(ring->tx_pending),
+				  urdma_ring_log(ring->rx_pending));
+}
+
+static void urdma_get_channels(struct net_device *ndev, struct ethtool_channels *ch)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+
+	ch->max_combined = nd->max_chans;
+	ch->combined_count = nd->num_chans;
+}
+
+/* The core has checked the numbers, and that no queue goes that the RSS table names. */
+static int urdma_set_channels(struct net_device *ndev, struct ethtool_channels *ch)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+
+	if (!ch->combined_count)
+		return -EINVAL;
+	return urdma_eth_reconfig(nd, ch->combined_count, nd->tx_log, nd->rx_log);
+}
+
+static int urdma_get_coalesce(struct net_device *ndev, struct ethtool_coalesce *coal,
+			      struct kernel_ethtool_coalesce *kcoal, struct netlink_ext_ack *extack)
+{
+	const struct urdma_eth_coal *c = &to_und(ndev)->coal;
+
+	coal->rx_coalesce_usecs = c->rx_usecs;
+	coal->rx_max_coalesced_frames = c->rx_frames;
+	coal->tx_coalesce_usecs = c->tx_usecs;
+	coal->tx_max_coalesced_frames = c->tx_frames;
+	return 0;
+}
+
+static int urdma_set_coalesce(struct net_device *ndev, struct ethtool_coalesce *coal,
+			      struct kernel_ethtool_coalesce *kcoal, struct netlink_ext_ack *extack)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+
+	if (max(coal->rx_coalesce_usecs, coal->tx_coalesce_usecs) > U16_MAX ||
+	    max(coal->rx_max_coalesced_frames, coal->tx_max_coalesced_frames) > U8_MAX) {
+		NL_SET_ERR_MSG(extack, "at most 65535 usecs, 255 frames");
+		return -ERANGE;
+	}
+	/* Then fewer frames than that would wait for ever. */
+	if ((!coal->rx_coalesce_usecs && coal->rx_max_coalesced_frames > 1) ||
+	    (!coal->tx_coalesce_usecs && coal->tx_max_coalesced_frames > 1)) {
+		NL_SET_ERR_MSG(extack, "without usecs, frames must be 0 or 1");
+		return -EINVAL;
+	}
+	nd->coal = (struct urdma_eth_coal){
+		.rx_usecs = coal->rx_coalesce_usecs,
+		.rx_frames = coal->rx_max_coalesced_frames,
+		.tx_usecs = coal->tx_coalesce_usecs,
+		.tx_frames = coal->tx_max_coalesced_frames,
+	};
+	urdma_eth_write_int(nd);
+	return 0;
+}
+
+/* ---- receive side scaling ------------------------------------------------------------------- */
+
+static u32 urdma_get_rxfh_key_size(struct net_device *ndev)
+{
+	return URDMA_ETH_RSS_KEY;
+}
+
+static u32 urdma_get_rxfh_indir_size(struct net_device *ndev)
+{
+	return URDMA_ETH_RSS_TABLE;
+}
+
+static int urdma_get_rxfh(struct net_device *ndev, struct ethtool_rxfh_param *rxfh)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+	u32 i;
+
+	rxfh->hfunc = ETH_RSS_HASH_TOP;
+	if (rxfh->key)
+		memcpy(rxfh->key, nd->rss_key, URDMA_ETH_RSS_KEY);
+	for (i = 0; rxfh->indir && i < URDMA_ETH_RSS_TABLE; i++)
+		rxfh->indir[i] = nd->rss_table[i];
+	return 0;
+}
+
+/* The core has checked the table's numbers. */
+static int urdma_set_rxfh(struct net_device *ndev, struct ethtool_rxfh_param *rxfh,
+			  struct netlink_ext_ack *extack)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+	u32 i;
+
+	if ((rxfh->hfunc != ETH_RSS_HASH_NO_CHANGE && rxfh->hfunc != ETH_RSS_HASH_TOP) ||
+	    rxfh->rss_context)
+		return -EOPNOTSUPP;
+	if (rxfh->key)
+		memcpy(nd->rss_key, rxfh->key, URDMA_ETH_RSS_KEY);
+	for (i = 0; rxfh->indir && i < URDMA_ETH_RSS_TABLE; i++)
+		nd->rss_table[i] = rxfh->indir[i];
+	urdma_eth_write_rss(nd);
+	return 0;
+}
+
+#define URDMA_RXH_IP	(RXH_IP_SRC | RXH_IP_DST)
+#define URDMA_RXH_PORTS (RXH_L4_B_0_1 | RXH_L4_B_2_3)
+
+/*
+ * The bits of ETH_RSS for a kind of traffic: of its addresses, and of its ports if it can have
+ * them.
+ */
+static int urdma_rss_bits(u32 flow_type, u64 *ip, u64 *ports)
+{
+	*ports = 0;
+	switch (flow_type) {
+	case TCP_V4_FLOW:
+	case UDP_V4_FLOW:
+	case SCTP_V4_FLOW:
+	case AH_ESP_V4_FLOW:
+	case AH_V4_FLOW:
+	case ESP_V4_FLOW:
+	case IPV4_FLOW:
+		*ip = URDMA_RF_ETH_RSS_IPV4;
+		break;
+	case TCP_V6_FLOW:
+	case UDP_V6_FLOW:
+	case SCTP_V6_FLOW:
+	case AH_ESP_V6_FLOW:
+	case AH_V6_FLOW:
+	case ESP_V6_FLOW:
+	case IPV6_FLOW:
+		*ip = URDMA_RF_ETH_RSS_IPV6;
+		break;
+	default:
+		return -EINVAL;
+	}
+	if (flow_type == TCP_V4_FLOW || flow_type == TCP_V6_FLOW)
+		*ports = URDMA_RF_ETH_RSS_TCP;
+	else if (flow_type == UDP_V4_FLOW || flow_type == UDP_V6_FLOW)
+		*ports = URDMA_RF_ETH_RSS_UDP;
+	return 0;
+}
+
+static int urdma_get_rxnfc(struct net_device *ndev, struct ethtool_rxnfc *info, u32 *locs)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+	u64 ip, ports;
+	int err;
+
+	switch (info->cmd) {
+	case ETHTOOL_GRXRINGS:
+		info->data = nd->num_chans;
+		return 0;
+	case ETHTOOL_GRXFH:
+		err = urdma_rss_bits(info->flow_type, &ip, &ports);
+		if (err)
+			return err;
+		info->data = 0;
+		if (nd->rss_fields & ip) {
+			info->data = URDMA_RXH_IP;
+			if (nd->rss_fields & ports)
+				info->data |= URDMA_RXH_PORTS;
+		}
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+/*
+ * The NIC has a switch for IPv4 and one for IPv6, and for the ports of TCP and those of UDP one
+ * each, which holds for both: what is set for tcp4 is set for tcp6. Addresses are switched by the
+ * kinds without ports.
+ */
+static int urdma_set_rxnfc(struct net_device *ndev, struct ethtool_rxnfc *info)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+	u64 ip, ports;
+	int err;
+
+	if (info->cmd != ETHTOOL_SRXFH)
+		return -EOPNOTSUPP;
+	err = urdma_rss_bits(info->flow_type, &ip, &ports);
+	if (err)
+		return err;
+	if (ports) {
+		if (info->data != URDMA_RXH_IP && info->data != (URDMA_RXH_IP | URDMA_RXH_PORTS))
+			return -EINVAL;
+		if (!(nd->rss_fields & ip))
+			return -EINVAL;
+		nd->rss_fields &= ~ports;
+		if (info->data & URDMA_RXH_PORTS)
+			nd->rss_fields |= ports;
+	} else if (info->flow_type == IPV4_FLOW || info->flow_type == IPV6_FLOW) {
+		if (info->data && info->data != URDMA_RXH_IP)
+			return -EINVAL;
+		nd->rss_fields &= ~ip;
+		if (info->data)
+			nd->rss_fields |= ip;
+	} else {
+		/* Others follow their IP version. */
+		if (info->data != (nd->rss_fields & ip ? URDMA_RXH_IP : 0))
+			return -EINVAL;
+	}
+	urdma_eth_write_rss(nd);
+	return 0;
+}
+
+/* ---- statistics ----------------------------------------------------------------------------- */
+
+static const char *const urdma_xmit_names[URDMA_XS_N] = {
+	[URDMA_XS_DROPPED] = "tx%u_dropped",
+	[URDMA_XS_DMA_ERR] = "tx%u_dma_err",
+	[URDMA_XS_LINEARIZED] = "tx%u_linearized",
+	[URDMA_XS_CSUM_SW] = "tx%u_csum_sw",
+	[URDMA_XS_CSUM_HW] = "tx%u_csum_hw",
+	[URDMA_XS_STOPPED] = "tx%u_stopped",
+};
+
+static const char *const urdma_poll_names[URDMA_PS_N] = {
+	[URDMA_PS_TX_PACKETS] = "tx%u_packets",
+	[URDMA_PS_TX_BYTES] = "tx%u_bytes",
+	[URDMA_PS_TX_ERRORS] = "tx%u_errors",
+	[URDMA_PS_TX_WOKEN] = "tx%u_woken",
+	[URDMA_PS_RX_PACKETS] = "rx%u_packets",
+	[URDMA_PS_RX_BYTES] = "rx%u_bytes",
+	[URDMA_PS_RX_MULTICAST] = "rx%u_multicast",
+	[URDMA_PS_RX_DROPPED] = "rx%u_dropped",
+	[URDMA_PS_RX_ALLOC_FAIL] = "rx%u_alloc_fail",
+	[URDMA_PS_POLLS] = "poll%u",
+};
+
+enum urdma_test {
+	URDMA_TEST_LINK,
+	URDMA_TEST_COMMAND,
+	URDMA_TEST_INTERRUPT,
+	URDMA_TEST_REGISTERS,
+	URDMA_TEST_LOOPBACK,
+	URDMA_TEST_N,
+};
+
+static const char urdma_test_names[URDMA_TEST_N][ETH_GSTRING_LEN] = {
+	[URDMA_TEST_LINK] = "Link            (online)",
+	[URDMA_TEST_COMMAND] = "Command         (online)",
+	[URDMA_TEST_INTERRUPT] = "Interrupt       (online)",
+	[URDMA_TEST_REGISTERS] = "Registers       (offline)",
+	[URDMA_TEST_LOOPBACK] = "Loopback        (offline)",
+};
+
+static int urdma_get_sset_count(struct net_device *ndev, int set)
+{
+	switch (set) {
+	case ETH_SS_STATS:
+		/* Of every channel there may be, so that the number does not change. */
+		return to_und(ndev)->max_chans * (URDMA_XS_N + URDMA_PS_N) + URDMA_CNT_N;
+	case ETH_SS_TEST:
+		return URDMA_TEST_N;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static void urdma_get_strings(struct net_device *ndev, u32 set, u8 *data)
+{
+	u32 i, k;
+
+	if (set == ETH_SS_TEST) {
+		memcpy(data, urdma_test_names, sizeof(urdma_test_names));
+		return;
+	}
+	if (set != ETH_SS_STATS)
+		return;
+	for (i = 0; i < to_und(ndev)->max_chans; i++) {
+		for (k = 0; k < URDMA_XS_N; k++)
+			ethtool_sprintf(&data, urdma_xmit_names[k], i);
+		for (k = 0; k < URDMA_PS_N; k++)
+			ethtool_sprintf(&data, urdma_poll_names[k], i);
+	}
+	for (k = 0; k < URDMA_CNT_N; k++)
+		ethtool_sprintf(&data, "nic_%s", urdma_counter_name(k));
+}
+
+/* The NIC's counters as they are, from power-up on, as the RDMA device shows them. */
+static void urdma_get_ethtool_stats(struct net_device *ndev, struct ethtool_stats *stats, u64 *data)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+	u32 i;
+
+	for (i = 0; i < nd->max_chans; i++) {
+		urdma_eth_read_stats(&nd->stats[i], data, data + URDMA_XS_N);
+		data += URDMA_XS_N + URDMA_PS_N;
+	}
+	for (i = 0; i < URDMA_CNT_N; i++)
+		data[i] = urdma_is_dead(nd->dev) ? 0 : urdma_counter(nd->dev, i);
+}
+
+/* ---- registers ------------------------------------------------------------------------------ */
+
+/*
+ * The Ethernet function's registers, as [first, end) of bytes in BAR 0; queue pairs come after
+ * them.
+ */
+static const struct {
+	u32 first;
+	u32 end;
+} urdma_dump[] = {
+	{ URDMA_REG_VERSION, URDMA_REG_CAP_ETH + 8 },
+	{ URDMA_REG_CTRL, URDMA_REG_PORT_SPEED + 8 },
+	{ URDMA_REG_ETH_CTRL, URDMA_REG_ETH_RSS + 8 },
+	{ URDMA_REG_ETH_RSS_KEY, URDMA_REG_ETH_RSS_KEY + 8 * URDMA_ETH_RSS_KEY_WORDS },
+	{ URDMA_REG_ETH_UC, URDMA_REG_ETH_UC + 8 * URDMA_ETH_MAX_UC },
+	{ URDMA_REG_ETH_MC_HASH, URDMA_REG_ETH_MC_HASH + 8 * URDMA_ETH_MC_HASH_WORDS },
+	{ URDMA_REG_ETH_RSS_TABLE, URDMA_REG_ETH_RSS_TABLE + 8 * URDMA_ETH_RSS_TABLE_WORDS },
+	{ URDMA_REG_ETH_VLAN, URDMA_REG_ETH_VLAN + 8 * URDMA_ETH_VLAN_WORDS },
+};
+
+#define URDMA_DUMP_ETHQ (URDMA_ETHQ_STATE + 8)
+
+static int urdma_get_regs_len(struct net_device *ndev)
+{
+	int i, len = to_und(ndev)->max_chans * URDMA_DUMP_ETHQ;
+
+	for (i = 0; i < ARRAY_SIZE(urdma_dump); i++)
+		len += urdma_dump[i].end - urdma_dump[i].first;
+	return len;
+}
+
+/* One after the other, each as a 64-bit number. */
+static void urdma_get_regs(struct net_device *ndev, struct ethtool_regs *regs, void *p)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+	u64 *data = p;
+	u32 i, reg;
+
+	regs->version = 1;
+	/* The core has zeroed the buffer. */
+	if (urdma_is_dead(nd->dev))
+		return;
+	for (i = 0; i < ARRAY_SIZE(urdma_dump); i++)
+		for (reg = urdma_dump[i].first; reg < urdma_dump[i].end; reg += 8)
+			*data++ = urdma_read(nd->dev, reg);
+	for (i = 0; i < nd->max_chans; i++)
+		for (reg = 0; reg < URDMA_DUMP_ETHQ; reg += 8)
+			*data++ = urdma_read(nd->dev, urdma_ethq_reg(i, reg));
+}
+
+/* ---- self test ------------------------------------------------------------------------------ */
+
+/* A command that does nothing is answered, and its completion raises the interrupt of EQ 0. */
+static void urdma_test_command(struct urdma_dev *dev, u64 *result)
+{
+	u64 cmd[URDMA_CMD_WORDS] = { urdma_cmd0(URDMA_CMD_NOP, 0) };
+	u32 irqs = READ_ONCE(dev->eqs[0].irqs);
+	int i;
+
+	result[URDMA_TEST_COMMAND] = !!urdma_cmd_exec(dev, cmd, NULL);
+	/* A waiter for a command looks for itself at times, and may be ahead of the interrupt. */
+	for (i = 0; i < 100 && READ_ONCE(dev->eqs[0].irqs) == irqs; i++)
+		usleep_range(10000, 11000);
+	result[URDMA_TEST_INTERRUPT] = READ_ONCE(dev->eqs[0].irqs) == irqs;
+}
+
+/* Registers that do nothing while no frame is taken hold what is written, each its own. */
+static bool urdma_test_registers(struct urdma_netdev *nd)
+{
+	static const struct {
+		u32 reg;
+		u32 words;
+		u64 bits;
+	} all[] = {
+		{ URDMA_REG_ETH_RSS_KEY, URDMA_ETH_RSS_KEY_WORDS, ~0ULL },
+		{ URDMA_REG_ETH_UC, 0, URDMA_RF_ETH_UC_ADDR | URDMA_RF_ETH_UC_VALID },
+		{ URDMA_REG_ETH_MC_HASH, URDMA_ETH_MC_HASH_WORDS, ~0ULL },
+		{ URDMA_REG_ETH_VLAN, URDMA_ETH_VLAN_WORDS, ~0ULL },
+		/* numbers of queues that any NIC has */
+		{ URDMA_REG_ETH_RSS_TABLE, URDMA_ETH_RSS_TABLE_WORDS, 0 },
+	};
+	static const u64 pattern[] = {
+		0x5555555555555555ULL, 0xaaaaaaaaaaaaaaaaULL, 0x0123456789abcdefULL, 0,
+	};
+	struct urdma_dev *dev = nd->dev;
+	u32 i, k, p, words;
+	bool good = true;
+	u64 want, got;
+
+	for (p = 0; p < ARRAY_SIZE(pattern); p++) {
+		for (i = 0; i < ARRAY_SIZE(all); i++) {
+			words = all[i].words ?: dev->caps.eth_uc;
+			for (k = 0; k < words; k++)
+				urdma_write(dev, all[i].reg + 8 * k,
+					    rol64(pattern[p], k) & all[i].bits);
+		}
+		for (i = 0; i < ARRAY_SIZE(all); i++) {
+			words = all[i].words ?: dev->caps.eth_uc;
+			for (k = 0; k < words; k++) {
+				want = rol64(pattern[p], k) & all[i].bits;
+				got = urdma_read(dev, all[i].reg + 8 * k);
+				if (got == want)
+					continue;
+				netdev_err(nd->ndev, "register %#x: %#llx, not %#llx\n",
+					   all[i].reg + 8 * k, got, want);
+				good = false;
+			}
+		}
+	}
+	return good;
+}
+
+/* What came of a frame that was sent as test->skb, padded with zeros by the NIC if it was short. */
+static int urdma_test_compare(struct urdma_eth_chan *ch, struct urdma_eth_test *test,
+			      struct sk_buff *skb)
+{
+	const u32 len = test->skb->len;
+
+	if (skb->len != max_t(u32, len, ETH_ZLEN))
+		return -EMSGSIZE;
+	if (ch->index != test->queue)
+		return -EXDEV;
+	if (skb_copy_bits(skb, 0, test->buf, skb->len))
+		return -EFAULT;
+	if (memcmp(test->buf, test->skb->data, len) ||
+	    (len < ETH_ZLEN && memchr_inv(test->buf + len, 0, ETH_ZLEN - len)))
+		return -EILSEQ;
+	if (skb->ip_summed == CHECKSUM_COMPLETE &&
+	    csum_fold(skb->csum) !=
+		    csum_fold(csum_partial(test->buf + ETH_HLEN, skb->len - ETH_HLEN, 0)))
+		return -EBADMSG;
+	return 0;
+}
+
+/* In NAPI: a frame came while test is set. Whatever else is on the wire is let go. */
+void urdma_eth_test_rx(struct urdma_eth_chan *ch, struct sk_buff *skb)
+{
+	struct urdma_eth_test *test = ch->nd->test;
+
+	/* Ours by its destination and the random address it comes from. */
+	if (!completion_done(&test->done) && skb_headlen(skb) >= ETH_HLEN &&
+	    !memcmp(skb->data, test->skb->data, ETH_HLEN)) {
+		test->err = urdma_test_compare(ch, test, skb);
+		complete(&test->done);
+	}
+	dev_kfree_skb_any(skb);
+}
+
+/* One frame from a queue to another, sent in as many pieces as wanted. */
+static int urdma_test_frame(struct urdma_netdev *nd, u32 from, u32 to, u32 len, u32 pieces)
+{
+	struct net_device *ndev = nd->ndev;
+	struct urdma_eth_test *test = nd->test;
+	struct netdev_queue *txq = netdev_get_tx_queue(ndev, from);
+	u32 linear = pieces > 1 ? min(len, 64U) : len;
+	u32 off, n, piece;
+	struct sk_buff *skb;
+	struct ethhdr *eth;
+	struct page *page;
+	int err = -ENOMEM;
+
+	test->skb = alloc_skb(max_t(u32, len, ETH_ZLEN), GFP_KERNEL);
+	if (!test->skb)
+		return -ENOMEM;
+	eth = skb_put(test->skb, len);
+	get_random_bytes(eth, len);
+	ether_addr_copy(eth->h_dest, ndev->dev_addr);
+	eth_random_addr(eth->h_source);
+	eth->h_proto = htons(ETH_P_LOOPBACK);
+
+	skb = alloc_skb(linear, GFP_KERNEL);
+	if (!skb)
+		goto out;
+	skb_put_data(skb, test->skb->data, linear);
+	piece = pieces > 1 ? DIV_ROUND_UP(len - linear, pieces - 1) : 0;
+	for (off = linear; off < len; off += n) {
+		n = min3(len - off, piece, (u32)PAGE_SIZE);
+		page = alloc_page(GFP_KERNEL);
+		if (!page) {
+			kfree_skb(skb);
+			goto out;
+		}
+		memcpy(page_address(page), test->skb->data + off, n);
+		skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page, 0, n, PAGE_SIZE);
+	}
+	skb->dev = ndev;
+	skb_set_queue_mapping(skb, from);
+
+	test->queue = to;
+	test->err = -ETIMEDOUT;
+	reinit_completion(&test->done);
+	__netif_tx_lock_bh(txq);
+	err = urdma_eth_xmit(skb, ndev);
+	__netif_tx_unlock_bh(txq);
+	if (err != NETDEV_TX_OK) {
+		kfree_skb(skb);
+		err = -EBUSY;
+		goto out;
+	}
+	wait_for_completion_timeout(&test->done, URDMA_ETH_TEST_TIMEOUT);
+	/* From now on nothing is expected; who may be comparing right now has ended after this. */
+	complete(&test->done);
+	napi_synchronize(&nd->chan[to]->napi);
+	err = test->err;
+out:
+	if (err)
+		netdev_err(ndev, "self test: %u bytes in %u pieces, queue %u to %u: %d\n", len,
+			   pieces, from, to, err);
+	kfree_skb(test->skb);
+	test->skb = NULL;
+	return err;
+}
+
+/* From every queue to every queue, short and long, in one piece and in several. */
+static bool urdma_test_loopback(struct urdma_netdev *nd)
+{
+	const u32 longest = nd->ndev->max_mtu + ETH_HLEN;
+	static const u32 len[] = { ETH_HLEN + 1, ETH_ZLEN, 61, 64, 65, 1500, 1514 };
+	u32 from, to, i;
+
+	for (to = 0; to < nd->num_chans; to++) {
+		/* What is not hashed goes to entry 0. */
+		urdma_write(nd->dev, URDMA_REG_ETH_RSS_TABLE, to);
+		for (from = 0; from < nd->num_chans; from++) {
+			for (i = 0; i < ARRAY_SIZE(len); i++)
+				if (urdma_test_frame(nd, from, to, len[i], 1))
+					return false;
+			if (urdma_test_frame(nd, from, to, longest, 1) ||
+			    urdma_test_frame(nd, from, to, 1514, min(nd->max_descs, 3U)) ||
+			    urdma_test_frame(nd, from, to, longest, nd->max_descs))
+				return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * With the channels down, and then with channels of its own whose frames come here. The transmit
+ * queues are closed to the stack for that time.
+ */
+static void urdma_test_offline(struct urdma_netdev *nd, u64 *result)
+{
+	struct urdma_eth_test test = {};
+	bool up = test_bit(URDMA_ETH_F_UP, &nd->flags);
+	int err;
+
+	test.buf = kmalloc(nd->dev->caps.eth_max_frame + VLAN_HLEN, GFP_KERNEL);
+	if (!test.buf) {
+		result[URDMA_TEST_REGISTERS] = 1;
+		result[URDMA_TEST_LOOPBACK] = 1;
+		return;
+	}
+	init_completion(&test.done);
+	if (up)
+		urdma_eth_down(nd);
+	result[URDMA_TEST_REGISTERS] = !urdma_test_registers(nd);
+
+	/* Nothing is expected yet. */
+	complete(&test.done);
+	WRITE_ONCE(nd->test, &test);
+	err = urdma_eth_up(nd);
+	result[URDMA_TEST_LOOPBACK] = err || !urdma_test_loopback(nd);
+	if (!err)
+		urdma_eth_down(nd);
+	WRITE_ONCE(nd->test, NULL);
+	kfree(test.buf);
+
+	urdma_eth_write_filters(nd);
+	urdma_eth_write_rss(nd);
+	urdma_eth_write_ctrl(nd);
+	if (!up)
+		return;
+	err = urdma_eth_up(nd);
+	if (err) {
+		netdev_err(nd->ndev, "cannot be brought up again after the self test: %d\n", err);
+		dev_close(nd->ndev);
+		return;
+	}
+	netif_tx_wake_all_queues(nd->ndev);
+}
+
+static void urdma_self_test(struct net_device *ndev, struct ethtool_test *etest, u64 *result)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+	int i;
+
+	memset(result, 0, URDMA_TEST_N * sizeof(*result));
+	if (urdma_is_dead(nd->dev)) {
+		memset(result, 0xff, URDMA_TEST_N * sizeof(*result));
+		etest->flags |= ETH_TEST_FL_FAILED;
+		return;
+	}
+	if (etest->flags & ETH_TEST_FL_OFFLINE)
+		urdma_test_offline(nd, result);
+	result[URDMA_TEST_LINK] = !(urdma_read(nd->dev, URDMA_REG_STATUS) & URDMA_RF_STATUS_LINK);
+	urdma_test_command(nd->dev, result);
+	for (i = 0; i < URDMA_TEST_N; i++)
+		if (result[i])
+			etest->flags |= ETH_TEST_FL_FAILED;
+}
+
+const struct ethtool_ops urdma_ethtool_ops = {
+	.supported_coalesce_params = ETHTOOL_COALESCE_USECS | ETHTOOL_COALESCE_MAX_FRAMES,
+	.get_drvinfo = urdma_get_drvinfo,
+	.get_link = ethtool_op_get_link,
+	.get_link_ksettings = urdma_get_link_ksettings,
+	.get_ringparam = urdma_get_ringparam,
+	.set_ringparam = urdma_set_ringparam,
+	.get_channels = urdma_get_channels,
+	.set_channels = urdma_set_channels,
+	.get_coalesce = urdma_get_coalesce,
+	.set_coalesce = urdma_set_coalesce,
+	.get_rxfh_key_size = urdma_get_rxfh_key_size,
+	.get_rxfh_indir_size = urdma_get_rxfh_indir_size,
+	.get_rxfh = urdma_get_rxfh,
+	.set_rxfh = urdma_set_rxfh,
+	.get_rxnfc = urdma_get_rxnfc,
+	.set_rxnfc = urdma_set_rxnfc,
+	.get_sset_count = urdma_get_sset_count,
+	.get_strings = urdma_get_strings,
+	.get_ethtool_stats = urdma_get_ethtool_stats,
+	.get_regs_len = urdma_get_regs_len,
+	.get_regs = urdma_get_regs,
+	.self_test = urdma_self_test,
+	.get_ts_info = ethtool_op_get_ts_info,
+};
+
+/* of a NIC without the Ethernet function */
+const struct ethtool_ops urdma_ethtool_bare_ops = {
+	.get_drvinfo = urdma_get_drvinfo,
+	.get_link = ethtool_op_get_link,
+	.get_link_ksettings = urdma_get_link_ksettings,
+};
