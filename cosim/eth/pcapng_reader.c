@@ -241,7 +241,7 @@ static int take_packet(struct urdma_pcapng_reader *r, uint32_t type,
 int urdma_pcapng_read(struct urdma_pcapng_reader *r, struct urdma_pcapng_packet *packet,
 		      char *error, size_t size)
 {
-	uint32_t type;
+	uint32_t type = 0;
 	int ret;
 
 	for (;;) {
