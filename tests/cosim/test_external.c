@@ -243,10 +243,11 @@ static void stream_tcp(void **state)
 	socklen_t len = sizeof(in);
 	struct urdma_external *client;
 	struct world w;
-	int listener, a, b;
+	int listener, a, b, one = 1;
 
 	(void)state;
 	listener = socket(AF_INET, SOCK_STREAM, 0);
+	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	assert_int_equal(bind(listener, (struct sockaddr *)&in, sizeof(in)), 0);
 	assert_int_equal(listen(listener, 1), 0);
 	assert_int_equal(getsockname(listener, (struct sockaddr *)&in, &len), 0);
@@ -266,6 +267,22 @@ static void stream_tcp(void **state)
 	assert_int_equal(urdma_external_stats(w.ext[0])->no_peer, 1);
 	close(b);
 	close(listener);
+	world_close(&w);
+	/* The port that was the listener's is free now. */
+	world_open(&w, make("a=stream:tcp:%u,listen", ntohs(in.sin_port)),
+		   make("b=stream:unix:%s,listen", path_of("b")));
+	for (unsigned int i = 0; i < 2; i++) {
+		a = socket(AF_INET, SOCK_STREAM, 0);
+		assert_int_equal(connect(a, (struct sockaddr *)&in, sizeof(in)), 0);
+		b = peer_connect(path_of("b"));
+		settle(&w);
+		both_ways(&w, a, b);
+		close(a);
+		close(b);
+		usleep(20000);
+		settle(&w);
+	}
+	assert_int_equal(urdma_external_stats(w.ext[0])->connects, 2);
 	world_close(&w);
 }
 

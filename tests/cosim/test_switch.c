@@ -448,6 +448,48 @@ static void set_link(void **state)
 	net_close(&n);
 }
 
+static void fault(void *ctx, unsigned int side, struct urdma_eth_frame *f,
+		  struct urdma_wire_verdict *v)
+{
+	unsigned int *seen = ctx;
+
+	seen[side]++;
+	/* Every other frame of the station is lost, every fourth damaged. */
+	v->drop = !side && f->number % 2;
+	f->error |= !side && f->number % 4 == 2;
+	v->delay_cycles = side ? 1000 : 0;
+	v->copies = side;
+}
+
+/* Faults on the wire of a station: each direction by itself, whole frames, in order. */
+static void faults(void **state)
+{
+	unsigned int seen[2] = { 0 };
+	uint64_t start, once = cycles(8 + 500 + 4, 100000);
+	struct net n;
+
+	(void)state;
+	net_open(&n, 2, 100000, 1 << 20, 1000000);
+	urdma_wire_set_fault(n.wire[0], fault, seen);
+	for (uint32_t i = 0; i < 100; i++)
+		send(&n, 0, 1, i, 500);
+	net_run(&n, UINT64_MAX);
+	assert_int_equal(seen[0], 100);
+	assert_int_equal(n.end[1].n, 25);
+	for (uint32_t i = 0; i < 25; i++)
+		assert_int_equal(n.end[1].got[i].id, 4 * i);
+	assert_int_equal(urdma_switch_stats(n.sw)->bad_fcs, 25);
+	start = n.now;
+	send(&n, 1, 0, 7, 500);
+	net_run(&n, UINT64_MAX);
+	assert_int_equal(seen[1], 1);
+	/* With a hook the wire stores the frame too; the line counts on in fractions of a cycle. */
+	EXPECT(&n, 2, 25);
+	assert_int_equal(n.end[0].got[0].cycle, start + once + DELAY + LATENCY + DELAY + 1000 +
+							cycles(2 * (8 + 500 + 4), 100000));
+	net_close(&n);
+}
+
 /* Random traffic with a link that comes and goes: a hash over who got what when. */
 static uint64_t random_run(uint64_t seed, bool every_cycle, unsigned int *frames)
 {
@@ -508,7 +550,7 @@ int main(void)
 		cmocka_unit_test(full_table), cmocka_unit_test(not_forwarded),
 		cmocka_unit_test(latency),    cmocka_unit_test(line_rate),
 		cmocka_unit_test(tail_drop),  cmocka_unit_test(set_link),
-		cmocka_unit_test(repeats),
+		cmocka_unit_test(faults),     cmocka_unit_test(repeats),
 	};
 
 	return cmocka_run_group_tests_name("cosim/switch", tests, NULL, NULL);
