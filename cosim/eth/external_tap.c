@@ -41,11 +41,19 @@ static int open_tap(struct urdma_external *e, char *error, size_t size)
 	t->fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (t->fd < 0) {
 		ret = -errno;
-		urdma_external_bad(error, size, "cannot open /dev/net/tun: %s; %s", strerror(-ret),
-				   ret == -EACCES || ret == -EPERM
-					   ? "run it as a user who may"
-					   : "the kernel's tun module has to be loaded, and a "
-					     "container given the device");
+		if (ret == -EACCES || ret == -EPERM)
+			urdma_external_bad(
+				error, size,
+				"cannot open /dev/net/tun: %s; as root: chmod 666 "
+				"/dev/net/tun, which is how distributions have it, and ip "
+				"tuntap add dev %s mode tap user %u && ip link set %s up",
+				strerror(-ret), t->name, (unsigned int)geteuid(), t->name);
+		else
+			urdma_external_bad(
+				error, size,
+				"cannot open /dev/net/tun: %s; the kernel's tun module has "
+				"to be loaded, and a container given the device",
+				strerror(-ret));
 		return ret;
 	}
 	strcpy(req.ifr_name, t->name);

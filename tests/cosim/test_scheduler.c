@@ -218,14 +218,14 @@ static uint64_t link_run(const struct urdma_cosim_config *cfg, uint64_t *end)
 static void link_and_switch(void **state)
 {
 	(void)state;
-	for (unsigned int variant = 0; variant < 4; variant++) {
+	for (unsigned int variant = 0; variant < 2; variant++) {
 		struct urdma_cosim_config cfg;
 		uint64_t end_a, end_b, log_a, log_b;
 
 		urdma_cosim_config_defaults(&cfg, 2);
-		cfg.pcie.stall_percent = variant & 1 ? 30 : 0;
-		cfg.delay_ns = variant & 1 ? 3000 : 4;
-		if (variant & 2) {
+		cfg.pcie.stall_percent = variant ? 0 : 30;
+		cfg.delay_ns = variant ? 4 : 3000;
+		if (variant) {
 			cfg.n_wires = 0;
 			cfg.n_switches = 1;
 			cfg.sw[0].n = 2;
