@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "control.h"
 #include "counters.h"
 #include "eth/fault.h"
 #include "host/vfio_user.h"
@@ -32,7 +33,12 @@ struct options {
 	unsigned int n_sockets;
 	const char *out;
 	bool trace_pcap;
-	bool wires_given;
+	bool topology_given; /* --wire or --switch */
+	/* Their texts: names of ports may be given after their use. */
+	const char *wire[URDMA_COSIM_MAX_WIRES];
+	unsigned int n_wires;
+	const char *sw[URDMA_COSIM_MAX_SWITCHES];
+	const char *control;
 	bool verbose;
 	unsigned int gen, lanes;
 	uint64_t seed;
@@ -47,6 +53,7 @@ struct program {
 	struct urdma_faults *faults; /* NULL: the wires are good */
 	struct urdma_counters *counters;
 	struct urdma_vfio_user_server *server[URDMA_COSIM_MAX_NICS];
+	struct urdma_control *control;
 	int signals;
 	struct timespec start;
 };
@@ -57,9 +64,19 @@ static const char usage_text[] =
 	"\n"
 	"  --socket PATH           vfio-user socket of the next NIC (urdma0, urdma1, ...)\n"
 	"  --out DIR               where counters.json, cosim.json and captures go\n"
-	"  --trace pcap            capture each port into DIR/urdma<n>.pcapng\n"
-	"  --wire A-B              join NICs A and B; without any: 0-1, 2-3, ...; \"none\": no "
-	"wires\n"
+	"  --trace pcap            capture each port into DIR/urdma<n>.pcapng or DIR/NAME.pcapng\n"
+	"  --port NAME=KIND:...    a port that is no NIC, by this name: "
+	"stream:unix:PATH[,listen],\n"
+	"                          stream:tcp:PORT[,listen], dgram:unix:PATH[,peer=PATH],\n"
+	"                          dgram:udp:PORT[,peer=PORT], tap:IFNAME,\n"
+	"                          replay:FILE[,fast][,at=NS][,hold][,only=in|only=out]\n"
+	"  --wire A-B              join A and B, each the number of a NIC or the name of a port;\n"
+	"                          \"none\": no wires. Without any --wire and --switch: 0-1, 2-3, "
+	"...\n"
+	"  --switch A,B,...        these are on a switch; again for another\n"
+	"  --switch-queue BYTES    what each port of a switch can store (524288)\n"
+	"  --switch-latency NS     of a switch, from a frame's last bit to its first (500)\n"
+	"  --switch-age S          until a switch forgets an address (300)\n"
 	"  --rate GBPS             line rate of the ports (100)\n"
 	"  --delay NS              propagation delay of the wires (250)\n"
 	"  --loss P, --dup P, --reorder P, --corrupt P, --ecn P\n"
@@ -70,6 +87,8 @@ static const char usage_text[] =
 	"  --fault SPEC            a chosen fault, KIND[,KEY=VALUE...], for instance\n"
 	"                          drop,side=0,qpn=0x11,op=write_last,nth=3; may be repeated; see "
 	"docs/cosim.md\n"
+	"  --control PATH          socket that takes commands; see docs/cosim.md\n"
+	"  --tell PATH COMMAND...  gives a running urdma-cosim a command by that socket, and ends\n"
 	"  --pcie-gen N            PCIe generation, 1 to 5 (3)\n"
 	"  --pcie-lanes N          PCIe lanes, 1 to 16 (16)\n"
 	"  --pcie-gbps G           TLP bandwidth each way instead of generation and lanes\n"
@@ -146,32 +165,131 @@ static uint32_t power_of_two(const char *option, const char *text, uint32_t min,
 	return v;
 }
 
-static void add_wire(struct options *o, const char *text)
+static void add_port(struct options *o, const char *text)
 {
 	struct urdma_cosim_config *c = &o->cosim;
-	unsigned int a, b;
-	int n = 0;
+	struct urdma_external *e;
+	char error[256];
 
-	if (!o->wires_given) {
-		o->wires_given = true;
-		c->n_wires = 0;
+	if (c->n_external == URDMA_COSIM_MAX_EXTERNAL)
+		bad_option("--port %s: more than %u", text, URDMA_COSIM_MAX_EXTERNAL);
+	if (urdma_external_parse(text, &e, error, sizeof(error)))
+		bad_option("--port %s: %s", text, error);
+	for (unsigned int i = 0; i < c->n_external; i++)
+		if (!strcmp(urdma_external_name(c->external[i]), urdma_external_name(e)))
+			bad_option("--port %s: there is one of this name already", text);
+	c->external[c->n_external++] = e;
+}
+
+/* What len characters name: a NIC by its number, with or without "urdma" in front, or a port. -1:
+ * neither. */
+static int find_port(const struct urdma_cosim_config *c, const char *text, size_t len)
+{
+	unsigned int v = 0;
+
+	for (unsigned int i = 0; i < c->n_external; i++) {
+		const char *name = urdma_external_name(c->external[i]);
+
+		if (strlen(name) == len && !memcmp(name, text, len))
+			return (int)URDMA_COSIM_EXTERNAL(i);
 	}
-	if (!strcmp(text, "none"))
-		return;
-	if (sscanf(text, "%u-%u%n", &a, &b, &n) != 2 || text[n])
-		bad_option("--wire %s: not of the form A-B", text);
-	if (c->n_wires == URDMA_COSIM_MAX_NICS / 2)
-		bad_option("--wire %s: more than %u wires", text, URDMA_COSIM_MAX_NICS / 2);
-	for (unsigned int i = 0; i < c->n_wires; i++)
-		for (unsigned int s = 0; s < 2; s++)
-			if (c->wire[i][s] == a || c->wire[i][s] == b)
-				bad_option("--wire %s: NIC %u has a wire already", text,
-					   c->wire[i][s]);
-	if (a == b)
-		bad_option("--wire %s: joins a NIC with itself", text);
-	c->wire[c->n_wires][0] = a;
-	c->wire[c->n_wires][1] = b;
-	c->n_wires++;
+	if (len > 5 && !memcmp(text, "urdma", 5)) {
+		text += 5;
+		len -= 5;
+	}
+	if (!len || len > 4)
+		return -1;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return -1;
+		v = v * 10 + (unsigned int)(text[i] - '0');
+	}
+	return v < c->n_nics ? (int)v : -1;
+}
+
+/* The port that an end of a wire names; it may have one wire only. */
+static unsigned int wire_end(struct options *o, const char *option, const char *text,
+			     const char *name, size_t len, bool used[URDMA_COSIM_MAX_PORTS])
+{
+	const struct urdma_cosim_config *c = &o->cosim;
+	int port = find_port(c, name, len);
+
+	if (port < 0 && len && strspn(name, "0123456789") >= len)
+		bad_option("--%s %s: there are %u NICs, counted from 0", option, text, c->n_nics);
+	if (port < 0)
+		bad_option("--%s %s: '%.*s' is no NIC, and no --port has this name", option, text,
+			   (int)len, name);
+	if (used[port])
+		bad_option("--%s %s: %s%.*s has a wire already", option, text,
+			   port < (int)URDMA_COSIM_MAX_NICS ? "NIC " : "", (int)len, name);
+	used[port] = true;
+	return (unsigned int)port;
+}
+
+/* After all options: what is joined with what. */
+static void make_topology(struct options *o)
+{
+	struct urdma_cosim_config *c = &o->cosim;
+	bool used[URDMA_COSIM_MAX_PORTS] = { false };
+
+	for (unsigned int i = 0; i < o->n_wires; i++) {
+		const char *text = o->wire[i], *dash = strchr(text, '-');
+		size_t len = dash ? (size_t)(dash - text) : 0;
+
+		if (!strcmp(text, "none"))
+			continue;
+		if (!dash || strchr(dash + 1, '-') || !len || !dash[1])
+			bad_option("--wire %s: not of the form A-B", text);
+		if (strlen(dash + 1) == len && !memcmp(text, dash + 1, len))
+			bad_option("--wire %s: joins a NIC with itself", text);
+		c->wire[c->n_wires][0] = wire_end(o, "wire", text, text, len, used);
+		c->wire[c->n_wires][1] =
+			wire_end(o, "wire", text, dash + 1, strlen(dash + 1), used);
+		c->n_wires++;
+	}
+	for (unsigned int i = 0; i < c->n_switches; i++) {
+		const char *at = o->sw[i];
+
+		for (;;) {
+			size_t len = strcspn(at, ",");
+
+			if (c->sw[i].n == URDMA_SWITCH_MAX_PORTS)
+				bad_option("--switch %s: more than %u ports", o->sw[i],
+					   URDMA_SWITCH_MAX_PORTS);
+			c->sw[i].port[c->sw[i].n++] =
+				wire_end(o, "switch", o->sw[i], at, len, used);
+			if (!at[len])
+				break;
+			at += len + 1;
+		}
+	}
+	for (unsigned int i = 0; i + 1 < c->n_nics && !o->topology_given; i += 2) {
+		c->wire[i / 2][0] = i;
+		c->wire[i / 2][1] = i + 1;
+		used[i] = used[i + 1] = true;
+		c->n_wires++;
+	}
+	for (unsigned int i = 0; i < c->n_external; i++)
+		if (!used[URDMA_COSIM_EXTERNAL(i)])
+			bad_option("--port %s=...: no --wire and no --switch has it",
+				   urdma_external_name(c->external[i]));
+}
+
+/* The rest of the command line is a command for another. */
+static void __attribute__((noreturn)) tell(const char *path, int argc, char **argv, int at)
+{
+	char line[URDMA_CONTROL_MAX_LINE] = "";
+
+	if (at >= argc)
+		bad_option("--tell %s: tell it what?", path);
+	for (; at < argc; at++) {
+		if (strlen(line) + strlen(argv[at]) + 2 > sizeof(line))
+			bad_option("--tell: the command is too long");
+		if (line[0])
+			strcat(line, " ");
+		strcat(line, argv[at]);
+	}
+	exit(urdma_control_tell(path, line));
 }
 
 static void add_fault(struct options *o, const char *option, const struct urdma_fault_rule *rule)
@@ -209,7 +327,14 @@ static void parse(struct options *o, int argc, char **argv)
 		OPT_SOCKET = 1,
 		OPT_OUT,
 		OPT_TRACE,
+		OPT_PORT,
 		OPT_WIRE,
+		OPT_SWITCH,
+		OPT_SWITCH_QUEUE,
+		OPT_SWITCH_LATENCY,
+		OPT_SWITCH_AGE,
+		OPT_CONTROL,
+		OPT_TELL,
 		OPT_RATE,
 		OPT_DELAY,
 		OPT_LOSS,
@@ -238,7 +363,14 @@ static void parse(struct options *o, int argc, char **argv)
 		{ "socket", required_argument, NULL, OPT_SOCKET },
 		{ "out", required_argument, NULL, OPT_OUT },
 		{ "trace", required_argument, NULL, OPT_TRACE },
+		{ "port", required_argument, NULL, OPT_PORT },
 		{ "wire", required_argument, NULL, OPT_WIRE },
+		{ "switch", required_argument, NULL, OPT_SWITCH },
+		{ "switch-queue", required_argument, NULL, OPT_SWITCH_QUEUE },
+		{ "switch-latency", required_argument, NULL, OPT_SWITCH_LATENCY },
+		{ "switch-age", required_argument, NULL, OPT_SWITCH_AGE },
+		{ "control", required_argument, NULL, OPT_CONTROL },
+		{ "tell", required_argument, NULL, OPT_TELL },
 		{ "rate", required_argument, NULL, OPT_RATE },
 		{ "delay", required_argument, NULL, OPT_DELAY },
 		{ "loss", required_argument, NULL, OPT_LOSS },
@@ -274,7 +406,7 @@ static void parse(struct options *o, int argc, char **argv)
 	o->lanes = 16;
 	o->seed = 1;
 	opterr = 0;
-	while ((k = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+	while ((k = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
 		switch (k) {
 		case OPT_SOCKET:
 			if (o->n_sockets == URDMA_COSIM_MAX_NICS)
@@ -290,8 +422,38 @@ static void parse(struct options *o, int argc, char **argv)
 			o->trace_pcap = true;
 			break;
 		case OPT_WIRE:
-			add_wire(o, optarg);
+			if (o->n_wires == URDMA_COSIM_MAX_WIRES)
+				bad_option("--wire %s: more than %u wires", optarg,
+					   URDMA_COSIM_MAX_WIRES);
+			o->wire[o->n_wires++] = optarg;
+			o->topology_given = true;
 			break;
+		case OPT_PORT:
+			add_port(o, optarg);
+			break;
+		case OPT_SWITCH:
+			if (c->n_switches == URDMA_COSIM_MAX_SWITCHES)
+				bad_option("--switch %s: more than %u switches", optarg,
+					   URDMA_COSIM_MAX_SWITCHES);
+			o->sw[c->n_switches++] = optarg;
+			o->topology_given = true;
+			break;
+		case OPT_SWITCH_QUEUE:
+			c->switch_queue =
+				number("switch-queue", optarg, URDMA_ETH_MAX_FRAME, 1u << 30);
+			break;
+		case OPT_SWITCH_LATENCY:
+			c->switch_latency_ns = number("switch-latency", optarg, 4, 1000000000);
+			break;
+		case OPT_SWITCH_AGE:
+			c->switch_age_ns =
+				number("switch-age", optarg, 1, 1000000) * UINT64_C(1000000000);
+			break;
+		case OPT_CONTROL:
+			o->control = optarg;
+			break;
+		case OPT_TELL:
+			tell(optarg, argc, argv, optind);
 		case OPT_RATE:
 			c->rate_mbps = gbps("rate", optarg);
 			break;
@@ -385,18 +547,7 @@ static void parse(struct options *o, int argc, char **argv)
 		bad_option("--completion %u: below the read completion boundary of %u", c->pcie.cpl,
 			   c->pcie.rcb);
 	c->n_nics = o->n_sockets;
-	if (!o->wires_given) {
-		for (unsigned int i = 0; i + 1 < c->n_nics; i += 2) {
-			c->wire[i / 2][0] = i;
-			c->wire[i / 2][1] = i + 1;
-			c->n_wires++;
-		}
-	}
-	for (unsigned int i = 0; i < c->n_wires; i++)
-		for (unsigned int s = 0; s < 2; s++)
-			if (c->wire[i][s] >= c->n_nics)
-				bad_option("--wire %u-%u: there are %u NICs, counted from 0",
-					   c->wire[i][0], c->wire[i][1], c->n_nics);
+	make_topology(o);
 }
 
 /* ---- reports ------------------------------------------------------------------------------- */
@@ -442,7 +593,7 @@ static int start_faults(struct program *p)
 	ret = urdma_faults_create(p->opt.seed, &p->faults);
 	for (unsigned int i = 0; i < p->opt.n_faults && !ret; i++)
 		ret = urdma_faults_add(p->faults, &p->opt.fault[i]);
-	for (unsigned int i = 0; i < p->opt.cosim.n_wires && !ret; i++)
+	for (unsigned int i = 0; i < urdma_cosim_wires(p->c) && !ret; i++)
 		ret = urdma_faults_attach(p->faults, urdma_cosim_wire(p->c, i), i);
 	if (ret) {
 		fprintf(stderr, "urdma-cosim: cannot set up the wires' faults: %s\n",
@@ -474,6 +625,109 @@ static json_t *report_faults(const struct program *p)
 	return faults;
 }
 
+static void put_port(json_t *json, const struct urdma_eth_stats *es)
+{
+	json_object_set_new(json, "tx_frames", integer(es->tx_frames));
+	json_object_set_new(json, "tx_bytes", integer(es->tx_bytes));
+	json_object_set_new(json, "rx_frames", integer(es->rx_frames));
+	json_object_set_new(json, "rx_bytes", integer(es->rx_bytes));
+	json_object_set_new(json, "lost_link_down", integer(es->tx_unconnected + es->rx_lost));
+}
+
+static void put_capture(const struct program *p, json_t *json, const char *name)
+{
+	char file[80];
+
+	snprintf(file, sizeof(file), "%s.pcapng", name);
+	json_object_set_new(json, "capture", p->opt.trace_pcap ? json_string(file) : json_null());
+}
+
+static json_t *report_ports(const struct program *p)
+{
+	json_t *ports = json_array();
+
+	for (unsigned int i = 0; i < p->opt.cosim.n_external; i++) {
+		struct urdma_external *e = p->opt.cosim.external[i];
+		const struct urdma_external_stats *xs = urdma_external_stats(e);
+		json_t *port = json_object();
+
+		json_object_set_new(port, "name", json_string(urdma_external_name(e)));
+		json_object_set_new(port, "kind", json_string(urdma_external_kind(e)));
+		json_object_set_new(port, "up", json_boolean(xs->up));
+		put_port(port, &urdma_external_port(e)->stats);
+		json_object_set_new(port, "no_peer", integer(xs->no_peer));
+		json_object_set_new(port, "peer_full", integer(xs->peer_full));
+		json_object_set_new(port, "bad_fcs", integer(xs->bad_fcs));
+		json_object_set_new(port, "bad_length", integer(xs->bad_length));
+		json_object_set_new(port, "connects", integer(xs->connects));
+		json_object_set_new(port, "disconnects", integer(xs->disconnects));
+		json_object_set_new(port, "skipped", integer(xs->skipped));
+		put_capture(p, port, urdma_external_name(e));
+		json_array_append_new(ports, port);
+	}
+	return ports;
+}
+
+static const char *port_name(const struct program *p, unsigned int port)
+{
+	return urdma_cosim_port(p->c, port)->name;
+}
+
+static json_t *report_switches(const struct program *p)
+{
+	json_t *switches = json_array();
+
+	for (unsigned int i = 0; i < urdma_cosim_switches(p->c); i++) {
+		struct urdma_switch *s = urdma_cosim_switch(p->c, i);
+		const struct urdma_switch_stats *ss = urdma_switch_stats(s);
+		json_t *sw = json_object(), *ports = json_array();
+
+		json_object_set_new(sw, "name", json_string(urdma_switch_name(s)));
+		json_object_set_new(sw, "frames", integer(ss->frames));
+		json_object_set_new(sw, "bytes", integer(ss->bytes));
+		json_object_set_new(sw, "forwarded", integer(ss->forwarded));
+		json_object_set_new(sw, "group", integer(ss->group));
+		json_object_set_new(sw, "unknown", integer(ss->unknown));
+		json_object_set_new(sw, "filtered", integer(ss->filtered));
+		json_object_set_new(sw, "reserved", integer(ss->reserved));
+		json_object_set_new(sw, "bad_fcs", integer(ss->bad_fcs));
+		json_object_set_new(sw, "tail_drops", integer(ss->tail_drops));
+		json_object_set_new(sw, "learned", integer(ss->learned));
+		json_object_set_new(sw, "moved", integer(ss->moved));
+		json_object_set_new(sw, "aged", integer(ss->aged));
+		for (unsigned int k = 0; k < urdma_switch_ports(s); k++) {
+			const struct urdma_eth_stats *es = &urdma_switch_port(s, k)->stats;
+			json_t *port = json_object();
+
+			json_object_set_new(port, "to",
+					    json_string(port_name(p, p->opt.cosim.sw[i].port[k])));
+			put_port(port, es);
+			json_object_set_new(port, "tail_drops", integer(es->tx_dropped));
+			json_object_set_new(port, "queue_max", integer(es->tx_queue_max));
+			json_array_append_new(ports, port);
+		}
+		json_object_set_new(sw, "ports", ports);
+		json_array_append_new(switches, sw);
+	}
+	return switches;
+}
+
+/* The counters of a NIC, by name. */
+static json_t *read_counters(const struct program *p, unsigned int nic, bool quiet)
+{
+	json_t *values = json_object();
+	uint64_t cnt[URDMA_CNT_N];
+	int ret;
+
+	ret = urdma_counters_read(p->counters, nic, cnt);
+	if (ret && !quiet)
+		fprintf(stderr, "urdma-cosim: urdma%u does not answer reads of its counters: %s\n",
+			nic, strerror(-ret));
+	for (unsigned int k = 0; k < URDMA_CNT_N; k++)
+		json_object_set_new(values, urdma_counter_name(k), integer(cnt[k]));
+	return values;
+}
+
 static int report(struct program *p, const char *error)
 {
 	const struct urdma_cosim_stats *cs;
@@ -493,25 +747,14 @@ static int report(struct program *p, const char *error)
 	for (unsigned int i = 0; i < p->opt.n_sockets; i++) {
 		const struct urdma_eth_stats *es = &urdma_cosim_port(p->c, i)->stats;
 		const struct urdma_pcie_stats *ps = urdma_pcie_stats(urdma_cosim_pcie(p->c, i));
-		json_t *nic = json_object(), *pcie = json_object(), *values = json_object();
-		uint64_t cnt[URDMA_CNT_N];
+		json_t *nic = json_object(), *pcie = json_object();
 		char name[64];
 
 		snprintf(name, sizeof(name), "urdma%u", i);
 		json_object_set_new(nic, "name", json_string(name));
 		json_object_set_new(nic, "socket", json_string(p->opt.socket[i]));
-		json_object_set_new(nic, "tx_frames", integer(es->tx_frames));
-		json_object_set_new(nic, "tx_bytes", integer(es->tx_bytes));
-		json_object_set_new(nic, "rx_frames", integer(es->rx_frames));
-		json_object_set_new(nic, "rx_bytes", integer(es->rx_bytes));
-		if (p->opt.trace_pcap) {
-			char file[80];
-
-			snprintf(file, sizeof(file), "%s.pcapng", name);
-			json_object_set_new(nic, "capture", json_string(file));
-		} else {
-			json_object_set_new(nic, "capture", json_null());
-		}
+		put_port(nic, es);
+		put_capture(p, nic, name);
 		json_object_set_new(pcie, "dma_reads", integer(ps->rq_reads));
 		json_object_set_new(pcie, "dma_read_bytes", integer(ps->rq_read_bytes));
 		json_object_set_new(pcie, "dma_writes", integer(ps->rq_writes));
@@ -525,16 +768,11 @@ static int report(struct program *p, const char *error)
 		json_object_set_new(nic, "pcie", pcie);
 		json_array_append_new(nics, nic);
 
-		ret = urdma_counters_read(p->counters, i, cnt);
-		if (ret && !error)
-			fprintf(stderr,
-				"urdma-cosim: %s does not answer reads of its counters: %s\n", name,
-				strerror(-ret));
-		for (unsigned int k = 0; k < URDMA_CNT_N; k++)
-			json_object_set_new(values, urdma_counter_name(k), integer(cnt[k]));
-		json_object_set_new(counters, name, values);
+		json_object_set_new(counters, name, read_counters(p, i, error));
 	}
 	json_object_set_new(root, "nics", nics);
+	json_object_set_new(root, "ports", report_ports(p));
+	json_object_set_new(root, "switches", report_switches(p));
 	json_object_set_new(root, "faults", report_faults(p));
 	json_object_set_new(root, "error", error ? json_string(error) : json_null());
 	ret = p->faults && urdma_faults_flush(p->faults);
@@ -543,6 +781,95 @@ static int report(struct program *p, const char *error)
 	ret |= dump(p, "counters.json", counters);
 	ret |= dump(p, "cosim.json", root);
 	return ret;
+}
+
+/* ---- commands from outside ----------------------------------------------------------------- */
+
+static char *say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static char *say(const char *fmt, ...)
+{
+	va_list ap;
+	char *text;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	return text;
+}
+
+static char *say_json(json_t *json)
+{
+	char *dumped = json_dumps(json, JSON_COMPACT);
+	char *text = dumped ? say("ok %s", dumped) : say("error out of memory");
+
+	free(dumped);
+	json_decref(json);
+	return text;
+}
+
+/* One line of the control socket, between runs. See docs/cosim.md. */
+static char *command(void *ctx, char *line)
+{
+	struct program *p = ctx;
+	char *word[3] = { NULL }, *more, *save = NULL;
+	unsigned int n = 0;
+	int port = -1, ret;
+
+	for (more = strtok_r(line, " \t", &save); more; more = strtok_r(NULL, " \t", &save)) {
+		if (n == 3)
+			return say("error too many words");
+		word[n++] = more;
+	}
+	if (!n)
+		return NULL;
+	if (n > 1) {
+		port = find_port(&p->opt.cosim, word[1], strlen(word[1]));
+		if (port < 0)
+			return say("error there is no NIC and no port %s", word[1]);
+	}
+	if (!strcmp(word[0], "link") && n == 3 &&
+	    (!strcmp(word[2], "up") || !strcmp(word[2], "down"))) {
+		ret = urdma_cosim_link(p->c, (unsigned int)port, !strcmp(word[2], "up"));
+		return ret ? say("error %s", ret == -ENOTCONN ? "it has no wire" : strerror(-ret))
+			   : NULL;
+	}
+	if (!strcmp(word[0], "link") && n == 2) {
+		bool up = urdma_wire_link(urdma_cosim_port(p->c, (unsigned int)port)->wire);
+
+		return say("ok %s", up ? "up" : "down");
+	}
+	if (!strcmp(word[0], "start") && n == 2) {
+		if (port < (int)URDMA_COSIM_EXTERNAL(0))
+			return say("error %s is a NIC", word[1]);
+		ret = urdma_external_start(
+			p->opt.cosim.external[port - (int)URDMA_COSIM_EXTERNAL(0)],
+			urdma_cosim_now(p->c));
+		return !ret ? NULL
+			    : say("error %s",
+				  ret == -EALREADY ? "it has begun already" : "it is not a replay");
+	}
+	if (!strcmp(word[0], "counters") && n == 2) {
+		if (port >= (int)URDMA_COSIM_MAX_NICS)
+			return say("error %s is not a NIC", word[1]);
+		return say_json(read_counters(p, (unsigned int)port, true));
+	}
+	if (!strcmp(word[0], "counters") && n == 1) {
+		json_t *json = json_object();
+
+		for (unsigned int i = 0; i < p->opt.n_sockets; i++) {
+			char name[16];
+
+			snprintf(name, sizeof(name), "urdma%u", i);
+			json_object_set_new(json, name, read_counters(p, i, true));
+		}
+		json_object_set_new(json, "ports", report_ports(p));
+		json_object_set_new(json, "switches", report_switches(p));
+		return say_json(json);
+	}
+	if (!strcmp(word[0], "time") && n == 1)
+		return say("ok %" PRIu64, urdma_cosim_now(p->c) * URDMA_SIM_CYCLE_NS);
+	return say("error not a command: link PORT [up|down], start PORT, counters [NIC], time");
 }
 
 /* ---- time ---------------------------------------------------------------------------------- */
@@ -563,21 +890,35 @@ static bool serve(struct program *p)
 	for (unsigned int i = 0; i < p->opt.n_sockets; i++)
 		if (urdma_pcie_backlog(urdma_cosim_pcie(p->c, i)) < BACKLOG_MAX)
 			any |= urdma_vfio_user_process(p->server[i]) != 0;
+	for (unsigned int i = 0; i < p->opt.cosim.n_external; i++)
+		any |= urdma_external_process(p->opt.cosim.external[i], urdma_cosim_now(p->c));
+	if (p->control)
+		any |= urdma_control_process(p->control);
 	return any;
 }
 
 /* Waits for a message, a signal, or ns nanoseconds (UINT64_MAX: for ever). True: a signal came. */
 static bool wait(struct program *p, uint64_t ns)
 {
-	struct pollfd fds[1 + URDMA_COSIM_MAX_NICS * URDMA_VFIO_USER_MAX_POLLFDS];
-	struct timespec ts = { .tv_sec = (time_t)(ns / 1000000000u),
-			       .tv_nsec = (long)(ns % 1000000000u) };
+	struct pollfd fds[1 + URDMA_COSIM_MAX_NICS * URDMA_VFIO_USER_MAX_POLLFDS +
+			  URDMA_COSIM_MAX_EXTERNAL * URDMA_EXTERNAL_MAX_POLLFDS +
+			  URDMA_CONTROL_MAX_POLLFDS];
+	struct timespec ts;
 	nfds_t n = 0;
 
 	fds[n].fd = p->signals;
 	fds[n++].events = POLLIN;
 	for (unsigned int i = 0; i < p->opt.n_sockets; i++)
 		n += urdma_vfio_user_pollfds(p->server[i], &fds[n]);
+	for (unsigned int i = 0; i < p->opt.cosim.n_external; i++) {
+		n += urdma_external_pollfds(p->opt.cosim.external[i], &fds[n]);
+		if (urdma_external_waiting(p->opt.cosim.external[i]) && ns > 1000000)
+			ns = 1000000;
+	}
+	if (p->control)
+		n += urdma_control_pollfds(p->control, &fds[n]);
+	ts = (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u),
+				.tv_nsec = (long)(ns % 1000000000u) };
 	if (ppoll(fds, n, ns == UINT64_MAX ? NULL : &ts, NULL) < 0)
 		return false;
 	return fds[0].revents != 0;
@@ -667,6 +1008,15 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	p.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	for (unsigned int i = 0; i < p.opt.cosim.n_external; i++) {
+		struct urdma_external *e = p.opt.cosim.external[i];
+		char why[512];
+
+		if (urdma_external_open(e, p.opt.cosim.rate_mbps, why, sizeof(why))) {
+			fprintf(stderr, "urdma-cosim: port %s: %s\n", urdma_external_name(e), why);
+			return 1;
+		}
+	}
 	ret = urdma_cosim_create(&p.opt.cosim, &urdma_model_verilated, &p.c);
 	if (p.signals < 0 || ret) {
 		fprintf(stderr, "urdma-cosim: cannot create the simulation: %s\n",
@@ -700,6 +1050,25 @@ int main(int argc, char **argv)
 			return 1;
 		}
 	}
+	for (unsigned int i = 0; i < p.opt.cosim.n_external && p.opt.trace_pcap; i++) {
+		char path[4096];
+
+		snprintf(path, sizeof(path), "%s/%s.pcapng", p.opt.out,
+			 urdma_external_name(p.opt.cosim.external[i]));
+		ret = urdma_cosim_capture(p.c, URDMA_COSIM_EXTERNAL(i), path);
+		if (ret) {
+			fprintf(stderr, "urdma-cosim: cannot write %s: %s\n", path, strerror(-ret));
+			return 1;
+		}
+	}
+	if (p.opt.control) {
+		ret = urdma_control_create(p.opt.control, command, &p, &p.control);
+		if (ret) {
+			fprintf(stderr, "urdma-cosim: cannot listen at %s: %s\n", p.opt.control,
+				strerror(-ret));
+			return 1;
+		}
+	}
 	puts("ready");
 	fflush(stdout);
 	ret = main_loop(&p);
@@ -712,8 +1081,11 @@ int main(int argc, char **argv)
 	ret = report(&p, error) || ret;
 	for (unsigned int i = 0; i < p.opt.n_sockets; i++)
 		urdma_vfio_user_destroy(p.server[i]);
+	urdma_control_destroy(p.control);
 	urdma_counters_destroy(p.counters);
 	urdma_cosim_destroy(p.c);
+	for (unsigned int i = 0; i < p.opt.cosim.n_external; i++)
+		urdma_external_destroy(p.opt.cosim.external[i]);
 	urdma_faults_destroy(p.faults);
 	close(p.signals);
 	return ret ? 1 : 0;

@@ -29,6 +29,7 @@ struct nic {
 	struct urdma_eth_port port;
 	struct urdma_sim_in in;
 	struct urdma_sim_out out;
+	uint8_t link_seen; /* link_up as of the last clock */
 	bool quiet;	   /* as of the last cycle: idle, and nothing at any stream */
 	uint64_t dozed;	   /* cycles since then in which the model was not evaluated */
 	uint64_t timer_at; /* cycle of the next armed timer, UINT64_MAX */
@@ -41,7 +42,9 @@ struct urdma_cosim {
 	const struct urdma_model_ops *ops;
 	unsigned int n;
 	struct nic nic[URDMA_COSIM_MAX_NICS];
-	struct urdma_wire *wire[URDMA_COSIM_MAX_NICS / 2];
+	struct urdma_wire *wire[URDMA_COSIM_MAX_WIRES];
+	unsigned int n_wires;
+	struct urdma_switch *sw[URDMA_COSIM_MAX_SWITCHES];
 	uint64_t now;
 	struct event *heap;
 	size_t n_events, cap_events;
@@ -65,6 +68,9 @@ void urdma_cosim_config_defaults(struct urdma_cosim_config *config, unsigned int
 	config->rate_mbps = 100000;
 	config->delay_ns = 250;
 	config->stall_ns = 1000000;
+	config->switch_latency_ns = 500;
+	config->switch_queue = 512u << 10;
+	config->switch_age_ns = UINT64_C(300000000000);
 	for (unsigned int i = 0; i + 1 < n_nics; i += 2) {
 		config->wire[i / 2][0] = i;
 		config->wire[i / 2][1] = i + 1;
@@ -76,8 +82,16 @@ void urdma_cosim_destroy(struct urdma_cosim *c)
 {
 	if (!c)
 		return;
-	for (unsigned int i = 0; i < URDMA_COSIM_MAX_NICS / 2; i++)
+	for (unsigned int i = 0; i < URDMA_COSIM_MAX_WIRES; i++)
 		urdma_wire_destroy(c->wire[i]);
+	for (unsigned int i = 0; i < URDMA_COSIM_MAX_SWITCHES; i++)
+		urdma_switch_destroy(c->sw[i]);
+	for (unsigned int i = 0; i < c->cfg.n_external; i++) {
+		struct urdma_eth_port *port = urdma_external_port(c->cfg.external[i]);
+
+		urdma_pcapng_close(port->capture);
+		port->capture = NULL;
+	}
 	for (unsigned int i = 0; i < c->n; i++) {
 		struct nic *nic = &c->nic[i];
 
@@ -91,6 +105,37 @@ void urdma_cosim_destroy(struct urdma_cosim *c)
 	free(c);
 }
 
+static int add_wire(struct urdma_cosim *c, struct urdma_eth_port *a, struct urdma_eth_port *b)
+{
+	uint64_t delay = urdma_ns_to_cycles(c->cfg.delay_ns);
+
+	if (!a || !b || c->n_wires == URDMA_COSIM_MAX_WIRES)
+		return -EINVAL;
+	return urdma_wire_create(a, b, delay ? delay : 1, &c->wire[c->n_wires++]);
+}
+
+static int add_switch(struct urdma_cosim *c, unsigned int index)
+{
+	uint64_t latency = urdma_ns_to_cycles(c->cfg.switch_latency_ns);
+	char name[20];
+	struct urdma_switch_config config = {
+		.name = name,
+		.n_ports = c->cfg.sw[index].n,
+		.rate_mbps = c->cfg.rate_mbps,
+		.latency_cycles = latency ? latency : 1,
+		.queue_bytes = c->cfg.switch_queue,
+		.age_cycles = urdma_ns_to_cycles(c->cfg.switch_age_ns),
+	};
+	int ret;
+
+	snprintf(name, sizeof(name), "switch%u", index);
+	ret = urdma_switch_create(&config, &c->sw[index]);
+	for (unsigned int i = 0; i < config.n_ports && !ret; i++)
+		ret = add_wire(c, urdma_cosim_port(c, c->cfg.sw[index].port[i]),
+			       urdma_switch_port(c->sw[index], i));
+	return ret;
+}
+
 int urdma_cosim_create(const struct urdma_cosim_config *config, const struct urdma_model_ops *model,
 		       struct urdma_cosim **cosim)
 {
@@ -98,7 +143,9 @@ int urdma_cosim_create(const struct urdma_cosim_config *config, const struct urd
 	int ret;
 
 	if (!model || !config->n_nics || config->n_nics > URDMA_COSIM_MAX_NICS ||
-	    !config->rate_mbps || config->n_wires > URDMA_COSIM_MAX_NICS / 2)
+	    !config->rate_mbps || config->n_wires > URDMA_COSIM_MAX_WIRES ||
+	    config->n_external > URDMA_COSIM_MAX_EXTERNAL ||
+	    config->n_switches > URDMA_COSIM_MAX_SWITCHES)
 		return -EINVAL;
 	c = calloc(1, sizeof(*c));
 	if (!c)
@@ -129,14 +176,13 @@ int urdma_cosim_create(const struct urdma_cosim_config *config, const struct urd
 		}
 	}
 	for (unsigned int i = 0; i < config->n_wires; i++) {
-		unsigned int a = config->wire[i][0], b = config->wire[i][1];
-		uint64_t delay = urdma_ns_to_cycles(config->delay_ns);
-
-		ret = -EINVAL;
-		if (a >= c->n || b >= c->n)
+		ret = add_wire(c, urdma_cosim_port(c, config->wire[i][0]),
+			       urdma_cosim_port(c, config->wire[i][1]));
+		if (ret)
 			goto err;
-		ret = urdma_wire_create(&c->nic[a].port, &c->nic[b].port, delay ? delay : 1,
-					&c->wire[i]);
+	}
+	for (unsigned int i = 0; i < config->n_switches; i++) {
+		ret = add_switch(c, i);
 		if (ret)
 			goto err;
 	}
@@ -157,14 +203,52 @@ struct urdma_pcie *urdma_cosim_pcie(struct urdma_cosim *c, unsigned int nic)
 	return c->nic[nic].pcie;
 }
 
-struct urdma_eth_port *urdma_cosim_port(struct urdma_cosim *c, unsigned int nic)
+struct urdma_eth_port *urdma_cosim_port(struct urdma_cosim *c, unsigned int port)
 {
-	return &c->nic[nic].port;
+	if (port < c->n)
+		return &c->nic[port].port;
+	if (port >= URDMA_COSIM_EXTERNAL(0) && port < URDMA_COSIM_EXTERNAL(c->cfg.n_external))
+		return urdma_external_port(c->cfg.external[port - URDMA_COSIM_EXTERNAL(0)]);
+	return NULL;
+}
+
+unsigned int urdma_cosim_wires(const struct urdma_cosim *c)
+{
+	return c->n_wires;
 }
 
 struct urdma_wire *urdma_cosim_wire(struct urdma_cosim *c, unsigned int wire)
 {
-	return wire < c->cfg.n_wires ? c->wire[wire] : NULL;
+	return wire < c->n_wires ? c->wire[wire] : NULL;
+}
+
+unsigned int urdma_cosim_switches(const struct urdma_cosim *c)
+{
+	return c->cfg.n_switches;
+}
+
+struct urdma_switch *urdma_cosim_switch(struct urdma_cosim *c, unsigned int sw)
+{
+	return sw < c->cfg.n_switches ? c->sw[sw] : NULL;
+}
+
+int urdma_cosim_link(struct urdma_cosim *c, unsigned int port, bool up)
+{
+	struct urdma_eth_port *p = urdma_cosim_port(c, port);
+	int ret;
+
+	if (!p)
+		return -EINVAL;
+	if (!p->wire)
+		return -ENOTCONN;
+	ret = urdma_wire_set_link(p->wire, up);
+	if (ret || up)
+		return ret;
+	for (unsigned int i = 0; i < c->cfg.n_switches; i++)
+		for (unsigned int k = 0; k < urdma_switch_ports(c->sw[i]); k++)
+			if (urdma_wire_port(p->wire, 1) == urdma_switch_port(c->sw[i], k))
+				urdma_switch_forget(c->sw[i], k);
+	return 0;
 }
 
 void *urdma_cosim_model(struct urdma_cosim *c, unsigned int nic)
@@ -172,13 +256,15 @@ void *urdma_cosim_model(struct urdma_cosim *c, unsigned int nic)
 	return c->nic[nic].model;
 }
 
-int urdma_cosim_capture(struct urdma_cosim *c, unsigned int nic, const char *path)
+int urdma_cosim_capture(struct urdma_cosim *c, unsigned int port, const char *path)
 {
-	struct urdma_eth_port *port = &c->nic[nic].port;
+	struct urdma_eth_port *p = urdma_cosim_port(c, port);
 
-	if (port->capture)
+	if (!p)
+		return -EINVAL;
+	if (p->capture)
 		return -EBUSY;
-	return urdma_pcapng_open(path, port->name, c->cfg.rate_mbps * 1000000, &port->capture);
+	return urdma_pcapng_open(path, p->name, c->cfg.rate_mbps * 1000000, &p->capture);
 }
 
 void urdma_cosim_trace(struct urdma_cosim *c, urdma_cosim_trace_fn fn, void *ctx)
@@ -189,9 +275,12 @@ void urdma_cosim_trace(struct urdma_cosim *c, urdma_cosim_trace_fn fn, void *ctx
 
 void urdma_cosim_flush_captures(struct urdma_cosim *c)
 {
-	for (unsigned int i = 0; i < c->n; i++)
-		if (c->nic[i].port.capture)
-			urdma_pcapng_flush(c->nic[i].port.capture);
+	for (unsigned int i = 0; i < URDMA_COSIM_MAX_PORTS; i++) {
+		struct urdma_eth_port *port = urdma_cosim_port(c, i);
+
+		if (port && port->capture)
+			urdma_pcapng_flush(port->capture);
+	}
 }
 
 uint64_t urdma_cosim_now(const struct urdma_cosim *c)
@@ -341,6 +430,7 @@ static void wake(struct urdma_cosim *c, struct nic *nic)
 	in.rc.valid = 0;
 	in.rx.valid = 0;
 	in.rst = 0;
+	in.link_up = nic->link_seen;
 	in.skip_cycles = nic->dozed - 1;
 	in.skip_valid = in.skip_cycles != 0;
 	nic->dozed = 0;
@@ -362,6 +452,58 @@ static void note_timer(const struct urdma_cosim *c, struct nic *nic, bool skippe
 		nic->settling--;
 }
 
+/* Ports of whole frames, in their order. */
+static bool advance_ports(struct urdma_cosim *c)
+{
+	bool moved = false;
+
+	for (unsigned int i = 0; i < c->cfg.n_switches; i++) {
+		moved |= urdma_switch_advance(c->sw[i], c->now);
+		if (urdma_switch_error(c->sw[i]))
+			set_error(c, urdma_switch_error(c->sw[i]));
+	}
+	for (unsigned int i = 0; i < c->cfg.n_external; i++) {
+		struct urdma_external *e = c->cfg.external[i];
+
+		moved |= urdma_external_advance(e, c->now);
+		if (urdma_eth_port_error(urdma_external_port(e)))
+			set_error(c, urdma_eth_port_error(urdma_external_port(e)));
+	}
+	return moved;
+}
+
+/* The first cycle in which one of them has something to do; what they send by themselves aside. */
+static uint64_t ports_next(const struct urdma_cosim *c)
+{
+	uint64_t next = UINT64_MAX, t;
+
+	for (unsigned int i = 0; i < c->cfg.n_switches; i++) {
+		t = urdma_switch_next(c->sw[i]);
+		if (t < next)
+			next = t;
+	}
+	for (unsigned int i = 0; i < c->cfg.n_external; i++) {
+		t = urdma_eth_port_next(urdma_external_port(c->cfg.external[i]));
+		if (t < next)
+			next = t;
+	}
+	return next;
+}
+
+/* When one of them sends something by itself. */
+static uint64_t ports_due(const struct urdma_cosim *c)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (unsigned int i = 0; i < c->cfg.n_external; i++) {
+		uint64_t t = urdma_external_due(c->cfg.external[i]);
+
+		if (t < due)
+			due = t;
+	}
+	return due;
+}
+
 /* One clock; skip cycles pass besides. */
 static void step(struct urdma_cosim *c, uint64_t skip)
 {
@@ -369,14 +511,16 @@ static void step(struct urdma_cosim *c, uint64_t skip)
 
 	for (unsigned int i = 0; i < c->n; i++)
 		urdma_pcie_advance(c->nic[i].pcie, c->now);
+	moved |= advance_ports(c);
 	for (unsigned int i = 0; i < c->n; i++) {
 		struct nic *nic = &c->nic[i];
+		bool link_moves = nic->port.link_shown != urdma_wire_link(nic->port.wire);
 
 		urdma_pcie_drive(nic->pcie, &nic->in);
 		urdma_eth_port_drive(&nic->port, c->now, &nic->in);
 		if (nic->in.rst)
 			urdma_eth_port_reset(&nic->port, c->now);
-		if (may_doze(c, nic, skip)) {
+		if (!link_moves && may_doze(c, nic, skip)) {
 			nic->dozed++;
 			c->stats.dozed++;
 			moved |= urdma_pcie_sample(nic->pcie, &nic->in, &nic->out);
@@ -387,6 +531,7 @@ static void step(struct urdma_cosim *c, uint64_t skip)
 		nic->in.skip_cycles = skip;
 		nic->in.skip_valid = skip != 0;
 		clock_model(c, nic, &nic->in);
+		nic->link_seen = nic->in.link_up;
 		if (nic->in.rst) {
 			/* Before the first edges the outputs mean nothing. */
 			memset(&nic->out, 0, sizeof(nic->out));
@@ -395,7 +540,7 @@ static void step(struct urdma_cosim *c, uint64_t skip)
 			check_idle(c, nic);
 		moved |= urdma_pcie_sample(nic->pcie, &nic->in, &nic->out);
 		moved |= urdma_eth_port_sample(&nic->port, c->now, &nic->in, &nic->out);
-		nic->quiet = nic->out.idle && !at_streams(nic);
+		nic->quiet = nic->out.idle && !at_streams(nic) && !link_moves;
 		note_timer(c, nic, skip != 0);
 		if (urdma_pcie_error(nic->pcie))
 			set_error(c, urdma_pcie_error(nic->pcie));
@@ -422,13 +567,15 @@ bool urdma_cosim_busy(const struct urdma_cosim *c)
 	for (unsigned int i = 0; i < c->n; i++)
 		if (nic_busy(&c->nic[i]))
 			return true;
-	return false;
+	return ports_next(c) != UINT64_MAX || ports_due(c) <= c->now;
 }
 
 uint64_t urdma_cosim_next(const struct urdma_cosim *c)
 {
-	uint64_t next = c->n_events ? c->heap[0].cycle : UINT64_MAX;
+	uint64_t next = ports_due(c);
 
+	if (c->n_events && c->heap[0].cycle < next)
+		next = c->heap[0].cycle;
 	for (unsigned int i = 0; i < c->n; i++)
 		if (c->nic[i].timer_at < next)
 			next = c->nic[i].timer_at;
@@ -438,13 +585,12 @@ uint64_t urdma_cosim_next(const struct urdma_cosim *c)
 /* Cycles that may pass with one clock: 1 plus what may be skipped. */
 static uint64_t can_pass(const struct urdma_cosim *c, uint64_t limit)
 {
-	uint64_t next = limit;
+	uint64_t next = limit, t;
 
 	if (c->cfg.no_skip)
 		return 1;
 	for (unsigned int i = 0; i < c->n; i++) {
 		const struct nic *nic = &c->nic[i];
-		uint64_t t;
 
 		if (!nic->quiet)
 			return 1;
@@ -461,6 +607,12 @@ static uint64_t can_pass(const struct urdma_cosim *c, uint64_t limit)
 				next = t;
 		}
 	}
+	t = ports_next(c);
+	if (t < next)
+		next = t;
+	t = ports_due(c);
+	if (t < next)
+		next = t;
 	if (c->n_events && c->heap[0].cycle < next)
 		next = c->heap[0].cycle;
 	return next > c->now + 1 ? next - c->now : 1;

@@ -21,12 +21,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "eth/external.h"
+#include "eth/switch.h"
 #include "eth/wire.h"
 #include "pcie/root.h"
 #include "urdma_sim.h"
 
-#define URDMA_COSIM_MAX_NICS 16u
-#define URDMA_COSIM_FOREVER  (UINT64_MAX / 2)
+#define URDMA_COSIM_MAX_NICS	 16u
+#define URDMA_COSIM_MAX_EXTERNAL 16u
+#define URDMA_COSIM_MAX_SWITCHES 8u
+/* Whatever has a port is numbered: NICs from 0, external ports from here on. */
+#define URDMA_COSIM_EXTERNAL(n) (URDMA_COSIM_MAX_NICS + (n))
+#define URDMA_COSIM_MAX_PORTS	(URDMA_COSIM_MAX_NICS + URDMA_COSIM_MAX_EXTERNAL)
+#define URDMA_COSIM_MAX_WIRES	URDMA_COSIM_MAX_PORTS
+#define URDMA_COSIM_FOREVER	(UINT64_MAX / 2)
 
 struct urdma_cosim;
 
@@ -43,9 +51,24 @@ struct urdma_cosim_config {
 	struct urdma_pcie_config pcie; /* of every NIC; the seed is varied per NIC */
 	uint64_t rate_mbps;	       /* of every port */
 	uint64_t delay_ns;	       /* of every wire */
-	/* Pairs of NICs joined by a wire. */
+	/* Opened; they stay the caller's, and have to outlive the simulation. */
+	unsigned int n_external;
+	struct urdma_external *external[URDMA_COSIM_MAX_EXTERNAL];
+	/* Pairs of ports joined by a wire. */
 	unsigned int n_wires;
-	unsigned int wire[URDMA_COSIM_MAX_NICS / 2][2];
+	unsigned int wire[URDMA_COSIM_MAX_WIRES][2];
+	/*
+	 * Switches, and the ports on them, each by a wire of its own: these wires are numbered
+	 * after the ones above, in this order, and the switch is at side 1.
+	 */
+	unsigned int n_switches;
+	struct {
+		unsigned int n;
+		unsigned int port[URDMA_SWITCH_MAX_PORTS];
+	} sw[URDMA_COSIM_MAX_SWITCHES];
+	uint64_t switch_latency_ns;
+	size_t switch_queue; /* bytes, of each port */
+	uint64_t switch_age_ns;
 	uint64_t stall_ns; /* without progress while work is pending; 0: never complain */
 	bool no_skip;
 };
@@ -70,13 +93,22 @@ void urdma_cosim_destroy(struct urdma_cosim *c);
 
 unsigned int urdma_cosim_nics(const struct urdma_cosim *c);
 struct urdma_pcie *urdma_cosim_pcie(struct urdma_cosim *c, unsigned int nic);
-struct urdma_eth_port *urdma_cosim_port(struct urdma_cosim *c, unsigned int nic);
+struct urdma_eth_port *urdma_cosim_port(struct urdma_cosim *c, unsigned int port);
+/* Those of switches included. */
+unsigned int urdma_cosim_wires(const struct urdma_cosim *c);
 struct urdma_wire *urdma_cosim_wire(struct urdma_cosim *c, unsigned int wire);
+unsigned int urdma_cosim_switches(const struct urdma_cosim *c);
+struct urdma_switch *urdma_cosim_switch(struct urdma_cosim *c, unsigned int sw);
+/*
+ * Takes the link of a NIC or external port down or up; all are up at first. A link has two ends:
+ * both go down. Between runs, or in an event. -ENOTCONN: the port has no wire.
+ */
+int urdma_cosim_link(struct urdma_cosim *c, unsigned int port, bool up);
 /* The Verilated model of a NIC, for waveforms; what create() of the ops returned otherwise. */
 void *urdma_cosim_model(struct urdma_cosim *c, unsigned int nic);
 
-/* Capture of a port into a pcapng file, named after the NIC: urdma0 and so on. */
-int urdma_cosim_capture(struct urdma_cosim *c, unsigned int nic, const char *path);
+/* Capture of a port into a pcapng file, named after it: urdma0 and so on. */
+int urdma_cosim_capture(struct urdma_cosim *c, unsigned int port, const char *path);
 void urdma_cosim_flush_captures(struct urdma_cosim *c);
 
 /* Calls fn for each event of the NICs' trace taps, in the cycle it happens; NULL: nobody looks. */
@@ -105,7 +137,8 @@ void urdma_cosim_stop(struct urdma_cosim *c);
 
 /* Anything in flight, any NIC not idle? */
 bool urdma_cosim_busy(const struct urdma_cosim *c);
-/* Cycle of the next event or armed timer, UINT64_MAX if there is none. Meaningful when not busy. */
+/* Cycle of the next event, frame of a replay or armed timer, UINT64_MAX if there is none.
+ * Meaningful when not busy. */
 uint64_t urdma_cosim_next(const struct urdma_cosim *c);
 
 const char *urdma_cosim_error(const struct urdma_cosim *c);

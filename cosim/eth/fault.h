@@ -20,7 +20,7 @@
 
 #include "eth/wire.h"
 
-#define URDMA_FAULT_MAX_WIRES 8u
+#define URDMA_FAULT_MAX_WIRES 32u
 
 enum urdma_fault_kind {
 	URDMA_FAULT_DROP,

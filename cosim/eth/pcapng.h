@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writer of pcapng files (IETF draft-ietf-opsawg-pcapng): one interface of Ethernet frames without
- * FCS, nanosecond time stamps, each packet flagged inbound or outbound.
+ * pcapng files (IETF draft-ietf-opsawg-pcapng). The writer: one interface of Ethernet frames
+ * without FCS, nanosecond time stamps, each packet flagged inbound or outbound. The reader: the
+ * Ethernet frames of any such file.
  */
 #ifndef URDMA_COSIM_PCAPNG_H
 #define URDMA_COSIM_PCAPNG_H
@@ -23,5 +24,29 @@ void urdma_pcapng_write(struct urdma_pcapng *pcap, uint64_t ns, const void *fram
 			bool outbound, bool crc_error);
 /* Everything written so far can be read by others. */
 void urdma_pcapng_flush(struct urdma_pcapng *pcap);
+
+struct urdma_pcapng_packet {
+	uint64_t ns;
+	const uint8_t *data; /* until the next one is read */
+	uint32_t len;
+	bool inbound, outbound; /* both false: not told */
+	bool crc_error;
+	bool truncated; /* the capture has the beginning only */
+	bool ethernet;
+};
+
+struct urdma_pcapng_reader;
+
+/* -errno; error tells why. */
+int urdma_pcapng_reader_open(const char *path, struct urdma_pcapng_reader **reader, char *error,
+			     size_t size);
+/* The next packet: 1; 0 at the end; -EBADMSG or -EIO, and error tells what is wrong with the file.
+ */
+int urdma_pcapng_read(struct urdma_pcapng_reader *reader, struct urdma_pcapng_packet *packet,
+		      char *error, size_t size);
+/* From the beginning again. */
+void urdma_pcapng_rewind(struct urdma_pcapng_reader *reader);
+/* NULL is allowed. */
+void urdma_pcapng_reader_close(struct urdma_pcapng_reader *reader);
 
 #endif

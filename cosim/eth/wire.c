@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MAC ports and the wire between two of them. Timing: see wire.h.
+// Ports and the wire between two of them. Timing: see wire.h.
 #include "eth/wire.h"
 
 #include <errno.h>
@@ -20,6 +20,15 @@ struct urdma_wire {
 	uint64_t frames[2]; /* sent by each side */
 	urdma_wire_fault_fn fault;
 	void *fault_ctx;
+	bool down;
+};
+
+struct urdma_eth_waiting {
+	struct urdma_eth_waiting *next;
+	uint64_t ready;
+	uint32_t len;
+	bool error;
+	uint8_t data[];
 };
 
 static void __attribute__((format(printf, 3, 4)))
@@ -142,6 +151,12 @@ void urdma_eth_port_init(struct urdma_eth_port *port, const char *name, uint64_t
 
 void urdma_eth_port_cleanup(struct urdma_eth_port *port)
 {
+	while (port->out) {
+		struct urdma_eth_waiting *o = port->out;
+
+		port->out = o->next;
+		free(o);
+	}
 	free(port->scratch);
 	port->scratch = NULL;
 }
@@ -162,6 +177,7 @@ int urdma_wire_create(struct urdma_eth_port *a, struct urdma_eth_port *b, uint64
 	for (unsigned int s = 0; s < 2; s++) {
 		w->port[s]->wire = w;
 		w->port[s]->side = s;
+		w->port[s]->link_shown = true;
 		urdma_rate_init(&w->to[s].line, a->line.mbps);
 	}
 	*wire = w;
@@ -175,7 +191,7 @@ void urdma_wire_destroy(struct urdma_wire *w)
 	for (unsigned int s = 0; s < 2; s++) {
 		struct urdma_eth_port *port = w->port[s];
 
-		if (port->tx && !port->tx->queued)
+		if (port->tx && !port->tx->queued && port->tx != port->scratch)
 			frame_put(&w->to[!s], port->tx);
 		port->wire = NULL;
 		port->tx = NULL;
@@ -194,6 +210,81 @@ void urdma_wire_set_fault(struct urdma_wire *w, urdma_wire_fault_fn fault, void 
 struct urdma_eth_port *urdma_wire_port(struct urdma_wire *w, unsigned int side)
 {
 	return w->port[side];
+}
+
+static bool have_scratch(struct urdma_eth_port *port)
+{
+	if (!port->scratch)
+		port->scratch = malloc(sizeof(*port->scratch));
+	return port->scratch;
+}
+
+/* What this side is sending goes on into nothing. True if its beginning stands in the queue. */
+static bool detach_sender(struct urdma_wire *w, unsigned int side)
+{
+	struct urdma_eth_port *port = w->port[side];
+	struct urdma_eth_frame *f = port->tx;
+
+	if (!f || f == port->scratch)
+		return false;
+	memcpy(port->scratch, f, offsetof(struct urdma_eth_frame, data) + f->len);
+	port->scratch->next = NULL;
+	port->scratch->queued = false;
+	port->tx = port->scratch;
+	if (f->queued)
+		return true;
+	frame_put(&w->to[!side], f);
+	return false;
+}
+
+/* Nothing more comes of what is on its way to this side. */
+static void cut(struct urdma_wire *w, unsigned int side)
+{
+	struct urdma_eth_queue *q = &w->to[side];
+	struct urdma_eth_frame *f, *next;
+
+	f = q->head;
+	q->head = NULL;
+	if (q->started) {
+		/* Of this one the receiver has seen the beginning. Its next beat is the last. */
+		q->head = f;
+		next = f->next;
+		f->next = NULL;
+		if (f->len == q->taken)
+			f->data[f->len++] = 0;
+		if (f->len > q->taken + 64)
+			f->len = q->taken + 64;
+		f->complete = true;
+		f->error = true;
+		f = next;
+	}
+	for (; f; f = next) {
+		next = f->next;
+		frame_put(q, f);
+	}
+	q->n = q->head != NULL;
+}
+
+int urdma_wire_set_link(struct urdma_wire *w, bool up)
+{
+	if (w->down == !up)
+		return 0;
+	if (!up) {
+		if (!have_scratch(w->port[0]) || !have_scratch(w->port[1]))
+			return -ENOMEM;
+		for (unsigned int s = 0; s < 2; s++) {
+			/* One that is still being sent is counted there. */
+			w->port[!s]->stats.rx_lost += w->to[!s].n - detach_sender(w, s);
+			cut(w, !s);
+		}
+	}
+	w->down = !up;
+	return 0;
+}
+
+bool urdma_wire_link(const struct urdma_wire *w)
+{
+	return w && !w->down;
 }
 
 /* A whole frame goes past the fault hook and, at `end` of it, starts towards the other side. */
@@ -241,16 +332,16 @@ static void show(struct urdma_eth_port *port, uint64_t cycle, const struct urdma
 
 /* ---- transmit ------------------------------------------------------------------------------ */
 
-static void tx_begin(struct urdma_eth_port *port, uint64_t now)
+/* A frame that begins to leave in cycle at. */
+static void tx_begin(struct urdma_eth_port *port, uint64_t at)
 {
 	struct urdma_wire *w = port->wire;
 
-	urdma_rate_start(&port->line,
-			 now + 1); /* what is sampled in this cycle leaves in the next */
-	if (w) {
+	urdma_rate_start(&port->line, at);
+	if (w && !w->down) {
 		port->tx = frame_get(&w->to[!port->side]);
 		if (!port->tx) {
-			fail(port, now, "out of memory");
+			fail(port, at, "out of memory");
 			return;
 		}
 		port->tx->begin = port->line;
@@ -258,41 +349,48 @@ static void tx_begin(struct urdma_eth_port *port, uint64_t now)
 		if (!w->fault)
 			queue_insert(&w->to[!port->side], port->tx);
 	} else {
-		if (!port->scratch)
-			port->scratch = malloc(sizeof(*port->scratch));
-		port->tx = port->scratch;
-		if (!port->tx) {
-			fail(port, now, "out of memory");
+		if (!have_scratch(port)) {
+			fail(port, at, "out of memory");
 			return;
 		}
+		port->tx = port->scratch;
 		memset(port->tx, 0, offsetof(struct urdma_eth_frame, data));
-		port->stats.tx_unconnected++;
 	}
 	urdma_rate_charge(&port->line, URDMA_ETH_PREAMBLE);
 }
 
-static void tx_end(struct urdma_eth_port *port, uint64_t now)
+static void tx_pad(struct urdma_eth_port *port)
 {
 	struct urdma_eth_frame *f = port->tx;
 
-	if (f->len < URDMA_ETH_MIN_FRAME) {
-		memset(f->data + f->len, 0, URDMA_ETH_MIN_FRAME - f->len);
-		urdma_rate_charge(&port->line, URDMA_ETH_MIN_FRAME - f->len);
-		f->len = URDMA_ETH_MIN_FRAME;
-		port->stats.tx_padded++;
-	}
+	if (f->len >= URDMA_ETH_MIN_FRAME)
+		return;
+	memset(f->data + f->len, 0, URDMA_ETH_MIN_FRAME - f->len);
+	urdma_rate_charge(&port->line, URDMA_ETH_MIN_FRAME - f->len);
+	f->len = URDMA_ETH_MIN_FRAME;
+	port->stats.tx_padded++;
+}
+
+/* All of the frame is there; its end is taken to leave in cycle end. */
+static void tx_end(struct urdma_eth_port *port, uint64_t end)
+{
+	struct urdma_eth_frame *f = port->tx;
+
+	tx_pad(port);
 	urdma_rate_charge(&port->line, URDMA_ETH_FCS);
 	f->complete = true;
 	port->tx = NULL;
 	port->stats.tx_frames++;
 	port->stats.tx_bytes += f->len;
 	port->stats.tx_errors += f->error;
-	show(port, now + 1, f, true);
+	show(port, end, f, true);
 	if (port->wire) {
-		f->sent = now + 1;
+		f->sent = end;
 		f->number = port->wire->frames[port->side]++;
 	}
-	if (port->wire && !f->queued)
+	if (f == port->scratch)
+		port->stats.tx_unconnected++;
+	else if (!f->queued)
 		wire_forward(port->wire, port->side, f, &port->line);
 	urdma_rate_charge(&port->line, URDMA_ETH_GAP);
 }
@@ -313,7 +411,7 @@ static void tx_beat(struct urdma_eth_port *port, uint64_t now, const struct urdm
 		return;
 	}
 	if (!port->tx) {
-		tx_begin(port, now);
+		tx_begin(port, now + 1); /* what is sampled in this cycle leaves in the next */
 		if (!port->tx)
 			return;
 	}
@@ -329,7 +427,7 @@ static void tx_beat(struct urdma_eth_port *port, uint64_t now, const struct urdm
 	urdma_rate_charge(&port->line, n);
 	if (b->last) {
 		port->tx->error = b->error;
-		tx_end(port, now);
+		tx_end(port, now + 1);
 	}
 }
 
@@ -364,6 +462,25 @@ static bool rx_beat(const struct urdma_eth_queue *q, uint32_t *n, bool *last,
 	return true;
 }
 
+/* The head of the queue has arrived to its last bit: it is taken off, its line is free behind the
+ * gap. */
+static struct urdma_eth_frame *rx_end(struct urdma_eth_port *port, struct urdma_eth_queue *q,
+				      uint64_t now)
+{
+	struct urdma_eth_frame *f = q->head;
+
+	port->stats.rx_frames++;
+	port->stats.rx_bytes += f->len;
+	port->stats.rx_errors += f->error;
+	show(port, now, f, false);
+	urdma_rate_charge(&q->line, URDMA_ETH_GAP);
+	q->head = f->next;
+	q->started = false;
+	q->taken = 0;
+	q->n--;
+	return f;
+}
+
 void urdma_eth_port_drive(struct urdma_eth_port *port, uint64_t now, struct urdma_sim_in *in)
 {
 	struct urdma_eth_queue *q;
@@ -373,7 +490,8 @@ void urdma_eth_port_drive(struct urdma_eth_port *port, uint64_t now, struct urdm
 
 	in->tx_ready = port->line.cycle < now + port->tx_buffer_cycles;
 	in->rx.valid = 0;
-	in->link_up = port->wire != NULL;
+	in->link_up = urdma_wire_link(port->wire);
+	port->link_shown = in->link_up;
 	if (!port->wire)
 		return;
 	q = &port->wire->to[port->side];
@@ -389,20 +507,8 @@ void urdma_eth_port_drive(struct urdma_eth_port *port, uint64_t now, struct urdm
 	q->started = true;
 	q->line = line;
 	q->taken += n;
-	if (last) {
-		struct urdma_eth_frame *f = q->head;
-
-		port->stats.rx_frames++;
-		port->stats.rx_bytes += f->len;
-		port->stats.rx_errors += f->error;
-		show(port, now, f, false);
-		urdma_rate_charge(&q->line, URDMA_ETH_GAP);
-		q->head = f->next;
-		q->started = false;
-		q->taken = 0;
-		q->n--;
-		frame_put(q, f);
-	}
+	if (last)
+		frame_put(q, rx_end(port, q, now));
 }
 
 bool urdma_eth_port_sample(struct urdma_eth_port *port, uint64_t now, const struct urdma_sim_in *in,
@@ -424,8 +530,141 @@ void urdma_eth_port_reset(struct urdma_eth_port *port, uint64_t now)
 {
 	if (port->tx) {
 		port->tx->error = true;
-		tx_end(port, now);
+		tx_end(port, now + 1);
 	}
+}
+
+/* ---- ports of whole frames ------------------------------------------------------------------- */
+
+void urdma_eth_port_set_frames(struct urdma_eth_port *port, size_t limit,
+			       const struct urdma_eth_frame_ops *ops, void *ctx)
+{
+	port->ops = ops;
+	port->ops_ctx = ctx;
+	port->out_limit = limit;
+	port->out_end = &port->out;
+}
+
+int urdma_eth_port_send(struct urdma_eth_port *port, uint64_t ready, const void *data, size_t len,
+			bool error)
+{
+	struct urdma_eth_waiting *o;
+
+	if (!len || len > URDMA_ETH_MAX_FRAME)
+		return -EINVAL;
+	if (port->out_bytes + len > port->out_limit) {
+		port->stats.tx_dropped++;
+		return -ENOBUFS;
+	}
+	o = malloc(sizeof(*o) + len);
+	if (!o)
+		return -ENOMEM;
+	o->next = NULL;
+	o->ready = ready;
+	o->len = (uint32_t)len;
+	o->error = error;
+	memcpy(o->data, data, len);
+	*port->out_end = o;
+	port->out_end = &o->next;
+	port->out_bytes += len;
+	if (port->out_bytes > port->stats.tx_queue_max)
+		port->stats.tx_queue_max = port->out_bytes;
+	return 0;
+}
+
+/*
+ * The first of those that wait goes onto the wire, complete: what the receiver sees of it when is
+ * its line's business. It begins right behind the gap of the one before, if it was there by then,
+ * which can be in the fraction of a cycle that is just over.
+ */
+static void frame_begin(struct urdma_eth_port *port)
+{
+	struct urdma_eth_waiting *o = port->out;
+
+	tx_begin(port, o->ready);
+	if (!port->tx)
+		return;
+	memcpy(port->tx->data, o->data, o->len);
+	port->tx->len = o->len;
+	port->tx->error = o->error;
+	port->tx->complete = true;
+	urdma_rate_charge(&port->line, o->len);
+	tx_pad(port);
+	port->tx_done = port->line;
+	urdma_rate_charge(&port->tx_done, URDMA_ETH_FCS);
+	port->out = o->next;
+	if (!port->out)
+		port->out_end = &port->out;
+	port->out_bytes -= o->len;
+	free(o);
+}
+
+/* The line's state behind the FCS of the head, when it is known. */
+static bool rx_whole(const struct urdma_eth_queue *q, struct urdma_rate *line)
+{
+	const struct urdma_eth_frame *f = q->head;
+
+	if (!f || !f->complete)
+		return false;
+	*line = q->line;
+	if (earlier(line, &f->begin)) {
+		line->cycle = f->begin.cycle;
+		line->frac = f->begin.frac;
+	}
+	urdma_rate_charge(line, URDMA_ETH_PREAMBLE + f->len + URDMA_ETH_FCS);
+	return true;
+}
+
+bool urdma_eth_port_advance(struct urdma_eth_port *port, uint64_t now)
+{
+	struct urdma_rate line;
+	bool moved = false;
+
+	if (port->wire) {
+		struct urdma_eth_queue *q = &port->wire->to[port->side];
+
+		while (rx_whole(q, &line) && urdma_rate_end(&line) <= now) {
+			struct urdma_eth_frame *f;
+
+			q->line = line;
+			f = rx_end(port, q, now);
+			port->ops->deliver(port->ops_ctx, port, now, f);
+			frame_put(q, f);
+			moved = true;
+		}
+	}
+	while (!port->failed) {
+		if (port->tx) {
+			if (urdma_rate_end(&port->tx_done) > now)
+				break;
+			tx_end(port, urdma_rate_end(&port->tx_done));
+		} else {
+			if (!port->out || port->out->ready > now || port->line.cycle > now)
+				break;
+			frame_begin(port);
+		}
+		moved = true;
+	}
+	return moved;
+}
+
+static uint64_t frames_next(const struct urdma_eth_port *port)
+{
+	uint64_t next = UINT64_MAX, t;
+	struct urdma_rate line;
+
+	if (port->tx)
+		next = urdma_rate_end(&port->tx_done);
+	else if (port->out)
+		next = port->out->ready > port->line.cycle ? port->out->ready : port->line.cycle;
+	/* The end of a frame that a NIC is still sending is not known; until then the NIC is busy.
+	 */
+	if (port->wire && rx_whole(&port->wire->to[port->side], &line)) {
+		t = urdma_rate_end(&line);
+		if (t < next)
+			next = t;
+	}
+	return next;
 }
 
 uint64_t urdma_eth_port_next(const struct urdma_eth_port *port)
@@ -435,10 +674,14 @@ uint64_t urdma_eth_port_next(const struct urdma_eth_port *port)
 	uint32_t n;
 	bool last;
 
+	if (port->ops)
+		return frames_next(port);
 	if (port->tx)
 		return 0;
 	if (!port->wire)
 		return UINT64_MAX;
+	if (port->link_shown == port->wire->down)
+		return 0;
 	q = &port->wire->to[port->side];
 	if (!q->head)
 		return UINT64_MAX;

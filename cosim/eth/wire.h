@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ethernet: the port of a NIC (its MAC, as the RTL's streams see it) and the wire between two
- * ports.
+ * Ethernet: ports, and the wire between two of them. A port belongs to a NIC (its MAC, as the RTL's
+ * streams see it), or takes and gives whole frames: those of switches and of the world outside.
  *
  * The wire has a rate and a propagation delay. A frame occupies 8 bytes of preamble, its own (at
  * least 60), 4 of FCS and 12 of gap. It is cut through: its first beat arrives while its last one
@@ -38,7 +38,7 @@ struct urdma_eth_frame {
 		sent; /* cycle in which its end left the sender: the time in the sender's capture */
 	uint64_t number; /* among the frames the sender has put on this wire, from 0 */
 	uint32_t behind; /* has to fall behind so many frames yet */
-	uint8_t data[URDMA_ETH_MAX_FRAME];
+	uint8_t data[URDMA_ETH_MAX_FRAME + 1]; /* a frame that is cut may need one byte more */
 };
 
 /* Frames on their way in one direction, in order of arrival. */
@@ -55,8 +55,11 @@ struct urdma_eth_stats {
 	uint64_t rx_frames, rx_bytes;
 	uint64_t tx_errors, rx_errors; /* of these, with a bad FCS */
 	uint64_t tx_padded;
-	uint64_t tx_unconnected; /* frames that left into nothing */
+	uint64_t tx_unconnected; /* frames that left into nothing: no wire, or the link was down */
 	uint64_t tx_stalled;	 /* cycles with valid and not ready */
+	uint64_t tx_dropped;	 /* of whole frames: those that found the queue full */
+	uint64_t tx_queue_max;	 /* bytes that stood in it at most */
+	uint64_t rx_lost;	 /* frames on their way to here when the link went down */
 };
 
 struct urdma_wire;
@@ -64,6 +67,18 @@ struct urdma_wire;
 /* Told of each frame when a capture would be: at the end of those sent and of those received. */
 typedef void (*urdma_eth_tap_fn)(void *ctx, uint64_t ns, const struct urdma_eth_frame *frame,
 				 bool outbound);
+
+struct urdma_eth_port;
+
+/* What a port of whole frames calls; neither is ever called for the port of a NIC. */
+struct urdma_eth_frame_ops {
+	/* A frame's last bit has arrived in cycle now. The frame is gone after the call. */
+	void (*deliver)(void *ctx, struct urdma_eth_port *port, uint64_t now,
+			const struct urdma_eth_frame *frame);
+};
+
+/* A whole frame that waits to be sent. */
+struct urdma_eth_waiting;
 
 struct urdma_eth_port {
 	char name[32];
@@ -79,6 +94,13 @@ struct urdma_eth_port {
 	char error[160];
 	bool failed;
 	struct urdma_eth_frame *scratch; /* of frames that go nowhere */
+	bool link_shown;		 /* link_up as the NIC saw it last */
+	/* Ports of whole frames only: ops is NULL in those of NICs. */
+	const struct urdma_eth_frame_ops *ops;
+	void *ops_ctx;
+	struct urdma_eth_waiting *out, **out_end;
+	size_t out_bytes, out_limit;
+	struct urdma_rate tx_done; /* when the end of tx leaves */
 };
 
 /* What a fault hook decides on a frame. Zeroed: it passes. */
@@ -109,6 +131,15 @@ int urdma_wire_create(struct urdma_eth_port *a, struct urdma_eth_port *b, uint64
 void urdma_wire_destroy(struct urdma_wire *wire);
 void urdma_wire_set_fault(struct urdma_wire *wire, urdma_wire_fault_fn fault, void *ctx);
 struct urdma_eth_port *urdma_wire_port(struct urdma_wire *wire, unsigned int side);
+/*
+ * The link, up after creation. When it goes down both ports lose it: what is on the wire is lost, a
+ * frame in the middle of its arrival ends with a bad FCS, and what is sent meanwhile goes nowhere.
+ * Between runs, or in an event. -ENOMEM.
+ */
+int urdma_wire_set_link(struct urdma_wire *wire, bool up);
+bool urdma_wire_link(const struct urdma_wire *wire);
+
+/* ---- ports of NICs -------------------------------------------------------------------------- */
 
 /* Inputs of the model in cycle now: tx_ready, rx, link_up. */
 void urdma_eth_port_drive(struct urdma_eth_port *port, uint64_t now, struct urdma_sim_in *in);
@@ -121,5 +152,19 @@ void urdma_eth_port_reset(struct urdma_eth_port *port, uint64_t now);
  * port. */
 uint64_t urdma_eth_port_next(const struct urdma_eth_port *port);
 const char *urdma_eth_port_error(const struct urdma_eth_port *port);
+
+/* ---- ports of whole frames ------------------------------------------------------------------ */
+
+/* Makes it one, before it has a wire. limit: bytes that may wait to be sent. */
+void urdma_eth_port_set_frames(struct urdma_eth_port *port, size_t limit,
+			       const struct urdma_eth_frame_ops *ops, void *ctx);
+/*
+ * Puts a copy of a frame behind those that wait; it begins to leave in cycle ready at the earliest.
+ * -ENOBUFS when there is no room (counted), -EINVAL for an impossible length, -ENOMEM.
+ */
+int urdma_eth_port_send(struct urdma_eth_port *port, uint64_t ready, const void *data, size_t len,
+			bool error);
+/* What is due in cycle now, before any NIC is driven. Returns true if something moved. */
+bool urdma_eth_port_advance(struct urdma_eth_port *port, uint64_t now);
 
 #endif

@@ -22,12 +22,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "host/vfio_user_dma.h"
 #include "host/vfio_user_proto.h"
 #include "pcie/config_space.h"
+#include "socket.h"
 
 /* Limits. The largest message QEMU sends is a REGION_WRITE_MULTI of 200 writes, 4824 bytes. */
 #define MAX_MESSAGE	  8192u	  /* bytes, header included */
@@ -53,10 +53,7 @@ struct urdma_vfio_user_server {
 	bool log_debug;
 	struct urdma_vfio_user_stats stats;
 
-	struct sockaddr_un address;
-	dev_t socket_dev; /* of the socket's name, so that only our own is unlinked */
-	ino_t socket_ino;
-	int listen_fd;
+	struct urdma_socket listen;
 
 	/* The client. fd is -1 when there is none. */
 	int fd;
@@ -152,7 +149,7 @@ log_line(struct urdma_vfio_user_server *s, enum urdma_vfio_user_level level, con
 		format = "further errors of this client are not shown";
 	}
 
-	n = snprintf(line, sizeof(line), "vfio-user %s: ", s->address.sun_path);
+	n = snprintf(line, sizeof(line), "vfio-user %s: ", s->listen.address.sun_path);
 	va_start(args, format);
 	vsnprintf(line + n, sizeof(line) - (size_t)n, format, args);
 	va_end(args);
@@ -1258,7 +1255,7 @@ static void drop_client(struct urdma_vfio_user_server *s)
 
 static void accept_client(struct urdma_vfio_user_server *s)
 {
-	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = accept4(s->listen.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd < 0) {
 		if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR &&
@@ -1327,7 +1324,7 @@ unsigned int urdma_vfio_user_pollfds(const struct urdma_vfio_user_server *s,
 		if (s->output_len || s->stalled)
 			events |= POLLOUT;
 	}
-	fds[0] = (struct pollfd){ .fd = s->fd >= 0 ? s->fd : s->listen_fd, .events = events };
+	fds[0] = (struct pollfd){ .fd = s->fd >= 0 ? s->fd : s->listen.fd, .events = events };
 	return 1;
 }
 
@@ -1341,52 +1338,6 @@ const struct urdma_vfio_user_stats *urdma_vfio_user_stats(const struct urdma_vfi
 	return &s->stats;
 }
 
-/* ---- The socket ---- */
-
-/* True if the name is a socket that nobody listens on. */
-static bool is_stale(const struct sockaddr_un *address)
-{
-	struct stat st;
-	bool stale;
-	int fd;
-
-	if (lstat(address->sun_path, &st) || !S_ISSOCK(st.st_mode))
-		return false;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	stale = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 &&
-		errno == ECONNREFUSED;
-	close(fd);
-	return stale;
-}
-
-static int open_socket(struct urdma_vfio_user_server *s)
-{
-	const struct sockaddr *address = (const struct sockaddr *)&s->address;
-	struct stat st;
-	int ret;
-
-	s->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (s->listen_fd < 0)
-		return -errno;
-	/* The name is made with the mode of the socket: for this user alone. */
-	if (fchmod(s->listen_fd, 0600))
-		return -errno;
-	ret = bind(s->listen_fd, address, sizeof(s->address));
-	if (ret && errno == EADDRINUSE && is_stale(&s->address)) {
-		unlink(s->address.sun_path);
-		ret = bind(s->listen_fd, address, sizeof(s->address));
-	}
-	if (ret)
-		return -errno;
-	if (lstat(s->address.sun_path, &st) == 0) {
-		s->socket_dev = st.st_dev;
-		s->socket_ino = st.st_ino;
-	}
-	return listen(s->listen_fd, 4) ? -errno : 0;
-}
-
 int urdma_vfio_user_create(const struct urdma_vfio_user_config *config,
 			   struct urdma_vfio_user_server **server)
 {
@@ -1396,7 +1347,7 @@ int urdma_vfio_user_create(const struct urdma_vfio_user_config *config,
 	*server = NULL;
 	if (!config->pcie || !config->path || !config->path[0])
 		return -EINVAL;
-	if (strlen(config->path) >= sizeof(s->address.sun_path))
+	if (strlen(config->path) >= sizeof(s->listen.address.sun_path))
 		return -ENAMETOOLONG;
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -1405,7 +1356,7 @@ int urdma_vfio_user_create(const struct urdma_vfio_user_config *config,
 	s->log = config->log;
 	s->log_ctx = config->log_ctx;
 	s->log_debug = config->log_debug;
-	s->listen_fd = -1;
+	s->listen.fd = -1;
 	s->fd = -1;
 	s->err_fd = -1;
 	s->req_fd = -1;
@@ -1413,11 +1364,9 @@ int urdma_vfio_user_create(const struct urdma_vfio_user_config *config,
 		s->msix_fd[i] = -1;
 	vu_dma_init(&s->dma);
 	reset_bar4(s);
-	s->address.sun_family = AF_UNIX;
-	strcpy(s->address.sun_path, config->path);
 	s->output = malloc(OUTPUT_HIGH);
 	if (s->output)
-		ret = open_socket(s);
+		ret = urdma_socket_open(&s->listen, SOCK_STREAM, config->path);
 	if (ret) {
 		urdma_vfio_user_destroy(s);
 		return ret;
@@ -1428,17 +1377,11 @@ int urdma_vfio_user_create(const struct urdma_vfio_user_config *config,
 
 void urdma_vfio_user_destroy(struct urdma_vfio_user_server *s)
 {
-	struct stat st;
-
 	if (!s)
 		return;
 	if (s->fd >= 0)
 		drop_client(s);
-	if (s->listen_fd >= 0)
-		close(s->listen_fd);
-	if (s->socket_ino && lstat(s->address.sun_path, &st) == 0 && st.st_ino == s->socket_ino &&
-	    st.st_dev == s->socket_dev)
-		unlink(s->address.sun_path);
+	urdma_socket_close(&s->listen);
 	free(s->output);
 	free(s);
 }

@@ -781,7 +781,7 @@ static void text(void **state)
 		{ "drop,op=256", "no value for 'op'" },
 		{ "drop,aeth=maybe", "no value for 'aeth'" },
 		{ "drop,side=2", "no value for 'side'" },
-		{ "drop,wire=8", "no value for 'wire'" },
+		{ "drop,wire=32", "no value for 'wire'" },
 		{ "drop,nth=0", "no value for 'nth'" },
 		{ "drop,count=0", "no value for 'count'" },
 		{ "drop,p=101", "no value for 'p'" },

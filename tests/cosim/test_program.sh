@@ -33,7 +33,20 @@ bad 'only pcap' --socket "$s" --out "$dir/o" --trace fst
 bad 'form A-B' --socket "$s" --out "$dir/o" --wire 0:1
 bad 'with itself' --socket "$s" --out "$dir/o" --wire 0-0
 bad 'counted from 0' --socket "$s" --out "$dir/o" --wire 0-1
-bad 'has a wire already' --socket "$s" --out "$dir/o" --wire 0-1 --wire 1-2
+bad 'NIC 1 has a wire already' --socket "$s" --socket "$s.1" --out "$dir/o" --wire 0-1 --wire 1-0
+bad "no --port has this name" --socket "$s" --out "$dir/o" --wire 0-peer
+bad "no --wire and no --switch has it" --socket "$s" --out "$dir/o" --port peer=tap:x
+bad "peer has a wire already" --socket "$s" --socket "$s.1" --out "$dir/o" --port peer=tap:x --wire 0-peer --switch 1,peer
+bad "'' is no NIC" --socket "$s" --out "$dir/o" --switch 0,
+bad 'counted from 0' --socket "$s" --out "$dir/o" --switch 0,1
+bad 'the name has to be' --socket "$s" --out "$dir/o" --port 1=tap:x
+bad 'is none of stream' --socket "$s" --out "$dir/o" --port a=serial:x
+bad 'of this name already' --socket "$s" --out "$dir/o" --port a=tap:x --port a=tap:y
+bad 'not a number' --socket "$s" --out "$dir/o" --switch-queue 100
+bad 'not a number' --socket "$s" --out "$dir/o" --switch-latency 0
+bad 'not a number' --socket "$s" --out "$dir/o" --switch-age 0
+bad 'tell it what' --tell "$dir/nobody"
+bad 'cannot connect' --tell "$dir/nobody" time
 bad 'not a rate' --socket "$s" --out "$dir/o" --rate fast
 bad 'not a rate' --socket "$s" --out "$dir/o" --rate 0
 bad 'not a number' --socket "$s" --out "$dir/o" --delay -5
@@ -84,4 +97,69 @@ for i in 0 1; do
 done
 [ -e "$dir/o/faults.log" ] || fail "no faults.log"
 [ -e "$dir/s0" ] && fail "socket left behind"
+
+# A switch with NICs and other ports, and the control socket. The replay is of the capture above.
+start() {
+	"$program" "$@" >"$dir/out" 2>"$dir/err" &
+	pid=$!
+	for _ in $(seq 200); do
+		grep -q ready "$dir/out" && return
+		kill -0 $pid 2>/dev/null || return
+		sleep 0.05
+	done
+}
+
+# tell WORDS COMMAND...: its answer has to begin like that.
+tell() {
+	local words=$1 answer
+	shift
+	answer=$("$program" --tell "$dir/control" "$@")
+	case $answer in
+	"$words"*) ;;
+	*) fail "$* answers: $answer" ;;
+	esac
+}
+
+start --socket "$dir/s0" --out "$dir/o" --wire 0-r --port "r=replay:$dir/o/urdma0.pcapng"
+wait $pid
+[ $? = 1 ] || fail "a replay of an empty capture does not exit 1"
+grep -q 'no frame in it is fit' "$dir/err" || fail "it says: $(cat "$dir/err")"
+
+# A capture of one frame of 60 bytes: section header, interface, packet.
+{
+	printf '\x0a\x0d\x0d\x0a\x1c\0\0\0\x4d\x3c\x2b\x1a\x01\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\x1c\0\0\0'
+	printf '\x01\0\0\0\x14\0\0\0\x01\0\0\0\0\0\0\0\x14\0\0\0'
+	printf '\x06\0\0\0\x5c\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x3c\0\0\0\x3c\0\0\0'
+	printf '\xff\xff\xff\xff\xff\xff\x02\0\0\0\0\x09\x88\xb5'
+	head -c 46 /dev/zero
+	printf '\x5c\0\0\0'
+} >"$dir/one.pcapng"
+
+start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --trace pcap --control "$dir/control" \
+	--port "q=stream:unix:$dir/q,listen" --port "r=replay:$dir/one.pcapng,hold" --switch 0,1,q,r
+for i in s0 s1 q control; do
+	[ -S "$dir/$i" ] || fail "no socket $i: $(cat "$dir/err")"
+done
+tell 'ok up' link 0
+tell ok link urdma0 down
+tell 'ok down' link 0
+tell ok start r
+tell 'error it has begun' start r
+tell 'error it is not a replay' start q
+tell 'error urdma1 is a NIC' start urdma1
+tell ok link 0 up
+tell 'error there is no NIC' link 7 up
+tell 'error not a command' link 0 sideways
+tell 'error not a command' reboot
+tell 'ok {"urdma0":{' counters
+tell 'ok {' counters 1
+tell 'ok ' time
+"$program" --tell "$dir/control" nonsense >/dev/null && fail "--tell exits 0 after an error"
+kill -TERM $pid
+wait $pid || fail "exit status $? after SIGTERM: $(cat "$dir/err")"
+for key in '"group": 1' '"kind": "stream"' '"no_peer": 1' '"capture": "r.pcapng"' '"to": "q"' '"lost_link_down": 1'; do
+	grep -q -- "$key" "$dir/o/cosim.json" || fail "cosim.json lacks $key: $(cat "$dir/o/cosim.json")"
+done
+[ -s "$dir/o/r.pcapng" ] || fail "no capture r.pcapng"
+[ -e "$dir/control" ] && fail "control socket left behind"
 exit $failed

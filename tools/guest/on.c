@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * on HOST COMMAND [ARGUMENT...]: run a command in another guest of the same run, with its output
- * and its exit status. `on --agent ADDRESS` is the other side, started by the guest's init.
+ * and its exit status. `on --agent ADDRESS` is the other side, started by the guest's init. `on
+ * peer` runs it in this guest, in the network namespace of the peer: that of process 1.
  *
  * It goes over TCP on the management network between the guests, one connection a command. The
  * request is a length and the working directory and arguments, each ended by NUL. The answer is a
@@ -15,6 +16,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -277,8 +279,34 @@ lost:
 	return 125;
 }
 
+static int on_peer(char **argv)
+{
+	char cwd[4096];
+	int net, mnt;
+
+	if (access("/sys/class/infiniband/rxe0", F_OK)) {
+		fprintf(stderr, "on: there is no peer in this run\n");
+		return 125;
+	}
+	if (!getcwd(cwd, sizeof(cwd)))
+		strcpy(cwd, "/");
+	/* With its mounts too: /sys shows the net devices of the namespace it was mounted in. */
+	net = open("/proc/1/ns/net", O_RDONLY | O_CLOEXEC);
+	mnt = open("/proc/1/ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (net < 0 || mnt < 0 || setns(net, CLONE_NEWNET) || setns(mnt, CLONE_NEWNS) ||
+	    chdir(cwd)) {
+		perror("on: peer");
+		return 125;
+	}
+	execvp(argv[0], argv);
+	perror(argv[0]);
+	return errno == ENOENT ? 127 : 126;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc >= 3 && !strcmp(argv[1], "peer"))
+		return on_peer(argv + 2);
 	if (argc == 3 && !strcmp(argv[1], "--agent"))
 		return agent(argv[2]);
 	if (argc < 3) {

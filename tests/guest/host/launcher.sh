@@ -90,6 +90,23 @@ URDMA_COSIM=$cosim expect "options of the wire" 125 --nics 2 --rate 25.5 --delay
 check "reach the simulator" grep -q -e "--rate 25.5 --delay 1000 --loss 1 --dup 0.25 --reorder 2 --corrupt 0 --ecn 100 \
 --seed 7 --fault drop,side=0,psn=3-5 --fault corrupt,byte=-1,p=0.5% --out" "$tmp/args"
 
+# joined NAME WORDS [options]: WORDS are among the simulator's options.
+joined() {
+	local name=$1 words=$2
+	shift 2
+	URDMA_COSIM=$cosim expect "$name" 125 "$@" -- true
+	check "$name: the simulator's options" grep -q -e "$words" "$tmp/args"
+}
+joined "three NICs on a switch" "--switch 0,1,2 " --nics 3 --switch
+joined "two hosts on a switch" "--switch 0,1,2,3 " --nics 2 --hosts 2 --switch
+joined "two hosts, wired" "--wire 0-2 --wire 1-3 " --nics 2 --hosts 2
+joined "a NIC and a port" "--port t=tap:x --wire 0-t " --nics 1 --port t=tap:x
+joined "a NIC and a port on a switch" "--port t=tap:x --switch 0,t " --nics 1 --port t=tap:x --switch
+joined "NICs and ports" "--port t=tap:x --port u=tap:y --switch 0,1,t,u " --nics 2 --port t=tap:x --port=u=tap:y
+joined "a peer" "--port peer=stream:unix:[^ ]*,listen --wire 0-peer " --nics 1 --peer rxe
+joined "a peer and NICs" "--switch 0,1,peer " --nics 2 --peer rxe
+joined "a control socket" "--control $tmp/c " --nics 2 --control "$tmp/c"
+
 # refused NAME WORDS [options]: status 2, and the message says WORDS.
 refused() {
 	local name=$1 words=$2
@@ -111,12 +128,14 @@ refused "an unknown fault" 'not of the form' --fault lose
 refused "a fault without values" 'not of the form' --fault drop,psn
 refused "loss without a wire" 'there is no wire' --nics 0 --loss 1
 refused "loss on a wire that ends nowhere" 'there is no wire' --nics 1 --loss 1
+refused "a switch without NICs" 'need a NIC' --nics 0 --switch
+refused "a port without a name" 'not of the form NAME' --port tap:x
 # What only the simulator can tell comes from it.
 printf '#!/bin/sh\necho "urdma-cosim: --fault drop,ns=5: that is wrong" >&2\nexit 2\n' >"$cosim"
 URDMA_COSIM=$cosim refused "a fault that makes no sense" "urdma: --fault drop,ns=5: that is wrong" --fault drop,ns=5
 
 expect "an unknown option" 2 --no-such -- true
-expect "an option of later" 2 --peer rxe -- true
+expect "an unknown peer" 2 --peer cable -- true
 expect "no number" 2 --timeout soon -- true
 expect "no command" 2
 expect "no such directory" 2 --share "$tmp/missing" -- true

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ports to the world outside: something that is not a NIC of this process sits at the end of a
+ * wire.
+ *
+ *   stream:unix:PATH[,listen]   QEMU's -netdev stream: frames behind their length, 4 bytes
+ * big-endian stream:tcp:PORT[,listen]    the same over TCP, at 127.0.0.1
+ *   dgram:unix:PATH[,peer=PATH] QEMU's -netdev dgram: a frame a datagram
+ *   dgram:udp:PORT[,peer=PORT]  the same over UDP, at 127.0.0.1
+ *   tap:IFNAME                  a tap device of Linux
+ *   replay:FILE[,fast][,at=NS][,hold][,only=in|only=out]
+ *                               sends what is in a pcapng file, as it was spaced or as the line
+ * allows
+ *
+ * All but the replay are asynchronous, as guests are: between runs urdma_external_process() takes
+ * what has come from the peer, and it enters the simulation at that time, through the rate and the
+ * delay of the wire. A frame leaves to the peer when its last bit has arrived. Nothing here ever
+ * blocks: when the peer takes no more a bounded number of bytes waits, and what finds no room is
+ * dropped and counted. A peer that dies, or talks nonsense, takes the port down and nothing else;
+ * one that listens then waits for the next.
+ */
+#ifndef URDMA_COSIM_EXTERNAL_H
+#define URDMA_COSIM_EXTERNAL_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "eth/wire.h"
+
+#define URDMA_EXTERNAL_MAX_POLLFDS 1u
+#define URDMA_EXTERNAL_MIN_FRAME   14u /* less has no Ethernet header */
+
+struct urdma_external_stats {
+	/* Frames and bytes of both directions are those of the port. */
+	uint64_t no_peer;   /* frames for the peer while there was none */
+	uint64_t peer_full; /* frames for a peer that took none for too long */
+	uint64_t bad_fcs;   /* frames for the peer with a bad FCS: a MAC drops them */
+	uint64_t bad_length;
+	uint64_t connects, disconnects;
+	uint64_t skipped; /* packets of a capture that are not sent: cut short, not Ethernet */
+	bool up;	  /* there is a peer, as far as one can tell */
+};
+
+struct urdma_external;
+
+/* A name of letters, digits, '_' and '.', that no NIC or switch has. */
+bool urdma_external_name_ok(const char *name, size_t len);
+/* text: NAME=KIND:..., see above. -EINVAL: error tells why. */
+int urdma_external_parse(const char *text, struct urdma_external **ext, char *error, size_t size);
+/* Opens sockets and files: -errno, error tells what to do. */
+int urdma_external_open(struct urdma_external *ext, uint64_t rate_mbps, char *error, size_t size);
+/* Its wire has to be gone. NULL is allowed. */
+void urdma_external_destroy(struct urdma_external *ext);
+
+const char *urdma_external_name(const struct urdma_external *ext);
+const char *urdma_external_kind(const struct urdma_external *ext);
+struct urdma_eth_port *urdma_external_port(struct urdma_external *ext);
+const struct urdma_external_stats *urdma_external_stats(const struct urdma_external *ext);
+
+/* Between runs, in cycle now: takes and gives what can be. True if anything moved. */
+bool urdma_external_process(struct urdma_external *ext, uint64_t now);
+/* What to wait for; at most URDMA_EXTERNAL_MAX_POLLFDS. */
+unsigned int urdma_external_pollfds(const struct urdma_external *ext, struct pollfd *fds);
+/* Frames wait for a peer whose room poll does not tell of: come again within a millisecond. */
+bool urdma_external_waiting(const struct urdma_external *ext);
+
+/* As those of a port, for the scheduler. */
+bool urdma_external_advance(struct urdma_external *ext, uint64_t now);
+/* When it sends something by itself: like an armed timer. UINT64_MAX: never. */
+uint64_t urdma_external_due(const struct urdma_external *ext);
+/* A replay that was held begins now. -EINVAL: it is not one; -EALREADY. */
+int urdma_external_start(struct urdma_external *ext, uint64_t now);
+
+#endif
