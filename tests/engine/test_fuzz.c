@@ -81,7 +81,7 @@ static void start(struct fuzz *f)
 	rig_start(&f->rig, &rc);
 	net_defaults(&nc);
 	nc.q.buf = 4096;
-	nc.q.log_rx = 8;
+	nc.ctrl |= URDMA_RF_ETH_PROMISC; /* whatever the address has become */
 	net_start(&f->net, &f->rig, &nc);
 	rig_check(&f->rig, urdma_eh_set_gid(f->net.side[1].eh, 1, ipv6_of[1], false), "GID");
 	f->psn = 0x123;
@@ -324,6 +324,15 @@ static void settle(struct fuzz *f)
 		  "settle");
 }
 
+/* What a person needs to see why. */
+static void show(const uint8_t *p, size_t len)
+{
+	print_message("  ");
+	for (size_t i = 0; i < len && i < 96; i++)
+		print_message("%02x%s", p[i], i % 32 == 31 ? "\n  " : i % 2 ? " " : "");
+	print_message("\n");
+}
+
 /* Sends n frames of f, looks at what arrives, and at the counters. */
 static void run_batch(struct fuzz *f, unsigned int n)
 {
@@ -355,16 +364,22 @@ static void run_batch(struct fuzz *f, unsigned int n)
 		}
 		f->others++;
 		to_host++;
-		if (!net_recv(&f->net, 1, 0, got, &cqe, 100000))
+		if (!net_recv(&f->net, 1, 0, got, &cqe, 100000)) {
+			show(f->frame[i], len);
 			fail_msg("frame %u of the batch, %zu bytes, is not RDMA's and has not come",
 				 i, len);
-		if (cqe.len != len || memcmp(got, f->frame[i], len))
+		}
+		if (cqe.len != len || memcmp(got, f->frame[i], len)) {
+			show(f->frame[i], len);
 			fail_msg("frame %u of the batch, %zu bytes, is not RDMA's; %u other bytes "
 				 "came in its place",
 				 i, len, cqe.len);
+		}
 	}
-	if (net_recv(&f->net, 1, 0, got, &cqe, 5000))
+	if (net_recv(&f->net, 1, 0, got, &cqe, 5000)) {
+		show(got, cqe.len);
 		fail_msg("a frame of RDMA, %u bytes, came to the receive ring", cqe.len);
+	}
 	assert_true(net_sent(&f->net, 0, 0, WAIT));
 	settle(f);
 	counters(f, now);
@@ -518,7 +533,8 @@ static void run_round(struct fuzz *f, uint64_t seed)
 			size_t len = draw(f, 4) ? random_packet(f, p) : random_other(f, p);
 
 			len = mutate(f, p, len);
-			if (spoofs(f, p, len))
+			/* to the sender itself: turns round there */
+			if (!memcmp(p, f->net.side[0].mac, 6) || spoofs(f, p, len))
 				continue;
 			f->len[n++] = len;
 		}
