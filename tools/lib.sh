@@ -29,7 +29,7 @@ dev_packages="base-files bash dash coreutils sed grep findutils diffutils mawk t
 	busybox-static python3-minimal cmake ninja-build pkgconf libnl-3-dev libnl-route-3-dev libibverbs-dev librdmacm-dev"
 qemu_packages="libc6 qemu-system-x86"
 guest_packages="busybox-static rdma-core ibverbs-utils ibverbs-providers rdmacm-utils perftest
-	infiniband-diags python3-pyverbs iproute2 kmod ethtool iputils-ping procps pciutils"
+	infiniband-diags python3-pyverbs iproute2 kmod ethtool iputils-ping iputils-arping iperf3 procps pciutils"
 
 host_packages_run="verilator cmake ninja-build pkgconf g++ make ccache libcmocka-dev libjansson-dev zlib1g-dev
 	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd"

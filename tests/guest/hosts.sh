@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Two guests on one wire: urdma0 of the one talks to urdma0 of the other.
+# Two guests on one wire: urdma0 of the one talks to urdma0 of the other, and so do their net devices. Nothing may be lost.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -18,4 +18,48 @@ server=$!
 on 1 bash -c '. /opt/urdma/tests/common.sh; wait_listen 18515' || fail "no server: $(cat /tmp/server.log)"
 ibv_rc_pingpong -d urdma0 -g "$g0" -c -n 200 -s 4096 host1 || fail "the client failed: $(cat /tmp/server.log)"
 wait $server || fail "the server failed: $(cat /tmp/server.log)"
-echo "ok: two guests talk"
+echo "ok: RDMA between two guests"
+
+# ---- the net devices --------------------------------------------------------------------------
+net=$(ls /sys/class/infiniband/urdma0/device/net) other=$(on 1 ls /sys/class/infiniband/urdma0/device/net)
+ip address replace fd77::1/64 dev "$net" nodad
+on 1 ip address replace fd77::2/64 dev "$other" nodad
+# reach PING-OPTIONS...: every request answered
+reach() {
+	local status=0
+	ping -q "$@" >/tmp/ping.log 2>&1 || status=$?
+	ping_ok $status /tmp/ping.log || fail "ping $*: $(cat /tmp/ping.log)"
+}
+arping -q -c 3 -w 10 -I "$net" 10.77.0.2 || fail "arping"
+if ! ip link set "$net" mtu 9000 || ! on 1 ip link set "$other" mtu 9000; then
+	fail "no MTU of 9000"
+fi
+ip address replace fd77::1/64 dev "$net" nodad
+for n in 0 56 1472 1473 4000 8972; do
+	reach -c 3 -i 0.05 -w 20 -M 'do' -s $n 10.77.0.2
+done
+for n in 0 56 1452 8952; do
+	reach -c 3 -i 0.05 -w 20 -M 'do' -s $n fd77::2
+done
+reach -f -c 500 -w 60 10.77.0.2
+on 1 sh -c 'iperf3 -s -D --pidfile /run/iperf3 --logfile /tmp/iperf3.log' || fail "no iperf3 in guest 1"
+on 1 bash -c '. /opt/urdma/tests/common.sh; wait_listen 5201' || fail "iperf3 does not listen"
+for options in "-t 2" "-t 2 -R" "-t 2 -u -b 20M -l 1400" "-t 2 -u -b 20M -l 1400 -R"; do
+	# shellcheck disable=SC2086  # words
+	timeout 60 iperf3 -c 10.77.0.2 $options >/tmp/iperf.log 2>&1 || fail "iperf3 $options: $(cat /tmp/iperf.log)"
+	grep -E 'sender|receiver' /tmp/iperf.log
+done
+# shellcheck disable=SC2016  # for the other guest
+on 1 sh -c 'kill "$(tr -d "\0" </run/iperf3)"'
+vlan='ip link add link $1 name v9 type vlan id 9 && ip link set v9 up && ip address add $2/24 dev v9'
+sh -c "$vlan" sh "$net" 10.9.0.1 || fail "VLAN"
+on 1 sh -c "$vlan" sh "$other" 10.9.0.2 || fail "VLAN in guest 1"
+reach -c 5 -i 0.05 -w 20 10.9.0.2
+for h in 0 1; do
+	how=()
+	[ $h = 0 ] || how=(on 1)
+	lost=$("${how[@]}" ethtool -S "$([ $h = 0 ] && echo "$net" || echo "$other")" |
+		grep -E '_(errors|dma_err)|nic_eth_(tx_bad|rx_length|rx_drop_full|rx_no_buf)' | grep -v ': 0$')
+	[ -z "$lost" ] || fail "guest $h lost frames: $lost"
+done
+echo "ok: Ethernet between two guests"

@@ -147,7 +147,7 @@ gid_goes urdma0 $extra
 step "RDMA over addresses found by ARP and ND, and in a VLAN"
 in_a ip neighbour flush dev "$na"
 in_b ip neighbour flush dev "$nb"
-rdma_ab $v4a $v4b -c -n 50 -s 4096 -m 4096
+rdma_ab $v4a $v4b -c -n 50 -s 4096
 rdma_ab $v6a $v6b -c -n 50 -s 10000 -m 1024
 rdma_ab $vla $vlb -c -n 50 -s 4096
 for v in 7 4094; do

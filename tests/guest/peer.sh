@@ -1,35 +1,77 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Two NICs and the soft-RoCE peer on a switch: each talks to each, as server and as client. Then the
-# link of a NIC goes down and up.
+# peer.sh [N [MTU [loss]]]: two NICs and the soft-RoCE peer on a switch, which talk to each other as server and as client:
+# SEND, WRITE, READ, ATOMIC by the stock programs, N exchanges each, with that path MTU, on wires that are good or, as "loss"
+# says, are not. Then, on good ones, the link of a NIC goes down and up.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 
-# meet SERVER CLIENT OPTIONS...: ibv_rc_pingpong between two devices, wherever they are.
-meet() {
-	local server=$1 client=$2 to=127.0.0.1 status=0 server_status=0 pid
-	local -a at_server=() at_client=()
-	shift 2
-	case $server-$client in
-	rxe0-*) at_server=(on peer) to=peer ;;
-	*-rxe0) at_client=(on peer) to=192.168.126.1 ;;
+n=${1-50} mtu=${2-1024} lossy=${3-}
+
+# half DEVICE COMMAND...: where that device is.
+half() {
+	local device=$1
+	shift
+	case $device in
+	rxe*) on peer "$@" ;;
+	*) "$@" ;;
 	esac
+}
+
+# try PROGRAM SERVER CLIENT OPTIONS...: the two halves of a program on two devices; both have to end with 0.
+try() {
+	local program=$1 server=$2 client=$3 to=127.0.0.1 gid=-x pid
+	local -a options=("${@:4}" -m "$mtu" -n "$n")
+	case $server-$client in
+	rxe0-*) to=peer ;;
+	*-rxe0) to=192.168.126.1 ;;
+	esac
+	if [ "$program" = ibv_rc_pingpong ]; then gid=-g; else options+=(-F); fi
 	port=$((port + 1))
-	"${at_server[@]}" timeout "$limit" ibv_rc_pingpong -d "$server" -g "$(gid_index "$server")" -p $port "$@" \
+	half "$server" timeout "$limit" "$program" -d "$server" $gid "$(gid_index "$server")" -p $port "${options[@]}" \
 		>/tmp/server.log 2>&1 &
 	pid=$!
-	"${at_server[@]}" bash -c ". /opt/urdma/tests/common.sh; wait_listen $port" ||
+	if ! half "$server" bash -c ". /opt/urdma/tests/common.sh; wait_listen $port"; then
+		kill $pid 2>/dev/null
 		fail "no server on $server: $(cat /tmp/server.log)"
-	"${at_client[@]}" timeout "$limit" ibv_rc_pingpong -d "$client" -g "$(gid_index "$client")" -p $port "$@" $to ||
-		status=$?
-	wait $pid || server_status=$?
-	if [ $status != 0 ] || [ $server_status != 0 ]; then
-		cat /tmp/server.log
-		fail "server $server, client $client: server's status $server_status, client's $status (124: it hung)"
 	fi
-	echo "ok: server $server, client $client $*"
+	status=0 server_status=0
+	half "$client" timeout "$limit" "$program" -d "$client" $gid "$(gid_index "$client")" -p $port "${options[@]}" $to \
+		>/tmp/client.log 2>&1 || status=$?
+	wait $pid || server_status=$?
+	[ $status = 0 ] && [ $server_status = 0 ]
+}
+
+# The one half has got all that it waits for and is gone; the other waits for an ACK that was lost, as pingpong_lossy
+# of common.sh tells.
+lost_last_ack() {
+	[ -n "$lossy" ] && [ "$1" = ibv_rc_pingpong ] &&
+		[ "$(cat /tmp/server.log /tmp/client.log | grep -c 'transport retry counter exceeded')" = 1 ] &&
+		[ $((status + server_status)) = 1 ]
+}
+
+meet() {
+	local start
+	start=$(cut -d. -f1 /proc/uptime)
+	for _ in 1 2 3; do
+		if try "$@"; then
+			printf '%-16s %-36s server %s, client %s: ok, %s s\n' "$1" "${*:4}" "$2" "$3" \
+				$(($(cut -d. -f1 /proc/uptime) - start))
+			return 0
+		fi
+		lost_last_ack "$1" || break
+		echo "the last ACK was lost"
+	done
+	cat /tmp/server.log /tmp/client.log
+	fail "$*: server's status $server_status, client's $status (124: it hung)"
+}
+
+# both PROGRAM OPTIONS...: with the peer as server, and as client.
+both() {
+	meet "$1" urdma0 rxe0 "${@:2}"
+	meet "$1" rxe0 urdma0 "${@:2}"
 }
 
 devices_up 2 || fail "two active devices are expected here"
@@ -39,10 +81,32 @@ on peer test -e /sys/class/net/side0 && fail "the peer is in the same network na
 on peer sh -c 'exit 9'
 [ $? = 9 ] || fail "the exit status does not come back from the peer"
 
-meet urdma0 rxe0 -n 50 -m 1024 -s 5000 -c
-meet rxe0 urdma0 -n 50 -m 1024 -s 5000 -c
-meet rxe0 urdma1 -n 50 -m 1024 -s 64
-meet urdma0 urdma1 -n 50 -m 1024 -s 5000 -c
+if [ "$mtu" = 4096 ]; then
+	for d in /sys/class/infiniband/urdma*/device/net/*; do
+		ip link set "${d##*/}" mtu 9000 || fail "no MTU of 9000 on ${d##*/}"
+	done
+	on peer ip link set peer0 mtu 9000 || fail "no MTU of 9000 at the peer"
+	devices_up 2 || fail "a device does not come back after its MTU was changed"
+fi
+
+both ibv_rc_pingpong -s 5000 -c
+both ibv_rc_pingpong -s 64 -e
+meet ibv_rc_pingpong rxe0 urdma1 -s 20000 -c
+meet ibv_rc_pingpong urdma0 urdma1 -s 5000 -c
+both ib_send_bw -s 10000
+both ib_send_lat -s 64
+both ib_write_bw -s 10000
+both ib_write_bw -s 500 -q 4
+both ib_write_lat -s 64
+both ib_read_bw -s 10000
+both ib_read_lat -s 64
+for kind in FETCH_AND_ADD CMP_AND_SWAP; do
+	both ib_atomic_bw -A $kind
+	both ib_atomic_lat -A $kind
+done
+if [ -n "$lossy" ] || [ "$mtu" != 1024 ]; then
+	exit 0
+fi
 
 [ "$(cosim link 0)" = "ok up" ] || fail "the link of NIC 0 is not up"
 cosim link 0 down || fail "the link cannot be taken down"
@@ -50,5 +114,5 @@ cosim link 0 down || fail "the link cannot be taken down"
 cosim link 0 up || fail "the link cannot be taken up"
 cosim link 9 up && fail "a NIC that is not there has a link"
 devices_up 2 || fail "a device does not come back after its link went down"
-meet rxe0 urdma0 -n 20 -m 1024 -s 1000
+meet ibv_rc_pingpong rxe0 urdma0 -s 1000
 cosim counters | grep -q '"unknown":' || fail "the switch has no counters"

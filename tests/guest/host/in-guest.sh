@@ -1,13 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# in-guest.sh [-g] NAME [launcher options] -- COMMAND: a guest test, run on the host: the command's status
+# in-guest.sh [-m MTU] [-g] NAME [launcher options] -- COMMAND: a guest test, run on the host: the command's status
 # has to be 0, no guest's kernel may have complained, and the captures have to be right. What it prints is
 # kept, as output.log of the results. -g: QPs may go in the midst of their work, because programs are killed, or end
 # when the wire has lost the ACK of their peer's last message.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
-judge=("$top/build/tests/wire/rc_judge" -m 1024 -t 14)
+mtu=1024
+if [ "$1" = -m ]; then
+	mtu=$2
+	shift 2
+fi
+judge=("$top/build/tests/wire/rc_judge" -m "$mtu" -t 14)
 if [ "$1" = -g ]; then
 	judge+=(-g)
 	shift
@@ -28,7 +33,7 @@ if ! jq -e '.kernel_complaints == []' "$out/summary.json" >/dev/null; then
 	exit 1
 fi
 # Every frame that a NIC has sent is judged from outside, and what it did about every one it has received. What
-# the wire did to frames on their way stands in faults.log. Connections of guests have a path MTU of 1024, and
+# the wire did to frames on their way stands in faults.log. Connections of guests have one path MTU, and
 # time-outs of 14 or more.
 shopt -s nullglob
 captures=("$out"/urdma*.pcapng)
