@@ -22,7 +22,6 @@
 #ifndef URDMA_COSIM_EXTERNAL_H
 #define URDMA_COSIM_EXTERNAL_H
 
-#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -43,6 +42,7 @@ struct urdma_external_stats {
 	bool up;	  /* there is a peer, as far as one can tell */
 };
 
+struct pollfd;
 struct urdma_external;
 
 /* A name of letters, digits, '_' and '.', that no NIC or switch has. */

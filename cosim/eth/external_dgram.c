@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // External port: QEMU's -netdev dgram. A frame a datagram.
 #define _GNU_SOURCE /* SOCK_NONBLOCK */
+#include <poll.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

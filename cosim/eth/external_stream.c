@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // External port: QEMU's -netdev stream. Each frame has its length in front, 4 bytes big-endian.
 #define _GNU_SOURCE /* accept4 */
+#include <poll.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // External port: a tap device of Linux.
+#include <poll.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>

@@ -936,7 +936,7 @@ static void test_doorbells(void **state)
 		{ "EQ, not page 0", RIG_DB_PAGE, URDMA_DB_EQ, 1, URDMA_CNT_DB_OWNER },
 		{ "EQ, number out of range", 0, URDMA_DB_EQ, 65, URDMA_CNT_DB_OWNER },
 		{ "SRQ", RIG_DB_PAGE, URDMA_DB_SRQ, RIG_QPN(0), URDMA_CNT_DB_BAD },
-		{ "offset with nothing", RIG_DB_PAGE, 0x28, RIG_QPN(0), URDMA_CNT_DB_BAD },
+		{ "offset with nothing", RIG_DB_PAGE, 0x40, RIG_QPN(0), URDMA_CNT_DB_BAD },
 		{ "last of the lower half", RIG_DB_PAGE, 0x7f8, RIG_QPN(0), URDMA_CNT_DB_BAD },
 		{ "push space", RIG_DB_PAGE, URDMA_DB_PUSH, RIG_QPN(0), URDMA_CNT_DB_BAD },
 		{ "end of the page", RIG_DB_PAGE, 0xff8, RIG_QPN(0), URDMA_CNT_DB_BAD },

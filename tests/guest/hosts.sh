@@ -51,6 +51,7 @@ for options in "-t 2" "-t 2 -R" "-t 2 -u -b 20M -l 1400" "-t 2 -u -b 20M -l 1400
 done
 # shellcheck disable=SC2016  # for the other guest
 on 1 sh -c 'kill "$(tr -d "\0" </run/iperf3)"'
+# shellcheck disable=SC2016
 vlan='ip link add link $1 name v9 type vlan id 9 && ip link set v9 up && ip address add $2/24 dev v9'
 sh -c "$vlan" sh "$net" 10.9.0.1 || fail "VLAN"
 on 1 sh -c "$vlan" sh "$other" 10.9.0.2 || fail "VLAN in guest 1"

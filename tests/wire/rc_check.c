@@ -15,6 +15,7 @@
 #define WINDOW	    (1u << 14) /* PSNs whose packets are remembered, each way */
 #define PENDING	    64u	       /* READs and ATOMICs of the peer that wait for their answer */
 #define CAUSES	    16u
+#define MACS	    8u /* addresses of a port */
 #define GAPS	    8u
 #define UNAS	    2048u /* moves of una remembered: a READ response each */
 #define DEFAULT_LAG 50000u
@@ -156,7 +157,7 @@ struct requester {
 	uint32_t pos; /* PSN behind the last request packet */
 	uint32_t una;
 	uint64_t moved, sent_una; /* when una moved, when the packet una was last sent */
-	uint64_t back_ns; /* when it went back the last time */
+	uint64_t back_ns;	  /* when it went back the last time */
 	struct {
 		uint32_t psn;
 		uint64_t ns;
@@ -198,6 +199,8 @@ struct pair {
 struct rc_check {
 	char name[64];
 	struct rc_check_config config;
+	uint8_t macs[MACS][6];
+	unsigned int n_macs;
 	struct pair *pairs;
 	struct rc_counts counts;
 	uint64_t frames;
@@ -874,15 +877,24 @@ static void responder_end(struct rc_check *c, struct pair *p, uint64_t now)
 /* ---- frames
  * ------------------------------------------------------------------------------------------ */
 
-/* Neither the ICRC nor a checksum of IP covers the address that a frame goes to. */
+/*
+ * Neither the ICRC nor a checksum of IP covers the address that a frame goes to. A port may have
+ * several, one after the other or at once: without a word from the caller those that it sends from.
+ */
 static bool not_ours(struct rc_check *c, const struct pcap_frame *frame)
 {
 	static const uint8_t none[6];
-	bool known = memcmp(c->config.mac, none, 6);
+	const uint8_t *mac = frame->data + (frame->outbound ? 6 : 0);
+	unsigned int n = c->n_macs < MACS ? c->n_macs : MACS;
 
-	if (frame->outbound && !known)
-		memcpy(c->config.mac, frame->data + 6, 6);
-	return !frame->outbound && known && memcmp(c->config.mac, frame->data, 6);
+	if (memcmp(c->config.mac, none, 6))
+		return !frame->outbound && memcmp(c->config.mac, mac, 6);
+	for (unsigned int i = 0; i < n; i++)
+		if (!memcmp(c->macs[i], mac, 6))
+			return false;
+	if (frame->outbound)
+		memcpy(c->macs[c->n_macs++ % MACS], mac, 6);
+	return !frame->outbound && n;
 }
 
 static struct pair *find_pair(struct rc_check *c, uint32_t qpn, bool local)
