@@ -98,11 +98,12 @@ both ib_send_lat -s 64
 both ib_write_bw -s 10000
 both ib_write_bw -s 500 -q 4
 both ib_write_lat -s 64
-both ib_read_bw -s 10000
-both ib_read_lat -s 64
+# No more READs and ATOMICs outstanding than both sides have.
+both ib_read_bw -s 10000 -o 16
+both ib_read_lat -s 64 -o 1
 for kind in FETCH_AND_ADD CMP_AND_SWAP; do
-	both ib_atomic_bw -A $kind
-	both ib_atomic_lat -A $kind
+	both ib_atomic_bw -A $kind -o 16
+	both ib_atomic_lat -A $kind -o 1
 done
 if [ -n "$lossy" ] || [ "$mtu" != 1024 ]; then
 	exit 0
