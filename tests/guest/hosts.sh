@@ -44,7 +44,7 @@ done
 reach -f -c 500 -w 60 10.77.0.2
 on 1 sh -c 'iperf3 -s -D --pidfile /run/iperf3 --logfile /tmp/iperf3.log' || fail "no iperf3 in guest 1"
 on 1 bash -c '. /opt/urdma/tests/common.sh; wait_listen 5201' || fail "iperf3 does not listen"
-for options in "-t 2" "-t 2 -R" "-t 2 -u -b 20M -l 1400" "-t 2 -u -b 20M -l 1400 -R"; do
+for options in "-t 2" "-t 2 -R" "-t 2 -u -b 2M -l 1400" "-t 2 -u -b 2M -l 1400 -R"; do
 	# shellcheck disable=SC2086  # words
 	timeout 60 iperf3 -c 10.77.0.2 $options >/tmp/iperf.log 2>&1 || fail "iperf3 $options: $(cat /tmp/iperf.log)"
 	grep -E 'sender|receiver' /tmp/iperf.log
