@@ -329,7 +329,8 @@ package urdma_pkg;
   localparam int EQC_CQ = 0;       // urdma_cq
   localparam int EQC_MGR = 1;      // qp_mgr: asynchronous events
   localparam int EQC_CMD = 2;      // command queue
-  localparam int EQC_N = 3;
+  localparam int EQC_PORT = 3;     // link
+  localparam int EQC_N = 4;
 
   // ---- transport: messages between rx and tx ------------------------------------------------------
   // tx to requester completion: one for each WQE, when the last packet of its message is made for the first time (or

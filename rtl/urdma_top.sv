@@ -201,6 +201,7 @@ module urdma_top
     .qp_err_valid, .qp_err, .qp_err_ready,
     .mgr_ev_valid(ev_valid[EQC_MGR]), .mgr_ev(ev[EQC_MGR]), .mgr_ev_ready(ev_ready[EQC_MGR]),
     .cmd_ev_valid(ev_valid[EQC_CMD]), .cmd_ev(ev[EQC_CMD]), .cmd_ev_ready(ev_ready[EQC_CMD]),
+    .port_ev_valid(ev_valid[EQC_PORT]), .port_ev(ev[EQC_PORT]), .port_ev_ready(ev_ready[EQC_PORT]),
     .rd_req_valid(rd_req_valid[RD_CMD]), .rd_req(rd_req[RD_CMD]), .rd_req_ready(rd_req_ready[RD_CMD]),
     .rd_rsp_valid(rd_rsp_valid[RD_CMD]), .rd_rsp,
     .wr_valid(wr_valid[WR_CMD]), .wr(wr[WR_CMD]), .wr_ready(wr_ready[WR_CMD]),

@@ -7,6 +7,7 @@ queue/urdma_cmd_cpl.sv
 queue/urdma_cmd_fence.sv
 queue/urdma_cmdq.sv
 queue/urdma_qp_mgr.sv
+queue/urdma_port_event.sv
 queue/urdma_ctl.sv
 queue/urdma_cq.sv
 queue/urdma_eq.sv

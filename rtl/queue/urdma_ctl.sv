@@ -97,6 +97,9 @@ module urdma_ctl
   output      logic                        cmd_ev_valid,
   output      eqe_req_t                    cmd_ev,
   input  wire logic                        cmd_ev_ready,
+  output      logic                        port_ev_valid,
+  output      eqe_req_t                    port_ev,
+  input  wire logic                        port_ev_ready,
 
   output      logic                        rd_req_valid,
   output      dma_rd_req_t                 rd_req,
@@ -124,14 +127,14 @@ module urdma_ctl
 );
 
   logic ready, cmdq_enable, cmdq_err, cmdq_init_done, mgr_init_done, merge_init_done;
-  logic regs_busy, db_busy, merge_busy, cmdq_busy, cpl_busy, fence_busy, mgr_busy;
+  logic regs_busy, db_busy, merge_busy, cmdq_busy, cpl_busy, fence_busy, mgr_busy, port_busy;
   logic [63:0] cmdq_base, cmdq_cpl_base;
   logic [3:0] cmdq_log_size;
   logic [15:0] cmdq_pi, cmdq_ci;
   logic [URDMA_CNT_N-1:0] cnt_own, db_cnt;
   logic cnt_cmd_ok, cnt_cmd_err;
 
-  assign busy = regs_busy || db_busy || merge_busy || cmdq_busy || cpl_busy || fence_busy || mgr_busy;
+  assign busy = regs_busy || db_busy || merge_busy || cmdq_busy || cpl_busy || fence_busy || mgr_busy || port_busy;
 
   always_comb begin
     cnt_own = db_cnt;
@@ -225,6 +228,12 @@ module urdma_ctl
     .qpr_req_ready({qpr_req_ready, db_qpr_req_ready}), .qpr_rsp_valid({qpr_rsp_valid, db_qpr_rsp_valid}),
     .qpr_rsp(qpr_rsp_any),
     .gid_idx(gid_idx), .gid(gid), .gid_wr_valid(gid_wr_valid), .gid_wr_idx(gid_wr_idx), .gid_wr(gid_wr)
+  );
+
+  urdma_port_event port_event (
+    .clk(clk), .rst(core_rst), .busy(port_busy), .link_up(link_up),
+    .made(eq_cfg_valid && eq_cfg_ready && eq_cfg_eqn == '0), .made_valid(eq_cfg.valid),
+    .ev_valid(port_ev_valid), .ev(port_ev), .ev_ready(port_ev_ready)
   );
 
   urdma_cmd_fence fence (

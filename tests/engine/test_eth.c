@@ -842,6 +842,45 @@ static void test_whose(void **state)
 	stop(&net);
 }
 
+/* The link goes and comes: told to both hosts, and frames are lost in between only. */
+static void test_link(void **state)
+{
+	struct urdma_eh_event ev;
+	struct rig rig;
+	struct net net;
+	struct net_config c;
+
+	(void)state;
+	net_defaults(&c);
+	start(&net, &rig, &c);
+	for (unsigned int n = 0; n < 6; n++) {
+		bool up = n % 2;
+
+		assert_int_equal(urdma_cosim_link(rig.cosim, n / 2 % 2, up), 0);
+		rig_check(&rig,
+			  urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + 20000),
+			  "run");
+		for (unsigned int s = 0; s < 2; s++) {
+			assert_int_equal(urdma_eh_eq_poll(net.side[s].eh, 0, &ev, 1, true), 1);
+			assert_int_equal(ev.type, URDMA_EV_PORT);
+			assert_int_equal(ev.obj, 1);
+			assert_int_equal(ev.data, up);
+			assert_int_equal(!!(urdma_eh_reg(net.side[s].eh, URDMA_REG_STATUS) &
+					    URDMA_RF_STATUS_LINK),
+					 up);
+			assert_int_equal(urdma_eh_eq_poll(net.side[s].eh, 0, &ev, 1, true), 0);
+		}
+		plain(&net, n % 2, 300, n);
+		net_send(&net, n % 2, 0, sent, 300);
+		if (up)
+			expect(&net, !(n % 2), 0, 300);
+		else
+			quiet(&net, !(n % 2), 0);
+		assert_true(net_sent(&net, n % 2, 0, WAIT));
+	}
+	stop(&net);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest all[] = {
@@ -857,6 +896,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_interrupts),
 		cmocka_unit_test(test_whose),
+		cmocka_unit_test(test_link),
 	};
 	struct CMUnitTest chosen[sizeof(all) / sizeof(all[0])];
 	size_t n = 0;

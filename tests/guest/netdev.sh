@@ -53,18 +53,26 @@ port_is() {
 }
 
 # rdma_ab GID-OF-A GID-OF-B OPTIONS...: ibv_rc_pingpong, whose two sides find each other over TCP.
+# perftest_ab PROGRAM GID-OF-A GID-OF-B OPTIONS...: likewise one of perftest's programs.
 rdma_ab() {
-	local g0 g1 server
+	halves ibv_rc_pingpong -g "$@"
+}
+perftest_ab() {
+	halves "$1" -x "${@:2}" -F
+}
+halves() {
+	local program=$1 option=$2 g0 g1 server
+	shift 2
 	g0=$(has_gid urdma0 "$1") || fail "urdma0 has no GID $1"
 	g1=$(has_gid urdma1 "$2") || fail "urdma1 has no GID $2"
 	shift 2
 	port=$((port + 1))
-	in_a timeout "$limit" ibv_rc_pingpong -d urdma0 -g "$g0" -p $port "$@" >/tmp/server.log 2>&1 &
+	in_a timeout "$limit" "$program" -d urdma0 $option "$g0" -p $port "$@" >/tmp/server.log 2>&1 &
 	server=$!
 	in_a bash -c ". /opt/urdma/tests/common.sh; wait_listen $port" || fail "$(cat /tmp/server.log)"
-	in_b timeout "$limit" ibv_rc_pingpong -d urdma1 -g "$g1" -p $port "$@" 10.1.0.1 >/tmp/client.log 2>&1 ||
-		fail "RDMA between $g0 and $g1: $(cat /tmp/client.log /tmp/server.log)"
-	wait $server || fail "the server of ibv_rc_pingpong: $(cat /tmp/server.log)"
+	in_b timeout "$limit" "$program" -d urdma1 $option "$g1" -p $port "$@" 10.1.0.1 >/tmp/client.log 2>&1 ||
+		fail "$program between $g0 and $g1: $(cat /tmp/client.log /tmp/server.log)"
+	wait $server || fail "the server of $program: $(cat /tmp/server.log)"
 }
 
 # snapshot NAME: the statistics of both sides into /tmp/a.NAME and /tmp/b.NAME, of a moment in which no frame went: the
@@ -150,6 +158,9 @@ in_b ip neighbour flush dev "$nb"
 rdma_ab $v4a $v4b -c -n 50 -s 4096
 rdma_ab $v6a $v6b -c -n 50 -s 10000 -m 1024
 rdma_ab $vla $vlb -c -n 50 -s 4096
+perftest_ab ib_write_bw $v4a $v4b -n 50 -s 10000 -m 1024
+perftest_ab ib_read_bw $v6a $v6b -n 50 -s 10000 -m 1024
+perftest_ab ib_send_bw $vla $vlb -n 50 -s 10000 -m 1024
 for v in 7 4094; do
 	ip -n a link delete "v$v"
 	ip -n b link delete "v$v"

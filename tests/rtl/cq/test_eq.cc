@@ -17,7 +17,7 @@ extern "C" {
 #include "rtl/bits.h"
 #include "urdma_hw.h"
 
-enum { EQS = 4, CLIENTS = 3, EV_W = 62 };
+enum { EQS = 4, CLIENTS = 4, EV_W = 62 };
 
 struct model {
 	bool valid, armed;

@@ -180,6 +180,7 @@ void ctl_tick(struct ctl *c)
 	m->eq_cfg_ready = ready(c);
 	m->mgr_ev_ready = ready(c);
 	m->cmd_ev_ready = ready(c);
+	m->port_ev_ready = ready(c);
 	m->sq_db_ready = !w->hold_db && ready(c);
 	m->rq_db_ready = !w->hold_db && ready(c);
 	m->cq_db_ready = !w->hold_db && ready(c);
@@ -386,8 +387,9 @@ void ctl_tick(struct ctl *c)
 		bool on;
 		uint64_t v;
 		bool cmd;
-	} evs[2] = { { m->mgr_ev_valid && m->mgr_ev_ready, m->mgr_ev, false },
-		     { m->cmd_ev_valid && m->cmd_ev_ready, m->cmd_ev, true } };
+	} evs[3] = { { m->mgr_ev_valid && m->mgr_ev_ready, m->mgr_ev, false },
+		     { m->cmd_ev_valid && m->cmd_ev_ready, m->cmd_ev, true },
+		     { m->port_ev_valid && m->port_ev_ready, m->port_ev, false } };
 	for (auto &e : evs) {
 		if (rst || !e.on)
 			continue;
@@ -396,6 +398,7 @@ void ctl_tick(struct ctl *c)
 		s.obj = e.v >> 24 & 0xffffff;
 		s.type = e.v >> 48 & 0xff;
 		s.eqn = e.v >> 56 & 0x3f;
+		s.data = e.v & 0xffffff;
 		s.at = w->cycle;
 	}
 	struct {
@@ -593,6 +596,11 @@ void ctl_qp_cfg(struct ctl *c, int reader, uint32_t qpn, struct seen_qp *q)
 	q->type = get(p, b + 553, 4);
 	q->state = get(p, b + 557, 4);
 	q->valid = get(p, b + 561, 1);
+}
+
+void ctl_link(struct ctl *c, bool up)
+{
+	c->m->link_up = up;
 }
 
 void ctl_gid(struct ctl *c, int reader, uint32_t idx, struct seen_gid *g)

@@ -91,7 +91,8 @@ struct seen_db {
 };
 
 struct seen_ev {
-	bool cmd; /* from the command queue, else from the QP manager */
+	bool cmd; /* from the command queue, else from the QP manager or the port */
+	uint32_t data;
 	uint32_t eqn, type, obj;
 	uint64_t at;
 };
@@ -164,6 +165,7 @@ void ctl_qp_event(struct ctl *c, int src, uint32_t qpn, uint32_t event);
 uint32_t ctl_qp_err_waiting(struct ctl *c);
 /* through reader 0..2 (tx, responder, requester completion) */
 void ctl_qp_cfg(struct ctl *c, int reader, uint32_t qpn, struct seen_qp *cfg);
+void ctl_link(struct ctl *c, bool up);
 void ctl_gid(struct ctl *c, int reader, uint32_t idx, struct seen_gid *gid);
 /* the next tick is one after skipped cycles */
 void ctl_skip(struct ctl *c, uint64_t cycles);

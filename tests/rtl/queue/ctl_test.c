@@ -1449,6 +1449,49 @@ static void test_eth_registers(void **state)
 	bench_free(b);
 }
 
+/* EV_PORT: after EQ 0 is made each state of the link that lasts is told once, the last one always.
+ */
+static void test_link(void **state)
+{
+	struct bench *b = bench_new(6);
+	struct world *w = b->w;
+	uint64_t rnd = seed + 5, cmd[8] = { 0 };
+	bool up = true, told;
+	unsigned int n;
+
+	(void)state;
+	n = w->n_ev;
+	ctl_link(b->c, false);
+	tick(b, 200);
+	assert_int_equal(w->n_ev, n); /* nobody to tell */
+	cmd[1] = FIELD(URDMA_CMD_EQ1_LOG_ENTRIES, 4);
+	cmd[2] = 0x10000;
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_EQ, 0), URDMA_CS_OK);
+	n = w->n_ev;
+	tick(b, 200);
+	assert_int_equal(w->n_ev, n); /* STATUS said so when it was made */
+	told = up = false;
+	for (unsigned int i = 0; i < 300; i++) {
+		for (unsigned int k = rnd_below(&rnd, 4); k; k--) {
+			up = !up;
+			ctl_link(b->c, up);
+			tick(b, rnd_below(&rnd, 6));
+		}
+		tick(b, 100);
+		for (; n < w->n_ev; n++) {
+			const struct seen_ev *e = &w->ev[n % LOG_SIZE];
+
+			assert_int_equal(e->type, URDMA_EV_PORT);
+			assert_int_equal(e->eqn, 0);
+			assert_int_equal(e->obj, 1);
+			assert_int_equal(e->data, !told);
+			told = !told;
+		}
+		assert_int_equal(told, up);
+	}
+	bench_free(b);
+}
+
 /* Each SET_GID is told once, with what the table holds then; a refused one is not. */
 static void test_gid_told(void **state)
 {
@@ -2144,14 +2187,23 @@ int main(void)
 {
 	const char *s = getenv("URDMA_SEED");
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_registers),     cmocka_unit_test(test_good),
-		cmocka_unit_test(test_bad),	      cmocka_unit_test(test_fence),
-		cmocka_unit_test(test_modify),	      cmocka_unit_test(test_regions),
-		cmocka_unit_test(test_qp_events),     cmocka_unit_test(test_doorbells),
-		cmocka_unit_test(test_eth_doorbells), cmocka_unit_test(test_eth_registers),
-		cmocka_unit_test(test_gid_told),      cmocka_unit_test(test_events),
-		cmocka_unit_test(test_qp_err),	      cmocka_unit_test(test_throughput),
-		cmocka_unit_test(test_dma_error),     cmocka_unit_test(test_reset_under_load),
+		cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_fence),
+		cmocka_unit_test(test_modify),
+		cmocka_unit_test(test_regions),
+		cmocka_unit_test(test_qp_events),
+		cmocka_unit_test(test_doorbells),
+		cmocka_unit_test(test_eth_doorbells),
+		cmocka_unit_test(test_eth_registers),
+		cmocka_unit_test(test_gid_told),
+		cmocka_unit_test(test_link),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_qp_err),
+		cmocka_unit_test(test_throughput),
+		cmocka_unit_test(test_dma_error),
+		cmocka_unit_test(test_reset_under_load),
 		cmocka_unit_test(test_random),
 	};
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// EV_PORT: tells EQ 0 when the link has changed.
+//
+//  made_*   EQ 0 is made (made_valid 1) or destroyed. Its owner reads STATUS after that, so only changes from then on count.
+//  ev_*     to urdma_eq; a link that changes while one waits is told behind it, and not at all if it is as before
+
+`resetall
+`default_nettype none
+
+module urdma_port_event
+  import urdma_pkg::*, urdma_hw_pkg::*;
+(
+  input  wire logic     clk,
+  input  wire logic     rst,
+  output      logic     busy,
+
+  input  wire logic     link_up,
+  input  wire logic     made,
+  input  wire logic     made_valid,
+
+  output      logic     ev_valid,
+  output      eqe_req_t ev,
+  input  wire logic     ev_ready
+);
+
+  logic live_reg, told_reg, wait_reg, differs;
+
+  assign differs = live_reg && link_up != told_reg;
+  assign ev_valid = wait_reg;
+  assign ev = '{eqn: '0, ev_type: 8'(URDMA_EV_PORT), obj: 24'd1, data: 24'(told_reg)};
+  assign busy = wait_reg || differs;
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      live_reg <= 1'b0;
+      told_reg <= 1'b0;
+      wait_reg <= 1'b0;
+    end else begin
+      if (wait_reg) begin
+        if (ev_ready) wait_reg <= 1'b0;
+      end else if (differs) begin
+        wait_reg <= 1'b1;
+        told_reg <= link_up;
+      end
+      if (made) live_reg <= made_valid;
+      if (made && !wait_reg) told_reg <= link_up;
+    end
+  end
+
+endmodule
+
+`resetall
