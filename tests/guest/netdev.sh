@@ -67,10 +67,10 @@ halves() {
 	g1=$(has_gid urdma1 "$2") || fail "urdma1 has no GID $2"
 	shift 2
 	port=$((port + 1))
-	in_a timeout "$limit" "$program" -d urdma0 $option "$g0" -p $port "$@" >/tmp/server.log 2>&1 &
+	in_a timeout "$limit" "$program" -d urdma0 "$option" "$g0" -p $port "$@" >/tmp/server.log 2>&1 &
 	server=$!
 	in_a bash -c ". /opt/urdma/tests/common.sh; wait_listen $port" || fail "$(cat /tmp/server.log)"
-	in_b timeout "$limit" "$program" -d urdma1 $option "$g1" -p $port "$@" 10.1.0.1 >/tmp/client.log 2>&1 ||
+	in_b timeout "$limit" "$program" -d urdma1 "$option" "$g1" -p $port "$@" 10.1.0.1 >/tmp/client.log 2>&1 ||
 		fail "$program between $g0 and $g1: $(cat /tmp/client.log /tmp/server.log)"
 	wait $server || fail "the server of $program: $(cat /tmp/server.log)"
 }

@@ -1091,7 +1091,8 @@ static void test_malformed(void **state)
 				udp[5] = k.ipv4 ? 0xea : 0xfe;
 				break;
 			}
-			if (fault > 10 && fault < 31 && seal && fault != 21 && fault != 22 && fault != 23)
+			if (fault > 10 && fault < 31 && seal && fault != 21 && fault != 22 &&
+			    fault != 23)
 				packet_seal(&k, &f);
 			bench_clear_logs(b);
 			bench_frame(b, &f, err);
