@@ -277,6 +277,40 @@ static void rq_read_gap_wrong_place(struct talk *t)
 	reth(t, OUT, READ_REQ, 1, 0x2000, 3 * MTU, 0);
 }
 
+/*
+ * A gap that a time-out has taken care of, told again when the answers come, and another one behind
+ * it: the requester may go back once for each.
+ */
+static void gap_after_timeout(struct talk *t, unsigned int times)
+{
+	for (unsigned int n = 0; n < 2; n++) {
+		reth(t, OUT, READ_REQ, 0, 0x2000, MTU, 0);
+		atomic(t, OUT, 1);
+		reth(t, OUT, READ_REQ, 2, 0x3000, MTU, 0);
+		answer(t, IN, READ_ONLY, 2, 0x1f, 2, MTU);
+		if (!n)
+			wait_us(t, 80);
+	}
+	answer(t, IN, READ_ONLY, 0, 0x1f, 1, MTU);
+	answer(t, IN, READ_ONLY, 2, 0x1f, 2, MTU);
+	while (times--) {
+		atomic(t, OUT, 1);
+		reth(t, OUT, READ_REQ, 2, 0x3000, MTU, 0);
+	}
+	atomic_ack(t, IN, 1, 2, 0);
+	answer(t, IN, READ_ONLY, 2, 0x1f, 3, MTU);
+}
+
+static void rq_gap_told_anew(struct talk *t)
+{
+	gap_after_timeout(t, 2);
+}
+
+static void rq_gap_back_too_often(struct talk *t)
+{
+	gap_after_timeout(t, 3);
+}
+
 static void rq_sequence(struct talk *t)
 {
 	request(t, OUT, SEND_FIRST, 0, MTU);
@@ -505,6 +539,8 @@ static const struct conversation conversations[] = {
 	WRONG(rq_rnr_early),
 	CLEAN(rq_read_gap),
 	WRONG(rq_read_gap_wrong_place),
+	CLEAN(rq_gap_told_anew),
+	WRONG(rq_gap_back_too_often),
 	WRONG(rq_sequence),
 	WRONG(rq_short_first),
 	WRONG(rq_empty_last),
