@@ -476,5 +476,19 @@ package urdma_pkg;
   localparam int TRC_CQ = 3;
   localparam int TRC_N = 4;
 
+  // ---- numbers of the wire: most significant byte first, at the lowest address -------------------
+  function automatic logic [15:0] be16(input logic [15:0] x);
+    return {x[7:0], x[15:8]};
+  endfunction
+  function automatic logic [23:0] be24(input logic [23:0] x);
+    return {x[7:0], x[15:8], x[23:16]};
+  endfunction
+  function automatic logic [31:0] be32(input logic [31:0] x);
+    return {x[7:0], x[15:8], x[23:16], x[31:24]};
+  endfunction
+  function automatic logic [63:0] be64(input logic [63:0] x);
+    return {be32(x[31:0]), be32(x[63:32])};
+  endfunction
+
 endpackage
 /* verilator lint_on UNUSEDPARAM */

@@ -61,10 +61,6 @@ module urdma_eth_rx_parse
 
   localparam int STAGES = 5;       // x1 to x5
 
-  function automatic logic [15:0] be16(input logic [15:0] w);
-    return {w[7:0], w[15:8]};
-  endfunction
-
   // ---- d0, d1: the raw beats -----------------------------------------------------------------------
   logic d0_valid_reg, d0_first_reg, d0_last_reg, d0_err_reg;
   logic d1_valid_reg, d1_first_reg, d1_last_reg, d1_err_reg, d1_empty_reg;

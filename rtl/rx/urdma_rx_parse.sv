@@ -128,10 +128,6 @@ module urdma_rx_parse
   logic [15:0] x0_etype_reg;
   logic [7:0] idx_next_reg;
 
-  function automatic logic [15:0] be16(input logic [15:0] w);
-    return {w[7:0], w[15:8]};
-  endfunction
-
   /* verilator lint_off UNUSEDSIGNAL */  // without the addresses
   logic [8*(18+HDR)-1:0] d_win;
   /* verilator lint_on UNUSEDSIGNAL */

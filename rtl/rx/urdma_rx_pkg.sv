@@ -217,15 +217,6 @@ package urdma_rx_pkg;
     return opcode inside {OP_READ_RSP_FIRST, OP_READ_RSP_MIDDLE, OP_READ_RSP_LAST, OP_READ_RSP_ONLY, OP_ATOMIC_ACK};
   endfunction
 
-  // Values of the wire
-  function automatic logic [31:0] be32(input logic [31:0] w);
-    return {w[7:0], w[15:8], w[23:16], w[31:24]};
-  endfunction
-
-  function automatic logic [63:0] be64(input logic [63:0] w);
-    return {be32(w[31:0]), be32(w[63:32])};
-  endfunction
-
   // The cause of a failed acknowledgement: CQE status to the syndrome that tells the requester.
   function automatic logic [7:0] nak_of(input logic [7:0] status);
     case (status)

@@ -85,16 +85,6 @@ module urdma_tx_hdr
   assign fold1 = 17'(h3_sum_reg[15:0]) + 17'(h3_sum_reg[19:16]);
   assign csum = ~(fold1[15:0] + 16'(fold1[16]));
 
-  function automatic logic [15:0] be16(input logic [15:0] x);
-    return {x[7:0], x[15:8]};
-  endfunction
-  function automatic logic [23:0] be24(input logic [23:0] x);
-    return {x[7:0], x[15:8], x[23:16]};
-  endfunction
-  function automatic logic [31:0] be32(input logic [31:0] x);
-    return {x[7:0], x[15:8], x[23:16], x[31:24]};
-  endfunction
-
   logic [14*8-1:0] l2;           // Ethernet, without the tag
   logic [18*8-1:0] l2v;          // with it
   logic [20*8-1:0] ip4;

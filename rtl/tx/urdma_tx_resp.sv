@@ -514,10 +514,6 @@ module urdma_tx_resp
   end
 
   pdesc_t o_pd;
-  logic [63:0] orig;             // big-endian
-  for (genvar i = 0; i < 8; i++) begin : g_orig
-    assign orig[8*i+:8] = cur_reg.va[8*(7-i)+:8];
-  end
   always_comb begin
     o_pd = '0;
     o_pd.resp = 1'b1;
@@ -535,7 +531,7 @@ module urdma_tx_resp
       if (cur_reg.atomic) begin
         o_pd.opcode = BTH_ATOMIC_ACK;
         o_pd.ext_len = 5'd12;
-        o_pd.ext[95:0] = {orig, aeth(AETH_ACK, cur_reg.msn)};
+        o_pd.ext[95:0] = {be64(cur_reg.va), aeth(AETH_ACK, cur_reg.msn)};
       end else begin
         if (cur_first_reg) o_pd.opcode = cur_last ? BTH_READ_RSP_ONLY : BTH_READ_RSP_FIRST;
         else o_pd.opcode = cur_last ? BTH_READ_RSP_LAST : BTH_READ_RSP_MIDDLE;

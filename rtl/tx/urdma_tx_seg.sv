@@ -210,13 +210,6 @@ module urdma_tx_seg
     logic [31:0] len;
   } msg_t;
 
-  function automatic logic [31:0] be32(input logic [31:0] x);
-    return {x[7:0], x[15:8], x[23:16], x[31:24]};
-  endfunction
-  function automatic logic [63:0] be64(input logic [63:0] x);
-    return {be32(x[31:0]), be32(x[63:32])};
-  endfunction
-
   typedef struct packed {
     logic [63:0] addr;
     logic [31:0] left;
