@@ -175,7 +175,7 @@ module urdma_top
   logic [47:0] own_mac;
   logic ctl_busy, eq0_lost, blocks_init_done;
   logic [6:0] tx_bytes, rx_bytes;
-  logic [URDMA_CNT_N-1:0] tx_cnt, rx_cnt, mr_cnt, cq_cnt, eq_cnt, eth_cnt, mux_cnt;
+  logic [URDMA_CNT_N-1:0] tx_cnt, rx_cnt, mr_cnt, cq_cnt, eq_cnt, eth_cnt, mux_cnt, irq_cnt;
   logic tx_busy, rx_busy, mr_busy, cq_busy, eq_busy, eth_busy;
   logic tx_init_done, rx_init_done, mr_init_done, cq_init_done, eq_init_done, eth_init_done;
 
@@ -205,7 +205,7 @@ module urdma_top
     .rd_req_valid(rd_req_valid[RD_CMD]), .rd_req(rd_req[RD_CMD]), .rd_req_ready(rd_req_ready[RD_CMD]),
     .rd_rsp_valid(rd_rsp_valid[RD_CMD]), .rd_rsp,
     .wr_valid(wr_valid[WR_CMD]), .wr(wr[WR_CMD]), .wr_ready(wr_ready[WR_CMD]),
-    .cnt(pcie_cnt | tx_cnt | rx_cnt | mr_cnt | cq_cnt | eq_cnt | eth_cnt | mux_cnt), .tx_bytes, .rx_bytes, .eq0_lost,
+    .cnt(pcie_cnt | tx_cnt | rx_cnt | mr_cnt | cq_cnt | eq_cnt | eth_cnt | mux_cnt | irq_cnt), .tx_bytes, .rx_bytes, .eq0_lost,
     .mac_default, .mac(own_mac), .link_up, .skip_valid, .skip_cycles, .cycles,
     .trace_valid(trace_valid[TRC_DB]), .trace(trace_tap[TRC_DB])
   );
@@ -257,7 +257,7 @@ module urdma_top
   urdma_irq_mux irq_mux (
     .clk, .rst(block_rst_reg), .busy(irq_busy),
     .in_valid({eth_irq_valid, eq_irq_valid}), .in_vec({eth_irq_vec, eq_irq_vec}), .in_ready({eth_irq_ready, eq_irq_ready}),
-    .irq_valid(irq_req_valid), .irq_vec(irq_req_vec), .irq_ready(irq_req_ready)
+    .irq_valid(irq_req_valid), .irq_vec(irq_req_vec), .irq_ready(irq_req_ready), .cnt(irq_cnt)
   );
 
   // ---- transport ---------------------------------------------------------------------------------------------------------------------

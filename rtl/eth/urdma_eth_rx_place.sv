@@ -230,7 +230,8 @@ module urdma_eth_rx_place
   // is looked for before (and for that of the frame that is on wr_*).
   assign may_begin = mid_reg || ((!c.p.first || !rdma_first || (&wait_reg)) && (!c.p.last || rxc_count <= 5'(RXCS - 2)));
   assign issue = c_valid && !c.p.drop && (!w_valid_reg || wr_ready) && may_begin;
-  assign skip = c_valid && c.p.drop;
+  // one that had begun is over when what was written of it is
+  assign skip = c_valid && c.p.drop && (!c.p.begun || !w_valid_reg || wr_ready);
   assign c_pop = skip || (issue && issue_last);
   assign rd_en = issue;
   assign rd_line = line_reg;

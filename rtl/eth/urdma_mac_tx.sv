@@ -28,29 +28,35 @@ module urdma_mac_tx
 );
 
   logic valid_reg, open_reg, free;
+  logic cut_reg, cut_now;      // a cut that the MAC has not let in yet
   mac_beat_t beat_reg;
 
   assign free = !valid_reg || mac_ready;
-  assign in_ready = free;
+  assign cut_now = cut || cut_reg;
+  assign in_ready = free && !cut_reg;
   assign mac_valid = valid_reg;
   assign mac = beat_reg;
   assign busy = valid_reg || open_reg;
 
   always_ff @(posedge clk) begin
-    if (free && cut && open_reg) begin
+    if (free && cut_now && open_reg) begin
       beat_reg.keep <= 64'd1;
       beat_reg.last <= 1'b1;
       beat_reg.err <= 1'b1;
-    end else if (free && in_valid && !cut) begin
+    end else if (free && in_valid && !cut_now) begin
       beat_reg <= in;
     end
     if (rst) begin
       valid_reg <= 1'b0;
       open_reg <= 1'b0;
-    end else if (free) begin
-      valid_reg <= cut ? open_reg : in_valid;
-      if (cut) open_reg <= 1'b0;
-      else if (in_valid) open_reg <= !in.last;
+      cut_reg <= 1'b0;
+    end else begin
+      cut_reg <= cut_now && open_reg && !free;
+      if (free) begin
+        valid_reg <= cut_now ? open_reg : in_valid;
+        if (cut_now) open_reg <= 1'b0;
+        else if (in_valid) open_reg <= !in.last;
+      end
     end
   end
 

@@ -9,5 +9,5 @@ pcie/urdma_pcie_cq.sv
 pcie/urdma_dma_rd.sv
 pcie/urdma_dma_wr.sv
 pcie/urdma_rq_mux.sv
-pcie/urdma_irq_order.sv
+pcie/urdma_wr_order.sv
 pcie/urdma_pcie.sv

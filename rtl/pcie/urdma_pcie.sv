@@ -112,6 +112,8 @@ module urdma_pcie
   logic wr_tlp_valid, wr_tlp_ready;
   rq_beat_t wr_beat;
   logic wr_accept, wr_done, wr_pass;
+  logic rsp_valid;
+  logic [63:0] rsp_data;
   logic cq_busy, rd_busy, wr_busy, rq_busy, irq_busy;
 
   assign busy = cq_busy || rd_busy || wr_busy || rq_busy || irq_busy;
@@ -120,7 +122,7 @@ module urdma_pcie
     .clk, .rst,
     .s_axis_cq_tdata, .s_axis_cq_tkeep, .s_axis_cq_tuser, .s_axis_cq_tlast, .s_axis_cq_tvalid, .s_axis_cq_tready,
     .m_axis_cc_tdata, .m_axis_cc_tkeep, .m_axis_cc_tuser, .m_axis_cc_tlast, .m_axis_cc_tvalid, .m_axis_cc_tready,
-    .reg_req_valid, .reg_req, .reg_req_ready, .reg_rsp_valid, .reg_rsp_data,
+    .reg_req_valid, .reg_req, .reg_req_ready, .reg_rsp_valid(rsp_valid), .reg_rsp_data(rsp_data),
     .db_valid, .db, .db_ready,
     .cnt_db_bad, .cnt_mmio_bad,
     .busy(cq_busy)
@@ -156,12 +158,24 @@ module urdma_pcie
     .busy(rq_busy)
   );
 
-  urdma_irq_order #(.VEC_W(VEC_W)) u_irq (
+  urdma_wr_order #(.WIDTH(VEC_W)) u_irq (
     .clk, .rst,
-    .irq_req_valid, .irq_req_vec, .irq_req_ready,
+    .in_valid(irq_req_valid), .in_data(irq_req_vec), .in_ready(irq_req_ready),
     .wr_accept, .wr_done,
-    .irq_valid, .irq_vec, .irq_ready,
+    .out_valid(irq_valid), .out_data(irq_vec), .out_ready(irq_ready),
     .busy(irq_busy)
+  );
+
+  // As many answers as there can be reads under way find room.
+  /* verilator lint_off UNUSEDSIGNAL */
+  logic rsp_room, rsp_busy;  // reads under way keep u_cq busy
+  /* verilator lint_on UNUSEDSIGNAL */
+  urdma_wr_order #(.WIDTH(64)) u_rsp (
+    .clk, .rst,
+    .in_valid(reg_rsp_valid), .in_data(reg_rsp_data), .in_ready(rsp_room),
+    .wr_accept, .wr_done,
+    .out_valid(rsp_valid), .out_data(rsp_data), .out_ready(1'b1),
+    .busy(rsp_busy)
   );
 
 endmodule

@@ -12,7 +12,7 @@
 // (register bus, doorbell port, completion queue) is not ready. The completion queue bounds the reads under way
 // to READS, so that their answers, which have no back-pressure, find room.
 //
-// Latency: CQ to reg_req or db 2 cycles; reg_rsp to CC 2 cycles.
+// Latency: CQ to reg_req or db 2 cycles; reg_rsp to CC 2 cycles (urdma_wr_order before it has one more).
 
 `resetall
 `default_nettype none

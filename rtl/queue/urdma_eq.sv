@@ -224,7 +224,6 @@ module urdma_eq
     cnt = '0;
     cnt[URDMA_CNT_EQE] = wr_valid && wr_ready;
     cnt[URDMA_CNT_EQ_LOST] = c1_valid_reg && c1_op_reg == OP_EQE && lost;
-    cnt[URDMA_CNT_IRQ] = irq_valid && irq_ready;
   end
 
   logic unused_bits;

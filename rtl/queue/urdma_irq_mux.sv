@@ -6,6 +6,7 @@
 
 module urdma_irq_mux
   import urdma_pkg::*;
+  import urdma_hw_pkg::*;
 #(
   parameter int N = 2
 ) (
@@ -19,7 +20,9 @@ module urdma_irq_mux
 
   output      logic                     irq_valid,
   output      logic [VEC_W-1:0]         irq_vec,
-  input  wire logic                     irq_ready
+  input  wire logic                     irq_ready,
+
+  output      logic [URDMA_CNT_N-1:0]   cnt
 );
 
   logic [N-1:0] grant;
@@ -32,6 +35,11 @@ module urdma_irq_mux
   assign irq_valid = valid_reg;
   assign irq_vec = vec_reg;
   assign busy = valid_reg || (|in_valid);
+
+  always_comb begin
+    cnt = '0;
+    cnt[URDMA_CNT_IRQ] = valid_reg && irq_ready;
+  end
 
   urdma_arb_rr #(.N(N)) arb (.clk, .rst, .req(in_valid), .advance(free), .grant, .grant_idx(idx), .grant_valid(any));
 

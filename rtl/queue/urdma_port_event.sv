@@ -43,6 +43,7 @@ module urdma_port_event
         told_reg <= link_up;
       end
       if (made) live_reg <= made_valid;
+      if (made && !made_valid) wait_reg <= 1'b0;  // nobody to tell any more
       if (made && !wait_reg) told_reg <= link_up;
     end
   end
