@@ -55,7 +55,7 @@ static void urdma_eqe(struct urdma_eq *eq, u64 w0)
 		urdma_qp_event(dev, obj, type);
 		break;
 	case URDMA_EV_PORT:
-		urdma_netdev_link(dev, FIELD_GET(URDMA_EQE0_DATA, w0) & 1);
+		urdma_netdev_link(dev);
 		break;
 	default:
 		dev_warn_ratelimited(&dev->pdev->dev, "event of unknown type %u\n", type);

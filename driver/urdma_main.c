@@ -51,7 +51,7 @@ void urdma_set_dead(struct urdma_dev *dev, const char *why)
 	dev_err(&dev->pdev->dev, "%s: the device is out of use until the driver is loaded again\n",
 		why);
 	urdma_cmdq_abort(dev);
-	urdma_netdev_link(dev, false);
+	urdma_netdev_link(dev);
 	schedule_work(&dev->dead_work);
 	if (test_bit(URDMA_F_IB_REGISTERED, &dev->flags))
 		ib_dispatch_event(&event);
@@ -268,6 +268,7 @@ static int urdma_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ida_init(&dev->db_ida);
 	INIT_WORK(&dev->dead_work, urdma_cq_dead_work);
 	spin_lock_init(&dev->dead_lock);
+	spin_lock_init(&dev->link_lock);
 
 	err = urdma_pci_init(dev);
 	if (err) {
