@@ -26,9 +26,26 @@ bool urdma_is_gone(struct urdma_dev *dev)
 }
 
 /*
- * The end of the device until it is probed again. Bus mastering goes first and for good: from then
- * on no DMA can come, so all memory may be given back although no destroy command is sent any more.
+ * Bus mastering goes first and for good: from then on no DMA can come, so all memory may be given
+ * back although no destroy command is sent any more. False: the device was dead already.
  */
+static bool urdma_mark_dead(struct urdma_dev *dev)
+{
+	unsigned long flags;
+	bool first;
+
+	/* Nobody may find it dead, and free memory, before bus mastering is off. */
+	spin_lock_irqsave(&dev->dead_lock, flags);
+	first = !urdma_is_dead(dev);
+	if (first) {
+		pci_clear_master(dev->pdev);
+		set_bit(URDMA_F_DEAD, &dev->flags);
+	}
+	spin_unlock_irqrestore(&dev->dead_lock, flags);
+	return first;
+}
+
+/* The end of the device until it is probed again. */
 void urdma_set_dead(struct urdma_dev *dev, const char *why)
 {
 	struct ib_event event = {
@@ -36,18 +53,9 @@ void urdma_set_dead(struct urdma_dev *dev, const char *why)
 		.event = IB_EVENT_DEVICE_FATAL,
 		.element.port_num = URDMA_PORT,
 	};
-	unsigned long flags;
 
-	/* Nobody may find it dead, and free memory, before bus mastering is off. */
-	spin_lock_irqsave(&dev->dead_lock, flags);
-	if (urdma_is_dead(dev)) {
-		spin_unlock_irqrestore(&dev->dead_lock, flags);
+	if (!urdma_mark_dead(dev))
 		return;
-	}
-	pci_clear_master(dev->pdev);
-	set_bit(URDMA_F_DEAD, &dev->flags);
-	spin_unlock_irqrestore(&dev->dead_lock, flags);
-
 	dev_err(&dev->pdev->dev, "%s: the device is out of use until the driver is loaded again\n",
 		why);
 	urdma_cmdq_abort(dev);
@@ -363,11 +371,11 @@ static void urdma_shutdown(struct pci_dev *pdev)
 {
 	struct urdma_dev *dev = pci_get_drvdata(pdev);
 
-	set_bit(URDMA_F_DEAD, &dev->flags);
+	urdma_mark_dead(dev);
 	urdma_cmdq_abort(dev);
+	/* Registers answer without bus mastering too. */
 	if (!urdma_is_gone(dev))
 		urdma_hw_reset(dev);
-	pci_clear_master(pdev);
 }
 
 static pci_ers_result_t urdma_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
