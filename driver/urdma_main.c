@@ -96,11 +96,11 @@ static int urdma_read_eth_caps(struct urdma_dev *dev)
 	caps->eth_max_frame = FIELD_GET(URDMA_RF_CAP_ETH_MAX_FRAME, eth);
 	caps->eth_tx_descs = FIELD_GET(URDMA_RF_CAP_ETH_TX_DESCS, eth);
 	caps->eth_uc = FIELD_GET(URDMA_RF_CAP_ETH_UC, eth);
-	/* Indexes have 16 bits; a completion ring has twice the entries of the greater ring. */
+	/* Indexes have 16 bits; a completion ring has four times the entries of the greater one. */
 	log_cq = FIELD_GET(URDMA_RF_CAP_LOG_ETH_CQ, eth);
 	caps->log_eth_ring = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_ETH_RING, eth), 15);
-	if (caps->log_eth_ring >= log_cq)
-		caps->log_eth_ring = log_cq ? log_cq - 1 : 0;
+	if (caps->log_eth_ring + 2 > log_cq)
+		caps->log_eth_ring = log_cq < 2 ? 0 : log_cq - 2;
 	/* As many as the registers have room for. */
 	caps->eth_queues = min_t(u32, caps->eth_queues, URDMA_ETH_MAX_QUEUES);
 	caps->eth_uc = min_t(u32, caps->eth_uc, URDMA_ETH_MAX_UC);
