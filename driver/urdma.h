@@ -181,6 +181,8 @@ struct urdma_dev {
 
 	/* the net device's own part (urdma_netdev.c, urdma_eth.h); nothing else looks at it */
 	struct net_device *netdev;
+	/* covers a look at the link with what follows for the carrier, and changes of netdev */
+	spinlock_t link_lock;
 	struct notifier_block netdev_nb;
 	bool port_active;
 };
@@ -459,6 +461,6 @@ int urdma_netdev_init(struct urdma_dev *dev);
 void urdma_netdev_exit(struct urdma_dev *dev);
 int urdma_netdev_watch(struct urdma_dev *dev);
 void urdma_netdev_unwatch(struct urdma_dev *dev);
-void urdma_netdev_link(struct urdma_dev *dev, bool up);
+void urdma_netdev_link(struct urdma_dev *dev);
 
 #endif

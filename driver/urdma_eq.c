@@ -55,7 +55,7 @@ static void urdma_eqe(struct urdma_eq *eq, u64 w0)
 		urdma_qp_event(dev, obj, type);
 		break;
 	case URDMA_EV_PORT:
-		urdma_netdev_link(dev, FIELD_GET(URDMA_EQE0_DATA, w0) & 1);
+		urdma_netdev_link(dev);
 		break;
 	default:
 		dev_warn_ratelimited(&dev->pdev->dev, "event of unknown type %u\n", type);
@@ -65,7 +65,8 @@ static void urdma_eqe(struct urdma_eq *eq, u64 w0)
 /*
  * A ring so full that events may have been dropped. Those of commands are not missed (the waiters
  * look for themselves), those of CQs are made up for by an event to every CQ of the EQ, which is
- * harmless. The counter is one for all EQs, so each keeps what it saw last.
+ * harmless, that of the link, which the NIC does not tell again, by a look at the link. The
+ * counter is one for all EQs, so each keeps what it saw last.
  */
 static void urdma_eq_check_lost(struct urdma_eq *eq)
 {
@@ -78,6 +79,8 @@ static void urdma_eq_check_lost(struct urdma_eq *eq)
 	dev_warn_ratelimited(&dev->pdev->dev, "event queue %u was full\n", eq->eqn);
 	urdma_cmdq_reap(dev);
 	urdma_cq_event_all(eq);
+	if (!eq->eqn)
+		urdma_netdev_link(dev);
 }
 
 static irqreturn_t urdma_eq_irq(int irq, void *data)

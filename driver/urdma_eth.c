@@ -460,22 +460,28 @@ static bool urdma_eth_take_cqe(struct urdma_eth_chan *ch, struct urdma_ecqe *cqe
 
 /*
  * A poll that may not receive (netpoll) takes completions of transmission alone, over those of
- * frames received, which stay for a poll with a budget.
+ * frames received, which stay for a poll with a budget. Slots that it frees can cause completions
+ * again while the old ones keep their entries: not more of these than the others leave room for.
  */
 static bool urdma_eth_poll_tx(struct urdma_eth_chan *ch)
 {
+	const u32 spare = (1U << ch->cq_log) - (1U << ch->tx_log) - (1U << ch->rx_log);
 	struct urdma_ecqe *cqe;
 	u64 w0, w1;
 
-	while ((ch->cq_tx_seen - ch->cq_ci) >> ch->cq_log == 0) {
+	while (ch->cq_tx_seen - ch->cq_ci < spare) {
 		cqe = urdma_eth_cqe(ch, ch->cq_tx_seen);
 		if (!cqe)
 			break;
 		w0 = le64_to_cpu(READ_ONCE(cqe->w[0]));
 		w1 = le64_to_cpu(READ_ONCE(cqe->w[1]));
-		if (FIELD_GET(URDMA_ECQE0_KIND, w0) == URDMA_ECQE_TX &&
-		    !urdma_eth_tx_done(ch, w0, FIELD_GET(URDMA_ECQE1_INDEX, w1), 0))
-			return false;
+		if (FIELD_GET(URDMA_ECQE0_KIND, w0) == URDMA_ECQE_TX) {
+			if (!urdma_eth_tx_done(ch, w0, FIELD_GET(URDMA_ECQE1_INDEX, w1), 0))
+				return false;
+			/* With none of reception before it, it is done with. */
+			if (ch->cq_tx_seen == ch->cq_ci)
+				ch->cq_ci++;
+		}
 		ch->cq_tx_seen++;
 	}
 	return true;
@@ -644,8 +650,8 @@ static struct urdma_eth_chan *urdma_eth_chan_alloc(struct urdma_netdev *nd, u32 
 	ch->stats = &nd->stats[index];
 	ch->tx_log = tx_log;
 	ch->rx_log = rx_log;
-	/* Not less than the entries of both others together: it never runs over. */
-	ch->cq_log = max(tx_log, rx_log) + 1;
+	/* The entries of both others together, and as many for urdma_eth_poll_tx(). */
+	ch->cq_log = max(tx_log, rx_log) + 2;
 	timer_setup(&ch->refill, urdma_eth_refill_timer, 0);
 	netif_napi_add(nd->ndev, &ch->napi, urdma_eth_poll);
 	tx = &ch->tx;

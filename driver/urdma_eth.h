@@ -198,7 +198,7 @@ struct urdma_netdev {
 	 */
 	struct delayed_work service;
 	unsigned long restart;
-	/* frames go to the self test, not to the stack */
+	/* frames and filters are the self test's, not the stack's; set with the addresses' lock */
 	struct urdma_eth_test *test;
 };
 

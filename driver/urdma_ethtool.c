@@ -519,6 +519,7 @@ static int urdma_test_frame(struct urdma_netdev *nd, u32 from, u32 to, u32 len, 
 	struct ethhdr *eth;
 	struct page *page;
 	int err = -ENOMEM;
+	bool sent;
 
 	test->skb = alloc_skb(max_t(u32, len, ETH_ZLEN), GFP_KERNEL);
 	if (!test->skb)
@@ -551,18 +552,17 @@ static int urdma_test_frame(struct urdma_netdev *nd, u32 from, u32 to, u32 len, 
 	test->err = -ETIMEDOUT;
 	reinit_completion(&test->done);
 	__netif_tx_lock_bh(txq);
-	err = urdma_eth_xmit(skb, ndev);
+	sent = netdev_start_xmit(skb, ndev, txq, false) == NETDEV_TX_OK;
 	__netif_tx_unlock_bh(txq);
-	if (err != NETDEV_TX_OK) {
+	if (sent)
+		wait_for_completion_timeout(&test->done, URDMA_ETH_TEST_TIMEOUT);
+	else
 		kfree_skb(skb);
-		err = -EBUSY;
-		goto out;
-	}
-	wait_for_completion_timeout(&test->done, URDMA_ETH_TEST_TIMEOUT);
 	/* From now on nothing is expected; who may be comparing right now has ended after this. */
 	complete(&test->done);
-	napi_synchronize(&nd->chan[to]->napi);
-	err = test->err;
+	for (n = 0; n < nd->num_chans; n++)
+		napi_synchronize(&nd->chan[n]->napi);
+	err = sent ? test->err : -EBUSY;
 out:
 	if (err)
 		netdev_err(ndev, "self test: %u bytes in %u pieces, queue %u to %u: %d\n", len,
@@ -614,11 +614,14 @@ static void urdma_test_offline(struct urdma_netdev *nd, u64 *result)
 	init_completion(&test.done);
 	if (up)
 		urdma_eth_down(nd);
-	result[URDMA_TEST_REGISTERS] = !urdma_test_registers(nd);
 
 	/* Nothing is expected yet. */
 	complete(&test.done);
+	/* Who is writing filters has ended after this, and none are written until the end. */
+	netif_addr_lock_bh(nd->ndev);
 	WRITE_ONCE(nd->test, &test);
+	netif_addr_unlock_bh(nd->ndev);
+	result[URDMA_TEST_REGISTERS] = !urdma_test_registers(nd);
 	err = urdma_eth_up(nd);
 	result[URDMA_TEST_LOOPBACK] = err || !urdma_test_loopback(nd);
 	if (!err)

@@ -26,9 +26,26 @@ bool urdma_is_gone(struct urdma_dev *dev)
 }
 
 /*
- * The end of the device until it is probed again. Bus mastering goes first and for good: from then
- * on no DMA can come, so all memory may be given back although no destroy command is sent any more.
+ * Bus mastering goes first and for good: from then on no DMA can come, so all memory may be given
+ * back although no destroy command is sent any more. False: the device was dead already.
  */
+static bool urdma_mark_dead(struct urdma_dev *dev)
+{
+	unsigned long flags;
+	bool first;
+
+	/* Nobody may find it dead, and free memory, before bus mastering is off. */
+	spin_lock_irqsave(&dev->dead_lock, flags);
+	first = !urdma_is_dead(dev);
+	if (first) {
+		pci_clear_master(dev->pdev);
+		set_bit(URDMA_F_DEAD, &dev->flags);
+	}
+	spin_unlock_irqrestore(&dev->dead_lock, flags);
+	return first;
+}
+
+/* The end of the device until it is probed again. */
 void urdma_set_dead(struct urdma_dev *dev, const char *why)
 {
 	struct ib_event event = {
@@ -36,22 +53,13 @@ void urdma_set_dead(struct urdma_dev *dev, const char *why)
 		.event = IB_EVENT_DEVICE_FATAL,
 		.element.port_num = URDMA_PORT,
 	};
-	unsigned long flags;
 
-	/* Nobody may find it dead, and free memory, before bus mastering is off. */
-	spin_lock_irqsave(&dev->dead_lock, flags);
-	if (urdma_is_dead(dev)) {
-		spin_unlock_irqrestore(&dev->dead_lock, flags);
+	if (!urdma_mark_dead(dev))
 		return;
-	}
-	pci_clear_master(dev->pdev);
-	set_bit(URDMA_F_DEAD, &dev->flags);
-	spin_unlock_irqrestore(&dev->dead_lock, flags);
-
 	dev_err(&dev->pdev->dev, "%s: the device is out of use until the driver is loaded again\n",
 		why);
 	urdma_cmdq_abort(dev);
-	urdma_netdev_link(dev, false);
+	urdma_netdev_link(dev);
 	schedule_work(&dev->dead_work);
 	if (test_bit(URDMA_F_IB_REGISTERED, &dev->flags))
 		ib_dispatch_event(&event);
@@ -88,11 +96,11 @@ static int urdma_read_eth_caps(struct urdma_dev *dev)
 	caps->eth_max_frame = FIELD_GET(URDMA_RF_CAP_ETH_MAX_FRAME, eth);
 	caps->eth_tx_descs = FIELD_GET(URDMA_RF_CAP_ETH_TX_DESCS, eth);
 	caps->eth_uc = FIELD_GET(URDMA_RF_CAP_ETH_UC, eth);
-	/* Indexes have 16 bits; a completion ring has twice the entries of the greater ring. */
+	/* Indexes have 16 bits; a completion ring has four times the entries of the greater one. */
 	log_cq = FIELD_GET(URDMA_RF_CAP_LOG_ETH_CQ, eth);
 	caps->log_eth_ring = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_ETH_RING, eth), 15);
-	if (caps->log_eth_ring >= log_cq)
-		caps->log_eth_ring = log_cq ? log_cq - 1 : 0;
+	if (caps->log_eth_ring + 2 > log_cq)
+		caps->log_eth_ring = log_cq < 2 ? 0 : log_cq - 2;
 	/* As many as the registers have room for. */
 	caps->eth_queues = min_t(u32, caps->eth_queues, URDMA_ETH_MAX_QUEUES);
 	caps->eth_uc = min_t(u32, caps->eth_uc, URDMA_ETH_MAX_UC);
@@ -268,6 +276,7 @@ static int urdma_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ida_init(&dev->db_ida);
 	INIT_WORK(&dev->dead_work, urdma_cq_dead_work);
 	spin_lock_init(&dev->dead_lock);
+	spin_lock_init(&dev->link_lock);
 
 	err = urdma_pci_init(dev);
 	if (err) {
@@ -362,11 +371,11 @@ static void urdma_shutdown(struct pci_dev *pdev)
 {
 	struct urdma_dev *dev = pci_get_drvdata(pdev);
 
-	set_bit(URDMA_F_DEAD, &dev->flags);
+	urdma_mark_dead(dev);
 	urdma_cmdq_abort(dev);
+	/* Registers answer without bus mastering too. */
 	if (!urdma_is_gone(dev))
 		urdma_hw_reset(dev);
-	pci_clear_master(pdev);
 }
 
 static pci_ers_result_t urdma_error_detected(struct pci_dev *pdev, pci_channel_state_t state)

@@ -25,26 +25,29 @@
 	(NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_RXCSUM | NETIF_F_RXHASH | NETIF_F_HIGHDMA |     \
 	 NETIF_F_HW_VLAN_CTAG_TX | NETIF_F_HW_VLAN_CTAG_RX | NETIF_F_HW_VLAN_CTAG_FILTER)
 
-/* The link as the NIC has it now, or from an event. Any context. */
-void urdma_netdev_link(struct urdma_dev *dev, bool up)
+/*
+ * The carrier becomes what the link is now. An event only says that there is something to be read:
+ * what it tells may have been overtaken by one that was lost. Any context.
+ */
+void urdma_netdev_link(struct urdma_dev *dev)
 {
-	/* Events start before the net device is made. */
-	struct net_device *ndev = READ_ONCE(dev->netdev);
+	struct net_device *ndev;
+	unsigned long flags;
+	u64 status;
 
-	if (!ndev)
-		return;
-	/* A dead device has no link, whatever it said before it died. */
-	if (up && !urdma_is_dead(dev))
-		netif_carrier_on(ndev);
-	else
-		netif_carrier_off(ndev);
-}
-
-static void urdma_netdev_read_link(struct urdma_dev *dev)
-{
-	u64 status = urdma_is_dead(dev) ? 0 : urdma_read(dev, URDMA_REG_STATUS);
-
-	urdma_netdev_link(dev, status != ~0ULL && status & URDMA_RF_STATUS_LINK);
+	/* Who reads last is the last to set it. */
+	spin_lock_irqsave(&dev->link_lock, flags);
+	/* Events start before the net device is made, and end after it. */
+	ndev = dev->netdev;
+	if (ndev) {
+		/* A dead device has no link; who makes it dead comes here after that. */
+		status = urdma_is_dead(dev) ? 0 : urdma_read(dev, URDMA_REG_STATUS);
+		if (status != ~0ULL && status & URDMA_RF_STATUS_LINK)
+			netif_carrier_on(ndev);
+		else
+			netif_carrier_off(ndev);
+	}
+	spin_unlock_irqrestore(&dev->link_lock, flags);
 }
 
 /* A byte string of 8 bytes a word, its byte 0 in bits 7:0 of word 0. */
@@ -110,7 +113,8 @@ static void urdma_ndo_set_rx_mode(struct net_device *ndev)
 	u64 mode = 0;
 	u32 h, n = 0;
 
-	if (urdma_is_dead(nd->dev))
+	/* The self test uses the registers, and has all written anew when it has ended. */
+	if (urdma_is_dead(nd->dev) || READ_ONCE(nd->test))
 		return;
 	if (ndev->flags & IFF_PROMISC || netdev_uc_count(ndev) > room) {
 		mode |= URDMA_RF_ETH_PROMISC;
@@ -199,7 +203,7 @@ static int urdma_ndo_open(struct net_device *ndev)
 	err = urdma_eth_up(nd);
 	if (err)
 		return err;
-	urdma_netdev_read_link(nd->dev);
+	urdma_netdev_link(nd->dev);
 	netif_tx_start_all_queues(ndev);
 	schedule_delayed_work(&nd->service, URDMA_ETH_SERVICE);
 	return 0;
@@ -303,7 +307,7 @@ static void urdma_ndo_get_stats64(struct net_device *ndev, struct rtnl_link_stat
 /* Without the Ethernet function. */
 static int urdma_ndo_open_bare(struct net_device *ndev)
 {
-	urdma_netdev_read_link(to_und(ndev)->dev);
+	urdma_netdev_link(to_und(ndev)->dev);
 	netif_start_queue(ndev);
 	return 0;
 }
@@ -445,9 +449,11 @@ int urdma_netdev_init(struct urdma_dev *dev)
 	err = register_netdev(ndev);
 	if (err)
 		goto err_irqs;
-	WRITE_ONCE(dev->netdev, ndev);
+	spin_lock_irq(&dev->link_lock);
+	dev->netdev = ndev;
+	spin_unlock_irq(&dev->link_lock);
 	/* After it is known to the handler of events, so that no change of the link is missed. */
-	urdma_netdev_read_link(dev);
+	urdma_netdev_link(dev);
 	return 0;
 
 err_irqs:
@@ -462,11 +468,16 @@ void urdma_netdev_exit(struct urdma_dev *dev)
 	struct net_device *ndev = dev->netdev;
 	struct urdma_netdev *nd = to_und(ndev);
 
+	/*
+	 * No change of the carrier after this: the core looks at one later, and waits for it only
+	 * while the net device is unregistered.
+	 */
+	spin_lock_irq(&dev->link_lock);
+	dev->netdev = NULL;
+	spin_unlock_irq(&dev->link_lock);
 	/* Brings it down: the channels are gone after this. */
 	unregister_netdev(ndev);
 	cancel_delayed_work_sync(&nd->service);
-	WRITE_ONCE(dev->netdev, NULL);
-	urdma_eqs_sync(dev);
 	urdma_eth_irqs_free(nd);
 	free_netdev(ndev);
 }
