@@ -75,7 +75,7 @@ check "in the summary" jq -e '.exit_status == 125 and (.kernel_complaints | leng
 	"$tmp/results/summary.json"
 
 expect "a guest that goes away" 125 --timeout 60 -- busybox poweroff -f
-URDMA_MEMORY=16 expect "a guest that cannot boot" 125 --timeout 20 -- true
+URDMA_MEMORY=40 expect "a guest that cannot boot" 125 --timeout 20 -- true
 
 cosim=$tmp/no-cosim
 printf '#!/bin/sh\necho no such luck >&2\nexit 1\n' >"$cosim"
