@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // See control.h.
-#define _GNU_SOURCE /* accept4 */
 #include "control.h"
 
 #include <errno.h>
@@ -14,6 +13,8 @@
 
 /* Bytes of answers that may wait for a client that does not read; it is dropped then. */
 #define MAX_ANSWERS (1u << 20)
+/* Reads of one client in a call: one that never stops writing does not stop the simulator. */
+#define MAX_READS 16u
 
 struct client {
 	int fd; /* -1: free */
@@ -95,8 +96,18 @@ static bool answer(struct client *k, const char *text)
 	size_t len = strlen(text);
 	char *out;
 
-	if (k->out_len + len + 1 > MAX_ANSWERS)
-		return false;
+	if (k->out_len + len + 1 > MAX_ANSWERS) {
+		/* What the client has taken does not count. */
+		if (!flush(k))
+			return false;
+		if (k->out_at) {
+			k->out_len -= k->out_at;
+			memmove(k->out, k->out + k->out_at, k->out_len);
+			k->out_at = 0;
+		}
+		if (k->out_len + len + 1 > MAX_ANSWERS)
+			return false;
+	}
 	out = realloc(k->out, k->out_len + len + 1);
 	if (!out)
 		return false;
@@ -123,9 +134,10 @@ static bool do_line(struct urdma_control *c, struct client *k, char *line)
 	return ok;
 }
 
+/* False: the client is gone. What is left unread is there for the next call; poll tells of it. */
 static bool read_lines(struct urdma_control *c, struct client *k, bool *any)
 {
-	for (;;) {
+	for (unsigned int reads = 0; reads < MAX_READS; reads++) {
 		ssize_t n = recv(k->fd, k->in + k->n, sizeof(k->in) - k->n, MSG_DONTWAIT);
 		char *nl;
 
@@ -159,6 +171,7 @@ static bool read_lines(struct urdma_control *c, struct client *k, bool *any)
 			k->n = 0;
 		}
 	}
+	return true;
 }
 
 bool urdma_control_process(struct urdma_control *c)
@@ -169,7 +182,7 @@ bool urdma_control_process(struct urdma_control *c)
 		struct client *k = &c->client[i];
 
 		if (k->fd < 0) {
-			k->fd = accept4(c->listen.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+			k->fd = urdma_socket_accept(c->listen.fd);
 			if (k->fd < 0)
 				continue;
 			any = true;

@@ -962,8 +962,10 @@ static int main_loop(struct program *p)
 		elapsed = (wall_ns() - quiet_wall) / URDMA_SIM_CYCLE_NS;
 		target = quiet_cycle + elapsed;
 		if (timer > target) {
-			uint64_t left = timer == UINT64_MAX ? UINT64_MAX
-							    : (timer - target) * URDMA_SIM_CYCLE_NS;
+			/* The times of a capture may be centuries apart. */
+			uint64_t left = timer - target > UINT64_MAX / URDMA_SIM_CYCLE_NS
+						? UINT64_MAX
+						: (timer - target) * URDMA_SIM_CYCLE_NS;
 
 			if (wait(p, left))
 				return 0;

@@ -51,7 +51,7 @@ static inline uint64_t urdma_rate_end(const struct urdma_rate *r)
 /* Nanoseconds to cycles, rounded up. */
 static inline uint64_t urdma_ns_to_cycles(uint64_t ns)
 {
-	return (ns + 3) / 4;
+	return ns / 4 + (ns % 4 != 0);
 }
 
 #endif

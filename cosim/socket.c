@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // See socket.h.
-#define _GNU_SOURCE /* SOCK_NONBLOCK */
+#define _GNU_SOURCE /* SOCK_NONBLOCK, accept4 */
 #include "socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -79,6 +81,29 @@ int urdma_socket_open(struct urdma_socket *s, int type, const char *path)
 	if (ret)
 		urdma_socket_close(s);
 	return ret;
+}
+
+int urdma_socket_accept(int fd)
+{
+	static int spare = -1; /* kept for the moment when there is no other */
+	static bool said;
+	int client;
+
+	if (spare < 0)
+		spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (client >= 0 || (errno != EMFILE && errno != ENFILE) || spare < 0)
+		return client;
+	if (!said)
+		fprintf(stderr, "urdma-cosim: %s: clients are turned away\n", strerror(errno));
+	said = true;
+	close(spare);
+	client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (client >= 0)
+		close(client);
+	spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	errno = EAGAIN;
+	return -1;
 }
 
 void urdma_socket_close(struct urdma_socket *s)

@@ -20,6 +20,11 @@ struct urdma_socket {
 int urdma_socket_open(struct urdma_socket *s, int type, const char *path);
 /* Closes it and removes its name. */
 void urdma_socket_close(struct urdma_socket *s);
+/*
+ * The next client of a listening socket that does not block; -1 and errno. When there is no file
+ * descriptor left it is turned away (EAGAIN): poll would tell of it for ever.
+ */
+int urdma_socket_accept(int fd);
 /* -ENAMETOOLONG. */
 int urdma_socket_address(struct sockaddr_un *address, const char *path);
 

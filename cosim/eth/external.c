@@ -15,6 +15,8 @@
 #define IN_LIMIT (256u << 10)
 /* Bytes that wait for the peer; beyond, frames are dropped. */
 #define OUT_LIMIT (1024u << 10)
+/* Frames from the peer in a call, good or bad: between them the others have their turn. */
+#define IN_FRAMES 256u
 
 struct urdma_external_waiting {
 	struct urdma_external_waiting *next;
@@ -162,13 +164,21 @@ static const struct urdma_eth_frame_ops frame_ops = { .deliver = deliver };
 bool urdma_external_process(struct urdma_external *e, uint64_t now)
 {
 	uint8_t frame[URDMA_ETH_MAX_FRAME + 1];
+	unsigned int frames = 0;
 	bool any = false;
 
 	if (!e->ops->receive)
 		return false;
 	any = flush(e);
+	e->more = false;
 	while (e->port.out_bytes < IN_LIMIT) {
-		int n = e->ops->receive(e, frame);
+		int n;
+
+		if (frames++ == IN_FRAMES) {
+			e->more = true;
+			break;
+		}
+		n = e->ops->receive(e, frame);
 
 		if (n < 0)
 			break;
@@ -188,7 +198,7 @@ unsigned int urdma_external_pollfds(const struct urdma_external *e, struct pollf
 
 bool urdma_external_waiting(const struct urdma_external *e)
 {
-	return e->queue && e->ops->no_pollout;
+	return e->more || (e->queue && e->ops->no_pollout);
 }
 
 /* ---- time ---------------------------------------------------------------------------------- */

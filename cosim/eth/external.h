@@ -63,7 +63,10 @@ const struct urdma_external_stats *urdma_external_stats(const struct urdma_exter
 bool urdma_external_process(struct urdma_external *ext, uint64_t now);
 /* What to wait for; at most URDMA_EXTERNAL_MAX_POLLFDS. */
 unsigned int urdma_external_pollfds(const struct urdma_external *ext, struct pollfd *fds);
-/* Frames wait for a peer whose room poll does not tell of: come again within a millisecond. */
+/*
+ * Frames wait that poll does not tell of, to a peer that had no room or from one that sent many:
+ * come again within a millisecond.
+ */
 bool urdma_external_waiting(const struct urdma_external *ext);
 
 /* As those of a port, for the scheduler. */

@@ -149,7 +149,7 @@ static int receive(struct urdma_external *e, uint8_t *frame)
 	struct dgram *d = e->impl;
 	struct sockaddr_storage from;
 
-	for (;;) {
+	for (unsigned int tries = 0; tries < URDMA_EXTERNAL_TRIES; tries++) {
 		socklen_t len = sizeof(from);
 		ssize_t n;
 
@@ -181,6 +181,7 @@ static int receive(struct urdma_external *e, uint8_t *frame)
 		}
 		return (int)n;
 	}
+	return -EAGAIN;
 }
 
 const struct urdma_external_ops urdma_external_dgram = {

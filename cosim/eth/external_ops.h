@@ -7,6 +7,8 @@
 
 struct urdma_external_waiting;
 
+#define URDMA_EXTERNAL_TRIES 8u
+
 struct urdma_external {
 	struct urdma_eth_port port;
 	char name[16];
@@ -16,6 +18,7 @@ struct urdma_external {
 	/* Frames that the peer did not take at once. */
 	struct urdma_external_waiting *queue, **queue_end;
 	size_t queue_bytes;
+	bool more; /* the last call left frames from the peer, if there were any */
 };
 
 struct urdma_external_ops {
@@ -28,8 +31,11 @@ struct urdma_external_ops {
 
 	/* Of those with a peer. want_out: a frame waits that the peer did not take. */
 	unsigned int (*pollfds)(const struct urdma_external *e, struct pollfd *fds, bool want_out);
-	/* The next frame, into URDMA_ETH_MAX_FRAME + 1 bytes: its length, more when it was longer.
-	 * -EAGAIN: there is none. */
+	/*
+	 * The next frame, into URDMA_ETH_MAX_FRAME + 1 bytes: its length, more when it was longer.
+	 * One of a bad length need not be there. -EAGAIN: there is none, as far as a few system
+	 * calls show (URDMA_EXTERNAL_TRIES); poll tells of more.
+	 */
 	int (*receive)(struct urdma_external *e, uint8_t *frame);
 	/* 0: taken; -EAGAIN: not now; -ENOTCONN: there is nobody. */
 	int (*send)(struct urdma_external *e, const void *frame, size_t len);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // External port: QEMU's -netdev stream. Each frame has its length in front, 4 bytes big-endian.
-#define _GNU_SOURCE /* accept4 */
 #include <poll.h>
 #include <arpa/inet.h>
 #include <errno.h>
@@ -222,45 +221,45 @@ static int send_frame(struct urdma_external *e, const void *frame, size_t len)
 	return ret == -EAGAIN ? 0 : ret;
 }
 
-/* The next whole frame of what has been read: its length, -EAGAIN, or -EBADMSG. */
+/*
+ * The next whole frame of what has been read: its length, -EAGAIN, or -EBADMSG. One of a bad length
+ * is told of by its length alone, and passed over.
+ */
 static int take(struct urdma_external *e, uint8_t *frame)
 {
 	struct stream *s = e->impl;
+	size_t left = s->in_len - s->in_at, n = s->skip < left ? s->skip : left;
+	uint32_t len;
 
-	for (;;) {
-		size_t left = s->in_len - s->in_at, n = s->skip < left ? s->skip : left;
-		uint32_t len;
-
-		s->skip -= n;
-		s->in_at += n;
-		left -= n;
-		if (left < 4)
-			return -EAGAIN;
-		memcpy(&len, s->in + s->in_at, 4);
-		len = ntohl(len);
-		if (len > MAX_LENGTH) {
-			e->stats.bad_length++;
-			return -EBADMSG;
-		}
-		if (len < URDMA_EXTERNAL_MIN_FRAME || len > URDMA_ETH_MAX_FRAME) {
-			e->stats.bad_length++;
-			s->skip = 4 + len;
-			continue;
-		}
-		if (left < 4 + len)
-			return -EAGAIN;
-		memcpy(frame, s->in + s->in_at + 4, len);
-		s->in_at += 4 + len;
+	s->skip -= n;
+	s->in_at += n;
+	left -= n;
+	if (left < 4)
+		return -EAGAIN;
+	memcpy(&len, s->in + s->in_at, 4);
+	len = ntohl(len);
+	if (len > MAX_LENGTH) {
+		e->stats.bad_length++;
+		return -EBADMSG;
+	}
+	if (len < URDMA_EXTERNAL_MIN_FRAME || len > URDMA_ETH_MAX_FRAME) {
+		s->skip = 4 + len;
 		return (int)len;
 	}
+	if (left < 4 + len)
+		return -EAGAIN;
+	memcpy(frame, s->in + s->in_at + 4, len);
+	s->in_at += 4 + len;
+	return (int)len;
 }
 
 static int receive(struct urdma_external *e, uint8_t *frame)
 {
 	struct stream *s = e->impl;
+	unsigned int tries = 0;
 
 	if (s->fd < 0 && s->listen_fd >= 0) {
-		int fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = urdma_socket_accept(s->listen_fd);
 
 		if (fd >= 0)
 			set_peer(e, fd);
@@ -278,6 +277,8 @@ static int receive(struct urdma_external *e, uint8_t *frame)
 				  "the peer sent a length that makes no sense, connection closed");
 			break;
 		}
+		if (tries++ == URDMA_EXTERNAL_TRIES)
+			break;
 		memmove(s->in, s->in + s->in_at, s->in_len - s->in_at);
 		s->in_len -= s->in_at;
 		s->in_at = 0;

@@ -219,8 +219,11 @@ static bool have_scratch(struct urdma_eth_port *port)
 	return port->scratch;
 }
 
-/* What this side is sending goes on into nothing. True if its beginning stands in the queue. */
-static bool detach_sender(struct urdma_wire *w, unsigned int side)
+/*
+ * What this side is sending goes on into nothing. True if its beginning stands in the queue. seen:
+ * it is the one that the receiver is about to get as damaged, and counts there.
+ */
+static bool detach_sender(struct urdma_wire *w, unsigned int side, bool seen)
 {
 	struct urdma_eth_port *port = w->port[side];
 	struct urdma_eth_frame *f = port->tx;
@@ -229,7 +232,7 @@ static bool detach_sender(struct urdma_wire *w, unsigned int side)
 		return false;
 	memcpy(port->scratch, f, offsetof(struct urdma_eth_frame, data) + f->len);
 	port->scratch->next = NULL;
-	port->scratch->queued = false;
+	port->scratch->queued = seen;
 	port->tx = port->scratch;
 	if (f->queued)
 		return true;
@@ -273,8 +276,15 @@ int urdma_wire_set_link(struct urdma_wire *w, bool up)
 		if (!have_scratch(w->port[0]) || !have_scratch(w->port[1]))
 			return -ENOMEM;
 		for (unsigned int s = 0; s < 2; s++) {
-			/* One that is still being sent is counted there. */
-			w->port[!s]->stats.rx_lost += w->to[!s].n - detach_sender(w, s);
+			struct urdma_eth_queue *q = &w->to[!s];
+			bool sending = q->head && q->head == w->port[s]->tx;
+
+			/*
+			 * Each frame counts once: one that is still being sent there, one whose
+			 * beginning was seen as received, with an error.
+			 */
+			w->port[!s]->stats.rx_lost += q->n - (q->started && !sending);
+			w->port[!s]->stats.rx_lost -= detach_sender(w, s, q->started && sending);
 			cut(w, !s);
 		}
 	}
@@ -389,7 +399,7 @@ static void tx_end(struct urdma_eth_port *port, uint64_t end)
 		f->number = port->wire->frames[port->side]++;
 	}
 	if (f == port->scratch)
-		port->stats.tx_unconnected++;
+		port->stats.tx_unconnected += !f->queued;
 	else if (!f->queued)
 		wire_forward(port->wire, port->side, f, &port->line);
 	urdma_rate_charge(&port->line, URDMA_ETH_GAP);

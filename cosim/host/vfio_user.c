@@ -1255,7 +1255,7 @@ static void drop_client(struct urdma_vfio_user_server *s)
 
 static void accept_client(struct urdma_vfio_user_server *s)
 {
-	int fd = accept4(s->listen.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = urdma_socket_accept(s->listen.fd);
 
 	if (fd < 0) {
 		if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR &&

@@ -5,12 +5,14 @@
  */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -175,6 +177,95 @@ static void many(void **state)
 	urdma_control_destroy(c);
 }
 
+/* Writes empty lines until it is killed. */
+static pid_t flooder(int fd)
+{
+	static char empty[65536];
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	memset(empty, '\n', sizeof(empty));
+	while (send(fd, empty, sizeof(empty), MSG_NOSIGNAL) > 0)
+		;
+	_exit(0);
+}
+
+/* One that writes without end has its turn, and no more; others are served meanwhile. */
+static void flood(void **state)
+{
+	char b[4096];
+	struct urdma_control *c;
+	pid_t pid;
+	int a, d;
+
+	(void)state;
+	assert_int_equal(urdma_control_create(path, command, &calls, &c), 0);
+	a = client();
+	d = client();
+	settle(c);
+	/* What one call leaves unread is still there, and is told of. */
+	memset(b, '\n', sizeof(b));
+	assert_int_equal(send(a, b, sizeof(b), MSG_DONTWAIT), sizeof(b));
+	say(a, "one\n");
+	assert_true(urdma_control_process(c));
+	assert_int_equal(recv(a, b, sizeof(b), MSG_DONTWAIT), -1);
+	assert_true(urdma_control_process(c));
+	expect(a, "ok <one>\n");
+	/* A call that does not come back is ended by the alarm. */
+	alarm(60);
+	pid = flooder(a);
+	for (unsigned int i = 0; i < 20; i++) {
+		say(d, "hello\n");
+		urdma_control_process(c);
+		expect(d, "ok <hello>\n");
+	}
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	alarm(0);
+	close(a);
+	settle(c);
+	close(d);
+	urdma_control_destroy(c);
+}
+
+/* Without a file descriptor left, a client is turned away: poll does not tell of it for ever. */
+static void no_descriptor(void **state)
+{
+	struct pollfd fds[URDMA_CONTROL_MAX_POLLFDS];
+	struct rlimit old, few;
+	struct urdma_control *c;
+	unsigned int n = 0;
+	int a, fd, taken[64];
+	char b;
+
+	(void)state;
+	assert_int_equal(urdma_control_create(path, command, &calls, &c), 0);
+	settle(c);
+	a = client();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few = old;
+	few.rlim_cur = 64;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	while ((fd = dup(a)) >= 0)
+		taken[n++] = fd;
+	urdma_control_process(c);
+	while (n)
+		close(taken[--n]);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_int_equal(recv(a, &b, 1, MSG_DONTWAIT), 0);
+	assert_int_equal(urdma_control_pollfds(c, fds), 1);
+	assert_int_equal(poll(fds, 1, 0), 0);
+	close(a);
+	a = client();
+	say(a, "hello\n");
+	settle(c);
+	expect(a, "ok <hello>\n");
+	close(a);
+	urdma_control_destroy(c);
+}
+
 /* A name that a dead process left behind does not stand in the way. */
 static void stale(void **state)
 {
@@ -209,9 +300,8 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines),
-		cmocka_unit_test(many),
-		cmocka_unit_test(stale),
+		cmocka_unit_test(lines),	 cmocka_unit_test(many),  cmocka_unit_test(flood),
+		cmocka_unit_test(no_descriptor), cmocka_unit_test(stale),
 	};
 
 	return cmocka_run_group_tests_name("cosim/control", tests, set_up, tear_down);

@@ -383,6 +383,48 @@ static void hostile(void **state)
 	world_close(&w);
 }
 
+/* One that sends bad lengths as fast as it can has 256 of them a call, and none is forgotten. */
+static void flood(void **state)
+{
+	static const uint32_t zeros[4000];
+	struct sockaddr_un port = { .sun_family = AF_UNIX };
+	const struct urdma_external_stats *s, *d;
+	uint64_t now;
+	struct world w;
+	int a, b;
+
+	(void)state;
+	world_open(&w, make("a=stream:unix:%s,listen", path_of("a")),
+		   make("b=dgram:unix:%s", path_of("b")));
+	s = urdma_external_stats(w.ext[0]);
+	d = urdma_external_stats(w.ext[1]);
+	now = urdma_cosim_now(w.c);
+	a = peer_connect(path_of("a"));
+	assert_int_equal(send(a, zeros, sizeof(zeros), MSG_DONTWAIT), sizeof(zeros));
+	peer_send(a, 100, 1);
+	for (unsigned int i = 1; i <= 4000 / 256; i++) {
+		assert_true(urdma_external_process(w.ext[0], now));
+		assert_int_equal(s->bad_length, i * 256);
+		/* They are in the port, so that poll does not tell. */
+		assert_true(urdma_external_waiting(w.ext[0]));
+	}
+	assert_true(urdma_external_process(w.ext[0], now));
+	assert_int_equal(s->bad_length, 4000);
+	assert_false(urdma_external_waiting(w.ext[0]));
+	settle(&w);
+	assert_int_equal(urdma_external_port(w.ext[0])->stats.tx_frames, 1);
+	/* Datagrams: the backlog is short, so that a call takes all of it. */
+	strcpy(port.sun_path, path_of("b"));
+	b = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	for (unsigned int i = 0; i < 5; i++)
+		assert_int_equal(sendto(b, zeros, i, 0, (struct sockaddr *)&port, sizeof(port)), i);
+	settle(&w);
+	assert_int_equal(d->bad_length, 5);
+	close(a);
+	close(b);
+	world_close(&w);
+}
+
 /* A peer that does not read: a bounded number waits, the rest is dropped, and nothing blocks. */
 static void full_peer(void **state)
 {
@@ -1096,6 +1138,7 @@ int main(void)
 		cmocka_unit_test(replay_times),	  cmocka_unit_test(replay_fast),
 		cmocka_unit_test(replay_foreign), cmocka_unit_test(replay_bad),
 		cmocka_unit_test(text),		  cmocka_unit_test(with_nics),
+		cmocka_unit_test(flood),
 	};
 
 	return cmocka_run_group_tests_name("cosim/external", tests, set_up, tear_down);

@@ -261,6 +261,53 @@ static void cut(void **state)
 	net_close(&n);
 }
 
+/*
+ * A link that goes down in the middle of a frame's arrival: the frame counts once, whether its
+ * sender has finished or not, and so do those whose beginning nobody has seen.
+ */
+static void link_down(void **state)
+{
+	static const struct {
+		uint32_t len;
+		unsigned int frames, delay, begun; /* ends when that many bytes have come */
+		bool sent;			   /* and the sender has finished */
+		unsigned int lost, unconnected, received;
+	} cases[] = {
+		{ 1000, 1, 200, 64, true, 0, 0, 1 },  { 9000, 1, 10, 64, false, 0, 0, 1 },
+		{ 1000, 1, 1000, 0, true, 1, 0, 0 },  { 1000, 3, 200, 64, true, 2, 0, 1 },
+		{ 9000, 1, 5000, 0, false, 0, 1, 0 },
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct urdma_eth_stats *tx, *rx;
+		struct net n;
+
+		net_open(&n, 100000, cases[i].delay);
+		tx = &n.s[0]->port.stats;
+		rx = &n.s[1]->port.stats;
+		n.s[0]->n = cases[i].frames;
+		for (unsigned int k = 0; k < cases[i].frames; k++)
+			n.s[0]->len[k] = cases[i].len;
+		while (n.s[1]->part < cases[i].begun || !(cases[i].sent || n.s[0]->sent) ||
+		       (cases[i].sent && n.s[0]->next < cases[i].frames))
+			net_step(&n);
+		assert_int_equal(n.s[0]->next, cases[i].sent ? cases[i].frames : 0);
+		assert_int_equal(n.s[1]->n_got, 0);
+		assert_int_equal(urdma_wire_set_link(n.wire, false), 0);
+		/* Up and down again before the receiver has had its last beat. */
+		assert_int_equal(urdma_wire_set_link(n.wire, true), 0);
+		assert_int_equal(urdma_wire_set_link(n.wire, false), 0);
+		net_run(&n);
+		assert_int_equal(tx->tx_frames, cases[i].frames);
+		assert_int_equal(rx->rx_lost, cases[i].lost);
+		assert_int_equal(tx->tx_unconnected, cases[i].unconnected);
+		assert_int_equal(rx->rx_frames, cases[i].received);
+		assert_int_equal(rx->rx_errors, cases[i].received);
+		net_close(&n);
+	}
+}
+
 static void hook(void *ctx, unsigned int side, struct urdma_eth_frame *f,
 		 struct urdma_wire_verdict *v)
 {
@@ -367,6 +414,7 @@ int main(void)
 		cmocka_unit_test(single),	cmocka_unit_test(saturated),
 		cmocka_unit_test(disconnected), cmocka_unit_test(cut),
 		cmocka_unit_test(fault_hook),	cmocka_unit_test(captures),
+		cmocka_unit_test(link_down),
 	};
 
 	return cmocka_run_group_tests_name("cosim/wire", tests, NULL, NULL);
