@@ -942,7 +942,7 @@ void urdma_eh_gid_ipv4(uint8_t gid[16], uint32_t ipv4)
 		gid[12 + i] = (uint8_t)(ipv4 >> (24 - 8 * i));
 }
 
-static void own_gid(struct urdma_eh *eh, bool ipv6, uint8_t gid[16])
+void urdma_eh_own_gid(struct urdma_eh *eh, bool ipv6, uint8_t gid[16])
 {
 	unsigned int nic = urdma_embedded_nic(eh->dev);
 
@@ -979,7 +979,7 @@ int urdma_eh_connect_as(struct urdma_eh_qp *a, struct urdma_eh_qp *b,
 	for (unsigned int i = 0; i < 2; i++) {
 		uint8_t gid[16];
 
-		own_gid(qp[i]->eh, ipv6, gid);
+		urdma_eh_own_gid(qp[i]->eh, ipv6, gid);
 		ret = urdma_eh_set_gid(qp[i]->eh, ipv6, gid, !ipv6);
 		if (ret)
 			return ret;
@@ -989,7 +989,7 @@ int urdma_eh_connect_as(struct urdma_eh_qp *a, struct urdma_eh_qp *b,
 		conn[i].sq_psn = i ? 0xfffff0 : 0x000123;
 		conn[i].rq_psn = i ? 0x000123 : 0xfffff0;
 		conn[i].sgid_index = ipv6;
-		own_gid(qp[!i]->eh, ipv6, conn[i].dgid);
+		urdma_eh_own_gid(qp[!i]->eh, ipv6, conn[i].dgid);
 		ret = urdma_eh_mac(qp[!i]->eh, conn[i].dmac);
 		if (ret)
 			return ret;

@@ -251,6 +251,8 @@ int urdma_eh_to_reset(struct urdma_eh_qp *qp); /* and the indices to 0 */
 int urdma_eh_mac(struct urdma_eh *eh, uint8_t mac[6]);
 /* GID table entry with the port's own MAC address. ipv4: gid is ::ffff:a.b.c.d. */
 int urdma_eh_set_gid(struct urdma_eh *eh, unsigned int index, const uint8_t gid[16], bool ipv4);
+/* The address that urdma_eh_connect() gives a NIC. */
+void urdma_eh_own_gid(struct urdma_eh *eh, bool ipv6, uint8_t gid[16]);
 /* ::ffff:a.b.c.d */
 void urdma_eh_gid_ipv4(uint8_t gid[16], uint32_t ipv4);
 

@@ -152,6 +152,7 @@ void judge_start(struct judge *judge, struct rig *rig, bool lives)
 		struct urdma_eth_port *port = urdma_cosim_port(rig->cosim, n);
 
 		rig_check(rig, urdma_eh_mac(rig->side[n].eh, config.mac), "MAC address");
+		urdma_eh_own_gid(rig->side[n].eh, rig->config.ipv6, config.ip);
 		judge->port[n].check = rc_check_create(n ? "side 1" : "side 0", &config);
 		rig_check(rig, judge->port[n].check ? 0 : -1, "wire checker");
 		counters(rig, n, judge->port[n].before);

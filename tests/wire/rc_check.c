@@ -878,17 +878,28 @@ static void responder_end(struct rc_check *c, struct pair *p, uint64_t now)
  * ------------------------------------------------------------------------------------------ */
 
 /*
- * Neither the ICRC nor a checksum of IP covers the address that a frame goes to. A port may have
- * several, one after the other or at once: without a word from the caller those that it sends from.
+ * A packet belongs to a port by its addresses, MAC and IP, before anything else is looked at: the
+ * ICRC does not cover the one, and a bit of the other may be wrong. A port may have several,
+ * one after the other or at once: without a word from the caller any IP address is one of it, and
+ * MAC addresses are those that it sends from.
  */
 static bool not_ours(struct rc_check *c, const struct pcap_frame *frame)
 {
 	static const uint8_t none[6];
-	const uint8_t *mac = frame->data + (frame->outbound ? 6 : 0);
+	const uint8_t *mac = frame->data + (frame->outbound ? 6 : 0), *ip = frame->data + 14;
 	unsigned int n = c->n_macs < MACS ? c->n_macs : MACS;
+	uint8_t to[16] = { [10] = 0xff, [11] = 0xff };
 
-	if (memcmp(c->config.mac, none, 6))
-		return !frame->outbound && memcmp(c->config.mac, mac, 6);
+	if (memcmp(c->config.mac, none, 6)) {
+		if (roce_be(frame->data + 12, 2) == 0x8100)
+			ip += 4;
+		if (ip[0] >> 4 == 6)
+			memcpy(to, ip + 24, 16);
+		else
+			memcpy(to + 12, ip + 16, 4);
+		return !frame->outbound &&
+		       (memcmp(c->config.mac, mac, 6) || memcmp(c->config.ip, to, 16));
+	}
 	for (unsigned int i = 0; i < n; i++)
 		if (!memcmp(c->macs[i], mac, 6))
 			return false;
@@ -1007,7 +1018,7 @@ void rc_check_frame(struct rc_check *c, const struct pcap_frame *frame)
 	if (frame->bad_fcs)
 		return;
 	ret = roce_parse(frame->data, frame->len, &roce, &why);
-	if (ret > 0)
+	if (ret > 0 || not_ours(c, frame))
 		return;
 	if (!ret) {
 		roce_icrc(frame->data, &roce, icrc);
@@ -1037,8 +1048,6 @@ void rc_check_frame(struct rc_check *c, const struct pcap_frame *frame)
 		count_out(&c->counts, &k);
 	else
 		count_in(&c->counts, &k);
-	if (not_ours(c, frame))
-		return;
 	p = find_pair(c, k.dqpn, !k.out);
 	if (!p) {
 		c->counts.unpaired++;

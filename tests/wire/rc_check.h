@@ -36,7 +36,11 @@ struct rc_check_config {
 	bool lives;		/* numbers of QPs are used again: a PSN far off begins a new life */
 	bool gone;		/* QPs may go in the midst of their work: no end is judged */
 	uint64_t lag_ns;	/* how long a NIC may take to react; 0: 50 us */
-	uint8_t mac[6]; /* of the port: frames to others are not for it; 0: what it sends says it */
+	/*
+	 * Addresses of the port, MAC and IP (IPv4 as ::ffff:a.b.c.d): packets to others are not for
+	 * it, and not counted. MAC 0: what it sends says it, and any IP address is the port's.
+	 */
+	uint8_t mac[6], ip[16];
 };
 
 /* Counted as the NIC's counters count (URDMA_CNT_*), over RoCEv2 frames of the port. */
