@@ -390,6 +390,14 @@ package urdma_pkg;
     logic         err;
   } mac_beat_t;
 
+  // a beat as urdma_window shows it
+  typedef struct packed {
+    logic         last;
+    logic         err;
+    logic [6:0]   n;               // bytes
+    logic [511:0] data;
+  } mac_window_t;
+
   // ---- Ethernet function (rtl/eth, docs/hardware-interface.md section 12) ----------------------
   typedef struct packed {
     logic                        rx_enable;
@@ -488,6 +496,24 @@ package urdma_pkg;
   endfunction
   function automatic logic [63:0] be64(input logic [63:0] x);
     return {be32(x[31:0]), be32(x[63:32])};
+  endfunction
+
+  // ---- a line turned away from lane 0, by 8 * by bytes and by bytes: a stage each ------------------
+  function automatic logic [511:0] rol_octets(input logic [511:0] d, input logic [2:0] by);
+    logic [511:0] t;
+    t = d;
+    if (by[2]) t = {t[255:0], t[511:256]};
+    if (by[1]) t = {t[383:0], t[511:384]};
+    if (by[0]) t = {t[447:0], t[511:448]};
+    return t;
+  endfunction
+  function automatic logic [511:0] rol_bytes(input logic [511:0] d, input logic [2:0] by);
+    logic [511:0] t;
+    t = d;
+    if (by[2]) t = {t[479:0], t[511:480]};
+    if (by[1]) t = {t[495:0], t[511:496]};
+    if (by[0]) t = {t[503:0], t[511:504]};
+    return t;
   endfunction
 
 endpackage

@@ -9,7 +9,7 @@
 //
 // The stream runs through fixed stages. Stages and their cycle, counted from the first beat on rx_*:
 //
-//   1  d0   beat as it came, bytes behind the end made zero
+//   1  d0   beat as it came, bytes behind the end made zero (urdma_window)
 //   2  d1   waits for the beat behind it: both hold all headers, and the bytes that move up when a tag is taken out
 //   3  x0   stream as it will be delivered; header cut out, VLAN looked up
 //   4  x1   decoded: input of the hash, address compared; checksum: 4 partial sums
@@ -62,56 +62,18 @@ module urdma_eth_rx_parse
   localparam int STAGES = 5;       // x1 to x5
 
   // ---- d0, d1: the raw beats -----------------------------------------------------------------------
-  logic d0_valid_reg, d0_first_reg, d0_last_reg, d0_err_reg;
-  logic d1_valid_reg, d1_first_reg, d1_last_reg, d1_err_reg, d1_empty_reg;
-  logic [6:0] d0_n_reg, d1_n_reg;
-  logic [511:0] d0_reg, d1_reg;
-  logic d1_go, d_tag, d_strip, strip_reg, absorb;
-
-  // d1 leaves when the beat behind it is known, or when there is none: then d0 always finds it free.
-  assign d1_go = d1_valid_reg && (d1_last_reg || d0_valid_reg);
-  assign d_tag = d1_reg[8*12+:16] == be16(16'h8100);
-  assign d_strip = d1_first_reg ? d_tag && cfg.vlan_strip : strip_reg;
+  logic d_busy, d_go, d1_first, d_tag, d_strip, strip_reg, absorb;
+  mac_window_t d0, d1;
+  urdma_window window (
+    .clk, .rst, .busy(d_busy), .in_valid(rx_valid), .in(rx),
+    .go(d_go), .head(d1), .first(d1_first), .next_valid(), .next(d0), .absorb
+  );
+  assign d_tag = d1.data[8*12+:16] == be16(16'h8100);
+  assign d_strip = d1_first ? d_tag && cfg.vlan_strip : strip_reg;
   // the last beat has at most the four bytes that move up to the beat before
-  assign absorb = d1_valid_reg && !d1_last_reg && d_strip && d0_valid_reg && d0_last_reg && d0_n_reg <= 7'd4;
+  assign absorb = !d1.last && d_strip && d0.last && d0.n <= 7'd4;
 
-  always_ff @(posedge clk) begin
-    if (rx_valid) begin
-      logic [511:0] masked;
-      masked = rx.data;
-      if (rx.last)
-        for (int i = 0; i < 64; i++) if (!rx.keep[i]) masked[8*i+:8] = 8'd0;
-      d0_reg <= masked;
-      d0_last_reg <= rx.last;
-      d0_err_reg <= rx.err;
-      d0_n_reg <= rx.last ? 7'($countones(rx.keep)) : 7'd64;
-    end
-    if (d0_valid_reg) begin
-      d1_reg <= d0_reg;
-      d1_last_reg <= d0_last_reg;
-      d1_err_reg <= d0_err_reg;
-      d1_n_reg <= d0_n_reg;
-      d1_first_reg <= d0_first_reg;
-      d1_empty_reg <= absorb;
-    end
-    if (d1_go) strip_reg <= d_strip;
-  end
-
-  always_ff @(posedge clk) begin
-    if (rst) begin
-      d0_valid_reg <= 1'b0;
-      d0_first_reg <= 1'b1;
-      d1_valid_reg <= 1'b0;
-    end else begin
-      d0_valid_reg <= rx_valid;
-      if (d0_valid_reg) begin
-        d0_first_reg <= d0_last_reg;
-        d1_valid_reg <= 1'b1;
-      end else if (d1_go) begin
-        d1_valid_reg <= 1'b0;
-      end
-    end
-  end
+  always_ff @(posedge clk) if (d_go) strip_reg <= d_strip;
 
   // ---- x0: the stream as it is delivered -------------------------------------------------------------
   // Bytes from the IP header on that the hash may need: 40 of IPv6, 4 of ports.
@@ -136,34 +98,34 @@ module urdma_eth_rx_parse
   logic [7:0] d_idx;
   logic [6:0] d_n;
 
-  assign d_idx = d1_first_reg ? 8'd0 : idx_next_reg;
-  assign d_n = absorb ? 7'd60 + d0_n_reg : (d1_last_reg && d_strip) ? d1_n_reg - 7'd4 : d1_n_reg;
+  assign d_idx = d1_first ? 8'd0 : idx_next_reg;
+  assign d_n = absorb ? 7'd60 + d0.n : (d1.last && d_strip) ? d1.n - 7'd4 : d1.n;
 
   always_ff @(posedge clk) begin
-    if (d1_go && !d1_empty_reg) begin
+    if (d_go) begin
       logic [31:0] up;             // of the frame's next beat
-      up = d1_last_reg ? '0 : d0_reg[31:0];
-      if (!d_strip) x0_reg <= d1_reg;
-      else if (d1_first_reg) x0_reg <= {up, d1_reg[511:128], d1_reg[95:0]};
-      else x0_reg <= {up, d1_reg[511:32]};
-      x0_slot_reg.first <= d1_first_reg;
-      x0_slot_reg.last <= d1_last_reg || absorb;
-      x0_slot_reg.err <= d1_err_reg || (absorb && d0_err_reg) || (!d1_first_reg && x0_slot_reg.err);
+      up = d1.last ? '0 : d0.data[31:0];
+      if (!d_strip) x0_reg <= d1.data;
+      else if (d1_first) x0_reg <= {up, d1.data[511:128], d1.data[95:0]};
+      else x0_reg <= {up, d1.data[511:32]};
+      x0_slot_reg.first <= d1_first;
+      x0_slot_reg.last <= d1.last || absorb;
+      x0_slot_reg.err <= d1.err || (absorb && d0.err) || (!d1_first && x0_slot_reg.err);
       x0_slot_reg.len <= {1'b0, d_idx, 6'd0} + 15'(d_n);
       idx_next_reg <= (&d_idx) ? d_idx : d_idx + 8'd1;
-      if (d1_first_reg) begin
+      if (d1_first) begin
         logic [8*HDR-1:0] hdr;
-        x0_dmac_reg <= d1_reg[47:0];
+        x0_dmac_reg <= d1.data[47:0];
         x0_tag_reg <= d_tag;
         x0_strip_reg <= d_strip;
         x0_enable_reg <= cfg.rx_enable;
         x0_promisc_reg <= cfg.promisc;
         x0_allmulti_reg <= cfg.allmulti;
         x0_vlan_filter_reg <= cfg.vlan_filter;
-        x0_tci_reg <= be16(d1_reg[8*14+:16]);
-        x0_etype_reg <= be16(d_tag ? d1_reg[8*16+:16] : d1_reg[8*12+:16]);
-        hdr = d1_reg[8*14+:8*HDR];
-        if (d_tag) hdr = d1_reg[8*18+:8*HDR];
+        x0_tci_reg <= be16(d1.data[8*14+:16]);
+        x0_etype_reg <= be16(d_tag ? d1.data[8*16+:16] : d1.data[8*12+:16]);
+        hdr = d1.data[8*14+:8*HDR];
+        if (d_tag) hdr = d1.data[8*18+:8*HDR];
         x0_hdr_reg <= hdr;
       end
     end
@@ -171,7 +133,7 @@ module urdma_eth_rx_parse
 
   always_ff @(posedge clk) begin
     if (rst) x0_valid_reg <= 1'b0;
-    else x0_valid_reg <= d1_go && !d1_empty_reg;
+    else x0_valid_reg <= d_go;
   end
 
   assign vlan_id = x0_tci_reg[11:0];
@@ -402,7 +364,7 @@ module urdma_eth_rx_parse
     end
   end
 
-  assign busy = rx_valid || d0_valid_reg || d1_valid_reg || x0_valid_reg || x_valid_reg != '0 || frm_count != '0;
+  assign busy = rx_valid || d_busy || x0_valid_reg || x_valid_reg != '0 || frm_count != '0;
 
 `ifndef SYNTHESIS
   a_class: assert property (@(posedge clk) disable iff (rst) z_end |-> z_class_valid)

@@ -4,4 +4,6 @@ lib/urdma_arb_rr.sv
 lib/urdma_crc32.sv
 lib/urdma_fifo.sv
 lib/urdma_ram_sdp.sv
+lib/urdma_gather.sv
 lib/urdma_skid.sv
+lib/urdma_window.sv

@@ -13,7 +13,7 @@
 // The stream runs through fixed stages; a frame's beats keep their order, and a frame of one beat can follow
 // another each cycle. Stages and their cycle, counted from the first beat on mac_*:
 //
-//   1  d0      beat as it came
+//   1  d0      beat as it came (urdma_window)
 //   2  d1      with the beat behind it, the window of 128 bytes that holds all headers
 //   3  x0      stream shifted by 2 bytes: behind the 14 or 18 bytes of Ethernet header, every part of a RoCE
 //              packet then lies at a multiple of 4
@@ -65,50 +65,15 @@ module urdma_rx_parse
 );
 
   // ---- d0, d1: the raw beats -----------------------------------------------------------------------
-  logic d0_valid_reg, d0_first_reg, d1_valid_reg;
-  logic d0_last_reg, d0_err_reg, d1_first_reg, d1_last_reg, d1_err_reg, d1_empty_reg;
-  logic [6:0] d0_n_reg, d1_n_reg;
-  logic [511:0] d0_reg, d1_reg;
-  logic d1_go, absorb;
-
-  // d1 leaves when the beat behind it is known, or when there is none: then d0 always finds it free.
-  assign d1_go = d1_valid_reg && (d1_last_reg || d0_valid_reg);
+  logic d_busy, d_go, d1_first, d0_valid, absorb;
+  mac_window_t d0, d1;
+  urdma_window window (
+    .clk, .rst, .busy(d_busy), .in_valid(mac_valid), .in(mac),
+    .go(d_go), .head(d1), .first(d1_first), .next_valid(d0_valid), .next(d0), .absorb
+  );
   // the last beat has at most the two bytes that the shifted stream takes along with the beat before
-  assign absorb = !d1_last_reg && d0_last_reg && d0_n_reg <= 7'd2;
-  assign rx_bytes = d0_valid_reg ? d0_n_reg : 7'd0;
-
-  always_ff @(posedge clk) begin
-    if (mac_valid) begin
-      d0_reg <= mac.data;
-      d0_last_reg <= mac.last;
-      d0_err_reg <= mac.err;
-      d0_n_reg <= mac.last ? 7'($countones(mac.keep)) : 7'd64;
-    end
-    if (d0_valid_reg) begin
-      d1_reg <= d0_reg;
-      d1_last_reg <= d0_last_reg;
-      d1_err_reg <= d0_err_reg;
-      d1_n_reg <= d0_n_reg;
-      d1_first_reg <= d0_first_reg;
-      d1_empty_reg <= !d0_first_reg && d0_last_reg && d0_n_reg <= 7'd2;
-    end
-  end
-
-  always_ff @(posedge clk) begin
-    if (rst) begin
-      d0_valid_reg <= 1'b0;
-      d0_first_reg <= 1'b1;
-      d1_valid_reg <= 1'b0;
-    end else begin
-      d0_valid_reg <= mac_valid;
-      if (d0_valid_reg) begin
-        d0_first_reg <= d0_last_reg;
-        d1_valid_reg <= 1'b1;
-      end else if (d1_go) begin
-        d1_valid_reg <= 1'b0;
-      end
-    end
-  end
+  assign absorb = !d1.last && d0.last && d0.n <= 7'd2;
+  assign rx_bytes = d0_valid ? d0.n : 7'd0;
 
   // ---- x0: shifted stream ----------------------------------------------------------------------------
   // Bytes of the headers from the IP header on: 40 IPv6, 8 UDP, 12 BTH, 28 of what follows.
@@ -132,25 +97,25 @@ module urdma_rx_parse
   logic [8*(18+HDR)-1:0] d_win;
   /* verilator lint_on UNUSEDSIGNAL */
   logic d_vlan;
-  assign d_win = {d0_reg[8*(18+HDR-64)-1:0], d1_reg};
-  assign d_vlan = be16(d1_reg[8*12+:16]) == 16'h8100;
+  assign d_win = {d0.data[8*(18+HDR-64)-1:0], d1.data};
+  assign d_vlan = be16(d1.data[8*12+:16]) == 16'h8100;
 
   always_ff @(posedge clk) begin
-    if (d1_go && !d1_empty_reg) begin
-      x0_reg <= {d0_reg[15:0], d1_reg[511:16]};
-      x0_first_reg <= d1_first_reg;
-      x0_last_reg <= d1_last_reg || absorb;
-      x0_err_reg <= d1_err_reg || (absorb && d0_err_reg);
-      x0_idx_reg <= d1_first_reg ? 8'd0 : idx_next_reg;
-      x0_n_idx_reg <= (d1_first_reg ? 8'd0 : idx_next_reg) + 8'(absorb);
-      x0_n_reg <= absorb ? d0_n_reg : d1_n_reg;
-      idx_next_reg <= d1_first_reg ? 8'd1 : (&idx_next_reg[7:1]) ? idx_next_reg : idx_next_reg + 8'd1;
-      if (d1_first_reg) begin
-        x0_dmac_reg <= d1_reg[47:0];
+    if (d_go) begin
+      x0_reg <= {d0.data[15:0], d1.data[511:16]};
+      x0_first_reg <= d1_first;
+      x0_last_reg <= d1.last || absorb;
+      x0_err_reg <= d1.err || (absorb && d0.err);
+      x0_idx_reg <= d1_first ? 8'd0 : idx_next_reg;
+      x0_n_idx_reg <= (d1_first ? 8'd0 : idx_next_reg) + 8'(absorb);
+      x0_n_reg <= absorb ? d0.n : d1.n;
+      idx_next_reg <= d1_first ? 8'd1 : (&idx_next_reg[7:1]) ? idx_next_reg : idx_next_reg + 8'd1;
+      if (d1_first) begin
+        x0_dmac_reg <= d1.data[47:0];
         x0_vlan_reg <= d_vlan;
-        x0_have_reg <= d1_last_reg ? d1_n_reg : '1;
-        x0_vid_reg <= {d1_reg[8*14+:4], d1_reg[8*15+:8]};
-        x0_etype_reg <= d_vlan ? be16(d1_reg[8*16+:16]) : be16(d1_reg[8*12+:16]);
+        x0_have_reg <= d1.last ? d1.n : '1;
+        x0_vid_reg <= {d1.data[8*14+:4], d1.data[8*15+:8]};
+        x0_etype_reg <= d_vlan ? be16(d1.data[8*16+:16]) : be16(d1.data[8*12+:16]);
         x0_hdr_reg <= d_vlan ? d_win[8*18+:8*HDR] : d_win[8*14+:8*HDR];
       end
     end
@@ -158,7 +123,7 @@ module urdma_rx_parse
 
   always_ff @(posedge clk) begin
     if (rst) x0_valid_reg <= 1'b0;
-    else x0_valid_reg <= d1_go && !d1_empty_reg;
+    else x0_valid_reg <= d_go;
   end
 
   // ---- x1: decoded -------------------------------------------------------------------------------------
@@ -516,7 +481,7 @@ module urdma_rx_parse
   assign trace_valid = z_good;
   assign trace = '{ev: z_commit ? TR_RX : TR_FULL, qpn: z_dec.pkt.dqpn, psn: z_dec.pkt.psn, arg: 16'(z_dec.pkt.opcode)};
 
-  assign busy = mac_valid || d0_valid_reg || d1_valid_reg || x0_valid_reg || x1_valid_reg || y0_valid_reg
+  assign busy = mac_valid || d_busy || x0_valid_reg || x1_valid_reg || y0_valid_reg
       || y_valid_reg != '0;
 
 endmodule

@@ -112,23 +112,6 @@ module urdma_tx_frame
   end
 
   // ---- rotation -----------------------------------------------------------------------------------------------
-  function automatic logic [511:0] rot_coarse(input logic [511:0] d, input logic [2:0] by);
-    logic [511:0] t;
-    t = d;
-    if (by[2]) t = {t[255:0], t[511:256]};
-    if (by[1]) t = {t[383:0], t[511:384]};
-    if (by[0]) t = {t[447:0], t[511:448]};
-    return t;
-  endfunction
-
-  function automatic logic [511:0] rot_fine(input logic [511:0] d, input logic [1:0] by);
-    logic [511:0] t;
-    t = d;
-    if (by[1]) t = {t[479:0], t[511:480]};
-    if (by[0]) t = {t[495:0], t[511:496]};
-    return t;
-  endfunction
-
   logic [511:0] cut;
   always_comb begin
     cut = line_data;
@@ -147,12 +130,12 @@ module urdma_tx_frame
     if (g1_valid_reg) begin
       g2_reg <= g1_reg;
       if (g1_reg.hdr_part) g2_hdr_reg <= g1_hdr_reg;
-      g2_line_reg <= rot_coarse(cut, g1_reg.shift[5:3]);
+      g2_line_reg <= rol_octets(cut, g1_reg.shift[5:3]);
     end
     if (g2_valid_reg) begin
       g3_reg <= g2_reg;
       if (g2_reg.hdr_part) g3_hdr_reg <= g2_hdr_reg;
-      g3_line_reg <= rot_fine(g2_line_reg, g2_reg.shift[2:1]);
+      g3_line_reg <= rol_bytes(g2_line_reg, {g2_reg.shift[2:1], 1'b0});
     end
     if (g3_valid_reg) g3_carry_reg <= g3_line_reg;
     if (rst) begin
