@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net.h"
+#include "icrc.h"
 
 #include <errno.h>
 
@@ -219,10 +220,10 @@ uint16_t net_fold(uint32_t sum)
 	return (uint16_t)sum;
 }
 
-static void put16(uint8_t *p, unsigned int v)
+void net_ip_checksum(uint8_t *ip)
 {
-	p[0] = (uint8_t)(v >> 8);
-	p[1] = (uint8_t)v;
+	roce_put(ip + 10, 0, 2);
+	roce_put(ip + 10, (uint16_t)~net_fold(net_sum(ip, 20, 0)), 2);
 }
 
 size_t net_frame(const struct net *net, unsigned int from, const struct net_flow *flow, size_t len,
@@ -236,15 +237,15 @@ size_t net_frame(const struct net *net, unsigned int from, const struct net_flow
 	memcpy(frame, net->side[!from].mac, 6);
 	memcpy(frame + 6, net->side[from].mac, 6);
 	if (flow->vlan) {
-		put16(frame + 12, 0x8100);
-		put16(frame + 14, flow->tci);
+		roce_put(frame + 12, 0x8100, 2);
+		roce_put(frame + 14, flow->tci, 2);
 	}
-	put16(frame + ip - 2, flow->ipv6 ? 0x86dd : 0x0800);
+	roce_put(frame + ip - 2, flow->ipv6 ? 0x86dd : 0x0800, 2);
 	n = len - l4;
 	if (flow->ipv6) {
 		memset(p, 0, 8);
 		p[0] = 0x60;
-		put16(p + 4, (unsigned int)n);
+		roce_put(p + 4, (unsigned int)n, 2);
 		p[6] = flow->proto;
 		p[7] = 64;
 		memcpy(p + 8, flow->src, 16);
@@ -253,48 +254,22 @@ size_t net_frame(const struct net *net, unsigned int from, const struct net_flow
 	} else {
 		memset(p, 0, 12);
 		p[0] = 0x45;
-		put16(p + 2, (unsigned int)(n + 20));
+		roce_put(p + 2, (unsigned int)(n + 20), 2);
 		p[8] = 64;
 		p[9] = flow->proto;
 		memcpy(p + 12, flow->src, 4);
 		memcpy(p + 16, flow->dst, 4);
-		put16(p + 10, (uint16_t)~net_fold(net_sum(p, 20, 0)));
+		net_ip_checksum(p);
 		pseudo = net_sum(p + 12, 8, pseudo);
 	}
 	pseudo += (uint32_t)n;
 	p = frame + l4;
-	put16(p, flow->sport);
-	put16(p + 2, flow->dport);
+	roce_put(p, flow->sport, 2);
+	roce_put(p + 2, flow->dport, 2);
 	if (flow->proto == 17)
-		put16(p + 4, (unsigned int)n);
+		roce_put(p + 4, (unsigned int)n, 2);
 	*start = (unsigned int)l4;
 	*at = (unsigned int)l4 + (flow->proto == 17 ? 6 : 16);
-	put16(frame + *at, net_fold(pseudo));
+	roce_put(frame + *at, net_fold(pseudo), 2);
 	return len;
-}
-
-uint32_t net_toeplitz(const uint8_t *key, const uint8_t *data, size_t len)
-{
-	uint32_t window =
-		(uint32_t)key[0] << 24 | (uint32_t)key[1] << 16 | (uint32_t)key[2] << 8 | key[3];
-	uint32_t hash = 0;
-
-	for (size_t i = 0; i < 8 * len; i++) {
-		if (data[i / 8] >> (7 - i % 8) & 1)
-			hash ^= window;
-		window = window << 1 | (key[4 + i / 8] >> (7 - i % 8) & 1);
-	}
-	return hash;
-}
-
-unsigned int net_mc_hash(const uint8_t mac[6])
-{
-	uint32_t crc = 0xffffffff;
-
-	for (unsigned int i = 0; i < 48; i++) {
-		bool bit = (crc ^ mac[i / 8] >> i % 8) & 1;
-
-		crc = crc >> 1 ^ (bit ? 0xedb88320 : 0);
-	}
-	return crc & 0xff;
 }

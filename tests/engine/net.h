@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ethernet between the two NICs of a rig: queue pairs with buffers on both sides, frames sent and
- * received, and what a test computes for itself to compare with: checksums, RSS hash, multicast
- * hash, frames of IP, UDP and TCP.
+ * received, and what a test computes for itself to compare with: checksums, frames of IP,
+ * UDP and TCP.
  */
 #ifndef URDMA_TESTS_NET_H
 #define URDMA_TESTS_NET_H
@@ -73,10 +73,8 @@ size_t net_frame(const struct net *net, unsigned int from, const struct net_flow
 /* Ones' complement sum of 16-bit words in network order, an odd last byte padded with 0. */
 uint32_t net_sum(const uint8_t *p, size_t len, uint32_t sum);
 uint16_t net_fold(uint32_t sum);
-/* Toeplitz hash, 40 bytes of key. */
-uint32_t net_toeplitz(const uint8_t *key, const uint8_t *data, size_t len);
+/* Makes the header checksum of an IPv4 header without options good. */
+void net_ip_checksum(uint8_t *ip);
 extern const uint8_t net_rss_key[40];
-/* The low 8 bits of Ethernet's CRC-32 over an address, begun with ones, not inverted. */
-unsigned int net_mc_hash(const uint8_t mac[6]);
 
 #endif

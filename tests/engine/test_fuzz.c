@@ -57,14 +57,6 @@ static uint32_t draw(struct fuzz *f, uint32_t n)
 	return rig_draw(&f->rnd, n);
 }
 
-static void put(uint8_t *p, uint64_t v, unsigned int n)
-{
-	while (n--) {
-		p[n] = (uint8_t)v;
-		v >>= 8;
-	}
-}
-
 static const uint8_t ipv6_of[2][16] = { { 0xfd, [15] = 1 }, { 0xfd, [15] = 2 } };
 static const uint8_t ipv4_of[2][4] = { { 10, 0, 0, 1 }, { 10, 0, 0, 2 } };
 
@@ -120,13 +112,9 @@ static bool is_rdma(const struct fuzz *f, const uint8_t *p, size_t len)
 static void ip_checksum(uint8_t *frame)
 {
 	uint8_t *ip = frame + (roce_be(frame + 12, 2) == 0x8100 ? 18 : 14);
-	uint16_t sum;
 
-	if (ip[0] >> 4 != 4)
-		return;
-	put(ip + 10, 0, 2);
-	sum = (uint16_t)~net_fold(net_sum(ip, 20, 0));
-	put(ip + 10, sum, 2);
+	if (ip[0] >> 4 == 4)
+		net_ip_checksum(ip);
 }
 
 static void seal(uint8_t *frame, size_t len)
@@ -168,19 +156,19 @@ static size_t build(struct fuzz *f, const struct packet *k, uint8_t *frame)
 	uint8_t *bth;
 
 	net_frame(&f->net, 0, &k->flow, len, draw(f, 1u << 30), frame, &l4, &at);
-	put(frame + at, 0, 2);
+	roce_put(frame + at, 0, 2);
 	bth = frame + l4 + 8;
 	bth[0] = (uint8_t)k->opcode;
 	bth[1] = (uint8_t)(k->flags | 0x40 | k->pad << 4);
-	put(bth + 2, 0xffff, 2);
-	put(bth + 4, k->qpn, 4);
-	put(bth + 8, k->psn | (k->ack_request ? 0x80000000 : 0), 4);
+	roce_put(bth + 2, 0xffff, 2);
+	roce_put(bth + 4, k->qpn, 4);
+	roce_put(bth + 8, k->psn | (k->ack_request ? 0x80000000 : 0), 4);
 	if (ext >= 16) {
-		put(bth + 12, k->va, 8);
-		put(bth + 20, k->rkey, 4);
-		put(bth + 24, k->dma_len, 4);
+		roce_put(bth + 12, k->va, 8);
+		roce_put(bth + 20, k->rkey, 4);
+		roce_put(bth + 24, k->dma_len, 4);
 	} else if (ext == 4 && k->opcode >= 0x0d && k->opcode <= 0x12) {
-		put(bth + 12, draw(f, 4) ? 0x1f000001 : (uint64_t)draw(f, 0xffffffff), 4);
+		roce_put(bth + 12, draw(f, 4) ? 0x1f000001 : (uint64_t)draw(f, 0xffffffff), 4);
 	}
 	seal(frame, len);
 	return len;
@@ -237,12 +225,12 @@ static size_t random_other(struct fuzz *f, uint8_t *frame)
 	net_frame(&f->net, 0, &flow, len, draw(f, 1u << 30), frame, &l4, &at);
 	switch (draw(f, 5)) {
 	case 0: /* another EtherType */
-		put(frame + 12, draw(f, 0x10000), 2);
+		roce_put(frame + 12, draw(f, 0x10000), 2);
 		break;
 	case 1: /* two tags */
 		memmove(frame + 16, frame + 12, len - 12);
-		put(frame + 12, draw(f, 2) ? 0x88a8 : 0x8100, 2);
-		put(frame + 14, draw(f, 0x10000), 2);
+		roce_put(frame + 12, draw(f, 2) ? 0x88a8 : 0x8100, 2);
+		roce_put(frame + 14, draw(f, 0x10000), 2);
 		len += 4;
 		break;
 	default:
@@ -265,7 +253,8 @@ static size_t mutate(struct fuzz *f, uint8_t *frame, size_t len)
 			frame[at] = (uint8_t)draw(f, 256);
 			break;
 		case 3: /* a number at its end */
-			put(frame + at, draw(f, 2) ? 0xffff : draw(f, 3), at + 2 <= len ? 2 : 1);
+			roce_put(frame + at, draw(f, 2) ? 0xffff : draw(f, 3),
+				 at + 2 <= len ? 2 : 1);
 			break;
 		case 4: /* shorter than it says */
 			len = 14 + draw(f, (uint32_t)len - 13);
@@ -278,7 +267,7 @@ static size_t mutate(struct fuzz *f, uint8_t *frame, size_t len)
 		default: /* the IP or UDP length a little wrong */
 			at = draw(f, 2) ? 16 : 38;
 			if (at + 2 <= len)
-				put(frame + at, roce_be(frame + at, 2) + draw(f, 9) - 4, 2);
+				roce_put(frame + at, roce_be(frame + at, 2) + draw(f, 9) - 4, 2);
 			break;
 		}
 	}
@@ -495,7 +484,7 @@ static void test_corpus(void **state)
 		if (defects[i].at < 0)
 			len -= defects[i].value;
 		else
-			put(frame + 14 + defects[i].at, defects[i].value, defects[i].n);
+			roce_put(frame + 14 + defects[i].at, defects[i].value, defects[i].n);
 		if (defects[i].sealed) {
 			ip_checksum(frame);
 			seal(frame, len);

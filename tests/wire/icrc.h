@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An unsigned number of n bytes, 4 at most, as it stands on the wire. */
+/* Unsigned numbers of n bytes as they stand on the wire; 4 at most to read, 8 to write. */
 static inline uint32_t roce_be(const uint8_t *p, unsigned int n)
 {
 	uint32_t v = 0;
@@ -23,6 +23,14 @@ static inline uint32_t roce_be(const uint8_t *p, unsigned int n)
 static inline uint64_t roce_be64(const uint8_t *p)
 {
 	return (uint64_t)roce_be(p, 4) << 32 | roce_be(p + 4, 4);
+}
+
+static inline void roce_put(uint8_t *p, uint64_t v, unsigned int n)
+{
+	while (n--) {
+		p[n] = (uint8_t)v;
+		v >>= 8;
+	}
 }
 
 /* Distance of PSNs: positive when a is ahead of b. */

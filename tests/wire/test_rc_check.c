@@ -45,14 +45,6 @@ struct talk {
 	bool spoil; /* the next frame's ICRC */
 };
 
-static void be_put(uint8_t *p, uint64_t v, unsigned int n)
-{
-	while (n--) {
-		p[n] = (uint8_t)v;
-		v >>= 8;
-	}
-}
-
 static void frame(struct talk *t, bool out, unsigned int op, uint32_t psn, const uint8_t *ext,
 		  size_t ext_len, size_t len)
 {
@@ -63,26 +55,26 @@ static void frame(struct talk *t, bool out, unsigned int op, uint32_t psn, const
 	const char *why;
 	uint32_t sum = 0;
 
-	be_put(f + 12, 0x0800, 2);
+	roce_put(f + 12, 0x0800, 2);
 	f[14] = 0x45;
-	be_put(f + 16, end - 14, 2);
+	roce_put(f + 16, end - 14, 2);
 	f[22] = 64;
 	f[23] = 17;
-	be_put(f + 26, out ? 0x0a000001 : 0x0a000002, 4);
-	be_put(f + 30, out ? 0x0a000002 : 0x0a000001, 4);
+	roce_put(f + 26, out ? 0x0a000001 : 0x0a000002, 4);
+	roce_put(f + 30, out ? 0x0a000002 : 0x0a000001, 4);
 	for (unsigned int i = 14; i < 34; i += 2)
 		sum += (uint32_t)f[i] << 8 | f[i + 1];
 	sum = (sum & 0xffff) + (sum >> 16);
-	be_put(f + 24, ~sum & 0xffff, 2);
-	be_put(f + 34, 0xc011, 2);
-	be_put(f + 36, 4791, 2);
-	be_put(f + 38, end - 34, 2);
+	roce_put(f + 24, ~sum & 0xffff, 2);
+	roce_put(f + 34, 0xc011, 2);
+	roce_put(f + 36, 4791, 2);
+	roce_put(f + 38, end - 34, 2);
 	f[bth] = (uint8_t)op;
 	f[bth + 1] = (uint8_t)(pad << 4);
-	be_put(f + bth + 2, 0xffff, 2);
-	be_put(f + bth + 5, QPN, 3);
+	roce_put(f + bth + 2, 0xffff, 2);
+	roce_put(f + bth + 5, QPN, 3);
 	f[bth + 8] = 0x80;
-	be_put(f + bth + 9, psn, 3);
+	roce_put(f + bth + 9, psn, 3);
 	if (ext_len)
 		memcpy(f + bth + 12, ext, ext_len);
 	for (size_t i = 0; i < len; i++)
@@ -107,9 +99,9 @@ static void reth(struct talk *t, bool out, unsigned int op, uint32_t psn, uint64
 {
 	uint8_t ext[16];
 
-	be_put(ext, va, 8);
-	be_put(ext + 8, 0x1234, 4);
-	be_put(ext + 12, dma, 4);
+	roce_put(ext, va, 8);
+	roce_put(ext + 8, 0x1234, 4);
+	roce_put(ext + 12, dma, 4);
 	frame(t, out, op, psn, ext, sizeof(ext), len);
 }
 
@@ -118,7 +110,7 @@ static void answer(struct talk *t, bool out, unsigned int op, uint32_t psn, unsi
 {
 	uint8_t ext[4];
 
-	be_put(ext, (uint64_t)syndrome << 24 | msn, 4);
+	roce_put(ext, (uint64_t)syndrome << 24 | msn, 4);
 	frame(t, out, op, psn, ext, op == READ_MIDDLE ? 0 : 4, len);
 }
 
@@ -138,8 +130,8 @@ static void atomic_ack(struct talk *t, bool out, uint32_t psn, uint32_t msn, uin
 {
 	uint8_t ext[12];
 
-	be_put(ext, (uint64_t)0x1f << 24 | msn, 4);
-	be_put(ext + 4, value, 8);
+	roce_put(ext, (uint64_t)0x1f << 24 | msn, 4);
+	roce_put(ext + 4, value, 8);
 	frame(t, out, ATOMIC_ACK, psn, ext, sizeof(ext), 0);
 }
 

@@ -4,35 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "ref_hash.h"
 #include "urdma_hw.h"
-
-uint32_t ref_toeplitz(const uint8_t key[40], const uint8_t *data, unsigned int len)
-{
-	uint32_t hash = 0;
-
-	for (unsigned int bit = 0; bit < 8 * len; bit++) {
-		if (!(data[bit / 8] >> (7 - bit % 8) & 1))
-			continue;
-		for (unsigned int i = 0; i < 32; i++) {
-			unsigned int k = bit + i;
-
-			hash ^= (uint32_t)(key[k / 8] >> (7 - k % 8) & 1) << (31 - i);
-		}
-	}
-	return hash;
-}
-
-uint32_t ref_crc32(const uint8_t *data, unsigned int len)
-{
-	uint32_t crc = 0xffffffff;
-
-	for (unsigned int i = 0; i < len; i++) {
-		crc ^= data[i];
-		for (int b = 0; b < 8; b++)
-			crc = crc & 1 ? crc >> 1 ^ 0xedb88320 : crc >> 1;
-	}
-	return crc;
-}
 
 static bool address_taken(const struct eth_cfg *cfg, const uint8_t *a)
 {
@@ -48,7 +21,7 @@ static bool address_taken(const struct eth_cfg *cfg, const uint8_t *a)
 	}
 	if (!memcmp(a, bcast, 6) || cfg->ctrl & URDMA_RF_ETH_ALLMULTI)
 		return true;
-	uint8_t h = (uint8_t)ref_crc32(a, 6);
+	uint8_t h = (uint8_t)ref_crc32(~0u, a, 6);
 
 	return cfg->mc_hash[h / 64] >> (h % 64) & 1;
 }

@@ -19,9 +19,6 @@ struct ref_frame {
 	uint8_t data[FRAME_MAX];
 };
 
-uint32_t ref_toeplitz(const uint8_t key[40], const uint8_t *data, unsigned int len);
-/* not inverted at the end */
-uint32_t ref_crc32(const uint8_t *data, unsigned int len);
 void ref_receive(const struct eth_cfg *cfg, const uint8_t *data, unsigned int len,
 		 struct ref_frame *out);
 
