@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Doorbells: ownership check and distribution.
 //
-//   pcie_db -> look-up FIFO -> QP configuration read (SQ, RQ) -> verdict -> out FIFO -> tx, rx, cq, eq, eth
+//   pcie_db -> look-up FIFO -> QP configuration read (SQ, RQ) -> verdict -> out FIFO -> tx, rx, cq, eq
+//       |
+//       +--> eth, in the next cycle
 //
-// Everything stays in order. A doorbell is taken only when both FIFOs have room for it, because the answer of
-// the configuration port cannot be refused. None is lost: pcie_db_ready falls instead.
+// Everything else stays in order. A doorbell is taken only when both FIFOs have room for it, because the answer of
+// the configuration port cannot be refused. None is lost: pcie_db_ready falls instead. Those of the Ethernet function need
+// no look-up and wait for nobody: so one has its effect before any access to registers that PCIe brings behind it, and
+// a queue pair that was taken down and set up again sees none from before.
 //
 // flush_req/flush_done: done when every doorbell that was inside at the rise of flush_req has left. After that
 // no doorbell checked against an older configuration can reach tx or rx.
@@ -57,7 +61,7 @@ module urdma_doorbell
 
   localparam int DEPTH = 16;
 
-  typedef enum logic [2:0] {K_SQ, K_RQ, K_CQ, K_EQ, K_ETX, K_ERX, K_ECQ} kind_e;
+  typedef enum logic [2:0] {K_SQ, K_RQ, K_CQ, K_EQ, K_ETH} kind_e;
 
   typedef struct packed {
     kind_e            kind;
@@ -70,7 +74,7 @@ module urdma_doorbell
 
   // ---- entry: what can be judged at once ---------------------------------------------------------
   item_t in;
-  logic known, in_range, need_lookup, take, room, enter;
+  logic known, in_range, need_lookup, direct, take, room, enter;
   logic [23:0] obj;
 
   assign obj = pcie_db.data[URDMA_DBW_OBJ_LSB +: URDMA_DBW_OBJ_W];
@@ -97,7 +101,7 @@ module urdma_doorbell
         in_range = (obj >> EQN_W) == '0 && pcie_db.page == '0;
       end
       12'(URDMA_DB_ETH_TX), 12'(URDMA_DB_ETH_RX), 12'(URDMA_DB_ETH_CQ): begin
-        in.kind = (pcie_db.offset == 12'(URDMA_DB_ETH_TX)) ? K_ETX : (pcie_db.offset == 12'(URDMA_DB_ETH_RX)) ? K_ERX : K_ECQ;
+        in.kind = K_ETH;
         in_range = (obj >> ETHQ_W) == '0 && pcie_db.page == '0;
       end
       default: known = 1'b0;
@@ -109,6 +113,7 @@ module urdma_doorbell
     in.index = pcie_db.data[URDMA_DBW_INDEX_LSB +: URDMA_DBW_INDEX_W];
   end
   assign need_lookup = in_range && known && (in.kind == K_SQ || in.kind == K_RQ);
+  assign direct = in_range && known && in.kind == K_ETH;  // one that is not in range is dropped and counted like others
 
   // Places: a doorbell inside holds one in both FIFOs' worth of DEPTH.
   logic [$clog2(DEPTH):0] inside_reg;
@@ -116,9 +121,9 @@ module urdma_doorbell
   assign room = (inside_reg != ($clog2(DEPTH) + 1)'(DEPTH));
   assign qpr_req_valid = pcie_db_valid && ready && room && need_lookup;
   assign qpr_req_qpn = in.obj[QPN_W-1:0];
-  assign pcie_db_ready = rst || !ready || !known || (room && (!need_lookup || qpr_req_ready));
+  assign pcie_db_ready = rst || !ready || !known || direct || (room && (!need_lookup || qpr_req_ready));
   assign take = pcie_db_valid && pcie_db_ready && !rst && ready;
-  assign enter = take && known;
+  assign enter = take && known && !direct;
 
   always_ff @(posedge clk) begin
     if (rst) inside_reg <= '0;
@@ -199,11 +204,21 @@ module urdma_doorbell
   assign cq_db = '{cqn: out_reg.obj[CQN_W-1:0], page: out_reg.page, arm: out_reg.arm, ci: out_reg.index};
   assign eq_db = '{eqn: out_reg.obj[EQN_W-1:0], arm: out_reg.arm, ci: out_reg.index};
 
-  assign eth_db_valid = out_valid_reg && out_reg.kind inside {K_ETX, K_ERX, K_ECQ};
-  assign eth_db = '{kind: (out_reg.kind == K_ETX) ? EDB_TX : (out_reg.kind == K_ERX) ? EDB_RX : EDB_CQ,
-                    q: out_reg.obj[ETHQ_W-1:0], arm: out_reg.arm == 2'(URDMA_DB_ARM_ANY), index: out_reg.index};
+  logic eth_db_valid_reg;
+  eth_db_t eth_db_reg;
+  logic [$clog2(DEPTH):0] ok_left_reg;  // see counters
+  assign eth_db_valid = eth_db_valid_reg;
+  assign eth_db = eth_db_reg;
 
-  assign busy = pcie_db_valid || inside_reg != '0 || out_valid_reg;
+  always_ff @(posedge clk) begin
+    if (take && direct)
+      eth_db_reg <= '{kind: (pcie_db.offset == 12'(URDMA_DB_ETH_TX)) ? EDB_TX
+                            : (pcie_db.offset == 12'(URDMA_DB_ETH_RX)) ? EDB_RX : EDB_CQ,
+                      q: in.obj[ETHQ_W-1:0], arm: in.arm == 2'(URDMA_DB_ARM_ANY), index: in.index};
+    eth_db_valid_reg <= !rst && take && direct;
+  end
+
+  assign busy = pcie_db_valid || inside_reg != '0 || out_valid_reg || eth_db_valid_reg || ok_left_reg != '0;
 
   // ---- flush ----------------------------------------------------------------------------------------
   // Doorbells still to leave, counted down from the number inside when flush_req rose.
@@ -230,10 +245,20 @@ module urdma_doorbell
   end
 
   // ---- counters, trace ------------------------------------------------------------------------------
-  // Doorbells of CQs are judged, and so counted, by urdma_cq.
+  // Doorbells of CQs are judged, and so counted, by urdma_cq. Good ones may leave two a cycle, but enter one a cycle: so
+  // no more than DEPTH wait to be counted.
+  logic [1:0] ok;
+  assign ok = 2'(wait_pop && good && wait_item.kind != K_CQ) + 2'(eth_db_valid_reg);
+
+  always_ff @(posedge clk) begin
+    if (rst) ok_left_reg <= '0;
+    else if (ok[1]) ok_left_reg <= ok_left_reg + 1'b1;
+    else if (ok == 2'd0 && ok_left_reg != '0) ok_left_reg <= ok_left_reg - 1'b1;
+  end
+
   always_comb begin
     cnt = '0;
-    cnt[URDMA_CNT_DB_OK] = wait_pop && good && wait_item.kind != K_CQ;
+    cnt[URDMA_CNT_DB_OK] = ok != 2'd0 || ok_left_reg != '0;
     cnt[URDMA_CNT_DB_OWNER] = wait_pop && foreign;
     cnt[URDMA_CNT_DB_BAD] = (take && !known) || (wait_pop && closed);
   end
