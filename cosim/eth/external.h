@@ -3,14 +3,18 @@
  * Ports to the world outside: something that is not a NIC of this process sits at the end of a
  * wire.
  *
- *   stream:unix:PATH[,listen]   QEMU's -netdev stream: frames behind their length, 4 bytes
- * big-endian stream:tcp:PORT[,listen]    the same over TCP, at 127.0.0.1
+ *   stream:unix:PATH[,listen]   QEMU's -netdev stream: each frame behind its 32-bit length
+ *
+ *   stream:tcp:PORT[,listen]    the same over TCP, at 127.0.0.1
+ *
  *   dgram:unix:PATH[,peer=PATH] QEMU's -netdev dgram: a frame a datagram
+ *
  *   dgram:udp:PORT[,peer=PORT]  the same over UDP, at 127.0.0.1
+ *
  *   tap:IFNAME                  a tap device of Linux
+ *
  *   replay:FILE[,fast][,at=NS][,hold][,only=in|only=out]
- *                               sends what is in a pcapng file, as it was spaced or as the line
- * allows
+ *                               sends what is in a pcapng file, spaced as it was, or at line rate
  *
  * All but the replay are asynchronous, as guests are: between runs urdma_external_process() takes
  * what has come from the peer, and it enters the simulation at that time, through the rate and the

@@ -117,7 +117,8 @@ static int open_stream(struct urdma_external *e, char *error, size_t size)
 		ret = urdma_socket_open(&s->server, SOCK_STREAM, s->path);
 		s->listen_fd = s->server.fd;
 	} else if (s->ip_port) {
-		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | (s->listen ? SOCK_NONBLOCK : 0),
+			    0);
 		if (fd < 0) {
 			ret = -errno;
 		} else if (s->listen) {

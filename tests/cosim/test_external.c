@@ -271,6 +271,7 @@ static void stream_tcp(void **state)
 	/* The port that was the listener's is free now. */
 	world_open(&w, make("a=stream:tcp:%u,listen", ntohs(in.sin_port)),
 		   make("b=stream:unix:%s,listen", path_of("b")));
+	settle(&w); /* nobody is there: it does not wait */
 	for (unsigned int i = 0; i < 2; i++) {
 		a = socket(AF_INET, SOCK_STREAM, 0);
 		assert_int_equal(connect(a, (struct sockaddr *)&in, sizeof(in)), 0);
