@@ -56,11 +56,54 @@ vlan='ip link add link $1 name v9 type vlan id 9 && ip link set v9 up && ip addr
 sh -c "$vlan" sh "$net" 10.9.0.1 || fail "VLAN"
 on 1 sh -c "$vlan" sh "$other" 10.9.0.2 || fail "VLAN in guest 1"
 reach -c 5 -i 0.05 -w 20 10.9.0.2
-for h in 0 1; do
-	how=()
-	[ $h = 0 ] || how=(on 1)
-	lost=$("${how[@]}" ethtool -S "$([ $h = 0 ] && echo "$net" || echo "$other")" |
+# So far nothing was lost.
+for h in "" "on 1"; do
+	# shellcheck disable=SC2086
+	lost=$($h ethtool -S "$([ -z "$h" ] && echo "$net" || echo "$other")" |
 		grep -E '_(errors|dma_err)|nic_eth_(tx_bad|rx_length|rx_drop_full|rx_no_buf)' | grep -v ': 0$')
-	[ -z "$lost" ] || fail "guest $h lost frames: $lost"
+	[ -z "$lost" ] || fail "${h:-on 0}: frames were lost: $lost"
 done
+for h in "" "on 1"; do
+	# shellcheck disable=SC2086
+	$h ip link delete v9 || fail "the VLAN cannot be removed"
+done
+
+# The MTU changes under traffic, on both sides; nothing is lost as long as the frames fit.
+ping -q -f -c 600 -w 60 -s 1000 10.77.0.2 >/tmp/background.log 2>&1 &
+pinger=$!
+for mtu in 1500 9000 1280 4200; do
+	ip link set "$net" mtu $mtu || fail "MTU $mtu"
+	on 1 ip link set "$other" mtu $mtu || fail "MTU $mtu in guest 1"
+done
+status=0
+wait $pinger || status=$?
+ping_ok $status /tmp/background.log || fail "lost while the MTU changed: $(cat /tmp/background.log)"
+
+# Addresses come and go, and the GID tables with them, on either side.
+far() { on 1 bash -c ". /opt/urdma/tests/common.sh; $*"; }
+extra=0000:0000:0000:0000:0000:ffff:0a4d:0063
+ip address add 10.77.0.99/24 dev "$net"
+gid_comes urdma0 $extra
+ip address delete 10.77.0.99/24 dev "$net"
+gid_goes urdma0 $extra
+on 1 ip address add 10.77.0.99/24 dev "$other"
+far gid_comes urdma0 $extra || fail "guest 1: no GID of its new address"
+on 1 ip address delete 10.77.0.99/24 dev "$other"
+far gid_goes urdma0 $extra || fail "guest 1: the GID of an address that is gone"
+
+ethtool -t "$net" offline >/tmp/test.log 2>&1 || fail "self test: $(cat /tmp/test.log)"
+on 1 ethtool -t "$other" offline >/tmp/test.log 2>&1 || fail "self test in guest 1: $(cat /tmp/test.log)"
+
+# The link of the other side goes down and up: by software there, then by the wire here.
+on 1 ip link set "$other" down
+far port_is urdma0 DOWN || fail "guest 1: the port of a device that is down is not"
+on 1 ip link set "$other" up
+far port_is urdma0 ACTIVE || fail "guest 1: the port does not come back"
+reach -c 3 -i 0.1 -w 20 10.77.0.2
+cosim link 0 down || fail "the link cannot be taken down"
+port_is urdma0 DOWN
+cosim link 0 up || fail "the link cannot be taken up"
+port_is urdma0 ACTIVE
+reach -c 3 -i 0.1 -w 20 10.77.0.2
+reach -c 3 -i 0.1 -w 20 -s 4000 10.77.0.2
 echo "ok: Ethernet between two guests"

@@ -14,65 +14,13 @@ for p in iperf3 arping ping ethtool; do
 done
 devices_up 2 || fail "two active devices are expected"
 namespaces
+where[urdma0]="ip netns exec a" where[urdma1]="ip netns exec b"
 
-# has_gid DEV GID: the index of the RoCE v2 entry with that GID, as sysfs writes it.
-has_gid() {
-	local d=/sys/class/infiniband/$1/ports/1 i
-	for i in $(seq 0 31); do
-		[ "$(cat "$d/gids/$i" 2>/dev/null)" = "$2" ] || continue
-		[ "$(cat "$d/gid_attrs/types/$i" 2>/dev/null)" = "RoCE v2" ] || continue
-		echo "$i"
-		return 0
-	done
-	return 1
-}
-
-# gid_comes DEV GID, gid_goes DEV GID: the core follows addresses in a work queue. 10 s at most.
-gid_comes() {
-	for _ in $(seq 100); do
-		has_gid "$1" "$2" >/dev/null && return 0
-		sleep 0.1
-	done
-	fail "$1 has no GID $2: $(grep . "/sys/class/infiniband/$1/ports/1/gids/"* | grep -v ':0000:0000:0000$')"
-}
-gid_goes() {
-	for _ in $(seq 100); do
-		has_gid "$1" "$2" >/dev/null || return 0
-		sleep 0.1
-	done
-	fail "$1 still has GID $2"
-}
-
-# port_is DEV STATE
-port_is() {
-	for _ in $(seq 100); do
-		grep -q "$2" "/sys/class/infiniband/$1/ports/1/state" && return 0
-		sleep 0.1
-	done
-	fail "the port of $1 is not $2: $(cat "/sys/class/infiniband/$1/ports/1/state")"
-}
-
-# rdma_ab GID-OF-A GID-OF-B OPTIONS...: ibv_rc_pingpong, whose two sides find each other over TCP.
-# perftest_ab PROGRAM GID-OF-A GID-OF-B OPTIONS...: likewise one of perftest's programs.
-rdma_ab() {
-	halves ibv_rc_pingpong -g "$@"
-}
-perftest_ab() {
-	halves "$1" -x "${@:2}" -F
-}
+# halves PROGRAM GID-OF-A GID-OF-B OPTIONS...: with the server on urdma0, in a, and those GIDs.
 halves() {
-	local program=$1 option=$2 g0 g1 server
-	shift 2
-	g0=$(has_gid urdma0 "$1") || fail "urdma0 has no GID $1"
-	g1=$(has_gid urdma1 "$2") || fail "urdma1 has no GID $2"
-	shift 2
-	port=$((port + 1))
-	in_a timeout "$limit" "$program" -d urdma0 "$option" "$g0" -p $port "$@" >/tmp/server.log 2>&1 &
-	server=$!
-	in_a bash -c ". /opt/urdma/tests/common.sh; wait_listen $port" || fail "$(cat /tmp/server.log)"
-	in_b timeout "$limit" "$program" -d urdma1 "$option" "$g1" -p $port "$@" 10.1.0.1 >/tmp/client.log 2>&1 ||
-		fail "$program between $g0 and $g1: $(cat /tmp/client.log /tmp/server.log)"
-	wait $server || fail "the server of $program: $(cat /tmp/server.log)"
+	gid_of[urdma0]=$(has_gid urdma0 "$2") || fail "urdma0 has no GID $2"
+	gid_of[urdma1]=$(has_gid urdma1 "$3") || fail "urdma1 has no GID $3"
+	meet "$1" 10.1.0.1 urdma0 urdma1 "${@:4}"
 }
 
 # snapshot NAME: the statistics of both sides into /tmp/a.NAME and /tmp/b.NAME, of a moment in which no frame went: the
@@ -155,12 +103,12 @@ gid_goes urdma0 $extra
 step "RDMA over addresses found by ARP and ND, and in a VLAN"
 in_a ip neighbour flush dev "$na"
 in_b ip neighbour flush dev "$nb"
-rdma_ab $v4a $v4b -c -n 50 -s 4096
-rdma_ab $v6a $v6b -c -n 50 -s 10000 -m 1024
-rdma_ab $vla $vlb -c -n 50 -s 4096
-perftest_ab ib_write_bw $v4a $v4b -n 50 -s 10000 -m 1024
-perftest_ab ib_read_bw $v6a $v6b -n 50 -s 10000 -m 1024
-perftest_ab ib_send_bw $vla $vlb -n 50 -s 10000 -m 1024
+halves ibv_rc_pingpong $v4a $v4b -c -n 50 -s 4096
+halves ibv_rc_pingpong $v6a $v6b -c -n 50 -s 10000 -m 1024
+halves ibv_rc_pingpong $vla $vlb -c -n 50 -s 4096
+halves ib_write_bw $v4a $v4b -n 50 -s 10000 -m 1024
+halves ib_read_bw $v6a $v6b -n 50 -s 10000 -m 1024
+halves ib_send_bw $vla $vlb -n 50 -s 10000 -m 1024
 for v in 7 4094; do
 	ip -n a link delete "v$v"
 	ip -n b link delete "v$v"
@@ -207,7 +155,7 @@ wait $pinger
 addresses_ab
 ping_ab -f -c 100 -w 20 10.1.0.2
 gid_comes urdma1 $v4b
-rdma_ab $v4a $v4b -c -n 20 -s 4096
+halves ibv_rc_pingpong $v4a $v4b -c -n 20 -s 4096
 
 step "another MAC address"
 old=$(in_b cat "/sys/class/net/$nb/address")
@@ -215,7 +163,7 @@ ip -n b link set "$nb" address 02:12:34:56:78:9a || fail "the address cannot be 
 in_a ip neighbour flush dev "$na"
 ping_ab -c 2 -i 0.1 -w 20 10.1.0.2
 gid_comes urdma1 $v4b
-rdma_ab $v4a $v4b -c -n 20 -s 4096
+halves ibv_rc_pingpong $v4a $v4b -c -n 20 -s 4096
 ip -n b link set "$nb" address "$old"
 in_a ip neighbour flush dev "$na"
 ping_ab -c 2 -i 0.1 -w 20 10.1.0.2

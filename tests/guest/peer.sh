@@ -11,74 +11,24 @@ set -u
 n=${1-50} mtu=${2-1024} lossy=${3-}
 [ -z "$lossy" ] || limit=20
 
-# half DEVICE COMMAND...: where that device is.
-half() {
-	local device=$1
-	shift
-	case $device in
-	rxe*) on peer "$@" ;;
-	*) "$@" ;;
-	esac
-}
+where[rxe0]="on peer"
 
-# try PROGRAM SERVER CLIENT OPTIONS...: the two halves of a program on two devices; both have to end with 0.
-try() {
-	local program=$1 server=$2 client=$3 to=127.0.0.1 gid=-x pid
-	local -a options=("${@:4}" -m "$mtu" -n "$n")
-	case $server-$client in
+# run PROGRAM SERVER CLIENT OPTIONS...: two devices meet.
+run() {
+	local start to=127.0.0.1
+	start=$(cut -d. -f1 /proc/uptime)
+	case $2-$3 in
 	rxe0-*) to=peer ;;
 	*-rxe0) to=192.168.126.1 ;;
 	esac
-	if [ "$program" = ibv_rc_pingpong ]; then gid=-g; else options+=(-F); fi
-	port=$((port + 1))
-	half "$server" timeout "$limit" "$program" -d "$server" $gid "$(gid_index "$server")" -p $port "${options[@]}" \
-		>/tmp/server.log 2>&1 &
-	pid=$!
-	if ! half "$server" bash -c ". /opt/urdma/tests/common.sh; wait_listen $port"; then
-		kill $pid 2>/dev/null
-		fail "no server on $server: $(cat /tmp/server.log)"
-	fi
-	status=0 server_status=0
-	half "$client" timeout "$limit" "$program" -d "$client" $gid "$(gid_index "$client")" -p $port "${options[@]}" $to \
-		>/tmp/client.log 2>&1 || status=$?
-	wait $pid || server_status=$?
-	[ $status = 0 ] && [ $server_status = 0 ]
-}
-
-# lost_last_ack PROGRAM SERVER CLIENT: the one half has got all that it waits for and is gone; the other waits for an ACK
-# that was lost, as pingpong_lossy of common.sh tells. urdma ends with a retry error then. rxe takes a retry count of 7,
-# which the program asks for, as no limit (rxe_comp.c) and waits for ever. And rxe, when an acknowledgement comes while it sends
-# again, sometimes falls silent with work to do: then both sides wait. What urdma did stands in the captures, which are judged.
-lost_last_ack() {
-	[ -n "$lossy" ] && [ "$1" = ibv_rc_pingpong ] || return 1
-	case $2/$server_status-$3/$status in
-	rxe0/124-*/0 | */0-rxe0/124 | rxe0/124-*/124 | */124-rxe0/124) return 0 ;;
-	*/0-*/1 | */1-*/0) ;;
-	*) return 1 ;;
-	esac
-	[ "$(cat /tmp/server.log /tmp/client.log | grep -c 'transport retry counter exceeded')" = 1 ]
-}
-
-meet() {
-	local start
-	start=$(cut -d. -f1 /proc/uptime)
-	for _ in 1 2 3; do
-		if try "$@"; then
-			printf '%-16s %-36s server %s, client %s: ok, %s s\n' "$1" "${*:4}" "$2" "$3" \
-				$(($(cut -d. -f1 /proc/uptime) - start))
-			return 0
-		fi
-		lost_last_ack "$@" || break
-		echo "once more: the last ACK was lost, or rxe fell silent"
-	done
-	cat /tmp/server.log /tmp/client.log
-	fail "$*: server's status $server_status, client's $status (124: it hung)"
+	meet "$1" $to "${@:2}" -m "$mtu" -n "$n"
+	printf '%-16s %-36s server %s, client %s: ok, %s s\n' "$1" "${*:4}" "$2" "$3" $(($(cut -d. -f1 /proc/uptime) - start))
 }
 
 # both PROGRAM OPTIONS...: with the peer as server, and as client.
 both() {
-	meet "$1" urdma0 rxe0 "${@:2}"
-	meet "$1" rxe0 urdma0 "${@:2}"
+	run "$1" urdma0 rxe0 "${@:2}"
+	run "$1" rxe0 urdma0 "${@:2}"
 }
 
 devices_up 2 || fail "two active devices are expected here"
@@ -99,10 +49,14 @@ fi
 # The long form is that of the good wire with the usual MTU.
 short=0
 [ -z "$lossy" ] && [ "$mtu" = 1024 ] || short=1
-both ibv_rc_pingpong -s 5000 -c
+# ibv_rc_pingpong sends one message at a time: where ACKs are lost, rxe may stop for ever if that has several packets
+# (docs/guide.md, rdma_rxe). perftest has a longer queue, and sends long messages there too.
+long=5000 longer=20000
+[ -z "$lossy" ] || long=1000 longer=$mtu
+both ibv_rc_pingpong -s $long -c
 both ibv_rc_pingpong -s 64 -e
-meet ibv_rc_pingpong rxe0 urdma1 -s 20000 -c
-meet ibv_rc_pingpong urdma0 urdma1 -s 5000 -c
+run ibv_rc_pingpong rxe0 urdma1 -s "$longer" -c
+run ibv_rc_pingpong urdma0 urdma1 -s 5000 -c
 both ib_send_bw -s 10000
 [ $short = 1 ] || both ib_send_lat -s 64
 both ib_write_bw -s 10000
@@ -130,5 +84,5 @@ net=$(ls /sys/class/infiniband/urdma0/device/net)
 cosim link 0 up || fail "the link cannot be taken up"
 cosim link 9 up && fail "a NIC that is not there has a link"
 devices_up 2 || fail "a device does not come back after its link went down"
-meet ibv_rc_pingpong rxe0 urdma0 -s 1000
+run ibv_rc_pingpong rxe0 urdma0 -s 1000
 cosim counters | grep -q '"unknown":' || fail "the switch has no counters"

@@ -11,26 +11,17 @@ set -u
 
 devices_up 2 || fail "two active devices are expected: $(rdma link show 2>&1)"
 n=${1-200}
-pingpong=pingpong${2:+_lossy}
+lossy=${2-}
 # Of 16 READs of 64 KB nearly each loses a packet, and all of them are asked for again each time: slow.
 read_size=65536
-[ -z "${2-}" ] || read_size=16384
+[ -z "$lossy" ] || read_size=16384
 runs=0
 
 # run PROGRAM OPTIONS...: one pair of programs; a line each, all of their output only when they fail.
 run() {
 	local start
 	start=$(cut -d. -f1 /proc/uptime)
-	if [ "$1" = ibv_rc_pingpong ]; then
-		("$pingpong" -n "$n" "${@:2}") >/tmp/run.log 2>&1
-	else
-		(perftest "$1" -n "$n" "${@:2}") >/tmp/run.log 2>&1
-	fi || {
-		cat /tmp/run.log
-		fail "$*"
-	}
-	# The ports that the subshell used
-	port=$((port + 3))
+	meet "$1" 127.0.0.1 urdma0 urdma1 -n "$n" "${@:2}"
 	runs=$((runs + 1))
 	printf '%-16s %-40s ok, %s s\n' "$1" "${*:2}" $(($(cut -d. -f1 /proc/uptime) - start))
 }
