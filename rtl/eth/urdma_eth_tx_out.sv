@@ -135,6 +135,7 @@ module urdma_eth_tx_out
 
   // ---- 3: the beat --------------------------------------------------------------------------------------------------
   mac_beat_t w;
+  logic skid_ready;
   logic [31:0] carry_reg;                      // last four bytes of the line before
   assign w_free = !w_valid_reg || skid_ready;
   always_ff @(posedge clk) begin
@@ -158,7 +159,6 @@ module urdma_eth_tx_out
     w.err = 1'b0;
   end
 
-  logic skid_ready;
   urdma_skid #(.WIDTH($bits(mac_beat_t))) out_skid (
     .clk, .rst, .in_valid(w_valid_reg), .in_ready(skid_ready), .in_data(w),
     .out_valid(tx_valid), .out_ready(tx_ready), .out_data(tx)

@@ -197,6 +197,7 @@ module urdma_rx_wqe
   assign mr1_rsp_ready = !ring_ok || rd_req_ready;
 
   // As deep as the walks: always room.
+  logic fresh_pop;
   urdma_fifo #(.WIDTH(1), .DEPTH(OPS)) u_ring (
     .clk(clk), .rst(rst),
     .in_valid(mr1_rsp_valid && mr1_rsp_ready), .in_ready(), .in_data(ring_ok),
@@ -240,7 +241,7 @@ module urdma_rx_wqe
   mr_req_t mr0_reg;
 
   // the WQE that is kept
-  logic kept_reg, kept_ring_reg, kept_err_reg, drop_kept, fresh_pop;
+  logic kept_reg, kept_ring_reg, kept_err_reg, drop_kept;
   logic [3:0] kept_lines_reg;
   logic [4:0] kept_unit_reg;       // where the walk ended: SGE, those left with it, bytes of it used
   logic [7:0] kept_num_reg;

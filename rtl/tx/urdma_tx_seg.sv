@@ -132,6 +132,7 @@ module urdma_tx_seg
   // What the scheduler thinks of the QP, read as its turn is loaded: its WQEs have been fetched before that.
   look_t look;
   logic look_rd;
+  turn_t pre_reg;                  // the turn behind the present one
   urdma_ram_sdp #(.WIDTH($bits(look_t)), .DEPTH(1 << QPN_W)) look_ram (
     .clk, .wr_en(look_wr), .wr_addr(look_wr_qpn), .wr_data(look_wr_data),
     .rd_en(look_rd), .rd_addr(pre_reg.qpn), .rd_data(look)
@@ -147,7 +148,6 @@ module urdma_tx_seg
   );
 
   logic pre_valid_reg, pre_fresh_reg, pre_take, pre_here;
-  turn_t pre_reg;
   state_t pre_g_reg, pre_g;
   logic q_rd_reg, q_done_reg, q_rd;
 
