@@ -466,7 +466,7 @@ module urdma_rx
   assign tq_in_valid = cmpl_drop || cmpl_ack || tr_resp_valid;
   assign tr_resp_take = !(cmpl_drop || cmpl_ack);
   assign tq_in = (cmpl_drop || cmpl_ack) ? '{ev: cmpl_ack ? TR_ACK : TR_DROP, qpn: 24'(cmpl_qpn), psn: cmpl_psn,
-      arg: cmpl_ack ? 16'(cmpl_syndrome) : 16'(OP_ACK)} : tr_resp;
+      arg: cmpl_ack ? 16'(cmpl_syndrome) : 16'(BTH_ACK)} : tr_resp;
 
   urdma_fifo #(.WIDTH($bits(trace_t)), .DEPTH(4)) u_tr_resp (
     .clk(clk), .rst(rst),

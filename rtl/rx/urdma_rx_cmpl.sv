@@ -425,12 +425,12 @@ module urdma_rx_cmpl
   // it_reg.ext as it lies on the wire: syndrome, then the MSN
   assign diff = it_reg.psn - rd_st.una;
   assign it_pkt = it_reg.kind == IT_PKT;
-  assign it_resp = it_pkt && (it_reg.opcode == OP_READ_RSP_FIRST || it_reg.opcode == OP_READ_RSP_MIDDLE
-      || it_reg.opcode == OP_READ_RSP_LAST || it_reg.opcode == OP_READ_RSP_ONLY || it_reg.opcode == OP_ATOMIC_ACK);
-  assign kind_ack = it_reg.opcode == OP_ACK && it_reg.ext[7:5] == 3'b000;
-  assign kind_rnr = it_reg.opcode == OP_ACK && it_reg.ext[7:5] == 3'b001;
+  assign it_resp = it_pkt && (it_reg.opcode == BTH_READ_RSP_FIRST || it_reg.opcode == BTH_READ_RSP_MIDDLE
+      || it_reg.opcode == BTH_READ_RSP_LAST || it_reg.opcode == BTH_READ_RSP_ONLY || it_reg.opcode == BTH_ATOMIC_ACK);
+  assign kind_ack = it_reg.opcode == BTH_ACK && it_reg.ext[7:5] == 3'b000;
+  assign kind_rnr = it_reg.opcode == BTH_ACK && it_reg.ext[7:5] == 3'b001;
   assign kind_bad = it_reg.ext[7:5] != 3'b000 && it_reg.ext[7:5] != 3'b001 && it_reg.ext[7:5] != 3'b011;
-  assign kind_nak = it_reg.opcode == OP_ACK && (it_reg.ext[7:5] == 3'b011 || kind_bad);
+  assign kind_nak = it_reg.opcode == BTH_ACK && (it_reg.ext[7:5] == 3'b011 || kind_bad);
   // No more than the PSN window of tx is outstanding. How much less is not known here: a message whose last packet is
   // not made is not in the table. A READ is, before its packet goes.
   assign in_range = diff[23:22] == '0;
@@ -521,16 +521,16 @@ module urdma_rx_cmpl
   always_comb begin
     again = w_reg.restart;
     case (it_reg.opcode)
-      OP_READ_RSP_FIRST: r_fit = !r_last && (r_ahead == '0 || again);
-      OP_READ_RSP_MIDDLE: r_fit = !r_last && r_ahead != '0;
-      OP_READ_RSP_LAST: r_fit = r_last && r_ahead != '0;
-      OP_READ_RSP_ONLY: r_fit = r_last && (r_ahead == '0 || again);
+      BTH_READ_RSP_FIRST: r_fit = !r_last && (r_ahead == '0 || again);
+      BTH_READ_RSP_MIDDLE: r_fit = !r_last && r_ahead != '0;
+      BTH_READ_RSP_LAST: r_fit = r_last && r_ahead != '0;
+      BTH_READ_RSP_ONLY: r_fit = r_last && (r_ahead == '0 || again);
       default: r_fit = 1'b0;
     endcase
     if (32'(it_reg.len) != (r_last ? r_rest : mtu_bytes)) r_fit = 1'b0;
-    if (ent.opcode != 8'(URDMA_WR_READ)) r_fit = it_reg.opcode == OP_ATOMIC_ACK && r_last && it_reg.len == '0;
+    if (ent.opcode != 8'(URDMA_WR_READ)) r_fit = it_reg.opcode == BTH_ATOMIC_ACK && r_last && it_reg.len == '0;
     // all but the MIDDLE have an AETH
-    if (it_reg.opcode != OP_READ_RSP_MIDDLE && it_reg.ext[7:5] != 3'b000) r_fit = 1'b0;
+    if (it_reg.opcode != BTH_READ_RSP_MIDDLE && it_reg.ext[7:5] != 3'b000) r_fit = 1'b0;
   end
 
   always_comb begin
@@ -840,7 +840,7 @@ module urdma_rx_cmpl
   assign drop_valid = back_fire && it_pkt && !hit_reg;
   assign ack_qpn = cur_reg;
   assign ack_psn = it_reg.psn;
-  assign ack_syndrome = (it_reg.opcode == OP_READ_RSP_MIDDLE) ? SYN_ACK : it_reg.ext[7:0];
+  assign ack_syndrome = (it_reg.opcode == BTH_READ_RSP_MIDDLE) ? SYN_ACK : it_reg.ext[7:0];
 
   always_ff @(posedge clk) begin
     cnt <= '0;

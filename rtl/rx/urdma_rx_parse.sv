@@ -171,7 +171,7 @@ module urdma_rx_parse
     pad = l4[8*9+4+:2];
     room = 17'(ulen) - 17'd24 - 17'(ext);
     // an ATOMIC acknowledge's value counts as payload for the packet buffer
-    aack = d.pkt.opcode == OP_ATOMIC_ACK;
+    aack = d.pkt.opcode == BTH_ATOMIC_ACK;
     d.off = (vlan ? 7'd16 : 7'd12) + ipl + 7'd20 + (aack ? 7'd4 : 7'(ext));
     d.xlen = 14'(tot) + (vlan ? 14'd16 : 14'd12);
     d.pkt.len = 13'(room) - 13'(pad);
@@ -180,7 +180,7 @@ module urdma_rx_parse
         || (ip4 && tot != ulen + 16'd20)
         || l4[8*9+:4] != 4'd0                             // BTH version
         || room[16] || room[1:0] != 2'd0 || room > 17'd4096 || room < 17'(pad)
-        || ((d.pkt.opcode == OP_ACK || aack) && room != 17'd0);
+        || ((d.pkt.opcode == BTH_ACK || aack) && room != 17'd0);
     d.pkt.ipv4 = ip4;
     d.pkt.sip = ip6 ? h[8*8+:128] : {h[8*12+:32], 16'hffff, 80'd0};
     d.pkt.dip = ip6 ? h[8*24+:128] : {h[8*16+:32], 16'hffff, 80'd0};
@@ -426,7 +426,7 @@ module urdma_rx_parse
   assign half_full = !free_reg[BUF_W] && !free_reg[BUF_W-1];
   assign z_full = z.first ? !z_fits : z_full_reg;
   assign z_crc_ok = crc_valid ? (crc == CRC_RESIDUE) : (!z.first && crc_ok_reg);
-  assign z_to = {z_dec.pkt.opcode == OP_ACK || is_response(z_dec.pkt.opcode), z_dec.pkt.opcode != OP_ACK};
+  assign z_to = {z_dec.pkt.opcode == BTH_ACK || is_response(z_dec.pkt.opcode), z_dec.pkt.opcode != BTH_ACK};
   assign z_end = z_valid && z.last;
   assign z_good = z_end && !z.err && z_dec.rdma && !z_dec.bad && !z.short_ && z_crc_ok;
   assign z_commit = z_good && !z_full && (z_to & ~pkt_ready) == '0;

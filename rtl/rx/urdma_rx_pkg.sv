@@ -10,31 +10,6 @@ package urdma_rx_pkg;
   localparam int BUF_W = 11;       // log2 of 64-byte lines of the packet buffer (2048: 128 KB)
   localparam int EXT_BYTES = 28;   // longest extended header: AtomicETH
 
-  // BTH opcodes of the reliable connection (IBA volume 1, table 38)
-  localparam logic [7:0] OP_SEND_FIRST = 8'h00;
-  localparam logic [7:0] OP_SEND_MIDDLE = 8'h01;
-  localparam logic [7:0] OP_SEND_LAST = 8'h02;
-  localparam logic [7:0] OP_SEND_LAST_IMM = 8'h03;
-  localparam logic [7:0] OP_SEND_ONLY = 8'h04;
-  localparam logic [7:0] OP_SEND_ONLY_IMM = 8'h05;
-  localparam logic [7:0] OP_WRITE_FIRST = 8'h06;
-  localparam logic [7:0] OP_WRITE_MIDDLE = 8'h07;
-  localparam logic [7:0] OP_WRITE_LAST = 8'h08;
-  localparam logic [7:0] OP_WRITE_LAST_IMM = 8'h09;
-  localparam logic [7:0] OP_WRITE_ONLY = 8'h0a;
-  localparam logic [7:0] OP_WRITE_ONLY_IMM = 8'h0b;
-  localparam logic [7:0] OP_READ_REQ = 8'h0c;
-  localparam logic [7:0] OP_READ_RSP_FIRST = 8'h0d;
-  localparam logic [7:0] OP_READ_RSP_MIDDLE = 8'h0e;
-  localparam logic [7:0] OP_READ_RSP_LAST = 8'h0f;
-  localparam logic [7:0] OP_READ_RSP_ONLY = 8'h10;
-  localparam logic [7:0] OP_ACK = 8'h11;
-  localparam logic [7:0] OP_ATOMIC_ACK = 8'h12;
-  localparam logic [7:0] OP_CMP_SWAP = 8'h13;
-  localparam logic [7:0] OP_FETCH_ADD = 8'h14;
-  localparam logic [7:0] OP_SEND_LAST_INV = 8'h16;
-  localparam logic [7:0] OP_SEND_ONLY_INV = 8'h17;
-
   // AETH syndromes (IBA volume 1, 9.7.5.2.1): bits 6:5 tell the kind
   localparam logic [7:0] SYN_ACK = 8'h1f;        // no credit count
   localparam logic [7:0] SYN_RNR = 8'h20;        // or'ed with the timer code
@@ -76,7 +51,7 @@ package urdma_rx_pkg;
     logic [8*EXT_BYTES-1:0] ext;   // extended headers as they lie on the wire, first byte in [7:0]
     logic [12:0]      len;         // payload bytes without pad, 0..4096
     logic [BUF_W-1:0] line;        // where the payload begins in the packet buffer
-    logic [6:0]       lines;       // ceil(len / 64); OP_ATOMIC_ACK: 1, its value lies there too
+    logic [6:0]       lines;       // ceil(len / 64); BTH_ATOMIC_ACK: 1, its value lies there too
   } pkt_t;
 
   // What asks for a QP's configuration. Only IT_PKT uses all of pkt; the others use dqpn, IT_DB has the
@@ -214,7 +189,7 @@ package urdma_rx_pkg;
 
   // READ responses and ATOMIC acknowledges: for both halves
   function automatic logic is_response(input logic [7:0] opcode);
-    return opcode inside {OP_READ_RSP_FIRST, OP_READ_RSP_MIDDLE, OP_READ_RSP_LAST, OP_READ_RSP_ONLY, OP_ATOMIC_ACK};
+    return opcode inside {BTH_READ_RSP_FIRST, BTH_READ_RSP_MIDDLE, BTH_READ_RSP_LAST, BTH_READ_RSP_ONLY, BTH_ATOMIC_ACK};
   endfunction
 
   // The cause of a failed acknowledgement: CQE status to the syndrome that tells the requester.

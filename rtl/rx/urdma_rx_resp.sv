@@ -188,16 +188,16 @@ module urdma_rx_resp
   assign opc = s2_in_reg.opcode;
   assign mtu = 13'd128 << s2_in_reg.mtu;
   assign psn_diff = s2_in_reg.psn - s2_st_reg.epsn;
-  assign is_send = opc <= OP_SEND_ONLY_IMM || is_inv;
-  assign is_write = opc >= OP_WRITE_FIRST && opc <= OP_WRITE_ONLY_IMM;
-  assign is_read = opc == OP_READ_REQ;
-  assign is_atomic = opc inside {OP_CMP_SWAP, OP_FETCH_ADD};
-  assign is_first = opc inside {OP_SEND_FIRST, OP_SEND_ONLY, OP_SEND_ONLY_IMM, OP_SEND_ONLY_INV,
-      OP_WRITE_FIRST, OP_WRITE_ONLY, OP_WRITE_ONLY_IMM};
-  assign is_last = opc inside {OP_SEND_LAST, OP_SEND_LAST_IMM, OP_SEND_LAST_INV, OP_SEND_ONLY, OP_SEND_ONLY_IMM,
-      OP_SEND_ONLY_INV, OP_WRITE_LAST, OP_WRITE_LAST_IMM, OP_WRITE_ONLY, OP_WRITE_ONLY_IMM};
-  assign is_imm = opc inside {OP_SEND_LAST_IMM, OP_SEND_ONLY_IMM, OP_WRITE_LAST_IMM, OP_WRITE_ONLY_IMM};
-  assign is_inv = opc inside {OP_SEND_LAST_INV, OP_SEND_ONLY_INV};
+  assign is_send = opc <= BTH_SEND_ONLY_IMM || is_inv;
+  assign is_write = opc >= BTH_WRITE_FIRST && opc <= BTH_WRITE_ONLY_IMM;
+  assign is_read = opc == BTH_READ_REQ;
+  assign is_atomic = opc inside {BTH_CMP_SWAP, BTH_FETCH_ADD};
+  assign is_first = opc inside {BTH_SEND_FIRST, BTH_SEND_ONLY, BTH_SEND_ONLY_IMM, BTH_SEND_ONLY_INV,
+      BTH_WRITE_FIRST, BTH_WRITE_ONLY, BTH_WRITE_ONLY_IMM};
+  assign is_last = opc inside {BTH_SEND_LAST, BTH_SEND_LAST_IMM, BTH_SEND_LAST_INV, BTH_SEND_ONLY, BTH_SEND_ONLY_IMM,
+      BTH_SEND_ONLY_INV, BTH_WRITE_LAST, BTH_WRITE_LAST_IMM, BTH_WRITE_ONLY, BTH_WRITE_ONLY_IMM};
+  assign is_imm = opc inside {BTH_SEND_LAST_IMM, BTH_SEND_ONLY_IMM, BTH_WRITE_LAST_IMM, BTH_WRITE_ONLY_IMM};
+  assign is_inv = opc inside {BTH_SEND_LAST_INV, BTH_SEND_ONLY_INV};
   assign is_rsp = is_response(opc);
   assign is_dup = psn_diff[23];
 
@@ -267,9 +267,9 @@ module urdma_rx_resp
     op.msn = s2_st_reg.msn;
     op.imm_valid = is_imm;
     // immediate data as on the wire, behind the RETH if there is one; a key as a number
-    op.imm = is_inv ? be32(s2_in_reg.ext[31:0]) : (opc == OP_WRITE_ONLY_IMM) ? s2_in_reg.ext[159:128]
+    op.imm = is_inv ? be32(s2_in_reg.ext[31:0]) : (opc == BTH_WRITE_ONLY_IMM) ? s2_in_reg.ext[159:128]
         : s2_in_reg.ext[31:0];
-    op.fetch_add = opc == OP_FETCH_ADD;
+    op.fetch_add = opc == BTH_FETCH_ADD;
     op.arg = is_atomic ? {be64(s2_in_reg.ext[159:96]), be64(s2_in_reg.ext[223:160])} : {wr_va, aeth_key, left};
     op.se = s2_in_reg.se;
     op.mlen = mlen;
@@ -341,7 +341,7 @@ module urdma_rx_resp
               // requester completion decides, counts and traces
               op.kind = OK_RSP;
               op.pass = s2_in_reg.pass && s2_st_reg.active && !s2_st_reg.err;
-              op.swap = opc == OP_ATOMIC_ACK;
+              op.swap = opc == BTH_ATOMIC_ACK;
               if (op.swap) op.len = 13'd8;
             end else if (!s2_in_reg.pass || !s2_st_reg.active || s2_st_reg.err) begin
               c_noqp = 1'b1;

@@ -239,31 +239,6 @@ package urdma_tx_pkg;
     logic [HDR_BYTES*8-1:0] hdr;
   } hdr_t;
 
-  // ---- wire constants ------------------------------------------------------------------------------------
-  localparam logic [7:0] BTH_SEND_FIRST = 8'h00;
-  localparam logic [7:0] BTH_SEND_MIDDLE = 8'h01;
-  localparam logic [7:0] BTH_SEND_LAST = 8'h02;
-  localparam logic [7:0] BTH_SEND_LAST_IMM = 8'h03;
-  localparam logic [7:0] BTH_SEND_ONLY = 8'h04;
-  localparam logic [7:0] BTH_SEND_ONLY_IMM = 8'h05;
-  localparam logic [7:0] BTH_WRITE_FIRST = 8'h06;
-  localparam logic [7:0] BTH_WRITE_MIDDLE = 8'h07;
-  localparam logic [7:0] BTH_WRITE_LAST = 8'h08;
-  localparam logic [7:0] BTH_WRITE_LAST_IMM = 8'h09;
-  localparam logic [7:0] BTH_WRITE_ONLY = 8'h0a;
-  localparam logic [7:0] BTH_WRITE_ONLY_IMM = 8'h0b;
-  localparam logic [7:0] BTH_READ_REQ = 8'h0c;
-  localparam logic [7:0] BTH_READ_RSP_FIRST = 8'h0d;
-  localparam logic [7:0] BTH_READ_RSP_MIDDLE = 8'h0e;
-  localparam logic [7:0] BTH_READ_RSP_LAST = 8'h0f;
-  localparam logic [7:0] BTH_READ_RSP_ONLY = 8'h10;
-  localparam logic [7:0] BTH_ACK = 8'h11;
-  localparam logic [7:0] BTH_ATOMIC_ACK = 8'h12;
-  localparam logic [7:0] BTH_CMP_SWAP = 8'h13;
-  localparam logic [7:0] BTH_FETCH_ADD = 8'h14;
-  localparam logic [7:0] BTH_SEND_LAST_INV = 8'h16;
-  localparam logic [7:0] BTH_SEND_ONLY_INV = 8'h17;
-
 endpackage
 /* verilator lint_on UNUSEDSIGNAL */
 /* verilator lint_on UNUSEDPARAM */
