@@ -324,9 +324,10 @@ for p in "${pids[@]}"; do
 done
 [ "$bad" = 0 ] || die "not everything could be made; run it again, or see docs/guide.md, Troubleshooting"
 if [ "$level" = lint ]; then
-	item 4/5 checkpatch "checkpatch" "$checkpatch_dir" make_checkpatch ||
-		die "checkpatch could not be fetched"
+	item 4/5 checkpatch "checkpatch" "$checkpatch_dir" make_checkpatch &
+	pids=($!)
 	item 5/5 yosys "Yosys" "$yosys_dir" make_yosys ||
 		die "Yosys could not be fetched from PyPI: pip has to reach an index (see pip config)"
+	wait "${pids[0]}" || die "checkpatch could not be fetched"
 fi
 say "[setup] ready after $((SECONDS - started)) s"
