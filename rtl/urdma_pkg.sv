@@ -523,22 +523,17 @@ package urdma_pkg;
     return {be32(x[31:0]), be32(x[63:32])};
   endfunction
 
-  // ---- a line turned away from lane 0, by 8 * by bytes and by bytes: a stage each ------------------
-  function automatic logic [511:0] rol_octets(input logic [511:0] d, input logic [2:0] by);
-    logic [511:0] t;
-    t = d;
-    if (by[2]) t = {t[255:0], t[511:256]};
-    if (by[1]) t = {t[383:0], t[511:384]};
-    if (by[0]) t = {t[447:0], t[511:448]};
-    return t;
-  endfunction
-  function automatic logic [511:0] rol_bytes(input logic [511:0] d, input logic [2:0] by);
-    logic [511:0] t;
-    t = d;
-    if (by[2]) t = {t[479:0], t[511:480]};
-    if (by[1]) t = {t[495:0], t[511:496]};
-    if (by[0]) t = {t[503:0], t[511:504]};
-    return t;
+  // ---- a line rotated away from lane 0 by n bytes; bits of n that are constant cost nothing --------
+  function automatic logic [511:0] rol_bytes(input logic [511:0] d, input logic [5:0] n);
+    logic [511:0] v;
+    v = d;
+    if (n[5]) v = {v[255:0], v[511:256]};
+    if (n[4]) v = {v[383:0], v[511:384]};
+    if (n[3]) v = {v[447:0], v[511:448]};
+    if (n[2]) v = {v[479:0], v[511:480]};
+    if (n[1]) v = {v[495:0], v[511:496]};
+    if (n[0]) v = {v[503:0], v[511:504]};
+    return v;
   endfunction
 
 endpackage

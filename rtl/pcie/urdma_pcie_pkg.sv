@@ -145,17 +145,6 @@ package urdma_pcie_pkg;
     ror_bytes = v;
   endfunction
 
-  // Dword rotation away from lane 0.
-  function automatic logic [511:0] rol_dwords(input logic [511:0] d, input logic [3:0] n);
-    logic [511:0] v;
-    v = d;
-    if (n[0]) v = {v[479:0], v[511:480]};
-    if (n[1]) v = {v[447:0], v[511:448]};
-    if (n[2]) v = {v[383:0], v[511:384]};
-    if (n[3]) v = {v[255:0], v[511:256]};
-    rol_dwords = v;
-  endfunction
-
   // Mask of the byte lanes below n (0..64).
   function automatic logic [511:0] lanes_below(input logic [6:0] n);
     lanes_below = n[6] ? {512{1'b1}} : ~({512{1'b1}} << {n[5:0], 3'b000});

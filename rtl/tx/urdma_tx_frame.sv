@@ -130,12 +130,12 @@ module urdma_tx_frame
     if (g1_valid_reg) begin
       g2_reg <= g1_reg;
       if (g1_reg.hdr_part) g2_hdr_reg <= g1_hdr_reg;
-      g2_line_reg <= rol_octets(cut, g1_reg.shift[5:3]);
+      g2_line_reg <= rol_bytes(cut, {g1_reg.shift[5:3], 3'd0});
     end
     if (g2_valid_reg) begin
       g3_reg <= g2_reg;
       if (g2_reg.hdr_part) g3_hdr_reg <= g2_hdr_reg;
-      g3_line_reg <= rol_bytes(g2_line_reg, {g2_reg.shift[2:1], 1'b0});
+      g3_line_reg <= rol_bytes(g2_line_reg, {3'd0, g2_reg.shift[2:1], 1'b0});
     end
     if (g3_valid_reg) g3_carry_reg <= g3_line_reg;
     if (rst) begin
