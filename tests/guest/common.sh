@@ -11,20 +11,34 @@ fail() {
 	exit 1
 }
 
-# gid_index DEV: of the RoCEv2 GID of the device's IPv4 address, or else of its link-local one.
+# gids DEV: its RoCE v2 GIDs, each a line of index and GID, as sysfs writes it. Entries that are not in use cannot be read.
+gids() {
+	local d=/sys/class/infiniband/$1/ports/1 i type gid
+	for i in {0..31}; do
+		if read -r type && [ "$type" = "RoCE v2" ] && read -r gid <"$d/gids/$i"; then
+			echo "$i $gid"
+		fi <"$d/gid_attrs/types/$i"
+	done 2>/dev/null
+}
+
+# gid_index DEV: of the GID of the device's IPv4 address, or else of its first, the link-local one.
 gid_index() {
-	local d=/sys/class/infiniband/$1/ports/1 i found=
-	for i in $(seq 0 31); do
-		[ "$(cat "$d/gid_attrs/types/$i" 2>/dev/null)" = "RoCE v2" ] || continue
-		case $(cat "$d/gids/$i") in
+	local i gid found=
+	while read -r i gid; do
+		case $gid in
 		0000:0000:0000:0000:0000:ffff:*)
 			echo "$i"
 			return 0
 			;;
-		*) found=${found:-$i} ;;
 		esac
-	done
+		found=${found:-$i}
+	done < <(gids "$1")
 	[ -n "$found" ] && echo "$found"
+}
+
+# has_gid DEV GID: its index
+has_gid() {
+	gids "$1" | sed -n "s/ $2\$//p" | grep .
 }
 
 # hw_counter DEV NAME
@@ -115,18 +129,6 @@ meet() {
 pingpong() {
 	meet ibv_rc_pingpong 127.0.0.1 urdma0 urdma1 "$@"
 	cat /tmp/client.log
-}
-
-# has_gid DEV GID: the index of the RoCE v2 entry with that GID, as sysfs writes it.
-has_gid() {
-	local d=/sys/class/infiniband/$1/ports/1 i
-	for i in $(seq 0 31); do
-		[ "$(cat "$d/gids/$i" 2>/dev/null)" = "$2" ] || continue
-		[ "$(cat "$d/gid_attrs/types/$i" 2>/dev/null)" = "RoCE v2" ] || continue
-		echo "$i"
-		return 0
-	done
-	return 1
 }
 
 # gid_comes DEV GID, gid_goes DEV GID: the core follows addresses in a work queue. 10 s at most.
