@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRC-32 and Toeplitz hash, bit by bit from their definitions. Slow, and on purpose of another
+ * CRC-32, Toeplitz hash and IP's checksum, from their definitions. Slow, and on purpose of another
  * shape than the RTL: the references that blocks and frames are measured against.
  */
 #ifndef URDMA_TESTS_REF_HASH_H
@@ -34,6 +34,34 @@ static inline uint32_t ref_toeplitz(const uint8_t key[40], const uint8_t *data, 
 				<< (31 - i);
 	}
 	return hash;
+}
+
+/* Onto sum, that of 16-bit words in network order, an odd last byte in front of a 0 (RFC 1071);
+ * len is at most 128 KB. */
+static inline uint32_t ref_sum16(uint32_t sum, const uint8_t *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		sum += (uint32_t)p[i] << (i % 2 ? 0 : 8);
+	return sum;
+}
+
+/* In ones' complement, as 16 bits. */
+static inline uint16_t ref_fold(uint32_t sum)
+{
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)sum;
+}
+
+/* Makes the checksum of an IPv4 header good. */
+static inline void ref_ip_checksum(uint8_t *ip)
+{
+	uint16_t sum;
+
+	ip[10] = ip[11] = 0;
+	sum = (uint16_t)~ref_fold(ref_sum16(0, ip, (ip[0] & 15u) * 4));
+	ip[10] = (uint8_t)(sum >> 8);
+	ip[11] = (uint8_t)sum;
 }
 
 #endif

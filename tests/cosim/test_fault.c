@@ -19,6 +19,7 @@
 #include "eth/fault.h"
 #include "eth/pcapng.h"
 #include "random.h"
+#include "ref_hash.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -164,17 +165,6 @@ static void put16(uint8_t *p, uint32_t v)
 	p[1] = (uint8_t)v;
 }
 
-static uint16_t checksum(const uint8_t *ip, uint32_t len)
-{
-	uint32_t sum = 0;
-
-	for (uint32_t i = 0; i < len; i += 2)
-		sum += (uint32_t)ip[i] << 8 | ip[i + 1];
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
-}
-
 /* A frame with a BTH and behind it `tail` bytes, ICRC included; byte 0 of the tail is the syndrome.
  */
 static void roce(struct frame *f, enum shape shape, uint8_t opcode, uint32_t qpn, uint32_t psn,
@@ -203,8 +193,7 @@ static void roce(struct frame *f, enum shape shape, uint8_t opcode, uint32_t qpn
 		put16(p + at + 2, ihl + udp);
 		put16(p + at + 6, 0x4000);
 		p[at + 9] = 17;
-		put16(p + at + 10, 0);
-		put16(p + at + 10, checksum(p + at, ihl));
+		ref_ip_checksum(p + at);
 	}
 	at += ihl;
 	put16(p + at + 2, 4791);
@@ -454,7 +443,9 @@ static void ecn(void **state)
 			assert_int_equal(is->data[r.ip + 1] & 0x30, 0x30);
 		} else {
 			assert_int_equal(is->data[r.ip + 1], 0x43);
-			assert_int_equal(checksum(is->data + r.ip, (is->data[r.ip] & 15u) * 4), 0);
+			assert_int_equal(
+				ref_fold(ref_sum16(0, is->data + r.ip, (is->data[r.ip] & 15u) * 4)),
+				0xffff);
 		}
 		for (uint32_t k = 0; k < was->len; k++)
 			if (k != r.ip + 1 && (r.ipv6 || (k != r.ip + 10 && k != r.ip + 11)))

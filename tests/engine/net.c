@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net.h"
 #include "icrc.h"
+#include "ref_hash.h"
 
 #include <errno.h>
 
@@ -206,26 +207,6 @@ bool net_sent(struct net *net, unsigned int side, unsigned int q, uint64_t limit
 
 /* ---- frames -------------------------------------------------------------------------------- */
 
-uint32_t net_sum(const uint8_t *p, size_t len, uint32_t sum)
-{
-	for (size_t i = 0; i < len; i++)
-		sum += (uint32_t)p[i] << (i % 2 ? 0 : 8);
-	return sum;
-}
-
-uint16_t net_fold(uint32_t sum)
-{
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)sum;
-}
-
-void net_ip_checksum(uint8_t *ip)
-{
-	roce_put(ip + 10, 0, 2);
-	roce_put(ip + 10, (uint16_t)~net_fold(net_sum(ip, 20, 0)), 2);
-}
-
 size_t net_frame(const struct net *net, unsigned int from, const struct net_flow *flow, size_t len,
 		 uint32_t seed, uint8_t *frame, unsigned int *start, unsigned int *at)
 {
@@ -250,7 +231,7 @@ size_t net_frame(const struct net *net, unsigned int from, const struct net_flow
 		p[7] = 64;
 		memcpy(p + 8, flow->src, 16);
 		memcpy(p + 24, flow->dst, 16);
-		pseudo = net_sum(p + 8, 32, pseudo);
+		pseudo = ref_sum16(pseudo, p + 8, 32);
 	} else {
 		memset(p, 0, 12);
 		p[0] = 0x45;
@@ -259,8 +240,8 @@ size_t net_frame(const struct net *net, unsigned int from, const struct net_flow
 		p[9] = flow->proto;
 		memcpy(p + 12, flow->src, 4);
 		memcpy(p + 16, flow->dst, 4);
-		net_ip_checksum(p);
-		pseudo = net_sum(p + 12, 8, pseudo);
+		ref_ip_checksum(p);
+		pseudo = ref_sum16(pseudo, p + 12, 8);
 	}
 	pseudo += (uint32_t)n;
 	p = frame + l4;
@@ -270,6 +251,6 @@ size_t net_frame(const struct net *net, unsigned int from, const struct net_flow
 		roce_put(p + 4, (unsigned int)n, 2);
 	*start = (unsigned int)l4;
 	*at = (unsigned int)l4 + (flow->proto == 17 ? 6 : 16);
-	roce_put(frame + *at, net_fold(pseudo), 2);
+	roce_put(frame + *at, ref_fold(pseudo), 2);
 	return len;
 }

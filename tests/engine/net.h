@@ -70,11 +70,6 @@ struct net_flow {
 size_t net_frame(const struct net *net, unsigned int from, const struct net_flow *flow, size_t len,
 		 uint32_t seed, uint8_t *frame, unsigned int *start, unsigned int *at);
 
-/* Ones' complement sum of 16-bit words in network order, an odd last byte padded with 0. */
-uint32_t net_sum(const uint8_t *p, size_t len, uint32_t sum);
-uint16_t net_fold(uint32_t sum);
-/* Makes the header checksum of an IPv4 header without options good. */
-void net_ip_checksum(uint8_t *ip);
 extern const uint8_t net_rss_key[40];
 
 #endif

@@ -27,6 +27,7 @@
 
 #include "../wire/icrc.h"
 #include "net.h"
+#include "ref_hash.h"
 
 #define WAIT	  4000000u
 #define BATCH	  48u /* frames between two looks */
@@ -114,7 +115,7 @@ static void ip_checksum(uint8_t *frame)
 	uint8_t *ip = frame + (roce_be(frame + 12, 2) == 0x8100 ? 18 : 14);
 
 	if (ip[0] >> 4 == 4)
-		net_ip_checksum(ip);
+		ref_ip_checksum(ip);
 }
 
 static void seal(uint8_t *frame, size_t len)

@@ -27,6 +27,7 @@
 
 #include "icrc.h"
 #include "judge.h"
+#include "ref_hash.h"
 #include "work.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -365,38 +366,15 @@ static void enter(struct scene *s, bool priv)
 
 /* ---- packets that are changed -------------------------------------------------------------- */
 
-static void set16(uint8_t *p, unsigned int v)
-{
-	p[0] = (uint8_t)(v >> 8);
-	p[1] = (uint8_t)v;
-}
-
-static unsigned int get16(const uint8_t *p)
-{
-	return (unsigned int)p[0] << 8 | p[1];
-}
-
-static void ip_checksum(uint8_t *ip)
-{
-	uint32_t sum = 0;
-
-	set16(ip + 10, 0);
-	for (unsigned int i = 0; i < 20; i += 2)
-		sum += get16(ip + i);
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	set16(ip + 10, ~sum & 0xffff);
-}
-
 static void apply(const struct change *c, struct urdma_eth_frame *frame, struct roce_frame *roce)
 {
 	frame->data[roce->bth + c->offset] = (uint8_t)c->value;
 	if (c->cut) {
 		uint8_t *ip = frame->data + roce->ip, *udp = frame->data + roce->udp;
 
-		set16(ip + 2, get16(ip + 2) - c->cut);
-		ip_checksum(ip);
-		set16(udp + 4, get16(udp + 4) - c->cut);
+		roce_put(ip + 2, roce_be(ip + 2, 2) - c->cut, 2);
+		ref_ip_checksum(ip);
+		roce_put(udp + 4, roce_be(udp + 4, 2) - c->cut, 2);
 		roce->end -= c->cut;
 		frame->len = (uint32_t)(roce->end < URDMA_ETH_MIN_FRAME ? URDMA_ETH_MIN_FRAME
 									: roce->end);
@@ -416,9 +394,8 @@ static void on_the_wire(void *ctx, unsigned int side, struct urdma_eth_frame *fr
 	if (!s->c || roce_parse(frame->data, frame->len, &roce, &why))
 		return;
 	bth = frame->data + roce.bth;
-	psn = (uint32_t)bth[9] << 16 | get16(bth + 10);
-	if (((uint32_t)bth[5] << 16 | get16(bth + 6)) != RIG_QPN(0) ||
-	    ((psn - s->bad_psn) & 0x800000))
+	psn = roce_be(bth + 9, 3);
+	if (roce_be(bth + 5, 3) != RIG_QPN(0) || ((psn - s->bad_psn) & 0x800000))
 		return;
 	for (unsigned int i = 0; i < CHANGES; i++) {
 		const struct change *c = &s->c->change[i];

@@ -3,21 +3,13 @@
 
 #include <string.h>
 
-#define UDP_ROCE 4791u
+#include "ref_hash.h"
 
-/* Sum of 16-bit words, as IP's checksum counts. */
-static uint32_t sum16(uint32_t sum, const uint8_t *p, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		sum += i & 1 ? p[i] : (uint32_t)p[i] << 8;
-	return sum;
-}
+#define UDP_ROCE 4791u
 
 static bool sum_good(uint32_t sum)
 {
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return sum == 0xffff;
+	return ref_fold(sum) == 0xffff;
 }
 
 static int broken(const char **why, const char *text)
@@ -71,13 +63,13 @@ int roce_parse(const uint8_t *frame, size_t len, struct roce_frame *roce, const 
 	roce->tail = len > roce->end && len > 60;
 	if (roce_be(frame + roce->udp + 4, 2) != roce->end - roce->udp)
 		return broken(why, "the UDP length does not agree with IP's");
-	if (!roce->ipv6 && !sum_good(sum16(0, frame + at, 20)))
+	if (!roce->ipv6 && !sum_good(ref_sum16(0, frame + at, 20)))
 		return broken(why, "IPv4 header checksum");
 	if (roce_be(frame + roce->udp + 6, 2)) {
 		/* pseudo header: addresses, protocol, length */
-		sum = sum16(17, frame + at + (roce->ipv6 ? 8 : 12), roce->ipv6 ? 32 : 8);
+		sum = ref_sum16(17, frame + at + (roce->ipv6 ? 8 : 12), roce->ipv6 ? 32 : 8);
 		sum += (uint32_t)(roce->end - roce->udp);
-		roce->udp_sum = !sum_good(sum16(sum, frame + roce->udp, roce->end - roce->udp));
+		roce->udp_sum = !sum_good(ref_sum16(sum, frame + roce->udp, roce->end - roce->udp));
 	}
 	if ((roce->end - roce->bth) % 4)
 		return broken(why, "not a multiple of four bytes from BTH to ICRC");

@@ -14,6 +14,7 @@
 
 #include "icrc.h"
 #include "rc_check.h"
+#include "ref_hash.h"
 
 #define MTU 256u
 #define QPN 0x11u
@@ -53,7 +54,6 @@ static void frame(struct talk *t, bool out, unsigned int op, uint32_t psn, const
 	struct pcap_frame frame = { .data = f, .len = end < 60 ? 60 : end, .outbound = out };
 	struct roce_frame roce;
 	const char *why;
-	uint32_t sum = 0;
 
 	roce_put(f + 12, 0x0800, 2);
 	f[14] = 0x45;
@@ -62,10 +62,7 @@ static void frame(struct talk *t, bool out, unsigned int op, uint32_t psn, const
 	f[23] = 17;
 	roce_put(f + 26, out ? 0x0a000001 : 0x0a000002, 4);
 	roce_put(f + 30, out ? 0x0a000002 : 0x0a000001, 4);
-	for (unsigned int i = 14; i < 34; i += 2)
-		sum += (uint32_t)f[i] << 8 | f[i + 1];
-	sum = (sum & 0xffff) + (sum >> 16);
-	roce_put(f + 24, ~sum & 0xffff, 2);
+	ref_ip_checksum(f + 14);
 	roce_put(f + 34, 0xc011, 2);
 	roce_put(f + 36, 4791, 2);
 	roce_put(f + 38, end - 34, 2);

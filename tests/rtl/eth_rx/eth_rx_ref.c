@@ -60,7 +60,7 @@ void ref_receive(const struct eth_cfg *cfg, const uint8_t *data, unsigned int le
 {
 	uint8_t head[128] = { 0 }; /* what a frame lacks at its end counts as 0 */
 	bool tag, strip;
-	uint32_t sum = 0;
+	uint16_t sum;
 
 	memset(out, 0, offsetof(struct ref_frame, data));
 	memcpy(head, data, len < 128 ? len : 128);
@@ -98,10 +98,7 @@ void ref_receive(const struct eth_cfg *cfg, const uint8_t *data, unsigned int le
 		out->len -= 4;
 		memcpy(out->data + 12, data + 16, len - 16);
 	}
-	out->data[out->len] = 0; /* the other half of an odd last byte */
-	for (unsigned int i = 14; i < out->len; i += 2) {
-		sum += out->data[i] | out->data[i + 1] << 8;
-		sum = (sum & 0xffff) + (sum >> 16);
-	}
-	out->csum = (uint16_t)sum;
+	sum = ref_fold(ref_sum16(0, out->data + 14, out->len - 14));
+	/* the NIC's words have the low byte first */
+	out->csum = (uint16_t)(sum << 8 | sum >> 8);
 }

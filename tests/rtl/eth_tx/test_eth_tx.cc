@@ -19,6 +19,7 @@ extern "C" {
 #include <vector>
 
 #include "Vurdma_eth_tx.h"
+#include "ref_hash.h"
 #include "rtl/bits.h"
 #include "urdma_hw.h"
 
@@ -171,10 +172,7 @@ static std::vector<uint8_t> make_wire(const std::vector<piece> &pieces, const of
 
 		if (o.start > bytes.size() || o.at + 2 > bytes.size())
 			return none;
-		for (size_t i = o.start; i < bytes.size(); i++)
-			sum += (i - o.start) % 2 ? bytes[i] : bytes[i] << 8;
-		while (sum >> 16)
-			sum = (sum & 0xffff) + (sum >> 16);
+		sum = ref_fold(ref_sum16(0, bytes.data() + o.start, bytes.size() - o.start));
 		sum = ~sum & 0xffff;
 		if (!sum)
 			sum = 0xffff;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "ref_hash.h"
 #include "rtl/crc/icrc.h"
 
 static void put16(uint8_t *p, uint32_t v)
@@ -86,17 +87,10 @@ void packet_build(const struct packet *p, struct frame *f)
 void packet_seal(const struct packet *p, struct frame *f)
 {
 	uint8_t *ip = f->b + packet_ip(p);
-	uint32_t sum = 0, crc;
+	uint32_t crc;
 
-	if (p->ipv4) {
-		ip[10] = 0;
-		ip[11] = 0;
-		for (int i = 0; i < 20; i += 2)
-			sum += ip[i] << 8 | ip[i + 1];
-		sum = (sum & 0xffff) + (sum >> 16);
-		sum = (sum & 0xffff) + (sum >> 16);
-		put16(ip + 10, ~sum);
-	}
+	if (p->ipv4)
+		ref_ip_checksum(ip);
 	crc = icrc_of_frame(f->b, f->len - 4);
 	for (int i = 0; i < 4; i++)
 		f->b[f->len - 4 + i] = crc >> (8 * i);

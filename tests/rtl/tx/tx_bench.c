@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "../crc/icrc.h"
+#include "ref_hash.h"
 #include "tx_bench.h"
 #include "urdma_hw.h"
 
@@ -406,8 +407,6 @@ static unsigned int build(const struct bench *b, const struct tx_cfg *c, uint8_t
 	p = put_be(p, g->ipv4 ? 0x0800 : 0x86dd, 2);
 	ip = p;
 	if (g->ipv4) {
-		uint32_t sum = 0;
-
 		p = put_be(p, 0x45, 1);
 		p = put_be(p, c->tclass, 1);
 		p = put_be(p, 20 + udp_len, 2);
@@ -419,11 +418,7 @@ static unsigned int build(const struct bench *b, const struct tx_cfg *c, uint8_t
 		memcpy(p, g->gid + 12, 4);
 		memcpy(p + 4, c->dgid + 12, 4);
 		p += 8;
-		for (int i = 0; i < 20; i += 2)
-			sum += ip[i] << 8 | ip[i + 1];
-		while (sum >> 16)
-			sum = (sum & 0xffff) + (sum >> 16);
-		put_be(ip + 10, (uint16_t)~sum, 2);
+		ref_ip_checksum(ip);
 	} else {
 		p = put_be(p, 6u << 28 | c->tclass << 20 | c->flow_label, 4);
 		p = put_be(p, udp_len, 2);
