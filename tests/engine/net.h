@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ethernet between the two NICs of a rig: queue pairs with buffers on both sides, frames sent and
- * received, and what a test computes for itself to compare with: checksums, frames of IP,
- * UDP and TCP.
+ * received, and the frames of IP, UDP and TCP that a test makes. Its checksums are those of
+ * ref_hash.h.
  */
 #ifndef URDMA_TESTS_NET_H
 #define URDMA_TESTS_NET_H
