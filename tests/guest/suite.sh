@@ -8,7 +8,7 @@ bad=()
 for t; do
 	start=$(cut -d. -f1 /proc/uptime)
 	printf '\n== %s\n' "$t"
-	if ! timeout -k 5 "${URDMA_TEST_LIMIT:-240}" bash "/opt/urdma/tests/$t.sh"; then
+	if ! timeout -k 5 900 bash "/opt/urdma/tests/$t.sh"; then
 		bad+=("$t")
 	fi
 	echo "== $t: $(($(cut -d. -f1 /proc/uptime) - start)) s"
