@@ -37,9 +37,11 @@ check() {
 
 mkdir "$tmp/share"
 echo there >"$tmp/share/in"
+boot=$SECONDS
 # shellcheck disable=SC2016  # for the guest's shell
 expect "status, output, share" 7 --share "$tmp/share" -- bash -c \
 	'echo "a  b" "$0"; echo e >&2; cat /share/in; echo back >/share/out; seq 100000 | tail -n 1; exit 7' 'q"uo$te'
+boot=$((SECONDS - boot))
 # shellcheck disable=SC2016  # so it is meant
 printf '%s\n' 'a  b q"uo$te' there 100000 >"$tmp/want"
 check "standard output" diff "$tmp/want" "$tmp/out"
@@ -55,27 +57,27 @@ expect "two guests" 3 --hosts 2 -- bash -c '
 	test "$(on 1 hostname)" = host1 || exit 10
 	on 1 sh -c "exit 4"
 	test $? = 4 || exit 11
-	on 1 sleep 60 &
-	sleep 1
-	test -n "$(on 1 pgrep sleep)" || exit 12
+	sleeps() { for _ in $(seq 100); do test "$(on 1 pgrep -c sleep)" = "$1" && return 0; sleep 0.1; done; return 1; }
+	on 1 sleep 600 &
+	sleeps 1 || exit 12
 	kill $!
-	sleep 1
-	test -z "$(on 1 pgrep sleep)" || exit 13
+	sleeps 0 || exit 13
 	exit 3'
 check "the second console's log" grep -q 'Linux version' "$tmp/results/console-1.log"
 
-expect "a command that hangs" 124 --timeout 25 -- sleep 1000
+# The time-out includes the boot.
+expect "a command that hangs" 124 --timeout $((2 * boot + 10)) -- sleep 1000
 check "says so" grep -q 'time-out' "$tmp/err"
 check "with the console's tail" grep -q 'urdma-guest: up' "$tmp/err"
 
-expect "a panic" 125 --timeout 60 -- bash -c 'echo c >/proc/sysrq-trigger; sleep 1000'
+expect "a panic" 125 --timeout 300 -- bash -c 'echo c >/proc/sysrq-trigger; sleep 1000'
 check "says so" grep -q 'kernel panicked' "$tmp/err"
 check "with the console's tail" grep -q 'sysrq triggered crash' "$tmp/err"
 check "in the summary" jq -e '.exit_status == 125 and (.kernel_complaints | length > 0)' \
 	"$tmp/results/summary.json"
 
-expect "a guest that goes away" 125 --timeout 60 -- busybox poweroff -f
-URDMA_MEMORY=40 expect "a guest that cannot boot" 125 --timeout 20 -- true
+expect "a guest that goes away" 125 --timeout 300 -- busybox poweroff -f
+URDMA_MEMORY=40 expect "a guest that cannot boot" 125 --timeout 300 -- true
 
 cosim=$tmp/no-cosim
 printf '#!/bin/sh\necho no such luck >&2\nexit 1\n' >"$cosim"
