@@ -153,12 +153,16 @@ sent_again() {
 meet() {
 	local before why
 	for _ in 1 2 3; do
-		before="" why=""
-		if [ -z "${lossy-}" ] && [[ "$3 $4" = *rxe0* ]]; then before=$(sent_again); fi
+		before=
+		if [[ "$3 $4" = *rxe0* ]]; then before=$(sent_again); fi
 		pair "$@" && return 0
-		if [ -n "${lossy-}" ] && last_ack_lost "$@"; then why="the last ACK was lost"; fi
-		if [ -n "$before" ] && too_late "$before"; then why="answers came too late"; fi
-		[ -n "$why" ] || break
+		if [ -n "${lossy-}" ] && last_ack_lost "$@"; then
+			why="the last ACK was lost"
+		elif [ -n "$before" ] && too_late "$before"; then
+			why="answers came too late"
+		else
+			break
+		fi
 		echo "once more: $why"
 	done
 	cat /tmp/server.log /tmp/client.log
