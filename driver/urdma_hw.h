@@ -30,7 +30,7 @@
 
 /* Contract version: software refuses an unknown major; minor only adds. */
 #define URDMA_VERSION_MAJOR 1
-#define URDMA_VERSION_MINOR 2
+#define URDMA_VERSION_MINOR 3
 /* "URDM" */
 #define URDMA_MAGIC 0x5552444d
 
@@ -264,7 +264,9 @@
 #define URDMA_CNT_ETH_RX_NO_BUF 54
 #define URDMA_CNT_ETH_RX_DROP_FULL 55
 #define URDMA_CNT_ETH_RX_LENGTH 56
-#define URDMA_CNT_N 57
+/* ACKs, NAKs and READ responses for a PSN that is acknowledged already or was not sent */
+#define URDMA_CNT_RX_ACK_GHOST 57
+#define URDMA_CNT_N 58
 
 /* ---- BAR2: doorbell pages of 4 KB, byte offsets in a page ----------------------------------- */
 #define URDMA_DB_PAGE_SIZE 4096

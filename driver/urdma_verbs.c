@@ -362,6 +362,7 @@ static const struct rdma_stat_desc urdma_stats[URDMA_CNT_N] = {
 	[URDMA_CNT_ETH_RX_NO_BUF].name = "eth_rx_no_buf",
 	[URDMA_CNT_ETH_RX_DROP_FULL].name = "eth_rx_drop_full",
 	[URDMA_CNT_ETH_RX_LENGTH].name = "eth_rx_length",
+	[URDMA_CNT_RX_ACK_GHOST].name = "rx_ack_ghost",
 };
 
 const char *urdma_counter_name(u32 n)

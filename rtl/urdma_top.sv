@@ -261,8 +261,9 @@ module urdma_top
   );
 
   // ---- transport ---------------------------------------------------------------------------------------------------------------------
-  logic sent_valid, sent_ready, acked_valid, acked_ready, ack_req_valid, ack_req_ready;
+  logic sent_valid, sent_ready, made_valid, made_ready, acked_valid, acked_ready, ack_req_valid, ack_req_ready;
   sent_t sent;
+  made_t made;
   acked_t acked;
   ack_req_t ack_req;
   mac_beat_t [1:0] tx_beat;       // 0: RDMA, 1: Ethernet
@@ -287,7 +288,7 @@ module urdma_top
     .mro_valid(mro_valid[MROC_TX]), .mro(mro[MROC_TX]), .mro_ready(mro_ready[MROC_TX]),
     .mro_rsp_valid(mro_rsp_valid[MROC_TX]), .mro_rsp, .sync_req, .sync_done,
     .inv_req, .inv_key, .inv_done,
-    .sent_valid, .sent, .sent_ready, .acked_valid, .acked, .acked_ready,
+    .sent_valid, .sent, .sent_ready, .made_valid, .made, .made_ready, .acked_valid, .acked, .acked_ready,
     .ack_req_valid, .ack_req, .ack_req_ready,
     .mr_req_valid({mr_req_valid[MRC_SQ], mr_req_valid[MRC_TX]}), .mr_req({mr_req[MRC_SQ], mr_req[MRC_TX]}),
     .mr_req_ready({mr_req_ready[MRC_SQ], mr_req_ready[MRC_TX]}),
@@ -334,7 +335,7 @@ module urdma_top
     .mro_rsp_valid(mro_rsp_valid[MROC_RX]), .mro_rsp, .sync_req, .sync_done,
     .inv_req, .inv_key, .inv_done,
     .cycles, .timer_armed(rx_timer_armed), .timer_cycles(rx_timer_cycles),
-    .sent_valid, .sent, .sent_ready, .acked_valid, .acked, .acked_ready,
+    .sent_valid, .sent, .sent_ready, .made_valid, .made, .made_ready, .acked_valid, .acked, .acked_ready,
     .ack_req_valid, .ack_req, .ack_req_ready,
     .mr_req_valid({mr_req_valid[MRC_RQ], mr_req_valid[MRC_RX]}), .mr_req({mr_req[MRC_RQ], mr_req[MRC_RX]}),
     .mr_req_ready({mr_req_ready[MRC_RQ], mr_req_ready[MRC_RX]}),

@@ -17,8 +17,9 @@
 // A READ moves the expected PSN behind its last response. READ responses and ATOMIC acknowledges pass through, for their
 // place in order; the decision on them is requester completion's.
 //
-// Three stages: S0 reads, S1 waits, S2 decides and writes. An item whose QP is in S1 or S2 waits in front of S0: one
-// item each cycle for different QPs, one each 3 cycles for one QP. Items enter only when the output has room.
+// Three stages: S0 reads, S1 waits, S2 decides and writes. An item whose QP is in S1 waits in front of S0, and what S2 writes is
+// seen by S0 in the same cycle: one item each cycle for different QPs, one each 2 cycles for one QP. Items enter
+// only when the output has room.
 
 `resetall
 `default_nettype none
@@ -117,8 +118,8 @@ module urdma_rx_resp
       s0_qpn = qpc.qpn;
       s0_valid = 1'b1;
     end
-    if (!init_done || (s1_valid_reg && s1_qpn_reg == s0_qpn) || (s2_valid_reg && s2_qpn_reg == s0_qpn))
-      s0_valid = 1'b0;
+    // what S2 writes in this cycle is read
+    if (!init_done || (s1_valid_reg && s1_qpn_reg == s0_qpn)) s0_valid = 1'b0;
   end
 
   assign in_ready = s0_valid && s0_src == S_ITEM;
@@ -126,7 +127,7 @@ module urdma_rx_resp
   assign done_en = s0_valid && s0_src == S_QPC;
   assign done_qpn = s0_qpn;
 
-  urdma_ram_sdp #(.WIDTH($bits(st_t)), .DEPTH(1 << QPN_W)) u_st (
+  urdma_ram_live #(.WIDTH($bits(st_t)), .DEPTH(1 << QPN_W)) u_st (
     .clk(clk),
     .wr_en(!init_done || s2_valid_reg),
     .wr_addr(init_done ? s2_qpn_reg : init_reg[QPN_W-1:0]),

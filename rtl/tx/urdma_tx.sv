@@ -50,6 +50,9 @@ module urdma_tx
   output      logic              sent_valid,
   output      sent_t             sent,
   input  wire logic              sent_ready,
+  output      logic              made_valid,
+  output      made_t             made,
+  input  wire logic              made_ready,
   input  wire logic              acked_valid,
   input  wire acked_t            acked,
   output      logic              acked_ready,
@@ -274,7 +277,7 @@ module urdma_tx
     .clk, .rst, .init_done(commit_init), .busy(commit_busy),
     .pd_valid, .pd, .pd_ready, .issued_valid, .issued, .issued_ready, .frags_here, .inls_here, .failed,
     .slot_clear, .slot, .pkt_valid(data_valid), .pkt(data), .pkt_ready(data_ready),
-    .retrans, .sent_valid, .sent, .sent_ready,
+    .retrans, .sent_valid, .sent, .sent_ready, .made_valid, .made, .made_ready,
     .resp_gone, .rfail_valid, .rfail_qpn, .rfail_era, .rfail_psn, .rfail_status,
     .look_wr, .look_wr_qpn, .look_wr_data, .fence_hit
   );

@@ -63,6 +63,8 @@ static void start_side(struct rig *rig, unsigned int n)
 		  urdma_eh_create_cq(side->eh, 2, config->log_cqe, 1, RIG_DB_PAGE, config->kind,
 				     &side->recv_cq),
 		  "create receive CQ");
+	side->qp = calloc(config->qps, sizeof(*side->qp));
+	rig_check(rig, side->qp ? 0 : -1, "memory for QPs");
 	for (unsigned int i = 0; i < config->qps; i++) {
 		struct urdma_eh_qp_attr attr = {
 			.qpn = RIG_QPN(i),
@@ -121,6 +123,8 @@ void rig_start(struct rig *rig, const struct rig_config *config)
 
 static void end(struct rig *rig)
 {
+	for (unsigned int n = 0; n < 2; n++)
+		free(rig->side[n].qp);
 	urdma_embedded_destroy(rig->host);
 	urdma_cosim_destroy(rig->cosim);
 	urdma_faults_destroy(rig->faults);

@@ -9,7 +9,7 @@
 #include "eth/fault.h"
 #include "host/eh.h"
 
-#define RIG_MAX_QPS 64u
+#define RIG_MAX_QPS 64u /* of tests that keep tables of QPs; a rig has as many as are asked for */
 
 struct rig_config {
 	struct urdma_cosim_config cosim;
@@ -39,7 +39,7 @@ struct rig_side {
 	struct urdma_eh_mr mr;
 	uint8_t *buffer;
 	struct urdma_eh_cq send_cq, recv_cq;
-	struct urdma_eh_qp qp[RIG_MAX_QPS];
+	struct urdma_eh_qp *qp; /* config.qps of them */
 };
 
 struct rig {
