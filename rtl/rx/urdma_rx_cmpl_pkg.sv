@@ -3,6 +3,7 @@
 /* verilator lint_off UNUSEDPARAM */
 package urdma_rx_cmpl_pkg;
   import urdma_pkg::*;
+  import urdma_rx_pkg::*;
 
   typedef enum logic [1:0] {T_NONE, T_ACK, T_RNR} timer_e;
 
@@ -64,6 +65,45 @@ package urdma_rx_cmpl_pkg;
     logic expired;                 // the timer has
   } says_t;
 
+  // A turn on its way from the walk to its end.
+  typedef struct packed {
+    found_t      it;
+    st_t         st;
+    logic        armed;            // the QP's timer was
+    logic [23:0] asked;            // as psns_t
+    logic        fresh;            // the table has grown since the tail was read: by the message of PSN fresh_psn, and others
+    logic [23:0] fresh_psn;
+  } run_t;
+
+  // what a turn has done, for its end
+  typedef struct packed {
+    logic        changed;          // something completed, or is acknowledged
+    logic        failed;           // the QP ends by it
+    logic        look;             // another turn is needed
+    logic        hold;             // tx has to wait
+    logic        rnr;              // the RNR timer is set
+    logic        rearm;            // the ACK timer starts anew
+    logic        hit;              // a packet that counts
+    rr_t         rr;
+  } did_t;
+
+  // what urdma_rx_told writes meanwhile for the QP
+  typedef struct packed {
+    logic        sent;             // a message, without a status
+    logic [23:0] psn;
+    logic        made;             // psns_t.asked becomes
+    logic [23:0] asked;
+  } news_t;
+
+  function automatic run_t follow(input run_t r, input news_t n);
+    follow = r;
+    if (n.made) follow.asked = n.asked;
+    if (n.sent && !r.fresh) begin
+      follow.fresh = 1'b1;
+      follow.fresh_psn = n.psn;
+    end
+  endfunction
+
   // a is behind b, of PSNs that lie less than half of their range apart
   function automatic logic psn_before(input logic [23:0] a, input logic [23:0] b);
     return 1'((a - b) >> 23);
@@ -97,6 +137,10 @@ package urdma_rx_cmpl_pkg;
     return t + (timeout < 5'd4 ? t << 1 : 64'd32768);
   endfunction
 
+  function automatic logic new_life(input qpc_op_e op);
+    return op == QPC_RESET || op == QPC_SQ_PSN;
+  endfunction
+
   // a control message, applied to the state
   function automatic st_t control(input st_t s, input qpc_op_e op, input logic [23:0] psn);
     control = s;
@@ -112,6 +156,16 @@ package urdma_rx_cmpl_pkg;
       QPC_ERR: control.err = 1'b1;
       default: ;
     endcase
+  endfunction
+
+  // the same for a turn under way
+  function automatic run_t control_run(input run_t r, input qpc_op_e op, input logic [23:0] psn);
+    control_run = r;
+    control_run.st = control(r.st, op, psn);
+    if (new_life(op)) begin
+      control_run.asked = psn - 24'd1;
+      control_run.fresh = 1'b0;
+    end
   endfunction
 
 endpackage

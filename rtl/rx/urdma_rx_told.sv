@@ -10,13 +10,13 @@
 //  ent_*    a turn reads an entry of the table
 //  put_*    a turn or control writes the QP's state: a copy of some of it is kept here
 //  ctl_*    control; ctl_wait from the cycle before: messages that write the same memories wait
-//  run_*    turns under way: 0 walks, 1 is about to write (put_*). load: the turn for get's QP begins to walk in this cycle
+//  run_*    turns under way: 0 walks, 1 is about to write (put_*), 2 begins to walk in this cycle; news: what comes for their QPs
 //
 // Each memory here has one writer. sent_t is written and forgotten, unless the QP has to be looked at because of it: the WQE has
 // a status, or is acknowledged already, or the QP is in error. made_t raises the newest PSN, and if that asks for an
 // answer and no turn has seen that one is due, the QP is looked at, so that a timer runs from then on.
 // A turn under way has read the tables before and is about to change what the copy says. So what comes for its QP is noted for
-// it (new_*), psns shows it, and the turn itself looks again if that matters.
+// it (news), psns shows it, and the turn itself looks again if that matters.
 
 `resetall
 `default_nettype none
@@ -69,18 +69,13 @@ module urdma_rx_told
   input  wire logic             ctl_en,
   input  wire qpc_t             ctl,
 
-  input  wire logic             load,
-  input  wire logic [QPN_W-1:0] load_qpn,
-  input  wire logic [1:0]       run_valid,
-  input  wire logic [1:0][QPN_W-1:0] run_qpn,
-  output      logic [2:0]       new_sent,       // a sent_t without status is written for the QP of run 0, 1, of load
-  output      logic [23:0]      new_psn,
-  output      logic [2:0]       new_made,       // psns.asked of the QP of run 0, 1, of load becomes new_asked
-  output      logic [23:0]      new_asked
+  input  wire logic [2:0]       run_valid,
+  input  wire logic [2:0][QPN_W-1:0] run_qpn,
+  output      news_t [2:0]      news
 );
 
   logic ctl_clear;                 // a new life: PSNs, placements
-  assign ctl_clear = ctl_en && (ctl.op == QPC_RESET || ctl.op == QPC_SQ_PSN);
+  assign ctl_clear = ctl_en && new_life(ctl.op);
 
   logic push_ctl, push_s, push_m, push_r, push_first;
   assign push_ctl = ctl_en && ctl.op == QPC_ERR;
@@ -138,14 +133,9 @@ module urdma_rx_told
   // another message's, if the tail is no more than a ring ahead of it.
   assign ent_we = s1_new_reg && (!s1_reg.resent
       || (s1_off < s1_span && s1_back != '0 && s1_back <= 16'(1 << INFL_W)));
-  assign s1_run = |new_sent[1:0];
+  assign s1_run = news[0].sent || news[1].sent;
   assign s1_kick = s1_reg.status != '0 || (!s1_run && (s1_err || psn_before(s1_reg.psn, s1_una)));
   assign push_s = s1_valid_reg && (s1_new_reg ? s1_kick : s1_kick_reg);
-  assign new_psn = s1_reg.psn;
-  always_comb begin
-    for (int i = 0; i < 2; i++) new_sent[i] = s1_new_reg && s1_reg.status == '0 && run_valid[i] && run_qpn[i] == s1_reg.qpn;
-    new_sent[2] = s1_new_reg && s1_reg.status == '0 && load && load_qpn == s1_reg.qpn;
-  end
 
   always_ff @(posedge clk) begin
     if (sent_take) s1_reg <= sent;
@@ -191,12 +181,16 @@ module urdma_rx_told
   assign psns_wdata = (init || ctl_clear) ? {2{24'((!init && ctl.op == QPC_SQ_PSN) ? ctl.psn - 24'd1 : 24'hffffff)}} : m1_next;
 
   assign m1_watch = (put_en && put_qpn == m1_reg.qpn) ? put.watch : m1_copy;
-  assign m1_kick = m1_due && !(|new_made[1:0]) && !m1_watch;
+  assign m1_kick = m1_due && !news[0].made && !news[1].made && !m1_watch;
   assign push_m = m1_valid_reg && (m1_new_reg ? m1_kick : m1_kick_reg);
-  assign new_asked = m1_next.asked;
+
   always_comb begin
-    for (int i = 0; i < 2; i++) new_made[i] = m1_new_reg && run_valid[i] && run_qpn[i] == m1_reg.qpn;
-    new_made[2] = m1_new_reg && load && load_qpn == m1_reg.qpn;
+    for (int i = 0; i < 3; i++) begin
+      news[i].sent = s1_new_reg && s1_reg.status == '0 && run_valid[i] && run_qpn[i] == s1_reg.qpn;
+      news[i].psn = s1_reg.psn;
+      news[i].made = m1_new_reg && run_valid[i] && run_qpn[i] == m1_reg.qpn;
+      news[i].asked = m1_next.asked;
+    end
   end
 
   always_ff @(posedge clk) begin
