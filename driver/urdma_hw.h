@@ -3,7 +3,8 @@
  * urdma hardware contract: registers, doorbells, commands, WQEs, CQEs, EQEs.
  *
  * The one place where a layout is written. Driver, provider and tests include this file;
- * tools/gen-hw-pkg.sh makes rtl's urdma_hw_pkg from it. docs/hardware-interface.md explains it.
+ * tools/gen-hw-pkg.sh makes rtl's urdma_hw_pkg from it. docs/hardware-interface.md explains it with
+ * the same names, words and bits; tools/check-hw-doc.sh (make lint) compares the two.
  *
  * Every structure is an array of little-endian 64-bit words. A field's name carries its word:
  * URDMA_CQE1_QPN lies in word 1 of a CQE. For the generator, each #define is alone on its line and

@@ -50,6 +50,7 @@ static struct verbs_context *urdma_alloc_context(struct ibv_device *ibdev, int c
 
 	ctx->db_size = resp.db_size;
 	ctx->features = resp.features;
+	ctx->opcodes = urdma_opcodes(resp.features);
 	ctx->max_sq_sge = resp.max_sq_sge;
 	ctx->max_rq_sge = resp.max_rq_sge;
 	ctx->max_inline = resp.max_inline;
@@ -57,11 +58,9 @@ static struct verbs_context *urdma_alloc_context(struct ibv_device *ibdev, int c
 	ctx->log_max_rq = resp.log_max_rq;
 	ctx->log_max_cqe = resp.log_max_cqe;
 	ctx->log_max_msg = resp.log_max_msg;
-	ctx->log_max_qp =
-		resp.log_max_qp < URDMA_QP_TABLE_LOG ? URDMA_QP_TABLE_LOG : resp.log_max_qp;
+	ctx->log_max_qp = resp.log_max_qp;
 
-	ctx->qp_table =
-		calloc(1U << (ctx->log_max_qp - URDMA_QP_TABLE_LOG), sizeof(*ctx->qp_table));
+	ctx->qp_table = calloc(1U << ctx->log_max_qp, sizeof(*ctx->qp_table));
 	if (!ctx->qp_table)
 		goto err_uninit;
 	ctx->db = mmap(NULL, ctx->db_size, PROT_WRITE, MAP_SHARED, cmd_fd, resp.db_offset);
@@ -82,11 +81,8 @@ err_uninit:
 static void urdma_free_context(struct ibv_context *ibctx)
 {
 	struct urdma_context *ctx = to_uctx(ibctx);
-	uint32_t i;
 
 	munmap(ctx->db, ctx->db_size);
-	for (i = 0; i >> (ctx->log_max_qp - URDMA_QP_TABLE_LOG) == 0; i++)
-		free(ctx->qp_table[i]);
 	free(ctx->qp_table);
 	pthread_mutex_destroy(&ctx->qp_mutex);
 	verbs_uninit_context(&ctx->ibv_ctx);

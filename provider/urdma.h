@@ -2,13 +2,17 @@
 /*
  * urdma provider: objects.
  *
- * Locks. A CQ's lock covers its ring and consumer index, the table of QPs as polling sees it, and
+ * Locks. A CQ's lock covers its ring, its consumer index, the table of QPs as polling sees it, and
  * the tails that polling moves in work queues. A work queue's lock covers its head and slots. The
  * order is qp_mutex, CQs by ascending address, SQ, RQ.
+ *
+ * Cache lines. What the poster of a work queue writes, and what the poller writes, are lines of
+ * their own: the two are often different CPUs. A third line has what neither of them writes.
  */
 #ifndef URDMA_PROVIDER_H
 #define URDMA_PROVIDER_H
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -29,9 +33,6 @@ DECLARE_DRV_CMD(urdma_cmd_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ, urdma_creat
 DECLARE_DRV_CMD(urdma_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP, urdma_create_qp_req,
 		urdma_create_qp_resp);
 
-#define URDMA_QP_TABLE_LOG  8
-#define URDMA_QP_TABLE_SIZE (1 << URDMA_QP_TABLE_LOG)
-
 /* A WQE is a slot of 2^6 to 2^9 bytes. */
 #define URDMA_MIN_WQE_LOG 6
 #define URDMA_MAX_WQE_LOG 9
@@ -41,11 +42,18 @@ DECLARE_DRV_CMD(urdma_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP, urdma_create_q
 #define URDMA_MIN_CQ_LOG 7
 #define URDMA_MIN_WQ_LOG 4
 
+/* Low byte of a key: free to choose at each registration. The rest is the index. */
+#define URDMA_KEY_VARIANT 0xffU
+
+#define URDMA_CACHE_LINE __attribute__((aligned(64)))
+
 struct urdma_context {
 	struct verbs_context ibv_ctx;
 	void *db;
 	uint32_t db_size;
 	uint64_t features;
+	/* bit n: URDMA_WR_* n may be posted */
+	uint32_t opcodes;
 	uint32_t max_sq_sge;
 	uint32_t max_rq_sge;
 	uint32_t max_inline;
@@ -57,8 +65,8 @@ struct urdma_context {
 
 	/* held over creation and destruction, so that a number is not given again in between */
 	pthread_mutex_t qp_mutex;
-	/* by QP number: a table of tables, made as they are needed and kept */
-	struct urdma_qp ***qp_table;
+	/* by QP number; pages of it that are not used take no memory */
+	struct urdma_qp **qp_table;
 };
 
 struct urdma_pd {
@@ -71,11 +79,20 @@ struct urdma_cqe {
 
 struct urdma_cq {
 	struct verbs_cq vcq;
-	pthread_spinlock_t lock;
 	struct urdma_cqe *ring;
-	size_t ring_bytes;
+	/* the context's, and its entries, less one */
+	struct urdma_qp **qp_table;
+	uint32_t qp_mask;
 	uint32_t cqn;
+	void *db;
+	/* entries, less one */
+	uint32_t mask;
 	uint8_t log;
+	/* from bit LOG to the phase bit */
+	uint8_t phase_shift;
+	size_t ring_bytes;
+
+	pthread_spinlock_t lock URDMA_CACHE_LINE;
 	/* consumer index, free running, and what the NIC has been told of it */
 	uint32_t ci;
 	uint32_t told;
@@ -85,33 +102,52 @@ struct urdma_cq {
 };
 
 struct urdma_wq {
-	pthread_spinlock_t lock;
-	uint8_t *ring;
-	size_t ring_bytes;
+	uint8_t *ring URDMA_CACHE_LINE;
 	uint64_t *wr_id;
+	void *db;
+	/* word of a doorbell without the index */
+	uint64_t db_word;
+	/* opcode of a completion, by that of its CQE */
+	const uint8_t *wc_opcode;
+	/* slots, less one */
+	uint32_t mask;
+	/* bytes of a slot */
+	uint32_t stride;
 	uint32_t max_sge;
 	uint8_t log;
 	uint8_t log_stride;
-	/* next index to post */
+	size_t ring_bytes;
+
+	/* The poster's: next index to post, and the first that was not free at the last look. */
+	pthread_spinlock_t lock URDMA_CACHE_LINE;
 	uint16_t head;
-	/* SQ: the WQE that is being made (the one before head), and its opcode */
-	__le64 *wqe;
+	uint16_t limit;
+	/* SQ, extended posting: the WQE before head, and its opcode */
 	uint32_t opcode;
-	/* all before it are completed; moved by polling, which does not hold this lock */
-	_Atomic(uint16_t) tail;
+	__le64 *wqe;
+	/* SQ, extended posting: where the batch began, and its first error */
+	uint16_t batch;
+	int batch_err;
+
+	/* The poller's, under the CQ's lock: all WQEs before it are completed. */
+	_Atomic(uint16_t) tail URDMA_CACHE_LINE;
 };
 
 struct urdma_qp {
 	struct verbs_qp vqp;
-	uint32_t qpn;
-	bool sig_all;
+	/* longest message, in bytes */
+	uint64_t max_msg URDMA_CACHE_LINE;
+	/* word 0 of a send WQE, before anything is known of it */
+	uint64_t sqe0;
+	uint32_t opcodes;
 	uint32_t max_inline;
+	uint32_t qpn;
 	struct urdma_wq sq;
 	struct urdma_wq rq;
-	/* extended posting, with the SQ locked: where the batch began, and its first error */
-	uint16_t batch;
-	int batch_err;
 };
+
+/* Number in a CQE whose QP is no more; 0 is no QP of ours. */
+#define URDMA_NO_QPN 0
 
 static inline struct urdma_context *to_uctx(struct ibv_context *ctx)
 {
@@ -152,12 +188,21 @@ int urdma_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init);
 int urdma_destroy_qp(struct ibv_qp *qp);
 
-/* datapath.c */
+/* send.c */
+uint32_t urdma_opcodes(uint64_t features);
 int urdma_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+
+/* send_ex.c */
+void urdma_set_wr_ops(struct urdma_qp *qp);
+
+/* recv.c */
 int urdma_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/* poll.c */
+extern const uint8_t urdma_send_wc_opcode[256];
+extern const uint8_t urdma_recv_wc_opcode[256];
 int urdma_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int urdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
-void urdma_set_wr_ops(struct urdma_qp *qp);
 void urdma_set_poll_ops(struct urdma_cq *cq, uint64_t wc_flags);
 void urdma_cq_forget_qp(struct urdma_cq *cq, uint32_t qpn);
 

@@ -3,6 +3,7 @@
  * urdma provider: creation, change and destruction of objects.
  */
 #include <errno.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,6 +145,16 @@ int urdma_dealloc_mw(struct ibv_mw *mw)
 	return 0;
 }
 
+/* Zeroed memory that begins with a cache line, for free(). */
+static void *urdma_zalloc(size_t bytes)
+{
+	void *p = aligned_alloc(alignof(struct urdma_wq), bytes);
+
+	if (p)
+		memset(p, 0, bytes);
+	return p;
+}
+
 /* Zeroed pages for a ring; *bytes is rounded up to them. A child of fork() does not get them. */
 static void *urdma_alloc_ring(size_t *bytes)
 {
@@ -185,13 +196,18 @@ static struct urdma_cq *urdma_make_cq(struct ibv_context *ibctx,
 	if (attr->cqe == 0 || attr->cqe > 3U << (ctx->log_max_cqe - 2))
 		goto err_errno;
 	err = ENOMEM;
-	cq = calloc(1, sizeof(*cq));
+	cq = urdma_zalloc(sizeof(*cq));
 	if (!cq)
 		goto err_errno;
 	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
 	cq->log = ctx->log_max_cqe > URDMA_MIN_CQ_LOG ? URDMA_MIN_CQ_LOG : ctx->log_max_cqe;
 	while (3U << (cq->log - 2) < attr->cqe)
 		cq->log++;
+	cq->mask = (1U << cq->log) - 1;
+	cq->phase_shift = 63 - cq->log;
+	cq->db = ctx->db + URDMA_DB_CQ;
+	cq->qp_table = ctx->qp_table;
+	cq->qp_mask = (1U << ctx->log_max_qp) - 1;
 	cq->ring_bytes = (size_t)URDMA_CQE_SIZE << cq->log;
 	cq->ring = urdma_alloc_ring(&cq->ring_bytes);
 	if (!cq->ring)
@@ -264,6 +280,14 @@ int urdma_destroy_cq(struct ibv_cq *ibcq)
 	return 0;
 }
 
+/* As it is when nothing was posted yet. With the queue and its CQ locked, if others know them. */
+static void urdma_wq_reset(struct urdma_wq *wq)
+{
+	wq->head = 0;
+	wq->limit = wq->mask + 1;
+	atomic_store(&wq->tail, 0);
+}
+
 /* Shape of a work queue of at least wr WQEs of at least bytes, up to the limit of the device. */
 static int urdma_wq_init(struct urdma_wq *wq, uint32_t wr, uint8_t log_max, uint32_t bytes)
 {
@@ -272,9 +296,12 @@ static int urdma_wq_init(struct urdma_wq *wq, uint32_t wr, uint8_t log_max, uint
 	wq->log = log_max > URDMA_MIN_WQ_LOG ? URDMA_MIN_WQ_LOG : log_max;
 	while (1U << wq->log < wr)
 		wq->log++;
+	wq->mask = (1U << wq->log) - 1;
 	wq->log_stride = URDMA_MIN_WQE_LOG;
 	while (1U << wq->log_stride < bytes)
 		wq->log_stride++;
+	wq->stride = 1U << wq->log_stride;
+	urdma_wq_reset(wq);
 
 	wq->wr_id = calloc(1U << wq->log, sizeof(*wq->wr_id));
 	if (!wq->wr_id)
@@ -294,6 +321,12 @@ static void urdma_wq_uninit(struct urdma_wq *wq)
 	pthread_spin_destroy(&wq->lock);
 	urdma_free_ring(wq->ring, wq->ring_bytes);
 	free(wq->wr_id);
+}
+
+static void urdma_wq_set_doorbell(struct urdma_wq *wq, void *db, uint32_t qpn)
+{
+	wq->db = db;
+	wq->db_word = FIELD_PREP(URDMA_DBW_OBJ, (uint64_t)qpn);
 }
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
@@ -323,6 +356,8 @@ static int urdma_qp_init_wqs(struct urdma_context *ctx, struct urdma_qp *qp, str
 		return err;
 	}
 
+	qp->sq.wc_opcode = urdma_send_wc_opcode;
+	qp->rq.wc_opcode = urdma_recv_wc_opcode;
 	/* What the slots hold beyond the wish is given too. */
 	bytes = (1U << qp->sq.log_stride) - URDMA_SQE_DATA_OFFSET;
 	qp->sq.max_sge = min_u32(bytes / URDMA_SGE_SIZE, ctx->max_sq_sge);
@@ -334,19 +369,6 @@ static int urdma_qp_init_wqs(struct urdma_context *ctx, struct urdma_qp *qp, str
 	cap->max_send_sge = qp->sq.max_sge;
 	cap->max_recv_sge = qp->rq.max_sge;
 	cap->max_inline_data = qp->max_inline;
-	return 0;
-}
-
-/* Under qp_mutex. No CQE can speak of a QP before this. */
-static int urdma_table_add(struct urdma_context *ctx, struct urdma_qp *qp)
-{
-	struct urdma_qp ***chunk = &ctx->qp_table[qp->qpn >> URDMA_QP_TABLE_LOG];
-
-	if (!*chunk)
-		*chunk = calloc(URDMA_QP_TABLE_SIZE, sizeof(**chunk));
-	if (!*chunk)
-		return ENOMEM;
-	(*chunk)[qp->qpn & (URDMA_QP_TABLE_SIZE - 1)] = qp;
 	return 0;
 }
 
@@ -408,13 +430,16 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
 		goto err_errno;
 	err = ENOMEM;
-	qp = calloc(1, sizeof(*qp));
+	qp = urdma_zalloc(sizeof(*qp));
 	if (!qp)
 		goto err_errno;
 	err = urdma_qp_init_wqs(ctx, qp, &attr->cap);
 	if (err)
 		goto err_free;
-	qp->sig_all = attr->sq_sig_all;
+	qp->opcodes = ctx->opcodes;
+	qp->max_msg = 1ULL << ctx->log_max_msg;
+	if (attr->sq_sig_all)
+		qp->sqe0 |= URDMA_SQE0_SIGNALED;
 
 	cmd.sq_addr = (uintptr_t)qp->sq.ring;
 	cmd.rq_addr = (uintptr_t)qp->rq.ring;
@@ -434,9 +459,10 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	if (err)
 		goto err_unlock;
 	qp->qpn = resp.qpn;
-	err = urdma_table_add(ctx, qp);
-	if (err)
-		goto err_destroy;
+	urdma_wq_set_doorbell(&qp->sq, ctx->db + URDMA_DB_SQ, qp->qpn);
+	urdma_wq_set_doorbell(&qp->rq, ctx->db + URDMA_DB_RQ, qp->qpn);
+	/* No CQE can speak of the QP before this. */
+	ctx->qp_table[qp->qpn] = qp;
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		qp->vqp.comp_mask |= VERBS_QP_EX;
@@ -444,8 +470,6 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	}
 	return &qp->vqp.qp;
 
-err_destroy:
-	ibv_cmd_destroy_qp(&qp->vqp.qp);
 err_unlock:
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	urdma_wq_uninit(&qp->rq);
@@ -493,10 +517,8 @@ int urdma_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	pthread_spin_lock(&qp->sq.lock);
 	pthread_spin_lock(&qp->rq.lock);
 	urdma_forget_cqes(qp);
-	qp->sq.head = 0;
-	qp->rq.head = 0;
-	atomic_store(&qp->sq.tail, 0);
-	atomic_store(&qp->rq.tail, 0);
+	urdma_wq_reset(&qp->sq);
+	urdma_wq_reset(&qp->rq);
 	pthread_spin_unlock(&qp->rq.lock);
 	pthread_spin_unlock(&qp->sq.lock);
 	urdma_unlock_cqs(qp);
@@ -526,7 +548,7 @@ int urdma_destroy_qp(struct ibv_qp *ibqp)
 	/* From now on there is no new CQE of this QP. */
 	urdma_lock_cqs(qp);
 	urdma_forget_cqes(qp);
-	ctx->qp_table[qp->qpn >> URDMA_QP_TABLE_LOG][qp->qpn & (URDMA_QP_TABLE_SIZE - 1)] = NULL;
+	ctx->qp_table[qp->qpn] = NULL;
 	urdma_unlock_cqs(qp);
 	pthread_mutex_unlock(&ctx->qp_mutex);
 

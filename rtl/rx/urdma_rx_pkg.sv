@@ -125,6 +125,7 @@ package urdma_rx_pkg;
     logic             swap;        // OK_RSP of an ATOMIC: value in the order of the wire
     logic             dup;           // OK_ATOMIC, OK_READ: repeated
     logic             fetch_add;   // OK_ATOMIC
+    logic             check;       // OK_WRITE: only its key is looked at, nothing is written; no WQE is posted for its immediate
     logic             ack;         // send an acknowledgement
     logic [23:0]      psn;         // its PSN; with data: of the packet
     logic [7:0]       syndrome;

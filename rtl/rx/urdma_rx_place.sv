@@ -260,9 +260,10 @@ module urdma_rx_place
   assign sh_any = pos_reg[5:0] != '0;
   assign frag_last_byte = frag.len - 13'd1;
   assign k_last = {1'b0, frag_last_byte[11:6]} + 7'(sh_any);
-  // a fragment that has begun is written to its end; those of a READ request only tell if it is allowed
+  // a fragment that has begun is written to its end; those of a READ request, or of a WRITE that has to come again, only tell
+  // if it is allowed
   assign frag_run = need && pc_valid && pc.piece && frag_valid && frag.ok && (!dead || k_reg != '0) && !is_atomic
-      && o2_reg.kind != OK_READ;
+      && o2_reg.kind != OK_READ && !o2_reg.check;
   assign frag_end = k_reg == k_last;
 
   // an ATOMIC that may go

@@ -364,6 +364,10 @@ module urdma_tx_sched
     .out_valid(drained_valid), .out_ready(drained_ready), .out_data(drained_qpn), .count(drained_count)
   );
 
+  // A doorbell that is behind the last one is an old one, late or repeated.
+  logic db_old;
+  assign db_old = (e1_db_reg.pi - st.pi) > 16'h8000;
+
   always_comb begin
     nx = st;
     drained_push = 1'b0;
@@ -372,7 +376,7 @@ module urdma_tx_sched
     turn_kind = TURN_FETCH;
     if (e1_valid_reg) begin
       case (e1_ev_reg)
-        EV_DB: if (!st.bad) nx.pi = e1_db_reg.pi;
+        EV_DB: if (!st.bad && !db_old) nx.pi = e1_db_reg.pi;
         EV_ACKED: begin
           nx.done = e1_acked_reg.wqe_done;
           // Of a message that is answered and waits for its data only, no more than the beginning is told: a turn that is due does

@@ -16,6 +16,8 @@ struct rig_config {
 	struct urdma_embedded_config memory;
 	struct urdma_eh_config eh;
 	unsigned int qps; /* pairs */
+	bool loopback; /* QPs of the first half are connected with the second half's, same side */
+	bool batch;    /* many commands at once: a rig of many QPs comes up soon */
 	unsigned int mtu; /* 1: 256 .. 5: 4096 */
 	bool ipv6;
 	size_t buffer; /* bytes of each side's memory region */

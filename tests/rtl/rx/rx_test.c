@@ -279,7 +279,7 @@ static void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 		op == 0 || op == 4 || op == 5 || op == 0x17 || op == 6 || op == 0x0a || op == 0x0b;
 	bool last = send ? (op >= 2) : (op >= 8);
 	bool inv = op == 0x16 || op == 0x17, imm = op == 3 || op == 5 || op == 9 || op == 0x0b;
-	bool wqe, bad;
+	bool wqe, bad, posted;
 	uint32_t left, key;
 	uint64_t va;
 
@@ -312,13 +312,17 @@ static void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 				URDMA_EV_QP_REQ_ERR);
 			return;
 		}
-		if (wqe && r->ci == r->pi) {
-			ref_ack(r, p->psn, 0x20 | r->cfg.min_rnr, r->msn);
-			r->nak = true;
+		posted = r->ci != r->pi;
+		if (write && (!(r->cfg.acc & 1) ||
+			      (wqe && !posted && p->len &&
+			       !ref_check(b, r, key, va, p->len, URDMA_ACC_REMOTE_WRITE)))) {
+			ref_nak(r, 0x62, imm && posted, URDMA_WC_LOC_ACCESS_ERR,
+				URDMA_EV_QP_ACCESS_ERR);
 			return;
 		}
-		if (write && !(r->cfg.acc & 1)) {
-			ref_nak(r, 0x62, imm, URDMA_WC_LOC_ACCESS_ERR, URDMA_EV_QP_ACCESS_ERR);
+		if (wqe && !posted) {
+			ref_ack(r, p->psn, 0x20 | r->cfg.min_rnr, r->msn);
+			r->nak = true;
 			return;
 		}
 		r->nak = false;
@@ -1879,6 +1883,18 @@ static void test_refused(void **state)
 		  URDMA_EV_QP_ACCESS_ERR },
 		{ "WRITE_IMM, out of range", 0x0b, 64, 7, 16, RKEY, 0x80000 - 63, 64, true, 0x62,
 		  URDMA_WC_LOC_ACCESS_ERR, 0 },
+		{ "WRITE_IMM, no right of the QP, no receive", 0x0b, 64, 6, 16, RKEY, 0, 64, false,
+		  0x62, 0, URDMA_EV_QP_ACCESS_ERR },
+		{ "WRITE_IMM, empty, no right of the QP, no receive", 0x0b, 0, 6, 16, RKEY, 0, 0,
+		  false, 0x62, 0, URDMA_EV_QP_ACCESS_ERR },
+		{ "WRITE_IMM, no such key, no receive", 0x0b, 64, 7, 16, 0x77, 0, 64, false, 0x62,
+		  0, URDMA_EV_QP_ACCESS_ERR },
+		{ "WRITE_IMM, other PD, no receive", 0x0b, 64, 7, 16, RKEY_PD, 0, 64, false, 0x62,
+		  0, URDMA_EV_QP_ACCESS_ERR },
+		{ "WRITE_IMM, out of range, no receive", 0x0b, 64, 7, 16, RKEY, 0x80000 - 63, 64,
+		  false, 0x62, 0, URDMA_EV_QP_ACCESS_ERR },
+		{ "WRITE_IMM, not as long as its RETH, no receive", 0x0b, 64, 7, 16, 0x77, 0, 65,
+		  false, 0x61, 0, URDMA_EV_QP_REQ_ERR },
 		{ "WRITE ONLY shorter than its RETH", 0x0a, 64, 7, 16, RKEY, 0, 65, false, 0x61, 0,
 		  URDMA_EV_QP_REQ_ERR },
 		{ "WRITE ONLY longer than its RETH", 0x0a, 64, 7, 16, RKEY, 0, 63, false, 0x61, 0,
@@ -2009,6 +2025,58 @@ static void test_refused(void **state)
 		assert_int_equal(b->n_errs[0], 1);
 		check(b);
 		end_life(b, 0);
+	}
+	bench_free(b);
+}
+
+/*
+ * P_Keys (volume 1, 10.9.3): both halves take a packet of the QP's partition if one of the two is a
+ * full member of it, and of no other; partition 0 is nobody's.
+ */
+static void test_pkeys(void **state)
+{
+	static const struct {
+		uint16_t qp, packet;
+		bool match;
+	} t[] = {
+		{ 0xffff, 0xffff, true },  { 0xffff, 0x7fff, true },  { 0x7fff, 0xffff, true },
+		{ 0x7fff, 0x7fff, false }, { 0x9234, 0x9234, true },  { 0x9234, 0x1234, true },
+		{ 0x1234, 0x9234, true },  { 0x1234, 0x1234, false }, { 0xffff, 0xfffe, false },
+		{ 0x9234, 0x9235, false }, { 0x9234, 0xd234, false }, { 0x8000, 0x8000, false },
+		{ 0x0000, 0x8000, false }, { 0x8000, 0x0000, false }, { 0x0000, 0x0000, false },
+	};
+	struct bench *b = start();
+	struct ref *r = &refs[0];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		static struct frame f;
+		struct packet k;
+
+		qp_init(b, 0, 3, 4, 6, 100);
+		r->cfg.pkey = t[i].qp;
+		bench_cfg(b, &r->cfg);
+		/* an empty WRITE to the responder, an ACK to requester completion */
+		for (int ack = 0; ack < 2; ack++) {
+			k = r->hdr;
+			k.pkey = t[i].packet;
+			k.opcode = ack ? 0x11 : 0x0a;
+			k.psn = ack ? (100 ^ 0x555) - 1 : 100;
+			k.ackreq = !ack;
+			k.ext_len = ack ? 4 : 16;
+			memset(k.ext, 0, sizeof(k.ext));
+			k.ext[0] = ack ? 0x1f : 0;
+			bench_clear_logs(b);
+			packet_build(&k, &f);
+			bench_frame(b, &f, false);
+			bench_drain(b, 1000);
+			if (b->cnt[URDMA_CNT_RX_NO_QP] != !t[i].match ||
+			    (ack ? b->cnt[URDMA_CNT_RX_ACK] : b->n_acks) != t[i].match)
+				fail_msg("P_Key %#x of the QP, %#x of %s: %u dropped, %u answers",
+					 t[i].qp, t[i].packet, ack ? "an ACK" : "a WRITE",
+					 (unsigned int)b->cnt[URDMA_CNT_RX_NO_QP], b->n_acks);
+		}
+		bench_clear_logs(b);
 	}
 	bench_free(b);
 }
@@ -3281,6 +3349,7 @@ int main(void)
 		cmocka_unit_test(test_writes),	    cmocka_unit_test(test_reads),
 		cmocka_unit_test(test_read_checks), cmocka_unit_test(test_atomics),
 		cmocka_unit_test(test_invalidate),  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_pkeys),
 		cmocka_unit_test(test_duplicates),  cmocka_unit_test(test_comm_est),
 		cmocka_unit_test(test_sync),	    cmocka_unit_test(test_responses),
 		cmocka_unit_test(test_malformed),   cmocka_unit_test(test_overrun),

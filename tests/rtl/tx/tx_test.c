@@ -491,6 +491,43 @@ static void test_bad_doorbell(void **state)
 	bench_free(b);
 }
 
+/* A doorbell behind the last one is late or repeated: nothing happens, wherever the QP stands. */
+static void test_old_doorbell(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .log_entries = 4 };
+	struct qp *q = bench_qp(b, 7);
+	uint16_t rung = 0;
+
+	(void)state;
+	bench_open(b, 7, &cfg, 0xfffff0);
+	for (int round = 0; round < 200; round++) {
+		int n = 1 + (int)bench_rnd(b, 16);
+
+		for (int i = 0; i < n; i++) {
+			struct msg m = simple(0x300, 8 + bench_rnd(b, 200));
+
+			bench_post(b, 7, &m);
+			if (bench_rnd(b, 3) == 0) {
+				rung = q->pi;
+				bench_doorbell(b, 7, rung);
+				bench_steps(b, bench_rnd(b, 30));
+			}
+			if (bench_rnd(b, 2))
+				bench_doorbell(b, 7, (uint16_t)(rung - 1 - bench_rnd(b, 0x7fff)));
+		}
+		rung = q->pi;
+		bench_doorbell(b, 7, rung);
+		if (bench_rnd(b, 2))
+			bench_doorbell(b, 7, (uint16_t)(rung - 1 - bench_rnd(b, 40)));
+		bench_drain(b, 20000);
+		bench_doorbell(b, 7, (uint16_t)(rung - 1 - bench_rnd(b, 0x7fff)));
+		bench_drain(b, 1000);
+	}
+	assert_false(q->err);
+	bench_free(b);
+}
+
 /* ERR in the middle of traffic: all that is posted ends, in order, sent or flushed. */
 static void test_err_midway(void **state)
 {
@@ -1500,6 +1537,7 @@ int main(void)
 		cmocka_unit_test(test_window),
 		cmocka_unit_test(test_psn_window),
 		cmocka_unit_test(test_bad_doorbell),
+		cmocka_unit_test(test_old_doorbell),
 		cmocka_unit_test(test_err_midway),
 		cmocka_unit_test(test_acks),
 		cmocka_unit_test(test_fairness),

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * urdma provider: posting of sends, by ibv_post_send(). No system call is made here.
+ */
+#include "wqe.h"
+
+/* Opcodes that a device with these features can do. */
+uint32_t urdma_opcodes(uint64_t features)
+{
+	static const uint64_t feature[] = {
+		[URDMA_WR_SEND] = URDMA_RF_FEAT_RC_SEND,
+		[URDMA_WR_SEND_IMM] = URDMA_RF_FEAT_RC_SEND,
+		[URDMA_WR_SEND_INV] = URDMA_RF_FEAT_MEM_MGT,
+		[URDMA_WR_WRITE] = URDMA_RF_FEAT_RC_WRITE,
+		[URDMA_WR_WRITE_IMM] = URDMA_RF_FEAT_RC_WRITE,
+		[URDMA_WR_READ] = URDMA_RF_FEAT_RC_READ,
+		[URDMA_WR_ATOMIC_CS] = URDMA_RF_FEAT_RC_ATOMIC,
+		[URDMA_WR_ATOMIC_FA] = URDMA_RF_FEAT_RC_ATOMIC,
+		[URDMA_WR_LOCAL_INV] = URDMA_RF_FEAT_MEM_MGT,
+		[URDMA_WR_BIND_MW] = URDMA_RF_FEAT_MW_2B,
+	};
+	uint32_t opcodes = 0;
+	uint32_t i;
+
+	for (i = 0; i < sizeof(feature) / sizeof(feature[0]); i++)
+		if (features & feature[i])
+			opcodes |= 1U << i;
+	return opcodes;
+}
+
+/* The operation of a work request; false when there is none like it. */
+static bool urdma_op_of(const struct ibv_send_wr *wr, struct urdma_op *op)
+{
+	op->imm = 0;
+	op->raddr = 0;
+	op->rkey = 0;
+	switch (wr->opcode) {
+	case IBV_WR_SEND:
+		op->opcode = URDMA_WR_SEND;
+		return true;
+	case IBV_WR_SEND_WITH_IMM:
+		op->opcode = URDMA_WR_SEND_IMM;
+		op->imm = urdma_imm_to_hw(wr->imm_data);
+		return true;
+	case IBV_WR_SEND_WITH_INV:
+		op->opcode = URDMA_WR_SEND_INV;
+		op->imm = wr->invalidate_rkey;
+		return true;
+	case IBV_WR_RDMA_WRITE:
+		op->opcode = URDMA_WR_WRITE;
+		op->raddr = wr->wr.rdma.remote_addr;
+		op->rkey = wr->wr.rdma.rkey;
+		return true;
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		op->opcode = URDMA_WR_WRITE_IMM;
+		op->imm = urdma_imm_to_hw(wr->imm_data);
+		op->raddr = wr->wr.rdma.remote_addr;
+		op->rkey = wr->wr.rdma.rkey;
+		return true;
+	case IBV_WR_RDMA_READ:
+		op->opcode = URDMA_WR_READ;
+		op->raddr = wr->wr.rdma.remote_addr;
+		op->rkey = wr->wr.rdma.rkey;
+		return true;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		op->opcode = URDMA_WR_ATOMIC_CS;
+		op->raddr = wr->wr.atomic.remote_addr;
+		op->rkey = wr->wr.atomic.rkey;
+		return true;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		op->opcode = URDMA_WR_ATOMIC_FA;
+		op->raddr = wr->wr.atomic.remote_addr;
+		op->rkey = wr->wr.atomic.rkey;
+		return true;
+	case IBV_WR_LOCAL_INV:
+		op->opcode = URDMA_WR_LOCAL_INV;
+		op->imm = wr->invalidate_rkey;
+		return true;
+	case IBV_WR_BIND_MW:
+		op->opcode = URDMA_WR_BIND_MW;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * What a binding says, into op and the WQE's second half. The index of the new key is the window's,
+ * of the caller's key only the variant counts. Rights of verbs and of the NIC are the same bits.
+ */
+int urdma_put_bind(const struct urdma_qp *qp, __le64 *w, struct urdma_op *op,
+		   const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind)
+{
+	/* Local rights are those of the region: they are allowed here and mean nothing. */
+	const unsigned int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
+	if (mw->type != IBV_MW_TYPE_2)
+		return EINVAL;
+	if (bind->mw_access_flags & ~rights)
+		return EOPNOTSUPP;
+	if (bind->length && (!bind->mr || bind->mr->pd != mw->pd || mw->pd != qp->vqp.qp.pd))
+		return EPERM;
+	op->imm = bind->mr ? bind->mr->lkey : 0;
+	op->raddr = bind->addr;
+	op->rkey = (mw->rkey & ~URDMA_KEY_VARIANT) | (rkey & URDMA_KEY_VARIANT);
+	w[4] = htole64(FIELD_PREP(URDMA_SQE4_MR_LENGTH, bind->length));
+	w[5] = 0;
+	w[6] = htole64(FIELD_PREP(URDMA_SQE6_MR_ACCESS, (uint64_t)bind->mw_access_flags));
+	w[7] = 0;
+	return 0;
+}
+
+/* The data of a work request, or what else its second half says. Adds to word 0. */
+static int urdma_put_payload(const struct urdma_qp *qp, __le64 *w, const struct ibv_send_wr *wr,
+			     struct urdma_op *op, uint64_t *w0, uint64_t *length)
+{
+	uint32_t max_sge = qp->sq.max_sge;
+	int err = 0;
+	int i;
+
+	if (op->opcode == URDMA_WR_LOCAL_INV)
+		return 0;
+	if (op->opcode == URDMA_WR_BIND_MW)
+		return urdma_put_bind(qp, w, op, wr->bind_mw.mw, wr->bind_mw.rkey,
+				      &wr->bind_mw.bind_info);
+	if (op->opcode == URDMA_WR_ATOMIC_CS)
+		urdma_put_atomic(w, wr->wr.atomic.swap, wr->wr.atomic.compare_add);
+	if (op->opcode == URDMA_WR_ATOMIC_FA)
+		urdma_put_atomic(w, wr->wr.atomic.compare_add, 0);
+	if (urdma_is_atomic(op->opcode))
+		max_sge = 1;
+	/* A negative number is a large one. */
+	if (unlikely((uint32_t)wr->num_sge > max_sge))
+		return EINVAL;
+
+	if (wr->send_flags & IBV_SEND_INLINE) {
+		if (!urdma_may_inline(op->opcode))
+			return EINVAL;
+		*w0 |= URDMA_SQE0_INLINE;
+		for (i = 0; i < wr->num_sge && !err; i++)
+			err = urdma_put_inline(qp, w, (void *)(uintptr_t)wr->sg_list[i].addr,
+					       wr->sg_list[i].length, length);
+		return err;
+	}
+	*w0 |= FIELD_PREP(URDMA_SQE0_NUM_SGE,
+			  (uint64_t)urdma_put_sges(w + URDMA_SQE_DATA_OFFSET / 8, wr->sg_list,
+						   wr->num_sge, length));
+	return *length > qp->max_msg ? EINVAL : 0;
+}
+
+static int urdma_put_send(struct urdma_qp *qp, uint16_t head, const struct ibv_send_wr *wr)
+{
+	struct urdma_wq *sq = &qp->sq;
+	uint32_t slot = head & sq->mask;
+	uint64_t length = 0;
+	struct urdma_op op;
+	uint64_t w0;
+	__le64 *w;
+	int err;
+
+	if (unlikely(!urdma_op_of(wr, &op)))
+		return EOPNOTSUPP;
+	err = urdma_may_put_send(qp, head, op.opcode);
+	if (unlikely(err))
+		return err;
+	w = urdma_wq_slot(sq, slot);
+	w0 = urdma_sqe0(qp, op.opcode, wr->send_flags);
+	err = urdma_put_payload(qp, w, wr, &op, &w0, &length);
+	if (unlikely(err))
+		return err;
+	urdma_put_op(w, w0, &op, length);
+	sq->wr_id[slot] = wr->wr_id;
+	return 0;
+}
+
+/* Posting in ERR is right: what is posted is flushed. */
+bool urdma_may_send(const struct ibv_qp *qp)
+{
+	return qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT && qp->state != IBV_QPS_RTR;
+}
+
+int urdma_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct urdma_qp *qp = to_uqp(ibqp);
+	struct urdma_wq *sq = &qp->sq;
+	uint16_t head;
+	int err = 0;
+
+	if (unlikely(!urdma_may_send(ibqp))) {
+		*bad = wr;
+		return EINVAL;
+	}
+
+	pthread_spin_lock(&sq->lock);
+	for (head = sq->head; wr; wr = wr->next, head++) {
+		err = urdma_put_send(qp, head, wr);
+		if (unlikely(err)) {
+			*bad = wr;
+			break;
+		}
+	}
+	if (likely(head != sq->head)) {
+		sq->head = head;
+		urdma_ring_wq(sq, head);
+	}
+	pthread_spin_unlock(&sq->lock);
+	return err;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * urdma provider: slots of work queues, what WQEs of both directions have in common, doorbells.
+ */
+#ifndef URDMA_PROVIDER_WQE_H
+#define URDMA_PROVIDER_WQE_H
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include <util/mmio.h>
+#include <util/udma_barrier.h>
+
+#include "urdma.h"
+
+/* With the queue locked, of a work queue: the WQEs before head are the NIC's. */
+static inline void urdma_ring_wq(struct urdma_wq *wq, uint16_t head)
+{
+	/* WQEs, and the data they point to, before the doorbell */
+	udma_to_device_barrier();
+	mmio_write64_le(wq->db, htole64(wq->db_word | FIELD_PREP(URDMA_DBW_INDEX, (uint64_t)head)));
+}
+
+/* With the queue locked: true when the slot of index head is not free. */
+static inline bool urdma_wq_is_full(struct urdma_wq *wq, uint16_t head)
+{
+	if (likely(head != wq->limit))
+		return false;
+	/* Acquire: the slot is not written before its completion was read. */
+	wq->limit = atomic_load_explicit(&wq->tail, memory_order_acquire) + wq->mask + 1;
+	return head == wq->limit;
+}
+
+static inline void *urdma_wq_slot(const struct urdma_wq *wq, uint32_t slot)
+{
+	return wq->ring + (size_t)slot * wq->stride;
+}
+
+/* On a little-endian CPU the API's element is the NIC's, byte for byte. */
+static inline void urdma_put_sge(__le64 *w, const struct ibv_sge *sge)
+{
+	static_assert(sizeof(*sge) == URDMA_SGE_SIZE && offsetof(struct ibv_sge, addr) == 0 &&
+			      offsetof(struct ibv_sge, length) == 8 &&
+			      offsetof(struct ibv_sge, lkey) == 12 &&
+			      URDMA_SGE1_LENGTH == GENMASK_ULL(31, 0) &&
+			      URDMA_SGE1_LKEY == GENMASK_ULL(63, 32),
+		      "an element of the API is one of the NIC");
+
+#if __BYTE_ORDER == __LITTLE_ENDIAN
+	memcpy(w, sge, sizeof(*sge));
+#else
+	w[0] = htole64(sge->addr);
+	w[1] = htole64(FIELD_PREP(URDMA_SGE1_LENGTH, (uint64_t)sge->length) |
+		       FIELD_PREP(URDMA_SGE1_LKEY, (uint64_t)sge->lkey));
+#endif
+}
+
+/* Elements without bytes are left out. The number of those written. */
+static inline uint32_t urdma_put_sges(__le64 *w, const struct ibv_sge *sge, uint32_t num,
+				      uint64_t *length)
+{
+	uint64_t sum = 0;
+	uint32_t n = 0;
+
+	/* Most lists have one element. */
+	if (likely(num == 1 && sge->length)) {
+		urdma_put_sge(w, sge);
+		*length = sge->length;
+		return 1;
+	}
+	for (; num; num--, sge++) {
+		if (!sge->length)
+			continue;
+		urdma_put_sge(w, sge);
+		w += URDMA_SGE_SIZE / 8;
+		sum += sge->length;
+		n++;
+	}
+	*length = sum;
+	return n;
+}
+
+/* The operation of a send WQE: all of its first 32 bytes but the number of elements and bytes. */
+struct urdma_op {
+	uint32_t opcode;
+	/* immediate data, or a key to invalidate, or one to bind to */
+	uint32_t imm;
+	uint64_t raddr;
+	uint32_t rkey;
+};
+
+/* Immediate data is big-endian in the API; the NIC takes its first byte from the low bits. */
+static inline uint32_t urdma_imm_to_hw(__be32 imm)
+{
+	return le32toh((__force __le32)imm);
+}
+
+/* What the device cannot do is refused here, not by a CQE. */
+static inline int urdma_may_put_send(struct urdma_qp *qp, uint16_t head, uint32_t opcode)
+{
+	if (unlikely(!(qp->opcodes >> opcode & 1)))
+		return EOPNOTSUPP;
+	if (unlikely(urdma_wq_is_full(&qp->sq, head)))
+		return ENOMEM;
+	return 0;
+}
+
+static inline uint64_t urdma_sqe0(const struct urdma_qp *qp, uint32_t opcode, unsigned int flags)
+{
+	uint64_t w0 = qp->sqe0 | FIELD_PREP(URDMA_SQE0_OPCODE, (uint64_t)opcode);
+
+	if (flags & IBV_SEND_SIGNALED)
+		w0 |= URDMA_SQE0_SIGNALED;
+	if (flags & IBV_SEND_SOLICITED)
+		w0 |= URDMA_SQE0_SOLICITED;
+	if (flags & IBV_SEND_FENCE)
+		w0 |= URDMA_SQE0_FENCE;
+	return w0;
+}
+
+/* The first 32 bytes of a send WQE. */
+static inline void urdma_put_op(__le64 *w, uint64_t w0, const struct urdma_op *op, uint64_t length)
+{
+	w[0] = htole64(w0);
+	w[1] = htole64(FIELD_PREP(URDMA_SQE1_IMM, (uint64_t)op->imm));
+	w[2] = htole64(FIELD_PREP(URDMA_SQE2_RADDR, op->raddr));
+	w[3] = htole64(FIELD_PREP(URDMA_SQE3_RKEY, (uint64_t)op->rkey) |
+		       FIELD_PREP(URDMA_SQE3_LENGTH, length));
+}
+
+static inline bool urdma_is_atomic(uint32_t opcode)
+{
+	return opcode == URDMA_WR_ATOMIC_CS || opcode == URDMA_WR_ATOMIC_FA;
+}
+
+/* Operands of an ATOMIC: where a second element would be. */
+static inline void urdma_put_atomic(__le64 *w, uint64_t swap_add, uint64_t compare)
+{
+	w[6] = htole64(FIELD_PREP(URDMA_SQE6_SWAP_ADD, swap_add));
+	w[7] = htole64(FIELD_PREP(URDMA_SQE7_COMPARE, compare));
+}
+
+/* Data can lie in the WQE where data goes out. */
+static inline bool urdma_may_inline(uint32_t opcode)
+{
+	return opcode != URDMA_WR_READ && !urdma_is_atomic(opcode);
+}
+
+/* One piece of inline data, behind the *length bytes that are there. */
+static inline int urdma_put_inline(const struct urdma_qp *qp, __le64 *w, const void *data,
+				   size_t bytes, uint64_t *length)
+{
+	if (unlikely(bytes > qp->max_inline - *length))
+		return ENOMEM;
+	memcpy((uint8_t *)w + URDMA_SQE_DATA_OFFSET + *length, data, bytes);
+	*length += bytes;
+	return 0;
+}
+
+/* send.c */
+int urdma_put_bind(const struct urdma_qp *qp, __le64 *w, struct urdma_op *op,
+		   const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind);
+bool urdma_may_send(const struct ibv_qp *qp);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The NIC and its kernel driver as a provider sees them, as far as they differ between providers.
+ * One file implements this for each provider.
+ */
+#ifndef FAKE_NIC_H
+#define FAKE_NIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/driver.h>
+
+/* Limits of the NIC: of QP numbers, and of CQs. */
+#define FAKE_QPNS 8
+#define FAKE_CQS  8
+
+#define FAKE_DOORBELL_BYTES (3 * 4096)
+
+/* What the kernel driver adds to the answers. Numbers of CQs and QPs count up. */
+void fake_nic_context(struct ib_uverbs_get_context_resp *resp);
+void fake_nic_create_cq(const void *cmd, void *resp, uint32_t cqn);
+void fake_nic_create_qp(const void *cmd, void *resp, uint32_t qpn);
+
+/*
+ * A good completion, into a CQ, of the next WQE in the send or receive queue of a QP. WQEs are
+ * WRITEs, and receives of a SEND.
+ */
+void fake_nic_complete(struct ibv_cq *cq, struct ibv_qp *qp, bool recv);
+
+#endif

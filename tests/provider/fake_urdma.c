@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_urdma.h"
+
+#include <endian.h>
+#include <stdlib.h>
+
+#include "urdma.h"
+
+#include "fake_nic.h"
+
+uint64_t fake_urdma_features = URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE |
+			       URDMA_RF_FEAT_RC_READ | URDMA_RF_FEAT_RC_ATOMIC |
+			       URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B;
+
+static struct {
+	struct urdma_create_cq_req req;
+	/* CQEs so far */
+	uint32_t written;
+} cqs[FAKE_CQS];
+
+/* Of each QP the next WQEs to complete, and the QP that was created last. */
+static struct {
+	uint16_t sq, rq;
+} next[FAKE_QPNS];
+static struct urdma_create_qp_req qp_req;
+
+void fake_nic_context(struct ib_uverbs_get_context_resp *resp)
+{
+	struct urdma_alloc_context_resp *r =
+		container_of(resp, struct urdma_alloc_context_resp, ibv_resp);
+
+	r->db_offset = 0;
+	r->db_size = URDMA_DB_PAGE_SIZE;
+	r->features = fake_urdma_features;
+	r->max_sq_sge = 16;
+	r->max_rq_sge = 16;
+	r->max_inline = 256;
+	r->log_max_sq = 12;
+	r->log_max_rq = 12;
+	r->log_max_cqe = 16;
+	r->log_max_msg = 30;
+	r->log_max_qp = 10;
+}
+
+void fake_nic_create_cq(const void *cmd, void *resp, uint32_t cqn)
+{
+	const struct urdma_cmd_create_cq *c = cmd;
+	struct urdma_cmd_create_cq_resp *r = resp;
+
+	if (cqn >= FAKE_CQS)
+		abort();
+	cqs[cqn].req = c->drv_payload;
+	cqs[cqn].written = 0;
+	r->cqn = cqn;
+}
+
+void fake_nic_create_qp(const void *cmd, void *resp, uint32_t qpn)
+{
+	const struct urdma_cmd_create_qp *c = cmd;
+	struct urdma_cmd_create_qp_resp *r = resp;
+
+	if (qpn >= FAKE_QPNS)
+		abort();
+	qp_req = c->drv_payload;
+	next[qpn].sq = 0;
+	next[qpn].rq = 0;
+	r->qpn = qpn;
+}
+
+uint32_t fake_urdma_cqes(const struct ibv_cq *cq)
+{
+	return 1U << cqs[cq->handle].req.log_entries;
+}
+
+uint32_t fake_urdma_sq_slots(void)
+{
+	return 1U << qp_req.sq_log_entries;
+}
+
+static const uint64_t *slot(uint64_t ring, uint8_t log_entries, uint8_t log_stride, uint16_t index)
+{
+	uint64_t at = index & ((1U << log_entries) - 1);
+
+	return (const uint64_t *)(uintptr_t)(ring + (at << log_stride));
+}
+
+const uint64_t *fake_urdma_sqe(uint16_t index)
+{
+	return slot(qp_req.sq_addr, qp_req.sq_log_entries, qp_req.sq_log_stride, index);
+}
+
+const uint64_t *fake_urdma_rqe(uint16_t index)
+{
+	return slot(qp_req.rq_addr, qp_req.rq_log_entries, qp_req.rq_log_stride, index);
+}
+
+void fake_urdma_cqe(struct ibv_cq *cq, uint64_t w0, uint64_t w1, uint64_t w2, uint64_t cycles)
+{
+	uint32_t n = cqs[cq->handle].written++;
+	uint64_t *w = (uint64_t *)(uintptr_t)cqs[cq->handle].req.buf_addr;
+	uint64_t phase = n / fake_urdma_cqes(cq) % 2 ? 0 : URDMA_CQE3_PHASE;
+
+	w += n % fake_urdma_cqes(cq) * (URDMA_CQE_SIZE / 8);
+	w[0] = htole64(w0);
+	w[1] = htole64(w1);
+	w[2] = htole64(w2);
+	w[3] = htole64(FIELD_PREP(URDMA_CQE3_CYCLES, cycles) | phase);
+}
+
+void fake_nic_complete(struct ibv_cq *cq, struct ibv_qp *qp, bool recv)
+{
+	uint64_t opcode = recv ? URDMA_WR_SEND : URDMA_WR_WRITE;
+	uint64_t index = recv ? next[qp->qp_num].rq++ : next[qp->qp_num].sq++;
+
+	fake_urdma_cqe(cq,
+		       (recv ? URDMA_CQE0_RECV : 0) | FIELD_PREP(URDMA_CQE0_OPCODE, opcode) |
+			       FIELD_PREP(URDMA_CQE0_WQE, index),
+		       FIELD_PREP(URDMA_CQE1_QPN, (uint64_t)qp->qp_num), 0, 0);
+}

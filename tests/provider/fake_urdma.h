@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What tests of the provider say to the fake NIC beyond fake_nic.h. It knows of CQs and QPs what
+ * the commands told the kernel, and nothing else of the provider's.
+ */
+#ifndef FAKE_URDMA_H
+#define FAKE_URDMA_H
+
+#include <stdint.h>
+
+#include <infiniband/driver.h>
+#include <util/util.h>
+
+#include "urdma_hw.h"
+
+/* URDMA_RF_FEAT_* of the device that is opened next; all of them at first. */
+extern uint64_t fake_urdma_features;
+
+/* Writes the next CQE; the phase bit is added. */
+void fake_urdma_cqe(struct ibv_cq *cq, uint64_t w0, uint64_t w1, uint64_t w2, uint64_t cycles);
+
+/* The WQE of an index, of the QP that was created last, in host order; word 0 first. */
+const uint64_t *fake_urdma_sqe(uint16_t index);
+const uint64_t *fake_urdma_rqe(uint16_t index);
+
+/* Number of slots, or of entries. */
+uint32_t fake_urdma_sq_slots(void);
+uint32_t fake_urdma_cqes(const struct ibv_cq *cq);
+
+#endif

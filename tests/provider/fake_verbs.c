@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_verbs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fake_nic.h"
+
+/* Numbers that a NIC could give: QPs from 2, for 0 and 1 are special. */
+#define FIRST_QPN 2
+
+const struct verbs_context_ops *fake_ops;
+int fake_error;
+uint32_t fake_next_qpn;
+
+static const struct verbs_device_ops *driver;
+static struct verbs_device *device;
+static uint8_t *doorbells;
+static uint32_t next_cqn, next_key;
+
+/* ---- libibverbs ------------------------------------------------------------------------------ */
+
+void verbs_register_driver(const struct verbs_device_ops *ops)
+{
+	driver = ops;
+}
+
+void verbs_set_ops(struct verbs_context *vctx, const struct verbs_context_ops *ops)
+{
+	struct ibv_context_ops *ctx_ops = &vctx->context.ops;
+
+	fake_ops = ops;
+	ctx_ops->poll_cq = ops->poll_cq;
+	ctx_ops->post_recv = ops->post_recv;
+	ctx_ops->post_send = ops->post_send;
+	ctx_ops->req_notify_cq = ops->req_notify_cq;
+}
+
+void *_verbs_init_and_alloc_context(struct ibv_device *dev, int cmd_fd, size_t alloc_size,
+				    struct verbs_context *context_offset, uint32_t driver_id)
+{
+	uint8_t *ctx = calloc(1, alloc_size);
+	struct verbs_context *vctx = (void *)(ctx + (uintptr_t)context_offset);
+
+	vctx->context.device = dev;
+	vctx->context.cmd_fd = cmd_fd;
+	return ctx;
+}
+
+void verbs_uninit_context(struct verbs_context *vctx)
+{
+	close(vctx->context.cmd_fd);
+}
+
+int ibv_dontfork_range(void *base, size_t size)
+{
+	return 0;
+}
+
+int ibv_dofork_range(void *base, size_t size)
+{
+	return 0;
+}
+
+struct ibv_context *fake_open(void)
+{
+	struct verbs_context *vctx;
+	int fd = memfd_create("doorbells", 0);
+
+	next_cqn = 0;
+	fake_next_qpn = FIRST_QPN;
+	next_key = 0;
+	if (fd < 0 || ftruncate(fd, FAKE_DOORBELL_BYTES))
+		abort();
+	doorbells = mmap(NULL, FAKE_DOORBELL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (doorbells == MAP_FAILED)
+		abort();
+	device = driver->alloc_device(NULL);
+	vctx = driver->alloc_context(&device->device, fd, NULL);
+	if (vctx)
+		return &vctx->context;
+	driver->uninit_device(device);
+	munmap(doorbells, FAKE_DOORBELL_BYTES);
+	return NULL;
+}
+
+void fake_close(struct ibv_context *ctx)
+{
+	fake_ops->free_context(ctx);
+	driver->uninit_device(device);
+	munmap(doorbells, FAKE_DOORBELL_BYTES);
+}
+
+uint64_t *fake_doorbell(uint32_t offset)
+{
+	return (uint64_t *)(doorbells + offset);
+}
+
+/* ---- commands to the kernel ------------------------------------------------------------------ */
+
+int ibv_cmd_get_context(struct verbs_context *context, struct ibv_get_context *cmd, size_t cmd_size,
+			struct ib_uverbs_get_context_resp *resp, size_t resp_size)
+{
+	if (!fake_error)
+		fake_nic_context(resp);
+	return fake_error;
+}
+
+int ibv_cmd_query_device_any(struct ibv_context *context,
+			     const struct ibv_query_device_ex_input *input,
+			     struct ibv_device_attr_ex *attr, size_t attr_size,
+			     struct ib_uverbs_ex_query_device_resp *resp, size_t *resp_size)
+{
+	resp->base.fw_ver = UINT64_C(0x000100020003);
+	return fake_error;
+}
+
+int ibv_cmd_query_port(struct ibv_context *context, uint8_t port_num,
+		       struct ibv_port_attr *port_attr, struct ibv_query_port *cmd, size_t cmd_size)
+{
+	return fake_error;
+}
+
+int ibv_cmd_alloc_pd(struct ibv_context *context, struct ibv_pd *pd, struct ibv_alloc_pd *cmd,
+		     size_t cmd_size, struct ib_uverbs_alloc_pd_resp *resp, size_t resp_size)
+{
+	pd->context = context;
+	return fake_error;
+}
+
+int ibv_cmd_dealloc_pd(struct ibv_pd *pd)
+{
+	return fake_error;
+}
+
+int ibv_cmd_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access,
+		   struct verbs_mr *vmr, struct ibv_reg_mr *cmd, size_t cmd_size,
+		   struct ib_uverbs_reg_mr_resp *resp, size_t resp_size)
+{
+	vmr->access = access;
+	vmr->ibv_mr = (struct ibv_mr){
+		.context = pd->context,
+		.pd = pd,
+		.addr = addr,
+		.length = length,
+		.lkey = ++next_key << 8,
+	};
+	vmr->ibv_mr.rkey = vmr->ibv_mr.lkey;
+	return fake_error;
+}
+
+int ibv_cmd_rereg_mr(struct verbs_mr *vmr, uint32_t flags, void *addr, size_t length,
+		     uint64_t hca_va, int access, struct ibv_pd *pd, struct ibv_rereg_mr *cmd,
+		     size_t cmd_sz, struct ib_uverbs_rereg_mr_resp *resp, size_t resp_sz)
+{
+	return fake_error;
+}
+
+int ibv_cmd_dereg_mr(struct verbs_mr *vmr)
+{
+	return fake_error;
+}
+
+int ibv_cmd_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw *mw,
+		     struct ibv_alloc_mw *cmd, size_t cmd_size,
+		     struct ib_uverbs_alloc_mw_resp *resp, size_t resp_size)
+{
+	*mw = (struct ibv_mw){
+		.context = pd->context,
+		.pd = pd,
+		.rkey = ++next_key << 8,
+		.type = type,
+	};
+	return fake_error;
+}
+
+int ibv_cmd_dealloc_mw(struct ibv_mw *mw)
+{
+	return fake_error;
+}
+
+int ibv_cmd_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
+		      int comp_vector, struct ibv_cq *cq, struct ibv_create_cq *cmd,
+		      size_t cmd_size, struct ib_uverbs_create_cq_resp *resp, size_t resp_size)
+{
+	if (fake_error)
+		return fake_error;
+	cq->context = context;
+	cq->channel = channel;
+	cq->cqe = cqe;
+	cq->handle = next_cqn;
+	fake_nic_create_cq(cmd, resp, next_cqn++);
+	return 0;
+}
+
+int ibv_cmd_create_cq_ex(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
+			 struct verbs_cq *cq, struct ibv_create_cq_ex *cmd, size_t cmd_size,
+			 struct ib_uverbs_ex_create_cq_resp *resp, size_t resp_size,
+			 uint32_t cmd_flags)
+{
+	if (fake_error)
+		return fake_error;
+	cq->cq.context = context;
+	cq->cq.channel = attr->channel;
+	cq->cq.cqe = attr->cqe;
+	cq->cq.handle = next_cqn;
+	fake_nic_create_cq(cmd, resp, next_cqn++);
+	return 0;
+}
+
+int ibv_cmd_destroy_cq(struct ibv_cq *cq)
+{
+	return fake_error;
+}
+
+int ibv_cmd_create_qp(struct ibv_pd *pd, struct ibv_qp *qp, struct ibv_qp_init_attr *attr,
+		      struct ibv_create_qp *cmd, size_t cmd_size,
+		      struct ib_uverbs_create_qp_resp *resp, size_t resp_size)
+{
+	if (fake_error)
+		return fake_error;
+	qp->context = pd->context;
+	qp->pd = pd;
+	qp->send_cq = attr->send_cq;
+	qp->recv_cq = attr->recv_cq;
+	qp->qp_type = attr->qp_type;
+	qp->state = IBV_QPS_RESET;
+	qp->qp_num = fake_next_qpn;
+	fake_nic_create_qp(cmd, resp, fake_next_qpn++);
+	return 0;
+}
+
+int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
+			 struct ibv_qp_init_attr_ex *attr, struct ibv_create_qp *cmd,
+			 size_t cmd_size, struct ib_uverbs_create_qp_resp *resp, size_t resp_size)
+{
+	struct ibv_qp_init_attr plain = {
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.qp_type = attr->qp_type,
+	};
+
+	return ibv_cmd_create_qp(attr->pd, &qp->qp, &plain, cmd, cmd_size, resp, resp_size);
+}
+
+int ibv_cmd_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
+		      struct ibv_modify_qp *cmd, size_t cmd_size)
+{
+	if (!fake_error && attr_mask & IBV_QP_STATE)
+		qp->state = attr->qp_state;
+	return fake_error;
+}
+
+int ibv_cmd_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *qp_attr, int attr_mask,
+		     struct ibv_qp_init_attr *qp_init_attr, struct ibv_query_qp *cmd,
+		     size_t cmd_size)
+{
+	qp_attr->qp_state = qp->state;
+	return fake_error;
+}
+
+int ibv_cmd_destroy_qp(struct ibv_qp *qp)
+{
+	return fake_error;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stands in for libibverbs and the kernel, so that a provider runs in a plain program. There is one
+ * device, whose doorbell pages are memory. Verbs that make system calls succeed, or fail when the
+ * test says so; what a kernel driver adds to their answers comes from fake_nic.h.
+ */
+#ifndef FAKE_VERBS_H
+#define FAKE_VERBS_H
+
+#include <stdint.h>
+
+#include <infiniband/driver.h>
+
+/* Of the provider that is linked into the program; set by fake_open(). */
+extern const struct verbs_context_ops *fake_ops;
+
+/* When it is not 0, the kernel fails with it. */
+extern int fake_error;
+
+/* Number of the QP that is created next. */
+extern uint32_t fake_next_qpn;
+
+/* Opens the device; NULL when the provider refuses. */
+struct ibv_context *fake_open(void);
+void fake_close(struct ibv_context *ctx);
+
+/* Of the doorbell pages at an offset: what the provider wrote last. */
+uint64_t *fake_doorbell(uint32_t offset);
+
+#endif
