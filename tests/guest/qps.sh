@@ -28,7 +28,7 @@ undisturbed() {
 	done
 	echo "$1: ${more[rx_rdma_pkts]} packets received, ${more[rx_drop_full]} dropped, ${more[tx_timeout]} time-outs," \
 		"${more[tx_retrans]} sent again"
-	[ "${more[rx_rdma_pkts]} ${more[rx_drop_full]} ${more[tx_timeout]} ${more[tx_retrans]}" != "0 0 0 0" ] || fail "no traffic"
+	[ "${more[rx_rdma_pkts]}" -gt 0 ] || fail "no traffic"
 	[ "${more[rx_drop_full]} ${more[tx_timeout]} ${more[tx_retrans]}" = "0 0 0" ] || bad+=("$1")
 }
 
