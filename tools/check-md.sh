@@ -93,6 +93,9 @@ function check_path(s, top) {
 	top = s
 	if (!sub(/\/.*/, "", top) || !((top "/") in file) || s !~ /^[A-Za-z0-9_.*\/-]+$/)
 		return
+	# Two words alone are the name of a test.
+	if (s ~ /^[^\/.*]+\/[^\/.*]+$/)
+		return
 	if (!matches(s))
 		bad("there is no " s)
 }
@@ -137,7 +140,7 @@ END {
 # The simulator's options are looked for in its sources, which name them with or without the hyphens.
 ./urdma --help >"$tmp/help"
 for option in $(grep -ohE '`--[a-z][a-z-]*' README.md docs/guide.md docs/cosim.md | tr -d '`' | sort -u); do
-	grep -qw -e "$option" "$tmp/help" || grep -qE "\"(--)?${option#--}\\b" cosim/*.c || {
+	grep -qw -e "$option" "$tmp/help" || grep -rqE "\"(--)?${option#--}\\b" cosim || {
 		echo "README.md, docs/guide.md or docs/cosim.md: neither the launcher nor the simulator has $option"
 		status=1
 	}

@@ -28,7 +28,7 @@ undisturbed() {
 	done
 	echo "$1: ${more[rx_rdma_pkts]} packets received, ${more[rx_drop_full]} dropped, ${more[tx_timeout]} time-outs," \
 		"${more[tx_retrans]} sent again"
-	[ "${more[rx_rdma_pkts]} ${more[rx_drop_full]} ${more[tx_timeout]} ${more[tx_retrans]}" != "0 0 0 0" ] || fail "no traffic"
+	[ "${more[rx_rdma_pkts]}" -gt 0 ] || fail "no traffic"
 	[ "${more[rx_drop_full]} ${more[tx_timeout]} ${more[tx_retrans]}" = "0 0 0" ] || bad+=("$1")
 }
 
@@ -37,9 +37,16 @@ for qps in 64 128 256; do
 	results 32 $((n * qps))
 	undisturbed "$qps QPs"
 done
-for d in urdma0 urdma1; do
-	timeout "$limit" long_send $d "$(gid_index $d)" "$mb" || fail "long_send on $d: status $?"
-	undisturbed "a SEND of $mb MB from $d to itself"
-done
+
+# own DEVICE: a SEND to itself.
+own() {
+	timeout "$limit" long_send "$1" "$(gid_index "$1")" "$mb" || fail "long_send on $1: status $?"
+	undisturbed "a SEND of $mb MB from $1 to itself"
+}
+own urdma1
+# The same with the largest path MTU, of which the NIC makes most bytes a second.
+ip link set "$(net_of urdma0)" mtu 9000 || fail "no MTU of 9000"
+own urdma0
+ip link set "$(net_of urdma0)" mtu 1500
 [ ${#bad[@]} = 0 ] || fail "disturbed: $(printf '%s; ' "${bad[@]}")"
 echo "nothing was dropped, late or sent again"
