@@ -36,12 +36,11 @@ static enum ibv_wc_status urdma_wc_error(uint32_t status)
 	}
 }
 
-/* Of receives and of sends, by the opcode in the CQE. What is not named does not occur. */
+/* Opcodes of completions, by that in the CQE. One that is flushed need not say what it was. */
 const uint8_t urdma_recv_wc_opcode[256] = {
-	[URDMA_WR_SEND] = IBV_WC_RECV,
-	[URDMA_WR_SEND_IMM] = IBV_WC_RECV,
-	[URDMA_WR_SEND_INV] = IBV_WC_RECV,
+	[0 ... URDMA_WR_WRITE_IMM - 1] = IBV_WC_RECV,
 	[URDMA_WR_WRITE_IMM] = IBV_WC_RECV_RDMA_WITH_IMM,
+	[URDMA_WR_WRITE_IMM + 1 ... 255] = IBV_WC_RECV,
 };
 
 const uint8_t urdma_send_wc_opcode[256] = {

@@ -832,13 +832,24 @@ static void opcode_of_a_completion(void **state)
 		bool recv;
 		enum ibv_wc_opcode wc;
 	} t[] = {
-		{ 0, false, IBV_WC_SEND },	 { 1, false, IBV_WC_SEND },
-		{ 2, false, IBV_WC_SEND },	 { 3, false, IBV_WC_RDMA_WRITE },
-		{ 4, false, IBV_WC_RDMA_WRITE }, { 5, false, IBV_WC_RDMA_READ },
-		{ 6, false, IBV_WC_COMP_SWAP },	 { 7, false, IBV_WC_FETCH_ADD },
-		{ 8, false, IBV_WC_LOCAL_INV },	 { 10, false, IBV_WC_BIND_MW },
-		{ 0, true, IBV_WC_RECV },	 { 1, true, IBV_WC_RECV },
-		{ 2, true, IBV_WC_RECV },	 { 4, true, IBV_WC_RECV_RDMA_WITH_IMM },
+		{ 0, false, IBV_WC_SEND },
+		{ 1, false, IBV_WC_SEND },
+		{ 2, false, IBV_WC_SEND },
+		{ 3, false, IBV_WC_RDMA_WRITE },
+		{ 4, false, IBV_WC_RDMA_WRITE },
+		{ 5, false, IBV_WC_RDMA_READ },
+		{ 6, false, IBV_WC_COMP_SWAP },
+		{ 7, false, IBV_WC_FETCH_ADD },
+		{ 8, false, IBV_WC_LOCAL_INV },
+		{ 10, false, IBV_WC_BIND_MW },
+		{ 0, true, IBV_WC_RECV },
+		{ 1, true, IBV_WC_RECV },
+		{ 2, true, IBV_WC_RECV },
+		{ 4, true, IBV_WC_RECV_RDMA_WITH_IMM },
+		/* of flushed ones, which need not say what they were */
+		{ 3, true, IBV_WC_RECV },
+		{ 255, true, IBV_WC_RECV },
+		{ 255, false, IBV_WC_SEND },
 	};
 	struct ibv_wc wc;
 
