@@ -15,7 +15,8 @@ figures() {
 	jq -r --arg name "$1" '
 		def digits: if . >= 1000 then round else (. * 100 | round / 100) end;
 		.[] | select(.name == $name) |
-		" \(.value | digits) \(.unit) | \(.limit | digits) (\(.by)) | \(.percent | digits) % | \(.floor | digits) |"
+		" \(.value | digits) \(.unit) | \(.limit | digits) (\(.by)) |" +
+		" \(.percent | digits) % | \(.floor | digits) |"
 	' "$table"
 }
 
