@@ -40,8 +40,7 @@
 
 /* Verdicts of a command beside 0 and -errno. */
 #define REPLY_LATER 1 /* somebody else replies, or has replied */
-#define TRY_AGAIN   2 /* the function is full: keep the message, call again when the model has run \
-		       */
+#define TRY_AGAIN   2 /* the function is full: keep the message until the model has run */
 
 struct server_read;
 

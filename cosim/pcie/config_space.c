@@ -86,7 +86,6 @@
 /* Bits of LNKCAP and of LNKSTA: speed (1: 2.5 GT/s) in 3:0, width in 9:4. */
 #define LINK_WIDTH_SHIFT     4
 #define LNKCAP_ASPM_OPTIONAL 0x00400000u
-#define LNKCTL_RCB_128	     0x0008u
 #define LNKCTL_WRITABLE	     0x00cbu /* ASPM, read completion boundary, common clock, ext. synch */
 #define LNKSTA_SLOT_CLOCK    0x1000u
 
@@ -238,15 +237,13 @@ void urdma_config_space_reset(struct urdma_config_space *cs)
 }
 
 void urdma_config_space_set_sizes(struct urdma_config_space *cs, unsigned int mps,
-				  unsigned int mrrs, unsigned int rcb)
+				  unsigned int mrrs)
 {
 	unsigned int devctl = get16(cs->value, EXP_DEVCTL) & ~(DEVCTL_MPS | DEVCTL_MRRS);
-	unsigned int lnkctl = get16(cs->value, EXP_LNKCTL) & ~LNKCTL_RCB_128;
 
 	devctl |= urdma_config_size_code(mps) << DEVCTL_MPS_SHIFT;
 	devctl |= urdma_config_size_code(mrrs) << DEVCTL_MRRS_SHIFT;
 	put16(cs->value, EXP_DEVCTL, devctl);
-	put16(cs->value, EXP_LNKCTL, lnkctl | (rcb == 128 ? LNKCTL_RCB_128 : 0));
 }
 
 static bool access_is_valid(unsigned int offset, size_t len)

@@ -58,11 +58,10 @@ struct urdma_config_space *urdma_config_space_create(unsigned int gen, unsigned 
 void urdma_config_space_destroy(struct urdma_config_space *cs);
 
 /*
- * Sets what firmware would set: maximum payload, maximum read request and read completion boundary,
- * in bytes. Until the next reset, or until the host sets others.
+ * Sets what firmware would set, in bytes: until the next reset, or until the host sets others.
  */
 void urdma_config_space_set_sizes(struct urdma_config_space *cs, unsigned int mps,
-				  unsigned int mrrs, unsigned int rcb);
+				  unsigned int mrrs);
 
 /* All registers to their values after reset: decoding off, bus master off, MSI-X off. */
 void urdma_config_space_reset(struct urdma_config_space *cs);

@@ -274,7 +274,7 @@ void urdma_pcie_msix_ready(struct urdma_pcie *p)
 /* What the firmware of a host leaves in the function when the operating system starts. */
 static void program_firmware(struct urdma_pcie *p)
 {
-	urdma_config_space_set_sizes(p->cs, p->cfg.mps, p->cfg.mrrs, p->cfg.rcb);
+	urdma_config_space_set_sizes(p->cs, p->cfg.mps, p->cfg.mrrs);
 }
 
 static void drop_everything(struct urdma_pcie *p)

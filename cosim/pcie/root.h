@@ -37,8 +37,7 @@ typedef enum urdma_pcie_fault (*urdma_pcie_fault_fn)(void *ctx, uint64_t addr, s
 struct urdma_pcie_config {
 	const char *name;      /* in diagnoses */
 	uint64_t seed;	       /* of reorder and stalls */
-	uint32_t mbps;	       /* of TLP bytes, each direction, after the link layer's share; */
-			       /* what the timing follows, whatever gen and lanes say */
+	uint32_t mbps;	       /* of TLP bytes, each direction, after the link layer's share */
 	uint32_t latency_ns;   /* of a DMA read on an idle link: request in to completion out */
 	uint32_t timeout_ns;   /* completion timeout */
 	uint32_t mps;	       /* what the firmware programs after a reset: 128, 256, 512 */
@@ -48,9 +47,8 @@ struct urdma_pcie_config {
 	uint8_t reorder;       /* completions of different reads change order, pieces vary */
 	uint8_t stall_percent; /* of the cycles in which RQ, CC and irq are not ready, beyond need
 				*/
-	uint8_t gen, lanes;    /* of the link, as configuration space tells them */
-	uint32_t backlog;      /* register accesses that may wait for the RTL, then -EAGAIN; 0: any
-				  number */
+	uint8_t gen, lanes;    /* as configuration space tells them: the timing follows mbps */
+	uint32_t backlog;      /* register accesses that may wait, then -EAGAIN; 0: any number */
 };
 
 struct urdma_pcie_stats {

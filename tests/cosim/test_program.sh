@@ -280,6 +280,7 @@ out=$dir/full-capture
 mkdir "$out"
 ln -s /dev/full "$out/urdma1.pcapng"
 start --socket "$dir/s0" --socket "$dir/s1" --out "$out" --trace pcap
+kill -TERM $pid 2>/dev/null
 wait $pid
 [ $? = 1 ] || fail "a capture on a full disk does not exit 1"
 grep -q 'cannot write .*/urdma1.pcapng: No space left on device' "$dir/err" || fail "it says: $(cat "$dir/err")"

@@ -406,6 +406,8 @@ static void captures(void **state)
 	unlink(path);
 	assert_int_equal(n, 10);
 	assert_int_equal(urdma_pcapng_open("/nonexistent/x", "urdma0", 0, &p), -ENOENT);
+	/* A full disk is seen at once: the header is written before the first frame comes. */
+	assert_int_equal(urdma_pcapng_open("/dev/full", "urdma0", 0, &p), -ENOSPC);
 }
 
 int main(void)
