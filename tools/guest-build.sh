@@ -114,7 +114,7 @@ build_programs() {
 	for f in "$top"/tools/guest/*.c "$top"/tests/guest/*.c; do
 		[ -e "$f" ] || continue
 		cp "$f" "$work/programs/" || return 1
-		find "$top/driver" -name "*.h" -exec cp -t "$work/programs" {} + || return 1
+		find "$top/driver" "$top/tests/guest" -maxdepth 1 -name "*.h" -exec cp -t "$work/programs" {} + || return 1
 		in_tree gcc -std=gnu11 -O2 -Wall -Wextra -Werror -o "/work/$id/programs/$(basename "$f" .c)" \
 			"/work/$id/programs/${f##*/}" -libverbs || return 1
 		cp "$work/programs/$(basename "$f" .c)" "$guest_build/bin/" || return 1
@@ -126,7 +126,7 @@ build_payload() {
 	rm -rf "$p" "$guest_build/modroot"
 	mkdir -p "$p/opt/urdma/guest" "$p/opt/urdma/tests" "$p/opt/urdma/bin" || return 1
 	cp "$top/tools/guest/init" "$top/tools/guest/addresses" "$p/opt/urdma/guest/" || return 1
-	find "$top/tests/guest" -maxdepth 1 -type f ! -name '*.c' ! -name CMakeLists.txt ! -name '*.md' \
+	find "$top/tests/guest" -maxdepth 1 -type f ! -name '*.[ch]' ! -name CMakeLists.txt ! -name '*.md' \
 		-exec cp -p -t "$p/opt/urdma/tests" {} + || return 1
 	cp "$guest_build"/bin/* "$p/opt/urdma/bin/" || return 1
 	cp "$top/tools/guest/cosim" "$p/opt/urdma/bin/" || return 1

@@ -347,10 +347,15 @@ static void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 			else
 				ref_invalid[k] = true;
 		}
+		if (status == URDMA_WC_REM_INV_REQ_ERR) { /* class J: the requester is not told */
+			ref_ack(r, p->psn, 0x1f, r->msn + 1);
+			ref_cqe(r, r->ci++, status, 0, NULL, false, 0);
+			ref_error(r, 0);
+			return;
+		}
 		if (status) {
 			ref_nak(r,
-				status == URDMA_WC_LOC_LEN_ERR || status == URDMA_WC_REM_INV_REQ_ERR
-					? 0x61
+				status == URDMA_WC_LOC_LEN_ERR	    ? 0x61
 				: status == URDMA_WC_LOC_ACCESS_ERR ? 0x62
 								    : 0x63,
 				send || imm, status, URDMA_EV_QP_ACCESS_ERR);

@@ -784,9 +784,13 @@ static void judge_sent(struct bench *b)
 	uint8_t status;
 	struct sent_job *j = &b->sent[b->sent_tail++ % QLEN];
 
-	/* in ERR the first flushed message may be any */
-	if (q->cfg.state == URDMA_QPS_ERR && o->sent_status == URDMA_WC_FLUSH_ERR)
+	/* in ERR the first flushed message may be any, but for a local operation that was done */
+	if (q->cfg.state == URDMA_QPS_ERR && o->sent_status == URDMA_WC_FLUSH_ERR) {
+		if (!q->err && m->asked && !m->refuse)
+			fail_msg("cycle %" PRIu64 ": QP %d: WQE %u was done, and is flushed",
+				 b->cycle, o->sent_qpn, o->sent_wqe);
 		q->err = true;
+	}
 	status = q->err ? URDMA_WC_FLUSH_ERR : m->status;
 	if (o->sent_resent && o->sent_status && idx_before(o->sent_wqe, q->s_msg)) {
 		q->err = true; /* an older one, sent again, has failed */
