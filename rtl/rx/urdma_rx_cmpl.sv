@@ -247,15 +247,15 @@ module urdma_rx_cmpl
   urdma_rx_walk u_walk (
     .clk, .rst, .frozen, .load, .load_run(follow(load_run, news[2])), .load_tail(mem_tail.idx), .load_placed(mem_placed),
     .load_says(l_says), .load_goal, .load_apart(l_apart), .news(news[0]), .ctl_en(ctl_run[0]), .ctl_op(aqc.op),
-    .ctl_psn(aqc.psn),
-    .ent_en(walk_ent_en), .ent_idx(walk_ent_idx), .ent, .valid(run_valid[0]), .run(run[0]),
+    .ctl_psn(aqc.psn), .ent_en(walk_ent_en), .ent_idx(walk_ent_idx), .ent, .valid(run_valid[0]), .run(run[0]),
     .end_valid(walk_end), .end_ready(walk_end_ready), .end_run, .end_did, .cqe_valid, .cqe, .cqe_ready,
     .cnt_rsp, .cnt_gap, .cnt_timeout, .cnt_retry_exc, .cnt_rnr_exc
   );
 
   urdma_rx_settle u_settle (
     .clk, .rst, .frozen, .cycles, .in_valid(walk_end), .in_ready(walk_end_ready), .in(end_run), .in_did(end_did),
-    .news(news[1]), .ctl_en(ctl_run[1]), .ctl_op(aqc.op), .ctl_psn(aqc.psn), .valid(run_valid[1]), .run(run[1]), .fire, .look, .st(settle_st), .set, .arm,
+    .news(news[1]), .ctl_en(ctl_run[1]), .ctl_op(aqc.op), .ctl_psn(aqc.psn), .valid(run_valid[1]), .run(run[1]),
+    .fire, .look, .st(settle_st), .set, .arm,
     .rr_valid, .rr, .rr_ready, .acked_valid, .acked, .acked_ready, .err_valid, .err, .err_ready, .drop_valid, .ack_valid
   );
 
