@@ -457,8 +457,7 @@ static void overrun(void **state)
 		if (sizes[i].lost) {
 			/* as long a train as the FIFO has room for comes through whole */
 			assert_true(stats->rx_overrun > 100);
-			assert_in_range(first_lost,
-					(uint64_t)((URDMA_ETH_RX_FIFO - 4) / excess),
+			assert_in_range(first_lost, (uint64_t)((URDMA_ETH_RX_FIFO - 4) / excess),
 					(uint64_t)((URDMA_ETH_RX_FIFO + 4) / excess) + 4);
 			print_message("%u bytes: %u frames in a train, then %u of %u are lost\n",
 				      len, (unsigned int)first_lost,

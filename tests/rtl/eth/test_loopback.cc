@@ -107,7 +107,10 @@ static frame new_frame(bench &b, unsigned int source)
 	frame f = { source,
 		    (unsigned int)(1 +
 				   rnd_below(&b.random, rnd_below(&b.random, 2) ? 4 : MAX_BEATS)),
-		    false, false, rnd_below(&b.random, 2) == 0, b.number++ };
+		    false,
+		    false,
+		    rnd_below(&b.random, 2) == 0,
+		    b.number++ };
 
 	if (rnd_below(&b.random, 8) == 0)
 		f.beats = MAX_BEATS;
@@ -350,8 +353,8 @@ static void test_starved(void **)
 // waits for the end of the train.
 static void test_line_rate(void **)
 {
-	static const unsigned int sizes[][2] = { { 60, 64 },  { 65, 65 },     { 65, 75 },
-						 { 76, 76 },  { 77, 90 },     { 60, 1514 },
+	static const unsigned int sizes[][2] = { { 60, 64 },   { 65, 65 },    { 65, 75 },
+						 { 76, 76 },   { 77, 90 },    { 60, 1514 },
 						 { 128, 140 }, { 4154, 4154 } };
 
 	for (auto s : sizes) {

@@ -3348,13 +3348,13 @@ int main(void)
 		cmocka_unit_test(test_writes),	    cmocka_unit_test(test_reads),
 		cmocka_unit_test(test_read_checks), cmocka_unit_test(test_atomics),
 		cmocka_unit_test(test_invalidate),  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_pkeys),
-		cmocka_unit_test(test_duplicates),  cmocka_unit_test(test_comm_est),
-		cmocka_unit_test(test_sync),	    cmocka_unit_test(test_responses),
-		cmocka_unit_test(test_malformed),   cmocka_unit_test(test_overrun),
-		cmocka_unit_test(test_soak),	    cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_wqe_errors),  cmocka_unit_test(test_requester),
-		cmocka_unit_test(test_control),	    cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_pkeys),	    cmocka_unit_test(test_duplicates),
+		cmocka_unit_test(test_comm_est),    cmocka_unit_test(test_sync),
+		cmocka_unit_test(test_responses),   cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_overrun),	    cmocka_unit_test(test_soak),
+		cmocka_unit_test(test_flush),	    cmocka_unit_test(test_wqe_errors),
+		cmocka_unit_test(test_requester),   cmocka_unit_test(test_control),
+		cmocka_unit_test(test_rates),
 	};
 
 	seed = getenv("URDMA_SEED") ? strtoul(getenv("URDMA_SEED"), NULL, 0) : 1;
