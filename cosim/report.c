@@ -69,6 +69,7 @@ static void put_port(json_t *json, const struct urdma_eth_stats *es)
 	json_object_set_new(json, "rx_frames", integer(es->rx_frames));
 	json_object_set_new(json, "rx_bytes", integer(es->rx_bytes));
 	json_object_set_new(json, "lost_link_down", integer(es->tx_unconnected + es->rx_lost));
+	json_object_set_new(json, "lost_overrun", integer(es->rx_overrun));
 }
 
 static void put_capture(const struct urdma_program *p, json_t *json, const char *name)

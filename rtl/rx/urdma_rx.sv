@@ -21,7 +21,8 @@ module urdma_rx
   // whose frame it is, for urdma_eth; entries of the GID table as they are written
   output      logic                   class_valid,
   output      logic                   class_rdma,
-  output      logic                   half_full,
+  output      logic                   half_full,   // more than half of the packet buffer is in use
+  output      logic                   loop_room,   // for a frame that turns round
   input  wire logic                   gid_wr_valid,
   input  wire logic [GID_W-1:0]       gid_wr_idx,
   input  wire gid_t                   gid_wr,
@@ -126,6 +127,7 @@ module urdma_rx
   logic [BUF_W-1:0] buf_rd_line;
   logic [511:0] buf_rd_data;
   logic [6:0] free_lines;
+  logic [BUF_W:0] buf_free;
   logic [URDMA_CNT_N-1:0] cnt_parse, cnt_resp, cnt_cmpl;
   trace_t parse_trace;
 
@@ -137,7 +139,7 @@ module urdma_rx
     .rd_en(buf_rd_en), .rd_line(buf_rd_line), .rd_data(buf_rd_data),
     .free_valid(free_valid), .free_lines(free_lines),
     .gid_wr_valid(gid_wr_valid), .gid_wr_idx(gid_wr_idx), .gid_wr(gid_wr),
-    .class_valid(class_valid), .class_rdma(class_rdma), .half_full(half_full),
+    .class_valid(class_valid), .class_rdma(class_rdma), .free(buf_free),
     .cnt(cnt_parse), .rx_bytes(rx_bytes), .trace_valid(parse_trace_valid), .trace(parse_trace)
   );
 
@@ -147,6 +149,17 @@ module urdma_rx
       .in_valid(pkt_valid[i]), .in_ready(pkt_ready[i]), .in_data(pkt),
       .out_valid(pq_valid[i]), .out_ready(pq_ready[i]), .out_data(pq[i]), .count(pq_count[i])
     );
+  end
+
+  // Frames that turn round take the lesser part of what stores packets; the rest is for the MAC, which does not wait. When one of
+  // them begins, the two before it may not be counted yet: one that has just ended and the packets in the parser's stages.
+  localparam int LOOP_LINES = (3 << BUF_W) / 8;
+  localparam int LOOP_PKTS = (3 * PKT_QUEUE) / 8;
+
+  assign half_full = !buf_free[BUF_W] && !buf_free[BUF_W-1];
+  always_ff @(posedge clk) begin
+    loop_room <= buf_free >= (BUF_W+1)'((1 << BUF_W) - LOOP_LINES) && pq_count[0] <= ($clog2(PKT_QUEUE)+1)'(LOOP_PKTS)
+        && pq_count[1] <= ($clog2(PKT_QUEUE)+1)'(LOOP_PKTS);
   end
 
   // ---- look-ups: packets, doorbells, QPs to look at again, and in front of them the fence -----------------

@@ -8,7 +8,7 @@
 //  free_*    lines given back, in the order of the packets on port 0
 //  gid_*     entries of the GID table as they are written
 //  class_*   once for each frame, in order: is it RDMA's? 5 cycles after its first beat, 4 after its second if there is one
-//  half_full more than half of the packet buffer is in use
+//  free      lines of the packet buffer that are free
 //
 // The stream runs through fixed stages; a frame's beats keep their order, and a frame of one beat can follow
 // another each cycle. Stages and their cycle, counted from the first beat on mac_*:
@@ -57,7 +57,7 @@ module urdma_rx_parse
   input  wire gid_t                   gid_wr,
   output      logic                   class_valid,
   output      logic                   class_rdma,
-  output      logic                   half_full,
+  output      logic [BUF_W:0]         free,
 
   output      logic [URDMA_CNT_N-1:0] cnt,
   output      logic [6:0]             rx_bytes,
@@ -426,7 +426,7 @@ module urdma_rx_parse
   // Only a request leaves room for others: what ends work is not the first to be dropped.
   assign z_req = !z_to[1];
   assign z_fits = free_reg >= (BUF_W+1)'(z_dec.pkt.lines) + (z_req ? (BUF_W+1)'(RSP_LINES) : '0);
-  assign half_full = !free_reg[BUF_W] && !free_reg[BUF_W-1];
+  assign free = free_reg;
   assign z_full = z.first ? !z_fits : z_full_reg;
   assign z_crc_ok = crc_valid ? (crc == CRC_RESIDUE) : (!z.first && crc_ok_reg);
   assign z_to = {z_dec.pkt.opcode == BTH_ACK || is_response(z_dec.pkt.opcode), z_dec.pkt.opcode != BTH_ACK};

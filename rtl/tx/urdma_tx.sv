@@ -245,7 +245,7 @@ module urdma_tx
     .rd_req_valid(rd_req_valid[0]), .rd_req(rd_req[0]), .rd_req_ready(rd_req_ready[0]),
     .frag_valid, .frag, .frag_ready, .inl_valid(ip_valid), .inl_line(ip_line), .inl_len(ip_len), .inl_ready(ip_ready),
     .chk_valid, .chk_bucket, .asked_valid, .asked_bucket, .asked_seq, .asked_ready,
-    .issued_valid, .issued, .issued_ready, .line_free, .line_free_n
+    .issued_valid, .issued, .issued_ready, .line_free, .line_free_n, .pkt_gone(slot_clear)
   );
 
   urdma_tx_keys keys (

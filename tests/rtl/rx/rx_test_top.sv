@@ -99,7 +99,7 @@ module rx_test_top
   input  wire logic [127:0] gid_gid,
   output      logic         class_valid,
   output      logic         class_rdma,
-  output      logic         half_full,
+  output      logic         half_full, loop_room,
 
   input  wire logic         sent_valid,
   input  wire logic [11:0]  sent_qpn,
@@ -303,7 +303,7 @@ module rx_test_top
     .fence_req(fence_req), .fence_done(fence_done),
     .qpr_req_valid(qpr_valid), .qpr_req_qpn(qpr_qpn), .qpr_req_ready(qpr_ready),
     .qpr_rsp_valid(qpr_rsp_valid), .qpr_rsp(qpr_rsp), .gid_idx(gid_idx), .gid(gid),
-    .gid_wr_valid(gid_we), .gid_wr_idx(gid_widx), .gid_wr(gid_in), .class_valid, .class_rdma, .half_full,
+    .gid_wr_valid(gid_we), .gid_wr_idx(gid_widx), .gid_wr(gid_in), .class_valid, .class_rdma, .half_full, .loop_room,
     .mro_valid(mro_valid), .mro(mro), .mro_ready(mro_ready), .mro_rsp_valid(mro_rsp_valid),
     .mro_rsp(mro_status_e'(mro_rsp)), .sync_req(sync_req), .sync_done(sync_done),
     .inv_req(inv_req), .inv_key(inv_key), .inv_done(inv_done),
