@@ -45,6 +45,7 @@ spdx() {
 		case $f in
 		LICENSES/*) continue ;;
 		*.json) continue ;; # JSON has no comments
+		driver/urdma-abi.h) want='SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB)' ;;
 		driver/* | provider/*) want='SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB' ;;
 		*) want='SPDX-License-Identifier: Apache-2.0' ;;
 		esac
