@@ -495,11 +495,17 @@ void bench_ctl_wait(struct bench *b, bool ack, enum qpc_op op, uint16_t qpn, uin
 	}
 }
 
+void bench_made(struct bench *b, uint16_t qpn, uint32_t psn)
+{
+	struct rx_sent s = { .qpn = qpn, .psn = psn };
+
+	fifo_put(&b->made, &s);
+}
+
 void bench_sent(struct bench *b, const struct rx_sent *s)
 {
-	/* its packets */
 	if (!s->status)
-		fifo_put(&b->made, s);
+		bench_made(b, s->qpn, s->psn);
 	fifo_put(&b->sent, s);
 }
 

@@ -116,7 +116,9 @@ void bench_db(struct bench *b, uint16_t qpn, uint16_t pi);
 void bench_ctl(struct bench *b, bool ack, enum qpc_op op, uint16_t qpn, uint32_t psn);
 void bench_ctl_wait(struct bench *b, bool ack, enum qpc_op op, uint16_t qpn, uint32_t psn,
 		    unsigned int limit);
+/* a message, its packets among it; packets up to psn alone */
 void bench_sent(struct bench *b, const struct rx_sent *s);
+void bench_made(struct bench *b, uint16_t qpn, uint32_t psn);
 /* Write into host memory and into the shadow that the reference keeps. */
 void bench_put(struct bench *b, uint64_t va, const void *p, size_t len);
 

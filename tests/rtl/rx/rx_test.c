@@ -3015,6 +3015,7 @@ static void test_requester(void **state)
 	 * entry */
 	req_init(b, 0, 1000);
 	req_sent(b, &reqs[0], 2, 0);
+	bench_made(b, reqs[0].qpn, 1005);
 	bench_drain(b, 1000);
 	req_ack(b, &reqs[0], 1005, 0x62);
 	bench_drain(b, 1000);
@@ -3028,6 +3029,8 @@ static void test_requester(void **state)
 	req_check(b);
 	/* an acknowledgement that overtakes its message */
 	req_init(b, 1, 0xffffff);
+	bench_made(b, reqs[1].qpn, 0xffffff);
+	bench_drain(b, 1000);
 	req_ack(b, &reqs[1], 0xffffff, 0x1f);
 	bench_drain(b, 1000);
 	req_sent(b, &reqs[1], 1, 0);
