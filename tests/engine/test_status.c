@@ -638,6 +638,7 @@ static void put_bad(struct scene *s)
 	uint32_t len = atomic ? 8 : c->len ? c->len : LEN;
 	struct urdma_eh_sge sge[2] = { { .length = len } }, dst = { .length = len };
 	struct urdma_eh_send wr = { .opcode = c->opcode,
+				    .signaled = c->untold,
 				    .sge = sge,
 				    .n_sge = 1,
 				    .imm = 0x1234,

@@ -742,12 +742,12 @@ static int do_bad_reg(struct test *t, struct region *r)
 {
 	TRY(region_make(r, &t->b));
 	/* invalid already */
-	TRY(inv_wait(&t->b, r->mr->rkey, IB_WC_LOC_QP_OP_ERR));
+	TRY(inv_wait(&t->b, r->mr->rkey, IB_WC_MW_BIND_ERR));
 	TRY(want_state(&t->b, IB_QPS_ERR));
 	TRY(connect_sides(t));
 	TRY(reg_wait(r, REMOTE_ALL, IB_WC_SUCCESS));
 	/* valid already */
-	TRY(reg_wait(r, REMOTE_ALL, IB_WC_LOC_QP_OP_ERR));
+	TRY(reg_wait(r, REMOTE_ALL, IB_WC_MW_BIND_ERR));
 	TRY(want_state(&t->b, IB_QPS_ERR));
 	/* it has not suffered from that */
 	TRY(connect_sides(t));

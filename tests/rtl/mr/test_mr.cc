@@ -1197,13 +1197,15 @@ static void test_window(void **state)
 	op.pt = make_table(b, 1, 12, 1, false);
 	assert_int_equal(do_op(b, 1, &op), MRO_OK);
 
-	// a window of no bytes is bound, but opens nothing
+	// a window of no bytes is not bound; one of a byte opens that one
 	op = make_op(BIND, W_ON_FAST << 8 | 1);
 	op.lkey = key_of(b, F_WINDOWED);
 	op.va = ~0ull - 0xfff;
 	op.acc = REMOTE_READ;
+	assert_int_equal(do_op(b, 1, &op), MRO_BAD_RANGE);
+	op.len = 1;
 	assert_int_equal(do_op(b, 1, &op), MRO_OK);
-	rq = make_request(W_ON_FAST << 8 | 1, 1, 9, REMOTE_READ, op.va, 1);
+	rq = make_request(W_ON_FAST << 8 | 1, 1, 9, REMOTE_READ, op.va + 1, 1);
 	assert_int_equal(ask(b, &rq), MR_BAD_RANGE);
 	op = make_op(INV_LOCAL, key_of(b, F_WINDOWED));
 	assert_int_equal(do_op(b, 1, &op), MRO_BUSY);
