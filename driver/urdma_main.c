@@ -59,7 +59,8 @@ void urdma_set_dead(struct urdma_dev *dev, const char *why)
 	if (!urdma_mark_dead(dev))
 		return;
 	dev_err(&dev->pdev->dev,
-		"%s: the device is out of use until it is reset, or the driver loaded again\n", why);
+		"%s: the device is out of use until it is reset or the driver loaded again\n",
+		why);
 	urdma_tell_dead(dev);
 }
 

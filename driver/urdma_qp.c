@@ -299,12 +299,12 @@ static u64 urdma_qp_access(int access)
 	return acc >> 1;
 }
 
-/* An attribute that is a number, and its place in MODIFY_QP. */
-#define URDMA_MOD_FIELD(ib_, bit_, word_, field_, member_)                                    \
-	{                                                                                     \
-		.ib = (ib_), .bit = (bit_), .field = (field_), .word = (word_),               \
-		.offset = offsetof(struct ib_qp_attr, member_),                               \
-		.size = sizeof_field(struct ib_qp_attr, member_),                             \
+/* An attribute that is a number of that type, and its place in MODIFY_QP. */
+#define URDMA_MOD_FIELD(type_, ib_, bit_, word_, field_, member_)               \
+	{                                                                       \
+		.ib = (ib_), .bit = (bit_), .field = (field_), .word = (word_), \
+		.offset = offsetof(struct ib_qp_attr, member_),                 \
+		.size = sizeof(type_),                                          \
 	}
 
 static const struct urdma_mod_field {
@@ -315,24 +315,24 @@ static const struct urdma_mod_field {
 	u8 size;
 	u8 word;
 } urdma_mod_fields[] = {
-	URDMA_MOD_FIELD(IB_QP_STATE, URDMA_QPM_STATE, 1, URDMA_CMD_MOD1_STATE, qp_state),
-	URDMA_MOD_FIELD(IB_QP_CUR_STATE, URDMA_QPM_CUR_STATE, 1, URDMA_CMD_MOD1_CUR_STATE,
+	URDMA_MOD_FIELD(u32, IB_QP_STATE, URDMA_QPM_STATE, 1, URDMA_CMD_MOD1_STATE, qp_state),
+	URDMA_MOD_FIELD(u32, IB_QP_CUR_STATE, URDMA_QPM_CUR_STATE, 1, URDMA_CMD_MOD1_CUR_STATE,
 			cur_qp_state),
-	URDMA_MOD_FIELD(IB_QP_PATH_MTU, URDMA_QPM_MTU, 1, URDMA_CMD_MOD1_MTU, path_mtu),
-	URDMA_MOD_FIELD(IB_QP_TIMEOUT, URDMA_QPM_TIMEOUT, 1, URDMA_CMD_MOD1_TIMEOUT, timeout),
-	URDMA_MOD_FIELD(IB_QP_RETRY_CNT, URDMA_QPM_RETRY, 1, URDMA_CMD_MOD1_RETRY, retry_cnt),
-	URDMA_MOD_FIELD(IB_QP_RNR_RETRY, URDMA_QPM_RNR_RETRY, 1, URDMA_CMD_MOD1_RNR_RETRY,
+	URDMA_MOD_FIELD(u32, IB_QP_PATH_MTU, URDMA_QPM_MTU, 1, URDMA_CMD_MOD1_MTU, path_mtu),
+	URDMA_MOD_FIELD(u8, IB_QP_TIMEOUT, URDMA_QPM_TIMEOUT, 1, URDMA_CMD_MOD1_TIMEOUT, timeout),
+	URDMA_MOD_FIELD(u8, IB_QP_RETRY_CNT, URDMA_QPM_RETRY, 1, URDMA_CMD_MOD1_RETRY, retry_cnt),
+	URDMA_MOD_FIELD(u8, IB_QP_RNR_RETRY, URDMA_QPM_RNR_RETRY, 1, URDMA_CMD_MOD1_RNR_RETRY,
 			rnr_retry),
-	URDMA_MOD_FIELD(IB_QP_MIN_RNR_TIMER, URDMA_QPM_MIN_RNR, 1, URDMA_CMD_MOD1_MIN_RNR,
+	URDMA_MOD_FIELD(u8, IB_QP_MIN_RNR_TIMER, URDMA_QPM_MIN_RNR, 1, URDMA_CMD_MOD1_MIN_RNR,
 			min_rnr_timer),
-	URDMA_MOD_FIELD(IB_QP_DEST_QPN, URDMA_QPM_DEST_QPN, 2, URDMA_CMD_MOD2_DEST_QPN,
+	URDMA_MOD_FIELD(u32, IB_QP_DEST_QPN, URDMA_QPM_DEST_QPN, 2, URDMA_CMD_MOD2_DEST_QPN,
 			dest_qp_num),
-	URDMA_MOD_FIELD(IB_QP_RQ_PSN, URDMA_QPM_RQ_PSN, 2, URDMA_CMD_MOD2_RQ_PSN, rq_psn),
-	URDMA_MOD_FIELD(IB_QP_MAX_QP_RD_ATOMIC, URDMA_QPM_MAX_RD_ATOMIC, 2,
+	URDMA_MOD_FIELD(u32, IB_QP_RQ_PSN, URDMA_QPM_RQ_PSN, 2, URDMA_CMD_MOD2_RQ_PSN, rq_psn),
+	URDMA_MOD_FIELD(u8, IB_QP_MAX_QP_RD_ATOMIC, URDMA_QPM_MAX_RD_ATOMIC, 2,
 			URDMA_CMD_MOD2_MAX_RD_ATOMIC, max_rd_atomic),
-	URDMA_MOD_FIELD(IB_QP_MAX_DEST_RD_ATOMIC, URDMA_QPM_MAX_DEST_RD_ATOMIC, 2,
+	URDMA_MOD_FIELD(u8, IB_QP_MAX_DEST_RD_ATOMIC, URDMA_QPM_MAX_DEST_RD_ATOMIC, 2,
 			URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic),
-	URDMA_MOD_FIELD(IB_QP_SQ_PSN, URDMA_QPM_SQ_PSN, 3, URDMA_CMD_MOD3_SQ_PSN, sq_psn),
+	URDMA_MOD_FIELD(u32, IB_QP_SQ_PSN, URDMA_QPM_SQ_PSN, 3, URDMA_CMD_MOD3_SQ_PSN, sq_psn),
 };
 
 static u32 urdma_mod_value(const struct urdma_mod_field *f, const struct ib_qp_attr *attr)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma: the counters of the NIC, each in one place: those of RDMA among the statistics of the RDMA
- * port, those of Ethernet among the net device's (ethtool -S), those of PCIe, commands and caches in
- * debugfs, where all are (urdma/<PCI address>/counters). All count from power-up.
+ * urdma: the counters of the NIC. Those of RDMA are among the statistics of the RDMA port, those of
+ * Ethernet among the net device's (ethtool -S). Those of PCIe, commands and caches are in debugfs
+ * alone, where all are (urdma/<PCI address>/counters). All count from power-up.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>

@@ -199,7 +199,7 @@ int main(int argc, char **argv)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_device *dev = NULL;
-	char path[64];
+	char path[128];
 
 	for (int i = 0; list && argc > 1 && list[i]; i++)
 		if (!strcmp(ibv_get_device_name(list[i]), argv[1]))
