@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A thin front: what to type. The build proper is CMake's, the set-up tools/setup.sh.
 
-.PHONY: run build test test-full bench lint clean
+.PHONY: run build test test-full bench bench-update lint clean
 
 # The launcher builds what it needs, which is less than `build`.
 run:
@@ -25,6 +25,10 @@ test-full: build
 
 bench: build
 	cmake --build build --target bench
+
+# The committed table, and README's, with the figures of now.
+bench-update: build
+	cmake --build build --target bench-update
 
 lint:
 	@tools/setup.sh lint

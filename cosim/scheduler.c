@@ -283,6 +283,25 @@ void urdma_cosim_flush_captures(struct urdma_cosim *c)
 	}
 }
 
+int urdma_cosim_capture_error(struct urdma_cosim *c, unsigned int port)
+{
+	const struct urdma_eth_port *p = urdma_cosim_port(c, port);
+
+	return p && p->capture ? urdma_pcapng_error(p->capture) : 0;
+}
+
+int urdma_cosim_end_capture(struct urdma_cosim *c, unsigned int port)
+{
+	struct urdma_eth_port *p = urdma_cosim_port(c, port);
+	int ret;
+
+	if (!p)
+		return 0;
+	ret = urdma_pcapng_close(p->capture);
+	p->capture = NULL;
+	return ret;
+}
+
 uint64_t urdma_cosim_now(const struct urdma_cosim *c)
 {
 	return c->now;

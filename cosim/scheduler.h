@@ -110,6 +110,11 @@ void *urdma_cosim_model(struct urdma_cosim *c, unsigned int nic);
 /* Capture of a port into a pcapng file, named after it: urdma0 and so on. */
 int urdma_cosim_capture(struct urdma_cosim *c, unsigned int port, const char *path);
 void urdma_cosim_flush_captures(struct urdma_cosim *c);
+/* 0, also without a capture, or the error after which it goes no further. */
+int urdma_cosim_capture_error(struct urdma_cosim *c, unsigned int port);
+/* Ends it. Returns 0 if every frame is in the file, also without a capture, else the first error.
+ */
+int urdma_cosim_end_capture(struct urdma_cosim *c, unsigned int port);
 
 /* Calls fn for each event of the NICs' trace taps, in the cycle it happens; NULL: nobody looks. */
 typedef void (*urdma_cosim_trace_fn)(void *ctx, unsigned int nic, const struct urdma_trace *event);

@@ -1,10 +1,14 @@
-/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
 /*
  * What urdma.ko and the provider say to each other through uverbs.
  *
  * Rules: natural alignment with no hole, 64-bit fields as __aligned_u64, every reserved field is
- * zero (the kernel refuses a request in which it is not). A structure may grow at its end; a field
- * never changes its meaning. What the hardware reads is not here but in urdma_hw.h.
+ * zero (the kernel refuses a request in which it is not). A structure may grow at its end, and 0 is
+ * the new field's word for "as before"; a field never changes its meaning. So kernel and provider
+ * need not be of the same age: what a request does not have counts as zero; the kernel refuses one
+ * that has more than it knows, unless that is zero; a response is cut to the room that the
+ * provider gives, and a provider zeroes that room first. What the hardware reads is not here but in
+ * urdma_hw.h.
  *
  * Verbs without a structure here carry nothing of ours: a provider sends them as the core defines
  * them, and whatever it adds has to be zero. Such are REG_MR, REREG_MR, DEREG_MR, ALLOC_MW (type 2

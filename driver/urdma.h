@@ -2,12 +2,14 @@
 /*
  * urdma.ko: what its files share.
  *
- * Lifetimes. struct urdma_dev is the ib_device and lives from probe to remove. The net_device is
- * made after the command queue works and before the ib_device is registered, and goes after the
- * latter is unregistered; the RDMA files reach it by ib_device_get_netdev() alone, with a
+ * Lifetimes. struct urdma_dev lives from probe to remove, and so does the net device. The RDMA
+ * device (struct urdma_ibdev) ends with each reset of the function, and with each sleep of the
+ * system, because the NIC forgets its objects then; a new one is registered afterwards. The command
+ * queue and the event queues are started before it is registered and stopped after it is
+ * unregistered. The RDMA files reach the net device by ib_device_get_netdev() alone, with a
  * reference. Memory that the NIC may touch (rings, page tables, pinned pages) is given back only
  * after the command that destroys its object has completed, or after bus mastering has been
- * switched off for good (urdma_set_dead), so no destroy has to fail.
+ * switched off (urdma_set_dead), so no destroy has to fail.
  *
  * Locks of the data path, all of them taken with interrupts off. A CQ's lock covers its ring, its
  * consumer index, its lists of QPs, and the tails that polling moves in the work queues of those
@@ -18,11 +20,13 @@
 #define URDMA_H
 
 #include <linux/completion.h>
+#include <linux/etherdevice.h>
 #include <linux/idr.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/semaphore.h>
 #include <linux/spinlock.h>
+#include <linux/unaligned.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <rdma/ib_umem.h>
@@ -49,6 +53,7 @@
 #define URDMA_ETH_MAX_QUEUES 32
 #define URDMA_ETH_MAX_UC     16
 #define URDMA_ETH_LOG_MIN    6
+#define URDMA_MAX_EQS	     64
 
 struct urdma_caps {
 	u32 num_qp;
@@ -139,17 +144,24 @@ struct urdma_eq {
 	u32 irqs;
 	/* the counter EQ_LOST when last looked at */
 	u64 lost;
+	/* it was full: its CQs wait for urdma_cq_notify_work() */
+	bool overflow;
 	char name[40];
 };
 
 enum urdma_flag {
 	/* no command is sent any more, and no DMA can come */
 	URDMA_F_DEAD,
-	URDMA_F_IB_REGISTERED,
+};
+
+struct urdma_dev;
+
+struct urdma_ibdev {
+	struct ib_device ibdev;
+	struct urdma_dev *dev;
 };
 
 struct urdma_dev {
-	struct ib_device ibdev;
 	struct pci_dev *pdev;
 	void __iomem *regs;
 	/* doorbell page 0, the kernel's; the others are mapped by processes */
@@ -176,8 +188,18 @@ struct urdma_dev {
 	struct ida db_ida;
 	/* while it dies: see urdma_set_dead() */
 	spinlock_t dead_lock;
-	/* on a dead device: calls consumers in the kernel, to poll what software flushes */
-	struct work_struct dead_work;
+	/* of this device alone; destroying an object waits for notify_work */
+	struct workqueue_struct *wq;
+	/* calls consumers whom the NIC cannot call: urdma_cq_notify_work() */
+	struct work_struct notify_work;
+
+	struct dentry *debugfs;
+
+	/* NULL: none is registered, because the device could not be started after a reset */
+	struct urdma_ibdev *ib;
+	/* events of the RDMA device are raised under this lock, and only while ib_events is set */
+	spinlock_t ib_lock;
+	bool ib_events;
 
 	/* the net device's own part (urdma_netdev.c, urdma_eth.h); nothing else looks at it */
 	struct net_device *netdev;
@@ -260,6 +282,8 @@ struct urdma_cq {
 	/* consumer index, free running, and what the NIC has been told of it */
 	u32 ci;
 	u32 told;
+	/* the consumer has asked for an event and got none since */
+	bool armed;
 	/* QPs whose SQ, RQ completes here */
 	struct list_head send_qps;
 	struct list_head recv_qps;
@@ -301,7 +325,7 @@ struct urdma_qp {
 
 static inline struct urdma_dev *to_udev(struct ib_device *ibdev)
 {
-	return container_of(ibdev, struct urdma_dev, ibdev);
+	return container_of(ibdev, struct urdma_ibdev, ibdev)->dev;
 }
 
 static inline struct urdma_ucontext *to_uctx(struct ib_ucontext *ibctx)
@@ -369,6 +393,17 @@ static inline __be32 urdma_imm_from_hw(u32 imm)
 	return (__force __be32)cpu_to_le32(imm);
 }
 
+/* The NIC takes byte 0 of a MAC address, and of a GID's half, from the low bits of a word. */
+static inline u64 urdma_mac_word(const u8 *mac)
+{
+	return swab64(ether_addr_to_u64(mac)) >> 16;
+}
+
+static inline u64 urdma_gid_word(const union ib_gid *gid, int half)
+{
+	return get_unaligned_le64(gid->raw + 8 * half);
+}
+
 /* Phase bit of a new entry: 1 in the first round of the ring, then alternating. */
 static inline bool urdma_phase(u32 index, u8 log)
 {
@@ -378,6 +413,9 @@ static inline bool urdma_phase(u32 index, u8 log)
 /* urdma_main.c */
 bool urdma_is_gone(struct urdma_dev *dev);
 void urdma_set_dead(struct urdma_dev *dev, const char *why);
+
+/* urdma_caps.c */
+int urdma_read_caps(struct urdma_dev *dev);
 
 /* urdma_cmdq.c */
 int urdma_cmdq_init(struct urdma_dev *dev);
@@ -393,8 +431,9 @@ static inline u64 urdma_cmd0(u8 opcode, u32 obj)
 }
 
 /* urdma_eq.c */
+int urdma_vectors_init(struct urdma_dev *dev);
 int urdma_eqs_init(struct urdma_dev *dev);
-void urdma_eqs_sync(struct urdma_dev *dev);
+void urdma_eq_sync(struct urdma_eq *eq);
 void urdma_eqs_stop(struct urdma_dev *dev);
 void urdma_eqs_free(struct urdma_dev *dev);
 
@@ -428,9 +467,9 @@ void urdma_cq_add_qp(struct urdma_qp *qp);
 void urdma_cq_remove_qp(struct urdma_qp *qp);
 void urdma_cq_forget_qp(struct urdma_qp *qp);
 void urdma_cq_event(struct urdma_dev *dev, u32 cqn);
-void urdma_cq_event_all(struct urdma_eq *eq);
 void urdma_cq_error(struct urdma_dev *dev, u32 cqn);
-void urdma_cq_dead_work(struct work_struct *work);
+void urdma_cq_quiesce(struct urdma_cq *cq);
+void urdma_cq_notify_work(struct work_struct *work);
 u32 urdma_cq_max_cqe(struct urdma_dev *dev);
 
 /* urdma_post.c */
@@ -438,6 +477,7 @@ int urdma_wq_init(struct urdma_dev *dev, struct urdma_wq *wq, struct urdma_mem *
 		  u32 bytes);
 void urdma_wq_uninit(struct urdma_dev *dev, struct urdma_wq *wq, struct urdma_mem *mem);
 void urdma_wq_reset(struct urdma_wq *wq);
+bool urdma_wq_pending(struct urdma_wq *wq);
 int urdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct ib_send_wr **bad);
 int urdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad);
 
@@ -452,13 +492,24 @@ void urdma_qp_event(struct urdma_dev *dev, u32 qpn, u8 type);
 /* urdma_verbs.c */
 int urdma_ib_register(struct urdma_dev *dev);
 void urdma_ib_unregister(struct urdma_dev *dev);
+void urdma_ib_event(struct urdma_dev *dev, enum ib_event_type type);
 int urdma_udata_in(struct ib_udata *udata, void *req, size_t size);
+int urdma_udata_out(struct ib_udata *udata, void *resp, size_t size);
 bool urdma_udata_is_empty(struct ib_udata *udata);
-const char *urdma_counter_name(u32 n);
+
+/* urdma_stats.c */
+struct rdma_hw_stats *urdma_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
+int urdma_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index);
+void urdma_debugfs_register(void);
+void urdma_debugfs_unregister(void);
+void urdma_debugfs_init(struct urdma_dev *dev);
+void urdma_debugfs_exit(struct urdma_dev *dev);
 
 /* urdma_netdev.c */
 int urdma_netdev_init(struct urdma_dev *dev);
 void urdma_netdev_exit(struct urdma_dev *dev);
+void urdma_netdev_detach(struct urdma_dev *dev);
+void urdma_netdev_attach(struct urdma_dev *dev);
 int urdma_netdev_watch(struct urdma_dev *dev);
 void urdma_netdev_unwatch(struct urdma_dev *dev);
 void urdma_netdev_link(struct urdma_dev *dev);

@@ -25,12 +25,14 @@ static size_t urdma_cmdq_bytes(const struct urdma_cmdq *q)
 	return max_t(size_t, (size_t)URDMA_CMD_SIZE << q->log, PAGE_SIZE);
 }
 
+/* What has been made when this fails is given back by urdma_cmdq_free(). */
 int urdma_cmdq_init(struct urdma_dev *dev)
 {
 	struct urdma_cmdq *q = &dev->cmdq;
 	struct device *d = &dev->pdev->dev;
 	u32 i, n;
 
+	memset(q, 0, sizeof(*q));
 	q->log = min_t(u8, dev->caps.log_cmdq, URDMA_CMDQ_LOG_WANTED);
 	n = 1U << q->log;
 	spin_lock_init(&q->lock);
@@ -38,40 +40,36 @@ int urdma_cmdq_init(struct urdma_dev *dev)
 	q->tags = bitmap_zalloc(n, GFP_KERNEL);
 	q->wait = kcalloc(n, sizeof(*q->wait), GFP_KERNEL);
 	if (!q->tags || !q->wait)
-		goto err_free;
+		return -ENOMEM;
 	for (i = 0; i < n; i++)
 		init_completion(&q->wait[i].done);
 	q->ring = dma_alloc_coherent(d, urdma_cmdq_bytes(q), &q->ring_dma, GFP_KERNEL);
 	if (!q->ring)
-		goto err_free;
+		return -ENOMEM;
 	q->cpl = dma_alloc_coherent(d, urdma_cmdq_bytes(q), &q->cpl_dma, GFP_KERNEL);
 	if (!q->cpl)
-		goto err_free_ring;
+		return -ENOMEM;
 
 	urdma_write(dev, URDMA_REG_CMDQ_BASE, q->ring_dma);
 	urdma_write(dev, URDMA_REG_CMDQ_CPL_BASE, q->cpl_dma);
 	urdma_write(dev, URDMA_REG_CMDQ_LOG_SIZE, q->log);
 	urdma_write(dev, URDMA_REG_CTRL, URDMA_RF_CTRL_ENABLE);
 	return 0;
-
-err_free_ring:
-	dma_free_coherent(d, urdma_cmdq_bytes(q), q->ring, q->ring_dma);
-err_free:
-	kfree(q->wait);
-	bitmap_free(q->tags);
-	return -ENOMEM;
 }
 
-/* The device has been stopped. */
+/* The device has been stopped, or its start has failed, here or before. */
 void urdma_cmdq_free(struct urdma_dev *dev)
 {
 	struct urdma_cmdq *q = &dev->cmdq;
 	struct device *d = &dev->pdev->dev;
 
-	dma_free_coherent(d, urdma_cmdq_bytes(q), q->cpl, q->cpl_dma);
-	dma_free_coherent(d, urdma_cmdq_bytes(q), q->ring, q->ring_dma);
+	if (q->cpl)
+		dma_free_coherent(d, urdma_cmdq_bytes(q), q->cpl, q->cpl_dma);
+	if (q->ring)
+		dma_free_coherent(d, urdma_cmdq_bytes(q), q->ring, q->ring_dma);
 	kfree(q->wait);
 	bitmap_free(q->tags);
+	memset(q, 0, sizeof(*q));
 }
 
 static int urdma_status_to_errno(u64 status)

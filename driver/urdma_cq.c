@@ -12,7 +12,7 @@
 /* Number of a CQE whose QP is no more; QP 0 is none of ours. */
 #define URDMA_NO_QPN 0
 
-/* Who polls tells the NIC what it has consumed at each quarter of the ring: that is slack. */
+/* The poller tells the NIC its consumer index at each quarter of the ring: that is slack. */
 u32 urdma_cq_max_cqe(struct urdma_dev *dev)
 {
 	return 3U << (dev->caps.log_cqe - 2);
@@ -101,7 +101,7 @@ int urdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	if (udata) {
 		resp.cqn = cq->cqn;
-		err = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+		err = urdma_udata_out(udata, &resp, sizeof(resp));
 		if (err)
 			goto err_destroy;
 	}
@@ -125,8 +125,9 @@ int urdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 
 	urdma_cmd_destroy(dev, URDMA_CMD_DESTROY_CQ, cq->cqn);
 	xa_erase(&dev->cq_xa, cq->cqn);
-	urdma_eqs_sync(dev);
-	flush_work(&dev->dead_work);
+	/* Its completion events, then those of its errors. */
+	urdma_cq_quiesce(cq);
+	urdma_eq_sync(&dev->eqs[0]);
 	urdma_mem_free(dev, &cq->mem);
 	return 0;
 }
@@ -203,6 +204,18 @@ void urdma_cq_remove_qp(struct urdma_qp *qp)
 	spin_lock_irq(&recv->lock);
 	list_del(&qp->rq.list);
 	spin_unlock_irq(&recv->lock);
+}
+
+/*
+ * Whoever has begun to call the consumer has ended. After the CQ's last QP is taken out nobody
+ * begins, as urdma_cq_notify() says: so nothing calls the consumer of a CQ that is about to be
+ * freed, though the core ends what a call has started (its work, its softirq) before it comes to
+ * destroy_cq().
+ */
+void urdma_cq_quiesce(struct urdma_cq *cq)
+{
+	urdma_eq_sync(cq->eq);
+	flush_work(&to_udev(cq->ibcq.device)->notify_work);
 }
 
 static enum ib_wc_status urdma_wc_status(u32 status)
@@ -371,6 +384,20 @@ int urdma_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 	return got;
 }
 
+/* With the CQ locked, on a dead device: is there work that polling would flush? */
+static bool urdma_flush_pending(struct urdma_cq *cq)
+{
+	struct urdma_qp *qp;
+
+	list_for_each_entry(qp, &cq->send_qps, sq.list)
+		if (urdma_wq_pending(&qp->sq))
+			return true;
+	list_for_each_entry(qp, &cq->recv_qps, rq.list)
+		if (urdma_wq_pending(&qp->rq))
+			return true;
+	return false;
+}
+
 int urdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct urdma_dev *dev = to_udev(ibcq->device);
@@ -387,60 +414,94 @@ int urdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	dma_mb();
 	urdma_ring_doorbell(dev, URDMA_DB_CQ, cq->cqn, arm, cq->ci);
 	cq->told = cq->ci;
+	cq->armed = true;
 	/* To tell of it here as well saves whoever asks the interrupt. */
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
 		missed = !!urdma_cqe_at(cq, cq->ci);
+	/* Posted before the CQ was armed; what is posted later finds it armed. */
+	if (unlikely(urdma_is_dead(dev)) && urdma_flush_pending(cq))
+		queue_work(dev->wq, &dev->notify_work);
 	spin_unlock_irqrestore(&cq->lock, irq);
 	return missed;
 }
 
-/*
- * The device has died, or something was posted since: no event will come, but polling has flushed
- * completions to give. Who destroys a CQ waits for this.
- */
-void urdma_cq_dead_work(struct work_struct *work)
-{
-	struct urdma_dev *dev = container_of(work, struct urdma_dev, dead_work);
-	struct urdma_cq *cq;
-	unsigned long cqn;
-
-	xa_for_each(&dev->cq_xa, cqn, cq) {
-		if (cq->ring)
-			urdma_cq_event(dev, cqn);
-	}
-}
-
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* From the interrupt handler of an EQ. The CQ may be gone, or be another one: then nobody minds. */
+/*
+ * Whether the consumer of a CQ of the kernel's own may be called. The NIC calls only for CQs that
+ * were armed. Software has to know that: the core does not expect to be called for a CQ that its
+ * owner polls directly, and never arms one. And a CQ without QPs has nothing to say: it is not all
+ * made yet, or about to go.
+ */
+static bool urdma_cq_wants_call(struct urdma_cq *cq, bool by_nic)
+{
+	unsigned long flags;
+	bool call, waiting;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	waiting = urdma_cqe_at(cq, cq->ci) ||
+		  (urdma_is_dead(to_udev(cq->ibcq.device)) && urdma_flush_pending(cq));
+	call = (!list_empty(&cq->send_qps) || !list_empty(&cq->recv_qps)) &&
+	       (by_nic || (cq->armed && waiting));
+	/* If all was polled before this call, the CQ may have been armed anew since the event. */
+	if (waiting)
+		cq->armed = false;
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return call;
+}
+
+/*
+ * The one place that calls a consumer: for an event of the NIC, or for one that the NIC cannot
+ * give. Processes arm their CQs by themselves, so theirs are called whenever it may be due. The
+ * caller sees to it that the CQ does not go meanwhile: urdma_cq_quiesce().
+ */
+static void urdma_cq_notify(struct urdma_cq *cq, bool by_nic)
+{
+	if (cq->ring && !urdma_cq_wants_call(cq, by_nic))
+		return;
+	if (cq->ibcq.comp_handler)
+		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+}
+
+/*
+ * Events that the NIC cannot give. An EQ was full: whoever waits for an event of its CQs may have
+ * lost it. Or the device is dead: polling flushes what was posted. Processes hear of that by the
+ * event of the device.
+ */
+void urdma_cq_notify_work(struct work_struct *work)
+{
+	struct urdma_dev *dev = container_of(work, struct urdma_dev, notify_work);
+	DECLARE_BITMAP(full, URDMA_MAX_EQS) = {};
+	struct urdma_cq *cq;
+	unsigned long cqn;
+	u32 i;
+
+	for (i = 0; i < dev->num_eqs && dev->eqs; i++)
+		if (xchg(&dev->eqs[i].overflow, false))
+			__set_bit(i, full);
+	xa_for_each(&dev->cq_xa, cqn, cq)
+		if (test_bit(cq->eq->eqn, full) || (cq->ring && urdma_is_dead(dev)))
+			urdma_cq_notify(cq, false);
+}
+
+/* From the interrupt handler of an EQ. The CQ may be gone, or be another one: this is harmless. */
 void urdma_cq_event(struct urdma_dev *dev, u32 cqn)
 {
 	struct urdma_cq *cq = xa_load(&dev->cq_xa, cqn);
 
-	if (cq && cq->ibcq.comp_handler)
-		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
-}
-
-/* The same for all CQs of an EQ. */
-void urdma_cq_event_all(struct urdma_eq *eq)
-{
-	struct urdma_cq *cq;
-	unsigned long cqn;
-
-	xa_for_each(&eq->dev->cq_xa, cqn, cq) {
-		if (cq->eq == eq)
-			urdma_cq_event(eq->dev, cqn);
-	}
+	if (cq)
+		urdma_cq_notify(cq, true);
 }
 
 /* From the interrupt handler of EQ 0: the ring was full, and a completion is lost. */
 void urdma_cq_error(struct urdma_dev *dev, u32 cqn)
 {
 	struct urdma_cq *cq = xa_load(&dev->cq_xa, cqn);
-	struct ib_event event = { .device = &dev->ibdev, .event = IB_EVENT_CQ_ERR };
+	struct ib_event event = { .event = IB_EVENT_CQ_ERR };
 
 	if (!cq || !cq->ibcq.event_handler)
 		return;
+	event.device = cq->ibcq.device;
 	event.element.cq = &cq->ibcq;
 	cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 }

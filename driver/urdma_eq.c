@@ -5,7 +5,7 @@
  * device's channels.
  *
  * An interrupt handler may use an object only while it runs: who destroys one takes it out of its
- * xarray and then waits for the handlers with urdma_eqs_sync().
+ * xarray and then waits with urdma_eq_sync() for the handlers of the EQs that have its events.
  */
 #include <linux/cpumask.h>
 #include <linux/dma-mapping.h>
@@ -64,9 +64,10 @@ static void urdma_eqe(struct urdma_eq *eq, u64 w0)
 
 /*
  * A ring so full that events may have been dropped. Those of commands are not missed (the waiters
- * look for themselves), those of CQs are made up for by an event to every CQ of the EQ, which is
- * harmless, that of the link, which the NIC does not tell again, by a look at the link. The
- * counter is one for all EQs, so each keeps what it saw last.
+ * look for themselves), those of CQs are made up for by calling the consumers of the EQ's CQs that
+ * wait for one, that of the link, which the NIC does not tell again, by a look at the link. The
+ * counter is one for all EQs, so each keeps what it saw last. A process can bring this about, so
+ * the kernel's log has no word of it.
  */
 static void urdma_eq_check_lost(struct urdma_eq *eq)
 {
@@ -76,9 +77,10 @@ static void urdma_eq_check_lost(struct urdma_eq *eq)
 	if (lost == ~0ULL || lost == eq->lost)
 		return;
 	eq->lost = lost;
-	dev_warn_ratelimited(&dev->pdev->dev, "event queue %u was full\n", eq->eqn);
+	dev_dbg_ratelimited(&dev->pdev->dev, "event queue %u was full\n", eq->eqn);
 	urdma_cmdq_reap(dev);
-	urdma_cq_event_all(eq);
+	WRITE_ONCE(eq->overflow, true);
+	queue_work(dev->wq, &dev->notify_work);
 	if (!eq->eqn)
 		urdma_netdev_link(dev);
 }
@@ -147,8 +149,9 @@ static int urdma_eq_create(struct urdma_dev *dev, u32 eqn)
 /*
  * Vectors for a CPU's worth of event queues and channels each; when there are fewer, both get their
  * share, but not less than EQ 0, one EQ for completions and, with the Ethernet function, a channel.
+ * They are kept over a reset of the function.
  */
-static int urdma_vectors_init(struct urdma_dev *dev)
+int urdma_vectors_init(struct urdma_dev *dev)
 {
 	u32 eqs = min(num_possible_cpus() + 1, dev->caps.num_eq);
 	u32 chans = min(num_possible_cpus(), dev->caps.eth_queues);
@@ -168,41 +171,29 @@ static int urdma_vectors_init(struct urdma_dev *dev)
 	return 0;
 }
 
+/* After an error the device is stopped, urdma_eqs_stop() and urdma_eqs_free() give all back. */
 int urdma_eqs_init(struct urdma_dev *dev)
 {
 	int err;
 	u32 i;
 
-	err = urdma_vectors_init(dev);
-	if (err)
-		return err;
 	dev->eqs = kcalloc(dev->num_eqs, sizeof(*dev->eqs), GFP_KERNEL);
-	if (!dev->eqs) {
-		pci_free_irq_vectors(dev->pdev);
+	if (!dev->eqs)
 		return -ENOMEM;
-	}
 	for (i = 0; i < dev->num_eqs; i++) {
 		err = urdma_eq_create(dev, i);
-		if (err) {
-			urdma_eqs_stop(dev);
-			/* Memory the NIC may know of: given back when it is told to forget all. */
-			pci_clear_master(dev->pdev);
-			urdma_eqs_free(dev);
+		if (err)
 			return err;
-		}
 		/* From EQ 0 on, completions of commands raise events. */
 		dev->cmdq.events = true;
 	}
 	return 0;
 }
 
-/* Handlers that were running when this was called have ended. */
-void urdma_eqs_sync(struct urdma_dev *dev)
+/* A handler that was running when this was called has ended. */
+void urdma_eq_sync(struct urdma_eq *eq)
 {
-	u32 i;
-
-	for (i = 0; i < dev->num_eqs; i++)
-		synchronize_irq(dev->eqs[i].irq);
+	synchronize_irq(eq->irq);
 }
 
 /* No handler runs after this; commands, if there are any, are polled for. */
@@ -211,7 +202,7 @@ void urdma_eqs_stop(struct urdma_dev *dev)
 	u32 i;
 
 	dev->cmdq.events = false;
-	for (i = 0; i < dev->num_eqs; i++) {
+	for (i = 0; i < dev->num_eqs && dev->eqs; i++) {
 		if (!dev->eqs[i].irq_requested)
 			continue;
 		irq_update_affinity_hint(dev->eqs[i].irq, NULL);
@@ -226,11 +217,11 @@ void urdma_eqs_free(struct urdma_dev *dev)
 	struct urdma_eq *eq;
 	u32 i;
 
-	for (i = 0; i < dev->num_eqs; i++) {
+	for (i = 0; i < dev->num_eqs && dev->eqs; i++) {
 		eq = &dev->eqs[i];
 		if (eq->ring)
 			dma_free_coherent(&dev->pdev->dev, urdma_eq_bytes(eq), eq->ring, eq->dma);
 	}
 	kfree(dev->eqs);
-	pci_free_irq_vectors(dev->pdev);
+	dev->eqs = NULL;
 }

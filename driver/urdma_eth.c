@@ -28,12 +28,13 @@
 #define URDMA_ETH_RX_BATCH  32
 
 /*
- * A buffer is a page: room in front, for headers that the stack adds; the frame; what an skb
- * needs.
+ * A buffer is a page: room in front, for headers that the stack adds; the frame, up to what SIZE
+ * can tell; what an skb needs.
  */
 #define URDMA_ETH_HEADROOM (NET_SKB_PAD + NET_IP_ALIGN)
 #define URDMA_ETH_TAILROOM SKB_DATA_ALIGN(sizeof(struct skb_shared_info))
-#define URDMA_ETH_RX_BUF   round_down(PAGE_SIZE - URDMA_ETH_HEADROOM - URDMA_ETH_TAILROOM, 64)
+#define URDMA_ETH_RX_ROOM  (PAGE_SIZE - URDMA_ETH_HEADROOM - URDMA_ETH_TAILROOM)
+#define URDMA_ETH_RX_BUF   (64 * min(URDMA_ETH_RX_ROOM / 64, FIELD_MAX(URDMA_RF_ETHQ_RX_BUF)))
 
 static struct device *urdma_eth_dma_dev(struct urdma_eth_chan *ch)
 {
@@ -752,6 +753,7 @@ static void urdma_eth_hw_start(struct urdma_eth_chan *ch)
 	struct urdma_dev *dev = ch->nd->dev;
 	u32 q = ch->index;
 
+	BUILD_BUG_ON(URDMA_ETH_RX_BUF / 64 > FIELD_MAX(URDMA_RF_ETHQ_RX_BUF));
 	if (urdma_is_dead(dev))
 		return;
 	urdma_write(dev, urdma_ethq_reg(q, URDMA_ETHQ_TX_BASE), ch->tx.dma);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * urdma: what the files of the net device share (urdma_netdev.c, urdma_eth.c, urdma_ethtool.c).
+ * urdma: what the files of the net device share (urdma_netdev.c, urdma_eth.c,
+ * urdma_ethtool.c, urdma_selftest.c).
  *
  * A channel is a queue pair of the NIC, its NAPI and its interrupt vector. Channels exist while
  * the device is up, or under its self test; they are made, started, stopped and freed under the
@@ -157,6 +158,16 @@ struct urdma_eth_test {
 	int err;
 };
 
+/* Results of the self test. */
+enum urdma_test {
+	URDMA_TEST_LINK,
+	URDMA_TEST_COMMAND,
+	URDMA_TEST_INTERRUPT,
+	URDMA_TEST_REGISTERS,
+	URDMA_TEST_LOOPBACK,
+	URDMA_TEST_N,
+};
+
 enum urdma_eth_flag {
 	/* channels are running, and RX_ENABLE is set */
 	URDMA_ETH_F_UP,
@@ -182,6 +193,8 @@ struct urdma_netdev {
 	struct urdma_eth_stats stats[URDMA_ETH_MAX_QUEUES];
 	/* counters of the NIC when the driver was loaded: the net device's begin at 0 */
 	u64 cnt_base[URDMA_CNT_N];
+	/* the net device's own, while the NIC is reset */
+	u64 cnt_saved[URDMA_CNT_N];
 
 	u64 rss_fields;
 	u8 rss_key[URDMA_ETH_RSS_KEY];
@@ -237,6 +250,15 @@ void urdma_eth_rss_default(struct urdma_netdev *nd, u32 chans);
 /* urdma_ethtool.c */
 extern const struct ethtool_ops urdma_ethtool_ops;
 extern const struct ethtool_ops urdma_ethtool_bare_ops;
+
+/* urdma_stats.c */
+u32 urdma_eth_num_stats(void);
+void urdma_eth_stat_names(u8 **data);
+void urdma_eth_stat_values(struct urdma_dev *dev, u64 *data);
+
+/* urdma_selftest.c */
+extern const char urdma_test_names[URDMA_TEST_N][ETH_GSTRING_LEN];
+void urdma_self_test(struct net_device *ndev, struct ethtool_test *etest, u64 *result);
 void urdma_eth_test_rx(struct urdma_eth_chan *ch, struct sk_buff *skb);
 
 #endif

@@ -3,7 +3,8 @@
  * urdma hardware contract: registers, doorbells, commands, WQEs, CQEs, EQEs.
  *
  * The one place where a layout is written. Driver, provider and tests include this file;
- * tools/gen-hw-pkg.sh makes rtl's urdma_hw_pkg from it. docs/hardware-interface.md explains it.
+ * tools/gen-hw-pkg.sh makes rtl's urdma_hw_pkg from it. docs/hardware-interface.md explains it with
+ * the same names, words and bits; tools/check-hw-doc.sh (make lint) compares the two.
  *
  * Every structure is an array of little-endian 64-bit words. A field's name carries its word:
  * URDMA_CQE1_QPN lies in word 1 of a CQE. For the generator, each #define is alone on its line and
@@ -29,7 +30,7 @@
 
 /* Contract version: software refuses an unknown major; minor only adds. */
 #define URDMA_VERSION_MAJOR 1
-#define URDMA_VERSION_MINOR 2
+#define URDMA_VERSION_MINOR 3
 /* "URDM" */
 #define URDMA_MAGIC 0x5552444d
 
@@ -263,7 +264,9 @@
 #define URDMA_CNT_ETH_RX_NO_BUF 54
 #define URDMA_CNT_ETH_RX_DROP_FULL 55
 #define URDMA_CNT_ETH_RX_LENGTH 56
-#define URDMA_CNT_N 57
+/* ACKs, NAKs and READ responses for a PSN that is acknowledged already or was not sent */
+#define URDMA_CNT_RX_ACK_GHOST 57
+#define URDMA_CNT_N 58
 
 /* ---- BAR2: doorbell pages of 4 KB, byte offsets in a page ----------------------------------- */
 #define URDMA_DB_PAGE_SIZE 4096

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma: PCI device, from probe to remove, and what happens when it dies.
+ * urdma: PCI device, from probe to remove; resets and sleep; what happens when it dies.
  */
 #include <linux/dma-mapping.h>
-#include <linux/if_ether.h>
 #include <linux/jiffies.h>
 #include <linux/module.h>
 
@@ -26,8 +25,8 @@ bool urdma_is_gone(struct urdma_dev *dev)
 }
 
 /*
- * Bus mastering goes first and for good: from then on no DMA can come, so all memory may be given
- * back although no destroy command is sent any more. False: the device was dead already.
+ * Bus mastering goes first: from then on no DMA can come, so all memory may be given back although
+ * no destroy command is sent any more. False: the device was dead already.
  */
 static bool urdma_mark_dead(struct urdma_dev *dev)
 {
@@ -45,24 +44,23 @@ static bool urdma_mark_dead(struct urdma_dev *dev)
 	return first;
 }
 
-/* The end of the device until it is probed again. */
-void urdma_set_dead(struct urdma_dev *dev, const char *why)
+/* Nobody waits for the device any more, and whoever uses it hears that it is dead. */
+static void urdma_tell_dead(struct urdma_dev *dev)
 {
-	struct ib_event event = {
-		.device = &dev->ibdev,
-		.event = IB_EVENT_DEVICE_FATAL,
-		.element.port_num = URDMA_PORT,
-	};
-
-	if (!urdma_mark_dead(dev))
-		return;
-	dev_err(&dev->pdev->dev, "%s: the device is out of use until the driver is loaded again\n",
-		why);
 	urdma_cmdq_abort(dev);
 	urdma_netdev_link(dev);
-	schedule_work(&dev->dead_work);
-	if (test_bit(URDMA_F_IB_REGISTERED, &dev->flags))
-		ib_dispatch_event(&event);
+	queue_work(dev->wq, &dev->notify_work);
+	urdma_ib_event(dev, IB_EVENT_DEVICE_FATAL);
+}
+
+/* The end of the device until it is reset or probed again. */
+void urdma_set_dead(struct urdma_dev *dev, const char *why)
+{
+	if (!urdma_mark_dead(dev))
+		return;
+	dev_err(&dev->pdev->dev,
+		"%s: the device is out of use until it is reset, or the driver loaded again\n", why);
+	urdma_tell_dead(dev);
 }
 
 static int urdma_hw_reset(struct urdma_dev *dev)
@@ -81,124 +79,6 @@ static int urdma_hw_reset(struct urdma_dev *dev)
 			return -ETIMEDOUT;
 		usleep_range(100, 200);
 	}
-}
-
-static int urdma_read_eth_caps(struct urdma_dev *dev)
-{
-	struct urdma_caps *caps = &dev->caps;
-	u32 log_cq;
-	u64 eth;
-
-	if (!(caps->features & URDMA_RF_FEAT_ETH))
-		return 0;
-	eth = urdma_read(dev, URDMA_REG_CAP_ETH);
-	caps->eth_queues = FIELD_GET(URDMA_RF_CAP_ETH_QUEUES, eth);
-	caps->eth_max_frame = FIELD_GET(URDMA_RF_CAP_ETH_MAX_FRAME, eth);
-	caps->eth_tx_descs = FIELD_GET(URDMA_RF_CAP_ETH_TX_DESCS, eth);
-	caps->eth_uc = FIELD_GET(URDMA_RF_CAP_ETH_UC, eth);
-	/* Indexes have 16 bits; a completion ring has four times the entries of the greater one. */
-	log_cq = FIELD_GET(URDMA_RF_CAP_LOG_ETH_CQ, eth);
-	caps->log_eth_ring = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_ETH_RING, eth), 15);
-	if (caps->log_eth_ring + 2 > log_cq)
-		caps->log_eth_ring = log_cq < 2 ? 0 : log_cq - 2;
-	/* As many as the registers have room for. */
-	caps->eth_queues = min_t(u32, caps->eth_queues, URDMA_ETH_MAX_QUEUES);
-	caps->eth_uc = min_t(u32, caps->eth_uc, URDMA_ETH_MAX_UC);
-	if (!caps->eth_queues || caps->log_eth_ring < URDMA_ETH_LOG_MIN || !caps->eth_tx_descs ||
-	    caps->eth_max_frame < ETH_FRAME_LEN || caps->num_vectors < 3 ||
-	    pci_resource_len(dev->pdev, URDMA_BAR_REGS) <
-		    URDMA_REG_ETHQ + (u64)caps->eth_queues * URDMA_ETHQ_STRIDE) {
-		dev_err(&dev->pdev->dev, "impossible Ethernet capabilities: %#llx\n", eth);
-		return -ENODEV;
-	}
-	return 0;
-}
-
-static int urdma_read_caps(struct urdma_dev *dev)
-{
-	struct device *d = &dev->pdev->dev;
-	struct urdma_caps *caps = &dev->caps;
-	u64 version = urdma_read(dev, URDMA_REG_VERSION);
-	u64 obj, queue, xport;
-	u32 log_db_page;
-
-	if (FIELD_GET(URDMA_RF_VERSION_MAGIC, version) != URDMA_MAGIC) {
-		dev_err(d, "not a urdma: version register %#llx\n", version);
-		return -ENODEV;
-	}
-	if (FIELD_GET(URDMA_RF_VERSION_MAJOR, version) != URDMA_VERSION_MAJOR) {
-		dev_err(d, "contract version %llu.%llu, this driver knows %u\n",
-			FIELD_GET(URDMA_RF_VERSION_MAJOR, version),
-			FIELD_GET(URDMA_RF_VERSION_MINOR, version), URDMA_VERSION_MAJOR);
-		return -ENODEV;
-	}
-	caps->version_minor = FIELD_GET(URDMA_RF_VERSION_MINOR, version);
-
-	obj = urdma_read(dev, URDMA_REG_CAP_OBJ);
-	queue = urdma_read(dev, URDMA_REG_CAP_QUEUE);
-	xport = urdma_read(dev, URDMA_REG_CAP_XPORT);
-	caps->page_sizes = urdma_read(dev, URDMA_REG_CAP_PAGES);
-	caps->features = urdma_read(dev, URDMA_REG_CAP_FEATURES);
-	caps->clock_hz = urdma_read(dev, URDMA_REG_CLOCK_HZ);
-	caps->speed_mbps = urdma_read(dev, URDMA_REG_PORT_SPEED);
-
-	/* Object numbers have 24 bits, as has the index in a key; doorbell page numbers 12. */
-	caps->log_qp = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_QP, obj), 24);
-	caps->num_qp = 1U << caps->log_qp;
-	caps->num_cq = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_CQ, obj), 24);
-	caps->num_mr = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_MR, obj), 24);
-	caps->num_eq = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_EQ, obj), 6);
-	caps->num_pd = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_PD, obj), 16);
-	caps->num_db_pages = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_DB_PAGES, obj), 12);
-	caps->num_vectors = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_VECTORS, obj), 6);
-
-	caps->max_sq_sge = FIELD_GET(URDMA_RF_CAP_MAX_SQ_SGE, queue);
-	caps->max_rq_sge = FIELD_GET(URDMA_RF_CAP_MAX_RQ_SGE, queue);
-	caps->max_inline = FIELD_GET(URDMA_RF_CAP_MAX_INLINE, queue);
-	caps->max_sq_sge =
-		min_t(u32, caps->max_sq_sge,
-		      ((1 << URDMA_MAX_WQE_LOG) - URDMA_SQE_DATA_OFFSET) / URDMA_SGE_SIZE);
-	caps->max_rq_sge =
-		min_t(u32, caps->max_rq_sge,
-		      ((1 << URDMA_MAX_WQE_LOG) - URDMA_RQE_DATA_OFFSET) / URDMA_SGE_SIZE);
-	caps->max_inline =
-		min_t(u32, caps->max_inline, (1 << URDMA_MAX_WQE_LOG) - URDMA_SQE_DATA_OFFSET);
-	/* Work queue indexes have 16 bits, and a full ring must differ from an empty one. */
-	caps->log_sq = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_SQ, queue), 15);
-	caps->log_rq = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_RQ, queue), 15);
-	caps->log_cqe = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_CQE, queue), 24);
-	caps->log_eqe = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_EQE, queue), 24);
-
-	caps->log_max_msg = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_MAX_MSG, xport), 31);
-	/* enum ib_mtu: 256 bytes are 1 */
-	caps->max_mtu = clamp_t(int, FIELD_GET(URDMA_RF_CAP_LOG_MAX_MTU, xport) - 7, IB_MTU_256,
-				IB_MTU_4096);
-	caps->num_gids = FIELD_GET(URDMA_RF_CAP_GIDS, xport);
-	caps->max_rd_atomic = FIELD_GET(URDMA_RF_CAP_MAX_RD_ATOMIC, xport);
-	caps->log_cmdq = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_CMDQ, xport), 15);
-	log_db_page = FIELD_GET(URDMA_RF_CAP_LOG_DB_PAGE_SIZE, xport);
-
-	/* Page table entries stand for 4 KB to 2 GB; a context maps exactly one doorbell page. */
-	caps->page_sizes &= GENMASK_ULL(31, PAGE_SHIFT);
-	if (log_db_page != PAGE_SHIFT || !(caps->page_sizes & PAGE_SIZE)) {
-		dev_err(d,
-			"pages of %lu bytes do not fit the device (doorbells %u, memory %#llx)\n",
-			PAGE_SIZE, 1U << log_db_page, caps->page_sizes);
-		return -ENODEV;
-	}
-	if (caps->num_qp <= URDMA_FIRST_QPN || caps->num_mr <= URDMA_FIRST_MR || caps->num_eq < 2 ||
-	    caps->num_vectors < 2 || caps->num_db_pages < 2 || !caps->max_sq_sge ||
-	    !caps->max_rq_sge || !caps->num_gids || !caps->log_cmdq || caps->log_cqe < 4 ||
-	    caps->log_eqe < 4) {
-		dev_err(d, "impossible capabilities: %#llx %#llx %#llx\n", obj, queue, xport);
-		return -ENODEV;
-	}
-	if (pci_resource_len(dev->pdev, URDMA_BAR_DB) < (u64)caps->num_db_pages << PAGE_SHIFT) {
-		dev_err(d, "BAR %d is too small for %u doorbell pages\n", URDMA_BAR_DB,
-			caps->num_db_pages);
-		return -ENODEV;
-	}
-	return urdma_read_eth_caps(dev);
 }
 
 static int urdma_pci_init(struct urdma_dev *dev)
@@ -248,15 +128,88 @@ static void urdma_pci_exit(struct urdma_dev *dev)
 	pci_disable_device(dev->pdev);
 }
 
-/* Ends all DMA: by the device's own reset, and whatever came of that by its bus master bit. */
+/*
+ * Ends all DMA, by the device's own reset and, whatever came of that, by its bus master bit; then
+ * the event queues and the command queue go.
+ */
 static void urdma_hw_stop(struct urdma_dev *dev)
 {
-	if (!urdma_is_dead(dev)) {
-		if (urdma_hw_reset(dev))
-			dev_warn(&dev->pdev->dev, "no answer to a reset\n");
-		set_bit(URDMA_F_DEAD, &dev->flags);
+	urdma_eqs_stop(dev);
+	if (!urdma_is_dead(dev) && urdma_hw_reset(dev))
+		dev_warn(&dev->pdev->dev, "no answer to a reset\n");
+	urdma_mark_dead(dev);
+	cancel_work_sync(&dev->notify_work);
+	urdma_eqs_free(dev);
+	urdma_cmdq_free(dev);
+}
+
+/* Commands and events work after this. The device has been probed, or was stopped. */
+static int urdma_hw_start(struct urdma_dev *dev)
+{
+	struct device *d = &dev->pdev->dev;
+	int err;
+
+	err = urdma_hw_reset(dev);
+	if (err) {
+		dev_err(d, "the device does not come out of reset: %d\n", err);
+		return err;
 	}
-	pci_clear_master(dev->pdev);
+	pci_set_master(dev->pdev);
+	clear_bit(URDMA_F_DEAD, &dev->flags);
+	err = urdma_cmdq_init(dev);
+	if (err) {
+		dev_err(d, "cannot start the command queue: %d\n", err);
+		goto err_stop;
+	}
+	err = urdma_eqs_init(dev);
+	if (err) {
+		dev_err(d, "cannot make the event queues: %d\n", err);
+		goto err_stop;
+	}
+	return 0;
+
+err_stop:
+	urdma_hw_stop(dev);
+	return err;
+}
+
+static struct urdma_dev *urdma_dev_alloc(struct pci_dev *pdev)
+{
+	struct urdma_dev *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+
+	if (!dev)
+		return NULL;
+	dev->pdev = pdev;
+	/* until it is started */
+	set_bit(URDMA_F_DEAD, &dev->flags);
+	xa_init_flags(&dev->cq_xa, XA_FLAGS_ALLOC);
+	xa_init_flags(&dev->qp_xa, XA_FLAGS_ALLOC);
+	xa_init_flags(&dev->mr_xa, XA_FLAGS_ALLOC);
+	ida_init(&dev->pd_ida);
+	ida_init(&dev->db_ida);
+	INIT_WORK(&dev->notify_work, urdma_cq_notify_work);
+	spin_lock_init(&dev->dead_lock);
+	spin_lock_init(&dev->link_lock);
+	spin_lock_init(&dev->ib_lock);
+	/* Memory may be waiting for the end of an object, which waits for this queue. */
+	dev->wq = alloc_workqueue(URDMA_DRV_NAME "-%s", WQ_MEM_RECLAIM, 0, pci_name(pdev));
+	if (!dev->wq) {
+		kfree(dev);
+		return NULL;
+	}
+	return dev;
+}
+
+static void urdma_dev_free(struct urdma_dev *dev)
+{
+	destroy_workqueue(dev->wq);
+	xa_destroy(&dev->cq_xa);
+	xa_destroy(&dev->qp_xa);
+	xa_destroy(&dev->mr_xa);
+	ida_destroy(&dev->pd_ida);
+	ida_destroy(&dev->db_ida);
+	kvfree(dev->mr_variant);
+	kfree(dev);
 }
 
 static int urdma_probe(struct pci_dev *pdev, const struct pci_device_id *id)
@@ -264,80 +217,53 @@ static int urdma_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	struct urdma_dev *dev;
 	int err;
 
-	dev = ib_alloc_device(urdma_dev, ibdev);
+	dev = urdma_dev_alloc(pdev);
 	if (!dev)
 		return -ENOMEM;
-	dev->pdev = pdev;
 	pci_set_drvdata(pdev, dev);
-	xa_init_flags(&dev->cq_xa, XA_FLAGS_ALLOC);
-	xa_init_flags(&dev->qp_xa, XA_FLAGS_ALLOC);
-	xa_init_flags(&dev->mr_xa, XA_FLAGS_ALLOC);
-	ida_init(&dev->pd_ida);
-	ida_init(&dev->db_ida);
-	INIT_WORK(&dev->dead_work, urdma_cq_dead_work);
-	spin_lock_init(&dev->dead_lock);
-	spin_lock_init(&dev->link_lock);
-
 	err = urdma_pci_init(dev);
 	if (err) {
 		dev_err(&pdev->dev, "cannot use the PCI function: %d\n", err);
-		goto err_dealloc;
+		goto err_free;
 	}
 	err = urdma_read_caps(dev);
+	if (err)
+		goto err_pci;
+	err = urdma_vectors_init(dev);
 	if (err)
 		goto err_pci;
 	dev->mr_variant = kvzalloc(dev->caps.num_mr, GFP_KERNEL);
 	if (!dev->mr_variant) {
 		err = -ENOMEM;
-		goto err_pci;
+		goto err_vectors;
 	}
-	err = urdma_hw_reset(dev);
-	if (err) {
-		dev_err(&pdev->dev, "the device does not come out of reset: %d\n", err);
-		goto err_variant;
-	}
-	pci_set_master(pdev);
-	err = urdma_cmdq_init(dev);
-	if (err) {
-		dev_err(&pdev->dev, "cannot start the command queue: %d\n", err);
-		goto err_stop;
-	}
-	err = urdma_eqs_init(dev);
-	if (err) {
-		dev_err(&pdev->dev, "cannot make the event queues: %d\n", err);
-		goto err_cmdq;
-	}
+	err = urdma_hw_start(dev);
+	if (err)
+		goto err_vectors;
 	err = urdma_netdev_init(dev);
 	if (err) {
 		dev_err(&pdev->dev, "cannot register the net device: %d\n", err);
-		goto err_eqs;
+		goto err_stop;
 	}
 	err = urdma_ib_register(dev);
 	if (err) {
 		dev_err(&pdev->dev, "cannot register the RDMA device: %d\n", err);
 		goto err_netdev;
 	}
+	urdma_debugfs_init(dev);
 	return 0;
 
 err_netdev:
 	urdma_netdev_exit(dev);
-err_eqs:
-	urdma_eqs_stop(dev);
-	urdma_hw_stop(dev);
-	urdma_eqs_free(dev);
-err_cmdq:
-	urdma_hw_stop(dev);
-	urdma_cmdq_free(dev);
 err_stop:
 	urdma_hw_stop(dev);
-err_variant:
-	kvfree(dev->mr_variant);
+err_vectors:
+	pci_free_irq_vectors(pdev);
 err_pci:
 	urdma_pci_exit(dev);
-err_dealloc:
-	cancel_work_sync(&dev->dead_work);
+err_free:
 	pci_set_drvdata(pdev, NULL);
-	ib_dealloc_device(&dev->ibdev);
+	urdma_dev_free(dev);
 	return err;
 }
 
@@ -347,23 +273,46 @@ static void urdma_remove(struct pci_dev *pdev)
 
 	if (urdma_is_gone(dev))
 		urdma_set_dead(dev, "removed");
+	urdma_debugfs_exit(dev);
 	/* Takes every user object down with it, by commands or, when dead, without. */
 	urdma_ib_unregister(dev);
 	urdma_netdev_exit(dev);
-	urdma_eqs_stop(dev);
 	urdma_hw_stop(dev);
-	urdma_eqs_free(dev);
-	urdma_cmdq_free(dev);
-	kvfree(dev->mr_variant);
-	cancel_work_sync(&dev->dead_work);
+	pci_free_irq_vectors(pdev);
 	urdma_pci_exit(dev);
-	xa_destroy(&dev->cq_xa);
-	xa_destroy(&dev->qp_xa);
-	xa_destroy(&dev->mr_xa);
-	ida_destroy(&dev->pd_ida);
-	ida_destroy(&dev->db_ida);
 	pci_set_drvdata(pdev, NULL);
-	ib_dealloc_device(&dev->ibdev);
+	urdma_dev_free(dev);
+}
+
+/*
+ * The NIC is about to lose all that it knows of its objects: to a reset of the function, or to a
+ * sleep of the system. Objects of RDMA go for good: consumers hear of it, their work is flushed,
+ * and the RDMA device ends with all that they have made of it. The net device stays as it is, down
+ * for its users, and loses what is in its rings.
+ */
+static void urdma_suspend_all(struct urdma_dev *dev)
+{
+	urdma_netdev_detach(dev);
+	if (urdma_mark_dead(dev))
+		urdma_tell_dead(dev);
+	urdma_ib_unregister(dev);
+	urdma_hw_stop(dev);
+}
+
+/* After that. If it fails the net device stays down, and there is no RDMA device. */
+static int urdma_resume_all(struct urdma_dev *dev)
+{
+	struct device *d = &dev->pdev->dev;
+	int err;
+
+	err = urdma_hw_start(dev);
+	if (err)
+		return err;
+	urdma_netdev_attach(dev);
+	err = urdma_ib_register(dev);
+	if (err)
+		dev_err(d, "cannot register the RDMA device again: %d\n", err);
+	return err;
 }
 
 /* The next kernel, or the firmware, must find a device that does not write to memory. */
@@ -385,9 +334,36 @@ static pci_ers_result_t urdma_error_detected(struct pci_dev *pdev, pci_channel_s
 	return PCI_ERS_RESULT_DISCONNECT;
 }
 
+/* Both with the device's lock held, as probe and remove. */
+static void urdma_reset_prepare(struct pci_dev *pdev)
+{
+	urdma_suspend_all(pci_get_drvdata(pdev));
+}
+
+static void urdma_reset_done(struct pci_dev *pdev)
+{
+	urdma_resume_all(pci_get_drvdata(pdev));
+}
+
 static const struct pci_error_handlers urdma_err_handler = {
 	.error_detected = urdma_error_detected,
+	.reset_prepare = urdma_reset_prepare,
+	.reset_done = urdma_reset_done,
 };
+
+/* For hibernation too: what the NIC knew before the image was made it does not know afterwards. */
+static int urdma_suspend(struct device *d)
+{
+	urdma_suspend_all(dev_get_drvdata(d));
+	return 0;
+}
+
+static int urdma_resume(struct device *d)
+{
+	return urdma_resume_all(dev_get_drvdata(d));
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(urdma_pm_ops, urdma_suspend, urdma_resume);
 
 static const struct pci_device_id urdma_pci_table[] = {
 	{ PCI_DEVICE(URDMA_PCI_VENDOR_ID, URDMA_PCI_DEVICE_ID) },
@@ -402,5 +378,24 @@ static struct pci_driver urdma_pci_driver = {
 	.remove = urdma_remove,
 	.shutdown = urdma_shutdown,
 	.err_handler = &urdma_err_handler,
+	.driver.pm = pm_sleep_ptr(&urdma_pm_ops),
 };
-module_pci_driver(urdma_pci_driver);
+
+static int __init urdma_init(void)
+{
+	int err;
+
+	urdma_debugfs_register();
+	err = pci_register_driver(&urdma_pci_driver);
+	if (err)
+		urdma_debugfs_unregister();
+	return err;
+}
+module_init(urdma_init);
+
+static void __exit urdma_exit(void)
+{
+	pci_unregister_driver(&urdma_pci_driver);
+	urdma_debugfs_unregister();
+}
+module_exit(urdma_exit);

@@ -112,7 +112,7 @@ static int urdma_mem_get(struct urdma_dev *dev, struct urdma_mem *mem, u64 addr,
 	unsigned long page_size;
 	int err;
 
-	mem->umem = ib_umem_get(&dev->ibdev, addr, length, access);
+	mem->umem = ib_umem_get(&dev->ib->ibdev, addr, length, access);
 	if (IS_ERR(mem->umem)) {
 		err = PTR_ERR(mem->umem);
 		mem->umem = NULL;
@@ -201,10 +201,10 @@ static int urdma_key_alloc(struct urdma_dev *dev, u32 *key)
 	return 0;
 }
 
-/* The next key differs from the last, whose variant may be of the owner's choice (REG_MR). */
-static void urdma_key_free(struct urdma_dev *dev, u32 key)
+/* The next key of the index has this variant. */
+static void urdma_key_free(struct urdma_dev *dev, u32 key, u8 next)
 {
-	dev->mr_variant[key >> 8] = key + 1;
+	dev->mr_variant[key >> 8] = next;
 	xa_erase(&dev->mr_xa, key >> 8);
 }
 
@@ -270,7 +270,8 @@ static struct urdma_mr *urdma_mr_new(struct urdma_dev *dev, struct ib_pd *ibpd)
 
 static void urdma_mr_free(struct urdma_dev *dev, struct urdma_mr *mr)
 {
-	urdma_key_free(dev, mr->ibmr.lkey);
+	/* lkey is the present key: REG_MR leaves the one that its owner chose there. */
+	urdma_key_free(dev, mr->ibmr.lkey, mr->ibmr.lkey + 1);
 	kfree(mr);
 }
 
@@ -340,7 +341,8 @@ struct ib_mr *urdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 {
 	struct urdma_dev *dev = to_udev(ibmr->device);
 	struct urdma_mr *mr = to_umr(ibmr);
-	struct urdma_mem old = {}, mem = {};
+	struct urdma_mem mem = {};
+	struct urdma_mr was;
 	int err;
 
 	if (!urdma_udata_is_empty(udata))
@@ -369,10 +371,9 @@ struct ib_mr *urdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 		return ERR_PTR(err);
 	}
 	mr->in_hw = false;
-	if (mem.umem) {
-		old = mr->mem;
+	was = *mr;
+	if (mem.umem)
 		mr->mem = mem;
-	}
 	if (flags & IB_MR_REREG_TRANS) {
 		ibmr->iova = virt;
 		ibmr->length = length;
@@ -381,8 +382,19 @@ struct ib_mr *urdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 		mr->pdn = to_upd(ibpd)->pdn;
 	mr->access = access;
 	err = urdma_mr_create(dev, mr);
-	urdma_mem_free(dev, &old);
-	return ERR_PTR(err);
+	if (err) {
+		/* The core keeps to the former PD too. */
+		mr->mem = was.mem;
+		ibmr->iova = was.ibmr.iova;
+		ibmr->length = was.ibmr.length;
+		mr->pdn = was.pdn;
+		mr->access = was.access;
+		urdma_mem_free(dev, &mem);
+		return ERR_PTR(err);
+	}
+	if (mem.umem)
+		urdma_mem_free(dev, &was.mem);
+	return NULL;
 }
 
 /* A region without memory, for REG_MR. */
@@ -486,7 +498,7 @@ int urdma_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 		 FIELD_PREP(URDMA_CMD_MR1_KIND, URDMA_MRK_WINDOW);
 	err = urdma_key_create(dev, key, cmd);
 	if (err) {
-		urdma_key_free(dev, key);
+		urdma_key_free(dev, key, key + 1);
 		return err;
 	}
 	ibmw->rkey = key;
@@ -498,6 +510,10 @@ int urdma_dealloc_mw(struct ib_mw *ibmw)
 	struct urdma_dev *dev = to_udev(ibmw->device);
 
 	urdma_cmd_destroy(dev, URDMA_CMD_DESTROY_MR, ibmw->rkey >> 8);
-	urdma_key_free(dev, ibmw->rkey);
+	/*
+	 * Each binding has changed the key since, which only the program and the NIC know. Programs
+	 * count up (ibv_inc_rkey), so the variants half way round are the farthest from all used.
+	 */
+	urdma_key_free(dev, ibmw->rkey, ibmw->rkey + 128);
 	return 0;
 }

@@ -97,12 +97,6 @@ void urdma_eth_write_rss(struct urdma_netdev *nd)
 	urdma_write(dev, URDMA_REG_ETH_RSS, nd->rss_fields);
 }
 
-static u64 urdma_mac_word(const u8 *mac)
-{
-	/* byte 0 of the address in bits 7:0 */
-	return swab64(ether_addr_to_u64(mac)) >> 16;
-}
-
 /* The lists of addresses, with their lock held: other unicast addresses, groups, modes. */
 static void urdma_ndo_set_rx_mode(struct net_device *ndev)
 {
@@ -271,10 +265,27 @@ static void urdma_ndo_tx_timeout(struct net_device *ndev, unsigned int queue)
 	mod_delayed_work(system_wq, &nd->service, 0);
 }
 
-/* What the NIC has counted since the driver was loaded. */
+/* What the NIC has counted since the driver was loaded, over resets of the function. */
 static u64 urdma_eth_count(struct urdma_netdev *nd, u32 n)
 {
 	return urdma_counter(nd->dev, n) - nd->cnt_base[n];
+}
+
+/* Before the NIC may forget them; and then it goes on from there. */
+static void urdma_eth_save_counts(struct urdma_netdev *nd)
+{
+	u32 i;
+
+	for (i = 0; i < URDMA_CNT_N; i++)
+		nd->cnt_saved[i] = urdma_eth_count(nd, i);
+}
+
+static void urdma_eth_restore_counts(struct urdma_netdev *nd)
+{
+	u32 i;
+
+	for (i = 0; i < URDMA_CNT_N; i++)
+		nd->cnt_base[i] = urdma_counter(nd->dev, i) - nd->cnt_saved[i];
 }
 
 /* The core adds what it counted itself. */
@@ -365,8 +376,8 @@ static const struct net_device_ops urdma_netdev_bare_ops = {
 
 static void urdma_netdev_init_eth(struct urdma_netdev *nd)
 {
-	struct net_device *ndev = nd->ndev;
 	struct urdma_dev *dev = nd->dev;
+	struct net_device *ndev = nd->ndev;
 	u32 i;
 
 	nd->num_chans = nd->max_chans;
@@ -391,8 +402,7 @@ static void urdma_netdev_init_eth(struct urdma_netdev *nd)
 		u64_stats_init(&nd->stats[i].xmit_sync);
 		u64_stats_init(&nd->stats[i].poll_sync);
 	}
-	for (i = 0; i < URDMA_CNT_N; i++)
-		nd->cnt_base[i] = urdma_counter(dev, i);
+	urdma_eth_restore_counts(nd);
 
 	ndev->netdev_ops = &urdma_netdev_ops;
 	ndev->ethtool_ops = &urdma_ethtool_ops;
@@ -483,6 +493,53 @@ void urdma_netdev_exit(struct urdma_dev *dev)
 }
 
 /*
+ * Before the NIC loses what it knows: the net device stays, with its addresses and settings, but
+ * neither sends nor receives, and ethtool is told that there is no device.
+ */
+void urdma_netdev_detach(struct urdma_dev *dev)
+{
+	struct net_device *ndev = dev->netdev;
+	struct urdma_netdev *nd = to_und(ndev);
+
+	rtnl_lock();
+	netif_device_detach(ndev);
+	if (urdma_has_eth(dev)) {
+		urdma_eth_down(nd);
+		if (!urdma_is_dead(dev))
+			urdma_eth_save_counts(nd);
+	}
+	rtnl_unlock();
+	cancel_delayed_work_sync(&nd->service);
+}
+
+/* The NIC works again, and knows nothing. */
+void urdma_netdev_attach(struct urdma_dev *dev)
+{
+	struct net_device *ndev = dev->netdev;
+	struct urdma_netdev *nd = to_und(ndev);
+	int err = 0;
+
+	rtnl_lock();
+	urdma_write_mac(dev, ndev->dev_addr);
+	if (urdma_has_eth(dev)) {
+		urdma_eth_restore_counts(nd);
+		urdma_eth_write_filters(nd);
+		urdma_eth_write_rss(nd);
+		if (netif_running(ndev))
+			err = urdma_eth_up(nd);
+	}
+	netif_device_attach(ndev);
+	if (err) {
+		netdev_err(ndev, "cannot be brought up again: %d\n", err);
+		dev_close(ndev);
+	} else if (urdma_has_eth(dev) && netif_running(ndev)) {
+		schedule_delayed_work(&nd->service, URDMA_ETH_SERVICE);
+	}
+	rtnl_unlock();
+	urdma_netdev_link(dev);
+}
+
+/*
  * Under the RTNL lock, as all notifiers. Of the port's state the RDMA core asks us to tell.
  * Addresses it follows by itself: a new MAC or IP address, a VLAN, their end, each make it set
  * GIDs anew (urdma_add_gid()), of which it tells its clients. A new MTU is found by who next asks
@@ -492,7 +549,6 @@ static int urdma_netdev_event(struct notifier_block *nb, unsigned long event, vo
 {
 	struct urdma_dev *dev = container_of(nb, struct urdma_dev, netdev_nb);
 	struct net_device *ndev = netdev_notifier_info_to_dev(ptr);
-	struct ib_event ev = { .device = &dev->ibdev, .element.port_num = URDMA_PORT };
 	bool active;
 
 	if (ndev != dev->netdev)
@@ -505,8 +561,7 @@ static int urdma_netdev_event(struct notifier_block *nb, unsigned long event, vo
 		if (active == dev->port_active)
 			break;
 		dev->port_active = active;
-		ev.event = active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR;
-		ib_dispatch_event(&ev);
+		urdma_ib_event(dev, active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
 		break;
 	default:
 		break;
@@ -519,6 +574,7 @@ int urdma_netdev_watch(struct urdma_dev *dev)
 {
 	int err;
 
+	dev->port_active = false;
 	dev->netdev_nb.notifier_call = urdma_netdev_event;
 	err = register_netdevice_notifier(&dev->netdev_nb);
 	if (err)

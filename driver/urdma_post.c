@@ -52,6 +52,21 @@ void urdma_wq_reset(struct urdma_wq *wq)
 	spin_unlock_irqrestore(&wq->lock, flags);
 }
 
+/* Is there something posted that has not completed? With the CQ locked, so that the tail stays. */
+bool urdma_wq_pending(struct urdma_wq *wq)
+{
+	bool pending;
+
+	/*
+	 * The lock, and not a look at head alone: whoever arms a CQ either finds here what was
+	 * posted, or has armed it before urdma_wq_ring() has the CQ looked at.
+	 */
+	spin_lock(&wq->lock);
+	pending = wq->tail != wq->head;
+	spin_unlock(&wq->lock);
+	return pending;
+}
+
 static bool urdma_wq_is_full(const struct urdma_wq *wq)
 {
 	/* Acquire: the slot is not written before its completion was read. */
@@ -85,7 +100,7 @@ static void urdma_wq_ring(struct urdma_dev *dev, struct urdma_qp *qp, struct urd
 		return;
 	urdma_ring_doorbell(dev, which, qp->ibqp.qp_num, 0, wq->head);
 	if (urdma_is_dead(dev))
-		schedule_work(&dev->dead_work);
+		queue_work(dev->wq, &dev->notify_work);
 }
 
 /* Elements without bytes are left out. The number of those written. */

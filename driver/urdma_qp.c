@@ -193,7 +193,7 @@ int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_
 
 	if (udata) {
 		resp.qpn = qpn;
-		err = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+		err = urdma_udata_out(udata, &resp, sizeof(resp));
 		if (err)
 			goto err_destroy;
 	}
@@ -223,17 +223,14 @@ int urdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	if (qp->kernel)
 		urdma_cq_remove_qp(qp);
 	xa_erase(&dev->qp_xa, ibqp->qp_num);
-	urdma_eqs_sync(dev);
+	urdma_eq_sync(&dev->eqs[0]);
+	if (qp->kernel) {
+		/* Their consumer may go on to free them. */
+		urdma_cq_quiesce(to_ucq(ibqp->send_cq));
+		urdma_cq_quiesce(to_ucq(ibqp->recv_cq));
+	}
 	urdma_free_rings(dev, qp);
 	return 0;
-}
-
-static u64 urdma_gid_word(const union ib_gid *gid, int half)
-{
-	__le64 w;
-
-	memcpy(&w, gid->raw + 8 * half, sizeof(w));
-	return le64_to_cpu(w);
 }
 
 /* The address vector, words 3 to 7 of MODIFY_QP. The core has resolved the MAC address. */
@@ -244,8 +241,7 @@ static u64 urdma_modify_av(struct urdma_qp *qp, const struct rdma_ah_attr *ah, u
 	u16 sport = rdma_get_udp_sport(grh->flow_label, qp->ibqp.qp_num, dest_qpn);
 
 	cmd[3] |= FIELD_PREP(URDMA_CMD_MOD3_SGID_INDEX, grh->sgid_attr->index);
-	/* byte 0 of the address in the low bits: not the order of ether_addr_to_u64() */
-	cmd[4] = FIELD_PREP(URDMA_CMD_MOD4_DMAC, swab64(ether_addr_to_u64(ah->roce.dmac)) >> 16) |
+	cmd[4] = FIELD_PREP(URDMA_CMD_MOD4_DMAC, urdma_mac_word(ah->roce.dmac)) |
 		 FIELD_PREP(URDMA_CMD_MOD4_TCLASS, grh->traffic_class) |
 		 FIELD_PREP(URDMA_CMD_MOD4_HOP_LIMIT, grh->hop_limit);
 	cmd[5] = urdma_gid_word(&grh->dgid, 0);
@@ -294,10 +290,93 @@ static int urdma_modify_check(struct urdma_dev *dev, const struct ib_qp_attr *at
 	return 0;
 }
 
+static u64 urdma_qp_access(int access)
+{
+	u64 acc = (access & IB_ACCESS_REMOTE_WRITE ? URDMA_ACC_REMOTE_WRITE : 0) |
+		  (access & IB_ACCESS_REMOTE_READ ? URDMA_ACC_REMOTE_READ : 0) |
+		  (access & IB_ACCESS_REMOTE_ATOMIC ? URDMA_ACC_REMOTE_ATOMIC : 0);
+
+	return acc >> 1;
+}
+
+/* An attribute that is a number, and its place in MODIFY_QP. */
+#define URDMA_MOD_FIELD(ib_, bit_, word_, field_, member_)                                    \
+	{                                                                                     \
+		.ib = (ib_), .bit = (bit_), .field = (field_), .word = (word_),               \
+		.offset = offsetof(struct ib_qp_attr, member_),                               \
+		.size = sizeof_field(struct ib_qp_attr, member_),                             \
+	}
+
+static const struct urdma_mod_field {
+	u64 field;
+	u32 ib;
+	u32 bit;
+	u16 offset;
+	u8 size;
+	u8 word;
+} urdma_mod_fields[] = {
+	URDMA_MOD_FIELD(IB_QP_STATE, URDMA_QPM_STATE, 1, URDMA_CMD_MOD1_STATE, qp_state),
+	URDMA_MOD_FIELD(IB_QP_CUR_STATE, URDMA_QPM_CUR_STATE, 1, URDMA_CMD_MOD1_CUR_STATE,
+			cur_qp_state),
+	URDMA_MOD_FIELD(IB_QP_PATH_MTU, URDMA_QPM_MTU, 1, URDMA_CMD_MOD1_MTU, path_mtu),
+	URDMA_MOD_FIELD(IB_QP_TIMEOUT, URDMA_QPM_TIMEOUT, 1, URDMA_CMD_MOD1_TIMEOUT, timeout),
+	URDMA_MOD_FIELD(IB_QP_RETRY_CNT, URDMA_QPM_RETRY, 1, URDMA_CMD_MOD1_RETRY, retry_cnt),
+	URDMA_MOD_FIELD(IB_QP_RNR_RETRY, URDMA_QPM_RNR_RETRY, 1, URDMA_CMD_MOD1_RNR_RETRY,
+			rnr_retry),
+	URDMA_MOD_FIELD(IB_QP_MIN_RNR_TIMER, URDMA_QPM_MIN_RNR, 1, URDMA_CMD_MOD1_MIN_RNR,
+			min_rnr_timer),
+	URDMA_MOD_FIELD(IB_QP_DEST_QPN, URDMA_QPM_DEST_QPN, 2, URDMA_CMD_MOD2_DEST_QPN,
+			dest_qp_num),
+	URDMA_MOD_FIELD(IB_QP_RQ_PSN, URDMA_QPM_RQ_PSN, 2, URDMA_CMD_MOD2_RQ_PSN, rq_psn),
+	URDMA_MOD_FIELD(IB_QP_MAX_QP_RD_ATOMIC, URDMA_QPM_MAX_RD_ATOMIC, 2,
+			URDMA_CMD_MOD2_MAX_RD_ATOMIC, max_rd_atomic),
+	URDMA_MOD_FIELD(IB_QP_MAX_DEST_RD_ATOMIC, URDMA_QPM_MAX_DEST_RD_ATOMIC, 2,
+			URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic),
+	URDMA_MOD_FIELD(IB_QP_SQ_PSN, URDMA_QPM_SQ_PSN, 3, URDMA_CMD_MOD3_SQ_PSN, sq_psn),
+};
+
+static u32 urdma_mod_value(const struct urdma_mod_field *f, const struct ib_qp_attr *attr)
+{
+	const void *member = (const u8 *)attr + f->offset;
+
+	return f->size == sizeof(u8) ? *(const u8 *)member : *(const u32 *)member;
+}
+
+/* The words of MODIFY_QP, of attributes that have been checked. */
+static void urdma_modify_cmd(struct urdma_qp *qp, const struct ib_qp_attr *attr, int mask, u64 *cmd)
+{
+	const struct urdma_mod_field *f;
+	u64 m = 0;
+	u32 dest;
+
+	for (f = urdma_mod_fields; f < urdma_mod_fields + ARRAY_SIZE(urdma_mod_fields); f++) {
+		if (!(mask & f->ib))
+			continue;
+		m |= f->bit;
+		cmd[f->word] |= ((u64)urdma_mod_value(f, attr) << __ffs64(f->field)) & f->field;
+	}
+	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY && attr->en_sqd_async_notify)
+		m |= URDMA_QPM_SQD_EVENT;
+	if (mask & IB_QP_PKEY_INDEX) {
+		m |= URDMA_QPM_PKEY;
+		cmd[7] |= FIELD_PREP(URDMA_CMD_MOD7_PKEY, IB_DEFAULT_PKEY_FULL);
+	}
+	if (mask & IB_QP_ACCESS_FLAGS) {
+		m |= URDMA_QPM_ACCESS;
+		cmd[7] |= FIELD_PREP(URDMA_CMD_MOD7_ACCESS, urdma_qp_access(attr->qp_access_flags));
+	}
+	if (mask & IB_QP_AV) {
+		dest = mask & IB_QP_DEST_QPN ? attr->dest_qp_num : qp->attr.dest_qp_num;
+		m |= urdma_modify_av(qp, &attr->ah_attr, dest, cmd);
+	}
+	cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_MASK, m);
+}
+
 /* Keep what query_qp has to tell later and the NIC does not: all but state, PSNs, draining. */
 static void urdma_modify_remember(struct urdma_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	struct ib_qp_attr *kept = &qp->attr;
+	const struct urdma_mod_field *f;
 
 	if (mask & IB_QP_STATE)
 		WRITE_ONCE(qp->state, attr->qp_state);
@@ -305,6 +384,9 @@ static void urdma_modify_remember(struct urdma_qp *qp, const struct ib_qp_attr *
 		memset(kept, 0, sizeof(*kept));
 		return;
 	}
+	for (f = urdma_mod_fields; f < urdma_mod_fields + ARRAY_SIZE(urdma_mod_fields); f++)
+		if (mask & f->ib)
+			memcpy((u8 *)kept + f->offset, (const u8 *)attr + f->offset, f->size);
 	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY)
 		kept->en_sqd_async_notify = attr->en_sqd_async_notify;
 	if (mask & IB_QP_PORT)
@@ -313,22 +395,6 @@ static void urdma_modify_remember(struct urdma_qp *qp, const struct ib_qp_attr *
 		kept->pkey_index = attr->pkey_index;
 	if (mask & IB_QP_ACCESS_FLAGS)
 		kept->qp_access_flags = attr->qp_access_flags;
-	if (mask & IB_QP_PATH_MTU)
-		kept->path_mtu = attr->path_mtu;
-	if (mask & IB_QP_DEST_QPN)
-		kept->dest_qp_num = attr->dest_qp_num;
-	if (mask & IB_QP_TIMEOUT)
-		kept->timeout = attr->timeout;
-	if (mask & IB_QP_RETRY_CNT)
-		kept->retry_cnt = attr->retry_cnt;
-	if (mask & IB_QP_RNR_RETRY)
-		kept->rnr_retry = attr->rnr_retry;
-	if (mask & IB_QP_MIN_RNR_TIMER)
-		kept->min_rnr_timer = attr->min_rnr_timer;
-	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
-		kept->max_rd_atomic = attr->max_rd_atomic;
-	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
-		kept->max_dest_rd_atomic = attr->max_dest_rd_atomic;
 	if (mask & IB_QP_AV) {
 		kept->ah_attr = attr->ah_attr;
 		/* a reference we do not hold */
@@ -337,23 +403,12 @@ static void urdma_modify_remember(struct urdma_qp *qp, const struct ib_qp_attr *
 	}
 }
 
-static u64 urdma_qp_access(int access)
-{
-	u64 acc = (access & IB_ACCESS_REMOTE_WRITE ? URDMA_ACC_REMOTE_WRITE : 0) |
-		  (access & IB_ACCESS_REMOTE_READ ? URDMA_ACC_REMOTE_READ : 0) |
-		  (access & IB_ACCESS_REMOTE_ATOMIC ? URDMA_ACC_REMOTE_ATOMIC : 0);
-
-	return FIELD_PREP(URDMA_CMD_MOD7_ACCESS, acc >> 1);
-}
-
 int urdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	struct urdma_dev *dev = to_udev(ibqp->device);
 	struct urdma_qp *qp = to_uqp(ibqp);
 	u64 cmd[URDMA_CMD_WORDS] = { urdma_cmd0(URDMA_CMD_MODIFY_QP, ibqp->qp_num) };
 	enum ib_qp_state cur, next;
-	u64 m = 0;
-	u32 dest;
 	int err;
 
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
@@ -374,70 +429,7 @@ int urdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struc
 	if (cur == IB_QPS_RESET && next == IB_QPS_RESET)
 		goto out;
 
-	if (mask & IB_QP_STATE) {
-		m |= URDMA_QPM_STATE;
-		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_STATE, next);
-	}
-	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY && attr->en_sqd_async_notify)
-		m |= URDMA_QPM_SQD_EVENT;
-	if (mask & IB_QP_CUR_STATE) {
-		m |= URDMA_QPM_CUR_STATE;
-		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_CUR_STATE, cur);
-	}
-	if (mask & IB_QP_PATH_MTU) {
-		m |= URDMA_QPM_MTU;
-		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_MTU, attr->path_mtu);
-	}
-	if (mask & IB_QP_TIMEOUT) {
-		m |= URDMA_QPM_TIMEOUT;
-		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_TIMEOUT, attr->timeout);
-	}
-	if (mask & IB_QP_RETRY_CNT) {
-		m |= URDMA_QPM_RETRY;
-		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_RETRY, attr->retry_cnt);
-	}
-	if (mask & IB_QP_RNR_RETRY) {
-		m |= URDMA_QPM_RNR_RETRY;
-		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_RNR_RETRY, attr->rnr_retry);
-	}
-	if (mask & IB_QP_MIN_RNR_TIMER) {
-		m |= URDMA_QPM_MIN_RNR;
-		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_MIN_RNR, attr->min_rnr_timer);
-	}
-	if (mask & IB_QP_DEST_QPN) {
-		m |= URDMA_QPM_DEST_QPN;
-		cmd[2] |= FIELD_PREP(URDMA_CMD_MOD2_DEST_QPN, attr->dest_qp_num);
-	}
-	if (mask & IB_QP_RQ_PSN) {
-		m |= URDMA_QPM_RQ_PSN;
-		cmd[2] |= FIELD_PREP(URDMA_CMD_MOD2_RQ_PSN, attr->rq_psn & 0xffffff);
-	}
-	if (mask & IB_QP_MAX_QP_RD_ATOMIC) {
-		m |= URDMA_QPM_MAX_RD_ATOMIC;
-		cmd[2] |= FIELD_PREP(URDMA_CMD_MOD2_MAX_RD_ATOMIC, attr->max_rd_atomic);
-	}
-	if (mask & IB_QP_MAX_DEST_RD_ATOMIC) {
-		m |= URDMA_QPM_MAX_DEST_RD_ATOMIC;
-		cmd[2] |= FIELD_PREP(URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC, attr->max_dest_rd_atomic);
-	}
-	if (mask & IB_QP_SQ_PSN) {
-		m |= URDMA_QPM_SQ_PSN;
-		cmd[3] |= FIELD_PREP(URDMA_CMD_MOD3_SQ_PSN, attr->sq_psn & 0xffffff);
-	}
-	if (mask & IB_QP_PKEY_INDEX) {
-		m |= URDMA_QPM_PKEY;
-		cmd[7] |= FIELD_PREP(URDMA_CMD_MOD7_PKEY, IB_DEFAULT_PKEY_FULL);
-	}
-	if (mask & IB_QP_ACCESS_FLAGS) {
-		m |= URDMA_QPM_ACCESS;
-		cmd[7] |= urdma_qp_access(attr->qp_access_flags);
-	}
-	if (mask & IB_QP_AV) {
-		dest = mask & IB_QP_DEST_QPN ? attr->dest_qp_num : qp->attr.dest_qp_num;
-		m |= urdma_modify_av(qp, &attr->ah_attr, dest, cmd);
-	}
-	cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_MASK, m);
-
+	urdma_modify_cmd(qp, attr, mask, cmd);
 	err = urdma_cmd_exec(dev, cmd, NULL);
 	/* A dead device holds no QP back: who drains one in the kernel must get to its end. */
 	if (err && qp->kernel && urdma_is_dead(dev) && (next == IB_QPS_ERR || next == IB_QPS_RESET))
@@ -499,7 +491,7 @@ out:
 void urdma_qp_event(struct urdma_dev *dev, u32 qpn, u8 type)
 {
 	struct urdma_qp *qp = xa_load(&dev->qp_xa, qpn);
-	struct ib_event event = { .device = &dev->ibdev };
+	struct ib_event event = {};
 
 	if (!qp || !qp->ibqp.event_handler)
 		return;
@@ -525,6 +517,7 @@ void urdma_qp_event(struct urdma_dev *dev, u32 qpn, u8 type)
 	default:
 		return;
 	}
+	event.device = qp->ibqp.device;
 	event.element.qp = &qp->ibqp;
 	qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
 }

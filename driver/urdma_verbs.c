@@ -17,16 +17,22 @@
 #define URDMA_ACK_DELAY 15
 
 /*
- * Take a request of the provider. It may be longer than what we know if the rest says nothing, and
- * may not be shorter.
+ * Take a request of the provider. The structures grow at their ends, and either side may be the
+ * older one: what a shorter request does not have is zero, what a longer one has beyond our
+ * knowledge must be.
  */
 int urdma_udata_in(struct ib_udata *udata, void *req, size_t size)
 {
-	if (udata->inlen < size)
-		return -EINVAL;
 	if (udata->inlen > size && !ib_is_udata_cleared(udata, size, udata->inlen - size))
 		return -EINVAL;
-	return ib_copy_from_udata(req, udata, size);
+	memset(req, 0, size);
+	return ib_copy_from_udata(req, udata, min(size, udata->inlen));
+}
+
+/* Give a response: as much of it as the provider has room for. */
+int urdma_udata_out(struct ib_udata *udata, void *resp, size_t size)
+{
+	return ib_copy_to_udata(udata, resp, min(size, udata->outlen));
 }
 
 /* Nothing is asked of us beyond the verb itself. */
@@ -152,21 +158,19 @@ static int urdma_add_gid(const struct ib_gid_attr *attr, void **context)
 	u64 cmd[URDMA_CMD_WORDS] = { urdma_cmd0(URDMA_CMD_SET_GID, attr->index) };
 	u16 vlan = 0xffff;
 	u8 mac[ETH_ALEN];
-	__le64 w[2];
 	int err;
 
 	err = rdma_read_gid_l2_fields(attr, &vlan, mac);
 	if (err)
 		return err;
-	memcpy(w, attr->gid.raw, sizeof(w));
 	cmd[1] = URDMA_CMD_GID1_VALID;
 	if (ipv6_addr_v4mapped((const struct in6_addr *)attr->gid.raw))
 		cmd[1] |= URDMA_CMD_GID1_IPV4;
 	if (vlan < VLAN_N_VID)
 		cmd[1] |= URDMA_CMD_GID1_VLAN_VALID | FIELD_PREP(URDMA_CMD_GID1_VLAN, vlan);
-	cmd[2] = FIELD_PREP(URDMA_CMD_GID2_SMAC, swab64(ether_addr_to_u64(mac)) >> 16);
-	cmd[3] = le64_to_cpu(w[0]);
-	cmd[4] = le64_to_cpu(w[1]);
+	cmd[2] = FIELD_PREP(URDMA_CMD_GID2_SMAC, urdma_mac_word(mac));
+	cmd[3] = urdma_gid_word(&attr->gid, 0);
+	cmd[4] = urdma_gid_word(&attr->gid, 1);
 	return urdma_cmd_exec(dev, cmd, NULL);
 }
 
@@ -192,9 +196,6 @@ static int urdma_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udat
 
 	if (!urdma_udata_is_empty(udata))
 		return -EINVAL;
-	if (udata->outlen < sizeof(resp))
-		return -EINVAL;
-
 	db = kzalloc(sizeof(*db), GFP_KERNEL);
 	if (!db)
 		return -ENOMEM;
@@ -221,7 +222,7 @@ static int urdma_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udat
 	resp.log_max_cqe = caps->log_cqe;
 	resp.log_max_msg = caps->log_max_msg;
 	resp.log_max_qp = caps->log_qp;
-	err = ib_copy_to_udata(udata, &resp, sizeof(resp));
+	err = urdma_udata_out(udata, &resp, sizeof(resp));
 	if (err)
 		/* drops the only reference: urdma_mmap_free() */
 		rdma_user_mmap_entry_remove(&db->rdma_entry);
@@ -304,94 +305,6 @@ static int urdma_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	return 0;
 }
 
-static const struct rdma_stat_desc urdma_stats[URDMA_CNT_N] = {
-	[URDMA_CNT_TX_FRAMES].name = "tx_frames",
-	[URDMA_CNT_TX_BYTES].name = "tx_bytes",
-	[URDMA_CNT_RX_FRAMES].name = "rx_frames",
-	[URDMA_CNT_RX_BYTES].name = "rx_bytes",
-	[URDMA_CNT_TX_RDMA_PKTS].name = "tx_rdma_pkts",
-	[URDMA_CNT_RX_RDMA_PKTS].name = "rx_rdma_pkts",
-	[URDMA_CNT_RX_MAC_ERR].name = "rx_mac_err",
-	[URDMA_CNT_RX_ICRC_ERR].name = "rx_icrc_err",
-	[URDMA_CNT_RX_MALFORMED].name = "rx_malformed",
-	[URDMA_CNT_RX_DROP_FULL].name = "rx_drop_full",
-	[URDMA_CNT_RX_NO_QP].name = "rx_no_qp",
-	[URDMA_CNT_RX_NOT_RDMA].name = "rx_not_rdma",
-	[URDMA_CNT_RX_SEQ_ERR].name = "rx_seq_err",
-	[URDMA_CNT_RX_DUP].name = "rx_dup",
-	[URDMA_CNT_TX_ACK].name = "tx_ack",
-	[URDMA_CNT_TX_NAK_SEQ].name = "tx_nak_seq",
-	[URDMA_CNT_TX_NAK_RNR].name = "tx_nak_rnr",
-	[URDMA_CNT_TX_NAK_OTHER].name = "tx_nak_other",
-	[URDMA_CNT_RX_ACK].name = "rx_ack",
-	[URDMA_CNT_RX_NAK].name = "rx_nak",
-	[URDMA_CNT_RX_NAK_RNR].name = "rx_nak_rnr",
-	[URDMA_CNT_DB_OK].name = "db_ok",
-	[URDMA_CNT_DB_OWNER].name = "db_owner",
-	[URDMA_CNT_DB_BAD].name = "db_bad",
-	[URDMA_CNT_RD_TLP].name = "rd_tlp",
-	[URDMA_CNT_WR_TLP].name = "wr_tlp",
-	[URDMA_CNT_CPL_ERR].name = "cpl_err",
-	[URDMA_CNT_CPL_TIMEOUT].name = "cpl_timeout",
-	[URDMA_CNT_CPL_UNEXPECTED].name = "cpl_unexpected",
-	[URDMA_CNT_MMIO_BAD].name = "mmio_bad",
-	[URDMA_CNT_CMD_OK].name = "cmd_ok",
-	[URDMA_CNT_CMD_ERR].name = "cmd_err",
-	[URDMA_CNT_CQE].name = "cqe",
-	[URDMA_CNT_CQ_OVERFLOW].name = "cq_overflow",
-	[URDMA_CNT_EQE].name = "eqe",
-	[URDMA_CNT_EQ_LOST].name = "eq_lost",
-	[URDMA_CNT_IRQ].name = "irq",
-	[URDMA_CNT_PTE_HIT].name = "pte_hit",
-	[URDMA_CNT_PTE_MISS].name = "pte_miss",
-	[URDMA_CNT_MR_ERR].name = "mr_err",
-	[URDMA_CNT_TX_RETRANS].name = "tx_retrans",
-	[URDMA_CNT_TX_TIMEOUT].name = "tx_timeout",
-	[URDMA_CNT_DMA_DROP].name = "dma_drop",
-	[URDMA_CNT_RX_READ_GAP].name = "rx_read_gap",
-	[URDMA_CNT_RETRY_EXC].name = "retry_exc",
-	[URDMA_CNT_RNR_EXC].name = "rnr_exc",
-	[URDMA_CNT_TX_READ_RSP].name = "tx_read_rsp",
-	[URDMA_CNT_RX_READ_RSP].name = "rx_read_rsp",
-	[URDMA_CNT_RX_READ_DROP].name = "rx_read_drop",
-	[URDMA_CNT_ETH_TX_FRAMES].name = "eth_tx_frames",
-	[URDMA_CNT_ETH_TX_BAD].name = "eth_tx_bad",
-	[URDMA_CNT_ETH_RX_FRAMES].name = "eth_rx_frames",
-	[URDMA_CNT_ETH_RX_MCAST].name = "eth_rx_mcast",
-	[URDMA_CNT_ETH_RX_FILTERED].name = "eth_rx_filtered",
-	[URDMA_CNT_ETH_RX_NO_BUF].name = "eth_rx_no_buf",
-	[URDMA_CNT_ETH_RX_DROP_FULL].name = "eth_rx_drop_full",
-	[URDMA_CNT_ETH_RX_LENGTH].name = "eth_rx_length",
-};
-
-const char *urdma_counter_name(u32 n)
-{
-	return urdma_stats[n].name;
-}
-
-static struct rdma_hw_stats *urdma_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
-{
-	return rdma_alloc_hw_stats_struct(urdma_stats, ARRAY_SIZE(urdma_stats),
-					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
-}
-
-static int urdma_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
-			      int index)
-{
-	struct urdma_dev *dev = to_udev(ibdev);
-	int i;
-
-	if (urdma_is_dead(dev))
-		return -EIO;
-	if (index < URDMA_CNT_N) {
-		stats->value[index] = urdma_counter(dev, index);
-		return index;
-	}
-	for (i = 0; i < URDMA_CNT_N; i++)
-		stats->value[i] = urdma_counter(dev, i);
-	return URDMA_CNT_N;
-}
-
 static const struct ib_device_ops urdma_ops = {
 	.owner = THIS_MODULE,
 	/* No id is assigned; the provider finds us by PCI id. */
@@ -455,11 +368,30 @@ static const struct ib_device_ops urdma_mw_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_mw, urdma_mw, ibmw),
 };
 
-int urdma_ib_register(struct urdma_dev *dev)
+/* An event of the port or of the device, while the RDMA device is there to be told. Any context. */
+void urdma_ib_event(struct urdma_dev *dev, enum ib_event_type type)
 {
-	struct ib_device *ibdev = &dev->ibdev;
-	int err;
+	struct ib_event event = { .event = type, .element.port_num = URDMA_PORT };
+	unsigned long flags;
 
+	/* The core waits for events that were raised before it is told that the device goes. */
+	spin_lock_irqsave(&dev->ib_lock, flags);
+	if (dev->ib_events) {
+		event.device = &dev->ib->ibdev;
+		ib_dispatch_event(&event);
+	}
+	spin_unlock_irqrestore(&dev->ib_lock, flags);
+}
+
+static void urdma_ib_set_events(struct urdma_dev *dev, bool on)
+{
+	spin_lock_irq(&dev->ib_lock);
+	dev->ib_events = on;
+	spin_unlock_irq(&dev->ib_lock);
+}
+
+static void urdma_ib_init(struct urdma_dev *dev, struct ib_device *ibdev)
+{
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	ibdev->phys_port_cnt = 1;
 	ibdev->num_comp_vectors = dev->num_eqs - 1;
@@ -474,22 +406,49 @@ int urdma_ib_register(struct urdma_dev *dev)
 		ib_set_device_ops(ibdev, &urdma_mem_mgt_ops);
 	if (dev->caps.features & URDMA_RF_FEAT_MW_2B)
 		ib_set_device_ops(ibdev, &urdma_mw_ops);
-	err = ib_device_set_netdev(ibdev, dev->netdev, URDMA_PORT);
+}
+
+int urdma_ib_register(struct urdma_dev *dev)
+{
+	struct urdma_ibdev *ib = ib_alloc_device(urdma_ibdev, ibdev);
+	int err;
+
+	if (!ib)
+		return -ENOMEM;
+	ib->dev = dev;
+	dev->ib = ib;
+	urdma_ib_init(dev, &ib->ibdev);
+	err = ib_device_set_netdev(&ib->ibdev, dev->netdev, URDMA_PORT);
 	if (err)
-		return err;
-	err = ib_register_device(ibdev, "urdma%d", &dev->pdev->dev);
+		goto err_dealloc;
+	err = ib_register_device(&ib->ibdev, "urdma%d", &dev->pdev->dev);
 	if (err)
-		return err;
-	set_bit(URDMA_F_IB_REGISTERED, &dev->flags);
+		goto err_dealloc;
+	urdma_ib_set_events(dev, true);
 	err = urdma_netdev_watch(dev);
 	if (err)
-		urdma_ib_unregister(dev);
+		goto err_unregister;
+	return 0;
+
+err_unregister:
+	urdma_ib_set_events(dev, false);
+	ib_unregister_device(&ib->ibdev);
+err_dealloc:
+	dev->ib = NULL;
+	/* The core lets go of the net device. */
+	ib_dealloc_device(&ib->ibdev);
 	return err;
 }
 
 void urdma_ib_unregister(struct urdma_dev *dev)
 {
+	struct urdma_ibdev *ib = dev->ib;
+
+	if (!ib)
+		return;
 	urdma_netdev_unwatch(dev);
-	clear_bit(URDMA_F_IB_REGISTERED, &dev->flags);
-	ib_unregister_device(&dev->ibdev);
+	urdma_ib_set_events(dev, false);
+	ib_unregister_device(&ib->ibdev);
+	dev->ib = NULL;
+	ib_dealloc_device(&ib->ibdev);
 }

@@ -348,6 +348,14 @@ package urdma_pkg;
     logic [31:0]      len;
   } sent_t;
 
+  // tx to requester completion: a request packet goes to header assembly, also one that is sent again. An answer to a
+  // PSN behind the newest of these is to nothing that was sent. The ACK timer waits for the newest that asks.
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [23:0]      psn;         // the last one it takes: of a READ, that of the last response
+    logic             asks;        // for an answer: ACK request, READ, ATOMIC
+  } made_t;
+
   // requester completion to tx: progress of a QP, and what to do about loss. One stream, in order.
   typedef enum logic [1:0] {
     AK_PROGRESS,

@@ -261,15 +261,16 @@ module urdma_top
   );
 
   // ---- transport ---------------------------------------------------------------------------------------------------------------------
-  logic sent_valid, sent_ready, acked_valid, acked_ready, ack_req_valid, ack_req_ready;
+  logic sent_valid, sent_ready, made_valid, made_ready, acked_valid, acked_ready, ack_req_valid, ack_req_ready;
   sent_t sent;
+  made_t made;
   acked_t acked;
   ack_req_t ack_req;
   mac_beat_t [1:0] tx_beat;       // 0: RDMA, 1: Ethernet
   logic [1:0] tx_beat_valid, tx_beat_ready;
   mac_beat_t mux_beat, out_beat, mac_tx, mac_rx, rx_beat;
   logic mux_valid, mux_eth, mux_ready, out_valid, out_ready, rx_beat_valid, mac_tx_busy, loop_busy;
-  logic class_valid, class_rdma, rx_half_full, eth_loopback;
+  logic class_valid, class_rdma, rx_half_full, eth_loopback, rx_loop_room, eth_loop_room;
   logic rx_timer_armed, eth_timer_armed;
   logic [31:0] rx_timer_cycles, eth_timer_cycles;
   logic sync_req, sync_done, inv_req, inv_done;
@@ -287,7 +288,7 @@ module urdma_top
     .mro_valid(mro_valid[MROC_TX]), .mro(mro[MROC_TX]), .mro_ready(mro_ready[MROC_TX]),
     .mro_rsp_valid(mro_rsp_valid[MROC_TX]), .mro_rsp, .sync_req, .sync_done,
     .inv_req, .inv_key, .inv_done,
-    .sent_valid, .sent, .sent_ready, .acked_valid, .acked, .acked_ready,
+    .sent_valid, .sent, .sent_ready, .made_valid, .made, .made_ready, .acked_valid, .acked, .acked_ready,
     .ack_req_valid, .ack_req, .ack_req_ready,
     .mr_req_valid({mr_req_valid[MRC_SQ], mr_req_valid[MRC_TX]}), .mr_req({mr_req[MRC_SQ], mr_req[MRC_TX]}),
     .mr_req_ready({mr_req_ready[MRC_SQ], mr_req_ready[MRC_TX]}),
@@ -307,7 +308,8 @@ module urdma_top
 
   urdma_loopback loopback (
     .clk, .rst(block_rst_reg), .busy(loop_busy), .mac(own_mac),
-    .tx_valid(mux_valid), .tx_home(mux_eth && eth_loopback), .tx(mux_beat), .tx_ready(mux_ready),
+    .tx_valid(mux_valid), .tx_eth(mux_eth), .tx_home(mux_eth && eth_loopback), .tx(mux_beat), .tx_ready(mux_ready),
+    .room({eth_loop_room, rx_loop_room}),
     .out_valid, .out(out_beat), .out_ready,
     .mac_valid(s_axis_rx_tvalid), .mac_in(mac_rx), .rx_valid(rx_beat_valid), .rx(rx_beat)
   );
@@ -320,7 +322,7 @@ module urdma_top
 
   urdma_rx rx (
     .clk, .rst(block_rst_reg), .init_done(rx_init_done), .busy(rx_busy),
-    .mac_valid(rx_beat_valid), .mac(rx_beat), .class_valid, .class_rdma, .half_full(rx_half_full),
+    .mac_valid(rx_beat_valid), .mac(rx_beat), .class_valid, .class_rdma, .half_full(rx_half_full), .loop_room(rx_loop_room),
     .gid_wr_valid, .gid_wr_idx, .gid_wr,
     .rq_db_valid, .rq_db, .rq_db_ready,
     .qpc_valid(rx_qpc_valid), .qpc(rx_qpc), .qpc_ready(rx_qpc_ready), .qpc_rsp(rx_qpc_rsp),
@@ -334,7 +336,7 @@ module urdma_top
     .mro_rsp_valid(mro_rsp_valid[MROC_RX]), .mro_rsp, .sync_req, .sync_done,
     .inv_req, .inv_key, .inv_done,
     .cycles, .timer_armed(rx_timer_armed), .timer_cycles(rx_timer_cycles),
-    .sent_valid, .sent, .sent_ready, .acked_valid, .acked, .acked_ready,
+    .sent_valid, .sent, .sent_ready, .made_valid, .made, .made_ready, .acked_valid, .acked, .acked_ready,
     .ack_req_valid, .ack_req, .ack_req_ready,
     .mr_req_valid({mr_req_valid[MRC_RQ], mr_req_valid[MRC_RX]}), .mr_req({mr_req[MRC_RQ], mr_req[MRC_RX]}),
     .mr_req_ready({mr_req_ready[MRC_RQ], mr_req_ready[MRC_RX]}),
@@ -355,7 +357,7 @@ module urdma_top
     .reg_valid(eth_reg_valid), .reg_req, .reg_rdata(eth_reg_rdata), .db_valid(eth_db_valid), .db(eth_db),
     .mac(own_mac), .loopback(eth_loopback), .cycles, .timer_armed(eth_timer_armed), .timer_cycles(eth_timer_cycles),
     .tx_valid(tx_beat_valid[1]), .tx(tx_beat[1]), .tx_ready(tx_beat_ready[1]),
-    .rx_valid(rx_beat_valid), .rx(rx_beat), .class_valid, .class_rdma, .rdma_first(rx_half_full),
+    .rx_valid(rx_beat_valid), .rx(rx_beat), .class_valid, .class_rdma, .rdma_first(rx_half_full), .loop_room(eth_loop_room),
     .rd_req_valid(rd_req_valid[RD_ERD:RD_ETD]), .rd_req(rd_req[RD_ERD:RD_ETD]), .rd_req_ready(rd_req_ready[RD_ERD:RD_ETD]),
     .rd_rsp_valid(rd_rsp_valid[RD_ERD:RD_ETD]), .rd_rsp,
     .wr_valid(wr_valid[WR_ECQ:WR_ERX]), .wr(wr[WR_ECQ:WR_ERX]), .wr_ready(wr_ready[WR_ECQ:WR_ERX]),

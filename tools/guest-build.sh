@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # tools/guest-build.sh: builds what a guest gets from this checkout, in the cached Debian 13 tree,
-# into build/guest: urdma.ko, the provider, the test of kernel verbs (kverbs.ko), the programs of
-# tools/guest and tests/guest, and from these payload.cpio, which the launcher appends to the first file system. Only what changed is
-# built again.
+# into build/guest: urdma.ko, the provider, the tests' modules (kverbs.ko, failat.ko), the programs of
+# tools/guest and tests/guest, and from these payload.cpio, which the launcher appends to the first
+# file system. Only what changed is built again.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -114,7 +114,7 @@ build_programs() {
 	for f in "$top"/tools/guest/*.c "$top"/tests/guest/*.c; do
 		[ -e "$f" ] || continue
 		cp "$f" "$work/programs/" || return 1
-		find "$top/driver" -name "*.h" -exec cp -t "$work/programs" {} + || return 1
+		find "$top/driver" "$top/tests/guest" -maxdepth 1 -name "*.h" -exec cp -t "$work/programs" {} + || return 1
 		in_tree gcc -std=gnu11 -O2 -Wall -Wextra -Werror -o "/work/$id/programs/$(basename "$f" .c)" \
 			"/work/$id/programs/${f##*/}" -libverbs || return 1
 		cp "$work/programs/$(basename "$f" .c)" "$guest_build/bin/" || return 1
@@ -126,7 +126,7 @@ build_payload() {
 	rm -rf "$p" "$guest_build/modroot"
 	mkdir -p "$p/opt/urdma/guest" "$p/opt/urdma/tests" "$p/opt/urdma/bin" || return 1
 	cp "$top/tools/guest/init" "$top/tools/guest/addresses" "$p/opt/urdma/guest/" || return 1
-	find "$top/tests/guest" -maxdepth 1 -type f ! -name '*.c' ! -name CMakeLists.txt ! -name '*.md' \
+	find "$top/tests/guest" -maxdepth 1 -type f ! -name '*.[ch]' ! -name CMakeLists.txt ! -name '*.md' \
 		-exec cp -p -t "$p/opt/urdma/tests" {} + || return 1
 	cp "$guest_build"/bin/* "$p/opt/urdma/bin/" || return 1
 	cp "$top/tools/guest/cosim" "$p/opt/urdma/bin/" || return 1
@@ -175,11 +175,13 @@ if [ -e "$top/driver/Makefile" ]; then
 		fresh module "$h"
 	fi
 fi
-h=$(hash_of "$top/tests/guest/kverbs")
-if stale kverbs "$h" || [ ! -e "$guest_build/kverbs.ko" ]; then
-	step "kverbs.ko" build_module tests/guest/kverbs kverbs
-	fresh kverbs "$h"
-fi
+for m in kverbs failat; do
+	h=$(hash_of "$top/tests/guest/$m")
+	if stale $m "$h" || [ ! -e "$guest_build/$m.ko" ]; then
+		step "$m.ko" build_module tests/guest/$m $m
+		fresh $m "$h"
+	fi
+done
 if [ -e "$top/provider/CMakeLists.txt" ]; then
 	h=$(hash_of "$top/provider" "$top/driver")
 	if stale provider "$h" || [ ! -e "$guest_build/liburdma-rdmav34.so" ]; then
@@ -193,7 +195,7 @@ if stale programs "$h"; then
 	fresh programs "$h"
 fi
 made=("$guest_build/bin")
-for f in "$guest_build/urdma.ko" "$guest_build/kverbs.ko" "$guest_build/liburdma-rdmav34.so"; do
+for f in "$guest_build/urdma.ko" "$guest_build/kverbs.ko" "$guest_build/failat.ko" "$guest_build/liburdma-rdmav34.so"; do
 	[ ! -e "$f" ] || made+=("$f")
 done
 h=$(hash_of "$top/tools/guest-build.sh" "$top/tools/guest" "$top/tests/guest" "${made[@]}")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/lint.sh [CHECK...]: all checks, or those named: spdx shell format verilator yosys checkpatch
-# sparse. What is not built yet is left out with a note. Exit status 0 when all is clean.
+# tools/lint.sh [CHECK...]: all checks, or those named: spdx shell docs format verilator yosys
+# checkpatch sparse. What is not built yet is left out with a note. Exit status 0 when all is clean.
 set -u
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -45,6 +45,7 @@ spdx() {
 		case $f in
 		LICENSES/*) continue ;;
 		*.json) continue ;; # JSON has no comments
+		driver/urdma-abi.h) want='SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB)' ;;
 		driver/* | provider/*) want='SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB' ;;
 		*) want='SPDX-License-Identifier: Apache-2.0' ;;
 		esac
@@ -66,6 +67,14 @@ shell() {
 	)
 	mapfile -t list < <(printf '%s\n' "${list[@]}" | sort -u)
 	shellcheck -x "${list[@]}"
+}
+
+# The page of the hardware contract against its header; links, paths and options in all pages.
+docs() {
+	local status=0
+	tools/check-hw-doc.sh || status=1
+	tools/check-md.sh || status=1
+	return $status
 }
 
 # Of the driver checkpatch is the judge.
@@ -164,11 +173,12 @@ sparse_lint() {
 	fi
 }
 
-[ $# -gt 0 ] || set -- spdx shell format verilator yosys checkpatch sparse
+[ $# -gt 0 ] || set -- spdx shell docs format verilator yosys checkpatch sparse
 for c; do
 	case $c in
 	spdx) check "SPDX lines" spdx ;;
 	shell) check "shellcheck" shell ;;
+	docs) check "documents" docs ;;
 	format) check "clang-format" format ;;
 	verilator) check "verilator -Wall" verilator_lint ;;
 	yosys) check "Yosys" yosys_lint ;;

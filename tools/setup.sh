@@ -40,6 +40,31 @@ done
 image_dir=$(guest_dir "$extra_packages")
 started=$SECONDS
 
+# ---- space ---------------------------------------------------------------------------------
+
+# MB that each item takes while it is made: the finished item, and what is removed again (the packages' files, the
+# tree that becomes the guest's image), rounded up. Extra packages of the guest come on top.
+DEV_MB=1200
+QEMU_MB=250
+GUEST_MB=800
+CHECKPATCH_MB=400
+YOSYS_MB=500
+
+# Refuses to begin what the disk of the cache cannot hold.
+enough_space() {
+	local need=0 free
+	[ -e "$dev_dir/done" ] || need=$((need + DEV_MB))
+	[ -e "$qemu_dir/done" ] || host_qemu_ok || need=$((need + QEMU_MB))
+	[ -e "$image_dir/done" ] || need=$((need + GUEST_MB))
+	if [ "$level" = lint ]; then
+		[ -e "$checkpatch_dir/done" ] || need=$((need + CHECKPATCH_MB))
+		[ -e "$yosys_dir/done" ] || need=$((need + YOSYS_MB))
+	fi
+	free=$(df -Pm "$cache" | awk 'NR == 2 {print $4}')
+	[ "$need" -le "$free" ] || die "the set-up needs about $need MB in the cache $cache, where $free MB are free.
+Free some, or set URDMA_CACHE to a directory on another disk."
+}
+
 # ---- host packages -------------------------------------------------------------------------
 
 wanted=$host_packages_run
@@ -287,6 +312,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 tmp_list=$tmp/list
 
+enough_space
 install_host_packages
 
 if [ -e "$dev_dir/done" ] && [ -e "$qemu_dir/done" ] && [ -e "$image_dir/done" ] &&

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output.h"
 #include "random.h"
 
 #define DEFAULT_REORDER_NS     5000u
@@ -36,7 +37,7 @@ struct urdma_faults {
 	uint64_t count[2][URDMA_FAULT_KINDS];
 	urdma_fault_fn fn;
 	void *ctx;
-	FILE *log;
+	struct urdma_output *log;
 };
 
 static const char *const kind_name[URDMA_FAULT_KINDS] = { "drop", "dup",   "reorder", "corrupt",
@@ -163,8 +164,7 @@ void urdma_faults_destroy(struct urdma_faults *f)
 {
 	if (!f)
 		return;
-	if (f->log)
-		fclose(f->log);
+	urdma_output_close(f->log);
 	free(f->rule);
 	free(f);
 }
@@ -207,21 +207,27 @@ void urdma_faults_watch(struct urdma_faults *f, urdma_fault_fn fn, void *ctx)
 
 int urdma_faults_log(struct urdma_faults *f, const char *path)
 {
-	FILE *log = fopen(path, "w");
-
-	if (!log)
-		return -errno;
 	if (f->log)
-		fclose(f->log);
-	f->log = log;
-	return 0;
+		return -EBUSY;
+	return urdma_output_open(path, &f->log);
 }
 
 int urdma_faults_flush(struct urdma_faults *f)
 {
-	if (!f->log)
-		return 0;
-	return fflush(f->log) || ferror(f->log) ? -EIO : 0;
+	return f->log ? urdma_output_flush(f->log) : 0;
+}
+
+int urdma_faults_log_error(const struct urdma_faults *f)
+{
+	return f->log ? urdma_output_error(f->log) : 0;
+}
+
+int urdma_faults_end_log(struct urdma_faults *f)
+{
+	int ret = urdma_output_close(f->log);
+
+	f->log = NULL;
+	return ret;
 }
 
 /* ---- a frame comes by ---------------------------------------------------------------------- */
@@ -298,16 +304,21 @@ static bool mark_ecn(struct urdma_eth_frame *frame)
 
 static void log_record(struct urdma_faults *f, const struct urdma_fault_record *r)
 {
+	char line[512];
+	int n;
+
 	f->count[r->side][r->kind]++;
 	if (f->fn)
 		f->fn(f->ctx, r);
-	if (f->log)
-		fprintf(f->log,
-			"{\"cycle\": %" PRIu64 ", \"wire\": %u, \"side\": %u, \"frame\": %" PRIu64
-			", \"kind\": \"%s\", \"qpn\": %d, \"psn\": %d, \"opcode\": %d, \"n\": %u, "
-			"\"ns\": %" PRIu64 ", \"byte\": %d, \"bit\": %d}\n",
-			r->cycle, r->wire, r->side, r->frame, kind_name[r->kind], r->qpn, r->psn,
-			r->opcode, r->n, r->ns, r->byte, r->bit);
+	if (!f->log)
+		return;
+	n = snprintf(line, sizeof(line),
+		     "{\"cycle\": %" PRIu64 ", \"wire\": %u, \"side\": %u, \"frame\": %" PRIu64
+		     ", \"kind\": \"%s\", \"qpn\": %d, \"psn\": %d, \"opcode\": %d, \"n\": %u, "
+		     "\"ns\": %" PRIu64 ", \"byte\": %d, \"bit\": %d}\n",
+		     r->cycle, r->wire, r->side, r->frame, kind_name[r->kind], r->qpn, r->psn,
+		     r->opcode, r->n, r->ns, r->byte, r->bit);
+	urdma_output_record(f->log, &(struct iovec){ line, (size_t)n }, 1);
 }
 
 /* Inverts a bit; false when the frame has no such byte. */

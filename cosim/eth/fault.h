@@ -117,10 +117,14 @@ const char *urdma_fault_name(enum urdma_fault_kind kind);
 uint64_t urdma_faults_count(const struct urdma_faults *faults, unsigned int side,
 			    enum urdma_fault_kind kind);
 void urdma_faults_watch(struct urdma_faults *faults, urdma_fault_fn fn, void *ctx);
-/* -errno when the file cannot be made. */
+/* Begins the log. -errno when the file cannot be made, -EBUSY: there is one already. */
 int urdma_faults_log(struct urdma_faults *faults, const char *path);
 /* What was logged can be read by others. Returns 0 or the first error of a write. */
 int urdma_faults_flush(struct urdma_faults *faults);
+/* 0, or the error after which nothing more is logged. */
+int urdma_faults_log_error(const struct urdma_faults *faults);
+/* Ends the log. Returns 0 if every fault is in the file, else the first error. */
+int urdma_faults_end_log(struct urdma_faults *faults);
 
 /* ---- looking into a frame ------------------------------------------------------------------- */
 

@@ -3,9 +3,10 @@
 #include "eth/pcapng.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "output.h"
 
 #define BLOCK_SHB 0x0a0d0d0au /* section header, 4.1 */
 #define BLOCK_IDB 0x00000001u /* interface description, 4.2 */
@@ -26,11 +27,10 @@
 #define EPB_CRC_ERROR (1u << 24)
 
 struct urdma_pcapng {
-	FILE *f;
-	int error;
+	struct urdma_output *out;
 };
 
-/* A block being made: at most headers and options; packet data is written apart. */
+/* A block being made: at most headers and options; packet data stays where it is. */
 struct block {
 	uint8_t buf[256];
 	size_t n;
@@ -53,23 +53,18 @@ static void put_option(struct block *b, unsigned int code, const void *value, si
 		b->buf[b->n++] = 0;
 }
 
-static void out(struct urdma_pcapng *p, const void *data, size_t len)
-{
-	if (fwrite(data, 1, len, p->f) != len && !p->error)
-		p->error = errno ? -errno : -EIO;
-}
-
 /* Type and total length in front, total length behind (section 3.1). */
-static void out_block(struct urdma_pcapng *p, const struct block *b, uint32_t type)
+static void out_block(struct urdma_pcapng *p, struct block *b, uint32_t type)
 {
 	struct block head = { .n = 0 }, tail = { .n = 0 };
 
 	put(&head, type, 4);
 	put(&head, b->n + 12, 4);
 	put(&tail, b->n + 12, 4);
-	out(p, head.buf, head.n);
-	out(p, b->buf, b->n);
-	out(p, tail.buf, tail.n);
+	urdma_output_record(
+		p->out,
+		(struct iovec[]){ { head.buf, head.n }, { b->buf, b->n }, { tail.buf, tail.n } },
+		3);
 }
 
 int urdma_pcapng_open(const char *path, const char *if_name, uint64_t if_speed,
@@ -79,20 +74,18 @@ int urdma_pcapng_open(const char *path, const char *if_name, uint64_t if_speed,
 	const uint8_t tsresol = 9; /* 10^-9 s */
 	struct urdma_pcapng *p;
 	struct block b = { .n = 0 };
+	int ret;
 
 	if (strlen(if_name) > 64)
 		return -ENAMETOOLONG;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	p->f = fopen(path, "wb");
-	if (!p->f) {
-		int ret = -errno;
-
+	ret = urdma_output_open(path, &p->out);
+	if (ret) {
 		free(p);
 		return ret;
 	}
-	setvbuf(p->f, NULL, _IOFBF, 1 << 18);
 	put(&b, 0x1a2b3c4d, 4); /* byte order */
 	put(&b, 1, 2);		/* version 1.0 */
 	put(&b, 0, 2);
@@ -114,7 +107,11 @@ int urdma_pcapng_open(const char *path, const char *if_name, uint64_t if_speed,
 	put_option(&b, OPT_IF_TSRESOL, &tsresol, 1);
 	put_option(&b, OPT_END, NULL, 0);
 	out_block(p, &b, BLOCK_IDB);
-	fflush(p->f);
+	ret = urdma_output_flush(p->out);
+	if (ret) {
+		urdma_pcapng_close(p);
+		return ret;
+	}
 	*pcap = p;
 	return 0;
 }
@@ -122,7 +119,7 @@ int urdma_pcapng_open(const char *path, const char *if_name, uint64_t if_speed,
 void urdma_pcapng_write(struct urdma_pcapng *p, uint64_t ns, const void *frame, size_t len,
 			bool outbound, bool crc_error)
 {
-	static const uint8_t zero[4];
+	uint8_t zero[4] = { 0 };
 	struct block head = { .n = 0 }, tail = { .n = 0 }, flags = { .n = 0 };
 	size_t pad = (4 - len % 4) % 4;
 	uint32_t total;
@@ -144,16 +141,22 @@ void urdma_pcapng_write(struct urdma_pcapng *p, uint64_t ns, const void *frame, 
 		head.buf[4 + i] = (uint8_t)(total >> (8 * i));
 		tail.buf[tail.n - 4 + i] = (uint8_t)(total >> (8 * i));
 	}
-	out(p, head.buf, head.n);
-	out(p, frame, len);
-	out(p, zero, pad);
-	out(p, tail.buf, tail.n);
+	urdma_output_record(p->out,
+			    (struct iovec[]){ { head.buf, head.n },
+					      { (void *)(uintptr_t)frame, len },
+					      { zero, pad },
+					      { tail.buf, tail.n } },
+			    4);
 }
 
-void urdma_pcapng_flush(struct urdma_pcapng *p)
+int urdma_pcapng_flush(struct urdma_pcapng *p)
 {
-	if (fflush(p->f) && !p->error)
-		p->error = -errno;
+	return urdma_output_flush(p->out);
+}
+
+int urdma_pcapng_error(const struct urdma_pcapng *p)
+{
+	return urdma_output_error(p->out);
 }
 
 int urdma_pcapng_close(struct urdma_pcapng *p)
@@ -162,9 +165,7 @@ int urdma_pcapng_close(struct urdma_pcapng *p)
 
 	if (!p)
 		return 0;
-	ret = p->error;
-	if (fclose(p->f) && !ret)
-		ret = -errno;
+	ret = urdma_output_close(p->out);
 	free(p);
 	return ret;
 }

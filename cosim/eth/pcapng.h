@@ -16,14 +16,19 @@ struct urdma_pcapng;
 /* if_speed in bits a second, 0: unknown. Returns 0 or a negative errno. */
 int urdma_pcapng_open(const char *path, const char *if_name, uint64_t if_speed,
 		      struct urdma_pcapng **pcap);
-/* Returns 0, or the first error of any write. Frees it in any case. NULL is allowed. */
+/*
+ * Returns 0 if every packet is in the file, else the first error: the file then ends with the last
+ * packet that was written whole. Frees it in any case. NULL is allowed.
+ */
 int urdma_pcapng_close(struct urdma_pcapng *pcap);
 
 /* crc_error: the frame came with a bad FCS. */
 void urdma_pcapng_write(struct urdma_pcapng *pcap, uint64_t ns, const void *frame, size_t len,
 			bool outbound, bool crc_error);
-/* Everything written so far can be read by others. */
-void urdma_pcapng_flush(struct urdma_pcapng *pcap);
+/* Everything written so far can be read by others. Returns 0 or the first error. */
+int urdma_pcapng_flush(struct urdma_pcapng *pcap);
+/* 0, or the error after which nothing more is written. */
+int urdma_pcapng_error(const struct urdma_pcapng *pcap);
 
 struct urdma_pcapng_packet {
 	uint64_t ns;

@@ -472,23 +472,68 @@ static bool rx_beat(const struct urdma_eth_queue *q, uint32_t *n, bool *last,
 	return true;
 }
 
-/* The head of the queue has arrived to its last bit: it is taken off, its line is free behind the
- * gap. */
-static struct urdma_eth_frame *rx_end(struct urdma_eth_port *port, struct urdma_eth_queue *q,
-				      uint64_t now)
+/* Takes the head off. Its line is charged to the end of the FCS, and is free behind the gap. */
+static struct urdma_eth_frame *rx_take(struct urdma_eth_queue *q)
 {
 	struct urdma_eth_frame *f = q->head;
 
-	port->stats.rx_frames++;
-	port->stats.rx_bytes += f->len;
-	port->stats.rx_errors += f->error;
-	show(port, now, f, false);
 	urdma_rate_charge(&q->line, URDMA_ETH_GAP);
 	q->head = f->next;
 	q->started = false;
 	q->taken = 0;
 	q->n--;
 	return f;
+}
+
+/* The head of the queue has arrived to its last bit. */
+static struct urdma_eth_frame *rx_end(struct urdma_eth_port *port, struct urdma_eth_queue *q,
+				      uint64_t now)
+{
+	struct urdma_eth_frame *f = rx_take(q);
+
+	port->stats.rx_frames++;
+	port->stats.rx_bytes += f->len;
+	port->stats.rx_errors += f->error;
+	show(port, now, f, false);
+	return f;
+}
+
+/* The line's state behind the FCS of the head, when it is known. */
+static bool rx_whole(const struct urdma_eth_queue *q, struct urdma_rate *line)
+{
+	const struct urdma_eth_frame *f = q->head;
+
+	if (!f || !f->complete)
+		return false;
+	*line = q->line;
+	if (earlier(line, &f->begin)) {
+		line->cycle = f->begin.cycle;
+		line->frac = f->begin.frac;
+	}
+	urdma_rate_charge(line, URDMA_ETH_PREAMBLE + f->len + URDMA_ETH_FCS);
+	return true;
+}
+
+/*
+ * Frames that found no room in the FIFO. The NIC takes a beat a cycle, so when a frame's turn comes
+ * so many cycles after its first beat was there, as many beats stood before it then. A frame that
+ * is still being sent comes from a NIC, which is no faster than the receiver.
+ */
+static void rx_overrun(struct urdma_eth_port *port, struct urdma_eth_queue *q, uint64_t now)
+{
+	struct urdma_rate first, end;
+	uint32_t n;
+	bool last;
+
+	while (!q->started && rx_whole(q, &end) && rx_beat(q, &n, &last, &first)) {
+		uint64_t here = urdma_rate_end(&first);
+
+		if (here >= now || now - here + (q->head->len + 63) / 64 <= URDMA_ETH_RX_FIFO)
+			break;
+		q->line = end;
+		frame_put(q, rx_take(q));
+		port->stats.rx_overrun++;
+	}
 }
 
 void urdma_eth_port_drive(struct urdma_eth_port *port, uint64_t now, struct urdma_sim_in *in)
@@ -505,6 +550,7 @@ void urdma_eth_port_drive(struct urdma_eth_port *port, uint64_t now, struct urdm
 	if (!port->wire)
 		return;
 	q = &port->wire->to[port->side];
+	rx_overrun(port, q, now);
 	if (!rx_beat(q, &n, &last, &line) || urdma_rate_end(&line) > now)
 		return;
 	in->rx.valid = 1;
@@ -607,22 +653,6 @@ static void frame_begin(struct urdma_eth_port *port)
 		port->out_end = &port->out;
 	port->out_bytes -= o->len;
 	free(o);
-}
-
-/* The line's state behind the FCS of the head, when it is known. */
-static bool rx_whole(const struct urdma_eth_queue *q, struct urdma_rate *line)
-{
-	const struct urdma_eth_frame *f = q->head;
-
-	if (!f || !f->complete)
-		return false;
-	*line = q->line;
-	if (earlier(line, &f->begin)) {
-		line->cycle = f->begin.cycle;
-		line->frac = f->begin.frac;
-	}
-	urdma_rate_charge(line, URDMA_ETH_PREAMBLE + f->len + URDMA_ETH_FCS);
-	return true;
 }
 
 bool urdma_eth_port_advance(struct urdma_eth_port *port, uint64_t now)

@@ -8,6 +8,10 @@
  * may still be on the sender's side, as on a cable. Time is exact to the fraction of a cycle
  * (rate.h); a beat is handed over in the first cycle at whose beginning its last byte (and the FCS,
  * for the last beat) has arrived, and one beat a cycle at most.
+ *
+ * A MAC of 100 Gb/s brings two beats in less than two cycles of the NIC when a frame has 65 to 75
+ * bytes: its own clock is faster. Between the clocks is a FIFO of URDMA_ETH_RX_FIFO beats. A frame
+ * for which it has no room is lost as a whole, and counted (rx_overrun). The NIC sees nothing of it.
  */
 #ifndef URDMA_COSIM_WIRE_H
 #define URDMA_COSIM_WIRE_H
@@ -23,6 +27,7 @@
 #define URDMA_ETH_FCS	    4u
 #define URDMA_ETH_GAP	    12u
 #define URDMA_ETH_MIN_FRAME 60u	   /* without FCS */
+#define URDMA_ETH_RX_FIFO   512u   /* beats between the MAC's clock and the NIC's: 32 KB */
 #define URDMA_ETH_MAX_FRAME 16384u /* no frame of any standard is longer; more is a lost tlast */
 
 struct urdma_pcapng;
@@ -60,6 +65,7 @@ struct urdma_eth_stats {
 	uint64_t tx_dropped;	 /* of whole frames: those that found the queue full */
 	uint64_t tx_queue_max;	 /* bytes that stood in it at most */
 	uint64_t rx_lost;	 /* frames on their way to here when the link went down */
+	uint64_t rx_overrun;	 /* frames that arrived faster than the NIC's clock takes beats */
 };
 
 struct urdma_wire;

@@ -33,6 +33,8 @@ struct urdma_eh {
 	uint32_t cmd_pi, cpl_ci;
 	struct pending *pending; /* index: tag */
 	unsigned int n_pending;
+	bool batch;	  /* commands are not waited for */
+	int batch_status; /* of the first of them that failed */
 	struct eq *eq;
 	unsigned int n_eqs;
 };
@@ -345,6 +347,37 @@ static bool cmd_has_room(void *arg)
 	return eh->n_pending < 1u << eh->cfg.log_cmdq;
 }
 
+static void batch_done(void *arg, const struct urdma_eh_cmd *cpl)
+{
+	struct urdma_eh *eh = arg;
+
+	if (!eh->batch_status)
+		eh->batch_status = (int)URDMA_GET(URDMA_CPL0_STATUS, cpl->w[0]);
+}
+
+void urdma_eh_batch_begin(struct urdma_eh *eh)
+{
+	eh->batch = true;
+	eh->batch_status = 0;
+}
+
+static bool cmd_none_pending(void *arg)
+{
+	struct urdma_eh *eh = arg;
+
+	urdma_eh_cmd_poll(eh);
+	return !eh->n_pending;
+}
+
+int urdma_eh_batch_end(struct urdma_eh *eh)
+{
+	int ret = urdma_cosim_run_cond(eh->c, cmd_none_pending, eh,
+				       urdma_cosim_now(eh->c) + URDMA_EH_CMD_CYCLES);
+
+	eh->batch = false;
+	return ret ? ret : eh->batch_status;
+}
+
 int urdma_eh_cmd(struct urdma_eh *eh, const struct urdma_eh_cmd *cmd, struct urdma_eh_cmd *cpl)
 {
 	struct cmd_wait w = { .eh = eh };
@@ -352,6 +385,8 @@ int urdma_eh_cmd(struct urdma_eh *eh, const struct urdma_eh_cmd *cmd, struct urd
 	int ret;
 
 	ret = urdma_cosim_run_cond(eh->c, cmd_has_room, eh, limit);
+	if (!ret && eh->batch && !cpl)
+		return urdma_eh_cmd_post(eh, cmd, batch_done, eh);
 	if (!ret)
 		ret = urdma_eh_cmd_post(eh, cmd, cmd_done, &w);
 	if (ret)
@@ -969,32 +1004,37 @@ void urdma_eh_conn_defaults(struct urdma_eh_conn *conn, unsigned int mtu)
 	};
 }
 
-int urdma_eh_connect_as(struct urdma_eh_qp *a, struct urdma_eh_qp *b,
-			const struct urdma_eh_conn *base, bool ipv6)
+/* What the connections of two NICs, or of one with itself, have in common. conn[i]: of side i. */
+static int connection(struct urdma_eh *const eh[2], const struct urdma_eh_conn *base, bool ipv6,
+		      struct urdma_eh_conn conn[2])
 {
-	struct urdma_eh_qp *qp[2] = { a, b };
-	struct urdma_eh_conn conn[2];
-	int ret;
-
 	for (unsigned int i = 0; i < 2; i++) {
 		uint8_t gid[16];
+		int ret;
 
-		urdma_eh_own_gid(qp[i]->eh, ipv6, gid);
-		ret = urdma_eh_set_gid(qp[i]->eh, ipv6, gid, !ipv6);
+		urdma_eh_own_gid(eh[i], ipv6, gid);
+		ret = urdma_eh_set_gid(eh[i], ipv6, gid, !ipv6);
 		if (ret)
 			return ret;
 		conn[i] = *base;
-		conn[i].dest_qpn = qp[!i]->qpn;
 		/* PSNs that differ, and one that wraps soon. */
 		conn[i].sq_psn = i ? 0xfffff0 : 0x000123;
 		conn[i].rq_psn = i ? 0x000123 : 0xfffff0;
 		conn[i].sgid_index = ipv6;
-		urdma_eh_own_gid(qp[!i]->eh, ipv6, conn[i].dgid);
-		ret = urdma_eh_mac(qp[!i]->eh, conn[i].dmac);
+		urdma_eh_own_gid(eh[!i], ipv6, conn[i].dgid);
+		ret = urdma_eh_mac(eh[!i], conn[i].dmac);
 		if (ret)
 			return ret;
 	}
+	return 0;
+}
+
+static int connect_pair(struct urdma_eh_qp *const qp[2], struct urdma_eh_conn conn[2])
+{
+	int ret;
+
 	for (unsigned int i = 0; i < 2; i++) {
+		conn[i].dest_qpn = qp[!i]->qpn;
 		ret = urdma_eh_to_init(qp[i], &conn[i]);
 		if (!ret)
 			ret = urdma_eh_to_rtr(qp[i], &conn[i]);
@@ -1007,6 +1047,41 @@ int urdma_eh_connect_as(struct urdma_eh_qp *a, struct urdma_eh_qp *b,
 			return ret;
 	}
 	return 0;
+}
+
+int urdma_eh_connect_as(struct urdma_eh_qp *a, struct urdma_eh_qp *b,
+			const struct urdma_eh_conn *base, bool ipv6)
+{
+	struct urdma_eh_qp *const qp[2] = { a, b };
+	struct urdma_eh *const eh[2] = { a->eh, b->eh };
+	struct urdma_eh_conn conn[2];
+	int ret = connection(eh, base, ipv6, conn);
+
+	return ret ? ret : connect_pair(qp, conn);
+}
+
+int urdma_eh_connect_many(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int n,
+			  const struct urdma_eh_conn *base, bool ipv6)
+{
+	struct urdma_eh *const eh[2] = { a->eh, b->eh };
+	struct urdma_eh_conn conn[2];
+	int ret = connection(eh, base, ipv6, conn);
+
+	if (ret)
+		return ret;
+	urdma_eh_batch_begin(eh[0]);
+	urdma_eh_batch_begin(eh[1]);
+	for (unsigned int i = 0; i < n && !ret; i++) {
+		struct urdma_eh_qp *const qp[2] = { &a[i], &b[i] };
+
+		ret = connect_pair(qp, conn);
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		int end = urdma_eh_batch_end(eh[i]);
+
+		ret = ret ? ret : end;
+	}
+	return ret;
 }
 
 int urdma_eh_connect(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int mtu, bool ipv6)

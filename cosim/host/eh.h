@@ -82,6 +82,13 @@ unsigned int urdma_eh_cmd_poll(struct urdma_eh *eh);
 unsigned int urdma_eh_cmd_pending(const struct urdma_eh *eh);
 /* Posts one command and waits. Returns its status; cpl may be NULL. */
 int urdma_eh_cmd(struct urdma_eh *eh, const struct urdma_eh_cmd *cmd, struct urdma_eh_cmd *cpl);
+/*
+ * Between these two, functions that only want the status of a command post it, and return 0 without
+ * waiting for it; commands are done in order. The end waits for all of them, and returns the first
+ * status that is not 0.
+ */
+void urdma_eh_batch_begin(struct urdma_eh *eh);
+int urdma_eh_batch_end(struct urdma_eh *eh);
 /* Time a command may take before a waiting function gives up: -ETIMEDOUT. */
 #define URDMA_EH_CMD_CYCLES 2500000u
 
@@ -266,6 +273,9 @@ int urdma_eh_connect(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int 
  * number are not looked at. */
 int urdma_eh_connect_as(struct urdma_eh_qp *a, struct urdma_eh_qp *b,
 			const struct urdma_eh_conn *conn, bool ipv6);
+/* The same for n pairs, a[i] with b[i], all of two NICs or all of one; as a batch. */
+int urdma_eh_connect_many(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int n,
+			  const struct urdma_eh_conn *base, bool ipv6);
 
 /* ---- work: no waiting ----------------------------------------------------------------------- */
 

@@ -297,13 +297,14 @@ static int dma_write(void *ctx, uint64_t addr, const void *buf, size_t len)
 
 /* ---- devices ------------------------------------------------------------------------------- */
 
-static void msix(void *ctx, unsigned int vector)
+static int msix(void *ctx, unsigned int vector)
 {
 	struct urdma_embedded_dev *dev = ctx;
 
 	dev->irqs[vector]++;
 	if (dev->irq)
 		dev->irq(dev->irq_ctx, dev, vector);
+	return 0;
 }
 
 static const struct urdma_host_ops host_ops = {

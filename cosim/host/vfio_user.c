@@ -40,9 +40,7 @@
 
 /* Verdicts of a command beside 0 and -errno. */
 #define REPLY_LATER 1 /* somebody else replies, or has replied */
-#define TRY_AGAIN                                                                      \
-	2 /* the function is full: keep the message, call again when the model has run \
-	   */
+#define TRY_AGAIN   2 /* the function is full: keep the message until the model has run */
 
 struct server_read;
 
@@ -88,10 +86,8 @@ struct urdma_vfio_user_server {
 	struct vu_dma dma;
 
 	int msix_fd[URDMA_PCIE_MSIX_COUNT]; /* -1: none */
-	uint64_t msix_pending;		    /* vectors that fired while they had no eventfd */
 	int err_fd;
 	int req_fd;
-	uint8_t bar4[URDMA_PCIE_BAR4_SIZE]; /* MSI-X table; QEMU keeps the one the guest sees */
 };
 
 /* A register read in flight. server is NULL once nobody waits for the value any more. */
@@ -321,7 +317,6 @@ static void clear_irqs(struct urdma_vfio_user_server *s, unsigned int index)
 	case VU_IRQ_MSIX:
 		for (unsigned int i = 0; i < URDMA_PCIE_MSIX_COUNT; i++)
 			replace_fd(&s->msix_fd[i], -1);
-		s->msix_pending = 0;
 		break;
 	case VU_IRQ_ERR:
 		replace_fd(&s->err_fd, -1);
@@ -358,14 +353,14 @@ static unsigned int irq_count(unsigned int index)
 	}
 }
 
-static void trigger_irq(struct urdma_vfio_user_server *s, unsigned int index, unsigned int number)
+/* False: the client has given no eventfd for it. */
+static bool trigger_irq(struct urdma_vfio_user_server *s, unsigned int index, unsigned int number)
 {
 	int fd = *irq_slot(s, index, number);
 
 	if (fd >= 0)
 		fire_eventfd(s, fd);
-	else if (index == VU_IRQ_MSIX)
-		s->msix_pending |= UINT64_C(1) << number;
+	return fd >= 0;
 }
 
 /* ---- struct urdma_host_ops ---- */
@@ -402,14 +397,13 @@ static int host_dma_write(void *ctx, uint64_t addr, const void *buf, size_t len)
 
 /*
  * QEMU installs eventfds a moment after the guest has enabled MSI-X; a vector that fires in between
- * is kept and fires when its eventfd comes.
+ * stays pending in the function until its eventfd comes.
  */
-static void host_msix(void *ctx, unsigned int vector)
+static int host_msix(void *ctx, unsigned int vector)
 {
 	struct urdma_vfio_user_server *s = ctx;
 
-	if (vector < URDMA_PCIE_MSIX_COUNT)
-		trigger_irq(s, VU_IRQ_MSIX, vector);
+	return trigger_irq(s, VU_IRQ_MSIX, vector) ? 0 : -EAGAIN;
 }
 
 static const struct urdma_host_ops host_ops = {
@@ -472,40 +466,6 @@ static void reset_function(struct urdma_vfio_user_server *s)
 		log_line(s, URDMA_VFIO_USER_ERROR, "reset of the function failed (%s)",
 			 strerror(-ret));
 	complete_lost_reads(s);
-	s->msix_pending = 0;
-}
-
-/* ---- MSI-X table ---- */
-
-static void reset_bar4(struct urdma_vfio_user_server *s)
-{
-	memset(s->bar4, 0, sizeof(s->bar4));
-	for (unsigned int i = 0; i < URDMA_PCIE_MSIX_COUNT; i++)
-		s->bar4[URDMA_MSIX_TABLE_OFFSET + 16 * i + 12] = 1; /* each vector masked */
-}
-
-static void read_bar4(struct urdma_vfio_user_server *s, uint64_t offset, uint8_t *buf, size_t len)
-{
-	uint64_t pending = htole64(s->msix_pending);
-
-	memcpy(s->bar4 + URDMA_MSIX_PBA_OFFSET, &pending, sizeof(pending));
-	memcpy(buf, s->bar4 + offset, len);
-}
-
-static void write_bar4(struct urdma_vfio_user_server *s, uint64_t offset, const uint8_t *buf,
-		       size_t len)
-{
-	const size_t end = URDMA_MSIX_TABLE_OFFSET + 16 * URDMA_PCIE_MSIX_COUNT;
-
-	/* Behind the table stand the pending bits, read-only, and nothing. */
-	for (size_t i = 0; i < len && offset + i < end; i++) {
-		size_t in_entry = (offset + i) % 16;
-
-		if (in_entry < 12)
-			s->bar4[offset + i] = in_entry ? buf[i] : buf[i] & 0xfc;
-		else if (in_entry == 12)
-			s->bar4[offset + i] = buf[i] & 1;
-	}
 }
 
 /* ---- Configuration space: any length, in accesses of 4 bytes at most ---- */
@@ -791,12 +751,8 @@ static int set_irq_eventfds(struct urdma_vfio_user_server *s, const struct vu_ir
 		uint32_t number = m->start + i;
 
 		replace_fd(irq_slot(s, m->index, number), s->num_fds ? take_fd(s, i) : -1);
-		if (s->num_fds && m->index == VU_IRQ_MSIX &&
-		    (s->msix_pending & UINT64_C(1) << number)) {
-			s->msix_pending &= ~(UINT64_C(1) << number);
-			trigger_irq(s, m->index, number);
-		}
 	}
+	urdma_pcie_msix_ready(s->pcie);
 	return 0;
 }
 
@@ -856,8 +812,8 @@ static int check_access(struct urdma_vfio_user_server *s, const struct vu_region
 
 	if (a->region >= VU_REGION_COUNT)
 		return refuse(s, -EINVAL, "region %u", a->region);
-	/* Registers: what one TLP of a CPU's access can be, that is, within one line of 64. */
-	if (a->region == 0 || a->region == 2)
+	/* BARs: what one TLP of a CPU's access can be, that is, within one line of 64. */
+	if (a->region <= VU_REGION_BAR5)
 		limit = write && a->region == 2 ? 64 : 8;
 	if (!a->count || a->count > limit || a->count > size || a->offset > size - a->count ||
 	    (limit <= 64 && a->offset % 64 + a->count > 64))
@@ -869,7 +825,6 @@ static int check_access(struct urdma_vfio_user_server *s, const struct vu_region
 
 static int do_region_read(struct urdma_vfio_user_server *s)
 {
-	uint8_t data[MAX_TRANSFER];
 	struct server_read *read;
 	struct vu_region_access a;
 	int ret;
@@ -881,11 +836,10 @@ static int do_region_read(struct urdma_vfio_user_server *s)
 	if (ret)
 		return ret;
 
-	if (a.region == VU_REGION_CONFIG || a.region == 4) {
-		if (a.region == 4)
-			read_bar4(s, a.offset, data, a.count);
-		else
-			ret = access_config(s, a.offset, data, a.count, false);
+	if (a.region == VU_REGION_CONFIG) {
+		uint8_t data[MAX_TRANSFER];
+
+		ret = access_config(s, a.offset, data, a.count, false);
 		if (!ret && !(s->input.header.flags & VU_FLAG_NO_REPLY))
 			queue_reply(s, &s->input.header, 0, &a, sizeof(a), data, a.count);
 		return ret;
@@ -922,10 +876,6 @@ static int write_region(struct urdma_vfio_user_server *s, const struct vu_region
 	uint8_t copy[MAX_TRANSFER];
 	int ret;
 
-	if (a->region == 4) {
-		write_bar4(s, a->offset, data, a->count);
-		return 0;
-	}
 	if (a->region == VU_REGION_CONFIG) {
 		memcpy(copy, data, a->count);
 		return access_config(s, a->offset, copy, a->count, true);
@@ -1008,7 +958,6 @@ static int do_reset(struct urdma_vfio_user_server *s)
 		return refuse(s, -EINVAL, "payload of %zu bytes", payload_len(s));
 	log_line(s, URDMA_VFIO_USER_INFO, "client resets the function");
 	reset_function(s);
-	reset_bar4(s);
 	reply(s, NULL, 0);
 	return 0;
 }
@@ -1239,7 +1188,6 @@ static void drop_client(struct urdma_vfio_user_server *s)
 	for (unsigned int i = 0; i < VU_IRQ_COUNT; i++)
 		clear_irqs(s, i);
 	vu_dma_clear(&s->dma);
-	reset_bar4(s);
 	close(s->fd);
 	s->fd = -1;
 	s->negotiated = false;
@@ -1363,7 +1311,6 @@ int urdma_vfio_user_create(const struct urdma_vfio_user_config *config,
 	for (unsigned int i = 0; i < URDMA_PCIE_MSIX_COUNT; i++)
 		s->msix_fd[i] = -1;
 	vu_dma_init(&s->dma);
-	reset_bar4(s);
 	s->output = malloc(OUTPUT_HIGH);
 	if (s->output)
 		ret = urdma_socket_open(&s->listen, SOCK_STREAM, config->path);

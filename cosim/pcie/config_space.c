@@ -83,15 +83,15 @@
 #define DEVCTL_MRRS_512	     0x2000u
 #define DEVCTL_FLR	     0x8000u
 
-#define LINK_SPEED_GEN3	     0x3u
-#define LINK_WIDTH_X16	     0x100u /* the width stands in bits 9:4 of LNKCAP and of LNKSTA */
+/* Bits of LNKCAP and of LNKSTA: speed (1: 2.5 GT/s) in 3:0, width in 9:4. */
+#define LINK_WIDTH_SHIFT     4
 #define LNKCAP_ASPM_OPTIONAL 0x00400000u
 #define LNKCTL_WRITABLE	     0x00cbu /* ASPM, read completion boundary, common clock, ext. synch */
 #define LNKSTA_SLOT_CLOCK    0x1000u
 
 #define DEVCAP2_TIMEOUT_DISABLE 0x00000010u
 #define DEVCTL2_TIMEOUT_DISABLE 0x0010u
-#define LNKCAP2_GEN1_TO_GEN3	0x0000000eu
+#define LNKCAP2_UP_TO(gen)	((2u << (gen)) - 2) /* bit 1: 2.5 GT/s, bit 2: 5 GT/s, ... */
 #define LNKCTL2_TARGET		0x000fu
 #define LNKSTA2_EQUALIZED	0x001eu
 
@@ -171,8 +171,9 @@ static void define_header(struct urdma_config_space *cs)
 	w[CFG_INTERRUPT_LINE] = 0xff;
 }
 
-static void define_capabilities(struct urdma_config_space *cs)
+static void define_capabilities(struct urdma_config_space *cs, unsigned int gen, unsigned int lanes)
 {
+	const unsigned int link = gen | lanes << LINK_WIDTH_SHIFT;
 	uint8_t *v = cs->initial;
 	uint8_t *w = cs->writable;
 
@@ -198,18 +199,20 @@ static void define_capabilities(struct urdma_config_space *cs)
 	put16(w, EXP_DEVCTL,
 	      DEVCTL_ERROR_REPORTS | DEVCTL_RELAXED | DEVCTL_MPS | DEVCTL_EXT_TAG |
 		      DEVCTL_NO_SNOOP | DEVCTL_MRRS);
-	put32(v, EXP_LNKCAP, LINK_SPEED_GEN3 | LINK_WIDTH_X16 | LNKCAP_ASPM_OPTIONAL);
+	put32(v, EXP_LNKCAP, link | LNKCAP_ASPM_OPTIONAL);
 	put16(w, EXP_LNKCTL, LNKCTL_WRITABLE);
-	put16(v, EXP_LNKSTA, LINK_SPEED_GEN3 | LINK_WIDTH_X16 | LNKSTA_SLOT_CLOCK);
+	put16(v, EXP_LNKSTA, link | LNKSTA_SLOT_CLOCK);
 	put32(v, EXP_DEVCAP2, DEVCAP2_TIMEOUT_DISABLE);
 	put16(w, EXP_DEVCTL2, DEVCTL2_TIMEOUT_DISABLE);
-	put32(v, EXP_LNKCAP2, LNKCAP2_GEN1_TO_GEN3);
-	put16(v, EXP_LNKCTL2, LINK_SPEED_GEN3);
+	put32(v, EXP_LNKCAP2, LNKCAP2_UP_TO(gen));
+	put16(v, EXP_LNKCTL2, gen);
 	put16(w, EXP_LNKCTL2, LNKCTL2_TARGET);
-	put16(v, EXP_LNKSTA2, LNKSTA2_EQUALIZED);
+	/* From 8 GT/s on a link is trained with equalization. */
+	put16(v, EXP_LNKSTA2, gen >= 3 ? LNKSTA2_EQUALIZED : 0);
 }
 
-struct urdma_config_space *urdma_config_space_create(urdma_config_flr_fn flr, void *ctx)
+struct urdma_config_space *urdma_config_space_create(unsigned int gen, unsigned int lanes,
+						     urdma_config_flr_fn flr, void *ctx)
 {
 	struct urdma_config_space *cs = calloc(1, sizeof(*cs));
 
@@ -218,7 +221,7 @@ struct urdma_config_space *urdma_config_space_create(urdma_config_flr_fn flr, vo
 	cs->flr = flr;
 	cs->ctx = ctx;
 	define_header(cs);
-	define_capabilities(cs);
+	define_capabilities(cs, gen, lanes);
 	urdma_config_space_reset(cs);
 	return cs;
 }
@@ -231,6 +234,16 @@ void urdma_config_space_destroy(struct urdma_config_space *cs)
 void urdma_config_space_reset(struct urdma_config_space *cs)
 {
 	memcpy(cs->value, cs->initial, sizeof(cs->value));
+}
+
+void urdma_config_space_set_sizes(struct urdma_config_space *cs, unsigned int mps,
+				  unsigned int mrrs)
+{
+	unsigned int devctl = get16(cs->value, EXP_DEVCTL) & ~(DEVCTL_MPS | DEVCTL_MRRS);
+
+	devctl |= urdma_config_size_code(mps) << DEVCTL_MPS_SHIFT;
+	devctl |= urdma_config_size_code(mrrs) << DEVCTL_MRRS_SHIFT;
+	put16(cs->value, EXP_DEVCTL, devctl);
 }
 
 static bool access_is_valid(unsigned int offset, size_t len)

@@ -36,6 +36,8 @@
 
 /* The largest payload the function supports, in bytes. */
 #define URDMA_PCIE_MPS_SUPPORTED 512u
+/* The widest link. */
+#define URDMA_PCIE_LANES_SUPPORTED 16u
 
 struct urdma_config_space;
 
@@ -46,9 +48,20 @@ struct urdma_config_space;
  */
 typedef void (*urdma_config_flr_fn)(void *ctx);
 
-/* Returns NULL when there is no memory. flr may be NULL: the registers are then reset by itself. */
-struct urdma_config_space *urdma_config_space_create(urdma_config_flr_fn flr, void *ctx);
+/*
+ * Of a function at a link of this generation and width: 1 to 5, 1 to URDMA_PCIE_LANES_SUPPORTED, a
+ * power of two. Returns NULL when there is no memory. flr may be NULL: the registers are then reset
+ * by itself.
+ */
+struct urdma_config_space *urdma_config_space_create(unsigned int gen, unsigned int lanes,
+						     urdma_config_flr_fn flr, void *ctx);
 void urdma_config_space_destroy(struct urdma_config_space *cs);
+
+/*
+ * Sets what firmware would set, in bytes: until the next reset, or until the host sets others.
+ */
+void urdma_config_space_set_sizes(struct urdma_config_space *cs, unsigned int mps,
+				  unsigned int mrrs);
 
 /* All registers to their values after reset: decoding off, bus master off, MSI-X off. */
 void urdma_config_space_reset(struct urdma_config_space *cs);

@@ -27,8 +27,11 @@ struct urdma_host_ops {
 	 */
 	int (*dma_read)(void *ctx, uint64_t addr, void *buf, size_t len);
 	int (*dma_write)(void *ctx, uint64_t addr, const void *buf, size_t len);
-	/* Message-signalled interrupt of an unmasked, enabled vector. */
-	void (*msix)(void *ctx, unsigned int vector);
+	/*
+	 * Message-signalled interrupt of an unmasked, enabled vector. Returns 0, or -EAGAIN: the
+	 * host cannot take it now; it stays pending until urdma_pcie_msix_ready().
+	 */
+	int (*msix)(void *ctx, unsigned int vector);
 };
 
 /*
@@ -37,7 +40,10 @@ struct urdma_host_ops {
  */
 typedef void (*urdma_mmio_read_done)(void *arg, int status, uint64_t value);
 
-/* Posted write of 1 to 8 (64 for BAR2 WQE push) bytes, naturally contained in one 64-byte line. */
+/*
+ * Posted write of 1 to 8 (64 for BAR2 WQE push) bytes, naturally contained in one 64-byte line.
+ * -EAGAIN, of reads too: so many accesses wait for the NIC that it takes no more until it has run.
+ */
 int urdma_pcie_mmio_write(struct urdma_pcie *pcie, unsigned int bar, uint64_t offset,
 			  const void *buf, size_t len);
 /* Non-posted read of 1 to 8 bytes. Many may be outstanding; they complete in order. */
@@ -52,6 +58,8 @@ int urdma_pcie_config_write(struct urdma_pcie *pcie, unsigned int offset, const 
 			    size_t len);
 /* Function-level reset: registers, contexts and everything in flight are gone on return. */
 int urdma_pcie_reset(struct urdma_pcie *pcie);
+/* The host can take vectors that it could not take before. */
+void urdma_pcie_msix_ready(struct urdma_pcie *pcie);
 /* Attach a host (one at a time) or detach with ops NULL; detaching implies a reset. */
 int urdma_pcie_attach(struct urdma_pcie *pcie, const struct urdma_host_ops *ops, void *ctx);
 

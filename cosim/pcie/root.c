@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "pcie/config_space.h"
+#include "pcie/msix.h"
 #include "pcie/pg213.h"
 #include "random.h"
 #include "rate.h"
@@ -110,7 +111,7 @@ struct urdma_pcie {
 	uint32_t mmio_tags;   /* in use, of the 32 for register reads */
 	uint64_t mmio_in_rtl; /* reads taken on CQ and not answered on CC */
 	unsigned int reset_left;
-	uint8_t msix[URDMA_PCIE_BAR4_SIZE];
+	struct urdma_msix msix;
 	struct urdma_pcie_stats stats;
 	char error[512];
 	bool failed;
@@ -121,7 +122,9 @@ void urdma_pcie_config_defaults(struct urdma_pcie_config *config)
 	memset(config, 0, sizeof(*config));
 	config->name = "pcie";
 	config->seed = 1;
-	config->mbps = urdma_pcie_link_mbps(3, 16);
+	config->gen = 3;
+	config->lanes = 16;
+	config->mbps = urdma_pcie_link_mbps(config->gen, config->lanes);
 	config->latency_ns = 500;
 	config->timeout_ns = 50000;
 	config->mps = 256;
@@ -249,20 +252,29 @@ static void send_down(struct urdma_pcie *p, struct tlp *t, uint32_t bytes)
 	queue_push(&p->down, t);
 }
 
+/* ---- MSI-X --------------------------------------------------------------------------------- */
+
+static int msix_deliver(void *ctx, unsigned int vector)
+{
+	struct urdma_pcie *p = ctx;
+	int ret = p->ops && p->ops->msix ? p->ops->msix(p->ctx, vector) : 0;
+
+	if (!ret)
+		p->stats.irqs++;
+	return ret;
+}
+
+void urdma_pcie_msix_ready(struct urdma_pcie *p)
+{
+	urdma_msix_retry(&p->msix);
+}
+
 /* ---- configuration space, reset ------------------------------------------------------------ */
 
+/* What the firmware of a host leaves in the function when the operating system starts. */
 static void program_firmware(struct urdma_pcie *p)
 {
-	/* Device Control: relaxed ordering and no-snoop on as after reset, MPS and MRRS. */
-	uint16_t devctl = 0x0810;
-	uint8_t buf[2];
-
-	devctl |= (uint16_t)(urdma_config_size_code(p->cfg.mps) << 5);
-	devctl &= (uint16_t)~0x7000;
-	devctl |= (uint16_t)(urdma_config_size_code(p->cfg.mrrs) << 12);
-	buf[0] = (uint8_t)devctl;
-	buf[1] = (uint8_t)(devctl >> 8);
-	urdma_config_space_write(p->cs, URDMA_CONFIG_CAP_PCIE + 8, buf, sizeof(buf));
+	urdma_config_space_set_sizes(p->cs, p->cfg.mps, p->cfg.mrrs);
 }
 
 static void drop_everything(struct urdma_pcie *p)
@@ -306,13 +318,6 @@ static void drop_everything(struct urdma_pcie *p)
 	urdma_rate_init(&p->down_rate, p->cfg.mbps);
 }
 
-static void msix_reset(struct urdma_pcie *p)
-{
-	memset(p->msix, 0, sizeof(p->msix));
-	for (unsigned int v = 0; v < URDMA_PCIE_MSIX_COUNT; v++)
-		p->msix[URDMA_MSIX_TABLE_OFFSET + v * 16 + 12] = 1; /* masked */
-}
-
 int urdma_pcie_reset(struct urdma_pcie *p)
 {
 	/* The hook may clock the NIC; it is not entered again from there. */
@@ -324,7 +329,7 @@ int urdma_pcie_reset(struct urdma_pcie *p)
 	drop_everything(p);
 	urdma_config_space_reset(p->cs);
 	program_firmware(p);
-	msix_reset(p);
+	urdma_msix_reset(&p->msix);
 	p->reset_left = RESET_CYCLES;
 	p->stats.resets++;
 	return 0;
@@ -340,10 +345,12 @@ int urdma_pcie_create(const struct urdma_pcie_config *config, struct urdma_pcie 
 	struct urdma_pcie *p;
 	uint64_t total;
 
-	if (!config->mbps || !config->latency_ns || config->mps < 128 ||
-	    config->mps > URDMA_PCIE_MPS_SUPPORTED || (config->mps & (config->mps - 1)) ||
-	    config->mrrs < 128 || config->mrrs > 4096 || (config->mrrs & (config->mrrs - 1)) ||
-	    (config->rcb != 64 && config->rcb != 128) || config->stall_percent > 95 ||
+	if (!config->mbps || !urdma_pcie_link_mbps(config->gen, config->lanes) ||
+	    config->lanes > URDMA_PCIE_LANES_SUPPORTED || !config->latency_ns ||
+	    config->mps < 128 || config->mps > URDMA_PCIE_MPS_SUPPORTED ||
+	    (config->mps & (config->mps - 1)) || config->mrrs < 128 || config->mrrs > 4096 ||
+	    (config->mrrs & (config->mrrs - 1)) || (config->rcb != 64 && config->rcb != 128) ||
+	    config->stall_percent > 95 ||
 	    (config->cpl && (config->cpl < config->rcb || (config->cpl & (config->cpl - 1)))))
 		return -EINVAL;
 	p = calloc(1, sizeof(*p));
@@ -352,7 +359,7 @@ int urdma_pcie_create(const struct urdma_pcie_config *config, struct urdma_pcie 
 	p->cfg = *config;
 	snprintf(p->name, sizeof(p->name), "%s", config->name ? config->name : "pcie");
 	p->rnd.state = config->seed;
-	p->cs = urdma_config_space_create(flr, p);
+	p->cs = urdma_config_space_create(config->gen, config->lanes, flr, p);
 	if (!p->cs) {
 		free(p);
 		return -ENOMEM;
@@ -369,6 +376,7 @@ int urdma_pcie_create(const struct urdma_pcie_config *config, struct urdma_pcie 
 	queue_init(&p->cq);
 	queue_init(&p->rc);
 	p->mmio_tail = &p->mmio_head;
+	urdma_msix_init(&p->msix, p->cs, msix_deliver, p);
 	urdma_pcie_reset(p);
 	p->stats.resets = 0;
 	*pcie = p;
@@ -408,7 +416,11 @@ int urdma_pcie_config_read(struct urdma_pcie *p, unsigned int offset, void *buf,
 
 int urdma_pcie_config_write(struct urdma_pcie *p, unsigned int offset, const void *buf, size_t len)
 {
-	return urdma_config_space_write(p->cs, offset, buf, len);
+	int ret = urdma_config_space_write(p->cs, offset, buf, len);
+
+	/* MSI-X may have been enabled, or its function mask have gone. */
+	urdma_msix_retry(&p->msix);
+	return ret;
 }
 
 void urdma_pcie_set_fault(struct urdma_pcie *p, urdma_pcie_fault_fn fault, void *ctx)
@@ -425,7 +437,8 @@ void urdma_pcie_set_before_reset(struct urdma_pcie *p, void (*fn)(void *ctx), vo
 
 void urdma_pcie_use_msix_table(struct urdma_pcie *p, bool use)
 {
-	p->cfg.use_msix_table = use;
+	p->msix.masks = use;
+	urdma_msix_retry(&p->msix);
 }
 
 const char *urdma_pcie_error(const struct urdma_pcie *p)
@@ -436,55 +449,6 @@ const char *urdma_pcie_error(const struct urdma_pcie *p)
 const struct urdma_pcie_stats *urdma_pcie_stats(const struct urdma_pcie *p)
 {
 	return &p->stats;
-}
-
-size_t urdma_pcie_backlog(const struct urdma_pcie *p)
-{
-	size_t n = p->down.n + p->cq.n;
-
-	for (const struct mmio_read *m = p->mmio_unsent; m; m = m->next)
-		n++;
-	return n;
-}
-
-/* ---- MSI-X --------------------------------------------------------------------------------- */
-
-static bool msix_masked(const struct urdma_pcie *p, unsigned int vector)
-{
-	return !urdma_config_space_msix_enable(p->cs) ||
-	       urdma_config_space_msix_function_mask(p->cs) ||
-	       (p->msix[URDMA_MSIX_TABLE_OFFSET + vector * 16 + 12] & 1);
-}
-
-static void msix_fire(struct urdma_pcie *p, unsigned int vector)
-{
-	uint8_t *pba = &p->msix[URDMA_MSIX_PBA_OFFSET + vector / 8];
-
-	if (p->cfg.use_msix_table && msix_masked(p, vector)) {
-		*pba |= (uint8_t)(1u << (vector % 8));
-		return;
-	}
-	*pba &= (uint8_t) ~(1u << (vector % 8));
-	p->stats.irqs++;
-	if (p->ops && p->ops->msix)
-		p->ops->msix(p->ctx, vector);
-}
-
-/* Vectors that were pending behind a mask that has gone. */
-static void msix_unmask(struct urdma_pcie *p)
-{
-	uint64_t pending;
-
-	if (!p->cfg.use_msix_table)
-		return;
-	memcpy(&pending, &p->msix[URDMA_MSIX_PBA_OFFSET], sizeof(pending));
-	while (pending) {
-		unsigned int v = (unsigned int)__builtin_ctzll(pending);
-
-		pending &= pending - 1;
-		if (!msix_masked(p, v))
-			msix_fire(p, v);
-	}
 }
 
 /* ---- register accesses --------------------------------------------------------------------- */
@@ -525,14 +489,26 @@ static void cq_descriptor(struct urdma_pcie *p, struct tlp *t, unsigned int bar,
 	t->en_n = type == PG213_TYPE_MEM_WRITE ? (uint32_t)len : 0;
 }
 
-static int mmio_check(unsigned int bar, uint64_t offset, size_t len, size_t max)
+/* Register accesses that the RTL has not taken. */
+static size_t backlog(const struct urdma_pcie *p)
+{
+	size_t n = p->down.n + p->cq.n;
+
+	for (const struct mmio_read *m = p->mmio_unsent; m; m = m->next)
+		n++;
+	return n;
+}
+
+static int mmio_check(const struct urdma_pcie *p, unsigned int bar, uint64_t offset, size_t len,
+		      size_t max)
 {
 	uint64_t size = urdma_pcie_bar_size(bar);
 
 	if (!size || !len || len > max || offset >= size || len > size - offset ||
 	    offset / 64 != (offset + len - 1) / 64)
 		return -EINVAL;
-	return 0;
+	/* BAR4 is the block's own: nothing waits for the RTL there. */
+	return bar != 4 && p->cfg.backlog && backlog(p) >= p->cfg.backlog ? -EAGAIN : 0;
 }
 
 int urdma_pcie_mmio_write(struct urdma_pcie *p, unsigned int bar, uint64_t offset, const void *buf,
@@ -541,15 +517,12 @@ int urdma_pcie_mmio_write(struct urdma_pcie *p, unsigned int bar, uint64_t offse
 	struct tlp *t;
 	int ret;
 
-	ret = mmio_check(bar, offset, len, 64);
+	ret = mmio_check(p, bar, offset, len, 64);
 	if (ret)
 		return ret;
 	p->stats.mmio_writes++;
 	if (bar == 4) { /* the table belongs to the block */
-		if (offset + len <= URDMA_MSIX_TABLE_OFFSET + URDMA_PCIE_MSIX_COUNT * 16) {
-			memcpy(p->msix + offset, buf, len);
-			msix_unmask(p);
-		}
+		urdma_msix_write(&p->msix, offset, buf, len);
 		return 0;
 	}
 	t = tlp_get(p, TLP_WRITE);
@@ -593,7 +566,7 @@ int urdma_pcie_mmio_read(struct urdma_pcie *p, unsigned int bar, uint64_t offset
 	struct mmio_read *m;
 	int ret;
 
-	ret = mmio_check(bar, offset, len, 8);
+	ret = mmio_check(p, bar, offset, len, 8);
 	if (ret)
 		return ret;
 	m = calloc(1, sizeof(*m));
@@ -608,7 +581,7 @@ int urdma_pcie_mmio_read(struct urdma_pcie *p, unsigned int bar, uint64_t offset
 	*p->mmio_tail = m;
 	p->mmio_tail = &m->next;
 	if (bar == 4) {
-		memcpy(&m->value, p->msix + offset, len);
+		urdma_msix_read(&p->msix, offset, &m->value, len);
 		m->complete = true; /* answered in order with the others, by advance() */
 		return 0;
 	}
@@ -1006,7 +979,7 @@ static void host_receive(struct urdma_pcie *p, struct tlp *t)
 		mmio_complete(p, t);
 		break;
 	case TLP_IRQ:
-		msix_fire(p, t->vector);
+		urdma_msix_fire(&p->msix, t->vector);
 		break;
 	}
 }

@@ -35,19 +35,20 @@ enum urdma_pcie_fault {
 typedef enum urdma_pcie_fault (*urdma_pcie_fault_fn)(void *ctx, uint64_t addr, size_t len);
 
 struct urdma_pcie_config {
-	const char *name;	/* in diagnoses */
-	uint64_t seed;		/* of reorder and stalls */
-	uint32_t mbps;		/* of TLP bytes, each direction, after the link layer's share */
-	uint32_t latency_ns;	/* of a DMA read on an idle link: request in to completion out */
-	uint32_t timeout_ns;	/* completion timeout */
-	uint32_t mps;		/* what the firmware programs after a reset: 128, 256, 512 */
-	uint32_t mrrs;		/* the same: 128 ... 4096 */
-	uint32_t rcb;		/* read completion boundary: 64 or 128 */
-	uint32_t cpl;		/* completions are cut at multiples of it; 0: of the MPS */
-	uint8_t reorder;	/* completions of different reads change order, pieces vary */
-	uint8_t stall_percent;	/* of the cycles in which RQ, CC and irq are not ready, beyond need
-				 */
-	uint8_t use_msix_table; /* masks and enable bits of BAR4 and MSI-X control are honoured */
+	const char *name;      /* in diagnoses */
+	uint64_t seed;	       /* of reorder and stalls */
+	uint32_t mbps;	       /* of TLP bytes, each direction, after the link layer's share */
+	uint32_t latency_ns;   /* of a DMA read on an idle link: request in to completion out */
+	uint32_t timeout_ns;   /* completion timeout */
+	uint32_t mps;	       /* what the firmware programs after a reset: 128, 256, 512 */
+	uint32_t mrrs;	       /* the same: 128 ... 4096 */
+	uint32_t rcb;	       /* read completion boundary: 64 or 128 */
+	uint32_t cpl;	       /* completions are cut at multiples of it; 0: of the MPS */
+	uint8_t reorder;       /* completions of different reads change order, pieces vary */
+	uint8_t stall_percent; /* of the cycles in which RQ, CC and irq are not ready, beyond need
+				*/
+	uint8_t gen, lanes;    /* as configuration space tells them: the timing follows mbps */
+	uint32_t backlog;      /* register accesses that may wait, then -EAGAIN; 0: any number */
 };
 
 struct urdma_pcie_stats {
@@ -88,8 +89,6 @@ bool urdma_pcie_sample(struct urdma_pcie *pcie, const struct urdma_sim_in *in,
 uint64_t urdma_pcie_next(const struct urdma_pcie *pcie);
 /* Work that only the RTL can move on: for the stall detector. */
 bool urdma_pcie_pending(const struct urdma_pcie *pcie);
-/* Register accesses not yet taken by the RTL: stop reading from an untrusted host when it grows. */
-size_t urdma_pcie_backlog(const struct urdma_pcie *pcie);
 
 /* NULL, or what the RTL did wrong. Stays until destroyed. */
 const char *urdma_pcie_error(const struct urdma_pcie *pcie);
@@ -103,7 +102,10 @@ void urdma_pcie_set_fault(struct urdma_pcie *pcie, urdma_pcie_fault_fn fault, vo
  * to read counters for example. DMA is answered with errors if the host is going.
  */
 void urdma_pcie_set_before_reset(struct urdma_pcie *pcie, void (*fn)(void *ctx), void *ctx);
-/* See use_msix_table. */
+/*
+ * The masks in the MSI-X table and the bits of MSI-X control are honoured; at first they are not:
+ * the host looks after them itself, as QEMU does.
+ */
 void urdma_pcie_use_msix_table(struct urdma_pcie *pcie, bool use);
 
 #endif

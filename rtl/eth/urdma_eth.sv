@@ -35,6 +35,7 @@ module urdma_eth
   input  wire logic                   class_valid,
   input  wire logic                   class_rdma,
   input  wire logic                   rdma_first,
+  output      logic                   loop_room,   // for a frame that turns round
 
   // 0: transmit descriptors, 1: frames to send, 2: receive descriptors
   output      logic [2:0]             rd_req_valid,
@@ -90,7 +91,7 @@ module urdma_eth
     .clk, .rst, .busy(rx_busy), .cfg, .ring(rx_ring), .buf64, .active(rx_active), .err(rx_err), .ci(rx_ci),
     .vlan_id, .vlan_member,
     .db_valid(db_valid && db.kind == EDB_RX), .db_q(db.q), .db_pi(db.index[15:0]),
-    .rx_valid, .rx, .class_valid, .class_rdma, .rdma_first,
+    .rx_valid, .rx, .class_valid, .class_rdma, .rdma_first, .loop_room,
     .rd_req_valid(rd_req_valid[2]), .rd_req(rd_req[2]), .rd_req_ready(rd_req_ready[2]), .rd_rsp_valid(rd_rsp_valid[2]), .rd_rsp,
     .wr_valid(wr_valid[0]), .wr(wr[0]), .wr_ready(wr_ready[0]), .rxc_valid, .rxc, .rxc_ready, .cnt(rx_cnt)
   );

@@ -35,6 +35,7 @@ module urdma_eth_rx
   input  wire logic                    class_valid,
   input  wire logic                    class_rdma,
   input  wire logic                    rdma_first,
+  output      logic                    loop_room,     // for a frame that turns round
 
   output      logic                    rd_req_valid,
   output      dma_rd_req_t             rd_req,
@@ -79,7 +80,7 @@ module urdma_eth_rx
     .rx_valid(rx_valid), .rx(rx), .class_valid(class_valid), .class_rdma(class_rdma),
     .frm_valid(frm_valid), .frm(frm), .frm_ready(frm_ready),
     .rd_en(line_en), .rd_line(line_idx), .rd_data(line_data),
-    .free_valid(free_valid), .free_lines(free_lines), .cnt(parse_cnt)
+    .free_valid(free_valid), .free_lines(free_lines), .loop_room(loop_room), .cnt(parse_cnt)
   );
 
   urdma_eth_rx_desc u_desc (

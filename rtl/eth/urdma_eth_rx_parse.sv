@@ -6,6 +6,7 @@
 //  frm_*     frames in the buffer, in order, each at the line behind the one before
 //  rd_*      read port of the buffer, latency 1
 //  free_*    lines given back, in the order of the frames
+//  loop_room for a frame that turns round: such frames leave a good part of the memory to the MAC, which does not wait
 //
 // The stream runs through fixed stages. Stages and their cycle, counted from the first beat on rx_*:
 //
@@ -55,9 +56,13 @@ module urdma_eth_rx_parse
   output      logic [511:0]           rd_data,
   input  wire logic                   free_valid,
   input  wire logic [7:0]             free_lines,
+  output      logic                   loop_room,
 
   output      logic [URDMA_CNT_N-1:0] cnt
 );
+
+  localparam int LOOP_LINES = (3 << LINE_W) / 8;
+  localparam int LOOP_FRMS = (3 << FRM_W) / 8;
 
   localparam int STAGES = 5;       // x1 to x5
 
@@ -337,6 +342,7 @@ module urdma_eth_rx_parse
   );
 
   always_ff @(posedge clk) begin
+    loop_room <= free_reg >= (LINE_W+1)'((1 << LINE_W) - LOOP_LINES) && frm_count <= (FRM_W+1)'(LOOP_FRMS);
     if (rst) begin
       base_reg <= '0;
       wp_reg <= '0;

@@ -4,14 +4,23 @@
 //  tx_*     frames of the transmit side; out_*: those that go to the MAC
 //  mac_*    frames of the MAC, which cannot be stalled; rx_*: to the receive side, which cannot stall either
 //  mac      the port's address, byte 0 in [7:0]
+//  tx_eth   the frame is the Ethernet function's
 //  tx_home  with a frame's first beat: it turns round wherever it is addressed to
+//  room     the receive side has room for one more frame that turns round. 0: RDMA's, 1: the Ethernet function's
 //
 // A frame's first beat has its destination, so the way is known at once and no beat waits. Frames that turn
-// round wait in a FIFO; when it is full the transmit side waits, which is no deadlock, because the receive side never
-// stalls. One frame at a time goes to the receive side, one that turns round when it is there to its end. Frames of the MAC come first: one that turns round begins only when
-// less than MAC_FREE beats of the MAC wait. It has MAX_BEATS beats at most and the MAC brings one a cycle at most, so
-// the MAC's FIFO cannot overflow; and because the line is slower than a beat a cycle, that level is always reached again.
+// round wait in a FIFO; when it is full the transmit side waits. One frame at a time goes to the receive side, one that turns
+// round when it is there to its end.
+//
+// Frames of the MAC come first: one that turns round begins only when less than MAC_FREE beats of the MAC wait. It has
+// MAX_BEATS beats at most and the MAC brings one a cycle at most, so the MAC's FIFO cannot overflow, whatever the MAC
+// brings. While the MAC brings a beat in every cycle, as a train of frames of 65 to 76 bytes at 100 Gb/s does, that level is
+// not reached again, and what turns round waits for the end of the train.
 // A frame of the MAC that finds everything empty loses 1 cycle.
+//
+// What turns round is not lost for lack of room: it waits until the receive side has room. The receive side empties
+// without the transmit side, so this ends (README.md, "Why loopback does not lock up"). Frames of the MAC may keep the room
+// from coming: a frame that has let MAX_WAIT beats of the MAC go first begins without it, and may be dropped and counted.
 
 `resetall
 `default_nettype none
@@ -22,7 +31,9 @@ module urdma_loopback
   // longest frame that may turn round, in beats: of the Ethernet function, with a tag
   parameter int MAX_BEATS = (ETH_MAX_FRAME + 4 + 63) / 64,
   // beats of the MAC that may wait when such a frame begins
-  parameter int MAC_FREE = 32
+  parameter int MAC_FREE = 32,
+  // beats of the MAC that a frame lets go first while there is no room, a power of two
+  parameter int MAX_WAIT = 4096
 ) (
   input  wire logic        clk,
   input  wire logic        rst,
@@ -31,6 +42,7 @@ module urdma_loopback
   input  wire logic [47:0] mac,
 
   input  wire logic        tx_valid,
+  input  wire logic        tx_eth,
   input  wire logic        tx_home,
   input  wire mac_beat_t   tx,
   output      logic        tx_ready,
@@ -40,6 +52,7 @@ module urdma_loopback
 
   input  wire logic        mac_valid,
   input  wire mac_beat_t   mac_in,
+  input  wire logic  [1:0] room,
   output      logic        rx_valid,
   output      mac_beat_t   rx
 );
@@ -49,10 +62,11 @@ module urdma_loopback
 
   if (MAC_DEPTH < MAX_BEATS + MAC_FREE) $error("urdma_loopback: the MAC's FIFO is too small");
   if (LOOP_DEPTH < MAX_BEATS) $error("urdma_loopback: a frame that turns round does not fit");
+  if (MAX_WAIT != (1 << $clog2(MAX_WAIT))) $error("urdma_loopback: MAX_WAIT has to be a power of two");
 
   // ---- which way: known with the first beat, kept for the rest of the frame -----------------------------------
   logic tx_open_reg, tx_home_reg, home;
-  logic loop_in_valid, loop_in_ready, loop_valid, loop_pop, mac_fifo_ready, mac_fifo_valid, mac_pop;
+  logic loop_in_valid, loop_in_ready, loop_valid, loop_eth, loop_pop, mac_fifo_ready, mac_fifo_valid, mac_pop;
   mac_beat_t loop_beat, mac_beat;
   logic [$clog2(LOOP_DEPTH):0] loop_count;
   logic [$clog2(MAC_DEPTH):0] mac_count;
@@ -69,9 +83,9 @@ module urdma_loopback
     else if (tx_valid && tx_ready) tx_open_reg <= !tx.last;
   end
 
-  urdma_fifo #(.WIDTH($bits(mac_beat_t)), .DEPTH(LOOP_DEPTH), .OUT_REG(1)) loop_fifo (
-    .clk, .rst, .in_valid(loop_in_valid), .in_ready(loop_in_ready), .in_data(tx),
-    .out_valid(loop_valid), .out_ready(loop_pop), .out_data(loop_beat), .count(loop_count)
+  urdma_fifo #(.WIDTH(1 + $bits(mac_beat_t)), .DEPTH(LOOP_DEPTH), .OUT_REG(1)) loop_fifo (
+    .clk, .rst, .in_valid(loop_in_valid), .in_ready(loop_in_ready), .in_data({tx_eth, tx}),
+    .out_valid(loop_valid), .out_ready(loop_pop), .out_data({loop_eth, loop_beat}), .count(loop_count)
   );
   urdma_fifo #(.WIDTH($bits(mac_beat_t)), .DEPTH(MAC_DEPTH)) mac_fifo (
     .clk, .rst, .in_valid(mac_valid), .in_ready(mac_fifo_ready), .in_data(mac_in),
@@ -80,11 +94,13 @@ module urdma_loopback
 
   // ---- to the receive side: whole frames, from one or the other ------------------------------------------------
   // The frame that is open; in between, the choice for the next one.
-  logic open_reg, from_loop_reg, from_loop, turn_reg;
+  logic open_reg, from_loop_reg, from_loop, turn_reg, whole, may;
   logic [$clog2(LOOP_DEPTH):0] loop_frames_reg;  // ended frames in the FIFO
+  logic [$clog2(MAX_WAIT):0] waited_reg;         // beats of the MAC that went while the first of them waited for room
 
-  assign from_loop = open_reg ? from_loop_reg : (loop_valid && (loop_frames_reg != '0) && (mac_count < ($clog2(MAC_DEPTH)+1)'(MAC_FREE)) &&
-                                                 (!mac_fifo_valid || turn_reg));
+  assign whole = loop_valid && loop_frames_reg != '0;
+  assign may = whole && (room[loop_eth] || waited_reg[$clog2(MAX_WAIT)]) && mac_count < ($clog2(MAC_DEPTH)+1)'(MAC_FREE);
+  assign from_loop = open_reg ? from_loop_reg : may && (!mac_fifo_valid || turn_reg);
   assign loop_pop = from_loop;
   assign mac_pop = !from_loop;
   assign rx_valid = from_loop ? loop_valid : mac_fifo_valid;
@@ -95,6 +111,11 @@ module urdma_loopback
     if (rst) loop_frames_reg <= '0;
     else loop_frames_reg <= loop_frames_reg + ($clog2(LOOP_DEPTH)+1)'(loop_in_valid && loop_in_ready && tx.last)
                             - ($clog2(LOOP_DEPTH)+1)'(rx_valid && from_loop && rx.last);
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst || from_loop) waited_reg <= '0;
+    else if (whole && !room[loop_eth] && rx_valid && !waited_reg[$clog2(MAX_WAIT)]) waited_reg <= waited_reg + 1'b1;
   end
 
   always_ff @(posedge clk) begin

@@ -4,6 +4,8 @@ lib/urdma_arb_rr.sv
 lib/urdma_crc32.sv
 lib/urdma_fifo.sv
 lib/urdma_ram_sdp.sv
+lib/urdma_ram_live.sv
+lib/urdma_queue_once.sv
 lib/urdma_gather.sv
 lib/urdma_skid.sv
 lib/urdma_window.sv

@@ -102,7 +102,7 @@ module urdma_mr_op
   logic par_good_reg;    // a region that windows may be bound to
   logic par_pd_reg;
   logic change_reg;      // rights ask for changing memory
-  logic below_reg, wrap_reg, format_bad_reg;
+  logic below_reg, wrap_reg, empty_reg, format_bad_reg;
   logic [63:0] rel_reg;
 
   always_ff @(posedge clk) begin
@@ -119,6 +119,7 @@ module urdma_mr_op
       rel_reg <= op_reg.va - par_reg.va;
       // the byte behind the last one may be 2**64
       wrap_reg <= op_reg.len != '0 && op_reg.va + (op_reg.len - 64'd1) < op_reg.va;
+      empty_reg <= op_reg.len == '0;
       format_bad_reg <= op_reg.pt.page_shift < 6'd12 || op_reg.pt.page_shift > 6'd31 || op_reg.pt.levels == 2'd3;
     end
   end
@@ -150,7 +151,9 @@ module urdma_mr_op
       MRO_BIND:
         if (!own_here_reg || !is_window(own_reg.kind) || own_reg.usable || !par_good_reg) verdict = MRO_BAD_KEY;
         else if (!own_pd_reg || !par_pd_reg) verdict = MRO_BAD_PD;
-        else if (below_reg || rel_reg > par_reg.len || par_reg.len - rel_reg < op_reg.len) verdict = MRO_BAD_RANGE;
+        // a type 2 window is not bound to nothing (IBA volume 1, o10-37.2.40)
+        else if (empty_reg || below_reg || rel_reg > par_reg.len || par_reg.len - rel_reg < op_reg.len)
+          verdict = MRO_BAD_RANGE;
         else if ((par_reg.acc & ACC_MW_BIND) == '0 || (change_reg && (par_reg.acc & ACC_LOCAL_WRITE) == '0))
           verdict = MRO_BAD_ACCESS;
       default: verdict = MRO_BAD_KEY;

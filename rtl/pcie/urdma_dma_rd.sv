@@ -483,7 +483,8 @@ module urdma_dma_rd
       if (tlp_xfer && !tlp_drop) outst_reg[tlp.tag] <= 1'b1;
       if (a_valid_reg && a_last_reg) begin
         if (!outst_reg[c_tag] || c_stray) begin
-          cnt_unexp_reg <= 1'b1;
+          // the rest of a read that was given up is expected
+          cnt_unexp_reg <= c_stray || !quar_reg[c_tag];
           if (c_completed && !c_stray) quar_reg[c_tag] <= 1'b0;
         end else if (!end_ok) begin
           outst_reg[c_tag] <= 1'b0;

@@ -12,6 +12,11 @@
 // a CQE, and the interrupt behind it, follow the CQE onto the link, and an event that a doorbell raises follows every CQE
 // that it reports. 12 cycles from request to DMA write when the ring's page is known.
 //
+// What software knows of reaches up to told: CQEs that it has consumed, and those that had their event, because an event
+// follows all CQEs before it. An arming that finds a CQE behind told raises an event at once; with none it waits for the
+// next CQE. So no CQE has two events, and one that came before its arming has one (IBA volume 1, 11.4.2.2). told and sol
+// lie between ci and pi: AHEAD_W bits of them are enough.
+//
 // A CQE for a full ring is lost: the CQ is dead from then on (every later CQE for it is lost too), event CQ_ERR is raised
 // once, and each QP that loses a CQE is reported on err. Reports pass through a FIFO that drops when full: were they to wait,
 // qp_mgr could be waiting for an owner of QP state that waits for this block. A dropped report harms only QPs of a dead CQ.
@@ -70,16 +75,18 @@ module urdma_cq
 
   localparam int ITEMS = 32;
   localparam int SEQ_W = 16;
+  localparam int AHEAD_W = 21;  // counts the CQEs of a full ring, 2**20
 
   typedef struct packed {
-    cq_cfg_t     cfg;
-    logic        dead;
-    logic        due;       // stands in the queue of events that doorbells have raised
-    logic        due_void;  // but for an earlier life of the CQ
-    logic [1:0]  arm;
-    logic [31:0] pi;
-    logic [31:0] ci;
-    logic [31:0] sol;       // index behind the newest CQE that a solicited arming waits for
+    cq_cfg_t            cfg;
+    logic               dead;
+    logic               due;       // stands in the queue of events that doorbells have raised
+    logic               due_void;  // but for an earlier life of the CQ, or a CQE's own event has told of all
+    logic [1:0]         arm;
+    logic [31:0]        pi;
+    logic [31:0]        ci;
+    logic [AHEAD_W-1:0] told;      // index behind the newest CQE that is consumed or had its event
+    logic [AHEAD_W-1:0] sol;       // index behind the newest CQE that a solicited arming waits for, or ci
   } ctx_t;
 
   typedef enum logic [1:0] { OP_CFG, OP_DB, OP_EV, OP_CQE } op_e;
@@ -187,8 +194,9 @@ module urdma_cq
   end
 
   // ---- c1: what the operation does to the context -------------------------------------------------------------------
-  logic [31:0] used, size, ci_step, sol_step;
-  logic db_mine, waits, item_push, item_ready;
+  logic [31:0] used, size, ci_step;
+  logic [AHEAD_W-1:0] told_step, sol_step;   // from ci
+  logic db_mine, ci_good, any_new, sol_new, waits, item_push, item_ready;
   item_t item_in, item;
 
   always_comb begin
@@ -207,7 +215,12 @@ module urdma_cq
     item_in.cqe[URDMA_CQE3_CYCLES_LSB +: 64] = cycles;  // whose top bit gives way to the phase
     item_in.cqe[URDMA_CQE3_PHASE_LSB] = (ctx.pi & size) == '0;
     ci_step = c1_db_reg.ci - ctx.ci;
-    sol_step = ctx.sol - c1_db_reg.ci;
+    told_step = ctx.told - AHEAD_W'(ctx.ci);
+    sol_step = ctx.sol - AHEAD_W'(ctx.ci);
+    // an older index (a repeated doorbell) or one never reached leaves the consumer index alone
+    ci_good = ci_step <= used;
+    any_new = AHEAD_W'(ctx.pi) != ctx.told && ctx.pi != c1_db_reg.ci;
+    sol_new = sol_step > told_step && !(ci_good && AHEAD_W'(ci_step) >= sol_step);
     db_mine = ctx.cfg.valid && ctx.cfg.db_page == c1_db_reg.page;
     waits = c1_cqe_reg.solicited || c1_cqe_reg.cqe[URDMA_CQE0_STATUS_LSB +: URDMA_CQE0_STATUS_W] != '0;
 
@@ -220,10 +233,13 @@ module urdma_cq
       end
 
       OP_DB: if (db_mine) begin
-        // an older index (a repeated doorbell) or one never reached leaves the consumer index alone
-        if (ci_step <= used) ctx_next.ci = c1_db_reg.ci;
-        if ((c1_db_reg.arm == 2'(URDMA_DB_ARM_ANY) && ctx.pi != c1_db_reg.ci)
-            || (c1_db_reg.arm == 2'(URDMA_DB_ARM_SOLICITED) && sol_step != '0 && !sol_step[31])) begin
+        if (ci_good) begin
+          ctx_next.ci = c1_db_reg.ci;
+          if (AHEAD_W'(ci_step) > told_step) ctx_next.told = AHEAD_W'(c1_db_reg.ci);
+          if (AHEAD_W'(ci_step) > sol_step) ctx_next.sol = AHEAD_W'(c1_db_reg.ci);
+        end
+        if ((c1_db_reg.arm == 2'(URDMA_DB_ARM_ANY) && any_new)
+            || (c1_db_reg.arm == 2'(URDMA_DB_ARM_SOLICITED) && sol_new)) begin
           due_push = !ctx.due;
           ctx_next.due = 1'b1;
           ctx_next.due_void = 1'b0;
@@ -237,7 +253,10 @@ module urdma_cq
       OP_EV: begin
         ctx_next.due = 1'b0;
         ctx_next.due_void = 1'b0;
-        item_push = ctx.cfg.valid && !ctx.due_void;
+        if (ctx.cfg.valid && !ctx.due_void) begin
+          item_push = 1'b1;
+          ctx_next.told = AHEAD_W'(ctx.pi);
+        end
         item_in.event_on = 1'b1;
       end
 
@@ -251,10 +270,12 @@ module urdma_cq
         end else begin
           item_in.write = 1'b1;
           ctx_next.pi = ctx.pi + 32'd1;
-          if (waits) ctx_next.sol = ctx.pi + 32'd1;
+          if (waits) ctx_next.sol = AHEAD_W'(ctx.pi) + 1'b1;
           if (ctx.arm == 2'(URDMA_DB_ARM_ANY) || (ctx.arm == 2'(URDMA_DB_ARM_SOLICITED) && waits)) begin
             item_in.event_on = 1'b1;
             ctx_next.arm = 2'(URDMA_DB_ARM_NONE);
+            ctx_next.told = AHEAD_W'(ctx.pi) + 1'b1;
+            ctx_next.due_void = ctx.due;
           end
         end
       end

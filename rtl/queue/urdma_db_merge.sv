@@ -45,9 +45,7 @@ module urdma_db_merge
   logic [QPN_W-1:0] head, c0_qpn, c1_qpn_reg;
   logic c1_valid_reg, c1_out_reg, c1_fwd_reg, out_valid_reg;
   logic [15:0] c1_pi_reg;
-  /* verilator lint_off UNUSEDSIGNAL */  // only its sign
   logic [15:0] step;
-  /* verilator lint_on UNUSEDSIGNAL */
   ent_t ram_ent, fwd_ent_reg, ent, ent_next;
   wq_db_t out_reg;
 
@@ -83,8 +81,8 @@ module urdma_db_merge
       ent_next.queued = 1'b0;
     end else begin
       ent_next.queued = 1'b1;
-      // an older one repeated does not take back a newer one
-      if (!ent.queued || !step[15]) ent_next.pi = c1_pi_reg;
+      // an older one repeated does not take back a newer one; a whole ring of 2**15 may be posted at once
+      if (!ent.queued || step <= 16'h8000) ent_next.pi = c1_pi_reg;
     end
   end
 

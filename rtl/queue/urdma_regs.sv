@@ -212,7 +212,7 @@ module urdma_regs
   always_ff @(posedge clk) begin
     if (rst) begin
       for (int i = 0; i < URDMA_CNT_N; i++) cnt_reg[i] <= '0;
-    end else if (ready && cnt_any) begin
+    end else if (cnt_any) begin
       for (int i = 0; i < URDMA_CNT_N; i++) begin
         if (i == URDMA_CNT_TX_BYTES) cnt_reg[i] <= cnt_reg[i] + 64'(tx_bytes);
         else if (i == URDMA_CNT_RX_BYTES) cnt_reg[i] <= cnt_reg[i] + 64'(rx_bytes);

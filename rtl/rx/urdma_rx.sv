@@ -21,7 +21,8 @@ module urdma_rx
   // whose frame it is, for urdma_eth; entries of the GID table as they are written
   output      logic                   class_valid,
   output      logic                   class_rdma,
-  output      logic                   half_full,
+  output      logic                   half_full,   // more than half of the packet buffer is in use
+  output      logic                   loop_room,   // for a frame that turns round
   input  wire logic                   gid_wr_valid,
   input  wire logic [GID_W-1:0]       gid_wr_idx,
   input  wire gid_t                   gid_wr,
@@ -73,6 +74,9 @@ module urdma_rx
   input  wire logic                   sent_valid,
   input  wire sent_t                  sent,
   output      logic                   sent_ready,
+  input  wire logic                   made_valid,
+  input  wire made_t                  made,
+  output      logic                   made_ready,
   output      logic                   acked_valid,
   output      acked_t                 acked,
   input  wire logic                   acked_ready,
@@ -123,6 +127,7 @@ module urdma_rx
   logic [BUF_W-1:0] buf_rd_line;
   logic [511:0] buf_rd_data;
   logic [6:0] free_lines;
+  logic [BUF_W:0] buf_free;
   logic [URDMA_CNT_N-1:0] cnt_parse, cnt_resp, cnt_cmpl;
   trace_t parse_trace;
 
@@ -130,10 +135,11 @@ module urdma_rx
     .clk(clk), .rst(rst), .busy(parse_busy),
     .mac_valid(mac_valid), .mac(mac),
     .pkt_valid(pkt_valid), .pkt(pkt), .pkt_ready(pkt_ready),
+    .req_ready(pq_count[0] < ($clog2(PKT_QUEUE)+1)'(PKT_QUEUE - RSP_PLACES)),
     .rd_en(buf_rd_en), .rd_line(buf_rd_line), .rd_data(buf_rd_data),
     .free_valid(free_valid), .free_lines(free_lines),
     .gid_wr_valid(gid_wr_valid), .gid_wr_idx(gid_wr_idx), .gid_wr(gid_wr),
-    .class_valid(class_valid), .class_rdma(class_rdma), .half_full(half_full),
+    .class_valid(class_valid), .class_rdma(class_rdma), .free(buf_free),
     .cnt(cnt_parse), .rx_bytes(rx_bytes), .trace_valid(parse_trace_valid), .trace(parse_trace)
   );
 
@@ -143,6 +149,17 @@ module urdma_rx
       .in_valid(pkt_valid[i]), .in_ready(pkt_ready[i]), .in_data(pkt),
       .out_valid(pq_valid[i]), .out_ready(pq_ready[i]), .out_data(pq[i]), .count(pq_count[i])
     );
+  end
+
+  // Frames that turn round take the lesser part of what stores packets; the rest is for the MAC, which does not wait. When one of
+  // them begins, the two before it may not be counted yet: one that has just ended and the packets in the parser's stages.
+  localparam int LOOP_LINES = (3 << BUF_W) / 8;
+  localparam int LOOP_PKTS = (3 * PKT_QUEUE) / 8;
+
+  assign half_full = !buf_free[BUF_W] && !buf_free[BUF_W-1];
+  always_ff @(posedge clk) begin
+    loop_room <= buf_free >= (BUF_W+1)'((1 << BUF_W) - LOOP_LINES) && pq_count[0] <= ($clog2(PKT_QUEUE)+1)'(LOOP_PKTS)
+        && pq_count[1] <= ($clog2(PKT_QUEUE)+1)'(LOOP_PKTS);
   end
 
   // ---- look-ups: packets, doorbells, QPs to look at again, and in front of them the fence -----------------
@@ -429,6 +446,7 @@ module urdma_rx
   urdma_rx_cmpl u_cmpl (
     .clk(clk), .rst(rst), .init_done(cmpl_init), .busy(cmpl_busy),
     .sent_valid(sent_valid), .sent(sent), .sent_ready(sent_ready),
+    .made_valid(made_valid), .made(made), .made_ready(made_ready),
     .in_valid(found_valid[1]), .in_ready(found_ready[1]), .in(found[1]),
     .kick_valid(kick_valid), .kick_qpn(kick_qpn), .kick_ready(kick_ready),
     .aqc_valid(aqc_valid), .aqc(aqc), .aqc_ready(aqc_ready), .aqc_rsp(aqc_rsp),
@@ -443,20 +461,20 @@ module urdma_rx
     .ack_qpn(cmpl_qpn), .ack_psn(cmpl_psn), .ack_syndrome(cmpl_syndrome)
   );
 
-  // ---- counters: a bit that two blocks own counts the second one a cycle later ------------------------------
-  logic no_qp_reg;
+  // ---- counters: a bit that both halves own counts the second one in a later cycle ----------------------------
+  // A packet counts once, and less than one comes each cycle: what is in the look-ups bounds how many wait.
+  logic [5:0] no_qp_reg;
+  logic [6:0] no_qp;
 
+  assign no_qp = 7'(no_qp_reg) + 7'(cnt_resp[URDMA_CNT_RX_NO_QP]) + 7'(cnt_cmpl[URDMA_CNT_RX_NO_QP]);
   always_comb begin
     cnt = cnt_parse | cnt_resp | cnt_cmpl;
-    cnt[URDMA_CNT_RX_NO_QP] = cnt_resp[URDMA_CNT_RX_NO_QP] || cnt_cmpl[URDMA_CNT_RX_NO_QP] || no_qp_reg;
+    cnt[URDMA_CNT_RX_NO_QP] = no_qp != '0;
   end
 
-  // Requester completion takes an item every 4 cycles at most, so one place is enough unless the responder
-  // drops packets without a pause.
   always_ff @(posedge clk) begin
-    if (rst) no_qp_reg <= 1'b0;
-    else no_qp_reg <= (cnt_resp[URDMA_CNT_RX_NO_QP] && cnt_cmpl[URDMA_CNT_RX_NO_QP])
-        || (no_qp_reg && (cnt_resp[URDMA_CNT_RX_NO_QP] || cnt_cmpl[URDMA_CNT_RX_NO_QP]));
+    if (rst) no_qp_reg <= '0;
+    else no_qp_reg <= (no_qp == '0) ? '0 : 6'(no_qp - 7'd1);
   end
 
   // ---- trace: packets as they come; what became of them goes into the free cycles ----------------------------

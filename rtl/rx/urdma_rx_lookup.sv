@@ -81,12 +81,17 @@ module urdma_rx_lookup
   found_t r2_found_reg, f_in;
   logic [11:0] r2_vlan;
 
+  // The same partition, which is not 0 (the invalid one), and one of the two is a full member (IBA volume 1, 10.9.3).
+  function automatic logic pkeys_match(input logic [15:0] a, input logic [15:0] b);
+    return a[14:0] == b[14:0] && a[14:0] != '0 && (a[15] || b[15]);
+  endfunction
+
   assign gid_idx = r1_cfg_reg.sgid;
   assign r1_exists = r1_cfg_reg.valid && r1_reg.pkt.dqpn[23:QPN_W] == '0
       && r1_cfg_reg.qp_type == 4'(URDMA_QPT_RC);
   assign r1_rsp = is_response(r1_reg.pkt.opcode);
   assign r1_pass = (r1_rsp ? RSP_STATES[r1_cfg_reg.state] : STATES[r1_cfg_reg.state]) && r1_reg.pkt.opcode[7:5] == 3'd0
-      && r1_cfg_reg.dgid == r1_reg.pkt.sip && r1_cfg_reg.pkey[14:0] == r1_reg.pkt.pkey[14:0];
+      && r1_cfg_reg.dgid == r1_reg.pkt.sip && pkeys_match(r1_cfg_reg.pkey, r1_reg.pkt.pkey);
   // a tag with VLAN 0 carries a priority only
   assign r2_vlan = r2_reg.pkt.vlan_valid ? r2_reg.pkt.vlan : 12'd0;
   assign r2_pass = r2_exists_reg && (r2_reg.kind != IT_PKT || (r2_pass_reg && gid.valid

@@ -3,12 +3,12 @@
 //
 //  mac_*     a beat each cycle if the MAC likes; gaps are allowed anywhere. There is no way to stall it.
 //  pkt_*     a packet whose frame was good; 0: to the responder, 1: to requester completion. An acknowledgement goes
-//            to 1, a READ response or ATOMIC acknowledge to both or to none.
+//            to 1, a READ response or ATOMIC acknowledge to both or to none. req_ready: 0 has room for a request, too.
 //  rd_*      read port of the packet buffer, latency 1. Payload begins at lane 0 of line pkt.line.
 //  free_*    lines given back, in the order of the packets on port 0
 //  gid_*     entries of the GID table as they are written
 //  class_*   once for each frame, in order: is it RDMA's? 5 cycles after its first beat, 4 after its second if there is one
-//  half_full more than half of the packet buffer is in use
+//  free      lines of the packet buffer that are free
 //
 // The stream runs through fixed stages; a frame's beats keep their order, and a frame of one beat can follow
 // another each cycle. Stages and their cycle, counted from the first beat on mac_*:
@@ -44,6 +44,7 @@ module urdma_rx_parse
   output      logic [1:0]             pkt_valid,
   output      pkt_t                   pkt,
   input  wire logic [1:0]             pkt_ready,
+  input  wire logic                   req_ready,
 
   input  wire logic                   rd_en,
   input  wire logic [BUF_W-1:0]       rd_line,
@@ -56,7 +57,7 @@ module urdma_rx_parse
   input  wire gid_t                   gid_wr,
   output      logic                   class_valid,
   output      logic                   class_rdma,
-  output      logic                   half_full,
+  output      logic [BUF_W:0]         free,
 
   output      logic [URDMA_CNT_N-1:0] cnt,
   output      logic [6:0]             rx_bytes,
@@ -414,7 +415,7 @@ module urdma_rx_parse
   slot_t z;
   dec_t z_dec;
   /* verilator lint_on UNUSEDSIGNAL */
-  logic z_valid, z_fits, z_full, z_full_reg, z_crc_ok, crc_ok_reg, z_end, z_good, z_commit, line_we;
+  logic z_valid, z_req, z_fits, z_full, z_full_reg, z_crc_ok, crc_ok_reg, z_end, z_good, z_commit, line_we;
   logic [1:0] z_to;
   logic [BUF_W-1:0] base_reg, wp_reg, wp;
   logic [BUF_W:0] free_reg;
@@ -422,14 +423,16 @@ module urdma_rx_parse
   assign z = y_reg[CRC_STAGES];
   assign z_dec = y_dec_reg[CRC_STAGES];
   assign z_valid = y_valid_reg[CRC_STAGES];
-  assign z_fits = free_reg >= (BUF_W+1)'(z_dec.pkt.lines);
-  assign half_full = !free_reg[BUF_W] && !free_reg[BUF_W-1];
+  // Only a request leaves room for others: what ends work is not the first to be dropped.
+  assign z_req = !z_to[1];
+  assign z_fits = free_reg >= (BUF_W+1)'(z_dec.pkt.lines) + (z_req ? (BUF_W+1)'(RSP_LINES) : '0);
+  assign free = free_reg;
   assign z_full = z.first ? !z_fits : z_full_reg;
   assign z_crc_ok = crc_valid ? (crc == CRC_RESIDUE) : (!z.first && crc_ok_reg);
   assign z_to = {z_dec.pkt.opcode == BTH_ACK || is_response(z_dec.pkt.opcode), z_dec.pkt.opcode != BTH_ACK};
   assign z_end = z_valid && z.last;
   assign z_good = z_end && !z.err && z_dec.rdma && !z_dec.bad && !z.short_ && z_crc_ok;
-  assign z_commit = z_good && !z_full && (z_to & ~pkt_ready) == '0;
+  assign z_commit = z_good && !z_full && (z_to & ~pkt_ready) == '0 && (!z_req || req_ready);
   assign line_we = z_valid && z.line && !z_full;
   assign wp = z.first ? base_reg : wp_reg;
 

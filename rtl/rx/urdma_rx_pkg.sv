@@ -8,6 +8,10 @@ package urdma_rx_pkg;
   // take 700 cycles at 900 ns each, and packets of the least MTU come every 7 cycles.
   localparam int PKT_QUEUE = 256;
   localparam int BUF_W = 11;       // log2 of 64-byte lines of the packet buffer (2048: 128 KB)
+  // What requests leave free for packets that end work, of the queue's places and of the buffer's lines: in overload a
+  // request is dropped before a READ response is, and what requests wait for comes.
+  localparam int RSP_PLACES = 32;
+  localparam int RSP_LINES = 256;
   localparam int EXT_BYTES = 28;   // longest extended header: AtomicETH
 
   // AETH syndromes (IBA volume 1, 9.7.5.2.1): bits 6:5 tell the kind
@@ -121,6 +125,7 @@ package urdma_rx_pkg;
     logic             swap;        // OK_RSP of an ATOMIC: value in the order of the wire
     logic             dup;           // OK_ATOMIC, OK_READ: repeated
     logic             fetch_add;   // OK_ATOMIC
+    logic             check;       // OK_WRITE: only its key is looked at, nothing is written; no WQE is posted for its immediate
     logic             ack;         // send an acknowledgement
     logic [23:0]      psn;         // its PSN; with data: of the packet
     logic [7:0]       syndrome;

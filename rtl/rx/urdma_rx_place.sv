@@ -224,7 +224,7 @@ module urdma_rx_place
   logic [7:0] refused;
   typedef enum logic [2:0] {I_NONE, I_REQ, I_RSP, I_READS, I_DONE} i_e;
   i_e i_reg;
-  logic i_bad_reg, i_skip_reg;
+  logic i_bad_reg, i_skip_reg, inv_bad;
   typedef enum logic [1:0] {F_IDLE, F_READ, F_RUN, F_KICK} f_e;
   f_e f_reg;
   logic cqe_valid_reg, ack_valid_reg, err_valid_reg, rdone_valid_reg, out_free;
@@ -260,9 +260,10 @@ module urdma_rx_place
   assign sh_any = pos_reg[5:0] != '0;
   assign frag_last_byte = frag.len - 13'd1;
   assign k_last = {1'b0, frag_last_byte[11:6]} + 7'(sh_any);
-  // a fragment that has begun is written to its end; those of a READ request only tell if it is allowed
+  // a fragment that has begun is written to its end; those of a READ request, or of a WRITE that has to come again, only tell
+  // if it is allowed
   assign frag_run = need && pc_valid && pc.piece && frag_valid && frag.ok && (!dead || k_reg != '0) && !is_atomic
-      && o2_reg.kind != OK_READ;
+      && o2_reg.kind != OK_READ && !o2_reg.check;
   assign frag_end = k_reg == k_last;
 
   // an ATOMIC that may go
@@ -292,7 +293,7 @@ module urdma_rx_place
       if (i_reg != I_NONE) begin
         // the pieces of a SEND with invalidate are done
         o2_done = i_reg == I_DONE || (i_reg == I_REQ && i_skip_reg);
-        if (i_reg == I_DONE && i_bad_reg && status == '0) status = 8'(URDMA_WC_REM_INV_REQ_ERR);
+        if (inv_bad) status = 8'(URDMA_WC_REM_INV_REQ_ERR);
       end else if (is_atomic && atm_go) begin
         o2_done = atm_valid && atm_ready;
         frag_pop = o2_done && need;
@@ -337,6 +338,9 @@ module urdma_rx_place
     if (mro_rsp_valid) i_bad_reg <= mro_rsp != MRO_OK;
   end
 
+  // The key may not be invalidated: the receive completes in error and the QP with it, and the requester is not told
+  // (IBA volume 1, 9.9.6.3, class J).
+  assign inv_bad = i_reg == I_DONE && i_bad_reg && o2_status_reg == '0;
   assign inv_over = o2_done && o2_reg.inv;
   assign inv_req = i_reg == I_READS;
   assign inv_key = o2_reg.imm;
@@ -470,7 +474,8 @@ module urdma_rx_place
     end else if (status != '0) begin
       rec_in.op.status = status;
       rec_in.op.ack = 1'b1;
-      rec_in.op.syndrome = nak_of(status);
+      if (inv_bad) rec_in.op.msn = o2_reg.msn + 24'd1;  // the SEND itself is acknowledged
+      else rec_in.op.syndrome = nak_of(status);
       rec_in.op.est = 1'b0;
       rec_in.op.err = 1'b1;
       rec_in.op.ev = 8'd0;

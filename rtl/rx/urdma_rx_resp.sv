@@ -10,11 +10,16 @@
 //  rst_*   (to placement) a QP begins a new life: the operations of its earlier lives have no effect
 //  done_*  read of placement's count of completed WQEs, for QUERY; latency 1
 //
+// A request is looked at in the order of volume 1, 9.7.4.1: PSN, opcode sequence, opcode and length, the right of the QP and
+// the key, and only then what it needs here, a receive WQE. The key is not checked here: a WRITE with immediate that finds no
+// WQE goes on as a check of its key, behind which its RNR NAK is sent.
+//
 // A READ moves the expected PSN behind its last response. READ responses and ATOMIC acknowledges pass through, for their
 // place in order; the decision on them is requester completion's.
 //
-// Three stages: S0 reads, S1 waits, S2 decides and writes. An item whose QP is in S1 or S2 waits in front of S0: one
-// item each cycle for different QPs, one each 3 cycles for one QP. Items enter only when the output has room.
+// Three stages: S0 reads, S1 waits, S2 decides and writes. An item whose QP is in S1 waits in front of S0, and what S2 writes is
+// seen by S0 in the same cycle: one item each cycle for different QPs, one each 2 cycles for one QP. Items enter
+// only when the output has room.
 
 `resetall
 `default_nettype none
@@ -113,8 +118,8 @@ module urdma_rx_resp
       s0_qpn = qpc.qpn;
       s0_valid = 1'b1;
     end
-    if (!init_done || (s1_valid_reg && s1_qpn_reg == s0_qpn) || (s2_valid_reg && s2_qpn_reg == s0_qpn))
-      s0_valid = 1'b0;
+    // what S2 writes in this cycle is read
+    if (!init_done || (s1_valid_reg && s1_qpn_reg == s0_qpn)) s0_valid = 1'b0;
   end
 
   assign in_ready = s0_valid && s0_src == S_ITEM;
@@ -122,7 +127,7 @@ module urdma_rx_resp
   assign done_en = s0_valid && s0_src == S_QPC;
   assign done_qpn = s0_qpn;
 
-  urdma_ram_sdp #(.WIDTH($bits(st_t)), .DEPTH(1 << QPN_W)) u_st (
+  urdma_ram_live #(.WIDTH($bits(st_t)), .DEPTH(1 << QPN_W)) u_st (
     .clk(clk),
     .wr_en(!init_done || s2_valid_reg),
     .wr_addr(init_done ? s2_qpn_reg : init_reg[QPN_W-1:0]),
@@ -176,7 +181,7 @@ module urdma_rx_resp
   op_t op;
   fetch_t fe;
   logic is_first, is_last, is_send, is_write, is_read, is_atomic, is_imm, is_inv, is_rsp, is_dup;
-  logic bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, c_dup, c_seq, c_noqp, drop;
+  logic bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, posted, c_dup, c_seq, c_noqp, drop;
   logic [12:0] mtu;
   logic [23:0] psn_diff, rd_diff;
   logic [31:0] mlen, left, wr_key, aeth_key;
@@ -232,6 +237,7 @@ module urdma_rx_resp
   // the message begins to use a WQE; has one in use
   assign need_wqe = is_write ? is_imm : (is_send && is_first);
   assign has_wqe = s2_st_reg.in_msg && !s2_st_reg.write;
+  assign posted = s2_st_reg.ci != s2_st_reg.pi;
   assign mlen = (is_first ? 32'd0 : s2_st_reg.moff) + 32'(s2_in_reg.len);
 
   // A doorbell that is behind the last one is an old one repeated.
@@ -381,19 +387,22 @@ module urdma_rx_resp
               op.status = 8'(URDMA_WC_REM_INV_REQ_ERR);
               op.ev = has_wqe ? 8'd0 : 8'(URDMA_EV_QP_REQ_ERR);
               drop = 1'b1;
-            end else if (need_wqe && s2_st_reg.ci == s2_st_reg.pi) begin
-              wd.nak = 1'b1;
-              op.ack = 1'b1;
-              op.syndrome = SYN_RNR | 8'(s2_in_reg.min_rnr);
-              drop = 1'b1;
             end else if (no_right) begin
               wd.err = 1'b1;
               op.ack = 1'b1;
               op.syndrome = SYN_NAK_ACCESS;
               op.err = 1'b1;
-              op.cqe = need_wqe;
+              op.cqe = need_wqe && posted;
               op.status = 8'(URDMA_WC_LOC_ACCESS_ERR);
-              op.ev = need_wqe ? 8'd0 : 8'(URDMA_EV_QP_ACCESS_ERR);
+              op.ev = op.cqe ? 8'd0 : 8'(URDMA_EV_QP_ACCESS_ERR);
+              drop = 1'b1;
+            end else if (need_wqe && !posted) begin
+              wd.nak = 1'b1;
+              // placement sends another NAK if the key of a WRITE is refused
+              op.kind = is_write ? OK_WRITE : OK_NONE;
+              op.check = 1'b1;
+              op.ack = 1'b1;
+              op.syndrome = SYN_RNR | 8'(s2_in_reg.min_rnr);
               drop = 1'b1;
             end else begin
               wd.nak = 1'b0;

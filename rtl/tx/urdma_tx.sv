@@ -50,6 +50,9 @@ module urdma_tx
   output      logic              sent_valid,
   output      sent_t             sent,
   input  wire logic              sent_ready,
+  output      logic              made_valid,
+  output      made_t             made,
+  input  wire logic              made_ready,
   input  wire logic              acked_valid,
   input  wire acked_t            acked,
   output      logic              acked_ready,
@@ -242,7 +245,7 @@ module urdma_tx
     .rd_req_valid(rd_req_valid[0]), .rd_req(rd_req[0]), .rd_req_ready(rd_req_ready[0]),
     .frag_valid, .frag, .frag_ready, .inl_valid(ip_valid), .inl_line(ip_line), .inl_len(ip_len), .inl_ready(ip_ready),
     .chk_valid, .chk_bucket, .asked_valid, .asked_bucket, .asked_seq, .asked_ready,
-    .issued_valid, .issued, .issued_ready, .line_free, .line_free_n
+    .issued_valid, .issued, .issued_ready, .line_free, .line_free_n, .pkt_gone(slot_clear)
   );
 
   urdma_tx_keys keys (
@@ -274,7 +277,7 @@ module urdma_tx
     .clk, .rst, .init_done(commit_init), .busy(commit_busy),
     .pd_valid, .pd, .pd_ready, .issued_valid, .issued, .issued_ready, .frags_here, .inls_here, .failed,
     .slot_clear, .slot, .pkt_valid(data_valid), .pkt(data), .pkt_ready(data_ready),
-    .retrans, .sent_valid, .sent, .sent_ready,
+    .retrans, .sent_valid, .sent, .sent_ready, .made_valid, .made, .made_ready,
     .resp_gone, .rfail_valid, .rfail_qpn, .rfail_era, .rfail_psn, .rfail_status,
     .look_wr, .look_wr_qpn, .look_wr_data, .fence_hit
   );

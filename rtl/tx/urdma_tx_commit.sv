@@ -3,7 +3,7 @@
 //
 // A packet descriptor waits here until its payload is in the packet buffer. Then the packet goes on to be framed,
 // or, if its payload failed or its QP has failed before, is dropped; with the last packet of a message a sent_t
-// goes to requester completion. Nothing behind this point can fail, nothing before it has been seen by others.
+// goes to requester completion, and with each request packet a made_t. Nothing behind this point can fail, nothing before it has been seen by others.
 //
 // health of a QP: OK; PASSING: a message has failed and been reported, packets are dropped until its end;
 // DEAD: messages end with FLUSH_ERR. A new era (the QP was reset) begins with OK. Messages before the failed one may still
@@ -45,6 +45,9 @@ module urdma_tx_commit
   output      logic                  sent_valid,
   output      sent_t                 sent,
   input  wire logic                  sent_ready,
+  output      logic                  made_valid,
+  output      made_t                 made,
+  input  wire logic                  made_ready,
 
   output      logic                  resp_gone,     // pulse: a descriptor of urdma_tx_resp has left
   output      logic                  rfail_valid,   // pulse
@@ -98,6 +101,14 @@ module urdma_tx_commit
     .out_valid(sent_valid), .out_ready(sent_ready), .out_data(sent), .count(s_count)
   );
 
+  logic m_valid, m_ready;
+  made_t m;
+  logic [3:0] m_count;
+  urdma_fifo #(.WIDTH($bits(made_t)), .DEPTH(8)) made_fifo (
+    .clk, .rst, .in_valid(m_valid), .in_ready(m_ready), .in_data(m),
+    .out_valid(made_valid), .out_ready(made_ready), .out_data(made), .count(m_count)
+  );
+
   // ---- state -------------------------------------------------------------------------------------------------
   logic init_done_reg;
   logic [QPN_W-1:0] init_qpn_reg;
@@ -141,7 +152,7 @@ module urdma_tx_commit
 
 
   // ---- decision ------------------------------------------------------------------------------------------------
-  logic has_data, here, done, good, frame, passed, alive;
+  logic has_data, here, room, done, good, frame, passed, alive;
   logic [SEQ_W-1:0] behind;
   logic [7:0] status;
 
@@ -161,7 +172,8 @@ module urdma_tx_commit
   assign good = (status == '0) && alive && !passed;
   assign frame = good && (c_reg.resp || !c_reg.local_op);
   // a fence waits until the messages before it are taken
-  assign done = c_valid_reg && here && (c_reg.fence ? (s_count == '0) : s_ready) && (pkt_ready || c_reg.fence || (!has_data && !frame));
+  assign room = c_reg.fence ? (s_count == '0 && m_count == '0) : (s_ready && m_ready);
+  assign done = c_valid_reg && here && room && (pkt_ready || c_reg.fence || (!has_data && !frame));
   assign i_pop = done && has_data;
   assign slot_clear = i_pop;
   assign slot = i.slot;
@@ -201,9 +213,11 @@ module urdma_tx_commit
     end
   end
   assign st_wr = done && !c_reg.fence && !c_reg.resp;
+  assign m_valid = st_wr && frame;
+  assign m = '{qpn: c_reg.qpn, psn: c_reg.eom ? c_reg.sent_psn : c_reg.psn, asks: c_reg.ackreq};
 
   // A dropped packet goes through as well if it holds lines of the packet buffer: they are given back in order.
-  assign pkt_valid = c_valid_reg && here && s_ready && !c_reg.fence && (has_data || frame);
+  assign pkt_valid = c_valid_reg && here && room && !c_reg.fence && (has_data || frame);
   assign pkt = '{drop: !frame, qpn: c_reg.qpn, opcode: c_reg.opcode, se: c_reg.se, ackreq: c_reg.ackreq, psn: c_reg.psn,
                  ext_len: c_reg.ext_len, ext: c_reg.ext, plen: c_reg.plen, path: c_reg.path};
 
@@ -240,7 +254,7 @@ module urdma_tx_commit
   logic unused;
   assign unused = ^look.gen;
 
-  assign busy = !init_done_reg || pd_valid || (p_count != '0) || (i_count != '0) || c_valid_reg || (s_count != '0);
+  assign busy = !init_done_reg || pd_valid || (p_count != '0) || (i_count != '0) || c_valid_reg || (s_count != '0) || (m_count != '0);
 
 endmodule
 

@@ -10,8 +10,8 @@
 //  inv_done             no piece that was checked with the key before is read any more: its bucket is empty, or all that
 //                       were here when the request came have left. Falls with inv_req.
 //
-// The first is so at once as a rule; the second bounds the time when other keys of the bucket are in use all the time:
-// a DMA read, and for pieces that wait for room in the packet buffer the MAC.
+// The first is so at once as a rule; the second bounds the time when other keys of the bucket are in use all the time, to a
+// DMA read: a piece has room in the packet buffer before mr takes it.
 
 `resetall
 `default_nettype none

@@ -65,8 +65,8 @@ module urdma_tx_local
       S_ASK, S_RSP: begin
         if ((state_reg == S_ASK) && mro_ready) state_reg <= S_RSP;
         if (mro_rsp_valid) begin
-          status_reg <= (mro_rsp == MRO_OK) ? 8'(URDMA_WC_SUCCESS)
-                        : (l.op.op == MRO_BIND) ? 8'(URDMA_WC_MW_BIND_ERR) : 8'(URDMA_WC_LOC_QP_OP_ERR);
+          // "memory management operation error" of IBA volume 1, 11.6.2, has this name in the verbs
+          status_reg <= (mro_rsp == MRO_OK) ? 8'(URDMA_WC_SUCCESS) : 8'(URDMA_WC_MW_BIND_ERR);
           // sync_done of the sync before has to have fallen; it does so at once
           state_reg <= ((l.op.op == MRO_INV_LOCAL) && (mro_rsp == MRO_OK)) ? S_SYNC : S_DONE;
         end

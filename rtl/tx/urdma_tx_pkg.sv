@@ -105,7 +105,7 @@ package urdma_tx_pkg;
     RW_AGAIN,        // the turn's quantum is used up, or its WQEs are completed already
     RW_WAIT,         // no PSN, no READ credit, a fence: wait for an acknowledgement
     RW_LOCAL,        // the local operation of idx is under way: wait for it
-    RW_FLUSH         // answer to TURN_FLUSH_START
+    RW_FLUSH         // answer to TURN_FLUSH_START; RW_LOCAL is the other one
   } rewind_kind_e;
 
   typedef struct packed {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Payload read: pieces to mr, mr's answers to DMA reads, with a place in the packet buffer for each.
 //
-// Packets get their lines of the buffer in order, all lines of a packet before its first read is asked for, so data
-// never finds the buffer full. Pieces may run ahead of that through mr (translation in time), as many as
-// the answer FIFO has room for: mr's answers are always taken at once.
+// A packet has its lines of the buffer and its place at commit before mr sees its first piece. So data never find the buffer
+// full, and what mr has checked waits for DMA reads alone, never for the MAC: urdma_tx_keys, and rx through it, rely on that.
+// Pieces run ahead of the reads through mr (translation in time), as many as the answer FIFO has room for: mr's answers
+// are always taken at once.
 //
 // A piece that mr refuses gives its packet a status: a local error, or, of a READ response (remote), what the requester is
 // to be told, REM_ACCESS_ERR, and REM_OP_ERR if it is no fault of his. The other pieces go on, so counts stay simple. When the last
@@ -58,10 +59,12 @@ module urdma_tx_read
   input  wire logic              issued_ready,
 
   input  wire logic              line_free,      // pulse: lines given back
-  input  wire logic [6:0]        line_free_n
+  input  wire logic [6:0]        line_free_n,
+  input  wire logic              pkt_gone        // pulse: commit has taken an issued_t
 );
 
-  localparam int AHEAD = 32;     // pieces in translation or waiting for lines
+  localparam int AHEAD = 32;     // pieces in translation
+  localparam int MAX_LINES = 64; // of a packet
 
   // ---- to mr ------------------------------------------------------------------------------------------
   logic p_valid, p_pop, m_in_ready, m_valid, m_pop;
@@ -72,14 +75,20 @@ module urdma_tx_read
   logic [$clog2(AHEAD):0] m_count;
   logic is_mem;
 
+  // Lines and the place at commit, taken with the first piece of a packet.
+  logic [LINE_W:0] free_reg, free;  // lines that no packet has
+  logic [PKT_W-1:0] pkts_reg;    // packets between here and commit, which has 2**(PKT_W-1) places
+  logic p_first, p_room, lines_ok_reg;
+
   urdma_fifo #(.WIDTH($bits(piece_t)), .DEPTH(8)) piece_fifo (
     .clk, .rst, .in_valid(piece_valid), .in_ready(piece_ready), .in_data(piece),
     .out_valid(p_valid), .out_ready(p_pop), .out_data(p), .count(p_count)
   );
 
   assign is_mem = p.meta.kind == PIECE_MEM;
-  assign mr_req_valid = p_valid && is_mem && m_in_ready;
-  assign p_pop = p_valid && m_in_ready && (!is_mem || mr_req_ready);
+  assign p_room = !p.meta.first || (lines_ok_reg && !pkts_reg[PKT_W-1]);
+  assign mr_req_valid = p_valid && p_room && is_mem && m_in_ready;
+  assign p_pop = p_valid && p_room && m_in_ready && (!is_mem || mr_req_ready);
   assign chk_valid = p_pop && is_mem;
   assign chk_bucket = p.key[8+:BUCKET_W];
   always_comb begin
@@ -90,6 +99,25 @@ module urdma_tx_read
     if (p.remote) mr_req.acc = 5'(1 << URDMA_ACC_REMOTE_READ_LSB);
     mr_req.va = p.va;
     mr_req.len = p.len;
+  end
+
+  function automatic logic [6:0] lines_of(input logic [12:0] len);
+    return 7'((len + 13'd63) >> 6);
+  endfunction
+
+  assign p_first = p_pop && p.meta.first;
+  assign free = free_reg - (p_first ? (LINE_W+1)'(lines_of(p.meta.pkt_len)) : '0) + (line_free ? (LINE_W+1)'(line_free_n) : '0);
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      free_reg <= (LINE_W+1)'(1 << LINE_W);
+      lines_ok_reg <= 1'b0;
+      pkts_reg <= '0;
+    end else begin
+      free_reg <= free;
+      lines_ok_reg <= free >= (LINE_W+1)'(MAX_LINES);
+      pkts_reg <= pkts_reg + PKT_W'(p_first) - PKT_W'(pkt_gone);
+    end
   end
 
   urdma_fifo #(.WIDTH(1 + BUCKET_W + $bits(piece_meta_t)), .DEPTH(AHEAD)) meta_fifo (
@@ -107,7 +135,6 @@ module urdma_tx_read
   );
 
   // ---- lines, reads ---------------------------------------------------------------------------------------
-  logic [LINE_W:0] free_reg;     // lines not given to a packet
   logic [LINE_W-1:0] alloc_reg;  // next line to give
   logic open_reg;                // the packet at the head has its lines
   logic [LINE_W+5:0] place_reg;  // byte in the buffer where its next fragment goes
@@ -117,13 +144,10 @@ module urdma_tx_read
   logic rd_req_valid_reg;
   dma_rd_req_t rd_req_reg;
 
-  logic [6:0] lines;
-  logic open_now, have_lines, a_ok, out_ok, do_frag, do_inl, piece_done, pkt_done;
+  logic open_now, a_ok, out_ok, do_frag, do_inl, piece_done, pkt_done;
   logic [LINE_W+5:0] place;
   logic [7:0] a_status, status;
 
-  assign lines = 7'((m.pkt_len + 13'd63) >> 6);
-  assign have_lines = open_reg || (free_reg >= (LINE_W+1)'(lines));
   assign place = open_reg ? place_reg : {alloc_reg, 6'd0};
   assign a_ok = (a.status == MR_OK);
   always_comb begin
@@ -139,14 +163,14 @@ module urdma_tx_read
   assign rd_req = rd_req_reg;
   assign out_ok = (!rd_req_valid_reg || rd_req_ready) && frag_ready;
 
-  // One fragment, or one refused, inline or empty piece a cycle; issued_ready and asked_ready are needed only at the end of a
-  // packet or piece but are asked for always.
+  // One fragment, or one refused, inline or empty piece a cycle; asked_ready is needed only at the end of a piece but is asked for
+  // always.
   always_comb begin
     a_pop = 1'b0;
     do_frag = 1'b0;
     do_inl = 1'b0;
     piece_done = 1'b0;
-    if (m_valid && have_lines && issued_ready && asked_ready) begin
+    if (m_valid && asked_ready) begin
       case (m.kind)
         PIECE_MEM: if (a_valid) begin
           if (a_ok) begin
@@ -188,7 +212,6 @@ module urdma_tx_read
     end
     if (rst) begin
       rd_req_valid_reg <= 1'b0;
-      free_reg <= (LINE_W+1)'(1 << LINE_W);
       alloc_reg <= '0;
       open_reg <= 1'b0;
       frag_seq_reg <= '0;
@@ -197,8 +220,7 @@ module urdma_tx_read
     end else begin
       if (do_frag) rd_req_valid_reg <= 1'b1;
       else if (rd_req_ready) rd_req_valid_reg <= 1'b0;
-      free_reg <= free_reg - (open_now ? (LINE_W+1)'(lines) : '0) + (line_free ? (LINE_W+1)'(line_free_n) : '0);
-      if (open_now) alloc_reg <= alloc_reg + LINE_W'(lines);
+      if (open_now) alloc_reg <= alloc_reg + LINE_W'(lines_of(m.pkt_len));
       if (pkt_done) open_reg <= 1'b0;
       else if (open_now) open_reg <= 1'b1;
       frag_seq_reg <= frag_seq_reg + SEQ_W'(do_frag);
@@ -210,11 +232,15 @@ module urdma_tx_read
   assign busy = piece_valid || (p_count != '0) || (m_count != '0) || rd_req_valid_reg;
 
   logic unused;
-  assign unused = ^{a_count, m.first};
+  assign unused = ^{a_count, m.first, issued_ready};
 
 `ifndef SYNTHESIS
   a_answer: assert property (@(posedge clk) disable iff (rst) mr_rsp_valid |-> mr_rsp_ready)
     else $error("%m: mr answers more than it was asked");
+  a_issued: assert property (@(posedge clk) disable iff (rst) pkt_done |-> issued_ready)
+    else $error("%m: commit has no place for a packet");
+  a_lines: assert property (@(posedge clk) disable iff (rst) free_reg <= (LINE_W+1)'(1 << LINE_W))
+    else $error("%m: more lines than there are");
   a_first: assert property (@(posedge clk) disable iff (rst) m_valid |-> (m.first == !open_reg) || (m.kind == PIECE_MEM))
     else $error("%m: a packet's lines and its pieces do not agree");
 `endif

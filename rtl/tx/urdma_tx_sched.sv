@@ -16,7 +16,8 @@
 // remembers how far fetching had come: the border of SQD.
 //
 // A local operation (LOCAL_INV, REG_MR, BIND_MW) is done by urdma_tx_local. Its QP waits outside; the result goes with
-// the next turns.
+// the next turns. One that is under way when the QP goes to ERR is waited for: the turn that begins the flush
+// brings its result.
 //
 // era changes at RESET and at SQ_PSN: the segmenter and commit take the first turn or packet of a new era
 // as the start of a new life, and nothing has to be swept out of the pipeline. Work of the old era that is
@@ -336,7 +337,7 @@ module urdma_tx_sched
     logic [15:0] posted, used;
     posted = ((s.sqd && !s.err) ? s.sqd_lim : s.pi) - s.done;
     used = s.fi - s.done;
-    if (s.err && !s.fl_on) return !s.fl_asked;
+    if (s.err && !s.fl_on) return !s.fl_asked && !s.lop_wait;
     return (s.err || (s.run && !s.psn_wait && !s.hold && !s.lop_wait)) && (posted > used) &&
            (used < 16'(1 << INFL_W));
   endfunction
@@ -364,6 +365,10 @@ module urdma_tx_sched
     .out_valid(drained_valid), .out_ready(drained_ready), .out_data(drained_qpn), .count(drained_count)
   );
 
+  // A doorbell that is behind the last one is an old one, late or repeated.
+  logic db_old;
+  assign db_old = (e1_db_reg.pi - st.pi) > 16'h8000;
+
   always_comb begin
     nx = st;
     drained_push = 1'b0;
@@ -372,7 +377,7 @@ module urdma_tx_sched
     turn_kind = TURN_FETCH;
     if (e1_valid_reg) begin
       case (e1_ev_reg)
-        EV_DB: if (!st.bad) nx.pi = e1_db_reg.pi;
+        EV_DB: if (!st.bad && !db_old) nx.pi = e1_db_reg.pi;
         EV_ACKED: begin
           nx.done = e1_acked_reg.wqe_done;
           // Of a message that is answered and waits for its data only, no more than the beginning is told: a turn that is due does
@@ -430,7 +435,7 @@ module urdma_tx_sched
         end
         EV_REWIND: begin
           // A local operation is under way whatever became of the turn that began it.
-          if ((st.era == e1_rewind_reg.era) && (e1_rewind_reg.kind == RW_LOCAL) && !st.err &&
+          if ((st.era == e1_rewind_reg.era) && (e1_rewind_reg.kind == RW_LOCAL) &&
               !(st.lop_have && (st.lop_idx == e1_rewind_reg.idx))) begin
             nx.lop_wait = 1'b1;
             nx.lop_have = 1'b0;
@@ -442,7 +447,8 @@ module urdma_tx_sched
               nx.fl_on = 1'b1;
             end else begin
               nx.gen = st.gen + 1'b1;
-              nx.one = 1'b1;
+              nx.one = !st.err;
+              nx.fl_asked = 1'b0;   // RW_LOCAL instead of RW_FLUSH: the flush waits for the local operation
               nx.psn_wait = (e1_rewind_reg.kind == RW_WAIT) && (st.acks == e1_rewind_reg.acks);
               nx.fmax = e1_rewind_reg.top;
               if (wqe_before(e1_rewind_reg.idx, st.done)) begin
@@ -474,7 +480,6 @@ module urdma_tx_sched
                 nx.psn_wait = 1'b0;
                 nx.rw = 1'b0;
                 nx.hold = 1'b0;
-                nx.lop_wait = 1'b0;
                 nx.sqd_ev = 1'b0;
                 nx.gen = st.gen + 1'b1;
               end

@@ -15,6 +15,7 @@
 // completed since is not worked: what it holds may be younger than those WQEs (the ring's places are used again).
 //
 // A local operation is handed to urdma_tx_local and the turn ends; a later turn brings the result, which makes its sent_t.
+// It is done then, so it is reported as done in ERR too: the flush begins behind it, with its result.
 //
 // A WQE that is wrong ends its message with a descriptor that has a status; the QP then stops there (only WQEs
 // before it may be sent again) until it is flushed.
@@ -79,7 +80,9 @@ module urdma_tx_seg
     logic [ERA_W-1:0] era;
     logic [GEN_W-1:0] gen;
     logic             stop;      // a WQE failed: nothing new until flushed
-    logic             lop_asked; // the local operation of WQE hi has been handed on
+    logic             lop_asked; // the local operation of WQE hi has been handed on: its opcode, is it signaled
+    logic [1:0]       lop_op;
+    logic             lop_sig;
     logic [15:0]      si;        // next WQE
     logic [15:0]      hi;        // first WQE that was never sent to its end
     logic [35:0]      off;       // bytes of it that are sent; after a retry it may reach beyond: messages to pass over
@@ -274,10 +277,11 @@ module urdma_tx_seg
       if ((dec.op == 8'(URDMA_WR_REG_MR)) && !cur_reg.priv) d_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
     end else if ((dec.inl ? (dec.len > 32'(d_room)) : ({dec.num_sge, 4'd0} > 12'(d_room))) ||
                  ((d_read || d_atomic) && (dec.inl || (cur_reg.max_rd == '0))) ||
-                 (d_atomic && ((dec.len != 32'd8) || (dec.num_sge != 8'd1) || (d_sge.left != 32'd8) ||
-                               (dec.raddr[2:0] != '0)))) begin
+                 (d_atomic && (dec.num_sge > 8'd1))) begin
+      // an ATOMIC has its operands where a second SGE would be
       d_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
-    end else if (dec.len > 32'h4000_0000) begin
+    end else if ((dec.len > 32'h4000_0000) ||
+                 (d_atomic && ((dec.len != 32'd8) || (dec.num_sge == '0) || (d_sge.left != 32'd8)))) begin
       d_status = 8'(URDMA_WC_LOC_LEN_ERR);
     end
   end
@@ -295,6 +299,7 @@ module urdma_tx_seg
   rewind_kind_e step_kind;
   logic m_read, m_atomic, m_local, m_write, m_imm, m_inv;
   logic lop_here;                // the result of this WQE's local operation
+  logic fl_begin, lop_first;     // the turn that begins a flush; before it comes a local operation
   logic [12:0] p_len;
   logic p_pkt_end, p_sge_end, pkt_is_last;
   logic [12:0] line_len;
@@ -339,10 +344,14 @@ module urdma_tx_seg
   assign line_len = (pkt_rem_reg > 13'd64) ? 13'd64 : pkt_rem_reg;
   assign over = (32'(used_reg) + 32'(pkt_len_reg)) >= QUANTUM;
   assign lop_here = cur_reg.lop_have && (cur_reg.lop_idx == g_reg.si);
+  assign fl_begin = (state_reg == S_TURN) && (cur_reg.kind == TURN_FLUSH_START);
+  assign lop_first = fl_begin && g_reg.lop_asked && cur_reg.lop_have && (cur_reg.lop_idx == g_reg.hi);
   assign rd_round = 33'(rem_reg) + 33'(mtu) - 33'd1;
   always_comb begin
     psn_end = g_reg.psn + 24'd1;
-    if (state_reg == S_REQ) begin
+    if (lop_first) begin
+      psn_end = g_reg.hpsn;
+    end else if (state_reg == S_REQ) begin
       if (m_local) psn_end = g_reg.psn;
       else if (m_read && (rem_reg != '0)) psn_end = g_reg.psn + 24'(rd_round >> (4'd7 + 4'(cur_reg.mtu)));
     end
@@ -396,6 +405,11 @@ module urdma_tx_seg
               e_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
               fail = 1'b1;
               if (resent) e_wqe = g_reg.hi;
+            end
+            TURN_FLUSH_START: if (lop_first) begin
+              emit = 1'b1;
+              e_status = cur_reg.lop_status;
+              e_wqe = g_reg.hi;
             end
             TURN_FETCH: if (!void_turn) begin
               if (stale) begin
@@ -584,6 +598,11 @@ module urdma_tx_seg
       pd.wr_opcode = '0;
       pd.msg_len = '0;
     end
+    if (lop_first) begin
+      pd.local_op = 1'b1;
+      pd.wr_opcode = {6'(URDMA_WR_LOCAL_INV >> 2), g_reg.lop_op};
+      pd.signaled = g_reg.lop_sig;
+    end
   end
 
   always_comb begin
@@ -698,6 +717,15 @@ module urdma_tx_seg
               if (resent) g_reg.si <= g_reg.hi;
               rw_reg <= 1'b1;
               rw_kind_reg <= RW_FLUSH;
+              if (lop_first) begin
+                g_reg.si <= g_reg.hi + 1'b1;
+                g_reg.hi <= g_reg.hi + 1'b1;
+                g_reg.lop_asked <= 1'b0;
+              end else if (g_reg.lop_asked) begin
+                // not yet: ask again when it is done
+                g_reg.gen <= cur_reg.gen + 1'b1;
+                rw_kind_reg <= RW_LOCAL;
+              end
             end
             TURN_FLUSH: if (!old_gen && !g_reg.stop) state_reg <= S_FLUSH;
             default: ;
@@ -783,10 +811,12 @@ module urdma_tx_seg
     if (go && end_wqe) begin
       g_reg.off <= '0;
       g_reg.si <= g_reg.si + 1'b1;
-      if (!resent) g_reg.hi <= g_reg.si + 1'b1;
+      if (!resent) begin
+        g_reg.hi <= g_reg.si + 1'b1;
+        g_reg.lop_asked <= 1'b0;
+      end
       k_reg <= k_reg + 1'b1;
       wqe_blk_reg <= wqe_rd_blk;
-      if ((state_reg == S_REQ) && m_local) g_reg.lop_asked <= 1'b0;
       if ((state_reg == S_REQ) && !m_local) g_reg.rd_issued <= g_reg.rd_issued + 1'b1;
       if (!hdr_cycle && (state_reg != S_REQ)) used_reg <= used_reg + 16'(pkt_len_reg);
       if (!more_wqes) begin
@@ -812,13 +842,17 @@ module urdma_tx_seg
       g_reg.off <= '0;
       g_reg.si <= e_wqe + 1'b1;
       if (!wqe_before(e_wqe, g_reg.hi)) g_reg.hi <= e_wqe + 1'b1;
-      if (state_reg == S_REQ) g_reg.lop_asked <= 1'b0;
+      if (!wqe_before(e_wqe, g_reg.hi)) g_reg.lop_asked <= 1'b0;
       g_reg.stop <= 1'b1;
       state_reg <= S_NEXT;
     end
     if (go && step_out) begin
       g_reg.gen <= g_reg.gen + 1'b1;
-      if (lop_valid && lop_ready) g_reg.lop_asked <= 1'b1;
+      if (lop_valid && lop_ready) begin
+        g_reg.lop_asked <= 1'b1;
+        g_reg.lop_op <= m_reg.op[1:0];
+        g_reg.lop_sig <= m_reg.sig;
+      end
       rw_reg <= 1'b1;
       rw_kind_reg <= step_kind;
       state_reg <= S_NEXT;

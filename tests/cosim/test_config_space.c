@@ -35,7 +35,7 @@ static int setup(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	assert_non_null(f);
-	f->cs = urdma_config_space_create(count_flr, f);
+	f->cs = urdma_config_space_create(3, 16, count_flr, f);
 	assert_non_null(f->cs);
 	*state = f;
 	return 0;
@@ -149,6 +149,49 @@ static void test_capability_walk(void **state)
 	}
 	assert_int_equal(seen, 7);
 	assert_int_equal(rd(f, 0x100, 4), 0); /* no extended capability */
+}
+
+/* What a guest's lspci shows as LnkCap, LnkSta and LnkCap2. */
+static void test_link(void **state)
+{
+	static const struct {
+		unsigned int gen, lanes;
+	} links[] = { { 1, 1 }, { 2, 8 }, { 3, 16 }, { 4, 4 }, { 5, 2 } };
+	const unsigned int at = URDMA_CONFIG_CAP_PCIE;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		struct fixture f = { 0 };
+		uint32_t link = links[i].gen | links[i].lanes << 4;
+
+		f.cs = urdma_config_space_create(links[i].gen, links[i].lanes, NULL, NULL);
+		assert_non_null(f.cs);
+		assert_int_equal(rd(&f, at + 0x0c, 4) & 0x3ff, link);
+		assert_int_equal(rd(&f, at + 0x12, 2) & 0x3ff, link);
+		/* Every speed up to it, from bit 1 on. */
+		assert_int_equal(rd(&f, at + 0x2c, 4), (1u << (links[i].gen + 1)) - 2);
+		assert_int_equal(rd(&f, at + 0x30, 2) & 0xf, links[i].gen);
+		/* Equalization is from 8 GT/s on. */
+		assert_int_equal(rd(&f, at + 0x32, 2), links[i].gen >= 3 ? 0x1e : 0);
+		urdma_config_space_destroy(f.cs);
+	}
+}
+
+/* Firmware's settings last until the next reset. */
+static void test_firmware(void **state)
+{
+	const unsigned int at = URDMA_CONFIG_CAP_PCIE;
+	struct fixture *f = *state;
+	uint32_t devctl = rd(f, at + 8, 2);
+
+	urdma_config_space_set_sizes(f->cs, 512, 4096);
+	assert_int_equal(urdma_config_space_mps(f->cs), 512);
+	assert_int_equal(urdma_config_space_mrrs(f->cs), 4096);
+	assert_int_equal(rd(f, at + 8, 2), (devctl & ~0x70e0u) | 2 << 5 | 5 << 12);
+	urdma_config_space_set_sizes(f->cs, 128, 128);
+	assert_int_equal(rd(f, at + 8, 2), devctl & ~0x70e0u);
+	urdma_config_space_reset(f->cs);
+	assert_int_equal(rd(f, at + 8, 2), devctl);
 }
 
 static void test_enables(void **state)
@@ -280,6 +323,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_identity, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bars, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_capability_walk, setup, teardown),
+		cmocka_unit_test(test_link),
+		cmocka_unit_test_setup_teardown(test_firmware, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_enables, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_sizes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flr, setup, teardown),

@@ -17,7 +17,8 @@ fail() {
 bad() {
 	local words=$1 status
 	shift
-	"$program" "$@" >"$dir/out" 2>"$dir/err"
+	# One that does not refuse runs until it is told to end.
+	timeout 60 "$program" "$@" >"$dir/out" 2>"$dir/err"
 	status=$?
 	[ $status = 2 ] || fail "$* exits $status"
 	grep -q -- "$words" "$dir/err" || fail "$* says: $(cat "$dir/err")"
@@ -26,10 +27,12 @@ bad() {
 s=$dir/s
 bad 'no --socket' --out "$dir/o"
 bad '--out is missing' --socket "$s"
-bad 'needs a value' --socket
-bad 'unknown option' --socket "$s" --out "$dir/o" --frobnicate
-bad 'unexpected argument' --socket "$s" --out "$dir/o" extra
-bad 'only pcap' --socket "$s" --out "$dir/o" --trace fst
+bad '--out is missing' --socket "$s" --out ''
+bad "'--socket' requires an argument" --socket
+bad "unrecognized option '--frobnicate'" --socket "$s" --out "$dir/o" --frobnicate
+bad "unexpected argument 'extra'" --socket "$s" --out "$dir/o" extra
+bad "--trace 'fst': it is pcap or none" --socket "$s" --out "$dir/o" --trace fst
+bad "--trace '': it is pcap or none" --socket "$s" --out "$dir/o" --trace ''
 bad 'form A-B' --socket "$s" --out "$dir/o" --wire 0:1
 bad 'with itself' --socket "$s" --out "$dir/o" --wire 0-0
 bad 'counted from 0' --socket "$s" --out "$dir/o" --wire 0-1
@@ -48,11 +51,15 @@ bad 'not a number' --socket "$s" --out "$dir/o" --switch-age 0
 bad 'tell it what' --tell "$dir/nobody"
 bad 'cannot connect' --tell "$dir/nobody" time
 bad 'not a rate' --socket "$s" --out "$dir/o" --rate fast
-bad 'not a rate' --socket "$s" --out "$dir/o" --rate 0
+for rate in '' . 0 .5 1. -1 1e3 1000.001 20000000000000000000000 0x10; do
+	bad "--rate '$rate': not a rate from 0.1 to 1000 Gb/s" --socket "$s" --out "$dir/o" --rate "$rate"
+done
+bad "--rate '25.1234': more than three digits behind the point" --socket "$s" --out "$dir/o" --rate 25.1234
+bad "--pcie-gbps '1.0000': more than three digits" --socket "$s" --out "$dir/o" --pcie-gbps 1.0000
 bad 'not a number' --socket "$s" --out "$dir/o" --delay -5
 bad 'not a number' --socket "$s" --out "$dir/o" --pcie-latency 0
 for option in loss dup reorder corrupt ecn; do
-	bad "--$option 101: not a number of percent" --socket "$s" --out "$dir/o" --$option 101
+	bad "--$option '101': not a number of percent" --socket "$s" --out "$dir/o" --$option 101
 	bad 'not a number of percent' --socket "$s" --out "$dir/o" --$option -1
 	bad 'not a number of percent' --socket "$s" --out "$dir/o" --$option a
 done
@@ -68,8 +75,59 @@ bad 'not a power of two' --socket "$s" --out "$dir/o" --mps 300
 bad 'not a number' --socket "$s" --out "$dir/o" --mps 4096
 bad 'excludes' --socket "$s" --out "$dir/o" --pcie-gbps 50 --pcie-lanes 8
 bad 'below the read completion boundary' --socket "$s" --out "$dir/o" --rcb 128 --completion 64
-"$program" --help >"$dir/out" || fail "--help fails"
-grep -q Usage "$dir/out" || fail "--help says nothing"
+bad 'not a number from 1 to 5' --socket "$s" --out "$dir/o" --pcie-gen 6
+bad 'not a power of two' --socket "$s" --out "$dir/o" --pcie-lanes 12
+bad 'no wire for the faults' --socket "$s" --out "$dir/o" --loss 1
+bad 'no wire for the faults' --socket "$s" --socket "$s.1" --wire none --out "$dir/o" --fault drop
+
+# good NAME ARGUMENT...: exits 0; what it prints is in $dir/out.
+good() {
+	local name=$1
+	shift
+	timeout 60 "$program" "$@" >"$dir/out" 2>"$dir/err" || fail "$name exits $?: $(cat "$dir/err")"
+	[ -s "$dir/err" ] && fail "$name says on stderr: $(cat "$dir/err")"
+}
+good --help --help
+# Every option is told, with its default where it has one.
+for option in socket out control tell check port wire switch rate delay switch-queue switch-latency switch-age loss dup \
+	reorder corrupt ecn seed fault pcie-gen pcie-lanes pcie-gbps pcie-latency mps mrrs rcb completion \
+	reorder-completions pcie-stall trace stall-us no-skip verbose version; do
+	grep -q -e "--$option\b" "$dir/out" || fail "--help does not tell --$option"
+done
+# What the launcher shows: settings of any run, and nothing that the launcher sets itself.
+good --help-settings --help-settings
+grep -q -e '--pcie-gen=N' "$dir/out" || fail "--help-settings lacks --pcie-gen"
+grep -qE -e '--(socket|out|control|tell|check|wire|switch|port)\b[^-]' "$dir/out" && fail "--help-settings tells too much"
+good --version --version
+grep -qxE 'urdma-cosim [0-9]+\.[0-9]+\.[0-9]+ \(hardware contract 1\.[0-9]+\)' "$dir/out" ||
+	fail "--version says $(cat "$dir/out")"
+
+# --check prints what the options come to, makes nothing, and refuses what a run would.
+check() {
+	good "--check $*" --check --socket "$s" --socket "$s.1" --out "$dir/checked" "$@"
+	[ -e "$dir/checked" ] && fail "--check made its --out"
+	[ -e "$s" ] && fail "--check made a socket"
+}
+# has PATTERN: the last output has this, white space aside.
+has() {
+	tr -d ' \n' <"$dir/out" | grep -q -e "$1" || fail "it lacks $1: $(cat "$dir/out")"
+}
+check
+has '"nics":2,"wires":\[\["urdma0","urdma1"\]\],"switches":\[\]'
+has '"rate_gbps":100.0,"delay_ns":250'
+has '"generation":3,"lanes":16,"gbps":115.92.*,"latency_ns":500,"max_payload":256,"max_read_request":512'
+has '"read_completion_boundary":64,"completion":256,"reorder_seed":null,"stall_percent":0'
+has '"faults":0,"seed":1,"trace":"none"'
+check --rate 25.125 --pcie-gen 4 --pcie-lanes=8 --pcie-latency 700 --mps 512 --mrrs 4096 --rcb 128 --completion 128 \
+	--reorder-completions 9 --pcie-stall 5 --loss 1 --dup 0 --trace pcap --port p=tap:x --switch 0,1,p --no-skip
+has '"wires":\[\],"switches":\[\["urdma0","urdma1","p"\]\],"rate_gbps":25.125'
+has '"generation":4,"lanes":8,"gbps":115.9.*,"latency_ns":700,"max_payload":512,"max_read_request":4096'
+has '"read_completion_boundary":128,"completion":128,"reorder_seed":9,"stall_percent":5'
+has '"faults":1,"seed":1,"trace":"pcap","stall_us":1000,"skip":false'
+check --pcie-gbps 50.5
+has '"generation":3,"lanes":16,"gbps":50.5'
+bad 'excludes' --check --socket "$s" --out "$dir/o" --pcie-gbps 50 --pcie-gen 4
+bad 'no --socket' --check --out "$dir/o"
 
 mkdir "$dir/o"
 "$program" --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --trace pcap --rate 99.5 \
@@ -96,6 +154,7 @@ for i in 0 1; do
 	[ -s "$dir/o/urdma$i.pcapng" ] || fail "no capture urdma$i.pcapng"
 done
 [ -e "$dir/o/faults.log" ] || fail "no faults.log"
+empty=$(stat -c %s "$dir/o/urdma0.pcapng")
 [ -e "$dir/s0" ] && fail "socket left behind"
 
 # A switch with NICs and other ports, and the control socket. The replay is of the capture above.
@@ -162,4 +221,97 @@ for key in '"group": 1' '"kind": "stream"' '"no_peer": 1' '"capture": "r.pcapng"
 done
 [ -s "$dir/o/r.pcapng" ] || fail "no capture r.pcapng"
 [ -e "$dir/control" ] && fail "control socket left behind"
+
+# ---- files that cannot be written whole: errors of the run ---------------------------------------
+
+# A capture of 1000 frames, and the frame alone.
+head -c 48 "$dir/one.pcapng" >"$dir/many.pcapng"
+tail -c +49 "$dir/one.pcapng" >"$dir/packet"
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+	cat "$dir/packet"
+done >"$dir/ten"
+for _ in $(seq 100); do
+	cat "$dir/ten"
+done >>"$dir/many.pcapng"
+
+real=$program
+# lossy OUT [ARGUMENT...]: a run whose files in OUT have to fail. What it simulates is whole all the
+# same: 1000 frames come to the switch.
+lossy() {
+	local out=$1
+	shift
+	start --socket "$dir/s0" --socket "$dir/s1" --out "$out" --control "$dir/control" \
+		--port "r=replay:$dir/many.pcapng,fast,hold" --switch 0,1,r --fault delay,side=0,count=all "$@"
+	grep -q ready "$dir/out" || fail "no ready: $(cat "$dir/err")"
+	[ "$("$real" --tell "$dir/control" start r)" = ok ] || fail "the replay does not start"
+	for _ in $(seq 400); do
+		"$real" --tell "$dir/control" counters | grep -q '"group":1000' && break
+		sleep 0.05
+	done
+	kill -TERM $pid
+	wait $pid
+	status=$?
+	[ $status = 1 ] || fail "status $status though results were lost"
+	[ ! -s "$out/cosim.json" ] || grep -q '"group": 1000' "$out/cosim.json" ||
+		fail "the simulation did not go on: $(cat "$out/cosim.json")"
+}
+
+# lost FILE WORDS: the message names it, once, and cosim.json does too, if it is not the one.
+lost() {
+	local n
+	n=$(grep -c "/$1 could not be written" "$dir/err")
+	[ "$n" = 1 ] || fail "$n messages on $1: $(cat "$dir/err")"
+	grep "/$1 could not be written" "$dir/err" | grep -q "$2" || fail "no '$2' on $1: $(cat "$dir/err")"
+	[ "$1" = cosim.json ] || grep '"error": ".*could not be written' "$out/cosim.json" | grep -q "/$1 could not" ||
+		fail "cosim.json does not name $1: $(tail -n 5 "$out/cosim.json")"
+}
+
+# A device that is always full.
+for file in counters.json cosim.json faults.log; do
+	out=$dir/full-$file
+	mkdir "$out"
+	ln -s /dev/full "$out/$file"
+	lossy "$out"
+	lost $file 'No space left on device'
+	[ "$(grep -c . "$dir/err")" = 1 ] || fail "more than one message: $(cat "$dir/err")"
+done
+# The capture's header cannot be written: the run does not begin.
+out=$dir/full-capture
+mkdir "$out"
+ln -s /dev/full "$out/urdma1.pcapng"
+start --socket "$dir/s0" --socket "$dir/s1" --out "$out" --trace pcap
+kill -TERM $pid 2>/dev/null
+wait $pid
+[ $? = 1 ] || fail "a capture on a full disk does not exit 1"
+grep -q 'cannot write .*/urdma1.pcapng: No space left on device' "$dir/err" || fail "it says: $(cat "$dir/err")"
+
+# Captures that grow too large in the middle of the run. They end with a whole packet.
+out=$dir/limited
+# shellcheck disable=SC2317,SC2329  # called as $program
+limited() {
+	ulimit -f 48
+	exec "$real" "$@"
+}
+program=limited
+lossy "$out" --trace pcap
+program=$real
+for file in urdma0.pcapng urdma1.pcapng r.pcapng faults.log; do
+	lost $file 'File too large'
+done
+grep -q '"delay": 1000' "$out/cosim.json" || fail "not every fault was counted: $(cat "$out/cosim.json")"
+# 104 bytes for each packet.
+size=$(stat -c %s "$out/urdma0.pcapng")
+[ $(((size - empty) % 104)) = 0 ] || fail "urdma0.pcapng has $size bytes and ends in the middle of a packet"
+tail -n 1 "$out/faults.log" | grep -q '}$' || fail "faults.log ends in the middle of a line"
+
+# A disk that becomes full.
+out=$dir/tmpfs
+mkdir "$out"
+if mount -t tmpfs -o size=64k none "$out" 2>/dev/null; then
+	trap 'umount "$dir/tmpfs"; rm -rf "$dir"' EXIT
+	lossy "$out" --trace pcap
+	grep -q '/urdma0.pcapng could not be written whole: No space left' "$dir/err" || fail "it says: $(cat "$dir/err")"
+else
+	echo "no file systems can be mounted here: skipped the disk that becomes full"
+fi
 exit $failed

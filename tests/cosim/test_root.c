@@ -53,6 +53,7 @@ struct bench {
 	struct wire_tlp *cq, *rcs;
 	unsigned int n_cq, n_rc, cq_open, rc_open;
 	/* What the host got. */
+	bool no_irqs; /* msix() takes none */
 	unsigned int irqs, last_vec;
 	uint8_t mem_at_irq;
 	uint64_t watch; /* offset in mem that msix() looks at */
@@ -84,13 +85,16 @@ static int host_write(void *ctx, uint64_t addr, const void *buf, size_t len)
 	return 0;
 }
 
-static void host_msix(void *ctx, unsigned int vector)
+static int host_msix(void *ctx, unsigned int vector)
 {
 	struct bench *b = ctx;
 
+	if (b->no_irqs)
+		return -EAGAIN;
 	b->irqs++;
 	b->last_vec = vector;
 	b->mem_at_irq = b->mem[b->watch];
+	return 0;
 }
 
 static const struct urdma_host_ops ops = {
@@ -725,6 +729,85 @@ static void msix_masks(void **state)
 	b->irq = true;
 	run_quiet(b);
 	assert_int_equal(b->irqs, 2);
+	/* The function mask holds vectors back, too, and lets them go when it is lifted. */
+	enable = 0xc000;
+	urdma_pcie_config_write(b->pcie, URDMA_CONFIG_CAP_MSIX + 2, &enable, 2);
+	b->irq = true;
+	run_quiet(b);
+	assert_int_equal(b->irqs, 2);
+	enable = 0x8000;
+	urdma_pcie_config_write(b->pcie, URDMA_CONFIG_CAP_MSIX + 2, &enable, 2);
+	assert_int_equal(b->irqs, 3);
+	bench_free(b);
+}
+
+static uint64_t pending_bits(struct bench *b)
+{
+	struct answers a = { 0 };
+
+	assert_int_equal(urdma_pcie_mmio_read(b->pcie, 4, URDMA_MSIX_PBA_OFFSET, 8, answer, &a), 0);
+	run_quiet(b);
+	assert_int_equal(a.n, 1);
+	return a.value[0];
+}
+
+/* A host that cannot take a vector yet finds it pending, and gets it once, when it says so. */
+static void msix_not_yet(void **state)
+{
+	struct bench *b = bench_new(NULL);
+
+	(void)state;
+	b->no_irqs = true;
+	b->irq = true;
+	b->irq_vec = 63;
+	run_quiet(b);
+	assert_true(pending_bits(b) == UINT64_C(1) << 63);
+	urdma_pcie_msix_ready(b->pcie);
+	assert_true(pending_bits(b) == UINT64_C(1) << 63);
+	b->no_irqs = false;
+	urdma_pcie_msix_ready(b->pcie);
+	assert_int_equal(b->irqs, 1);
+	assert_int_equal(b->last_vec, 63);
+	assert_true(pending_bits(b) == 0);
+	urdma_pcie_msix_ready(b->pcie);
+	assert_int_equal(b->irqs, 1);
+	/* A reset forgets it. */
+	b->no_irqs = true;
+	b->irq = true;
+	run_quiet(b);
+	urdma_pcie_reset(b->pcie);
+	b->no_irqs = false;
+	urdma_pcie_msix_ready(b->pcie);
+	assert_int_equal(b->irqs, 1);
+	bench_free(b);
+}
+
+/* So many register accesses wait for the RTL, and no more; BAR4 is the block's own. */
+static void backlog(void **state)
+{
+	struct urdma_pcie_config cfg;
+	struct answers a = { 0 };
+	struct bench *b;
+	uint64_t v = 1;
+
+	(void)state;
+	urdma_pcie_config_defaults(&cfg);
+	cfg.backlog = 40;
+	b = bench_new(&cfg);
+	for (unsigned int i = 0; i < 20; i++) {
+		assert_int_equal(urdma_pcie_mmio_write(b->pcie, 2, 8 * i, &v, 8), 0);
+		assert_int_equal(urdma_pcie_mmio_read(b->pcie, 0, 8 * i, 8, answer, &a), 0);
+	}
+	assert_int_equal(urdma_pcie_mmio_write(b->pcie, 2, 0, &v, 8), -EAGAIN);
+	assert_int_equal(urdma_pcie_mmio_read(b->pcie, 0, 0, 8, answer, &a), -EAGAIN);
+	assert_int_equal(urdma_pcie_mmio_write(b->pcie, 4, 0, &v, 8), 0);
+	/* Reads that the RTL has taken do not count. */
+	run(b, 300);
+	assert_int_equal(b->n_cq, 40);
+	assert_int_equal(urdma_pcie_mmio_write(b->pcie, 2, 0, &v, 8), 0);
+	assert_int_equal(urdma_pcie_mmio_read(b->pcie, 0, 0, 8, answer, &a), 0);
+	urdma_pcie_reset(b->pcie);
+	assert_int_equal(a.n, 21);
 	bench_free(b);
 }
 
@@ -1157,6 +1240,8 @@ int main(void)
 		cmocka_unit_test(read_after_write),
 		cmocka_unit_test(interrupt_after_write),
 		cmocka_unit_test(msix_masks),
+		cmocka_unit_test(msix_not_yet),
+		cmocka_unit_test(backlog),
 		cmocka_unit_test(latency),
 		cmocka_unit_test(bandwidth),
 		cmocka_unit_test(unmapped),

@@ -406,6 +406,72 @@ static void captures(void **state)
 	unlink(path);
 	assert_int_equal(n, 10);
 	assert_int_equal(urdma_pcapng_open("/nonexistent/x", "urdma0", 0, &p), -ENOENT);
+	/* A full disk is seen at once: the header is written before the first frame comes. */
+	assert_int_equal(urdma_pcapng_open("/dev/full", "urdma0", 0, &p), -ENOSPC);
+}
+
+/*
+ * Whole frames back to back into the MAC of a NIC, which takes a beat a cycle. Those that bring
+ * beats faster are held back, and when the FIFO is full lost as a whole and counted.
+ */
+static void overrun(void **state)
+{
+	static const struct {
+		uint32_t len;
+		bool lost;
+	} sizes[] = { { 60, false }, { 64, false },  { 65, true },   { 75, true },
+		      { 76, false }, { 129, false }, { 1514, false } };
+	static const struct urdma_eth_frame_ops nothing;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		static uint8_t data[1514];
+		const uint32_t len = sizes[i].len, beats = (len + 63) / 64;
+		/* beats that a frame brings beyond one a cycle: 50 bytes of the line are a cycle */
+		const double excess = beats - (len + 24) / 50.0;
+		struct urdma_eth_port from;
+		struct side *s = calloc(1, sizeof(*s));
+		const struct urdma_eth_stats *stats;
+		struct urdma_wire *wire;
+		uint64_t now, first_lost = 0;
+		unsigned int sent = 0;
+
+		assert_non_null(s);
+		urdma_eth_port_init(&from, "from", 100000);
+		urdma_eth_port_init(&s->port, "to", 100000);
+		urdma_eth_port_set_frames(&from, SIZE_MAX, &nothing, NULL);
+		assert_int_equal(urdma_wire_create(&from, &s->port, 63, &wire), 0);
+		stats = &s->port.stats;
+		for (now = 0; now < 200000 || urdma_eth_port_next(&s->port) != UINT64_MAX; now++) {
+			while (now < 200000 && from.out_bytes < 20 * 1514 &&
+			       !urdma_eth_port_send(&from, now, data, len, false))
+				sent++;
+			urdma_eth_port_advance(&from, now);
+			urdma_eth_port_drive(&s->port, now, &s->in);
+			if (s->in.rx.valid)
+				s->part += s->in.rx.last ? len - 64 * (beats - 1) : 64;
+			if (stats->rx_overrun && !first_lost)
+				first_lost = stats->rx_frames;
+			assert_true(now < 1000000);
+		}
+		assert_int_equal(s->part, stats->rx_frames * len);
+		assert_int_equal(stats->rx_frames + stats->rx_overrun, sent);
+		if (sizes[i].lost) {
+			/* as long a train as the FIFO has room for comes through whole */
+			assert_true(stats->rx_overrun > 100);
+			assert_in_range(first_lost, (uint64_t)((URDMA_ETH_RX_FIFO - 4) / excess),
+					(uint64_t)((URDMA_ETH_RX_FIFO + 4) / excess) + 4);
+			print_message("%u bytes: %u frames in a train, then %u of %u are lost\n",
+				      len, (unsigned int)first_lost,
+				      (unsigned int)stats->rx_overrun, sent);
+		} else {
+			assert_int_equal(stats->rx_overrun, 0);
+		}
+		urdma_wire_destroy(wire);
+		urdma_eth_port_cleanup(&from);
+		urdma_eth_port_cleanup(&s->port);
+		free(s);
+	}
 }
 
 int main(void)
@@ -414,7 +480,7 @@ int main(void)
 		cmocka_unit_test(single),	cmocka_unit_test(saturated),
 		cmocka_unit_test(disconnected), cmocka_unit_test(cut),
 		cmocka_unit_test(fault_hook),	cmocka_unit_test(captures),
-		cmocka_unit_test(link_down),
+		cmocka_unit_test(link_down),	cmocka_unit_test(overrun),
 	};
 
 	return cmocka_run_group_tests_name("cosim/wire", tests, NULL, NULL);

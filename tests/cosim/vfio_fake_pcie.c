@@ -39,15 +39,33 @@ static void flr(void *ctx)
 	urdma_pcie_reset(ctx);
 }
 
+static int deliver(void *ctx, unsigned int vector)
+{
+	struct urdma_pcie *p = ctx;
+
+	return p->ops ? p->ops->msix(p->ctx, vector) : 0;
+}
+
+void fake_pcie_fire(struct urdma_pcie *p, unsigned int vector)
+{
+	urdma_msix_fire(&p->msix, vector);
+}
+
+void urdma_pcie_msix_ready(struct urdma_pcie *p)
+{
+	urdma_msix_retry(&p->msix);
+}
+
 struct urdma_pcie *fake_pcie_create(void)
 {
 	struct urdma_pcie *p = calloc(1, sizeof(*p));
 
 	CHECK(p);
-	p->config = urdma_config_space_create(flr, p);
+	p->config = urdma_config_space_create(3, 16, flr, p);
 	p->bar2 = calloc(1, URDMA_PCIE_BAR2_SIZE);
 	CHECK(p->config && p->bar2);
 	p->reads_tail = &p->reads;
+	urdma_msix_init(&p->msix, p->config, deliver, p);
 	put64(p, 0, FAKE_ID_VALUE);
 	return p;
 }
@@ -69,7 +87,10 @@ static void complete(struct urdma_pcie *p, struct fake_read *r)
 {
 	uint64_t value = 0;
 
-	memcpy(&value, bar_memory(p, r->bar) + r->offset, r->len);
+	if (r->bar == 4)
+		urdma_msix_read(&p->msix, r->offset, &value, r->len);
+	else
+		memcpy(&value, bar_memory(p, r->bar) + r->offset, r->len);
 	r->done(r->arg, p->fail_reads ? -EIO : 0, le64toh(value));
 	free(r);
 }
@@ -94,7 +115,7 @@ unsigned int fake_pcie_run(struct urdma_pcie *p, unsigned int max)
 /* The server may pass nothing that pcie.h does not allow: these checks are part of the tests. */
 static void check_access(unsigned int bar, uint64_t offset, size_t len, size_t max)
 {
-	CHECK(bar == 0 || bar == 2);
+	CHECK(bar == 0 || bar == 2 || bar == 4);
 	CHECK(len >= 1 && len <= max);
 	CHECK(offset < urdma_pcie_bar_size(bar) && len <= urdma_pcie_bar_size(bar) - offset);
 	CHECK(offset / 64 == (offset + len - 1) / 64);
@@ -107,7 +128,7 @@ static void act(struct urdma_pcie *p, uint64_t offset)
 	int ret = -EFAULT;
 
 	if (offset == FAKE_IRQ && p->ops) {
-		p->ops->msix(p->ctx, (unsigned int)get64(p, FAKE_IRQ));
+		fake_pcie_fire(p, (unsigned int)get64(p, FAKE_IRQ) % URDMA_PCIE_MSIX_COUNT);
 	} else if (offset == FAKE_DMA_COMMAND) {
 		if (p->ops && length >= 1 && length <= 4096) {
 			if (get64(p, FAKE_DMA_COMMAND) == 1)
@@ -125,6 +146,10 @@ int urdma_pcie_mmio_write(struct urdma_pcie *p, unsigned int bar, uint64_t offse
 			  size_t len)
 {
 	check_access(bar, offset, len, bar == 2 ? 64 : 8);
+	if (bar == 4) {
+		urdma_msix_write(&p->msix, offset, buf, len);
+		return 0;
+	}
 	if (p->full)
 		return -EAGAIN;
 	if (p->write_error)
@@ -146,12 +171,12 @@ int urdma_pcie_mmio_read(struct urdma_pcie *p, unsigned int bar, uint64_t offset
 	struct fake_read *r;
 
 	check_access(bar, offset, len, 8);
-	if (p->full)
+	if (p->full && bar != 4)
 		return -EAGAIN;
 	r = calloc(1, sizeof(*r));
 	CHECK(r);
 	*r = (struct fake_read){ NULL, bar, offset, len, done, arg };
-	if (p->answer_at_once) {
+	if (p->answer_at_once || bar == 4) {
 		complete(p, r);
 		return 0;
 	}
@@ -183,6 +208,7 @@ int urdma_pcie_reset(struct urdma_pcie *p)
 
 	p->resets++;
 	urdma_config_space_reset(p->config);
+	urdma_msix_reset(&p->msix);
 	memset(p->bar0, 0, sizeof(p->bar0));
 	put64(p, 0, FAKE_ID_VALUE);
 	if (p->forget_reads) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A function behind cosim/pcie/pcie.h without a NIC in it, for tests of the vfio-user server: its
- * configuration space is the real one, BAR0 and BAR2 are memory, and BAR0 has a few registers
- * that make it do DMA and interrupts. Register reads complete when fake_pcie_run() is called.
+ * configuration space and MSI-X are the real ones, BAR0 and BAR2 are memory, and BAR0 has a few
+ * registers that make it do DMA and interrupts. Register reads complete when fake_pcie_run() is
+ * called.
  */
 #ifndef URDMA_TESTS_VFIO_FAKE_PCIE_H
 #define URDMA_TESTS_VFIO_FAKE_PCIE_H
@@ -12,6 +13,7 @@
 #include <stdint.h>
 
 #include "pcie/config_space.h"
+#include "pcie/msix.h"
 #include "pcie/pcie.h"
 
 #define FAKE_ID_VALUE 0x616d647275ull /* at BAR0 + 0, "urdma" */
@@ -34,6 +36,7 @@ struct fake_read {
 
 struct urdma_pcie {
 	struct urdma_config_space *config;
+	struct urdma_msix msix;
 	const struct urdma_host_ops *ops;
 	void *ctx;
 	uint8_t bar0[URDMA_PCIE_BAR0_SIZE];
@@ -61,6 +64,8 @@ struct urdma_pcie {
 
 struct urdma_pcie *fake_pcie_create(void);
 void fake_pcie_destroy(struct urdma_pcie *p);
+/* What a NIC does that asks for a vector. */
+void fake_pcie_fire(struct urdma_pcie *p, unsigned int vector);
 /* Completes at most max reads, oldest first; returns how many. */
 unsigned int fake_pcie_run(struct urdma_pcie *p, unsigned int max);
 

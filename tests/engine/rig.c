@@ -63,6 +63,10 @@ static void start_side(struct rig *rig, unsigned int n)
 		  urdma_eh_create_cq(side->eh, 2, config->log_cqe, 1, RIG_DB_PAGE, config->kind,
 				     &side->recv_cq),
 		  "create receive CQ");
+	side->qp = calloc(config->qps, sizeof(*side->qp));
+	rig_check(rig, side->qp ? 0 : -1, "memory for QPs");
+	if (config->batch)
+		urdma_eh_batch_begin(side->eh);
 	for (unsigned int i = 0; i < config->qps; i++) {
 		struct urdma_eh_qp_attr attr = {
 			.qpn = RIG_QPN(i),
@@ -81,6 +85,22 @@ static void start_side(struct rig *rig, unsigned int n)
 
 		rig_check(rig, urdma_eh_create_qp(side->eh, &attr, &side->qp[i]), "create QP");
 	}
+	if (config->batch)
+		rig_check(rig, urdma_eh_batch_end(side->eh), "create QPs");
+}
+
+/* n pairs, a[i] with b[i]. */
+static void connect_pairs(struct rig *rig, struct urdma_eh_qp *a, struct urdma_eh_qp *b,
+			  unsigned int n)
+{
+	const struct rig_config *config = &rig->config;
+
+	if (config->batch)
+		rig_check(rig, urdma_eh_connect_many(a, b, n, &config->conn, config->ipv6),
+			  "connect");
+	for (unsigned int i = 0; i < n && !config->batch; i++)
+		rig_check(rig, urdma_eh_connect_as(&a[i], &b[i], &config->conn, config->ipv6),
+			  "connect");
 }
 
 void rig_start(struct rig *rig, const struct rig_config *config)
@@ -112,15 +132,17 @@ void rig_start(struct rig *rig, const struct rig_config *config)
 			  "faults");
 	}
 	rig->config.conn.mtu = config->mtu;
-	for (unsigned int i = 0; i < config->qps; i++)
-		rig_check(rig,
-			  urdma_eh_connect_as(&rig->side[0].qp[i], &rig->side[1].qp[i],
-					      &rig->config.conn, config->ipv6),
-			  "connect");
+	if (!config->loopback)
+		connect_pairs(rig, rig->side[0].qp, rig->side[1].qp, config->qps);
+	for (unsigned int n = 0; n < 2 && config->loopback; n++)
+		connect_pairs(rig, rig->side[n].qp, rig->side[n].qp + config->qps / 2,
+			      config->qps / 2);
 }
 
 static void end(struct rig *rig)
 {
+	for (unsigned int n = 0; n < 2; n++)
+		free(rig->side[n].qp);
 	urdma_embedded_destroy(rig->host);
 	urdma_cosim_destroy(rig->cosim);
 	urdma_faults_destroy(rig->faults);

@@ -9,13 +9,15 @@
 #include "eth/fault.h"
 #include "host/eh.h"
 
-#define RIG_MAX_QPS 64u
+#define RIG_MAX_QPS 64u /* of tests that keep tables of QPs; a rig has as many as are asked for */
 
 struct rig_config {
 	struct urdma_cosim_config cosim;
 	struct urdma_embedded_config memory;
 	struct urdma_eh_config eh;
 	unsigned int qps; /* pairs */
+	bool loopback; /* QPs of the first half are connected with the second half's, same side */
+	bool batch;    /* many commands at once: a rig of many QPs comes up soon */
 	unsigned int mtu; /* 1: 256 .. 5: 4096 */
 	bool ipv6;
 	size_t buffer; /* bytes of each side's memory region */
@@ -39,7 +41,7 @@ struct rig_side {
 	struct urdma_eh_mr mr;
 	uint8_t *buffer;
 	struct urdma_eh_cq send_cq, recv_cq;
-	struct urdma_eh_qp qp[RIG_MAX_QPS];
+	struct urdma_eh_qp *qp; /* config.qps of them */
 };
 
 struct rig {

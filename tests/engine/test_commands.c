@@ -992,19 +992,10 @@ static void test_doorbells(void **state)
 	query(&rig, RIG_QPN(0), &after);
 	assert_memory_equal(&before, &after, sizeof(before));
 
-	/* A doorbell repeated, or an old one, does nothing. */
-	for (unsigned int i = 0; i < 20; i++)
-		urdma_eh_doorbell(eh, RIG_DB_PAGE, URDMA_DB_SQ, db_word(RIG_QPN(0), 1));
-	rig_check(&rig, urdma_cosim_run_while_busy(rig.cosim, urdma_cosim_now(rig.cosim) + 100000),
-		  "run");
-	query(&rig, RIG_QPN(0), &after);
-	assert_memory_equal(&before, &after, sizeof(before));
 	rig_message(&rig, 0, 0, 0, 64, 2);
 	rig_message(&rig, 0, 1, 0, 64, 3);
 	rig_stop(&rig);
 }
-
-/* ---- events ---- */
 
 static void settle(struct rig *rig)
 {
@@ -1012,6 +1003,99 @@ static void settle(struct rig *rig)
 		  urdma_cosim_run_while_busy(rig->cosim, urdma_cosim_now(rig->cosim) + 1000000),
 		  "settle");
 }
+
+/*
+ * A doorbell repeated, or one behind the last, does nothing: to a queue at rest, and among
+ * messages. An arming in one of a CQ or EQ counts, which may bring an event too many, but none to
+ * EQ 0.
+ */
+static void test_old_doorbells(void **state)
+{
+	struct rig_config config;
+	struct urdma_eh_cmd before, after;
+	struct urdma_eh_event ev[8];
+	struct urdma_eh *eh;
+	struct urdma_eh_qp *qp;
+	struct rig rig;
+
+	(void)state;
+	rig_defaults(&config);
+	config.log_sq = config.log_rq = 4;
+	rig_start(&rig, &config);
+	eh = rig.side[0].eh;
+	qp = &rig.side[0].qp[0];
+	for (uint32_t i = 0; i < 100; i++) {
+		const uint32_t back[] = { 0, 1, 2, 15, 16, 17, 100, 0x7fff };
+
+		query(&rig, RIG_QPN(0), &before);
+		for (unsigned int k = 0; k < COUNT(back); k++) {
+			uint32_t sq = (qp->sq_pi - back[k]) & 0xffff,
+				 rq = (qp->rq_pi - back[k]) & 0xffff,
+				 send_ci = rig.side[0].send_cq.ci - back[k];
+
+			urdma_eh_doorbell(eh, RIG_DB_PAGE, URDMA_DB_SQ, db_word(qp->qpn, sq));
+			urdma_eh_doorbell(eh, RIG_DB_PAGE, URDMA_DB_RQ, db_word(qp->qpn, rq));
+			for (uint64_t arm = 0; arm < 3; arm++) {
+				urdma_eh_doorbell(eh, RIG_DB_PAGE, URDMA_DB_CQ,
+						  db_word(rig.side[0].send_cq.cqn, send_ci) |
+							  URDMA_SET(URDMA_DBW_ARM, arm));
+				urdma_eh_doorbell(eh, 0, URDMA_DB_EQ,
+						  db_word(1, 0 - back[k]) |
+							  URDMA_SET(URDMA_DBW_ARM, arm));
+			}
+		}
+		if (i % 2) {
+			settle(&rig);
+			query(&rig, RIG_QPN(0), &after);
+			assert_memory_equal(&before, &after, sizeof(before));
+		}
+		rig_message(&rig, 0, i / 2 % 2, 0, 64, i);
+		urdma_eh_eq_poll(eh, 1, ev, 8, i % 3 == 0);
+	}
+	assert_int_equal(urdma_eh_eq_poll(eh, 0, ev, 8, false), 0);
+	assert_int_equal(rig_qp_state(qp), URDMA_QPS_RTS);
+	rig_stop(&rig);
+}
+
+/* What was rung before RESET was complete is not of the QP's next life. */
+static void test_doorbells_before_reset(void **state)
+{
+	struct rig_config config;
+	struct urdma_eh_conn conn;
+	struct urdma_eh_qp_info info;
+	struct urdma_eh_qp *qp;
+	struct rig rig;
+
+	(void)state;
+	rig_defaults(&config);
+	rig_start(&rig, &config);
+	qp = &rig.side[0].qp[0];
+	conn = config.conn;
+	conn.dest_qpn = RIG_QPN(0);
+	urdma_eh_gid_ipv4(conn.dgid, 0x0a000002);
+	assert_int_equal(urdma_eh_mac(rig.side[1].eh, conn.dmac), 0);
+	for (uint32_t n = 0; n < 24; n++) {
+		/* the nearest of them just in front of the command */
+		for (uint32_t i = 1; i <= n; i++) {
+			urdma_eh_doorbell(rig.side[0].eh, RIG_DB_PAGE, URDMA_DB_RQ,
+					  db_word(qp->qpn, i));
+			urdma_eh_doorbell(rig.side[0].eh, RIG_DB_PAGE, URDMA_DB_SQ,
+					  db_word(qp->qpn, i));
+		}
+		assert_int_equal(urdma_eh_to_reset(qp), 0);
+		assert_int_equal(urdma_eh_to_init(qp, &conn), 0);
+		assert_int_equal(urdma_eh_to_rtr(qp, &conn), 0);
+		assert_int_equal(urdma_eh_to_rts(qp, &conn), 0);
+		settle(&rig);
+		assert_int_equal(urdma_eh_qp_info(qp, &info), 0);
+		assert_int_equal(info.state, URDMA_QPS_RTS);
+		assert_int_equal(info.sq_pi, 0);
+		assert_int_equal(info.rq_pi, 0);
+	}
+	rig_stop(&rig);
+}
+
+/* ---- events ---- */
 
 /* One message from side 0 to side 1, receive posted, CQEs left in the CQs. */
 static void one_way(struct rig *rig, bool solicited)
@@ -1073,8 +1157,8 @@ static void test_events(void **state)
 	assert_int_equal(ev[0].obj, rig.side[1].recv_cq.cqn);
 
 	/*
-	 * The EQ is not armed now: events come without interrupts. CQEs are waiting: an event at
-	 * once.
+	 * The EQ is not armed now: events come without interrupts. The second CQE had no event:
+	 * one at once.
 	 */
 	urdma_eh_arm_cq(&rig.side[1].recv_cq, false);
 	settle(&rig);
@@ -1088,7 +1172,15 @@ static void test_events(void **state)
 	assert_int_equal(EVENTS(true), 1);
 	settle(&rig);
 	assert_int_equal(IRQS(), 2);
+	/* Both had their event by now: the next one comes with the next CQE. */
+	urdma_eh_arm_cq(&rig.side[1].recv_cq, false);
+	settle(&rig);
+	assert_int_equal(EVENTS(false), 0);
 	take(&rig, 2);
+	one_way(&rig, false);
+	assert_int_equal(EVENTS(true), 1);
+	take(&rig, 1);
+	irqs += IRQS() - 2;
 
 	/* Solicited only: others do not count, one that does gives one event. */
 	urdma_eh_arm_cq(&rig.side[1].recv_cq, true);
@@ -1135,6 +1227,55 @@ static void test_events(void **state)
 	rig_stop(&rig);
 #undef IRQS
 #undef EVENTS
+}
+
+/*
+ * A program that arms after each event, then polls once and asks for the next CQE: each CQE has one
+ * event, and no event comes without one, whenever arming and CQE meet.
+ */
+static void test_rearm_before_poll(void **state)
+{
+	struct rig_config config;
+	struct urdma_eh_event ev[8];
+	struct rig rig;
+
+	(void)state;
+	rig_defaults(&config);
+	rig_start(&rig, &config);
+	settle(&rig);
+	urdma_eh_arm_cq(&rig.side[1].recv_cq, false);
+	for (unsigned int i = 0; i < 200; i++) {
+		struct rig_side *rx = &rig.side[1];
+		struct urdma_eh_sge sge = { (uintptr_t)rx->buffer, 64, rx->mr.key };
+		uint8_t data[16] = { 1, 2, 3 };
+		struct urdma_eh_send wr = { .opcode = URDMA_WR_SEND,
+					    .inline_data = data,
+					    .inline_len = sizeof(data) };
+		struct urdma_eh_cqe cqe;
+
+		assert_int_equal(urdma_eh_post_recv(&rx->qp[0], &sge, 1), 0);
+		assert_int_equal(urdma_eh_post_send(&rig.side[0].qp[0], &wr), 0);
+		/* from before the CQE of this message is made until long after */
+		if (i) {
+			rig_check(&rig,
+				  urdma_cosim_run_until(rig.cosim,
+							urdma_cosim_now(rig.cosim) + 4 * i),
+				  "run");
+			urdma_eh_arm_cq(&rx->recv_cq, false);
+		}
+		settle(&rig);
+		if (urdma_eh_eq_poll(rx->eh, 1, ev, 8, true) != 1)
+			fail_msg("armed %u cycles after the message: not one event", 4 * i);
+		settle(&rig);
+		/* armed before it is polled */
+		if (i % 2) {
+			urdma_eh_arm_cq(&rx->recv_cq, false);
+			settle(&rig);
+			assert_int_equal(urdma_eh_eq_poll(rx->eh, 1, ev, 8, true), 0);
+		}
+		assert_int_equal(urdma_eh_poll_cq(&rx->recv_cq, &cqe, 1), 1);
+	}
+	rig_stop(&rig);
 }
 
 static void test_overflow(void **state)
@@ -1426,12 +1567,13 @@ static void test_cmdq_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bad_create), cmocka_unit_test(test_bad_object),
-		cmocka_unit_test(test_bad_modify), cmocka_unit_test(test_many),
-		cmocka_unit_test(test_registers),  cmocka_unit_test(test_doorbells),
-		cmocka_unit_test(test_events),	   cmocka_unit_test(test_overflow),
-		cmocka_unit_test(test_eq_loss),	   cmocka_unit_test(test_reset),
-		cmocka_unit_test(test_cmdq_error),
+		cmocka_unit_test(test_bad_create),    cmocka_unit_test(test_bad_object),
+		cmocka_unit_test(test_bad_modify),    cmocka_unit_test(test_many),
+		cmocka_unit_test(test_registers),     cmocka_unit_test(test_doorbells),
+		cmocka_unit_test(test_old_doorbells), cmocka_unit_test(test_doorbells_before_reset),
+		cmocka_unit_test(test_events),	      cmocka_unit_test(test_rearm_before_poll),
+		cmocka_unit_test(test_overflow),      cmocka_unit_test(test_eq_loss),
+		cmocka_unit_test(test_reset),	      cmocka_unit_test(test_cmdq_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

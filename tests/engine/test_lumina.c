@@ -338,6 +338,37 @@ static void lost_nak(void **state)
 	end("lost NAK");
 }
 
+/*
+ * The same early in a long message: the ACK timer runs from its first packets on, and the loss is
+ * noticed while most of it is still to be sent.
+ */
+static void lost_in_a_long_message(void **state)
+{
+	const uint32_t len = 3u << 20; /* 68000 cycles at 100 Gb/s */
+	struct rig_config c;
+	uint32_t first;
+
+	(void)state;
+	config(&c, 1);
+	c.conn.timeout = 3; /* 8192 cycles; 24576 with the way to the wire */
+	enter_as(&c);
+	first = next_psn(0, 0);
+	rig_fill(rig.side[0].buffer, len, 7);
+	rig_fault(&rig, "drop,side=0,psn=%u", first + 4);
+	rig_fault(&rig, "drop,side=1,aeth=nak");
+	assert_int_equal(put_simple(0, URDMA_WR_WRITE, (uintptr_t)rig.side[0].buffer,
+				    rig.side[0].mr.key, (uintptr_t)rig.side[1].buffer,
+				    rig.side[1].mr.key, len),
+			 0);
+	run_for(45000);
+	assert_false(urdma_eh_cq_ready(&rig.side[0].send_cq));
+	EQUAL(counter(0, URDMA_CNT_TX_TIMEOUT), 1);
+	EQUAL(next_cqe(&rig.side[0].send_cq, "send").status, URDMA_WC_SUCCESS);
+	EQUAL(rig_verify(rig.side[1].buffer, len, 7), len);
+	EQUAL(counter(0, URDMA_CNT_TX_TIMEOUT), 1);
+	end("lost in a long message");
+}
+
 /* A packet that was sent again is lost again: only the time-out can tell, and it does. */
 static void lost_retransmission(void **state)
 {
@@ -1035,6 +1066,69 @@ static void a_peer_of_another_make(void **state)
 			EQUAL(counter(n, URDMA_CNT_TX_NAK_SEQ), 0);
 		}
 		end("another make");
+	}
+}
+
+/* The first answer becomes one to a PSN that was not sent; the second message is lost once. */
+struct ghost_wire {
+	uint32_t first, ahead;
+	uint8_t syndrome;
+	bool answered, lost;
+};
+
+static void ghost_answers(void *ctx, unsigned int side, struct urdma_eth_frame *frame,
+			  struct urdma_wire_verdict *verdict)
+{
+	struct ghost_wire *g = ctx;
+	struct urdma_roce r;
+	uint32_t psn;
+
+	if (!urdma_roce_parse(frame->data, frame->len, &r))
+		return;
+	if (side == 0 && r.psn == g->first + 1 && !g->lost) {
+		verdict->drop = true;
+		g->lost = true;
+	} else if (side == 1 && r.opcode == 0x11 && !g->answered) {
+		psn = r.psn + g->ahead;
+		frame->data[r.bth + 9] = (uint8_t)(psn >> 16);
+		frame->data[r.bth + 10] = (uint8_t)(psn >> 8);
+		frame->data[r.bth + 11] = (uint8_t)psn;
+		frame->data[r.bth + 12] = g->syndrome;
+		seal(frame->data, frame->len);
+		g->answered = true;
+	}
+}
+
+/*
+ * An ACK or NAK of a PSN that was not sent completes nothing: a lost message that it seems to cover
+ * is sent again, after the time-out, before it completes.
+ */
+static void answers_to_what_was_not_sent(void **state)
+{
+	static const uint32_t ahead[] = {
+		2, 3, 1000, 1u << 21, 1u << 22, (1u << 23) - 1, 1u << 23
+	};
+
+	(void)state;
+	for (unsigned int k = 0; k < 2 * COUNT(ahead); k++) {
+		struct ghost_wire g = { .ahead = ahead[k / 2], .syndrome = k % 2 ? 0x60 : 0x1f };
+		struct rig_config c;
+		struct work w[2];
+
+		config(&c, 1);
+		c.faults = false;
+		enter_as(&c);
+		g.first = next_psn(0, 0);
+		urdma_wire_set_fault(urdma_cosim_wire(rig.cosim, 0), ghost_answers, &g);
+		for (unsigned int i = 0; i < 2; i++)
+			w[i] = message(URDMA_WR_WRITE, 100, i);
+		work_run(&rig, w, 2, LIMIT, "ghosts");
+		settle();
+		urdma_wire_set_fault(urdma_cosim_wire(rig.cosim, 0), NULL, NULL);
+		assert_true(g.answered && g.lost);
+		EQUAL(counter(0, URDMA_CNT_RX_ACK_GHOST), 1);
+		EQUAL(counter(0, URDMA_CNT_TX_TIMEOUT), 1);
+		end("ghosts");
 	}
 }
 
@@ -1817,6 +1911,7 @@ int main(int argc, char **argv)
 		{ "ACK PSNs never go back", acks_never_go_back },
 		{ "resends from the NAKed PSN", resends_from_the_naked_psn },
 		{ "lost NAK", lost_nak },
+		{ "lost in a long message", lost_in_a_long_message },
 		{ "lost retransmission", lost_retransmission },
 		{ "lost READ request that was sent again", lost_read_again },
 		{ "lost last packet", lost_last_packet },
@@ -1838,6 +1933,7 @@ int main(int argc, char **argv)
 		{ "zero-byte messages", zero_bytes },
 		{ "wrong ends of frames", wrong_ends_of_frames },
 		{ "a peer of another make", a_peer_of_another_make },
+		{ "answers to what was not sent", answers_to_what_was_not_sent },
 		{ "counters equal the trace", counters_are_the_trace },
 		{ "counters of sequence and time-outs equal the trace",
 		  sequence_counters_are_the_trace },

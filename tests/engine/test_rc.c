@@ -300,13 +300,13 @@ static void fast_registration(void **state)
 					     0x1000, 1, 12, true),
 			 0);
 	urdma_eh_ring_sq(&rig.side[1].qp[0]);
-	assert_int_equal(send_status(1, 0), URDMA_WC_LOC_QP_OP_ERR);
+	assert_int_equal(send_status(1, 0), URDMA_WC_MW_BIND_ERR);
 	settle();
 	assert_int_equal(rig_qp_state(&rig.side[1].qp[0]), URDMA_QPS_ERR);
 	reconnect(0, 3);
-	local_inv(rig.side[1].mr.key, URDMA_WC_LOC_QP_OP_ERR); /* not fast */
+	local_inv(rig.side[1].mr.key, URDMA_WC_MW_BIND_ERR); /* not fast */
 	reconnect(0, 3);
-	local_inv(FAST << 8 | 0xee, URDMA_WC_LOC_QP_OP_ERR);
+	local_inv(FAST << 8 | 0xee, URDMA_WC_MW_BIND_ERR);
 	reconnect(0, 3);
 	assert_int_equal(urdma_eh_destroy_mr(&mr), 0);
 	stop();
@@ -414,13 +414,161 @@ static void windows(void **state)
 	granted(URDMA_WR_READ, va, mw.key, 65536, "READ through a window");
 	assert_int_equal(urdma_eh_destroy_mr(&region), URDMA_CS_BUSY);
 	local_inv(mw.key, URDMA_WC_SUCCESS);
-	/* no bytes, but a place within the region all the same */
-	bind(&mw, 5, URDMA_ACC_REMOTE_READ, &region, va - 1, 0, URDMA_WC_MW_BIND_ERR);
+	/* to nothing */
+	bind(&mw, 5, URDMA_ACC_REMOTE_READ, &region, va, 0, URDMA_WC_MW_BIND_ERR);
 	reconnect(0, 3);
-	bind(&mw, 5, URDMA_ACC_REMOTE_READ, &region, va, 0, URDMA_WC_SUCCESS);
-	refused(URDMA_WR_READ, va, mw.key, 1, "a window of no length");
+	refused(URDMA_WR_READ, va, WINDOW << 8 | 5, 1, "a window that was not bound");
 	assert_int_equal(urdma_eh_destroy_mr(&mw), 0);
 	assert_int_equal(urdma_eh_destroy_mr(&region), 0);
+	stop();
+}
+
+/* ---- LOCAL_INV and the end of its QP --------------------------------------------------------- */
+
+/* Whatever the CQs hold of a QP that has ended; then the pair works again. */
+static void revive(void)
+{
+	struct urdma_eh_cqe cqe;
+
+	settle();
+	for (unsigned int n = 0; n < 2; n++) {
+		while (urdma_eh_poll_cq(&rig.side[n].send_cq, &cqe, 1))
+			assert_int_equal(cqe.qpn, RIG_QPN(0));
+		while (urdma_eh_poll_cq(&rig.side[n].recv_cq, &cqe, 1))
+			assert_int_equal(cqe.qpn, RIG_QPN(0));
+	}
+	reconnect(0, 3);
+}
+
+/*
+ * The peer reads through a window while its owner invalidates it: a READ is refused, which ends
+ * the owner's QP, perhaps before the LOCAL_INV is reported. It was done, so it is reported as done;
+ * what is behind it is flushed.
+ */
+static void window_invalidated_under_reads(void **state)
+{
+	enum { READS = 12, ROUNDS = 60 };
+	struct urdma_eh_mr region, mw;
+	struct rig_side *peer, *owner;
+	const uint64_t va = 0x7000000;
+	unsigned int ended = 0;
+
+	(void)state;
+	start(1, NULL);
+	peer = &rig.side[0];
+	owner = &rig.side[1];
+	assert_int_equal(urdma_eh_create_mr(owner->eh, FAST, 7, RIG_PD,
+					    ALL_ACCESS | URDMA_ACC_MW_BIND,
+					    owner->buffer + (1u << 20), 65536, va, &region),
+			 0);
+	assert_int_equal(
+		urdma_eh_create_mr_kind(owner->eh, WINDOW, 1, RIG_PD, URDMA_MRK_WINDOW, &mw), 0);
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		struct urdma_eh_sge sge = { (uintptr_t)peer->buffer, 4096, peer->mr.key };
+		struct urdma_eh_send wr = { .opcode = URDMA_WR_READ,
+					    .raddr = va,
+					    .sge = &sge,
+					    .n_sge = 1 },
+				     next = { .opcode = URDMA_WR_SEND, .signaled = true };
+		unsigned int status;
+
+		bind(&mw, (uint8_t)round, URDMA_ACC_REMOTE_READ, &region, va, 65536,
+		     URDMA_WC_SUCCESS);
+		wr.rkey = mw.key;
+		for (unsigned int i = 0; i < READS; i++)
+			assert_int_equal(urdma_eh_put_send(&peer->qp[0], &wr), 0);
+		urdma_eh_ring_sq(&peer->qp[0]);
+		rig_check(&rig,
+			  urdma_cosim_run_until(rig.cosim,
+						urdma_cosim_now(rig.cosim) + 200 + 17 * round),
+			  "run");
+		assert_int_equal(urdma_eh_put_local_inv(&owner->qp[0], mw.key, round % 2 == 0), 0);
+		assert_int_equal(urdma_eh_put_send(&owner->qp[0], &next), 0);
+		urdma_eh_ring_sq(&owner->qp[0]);
+		if (round % 2 == 0) {
+			status = send_status(1, 0);
+			if (status)
+				fail_msg("LOCAL_INV %u cycles after the READs: status %u",
+					 200 + 17 * round, status);
+		}
+		settle();
+		ended += rig_qp_state(&owner->qp[0]) == URDMA_QPS_ERR;
+		revive();
+	}
+	print_message("%u of %u QPs were ended by a READ\n", ended, ROUNDS);
+	assert_true(ended > ROUNDS / 2);
+	assert_int_equal(urdma_eh_destroy_mr(&mw), 0);
+	assert_int_equal(urdma_eh_destroy_mr(&region), 0);
+	stop();
+}
+
+/*
+ * ERR by command, from before the LOCAL_INV is begun until it is long done: reported as done the
+ * key is dead, flushed it is alive. Another QP proves it.
+ */
+static void invalidated_or_flushed(void **state)
+{
+	struct urdma_eh_mr mr;
+	struct urdma_eh_qp *qp, *prover;
+	struct rig_side *owner;
+	unsigned int count[2] = { 0, 0 };
+	uint8_t *p;
+
+	(void)state;
+	start(2, NULL);
+	owner = &rig.side[1];
+	qp = &owner->qp[0];
+	prover = &owner->qp[1];
+	p = owner->buffer + (1u << 20);
+	assert_int_equal(urdma_eh_create_mr_kind(owner->eh, FAST, 1, RIG_PD, URDMA_MRK_FAST, &mr),
+			 0);
+	for (unsigned int round = 0; round < 60; round++) {
+		struct urdma_eh_sge sge = { (uintptr_t)owner->buffer, 64, owner->mr.key };
+		struct urdma_eh_send wr = { .opcode = URDMA_WR_WRITE,
+					    .raddr = (uintptr_t)rig.side[0].buffer,
+					    .rkey = rig.side[0].mr.key,
+					    .sge = &sge,
+					    .n_sge = 1 };
+		struct urdma_eh_cqe cqe;
+		bool done;
+
+		reg(&mr, (uint8_t)round, ALL_ACCESS, p, 4096, 0x1000, 0);
+		/* the LOCAL_INV waits until this is acknowledged */
+		assert_int_equal(urdma_eh_put_send(qp, &wr), 0);
+		assert_int_equal(urdma_eh_put_local_inv(qp, mr.key, true), 0);
+		urdma_eh_ring_sq(qp);
+		rig_check(&rig,
+			  urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + 15 * round),
+			  "run");
+		assert_int_equal(urdma_eh_to_err(qp), 0);
+		do {
+			rig_check(&rig, urdma_eh_next_cqe(&owner->send_cq, &cqe, LIMIT), "CQE");
+			assert_int_equal(cqe.qpn, RIG_QPN(0));
+		} while (cqe.wqe != ((qp->sq_pi - 1) & 0xffff));
+		done = cqe.status == URDMA_WC_SUCCESS;
+		if (!done)
+			assert_int_equal(cqe.status, URDMA_WC_FLUSH_ERR);
+		count[done]++;
+		if (done) {
+			assert_int_equal(urdma_eh_put_reg_mr(prover, &mr, (uint8_t)(round + 100),
+							     ALL_ACCESS, p, 4096, 0x1000, 0, 12,
+							     true),
+					 0);
+			urdma_eh_ring_sq(prover);
+			if (send_status(1, 1))
+				fail_msg("%u cycles: LOCAL_INV is done, and the key is alive",
+					 15 * round);
+		}
+		assert_int_equal(urdma_eh_put_local_inv(prover, mr.key, true), 0);
+		urdma_eh_ring_sq(prover);
+		if (send_status(1, 1))
+			fail_msg("%u cycles: LOCAL_INV is flushed, and the key is dead",
+				 15 * round);
+		revive();
+	}
+	print_message("%u done, %u flushed\n", count[1], count[0]);
+	assert_true(count[0] > 5 && count[1] > 5);
+	assert_int_equal(urdma_eh_destroy_mr(&mr), 0);
 	stop();
 }
 
@@ -714,6 +862,8 @@ int main(void)
 		cmocka_unit_test(fast_registration),
 		cmocka_unit_test(send_with_invalidate),
 		cmocka_unit_test(windows),
+		cmocka_unit_test(window_invalidated_under_reads),
+		cmocka_unit_test(invalidated_or_flushed),
 		cmocka_unit_test(draining),
 		cmocka_unit_test(communication_established),
 	};

@@ -172,6 +172,7 @@ struct status_case {
 	bool passes;  /* what is behind it may have been carried out */
 	bool partial; /* some of its bytes may have been written */
 	bool unprivileged;
+	bool untold;  /* the requester's message succeeds, and its QP stays in RTS */
 	bool strange; /* a packet comes that the wire checker cannot read */
 };
 
@@ -838,7 +839,8 @@ static void run_case(struct scene *s, const struct status_case *c, unsigned int 
 	}
 	for (unsigned int i = 0; i < 2; i++) {
 		spare = (struct urdma_eh_sge){ data_addr(s, from), 8, s->mr[from][TIGHT].key };
-		plan_add(&plan[0], true, URDMA_WC_FLUSH_ERR, tx->qp[0].rq_pi);
+		if (!c->untold)
+			plan_add(&plan[0], true, URDMA_WC_FLUSH_ERR, tx->qp[0].rq_pi);
 		assert_int_equal(urdma_eh_put_recv(&tx->qp[0], &spare, 1), 0);
 		spare = (struct urdma_eh_sge){ data_addr(s, !from), 8, s->mr[!from][TIGHT].key };
 		if (!c->no_recv)
@@ -886,9 +888,10 @@ static void run_case(struct scene *s, const struct status_case *c, unsigned int 
 		for (uint32_t i = plan[1].wqe[1][plan[1].n[1] - 1] + 1;
 		     (uint16_t)i != (uint16_t)rx->qp[0].rq_pi; i++)
 			plan_add(&plan[1], true, URDMA_WC_FLUSH_ERR, i);
-	check_state(s, from, true, "requester");
+	check_state(s, from, !c->untold, "requester");
 	check_state(s, !from, dies, "responder");
-	post_in_err(s, from, &plan[0]);
+	if (!c->untold)
+		post_in_err(s, from, &plan[0]);
 	if (dies)
 		post_in_err(s, !from, &plan[1]);
 	settle(s);
@@ -1045,6 +1048,7 @@ POST(bind_no_window, (void)mr; good_bind(s, wr, WINDOW, BINDABLE); wr->rkey = 0x
 POST(bind_region_pd, (void)mr; good_bind(s, wr, WINDOW, BINDABLE_OTHER))
 POST(bind_window_pd, (void)mr; good_bind(s, wr, WINDOW_OTHER, BINDABLE))
 POST(bind_both_pd, (void)mr; good_bind(s, wr, WINDOW_OTHER, BINDABLE_OTHER))
+POST(bind_nothing, (void)mr; good_bind(s, wr, WINDOW, BINDABLE); wr->mr_length = 0)
 POST(bind_before, (void)mr; good_bind(s, wr, WINDOW, BINDABLE); wr->raddr--)
 POST(bind_behind, (void)mr; good_bind(s, wr, WINDOW, BINDABLE); wr->raddr++)
 POST(bind_long, (void)mr; good_bind(s, wr, WINDOW, BINDABLE); wr->mr_length++)
@@ -1169,11 +1173,10 @@ static void spoil_recv_to_fresh(struct scene *s, uint64_t *w)
 		.name = n, .opcode = URDMA_WR_##op, .status = URDMA_WC_##st, .post = po, \
 		.recv = NO_CQE                                                           \
 	}
-#define SEND_INV_ERROR(n, po)                                                  \
-	{                                                                      \
-		.name = n, .opcode = URDMA_WR_SEND_INV, .naks = 1, .post = po, \
-		.status = URDMA_WC_REM_INV_REQ_ERR, .partial = true,           \
-		.recv = URDMA_WC_REM_INV_REQ_ERR                               \
+#define SEND_INV_ERROR(n, po)                                                                      \
+	{                                                                                          \
+		.name = n, .opcode = URDMA_WR_SEND_INV, .post = po, .untold = true, .alone = true, \
+		.partial = true, .recv = URDMA_WC_REM_INV_REQ_ERR                                  \
 	}
 #define RECV_ERROR(n, op, st, re, sp, ...)                                       \
 	{                                                                        \
@@ -1223,13 +1226,7 @@ static const struct status_case single[] = {
 	LOCAL_ERROR("WRITE_IMM: inline longer than the slot", WRITE_IMM, LOC_QP_OP_ERR, inline_97),
 	LOCAL_ERROR("READ: inline", READ, LOC_QP_OP_ERR, inlined),
 	LOCAL_ERROR("ATOMIC_CS: inline", ATOMIC_CS, LOC_QP_OP_ERR, inlined),
-	LOCAL_ERROR("ATOMIC_FA: length 4", ATOMIC_FA, LOC_QP_OP_ERR, length_4),
-	LOCAL_ERROR("ATOMIC_FA: SGE of 4 bytes", ATOMIC_FA, LOC_QP_OP_ERR, sge_of_4),
-	LOCAL_ERROR("ATOMIC_CS: SGE of 16 bytes", ATOMIC_CS, LOC_QP_OP_ERR, sge_of_16),
 	LOCAL_ERROR("ATOMIC_CS: two SGEs", ATOMIC_CS, LOC_QP_OP_ERR, two_sges),
-	LOCAL_ERROR("ATOMIC_FA: no SGE", ATOMIC_FA, LOC_QP_OP_ERR, no_sges),
-	LOCAL_ERROR("ATOMIC_FA: misaligned", ATOMIC_FA, LOC_QP_OP_ERR, misaligned),
-	LOCAL_ERROR("ATOMIC_CS: misaligned", ATOMIC_CS, LOC_QP_OP_ERR, misaligned),
 	{ .name = "READ: MAX_RD_ATOMIC 0",
 	  .opcode = URDMA_WR_READ,
 	  .status = URDMA_WC_LOC_QP_OP_ERR,
@@ -1240,28 +1237,6 @@ static const struct status_case single[] = {
 	  .status = URDMA_WC_LOC_QP_OP_ERR,
 	  .recv = NO_CQE,
 	  .no_rd_atomic = true },
-	LOCAL_OP("REG_MR: no FAST region", REG_MR, LOC_QP_OP_ERR, reg_region),
-	LOCAL_OP("REG_MR: a window", REG_MR, LOC_QP_OP_ERR, reg_window),
-	LOCAL_OP("REG_MR: registered already", REG_MR, LOC_QP_OP_ERR, reg_used),
-	LOCAL_OP("REG_MR: other PD", REG_MR, LOC_QP_OP_ERR, reg_other_pd),
-	LOCAL_OP("REG_MR: no such key", REG_MR, LOC_QP_OP_ERR, reg_no_key),
-	LOCAL_OP("REG_MR: key out of range", REG_MR, LOC_QP_OP_ERR, reg_key_range),
-	LOCAL_OP("REG_MR: 3 levels", REG_MR, LOC_QP_OP_ERR, reg_levels),
-	LOCAL_OP("REG_MR: pages of 2 KB", REG_MR, LOC_QP_OP_ERR, reg_page_small),
-	LOCAL_OP("REG_MR: pages of 4 GB", REG_MR, LOC_QP_OP_ERR, reg_page_large),
-	LOCAL_OP("REG_MR: around the address space", REG_MR, LOC_QP_OP_ERR, reg_wraps),
-	LOCAL_OP("REG_MR: remote write without local", REG_MR, LOC_QP_OP_ERR, reg_remote_write),
-	LOCAL_OP("REG_MR: atomic without local write", REG_MR, LOC_QP_OP_ERR, reg_atomic),
-	LOCAL_OP("LOCAL_INV: no FAST region", LOCAL_INV, LOC_QP_OP_ERR, inv_region),
-	LOCAL_OP("LOCAL_INV: not registered", LOCAL_INV, LOC_QP_OP_ERR, inv_unregistered),
-	LOCAL_OP("LOCAL_INV: invalidated already", LOCAL_INV, LOC_QP_OP_ERR, inv_again),
-	LOCAL_OP("LOCAL_INV: key with another variant", LOCAL_INV, LOC_QP_OP_ERR, inv_variant),
-	LOCAL_OP("LOCAL_INV: no such key", LOCAL_INV, LOC_QP_OP_ERR, inv_no_key),
-	LOCAL_OP("LOCAL_INV: key out of range", LOCAL_INV, LOC_QP_OP_ERR, inv_key_range),
-	LOCAL_OP("LOCAL_INV: other PD", LOCAL_INV, LOC_QP_OP_ERR, inv_other_pd),
-	LOCAL_OP("LOCAL_INV: a window is bound to it", LOCAL_INV, LOC_QP_OP_ERR, inv_bound),
-	LOCAL_OP("LOCAL_INV: window not bound", LOCAL_INV, LOC_QP_OP_ERR, inv_unbound),
-	LOCAL_OP("LOCAL_INV: window of another QP", LOCAL_INV, LOC_QP_OP_ERR, inv_foreign),
 	{ .name = "SEND: payload not readable",
 	  .opcode = URDMA_WR_SEND,
 	  .status = URDMA_WC_LOC_QP_OP_ERR,
@@ -1285,7 +1260,29 @@ static const struct status_case single[] = {
 	  .passes = true,
 	  .spoil = spoil_to_fresh },
 
-	/* MW_BIND_ERR */
+	/* MW_BIND_ERR: "memory management operation error" */
+	LOCAL_OP("REG_MR: no FAST region", REG_MR, MW_BIND_ERR, reg_region),
+	LOCAL_OP("REG_MR: a window", REG_MR, MW_BIND_ERR, reg_window),
+	LOCAL_OP("REG_MR: registered already", REG_MR, MW_BIND_ERR, reg_used),
+	LOCAL_OP("REG_MR: other PD", REG_MR, MW_BIND_ERR, reg_other_pd),
+	LOCAL_OP("REG_MR: no such key", REG_MR, MW_BIND_ERR, reg_no_key),
+	LOCAL_OP("REG_MR: key out of range", REG_MR, MW_BIND_ERR, reg_key_range),
+	LOCAL_OP("REG_MR: 3 levels", REG_MR, MW_BIND_ERR, reg_levels),
+	LOCAL_OP("REG_MR: pages of 2 KB", REG_MR, MW_BIND_ERR, reg_page_small),
+	LOCAL_OP("REG_MR: pages of 4 GB", REG_MR, MW_BIND_ERR, reg_page_large),
+	LOCAL_OP("REG_MR: around the address space", REG_MR, MW_BIND_ERR, reg_wraps),
+	LOCAL_OP("REG_MR: remote write without local", REG_MR, MW_BIND_ERR, reg_remote_write),
+	LOCAL_OP("REG_MR: atomic without local write", REG_MR, MW_BIND_ERR, reg_atomic),
+	LOCAL_OP("LOCAL_INV: no FAST region", LOCAL_INV, MW_BIND_ERR, inv_region),
+	LOCAL_OP("LOCAL_INV: not registered", LOCAL_INV, MW_BIND_ERR, inv_unregistered),
+	LOCAL_OP("LOCAL_INV: invalidated already", LOCAL_INV, MW_BIND_ERR, inv_again),
+	LOCAL_OP("LOCAL_INV: key with another variant", LOCAL_INV, MW_BIND_ERR, inv_variant),
+	LOCAL_OP("LOCAL_INV: no such key", LOCAL_INV, MW_BIND_ERR, inv_no_key),
+	LOCAL_OP("LOCAL_INV: key out of range", LOCAL_INV, MW_BIND_ERR, inv_key_range),
+	LOCAL_OP("LOCAL_INV: other PD", LOCAL_INV, MW_BIND_ERR, inv_other_pd),
+	LOCAL_OP("LOCAL_INV: a window is bound to it", LOCAL_INV, MW_BIND_ERR, inv_bound),
+	LOCAL_OP("LOCAL_INV: window not bound", LOCAL_INV, MW_BIND_ERR, inv_unbound),
+	LOCAL_OP("LOCAL_INV: window of another QP", LOCAL_INV, MW_BIND_ERR, inv_foreign),
 	LOCAL_OP("BIND_MW: region without the right", BIND_MW, MW_BIND_ERR, bind_no_right),
 	LOCAL_OP("BIND_MW: region key with another variant", BIND_MW, MW_BIND_ERR, bind_region_key),
 	LOCAL_OP("BIND_MW: no such region", BIND_MW, MW_BIND_ERR, bind_no_region),
@@ -1299,6 +1296,7 @@ static const struct status_case single[] = {
 	LOCAL_OP("BIND_MW: region of another PD", BIND_MW, MW_BIND_ERR, bind_region_pd),
 	LOCAL_OP("BIND_MW: window of another PD", BIND_MW, MW_BIND_ERR, bind_window_pd),
 	LOCAL_OP("BIND_MW: both of another PD", BIND_MW, MW_BIND_ERR, bind_both_pd),
+	LOCAL_OP("BIND_MW: no byte", BIND_MW, MW_BIND_ERR, bind_nothing),
 	LOCAL_OP("BIND_MW: one byte before", BIND_MW, MW_BIND_ERR, bind_before),
 	LOCAL_OP("BIND_MW: one byte behind", BIND_MW, MW_BIND_ERR, bind_behind),
 	LOCAL_OP("BIND_MW: one byte too long", BIND_MW, MW_BIND_ERR, bind_long),
@@ -1315,6 +1313,10 @@ static const struct status_case single[] = {
 	LATE_ERROR("WRITE: SGEs one byte short", WRITE, LOC_LEN_ERR, one_more),
 	LATE_ERROR("SEND: SGEs one byte long", SEND, LOC_LEN_ERR, one_less),
 	LATE_ERROR("WRITE_IMM: SGEs one byte long", WRITE_IMM, LOC_LEN_ERR, one_less),
+	LOCAL_ERROR("ATOMIC_FA: length 4", ATOMIC_FA, LOC_LEN_ERR, length_4),
+	LOCAL_ERROR("ATOMIC_FA: SGE of 4 bytes", ATOMIC_FA, LOC_LEN_ERR, sge_of_4),
+	LOCAL_ERROR("ATOMIC_CS: SGE of 16 bytes", ATOMIC_CS, LOC_LEN_ERR, sge_of_16),
+	LOCAL_ERROR("ATOMIC_FA: no SGE", ATOMIC_FA, LOC_LEN_ERR, no_sges),
 	LOCAL_ERROR("SEND: no SGEs", SEND, LOC_LEN_ERR, no_sges),
 	LOCAL_ERROR("SEND: SGEs and no length", SEND, LOC_LEN_ERR, nothing),
 	{ .name = "READ: SGEs one byte short",
@@ -1352,7 +1354,7 @@ static const struct status_case single[] = {
 	RECV_ERROR("receive: page table not readable", SEND, REM_OP_ERR, LOC_QP_OP_ERR,
 		   spoil_recv_to_fresh, .prepare = fresh_table_there, .undo = fresh_end_there),
 
-	/* REM_INV_REQ_ERR: keys to invalidate */
+	/* keys to invalidate: the responder's REM_INV_REQ_ERR, acknowledged (9.9.6.3, class J) */
 	SEND_INV_ERROR("SEND_INV: no FAST region", send_inv_region),
 	SEND_INV_ERROR("SEND_INV: not registered", send_inv_unregistered),
 	SEND_INV_ERROR("SEND_INV: invalidated already", send_inv_again),
@@ -1418,6 +1420,20 @@ static const struct status_case single[] = {
 		    .value = 1),
 	BAD_REQUEST("request: ATOMIC_FA misaligned", ATOMIC_FA, .opcode = 0x14, .offset = EXT_VA,
 		    .value = 4),
+	{ .name = "ATOMIC_FA: misaligned",
+	  .opcode = URDMA_WR_ATOMIC_FA,
+	  .status = URDMA_WC_REM_INV_REQ_ERR,
+	  .recv = NO_CQE,
+	  .event = URDMA_EV_QP_REQ_ERR,
+	  .naks = 1,
+	  .spoil = misaligned },
+	{ .name = "ATOMIC_CS: misaligned",
+	  .opcode = URDMA_WR_ATOMIC_CS,
+	  .status = URDMA_WC_REM_INV_REQ_ERR,
+	  .recv = NO_CQE,
+	  .event = URDMA_EV_QP_REQ_ERR,
+	  .naks = 1,
+	  .spoil = misaligned },
 	{ .name = "request: READ with MAX_DEST_RD_ATOMIC 0",
 	  .opcode = URDMA_WR_READ,
 	  .status = URDMA_WC_REM_INV_REQ_ERR,

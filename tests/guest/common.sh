@@ -141,11 +141,16 @@ too_late() {
 		grep -qE 'transport retry counter exceeded|Failed status 12' /tmp/server.log /tmp/client.log
 }
 
-# sent_again: the number of time-outs of the NICs, and of packets that they received again. The RDMA core shows hw_counters
-# in the first network namespace only.
-sent_again() {
-	cosim counters | grep -oE '"(rx_dup|tx_timeout)": *[0-9]+' | awk -F: '{ n += $2 } END { print n + 0 }'
+# counted NAME...: the sum of these counters over all NICs. The simulator is asked, because the RDMA core shows
+# hw_counters in the first network namespace only.
+counted() {
+	local names
+	names=$(IFS='|' && echo "$*")
+	cosim counters | grep -oE "\"($names)\": *[0-9]+" | awk -F: '{ n += $2 } END { print n + 0 }'
 }
+
+# sent_again: the number of time-outs of the NICs, and of packets that they received again.
+sent_again() { counted rx_dup tx_timeout; }
 
 # meet PROGRAM ADDRESS SERVER CLIENT OPTIONS...: a pair that has to do its work. It is tried again where the reason lies
 # outside of the NICs; lossy says that the wire loses frames. What the NICs did stands in the captures, which are judged

@@ -14,20 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "device.h"
 #include "urdma_hw.h"
-
-static struct ibv_context *open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *ctx = NULL;
-
-	for (int i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			ctx = ibv_open_device(list[i]);
-	if (!ctx)
-		fprintf(stderr, "foreign_doorbell: cannot open %s\n", name);
-	return ctx;
-}
 
 static volatile uint64_t *doorbell_page(void)
 {

@@ -8,6 +8,8 @@
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
+# shellcheck source=tests/guest/perftest_lib.sh
+. /opt/urdma/tests/perftest_lib.sh
 
 devices_up 2 || fail "two active devices are expected: $(rdma link show 2>&1)"
 n=${1-200}
@@ -15,16 +17,6 @@ lossy=${2-}
 # Of 16 READs of 64 KB nearly each loses a packet, and all of them are asked for again each time: slow.
 read_size=65536
 [ -z "$lossy" ] || read_size=16384
-runs=0
-
-# run PROGRAM OPTIONS...: one pair of programs; a line each, all of their output only when they fail.
-run() {
-	local start
-	start=$(cut -d. -f1 /proc/uptime)
-	meet "$1" 127.0.0.1 urdma0 urdma1 -n "$n" "${@:2}"
-	runs=$((runs + 1))
-	printf '%-16s %-40s ok, %s s\n' "$1" "${*:2}" $(($(cut -d. -f1 /proc/uptime) - start))
-}
 
 run ibv_rc_pingpong -c -s 4096
 run ibv_rc_pingpong -c -e -s 65536

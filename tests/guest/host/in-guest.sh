@@ -19,6 +19,7 @@ if [ "$1" = -g ]; then
 fi
 out=$top/build/guest/tests/$1
 shift
+rm -rf "$out"
 mkdir -p "$out"
 # Everything is built when ctest runs.
 export URDMA_NO_BUILD=1

@@ -9,13 +9,15 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 export URDMA_NO_BUILD=1
 bad=0
+# QEMU's options end at a comma; ours do not.
+results=$tmp/re,sults
 
 # expect NAME STATUS [options] -- COMMAND: run it, its streams go to $tmp/out and $tmp/err.
 expect() {
 	local name=$1 want=$2 got=0 start=$SECONDS
 	shift 2
-	rm -rf "$tmp/results"
-	"$top/urdma" run --nics 0 --out "$tmp/results" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || got=$?
+	rm -rf "$results"
+	"$top/urdma" run --nics 0 --out "$results" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || got=$?
 	if [ "$got" != "$want" ]; then
 		echo "FAIL: $name: status $got, not $want"
 		tail -n 20 "$tmp/err"
@@ -35,21 +37,56 @@ check() {
 	fi
 }
 
-mkdir "$tmp/share"
-echo there >"$tmp/share/in"
+mkdir "$tmp/sh,are"
+echo there >"$tmp/sh,are/in"
 boot=$SECONDS
 # shellcheck disable=SC2016  # for the guest's shell
-expect "status, output, share" 7 --share "$tmp/share" -- bash -c \
+expect "status, output, share" 7 --share "$tmp/sh,are" -- bash -c \
 	'echo "a  b" "$0"; echo e >&2; cat /share/in; echo back >/share/out; seq 100000 | tail -n 1; exit 7' 'q"uo$te'
 boot=$((SECONDS - boot))
+check "nothing is said to be removed" test "$(grep -c removing "$tmp/err")" = 0
 # shellcheck disable=SC2016  # so it is meant
 printf '%s\n' 'a  b q"uo$te' there 100000 >"$tmp/want"
 check "standard output" diff "$tmp/want" "$tmp/out"
 check "standard error apart" grep -qx e "$tmp/err"
-check "written through /share" grep -qx back "$tmp/share/out"
+check "written through /share" grep -qx back "$tmp/sh,are/out"
 check "summary" jq -e '.exit_status == 7 and .error == null and .kernel_complaints == []' \
-	"$tmp/results/summary.json"
-check "the console's log" grep -q 'Linux version' "$tmp/results/console.log"
+	"$results/summary.json"
+check "the console's log" grep -q 'Linux version' "$results/console.log"
+
+# Again into the same directory: an earlier run's files go, and are named; others stay.
+echo mine >"$results/urdma7.pcapng"
+echo mine >"$results/notes"
+"$top/urdma" run --nics 0 --out "$results" -- true >"$tmp/out" 2>"$tmp/err" </dev/null || { echo "FAIL: a second run"; bad=1; }
+check "says what it removes" grep -q 'removing the results of an earlier run in .*: summary.json console.log$' "$tmp/err"
+check "the earlier run's summary is gone" jq -e '.command == "true"' "$results/summary.json"
+check "other files stay" diff <(cat "$results/urdma7.pcapng" "$results/notes") <(printf 'mine\nmine\n')
+# Files that no run has left there are not removed, and not written over.
+rm "$results/.urdma-run"
+got=0
+"$top/urdma" run --nics 0 --out "$results" -- true >"$tmp/out" 2>"$tmp/err" </dev/null || got=$?
+check "a directory with foreign files is refused" test $got = 2
+check "names one" grep -q "has a file summary.json that no run" "$tmp/err"
+check "touches none" jq -e '.command == "true"' "$results/summary.json"
+
+# A disk too small for the console: the guest's work goes on, the run fails and says why.
+full=$tmp/full
+mkdir "$full"
+if mount -t tmpfs -o size=12k none "$full" 2>/dev/null; then
+	trap 'umount "$tmp/full"; rm -rf "$tmp"' EXIT
+	got=0
+	URDMA_CACHE=$full "$top/tools/setup.sh" run >"$tmp/out" 2>"$tmp/err" </dev/null || got=$?
+	check "a set-up without space is refused" test $got = 1
+	check "says how much is needed, and where" grep -q "needs about [0-9]* MB in the cache $full, where [0-9]* MB are free" "$tmp/err"
+	got=0
+	"$top/urdma" run --nics 0 --out "$full" -- echo went >"$tmp/out" 2>"$tmp/err" </dev/null || got=$?
+	check "a full disk: status" test $got = 125
+	check "a full disk: the command ran" grep -qx went "$tmp/out"
+	check "a full disk: says what is lost" grep -q "could not be written whole: console.log in $full" "$tmp/err"
+	check "a full disk: summary.json, too" grep -q 'summary.json could not be written' "$tmp/err"
+else
+	echo "skipped: no file systems can be mounted here"
+fi
 
 # The killed `on` has to take its command in guest 1 along.
 # shellcheck disable=SC2016  # for the guest's shell
@@ -63,7 +100,7 @@ expect "two guests" 3 --hosts 2 -- bash -c '
 	kill $!
 	sleeps 0 || exit 13
 	exit 3'
-check "the second console's log" grep -q 'Linux version' "$tmp/results/console-1.log"
+check "the second console's log" grep -q 'Linux version' "$results/console-1.log"
 
 # The time-out includes the boot.
 expect "a command that hangs" 124 --timeout $((2 * boot + 10)) -- sleep 1000
@@ -74,7 +111,7 @@ expect "a panic" 125 --timeout 300 -- bash -c 'echo c >/proc/sysrq-trigger; slee
 check "says so" grep -q 'kernel panicked' "$tmp/err"
 check "with the console's tail" grep -q 'sysrq triggered crash' "$tmp/err"
 check "in the summary" jq -e '.exit_status == 125 and (.kernel_complaints | length > 0)' \
-	"$tmp/results/summary.json"
+	"$results/summary.json"
 
 expect "a guest that goes away" 125 --timeout 300 -- busybox poweroff -f
 URDMA_MEMORY=40 expect "a guest that cannot boot" 125 --timeout 300 -- true
@@ -82,15 +119,22 @@ URDMA_MEMORY=40 expect "a guest that cannot boot" 125 --timeout 300 -- true
 cosim=$tmp/no-cosim
 printf '#!/bin/sh\necho no such luck >&2\nexit 1\n' >"$cosim"
 chmod +x "$cosim"
+URDMA_COSIM=$cosim expect "a simulator that cannot be run" 125 --nics 2 -- true
+check "says why" grep -q 'no such luck' "$tmp/err"
+# shellcheck disable=SC2016  # for its shell
+printf '#!/bin/sh\n[ "$1" != --check ] || exit 0\necho no such luck >&2\nexit 1\n' >"$cosim"
 URDMA_COSIM=$cosim expect "a simulator that does not start" 125 --nics 2 -- true
 check "says why" grep -q 'no such luck' "$tmp/err"
 
-# A simulator that says what it was called with.
-printf '#!/bin/sh\nprintf "%%s " "$@" >"%s/args"\nexit 1\n' "$tmp" >"$cosim"
-URDMA_COSIM=$cosim expect "options of the wire" 125 --nics 2 --rate 25.5 --delay 1000 --loss 1 --dup=0.25% \
-	--reorder 2 --corrupt 0 --ecn 100 --seed 7 --fault drop,side=0,psn=3-5 --fault=corrupt,byte=-1,p=0.5% -- true
-check "reach the simulator" grep -q -e "--rate 25.5 --delay 1000 --loss 1 --dup 0.25 --reorder 2 --corrupt 0 --ecn 100 \
---seed 7 --fault drop,side=0,psn=3-5 --fault corrupt,byte=-1,p=0.5% --out" "$tmp/args"
+# A simulator that says what it was called with, first to check it, then to run.
+# shellcheck disable=SC2016  # for its shell
+printf '#!/bin/sh\nprintf "%%s " "$@" >>"%s/args"\necho >>"%s/args"\n[ "$1" = --check ]\n' "$tmp" "$tmp" >"$cosim"
+URDMA_COSIM=$cosim expect "options of the simulator" 125 --rate 25.5 --loss -1 --dup=0.25% --nics 2 --no-skip \
+	--pcie-gen 4 --timeout 100 --fault drop,side=0,psn=3-5 --unknown-here=x --no-skip stray --last -- true
+for how in '--check --control' '--control'; do
+	check "reach the simulator: $how" grep -q -e "^$how .*--trace pcap --out [^ ]* --rate 25.5 --loss -1 --dup=0.25% --no-skip \
+--pcie-gen 4 --fault drop,side=0,psn=3-5 --unknown-here=x --no-skip stray --last \$" "$tmp/args"
+done
 
 # joined NAME WORDS [options]: WORDS are among the simulator's options.
 joined() {
@@ -116,31 +160,36 @@ refused() {
 	expect "$name" 2 --nics 2 "$@" -- true
 	check "$name: says why" grep -q -e "$words" "$tmp/err"
 }
-refused "a rate that is none" 'not a number of Gb/s' --rate fast
-refused "a rate of nothing" 'not a number of Gb/s' --rate 0
-refused "a delay below a cycle" 'not a number of nanoseconds' --delay 3
-refused "a delay with a point" 'not a number of nanoseconds' --delay 1.5
-for option in --loss --dup --reorder --corrupt --ecn; do
-	refused "$option beyond all" "$option: '101' is not a number of percent" "$option" 101
-	refused "$option below nothing" "$option: '-1' is not a number of percent" "$option" -1
-	refused "$option of words" "$option: 'some' is not a number of percent" "$option=some"
-done
-refused "a seed that is none" 'not a number' --seed x
-refused "an unknown fault" 'not of the form' --fault lose
-refused "a fault without values" 'not of the form' --fault drop,psn
-refused "loss without a wire" 'there is no wire' --nics 0 --loss 1
-refused "loss on a wire that ends nowhere" 'there is no wire' --nics 1 --loss 1
+# What the simulator checks it says before anything boots, whatever option it is.
+refused "a rate that is none" "--rate 'fast': not a rate" --rate fast
+refused "too many digits" "--rate '25.1234': more than three digits" --rate 25.1234
+refused "a trace of nothing" "--trace '': it is pcap or none" --trace ''
+refused "an unknown trace" "--trace 'all': it is pcap or none" --trace=all
+refused "a delay below a cycle" "--delay '3': not a number" --delay 3
+refused "loss below nothing" "--loss '-1': not a number of percent" --loss -1
+refused "an unknown fault" 'is not drop' --fault lose
+refused "a fault that makes no sense" "--fault 'drop,ns=5'" --fault drop,ns=5
+refused "a generation that is none" "--pcie-gen '9': not a number from 1 to 5" --pcie-gen 9
+refused "an option without its value" "option '--mps' requires an argument" --mps --timeout 5
+refused "a word too many" "unexpected argument 'stray'" --no-skip stray
+refused "an option of nobody" "unrecognized option '--no-such'" --no-such
+refused "loss without a simulator" 'there is no simulator' --nics 0 --loss 1
+refused "loss on a wire that ends nowhere" 'no wire for the faults' --nics 1 --loss 1
+refused "a socket of its own" 'not for a run' --socket "$tmp/s"
+check "nothing was made" test ! -e "$results"
 refused "a switch without NICs" 'need a NIC' --nics 0 --switch
 refused "a port without a name" 'not of the form NAME' --port tap:x
-# What only the simulator can tell comes from it.
-printf '#!/bin/sh\necho "urdma-cosim: --fault drop,ns=5: that is wrong" >&2\nexit 2\n' >"$cosim"
-URDMA_COSIM=$cosim refused "a fault that makes no sense" "urdma: --fault drop,ns=5: that is wrong" --fault drop,ns=5
-
-expect "an unknown option" 2 --no-such -- true
+expect "an unknown short option" 2 -x -- true
+expect "no directory for results" 2 --out '' -- true
 expect "an unknown peer" 2 --peer cable -- true
 expect "no number" 2 --timeout soon -- true
 expect "no command" 2
 expect "no such directory" 2 --share "$tmp/missing" -- true
 expect "a wire with one end" 2 --nics 3 -- true
+
+"$top/urdma" --help >"$tmp/out"
+check "help has the launcher's options" grep -q -e '--packages' "$tmp/out"
+check "help has the simulator's" grep -q -e '--pcie-lanes' "$tmp/out"
+check "version" test "$("$top/urdma" --version)" = "urdma $("$top/build/cosim/urdma-cosim" --version | cut -d' ' -f2)"
 
 exit $bad

@@ -36,7 +36,15 @@ enum {
 	RETRY_EXC = 12,
 	RNR_EXC = 13
 };
-enum { CNT_TIMEOUT = 41, CNT_GAP = 43, CNT_RETRY = 44, CNT_RNR = 45, CNT_RSP = 47, CNT_N = 49 };
+enum {
+	CNT_TIMEOUT = 41,
+	CNT_GAP = 43,
+	CNT_RETRY = 44,
+	CNT_RNR = 45,
+	CNT_RSP = 47,
+	CNT_GHOST = 57,
+	CNT_N = 58
+};
 
 struct config {
 	unsigned int timeout, retry, rnr_retry, mtu, cqn;
@@ -49,6 +57,11 @@ struct item {
 
 struct sent {
 	unsigned int qpn, wqe, psn, opcode, signaled, status, resent, len;
+};
+
+struct made {
+	unsigned int qpn, psn;
+	bool asks;
 };
 
 struct cqe {
@@ -80,6 +93,7 @@ struct bench {
 	bool frozen;		  // time stands still
 	std::vector<struct config> cfg;
 	std::deque<struct sent> sents;
+	std::deque<struct made> mades;
 	std::deque<struct item> items; // found: kicks among packets
 	std::deque<struct rdone> rdones;
 	std::deque<struct ctrl> ctrls;
@@ -90,6 +104,7 @@ struct bench {
 	uint64_t query, cnt[CNT_N], in_taken, fences;
 	unsigned int rdone_wait, ctrl_wait;
 	bool item_on;
+	size_t room; // items: kicks find room up to here
 };
 
 static uint64_t rnd(struct bench *b, uint64_t n)
@@ -207,6 +222,12 @@ static void cycle(struct bench *b)
 	d->in_valid = b->item_on;
 	if (d->in_valid)
 		put_item(b, &b->items.front());
+	d->made_valid = !b->mades.empty();
+	if (d->made_valid) {
+		struct made m = b->mades.front();
+
+		d->made = (uint64_t)m.qpn << 25 | (uint64_t)m.psn << 1 | m.asks;
+	}
 	d->rdone_valid = !b->rdones.empty() && b->rdones.front().due <= b->now;
 	if (d->rdone_valid)
 		d->rdone = b->rdones.front().qpn << 8 | b->rdones.front().status;
@@ -216,7 +237,7 @@ static void cycle(struct bench *b)
 
 		d->aqc = (uint64_t)c.op << 36 | (uint64_t)c.qpn << 24 | c.psn;
 	}
-	d->kick_ready = !b->slow || rnd(b, 2);
+	d->kick_ready = b->items.size() < b->room && (!b->slow || rnd(b, 2));
 	d->rr_ready = !b->slow || one_in(b, 3);
 	d->acked_ready = !b->slow || rnd(b, 4);
 	d->cqe_ready = !b->slow || one_in(b, 2);
@@ -225,6 +246,8 @@ static void cycle(struct bench *b)
 	take_outputs(b);
 	if (d->sent_valid && d->sent_ready)
 		b->sents.pop_front();
+	if (d->made_valid && d->made_ready)
+		b->mades.pop_front();
 	if (d->in_valid && d->in_ready) {
 		b->items.pop_front();
 		b->item_on = false;
@@ -253,8 +276,8 @@ static void cycle(struct bench *b)
 
 static bool idle(struct bench *b)
 {
-	return !b->dut.busy && b->sents.empty() && b->items.empty() && b->rdones.empty() &&
-	       b->ctrls.empty();
+	return !b->dut.busy && b->sents.empty() && b->mades.empty() && b->items.empty() &&
+	       b->rdones.empty() && b->ctrls.empty();
 }
 
 static void settle(struct bench *b)
@@ -278,6 +301,7 @@ static void start(struct bench *b, uint64_t seed, unsigned int qps)
 	b->frozen = false;
 	b->slow = false;
 	b->item_on = false;
+	b->room = SIZE_MAX;
 	b->in_taken = b->fences = 0;
 	b->rdone_wait = b->ctrl_wait = 0;
 	memset(b->cnt, 0, sizeof(b->cnt));
@@ -315,8 +339,10 @@ struct qp {
 	unsigned int nak, retries, rnrs;
 	enum timer tk;
 	uint64_t deadline;
-	// sender
-	unsigned int next_wqe, next_psn, op, len, npsn;
+	unsigned int newest,
+		asked; // PSNs that packets were made of; of those that ask for an answer
+	// sender: the next message, how many of its packets are made
+	unsigned int next_wqe, next_psn, op, len, npsn, made;
 	std::deque<bool> due; // rdones owed
 };
 
@@ -478,14 +504,14 @@ static void end_step(struct bench *b, struct model *m, struct qp *q)
 		q->tk = T_NONE;
 	} else if (q->tk == T_RNR) {
 		;
-	} else if (q->t.size() > q->acks && b->cfg[q->n].timeout) {
+	} else if (psn_diff(q->asked, q->una) >= 0 && b->cfg[q->n].timeout) {
 		if (q->tk == T_NONE || again) {
 			q->tk = T_ACK;
 			q->deadline = b->time + ack_wait(b->cfg[q->n].timeout);
 		}
 	} else {
 		q->tk = T_NONE;
-		if (q->t.size() <= q->acks)
+		if (psn_diff(q->asked, q->una) < 0)
 			q->restart = false;
 	}
 }
@@ -544,14 +570,15 @@ static void model_item(struct bench *b, struct model *m, struct qp *q, const str
 	bool resp = it->opcode != ACK_OP, live = it->pass && q->active && !q->err, moved, miss,
 	     again;
 	unsigned int kind = it->syndrome >> 5, old = q->una, goal = it->psn, stop_una;
-	int diff = psn_diff(it->psn, q->una);
 	struct rr rr = { false, false, 0, 0 };
 	struct ent *e;
 
-	if (diff < 0 || diff >= 1 << 22)
+	if (live &&
+	    (psn_diff(it->psn, q->una) < 0 || psn_diff(q->newest, it->psn) < 0 ||
+	     (resp && (q->t.size() == q->acks || psn_diff(q->t.back().psn, it->psn) < 0)))) {
+		m->cnt[CNT_GHOST]++;
 		live = false;
-	if (resp && (q->t.size() == q->acks || psn_diff(q->t.back().psn, it->psn) < 0))
-		live = false;
+	}
 	if (!live) {
 		if (resp)
 			m->rrs.push_back(rr);
@@ -691,7 +718,9 @@ static void check_step(struct bench *b, struct model *m, const char *what)
 				 b->now, what, g.take, g.last, g.wqe, g.off, w.take, w.last, w.wqe,
 				 w.off);
 	}
-	static const int counters[] = { CNT_TIMEOUT, CNT_GAP, CNT_RETRY, CNT_RNR, CNT_RSP };
+	static const int counters[] = {
+		CNT_TIMEOUT, CNT_GAP, CNT_RETRY, CNT_RNR, CNT_RSP, CNT_GHOST
+	};
 
 	for (int c : counters)
 		if (b->cnt[c] != m->cnt[c])
@@ -739,6 +768,33 @@ static void next_message(struct bench *b, struct qp *q)
 	}
 	if (q->op == LOCAL_INV)
 		q->len = q->npsn = 0;
+	q->made = 0;
+}
+
+// Packets of the message that is next, up to n; a READ or ATOMIC is one and takes all its PSNs.
+static void make_packets(struct bench *b, struct qp *q, unsigned int n)
+{
+	while (q->made < n) {
+		bool last;
+
+		q->made = is_rd(q->op) ? q->npsn : q->made + 1;
+		last = q->made == q->npsn;
+		q->newest = psn_add(q->next_psn, (int)q->made - 1);
+		b->mades.push_back({ q->n, q->newest, last || one_in(b, 4) });
+		if (b->mades.back().asks)
+			q->asked = q->newest;
+	}
+}
+
+// some, but not the last; now and then one that was made before comes again
+static void step_made(struct bench *b, struct qp *q)
+{
+	if (q->err)
+		return;
+	if (one_in(b, 4))
+		b->mades.push_back({ q->n, psn_add(q->newest, -(int)rnd(b, 40)), one_in(b, 2) });
+	else if (q->npsn > 1 && !is_rd(q->op))
+		make_packets(b, q, rnd(b, q->npsn));
 }
 
 static void begin_life(struct bench *b, struct model *m, struct qp *q)
@@ -755,6 +811,7 @@ static void begin_life(struct bench *b, struct model *m, struct qp *q)
 	settle(b);
 	q->active = true;
 	q->una = q->first = q->ack_first = q->next_psn = psn;
+	q->newest = q->asked = psn_add(psn, -1);
 	next_message(b, q);
 	check_step(b, m, "begin");
 }
@@ -777,6 +834,8 @@ static void step_sent(struct bench *b, struct qp *q)
 
 	if (status)
 		e.psn = q->next_psn;
+	else
+		make_packets(b, q, q->npsn);
 	b->sents.push_back({ q->n, e.wqe, e.psn, e.op, e.sig, status, 0, e.len });
 	q->t.push_back(e);
 	q->next_psn = status ? q->next_psn : psn_add(e.psn, 1);
@@ -810,12 +869,10 @@ static void step_resent(struct bench *b, struct qp *q)
 static void step_packet(struct bench *b, struct model *m, struct qp *q)
 {
 	struct item it = { IT_PKT, q->n, ACK_OP, 0, 0, 0, !one_in(b, 30) };
-	unsigned int what = rnd(b, 16), last = q->t.empty() ? q->una : q->t.back().psn;
-	int out = psn_diff(psn_add(last, 1), q->una);
+	unsigned int what = rnd(b, 16);
+	int out = psn_diff(psn_add(q->newest, 1), q->una);
 	const struct ent *rd = NULL;
 
-	if (out < 0)
-		out = 0;
 	for (size_t i = q->acks; i < q->t.size() && !rd; i++)
 		if (is_rd(q->t[i].op) && !q->t[i].status)
 			rd = &q->t[i];
@@ -843,15 +900,8 @@ static void step_packet(struct bench *b, struct model *m, struct qp *q)
 		if (at < 0 || at > n)
 			it.len = mtu;
 	} else {
-		bool ahead = q->npsn > 1 && !is_rd(q->op) && one_in(b, 4);
-
-		// up to what is sent for certain, or into a message partly sent
-		it.psn = psn_add(q->una, (int)rnd(b, out + 3) - 2);
-		if (out == 0 || ahead)
-			it.psn = ahead ? psn_add(q->next_psn, rnd(b, q->npsn - 1))
-				       : psn_add(q->una, -1);
-		if (psn_diff(it.psn, q->next_psn) >= 0 && !ahead)
-			it.psn = psn_add(q->una, -2);
+		// a little more than what is sent
+		it.psn = psn_add(q->una, (int)rnd(b, out + 4) - 2);
 		it.syndrome = what < 13	   ? 0x1f
 			      : what == 13 ? 0x60
 			      : what == 14 ? 0x20 | (1 + rnd(b, 9))
@@ -861,10 +911,13 @@ static void step_packet(struct bench *b, struct model *m, struct qp *q)
 		if (one_in(b, 150))
 			it.syndrome = one_in(b, 2) ? 0x40 | rnd(b, 32) : 0x80 | rnd(b, 128);
 		if (one_in(b, 100))
-			it.psn = psn_add(q->una, (1 << 22) + rnd(b, 1 << 22));
+			it.psn = rnd(b, 1 << 24);
 		if (one_in(b, 400))
 			it.syndrome = 0x20; // the longest
 	}
+	// of what nobody sent: the next one, or any
+	if (one_in(b, 40))
+		it.psn = psn_add(q->newest, one_in(b, 2) ? 1 : 1 + (int)rnd(b, 1 << 23));
 	b->items.push_back(it);
 	model_item(b, m, q, &it);
 }
@@ -921,9 +974,12 @@ static void test_rules(void **state)
 		const char *name = "packet";
 
 		b->slow = one_in(b, 2);
-		if (what < 10) {
+		if (what < 8) {
 			name = "sent";
 			step_sent(b, q);
+		} else if (what < 10) {
+			name = "made";
+			step_made(b, q);
 		} else if (what < 24) {
 			step_packet(b, m, q);
 		} else if (what < 28) {
@@ -960,11 +1016,12 @@ static void test_rules(void **state)
 		}
 	}
 	print_message("%lu lives, %lu time-outs, %lu READ gaps, %lu exhausted, %lu RNR exhausted, "
-		      "%lu responses\n",
+		      "%lu responses, %lu ghosts\n",
 		      lives, b->cnt[CNT_TIMEOUT], b->cnt[CNT_GAP], b->cnt[CNT_RETRY],
-		      b->cnt[CNT_RNR], b->cnt[CNT_RSP]);
+		      b->cnt[CNT_RNR], b->cnt[CNT_RSP], b->cnt[CNT_GHOST]);
 	assert_true(lives > 10 && b->cnt[CNT_TIMEOUT] > 10 && b->cnt[CNT_GAP] > 10 &&
-		    b->cnt[CNT_RETRY] > 1 && b->cnt[CNT_RNR] > 1 && b->cnt[CNT_RSP] > 1000);
+		    b->cnt[CNT_RETRY] > 1 && b->cnt[CNT_RNR] > 1 && b->cnt[CNT_RSP] > 1000 &&
+		    b->cnt[CNT_GHOST] > 1000);
 	delete m;
 	delete b;
 }
@@ -1103,7 +1160,10 @@ static void wire_cycle(struct bench *b, struct wire *w)
 	    p->cur - p->done < 100 && reads < 16 && p->pause <= b->now) {
 		struct work *k = &p->work[p->cur];
 		bool last = is_rd(k->op) || p->off + 1 >= k->npsn;
+		unsigned int psn = psn_add(k->first, is_rd(k->op) ? k->npsn - 1 : p->off);
 
+		if (k->npsn)
+			b->mades.push_back({ n, psn, last || psn % 16 == 15 });
 		if (k->npsn && rnd(b, 1000) >= w->loss)
 			w->req.push_back({ b->now + 80, n, psn_add(k->first, p->off) });
 		if (last && !k->told) {
@@ -1158,6 +1218,11 @@ static void wire_cycle(struct bench *b, struct wire *w)
 		q->done = a.wqe_done;
 		if (q->killed)
 			continue;
+		// what is completed is not sent again, as far as that was
+		if (q->cur < a.wqe_done) {
+			q->cur = a.wqe_done;
+			q->off = q->cur < q->work.size() ? psn_diff(a.una, a.first) : 0;
+		}
 		if (a.kind == HOLD) {
 			w->holds++;
 			q->hold = true;
@@ -1211,6 +1276,22 @@ static void wire_cycle(struct bench *b, struct wire *w)
 			 b->errs[0], b->cnt[CNT_RETRY], b->cnt[CNT_RNR]);
 }
 
+static void fail_wire(struct bench *b, const struct wire *w, uint64_t left)
+{
+	for (unsigned int n = 0; n < 8; n++) {
+		const struct peer *p = &w->p[n];
+
+		if (p->ended == p->work.size())
+			continue;
+		print_message("QP %u: WQE %u, packet %u is next to be sent, %u told as done, %u "
+			      "completed, first PSN %x, the responder expects %x; hold %d, killed "
+			      "%d\n",
+			      n, p->cur, p->off, p->done, p->ended, p->work[p->ended].first,
+			      p->epsn, p->hold, p->killed);
+	}
+	fail_msg("cycle %lu: %lu WQEs do not complete", b->now, left);
+}
+
 static void run_wire(struct bench *b, unsigned int loss, bool slow, bool kill)
 {
 	static const unsigned int ops[] = { SEND, SEND, WRITE, READ, CS, LOCAL_INV };
@@ -1248,8 +1329,7 @@ static void run_wire(struct bench *b, unsigned int loss, bool slow, bool kill)
 		for (struct peer &p : w->p)
 			left += p.work.size() - p.ended;
 		if (b->now > limit)
-			fail_msg("cycle %lu: %lu WQEs do not complete; QP 0 at %u done %u hold %d",
-				 b->now, left, w->p[0].cur, w->p[0].done, w->p[0].hold);
+			fail_wire(b, w, left);
 	}
 	for (int i = 0; i < 1000; i++)
 		wire_cycle(b, w);
@@ -1292,6 +1372,25 @@ static void open_qp(struct bench *b, unsigned int n, struct config c)
 	settle(b);
 }
 
+// A message of one packet, or a READ or ATOMIC of n PSNs.
+static void post(struct bench *b, unsigned int qpn, unsigned int wqe, unsigned int psn,
+		 unsigned int n, unsigned int op, bool signaled, unsigned int len)
+{
+	b->mades.push_back({ qpn, psn_add(psn, (int)n - 1), true });
+	b->sents.push_back({ qpn, wqe, psn_add(psn, (int)n - 1), op, signaled, 0, 0, len });
+}
+
+static uint64_t run_items(struct bench *b)
+{
+	uint64_t t = b->now;
+
+	while (!b->items.empty())
+		cycle(b);
+	t = b->now - t;
+	settle(b);
+	return t;
+}
+
 static void test_rate(void **state)
 {
 	struct bench *b = new bench;
@@ -1299,23 +1398,21 @@ static void test_rate(void **state)
 
 	(void)state;
 	start(b, env_seed(1), 64);
-	open_qp(b, 1, { 10, 7, 7, 5, 1 });
+	for (unsigned int n = 0; n < 64; n++)
+		open_qp(b, n, { 10, 7, 7, 5, 1 });
 	for (unsigned int i = 0; i < 64; i++)
-		b->sents.push_back({ 1, i, i, SEND, 1, 0, 0, 64 });
+		post(b, 1, i, i, 1, SEND, true, 64);
 	settle(b);
 	for (unsigned int i = 0; i < 64; i++)
 		b->items.push_back({ IT_PKT, 1, ACK_OP, i, 0x1f, 0, true });
-	for (t = b->now; !b->items.empty();)
-		cycle(b);
-	t = b->now - t;
-	settle(b);
+	t = run_items(b);
 	assert_int_equal(b->cqes.size(), 64);
-	print_message("64 ACKs, a CQE each: %lu cycles\n", t);
-	assert_true(t <= 64 * 6);
+	print_message("64 ACKs of one QP, a CQE each: %lu cycles\n", t);
+	assert_true(t <= 64 * 3);
 
 	b->cqes.clear();
 	for (unsigned int i = 64; i < 128; i++)
-		b->sents.push_back({ 1, i, i, SEND, 1, 0, 0, 64 });
+		post(b, 1, i, i, 1, SEND, true, 64);
 	settle(b);
 	b->items.push_back({ IT_PKT, 1, ACK_OP, 127, 0x1f, 0, true });
 	for (t = b->now; b->cqes.size() < 64;)
@@ -1324,7 +1421,7 @@ static void test_rate(void **state)
 	assert_true(b->now - t <= 64 + 8);
 	settle(b);
 
-	b->sents.push_back({ 1, 128, 128 + 63, READ, 1, 0, 0, 64 * 4096 });
+	post(b, 1, 128, 128, 64, READ, true, 64 * 4096);
 	settle(b);
 	for (unsigned int i = 0; i < 64; i++)
 		b->items.push_back({ IT_PKT, 1,
@@ -1332,13 +1429,126 @@ static void test_rate(void **state)
 				     : i == 63 ? RR_LAST
 					       : RR_MIDDLE,
 				     128 + i, 0, 4096, true });
-	for (t = b->now; !b->items.empty();)
-		cycle(b);
-	t = b->now - t;
-	settle(b);
+	t = run_items(b);
 	assert_int_equal(b->cnt[CNT_RSP], 64);
-	print_message("64 READ responses: %lu cycles\n", t);
-	assert_true(t <= 64 * 6);
+	print_message("64 READ responses of one QP: %lu cycles\n", t);
+	assert_true(t <= 64 * 2 + 4);
+
+	b->cqes.clear();
+	for (unsigned int n = 2; n < 64; n++)
+		post(b, n, 0, 0, 1, SEND, true, 64);
+	settle(b);
+	for (unsigned int n = 2; n < 64; n++)
+		b->items.push_back({ IT_PKT, n, ACK_OP, 0, 0x1f, 0, true });
+	t = run_items(b);
+	assert_int_equal(b->cqes.size(), 62);
+	print_message("62 ACKs of as many QPs, a CQE each: %lu cycles\n", t);
+	assert_true(t <= 62 * 2 + 4);
+	delete b;
+}
+
+// As the look-up does it: up to 16 items, packets and kicks by turns.
+static void fill_items(struct bench *b, std::deque<struct item> *packets, bool *turn)
+{
+	bool kick = b->dut.kick_valid && (*turn || packets->empty());
+
+	b->room = kick ? 16 : 0;
+	if (!kick && !packets->empty() && b->items.size() < 16) {
+		b->items.push_back(packets->front());
+		packets->pop_front();
+	}
+	*turn = !kick;
+}
+
+// A packet every three cycles, without end: each answers a message of a QP drawn, and another
+// message takes its place. What waits in front of the block stays bounded, and kicks cost no packet
+// its place.
+static void sustain(struct bench *b, unsigned int qps, unsigned int reads)
+{
+	std::vector<std::deque<unsigned int>> ops(qps);
+	std::vector<unsigned int> psn(qps, 0), wqe(qps, 0), ended(qps, 0);
+	std::deque<unsigned int> took; // QPs of READ responses under way
+	std::deque<struct item> packets;
+	size_t most = 0, count = 0, first = b->in_taken;
+	bool turn = false;
+
+	for (unsigned int n = 0; n < qps; n++)
+		open_qp(b, n, { 10, 7, 7, 5, n });
+	b->cqes.clear();
+	b->rrs.clear();
+	for (unsigned int i = 0; i < 6000; i++) {
+		for (unsigned int k = 0; k < 40; k++) {
+			unsigned int n = rnd(b, qps);
+
+			if (wqe[n] - ended[n] >= 30)
+				continue;
+			ops[n].push_back(rnd(b, 100) < reads ? READ : WRITE);
+			post(b, n, wqe[n], wqe[n], 1, ops[n].back(), true, 32);
+			wqe[n]++;
+			break;
+		}
+		// what is told in these cycles is not answered before the next ones
+		for (unsigned int k = 0, n = rnd(b, qps); k < qps && i > 40;
+		     k++, n = (n + 1) % qps) {
+			bool read = !ops[n].empty() && ops[n].front() == READ;
+
+			if (ops[n].size() < 3)
+				continue;
+			packets.push_back({ IT_PKT, n, (unsigned int)(read ? RR_ONLY : ACK_OP),
+					    psn[n], read ? 0u : 0x1fu, read ? 32u : 0u, true });
+			if (read)
+				took.push_back(n);
+			ops[n].pop_front();
+			psn[n]++;
+			count++;
+			break;
+		}
+		for (int k = 0; k < 3; k++) {
+			fill_items(b, &packets, &turn);
+			cycle(b);
+		}
+		for (struct rr &r : b->rrs) {
+			assert_true(r.take && r.last);
+			b->rdones.push_back({ took.front(), 0, b->now + 30 });
+			took.pop_front();
+		}
+		b->rrs.clear();
+		for (struct cqe &c : b->cqes)
+			if (c.status || c.wqe != ended[c.qpn]++)
+				fail_msg("QP %u: CQE of WQE %u, %u is next", c.qpn, c.wqe,
+					 ended[c.qpn] - 1);
+		b->cqes.clear();
+		b->ackeds.clear();
+		if (packets.size() > most)
+			most = packets.size();
+	}
+	print_message("%u QPs, %u %% READs: %zu packets in %u cycles, and %zu kicks; at most %zu "
+		      "packets wait\n",
+		      qps, reads, count, 3 * 6000, b->in_taken - first - count, most);
+	assert_true(count > 5800);
+	assert_true(most <= 16 && b->sents.size() < 8 && b->mades.size() < 8);
+	b->room = SIZE_MAX;
+	while (!packets.empty()) {
+		b->items.push_back(packets.front());
+		packets.pop_front();
+	}
+	settle(b);
+	assert_int_equal(b->cnt[CNT_GAP] + b->cnt[CNT_TIMEOUT] + b->cnt[CNT_GHOST], 0);
+}
+
+static void test_sustained(void **state)
+{
+	struct bench *b = new bench;
+
+	(void)state;
+	start(b, env_seed(3), 64);
+	for (unsigned int qps : { 1u, 2u, 3u, 8u, 64u }) {
+		sustain(b, qps, 0);
+		if (qps >= 8) {
+			sustain(b, qps, 30);
+			sustain(b, qps, 100);
+		}
+	}
 	delete b;
 }
 
@@ -1356,7 +1566,8 @@ static void test_race(void **state)
 	for (unsigned int i = 0; i < 80; i++, wqe += 2) {
 		bool both = i & 1;
 
-		b->sents.push_back({ 3, wqe, wqe, SEND, 1, 0, 0, 64 });
+		post(b, 3, wqe, wqe, 1, SEND, true, 64);
+		b->mades.push_back({ 3, wqe + 1, true });
 		settle(b);
 		for (int at = -4; at < (int)(i / 2); at++) {
 			if (at == 0)
@@ -1396,14 +1607,17 @@ static void test_timer(void **state)
 		uint64_t due = 0, wait = ack_wait(b->cfg[n].timeout), jumps = 0;
 		unsigned int retries = 0;
 
-		b->sents.push_back({ n, 0, 0, SEND, 0, 0, 0, 64 });
+		// the first packet of a long message, or all of a short one
+		b->mades.push_back({ n, 0, true });
+		if (n & 1)
+			b->sents.push_back({ n, 0, 0, SEND, 0, 0, 0, 64 });
 		due = b->time + wait;
-		while (b->cqes.empty()) {
+		while (b->errs.empty()) {
 			settle(b);
 			assert_true(b->dut.timer_armed);
 			assert_true(b->time + b->dut.timer_cycles <= due + 60);
 			b->time += b->dut.timer_cycles;
-			for (int i = 0; i < 600 && b->ackeds.empty() && b->cqes.empty(); i++)
+			for (int i = 0; i < 600 && b->ackeds.empty() && b->errs.empty(); i++)
 				cycle(b);
 			if (++jumps > 100)
 				fail_msg("QP %u: no time-out", n);
@@ -1417,6 +1631,11 @@ static void test_timer(void **state)
 			due = b->time + wait - 4;
 		}
 		assert_int_equal(retries, n % 8);
+		// tx is told, and flushes it
+		if (!(n & 1))
+			b->sents.push_back({ n, 0, 0, SEND, 0, FLUSH, 0, 64 });
+		settle(b);
+		assert_int_equal(b->cqes.size(), 1);
 		assert_int_equal(b->cqes[0].status, RETRY_EXC);
 		settle(b);
 		b->cqes.clear();
@@ -1431,8 +1650,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rules), cmocka_unit_test(test_wire),
-		cmocka_unit_test(test_rate),  cmocka_unit_test(test_race),
-		cmocka_unit_test(test_timer),
+		cmocka_unit_test(test_rate),  cmocka_unit_test(test_sustained),
+		cmocka_unit_test(test_race),  cmocka_unit_test(test_timer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

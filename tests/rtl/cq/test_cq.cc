@@ -12,9 +12,12 @@ extern "C" {
 #include <stdlib.h>
 #include <cmocka.h>
 }
+#include <algorithm>
 #include <deque>
+#include <vector>
 
 #include "Vurdma_cq.h"
+#include "Vurdma_cq___024root.h"
 #include "rtl/bits.h"
 #include "urdma_hw.h"
 
@@ -23,16 +26,16 @@ enum { CQS = 6, CQE_REQ_W = 269, MR_DMA_ERR = 5 };
 struct model {
 	bool valid, dead;
 	unsigned int log, eqn, page, arm;
-	// Events raised by doorbells: some of them may come as one. Items they may not go before;
-	// cycles.
-	unsigned int due;
-	uint64_t due_after, raised_at, event_at;
-	uint32_t pi, ci, sol;
+	bool due;	// a doorbell raised an event that is not among the items yet
+	bool due_stale; // of an earlier life of the CQ, or a CQE's event has told all of it
+	uint32_t pi, ci;
+	uint32_t told; // behind the last CQE that is consumed or had its event
+	uint32_t sol;  // behind the last CQE that a solicited arming waits for
 	uint64_t base;
 };
 
 struct item {
-	bool write, event, lost, phase;
+	bool write, event, lost, phase, waits;
 	uint64_t addr, word[4];
 	unsigned int cqn, eqn, type, qpn;
 	bool fail; // the ring's page cannot be translated
@@ -44,6 +47,13 @@ struct cqe_req {
 	uint64_t word[4];
 };
 
+// What software sees of a CQ: CQEs in memory, events.
+struct view {
+	std::vector<bool> waits; // of each CQE that is in memory: solicited, or not successful
+	unsigned int events;	 // not taken by the consumer yet
+	size_t at_event;	 // CQEs in memory when the last event came
+};
+
 struct bench {
 	Vurdma_cq dut;
 	uint64_t seed, now;
@@ -53,21 +63,15 @@ struct bench {
 	std::deque<uint64_t> translate; // answered in order: ring offset, or -1 to fail
 	std::deque<struct cqe_req> todo[2];
 	std::deque<uint64_t> doorbell;
-	bool wrote;
+	unsigned int doorbell_percent; // of cycles in which one that waits is shown
+	struct view view[CQS];
 	unsigned int fail_percent, hold_percent;
 	uint64_t writes, events, errs, lost;
-	uint64_t pushed, popped; // items
 };
 
 static uint64_t rnd(struct bench *b, uint64_t n)
 {
 	return rnd_below(&b->seed, n);
-}
-
-static void push(struct bench *b, const struct item &it)
-{
-	b->items.push_back(it);
-	b->pushed++;
 }
 
 static void model_cqe(struct bench *b, const struct cqe_req *rq)
@@ -87,10 +91,11 @@ static void model_cqe(struct bench *b, const struct cqe_req *rq)
 		it.event = !m->dead;
 		it.type = URDMA_EV_CQ_ERR;
 		m->dead = true;
-		push(b, it);
+		b->items.push_back(it);
 		return;
 	}
 	it.write = true;
+	it.waits = waits;
 	it.addr = m->base + 32ull * (m->pi & ((1u << m->log) - 1));
 	for (int i = 0; i < 4; i++)
 		it.word[i] = rq->word[i];
@@ -101,10 +106,17 @@ static void model_cqe(struct bench *b, const struct cqe_req *rq)
 		m->sol = m->pi;
 	if (m->arm == URDMA_DB_ARM_ANY || (m->arm == URDMA_DB_ARM_SOLICITED && waits)) {
 		m->arm = 0;
+		m->told = m->pi;
+		m->due_stale = m->due;
 		it.event = true;
 	}
-	push(b, it);
+	b->items.push_back(it);
 	b->asks.push_back(it);
+}
+
+static uint32_t later(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) > 0 ? a : b;
 }
 
 static void model_doorbell(struct bench *b, uint64_t db)
@@ -117,16 +129,35 @@ static void model_doorbell(struct bench *b, uint64_t db)
 		return;
 	if (ci - m->ci <= m->pi - m->ci)
 		m->ci = ci;
-	if ((arm == URDMA_DB_ARM_ANY && m->pi != ci) ||
-	    (arm == URDMA_DB_ARM_SOLICITED && (int32_t)(m->sol - ci) > 0)) {
+	m->told = later(m->told, m->ci);
+	m->sol = later(m->sol, m->ci);
+	if ((arm == URDMA_DB_ARM_ANY && m->pi != m->told) ||
+	    (arm == URDMA_DB_ARM_SOLICITED && later(m->sol, m->told) != m->told)) {
 		m->arm = 0;
-		if (!m->due++)
-			m->due_after = b->pushed;
-		m->raised_at = b->now;
+		m->due = true;
+		m->due_stale = false;
 	} else if (arm == URDMA_DB_ARM_ANY ||
 		   (arm == URDMA_DB_ARM_SOLICITED && m->arm != URDMA_DB_ARM_ANY)) {
 		m->arm = arm;
 	}
+}
+
+// The event of a doorbell takes its place behind the CQEs of before.
+static void model_due(struct bench *b, unsigned int cqn)
+{
+	struct model *m = &b->cq[cqn];
+	struct item it = {};
+
+	assert_true(m->due);
+	m->due = false;
+	if (!m->valid || m->due_stale)
+		return;
+	m->told = m->pi;
+	it.cqn = cqn;
+	it.eqn = m->eqn;
+	it.type = URDMA_EV_CQ;
+	it.event = true;
+	b->items.push_back(it);
 }
 
 // Items with nothing left to show are over.
@@ -139,7 +170,6 @@ static void settle(struct bench *b)
 			return;
 		b->lost += it->lost;
 		b->items.pop_front();
-		b->popped++;
 	}
 }
 
@@ -162,6 +192,7 @@ static void take_write(struct bench *b)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(bits_get(w, 1 + 64 * i, 64), it->word[i]);
 	assert_int_equal(bits_get(w, 1 + 255, 1), it->phase);
+	b->view[it->cqn].waits.push_back(it->waits);
 	it->write = false;
 	b->writes++;
 	settle(b);
@@ -169,28 +200,26 @@ static void take_write(struct bench *b)
 
 static void take_event(struct bench *b)
 {
-	unsigned int cqn = b->dut.ev >> 24 & 0xffffff;
-	bool in_turn;
+	uint64_t ev = b->dut.ev;
+	struct view *v;
 
 	settle(b);
-	in_turn = !b->items.empty() && !b->items.front().write && b->items.front().event &&
-		  b->items.front().cqn == cqn;
-	if (!in_turn && cqn < CQS && b->cq[cqn].due && b->popped >= b->cq[cqn].due_after) {
-		assert_int_equal(b->dut.ev >> 56, b->cq[cqn].eqn);
-		assert_int_equal(b->dut.ev >> 48 & 0xff, URDMA_EV_CQ);
-		b->cq[cqn].due--;
-		b->cq[cqn].event_at = b->now;
-		b->events++;
-		return;
-	}
-	if (b->items.empty() || b->items.front().write || !b->items.front().event)
+	if (b->items.empty() || b->items.front().write)
 		fail_msg("cycle %lu: an event too many, or before its CQE", b->now);
 	struct item *it = &b->items.front();
-	uint64_t ev = b->dut.ev;
 
 	assert_int_equal(ev >> 56, it->eqn);
 	assert_int_equal(ev >> 48 & 0xff, it->type);
 	assert_int_equal(ev >> 24 & 0xffffff, it->cqn);
+	v = &b->view[it->cqn];
+	if (it->type == URDMA_EV_CQ) {
+		if (v->waits.size() == v->at_event)
+			fail_msg("cycle %lu: CQ %u: an event without a CQE that is new since the "
+				 "event before",
+				 b->now, it->cqn);
+		v->at_event = v->waits.size();
+		v->events++;
+	}
 	it->event = false;
 	b->events++;
 	settle(b);
@@ -217,7 +246,9 @@ static void cycle(struct bench *b)
 			put_cqe(d->cqe.m_storage, c * CQE_REQ_W, &b->todo[c].front());
 		}
 	}
-	d->db_valid = !b->doorbell.empty();
+	// one that is shown stays
+	d->db_valid = !b->doorbell.empty() &&
+		      (d->db_valid || rnd(b, 100) < b->doorbell_percent);
 	if (d->db_valid)
 		d->db = b->doorbell.front();
 	d->mr_req_ready = !hold || rnd(b, 100) >= b->hold_percent;
@@ -242,6 +273,8 @@ static void cycle(struct bench *b)
 	uint64_t offset = bits_get(d->mr_req.m_storage, 13, 64),
 		 base = bits_get(d->mr_req.m_storage, 146, 64);
 	unsigned int cqe = d->cqe_valid & d->cqe_ready;
+	bool due = d->rootp->urdma_cq__DOT__due_valid && d->rootp->urdma_cq__DOT__due_pop;
+	unsigned int due_cqn = d->rootp->urdma_cq__DOT__due_cqn;
 
 	assert_true(cfg + db + !!(cqe & 1) + !!(cqe & 2) <= 1);
 	if (d->wr_valid && d->wr_ready)
@@ -266,6 +299,7 @@ static void cycle(struct bench *b)
 			it->event = true;
 			it->type = URDMA_EV_CQ_ERR;
 			it->lost = true;
+			b->view[it->cqn].waits.push_back(true);
 		}
 		b->translate.pop_front();
 	}
@@ -285,7 +319,10 @@ static void cycle(struct bench *b)
 	if (db) {
 		model_doorbell(b, b->doorbell.front());
 		b->doorbell.pop_front();
+		d->db_valid = 0;
 	}
+	if (due)
+		model_due(b, due_cqn);
 }
 
 static void start(struct bench *b, uint64_t seed)
@@ -293,11 +330,13 @@ static void start(struct bench *b, uint64_t seed)
 	print_message("seed %lu\n", seed);
 	b->seed = seed;
 	b->now = b->writes = b->events = b->errs = b->lost = 0;
-	b->pushed = b->popped = 0;
 	b->fail_percent = 0;
 	b->hold_percent = 30;
-	for (int i = 0; i < CQS; i++)
+	b->doorbell_percent = 100;
+	for (int i = 0; i < CQS; i++) {
 		b->cq[i] = {};
+		b->view[i] = {};
+	}
 	b->dut.cfg_valid = b->dut.fence_req = 0;
 	b->dut.rst = 1;
 	for (int i = 0; i < 3; i++)
@@ -314,10 +353,7 @@ static void drain(struct bench *b)
 	settle(b);
 	assert_true(b->items.empty());
 	for (int i = 0; i < CQS; i++)
-		if (b->cq[i].due) {
-			assert_true(b->cq[i].event_at >= b->cq[i].raised_at);
-			b->cq[i].due = 0;
-		}
+		assert_false(b->cq[i].due);
 }
 
 static void configure(struct bench *b, unsigned int cqn, bool valid, unsigned int log)
@@ -327,7 +363,11 @@ static void configure(struct bench *b, unsigned int cqn, bool valid, unsigned in
 	bool done = false;
 
 	// a destroyed CQ's items must be over before the model forgets it
+	bool due = m->due;
+
 	*m = {};
+	m->due = m->due_stale = due;
+	b->view[cqn] = {};
 	m->valid = valid;
 	m->log = log;
 	m->eqn = rnd(b, 64);
@@ -496,6 +536,256 @@ static void test_fence(void **state)
 	delete b;
 }
 
+// ---- consumers ------------------------------------------------------------------------------
+
+// Words of a context that a test sets: producer and consumer index, and what is told of.
+enum { CTX_AHEAD_W = 21, CTX_SOL = 0, CTX_TOLD = 21, CTX_CI = 42, CTX_PI = 74 };
+
+// As if so many CQEs had come and gone since the CQ was made.
+static void set_index(struct bench *b, unsigned int cqn, uint32_t index)
+{
+	struct model *m = &b->cq[cqn];
+	uint32_t *w;
+
+	for (int i = 0; i < 4; i++)
+		cycle(b); // the configuration is written
+	w = b->dut.rootp->urdma_cq__DOT__ram__DOT__mem[cqn].m_storage;
+	m->pi = m->ci = m->told = m->sol = index;
+	bits_set(w, CTX_PI, 32, index);
+	bits_set(w, CTX_CI, 32, index);
+	bits_set(w, CTX_TOLD, CTX_AHEAD_W, index);
+	bits_set(w, CTX_SOL, CTX_AHEAD_W, index);
+}
+
+// Software as the verbs have it: it arms, then polls, and sleeps when the poll found nothing; an
+// event wakes it. What is between is chance.
+struct consumer {
+	unsigned int cqn;
+	uint32_t start;	   // index of the first CQE
+	size_t polled;	   // CQEs
+	unsigned int arm;  // the last arming
+	bool armed, asleep;
+	uint64_t slept, woken;
+};
+
+static void ring(struct bench *b, const struct consumer *u, unsigned int arm)
+{
+	b->doorbell.push_back((uint64_t)u->cqn << 44 | (uint64_t)b->cq[u->cqn].page << 34 |
+			      (uint64_t)arm << 32 | (uint32_t)(u->start + u->polled));
+}
+
+static void consume(struct bench *b, struct consumer *u, bool repeats)
+{
+	struct view *v = &b->view[u->cqn];
+	size_t found = v->waits.size() - u->polled;
+
+	if (u->asleep) {
+		if (!v->events)
+			return;
+		v->events = 0;
+		u->asleep = u->armed = false;
+		u->woken++;
+	}
+	switch (rnd(b, 4)) {
+	case 0: // poll, all or some
+		u->polled += rnd(b, 2) ? found : rnd(b, found + 1);
+		if (u->armed && !found) {
+			u->asleep = true;
+			u->slept++;
+		}
+		break;
+	case 1: // tell the NIC of it, or not yet
+		if (rnd(b, 2))
+			ring(b, u, URDMA_DB_ARM_NONE);
+		break;
+	case 2: // arm once more than needed, or weaker
+		if (repeats && u->armed && !rnd(b, 8))
+			ring(b, u, 1 + rnd(b, 2));
+		break;
+	default:
+		if (!u->armed) {
+			u->arm = rnd(b, 3) ? URDMA_DB_ARM_ANY : URDMA_DB_ARM_SOLICITED;
+			u->armed = true;
+			ring(b, u, u->arm);
+		}
+	}
+}
+
+// Nothing moves any more: nobody sleeps beside a CQE that it waits for.
+static void check_awake(struct bench *b, const struct consumer *u)
+{
+	const struct view *v = &b->view[u->cqn];
+
+	if (!u->asleep || v->events)
+		return;
+	for (size_t i = u->polled; i < v->waits.size(); i++)
+		if (u->arm == URDMA_DB_ARM_ANY || v->waits[i])
+			fail_msg("CQ %u: CQE %lu waits, armed for %u, and no event came", u->cqn, i,
+				 u->arm);
+}
+
+static void run_consumers(struct bench *b, uint64_t seed, uint32_t index, bool repeats)
+{
+	struct consumer user[CQS] = {};
+	uint64_t slept = 0, woken = 0;
+
+	start(b, seed);
+	for (unsigned int i = 0; i < CQS; i++) {
+		configure(b, i, true, 4 + rnd(b, 3));
+		set_index(b, i, index);
+		user[i].cqn = i;
+		user[i].start = index;
+	}
+	for (int round = 0; round < 1500; round++) {
+		int steps = 20 + rnd(b, 100), busy = 2 + rnd(b, 12);
+
+		b->hold_percent = rnd(b, 3) * 40;
+		b->doorbell_percent = rnd(b, 2) ? 100 : 5;
+		for (int i = 0; i < steps; i++) {
+			struct consumer *u = &user[rnd(b, CQS)];
+			struct cqe_req rq = random_cqe(b);
+			const struct model *m = &b->cq[rq.cqn];
+
+			// no CQ overflows
+			if (rnd(b, busy) == 0 && b->todo[0].size() + b->todo[1].size() < 4 &&
+			    m->pi - m->ci + 6 < 1u << m->log)
+				b->todo[rnd(b, 2)].push_back(rq);
+			if (b->doorbell.size() < 8)
+				consume(b, u, repeats);
+			cycle(b);
+		}
+		b->doorbell_percent = 100;
+		drain(b);
+		for (unsigned int i = 0; i < CQS; i++)
+			check_awake(b, &user[i]);
+	}
+	assert_int_equal(b->lost, 0);
+	for (unsigned int i = 0; i < CQS; i++) {
+		slept += user[i].slept;
+		woken += user[i].woken;
+	}
+	print_message("%lu CQEs, %lu events, slept %lu times, woken %lu times\n", b->writes,
+		      b->events, slept, woken);
+	assert_true(woken > 2000 && b->events < b->writes);
+}
+
+static void test_consumers(void **state)
+{
+	struct bench *b = new struct bench;
+
+	(void)state;
+	run_consumers(b, 16, 0, false);
+	run_consumers(b, 17, 0, true);
+	delete b;
+}
+
+// The index of CQEs and its low part, by which the CQ remembers what it has told, come round.
+static void test_wrap(void **state)
+{
+	struct bench *b = new struct bench;
+
+	(void)state;
+	run_consumers(b, 18, UINT32_C(0) - 300, true);
+	run_consumers(b, 19, (1u << CTX_AHEAD_W) - 300, true);
+	run_consumers(b, 20, (1u << 31) - 300, true);
+	delete b;
+}
+
+// After an event software arms, then polls one CQE, and asks its peer for the next one: each CQE
+// has one event, whenever the arming arrives.
+static void test_one_each(void **state)
+{
+	struct bench *b = new struct bench;
+	struct consumer u = {};
+
+	(void)state;
+	start(b, 21);
+	configure(b, 0, true, 6);
+	ring(b, &u, URDMA_DB_ARM_ANY);
+	for (unsigned int i = 0; i < 500; i++) {
+		struct cqe_req rq = random_cqe(b);
+
+		rq.cqn = 0;
+		b->hold_percent = i % 2 * 50;
+		b->todo[0].push_back(rq);
+		drain(b);
+		if (b->events != i + 1)
+			fail_msg("%u CQEs had %lu events", i + 1, b->events);
+		ring(b, &u, i % 3 ? URDMA_DB_ARM_ANY : URDMA_DB_ARM_SOLICITED);
+		u.polled++;
+		if (i % 3 == 0) { // asked for more after all
+			drain(b);
+			ring(b, &u, URDMA_DB_ARM_ANY);
+		}
+	}
+	delete b;
+}
+
+// A solicited arming sleeps through CQEs that are not; one for any that follows tells of them at
+// once, and once.
+static void test_solicited_then_any(void **state)
+{
+	struct bench *b = new struct bench;
+	struct consumer u = {};
+	struct cqe_req rq = {};
+
+	(void)state;
+	start(b, 22);
+	configure(b, 0, true, 6);
+	ring(b, &u, URDMA_DB_ARM_SOLICITED);
+	drain(b);
+	for (int i = 0; i < 3; i++)
+		b->todo[0].push_back(rq);
+	drain(b);
+	assert_int_equal(b->events, 0);
+	ring(b, &u, URDMA_DB_ARM_SOLICITED);
+	drain(b);
+	assert_int_equal(b->events, 0);
+	ring(b, &u, URDMA_DB_ARM_ANY);
+	drain(b);
+	assert_int_equal(b->events, 1);
+	ring(b, &u, URDMA_DB_ARM_ANY); // nothing new
+	drain(b);
+	assert_int_equal(b->events, 1);
+	ring(b, &u, URDMA_DB_ARM_SOLICITED); // does not take back the one for any
+	drain(b);
+	b->todo[0].push_back(rq);
+	drain(b);
+	assert_int_equal(b->events, 2);
+	// a solicited one that an event for any has told of is no reason for another
+	rq.solicited = true;
+	ring(b, &u, URDMA_DB_ARM_ANY);
+	b->todo[0].push_back(rq);
+	drain(b);
+	assert_int_equal(b->events, 3);
+	ring(b, &u, URDMA_DB_ARM_SOLICITED);
+	drain(b);
+	assert_int_equal(b->events, 3);
+	// one that came while nothing was armed is
+	rq.solicited = false;
+	b->todo[0].push_back(rq);
+	drain(b);
+	assert_int_equal(b->events, 3);
+	rq.solicited = true;
+	b->todo[0].push_back(rq);
+	drain(b);
+	assert_int_equal(b->events, 4); // armed above
+	b->todo[0].push_back(rq);
+	drain(b);
+	assert_int_equal(b->events, 4);
+	ring(b, &u, URDMA_DB_ARM_SOLICITED);
+	drain(b);
+	assert_int_equal(b->events, 5);
+	// and is not when it is consumed
+	b->todo[0].push_back(rq);
+	drain(b);
+	u.polled = b->view[0].waits.size();
+	ring(b, &u, URDMA_DB_ARM_SOLICITED);
+	drain(b);
+	assert_int_equal(b->events, 5);
+	delete b;
+}
+
 static void test_rate(void **state)
 {
 	struct bench *b = new struct bench;
@@ -523,6 +813,10 @@ int main(void)
 		cmocka_unit_test(test_translation_error),
 		cmocka_unit_test(test_fence),
 		cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_one_each),
+		cmocka_unit_test(test_solicited_then_any),
+		cmocka_unit_test(test_consumers),
+		cmocka_unit_test(test_wrap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,8 @@
 // urdma_loopback alone: random frames from both sides. Every frame has to arrive once, whole, in
 // the order of its source, at the right side; no beat of the MAC may be lost, and neither source
 // may starve. A frame turns round by its address or because tx_home says so, and what stands in its
-// later beats does not matter. URDMA_SEED=n repeats a run.
+// later beats does not matter. One that turns round begins when the receive side has room for it,
+// or when it has let MAX_WAIT beats of the MAC go first. URDMA_SEED=n repeats a run.
 
 extern "C" {
 #include <setjmp.h>
@@ -13,6 +14,7 @@ extern "C" {
 #include <stdlib.h>
 #include <cmocka.h>
 }
+#include <algorithm>
 #include <deque>
 
 #include "Vurdma_loopback.h"
@@ -24,10 +26,13 @@ enum { FROM_TX, FROM_MAC };
 static const uint64_t OWN = 0x0a0b0c0d0e0f;
 // 9216 bytes and a tag
 enum { MAX_BEATS = (9220 + 63) / 64 };
+enum { MAX_WAIT = 4096 }; // as of urdma_loopback
+// 100 Gb/s: bytes of the line in a cycle of 4 ns; preamble, FCS and gap of a frame
+enum { LINE_BYTES = 50, LINE_OVERHEAD = 24 };
 
 struct frame {
 	unsigned int source, beats;
-	bool home, forced; // forced: by tx_home
+	bool home, forced, eth; // forced: by tx_home
 	uint32_t number;
 };
 
@@ -45,7 +50,13 @@ struct bench {
 	unsigned int home_percent, tx_percent, mac_percent, out_percent;
 	unsigned int line_percent;    // a beat of the MAC in a cycle, in a frame
 	unsigned int gap_percent = 0; // pauses of the transmit side
+	unsigned int room_percent = 100;
 	uint64_t forced;
+	uint64_t waited = 0, overdue = 0; // beats of the MAC since the oldest frame found no room
+	// the MAC at line rate: frames of so many bytes, back to back
+	unsigned int line_from = 0, line_to = 0;
+	uint64_t line_at = 0; // bytes of the line until the beat that is next has arrived
+	unsigned int line_len = 0;
 };
 
 static uint64_t seed(void)
@@ -96,15 +107,56 @@ static frame new_frame(bench &b, unsigned int source)
 	frame f = { source,
 		    (unsigned int)(1 +
 				   rnd_below(&b.random, rnd_below(&b.random, 2) ? 4 : MAX_BEATS)),
-		    false, false, b.number++ };
+		    false,
+		    false,
+		    rnd_below(&b.random, 2) == 0,
+		    b.number++ };
 
 	if (rnd_below(&b.random, 8) == 0)
 		f.beats = MAX_BEATS;
 
 	f.home = source == FROM_TX && rnd_below(&b.random, 100) < b.home_percent;
-	f.forced = f.home && rnd_below(&b.random, 2);
+	f.forced = f.home && f.eth && rnd_below(&b.random, 2);
 	b.forced += f.forced;
 	return f;
+}
+
+// The MAC at line rate. A frame of 65 to 75 bytes has two beats and comes in less than two cycles:
+// then one beat follows the other in each cycle, and the line runs ahead.
+static void drive_line(bench &b)
+{
+	if (!b.mac_at && !b.line_len) {
+		b.line_len = b.line_from + rnd_below(&b.random, b.line_to - b.line_from + 1);
+		b.mac_now = new_frame(b, FROM_MAC);
+		b.mac_now.beats = (b.line_len + 63) / 64;
+		b.to_rx[FROM_MAC].push_back(b.mac_now);
+	}
+	// a beat is here when its last byte is
+	uint64_t bytes = b.line_at + 8 + std::min(b.line_len, 64 * (b.mac_at + 1));
+
+	if (b.cycles * LINE_BYTES < bytes)
+		return;
+	b.top.mac_valid = 1;
+	if (b.mac_at + 1 == b.mac_now.beats) {
+		b.line_at += b.line_len + LINE_OVERHEAD;
+		b.line_len = 0;
+	}
+}
+
+// A frame that turns round begins only with room, or when it has waited for long.
+static void judge_begin(bench &b, bool begins)
+{
+	if (b.rx_now.source == FROM_MAC) {
+		b.waited++;
+		return;
+	}
+	if (begins && !(b.top.room >> b.rx_now.eth & 1)) {
+		if (b.waited < MAX_WAIT)
+			fail_msg("frame %u begins without room, after %lu beats of the MAC",
+				 b.rx_now.number, (unsigned long)b.waited);
+		b.overdue++;
+	}
+	b.waited = 0;
 }
 
 static void cycle(bench &b)
@@ -121,9 +173,15 @@ static void cycle(bench &b)
 		put_beat(b.top.tx, b.tx_now, b.tx_at);
 		// it counts with the first beat
 		b.top.tx_home = b.tx_at ? b.cycles & 1 : b.tx_now.forced;
+		b.top.tx_eth = b.tx_now.eth;
 	}
+	if (rnd_below(&b.random, 50) == 0)
+		b.top.room = (rnd_below(&b.random, 100) < b.room_percent) |
+			     (rnd_below(&b.random, 100) < b.room_percent) << 1;
 	b.top.mac_valid = 0;
-	if (b.mac_at == 0 && rnd_below(&b.random, 100) < b.mac_percent) {
+	if (b.line_to) {
+		drive_line(b);
+	} else if (b.mac_at == 0 && rnd_below(&b.random, 100) < b.mac_percent) {
 		b.mac_now = new_frame(b, FROM_MAC);
 		b.to_rx[FROM_MAC].push_back(b.mac_now);
 		b.top.mac_valid = 1;
@@ -139,7 +197,10 @@ static void cycle(bench &b)
 	if (b.rx_at && b.rx_now.source == FROM_TX && !b.top.rx_valid)
 		fail_msg("a gap in frame %u, which turned round", b.rx_now.number);
 	if (b.top.rx_valid) {
+		bool begins = !b.rx_at;
+
 		take_beat(b.top.rx, b.rx_now, b.rx_at, b.to_rx, 2);
+		judge_begin(b, begins);
 		if (!b.rx_at)
 			b.rx_frames[b.rx_now.source]++;
 	}
@@ -157,11 +218,39 @@ static void cycle(bench &b)
 	b.cycles++;
 }
 
+static void reset(bench &b)
+{
+	b.top.mac = OWN;
+	b.top.room = 3;
+	b.top.rst = 1;
+	b.top.clk = 0;
+	b.top.eval();
+	b.top.clk = 1;
+	b.top.eval();
+	b.top.rst = 0;
+}
+
+// What is begun ends, and nothing is left.
+static void drain(bench &b)
+{
+	b.tx_percent = 0;
+	b.mac_percent = 0;
+	b.line_to = 0;
+	b.out_percent = 100;
+	b.room_percent = 100;
+	b.line_percent = 100;
+	for (int i = 0; i < 3000; i++)
+		cycle(b);
+	assert_true(b.to_rx[0].empty() && b.to_rx[1].empty() && b.to_out.empty());
+	assert_false(b.top.busy);
+}
+
 static void run(unsigned int home, unsigned int tx, unsigned int mac, unsigned int out,
-		unsigned int line, unsigned int gap)
+		unsigned int line, unsigned int gap, unsigned int room = 100)
 {
 	bench b;
 
+	b.room_percent = room;
 	b.random = seed() * 0x9e3779b97f4a7c15ull + 1;
 	b.home_percent = home;
 	b.tx_percent = tx;
@@ -170,13 +259,7 @@ static void run(unsigned int home, unsigned int tx, unsigned int mac, unsigned i
 	b.line_percent = line;
 	b.gap_percent = gap;
 	b.forced = 0;
-	b.top.mac = OWN;
-	b.top.rst = 1;
-	b.top.clk = 0;
-	b.top.eval();
-	b.top.clk = 1;
-	b.top.eval();
-	b.top.rst = 0;
+	reset(b);
 	for (int i = 0; i < 200000; i++)
 		cycle(b);
 	print_message("%lu frames of the MAC, %lu that turned round, %lu by tx_home\n",
@@ -184,15 +267,8 @@ static void run(unsigned int home, unsigned int tx, unsigned int mac, unsigned i
 	if (mac)
 		assert_true(b.rx_frames[FROM_MAC] > 500);
 	if (home && tx)
-		assert_true(b.rx_frames[FROM_TX] > 500 && b.forced > 200);
-	// what is begun ends, and nothing is left
-	b.tx_percent = 0;
-	b.mac_percent = 0;
-	b.out_percent = 100;
-	for (int i = 0; i < 2000; i++)
-		cycle(b);
-	assert_true(b.to_rx[0].empty() && b.to_rx[1].empty() && b.to_out.empty());
-	assert_false(b.top.busy);
+		assert_true(b.rx_frames[FROM_TX] > 500 && b.forced > 100);
+	drain(b);
 }
 
 static void test_mixed(void **)
@@ -224,12 +300,104 @@ static void test_bursts(void **)
 	run(80, 100, 5, 50, 100, 0);
 }
 
+// The receive side has room now and then, for one kind of frames or the other.
+static void test_room(void **)
+{
+	run(100, 100, 0, 100, 80, 0, 50);
+	run(50, 100, 30, 50, 80, 30, 50);
+	run(80, 100, 100, 100, 80, 0, 80);
+}
+
+// Without room nothing turns round, for as long as it takes, and the transmit side waits.
+static void test_no_room(void **)
+{
+	bench b;
+
+	b.random = seed();
+	b.home_percent = b.tx_percent = b.out_percent = b.line_percent = 100;
+	b.mac_percent = 0;
+	b.room_percent = 0;
+	b.forced = 0;
+	reset(b);
+	b.top.room = 0;
+	for (int i = 0; i < 100000; i++)
+		cycle(b);
+	assert_int_equal(b.rx_frames[FROM_TX], 0);
+	assert_true(b.top.tx_valid && !b.top.tx_ready && b.top.busy);
+	drain(b);
+	assert_true(b.rx_frames[FROM_TX] > 0);
+}
+
+// Without room beside frames of the MAC: each frame goes when MAX_WAIT beats have gone first.
+static void test_starved(void **)
+{
+	bench b;
+
+	b.random = seed();
+	b.home_percent = b.tx_percent = b.out_percent = 100;
+	b.mac_percent = 100;
+	b.line_percent = 80;
+	b.room_percent = 0;
+	b.forced = 0;
+	reset(b);
+	b.top.room = 0;
+	for (int i = 0; i < 200000; i++)
+		cycle(b);
+	print_message("%lu frames have gone without room\n", (unsigned long)b.overdue);
+	assert_true(b.overdue >= 25 && b.overdue == b.rx_frames[FROM_TX]);
+	drain(b);
+}
+
+// Frames of all small sizes at line rate, 100 Gb/s, beside as much as wants to turn round. Where
+// the line is faster than a beat a cycle nothing of the MAC is lost either, and what turns round
+// waits for the end of the train.
+static void test_line_rate(void **)
+{
+	static const unsigned int sizes[][2] = { { 60, 64 },   { 65, 65 },    { 65, 75 },
+						 { 76, 76 },   { 77, 90 },    { 60, 1514 },
+						 { 128, 140 }, { 4154, 4154 } };
+
+	for (auto s : sizes) {
+		bench b;
+		uint64_t from_tx, longest = 0;
+
+		b.random = seed();
+		b.home_percent = b.tx_percent = b.out_percent = 100;
+		b.mac_percent = b.line_percent = 100;
+		b.forced = 0;
+		reset(b);
+		b.line_from = s[0];
+		b.line_to = s[1];
+		from_tx = b.cycles;
+		for (int i = 0; i < 100000; i++) {
+			uint64_t n = b.rx_frames[FROM_TX];
+
+			cycle(b);
+			if (b.rx_frames[FROM_TX] != n)
+				from_tx = b.cycles;
+			longest = std::max(longest, b.cycles - from_tx);
+		}
+		print_message("%4u to %4u bytes: %lu frames of the MAC, %lu turned round, the "
+			      "longest pause %lu cycles, the line %ld bytes ahead\n",
+			      s[0], s[1], (unsigned long)b.rx_frames[FROM_MAC],
+			      (unsigned long)b.rx_frames[FROM_TX], (unsigned long)longest,
+			      (long)(b.cycles * LINE_BYTES) - (long)b.line_at);
+		// frames of 65 to 76 bytes leave no cycle without a beat
+		if (s[0] < 65 || s[1] > 76)
+			assert_true(b.rx_frames[FROM_TX] > 100 && longest < 10000);
+		drain(b);
+		assert_true(b.rx_frames[FROM_TX] > 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mixed),	    cmocka_unit_test(test_full_load),
 		cmocka_unit_test(test_no_loopback), cmocka_unit_test(test_only_loopback),
-		cmocka_unit_test(test_bursts),
+		cmocka_unit_test(test_bursts),	    cmocka_unit_test(test_room),
+		cmocka_unit_test(test_no_room),	    cmocka_unit_test(test_starved),
+		cmocka_unit_test(test_line_rate),
 	};
 
 	printf("URDMA_SEED=%llu\n", (unsigned long long)seed());

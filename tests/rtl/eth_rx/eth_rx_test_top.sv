@@ -44,6 +44,7 @@ module eth_rx_test_top
   input  wire logic              class_valid,
   input  wire logic              class_rdma,
   input  wire logic              rdma_first,
+  output      logic              loop_room,
 
   output      logic              rd_valid,
   output      logic [63:0]       rd_addr,
@@ -120,7 +121,7 @@ module eth_rx_test_top
     .vlan_id(vlan_id), .vlan_member(vlan_member),
     .db_valid(db_valid), .db_q(db_q), .db_pi(db_pi),
     .rx_valid(rx_valid), .rx({rx_data, rx_keep, rx_last, rx_err}),
-    .class_valid(class_valid), .class_rdma(class_rdma), .rdma_first(rdma_first),
+    .class_valid(class_valid), .class_rdma(class_rdma), .rdma_first(rdma_first), .loop_room(loop_room),
     .rd_req_valid(rd_valid), .rd_req(rd), .rd_req_ready(rd_ready),
     .rd_rsp_valid(rdr_valid), .rd_rsp({rdr_data, rdr_last, rdr_err}),
     .wr_valid(wr_valid), .wr(wr), .wr_ready(wr_ready),

@@ -250,7 +250,7 @@ static unsigned int apply(struct region *r, const struct op *op)
 			return MRO_BAD_KEY;
 		if (own->pd != op->pd || par->pd != op->pd)
 			return MRO_BAD_PD;
-		if (op->va < par->va ||
+		if (!op->len || op->va < par->va ||
 		    (unsigned __int128)op->va + op->len > (unsigned __int128)par->va + par->len)
 			return MRO_BAD_RANGE;
 		if (!(par->acc & MW_BIND) || (change && !(par->acc & LOCAL_WRITE)))
@@ -1090,6 +1090,7 @@ static void test_refusals(void **state)
 	op.len = ~0ull;
 	refused(b, "BIND that wraps around", &op, MRO_BAD_RANGE);
 	op.len = 0;
+	refused(b, "BIND of nothing", &op, MRO_BAD_RANGE);
 	op.va = VA + LEN + 1;
 	refused(b, "BIND of nothing beyond the region", &op, MRO_BAD_RANGE);
 	op = good;

@@ -390,6 +390,21 @@ static void test_registers(void **state)
 		for (uint32_t k = 0; k < URDMA_CNT_N; k++)
 			assert_int_equal(counter(b, k), was[k] + (k == i));
 	}
+	/* they count from power-up on, and a reset does not stop them */
+	for (unsigned int i = 0; i < 3; i++) {
+		uint64_t frames = counter(b, URDMA_CNT_TX_FRAMES), n = 0;
+		uint64_t own = counter(b, URDMA_CNT_TX_BYTES);
+
+		ctl_reg_write(b->c, URDMA_REG_CTRL, URDMA_RF_CTRL_RESET);
+		do {
+			ctl_count(b->c, 1ull << URDMA_CNT_TX_FRAMES, 60, 0);
+			ctl_tick(b->c);
+			n++;
+		} while (!(ctl_reg_read(b->c, URDMA_REG_STATUS) & URDMA_RF_STATUS_READY));
+		assert_true(n > 100);
+		assert_int_equal(counter(b, URDMA_CNT_TX_FRAMES), frames + n);
+		assert_int_equal(counter(b, URDMA_CNT_TX_BYTES), own + 60 * n);
+	}
 	bench_free(b);
 }
 

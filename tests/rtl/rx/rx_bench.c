@@ -276,6 +276,12 @@ void bench_cycle(struct bench *b)
 	in->sent_valid = p;
 	if (p)
 		in->sent = *(struct rx_sent *)p;
+	p = fifo_head(&b->made);
+	in->made_valid = p;
+	if (p) {
+		in->made_qpn = ((struct rx_sent *)p)->qpn;
+		in->made_psn = ((struct rx_sent *)p)->psn;
+	}
 	in->mrr_valid = 0;
 	in->mr_ready = 0;
 	in->qpr_ready = 0;
@@ -326,6 +332,8 @@ void bench_cycle(struct bench *b)
 	}
 	if (in->sent_valid && o->sent_ready)
 		b->sent.head++;
+	if (in->made_valid && o->made_ready)
+		b->made.head++;
 	for (int c = 0; c < 2; c++) {
 		if ((in->mrr_valid & o->mrr_ready) >> c & 1)
 			b->mrr[c].head++;
@@ -396,7 +404,7 @@ void bench_drain(struct bench *b, unsigned int limit)
 	while (quiet < 3) {
 		bench_cycle(b);
 		if (fifo_head(&b->beats) || fifo_head(&b->db) || fifo_head(&b->qpc) ||
-		    fifo_head(&b->aqc) || fifo_head(&b->sent) || b->out.busy)
+		    fifo_head(&b->aqc) || fifo_head(&b->sent) || fifo_head(&b->made) || b->out.busy)
 			quiet = 0;
 		else
 			quiet++;
@@ -489,6 +497,9 @@ void bench_ctl_wait(struct bench *b, bool ack, enum qpc_op op, uint16_t qpn, uin
 
 void bench_sent(struct bench *b, const struct rx_sent *s)
 {
+	/* its packets */
+	if (!s->status)
+		fifo_put(&b->made, s);
 	fifo_put(&b->sent, s);
 }
 
@@ -509,6 +520,7 @@ struct bench *bench_new(uint32_t seed)
 	fifo_init(&b->qpc, sizeof(struct rx_ctl));
 	fifo_init(&b->aqc, sizeof(struct rx_ctl));
 	fifo_init(&b->sent, sizeof(struct rx_sent));
+	fifo_init(&b->made, sizeof(struct rx_sent));
 	fifo_init(&b->mrr[0], sizeof(struct mr_frag));
 	fifo_init(&b->mrr[1], sizeof(struct mr_frag));
 	fifo_init(&b->rdr, sizeof(struct rd_beat));
@@ -525,8 +537,8 @@ struct bench *bench_new(uint32_t seed)
 
 void bench_free(struct bench *b)
 {
-	struct fifo *f[] = { &b->beats, &b->db,	    &b->qpc,	&b->aqc,
-			     &b->sent,	&b->mrr[0], &b->mrr[1], &b->rdr };
+	struct fifo *f[] = { &b->beats, &b->db,	    &b->qpc,	&b->aqc, &b->sent,
+			     &b->made,	&b->mrr[0], &b->mrr[1], &b->rdr };
 
 	for (size_t i = 0; i < sizeof(f) / sizeof(f[0]); i++)
 		free(f[i]->data);

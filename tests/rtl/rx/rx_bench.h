@@ -77,7 +77,7 @@ struct bench {
 	unsigned int mrs;
 	bool mr_invalid[16]; /* by a SEND with invalidate */
 
-	struct fifo beats, db, qpc, aqc, sent, mrr[2], rdr;
+	struct fifo beats, db, qpc, aqc, sent, made, mrr[2], rdr;
 	uint64_t wr_addr[2];
 	unsigned int wr_len[2], wr_pos[2];
 	unsigned int mro_wait; /* cycles until the answer */

@@ -111,6 +111,9 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	t.sent_signaled = in->sent.signaled;
 	t.sent_status = in->sent.status;
 	t.sent_len = in->sent.len;
+	t.made_valid = in->made_valid;
+	t.made_qpn = in->made_qpn;
+	t.made_psn = in->made_psn;
 	t.acked_ready = in->acked_ready;
 	t.ack_ready = in->ack_ready;
 	t.mr_ready = in->mr_ready;
@@ -143,6 +146,7 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	out->aqc_pi = t.aqc_rsp_pi;
 	out->aqc_ci = t.aqc_rsp_ci;
 	out->sent_ready = t.sent_ready;
+	out->made_ready = t.made_ready;
 	out->acked_valid = t.acked_valid;
 	out->acked_qpn = t.acked_qpn;
 	out->acked_wqe = t.acked_wqe;

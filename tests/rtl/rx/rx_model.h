@@ -72,6 +72,8 @@ struct rx_in {
 	uint8_t mro_rsp;
 	bool sent_valid;
 	struct rx_sent sent;
+	bool made_valid;
+	uint32_t made_qpn, made_psn;
 	bool acked_ready, ack_ready;
 	uint8_t mr_ready, mrr_valid;
 	struct rx_mrr mrr[2];
@@ -90,7 +92,7 @@ struct rx_out {
 	uint32_t timer_cycles, mro_key, inv_key;
 	uint8_t mro_op;
 	uint16_t mro_pd, mro_qpn;
-	bool sent_ready, acked_valid, ack_valid;
+	bool sent_ready, made_ready, acked_valid, ack_valid;
 	uint8_t acked_kind, acked_rd, ack_kind;
 	uint32_t ack_key, ack_len;
 	uint64_t ack_va;

@@ -279,7 +279,7 @@ static void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 		op == 0 || op == 4 || op == 5 || op == 0x17 || op == 6 || op == 0x0a || op == 0x0b;
 	bool last = send ? (op >= 2) : (op >= 8);
 	bool inv = op == 0x16 || op == 0x17, imm = op == 3 || op == 5 || op == 9 || op == 0x0b;
-	bool wqe, bad;
+	bool wqe, bad, posted;
 	uint32_t left, key;
 	uint64_t va;
 
@@ -312,13 +312,17 @@ static void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 				URDMA_EV_QP_REQ_ERR);
 			return;
 		}
-		if (wqe && r->ci == r->pi) {
-			ref_ack(r, p->psn, 0x20 | r->cfg.min_rnr, r->msn);
-			r->nak = true;
+		posted = r->ci != r->pi;
+		if (write && (!(r->cfg.acc & 1) ||
+			      (wqe && !posted && p->len &&
+			       !ref_check(b, r, key, va, p->len, URDMA_ACC_REMOTE_WRITE)))) {
+			ref_nak(r, 0x62, imm && posted, URDMA_WC_LOC_ACCESS_ERR,
+				URDMA_EV_QP_ACCESS_ERR);
 			return;
 		}
-		if (write && !(r->cfg.acc & 1)) {
-			ref_nak(r, 0x62, imm, URDMA_WC_LOC_ACCESS_ERR, URDMA_EV_QP_ACCESS_ERR);
+		if (wqe && !posted) {
+			ref_ack(r, p->psn, 0x20 | r->cfg.min_rnr, r->msn);
+			r->nak = true;
 			return;
 		}
 		r->nak = false;
@@ -343,10 +347,15 @@ static void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 			else
 				ref_invalid[k] = true;
 		}
+		if (status == URDMA_WC_REM_INV_REQ_ERR) { /* class J: the requester is not told */
+			ref_ack(r, p->psn, 0x1f, r->msn + 1);
+			ref_cqe(r, r->ci++, status, 0, NULL, false, 0);
+			ref_error(r, 0);
+			return;
+		}
 		if (status) {
 			ref_nak(r,
-				status == URDMA_WC_LOC_LEN_ERR || status == URDMA_WC_REM_INV_REQ_ERR
-					? 0x61
+				status == URDMA_WC_LOC_LEN_ERR	    ? 0x61
 				: status == URDMA_WC_LOC_ACCESS_ERR ? 0x62
 								    : 0x63,
 				send || imm, status, URDMA_EV_QP_ACCESS_ERR);
@@ -1177,7 +1186,6 @@ static void test_overrun(void **state)
 	struct bench *b = start();
 	struct ref *r = &refs[0];
 	static struct frame f;
-	unsigned int n = 0;
 
 	(void)state;
 	next_va = HOST_VA + DATA_OFF;
@@ -1206,6 +1214,35 @@ static void test_overrun(void **state)
 	ref_clear(r);
 	bench_clear_logs(b);
 
+	/* frames of two beats without a gap, as a train of 66 to 74 bytes comes at line rate: each
+	 * of them is seen, counted and classified, with every byte */
+	fill(b, 12);
+	for (unsigned int len = 4; len <= 12; len += 4) {
+		uint64_t bytes = 0;
+
+		for (int i = 0; i < 1000; i++) {
+			struct packet k = r->hdr;
+
+			k.opcode = 4;
+			k.payload = payload;
+			k.len = len;
+			packet_build(&k, &f);
+			assert_int_equal(f.len, 62 + len);
+			bench_frame(b, &f, false);
+			bytes += f.len;
+		}
+		bench_drain(b, 20000);
+		assert_int_equal(b->cnt[URDMA_CNT_RX_FRAMES], 1000);
+		assert_int_equal(b->bytes, bytes);
+		assert_int_equal(b->classes[1], 1000);
+		assert_int_equal(b->cnt[URDMA_CNT_RX_RDMA_PKTS] + b->cnt[URDMA_CNT_RX_DROP_FULL],
+				 1000);
+		assert_int_equal(b->cnt[URDMA_CNT_RX_DUP], b->cnt[URDMA_CNT_RX_RDMA_PKTS]);
+		print_message("frames of %u bytes without a gap: %u of 1000 taken\n", 62 + len,
+			      (unsigned int)b->cnt[URDMA_CNT_RX_RDMA_PKTS]);
+		bench_clear_logs(b);
+	}
+
 	/* the same of READ responses that nobody has asked for: to both queues or to none */
 	for (int i = 0; i < 1000; i++) {
 		struct packet k = r->hdr;
@@ -1220,39 +1257,6 @@ static void test_overrun(void **state)
 	assert_int_equal(b->cnt[URDMA_CNT_RX_RDMA_PKTS] + b->cnt[URDMA_CNT_RX_DROP_FULL], 1000);
 	assert_true(b->cnt[URDMA_CNT_RX_DROP_FULL] > 0);
 	assert_int_equal(b->n_acks, 0);
-	check(b);
-
-	/* DMA stands still: the buffer fills; what was taken before is right */
-	qp_init(b, 0, 5, 10, 6, 0);
-	for (int i = 0; i < 80; i++) {
-		struct sge s = { take(b, 4000, 1), 4000, LKEY };
-
-		post(b, r, &s, 1);
-	}
-	ring(b, r);
-	bench_drain(b, 1000);
-	b->hold_wr = true;
-	for (int i = 0; i < 80; i++) {
-		fill(b, 4000);
-		/* the reference takes those that find room: 63 lines each */
-		if (n + 63 <= 2048) {
-			send_message(b, r, 4000, false, false, 0);
-			n += 63;
-		} else {
-			struct packet k = r->hdr;
-
-			k.opcode = 4;
-			k.psn = i;
-			k.payload = payload;
-			k.len = 4000;
-			packet_build(&k, &f);
-			bench_frame(b, &f, false);
-		}
-	}
-	bench_run(b, 8000);
-	b->hold_wr = false;
-	bench_drain(b, 50000);
-	assert_int_equal(b->cnt[URDMA_CNT_RX_DROP_FULL], 80 - n / 63);
 	check(b);
 	bench_free(b);
 }
@@ -1913,6 +1917,18 @@ static void test_refused(void **state)
 		  URDMA_EV_QP_ACCESS_ERR },
 		{ "WRITE_IMM, out of range", 0x0b, 64, 7, 16, RKEY, 0x80000 - 63, 64, true, 0x62,
 		  URDMA_WC_LOC_ACCESS_ERR, 0 },
+		{ "WRITE_IMM, no right of the QP, no receive", 0x0b, 64, 6, 16, RKEY, 0, 64, false,
+		  0x62, 0, URDMA_EV_QP_ACCESS_ERR },
+		{ "WRITE_IMM, empty, no right of the QP, no receive", 0x0b, 0, 6, 16, RKEY, 0, 0,
+		  false, 0x62, 0, URDMA_EV_QP_ACCESS_ERR },
+		{ "WRITE_IMM, no such key, no receive", 0x0b, 64, 7, 16, 0x77, 0, 64, false, 0x62,
+		  0, URDMA_EV_QP_ACCESS_ERR },
+		{ "WRITE_IMM, other PD, no receive", 0x0b, 64, 7, 16, RKEY_PD, 0, 64, false, 0x62,
+		  0, URDMA_EV_QP_ACCESS_ERR },
+		{ "WRITE_IMM, out of range, no receive", 0x0b, 64, 7, 16, RKEY, 0x80000 - 63, 64,
+		  false, 0x62, 0, URDMA_EV_QP_ACCESS_ERR },
+		{ "WRITE_IMM, not as long as its RETH, no receive", 0x0b, 64, 7, 16, 0x77, 0, 65,
+		  false, 0x61, 0, URDMA_EV_QP_REQ_ERR },
 		{ "WRITE ONLY shorter than its RETH", 0x0a, 64, 7, 16, RKEY, 0, 65, false, 0x61, 0,
 		  URDMA_EV_QP_REQ_ERR },
 		{ "WRITE ONLY longer than its RETH", 0x0a, 64, 7, 16, RKEY, 0, 63, false, 0x61, 0,
@@ -2043,6 +2059,58 @@ static void test_refused(void **state)
 		assert_int_equal(b->n_errs[0], 1);
 		check(b);
 		end_life(b, 0);
+	}
+	bench_free(b);
+}
+
+/*
+ * P_Keys (volume 1, 10.9.3): both halves take a packet of the QP's partition if one of the two is a
+ * full member of it, and of no other; partition 0 is nobody's.
+ */
+static void test_pkeys(void **state)
+{
+	static const struct {
+		uint16_t qp, packet;
+		bool match;
+	} t[] = {
+		{ 0xffff, 0xffff, true },  { 0xffff, 0x7fff, true },  { 0x7fff, 0xffff, true },
+		{ 0x7fff, 0x7fff, false }, { 0x9234, 0x9234, true },  { 0x9234, 0x1234, true },
+		{ 0x1234, 0x9234, true },  { 0x1234, 0x1234, false }, { 0xffff, 0xfffe, false },
+		{ 0x9234, 0x9235, false }, { 0x9234, 0xd234, false }, { 0x8000, 0x8000, false },
+		{ 0x0000, 0x8000, false }, { 0x8000, 0x0000, false }, { 0x0000, 0x0000, false },
+	};
+	struct bench *b = start();
+	struct ref *r = &refs[0];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		static struct frame f;
+		struct packet k;
+
+		qp_init(b, 0, 3, 4, 6, 100);
+		r->cfg.pkey = t[i].qp;
+		bench_cfg(b, &r->cfg);
+		/* an empty WRITE to the responder, an ACK to requester completion */
+		for (int ack = 0; ack < 2; ack++) {
+			k = r->hdr;
+			k.pkey = t[i].packet;
+			k.opcode = ack ? 0x11 : 0x0a;
+			k.psn = ack ? (100 ^ 0x555) - 1 : 100;
+			k.ackreq = !ack;
+			k.ext_len = ack ? 4 : 16;
+			memset(k.ext, 0, sizeof(k.ext));
+			k.ext[0] = ack ? 0x1f : 0;
+			bench_clear_logs(b);
+			packet_build(&k, &f);
+			bench_frame(b, &f, false);
+			bench_drain(b, 1000);
+			if (b->cnt[URDMA_CNT_RX_NO_QP] != !t[i].match ||
+			    (ack ? b->cnt[URDMA_CNT_RX_ACK] : b->n_acks) != t[i].match)
+				fail_msg("P_Key %#x of the QP, %#x of %s: %u dropped, %u answers",
+					 t[i].qp, t[i].packet, ack ? "an ACK" : "a WRITE",
+					 (unsigned int)b->cnt[URDMA_CNT_RX_NO_QP], b->n_acks);
+		}
+		bench_clear_logs(b);
 	}
 	bench_free(b);
 }
@@ -3080,6 +3148,67 @@ static void test_control(void **state)
 	bench_free(b);
 }
 
+/*
+ * DMA writes stand still: requests fill what they may of the buffer, and more are dropped. READ
+ * responses and acknowledgements that come then still find room. What was taken is right.
+ */
+static void test_overload(void **state)
+{
+	enum { LINES = 2048, FOR_RESPONSES = 256, LEN = 4000, EACH = 63, MESSAGES = 80 };
+	const unsigned int fit = (LINES - FOR_RESPONSES) / EACH;
+	struct bench *b = start();
+	struct ref *r = &refs[0];
+	static struct frame f;
+	struct sge read;
+
+	(void)state;
+	next_va = HOST_VA + DATA_OFF;
+	qp_init(b, 0, 5, 10, 6, 0);
+	req_init(b, 2, 0);
+	req_init(b, 3, 0);
+	for (int i = 0; i < MESSAGES; i++)
+		post(b, r, &(struct sge){ take(b, LEN, 1), LEN, LKEY }, 1);
+	ring(b, r);
+	read = (struct sge){ take(b, 4096, 64), 4096, LKEY };
+	post_read(b, &reqs[3], &read, 1, read.len, false);
+	for (int i = 0; i < 100; i++)
+		req_sent(b, &reqs[2], 1, 0);
+	bench_drain(b, 1000);
+	b->hold_wr = true;
+	for (unsigned int i = 0; i < MESSAGES; i++) {
+		fill(b, LEN);
+		if (i < fit) {
+			send_message(b, r, LEN, false, false, 0);
+		} else {
+			struct packet k = r->hdr;
+
+			k.opcode = 4;
+			k.psn = i;
+			k.payload = payload;
+			k.len = LEN;
+			packet_build(&k, &f);
+			bench_frame(b, &f, false);
+		}
+	}
+	bench_run(b, 8000);
+	assert_int_equal(b->cnt[URDMA_CNT_RX_DROP_FULL], MESSAGES - fit);
+	fill(b, read.len);
+	ref_scatter(b, &read, 1, payload, read.len);
+	for (int i = 0; i < 4; i++)
+		send_rsp(b, 3, i == 0 ? 0x0d : i == 3 ? 0x0f : 0x0e, i, payload + 1024 * i, 1024);
+	for (int i = 0; i < 100; i++)
+		req_ack(b, &reqs[2], i, 0x1f);
+	bench_run(b, 2000);
+	b->hold_wr = false;
+	bench_drain(b, 50000);
+	assert_int_equal(b->cnt[URDMA_CNT_RX_DROP_FULL], MESSAGES - fit);
+	assert_int_equal(b->cnt[URDMA_CNT_RX_READ_RSP], 4);
+	assert_int_equal(b->cnt[URDMA_CNT_RX_ACK], 100);
+	assert_int_equal(b->n_cqes[1], reqs[2].n_cqes + 1);
+	check(b);
+	bench_free(b);
+}
+
 /* ---- rates and latency
  * ------------------------------------------------------------------------------------ */
 
@@ -3098,6 +3227,9 @@ static void test_rates(void **state)
 		{ "64-byte SENDs, one QP", 1, 64, 1000, 3, false },
 		{ "64-byte WRITEs, 8 QPs", 8, 64, 1000, 3, true },
 		{ "64-byte WRITEs, one QP", 1, 64, 1000, 3, true },
+		/* 106 bytes of frame: 2.6 cycles at 100 Gb/s, and what the MAC could do */
+		{ "32-byte WRITEs, 8 QPs", 8, 32, 1000, 2, true },
+		{ "32-byte WRITEs, one QP", 1, 32, 1000, 2, true },
 		{ "4096-byte SENDs, one QP, 100 Gb/s", 1, 4096, 300, 84, false },
 		{ "4096-byte SENDs, 8 QPs, unaligned", 8, 4096, 300, 84, false },
 		{ "4096-byte SENDs, 64 bytes a cycle", 1, 4096, 300, 67, false },
@@ -3114,7 +3246,7 @@ static void test_rates(void **state)
 			qp_init(b, q, 5, 10, 6, 0);
 		for (unsigned int i = 0; i < runs[k].n && !runs[k].write; i++)
 			post(b, &refs[i % runs[k].qps],
-			     &(struct sge){ take(b, runs[k].len + 9, 64) + (k == 5 ? 9 : 0),
+			     &(struct sge){ take(b, runs[k].len + 9, 64) + (k == 7 ? 9 : 0),
 					    runs[k].len, LKEY },
 			     1);
 		for (int q = 0; q < runs[k].qps; q++)
@@ -3251,12 +3383,13 @@ int main(void)
 		cmocka_unit_test(test_writes),	    cmocka_unit_test(test_reads),
 		cmocka_unit_test(test_read_checks), cmocka_unit_test(test_atomics),
 		cmocka_unit_test(test_invalidate),  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_duplicates),  cmocka_unit_test(test_comm_est),
-		cmocka_unit_test(test_sync),	    cmocka_unit_test(test_responses),
-		cmocka_unit_test(test_malformed),   cmocka_unit_test(test_overrun),
-		cmocka_unit_test(test_soak),	    cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_wqe_errors),  cmocka_unit_test(test_requester),
-		cmocka_unit_test(test_control),	    cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_pkeys),	    cmocka_unit_test(test_duplicates),
+		cmocka_unit_test(test_comm_est),    cmocka_unit_test(test_sync),
+		cmocka_unit_test(test_responses),   cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_overrun),	    cmocka_unit_test(test_soak),
+		cmocka_unit_test(test_flush),	    cmocka_unit_test(test_wqe_errors),
+		cmocka_unit_test(test_requester),   cmocka_unit_test(test_control),
+		cmocka_unit_test(test_overload),    cmocka_unit_test(test_rates),
 	};
 
 	seed = getenv("URDMA_SEED") ? strtoul(getenv("URDMA_SEED"), NULL, 0) : 1;

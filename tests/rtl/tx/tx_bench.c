@@ -73,6 +73,12 @@ struct bench {
 	unsigned int sent_head, sent_tail;
 	struct {
 		int qpn;
+		uint32_t psn;
+		bool asks;
+	} made[QLEN]; /* of frames that have to come */
+	unsigned int made_head, made_tail;
+	struct {
+		int qpn;
 		uint32_t psn, msn;
 		uint8_t syndrome, kind, nak;
 		uint32_t key, len;
@@ -620,6 +626,19 @@ static void peer_takes(struct bench *b, int qpn, const struct msg *m, uint32_t p
 	}
 }
 
+/* Each request was told to requester completion, with the last PSN that it takes. */
+static void judge_made(struct bench *b, int qpn, uint32_t psn, bool asks)
+{
+	unsigned int i = b->made_head++ % QLEN;
+
+	psn &= 0xffffff;
+	if (b->made_head > b->made_tail || b->made[i].qpn != qpn || b->made[i].psn != psn ||
+	    b->made[i].asks != asks)
+		fail_msg("cycle %" PRIu64 ": QP %d sends up to PSN %06x, asks %d; told QP %d, PSN "
+			 "%06x, asks %d",
+			 b->cycle, qpn, psn, asks, b->made[i].qpn, b->made[i].psn, b->made[i].asks);
+}
+
 static void judge_frame(struct bench *b)
 {
 	uint8_t want[8192], pay[4096], ext[28], *e = ext;
@@ -740,6 +759,7 @@ static void judge_frame(struct bench *b)
 	compare(b, "request", qpn, want,
 		build(b, &q->cfg, opcode, last && m->se, ackreq, psn, ext, e - ext, pay, len,
 		      want));
+	judge_made(b, qpn, psn + n - 1, ackreq);
 	q->frames++;
 	if (before(psn, q->hpsn)) {
 		q->resent++;
@@ -764,9 +784,13 @@ static void judge_sent(struct bench *b)
 	uint8_t status;
 	struct sent_job *j = &b->sent[b->sent_tail++ % QLEN];
 
-	/* in ERR the first flushed message may be any */
-	if (q->cfg.state == URDMA_QPS_ERR && o->sent_status == URDMA_WC_FLUSH_ERR)
+	/* in ERR the first flushed message may be any, but for a local operation that was done */
+	if (q->cfg.state == URDMA_QPS_ERR && o->sent_status == URDMA_WC_FLUSH_ERR) {
+		if (!q->err && m->asked && !m->refuse)
+			fail_msg("cycle %" PRIu64 ": QP %d: WQE %u was done, and is flushed",
+				 b->cycle, o->sent_qpn, o->sent_wqe);
 		q->err = true;
+	}
 	status = q->err ? URDMA_WC_FLUSH_ERR : m->status;
 	if (o->sent_resent && o->sent_status && idx_before(o->sent_wqe, q->s_msg)) {
 		q->err = true; /* an older one, sent again, has failed */
@@ -1055,6 +1079,8 @@ void bench_step(struct bench *b)
 		in->cfg = b->qp[b->cfg_q[b->cfg_head++ % 64]].cfg;
 	in->gid = b->gids[gid_idx];
 	in->sent_ready = !chance(b, b->w.stall);
+	/* never so long that a frame leaves before its made_t is seen here */
+	in->made_ready = bench_rnd(b, 4);
 	in->mac_ready = !chance(b, b->w.mac_stall);
 	if (!in->acked_valid && b->sent_head != b->sent_tail && !b->w.acks_off &&
 	    b->sent[b->sent_head % QLEN].at <= b->cycle) {
@@ -1163,6 +1189,12 @@ taken:;
 	}
 	if (o->sent_valid && in->sent_ready)
 		judge_sent(b);
+	if (o->made_valid && in->made_ready) {
+		assert_true(b->made_tail - b->made_head < QLEN);
+		b->made[b->made_tail % QLEN].qpn = o->made_qpn;
+		b->made[b->made_tail % QLEN].psn = o->made_psn;
+		b->made[b->made_tail++ % QLEN].asks = o->made_asks;
+	}
 	for (int c = 0; c < 2; c++) {
 		if (in->mr_rsp_valid[c] && o->mr_rsp_ready[c])
 			b->mr_head[c]++;
@@ -1319,6 +1351,7 @@ void bench_drain(struct bench *b, unsigned int limit)
 	}
 	for (int i = 0; i < QPS; i++)
 		assert_true(bench_acks_done(b, i));
+	assert_int_equal(b->made_head, b->made_tail);
 	assert_int_equal(b->st.cnt_frames, b->st.frames);
 	assert_int_equal(b->st.tx_traces, b->st.frames);
 	assert_int_equal(b->st.cnt_retrans, b->st.resent);

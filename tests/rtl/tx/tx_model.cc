@@ -76,6 +76,7 @@ void tx_model_eval(tx_model *m, const tx_in *in, tx_out *out)
 	t.gid_lo = le(in->gid.gid, 8);
 	t.gid_hi = le(in->gid.gid + 8, 8);
 	t.sent_ready = in->sent_ready;
+	t.made_ready = in->made_ready;
 	t.acked_valid = in->acked_valid;
 	t.acked_qpn = in->acked_qpn;
 	t.acked_wqe_done = in->acked_wqe_done;
@@ -154,6 +155,10 @@ void tx_model_eval(tx_model *m, const tx_in *in, tx_out *out)
 	out->sent_len = t.sent_len;
 	out->sent_opcode = t.sent_opcode;
 	out->sent_status = t.sent_status;
+	out->made_valid = t.made_valid;
+	out->made_asks = t.made_asks;
+	out->made_qpn = t.made_qpn;
+	out->made_psn = t.made_psn;
 	out->acked_ready = t.acked_ready;
 	out->ack_req_ready = t.ack_req_ready;
 	for (int i = 0; i < 2; i++) {

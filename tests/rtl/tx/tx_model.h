@@ -65,7 +65,7 @@ struct tx_in {
 	bool qpr_req_ready, qpr_rsp_valid;
 	struct tx_cfg cfg;
 	struct tx_gid gid;
-	bool sent_ready;
+	bool sent_ready, made_ready;
 	bool acked_valid;
 	uint8_t acked_kind, acked_rd_done;
 	uint16_t acked_qpn, acked_wqe_done;
@@ -108,6 +108,9 @@ struct tx_out {
 	uint16_t sent_qpn, sent_wqe;
 	uint32_t sent_psn, sent_len;
 	uint8_t sent_opcode, sent_status;
+	bool made_valid, made_asks;
+	uint16_t made_qpn;
+	uint32_t made_psn;
 	bool acked_ready, ack_req_ready;
 	bool mr_req_valid[2], mr_ring[2];
 	uint64_t mr_pt_addr, mr_va[2];

@@ -99,6 +99,11 @@ module tx_test_top
   output      logic         sent_resent,
   output      logic [31:0]  sent_len,
   input  wire logic         sent_ready,
+  output      logic         made_valid,
+  output      logic [11:0]  made_qpn,
+  output      logic [23:0]  made_psn,
+  output      logic         made_asks,
+  input  wire logic         made_ready,
 
   input  wire logic         acked_valid,
   input  wire logic [1:0]   acked_kind,
@@ -171,6 +176,7 @@ module tx_test_top
   qp_cfg_t cfg;
   gid_t gid;
   sent_t sent;
+  made_t made;
   mr_req_t [1:0] mr_req;
   mr_rsp_t [1:0] mr_rsp;
   dma_rd_req_t [1:0] rd_req;
@@ -217,7 +223,7 @@ module tx_test_top
     .fence_req, .fence_done, .qpr_req_valid, .qpr_req_qpn, .qpr_req_ready, .qpr_rsp_valid, .qpr_rsp(cfg),
     .gid_idx, .gid, .err_valid, .err, .err_ready, .mro_valid, .mro, .mro_ready, .mro_rsp_valid,
     .mro_rsp(mro_status_e'(mro_rsp)), .sync_req, .sync_done,
-    .inv_req, .inv_key, .inv_done, .sent_valid, .sent, .sent_ready,
+    .inv_req, .inv_key, .inv_done, .sent_valid, .sent, .sent_ready, .made_valid, .made, .made_ready,
     .acked_valid, .acked('{kind: acked_kind_e'(acked_kind), qpn: acked_qpn, wqe_done: acked_wqe_done,
                             first_psn: acked_first_psn, una_psn: acked_una_psn, rd_done: acked_rd_done}), .acked_ready,
     .ack_req_valid, .ack_req('{kind: rsp_e'(ack_req_kind), qpn: ack_req_qpn, psn: ack_req_psn,
@@ -254,6 +260,9 @@ module tx_test_top
   assign sent_signaled = sent.signaled;
   assign sent_status = sent.status;
   assign sent_len = sent.len;
+  assign made_qpn = made.qpn;
+  assign made_psn = made.psn;
+  assign made_asks = made.asks;
   assign mr_req_ring = {mr_req[1].ring, mr_req[0].ring};
   assign mr_req_pt_addr = mr_req[1].pt.addr;
   assign mr_req_key = mr_req[0].key;

@@ -2,21 +2,19 @@
 /*
  * kverbs: a consumer of kernel verbs that tests them. It attaches to two RDMA devices as any
  * ib_client does, makes a pair of RC QPs between them, side A and side B, and goes through a list
- * of checks, once for each way of polling: directly, in a work queue, in softirq. Every check
- * starts with QPs fresh from RESET. Each prints a line; the module loads only if none has failed.
+ * of checks, once for each way of polling: directly, in a work queue of either kind, in softirq.
+ * Every check starts with QPs fresh from RESET. Each prints a line; the module loads only if none
+ * has failed.
  *
  * modprobe kverbs [dev_a=urdma0] [dev_b=urdma1] [only=CHECK]
  * modprobe kverbs dead=1
  *
  * The second form waits, with work posted, until the device of side A has died: whoever loads the
- * module has to see to that. Draining has to come to its end all the same.
+ * module has to see to that. dead.c says what has to hold then.
  *
  * A check that fails says in the kernel's log what it wanted and what it got. "timed out" means
  * that a completion or an event has not come within 10 s.
  */
-#define pr_fmt(fmt) "kverbs: " fmt
-
-#include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
@@ -24,12 +22,11 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
-#include <linux/scatterlist.h>
 #include <linux/slab.h>
-#include <linux/wait.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
-#include <rdma/ib_verbs.h>
+
+#include "kverbs.h"
 
 static char *dev_a = "urdma0";
 module_param(dev_a, charp, 0444);
@@ -47,72 +44,6 @@ static unsigned int passed;
 module_param(passed, uint, 0444);
 MODULE_PARM_DESC(passed, "number of checks passed (result)");
 
-#define PORT	 1
-#define DEPTH	 64
-#define BUF_SIZE 65536
-#define LIMIT	 (10 * HZ)
-#define EVENTS	 32
-#define INLINE	 64
-#define RD_DEPTH 16
-
-/* A region of separate pages, the first of which it begins inside. */
-#define PAGES	      8
-#define REGION_OFFSET 512
-#define REGION_SIZE   (PAGES * PAGE_SIZE - REGION_OFFSET)
-
-/* One work request that is waited for. They outlive the QPs, so none completes into nothing. */
-struct op {
-	struct ib_cqe cqe;
-	struct completion done;
-	struct ib_wc wc;
-	/* order in which it completed */
-	u32 order;
-};
-
-#define OPS 512
-
-/* Checks that have failed after which the rest of a mode is left out: each may take a time-out. */
-#define TOO_MANY 5
-
-struct region {
-	struct side *side;
-	struct ib_mr *mr;
-	struct page *page[PAGES];
-	struct scatterlist sg[PAGES];
-};
-
-struct side {
-	struct test *t;
-	const char *name;
-	struct side *peer;
-	struct ib_device *dev;
-	struct ib_pd *pd;
-	struct ib_cq *scq;
-	struct ib_cq *rcq;
-	struct ib_qp *qp;
-	u8 *buf;
-	dma_addr_t dma;
-	union ib_gid gid;
-	u32 gid_index;
-	u8 mac[ETH_ALEN];
-	enum ib_mtu mtu;
-	atomic_t events[EVENTS];
-	/* calls of bare_comp() */
-	atomic_t called;
-};
-
-struct test {
-	struct side a;
-	struct side b;
-	enum ib_poll_context ctx;
-	struct op *ops;
-	u32 next_op;
-	/* the number of the present one */
-	u32 connection;
-	atomic_t order;
-	wait_queue_head_t event;
-};
-
 /* ---- completions ---------------------------------------------------------------------------- */
 
 static void op_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -125,7 +56,7 @@ static void op_done(struct ib_cq *cq, struct ib_wc *wc)
 	complete(&op->done);
 }
 
-static struct op *op_get(struct test *t)
+struct op *op_get(struct test *t)
 {
 	struct op *op = &t->ops[t->next_op++ % OPS];
 
@@ -159,7 +90,7 @@ static int op_wait(struct ib_cq *cq, struct op *op)
 	return 0;
 }
 
-static int op_want(struct ib_cq *cq, struct op *op, enum ib_wc_status status)
+int op_want(struct ib_cq *cq, struct op *op, enum ib_wc_status status)
 {
 	int err = op_wait(cq, op);
 
@@ -173,23 +104,6 @@ static int op_want(struct ib_cq *cq, struct op *op, enum ib_wc_status status)
 	}
 	return 0;
 }
-
-#define WANT(cond)                                                                \
-	do {                                                                      \
-		if (!(cond)) {                                                    \
-			pr_err("%s:%d: not so: %s\n", __func__, __LINE__, #cond); \
-			return -EIO;                                              \
-		}                                                                 \
-	} while (0)
-
-#define TRY(expr)                                                                   \
-	do {                                                                        \
-		int err_ = (expr);                                                  \
-		if (err_) {                                                         \
-			pr_err("%s:%d: %s: %d\n", __func__, __LINE__, #expr, err_); \
-			return err_;                                                \
-		}                                                                   \
-	} while (0)
 
 /* ---- events --------------------------------------------------------------------------------- */
 
@@ -282,7 +196,7 @@ static int to_rts(struct side *s)
 				    IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC);
 }
 
-static int connect_sides(struct test *t)
+int connect_sides(struct test *t)
 {
 	int i;
 
@@ -350,14 +264,14 @@ static int want_data(const u8 *p, u32 len, u32 seed)
 	return 0;
 }
 
-static struct ib_sge sge_of(struct side *s, u32 offset, u32 len)
+struct ib_sge sge_of(struct side *s, u32 offset, u32 len)
 {
 	return (struct ib_sge){ .addr = s->dma + offset,
 				.length = len,
 				.lkey = s->pd->local_dma_lkey };
 }
 
-static int post_recv(struct side *s, u32 offset, u32 len, struct op **opp)
+int post_recv(struct side *s, u32 offset, u32 len, struct op **opp)
 {
 	struct op *op = op_get(s->t);
 	struct ib_sge sge = sge_of(s, offset, len);
@@ -1130,45 +1044,6 @@ static int check_post(struct test *t)
 	return 0;
 }
 
-/* Nothing completes any more: what was posted, and what is posted now, comes back flushed. */
-static int check_dead(struct test *t)
-{
-	struct ib_sge sge = sge_of(&t->a, 0, 64);
-	struct ib_send_wr wr = { .opcode = IB_WR_SEND, .sg_list = &sge, .num_sge = 1 };
-	struct op *recv[5], *send[3];
-	unsigned long end = jiffies + 3 * LIMIT;
-	struct ib_qp_init_attr init;
-	struct ib_qp_attr attr;
-	int i;
-
-	for (i = 0; i < 4; i++)
-		TRY(post_recv(&t->a, i * 64, 64, &recv[i]));
-	/* B has no receives: these wait for them */
-	for (i = 0; i < 3; i++) {
-		send[i] = op_get(t);
-		wr.wr_cqe = &send[i]->cqe;
-		wr.send_flags = i & 1 ? 0 : IB_SEND_SIGNALED;
-		TRY(ib_post_send(t->a.qp, &wr, NULL));
-	}
-	pr_info("waiting for the end of %s\n", dev_name(&t->a.dev->dev));
-	while (!ib_query_qp(t->a.qp, &attr, IB_QP_STATE, &init)) {
-		WANT(time_before(jiffies, end));
-		msleep(100);
-	}
-	/* A consumer that has not heard of it goes on posting, and waits for completions. */
-	TRY(post_recv(&t->a, 0, 64, &recv[4]));
-	for (i = 0; i < 5; i++) {
-		TRY(op_want(t->a.rcq, recv[i], IB_WC_WR_FLUSH_ERR));
-		WANT(!i || recv[i]->order > recv[i - 1]->order);
-	}
-	for (i = 0; i < 3; i++) {
-		TRY(op_want(t->a.scq, send[i], IB_WC_WR_FLUSH_ERR));
-		WANT(!i || send[i]->order > send[i - 1]->order);
-	}
-	ib_drain_qp(t->a.qp);
-	return 0;
-}
-
 /* ---- CQs that the consumer polls and arms by itself -------------------------------------------
  */
 
@@ -1401,8 +1276,11 @@ static const struct check checks[] = {
 	{ "chain", .with_region = do_chain },
 };
 
-static const struct check checks_dead[] = {
-	{ "dead", check_dead },
+const struct mode modes[MODES] = {
+	{ IB_POLL_DIRECT, "direct" },
+	{ IB_POLL_WORKQUEUE, "workqueue" },
+	{ IB_POLL_UNBOUND_WORKQUEUE, "unbound workqueue" },
+	{ IB_POLL_SOFTIRQ, "softirq" },
 };
 
 /* ---- set-up --------------------------------------------------------------------------------- */
@@ -1491,6 +1369,25 @@ static int side_make(struct test *t, struct side *s, const char *name, struct ib
 	return 0;
 }
 
+/* Both sides, not connected yet. test_free() takes it, also after an error. */
+int test_make(struct test *t, struct ib_device *a, struct ib_device *b, enum ib_poll_context ctx)
+{
+	t->ctx = ctx;
+	init_waitqueue_head(&t->event);
+	t->ops = kvcalloc(OPS, sizeof(*t->ops), GFP_KERNEL);
+	if (!t->ops)
+		return -ENOMEM;
+	TRY(side_make(t, &t->a, "A", a, &t->b));
+	return side_make(t, &t->b, "B", b, &t->a);
+}
+
+void test_free(struct test *t)
+{
+	side_free(&t->a);
+	side_free(&t->b);
+	kvfree(t->ops);
+}
+
 static int run_check(struct test *t, const struct check *c)
 {
 	TRY(connect_sides(t));
@@ -1500,8 +1397,7 @@ static int run_check(struct test *t, const struct check *c)
 static unsigned int run_mode(struct ib_device *a, struct ib_device *b, enum ib_poll_context ctx,
 			     const char *mode)
 {
-	const struct check *list = dead ? checks_dead : checks;
-	size_t i, n = dead ? ARRAY_SIZE(checks_dead) : ARRAY_SIZE(checks);
+	size_t i;
 	unsigned int failed = 0;
 	struct test *t;
 	int err = -ENOMEM;
@@ -1509,30 +1405,22 @@ static unsigned int run_mode(struct ib_device *a, struct ib_device *b, enum ib_p
 	t = kzalloc(sizeof(*t), GFP_KERNEL);
 	if (!t)
 		goto out;
-	t->ctx = ctx;
-	init_waitqueue_head(&t->event);
-	t->ops = kvcalloc(OPS, sizeof(*t->ops), GFP_KERNEL);
-	if (t->ops)
-		err = side_make(t, &t->a, "A", a, &t->b);
-	if (!err)
-		err = side_make(t, &t->b, "B", b, &t->a);
-	for (i = 0; i < n && !err && failed < TOO_MANY; i++) {
+	err = test_make(t, a, b, ctx);
+	for (i = 0; i < ARRAY_SIZE(checks) && !err && failed < TOO_MANY; i++) {
 		int status;
 
-		if (only[0] && strcmp(only, list[i].name))
+		if (only[0] && strcmp(only, checks[i].name))
 			continue;
-		status = run_check(t, &list[i]);
+		status = run_check(t, &checks[i]);
 		if (status) {
-			pr_err("%s: %s: FAILED: %d\n", mode, list[i].name, status);
+			pr_err("%s: %s: FAILED: %d\n", mode, checks[i].name, status);
 			failed++;
 		} else {
-			pr_info("%s: %s: ok\n", mode, list[i].name);
+			pr_info("%s: %s: ok\n", mode, checks[i].name);
 			passed++;
 		}
 	}
-	side_free(&t->a);
-	side_free(&t->b);
-	kvfree(t->ops);
+	test_free(t);
 	kfree(t);
 out:
 	if (err) {
@@ -1585,7 +1473,7 @@ static struct ib_client kverbs_client = {
 static int __init kverbs_init(void)
 {
 	unsigned int failed = 0;
-	int err;
+	int err, i;
 
 	err = ib_register_client(&kverbs_client);
 	if (err)
@@ -1595,11 +1483,10 @@ static int __init kverbs_init(void)
 		pr_err("%s and %s do not both offer kernel verbs: FAILED\n", dev_a, dev_b);
 		failed = 1;
 	} else {
-		if (!dead)
-			failed += run_mode(device[0], device[1], IB_POLL_DIRECT, "direct");
-		failed += run_mode(device[0], device[1], IB_POLL_WORKQUEUE, "workqueue");
-		if (!dead)
-			failed += run_mode(device[0], device[1], IB_POLL_SOFTIRQ, "softirq");
+		for (i = 0; i < ARRAY_SIZE(modes) && !dead; i++)
+			failed += run_mode(device[0], device[1], modes[i].ctx, modes[i].name);
+		if (dead)
+			failed += run_dead(device[0], device[1], &passed);
 	}
 	mutex_unlock(&lock);
 	pr_info("verdict: %u passed, %u failed\n", passed, failed);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line of urdma-cosim. Everything is checked here, before anything is opened or made:
+ * what passes is a configuration that the simulation accepts.
+ */
+#ifndef URDMA_COSIM_OPTIONS_H
+#define URDMA_COSIM_OPTIONS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "control.h"
+#include "eth/fault.h"
+#include "scheduler.h"
+
+#define URDMA_OPTIONS_MAX_FAULTS 64u
+
+struct urdma_options {
+	const char *socket[URDMA_COSIM_MAX_NICS]; /* of each NIC */
+	const char *out;
+	const char *control;
+	bool trace_pcap;
+	bool verbose;
+	bool check;	  /* print the settings, and end */
+	const char *tell; /* the socket that tell_line goes to; there is no simulation then */
+	char tell_line[URDMA_CONTROL_MAX_LINE];
+
+	/* Texts of --wire and --switch: they may name ports that come after them. */
+	const char *wire[URDMA_COSIM_MAX_WIRES];
+	unsigned int n_wires;
+	const char *sw[URDMA_COSIM_MAX_SWITCHES];
+	unsigned int n_switches;
+
+	uint64_t seed; /* of the faults */
+	struct urdma_fault_rule fault[URDMA_OPTIONS_MAX_FAULTS];
+	unsigned int n_faults;
+
+	bool link_given; /* --pcie-gen or --pcie-lanes */
+	bool gbps_given;
+
+	struct urdma_cosim_config cosim;
+};
+
+/* Ends the program after --help and --version, and with status 2 after a bad option. */
+void urdma_options_parse(struct urdma_options *o, int argc, char **argv);
+/* What the options come to, defaults included. */
+json_t *urdma_options_json(const struct urdma_options *o);
+
+/*
+ * What len characters name: a NIC by its number, with or without "urdma" in front, or a port by its
+ * name. -1: neither.
+ */
+int urdma_options_find_port(const struct urdma_cosim_config *c, const char *text, size_t len);
+
+#endif

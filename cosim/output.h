@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file of a run's results, written record by record.
+ *
+ * The first error ends it: what could not be written, and everything after it, is lost, and the
+ * file is cut back to whole records. The error is kept, and flush and close return it, so that no
+ * file is ever taken for complete when it is not.
+ */
+#ifndef URDMA_COSIM_OUTPUT_H
+#define URDMA_COSIM_OUTPUT_H
+
+#include <stddef.h>
+#include <sys/uio.h>
+
+#define URDMA_OUTPUT_MAX_RECORD (256u << 10)
+
+struct urdma_output;
+
+/* Makes the file anew. Returns 0 or a negative errno. */
+int urdma_output_open(const char *path, struct urdma_output **out);
+/* One record of at most URDMA_OUTPUT_MAX_RECORD bytes, out of n parts. */
+void urdma_output_record(struct urdma_output *out, const struct iovec *part, unsigned int n);
+/* Others can read what was written so far. Returns 0 or the first error of the file. */
+int urdma_output_flush(struct urdma_output *out);
+/* The first error, as far as it is known: records wait in a buffer. */
+int urdma_output_error(const struct urdma_output *out);
+/* Returns 0 if every record is in the file, else the first error. Frees it. NULL is allowed. */
+int urdma_output_close(struct urdma_output *out);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The MSI-X structures of the integrated block: table and pending bits, as BAR4 shows them. This is
+ * the only place that keeps them, whatever the host is.
+ */
+#ifndef URDMA_COSIM_MSIX_H
+#define URDMA_COSIM_MSIX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pcie/config_space.h"
+#include "pcie/pcie.h"
+
+/* Gives a vector to the host. 0, or -EAGAIN: not now, the vector stays pending. */
+typedef int (*urdma_msix_deliver_fn)(void *ctx, unsigned int vector);
+
+struct urdma_msix {
+	const struct urdma_config_space *cs; /* has the enable bit and the function mask */
+	urdma_msix_deliver_fn deliver;
+	void *ctx;
+	bool masks;	  /* the masks and the enable bit are honoured */
+	uint64_t pending; /* a bit for each vector */
+	uint8_t table[16 * URDMA_PCIE_MSIX_COUNT];
+};
+
+/* As after a reset. */
+void urdma_msix_init(struct urdma_msix *m, const struct urdma_config_space *cs,
+		     urdma_msix_deliver_fn deliver, void *ctx);
+/* Every vector masked, none pending. */
+void urdma_msix_reset(struct urdma_msix *m);
+/* The NIC asks for a vector. */
+void urdma_msix_fire(struct urdma_msix *m, unsigned int vector);
+/* A mask may have gone, or the host may take vectors now: fires what is pending and can be. */
+void urdma_msix_retry(struct urdma_msix *m);
+/* BAR4; the range has been checked. Only the table can be written. */
+void urdma_msix_read(const struct urdma_msix *m, uint64_t offset, void *buf, size_t len);
+void urdma_msix_write(struct urdma_msix *m, uint64_t offset, const void *buf, size_t len);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of urdma-cosim, the program: what they share. */
+#ifndef URDMA_COSIM_PROGRAM_H
+#define URDMA_COSIM_PROGRAM_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "control.h"
+#include "counters.h"
+#include "eth/fault.h"
+#include "host/vfio_user.h"
+#include "options/options.h"
+#include "scheduler.h"
+
+#define URDMA_FAULT_LOG "faults.log"
+
+struct urdma_program {
+	struct urdma_options opt;
+	struct urdma_cosim *c;
+	struct urdma_faults *faults; /* NULL: the wires are good */
+	struct urdma_counters *counters;
+	struct urdma_vfio_user_server *server[URDMA_COSIM_MAX_NICS];
+	struct urdma_control *control;
+	int signals;
+	struct timespec start;
+	/* What went wrong: the simulation's error, files that could not be written. Empty: nothing.
+	 */
+	char error[4096];
+};
+
+/* ---- loop.c: time ---------------------------------------------------------------------------- */
+
+/*
+ * Runs until a signal (0), or until an error of the simulation. While a NIC is busy the model runs
+ * as fast as it can. When all are quiet, the process sleeps, and afterwards simulated time moves on
+ * by as much as the wall clock did, at most: an armed timer never fires before the guest had that
+ * time to act.
+ */
+int urdma_program_loop(struct urdma_program *p);
+
+/* ---- files.c: captures and the log of faults ----------------------------------------------------
+ */
+
+/* Begins all of them. 0, or 1 after a message. */
+int urdma_program_open_files(struct urdma_program *p);
+/* All that was written so far can be read by others. */
+void urdma_program_flush_files(struct urdma_program *p);
+/*
+ * Ends those that can no longer be written: each is told once, and the simulation goes on, because
+ * a guest's work must not be lost. Cheap when there are none.
+ */
+void urdma_program_watch_files(struct urdma_program *p);
+/* Ends all of them. What is not whole by now is an error of the run. */
+void urdma_program_close_files(struct urdma_program *p);
+/* An error of the run: tells it on stderr and keeps it for the reports. */
+void urdma_program_fail(struct urdma_program *p, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* ---- report.c ----------------------------------------------------------------------------------
+ */
+
+/* counters.json and cosim.json. A file that cannot be written is an error of the run. */
+void urdma_program_report(struct urdma_program *p);
+/* The counters of a NIC, by name. */
+json_t *urdma_program_counters(const struct urdma_program *p, unsigned int nic, bool quiet);
+/* Traffic of the external ports, and of the switches. */
+json_t *urdma_program_ports(const struct urdma_program *p);
+json_t *urdma_program_switches(const struct urdma_program *p);
+
+/* ---- commands.c --------------------------------------------------------------------------------
+ */
+
+/* One line of the control socket, between runs; ctx is the program. See docs/cosim.md. */
+char *urdma_program_command(void *ctx, char *line);
+
+#endif

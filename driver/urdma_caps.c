@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * urdma: what the NIC can do: its version and capability registers.
+ */
+#include <linux/if_ether.h>
+
+#include "urdma.h"
+
+static int urdma_read_eth_caps(struct urdma_dev *dev)
+{
+	struct urdma_caps *caps = &dev->caps;
+	u32 log_cq;
+	u64 eth;
+
+	if (!(caps->features & URDMA_RF_FEAT_ETH))
+		return 0;
+	eth = urdma_read(dev, URDMA_REG_CAP_ETH);
+	caps->eth_queues = FIELD_GET(URDMA_RF_CAP_ETH_QUEUES, eth);
+	caps->eth_max_frame = FIELD_GET(URDMA_RF_CAP_ETH_MAX_FRAME, eth);
+	caps->eth_tx_descs = FIELD_GET(URDMA_RF_CAP_ETH_TX_DESCS, eth);
+	caps->eth_uc = FIELD_GET(URDMA_RF_CAP_ETH_UC, eth);
+	/* Indexes have 16 bits; a completion ring has four times the entries of the greater one. */
+	log_cq = FIELD_GET(URDMA_RF_CAP_LOG_ETH_CQ, eth);
+	caps->log_eth_ring = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_ETH_RING, eth), 15);
+	if (caps->log_eth_ring + 2 > log_cq)
+		caps->log_eth_ring = log_cq < 2 ? 0 : log_cq - 2;
+	/* As many as the registers have room for. */
+	caps->eth_queues = min_t(u32, caps->eth_queues, URDMA_ETH_MAX_QUEUES);
+	caps->eth_uc = min_t(u32, caps->eth_uc, URDMA_ETH_MAX_UC);
+	if (!caps->eth_queues || caps->log_eth_ring < URDMA_ETH_LOG_MIN || !caps->eth_tx_descs ||
+	    caps->eth_max_frame < ETH_FRAME_LEN || caps->num_vectors < 3 ||
+	    pci_resource_len(dev->pdev, URDMA_BAR_REGS) <
+		    URDMA_REG_ETHQ + (u64)caps->eth_queues * URDMA_ETHQ_STRIDE) {
+		dev_err(&dev->pdev->dev, "impossible Ethernet capabilities: %#llx\n", eth);
+		return -ENODEV;
+	}
+	return 0;
+}
+
+/* Every limit that the driver keeps to, cut to what the layouts can hold. */
+int urdma_read_caps(struct urdma_dev *dev)
+{
+	struct device *d = &dev->pdev->dev;
+	struct urdma_caps *caps = &dev->caps;
+	u64 version = urdma_read(dev, URDMA_REG_VERSION);
+	u64 obj, queue, xport;
+	u32 log_db_page;
+
+	if (FIELD_GET(URDMA_RF_VERSION_MAGIC, version) != URDMA_MAGIC) {
+		dev_err(d, "not a urdma: version register %#llx\n", version);
+		return -ENODEV;
+	}
+	if (FIELD_GET(URDMA_RF_VERSION_MAJOR, version) != URDMA_VERSION_MAJOR) {
+		dev_err(d, "contract version %llu.%llu, this driver knows %u\n",
+			FIELD_GET(URDMA_RF_VERSION_MAJOR, version),
+			FIELD_GET(URDMA_RF_VERSION_MINOR, version), URDMA_VERSION_MAJOR);
+		return -ENODEV;
+	}
+	caps->version_minor = FIELD_GET(URDMA_RF_VERSION_MINOR, version);
+
+	obj = urdma_read(dev, URDMA_REG_CAP_OBJ);
+	queue = urdma_read(dev, URDMA_REG_CAP_QUEUE);
+	xport = urdma_read(dev, URDMA_REG_CAP_XPORT);
+	caps->page_sizes = urdma_read(dev, URDMA_REG_CAP_PAGES);
+	caps->features = urdma_read(dev, URDMA_REG_CAP_FEATURES);
+	caps->clock_hz = urdma_read(dev, URDMA_REG_CLOCK_HZ);
+	caps->speed_mbps = urdma_read(dev, URDMA_REG_PORT_SPEED);
+
+	/* Object numbers have 24 bits, as has the index in a key; doorbell page numbers 12. */
+	caps->log_qp = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_QP, obj), 24);
+	caps->num_qp = 1U << caps->log_qp;
+	caps->num_cq = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_CQ, obj), 24);
+	caps->num_mr = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_MR, obj), 24);
+	caps->num_eq = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_EQ, obj), ilog2(URDMA_MAX_EQS));
+	caps->num_pd = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_PD, obj), 16);
+	caps->num_db_pages = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_DB_PAGES, obj), 12);
+	caps->num_vectors = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_VECTORS, obj), 6);
+
+	caps->max_sq_sge = FIELD_GET(URDMA_RF_CAP_MAX_SQ_SGE, queue);
+	caps->max_rq_sge = FIELD_GET(URDMA_RF_CAP_MAX_RQ_SGE, queue);
+	caps->max_inline = FIELD_GET(URDMA_RF_CAP_MAX_INLINE, queue);
+	caps->max_sq_sge =
+		min_t(u32, caps->max_sq_sge,
+		      ((1 << URDMA_MAX_WQE_LOG) - URDMA_SQE_DATA_OFFSET) / URDMA_SGE_SIZE);
+	caps->max_rq_sge =
+		min_t(u32, caps->max_rq_sge,
+		      ((1 << URDMA_MAX_WQE_LOG) - URDMA_RQE_DATA_OFFSET) / URDMA_SGE_SIZE);
+	caps->max_inline =
+		min_t(u32, caps->max_inline, (1 << URDMA_MAX_WQE_LOG) - URDMA_SQE_DATA_OFFSET);
+	/* Work queue indexes have 16 bits, and a full ring must differ from an empty one. */
+	caps->log_sq = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_SQ, queue), 15);
+	caps->log_rq = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_RQ, queue), 15);
+	caps->log_cqe = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_CQE, queue), 24);
+	caps->log_eqe = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_EQE, queue), 24);
+
+	caps->log_max_msg = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_MAX_MSG, xport), 31);
+	/* enum ib_mtu: 256 bytes are 1 */
+	caps->max_mtu = clamp_t(int, FIELD_GET(URDMA_RF_CAP_LOG_MAX_MTU, xport) - 7, IB_MTU_256,
+				IB_MTU_4096);
+	caps->num_gids = FIELD_GET(URDMA_RF_CAP_GIDS, xport);
+	caps->max_rd_atomic = FIELD_GET(URDMA_RF_CAP_MAX_RD_ATOMIC, xport);
+	caps->log_cmdq = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_CMDQ, xport), 15);
+	log_db_page = FIELD_GET(URDMA_RF_CAP_LOG_DB_PAGE_SIZE, xport);
+
+	/* Page table entries stand for 4 KB to 2 GB; a context maps exactly one doorbell page. */
+	caps->page_sizes &= GENMASK_ULL(31, PAGE_SHIFT);
+	if (log_db_page != PAGE_SHIFT || !(caps->page_sizes & PAGE_SIZE)) {
+		dev_err(d,
+			"pages of %lu bytes do not fit the device (doorbells %u, memory %#llx)\n",
+			PAGE_SIZE, 1U << log_db_page, caps->page_sizes);
+		return -ENODEV;
+	}
+	if (caps->num_qp <= URDMA_FIRST_QPN || caps->num_mr <= URDMA_FIRST_MR || caps->num_eq < 2 ||
+	    caps->num_vectors < 2 || caps->num_db_pages < 2 || !caps->max_sq_sge ||
+	    !caps->max_rq_sge || !caps->num_gids || !caps->log_cmdq || caps->log_cqe < 4 ||
+	    caps->log_eqe < 4) {
+		dev_err(d, "impossible capabilities: %#llx %#llx %#llx\n", obj, queue, xport);
+		return -ENODEV;
+	}
+	if (pci_resource_len(dev->pdev, URDMA_BAR_DB) < (u64)caps->num_db_pages << PAGE_SHIFT) {
+		dev_err(d, "BAR %d is too small for %u doorbell pages\n", URDMA_BAR_DB,
+			caps->num_db_pages);
+		return -ENODEV;
+	}
+	return urdma_read_eth_caps(dev);
+}

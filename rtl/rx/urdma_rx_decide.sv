@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decision of requester completion where a walk ends: what an acknowledgement, a READ response or an expired timer
+// means for the QP. No register.
+//
+// The walk has acknowledged everything in front of goal but what a READ stops. A walk that a READ has stopped in front of its
+// goal has seen that a response is missing: the implied NAK. A response must fit its READ: opcode by place (FIRST inside
+// of the READ only if tx was sent back), length, else BAD_RESP_ERR; so is one with an AETH that is not an ACK's, and an
+// ACK packet with a reserved kind of AETH counts as a NAK with a reserved code. NAK, implied NAK and time-out count down from
+// cfg.retry and set `want`. gap makes the second NAK for the same PSN silent, until something moves or a time-out. During an
+// RNR wait nothing is sent again: NAKs count only by what they acknowledge, an RNR NAK for the same PSN can only make the
+// wait longer.
+
+`resetall
+`default_nettype none
+
+module urdma_rx_decide
+  import urdma_pkg::*;
+  import urdma_hw_pkg::*;
+  import urdma_rx_pkg::*;
+  import urdma_rx_cmpl_pkg::*;
+(
+  /* verilator lint_off UNUSEDSIGNAL */  // the responder's fields, a WQE's completion
+  input  wire found_t      it,
+  input  wire says_t       says,
+  input  wire logic        is_resp,        // the item is a READ response or ATOMIC acknowledge
+  input  wire st_t         s,              // as the walk has left it
+  input  wire ent_t        ent,            // the entry at ack
+  /* verilator lint_on UNUSEDSIGNAL */
+  input  wire logic        none,           // there is none
+  input  wire logic [23:0] goal,
+  input  wire logic        due,            // an answer is
+
+  output      st_t         d,              // the state after it
+  output      logic        moved,          // something is acknowledged
+  output      rr_t         rr,
+  output      logic        fail,           // the QP ends, d.nak tells why
+  output      logic        rnr,            // an RNR wait begins or goes on
+  output      logic        cnt_gap,
+  output      logic        cnt_timeout,
+  output      logic        cnt_retry_exc,
+  output      logic        cnt_rnr_exc
+);
+
+  logic rd_stop, miss, kind_bad, retry_want, fit, last, walked;
+  logic [7:0] fail_status, nak_status;
+  logic [23:0] una_next, resp_una;
+  /* verilator lint_off UNUSEDSIGNAL */
+  logic [23:0] ahead;
+  /* verilator lint_on UNUSEDSIGNAL */
+  logic [31:0] off, rest, mtu_bytes;
+  logic [3:0] mtu_shift;
+
+  // una as far as the walk has come. Behind a READ it can only be through an acknowledgement of what came after the READ.
+  assign rd_stop = !none && is_read(ent.opcode) && ent.status == '0;
+  assign resp_una = psn_before(s.una, s.ack_first) ? s.ack_first : s.una;
+  assign una_next = rd_stop ? (psn_before(ent.psn, s.una) ? s.ack_first : resp_una) : is_resp ? resp_una : goal;
+  assign walked = una_next != s.una;
+  assign miss = rd_stop && goal != una_next;
+
+  // a response that is for una: does it fit the READ?
+  assign mtu_shift = 4'd7 + 4'(it.mtu);
+  assign mtu_bytes = 32'd1 << mtu_shift;
+  assign ahead = it.psn - s.ack_first;
+  assign off = 32'(ahead) << mtu_shift;
+  assign rest = ent.len - off;
+  assign last = it.psn == ent.psn;
+  always_comb begin
+    case (it.opcode)
+      BTH_READ_RSP_FIRST: fit = !last && (ahead == '0 || s.restart);
+      BTH_READ_RSP_MIDDLE: fit = !last && ahead != '0;
+      BTH_READ_RSP_LAST: fit = last && ahead != '0;
+      BTH_READ_RSP_ONLY: fit = last && (ahead == '0 || s.restart);
+      default: fit = 1'b0;
+    endcase
+    if (32'(it.len) != (last ? rest : mtu_bytes)) fit = 1'b0;
+    if (ent.opcode != 8'(URDMA_WR_READ)) fit = it.opcode == BTH_ATOMIC_ACK && last && it.len == '0;
+    // all but the MIDDLE have an AETH
+    if (it.opcode != BTH_READ_RSP_MIDDLE && it.ext[7:5] != 3'b000) fit = 1'b0;
+  end
+
+  assign kind_bad = aeth_reserved(it.ext[7:5]);
+  always_comb begin
+    case (it.ext[4:0])
+      5'd1: nak_status = 8'(URDMA_WC_REM_INV_REQ_ERR);
+      5'd2: nak_status = 8'(URDMA_WC_REM_ACCESS_ERR);
+      5'd3: nak_status = 8'(URDMA_WC_REM_OP_ERR);
+      default: nak_status = 8'(URDMA_WC_BAD_RESP_ERR);
+    endcase
+    if (kind_bad) nak_status = 8'(URDMA_WC_BAD_RESP_ERR);
+  end
+
+  always_comb begin
+    d = s;
+    d.una = una_next;
+    moved = walked;
+    if (walked) begin
+      d.retries = '0;
+      d.rnrs = '0;
+      d.gap = 1'b0;
+    end
+    retry_want = 1'b0;
+    fail = 1'b0;
+    fail_status = nak_status;
+    rr = '0;
+    rnr = 1'b0;
+    {cnt_gap, cnt_timeout, cnt_retry_exc, cnt_rnr_exc} = '0;
+    if (says.ack) retry_want = miss;
+    if (says.nak) begin
+      if (miss || (it.ext[4:0] == '0 && !kind_bad)) retry_want = 1'b1;
+      else fail = 1'b1;
+    end
+    if (says.resp && rd_stop) begin
+      retry_want = miss;
+      rr.take = !miss && fit;
+      if (!miss && !fit) begin
+        fail = 1'b1;
+        fail_status = 8'(URDMA_WC_BAD_RESP_ERR);
+      end
+    end
+    if (says.rnr) begin
+      if (s.tk == T_RNR && !walked) begin
+        rnr = 1'b1;
+      end else if (it.rnr_retry != 3'd7 && d.rnrs == it.rnr_retry) begin
+        fail = 1'b1;
+        fail_status = 8'(URDMA_WC_RNR_RETRY_EXC_ERR);
+        cnt_rnr_exc = 1'b1;
+      end else begin
+        if (it.rnr_retry != 3'd7) d.rnrs = d.rnrs + 3'd1;
+        rnr = 1'b1;
+        d.want = 1'b0;             // comes with the timer's end
+      end
+    end
+    if (says.expired && s.tk == T_RNR) begin
+      d.tk = T_NONE;
+      d.want = 1'b1;
+      d.gap = 1'b0;
+    end
+    if (says.expired && s.tk == T_ACK && due && !s.want) begin
+      retry_want = 1'b1;
+      d.gap = 1'b0;
+      cnt_timeout = 1'b1;
+    end
+    if (retry_want && s.tk != T_RNR && !d.gap) begin
+      cnt_gap = miss && !cnt_timeout;
+      if (d.retries == it.retry) begin
+        fail = 1'b1;
+        fail_status = 8'(URDMA_WC_RETRY_EXC_ERR);
+        cnt_retry_exc = 1'b1;
+      end else begin
+        d.retries = d.retries + 3'd1;
+        d.gap = !cnt_timeout;
+        d.want = 1'b1;
+      end
+    end
+    if (rr.take) begin
+      rr.last = last;
+      rr.wqe = s.ack;
+      rr.off = (ent.opcode == 8'(URDMA_WR_READ)) ? off : 32'd0;
+      moved = 1'b1;
+      d.una = it.psn + 24'd1;
+      d.retries = '0;
+      d.rnrs = '0;
+      d.gap = 1'b0;
+      if (last) begin
+        d.ack = s.ack + 16'd1;
+        d.ack_first = d.una;
+      end
+    end
+    if (fail) begin
+      d.nak = fail_status;
+      d.err = 1'b1;
+    end
+  end
+
+endmodule
+
+`resetall

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a turn of requester completion: the QP's state is written, its timer set, messages go out.
+//
+//  in_*    a turn whose walk is over, and what it did
+//  fire    the turn ends in this cycle: st is written, look: the QP has to be looked at again
+//  set, arm   of the QP's timer; st.deadline
+//  rr_*    (WQE fetch) the decision on a READ response or ATOMIC acknowledge
+//  acked_* (tx) progress of a QP, and what to do about loss;  err_*: the QP has failed
+//  ctl_*   control for the QP of the turn; frozen: nothing moves
+//
+// AK_RETRY is sent when head has come to ack, for it names the oldest WQE not completed: placement is all it waits for. The
+// ACK timer runs while a packet that asks for an answer has none; it starts anew with progress and with each
+// AK_RETRY. It waits while the RNR timer runs.
+
+`resetall
+`default_nettype none
+
+module urdma_rx_settle
+  import urdma_pkg::*;
+  import urdma_rx_pkg::*;
+  import urdma_rx_cmpl_pkg::*;
+(
+  input  wire logic         clk,
+  input  wire logic         rst,
+  input  wire logic         frozen,
+  input  wire logic [63:0]  cycles,
+
+  input  wire logic         in_valid,
+  output      logic         in_ready,
+  input  wire run_t         in,
+  input  wire did_t         in_did,
+  input  wire news_t        news,
+  input  wire logic         ctl_en,
+  input  wire qpc_op_e      ctl_op,
+  input  wire logic [23:0]  ctl_psn,
+
+  output      logic         valid,
+  output      run_t         run,
+  output      logic         fire,
+  output      logic         look,
+  output      st_t          st,
+  output      logic         set,
+  output      logic         arm,
+
+  output      logic         rr_valid,
+  output      rr_t          rr,
+  input  wire logic         rr_ready,
+  output      logic         acked_valid,
+  output      acked_t       acked,
+  input  wire logic         acked_ready,
+  output      logic         err_valid,
+  output      qp_err_t      err,
+  input  wire logic         err_ready,
+
+  output      logic         drop_valid,  // acknowledgement or response without effect, for the trace
+  output      logic         ack_valid    // acknowledgement or response taken
+);
+
+  logic retry, emit, due, is_resp, acked_valid_reg, err_valid_reg, rr_valid_reg;
+  run_t run_reg;
+  did_t did_reg;
+  acked_t acked_reg;
+  qp_err_t err_reg;
+  rr_t rr_reg;
+  logic [63:0] rnr_end;
+  st_t s;
+
+  assign run = run_reg;
+  assign s = run_reg.st;
+  assign is_resp = run_reg.it.kind == IT_PKT && is_response(run_reg.it.opcode);
+  assign due = !psn_before(run_reg.asked, s.una);
+  assign retry = run_reg.it.pass && s.want && s.head == s.ack && s.active && !s.err && s.tk != T_RNR && !did_reg.rnr;
+  assign emit = did_reg.changed || did_reg.hold || retry;
+  assign rnr_end = cycles + rnr_cycles(run_reg.it.ext[4:0]);
+
+  always_comb begin
+    st = s;
+    arm = 1'b0;
+    if (retry) begin
+      st.want = 1'b0;
+      st.restart = 1'b1;
+    end
+    if (s.err || !s.active) begin
+      st.tk = T_NONE;
+      st.watch = 1'b0;
+    end else if (!run_reg.it.pass) begin
+      // another's packet: nothing is changed
+    end else if (did_reg.rnr) begin
+      st.watch = 1'b1;
+      st.tk = T_RNR;
+      if (s.tk != T_RNR || rnr_end > s.deadline) st.deadline = rnr_end;
+      arm = 1'b1;
+    end else if (s.tk == T_RNR) begin
+      st.watch = 1'b1;
+    end else if (due) begin
+      st.watch = 1'b1;
+      st.tk = (run_reg.it.timeout == '0) ? T_NONE : T_ACK;
+      if (run_reg.it.timeout != '0 && (s.tk == T_NONE || did_reg.rearm || retry)) begin
+        st.deadline = cycles + ack_cycles(run_reg.it.timeout);
+        arm = 1'b1;
+      end
+    end else begin
+      st.tk = T_NONE;
+      st.watch = 1'b0;
+      st.restart = 1'b0;
+    end
+  end
+
+  assign fire = valid && !frozen && (!emit || !acked_valid_reg || acked_ready)
+      && (!did_reg.failed || !err_valid_reg || err_ready) && (!is_resp || !rr_valid_reg || rr_ready);
+  assign in_ready = !valid || fire;
+  assign set = fire && (arm || (run_reg.armed && st.tk == T_NONE));
+  // a message that has come meanwhile is acknowledged already, or flushed; another's packet has seen to no timer
+  assign look = fire && (did_reg.look || (run_reg.fresh && (s.err || psn_before(run_reg.fresh_psn, s.una)))
+      || (run_reg.it.kind == IT_PKT && !run_reg.it.pass && due && !s.watch && s.active && !s.err));
+
+  always_ff @(posedge clk) begin
+    run_reg <= follow(run_reg, news);
+    if (in_valid && in_ready) begin
+      run_reg <= in;
+      did_reg <= in_did;
+    end
+    if (ctl_en) begin
+      run_reg <= control_run(run_reg, ctl_op, ctl_psn);
+      if (new_life(ctl_op)) did_reg <= '0;
+    end
+    if (fire && emit) begin
+      acked_reg <= '{kind: (did_reg.hold && !s.err) ? AK_HOLD : retry ? AK_RETRY : AK_PROGRESS, qpn: run_reg.it.qpn,
+                     wqe_done: s.head, first_psn: s.first,
+                     // in the message of wqe_done always: tx may begin anew at any acked_t
+                     una_psn: (s.head == s.ack) ? s.una : s.first, rd_done: s.rd_done};
+    end
+    // an error of the send queue is told by its CQEs, not by an event
+    if (fire && did_reg.failed) err_reg <= '{qpn: run_reg.it.qpn, only_event: 1'b0, event_type: 8'd0};
+    if (fire && is_resp) rr_reg <= did_reg.rr;
+    if (rst) begin
+      valid <= 1'b0;
+      acked_valid_reg <= 1'b0;
+      err_valid_reg <= 1'b0;
+      rr_valid_reg <= 1'b0;
+    end else begin
+      if (in_valid && in_ready) valid <= 1'b1;
+      else if (fire) valid <= 1'b0;
+      if (fire && emit) acked_valid_reg <= 1'b1;
+      else if (acked_ready) acked_valid_reg <= 1'b0;
+      if (fire && did_reg.failed) err_valid_reg <= 1'b1;
+      else if (err_ready) err_valid_reg <= 1'b0;
+      if (fire && is_resp) rr_valid_reg <= 1'b1;
+      else if (rr_ready) rr_valid_reg <= 1'b0;
+    end
+  end
+
+  assign acked_valid = acked_valid_reg;
+  assign acked = acked_reg;
+  assign err_valid = err_valid_reg;
+  assign err = err_reg;
+  assign rr_valid = rr_valid_reg;
+  assign rr = rr_reg;
+  assign ack_valid = fire && run_reg.it.kind == IT_PKT && did_reg.hit;
+  assign drop_valid = fire && run_reg.it.kind == IT_PKT && !did_reg.hit;
+
+endmodule
+
+`resetall

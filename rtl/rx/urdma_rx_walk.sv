@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk of a turn of requester completion over the table of sent messages: an entry a cycle; in the cycle that finds the end,
+// the decision. See urdma_rx_cmpl for the three places head, ack and tail.
+//
+//  load_*  a turn begins: what is known of its QP, and the PSN up to which it acknowledges. Its first entry is read in this cycle.
+//  ent_*   the next entry to read
+//  end_*   the walk is at its end, and its turn leaves when end_ready
+//  ctl_*   control for the QP of the turn; frozen: nothing moves
+//
+// A walk begins at head. Where head waits for a placement a packet's walk begins at ack (apart: it finds head and ack apart, and
+// each rdone causes a kick, which sees to head), a kick's ends, unless a timer has expired: then it goes on from ack, too. An
+// entry between head and ack completes with SUCCESS (a READ after its rdone, or with the rdone's status). Rules for the
+// entry at ack, in this order:
+//   sent well, not a READ, behind the goal  -> acknowledged; SUCCESS, a CQE if it was signaled
+//   an error waits for it (NAK, retries)    -> that error, whatever tx made of it
+//   a READ whose data could not be placed   -> the rdone's status
+//   the QP is in error                      -> FLUSH_ERR
+//   tx gave it a status                     -> that status; if it is not FLUSH_ERR the QP goes into error
+//   otherwise                               -> it waits: the walk ends, and what the item says is decided here
+// The first completion in error makes all later ones FLUSH_ERR. An error may come for a message that is not in the table yet
+// (partly sent): it then waits for the entry, which comes at last as a flushed one. A decision that fails the QP asks for
+// another turn, which completes the entry.
+
+`resetall
+`default_nettype none
+
+module urdma_rx_walk
+  import urdma_pkg::*;
+  import urdma_hw_pkg::*;
+  import urdma_rx_pkg::*;
+  import urdma_rx_cmpl_pkg::*;
+(
+  input  wire logic              clk,
+  input  wire logic              rst,
+  input  wire logic              frozen,
+
+  input  wire logic              load,
+  input  wire run_t              load_run,
+  input  wire logic [15:0]       load_tail,
+  input  wire placed_t           load_placed,
+  input  wire says_t             load_says,
+  input  wire logic [23:0]       load_goal,
+  input  wire logic              load_apart,
+  input  wire news_t             news,
+  input  wire logic              ctl_en,
+  input  wire qpc_op_e           ctl_op,
+  input  wire logic [23:0]       ctl_psn,
+
+  output      logic              ent_en,
+  output      logic [INFL_W-1:0] ent_idx,
+  input  wire ent_t              ent,
+
+  output      logic              valid,
+  output      run_t              run,
+  output      logic              end_valid,
+  input  wire logic              end_ready,
+  output      run_t              end_run,
+  output      did_t              end_did,
+
+  output      logic              cqe_valid,
+  output      cqe_req_t          cqe,
+  input  wire logic              cqe_ready,
+
+  output      logic              cnt_rsp,        // pulses
+  output      logic              cnt_gap,
+  output      logic              cnt_timeout,
+  output      logic              cnt_retry_exc,
+  output      logic              cnt_rnr_exc
+);
+
+  logic apart_reg, at_ack, none, is_rd, rd_good, rd_bad, passed, c_done, c_block, a_pass, ent_cqe, go_on, step, decide, is_resp;
+  logic due, moved, fail, rnr, c_gap, c_timeout, c_retry_exc, c_rnr_exc;
+  /* verilator lint_off UNUSEDSIGNAL */
+  logic [15:0] next_idx;           // the table has its low bits
+  /* verilator lint_on UNUSEDSIGNAL */
+  logic [15:0] tail_reg;
+  logic [23:0] goal_reg;
+  logic [7:0] c_status;
+  placed_t placed_reg;
+  says_t says_reg;
+  run_t run_reg;
+  did_t did_reg;
+  st_t st, d;
+  rr_t rr;
+
+  assign run = run_reg;
+  assign st = run_reg.st;
+  assign is_resp = run_reg.it.kind == IT_PKT && is_response(run_reg.it.opcode);
+  assign at_ack = apart_reg || st.head == st.ack;
+  assign none = at_ack && st.ack == tail_reg;
+  assign is_rd = is_read(ent.opcode);
+  assign rd_good = placed_reg.cnt != st.rd_done;
+  assign rd_bad = !rd_good && placed_reg.status != '0;
+  assign passed = ent.status == '0 && !is_rd && psn_before(ent.psn, goal_reg) && !st.dead;
+
+  always_comb begin
+    c_done = 1'b0;
+    c_status = '0;
+    c_block = 1'b0;
+    a_pass = 1'b0;
+    if (!at_ack) begin
+      c_done = 1'b1;
+      if (st.dead) begin
+        c_status = 8'(URDMA_WC_FLUSH_ERR);
+      end else if (ent.status != '0) begin
+        c_status = ent.status;
+      end else if (is_rd && !rd_good) begin
+        c_status = placed_reg.status;
+        c_done = rd_bad;
+        c_block = !rd_bad;
+      end
+    end else if (!none) begin
+      a_pass = passed;
+      if (!apart_reg) begin
+        c_done = 1'b1;
+        if (passed) c_status = '0;
+        else if (st.nak != '0) c_status = st.nak;
+        else if (is_rd && rd_bad && ent.status == '0 && !st.dead) c_status = placed_reg.status;
+        else if (st.err) c_status = 8'(URDMA_WC_FLUSH_ERR);
+        else if (ent.status != '0) c_status = ent.status;
+        else c_done = 1'b0;
+        a_pass = c_done;
+      end
+    end
+  end
+
+  assign go_on = run_reg.it.pass && (c_done || a_pass || (c_block && says_reg.expired));
+  assign ent_cqe = c_done && (c_status != '0 || ent.signaled);
+  assign step = valid && go_on && !frozen && (!ent_cqe || !cqe_valid || cqe_ready);
+  assign end_valid = valid && !go_on && !frozen;
+  assign decide = end_valid && end_ready && run_reg.it.pass && !st.err && !c_block;
+  assign next_idx = c_block ? st.ack : at_ack ? st.ack + 16'd1 : st.head + 16'd1;
+  assign ent_en = step;
+  assign ent_idx = next_idx[INFL_W-1:0];
+  assign due = !psn_before(run_reg.asked, st.una);
+
+  urdma_rx_decide u_decide (
+    .it(run_reg.it), .says(says_reg), .is_resp, .s(st), .ent, .none, .goal(goal_reg), .due,
+    .d, .moved, .rr, .fail, .rnr, .cnt_gap(c_gap), .cnt_timeout(c_timeout), .cnt_retry_exc(c_retry_exc), .cnt_rnr_exc(c_rnr_exc)
+  );
+
+  always_comb begin
+    end_run = follow(run_reg, news);
+    end_did = did_reg;
+    if (decide) begin
+      end_run.st = d;
+      end_did.changed = did_reg.changed || moved;
+      end_did.failed = did_reg.failed || fail;
+      end_did.look = fail;
+      end_did.hold = rnr && !(st.tk == T_RNR && d.una == st.una);
+      end_did.rnr = rnr;
+      end_did.rearm = moved || (says_reg.expired && st.tk == T_ACK);
+      end_did.hit = did_reg.hit || rr.take;
+      end_did.rr = rr;
+    end
+  end
+  assign cnt_rsp = decide && rr.take;
+  assign cnt_gap = decide && c_gap;
+  assign cnt_timeout = decide && c_timeout;
+  assign cnt_retry_exc = decide && c_retry_exc;
+  assign cnt_rnr_exc = decide && c_rnr_exc;
+
+  always_ff @(posedge clk) begin
+    run_reg <= follow(run_reg, news);
+    if (step) begin
+      if (c_block) apart_reg <= 1'b1;
+      if (c_done) begin
+        run_reg.st.head <= st.head + 16'd1;
+        run_reg.st.first <= ent.psn + 24'd1;
+        if (is_rd) run_reg.st.rd_done <= st.rd_done + 8'd1;
+        did_reg.changed <= 1'b1;
+        if (c_status != '0) begin
+          run_reg.st.nak <= '0;
+          run_reg.st.dead <= 1'b1;
+          if (!st.err && c_status != 8'(URDMA_WC_FLUSH_ERR)) begin
+            run_reg.st.err <= 1'b1;
+            did_reg.failed <= 1'b1;
+          end
+        end
+      end
+      if (a_pass) begin
+        run_reg.st.ack <= st.ack + 16'd1;
+        run_reg.st.ack_first <= ent.psn + 24'd1;
+      end
+    end
+    if (load) begin
+      run_reg <= load_run;
+      tail_reg <= load_tail;
+      placed_reg <= load_placed;
+      says_reg <= load_says;
+      goal_reg <= load_goal;
+      apart_reg <= load_apart;
+      did_reg <= '0;
+      did_reg.hit <= load_says.ack || load_says.nak || load_says.rnr;
+    end
+    if (ctl_en) begin
+      run_reg <= control_run(run_reg, ctl_op, ctl_psn);
+      if (ctl_op == QPC_RESET) tail_reg <= '0;
+      if (new_life(ctl_op)) begin
+        placed_reg <= '0;
+        says_reg <= '0;
+        goal_reg <= (ctl_op == QPC_RESET) ? '0 : ctl_psn;
+        apart_reg <= 1'b0;
+        did_reg <= '0;
+      end
+    end
+    if (rst) valid <= 1'b0;
+    else if (load) valid <= 1'b1;
+    else if (end_valid && end_ready) valid <= 1'b0;
+  end
+
+  // ---- completions ---------------------------------------------------------------------------------------------------
+  logic cqe_valid_reg;
+  cqe_req_t cqe_reg;
+  logic [255:0] cqe_word;
+
+  assign cqe_valid = cqe_valid_reg;
+  assign cqe = cqe_reg;
+  always_comb begin
+    cqe_word = '0;
+    cqe_word[URDMA_CQE0_OPCODE_LSB+:8] = ent.opcode;
+    cqe_word[URDMA_CQE0_STATUS_LSB+:8] = c_status;
+    cqe_word[URDMA_CQE0_WQE_LSB+:16] = st.head;
+    cqe_word[URDMA_CQE1_LENGTH_LSB+:32] = ent.len;
+    cqe_word[URDMA_CQE1_QPN_LSB+:24] = 24'(run_reg.it.qpn);
+  end
+
+  always_ff @(posedge clk) begin
+    if (step && ent_cqe) cqe_reg <= '{cqn: run_reg.it.cqn, solicited: 1'b0, cqe: cqe_word};
+    if (rst) cqe_valid_reg <= 1'b0;
+    else if (step && ent_cqe) cqe_valid_reg <= 1'b1;
+    else if (cqe_ready) cqe_valid_reg <= 1'b0;
+  end
+
+endmodule
+
+`resetall

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the benchmark share. */
+#ifndef URDMA_BENCH_BENCH_H
+#define URDMA_BENCH_BENCH_H
+
+#include "rig.h"
+#include "table.h"
+
+#define CYCLE_NS URDMA_SIM_CYCLE_NS
+/* Cycles after which nothing more is waited for: longer than any ACK timer that is in use. */
+#define BENCH_LIMIT 200000000u
+
+extern struct table bench_table;
+extern const struct limits_model *const bench_model;
+
+/* Was this load asked for? */
+bool bench_wanted(const char *name);
+/* Ends the program with 2 when it is not so: the benchmark cannot run. */
+void bench_must(bool ok, const char *what);
+/* Until nothing is under way. */
+void bench_settle(struct rig *rig);
+/* Before a rig is stopped: its counters with --verbose, its cycles into the cost of simulating. */
+void bench_account(const struct rig *rig);
+
+/* The rows, in groups. */
+void bench_messages(void);
+void bench_ethernet(void);
+void bench_latency(void);
+
+#endif

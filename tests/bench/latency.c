@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Rows of one message through quiet NICs: the cycles of each part of its way, and round trips. The
+ * limit of a part is what no NIC can do without: a register, the beats of the frame that it has to
+ * check first, the host's answer to a DMA read. What judges is the budget of the design.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "bench.h"
+
+#define BYTES  64u  /* of a message */
+#define BUDGET 75.0 /* cycles, of design.md */
+
+/* ---- taps on the ports of the model -------------------------------------------------------- */
+
+enum tap {
+	TAP_DOORBELL, /* CQ: the doorbell's TLP */
+	TAP_READ,     /* RQ: a read request */
+	TAP_ANSWER,   /* RC: last beat of a completion */
+	TAP_WRITE,    /* RQ: first beat of a write */
+	TAP_TX,	      /* first beat of a frame to the MAC */
+	TAP_RX,	      /* first beat of a frame from the MAC */
+	TAPS,
+};
+
+#define TAP_N 16u
+
+struct probe {
+	void *model;
+	bool rq_open, tx_open, rx_open;
+};
+
+static struct {
+	bool on;
+	struct urdma_cosim *cosim;
+	uint64_t at[2][TAPS][TAP_N];
+	unsigned int n[2][TAPS];
+	struct probe probe[2];
+} taps;
+
+static void *probe_create(const char *name, unsigned int index)
+{
+	taps.probe[index] = (struct probe){ .model = urdma_model_verilated.create(name, index) };
+	return taps.probe[index].model ? &taps.probe[index] : NULL;
+}
+
+static void probe_destroy(void *model)
+{
+	struct probe *p = model;
+
+	urdma_model_verilated.destroy(p->model);
+}
+
+static void tap(struct probe *p, enum tap what)
+{
+	unsigned int nic = (unsigned int)(p - taps.probe), *n = &taps.n[nic][what];
+
+	if (taps.on && *n < TAP_N)
+		taps.at[nic][what][(*n)++] = urdma_cosim_now(taps.cosim);
+}
+
+static void probe_cycle(void *model, const struct urdma_sim_in *in, struct urdma_sim_out *out)
+{
+	struct probe *p = model;
+
+	urdma_model_verilated.cycle(p->model, in, out);
+	if (in->cq.valid && out->cq_ready)
+		tap(p, TAP_DOORBELL);
+	if (out->rq.valid && in->rq_ready) {
+		/* request type in bits 78:75 of the descriptor: 0 read, 1 write */
+		if (!p->rq_open)
+			tap(p, (out->rq.data[2] >> 11 & 0xf) ? TAP_WRITE : TAP_READ);
+		p->rq_open = !out->rq.last;
+	}
+	if (in->rc.valid && out->rc_ready && in->rc.last)
+		tap(p, TAP_ANSWER);
+	if (out->tx.valid && in->tx_ready) {
+		if (!p->tx_open)
+			tap(p, TAP_TX);
+		p->tx_open = !out->tx.last;
+	}
+	if (in->rx.valid) {
+		if (!p->rx_open)
+			tap(p, TAP_RX);
+		p->rx_open = !in->rx.last;
+	}
+}
+
+static void taps_clear(void)
+{
+	memset(taps.at, 0, sizeof(taps.at));
+	memset(taps.n, 0, sizeof(taps.n));
+}
+
+/* Cycles from one event to another, each the i-th of its kind at a NIC. */
+#define SPAN(nic, from, i, to, k) ((double)(taps.at[nic][to][k] - taps.at[nic][from][i]))
+#define FIRST(nic, from, to)	  SPAN(nic, from, 0, to, 0)
+
+static const struct urdma_model_ops probe_ops = { probe_create, probe_destroy, probe_cycle };
+
+/* ---- limits -------------------------------------------------------------------------------- */
+
+/* From one port of the NIC to another: whatever leaves it comes out of a register. */
+#define THROUGH 1.0
+
+/* Received frames are checked to their last beat before anything is done. */
+static double checked(uint32_t ext, uint32_t payload)
+{
+	return limits_beats(limits_roce(ext, payload)) - 1 + THROUGH;
+}
+
+static double cycles(double ns)
+{
+	return ns / CYCLE_NS;
+}
+
+static struct row *part(const char *name, double value, double limit, const char *by)
+{
+	struct row *row =
+		table_add(&bench_table, name, value, "cycles", (struct limit){ limit, by });
+
+	row->less = true;
+	return row;
+}
+
+/* A part of the NIC, with its budget. */
+static void budgeted(const char *name, double value, double limit, const char *by)
+{
+	part(name, value, limit, by)->budget = BUDGET;
+}
+
+static void whole(const char *name, double value, double limit)
+{
+	table_add(&bench_table, name, value, "ns", (struct limit){ limit, "wire and PCIe" })->less =
+		true;
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+static uint8_t payload[BYTES];
+
+/* A WRITE or SEND has its 64 bytes inline; a READ and an ATOMIC have an SGE. */
+static void post_one(struct rig *rig, unsigned int from, unsigned int opcode)
+{
+	bool inlined = opcode == URDMA_WR_SEND || opcode == URDMA_WR_WRITE;
+	struct urdma_eh_sge sge = { (uintptr_t)rig->side[from].buffer,
+				    opcode == URDMA_WR_ATOMIC_FA ? 8 : sizeof(payload),
+				    rig->side[from].mr.key };
+	struct urdma_eh_send wr = { .opcode = opcode,
+				    .signaled = opcode != URDMA_WR_SEND,
+				    .raddr = (uintptr_t)rig->side[!from].buffer,
+				    .rkey = rig->side[!from].mr.key,
+				    .swap_add = 1 };
+
+	if (inlined) {
+		wr.inline_data = payload;
+		wr.inline_len = sizeof(payload);
+	} else {
+		wr.sge = &sge;
+		wr.n_sge = 1;
+	}
+	bench_must(!urdma_eh_post_send(&rig->side[from].qp[0], &wr), "post send");
+}
+
+static void post_recv(struct rig *rig, unsigned int at)
+{
+	struct urdma_eh_sge sge = { (uintptr_t)rig->side[at].buffer, sizeof(payload),
+				    rig->side[at].mr.key };
+
+	bench_must(!urdma_eh_post_recv(&rig->side[at].qp[0], &sge, 1), "post receive");
+}
+
+/*
+ * One message through two quiet NICs whose page tables are on chip: the fourth of its kind. The
+ * taps have what it did, first to last, until taps_clear().
+ */
+static void one_message(unsigned int opcode)
+{
+	bool send = opcode == URDMA_WR_SEND;
+	struct rig_config config;
+	struct urdma_eh_cqe cqe;
+	struct rig rig;
+
+	rig_defaults(&config);
+	config.log_stride = 7;
+	config.model = &probe_ops;
+	rig_start(&rig, &config);
+	taps.cosim = rig.cosim;
+	for (unsigned int i = 0; i < 4; i++) {
+		if (send)
+			post_recv(&rig, 1);
+		bench_settle(&rig);
+		taps.on = i == 3;
+		post_one(&rig, 0, opcode);
+		bench_settle(&rig);
+		bench_must(urdma_eh_poll_cq(send ? &rig.side[1].recv_cq : &rig.side[0].send_cq,
+					    &cqe, 1) == 1 &&
+				   !cqe.status,
+			   "latency");
+		bench_settle(&rig);
+	}
+	taps.on = false;
+	bench_account(&rig);
+	rig_stop(&rig);
+}
+
+/* Doorbell to first beat, without the host's part. */
+static double transmit(void)
+{
+	return FIRST(0, TAP_DOORBELL, TAP_TX) - FIRST(0, TAP_READ, TAP_ANSWER);
+}
+
+static void latency_send(void)
+{
+	double wqe = cycles(limits_dma_read(bench_model, 64));
+
+	one_message(URDMA_WR_SEND);
+	bench_must(taps.n[0][TAP_DOORBELL] && taps.n[0][TAP_READ] && taps.n[0][TAP_ANSWER] &&
+			   taps.n[0][TAP_TX],
+		   "the sender's taps");
+	bench_must(taps.n[1][TAP_RX] && taps.n[1][TAP_READ] && taps.n[1][TAP_ANSWER] &&
+			   taps.n[1][TAP_WRITE] >= 2,
+		   "the receiver's taps");
+
+	part("transmit: doorbell to WQE read", FIRST(0, TAP_DOORBELL, TAP_READ), THROUGH,
+	     "register");
+	part("transmit: WQE read, PCIe", FIRST(0, TAP_READ, TAP_ANSWER), wqe, "PCIe");
+	part("transmit: WQE to first beat at the MAC", FIRST(0, TAP_ANSWER, TAP_TX), THROUGH,
+	     "register");
+	budgeted("transmit: NIC without PCIe", transmit(), 2 * THROUGH, "registers");
+	part("receive: first beat to WQE read", FIRST(1, TAP_RX, TAP_READ), checked(0, BYTES),
+	     "frame");
+	part("receive: WQE read, PCIe", FIRST(1, TAP_READ, TAP_ANSWER), wqe, "PCIe");
+	part("receive: WQE to DMA write", FIRST(1, TAP_ANSWER, TAP_WRITE), THROUGH, "register");
+	budgeted("receive: NIC without PCIe",
+		 FIRST(1, TAP_RX, TAP_WRITE) - FIRST(1, TAP_READ, TAP_ANSWER),
+		 checked(0, BYTES) + THROUGH, "frame");
+	/* the data's TLP takes two beats of RQ in front of the CQE's */
+	part("receive: DMA write to CQE", SPAN(1, TAP_WRITE, 0, TAP_WRITE, 1), 2, "PCIe, RQ beats");
+	taps_clear();
+}
+
+static void latency_write(void)
+{
+	one_message(URDMA_WR_WRITE);
+	bench_must(taps.n[0][TAP_DOORBELL] && taps.n[0][TAP_READ] && taps.n[0][TAP_ANSWER] &&
+			   taps.n[0][TAP_TX] && taps.n[1][TAP_RX] && taps.n[1][TAP_WRITE] == 1,
+		   "taps of a WRITE");
+	budgeted("WRITE, transmit: NIC without PCIe", transmit(), 2 * THROUGH, "registers");
+	budgeted("WRITE, receive: first beat to DMA write", FIRST(1, TAP_RX, TAP_WRITE),
+		 checked(LIMITS_RETH, BYTES), "frame");
+	part("WRITE, receive: first beat to ACK", FIRST(1, TAP_RX, TAP_TX),
+	     checked(LIMITS_RETH, BYTES), "frame");
+	taps_clear();
+}
+
+/* A request that is answered with data, and the least time of each part. */
+struct answered {
+	unsigned int opcode;
+	const char *request, *responder, *response, *whole;
+	uint32_t len;
+	uint32_t request_ext, response_ext; /* headers behind the BTH */
+};
+
+static void latency_answered(const struct answered *a)
+{
+	uint32_t request = limits_roce(a->request_ext, 0);
+	uint32_t response = limits_roce(a->response_ext, a->len);
+
+	one_message(a->opcode);
+	/* the requester reads the WQE twice: to ask, and for where the data goes */
+	bench_must(taps.n[0][TAP_DOORBELL] && taps.n[0][TAP_READ] == 2 &&
+			   taps.n[0][TAP_ANSWER] == 2 && taps.n[0][TAP_TX] && taps.n[0][TAP_RX] &&
+			   taps.n[0][TAP_WRITE] == 2 && taps.n[1][TAP_RX] &&
+			   taps.n[1][TAP_READ] == 1 && taps.n[1][TAP_ANSWER] == 1 &&
+			   taps.n[1][TAP_TX],
+		   "taps of a READ");
+	part(a->request, transmit(), 2 * THROUGH, "registers");
+	part(a->responder, FIRST(1, TAP_RX, TAP_TX) - FIRST(1, TAP_READ, TAP_ANSWER),
+	     checked(a->request_ext, 0) + THROUGH, "frame");
+	part(a->response, FIRST(0, TAP_RX, TAP_WRITE) - SPAN(0, TAP_READ, 1, TAP_ANSWER, 1),
+	     checked(a->response_ext, a->len), "frame");
+	whole(a->whole, SPAN(0, TAP_DOORBELL, 0, TAP_WRITE, 1) * CYCLE_NS,
+	      limits_dma_read(bench_model, 64) + limits_flight(bench_model, request) +
+		      limits_dma_read(bench_model, a->len) + limits_flight(bench_model, response));
+	taps_clear();
+}
+
+/* ---- round trips --------------------------------------------------------------------------- */
+
+static void ping_pong(void)
+{
+	const unsigned int rounds = 24, warm = 4;
+	struct rig_config config;
+	struct urdma_eh_cqe cqe;
+	struct rig rig;
+	uint64_t start = 0, end;
+
+	rig_defaults(&config);
+	config.log_stride = 7;
+	rig_start(&rig, &config);
+	for (unsigned int i = 0; i < rounds; i++)
+		for (unsigned int n = 0; n < 2; n++)
+			post_recv(&rig, n);
+	bench_settle(&rig);
+	for (unsigned int i = 0; i < rounds; i++) {
+		if (i == warm)
+			start = urdma_cosim_now(rig.cosim);
+		for (unsigned int n = 0; n < 2; n++) {
+			post_one(&rig, n, URDMA_WR_SEND);
+			rig_check(&rig, urdma_eh_next_cqe(&rig.side[!n].recv_cq, &cqe, BENCH_LIMIT),
+				  "ping-pong");
+			bench_must(!cqe.status, "ping-pong");
+		}
+	}
+	end = urdma_cosim_now(rig.cosim);
+	bench_settle(&rig);
+	bench_account(&rig);
+	rig_stop(&rig);
+	/* the receive WQE may have been read before; payload and CQE are written behind each other
+	 */
+	whole("half round trip, 64 bytes inline",
+	      (double)(end - start) * CYCLE_NS / (2.0 * (rounds - warm)),
+	      limits_doorbell(bench_model) + limits_dma_read(bench_model, 64) +
+		      limits_flight(bench_model, limits_roce(0, BYTES)) +
+		      limits_dma_write(bench_model, BYTES + URDMA_CQE_SIZE));
+}
+
+void bench_latency(void)
+{
+	static const struct answered read = {
+		.opcode = URDMA_WR_READ,
+		.request = "READ, request: NIC without PCIe",
+		.responder = "READ, responder: NIC without PCIe",
+		.response = "READ, response: NIC without PCIe",
+		.whole = "READ 64 bytes, doorbell to CQE",
+		.len = BYTES,
+		.request_ext = LIMITS_RETH,
+		.response_ext = LIMITS_AETH,
+	};
+	static const struct answered atomic = {
+		.opcode = URDMA_WR_ATOMIC_FA,
+		.request = "FETCH_ADD, request: NIC without PCIe",
+		.responder = "FETCH_ADD, responder: NIC without PCIe",
+		.response = "FETCH_ADD, response: NIC without PCIe",
+		.whole = "FETCH_ADD, doorbell to CQE",
+		.len = 8,
+		.request_ext = LIMITS_ATOMIC_ETH,
+		.response_ext = LIMITS_AETH,
+	};
+
+	for (unsigned int i = 0; i < sizeof(payload); i++)
+		payload[i] = (uint8_t)(i * 7);
+	if (bench_wanted("latency of SEND"))
+		latency_send();
+	if (bench_wanted("latency of WRITE"))
+		latency_write();
+	if (bench_wanted("latency of READ"))
+		latency_answered(&read);
+	if (bench_wanted("latency of FETCH_ADD"))
+		latency_answered(&atomic);
+	if (bench_wanted("latency of a round trip"))
+		ping_pong();
+}

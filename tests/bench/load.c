@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "load.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "meter.h"
+
+#define POLL 64u
+
+/* One end of all connections: its QPs are numbered from that of qp[0] on. */
+struct end {
+	struct rig_side *side;
+	struct urdma_eh_qp *qp;
+};
+
+/* Messages in one direction. */
+struct flow {
+	struct end from, to;
+	size_t at;	      /* of its memory, in the buffers of both ends */
+	unsigned int *posted; /* of each QP */
+	unsigned int *done;
+	unsigned int *taken; /* receive WQEs that are done and not posted again */
+	unsigned int under_way;
+};
+
+struct run {
+	const char *name;
+	const struct load *load;
+	struct rig rig;
+	struct flow flow[2];
+	unsigned int flows;
+	struct meter meter[2];
+	/* Loopback passes no port. Its points are CQEs of the receiver. */
+	uint64_t received, first_cycle, last_cycle;
+};
+
+static size_t slot(const struct load *l)
+{
+	return l->len > URDMA_EMBEDDED_PAGE ? l->len : URDMA_EMBEDDED_PAGE;
+}
+
+static uint8_t *memory(const struct run *r, const struct flow *f, const struct end *e,
+		       unsigned int q)
+{
+	/* Behind one port both ends have the same buffer. */
+	size_t half = r->load->loopback && e == &f->to ? slot(r->load) * r->load->qps : 0;
+
+	return e->side->buffer + f->at + half + q * slot(r->load);
+}
+
+static unsigned int number_of(const struct end *e, uint32_t qpn)
+{
+	return qpn - e->qp->qpn;
+}
+
+/* ---- posting ------------------------------------------------------------------------------- */
+
+static void post_sends(const struct run *r, struct flow *f, unsigned int q)
+{
+	const struct load *l = r->load;
+	struct urdma_eh_qp *qp = &f->from.qp[q];
+	struct urdma_eh_sge sge = { (uintptr_t)memory(r, f, &f->from, q), l->len,
+				    f->from.side->mr.key };
+
+	for (unsigned int i = 0; i < l->doorbell; i++) {
+		struct urdma_eh_send wr = { .opcode = l->opcode,
+					    .signaled = (i + 1) % l->signaled == 0,
+					    .raddr = (uintptr_t)memory(r, f, &f->to, q),
+					    .rkey = f->to.side->mr.key,
+					    .swap_add = 1,
+					    .sge = &sge,
+					    .n_sge = 1 };
+
+		bench_must(!urdma_eh_put_send(qp, &wr), "put send");
+	}
+	urdma_eh_ring_sq(qp);
+	f->posted[q] += l->doorbell;
+	f->under_way += l->doorbell;
+}
+
+static void post_window(const struct run *r, struct flow *f, unsigned int q)
+{
+	while (f->posted[q] + r->load->doorbell <= f->done[q] + r->load->window)
+		post_sends(r, f, q);
+}
+
+/* The receiver rings as often as the sender does. */
+static void post_recvs(const struct run *r, struct flow *f, unsigned int q, unsigned int n)
+{
+	struct urdma_eh_qp *qp = &f->to.qp[q];
+	struct urdma_eh_sge sge = { (uintptr_t)memory(r, f, &f->to, q), r->load->len,
+				    f->to.side->mr.key };
+
+	while (n--)
+		bench_must(!urdma_eh_put_recv(qp, &sge, 1), "put receive");
+	urdma_eh_ring_rq(qp);
+}
+
+/* ---- the run ------------------------------------------------------------------------------- */
+
+static void good(const struct run *r, const struct urdma_eh_cqe *cqe)
+{
+	if (!cqe->status)
+		return;
+	fprintf(stderr, "urdma-bench: %s: status %u\n", r->name, cqe->status);
+	rig_print_counters(&r->rig);
+	exit(2);
+}
+
+/* Points of a loopback. */
+static void loopback_point(struct run *r, const struct urdma_eh_cqe *cqe)
+{
+	if (r->received == r->load->warm)
+		r->first_cycle = cqe->cycles;
+	if (r->received == r->load->warm + r->load->count)
+		r->last_cycle = cqe->cycles;
+	r->received++;
+}
+
+/* Has everything that counts gone by? */
+static bool measured(const struct run *r)
+{
+	if (r->load->loopback)
+		return r->last_cycle;
+	for (unsigned int n = 0; n < r->flows; n++)
+		if (!r->meter[n].closed)
+			return false;
+	return true;
+}
+
+/* Takes the CQEs of a flow and posts anew. */
+static void turn(struct run *r, struct flow *f, bool more)
+{
+	struct urdma_eh_cqe cqe[POLL];
+	unsigned int n;
+
+	while ((n = urdma_eh_poll_cq(&f->to.side->recv_cq, cqe, POLL)))
+		for (unsigned int i = 0; i < n; i++) {
+			unsigned int q = number_of(&f->to, cqe[i].qpn);
+
+			good(r, &cqe[i]);
+			if (r->load->loopback)
+				loopback_point(r, &cqe[i]);
+			if (++f->taken[q] < r->load->doorbell)
+				continue;
+			post_recvs(r, f, q, f->taken[q]);
+			f->taken[q] = 0;
+		}
+	while ((n = urdma_eh_poll_cq(&f->from.side->send_cq, cqe, POLL)))
+		for (unsigned int i = 0; i < n; i++) {
+			unsigned int q = number_of(&f->from, cqe[i].qpn);
+
+			good(r, &cqe[i]);
+			f->done[q] += r->load->signaled;
+			f->under_way -= r->load->signaled;
+			if (more)
+				post_window(r, f, q);
+		}
+}
+
+static bool something(void *arg)
+{
+	struct run *r = arg;
+
+	for (unsigned int n = 0; n < r->flows; n++)
+		if (urdma_eh_cq_ready(&r->flow[n].from.side->send_cq) ||
+		    urdma_eh_cq_ready(&r->flow[n].to.side->recv_cq))
+			return true;
+	return false;
+}
+
+static void drive(struct run *r)
+{
+	bool more = true;
+
+	for (unsigned int n = 0; n < r->flows; n++)
+		for (unsigned int q = 0; q < r->load->qps; q++)
+			post_window(r, &r->flow[n], q);
+	while (more || r->flow[0].under_way || r->flow[1].under_way) {
+		rig_check(&r->rig,
+			  urdma_cosim_run_cond(r->rig.cosim, something, r,
+					       urdma_cosim_now(r->rig.cosim) + BENCH_LIMIT),
+			  r->name);
+		if (more && measured(r)) {
+			more = false;
+			if (r->rig.faults)
+				urdma_faults_clear(r->rig.faults);
+		}
+		for (unsigned int n = 0; n < r->flows; n++)
+			turn(r, &r->flow[n], more && !r->load->once);
+	}
+	bench_settle(&r->rig);
+}
+
+/* ---- before and after ---------------------------------------------------------------------- */
+
+static unsigned int log2_up(unsigned int n)
+{
+	unsigned int log = 0;
+
+	while (1u << log < n)
+		log++;
+	return log;
+}
+
+static bool answered(const struct load *l)
+{
+	return l->opcode == URDMA_WR_READ || l->opcode == URDMA_WR_ATOMIC_FA;
+}
+
+static void configure(const struct load *l, struct rig_config *config)
+{
+	rig_defaults(config);
+	config->qps = l->loopback ? 2 * l->qps : l->qps;
+	config->loopback = l->loopback;
+	config->batch = true;
+	config->mtu = l->mtu;
+	config->buffer = slot(l) * l->qps * 2;
+	/* Twice the window: a receive WQE is posted again a little later than its SEND's end. */
+	config->log_sq = log2_up(2 * l->window);
+	config->log_rq = l->opcode == URDMA_WR_SEND ? config->log_sq : 6;
+	config->log_cqe = log2_up(2 * l->window * l->qps);
+	if (config->log_cqe < 10)
+		config->log_cqe = 10;
+	config->memory.memory = (64u << 20) + 2 * config->buffer + ((size_t)config->qps << 16);
+	config->faults = l->loss > 0;
+	/* 17 ms make up for losses soon; 67 ms as perftest has it. */
+	config->conn.timeout = config->faults ? 12 : 14;
+}
+
+static void begin_flow(struct run *r, unsigned int n)
+{
+	const struct load *l = r->load;
+	struct rig_side *from = &r->rig.side[n], *to = &r->rig.side[l->loopback ? n : !n];
+	struct flow *f = &r->flow[n];
+	const struct end *data = l->opcode == URDMA_WR_READ ? &f->to : &f->from;
+
+	f->from = (struct end){ from, from->qp };
+	f->to = (struct end){ to, to->qp + (l->loopback ? l->qps : 0) };
+	f->at = n * slot(l) * l->qps;
+	f->posted = calloc(l->qps, sizeof(*f->posted));
+	f->done = calloc(l->qps, sizeof(*f->done));
+	f->taken = calloc(l->qps, sizeof(*f->taken));
+	bench_must(f->posted && f->done && f->taken, "no memory");
+	for (unsigned int q = 0; q < l->qps; q++) {
+		if (l->opcode != URDMA_WR_ATOMIC_FA)
+			rig_fill(memory(r, f, data, q), l->len, 2 * q + n + 1);
+		if (l->opcode == URDMA_WR_SEND)
+			post_recvs(r, f, q, 2 * l->window - 1);
+	}
+	meter_start(&r->meter[n], urdma_cosim_port(r->rig.cosim, answered(l) ? n : !n), METER_RDMA,
+		    l->warm, l->count);
+}
+
+static void begin(struct run *r)
+{
+	struct rig_config config;
+
+	configure(r->load, &config);
+	rig_start(&r->rig, &config);
+	r->flows = r->load->both_ways ? 2 : 1;
+	for (unsigned int n = 0; n < r->flows; n++)
+		begin_flow(r, n);
+	bench_settle(&r->rig);
+	if (r->load->loss > 0)
+		rig_fault(&r->rig, "drop,p=%g", r->load->loss);
+}
+
+/* Memory says that every message arrived, and an ATOMIC no more than once. */
+static void check_memory(const struct run *r, const struct flow *f, unsigned int n)
+{
+	const struct load *l = r->load;
+
+	for (unsigned int q = 0; q < l->qps; q++) {
+		const struct end *e = l->opcode == URDMA_WR_READ ? &f->from : &f->to;
+		const uint8_t *p = memory(r, f, e, q);
+		uint64_t v;
+
+		memcpy(&v, p, 8);
+		bench_must(l->opcode == URDMA_WR_ATOMIC_FA
+				   ? v == f->posted[q]
+				   : rig_verify(p, l->len, 2 * q + n + 1) == l->len,
+			   "memory is not as it should be");
+	}
+}
+
+static void count_losses(const struct run *r, struct losses *losses)
+{
+	for (unsigned int n = 0; n < 2; n++) {
+		struct urdma_eh *eh = r->rig.side[n].eh;
+
+		losses->drops += urdma_eh_counter(eh, URDMA_CNT_RX_DROP_FULL);
+		losses->timeouts += urdma_eh_counter(eh, URDMA_CNT_TX_TIMEOUT);
+		losses->retrans += urdma_eh_counter(eh, URDMA_CNT_TX_RETRANS);
+	}
+}
+
+static void figures(const struct run *r, struct load_result *result)
+{
+	const struct load *l = r->load;
+
+	if (l->loopback) {
+		double ns = (double)(r->last_cycle - r->first_cycle) * CYCLE_NS;
+
+		result->messages = (double)l->count * 1000 / ns;
+		result->goodput = (double)l->count * l->len * 8 / ns;
+		return;
+	}
+	for (unsigned int n = 0; n < r->flows; n++) {
+		double frames = meter_frames(&r->meter[n], METER_RDMA);
+
+		if (n && frames >= result->messages)
+			continue;
+		result->messages = frames;
+		result->goodput = meter_goodput(&r->meter[n], METER_RDMA);
+	}
+}
+
+void load_run(const char *name, const struct load *l, struct load_result *result)
+{
+	struct run *r = calloc(1, sizeof(*r));
+	struct limits_load limits = { .opcode = l->opcode,
+				      .len = l->len,
+				      .mtu = 128u << l->mtu,
+				      .stride = 64,
+				      .qps = l->qps,
+				      .window = l->window,
+				      .signaled = l->signaled,
+				      .doorbell = l->doorbell,
+				      .both_ways = l->both_ways,
+				      .loopback = l->loopback,
+				      .loss = l->loss / 100 };
+
+	bench_must(r, "no memory");
+	r->name = name;
+	r->load = l;
+	memset(result, 0, sizeof(*result));
+	begin(r);
+	drive(r);
+	for (unsigned int n = 0; n < r->flows; n++)
+		check_memory(r, &r->flow[n], n);
+	figures(r, result);
+	result->limit = limits_messages(bench_model, &limits);
+	if (!r->rig.faults)
+		count_losses(r, &result->losses);
+	bench_account(&r->rig);
+	rig_abandon(&r->rig);
+	for (unsigned int n = 0; n < r->flows; n++) {
+		free(r->flow[n].posted);
+		free(r->flow[n].done);
+		free(r->flow[n].taken);
+	}
+	free(r);
+}

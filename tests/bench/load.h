@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages of one kind on a number of QPs. Each QP has `window` WQEs under way from before the
+ * first frame that counts to behind the last one, so neither the start nor the end is in a figure.
+ */
+#ifndef URDMA_BENCH_LOAD_H
+#define URDMA_BENCH_LOAD_H
+
+#include "judge.h"
+
+struct load {
+	unsigned int opcode; /* URDMA_WR_SEND, _WRITE, _READ, _ATOMIC_FA */
+	unsigned int qps;
+	unsigned int mtu; /* 1: 256 .. 5: 4096 */
+	uint32_t len;
+	unsigned int doorbell; /* WQEs for a doorbell */
+	unsigned int signaled; /* WQEs for a CQE; divides doorbell */
+	unsigned int window;
+	bool once; /* post the window once and no more: it is long enough for the figure */
+	uint64_t warm, count; /* packets of data before the figure, and in it;
+			       * loopback, which passes no port: messages */
+	bool both_ways, loopback;
+	double loss; /* percent of the frames that the wire loses, in both directions */
+};
+
+struct load_result {
+	double messages;    /* of a single packet: million a second; the slower direction of both */
+	double goodput;	    /* Gb/s, the same */
+	struct limit limit; /* of messages of any length */
+	struct losses losses; /* of both NICs; none are counted on a wire that loses frames */
+};
+
+void load_run(const char *name, const struct load *l, struct load_result *result);
+
+#endif

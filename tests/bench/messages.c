@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Rows of messages of the reliable connection. */
+#include <math.h>
+
+#include "bench.h"
+#include "load.h"
+
+enum unit { GBPS, MILLIONS };
+
+struct messages_row {
+	const char *name;
+	enum unit unit;
+	double budget; /* percent of the limit that the design demands; 0: nothing */
+	struct load load;
+};
+
+/* clang-format off */
+
+/* 64 KB of one QP, whose packets fill the wire. `packets` make a message. */
+#define BULK(op, m, packets) \
+	GBPS, 95, { .opcode = URDMA_WR_##op, .qps = 1, .mtu = m, .len = 65536, .doorbell = 1, \
+		    .signaled = 1, .window = 8, .warm = 4 * (packets), .count = 24 * (packets) }
+/* Small ones: 16 WQEs a doorbell. */
+#define SMALL(op, n, bytes, cqe, depth, rounds) \
+	MILLIONS, 0, { .opcode = URDMA_WR_##op, .qps = n, .mtu = 5, .len = bytes, .doorbell = 16, \
+		       .signaled = cqe, .window = depth, .warm = 64 * (n), \
+		       .count = (rounds) * 16 * (n) }
+/* Four cycles for a packet: what the design demands, in percent of 76.92 million a second. */
+#define FOUR_CYCLES 81.25
+/* As perftest posts, at its hardest: 32 under way on each QP, each with a doorbell and a CQE. */
+#define MANY(op, n, bytes, both, budget, rounds, burst) \
+	MILLIONS, budget, { .opcode = URDMA_WR_##op, .qps = n, .mtu = 5, .len = bytes, \
+			    .doorbell = 1, .signaled = 1, .window = 32, .once = burst, \
+			    .warm = 8 * (n), .count = (rounds) * (n), .both_ways = both }
+#define LOSSY(op, percent, messages, budget) \
+	GBPS, budget, { .opcode = URDMA_WR_##op, .qps = 16, .mtu = 5, .len = 65536, .doorbell = 1, \
+			.signaled = 1, .window = 16, .warm = 64 * 16, .count = (messages) * 16, \
+			.loss = percent }
+
+static const struct messages_row messages_rows[] = {
+	{ "SEND 64 KB, MTU 4096, 1 QP", BULK(SEND, 5, 16) },
+	{ "SEND 64 KB, MTU 1024, 1 QP", BULK(SEND, 3, 64) },
+	{ "SEND 64 KB, MTU 256, 1 QP", BULK(SEND, 1, 256) },
+	{ "WRITE 64 KB, MTU 4096, 1 QP", BULK(WRITE, 5, 16) },
+	{ "WRITE 64 KB, MTU 1024, 1 QP", BULK(WRITE, 3, 64) },
+	{ "WRITE 64 KB, MTU 256, 1 QP", BULK(WRITE, 1, 256) },
+	{ "READ 64 KB, MTU 4096, 1 QP", BULK(READ, 5, 16) },
+	{ "READ 64 KB, MTU 1024, 1 QP", BULK(READ, 3, 64) },
+	{ "READ 64 KB, MTU 256, 1 QP", BULK(READ, 1, 256) },
+	{ "SEND 64 KB, MTU 4096, 1 QP, loopback", GBPS, 0,
+	  { .opcode = URDMA_WR_SEND, .qps = 1, .mtu = 5, .len = 65536, .doorbell = 1, .signaled = 1,
+	    .window = 16, .warm = 16, .count = 64, .loopback = true } },
+	{ "SEND 64 bytes, 1 QP", SMALL(SEND, 1, 64, 16, 512, 64) },
+	{ "SEND 64 bytes, 8 QPs", SMALL(SEND, 8, 64, 16, 64, 24) },
+	{ "WRITE 64 bytes, 1 QP", SMALL(WRITE, 1, 64, 16, 512, 64) },
+	{ "WRITE 64 bytes, 16 QPs", SMALL(WRITE, 16, 64, 16, 64, 12) },
+	{ "WRITE 64 bytes, 16 QPs, a CQE each", SMALL(WRITE, 16, 64, 1, 64, 12) },
+	{ "READ 64 bytes, 1 QP", SMALL(READ, 1, 64, 16, 64, 16) },
+	{ "READ 64 bytes, 16 QPs", SMALL(READ, 16, 64, 16, 64, 12) },
+	{ "FETCH_ADD, 1 QP", SMALL(ATOMIC_FA, 1, 8, 16, 64, 16) },
+	{ "FETCH_ADD, 16 QPs", SMALL(ATOMIC_FA, 16, 8, 16, 64, 8) },
+	{ "WRITE 64 bytes, 64 QPs", MANY(WRITE, 64, 64, false, FOUR_CYCLES, 80, false) },
+	{ "WRITE 64 bytes, 256 QPs", MANY(WRITE, 256, 64, false, 0, 24, false) },
+	{ "WRITE 64 bytes, 1024 QPs", MANY(WRITE, 1024, 64, false, 0, 16, true) },
+	{ "WRITE 32 bytes, 64 QPs, both ways", MANY(WRITE, 64, 32, true, 0, 80, false) },
+	{ "WRITE 32 bytes, 256 QPs, both ways", MANY(WRITE, 256, 32, true, 0, 24, false) },
+	{ "WRITE 32 bytes, 1024 QPs, both ways", MANY(WRITE, 1024, 32, true, 0, 16, true) },
+	{ "SEND 64 bytes, 64 QPs", MANY(SEND, 64, 64, false, FOUR_CYCLES, 80, false) },
+	{ "SEND 64 bytes, 256 QPs", MANY(SEND, 256, 64, false, 0, 24, false) },
+	{ "SEND 64 bytes, 1024 QPs", MANY(SEND, 1024, 64, false, 0, 16, true) },
+	{ "WRITE 64 KB, 16 QPs, loss 0.1 %", LOSSY(WRITE, 0.1, 320, 90) },
+	{ "WRITE 64 KB, 16 QPs, loss 1 %", LOSSY(WRITE, 1, 192, 0) },
+	{ "READ 64 KB, 16 QPs, loss 0.1 %", LOSSY(READ, 0.1, 320, 0) },
+};
+
+/* clang-format on */
+
+void bench_messages(void)
+{
+	for (unsigned int i = 0; i < sizeof(messages_rows) / sizeof(*messages_rows); i++) {
+		const struct messages_row *m = &messages_rows[i];
+		struct load_result result;
+		struct limit limit;
+		struct row *row;
+
+		if (!bench_wanted(m->name))
+			continue;
+		load_run(m->name, &m->load, &result);
+		limit = result.limit;
+		if (m->unit == GBPS) {
+			limit.value *= m->load.len * 8.0 / 1000;
+			row = table_add(&bench_table, m->name, result.goodput, "Gb/s", limit);
+		} else {
+			row = table_add(&bench_table, m->name, result.messages, "million/s", limit);
+		}
+		if (m->budget > 0)
+			row->budget = limit.value * m->budget / 100;
+		row->losses = result.losses;
+	}
+}

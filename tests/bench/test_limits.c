@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The analytical limits, against figures that were worked out by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "bench_limits.h"
+#include "urdma_hw.h"
+
+static struct limits_model model;
+
+static int defaults(void **state)
+{
+	struct urdma_cosim_config config = { .rate_mbps = 100000, .delay_ns = 250 };
+
+	(void)state;
+	urdma_pcie_config_defaults(&config.pcie);
+	limits_model_of(&config, &model);
+	return 0;
+}
+
+static void frames(void **state)
+{
+	(void)state;
+	/* Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4; FCS 4, preamble 8, gap 12 */
+	assert_int_equal(limits_roce(0, 0), 58);
+	assert_int_equal(limits_line(limits_roce(0, 0)), 84); /* padded */
+	assert_int_equal(limits_line(limits_roce(0, 4096)), 4096 + 82);
+	assert_int_equal(limits_roce(LIMITS_RETH, 64), 138);
+	assert_int_equal(limits_roce(0, 5), 66); /* pad count 3 */
+	assert_int_equal(limits_line(60), 84);
+	assert_int_equal(limits_line(1514), 1538);
+	assert_int_equal(limits_beats(64), 1);
+	assert_int_equal(limits_beats(65), 2);
+}
+
+static struct limits_load load(unsigned int opcode, uint32_t len, uint32_t mtu)
+{
+	return (struct limits_load){ .opcode = opcode,
+				     .len = len,
+				     .mtu = mtu,
+				     .stride = 64,
+				     .qps = 1,
+				     .window = 16,
+				     .signaled = 1,
+				     .doorbell = 1 };
+}
+
+static void goodput(unsigned int opcode, uint32_t mtu, double bytes)
+{
+	struct limits_load l = load(opcode, 65536, mtu);
+	struct limit limit = limits_messages(&model, &l);
+
+	assert_string_equal(limit.by, "wire");
+	assert_float_equal(limit.value * 65536 * 8 / 1000, 65536 / bytes * 100, 1e-6);
+}
+
+static void bulk(void **state)
+{
+	(void)state;
+	/* 64 KB and 82 bytes a packet; a RETH, or two AETHs */
+	goodput(URDMA_WR_SEND, 4096, 65536 + 16 * 82);
+	goodput(URDMA_WR_SEND, 1024, 65536 + 64 * 82);
+	goodput(URDMA_WR_SEND, 256, 65536 + 256 * 82);
+	goodput(URDMA_WR_WRITE, 1024, 65536 + 64 * 82 + 16);
+	goodput(URDMA_WR_READ, 1024, 65536 + 64 * 82 + 8);
+}
+
+static void both(void **state)
+{
+	struct limits_load one = load(URDMA_WR_WRITE, 65536, 4096), two = one;
+	double single, each;
+
+	(void)state;
+	single = limits_messages(&model, &one).value;
+	two.both_ways = true;
+	each = limits_messages(&model, &two).value;
+	/* writes and read requests share RQ: 5 beats for 256 bytes, and 1 for 512 */
+	assert_true(each < single);
+	assert_string_equal(limits_messages(&model, &two).by, "PCIe, RQ beats");
+	two.loopback = true;
+	two.both_ways = false;
+	assert_float_equal(limits_messages(&model, &two).value, each, 1e-9);
+	/* an ACK for all that is under way takes its share of the other direction's wire */
+	one = load(URDMA_WR_WRITE, 1024, 1024);
+	one.window = 1;
+	one.qps = 1000;
+	two = one;
+	two.both_ways = true;
+	assert_true(limits_messages(&model, &two).value < limits_messages(&model, &one).value);
+}
+
+static void small(void **state)
+{
+	struct limits_load l = load(URDMA_WR_WRITE, 64, 4096);
+	struct limit limit;
+
+	(void)state;
+	l.qps = 64;
+	l.window = 32;
+	limit = limits_messages(&model, &l);
+	/*
+	 * RC: 64 bytes take two beats, and four WQEs of 64 bytes five. The wire would allow one for
+	 * 162 bytes: 77.16 million a second.
+	 */
+	assert_string_equal(limit.by, "PCIe, RC beats");
+	assert_float_equal(limit.value, 1000 / (4 * 3.25), 1e-9);
+	/* 16 bytes less on the wire and two beats instead of three, but three cycles at the peer */
+	l.opcode = URDMA_WR_SEND;
+	assert_float_equal(limits_messages(&model, &l).value, 1000 / (4 * 3.25), 1e-9);
+	/* one byte: RC takes 2.25 beats, the peer three cycles, the wire 102 bytes: 8.16 ns */
+	l.len = 1;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "NIC, receive");
+	assert_float_equal(limit.value, 1000.0 / 12, 1e-9);
+	/* a slow wire */
+	model.line = 25;
+	l.len = 64;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "wire");
+	assert_float_equal(limit.value, 1000 / (146 * 8 / 25.0), 1e-9);
+	defaults(NULL);
+}
+
+static void outstanding(void **state)
+{
+	struct limits_load l = load(URDMA_WR_READ, 64, 4096);
+	struct limit limit;
+
+	(void)state;
+	l.window = 64; /* of which 16 may be outstanding */
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "outstanding");
+	/* two wires and a DMA read: 1000 ns, and 108 bytes of TLPs */
+	assert_float_equal(limit.value, 16 * 1000 / (1000 + 108 * 8 / model.pcie), 1e-9);
+	l.qps = 2;
+	assert_float_equal(limits_messages(&model, &l).value, 2 * limit.value, 1e-9);
+	l.qps = 16;
+	assert_string_not_equal(limits_messages(&model, &l).by, "outstanding");
+}
+
+static void loss(void **state)
+{
+	struct limits_load l = load(URDMA_WR_WRITE, 65536, 4096);
+	double whole = limits_messages(&model, &l).value;
+
+	(void)state;
+	l.loss = 0.01;
+	assert_float_equal(limits_messages(&model, &l).value, whole * 0.99, 1e-9);
+}
+
+static void ethernet(void **state)
+{
+	struct limit limit = limits_frames(&model, 1514);
+
+	(void)state;
+	assert_string_equal(limit.by, "wire");
+	assert_float_equal(limit.value, 1000 / (1538 * 8 / 100.0), 1e-9);
+	/* two beats for the frame, one for its completion, a 64th of one for its buffer's address
+	 */
+	limit = limits_frames(&model, 60);
+	assert_string_equal(limit.by, "PCIe, RQ beats");
+	assert_float_equal(limit.value, 1000 / (4 * (3 + 1 / 64.0)), 1e-9);
+}
+
+static void times(void **state)
+{
+	(void)state;
+	assert_float_equal(limits_flight(&model, 60), 72 * 8 / 100.0 + 250, 1e-9);
+	assert_float_equal(limits_dma_read(&model, 64), 500 + 108 * 8 / model.pcie, 1e-9);
+	assert_float_equal(limits_dma_write(&model, 32), 150 + 56 * 8 / model.pcie, 1e-9);
+	assert_float_equal(limits_doorbell(&model), 150 + 32 * 8 / model.pcie, 1e-9);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(frames),   cmocka_unit_test(bulk),	   cmocka_unit_test(both),
+		cmocka_unit_test(small),    cmocka_unit_test(outstanding), cmocka_unit_test(loss),
+		cmocka_unit_test(ethernet), cmocka_unit_test(times),
+	};
+
+	return cmocka_run_group_tests(tests, defaults, NULL);
+}

@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# test_plant.sh URDMA_BENCH: a planted figure above 100 % fails the program, by status and by name.
+# The same run without it ends with 0. Nothing is measured.
+bench=$1
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+fail() {
+	echo "$1" >&2
+	exit 1
+}
+
+"$bench" --only 'no such row' >/dev/null || fail "a run without rows ends with $?"
+"$bench" --only 'no such row' --plant --output "$tmp/rows.json" >"$tmp/out" 2>"$tmp/err"
+status=$?
+[ "$status" = 1 ] || fail "a planted figure above 100 % ends with $status"
+grep -q 'planted.*101.00.*ABOVE THE LIMIT' "$tmp/out" || fail "the planted row is not marked"
+grep -q 'planted: 1.010 Gb/s is 101.000 %' "$tmp/err" || fail "the planted row is not told"
+grep -q '"percent": 101' "$tmp/rows.json" || fail "the planted row has no percentage in the JSON"
+"$bench" --only 'no such row' --plant --update "$tmp/table.json" >/dev/null 2>&1 &&
+	fail "a table takes the planted row"
+! grep -q planted "$tmp/table.json" || fail "the planted row is in the table"

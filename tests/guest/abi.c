@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * abi DEVICE: kernel and provider of different ages. What urdma-abi.h promises is asked of the
+ * kernel by plain system calls, without libibverbs: requests and responses that are shorter than
+ * the structures of today, as an older provider has them, and longer ones, as a newer one has.
+ *
+ * abi DEVICE rereg: a region is registered anew with another PD, which fails, since the caller has
+ * seen to that (abi.sh); it still belongs to its first PD then. Exit status 0 when all is right.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "urdma-abi.h"
+
+#define PAGE 4096
+
+#define WANT(cond)                                                                               \
+	do {                                                                                     \
+		if (!(cond)) {                                                                   \
+			fprintf(stderr, "abi: line %d: not so: %s, errno %d\n", __LINE__, #cond, \
+				errno);                                                          \
+			exit(1);                                                                 \
+		}                                                                                \
+	} while (0)
+
+/* One verb by write(): what the core asks for, then what the driver does; the response likewise. */
+static int verb(int fd, uint32_t command, const void *core, size_t core_len, const void *drv,
+		size_t drv_len, void *resp, size_t resp_len)
+{
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		uint8_t body[256];
+	} cmd = { 0 };
+	uint64_t response = (uintptr_t)resp;
+	size_t len = sizeof(cmd.hdr) + core_len + drv_len;
+
+	cmd.hdr.command = command;
+	cmd.hdr.in_words = len / 4;
+	cmd.hdr.out_words = resp_len / 4;
+	memcpy(cmd.body, core, core_len);
+	/* the first field of each */
+	memcpy(cmd.body, &response, sizeof(response));
+	memcpy(cmd.body + core_len, drv, drv_len);
+	return write(fd, &cmd, len) == (ssize_t)len ? 0 : -errno;
+}
+
+struct context {
+	struct ib_uverbs_get_context_resp core;
+	struct urdma_alloc_ucontext_resp drv;
+	uint8_t more[16];
+};
+
+/* The file of a new context, with as much room for the driver's response. */
+static int get_context(const char *path, size_t room, struct context *c)
+{
+	struct ib_uverbs_get_context cmd = { 0 };
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	WANT(fd >= 0);
+	memset(c, 0xa5, sizeof(*c));
+	WANT(verb(fd, IB_USER_VERBS_CMD_GET_CONTEXT, &cmd, sizeof(cmd), NULL, 0, c,
+		  sizeof(c->core) + room) == 0);
+	return fd;
+}
+
+static void check_context(const char *path)
+{
+	const size_t all = sizeof(struct urdma_alloc_ucontext_resp);
+	struct context whole, c;
+	size_t room;
+
+	close(get_context(path, all, &whole));
+	WANT(whole.drv.db_size == PAGE && whole.drv.log_max_qp && !whole.drv.reserved);
+	for (room = 0; room <= all + sizeof(c.more); room += 4) {
+		close(get_context(path, room, &c));
+		/* offsets for mmap may differ */
+		c.drv.db_offset = whole.drv.db_offset;
+		WANT(!memcmp(&c.drv, &whole.drv, room < 8 ? 0 : room < all ? room : all));
+		WANT(room >= all || ((uint8_t *)&c.drv)[room < 8 ? 8 : room] == 0xa5);
+	}
+}
+
+struct cq_resp {
+	struct ib_uverbs_create_cq_resp core;
+	struct urdma_create_cq_resp drv;
+	uint8_t more[16];
+};
+
+static int create_cq(int fd, void *ring, size_t len, uint8_t beyond, size_t room, struct cq_resp *r)
+{
+	struct ib_uverbs_create_cq cmd = { .cqe = 32, .comp_channel = -1 };
+	struct {
+		struct urdma_create_cq_req req;
+		uint8_t more[16];
+	} drv = { 0 };
+
+	drv.req.buf_addr = (uintptr_t)ring;
+	drv.req.buf_len = PAGE;
+	drv.req.log_entries = 7;
+	memset(drv.more, beyond, sizeof(drv.more));
+	memset(r, 0xa5, sizeof(*r));
+	return verb(fd, IB_USER_VERBS_CMD_CREATE_CQ, &cmd, sizeof(cmd), &drv, len, r,
+		    sizeof(r->core) + room);
+}
+
+static int create_qp(int fd, uint32_t pd, uint32_t cq, uint8_t *rings, size_t len, size_t room)
+{
+	struct ib_uverbs_create_qp cmd = {
+		.pd_handle = pd,
+		.send_cq_handle = cq,
+		.recv_cq_handle = cq,
+		.max_send_wr = 8,
+		.max_recv_wr = 8,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.qp_type = IB_UVERBS_QPT_RC,
+	};
+	struct urdma_create_qp_req drv = {
+		.sq_addr = (uintptr_t)rings,
+		.rq_addr = (uintptr_t)rings + PAGE,
+		.sq_len = PAGE,
+		.rq_len = PAGE,
+		.sq_log_entries = 4,
+		.sq_log_stride = 6,
+		.rq_log_entries = 4,
+		.rq_log_stride = 6,
+	};
+	struct {
+		struct ib_uverbs_create_qp_resp core;
+		struct urdma_create_qp_resp drv;
+	} r = { 0 };
+
+	return verb(fd, IB_USER_VERBS_CMD_CREATE_QP, &cmd, sizeof(cmd), &drv, len, &r,
+		    sizeof(r.core) + room);
+}
+
+static void check_objects(const char *path)
+{
+	const size_t cq_req = sizeof(struct urdma_create_cq_req);
+	const size_t qp_req = sizeof(struct urdma_create_qp_req);
+	uint8_t *ring =
+		mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ib_uverbs_alloc_pd alloc_pd = { 0 };
+	struct ib_uverbs_alloc_pd_resp pd;
+	struct context c;
+	struct cq_resp r;
+	int fd;
+
+	WANT(ring != MAP_FAILED);
+	fd = get_context(path, sizeof(c.drv), &c);
+	WANT(!verb(fd, IB_USER_VERBS_CMD_ALLOC_PD, &alloc_pd, sizeof(alloc_pd), NULL, 0, &pd,
+		   sizeof(pd)));
+	/* Longer ones, if what is beyond says nothing. */
+	WANT(!create_cq(fd, ring, cq_req, 0, sizeof(r.drv), &r) && r.drv.cqn != 0xa5a5a5a5);
+	WANT(!create_cq(fd, ring, cq_req + 16, 0, sizeof(r.drv) + 16, &r));
+	WANT(create_cq(fd, ring, cq_req + 16, 1, sizeof(r.drv), &r) == -EINVAL);
+	/* A response without what we do not know; and a request without its last, reserved, field.
+	 */
+	WANT(!create_cq(fd, ring, cq_req, 0, 4, &r) && r.drv.reserved == 0xa5a5a5a5);
+	WANT(!create_cq(fd, ring, cq_req, 0, 0, &r) && r.drv.cqn == 0xa5a5a5a5);
+	WANT(!create_qp(fd, pd.pd_handle, r.core.cq_handle, ring + PAGE, qp_req, 8));
+	WANT(!create_qp(fd, pd.pd_handle, r.core.cq_handle, ring + PAGE, qp_req - 4, 4));
+	/* What is missing is zero, and a queue of no bytes is refused. */
+	WANT(create_cq(fd, ring, 8, 0, sizeof(r.drv), &r) == -EINVAL);
+	WANT(create_cq(fd, ring, 0, 0, sizeof(r.drv), &r) == -EINVAL);
+	WANT(create_qp(fd, pd.pd_handle, r.core.cq_handle, ring + PAGE, 16, 8) == -EINVAL);
+	close(fd);
+}
+
+static void check_rereg(struct ibv_context *ctx)
+{
+	const int access = IBV_ACCESS_LOCAL_WRITE;
+	uint8_t *buf = aligned_alloc(PAGE, PAGE);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx), *other = ibv_alloc_pd(ctx);
+	struct ibv_mr *mr;
+
+	WANT(buf && pd && other);
+	mr = ibv_reg_mr(pd, buf, PAGE, access);
+	WANT(mr);
+	/* The NIC takes the old region away, and then does not take the new one. */
+	WANT(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0));
+	/* Its PD is the first one still: the other may go, and its rights can be changed. */
+	WANT(!ibv_dealloc_pd(other));
+	WANT(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			   access | IBV_ACCESS_REMOTE_READ));
+	WANT(!ibv_dereg_mr(mr) && !ibv_dealloc_pd(pd) && !ibv_close_device(ctx));
+}
+
+int main(int argc, char **argv)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_device *dev = NULL;
+	char path[64];
+
+	for (int i = 0; list && argc > 1 && list[i]; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), argv[1]))
+			dev = list[i];
+	if (!dev) {
+		fprintf(stderr, "abi: which device?\n");
+		return 1;
+	}
+	if (argc > 2) {
+		struct ibv_context *ctx = ibv_open_device(dev);
+
+		WANT(ctx);
+		check_rereg(ctx);
+		return 0;
+	}
+	snprintf(path, sizeof(path), "/dev/infiniband/%s", dev->dev_name);
+	check_context(path);
+	check_objects(path);
+	return 0;
+}

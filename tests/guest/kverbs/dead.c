@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
+/*
+ * kverbs: a device dies under a consumer that has CQs of every kind of polling.
+ *
+ * What was posted, and what is posted after that, comes back flushed, in order, and draining comes
+ * to its end. No consumer is called whose CQ has nothing to say: one that was never armed (the core
+ * warns of a call to a CQ that is polled directly), and one whose last QP is gone. From there on
+ * ib_free_cq() stops what a call has started, and a call after that would start it again.
+ */
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/slab.h>
+
+#include "kverbs.h"
+
+/* CQs for each way of polling that are freed while the device is dead. */
+#define SPARES 24
+
+struct spare {
+	struct ib_cqe cqe;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	/* of the core, and whether it may still be called */
+	void (*handler)(struct ib_cq *cq, void *context);
+	bool closed;
+};
+
+struct dead_test {
+	struct test t[MODES];
+	struct spare spare[MODES][SPARES];
+	/* work of side A, as it was posted */
+	struct op *recv[MODES][5];
+	struct op *send[MODES][3];
+	struct task_struct *maker;
+};
+
+/* Calls of CQs that have no QP. */
+static atomic_t late_calls;
+
+/* In front of the core's handler. The CQ's context is its struct spare. */
+static void spare_comp(struct ib_cq *cq, void *context)
+{
+	struct spare *spare = context;
+
+	if (READ_ONCE(spare->closed))
+		atomic_inc(&late_calls);
+	spare->handler(cq, context);
+}
+
+static void spare_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+}
+
+static int spare_post(struct spare *spare)
+{
+	struct ib_recv_wr wr = { .wr_cqe = &spare->cqe };
+
+	return ib_post_recv(spare->qp, &wr, NULL);
+}
+
+static int spare_make(struct spare *spare, struct side *s, enum ib_poll_context ctx)
+{
+	struct ib_qp_init_attr init = {
+		.cap = { .max_send_wr = 1, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1 },
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = IB_QPT_RC,
+	};
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT, .port_num = PORT };
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+
+	spare->cqe.done = spare_done;
+	cq = ib_alloc_cq(s->dev, spare, 16, 0, ctx);
+	TRY(PTR_ERR_OR_ZERO(cq));
+	spare->cq = cq;
+	spare->handler = cq->comp_handler;
+	cq->comp_handler = spare_comp;
+	init.send_cq = cq;
+	init.recv_cq = cq;
+	qp = ib_create_qp(s->pd, &init);
+	TRY(PTR_ERR_OR_ZERO(qp));
+	spare->qp = qp;
+	TRY(ib_modify_qp(qp, &attr,
+			 IB_QP_STATE | IB_QP_PORT | IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS));
+	return spare_post(spare);
+}
+
+/* The last QP goes. */
+static void spare_close(struct spare *spare)
+{
+	if (spare->qp)
+		ib_destroy_qp(spare->qp);
+	spare->qp = NULL;
+	WRITE_ONCE(spare->closed, true);
+}
+
+static void spare_free(struct spare *spare)
+{
+	spare_close(spare);
+	if (spare->cq)
+		ib_free_cq(spare->cq);
+	spare->cq = NULL;
+}
+
+/* CQs come and go until the device refuses; it may die at any step of that. */
+static int maker(void *data)
+{
+	struct ib_device *dev = data;
+	struct ib_cq *cq;
+	u32 n = 0;
+
+	while (!kthread_should_stop()) {
+		cq = ib_alloc_cq(dev, NULL, 16, n % dev->num_comp_vectors,
+				 n % 2 ? IB_POLL_WORKQUEUE : IB_POLL_SOFTIRQ);
+		n++;
+		if (IS_ERR(cq))
+			msleep(20);
+		else
+			ib_free_cq(cq);
+	}
+	return 0;
+}
+
+static int post_before(struct dead_test *d, int m)
+{
+	struct side *a = &d->t[m].a;
+	struct ib_sge sge = sge_of(a, 0, 64);
+	struct ib_send_wr wr = { .opcode = IB_WR_SEND, .sg_list = &sge, .num_sge = 1 };
+	int i;
+
+	for (i = 0; i < 4; i++)
+		TRY(post_recv(a, i * 64, 64, &d->recv[m][i]));
+	/* B has no receives: these wait for them */
+	for (i = 0; i < 3; i++) {
+		d->send[m][i] = op_get(&d->t[m]);
+		wr.wr_cqe = &d->send[m][i]->cqe;
+		wr.send_flags = i & 1 ? 0 : IB_SEND_SIGNALED;
+		TRY(ib_post_send(a->qp, &wr, NULL));
+	}
+	return 0;
+}
+
+static int wait_for_end(struct side *a)
+{
+	unsigned long end = jiffies + 3 * LIMIT;
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+
+	pr_info("waiting for the end of %s\n", dev_name(&a->dev->dev));
+	while (!ib_query_qp(a->qp, &attr, IB_QP_STATE, &init)) {
+		WANT(time_before(jiffies, end));
+		msleep(100);
+	}
+	return 0;
+}
+
+/* Nothing completes any more: what was posted, and what is posted now, comes back flushed. */
+static int want_flushed(struct dead_test *d, int m)
+{
+	struct op **recv = d->recv[m], **send = d->send[m];
+	struct side *a = &d->t[m].a;
+	int i;
+
+	/* A consumer that has not heard of it goes on posting, and waits for completions. */
+	TRY(post_recv(a, 0, 64, &recv[4]));
+	for (i = 0; i < 5; i++) {
+		TRY(op_want(a->rcq, recv[i], IB_WC_WR_FLUSH_ERR));
+		WANT(!i || recv[i]->order > recv[i - 1]->order);
+	}
+	for (i = 0; i < 3; i++) {
+		TRY(op_want(a->scq, send[i], IB_WC_WR_FLUSH_ERR));
+		WANT(!i || send[i]->order > send[i - 1]->order);
+	}
+	ib_drain_qp(a->qp);
+	return 0;
+}
+
+/* CQs go while they and others are about to be called, because work has just been posted. */
+static int free_spares(struct dead_test *d, int m)
+{
+	struct side *a = &d->t[m].a;
+	struct op *op;
+	int i;
+
+	for (i = 0; i < SPARES; i++) {
+		TRY(post_recv(a, 0, 64, &op));
+		TRY(spare_post(&d->spare[m][i]));
+		if (i & 1) {
+			/* others are called while this one waits for its end */
+			spare_close(&d->spare[m][i]);
+			TRY(op_want(a->rcq, op, IB_WC_WR_FLUSH_ERR));
+			TRY(post_recv(a, 0, 64, &op));
+			msleep(2);
+		}
+		spare_free(&d->spare[m][i]);
+		TRY(op_want(a->rcq, op, IB_WC_WR_FLUSH_ERR));
+	}
+	WANT(!atomic_read(&late_calls));
+	return 0;
+}
+
+static int make_all(struct dead_test *d, struct ib_device *a, struct ib_device *b)
+{
+	int m, i;
+
+	for (m = 0; m < MODES; m++) {
+		TRY(test_make(&d->t[m], a, b, modes[m].ctx));
+		TRY(connect_sides(&d->t[m]));
+		for (i = 0; i < SPARES; i++)
+			TRY(spare_make(&d->spare[m][i], &d->t[m].a, modes[m].ctx));
+		TRY(post_before(d, m));
+	}
+	d->maker = kthread_run(maker, a, "kverbs-maker");
+	TRY(PTR_ERR_OR_ZERO(d->maker));
+	return wait_for_end(&d->t[0].a);
+}
+
+static void free_all(struct dead_test *d)
+{
+	int m, i;
+
+	if (!IS_ERR_OR_NULL(d->maker))
+		kthread_stop(d->maker);
+	for (m = 0; m < MODES; m++) {
+		for (i = 0; i < SPARES; i++)
+			spare_free(&d->spare[m][i]);
+		test_free(&d->t[m]);
+	}
+}
+
+unsigned int run_dead(struct ib_device *a, struct ib_device *b, unsigned int *passed)
+{
+	struct dead_test *d = kzalloc(sizeof(*d), GFP_KERNEL);
+	unsigned int failed = 0;
+	int err, m;
+
+	if (!d)
+		return 1;
+	err = make_all(d, a, b);
+	for (m = 0; m < MODES; m++) {
+		if (!err)
+			err = want_flushed(d, m);
+		if (!err)
+			err = free_spares(d, m);
+		if (err) {
+			pr_err("%s: dead: FAILED: %d\n", modes[m].name, err);
+			failed++;
+			break;
+		}
+		pr_info("%s: dead: ok\n", modes[m].name);
+		(*passed)++;
+	}
+	free_all(d);
+	kfree(d);
+	return failed;
+}

@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Every step of binding the driver to a NIC fails once: the module failat makes one call after the other of each function
+# below fail, until a bind calls it less often. Such a bind ends with an error at once, nothing is left behind, the kernel
+# has no complaint, and the next bind works. In the end the module can be unloaded. A failure means that the driver's
+# way out of a probe leaks, hangs, or frees what is in use.
+set -u
+# shellcheck source=tests/guest/common.sh
+. /opt/urdma/tests/common.sh
+
+devices_up 2 || fail "two active devices are expected"
+pci=$(basename "$(readlink -f /sys/class/infiniband/urdma1/device)")
+driver=/sys/bus/pci/drivers/urdma
+steps=0
+
+# bind: 0 when the driver is bound. A bind that hangs fails the test.
+bind() {
+	echo "$pci" >$driver/bind &
+	local writer=$!
+	for _ in $(seq 300); do
+		if ! kill -0 $writer 2>/dev/null; then
+			wait $writer 2>/dev/null
+			[ -e "$driver/$pci" ]
+			return
+		fi
+		sleep 0.1
+	done
+	dmesg | tail -n 20
+	fail "the bind hangs: $(cat /proc/$writer/stack 2>/dev/null)"
+}
+
+# bound_works: the NIC is there with both of its devices, once it is bound again.
+bound_works() {
+	bind || fail "$1: the next bind fails"
+	[ -n "$(net_of urdma1)" ] || fail "$1: after the next bind there is no net device"
+}
+
+# each VALUE FUNCTION...: each call of these functions fails once, and returns VALUE.
+each() {
+	local value=$1 func nth calls
+	shift
+	for func; do
+		for nth in $(seq 40); do
+			[ ! -e "$driver/$pci" ] || echo "$pci" >$driver/unbind
+			modprobe failat func="$func" nth="$nth" value="$value" || fail "no probe can be set on $func"
+			bind 2>/dev/null
+			calls=$(cat /sys/module/failat/parameters/calls)
+			modprobe -r failat || fail "failat cannot be unloaded"
+			if [ "$calls" -lt "$nth" ]; then
+				[ "$nth" != 1 ] || fail "binding does not call $func"
+				[ -e "$driver/$pci" ] || fail "the bind fails without a fault"
+				break
+			fi
+			if [ -e "$driver/$pci" ]; then
+				# Some have another way to go on.
+				echo "$func $nth: not needed"
+				continue
+			fi
+			[ ! -e "/sys/bus/pci/devices/$pci/net" ] || fail "$func $nth: the net device is left"
+			[ ! -e /sys/class/infiniband/urdma1 ] || fail "$func $nth: the RDMA device is left"
+			grep -q "urdma-.*@$pci" /proc/interrupts && fail "$func $nth: interrupts are left"
+			bound_works "$func $nth"
+			steps=$((steps + 1))
+		done
+		echo "$func: $((nth - 1)) calls"
+	done
+}
+
+each -12 pci_enable_device_mem pci_request_selected_regions dma_set_mask pci_alloc_irq_vectors urdma_cmd_exec \
+	request_threaded_irq register_netdev ib_device_set_netdev ib_register_device register_netdevice_notifier
+each 0 pci_iomap _ib_alloc_device dma_alloc_attrs alloc_etherdev_mqs bitmap_zalloc
+[ -e "$driver/$pci" ] || bound_works "the end"
+modprobe -r urdma || fail "modprobe -r urdma: status $?"
+modprobe urdma || fail "modprobe urdma: status $?"
+/opt/urdma/guest/addresses
+devices_up 2 || fail "the devices did not come back: $(rdma link show)"
+pingpong -c -n 10 -s 4096
+echo "ok: a bind failed in $steps ways"

@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The function is reset under its driver, and the system goes to sleep as far as its devices do, both in mid-traffic. What
+# programs had is lost, and they are told; then both devices work again, with the addresses they had. A failure means
+# that a reset, suspend or hibernation leaves a NIC that says it is up and does nothing.
+set -u
+# shellcheck source=tests/guest/common.sh
+. /opt/urdma/tests/common.sh
+
+devices_up 2 || fail "two active devices are expected"
+pci=$(basename "$(readlink -f /sys/class/infiniband/urdma0/device)")
+net=$(net_of urdma0)
+mac=$(cat "/sys/class/net/$net/address")
+address=$(ip -o -4 address show dev "$net" | awk '{ print $4 }')
+ip link add link "$net" name vlan7 type vlan id 7 || fail "no VLAN device"
+ip link set vlan7 up
+
+# traffic: two pairs of programs that go on until they are stopped, one polling, one waiting for events; and frames.
+traffic() {
+	local g0 g1 mode before
+	g0=$(gid_index urdma0) g1=$(gid_index urdma1)
+	programs=()
+	for mode in "" -e; do
+		port=$((port + 1))
+		# shellcheck disable=SC2086  # an option or none
+		ibv_rc_pingpong -d urdma0 -g "$g0" -p $port -n 100000000 $mode >/tmp/server$mode.log 2>&1 &
+		programs+=($!)
+		wait_listen $port || fail "the server did not come up: $(cat /tmp/server$mode.log)"
+		# shellcheck disable=SC2086
+		ibv_rc_pingpong -d urdma1 -g "$g1" -p $port -n 100000000 $mode 127.0.0.1 >/tmp/client$mode.log 2>&1 &
+		programs+=($!)
+	done
+	ping -q -i 0.2 -I "$net" 10.77.0.250 >/dev/null 2>&1 &
+	programs+=($!)
+	before=$(hw_counter urdma0 rx_rdma_pkts)
+	for _ in $(seq 200); do
+		[ $(($(hw_counter urdma0 rx_rdma_pkts) - before)) -lt 20 ] || return 0
+		sleep 0.05
+	done
+	fail "no traffic: $(cat /tmp/server*.log /tmp/client*.log)"
+}
+
+# works_again WHAT
+works_again() {
+	local now
+	# An event, if there were no more than the flushes, would leave those that poll; so they are stopped.
+	kill -KILL "${programs[@]}" 2>/dev/null
+	wait "${programs[@]}" 2>/dev/null
+	[ -d "/sys/class/net/$net" ] || fail "$1: the net device is gone"
+	devices_up 2 || fail "$1: the devices did not come back: $(rdma link show; dmesg | tail -n 5)"
+	[ "$(cat "/sys/class/net/$net/address")" = "$mac" ] || fail "$1: another MAC address"
+	now=$(ip -o -4 address show dev "$net" | awk '{ print $4 }')
+	[ "$now" = "$address" ] || fail "$1: the address was $address, is $now"
+	[ -z "$(rdma resource show qp)" ] || fail "$1: QPs are left: $(rdma resource show qp)"
+	pingpong -c -n 50 -s 4096 >/tmp/next.log || fail "$1: messages do not pass: $(cat /tmp/next.log)"
+	pingpong -e -c -n 50 -s 100 >/tmp/next.log || fail "$1: with events messages do not pass: $(cat /tmp/next.log)"
+	ethtool -t "$net" offline >/tmp/test.log || fail "$1: the self test: $(cat /tmp/test.log)"
+	devices_up 2 || fail "$1: the devices did not come back from the self test"
+	echo "ok: $1"
+}
+
+packets() {
+	cat "/sys/class/net/$net/statistics/$1"
+}
+
+for round in 1 2 3; do
+	traffic
+	before=$(packets rx_packets)
+	echo 1 >"/sys/bus/pci/devices/$pci/reset" || fail "no reset"
+	works_again "reset $round"
+	[ "$(packets rx_packets)" -ge "$before" ] || fail "the net device's statistics went back"
+done
+
+# With the net device down; it comes up afterwards.
+ip link set "$net" down
+echo 1 >"/sys/bus/pci/devices/$pci/reset" || fail "no reset while the net device is down"
+/opt/urdma/guest/addresses
+programs=()
+works_again "reset while down"
+
+# A reset heals a device that has died.
+setpci -s "$pci" COMMAND=0
+ibv_devinfo -d urdma0 -v >/dev/null 2>&1
+pingpong_dead=$(timeout 20 ibv_rc_pingpong -d urdma0 -g 1 2>&1)
+[ -n "$pingpong_dead" ] || fail "a program does not notice that its device is dead"
+setpci -s "$pci" COMMAND=2
+echo 1 >"/sys/bus/pci/devices/$pci/reset" || fail "no reset of a dead device"
+works_again "reset of a dead device"
+
+# Seconds that it sleeps.
+echo 1 >/sys/module/suspend/parameters/pm_test_delay
+for level in devices platform; do
+	echo $level >/sys/power/pm_test || fail "the kernel has no test of suspend"
+	traffic
+	before=$(packets rx_packets)
+	echo freeze >/sys/power/state || fail "no suspend, $level"
+	works_again "suspend, $level"
+	[ "$(packets rx_packets)" -ge "$before" ] || fail "the net device's statistics went back"
+done
+echo devices >/sys/power/pm_test
+traffic
+echo disk >/sys/power/state 2>/tmp/disk.log || cat /tmp/disk.log
+works_again "hibernation, devices"
+echo none >/sys/power/pm_test
+ip link delete vlan7
+echo "ok: resets and sleep"

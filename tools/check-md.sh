@@ -1,0 +1,154 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Check the Markdown files of the tree.
+#
+#  - A link to a file leads to one that exists; a link to a section leads to a heading of that page.
+#  - A path between backquotes that begins with a directory of the tree exists; * stands for anything.
+#  - An option that README.md, docs/guide.md or docs/cosim.md explains is one of the launcher or of the simulator; an
+#    option in ./urdma --help is in docs/guide.md.
+# Exit status 0 if all is well, else 1 with a line for each fault.
+set -eu
+cd "$(dirname "$0")/.."
+status=0
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+git ls-files --cached --others --exclude-standard >"$tmp/files"
+# The directories with a slash at their ends, as links and text write them.
+awk '{ while (sub(/\/[^\/]*$/, "")) print $0 "/" }' "$tmp/files" | sort -u >"$tmp/dirs"
+grep '\.md$' "$tmp/files" >"$tmp/pages"
+
+awk -v pages="$tmp/pages" '
+function bad(text) {
+	printf "%s:%d: %s\n", page, line_number, text
+	failed = 1
+}
+# The anchor that a heading gets: lower case, without punctuation, hyphens for spaces.
+function anchor(heading) {
+	heading = tolower(heading)
+	gsub(/[^a-z0-9 _-]/, "", heading)
+	gsub(/ /, "-", heading)
+	return heading
+}
+# TARGET as seen from DIRECTORY, without . and ..
+function resolve(directory, target, part, out, n, i, depth) {
+	n = split(directory "/" target, part, "/")
+	depth = 0
+	for (i = 1; i <= n; i++) {
+		if (part[i] == "" || part[i] == ".")
+			continue
+		if (part[i] == "..")
+			depth--
+		else
+			stack[++depth] = part[i]
+	}
+	out = ""
+	for (i = 1; i <= depth; i++)
+		out = out (i > 1 ? "/" : "") stack[i]
+	return out
+}
+function exists(path) {
+	sub(/\/$/, "", path)
+	return (path in file) || ((path "/") in file)
+}
+# PATTERN is a path in which * stands for anything.
+function matches(pattern, f) {
+	sub(/\/$/, "", pattern)
+	gsub(/[.+]/, "[&]", pattern)
+	gsub(/\*/, "[^/]*", pattern)
+	pattern = "^" pattern "/?$"
+	for (f in file)
+		if (f ~ pattern)
+			return 1
+	return 0
+}
+function check_link(target, path, section) {
+	if (target ~ /^[a-z]+:/)
+		return
+	section = ""
+	if (match(target, /#/)) {
+		section = substr(target, RSTART + 1)
+		target = substr(target, 1, RSTART - 1)
+	}
+	path = target == "" ? page : resolve(directory, target)
+	if (!exists(path))
+		bad("there is no " path)
+	else if (section != "" && !((path "#" section) in heading))
+		bad(path " has no section #" section)
+}
+function check_line(line, rest, found) {
+	rest = line
+	while (match(rest, /`[^`]*`/)) {
+		found = substr(rest, RSTART + 1, RLENGTH - 2)
+		rest = substr(rest, RSTART + RLENGTH)
+		check_path(found)
+	}
+	gsub(/`[^`]*`/, "", line)
+	while (match(line, /\]\([^) ]*\)/)) {
+		found = substr(line, RSTART + 2, RLENGTH - 3)
+		line = substr(line, RSTART + RLENGTH)
+		check_link(found)
+	}
+}
+function check_path(s, top) {
+	top = s
+	if (!sub(/\/.*/, "", top) || !((top "/") in file) || s !~ /^[A-Za-z0-9_.*\/-]+$/)
+		return
+	# Two words alone are the name of a test.
+	if (s ~ /^[^\/.*]+\/[^\/.*]+$/)
+		return
+	if (!matches(s))
+		bad("there is no " s)
+}
+# Call CHECK or take the headings of each line outside of code.
+function read_page(name, check, code, indented, last_blank, line, n) {
+	code = indented = line_number = 0
+	last_blank = 1
+	while ((getline line <name) > 0) {
+		line_number++
+		if (line ~ /^ *```/)
+			code = !code
+		indented = line ~ /^    / && (last_blank || indented)
+		last_blank = line ~ /^ *$/
+		if (code || indented)
+			continue
+		if (check) {
+			check_line(line)
+		} else if (line ~ /^#+ /) {
+			sub(/^#+ +/, "", line)
+			line = anchor(line)
+			n = seen[name "#" line]++
+			heading[name "#" line (n ? "-" n : "")] = 1
+		}
+	}
+	close(name)
+}
+{ file[$0] = 1 }
+END {
+	while ((getline page <pages) > 0)
+		read_page(page, 0)
+	close(pages)
+	while ((getline page <pages) > 0) {
+		directory = page
+		if (!sub(/\/[^\/]*$/, "", directory))
+			directory = ""
+		read_page(page, 1)
+	}
+	exit failed
+}
+' "$tmp/files" "$tmp/dirs" || status=1
+
+# The simulator's options are looked for in its sources, which name them with or without the hyphens.
+./urdma --help >"$tmp/help"
+for option in $(grep -ohE '`--[a-z][a-z-]*' README.md docs/guide.md docs/cosim.md | tr -d '`' | sort -u); do
+	grep -qw -e "$option" "$tmp/help" || grep -rqE "\"(--)?${option#--}\\b" cosim || {
+		echo "README.md, docs/guide.md or docs/cosim.md: neither the launcher nor the simulator has $option"
+		status=1
+	}
+done
+for option in $(grep -oE '(^|[ ,])--[a-z][a-z-]*' "$tmp/help" | tr -d ' ,' | sort -u); do
+	[ "$option" = --help ] || grep -qw -e "$option" docs/guide.md || {
+		echo "docs/guide.md: $option is in ./urdma --help and not here"
+		status=1
+	}
+done
+exit $status
