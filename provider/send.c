@@ -2,6 +2,8 @@
 /*
  * urdma provider: posting of sends, by ibv_post_send(). No system call is made here.
  */
+#include <ccan/array_size.h>
+
 #include "wqe.h"
 
 /* Opcodes that a device with these features can do. */
@@ -22,7 +24,7 @@ uint32_t urdma_opcodes(uint64_t features)
 	uint32_t opcodes = 0;
 	uint32_t i;
 
-	for (i = 0; i < sizeof(feature) / sizeof(feature[0]); i++)
+	for (i = 0; i < ARRAY_SIZE(feature); i++)
 		if (features & feature[i])
 			opcodes |= 1U << i;
 	return opcodes;

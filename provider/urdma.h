@@ -12,8 +12,8 @@
 #ifndef URDMA_PROVIDER_H
 #define URDMA_PROVIDER_H
 
-#include <assert.h>
 #include <pthread.h>
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,7 +45,7 @@ DECLARE_DRV_CMD(urdma_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP, urdma_create_q
 /* Low byte of a key: free to choose at each registration. The rest is the index. */
 #define URDMA_KEY_VARIANT 0xffU
 
-#define URDMA_CACHE_LINE __attribute__((aligned(64)))
+#define URDMA_CACHE_LINE 64
 
 struct urdma_context {
 	struct verbs_context ibv_ctx;
@@ -92,7 +92,7 @@ struct urdma_cq {
 	uint8_t phase_shift;
 	size_t ring_bytes;
 
-	pthread_spinlock_t lock URDMA_CACHE_LINE;
+	alignas(URDMA_CACHE_LINE) pthread_spinlock_t lock;
 	/* consumer index, free running, and what the NIC has been told of it */
 	uint32_t ci;
 	uint32_t told;
@@ -102,7 +102,7 @@ struct urdma_cq {
 };
 
 struct urdma_wq {
-	uint8_t *ring URDMA_CACHE_LINE;
+	alignas(URDMA_CACHE_LINE) uint8_t *ring;
 	uint64_t *wr_id;
 	void *db;
 	/* word of a doorbell without the index */
@@ -119,7 +119,7 @@ struct urdma_wq {
 	size_t ring_bytes;
 
 	/* The poster's: next index to post, and the first that was not free at the last look. */
-	pthread_spinlock_t lock URDMA_CACHE_LINE;
+	alignas(URDMA_CACHE_LINE) pthread_spinlock_t lock;
 	uint16_t head;
 	uint16_t limit;
 	/* SQ, extended posting: the WQE before head, and its opcode */
@@ -130,13 +130,13 @@ struct urdma_wq {
 	int batch_err;
 
 	/* The poller's, under the CQ's lock: all WQEs before it are completed. */
-	_Atomic(uint16_t) tail URDMA_CACHE_LINE;
+	alignas(URDMA_CACHE_LINE) _Atomic(uint16_t) tail;
 };
 
 struct urdma_qp {
 	struct verbs_qp vqp;
 	/* longest message, in bytes */
-	uint64_t max_msg URDMA_CACHE_LINE;
+	alignas(URDMA_CACHE_LINE) uint64_t max_msg;
 	/* word 0 of a send WQE, before anything is known of it */
 	uint64_t sqe0;
 	uint32_t opcodes;

@@ -3,7 +3,6 @@
  * urdma provider: creation, change and destruction of objects.
  */
 #include <errno.h>
-#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,7 +147,7 @@ int urdma_dealloc_mw(struct ibv_mw *mw)
 /* Zeroed memory that begins with a cache line, for free(). */
 static void *urdma_zalloc(size_t bytes)
 {
-	void *p = aligned_alloc(alignof(struct urdma_wq), bytes);
+	void *p = aligned_alloc(URDMA_CACHE_LINE, bytes);
 
 	if (p)
 		memset(p, 0, bytes);

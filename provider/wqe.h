@@ -5,6 +5,7 @@
 #ifndef URDMA_PROVIDER_WQE_H
 #define URDMA_PROVIDER_WQE_H
 
+#include <assert.h>
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -40,12 +41,12 @@ static inline void *urdma_wq_slot(const struct urdma_wq *wq, uint32_t slot)
 /* On a little-endian CPU the API's element is the NIC's, byte for byte. */
 static inline void urdma_put_sge(__le64 *w, const struct ibv_sge *sge)
 {
-	static_assert(sizeof(*sge) == URDMA_SGE_SIZE && offsetof(struct ibv_sge, addr) == 0 &&
-			      offsetof(struct ibv_sge, length) == 8 &&
-			      offsetof(struct ibv_sge, lkey) == 12 &&
-			      URDMA_SGE1_LENGTH == GENMASK_ULL(31, 0) &&
-			      URDMA_SGE1_LKEY == GENMASK_ULL(63, 32),
-		      "an element of the API is one of the NIC");
+	static_assert(sizeof(*sge) == URDMA_SGE_SIZE, "an element of the API is one of the NIC");
+	static_assert(offsetof(struct ibv_sge, addr) == 0, "SGE0_ADDR");
+	static_assert(offsetof(struct ibv_sge, length) == 8, "SGE1_LENGTH");
+	static_assert(GENMASK_ULL(31, 0) == URDMA_SGE1_LENGTH, "SGE1_LENGTH");
+	static_assert(offsetof(struct ibv_sge, lkey) == 12, "SGE1_LKEY");
+	static_assert(GENMASK_ULL(63, 32) == URDMA_SGE1_LKEY, "SGE1_LKEY");
 
 #if __BYTE_ORDER == __LITTLE_ENDIAN
 	memcpy(w, sge, sizeof(*sge));
