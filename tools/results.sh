@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by the launcher: the directory of a run's results. Its file .urdma-run lists the files that a run
-# makes there. What such a list names is removed when the next run begins there; a file that no list names
-# is nobody's to remove, or to write over.
+# Sourced by the launcher: the directory of a run's results. Its file .urdma-run lists the files
+# that a run makes there. What such a list names is removed when the next run begins there; a file
+# that no list names is nobody's to remove, or to write over.
 
-# claim_results DIR FILE...: makes room in DIR for a run that makes these files. 0, or a message on stdout and 1.
+# claim_results DIR FILE...: makes room in DIR for a run that makes these files. 0, or a message on
+# stdout and 1.
 claim_results() {
 	local dir=$1 name old=()
 	shift
@@ -36,7 +37,8 @@ claim_results() {
 	fi
 }
 
-# new_results DIR: makes a directory named after the time in DIR, with `latest` pointing to it, and prints its name.
+# new_results DIR: makes a directory named after the time in DIR, with `latest` pointing to it, and
+# prints its name.
 new_results() {
 	local dir n=1
 	mkdir -p "$1" || return 1
@@ -52,8 +54,8 @@ new_results() {
 	echo "$dir"
 }
 
-# keep FILE LIST: writes what comes to FILE. If FILE cannot take it, the name goes to LIST and the rest nowhere: the
-# writer must not stop for it.
+# keep FILE LIST: writes what comes to FILE. If FILE cannot take it, the name goes to LIST and the
+# rest nowhere: the writer must not stop for it.
 keep() {
 	if ! cat >"$1" 2>/dev/null; then
 		echo "${1##*/}" >>"$2"
