@@ -42,8 +42,9 @@ started=$SECONDS
 
 # ---- space ---------------------------------------------------------------------------------
 
-# MB that each item takes while it is made: the finished item, and what is removed again (the packages' files, the
-# tree that becomes the guest's image), rounded up. Extra packages of the guest come on top.
+# MB that each item takes while it is made: the finished item, and what is removed again (the
+# packages' files, the tree that becomes the guest's image), rounded up. Extra packages of the guest
+# come on top.
 DEV_MB=1200
 QEMU_MB=250
 GUEST_MB=800

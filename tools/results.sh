@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced by the launcher: the directory of a run's results. Its file .urdma-run lists the files
+# that a run makes there. What such a list names is removed when the next run begins there; a file
+# that no list names is nobody's to remove, or to write over.
+
+# claim_results DIR FILE...: makes room in DIR for a run that makes these files. 0, or a message on
+# stdout and 1.
+claim_results() {
+	local dir=$1 name old=()
+	shift
+	if ! mkdir -p "$dir" 2>/dev/null || [ ! -w "$dir" ]; then
+		echo "cannot write to the results directory '$dir'"
+		return 1
+	fi
+	if [ -e "$dir/.urdma-run" ]; then
+		while read -r name; do
+			if [[ $name != */* && -f $dir/$name ]]; then
+				old+=("$name")
+			fi
+		done <"$dir/.urdma-run"
+	fi
+	if [ ${#old[@]} -gt 0 ]; then
+		say "[urdma] removing the results of an earlier run in $dir: ${old[*]}"
+		(cd "$dir" && rm -f -- "${old[@]}")
+	fi
+	for name; do
+		if [ -e "$dir/$name" ]; then
+			echo "'$dir' has a file $name that no run of ./urdma has left there (.urdma-run does not list it): name" \
+				"another directory"
+			return 1
+		fi
+	done
+	if ! printf '%s\n' "$@" 2>/dev/null >"$dir/.urdma-run"; then
+		echo "cannot write to the results directory '$dir'"
+		return 1
+	fi
+}
+
+# new_results DIR: makes a directory named after the time in DIR, with `latest` pointing to it, and
+# prints its name.
+new_results() {
+	local dir n=1
+	mkdir -p "$1" || return 1
+	dir=$1/$(date +%Y%m%d-%H%M%S)
+	while ! mkdir "$dir" 2>/dev/null; do
+		if [ ! -e "$dir" ]; then
+			return 1 # there is no name that would do: a full disk, or no right
+		fi
+		dir=${dir%_*}_$n
+		n=$((n + 1))
+	done
+	ln -sfn "${dir##*/}" "$1/latest"
+	echo "$dir"
+}
+
+# keep FILE LIST: writes what comes to FILE. If FILE cannot take it, the name goes to LIST and the
+# rest nowhere: the writer must not stop for it.
+keep() {
+	if ! cat >"$1" 2>/dev/null; then
+		echo "${1##*/}" >>"$2"
+		cat >/dev/null
+	fi
+}
