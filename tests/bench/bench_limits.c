@@ -10,8 +10,7 @@
 #define SERVED_LINK 0.3 /* share of a DMA read's latency that one way over the link takes */
 
 /* The least that the NIC's own pipelines take for a packet of RDMA. */
-#define NIC_TX_CYCLES 2u
-#define NIC_RX_CYCLES 3u
+#define NIC_CYCLES 2u
 
 /* What messages of a NIC occupy. */
 enum resource { WIRE, NIC_TX, NIC_RX, LINK_UP, LINK_DOWN, RQ, RC, CQ, RESOURCES };
@@ -82,8 +81,8 @@ static void packet(const struct limits_model *m, struct usage *from, struct usag
 	uint32_t beats = limits_beats(len);
 
 	from->ns[WIRE] += n * limits_line(len) * 8 / m->line;
-	from->ns[NIC_TX] += n * max(NIC_TX_CYCLES, beats) * URDMA_SIM_CYCLE_NS;
-	to->ns[NIC_RX] += n * max(NIC_RX_CYCLES, beats) * URDMA_SIM_CYCLE_NS;
+	from->ns[NIC_TX] += n * max(NIC_CYCLES, beats) * URDMA_SIM_CYCLE_NS;
+	to->ns[NIC_RX] += n * max(NIC_CYCLES, beats) * URDMA_SIM_CYCLE_NS;
 }
 
 /*

@@ -109,16 +109,22 @@ static void small(void **state)
 	 */
 	assert_string_equal(limit.by, "PCIe, RC beats");
 	assert_float_equal(limit.value, 1000 / (4 * 3.25), 1e-9);
-	/* 16 bytes less on the wire and two beats instead of three, but three cycles at the peer */
 	l.opcode = URDMA_WR_SEND;
 	assert_float_equal(limits_messages(&model, &l).value, 1000 / (4 * 3.25), 1e-9);
-	/* one byte: RC takes 2.25 beats, the peer three cycles, the wire 102 bytes: 8.16 ns */
+	/* RC: one byte takes one beat. The wire would allow one for 86 bytes. */
 	l.len = 1;
 	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "NIC, receive");
-	assert_float_equal(limit.value, 1000.0 / 12, 1e-9);
+	assert_string_equal(limit.by, "PCIe, RC beats");
+	assert_float_equal(limit.value, 1000 / (4 * 2.25), 1e-9);
+	/* a READ of a byte: 98 bytes of wire for the request, 90 for the answer; two cycles each */
+	l.opcode = URDMA_WR_READ;
+	l.signaled = 16;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "NIC, transmit");
+	assert_float_equal(limit.value, 1000 / 8.0, 1e-9);
 	/* a slow wire */
 	model.line = 25;
+	l.opcode = URDMA_WR_SEND;
 	l.len = 64;
 	limit = limits_messages(&model, &l);
 	assert_string_equal(limit.by, "wire");
