@@ -5,7 +5,7 @@
 #  - A link to a file leads to one that exists; a link to a section leads to a heading of that page.
 #  - A path between backquotes that begins with a directory of the tree exists; * stands for anything.
 #  - An option that README.md, docs/guide.md or docs/cosim.md explains is one of the launcher or of the simulator; an
-#    option in ./urdma --help is in docs/guide.md.
+#    option in ./urdma --help is in one of the last two.
 # Exit status 0 if all is well, else 1 with a line for each fault.
 set -eu
 cd "$(dirname "$0")/.."
@@ -146,8 +146,8 @@ for option in $(grep -ohE '`--[a-z][a-z-]*' README.md docs/guide.md docs/cosim.m
 	}
 done
 for option in $(grep -oE '(^|[ ,])--[a-z][a-z-]*' "$tmp/help" | tr -d ' ,' | sort -u); do
-	[ "$option" = --help ] || grep -qw -e "$option" docs/guide.md || {
-		echo "docs/guide.md: $option is in ./urdma --help and not here"
+	[ "$option" = --help ] || grep -qw -e "$option" docs/guide.md docs/cosim.md || {
+		echo "neither docs/guide.md nor docs/cosim.md has $option of ./urdma --help"
 		status=1
 	}
 done
