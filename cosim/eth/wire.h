@@ -11,7 +11,8 @@
  *
  * A MAC of 100 Gb/s brings two beats in less than two cycles of the NIC when a frame has 65 to 75
  * bytes: its own clock is faster. Between the clocks is a FIFO of URDMA_ETH_RX_FIFO beats. A frame
- * for which it has no room is lost as a whole, and counted (rx_overrun). The NIC sees nothing of it.
+ * for which it has no room is lost as a whole, and counted (rx_overrun). The NIC sees nothing of
+ * it.
  */
 #ifndef URDMA_COSIM_WIRE_H
 #define URDMA_COSIM_WIRE_H

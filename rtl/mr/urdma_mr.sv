@@ -87,8 +87,15 @@ module urdma_mr
   logic [MRI_W-1:0] ctx_wr_idx, op_rd_idx;
   mr_ctx_t ctx_wr;
 
+  logic ctx_init_done, list_init_done;
+  logic list_insert, list_remove, list_head_req, list_head_valid, list_head_some;
+  logic [QPN_W-1:0] list_qpn;
+  logic [MRI_W-1:0] list_idx, list_head_idx;
+
+  assign init_done = ctx_init_done && list_init_done;
+
   urdma_mr_ctx ctx (
-    .clk, .rst, .init_done,
+    .clk, .rst, .init_done(ctx_init_done),
     .wr_valid(ctx_wr_valid), .wr_idx(ctx_wr_idx), .wr_ctx(ctx_wr),
     .rd_valid(take), .rd_ready(ctx_rd_ready), .rd_idx(grant_req.key[8 +: MRI_W]),
     .op_rd_valid, .op_rd_idx,
@@ -100,7 +107,14 @@ module urdma_mr
     .mro_valid, .mro, .mro_ready, .mro_rsp_valid, .mro_rsp,
     .rd_valid(op_rd_valid), .rd_idx(op_rd_idx), .rsp_valid(op_rsp_valid), .rsp_ctx(ctx_rsp),
     .wr_valid(ctx_wr_valid), .wr_idx(ctx_wr_idx), .wr_ctx(ctx_wr),
-    .flush(op_flush)
+    .flush(op_flush),
+    .list_insert, .list_remove, .list_head_req, .list_qpn, .list_idx, .list_head_valid, .list_head_some, .list_head_idx
+  );
+
+  urdma_mr_list list (
+    .clk, .rst, .init_done(list_init_done),
+    .insert(list_insert), .remove(list_remove), .head_req(list_head_req), .qpn(list_qpn), .idx(list_idx),
+    .head_valid(list_head_valid), .head_some(list_head_some), .head_idx(list_head_idx)
   );
 
   urdma_fifo #(.WIDTH(CLI_W + $bits(mr_req_t)), .DEPTH(LOOKUPS)) wait_fifo (

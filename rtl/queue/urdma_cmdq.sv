@@ -12,6 +12,9 @@
 // holder is unlinked. Only urdma_mr knows which windows are bound to a region: DESTROY_MR asks it first, and when the
 // answer is BUSY nothing has been changed there or here; else the region is gone for new accesses, and only then
 // the directory is written and the fence begins.
+//
+// After the fence of a QP's RESET or DESTROY the windows bound to it are unbound, one MRO_QP_END after the other: a window
+// of type 2B belongs to the QP that bound it, not to the next one with its number.
 
 `resetall
 `default_nettype none
@@ -37,7 +40,7 @@ module urdma_cmdq
   input  wire logic                   rd_rsp_valid,
   input  wire dma_rd_rsp_t            rd_rsp,
 
-  // regions and windows: CREATE, DESTROY
+  // regions and windows: CREATE, DESTROY, QP_END
   output      logic                   mro_valid,
   output      mr_op_t                 mro,
   input  wire logic                   mro_ready,
@@ -468,6 +471,7 @@ module urdma_cmdq
   end
 
   logic out_done, mro_end;
+  state_e mro_next;
   assign out_done = (!op_eq || eq_cfg_ready) && (!op_cq || cq_cfg_ready);
 
   always_ff @(posedge clk) begin
@@ -499,7 +503,7 @@ module urdma_cmdq
         X_IDLE: begin
           fin_reg <= fin_valid;
           if (fin_valid) begin
-            state_reg <= X_FIN;
+            state_reg <= (fin.kind == FK_QP || fin.kind == FK_RESET) ? X_MRO : X_FIN;
           end else if (pop) begin
             exec_reg <= exec_reg + 1'b1;
             state_reg <= X_DEC;
@@ -520,12 +524,12 @@ module urdma_cmdq
           else if (op_mr && is_create) state_reg <= X_MRO;
           else if (out_done) state_reg <= (is_destroy && !op_pd) ? X_FENCE : X_CPL;
         end
-        // a creation ends with the operation, a destruction begins with it
+        // a creation ends with the operation, a destruction begins with it; QP_END is asked until nothing is left
         X_MRO: begin
-          if (mro_end) state_reg <= is_create ? X_CPL : X_ACT;
+          if (mro_end) state_reg <= mro_next;
           else if (mro_ready) state_reg <= X_MRO_RSP;
         end
-        X_MRO_RSP: if (mro_end) state_reg <= is_create ? X_CPL : X_ACT;
+        X_MRO_RSP: if (mro_end) state_reg <= mro_next;
         X_FENCE: if (fence_ready) state_reg <= X_IDLE;
         X_FIN: state_reg <= X_CPL;
         default: if (cpl_ready) state_reg <= X_IDLE;  // X_CPL
@@ -564,18 +568,23 @@ module urdma_cmdq
   end
 
   assign mro_valid = state_reg == X_MRO;
+  always_comb begin
+    if (fin_reg) mro_next = (mro_rsp == MRO_BUSY) ? X_MRO : X_FIN;
+    else mro_next = is_create ? X_CPL : X_ACT;
+  end
   assign mro_end = mro_rsp_valid && (state_reg == X_MRO_RSP || (mro_valid && mro_ready));
   always_comb begin
     mro = '0;
     if (mro_valid) begin
-      mro.op = is_create ? MRO_CREATE : MRO_DESTROY;
-      mro.key[8 +: 24] = obj;
-      if (is_create) begin
+      mro.op = fin_reg ? MRO_QP_END : is_create ? MRO_CREATE : MRO_DESTROY;
+      mro.key[8 +: 24] = fin_reg ? '0 : obj;
+      mro.qpn = fin_reg ? fin.obj[QPN_W-1:0] : '0;
+      if (!fin_reg && is_create) begin
         mro.kind = mr_kind;
         mro.key[7:0] = cmd[URDMA_CMD_MR1_VARIANT_LSB +: URDMA_CMD_MR1_VARIANT_W];
         mro.pd = c_pd[PD_W-1:0];
       end
-      if (is_create && mr_kind == 2'(URDMA_MRK_REGION)) begin
+      if (!fin_reg && is_create && mr_kind == 2'(URDMA_MRK_REGION)) begin
         mro.acc = mr_acc;
         mro.all = mr_all;
         mro.va = mr_va;
@@ -611,7 +620,7 @@ module urdma_cmdq
 `ifndef SYNTHESIS
   // the directory knows what there is
   a_mro: assert property (@(posedge clk) disable iff (rst)
-      mro_end |-> mro_rsp == MRO_OK || (is_destroy && mro_rsp == MRO_BUSY))
+      mro_end |-> mro_rsp == MRO_OK || ((fin_reg || is_destroy) && mro_rsp == MRO_BUSY))
     else $error("%m: urdma_mr and the directory differ");
 `endif
 

@@ -177,15 +177,18 @@ module urdma_rx
   // The responder's half comes second: a READ response that requester completion has decided on before its own token may
   // still wait in front of the other look-up. What becomes of it has to be told before the fence is done, or it would be
   // told to a later life of the QP.
-  logic [7:0] rr_made_reg, rr_used_reg, rr_to_reg;
+  // Decisions that may wait: one for each packet between the parser and the WQE fetch, and those in the stages between.
+  localparam int RR_DEPTH = 2 * PKT_QUEUE;
+  localparam int RR_CW = $clog2(RR_DEPTH) + 1;
+  logic [RR_CW:0] rr_made_reg, rr_used_reg, rr_to_reg;
   /* verilator lint_off UNUSEDSIGNAL */  // its sign
-  logic [7:0] rr_past;
+  logic [RR_CW:0] rr_past;
   /* verilator lint_on UNUSEDSIGNAL */
   logic rr_in_valid, rr_in_ready, rr_ready;
 
   assign rr_past = rr_used_reg - rr_to_reg;
   assign fence_put[1] = fence_req && !fence_sent_reg[1];
-  assign fence_put[0] = fence_req && !fence_sent_reg[0] && fence_back_reg[1] && !rr_past[7];
+  assign fence_put[0] = fence_req && !fence_sent_reg[0] && fence_back_reg[1] && !rr_past[RR_CW];
   assign fence_done = fence_req && (&fence_back_reg);
 
   always_ff @(posedge clk) begin
@@ -193,10 +196,10 @@ module urdma_rx
       rr_made_reg <= '0;
       rr_used_reg <= '0;
     end else begin
-      rr_made_reg <= rr_made_reg + 8'(rr_in_valid && rr_in_ready);
-      rr_used_reg <= rr_used_reg + 8'(rr_ready);
+      rr_made_reg <= rr_made_reg + (RR_CW+1)'(rr_in_valid && rr_in_ready);
+      rr_used_reg <= rr_used_reg + (RR_CW+1)'(rr_ready);
     end
-    if (!fence_back_reg[1]) rr_to_reg <= rr_made_reg + 8'(rr_in_valid && rr_in_ready);
+    if (!fence_back_reg[1]) rr_to_reg <= rr_made_reg + (RR_CW+1)'(rr_in_valid && rr_in_ready);
   end
 
   always_ff @(posedge clk) begin
@@ -430,8 +433,8 @@ module urdma_rx
     end
   end
 
-  // ---- decisions on READ responses: room for one for each packet between the parser and the WQE fetch ---------------
-  urdma_fifo #(.WIDTH($bits(rr_t)), .DEPTH(128)) u_rr (
+  // ---- decisions on READ responses ----------------------------------------------------------------------------
+  urdma_fifo #(.WIDTH($bits(rr_t)), .DEPTH(RR_DEPTH), .OUT_REG(1)) u_rr (
     .clk(clk), .rst(rst),
     .in_valid(rr_in_valid), .in_ready(rr_in_ready), .in_data(rr_in),
     .out_valid(rr_valid), .out_ready(rr_ready), .out_data(rr), .count()

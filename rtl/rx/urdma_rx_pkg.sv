@@ -4,13 +4,14 @@
 package urdma_rx_pkg;
   import urdma_pkg::*;
 
-  // Packets that wait for the look-up, requests and acknowledgements each. Three PCIe reads one after the other (page table twice, WQE)
-  // take 700 cycles at 900 ns each, and packets of the least MTU come every 7 cycles.
-  localparam int PKT_QUEUE = 256;
   localparam int BUF_W = 11;       // log2 of 64-byte lines of the packet buffer (2048: 128 KB)
+  // Packets that wait for the look-up, requests and acknowledgements each: as many as the buffer has lines, so small packets
+  // find as much room as long ones. The wire brings a READ request in 2 cycles and the responder takes one in 3: a queue of
+  // 2048 stands 6000 READs at once, those of 375 QPs with 16 each.
+  localparam int PKT_QUEUE = 1 << BUF_W;
   // What requests leave free for packets that end work, of the queue's places and of the buffer's lines: in overload a
   // request is dropped before a READ response is, and what requests wait for comes.
-  localparam int RSP_PLACES = 32;
+  localparam int RSP_PLACES = 256;
   localparam int RSP_LINES = 256;
   localparam int EXT_BYTES = 28;   // longest extended header: AtomicETH
 

@@ -39,6 +39,33 @@ void rig_check(struct rig *rig, int result, const char *what)
 	exit(EXIT_FAILURE);
 }
 
+static void create_qp(struct rig *rig, struct rig_side *side, unsigned int i)
+{
+	const struct rig_config *config = &rig->config;
+	struct urdma_eh_qp_attr attr = {
+		.qpn = RIG_QPN(i),
+		.pd = RIG_PD,
+		.send_cq = &side->send_cq,
+		.recv_cq = &side->recv_cq,
+		.db_page = RIG_DB_PAGE,
+		.log_sq = config->log_sq,
+		.log_rq = config->log_rq,
+		.log_sq_stride = config->log_stride,
+		.log_rq_stride = config->log_stride,
+		.sig_all = config->sig_all,
+		.priv = config->priv,
+		.kind = config->kind,
+	};
+
+	rig_check(rig, urdma_eh_create_qp(side->eh, &attr, &side->qp[i]), "create QP");
+}
+
+void rig_renew_qp(struct rig *rig, unsigned int side, unsigned int i)
+{
+	rig_check(rig, urdma_eh_destroy_qp(&rig->side[side].qp[i]), "destroy QP");
+	create_qp(rig, &rig->side[side], i);
+}
+
 static void start_side(struct rig *rig, unsigned int n)
 {
 	const struct rig_config *config = &rig->config;
@@ -67,24 +94,8 @@ static void start_side(struct rig *rig, unsigned int n)
 	rig_check(rig, side->qp ? 0 : -1, "memory for QPs");
 	if (config->batch)
 		urdma_eh_batch_begin(side->eh);
-	for (unsigned int i = 0; i < config->qps; i++) {
-		struct urdma_eh_qp_attr attr = {
-			.qpn = RIG_QPN(i),
-			.pd = RIG_PD,
-			.send_cq = &side->send_cq,
-			.recv_cq = &side->recv_cq,
-			.db_page = RIG_DB_PAGE,
-			.log_sq = config->log_sq,
-			.log_rq = config->log_rq,
-			.log_sq_stride = config->log_stride,
-			.log_rq_stride = config->log_stride,
-			.sig_all = config->sig_all,
-			.priv = config->priv,
-			.kind = config->kind,
-		};
-
-		rig_check(rig, urdma_eh_create_qp(side->eh, &attr, &side->qp[i]), "create QP");
-	}
+	for (unsigned int i = 0; i < config->qps; i++)
+		create_qp(rig, side, i);
 	if (config->batch)
 		rig_check(rig, urdma_eh_batch_end(side->eh), "create QPs");
 }

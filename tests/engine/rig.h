@@ -57,6 +57,8 @@ void rig_defaults(struct rig_config *config);
 /* Fails the process with a message when something does not come up: no test could go on. */
 void rig_start(struct rig *rig, const struct rig_config *config);
 void rig_stop(struct rig *rig);
+/* Another QP with the number of QP i of a side, which is destroyed; it is in RESET. */
+void rig_renew_qp(struct rig *rig, unsigned int side, unsigned int i);
 /* Numbers of the objects of a rig. */
 #define RIG_PD	    1u
 #define RIG_DB_PAGE 5u

@@ -36,7 +36,7 @@ static const struct many cases[] = {
 	{ "WRITE, 256 QPs, both directions", URDMA_WR_WRITE, 256, 3, true },
 	{ "WRITE, 1024 QPs, both directions", URDMA_WR_WRITE, 1024, 1, true },
 	{ "READ, 128 QPs", URDMA_WR_READ, 128, 4, false },
-	{ "READ, 256 QPs, both directions", URDMA_WR_READ, 256, 2, true },
+	{ "READ, 64 QPs, both directions", URDMA_WR_READ, 64, 8, true },
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 

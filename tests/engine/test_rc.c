@@ -374,14 +374,18 @@ static void windows(void **state)
 	granted(URDMA_WR_WRITE, va + 4000, mw.key, 5000, "WRITE through a window");
 	assert_int_equal(rig_verify(p + 4000, 5000, 3), 5000);
 	refused(URDMA_WR_WRITE, va + 3999, mw.key, 1, "one byte before the window");
-	/* bound already */
-	bind(&mw, 3, URDMA_ACC_REMOTE_WRITE, &region, va, 5000, URDMA_WC_MW_BIND_ERR);
-	reconnect(0, 3);
-	mw.key = WINDOW << 8 | 2;
-	local_inv(mw.key, URDMA_WC_SUCCESS);
+	/* the QP is another now, with the same number: the window went with the one that bound it
+	 */
+	refused(URDMA_WR_WRITE, va + 4000, mw.key, 8, "a window of the QP before its RESET");
 	bind(&mw, 3, URDMA_ACC_REMOTE_WRITE, &region, va + 4000, 5000, URDMA_WC_SUCCESS);
+	/* bound already */
+	bind(&mw, 4, URDMA_ACC_REMOTE_WRITE, &region, va, 5000, URDMA_WC_MW_BIND_ERR);
+	reconnect(0, 3);
+	bind(&mw, 5, URDMA_ACC_REMOTE_WRITE, &region, va + 4000, 5000, URDMA_WC_SUCCESS);
 	refused(URDMA_WR_WRITE, va + 9000, mw.key, 1, "one byte behind the window");
+	bind(&mw, 6, URDMA_ACC_REMOTE_WRITE, &region, va + 4000, 5000, URDMA_WC_SUCCESS);
 	refused(URDMA_WR_READ, va + 4000, mw.key, 8, "READ through a window for WRITE");
+	bind(&mw, 7, URDMA_ACC_REMOTE_WRITE, &region, va + 4000, 5000, URDMA_WC_SUCCESS);
 	/* another QP may not use it */
 	{
 		struct rig_side *side = &rig.side[0];
@@ -398,6 +402,7 @@ static void windows(void **state)
 		settle();
 		reconnect(1, 3);
 	}
+	granted(URDMA_WR_WRITE, va + 4000, mw.key, 8, "its own QP, behind another's RESET");
 	local_inv(mw.key, URDMA_WC_SUCCESS);
 	refused(URDMA_WR_WRITE, va + 4000, mw.key, 8, "an invalidated window");
 	/* wrong: no such region, no right to bind, out of the region by one, right beyond the
@@ -410,7 +415,7 @@ static void windows(void **state)
 	bind(&mw, 4, URDMA_ACC_REMOTE_READ, &region, va - 1, 7, URDMA_WC_MW_BIND_ERR);
 	reconnect(0, 3);
 	/* a region with a window bound to it stays */
-	bind(&mw, 4, URDMA_ACC_REMOTE_READ, &region, va, 65536, URDMA_WC_SUCCESS);
+	bind(&mw, 8, URDMA_ACC_REMOTE_READ, &region, va, 65536, URDMA_WC_SUCCESS);
 	granted(URDMA_WR_READ, va, mw.key, 65536, "READ through a window");
 	assert_int_equal(urdma_eh_destroy_mr(&region), URDMA_CS_BUSY);
 	local_inv(mw.key, URDMA_WC_SUCCESS);
@@ -418,6 +423,19 @@ static void windows(void **state)
 	bind(&mw, 5, URDMA_ACC_REMOTE_READ, &region, va, 0, URDMA_WC_MW_BIND_ERR);
 	reconnect(0, 3);
 	refused(URDMA_WR_READ, va, WINDOW << 8 | 5, 1, "a window that was not bound");
+	/* RESET and DESTROY of the QP free the region, too */
+	bind(&mw, 9, URDMA_ACC_REMOTE_READ, &region, va, 65536, URDMA_WC_SUCCESS);
+	assert_int_equal(urdma_eh_to_reset(&rig.side[1].qp[0]), 0);
+	assert_int_equal(urdma_eh_destroy_mr(&region), 0);
+	assert_int_equal(urdma_eh_create_mr(rig.side[1].eh, FAST, 7, RIG_PD,
+					    ALL_ACCESS | URDMA_ACC_MW_BIND, p, 65536, va, &region),
+			 0);
+	reconnect(0, 3);
+	bind(&mw, 10, URDMA_ACC_REMOTE_READ, &region, va, 65536, URDMA_WC_SUCCESS);
+	assert_int_equal(urdma_eh_destroy_mr(&region), URDMA_CS_BUSY);
+	rig_renew_qp(&rig, 1, 0);
+	reconnect(0, 3);
+	refused(URDMA_WR_READ, va, mw.key, 8, "a window of the QP before its DESTROY");
 	assert_int_equal(urdma_eh_destroy_mr(&mw), 0);
 	assert_int_equal(urdma_eh_destroy_mr(&region), 0);
 	stop();
@@ -441,13 +459,13 @@ static void revive(void)
 }
 
 /*
- * The peer reads through a window while its owner invalidates it: a READ is refused, which ends
- * the owner's QP, perhaps before the LOCAL_INV is reported. It was done, so it is reported as done;
- * what is behind it is flushed.
+ * The peer reads through a window while its owner invalidates it: the READs that are taken are
+ * answered first, a later one is refused, which ends the owner's QP, perhaps before the LOCAL_INV
+ * is reported. It was done, so it is reported as done; what is behind it is flushed.
  */
 static void window_invalidated_under_reads(void **state)
 {
-	enum { READS = 12, ROUNDS = 60 };
+	enum { READS = 40, ROUNDS = 60, STEP = 41 };
 	struct urdma_eh_mr region, mw;
 	struct rig_side *peer, *owner;
 	const uint64_t va = 0x7000000;
@@ -480,7 +498,7 @@ static void window_invalidated_under_reads(void **state)
 		urdma_eh_ring_sq(&peer->qp[0]);
 		rig_check(&rig,
 			  urdma_cosim_run_until(rig.cosim,
-						urdma_cosim_now(rig.cosim) + 200 + 17 * round),
+						urdma_cosim_now(rig.cosim) + 200 + STEP * round),
 			  "run");
 		assert_int_equal(urdma_eh_put_local_inv(&owner->qp[0], mw.key, round % 2 == 0), 0);
 		assert_int_equal(urdma_eh_put_send(&owner->qp[0], &next), 0);
@@ -489,7 +507,7 @@ static void window_invalidated_under_reads(void **state)
 			status = send_status(1, 0);
 			if (status)
 				fail_msg("LOCAL_INV %u cycles after the READs: status %u",
-					 200 + 17 * round, status);
+					 200 + STEP * round, status);
 		}
 		settle();
 		ended += rig_qp_state(&owner->qp[0]) == URDMA_QPS_ERR;
@@ -538,7 +556,7 @@ static void invalidated_or_flushed(void **state)
 		assert_int_equal(urdma_eh_put_local_inv(qp, mr.key, true), 0);
 		urdma_eh_ring_sq(qp);
 		rig_check(&rig,
-			  urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + 15 * round),
+			  urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + 30 * round),
 			  "run");
 		assert_int_equal(urdma_eh_to_err(qp), 0);
 		do {
@@ -557,13 +575,13 @@ static void invalidated_or_flushed(void **state)
 			urdma_eh_ring_sq(prover);
 			if (send_status(1, 1))
 				fail_msg("%u cycles: LOCAL_INV is done, and the key is alive",
-					 15 * round);
+					 30 * round);
 		}
 		assert_int_equal(urdma_eh_put_local_inv(prover, mr.key, true), 0);
 		urdma_eh_ring_sq(prover);
 		if (send_status(1, 1))
 			fail_msg("%u cycles: LOCAL_INV is flushed, and the key is dead",
-				 15 * round);
+				 30 * round);
 		revive();
 	}
 	print_message("%u done, %u flushed\n", count[1], count[0]);

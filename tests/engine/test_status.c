@@ -305,9 +305,6 @@ static void objects(struct scene *s, unsigned int n)
 		create_kind(s, n, i, i == FAST_OTHER ? OTHER_PD : RIG_PD, URDMA_MRK_FAST);
 	for (enum object i = WINDOW; i < FRESH; i++)
 		create_kind(s, n, i, i == WINDOW_OTHER ? OTHER_PD : RIG_PD, URDMA_MRK_WINDOW);
-	bind(s, n, 0, WINDOW_READ, URDMA_ACC_REMOTE_READ, BINDABLE);
-	bind(s, n, 0, WINDOW_WRITE, URDMA_ACC_REMOTE_WRITE, BINDABLE);
-	bind(s, n, 1, WINDOW_FOREIGN, ALL_REMOTE, BINDABLE);
 	if (!s->priv)
 		return;
 	reg(s, n, FAST_USED, ALL_ACCESS);
@@ -317,7 +314,16 @@ static void objects(struct scene *s, unsigned int n)
 		urdma_eh_put_local_inv(&s->rig.side[n].qp[0], s->mr[n][FAST_GONE].key, true), 0);
 	local_done(s, n, 0);
 	reg(s, n, FAST_BOUND, ALL_ACCESS | URDMA_ACC_MW_BIND);
-	bind(s, n, 0, WINDOW_FAST, ALL_REMOTE, FAST_BOUND);
+}
+
+/* Windows are bound for the life of a QP. */
+static void bind_windows(struct scene *s, unsigned int n)
+{
+	bind(s, n, 0, WINDOW_READ, URDMA_ACC_REMOTE_READ, BINDABLE);
+	bind(s, n, 0, WINDOW_WRITE, URDMA_ACC_REMOTE_WRITE, BINDABLE);
+	bind(s, n, 1, WINDOW_FOREIGN, ALL_REMOTE, BINDABLE);
+	if (s->priv)
+		bind(s, n, 0, WINDOW_FAST, ALL_REMOTE, FAST_BOUND);
 }
 
 static enum urdma_pcie_fault spring(void *ctx, uint64_t addr, size_t len)
@@ -790,6 +796,8 @@ static void run_case(struct scene *s, const struct status_case *c, unsigned int 
 	}
 	connect_pair(s, 0, &conn);
 	collect(s);
+	for (unsigned int n = 0; n < 2; n++)
+		bind_windows(s, n);
 	memset(s->seen, 0, sizeof(s->seen));
 	memset(s->changed, 0, sizeof(s->changed));
 	judge_start(&s->judge, &s->rig, false);

@@ -153,6 +153,7 @@ static void check_objects(const char *path)
 	struct ib_uverbs_alloc_pd_resp pd;
 	struct context c;
 	struct cq_resp r;
+	uint32_t cq;
 	int fd;
 
 	WANT(ring != MAP_FAILED);
@@ -167,12 +168,13 @@ static void check_objects(const char *path)
 	 */
 	WANT(!create_cq(fd, ring, cq_req, 0, 4, &r) && r.drv.reserved == 0xa5a5a5a5);
 	WANT(!create_cq(fd, ring, cq_req, 0, 0, &r) && r.drv.cqn == 0xa5a5a5a5);
-	WANT(!create_qp(fd, pd.pd_handle, r.core.cq_handle, ring + PAGE, qp_req, 8));
-	WANT(!create_qp(fd, pd.pd_handle, r.core.cq_handle, ring + PAGE, qp_req - 4, 4));
+	cq = r.core.cq_handle;
+	WANT(!create_qp(fd, pd.pd_handle, cq, ring + PAGE, qp_req, 8));
+	WANT(!create_qp(fd, pd.pd_handle, cq, ring + PAGE, qp_req - 4, 4));
 	/* What is missing is zero, and a queue of no bytes is refused. */
 	WANT(create_cq(fd, ring, 8, 0, sizeof(r.drv), &r) == -EINVAL);
 	WANT(create_cq(fd, ring, 0, 0, sizeof(r.drv), &r) == -EINVAL);
-	WANT(create_qp(fd, pd.pd_handle, r.core.cq_handle, ring + PAGE, 16, 8) == -EINVAL);
+	WANT(create_qp(fd, pd.pd_handle, cq, ring + PAGE, 16, 8) == -EINVAL);
 	close(fd);
 }
 

@@ -340,12 +340,10 @@ static void response(struct rc_check *c, struct pair *p, const struct packet *k)
 	struct memory *m;
 
 	if (!r->h.known || r->h.dead || roce_psn_diff(k->psn, r->una) < 0 ||
-	    roce_psn_diff(k->psn, r->h.next) > 0) {
+	    roce_psn_diff(k->psn, r->h.next) >= 0) {
 		return; /* old, or about nothing that was sent: has to be ignored */
 	}
 	if (k->op == ACKNOWLEDGE && k->syndrome >> 5 == 0) {
-		if (roce_psn_diff(k->psn, r->h.next) == 0)
-			return;
 		if (!advance(r, psn_add(k->psn, 1), k->ns))
 			add_cause(r, BY_GAP, k->ns, 0);
 		return;
@@ -500,8 +498,6 @@ static void check_new(struct rc_check *c, struct pair *p, const struct packet *k
 				  left);
 		r->message_left = left - k->len;
 	}
-	if (k->kind & IS_ATOMIC && k->va % 8)
-		violation(c, p, k->ns, "ATOMIC to an address that is not a multiple of 8");
 	r->in_message = parts && !(k->kind & IS_LAST);
 	r->in_write = k->kind & IS_WRITE;
 	if (k->op == READ_REQUEST || k->kind & IS_ATOMIC) {
@@ -787,6 +783,11 @@ static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 	if (k->op == ATOMIC_ACK) {
 		struct memory *m = recall(&r->h, k->psn);
 
+		if (m && !m->answered && m->va % 8)
+			violation(c, p, k->ns,
+				  "ATOMIC of PSN 0x%06x to an address that is not a multiple of 8 "
+				  "is executed",
+				  k->psn);
 		if (m && m->answered && m->va != k->va)
 			violation(c, p, k->ns, "ATOMIC of PSN 0x%06x answered with another value",
 				  k->psn);

@@ -116,11 +116,17 @@ static void ack(struct talk *t, bool out, uint32_t psn, uint32_t msn)
 	answer(t, out, ACK, psn, 0x1f, msn, 0);
 }
 
-static void atomic(struct talk *t, bool out, uint32_t psn)
+static void atomic_to(struct talk *t, bool out, uint32_t psn, uint64_t va)
 {
 	uint8_t ext[28] = { 0 };
 
+	roce_put(ext, va, 8);
 	frame(t, out, FETCH_ADD, psn, ext, sizeof(ext), 0);
+}
+
+static void atomic(struct talk *t, bool out, uint32_t psn)
+{
+	atomic_to(t, out, psn, 0);
 }
 
 static void atomic_ack(struct talk *t, bool out, uint32_t psn, uint32_t msn, uint64_t value)
@@ -193,6 +199,28 @@ static void rq_nak_ignored(struct talk *t)
 		request(t, OUT, SEND_ONLY, p, 8);
 	answer(t, IN, ACK, 1, 0x60, 1, 0);
 	wait_us(t, 20000);
+}
+
+/* answers to PSNs that were never sent: nothing is acknowledged, the time-out goes back to 0 */
+static void rq_ghosts(struct talk *t)
+{
+	request(t, OUT, SEND_ONLY, 0, 8);
+	request(t, OUT, SEND_ONLY, 1, 8);
+	ack(t, IN, 2, 3);
+	answer(t, IN, ACK, 2, 0x60, 2, 0);
+	answer(t, IN, ACK, 900, 0x60, 2, 0);
+	wait_us(t, 80);
+	request(t, OUT, SEND_ONLY, 0, 8);
+	request(t, OUT, SEND_ONLY, 1, 8);
+	ack(t, IN, 1, 2);
+}
+
+static void rq_ghost_obeyed(struct talk *t)
+{
+	request(t, OUT, SEND_ONLY, 0, 8);
+	request(t, OUT, SEND_ONLY, 1, 8);
+	answer(t, IN, ACK, 2, 0x60, 2, 0);
+	wait_us(t, 5000);
 }
 
 static void rq_other_bytes(struct talk *t)
@@ -491,6 +519,13 @@ static void rs_rnr(struct talk *t)
 	ack(t, OUT, 0, 1);
 }
 
+/* The requester may ask for it; the responder has to refuse it. */
+static void rs_atomic_misaligned(struct talk *t)
+{
+	atomic_to(t, IN, 0, 0x1004);
+	atomic_ack(t, OUT, 0, 1, 5);
+}
+
 static void rs_answers_when_dead(struct talk *t)
 {
 	request(t, IN, SEND_ONLY, 0, 8);
@@ -519,6 +554,8 @@ static const struct conversation conversations[] = {
 	WRONG(rq_nak_wrong_place),
 	WRONG(rq_nak_too_far_back),
 	WRONG(rq_nak_ignored),
+	CLEAN(rq_ghosts),
+	WRONG(rq_ghost_obeyed),
 	WRONG(rq_other_bytes),
 	WRONG(rq_hole),
 	WRONG(rq_no_cause),
@@ -554,6 +591,7 @@ static const struct conversation conversations[] = {
 	WRONG(rs_read_unanswered),
 	WRONG(rs_answer_unasked),
 	WRONG(rs_atomic_other_value),
+	WRONG(rs_atomic_misaligned),
 	CLEAN(rs_rnr),
 	WRONG(rs_answers_when_dead),
 };

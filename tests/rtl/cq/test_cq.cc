@@ -247,8 +247,7 @@ static void cycle(struct bench *b)
 		}
 	}
 	// one that is shown stays
-	d->db_valid = !b->doorbell.empty() &&
-		      (d->db_valid || rnd(b, 100) < b->doorbell_percent);
+	d->db_valid = !b->doorbell.empty() && (d->db_valid || rnd(b, 100) < b->doorbell_percent);
 	if (d->db_valid)
 		d->db = b->doorbell.front();
 	d->mr_req_ready = !hold || rnd(b, 100) >= b->hold_percent;
@@ -561,9 +560,9 @@ static void set_index(struct bench *b, unsigned int cqn, uint32_t index)
 // event wakes it. What is between is chance.
 struct consumer {
 	unsigned int cqn;
-	uint32_t start;	   // index of the first CQE
-	size_t polled;	   // CQEs
-	unsigned int arm;  // the last arming
+	uint32_t start;	  // index of the first CQE
+	size_t polled;	  // CQEs
+	unsigned int arm; // the last arming
 	bool armed, asleep;
 	uint64_t slept, woken;
 };

@@ -27,7 +27,7 @@ enum { MR_OK, MR_BAD_KEY, MR_BAD_PD, MR_BAD_RANGE, MR_BAD_ACCESS, MR_DMA_ERR };
 enum { REQ_W = 211, OP_W = 299, RSP_W = 81, RD_REQ_W = 77 };
 
 enum { OP_CLIENTS = 3 };
-enum { CREATE, DESTROY, REG, INV_LOCAL, INV_REMOTE, BIND };
+enum { CREATE, DESTROY, REG, INV_LOCAL, INV_REMOTE, BIND, QP_END, OPS };
 enum { MRO_OK, MRO_BAD_KEY, MRO_BAD_PD, MRO_BAD_RANGE, MRO_BAD_ACCESS, MRO_BUSY };
 enum { KIND_REGION, KIND_FAST, KIND_WINDOW };
 enum { LOCAL_WRITE = 1, REMOTE_WRITE = 2, REMOTE_READ = 4, REMOTE_ATOMIC = 8, MW_BIND = 16 };
@@ -47,6 +47,7 @@ struct region {
 	uint64_t pt_va;
 	bool usable;
 	unsigned int kind, qpn, parent, bound;
+	uint64_t age; // of a window: BINDs before its own
 };
 
 struct op {
@@ -187,6 +188,22 @@ static void put_op(uint32_t *w, unsigned int lsb, const struct op *op)
 
 // ---- model: contexts ---------------------------------------------------------------------------
 
+// QP_END: the newest of the windows that are bound to the QP is unbound.
+static unsigned int end_of_qp(struct region *r, unsigned int qpn)
+{
+	struct region *newest = NULL;
+
+	for (struct region *w = r; w < r + REGIONS; w++)
+		if (w->valid && w->usable && w->kind == KIND_WINDOW && w->qpn == qpn &&
+		    (!newest || w->age > newest->age))
+			newest = w;
+	if (!newest)
+		return MRO_OK;
+	newest->usable = false;
+	r[newest->parent].bound--;
+	return MRO_BUSY;
+}
+
 // The rules of mr_op_e and mro_status_e; changes r only if all of them hold.
 static unsigned int apply(struct region *r, const struct op *op)
 {
@@ -194,6 +211,8 @@ static unsigned int apply(struct region *r, const struct op *op)
 	bool change = op->acc & (REMOTE_WRITE | REMOTE_ATOMIC);
 	unsigned int variant = op->key & 0xff;
 
+	if (op->op == QP_END)
+		return end_of_qp(r, op->qpn);
 	if (op->key >> 8 >= REGIONS)
 		return MRO_BAD_KEY;
 	if (op->op == CREATE ? own->valid || op->kind > KIND_WINDOW : !own->valid)
@@ -256,6 +275,9 @@ static unsigned int apply(struct region *r, const struct op *op)
 		if (!(par->acc & MW_BIND) || (change && !(par->acc & LOCAL_WRITE)))
 			return MRO_BAD_ACCESS;
 		par->bound++;
+		own->age = 0;
+		for (const struct region *w = r; w < r + REGIONS; w++)
+			own->age = w->age >= own->age ? w->age + 1 : own->age;
 		own->acc = op->acc & REMOTE;
 		own->qpn = op->qpn;
 		own->parent = par - r;
@@ -325,10 +347,11 @@ static void check_ops(struct bench *b)
 		if (b->now - b->op_taken > b->op_longest)
 			b->op_longest = b->now - b->op_taken;
 		memcpy(b->region, b->after, sizeof(b->region));
+		b->op_refused +=
+			b->op_status != MRO_OK && b->ops[b->op_client].front().op != QP_END;
 		b->ops[b->op_client].pop_front();
 		b->op_client = -1;
 		b->op_done++;
-		b->op_refused += b->op_status != MRO_OK;
 	}
 	for (int c = 0; c < OP_CLIENTS; c++) {
 		if (!(took >> c & 1))
@@ -338,7 +361,7 @@ static void check_ops(struct bench *b)
 		b->op_taken = b->now;
 		memcpy(b->after, b->region, sizeof(b->region));
 		b->op_status = apply(b->after, &b->ops[c].front());
-		if (b->op_status != MRO_OK)
+		if (b->op_status != MRO_OK && b->ops[c].front().op != QP_END)
 			assert_memory_equal(b->after, b->region, sizeof(b->region));
 	}
 }
@@ -700,7 +723,7 @@ static void test_flush(void **state)
 {
 	struct bench *b = new struct bench;
 	struct request rq = {};
-	struct region region = { true, 7, 1, 31, false, 0x10000, 0x20000, {}, 0, true, 0, 0, 0, 0 };
+	struct region region = { true, 7, 1, 31, false, 0x10000, 0x20000, {}, 0, true, 0, 0, 0, 0, 0 };
 	struct region *r = &region;
 
 	(void)state;
@@ -760,7 +783,7 @@ static void test_rate(void **state)
 {
 	struct bench *b = new struct bench;
 	struct request rq = {};
-	struct region region = { true, 1, 1, 31, false, 0, 64 << 12, {}, 0, true, 0, 0, 0, 0 };
+	struct region region = { true, 1, 1, 31, false, 0, 64 << 12, {}, 0, true, 0, 0, 0, 0, 0 };
 	uint64_t from = 0;
 
 	(void)state;
@@ -1217,6 +1240,84 @@ static void test_window(void **state)
 	delete b;
 }
 
+// The end of a QP: its windows are unbound, newest first, whichever were unbound before by other
+// ways, and no other QP's; what they were bound to is free.
+static void test_qp_end(void **state)
+{
+	enum { WINDOWS = 40, MR = 0, W0 = 1 };
+	struct bench *b = new struct bench;
+	struct op op;
+
+	(void)state;
+	start(b, 9);
+	op = make_op(CREATE, MR << 8);
+	op.acc = 31;
+	op.va = VA;
+	op.len = LEN;
+	op.pt = make_table(b, 16, 12, 1, false);
+	assert_int_equal(do_op(b, 0, &op), MRO_OK);
+	for (unsigned int i = 0; i < WINDOWS; i++) {
+		op = make_op(CREATE, (W0 + i) << 8);
+		op.kind = KIND_WINDOW;
+		assert_int_equal(do_op(b, 0, &op), MRO_OK);
+	}
+	for (unsigned int round = 0; round < 20; round++) {
+		unsigned int left = 0;
+
+		for (unsigned int i = 0; i < WINDOWS; i++) {
+			op = make_op(BIND, (W0 + i) << 8 | round);
+			op.lkey = key_of(b, MR);
+			op.va = VA + i;
+			op.len = 1;
+			op.acc = REMOTE_READ;
+			op.qpn = rnd(b, 3) ? 9 : 4095 - rnd(b, 2);
+			assert_int_equal(do_op(b, 1, &op), MRO_OK);
+		}
+		// some go before, from the head, the middle and the end of the lists
+		for (unsigned int i = 0; i < WINDOWS; i++) {
+			struct region *w = &b->region[W0 + i];
+			unsigned int how = rnd(b, 4);
+
+			if (how == 0) {
+				op = make_op(rnd(b, 2) ? INV_LOCAL : INV_REMOTE, key_of(b, W0 + i));
+				op.qpn = w->qpn;
+				assert_int_equal(do_op(b, 1, &op), MRO_OK);
+			} else if (how == 1) {
+				op = make_op(DESTROY, key_of(b, W0 + i));
+				assert_int_equal(do_op(b, 0, &op), MRO_OK);
+				op = make_op(CREATE, (W0 + i) << 8);
+				op.kind = KIND_WINDOW;
+				assert_int_equal(do_op(b, 0, &op), MRO_OK);
+			} else {
+				left += w->qpn == 9;
+			}
+		}
+		op = make_op(QP_END, 0);
+		for (unsigned int i = 0; i < left; i++)
+			assert_int_equal(do_op(b, 0, &op), MRO_BUSY);
+		assert_int_equal(do_op(b, 0, &op), MRO_OK);
+		assert_int_equal(do_op(b, 0, &op), MRO_OK);
+		for (unsigned int i = 0; i < WINDOWS; i++) {
+			struct region *w = &b->region[W0 + i];
+			struct request rq =
+				make_request(key_of(b, W0 + i), 1, w->qpn, REMOTE_READ, VA + i, 1);
+
+			assert_int_equal(ask(b, &rq), w->usable ? MR_OK : MR_BAD_KEY);
+			assert_true(!w->usable || w->qpn != 9);
+		}
+		op.qpn = 4095;
+		while (do_op(b, 0, &op) == MRO_BUSY)
+			;
+		op.qpn = 4094;
+		while (do_op(b, 0, &op) == MRO_BUSY)
+			;
+		assert_int_equal(b->region[MR].bound, 0);
+	}
+	op = make_op(DESTROY, MR << 8);
+	assert_int_equal(do_op(b, 0, &op), MRO_OK);
+	delete b;
+}
+
 // REG of a table that lies where another one was, while lines of the old one are cached or on
 // their way: a request taken after the answer must see the new table.
 static void test_reg_table(void **state)
@@ -1297,7 +1398,7 @@ static void test_random_ops(void **state)
 {
 	struct bench *b = new struct bench;
 	enum { N = 12 };
-	uint64_t count[6] = {}, done[6] = {};
+	uint64_t count[OPS] = {}, done[OPS] = {};
 
 	(void)state;
 	start(b, 8);
@@ -1306,7 +1407,7 @@ static void test_random_ops(void **state)
 
 		if (b->ops[c].empty()) {
 			struct region *r = &b->region[rnd(b, N)], *p = &b->region[rnd(b, N)];
-			unsigned int what = rnd(b, 6);
+			unsigned int what = rnd(b, 30) ? rnd(b, QP_END) : (unsigned int)QP_END;
 
 			// more of those that may be done
 			for (int n = 0;
@@ -1379,14 +1480,15 @@ static void test_random_ops(void **state)
 			done[kind]++;
 	}
 	drain(b);
-	print_message(
-		"%lu operations, longest %lu cycles, %lu requests; done of asked: create "
-		"%lu/%lu destroy %lu/%lu reg %lu/%lu inv %lu/%lu remote %lu/%lu bind %lu/%lu\n",
-		b->op_done, b->op_longest, b->taken, done[0], count[0], done[1], count[1], done[2],
-		count[2], done[3], count[3], done[4], count[4], done[5], count[5]);
-	for (int i = 0; i < 6; i++)
+	print_message("%lu operations, longest %lu cycles, %lu requests; done of asked: create "
+		      "%lu/%lu destroy %lu/%lu reg %lu/%lu inv %lu/%lu remote %lu/%lu bind %lu/%lu "
+		      "end of a QP %lu/%lu\n",
+		      b->op_done, b->op_longest, b->taken, done[0], count[0], done[1], count[1],
+		      done[2], count[2], done[3], count[3], done[4], count[4], done[5], count[5],
+		      done[6], count[6]);
+	for (int i = 0; i < OPS; i++)
 		assert_true(done[i] > 300);
-	assert_true(b->op_longest <= 12);
+	assert_true(b->op_longest <= 13);
 	delete b;
 }
 
@@ -1397,6 +1499,7 @@ int main(void)
 		cmocka_unit_test(test_independent), cmocka_unit_test(test_rate),
 		cmocka_unit_test(test_refusals),    cmocka_unit_test(test_window),
 		cmocka_unit_test(test_reg_table),   cmocka_unit_test(test_random_ops),
+		cmocka_unit_test(test_qp_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,7 @@ struct ctl {
 	std::deque<report> errs[ERR_SRCS];
 	bool mro_taken = false; /* an operation waits for its answer */
 	uint64_t mro_due = 0;
-	uint32_t mro_idx = 0, mro_op = 0;
+	uint32_t mro_idx = 0, mro_op = 0, mro_qpn = 0;
 	seen_mr mro_new = {};
 	fence fences[FENCE_N] = {};
 	uint64_t qpc_due[OWN_N] = {};
@@ -165,7 +165,12 @@ void ctl_tick(struct ctl *c)
 		c->mro_taken = false;
 		m->mro_rsp_valid = 1;
 		m->mro_rsp = MRO_OK;
-		if (c->mro_op == MRO_DESTROY && r.bound) {
+		if (c->mro_op == MRO_QP_END) {
+			if (w->windows[c->mro_qpn]) {
+				w->windows[c->mro_qpn]--;
+				m->mro_rsp = MRO_BUSY;
+			}
+		} else if (c->mro_op == MRO_DESTROY && r.bound) {
 			m->mro_rsp = MRO_BUSY;
 		} else {
 			if (c->mro_op > MRO_DESTROY || r.valid == (c->mro_op == MRO_CREATE))
@@ -345,6 +350,7 @@ void ctl_tick(struct ctl *c)
 		c->mro_due = w->cycle + 1 + rnd_below(&w->rnd, w->mro_delay_max + 1);
 		c->mro_op = get(m->mro, 296, 3);
 		c->mro_idx = get(m->mro, 270, 24);
+		c->mro_qpn = get(m->mro, 206, 12);
 		w->n_mro++;
 		if (c->mro_idx >= N_MR) {
 			w->protocol_errors++;

@@ -32,7 +32,7 @@ enum { FENCE_TX, FENCE_RX, FENCE_CQ, FENCE_MR, FENCE_N };
 /* QPC operations, in the order of urdma_pkg's qpc_op_e */
 enum { QPC_RESET, QPC_RQ_PSN, QPC_SQ_PSN, QPC_ERR, QPC_QUERY, QPC_SQD, QPC_SQ_RUN, QPC_OPS };
 /* operations on regions, in the order of mr_op_e, and their answers, in that of mro_status_e */
-enum { MRO_CREATE, MRO_DESTROY };
+enum { MRO_CREATE, MRO_DESTROY, MRO_QP_END = 6 };
 enum { MRO_OK, MRO_BUSY = 5 };
 /* sources of reports about QPs */
 #define ERR_SRCS 4
@@ -117,8 +117,9 @@ struct world {
 	struct seen_cq cq[N_CQ];
 	struct seen_eq eq[N_EQ];
 	uint64_t mr_at[N_MR], cq_at[N_CQ], eq_at[N_EQ];
-	uint32_t n_cfg; /* changes of mr, cq, eq */
-	uint32_t n_mro; /* operations, those refused too */
+	uint32_t n_cfg;		/* changes of mr, cq, eq */
+	uint32_t n_mro;		/* operations, those refused too */
+	uint32_t windows[N_QP]; /* set by the test: bound to the QP */
 	struct owner own[OWN_N][N_QP];
 	uint32_t n_qpc;
 	uint64_t fence_rise[FENCE_N], fence_done[FENCE_N]; /* last */

@@ -1088,7 +1088,12 @@ static void test_regions(void **state)
 	refuse(b, zero, URDMA_CMD_DESTROY_MR, 7, URDMA_CS_BAD_OBJECT);
 	assert_int_equal(w->n_mro, n_mro);
 	/* still refers to its PD: only it does */
+	w->windows[5] = 3;
+	w->windows[4] = 1;
 	assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 5), URDMA_CS_OK);
+	/* the windows bound to the QP were unbound, and no other QP's */
+	assert_int_equal(w->windows[5], 0);
+	assert_int_equal(w->windows[4], 1);
 	assert_int_equal(run0(b, URDMA_CMD_DESTROY_MR, 21), URDMA_CS_OK);
 	assert_int_equal(run0(b, URDMA_CMD_DESTROY_MR, 22), URDMA_CS_OK);
 	assert_int_equal(run0(b, URDMA_CMD_DEALLOC_PD, 1), URDMA_CS_BUSY);
