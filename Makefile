@@ -5,7 +5,7 @@
 
 # The launcher builds what it needs, which is less than `build`.
 run:
-	./urdma run --nics 2 --timeout 300 -- bash /opt/urdma/tests/pingpong.sh
+	./urdma run --nics 2 --timeout 900 -- bash /opt/urdma/tests/pingpong.sh
 	@tools/report.sh out/latest
 
 build:

@@ -49,7 +49,9 @@ module urdma_mr
 );
 
   localparam int CLI_W = $clog2(MRC_N);
-  localparam int RSP_DEPTH = 32;   // answers a client may have waiting
+  // Answers a client may have waiting. Half as many requests are under way, and rings of many QPs miss the cache: 64 cover a
+  // read from the host every 3 cycles.
+  localparam int RSP_DEPTH = 128;
   localparam int RSP_CW = $clog2(RSP_DEPTH);
   localparam int LOOKUPS = 8;      // context lookups in flight
 
@@ -301,7 +303,7 @@ module urdma_mr
     end
   end
 
-  urdma_pte_cache #(.LINES(1024), .META_W($bits(frag_t))) tbl_cache (
+  urdma_pte_cache #(.LINES(1024), .META_W($bits(frag_t)), .FILL_W(8)) tbl_cache (
     .clk, .rst, .busy(cache_busy[0]), .flush(flush),
     .in_valid(dir_valid), .in_ready(dir_ready), .in_need(!tbl_in.direct), .in_addr(tbl_addr), .in_meta(tbl_in),
     .out_valid(tbl_valid), .out_ready(tbl_ready), .out_word(tbl_word), .out_err(tbl_err), .out_meta(tbl_meta),

@@ -11,8 +11,8 @@
 // whose entry either holds the word (hit) or names the fill that will bring it. The last FILLS fills stay in a
 // buffer, so a word can be taken there however the cache line has fared since: at most MAX_FILLS fills are
 // outstanding before an entry and ORDER can follow it, and MAX_FILLS + ORDER <= FILLS.
-// A hit takes 4 cycles from in to out; one request a cycle, except that the same line is not looked up in two
-// successive cycles.
+// A hit takes 4 cycles from in to out; one request a cycle. A request behind a miss of its own line reads the tag memory
+// before the miss has written it, so it gets the new tag by forwarding.
 
 `resetall
 `default_nettype none
@@ -24,7 +24,8 @@ module urdma_pte_cache
   parameter int LINES = 256,
   // bits carried along
   parameter int META_W = 8,
-  localparam int FILL_W = 7,
+  // log2 of the fills that are kept, twice as many as may be outstanding
+  parameter int FILL_W = 7,
   localparam int FILLS = 2 ** FILL_W,
   localparam int MAX_FILLS = FILLS / 2,
   localparam int ORDER = FILLS / 2
@@ -78,13 +79,13 @@ module urdma_pte_cache
 
   // ---- lookup: request registered beside the RAM outputs ---------------------------------------------
   logic [LINES-1:0] valid_reg, filled_reg;
-  logic c1_valid_reg, c1_need_reg, c1_line_valid_reg, c1_line_filled_reg;
+  logic c1_valid_reg, c1_need_reg, c1_line_valid_reg, c1_line_filled_reg, c1_fwd_reg;
   logic [63:3] c1_addr_reg;
   logic [META_W-1:0] c1_meta_reg;
-  tag_t c1_tag;
+  tag_t c1_tag, c1_ram_tag, c1_fwd_tag_reg;
   logic [511:0] c1_line;
   logic [IDX_W-1:0] in_idx, c1_idx;
-  logic take, c1_hit, c1_miss;
+  logic take, c1_hit, c1_miss, c1_fwd;
   logic [SEQ_W-1:0] fill_next_reg, fill_done_reg;  // next to ask for, next to arrive
   logic [SEQ_W-1:0] fills_out;
   logic [FILL_W-1:0] order_count;
@@ -103,10 +104,12 @@ module urdma_pte_cache
   assign fills_out = fill_next_reg - fill_done_reg;
   // one place each for the request in c1 and the one that enters
   assign fill_room = fills_out < SEQ_W'(MAX_FILLS - 1);
-  assign in_ready = fill_room && order_count < FILL_W'(ORDER - 2) && !(c1_valid_reg && c1_need_reg && c1_idx == in_idx);
+  assign in_ready = fill_room && order_count < FILL_W'(ORDER - 2);
   assign take = in_valid && in_ready;
   assign c1_hit = c1_line_valid_reg && !flush && c1_tag.tag == c1_addr_reg[63 -: TAG_W];
   assign c1_miss = c1_valid_reg && c1_need_reg && !c1_hit;
+  assign c1_fwd = c1_miss && c1_idx == in_idx;
+  assign c1_tag = c1_fwd_reg ? c1_fwd_tag_reg : c1_ram_tag;
 
   urdma_ram_sdp #(.WIDTH($bits(tag_t)), .DEPTH(LINES)) tag_ram (
     .clk,
@@ -115,7 +118,7 @@ module urdma_pte_cache
     .wr_data({c1_addr_reg[63 -: TAG_W], fill_next_reg}),
     .rd_en(take),
     .rd_addr(in_idx),
-    .rd_data(c1_tag)
+    .rd_data(c1_ram_tag)
   );
 
   // fills waiting for their data, in order
@@ -143,8 +146,10 @@ module urdma_pte_cache
       c1_need_reg <= in_need;
       c1_addr_reg <= in_addr;
       c1_meta_reg <= in_meta;
-      c1_line_valid_reg <= valid_reg[in_idx] && !flush;
-      c1_line_filled_reg <= filled_reg[in_idx];
+      c1_fwd_reg <= c1_fwd;
+      c1_fwd_tag_reg <= '{tag: c1_addr_reg[63 -: TAG_W], fill: fill_next_reg};
+      c1_line_valid_reg <= c1_fwd || (valid_reg[in_idx] && !flush);
+      c1_line_filled_reg <= !c1_fwd && filled_reg[in_idx];
     end
     if (c1_miss) begin
       fill_idx_mem[fill_next_reg[FILL_W-1:0]] <= c1_idx;

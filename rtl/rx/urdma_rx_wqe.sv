@@ -12,7 +12,8 @@
 //
 // A packet fetches the whole WQE of its message: ring translation, one DMA read, walk. LINES lines of 64 bytes
 // are reserved before the ring address is asked for, so up to LINES WQEs of 64 bytes are in flight. The walk takes
-// one cycle for the header and one for each SGE; fragments of translation are limited to FRAGS (two a piece), the
+// one cycle for the header and one for each SGE, and one more to read the header's line, unless the WQE was there when
+// the walk before it ended (ahead_reg); fragments of translation are limited to FRAGS (two a piece), the
 // room for which placement has. A WRITE or ATOMIC is one piece, and takes one cycle at its turn.
 //
 // A READ request is one piece as well, of which nothing is written: placement wants to know if it is allowed before anything
@@ -190,6 +191,7 @@ module urdma_rx_wqe
   // ---- read the WQE ---------------------------------------------------------------------------------------
   // A ring's slot is one fragment: pages are 4 KB at least, a slot is aligned to its size.
   logic ring_ok, ring_valid, ring_good, wqe_valid, wqe_err;
+  logic [$clog2(OPS):0] wqe_count;
 
   assign ring_ok = mr1_rsp.status == MR_OK;
   assign rd_req_valid = mr1_rsp_valid && ring_ok;
@@ -207,12 +209,12 @@ module urdma_rx_wqe
   urdma_fifo #(.WIDTH(1), .DEPTH(OPS)) u_wqe (
     .clk(clk), .rst(rst),
     .in_valid(rd_rsp_valid && rd_rsp.last), .in_ready(), .in_data(rd_rsp.err),
-    .out_valid(wqe_valid), .out_ready(fresh_pop && ring_good), .out_data(wqe_err), .count()
+    .out_valid(wqe_valid), .out_ready(fresh_pop && ring_good), .out_data(wqe_err), .count(wqe_count)
   );
 
   // Lines are written and read in order; the lines of a WQE whose ring address failed are never used.
-  logic [LW-1:0] wp_reg, rp_reg, line_addr;
-  logic line_en;
+  logic [LW-1:0] wp_reg, rp_reg, line_addr, walk_line;
+  logic line_en, walk_line_en;
   logic [511:0] line;
 
   always_ff @(posedge clk) begin
@@ -237,8 +239,9 @@ module urdma_rx_wqe
   logic [FW-1:0] frags_reg;
   logic [7:0] issued_reg;
   logic barrier_reg;               // a key is being made invalid
-  logic mr0_valid_reg;
-  mr_req_t mr0_reg;
+  logic ahead_reg;                 // line is the first one of the next WQE
+  logic mr0_ready;
+  mr_req_t mr0_in;
 
   // the WQE that is kept
   logic kept_reg, kept_ring_reg, kept_err_reg, drop_kept;
@@ -254,10 +257,10 @@ module urdma_rx_wqe
   logic [127:0] sge;
   logic [31:0] sge_len, avail;
   logic [12:0] part;
-  logic sge_skip, sge_none, w_go, w_ring, ends, rd_long;
+  logic sge_skip, sge_none, w_go, w_ring, ends, rd_long, fresh, read_ahead;
   logic rd_last_reg;               // the second piece of a READ request
 
-  assign emit_ok = piece_ready && (!mr0_valid_reg || mr0_req_ready) && frags_reg <= FW'(FRAGS - 2);
+  assign emit_ok = piece_ready && mr0_ready && frags_reg <= FW'(FRAGS - 2);
   assign sge = line[128*unit_reg[1:0]+:128];
   assign sge_len = sge[URDMA_SGE1_LENGTH_LSB+:32];
   assign sge_none = num_reg == '0;
@@ -277,8 +280,8 @@ module urdma_rx_wqe
     emit_piece = 1'b0;
     emit_end = 1'b0;
     emit_status = '0;
-    line_en = 1'b0;
-    line_addr = rp_reg;
+    walk_line_en = 1'b0;
+    walk_line = rp_reg;
     case (state_reg)
       W_IDLE: begin
         if (w_go && !walk.data) begin
@@ -295,15 +298,15 @@ module urdma_rx_wqe
             emit_end = 1'b1;
             emit_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
           end
-          line_en = 1'b1;
-          line_addr = rp_reg + LW'(kept_unit_reg[4:2]);
+          walk_line_en = 1'b1;
+          walk_line = rp_reg + LW'(kept_unit_reg[4:2]);
         end else if (w_go && ring_valid && !kept_reg) begin
           if (!ring_good || (wqe_valid && wqe_err)) begin
             emit = 1'b1;
             emit_end = 1'b1;
             emit_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
           end
-          line_en = wqe_valid;
+          walk_line_en = wqe_valid && !ahead_reg;
         end
       end
       W_HEAD: begin
@@ -324,11 +327,17 @@ module urdma_rx_wqe
           emit_end = part == rem_reg && (!ends || (avail == 32'(part) && num_reg == 8'd1));
         end
         // the next unit lies in the next line
-        line_en = (!emit || emit_ok) && !stay && unit_reg[1:0] == 2'd3;
-        line_addr = rp_reg + LW'(unit_reg[4:2]) + 1'b1;
+        walk_line_en = (!emit || emit_ok) && !stay && unit_reg[1:0] == 2'd3;
+        walk_line = rp_reg + LW'(unit_reg[4:2]) + 1'b1;
       end
     endcase
   end
+
+  // The WQE behind this one has arrived, all of it in a cycle before: count changes a cycle after that.
+  assign read_ahead = state_reg == W_SGE && fresh_pop && !walk.keep && wqe_count >= ($clog2(OPS)+1)'(2);
+  assign line_en = walk_line_en || read_ahead;
+  assign line_addr = read_ahead ? rp_reg + LW'(walk.stride) : walk_line;
+  assign fresh = w_go && w_ring && !walk.reuse && ring_valid && !kept_reg && ring_good && wqe_valid && !wqe_err;
 
   // bytes are left over in the SGE: it is looked at again, and is wrong
   assign stay = ends && !sge_skip && avail != 32'(part) && part == rem_reg;
@@ -354,8 +363,30 @@ module urdma_rx_wqe
   end
   assign piece_valid = emit && emit_ok;
   assign piece = '{piece: emit_piece, last: emit_end, status: emit_status};
-  assign mr0_req_valid = mr0_valid_reg;
-  assign mr0_req = mr0_reg;
+  // The walk has no cycle to lose, so it does not wait until translation takes a piece.
+  urdma_fifo #(.WIDTH($bits(mr_req_t)), .DEPTH(4)) u_mr0 (
+    .clk(clk), .rst(rst),
+    .in_valid(emit_piece && emit_ok), .in_ready(mr0_ready), .in_data(mr0_in),
+    .out_valid(mr0_req_valid), .out_ready(mr0_req_ready), .out_data(mr0_req), .count()
+  );
+
+  always_comb begin
+    mr0_in = '0;
+    mr0_in.pd = walk.pd;
+    mr0_in.qpn = walk.qpn;
+    if (walk.direct) begin
+      mr0_in.key = walk.key;
+      mr0_in.acc = walk.atomic ? 5'd1 << URDMA_ACC_REMOTE_ATOMIC_LSB
+          : walk.read ? 5'd1 << URDMA_ACC_REMOTE_READ_LSB : 5'd1 << URDMA_ACC_REMOTE_WRITE_LSB;
+      mr0_in.va = rd_last_reg ? walk.va + 64'(walk.moff) - 64'd1 : walk.va;
+      mr0_in.len = !walk.read ? walk.len : rd_long ? 13'd1 : walk.moff[12:0];
+    end else begin
+      mr0_in.key = sge[URDMA_SGE1_LKEY_LSB+:32];
+      mr0_in.acc = 5'd1 << URDMA_ACC_LOCAL_WRITE_LSB;
+      mr0_in.va = sge[63:0] + 64'(skip_reg);
+      mr0_in.len = part;
+    end
+  end
   assign issued = issued_reg;
 
   always_ff @(posedge clk) begin
@@ -365,7 +396,7 @@ module urdma_rx_wqe
         rem_reg <= walk.len;
         // SGEs begin at byte 16 of a receive WQE, 32 of a send WQE
         unit_reg <= walk.reuse ? kept_unit_reg : walk.sq ? 5'd2 : 5'd1;
-        num_reg <= kept_num_reg;
+        num_reg <= walk.reuse ? kept_num_reg : head_num;
       end
       W_HEAD: num_reg <= head_num;
       default: begin
@@ -383,24 +414,6 @@ module urdma_rx_wqe
         end
       end
     endcase
-    if (emit_piece && emit_ok) begin
-      mr0_reg.ring <= 1'b0;
-      mr0_reg.pt <= '0;
-      mr0_reg.pd <= walk.pd;
-      mr0_reg.qpn <= walk.qpn;
-      if (walk.direct) begin
-        mr0_reg.key <= walk.key;
-        mr0_reg.acc <= walk.atomic ? 5'd1 << URDMA_ACC_REMOTE_ATOMIC_LSB
-            : walk.read ? 5'd1 << URDMA_ACC_REMOTE_READ_LSB : 5'd1 << URDMA_ACC_REMOTE_WRITE_LSB;
-        mr0_reg.va <= rd_last_reg ? walk.va + 64'(walk.moff) - 64'd1 : walk.va;
-        mr0_reg.len <= !walk.read ? walk.len : rd_long ? 13'd1 : walk.moff[12:0];
-      end else begin
-        mr0_reg.key <= sge[URDMA_SGE1_LKEY_LSB+:32];
-        mr0_reg.acc <= 5'd1 << URDMA_ACC_LOCAL_WRITE_LSB;
-        mr0_reg.va <= sge[63:0] + 64'(skip_reg);
-        mr0_reg.len <= part;
-      end
-    end
   end
 
   always_ff @(posedge clk) begin
@@ -408,7 +421,7 @@ module urdma_rx_wqe
       state_reg <= W_IDLE;
       rp_reg <= '0;
       frags_reg <= '0;
-      mr0_valid_reg <= 1'b0;
+      ahead_reg <= 1'b0;
       issued_reg <= '0;
       barrier_reg <= 1'b0;
       rd_last_reg <= 1'b0;
@@ -417,12 +430,14 @@ module urdma_rx_wqe
       issued_reg <= issued_reg + 8'(emit_piece && emit_ok);
       if (walk_pop && walk.inv) barrier_reg <= 1'b1;
       else if (inv_done) barrier_reg <= 1'b0;
+      if (read_ahead) ahead_reg <= 1'b1;
+      else if (line_en || fresh) ahead_reg <= 1'b0;
       case (state_reg)
         W_IDLE: begin
           if (w_go && w_ring && walk.reuse) begin
             if (!kept_err_reg) state_reg <= W_SGE;
-          end else if (w_go && w_ring && ring_valid && !kept_reg && ring_good && wqe_valid && !wqe_err) begin
-            state_reg <= W_HEAD;
+          end else if (fresh) begin
+            state_reg <= (ahead_reg && !head_bad) ? W_SGE : W_HEAD;
           end
           if (drop_kept && kept_ring_reg) rp_reg <= rp_reg + LW'(kept_lines_reg);
         end
@@ -433,13 +448,11 @@ module urdma_rx_wqe
         state_reg <= W_IDLE;
         if (w_ring && !walk.keep && (walk.reuse ? kept_ring_reg : ring_good)) rp_reg <= rp_reg + LW'(walk.stride);
       end
-      if (emit_piece && emit_ok) mr0_valid_reg <= 1'b1;
-      else if (mr0_req_ready) mr0_valid_reg <= 1'b0;
       frags_reg <= frags_reg + ((emit_piece && emit_ok) ? FW'(2) : '0) - (frags_free ? FW'(2) : '0);
     end
   end
 
-  assign busy = in_valid || op_valid || walk_valid || mr0_valid_reg;
+  assign busy = in_valid || op_valid || walk_valid || mr0_req_valid;
 
   // The last bits of the answer do not matter for one fragment, nor does the rest of a WQE.
   logic unused;

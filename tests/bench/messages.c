@@ -67,7 +67,6 @@ static const struct messages_row messages_rows[] = {
 	{ "WRITE 32 bytes, 1024 QPs, both ways", MANY(WRITE, 1024, 32, true, 0, 16, true) },
 	{ "SEND 64 bytes, 64 QPs", MANY(SEND, 64, 64, false, FOUR_CYCLES, 80, false) },
 	{ "SEND 64 bytes, 256 QPs", MANY(SEND, 256, 64, false, 0, 24, false) },
-	{ "SEND 64 bytes, 1024 QPs", MANY(SEND, 1024, 64, false, 0, 16, true) },
 	{ "WRITE 64 KB, 16 QPs, loss 0.1 %", LOSSY(WRITE, 0.1, 320, 90) },
 	{ "WRITE 64 KB, 16 QPs, loss 1 %", LOSSY(WRITE, 1, 192, 0) },
 	{ "READ 64 KB, 16 QPs, loss 0.1 %", LOSSY(READ, 0.1, 320, 0) },

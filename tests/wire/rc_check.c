@@ -1098,12 +1098,20 @@ void rc_check_destroy(struct rc_check *c)
 
 int rc_check_pair(struct rc_check *c, uint32_t local_qpn, uint32_t remote_qpn)
 {
-	struct pair *p = calloc(1, sizeof(*p));
+	struct pair **at = &c->pairs, *p;
 
-	if (!p)
-		return -ENOMEM;
-	p->local = local_qpn;
-	p->remote = remote_qpn;
+	while (*at && ((*at)->local != local_qpn || (*at)->remote != remote_qpn))
+		at = &(*at)->next;
+	p = *at;
+	if (p) {
+		*at = p->next;
+	} else {
+		p = calloc(1, sizeof(*p));
+		if (!p)
+			return -ENOMEM;
+		p->local = local_qpn;
+		p->remote = remote_qpn;
+	}
 	p->next = c->pairs;
 	c->pairs = p;
 	return 0;

@@ -60,7 +60,10 @@ struct rc_counts {
 struct rc_check *rc_check_create(const char *name, const struct rc_check_config *config);
 void rc_check_destroy(struct rc_check *check);
 
-/* Says who is connected to whom, where same_qpn does not hold. */
+/*
+ * Says who is connected to whom, where same_qpn does not hold. A number may be connected to several
+ * others, one after the other: the pair that was named last counts, also if it was known before.
+ */
 int rc_check_pair(struct rc_check *check, uint32_t local_qpn, uint32_t remote_qpn);
 /* Every frame of the port, in order. */
 void rc_check_frame(struct rc_check *check, const struct pcap_frame *frame);

@@ -27,6 +27,7 @@ struct guess {
 	unsigned int in_n, pairs;
 	struct {
 		uint32_t local, remote;
+		uint64_t from_ns, to_ns; /* the answers that say so */
 	} pair[MAX_PAIRS];
 };
 
@@ -37,20 +38,32 @@ struct file {
 	uint64_t last_ns;
 };
 
-static void add_pair(struct guess *g, uint32_t local, uint32_t remote)
+static void add_pair(struct guess *g, uint32_t local, uint32_t remote, uint64_t from_ns,
+		     uint64_t to_ns)
 {
-	for (unsigned int i = 0; i < g->pairs; i++)
+	unsigned int i;
+
+	for (i = 0; i < g->pairs; i++)
 		if (g->pair[i].local == local && g->pair[i].remote == remote)
-			return;
-	if (g->pairs == MAX_PAIRS)
+			break;
+	if (i == MAX_PAIRS)
 		return;
-	g->pair[g->pairs].local = local;
-	g->pair[g->pairs].remote = remote;
-	g->pairs++;
+	if (i == g->pairs) {
+		g->pairs++;
+		g->pair[i].local = local;
+		g->pair[i].remote = remote;
+		g->pair[i].from_ns = from_ns;
+		g->pair[i].to_ns = to_ns;
+		return;
+	}
+	if (from_ns < g->pair[i].from_ns)
+		g->pair[i].from_ns = from_ns;
+	if (to_ns > g->pair[i].to_ns)
+		g->pair[i].to_ns = to_ns;
 }
 
 /* An answer to QP `to` with a PSN: whose request had it last? Only if there is one candidate. */
-static void guess_answer(struct guess *g, uint32_t to, uint32_t psn)
+static void guess_answer(struct guess *g, uint32_t to, uint32_t psn, uint64_t ns)
 {
 	const struct stream *hit = NULL;
 
@@ -62,7 +75,7 @@ static void guess_answer(struct guess *g, uint32_t to, uint32_t psn)
 		hit = &g->in[i];
 	}
 	if (hit)
-		add_pair(g, hit->qpn, to);
+		add_pair(g, hit->qpn, to, ns, ns);
 }
 
 static void guess_request(struct guess *g, uint32_t qpn, uint32_t psn)
@@ -98,7 +111,8 @@ static void guess_frame(void *ctx, const struct pcap_frame *frame)
 	psn = roce_be(bth + 9, 3);
 	answer = bth[0] >= 0x0d && bth[0] <= 0x12;
 	if (answer) {
-		guess_answer(frame->outbound ? &f->here : &f->there, roce_be(bth + 5, 3), psn);
+		guess_answer(frame->outbound ? &f->here : &f->there, roce_be(bth + 5, 3), psn,
+			     frame->ns);
 		return;
 	}
 	/* A READ request takes as many PSNs as its response has packets. */
@@ -110,10 +124,46 @@ static void guess_frame(void *ctx, const struct pcap_frame *frame)
 	guess_request(frame->outbound ? &f->there : &f->here, roce_be(bth + 5, 3), psn);
 }
 
+/*
+ * Numbers of QPs are used again, and then perhaps connected to others: of the pairs that a frame
+ * may belong to, it is the one whose answers are nearest in time.
+ */
+static void choose_pair(struct file *f, const struct pcap_frame *frame)
+{
+	uint64_t nearest = UINT64_MAX;
+	unsigned int candidates = 0, best = 0;
+	struct roce_frame roce;
+	const char *why;
+	uint32_t qpn;
+
+	if (frame->bad_fcs || roce_parse(frame->data, frame->len, &roce, &why))
+		return;
+	qpn = roce_be(frame->data + roce.bth + 5, 3);
+	for (unsigned int i = 0; i < f->here.pairs; i++) {
+		uint64_t from = f->here.pair[i].from_ns, to = f->here.pair[i].to_ns, away = 0;
+
+		if ((frame->outbound ? f->here.pair[i].remote : f->here.pair[i].local) != qpn)
+			continue;
+		if (frame->ns < from)
+			away = from - frame->ns;
+		else if (frame->ns > to)
+			away = frame->ns - to;
+		if (away < nearest) {
+			nearest = away;
+			best = i;
+		}
+		candidates++;
+	}
+	/* known, so it takes no memory */
+	if (candidates > 1)
+		rc_check_pair(f->check, f->here.pair[best].local, f->here.pair[best].remote);
+}
+
 static void judge_frame(void *ctx, const struct pcap_frame *frame)
 {
 	struct file *f = ctx;
 
+	choose_pair(f, frame);
 	f->last_ns = frame->ns;
 	rc_check_frame(f->check, frame);
 }
@@ -124,7 +174,8 @@ static int pair_up(struct file *f)
 	int ret = 0;
 
 	for (unsigned int i = 0; i < f->there.pairs; i++)
-		add_pair(&f->here, f->there.pair[i].remote, f->there.pair[i].local);
+		add_pair(&f->here, f->there.pair[i].remote, f->there.pair[i].local,
+			 f->there.pair[i].from_ns, f->there.pair[i].to_ns);
 	for (unsigned int i = 0; i < f->here.pairs && !ret; i++)
 		ret = rc_check_pair(f->check, f->here.pair[i].local, f->here.pair[i].remote);
 	return ret;
@@ -200,7 +251,7 @@ int main(int argc, char **argv)
 
 			if (*end != ':')
 				return usage(argv[0]);
-			add_pair(&given, local, (uint32_t)strtoul(end + 1, NULL, 0));
+			add_pair(&given, local, (uint32_t)strtoul(end + 1, NULL, 0), 0, UINT64_MAX);
 			break;
 		}
 		default:

@@ -6,7 +6,7 @@
  *
  * The Nth call of NAME that a task makes while it is inside of SCOPE returns VALUE and does
  * nothing. Other tasks, and calls outside of SCOPE, are left alone. The parameter `calls` counts
- * the calls inside of SCOPE: if it is less than N afterwards, nothing has failed.
+ * the calls since SCOPE was entered last, `failed` those that were made to fail.
  */
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
@@ -30,6 +30,9 @@ MODULE_PARM_DESC(value, "what it returns then");
 static unsigned int calls;
 module_param(calls, uint, 0444);
 MODULE_PARM_DESC(calls, "calls so far (result)");
+static unsigned int failed;
+module_param(failed, uint, 0444);
+MODULE_PARM_DESC(failed, "calls that were made to fail (result)");
 
 /* The task inside of the scope; one at a time. */
 static struct task_struct *inside;
@@ -60,6 +63,7 @@ static int func_enter(struct kprobe *p, struct pt_regs *regs)
 	/* A probe that the kernel has set by a breakpoint runs as in an NMI. */
 	if ((in_interrupt() && !in_nmi()) || READ_ONCE(inside) != current || ++calls != nth)
 		return 0;
+	failed++;
 	pr_info("failat: call %u of %s\n", nth, func);
 	regs_set_return_value(regs, value);
 	instruction_pointer_set(regs, (unsigned long)failat_return);

@@ -723,7 +723,9 @@ static void test_flush(void **state)
 {
 	struct bench *b = new struct bench;
 	struct request rq = {};
-	struct region region = { true, 7, 1, 31, false, 0x10000, 0x20000, {}, 0, true, 0, 0, 0, 0, 0 };
+	struct region region = {
+		true, 7, 1, 31, false, 0x10000, 0x20000, {}, 0, true, 0, 0, 0, 0, 0
+	};
 	struct region *r = &region;
 
 	(void)state;
@@ -803,6 +805,19 @@ static void test_rate(void **state)
 		drain(b);
 	}
 	print_message("5000 requests in %lu cycles\n", b->now - from);
+	assert_true(b->now - from < 5600);
+
+	// all of them in one line of the cache, that is not there
+	b->flush = true;
+	cycle(b);
+	b->flush = false;
+	from = b->now;
+	for (int i = 0; i < 5000; i++) {
+		rq.va = (uint64_t)(i % 3) << 12;
+		b->todo[i % CLIENTS].push_back(rq);
+	}
+	drain(b);
+	print_message("5000 requests of one line in %lu cycles\n", b->now - from);
 	assert_true(b->now - from < 5600);
 
 	// one alone
