@@ -282,8 +282,8 @@ struct urdma_cq {
 	/* consumer index, free running, and what the NIC has been told of it */
 	u32 ci;
 	u32 told;
-	/* the consumer has asked for an event and got none since */
-	bool armed;
+	/* the consumer has asked for an event and got none since: URDMA_DB_ARM_*, or 0 */
+	u32 armed;
 	/* QPs whose SQ, RQ completes here */
 	struct list_head send_qps;
 	struct list_head recv_qps;

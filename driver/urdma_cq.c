@@ -134,6 +134,17 @@ int urdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 
 /* ---- polling by the kernel ------------------------------------------------------------------ */
 
+/*
+ * With the CQ locked, before a QP comes to it. An event of a QP that has gone may have used up the
+ * CQ's arming without a call, as urdma_cq_wants_call() says: so a CQ without QPs is armed again.
+ */
+static void urdma_cq_rearm_empty(struct urdma_cq *cq)
+{
+	if (cq->ring && cq->armed && list_empty(&cq->send_qps) && list_empty(&cq->recv_qps))
+		urdma_ring_doorbell(to_udev(cq->ibcq.device), URDMA_DB_CQ, cq->cqn, cq->armed,
+				    cq->ci);
+}
+
 /* Before the QP is known to anybody. */
 void urdma_cq_add_qp(struct urdma_qp *qp)
 {
@@ -141,9 +152,11 @@ void urdma_cq_add_qp(struct urdma_qp *qp)
 	struct urdma_cq *recv = to_ucq(qp->ibqp.recv_cq);
 
 	spin_lock_irq(&send->lock);
+	urdma_cq_rearm_empty(send);
 	list_add_tail(&qp->sq.list, &send->send_qps);
 	spin_unlock_irq(&send->lock);
 	spin_lock_irq(&recv->lock);
+	urdma_cq_rearm_empty(recv);
 	list_add_tail(&qp->rq.list, &recv->recv_qps);
 	spin_unlock_irq(&recv->lock);
 }
@@ -410,11 +423,14 @@ int urdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	if (!cq->ring)
 		return -EINVAL;
 	spin_lock_irqsave(&cq->lock, irq);
-	/* As in polling. What was polled is told: a CQE after that raises the event at once. */
+	/*
+	 * As in polling. What was polled is told: a CQE after that raises the event at once, unless
+	 * it has raised one before.
+	 */
 	dma_mb();
 	urdma_ring_doorbell(dev, URDMA_DB_CQ, cq->cqn, arm, cq->ci);
 	cq->told = cq->ci;
-	cq->armed = true;
+	cq->armed = arm;
 	/* To tell of it here as well saves whoever asks the interrupt. */
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
 		missed = !!urdma_cqe_at(cq, cq->ci);
@@ -444,8 +460,8 @@ static bool urdma_cq_wants_call(struct urdma_cq *cq, bool by_nic)
 	call = (!list_empty(&cq->send_qps) || !list_empty(&cq->recv_qps)) &&
 	       (by_nic || (cq->armed && waiting));
 	/* If all was polled before this call, the CQ may have been armed anew since the event. */
-	if (waiting)
-		cq->armed = false;
+	if (call && waiting)
+		cq->armed = 0;
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return call;
 }

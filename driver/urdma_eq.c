@@ -120,6 +120,8 @@ static int urdma_eq_create(struct urdma_dev *dev, u32 eqn)
 	eq->dev = dev;
 	eq->eqn = eqn;
 	eq->log = min_t(u8, dev->caps.log_eqe, URDMA_EQ_LOG_WANTED);
+	/* The counter survives resets of the NIC. */
+	eq->lost = urdma_counter(dev, URDMA_CNT_EQ_LOST);
 	eq->ring = dma_alloc_coherent(&dev->pdev->dev, urdma_eq_bytes(eq), &eq->dma, GFP_KERNEL);
 	if (!eq->ring)
 		return -ENOMEM;

@@ -2,7 +2,8 @@
 /*
  * urdma: the counters of the NIC. Those of RDMA are among the statistics of the RDMA port, those of
  * Ethernet among the net device's (ethtool -S). Those of PCIe, commands and caches are in debugfs
- * alone, where all are (urdma/<PCI address>/counters). All count from power-up.
+ * alone, where all are (urdma/<PCI address>/counters). All count from power-up
+ * or the last reset of the function.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>

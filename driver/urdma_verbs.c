@@ -425,6 +425,9 @@ int urdma_ib_register(struct urdma_dev *dev)
 	if (err)
 		goto err_dealloc;
 	urdma_ib_set_events(dev, true);
+	/* It may have died before anybody could be told. */
+	if (urdma_is_dead(dev))
+		urdma_ib_event(dev, IB_EVENT_DEVICE_FATAL);
 	err = urdma_netdev_watch(dev);
 	if (err)
 		goto err_unregister;

@@ -307,7 +307,10 @@ int urdma_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	struct urdma_cq *cq = to_ucq(ibcq);
 
 	pthread_spin_lock(&cq->lock);
-	/* Says what was polled: a CQE that came after that raises the event at once. */
+	/*
+	 * Says what was polled: a CQE that came after that raises the event at once, unless it has
+	 * raised one before.
+	 */
 	urdma_ring_cq(cq, solicited_only ? URDMA_DB_ARM_SOLICITED : URDMA_DB_ARM_ANY);
 	pthread_spin_unlock(&cq->lock);
 	return 0;

@@ -60,6 +60,11 @@ static struct verbs_context *urdma_alloc_context(struct ibv_device *ibdev, int c
 	ctx->log_max_msg = resp.log_max_msg;
 	ctx->log_max_qp = resp.log_max_qp;
 
+	/* QP numbers have 24 bits; a kernel that says less than this has not said it. */
+	if (!ctx->log_max_qp || ctx->log_max_qp > 24) {
+		errno = EPROTO;
+		goto err_uninit;
+	}
 	ctx->qp_table = calloc(1U << ctx->log_max_qp, sizeof(*ctx->qp_table));
 	if (!ctx->qp_table)
 		goto err_uninit;

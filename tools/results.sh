@@ -40,14 +40,15 @@ claim_results() {
 # new_results DIR: makes a directory named after the time in DIR, with `latest` pointing to it, and
 # prints its name.
 new_results() {
-	local dir n=1
+	local base dir n=1
 	mkdir -p "$1" || return 1
-	dir=$1/$(date +%Y%m%d-%H%M%S)
+	base=$1/$(date +%Y%m%d-%H%M%S)
+	dir=$base
 	while ! mkdir "$dir" 2>/dev/null; do
 		if [ ! -e "$dir" ]; then
 			return 1 # there is no name that would do: a full disk, or no right
 		fi
-		dir=${dir%_*}_$n
+		dir=${base}_$n
 		n=$((n + 1))
 	done
 	ln -sfn "${dir##*/}" "$1/latest"

@@ -121,7 +121,7 @@ module urdma_rx_settle
       did_reg <= in_did;
     end
     if (ctl_en) begin
-      run_reg <= control_run(run_reg, ctl_op, ctl_psn);
+      run_reg <= control_run(follow(run_reg, news), ctl_op, ctl_psn);
       if (new_life(ctl_op)) did_reg <= '0;
     end
     if (fire && emit) begin

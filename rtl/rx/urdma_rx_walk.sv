@@ -194,7 +194,7 @@ module urdma_rx_walk
       did_reg.hit <= load_says.ack || load_says.nak || load_says.rnr;
     end
     if (ctl_en) begin
-      run_reg <= control_run(run_reg, ctl_op, ctl_psn);
+      run_reg <= control_run(follow(run_reg, news), ctl_op, ctl_psn);
       if (ctl_op == QPC_RESET) tail_reg <= '0;
       if (new_life(ctl_op)) begin
         placed_reg <= '0;

@@ -431,7 +431,7 @@ module urdma_rx_wqe
       if (walk_pop && walk.inv) barrier_reg <= 1'b1;
       else if (inv_done) barrier_reg <= 1'b0;
       if (read_ahead) ahead_reg <= 1'b1;
-      else if (line_en || fresh) ahead_reg <= 1'b0;
+      else if (line_en || fresh || fresh_pop) ahead_reg <= 1'b0;
       case (state_reg)
         W_IDLE: begin
           if (w_go && w_ring && walk.reuse) begin

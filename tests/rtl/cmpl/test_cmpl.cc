@@ -1646,12 +1646,49 @@ static void test_timer(void **state)
 	delete b;
 }
 
+// A packet leaves while the one before it is acknowledged, and QUERY_QP comes in any cycle of that:
+// the new packet has its ACK timer.
+static void test_query(void **state)
+{
+	enum { SPAN = 14 };
+	struct bench *b = new bench;
+	unsigned int psn = 0;
+
+	(void)state;
+	start(b, env_seed(1), 1);
+	open_qp(b, 0, { 1, 7, 7, 5, 0 });
+	b->mades.push_back({ 0, psn, true });
+	b->sents.push_back({ 0, psn, psn, SEND, 0, 0, 0, 64 });
+	settle(b);
+	for (unsigned int made = 0; made < SPAN; made++) {
+		for (unsigned int query = 0; query < SPAN; query++) {
+			b->items.push_back({ IT_PKT, 0, ACK_OP, psn, 0x1f, 0, true });
+			psn++;
+			for (unsigned int i = 0; i < SPAN; i++) {
+				if (i == made)
+					b->mades.push_back({ 0, psn, true });
+				if (i == query)
+					b->ctrls.push_back({ C_QUERY, 0, 0 });
+				cycle(b);
+			}
+			settle(b);
+			if (!b->dut.timer_armed)
+				fail_msg("packet in cycle %u, query in cycle %u: no timer runs",
+					 made, query);
+			b->sents.push_back({ 0, psn, psn, SEND, 0, 0, 0, 64 });
+			settle(b);
+		}
+	}
+	delete b;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rules), cmocka_unit_test(test_wire),
-		cmocka_unit_test(test_rate),  cmocka_unit_test(test_sustained),
-		cmocka_unit_test(test_race),  cmocka_unit_test(test_timer),
+		cmocka_unit_test(test_query),	  cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_wire),	  cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_sustained), cmocka_unit_test(test_race),
+		cmocka_unit_test(test_timer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2784,6 +2784,51 @@ static void test_wqe_errors(void **state)
 	bench_free(b);
 }
 
+/* A WQE that cannot be read among those of other QPs that have all arrived: it costs its own QP. */
+static void test_wqe_error_among_others(void **state)
+{
+	enum { BEFORE = 40 };
+	struct bench *b = start();
+	struct ref *r = &refs[1];
+	static struct frame f;
+	struct packet k;
+
+	(void)state;
+	next_va = HOST_VA + DATA_OFF;
+	for (int q = 0; q < 4; q++) {
+		qp_init(b, q, 3, 6, 7, 10);
+		for (int i = 0; i < (q == 3 ? BEFORE : 1); i++)
+			post(b, &refs[q], &(struct sge){ take(b, 64, 64), 64, LKEY }, 1);
+		ring(b, &refs[q]);
+	}
+	bench_drain(b, 1000);
+	/* placement stands, so that the walk does */
+	b->hold_wr = true;
+	fill(b, 64);
+	for (int i = 0; i < BEFORE; i++)
+		send_message(b, &refs[3], 64, false, false, 0);
+	b->fail_rd = BEFORE + 1;
+	send_message(b, &refs[0], 64, false, false, 0);
+	k = r->hdr;
+	k.opcode = 4;
+	k.psn = 10;
+	k.payload = payload;
+	k.len = 64;
+	k.ackreq = true;
+	packet_build(&k, &f);
+	bench_frame(b, &f, false);
+	ref_ack(r, 10, 0x63, 0);
+	ref_cqe(r, r->ci++, URDMA_WC_LOC_QP_OP_ERR, 0, NULL, false, 0);
+	ref_error(r, 0);
+	send_message(b, &refs[2], 64, false, false, 0);
+	bench_run(b, 2000);
+	b->hold_wr = false;
+	bench_drain(b, 3000);
+	assert_int_equal(b->fail_rd, -1);
+	check(b);
+	bench_free(b);
+}
+
 /* ---- requester completion
  * ------------------------------------------------------------------------------ */
 
@@ -3385,17 +3430,29 @@ static void test_rates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),	    cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_writes),	    cmocka_unit_test(test_reads),
-		cmocka_unit_test(test_read_checks), cmocka_unit_test(test_atomics),
-		cmocka_unit_test(test_invalidate),  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_pkeys),	    cmocka_unit_test(test_duplicates),
-		cmocka_unit_test(test_comm_est),    cmocka_unit_test(test_sync),
-		cmocka_unit_test(test_responses),   cmocka_unit_test(test_malformed),
-		cmocka_unit_test(test_overrun),	    cmocka_unit_test(test_soak),
-		cmocka_unit_test(test_flush),	    cmocka_unit_test(test_wqe_errors),
-		cmocka_unit_test(test_requester),   cmocka_unit_test(test_control),
-		cmocka_unit_test(test_overload),    cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_vectors),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_writes),
+		cmocka_unit_test(test_reads),
+		cmocka_unit_test(test_read_checks),
+		cmocka_unit_test(test_atomics),
+		cmocka_unit_test(test_invalidate),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_pkeys),
+		cmocka_unit_test(test_duplicates),
+		cmocka_unit_test(test_comm_est),
+		cmocka_unit_test(test_sync),
+		cmocka_unit_test(test_responses),
+		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_overrun),
+		cmocka_unit_test(test_soak),
+		cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_wqe_errors),
+		cmocka_unit_test(test_wqe_error_among_others),
+		cmocka_unit_test(test_requester),
+		cmocka_unit_test(test_control),
+		cmocka_unit_test(test_overload),
+		cmocka_unit_test(test_rates),
 	};
 
 	seed = getenv("URDMA_SEED") ? strtoul(getenv("URDMA_SEED"), NULL, 0) : 1;
