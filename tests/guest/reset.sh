@@ -16,9 +16,15 @@ address=$(ip -o -4 address show dev "$net" | awk '{ print $4 }')
 ip link add link "$net" name vlan7 type vlan id 7 || fail "no VLAN device"
 ip link set vlan7 up
 
+# index: the number of the RDMA device, which a new device of the same name does not have.
+index() {
+	rdma dev show urdma0 | sed -n 's/^\([0-9]*\):.*/\1/p'
+}
+
 # traffic: two pairs of programs that go on until they are stopped, one polling, one waiting for events; and frames.
 traffic() {
 	local g0 g1 mode before
+	device=$(index)
 	g0=$(gid_index urdma0) g1=$(gid_index urdma1)
 	programs=()
 	for mode in "" -e; do
@@ -34,17 +40,35 @@ traffic() {
 	ping -q -i 0.2 -I "$net" 10.77.0.250 >/dev/null 2>&1 &
 	programs+=($!)
 	before=$(hw_counter urdma0 rx_rdma_pkts)
-	for _ in $(seq 200); do
+	for _ in $(seq 600); do
 		[ $(($(hw_counter urdma0 rx_rdma_pkts) - before)) -lt 20 ] || return 0
-		sleep 0.05
+		sleep 0.1
 	done
 	fail "no traffic: $(cat /tmp/server*.log /tmp/client*.log)"
+}
+
+# told WHAT: the programs that wait for an event are told that their device has gone, and end.
+told() {
+	local left
+	for _ in $(seq 600); do
+		left=0
+		for pid in "${programs[@]:2:2}"; do
+			! kill -0 "$pid" 2>/dev/null || left=1
+		done
+		[ $left = 1 ] || return 0
+		sleep 0.1
+	done
+	fail "$1: a program that waits for an event was not told: $(tail -n 3 /tmp/server-e.log /tmp/client-e.log)"
 }
 
 # works_again WHAT
 works_again() {
 	local now
-	# An event, if there were no more than the flushes, would leave those that poll; so they are stopped.
+	if [ ${#programs[@]} != 0 ]; then
+		told "$1"
+		[ "$(index)" != "$device" ] || fail "$1: the RDMA device is the one of before"
+	fi
+	# Those that poll do not look for events of the device; so they are stopped.
 	kill -KILL "${programs[@]}" 2>/dev/null
 	wait "${programs[@]}" 2>/dev/null
 	[ -d "/sys/class/net/$net" ] || fail "$1: the net device is gone"
@@ -100,7 +124,7 @@ for level in devices platform; do
 done
 echo devices >/sys/power/pm_test
 traffic
-echo disk >/sys/power/state 2>/tmp/disk.log || cat /tmp/disk.log
+echo disk >/sys/power/state 2>/tmp/disk.log || fail "no hibernation: $(cat /tmp/disk.log)"
 works_again "hibernation, devices"
 echo none >/sys/power/pm_test
 ip link delete vlan7
