@@ -95,6 +95,7 @@ static int urdma_query_port(struct ib_device *ibdev, u32 port, struct ib_port_at
 {
 	struct urdma_dev *dev = to_udev(ibdev);
 	struct net_device *ndev;
+	bool present;
 
 	/* The core has zeroed attr. */
 	attr->gid_tbl_len = dev->caps.num_gids;
@@ -105,6 +106,8 @@ static int urdma_query_port(struct ib_device *ibdev, u32 port, struct ib_port_at
 	attr->active_mtu = IB_MTU_256;
 	attr->state = IB_PORT_DOWN;
 	attr->phys_state = IB_PORT_PHYS_STATE_DISABLED;
+	attr->active_speed = IB_SPEED_SDR;
+	attr->active_width = IB_WIDTH_1X;
 
 	ndev = ib_device_get_netdev(ibdev, port);
 	if (!ndev)
@@ -115,7 +118,11 @@ static int urdma_query_port(struct ib_device *ibdev, u32 port, struct ib_port_at
 		attr->state = IB_PORT_ACTIVE;
 		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
 	}
+	/* While the NIC is reset nobody knows the speed, and ib_get_eth_speed() would print that. */
+	present = netif_device_present(ndev);
 	dev_put(ndev);
+	if (!present)
+		return 0;
 	return ib_get_eth_speed(ibdev, port, &attr->active_speed, &attr->active_width);
 }
 

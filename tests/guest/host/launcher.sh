@@ -153,6 +153,17 @@ joined "a peer" "--port peer=stream:unix:[^ ]*,listen --wire 0-peer " --nics 1 -
 joined "a peer and NICs" "--switch 0,1,peer " --nics 2 --peer rxe
 joined "a control socket" "--control $tmp/c " --nics 2 --control "$tmp/c"
 
+# Runs that begin in one second have directories of their own, where they were asked for.
+(
+	# shellcheck source=tools/results.sh
+	. "$top/tools/results.sh"
+	for _ in 1 2 3; do
+		new_results "$tmp/my_results"
+	done
+) >"$tmp/names"
+check "directories of one second" test "$(sort -u "$tmp/names" | grep -c "^$tmp/my_results/")" = 3
+check "the latest of them" test "$(readlink -f "$tmp/my_results/latest")" = "$(readlink -f "$(tail -n 1 "$tmp/names")")"
+
 # refused NAME WORDS [options]: status 2, and the message says WORDS.
 refused() {
 	local name=$1 words=$2
@@ -173,6 +184,8 @@ refused "a generation that is none" "--pcie-gen '9': not a number from 1 to 5" -
 refused "an option without its value" "option '--mps' requires an argument" --mps --timeout 5
 refused "a word too many" "unexpected argument 'stray'" --no-skip stray
 refused "an option of nobody" "unrecognized option '--no-such'" --no-such
+refused "an option cut short" "unknown option '--contr'" --contr "$tmp/c"
+refused "an option that ends the simulator" 'the simulator does not run' --help-settings
 refused "loss without a simulator" 'there is no simulator' --nics 0 --loss 1
 refused "loss on a wire that ends nowhere" 'no wire for the faults' --nics 1 --loss 1
 refused "a socket of its own" 'not for a run' --socket "$tmp/s"
