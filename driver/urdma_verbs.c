@@ -118,7 +118,7 @@ static int urdma_query_port(struct ib_device *ibdev, u32 port, struct ib_port_at
 		attr->state = IB_PORT_ACTIVE;
 		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
 	}
-	/* While the NIC is reset nobody knows the speed, and ib_get_eth_speed() would print that. */
+	/* While the NIC is reset nobody knows its speed: ib_get_eth_speed() would print that. */
 	present = netif_device_present(ndev);
 	dev_put(ndev);
 	if (!present)
