@@ -14,8 +14,8 @@
 #include "icrc.h"
 #include "rc_check.h"
 
-#define MAX_PAIRS   256u
-#define MAX_STREAMS 256u
+#define MAX_PAIRS   4096u
+#define MAX_STREAMS 4096u
 
 /* Requests to one QP of the port, answers to one QP of the peer: the last PSN seen. */
 struct stream {
