@@ -9,6 +9,7 @@
 #include <linux/if_vlan.h>
 #include <linux/rtnetlink.h>
 #include <linux/unaligned.h>
+#include <net/netdev_queues.h>
 
 #include "urdma_eth.h"
 
@@ -315,6 +316,76 @@ static void urdma_ndo_get_stats64(struct net_device *ndev, struct rtnl_link_stat
 	s->tx_errors = urdma_eth_count(nd, URDMA_CNT_ETH_TX_BAD);
 }
 
+/* ---- statistics of the queues, as netlink gives them (qstats-get) ------------------------------ */
+
+static void urdma_add_queue_stats(struct urdma_netdev *nd, u32 i, struct netdev_queue_stats_rx *rx,
+				  struct netdev_queue_stats_tx *tx)
+{
+	u64 xmit[URDMA_XS_N], poll[URDMA_PS_N];
+
+	urdma_eth_read_stats(&nd->stats[i], xmit, poll);
+	rx->packets += poll[URDMA_PS_RX_PACKETS];
+	rx->bytes += poll[URDMA_PS_RX_BYTES];
+	rx->alloc_fail += poll[URDMA_PS_RX_ALLOC_FAIL];
+	tx->packets += poll[URDMA_PS_TX_PACKETS];
+	tx->bytes += poll[URDMA_PS_TX_BYTES];
+	tx->hw_drop_errors += poll[URDMA_PS_TX_ERRORS];
+	tx->needs_csum += xmit[URDMA_XS_CSUM_HW];
+	tx->stop += xmit[URDMA_XS_STOPPED];
+	tx->wake += poll[URDMA_PS_TX_WOKEN];
+}
+
+static void urdma_zero_queue_stats(struct netdev_queue_stats_rx *rx,
+				   struct netdev_queue_stats_tx *tx)
+{
+	/* Not the whole structures: what the driver does not count has to stay as it was. */
+	rx->packets = 0;
+	rx->bytes = 0;
+	rx->alloc_fail = 0;
+	tx->packets = 0;
+	tx->bytes = 0;
+	tx->hw_drop_errors = 0;
+	tx->needs_csum = 0;
+	tx->stop = 0;
+	tx->wake = 0;
+}
+
+static void urdma_get_queue_stats_rx(struct net_device *ndev, int i,
+				     struct netdev_queue_stats_rx *rx)
+{
+	struct netdev_queue_stats_tx tx;
+
+	urdma_zero_queue_stats(rx, &tx);
+	urdma_add_queue_stats(to_und(ndev), i, rx, &tx);
+}
+
+static void urdma_get_queue_stats_tx(struct net_device *ndev, int i,
+				     struct netdev_queue_stats_tx *tx)
+{
+	struct netdev_queue_stats_rx rx;
+
+	urdma_zero_queue_stats(&rx, tx);
+	urdma_add_queue_stats(to_und(ndev), i, &rx, tx);
+}
+
+/* Of the channels that are not in use now; both directions have as many queues. */
+static void urdma_get_base_stats(struct net_device *ndev, struct netdev_queue_stats_rx *rx,
+				 struct netdev_queue_stats_tx *tx)
+{
+	struct urdma_netdev *nd = to_und(ndev);
+	u32 i;
+
+	urdma_zero_queue_stats(rx, tx);
+	for (i = ndev->real_num_rx_queues; i < nd->max_chans; i++)
+		urdma_add_queue_stats(nd, i, rx, tx);
+}
+
+static const struct netdev_stat_ops urdma_stat_ops = {
+	.get_queue_stats_rx = urdma_get_queue_stats_rx,
+	.get_queue_stats_tx = urdma_get_queue_stats_tx,
+	.get_base_stats = urdma_get_base_stats,
+};
+
 /* Without the Ethernet function. */
 static int urdma_ndo_open_bare(struct net_device *ndev)
 {
@@ -406,6 +477,7 @@ static void urdma_netdev_init_eth(struct urdma_netdev *nd)
 
 	ndev->netdev_ops = &urdma_netdev_ops;
 	ndev->ethtool_ops = &urdma_ethtool_ops;
+	ndev->stat_ops = &urdma_stat_ops;
 	ndev->watchdog_timeo = URDMA_ETH_WATCHDOG;
 	ndev->max_mtu = min_t(u32, URDMA_MAX_MTU, nd->max_bytes - ETH_HLEN);
 	ndev->priv_flags |= IFF_UNICAST_FLT | IFF_LIVE_ADDR_CHANGE;

@@ -16,6 +16,24 @@ stat_of() { et -S "$na" | number "^ *$1:"; }
 
 step() { echo "-- $* ($(cut -d' ' -f1 /proc/uptime))"; }
 
+# queue_stats N: the kernel has the statistics of N queues each way. With what channels counted that are not in use now they
+# make up the device's, once no frame goes.
+queue_stats() {
+	local way device again
+	for _ in $(seq 50); do
+		device=$(in_a cat "/sys/class/net/$na/statistics/rx_packets" "/sys/class/net/$na/statistics/tx_packets")
+		in_a qstats "$na" >/tmp/qstats || fail "no statistics of queues"
+		again=$(in_a cat "/sys/class/net/$na/statistics/rx_packets" "/sys/class/net/$na/statistics/tx_packets")
+		[ "$device" != "$again" ] || break
+		sleep 0.2
+	done
+	[ "$(sed -n 's/^total [rt]x-packets //p' /tmp/qstats)" = "$device" ] ||
+		fail "the device has counted $device packets: $(cat /tmp/qstats)"
+	for way in rx tx; do
+		[ "$(grep -c "^$way [0-9]* $way-packets " /tmp/qstats)" = "$1" ] || fail "not $1 queues: $(cat /tmp/qstats)"
+	done
+}
+
 step "who it is"
 et -i "$na" | grep -q '^driver: urdma' || fail "driver: $(et -i "$na")"
 et "$na" | grep -q 'Link detected: yes' || fail "link: $(et "$na")"
@@ -91,6 +109,11 @@ for n in 1 "$max"; do
 	[ "$(et -l "$na" | grep '^Combined:' | tail -n 1 | sed 's/.*:[[:space:]]*//')" = "$n" ] || fail "-L $n: $(et -l "$na")"
 done
 et -L "$na" combined $((max + 1)) 2>/dev/null && fail "more channels than there are were taken"
+queue_stats "$max"
+et -L "$na" combined 1
+ping_ab -f -c 100 -w 20 10.1.0.2
+queue_stats 1
+et -L "$na" combined "$max"
 
 step "moderation"
 for c in "rx-usecs 0 rx-frames 0 tx-usecs 0 tx-frames 0" "rx-usecs 0 rx-frames 1" "rx-usecs 50 rx-frames 32 tx-usecs 100 tx-frames 64" \
