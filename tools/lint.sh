@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # tools/lint.sh [CHECK...]: all checks, or those named: spdx shell docs format verilator yosys
-# checkpatch sparse. What is not built yet is left out with a note. Exit status 0 when all is clean.
+# checkpatch sparse pages. What is not built yet is left out with a note. Exit status 0 when all is clean.
 set -u
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -149,31 +149,43 @@ checkpatch() {
 	return $status
 }
 
-sparse_lint() {
-	local kver work id
-	[ -e driver/Makefile ] || return 0
-	kver=$(cat "$dev_dir/kver")
-	id=$(printf '%s' "$top" | sha256sum | cut -c1-12)-sparse
+# driver_modules NAME ARGUMENT...: the driver, built in a directory of its own with these arguments of make; @ stands for that
+# directory. What make says goes to $tmp/NAME, and to the screen when it fails.
+driver_modules() {
+	local name=$1 id work status=0
+	shift
+	id=$(printf '%s' "$top" | sha256sum | cut -c1-12)-$name
 	work=$dev_dir/root/work/$id
 	rm -rf "$work"
 	mkdir -p "$work"
 	find driver -maxdepth 1 -name '*.[ch]' -exec cp -t "$work" {} + && cp driver/Makefile "$work/"
-	# Sparse 0.6.4 does not know __has_include; what the driver asks for is in these headers.
+	find "$tmp" -maxdepth 1 -name '*.h' -exec cp -t "$work" {} +
 	as_root chroot --userspec="$(id -u):$(id -g)" "$dev_dir/root" /usr/bin/env -i PATH=/usr/bin:/usr/sbin \
-		HOME=/tmp LC_ALL=C make -C "/usr/src/linux-headers-$kver" M="/work/$id" -j 2 W=1 C=2 \
-		CF="-Wbitwise -D__CHECK_ENDIAN__ '-D__has_include(x)=1'" modules >"$tmp/sparse" 2>&1 || {
-		cat "$tmp/sparse"
-		rm -rf "$work"
-		return 1
-	}
+		HOME=/tmp LC_ALL=C make -C "/usr/src/linux-headers-$(cat "$dev_dir/kver")" M="/work/$id" -j 2 \
+		"${@//@/\/work\/$id}" modules >"$tmp/$name" 2>&1 || status=1
 	rm -rf "$work"
+	[ $status = 0 ] || cat "$tmp/$name"
 	# The kernel's own headers are not ours to mend.
-	if grep -E "/work/$id/[a-z_-]*\.[ch]:.*(warning|error):" "$tmp/sparse"; then
-		return 1
-	fi
+	! grep -E "/work/$id/[a-z_-]*\.[ch]:.*(warning|error):" "$tmp/$name" && [ $status = 0 ]
 }
 
-[ $# -gt 0 ] || set -- spdx shell docs format verilator yosys checkpatch sparse
+sparse_lint() {
+	[ -e driver/Makefile ] || return 0
+	# Sparse 0.6.4 does not know __has_include; what the driver asks for is in these headers.
+	driver_modules sparse W=1 C=2 CF="-Wbitwise -D__CHECK_ENDIAN__ '-D__has_include(x)=1'"
+}
+
+# Pages of 16 and 64 KB, which kernels of other architectures have, with this one's headers.
+pages_lint() {
+	local shift
+	[ -e driver/Makefile ] || return 0
+	for shift in 14 16; do
+		printf '#undef CONFIG_PAGE_SHIFT\n#define CONFIG_PAGE_SHIFT %s\n' $shift >"$tmp/pages.h"
+		driver_modules "pages-$shift" KCFLAGS="-include @/pages.h" || return 1
+	done
+}
+
+[ $# -gt 0 ] || set -- spdx shell docs format verilator yosys checkpatch sparse pages
 for c; do
 	case $c in
 	spdx) check "SPDX lines" spdx ;;
@@ -184,6 +196,7 @@ for c; do
 	yosys) check "Yosys" yosys_lint ;;
 	checkpatch) check "checkpatch" checkpatch ;;
 	sparse) check "sparse, kernel warnings (W=1)" sparse_lint ;;
+	pages) check "driver with pages of 16 and 64 KB" pages_lint ;;
 	*) die "unknown check '$c'" ;;
 	esac
 done
