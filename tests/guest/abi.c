@@ -5,7 +5,10 @@
  * the structures of today, as an older provider has them, and longer ones, as a newer one has.
  *
  * abi DEVICE rereg: a region is registered anew with another PD, which fails, since the caller has
- * seen to that (abi.sh); it still belongs to its first PD then. Exit status 0 when all is right.
+ * seen to that (abi.sh); it still belongs to its first PD then.
+ *
+ * abi DEVICE windows: the keys of windows that have one index, one after the other. Exit status 0
+ * when all is right.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -197,6 +200,33 @@ static void check_rereg(struct ibv_context *ctx)
 	WANT(!ibv_dereg_mr(mr) && !ibv_dealloc_pd(pd) && !ibv_close_device(ctx));
 }
 
+/*
+ * A window's program chooses the variants of its keys by itself, counting up from the first one. So
+ * the next window with that index has to begin far from there, or an old key opens it.
+ */
+static void check_window_keys(struct ibv_context *ctx)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	unsigned int variant, last, n = 0;
+	uint32_t index, key;
+	struct ibv_mw *mw;
+
+	WANT(pd);
+	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	WANT(mw);
+	index = mw->rkey >> 8;
+	last = mw->rkey & 0xff;
+	do {
+		WANT(!ibv_dealloc_mw(mw));
+		mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+		WANT(mw && ++n < 1u << 17);
+		key = mw->rkey;
+	} while (key >> 8 != index);
+	variant = key & 0xff;
+	WANT(((variant - last) & 0xff) >= 100 && ((last - variant) & 0xff) >= 100);
+	WANT(!ibv_dealloc_mw(mw) && !ibv_dealloc_pd(pd) && !ibv_close_device(ctx));
+}
+
 int main(int argc, char **argv)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -214,7 +244,10 @@ int main(int argc, char **argv)
 		struct ibv_context *ctx = ibv_open_device(dev);
 
 		WANT(ctx);
-		check_rereg(ctx);
+		if (!strcmp(argv[2], "windows"))
+			check_window_keys(ctx);
+		else
+			check_rereg(ctx);
 		return 0;
 	}
 	snprintf(path, sizeof(path), "/dev/infiniband/%s", dev->dev_name);
