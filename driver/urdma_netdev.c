@@ -316,7 +316,7 @@ static void urdma_ndo_get_stats64(struct net_device *ndev, struct rtnl_link_stat
 	s->tx_errors = urdma_eth_count(nd, URDMA_CNT_ETH_TX_BAD);
 }
 
-/* ---- statistics of the queues, as netlink gives them (qstats-get) ------------------------------ */
+/* ---- statistics of the queues, as netlink gives them (qstats-get) ---------------------------- */
 
 static void urdma_add_queue_stats(struct urdma_netdev *nd, u32 i, struct netdev_queue_stats_rx *rx,
 				  struct netdev_queue_stats_tx *tx)
