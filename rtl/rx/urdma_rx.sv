@@ -174,12 +174,13 @@ module urdma_rx
   logic rq_grant_valid, rk_grant_valid;
   logic [1:0] fence_put;
 
-  // The responder's half comes second: a READ response that requester completion has decided on before its own token may
-  // still wait in front of the other look-up. What becomes of it has to be told before the fence is done, or it would be
-  // told to a later life of the QP.
   // Decisions that may wait: one for each packet between the parser and the WQE fetch, and those in the stages between.
   localparam int RR_DEPTH = 2 * PKT_QUEUE;
   localparam int RR_CW = $clog2(RR_DEPTH) + 1;
+
+  // The responder's half comes second: a READ response that requester completion has decided on before its own token may
+  // still wait in front of the other look-up. What becomes of it has to be told before the fence is done, or it would be
+  // told to a later life of the QP.
   logic [RR_CW:0] rr_made_reg, rr_used_reg, rr_to_reg;
   /* verilator lint_off UNUSEDSIGNAL */  // its sign
   logic [RR_CW:0] rr_past;
