@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "eth/pcapng.h"
 #include "rate.h"
+#include "team.h"
 
 /*
  * Time is not skipped closer to an armed timer than this; it then runs down clock by clock. For as
@@ -23,14 +25,41 @@ struct event {
 	void *arg;
 };
 
+/*
+ * Whether the team pays is measured, in blocks of steps in which more than one NIC is evaluated.
+ * From time to time a block is given to the team. It keeps the work as long as a block takes less
+ * time than one of the caller alone, and loses it at once when it does not: on a machine whose
+ * cores are busy a thread can wait for its core for milliseconds. After a trial that failed the
+ * next one comes twice as late.
+ */
+#define BLOCK		64u
+#define TRIAL_AFTER	512u
+#define TRIAL_AFTER_MAX (1u << 18)
+/* The team's steps until its caller measures himself again. */
+#define TEAM_STEPS 16384u
+
+struct pace {
+	bool team;
+	unsigned int steps;	  /* since the team, or the caller alone, began */
+	unsigned int trial_after; /* steps of the caller alone */
+	uint64_t began;		  /* the block, ns */
+	uint64_t alone;		  /* ns of a block of the caller alone, the last one */
+};
+
 struct nic {
+	const struct urdma_model_ops *ops;
 	void *model;
 	struct urdma_pcie *pcie;
 	struct urdma_eth_port port;
 	struct urdma_sim_in in;
 	struct urdma_sim_out out;
-	uint8_t link_seen; /* link_up as of the last clock */
-	bool quiet;	   /* as of the last cycle: idle, and nothing at any stream */
+	struct settings {
+		uint8_t max_payload, max_read_req, bus_master_en, link_up;
+	} seen;	      /* as of the last clock */
+	bool quiet;   /* as of then: no register moved, and nothing was at any stream */
+	bool working; /* evaluated in this cycle */
+	bool woken;   /* in this cycle, with the outputs woken_out of the clock before */
+	struct urdma_sim_out woken_out;
 	uint64_t dozed;	   /* cycles since then in which the model was not evaluated */
 	uint64_t timer_at; /* cycle of the next armed timer, UINT64_MAX */
 	unsigned int
@@ -53,6 +82,8 @@ struct urdma_cosim {
 	uint64_t stall_cycles;
 	bool stop;
 	bool running;
+	struct urdma_team *team;
+	struct pace pace;
 	urdma_cosim_trace_fn trace;
 	void *trace_ctx;
 	struct urdma_cosim_stats stats;
@@ -101,6 +132,7 @@ void urdma_cosim_destroy(struct urdma_cosim *c)
 		if (nic->model)
 			c->ops->destroy(nic->model);
 	}
+	urdma_team_destroy(c->team);
 	free(c->heap);
 	free(c);
 }
@@ -164,6 +196,7 @@ int urdma_cosim_create(const struct urdma_cosim_config *config, const struct urd
 		pcie.seed += i * UINT64_C(0x9e3779b97f4a7c15);
 		urdma_eth_port_init(&nic->port, name, config->rate_mbps);
 		nic->timer_at = UINT64_MAX;
+		nic->ops = model;
 		/* Locally administered, "urd" and the number; byte 0 lowest. */
 		nic->in.mac_default = UINT64_C(0x000064727502) | (uint64_t)i << 40;
 		ret = urdma_pcie_create(&pcie, &nic->pcie);
@@ -183,6 +216,13 @@ int urdma_cosim_create(const struct urdma_cosim_config *config, const struct urd
 	}
 	for (unsigned int i = 0; i < config->n_switches; i++) {
 		ret = add_switch(c, i);
+		if (ret)
+			goto err;
+	}
+	if (config->threads > 1 && c->n > 1) {
+		c->team = urdma_team_create(config->threads < c->n ? config->threads : c->n);
+		c->pace.trial_after = TRIAL_AFTER;
+		ret = c->team ? 0 : -ENOMEM;
 		if (ret)
 			goto err;
 	}
@@ -375,15 +415,20 @@ static struct event heap_pop(struct urdma_cosim *c)
 	return top;
 }
 
-static void run_events(struct urdma_cosim *c)
+/* True: there were some. */
+static bool run_events(struct urdma_cosim *c)
 {
+	bool any = false;
+
 	while (c->n_events && c->heap[0].cycle <= c->now) {
 		struct event e = heap_pop(c);
 
 		c->stats.events++;
 		c->progress = c->now;
 		e.fn(e.arg);
+		any = true;
 	}
+	return any;
 }
 
 /* ---- one cycle ----------------------------------------------------------------------------- */
@@ -402,72 +447,150 @@ static bool at_streams(const struct nic *nic)
 	       nic->out.rq.valid || nic->out.tx.valid || nic->out.irq_valid;
 }
 
-/*
- * A quiet NIC to which nothing comes in this cycle need not be clocked, though others are: the
- * cycles are made up for when something does. Close to a timer it runs.
+/* What the NIC sees besides the streams. Whether a stream is ready matters only to what is valid.
  */
-static bool may_doze(const struct urdma_cosim *c, const struct nic *nic, uint64_t skip)
+static struct settings settings_of(const struct urdma_sim_in *in)
 {
-	return nic->quiet && !skip && !c->cfg.no_skip && !nic->in.rst && !nic->in.cq.valid &&
-	       !nic->in.rc.valid && !nic->in.rx.valid &&
+	return (struct settings){ in->cfg_max_payload, in->cfg_max_read_req, in->cfg_bus_master_en,
+				  in->link_up };
+}
+
+/*
+ * A quiet NIC for which nothing changes in this cycle is not clocked: the cycles are made up for
+ * when something does. Close to a timer it runs.
+ */
+static bool may_doze(const struct urdma_cosim *c, const struct nic *nic)
+{
+	struct settings now = settings_of(&nic->in);
+
+	return nic->quiet && !c->cfg.no_skip && !nic->in.rst && !nic->in.cq.valid &&
+	       !nic->in.rc.valid && !nic->in.rx.valid && !memcmp(&now, &nic->seen, sizeof(now)) &&
 	       (nic->timer_at == UINT64_MAX || nic->timer_at > c->now + TIMER_MARGIN);
 }
 
-static void check_idle(struct urdma_cosim *c, const struct nic *nic)
+static bool moves(const struct urdma_sim_out *out)
 {
-	char text[160];
+	return out->cc.valid || out->rq.valid || out->tx.valid || out->irq_valid || out->traced;
+}
 
-	if (nic->out.cc.valid || nic->out.rq.valid || nic->out.tx.valid || nic->out.irq_valid) {
-		snprintf(
-			text, sizeof(text),
-			"%s: cycle %llu: the NIC said it was idle, and moved when time was skipped",
-			nic->port.name, (unsigned long long)c->now);
-		set_error(c, text);
+/*
+ * Evaluates a NIC in this cycle. The cycles that it has dozed through pass with one clock before,
+ * without what now comes to it. Possibly called in a thread of the team: it touches nothing but the
+ * NIC.
+ */
+static void evaluate(void *item)
+{
+	struct nic *nic = item;
+
+	nic->woken = nic->dozed != 0;
+	if (nic->woken) {
+		struct urdma_sim_in in = nic->in;
+
+		in.cq.valid = 0;
+		in.rc.valid = 0;
+		in.rx.valid = 0;
+		in.rst = 0;
+		in.cfg_max_payload = nic->seen.max_payload;
+		in.cfg_max_read_req = nic->seen.max_read_req;
+		in.cfg_bus_master_en = nic->seen.bus_master_en;
+		in.link_up = nic->seen.link_up;
+		in.skip_cycles = nic->dozed - 1;
+		in.skip_valid = in.skip_cycles != 0;
+		nic->dozed = 0;
+		nic->settling = TIMER_MARGIN + 1;
+		nic->ops->cycle(nic->model, &in, &nic->woken_out);
+	}
+	nic->ops->cycle(nic->model, &nic->in, &nic->out);
+}
+
+static uint64_t wall_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void hand_over(struct pace *p, bool team, uint64_t now)
+{
+	p->team = team;
+	p->steps = 0;
+	p->began = now;
+}
+
+/* After a step of the team. */
+static void judge_team(struct pace *p)
+{
+	uint64_t now = wall_ns();
+
+	p->steps++;
+	if (now - p->began > p->alone) {
+		if (p->steps <= BLOCK && p->trial_after < TRIAL_AFTER_MAX)
+			p->trial_after *= 2;
+		hand_over(p, false, now);
+	} else if (p->steps == TEAM_STEPS) {
+		p->trial_after = TRIAL_AFTER;
+		hand_over(p, false, now);
+	} else if (p->steps % BLOCK == 0) {
+		p->began = now;
 	}
 }
 
-/* One clock of a NIC's model. */
-static void clock_model(struct urdma_cosim *c, struct nic *nic, const struct urdma_sim_in *in)
+/* After a step of the caller alone. */
+static void judge_alone(struct pace *p)
 {
-	c->ops->cycle(nic->model, in, &nic->out);
-	if (!nic->out.traced || !c->trace || in->rst)
+	uint64_t now;
+
+	if (++p->steps % BLOCK)
+		return;
+	now = wall_ns();
+	p->alone = now - p->began;
+	p->began = now;
+	if (p->steps >= p->trial_after)
+		hand_over(p, true, now);
+}
+
+static void evaluate_all(struct urdma_cosim *c, void **working, unsigned int n)
+{
+	if (c->team && n > 1 && c->pace.team) {
+		urdma_team_run(c->team, evaluate, working, n);
+		c->stats.shared++;
+		judge_team(&c->pace);
+		return;
+	}
+	for (unsigned int i = 0; i < n; i++)
+		evaluate(working[i]);
+	if (c->team && n > 1)
+		judge_alone(&c->pace);
+}
+
+/* What follows from a NIC's evaluation for others. */
+static void look_at(struct urdma_cosim *c, struct nic *nic)
+{
+	char text[160];
+
+	c->stats.evaluated += nic->woken ? 2 : 1;
+	if (nic->woken && moves(&nic->woken_out)) {
+		snprintf(text, sizeof(text),
+			 "%s: cycle %llu: the NIC was still, and moved when time was skipped",
+			 nic->port.name, (unsigned long long)c->now);
+		set_error(c, text);
+	}
+	if (!nic->out.traced || !c->trace || nic->in.rst)
 		return;
 	for (unsigned int i = 0; i < URDMA_SIM_TRACE_TAPS; i++)
 		if (nic->out.traced >> i & 1)
 			c->trace(c->trace_ctx, (unsigned int)(nic - c->nic), &nic->out.trace[i]);
 }
 
-/* The cycles that a NIC has dozed through pass with one clock, before the one that brings it
- * something. */
-static void wake(struct urdma_cosim *c, struct nic *nic)
-{
-	struct urdma_sim_in in = nic->in;
-
-	if (!nic->dozed)
-		return;
-	in.cq.valid = 0;
-	in.rc.valid = 0;
-	in.rx.valid = 0;
-	in.rst = 0;
-	in.link_up = nic->link_seen;
-	in.skip_cycles = nic->dozed - 1;
-	in.skip_valid = in.skip_cycles != 0;
-	nic->dozed = 0;
-	nic->settling = TIMER_MARGIN + 1;
-	clock_model(c, nic, &in);
-	check_idle(c, nic);
-}
-
 /* After a clock in cycle now, whose outputs are from before it. */
-static void note_timer(const struct urdma_cosim *c, struct nic *nic, bool skipped)
+static void note_timer(const struct urdma_cosim *c, struct nic *nic)
 {
 	uint64_t at = nic->out.timer_armed ? c->now + nic->out.timer_cycles : UINT64_MAX;
 
 	if (!nic->settling || at < nic->timer_at)
 		nic->timer_at = at;
-	if (skipped)
-		nic->settling = TIMER_MARGIN;
-	else if (nic->settling)
+	if (nic->settling)
 		nic->settling--;
 }
 
@@ -523,9 +646,11 @@ static uint64_t ports_due(const struct urdma_cosim *c)
 	return due;
 }
 
-/* One clock; skip cycles pass besides. */
-static void step(struct urdma_cosim *c, uint64_t skip)
+/* One cycle. */
+static void step(struct urdma_cosim *c)
 {
+	void *working[URDMA_COSIM_MAX_NICS];
+	unsigned int n = 0;
 	bool moved = false;
 
 	for (unsigned int i = 0; i < c->n; i++)
@@ -533,46 +658,61 @@ static void step(struct urdma_cosim *c, uint64_t skip)
 	moved |= advance_ports(c);
 	for (unsigned int i = 0; i < c->n; i++) {
 		struct nic *nic = &c->nic[i];
-		bool link_moves = nic->port.link_shown != urdma_wire_link(nic->port.wire);
 
 		urdma_pcie_drive(nic->pcie, &nic->in);
 		urdma_eth_port_drive(&nic->port, c->now, &nic->in);
 		if (nic->in.rst)
 			urdma_eth_port_reset(&nic->port, c->now);
-		if (!link_moves && may_doze(c, nic, skip)) {
+		nic->working = !may_doze(c, nic);
+		if (nic->working)
+			working[n++] = nic;
+		else
 			nic->dozed++;
-			c->stats.dozed++;
-			moved |= urdma_pcie_sample(nic->pcie, &nic->in, &nic->out);
-			moved |= urdma_eth_port_sample(&nic->port, c->now, &nic->in, &nic->out);
-			continue;
-		}
-		wake(c, nic);
-		nic->in.skip_cycles = skip;
-		nic->in.skip_valid = skip != 0;
-		clock_model(c, nic, &nic->in);
-		nic->link_seen = nic->in.link_up;
-		if (nic->in.rst) {
+	}
+	evaluate_all(c, working, n);
+	for (unsigned int i = 0; i < c->n; i++) {
+		struct nic *nic = &c->nic[i];
+
+		if (nic->working) {
+			look_at(c, nic);
+			nic->seen = settings_of(&nic->in);
 			/* Before the first edges the outputs mean nothing. */
-			memset(&nic->out, 0, sizeof(nic->out));
+			if (nic->in.rst)
+				memset(&nic->out, 0, sizeof(nic->out));
 		}
-		if (skip)
-			check_idle(c, nic);
 		moved |= urdma_pcie_sample(nic->pcie, &nic->in, &nic->out);
 		moved |= urdma_eth_port_sample(&nic->port, c->now, &nic->in, &nic->out);
-		nic->quiet = nic->out.idle && !at_streams(nic) && !link_moves;
-		note_timer(c, nic, skip != 0);
+		if (!nic->working)
+			continue;
+		nic->quiet = nic->out.still && !nic->in.rst && !at_streams(nic);
+		note_timer(c, nic);
 		if (urdma_pcie_error(nic->pcie))
 			set_error(c, urdma_pcie_error(nic->pcie));
 		if (urdma_eth_port_error(&nic->port))
 			set_error(c, urdma_eth_port_error(&nic->port));
 	}
-	c->now += 1 + skip;
-	c->stats.evaluated++;
-	c->stats.skipped += skip;
+	c->now++;
+	if (n) {
+		c->stats.steps++;
+		c->stats.waited += c->n - n;
+	} else {
+		c->stats.skipped++;
+	}
 	for (unsigned int i = 0; i < c->n; i++)
 		urdma_pcie_set_now(c->nic[i].pcie, c->now);
 	if (moved)
 		c->progress = c->now;
+}
+
+/* Cycles in which every NIC dozes, and nothing comes anywhere. */
+static void pass(struct urdma_cosim *c, uint64_t cycles)
+{
+	c->now += cycles;
+	c->stats.skipped += cycles;
+	for (unsigned int i = 0; i < c->n; i++) {
+		c->nic[i].dozed += cycles;
+		urdma_pcie_set_now(c->nic[i].pcie, c->now);
+	}
 }
 
 static bool nic_busy(const struct nic *nic)
@@ -601,18 +741,18 @@ uint64_t urdma_cosim_next(const struct urdma_cosim *c)
 	return next;
 }
 
-/* Cycles that may pass with one clock: 1 plus what may be skipped. */
+/* Cycles from now on in which no NIC need be clocked and nothing is due. */
 static uint64_t can_pass(const struct urdma_cosim *c, uint64_t limit)
 {
 	uint64_t next = limit, t;
 
 	if (c->cfg.no_skip)
-		return 1;
+		return 0;
 	for (unsigned int i = 0; i < c->n; i++) {
 		const struct nic *nic = &c->nic[i];
 
 		if (!nic->quiet)
-			return 1;
+			return 0;
 		t = urdma_pcie_next(nic->pcie);
 		if (t < next)
 			next = t;
@@ -634,7 +774,7 @@ static uint64_t can_pass(const struct urdma_cosim *c, uint64_t limit)
 		next = t;
 	if (c->n_events && c->heap[0].cycle < next)
 		next = c->heap[0].cycle;
-	return next > c->now + 1 ? next - c->now : 1;
+	return next > c->now ? next - c->now : 0;
 }
 
 static void check_stall(struct urdma_cosim *c)
@@ -646,7 +786,7 @@ static void check_stall(struct urdma_cosim *c)
 	for (unsigned int i = 0; i < c->n; i++) {
 		const struct nic *nic = &c->nic[i];
 
-		if (nic->quiet && !urdma_pcie_pending(nic->pcie) && !nic->port.tx)
+		if (nic->quiet && nic->out.idle && !urdma_pcie_pending(nic->pcie) && !nic->port.tx)
 			continue;
 		n = (size_t)snprintf(c->error, sizeof(c->error),
 				     "stall at cycle %llu: work is pending in %s, and nothing has "
@@ -680,6 +820,9 @@ static void check_stall(struct urdma_cosim *c)
 static int run(struct urdma_cosim *c, uint64_t limit, bool while_busy, urdma_cosim_cond_fn cond,
 	       void *arg)
 {
+	/* What was done before a run, or in an event, may have changed what a NIC sees. */
+	bool look = true;
+	uint64_t n;
 	int ret = 0;
 
 	if (c->running)
@@ -691,7 +834,7 @@ static int run(struct urdma_cosim *c, uint64_t limit, bool while_busy, urdma_cos
 			ret = -EPROTO;
 			break;
 		}
-		run_events(c);
+		look |= run_events(c);
 		if (cond && cond(arg))
 			break;
 		if (c->stop)
@@ -702,7 +845,12 @@ static int run(struct urdma_cosim *c, uint64_t limit, bool while_busy, urdma_cos
 			ret = cond ? -ETIMEDOUT : 0;
 			break;
 		}
-		step(c, can_pass(c, limit) - 1);
+		n = look ? 0 : can_pass(c, limit);
+		look = false;
+		if (n)
+			pass(c, n);
+		else
+			step(c);
 		check_stall(c);
 	}
 	c->running = false;

@@ -7,12 +7,16 @@
  * decides how far to run is not the business of this layer: tests run until something happened,
  * urdma-cosim follows the wall clock.
  *
- * When every NIC is quiet and nothing is due, the cycles up to the next event, arrival or armed
- * timer are not evaluated: one clock is given with skip_valid, and time goes on by as much.
- * Skipping never changes what happens in which cycle.
+ * A NIC in which no register moves is not evaluated until something comes to it, or until shortly
+ * before its next armed timer: one clock with skip_valid then tells it the cycles that have passed.
+ * When this holds of all NICs, time goes on at once to the next event, arrival or timer. Skipping
+ * never changes what happens in which cycle.
  *
- * Threads: none. Errors are negative errno; a broken rule of the RTL, or a stall, ends each run
- * with -EPROTO and urdma_cosim_error() tells it.
+ * Threads: all calls, and all callbacks, are made by the caller's thread. With more than one thread
+ * the NICs of a cycle are evaluated side by side, as long as that is found to take less time; nothing
+ * else is, and all threads meet in every cycle. So the results are those of one thread. The model
+ * has to allow that its instances are clocked at the same time. Errors are negative errno; a broken
+ * rule of the RTL, or a stall, ends each run with -EPROTO and urdma_cosim_error() tells it.
  */
 #ifndef URDMA_COSIM_SCHEDULER_H
 #define URDMA_COSIM_SCHEDULER_H
@@ -71,12 +75,15 @@ struct urdma_cosim_config {
 	uint64_t switch_age_ns;
 	uint64_t stall_ns; /* without progress while work is pending; 0: never complain */
 	bool no_skip;
+	unsigned int threads; /* that evaluate NICs; 0 and 1: the caller's alone */
 };
 
 struct urdma_cosim_stats {
-	uint64_t evaluated; /* clock cycles evaluated */
-	uint64_t skipped;   /* cycles of time that were not */
-	uint64_t dozed; /* evaluated cycles in which a quiet NIC was left out, summed over NICs */
+	uint64_t evaluated; /* clocks of NICs that were evaluated, summed over NICs */
+	uint64_t waited;    /* cycles of NICs that passed while others were evaluated, summed */
+	uint64_t skipped;   /* cycles of time in which no NIC was evaluated */
+	uint64_t steps;	    /* cycles of time in which a NIC was evaluated */
+	uint64_t shared;    /* steps whose NICs were shared out among the threads */
 	uint64_t events;
 };
 

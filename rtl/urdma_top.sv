@@ -7,9 +7,10 @@
 //  m_axis_rq, s_axis_rc   our requests to the host and its completions
 //  irq_*                  request for an MSI-X vector; it stays behind every write that RQ has taken before
 //  m_axis_tx, s_axis_rx   frames without FCS; receive cannot be stalled
-//  idle                   nothing is in flight or to do: the clock may stop until an input changes
-//  timer_armed, _cycles   the next timer that would end the idleness by itself
-//  skip_*                 cycles that passed while the clock stood still (tie to 0 in hardware)
+//  idle                   no work is inside: nothing is in flight or to do
+//  timer_armed, _cycles   the next timer, after which the NIC may act without any input
+//  skip_*                 cycles that passed while the clock stood still (tie to 0 in hardware). The clock may stop while
+//                         no register but the cycle counter changes, until an input changes or shortly before the timer
 //  trace_*                taps: one event a cycle and tap, see trace_t
 
 `resetall
@@ -104,7 +105,9 @@ module urdma_top
   dma_wr_t [WR_N-1:0] wr;
   logic irq_req_valid, irq_req_ready, eq_irq_valid, eq_irq_ready, eth_irq_valid, eth_irq_ready, irq_busy;
   logic [VEC_W-1:0] irq_req_vec, eq_irq_vec, eth_irq_vec;
-  logic pcie_busy;
+  logic pcie_busy, pcie_timer_armed;
+  logic [31:0] pcie_timer_cycles;
+  logic [63:0] cycles;
   logic [URDMA_CNT_N-1:0] pcie_cnt;
   logic cnt_rd_tlp, cnt_wr_tlp, cnt_cpl_err, cnt_cpl_timeout, cnt_cpl_unexpected, cnt_db_bad, cnt_mmio_bad, cnt_dma_drop;
 
@@ -122,7 +125,7 @@ module urdma_top
     .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid, .rd_rsp,
     .wr_valid, .wr, .wr_ready,
     .irq_req_valid, .irq_req_vec, .irq_req_ready,
-    .busy(pcie_busy),
+    .cycles(cycles[31:0]), .timer_armed(pcie_timer_armed), .timer_cycles(pcie_timer_cycles), .busy(pcie_busy),
     .cnt_rd_tlp, .cnt_wr_tlp, .cnt_dma_drop, .cnt_cpl_err, .cnt_cpl_timeout, .cnt_cpl_unexpected, .cnt_db_bad, .cnt_mmio_bad
   );
 
@@ -171,7 +174,6 @@ module urdma_top
   qp_err_t [QPE_N-1:0] qp_err;
   logic [EQC_N-1:0] ev_valid, ev_ready;
   eqe_req_t [EQC_N-1:0] ev;
-  logic [63:0] cycles;
   logic [47:0] own_mac;
   logic ctl_busy, eq0_lost, blocks_init_done;
   logic [6:0] tx_bytes, rx_bytes;
@@ -373,10 +375,16 @@ module urdma_top
   assign mac_rx.last = s_axis_rx_tlast;
   assign mac_rx.err = s_axis_rx_tuser;
 
-  // ---- time: a timer that is armed keeps no block busy; who stops the clock goes on in time for it (timer_*) ---------------
-  assign timer_armed = rx_timer_armed || eth_timer_armed;
-  assign timer_cycles = (!rx_timer_armed || (eth_timer_armed && eth_timer_cycles < rx_timer_cycles)) ? eth_timer_cycles
-                                                                                                      : rx_timer_cycles;
+  // ---- time -------------------------------------------------------------------------------------------------------------
+  // An armed timer keeps no block busy: who stops the clock goes on in time for the next one.
+  always_comb begin
+    timer_armed = rx_timer_armed || eth_timer_armed || pcie_timer_armed;
+    timer_cycles = '1;
+    if (rx_timer_armed) timer_cycles = rx_timer_cycles;
+    if (eth_timer_armed && eth_timer_cycles < timer_cycles) timer_cycles = eth_timer_cycles;
+    if (pcie_timer_armed && pcie_timer_cycles < timer_cycles) timer_cycles = pcie_timer_cycles;
+  end
+
   assign idle = !(pcie_busy || ctl_busy || mr_busy || cq_busy || eq_busy || eth_busy || irq_busy || tx_busy || rx_busy || mac_tx_busy
                   || loop_busy || block_rst_reg
                   || s_axis_cq_tvalid || s_axis_rc_tvalid || s_axis_rx_tvalid);

@@ -6,16 +6,147 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <vector>
 
 #include "Vurdma_top.h"
+#include "Vurdma_top___024root.h"
 #include "verilated.h"
 #if VM_TRACE
 #include "verilated_fst_c.h"
 #endif
 
+/*
+ * Finds out whether a clock has changed any register.
+ *
+ * The registers are members of the model's root object, scattered among wires and memories. A line
+ * is a piece of that object as large as a cache line; its mask has the bytes that belong to
+ * registers. A memory needs no look: what is written into it comes from registers, and what is read
+ * out of it goes into one, so while no register changes each cycle writes what the one before has
+ * written.
+ *
+ * To compare all lines, and to copy them for that, costs a third of a clock. So at first only the
+ * few lines are looked at in which changes were seen last. When these hold, all lines are copied,
+ * and compared a cycle later.
+ */
+class Registers
+{
+      public:
+	explicit Registers(const Vurdma_top *top)
+	    : root(reinterpret_cast<const unsigned char *>(top->rootp)), line(lines(*top->rootp)),
+	      old(line.size())
+	{
+	}
+
+	bool still()
+	{
+		const size_t n = line.size();
+		bool changed = false;
+
+		for (size_t i : hot) {
+			if (differs(line[i], old[i])) {
+				copy(line[i], old[i]);
+				changed = true;
+			}
+		}
+		if (changed) {
+			armed = false;
+			return false;
+		}
+		if (armed) {
+			size_t i;
+
+			for (i = 0; i < n && !differs(line[i], old[i]); i++)
+				;
+			if (i == n)
+				return true;
+			hot[next++ % HOT] = i;
+		}
+		for (size_t i = 0; i < n; i++)
+			copy(line[i], old[i]);
+		armed = true;
+		return false;
+	}
+
+      private:
+	static constexpr size_t LINE = 64;
+	static constexpr size_t HOT = 4;
+
+	struct Bytes {
+		uint64_t w[LINE / 8];
+	};
+	struct Line {
+		size_t offset;
+		Bytes mask;
+	};
+
+	/* The same of every model. */
+	static const std::vector<Line> &lines(const Vurdma_top___024root &root)
+	{
+		using Root = Vurdma_top___024root;
+		static const std::vector<Line> all = [&root] {
+			const char *const base = reinterpret_cast<const char *>(&root);
+			const struct {
+				const void *at;
+				size_t size;
+			} registers[] = {
+#define URDMA_REGISTER(name) { &root.name, sizeof(root.name) },
+#include "urdma_registers.h"
+#undef URDMA_REGISTER
+			};
+			std::vector<unsigned char> mask((sizeof(Root) + LINE - 1) / LINE * LINE);
+			std::vector<Line> result;
+
+			for (const auto &r : registers)
+				memset(&mask[static_cast<const char *>(r.at) - base], 0xff, r.size);
+			for (size_t at = 0; at < mask.size(); at += LINE) {
+				Line l = { at, {} };
+				uint64_t any = 0;
+
+				memcpy(&l.mask, &mask[at], LINE);
+				for (uint64_t w : l.mask.w)
+					any |= w;
+				if (!any)
+					continue;
+				/* The end of the object belongs to its last line. */
+				if (at + LINE > sizeof(Root)) {
+					l.offset = sizeof(Root) - LINE;
+					memcpy(&l.mask, &mask[l.offset], LINE);
+				}
+				result.push_back(l);
+			}
+			return result;
+		}();
+
+		return all;
+	}
+
+	bool differs(const Line &l, const Bytes &before) const
+	{
+		uint64_t diff = 0;
+		Bytes b;
+
+		memcpy(&b, root + l.offset, LINE);
+		for (size_t i = 0; i < LINE / 8; i++)
+			diff |= (b.w[i] ^ before.w[i]) & l.mask.w[i];
+		return diff != 0;
+	}
+
+	void copy(const Line &l, Bytes &to) const
+	{
+		memcpy(&to, root + l.offset, LINE);
+	}
+
+	const unsigned char *const root;
+	const std::vector<Line> &line;
+	std::vector<Bytes> old; /* of each line */
+	bool armed = false;	/* old is of the cycle before, in all lines */
+	size_t hot[HOT] = {}, next = 0;
+};
+
 struct urdma_sim {
 	VerilatedContext context;
 	std::unique_ptr<Vurdma_top> top;
+	std::unique_ptr<Registers> registers;
 	uint64_t cycles = 0;
 #if VM_TRACE
 	std::unique_ptr<VerilatedFstC> wave;
@@ -32,6 +163,7 @@ struct urdma_sim *urdma_sim_create(const char *name)
 #endif
 		sim->top.reset(new Vurdma_top(&sim->context, name));
 		sim->top->clk = 0;
+		sim->registers.reset(new Registers(sim->top.get()));
 		return sim.release();
 	} catch (const std::bad_alloc &) {
 		return nullptr;
@@ -204,5 +336,6 @@ void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 	t->clk = 1;
 	t->eval();
 	dump(sim, 1);
+	out->still = sim->registers->still();
 	sim->cycles++;
 }

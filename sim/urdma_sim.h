@@ -103,7 +103,8 @@ struct urdma_sim_out {
 	uint8_t rc_ready;
 	uint8_t irq_valid;
 	uint8_t irq_vec;
-	uint8_t idle;
+	uint8_t idle;  /* no work is inside */
+	uint8_t still; /* see urdma_sim_cycle() */
 	uint8_t timer_armed;
 	uint8_t traced; /* taps with an event, a bit each; only their trace is set */
 	struct urdma_trace trace[URDMA_SIM_TRACE_TAPS];
@@ -115,7 +116,13 @@ struct urdma_sim;
 struct urdma_sim *urdma_sim_create(const char *name);
 void urdma_sim_destroy(struct urdma_sim *sim);
 
-/* One clock cycle. */
+/*
+ * One clock cycle. Afterwards out->still tells whether the rising edge changed any register of the
+ * NIC besides its cycle counter. If it changed none, the same inputs change none in later cycles
+ * either, but for what is bound to the time: that comes with the timer that out tells. So a NIC
+ * that is still need not be clocked until an input changes, or shortly before its timer, if it is
+ * then told by skip_cycles how much time has passed.
+ */
 void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 		     struct urdma_sim_out *out);
 

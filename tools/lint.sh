@@ -69,6 +69,36 @@ shell() {
 	shellcheck -x "${list[@]}"
 }
 
+# The simulator sees by the registers' names whether a clock has moved anything: each that a clocked
+# block assigns ends in _reg, or is a memory.
+registers() {
+	local found list
+	mapfile -t list < <(files '*.sv' | grep '^rtl/')
+	# shellcheck disable=SC2016  # for awk
+	found=$(awk '
+		FNR == 1 { check() ; inff = 0; delete lhs; delete mem }
+		{ code = $0; sub(/\/\/.*/, "", code) }
+		match(code, /[a-z_0-9]+ +\[[^]]*\] *;/) {
+			name = substr(code, RSTART, RLENGTH); sub(/ .*/, "", name); mem[name] = 1
+		}
+		code ~ /always_ff/ { inff = 1 }
+		inff && code !~ /for *\(/ || inff && code ~ /for *\(.*\).*<=/ {
+			line = code; sub(/.*for *\([^)]*\)/, "", line)
+			if (match(line, /[a-zA-Z_][a-zA-Z0-9_]*((\[[^]]*\])|(\.[a-z_0-9]+))* *<= /)) {
+				name = substr(line, RSTART, RLENGTH); sub(/[ \[.].*/, "", name)
+				before = substr(line, 1, RSTART - 1)
+				if (before !~ /((if|assert) *\([^)]*|&& *|\|\| *)$/ && name !~ /_reg$/) lhs[name] = FILENAME ":" FNR
+			}
+		}
+		code ~ /^  end *$/ || code ~ /^  always_ff.*;.*$/ && code !~ /begin/ { inff = 0 }
+		END { check() }
+		function check(n) { for (n in lhs) if (!(n in mem)) { print lhs[n] ": " n; bad = 1 } }
+	' "${list[@]}")
+	[ -z "$found" ] && return 0
+	printf '%s: the name of a register ends in _reg\n' "$found"
+	return 1
+}
+
 # The page of the hardware contract against its header; links, paths and options in all pages.
 docs() {
 	local status=0
@@ -185,13 +215,14 @@ pages_lint() {
 	done
 }
 
-[ $# -gt 0 ] || set -- spdx shell docs format verilator yosys checkpatch sparse pages
+[ $# -gt 0 ] || set -- spdx shell docs format registers verilator yosys checkpatch sparse pages
 for c; do
 	case $c in
 	spdx) check "SPDX lines" spdx ;;
 	shell) check "shellcheck" shell ;;
 	docs) check "documents" docs ;;
 	format) check "clang-format" format ;;
+	registers) check "names of registers" registers ;;
 	verilator) check "verilator -Wall" verilator_lint ;;
 	yosys) check "Yosys" yosys_lint ;;
 	checkpatch) check "checkpatch" checkpatch ;;

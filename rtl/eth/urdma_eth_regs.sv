@@ -44,6 +44,9 @@ module urdma_eth_regs
   output      logic                    vlan_member
 );
 
+  logic [63:0] reg_rdata_reg;
+  assign reg_rdata = reg_rdata_reg;
+
   localparam int MIN_LOG = 6;
 
   typedef struct packed {
@@ -189,35 +192,35 @@ module urdma_eth_regs
   // ---- reads -------------------------------------------------------------------------------------------------------
   always_ff @(posedge clk) begin
     if (reg_valid && !reg_req.write) begin
-      reg_rdata <= '0;
-      if (addr == 16'(URDMA_REG_ETH_CTRL)) reg_rdata <= 64'(ctrl_reg);
-      if (addr == 16'(URDMA_REG_ETH_RSS)) reg_rdata <= 64'(rss_reg);
-      if (at_key) reg_rdata <= key_reg[64*key_idx+:64];
-      if (at_uc) reg_rdata <= 64'(uc_reg[addr[6:3]]);
-      if (at_mc) reg_rdata <= mc_reg[64*addr[4:3]+:64];
-      if (at_table) for (int i = 0; i < 8; i++) reg_rdata[8*i+:8] <= 8'(table_reg[{addr[6:3], 3'(i)}]);
-      if (at_vlan) reg_rdata <= vlan_mem[addr[8:3]];
+      reg_rdata_reg <= '0;
+      if (addr == 16'(URDMA_REG_ETH_CTRL)) reg_rdata_reg <= 64'(ctrl_reg);
+      if (addr == 16'(URDMA_REG_ETH_RSS)) reg_rdata_reg <= 64'(rss_reg);
+      if (at_key) reg_rdata_reg <= key_reg[64*key_idx+:64];
+      if (at_uc) reg_rdata_reg <= 64'(uc_reg[addr[6:3]]);
+      if (at_mc) reg_rdata_reg <= mc_reg[64*addr[4:3]+:64];
+      if (at_table) for (int i = 0; i < 8; i++) reg_rdata_reg[8*i+:8] <= 8'(table_reg[{addr[6:3], 3'(i)}]);
+      if (at_vlan) reg_rdata_reg <= vlan_mem[addr[8:3]];
       if (at_queue) begin
         case (qreg)
           7'(URDMA_ETHQ_CTRL): begin
-            reg_rdata[URDMA_RF_ETHQ_TX_ENABLE_LSB] <= queue.enable[0];
-            reg_rdata[URDMA_RF_ETHQ_RX_ENABLE_LSB] <= queue.enable[1];
-            reg_rdata[URDMA_RF_ETHQ_CQ_ENABLE_LSB] <= queue.enable[2];
-            reg_rdata[URDMA_RF_ETHQ_TX_ACTIVE_LSB] <= tx_active[q] || queue.enable[0];
-            reg_rdata[URDMA_RF_ETHQ_RX_ACTIVE_LSB] <= rx_active[q] || queue.enable[1];
-            reg_rdata[URDMA_RF_ETHQ_CQ_ACTIVE_LSB] <= cq_active[q] || queue.enable[2];
-            reg_rdata[URDMA_RF_ETHQ_TX_ERR_LSB] <= tx_err[q];
-            reg_rdata[URDMA_RF_ETHQ_RX_ERR_LSB] <= rx_err[q];
+            reg_rdata_reg[URDMA_RF_ETHQ_TX_ENABLE_LSB] <= queue.enable[0];
+            reg_rdata_reg[URDMA_RF_ETHQ_RX_ENABLE_LSB] <= queue.enable[1];
+            reg_rdata_reg[URDMA_RF_ETHQ_CQ_ENABLE_LSB] <= queue.enable[2];
+            reg_rdata_reg[URDMA_RF_ETHQ_TX_ACTIVE_LSB] <= tx_active[q] || queue.enable[0];
+            reg_rdata_reg[URDMA_RF_ETHQ_RX_ACTIVE_LSB] <= rx_active[q] || queue.enable[1];
+            reg_rdata_reg[URDMA_RF_ETHQ_CQ_ACTIVE_LSB] <= cq_active[q] || queue.enable[2];
+            reg_rdata_reg[URDMA_RF_ETHQ_TX_ERR_LSB] <= tx_err[q];
+            reg_rdata_reg[URDMA_RF_ETHQ_RX_ERR_LSB] <= rx_err[q];
           end
-          7'(URDMA_ETHQ_TX_BASE): reg_rdata <= {queue.tx_base, 12'd0};
-          7'(URDMA_ETHQ_RX_BASE): reg_rdata <= {queue.rx_base, 12'd0};
-          7'(URDMA_ETHQ_CQ_BASE): reg_rdata <= {queue.cq_base, 12'd0};
-          7'(URDMA_ETHQ_SIZE): reg_rdata <= size;
-          7'(URDMA_ETHQ_INT): reg_rdata <= int_word;
+          7'(URDMA_ETHQ_TX_BASE): reg_rdata_reg <= {queue.tx_base, 12'd0};
+          7'(URDMA_ETHQ_RX_BASE): reg_rdata_reg <= {queue.rx_base, 12'd0};
+          7'(URDMA_ETHQ_CQ_BASE): reg_rdata_reg <= {queue.cq_base, 12'd0};
+          7'(URDMA_ETHQ_SIZE): reg_rdata_reg <= size;
+          7'(URDMA_ETHQ_INT): reg_rdata_reg <= int_word;
           7'(URDMA_ETHQ_STATE): begin
-            reg_rdata[URDMA_RF_ETHQ_TX_CI_LSB+:16] <= tx_ci[q];
-            reg_rdata[URDMA_RF_ETHQ_RX_CI_LSB+:16] <= rx_ci[q];
-            reg_rdata[URDMA_RF_ETHQ_CQ_PI_LSB+:32] <= cq_pi[q];
+            reg_rdata_reg[URDMA_RF_ETHQ_TX_CI_LSB+:16] <= tx_ci[q];
+            reg_rdata_reg[URDMA_RF_ETHQ_RX_CI_LSB+:16] <= rx_ci[q];
+            reg_rdata_reg[URDMA_RF_ETHQ_CQ_PI_LSB+:32] <= cq_pi[q];
           end
           default: ;
         endcase

@@ -61,6 +61,12 @@ module urdma_eth_rx_parse
   output      logic [URDMA_CNT_N-1:0] cnt
 );
 
+  logic loop_room_reg;
+  assign loop_room = loop_room_reg;
+
+  logic [URDMA_CNT_N-1:0] cnt_reg;
+  assign cnt = cnt_reg;
+
   localparam int LOOP_LINES = (3 << LINE_W) / 8;
   localparam int LOOP_FRMS = (3 << FRM_W) / 8;
 
@@ -342,7 +348,7 @@ module urdma_eth_rx_parse
   );
 
   always_ff @(posedge clk) begin
-    loop_room <= free_reg >= (LINE_W+1)'((1 << LINE_W) - LOOP_LINES) && frm_count <= (FRM_W+1)'(LOOP_FRMS);
+    loop_room_reg <= free_reg >= (LINE_W+1)'((1 << LINE_W) - LOOP_LINES) && frm_count <= (FRM_W+1)'(LOOP_FRMS);
     if (rst) begin
       base_reg <= '0;
       wp_reg <= '0;
@@ -361,12 +367,12 @@ module urdma_eth_rx_parse
   end
 
   always_ff @(posedge clk) begin
-    cnt <= '0;
+    cnt_reg <= '0;
     if (!rst && z_mine) begin
-      if (!z_dec.enable) cnt[URDMA_CNT_ETH_RX_FILTERED] <= 1'b1;
-      else if (z_length) cnt[URDMA_CNT_ETH_RX_LENGTH] <= 1'b1;
-      else if (!z_dec.pass) cnt[URDMA_CNT_ETH_RX_FILTERED] <= 1'b1;
-      else if (!z_commit) cnt[URDMA_CNT_ETH_RX_DROP_FULL] <= 1'b1;
+      if (!z_dec.enable) cnt_reg[URDMA_CNT_ETH_RX_FILTERED] <= 1'b1;
+      else if (z_length) cnt_reg[URDMA_CNT_ETH_RX_LENGTH] <= 1'b1;
+      else if (!z_dec.pass) cnt_reg[URDMA_CNT_ETH_RX_FILTERED] <= 1'b1;
+      else if (!z_commit) cnt_reg[URDMA_CNT_ETH_RX_DROP_FULL] <= 1'b1;
     end
   end
 

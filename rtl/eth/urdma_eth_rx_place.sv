@@ -68,6 +68,9 @@ module urdma_eth_rx_place
   output      logic [URDMA_CNT_N-1:0]  cnt
 );
 
+  logic [URDMA_CNT_N-1:0] cnt_reg;
+  assign cnt = cnt_reg;
+
   localparam int PIECES = 8;
   localparam int RXCS = 16;
   localparam int WAIT_W = 11;      // while rdma_first, a frame begins every 2**WAIT_W cycles
@@ -280,11 +283,11 @@ module urdma_eth_rx_place
   assign done_q = {c.p.rxc.q, rxc.q};
 
   always_ff @(posedge clk) begin
-    cnt <= '0;
+    cnt_reg <= '0;
     if (!rst) begin
-      cnt[URDMA_CNT_ETH_RX_NO_BUF] <= drop || give_up;
-      cnt[URDMA_CNT_ETH_RX_FRAMES] <= w_done;
-      cnt[URDMA_CNT_ETH_RX_MCAST] <= w_done && w_mcast_reg;
+      cnt_reg[URDMA_CNT_ETH_RX_NO_BUF] <= drop || give_up;
+      cnt_reg[URDMA_CNT_ETH_RX_FRAMES] <= w_done;
+      cnt_reg[URDMA_CNT_ETH_RX_MCAST] <= w_done && w_mcast_reg;
     end
   end
 

@@ -33,6 +33,15 @@ module urdma_mr_ctx
   output      mr_ctx_t          rsp_ctx
 );
 
+  mr_ctx_t rsp_ctx_reg;
+  assign rsp_ctx = rsp_ctx_reg;
+
+  logic op_rsp_valid_reg;
+  assign op_rsp_valid = op_rsp_valid_reg;
+
+  logic rsp_valid_reg;
+  assign rsp_valid = rsp_valid_reg;
+
   logic [MRI_W:0] init_reg;
   logic rd_reg, op_rd_reg;
   logic [$bits(mr_ctx_t)-1:0] rd_data;
@@ -54,19 +63,19 @@ module urdma_mr_ctx
   );
 
   always_ff @(posedge clk) begin
-    rsp_ctx <= rd_data;
+    rsp_ctx_reg <= rd_data;
     if (rst) begin
       init_reg <= '0;
       rd_reg <= 1'b0;
       op_rd_reg <= 1'b0;
-      rsp_valid <= 1'b0;
-      op_rsp_valid <= 1'b0;
+      rsp_valid_reg <= 1'b0;
+      op_rsp_valid_reg <= 1'b0;
     end else begin
       if (!init_done) init_reg <= init_reg + 1'b1;
       rd_reg <= rd_valid && rd_ready;
       op_rd_reg <= op_rd_valid;
-      rsp_valid <= rd_reg;
-      op_rsp_valid <= op_rd_reg;
+      rsp_valid_reg <= rd_reg;
+      op_rsp_valid_reg <= op_rd_reg;
     end
   end
 

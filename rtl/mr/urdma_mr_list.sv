@@ -29,6 +29,9 @@ module urdma_mr_list
   output      logic [MRI_W-1:0] head_idx
 );
 
+  logic head_valid_reg;
+  assign head_valid = head_valid_reg;
+
   typedef struct packed {
     logic             some;
     logic [MRI_W-1:0] idx;
@@ -120,10 +123,10 @@ module urdma_mr_list
     if (rst) begin
       init_reg <= '0;
       state_reg <= L_IDLE;
-      head_valid <= 1'b0;
+      head_valid_reg <= 1'b0;
     end else begin
       if (!init_done) init_reg <= init_reg + 1'b1;
-      head_valid <= head_req;
+      head_valid_reg <= head_req;
       unique case (state_reg)
         L_IDLE: if (insert || remove) state_reg <= L_FIRST;
         L_FIRST: state_reg <= L_SECOND;

@@ -23,7 +23,11 @@
 // completion that closes its request (Request Completed), or else TAG_QUARANTINE cycles after it was sent, by
 // default 16 times the time-out (0.8 s): far beyond the time a working fabric holds a completion back, and the
 // check of byte count and address catches most of what may come even later. Should all tags be in quarantine,
-// requests wait. While nothing else is under way, busy is 0 and the clock may stop: quarantine then only lasts longer.
+// requests wait.
+//
+// Time-outs: in the first 256 cycles of every 2**SWEEP_W, counted by the NIC's time, one tag a cycle is looked at. So
+// a tag is given up, or released, at most 2**SWEEP_W + 256 cycles late, and between the sweeps nothing here changes while
+// the host's memory is awaited. timer_* tell when the next sweep begins that has a tag to look at.
 
 `resetall
 `default_nettype none
@@ -39,10 +43,13 @@ module urdma_dma_rd
   // cycles from a TLP's turn on RQ until a tag that was given up is used again
   parameter int TAG_QUARANTINE = 16 * CPL_TIMEOUT,
   // read TLPs that may wait for writes; as many as write TLPs of one line in urdma_dma_wr's FIFO
-  parameter int TLP_DEPTH = 32
+  parameter int TLP_DEPTH = 32,
+  // log2 of the cycles from one sweep to the next: at most an eighth of the time-out, at least 512
+  localparam int SWEEP_W = ($clog2(CPL_TIMEOUT) > 13) ? $clog2(CPL_TIMEOUT) - 4 : 9
 ) (
   input  wire logic         clk,
   input  wire logic         rst,
+  input  wire logic [31:0]  cycles,     // the NIC's time
 
   input  wire logic [2:0]   cfg_max_read_req,  // 128 bytes << n
 
@@ -77,6 +84,8 @@ module urdma_dma_rd
   output      logic         cnt_cpl_timeout,    // request given up, no completion in time
   output      logic         cnt_cpl_unexpected, // completion nobody waits for, discarded
 
+  output      logic         timer_armed,        // a sweep has a tag to look at
+  output      logic [31:0]  timer_cycles,       // until it begins; 0 while it lasts
   output      logic         busy
 );
 
@@ -403,33 +412,31 @@ module urdma_dma_rd
     );
   end
 
-  // ---- time-out: one tag a cycle is looked at --------------------------------------------------
-  logic [31:0] now_reg, sc_sent_reg, sc_age;
+  // ---- time-out: in a sweep, one tag a cycle is looked at ---------------------------------------
+  logic [31:0] sc_sent_reg, sc_age;
   logic [31:0] sent_mem [TAGS];     // when a tag was sent
-  logic [7:0] scan_reg, sc_tag_reg;
-  logic sc_outst_reg, sc_quar_reg, sc_timeout, sc_release;
+  logic [7:0] scan, sc_tag_reg;
+  logic sweep, any_reg, sc_outst_reg, sc_quar_reg, sc_timeout, sc_release;
+
+  assign scan = cycles[7:0];
+  assign sweep = any_reg && cycles[SWEEP_W-1:8] == '0;
+  assign timer_armed = any_reg;
+  assign timer_cycles = sweep ? 32'd0 : 32'(1 << SWEEP_W) - 32'(cycles[SWEEP_W-1:0]);
 
   always_ff @(posedge clk) begin
-    if (tlp_xfer) sent_mem[tlp.tag] <= now_reg;
-    sc_sent_reg <= sent_mem[scan_reg];
-    sc_tag_reg <= scan_reg;
-    // the state that belongs to sc_sent_reg: a tag sent in this very cycle is left for the next round
-    sc_outst_reg <= outst_reg[scan_reg];
-    sc_quar_reg <= quar_reg[scan_reg];
-  end
-
-  always_ff @(posedge clk) begin
-    if (rst) begin
-      now_reg <= '0;
-      scan_reg <= '0;
-    end else begin
-      now_reg <= now_reg + 32'd1;
-      scan_reg <= scan_reg + 8'd1;
+    if (tlp_xfer) sent_mem[tlp.tag] <= cycles;
+    if (sweep) begin
+      sc_sent_reg <= sent_mem[scan];
+      sc_tag_reg <= scan;
     end
+    // the state that belongs to sc_sent_reg: a tag sent in this very cycle is left for the next sweep
+    sc_outst_reg <= sweep && outst_reg[scan];
+    sc_quar_reg <= sweep && quar_reg[scan];
+    any_reg <= !rst && (outst_reg != '0 || quar_reg != '0);
   end
 
   always_comb begin
-    sc_age = now_reg - sc_sent_reg;
+    sc_age = cycles - sc_sent_reg;
     // completions have the first word in a cycle in which both speak of a tag
     sc_timeout = sc_outst_reg && outst_reg[sc_tag_reg] && sc_age >= 32'(CPL_TIMEOUT)
                  && !(a_valid_reg && c_tag == sc_tag_reg);

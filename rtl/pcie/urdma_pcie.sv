@@ -93,7 +93,12 @@ module urdma_pcie
   input  wire logic [VEC_W-1:0] irq_req_vec,
   output      logic         irq_req_ready,
 
-  // something is in flight; while 0, and no input is valid, the clock may stop
+  // the NIC's time, and when a sweep for reads without an answer begins
+  input  wire logic [31:0]  cycles,
+  output      logic         timer_armed,
+  output      logic [31:0]  timer_cycles,
+
+  // something is in flight
   output      logic         busy,
 
   // one pulse an event
@@ -129,7 +134,7 @@ module urdma_pcie
   );
 
   urdma_dma_rd #(.CPL_TIMEOUT(CPL_TIMEOUT), .TAG_QUARANTINE(TAG_QUARANTINE)) u_rd (
-    .clk, .rst,
+    .clk, .rst, .cycles, .timer_armed, .timer_cycles,
     .cfg_max_read_req,
     .stop, .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid, .rd_rsp,
     .wr_accept, .wr_pass,

@@ -61,6 +61,9 @@ module urdma_qp_mgr
   output      gid_t                        gid_wr
 );
 
+  gid_t [2:0] gid_reg;
+  assign gid = gid_reg;
+
   localparam int QPS = 1 << QPN_W;
   localparam int TX = 0;
   localparam int RX = 1;
@@ -546,7 +549,7 @@ module urdma_qp_mgr
     else if (gid_write) gid_mem[obj[GID_W-1:0]] <= gid_new;
     if (rst) gid_valid_reg <= '0;
     else if (gid_write) gid_valid_reg[obj[GID_W-1:0]] <= gid_new.valid;
-    for (int i = 0; i < 3; i++) gid[i] <= gid_mem[gid_idx[i]];
+    for (int i = 0; i < 3; i++) gid_reg[i] <= gid_mem[gid_idx[i]];
   end
 
   assign init_done = state_reg != M_INIT;

@@ -55,6 +55,12 @@ module urdma_regs
   output      logic [63:0]            cycles
 );
 
+  logic [63:0] reg_rsp_data_reg;
+  assign reg_rsp_data = reg_rsp_data_reg;
+
+  logic reg_rsp_valid_reg;
+  assign reg_rsp_valid = reg_rsp_valid_reg;
+
   localparam int LOG_CMDQ_MAX = 8;
   localparam int DRAIN = 16;
   localparam logic [63:0] CLOCK_HZ = 64'd250000000;
@@ -133,7 +139,7 @@ module urdma_regs
 
   assign core_rst = core_rst_reg;
   assign ready = (state_reg == S_READY);
-  assign busy = !ready || reg_req_valid || rd_pend_reg || reg_rsp_valid || wr_reset;
+  assign busy = !ready || reg_req_valid || rd_pend_reg || reg_rsp_valid_reg || wr_reset;
   assign cycles = cycles_reg;
   assign mac = mac_reg;
   assign cmdq_enable = enable_reg && ready;
@@ -235,7 +241,7 @@ module urdma_regs
 
   always_ff @(posedge clk) begin
     rd_pend_reg <= rd;
-    reg_rsp_valid <= rd_pend_reg;
+    reg_rsp_valid_reg <= rd_pend_reg;
     if (rd) begin
       rd_is_cnt_reg <= (addr >= 16'(URDMA_REG_COUNTERS))
                        && (addr < 16'(URDMA_REG_COUNTERS + 8 * URDMA_CNT_N));
@@ -262,10 +268,10 @@ module urdma_regs
         default: rd_data_reg <= '0;
       endcase
     end
-    if (rd_pend_reg) reg_rsp_data <= rd_is_eth_reg ? eth_reg_rdata : rd_is_cnt_reg ? cnt_reg[rd_cnt_reg] : rd_data_reg;
+    if (rd_pend_reg) reg_rsp_data_reg <= rd_is_eth_reg ? eth_reg_rdata : rd_is_cnt_reg ? cnt_reg[rd_cnt_reg] : rd_data_reg;
     if (rst) begin
       rd_pend_reg <= 1'b0;
-      reg_rsp_valid <= 1'b0;
+      reg_rsp_valid_reg <= 1'b0;
     end
   end
 

@@ -116,6 +116,9 @@ module urdma_rx
   output      trace_t                 trace
 );
 
+  logic loop_room_reg;
+  assign loop_room = loop_room_reg;
+
   localparam int FRAGS = 64;
 
   // ---- parser --------------------------------------------------------------------------------------------
@@ -158,7 +161,7 @@ module urdma_rx
 
   assign half_full = !buf_free[BUF_W] && !buf_free[BUF_W-1];
   always_ff @(posedge clk) begin
-    loop_room <= buf_free >= (BUF_W+1)'((1 << BUF_W) - LOOP_LINES) && pq_count[0] <= ($clog2(PKT_QUEUE)+1)'(LOOP_PKTS)
+    loop_room_reg <= buf_free >= (BUF_W+1)'((1 << BUF_W) - LOOP_LINES) && pq_count[0] <= ($clog2(PKT_QUEUE)+1)'(LOOP_PKTS)
         && pq_count[1] <= ($clog2(PKT_QUEUE)+1)'(LOOP_PKTS);
   end
 

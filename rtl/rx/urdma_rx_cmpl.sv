@@ -93,6 +93,9 @@ module urdma_rx_cmpl
   output      logic [7:0]             ack_syndrome
 );
 
+  logic [URDMA_CNT_N-1:0] cnt_reg;
+  assign cnt = cnt_reg;
+
   logic [QPN_W:0] init_reg;
   logic timer_init;
   assign init_done = init_reg[QPN_W] && timer_init;
@@ -265,20 +268,20 @@ module urdma_rx_cmpl
   assign ack_syndrome = (run[1].it.opcode == BTH_READ_RSP_MIDDLE) ? SYN_ACK : run[1].it.ext[7:0];
 
   always_ff @(posedge clk) begin
-    cnt <= '0;
+    cnt_reg <= '0;
     if (!rst && load && l_pkt) begin
-      cnt[URDMA_CNT_RX_NO_QP] <= !l_reg.pass;
-      cnt[URDMA_CNT_RX_ACK] <= l_reg.pass && kind_ack;
-      cnt[URDMA_CNT_RX_NAK] <= l_reg.pass && kind_nak;
-      cnt[URDMA_CNT_RX_NAK_RNR] <= l_reg.pass && kind_rnr;
-      cnt[URDMA_CNT_RX_ACK_GHOST] <= l_ok && !l_known;
+      cnt_reg[URDMA_CNT_RX_NO_QP] <= !l_reg.pass;
+      cnt_reg[URDMA_CNT_RX_ACK] <= l_reg.pass && kind_ack;
+      cnt_reg[URDMA_CNT_RX_NAK] <= l_reg.pass && kind_nak;
+      cnt_reg[URDMA_CNT_RX_NAK_RNR] <= l_reg.pass && kind_rnr;
+      cnt_reg[URDMA_CNT_RX_ACK_GHOST] <= l_ok && !l_known;
     end
     if (!rst) begin
-      cnt[URDMA_CNT_RX_READ_RSP] <= cnt_rsp;
-      cnt[URDMA_CNT_RX_READ_GAP] <= cnt_gap;
-      cnt[URDMA_CNT_TX_TIMEOUT] <= cnt_timeout;
-      cnt[URDMA_CNT_RETRY_EXC] <= cnt_retry_exc;
-      cnt[URDMA_CNT_RNR_EXC] <= cnt_rnr_exc;
+      cnt_reg[URDMA_CNT_RX_READ_RSP] <= cnt_rsp;
+      cnt_reg[URDMA_CNT_RX_READ_GAP] <= cnt_gap;
+      cnt_reg[URDMA_CNT_TX_TIMEOUT] <= cnt_timeout;
+      cnt_reg[URDMA_CNT_RETRY_EXC] <= cnt_retry_exc;
+      cnt_reg[URDMA_CNT_RNR_EXC] <= cnt_rnr_exc;
     end
   end
 

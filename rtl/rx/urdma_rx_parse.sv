@@ -65,6 +65,12 @@ module urdma_rx_parse
   output      trace_t                 trace
 );
 
+  logic [URDMA_CNT_N-1:0] cnt_reg;
+  assign cnt = cnt_reg;
+
+  logic class_valid_reg;
+  assign class_valid = class_valid_reg;
+
   // ---- d0, d1: the raw beats -----------------------------------------------------------------------
   logic d_busy, d_go, d1_first, d0_valid, absorb;
   mac_window_t d0, d1;
@@ -250,11 +256,11 @@ module urdma_rx_parse
     if (gid_wr_valid) gid_reg[gid_wr_idx] <= gid_wr;
     if (rst) begin
       x1_look_reg <= 1'b0;
-      class_valid <= 1'b0;
+      class_valid_reg <= 1'b0;
       gid_reg <= '0;
     end else begin
       x1_look_reg <= x0_valid_reg && x0_first_reg;
-      class_valid <= x1_look_reg;
+      class_valid_reg <= x1_look_reg;
     end
   end
 
@@ -468,16 +474,16 @@ module urdma_rx_parse
   end
 
   always_ff @(posedge clk) begin
-    cnt <= '0;
+    cnt_reg <= '0;
     if (!rst && z_end) begin
-      cnt[URDMA_CNT_RX_FRAMES] <= 1'b1;
-      if (z.err) cnt[URDMA_CNT_RX_MAC_ERR] <= 1'b1;
+      cnt_reg[URDMA_CNT_RX_FRAMES] <= 1'b1;
+      if (z.err) cnt_reg[URDMA_CNT_RX_MAC_ERR] <= 1'b1;
       // urdma_eth takes it
-      else if (!z_dec.rdma) cnt[URDMA_CNT_RX_NOT_RDMA] <= 1'b1;
-      else if (z_dec.bad || z.short_) cnt[URDMA_CNT_RX_MALFORMED] <= 1'b1;
-      else if (!z_crc_ok) cnt[URDMA_CNT_RX_ICRC_ERR] <= 1'b1;
-      else if (!z_commit) cnt[URDMA_CNT_RX_DROP_FULL] <= 1'b1;
-      else cnt[URDMA_CNT_RX_RDMA_PKTS] <= 1'b1;
+      else if (!z_dec.rdma) cnt_reg[URDMA_CNT_RX_NOT_RDMA] <= 1'b1;
+      else if (z_dec.bad || z.short_) cnt_reg[URDMA_CNT_RX_MALFORMED] <= 1'b1;
+      else if (!z_crc_ok) cnt_reg[URDMA_CNT_RX_ICRC_ERR] <= 1'b1;
+      else if (!z_commit) cnt_reg[URDMA_CNT_RX_DROP_FULL] <= 1'b1;
+      else cnt_reg[URDMA_CNT_RX_RDMA_PKTS] <= 1'b1;
     end
   end
 

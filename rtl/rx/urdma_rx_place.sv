@@ -111,6 +111,9 @@ module urdma_rx_place
   output      logic             fence_out
 );
 
+  logic [QPN_W-1:0] kick_qpn_reg;
+  assign kick_qpn = kick_qpn_reg;
+
   logic [QPN_W:0] init_reg;
   assign init_done = init_reg[QPN_W];
   always_ff @(posedge clk) begin
@@ -629,7 +632,7 @@ module urdma_rx_place
       idx_reg <= idx_reg + 16'd1;
       turn_reg <= turn_reg + 5'd1;
     end
-    if (f_end) kick_qpn <= rec.op.qpn;
+    if (f_end) kick_qpn_reg <= rec.op.qpn;
   end
 
   always_ff @(posedge clk) begin

@@ -70,6 +70,9 @@ module urdma_rx_resp
   output      logic [7:0]             drop_opcode
 );
 
+  logic [URDMA_CNT_N-1:0] cnt_reg;
+  assign cnt = cnt_reg;
+
   typedef struct packed {
     logic        active;           // from RTR on
     logic        err;
@@ -449,11 +452,11 @@ module urdma_rx_resp
   assign drop_opcode = s2_in_reg.opcode;
 
   always_ff @(posedge clk) begin
-    cnt <= '0;
+    cnt_reg <= '0;
     if (s2_valid_reg && s2_src_reg == S_ITEM && !rst) begin
-      cnt[URDMA_CNT_RX_DUP] <= c_dup;
-      cnt[URDMA_CNT_RX_SEQ_ERR] <= c_seq;
-      cnt[URDMA_CNT_RX_NO_QP] <= c_noqp;
+      cnt_reg[URDMA_CNT_RX_DUP] <= c_dup;
+      cnt_reg[URDMA_CNT_RX_SEQ_ERR] <= c_seq;
+      cnt_reg[URDMA_CNT_RX_NO_QP] <= c_noqp;
     end
   end
 

@@ -56,6 +56,9 @@ module urdma_rx_settle
   output      logic         ack_valid    // acknowledgement or response taken
 );
 
+  logic valid_reg;
+  assign valid = valid_reg;
+
   logic retry, emit, due, is_resp, acked_valid_reg, err_valid_reg, rr_valid_reg;
   run_t run_reg;
   did_t did_reg;
@@ -106,9 +109,9 @@ module urdma_rx_settle
     end
   end
 
-  assign fire = valid && !frozen && (!emit || !acked_valid_reg || acked_ready)
+  assign fire = valid_reg && !frozen && (!emit || !acked_valid_reg || acked_ready)
       && (!did_reg.failed || !err_valid_reg || err_ready) && (!is_resp || !rr_valid_reg || rr_ready);
-  assign in_ready = !valid || fire;
+  assign in_ready = !valid_reg || fire;
   assign set = fire && (arm || (run_reg.armed && st.tk == T_NONE));
   // a message that has come meanwhile is acknowledged already, or flushed; another's packet has seen to no timer
   assign look = fire && (did_reg.look || (run_reg.fresh && (s.err || psn_before(run_reg.fresh_psn, s.una)))
@@ -134,13 +137,13 @@ module urdma_rx_settle
     if (fire && did_reg.failed) err_reg <= '{qpn: run_reg.it.qpn, only_event: 1'b0, event_type: 8'd0};
     if (fire && is_resp) rr_reg <= did_reg.rr;
     if (rst) begin
-      valid <= 1'b0;
+      valid_reg <= 1'b0;
       acked_valid_reg <= 1'b0;
       err_valid_reg <= 1'b0;
       rr_valid_reg <= 1'b0;
     end else begin
-      if (in_valid && in_ready) valid <= 1'b1;
-      else if (fire) valid <= 1'b0;
+      if (in_valid && in_ready) valid_reg <= 1'b1;
+      else if (fire) valid_reg <= 1'b0;
       if (fire && emit) acked_valid_reg <= 1'b1;
       else if (acked_ready) acked_valid_reg <= 1'b0;
       if (fire && did_reg.failed) err_valid_reg <= 1'b1;

@@ -68,6 +68,9 @@ module urdma_rx_walk
   output      logic              cnt_rnr_exc
 );
 
+  logic valid_reg;
+  assign valid = valid_reg;
+
   logic apart_reg, at_ack, none, is_rd, rd_good, rd_bad, passed, c_done, c_block, a_pass, ent_cqe, go_on, step, decide, is_resp;
   logic due, moved, fail, rnr, c_gap, c_timeout, c_retry_exc, c_rnr_exc;
   /* verilator lint_off UNUSEDSIGNAL */
@@ -126,8 +129,8 @@ module urdma_rx_walk
 
   assign go_on = run_reg.it.pass && (c_done || a_pass || (c_block && says_reg.expired));
   assign ent_cqe = c_done && (c_status != '0 || ent.signaled);
-  assign step = valid && go_on && !frozen && (!ent_cqe || !cqe_valid || cqe_ready);
-  assign end_valid = valid && !go_on && !frozen;
+  assign step = valid_reg && go_on && !frozen && (!ent_cqe || !cqe_valid || cqe_ready);
+  assign end_valid = valid_reg && !go_on && !frozen;
   assign decide = end_valid && end_ready && run_reg.it.pass && !st.err && !c_block;
   assign next_idx = c_block ? st.ack : at_ack ? st.ack + 16'd1 : st.head + 16'd1;
   assign ent_en = step;
@@ -204,9 +207,9 @@ module urdma_rx_walk
         did_reg <= '0;
       end
     end
-    if (rst) valid <= 1'b0;
-    else if (load) valid <= 1'b1;
-    else if (end_valid && end_ready) valid <= 1'b0;
+    if (rst) valid_reg <= 1'b0;
+    else if (load) valid_reg <= 1'b1;
+    else if (end_valid && end_ready) valid_reg <= 1'b0;
   end
 
   // ---- completions ---------------------------------------------------------------------------------------------------

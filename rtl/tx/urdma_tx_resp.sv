@@ -638,7 +638,7 @@ module urdma_tx_resp
       settle_reg <= '0;
     end else begin
       for (int e = 0; e < 2; e++) qps_reg[e] <= qps_reg[e] + (QPN_W+1)'(enter[e]) - (QPN_W+1)'(leave[e]);
-      settle_reg <= settle_reg + 1'b1;
+      if (fence_reg != F_IDLE) settle_reg <= settle_reg + 1'b1;
       case (fence_reg)
         F_IDLE: if (fence_start) begin
           fence_reg <= F_BEGIN;

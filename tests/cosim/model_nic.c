@@ -218,10 +218,16 @@ static void cycle(void *model, const struct urdma_sim_in *in, struct urdma_sim_o
 		      !m->out.irq_valid && !m->reading && !m->sending && !m->rx_full &&
 		      !m->rx_len && !m->irq[0] && !m->irq[1];
 	m->out.timer_armed = m->timer != 0;
+	/* It waits for the host's memory without moving. */
+	m->out.still = m->out.idle || (m->reading && m->asked == m->len && m->dw_at == m->n_dw &&
+				       !m->out.rq.valid && !m->out.cc.valid && !m->out.tx.valid &&
+				       !m->out.irq_valid && !m->sending && !m->rx_full &&
+				       !m->rx_len && !m->irq[0] && !m->irq[1]);
 	m->out.timer_cycles = (uint32_t)(m->timer - m->cycles);
 	if (fault == MODEL_NIC_STALE_TIMER) {
 		/* armed, and not told yet: not quiet */
 		m->out.idle &= !m->timer || m->stale[0];
+		m->out.still = m->out.idle;
 		m->out.timer_armed = m->stale[0] != 0;
 		m->out.timer_cycles = m->stale[0];
 		m->stale[0] = m->stale[1];

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "counters.h"
+#include "digest.h"
 #include "rig.h"
 
 void rig_defaults(struct rig_config *config)
@@ -116,14 +117,20 @@ static void connect_pairs(struct rig *rig, struct urdma_eh_qp *a, struct urdma_e
 
 void rig_start(struct rig *rig, const struct rig_config *config)
 {
+	const struct urdma_model_ops *model;
+
 	memset(rig, 0, sizeof(*rig));
 	rig->config = *config;
 	if (!config->capture)
 		rig->config.capture = getenv("URDMA_TEST_CAPTURE");
-	rig_check(rig,
-		  urdma_cosim_create(&config->cosim,
-				     config->model ? config->model : &urdma_model_verilated,
-				     &rig->cosim),
+	if (getenv("URDMA_TEST_NO_SKIP"))
+		rig->config.cosim.no_skip = true;
+	if (getenv("URDMA_TEST_THREADS"))
+		rig->config.cosim.threads = (unsigned int)atoi(getenv("URDMA_TEST_THREADS"));
+	model = config->model		      ? config->model
+		: getenv("URDMA_TEST_DIGEST") ? &digest_model
+					      : &urdma_model_verilated;
+	rig_check(rig, urdma_cosim_create(&rig->config.cosim, model, &rig->cosim),
 		  "create simulation");
 	rig_check(rig, urdma_embedded_create(rig->cosim, &config->memory, &rig->host),
 		  "create host");

@@ -347,7 +347,7 @@ static void host_read(struct bench *b, uint64_t addr, uint32_t len, uint8_t tag)
 		if (!q->fail_end)
 			q->fail_end = q->asked + len;
 		if (h->fault == F_LATE)
-			h->ready = b->cycle + CPL_TIMEOUT + 600 + bench_rnd(b, 7000);
+			h->ready = b->cycle + CPL_TIMEOUT + SWEEP + 600 + bench_rnd(b, 7000);
 		if (h->fault == F_LATE || h->fault == F_LOST)
 			b->want.cpl_timeout++;
 	}
@@ -852,6 +852,14 @@ static void observe_host(struct bench *b)
 	b->have.dma_drop += b->out.dma_drop;
 	b->have.cpl_err += b->out.cpl_err;
 	b->have.cpl_timeout += b->out.cpl_timeout;
+	if (b->out.timer_armed && !b->out.timer_cycles)
+		b->timer_end = b->cycle;
+	if (b->out.cpl_timeout && b->cycle - b->timer_end > b->timeout_after)
+		b->timeout_after = b->cycle - b->timer_end;
+	if (b->out.timer_armed && b->timer_due && b->out.timer_cycles + b->cycle != b->timer_due &&
+	    b->out.timer_cycles)
+		CHECK(b, b->cycle >= b->timer_due, "the timer moved away before its end");
+	b->timer_due = b->out.timer_armed ? b->cycle + b->out.timer_cycles : 0;
 	b->have.cpl_unexpected += b->out.cpl_unexpected;
 	b->have.db_bad += b->out.db_bad;
 	b->have.mmio_bad += b->out.mmio_bad;
@@ -865,6 +873,8 @@ void bench_cycle(struct bench *b)
 	drive_clients(b);
 	drive_rc(b);
 	drive_host(b);
+	/* The 32 bits of time wrap early in every run. */
+	b->in.cycles = (uint32_t)b->cycle - 3000;
 	pcie_model_eval(b->m, &b->in, &b->out);
 	CHECK(b, b->out.rc_ready, "RC stalled");
 	observe_host(b);

@@ -12,6 +12,7 @@
 
 #define CPL_TIMEOUT    10000 /* as in CMakeLists.txt */
 #define TAG_QUARANTINE 40000
+#define SWEEP	       1024 /* cycles between looks at the tags */
 
 #define RD_BASE 0x0000001234000000ull /* what reads read */
 #define RD_SIZE (1u << 20)
@@ -193,6 +194,10 @@ struct bench {
 		uint32_t rd_tlp, wr_tlp, dma_drop, cpl_err, cpl_timeout, cpl_unexpected, db_bad,
 			mmio_bad;
 	} want, have;
+
+	/* cycle in which the timer was at its end last, the one it told last, and how long after
+	 * the former a read was given up */
+	uint64_t timer_end, timer_due, timeout_after;
 
 	/* measurements */
 	uint64_t rsp_beats, rsp_first, rsp_last;

@@ -63,6 +63,7 @@ void pcie_model_eval(pcie_model *m, const pcie_in *in, pcie_out *out)
 	Vurdma_pcie &t = m->top;
 
 	t.rst = in->rst;
+	t.cycles = in->cycles;
 	t.s_axis_cq_tvalid = in->cq.valid;
 	if (in->cq.valid) {
 		std::memcpy(&t.s_axis_cq_tdata[0], in->cq.data, 64);
@@ -156,6 +157,8 @@ void pcie_model_eval(pcie_model *m, const pcie_in *in, pcie_out *out)
 	out->irq_req_ready = t.irq_req_ready;
 	out->wr_open = t.wr_open;
 	out->busy = t.busy;
+	out->timer_armed = t.timer_armed;
+	out->timer_cycles = t.timer_cycles;
 	out->rd_tlp = t.cnt_rd_tlp;
 	out->wr_tlp = t.cnt_wr_tlp;
 	out->dma_drop = t.cnt_dma_drop;

@@ -41,6 +41,7 @@ struct dma_wr_beat {
 
 struct pcie_in {
 	bool rst;
+	uint32_t cycles; /* the NIC's time */
 	struct axis_beat cq, rc;
 	bool cc_ready, rq_ready;
 	uint8_t max_payload, max_read_req;
@@ -75,6 +76,8 @@ struct pcie_out {
 	bool irq_req_ready;
 	bool wr_open;
 	bool busy;
+	bool timer_armed;
+	uint32_t timer_cycles;
 	/* counter pulses */
 	bool rd_tlp, wr_tlp, dma_drop, cpl_err, cpl_timeout, cpl_unexpected, db_bad, mmio_bad;
 };

@@ -429,6 +429,8 @@ static void test_all_tags_lost(void **state)
 	b->rdc[0].align = 64;
 	bench_drain(b, 20000);
 	assert_int_equal(b->have.cpl_timeout, 256);
+	/* The timer had told of the sweep in which they were given up. */
+	assert_in_range(b->timeout_after, 0, 3);
 	b->fault_prob = 0;
 	readers(b, 2, 256, 300, 1, 1024);
 	bench_run(b, 200);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A team of threads that shares a short piece of work, many thousand times a second: the evaluation
+ * of the NICs in one cycle.
+ *
+ * Item i of a piece of work is done by member i % size, the caller being member 0. Items must not
+ * touch what another one touches. A member waits for its next items by spinning for some 50 us, and
+ * then sleeps; it is woken when there is work again.
+ */
+#ifndef URDMA_COSIM_TEAM_H
+#define URDMA_COSIM_TEAM_H
+
+#include <stddef.h>
+
+struct urdma_team;
+
+typedef void (*urdma_team_fn)(void *item);
+
+/* size threads, the caller's included. Returns NULL when there is no memory, or no thread. */
+struct urdma_team *urdma_team_create(unsigned int size);
+void urdma_team_destroy(struct urdma_team *team);
+
+/* Calls fn for each of n items, and returns when all are done. */
+void urdma_team_run(struct urdma_team *team, urdma_team_fn fn, void *const *items, unsigned int n);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Verilated NIC, with a digest of all that it exchanges: each transfer on each stream, and each
+ * event of the trace taps, with the cycle of the NIC. Two runs with equal digests are equal to the
+ * cycle. When a NIC is destroyed, its name and its digest are appended to the file that
+ * URDMA_TEST_DIGEST names.
+ */
+#ifndef URDMA_TESTS_DIGEST_H
+#define URDMA_TESTS_DIGEST_H
+
+#include "scheduler.h"
+
+extern const struct urdma_model_ops digest_model;
+
+#endif

@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# test_skip.sh DIR VARIABLE=VALUE PROGRAM [ARGUMENT...]: with the variable in its environment (NICs clocked through all
+# waiting, evaluated in threads) a test does the same in every cycle.
+set -euo pipefail
+dir=$1 variable=$2
+shift 2
+rm -rf "$dir"
+mkdir -p "$dir"
+run() {
+	local digest=$1
+	shift
+	if ! env URDMA_TEST_DIGEST="$digest" "$@" >"$digest.log" 2>&1; then
+		cat "$digest.log"
+		exit 1
+	fi
+}
+run "$dir/without" "$@"
+run "$dir/with" env "$variable" "$@"
+if ! [ -s "$dir/without" ] || ! cmp "$dir/without" "$dir/with"; then
+	echo "The two runs differ: $dir/without and $dir/with ($variable) have a line for each NIC."
+	diff "$dir/without" "$dir/with" | head -20
+	exit 1
+fi
+echo "$(wc -l <"$dir/without") NICs did the same in every cycle"
