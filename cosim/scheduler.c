@@ -430,6 +430,7 @@ static void check_idle(struct urdma_cosim *c, const struct nic *nic)
 static void clock_model(struct urdma_cosim *c, struct nic *nic, const struct urdma_sim_in *in)
 {
 	c->ops->cycle(nic->model, in, &nic->out);
+	c->stats.evaluated++;
 	if (!nic->out.traced || !c->trace || in->rst)
 		return;
 	for (unsigned int i = 0; i < URDMA_SIM_TRACE_TAPS; i++)
@@ -453,6 +454,7 @@ static void wake(struct urdma_cosim *c, struct nic *nic)
 	in.skip_cycles = nic->dozed - 1;
 	in.skip_valid = in.skip_cycles != 0;
 	nic->dozed = 0;
+	c->stats.waited--; /* one of the cycles is evaluated after all */
 	nic->settling = TIMER_MARGIN + 1;
 	clock_model(c, nic, &in);
 	check_idle(c, nic);
@@ -541,7 +543,7 @@ static void step(struct urdma_cosim *c, uint64_t skip)
 			urdma_eth_port_reset(&nic->port, c->now);
 		if (!link_moves && may_doze(c, nic, skip)) {
 			nic->dozed++;
-			c->stats.dozed++;
+			c->stats.waited++;
 			moved |= urdma_pcie_sample(nic->pcie, &nic->in, &nic->out);
 			moved |= urdma_eth_port_sample(&nic->port, c->now, &nic->in, &nic->out);
 			continue;
@@ -567,7 +569,7 @@ static void step(struct urdma_cosim *c, uint64_t skip)
 			set_error(c, urdma_eth_port_error(&nic->port));
 	}
 	c->now += 1 + skip;
-	c->stats.evaluated++;
+	c->stats.steps++;
 	c->stats.skipped += skip;
 	for (unsigned int i = 0; i < c->n; i++)
 		urdma_pcie_set_now(c->nic[i].pcie, c->now);

@@ -74,9 +74,11 @@ struct urdma_cosim_config {
 };
 
 struct urdma_cosim_stats {
-	uint64_t evaluated; /* clock cycles evaluated */
-	uint64_t skipped;   /* cycles of time that were not */
-	uint64_t dozed; /* evaluated cycles in which a quiet NIC was left out, summed over NICs */
+	uint64_t evaluated; /* clocks of NICs that were evaluated, summed over NICs */
+	uint64_t waited;    /* cycles of single NICs that passed without evaluation while others
+			       were evaluated, summed */
+	uint64_t skipped;   /* cycles of time in which no NIC was evaluated */
+	uint64_t steps;	    /* cycles of time in which a NIC was evaluated */
 	uint64_t events;
 };
 

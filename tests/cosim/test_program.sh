@@ -145,10 +145,20 @@ kill -TERM $pid
 wait $pid
 status=$?
 [ $status = 0 ] || fail "exit status $status after SIGTERM: $(cat "$dir/err")"
-for key in simulated_ns cycles_simulated cycles_skipped wall_seconds cycles_per_second tx_frames \
+for key in simulated_ns cycles_simulated cycles_skipped cycles_evaluated cycles_waited cpu_user_seconds \
+	cpu_system_seconds wall_seconds evaluated_per_cpu_second tx_frames \
 	'"capture": "urdma1.pcapng"' '"error": null' '"seed": 9' '"reorder": 0'; do
 	grep -q -- "$key" "$dir/o/cosim.json" || fail "cosim.json lacks $key"
 done
+# figure KEY: its value in cosim.json.
+figure() {
+	sed -n "s/^  \"$1\": \([0-9.]*\),\$/\1/p" "$dir/o/cosim.json"
+}
+# Each of the two NICs was evaluated or waited in each cycle that was simulated; the others were skipped.
+[ "$(($(figure cycles_evaluated) + $(figure cycles_waited)))" = "$((2 * $(figure cycles_simulated)))" ] ||
+	fail "the cycles of the NICs are not those simulated: $(cat "$dir/o/cosim.json")"
+[ "$(($(figure cycles_simulated) + $(figure cycles_skipped)))" = "$(($(figure simulated_ns) / 4))" ] ||
+	fail "simulated and skipped cycles are not the time: $(cat "$dir/o/cosim.json")"
 grep -q '"tx_frames": 0' "$dir/o/counters.json" || fail "counters.json lacks tx_frames"
 for i in 0 1; do
 	[ -s "$dir/o/urdma$i.pcapng" ] || fail "no capture urdma$i.pcapng"

@@ -168,8 +168,12 @@ static void skipping_changes_nothing(void **state)
 		assert_true(log_a == log_c);
 		assert_true(end_a == end_c);
 		assert_int_equal(c.skipped, 0);
-		assert_true(c.evaluated == end_c);
-		assert_true(a.evaluated + a.skipped == end_a);
+		assert_true(c.steps == end_c);
+		assert_true(c.evaluated == 2 * end_c && !c.waited);
+		/* Each of the two NICs was evaluated or waited in each step. */
+		assert_true(a.steps + a.skipped == end_a);
+		assert_true(a.evaluated + a.waited == 2 * a.steps);
+		assert_true(a.waited > 0);
 		assert_true(a.evaluated * 4 < c.evaluated);
 	}
 }
