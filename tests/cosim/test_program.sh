@@ -145,7 +145,7 @@ kill -TERM $pid
 wait $pid
 status=$?
 [ $status = 0 ] || fail "exit status $status after SIGTERM: $(cat "$dir/err")"
-for key in simulated_ns cycles_simulated cycles_skipped cycles_evaluated cycles_waited cpu_user_seconds \
+for key in simulated_ns cycles_simulated cycles_skipped cycles_evaluated cycles_waited socket_looks cpu_user_seconds \
 	cpu_system_seconds wall_seconds evaluated_per_cpu_second tx_frames \
 	'"capture": "urdma1.pcapng"' '"error": null' '"seed": 9' '"reorder": 0'; do
 	grep -q -- "$key" "$dir/o/cosim.json" || fail "cosim.json lacks $key"
@@ -243,6 +243,18 @@ done >"$dir/ten"
 for _ in $(seq 100); do
 	cat "$dir/ten"
 done >>"$dir/many.pcapng"
+
+# ---- a busy NIC does not keep guests waiting -----------------------------------------------------
+
+# 1000 frames come to both NICs at once. No more than some dozens of clocks pass between two looks at the sockets.
+start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --port "r=replay:$dir/many.pcapng,fast" --switch 0,1,r
+sleep 2
+kill -TERM $pid
+wait $pid || fail "exit status $? after SIGTERM: $(cat "$dir/err")"
+grep -q '"group": 1000' "$dir/o/cosim.json" || fail "the replay is not over: $(cat "$dir/o/cosim.json")"
+[ "$(figure cycles_evaluated)" -gt 2000 ] || fail "$(figure cycles_evaluated) clocks for 1000 frames"
+[ "$(figure cycles_evaluated)" -le $((40 * $(figure socket_looks))) ] ||
+	fail "$(figure socket_looks) looks at the sockets in $(figure cycles_evaluated) clocks"
 
 real=$program
 # lossy OUT [ARGUMENT...]: a run whose files in OUT have to fail. What it simulates is whole all the
