@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A thin front: what to type. The build proper is CMake's, the set-up tools/setup.sh.
 
-.PHONY: run build test test-full bench bench-update lint clean
+.PHONY: run build test test-full bench bench-update speed lint clean
 
 # The launcher builds what it needs, which is less than `build`.
 run:
@@ -29,6 +29,10 @@ bench: build
 # The committed table, and README's, with the figures of now.
 bench-update: build
 	cmake --build build --target bench-update
+
+# The simulator's speed against that of another commit: make speed COMMIT=... ROUNDS=...
+speed:
+	@tools/speed.sh $(if $(ROUNDS),--rounds $(ROUNDS)) $(COMMIT)
 
 lint:
 	@tools/setup.sh lint

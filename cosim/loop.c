@@ -8,8 +8,17 @@
 
 #include "program.h"
 
-/* Cycles between two looks at the sockets while the NICs are busy. */
-#define BUSY_SLICE 256u
+/*
+ * Clocks of NICs between two looks at the sockets while the NICs are busy. A clock takes
+ * microseconds, so a doorbell of a guest waits for a fraction of a millisecond; a look is one
+ * system call when nothing has come.
+ */
+#define LOOK_CLOCKS 32u
+/* Cycles of simulated time that pass at most between two looks, however few of them are evaluated.
+ */
+#define LOOK_CYCLES 256u
+/* Looks of which one serves everybody, asked for or not, and looks after the files. */
+#define FULL_LOOKS 64u
 
 static uint64_t wall_ns(void)
 {
@@ -19,75 +28,83 @@ static uint64_t wall_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Handles messages. True: something came. */
-static bool serve(struct urdma_program *p)
+/* Handles the messages that wait; of one client 64 at most, so that the NICs run as well. */
+static void serve(struct urdma_program *p)
 {
-	bool any = false;
-
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
-		any |= urdma_vfio_user_process(p->server[i]) != 0;
+		urdma_vfio_user_process(p->server[i]);
 	for (unsigned int i = 0; i < p->opt.cosim.n_external; i++)
-		any |= urdma_external_process(p->opt.cosim.external[i], urdma_cosim_now(p->c));
+		urdma_external_process(p->opt.cosim.external[i], urdma_cosim_now(p->c));
 	if (p->control)
-		any |= urdma_control_process(p->control);
-	return any;
+		urdma_control_process(p->control);
+	urdma_program_watch_files(p);
 }
 
-/* Waits for a message, a signal, or ns nanoseconds (UINT64_MAX: for ever). True: a signal came. */
-static bool wait(struct urdma_program *p, uint64_t ns)
+enum came {
+	CAME_NOTHING,
+	CAME_WORK, /* serve() has something to do */
+	CAME_SIGNAL,
+};
+
+/* Waits for a message, a signal, or ns nanoseconds (UINT64_MAX: for ever). */
+static enum came wait(struct urdma_program *p, uint64_t ns)
 {
 	struct pollfd fds[1 + URDMA_COSIM_MAX_NICS * URDMA_VFIO_USER_MAX_POLLFDS +
 			  URDMA_COSIM_MAX_EXTERNAL * URDMA_EXTERNAL_MAX_POLLFDS +
 			  URDMA_CONTROL_MAX_POLLFDS];
 	struct timespec ts;
+	bool again = false;
 	nfds_t n = 0;
+	int ready;
 
+	p->looks++;
 	fds[n].fd = p->signals;
 	fds[n++].events = POLLIN;
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
 		n += urdma_vfio_user_pollfds(p->server[i], &fds[n]);
 	for (unsigned int i = 0; i < p->opt.cosim.n_external; i++) {
 		n += urdma_external_pollfds(p->opt.cosim.external[i], &fds[n]);
-		if (urdma_external_waiting(p->opt.cosim.external[i]) && ns > 1000000)
-			ns = 1000000;
+		again |= urdma_external_waiting(p->opt.cosim.external[i]);
 	}
 	if (p->control)
 		n += urdma_control_pollfds(p->control, &fds[n]);
+	if (again && ns > 1000000)
+		ns = 1000000;
 	ts = (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u),
 				.tv_nsec = (long)(ns % 1000000000u) };
-	if (ppoll(fds, n, ns == UINT64_MAX ? NULL : &ts, NULL) < 0)
-		return false;
-	return fds[0].revents != 0;
+	ready = ppoll(fds, n, ns == UINT64_MAX ? NULL : &ts, NULL);
+	if (ready > 0 && fds[0].revents)
+		return CAME_SIGNAL;
+	return ready || again ? CAME_WORK : CAME_NOTHING;
 }
 
 /*
  * All NICs are quiet since cycle since_cycle, at wall time since_ns: sleeps until something comes
- * or a timer is due, and moves time on. -EINTR: a signal came.
+ * or a timer is due, and moves time on.
  */
-static int sleep_and_skip(struct urdma_program *p, uint64_t since_ns, uint64_t since_cycle)
+static int sleep_and_skip(struct urdma_program *p, uint64_t since_ns, uint64_t since_cycle,
+			  enum came *came)
 {
 	uint64_t timer = urdma_cosim_next(p->c);
-	uint64_t target = since_cycle + (wall_ns() - since_ns) / URDMA_SIM_CYCLE_NS;
+	uint64_t target = since_cycle + (wall_ns() - since_ns) / URDMA_SIM_CYCLE_NS, left = 0;
 
-	if (timer > target) {
+	if (timer > target)
 		/* The times of a capture may be centuries apart. */
-		uint64_t left = timer - target > UINT64_MAX / URDMA_SIM_CYCLE_NS
-					? UINT64_MAX
-					: (timer - target) * URDMA_SIM_CYCLE_NS;
-
-		if (wait(p, left))
-			return -EINTR;
+		left = timer - target > UINT64_MAX / URDMA_SIM_CYCLE_NS
+			       ? UINT64_MAX
+			       : (timer - target) * URDMA_SIM_CYCLE_NS;
+	*came = wait(p, left);
+	if (*came == CAME_SIGNAL)
+		return 0;
+	if (left)
 		target = since_cycle + (wall_ns() - since_ns) / URDMA_SIM_CYCLE_NS;
-	} else if (wait(p, 0)) {
-		return -EINTR;
-	}
 	/*
 	 * The time that has passed, but not past a timer: when one fires, the NICs are busy again,
 	 * and the guests have to be served meanwhile.
 	 */
 	if (timer < target) {
 		uint64_t now = urdma_cosim_now(p->c);
-		uint64_t stop = (timer > now ? timer : now) + BUSY_SLICE;
+		uint64_t stop = (timer > now ? timer : now) + LOOK_CLOCKS;
 
 		if (stop < target)
 			target = stop;
@@ -95,23 +112,46 @@ static int sleep_and_skip(struct urdma_program *p, uint64_t since_ns, uint64_t s
 	return urdma_cosim_run_until(p->c, target);
 }
 
+struct slice {
+	struct urdma_cosim *c;
+	uint64_t end; /* clocks evaluated by then */
+};
+
+static bool slice_done(void *arg)
+{
+	const struct slice *s = arg;
+
+	return urdma_cosim_stats(s->c)->evaluated >= s->end || !urdma_cosim_busy(s->c);
+}
+
+/* A look's worth of work. Quiet NICs may end it before. */
+static int run_slice(struct urdma_program *p)
+{
+	struct slice s = { p->c, urdma_cosim_stats(p->c)->evaluated + LOOK_CLOCKS };
+	int ret;
+
+	ret = urdma_cosim_run_cond(p->c, slice_done, &s, urdma_cosim_now(p->c) + LOOK_CYCLES);
+	return ret == -ETIMEDOUT ? 0 : ret;
+}
+
 int urdma_program_loop(struct urdma_program *p)
 {
 	uint64_t quiet_wall = 0, quiet_cycle = 0;
+	enum came came = CAME_WORK;
 	bool quiet = false;
 	int ret;
 
-	for (;;) {
-		serve(p);
-		urdma_program_watch_files(p);
+	while (came != CAME_SIGNAL) {
+		/* A client that is to be dropped may have no message: everybody, now and then. */
+		if (came == CAME_WORK || p->looks % FULL_LOOKS == 0)
+			serve(p);
 		if (urdma_cosim_busy(p->c)) {
 			quiet = false;
-			ret = urdma_cosim_run_while_busy(p->c, urdma_cosim_now(p->c) + BUSY_SLICE);
+			ret = run_slice(p);
 			if (ret)
 				return ret;
 			if (urdma_cosim_busy(p->c)) {
-				if (wait(p, 0))
-					return 0;
+				came = wait(p, 0);
 				continue;
 			}
 		}
@@ -120,10 +160,13 @@ int urdma_program_loop(struct urdma_program *p)
 			quiet_wall = wall_ns();
 			quiet_cycle = urdma_cosim_now(p->c);
 			urdma_program_flush_files(p);
-			urdma_program_watch_files(p);
+			serve(p);
+			came = CAME_NOTHING;
+			continue;
 		}
-		ret = sleep_and_skip(p, quiet_wall, quiet_cycle);
+		ret = sleep_and_skip(p, quiet_wall, quiet_cycle, &came);
 		if (ret)
-			return ret == -EINTR ? 0 : ret;
+			return ret;
 	}
+	return 0;
 }

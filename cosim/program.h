@@ -25,6 +25,7 @@ struct urdma_program {
 	struct urdma_control *control;
 	int signals;
 	struct timespec start;
+	uint64_t looks; /* at the sockets */
 	/* What went wrong: the simulation's error, files that could not be written. Empty: nothing.
 	 */
 	char error[4096];

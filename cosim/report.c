@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "output.h"
 #include "program.h"
@@ -42,6 +43,37 @@ static void dump(struct urdma_program *p, const char *name, json_t *json)
 static json_t *integer(uint64_t v)
 {
 	return json_integer((json_int_t)v);
+}
+
+static double cpu_seconds(const struct timeval *t)
+{
+	return (double)t->tv_sec + (double)t->tv_usec * 1e-6;
+}
+
+/* How much was simulated, how much of it was evaluated, and what that took. */
+static void put_time(const struct urdma_program *p, json_t *json)
+{
+	const struct urdma_cosim_stats *cs = urdma_cosim_stats(p->c);
+	double user, system;
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	user = cpu_seconds(&usage.ru_utime);
+	system = cpu_seconds(&usage.ru_stime);
+	json_object_set_new(json, "simulated_ns",
+			    integer(urdma_cosim_now(p->c) * URDMA_SIM_CYCLE_NS));
+	json_object_set_new(json, "cycles_simulated", integer(cs->steps));
+	json_object_set_new(json, "cycles_skipped", integer(cs->skipped));
+	json_object_set_new(json, "cycles_evaluated", integer(cs->evaluated));
+	json_object_set_new(json, "cycles_waited", integer(cs->waited));
+	json_object_set_new(json, "wakings", integer(cs->wakings));
+	json_object_set_new(json, "socket_looks", integer(p->looks));
+	json_object_set_new(json, "cpu_user_seconds", json_real(user));
+	json_object_set_new(json, "cpu_system_seconds", json_real(system));
+	json_object_set_new(json, "wall_seconds", json_real(wall_seconds(p)));
+	json_object_set_new(
+		json, "evaluated_per_cpu_second",
+		json_real(user + system > 0 ? (double)cs->evaluated / (user + system) : 0));
 }
 
 static json_t *report_faults(const struct urdma_program *p)
@@ -190,21 +222,12 @@ static json_t *report_nic(const struct urdma_program *p, unsigned int nic)
 
 void urdma_program_report(struct urdma_program *p)
 {
-	const struct urdma_cosim_stats *cs;
 	json_t *counters = json_object(), *root = json_object(), *nics = json_array();
 	/* A NIC that broke a rule or stalls does not answer: nothing new to tell. */
 	bool quiet = urdma_cosim_error(p->c);
-	double wall = wall_seconds(p);
 
 	/* Before the counters are read: reading them takes time of its own. */
-	cs = urdma_cosim_stats(p->c);
-	json_object_set_new(root, "simulated_ns",
-			    integer(urdma_cosim_now(p->c) * URDMA_SIM_CYCLE_NS));
-	json_object_set_new(root, "cycles_simulated", integer(cs->evaluated));
-	json_object_set_new(root, "cycles_skipped", integer(cs->skipped));
-	json_object_set_new(root, "wall_seconds", json_real(wall));
-	json_object_set_new(root, "cycles_per_second",
-			    json_real(wall > 0 ? (double)cs->evaluated / wall : 0));
+	put_time(p, root);
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++) {
 		json_array_append_new(nics, report_nic(p, i));
 		json_object_set_new(counters, urdma_cosim_port(p->c, i)->name,

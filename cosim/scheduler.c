@@ -570,6 +570,7 @@ static void look_at(struct urdma_cosim *c, struct nic *nic)
 	char text[160];
 
 	c->stats.evaluated += nic->woken ? 2 : 1;
+	c->stats.wakings += nic->woken;
 	if (nic->woken && moves(&nic->woken_out)) {
 		snprintf(text, sizeof(text),
 			 "%s: cycle %llu: the NIC was still, and moved when time was skipped",

@@ -80,6 +80,7 @@ struct urdma_cosim_config {
 
 struct urdma_cosim_stats {
 	uint64_t evaluated; /* clocks of NICs that were evaluated, summed over NICs */
+	uint64_t wakings;   /* of them the ones that told a NIC how long it had slept */
 	uint64_t waited;    /* cycles of NICs that passed while others were evaluated, summed */
 	uint64_t skipped;   /* cycles of time in which no NIC was evaluated */
 	uint64_t steps;	    /* cycles of time in which a NIC was evaluated */

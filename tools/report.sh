@@ -23,7 +23,9 @@ jq -r --slurpfile counters "$counters" '
     "simulated time each   \($s.cycles_simulated * 4 / $messages / 1000 | hundredth) us in which a NIC had work, \($s.simulated_ns / $messages / 1000 | hundredth) us in all"
   else empty end),
   "cycles simulated      \($s.cycles_simulated) of 4 ns (\($s.cycles_skipped) idle ones skipped)",
-  "simulator speed       \($s.cycles_per_second / 1000 | round) thousand cycles per second of wall time",
+  "cycles of NICs        \($s.cycles_evaluated) evaluated, \($s.cycles_waited) waited while another NIC was",
+  "simulator             \($s.cpu_user_seconds + $s.cpu_system_seconds | hundredth) s of CPU (user \($s.cpu_user_seconds | hundredth), system \($s.cpu_system_seconds | hundredth)) in \($s.wall_seconds | hundredth) s",
+  "simulator speed       \($s.evaluated_per_cpu_second / 1000 | round) thousand cycles evaluated per CPU second",
   ($s.nics[] | "\(.name)                sent \(.tx_frames) frames of \(.tx_bytes) bytes in all, raised \(.pcie.interrupts) interrupts")
   end' "$out/summary.json"
 jq -r '"wall time             \(.wall_seconds) s, of them \(.boot_seconds) s to boot (\(.accel))"' "$out/summary.json"

@@ -145,10 +145,21 @@ kill -TERM $pid
 wait $pid
 status=$?
 [ $status = 0 ] || fail "exit status $status after SIGTERM: $(cat "$dir/err")"
-for key in simulated_ns cycles_simulated cycles_skipped wall_seconds cycles_per_second tx_frames \
+for key in simulated_ns cycles_simulated cycles_skipped cycles_evaluated cycles_waited wakings socket_looks cpu_user_seconds \
+	cpu_system_seconds wall_seconds evaluated_per_cpu_second tx_frames \
 	'"capture": "urdma1.pcapng"' '"error": null' '"seed": 9' '"reorder": 0'; do
 	grep -q -- "$key" "$dir/o/cosim.json" || fail "cosim.json lacks $key"
 done
+# figure KEY: its value in cosim.json.
+figure() {
+	sed -n "s/^  \"$1\": \([0-9.]*\),\$/\1/p" "$dir/o/cosim.json"
+}
+# Each of the two NICs was evaluated or waited in each cycle that was simulated; the others were skipped. A waking is a clock
+# more.
+[ "$(($(figure cycles_evaluated) - $(figure wakings) + $(figure cycles_waited)))" = "$((2 * $(figure cycles_simulated)))" ] ||
+	fail "the cycles of the NICs are not those simulated: $(cat "$dir/o/cosim.json")"
+[ "$(($(figure cycles_simulated) + $(figure cycles_skipped)))" = "$(($(figure simulated_ns) / 4))" ] ||
+	fail "simulated and skipped cycles are not the time: $(cat "$dir/o/cosim.json")"
 grep -q '"tx_frames": 0' "$dir/o/counters.json" || fail "counters.json lacks tx_frames"
 for i in 0 1; do
 	[ -s "$dir/o/urdma$i.pcapng" ] || fail "no capture urdma$i.pcapng"
@@ -233,6 +244,18 @@ done >"$dir/ten"
 for _ in $(seq 100); do
 	cat "$dir/ten"
 done >>"$dir/many.pcapng"
+
+# ---- a busy NIC does not keep guests waiting -----------------------------------------------------
+
+# 1000 frames come to both NICs at once. No more than some dozens of clocks pass between two looks at the sockets.
+start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --port "r=replay:$dir/many.pcapng,fast" --switch 0,1,r
+sleep 2
+kill -TERM $pid
+wait $pid || fail "exit status $? after SIGTERM: $(cat "$dir/err")"
+grep -q '"group": 1000' "$dir/o/cosim.json" || fail "the replay is not over: $(cat "$dir/o/cosim.json")"
+[ "$(figure cycles_evaluated)" -gt 2000 ] || fail "$(figure cycles_evaluated) clocks for 1000 frames"
+[ "$(figure cycles_evaluated)" -le $((40 * $(figure socket_looks))) ] ||
+	fail "$(figure socket_looks) looks at the sockets in $(figure cycles_evaluated) clocks"
 
 real=$program
 # lossy OUT [ARGUMENT...]: a run whose files in OUT have to fail. What it simulates is whole all the
