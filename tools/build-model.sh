@@ -20,13 +20,15 @@ fi
 # Sources are named relative to DIR, so that a compiler cache knows them in another build tree.
 cd "$dir"
 export VROOT CXX CXX_LAUNCHER objs
+sources=()
 for f in "$prefix"*.cpp; do
 	case $f in
-	*Slow*.cpp | *__Syms*.cpp) [ "$set" = fast ] || printf '%s\0' "$f" ;;
-	*) [ "$set" = slow ] || printf '%s\0' "$f" ;;
+	*Slow*.cpp | *__Syms*.cpp) [ "$set" = fast ] || sources+=("$f") ;;
+	*) [ "$set" = slow ] || sources+=("$f") ;;
 	esac
-done |
-	# shellcheck disable=SC2016  # for the inner shell
+done
+# shellcheck disable=SC2016  # for the inner shell
+printf '%s\0' "${sources[@]}" |
 	xargs -0 -P 2 -I{} sh -c '
 		f=$1; shift
 		# Not worth the optimizer: it runs once.
