@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # How RTL becomes C++ and a library.
 #
-#   urdma_verilate(NAME lib TOP module RTL file... [ARGS verilator-argument...])
-#       static library LIB with class V<TOP>; its header stands on the include path.
+#   urdma_verilate(NAME lib TOP module RTL file... [TRAINER program] [ARGS verilator-argument...])
+#       static library LIB with class V<TOP>; its header stands on the include path. Target LIB_cpp is the
+#       C++ alone, LIB_gen the archive. With TRAINER the archive is compiled by a profile: there is a
+#       library LIB_train, too, instrumented, which the target TRAINER links; its loads give the profile.
 #   urdma_add_rtl_test(NAME test TOP module RTL file... SOURCES file... [ARGS ...])
 #       the block TOP alone, Verilated and linked with SOURCES and cmocka, as a ctest case.
 #
@@ -34,9 +36,29 @@ if(URDMA_NATIVE)
   list(APPEND URDMA_MODEL_CFLAGS -march=native)
 endif()
 
+# Whether a profile can be made: clang, its runtime for instrumented programs, and llvm-profdata.
+set(URDMA_TRAIN OFF)
+if(URDMA_PGO AND NOT URDMA_TRACE)
+  include(CheckCXXSourceCompiles)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    string(REGEX MATCH "^[0-9]+" major ${CMAKE_CXX_COMPILER_VERSION})
+    find_program(LLVM_PROFDATA NAMES llvm-profdata-${major})
+    set(CMAKE_REQUIRED_FLAGS -fprofile-generate)
+    check_cxx_source_compiles("int main() { return 0; }" URDMA_CAN_INSTRUMENT)
+    unset(CMAKE_REQUIRED_FLAGS)
+  endif()
+  if(LLVM_PROFDATA AND URDMA_CAN_INSTRUMENT)
+    set(URDMA_TRAIN ON)
+  else()
+    message(STATUS "The model is compiled without a profile: that takes clang, with llvm-profdata and libclang-rt of "
+                   "its version (the compiler is ${CMAKE_CXX_COMPILER})")
+  endif()
+endif()
+
 function(urdma_verilate)
-  cmake_parse_arguments(V "" "NAME;TOP" "RTL;ARGS" ${ARGN})
+  cmake_parse_arguments(V "" "NAME;TOP;TRAINER" "RTL;ARGS" ${ARGN})
   set(dir ${CMAKE_CURRENT_BINARY_DIR}/V_${V_NAME})
+  set(prefix V${V_TOP})
   set(args --cc --top-module ${V_TOP} --Mdir ${dir} -Wall -O3 --assert --x-assign fast
       --x-initial fast -I${CMAKE_SOURCE_DIR}/rtl --output-split 20000 ${V_ARGS})
   set(rtl)
@@ -44,25 +66,75 @@ function(urdma_verilate)
     get_filename_component(abs ${f} ABSOLUTE)
     list(APPEND rtl ${abs})
   endforeach()
-  # The script compiles the many files that Verilator writes into one archive, so that CMake knows the
-  # output before Verilator has run.
+  # CMake has to know outputs before Verilator has run, so a stamp stands for the C++ it writes, and a script
+  # compiles that into an archive.
+  set(stamp ${dir}/verilated)
   add_custom_command(
-    OUTPUT ${dir}/V${V_TOP}.a
+    OUTPUT ${stamp}
     # what an earlier version of the RTL left would be compiled too
     COMMAND ${CMAKE_COMMAND} -E rm -rf ${dir}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${dir}
     COMMAND ${VERILATOR} ${args} ${URDMA_PKGS} ${rtl}
-    COMMAND ${CMAKE_COMMAND} -E env "VROOT=${VERILATOR_ROOT}" "CXX=${CMAKE_CXX_COMPILER}"
-            "CXX_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}" "AR=${CMAKE_AR}"
-            ${CMAKE_SOURCE_DIR}/tools/build-model.sh ${dir} V${V_TOP} ${URDMA_MODEL_CFLAGS}
-    DEPENDS ${URDMA_PKGS} ${rtl} ${CMAKE_SOURCE_DIR}/tools/build-model.sh
+    COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
+    DEPENDS ${URDMA_PKGS} ${rtl} ${VERILATOR}
     COMMENT "Verilating ${V_TOP} (${V_NAME})"
     VERBATIM)
-  add_custom_target(${V_NAME}_gen DEPENDS ${dir}/V${V_TOP}.a)
+  add_custom_target(${V_NAME}_cpp DEPENDS ${stamp})
+
+  set(script ${CMAKE_SOURCE_DIR}/tools/build-model.sh)
+  set(env ${CMAKE_COMMAND} -E env "VROOT=${VERILATOR_ROOT}" "CXX=${CMAKE_CXX_COMPILER}"
+      "CXX_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}" "AR=${CMAKE_AR}")
+  set(archive ${dir}/${prefix}.a)
+  if(V_TRAINER AND URDMA_TRAIN)
+    set(slow ${dir}/slow.a)
+    set(train ${dir}/train.a)
+    set(profile ${dir}/profile)
+    add_custom_command(
+      OUTPUT ${slow}
+      COMMAND ${env} ${script} ${dir} ${prefix} slow ${slow} ${URDMA_MODEL_CFLAGS}
+      DEPENDS ${stamp} ${script}
+      COMMENT "Compiling ${V_TOP} (${V_NAME}): what runs once"
+      VERBATIM)
+    add_custom_command(
+      OUTPUT ${train}
+      # -O1: clang instruments before it optimizes, so the profile fits -O2, and this takes less time.
+      COMMAND ${env} SLOW_OBJECTS=${slow}.objs ${script} ${dir} ${prefix} fast ${train} ${URDMA_MODEL_CFLAGS} -O1
+              -fprofile-generate
+      DEPENDS ${stamp} ${slow} ${script}
+      COMMENT "Compiling ${V_TOP} (${V_NAME}) with instruments"
+      VERBATIM)
+    add_custom_target(${V_NAME}_train_gen DEPENDS ${train})
+    add_library(${V_NAME}_train INTERFACE)
+    add_dependencies(${V_NAME}_train ${V_NAME}_train_gen)
+    target_include_directories(${V_NAME}_train SYSTEM INTERFACE ${dir})
+    target_link_options(${V_NAME}_train INTERFACE -fprofile-generate)
+    target_link_libraries(${V_NAME}_train INTERFACE ${train} verilated_runtime)
+    add_custom_command(
+      OUTPUT ${profile}
+      COMMAND ${CMAKE_SOURCE_DIR}/tools/train-model.sh $<TARGET_FILE:${V_TRAINER}> ${LLVM_PROFDATA} ${profile}
+      DEPENDS ${train} ${V_TRAINER} ${CMAKE_SOURCE_DIR}/tools/train-model.sh
+      COMMENT "Profiling ${V_TOP}"
+      VERBATIM)
+    add_custom_command(
+      OUTPUT ${archive}
+      COMMAND ${env} PROFILE=${profile} SLOW_OBJECTS=${slow}.objs ${script} ${dir} ${prefix} fast ${archive}
+              ${URDMA_MODEL_CFLAGS}
+      DEPENDS ${stamp} ${slow} ${profile} ${script}
+      COMMENT "Compiling ${V_TOP} (${V_NAME}) by its profile"
+      VERBATIM)
+  else()
+    add_custom_command(
+      OUTPUT ${archive}
+      COMMAND ${env} ${script} ${dir} ${prefix} all ${archive} ${URDMA_MODEL_CFLAGS}
+      DEPENDS ${stamp} ${script}
+      COMMENT "Compiling ${V_TOP} (${V_NAME})"
+      VERBATIM)
+  endif()
+  add_custom_target(${V_NAME}_gen DEPENDS ${archive})
   add_library(${V_NAME} INTERFACE)
   add_dependencies(${V_NAME} ${V_NAME}_gen)
   target_include_directories(${V_NAME} SYSTEM INTERFACE ${dir})
-  target_link_libraries(${V_NAME} INTERFACE ${dir}/V${V_TOP}.a verilated_runtime)
+  target_link_libraries(${V_NAME} INTERFACE ${archive} verilated_runtime)
 endfunction()
 
 function(urdma_add_rtl_test)

@@ -13,10 +13,10 @@
  * never changes what happens in which cycle.
  *
  * Threads: all calls, and all callbacks, are made by the caller's thread. With more than one thread
- * the NICs of a cycle are evaluated side by side, as long as that is found to take less time; nothing
- * else is, and all threads meet in every cycle. So the results are those of one thread. The model
- * has to allow that its instances are clocked at the same time. Errors are negative errno; a broken
- * rule of the RTL, or a stall, ends each run with -EPROTO and urdma_cosim_error() tells it.
+ * the NICs of a cycle are evaluated side by side, as long as that is found to take less time;
+ * nothing else is, and all threads meet in every cycle. So the results are those of one thread. The
+ * model has to allow that its instances are clocked at the same time. Errors are negative errno; a
+ * broken rule of the RTL, or a stall, ends each run with -EPROTO and urdma_cosim_error() tells it.
  */
 #ifndef URDMA_COSIM_SCHEDULER_H
 #define URDMA_COSIM_SCHEDULER_H

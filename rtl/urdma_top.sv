@@ -209,7 +209,7 @@ module urdma_top
     .wr_valid(wr_valid[WR_CMD]), .wr(wr[WR_CMD]), .wr_ready(wr_ready[WR_CMD]),
     .cnt(pcie_cnt | tx_cnt | rx_cnt | mr_cnt | cq_cnt | eq_cnt | eth_cnt | mux_cnt | irq_cnt), .tx_bytes, .rx_bytes, .eq0_lost,
     .mac_default, .mac(own_mac), .link_up, .skip_valid, .skip_cycles, .cycles,
-    .trace_valid(trace_valid[TRC_DB]), .trace(trace_tap[TRC_DB])
+    .trace_valid(trace_valid[TRC_DB]), .trace_tap(trace_tap[TRC_DB])
   );
 
   // ---- translation ---------------------------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ module urdma_top
     .wr_valid(wr_valid[WR_CQ]), .wr(wr[WR_CQ]), .wr_ready(wr_ready[WR_CQ]),
     .ev_valid(ev_valid[EQC_CQ]), .ev(ev[EQC_CQ]), .ev_ready(ev_ready[EQC_CQ]),
     .err_valid(qp_err_valid[QPE_CQ]), .err(qp_err[QPE_CQ]), .err_ready(qp_err_ready[QPE_CQ]),
-    .cycles, .cnt(cq_cnt), .trace_valid(trace_valid[TRC_CQ]), .trace(trace_tap[TRC_CQ])
+    .cycles, .cnt(cq_cnt), .trace_valid(trace_valid[TRC_CQ]), .trace_tap(trace_tap[TRC_CQ])
   );
 
   urdma_eq eq (

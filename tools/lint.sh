@@ -140,7 +140,7 @@ rtl_sources() {
 verilator_lint() {
 	local list
 	rtl_sources list || return 1
-	(cd rtl && verilator --lint-only -Wall --top-module urdma_top urdma.vlt "$tmp/urdma_hw_pkg.sv" "${list[@]}")
+	(cd rtl && "$verilator_dir/verilator" --lint-only -Wall --top-module urdma_top urdma.vlt "$tmp/urdma_hw_pkg.sv" "${list[@]}")
 }
 
 # What a synthesis tool makes of it: the language as the standard has it, no latch, no combinational loop, no net with two

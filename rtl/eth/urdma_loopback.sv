@@ -60,9 +60,15 @@ module urdma_loopback
   localparam int MAC_DEPTH = 256;
   localparam int LOOP_DEPTH = 256;
 
-  if (MAC_DEPTH < MAX_BEATS + MAC_FREE) $error("urdma_loopback: the MAC's FIFO is too small");
-  if (LOOP_DEPTH < MAX_BEATS) $error("urdma_loopback: a frame that turns round does not fit");
-  if (MAX_WAIT != (1 << $clog2(MAX_WAIT))) $error("urdma_loopback: MAX_WAIT has to be a power of two");
+  if (MAC_DEPTH < MAX_BEATS + MAC_FREE) begin : check_mac_depth
+    $error("urdma_loopback: the MAC's FIFO is too small");
+  end
+  if (LOOP_DEPTH < MAX_BEATS) begin : check_loop_depth
+    $error("urdma_loopback: a frame that turns round does not fit");
+  end
+  if (MAX_WAIT != (1 << $clog2(MAX_WAIT))) begin : check_max_wait
+    $error("urdma_loopback: MAX_WAIT has to be a power of two");
+  end
 
   // ---- which way: known with the first beat, kept for the rest of the frame -----------------------------------
   logic tx_open_reg, tx_home_reg, home;

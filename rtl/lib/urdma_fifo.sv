@@ -38,7 +38,9 @@ module urdma_fifo #(
   output      logic [AW:0]      count
 );
 
-  if (DEPTH != (1 << AW) || DEPTH < 2) $error("urdma_fifo: DEPTH has to be a power of two, 2 or more");
+  if (DEPTH != (1 << AW) || DEPTH < 2) begin : check_depth
+    $error("urdma_fifo: DEPTH has to be a power of two, 2 or more");
+  end
 
   logic [WIDTH-1:0] mem [DEPTH];
   logic [AW-1:0] wr_ptr_reg, rd_ptr_reg;

@@ -70,7 +70,7 @@ module urdma_cq
   input  wire logic [63:0]            cycles,
   output      logic [URDMA_CNT_N-1:0] cnt,
   output      logic                   trace_valid,
-  output      trace_t                 trace
+  output      trace_t                 trace_tap  // not "trace": a method of Verilated models has that name
 );
 
   localparam int ITEMS = 32;
@@ -388,10 +388,10 @@ module urdma_cq
     cnt[URDMA_CNT_CQ_OVERFLOW] = item_pop && (item.lost || failed_reg);
     cnt[URDMA_CNT_DB_OK] = c1_valid_reg && c1_op_reg == OP_DB && db_mine;
     cnt[URDMA_CNT_DB_OWNER] = c1_valid_reg && c1_op_reg == OP_DB && !db_mine;
-    trace = '0;
-    trace.ev = TR_CQE;
-    trace.qpn = item.cqe[URDMA_CQE1_QPN_LSB +: URDMA_CQE1_QPN_W];
-    trace.arg = 16'(item.cqe[URDMA_CQE0_STATUS_LSB +: URDMA_CQE0_STATUS_W]);
+    trace_tap = '0;
+    trace_tap.ev = TR_CQE;
+    trace_tap.qpn = item.cqe[URDMA_CQE1_QPN_LSB +: URDMA_CQE1_QPN_W];
+    trace_tap.arg = 16'(item.cqe[URDMA_CQE0_STATUS_LSB +: URDMA_CQE0_STATUS_W]);
   end
   assign trace_valid = wr_valid && wr_ready;
 

@@ -123,7 +123,7 @@ module urdma_ctl
   output      logic [63:0]                 cycles,
 
   output      logic                        trace_valid,
-  output      trace_t                      trace
+  output      trace_t                      trace_tap  // not "trace": a method of Verilated models has that name
 );
 
   logic ready, cmdq_enable, cmdq_err, cmdq_init_done, mgr_init_done, merge_init_done;
@@ -175,7 +175,7 @@ module urdma_ctl
     .cq_db_valid(cq_db_valid), .cq_db(cq_db), .cq_db_ready(cq_db_ready),
     .eq_db_valid(eq_db_valid), .eq_db(eq_db), .eq_db_ready(eq_db_ready), .eth_db_valid(eth_db_valid), .eth_db(eth_db),
     .flush_req(db_flush_req), .flush_done(db_flushed),
-    .cnt(db_cnt), .trace_valid(trace_valid), .trace(trace)
+    .cnt(db_cnt), .trace_valid(trace_valid), .trace(trace_tap)
   );
 
   urdma_db_merge rq_merge (

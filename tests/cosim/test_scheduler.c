@@ -174,7 +174,8 @@ static void skipping_changes_nothing(void **state)
 		assert_true(c.steps == end_c && c.evaluated == 2 * end_c);
 		assert_true(a.steps + a.skipped == end_a);
 		assert_true(a.steps * 4 < c.steps);
-		/* Each of the two NICs is clocked or waits in each step; a waking is a clock more. */
+		/* Each of the two NICs is clocked or waits in each step; a waking is a clock more.
+		 */
 		assert_true(a.evaluated - a.wakings + a.waited == 2 * a.steps);
 	}
 }
