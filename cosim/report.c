@@ -67,6 +67,7 @@ static void put_time(const struct urdma_program *p, json_t *json)
 	json_object_set_new(json, "cycles_evaluated", integer(cs->evaluated));
 	json_object_set_new(json, "cycles_waited", integer(cs->waited));
 	json_object_set_new(json, "wakings", integer(cs->wakings));
+	json_object_set_new(json, "cycles_shared", integer(cs->shared));
 	json_object_set_new(json, "socket_looks", integer(p->looks));
 	json_object_set_new(json, "cpu_user_seconds", json_real(user));
 	json_object_set_new(json, "cpu_system_seconds", json_real(system));

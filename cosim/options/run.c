@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options of the run: captures, time, diagnosis.
+#define _GNU_SOURCE /* sched_getaffinity */
+#include <sched.h>
 #include <string.h>
 
 #include "options/layers.h"
@@ -9,6 +11,7 @@ enum {
 	OPT_TRACE = 0x500,
 	OPT_STALL,
 	OPT_NO_SKIP,
+	OPT_THREADS,
 	OPT_VERBOSE,
 };
 
@@ -18,15 +21,31 @@ static const struct argp_option options[] = {
 	{ "stall-us", OPT_STALL, "US", 0,
 	  "Report a stall after that much simulated time, 0: never (1000)", 0 },
 	{ "no-skip", OPT_NO_SKIP, NULL, 0, "Evaluate every cycle, also when nothing happens", 0 },
+	{ "threads", OPT_THREADS, "N", 0,
+	  "Threads that evaluate NICs, at most one a NIC; the results are the same. Default: half "
+	  "the "
+	  "cores",
+	  0 },
 	{ "verbose", OPT_VERBOSE, NULL, 0, "Log each vfio-user message", 0 },
 	{ 0 },
 };
+
+static unsigned int cores(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned int)CPU_COUNT(&set);
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct urdma_options *o = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		/* The guests need cores as well. */
+		o->cosim.threads = cores() / 2;
+		return 0;
 	case OPT_TRACE:
 		if (strcmp(arg, "pcap") && strcmp(arg, "none"))
 			argp_error(state, "--trace '%s': it is pcap or none", arg);
@@ -38,6 +57,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_NO_SKIP:
 		o->cosim.no_skip = true;
+		return 0;
+	case OPT_THREADS:
+		o->cosim.threads = (unsigned int)urdma_option_number(state, "threads", arg, 1,
+								     URDMA_COSIM_MAX_NICS);
 		return 0;
 	case OPT_VERBOSE:
 		o->verbose = true;

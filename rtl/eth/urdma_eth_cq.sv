@@ -224,8 +224,9 @@ module urdma_eth_cq
 
   // ---- time ---------------------------------------------------------------------------------------------------------
   always_comb begin
-    timer_armed = 1'b0;
-    timer_cycles = '1;
+    // one that is due fires when the scan comes to it
+    timer_armed = due_now != '0;
+    timer_cycles = timer_armed ? '0 : '1;
     for (int i = 0; i < ETHQ_N; i++) begin
       for (int k = 0; k < 2; k++) begin
         logic [15:0] usecs;

@@ -20,12 +20,18 @@
 static struct {
 	const char *output, *floors, *compare, *update, *only;
 	bool verbose, plant;
+	unsigned int threads;
 } args;
 
 struct table bench_table;
 
 static struct limits_model model;
 const struct limits_model *const bench_model = &model;
+
+unsigned int bench_threads(void)
+{
+	return args.threads;
+}
 
 bool bench_wanted(const char *name)
 {
@@ -108,6 +114,8 @@ void bench_account(const struct rig *rig)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
+	char *end;
+
 	switch (key) {
 	case 'o':
 		args.output = arg;
@@ -126,6 +134,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'p':
 		args.plant = true;
+		return 0;
+	case 't':
+		errno = 0;
+		args.threads = (unsigned int)strtoul(arg, &end, 10);
+		if (errno || *end || args.threads < 1 || args.threads > 2)
+			argp_error(state, "--threads '%s': it is 1 or 2", arg);
 		return 0;
 	case 'v':
 		args.verbose = true;
@@ -149,6 +163,7 @@ static const struct argp_option options[] = {
 	  "only loads whose name has TEXT; those of one message are \"latency of SEND\" and so on",
 	  0 },
 	{ "plant", 'p', NULL, 0, "add a row 1 % above its limit, which has to fail", 0 },
+	{ "threads", 't', "N", 0, "threads that evaluate the two NICs (1)", 0 },
 	{ "verbose", 'v', NULL, 0, "counters of each row, on stderr", 0 },
 	{ 0 },
 };

@@ -15,6 +15,8 @@ extern const struct limits_model *const bench_model;
 
 /* Was this load asked for? */
 bool bench_wanted(const char *name);
+/* That evaluate the NICs of a load, see urdma_cosim_config. */
+unsigned int bench_threads(void);
 /* Ends the program with 2 when it is not so: the benchmark cannot run. */
 void bench_must(bool ok, const char *what);
 /* Until nothing is under way. */

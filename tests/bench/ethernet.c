@@ -123,6 +123,7 @@ static void eth_run(struct eth_run *r, const struct eth_load *l)
 	memset(r, 0, sizeof(*r));
 	r->load = l;
 	rig_defaults(&config);
+	config.cosim.threads = bench_threads();
 	config.log_cqe = 12;
 	config.conn.timeout = 14;
 	config.memory.memory = 128u << 20;

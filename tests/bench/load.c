@@ -214,6 +214,7 @@ static bool answered(const struct load *l)
 static void configure(const struct load *l, struct rig_config *config)
 {
 	rig_defaults(config);
+	config->cosim.threads = bench_threads();
 	config->qps = l->loopback ? 2 * l->qps : l->qps;
 	config->loopback = l->loopback;
 	config->batch = true;

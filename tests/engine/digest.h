@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Verilated NIC, with a digest of all that it exchanges: each transfer on each stream, and each
- * event of the trace taps, with the cycle of the NIC. Two runs with equal digests are equal to the
- * cycle. When a NIC is destroyed, its name and its digest are appended to the file that
- * URDMA_TEST_DIGEST names.
+ * The Verilated NIC, with a digest of all that it exchanges: the cycle of the NIC and the shape of
+ * each transfer on each stream, and each event of the trace taps. Two runs with equal digests are
+ * equal to the cycle. When a NIC is destroyed, its name and its digest are appended to the file
+ * that URDMA_TEST_DIGEST names.
  */
 #ifndef URDMA_TESTS_DIGEST_H
 #define URDMA_TESTS_DIGEST_H
