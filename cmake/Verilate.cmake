@@ -112,7 +112,8 @@ function(urdma_verilate)
     add_custom_command(
       OUTPUT ${profile}
       COMMAND ${CMAKE_SOURCE_DIR}/tools/train-model.sh $<TARGET_FILE:${V_TRAINER}> ${LLVM_PROFDATA} ${profile}
-      DEPENDS ${train} ${V_TRAINER} ${CMAKE_SOURCE_DIR}/tools/train-model.sh
+      # Not the program itself: a change beside the model asks for no new profile.
+      DEPENDS ${train} ${CMAKE_SOURCE_DIR}/tools/train-model.sh
       COMMENT "Profiling ${V_TOP}"
       VERBATIM)
     add_custom_command(
@@ -131,6 +132,9 @@ function(urdma_verilate)
       VERBATIM)
   endif()
   add_custom_target(${V_NAME}_gen DEPENDS ${archive})
+  if(V_TRAINER AND URDMA_TRAIN)
+    add_dependencies(${V_NAME}_gen ${V_TRAINER})
+  endif()
   add_library(${V_NAME} INTERFACE)
   add_dependencies(${V_NAME} ${V_NAME}_gen)
   target_include_directories(${V_NAME} SYSTEM INTERFACE ${dir})

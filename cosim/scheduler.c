@@ -42,7 +42,7 @@ struct pace {
 	bool team;
 	unsigned int steps;	  /* since the team, or the caller alone, began */
 	unsigned int trial_after; /* steps of the caller alone */
-	uint64_t began;		  /* the block, ns */
+	uint64_t block;		  /* ns of the steps of this block */
 	uint64_t alone;		  /* ns of a block of the caller alone, the last one */
 };
 
@@ -511,57 +511,57 @@ static uint64_t wall_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void hand_over(struct pace *p, bool team, uint64_t now)
+static void hand_over(struct pace *p, bool team)
 {
 	p->team = team;
 	p->steps = 0;
-	p->began = now;
+	p->block = 0;
 }
 
-/* After a step of the team. */
-static void judge_team(struct pace *p)
+/* After a step of the team that took ns. */
+static void judge_team(struct pace *p, uint64_t ns)
 {
-	uint64_t now = wall_ns();
-
 	p->steps++;
-	if (now - p->began > p->alone) {
+	p->block += ns;
+	if (p->block > p->alone) {
 		if (p->steps <= BLOCK && p->trial_after < TRIAL_AFTER_MAX)
 			p->trial_after *= 2;
-		hand_over(p, false, now);
+		hand_over(p, false);
 	} else if (p->steps == TEAM_STEPS) {
 		p->trial_after = TRIAL_AFTER;
-		hand_over(p, false, now);
+		hand_over(p, false);
 	} else if (p->steps % BLOCK == 0) {
-		p->began = now;
+		p->block = 0;
 	}
 }
 
 /* After a step of the caller alone. */
-static void judge_alone(struct pace *p)
+static void judge_alone(struct pace *p, uint64_t ns)
 {
-	uint64_t now;
-
+	p->block += ns;
 	if (++p->steps % BLOCK)
 		return;
-	now = wall_ns();
-	p->alone = now - p->began;
-	p->began = now;
+	p->alone = p->block;
+	p->block = 0;
 	if (p->steps >= p->trial_after)
-		hand_over(p, true, now);
+		hand_over(p, true);
 }
 
 static void evaluate_all(struct urdma_cosim *c, void **working, unsigned int n)
 {
-	if (c->team && n > 1 && c->pace.team) {
+	bool judged = c->team && n > 1;
+	uint64_t begin = judged ? wall_ns() : 0;
+
+	if (judged && c->pace.team) {
 		urdma_team_run(c->team, evaluate, working, n);
 		c->stats.shared++;
-		judge_team(&c->pace);
+		judge_team(&c->pace, wall_ns() - begin);
 		return;
 	}
 	for (unsigned int i = 0; i < n; i++)
 		evaluate(working[i]);
-	if (c->team && n > 1)
-		judge_alone(&c->pace);
+	if (judged)
+		judge_alone(&c->pace, wall_ns() - begin);
 }
 
 /* What follows from a NIC's evaluation for others. */
@@ -571,7 +571,7 @@ static void look_at(struct urdma_cosim *c, struct nic *nic)
 
 	c->stats.evaluated += nic->woken ? 2 : 1;
 	c->stats.wakings += nic->woken;
-	if (nic->woken && moves(&nic->woken_out)) {
+	if (nic->woken && (moves(&nic->woken_out) || !nic->woken_out.still)) {
 		snprintf(text, sizeof(text),
 			 "%s: cycle %llu: the NIC was still, and moved when time was skipped",
 			 nic->port.name, (unsigned long long)c->now);

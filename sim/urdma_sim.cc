@@ -16,17 +16,18 @@
 #endif
 
 /*
- * Finds out whether a clock has changed any register.
+ * Finds out whether clocks change any register.
  *
  * The registers are members of the model's root object, scattered among wires and memories. A line
  * is a piece of that object as large as a cache line; its mask has the bytes that belong to
- * registers. A memory needs no look: what is written into it comes from registers, and what is read
- * out of it goes into one, so while no register changes each cycle writes what the one before has
- * written.
+ * registers. A memory needs no look: what is written into it comes from registers. But a clock that
+ * changes no register may still be the first one that writes a word, and one that reads the word
+ * then changes. So two clocks in a row have to change none: both write the same words, and nothing
+ * is left that could differ in the next one.
  *
  * To compare all lines, and to copy them for that, costs a third of a clock. So at first only the
  * few lines are looked at in which changes were seen last. When these hold, all lines are copied,
- * and compared a cycle later.
+ * and compared after the next two clocks.
  */
 class Registers
 {
@@ -50,6 +51,7 @@ class Registers
 		}
 		if (changed) {
 			armed = false;
+			held = false;
 			return false;
 		}
 		if (armed) {
@@ -57,13 +59,18 @@ class Registers
 
 			for (i = 0; i < n && !differs(line[i], old[i]); i++)
 				;
-			if (i == n)
-				return true;
+			if (i == n) {
+				bool twice = held;
+
+				held = true;
+				return twice;
+			}
 			hot[next++ % HOT] = i;
 		}
 		for (size_t i = 0; i < n; i++)
 			copy(line[i], old[i]);
 		armed = true;
+		held = false;
 		return false;
 	}
 
@@ -140,6 +147,7 @@ class Registers
 	const std::vector<Line> &line;
 	std::vector<Bytes> old; /* of each line */
 	bool armed = false;	/* old is of the cycle before, in all lines */
+	bool held = false;	/* the clock before has changed no register */
 	size_t hot[HOT] = {}, next = 0;
 };
 

@@ -117,11 +117,11 @@ struct urdma_sim *urdma_sim_create(const char *name);
 void urdma_sim_destroy(struct urdma_sim *sim);
 
 /*
- * One clock cycle. Afterwards out->still tells whether the rising edge changed any register of the
- * NIC besides its cycle counter. If it changed none, the same inputs change none in later cycles
- * either, but for what is bound to the time: that comes with the timer that out tells. So a NIC
- * that is still need not be clocked until an input changes, or shortly before its timer, if it is
- * then told by skip_cycles how much time has passed.
+ * One clock cycle. Afterwards out->still tells whether the last two rising edges changed any
+ * register of the NIC besides its cycle counter. If it changed none, the same inputs change none in
+ * later cycles either, but for what is bound to the time: that comes with the timer that out tells.
+ * So a NIC that is still need not be clocked until an input changes, or shortly before its timer,
+ * if it is then told by skip_cycles how much time has passed.
  */
 void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 		     struct urdma_sim_out *out);

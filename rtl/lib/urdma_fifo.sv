@@ -43,52 +43,50 @@ module urdma_fifo #(
   end
 
   logic [WIDTH-1:0] mem [DEPTH];
-  logic [AW-1:0] wr_ptr_reg, rd_ptr_reg;
-  logic [AW:0] count_reg;
-  logic push, pop;
-
-  assign in_ready = !count_reg[AW];
-  assign push = in_valid && in_ready;
-  assign pop = out_valid && out_ready;
-  assign count = count_reg;
-
-  logic out_valid_reg;
+  // One register, that changes only when there is a word: a FIFO without work costs the simulator a glance.
+  typedef struct packed {
+    logic out_valid;
+    logic [AW-1:0] wr_ptr, rd_ptr;
+    logic [AW:0] mem_count;  // words in mem, the one in out_data_reg not counted
+    logic [AW:0] count;
+  } state_t;
+  state_t state_reg;
   logic [WIDTH-1:0] out_data_reg;
-  logic [AW:0] mem_count_reg;  // words in mem, the one in out_data_reg not counted
-  logic load, pass;
+  logic push, pop, load, pass;
 
-  assign load = (mem_count_reg != '0) && (!out_valid_reg || out_ready);
-  assign pass = (OUT_REG == 0) && push && mem_count_reg == '0 && (!out_valid_reg || out_ready);
-  assign out_valid = out_valid_reg;
+  assign in_ready = !state_reg.count[AW];
+  assign count = state_reg.count;
+  assign out_valid = state_reg.out_valid;
   assign out_data = out_data_reg;
 
+  assign push = in_valid && in_ready;
+  assign pop = out_valid && out_ready;
+  assign load = (state_reg.mem_count != '0) && (!out_valid || out_ready);
+  assign pass = (OUT_REG == 0) && push && state_reg.mem_count == '0 && (!out_valid || out_ready);
+
   always_ff @(posedge clk) begin
-    if (push && !pass) mem[wr_ptr_reg] <= in_data;
-    if (load) out_data_reg <= mem[rd_ptr_reg];
+    if (push && !pass) mem[state_reg.wr_ptr] <= in_data;
+    if (load) out_data_reg <= mem[state_reg.rd_ptr];
     else if (pass) out_data_reg <= in_data;
   end
 
   always_ff @(posedge clk) begin
     if (rst) begin
-      out_valid_reg <= 1'b0;
-      rd_ptr_reg <= '0;
-      wr_ptr_reg <= '0;
-      mem_count_reg <= '0;
-      count_reg <= '0;
-    end else begin
-      if (load || pass) out_valid_reg <= 1'b1;
-      else if (out_ready) out_valid_reg <= 1'b0;
-      if (load) rd_ptr_reg <= rd_ptr_reg + 1'b1;
-      if (push && !pass) wr_ptr_reg <= wr_ptr_reg + 1'b1;
-      if (push && !pass && !load) mem_count_reg <= mem_count_reg + 1'b1;
-      else if (load && !(push && !pass)) mem_count_reg <= mem_count_reg - 1'b1;
-      if (push && !pop) count_reg <= count_reg + 1'b1;
-      else if (pop && !push) count_reg <= count_reg - 1'b1;
+      state_reg <= '0;
+    end else if (in_valid || state_reg.count != '0) begin
+      if (load || pass) state_reg.out_valid <= 1'b1;
+      else if (out_ready) state_reg.out_valid <= 1'b0;
+      if (load) state_reg.rd_ptr <= state_reg.rd_ptr + 1'b1;
+      if (push && !pass) state_reg.wr_ptr <= state_reg.wr_ptr + 1'b1;
+      if (push && !pass && !load) state_reg.mem_count <= state_reg.mem_count + 1'b1;
+      else if (load && !(push && !pass)) state_reg.mem_count <= state_reg.mem_count - 1'b1;
+      if (push && !pop) state_reg.count <= state_reg.count + 1'b1;
+      else if (pop && !push) state_reg.count <= state_reg.count - 1'b1;
     end
   end
 
 `ifndef SYNTHESIS
-  a_count: assert property (@(posedge clk) disable iff (rst) 32'(count_reg) <= DEPTH)
+  a_count: assert property (@(posedge clk) disable iff (rst) 32'(state_reg.count) <= DEPTH)
     else $error("%m: more words than places");
 `endif
 
