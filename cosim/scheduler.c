@@ -198,6 +198,7 @@ int urdma_cosim_create(const struct urdma_cosim_config *config, const struct urd
 		nic->timer_at = UINT64_MAX;
 		nic->ops = model;
 		/* Locally administered, "urd" and the number; byte 0 lowest. */
+		nic->in.all_parts = config->no_skip;
 		nic->in.mac_default = UINT64_C(0x000064727502) | (uint64_t)i << 40;
 		ret = urdma_pcie_create(&pcie, &nic->pcie);
 		if (ret)
@@ -573,8 +574,15 @@ static void look_at(struct urdma_cosim *c, struct nic *nic)
 	c->stats.wakings += nic->woken;
 	if (nic->woken && (moves(&nic->woken_out) || !nic->woken_out.still)) {
 		snprintf(text, sizeof(text),
-			 "%s: cycle %llu: the NIC was still, and moved when time was skipped",
-			 nic->port.name, (unsigned long long)c->now);
+			 "%s: cycle %llu: the NIC was still, and %s moved when time was skipped",
+			 nic->port.name, (unsigned long long)c->now,
+			 nic->woken_out.still ? "a stream" : nic->woken_out.mover);
+		set_error(c, text);
+	}
+	if (nic->out.surprise) {
+		snprintf(text, sizeof(text),
+			 "%s: cycle %llu: %s was still, and moved without a changed input",
+			 nic->port.name, (unsigned long long)c->now, nic->out.surprise);
 		set_error(c, text);
 	}
 	if (!nic->out.traced || !c->trace || nic->in.rst)

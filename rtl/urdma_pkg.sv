@@ -546,5 +546,48 @@ package urdma_pkg;
     return v;
   endfunction
 
+  // The NIC's parts: instances with a clock of their own for the simulator (urdma_clk). On an FPGA they have no meaning.
+  typedef enum int {
+    PART_MR,
+    PART_CQ,
+    PART_EQ,
+    PART_IRQ_MUX,
+    PART_FRAME_MUX,
+    PART_LOOPBACK,
+    PART_MAC_OUT,
+    PART_TX,
+    PART_RX,
+    PART_PCIE_CQ,
+    PART_PCIE_RD,
+    PART_PCIE_WR,
+    PART_PCIE_RQ,
+    PART_CTL_REGS,
+    PART_CTL_DOORBELL,
+    PART_CTL_RQ_MERGE,
+    PART_CTL_CMDQ,
+    PART_CTL_QP_MGR,
+    PART_TX_SCHED,
+    PART_TX_WQE_FETCH,
+    PART_TX_SEG,
+    PART_TX_READ,
+    PART_TX_KEYS,
+    PART_TX_GATHER,
+    PART_TX_COMMIT,
+    PART_TX_RESP,
+    PART_TX_HEADERS,
+    PART_TX_FRAME,
+    PART_RX_PARSE,
+    PART_RX_RESP,
+    PART_RX_WQE,
+    PART_RX_PLACE,
+    PART_RX_ATOMIC,
+    PART_RX_CMPL,
+    PART_ETH_REGS,
+    PART_ETH_TRANSMIT,
+    PART_ETH_RECEIVE,
+    PART_ETH_COMPLETIONS,
+    PART_N
+  } part_e;
+
 endpackage
 /* verilator lint_on UNUSEDPARAM */

@@ -6,155 +6,17 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <vector>
 
-#include "Vurdma_top.h"
-#include "Vurdma_top___024root.h"
+#include "parts.h"
 #include "verilated.h"
 #if VM_TRACE
 #include "verilated_fst_c.h"
 #endif
 
-/*
- * Finds out whether clocks change any register.
- *
- * The registers are members of the model's root object, scattered among wires and memories. A line
- * is a piece of that object as large as a cache line; its mask has the bytes that belong to
- * registers. A memory needs no look: what is written into it comes from registers. But a clock that
- * changes no register may still be the first one that writes a word, and one that reads the word
- * then changes. So two clocks in a row have to change none: both write the same words, and nothing
- * is left that could differ in the next one.
- *
- * To compare all lines, and to copy them for that, costs a third of a clock. So at first only the
- * few lines are looked at in which changes were seen last. When these hold, all lines are copied,
- * and compared after the next two clocks.
- */
-class Registers
-{
-      public:
-	explicit Registers(const Vurdma_top *top)
-	    : root(reinterpret_cast<const unsigned char *>(top->rootp)), line(lines(*top->rootp)),
-	      old(line.size())
-	{
-	}
-
-	bool still()
-	{
-		const size_t n = line.size();
-		bool changed = false;
-
-		for (size_t i : hot) {
-			if (differs(line[i], old[i])) {
-				copy(line[i], old[i]);
-				changed = true;
-			}
-		}
-		if (changed) {
-			armed = false;
-			held = false;
-			return false;
-		}
-		if (armed) {
-			size_t i;
-
-			for (i = 0; i < n && !differs(line[i], old[i]); i++)
-				;
-			if (i == n) {
-				bool twice = held;
-
-				held = true;
-				return twice;
-			}
-			hot[next++ % HOT] = i;
-		}
-		for (size_t i = 0; i < n; i++)
-			copy(line[i], old[i]);
-		armed = true;
-		held = false;
-		return false;
-	}
-
-      private:
-	static constexpr size_t LINE = 64;
-	static constexpr size_t HOT = 4;
-
-	struct Bytes {
-		uint64_t w[LINE / 8];
-	};
-	struct Line {
-		size_t offset;
-		Bytes mask;
-	};
-
-	/* The same of every model. */
-	static const std::vector<Line> &lines(const Vurdma_top___024root &root)
-	{
-		using Root = Vurdma_top___024root;
-		static const std::vector<Line> all = [&root] {
-			const char *const base = reinterpret_cast<const char *>(&root);
-			const struct {
-				const void *at;
-				size_t size;
-			} registers[] = {
-#define URDMA_REGISTER(name) { &root.name, sizeof(root.name) },
-#include "urdma_registers.h"
-#undef URDMA_REGISTER
-			};
-			std::vector<unsigned char> mask((sizeof(Root) + LINE - 1) / LINE * LINE);
-			std::vector<Line> result;
-
-			for (const auto &r : registers)
-				memset(&mask[static_cast<const char *>(r.at) - base], 0xff, r.size);
-			for (size_t at = 0; at < mask.size(); at += LINE) {
-				Line l = { at, {} };
-				uint64_t any = 0;
-
-				memcpy(&l.mask, &mask[at], LINE);
-				for (uint64_t w : l.mask.w)
-					any |= w;
-				if (!any)
-					continue;
-				/* The end of the object belongs to its last line. */
-				if (at + LINE > sizeof(Root)) {
-					l.offset = sizeof(Root) - LINE;
-					memcpy(&l.mask, &mask[l.offset], LINE);
-				}
-				result.push_back(l);
-			}
-			return result;
-		}();
-
-		return all;
-	}
-
-	bool differs(const Line &l, const Bytes &before) const
-	{
-		uint64_t diff = 0;
-		Bytes b;
-
-		memcpy(&b, root + l.offset, LINE);
-		for (size_t i = 0; i < LINE / 8; i++)
-			diff |= (b.w[i] ^ before.w[i]) & l.mask.w[i];
-		return diff != 0;
-	}
-
-	void copy(const Line &l, Bytes &to) const
-	{
-		memcpy(&to, root + l.offset, LINE);
-	}
-
-	const unsigned char *const root;
-	const std::vector<Line> &line;
-	std::vector<Bytes> old; /* of each line */
-	bool armed = false;	/* old is of the cycle before, in all lines */
-	bool held = false;	/* the clock before has changed no register */
-	size_t hot[HOT] = {}, next = 0;
-};
-
 struct urdma_sim {
 	VerilatedContext context;
-	std::unique_ptr<Vurdma_top> top;
-	std::unique_ptr<Registers> registers;
+	std::unique_ptr<Vurdma_sim_top> top;
+	std::unique_ptr<Parts> parts;
 	uint64_t cycles = 0;
 #if VM_TRACE
 	std::unique_ptr<VerilatedFstC> wave;
@@ -169,9 +31,11 @@ struct urdma_sim *urdma_sim_create(const char *name)
 #if VM_TRACE
 		sim->context.traceEverOn(true);
 #endif
-		sim->top.reset(new Vurdma_top(&sim->context, name));
+		sim->top.reset(new Vurdma_sim_top(&sim->context, name));
 		sim->top->clk = 0;
-		sim->registers.reset(new Registers(sim->top.get()));
+		/* The first evaluation sees no edges. */
+		sim->top->eval();
+		sim->parts.reset(new Parts(*sim->top->rootp));
 		return sim.release();
 	} catch (const std::bad_alloc &) {
 		return nullptr;
@@ -227,9 +91,14 @@ static inline void dump(struct urdma_sim *sim, unsigned int half)
 #endif
 }
 
-// Beats are copied only where their valid is set: what the NIC sees without valid has no meaning.
-#define DRIVE_PCIE(name, beat)                                                                  \
+/* The groups of inputs in urdma_sim_top.sv: bits of in_clk. */
+enum { IN_CQ, IN_RC, IN_CC, IN_RQ, IN_IRQ, IN_TX, IN_RX, IN_SKIP, IN_REST };
+
+// A beat is copied only where its valid is set: what the NIC sees without valid has no meaning.
+#define DRIVE_PCIE(name, beat, group)                                                           \
 	do {                                                                                    \
+		if ((beat).valid | t->s_axis_##name##_tvalid)                                   \
+			in_clk |= 1u << (group);                                                \
 		t->s_axis_##name##_tvalid = (beat).valid;                                       \
 		if ((beat).valid) {                                                             \
 			static_assert(sizeof(t->s_axis_##name##_tdata) == sizeof((beat).data),  \
@@ -243,6 +112,46 @@ static inline void dump(struct urdma_sim *sim, unsigned int half)
 			t->s_axis_##name##_tlast = (beat).last;                                 \
 		}                                                                               \
 	} while (0)
+
+#define DRIVE(port, value, group)                \
+	do {                                     \
+		if (t->port != (value)) {        \
+			t->port = (value);       \
+			in_clk |= 1u << (group); \
+		}                                \
+	} while (0)
+
+/* Sets the inputs: the groups that differ from those of the cycle before. */
+static uint32_t drive(Vurdma_sim_top *t, const struct urdma_sim_in *in)
+{
+	uint32_t in_clk = 0;
+
+	DRIVE_PCIE(cq, in->cq, IN_CQ);
+	DRIVE_PCIE(rc, in->rc, IN_RC);
+	DRIVE(m_axis_cc_tready, in->cc_ready, IN_CC);
+	DRIVE(m_axis_rq_tready, in->rq_ready, IN_RQ);
+	DRIVE(irq_ready, in->irq_ready, IN_IRQ);
+	DRIVE(m_axis_tx_tready, in->tx_ready, IN_TX);
+	if (in->rx.valid | t->s_axis_rx_tvalid)
+		in_clk |= 1u << IN_RX;
+	t->s_axis_rx_tvalid = in->rx.valid;
+	if (in->rx.valid) {
+		memcpy(&t->s_axis_rx_tdata[0], in->rx.data, sizeof(in->rx.data));
+		t->s_axis_rx_tkeep = in->rx.keep;
+		t->s_axis_rx_tlast = in->rx.last;
+		t->s_axis_rx_tuser = in->rx.error;
+	}
+	DRIVE(skip_valid, in->skip_valid, IN_SKIP);
+	if (in->skip_valid)
+		DRIVE(skip_cycles, in->skip_cycles, IN_SKIP);
+	DRIVE(rst, in->rst, IN_REST);
+	DRIVE(cfg_max_payload, in->cfg_max_payload, IN_REST);
+	DRIVE(cfg_max_read_req, in->cfg_max_read_req, IN_REST);
+	DRIVE(cfg_bus_master_en, in->cfg_bus_master_en, IN_REST);
+	DRIVE(mac_default, in->mac_default, IN_REST);
+	DRIVE(link_up, in->link_up, IN_REST);
+	return in_clk;
+}
 
 #define SAMPLE_PCIE(name, beat)                                                                 \
 	do {                                                                                    \
@@ -261,7 +170,7 @@ static inline void dump(struct urdma_sim *sim, unsigned int half)
 	} while (0)
 
 // trace_t: arg in bits 0..15, psn 16..39, qpn 40..63, ev 64..67; taps side by side.
-static inline uint64_t bits(const Vurdma_top *t, unsigned int lsb, unsigned int n)
+static inline uint64_t bits(const Vurdma_sim_top *t, unsigned int lsb, unsigned int n)
 {
 	unsigned int word = lsb / 32, shift = lsb % 32;
 	uint64_t v = (uint64_t)t->trace_tap[word] >> shift;
@@ -271,7 +180,7 @@ static inline uint64_t bits(const Vurdma_top *t, unsigned int lsb, unsigned int 
 	return v & ((UINT64_C(1) << n) - 1);
 }
 
-static void sample_trace(const Vurdma_top *t, struct urdma_sim_out *out)
+static void sample_trace(const Vurdma_sim_top *t, struct urdma_sim_out *out)
 {
 	constexpr unsigned int width = 68;
 
@@ -293,31 +202,11 @@ static void sample_trace(const Vurdma_top *t, struct urdma_sim_out *out)
 void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 		     struct urdma_sim_out *out)
 {
-	Vurdma_top *const t = sim->top.get();
+	Vurdma_sim_top *const t = sim->top.get();
 
-	t->rst = in->rst;
-	DRIVE_PCIE(cq, in->cq);
-	DRIVE_PCIE(rc, in->rc);
-	t->m_axis_cc_tready = in->cc_ready;
-	t->m_axis_rq_tready = in->rq_ready;
-	t->irq_ready = in->irq_ready;
-	t->cfg_max_payload = in->cfg_max_payload;
-	t->cfg_max_read_req = in->cfg_max_read_req;
-	t->cfg_bus_master_en = in->cfg_bus_master_en;
-	t->m_axis_tx_tready = in->tx_ready;
-	t->s_axis_rx_tvalid = in->rx.valid;
-	if (in->rx.valid) {
-		memcpy(&t->s_axis_rx_tdata[0], in->rx.data, sizeof(in->rx.data));
-		t->s_axis_rx_tkeep = in->rx.keep;
-		t->s_axis_rx_tlast = in->rx.last;
-		t->s_axis_rx_tuser = in->rx.error;
-	}
-	t->mac_default = in->mac_default;
-	t->link_up = in->link_up;
-	t->skip_valid = in->skip_valid;
-	t->skip_cycles = in->skip_cycles;
-
+	t->in_clk = static_cast<uint16_t>(sim->cycles ? drive(t, in) : drive(t, in) | 0x1ff);
 	t->clk = 0;
+	t->part_clk = 0;
 	t->eval();
 	dump(sim, 0);
 
@@ -341,9 +230,15 @@ void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 	if (out->traced)
 		sample_trace(t, out);
 
+	const uint64_t due = sim->parts->due();
+
+	t->in_clk = 0;
 	t->clk = 1;
+	t->part_clk = (in->all_parts ? UINT64_MAX : due) & sim->parts->all();
 	t->eval();
 	dump(sim, 1);
-	out->still = sim->registers->still();
+	out->surprise = in->all_parts ? sim->parts->surprise(due) : nullptr;
+	out->still = sim->parts->clocked(due);
+	out->mover = sim->parts->mover();
 	sim->cycles++;
 }

@@ -72,6 +72,7 @@ struct urdma_sim_in {
 	uint8_t cfg_bus_master_en;
 	uint8_t link_up;
 	uint8_t skip_valid;
+	uint8_t all_parts; /* every part gets each clock, for tests: see urdma_sim_cycle() */
 };
 
 /* Events of the taps, trace_ev_e of rtl/urdma_pkg.sv. */
@@ -106,7 +107,10 @@ struct urdma_sim_out {
 	uint8_t idle;  /* no work is inside */
 	uint8_t still; /* see urdma_sim_cycle() */
 	uint8_t timer_armed;
-	uint8_t traced; /* taps with an event, a bit each; only their trace is set */
+	const char *mover;    /* a part that keeps the NIC from being still, or NULL */
+	const char *surprise; /* with all_parts: a part that changed and would have had no clock, or
+				 NULL */
+	uint8_t traced;	      /* taps with an event, a bit each; only their trace is set */
 	struct urdma_trace trace[URDMA_SIM_TRACE_TAPS];
 };
 
@@ -122,6 +126,9 @@ void urdma_sim_destroy(struct urdma_sim *sim);
  * later cycles either, but for what is bound to the time: that comes with the timer that out tells.
  * So a NIC that is still need not be clocked until an input changes, or shortly before its timer,
  * if it is then told by skip_cycles how much time has passed.
+ *
+ * Parts of the NIC in which nothing moves get no clock (parts.h). That changes no result. With
+ * in->all_parts all get theirs, and out->surprise tells where one would have been missed.
  */
 void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 		     struct urdma_sim_out *out);

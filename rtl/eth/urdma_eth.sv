@@ -73,22 +73,28 @@ module urdma_eth
   assign loopback = cfg.loopback;
   assign cnt = tx_cnt | rx_cnt;
 
+  logic regs_clk;
+  urdma_clk #(.PART(PART_ETH_REGS)) clk_regs (.clk, .part_clk(regs_clk));
   urdma_eth_regs regs (
-    .clk, .rst, .init_done, .reg_valid, .reg_req, .reg_rdata, .mac,
+    .clk(regs_clk), .rst, .init_done, .reg_valid, .reg_req, .reg_rdata, .mac,
     .cfg, .tx_ring, .rx_ring, .cq_ring, .buf64, .moderation,
     .tx_active, .rx_active, .cq_active, .tx_err, .rx_err, .tx_ci, .rx_ci, .cq_pi, .vlan_id, .vlan_member
   );
 
+  logic transmit_clk;
+  urdma_clk #(.PART(PART_ETH_TRANSMIT)) clk_transmit (.clk, .part_clk(transmit_clk));
   urdma_eth_tx transmit (
-    .clk, .rst, .busy(tx_busy), .ring(tx_ring), .active(tx_active), .err(tx_err), .ci(tx_ci),
+    .clk(transmit_clk), .rst, .busy(tx_busy), .ring(tx_ring), .active(tx_active), .err(tx_err), .ci(tx_ci),
     .db_valid(db_valid && db.kind == EDB_TX), .db_q(db.q), .db_pi(db.index[15:0]),
     .rd_req_valid(rd_req_valid[1:0]), .rd_req(rd_req[1:0]), .rd_req_ready(rd_req_ready[1:0]),
     .rd_rsp_valid(rd_rsp_valid[1:0]), .rd_rsp,
     .tx_valid, .tx, .tx_ready, .txc_valid, .txc, .txc_ready, .cnt(tx_cnt)
   );
 
+  logic receive_clk;
+  urdma_clk #(.PART(PART_ETH_RECEIVE)) clk_receive (.clk, .part_clk(receive_clk));
   urdma_eth_rx receive (
-    .clk, .rst, .busy(rx_busy), .cfg, .ring(rx_ring), .buf64, .active(rx_active), .err(rx_err), .ci(rx_ci),
+    .clk(receive_clk), .rst, .busy(rx_busy), .cfg, .ring(rx_ring), .buf64, .active(rx_active), .err(rx_err), .ci(rx_ci),
     .vlan_id, .vlan_member,
     .db_valid(db_valid && db.kind == EDB_RX), .db_q(db.q), .db_pi(db.index[15:0]),
     .rx_valid, .rx, .class_valid, .class_rdma, .rdma_first, .loop_room,
@@ -96,8 +102,10 @@ module urdma_eth
     .wr_valid(wr_valid[0]), .wr(wr[0]), .wr_ready(wr_ready[0]), .rxc_valid, .rxc, .rxc_ready, .cnt(rx_cnt)
   );
 
+  logic completions_clk;
+  urdma_clk #(.PART(PART_ETH_COMPLETIONS)) clk_completions (.clk, .part_clk(completions_clk));
   urdma_eth_cq completions (
-    .clk, .rst, .busy(cq_busy), .ring(cq_ring), .moderation, .active(cq_active), .pi(cq_pi),
+    .clk(completions_clk), .rst, .busy(cq_busy), .ring(cq_ring), .moderation, .active(cq_active), .pi(cq_pi),
     .db_valid(db_valid && db.kind == EDB_CQ), .db_q(db.q), .db_arm(db.arm), .db_ci(db.index),
     .txc_valid, .txc, .txc_ready, .rxc_valid, .rxc, .rxc_ready,
     .wr_valid(wr_valid[1]), .wr(wr[1]), .wr_ready(wr_ready[1]),

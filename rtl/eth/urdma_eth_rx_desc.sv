@@ -220,14 +220,17 @@ module urdma_eth_rx_desc
   assign busy = start != '0 || stop != '0 || need != '0 || tag_count != '0;
 
 `ifndef SYNTHESIS
-  a_rsp: assert property (@(posedge clk) disable iff (rst) rd_rsp_valid |-> tag_valid && rd_rsp.last)
-    else $error("%m: a read is answered that was not asked for, or with more than a beat");
-  a_take: assert property (@(posedge clk) disable iff (rst) take_valid |-> ap_reg[take_q] != rp_reg[take_q])
-    else $error("%m: an address is taken that is not there");
+  always_ff @(posedge clk)
+    if (!rst && rd_rsp_valid) a_rsp: assert (tag_valid && rd_rsp.last)
+      else $error("%m: a read is answered that was not asked for, or with more than a beat");
+  always_ff @(posedge clk)
+    if (!rst && take_valid) a_take: assert (ap_reg[take_q] != rp_reg[take_q])
+      else $error("%m: an address is taken that is not there");
   for (genvar q = 0; q < ETHQ_N; q++) begin : g_check
-    a_size: assert property (@(posedge clk) disable iff (rst) start[q] |-> buf64[q] inside {[7'd1:7'd64]}
-        && ring[q].log_entries inside {[5'd6:5'd15]})
-      else $error("%m: a size out of range");
+    always_ff @(posedge clk)
+      if (!rst && start[q]) a_size: assert (buf64[q] inside {[7'd1:7'd64]}
+          && ring[q].log_entries inside {[5'd6:5'd15]})
+        else $error("%m: a size out of range");
   end
 `endif
 

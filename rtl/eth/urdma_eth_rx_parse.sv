@@ -379,10 +379,12 @@ module urdma_eth_rx_parse
   assign busy = rx_valid || d_busy || x0_valid_reg || x_valid_reg != '0 || frm_count != '0;
 
 `ifndef SYNTHESIS
-  a_class: assert property (@(posedge clk) disable iff (rst) z_end |-> z_class_valid)
-    else $error("%m: the end of a frame comes before its class");
-  a_class_full: assert property (@(posedge clk) disable iff (rst) class_valid |-> class_ready)
-    else $error("%m: more classes than frames");
+  always_ff @(posedge clk)
+    if (!rst && z_end) a_class: assert (z_class_valid)
+      else $error("%m: the end of a frame comes before its class");
+  always_ff @(posedge clk)
+    if (!rst && class_valid) a_class_full: assert (class_ready)
+      else $error("%m: more classes than frames");
 `endif
 
   logic unused;

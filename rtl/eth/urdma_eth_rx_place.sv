@@ -294,10 +294,12 @@ module urdma_eth_rx_place
   assign busy = n1_valid_reg || n2_valid_reg || cur_valid_reg || d_valid_reg || c_valid || w_valid_reg || rxc_valid;
 
 `ifndef SYNTHESIS
-  a_piece: assert property (@(posedge clk) disable iff (rst) d_valid_reg |-> d_ready)
-    else $error("%m: a piece is lost");
-  a_rxc: assert property (@(posedge clk) disable iff (rst) w_done |-> rxc_in_ready)
-    else $error("%m: a completion is lost");
+  always_ff @(posedge clk)
+    if (!rst && d_valid_reg) a_piece: assert (d_ready)
+      else $error("%m: a piece is lost");
+  always_ff @(posedge clk)
+    if (!rst && w_done) a_rxc: assert (rxc_in_ready)
+      else $error("%m: a completion is lost");
 `endif
 
   logic unused;

@@ -321,13 +321,15 @@ module urdma_eth_tx_desc
                 w_busy_reg;
 
 `ifndef SYNTHESIS
-  a_rsp: assert property (@(posedge clk) disable iff (rst) rd_rsp_valid |-> o_valid)
-    else $error("%m: descriptors that nobody asked for");
-  a_len: assert property (@(posedge clk) disable iff (rst) rd_rsp_valid |->
-      (rd_rsp.last == ((CHUNK_W+2)'({beat_reg, 2'd0}) + (CHUNK_W+2)'(4) >= (CHUNK_W+2)'(o.n) + (CHUNK_W+2)'(o.first[1:0]))))
-    else $error("%m: a DMA answer is longer or shorter than its request");
-  a_leave: assert property (@(posedge clk) disable iff (rst) w_leave |-> w_skip_reg)
-    else $error("%m: a frame without end was begun");
+  always_ff @(posedge clk)
+    if (!rst && rd_rsp_valid) a_rsp: assert (o_valid)
+      else $error("%m: descriptors that nobody asked for");
+  always_ff @(posedge clk)
+    if (!rst && rd_rsp_valid) a_len: assert ((rd_rsp.last == ((CHUNK_W+2)'({beat_reg, 2'd0}) + (CHUNK_W+2)'(4) >= (CHUNK_W+2)'(o.n) + (CHUNK_W+2)'(o.first[1:0]))))
+      else $error("%m: a DMA answer is longer or shorter than its request");
+  always_ff @(posedge clk)
+    if (!rst && w_leave) a_leave: assert (w_skip_reg)
+      else $error("%m: a frame without end was begun");
 `endif
 
   logic unused;

@@ -130,8 +130,9 @@ module urdma_eth_tx_gather
   assign unused = s3_reg.swap;
 
 `ifndef SYNTHESIS
-  a_rsp: assert property (@(posedge clk) disable iff (rst) rsp_valid |-> f_valid)
-    else $error("%m: data that nobody asked for");
+  always_ff @(posedge clk)
+    if (!rst && rsp_valid) a_rsp: assert (f_valid)
+      else $error("%m: data that nobody asked for");
 `endif
 
 endmodule

@@ -182,8 +182,9 @@ module urdma_eth_tx_out
   assign busy = (s_count != '0) || (fin_count != '0);
 
 `ifndef SYNTHESIS
-  a_here: assert property (@(posedge clk) disable iff (rst) here_valid |-> h_in_ready)
-    else $error("%m: more frames here than asked for");
+  always_ff @(posedge clk)
+    if (!rst && here_valid) a_here: assert (h_in_ready)
+      else $error("%m: more frames here than asked for");
 `endif
 
   logic unused;

@@ -127,10 +127,12 @@ module urdma_eth_tx_read
   assign busy = (p_count != '0) || (f_count != '0) || rd_req_valid_reg;
 
 `ifndef SYNTHESIS
-  a_room: assert property (@(posedge clk) disable iff (rst) (!piece_valid || p_in_ready) && (!frame_valid || f_in_ready))
-    else $error("%m: a piece or frame is lost");
-  a_len: assert property (@(posedge clk) disable iff (rst) f_pop && !f.bad |-> pos + 14'(frag.len) == f.len)
-    else $error("%m: a frame's length and its pieces do not agree");
+  always_ff @(posedge clk)
+    if (!rst) a_room: assert ((!piece_valid || p_in_ready) && (!frame_valid || f_in_ready))
+      else $error("%m: a piece or frame is lost");
+  always_ff @(posedge clk)
+    if (!rst && f_pop && !f.bad) a_len: assert (pos + 14'(frag.len) == f.len)
+      else $error("%m: a frame's length and its pieces do not agree");
 `endif
 
   logic unused;

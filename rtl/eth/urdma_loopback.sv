@@ -138,11 +138,13 @@ module urdma_loopback
   assign busy = (loop_count != '0) || (mac_count != '0);
 
 `ifndef SYNTHESIS
-  a_mac: assert property (@(posedge clk) disable iff (rst) mac_valid |-> mac_fifo_ready)
-    else $error("%m: a beat of the MAC is lost");
+  always_ff @(posedge clk)
+    if (!rst && mac_valid) a_mac: assert (mac_fifo_ready)
+      else $error("%m: a beat of the MAC is lost");
   // lengths are counted from keep: the MAC's contract
-  a_keep: assert property (@(posedge clk) disable iff (rst) mac_valid |-> mac_in.keep[0] && (mac_in.last || (&mac_in.keep)))
-    else $error("%m: a beat of the MAC without bytes, or one in the middle of a frame that is not full");
+  always_ff @(posedge clk)
+    if (!rst && mac_valid) a_keep: assert (mac_in.keep[0] && (mac_in.last || (&mac_in.keep)))
+      else $error("%m: a beat of the MAC without bytes, or one in the middle of a frame that is not full");
 `endif
 
   logic unused;

@@ -9,3 +9,5 @@ lib/urdma_queue_once.sv
 lib/urdma_gather.sv
 lib/urdma_skid.sv
 lib/urdma_window.sv
+lib/urdma_clk.sv
+lib/urdma_hold.sv

@@ -142,9 +142,9 @@ module urdma_crc32
   end
 
 `ifndef SYNTHESIS
-  a_len: assert property (@(posedge clk) disable iff (rst)
-      in_valid |-> (in_len == 7'd64) || (in_last && (in_len != 7'd0) && !in_len[6]))
-    else $error("%m: a beat that is not the last is short, or a length is out of range");
+  always_ff @(posedge clk)
+    if (!rst && in_valid) a_len: assert ((in_len == 7'd64) || (in_last && (in_len != 7'd0) && !in_len[6]))
+      else $error("%m: a beat that is not the last is short, or a length is out of range");
 `endif
 
 endmodule

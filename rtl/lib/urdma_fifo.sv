@@ -86,8 +86,9 @@ module urdma_fifo #(
   end
 
 `ifndef SYNTHESIS
-  a_count: assert property (@(posedge clk) disable iff (rst) 32'(state_reg.count) <= DEPTH)
-    else $error("%m: more words than places");
+  always_ff @(posedge clk)
+    if (!rst && state_reg.count != '0) a_count: assert (32'(state_reg.count) <= DEPTH)
+      else $error("%m: more words than places");
 `endif
 
 endmodule

@@ -127,8 +127,9 @@ module urdma_gather
   assign unused = rsp.err;
 
 `ifndef SYNTHESIS
-  a_len: assert property (@(posedge clk) disable iff (rst) rsp_valid |-> (rsp.last == (left <= 13'd64)))
-    else $error("%m: a DMA answer is longer or shorter than its request");
+  always_ff @(posedge clk)
+    if (!rst && rsp_valid) a_len: assert ((rsp.last == (left <= 13'd64)))
+      else $error("%m: a DMA answer is longer or shorter than its request");
 `endif
 
 endmodule

@@ -55,8 +55,9 @@ module urdma_queue_once #(
   );
 
 `ifndef SYNTHESIS
-  a_once: assert property (@(posedge clk) disable iff (rst) push |-> room)
-    else $error("%m: an object stands in the queue twice");
+  always_ff @(posedge clk)
+    if (!rst && push) a_once: assert (room)
+      else $error("%m: an object stands in the queue twice");
 `else
   logic unused_bits;
   assign unused_bits = &{1'b0, room};

@@ -379,14 +379,16 @@ module urdma_mr
   end
 
 `ifndef SYNTHESIS
-  a_ctx: assert property (@(posedge clk) disable iff (rst) ctx_rsp_valid |-> ctx_fifo_ready)
-    else $error("%m: no room for a context");
-  a_rsp: assert property (@(posedge clk) disable iff (rst)
-                          ans_valid_reg |-> fifo_in_ready[ans_cli_reg]) else $error("%m: no room for an answer");
+  always_ff @(posedge clk)
+    if (!rst && ctx_rsp_valid) a_ctx: assert (ctx_fifo_ready)
+      else $error("%m: no room for a context");
+  always_ff @(posedge clk)
+    if (!rst && ans_valid_reg) a_rsp: assert (fifo_in_ready[ans_cli_reg])
+      else $error("%m: no room for an answer");
   for (genvar i = 0; i < MRC_N; i++) begin : g_assert
-    a_len: assert property (@(posedge clk) disable iff (rst)
-                            req_valid[i] |-> req[i].len != '0 && req[i].len <= 13'd4096)
-      else $error("%m: length of a request");
+    always_ff @(posedge clk)
+      if (!rst && req_valid[i]) a_len: assert (req[i].len != '0 && req[i].len <= 13'd4096)
+        else $error("%m: length of a request");
   end
 `endif
 

@@ -80,8 +80,9 @@ module urdma_mr_ctx
   end
 
 `ifndef SYNTHESIS
-  a_init: assert property (@(posedge clk) disable iff (rst) wr_valid || op_rd_valid |-> init_done)
-    else $error("%m: operation before the contexts are cleared");
+  always_ff @(posedge clk)
+    if (!rst && (wr_valid || op_rd_valid)) a_init: assert (init_done)
+      else $error("%m: operation before the contexts are cleared");
 `endif
 
 endmodule

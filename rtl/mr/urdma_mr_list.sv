@@ -136,10 +136,12 @@ module urdma_mr_list
   end
 
 `ifndef SYNTHESIS
-  a_once: assert property (@(posedge clk) disable iff (rst) rd_en |-> init_done && state_reg == L_IDLE)
-    else $error("%m: a request before the one before it is done");
-  a_kind: assert property (@(posedge clk) disable iff (rst) $onehot0({insert, remove, head_req}))
-    else $error("%m: two requests at once");
+  always_ff @(posedge clk)
+    if (!rst && rd_en) a_once: assert (init_done && state_reg == L_IDLE)
+      else $error("%m: a request before the one before it is done");
+  always_ff @(posedge clk)
+    if (!rst) a_kind: assert ($onehot0({insert, remove, head_req}))
+      else $error("%m: two requests at once");
 `endif
 
 endmodule

@@ -269,12 +269,12 @@ module urdma_mr_op
   end
 
 `ifndef SYNTHESIS
-  a_end: assert property (@(posedge clk) disable iff (rst)
-                          state_reg == S_VERDICT && is_end |-> unbind && own_reg.qpn == op_reg.qpn)
-    else $error("%m: the list of a QP holds a window that is not bound to it");
-  a_count: assert property (@(posedge clk) disable iff (rst)
-                            state_reg == S_WRITE2 && wr_valid && !is_bind |-> par_reg.valid && par_reg.bound != '0)
-    else $error("%m: more windows unbound than were bound");
+  always_ff @(posedge clk)
+    if (!rst && state_reg == S_VERDICT && is_end) a_end: assert (unbind && own_reg.qpn == op_reg.qpn)
+      else $error("%m: the list of a QP holds a window that is not bound to it");
+  always_ff @(posedge clk)
+    if (!rst && state_reg == S_WRITE2 && wr_valid && !is_bind) a_count: assert (par_reg.valid && par_reg.bound != '0)
+      else $error("%m: more windows unbound than were bound");
 `endif
 
 endmodule

@@ -252,12 +252,15 @@ module urdma_pte_cache
   assign busy = c1_valid_reg || head_valid || h1_valid_reg || fills_out != '0;
 
 `ifndef SYNTHESIS
-  a_req_room: assert property (@(posedge clk) disable iff (rst) c1_miss |-> req_in_ready)
-    else $error("%m: no room for a fill request");
-  a_order_room: assert property (@(posedge clk) disable iff (rst) c1_valid_reg |-> order_in_ready)
-    else $error("%m: no room in the order FIFO");
-  a_rsp: assert property (@(posedge clk) disable iff (rst) rd_rsp_valid |-> fills_out != '0 && rd_rsp.last)
-    else $error("%m: DMA answer that nobody asked for");
+  always_ff @(posedge clk)
+    if (!rst && c1_miss) a_req_room: assert (req_in_ready)
+      else $error("%m: no room for a fill request");
+  always_ff @(posedge clk)
+    if (!rst && c1_valid_reg) a_order_room: assert (order_in_ready)
+      else $error("%m: no room in the order FIFO");
+  always_ff @(posedge clk)
+    if (!rst && rd_rsp_valid) a_rsp: assert (fills_out != '0 && rd_rsp.last)
+      else $error("%m: DMA answer that nobody asked for");
 `endif
 
 endmodule

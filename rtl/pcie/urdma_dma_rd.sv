@@ -625,20 +625,23 @@ module urdma_dma_rd
 
 `ifndef SYNTHESIS
   for (genvar i = 0; i < N; i++) begin : g_assert
-    a_hold: assert property (@(posedge clk) disable iff (rst || stop)
-        rd_req_valid[i] && !rd_req_ready[i] |=> rd_req_valid[i] && $stable(rd_req[i]))
-      else $error("%m: client %0d withdrew or changed a request", i);
-    a_len: assert property (@(posedge clk) disable iff (rst || stop)
-        rd_req_valid[i] |-> rd_req[i].len != '0 && rd_req[i].len <= 13'd4096)
-      else $error("%m: client %0d: length out of 1..4096", i);
+    urdma_hold #(.WIDTH($bits(dma_rd_req_t))) hold (
+      .clk, .rst(rst || stop), .valid(rd_req_valid[i]), .ready(rd_req_ready[i]), .data(rd_req[i])
+    );
+    always_ff @(posedge clk)
+      if (!(rst || stop) && rd_req_valid[i]) a_len: assert (rd_req[i].len != '0 && rd_req[i].len <= 13'd4096)
+        else $error("%m: client %0d: length out of 1..4096", i);
   end
-  a_order: assert property (@(posedge clk) disable iff (rst) split |-> order_ready && !used_reg[nt_reg]
-      && !outst_reg[nt_reg] && !quar_reg[nt_reg])
-    else $error("%m: tag allocated twice");
-  a_flush: assert property (@(posedge clk) disable iff (rst) !(flush_reg && b_valid_reg))
-    else $error("%m: two beats at once");
-  a_onehot: assert property (@(posedge clk) disable iff (rst) (rsp_valid_reg & (rsp_valid_reg - 1'b1)) == '0)
-    else $error("%m: a response for two clients");
+  always_ff @(posedge clk)
+    if (!rst && split) a_order: assert (order_ready && !used_reg[nt_reg]
+        && !outst_reg[nt_reg] && !quar_reg[nt_reg])
+      else $error("%m: tag allocated twice");
+  always_ff @(posedge clk)
+    if (!rst) a_flush: assert (!(flush_reg && b_valid_reg))
+      else $error("%m: two beats at once");
+  always_ff @(posedge clk)
+    if (!rst) a_onehot: assert ((rsp_valid_reg & (rsp_valid_reg - 1'b1)) == '0)
+      else $error("%m: a response for two clients");
 `endif
 
 endmodule

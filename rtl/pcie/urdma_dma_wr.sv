@@ -232,10 +232,9 @@ module urdma_dma_wr
 `ifndef SYNTHESIS
   // the client's side of the port, see urdma_pkg
   for (genvar i = 0; i < N; i++) begin : g_assert
-    a_hold: assert property (@(posedge clk) disable iff (rst || stop)
-        wr_valid[i] && !wr_ready[i] |=> wr_valid[i] && $stable(wr[i].addr) && $stable(wr[i].len)
-        && $stable(wr[i].data) && $stable(wr[i].last))
-      else $error("%m: client %0d withdrew or changed a beat", i);
+    urdma_hold #(.WIDTH($bits(dma_wr_t))) hold (
+      .clk, .rst(rst || stop), .valid(wr_valid[i]), .ready(wr_ready[i]), .data(wr[i])
+    );
   end
   logic [6:0] beats_reg;  // beats of the current request that are still to come
   always_ff @(posedge clk) begin
@@ -245,18 +244,18 @@ module urdma_dma_wr
       else beats_reg <= beats_reg - 7'd1;
     end
   end
-  a_len: assert property (@(posedge clk) disable iff (rst)
-      in_xfer && !locked_reg |-> wr[sel_idx].len != '0 && wr[sel_idx].len <= 13'd4096)
-    else $error("%m: length out of 1..4096");
-  a_first_last: assert property (@(posedge clk) disable iff (rst)
-      in_xfer && !locked_reg |-> wr[sel_idx].last == (wr[sel_idx].len <= 13'd64))
-    else $error("%m: last does not agree with len");
-  a_last: assert property (@(posedge clk) disable iff (rst)
-      in_xfer && locked_reg |-> wr[sel_idx].last == (beats_reg == 7'd1))
-    else $error("%m: last does not agree with len");
-  a_pop: assert property (@(posedge clk) disable iff (rst)
-      go && last_beat && end_req |-> !pop || head_last_reg)
-    else $error("%m: request ended before its last beat");
+  always_ff @(posedge clk)
+    if (!rst && in_xfer && !locked_reg) a_len: assert (wr[sel_idx].len != '0 && wr[sel_idx].len <= 13'd4096)
+      else $error("%m: length out of 1..4096");
+  always_ff @(posedge clk)
+    if (!rst && in_xfer && !locked_reg) a_first_last: assert (wr[sel_idx].last == (wr[sel_idx].len <= 13'd64))
+      else $error("%m: last does not agree with len");
+  always_ff @(posedge clk)
+    if (!rst && in_xfer && locked_reg) a_last: assert (wr[sel_idx].last == (beats_reg == 7'd1))
+      else $error("%m: last does not agree with len");
+  always_ff @(posedge clk)
+    if (!rst && go && last_beat && end_req) a_pop: assert (!pop || head_last_reg)
+      else $error("%m: request ended before its last beat");
 `endif
 
 endmodule

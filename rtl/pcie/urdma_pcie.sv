@@ -123,8 +123,10 @@ module urdma_pcie
 
   assign busy = cq_busy || rd_busy || wr_busy || rq_busy || irq_busy;
 
+  logic cq_clk;
+  urdma_clk #(.PART(PART_PCIE_CQ)) clk_u_cq (.clk, .part_clk(cq_clk));
   urdma_pcie_cq u_cq (
-    .clk, .rst,
+    .clk(cq_clk), .rst,
     .s_axis_cq_tdata, .s_axis_cq_tkeep, .s_axis_cq_tuser, .s_axis_cq_tlast, .s_axis_cq_tvalid, .s_axis_cq_tready,
     .m_axis_cc_tdata, .m_axis_cc_tkeep, .m_axis_cc_tuser, .m_axis_cc_tlast, .m_axis_cc_tvalid, .m_axis_cc_tready,
     .reg_req_valid, .reg_req, .reg_req_ready, .reg_rsp_valid(rsp_valid), .reg_rsp_data(rsp_data),
@@ -133,8 +135,10 @@ module urdma_pcie
     .busy(cq_busy)
   );
 
+  logic rd_clk;
+  urdma_clk #(.PART(PART_PCIE_RD)) clk_u_rd (.clk, .part_clk(rd_clk));
   urdma_dma_rd #(.CPL_TIMEOUT(CPL_TIMEOUT), .TAG_QUARANTINE(TAG_QUARANTINE)) u_rd (
-    .clk, .rst, .cycles, .timer_armed, .timer_cycles,
+    .clk(rd_clk), .rst, .cycles, .timer_armed, .timer_cycles,
     .cfg_max_read_req,
     .stop, .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid, .rd_rsp,
     .wr_accept, .wr_pass,
@@ -144,8 +148,10 @@ module urdma_pcie
     .busy(rd_busy)
   );
 
+  logic wr_clk;
+  urdma_clk #(.PART(PART_PCIE_WR)) clk_u_wr (.clk, .part_clk(wr_clk));
   urdma_dma_wr u_wr (
-    .clk, .rst,
+    .clk(wr_clk), .rst,
     .cfg_max_payload,
     .stop, .open(wr_open), .wr_valid, .wr, .wr_ready,
     .tlp_valid(wr_tlp_valid), .tlp_beat(wr_beat), .tlp_ready(wr_tlp_ready),
@@ -153,8 +159,10 @@ module urdma_pcie
     .busy(wr_busy)
   );
 
+  logic rq_clk;
+  urdma_clk #(.PART(PART_PCIE_RQ)) clk_u_rq (.clk, .part_clk(rq_clk));
   urdma_rq_mux u_rq (
-    .clk, .rst,
+    .clk(rq_clk), .rst,
     .cfg_bus_master_en,
     .rd_valid(rd_tlp_valid), .rd_tlp, .rd_ready(rd_tlp_ready), .rd_drop(rd_tlp_drop),
     .wr_valid(wr_tlp_valid), .wr_beat, .wr_ready(wr_tlp_ready), .wr_done, .wr_pass,

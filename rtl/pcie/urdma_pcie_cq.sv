@@ -356,20 +356,22 @@ module urdma_pcie_cq
     if (rst) reads_reg <= '0;
     else reads_reg <= reads_reg + ($clog2(READS)+1)'(go && to_reg && !is_wr) - ($clog2(READS)+1)'(reg_rsp_valid);
   end
-  a_rsp: assert property (@(posedge clk) disable iff (rst) reg_rsp_valid |-> reads_reg != '0 && rsp_ready)
-    else $error("%m: answer without a read");
-  a_reg_hold: assert property (@(posedge clk) disable iff (rst)
-      reg_req_valid && !reg_req_ready |=> reg_req_valid && $stable(reg_req))
-    else $error("%m: register access changed while stalled");
-  a_db_hold: assert property (@(posedge clk) disable iff (rst) db_valid && !db_ready |=> db_valid && $stable(db))
-    else $error("%m: doorbell changed while stalled");
-  a_cc_hold: assert property (@(posedge clk) disable iff (rst)
-      m_axis_cc_tvalid && !m_axis_cc_tready |=> m_axis_cc_tvalid && $stable(m_axis_cc_tdata)
-      && $stable(m_axis_cc_tkeep) && $stable(m_axis_cc_tuser) && $stable(m_axis_cc_tlast))
-    else $error("%m: CC beat changed while stalled");
-  a_cc_gap: assert property (@(posedge clk) disable iff (rst) m_axis_cc_tvalid && m_axis_cc_tready
-      && !m_axis_cc_tlast |=> m_axis_cc_tvalid)
-    else $error("%m: gap within a completion");
+  always_ff @(posedge clk)
+    if (!rst && reg_rsp_valid) a_rsp: assert (reads_reg != '0 && rsp_ready)
+      else $error("%m: answer without a read");
+  urdma_hold #(.WIDTH($bits(reg_req_t))) reg_hold (.clk, .rst, .valid(reg_req_valid), .ready(reg_req_ready), .data(reg_req));
+  urdma_hold #(.WIDTH($bits(db_t))) db_hold (.clk, .rst, .valid(db_valid), .ready(db_ready), .data(db));
+  urdma_hold #(.WIDTH(512 + 81 + 16 + 1)) cc_hold (
+    .clk, .rst, .valid(m_axis_cc_tvalid), .ready(m_axis_cc_tready),
+    .data({m_axis_cc_tdata, m_axis_cc_tuser, m_axis_cc_tkeep, m_axis_cc_tlast})
+  );
+
+  logic cc_more_reg;  // the last beat was not the end of its completion
+  always_ff @(posedge clk) begin
+    cc_more_reg <= !rst && m_axis_cc_tvalid && m_axis_cc_tready && !m_axis_cc_tlast;
+    if (!rst && cc_more_reg) a_cc_gap: assert (m_axis_cc_tvalid)
+      else $error("%m: gap within a completion");
+  end
 `endif
 
 endmodule

@@ -154,13 +154,17 @@ module urdma_rq_mux
   end
 
 `ifndef SYNTHESIS
-  a_hold: assert property (@(posedge clk) disable iff (rst)
-      m_axis_rq_tvalid && !m_axis_rq_tready |=> m_axis_rq_tvalid && $stable(m_axis_rq_tdata)
-      && $stable(m_axis_rq_tuser) && $stable(m_axis_rq_tkeep) && $stable(m_axis_rq_tlast))
-    else $error("%m: RQ beat changed while stalled");
-  a_no_gap: assert property (@(posedge clk) disable iff (rst) m_axis_rq_tvalid && m_axis_rq_tready
-      && !m_axis_rq_tlast |=> m_axis_rq_tvalid)
-    else $error("%m: gap within a TLP");
+  urdma_hold #(.WIDTH(512 + 137 + 16 + 1)) rq_hold (
+    .clk, .rst, .valid(m_axis_rq_tvalid), .ready(m_axis_rq_tready),
+    .data({m_axis_rq_tdata, m_axis_rq_tuser, m_axis_rq_tkeep, m_axis_rq_tlast})
+  );
+
+  logic rq_more_reg;  // the last beat was not the end of its TLP
+  always_ff @(posedge clk) begin
+    rq_more_reg <= !rst && m_axis_rq_tvalid && m_axis_rq_tready && !m_axis_rq_tlast;
+    if (!rst && rq_more_reg) a_no_gap: assert (m_axis_rq_tvalid)
+      else $error("%m: gap within a TLP");
+  end
 `endif
 
 endmodule

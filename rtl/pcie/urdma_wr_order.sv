@@ -62,8 +62,9 @@ module urdma_wr_order #(
   assign busy = (fifo_count != '0);
 
 `ifndef SYNTHESIS
-  a_seq: assert property (@(posedge clk) disable iff (rst) accepted_reg - done_reg < 32'd512)
-    else $error("%m: more writes done than accepted");
+  always_ff @(posedge clk)
+    if (!rst) a_seq: assert (accepted_reg - done_reg < 32'd512)
+      else $error("%m: more writes done than accepted");
 `endif
 
 endmodule

@@ -619,9 +619,9 @@ module urdma_cmdq
 
 `ifndef SYNTHESIS
   // the directory knows what there is
-  a_mro: assert property (@(posedge clk) disable iff (rst)
-      mro_end |-> mro_rsp == MRO_OK || ((fin_reg || is_destroy) && mro_rsp == MRO_BUSY))
-    else $error("%m: urdma_mr and the directory differ");
+  always_ff @(posedge clk)
+    if (!rst && mro_end) a_mro: assert (mro_rsp == MRO_OK || ((fin_reg || is_destroy) && mro_rsp == MRO_BUSY))
+      else $error("%m: urdma_mr and the directory differ");
 `endif
 
   assign init_done = state_reg != X_INIT;

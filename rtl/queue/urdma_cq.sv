@@ -400,8 +400,9 @@ module urdma_cq
                          c1_db_reg.cqn, c1_cqe_reg.cqn};
 
 `ifndef SYNTHESIS
-  a_item: assert property (@(posedge clk) disable iff (rst) c1_valid_reg && item_push |-> item_ready && ask_in_ready)
-    else $error("%m: no room for an item");
+  always_ff @(posedge clk)
+    if (!rst && c1_valid_reg && item_push) a_item: assert (item_ready && ask_in_ready)
+      else $error("%m: no room for an item");
 `endif
 
 endmodule

@@ -142,8 +142,20 @@ module urdma_ctl
     cnt_own[URDMA_CNT_CMD_ERR] = cnt_cmd_err;
   end
 
+  // The one register that changes in every clock.
+  logic [63:0] cycles_reg;
+  assign cycles = cycles_reg;
+
+  always_ff @(posedge clk) begin
+    if (rst) cycles_reg <= '0;
+    else if (skip_valid) cycles_reg <= cycles_reg + 64'd1 + skip_cycles;
+    else cycles_reg <= cycles_reg + 64'd1;
+  end
+
+  logic regs_clk;
+  urdma_clk #(.PART(PART_CTL_REGS)) clk_regs (.clk, .part_clk(regs_clk));
   urdma_regs regs (
-    .clk(clk), .rst(rst), .core_rst(core_rst), .pcie_busy(pcie_busy),
+    .clk(regs_clk), .rst(rst), .core_rst(core_rst), .pcie_busy(pcie_busy),
     .init_done(blocks_init_done && cmdq_init_done && mgr_init_done && merge_init_done), .ready(ready), .busy(regs_busy),
     .reg_req_valid(reg_req_valid), .reg_req(reg_req), .reg_req_ready(reg_req_ready),
     .reg_rsp_valid(reg_rsp_valid), .reg_rsp_data(reg_rsp_data), .eth_reg_valid(eth_reg_valid), .eth_reg_rdata(eth_reg_rdata),
@@ -151,7 +163,7 @@ module urdma_ctl
     .cmdq_pi(cmdq_pi), .cmdq_ci(cmdq_ci), .cmdq_err(cmdq_err),
     .cnt(cnt), .cnt_own(cnt_own), .tx_bytes(tx_bytes), .rx_bytes(rx_bytes), .eq0_lost(eq0_lost),
     .mac_default(mac_default), .mac(mac), .link_up(link_up),
-    .skip_valid(skip_valid), .skip_cycles(skip_cycles), .cycles(cycles)
+    .cycles(cycles)
   );
 
   // ---- QP configurations ---------------------------------------------------------------------------
@@ -163,8 +175,10 @@ module urdma_ctl
 
   assign qpr_rsp = {(QPR_N-1){qpr_rsp_any}};
 
+  logic doorbell_clk;
+  urdma_clk #(.PART(PART_CTL_DOORBELL)) clk_doorbell (.clk, .part_clk(doorbell_clk));
   urdma_doorbell doorbell (
-    .clk(clk), .rst(core_rst), .ready(ready), .busy(db_busy),
+    .clk(doorbell_clk), .rst(core_rst), .ready(ready), .busy(db_busy),
     .pcie_db_valid(pcie_db_valid), .pcie_db(pcie_db), .pcie_db_ready(pcie_db_ready),
     .qpr_req_valid(db_qpr_req_valid), .qpr_req_qpn(db_qpr_req_qpn), .qpr_req_ready(db_qpr_req_ready),
     .qpr_rsp_valid(db_qpr_rsp_valid),
@@ -178,8 +192,10 @@ module urdma_ctl
     .cnt(db_cnt), .trace_valid(trace_valid), .trace(trace_tap)
   );
 
+  logic rq_merge_clk;
+  urdma_clk #(.PART(PART_CTL_RQ_MERGE)) clk_rq_merge (.clk, .part_clk(rq_merge_clk));
   urdma_db_merge rq_merge (
-    .clk(clk), .rst(core_rst), .init_done(merge_init_done), .busy(merge_busy),
+    .clk(rq_merge_clk), .rst(core_rst), .init_done(merge_init_done), .busy(merge_busy),
     .in_valid(rq_in_valid), .in(rq_in), .in_ready(rq_in_ready),
     .out_valid(rq_db_valid), .out(rq_db), .out_ready(rq_db_ready),
     .flush_req(db_flushed), .flush_done(db_flush_done)
@@ -194,8 +210,10 @@ module urdma_ctl
   cpl_t [1:0] cpl;
   logic cpl_done;
 
+  logic cmdq_clk;
+  urdma_clk #(.PART(PART_CTL_CMDQ)) clk_cmdq (.clk, .part_clk(cmdq_clk));
   urdma_cmdq cmdq (
-    .clk(clk), .rst(core_rst), .init_done(cmdq_init_done), .busy(cmdq_busy),
+    .clk(cmdq_clk), .rst(core_rst), .init_done(cmdq_init_done), .busy(cmdq_busy),
     .enable(cmdq_enable), .base(cmdq_base), .log_size(cmdq_log_size), .pi(cmdq_pi), .ci(cmdq_ci), .err(cmdq_err),
     .rd_req_valid(rd_req_valid), .rd_req(rd_req), .rd_req_ready(rd_req_ready),
     .rd_rsp_valid(rd_rsp_valid), .rd_rsp(rd_rsp),
@@ -214,8 +232,10 @@ module urdma_ctl
     .out_valid(job_valid), .out_ready(job_ready), .out_data(job), .count()
   );
 
+  logic qp_mgr_clk;
+  urdma_clk #(.PART(PART_CTL_QP_MGR)) clk_qp_mgr (.clk, .part_clk(qp_mgr_clk));
   urdma_qp_mgr qp_mgr (
-    .clk(clk), .rst(core_rst), .init_done(mgr_init_done), .busy(mgr_busy),
+    .clk(qp_mgr_clk), .rst(core_rst), .init_done(mgr_init_done), .busy(mgr_busy),
     .job_valid(job_valid), .job(job), .job_ready(job_ready),
     .cpl_valid(cpl_valid[1]), .cpl(cpl[1]), .cpl_ready(cpl_ready[1]),
     .fence_valid(mgr_fence_valid), .fence(mgr_fence),

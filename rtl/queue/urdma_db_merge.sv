@@ -135,10 +135,12 @@ module urdma_db_merge
   end
 
 `ifndef SYNTHESIS
-  a_queue: assert property (@(posedge clk) disable iff (rst) push |-> fifo_ready)
-    else $error("%m: a QP stands in the queue twice");
-  a_out: assert property (@(posedge clk) disable iff (rst) c1_valid_reg && c1_out_reg |-> !out_valid_reg || out_ready)
-    else $error("%m: a doorbell is lost");
+  always_ff @(posedge clk)
+    if (!rst && push) a_queue: assert (fifo_ready)
+      else $error("%m: a QP stands in the queue twice");
+  always_ff @(posedge clk)
+    if (!rst && c1_valid_reg && c1_out_reg) a_out: assert (!out_valid_reg || out_ready)
+      else $error("%m: a doorbell is lost");
 `else
   logic unused_bits;
   assign unused_bits = &{1'b0, fifo_ready};

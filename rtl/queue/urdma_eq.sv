@@ -230,8 +230,9 @@ module urdma_eq
   assign unused_bits = &{1'b0, c1_ev_reg.eqn, c1_db_reg.eqn};
 
 `ifndef SYNTHESIS
-  a_item: assert property (@(posedge clk) disable iff (rst) c1_valid_reg && item_push |-> item_ready)
-    else $error("%m: no room for an item");
+  always_ff @(posedge clk)
+    if (!rst && c1_valid_reg && item_push) a_item: assert (item_ready)
+      else $error("%m: no room for an item");
 `endif
 
 endmodule

@@ -50,9 +50,7 @@ module urdma_regs
   input  wire logic [47:0]            mac_default,
   output      logic [47:0]            mac,          // the port's address, byte 0 in [7:0]
   input  wire logic                   link_up,
-  input  wire logic                   skip_valid,   // the clock had stopped for skip_cycles before this edge
-  input  wire logic [63:0]            skip_cycles,
-  output      logic [63:0]            cycles
+  input  wire logic [63:0]            cycles
 );
 
   logic [63:0] reg_rsp_data_reg;
@@ -115,7 +113,6 @@ module urdma_regs
   logic [4:0] drain_reg;
   logic core_rst_reg;
   logic enable_reg, eq0_lost_reg;
-  logic [63:0] cycles_reg;
   logic [47:0] mac_reg;
   logic [63:12] base_reg, cpl_base_reg;
   logic [3:0] log_size_reg;
@@ -140,19 +137,12 @@ module urdma_regs
   assign core_rst = core_rst_reg;
   assign ready = (state_reg == S_READY);
   assign busy = !ready || reg_req_valid || rd_pend_reg || reg_rsp_valid_reg || wr_reset;
-  assign cycles = cycles_reg;
   assign mac = mac_reg;
   assign cmdq_enable = enable_reg && ready;
   assign cmdq_base = {base_reg, 12'd0};
   assign cmdq_cpl_base = {cpl_base_reg, 12'd0};
   assign cmdq_log_size = log_size_reg;
   assign cmdq_pi = pi_reg;
-
-  always_ff @(posedge clk) begin
-    if (rst) cycles_reg <= '0;
-    else if (skip_valid) cycles_reg <= cycles_reg + 64'd1 + skip_cycles;
-    else cycles_reg <= cycles_reg + 64'd1;
-  end
 
   // ---- reset sequence --------------------------------------------------------------------------
   always_ff @(posedge clk) begin
@@ -257,7 +247,7 @@ module urdma_regs
         16'(URDMA_REG_CAP_FEATURES): rd_data_reg <= CAP_FEATURES;
         16'(URDMA_REG_CTRL): rd_data_reg <= 64'(enable_reg) << URDMA_RF_CTRL_ENABLE_LSB;
         16'(URDMA_REG_STATUS): rd_data_reg <= status;
-        16'(URDMA_REG_CYCLES): rd_data_reg <= cycles_reg;
+        16'(URDMA_REG_CYCLES): rd_data_reg <= cycles;
         16'(URDMA_REG_CLOCK_HZ): rd_data_reg <= CLOCK_HZ;
         16'(URDMA_REG_MAC): rd_data_reg <= 64'(mac_reg);
         16'(URDMA_REG_PORT_SPEED): rd_data_reg <= SPEED_MBPS;

@@ -134,8 +134,10 @@ module urdma_rx
   logic [URDMA_CNT_N-1:0] cnt_parse, cnt_resp, cnt_cmpl;
   trace_t parse_trace;
 
+  logic parse_clk;
+  urdma_clk #(.PART(PART_RX_PARSE)) clk_u_parse (.clk, .part_clk(parse_clk));
   urdma_rx_parse u_parse (
-    .clk(clk), .rst(rst), .busy(parse_busy),
+    .clk(parse_clk), .rst(rst), .busy(parse_busy),
     .mac_valid(mac_valid), .mac(mac),
     .pkt_valid(pkt_valid), .pkt(pkt), .pkt_ready(pkt_ready),
     .req_ready(pq_count[0] < ($clog2(PKT_QUEUE)+1)'(PKT_QUEUE - RSP_PLACES)),
@@ -314,8 +316,10 @@ module urdma_rx
   qp_err_t [1:0] rerr;
   qp_err_t dead;
 
+  logic resp_clk;
+  urdma_clk #(.PART(PART_RX_RESP)) clk_u_resp (.clk, .part_clk(resp_clk));
   urdma_rx_resp u_resp (
-    .clk(clk), .rst(rst), .init_done(resp_init), .busy(resp_busy),
+    .clk(resp_clk), .rst(rst), .init_done(resp_init), .busy(resp_busy),
     .in_valid(found_valid[0]), .in_ready(found_ready[0]), .in(found[0]),
     .out_valid(r_op_valid), .out_ready(r_op_ready), .out(r_op), .out_fetch(r_fetch), .no_op(no_op),
     .qpc_valid(qpc_valid), .qpc(qpc), .qpc_ready(qpc_ready), .qpc_rsp(qpc_rsp),
@@ -326,8 +330,10 @@ module urdma_rx
     .cnt(cnt_resp), .drop_valid(drop_valid), .drop_psn(drop_psn), .drop_qpn(drop_qpn), .drop_opcode(drop_opcode)
   );
 
+  logic wqe_clk;
+  urdma_clk #(.PART(PART_RX_WQE)) clk_u_wqe (.clk, .part_clk(wqe_clk));
   urdma_rx_wqe #(.FRAGS(FRAGS)) u_wqe (
-    .clk(clk), .rst(rst), .busy(wqe_busy),
+    .clk(wqe_clk), .rst(rst), .busy(wqe_busy),
     .in_valid(r_op_valid), .in_ready(r_op_ready), .in(r_op), .in_fetch(r_fetch),
     .rr_valid(rr_valid), .rr(rr), .rr_ready(rr_ready), .inv_done(inv_over), .issued(issued),
     .op_valid(place_valid), .op_ready(place_ready), .op(place_op),
@@ -339,8 +345,10 @@ module urdma_rx
     .mr0_req_valid(mr_req_valid[0]), .mr0_req(mr_req[0]), .mr0_req_ready(mr_req_ready[0])
   );
 
+  logic place_clk;
+  urdma_clk #(.PART(PART_RX_PLACE)) clk_u_place (.clk, .part_clk(place_clk));
   urdma_rx_place #(.FRAGS(FRAGS)) u_place (
-    .clk(clk), .rst(rst), .init_done(place_init), .busy(place_busy),
+    .clk(place_clk), .rst(rst), .init_done(place_init), .busy(place_busy),
     .op_valid(place_valid), .op_ready(place_ready), .op(place_op),
     .piece_valid(piece_valid), .piece_ready(piece_ready), .piece(piece), .frags_free(frags_free),
     .mr_rsp_valid(mr_rsp_valid[0]), .mr_rsp_ready(mr_rsp_ready[0]), .mr_rsp(mr_rsp[0]),
@@ -363,8 +371,10 @@ module urdma_rx
   );
 
   // ---- ATOMICs ----------------------------------------------------------------------------------------------
+  logic atomic_clk;
+  urdma_clk #(.PART(PART_RX_ATOMIC)) clk_u_atomic (.clk, .part_clk(atomic_clk));
   urdma_rx_atomic u_atomic (
-    .clk(clk), .rst(rst), .init_done(atm_init), .busy(atm_unit_busy),
+    .clk(atomic_clk), .rst(rst), .init_done(atm_init), .busy(atm_unit_busy),
     .in_valid(atm_valid), .in(atm), .in_ready(atm_ready),
     .rd_req_valid(rd_req_valid[1]), .rd_req(rd_req[1]), .rd_req_ready(rd_req_ready[1]),
     .rd_rsp_valid(rd_rsp_valid[1]), .rd_rsp(rd_rsp),
@@ -450,8 +460,10 @@ module urdma_rx
   logic [23:0] cmpl_psn;
   logic [7:0] cmpl_syndrome;
 
+  logic cmpl_clk;
+  urdma_clk #(.PART(PART_RX_CMPL)) clk_u_cmpl (.clk, .part_clk(cmpl_clk));
   urdma_rx_cmpl u_cmpl (
-    .clk(clk), .rst(rst), .init_done(cmpl_init), .busy(cmpl_busy),
+    .clk(cmpl_clk), .rst(rst), .init_done(cmpl_init), .busy(cmpl_busy),
     .sent_valid(sent_valid), .sent(sent), .sent_ready(sent_ready),
     .made_valid(made_valid), .made(made), .made_ready(made_ready),
     .in_valid(found_valid[1]), .in_ready(found_ready[1]), .in(found[1]),

@@ -338,10 +338,12 @@ module urdma_rx_atomic
   end
 
 `ifndef SYNTHESIS
-  a_rsp: assert property (@(posedge clk) disable iff (rst) rd_rsp_valid |-> read_owed && rd_rsp.last)
-    else $error("%m: DMA answer that nobody asked for");
-  a_align: assert property (@(posedge clk) disable iff (rst) in_valid && !in.dup |-> in.addr[2:0] == '0)
-    else $error("%m: address is not a multiple of 8");
+  always_ff @(posedge clk)
+    if (!rst && rd_rsp_valid) a_rsp: assert (read_owed && rd_rsp.last)
+      else $error("%m: DMA answer that nobody asked for");
+  always_ff @(posedge clk)
+    if (!rst && in_valid && !in.dup) a_align: assert (in.addr[2:0] == '0)
+      else $error("%m: address is not a multiple of 8");
 `endif
 
 endmodule

@@ -483,10 +483,12 @@ module urdma_rx_resp
   assign busy = s1_valid_reg || s2_valid_reg || out_valid || flush_count != '0 || !init_done;
 
 `ifndef SYNTHESIS
-  a_out: assert property (@(posedge clk) disable iff (rst) s2_valid_reg && push |-> out_fifo_ready)
-    else $error("%m: an operation is lost");
-  a_flush: assert property (@(posedge clk) disable iff (rst) queue_set |-> flush_fifo_ready)
-    else $error("%m: a flush is lost");
+  always_ff @(posedge clk)
+    if (!rst && s2_valid_reg && push) a_out: assert (out_fifo_ready)
+      else $error("%m: an operation is lost");
+  always_ff @(posedge clk)
+    if (!rst && queue_set) a_flush: assert (flush_fifo_ready)
+      else $error("%m: a flush is lost");
 `endif
 
 endmodule

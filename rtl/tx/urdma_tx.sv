@@ -153,8 +153,10 @@ module urdma_tx
   look_t look_wr_data;
   logic [QPN_W-1:0] look_wr_qpn, drained_qpn;
 
+  logic sched_clk;
+  urdma_clk #(.PART(PART_TX_SCHED)) clk_sched (.clk, .part_clk(sched_clk));
   urdma_tx_sched sched (
-    .clk, .rst, .init_done(sched_init), .busy(sched_busy),
+    .clk(sched_clk), .rst, .init_done(sched_init), .busy(sched_busy),
     .sq_db_valid, .sq_db, .sq_db_ready, .acked_valid, .acked, .acked_ready,
     .qpc_valid(qpc_valid && (!qpc_is_reset || resp_told_reg)), .qpc, .qpc_ready, .qpc_rsp, .fence_start,
     .cfg_req_valid(s_cfg_req_valid), .cfg_req_qpn(s_cfg_req_qpn), .cfg_req_ready(s_cfg_req_ready),
@@ -171,8 +173,10 @@ module urdma_tx
   logic [WQB_W-1:0] wqe_rd_blk;
   logic [511:0] wqe_rd_data;
 
+  logic wqe_fetch_clk;
+  urdma_clk #(.PART(PART_TX_WQE_FETCH)) clk_wqe_fetch (.clk, .part_clk(wqe_fetch_clk));
   urdma_tx_fetch wqe_fetch (
-    .clk, .rst, .busy(fetch_busy), .fetch_valid, .fetch,
+    .clk(wqe_fetch_clk), .rst, .busy(fetch_busy), .fetch_valid, .fetch,
     .mr_req_valid(mr_req_valid[1]), .mr_req(mr_req[1]), .mr_req_ready(mr_req_ready[1]),
     .mr_rsp_valid(mr_rsp_valid[1]), .mr_rsp(mr_rsp[1]), .mr_rsp_ready(mr_rsp_ready[1]),
     .rd_req_valid(rd_req_valid[1]), .rd_req(rd_req[1]), .rd_req_ready(rd_req_ready[1]),
@@ -189,8 +193,10 @@ module urdma_tx
   logic [511:0] inl_data;
   trace_t wqe_trace;
 
+  logic seg_clk;
+  urdma_clk #(.PART(PART_TX_SEG)) clk_seg (.clk, .part_clk(seg_clk));
   urdma_tx_seg seg (
-    .clk, .rst, .init_done(seg_init), .busy(seg_busy),
+    .clk(seg_clk), .rst, .init_done(seg_init), .busy(seg_busy),
     .turn_valid, .turn, .here, .bad, .wqe_rd_en, .wqe_rd_blk, .wqe_rd_data, .turn_end, .turn_end_blks,
     .rewind_valid, .rewind, .rewind_ready,
     .query_valid, .query_qpn, .query_done, .query_psn, .query_era,
@@ -238,8 +244,10 @@ module urdma_tx
   logic [PKT_W-1:0] slot;
   logic [511:0] line_data;
 
+  logic read_clk;
+  urdma_clk #(.PART(PART_TX_READ)) clk_read (.clk, .part_clk(read_clk));
   urdma_tx_read read (
-    .clk, .rst, .busy(read_busy), .piece_valid, .piece, .piece_ready,
+    .clk(read_clk), .rst, .busy(read_busy), .piece_valid, .piece, .piece_ready,
     .mr_req_valid(mr_req_valid[0]), .mr_req(mr_req[0]), .mr_req_ready(mr_req_ready[0]),
     .mr_rsp_valid(mr_rsp_valid[0]), .mr_rsp(mr_rsp[0]), .mr_rsp_ready(mr_rsp_ready[0]),
     .rd_req_valid(rd_req_valid[0]), .rd_req(rd_req[0]), .rd_req_ready(rd_req_ready[0]),
@@ -248,13 +256,17 @@ module urdma_tx
     .issued_valid, .issued, .issued_ready, .line_free, .line_free_n, .pkt_gone(slot_clear)
   );
 
+  logic keys_clk;
+  urdma_clk #(.PART(PART_TX_KEYS)) clk_keys (.clk, .part_clk(keys_clk));
   urdma_tx_keys keys (
-    .clk, .rst, .in_valid(chk_valid), .in_bucket(chk_bucket), .asked_valid, .asked_ready, .asked_bucket, .asked_seq, .frags_here,
+    .clk(keys_clk), .rst, .in_valid(chk_valid), .in_bucket(chk_bucket), .asked_valid, .asked_ready, .asked_bucket, .asked_seq, .frags_here,
     .inv_req, .inv_bucket(inv_key[8+:BUCKET_W]), .inv_done
   );
 
+  logic gather_clk;
+  urdma_clk #(.PART(PART_TX_GATHER)) clk_gather (.clk, .part_clk(gather_clk));
   urdma_tx_gather gather (
-    .clk, .rst, .busy(gather_busy), .frag_valid, .frag, .frag_ready, .rsp_valid(rd_rsp_valid[0]), .rsp(rd_rsp),
+    .clk(gather_clk), .rst, .busy(gather_busy), .frag_valid, .frag, .frag_ready, .rsp_valid(rd_rsp_valid[0]), .rsp(rd_rsp),
     .inl_valid(ip_valid), .inl_line(ip_line), .inl_len(ip_len), .inl_ready(ip_ready),
     .inl_data_valid(il_valid), .inl_data(il_data), .inl_data_ready(il_ready),
     .frags_here, .inls_here, .failed, .slot_clear, .slot,
@@ -273,8 +285,10 @@ module urdma_tx
   hdr_t hdr;
   trace_t tx_trace;
 
+  logic commit_clk;
+  urdma_clk #(.PART(PART_TX_COMMIT)) clk_commit (.clk, .part_clk(commit_clk));
   urdma_tx_commit commit (
-    .clk, .rst, .init_done(commit_init), .busy(commit_busy),
+    .clk(commit_clk), .rst, .init_done(commit_init), .busy(commit_busy),
     .pd_valid, .pd, .pd_ready, .issued_valid, .issued, .issued_ready, .frags_here, .inls_here, .failed,
     .slot_clear, .slot, .pkt_valid(data_valid), .pkt(data), .pkt_ready(data_ready),
     .retrans, .sent_valid, .sent, .sent_ready, .made_valid, .made, .made_ready,
@@ -282,8 +296,10 @@ module urdma_tx
     .look_wr, .look_wr_qpn, .look_wr_data, .fence_hit
   );
 
+  logic resp_clk;
+  urdma_clk #(.PART(PART_TX_RESP)) clk_resp (.clk, .part_clk(resp_clk));
   urdma_tx_resp resp (
-    .clk, .rst, .init_done(resp_init), .busy(resp_busy), .ack_req_valid, .ack_req, .ack_req_ready,
+    .clk(resp_clk), .rst, .init_done(resp_init), .busy(resp_busy), .ack_req_valid, .ack_req, .ack_req_ready,
     .cfg_req_valid(a_cfg_req_valid), .cfg_req_qpn(a_cfg_req_qpn), .cfg_req_ready(a_cfg_req_ready),
     .cfg_rsp_valid(qpr_rsp_valid && who), .cfg_rsp(qpr_rsp),
     .pkt_valid(ack_valid), .pkt(ack), .pkt_ready(ack_ready),
@@ -295,13 +311,17 @@ module urdma_tx
     .fence_start, .fence_hit(resp_fence_hit)
   );
 
+  logic headers_clk;
+  urdma_clk #(.PART(PART_TX_HEADERS)) clk_headers (.clk, .part_clk(headers_clk));
   urdma_tx_hdr headers (
-    .clk, .rst, .busy(hdr_busy), .data_valid, .data, .data_ready, .ack_valid, .ack, .ack_ready,
+    .clk(headers_clk), .rst, .busy(hdr_busy), .data_valid, .data, .data_ready, .ack_valid, .ack, .ack_ready,
     .gid_idx, .gid, .hdr_valid, .hdr, .hdr_ready
   );
 
+  logic frame_clk;
+  urdma_clk #(.PART(PART_TX_FRAME)) clk_frame (.clk, .part_clk(frame_clk));
   urdma_tx_frame frame (
-    .clk, .rst, .busy(frame_busy), .hdr_valid, .hdr, .hdr_ready,
+    .clk(frame_clk), .rst, .busy(frame_busy), .hdr_valid, .hdr, .hdr_ready,
     .line_rd_en, .line_rd, .line_data, .line_free, .line_free_n,
     .mac_valid, .mac, .mac_ready, .mac_frame, .trace_valid(tx_trace_valid), .trace(tx_trace)
   );

@@ -140,11 +140,12 @@ module urdma_tx_fetch
   assign unused = ^{f_in_ready, t_in_ready, d_in_ready, d_valid, d.len, mr_rsp.len, mr_rsp.last};
 
 `ifndef SYNTHESIS
-  a_rsp: assert property (@(posedge clk) disable iff (rst) rd_rsp_valid |-> d_valid)
-    else $error("%m: WQE data that nobody asked for");
-  a_one: assert property (@(posedge clk) disable iff (rst) t_pop && (mr_rsp.status == MR_OK) |->
-      mr_rsp.last && (mr_rsp.len == t.len))
-    else $error("%m: a turn's ring range was split by the translation");
+  always_ff @(posedge clk)
+    if (!rst && rd_rsp_valid) a_rsp: assert (d_valid)
+      else $error("%m: WQE data that nobody asked for");
+  always_ff @(posedge clk)
+    if (!rst && t_pop && (mr_rsp.status == MR_OK)) a_one: assert (mr_rsp.last && (mr_rsp.len == t.len))
+      else $error("%m: a turn's ring range was split by the translation");
 `endif
 
 endmodule

@@ -310,13 +310,18 @@ module urdma_tx_frame
   assign unused = ^{o_in_ready, o_count, c_in_ready, c_count, tr_valid, tr_in_ready, tr_count, g3_reg.has_line, g3_reg.line_bytes};
 
 `ifndef SYNTHESIS
-  a_crc: assert property (@(posedge clk) disable iff (rst) o_pop && (o.crc_here || o.crc_next) |-> c_valid)
-    else $error("%m: a frame's last beat leaves before its CRC is known");
-  a_gap: assert property (@(posedge clk) disable iff (rst)
-      mac_valid_reg && mac_ready && !mac_last_reg |=> mac_valid_reg)
-    else $error("%m: a gap inside a frame");
-  a_hdr: assert property (@(posedge clk) disable iff (rst) hdr_valid |-> hdr.hlen[1:0] == 2'd2)
-    else $error("%m: header length is not 2 modulo 4");
+  always_ff @(posedge clk)
+    if (!rst && (o_pop && (o.crc_here || o.crc_next))) a_crc: assert (c_valid)
+      else $error("%m: a frame's last beat leaves before its CRC is known");
+  logic mac_more_reg;  // the last beat was not the end of its frame
+  always_ff @(posedge clk) begin
+    mac_more_reg <= !rst && mac_valid_reg && mac_ready && !mac_last_reg;
+    if (!rst && mac_more_reg) a_gap: assert (mac_valid_reg)
+      else $error("%m: a gap inside a frame");
+  end
+  always_ff @(posedge clk)
+    if (!rst && hdr_valid) a_hdr: assert (hdr.hlen[1:0] == 2'd2)
+      else $error("%m: header length is not 2 modulo 4");
 `endif
 
 endmodule

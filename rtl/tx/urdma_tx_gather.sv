@@ -104,8 +104,9 @@ module urdma_tx_gather
   assign busy = (f_count != '0) || gather_busy || (i_count != '0);
 
 `ifndef SYNTHESIS
-  a_rsp: assert property (@(posedge clk) disable iff (rst) rsp_valid |-> f_valid)
-    else $error("%m: payload that nobody asked for");
+  always_ff @(posedge clk)
+    if (!rst && rsp_valid) a_rsp: assert (f_valid)
+      else $error("%m: payload that nobody asked for");
 `endif
 
 endmodule

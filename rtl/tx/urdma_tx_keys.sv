@@ -91,10 +91,12 @@ module urdma_tx_keys
   logic [N_W-1:0] all, out_n;
   assign all = in_reg - out_reg;
   assign out_n = n_reg[out_bucket];
-  a_in: assert property (@(posedge clk) disable iff (rst) in_valid |-> !all[N_W-1])
-    else $error("%m: more pieces than can be counted");
-  a_out: assert property (@(posedge clk) disable iff (rst) out_pop |-> (out_n != '0))
-    else $error("%m: more pieces have left than came");
+  always_ff @(posedge clk)
+    if (!rst && in_valid) a_in: assert (!all[N_W-1])
+      else $error("%m: more pieces than can be counted");
+  always_ff @(posedge clk)
+    if (!rst && out_pop) a_out: assert ((out_n != '0))
+      else $error("%m: more pieces have left than came");
 `endif
 
 endmodule

@@ -89,10 +89,12 @@ module urdma_tx_merge
   assign unused = ^{q_valid, q_count};
 
 `ifndef SYNTHESIS
-  a_piece_pd: assert property (@(posedge clk) disable iff (rst) b_piece_valid |-> b_pd_valid)
-    else $error("%m: a piece of a response without its descriptor");
-  a_both: assert property (@(posedge clk) disable iff (rst) q_pop |-> q_valid)
-    else $error("%m: a response's piece is missing");
+  always_ff @(posedge clk)
+    if (!rst && b_piece_valid) a_piece_pd: assert (b_pd_valid)
+      else $error("%m: a piece of a response without its descriptor");
+  always_ff @(posedge clk)
+    if (!rst && q_pop) a_both: assert (q_valid)
+      else $error("%m: a response's piece is missing");
 `endif
 
 endmodule

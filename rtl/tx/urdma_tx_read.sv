@@ -235,14 +235,18 @@ module urdma_tx_read
   assign unused = ^{a_count, m.first, issued_ready};
 
 `ifndef SYNTHESIS
-  a_answer: assert property (@(posedge clk) disable iff (rst) mr_rsp_valid |-> mr_rsp_ready)
-    else $error("%m: mr answers more than it was asked");
-  a_issued: assert property (@(posedge clk) disable iff (rst) pkt_done |-> issued_ready)
-    else $error("%m: commit has no place for a packet");
-  a_lines: assert property (@(posedge clk) disable iff (rst) free_reg <= (LINE_W+1)'(1 << LINE_W))
-    else $error("%m: more lines than there are");
-  a_first: assert property (@(posedge clk) disable iff (rst) m_valid |-> (m.first == !open_reg) || (m.kind == PIECE_MEM))
-    else $error("%m: a packet's lines and its pieces do not agree");
+  always_ff @(posedge clk)
+    if (!rst && mr_rsp_valid) a_answer: assert (mr_rsp_ready)
+      else $error("%m: mr answers more than it was asked");
+  always_ff @(posedge clk)
+    if (!rst && pkt_done) a_issued: assert (issued_ready)
+      else $error("%m: commit has no place for a packet");
+  always_ff @(posedge clk)
+    if (!rst) a_lines: assert (free_reg <= (LINE_W+1)'(1 << LINE_W))
+      else $error("%m: more lines than there are");
+  always_ff @(posedge clk)
+    if (!rst && m_valid) a_first: assert ((m.first == !open_reg) || (m.kind == PIECE_MEM))
+      else $error("%m: a packet's lines and its pieces do not agree");
 `endif
 
 endmodule

@@ -676,18 +676,24 @@ module urdma_tx_resp
                     e1_end_reg.qpn, cfg_rsp};
 
 `ifndef SYNTHESIS
-  a_queue: assert property (@(posedge clk) disable iff (rst) q_push |-> q_in_ready)
-    else $error("%m: queue full: a QP stands in it twice");
-  a_work: assert property (@(posedge clk) disable iff (rst) (e1_valid_reg && work_push) |-> w_in_ready)
-    else $error("%m: more turns than places");
-  a_conf: assert property (@(posedge clk) disable iff (rst) cfg_rsp_valid |-> c_in_ready)
-    else $error("%m: more configurations than asked for");
-  a_end: assert property (@(posedge clk) disable iff (rst) end_in_valid |-> end_in_ready)
-    else $error("%m: the end of a turn is lost");
-  a_fly: assert property (@(posedge clk) disable iff (rst) o_fire |-> !(&fly_reg))
-    else $error("%m: more packets on their way to commit than can be counted");
-  a_gone: assert property (@(posedge clk) disable iff (rst) resp_gone |-> (fly_reg != '0))
-    else $error("%m: more packets have left commit than were sent");
+  always_ff @(posedge clk)
+    if (!rst && q_push) a_queue: assert (q_in_ready)
+      else $error("%m: queue full: a QP stands in it twice");
+  always_ff @(posedge clk)
+    if (!rst && (e1_valid_reg && work_push)) a_work: assert (w_in_ready)
+      else $error("%m: more turns than places");
+  always_ff @(posedge clk)
+    if (!rst && cfg_rsp_valid) a_conf: assert (c_in_ready)
+      else $error("%m: more configurations than asked for");
+  always_ff @(posedge clk)
+    if (!rst && end_in_valid) a_end: assert (end_in_ready)
+      else $error("%m: the end of a turn is lost");
+  always_ff @(posedge clk)
+    if (!rst && o_fire) a_fly: assert (!(&fly_reg))
+      else $error("%m: more packets on their way to commit than can be counted");
+  always_ff @(posedge clk)
+    if (!rst && resp_gone) a_gone: assert ((fly_reg != '0))
+      else $error("%m: more packets have left commit than were sent");
 `endif
 
 endmodule

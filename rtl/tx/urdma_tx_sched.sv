@@ -615,8 +615,9 @@ module urdma_tx_sched
   assign unused = ^{pend_in_ready, pend_count, cfg_in_ready, cfg_count, ready_push_ok, drained_in_ready};
 
 `ifndef SYNTHESIS
-  a_ready: assert property (@(posedge clk) disable iff (rst) ready_push |-> ready_push_ok)
-    else $error("%m: ready FIFO full: a QP stands in it twice");
+  always_ff @(posedge clk)
+    if (!rst && ready_push) a_ready: assert (ready_push_ok)
+      else $error("%m: ready FIFO full: a QP stands in it twice");
 `endif
 
 endmodule

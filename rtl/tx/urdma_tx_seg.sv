@@ -880,11 +880,12 @@ module urdma_tx_seg
   assign unused = ^{t_in_ready, cur_reg.psn0, cur_reg.blk, cur_reg.rw, cur_reg.npk, m.num_sge, m.fence, d_sge.key};
 
 `ifndef SYNTHESIS
-  a_idx: assert property (@(posedge clk) disable iff (rst)
-      (state_reg == S_TURN) && (cur_reg.kind == TURN_FETCH) && !void_turn && !stale |-> cur_reg.widx == g_reg.si)
-    else $error("%m: the turn does not begin where the segmenter stands");
-  a_room: assert property (@(posedge clk) disable iff (rst) turn_valid |-> t_in_ready)
-    else $error("%m: more turns than there may be");
+  always_ff @(posedge clk)
+    if (!rst && (state_reg == S_TURN) && (cur_reg.kind == TURN_FETCH) && !void_turn && !stale) a_idx: assert (cur_reg.widx == g_reg.si)
+      else $error("%m: the turn does not begin where the segmenter stands");
+  always_ff @(posedge clk)
+    if (!rst && turn_valid) a_room: assert (t_in_ready)
+      else $error("%m: more turns than there may be");
 `endif
 
 endmodule

@@ -1,0 +1,202 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tools/model-parts.sh ports OUT TOP RTL...: a configuration of Verilator that keeps the ports of the NIC's parts.
+# tools/model-parts.sh members OUT DIR TOP RTL...: where parts have their registers and ports in the model DIR.
+#
+# A part is an instance with a clock of its own, from an instance of urdma_clk named clk_<instance> right
+# before it. sim/urdma_sim.cc leaves out the clock of a part in which nothing moves. For that it needs to
+# know of each part:
+#
+#   URDMA_REGISTER(part, member)           a register: the RTL names each that is not a memory *_reg
+#                                          (tools/lint.sh checks it)
+#   URDMA_INPUT(part, member)              an input, or a valid of the part that qualifies one
+#   URDMA_QUALIFIED(part, member, valid)   an input that means something while valid is set, only
+#   URDMA_TIMER(part, armed, cycles)       outputs: the part acts in so many cycles without an input
+#   URDMA_PART(part, "name")
+#   URDMA_INNER(part, inner)               a part inside of the part
+#
+# Verilator inlines all modules and keeps names as members of the class of the top. What it made itself
+# (names with __V) is no state. Registers outside of all parts belong to part PART_N. An input x or x_more is qualified by x_valid, and a ready by
+# the valid of its handshake, whichever side drives it. The input "cycles" is time itself: what waits for
+# it has a timer.
+set -euo pipefail
+mode=$1
+out=$2
+shift 2
+if [ "$mode" = members ]; then
+	dir=$1
+	shift
+fi
+top=$1
+shift
+
+members() {
+	sed -nE 's/^[[:space:]]*(VL_IN|VL_OUT)?.*(CData|SData|IData|QData|VlWide|VlUnpacked).*[[:space:]]([A-Za-z_0-9]+);$/\3/p' "$1"
+}
+
+registers=
+if [ "$mode" = members ]; then
+	root=$dir/V${top}___024root.h
+	for header in "$dir"/V"$top"_*.h; do
+		if [ "$header" != "$root" ] && members "$header" | grep -q '_reg$'; then
+			echo "$header holds registers: Verilator has not inlined the module, so their changes would go unseen" >&2
+			exit 1
+		fi
+	done
+	registers=$(members "$root" | grep '_reg$' | grep -v '^__V' | sort -u)
+	cycles=${top}__DOT__nic__DOT__ctl__DOT__cycles_reg
+	for want in "$cycles" "${top}__DOT__nic__DOT__ctl__DOT__regs__DOT__cnt_reg"; do
+		grep -qx "$want" <<<"$registers" || {
+			echo "no register $want in $root: does Verilator name members in another way?" >&2
+			exit 1
+		}
+	done
+	registers=$(grep -vx "$cycles" <<<"$registers")
+fi
+
+awk -v mode="$mode" -v top="$top" -v registers="$registers" '
+	function fail(why) {
+		print why >"/dev/stderr"
+		failed = 1
+		exit 1
+	}
+	# The instance of a module, "" for the top: modules with parts in them, and parts, have one only.
+	function path(module,   p) {
+		if (module == top)
+			return ""
+		if (uses[module] != 1)
+			fail(module " has a part in it, or is one, and " uses[module] + 0 " instances; only one is possible")
+		p = path(parent[module])
+		return (p == "" ? "" : p ".") name[module]
+	}
+	function member(p, port) {
+		p = top "." (p == "" ? "" : p ".") port
+		gsub(/\./, "__DOT__", p)
+		return p
+	}
+	# The port that says whether another one means anything, or "".
+	function valid(module, port,   s, v) {
+		s = port
+		if (sub(/_tready$/, "_tvalid", s) || sub(/_ready$/, "_valid", s))
+			return ((module, s) in direction) ? s : ""
+		if (port == "rst" || port ~ /_t?valid$/)
+			return ""
+		for (s = port; s != ""; ) {
+			v = s "_valid"
+			if (!((module, v) in direction))
+				v = s "_tvalid"
+			if ((module, v) in direction)
+				return direction[module, v] == direction[module, port] ? v : ""
+			if (!sub(/_[a-z0-9]+$/, "", s))
+				break
+		}
+		return ""
+	}
+	function inputs(part, module,   i, n, p, port, list, v) {
+		p = path(module)
+		n = split(ports[module], list, " ")
+		for (i = 1; i <= n; i++) {
+			port = list[i]
+			if (direction[module, port] != "input" || port == "clk" || port == "cycles" || port == "timer_cycles")
+				continue
+			v = valid(module, port)
+			if (v == "")
+				printf "URDMA_INPUT(%d, %s)\n", part, member(p, port)
+			else
+				printf "URDMA_QUALIFIED(%d, %s, %s)\n", part, member(p, port), member(p, v)
+			# A valid that the part drives may hang on other inputs, without a register between.
+			if (v != "" && direction[module, v] == "output" && !((module, v) in seen)) {
+				seen[module, v] = 1
+				printf "URDMA_INPUT(%d, %s)\n", part, member(p, v)
+			}
+		}
+	}
+	# The part that a module belongs to, by the instances above it; -1 for none.
+	function owner(module) {
+		while (module != top) {
+			if (module in part_of)
+				return part_of[module]
+			module = parent[module]
+		}
+		return -1
+	}
+	FNR == 1 { module = ""; header = 0; clock = "" }
+	/^  typedef enum/ { values = 0 }
+	match($0, /^    PART_[A-Z_0-9]+/) { index_of[substr($0, RSTART + 4, RLENGTH - 4)] = values++ }
+	match($0, /^module urdma_[a-z_0-9]+/) { module = substr($0, 8, RLENGTH - 7); header = 1 }
+	header && /^ *(input|output) / {
+		line = $0
+		sub(/\/\/.*/, "", line)
+		sub(/[ ,]*$/, "", line)
+		sub(/.* /, "", line)
+		ports[module] = ports[module] line " "
+		direction[module, line] = $1
+	}
+	/^\);/ { header = 0 }
+	!header && match($0, /^  urdma_[a-z_0-9]+ (#\(.*\) )?[a-z_0-9]+ \(/) {
+		sub_module = $1
+		line = substr($0, RSTART, RLENGTH - 2)
+		sub(/.* /, "", line)
+		if (sub_module == "urdma_clk") {
+			match($0, /PART_[A-Z_0-9]+/)
+			clock = line
+			clock_part = substr($0, RSTART, RLENGTH)
+			next
+		}
+		uses[sub_module]++
+		parent[sub_module] = module
+		name[sub_module] = line
+		if (clock == "clk_" line) {
+			if (!(clock_part in index_of))
+				fail(FILENAME ": no " clock_part " in urdma_pkg")
+			if (clock_part in given)
+				fail(FILENAME ": " clock_part " is given twice")
+			given[clock_part] = sub_module
+			part_of[sub_module] = index_of[clock_part]
+		} else if (clock != "")
+			fail(FILENAME ": " clock " is followed by " line)
+		clock = ""
+	}
+	END {
+		if (failed)
+			exit 1
+		for (p in index_of)
+			if (p == "PART_N")
+				none = index_of[p]
+			else if (!(p in given))
+				fail(p " has no instance")
+		if (mode == "ports") {
+			print "`verilator_config"
+			for (m in part_of) {
+				n = split(ports[m], list, " ")
+				for (i = 1; i <= n; i++)
+					if (list[i] != "clk")
+						printf "public_flat_rd -module \"%s\" -var \"%s\"\n", m, list[i]
+			}
+			exit
+		}
+		for (m in part_of) {
+			where[part_of[m]] = member(path(m), "")
+			printf "URDMA_PART(%d, \"%s\")\n", part_of[m], path(m)
+			inputs(part_of[m], m)
+			outer = owner(parent[m])
+			if (outer >= 0)
+				printf "URDMA_INNER(%d, %d)\n", outer, part_of[m]
+			if ((m, "timer_armed") in direction && direction[m, "timer_armed"] == "output")
+				printf "URDMA_TIMER(%d, %s, %s)\n", part_of[m], member(path(m), "timer_armed"), member(path(m), "timer_cycles")
+		}
+		printf "URDMA_PART(%d, \"none\")\n", none
+		n = split(registers, list, "\n")
+		for (i = 1; i <= n; i++) {
+			best = none
+			length_of = 0
+			for (k = 0; k < none; k++)
+				if (index(list[i], where[k]) == 1 && length(where[k]) > length_of) {
+					best = k
+					length_of = length(where[k])
+				}
+			printf "URDMA_REGISTER(%d, %s)\n", best, list[i]
+		}
+	}
+' "$@" >"$out.new"
+mv "$out.new" "$out"
