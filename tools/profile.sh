@@ -41,7 +41,9 @@ callgrind_annotate --threshold=100 "$dir/callgrind.out" | tr -d , | awk -v clock
 		name = "the rest of the program"
 		if (match($0, /__PROF__[a-z_0-9]+__l[0-9]/))
 			name = substr($0, RSTART + 8, RLENGTH - 12)
-		else if (/___024root___eval|VerilatedContext|Vurdma_top::/)
+		else if (/Parts::/)
+			name = "sim/parts.h: which parts need a clock"
+		else if (/___024root___eval|VerilatedContext|Vurdma_sim_top::/)
 			name = "Verilator: triggers, calls"
 		sum[name] += $1
 	}
