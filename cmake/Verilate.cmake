@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # How RTL becomes C++ and a library.
 #
-#   urdma_verilate(NAME lib TOP module RTL file... [TRAINER program] [ARGS verilator-argument...])
+#   urdma_verilate(NAME lib TOP module RTL file... [TRAINER program] [ARGS verilator-argument...]
+#                  [FINISH header script argument...])
 #       static library LIB with class V<TOP>; its header stands on the include path. Target LIB_cpp is the
 #       C++ alone, LIB_gen the archive. With TRAINER the archive is compiled by a profile: there is a
-#       library LIB_train, too, instrumented, which the target TRAINER links; its loads give the profile.
+#       library LIB_train, too, instrumented, which the target TRAINER links; its loads give the profile. FINISH is a
+#       command that works on the C++ before it is compiled, and a header that it writes.
 #   urdma_add_rtl_test(NAME test TOP module RTL file... SOURCES file... [ARGS ...])
 #       the block TOP alone, Verilated and linked with SOURCES and cmocka, as a ctest case.
 #
@@ -56,7 +58,7 @@ if(URDMA_PGO AND NOT URDMA_TRACE)
 endif()
 
 function(urdma_verilate)
-  cmake_parse_arguments(V "" "NAME;TOP;TRAINER" "RTL;ARGS" ${ARGN})
+  cmake_parse_arguments(V "" "NAME;TOP;TRAINER" "RTL;ARGS;FINISH" ${ARGN})
   set(dir ${CMAKE_CURRENT_BINARY_DIR}/V_${V_NAME})
   set(prefix V${V_TOP})
   set(args --cc --top-module ${V_TOP} --Mdir ${dir} -Wall -O3 --assert --x-assign fast
@@ -69,14 +71,22 @@ function(urdma_verilate)
   # CMake has to know outputs before Verilator has run, so a stamp stands for the C++ it writes, and a script
   # compiles that into an archive.
   set(stamp ${dir}/verilated)
+  set(finish)
+  if(V_FINISH)
+    list(POP_FRONT V_FINISH header)
+    list(GET V_FINISH 0 finish_script)
+    # Without BYPRODUCTS ninja would not see in the same run that the header has changed.
+    set(finish COMMAND ${V_FINISH} BYPRODUCTS ${header})
+  endif()
   add_custom_command(
     OUTPUT ${stamp}
     # what an earlier version of the RTL left would be compiled too
     COMMAND ${CMAKE_COMMAND} -E rm -rf ${dir}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${dir}
     COMMAND ${VERILATOR} ${args} ${URDMA_PKGS} ${rtl}
+    ${finish}
     COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
-    DEPENDS ${URDMA_PKGS} ${rtl} ${VERILATOR}
+    DEPENDS ${URDMA_PKGS} ${rtl} ${VERILATOR} ${finish_script}
     COMMENT "Verilating ${V_TOP} (${V_NAME})"
     VERBATIM)
   add_custom_target(${V_NAME}_cpp DEPENDS ${stamp})

@@ -82,8 +82,20 @@ class Parts
 	/* To be called after that clock: true if all parts are still. */
 	bool clocked(uint64_t mask)
 	{
-		for (uint64_t m = mask; m; m &= m - 1)
+		uint64_t look = mask;
+
+		/* What has moved for some time will go on. One clock too many changes nothing. */
+		clock = (clock + 1) % STEADY_CLOCKS;
+		if (clock)
+			look &= ~steady;
+		for (uint64_t m = look; m; m &= m - 1)
 			clocked(part[first(m)], m & -m);
+		steady = (steady & ~look) | (look & moves & moved_twice);
+		moved_twice = (moved_twice & ~look) | (look & moves & moved);
+		moved = (moved & ~look) | (look & moves);
+		/* So that what comes next does not hang on how long all parts were still. */
+		if (!moving)
+			clock = 0;
 		return !moving;
 	}
 
@@ -120,6 +132,9 @@ class Parts
 	static constexpr size_t LINE = 64;
 	static constexpr size_t HOT = 2;
 	static constexpr uint32_t TIMER_MARGIN = 8;
+	/* A steady part is looked at in one of these. Odd: much of what counts comes back after 2
+	 * or 4 clocks. */
+	static constexpr unsigned int STEADY_CLOCKS = 3;
 
 	struct Bytes {
 		uint64_t w[LINE / 8];
@@ -172,6 +187,8 @@ class Parts
 	 * same inputs it is still: not moving.
 	 */
 	uint64_t moves, holds = 0, moving;
+	uint64_t moved = 0, moved_twice = 0, steady = 0; /* at the last look, two, three */
+	unsigned int clock = 0;				 /* of STEADY_CLOCKS */
 	uint64_t same = 0; /* the inputs of this clock are those of the one before */
 
 	static size_t first(uint64_t mask)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # tools/model-parts.sh ports OUT TOP RTL...: a configuration of Verilator that keeps the ports of the NIC's parts.
-# tools/model-parts.sh members OUT DIR TOP RTL...: where parts have their registers and ports in the model DIR.
+# tools/model-parts.sh members OUT DIR TOP RTL...: where parts have their registers and ports in the model DIR,
+# in which it also puts the members of each part side by side.
 #
 # A part is an instance with a clock of its own, from an instance of urdma_clk named clk_<instance> right
 # before it. sim/urdma_sim.cc leaves out the clock of a part in which nothing moves. For that it needs to
@@ -32,6 +33,53 @@ shift
 
 members() {
 	sed -nE 's/^[[:space:]]*(VL_IN|VL_OUT)?.*(CData|SData|IData|QData|VlWide|VlUnpacked).*[[:space:]]([A-Za-z_0-9]+);$/\3/p' "$1"
+}
+
+# Verilator orders members by size alone: registers of a part lie among the wires of all others. So all
+# inputs come first here, then part after part: registers, wires. Memories come last. The greatest alignment
+# comes first in each, so there are no holes. Lines change their places, no more: the class remains what it was.
+layout() {
+	local root=$1 list=$2
+	awk -v top="$top" '
+		function group_of(member, type,   p, best, length_of) {
+			if (member in group)
+				return group[member]
+			if (type ~ /VlUnpacked/)
+				return 9999
+			best = 4999
+			for (p in prefix)
+				if (index(member, prefix[p]) && length(prefix[p]) > length_of) {
+					best = 2 * p + 2
+					length_of = length(prefix[p])
+				}
+			return best
+		}
+		FNR == NR {
+			split($0, f, /[(), "]+/)
+			if (f[1] == "URDMA_PART" && f[3] != "none") {
+				gsub(/\./, "__DOT__", f[3])
+				prefix[f[2]] = top "__DOT__" f[3] "__DOT__"
+			} else if (f[1] == "URDMA_INPUT")
+				group[f[3]] = 0
+			else if (f[1] == "URDMA_QUALIFIED" || f[1] == "URDMA_REGISTER")
+				group[f[3]] = 2 * f[2] + 1
+			next
+		}
+		match($0, /^ +(CData|SData|IData|QData|VlWide<|VlUnpacked<)[^()]* [A-Za-z_0-9]+;$/) {
+			member = $NF
+			sub(/;$/, "", member)
+			printf "%04d %d %06d %s\n", group_of(member, $0),
+				/QData/ ? 0 : /IData|VlWide/ ? 1 : /SData/ ? 2 : 3, FNR, $0
+		}
+	' "$list" "$root" | sort >"$root.order"
+	# The places are the lines that were sorted, in the order of their numbers.
+	awk '
+		FNR == NR { taken[$3 + 0] = 1; line[FNR] = substr($0, 15); next }
+		FNR in taken { print line[++n]; next }
+		{ print }
+	' "$root.order" "$root" >"$root.new"
+	mv "$root.new" "$root"
+	rm "$root.order"
 }
 
 registers=
@@ -199,4 +247,5 @@ awk -v mode="$mode" -v top="$top" -v registers="$registers" '
 		}
 	}
 ' "$@" >"$out.new"
+[ "$mode" = ports ] || layout "$root" "$out.new"
 mv "$out.new" "$out"
