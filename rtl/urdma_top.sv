@@ -88,9 +88,10 @@ module urdma_top
   // ---- reset ------------------------------------------------------------------------------------------------------------
   // A software reset first keeps the DMA engine from taking new requests; when the request that it is writing has ended, the
   // blocks are reset. urdma_ctl holds core_rst until the engine is idle.
-  logic core_rst, wr_open, block_rst_reg;
+  logic core_rst, wr_open, block_rst, reset_clk;
 
-  always_ff @(posedge clk) block_rst_reg <= rst || (core_rst && !wr_open);
+  urdma_clk #(.PART(PART_RESET)) clk_reset (.clk, .part_clk(reset_clk));
+  urdma_reset reset (.clk(reset_clk), .req(rst || (core_rst && !wr_open)), .block_rst);
 
   // ---- PCIe ---------------------------------------------------------------------------------------------------------------
   logic reg_req_valid, reg_req_ready, reg_rsp_valid;
@@ -182,7 +183,7 @@ module urdma_top
   logic tx_init_done, rx_init_done, mr_init_done, cq_init_done, eq_init_done, eth_init_done;
 
   assign blocks_init_done = tx_init_done && rx_init_done && mr_init_done && cq_init_done && eq_init_done
-                            && eth_init_done && !block_rst_reg;
+                            && eth_init_done && !block_rst;
 
   urdma_ctl ctl (
     .clk, .rst, .core_rst, .pcie_busy, .blocks_init_done, .busy(ctl_busy),
@@ -220,7 +221,7 @@ module urdma_top
   logic mr_clk;
   urdma_clk #(.PART(PART_MR)) clk_mr (.clk, .part_clk(mr_clk));
   urdma_mr mr (
-    .clk(mr_clk), .rst(block_rst_reg), .init_done(mr_init_done), .busy(mr_busy),
+    .clk(mr_clk), .rst(block_rst), .init_done(mr_init_done), .busy(mr_busy),
     .mro_valid, .mro, .mro_ready, .mro_rsp_valid, .mro_rsp,
     .flush_req(mr_flush_req), .flush_done(mr_flush_done),
     .req_valid(mr_req_valid), .req(mr_req), .req_ready(mr_req_ready),
@@ -237,7 +238,7 @@ module urdma_top
   logic cq_clk;
   urdma_clk #(.PART(PART_CQ)) clk_cq (.clk, .part_clk(cq_clk));
   urdma_cq cq (
-    .clk(cq_clk), .rst(block_rst_reg), .init_done(cq_init_done), .busy(cq_busy),
+    .clk(cq_clk), .rst(block_rst), .init_done(cq_init_done), .busy(cq_busy),
     .cfg_valid(cq_cfg_valid), .cfg_cqn(cq_cfg_cqn), .cfg(cq_cfg), .cfg_ready(cq_cfg_ready),
     .db_valid(cq_db_valid), .db(cq_db), .db_ready(cq_db_ready),
     .fence_req(cq_fence_req), .fence_done(cq_fence_done),
@@ -253,7 +254,7 @@ module urdma_top
   logic eq_clk;
   urdma_clk #(.PART(PART_EQ)) clk_eq (.clk, .part_clk(eq_clk));
   urdma_eq eq (
-    .clk(eq_clk), .rst(block_rst_reg), .init_done(eq_init_done), .busy(eq_busy),
+    .clk(eq_clk), .rst(block_rst), .init_done(eq_init_done), .busy(eq_busy),
     .cfg_valid(eq_cfg_valid), .cfg_eqn(eq_cfg_eqn), .cfg(eq_cfg), .cfg_ready(eq_cfg_ready),
     .db_valid(eq_db_valid), .db(eq_db), .db_ready(eq_db_ready),
     .ev_valid, .ev, .ev_ready,
@@ -265,7 +266,7 @@ module urdma_top
   logic irq_mux_clk;
   urdma_clk #(.PART(PART_IRQ_MUX)) clk_irq_mux (.clk, .part_clk(irq_mux_clk));
   urdma_irq_mux irq_mux (
-    .clk(irq_mux_clk), .rst(block_rst_reg), .busy(irq_busy),
+    .clk(irq_mux_clk), .rst(block_rst), .busy(irq_busy),
     .in_valid({eth_irq_valid, eq_irq_valid}), .in_vec({eth_irq_vec, eq_irq_vec}), .in_ready({eth_irq_ready, eq_irq_ready}),
     .irq_valid(irq_req_valid), .irq_vec(irq_req_vec), .irq_ready(irq_req_ready), .cnt(irq_cnt)
   );
@@ -289,7 +290,7 @@ module urdma_top
   logic tx_clk;
   urdma_clk #(.PART(PART_TX)) clk_tx (.clk, .part_clk(tx_clk));
   urdma_tx tx (
-    .clk(tx_clk), .rst(block_rst_reg), .init_done(tx_init_done), .busy(tx_busy),
+    .clk(tx_clk), .rst(block_rst), .init_done(tx_init_done), .busy(tx_busy),
     .sq_db_valid, .sq_db, .sq_db_ready,
     .qpc_valid(tx_qpc_valid), .qpc(tx_qpc), .qpc_ready(tx_qpc_ready), .qpc_rsp(tx_qpc_rsp),
     .fence_req(tx_fence_req), .fence_done(tx_fence_done),
@@ -316,14 +317,14 @@ module urdma_top
   logic frame_mux_clk;
   urdma_clk #(.PART(PART_FRAME_MUX)) clk_frame_mux (.clk, .part_clk(frame_mux_clk));
   urdma_frame_mux frame_mux (
-    .clk(frame_mux_clk), .rst(block_rst_reg), .in_valid(tx_beat_valid), .in(tx_beat), .in_ready(tx_beat_ready),
+    .clk(frame_mux_clk), .rst(block_rst), .in_valid(tx_beat_valid), .in(tx_beat), .in_ready(tx_beat_ready),
     .out_valid(mux_valid), .out_eth(mux_eth), .out(mux_beat), .out_ready(mux_ready), .cnt(mux_cnt), .bytes(tx_bytes)
   );
 
   logic loopback_clk;
   urdma_clk #(.PART(PART_LOOPBACK)) clk_loopback (.clk, .part_clk(loopback_clk));
   urdma_loopback loopback (
-    .clk(loopback_clk), .rst(block_rst_reg), .busy(loop_busy), .mac(own_mac),
+    .clk(loopback_clk), .rst(block_rst), .busy(loop_busy), .mac(own_mac),
     .tx_valid(mux_valid), .tx_eth(mux_eth), .tx_home(mux_eth && eth_loopback), .tx(mux_beat), .tx_ready(mux_ready),
     .room({eth_loop_room, rx_loop_room}),
     .out_valid, .out(out_beat), .out_ready,
@@ -333,7 +334,7 @@ module urdma_top
   logic mac_out_clk;
   urdma_clk #(.PART(PART_MAC_OUT)) clk_mac_out (.clk, .part_clk(mac_out_clk));
   urdma_mac_tx mac_out (
-    .clk(mac_out_clk), .rst, .busy(mac_tx_busy), .cut(block_rst_reg),
+    .clk(mac_out_clk), .rst, .busy(mac_tx_busy), .cut(block_rst),
     .in_valid(out_valid), .in(out_beat), .in_ready(out_ready),
     .mac_valid(m_axis_tx_tvalid), .mac(mac_tx), .mac_ready(m_axis_tx_tready)
   );
@@ -341,7 +342,7 @@ module urdma_top
   logic rx_clk;
   urdma_clk #(.PART(PART_RX)) clk_rx (.clk, .part_clk(rx_clk));
   urdma_rx rx (
-    .clk(rx_clk), .rst(block_rst_reg), .init_done(rx_init_done), .busy(rx_busy),
+    .clk(rx_clk), .rst(block_rst), .init_done(rx_init_done), .busy(rx_busy),
     .mac_valid(rx_beat_valid), .mac(rx_beat), .class_valid, .class_rdma, .half_full(rx_half_full), .loop_room(rx_loop_room),
     .gid_wr_valid, .gid_wr_idx, .gid_wr,
     .rq_db_valid, .rq_db, .rq_db_ready,
@@ -373,7 +374,7 @@ module urdma_top
   );
 
   urdma_eth eth (
-    .clk, .rst(block_rst_reg), .init_done(eth_init_done), .busy(eth_busy),
+    .clk, .rst(block_rst), .init_done(eth_init_done), .busy(eth_busy),
     .reg_valid(eth_reg_valid), .reg_req, .reg_rdata(eth_reg_rdata), .db_valid(eth_db_valid), .db(eth_db),
     .mac(own_mac), .loopback(eth_loopback), .cycles, .timer_armed(eth_timer_armed), .timer_cycles(eth_timer_cycles),
     .tx_valid(tx_beat_valid[1]), .tx(tx_beat[1]), .tx_ready(tx_beat_ready[1]),
@@ -404,7 +405,7 @@ module urdma_top
   end
 
   assign idle = !(pcie_busy || ctl_busy || mr_busy || cq_busy || eq_busy || eth_busy || irq_busy || tx_busy || rx_busy || mac_tx_busy
-                  || loop_busy || block_rst_reg
+                  || loop_busy || block_rst
                   || s_axis_cq_tvalid || s_axis_rc_tvalid || s_axis_rx_tvalid);
 
 endmodule

@@ -37,8 +37,7 @@ class Parts
 	explicit Parts(const Root &root) : root(reinterpret_cast<const unsigned char *>(&root))
 	{
 		read();
-		rest = UINT64_C(1) << (part.size() - 1);
-		moves = moving = rest | (rest - 1);
+		moves = moving = all();
 		for (size_t i = 0; i < part.size(); i++) {
 			outer |= part[i].inner ? UINT64_C(1) << i : 0;
 			qualified |= part[i].qualified.empty() ? 0 : UINT64_C(1) << i;
@@ -46,15 +45,15 @@ class Parts
 		}
 	}
 
-	/* The clocks of all parts; what belongs to none has the bit above. */
+	/* The clocks of all parts. */
 	uint64_t all() const
 	{
-		return rest - 1;
+		return (UINT64_C(1) << part.size()) - 1;
 	}
 
 	/*
 	 * To be called with the clock low and all inputs settled: the parts that need the clock to
-	 * come, a bit each. What belongs to no part always needs it.
+	 * come, a bit each.
 	 */
 	uint64_t due()
 	{
@@ -71,7 +70,7 @@ class Parts
 			copy_data(part[first(m)], m & -m);
 		same = ~changed;
 
-		uint64_t mask = moving | changed | rest;
+		uint64_t mask = moving | changed;
 
 		for (uint64_t m = timers & ~mask; m; m &= m - 1)
 			if (timer_near(part[first(m)]))
@@ -177,7 +176,7 @@ class Parts
 	std::vector<uint32_t> input_at; /* in the root object, of each */
 	std::vector<Owners> owner;	/* of the bytes of each */
 	size_t turn = 0;		/* of surprise() */
-	uint64_t rest, outer = 0, qualified = 0, timers = 0;
+	uint64_t outer = 0, qualified = 0, timers = 0;
 	uint64_t active = 0; /* those of qualified with copies */
 
 	/*

@@ -17,9 +17,9 @@
 #   URDMA_INNER(part, inner)               a part inside of the part
 #
 # Verilator inlines all modules and keeps names as members of the class of the top. What it made itself
-# (names with __V) is no state. Registers outside of all parts belong to part PART_N. An input x or x_more is qualified by x_valid, and a ready by
-# the valid of its handshake, whichever side drives it. The input "cycles" is time itself: what waits for
-# it has a timer.
+# (names with __V) is no state. Each register is in a part, but for the cycle counter: what stands in none would be
+# clocked always, and with it all that depends on it. An input x or x_more is qualified by x_valid, and a ready by the
+# valid of its handshake, whichever side drives it. The input "cycles" is time itself: what waits for it has a timer.
 set -euo pipefail
 mode=$1
 out=$2
@@ -56,7 +56,7 @@ layout() {
 		}
 		FNR == NR {
 			split($0, f, /[(), "]+/)
-			if (f[1] == "URDMA_PART" && f[3] != "none") {
+			if (f[1] == "URDMA_PART") {
 				gsub(/\./, "__DOT__", f[3])
 				prefix[f[2]] = top "__DOT__" f[3] "__DOT__"
 			} else if (f[1] == "URDMA_INPUT")
@@ -108,14 +108,17 @@ awk -v mode="$mode" -v top="$top" -v registers="$registers" '
 		failed = 1
 		exit 1
 	}
-	# The instance of a module, "" for the top: modules with parts in them, and parts, have one only.
-	function path(module,   p) {
+	# The instance of a module, "" for the top: modules with parts in them have one only.
+	function path(module) {
 		if (module == top)
 			return ""
 		if (uses[module] != 1)
-			fail(module " has a part in it, or is one, and " uses[module] + 0 " instances; only one is possible")
-		p = path(parent[module])
-		return (p == "" ? "" : p ".") name[module]
+			fail(module " has a part in it and " uses[module] + 0 " instances; only one is possible")
+		return inside(parent[module], name[module])
+	}
+	function inside(module, instance,   p) {
+		p = path(module)
+		return (p == "" ? "" : p ".") instance
 	}
 	function member(p, port) {
 		p = top "." (p == "" ? "" : p ".") port
@@ -140,8 +143,7 @@ awk -v mode="$mode" -v top="$top" -v registers="$registers" '
 		}
 		return ""
 	}
-	function inputs(part, module,   i, n, p, port, list, v) {
-		p = path(module)
+	function inputs(part, module, p,   i, n, port, list, v) {
 		n = split(ports[module], list, " ")
 		for (i = 1; i <= n; i++) {
 			port = list[i]
@@ -153,19 +155,18 @@ awk -v mode="$mode" -v top="$top" -v registers="$registers" '
 			else
 				printf "URDMA_QUALIFIED(%d, %s, %s)\n", part, member(p, port), member(p, v)
 			# A valid that the part drives may hang on other inputs, without a register between.
-			if (v != "" && direction[module, v] == "output" && !((module, v) in seen)) {
-				seen[module, v] = 1
+			if (v != "" && direction[module, v] == "output" && !((part, v) in seen)) {
+				seen[part, v] = 1
 				printf "URDMA_INPUT(%d, %s)\n", part, member(p, v)
 			}
 		}
 	}
-	# The part that a module belongs to, by the instances above it; -1 for none.
-	function owner(module) {
-		while (module != top) {
-			if (module in part_of)
-				return part_of[module]
-			module = parent[module]
-		}
+	# The part that a part in this module is inside of; -1 for none.
+	function owner(module,   k) {
+		for (; module != top; module = parent[module])
+			for (k = 0; k < parts; k++)
+				if (module_of[k] == module)
+					return k
 		return -1
 	}
 	FNR == 1 { module = ""; header = 0; clock = "" }
@@ -199,8 +200,10 @@ awk -v mode="$mode" -v top="$top" -v registers="$registers" '
 				fail(FILENAME ": no " clock_part " in urdma_pkg")
 			if (clock_part in given)
 				fail(FILENAME ": " clock_part " is given twice")
-			given[clock_part] = sub_module
-			part_of[sub_module] = index_of[clock_part]
+			given[clock_part] = 1
+			module_of[index_of[clock_part]] = sub_module
+			parent_of[index_of[clock_part]] = module
+			instance_of[index_of[clock_part]] = line
 		} else if (clock != "")
 			fail(FILENAME ": " clock " is followed by " line)
 		clock = ""
@@ -210,39 +213,45 @@ awk -v mode="$mode" -v top="$top" -v registers="$registers" '
 			exit 1
 		for (p in index_of)
 			if (p == "PART_N")
-				none = index_of[p]
+				parts = index_of[p]
 			else if (!(p in given))
 				fail(p " has no instance")
 		if (mode == "ports") {
 			print "`verilator_config"
-			for (m in part_of) {
+			for (k = 0; k < parts; k++) {
+				m = module_of[k]
 				n = split(ports[m], list, " ")
 				for (i = 1; i <= n; i++)
-					if (list[i] != "clk")
+					if (list[i] != "clk" && !((m, list[i]) in seen)) {
+						seen[m, list[i]] = 1
 						printf "public_flat_rd -module \"%s\" -var \"%s\"\n", m, list[i]
+					}
 			}
 			exit
 		}
-		for (m in part_of) {
-			where[part_of[m]] = member(path(m), "")
-			printf "URDMA_PART(%d, \"%s\")\n", part_of[m], path(m)
-			inputs(part_of[m], m)
-			outer = owner(parent[m])
+		for (k = 0; k < parts; k++) {
+			m = module_of[k]
+			p = inside(parent_of[k], instance_of[k])
+			where[k] = member(p, "")
+			printf "URDMA_PART(%d, \"%s\")\n", k, p
+			inputs(k, m, p)
+			outer = owner(parent_of[k])
 			if (outer >= 0)
-				printf "URDMA_INNER(%d, %d)\n", outer, part_of[m]
+				printf "URDMA_INNER(%d, %d)\n", outer, k
 			if ((m, "timer_armed") in direction && direction[m, "timer_armed"] == "output")
-				printf "URDMA_TIMER(%d, %s, %s)\n", part_of[m], member(path(m), "timer_armed"), member(path(m), "timer_cycles")
+				printf "URDMA_TIMER(%d, %s, %s)\n", k, member(p, "timer_armed"), member(p, "timer_cycles")
 		}
-		printf "URDMA_PART(%d, \"none\")\n", none
 		n = split(registers, list, "\n")
 		for (i = 1; i <= n; i++) {
-			best = none
+			best = -1
 			length_of = 0
-			for (k = 0; k < none; k++)
+			for (k = 0; k < parts; k++)
 				if (index(list[i], where[k]) == 1 && length(where[k]) > length_of) {
 					best = k
 					length_of = length(where[k])
 				}
+			if (best < 0)
+				fail("register " list[i] " belongs to no part: put it into one (docs/rtl-interfaces.md, part_e)")
 			printf "URDMA_REGISTER(%d, %s)\n", best, list[i]
 		}
 	}

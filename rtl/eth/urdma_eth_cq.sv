@@ -87,7 +87,6 @@ module urdma_eth_cq
       entry[URDMA_ECQE0_ERR_LSB] = txc.err;
       entry[URDMA_ECQE1_INDEX_LSB+:URDMA_ECQE1_INDEX_W] = txc.ci;
     end
-    entry[URDMA_ECQE3_CYCLES_LSB+:64] = cycles;  // whose top bit gives way to the phase
     entry[URDMA_ECQE3_PHASE_LSB] = (pi_reg[q] & (slot_mask + 32'd1)) == '0;
   end
 
@@ -102,6 +101,8 @@ module urdma_eth_cq
       w_q_reg <= q;
       w_addr_reg <= ring[q].base + {27'd0, pi_reg[q] & slot_mask, 5'd0};
       w_data_reg <= entry;
+      w_data_reg[URDMA_ECQE3_CYCLES_LSB+:64] <= cycles;  // whose top bit gives way to the phase
+      w_data_reg[URDMA_ECQE3_PHASE_LSB] <= entry[URDMA_ECQE3_PHASE_LSB];
     end
     if (free && (txc_valid || rxc_valid)) turn_reg <= !pick_rx;
     if (rst) begin

@@ -10,4 +10,5 @@ lib/urdma_gather.sv
 lib/urdma_skid.sv
 lib/urdma_window.sv
 lib/urdma_clk.sv
+lib/urdma_reset.sv
 lib/urdma_hold.sv

@@ -171,8 +171,10 @@ module urdma_pcie
     .busy(rq_busy)
   );
 
+  logic irq_clk;
+  urdma_clk #(.PART(PART_PCIE_IRQ)) clk_u_irq (.clk, .part_clk(irq_clk));
   urdma_wr_order #(.WIDTH(VEC_W)) u_irq (
-    .clk, .rst,
+    .clk(irq_clk), .rst,
     .in_valid(irq_req_valid), .in_data(irq_req_vec), .in_ready(irq_req_ready),
     .wr_accept, .wr_done,
     .out_valid(irq_valid), .out_data(irq_vec), .out_ready(irq_ready),
@@ -183,8 +185,10 @@ module urdma_pcie
   /* verilator lint_off UNUSEDSIGNAL */
   logic rsp_room, rsp_busy;  // reads under way keep u_cq busy
   /* verilator lint_on UNUSEDSIGNAL */
+  logic rsp_clk;
+  urdma_clk #(.PART(PART_PCIE_RSP)) clk_u_rsp (.clk, .part_clk(rsp_clk));
   urdma_wr_order #(.WIDTH(64)) u_rsp (
-    .clk, .rst,
+    .clk(rsp_clk), .rst,
     .in_valid(reg_rsp_valid), .in_data(reg_rsp_data), .in_ready(rsp_room),
     .wr_accept, .wr_done,
     .out_valid(rsp_valid), .out_data(rsp_data), .out_ready(1'b1),

@@ -55,9 +55,10 @@ module urdma_cmdq
   output      eq_cfg_t                eq_cfg,
   input  wire logic                   eq_cfg_ready,
 
-  // to the QP manager; never refused, see CMD_INFLIGHT
+  // to the QP manager, in order
   output      logic                   job_valid,
   output      logic [511:0]           job,
+  input  wire logic                   job_ready,
 
   output      logic                   fence_valid,
   output      fence_item_t            fence,
@@ -594,8 +595,12 @@ module urdma_cmdq
     end
   end
 
-  assign job_valid = state_reg == X_OUT && op_job;
-  assign job = cmd;
+  // Never full: no more commands than CMD_INFLIGHT are under way.
+  urdma_fifo #(.WIDTH(512), .DEPTH(CMD_INFLIGHT), .OUT_REG(1)) job_fifo (
+    .clk(clk), .rst(rst),
+    .in_valid(state_reg == X_OUT && op_job), .in_ready(), .in_data(cmd),
+    .out_valid(job_valid), .out_ready(job_ready), .out_data(job), .count()
+  );
 
   assign fence_valid = state_reg == X_FENCE;
   assign fence = '{kind: op_eq ? FK_EQ : op_cq ? FK_CQ : FK_MR, tag: cmd[URDMA_CMD0_TAG_LSB +: URDMA_CMD0_TAG_W],

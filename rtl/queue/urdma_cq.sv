@@ -197,7 +197,7 @@ module urdma_cq
   logic [31:0] used, size, ci_step;
   logic [AHEAD_W-1:0] told_step, sol_step;   // from ci
   logic db_mine, ci_good, any_new, sol_new, waits, item_push, item_ready;
-  item_t item_in, item;
+  item_t item_in, stamped, item;
 
   always_comb begin
     ctx_next = ctx;
@@ -212,8 +212,6 @@ module urdma_cq
     used = ctx.pi - ctx.ci;
     size = 32'd1 << ctx.cfg.ring.log_entries;
     item_in.offset = 27'(ctx.pi & (size - 32'd1)) << 5;
-    item_in.cqe[URDMA_CQE3_CYCLES_LSB +: 64] = cycles;  // whose top bit gives way to the phase
-    item_in.cqe[URDMA_CQE3_PHASE_LSB] = (ctx.pi & size) == '0;
     ci_step = c1_db_reg.ci - ctx.ci;
     told_step = ctx.told - AHEAD_W'(ctx.ci);
     sol_step = ctx.sol - AHEAD_W'(ctx.ci);
@@ -282,6 +280,13 @@ module urdma_cq
     endcase
   end
 
+  // Apart from the above, which the simulator need not evaluate in each cycle.
+  always_comb begin
+    stamped = item_in;
+    stamped.cqe[URDMA_CQE3_CYCLES_LSB +: 64] = cycles;  // whose top bit gives way to the phase
+    stamped.cqe[URDMA_CQE3_PHASE_LSB] = (ctx.pi & size) == '0;
+  end
+
   // ---- ring addresses: asked for when the item enters ------------------------------------------------------------------
   typedef struct packed {
     pt_t         pt;
@@ -309,7 +314,7 @@ module urdma_cq
   logic item_valid, item_pop, write_left, ev_left, failed, wrote_reg, evented_reg, failed_reg;
   urdma_fifo #(.WIDTH($bits(item_t)), .DEPTH(ITEMS)) item_fifo (
     .clk, .rst,
-    .in_valid(c1_valid_reg && item_push), .in_ready(item_ready), .in_data(item_in),
+    .in_valid(c1_valid_reg && item_push), .in_ready(item_ready), .in_data(stamped),
     .out_valid(item_valid), .out_ready(item_pop), .out_data(item),
     .count(item_count)
   );

@@ -202,8 +202,8 @@ module urdma_ctl
   );
 
   // ---- commands ---------------------------------------------------------------------------------------
-  logic job_in_valid, job_valid, job_ready;
-  logic [511:0] job_in, job;
+  logic job_valid, job_ready;
+  logic [511:0] job;
   logic cmd_fence_valid, mgr_fence_valid, fin_qp_valid, fin_qp_ready, fin_valid, fin_ready;
   fence_item_t cmd_fence, mgr_fence, fin;
   logic [1:0] cpl_valid, cpl_ready;
@@ -220,16 +220,10 @@ module urdma_ctl
     .mro_valid(mro_valid), .mro(mro), .mro_ready(mro_ready), .mro_rsp_valid(mro_rsp_valid), .mro_rsp(mro_rsp),
     .cq_cfg_valid(cq_cfg_valid), .cq_cfg_cqn(cq_cfg_cqn), .cq_cfg(cq_cfg), .cq_cfg_ready(cq_cfg_ready),
     .eq_cfg_valid(eq_cfg_valid), .eq_cfg_eqn(eq_cfg_eqn), .eq_cfg(eq_cfg), .eq_cfg_ready(eq_cfg_ready),
-    .job_valid(job_in_valid), .job(job_in),
+    .job_valid(job_valid), .job(job), .job_ready(job_ready),
     .fence_valid(cmd_fence_valid), .fence(cmd_fence), .fence_ready(!mgr_fence_valid),
     .fin_valid(fin_valid), .fin(fin), .fin_ready(fin_ready),
     .cpl_valid(cpl_valid[0]), .cpl(cpl[0]), .cpl_ready(cpl_ready[0]), .cpl_done(cpl_done)
-  );
-
-  urdma_fifo #(.WIDTH(512), .DEPTH(CMD_INFLIGHT), .OUT_REG(1)) job_fifo (
-    .clk(clk), .rst(core_rst),
-    .in_valid(job_in_valid), .in_ready(), .in_data(job_in),
-    .out_valid(job_valid), .out_ready(job_ready), .out_data(job), .count()
   );
 
   logic qp_mgr_clk;
@@ -250,14 +244,18 @@ module urdma_ctl
     .gid_idx(gid_idx), .gid(gid), .gid_wr_valid(gid_wr_valid), .gid_wr_idx(gid_wr_idx), .gid_wr(gid_wr)
   );
 
+  logic port_event_clk;
+  urdma_clk #(.PART(PART_CTL_PORT_EVENT)) clk_port_event (.clk, .part_clk(port_event_clk));
   urdma_port_event port_event (
-    .clk(clk), .rst(core_rst), .busy(port_busy), .link_up(link_up),
-    .made(eq_cfg_valid && eq_cfg_ready && eq_cfg_eqn == '0), .made_valid(eq_cfg.valid),
+    .clk(port_event_clk), .rst(core_rst), .busy(port_busy), .link_up(link_up),
+    .eq_set(eq_cfg_valid && eq_cfg_ready && eq_cfg_eqn == '0), .eq_exists(eq_cfg.valid),
     .ev_valid(port_ev_valid), .ev(port_ev), .ev_ready(port_ev_ready)
   );
 
+  logic fence_clk;
+  urdma_clk #(.PART(PART_CTL_FENCE)) clk_fence (.clk, .part_clk(fence_clk));
   urdma_cmd_fence fence (
-    .clk(clk), .rst(core_rst), .busy(fence_busy),
+    .clk(fence_clk), .rst(core_rst), .busy(fence_busy),
     .push_valid(mgr_fence_valid || cmd_fence_valid), .push(mgr_fence_valid ? mgr_fence : cmd_fence),
     .db_flush_req(db_flush_req), .db_flush_done(db_flush_done),
     .tx_fence_req(tx_fence_req), .tx_fence_done(tx_fence_done),
@@ -268,8 +266,10 @@ module urdma_ctl
     .fin_qp_ready(fin_qp_ready), .fin_ready(fin_ready)
   );
 
+  logic completions_clk;
+  urdma_clk #(.PART(PART_CTL_COMPLETIONS)) clk_completions (.clk, .part_clk(completions_clk));
   urdma_cmd_cpl completions (
-    .clk(clk), .rst(core_rst), .busy(cpl_busy),
+    .clk(completions_clk), .rst(core_rst), .busy(cpl_busy),
     .base(cmdq_cpl_base), .log_size(cmdq_log_size),
     .cpl_valid(cpl_valid), .cpl(cpl), .cpl_ready(cpl_ready), .done(cpl_done),
     .wr_valid(wr_valid), .wr(wr), .wr_ready(wr_ready),

@@ -143,7 +143,7 @@ module urdma_eq
   // ---- c1: what the operation does to the context -------------------------------------------------------------------
   logic [31:0] used, size, slot, ci_step;
   logic item_push, item_ready, lost;
-  item_t item_in, item;
+  item_t item_in, stamped, item;
 
   always_comb begin
     ctx_next = ctx;
@@ -159,8 +159,6 @@ module urdma_eq
     item_in.eqe[URDMA_EQE0_TYPE_LSB +: URDMA_EQE0_TYPE_W] = c1_ev_reg.ev_type;
     item_in.eqe[URDMA_EQE0_OBJ_LSB +: URDMA_EQE0_OBJ_W] = c1_ev_reg.obj;
     item_in.eqe[URDMA_EQE0_DATA_LSB +: URDMA_EQE0_DATA_W] = c1_ev_reg.data;
-    item_in.eqe[URDMA_EQE1_CYCLES_LSB +: 64] = cycles;  // whose top bit gives way to the phase
-    item_in.eqe[URDMA_EQE1_PHASE_LSB] = (ctx.pi & size) == '0;
 
     case (c1_op_reg)
       OP_CFG: begin
@@ -190,11 +188,18 @@ module urdma_eq
     endcase
   end
 
+  // Apart from the above, which the simulator need not evaluate in each cycle.
+  always_comb begin
+    stamped = item_in;
+    stamped.eqe[URDMA_EQE1_CYCLES_LSB +: 64] = cycles;  // whose top bit gives way to the phase
+    stamped.eqe[URDMA_EQE1_PHASE_LSB] = (ctx.pi & size) == '0;
+  end
+
   // ---- items: write, then interrupt -----------------------------------------------------------------------------------
   logic item_pop, wrote_reg, write_left;
   urdma_fifo #(.WIDTH($bits(item_t)), .DEPTH(ITEMS)) item_fifo (
     .clk, .rst,
-    .in_valid(c1_valid_reg && item_push), .in_ready(item_ready), .in_data(item_in),
+    .in_valid(c1_valid_reg && item_push), .in_ready(item_ready), .in_data(stamped),
     .out_valid(item_valid), .out_ready(item_pop), .out_data(item),
     .count(item_count)
   );

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // EV_PORT: tells EQ 0 when the link has changed.
 //
-//  made_*   EQ 0 is made (made_valid 1) or destroyed. Its owner reads STATUS after that, so only changes from then on count.
-//  ev_*     to urdma_eq; a link that changes while one waits is told behind it, and not at all if it is as before
+//  eq_set    EQ 0 is made (eq_exists 1) or destroyed. Its owner reads STATUS after that, so only changes from then on count.
+//  ev_*      to urdma_eq; a link that changes while one waits is told behind it, and not at all if it is as before
 
 `resetall
 `default_nettype none
@@ -15,8 +15,8 @@ module urdma_port_event
   output      logic     busy,
 
   input  wire logic     link_up,
-  input  wire logic     made,
-  input  wire logic     made_valid,
+  input  wire logic     eq_set,
+  input  wire logic     eq_exists,
 
   output      logic     ev_valid,
   output      eqe_req_t ev,
@@ -42,9 +42,9 @@ module urdma_port_event
         wait_reg <= 1'b1;
         told_reg <= link_up;
       end
-      if (made) live_reg <= made_valid;
-      if (made && !made_valid) wait_reg <= 1'b0;  // nobody to tell any more
-      if (made && !wait_reg) told_reg <= link_up;
+      if (eq_set) live_reg <= eq_exists;
+      if (eq_set && !eq_exists) wait_reg <= 1'b0;  // nobody to tell any more
+      if (eq_set && !wait_reg) told_reg <= link_up;
     end
   end
 
