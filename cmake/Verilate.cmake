@@ -71,15 +71,18 @@ function(urdma_verilate)
   # CMake has to know outputs before Verilator has run, so a stamp stands for the C++ it writes, and a script
   # compiles that into an archive.
   set(stamp ${dir}/verilated)
+  # Without BYPRODUCTS ninja would not see in the same run that these have changed.
+  set(headers ${dir}/${prefix}.h ${dir}/${prefix}___024root.h)
   set(finish)
   if(V_FINISH)
     list(POP_FRONT V_FINISH header)
     list(GET V_FINISH 0 finish_script)
-    # Without BYPRODUCTS ninja would not see in the same run that the header has changed.
-    set(finish COMMAND ${V_FINISH} BYPRODUCTS ${header})
+    list(APPEND headers ${header})
+    set(finish COMMAND ${V_FINISH})
   endif()
   add_custom_command(
     OUTPUT ${stamp}
+    BYPRODUCTS ${headers}
     # what an earlier version of the RTL left would be compiled too
     COMMAND ${CMAKE_COMMAND} -E rm -rf ${dir}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${dir}
