@@ -199,6 +199,13 @@ static void sample_trace(const Vurdma_sim_top *t, struct urdma_sim_out *out)
 	}
 }
 
+/* Raises the clocks of these parts. */
+static void raise(Vurdma_sim_top *t, uint64_t parts)
+{
+	for (; parts; parts &= parts - 1)
+		t->part_clk[__builtin_ctzll(parts)] = 1;
+}
+
 void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 		     struct urdma_sim_out *out)
 {
@@ -206,7 +213,7 @@ void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 
 	t->in_clk = static_cast<uint16_t>(sim->cycles ? drive(t, in) : drive(t, in) | 0x1ff);
 	t->clk = 0;
-	t->part_clk = 0;
+	memset(&t->part_clk, 0, sizeof(t->part_clk));
 	t->eval();
 	dump(sim, 0);
 
@@ -234,7 +241,7 @@ void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 
 	t->in_clk = 0;
 	t->clk = 1;
-	t->part_clk = (in->all_parts ? UINT64_MAX : due) & sim->parts->all();
+	raise(t, in->all_parts ? sim->parts->all() : due);
 	t->eval();
 	dump(sim, 1);
 	out->surprise = in->all_parts ? sim->parts->surprise(due) : nullptr;

@@ -14,7 +14,7 @@ module urdma_sim_top
   import urdma_pkg::*;
 (
   input  wire logic               clk,
-  input  wire logic [PART_N-1:0]  part_clk,
+  input  wire logic               part_clk [PART_N],
   input  wire logic [8:0]         in_clk,     // 0 CQ, 1 RC, 2 CC, 3 RQ, 4 interrupts, 5 MAC transmit, 6 receive, 7 skip, 8 the rest
 
   // in_clk[0], [1]

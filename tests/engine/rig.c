@@ -134,10 +134,10 @@ void rig_start(struct rig *rig, const struct rig_config *config)
 		  "create simulation");
 	rig_check(rig, urdma_embedded_create(rig->cosim, &config->memory, &rig->host),
 		  "create host");
-	for (unsigned int n = 0; n < 2; n++)
+	for (unsigned int n = 0; n < config->cosim.n_nics; n++)
 		start_side(rig, n);
 	if (rig->config.capture) {
-		for (unsigned int n = 0; n < 2; n++) {
+		for (unsigned int n = 0; n < config->cosim.n_nics; n++) {
 			char path[512];
 
 			snprintf(path, sizeof(path), "%s/urdma%u.pcapng", rig->config.capture, n);
@@ -150,16 +150,16 @@ void rig_start(struct rig *rig, const struct rig_config *config)
 			  "faults");
 	}
 	rig->config.conn.mtu = config->mtu;
-	if (!config->loopback)
+	if (!config->loopback && config->cosim.n_nics == 2)
 		connect_pairs(rig, rig->side[0].qp, rig->side[1].qp, config->qps);
-	for (unsigned int n = 0; n < 2 && config->loopback; n++)
+	for (unsigned int n = 0; n < config->cosim.n_nics && config->loopback; n++)
 		connect_pairs(rig, rig->side[n].qp, rig->side[n].qp + config->qps / 2,
 			      config->qps / 2);
 }
 
 static void end(struct rig *rig)
 {
-	for (unsigned int n = 0; n < 2; n++)
+	for (unsigned int n = 0; n < rig->config.cosim.n_nics; n++)
 		free(rig->side[n].qp);
 	urdma_embedded_destroy(rig->host);
 	urdma_cosim_destroy(rig->cosim);
@@ -168,7 +168,7 @@ static void end(struct rig *rig)
 
 void rig_stop(struct rig *rig)
 {
-	for (unsigned int n = 0; n < 2; n++) {
+	for (unsigned int n = 0; n < rig->config.cosim.n_nics; n++) {
 		struct rig_side *side = &rig->side[n];
 
 		for (unsigned int i = 0; i < rig->config.qps; i++)
@@ -184,7 +184,7 @@ void rig_stop(struct rig *rig)
 
 void rig_abandon(struct rig *rig)
 {
-	for (unsigned int n = 0; n < 2; n++)
+	for (unsigned int n = 0; n < rig->config.cosim.n_nics; n++)
 		urdma_eh_close(rig->side[n].eh);
 	end(rig);
 }

@@ -49,10 +49,13 @@ struct rig {
 	struct urdma_cosim *cosim;
 	struct urdma_embedded *host;
 	struct urdma_faults *faults;
-	struct rig_side side[2];
+	struct rig_side side[URDMA_COSIM_MAX_NICS]; /* one for each NIC */
 };
 
-/* One pair of QPs, MTU 4096, IPv4, 4 MB, rings of 256 entries of 64 bytes, scattered pages. */
+/*
+ * Two NICs, one pair of QPs, MTU 4096, IPv4, 4 MB, rings of 256 entries of 64 bytes, scattered
+ * pages. QP i of one NIC is connected with QP i of the other. More NICs are connected by the test.
+ */
 void rig_defaults(struct rig_config *config);
 /* Fails the process with a message when something does not come up: no test could go on. */
 void rig_start(struct rig *rig, const struct rig_config *config);
