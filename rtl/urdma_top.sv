@@ -324,7 +324,7 @@ module urdma_top
   logic loopback_clk;
   urdma_clk #(.PART(PART_LOOPBACK)) clk_loopback (.clk, .part_clk(loopback_clk));
   urdma_loopback loopback (
-    .clk(loopback_clk), .rst(block_rst), .busy(loop_busy), .mac(own_mac),
+    .clk(loopback_clk), .rst(block_rst), .busy(loop_busy), .own_mac,
     .tx_valid(mux_valid), .tx_eth(mux_eth), .tx_home(mux_eth && eth_loopback), .tx(mux_beat), .tx_ready(mux_ready),
     .room({eth_loop_room, rx_loop_room}),
     .out_valid, .out(out_beat), .out_ready,

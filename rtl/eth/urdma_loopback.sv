@@ -3,7 +3,7 @@
 //
 //  tx_*     frames of the transmit side; out_*: those that go to the MAC
 //  mac_*    frames of the MAC, which cannot be stalled; rx_*: to the receive side, which cannot stall either
-//  mac      the port's address, byte 0 in [7:0]
+//  own_mac  the port's address, byte 0 in [7:0]
 //  tx_eth   the frame is the Ethernet function's
 //  tx_home  with a frame's first beat: it turns round wherever it is addressed to
 //  room     the receive side has room for one more frame that turns round. 0: RDMA's, 1: the Ethernet function's
@@ -39,7 +39,7 @@ module urdma_loopback
   input  wire logic        rst,
   output      logic        busy,
 
-  input  wire logic [47:0] mac,
+  input  wire logic [47:0] own_mac,
 
   input  wire logic        tx_valid,
   input  wire logic        tx_eth,
@@ -77,7 +77,7 @@ module urdma_loopback
   logic [$clog2(LOOP_DEPTH):0] loop_count;
   logic [$clog2(MAC_DEPTH):0] mac_count;
 
-  assign home = tx_open_reg ? tx_home_reg : (tx_home || tx.data[47:0] == mac);
+  assign home = tx_open_reg ? tx_home_reg : (tx_home || tx.data[47:0] == own_mac);
   assign out_valid = tx_valid && !home;
   assign out = tx;
   assign loop_in_valid = tx_valid && home;

@@ -220,7 +220,7 @@ static void cycle(bench &b)
 
 static void reset(bench &b)
 {
-	b.top.mac = OWN;
+	b.top.own_mac = OWN;
 	b.top.room = 3;
 	b.top.rst = 1;
 	b.top.clk = 0;
