@@ -13,14 +13,20 @@ build:
 	@tools/guest-build.sh
 	@tools/host-build.sh
 
+# As many as there are cores; two at least, for guests wait a good part of their time.
+JOBS ?= $(shell n=$$(nproc); echo $$((n > 2 ? n : 2)))
+
 test: build
 	@tools/setup.sh test
-	ctest --test-dir build --output-on-failure -j 2 -LE full
+	ctest --test-dir build --output-on-failure -j $(JOBS) -LE full
 
-# With what became of rdma-core's own tests, by file.
+# With what became of rdma-core's own tests, by file. Random tests get other seeds in each run.
 test-full: build
 	@tools/setup.sh test
-	status=0; ctest --test-dir build --output-on-failure -j 2 || status=$$?; \
+	@export SEED=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
+	echo "[test-full] SEED=$$SEED"; \
+	status=0; ctest --test-dir build --output-on-failure -j $(JOBS) || status=$$?; \
+	echo "[test-full] make test-full SEED=$$SEED repeats it"; \
 	grep -E '^(file|all|test_[a-z_]*) ' build/guest/tests/rdma-core/output.log; exit $$status
 
 bench: build

@@ -16,6 +16,7 @@
 
 #include "pcie/config_space.h"
 #include "pcie/pcie.h"
+#include "seed.h"
 
 struct fixture {
 	struct urdma_config_space *cs;
@@ -285,13 +286,8 @@ static void test_random_writes(void **state)
 {
 	struct fixture *f = *state;
 	uint8_t first[4096], fixed[4096], now[4096];
-	unsigned int seed = 0x1234;
-	char *env = getenv("URDMA_TEST_SEED");
 
-	if (env)
-		seed = (unsigned int)strtoul(env, NULL, 0);
-	printf("seed %u (URDMA_TEST_SEED repeats it)\n", seed);
-	srandom(seed);
+	srandom((unsigned int)test_seed(0x1234));
 	for (unsigned int i = 0; i < 4096; i++)
 		first[i] = (uint8_t)rd(f, i, 1);
 	/* What differs between all-zeros and all-ones written is what can be written. */

@@ -35,6 +35,7 @@
 #include "host/vfio_user_proto.h"
 #include "socket.h"
 #include "vfio_fake_pcie.h"
+#include "seed.h"
 
 #define MAX_MESSAGE 8192u
 #define MAX_FDS	    16u
@@ -1801,20 +1802,16 @@ static size_t valid_message(struct fixture *f, uint8_t *m)
 static void test_fuzz(void **state)
 {
 	struct fixture *f = *state;
-	char *env = getenv("URDMA_TEST_SEED"), *limit = getenv("URDMA_FUZZ_SECONDS");
+	char *limit = getenv("URDMA_FUZZ_SECONDS");
 	double seconds = limit ? atof(limit) : 2.0;
 	int memfd = make_memfd(16 * PAGE, true), loose = make_memfd(16 * PAGE, false);
 	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	uint64_t sent = 0, seed;
+	uint64_t sent = 0;
 	struct timespec start, now;
 	unsigned int before;
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
-	seed = env ? strtoull(env, NULL, 0) : (uint64_t)start.tv_nsec ^ (uint64_t)getpid() << 32;
-	rnd_state = seed;
-	printf("seed 0x%llx (URDMA_TEST_SEED repeats it, URDMA_FUZZ_SECONDS lengthens it)\n",
-	       (unsigned long long)seed);
-	fflush(stdout);
+	rnd_state = test_seed(0x5eed);
 	client_close(f);
 	before = open_fds();
 	do {

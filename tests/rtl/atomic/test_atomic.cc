@@ -17,6 +17,7 @@ extern "C" {
 
 #include "Vurdma_rx_atomic.h"
 #include "rtl/bits.h"
+#include "seed.h"
 #include "urdma_hw.h"
 
 enum { QPS = 6, KEPT = 16, IN_FLIGHT = 16 };
@@ -307,7 +308,7 @@ static struct bench *start(uint64_t seed)
 	struct bench *b = new struct bench();
 
 	print_message("seed %lu\n", seed);
-	b->seed = seed;
+	b->seed = test_seed(seed);
 	b->latency = 100;
 	b->jitter = 100;
 	b->stall = 2;

@@ -20,6 +20,7 @@ extern "C" {
 
 #include "Vurdma_rx_cmpl.h"
 #include "rtl/bits.h"
+#include "seed.h"
 
 enum { SEND = 0, WRITE = 3, READ = 5, CS = 6, FA = 7, LOCAL_INV = 8 };
 enum { RR_FIRST = 0x0d, RR_MIDDLE, RR_LAST, RR_ONLY, ACK_OP, ATOMIC_ACK };
@@ -314,11 +315,6 @@ static void start(struct bench *b, uint64_t seed, unsigned int qps)
 		cycle(b);
 	assert_true(b->dut.init_done);
 	assert_false(b->dut.timer_armed);
-}
-
-static uint64_t env_seed(uint64_t dflt)
-{
-	return getenv("SEED") ? strtoull(getenv("SEED"), NULL, 0) : dflt;
 }
 
 // ---- the rules, step by step
@@ -775,14 +771,18 @@ static void next_message(struct bench *b, struct qp *q)
 static void make_packets(struct bench *b, struct qp *q, unsigned int n)
 {
 	while (q->made < n) {
-		bool last;
+		unsigned int psn;
+		bool asks;
 
 		q->made = is_rd(q->op) ? q->npsn : q->made + 1;
-		last = q->made == q->npsn;
-		q->newest = psn_add(q->next_psn, (int)q->made - 1);
-		b->mades.push_back({ q->n, q->newest, last || one_in(b, 4) });
-		if (b->mades.back().asks)
-			q->asked = q->newest;
+		psn = psn_add(q->next_psn, (int)q->made - 1);
+		asks = q->made == q->npsn || one_in(b, 4);
+		b->mades.push_back({ q->n, psn, asks });
+		// The message before may have failed with packets made, which had these PSNs.
+		if (psn_diff(psn, q->newest) > 0)
+			q->newest = psn;
+		if (asks && psn_diff(psn, q->asked) > 0)
+			q->asked = psn;
 	}
 }
 
@@ -856,7 +856,9 @@ static void step_resent(struct bench *b, struct qp *q)
 	if (i >= 2) {
 		struct ent *e = &q->t[i - 2];
 
-		if (e->status)
+		// A local operation takes no PSN, so the block passes it with the next item, not
+		// with the one that came before it: the model passes it at once.
+		if (e->status || (psn_diff(e->psn, q->una) < 0 && e->psn + 1 == e->first))
 			return;
 		e->status = LOC_PROT;
 		b->sents.push_back({ q->n, e->wqe, q->una, e->op, e->sig, LOC_PROT, 1, e->len });
@@ -962,7 +964,7 @@ static void test_rules(void **state)
 	uint64_t steps = getenv("STEPS") ? strtoull(getenv("STEPS"), NULL, 0) : 60000, lives = 0;
 
 	(void)state;
-	start(b, env_seed(0xc0ffee), 8);
+	start(b, test_seed(0xc0ffee), 8);
 	b->frozen = true;
 	for (unsigned int n = 0; n < 8; n++) {
 		m->q[n].n = n;
@@ -1351,7 +1353,7 @@ static void test_wire(void **state)
 	struct bench *b = new bench;
 
 	(void)state;
-	start(b, env_seed(0xbadcafe), 8);
+	start(b, test_seed(0xbadcafe), 8);
 	run_wire(b, 0, false, false);
 	run_wire(b, 10, true, false);
 	run_wire(b, 50, false, false);
@@ -1397,7 +1399,7 @@ static void test_rate(void **state)
 	uint64_t t;
 
 	(void)state;
-	start(b, env_seed(1), 64);
+	start(b, test_seed(1), 64);
 	for (unsigned int n = 0; n < 64; n++)
 		open_qp(b, n, { 10, 7, 7, 5, 1 });
 	for (unsigned int i = 0; i < 64; i++)
@@ -1526,7 +1528,8 @@ static void sustain(struct bench *b, unsigned int qps, unsigned int reads)
 		      "packets wait\n",
 		      qps, reads, count, 3 * 6000, b->in_taken - first - count, most);
 	assert_true(count > 5800);
-	assert_true(most <= 16 && b->sents.size() < 8 && b->mades.size() < 8);
+	// Up to 21 with 120 seeds. A block that is too slow has hundreds at the end.
+	assert_true(most <= 32 && b->sents.size() < 8 && b->mades.size() < 8);
 	b->room = SIZE_MAX;
 	while (!packets.empty()) {
 		b->items.push_back(packets.front());
@@ -1541,7 +1544,7 @@ static void test_sustained(void **state)
 	struct bench *b = new bench;
 
 	(void)state;
-	start(b, env_seed(3), 64);
+	start(b, test_seed(3), 64);
 	for (unsigned int qps : { 1u, 2u, 3u, 8u, 64u }) {
 		sustain(b, qps, 0);
 		if (qps >= 8) {
@@ -1560,7 +1563,7 @@ static void test_race(void **state)
 	unsigned int wqe = 0;
 
 	(void)state;
-	start(b, env_seed(1), 8);
+	start(b, test_seed(1), 8);
 	b->frozen = true;
 	open_qp(b, 3, { 1, 7, 7, 5, 1 });
 	for (unsigned int i = 0; i < 80; i++, wqe += 2) {
@@ -1600,7 +1603,7 @@ static void test_timer(void **state)
 	struct bench *b = new bench;
 
 	(void)state;
-	start(b, env_seed(1), 64);
+	start(b, test_seed(1), 64);
 	for (unsigned int n = 0; n < 64; n++)
 		open_qp(b, n, { 1 + n % 5, n % 8, 7, 5, n });
 	for (unsigned int n = 0; n < 64; n++) {
@@ -1655,7 +1658,7 @@ static void test_query(void **state)
 	unsigned int psn = 0;
 
 	(void)state;
-	start(b, env_seed(1), 1);
+	start(b, test_seed(1), 1);
 	open_qp(b, 0, { 1, 7, 7, 5, 0 });
 	b->mades.push_back({ 0, psn, true });
 	b->sents.push_back({ 0, psn, psn, SEND, 0, 0, 0, 64 });

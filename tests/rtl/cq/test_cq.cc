@@ -19,6 +19,7 @@ extern "C" {
 #include "Vurdma_cq.h"
 #include "Vurdma_cq___024root.h"
 #include "rtl/bits.h"
+#include "seed.h"
 #include "urdma_hw.h"
 
 enum { CQS = 6, CQE_REQ_W = 269, MR_DMA_ERR = 5 };
@@ -327,7 +328,7 @@ static void cycle(struct bench *b)
 static void start(struct bench *b, uint64_t seed)
 {
 	print_message("seed %lu\n", seed);
-	b->seed = seed;
+	b->seed = test_seed(seed);
 	b->now = b->writes = b->events = b->errs = b->lost = 0;
 	b->fail_percent = 0;
 	b->hold_percent = 30;

@@ -15,6 +15,7 @@ extern "C" {
 
 #include "Vurdma_eq.h"
 #include "rtl/bits.h"
+#include "seed.h"
 #include "urdma_hw.h"
 
 enum { EQS = 4, CLIENTS = 4, EV_W = 62 };
@@ -201,8 +202,7 @@ static void test_random(void **state)
 	struct bench *b = new struct bench;
 
 	(void)state;
-	b->seed = 21;
-	print_message("seed %lu\n", b->seed);
+	b->seed = test_seed(21);
 	b->now = b->writes = b->irqs = b->lost = b->lost0 = b->lost_seen = b->lost0_seen = 0;
 	b->hold_percent = 0;
 	for (int i = 0; i < EQS; i++)

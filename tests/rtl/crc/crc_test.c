@@ -15,6 +15,7 @@
 
 #include "crc_model.h"
 #include "icrc.h"
+#include "seed.h"
 
 static uint64_t seed = 1;
 
@@ -184,10 +185,7 @@ int main(void)
 		cmocka_unit_test(test_icrc),
 		cmocka_unit_test(test_streams),
 	};
-	const char *s = getenv("URDMA_SEED");
 
-	if (s)
-		seed = strtoull(s, NULL, 0) | 1;
-	printf("URDMA_SEED=%llu\n", (unsigned long long)seed);
+	seed = test_seed(seed);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 // urdma_eth_cq alone: random completions, doorbells, moderation, disabling, and jumps of time
 // against a model of docs/hardware-interface.md, section 12. A failure means a lost, doubled or
 // wrong completion, or an interrupt that is missing, early, late, without cause, or before its
-// completion. URDMA_SEED=n repeats a run.
+// completion. SEED=n repeats a run.
 
 extern "C" {
 #include <setjmp.h>
@@ -18,6 +18,7 @@ extern "C" {
 
 #include "Vurdma_eth_cq.h"
 #include "rtl/bits.h"
+#include "seed.h"
 #include "urdma_hw.h"
 
 #define FIELD(mask, val) (((uint64_t)(val) << __builtin_ctzll(mask)) & (mask))
@@ -67,13 +68,6 @@ struct bench {
 	// what happened
 	uint64_t n_writes, n_irqs, n_arms, n_kind[2], n_jumps, n_timer, worst;
 };
-
-static uint64_t seed(void)
-{
-	const char *s = getenv("URDMA_SEED");
-
-	return s ? strtoull(s, NULL, 0) : 1;
-}
 
 static uint64_t rnd(struct bench *b, uint64_t n)
 {
@@ -432,7 +426,7 @@ static struct bench *start(void)
 {
 	struct bench *b = new struct bench();
 
-	b->random = seed() * 0x9e3779b97f4a7c15ull + 1;
+	b->random = test_seed(1) * 0x9e3779b97f4a7c15ull + 1;
 	b->now = 0xffffff00; // the low word of the time wraps early
 	b->wr_percent = b->irq_percent = b->arm_percent = 100;
 	for (unsigned int i = 0; i < QUEUES; i++) {
@@ -792,6 +786,5 @@ int main(void)
 		cmocka_unit_test(test_random),
 	};
 
-	printf("URDMA_SEED=%llu\n", (unsigned long long)seed());
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // urdma_frame_mux alone: frames of both sources with back-pressure. Every frame has to leave whole,
 // once, without a gap, in the order of its source; while both have frames each gets half of the
-// bytes; the counters are those of what left. URDMA_SEED=n repeats a run.
+// bytes; the counters are those of what left. SEED=n repeats a run.
 
 extern "C" {
 #include <setjmp.h>
@@ -17,6 +17,7 @@ extern "C" {
 
 #include "Vurdma_frame_mux.h"
 #include "rtl/bits.h"
+#include "seed.h"
 #include "urdma_hw.h"
 
 // mac_beat_t: data, keep, last, err
@@ -39,13 +40,6 @@ struct bench {
 	uint64_t bytes[2], frames[2];
 	unsigned int waits[2], worst[2]; // bytes of the other since a frame waits
 };
-
-static uint64_t seed(void)
-{
-	const char *s = getenv("URDMA_SEED");
-
-	return s ? strtoull(s, NULL, 0) : 1;
-}
 
 static uint64_t rnd(bench &b, uint64_t n)
 {
@@ -164,7 +158,7 @@ static void cycle(bench &b)
 
 static void start(bench &b)
 {
-	b.random = seed() * 0x9e3779b97f4a7c15ull + 1;
+	b.random = test_seed(1) * 0x9e3779b97f4a7c15ull + 1;
 	b.top.rst = 1;
 	for (int i = 0; i < 2; i++) {
 		b.top.clk = 0;
@@ -258,6 +252,5 @@ int main(void)
 		cmocka_unit_test(test_fair),
 	};
 
-	printf("URDMA_SEED=%llu\n", (unsigned long long)seed());
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 // urdma_eth_regs alone against a model of docs/hardware-interface.md, section 12: each register
 // with each pattern of byte strobes, then random accesses while the sides of the queue pairs come
 // and go. A failure means that software reads or the blocks see another value than was written, or
-// that a ring changes while it is in use. URDMA_SEED=n repeats a run.
+// that a ring changes while it is in use. SEED=n repeats a run.
 
 extern "C" {
 #include <setjmp.h>
@@ -18,6 +18,7 @@ extern "C" {
 
 #include "Vurdma_eth_regs.h"
 #include "rtl/bits.h"
+#include "seed.h"
 #include "urdma_hw.h"
 
 #define GET(mask, word) (((word) & (mask)) >> __builtin_ctzll(mask))
@@ -56,13 +57,6 @@ struct bench {
 	unsigned int vlan;
 	uint64_t refused, locked;
 };
-
-static uint64_t seed(void)
-{
-	const char *s = getenv("URDMA_SEED");
-
-	return s ? strtoull(s, NULL, 0) : 1;
-}
 
 static uint64_t rnd(struct bench *b, uint64_t n)
 {
@@ -343,7 +337,7 @@ static struct bench *start(void)
 {
 	struct bench *b = new struct bench();
 
-	b->random = seed() * 0x9e3779b97f4a7c15ull + 1;
+	b->random = test_seed(1) * 0x9e3779b97f4a7c15ull + 1;
 	add(b, URDMA_REG_ETH_CTRL, 1);
 	add(b, URDMA_REG_ETH_RSS, 1);
 	add(b, URDMA_REG_ETH_RSS_KEY, URDMA_ETH_RSS_KEY_WORDS);
@@ -464,6 +458,5 @@ int main(void)
 		cmocka_unit_test(test_random),
 	};
 
-	printf("URDMA_SEED=%llu\n", (unsigned long long)seed());
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@ extern "C" {
 #include "Vurdma_eth_tx.h"
 #include "ref_hash.h"
 #include "rtl/bits.h"
+#include "seed.h"
 #include "urdma_hw.h"
 
 enum { QUEUES = 8, MAX_DESCS = 32, MAX_FRAME = 9216, MIN_FRAME = 60 };
@@ -122,13 +123,6 @@ struct bench {
 	uint64_t first_beat = 0, last_gap = 0, max_gap = 0;
 	bool in_frame = false;
 };
-
-static uint64_t seed(void)
-{
-	const char *s = getenv("URDMA_SEED");
-
-	return s ? strtoull(s, NULL, 0) : 1;
-}
 
 static uint64_t below(bench &b, uint64_t n)
 {
@@ -772,7 +766,7 @@ static std::unique_ptr<bench> start(const knobs &k, uint64_t salt)
 	auto b = std::make_unique<bench>();
 
 	b->k = k;
-	b->random = (seed() * 1000 + salt) * 0x9e3779b97f4a7c15ull + 1;
+	b->random = (test_seed(1) * 1000 + salt) * 0x9e3779b97f4a7c15ull + 1;
 	for (int i = 0; i < 10; i++)
 		below(*b, 2);
 	b->top.rst = 1;
@@ -1138,6 +1132,5 @@ int main(void)
 		cmocka_unit_test(test_rate),   cmocka_unit_test(test_latency),
 	};
 
-	printf("URDMA_SEED=%llu\n", (unsigned long long)seed());
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Block test of the small parts in rtl/lib. URDMA_SEED=n repeats a run; the seed is printed. */
+/* Block test of the small parts in rtl/lib. SEED=n repeats a run; the seed is printed. */
 #include "lib_model.h"
+#include "seed.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -174,10 +175,7 @@ int main(void)
 		cmocka_unit_test(test_arbiter),
 		cmocka_unit_test(test_ram),
 	};
-	const char *s = getenv("URDMA_SEED");
-	uint64_t seed = s ? strtoull(s, NULL, 0) : 1;
 
-	rng = seed * 0x9e3779b97f4a7c15ull + 1;
-	print_message("seed %llu (URDMA_SEED repeats it)\n", (unsigned long long)seed);
+	rng = test_seed(1) * 0x9e3779b97f4a7c15ull + 1;
 	return cmocka_run_group_tests_name("lib", tests, NULL, NULL);
 }

@@ -19,6 +19,7 @@ extern "C" {
 
 #include "Vurdma_mr.h"
 #include "rtl/bits.h"
+#include "seed.h"
 
 enum { CLIENTS = 5, REGIONS = 128 };
 enum { MR_OK, MR_BAD_KEY, MR_BAD_PD, MR_BAD_RANGE, MR_BAD_ACCESS, MR_DMA_ERR };
@@ -434,7 +435,7 @@ static void cycle(struct bench *b)
 static void start(struct bench *b, uint64_t seed)
 {
 	print_message("seed %lu\n", seed);
-	b->seed = seed;
+	b->seed = test_seed(seed);
 	b->now = b->taken = b->answered = 0;
 	b->next_page = 0x100000000ull;
 	b->flush = false;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Block test of rtl/pcie. The bench checks every beat while it runs; the tests choose the traffic,
- * and say how fast and how fair it has to be. URDMA_SEED=n repeats a run with other random numbers
+ * and say how fast and how fair it has to be. SEED=n repeats a run with other random numbers
  * (the seed is printed); a failure names the cycle.
  */
 #include "pcie_bench.h"
+#include "seed.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -792,10 +793,7 @@ int main(void)
 		cmocka_unit_test(test_latency),
 		cmocka_unit_test(test_fairness),
 	};
-	const char *s = getenv("URDMA_SEED");
 
-	if (s)
-		seed = strtoull(s, NULL, 0);
-	print_message("seed %llu (URDMA_SEED repeats it)\n", (unsigned long long)seed);
+	seed = test_seed(seed);
 	return cmocka_run_group_tests_name("pcie", tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * urdma_ctl alone: registers, reset, doorbells, commands against a reference model, fences, errors.
- * A failure names the seed; URDMA_SEED=n repeats it.
+ * A failure names the seed; SEED=n gives another one.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -16,6 +16,7 @@
 #include "ctl_model.h"
 #include "rtl/bits.h"
 #include "urdma_hw.h"
+#include "seed.h"
 
 #define CMD_RING 0x10000u
 #define CPL_RING 0x20000u
@@ -2225,7 +2226,6 @@ static void test_random(void **state)
 
 int main(void)
 {
-	const char *s = getenv("URDMA_SEED");
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_good),
@@ -2247,8 +2247,6 @@ int main(void)
 		cmocka_unit_test(test_random),
 	};
 
-	if (s)
-		seed = strtoull(s, NULL, 0);
-	printf("seed %" PRIu64 " (URDMA_SEED)\n", seed);
+	seed = test_seed(seed);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // urdma_irq_mux alone: requests of two sources with back-pressure. Each has to leave once, in the
-// order of its source, in turn with those of the other. URDMA_SEED=n repeats a run.
+// order of its source, in turn with those of the other. SEED=n repeats a run.
 
 extern "C" {
 #include <setjmp.h>
@@ -15,18 +15,13 @@ extern "C" {
 
 #include "Vurdma_irq_mux.h"
 #include "rtl/bits.h"
-
-static uint64_t seed(void)
-{
-	const char *s = getenv("URDMA_SEED");
-
-	return s ? strtoull(s, NULL, 0) : 1;
-}
+#include "seed.h"
 
 static void test_random(void **)
 {
 	Vurdma_irq_mux *d = new Vurdma_irq_mux;
-	uint64_t random = seed() * 0x9e3779b97f4a7c15ull + 1, got[2] = {}, waits[2] = {}, full = 0;
+	uint64_t random = test_seed(1) * 0x9e3779b97f4a7c15ull + 1, got[2] = {}, waits[2] = {},
+		 full = 0;
 	std::deque<unsigned int> in[2], way;
 	bool held = false, valid[2] = {};
 	unsigned int vec[2] = {}, last = 0;
@@ -93,6 +88,5 @@ int main(void)
 		cmocka_unit_test(test_random),
 	};
 
-	printf("URDMA_SEED=%llu\n", (unsigned long long)seed());
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

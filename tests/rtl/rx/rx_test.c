@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * urdma_rx alone: frames in at the MAC; payload, CQEs, acknowledgements and errors out, against a
- * reference written from the specification. URDMA_SEED repeats a run. A failure here means that a
+ * reference written from the specification. SEED=n repeats a run. A failure here means that a
  * packet was taken, refused, placed or answered other than IBA volume 1, chapter 9, says.
  */
 #include "rx_bench.h"
+#include "seed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -3455,8 +3456,7 @@ int main(void)
 		cmocka_unit_test(test_rates),
 	};
 
-	seed = getenv("URDMA_SEED") ? strtoul(getenv("URDMA_SEED"), NULL, 0) : 1;
-	print_message("seed %u (URDMA_SEED)\n", seed);
+	seed = (unsigned int)test_seed(1);
 	if (getenv("URDMA_TEST"))
 		cmocka_set_test_filter(getenv("URDMA_TEST"));
 	return cmocka_run_group_tests(tests, NULL, NULL);

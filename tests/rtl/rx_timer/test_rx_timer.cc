@@ -20,6 +20,7 @@ extern "C" {
 
 #include "Vurdma_rx_timer.h"
 #include "rtl/bits.h"
+#include "seed.h"
 
 enum {
 	QPS = 4096,
@@ -74,11 +75,6 @@ static uint64_t rnd(struct bench *b, uint64_t n)
 static bool one_in(struct bench *b, unsigned int n)
 {
 	return rnd(b, n) == 0;
-}
-
-static uint64_t env_seed(uint64_t dflt)
-{
-	return getenv("SEED") ? strtoull(getenv("SEED"), NULL, 0) : dflt;
 }
 
 __attribute__((format(printf, 2, 3))) static void fault(struct bench *b, const char *fmt, ...)
@@ -477,7 +473,7 @@ static const std::vector<unsigned int> places[] = {
 static void test_offsets(void **state)
 {
 	static const uint64_t gaps[] = { 0, 1, 3, 64, 130, 5000 };
-	struct bench *b = start(env_seed(1), 1000);
+	struct bench *b = start(test_seed(1), 1000);
 
 	(void)state;
 	for (const std::vector<unsigned int> &qps : places)
@@ -541,7 +537,7 @@ static void expiry_case(struct bench *b, const std::vector<unsigned int> &qps, e
 
 static void test_expiry(void **state)
 {
-	struct bench *b = start(env_seed(1), 1000);
+	struct bench *b = start(test_seed(1), 1000);
 
 	(void)state;
 	for (const std::vector<unsigned int> &qps : places)
@@ -579,7 +575,7 @@ static void pattern(struct bench *b, unsigned int qpn, unsigned int other, unsig
 
 static void test_patterns(void **state)
 {
-	struct bench *b = start(env_seed(2), 1000);
+	struct bench *b = start(test_seed(2), 1000);
 
 	(void)state;
 	for (unsigned int period = 1; period < 8; period++)
@@ -602,7 +598,7 @@ static void test_patterns(void **state)
 // set, wait_cycles is exact after it. Acknowledgements do not make more sweeps.
 static void test_cost(void **state)
 {
-	struct bench *b = start(env_seed(3), 1000);
+	struct bench *b = start(test_seed(3), 1000);
 
 	(void)state;
 	for (unsigned int n : { 1, 2, 63, 64, 65, 1000, 4096 }) {
@@ -641,7 +637,7 @@ static void test_cost(void **state)
 // In any clock of a sweep. What was armed is off, and can be armed.
 static void test_reset(void **state)
 {
-	struct bench *b = start(env_seed(4), 1000);
+	struct bench *b = start(test_seed(4), 1000);
 
 	(void)state;
 	for (int at = -2; at <= AFTER; at++) {
@@ -686,7 +682,7 @@ static void test_far(void **state)
 	(void)state;
 	for (uint64_t time : times) {
 		for (uint64_t wait : waits) {
-			struct bench *b = start(env_seed(1), time - 4 - WORDS);
+			struct bench *b = start(test_seed(1), time - 4 - WORDS);
 			uint64_t at, near;
 
 			snprintf(b->what, sizeof(b->what), "time 0x%lx, wait 0x%lx", time, wait);
@@ -799,7 +795,7 @@ static void random_phase(struct bench *b, unsigned int n)
 
 static void test_random(void **state)
 {
-	struct bench *b = start(env_seed(5), 1000000);
+	struct bench *b = start(test_seed(5), 1000000);
 
 	(void)state;
 	for (unsigned int i = 0; i < 200; i++) {

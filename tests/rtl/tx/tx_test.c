@@ -2,7 +2,7 @@
 /*
  * urdma_tx alone. Every frame is compared byte by byte, ICRC included, with one built from the
  * specification in tx_bench.c; every sent_t with what was posted. A failure names the cycle, the QP
- * and the first byte that differs. URDMA_SEED repeats a run.
+ * and the first byte that differs. SEED=n repeats a run.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +15,7 @@
 
 #include "tx_bench.h"
 #include "urdma_hw.h"
+#include "seed.h"
 
 static uint64_t seed = 1;
 
@@ -1616,12 +1617,9 @@ int main(void)
 		cmocka_unit_test(test_rates),
 		cmocka_unit_test(test_latency),
 	};
-	const char *s = getenv("URDMA_SEED");
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (s)
-		seed = strtoull(s, NULL, 0);
-	printf("URDMA_SEED=%llu\n", (unsigned long long)seed);
+	seed = test_seed(seed);
 	cmocka_set_test_filter(getenv("URDMA_TEST"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

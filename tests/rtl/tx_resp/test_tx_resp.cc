@@ -23,6 +23,7 @@ extern "C" {
 
 #include "Vurdma_tx_resp.h"
 #include "rtl/bits.h"
+#include "seed.h"
 #include "urdma_hw.h"
 
 enum { QPS = 4096, OUTSTANDING = 16, RING = 2 * OUTSTANDING, QUANTUM = 32768, PSN_MASK = 0xffffff };
@@ -797,7 +798,7 @@ static struct bench *start(uint64_t seed)
 	struct bench *b = new bench();
 
 	print_message("seed %lu\n", seed);
-	b->seed = seed;
+	b->seed = test_seed(seed);
 	b->turn_qpn = QPS;
 	easy(b);
 	for (unsigned int n = 0; n < QPS; n++) {
