@@ -138,8 +138,8 @@ uint64_t urdma_sim_cycles(const struct urdma_sim *sim);
 
 /*
  * FST waveform of the cycles to come, until NULL is given or the model is destroyed. The time in
- * the file is `now` plus the cycles evaluated, in steps of half a cycle. -ENOTSUP when built
- * without URDMA_TRACE.
+ * the file counts the cycles that were evaluated, two steps each: not those that were skipped.
+ * -ENOTSUP when built without URDMA_TRACE.
  */
 int urdma_sim_wave(struct urdma_sim *sim, const char *path);
 

@@ -33,7 +33,7 @@ qemu_packages="libc6 qemu-system-x86"
 guest_packages="busybox-static rdma-core ibverbs-utils ibverbs-providers rdmacm-utils perftest
 	infiniband-diags python3-pyverbs iproute2 kmod ethtool iputils-ping iputils-arping iperf3 procps pciutils"
 
-host_packages_run="cmake ninja-build pkgconf g++ make ccache libcmocka-dev libjansson-dev zlib1g-dev
+host_packages_run="cmake ninja-build pkgconf g++ make ccache libcmocka-dev libjansson-dev zlib1g-dev liblz4-dev
 	clang-19 llvm-19 libclang-rt-19-dev
 	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd python3 python3-pip"
 host_packages_test="tshark python3-scapy valgrind"

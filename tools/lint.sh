@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/lint.sh [CHECK...]: all checks, or those named: spdx shell docs format verilator yosys
-# checkpatch sparse pages. What is not built yet is left out with a note. Exit status 0 when all is clean.
+# tools/lint.sh [CHECK...]: all checks, or those named: spdx shell docs format registers verilator
+# yosys checkpatch sparse pages. What is not built yet is left out with a note. Exit status 0 when all is clean.
 set -u
 
 top=$(cd "$(dirname "$0")/.." && pwd)

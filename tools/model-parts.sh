@@ -216,6 +216,8 @@ awk -v mode="$mode" -v top="$top" -v registers="$registers" '
 				parts = index_of[p]
 			else if (!(p in given))
 				fail(p " has no instance")
+		if (parts > 63)
+			fail("sim/parts.h has masks of 64 bits: no more than 63 parts")
 		if (mode == "ports") {
 			print "`verilator_config"
 			for (k = 0; k < parts; k++) {

@@ -30,7 +30,7 @@ struct rig_config {
 	struct urdma_eh_conn conn; /* timers, limits, rights; its MTU is not looked at */
 	bool faults;		   /* the wire may have faults: rig_fault() */
 	uint64_t fault_seed;
-	/* Directory for pcapng files and faults.log; NULL: that of the environment,
+	/* Directory for pcapng files, which has to exist; NULL: that of the environment,
 	 * URDMA_TEST_CAPTURE, if it has one. */
 	const char *capture;
 	const struct urdma_model_ops *model; /* NULL: the Verilated NIC */
