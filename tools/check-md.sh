@@ -4,6 +4,7 @@
 #
 #  - A link to a file leads to one that exists; a link to a section leads to a heading of that page.
 #  - A path between backquotes that begins with a directory of the tree exists; * stands for anything.
+#  - Prose has at most 100 columns; tables, headings and code may have more.
 #  - An option that README.md, docs/guide.md or docs/cosim.md explains is one of the launcher or of the simulator; an
 #    option in ./urdma --help is in one of the last two.
 # Exit status 0 if all is well, else 1 with a line for each fault.
@@ -113,6 +114,8 @@ function read_page(name, check, code, indented, last_blank, line, n) {
 			continue
 		if (check) {
 			check_line(line)
+			if (length(line) > 100 && line !~ /^[|#]/)
+				bad("more than 100 columns")
 		} else if (line ~ /^#+ /) {
 			sub(/^#+ +/, "", line)
 			line = anchor(line)
