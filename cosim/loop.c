@@ -78,6 +78,14 @@ static enum came wait(struct urdma_program *p, uint64_t ns)
 	return ready || again ? CAME_WORK : CAME_NOTHING;
 }
 
+/* The cycle that simulated time has reached when the NICs are quiet since since_cycle. */
+static uint64_t cycle_by_the_clock(const struct urdma_program *p, uint64_t since_ns,
+				   uint64_t since_cycle)
+{
+	return since_cycle +
+	       (wall_ns() - since_ns) / ((uint64_t)URDMA_SIM_CYCLE_NS * p->opt.slow_clock);
+}
+
 /*
  * All NICs are quiet since cycle since_cycle, at wall time since_ns: sleeps until something comes
  * or a timer is due, and moves time on.
@@ -85,19 +93,19 @@ static enum came wait(struct urdma_program *p, uint64_t ns)
 static int sleep_and_skip(struct urdma_program *p, uint64_t since_ns, uint64_t since_cycle,
 			  enum came *came)
 {
+	const uint64_t cycle_ns = (uint64_t)URDMA_SIM_CYCLE_NS * p->opt.slow_clock;
 	uint64_t timer = urdma_cosim_next(p->c);
-	uint64_t target = since_cycle + (wall_ns() - since_ns) / URDMA_SIM_CYCLE_NS, left = 0;
+	uint64_t target = cycle_by_the_clock(p, since_ns, since_cycle), left = 0;
 
 	if (timer > target)
 		/* The times of a capture may be centuries apart. */
-		left = timer - target > UINT64_MAX / URDMA_SIM_CYCLE_NS
-			       ? UINT64_MAX
-			       : (timer - target) * URDMA_SIM_CYCLE_NS;
+		left = timer - target > UINT64_MAX / cycle_ns ? UINT64_MAX
+							      : (timer - target) * cycle_ns;
 	*came = wait(p, left);
 	if (*came == CAME_SIGNAL)
 		return 0;
 	if (left)
-		target = since_cycle + (wall_ns() - since_ns) / URDMA_SIM_CYCLE_NS;
+		target = cycle_by_the_clock(p, since_ns, since_cycle);
 	/*
 	 * The time that has passed, but not past a timer: when one fires, the NICs are busy again,
 	 * and the guests have to be served meanwhile.

@@ -218,5 +218,6 @@ json_t *urdma_options_json(const struct urdma_options *o)
 	json_object_set_new(json, "stall_us", integer(c->stall_ns / 1000));
 	json_object_set_new(json, "skip", json_boolean(!c->no_skip));
 	json_object_set_new(json, "threads", integer(c->threads));
+	json_object_set_new(json, "slow_clock", integer(o->slow_clock));
 	return json;
 }

@@ -21,6 +21,7 @@ struct urdma_options {
 	const char *out;
 	const char *control;
 	bool trace_pcap;
+	unsigned int slow_clock; /* ns on the wall for each simulated one that NICs only wait */
 	bool verbose;
 	bool check;	  /* print the settings, and end */
 	const char *tell; /* the socket that tell_line goes to; there is no simulation then */

@@ -12,6 +12,7 @@ enum {
 	OPT_STALL,
 	OPT_NO_SKIP,
 	OPT_THREADS,
+	OPT_SLOW_CLOCK,
 	OPT_VERBOSE,
 };
 
@@ -25,6 +26,9 @@ static const struct argp_option options[] = {
 	  "Threads that evaluate NICs, at most one a NIC; the results are the same. Default: half "
 	  "the "
 	  "cores",
+	  0 },
+	{ "slow-clock", OPT_SLOW_CLOCK, "N", 0,
+	  "Simulated time in which NICs only wait passes N times slower than the wall clock (1)",
 	  0 },
 	{ "verbose", OPT_VERBOSE, NULL, 0, "Log each vfio-user message", 0 },
 	{ 0 },
@@ -45,6 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		/* The guests need cores as well. */
 		o->cosim.threads = cores() / 2;
+		o->slow_clock = 1;
 		return 0;
 	case OPT_TRACE:
 		if (strcmp(arg, "pcap") && strcmp(arg, "none"))
@@ -61,6 +66,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_THREADS:
 		o->cosim.threads = (unsigned int)urdma_option_number(state, "threads", arg, 1,
 								     URDMA_COSIM_MAX_NICS);
+		return 0;
+	case OPT_SLOW_CLOCK:
+		o->slow_clock =
+			(unsigned int)urdma_option_number(state, "slow-clock", arg, 1, 1000);
 		return 0;
 	case OPT_VERBOSE:
 		o->verbose = true;

@@ -91,7 +91,7 @@ good --help --help
 # Every option is told, with its default where it has one.
 for option in socket out control tell check port wire switch rate delay switch-queue switch-latency switch-age loss dup \
 	reorder corrupt ecn seed fault pcie-gen pcie-lanes pcie-gbps pcie-latency mps mrrs rcb completion \
-	reorder-completions pcie-stall trace stall-us no-skip threads verbose version; do
+	reorder-completions pcie-stall trace stall-us no-skip threads slow-clock verbose version; do
 	grep -q -e "--$option\b" "$dir/out" || fail "--help does not tell --$option"
 done
 # What the launcher shows: settings of any run, and nothing that the launcher sets itself.

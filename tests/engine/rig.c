@@ -115,6 +115,19 @@ static void connect_pairs(struct rig *rig, struct urdma_eh_qp *a, struct urdma_e
 			  "connect");
 }
 
+static void start_waves(struct rig *rig)
+{
+	const char *directory = getenv("URDMA_TEST_WAVES");
+
+	for (unsigned int n = 0; directory && n < rig->config.cosim.n_nics; n++) {
+		char path[512];
+
+		snprintf(path, sizeof(path), "%s/urdma%u.fst", directory, n);
+		rig_check(rig, urdma_sim_wave(urdma_cosim_model(rig->cosim, n), path),
+			  "URDMA_TEST_WAVES, which needs a build with -DURDMA_TRACE=ON");
+	}
+}
+
 void rig_start(struct rig *rig, const struct rig_config *config)
 {
 	const struct urdma_model_ops *model;
@@ -144,6 +157,7 @@ void rig_start(struct rig *rig, const struct rig_config *config)
 			rig_check(rig, urdma_cosim_capture(rig->cosim, n, path), "capture");
 		}
 	}
+	start_waves(rig);
 	if (config->faults) {
 		rig_check(rig, urdma_faults_create(config->fault_seed, &rig->faults), "faults");
 		rig_check(rig, urdma_faults_attach(rig->faults, urdma_cosim_wire(rig->cosim, 0), 0),

@@ -403,6 +403,31 @@ static bool was_una(const struct rc_check *c, const struct requester *r, uint32_
 	return false;
 }
 
+/*
+ * A packet that a NAK asks for goes out within the lag, unless an RNR timer holds it back. A gap
+ * among responses may be left to the ACK timer.
+ */
+static void judge_reaction(struct rc_check *c, struct pair *p, const struct packet *k)
+{
+	const struct requester *r = &p->rq;
+	const struct cause *oldest = NULL;
+
+	for (unsigned int i = 0; i < CAUSES; i++) {
+		const struct cause *why = &r->cause[i];
+
+		if (!why->ns || why->psn != k->psn || why->used || why->served)
+			continue;
+		if (why->kind == BY_RNR)
+			return;
+		if (why->kind == BY_NAK && (!oldest || why->ns < oldest->ns))
+			oldest = why;
+	}
+	if (oldest && k->ns > oldest->ns + c->config.lag_ns)
+		violation(c, p, k->ns,
+			  "PSN 0x%06x sent again %" PRIu64 " us after it was asked for", k->psn,
+			  (k->ns - oldest->ns) / US);
+}
+
 static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 {
 	struct requester *r = &p->rq;
@@ -424,6 +449,7 @@ static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 	 * come while it prepares to go back because of the first. The oldest comes first.
 	 */
 	r->back_ns = k->ns;
+	judge_reaction(c, p, k);
 	for (unsigned int i = n; i >= 1; i--) {
 		struct cause *why = &r->cause[(r->cause_n - i) % CAUSES];
 
@@ -566,7 +592,7 @@ static void requester_end(struct rc_check *c, struct pair *p, uint64_t now)
 		struct cause *k = &r->cause[i];
 
 		if (k->ns && !k->served && k->psn == r->una && r->una != r->h.next &&
-		    k->kind != BY_RNR && now > k->ns + 20 * c->config.lag_ns)
+		    k->kind != BY_RNR && now > k->ns + c->config.lag_ns)
 			violation(c, p, now, "PSN 0x%06x was asked for again and not sent", k->psn);
 	}
 	if (r->una != r->h.next && c->config.timeout &&

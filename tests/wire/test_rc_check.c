@@ -258,6 +258,17 @@ static void rq_never_again(struct talk *t)
 	wait_us(t, 5000);
 }
 
+static void rq_nak_late(struct talk *t)
+{
+	request(t, OUT, SEND_ONLY, 0, 8);
+	request(t, OUT, SEND_ONLY, 1, 8);
+	answer(t, IN, ACK, 0, 0x60, 0, 0);
+	wait_us(t, 60);
+	request(t, OUT, SEND_ONLY, 0, 8);
+	request(t, OUT, SEND_ONLY, 1, 8);
+	ack(t, IN, 1, 2);
+}
+
 static void rq_rnr(struct talk *t)
 {
 	request(t, OUT, SEND_ONLY, 0, 8);
@@ -561,6 +572,7 @@ static const struct conversation conversations[] = {
 	WRONG(rq_no_cause),
 	CLEAN(rq_timeout),
 	WRONG(rq_never_again),
+	WRONG(rq_nak_late),
 	CLEAN(rq_rnr),
 	WRONG(rq_rnr_early),
 	CLEAN(rq_read_gap),
