@@ -36,7 +36,7 @@ size_t packet_bth(const struct packet *p)
 void packet_build(const struct packet *p, struct frame *f)
 {
 	uint8_t *ip = f->b + packet_ip(p), *udp = f->b + packet_udp(p), *bth = f->b + packet_bth(p);
-	size_t pad = -p->len & 3;
+	size_t pad = p->raw ? 0 : -p->len & 3;
 	size_t udp_len = 8 + 12 + p->ext_len + p->len + pad + 4;
 
 	memset(f->b, 0, 128);
@@ -70,7 +70,7 @@ void packet_build(const struct packet *p, struct frame *f)
 	put16(udp + 2, 4791);
 	put16(udp + 4, udp_len);
 	bth[0] = p->opcode;
-	bth[1] = p->se << 7 | 1 << 6 | pad << 4;
+	bth[1] = p->se << 7 | 1 << 6 | (p->raw ? p->pad : pad) << 4;
 	put16(bth + 2, p->pkey);
 	bth[4] = 0x40; /* BECN: not part of the ICRC */
 	put24(bth + 5, p->dqpn);

@@ -23,6 +23,9 @@ struct packet {
 	size_t ext_len;
 	const uint8_t *payload;
 	size_t len;
+	/* raw: len is all that stands before the ICRC, and pad what the BTH says of it */
+	bool raw;
+	uint8_t pad;
 };
 
 struct frame {

@@ -5,6 +5,7 @@
  * packet was taken, refused, placed or answered other than IBA volume 1, chapter 9, says.
  */
 #include "rx_bench.h"
+#include "rx_opcodes.h"
 #include "seed.h"
 
 #include <setjmp.h>
@@ -3431,29 +3432,18 @@ static void test_rates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_writes),
-		cmocka_unit_test(test_reads),
-		cmocka_unit_test(test_read_checks),
-		cmocka_unit_test(test_atomics),
-		cmocka_unit_test(test_invalidate),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_pkeys),
-		cmocka_unit_test(test_duplicates),
-		cmocka_unit_test(test_comm_est),
-		cmocka_unit_test(test_sync),
-		cmocka_unit_test(test_responses),
-		cmocka_unit_test(test_malformed),
-		cmocka_unit_test(test_overrun),
-		cmocka_unit_test(test_soak),
-		cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_wqe_errors),
-		cmocka_unit_test(test_wqe_error_among_others),
-		cmocka_unit_test(test_requester),
-		cmocka_unit_test(test_control),
-		cmocka_unit_test(test_overload),
-		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_vectors),	    cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_writes),	    cmocka_unit_test(test_reads),
+		cmocka_unit_test(test_read_checks), cmocka_unit_test(test_atomics),
+		cmocka_unit_test(test_invalidate),  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_pkeys),	    cmocka_unit_test(test_duplicates),
+		cmocka_unit_test(test_comm_est),    cmocka_unit_test(test_sync),
+		cmocka_unit_test(test_responses),   cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_opcodes),	    cmocka_unit_test(test_overrun),
+		cmocka_unit_test(test_soak),	    cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_wqe_errors),  cmocka_unit_test(test_wqe_error_among_others),
+		cmocka_unit_test(test_requester),   cmocka_unit_test(test_control),
+		cmocka_unit_test(test_overload),    cmocka_unit_test(test_rates),
 	};
 
 	seed = (unsigned int)test_seed(1);

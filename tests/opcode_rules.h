@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which lengths a packet of each opcode may have, and what becomes of one that has another: volume
+ * 1, 9.2 (headers), 9.6.1 and 9.7.4.1 (validation), docs/hardware-interface.md section 14. One
+ * table for the tests of urdma_rx and of the whole NIC.
+ */
+#ifndef URDMA_TESTS_OPCODE_RULES_H
+#define URDMA_TESTS_OPCODE_RULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OPC_RC 0x20u /* opcodes below are those of the reliable connection */
+
+enum opc_kind {
+	OPC_RESERVED,
+	OPC_SEND,
+	OPC_WRITE,
+	OPC_READ,
+	OPC_ATOMIC,
+	OPC_READ_RSP,
+	OPC_ATOMIC_ACK,
+	OPC_ACK,
+};
+
+enum opc_place { OPC_FIRST, OPC_MIDDLE, OPC_LAST, OPC_ONLY };
+
+/* Payload, by the path MTU; the pad is not part of it. */
+enum opc_length {
+	OPC_NONE,  /* 0 */
+	OPC_FULL,  /* MTU */
+	OPC_SOME,  /* 1 to MTU */
+	OPC_UP_TO, /* 0 to MTU */
+};
+
+struct opc_rule {
+	const char *name; /* NULL: reserved */
+	enum opc_kind kind;
+	enum opc_place place;
+	enum opc_length length;
+	uint8_t ext; /* bytes of extended headers behind the BTH */
+	bool imm, inv;
+};
+
+static const struct opc_rule opc_rules[OPC_RC] = {
+	[0x00] = { "SEND FIRST", OPC_SEND, OPC_FIRST, OPC_FULL, 0, 0, 0 },
+	[0x01] = { "SEND MIDDLE", OPC_SEND, OPC_MIDDLE, OPC_FULL, 0, 0, 0 },
+	[0x02] = { "SEND LAST", OPC_SEND, OPC_LAST, OPC_SOME, 0, 0, 0 },
+	[0x03] = { "SEND LAST with immediate", OPC_SEND, OPC_LAST, OPC_SOME, 4, 1, 0 },
+	[0x04] = { "SEND ONLY", OPC_SEND, OPC_ONLY, OPC_UP_TO, 0, 0, 0 },
+	[0x05] = { "SEND ONLY with immediate", OPC_SEND, OPC_ONLY, OPC_UP_TO, 4, 1, 0 },
+	[0x06] = { "WRITE FIRST", OPC_WRITE, OPC_FIRST, OPC_FULL, 16, 0, 0 },
+	[0x07] = { "WRITE MIDDLE", OPC_WRITE, OPC_MIDDLE, OPC_FULL, 0, 0, 0 },
+	[0x08] = { "WRITE LAST", OPC_WRITE, OPC_LAST, OPC_SOME, 0, 0, 0 },
+	[0x09] = { "WRITE LAST with immediate", OPC_WRITE, OPC_LAST, OPC_SOME, 4, 1, 0 },
+	[0x0a] = { "WRITE ONLY", OPC_WRITE, OPC_ONLY, OPC_UP_TO, 16, 0, 0 },
+	[0x0b] = { "WRITE ONLY with immediate", OPC_WRITE, OPC_ONLY, OPC_UP_TO, 20, 1, 0 },
+	[0x0c] = { "READ request", OPC_READ, OPC_ONLY, OPC_NONE, 16, 0, 0 },
+	[0x0d] = { "READ response FIRST", OPC_READ_RSP, OPC_FIRST, OPC_FULL, 4, 0, 0 },
+	[0x0e] = { "READ response MIDDLE", OPC_READ_RSP, OPC_MIDDLE, OPC_FULL, 0, 0, 0 },
+	[0x0f] = { "READ response LAST", OPC_READ_RSP, OPC_LAST, OPC_SOME, 4, 0, 0 },
+	[0x10] = { "READ response ONLY", OPC_READ_RSP, OPC_ONLY, OPC_UP_TO, 4, 0, 0 },
+	[0x11] = { "ACK", OPC_ACK, OPC_ONLY, OPC_NONE, 4, 0, 0 },
+	[0x12] = { "ATOMIC acknowledge", OPC_ATOMIC_ACK, OPC_ONLY, OPC_NONE, 12, 0, 0 },
+	[0x13] = { "compare and swap", OPC_ATOMIC, OPC_ONLY, OPC_NONE, 28, 0, 0 },
+	[0x14] = { "fetch and add", OPC_ATOMIC, OPC_ONLY, OPC_NONE, 28, 0, 0 },
+	[0x16] = { "SEND LAST with invalidate", OPC_SEND, OPC_LAST, OPC_SOME, 4, 0, 1 },
+	[0x17] = { "SEND ONLY with invalidate", OPC_SEND, OPC_ONLY, OPC_UP_TO, 4, 0, 1 },
+};
+
+/* What stands between the headers and the ICRC: room bytes, the last pad of which are no payload.
+ */
+struct opc_shape {
+	unsigned int room, pad;
+};
+
+/* The message that the responder is in when the packet comes. */
+enum opc_before { OPC_IDLE, OPC_IN_SEND, OPC_IN_WRITE };
+#define OPC_BEFORES 3
+
+enum opc_verdict {
+	OPC_TAKEN,
+	OPC_MALFORMED, /* dropped without an answer, RX_MALFORMED */
+	OPC_NO_QP,     /* dropped without an answer, RX_NO_QP */
+	OPC_REFUSED,   /* NAK 0x61, "invalid request"; the responder's QP goes to ERR */
+	OPC_BAD_RSP,   /* no answer; the READ ends with BAD_RESP_ERR, the requester's QP goes to ERR
+			*/
+};
+
+static inline bool opc_is_response(enum opc_kind kind)
+{
+	return kind == OPC_READ_RSP || kind == OPC_ATOMIC_ACK || kind == OPC_ACK;
+}
+
+/* Where a packet of this kind and place is in sequence. */
+static inline enum opc_before opc_wants(const struct opc_rule *r)
+{
+	if (r->place == OPC_FIRST || r->place == OPC_ONLY || opc_is_response(r->kind))
+		return OPC_IDLE;
+	return r->kind == OPC_SEND ? OPC_IN_SEND : OPC_IN_WRITE;
+}
+
+static inline bool opc_length_good(enum opc_length rule, unsigned int mtu, unsigned int len)
+{
+	switch (rule) {
+	case OPC_FULL:
+		return len == mtu;
+	case OPC_SOME:
+		return len >= 1 && len <= mtu;
+	case OPC_UP_TO:
+		return len <= mtu;
+	default:
+		return len == 0;
+	}
+}
+
+/*
+ * All else about the packet is right: addresses, PSN, keys, and what its RETH, or the READ that it
+ * answers, says about the length.
+ */
+static inline enum opc_verdict opc_verdict(unsigned int opcode, enum opc_before before,
+					   unsigned int mtu, struct opc_shape s)
+{
+	const struct opc_rule *r = opcode < OPC_RC ? &opc_rules[opcode] : NULL;
+	bool response = r && opc_is_response(r->kind);
+
+	/* the pad brings the payload to words, and belongs to it */
+	if (s.room % 4 || s.pad > s.room || s.room > 4096)
+		return OPC_MALFORMED;
+	if (r && (r->kind == OPC_ACK || r->kind == OPC_ATOMIC_ACK) && s.room)
+		return OPC_MALFORMED;
+	if (!r)
+		return OPC_NO_QP;
+	if (!r->name || (!response && opc_wants(r) != before))
+		return OPC_REFUSED;
+	if (opc_length_good(r->length, mtu, s.room - s.pad))
+		return OPC_TAKEN;
+	return response ? OPC_BAD_RSP : OPC_REFUSED;
+}
+
+/*
+ * How many bytes the message has to which a packet of len bytes belongs: so many that the length of
+ * the packet is what is wrong, and not the sum. LAST stands behind one packet, MIDDLE behind one
+ * and before another. An empty LAST fits no sum.
+ */
+static inline unsigned int opc_message(const struct opc_rule *r, unsigned int mtu, unsigned int len)
+{
+	switch (r->place) {
+	case OPC_FIRST:
+		return r->kind == OPC_WRITE ? len + 1 : 2 * mtu;
+	case OPC_MIDDLE:
+		return r->kind == OPC_WRITE ? mtu + len + 1 : 3 * mtu;
+	case OPC_LAST:
+		len = len ? len : 1;
+		/* the READ that a LAST ends has no more than two packets */
+		return mtu + (r->kind == OPC_READ_RSP && len > mtu ? mtu : len);
+	default:
+		if (r->kind == OPC_ATOMIC_ACK)
+			return 8;
+		return r->kind == OPC_READ_RSP && len > mtu ? mtu : len;
+	}
+}
+
+/* Shapes around each limit, with every pad; some not in words. */
+#define OPC_SHAPES 41
+static inline void opc_shapes(unsigned int mtu, struct opc_shape shape[OPC_SHAPES])
+{
+	const unsigned int words[] = { 0, 4, 8, mtu - 4, mtu, mtu + 4, 2 * mtu };
+	const unsigned int odd[] = { 1, 2, 3, mtu - 1, mtu + 1, mtu + 2 };
+	size_t n = 0;
+
+	for (unsigned int pad = 0; pad < 4; pad++)
+		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+			shape[n++] = (struct opc_shape){ words[i], pad };
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		shape[n++] = (struct opc_shape){ odd[i], 0 };
+		/* the pad that would bring the room to words */
+		shape[n++] = (struct opc_shape){ odd[i], -odd[i] & 3 };
+	}
+	shape[n++] = (struct opc_shape){ mtu / 2, 1 };
+}
+
+#endif
