@@ -25,6 +25,22 @@ add_custom_command(
   COMMENT "Generating urdma_hw_pkg.sv")
 add_custom_target(urdma_hw_pkg DEPENDS ${URDMA_HW_PKG})
 
+# Where the members of the packages' packed structs lie, for block tests: gen/rtl_types/<package>.h.
+set(URDMA_TYPES ${CMAKE_BINARY_DIR}/gen/rtl_types)
+set(URDMA_TYPE_PKGS)
+foreach(pkg urdma_pkg rx/urdma_rx_pkg rx/urdma_rx_cmpl_pkg tx/urdma_tx_pkg mr/urdma_mr_pkg queue/urdma_ctl_pkg
+        eth/urdma_eth_rx_pkg eth/urdma_eth_tx_pkg)
+  list(APPEND URDMA_TYPE_PKGS ${CMAKE_SOURCE_DIR}/rtl/${pkg}.sv)
+endforeach()
+add_custom_command(
+  OUTPUT ${URDMA_TYPES}/stamp
+  COMMAND ${CMAKE_SOURCE_DIR}/tools/gen-rtl-types.sh ${VERILATOR} ${URDMA_TYPES} ${CMAKE_SOURCE_DIR}/rtl/urdma.vlt
+          ${URDMA_HW_PKG} ${URDMA_TYPE_PKGS}
+  COMMAND ${CMAKE_COMMAND} -E touch ${URDMA_TYPES}/stamp
+  DEPENDS ${CMAKE_SOURCE_DIR}/tools/gen-rtl-types.sh ${URDMA_HW_PKG} ${URDMA_TYPE_PKGS} ${VERILATOR}
+  COMMENT "Generating the layouts of the RTL's packages")
+add_custom_target(urdma_rtl_types DEPENDS ${URDMA_TYPES}/stamp)
+
 add_library(verilated_runtime STATIC ${VERILATOR_ROOT}/include/verilated.cpp
             ${VERILATOR_ROOT}/include/verilated_threads.cpp)
 target_include_directories(verilated_runtime SYSTEM PUBLIC
@@ -158,8 +174,8 @@ function(urdma_add_rtl_test)
   cmake_parse_arguments(T "" "NAME;TOP" "RTL;SOURCES;ARGS" ${ARGN})
   urdma_verilate(NAME ${T_NAME}_model TOP ${T_TOP} RTL ${T_RTL} ARGS ${T_ARGS})
   add_executable(${T_NAME} ${T_SOURCES})
-  add_dependencies(${T_NAME} ${T_NAME}_model_gen)
-  target_include_directories(${T_NAME} PRIVATE ${CMAKE_SOURCE_DIR}/driver ${CMAKE_SOURCE_DIR}/tests)
+  add_dependencies(${T_NAME} ${T_NAME}_model_gen urdma_rtl_types)
+  target_include_directories(${T_NAME} PRIVATE ${CMAKE_SOURCE_DIR}/driver ${CMAKE_SOURCE_DIR}/tests ${URDMA_TYPES})
   target_link_libraries(${T_NAME} PRIVATE ${T_NAME}_model urdma_warnings PkgConfig::CMOCKA)
   add_test(NAME rtl.${T_NAME} COMMAND ${T_NAME})
   set_tests_properties(rtl.${T_NAME} PROPERTIES LABELS rtl TIMEOUT 900)

@@ -16,13 +16,12 @@ extern "C" {
 #include <unordered_map>
 
 #include "Vurdma_rx_atomic.h"
-#include "rtl/bits.h"
-#include "seed.h"
+#include "rtl/bench.h"
 #include "urdma_hw.h"
+#include "urdma_pkg.h"
+#include "urdma_rx_pkg.h"
 
 enum { QPS = 6, KEPT = 16, IN_FLIGHT = 16 };
-enum { RSP_ACK = 0, RSP_ATOMIC = 2 };
-enum { SYN_ACK = 0x1f, SYN_NAK = 0x63 };
 
 // reads at or above fail
 static const uint64_t bad_memory = 0xdead00000000ull;
@@ -77,11 +76,6 @@ struct bench {
 	unsigned int most_reads;
 };
 
-static uint64_t rnd(struct bench *b, uint64_t n)
-{
-	return rnd_below(&b->seed, n);
-}
-
 // ---- model
 // ----------------------------------------------------------------------------------------
 
@@ -107,7 +101,7 @@ static void accept(struct bench *b, const struct atomic *a)
 	} else if (answer && a->addr >= bad_memory) {
 		ans.kind = RSP_ACK;
 		ans.msn = (a->msn - 1) & 0xffffff; // what failed is not completed
-		ans.syndrome = SYN_NAK;
+		ans.syndrome = SYN_NAK_OP;
 		b->errors.push_back(a->qpn);
 		b->doomed[a->qpn] = true;
 	} else if (answer) {
@@ -146,12 +140,12 @@ static void check_answer(struct bench *b)
 	const uint32_t *w = b->dut.rsp.m_storage;
 	struct answer want, got = {};
 
-	got.kind = bits_get(w, 196, 2);
-	got.qpn = bits_get(w, 184, 12);
-	got.psn = bits_get(w, 160, 24);
-	got.syndrome = bits_get(w, 152, 8);
-	got.msn = bits_get(w, 128, 24);
-	got.value = bits_get(w, 32, 64);
+	got.kind = FIELD_GET(w, 0, ack_req_t, kind);
+	got.qpn = FIELD_GET(w, 0, ack_req_t, qpn);
+	got.psn = FIELD_GET(w, 0, ack_req_t, psn);
+	got.syndrome = FIELD_GET(w, 0, ack_req_t, syndrome);
+	got.msn = FIELD_GET(w, 0, ack_req_t, msn);
+	got.value = FIELD_GET(w, 0, ack_req_t, va);
 	if (b->loose) {
 		b->answered++;
 		return;
@@ -178,10 +172,11 @@ static void check_answer(struct bench *b)
 static void check_write(struct bench *b)
 {
 	const uint32_t *w = b->dut.wr.m_storage;
-	struct write want, got = { bits_get(w, 526, 64), bits_get(w, 1, 64) };
+	struct write want, got = { FIELD_GET(w, 0, dma_wr_t, addr),
+				   bits_get(w, FIELD_AT(0, dma_wr_t, data), 64) };
 
-	assert_int_equal(bits_get(w, 513, 13), 8);
-	assert_int_equal(bits_get(w, 0, 1), 1);
+	assert_int_equal(FIELD_GET(w, 0, dma_wr_t, len), 8);
+	assert_int_equal(FIELD_GET(w, 0, dma_wr_t, last), 1);
 	b->mem[got.addr] = got.value;
 	b->written++;
 	if (b->loose)
@@ -218,14 +213,14 @@ static void drive(struct bench *b)
 		const struct atomic *a = &b->todo.front();
 		uint32_t *w = d->in.m_storage;
 
-		bits_set(w, 0, 24, a->msn);
-		bits_set(w, 24, 24, a->psn);
-		bits_set(w, 48, 64, a->compare);
-		bits_set(w, 112, 64, a->swap_add);
-		bits_set(w, 176, 64, a->addr);
-		bits_set(w, 240, 1, a->fetch_add);
-		bits_set(w, 241, 1, a->dup);
-		bits_set(w, 242, 12, a->qpn);
+		FIELD_SET(w, 0, atm_t, msn, a->msn);
+		FIELD_SET(w, 0, atm_t, psn, a->psn);
+		FIELD_SET(w, 0, atm_t, compare, a->compare);
+		FIELD_SET(w, 0, atm_t, swap_add, a->swap_add);
+		FIELD_SET(w, 0, atm_t, addr, a->addr);
+		FIELD_SET(w, 0, atm_t, fetch_add, a->fetch_add);
+		FIELD_SET(w, 0, atm_t, dup, a->dup);
+		FIELD_SET(w, 0, atm_t, qpn, a->qpn);
 	}
 	d->rst_valid = b->reset_qpn >= 0;
 	d->rst_qpn = b->reset_qpn >= 0 ? b->reset_qpn : 0;
@@ -241,9 +236,10 @@ static void drive(struct bench *b)
 
 		b->reads.pop_front();
 		d->rd_rsp_valid = 1;
-		bits_set(w, 0, 1, rd.addr >= bad_memory);
-		bits_set(w, 1, 1, 1);
-		bits_set(w, 2, 64, rd.late ? b->mem[rd.addr] : rd.value);
+		FIELD_SET(w, 0, dma_rd_rsp_t, err, rd.addr >= bad_memory);
+		FIELD_SET(w, 0, dma_rd_rsp_t, last, 1);
+		bits_set(w, FIELD_AT(0, dma_rd_rsp_t, data), 64,
+			 rd.late ? b->mem[rd.addr] : rd.value);
 	}
 }
 
@@ -251,9 +247,8 @@ static void cycle(struct bench *b)
 {
 	Vurdma_rx_atomic *d = &b->dut;
 
-	d->clk = 0;
 	drive(b);
-	d->eval();
+	bench_settle(*d);
 
 	if (!d->rst && !b->loose) {
 		unsigned int q = d->chk_qpn;
@@ -271,10 +266,10 @@ static void cycle(struct bench *b)
 	bool asked = d->rd_req_valid && d->rd_req_ready;
 	// as it was before this cycle's write: that may be on its way still
 	if (asked) {
-		uint64_t addr = bits_get(d->rd_req.m_storage, 13, 64);
+		uint64_t addr = FIELD_GET(d->rd_req.m_storage, 0, dma_rd_req_t, addr);
 		struct read rd = { addr, 0, b->mem[addr], rnd(b, 2) == 0 };
 
-		assert_int_equal(bits_get(d->rd_req.m_storage, 0, 13), 8);
+		assert_int_equal(FIELD_GET(d->rd_req.m_storage, 0, dma_rd_req_t, len), 8);
 		rd.due = b->now + b->latency + (b->jitter ? rnd(b, b->jitter) : 0);
 		if (!b->reads.empty() && rd.due <= b->reads.back().due)
 			rd.due = b->reads.back().due + 1;
@@ -298,8 +293,7 @@ static void cycle(struct bench *b)
 		accept(b, &b->todo.front());
 		b->todo.pop_front();
 	}
-	d->clk = 1;
-	d->eval();
+	bench_edge(*d);
 	b->now++;
 }
 

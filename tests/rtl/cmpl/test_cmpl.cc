@@ -19,14 +19,21 @@ extern "C" {
 #include <vector>
 
 #include "Vurdma_rx_cmpl.h"
-#include "rtl/bits.h"
-#include "seed.h"
+#include "rtl/bench.h"
+#include "urdma_hw.h"
+#include "urdma_pkg.h"
+#include "urdma_rx_pkg.h"
 
 enum { SEND = 0, WRITE = 3, READ = 5, CS = 6, FA = 7, LOCAL_INV = 8 };
 enum { RR_FIRST = 0x0d, RR_MIDDLE, RR_LAST, RR_ONLY, ACK_OP, ATOMIC_ACK };
-enum { IT_PKT, IT_DB, IT_KICK, IT_FENCE };
-enum { PROGRESS, RETRY, HOLD };
-enum { C_RESET, C_RQ_PSN, C_SQ_PSN, C_ERR, C_QUERY };
+enum { PROGRESS = AK_PROGRESS, RETRY = AK_RETRY, HOLD = AK_HOLD };
+enum {
+	C_RESET = QPC_RESET,
+	C_RQ_PSN = QPC_RQ_PSN,
+	C_SQ_PSN = QPC_SQ_PSN,
+	C_ERR = QPC_ERR,
+	C_QUERY = QPC_QUERY
+};
 enum {
 	LOC_PROT = 4,
 	FLUSH = 5,
@@ -108,16 +115,6 @@ struct bench {
 	size_t room; // items: kicks find room up to here
 };
 
-static uint64_t rnd(struct bench *b, uint64_t n)
-{
-	return rnd_below(&b->seed, n);
-}
-
-static bool one_in(struct bench *b, unsigned int n)
-{
-	return rnd(b, n) == 0;
-}
-
 static int32_t psn_diff(unsigned int a, unsigned int b)
 {
 	return (int32_t)((a - b) << 8) >> 8;
@@ -134,33 +131,33 @@ static void put_item(struct bench *b, const struct item *it)
 	const struct config *c = &b->cfg[it->qpn % b->cfg.size()];
 
 	memset(w, 0, sizeof(b->dut.in));
-	bits_set(w, 86, 3, c->mtu);
-	bits_set(w, 125, 12, c->cqn);
-	bits_set(w, 137, 3, c->rnr_retry);
-	bits_set(w, 140, 3, c->retry);
-	bits_set(w, 143, 5, c->timeout);
-	bits_set(w, 159, 4, 3);
-	bits_set(w, 181, 13, it->len);
-	bits_set(w, 194, 8, it->syndrome);
-	bits_set(w, 418, 24, it->psn);
-	bits_set(w, 444, 8, it->opcode);
-	bits_set(w, 452, 12, it->qpn);
-	bits_set(w, 464, 1, it->pass);
-	bits_set(w, 465, 2, it->kind);
+	FIELD_SET(w, 0, found_t, mtu, c->mtu);
+	FIELD_SET(w, 0, found_t, cqn, c->cqn);
+	FIELD_SET(w, 0, found_t, rnr_retry, c->rnr_retry);
+	FIELD_SET(w, 0, found_t, retry, c->retry);
+	FIELD_SET(w, 0, found_t, timeout, c->timeout);
+	FIELD_SET(w, 0, found_t, state, 3);
+	FIELD_SET(w, 0, found_t, len, it->len);
+	bits_set(w, found_t_ext_LSB, 8, it->syndrome);
+	FIELD_SET(w, 0, found_t, psn, it->psn);
+	FIELD_SET(w, 0, found_t, opcode, it->opcode);
+	FIELD_SET(w, 0, found_t, qpn, it->qpn);
+	FIELD_SET(w, 0, found_t, pass, it->pass);
+	FIELD_SET(w, 0, found_t, kind, it->kind);
 }
 
 static void put_sent(struct bench *b, const struct sent *s)
 {
 	uint32_t *w = b->dut.sent.m_storage;
 
-	bits_set(w, 0, 32, s->len);
-	bits_set(w, 32, 1, s->resent);
-	bits_set(w, 33, 8, s->status);
-	bits_set(w, 41, 1, s->signaled);
-	bits_set(w, 42, 8, s->opcode);
-	bits_set(w, 50, 24, s->psn);
-	bits_set(w, 74, 16, s->wqe);
-	bits_set(w, 90, 12, s->qpn);
+	FIELD_SET(w, 0, sent_t, len, s->len);
+	FIELD_SET(w, 0, sent_t, resent, s->resent);
+	FIELD_SET(w, 0, sent_t, status, s->status);
+	FIELD_SET(w, 0, sent_t, signaled, s->signaled);
+	FIELD_SET(w, 0, sent_t, opcode, s->opcode);
+	FIELD_SET(w, 0, sent_t, psn, s->psn);
+	FIELD_SET(w, 0, sent_t, wqe, s->wqe);
+	FIELD_SET(w, 0, sent_t, qpn, s->qpn);
 }
 
 static void take_outputs(struct bench *b)
@@ -171,32 +168,36 @@ static void take_outputs(struct bench *b)
 		const uint32_t *w = d->cqe.m_storage;
 		struct cqe c;
 
-		c.opcode = bits_get(w, 8, 8);
-		c.status = bits_get(w, 16, 8);
-		c.wqe = bits_get(w, 32, 16);
-		c.len = bits_get(w, 64, 32);
-		c.qpn = bits_get(w, 96, 24);
-		c.cqn = bits_get(w, 257, 12);
-		assert_int_equal(bits_get(w, 0, 8), 0);
+		uint64_t word[2] = { bits_get(w, FIELD_AT(0, cqe_req_t, cqe), 64),
+				     bits_get(w, FIELD_AT(64, cqe_req_t, cqe), 64) };
+
+		c.opcode = HW_GET(URDMA_CQE0_OPCODE, word[0]);
+		c.status = HW_GET(URDMA_CQE0_STATUS, word[0]);
+		c.wqe = HW_GET(URDMA_CQE0_WQE, word[0]);
+		c.len = HW_GET(URDMA_CQE1_LENGTH, word[1]);
+		c.qpn = HW_GET(URDMA_CQE1_QPN, word[1]);
+		c.cqn = FIELD_GET(w, 0, cqe_req_t, cqn);
+		assert_int_equal(word[0] & 0xff, 0); /* no flag */
 		b->cqes.push_back(c);
 	}
 	if (d->acked_valid && d->acked_ready) {
 		const uint32_t *w = d->acked.m_storage;
 		struct acked a;
 
-		a.rd_done = bits_get(w, 0, 8);
-		a.una = bits_get(w, 8, 24);
-		a.first = bits_get(w, 32, 24);
-		a.wqe_done = bits_get(w, 56, 16);
-		a.qpn = bits_get(w, 72, 12);
-		a.kind = bits_get(w, 84, 2);
+		a.rd_done = FIELD_GET(w, 0, acked_t, rd_done);
+		a.una = FIELD_GET(w, 0, acked_t, una_psn);
+		a.first = FIELD_GET(w, 0, acked_t, first_psn);
+		a.wqe_done = FIELD_GET(w, 0, acked_t, wqe_done);
+		a.qpn = FIELD_GET(w, 0, acked_t, qpn);
+		a.kind = FIELD_GET(w, 0, acked_t, kind);
 		b->ackeds.push_back(a);
 	}
 	if (d->rr_valid && d->rr_ready) {
 		uint64_t v = d->rr;
 
-		b->rrs.push_back({ (bool)(v >> 49 & 1), (bool)(v >> 48 & 1),
-				   (unsigned int)(v >> 32 & 0xffff), (unsigned int)v });
+		b->rrs.push_back({ (bool)FIELD_OF(v, rr_t, take), (bool)FIELD_OF(v, rr_t, last),
+				   (unsigned int)FIELD_OF(v, rr_t, wqe),
+				   (unsigned int)FIELD_OF(v, rr_t, off) });
 	}
 	if (d->err_valid && d->err_ready) {
 		assert_int_equal(d->err & 0x1ff, 0);
@@ -214,7 +215,6 @@ static void cycle(struct bench *b)
 {
 	Vurdma_rx_cmpl *d = &b->dut;
 
-	d->clk = 0;
 	d->cycles = b->time;
 	d->sent_valid = !b->sents.empty();
 	if (d->sent_valid)
@@ -227,23 +227,26 @@ static void cycle(struct bench *b)
 	if (d->made_valid) {
 		struct made m = b->mades.front();
 
-		d->made = (uint64_t)m.qpn << 25 | (uint64_t)m.psn << 1 | m.asks;
+		d->made = FIELD_IN(made_t, qpn, m.qpn) | FIELD_IN(made_t, psn, m.psn) |
+			  FIELD_IN(made_t, asks, m.asks);
 	}
 	d->rdone_valid = !b->rdones.empty() && b->rdones.front().due <= b->now;
 	if (d->rdone_valid)
-		d->rdone = b->rdones.front().qpn << 8 | b->rdones.front().status;
+		d->rdone = FIELD_IN(rdone_t, qpn, b->rdones.front().qpn) |
+			   FIELD_IN(rdone_t, status, b->rdones.front().status);
 	d->aqc_valid = !b->ctrls.empty();
 	if (d->aqc_valid) {
 		struct ctrl c = b->ctrls.front();
 
-		d->aqc = (uint64_t)c.op << 36 | (uint64_t)c.qpn << 24 | c.psn;
+		d->aqc = FIELD_IN(qpc_t, op, c.op) | FIELD_IN(qpc_t, qpn, c.qpn) |
+			 FIELD_IN(qpc_t, psn, c.psn);
 	}
 	d->kick_ready = b->items.size() < b->room && (!b->slow || rnd(b, 2));
 	d->rr_ready = !b->slow || one_in(b, 3);
 	d->acked_ready = !b->slow || rnd(b, 4);
 	d->cqe_ready = !b->slow || one_in(b, 2);
 	d->err_ready = !b->slow || one_in(b, 8);
-	d->eval();
+	bench_settle(*d);
 	take_outputs(b);
 	if (d->sent_valid && d->sent_ready)
 		b->sents.pop_front();
@@ -269,8 +272,7 @@ static void cycle(struct bench *b)
 	}
 	if (b->ctrl_wait > 600)
 		fail_msg("cycle %lu: control waits", b->now);
-	d->clk = 1;
-	d->eval();
+	bench_edge(*d);
 	b->now++;
 	b->time += !b->frozen;
 }
@@ -1005,9 +1007,9 @@ static void test_rules(void **state)
 			end_step(b, m, q);
 		settle(b);
 		if (!strcmp(name, "query") && !q->err) {
-			assert_int_equal(b->query >> 33 & 0xffffff, q->una);
-			assert_int_equal(b->query >> 17 & 0xffff, q->next_wqe);
-			assert_int_equal(b->query >> 1 & 0xffff, q->head);
+			assert_int_equal(FIELD_OF(b->query, qpc_rsp_t, psn), q->una);
+			assert_int_equal(FIELD_OF(b->query, qpc_rsp_t, pi), q->next_wqe);
+			assert_int_equal(FIELD_OF(b->query, qpc_rsp_t, ci), q->head);
 		}
 		check_step(b, m, name);
 		check_timers(b, m);

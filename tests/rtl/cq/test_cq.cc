@@ -18,11 +18,11 @@ extern "C" {
 
 #include "Vurdma_cq.h"
 #include "Vurdma_cq___024root.h"
-#include "rtl/bits.h"
-#include "seed.h"
+#include "rtl/bench.h"
 #include "urdma_hw.h"
+#include "urdma_pkg.h"
 
-enum { CQS = 6, CQE_REQ_W = 269, MR_DMA_ERR = 5 };
+enum { CQS = 6 };
 
 struct model {
 	bool valid, dead;
@@ -70,11 +70,6 @@ struct bench {
 	uint64_t writes, events, errs, lost;
 };
 
-static uint64_t rnd(struct bench *b, uint64_t n)
-{
-	return rnd_below(&b->seed, n);
-}
-
 static void model_cqe(struct bench *b, const struct cqe_req *rq)
 {
 	struct model *m = &b->cq[rq->cqn];
@@ -120,11 +115,18 @@ static uint32_t later(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) > 0 ? a : b;
 }
 
+static uint64_t doorbell_of(unsigned int cqn, unsigned int page, unsigned int arm, uint32_t ci)
+{
+	return FIELD_IN(cq_db_t, cqn, cqn) | FIELD_IN(cq_db_t, page, page) |
+	       FIELD_IN(cq_db_t, arm, arm) | FIELD_IN(cq_db_t, ci, ci);
+}
+
 static void model_doorbell(struct bench *b, uint64_t db)
 {
-	unsigned int cqn = db >> 44, page = db >> 34 & 0x3ff, arm = db >> 32 & 3;
+	unsigned int cqn = FIELD_OF(db, cq_db_t, cqn), page = FIELD_OF(db, cq_db_t, page),
+		     arm = FIELD_OF(db, cq_db_t, arm);
 	struct model *m = &b->cq[cqn];
-	uint32_t ci = db;
+	uint32_t ci = FIELD_OF(db, cq_db_t, ci);
 
 	if (!m->valid || m->page != page)
 		return;
@@ -185,14 +187,14 @@ static void take_write(struct bench *b)
 			 b->now);
 	struct item *it = &b->items.front();
 
-	assert_true(bits_get(w, 0, 1));
-	assert_int_equal(bits_get(w, 513, 13), 32);
-	if (bits_get(w, 526, 64) != it->addr)
-		fail_msg("cycle %lu: CQE at %lx, should be at %lx", b->now, bits_get(w, 526, 64),
-			 it->addr);
+	assert_true(FIELD_GET(w, 0, dma_wr_t, last));
+	assert_int_equal(FIELD_GET(w, 0, dma_wr_t, len), 32);
+	if (FIELD_GET(w, 0, dma_wr_t, addr) != it->addr)
+		fail_msg("cycle %lu: CQE at %lx, should be at %lx", b->now,
+			 FIELD_GET(w, 0, dma_wr_t, addr), it->addr);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(bits_get(w, 1 + 64 * i, 64), it->word[i]);
-	assert_int_equal(bits_get(w, 1 + 255, 1), it->phase);
+		assert_int_equal(bits_get(w, FIELD_AT(64 * i, dma_wr_t, data), 64), it->word[i]);
+	assert_int_equal(bits_get(w, FIELD_AT(255, dma_wr_t, data), 1), it->phase);
 	b->view[it->cqn].waits.push_back(it->waits);
 	it->write = false;
 	b->writes++;
@@ -210,8 +212,8 @@ static void take_event(struct bench *b)
 	struct item *it = &b->items.front();
 
 	assert_int_equal(ev >> 56, it->eqn);
-	assert_int_equal(ev >> 48 & 0xff, it->type);
-	assert_int_equal(ev >> 24 & 0xffffff, it->cqn);
+	assert_int_equal(FIELD_OF(ev, eqe_req_t, ev_type), it->type);
+	assert_int_equal(FIELD_OF(ev, eqe_req_t, obj), it->cqn);
 	v = &b->view[it->cqn];
 	if (it->type == URDMA_EV_CQ) {
 		if (v->waits.size() == v->at_event)
@@ -229,9 +231,9 @@ static void take_event(struct bench *b)
 static void put_cqe(uint32_t *w, unsigned int lsb, const struct cqe_req *rq)
 {
 	for (int i = 0; i < 4; i++)
-		bits_set(w, lsb + 64 * i, 64, rq->word[i]);
-	bits_set(w, lsb + 256, 1, rq->solicited);
-	bits_set(w, lsb + 257, 12, rq->cqn);
+		bits_set(w, FIELD_AT(lsb, cqe_req_t, cqe) + 64 * i, 64, rq->word[i]);
+	FIELD_SET(w, lsb, cqe_req_t, solicited, rq->solicited);
+	FIELD_SET(w, lsb, cqe_req_t, cqn, rq->cqn);
 }
 
 static void cycle(struct bench *b)
@@ -239,12 +241,11 @@ static void cycle(struct bench *b)
 	Vurdma_cq *d = &b->dut;
 	bool hold = b->hold_percent != 0;
 
-	d->clk = 0;
 	d->cqe_valid = 0;
 	for (int c = 0; c < 2; c++) {
 		if (!b->todo[c].empty()) {
 			d->cqe_valid |= 1u << c;
-			put_cqe(d->cqe.m_storage, c * CQE_REQ_W, &b->todo[c].front());
+			put_cqe(d->cqe.m_storage, c * cqe_req_t_W, &b->todo[c].front());
 		}
 	}
 	// one that is shown stays
@@ -259,19 +260,19 @@ static void cycle(struct bench *b)
 	if (d->mr_rsp_valid) {
 		bool bad = b->translate.front() == UINT64_MAX;
 
-		bits_set(d->mr_rsp.m_storage, 0, 1, 1);
-		bits_set(d->mr_rsp.m_storage, 1, 13, 32);
-		bits_set(d->mr_rsp.m_storage, 14, 64, b->translate.front());
-		bits_set(d->mr_rsp.m_storage, 78, 3, bad ? MR_DMA_ERR : 0);
+		FIELD_SET(d->mr_rsp.m_storage, 0, mr_rsp_t, last, 1);
+		FIELD_SET(d->mr_rsp.m_storage, 0, mr_rsp_t, len, 32);
+		FIELD_SET(d->mr_rsp.m_storage, 0, mr_rsp_t, addr, b->translate.front());
+		FIELD_SET(d->mr_rsp.m_storage, 0, mr_rsp_t, status, bad ? MR_DMA_ERR : 0);
 	}
 	d->cycles = b->now;
-	d->eval();
+	bench_settle(*d);
 
 	bool cfg = d->cfg_valid && d->cfg_ready, db = d->db_valid && d->db_ready;
 	bool mr_req = d->mr_req_valid && d->mr_req_ready,
 	     mr_rsp = d->mr_rsp_valid && d->mr_rsp_ready;
-	uint64_t offset = bits_get(d->mr_req.m_storage, 13, 64),
-		 base = bits_get(d->mr_req.m_storage, 146, 64);
+	uint64_t offset = FIELD_GET(d->mr_req.m_storage, 0, mr_req_t, va),
+		 base = FIELD_GET(d->mr_req.m_storage, mr_req_t_pt_LSB, pt_t, addr);
 	unsigned int cqe = d->cqe_valid & d->cqe_ready;
 	bool due = d->rootp->urdma_cq__DOT__due_valid && d->rootp->urdma_cq__DOT__due_pop;
 	unsigned int due_cqn = d->rootp->urdma_cq__DOT__due_cqn;
@@ -282,11 +283,11 @@ static void cycle(struct bench *b)
 	if (d->ev_valid && d->ev_ready)
 		take_event(b);
 	if (d->err_valid && d->err_ready) {
-		assert_int_equal(d->err & 0x1ff, URDMA_EV_QP_FATAL); /* an error, no mere event */
+		assert_int_equal(d->err & ((1u << qp_err_t_qpn_LSB) - 1),
+				 URDMA_EV_QP_FATAL); /* an error, no mere event */
 		b->errs++;
 	}
-	d->clk = 1;
-	d->eval();
+	bench_edge(*d);
 	b->now++;
 
 	if (mr_rsp) {
@@ -373,19 +374,18 @@ static void configure(struct bench *b, unsigned int cqn, bool valid, unsigned in
 	m->eqn = rnd(b, 64);
 	m->page = rnd(b, 1024);
 	m->base = rnd(b, 1ull << 40) << 12;
-	bits_set(w, 0, 10, m->page);
-	bits_set(w, 10, 6, m->eqn);
-	bits_set(w, 16, 4, 5);
-	bits_set(w, 20, 5, log);
-	bits_set(w, 25, 6, 12);
-	bits_set(w, 31, 2, 0);
-	bits_set(w, 33, 64, m->base);
-	bits_set(w, 97, 1, valid);
+	FIELD_SET(w, 0, cq_cfg_t, db_page, m->page);
+	FIELD_SET(w, 0, cq_cfg_t, eqn, m->eqn);
+	FIELD_SET(w, cq_cfg_t_ring_LSB, ring_t, log_stride, 5);
+	FIELD_SET(w, cq_cfg_t_ring_LSB, ring_t, log_entries, log);
+	FIELD_SET(w, cq_cfg_t_ring_LSB + ring_t_pt_LSB, pt_t, page_shift, 12);
+	FIELD_SET(w, cq_cfg_t_ring_LSB + ring_t_pt_LSB, pt_t, levels, 0);
+	FIELD_SET(w, cq_cfg_t_ring_LSB + ring_t_pt_LSB, pt_t, addr, m->base);
+	FIELD_SET(w, 0, cq_cfg_t, valid, valid);
 	b->dut.cfg_cqn = cqn;
 	b->dut.cfg_valid = 1;
 	while (!done) {
-		b->dut.clk = 0;
-		b->dut.eval();
+		bench_settle(b->dut);
 		done = b->dut.cfg_ready;
 		cycle(b);
 	}
@@ -420,7 +420,7 @@ static void random_doorbell(struct bench *b, bool consume)
 		page ^= 1;
 	if (rnd(b, 40) == 0)
 		ci = rnd_next(&b->seed);
-	b->doorbell.push_back((uint64_t)cqn << 44 | (uint64_t)page << 34 | rnd(b, 3) << 32 | ci);
+	b->doorbell.push_back(doorbell_of(cqn, page, rnd(b, 3), ci));
 }
 
 static void random_traffic(struct bench *b, int steps, bool consume)
@@ -471,7 +471,7 @@ static void test_overflow(void **state)
 	assert_int_equal(b->lost, 3);
 	assert_int_equal(b->errs, 3);
 	// it stays dead though the consumer catches up
-	b->doorbell.push_back((uint64_t)b->cq[0].page << 34 | 4);
+	b->doorbell.push_back(doorbell_of(0, b->cq[0].page, 0, 4));
 	b->todo[0].push_back(random_cqe(b));
 	b->todo[0].back().cqn = 0;
 	drain(b);
@@ -515,8 +515,7 @@ static void test_fence(void **state)
 		b->dut.fence_req = 1;
 		for (waited = 0; waited < 2000; waited++) {
 			cycle(b);
-			b->dut.clk = 0;
-			b->dut.eval();
+			bench_settle(b->dut);
 			if (b->dut.fence_done)
 				break;
 			// no end of new work
@@ -528,7 +527,7 @@ static void test_fence(void **state)
 		b->dut.fence_req = 0;
 		for (int i = 0; i < 200; i++) {
 			random_doorbell(b, true);
-			b->doorbell.back() &= ~(3ull << 32);
+			b->doorbell.back() &= ~FIELD_IN(cq_db_t, arm, 3);
 			cycle(b);
 		}
 		drain(b);
@@ -570,8 +569,7 @@ struct consumer {
 
 static void ring(struct bench *b, const struct consumer *u, unsigned int arm)
 {
-	b->doorbell.push_back((uint64_t)u->cqn << 44 | (uint64_t)b->cq[u->cqn].page << 34 |
-			      (uint64_t)arm << 32 | (uint32_t)(u->start + u->polled));
+	b->doorbell.push_back(doorbell_of(u->cqn, b->cq[u->cqn].page, arm, u->start + u->polled));
 }
 
 static void consume(struct bench *b, struct consumer *u, bool repeats)

@@ -14,11 +14,11 @@ extern "C" {
 #include <deque>
 
 #include "Vurdma_eq.h"
-#include "rtl/bits.h"
-#include "seed.h"
+#include "rtl/bench.h"
 #include "urdma_hw.h"
+#include "urdma_pkg.h"
 
-enum { EQS = 4, CLIENTS = 4, EV_W = 62 };
+enum { EQS = 4, CLIENTS = EQC_N };
 
 struct model {
 	bool valid, armed;
@@ -43,11 +43,6 @@ struct bench {
 	uint64_t writes, irqs, lost, lost0, lost_seen, lost0_seen;
 };
 
-static uint64_t rnd(struct bench *b, uint64_t n)
-{
-	return rnd_below(&b->seed, n);
-}
-
 static void settle(struct bench *b)
 {
 	while (!b->items.empty() && !b->items.front().write && !b->items.front().irq)
@@ -56,18 +51,19 @@ static void settle(struct bench *b)
 
 static void model_event(struct bench *b, uint64_t ev)
 {
-	struct model *m = &b->eq[ev >> 56];
+	struct model *m = &b->eq[FIELD_OF(ev, eqe_req_t, eqn)];
 	struct item it = {};
 
 	if (!m->valid || m->pi - m->ci >= 1u << m->log) {
 		b->lost++;
-		b->lost0 += ev >> 56 == 0;
+		b->lost0 += FIELD_OF(ev, eqe_req_t, eqn) == 0;
 		return;
 	}
 	it.write = true;
 	it.addr = m->base + 16ull * (m->pi & ((1u << m->log) - 1));
 	it.phase = !(m->pi >> m->log & 1);
-	it.word = (ev >> 48 & 0xff) << 8 | (ev >> 24 & 0xffffff) << 16 | (ev & 0xffffff) << 40;
+	it.word = FIELD_OF(ev, eqe_req_t, ev_type) << 8 | FIELD_OF(ev, eqe_req_t, obj) << 16 |
+		  FIELD_OF(ev, eqe_req_t, data) << 40;
 	it.irq = m->armed;
 	it.vec = m->vec;
 	m->armed = false;
@@ -77,15 +73,15 @@ static void model_event(struct bench *b, uint64_t ev)
 
 static void model_doorbell(struct bench *b, uint64_t db)
 {
-	struct model *m = &b->eq[db >> 34];
-	uint32_t ci = db;
+	struct model *m = &b->eq[FIELD_OF(db, eq_db_t, eqn)];
+	uint32_t ci = FIELD_OF(db, eq_db_t, ci);
 	struct item it = {};
 
 	if (!m->valid)
 		return;
 	if (ci - m->ci <= m->pi - m->ci)
 		m->ci = ci;
-	if (!(db >> 32 & 3))
+	if (!FIELD_OF(db, eq_db_t, arm))
 		return;
 	m->armed = m->pi == ci;
 	if (!m->armed) {
@@ -99,12 +95,11 @@ static void cycle(struct bench *b)
 {
 	Vurdma_eq *d = &b->dut;
 
-	d->clk = 0;
 	d->ev_valid = 0;
 	for (int c = 0; c < CLIENTS; c++) {
 		if (!b->todo[c].empty()) {
 			d->ev_valid |= 1u << c;
-			bits_set(d->ev.m_storage, c * EV_W, EV_W, b->todo[c].front());
+			bits_set(d->ev.m_storage, c * eqe_req_t_W, eqe_req_t_W, b->todo[c].front());
 		}
 	}
 	d->db_valid = !b->doorbell.empty();
@@ -113,7 +108,7 @@ static void cycle(struct bench *b)
 	d->wr_ready = rnd(b, 100) >= b->hold_percent;
 	d->irq_ready = rnd(b, 100) >= b->hold_percent;
 	d->cycles = b->now;
-	d->eval();
+	bench_settle(*d);
 
 	unsigned int ev = d->ev_valid & d->ev_ready;
 	bool db = d->db_valid && d->db_ready;
@@ -124,10 +119,10 @@ static void cycle(struct bench *b)
 			fail_msg("cycle %lu: an EQE that no event asked for", b->now);
 		struct item *it = &b->items.front();
 
-		assert_int_equal(bits_get(d->wr.m_storage, 526, 64), it->addr);
-		assert_int_equal(bits_get(d->wr.m_storage, 513, 13), 16);
-		assert_int_equal(bits_get(d->wr.m_storage, 1, 64), it->word);
-		assert_int_equal(bits_get(d->wr.m_storage, 1 + 127, 1), it->phase);
+		assert_int_equal(FIELD_GET(d->wr.m_storage, 0, dma_wr_t, addr), it->addr);
+		assert_int_equal(FIELD_GET(d->wr.m_storage, 0, dma_wr_t, len), 16);
+		assert_int_equal(bits_get(d->wr.m_storage, dma_wr_t_data_LSB, 64), it->word);
+		assert_int_equal(bits_get(d->wr.m_storage, dma_wr_t_data_LSB + 127, 1), it->phase);
 		it->write = false;
 		b->writes++;
 	}
@@ -141,8 +136,7 @@ static void cycle(struct bench *b)
 	}
 	b->lost_seen += d->cnt >> URDMA_CNT_EQ_LOST & 1;
 	b->lost0_seen += d->eq0_lost;
-	d->clk = 1;
-	d->eval();
+	bench_edge(*d);
 	b->now++;
 
 	for (int c = 0; c < CLIENTS; c++) {
@@ -175,19 +169,18 @@ static void configure(struct bench *b, unsigned int eqn, bool valid)
 
 	b->dut.cfg_eqn = eqn;
 	b->dut.cfg_valid = 1;
-	bits_set(w, 75, 1, valid);
+	FIELD_SET(w, 0, eq_cfg_t, valid, valid);
 	struct model next = {};
 
 	next.valid = valid;
 	next.log = 2 + rnd(b, 6);
 	next.vec = rnd(b, 64);
 	next.base = rnd(b, 1ull << 40) << 12;
-	bits_set(w, 0, 6, next.vec);
-	bits_set(w, 6, 64, next.base);
-	bits_set(w, 70, 5, next.log);
+	FIELD_SET(w, 0, eq_cfg_t, vec, next.vec);
+	FIELD_SET(w, 0, eq_cfg_t, addr, next.base);
+	FIELD_SET(w, 0, eq_cfg_t, log_entries, next.log);
 	while (!done) {
-		b->dut.clk = 0;
-		b->dut.eval();
+		bench_settle(b->dut);
 		done = b->dut.cfg_ready;
 		if (done && !valid)
 			assert_int_equal(b->dut.wr_valid || b->dut.irq_valid, 0);
@@ -220,8 +213,11 @@ static void test_random(void **state)
 			configure(b, i, rnd(b, 6) != 0);
 		for (int i = 0; i < 1000; i++) {
 			if (rnd(b, 4) == 0 && b->todo[0].size() < 8)
-				b->todo[rnd(b, CLIENTS)].push_back(rnd(b, EQS) << 56 |
-								   (rnd_next(&b->seed) >> 8));
+				b->todo[rnd(b, CLIENTS)].push_back(
+					FIELD_IN(eqe_req_t, eqn, rnd(b, EQS)) |
+					FIELD_IN(eqe_req_t, ev_type, rnd_next(&b->seed) >> 8) |
+					FIELD_IN(eqe_req_t, obj, rnd_next(&b->seed) >> 8) |
+					FIELD_IN(eqe_req_t, data, rnd_next(&b->seed) >> 8));
 			if (rnd(b, 5) == 0 && b->doorbell.empty()) {
 				unsigned int eqn = rnd(b, EQS);
 				struct model *m = &b->eq[eqn];
@@ -229,7 +225,9 @@ static void test_random(void **state)
 
 				if (rnd(b, 10) == 0)
 					ci -= 3; // repeated
-				b->doorbell.push_back((uint64_t)eqn << 34 | rnd(b, 2) << 32 | ci);
+				b->doorbell.push_back(FIELD_IN(eq_db_t, eqn, eqn) |
+						      FIELD_IN(eq_db_t, arm, rnd(b, 2)) |
+						      FIELD_IN(eq_db_t, ci, ci));
 			}
 			cycle(b);
 		}

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "Vcrc_test_top.h"
+#include "rtl/bench.h"
 #include "verilated.h"
 
 struct crc_model {
@@ -19,10 +20,7 @@ double sc_time_stamp()
 
 static void edge(crc_model *m)
 {
-	m->top.clk = 0;
-	m->top.eval();
-	m->top.clk = 1;
-	m->top.eval();
+	bench_clock(m->top);
 }
 
 crc_model *crc_model_new(void)

@@ -17,13 +17,13 @@ extern "C" {
 #include <deque>
 
 #include "Vurdma_eth_cq.h"
-#include "rtl/bits.h"
-#include "seed.h"
+#include "rtl/bench.h"
 #include "urdma_hw.h"
+#include "urdma_pkg.h"
 
 #define FIELD(mask, val) (((uint64_t)(val) << __builtin_ctzll(mask)) & (mask))
 
-enum { QUEUES = 8, TX = 0, RX = 1, RING_W = 70, INT_W = 54, CYCLES_PER_US = 250 };
+enum { QUEUES = ETHQ_N, TX = 0, RX = 1, CYCLES_PER_US = 250 };
 // Cycles until an armed queue pair has been looked at for sure; until its interrupt is out.
 enum { SCAN = QUEUES, LATE = 16 };
 
@@ -57,7 +57,7 @@ struct queue {
 
 struct bench {
 	Vurdma_eth_cq dut;
-	uint64_t random, now, open; // since when interrupts find no back-pressure
+	uint64_t seed, now, open; // since when interrupts find no back-pressure
 	struct queue q[QUEUES];
 	std::deque<struct write> writes;
 	bool valid[2], irq_held, wr_held;
@@ -69,18 +69,13 @@ struct bench {
 	uint64_t n_writes, n_irqs, n_arms, n_kind[2], n_jumps, n_timer, worst;
 };
 
-static uint64_t rnd(struct bench *b, uint64_t n)
-{
-	return rnd_below(&b->random, n);
-}
-
 static void put_ring(struct bench *b, unsigned int i)
 {
 	uint32_t *w = b->dut.ring.m_storage;
 
-	bits_set(w, RING_W * i, 5, b->q[i].log);
-	bits_set(w, RING_W * i + 5, 64, b->q[i].base);
-	bits_set(w, RING_W * i + 69, 1, b->q[i].enable);
+	FIELD_SET(w, eth_ring_t_W * i, eth_ring_t, log_entries, b->q[i].log);
+	FIELD_SET(w, eth_ring_t_W * i, eth_ring_t, base, b->q[i].base);
+	FIELD_SET(w, eth_ring_t_W * i, eth_ring_t, enable, b->q[i].enable);
 }
 
 static void put_int(struct bench *b, unsigned int i)
@@ -88,11 +83,11 @@ static void put_int(struct bench *b, unsigned int i)
 	uint32_t *w = b->dut.moderation.m_storage;
 	struct queue *q = &b->q[i];
 
-	bits_set(w, INT_W * i, 16, q->usecs[TX]);
-	bits_set(w, INT_W * i + 16, 16, q->usecs[RX]);
-	bits_set(w, INT_W * i + 32, 8, q->frames[TX]);
-	bits_set(w, INT_W * i + 40, 8, q->frames[RX]);
-	bits_set(w, INT_W * i + 48, 6, q->vec);
+	FIELD_SET(w, eth_int_t_W * i, eth_int_t, tx_usecs, q->usecs[TX]);
+	FIELD_SET(w, eth_int_t_W * i, eth_int_t, rx_usecs, q->usecs[RX]);
+	FIELD_SET(w, eth_int_t_W * i, eth_int_t, tx_frames, q->frames[TX]);
+	FIELD_SET(w, eth_int_t_W * i, eth_int_t, rx_frames, q->frames[RX]);
+	FIELD_SET(w, eth_int_t_W * i, eth_int_t, vec, q->vec);
 }
 
 static void new_completion(struct bench *b, unsigned int kind, unsigned int q)
@@ -108,22 +103,23 @@ static void new_completion(struct bench *b, unsigned int kind, unsigned int q)
 	c->len = rnd(b, 65536);
 	c->csum = rnd(b, 65536);
 	c->index = rnd(b, 65536);
-	c->hash = rnd_next(&b->random) >> 32;
+	c->hash = rnd_next(&b->seed) >> 32;
 	if (kind == TX) {
-		b->dut.txc = q << 17 | c->err << 16 | c->index;
+		b->dut.txc = FIELD_IN(eth_txc_t, q, q) | FIELD_IN(eth_txc_t, err, c->err) |
+			     FIELD_IN(eth_txc_t, ci, c->index);
 		return;
 	}
 	uint32_t *w = b->dut.rxc.m_storage;
 
-	bits_set(w, 0, 16, c->index);
-	bits_set(w, 16, 16, c->csum);
-	bits_set(w, 32, 16, c->len);
-	bits_set(w, 48, 8, c->bufs);
-	bits_set(w, 56, 32, c->hash);
-	bits_set(w, 88, 2, c->hash_type);
-	bits_set(w, 90, 16, c->tci);
-	bits_set(w, 106, 1, c->vlan);
-	bits_set(w, 107, 3, q);
+	FIELD_SET(w, 0, eth_rxc_t, index, c->index);
+	FIELD_SET(w, 0, eth_rxc_t, csum, c->csum);
+	FIELD_SET(w, 0, eth_rxc_t, len, c->len);
+	FIELD_SET(w, 0, eth_rxc_t, bufs, c->bufs);
+	FIELD_SET(w, 0, eth_rxc_t, hash, c->hash);
+	FIELD_SET(w, 0, eth_rxc_t, hash_type, c->hash_type);
+	FIELD_SET(w, 0, eth_rxc_t, tci, c->tci);
+	FIELD_SET(w, 0, eth_rxc_t, vlan, c->vlan);
+	FIELD_SET(w, 0, eth_rxc_t, q, q);
 }
 
 static void model_completion(struct bench *b, unsigned int kind)
@@ -184,14 +180,14 @@ static void check_write(struct bench *b)
 	if (b->writes.empty())
 		fail_msg("cycle %lu: a write that no completion asked for", b->now);
 	const struct write &w = b->writes.front();
-	uint64_t when = bits_get(p, 1 + 192, 63);
+	uint64_t when = bits_get(p, FIELD_AT(192, dma_wr_t, data), 63);
 
-	assert_int_equal(bits_get(p, 526, 64), w.addr);
-	assert_int_equal(bits_get(p, 513, 13), URDMA_ECQE_SIZE);
-	assert_int_equal(bits_get(p, 0, 1), 1);
+	assert_int_equal(FIELD_GET(p, 0, dma_wr_t, addr), w.addr);
+	assert_int_equal(FIELD_GET(p, 0, dma_wr_t, len), URDMA_ECQE_SIZE);
+	assert_int_equal(FIELD_GET(p, 0, dma_wr_t, last), 1);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(bits_get(p, 1 + 64 * i, 64), w.word[i]);
-	assert_int_equal(bits_get(p, 1 + 255, 1), w.phase);
+		assert_int_equal(bits_get(p, FIELD_AT(64 * i, dma_wr_t, data), 64), w.word[i]);
+	assert_int_equal(bits_get(p, FIELD_AT(255, dma_wr_t, data), 1), w.phase);
 	assert_in_range(when, w.begun, b->now);
 }
 
@@ -276,7 +272,6 @@ static void cycle(struct bench *b)
 	unsigned int db_q = 0;
 	uint32_t db_ci = 0;
 
-	d->clk = 0;
 	for (unsigned int k = 0; k < 2; k++) {
 		if (!b->valid[k] && rnd(b, 100) < b->rate[k]) {
 			b->valid[k] = true;
@@ -302,7 +297,7 @@ static void cycle(struct bench *b)
 	d->db_arm = arm;
 	d->db_ci = db_ci;
 	d->cycles = b->now;
-	d->eval();
+	bench_settle(*d);
 
 	// what stands does not change
 	if (b->wr_held) {
@@ -372,8 +367,7 @@ static void cycle(struct bench *b)
 	// busy says all that is under way
 	if (!d->busy && !d->rst)
 		check_timer(b);
-	d->clk = 1;
-	d->eval();
+	bench_edge(*d);
 	// active is seen as it is: it rises with enable, it falls when nothing is left
 	for (unsigned int i = 0; i < QUEUES; i++) {
 		struct queue *q = &b->q[i];
@@ -426,7 +420,7 @@ static struct bench *start(void)
 {
 	struct bench *b = new struct bench();
 
-	b->random = test_seed(1) * 0x9e3779b97f4a7c15ull + 1;
+	b->seed = bench_state(test_seed(1));
 	b->now = 0xffffff00; // the low word of the time wraps early
 	b->wr_percent = b->irq_percent = b->arm_percent = 100;
 	for (unsigned int i = 0; i < QUEUES; i++) {
@@ -446,7 +440,7 @@ static void set_enable(struct bench *b, unsigned int i, bool enable)
 {
 	if (enable) {
 		b->q[i].log = 6 + rnd(b, 4);
-		b->q[i].base = rnd_next(&b->random) << 12;
+		b->q[i].base = rnd_next(&b->seed) << 12;
 	}
 	b->q[i].enable = enable;
 	put_ring(b, i);
@@ -481,10 +475,9 @@ static void jump(struct bench *b, uint64_t most)
 {
 	uint64_t n = most;
 
-	b->dut.clk = 0;
 	b->dut.cycles = b->now;
 	b->dut.txc_valid = b->dut.rxc_valid = b->dut.db_valid = 0;
-	b->dut.eval();
+	bench_settle(b->dut);
 	if (b->dut.busy || b->valid[TX] || b->valid[RX])
 		return;
 	check_timer(b);
@@ -554,7 +547,7 @@ static void test_rounds(void **)
 		struct queue *q = &b->q[i];
 
 		q->log = log;
-		q->base = rnd_next(&b->random) << 12;
+		q->base = rnd_next(&b->seed) << 12;
 		q->enable = true;
 		put_ring(b, i);
 		cycle(b);
@@ -604,17 +597,15 @@ static void arm(struct bench *b, unsigned int q)
 	// the generator draws until it is this queue pair's; all consume all they see
 	while (b->n_arms == arms) {
 		b->db_percent = 0;
-		b->dut.clk = 0;
 		b->dut.db_valid = 1;
 		b->dut.db_q = q;
 		b->dut.db_arm = 1;
 		b->dut.db_ci = b->q[q].ci;
 		b->dut.cycles = b->now;
 		b->dut.txc_valid = b->dut.rxc_valid = 0;
-		b->dut.eval();
+		bench_settle(b->dut);
 		assert_true(b->dut.busy);
-		b->dut.clk = 1;
-		b->dut.eval();
+		bench_edge(b->dut);
 		b->now++;
 		b->n_arms++;
 		b->q[q].armed = true;

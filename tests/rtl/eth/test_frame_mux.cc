@@ -16,12 +16,11 @@ extern "C" {
 #include <deque>
 
 #include "Vurdma_frame_mux.h"
-#include "rtl/bits.h"
-#include "seed.h"
+#include "rtl/bench.h"
+#include "urdma_pkg.h"
 #include "urdma_hw.h"
 
-// mac_beat_t: data, keep, last, err
-enum { ERR = 0, LAST = 1, KEEP = 2, DATA = 66, WIDTH = 578 };
+enum { DATA = mac_beat_t_data_LSB };
 enum { RDMA, ETH, MAX_FRAME = 9220, BURST = 18432 };
 
 struct frame {
@@ -31,7 +30,7 @@ struct frame {
 
 struct bench {
 	Vurdma_frame_mux top;
-	uint64_t random, cycles;
+	uint64_t seed, cycles;
 	frame now[2];
 	unsigned int at[2], percent[2], size[2], ready_percent;
 	bool valid[2], open, open_eth, held;
@@ -40,11 +39,6 @@ struct bench {
 	uint64_t bytes[2], frames[2];
 	unsigned int waits[2], worst[2]; // bytes of the other since a frame waits
 };
-
-static uint64_t rnd(bench &b, uint64_t n)
-{
-	return rnd_below(&b.random, n);
-}
 
 static unsigned int beats(const frame &f)
 {
@@ -55,15 +49,15 @@ static void put_beat(bench &b, unsigned int s)
 {
 	uint32_t *p = b.top.in.m_storage;
 	const frame &f = b.now[s];
-	unsigned int base = WIDTH * s, n = f.bytes - 64 * b.at[s];
+	unsigned int base = mac_beat_t_W * s, n = f.bytes - 64 * b.at[s];
 	bool last = b.at[s] + 1 == beats(f);
 
 	bits_set(p, base + DATA, 32, f.number);
 	bits_set(p, base + DATA + 32, 32, b.at[s]);
 	bits_set(p, base + DATA + 448, 64, f.number * 0x9e3779b97f4a7c15ull + b.at[s]);
-	bits_set(p, base + KEEP, 64, n >= 64 ? ~0ull : (1ull << n) - 1);
-	bits_set(p, base + LAST, 1, last);
-	bits_set(p, base + ERR, 1, last && f.err);
+	FIELD_SET(p, base, mac_beat_t, keep, n >= 64 ? ~0ull : (1ull << n) - 1);
+	FIELD_SET(p, base, mac_beat_t, last, last);
+	FIELD_SET(p, base, mac_beat_t, err, last && f.err);
 }
 
 static void check_beat(bench &b)
@@ -87,9 +81,9 @@ static void check_beat(bench &b)
 	n = f.bytes - 64 * b.out_at > 64 ? 64 : f.bytes - 64 * b.out_at;
 	b.out_at++;
 	b.open = b.out_at < beats(f);
-	assert_int_equal(bits_get(p, LAST, 1), !b.open);
-	assert_int_equal(bits_get(p, ERR, 1), !b.open && f.err);
-	assert_int_equal(bits_get(p, KEEP, 64), n == 64 ? ~0ull : (1ull << n) - 1);
+	assert_int_equal(FIELD_GET(p, 0, mac_beat_t, last), !b.open);
+	assert_int_equal(FIELD_GET(p, 0, mac_beat_t, err), !b.open && f.err);
+	assert_int_equal(FIELD_GET(p, 0, mac_beat_t, keep), n == 64 ? ~0ull : (1ull << n) - 1);
 	assert_int_equal(b.top.bytes, n);
 	assert_int_equal(b.top.cnt, b.open ? 0 : 1ull << URDMA_CNT_TX_FRAMES);
 	b.bytes[s] += n;
@@ -106,15 +100,14 @@ static void check_beat(bench &b)
 
 static void cycle(bench &b)
 {
-	b.top.clk = 0;
 	b.top.in_valid = 0;
 	for (unsigned int s = 0; s < 2; s++) {
-		if (!b.valid[s] && rnd(b, 100) < b.percent[s]) {
+		if (!b.valid[s] && rnd(&b, 100) < b.percent[s]) {
 			unsigned int bytes = b.size[s];
 
 			if (!bytes)
-				bytes = rnd(b, 2) ? 1 + rnd(b, MAX_FRAME) : 60 + rnd(b, 200);
-			b.now[s] = { bytes, b.number++, rnd(b, 20) == 0 };
+				bytes = rnd(&b, 2) ? 1 + rnd(&b, MAX_FRAME) : 60 + rnd(&b, 200);
+			b.now[s] = { bytes, b.number++, rnd(&b, 20) == 0 };
 			b.sent[s].push_back(b.now[s]);
 			b.valid[s] = true;
 			b.waits[s] = 0;
@@ -124,8 +117,8 @@ static void cycle(bench &b)
 			put_beat(b, s);
 		}
 	}
-	b.top.out_ready = rnd(b, 100) < b.ready_percent;
-	b.top.eval();
+	b.top.out_ready = rnd(&b, 100) < b.ready_percent;
+	bench_settle(b.top);
 	unsigned int take = b.top.in_valid & b.top.in_ready;
 	bool taken[2] = { (take & 1) != 0, take >> 1 != 0 };
 
@@ -145,8 +138,7 @@ static void cycle(bench &b)
 		assert_int_equal(b.top.bytes, 0);
 		assert_int_equal(b.top.cnt, 0);
 	}
-	b.top.clk = 1;
-	b.top.eval();
+	bench_edge(b.top);
 	b.cycles++;
 	for (unsigned int s = 0; s < 2; s++) {
 		if (taken[s] && ++b.at[s] == beats(b.now[s])) {
@@ -158,13 +150,10 @@ static void cycle(bench &b)
 
 static void start(bench &b)
 {
-	b.random = test_seed(1) * 0x9e3779b97f4a7c15ull + 1;
+	b.seed = bench_state(test_seed(1));
 	b.top.rst = 1;
 	for (int i = 0; i < 2; i++) {
-		b.top.clk = 0;
-		b.top.eval();
-		b.top.clk = 1;
-		b.top.eval();
+		bench_clock(b.top);
 	}
 	b.top.rst = 0;
 }
@@ -185,7 +174,7 @@ static void test_random(void **)
 	for (int round = 0; round < 100; round++) {
 		b->ready_percent = round % 3 ? 100 : 30;
 		for (int s = 0; s < 2; s++)
-			b->percent[s] = rnd(*b, 3) ? rnd(*b, 101) : rnd(*b, 3);
+			b->percent[s] = rnd(b, 3) ? rnd(b, 101) : rnd(b, 3);
 		for (int i = 0; i < 3000; i++)
 			cycle(*b);
 	}

@@ -18,11 +18,10 @@ extern "C" {
 #include <deque>
 
 #include "Vurdma_loopback.h"
-#include "rtl/bits.h"
-#include "seed.h"
+#include "rtl/bench.h"
+#include "urdma_pkg.h"
 
-// mac_beat_t: data, keep, last, err
-enum { ERR = 0, LAST = 1, KEEP = 2, DATA = 66 };
+enum { DATA = mac_beat_t_data_LSB };
 enum { FROM_TX, FROM_MAC };
 static const uint64_t OWN = 0x0a0b0c0d0e0f;
 // 9216 bytes and a tag
@@ -39,7 +38,7 @@ struct frame {
 
 struct bench {
 	Vurdma_loopback top;
-	uint64_t random, cycles = 0;
+	uint64_t seed, cycles = 0;
 	// what was begun on each input, and what has to come out
 	std::deque<frame> to_rx[2], to_out;
 	frame tx_now = {}, mac_now = {};
@@ -66,9 +65,9 @@ static void put_beat(uint32_t *port, const frame &f, unsigned int at)
 		 (at ? (f.number + at) % 2 : f.home && !f.forced) ? OWN : 0x111111111111);
 	bits_set(port, DATA + 64, 32, f.number);
 	bits_set(port, DATA + 96, 32, at);
-	bits_set(port, KEEP, 64, ~0ull);
-	bits_set(port, LAST, 1, at + 1 == f.beats);
-	bits_set(port, ERR, 1, 0);
+	FIELD_SET(port, 0, mac_beat_t, keep, ~0ull);
+	FIELD_SET(port, 0, mac_beat_t, last, at + 1 == f.beats);
+	FIELD_SET(port, 0, mac_beat_t, err, 0);
 }
 
 // A beat that came out belongs to the oldest frame of its queue.
@@ -91,26 +90,22 @@ static void take_beat(const uint32_t *port, frame &now, unsigned int &at, std::d
 		fail_msg("beat %u of frame %u: got beat %u of %u", at, now.number,
 			 (unsigned int)bits_get(port, DATA + 96, 32), number);
 	at++;
-	assert_int_equal(bits_get(port, LAST, 1), at == now.beats);
+	assert_int_equal(FIELD_GET(port, 0, mac_beat_t, last), at == now.beats);
 	if (at == now.beats)
 		at = 0;
 }
 
 static frame new_frame(bench &b, unsigned int source)
 {
-	frame f = { source,
-		    (unsigned int)(1 +
-				   rnd_below(&b.random, rnd_below(&b.random, 2) ? 4 : MAX_BEATS)),
-		    false,
-		    false,
-		    rnd_below(&b.random, 2) == 0,
-		    b.number++ };
+	frame f = { source,	     (unsigned int)(1 + rnd(&b, rnd(&b, 2) ? 4 : MAX_BEATS)),
+		    false,	     false,
+		    rnd(&b, 2) == 0, b.number++ };
 
-	if (rnd_below(&b.random, 8) == 0)
+	if (rnd(&b, 8) == 0)
 		f.beats = MAX_BEATS;
 
-	f.home = source == FROM_TX && rnd_below(&b.random, 100) < b.home_percent;
-	f.forced = f.home && f.eth && rnd_below(&b.random, 2);
+	f.home = source == FROM_TX && rnd(&b, 100) < b.home_percent;
+	f.forced = f.home && f.eth && rnd(&b, 2);
 	b.forced += f.forced;
 	return f;
 }
@@ -120,7 +115,7 @@ static frame new_frame(bench &b, unsigned int source)
 static void drive_line(bench &b)
 {
 	if (!b.mac_at && !b.line_len) {
-		b.line_len = b.line_from + rnd_below(&b.random, b.line_to - b.line_from + 1);
+		b.line_len = b.line_from + rnd(&b, b.line_to - b.line_from + 1);
 		b.mac_now = new_frame(b, FROM_MAC);
 		b.mac_now.beats = (b.line_len + 63) / 64;
 		b.to_rx[FROM_MAC].push_back(b.mac_now);
@@ -155,39 +150,37 @@ static void judge_begin(bench &b, bool begins)
 
 static void cycle(bench &b)
 {
-	bool start_tx = b.tx_at == 0 && !b.top.tx_valid && rnd_below(&b.random, 100) < b.tx_percent;
+	bool start_tx = b.tx_at == 0 && !b.top.tx_valid && rnd(&b, 100) < b.tx_percent;
 
 	if (start_tx) {
 		b.tx_now = new_frame(b, FROM_TX);
 		(b.tx_now.home ? b.to_rx[FROM_TX] : b.to_out).push_back(b.tx_now);
 	}
 	// the transmit side may pause in a frame, but takes back no beat
-	if (start_tx || b.top.tx_valid || (b.tx_at && rnd_below(&b.random, 100) >= b.gap_percent)) {
+	if (start_tx || b.top.tx_valid || (b.tx_at && rnd(&b, 100) >= b.gap_percent)) {
 		b.top.tx_valid = 1;
 		put_beat(b.top.tx, b.tx_now, b.tx_at);
 		// it counts with the first beat
 		b.top.tx_home = b.tx_at ? b.cycles & 1 : b.tx_now.forced;
 		b.top.tx_eth = b.tx_now.eth;
 	}
-	if (rnd_below(&b.random, 50) == 0)
-		b.top.room = (rnd_below(&b.random, 100) < b.room_percent) |
-			     (rnd_below(&b.random, 100) < b.room_percent) << 1;
+	if (rnd(&b, 50) == 0)
+		b.top.room = (rnd(&b, 100) < b.room_percent) | (rnd(&b, 100) < b.room_percent) << 1;
 	b.top.mac_valid = 0;
 	if (b.line_to) {
 		drive_line(b);
-	} else if (b.mac_at == 0 && rnd_below(&b.random, 100) < b.mac_percent) {
+	} else if (b.mac_at == 0 && rnd(&b, 100) < b.mac_percent) {
 		b.mac_now = new_frame(b, FROM_MAC);
 		b.to_rx[FROM_MAC].push_back(b.mac_now);
 		b.top.mac_valid = 1;
 	} else if (b.mac_at) {
 		// a line is slower than a beat a cycle
-		b.top.mac_valid = rnd_below(&b.random, 100) < b.line_percent;
+		b.top.mac_valid = rnd(&b, 100) < b.line_percent;
 	}
 	if (b.top.mac_valid)
 		put_beat(b.top.mac_in, b.mac_now, b.mac_at);
-	b.top.out_ready = rnd_below(&b.random, 100) < b.out_percent;
-	b.top.clk = 0;
-	b.top.eval();
+	b.top.out_ready = rnd(&b, 100) < b.out_percent;
+	bench_settle(b.top);
 	if (b.rx_at && b.rx_now.source == FROM_TX && !b.top.rx_valid)
 		fail_msg("a gap in frame %u, which turned round", b.rx_now.number);
 	if (b.top.rx_valid) {
@@ -203,8 +196,7 @@ static void cycle(bench &b)
 	if (b.top.mac_valid)
 		b.mac_at = (b.mac_at + 1) % b.mac_now.beats;
 	bool taken = b.top.tx_valid && b.top.tx_ready;
-	b.top.clk = 1;
-	b.top.eval();
+	bench_edge(b.top);
 	if (taken) {
 		b.top.tx_valid = 0;
 		b.tx_at = (b.tx_at + 1) % b.tx_now.beats;
@@ -217,10 +209,7 @@ static void reset(bench &b)
 	b.top.own_mac = OWN;
 	b.top.room = 3;
 	b.top.rst = 1;
-	b.top.clk = 0;
-	b.top.eval();
-	b.top.clk = 1;
-	b.top.eval();
+	bench_clock(b.top);
 	b.top.rst = 0;
 }
 
@@ -248,7 +237,7 @@ static void run(unsigned int home, unsigned int tx, unsigned int mac, unsigned i
 	bench b;
 
 	b.room_percent = room;
-	b.random = test_seed(1) * 0x9e3779b97f4a7c15ull + 1;
+	b.seed = bench_state(test_seed(1));
 	b.home_percent = home;
 	b.tx_percent = tx;
 	b.mac_percent = mac;
@@ -310,7 +299,7 @@ static void test_no_room(void **)
 {
 	bench b;
 
-	b.random = test_seed(1);
+	b.seed = test_seed(1);
 	b.home_percent = b.tx_percent = b.out_percent = b.line_percent = 100;
 	b.mac_percent = 0;
 	b.room_percent = 0;
@@ -330,7 +319,7 @@ static void test_starved(void **)
 {
 	bench b;
 
-	b.random = test_seed(1);
+	b.seed = test_seed(1);
 	b.home_percent = b.tx_percent = b.out_percent = 100;
 	b.mac_percent = 100;
 	b.line_percent = 80;
@@ -358,7 +347,7 @@ static void test_line_rate(void **)
 		bench b;
 		uint64_t from_tx, longest = 0;
 
-		b.random = test_seed(1);
+		b.seed = test_seed(1);
 		b.home_percent = b.tx_percent = b.out_percent = 100;
 		b.mac_percent = b.line_percent = 100;
 		b.forced = 0;

@@ -17,37 +17,16 @@ extern "C" {
 #include <vector>
 
 #include "Vurdma_eth_regs.h"
-#include "rtl/bits.h"
-#include "seed.h"
+#include "rtl/bench.h"
 #include "urdma_hw.h"
+#include "urdma_pkg.h"
 
-#define GET(mask, word) (((word) & (mask)) >> __builtin_ctzll(mask))
-
-enum { QUEUES = 8, UC = 16, LOG_RING = 15, LOG_CQ = 16, RING_W = 70, INT_W = 54 };
+enum { QUEUES = ETHQ_N, UC = ETH_UC_N, LOG_RING = ETH_LOG_RING, LOG_CQ = ETH_LOG_CQ };
 enum { SIDE_TX, SIDE_RX, SIDE_CQ, SIDES };
-// eth_cfg_t
-enum {
-	CFG_TABLE = 0,
-	CFG_MC = CFG_TABLE + 128 * 3,
-	CFG_UC = CFG_MC + 256,
-	CFG_UC_VALID = CFG_UC + UC * 48,
-	CFG_MAC = CFG_UC_VALID + UC,
-	CFG_KEY = CFG_MAC + 48,
-	CFG_UDP = CFG_KEY + 320,
-	CFG_TCP,
-	CFG_IPV6,
-	CFG_IPV4,
-	CFG_LOOPBACK,
-	CFG_VLAN_FILTER,
-	CFG_VLAN_STRIP,
-	CFG_ALLMULTI,
-	CFG_PROMISC,
-	CFG_RX_ENABLE
-};
 
 struct bench {
 	Vurdma_eth_regs dut;
-	uint64_t random, now;
+	uint64_t seed, now;
 	std::map<unsigned int, uint64_t> reg; // by address, what is kept
 	std::vector<unsigned int> addr;	      // of all there are
 	unsigned int active[SIDES], err[2];
@@ -57,11 +36,6 @@ struct bench {
 	unsigned int vlan;
 	uint64_t refused, locked;
 };
-
-static uint64_t rnd(struct bench *b, uint64_t n)
-{
-	return rnd_below(&b->random, n);
-}
 
 static unsigned int queue_reg(unsigned int q, unsigned int r)
 {
@@ -190,9 +164,9 @@ static void check_ring(struct bench *b, const uint32_t *w, unsigned int q, unsig
 	uint64_t enable = b->reg[queue_reg(q, URDMA_ETHQ_CTRL)] >> side & 1;
 	uint64_t base = b->reg[queue_reg(q, URDMA_ETHQ_TX_BASE + 8 * side)];
 
-	assert_int_equal(bits_get(w, RING_W * q + 69, 1), enable);
-	assert_int_equal(bits_get(w, RING_W * q + 5, 64), base);
-	assert_int_equal(bits_get(w, RING_W * q, 5), log);
+	assert_int_equal(FIELD_GET(w, eth_ring_t_W * q, eth_ring_t, enable), enable);
+	assert_int_equal(FIELD_GET(w, eth_ring_t_W * q, eth_ring_t, base), base);
+	assert_int_equal(FIELD_GET(w, eth_ring_t_W * q, eth_ring_t, log_entries), log);
 }
 
 static void check_outputs(struct bench *b)
@@ -201,50 +175,60 @@ static void check_outputs(struct bench *b)
 	const uint32_t *c = d->cfg.m_storage;
 	uint64_t ctrl = b->reg[URDMA_REG_ETH_CTRL], rss = b->reg[URDMA_REG_ETH_RSS];
 
-	assert_int_equal(bits_get(c, CFG_RX_ENABLE, 1), GET(URDMA_RF_ETH_RX_ENABLE, ctrl));
-	assert_int_equal(bits_get(c, CFG_PROMISC, 1), GET(URDMA_RF_ETH_PROMISC, ctrl));
-	assert_int_equal(bits_get(c, CFG_ALLMULTI, 1), GET(URDMA_RF_ETH_ALLMULTI, ctrl));
-	assert_int_equal(bits_get(c, CFG_VLAN_STRIP, 1), GET(URDMA_RF_ETH_VLAN_STRIP, ctrl));
-	assert_int_equal(bits_get(c, CFG_VLAN_FILTER, 1), GET(URDMA_RF_ETH_VLAN_FILTER, ctrl));
-	assert_int_equal(bits_get(c, CFG_LOOPBACK, 1), GET(URDMA_RF_ETH_LOOPBACK, ctrl));
-	assert_int_equal(bits_get(c, CFG_IPV4, 1), GET(URDMA_RF_ETH_RSS_IPV4, rss));
-	assert_int_equal(bits_get(c, CFG_IPV6, 1), GET(URDMA_RF_ETH_RSS_IPV6, rss));
-	assert_int_equal(bits_get(c, CFG_TCP, 1), GET(URDMA_RF_ETH_RSS_TCP, rss));
-	assert_int_equal(bits_get(c, CFG_UDP, 1), GET(URDMA_RF_ETH_RSS_UDP, rss));
-	assert_int_equal(bits_get(c, CFG_MAC, 48), d->mac);
+	assert_int_equal(FIELD_GET(c, 0, eth_cfg_t, rx_enable),
+			 HW_GET(URDMA_RF_ETH_RX_ENABLE, ctrl));
+	assert_int_equal(FIELD_GET(c, 0, eth_cfg_t, promisc), HW_GET(URDMA_RF_ETH_PROMISC, ctrl));
+	assert_int_equal(FIELD_GET(c, 0, eth_cfg_t, allmulti), HW_GET(URDMA_RF_ETH_ALLMULTI, ctrl));
+	assert_int_equal(FIELD_GET(c, 0, eth_cfg_t, vlan_strip),
+			 HW_GET(URDMA_RF_ETH_VLAN_STRIP, ctrl));
+	assert_int_equal(FIELD_GET(c, 0, eth_cfg_t, vlan_filter),
+			 HW_GET(URDMA_RF_ETH_VLAN_FILTER, ctrl));
+	assert_int_equal(FIELD_GET(c, 0, eth_cfg_t, loopback), HW_GET(URDMA_RF_ETH_LOOPBACK, ctrl));
+	assert_int_equal(FIELD_GET(c, 0, eth_cfg_t, hash_ipv4), HW_GET(URDMA_RF_ETH_RSS_IPV4, rss));
+	assert_int_equal(FIELD_GET(c, 0, eth_cfg_t, hash_ipv6), HW_GET(URDMA_RF_ETH_RSS_IPV6, rss));
+	assert_int_equal(FIELD_GET(c, 0, eth_cfg_t, hash_tcp), HW_GET(URDMA_RF_ETH_RSS_TCP, rss));
+	assert_int_equal(FIELD_GET(c, 0, eth_cfg_t, hash_udp), HW_GET(URDMA_RF_ETH_RSS_UDP, rss));
+	assert_int_equal(FIELD_GET(c, 0, eth_cfg_t, mac), d->mac);
 	for (int i = 0; i < URDMA_ETH_RSS_KEY_WORDS; i++)
-		assert_int_equal(bits_get(c, CFG_KEY + 64 * i, 64),
+		assert_int_equal(bits_get(c, FIELD_AT(64 * i, eth_cfg_t, key), 64),
 				 b->reg[URDMA_REG_ETH_RSS_KEY + 8 * i]);
 	for (int i = 0; i < UC; i++) {
 		uint64_t v = b->reg[URDMA_REG_ETH_UC + 8 * i];
 
-		assert_int_equal(bits_get(c, CFG_UC + 48 * i, 48), GET(URDMA_RF_ETH_UC_ADDR, v));
-		assert_int_equal(bits_get(c, CFG_UC_VALID + i, 1), GET(URDMA_RF_ETH_UC_VALID, v));
+		assert_int_equal(bits_get(c, FIELD_AT(48 * i, eth_cfg_t, uc), 48),
+				 HW_GET(URDMA_RF_ETH_UC_ADDR, v));
+		assert_int_equal(bits_get(c, FIELD_AT(i, eth_cfg_t, uc_valid), 1),
+				 HW_GET(URDMA_RF_ETH_UC_VALID, v));
 	}
 	for (int i = 0; i < URDMA_ETH_MC_HASH_WORDS; i++)
-		assert_int_equal(bits_get(c, CFG_MC + 64 * i, 64),
+		assert_int_equal(bits_get(c, FIELD_AT(64 * i, eth_cfg_t, mc_hash), 64),
 				 b->reg[URDMA_REG_ETH_MC_HASH + 8 * i]);
 	for (int i = 0; i < 128; i++)
-		assert_int_equal(bits_get(c, CFG_TABLE + 3 * i, 3),
+		assert_int_equal(bits_get(c, FIELD_AT(3 * i, eth_cfg_t, table_), 3),
 				 b->reg[URDMA_REG_ETH_RSS_TABLE + i / 8 * 8] >> i % 8 * 8 & 7);
 	for (unsigned int q = 0; q < QUEUES; q++) {
 		uint64_t size = b->reg[queue_reg(q, URDMA_ETHQ_SIZE)];
 		uint64_t in = b->reg[queue_reg(q, URDMA_ETHQ_INT)];
-		uint64_t buf = GET(URDMA_RF_ETHQ_RX_BUF, size);
+		uint64_t buf = HW_GET(URDMA_RF_ETHQ_RX_BUF, size);
 		const uint32_t *m = d->moderation.m_storage;
 
 		check_ring(b, d->tx_ring.m_storage, q, SIDE_TX,
-			   limited(GET(URDMA_RF_ETHQ_LOG_TX, size), LOG_RING));
+			   limited(HW_GET(URDMA_RF_ETHQ_LOG_TX, size), LOG_RING));
 		check_ring(b, d->rx_ring.m_storage, q, SIDE_RX,
-			   limited(GET(URDMA_RF_ETHQ_LOG_RX, size), LOG_RING));
+			   limited(HW_GET(URDMA_RF_ETHQ_LOG_RX, size), LOG_RING));
 		check_ring(b, d->cq_ring.m_storage, q, SIDE_CQ,
-			   limited(GET(URDMA_RF_ETHQ_LOG_CQ, size), LOG_CQ));
+			   limited(HW_GET(URDMA_RF_ETHQ_LOG_CQ, size), LOG_CQ));
 		assert_int_equal(d->buf64 >> 7 * q & 0x7f, !buf ? 1 : buf > 64 ? 64 : buf);
-		assert_int_equal(bits_get(m, INT_W * q, 16), GET(URDMA_RF_ETHQ_TX_USECS, in));
-		assert_int_equal(bits_get(m, INT_W * q + 16, 16), GET(URDMA_RF_ETHQ_RX_USECS, in));
-		assert_int_equal(bits_get(m, INT_W * q + 32, 8), GET(URDMA_RF_ETHQ_TX_FRAMES, in));
-		assert_int_equal(bits_get(m, INT_W * q + 40, 8), GET(URDMA_RF_ETHQ_RX_FRAMES, in));
-		assert_int_equal(bits_get(m, INT_W * q + 48, 6), GET(URDMA_RF_ETHQ_VECTOR, in));
+		assert_int_equal(FIELD_GET(m, eth_int_t_W * q, eth_int_t, tx_usecs),
+				 HW_GET(URDMA_RF_ETHQ_TX_USECS, in));
+		assert_int_equal(FIELD_GET(m, eth_int_t_W * q, eth_int_t, rx_usecs),
+				 HW_GET(URDMA_RF_ETHQ_RX_USECS, in));
+		assert_int_equal(FIELD_GET(m, eth_int_t_W * q, eth_int_t, tx_frames),
+				 HW_GET(URDMA_RF_ETHQ_TX_FRAMES, in));
+		assert_int_equal(FIELD_GET(m, eth_int_t_W * q, eth_int_t, rx_frames),
+				 HW_GET(URDMA_RF_ETHQ_RX_FRAMES, in));
+		assert_int_equal(FIELD_GET(m, eth_int_t_W * q, eth_int_t, vec),
+				 HW_GET(URDMA_RF_ETHQ_VECTOR, in));
 	}
 }
 
@@ -259,12 +243,11 @@ static void cycle(struct bench *b, unsigned int addr, bool write, uint64_t data,
 	Vurdma_eth_regs *d = &b->dut;
 	uint64_t expect = 0;
 
-	d->clk = 0;
 	d->reg_valid = addr != 0;
-	bits_set(d->reg_req.m_storage, 0, 8, strb);
-	bits_set(d->reg_req.m_storage, 8, 64, data);
-	bits_set(d->reg_req.m_storage, 72, 16, addr);
-	bits_set(d->reg_req.m_storage, 88, 1, write);
+	FIELD_SET(d->reg_req.m_storage, 0, reg_req_t, strb, strb);
+	FIELD_SET(d->reg_req.m_storage, 0, reg_req_t, wdata, data);
+	FIELD_SET(d->reg_req.m_storage, 0, reg_req_t, addr, addr);
+	FIELD_SET(d->reg_req.m_storage, 0, reg_req_t, write, write);
 	d->tx_active = b->active[SIDE_TX];
 	d->rx_active = b->active[SIDE_RX];
 	d->cq_active = b->active[SIDE_CQ];
@@ -277,7 +260,7 @@ static void cycle(struct bench *b, unsigned int addr, bool write, uint64_t data,
 	}
 	b->vlan = rnd(b, 4096);
 	d->vlan_id = b->vlan;
-	d->eval();
+	bench_settle(*d);
 	if (b->dirty)
 		check_outputs(b);
 	b->dirty = false;
@@ -289,8 +272,7 @@ static void cycle(struct bench *b, unsigned int addr, bool write, uint64_t data,
 		expect = model_read(b, addr);
 	}
 	b->members[1] = member(b, b->vlan);
-	d->clk = 1;
-	d->eval();
+	bench_edge(*d);
 	b->now++;
 	if (addr && !write && d->reg_rdata != expect)
 		fail_msg("cycle %lu: register 0x%x reads 0x%lx, it is 0x%lx", b->now, addr,
@@ -313,17 +295,11 @@ static void reset(struct bench *b)
 	b->dut.rst = 1;
 	b->dut.reg_valid = 0;
 	for (int i = 0; i < 3; i++) {
-		b->dut.clk = 0;
-		b->dut.eval();
-		b->dut.clk = 1;
-		b->dut.eval();
+		bench_clock(b->dut);
 	}
 	b->dut.rst = 0;
 	for (int i = 0; !b->dut.init_done; i++) {
-		b->dut.clk = 0;
-		b->dut.eval();
-		b->dut.clk = 1;
-		b->dut.eval();
+		bench_clock(b->dut);
 		assert_true(i < 100);
 	}
 	for (auto &r : b->reg)
@@ -337,7 +313,7 @@ static struct bench *start(void)
 {
 	struct bench *b = new struct bench();
 
-	b->random = test_seed(1) * 0x9e3779b97f4a7c15ull + 1;
+	b->seed = bench_state(test_seed(1));
 	add(b, URDMA_REG_ETH_CTRL, 1);
 	add(b, URDMA_REG_ETH_RSS, 1);
 	add(b, URDMA_REG_ETH_RSS_KEY, URDMA_ETH_RSS_KEY_WORDS);
@@ -366,7 +342,7 @@ static void test_strobes(void **)
 	read_all(b);
 	for (auto a : b->addr) {
 		for (unsigned int strb = 0; strb < 256; strb++) {
-			uint64_t v = rnd_next(&b->random);
+			uint64_t v = rnd_next(&b->seed);
 
 			// the enables have a test of their own; here rings may be set up
 			if (is_queue(a) && a % URDMA_ETHQ_STRIDE == URDMA_ETHQ_CTRL)
@@ -422,13 +398,13 @@ static void test_random(void **)
 				b->active[s] &= ~(1u << q);
 			b->ci[0][q] = rnd(b, 65536);
 			b->ci[1][q] = rnd(b, 65536);
-			b->pi[q] = rnd_next(&b->random) >> 20;
+			b->pi[q] = rnd_next(&b->seed) >> 20;
 			b->err[0] = rnd(b, 256);
 			b->err[1] = rnd(b, 256);
 		}
 		unsigned int q = rnd(b, QUEUES), a = b->addr[rnd(b, b->addr.size())];
 		unsigned int strb = rnd(b, 2) ? 0xff : rnd(b, 256);
-		uint64_t v = rnd_next(&b->random);
+		uint64_t v = rnd_next(&b->seed);
 
 		if (rnd(b, 2))
 			a = queue_reg(q, 8 * rnd(b, 7));
@@ -441,7 +417,7 @@ static void test_random(void **)
 		if (rnd(b, 10) == 0)
 			a = 0;
 		if (rnd(b, 100) == 0)
-			b->dut.mac = rnd_next(&b->random) >> 16;
+			b->dut.mac = rnd_next(&b->seed) >> 16;
 		cycle(b, a, rnd(b, 2), v, strb);
 	}
 	print_message("%lu enables refused, %lu writes to what stands still\n", b->refused,

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "Veth_rx_test_top.h"
+#include "rtl/bench.h"
 #include "verilated.h"
 
 struct eth_model {
@@ -26,7 +27,6 @@ extern "C" void eth_model_settle(struct eth_model *m, const struct eth_in *in, s
 {
 	Veth_rx_test_top &t = m->top;
 
-	t.clk = 0;
 	t.rst = in->rst;
 	if (in->cfg) {
 		const struct eth_cfg *c = in->cfg;
@@ -67,7 +67,7 @@ extern "C" void eth_model_settle(struct eth_model *m, const struct eth_in *in, s
 	t.rdr_err = in->rdr_err;
 	t.wr_ready = in->wr_ready;
 	t.rxc_ready = in->rxc_ready;
-	t.eval();
+	bench_settle(t);
 
 	out->busy = t.busy;
 	out->active = t.active;
@@ -100,6 +100,5 @@ extern "C" void eth_model_settle(struct eth_model *m, const struct eth_in *in, s
 
 extern "C" void eth_model_edge(struct eth_model *m)
 {
-	m->top.clk = 1;
-	m->top.eval();
+	bench_edge(m->top);
 }

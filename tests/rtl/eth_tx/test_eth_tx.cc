@@ -20,15 +20,11 @@ extern "C" {
 
 #include "Vurdma_eth_tx.h"
 #include "ref_hash.h"
-#include "rtl/bits.h"
-#include "seed.h"
+#include "rtl/bench.h"
+#include "urdma_pkg.h"
 #include "urdma_hw.h"
 
 enum { QUEUES = 8, MAX_DESCS = 32, MAX_FRAME = 9216, MIN_FRAME = 60 };
-// packed structs, lowest bits of fields
-enum { RING_LOG = 0, RING_BASE = 5, RING_ENABLE = 69, RING_W = 70 };
-enum { RD_LEN = 0, RD_ADDR = 13, RD_W = 77 };
-enum { ERR = 0, LAST = 1, RSP_DATA = 2, KEEP = 2, MAC_DATA = 66 };
 enum { DESC, DATA };
 
 // Buffers are nowhere: their bytes follow from their address. Bits of it: 59:57 the queue, which is
@@ -104,7 +100,7 @@ struct knobs {
 struct bench {
 	Vurdma_eth_tx top;
 	knobs k;
-	uint64_t random = 1, cycles = 0;
+	uint64_t seed = 1, cycles = 0;
 	queue q[QUEUES];
 	std::deque<read_job> reads;
 	std::vector<uint8_t> now; // beats of the frame that is coming out
@@ -124,14 +120,9 @@ struct bench {
 	bool in_frame = false;
 };
 
-static uint64_t below(bench &b, uint64_t n)
-{
-	return rnd_below(&b.random, n);
-}
-
 static bool chance(bench &b, unsigned int percent)
 {
-	return percent >= 100 || below(b, 100) < percent;
+	return percent >= 100 || rnd(&b, 100) < percent;
 }
 
 // ---- the reference -----------------------------------------------------------------------------
@@ -190,29 +181,29 @@ static std::vector<uint8_t> make_wire(const std::vector<piece> &pieces, const of
 
 static uint64_t buffer(bench &b, unsigned int qn)
 {
-	return (uint64_t)qn << ADDR_QUEUE | (rnd_next(&b.random) & 0x007fffffffffffull);
+	return (uint64_t)qn << ADDR_QUEUE | (rnd_next(&b.seed) & 0x007fffffffffffull);
 }
 
 static unsigned int frame_len(bench &b)
 {
 	if (b.k.fixed_len)
 		return b.k.fixed_len;
-	switch (below(b, b.k.small ? 3 : 8)) {
+	switch (rnd(&b, b.k.small ? 3 : 8)) {
 	case 0:
-		return 1 + below(b, 64);
+		return 1 + rnd(&b, 64);
 	case 1:
-		return 54 + below(b, 16);
+		return 54 + rnd(&b, 16);
 	case 2:
-		return 14 + below(b, 200);
+		return 14 + rnd(&b, 200);
 	case 3:
 	case 4:
-		return 1400 + below(b, 119);
+		return 1400 + rnd(&b, 119);
 	case 5:
-		return 64 * (1 + below(b, 20)) - 4 + below(b, 8);
+		return 64 * (1 + rnd(&b, 20)) - 4 + rnd(&b, 8);
 	case 6:
-		return 3 + below(b, MAX_FRAME - 2);
+		return 3 + rnd(&b, MAX_FRAME - 2);
 	default:
-		return MAX_FRAME - (below(b, 2) ? 0 : below(b, 130));
+		return MAX_FRAME - (rnd(&b, 2) ? 0 : rnd(&b, 130));
 	}
 }
 
@@ -220,8 +211,8 @@ static void garbage(bench &b, queue &q, uint64_t index)
 {
 	desc &d = q.ring[index % q.ring.size()];
 
-	d.w[0] = rnd_next(&b.random);
-	d.w[1] = rnd_next(&b.random);
+	d.w[0] = rnd_next(&b.seed);
+	d.w[1] = rnd_next(&b.seed);
 }
 
 // Cut len bytes into n pieces, none empty.
@@ -235,8 +226,7 @@ static std::vector<piece> cut(bench &b, unsigned int qn, unsigned int len, unsig
 	for (unsigned int i = 0; i < n; i++) {
 		unsigned int rest = n - 1 - i;
 		unsigned int l =
-			rest ? 1 + below(b, below(b, 2) ? left - rest : (left - rest) / n + 1)
-			     : left;
+			rest ? 1 + rnd(&b, rnd(&b, 2) ? left - rest : (left - rest) / n + 1) : left;
 
 		if (b.k.fixed_len && rest)
 			l = len / n;
@@ -257,70 +247,69 @@ static bool write_frame(bench &b, unsigned int qn)
 
 	if (b.k.fixed_pieces)
 		n = b.k.fixed_pieces;
-	else if (below(b, 4) == 0)
-		n = MAX_DESCS - (below(b, 4) ? below(b, MAX_DESCS) : 0);
+	else if (rnd(&b, 4) == 0)
+		n = MAX_DESCS - (rnd(&b, 4) ? rnd(&b, MAX_DESCS) : 0);
 	else
-		n = 1 + below(b, 4);
+		n = 1 + rnd(&b, 4);
 	std::vector<piece> pieces = cut(b, qn, len, n);
 	// bytes that lead the sum to its edges, behind enough that tell the queue
-	if (below(b, 4) == 0 && pieces[0].len >= 3)
+	if (rnd(&b, 4) == 0 && pieces[0].len >= 3)
 		for (size_t i = 1; i < pieces.size(); i++)
-			pieces[i].addr |= (1 + below(b, 2)) << ADDR_KIND;
+			pieces[i].addr |= (1 + rnd(&b, 2)) << ADDR_KIND;
 	o.vlan = chance(b, b.k.vlan);
-	o.tci = below(b, 65536);
+	o.tci = rnd(&b, 65536);
 	o.csum = len >= 4 && chance(b, b.k.csum);
-	o.start = below(b, 4096);
-	o.at = below(b, 4096);
+	o.start = rnd(&b, 4096);
+	o.at = rnd(&b, 4096);
 	if (o.csum) {
 		unsigned int most = len < 4096 ? len : 4095;
 
-		o.start = below(b, 3) ? below(b, most < 80 ? most : 80) : below(b, most + 1);
-		o.at = below(b, (most < 100 || below(b, 2) ? most : 100) - 1);
-		if (below(b, 3) == 0 && most > 130)
-			o.at = 64 * (1 + below(b, most / 64 - 1)) - 1; // in two lines
-		if (below(b, 8) == 0 && most == len)
+		o.start = rnd(&b, 3) ? rnd(&b, most < 80 ? most : 80) : rnd(&b, most + 1);
+		o.at = rnd(&b, (most < 100 || rnd(&b, 2) ? most : 100) - 1);
+		if (rnd(&b, 3) == 0 && most > 130)
+			o.at = 64 * (1 + rnd(&b, most / 64 - 1)) - 1; // in two lines
+		if (rnd(&b, 8) == 0 && most == len)
 			o.at = len - 2;
-		if (below(b, 16) == 0 && most == len)
+		if (rnd(&b, 16) == 0 && most == len)
 			o.start = len;
 	}
 	if (q.next_kind || chance(b, b.k.bad)) {
-		kind = q.next_kind ? q.next_kind : 1 + below(b, 6);
+		kind = q.next_kind ? q.next_kind : 1 + rnd(&b, 6);
 		switch (kind) {
 		case 1: // empty piece
-			pieces[below(b, pieces.size())].len = 0;
+			pieces[rnd(&b, pieces.size())].len = 0;
 			break;
 		case 2: // too long
-			pieces.back().len +=
-				MAX_FRAME + 1 - len + (below(b, 2) ? 0 : below(b, 4000));
-			if (below(b, 2) && pieces.size() < MAX_DESCS)
+			pieces.back().len += MAX_FRAME + 1 - len + (rnd(&b, 2) ? 0 : rnd(&b, 4000));
+			if (rnd(&b, 2) && pieces.size() < MAX_DESCS)
 				pieces.push_back({ buffer(b, qn), 16383 });
 			for (piece &p : pieces)
 				if (p.len > 16383)
 					p.len = 16383;
 			break;
 		case 3: // too many
-			n = MAX_DESCS + 1 + (below(b, 2) ? 0 : below(b, q.ring.size() - MAX_DESCS));
+			n = MAX_DESCS + 1 + (rnd(&b, 2) ? 0 : rnd(&b, q.ring.size() - MAX_DESCS));
 			pieces.clear();
 			for (unsigned int i = 0; i < n; i++)
 				pieces.push_back(
-					{ buffer(b, qn), (unsigned int)(1 + below(b, 100)) });
+					{ buffer(b, qn), (unsigned int)(1 + rnd(&b, 100)) });
 			break;
 		case 4: // the checksum's place is beyond the end
 			if (len > 4000)
 				return false;
 			o.csum = true;
-			o.at = len - 1 + below(b, 3);
-			o.start = below(b, len);
+			o.at = len - 1 + rnd(&b, 3);
+			o.start = rnd(&b, len);
 			break;
 		case 5: // the sum begins beyond the end
 			if (len > 4000 || len < 2)
 				return false;
 			o.csum = true;
-			o.at = below(b, len - 1);
-			o.start = len + 1 + below(b, 90);
+			o.at = rnd(&b, len - 1);
+			o.start = len + 1 + rnd(&b, 90);
 			break;
 		default: // too many, all of them long
-			n = MAX_DESCS + 1 + below(b, 20);
+			n = MAX_DESCS + 1 + rnd(&b, 20);
 			pieces.assign(n, { buffer(b, qn), 16383 });
 			break;
 		}
@@ -334,7 +323,7 @@ static bool write_frame(bench &b, unsigned int qn)
 	f.bad = f.wire.empty();
 	if (!f.bad && chance(b, b.k.dma_fail)) {
 		// The bytes stay what they are: a mistake would send them.
-		pieces[below(b, pieces.size())].addr |= 1ull << ADDR_FAIL;
+		pieces[rnd(&b, pieces.size())].addr |= 1ull << ADDR_FAIL;
 		f.bad = true;
 		kind = 7;
 	}
@@ -352,13 +341,12 @@ static bool write_frame(bench &b, unsigned int qn)
 		desc &d = q.ring[q.written % q.ring.size()];
 
 		d.w[0] = pieces[i].addr;
-		d.w[1] =
-			rnd_next(&b.random) & (1ull << 14 | 1ull << 15 | 1ull << 19 | 0xfull << 48);
+		d.w[1] = rnd_next(&b.seed) & (1ull << 14 | 1ull << 15 | 1ull << 19 | 0xfull << 48);
 		d.w[1] |= pieces[i].len;
 		if (i + 1 == pieces.size())
 			d.w[1] |= URDMA_ETXD1_LAST;
 		if (i) // of no meaning there
-			d.w[1] |= rnd_next(&b.random) &
+			d.w[1] |= rnd_next(&b.seed) &
 				  (URDMA_ETXD1_VLAN | URDMA_ETXD1_CSUM | URDMA_ETXD1_CSUM_START |
 				   URDMA_ETXD1_TCI | URDMA_ETXD1_CSUM_AT);
 		else
@@ -376,9 +364,9 @@ static void set_ring(bench &b, unsigned int qn)
 {
 	queue &q = b.q[qn];
 
-	bits_set(b.top.ring, qn * RING_W + RING_LOG, 5, q.log);
-	bits_set(b.top.ring, qn * RING_W + RING_BASE, 64, q.base);
-	bits_set(b.top.ring, qn * RING_W + RING_ENABLE, 1, q.on);
+	FIELD_SET(b.top.ring, qn * eth_ring_t_W, eth_ring_t, log_entries, q.log);
+	FIELD_SET(b.top.ring, qn * eth_ring_t_W, eth_ring_t, base, q.base);
+	FIELD_SET(b.top.ring, qn * eth_ring_t_W, eth_ring_t, enable, q.on);
 	q.changed = b.cycles;
 }
 
@@ -389,15 +377,15 @@ static void switch_on(bench &b, unsigned int qn)
 	fresh.sent = q.sent;
 	q = fresh;
 	q.on = true;
-	q.log = b.k.log_min + below(b, b.k.log_max - b.k.log_min + 1);
+	q.log = b.k.log_min + rnd(&b, b.k.log_max - b.k.log_min + 1);
 	// rings end 4 GB areas, so that carries matter
 	q.base = ((uint64_t)qn + 1) << 48 | 0x7ff00000000ull |
-		 (0x100000000ull - (below(b, 2) ? 0x1000 : 16ull << q.log));
+		 (0x100000000ull - (rnd(&b, 2) ? 0x1000 : 16ull << q.log));
 	q.ring.resize(1ull << q.log);
 	for (uint64_t i = 0; i < q.ring.size(); i++)
 		garbage(b, q, i);
 	if (chance(b, b.k.desc_fail))
-		q.fail_at = below(b, 3 * q.ring.size());
+		q.fail_at = rnd(&b, 3 * q.ring.size());
 	set_ring(b, qn);
 }
 
@@ -424,8 +412,8 @@ static uint64_t load(const uint32_t *w, unsigned int lsb, uint8_t *bytes)
 
 static void take_read(bench &b, int port)
 {
-	uint64_t addr = bits_get(b.top.rd_req, port * RD_W + RD_ADDR, 64);
-	unsigned int len = bits_get(b.top.rd_req, port * RD_W + RD_LEN, 13);
+	uint64_t addr = FIELD_GET(b.top.rd_req, port * dma_rd_req_t_W, dma_rd_req_t, addr);
+	unsigned int len = FIELD_GET(b.top.rd_req, port * dma_rd_req_t_W, dma_rd_req_t, len);
 	read_job j = { port, 0, addr, 0, b.cycles + b.k.latency, len, 0, false };
 
 	assert_in_range(len, 1, 4096);
@@ -491,12 +479,12 @@ static void sent_frame(bench &b)
 
 static void take_beat(bench &b)
 {
-	uint64_t keep = bits_get(b.top.tx, KEEP, 64);
-	bool last = bits_get(b.top.tx, LAST, 1);
+	uint64_t keep = FIELD_GET(b.top.tx, 0, mac_beat_t, keep);
+	bool last = FIELD_GET(b.top.tx, 0, mac_beat_t, last);
 	uint8_t data[64];
 
-	load(b.top.tx, MAC_DATA, data);
-	assert_int_equal(bits_get(b.top.tx, ERR, 1), 0);
+	load(b.top.tx, mac_beat_t_data_LSB, data);
+	assert_int_equal(FIELD_GET(b.top.tx, 0, mac_beat_t, err), 0);
 	assert_true(last || !~keep);
 	assert_true(keep && !(keep & (keep + 1)));
 	for (int i = 0; i < 64 && keep >> i & 1; i++)
@@ -513,8 +501,9 @@ static void take_beat(bench &b)
 
 static void take_completion(bench &b)
 {
-	unsigned int qn = b.top.txc >> 17 & 7, ci = b.top.txc & 0xffff;
-	bool err = b.top.txc >> 16 & 1, bad = false;
+	unsigned int qn = FIELD_OF(b.top.txc, eth_txc_t, q),
+		     ci = FIELD_OF(b.top.txc, eth_txc_t, ci);
+	bool err = FIELD_OF(b.top.txc, eth_txc_t, err), bad = false;
 	queue &q = b.q[qn];
 	size_t n = 0;
 
@@ -554,8 +543,8 @@ static void doorbell(bench &b, unsigned int qn, uint64_t pi)
 static void stimulate(bench &b)
 {
 	b.top.db_valid = 0;
-	if (b.k.flips && below(b, b.k.flips) == 0) {
-		unsigned int n = below(b, b.k.queues);
+	if (b.k.flips && rnd(&b, b.k.flips) == 0) {
+		unsigned int n = rnd(&b, b.k.queues);
 
 		if (b.q[n].on)
 			switch_off(b, n);
@@ -565,12 +554,12 @@ static void stimulate(bench &b)
 	for (unsigned int i = 0; i < b.k.queues && !b.stop; i++) {
 		queue &q = b.q[i];
 
-		if (q.on && !q.failed && (b.k.whole || below(b, 4) == 0))
+		if (q.on && !q.failed && (b.k.whole || rnd(&b, 4) == 0))
 			while (q.written - q.posted < (b.k.whole ? 64 : 40) && write_frame(b, i))
 				;
 	}
 	if (chance(b, b.k.post)) {
-		unsigned int n = below(b, b.k.queues);
+		unsigned int n = rnd(&b, b.k.queues);
 		queue &q = b.q[n];
 
 		if (b.k.whole) // the one with most to post
@@ -580,19 +569,19 @@ static void stimulate(bench &b)
 		if (b.q[n].on && (b.top.active >> n & 1)) {
 			queue &p = b.q[n];
 
-			if (!b.k.whole && below(b, 16) == 0) { // an old one again
+			if (!b.k.whole && rnd(&b, 16) == 0) { // an old one again
 				doorbell(b, n,
 					 p.posted -
-						 below(b, p.posted < 30000 ? p.posted + 1 : 30000));
+						 rnd(&b, p.posted < 30000 ? p.posted + 1 : 30000));
 			} else {
 				if (b.k.whole || b.stop)
 					p.posted = p.written;
 				else if (p.written > p.posted)
-					p.posted += 1 + below(b, p.written - p.posted);
+					p.posted += 1 + rnd(&b, p.written - p.posted);
 				doorbell(b, n, p.posted);
 			}
 		} else if (!q.on && !(b.top.active >> n & 1)) {
-			doorbell(b, n, below(b, 65536)); // to be ignored
+			doorbell(b, n, rnd(&b, 65536)); // to be ignored
 		}
 	}
 }
@@ -638,12 +627,12 @@ static void cycle(bench &b)
 	if (!b.reads.empty() && b.reads.front().ready <= b.cycles && chance(b, b.k.rsp)) {
 		read_job &j = b.reads.front();
 		queue &q = b.q[j.q];
-		uint8_t bytes[68] = {};
+		uint8_t bytes[64] = {};
 
 		respond = true;
 		for (unsigned int i = 0; i < 64; i++)
 			if (j.at + i >= j.len || j.fails) {
-				bytes[i] = rnd_next(&b.random); // of no meaning
+				bytes[i] = rnd_next(&b.seed); // of no meaning
 			} else if (j.port == DATA) {
 				bytes[i] = mem_byte(j.addr + j.at + i);
 			} else {
@@ -653,19 +642,15 @@ static void cycle(bench &b)
 			}
 		j.at += 64;
 		bool last = j.at >= j.len, err = last && j.fails;
-		uint32_t w[17], low = last << LAST | err << ERR;
-
-		memcpy(w, bytes, 68);
-		for (int i = 0; i < 17; i++) {
-			t.rd_rsp[i] = w[i] << RSP_DATA | low;
-			low = w[i] >> 30;
-		}
+		FIELD_SET(t.rd_rsp, 0, dma_rd_rsp_t, err, err);
+		FIELD_SET(t.rd_rsp, 0, dma_rd_rsp_t, last, last);
+		for (int i = 0; i < 64; i++)
+			bits_set(t.rd_rsp, FIELD_AT(8 * i, dma_rd_rsp_t, data), 8, bytes[i]);
 		t.rd_rsp_valid = 1 << j.port;
 	}
 	t.tx_ready = !b.stall_tx && chance(b, b.k.tx_ready);
 	t.txc_ready = chance(b, b.k.txc_ready);
-	t.clk = 0;
-	t.eval();
+	bench_settle(t);
 
 	// both read ports may be taken in a cycle only one after the other: a port without a
 	// request gives its turn away
@@ -676,8 +661,8 @@ static void cycle(bench &b)
 	}
 	for (int i = 0; i < 2; i++) {
 		bool valid = t.rd_req_valid >> i & 1, ready = t.rd_req_ready >> i & 1;
-		uint64_t addr = bits_get(t.rd_req, i * RD_W + RD_ADDR, 64);
-		uint32_t len = bits_get(t.rd_req, i * RD_W + RD_LEN, 13);
+		uint64_t addr = FIELD_GET(t.rd_req, i * dma_rd_req_t_W, dma_rd_req_t, addr);
+		uint32_t len = FIELD_GET(t.rd_req, i * dma_rd_req_t_W, dma_rd_req_t, len);
 		uint32_t req[3] = { (uint32_t)addr, (uint32_t)(addr >> 32), len };
 
 		if (b.held[i] && (!valid || memcmp(req, b.held_req + 4 * i, sizeof(req))))
@@ -756,8 +741,7 @@ static void cycle(bench &b)
 			b.reads.pop_front();
 		}
 	}
-	t.clk = 1;
-	t.eval();
+	bench_edge(t);
 	b.cycles++;
 }
 
@@ -766,15 +750,12 @@ static std::unique_ptr<bench> start(const knobs &k, uint64_t salt)
 	auto b = std::make_unique<bench>();
 
 	b->k = k;
-	b->random = (test_seed(1) * 1000 + salt) * 0x9e3779b97f4a7c15ull + 1;
+	b->seed = bench_state(test_seed(1) * 1000 + salt);
 	for (int i = 0; i < 10; i++)
-		below(*b, 2);
+		rnd(b.get(), 2);
 	b->top.rst = 1;
 	for (int i = 0; i < 2; i++) {
-		b->top.clk = 0;
-		b->top.eval();
-		b->top.clk = 1;
-		b->top.eval();
+		bench_clock(b->top);
 	}
 	b->top.rst = 0;
 	for (unsigned int i = 0; i < k.queues; i++)
@@ -997,13 +978,10 @@ static void test_far_doorbell(void **)
 		assert_int_equal(b->q[0].completed, b->q[0].posted);
 		b->k.post = 0;
 		// as far as allowed, then one more
-		doorbell(*b, 0, b->q[0].posted + (i ? 65 + below(*b, 30000) : 65));
+		doorbell(*b, 0, b->q[0].posted + (i ? 65 + rnd(b.get(), 30000) : 65));
 		b->q[0].failed = true;
 		b->top.eval();
-		b->top.clk = 0;
-		b->top.eval();
-		b->top.clk = 1;
-		b->top.eval();
+		bench_clock(b->top);
 		b->cycles++;
 		for (int n = 0; n < 20; n++)
 			cycle(*b);

@@ -2,6 +2,7 @@
 #include "lib_model.h"
 
 #include "Vlib_test_top.h"
+#include "rtl/bench.h"
 #include "verilated.h"
 
 struct lib_model {
@@ -40,8 +41,7 @@ void lib_model_eval(lib_model *m, lib_pins *p)
 	t.wr_data = p->wr_data;
 	t.rd_en = p->rd_en;
 	t.rd_addr = p->rd_addr;
-	t.clk = 0;
-	t.eval();
+	bench_settle(t);
 	p->in_ready = t.in_ready;
 	p->out_valid = t.out_valid;
 	p->out_data[0] = t.out_data0;
@@ -57,6 +57,5 @@ void lib_model_eval(lib_model *m, lib_pins *p)
 
 void lib_model_edge(lib_model *m)
 {
-	m->top.clk = 1;
-	m->top.eval();
+	bench_edge(m->top);
 }

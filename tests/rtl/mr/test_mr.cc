@@ -18,18 +18,22 @@ extern "C" {
 #include <vector>
 
 #include "Vurdma_mr.h"
-#include "rtl/bits.h"
-#include "seed.h"
+#include "rtl/bench.h"
+#include "urdma_pkg.h"
 
-enum { CLIENTS = 5, REGIONS = 128 };
-enum { MR_OK, MR_BAD_KEY, MR_BAD_PD, MR_BAD_RANGE, MR_BAD_ACCESS, MR_DMA_ERR };
+enum { CLIENTS = MRC_N, REGIONS = 128 };
 
-// widths of urdma_pkg's structs
-enum { REQ_W = 211, OP_W = 299, RSP_W = 81, RD_REQ_W = 77 };
-
-enum { OP_CLIENTS = 3 };
-enum { CREATE, DESTROY, REG, INV_LOCAL, INV_REMOTE, BIND, QP_END, OPS };
-enum { MRO_OK, MRO_BAD_KEY, MRO_BAD_PD, MRO_BAD_RANGE, MRO_BAD_ACCESS, MRO_BUSY };
+enum { OP_CLIENTS = MROC_N };
+enum {
+	CREATE = MRO_CREATE,
+	DESTROY = MRO_DESTROY,
+	REG = MRO_REG,
+	INV_LOCAL = MRO_INV_LOCAL,
+	INV_REMOTE = MRO_INV_REMOTE,
+	BIND = MRO_BIND,
+	QP_END = MRO_QP_END,
+	OPS
+};
 enum { KIND_REGION, KIND_FAST, KIND_WINDOW };
 enum { LOCAL_WRITE = 1, REMOTE_WRITE = 2, REMOTE_READ = 4, REMOTE_ATOMIC = 8, MW_BIND = 16 };
 enum { REMOTE = REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC };
@@ -113,22 +117,17 @@ struct bench {
 // reads of tables at or above fail
 static const uint64_t bad_memory = 0xdead00000000ull;
 
-static uint64_t rnd(struct bench *b, uint64_t n)
-{
-	return rnd_below(&b->seed, n);
-}
-
 static void check_answer(struct bench *b, int c)
 {
 	const uint32_t *w = b->dut.rsp.m_storage;
-	unsigned int lsb = c * RSP_W;
+	unsigned int lsb = c * mr_rsp_t_W;
 	struct expected *e;
 	struct answer got;
 
-	got.last = bits_get(w, lsb, 1);
-	got.len = bits_get(w, lsb + 1, 13);
-	got.addr = bits_get(w, lsb + 14, 64);
-	got.status = bits_get(w, lsb + 78, 3);
+	got.last = FIELD_GET(w, lsb, mr_rsp_t, last);
+	got.len = FIELD_GET(w, lsb, mr_rsp_t, len);
+	got.addr = FIELD_GET(w, lsb, mr_rsp_t, addr);
+	got.status = FIELD_GET(w, lsb, mr_rsp_t, status);
 	if (b->expect[c].empty())
 		fail_msg("cycle %lu: client %d has an answer that it did not ask for", b->now, c);
 	e = &b->expect[c].front();
@@ -155,36 +154,36 @@ static void check_answer(struct bench *b, int c)
 
 static void put_table(uint32_t *w, unsigned int lsb, const struct table *pt)
 {
-	bits_set(w, lsb, 6, pt->page_shift);
-	bits_set(w, lsb + 6, 2, pt->levels);
-	bits_set(w, lsb + 8, 64, pt->addr);
+	FIELD_SET(w, lsb, pt_t, page_shift, pt->page_shift);
+	FIELD_SET(w, lsb, pt_t, levels, pt->levels);
+	FIELD_SET(w, lsb, pt_t, addr, pt->addr);
 }
 
 static void put_request(uint32_t *w, unsigned int lsb, const struct request *rq)
 {
-	bits_set(w, lsb, 13, rq->len);
-	bits_set(w, lsb + 13, 64, rq->va);
-	bits_set(w, lsb + 77, 5, rq->acc);
-	bits_set(w, lsb + 82, 12, rq->qpn);
-	bits_set(w, lsb + 94, 12, rq->pd);
-	bits_set(w, lsb + 106, 32, rq->key);
-	put_table(w, lsb + 138, &rq->pt);
-	bits_set(w, lsb + 210, 1, rq->ring);
+	FIELD_SET(w, lsb, mr_req_t, len, rq->len);
+	FIELD_SET(w, lsb, mr_req_t, va, rq->va);
+	FIELD_SET(w, lsb, mr_req_t, acc, rq->acc);
+	FIELD_SET(w, lsb, mr_req_t, qpn, rq->qpn);
+	FIELD_SET(w, lsb, mr_req_t, pd, rq->pd);
+	FIELD_SET(w, lsb, mr_req_t, key, rq->key);
+	put_table(w, FIELD_AT(lsb, mr_req_t, pt), &rq->pt);
+	FIELD_SET(w, lsb, mr_req_t, ring, rq->ring);
 }
 
 static void put_op(uint32_t *w, unsigned int lsb, const struct op *op)
 {
-	put_table(w, lsb, &op->pt);
-	bits_set(w, lsb + 72, 64, op->len);
-	bits_set(w, lsb + 136, 64, op->va);
-	bits_set(w, lsb + 200, 1, op->all);
-	bits_set(w, lsb + 201, 5, op->acc);
-	bits_set(w, lsb + 206, 12, op->qpn);
-	bits_set(w, lsb + 218, 12, op->pd);
-	bits_set(w, lsb + 230, 32, op->lkey);
-	bits_set(w, lsb + 262, 32, op->key);
-	bits_set(w, lsb + 294, 2, op->kind);
-	bits_set(w, lsb + 296, 3, op->op);
+	put_table(w, FIELD_AT(lsb, mr_op_t, pt), &op->pt);
+	FIELD_SET(w, lsb, mr_op_t, len, op->len);
+	FIELD_SET(w, lsb, mr_op_t, va, op->va);
+	FIELD_SET(w, lsb, mr_op_t, all, op->all);
+	FIELD_SET(w, lsb, mr_op_t, acc, op->acc);
+	FIELD_SET(w, lsb, mr_op_t, qpn, op->qpn);
+	FIELD_SET(w, lsb, mr_op_t, pd, op->pd);
+	FIELD_SET(w, lsb, mr_op_t, lkey, op->lkey);
+	FIELD_SET(w, lsb, mr_op_t, key, op->key);
+	FIELD_SET(w, lsb, mr_op_t, kind, op->kind);
+	FIELD_SET(w, lsb, mr_op_t, op, op->op);
 }
 
 // ---- model: contexts ---------------------------------------------------------------------------
@@ -313,10 +312,10 @@ static void drive_reads(struct bench *b)
 
 	b->reads.pop_front();
 	b->dut.rd_rsp_valid = 1u << rd.port;
-	bits_set(w, 0, 1, rd.addr >= bad_memory);
-	bits_set(w, 1, 1, 1);
+	FIELD_SET(w, 0, dma_rd_rsp_t, err, rd.addr >= bad_memory);
+	FIELD_SET(w, 0, dma_rd_rsp_t, last, 1);
 	for (int i = 0; i < 8; i++)
-		bits_set(w, 2 + 64 * i, 64, rd.word[i]);
+		bits_set(w, FIELD_AT(64 * i, dma_rd_rsp_t, data), 64, rd.word[i]);
 }
 
 static void drive_ops(struct bench *b)
@@ -328,7 +327,7 @@ static void drive_ops(struct bench *b)
 		if (b->ops[c].empty() || c == b->op_client)
 			continue;
 		d->mro_valid |= 1u << c;
-		put_op(d->mro.m_storage, c * OP_W, &b->ops[c].front());
+		put_op(d->mro.m_storage, c * mr_op_t_W, &b->ops[c].front());
 	}
 }
 
@@ -385,12 +384,11 @@ static void cycle(struct bench *b)
 	Vurdma_mr *d = &b->dut;
 	unsigned int ready = 0;
 
-	d->clk = 0;
 	d->req_valid = 0;
 	for (int c = 0; c < CLIENTS; c++) {
 		if (!d->rst && !b->todo[c].empty()) {
 			d->req_valid |= 1u << c;
-			put_request(d->req.m_storage, c * REQ_W, &b->todo[c].front());
+			put_request(d->req.m_storage, c * mr_req_t_W, &b->todo[c].front());
 		}
 		if (!b->refuse[c] && (b->latency == 0 || rnd(b, 8)))
 			ready |= 1u << c;
@@ -400,7 +398,7 @@ static void cycle(struct bench *b)
 	d->flush_req = b->flush;
 	drive_reads(b);
 	drive_ops(b);
-	d->eval();
+	bench_settle(*d);
 
 	check_ops(b);
 	for (int c = 0; c < CLIENTS; c++) {
@@ -415,9 +413,14 @@ static void cycle(struct bench *b)
 	for (unsigned int p = 0; p < 2; p++) {
 		if (!((d->rd_req_valid & d->rd_req_ready) >> p & 1))
 			continue;
-		struct read rd = { p, bits_get(d->rd_req.m_storage, p * RD_REQ_W + 13, 64), 0, {} };
+		struct read rd = { p,
+				   FIELD_GET(d->rd_req.m_storage, p * dma_rd_req_t_W, dma_rd_req_t,
+					     addr),
+				   0,
+				   {} };
 
-		assert_int_equal(bits_get(d->rd_req.m_storage, p * RD_REQ_W, 13), 64);
+		assert_int_equal(
+			FIELD_GET(d->rd_req.m_storage, p * dma_rd_req_t_W, dma_rd_req_t, len), 64);
 		assert_int_equal(rd.addr % 64, 0);
 		rd.due = b->now + 100 + (b->latency ? rnd(b, b->latency) : 0);
 		if (!b->reads.empty() && rd.due < b->reads.back().due)
@@ -427,8 +430,7 @@ static void cycle(struct bench *b)
 		b->reads.push_back(rd);
 		b->fills++;
 	}
-	d->clk = 1;
-	d->eval();
+	bench_edge(*d);
 	b->now++;
 }
 

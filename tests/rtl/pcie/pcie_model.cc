@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "Vurdma_pcie.h"
+#include "rtl/bench.h"
 #include "verilated.h"
 
 struct pcie_model {
@@ -116,8 +117,7 @@ void pcie_model_eval(pcie_model *m, const pcie_in *in, pcie_out *out)
 	}
 	t.wr_valid = v;
 
-	t.clk = 0;
-	t.eval();
+	bench_settle(t);
 
 	out->cq_ready = t.s_axis_cq_tready;
 	out->rc_ready = t.s_axis_rc_tready;
@@ -171,6 +171,5 @@ void pcie_model_eval(pcie_model *m, const pcie_in *in, pcie_out *out)
 
 void pcie_model_edge(pcie_model *m)
 {
-	m->top.clk = 1;
-	m->top.eval();
+	bench_edge(m->top);
 }

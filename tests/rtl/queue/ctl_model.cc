@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "Vurdma_ctl.h"
-#include "rtl/bits.h"
+#include "rtl/bench.h"
 #include "ctl_model.h"
 
 namespace
@@ -19,6 +19,8 @@ template <class T> uint64_t get(const T &port, unsigned lsb, unsigned width)
 	return bits_get(words, lsb, width);
 }
 
+#define FIELD(port, at, type, member) get(port, FIELD_AT(at, type, member), type##_##member##_W)
+
 template <class T> void put(T &port, unsigned lsb, unsigned width, uint64_t value)
 {
 	uint32_t words[(sizeof(T) + 3) / 4] = {};
@@ -30,24 +32,24 @@ template <class T> void put(T &port, unsigned lsb, unsigned width, uint64_t valu
 template <class T> seen_ring ring(const T &p, unsigned lsb)
 {
 	seen_ring r = {};
-	r.log_stride = get(p, lsb, 4);
-	r.log_entries = get(p, lsb + 4, 5);
-	r.page_shift = get(p, lsb + 9, 6);
-	r.levels = get(p, lsb + 15, 2);
-	r.addr = get(p, lsb + 17, 64);
+	r.log_stride = FIELD(p, lsb, ring_t, log_stride);
+	r.log_entries = FIELD(p, lsb, ring_t, log_entries);
+	r.page_shift = FIELD(p, FIELD_AT(lsb, ring_t, pt), pt_t, page_shift);
+	r.levels = FIELD(p, FIELD_AT(lsb, ring_t, pt), pt_t, levels);
+	r.addr = FIELD(p, FIELD_AT(lsb, ring_t, pt), pt_t, addr);
 	return r;
 }
 
 template <class T> seen_gid gid_of(const T &p, unsigned lsb)
 {
 	seen_gid g = {};
-	g.lo = get(p, lsb, 64);
-	g.hi = get(p, lsb + 64, 64);
-	g.smac = get(p, lsb + 128, 48);
-	g.vlan = get(p, lsb + 176, 12);
-	g.vlan_valid = get(p, lsb + 188, 1);
-	g.ipv4 = get(p, lsb + 189, 1);
-	g.valid = get(p, lsb + 190, 1);
+	g.lo = get(p, FIELD_AT(lsb, gid_t, gid), 64);
+	g.hi = get(p, FIELD_AT(lsb + 64, gid_t, gid), 64);
+	g.smac = FIELD(p, lsb, gid_t, smac);
+	g.vlan = FIELD(p, lsb, gid_t, vlan);
+	g.vlan_valid = FIELD(p, lsb, gid_t, vlan_valid);
+	g.ipv4 = FIELD(p, lsb, gid_t, ipv4);
+	g.valid = FIELD(p, lsb, gid_t, valid);
 	return g;
 }
 
@@ -282,16 +284,17 @@ void ctl_tick(struct ctl *c)
 		qr[i] = !w->hold_qpc && w->cycle >= c->qpc_due[i];
 		if (!qr[i])
 			continue;
-		owner &o = w->own[i][qp[i] >> 24 & 0xfff];
-		uint64_t rsp =
-			(uint64_t)o.psn << 33 | (uint64_t)o.pi << 17 | o.ci << 1 | o.draining;
+		owner &o = w->own[i][FIELD_OF(qp[i], qpc_t, qpn)];
+		uint64_t rsp = FIELD_IN(qpc_rsp_t, psn, o.psn) | FIELD_IN(qpc_rsp_t, pi, o.pi) |
+			       FIELD_IN(qpc_rsp_t, ci, o.ci) |
+			       FIELD_IN(qpc_rsp_t, draining, o.draining);
 		if (i == OWN_TX)
 			m->tx_qpc_rsp = rsp;
 		else if (i == OWN_RX)
 			m->rx_qpc_rsp = rsp;
 		else
 			m->ack_qpc_rsp = rsp;
-		unsigned op = qp[i] >> 36 & 7;
+		unsigned op = FIELD_OF(qp[i], qpc_t, op);
 		o.at[op] = w->cycle;
 		o.count[op]++;
 		w->n_qpc++;
@@ -317,8 +320,8 @@ void ctl_tick(struct ctl *c)
 	// what moves at this edge
 	if (!rst && m->rd_req_valid && m->rd_req_ready) {
 		read_req r = {};
-		r.addr = get(m->rd_req, 13, 64);
-		r.len = get(m->rd_req, 0, 13);
+		r.addr = FIELD(m->rd_req, 0, dma_rd_req_t, addr);
+		r.len = FIELD(m->rd_req, 0, dma_rd_req_t, len);
 		r.due = w->cycle + w->rd_latency_min +
 			rnd_below(&w->rnd, w->rd_latency_max - w->rd_latency_min + 1);
 		c->reads.push_back(r);
@@ -326,17 +329,19 @@ void ctl_tick(struct ctl *c)
 		w->last_rd_addr = r.addr;
 		w->last_rd_len = r.len;
 	}
-	if (!rst && c->wr_held && (!m->wr_valid || get(m->wr, 526, 64) != c->wr_held_addr))
+	if (!rst && c->wr_held &&
+	    (!m->wr_valid || FIELD(m->wr, 0, dma_wr_t, addr) != c->wr_held_addr))
 		w->protocol_errors++;
 	c->wr_held = !rst && m->wr_valid && !m->wr_ready;
 	if (!rst && m->wr_valid) {
-		c->wr_held_addr = get(m->wr, 526, 64);
+		c->wr_held_addr = FIELD(m->wr, 0, dma_wr_t, addr);
 		if (m->wr_ready) {
 			uint64_t addr = c->wr_held_addr;
-			if (get(m->wr, 513, 13) != 64 || !get(m->wr, 0, 1))
+			if (FIELD(m->wr, 0, dma_wr_t, len) != 64 ||
+			    !FIELD(m->wr, 0, dma_wr_t, last))
 				w->protocol_errors++;
 			for (unsigned i = 0; i < 8 && addr + 64 <= MEM_SIZE; i++) {
-				uint64_t word = get(m->wr, 1 + 64 * i, 64);
+				uint64_t word = get(m->wr, FIELD_AT(64 * i, dma_wr_t, data), 64);
 				memcpy(w->mem + addr + 8 * i, &word, 8);
 			}
 			w->wr_addr[w->n_wr % LOG_SIZE] = addr;
@@ -348,9 +353,9 @@ void ctl_tick(struct ctl *c)
 
 		c->mro_taken = true;
 		c->mro_due = w->cycle + 1 + rnd_below(&w->rnd, w->mro_delay_max + 1);
-		c->mro_op = get(m->mro, 296, 3);
-		c->mro_idx = get(m->mro, 270, 24);
-		c->mro_qpn = get(m->mro, 206, 12);
+		c->mro_op = FIELD(m->mro, 0, mr_op_t, op);
+		c->mro_idx = get(m->mro, FIELD_AT(8, mr_op_t, key), 24);
+		c->mro_qpn = FIELD(m->mro, 0, mr_op_t, qpn);
 		w->n_mro++;
 		if (c->mro_idx >= N_MR) {
 			w->protocol_errors++;
@@ -358,34 +363,34 @@ void ctl_tick(struct ctl *c)
 		}
 		if (c->mro_op == MRO_CREATE) {
 			r.valid = true;
-			r.page_shift = get(m->mro, 0, 6);
-			r.levels = get(m->mro, 6, 2);
-			r.addr = get(m->mro, 8, 64);
-			r.len = get(m->mro, 72, 64);
-			r.va = get(m->mro, 136, 64);
-			r.all = get(m->mro, 200, 1);
-			r.acc = get(m->mro, 201, 5);
-			r.pd = get(m->mro, 218, 12);
-			r.variant = get(m->mro, 262, 8);
-			r.kind = get(m->mro, 294, 2);
+			r.page_shift = FIELD(m->mro, mr_op_t_pt_LSB, pt_t, page_shift);
+			r.levels = FIELD(m->mro, mr_op_t_pt_LSB, pt_t, levels);
+			r.addr = FIELD(m->mro, mr_op_t_pt_LSB, pt_t, addr);
+			r.len = FIELD(m->mro, 0, mr_op_t, len);
+			r.va = FIELD(m->mro, 0, mr_op_t, va);
+			r.all = FIELD(m->mro, 0, mr_op_t, all);
+			r.acc = FIELD(m->mro, 0, mr_op_t, acc);
+			r.pd = FIELD(m->mro, 0, mr_op_t, pd);
+			r.variant = get(m->mro, mr_op_t_key_LSB, 8);
+			r.kind = FIELD(m->mro, 0, mr_op_t, kind);
 		}
 		c->mro_new = r;
 	}
 	if (!rst && m->cq_cfg_valid && m->cq_cfg_ready) {
 		seen_cq &q = w->cq[m->cq_cfg_cqn];
-		q.db_page = get(m->cq_cfg, 0, 10);
-		q.eqn = get(m->cq_cfg, 10, 6);
+		q.db_page = FIELD(m->cq_cfg, 0, cq_cfg_t, db_page);
+		q.eqn = FIELD(m->cq_cfg, 0, cq_cfg_t, eqn);
 		q.ring = ring(m->cq_cfg, 16);
-		q.valid = get(m->cq_cfg, 97, 1);
+		q.valid = FIELD(m->cq_cfg, 0, cq_cfg_t, valid);
 		w->cq_at[m->cq_cfg_cqn] = w->cycle;
 		w->n_cfg++;
 	}
 	if (!rst && m->eq_cfg_valid && m->eq_cfg_ready) {
 		seen_eq &q = w->eq[m->eq_cfg_eqn];
-		q.vec = get(m->eq_cfg, 0, 6);
-		q.addr = get(m->eq_cfg, 6, 64);
-		q.log_entries = get(m->eq_cfg, 70, 5);
-		q.valid = get(m->eq_cfg, 75, 1);
+		q.vec = FIELD(m->eq_cfg, 0, eq_cfg_t, vec);
+		q.addr = FIELD(m->eq_cfg, 0, eq_cfg_t, addr);
+		q.log_entries = FIELD(m->eq_cfg, 0, eq_cfg_t, log_entries);
+		q.valid = FIELD(m->eq_cfg, 0, eq_cfg_t, valid);
 		w->eq_at[m->eq_cfg_eqn] = w->cycle;
 		w->n_cfg++;
 	}
@@ -401,10 +406,10 @@ void ctl_tick(struct ctl *c)
 			continue;
 		seen_ev &s = w->ev[w->n_ev++ % LOG_SIZE];
 		s.cmd = e.cmd;
-		s.obj = e.v >> 24 & 0xffffff;
-		s.type = e.v >> 48 & 0xff;
-		s.eqn = e.v >> 56 & 0x3f;
-		s.data = e.v & 0xffffff;
+		s.obj = FIELD_OF(e.v, eqe_req_t, obj);
+		s.type = FIELD_OF(e.v, eqe_req_t, ev_type);
+		s.eqn = FIELD_OF(e.v, eqe_req_t, eqn);
+		s.data = FIELD_OF(e.v, eqe_req_t, data);
 		s.at = w->cycle;
 	}
 	struct {
@@ -412,18 +417,25 @@ void ctl_tick(struct ctl *c)
 		seen_db d;
 	} d[5] = {
 		{ m->sq_db_valid && m->sq_db_ready,
-		  { 's', (uint32_t)(m->sq_db >> 16), 0, 0, (uint32_t)(m->sq_db & 0xffff) } },
+		  { 's', (uint32_t)FIELD_OF(m->sq_db, wq_db_t, qpn), 0, 0,
+		    (uint32_t)FIELD_OF(m->sq_db, wq_db_t, pi) } },
 		{ m->rq_db_valid && m->rq_db_ready,
-		  { 'r', (uint32_t)(m->rq_db >> 16), 0, 0, (uint32_t)(m->rq_db & 0xffff) } },
+		  { 'r', (uint32_t)FIELD_OF(m->rq_db, wq_db_t, qpn), 0, 0,
+		    (uint32_t)FIELD_OF(m->rq_db, wq_db_t, pi) } },
 		{ m->cq_db_valid && m->cq_db_ready,
-		  { 'c', (uint32_t)(m->cq_db >> 44), (uint32_t)(m->cq_db >> 34 & 0x3ff),
-		    (uint32_t)(m->cq_db >> 32 & 3), (uint32_t)m->cq_db } },
+		  { 'c', (uint32_t)FIELD_OF(m->cq_db, cq_db_t, cqn),
+		    (uint32_t)FIELD_OF(m->cq_db, cq_db_t, page),
+		    (uint32_t)FIELD_OF(m->cq_db, cq_db_t, arm),
+		    (uint32_t)FIELD_OF(m->cq_db, cq_db_t, ci) } },
 		{ m->eq_db_valid && m->eq_db_ready,
-		  { 'e', (uint32_t)(m->eq_db >> 34), 0, (uint32_t)(m->eq_db >> 32 & 3),
-		    (uint32_t)m->eq_db } },
+		  { 'e', (uint32_t)FIELD_OF(m->eq_db, eq_db_t, eqn), 0,
+		    (uint32_t)FIELD_OF(m->eq_db, eq_db_t, arm),
+		    (uint32_t)FIELD_OF(m->eq_db, eq_db_t, ci) } },
 		{ (bool)m->eth_db_valid,
-		  { "TRC?"[m->eth_db >> 36 & 3], (uint32_t)(m->eth_db >> 33 & 7), 0,
-		    (uint32_t)(m->eth_db >> 32 & 1), (uint32_t)m -> eth_db } },
+		  { "TRC?"[FIELD_OF(m->eth_db, eth_db_t, kind)],
+		    (uint32_t)FIELD_OF(m->eth_db, eth_db_t, q), 0,
+		    (uint32_t)FIELD_OF(m->eth_db, eth_db_t, arm),
+		    (uint32_t)FIELD_OF(m->eth_db, eth_db_t, index) } },
 	};
 	for (auto &e : d)
 		if (!rst && e.on)
@@ -438,15 +450,15 @@ void ctl_tick(struct ctl *c)
 	// the data of a read stand there in the next cycle and in no other
 	uint64_t eth_rdata = rnd_next(&w->rnd);
 	if (m->eth_reg_valid) {
-		uint32_t addr = get(m->reg_req, 72, 16) - ETH_REGS;
+		uint32_t addr = FIELD(m->reg_req, 0, reg_req_t, addr) - ETH_REGS;
 
 		if (addr >= ETH_REGS_SIZE || !m->reg_req_valid) {
 			w->protocol_errors++;
-		} else if (get(m->reg_req, 88, 1)) {
+		} else if (FIELD(m->reg_req, 0, reg_req_t, write)) {
 			for (int i = 0; i < 8; i++)
-				if (get(m->reg_req, i, 1))
-					((uint8_t *)&w->eth_reg[addr / 8])[i] =
-						get(m->reg_req, 8 + 8 * i, 8);
+				if (get(m->reg_req, FIELD_AT(i, reg_req_t, strb), 1))
+					((uint8_t *)&w->eth_reg[addr / 8])[i] = get(
+						m->reg_req, FIELD_AT(8 * i, reg_req_t, wdata), 8);
 			w->n_eth_wr++;
 		} else {
 			eth_rdata = w->eth_reg[addr / 8];
@@ -459,11 +471,9 @@ void ctl_tick(struct ctl *c)
 		if (!rst && (m->qp_err_valid & m->qp_err_ready) >> i & 1)
 			c->errs[i].pop_front();
 
-	m->clk = 1;
-	m->eval();
+	bench_edge(*m);
 	m->eth_reg_rdata = eth_rdata;
-	m->clk = 0;
-	m->eval();
+	bench_settle(*m);
 	m->skip_valid = 0;
 	m->cnt = 0;
 	m->tx_bytes = 0;
@@ -572,36 +582,36 @@ void ctl_qp_cfg(struct ctl *c, int reader, uint32_t qpn, struct seen_qp *q)
 	unsigned b = 562 * reader;
 	auto &p = m->qpr_rsp;
 	memset(q, 0, sizeof(*q));
-	q->udp_sport = get(p, b, 16);
-	q->flow_label = get(p, b + 16, 20);
-	q->hop_limit = get(p, b + 36, 8);
-	q->tclass = get(p, b + 44, 8);
-	q->dgid_lo = get(p, b + 52, 64);
-	q->dgid_hi = get(p, b + 116, 64);
-	q->dmac = get(p, b + 180, 48);
-	q->sgid = get(p, b + 228, 5);
-	q->acc = get(p, b + 233, 3);
-	q->pkey = get(p, b + 236, 16);
-	q->qkey = get(p, b + 252, 32);
-	q->max_dest_rd = get(p, b + 284, 8);
-	q->max_rd = get(p, b + 292, 8);
-	q->dest_qpn = get(p, b + 300, 24);
-	q->min_rnr = get(p, b + 324, 5);
-	q->rnr_retry = get(p, b + 329, 3);
-	q->retry = get(p, b + 332, 3);
-	q->timeout = get(p, b + 335, 5);
-	q->mtu = get(p, b + 340, 3);
-	q->rq = ring(p, b + 343);
-	q->sq = ring(p, b + 424);
-	q->recv_cq = get(p, b + 505, 12);
-	q->send_cq = get(p, b + 517, 12);
-	q->db_page = get(p, b + 529, 10);
-	q->pd = get(p, b + 539, 12);
-	q->priv = get(p, b + 551, 1);
-	q->sig_all = get(p, b + 552, 1);
-	q->type = get(p, b + 553, 4);
-	q->state = get(p, b + 557, 4);
-	q->valid = get(p, b + 561, 1);
+	q->udp_sport = FIELD(p, b, qp_cfg_t, udp_sport);
+	q->flow_label = FIELD(p, b, qp_cfg_t, flow_label);
+	q->hop_limit = FIELD(p, b, qp_cfg_t, hop_limit);
+	q->tclass = FIELD(p, b, qp_cfg_t, tclass);
+	q->dgid_lo = get(p, FIELD_AT(b, qp_cfg_t, dgid), 64);
+	q->dgid_hi = get(p, FIELD_AT(b + 64, qp_cfg_t, dgid), 64);
+	q->dmac = FIELD(p, b, qp_cfg_t, dmac);
+	q->sgid = FIELD(p, b, qp_cfg_t, sgid);
+	q->acc = FIELD(p, b, qp_cfg_t, acc);
+	q->pkey = FIELD(p, b, qp_cfg_t, pkey);
+	q->qkey = FIELD(p, b, qp_cfg_t, qkey);
+	q->max_dest_rd = FIELD(p, b, qp_cfg_t, max_dest_rd_atomic);
+	q->max_rd = FIELD(p, b, qp_cfg_t, max_rd_atomic);
+	q->dest_qpn = FIELD(p, b, qp_cfg_t, dest_qpn);
+	q->min_rnr = FIELD(p, b, qp_cfg_t, min_rnr);
+	q->rnr_retry = FIELD(p, b, qp_cfg_t, rnr_retry);
+	q->retry = FIELD(p, b, qp_cfg_t, retry);
+	q->timeout = FIELD(p, b, qp_cfg_t, timeout);
+	q->mtu = FIELD(p, b, qp_cfg_t, mtu);
+	q->rq = ring(p, FIELD_AT(b, qp_cfg_t, rq));
+	q->sq = ring(p, FIELD_AT(b, qp_cfg_t, sq));
+	q->recv_cq = FIELD(p, b, qp_cfg_t, recv_cq);
+	q->send_cq = FIELD(p, b, qp_cfg_t, send_cq);
+	q->db_page = FIELD(p, b, qp_cfg_t, db_page);
+	q->pd = FIELD(p, b, qp_cfg_t, pd);
+	q->priv = FIELD(p, b, qp_cfg_t, priv);
+	q->sig_all = FIELD(p, b, qp_cfg_t, sig_all);
+	q->type = FIELD(p, b, qp_cfg_t, qp_type);
+	q->state = FIELD(p, b, qp_cfg_t, state);
+	q->valid = FIELD(p, b, qp_cfg_t, valid);
 }
 
 void ctl_link(struct ctl *c, bool up)

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "urdma_pkg.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -30,10 +32,7 @@ enum { OWN_TX, OWN_RX, OWN_ACK, OWN_N };
 /* stages of a fence round */
 enum { FENCE_TX, FENCE_RX, FENCE_CQ, FENCE_MR, FENCE_N };
 /* QPC operations, in the order of urdma_pkg's qpc_op_e */
-enum { QPC_RESET, QPC_RQ_PSN, QPC_SQ_PSN, QPC_ERR, QPC_QUERY, QPC_SQD, QPC_SQ_RUN, QPC_OPS };
-/* operations on regions, in the order of mr_op_e, and their answers, in that of mro_status_e */
-enum { MRO_CREATE, MRO_DESTROY, MRO_QP_END = 6 };
-enum { MRO_OK, MRO_BUSY = 5 };
+enum { QPC_OPS = QPC_SQ_RUN + 1 };
 /* sources of reports about QPs */
 #define ERR_SRCS 4
 

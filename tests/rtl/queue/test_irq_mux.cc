@@ -14,14 +14,12 @@ extern "C" {
 #include <deque>
 
 #include "Vurdma_irq_mux.h"
-#include "rtl/bits.h"
-#include "seed.h"
+#include "rtl/bench.h"
 
 static void test_random(void **)
 {
 	Vurdma_irq_mux *d = new Vurdma_irq_mux;
-	uint64_t random = test_seed(1) * 0x9e3779b97f4a7c15ull + 1, got[2] = {}, waits[2] = {},
-		 full = 0;
+	uint64_t random = bench_state(test_seed(1)), got[2] = {}, waits[2] = {}, full = 0;
 	std::deque<unsigned int> in[2], way;
 	bool held = false, valid[2] = {};
 	unsigned int vec[2] = {}, last = 0;
@@ -30,7 +28,6 @@ static void test_random(void **)
 		unsigned int rate[2] = { i / 1000 % 3 * 50u, i / 3000 % 3 * 50u };
 		unsigned int ready = i / 9000 % 2 ? 40 : 100;
 
-		d->clk = 0;
 		d->rst = i < 3;
 		d->in_valid = 0;
 		for (unsigned int s = 0; s < 2; s++) {
@@ -43,7 +40,7 @@ static void test_random(void **)
 		}
 		d->in_vec = vec[1] << 6 | vec[0];
 		d->irq_ready = rnd_below(&random, 100) < ready;
-		d->eval();
+		bench_settle(*d);
 		if (i >= 3 && (!way.empty() || d->in_valid || d->irq_valid))
 			assert_true(d->busy);
 		if (i >= 3 && !d->in_valid && way.empty())
@@ -74,8 +71,7 @@ static void test_random(void **)
 			}
 		}
 		assert_true(way.size() <= 2);
-		d->clk = 1;
-		d->eval();
+		bench_edge(*d);
 	}
 	print_message("%lu + %lu interrupts\n", got[0], got[1]);
 	assert_true(got[0] > 50000 && got[1] > 50000 && full > 10000);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "Vrx_test_top.h"
+#include "rtl/bench.h"
 #include "verilated.h"
 
 struct rx_model {
@@ -44,7 +45,6 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 {
 	Vrx_test_top &t = m->top;
 
-	t.clk = 0;
 	t.rst = in->rst;
 	t.mac_valid = in->mac_valid;
 	memcpy(&t.mac_data, in->mac_data, 64);
@@ -131,7 +131,7 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	t.wr_ready = in->wr_ready;
 	t.cqe_ready = in->cqe_ready;
 	t.err_ready = in->err_ready;
-	t.eval();
+	bench_settle(t);
 
 	out->init_done = t.init_done;
 	out->busy = t.busy;
@@ -213,7 +213,6 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 
 extern "C" void rx_model_edge(struct rx_model *m)
 {
-	m->top.clk = 1;
-	m->top.eval();
+	bench_edge(m->top);
 	m->ctx.timeInc(1);
 }

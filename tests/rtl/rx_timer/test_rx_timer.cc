@@ -19,8 +19,7 @@ extern "C" {
 #include <vector>
 
 #include "Vurdma_rx_timer.h"
-#include "rtl/bits.h"
-#include "seed.h"
+#include "rtl/bench.h"
 
 enum {
 	QPS = 4096,
@@ -66,16 +65,6 @@ struct bench {
 	int last;		 // QP that expired last
 	char what[160];		 // the case, for messages
 };
-
-static uint64_t rnd(struct bench *b, uint64_t n)
-{
-	return rnd_below(&b->seed, n);
-}
-
-static bool one_in(struct bench *b, unsigned int n)
-{
-	return rnd(b, n) == 0;
-}
 
 __attribute__((format(printf, 2, 3))) static void fault(struct bench *b, const char *fmt, ...)
 {
@@ -236,7 +225,6 @@ static void cycle(struct bench *b, const struct set *s, uint64_t jump = 0)
 	Vurdma_rx_timer *d = &b->dut;
 
 	model_time(b);
-	d->clk = 0;
 	d->cycles = b->time;
 	d->set_valid = s != NULL;
 	if (s) {
@@ -245,7 +233,7 @@ static void cycle(struct bench *b, const struct set *s, uint64_t jump = 0)
 		d->set_deadline = s->deadline;
 	}
 	d->exp_ready = b->held >= b->hold;
-	d->eval();
+	bench_settle(*d);
 	if (jump && d->busy)
 		fault(b, "the bench jumps over a busy clock");
 	check_state(b);
@@ -260,8 +248,7 @@ static void cycle(struct bench *b, const struct set *s, uint64_t jump = 0)
 			b->offer = NONE;
 		model_set(b, s);
 	}
-	d->clk = 1;
-	d->eval();
+	bench_edge(*d);
 	b->now++;
 	b->time += 1 + jump;
 }
@@ -293,10 +280,9 @@ static uint64_t may_jump(struct bench *b)
 	Vurdma_rx_timer *d = &b->dut;
 	uint64_t left = earliest(b) - b->time;
 
-	d->clk = 0;
 	d->cycles = b->time;
 	d->set_valid = 0;
-	d->eval();
+	bench_settle(*d);
 	if (d->busy || !d->armed)
 		return 0;
 	// as many jumps, each as far as the block can say, as there are until it is near
@@ -335,14 +321,12 @@ static void reset(struct bench *b)
 	d->set_valid = 0;
 	d->exp_ready = 0;
 	do {
-		d->clk = 0;
 		d->cycles = ++b->time;
-		d->eval();
+		bench_settle(*d);
 		// of the clock in which the reset comes the outputs mean nothing
 		if (n && (d->exp_valid || d->armed || (!d->rst && !d->init_done && !d->busy)))
 			fault(b, "an expiry or an armed timer in reset");
-		d->clk = 1;
-		d->eval();
+		bench_edge(*d);
 		b->now++;
 		n++;
 		d->rst = n < 3;
@@ -492,10 +476,9 @@ static bool shows_expiry(struct bench *b)
 {
 	Vurdma_rx_timer *d = &b->dut;
 
-	d->clk = 0;
 	d->cycles = b->time;
 	d->set_valid = 0;
-	d->eval();
+	bench_settle(*d);
 	return d->exp_valid;
 }
 

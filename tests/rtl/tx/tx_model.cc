@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "Vtx_test_top.h"
+#include "rtl/bench.h"
 #include "verilated.h"
 
 struct tx_model {
@@ -28,10 +29,8 @@ static uint64_t le(const uint8_t *p, int n)
 
 void tx_model_clock(tx_model *m)
 {
-	m->top.clk = 1;
-	m->top.eval();
-	m->top.clk = 0;
-	m->top.eval();
+	bench_edge(m->top);
+	bench_settle(m->top);
 }
 
 void tx_model_eval(tx_model *m, const tx_in *in, tx_out *out)

@@ -22,81 +22,13 @@ extern "C" {
 #include <vector>
 
 #include "Vurdma_tx_resp.h"
-#include "rtl/bits.h"
-#include "seed.h"
+#include "rtl/bench.h"
 #include "urdma_hw.h"
+#include "urdma_pkg.h"
+#include "urdma_tx_pkg.h"
 
-enum { QPS = 4096, OUTSTANDING = 16, RING = 2 * OUTSTANDING, QUANTUM = 32768, PSN_MASK = 0xffffff };
-enum { RSP_ACK, RSP_READ, RSP_ATOMIC };
+enum { QPS = 4096, OUTSTANDING = 16, RING = 2 * OUTSTANDING, PSN_MASK = 0xffffff };
 enum { OP_FIRST = 0x0d, OP_MIDDLE, OP_LAST, OP_ONLY, OP_ACK, OP_ATOMIC_ACK };
-
-// lowest bits of fields in the packed structs of the packages
-enum {
-	RQ_LEN = 0,
-	RQ_VA = 32,
-	RQ_KEY = 96,
-	RQ_MSN = 128,
-	RQ_SYN = 152,
-	RQ_PSN = 160,
-	RQ_QPN = 184,
-	RQ_KIND = 196
-};
-enum {
-	CF_SPORT = 0,
-	CF_DQPN = 300,
-	CF_MTU = 340,
-	CF_PD = 539,
-	CF_STATE = 557,
-	CF_VALID = 561,
-	CF_W = 562
-};
-enum { PA_SPORT = 5, PA_DQPN = 249 };
-enum {
-	PK_PLEN = 273,
-	PK_EXT = 286,
-	PK_EXTLEN = 510,
-	PK_PSN = 515,
-	PK_OPCODE = 541,
-	PK_QPN = 549,
-	PK_DROP = 561
-};
-enum {
-	PD_SENTPSN = 273,
-	PD_LEN = PD_SENTPSN + 24,
-	PD_SIGNALED = PD_LEN + 32,
-	PD_WROP,
-	PD_WQE = PD_WROP + 8,
-	PD_STATUS = PD_WQE + 16,
-	PD_EOM = PD_STATUS + 8,
-	PD_LOCAL,
-	PD_AGAIN,
-	PD_RESENT,
-	PD_INL,
-	PD_PLEN,
-	PD_EXT = PD_PLEN + 13,
-	PD_EXTLEN = PD_EXT + 224,
-	PD_PSN = PD_EXTLEN + 5,
-	PD_ACKREQ = PD_PSN + 24,
-	PD_SE,
-	PD_OPCODE,
-	PD_ERA = PD_OPCODE + 8,
-	PD_QPN = PD_ERA + 6,
-	PD_RESP = PD_QPN + 12,
-	PD_FENCE,
-	PD_W
-};
-enum {
-	PI_LEN = 0,
-	PI_VA = 13,
-	PI_KEY = 77,
-	PI_PD = 109,
-	PI_QPN = 121,
-	PI_REMOTE = 133,
-	PI_PKTLEN = 134,
-	PI_LAST = 147,
-	PI_FIRST = 148,
-	PI_KIND = 149
-};
 
 static const uint32_t bad_key = 0xbad00000; // READs with it fail; lowest bit: how
 
@@ -171,11 +103,6 @@ struct bench {
 	uint64_t turn_bytes, turn_max;
 	std::vector<unsigned int> turns;
 };
-
-static uint64_t rnd(struct bench *b, uint64_t n)
-{
-	return rnd_below(&b->seed, n);
-}
 
 static bool chance(struct bench *b, unsigned int p)
 {
@@ -287,8 +214,8 @@ static void check_ack(struct bench *b, unsigned int qpn, unsigned int psn, const
 	uint64_t first = q->base, limit = log_end(q);
 
 	assert_true(acks_ok(q));
-	assert_int_equal(bits_get(w, path + PA_DQPN, 24), qpn ^ 0xabc);
-	assert_int_equal(bits_get(w, path + PA_SPORT, 16), qpn ^ 0x1234);
+	assert_int_equal(FIELD_GET(w, path, path_t, dest_qpn), qpn ^ 0xabc);
+	assert_int_equal(FIELD_GET(w, path, path_t, udp_sport), qpn ^ 0x1234);
 	// It is behind all READs of before it, and before all of behind it; a fence lets it pass
 	// those of after the fence.
 	if (reads_ok(q) && !q->failed && !b->fencing && b->now > b->fence_ended + 200) {
@@ -356,23 +283,23 @@ static void check_pkt(struct bench *b)
 	if (!b->commit.empty())
 		fail_msg("cycle %lu: the fast path overtakes %zu packets", b->now,
 			 b->commit.size());
-	assert_int_equal(bits_get(w, PK_OPCODE, 8), OP_ACK);
-	assert_int_equal(bits_get(w, PK_EXTLEN, 5), 4);
-	assert_int_equal(bits_get(w, PK_PLEN, 13), 0);
-	assert_int_equal(bits_get(w, PK_DROP, 1), 0);
-	qpn = bits_get(w, PK_QPN, 12);
+	assert_int_equal(FIELD_GET(w, 0, pkt_t, opcode), OP_ACK);
+	assert_int_equal(FIELD_GET(w, 0, pkt_t, ext_len), 4);
+	assert_int_equal(FIELD_GET(w, 0, pkt_t, plen), 0);
+	assert_int_equal(FIELD_GET(w, 0, pkt_t, drop), 0);
+	qpn = FIELD_GET(w, 0, pkt_t, qpn);
 	// what was taken before an rfail goes through commit, which drops it
-	if (b->qp[qpn].failed && (bits_get(w, PK_EXT, 8) & ~1) != 0x62)
+	if (b->qp[qpn].failed && (bits_get(w, pkt_t_ext_LSB, 8) & ~1) != 0x62)
 		fail_msg("cycle %lu QP %u: acknowledgement of a life that is over", b->now, qpn);
-	check_ack(b, qpn, bits_get(w, PK_PSN, 24), w, PK_EXT, 0);
+	check_ack(b, qpn, FIELD_GET(w, 0, pkt_t, psn), w, pkt_t_ext_LSB, pkt_t_path_LSB);
 	b->pkts++;
 }
 
 static void check_entry(struct bench *b, struct qp *q, unsigned int qpn)
 {
 	const uint32_t *w = b->dut.pd.m_storage, *pi = b->dut.piece.m_storage;
-	unsigned int opcode = bits_get(w, PD_OPCODE, 8), plen = bits_get(w, PD_PLEN, 13),
-		     m = mtu_bytes(q);
+	unsigned int opcode = FIELD_GET(w, 0, pdesc_t, opcode),
+		     plen = FIELD_GET(w, 0, pdesc_t, plen), m = mtu_bytes(q);
 	unsigned int want_op, want_len, want_ext;
 	struct event *e;
 	uint64_t off = (uint64_t)q->npk * m;
@@ -382,7 +309,7 @@ static void check_entry(struct bench *b, struct qp *q, unsigned int qpn)
 	if (q->next == log_end(q))
 		fail_msg("cycle %lu QP %u: response packet, opcode %x PSN %lx, that nobody asked "
 			 "for",
-			 b->now, qpn, opcode, bits_get(w, PD_PSN, 24));
+			 b->now, qpn, opcode, FIELD_GET(w, 0, pdesc_t, psn));
 	assert_true(reads_ok(q));
 	e = &q->log[q->next - q->base];
 	if (e->rq.kind == RSP_ATOMIC) {
@@ -397,30 +324,32 @@ static void check_entry(struct bench *b, struct qp *q, unsigned int qpn)
 		want_ext = want_op == OP_MIDDLE ? 0 : 4;
 	}
 	if (opcode != want_op || plen != want_len ||
-	    bits_get(w, PD_PSN, 24) != ((e->rq.psn + q->npk) & PSN_MASK) ||
-	    bits_get(w, PD_EXTLEN, 5) != want_ext)
+	    FIELD_GET(w, 0, pdesc_t, psn) != ((e->rq.psn + q->npk) & PSN_MASK) ||
+	    FIELD_GET(w, 0, pdesc_t, ext_len) != want_ext)
 		fail_msg("cycle %lu QP %u: opcode %x of %u bytes PSN %lx, should be %x of %u bytes "
 			 "PSN %x",
-			 b->now, qpn, opcode, plen, bits_get(w, PD_PSN, 24), want_op, want_len,
-			 (e->rq.psn + q->npk) & PSN_MASK);
+			 b->now, qpn, opcode, plen, FIELD_GET(w, 0, pdesc_t, psn), want_op,
+			 want_len, (e->rq.psn + q->npk) & PSN_MASK);
 	if (want_ext) {
-		assert_int_equal(bits_get(w, PD_EXT, 8), 0x1f);
-		assert_int_equal(bits_get(w, PD_EXT + 8, 8), e->rq.msn >> 16);
-		assert_int_equal(bits_get(w, PD_EXT + 16, 8), e->rq.msn >> 8 & 0xff);
-		assert_int_equal(bits_get(w, PD_EXT + 24, 8), e->rq.msn & 0xff);
+		assert_int_equal(bits_get(w, pdesc_t_ext_LSB, 8), 0x1f);
+		assert_int_equal(bits_get(w, pdesc_t_ext_LSB + 8, 8), e->rq.msn >> 16);
+		assert_int_equal(bits_get(w, pdesc_t_ext_LSB + 16, 8), e->rq.msn >> 8 & 0xff);
+		assert_int_equal(bits_get(w, pdesc_t_ext_LSB + 24, 8), e->rq.msn & 0xff);
 	}
 	if (want_ext == 12)
-		assert_int_equal(bits_get(w, PD_EXT + 32, 64), __builtin_bswap64(e->rq.va));
+		assert_int_equal(bits_get(w, pdesc_t_ext_LSB + 32, 64),
+				 __builtin_bswap64(e->rq.va));
 	if (plen) {
-		assert_int_equal(bits_get(pi, PI_LEN, 13), plen);
-		assert_int_equal(bits_get(pi, PI_PKTLEN, 13), plen);
-		assert_int_equal(bits_get(pi, PI_VA, 64), e->rq.va + off);
-		assert_int_equal(bits_get(pi, PI_KEY, 32), e->rq.key);
-		assert_int_equal(bits_get(pi, PI_PD, 12), q->pd);
-		assert_int_equal(bits_get(pi, PI_QPN, 12), qpn);
-		assert_int_equal(bits_get(pi, PI_KIND, 2), 0);
-		assert_true(bits_get(pi, PI_REMOTE, 1) && bits_get(pi, PI_FIRST, 1) &&
-			    bits_get(pi, PI_LAST, 1));
+		assert_int_equal(FIELD_GET(pi, 0, piece_t, len), plen);
+		assert_int_equal(FIELD_GET(pi, piece_t_meta_LSB, piece_meta_t, pkt_len), plen);
+		assert_int_equal(FIELD_GET(pi, 0, piece_t, va), e->rq.va + off);
+		assert_int_equal(FIELD_GET(pi, 0, piece_t, key), e->rq.key);
+		assert_int_equal(FIELD_GET(pi, 0, piece_t, pd), q->pd);
+		assert_int_equal(FIELD_GET(pi, 0, piece_t, qpn), qpn);
+		assert_int_equal(FIELD_GET(pi, piece_t_meta_LSB, piece_meta_t, kind), 0);
+		assert_true(FIELD_GET(pi, 0, piece_t, remote) &&
+			    FIELD_GET(pi, piece_t_meta_LSB, piece_meta_t, first) &&
+			    FIELD_GET(pi, piece_t_meta_LSB, piece_meta_t, last));
 	}
 	q->npk++;
 	if (last) {
@@ -442,7 +371,7 @@ static void check_pd(struct bench *b)
 	struct flight f;
 	struct qp *q;
 
-	if (b->dut.pd_valid && bits_get(w, PD_PLEN, 13))
+	if (b->dut.pd_valid && FIELD_GET(w, 0, pdesc_t, plen))
 		assert_true(b->dut.piece_ready);
 	if (b->dut.piece_valid)
 		assert_true(b->dut.pd_ready);
@@ -450,23 +379,23 @@ static void check_pd(struct bench *b)
 		assert_false(with);
 		return;
 	}
-	qpn = bits_get(w, PD_QPN, 12);
-	plen = bits_get(w, PD_PLEN, 13);
-	opcode = bits_get(w, PD_OPCODE, 8);
-	era = bits_get(w, PD_ERA, 6);
+	qpn = FIELD_GET(w, 0, pdesc_t, qpn);
+	plen = FIELD_GET(w, 0, pdesc_t, plen);
+	opcode = FIELD_GET(w, 0, pdesc_t, opcode);
+	era = FIELD_GET(w, 0, pdesc_t, era);
 	if (with != (plen != 0))
 		fail_msg("cycle %lu QP %u: piece and descriptor do not go together", b->now, qpn);
-	assert_true(bits_get(w, PD_RESP, 1) && !bits_get(w, PD_FENCE, 1) &&
-		    !bits_get(w, PD_EOM, 1));
-	assert_int_equal(bits_get(w, PD_STATUS, 8), 0);
-	assert_int_equal(bits_get(w, PA_DQPN, 24), qpn ^ 0xabc);
+	assert_true(FIELD_GET(w, 0, pdesc_t, resp) && !FIELD_GET(w, 0, pdesc_t, fence) &&
+		    !FIELD_GET(w, 0, pdesc_t, eom));
+	assert_int_equal(FIELD_GET(w, 0, pdesc_t, status), 0);
+	assert_int_equal(FIELD_GET(w, pdesc_t_path_LSB, path_t, dest_qpn), qpn ^ 0xabc);
 	q = &b->qp[qpn];
 	f = { b->now + 1 + rnd(b, b->commit_latency),
 	      b->seq_in++,
 	      qpn,
 	      era,
-	      (unsigned int)bits_get(w, PD_PSN, 24),
-	      (uint32_t)bits_get(b->dut.piece.m_storage, PI_KEY, 32),
+	      (unsigned int)FIELD_GET(w, 0, pdesc_t, psn),
+	      (uint32_t)FIELD_GET(b->dut.piece.m_storage, 0, piece_t, key),
 	      plen != 0 };
 	b->commit.push_back(f);
 	b->pds++;
@@ -483,8 +412,8 @@ static void check_pd(struct bench *b)
 	if (opcode == OP_ACK) {
 		b->slow_acks++;
 		assert_int_equal(plen, 0);
-		assert_int_equal(bits_get(w, PD_EXTLEN, 5), 4);
-		check_ack(b, qpn, f.psn, w, PD_EXT, 0);
+		assert_int_equal(FIELD_GET(w, 0, pdesc_t, ext_len), 4);
+		check_ack(b, qpn, f.psn, w, pdesc_t_ext_LSB, pdesc_t_path_LSB);
 		return;
 	}
 	if (era != q->era) {
@@ -573,13 +502,13 @@ static void drive_cfg(struct bench *b)
 	if (b->cfg.empty() || b->cfg.front().first > b->now)
 		return;
 	q = &b->qp[b->cfg.front().second];
-	memset(w, 0, (CF_W + 31) / 32 * 4);
-	bits_set(w, CF_VALID, 1, q->valid);
-	bits_set(w, CF_STATE, 4, q->state);
-	bits_set(w, CF_MTU, 3, q->mtu);
-	bits_set(w, CF_PD, 12, q->pd);
-	bits_set(w, CF_DQPN, 24, b->cfg.front().second ^ 0xabc);
-	bits_set(w, CF_SPORT, 16, b->cfg.front().second ^ 0x1234);
+	memset(w, 0, (qp_cfg_t_W + 31) / 32 * 4);
+	FIELD_SET(w, 0, qp_cfg_t, valid, q->valid);
+	FIELD_SET(w, 0, qp_cfg_t, state, q->state);
+	FIELD_SET(w, 0, qp_cfg_t, mtu, q->mtu);
+	FIELD_SET(w, 0, qp_cfg_t, pd, q->pd);
+	FIELD_SET(w, 0, qp_cfg_t, dest_qpn, b->cfg.front().second ^ 0xabc);
+	FIELD_SET(w, 0, qp_cfg_t, udp_sport, b->cfg.front().second ^ 0x1234);
 	b->dut.cfg_rsp_valid = 1;
 	b->cfg.pop_front();
 }
@@ -604,14 +533,14 @@ static void drive_request(struct bench *b)
 	b->offering = true;
 	const struct request *r = &b->todo.front();
 
-	bits_set(w, RQ_LEN, 32, r->len);
-	bits_set(w, RQ_VA, 64, r->va);
-	bits_set(w, RQ_KEY, 32, r->key);
-	bits_set(w, RQ_MSN, 24, r->msn);
-	bits_set(w, RQ_SYN, 8, r->syndrome);
-	bits_set(w, RQ_PSN, 24, r->psn);
-	bits_set(w, RQ_QPN, 12, r->qpn);
-	bits_set(w, RQ_KIND, 2, r->kind);
+	FIELD_SET(w, 0, ack_req_t, len, r->len);
+	FIELD_SET(w, 0, ack_req_t, va, r->va);
+	FIELD_SET(w, 0, ack_req_t, key, r->key);
+	FIELD_SET(w, 0, ack_req_t, msn, r->msn);
+	FIELD_SET(w, 0, ack_req_t, syndrome, r->syndrome);
+	FIELD_SET(w, 0, ack_req_t, psn, r->psn);
+	FIELD_SET(w, 0, ack_req_t, qpn, r->qpn);
+	FIELD_SET(w, 0, ack_req_t, kind, r->kind);
 	b->dut.ack_req_valid = 1;
 }
 
@@ -731,7 +660,6 @@ static void cycle(struct bench *b)
 {
 	Vurdma_tx_resp *d = &b->dut;
 
-	d->clk = 0;
 	drive_request(b);
 	drive_reset(b);
 	drive_cfg(b);
@@ -741,7 +669,7 @@ static void cycle(struct bench *b)
 	d->piece_ready = chance(b, b->p_piece);
 	d->pkt_ready = chance(b, b->p_pkt);
 	d->err_ready = chance(b, b->p_err);
-	d->eval();
+	bench_settle(*d);
 	check_fence(b);
 	d->eval();
 
@@ -779,8 +707,7 @@ static void cycle(struct bench *b)
 			b->cfg.push_back({ due, d->cfg_req_qpn });
 		}
 	}
-	d->clk = 1;
-	d->eval();
+	bench_edge(*d);
 	b->now++;
 }
 
@@ -793,8 +720,6 @@ static void easy(struct bench *b)
 
 static struct bench *start(uint64_t seed)
 {
-	static_assert(sizeof(Vurdma_tx_resp::pd) / 4 == (PD_W + 31) / 32,
-		      "pdesc_t has changed: see PD_*");
 	struct bench *b = new bench();
 
 	print_message("seed %lu\n", seed);
