@@ -128,10 +128,21 @@ static void start_waves(struct rig *rig)
 	}
 }
 
+/* Prints, once, the seed that the seeds of all tests follow from. */
+static void tell_seed(void)
+{
+	static bool told;
+
+	if (!told && getenv("SEED"))
+		print_message("SEED=%s\n", getenv("SEED"));
+	told = true;
+}
+
 void rig_start(struct rig *rig, const struct rig_config *config)
 {
 	const struct urdma_model_ops *model;
 
+	tell_seed();
 	memset(rig, 0, sizeof(*rig));
 	rig->config = *config;
 	if (!config->capture)

@@ -16,9 +16,9 @@
 
 #include "net.h"
 #include "ref_hash.h"
+#include "seed.h"
 
 #define WAIT 2000000u
-#define SEED UINT64_C(0x9e3779b97f4a7c15)
 
 static uint8_t got[NET_MAX_FRAME + 64], sent[NET_MAX_FRAME + 64];
 
@@ -41,6 +41,15 @@ static void stop(struct net *net)
 static uint64_t counter(struct net *net, unsigned int side, unsigned int index)
 {
 	return urdma_eh_counter(net->side[side].eh, index);
+}
+
+/* Random numbers of test n. */
+static uint64_t draw_from(unsigned int n)
+{
+	uint64_t seed = test_seed(UINT64_C(0x9e3779b97f4a7c15) + n);
+
+	print_message("  seed %lu\n", (unsigned long)seed);
+	return seed;
 }
 
 /* A frame that is nobody's protocol: addresses, local experimental EtherType, bytes from seed. */
@@ -176,7 +185,7 @@ static void random_flow(uint64_t *rnd, struct net_flow *f)
 /* Checksum and tag put in by the sender, sum and tag taken out by the receiver. */
 static void test_offloads(void **state)
 {
-	uint64_t rnd = SEED;
+	uint64_t rnd = draw_from(0);
 	struct rig rig;
 	struct net net;
 	struct net_config c;
@@ -350,7 +359,7 @@ static void test_filters(void **state)
 /* Which queue, which hash: against a hash of our own. */
 static void test_rss(void **state)
 {
-	uint64_t rnd = SEED + 1;
+	uint64_t rnd = draw_from(1);
 	unsigned int used[NET_QUEUES] = { 0 };
 	struct rig rig;
 	struct net net;
@@ -521,7 +530,7 @@ static void test_bad_descriptors(void **state)
 /* All queues, both ways, as fast as they can, RDMA beside them; every frame comes, in its order. */
 static void test_all_queues(void **state)
 {
-	uint64_t rnd = SEED + 2;
+	uint64_t rnd = draw_from(2);
 	uint32_t put[2][NET_QUEUES] = { { 0 } }, seen[2][NET_QUEUES] = { { 0 } };
 	unsigned int left = 2 * NET_QUEUES * 200, rdma = 0;
 	struct rig rig;
@@ -620,7 +629,7 @@ static void test_loopback(void **state)
 /* A queue pair is taken down and set up again while frames go both ways. */
 static void test_restart(void **state)
 {
-	uint64_t rnd = SEED + 3;
+	uint64_t rnd = draw_from(3);
 	struct rig rig;
 	struct net net;
 	struct net_config c;

@@ -28,6 +28,7 @@
 #include "../wire/icrc.h"
 #include "net.h"
 #include "ref_hash.h"
+#include "seed.h"
 
 #define WAIT	  4000000u
 #define BATCH	  48u /* frames between two looks */
@@ -591,7 +592,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int main(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-		{ "seed", 's', "N", 0, "seed of the first round (1)", 0 },
+		{ "seed", 's', "N", 0, "seed of the first round (1, or drawn from SEED)", 0 },
 		{ "rounds", 'r', "N", 0, "so many rounds instead of a time", 0 },
 		{ "seconds", 't', "S", 0, "wall time of the random part (60)", 0 },
 		{ 0 },
@@ -604,6 +605,7 @@ int main(int argc, char **argv)
 	};
 	int ret;
 
+	args.seed = test_seed(args.seed);
 	argp_parse(&argp, argc, argv, 0, NULL, NULL);
 	fuzz = calloc(1, sizeof(*fuzz));
 	if (!fuzz)

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "rig.h"
+#include "seed.h"
 
 #define PAIRS_MAX    16u
 #define MESSAGES_MAX 512u
@@ -260,7 +261,7 @@ static void test_one(void **state)
 /* Many pairs, with messages of all sizes. */
 static void test_many(void **state)
 {
-	uint64_t random = 77;
+	uint64_t random = test_seed(77);
 	char name[80];
 
 	(void)state;

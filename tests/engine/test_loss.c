@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "judge.h"
+#include "seed.h"
 #include "work.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -57,6 +58,7 @@ static void enter(unsigned int qps, const struct urdma_eh_conn *conn)
 	config.mtu = MTU;
 	config.log_stride = 8;
 	config.faults = true;
+	config.fault_seed = test_seed(1);
 	config.priv = true;
 	config.conn.timeout = TIMEOUT;
 	if (conn)

@@ -6,7 +6,8 @@
  * watches as well.
  *
  * A failure says which packet, byte or count was wrong. Arguments choose tests: those whose names
- * contain one of them, or equal one behind a '='. There is no other input; all is deterministic.
+ * contain one of them, or equal one behind a '='. SEED in the environment changes what is random:
+ * some faults of the wire, and PCIe's timing. All else is deterministic.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -20,6 +21,7 @@
 
 #include "icrc.h"
 #include "judge.h"
+#include "seed.h"
 #include "trace.h"
 #include "work.h"
 
@@ -60,6 +62,7 @@ static void config(struct rig_config *c, unsigned int qps)
 	c->mtu = MTU;
 	c->log_stride = 8;
 	c->faults = true;
+	c->fault_seed = test_seed(1);
 	c->priv = true;
 	c->conn.timeout = TIMEOUT;
 }
@@ -1387,7 +1390,7 @@ static void invalidate_once(const struct in_use *u, unsigned int round)
 	config(&c, 2);
 	c.cosim.pcie.latency_ns = 300 + 300 * (round % 3);
 	c.cosim.pcie.reorder = round % 2;
-	c.cosim.pcie.seed = round + 1;
+	c.cosim.pcie.seed = test_seed(round + 1);
 	enter_as(&c);
 	owner = &rig.side[u->owner];
 	other = &rig.side[!u->owner];
@@ -1601,8 +1604,10 @@ static void counters_are_the_trace(void **state)
 		/* those that are accepted: each once, however often it came */
 		EQUAL(counter(n, URDMA_CNT_RX_READ_RSP), answers[n]);
 		EQUAL(counter(n, URDMA_CNT_TX_RETRANS), s.again);
-		/* packets of a message without a receive are neither ahead nor duplicates */
-		assert_true(s.bad && s.ahead && s.duplicate && ALL(true, TRACE_RNR));
+		/* packets of a message without a receive are neither ahead nor duplicates; others'
+		 * seeds may do without one of these */
+		assert_true(getenv("SEED") ||
+			    (s.bad && s.ahead && s.duplicate && ALL(true, TRACE_RNR)));
 #undef ALL
 	}
 	EQUAL(dropped, 0);

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "judge.h"
+#include "seed.h"
 #include "work.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -381,7 +382,7 @@ static void one(void **state)
 	config.cosim.rate_mbps = 50000;
 	config.conn.timeout = TIMEOUT;
 	config.faults = true;
-	config.fault_seed = 1 + c->pattern * MTUS + c->mtu;
+	config.fault_seed = test_seed(1 + c->pattern * MTUS + c->mtu);
 	print_message("  seed %lu, IPv%u\n", (unsigned long)config.fault_seed, config.ipv6 ? 6 : 4);
 	rig_start(&x->rig, &config);
 	judge_start(&x->judge, &x->rig, false);

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "rig.h"
+#include "seed.h"
 
 #define WAIT_CYCLES 4000000u
 
@@ -229,7 +230,7 @@ static void test_pcie(void **state)
 		config_for(&config, 3);
 		config.cosim.pcie.latency_ns = latency[i];
 		config.cosim.pcie.reorder = i != 0;
-		config.cosim.pcie.seed = 77 + i;
+		config.cosim.pcie.seed = test_seed(77 + i);
 		config.cosim.pcie.mps = 128u << i;
 		config.cosim.pcie.rcb = i == 1 ? 128 : 64;
 		config.cosim.pcie.cpl = config.cosim.pcie.rcb;

@@ -4,7 +4,7 @@
  * solicited, signaled or not, several WQEs a doorbell, rings that wrap, PCIe of all kinds. Every
  * byte and every CQE is compared with what was posted. A run is a function of its seed, which is
  * printed: with an argument (test_stress SEED [MESSAGES [storm]]) only that run is made. --full
- * makes many.
+ * makes many. SEED in the environment gives others to all of them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "rig.h"
+#include "seed.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -450,14 +451,14 @@ static void test_random(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 12; seed++)
-		stress(seed, 500, false, false);
+		stress(test_seed(seed), 500, false, false);
 }
 
 static void test_storm(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 301; seed <= 304; seed++)
-		stress(seed, 400, false, true);
+		stress(test_seed(seed), 400, false, true);
 }
 
 /*
@@ -547,7 +548,7 @@ static void test_full(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1000; seed < 1200; seed++)
-		stress(seed, 1500, false, false);
+		stress(test_seed(seed), 1500, false, false);
 }
 
 /*

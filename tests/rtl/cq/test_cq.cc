@@ -211,7 +211,7 @@ static void take_event(struct bench *b)
 		fail_msg("cycle %lu: an event too many, or before its CQE", b->now);
 	struct item *it = &b->items.front();
 
-	assert_int_equal(ev >> 56, it->eqn);
+	assert_int_equal(FIELD_OF(ev, eqe_req_t, eqn), it->eqn);
 	assert_int_equal(FIELD_OF(ev, eqe_req_t, ev_type), it->type);
 	assert_int_equal(FIELD_OF(ev, eqe_req_t, obj), it->cqn);
 	v = &b->view[it->cqn];

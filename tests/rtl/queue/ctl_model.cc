@@ -19,6 +19,8 @@ template <class T> uint64_t get(const T &port, unsigned lsb, unsigned width)
 	return bits_get(words, lsb, width);
 }
 
+#define FIELD_PUT(port, at, type, member, value) \
+	put(port, FIELD_AT(at, type, member), type##_##member##_W, value)
 #define FIELD(port, at, type, member) get(port, FIELD_AT(at, type, member), type##_##member##_W)
 
 template <class T> void put(T &port, unsigned lsb, unsigned width, uint64_t value)
@@ -200,14 +202,14 @@ void ctl_tick(struct ctl *c)
 		bool bad = r.addr < w->err_hi && r.addr + r.len > w->err_lo;
 
 		m->rd_rsp_valid = 1;
-		put(m->rd_rsp, 0, 1, last && bad);
-		put(m->rd_rsp, 1, 1, last);
+		FIELD_PUT(m->rd_rsp, 0, dma_rd_rsp_t, err, last && bad);
+		FIELD_PUT(m->rd_rsp, 0, dma_rd_rsp_t, last, last);
 		for (unsigned i = 0; i < 8; i++) {
 			uint64_t word = ~0ull;
 			uint64_t at = r.addr + r.sent + 8 * i;
 			if (at + 8 <= MEM_SIZE)
 				memcpy(&word, w->mem + at, 8);
-			put(m->rd_rsp, 2 + 64 * i, 64, word);
+			put(m->rd_rsp, FIELD_AT(64 * i, dma_rd_rsp_t, data), 64, word);
 		}
 		r.sent += 64;
 		if (last)
@@ -217,18 +219,20 @@ void ctl_tick(struct ctl *c)
 
 	m->pcie_db_valid = !c->dbs.empty();
 	if (!c->dbs.empty()) {
-		put(m->pcie_db, 0, 64, c->dbs.front().data);
-		put(m->pcie_db, 64, 12, c->dbs.front().offset);
-		put(m->pcie_db, 76, 10, c->dbs.front().page);
+		FIELD_PUT(m->pcie_db, 0, db_t, data, c->dbs.front().data);
+		FIELD_PUT(m->pcie_db, 0, db_t, offset, c->dbs.front().offset);
+		FIELD_PUT(m->pcie_db, 0, db_t, page, c->dbs.front().page);
 	}
 	m->qp_err_valid = 0;
 	for (int i = 0; i < ERR_SRCS; i++) {
 		if (c->errs[i].empty())
 			continue;
 		m->qp_err_valid |= 1 << i;
-		put(m->qp_err, 21 * i, 8, c->errs[i].front().event);
-		put(m->qp_err, 21 * i + 8, 1, c->errs[i].front().only_event);
-		put(m->qp_err, 21 * i + 9, 12, c->errs[i].front().qpn);
+		FIELD_PUT(m->qp_err, qp_err_t_W * i, qp_err_t, event_type,
+			  c->errs[i].front().event);
+		FIELD_PUT(m->qp_err, qp_err_t_W * i, qp_err_t, only_event,
+			  c->errs[i].front().only_event);
+		FIELD_PUT(m->qp_err, qp_err_t_W * i, qp_err_t, qpn, c->errs[i].front().qpn);
 	}
 
 	bool req[FENCE_N] = { (bool)m->tx_fence_req, (bool)m->rx_fence_req, (bool)m->cq_fence_req,
@@ -380,7 +384,7 @@ void ctl_tick(struct ctl *c)
 		seen_cq &q = w->cq[m->cq_cfg_cqn];
 		q.db_page = FIELD(m->cq_cfg, 0, cq_cfg_t, db_page);
 		q.eqn = FIELD(m->cq_cfg, 0, cq_cfg_t, eqn);
-		q.ring = ring(m->cq_cfg, 16);
+		q.ring = ring(m->cq_cfg, cq_cfg_t_ring_LSB);
 		q.valid = FIELD(m->cq_cfg, 0, cq_cfg_t, valid);
 		w->cq_at[m->cq_cfg_cqn] = w->cycle;
 		w->n_cfg++;
@@ -485,10 +489,10 @@ static bool reg_access(ctl *c, bool write, uint32_t addr, uint64_t data, uint64_
 	Vurdma_ctl *m = c->m.get();
 
 	m->reg_req_valid = 1;
-	put(m->reg_req, 0, 8, 0xff);
-	put(m->reg_req, 8, 64, data);
-	put(m->reg_req, 72, 16, addr);
-	put(m->reg_req, 88, 1, write);
+	FIELD_PUT(m->reg_req, 0, reg_req_t, strb, 0xff);
+	FIELD_PUT(m->reg_req, 0, reg_req_t, wdata, data);
+	FIELD_PUT(m->reg_req, 0, reg_req_t, addr, addr);
+	FIELD_PUT(m->reg_req, 0, reg_req_t, write, write);
 	do
 		ctl_tick(c);
 	while (!m->reg_req_ready);
@@ -524,10 +528,10 @@ void ctl_reg_post(struct ctl *c, bool write, uint32_t addr, uint64_t data, uint3
 	Vurdma_ctl *m = c->m.get();
 
 	m->reg_req_valid = 1;
-	put(m->reg_req, 0, 8, strb);
-	put(m->reg_req, 8, 64, data);
-	put(m->reg_req, 72, 16, addr);
-	put(m->reg_req, 88, 1, write);
+	FIELD_PUT(m->reg_req, 0, reg_req_t, strb, strb);
+	FIELD_PUT(m->reg_req, 0, reg_req_t, wdata, data);
+	FIELD_PUT(m->reg_req, 0, reg_req_t, addr, addr);
+	FIELD_PUT(m->reg_req, 0, reg_req_t, write, write);
 	do
 		ctl_tick(c);
 	while (!m->reg_req_ready);
@@ -569,7 +573,7 @@ void ctl_qp_cfg(struct ctl *c, int reader, uint32_t qpn, struct seen_qp *q)
 	bool granted = false;
 
 	m->qpr_req_valid = 1 << reader;
-	put(m->qpr_req_qpn, 12 * reader, 12, qpn);
+	put(m->qpr_req_qpn, QPN_W * reader, QPN_W, qpn);
 	while (!granted) {
 		m->eval();
 		granted = m->qpr_req_ready >> reader & 1;
@@ -623,9 +627,9 @@ void ctl_gid(struct ctl *c, int reader, uint32_t idx, struct seen_gid *g)
 {
 	Vurdma_ctl *m = c->m.get();
 
-	put(m->gid_idx, 5 * reader, 5, idx);
+	put(m->gid_idx, GID_W * reader, GID_W, idx);
 	ctl_tick(c);
-	*g = gid_of(m->gid, 191 * reader);
+	*g = gid_of(m->gid, gid_t_W * reader);
 }
 
 void ctl_skip(struct ctl *c, uint64_t cycles)
