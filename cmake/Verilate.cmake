@@ -41,11 +41,27 @@ add_custom_command(
   COMMENT "Generating the layouts of the RTL's packages")
 add_custom_target(urdma_rtl_types DEPENDS ${URDMA_TYPES}/stamp)
 
+# RTL with planted faults: a copy that the models are made of instead, and a package in front of all others.
+if(URDMA_MUTATE)
+  set(URDMA_MUTATE_DIR ${CMAKE_SOURCE_DIR}/tests/mutate)
+  set(URDMA_MUTATED ${CMAKE_BINARY_DIR}/rtl)
+  file(COPY ${CMAKE_SOURCE_DIR}/rtl/ DESTINATION ${URDMA_MUTATED})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/rtl/*.sv)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources} ${URDMA_MUTATE_DIR}/faults
+                                                                 ${URDMA_MUTATE_DIR}/plant.awk)
+  execute_process(COMMAND awk -f ${URDMA_MUTATE_DIR}/plant.awk -v rtl=${CMAKE_SOURCE_DIR}/rtl -v out=${URDMA_MUTATED}
+                          ${URDMA_MUTATE_DIR}/faults COMMAND_ERROR_IS_FATAL ANY)
+  list(PREPEND URDMA_PKGS -Wno-lint ${URDMA_MUTATE_DIR}/urdma_mutate_pkg.sv)
+endif()
+
 add_library(verilated_runtime STATIC ${VERILATOR_ROOT}/include/verilated.cpp
             ${VERILATOR_ROOT}/include/verilated_threads.cpp)
 target_include_directories(verilated_runtime SYSTEM PUBLIC
                            ${VERILATOR_ROOT}/include ${VERILATOR_ROOT}/include/vltstd)
 target_compile_options(verilated_runtime PRIVATE -O2)
+if(URDMA_MUTATE)
+  target_sources(verilated_runtime PRIVATE ${URDMA_MUTATE_DIR}/fault.cc)
+endif()
 find_package(Threads REQUIRED)
 target_link_libraries(verilated_runtime PUBLIC Threads::Threads)
 
@@ -54,9 +70,16 @@ if(URDMA_NATIVE)
   list(APPEND URDMA_MODEL_CFLAGS -march=native)
 endif()
 
+if(URDMA_COVERAGE)
+  set(URDMA_COVERAGE_DIR ${CMAKE_BINARY_DIR}/counts)
+  file(MAKE_DIRECTORY ${URDMA_COVERAGE_DIR})
+  set(URDMA_COVERAGE_TOOLS ${CMAKE_SOURCE_DIR}/tools/coverage)
+  list(APPEND URDMA_MODEL_CFLAGS "-DURDMA_COVERAGE_DIR=\"${URDMA_COVERAGE_DIR}\"" -include ${URDMA_COVERAGE_TOOLS}/model.h)
+endif()
+
 # Whether a profile can be made: clang, its runtime for instrumented programs, and llvm-profdata.
 set(URDMA_TRAIN OFF)
-if(URDMA_PGO AND NOT URDMA_TRACE)
+if(URDMA_PGO AND NOT URDMA_TRACE AND NOT URDMA_COVERAGE)
   include(CheckCXXSourceCompiles)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     string(REGEX MATCH "^[0-9]+" major ${CMAKE_CXX_COMPILER_VERSION})
@@ -82,6 +105,9 @@ function(urdma_verilate)
   set(rtl)
   foreach(f ${V_RTL})
     get_filename_component(abs ${f} ABSOLUTE)
+    if(URDMA_MUTATE)
+      string(REPLACE ${CMAKE_SOURCE_DIR}/rtl/ ${URDMA_MUTATED}/ abs ${abs})
+    endif()
     list(APPEND rtl ${abs})
   endforeach()
   # CMake has to know outputs before Verilator has run, so a stamp stands for the C++ it writes, and a script
@@ -90,12 +116,18 @@ function(urdma_verilate)
   # Without BYPRODUCTS ninja would not see in the same run that these have changed.
   set(headers ${dir}/${prefix}.h ${dir}/${prefix}___024root.h)
   set(finish)
+  if(URDMA_COVERAGE)
+    list(APPEND args --coverage-line --coverage-toggle --coverage-user)
+    list(APPEND finish COMMAND ${URDMA_COVERAGE_TOOLS}/hook.sh ${dir} ${prefix} ${V_NAME})
+  endif()
   if(V_FINISH)
     list(POP_FRONT V_FINISH header)
     list(GET V_FINISH 0 finish_script)
     list(APPEND headers ${header})
-    set(finish COMMAND ${V_FINISH})
+    list(APPEND finish COMMAND ${V_FINISH})
   endif()
+  set(depends ${URDMA_PKGS})
+  list(FILTER depends EXCLUDE REGEX "^-")
   add_custom_command(
     OUTPUT ${stamp}
     BYPRODUCTS ${headers}
@@ -105,7 +137,7 @@ function(urdma_verilate)
     COMMAND ${VERILATOR} ${args} ${URDMA_PKGS} ${rtl}
     ${finish}
     COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
-    DEPENDS ${URDMA_PKGS} ${rtl} ${VERILATOR} ${finish_script}
+    DEPENDS ${depends} ${rtl} ${VERILATOR} ${finish_script}
     COMMENT "Verilating ${V_TOP} (${V_NAME})"
     VERBATIM)
   add_custom_target(${V_NAME}_cpp DEPENDS ${stamp})

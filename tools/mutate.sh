@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# mutate.sh [N...]: plant the faults of tests/mutate/faults, or those with these numbers, one after the
+# other, and see which tests fail.
+#
+# The models are built once, in build/mutate, with all faults; URDMA_FAULT says which one is at
+# work. Against each fault run the block tests whose models have the file, and then, if they pass, the
+# engine tests; the first that fails has caught it. A test that hangs has caught it, too. Prints a line for each
+# fault and a table by folder; build/mutate/result keeps the lines.
+#
+# The exit status is 1 when, of all faults, less than 90 % are caught, or less than 75 % by block tests,
+# when one survives that has no reason to in the list, or one is caught that has.
+set -euo pipefail
+top=$(cd "$(dirname "$0")/.." && pwd)
+. "$top/tools/lib.sh"
+dir=$top/build/mutate
+jobs=${JOBS:-$(nproc)}
+# Seconds. A good test takes a tenth of it, on a busy machine too.
+limit=${LIMIT:-300}
+# Cheap ones first.
+engine="commands errors loopback eth ring opcodes many matrix send rc lumina status loss"
+cd "$top"
+
+# caught_by N FILE NAME: prints the test that fails with fault N.
+caught_by() {
+	local model test name
+	while read -r model; do
+		name=$(basename "$model")
+		name=${name#V_}
+		name=${name%_model}
+		test=$(dirname "$model")/$name
+		[ -x "$test" ] || continue
+		URDMA_FAULT=$1 timeout "$limit" "$test" >"$dir/log/$1.$name" 2>&1 || { echo "rtl.$name" && return; }
+	done < <(find "$dir/tests/rtl" -name '*__verFiles.dat' -exec grep -lF "\"$dir/rtl/$2\"" {} + | sed 's,/[^/]*$,,' | sort)
+	for name in $engine; do
+		test=$dir/tests/engine/test_$name
+		[ -x "$test" ] || continue
+		(cd "$dir/log" && URDMA_FAULT=$1 timeout "$limit" "$test" >"$1.$name" 2>&1) || { echo "engine.$name" && return; }
+	done
+	echo -
+}
+
+# one LINE of the list
+one() {
+	local n file what survives
+	IFS=$'\t' read -r n file what survives <<<"$1"
+	printf '%s\t%s\t%s\t%s\t%s\n' "$n" "$file" "$(caught_by "$n" "$file")" "$what" "$survives"
+}
+
+cmake -S . -B "$dir" -G Ninja -DURDMA_MUTATE=ON -DURDMA_PGO=OFF >"$dir.log" 2>&1 || die "cmake failed; see $dir.log"
+cmake --build "$dir" >>"$dir.log" 2>&1 || die "the build failed; see $dir.log"
+mkdir -p "$dir/log"
+export -f one caught_by
+export dir limit engine
+if [ $# != 0 ]; then
+	for n; do awk -F'\t' -v n="$n" '$1 == n' "$dir/rtl/list"; done
+else
+	cat "$dir/rtl/list"
+fi >"$dir/chosen"
+# The tests themselves have to pass.
+# shellcheck disable=SC2016  # for the inner shell
+printf '0\t%s\tno fault\t\n' urdma_pkg.sv | cat - "$dir/chosen" |
+	tr '\n' '\0' | xargs -0 -n1 -P "$jobs" bash -c 'one "$1"' - | tee "$dir/result" |
+	awk -F'\t' '{ printf "%3d  %-32s %-18s %s\n", $1, $2, $3, $4; fflush() }'
+awk -F'\t' -v all="$#" '
+$1 == 0 { if ($3 != "-") bad = bad "without a fault " $3 " fails\n"; next }
+{
+	folder = $2
+	sub(/\/[^\/]*$/, "/", folder) || folder = "."
+	n[folder]++
+	block[folder] += $3 ~ /^rtl/
+	engine[folder] += $3 ~ /^engine/
+	N++
+	B += $3 ~ /^rtl/
+	E += $3 ~ /^engine/
+	if ($3 == "-" && $5 == "")
+		bad = bad "fault " $1 " survives\n"
+	if ($3 != "-" && $5 != "")
+		bad = bad "fault " $1 " is caught, and has a reason to survive in the list\n"
+}
+END {
+	printf "\n%-12s%8s%18s%18s%10s\n", "", "faults", "block tests", "engine tests", "survive"
+	for (f in n)
+		printf "%-12s%8d%18d%18d%10d\n", f, n[f], block[f], engine[f], n[f] - block[f] - engine[f] | "sort"
+	close("sort")
+	printf "%-12s%8d%10d %6.1f%%%10d %6.1f%%%10d\n", "in all", N, B, 100 * B / N, E, 100 * E / N, N - B - E
+	if (!all && B + E < 0.9 * N)
+		bad = bad "less than 90 % are caught\n"
+	if (!all && B < 0.75 * N)
+		bad = bad "less than 75 % are caught by block tests\n"
+	printf "%s", bad
+	exit bad != ""
+}' "$dir/result"
