@@ -8,7 +8,8 @@
 #       library LIB_train, too, instrumented, which the target TRAINER links; its loads give the profile. FINISH is a
 #       command that works on the C++ before it is compiled, and a header that it writes.
 #   urdma_add_rtl_test(NAME test TOP module RTL file... SOURCES file... [ARGS ...])
-#       the block TOP alone, Verilated and linked with SOURCES and cmocka, as a ctest case.
+#       the block TOP alone, Verilated and linked with SOURCES and cmocka, as a ctest case; and once more, with
+#       the label full, for many seeds.
 #
 # The generated package urdma_hw_pkg (from driver/urdma_hw.h) and urdma_pkg are always read first.
 
@@ -211,4 +212,7 @@ function(urdma_add_rtl_test)
   target_link_libraries(${T_NAME} PRIVATE ${T_NAME}_model urdma_warnings PkgConfig::CMOCKA)
   add_test(NAME rtl.${T_NAME} COMMAND ${T_NAME})
   set_tests_properties(rtl.${T_NAME} PROPERTIES LABELS rtl TIMEOUT 900)
+  # as many seeds as 20 s of CPU time have room for
+  add_test(NAME rtl.${T_NAME}.full COMMAND ${CMAKE_SOURCE_DIR}/tests/rtl/seeds.sh $<TARGET_FILE:${T_NAME}>)
+  set_tests_properties(rtl.${T_NAME}.full PROPERTIES LABELS "rtl;full" TIMEOUT 1800)
 endfunction()
