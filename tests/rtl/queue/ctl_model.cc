@@ -583,7 +583,7 @@ void ctl_qp_cfg(struct ctl *c, int reader, uint32_t qpn, struct seen_qp *q)
 	m->eval();
 	while (!(m->qpr_rsp_valid >> reader & 1))
 		ctl_tick(c);
-	unsigned b = 562 * reader;
+	unsigned b = qp_cfg_t_W * reader;
 	auto &p = m->qpr_rsp;
 	memset(q, 0, sizeof(*q));
 	q->udp_sport = FIELD(p, b, qp_cfg_t, udp_sport);
