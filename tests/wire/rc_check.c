@@ -769,8 +769,9 @@ static void roll_back(struct responder *r, uint32_t psn)
 		return;
 	r->h.next = psn;
 	r->msn = m ? m->msn : psn == r->first ? 0 : r->msn;
+	/* Copies of a request that was refused were refused too. */
 	for (unsigned int i = r->wait_n; i-- > 0;)
-		if (!r->wait[i].again && roce_psn_diff(r->wait[i].psn, psn) >= 0)
+		if (roce_psn_diff(r->wait[i].psn, psn) >= 0)
 			wait_drop(r, i);
 	for (unsigned int i = 0; i < GAPS && i < r->gap_n; i++)
 		if (roce_psn_diff(gap_at(r, i)->psn, psn) > 0)

@@ -530,6 +530,21 @@ static void rs_rnr(struct talk *t)
 	ack(t, OUT, 0, 1);
 }
 
+/* A READ behind the SEND that is refused comes twice before the RNR NAK, and once more after it. */
+static void rs_rnr_with_copies(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	reth(t, IN, READ_REQ, 1, 0x2000, MTU, 0);
+	reth(t, IN, READ_REQ, 1, 0x2000, MTU, 0);
+	answer(t, OUT, ACK, 0, 0x20 | 1, 0, 0);
+	wait_us(t, 50);
+	request(t, IN, SEND_ONLY, 0, 8);
+	reth(t, IN, READ_REQ, 1, 0x2000, MTU, 0);
+	answer(t, OUT, READ_ONLY, 1, 0x1f, 2, MTU);
+	request(t, IN, SEND_ONLY, 2, 8);
+	ack(t, OUT, 2, 3);
+}
+
 /* The requester may ask for it; the responder has to refuse it. */
 static void rs_atomic_misaligned(struct talk *t)
 {
@@ -605,6 +620,7 @@ static const struct conversation conversations[] = {
 	WRONG(rs_atomic_other_value),
 	WRONG(rs_atomic_misaligned),
 	CLEAN(rs_rnr),
+	CLEAN(rs_rnr_with_copies),
 	WRONG(rs_answers_when_dead),
 };
 
