@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/guest-build.sh: builds what a guest gets from this checkout, in the cached Debian 13 tree,
-# into build/guest: urdma.ko, the provider, the tests' modules (kverbs.ko, failat.ko), the programs of
-# tools/guest and tests/guest, and from these payload.cpio, which the launcher appends to the first
-# file system. Only what changed is built again.
+# tools/guest-build.sh [stock|debug]: builds what a guest gets from this checkout, in the cached Debian 13
+# trees, into build/guest: the provider and the programs of tools/guest and tests/guest; for the kernel that is
+# named (default stock) urdma.ko and the tests' modules; and from these payload.cpio, which the launcher appends to
+# the first file system. What belongs to the debug kernel lies in build/guest/debug. Only what changed is built
+# again.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -13,37 +14,55 @@ prog=guest-build
 . "$top/tools/lib.sh"
 
 [ -e "$dev_dir/done" ] || die "the Debian 13 tree is not there: run tools/setup.sh first"
-kver=$(cat "$dev_dir/kver")
+kernel=${1-stock}
+kernel_dir=$(kernel_dir "$kernel")
+[ -n "$kernel_dir" ] || die "usage: tools/guest-build.sh [stock|debug]"
+[ -e "$kernel_dir/done" ] || die "the debug kernel is not there: run tools/setup.sh debug"
+kver=$(cat "$kernel_dir/kver")
+case $kernel in
+stock) headers=/usr/src/linux-headers-$kver ;;
+debug) headers=/usr/src/linux ;;
+esac
+# Where modules and payload go.
+built=$(kernel_build "$kernel")
 id=$(printf '%s' "$top" | sha256sum | cut -c1-12)
-work=$dev_dir/root/work/$id # seen from inside the tree as /work/$id
+# Seen from inside the trees as /work/$id.
+work=$dev_dir/root/work/$id
+module_work=$kernel_dir/root/work/$id
 log=$guest_build/build.log
 
-mkdir -p "$guest_build" "$work"
+mkdir -p "$built" "$work" "$module_work"
 exec 8>"$guest_build/lock"
 flock 8
 
-# in_tree COMMAND...: run it inside the tree, as the present user.
+# in_tree COMMAND..., in_kernel_tree COMMAND...: run it inside a tree, as the present user.
 in_tree() {
-	as_root chroot --userspec="$(id -u):$(id -g)" "$dev_dir/root" \
-		/usr/bin/env -i PATH=/usr/bin:/usr/sbin HOME=/tmp LC_ALL=C TMPDIR=/tmp "$@"
+	inside "$dev_dir/root" "$@"
+}
+in_kernel_tree() {
+	inside "$kernel_dir/root" "$@"
+}
+inside() {
+	as_root chroot --userspec="$(id -u):$(id -g)" "$1" \
+		/usr/bin/env -i PATH=/usr/bin:/usr/sbin HOME=/tmp LC_ALL=C TMPDIR=/tmp "${@:2}"
 }
 
-# hash_of PATH...: of the contents of the files there, and of the tree they are built in.
+# hash_of TREE PATH...: of the contents of the files there, and of the tree they are built in.
 hash_of() {
 	{
-		echo "$dev_dir"
-		find "$@" -type f ! -name '*.o' ! -name '*.cmd' ! -name '*.mod*' ! -name '*.ko' -print0 |
+		echo "$1"
+		find "${@:2}" -type f ! -name '*.o' ! -name '*.cmd' ! -name '*.mod*' ! -name '*.ko' -print0 |
 			sort -z | xargs -0 sha256sum
 	} | sha256sum | cut -d' ' -f1
 }
 
-# stale NAME HASH: true when NAME was last made from something else.
+# stale NAME HASH: true when NAME, a path, was last made from something else.
 stale() {
-	[ "$(cat "$guest_build/$1.hash" 2>/dev/null)" != "$2" ]
+	[ "$(cat "$1.hash" 2>/dev/null)" != "$2" ]
 }
 
 fresh() {
-	echo "$2" >"$guest_build/$1.hash"
+	echo "$2" >"$1.hash"
 }
 
 # mirror_dir FROM TO: make TO's sources equal to FROM's; equal files keep their time, for make.
@@ -75,9 +94,9 @@ step() {
 
 # build_module DIR NAME: the module NAME.ko, whose sources are in DIR.
 build_module() {
-	mirror_dir "$top/$1" "$work/$1"
-	in_tree make -C "/usr/src/linux-headers-$kver" M="/work/$id/$1" -j 2 modules || return 1
-	cp "$work/$1/$2.ko" "$guest_build/$2.ko"
+	mirror_dir "$top/$1" "$module_work/$1"
+	in_kernel_tree make -C "$headers" M="/work/$id/$1" -j 2 modules || return 1
+	cp "$module_work/$1/$2.ko" "$built/$2.ko"
 }
 
 # The provider goes where rdma-core keeps its own, with the headers it shares with the kernel.
@@ -122,10 +141,10 @@ build_programs() {
 }
 
 build_payload() {
-	local p=$guest_build/payload m
-	rm -rf "$p" "$guest_build/modroot"
+	local p=$built/payload m
+	rm -rf "$p" "$built/modroot"
 	mkdir -p "$p/opt/urdma/guest" "$p/opt/urdma/tests" "$p/opt/urdma/bin" || return 1
-	cp "$top/tools/guest/init" "$top/tools/guest/addresses" "$p/opt/urdma/guest/" || return 1
+	cp "$top"/tools/guest/{init,addresses,complaints.sh,check-kernel} "$p/opt/urdma/guest/" || return 1
 	find "$top/tests/guest" -maxdepth 1 -type f ! -name '*.[ch]' ! -name CMakeLists.txt ! -name '*.md' \
 		-exec cp -p -t "$p/opt/urdma/tests" {} + || return 1
 	cp "$guest_build"/bin/* "$p/opt/urdma/bin/" || return 1
@@ -135,27 +154,27 @@ build_payload() {
 		cp "$guest_build/liburdma-rdmav34.so" "$p/usr/lib/x86_64-linux-gnu/libibverbs/" || return 1
 		echo 'driver urdma' >"$p/etc/libibverbs.d/urdma.driver"
 	fi
-	if [ -e "$guest_build/urdma.ko" ]; then
+	if [ -e "$built/urdma.ko" ]; then
 		# The index of the guest's modules, with ours among them: depmod in the guest takes
 		# seconds. Hard links, because depmod does not enter linked directories.
-		m=$guest_build/modroot/lib/modules/$kver
+		m=$built/modroot/lib/modules/$kver
 		mkdir -p "$m/updates" || return 1
-		cp -a "$dev_dir/image/usr/lib/modules/$kver"/modules.{builtin,order,builtin.modinfo} "$m/" ||
+		cp -a "$kernel_dir/image/usr/lib/modules/$kver"/modules.{builtin,order,builtin.modinfo} "$m/" ||
 			return 1
-		cp -al "$dev_dir/image/usr/lib/modules/$kver/kernel" "$m/" 2>/dev/null ||
-			{ rm -rf "$m/kernel" && cp -a "$dev_dir/image/usr/lib/modules/$kver/kernel" "$m/"; } ||
+		cp -al "$kernel_dir/image/usr/lib/modules/$kver/kernel" "$m/" 2>/dev/null ||
+			{ rm -rf "$m/kernel" && cp -a "$kernel_dir/image/usr/lib/modules/$kver/kernel" "$m/"; } ||
 			return 1
-		cp "$guest_build"/*.ko "$m/updates/" || return 1
-		depmod -b "$guest_build/modroot" "$kver" || return 1
+		cp "$built"/*.ko "$m/updates/" || return 1
+		depmod -b "$built/modroot" "$kver" || return 1
 		rm -rf "$m/kernel"
 		mkdir -p "$p/usr/lib/modules" || return 1
 		mv "$m" "$p/usr/lib/modules/" || return 1
-		rm -rf "$guest_build/modroot"
+		rm -rf "$built/modroot"
 	fi
-	(cd "$guest_build" && find payload -print0 | cpio -0 -o -H newc -R 0:0 --quiet) \
-		>"$guest_build/payload.cpio.part" || return 1
-	(cd "$top" && cpio_init tools/guest/initramfs) >>"$guest_build/payload.cpio.part" || return 1
-	mv "$guest_build/payload.cpio.part" "$guest_build/payload.cpio"
+	(cd "$built" && find payload -print0 | cpio -0 -o -H newc -R 0:0 --quiet) \
+		>"$built/payload.cpio.part" || return 1
+	(cd "$top" && cpio_init tools/guest/initramfs) >>"$built/payload.cpio.part" || return 1
+	mv "$built/payload.cpio.part" "$built/payload.cpio"
 }
 
 # The /init of the first file system comes with the payload too: a change of it rebuilds nothing.
@@ -169,41 +188,41 @@ cpio_init() {
 }
 
 if [ -e "$top/driver/Makefile" ]; then
-	h=$(hash_of "$top/driver")
-	if stale module "$h" || [ ! -e "$guest_build/urdma.ko" ]; then
+	h=$(hash_of "$kernel_dir" "$top/driver")
+	if stale "$built/module" "$h" || [ ! -e "$built/urdma.ko" ]; then
 		step "urdma.ko" build_module driver urdma
-		fresh module "$h"
+		fresh "$built/module" "$h"
 	fi
 fi
-for m in kverbs failat; do
-	h=$(hash_of "$top/tests/guest/$m")
-	if stale $m "$h" || [ ! -e "$guest_build/$m.ko" ]; then
+for m in kverbs failat plant; do
+	h=$(hash_of "$kernel_dir" "$top/tests/guest/$m")
+	if stale "$built/$m" "$h" || [ ! -e "$built/$m.ko" ]; then
 		step "$m.ko" build_module tests/guest/$m $m
-		fresh $m "$h"
+		fresh "$built/$m" "$h"
 	fi
 done
 if [ -e "$top/provider/CMakeLists.txt" ]; then
-	h=$(hash_of "$top/provider" "$top/driver")
-	if stale provider "$h" || [ ! -e "$guest_build/liburdma-rdmav34.so" ]; then
+	h=$(hash_of "$dev_dir" "$top/provider" "$top/driver")
+	if stale "$guest_build/provider" "$h" || [ ! -e "$guest_build/liburdma-rdmav34.so" ]; then
 		step "provider" build_provider
-		fresh provider "$h"
+		fresh "$guest_build/provider" "$h"
 	fi
 fi
-h=$(hash_of "$top/tools/guest" "$top/tests/guest" "$top/driver")
-if stale programs "$h"; then
+h=$(hash_of "$dev_dir" "$top/tools/guest" "$top/tests/guest" "$top/driver")
+if stale "$guest_build/programs" "$h"; then
 	step "guest programs" build_programs
-	fresh programs "$h"
+	fresh "$guest_build/programs" "$h"
 fi
 made=("$guest_build/bin")
-for f in "$guest_build/urdma.ko" "$guest_build/kverbs.ko" "$guest_build/failat.ko" "$guest_build/liburdma-rdmav34.so"; do
+for f in "$built/urdma.ko" "$guest_build/liburdma-rdmav34.so"; do
 	[ ! -e "$f" ] || made+=("$f")
 done
-h=$(hash_of "$top/tools/guest-build.sh" "$top/tools/guest" "$top/tests/guest" "${made[@]}")
+h=$(hash_of "$kernel_dir" "$top/tools/guest-build.sh" "$top/tools/guest" "$top/tests/guest" "${made[@]}")
 # hash_of leaves modules' files out: they are build products.
-for f in "$guest_build"/*.ko; do
+for f in "$built"/*.ko; do
 	[ ! -e "$f" ] || h=$h-$(sha256sum <"$f" | cut -c1-16)
 done
-if stale payload "$h" || [ ! -e "$guest_build/payload.cpio" ]; then
+if stale "$built/payload" "$h" || [ ! -e "$built/payload.cpio" ]; then
 	step "payload" build_payload
-	fresh payload "$h"
+	fresh "$built/payload" "$h"
 fi

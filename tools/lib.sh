@@ -15,6 +15,7 @@ guest_rev=1
 checkpatch_rev=1
 yosys_rev=1
 verilator_rev=1
+debug_rev=1
 
 guest_suite=trixie
 # The first QEMU whose vfio-user client gives the device its true class code.
@@ -29,6 +30,9 @@ rdma_core_path=pool/main/r/rdma-core/rdma-core_$rdma_core_version.orig.tar.gz
 dev_packages="base-files bash dash coreutils sed grep findutils diffutils mawk tar gzip xz-utils
 	gcc make libc6-dev linux-headers-amd64 kmod sparse
 	busybox-static python3-minimal cmake ninja-build pkgconf libnl-3-dev libnl-route-3-dev libibverbs-dev librdmacm-dev"
+# What builds the debug kernel, and the modules that go with it.
+debug_packages="base-files bash dash coreutils sed grep findutils diffutils mawk tar gzip xz-utils
+	gcc make libc6-dev perl-base flex bison bc libelf-dev busybox-static"
 qemu_packages="libc6 qemu-system-x86"
 guest_packages="busybox-static rdma-core ibverbs-utils ibverbs-providers rdmacm-utils perftest
 	infiniband-diags python3-pyverbs iproute2 kmod ethtool iputils-ping iputils-arping iperf3 procps pciutils"
@@ -83,12 +87,31 @@ qemu_dir=$cache/qemu-$(key_of "$qemu_rev" "$guest_suite" "$qemu_packages")
 checkpatch_dir=$cache/checkpatch-$(key_of "$checkpatch_rev" "$guest_suite")
 yosys_dir=$cache/yosys-$(key_of "$yosys_rev" "$yosys_package")
 verilator_dir=$cache/verilator-$(key_of "$verilator_rev" "$verilator_package")
+debug_dir=$cache/debug-$(key_of "$debug_rev" "$guest_suite" "$debug_packages" \
+	"$(grep CONFIG_ "$top/tools/guest/debug.config" | sort)")
 
 # guest_dir EXTRA_PACKAGES: where the image with these packages is.
 guest_dir() {
 	# shellcheck disable=SC2086  # a list of words
 	echo "$cache/guest-$(key_of "$guest_rev" "$guest_suite" "$guest_packages" \
 		"$(printf '%s\n' $1 | sort -u)")"
+}
+
+# kernel_dir KERNEL: the item of this kernel, stock or debug: vmlinuz, kver, modules.img, initramfs.cpio, and root, the
+# tree that modules for it are built in.
+kernel_dir() {
+	case $1 in
+	stock) echo "$dev_dir" ;;
+	debug) echo "$debug_dir" ;;
+	esac
+}
+
+# kernel_build KERNEL: where what is built for it lies.
+kernel_build() {
+	case $1 in
+	stock) echo "$guest_build" ;;
+	debug) echo "$guest_build/debug" ;;
+	esac
 }
 
 # Run as root: directly, or through sudo.

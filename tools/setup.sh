@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/setup.sh [--packages "a b"] [run|test|lint]
+# tools/setup.sh [--packages "a b"] [run|test|lint|debug]
 #
 # Makes what the project needs on a fresh Debian 12, and nothing twice: the host's packages, and in
 # the cache a Debian 13 tree to build in, QEMU where the host's is too old, the guest's image and
@@ -32,8 +32,8 @@ while [ $# -gt 0 ]; do
 		extra_packages=${2-}
 		shift
 		;;
-	run | test | lint) level=$1 ;;
-	*) die "usage: tools/setup.sh [--packages \"a b\"] [run|test|lint]" ;;
+	run | test | lint | debug) level=$1 ;;
+	*) die "usage: tools/setup.sh [--packages \"a b\"] [run|test|lint|debug]" ;;
 	esac
 	shift
 done
@@ -52,6 +52,7 @@ GUEST_MB=800
 VERILATOR_MB=50
 CHECKPATCH_MB=400
 YOSYS_MB=500
+DEBUG_MB=2800
 
 # Refuses to begin what the disk of the cache cannot hold.
 enough_space() {
@@ -63,6 +64,9 @@ enough_space() {
 	if [ "$level" = lint ]; then
 		[ -e "$checkpatch_dir/done" ] || need=$((need + CHECKPATCH_MB))
 		[ -e "$yosys_dir/done" ] || need=$((need + YOSYS_MB))
+	fi
+	if [ "$level" = debug ]; then
+		[ -e "$debug_dir/done" ] || need=$((need + DEBUG_MB))
 	fi
 	free=$(df -Pm "$cache" | awk 'NR == 2 {print $4}')
 	[ "$need" -le "$free" ] || die "the set-up needs about $need MB in the cache $cache, where $free MB are free.
@@ -207,6 +211,7 @@ make_disk() {
 make_initramfs() {
 	local d=$1 kver=$2 i=$1/initramfs m
 	mkdir -p "$i"/{bin,dev,proc,sys,modules,root,mods,rw,payload}
+	: >"$i/modules/order"
 	cp "$d/root/usr/bin/busybox" "$i/bin/busybox"
 	ln -s busybox "$i/bin/sh"
 	for m in $initramfs_modules; do
@@ -253,6 +258,65 @@ make_checkpatch() {
 			'linux-source-*/scripts/spelling.txt' 'linux-source-*/scripts/const_structs.checkpatch'
 	as_root rm -rf "$d/root" "$deb"
 	[ -e "$d/checkpatch.pl" ]
+}
+
+# The debug kernel: Debian's source, compiled with tools/guest/debug.config in a Debian 13 tree of its
+# own, with the same compiler. That tree keeps what modules are built against. There are the same files
+# as in the item with Debian's kernel.
+make_debug() {
+	local d=$1 deb
+	bootstrap "$d/root" extract "$debug_packages" --extract-hook="cd '$d' &&
+		APT_CONFIG=\$MMDEBSTRAP_APT_CONFIG apt-get -q download linux-source-6.12"
+	as_root ln -sf gcc "$d/root/usr/bin/cc"
+	as_root ln -sf mawk "$d/root/usr/bin/awk"
+	as_root mkdir -p "$d/root/work" "$d/root/usr/src/linux"
+	as_root chmod 1777 "$d/root/work" "$d/root/tmp"
+	as_root chown "$(id -u):$(id -g)" "$d/root/usr/src/linux"
+	deb=$(echo "$d"/linux-source-*.deb)
+	dpkg-deb --fsys-tarfile "$deb" | tar -x -O --wildcards './usr/src/linux-source-*.tar.xz' |
+		tar -x -J -C "$d/root/usr/src/linux" --strip-components=1
+	as_root rm -f "$deb"
+	compile_debug "$d"
+	keep_debug "$d"
+}
+
+# debug_make DIR ARGUMENTS...: make, in the kernel's source.
+debug_make() {
+	as_root chroot --userspec="$(id -u):$(id -g)" "$1/root" /usr/bin/env -i PATH=/usr/bin:/usr/sbin \
+		HOME=/tmp LC_ALL=C TMPDIR=/tmp make -C /usr/src/linux "${@:2}"
+}
+
+compile_debug() {
+	local d=$1 line
+	cp "$top/tools/guest/debug.config" "$d/root/usr/src/linux/debug.config"
+	debug_make "$d" KCONFIG_ALLCONFIG=debug.config allnoconfig
+	# What depends on something that is off is left out in silence.
+	grep '^CONFIG_' "$top/tools/guest/debug.config" | while read -r line; do
+		grep -qxF "$line" "$d/root/usr/src/linux/.config" || die "debug.config: not in the kernel: $line"
+	done
+	debug_make "$d" -j "$(nproc)" bzImage modules
+}
+
+# Of the compiled source stays what modules are built against.
+keep_debug() {
+	local d=$1 src=$1/root/usr/src/linux kver
+	kver=$(cat "$src/include/config/kernel.release")
+	echo "$kver" >"$d/kver"
+	cp "$src/arch/x86/boot/bzImage" "$d/vmlinuz"
+	cp "$src/.config" "$d/config"
+	mkdir -p "$d/image/usr/lib/modules/$kver/kernel"
+	cp "$src"/modules.{builtin,builtin.modinfo,order} "$d/image/usr/lib/modules/$kver/"
+	ln -s usr/lib "$d/image/lib"
+	as_root chown -R 0:0 "$d/image"
+	as_root depmod -b "$d/image" "$kver"
+	make_disk "$d/image" "$d/modules.img"
+	make_initramfs "$d" "$kver"
+	find "$src" -mindepth 1 -maxdepth 1 ! -name Makefile ! -name .config ! -name Module.symvers \
+		! -name include ! -name scripts ! -name arch ! -name tools -exec rm -rf {} +
+	find "$src/arch" -mindepth 1 -maxdepth 1 ! -name x86 -exec rm -rf {} +
+	find "$src/tools" -mindepth 1 -maxdepth 1 ! -name objtool -exec rm -rf {} +
+	find "$src/arch" "$src/tools" \( -name '*.[coSa]' -o -name '*.cmd' -o -name 'vmlinux*' -o -name bzImage \) \
+		-type f -delete
 }
 
 # from_pypi DIR PACKAGE [pip options]: by the index that the host's pip is set to.
@@ -345,7 +409,8 @@ install_host_packages
 
 if [ -e "$dev_dir/done" ] && [ -e "$qemu_dir/done" ] && [ -e "$image_dir/done" ] &&
 	[ -e "$verilator_dir/done" ] &&
-	{ [ "$level" != lint ] || { [ -e "$checkpatch_dir/done" ] && [ -e "$yosys_dir/done" ]; }; }; then
+	{ [ "$level" != lint ] || { [ -e "$checkpatch_dir/done" ] && [ -e "$yosys_dir/done" ]; }; } &&
+	{ [ "$level" != debug ] || [ -e "$debug_dir/done" ]; }; then
 	exit 0
 fi
 
@@ -388,5 +453,9 @@ if [ "$level" = lint ]; then
 	item 6/6 yosys "Yosys" "$yosys_dir" make_yosys ||
 		die "Yosys could not be fetched from PyPI: pip has to reach an index (see pip config)"
 	wait "${pids[0]}" || die "checkpatch could not be fetched"
+fi
+if [ "$level" = debug ]; then
+	say "[setup] 5/5 debug kernel: Linux is compiled, which takes a quarter of an hour on two cores"
+	item 5/5 debug "debug kernel" "$debug_dir" make_debug || die "the debug kernel could not be made; run it again, or see docs/guide.md, Troubleshooting"
 fi
 say "[setup] ready after $((SECONDS - started)) s"

@@ -195,6 +195,7 @@ refused "a port without a name" 'not of the form NAME' --port tap:x
 expect "an unknown short option" 2 -x -- true
 expect "no directory for results" 2 --out '' -- true
 expect "an unknown peer" 2 --peer cable -- true
+expect "an unknown kernel" 2 --kernel fast -- true
 expect "no number" 2 --timeout soon -- true
 expect "no command" 2
 expect "no such directory" 2 --share "$tmp/missing" -- true
