@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A thin front: what to type. The build proper is CMake's, the set-up tools/setup.sh.
 
-.PHONY: run build test test-full bench bench-update speed lint clean
+.PHONY: run build test test-full test-debug bench bench-update speed lint clean
 
 # The launcher builds what it needs, which is less than `build`.
 run:
@@ -18,16 +18,23 @@ JOBS ?= $(shell n=$$(nproc); echo $$((n > 2 ? n : 2)))
 
 test: build
 	@tools/setup.sh test
-	ctest --test-dir build --output-on-failure -j $(JOBS) -LE full
+	ctest --test-dir build --output-on-failure -j $(JOBS) -LE "full|debug"
 
 # With what became of rdma-core's own tests, by file. Random tests get other seeds in each run.
 test-full: build
 	@tools/setup.sh test
 	@export SEED=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
 	echo "[test-full] SEED=$$SEED"; \
-	status=0; ctest --test-dir build --output-on-failure -j $(JOBS) || status=$$?; \
+	status=0; ctest --test-dir build --output-on-failure -j $(JOBS) -LE debug || status=$$?; \
 	echo "[test-full] make test-full SEED=$$SEED repeats it"; \
 	grep -E '^(file|all|test_[a-z_]*) ' build/guest/tests/rdma-core/output.log; exit $$status
+
+# The guest suites with the debug kernel, which the first run compiles.
+test-debug: build
+	@tools/setup.sh test
+	@tools/setup.sh debug
+	@tools/guest-build.sh debug
+	ctest --test-dir build --output-on-failure -j 1 -L debug
 
 bench: build
 	cmake --build build --target bench
