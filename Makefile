@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A thin front: what to type. The build proper is CMake's, the set-up tools/setup.sh.
 
-.PHONY: run build test test-full test-debug bench bench-update speed lint clean
+.PHONY: run build test test-full test-debug mutate coverage bench bench-update speed lint clean
 
 # The launcher builds what it needs, which is less than `build`.
 run:
@@ -35,6 +35,16 @@ test-debug: build
 	@tools/setup.sh debug
 	@tools/guest-build.sh debug
 	ctest --test-dir build --output-on-failure -j 1 -L debug
+
+# Which tests notice the faults of tests/mutate, planted one after the other into the RTL.
+mutate:
+	@tools/setup.sh test
+	@tools/mutate.sh
+
+# What the tests of blocks, engine, simulator and provider reach.
+coverage:
+	@tools/setup.sh coverage
+	@tools/coverage.sh
 
 bench: build
 	cmake --build build --target bench

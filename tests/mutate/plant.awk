@@ -41,6 +41,8 @@ function slurp(path, line, all, got) {
 	inside = index($3, $4)
 	if (!inside)
 		fail("not in its line: " $4)
+	if (index(substr($3, inside + 1), $4))
+		fail("more than once in its line: " $4)
 	at = index(text[file], $3)
 	if (!at)
 		fail("another fault changes the same line: " $3)
