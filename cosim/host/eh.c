@@ -1009,6 +1009,7 @@ static int connection(struct urdma_eh *const eh[2], const struct urdma_eh_conn *
 		      struct urdma_eh_conn conn[2])
 {
 	for (unsigned int i = 0; i < 2; i++) {
+		uint32_t psn[2];
 		uint8_t gid[16];
 		int ret;
 
@@ -1018,8 +1019,10 @@ static int connection(struct urdma_eh *const eh[2], const struct urdma_eh_conn *
 			return ret;
 		conn[i] = *base;
 		/* PSNs that differ, and one that wraps soon. */
-		conn[i].sq_psn = i ? 0xfffff0 : 0x000123;
-		conn[i].rq_psn = i ? 0x000123 : 0xfffff0;
+		psn[0] = base->sq_psn || base->rq_psn ? base->sq_psn : 0x000123;
+		psn[1] = base->sq_psn || base->rq_psn ? base->rq_psn : 0xfffff0;
+		conn[i].sq_psn = psn[i];
+		conn[i].rq_psn = psn[!i];
 		conn[i].sgid_index = ipv6;
 		urdma_eh_own_gid(eh[!i], ipv6, conn[i].dgid);
 		ret = urdma_eh_mac(eh[!i], conn[i].dmac);

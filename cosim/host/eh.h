@@ -269,8 +269,10 @@ void urdma_eh_gid_ipv4(uint8_t gid[16], uint32_t ipv4);
  * (IPv4) or 1 (IPv6).
  */
 int urdma_eh_connect(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int mtu, bool ipv6);
-/* The same with timers, limits and rights as in conn (both sides); its addresses, PSNs and QP
- * number are not looked at. */
+/*
+ * The same with timers, limits and rights as in conn (both sides), and PSNs as a has them; if they
+ * are both 0 the library chooses. The addresses and the QP number of conn do not matter.
+ */
 int urdma_eh_connect_as(struct urdma_eh_qp *a, struct urdma_eh_qp *b,
 			const struct urdma_eh_conn *conn, bool ipv6);
 /* The same for n pairs, a[i] with b[i], all of two NICs or all of one; as a batch. */

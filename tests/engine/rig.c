@@ -40,9 +40,10 @@ void rig_check(struct rig *rig, int result, const char *what)
 	exit(EXIT_FAILURE);
 }
 
-static void create_qp(struct rig *rig, struct rig_side *side, unsigned int i)
+void rig_make_qp(struct rig *rig, unsigned int n, unsigned int i)
 {
 	const struct rig_config *config = &rig->config;
+	struct rig_side *side = &rig->side[n];
 	struct urdma_eh_qp_attr attr = {
 		.qpn = RIG_QPN(i),
 		.pd = RIG_PD,
@@ -64,7 +65,28 @@ static void create_qp(struct rig *rig, struct rig_side *side, unsigned int i)
 void rig_renew_qp(struct rig *rig, unsigned int side, unsigned int i)
 {
 	rig_check(rig, urdma_eh_destroy_qp(&rig->side[side].qp[i]), "destroy QP");
-	create_qp(rig, &rig->side[side], i);
+	rig_make_qp(rig, side, i);
+}
+
+void rig_make_queues(struct rig *rig, unsigned int n)
+{
+	const struct rig_config *config = &rig->config;
+	struct rig_side *side = &rig->side[n];
+
+	rig_check(rig,
+		  urdma_eh_create_cq(side->eh, 1, config->log_cqe, 1, RIG_DB_PAGE, config->kind,
+				     &side->send_cq),
+		  "create send CQ");
+	rig_check(rig,
+		  urdma_eh_create_cq(side->eh, 2, config->log_cqe, 1, RIG_DB_PAGE, config->kind,
+				     &side->recv_cq),
+		  "create receive CQ");
+	if (config->batch)
+		urdma_eh_batch_begin(side->eh);
+	for (unsigned int i = 0; i < config->qps; i++)
+		rig_make_qp(rig, n, i);
+	if (config->batch)
+		rig_check(rig, urdma_eh_batch_end(side->eh), "create QPs");
 }
 
 static void start_side(struct rig *rig, unsigned int n)
@@ -83,22 +105,16 @@ static void start_side(struct rig *rig, unsigned int n)
 				     side->buffer, config->buffer, (uintptr_t)side->buffer,
 				     &side->mr),
 		  "create MR");
-	rig_check(rig,
-		  urdma_eh_create_cq(side->eh, 1, config->log_cqe, 1, RIG_DB_PAGE, config->kind,
-				     &side->send_cq),
-		  "create send CQ");
-	rig_check(rig,
-		  urdma_eh_create_cq(side->eh, 2, config->log_cqe, 1, RIG_DB_PAGE, config->kind,
-				     &side->recv_cq),
-		  "create receive CQ");
 	side->qp = calloc(config->qps, sizeof(*side->qp));
 	rig_check(rig, side->qp ? 0 : -1, "memory for QPs");
-	if (config->batch)
-		urdma_eh_batch_begin(side->eh);
-	for (unsigned int i = 0; i < config->qps; i++)
-		create_qp(rig, side, i);
-	if (config->batch)
-		rig_check(rig, urdma_eh_batch_end(side->eh), "create QPs");
+	rig_make_queues(rig, n);
+}
+
+void rig_restart_side(struct rig *rig, unsigned int n)
+{
+	urdma_eh_close(rig->side[n].eh);
+	free(rig->side[n].qp);
+	start_side(rig, n);
 }
 
 /* n pairs, a[i] with b[i]. */

@@ -62,6 +62,14 @@ void rig_start(struct rig *rig, const struct rig_config *config);
 void rig_stop(struct rig *rig);
 /* Another QP with the number of QP i of a side, which is destroyed; it is in RESET. */
 void rig_renew_qp(struct rig *rig, unsigned int side, unsigned int i);
+/* QP i of a side that has none; both CQs and all QPs of a side that has neither. In RESET. */
+void rig_make_qp(struct rig *rig, unsigned int side, unsigned int i);
+void rig_make_queues(struct rig *rig, unsigned int side);
+/*
+ * Resets the function of a side whatever it does, and makes its objects anew. The memory of the old
+ * ones is not used again.
+ */
+void rig_restart_side(struct rig *rig, unsigned int side);
 /* Numbers of the objects of a rig. */
 #define RIG_PD	    1u
 #define RIG_DB_PAGE 5u

@@ -28,7 +28,7 @@ on 1 ip address replace fd77::2/64 dev "$other" nodad
 reach() {
 	ping -q "$@" >/tmp/ping.log 2>&1 || fail "ping $*: $(cat /tmp/ping.log)"
 }
-arping -q -c 3 -w 10 -I "$net" 10.77.0.2 || fail "arping"
+arping -q -c 3 -w 60 -I "$net" 10.77.0.2 || fail "arping"
 if ! ip link set "$net" mtu 9000 || ! on 1 ip link set "$other" mtu 9000; then
 	fail "no MTU of 9000"
 fi

@@ -45,9 +45,9 @@ snapshot before
 step() { echo "-- $* ($(cut -d' ' -f1 /proc/uptime))"; }
 
 step "ARP and ND"
-in_a arping -q -c 3 -w 10 -I "$na" 10.1.0.2 || fail "arping"
-ping_ab -c 1 -w 10 10.1.0.2
-ping_ab -c 1 -w 10 fd01::2
+in_a arping -q -c 3 -w 60 -I "$na" 10.1.0.2 || fail "arping"
+ping_ab -c 1 -w 60 10.1.0.2
+ping_ab -c 1 -w 60 fd01::2
 in_a ip neighbour show 10.1.0.2 | grep -q lladdr || fail "no neighbour: $(in_a ip neighbour)"
 
 step "ping of all lengths"

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Control that crosses traffic: objects that are destroyed under work and made anew with the same
+ * number, send queues that drain while packets are lost, a function that loses bus mastering or is
+ * reset in the middle of packets, and packets of a QP's former life. Each case sweeps the moment
+ * over the traffic. What a program sees after it is judged: completions and memory, and that the
+ * NIC leaves alone what it has given back.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "pcie/pcie.h"
+#include "seed.h"
+#include "work.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define LIMIT	 4000000u
+
+static struct rig rig;
+static bool running;
+
+static void start(void (*change)(struct rig_config *))
+{
+	struct rig_config config;
+
+	if (running)
+		rig_abandon(&rig); /* a test has failed */
+	rig_defaults(&config);
+	config.memory.memory = 96u << 20;
+	config.faults = true;
+	if (change)
+		change(&config);
+	rig_start(&rig, &config);
+	running = true;
+}
+
+static void stop(void)
+{
+	rig_stop(&rig);
+	running = false;
+}
+
+static void run(uint64_t cycles)
+{
+	rig_check(&rig, urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + cycles),
+		  "run");
+}
+
+static void settle(void)
+{
+	rig_check(&rig, urdma_cosim_run_while_busy(rig.cosim, urdma_cosim_now(rig.cosim) + 3000000),
+		  "settle");
+}
+
+static void drop_cqes(void)
+{
+	struct urdma_eh_cqe cqe;
+
+	for (unsigned int n = 0; n < 2; n++) {
+		while (urdma_eh_poll_cq(&rig.side[n].send_cq, &cqe, 1))
+			;
+		while (urdma_eh_poll_cq(&rig.side[n].recv_cq, &cqe, 1))
+			;
+	}
+}
+
+/* Work of all kinds, both ways, that is posted and not waited for. */
+static void load(uint32_t seed)
+{
+	static const unsigned int opcodes[] = { URDMA_WR_WRITE, URDMA_WR_SEND, URDMA_WR_READ,
+						URDMA_WR_ATOMIC_FA };
+	struct work w[16];
+
+	for (unsigned int i = 0; i < COUNT(w); i++) {
+		w[i] = (struct work){ .opcode = opcodes[(i / 2 + seed) % COUNT(opcodes)],
+				      .from = i % 2,
+				      .len = 3000 + 100 * i,
+				      .seed = seed + i,
+				      .at = i * work_slot(8192) };
+		work_put(&rig, &w[i]);
+		for (unsigned int s = 0; s < 2; s++)
+			free(w[i].image[s]);
+	}
+	work_ring(&rig, w, COUNT(w));
+}
+
+/* The pair works: messages both ways, whose bytes are compared. */
+static void works(uint32_t seed, const char *what)
+{
+	struct work w[8] = { 0 };
+
+	for (unsigned int i = 0; i < COUNT(w); i++)
+		w[i] = (struct work){ .opcode = i / 2 % 2 ? URDMA_WR_SEND : URDMA_WR_WRITE,
+				      .from = i % 2,
+				      .len = 2000 + 300 * i,
+				      .seed = seed ^ (i << 8),
+				      .at = i * work_slot(8192) };
+	work_run(&rig, w, COUNT(w), LIMIT, what);
+}
+
+static void connect_from(uint32_t psn0, uint32_t psn1)
+{
+	struct urdma_eh_conn conn = rig.config.conn;
+
+	conn.sq_psn = psn0;
+	conn.rq_psn = psn1;
+	assert_int_equal(urdma_eh_connect_as(&rig.side[0].qp[0], &rig.side[1].qp[0], &conn, false),
+			 0);
+}
+
+/* ---- memory that was given back -------------------------------------------------------------- */
+
+#define HELD  8u
+#define HOLES 64u /* free places of that length in front of one, at most */
+
+/* Memory of destroyed objects. The host has it for other things: the NIC must not touch it. */
+static struct held {
+	uint8_t *p;
+	size_t len;
+} held[HELD];
+static unsigned int n_held;
+
+/* Takes the memory at p, which an object had until now. */
+static void hold(const void *p, size_t len)
+{
+	void *other[HOLES];
+	unsigned int n = 0;
+
+	assert_true(n_held < HELD);
+	while ((other[n] = urdma_embedded_alloc(rig.host, len)) != p) {
+		n++;
+		assert_true(n < HOLES);
+	}
+	held[n_held].p = other[n];
+	held[n_held++].len = len;
+	while (n)
+		urdma_embedded_free(rig.host, other[--n]);
+	memset(held[n_held - 1].p, 0xa5, len);
+}
+
+static void check_held(unsigned int delay, const char *what)
+{
+	for (unsigned int i = 0; i < n_held; i++)
+		for (size_t k = 0; k < held[i].len; k++)
+			if (held[i].p[k] != 0xa5)
+				fail_msg("%s, delay %u: the NIC has written to memory %u of a "
+					 "destroyed object, byte %zu",
+					 what, delay, i, k);
+}
+
+static void release(void)
+{
+	while (n_held)
+		urdma_embedded_free(rig.host, held[--n_held].p);
+}
+
+static size_t ring_size(const struct urdma_eh_ring *ring)
+{
+	return (size_t)1 << (ring->log_entries + ring->log_stride);
+}
+
+/*
+ * QPs and CQs are destroyed with work under way, and made anew: the same numbers, page tables at
+ * the same addresses, other pages. Nothing of the old translations may be left.
+ */
+static void same_tables_other_pages(void **state)
+{
+	(void)state;
+	start(NULL);
+	for (unsigned int delay = 0; delay < 4000; delay += 1 + delay / 4) {
+		struct urdma_eh_ring old[2][4];
+
+		load(delay);
+		run(delay);
+		for (unsigned int n = 0; n < 2; n++) {
+			struct rig_side *side = &rig.side[n];
+
+			old[n][0] = side->qp[0].sq;
+			old[n][1] = side->qp[0].rq;
+			old[n][2] = side->send_cq.ring;
+			old[n][3] = side->recv_cq.ring;
+			assert_int_equal(urdma_eh_destroy_qp(&side->qp[0]), 0);
+			hold(old[n][0].base, ring_size(&old[n][0]));
+			hold(old[n][1].base, ring_size(&old[n][1]));
+			assert_int_equal(urdma_eh_destroy_cq(&side->send_cq), 0);
+			hold(old[n][2].base, ring_size(&old[n][2]));
+			assert_int_equal(urdma_eh_destroy_cq(&side->recv_cq), 0);
+			hold(old[n][3].base, ring_size(&old[n][3]));
+		}
+		for (unsigned int n = 0; n < 2; n++) {
+			struct rig_side *side = &rig.side[n];
+			const struct urdma_eh_ring *now[4] = { &side->qp[0].sq, &side->qp[0].rq,
+							       &side->send_cq.ring,
+							       &side->recv_cq.ring };
+			unsigned int same = 0;
+
+			rig_make_queues(&rig, n);
+			for (unsigned int i = 0; i < 4; i++) {
+				assert_ptr_not_equal(now[i]->base, old[n][i].base);
+				for (unsigned int k = 0; k < 8; k++)
+					same += now[i]->map.addr == old[k / 4][k % 4].map.addr;
+			}
+			/* Which table takes whose place is the allocator's business. */
+			assert_int_equal(same, 4);
+		}
+		connect_from(0, 0);
+		works(delay, "same tables, other pages");
+		settle();
+		check_held(delay, "same tables, other pages");
+		release();
+	}
+	stop();
+}
+
+/* ---- an EQ and its CQ, destroyed with an event under way ------------------------------------- */
+
+enum { EQN = 5, CQN = 9, LOG_EQ = 6 };
+
+static int eq_command(struct urdma_eh *eh, unsigned int opcode, const void *memory)
+{
+	struct urdma_eh_cmd cmd = { 0 };
+
+	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, opcode) | URDMA_SET(URDMA_CMD0_OBJ, EQN);
+	if (memory) {
+		cmd.w[1] = URDMA_SET(URDMA_CMD_EQ1_LOG_ENTRIES, LOG_EQ) |
+			   URDMA_SET(URDMA_CMD_EQ1_VECTOR, 2);
+		cmd.w[2] = urdma_embedded_bus(rig.host, memory);
+	}
+	return urdma_eh_cmd(eh, &cmd, NULL);
+}
+
+static void event_under_way(void **state)
+{
+	const size_t size = (size_t)URDMA_EQE_SIZE << LOG_EQ;
+	struct rig_side *side;
+	unsigned int events = 0, none = 0;
+	uint8_t *memory;
+
+	(void)state;
+	start(NULL);
+	side = &rig.side[1];
+	memory = urdma_embedded_alloc_contig(rig.host, size, 0);
+	for (unsigned int delay = 0; delay < 1200; delay += 7) {
+		struct urdma_eh_sge src = { (uintptr_t)rig.side[0].buffer, 64, rig.side[0].mr.key };
+		struct urdma_eh_sge dst = { (uintptr_t)side->buffer, 64, side->mr.key };
+		struct urdma_eh_send wr = { .opcode = URDMA_WR_SEND, .sge = &src, .n_sge = 1 };
+		struct urdma_eh_cq usual = side->recv_cq, cq;
+		const uint8_t *entries;
+		unsigned int wrote;
+
+		/* The receive CQ of this round has an EQ of its own. */
+		memset(memory, 0, size);
+		assert_int_equal(eq_command(side->eh, URDMA_CMD_CREATE_EQ, memory), 0);
+		assert_int_equal(urdma_eh_create_cq(side->eh, CQN, 6, EQN, RIG_DB_PAGE,
+						    URDMA_EH_RING_PAGED, &cq),
+				 0);
+		side->recv_cq = cq;
+		rig_renew_qp(&rig, 1, 0);
+		assert_int_equal(urdma_eh_to_reset(&rig.side[0].qp[0]), 0);
+		connect_from(0, 0);
+		urdma_eh_doorbell(side->eh, 0, URDMA_DB_EQ,
+				  URDMA_SET(URDMA_DBW_OBJ, EQN) |
+					  URDMA_SET(URDMA_DBW_ARM, URDMA_DB_ARM_ANY));
+		urdma_eh_arm_cq(&side->recv_cq, false);
+		urdma_eh_post_recv(&side->qp[0], &dst, 1);
+		urdma_eh_post_send(&rig.side[0].qp[0], &wr);
+		run(delay);
+
+		assert_int_equal(urdma_eh_destroy_qp(&side->qp[0]), 0);
+		entries = side->recv_cq.ring.base;
+		assert_int_equal(urdma_eh_destroy_cq(&side->recv_cq), 0);
+		hold(entries, (size_t)1 << 11);
+		assert_int_equal(eq_command(side->eh, URDMA_CMD_DESTROY_EQ, NULL), 0);
+		wrote = !!(*(uint64_t *)memory | *(uint64_t *)(memory + 8));
+		events += wrote;
+		none += !wrote;
+		memset(memory, 0xa5, size);
+		run(3000);
+		check_held(delay, "event under way");
+		for (size_t i = 0; i < size; i++)
+			if (memory[i] != 0xa5)
+				fail_msg("delay %u: an event after the end of its EQ", delay);
+		release();
+		side->recv_cq = usual;
+		rig_make_qp(&rig, 1, 0);
+		assert_int_equal(urdma_eh_to_reset(&rig.side[0].qp[0]), 0);
+		drop_cqes();
+	}
+	/* The sweep has met both sides of the event. */
+	assert_true(events > 5 && none > 5);
+	connect_from(0, 0);
+	works(1, "afterwards");
+	urdma_embedded_free(rig.host, memory);
+	stop();
+}
+
+/* ---- SQD while packets are lost -------------------------------------------------------------- */
+
+static void drains_with_loss(void **state)
+{
+	enum { N = 240 };
+	struct urdma_eh_event ev[8];
+	struct rig_side *side;
+	unsigned int early = 0;
+
+	(void)state;
+	start(NULL);
+	side = &rig.side[0];
+	for (unsigned int round = 0; round < 80; round++) {
+		struct work w[N] = { 0 };
+		struct urdma_eh_qp_info info;
+		struct urdma_eh_cqe cqe;
+		unsigned int done = 0, drained = 0;
+		uint64_t sent, limit;
+		bool told = false;
+
+		/* One packet or ACK is lost. The sweep goes over its place and over the moment. */
+		rig_fault(&rig, "drop,side=%u,nth=%u", round % 2, 1 + round / 2 % 9);
+		for (unsigned int i = 0; i < N; i++) {
+			w[i] = (struct work){ .opcode = i % 3 == 1   ? URDMA_WR_READ
+							: i % 3 == 2 ? URDMA_WR_SEND
+								     : URDMA_WR_WRITE,
+					      .len = 1500,
+					      .seed = round + i,
+					      .at = i * work_slot(1500) };
+			work_put(&rig, &w[i]);
+		}
+		work_ring(&rig, w, N);
+		run(200 + round * 37 % 3000);
+		assert_int_equal(urdma_eh_to_sqd(&side->qp[0], true), 0);
+		limit = urdma_cosim_now(rig.cosim) + LIMIT;
+		while (!drained) {
+			unsigned int n = urdma_eh_eq_poll(side->eh, 0, ev, 8, true);
+
+			for (unsigned int i = 0; i < n; i++)
+				drained += ev[i].type == URDMA_EV_SQ_DRAINED &&
+					   ev[i].obj == RIG_QPN(0);
+			assert_true(urdma_cosim_now(rig.cosim) < limit);
+			assert_false(told && !drained);
+			/* What QUERY_QP says is true, too: the event is at most on its way. */
+			assert_int_equal(urdma_eh_qp_info(&side->qp[0], &info), 0);
+			told = !info.draining;
+			run(told ? 2000 : 50);
+		}
+		/* What was begun is complete, and nothing more is sent. */
+		assert_int_equal(drained, 1);
+		assert_int_equal(urdma_eh_qp_info(&side->qp[0], &info), 0);
+		assert_int_equal(info.state, URDMA_QPS_SQD);
+		assert_false(info.draining);
+		while (urdma_eh_poll_cq(&side->send_cq, &cqe, 1))
+			work_check_send(&rig, &w[done++], &cqe);
+		sent = urdma_eh_counter(side->eh, URDMA_CNT_TX_RDMA_PKTS);
+		run(300000); /* longer than the ACK timer */
+		if (urdma_eh_counter(side->eh, URDMA_CNT_TX_RDMA_PKTS) != sent)
+			fail_msg("round %u: packets of a drained send queue", round);
+		if (urdma_eh_cq_ready(&side->send_cq))
+			fail_msg("round %u: a message completes behind SQ_DRAINED", round);
+		early += done < N;
+		assert_int_equal(urdma_eh_sqd_to_rts(&side->qp[0]), 0);
+		for (; done < N; done++) {
+			rig_check(&rig, urdma_eh_next_cqe(&side->send_cq, &cqe, LIMIT),
+				  "after SQD");
+			work_check_send(&rig, &w[done], &cqe);
+		}
+		settle();
+		for (unsigned int i = 0; i < N; i++) {
+			if (work_takes_recv(w[i].opcode)) {
+				rig_check(&rig,
+					  urdma_eh_next_cqe(&rig.side[1].recv_cq, &cqe, LIMIT),
+					  "receive");
+				work_check_recv(&rig, &w[i], &cqe);
+			}
+			work_check_memory(&rig, &w[i]);
+		}
+	}
+	/* Not always was everything done before the SQD. */
+	assert_true(early > 20);
+	stop();
+}
+
+/* ---- bus mastering and reset in mid-packet --------------------------------------------------- */
+
+static void bus_master(unsigned int side, bool on)
+{
+	const uint8_t command[2] = { on ? 6 : 2, 0 };
+
+	assert_int_equal(
+		urdma_pcie_config_write(urdma_embedded_pcie(urdma_eh_dev(rig.side[side].eh)), 4,
+					command, sizeof(command)),
+		0);
+}
+
+static uint64_t memory_hash(unsigned int side)
+{
+	const struct rig_side *s = &rig.side[side];
+	uint64_t hash = rig_hash(RIG_HASH_START, s->buffer, 256u << 10);
+
+	hash = rig_hash(hash, s->send_cq.ring.base, ring_size(&s->send_cq.ring));
+	return rig_hash(hash, s->recv_cq.ring.base, ring_size(&s->recv_cq.ring));
+}
+
+static void much_memory(struct rig_config *config)
+{
+	config->memory.memory = 512u << 20;
+	config->buffer = 1u << 20;
+}
+
+/* A function loses bus mastering or is reset in the middle of packets both ways; a new life works.
+ */
+static void cut_in_mid_packet(void **state)
+{
+	uint64_t seed = test_seed(13);
+
+	(void)state;
+	start(much_memory);
+	for (unsigned int round = 0; round < 60; round++) {
+		unsigned int side = round % 2;
+
+		load(round);
+		run(rig_draw(&seed, 3000));
+		if (round / 2 % 3) {
+			uint64_t hash;
+
+			bus_master(side, false);
+			run(500); /* what the root complex already has */
+			hash = memory_hash(side);
+			run(5000);
+			if (memory_hash(side) != hash)
+				fail_msg("round %u: writes without bus mastering", round);
+		}
+		rig_restart_side(&rig, side);
+		assert_int_equal(urdma_eh_to_reset(&rig.side[!side].qp[0]), 0);
+		drop_cqes();
+		connect_from(0, 0);
+		works(round, "after the reset");
+	}
+	stop();
+}
+
+/* ---- a former life --------------------------------------------------------------------------- */
+
+static void long_wire(struct rig_config *config)
+{
+	config->cosim.delay_ns = 4000;
+}
+
+/*
+ * The QPs of a pair end with packets, ACKs and responses on a long wire, and are connected anew at
+ * once, with PSNs far off. What comes late must not be taken for the new life's.
+ */
+static void former_life(void **state)
+{
+	uint64_t seed = test_seed(17);
+	uint32_t psn[2] = { 0x000123, 0xfffff0 };
+
+	(void)state;
+	start(long_wire);
+	for (unsigned int round = 0; round < 80; round++) {
+		load(round);
+		run(rig_draw(&seed, 5000));
+		for (unsigned int n = 0; n < 2; n++) {
+			if (round % 2)
+				rig_renew_qp(&rig, n, 0);
+			else
+				assert_int_equal(urdma_eh_to_reset(&rig.side[n].qp[0]), 0);
+			/* Neither among those under way, nor where they are duplicates or ahead by
+			 * less than the window. */
+			psn[n] = (psn[n] + 0x400000 + rig_draw(&seed, 0x1000)) & 0xffffff;
+		}
+		drop_cqes();
+		connect_from(psn[0], psn[1]);
+		works(round, "after a former life");
+	}
+	stop();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		CMUnitTestFunction fn;
+	} cases[] = {
+		{ "same tables, other pages", same_tables_other_pages },
+		{ "event under way", event_under_way },
+		{ "drains with loss", drains_with_loss },
+		{ "cut in mid-packet", cut_in_mid_packet },
+		{ "former life", former_life },
+	};
+	struct CMUnitTest tests[COUNT(cases)];
+	size_t n = 0;
+
+	for (size_t i = 0; i < COUNT(cases); i++)
+		if (rig_wanted(cases[i].name, argc - 1, argv + 1))
+			tests[n++] = (struct CMUnitTest){ .name = cases[i].name,
+							  .test_func = cases[i].fn };
+	return _cmocka_run_group_tests("crossing", tests, n, NULL, NULL);
+}
