@@ -43,9 +43,11 @@ caught_by() {
 
 # one LINE of the list
 one() {
-	local n file what survives
+	local n file what survives by
 	IFS=$'\t' read -r n file what survives <<<"$1"
-	printf '%s\t%s\t%s\t%s\t%s\n' "$n" "$file" "$(caught_by "$n" "$file")" "$what" "$survives"
+	by=$(caught_by "$n" "$file")
+	printf '%s\t%s\t%s\t%s\t%s\n' "$n" "$file" "$by" "$what" "$survives" >>"$dir/result"
+	printf '%3d  %-32s %-18s %s\n' "$n" "$file" "$by" "$what"
 }
 
 cmake -S . -B "$dir" -G Ninja -DURDMA_MUTATE=ON -DURDMA_PGO=OFF >"$dir.log" 2>&1 || die "cmake failed; see $dir.log"
@@ -59,10 +61,10 @@ else
 	cat "$dir/rtl/list"
 fi >"$dir/chosen"
 # The tests themselves have to pass.
+: >"$dir/result"
 # shellcheck disable=SC2016  # for the inner shell
 printf '0\t%s\tno fault\t\n' urdma_pkg.sv | cat - "$dir/chosen" |
-	tr '\n' '\0' | xargs -0 -n1 -P "$jobs" bash -c 'one "$1"' - | tee "$dir/result" |
-	awk -F'\t' '{ printf "%3d  %-32s %-18s %s\n", $1, $2, $3, $4; fflush() }'
+	tr '\n' '\0' | xargs -0 -n1 -P "$jobs" bash -c 'one "$1"' -
 awk -F'\t' -v all="$#" '
 $1 == 0 { if ($3 != "-") bad = bad "without a fault " $3 " fails\n"; next }
 {
