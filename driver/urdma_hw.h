@@ -30,7 +30,7 @@
 
 /* Contract version: software refuses an unknown major; minor only adds. */
 #define URDMA_VERSION_MAJOR 1
-#define URDMA_VERSION_MINOR 3
+#define URDMA_VERSION_MINOR 4
 /* "URDM" */
 #define URDMA_MAGIC 0x5552444d
 
@@ -87,6 +87,10 @@
 #define URDMA_RF_FEAT_MW_2B BIT_ULL(6)
 /* Ethernet function: registers from REG_ETH_CTRL on */
 #define URDMA_RF_FEAT_ETH BIT_ULL(7)
+/* QPs of type UC: SEND and WRITE */
+#define URDMA_RF_FEAT_UC BIT_ULL(8)
+/* QPs of type UD; a send WQE then has URDMA_SQE_UD_DATA_OFFSET */
+#define URDMA_RF_FEAT_UD BIT_ULL(9)
 /* RO: Ethernet function: queue pairs, log2 of the greatest rings, longest frame (no FCS, no tag) */
 #define URDMA_REG_CAP_ETH 0x0030
 #define URDMA_RF_CAP_ETH_QUEUES GENMASK_ULL(7, 0)
@@ -266,7 +270,13 @@
 #define URDMA_CNT_ETH_RX_LENGTH 56
 /* ACKs, NAKs and READ responses for a PSN that is acknowledged already or was not sent */
 #define URDMA_CNT_RX_ACK_GHOST 57
-#define URDMA_CNT_N 58
+/* UC, UD: packets dropped for a wrong opcode, length, right or key */
+#define URDMA_CNT_RX_DROP_UNREL 58
+/* UC, UD: packets dropped because no receive WQE was posted */
+#define URDMA_CNT_RX_DROP_NO_WQE 59
+/* UD: packets dropped because their Q_Key is not the QP's */
+#define URDMA_CNT_RX_BAD_QKEY 60
+#define URDMA_CNT_N 61
 
 /* ---- BAR2: doorbell pages of 4 KB, byte offsets in a page ----------------------------------- */
 #define URDMA_DB_PAGE_SIZE 4096
@@ -354,7 +364,10 @@
 #define URDMA_CMD_QP4_SQ_ADDR GENMASK_ULL(63, 0)
 #define URDMA_CMD_QP5_RQ_RING GENMASK_ULL(16, 0)
 #define URDMA_CMD_QP6_RQ_ADDR GENMASK_ULL(63, 0)
+/* QP types, as enum ib_qp_type */
 #define URDMA_QPT_RC 2
+#define URDMA_QPT_UC 3
+#define URDMA_QPT_UD 4
 
 /* MODIFY_QP: only what MASK names is changed */
 #define URDMA_CMD_MOD1_MASK GENMASK_ULL(31, 0)
@@ -518,8 +531,27 @@
 #define URDMA_SQE6_MR_ACCESS GENMASK_ULL(4, 0)
 #define URDMA_SQE6_MR_LEVELS GENMASK_ULL(9, 8)
 #define URDMA_SQE6_MR_PAGE_SHIFT GENMASK_ULL(21, 16)
+/*
+ * UD: the destination. Words 4 to 6 are MODIFY_QP's words 5, 6 and 4. The WQE has at least 128
+ * bytes; bytes 64 to 95 are reserved and 0.
+ */
+#define URDMA_SQE2_DEST_QPN GENMASK_ULL(23, 0)
+/* with bit 31 set the NIC sends the Q_Key of the QP */
+#define URDMA_SQE3_QKEY GENMASK_ULL(31, 0)
+#define URDMA_SQE4_DGID_LO GENMASK_ULL(63, 0)
+#define URDMA_SQE5_DGID_HI GENMASK_ULL(63, 0)
+#define URDMA_SQE6_DMAC GENMASK_ULL(47, 0)
+#define URDMA_SQE6_TCLASS GENMASK_ULL(55, 48)
+#define URDMA_SQE6_HOP_LIMIT GENMASK_ULL(63, 56)
+#define URDMA_SQE7_FLOW_LABEL GENMASK_ULL(19, 0)
+#define URDMA_SQE7_UDP_SPORT GENMASK_ULL(35, 20)
+#define URDMA_SQE7_SGID_INDEX GENMASK_ULL(43, 36)
+/* priority in the VLAN tag, if the GID has one */
+#define URDMA_SQE7_PCP GENMASK_ULL(46, 44)
 /* byte offset of the first SGE or of inline data */
 #define URDMA_SQE_DATA_OFFSET 32
+/* the same of a UD WQE */
+#define URDMA_SQE_UD_DATA_OFFSET 96
 
 #define URDMA_WR_SEND 0
 #define URDMA_WR_SEND_IMM 1
@@ -550,6 +582,14 @@
 #define URDMA_CQE0_SOLICITED BIT_ULL(3)
 /* 1: of a receive queue */
 #define URDMA_CQE0_RECV BIT_ULL(4)
+/*
+ * UD receive: the first 40 bytes of the data are a GRH: an IPv6 header, or (IPV4) 20 bytes of zeros
+ * and an IPv4 header. LENGTH includes them.
+ */
+#define URDMA_CQE0_GRH BIT_ULL(5)
+#define URDMA_CQE0_IPV4 BIT_ULL(6)
+/* UD receive: the frame had the tag TCI */
+#define URDMA_CQE0_VLAN BIT_ULL(7)
 /* send: URDMA_WR_*; receive: URDMA_WR_SEND* or WRITE_IMM of the peer */
 #define URDMA_CQE0_OPCODE GENMASK_ULL(15, 8)
 #define URDMA_CQE0_STATUS GENMASK_ULL(23, 16)
@@ -557,6 +597,7 @@
 #define URDMA_CQE0_VENDOR GENMASK_ULL(31, 24)
 /* free-running index of the WQE: slot is the low LOG_ENTRIES bits */
 #define URDMA_CQE0_WQE GENMASK_ULL(47, 32)
+#define URDMA_CQE0_TCI GENMASK_ULL(63, 48)
 #define URDMA_CQE1_LENGTH GENMASK_ULL(31, 0)
 #define URDMA_CQE1_QPN GENMASK_ULL(55, 32)
 #define URDMA_CQE2_IMM GENMASK_ULL(31, 0)

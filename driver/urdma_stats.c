@@ -43,6 +43,9 @@ static const struct rdma_stat_desc urdma_rdma_stats[] = {
 	URDMA_STAT(RX_READ_RSP, "rx_read_rsp"),
 	URDMA_STAT(RX_READ_DROP, "rx_read_drop"),
 	URDMA_STAT(RX_ACK_GHOST, "rx_ack_ghost"),
+	URDMA_STAT(RX_DROP_UNREL, "rx_drop_unrel"),
+	URDMA_STAT(RX_DROP_NO_WQE, "rx_drop_no_wqe"),
+	URDMA_STAT(RX_BAD_QKEY, "rx_bad_qkey"),
 };
 
 static const struct rdma_stat_desc urdma_eth_stats[] = {

@@ -347,6 +347,7 @@ package urdma_pkg;
     logic             signaled;
     logic [7:0]       status;      // URDMA_WC_*: 0 sent; else the error to report, QP goes to ERR
     logic             resent;      // with status not 0: failed when sent again, there is an entry already
+    logic             unrel;       // UC, UD: complete as soon as it is told
     logic [31:0]      len;
   } sent_t;
 
