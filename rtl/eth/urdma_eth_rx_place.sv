@@ -305,6 +305,11 @@ module urdma_eth_rx_place
   logic unused;
   assign unused = &{1'b0, d_ready, rxc_in_ready};
 
+`ifndef SYNTHESIS
+  // Cases that the tests have to meet (make coverage).
+  c_given_up: cover property (@(posedge clk) !rst && give_up);
+`endif
+
 endmodule
 
 `resetall

@@ -133,6 +133,9 @@ module urdma_eth_tx_gather
   always_ff @(posedge clk)
     if (!rst && rsp_valid) a_rsp: assert (f_valid)
       else $error("%m: data that nobody asked for");
+
+  // Cases that the tests have to meet (make coverage).
+  c_failed_before_end: cover property (@(posedge clk) !rst && err_reg);
 `endif
 
 endmodule

@@ -60,6 +60,12 @@ module urdma_mac_tx
     end
   end
 
+`ifndef SYNTHESIS
+  // Cases that the tests have to meet (make coverage).
+  c_cut_waits: cover property (@(posedge clk) !rst && cut_reg);
+  c_cut_open: cover property (@(posedge clk) !rst && cut && open_reg && free);
+`endif
+
 endmodule
 
 `resetall

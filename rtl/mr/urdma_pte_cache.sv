@@ -261,6 +261,12 @@ module urdma_pte_cache
   always_ff @(posedge clk)
     if (!rst && rd_rsp_valid) a_rsp: assert (fills_out != '0 && rd_rsp.last)
       else $error("%m: DMA answer that nobody asked for");
+
+  // Cases that the tests have to meet (make coverage).
+  c_flush_at_look: cover property (@(posedge clk) !rst && flush && c1_valid_reg && c1_need_reg && c1_line_valid_reg && c1_tag.tag == c1_addr_reg[63 -: TAG_W]);
+  c_flush_during_fill: cover property (@(posedge clk) !rst && flush && fills_out > SEQ_W'(1));
+  c_fill_overtaken: cover property (@(posedge clk) !rst && rd_rsp_valid && stale_reg != '0);
+  c_fill_failed: cover property (@(posedge clk) !rst && rd_rsp_valid && rd_rsp.err);
 `endif
 
 endmodule

@@ -642,6 +642,10 @@ module urdma_dma_rd
   always_ff @(posedge clk)
     if (!rst) a_onehot: assert ((rsp_valid_reg & (rsp_valid_reg - 1'b1)) == '0)
       else $error("%m: a response for two clients");
+
+  // Cases that the tests have to meet (make coverage).
+  c_tag_in_quarantine: cover property (@(posedge clk) !rst && cand_skip);
+  c_timed_out: cover property (@(posedge clk) !rst && sc_timeout);
 `endif
 
 endmodule

@@ -165,6 +165,11 @@ module urdma_rq_mux
     if (!rst && rq_more_reg) a_no_gap: assert (m_axis_rq_tvalid)
       else $error("%m: gap within a TLP");
   end
+
+  // Cases that the tests have to meet (make coverage).
+  c_master_off_in_write: cover property (@(posedge clk) !rst && wr_mid_reg && !drop_mid_reg && !cfg_bus_master_en);
+  c_master_on_in_write: cover property (@(posedge clk) !rst && wr_mid_reg && drop_mid_reg && cfg_bus_master_en);
+  c_read_dropped: cover property (@(posedge clk) !rst && rd_valid && rd_ready && drop);
 `endif
 
 endmodule

@@ -130,6 +130,11 @@ module urdma_cmd_fence
     end
   end
 
+`ifndef SYNTHESIS
+  // Cases that the tests have to meet (make coverage).
+  c_flush_of_next: cover property (@(posedge clk) !rst && state_reg == F_IDLE && head_valid && push_valid && push.kind != FK_RESET && push.kind != FK_EQ);
+`endif
+
 endmodule
 
 `resetall

@@ -238,6 +238,10 @@ module urdma_eq
   always_ff @(posedge clk)
     if (!rst && c1_valid_reg && item_push) a_item: assert (item_ready)
       else $error("%m: no room for an item");
+
+  // Cases that the tests have to meet (make coverage).
+  c_destroyed_with_entry: cover property (@(posedge clk) !rst && drain && item_valid && item.write);
+  c_lost: cover property (@(posedge clk) !rst && c1_valid_reg && lost && ctx.cfg.valid);
 `endif
 
 endmodule

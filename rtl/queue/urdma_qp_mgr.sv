@@ -556,6 +556,11 @@ module urdma_qp_mgr
   assign busy = state_reg != M_IDLE || job_valid || fin_valid || err_count != '0 || (|qp_err_valid)
                 || (|qpr_req_valid) || (|rd_grant_reg);
 
+`ifndef SYNTHESIS
+  // Cases that the tests have to meet (make coverage).
+  c_told_twice: cover property (@(posedge clk) !rst && err_take && (pend_word & pend_kind) != '0);
+`endif
+
 endmodule
 
 `resetall

@@ -177,7 +177,7 @@ module urdma_rx
   logic [2:0] rq_grant;
   logic [1:0] rk_grant;
   logic rq_grant_valid, rk_grant_valid;
-  logic [1:0] fence_put;
+  logic [1:0] fence_put, is_fence;   // a token is to go; it goes next, as no item holds the look-up
 
   // Decisions that may wait: one for each packet between the parser and the WQE fetch, and those in the stages between.
   localparam int RR_DEPTH = 2 * PKT_QUEUE;
@@ -213,7 +213,7 @@ module urdma_rx
       fence_sent_reg <= '0;
       fence_back_reg <= '0;
     end else begin
-      fence_sent_reg <= fence_sent_reg | (fence_put & it_ready);
+      fence_sent_reg <= fence_sent_reg | (is_fence & it_ready);
       fence_back_reg <= fence_back_reg | fence_out;
     end
   end
@@ -232,7 +232,6 @@ module urdma_rx
   logic [1:0] rk_hold_reg;
   logic [2:0] rq_req, rq_sel;
   logic [1:0] rk_req, rk_sel;
-  logic [1:0] is_fence;
 
   assign rq_req = {flush_valid, rq_db_valid, pq_valid[0]};
   assign rk_req = {kick_valid, pq_valid[1]};

@@ -288,6 +288,12 @@ module urdma_rx_cmpl
   assign busy = told_busy || in_valid || l_valid_reg || run_valid != '0 || acked_valid || cqe_valid || err_valid || rr_valid
       || timer_busy || ctl_en_reg || !init_done;
 
+`ifndef SYNTHESIS
+  // Cases that the tests have to meet (make coverage).
+  c_control_in_walk: cover property (@(posedge clk) !rst && ctl_run[0]);
+  c_control_in_settle: cover property (@(posedge clk) !rst && ctl_run[1]);
+`endif
+
 endmodule
 
 `resetall

@@ -125,7 +125,7 @@ module urdma_rx_decide
         fail_status = 8'(URDMA_WC_RNR_RETRY_EXC_ERR);
         cnt_rnr_exc = 1'b1;
       end else begin
-        if (it.rnr_retry != 3'd7) d.rnrs = d.rnrs + 3'd1;
+        d.rnrs = d.rnrs + 3'd1;
         rnr = 1'b1;
         d.want = 1'b0;             // comes with the timer's end
       end

@@ -689,6 +689,14 @@ module urdma_rx_place
   assign busy = op_valid || o1_valid_reg || o2_valid_reg || rec_valid || f_reg != F_IDLE || cqe_valid_reg
       || ack_valid_reg || err_valid_reg || rdone_valid_reg || !init_done;
 
+`ifndef SYNTHESIS
+  // Cases that the tests have to meet (make coverage).
+  c_reset_waits: cover property (@(posedge clk) !rst && o1_valid_reg && rst_valid && rst_qpn == o1_reg.qpn);
+  c_reset_at_turn: cover property (@(posedge clk) !rst && o2_valid_reg && rst_valid && rst_qpn == o2_reg.qpn);
+  c_reset_at_end: cover property (@(posedge clk) !rst && f_reg == F_RUN && rst_valid && rst_qpn == rec.op.qpn);
+  c_atomic_holds: cover property (@(posedge clk) !rst && o2_valid_reg && hold && o2_reg.kind != OK_FENCE);
+`endif
+
 endmodule
 
 `resetall

@@ -163,6 +163,14 @@ module urdma_rx_timer
   assign left = next_reg - cycles;
   assign wait_cycles = (s_reg != S_IDLE || cycles >= next_reg) ? 32'd0 : (left[63:32] != '0) ? '1 : left[31:0];
 
+`ifndef SYNTHESIS
+  // Cases that the tests have to meet (make coverage).
+  c_armed_at_look: cover property (@(posedge clk) !rst && s_reg == S_CHECK && set_valid && set_arm && set_qpn == exp_qpn);
+  c_stopped_at_look: cover property (@(posedge clk) !rst && s_reg == S_CHECK && set_valid && !set_arm && set_qpn == exp_qpn);
+  c_touched_before_look: cover property (@(posedge clk) !rst && s_reg == S_CHECK && touched_reg);
+  c_armed_in_sweep: cover property (@(posedge clk) !rst && s_reg != S_IDLE && set_lower && !was_armed);
+`endif
+
 endmodule
 
 `resetall

@@ -263,6 +263,13 @@ module urdma_rx_told
 
   assign busy = sent_valid || made_valid || rdone_valid || s1_valid_reg || m1_valid_reg || r1_valid_reg || !kicks_empty;
 
+`ifndef SYNTHESIS
+  // Cases that the tests have to meet (make coverage).
+  c_entry_is_dead: cover property (@(posedge clk) !rst && s1_new_reg && s1_reg.resent && !ent_we);
+  c_sent_in_turn: cover property (@(posedge clk) !rst && news[0].sent || news[1].sent);
+  c_made_in_turn: cover property (@(posedge clk) !rst && news[0].made || news[1].made);
+`endif
+
 endmodule
 
 `resetall

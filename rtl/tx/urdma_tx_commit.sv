@@ -256,6 +256,13 @@ module urdma_tx_commit
 
   assign busy = !init_done_reg || pd_valid || (p_count != '0) || (i_count != '0) || c_valid_reg || (s_count != '0) || (m_count != '0);
 
+`ifndef SYNTHESIS
+  // Cases that the tests have to meet (make coverage).
+  c_completed_while_resent: cover property (@(posedge clk) !rst && done && passed);
+  c_response_behind_failed: cover property (@(posedge clk) !rst && resp_gone && rs.dead);
+  c_failed_in_message: cover property (@(posedge clk) !rst && done && !c_reg.fence && !c_reg.resp && alive && status != '0 && !c_reg.eom);
+`endif
+
 endmodule
 
 `resetall

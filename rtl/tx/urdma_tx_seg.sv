@@ -886,6 +886,11 @@ module urdma_tx_seg
   always_ff @(posedge clk)
     if (!rst && turn_valid) a_room: assert (t_in_ready)
       else $error("%m: more turns than there may be");
+
+  // Cases that the tests have to meet (make coverage).
+  c_completed_before_worked: cover property (@(posedge clk) !rst && state_reg == S_TURN && cur_reg.kind == TURN_FETCH && !void_turn && stale);
+  c_local_before_flush: cover property (@(posedge clk) !rst && lop_first);
+  c_resumed_in_message: cover property (@(posedge clk) !rst && hdr_cycle && go && g_reg.off != '0 && !h_pass);
 `endif
 
 endmodule

@@ -21,12 +21,30 @@
 
 struct judge_frame {
 	struct judge_frame *next;
-	struct pcap_frame f;
+	struct pcap_frame f; /* no data: no frame, but a QP stops or begins a new life */
+	uint32_t qpn, sq_psn, rq_psn;
+	bool stop;
 	struct urdma_roce roce;
 	bool open; /* received, and may be one that there is no room for */
 	bool full;
 	uint8_t data[];
 };
+
+static void must(bool there)
+{
+	if (there)
+		return;
+	fprintf(stderr, "judge: no memory\n");
+	exit(EXIT_FAILURE);
+}
+
+static void tell(struct rc_check *check, const struct judge_frame *h)
+{
+	if (h->stop)
+		must(!rc_check_stop(check, h->qpn, h->qpn));
+	else
+		must(!rc_check_connect(check, h->qpn, h->qpn, h->sq_psn, h->rq_psn, h->f.ns));
+}
 
 static void release(struct judge_port *port, uint64_t now)
 {
@@ -38,10 +56,21 @@ static void release(struct judge_port *port, uint64_t now)
 			port->last = NULL;
 		if (h->full)
 			port->full++;
+		else if (!h->f.data)
+			tell(port->check, h);
 		else
 			rc_check_frame(port->check, &h->f);
 		free(h);
 	}
+}
+
+static void append(struct judge_port *port, struct judge_frame *h)
+{
+	if (port->last)
+		port->last->next = h;
+	else
+		port->first = h;
+	port->last = h;
 }
 
 static void tap(void *ctx, uint64_t ns, const struct urdma_eth_frame *frame, bool outbound)
@@ -49,10 +78,7 @@ static void tap(void *ctx, uint64_t ns, const struct urdma_eth_frame *frame, boo
 	struct judge_port *port = ctx;
 	struct judge_frame *h = malloc(sizeof(*h) + frame->len);
 
-	if (!h) {
-		fprintf(stderr, "judge: no memory\n");
-		exit(EXIT_FAILURE);
-	}
+	must(h);
 	release(port, ns);
 	*h = (struct judge_frame){ .f = { .data = h->data,
 					  .len = frame->len,
@@ -61,12 +87,31 @@ static void tap(void *ctx, uint64_t ns, const struct urdma_eth_frame *frame, boo
 					  .bad_fcs = frame->error } };
 	memcpy(h->data, frame->data, frame->len);
 	h->open = !outbound && urdma_roce_parse(frame->data, frame->len, &h->roce);
-	if (port->last)
-		port->last->next = h;
-	else
-		port->first = h;
-	port->last = h;
+	append(port, h);
 	port->last_ns = ns;
+}
+
+static void mark(struct judge *judge, unsigned int side, const struct judge_frame *mark)
+{
+	struct judge_frame *h = malloc(sizeof(*h));
+
+	must(h);
+	*h = *mark;
+	h->f.ns = urdma_cosim_now(judge->rig->cosim) * URDMA_SIM_CYCLE_NS;
+	append(&judge->port[side], h);
+}
+
+void judge_connect(struct judge *judge, unsigned int pair, uint32_t psn0, uint32_t psn1)
+{
+	mark(judge, 0,
+	     &(struct judge_frame){ .qpn = RIG_QPN(pair), .sq_psn = psn0, .rq_psn = psn1 });
+	mark(judge, 1,
+	     &(struct judge_frame){ .qpn = RIG_QPN(pair), .sq_psn = psn1, .rq_psn = psn0 });
+}
+
+void judge_stop(struct judge *judge, unsigned int side, unsigned int pair)
+{
+	mark(judge, side, &(struct judge_frame){ .qpn = RIG_QPN(pair), .stop = true });
 }
 
 /* Of two equal frames one may be changed, which the NIC says nothing about: the time tells them

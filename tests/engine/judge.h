@@ -28,6 +28,13 @@ struct judge {
  */
 void judge_start(struct judge *judge, struct rig *rig, bool lives);
 /*
+ * The QPs of a pair are in RESET, and will be connected with these PSNs: side 0 sends from psn0 on,
+ * side 1 from psn1 on. Not with lives.
+ */
+void judge_connect(struct judge *judge, unsigned int pair, uint32_t psn0, uint32_t psn1);
+/* The QP of a side is about to go to ERR: its requests are not judged until judge_connect(). */
+void judge_stop(struct judge *judge, unsigned int side, unsigned int pair);
+/*
  * With all traffic at rest. Fails the test, after what was to be said on stderr, when a rule was
  * broken, or when a counter is not what was seen. what: for messages.
  */

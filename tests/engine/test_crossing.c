@@ -166,15 +166,19 @@ static size_t ring_size(const struct urdma_eh_ring *ring)
 }
 
 /*
- * QPs and CQs are destroyed with work under way, and made anew: the same numbers, page tables at
- * the same addresses, other pages. Nothing of the old translations may be left.
+ * QPs, and in every other round their CQs, are destroyed with work under way, and made anew: the
+ * same numbers, page tables at the same addresses, other pages. Nothing of the old translations may
+ * be left. Where CQs stay, no flush of theirs helps.
  */
 static void same_tables_other_pages(void **state)
 {
+	unsigned int round = 0;
+
 	(void)state;
 	start(NULL);
-	for (unsigned int delay = 0; delay < 4000; delay += 1 + delay / 4) {
+	for (unsigned int delay = 0; delay < 4000; delay += round++ % 2 * (1 + delay / 4)) {
 		struct urdma_eh_ring old[2][4];
+		bool cqs = round % 2;
 
 		load(delay);
 		run(delay);
@@ -188,6 +192,8 @@ static void same_tables_other_pages(void **state)
 			assert_int_equal(urdma_eh_destroy_qp(&side->qp[0]), 0);
 			hold(old[n][0].base, ring_size(&old[n][0]));
 			hold(old[n][1].base, ring_size(&old[n][1]));
+			if (!cqs)
+				continue;
 			assert_int_equal(urdma_eh_destroy_cq(&side->send_cq), 0);
 			hold(old[n][2].base, ring_size(&old[n][2]));
 			assert_int_equal(urdma_eh_destroy_cq(&side->recv_cq), 0);
@@ -198,17 +204,22 @@ static void same_tables_other_pages(void **state)
 			const struct urdma_eh_ring *now[4] = { &side->qp[0].sq, &side->qp[0].rq,
 							       &side->send_cq.ring,
 							       &side->recv_cq.ring };
-			unsigned int same = 0;
+			unsigned int rings = cqs ? 4 : 2, same = 0;
 
-			rig_make_queues(&rig, n);
-			for (unsigned int i = 0; i < 4; i++) {
+			if (cqs)
+				rig_make_queues(&rig, n);
+			else
+				rig_make_qp(&rig, n, 0);
+			for (unsigned int i = 0; i < rings; i++) {
 				assert_ptr_not_equal(now[i]->base, old[n][i].base);
-				for (unsigned int k = 0; k < 8; k++)
-					same += now[i]->map.addr == old[k / 4][k % 4].map.addr;
+				for (unsigned int k = 0; k < 2 * rings; k++)
+					same += now[i]->map.addr ==
+						old[k / rings][k % rings].map.addr;
 			}
 			/* Which table takes whose place is the allocator's business. */
-			assert_int_equal(same, 4);
+			assert_int_equal(same, rings);
 		}
+		drop_cqes();
 		connect_from(0, 0);
 		works(delay, "same tables, other pages");
 		settle();
@@ -297,6 +308,54 @@ static void event_under_way(void **state)
 	connect_from(0, 0);
 	works(1, "afterwards");
 	urdma_embedded_free(rig.host, memory);
+	stop();
+}
+
+/* ---- a source address that is removed ----------------------------------------------------------
+ */
+
+static void set_own_gid(unsigned int side, bool valid)
+{
+	struct urdma_eh_cmd cmd = { 0 };
+	uint8_t gid[16], mac[6];
+
+	assert_int_equal(urdma_eh_mac(rig.side[side].eh, mac), 0);
+	urdma_eh_own_gid(rig.side[side].eh, false, gid);
+	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_SET_GID);
+	if (valid) {
+		cmd.w[1] = URDMA_CMD_GID1_VALID | URDMA_CMD_GID1_IPV4;
+		memcpy(&cmd.w[2], mac, 6);
+		memcpy(&cmd.w[3], gid, 16);
+	}
+	assert_int_equal(urdma_eh_cmd(rig.side[side].eh, &cmd, NULL), 0);
+}
+
+/* No packet goes out with an address that the port has no more. It goes on when that is back. */
+static void gid_goes(void **state)
+{
+	struct urdma_eh_cqe cqe;
+	struct work w[8] = { 0 };
+	uint64_t sent;
+
+	(void)state;
+	start(NULL);
+	works(1, "before");
+	settle();
+	set_own_gid(0, false);
+	sent = urdma_eh_counter(rig.side[0].eh, URDMA_CNT_TX_FRAMES);
+	for (unsigned int i = 0; i < COUNT(w); i++) {
+		w[i] = (struct work){ .opcode = i % 2 ? URDMA_WR_READ : URDMA_WR_WRITE,
+				      .len = 5000,
+				      .seed = i,
+				      .at = i * work_slot(8192) };
+		work_put(&rig, &w[i]);
+	}
+	work_ring(&rig, w, COUNT(w));
+	run(100000); /* once more, after the ACK timer, too */
+	assert_int_equal(urdma_eh_counter(rig.side[0].eh, URDMA_CNT_TX_FRAMES), sent);
+	assert_false(urdma_eh_poll_cq(&rig.side[0].send_cq, &cqe, 1));
+	set_own_gid(0, true);
+	work_finish(&rig, w, COUNT(w), LIMIT, "the address is back");
 	stop();
 }
 
@@ -407,11 +466,18 @@ static uint64_t memory_hash(unsigned int side)
 
 static void much_memory(struct rig_config *config)
 {
-	config->memory.memory = 512u << 20;
+	config->memory.memory = 768u << 20;
 	config->buffer = 1u << 20;
 }
 
-/* A function loses bus mastering or is reset in the middle of packets both ways; a new life works.
+static bool ready(struct urdma_eh *eh)
+{
+	return !!(urdma_eh_reg(eh, URDMA_REG_STATUS) & URDMA_RF_STATUS_READY);
+}
+
+/*
+ * A function loses bus mastering, is reset by its register, or loses its host, in the middle of
+ * packets both ways; a new life works.
  */
 static void cut_in_mid_packet(void **state)
 {
@@ -419,21 +485,32 @@ static void cut_in_mid_packet(void **state)
 
 	(void)state;
 	start(much_memory);
-	for (unsigned int round = 0; round < 60; round++) {
+	for (unsigned int round = 0; round < 120; round++) {
 		unsigned int side = round % 2;
+		uint64_t hash;
 
 		load(round);
-		run(rig_draw(&seed, 3000));
-		if (round / 2 % 3) {
-			uint64_t hash;
-
+		run(rig_draw(&seed, 1200));
+		switch (round / 2 % 3) {
+		case 0:
 			bus_master(side, false);
 			run(500); /* what the root complex already has */
+			break;
+		case 1:
+			urdma_eh_write_reg(rig.side[side].eh, URDMA_REG_CTRL, URDMA_RF_CTRL_RESET);
+			for (unsigned int i = 0; !ready(rig.side[side].eh); i++)
+				assert_true(i < 1000);
+			break;
+		default:
+			break;
+		}
+		if (round / 2 % 3 < 2) {
 			hash = memory_hash(side);
 			run(5000);
 			if (memory_hash(side) != hash)
-				fail_msg("round %u: writes without bus mastering", round);
+				fail_msg("round %u: writes after they were stopped", round);
 		}
+		bus_master(side, true);
 		rig_restart_side(&rig, side);
 		assert_int_equal(urdma_eh_to_reset(&rig.side[!side].qp[0]), 0);
 		drop_cqes();
@@ -488,6 +565,7 @@ int main(int argc, char **argv)
 	} cases[] = {
 		{ "same tables, other pages", same_tables_other_pages },
 		{ "event under way", event_under_way },
+		{ "GID goes", gid_goes },
 		{ "drains with loss", drains_with_loss },
 		{ "cut in mid-packet", cut_in_mid_packet },
 		{ "former life", former_life },

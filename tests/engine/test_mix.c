@@ -3,11 +3,13 @@
  * Random mixed traffic of every opcode on many QPs, both ways, on a wire that loses, doubles,
  * reorders, changes, delays and marks frames. Every byte, also around the data, and every CQE is
  * compared; the wire checker judges both ports; the counters have to be what the ports saw.
- * Receives come late now and then.
+ * Receives come late now and then. In some runs control crosses the traffic at random cycles: QPs
+ * stop (SQD) and go on, go to ERR, are reset or destroyed and made anew, the link goes down and up,
+ * regions and CQs come and go.
  *
- * A run is a function of its seed and the percentage of each fault, which are printed:
- * test_mix SEED PERCENT [MESSAGES] makes that run alone. --full makes a million messages.
- * SEED in the environment gives other seeds.
+ * A run is a function of its seed, the percentage of each fault, and how often control comes, which
+ * are printed: test_mix SEED PERCENT [MESSAGES [PAIRS [CONTROL]]] makes that run alone. --full
+ * makes a million messages. SEED in the environment gives other seeds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,10 +30,14 @@
 #define MAX_INLINE 32u
 #define PATIENCE   40000000u /* cycles without any completion */
 
+enum control { SQD, RENEW, RESET, TO_ERR, LINK, OBJECTS, CONTROLS };
+
 /* One direction of a pair. Indexes count messages. */
 struct flow {
 	uint32_t posted, given, sent, received, checked, total; /* given: receives */
 	struct work w[WINDOW];
+	bool stopped; /* SQD */
+	bool ending;  /* the QPs are about to begin a new life: CQEs do not matter */
 };
 
 struct mix {
@@ -42,7 +48,11 @@ struct mix {
 	uint32_t max_len;
 	size_t slot;
 	struct flow flow[2][RIG_MAX_QPS];
+	uint32_t psn[RIG_MAX_QPS][2]; /* of the pair's next life */
 	uint64_t hash, bytes, messages, deadline;
+	uint64_t given_up;    /* messages of lives that ended */
+	unsigned int control; /* one control event in so many steps; 0: none */
+	unsigned int events[CONTROLS];
 };
 
 static uint32_t draw(struct mix *s, uint32_t n)
@@ -146,6 +156,8 @@ static void take(struct mix *s, unsigned int side, bool recv, const struct urdma
 
 	assert_in_range(cqe->qpn, RIG_QPN(0), RIG_QPN(s->config.qps - 1));
 	f = &s->flow[recv ? !side : side][cqe->qpn - RIG_QPN(0)];
+	if (f->ending)
+		return;
 	if (cqe->status)
 		rig_print_counters(&s->rig);
 	if (recv) {
@@ -183,6 +195,119 @@ static void poll(struct mix *s)
 			s->deadline = urdma_cosim_now(s->rig.cosim) + PATIENCE;
 		}
 	}
+}
+
+/* ---- control ------------------------------------------------------------------------------- */
+
+static void stop_or_go(struct mix *s, unsigned int side, unsigned int pair)
+{
+	struct flow *f = &s->flow[side][pair];
+	struct urdma_eh_qp *qp = &s->rig.side[side].qp[pair];
+
+	f->stopped = !f->stopped;
+	assert_int_equal(f->stopped ? urdma_eh_to_sqd(qp, false) : urdma_eh_sqd_to_rts(qp), 0);
+}
+
+/*
+ * The QPs of a pair begin a new life, with work under way. What was posted to them is given up: its
+ * memory may be written up to the end of the reset, and no CQE of it comes afterwards.
+ */
+static void new_life(struct mix *s, unsigned int pair, enum control how)
+{
+	struct urdma_eh_conn conn = s->config.conn;
+	unsigned int first = draw(s, 2);
+
+	poll(s);
+	for (unsigned int n = 0; n < 2; n++)
+		s->flow[n][pair].ending = true;
+	for (unsigned int k = 0; k < 2; k++) {
+		unsigned int side = k ^ first;
+		struct urdma_eh_qp *qp = &s->rig.side[side].qp[pair];
+
+		if (how == TO_ERR) {
+			judge_stop(&s->judge, side, pair);
+			assert_int_equal(urdma_eh_to_err(qp), 0);
+			rig_check(
+				&s->rig,
+				urdma_cosim_run_until(s->rig.cosim, urdma_cosim_now(s->rig.cosim) +
+									    draw(s, 2000)),
+				"flush");
+		}
+		if (how == RENEW)
+			rig_renew_qp(&s->rig, side, pair);
+		else
+			assert_int_equal(urdma_eh_to_reset(qp), 0);
+	}
+	poll(s);
+	for (unsigned int n = 0; n < 2; n++) {
+		struct flow *f = &s->flow[n][pair];
+
+		for (; f->checked < f->posted; f->checked++) {
+			struct work *w = &f->w[f->checked % WINDOW];
+
+			for (unsigned int i = 0; i < 2; i++) {
+				free(w->image[i]);
+				w->image[i] = NULL;
+			}
+			s->given_up++;
+		}
+		f->sent = f->received = f->given = f->posted;
+		f->stopped = f->ending = false;
+		/* far from what may still be on the wire */
+		s->psn[pair][n] = (s->psn[pair][n] + 0x300000 + draw(s, 0x1000)) & 0xffffff;
+	}
+	conn.mtu = s->config.mtu;
+	conn.sq_psn = s->psn[pair][0];
+	conn.rq_psn = s->psn[pair][1];
+	judge_connect(&s->judge, pair, conn.sq_psn, conn.rq_psn);
+	assert_int_equal(urdma_eh_connect_as(&s->rig.side[0].qp[pair], &s->rig.side[1].qp[pair],
+					     &conn, s->config.ipv6),
+			 0);
+}
+
+/* A region and a CQ come and go: translations in use are flushed. */
+static void objects(struct mix *s)
+{
+	struct rig_side *side = &s->rig.side[draw(s, 2)];
+	struct urdma_eh_mr mr;
+	struct urdma_eh_cq cq;
+
+	rig_check(&s->rig,
+		  urdma_eh_create_mr(side->eh, 99, 1, RIG_PD, URDMA_ACC_LOCAL_WRITE, side->buffer,
+				     8192, (uintptr_t)side->buffer, &mr),
+		  "objects");
+	rig_check(&s->rig, urdma_eh_create_cq(side->eh, 99, 6, 1, RIG_DB_PAGE, s->config.kind, &cq),
+		  "objects");
+	rig_check(&s->rig, urdma_eh_destroy_mr(&mr), "objects");
+	rig_check(&s->rig, urdma_eh_destroy_cq(&cq), "objects");
+}
+
+static void control(struct mix *s)
+{
+	enum control what = draw(s, CONTROLS);
+	unsigned int pair = draw(s, s->config.qps);
+
+	s->events[what]++;
+	switch (what) {
+	case SQD:
+		stop_or_go(s, draw(s, 2), pair);
+		break;
+	case LINK:
+		rig_check(&s->rig, urdma_cosim_link(s->rig.cosim, 0, false), "link down");
+		rig_check(&s->rig,
+			  urdma_cosim_run_until(s->rig.cosim,
+						urdma_cosim_now(s->rig.cosim) + draw(s, 3000)),
+			  "link down");
+		rig_check(&s->rig, urdma_cosim_link(s->rig.cosim, 0, true), "link up");
+		break;
+	case OBJECTS:
+		objects(s);
+		break;
+	default:
+		new_life(s, pair, what);
+		break;
+	}
+	s->deadline = urdma_cosim_now(s->rig.cosim) + PATIENCE;
 }
 
 static bool done(const struct flow *f)
@@ -251,7 +376,7 @@ struct result {
 };
 
 static struct result mix(uint64_t seed, const char *percent, unsigned int messages,
-			 unsigned int qps, bool no_skip)
+			 unsigned int qps, unsigned int control_every, bool no_skip)
 {
 	static const char *const kinds[] = { "drop",	       "dup", "reorder", "corrupt",
 					     "delay,ns=20000", "ecn" };
@@ -263,12 +388,15 @@ static struct result mix(uint64_t seed, const char *percent, unsigned int messag
 
 	configure(s, seed, qps);
 	c->cosim.no_skip = no_skip;
+	s->control = control_every;
+	if (control_every)
+		c->conn.retry = 7;
 	print_message(
 		"seed %lu, %s %% of each fault: %u pairs, MTU %u, IPv%u, time-out %u, %u READs "
-		"and atomics, PCIe %u ns%s\n",
+		"and atomics, PCIe %u ns%s, control %u\n",
 		(unsigned long)seed, percent, c->qps, 128u << c->mtu, c->ipv6 ? 6 : 4,
 		c->conn.timeout, c->conn.max_rd_atomic, c->cosim.pcie.latency_ns,
-		c->cosim.pcie.reorder ? " reordered" : "");
+		c->cosim.pcie.reorder ? " reordered" : "", control_every);
 	rig_start(&s->rig, c);
 	judge_start(&s->judge, &s->rig, false);
 	for (unsigned int k = 0; atof(percent) > 0 && k < COUNT(kinds); k++)
@@ -284,8 +412,13 @@ static struct result mix(uint64_t seed, const char *percent, unsigned int messag
 			post(s, draw(s, 2), draw(s, c->qps));
 		for (unsigned int k = 0; k < 2 * c->qps; k++)
 			give(s, k % 2, k / 2, false);
+		if (s->control && !draw(s, s->control))
+			control(s);
 		idle = !urdma_cosim_busy(s->rig.cosim);
 		if (idle) {
+			for (unsigned int k = 0; k < 2 * c->qps; k++)
+				if (s->flow[k % 2][k / 2].stopped)
+					stop_or_go(s, k % 2, k / 2);
 			/* all receives, so that what waits is the NICs' timers */
 			for (unsigned int k = 0; k < 2 * c->qps; k++)
 				give(s, k % 2, k / 2, true);
@@ -332,6 +465,11 @@ static struct result mix(uint64_t seed, const char *percent, unsigned int messag
 	print_message("  %lu messages, %lu bytes, %lu faults, %lu cycles, digest %016lx\n",
 		      (unsigned long)s->messages, (unsigned long)s->bytes, (unsigned long)faults,
 		      (unsigned long)result.cycles, (unsigned long)result.hash);
+	if (s->control)
+		print_message("  %u SQD, %u renewed, %u reset, %u to ERR, %u link, %u objects; %lu "
+			      "messages given up\n",
+			      s->events[SQD], s->events[RENEW], s->events[RESET], s->events[TO_ERR],
+			      s->events[LINK], s->events[OBJECTS], (unsigned long)s->given_up);
 	assert_int_equal(urdma_embedded_stats(s->rig.host)->faults, 0);
 	snprintf(what, sizeof(what), "seed %lu, %s %%", (unsigned long)seed, percent);
 	judge_end(&s->judge, what);
@@ -347,8 +485,16 @@ static void some(void **state)
 	const char *percent = *state;
 
 	for (uint64_t seed = 1; seed <= 4; seed++)
-		mix(test_seed(seed), percent, 400, 0, false);
-	mix(test_seed(5), percent, 2000, 64, false);
+		mix(test_seed(seed), percent, 400, 0, 0, false);
+	mix(test_seed(5), percent, 2000, 64, 0, false);
+}
+
+static void with_control(void **state)
+{
+	const char *percent = *state;
+
+	for (uint64_t seed = 11; seed <= 13; seed++)
+		mix(test_seed(seed), percent, 2000, 0, 20, false);
 }
 
 static void repeats(void **state)
@@ -356,9 +502,9 @@ static void repeats(void **state)
 	struct result a, b, c;
 
 	(void)state;
-	a = mix(test_seed(99), "2", 200, 4, false);
-	b = mix(test_seed(99), "2", 200, 4, false);
-	c = mix(test_seed(99), "2", 200, 4, true);
+	a = mix(test_seed(99), "2", 200, 4, 20, false);
+	b = mix(test_seed(99), "2", 200, 4, 20, false);
+	c = mix(test_seed(99), "2", 200, 4, 20, true);
 	assert_true(a.cycles == b.cycles && a.hash == b.hash);
 	assert_true(a.cycles == c.cycles && a.hash == c.hash);
 }
@@ -368,27 +514,38 @@ static void many(void **state)
 	const char *percent = *state;
 
 	for (uint64_t seed = 1000; seed < 1025; seed++)
-		mix(test_seed(seed), percent, 10000, 64, false);
+		mix(test_seed(seed), percent, 10000, 64, seed % 2 * 20, false);
 }
 
 int main(int argc, char **argv)
 {
-	struct CMUnitTest test[COUNT(percents) + 1];
+	struct CMUnitTest test[2 * COUNT(percents) + 1];
 	bool full = argc > 1 && !strcmp(argv[1], "--full");
-	char name[COUNT(percents)][32];
+	char name[2 * COUNT(percents)][48];
+	size_t n = 0;
 
 	if (argc > 2) {
-		mix(strtoull(argv[1], NULL, 0), argv[2],
-		    argc > 3 ? (unsigned int)atoi(argv[3]) : 400,
-		    argc > 4 ? (unsigned int)atoi(argv[4]) : 0, false);
+		unsigned int arg[3] = { 400, 0, 0 };
+
+		for (int i = 3; i < argc && i < 6; i++)
+			arg[i - 3] = (unsigned int)atoi(argv[i]);
+		mix(strtoull(argv[1], NULL, 0), argv[2], arg[0], arg[1], arg[2], false);
 		return 0;
 	}
 	for (unsigned int i = 0; i < COUNT(percents); i++) {
-		snprintf(name[i], sizeof(name[i]), "%s %% of each fault", percents[i]);
-		test[i] = (struct CMUnitTest){ .name = name[i],
-					       .test_func = full ? many : some,
-					       .initial_state = (void *)(uintptr_t)percents[i] };
+		for (unsigned int with = 0; with < (full ? 1u : 2u); with++, n++) {
+			snprintf(name[n], sizeof(name[n]), "%s %% of each fault%s", percents[i],
+				 with ? ", control" : "");
+			test[n] = (struct CMUnitTest){
+				.name = name[n],
+				.test_func = full   ? many
+					     : with ? with_control
+						    : some,
+				.initial_state = (void *)(uintptr_t)percents[i],
+			};
+		}
 	}
-	test[COUNT(percents)] = (struct CMUnitTest)cmocka_unit_test(repeats);
-	return _cmocka_run_group_tests("engine/mix", test, COUNT(percents) + !full, NULL, NULL);
+	if (!full)
+		test[n++] = (struct CMUnitTest)cmocka_unit_test(repeats);
+	return _cmocka_run_group_tests("engine/mix", test, n, NULL, NULL);
 }

@@ -308,6 +308,18 @@ static void fast_registration(void **state)
 	reconnect(0, 3);
 	local_inv(FAST << 8 | 0xee, URDMA_WC_MW_BIND_ERR);
 	reconnect(0, 3);
+	/* behind one that fails nothing is done, also nothing that is posted with it */
+	local_inv(FAST << 8 | 10, URDMA_WC_SUCCESS);
+	assert_int_equal(urdma_eh_put_local_inv(&rig.side[1].qp[0], FAST << 8 | 0xee, true), 0);
+	assert_int_equal(urdma_eh_put_reg_mr(&rig.side[1].qp[0], &mr, 12, ALL_ACCESS, p, len,
+					     0x1000, 1, 12, true),
+			 0);
+	urdma_eh_ring_sq(&rig.side[1].qp[0]);
+	assert_int_equal(send_status(1, 0), URDMA_WC_MW_BIND_ERR);
+	assert_int_equal(send_status(1, 0), URDMA_WC_FLUSH_ERR);
+	settle();
+	reconnect(0, 3);
+	refused(URDMA_WR_WRITE, 0x1000, mr.key, 8, "a region whose registration was flushed");
 	assert_int_equal(urdma_eh_destroy_mr(&mr), 0);
 	stop();
 }

@@ -12,6 +12,7 @@
 
 #define MAX_REPORTS 20u
 #define PSN_MASK    0xffffffu
+#define FAR	    0x100000   /* PSNs between two lives of a QP, at least */
 #define WINDOW	    (1u << 14) /* PSNs whose packets are remembered, each way */
 #define PENDING	    64u	       /* READs and ATOMICs of the peer that wait for their answer */
 #define CAUSES	    16u
@@ -166,6 +167,8 @@ struct requester {
 	struct cause cause[CAUSES];
 	unsigned int cause_n;
 	unsigned int outstanding; /* READs and ATOMICs */
+	bool told, stopped;	  /* by rc_check_connect(), rc_check_stop() */
+	uint32_t former;	  /* told: next new PSN of the life before */
 	/* the message whose packets come */
 	bool in_message;
 	bool in_write;
@@ -175,7 +178,8 @@ struct requester {
 
 struct responder {
 	struct half h;
-	uint32_t first; /* first PSN seen */
+	uint32_t first; /* first PSN seen, or told */
+	bool told;	/* by rc_check_connect() */
 	bool answered;	/* an acknowledgement was sent */
 	uint32_t last_ack;
 	uint32_t msn;
@@ -276,6 +280,12 @@ static bool new_life(const struct rc_check *c, struct half *h, const struct pack
 		return false;
 	return abs(d) > (int32_t)WINDOW ||
 	       (k->ns > h->seen + PAUSE && (d < 0 || d > NEAR) && !recall(h, k->psn));
+}
+
+/* Of a life before. */
+static bool is_far(uint32_t psn, uint32_t next)
+{
+	return abs(roce_psn_diff(psn, next)) > FAR;
 }
 
 static bool half_begin(struct half *h)
@@ -533,6 +543,15 @@ static void check_new(struct rc_check *c, struct pair *p, const struct packet *k
 	}
 }
 
+/* A request that is not judged: only whether it was sent before. */
+static void count_again(struct rc_check *c, uint32_t *next, const struct packet *k)
+{
+	if (roce_psn_diff(k->psn, *next) < 0)
+		c->counts.tx_again++;
+	else
+		*next = psn_add(k->psn, k->op == READ_REQUEST ? packets_of(c, k->dma_len) : 1);
+}
+
 static void request_out(struct rc_check *c, struct pair *p, const struct packet *k)
 {
 	struct requester *r = &p->rq;
@@ -540,6 +559,10 @@ static void request_out(struct rc_check *c, struct pair *p, const struct packet 
 
 	if (!half_begin(&r->h))
 		return;
+	if (r->told && is_far(k->psn, r->h.next)) {
+		count_again(c, &r->former, k);
+		return;
+	}
 	if (new_life(c, &r->h, k))
 		*r = (struct requester){ .h = half_again(&r->h) };
 	r->h.seen = k->ns;
@@ -556,7 +579,9 @@ static void request_out(struct rc_check *c, struct pair *p, const struct packet 
 				  k->psn);
 		r->h.lost = true;
 	}
-	if (r->h.lost || r->h.dead)
+	if (r->stopped)
+		count_again(c, &r->h.next, k);
+	if (r->h.lost || r->h.dead || r->stopped)
 		return;
 	d = roce_psn_diff(k->psn, r->h.next);
 	if (d > 0) {
@@ -586,7 +611,7 @@ static void requester_end(struct rc_check *c, struct pair *p, uint64_t now)
 {
 	struct requester *r = &p->rq;
 
-	if (!r->h.known || r->h.dead || r->h.lost)
+	if (!r->h.known || r->h.dead || r->h.lost || r->stopped)
 		return;
 	for (unsigned int i = 0; i < CAUSES; i++) {
 		struct cause *k = &r->cause[i];
@@ -627,6 +652,12 @@ static void wait_drop(struct responder *r, unsigned int i)
 	memmove(&r->wait[i], &r->wait[i + 1], (--r->wait_n - i) * sizeof(r->wait[0]));
 }
 
+/* The first PSN seen was not the first one sent. */
+static bool before_first(const struct responder *r, uint32_t psn)
+{
+	return !r->told && !r->answered && roce_psn_diff(psn, r->first) < 0;
+}
+
 static struct gap *gap_at(struct responder *r, unsigned int back)
 {
 	return &r->gap[(r->gap_n - 1 - back) % GAPS];
@@ -650,7 +681,7 @@ static void request_in(struct rc_check *c, struct pair *p, const struct packet *
 	}
 	if (r->h.dead || r->h.lost)
 		return;
-	if (!r->answered && roce_psn_diff(k->psn, r->first) < 0) {
+	if (before_first(r, k->psn)) {
 		/* the very first packet came late: what came before it was ahead */
 		r->h.next = k->psn;
 		r->first = k->psn;
@@ -733,7 +764,7 @@ static void nak_out(struct rc_check *c, struct pair *p, const struct packet *k)
 {
 	struct responder *r = &p->rs;
 
-	if (!r->answered && roce_psn_diff(k->psn, r->first) < 0) {
+	if (before_first(r, k->psn)) {
 		/* the very first packet was lost: now its PSN is known */
 		r->h.next = k->psn;
 		r->first = k->psn;
@@ -856,7 +887,7 @@ static void response_out(struct rc_check *c, struct pair *p, const struct packet
 		violation(c, p, k->ns, "an answer (opcode 0x%02x) to nothing", k->op);
 		return;
 	}
-	if (r->h.lost)
+	if (r->h.lost || (r->told && is_far(k->psn, r->h.next)))
 		return;
 	if (r->h.dead) {
 		violation(c, p, k->ns, "an answer (opcode 0x%02x) after a NAK that ended the QP",
@@ -1141,6 +1172,36 @@ int rc_check_pair(struct rc_check *c, uint32_t local_qpn, uint32_t remote_qpn)
 	}
 	p->next = c->pairs;
 	c->pairs = p;
+	return 0;
+}
+
+int rc_check_connect(struct rc_check *c, uint32_t local_qpn, uint32_t remote_qpn, uint32_t sq_psn,
+		     uint32_t rq_psn, uint64_t now_ns)
+{
+	struct pair *p;
+
+	if (rc_check_pair(c, local_qpn, remote_qpn))
+		return -ENOMEM;
+	p = c->pairs;
+	if (!half_begin(&p->rq.h) || !half_begin(&p->rs.h))
+		return -ENOMEM;
+	p->rq = (struct requester){
+		.former = p->rq.h.next, .h = half_again(&p->rq.h), .pos = sq_psn, .told = true
+	};
+	p->rq.h.known = true;
+	p->rq.h.next = sq_psn;
+	una_moves(&p->rq, sq_psn, now_ns);
+	p->rs = (struct responder){ .h = half_again(&p->rs.h), .first = rq_psn, .told = true };
+	p->rs.h.known = true;
+	p->rs.h.next = rq_psn;
+	return 0;
+}
+
+int rc_check_stop(struct rc_check *c, uint32_t local_qpn, uint32_t remote_qpn)
+{
+	if (rc_check_pair(c, local_qpn, remote_qpn))
+		return -ENOMEM;
+	c->pairs->rq.stopped = true;
 	return 0;
 }
 

@@ -65,6 +65,18 @@ void rc_check_destroy(struct rc_check *check);
  * others, one after the other: the pair that was named last counts, also if it was known before.
  */
 int rc_check_pair(struct rc_check *check, uint32_t local_qpn, uint32_t remote_qpn);
+/*
+ * Says that a pair begins a new life here, between two frames, and with which PSNs: far from those
+ * of the former life, whose packets may still be on their way and are not judged any more. For a
+ * caller that knows; config.lives guesses it from the wire.
+ */
+int rc_check_connect(struct rc_check *check, uint32_t local_qpn, uint32_t remote_qpn,
+		     uint32_t sq_psn, uint32_t rq_psn, uint64_t now_ns);
+/*
+ * The local QP is about to go to ERR: its requests, of which some are on their way and others are
+ * given up, are only counted until the next life.
+ */
+int rc_check_stop(struct rc_check *check, uint32_t local_qpn, uint32_t remote_qpn);
 /* Every frame of the port, in order. */
 void rc_check_frame(struct rc_check *check, const struct pcap_frame *frame);
 /* No more frames: what should have been answered by then. Returns the number of violations. */

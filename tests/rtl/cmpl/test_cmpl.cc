@@ -1687,13 +1687,49 @@ static void test_query(void **state)
 	delete b;
 }
 
+// A fence behind an acknowledgement: when it comes out, what the acknowledgement completes has been
+// taken, however slow the others are.
+static void test_fence(void **state)
+{
+	struct bench *b = new bench;
+
+	(void)state;
+	start(b, test_seed(1), 1);
+	open_qp(b, 0, { 1, 7, 7, 5, 0 });
+	b->slow = true;
+	for (unsigned int round = 0, psn = 0; round < 300; round++) {
+		unsigned int n = 1 + rnd(b, 8);
+
+		for (unsigned int i = 0; i < n; i++, psn++) {
+			b->mades.push_back({ 0, psn, true });
+			b->sents.push_back({ 0, psn, psn, SEND, 1, 0, 0, 64 });
+		}
+		settle(b);
+		b->cqes.clear();
+		b->ackeds.clear();
+		b->fences = 0;
+		b->items.push_back({ IT_PKT, 0, ACK_OP, psn - 1, 0x1f, 0, true });
+		b->items.push_back({ IT_FENCE, 0, 0, 0, 0, 0, true });
+		for (unsigned int i = 0; !b->fences; i++) {
+			cycle(b);
+			assert_true(i < 1000);
+		}
+		assert_int_equal(b->cqes.size(), n);
+		assert_int_equal(b->ackeds.size(), 1);
+		assert_int_equal(b->ackeds[0].una, psn);
+		settle(b);
+		assert_int_equal(b->fences, 1);
+	}
+	delete b;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_query),	  cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_wire),	  cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_sustained), cmocka_unit_test(test_race),
-		cmocka_unit_test(test_timer),
+		cmocka_unit_test(test_fence), cmocka_unit_test(test_query),
+		cmocka_unit_test(test_rules), cmocka_unit_test(test_wire),
+		cmocka_unit_test(test_rate),  cmocka_unit_test(test_sustained),
+		cmocka_unit_test(test_race),  cmocka_unit_test(test_timer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

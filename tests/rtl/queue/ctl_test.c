@@ -357,9 +357,15 @@ static void test_registers(void **state)
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_MAC), 0x665544332202);
 	ctl_reg_write(b->c, URDMA_REG_MAC, 0x112233445566);
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_MAC), 0x112233445566);
-	/* the queue's place stands still while it is enabled */
+	/* the queue's place and size stand still while it is enabled */
 	ctl_reg_write(b->c, URDMA_REG_CMDQ_BASE, 0x5000);
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_CMDQ_BASE), CMD_RING);
+	v = ctl_reg_read(b->c, URDMA_REG_CMDQ_CPL_BASE);
+	ctl_reg_write(b->c, URDMA_REG_CMDQ_CPL_BASE, 0x5000);
+	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_CMDQ_CPL_BASE), v);
+	v = ctl_reg_read(b->c, URDMA_REG_CMDQ_LOG_SIZE);
+	ctl_reg_write(b->c, URDMA_REG_CMDQ_LOG_SIZE, v ^ 1);
+	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_CMDQ_LOG_SIZE), v);
 	/* nothing there */
 	assert_int_equal(ctl_reg_read(b->c, 0x800), 0);
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_COUNTERS + 8 * URDMA_CNT_N), 0);
@@ -1282,8 +1288,36 @@ static void test_doorbells(void **state)
 	for (uint32_t i = 0; i < 2000; i++)
 		assert_int_equal(w->db[i].index, i);
 
-	/* one in two cycles */
+	/*
+	 * Receive doorbells merge while the responder takes none. The newest index counts, also
+	 * when an old one comes again, and when a whole ring of the largest size is posted at once.
+	 */
 	w->stall_percent = 0;
+	for (uint32_t base = 0x4321; base < 0x30000; base += 0x7fff) {
+		static const uint32_t posted[] = { 1, 10, 12, 11, 12, 10, 0x800c, 13, 0x8000 };
+		uint32_t newest = 0;
+
+		w->n_db = 0;
+		w->hold_db = true;
+		for (uint32_t i = 0; i < sizeof(posted) / sizeof(posted[0]); i++)
+			ctl_db(b->c, 9, URDMA_DB_RQ, dbw(5, 0, (base + posted[i]) & 0xffff));
+		tick(b, 200);
+		w->hold_db = false;
+		drain_dbs(b);
+		assert_true(w->n_db > 0);
+		for (uint32_t i = 0; i < w->n_db; i++) {
+			uint32_t step = (w->db[i].index - base - newest) & 0xffff;
+
+			assert_int_equal(w->db[i].kind, 'r');
+			assert_true(step <= 0x8000);
+			newest += step;
+		}
+		assert_int_equal(newest, 0x800c);
+		/* what was consumed meanwhile: the next round begins there */
+		base += 0x800c - 0x7fff;
+	}
+
+	/* one in two cycles */
 	for (uint32_t i = 0; i < 1000; i++)
 		ctl_db(b->c, 9, URDMA_DB_SQ, dbw(5, 0, i));
 	cycle = w->cycle;

@@ -494,15 +494,16 @@ static void gid6(uint8_t *g, uint8_t last)
 }
 
 /* GID entries: 0 IPv4, 1 IPv6 in VLAN 5, 2 IPv6, 3 IPv4 in VLAN 5 */
-static void set_gids(struct bench *b)
+static void set_gids(struct bench *b, int first, const uint8_t smac[6])
 {
 	for (int i = 0; i < 4; i++) {
-		struct rx_gid g = {
-			.idx = i, .valid = true, .ipv4 = i == 0 || i == 3, .vlan_valid = i & 1
-		};
+		struct rx_gid g = { .idx = first + i,
+				    .valid = true,
+				    .ipv4 = i == 0 || i == 3,
+				    .vlan_valid = i & 1 };
 
 		g.vlan = g.vlan_valid ? 5 : 0;
-		memcpy(g.smac, mac_own, 6);
+		memcpy(g.smac, smac, 6);
 		(g.ipv4 ? gid4 : gid6)(g.gid, 2);
 		bench_gid(b, &g);
 	}
@@ -561,7 +562,7 @@ static struct bench *start(void)
 {
 	struct bench *b = bench_new(seed);
 
-	set_gids(b);
+	set_gids(b, 0, mac_own);
 	b->mr[0] = (struct bench_mr){ LKEY, 7, URDMA_ACC_LOCAL_WRITE, HOST_VA + DATA_OFF,
 				      HOST_SIZE - DATA_OFF };
 	b->mr[1] = (struct bench_mr){ LKEY + 1, 8, URDMA_ACC_LOCAL_WRITE, HOST_VA + DATA_OFF,
@@ -928,9 +929,12 @@ static void test_malformed(void **state)
 					URDMA_CNT_RX_MALFORMED, URDMA_CNT_RX_NOT_RDMA,
 					URDMA_CNT_RX_NO_QP };
 	enum { MACERR, ICRC, BAD, OTHER, NOQP };
+	static const uint8_t mac_other[6] = { 2, 0, 0, 0, 0, 3 };
 	static struct frame f;
 
 	(void)state;
+	/* the same addresses once more, at another MAC address */
+	set_gids(b, 4, mac_other);
 	next_va = HOST_VA + DATA_OFF;
 	fill(b, 4096);
 	for (int i = 0; i < 4; i++) {
@@ -944,7 +948,7 @@ static void test_malformed(void **state)
 	for (int i = 0; i < 4; i++) {
 		struct ref *r = &refs[i];
 
-		for (int fault = 0; fault < 32; fault++) {
+		for (int fault = 0; fault < 33; fault++) {
 			struct packet k = r->hdr;
 			uint8_t *ip, *udp, *bth;
 			bool seal = true, err = false;
@@ -1003,6 +1007,10 @@ static void test_malformed(void **state)
 			case 31:
 				k.vlan_valid = !k.vlan_valid; /* to the GID in the other VLAN */
 				k.vlan = 5;
+				want = NOQP;
+				break;
+			case 32:
+				memcpy(k.dmac, mac_other, 6); /* to the GID at the other MAC */
 				want = NOQP;
 				break;
 			}
