@@ -103,7 +103,7 @@ module urdma_tx_seg
     S_BLK,           // a block with more SGEs arrives
     S_INL,           // inline data, a line a cycle or two
     S_INL_BLK,
-    S_SEEK,          // the block where a datagram's data begin, or that of the offset where inline data are resumed
+    S_SEEK,          // the block where a datagram's data begin, or where inline data are resumed
     S_FLUSH
   } seg_state_e;
 
@@ -275,6 +275,7 @@ module urdma_tx_seg
   logic [12:0] p_len;
   logic p_pkt_end, p_sge_end, pkt_is_last;
   logic [12:0] line_len;
+  logic inl_more;                // the line of inline data goes on in the next block
   logic [31:0] skip_len;
   logic over;                    // the quantum is used up after this packet
   logic [23:0] psn_end;          // PSN after this packet
@@ -284,7 +285,8 @@ module urdma_tx_seg
   assign old_gen = (cur_reg.gen != g_reg.gen);
   assign void_turn = old_gen || (g_reg.stop && !resent) || ((look.era == cur_reg.era) && (look.gen != cur_reg.gen));
   assign stale = (look.era == cur_reg.era) && wqe_before(g_reg.si, look.done);
-  assign no_psn = !psn_before(g_reg.psn, cur_reg.una) && ((g_reg.psn - cur_reg.una) >= PSN_WINDOW);
+  // Of UC and UD nothing is acknowledged, so a message may be longer than the window.
+  assign no_psn = (cur_reg.xport == XP_RC) && !psn_before(g_reg.psn, cur_reg.una) && ((g_reg.psn - cur_reg.una) >= PSN_WINDOW);
   assign hdr_cycle = (state_reg == S_HDR) || ((state_reg == S_TURN) && (cur_reg.kind == TURN_FETCH) && !void_turn &&
                                               !stale && !bad[cur_reg.slot]);
   assign m = hdr_cycle ? dec : m_reg;
@@ -307,6 +309,7 @@ module urdma_tx_seg
   assign p_len = p_pkt_end ? pkt_rem_reg : sge_reg.left[12:0];
   assign pkt_is_last = (rem_reg == 32'(pkt_len_reg));
   assign skip_len = (sge_reg.left < skip_reg) ? sge_reg.left : skip_reg;
+  assign inl_more = m_reg.inl && (pkt_rem_reg > 13'd32);
   assign line_len = (pkt_rem_reg > 13'd64) ? 13'd64 : pkt_rem_reg;
   assign over = (32'(used_reg) + 32'(pkt_len_reg)) >= QUANTUM;
   assign lop_here = cur_reg.lop_have && (cur_reg.lop_idx == g_reg.si);
@@ -407,6 +410,7 @@ module urdma_tx_seg
           step_kind = (g_reg.lop_asked || lop_ready) ? RW_LOCAL : RW_AGAIN;
         end
       end
+      S_SEEK: need_blk = ud && inl_more;
       S_RUN: begin
         if (sge_reg.left == '0) begin
           if (!sge_last) begin
@@ -446,7 +450,7 @@ module urdma_tx_seg
         end
       end
       S_INL, S_INL_BLK: begin
-        if ((state_reg == S_INL) && (pkt_rem_reg > 13'd32)) begin
+        if ((state_reg == S_INL) && inl_more) begin
           need_blk = 1'b1;
         end else begin
           push_inl = 1'b1;
@@ -665,7 +669,7 @@ module urdma_tx_seg
         if (hdr_cycle) begin
           m_reg <= dec;
           blk_reg <= d;
-          blk_idx_reg <= '0;
+          blk_idx_reg <= seek ? seek_idx : '0;
           pos_reg <= 2'd2;
           sge_reg <= d_sge;
           if (dec.num_sge == '0) sge_reg.left <= '0;
@@ -705,9 +709,8 @@ module urdma_tx_seg
       S_REQ: ;  // see end_wqe, step_out, fail
       S_SEEK: begin
         blk_reg <= wqe_rd_data;
-        blk_idx_reg <= seek_idx;
         if (m_reg.num_sge != '0) sge_reg <= sge_of(wqe_rd_data[256+:128]);
-        state_reg <= (pkt_rem_reg != '0) && m_reg.inl ? S_INL : S_RUN;
+        state_reg <= need_blk ? S_INL_BLK : (m_reg.inl && (pkt_rem_reg != '0)) ? S_INL : S_RUN;
       end
       S_RUN: if (go) begin
         if (take_sge) begin
