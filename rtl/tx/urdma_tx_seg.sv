@@ -256,7 +256,7 @@ module urdma_tx_seg
   );
   // A datagram's data are in the upper half of its second block; inline data that are resumed, in that of their offset.
   assign ud = (cur_reg.xport == XP_UD);
-  assign seek = !dec.local_op && (ud || (dec.inl && (g_reg.off != '0)));
+  assign seek = ud || (dec.inl && (g_reg.off != '0));
   assign seek_idx = ud ? 3'd1 : g_reg.off[8:6];
 
   // ---- one cycle's work --------------------------------------------------------------------------------------
