@@ -2,8 +2,10 @@
 tx/urdma_tx_pkg.sv
 tx/urdma_tx_sched.sv
 tx/urdma_tx_fetch.sv
+tx/urdma_tx_wqe_check.sv
 tx/urdma_tx_seg.sv
 tx/urdma_tx_local.sv
+tx/urdma_tx_dest.sv
 tx/urdma_tx_merge.sv
 tx/urdma_tx_read.sv
 tx/urdma_tx_keys.sv

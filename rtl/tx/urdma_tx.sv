@@ -186,9 +186,11 @@ module urdma_tx
 
   // ---- segmenter ----------------------------------------------------------------------------------------------------
   logic pd_valid, pd_ready, piece_valid, piece_ready, inl_valid, inl_ready, wqe_trace_valid;
-  logic s_want, s_pd_valid, s_pd_ready, s_piece_valid, s_piece_ready;
+  logic s_want, s_pd_valid, s_pd_ready, s_piece_valid, s_piece_ready, head_valid;
   logic r_pd_valid, r_pd_ready, r_piece_valid, r_piece_ready;
-  pdesc_t pd, s_pd, r_pd;
+  pdesc_t pd, s_pd, x_pd, r_pd;
+  xport_e s_pd_xport;
+  logic [31:0] head_qkey;
   piece_t piece, s_piece, r_piece;
   logic [511:0] inl_data;
   trace_t wqe_trace;
@@ -200,7 +202,7 @@ module urdma_tx
     .turn_valid, .turn, .here, .bad, .wqe_rd_en, .wqe_rd_blk, .wqe_rd_data, .turn_end, .turn_end_blks,
     .rewind_valid, .rewind, .rewind_ready,
     .query_valid, .query_qpn, .query_done, .query_psn, .query_era,
-    .pd_valid(s_pd_valid), .pd(s_pd), .pd_ready(s_pd_ready),
+    .head_valid, .head_qkey, .pd_xport(s_pd_xport), .pd_valid(s_pd_valid), .pd(s_pd), .pd_ready(s_pd_ready),
     .piece_valid(s_piece_valid), .piece(s_piece), .piece_ready(s_piece_ready), .inl_valid, .inl_data, .inl_ready,
     .want(s_want), .lop_valid, .lop, .lop_ready, .look_wr, .look_wr_qpn, .look_wr_data,
     .wqe_trace_valid, .wqe_trace
@@ -213,9 +215,13 @@ module urdma_tx
     .fence_start(fence_hit), .fence_hit(local_fence_hit)
   );
 
+  urdma_tx_dest dest (
+    .clk, .head_valid, .head(wqe_rd_data), .head_qkey, .in_xport(s_pd_xport), .in(s_pd), .out(x_pd)
+  );
+
   urdma_tx_merge merge (
     .clk, .rst, .busy(merge_busy), .a_want(s_want),
-    .a_pd_valid(s_pd_valid), .a_pd(s_pd), .a_pd_ready(s_pd_ready),
+    .a_pd_valid(s_pd_valid), .a_pd(x_pd), .a_pd_ready(s_pd_ready),
     .a_piece_valid(s_piece_valid), .a_piece(s_piece), .a_piece_ready(s_piece_ready),
     .b_pd_valid(r_pd_valid), .b_pd(r_pd), .b_pd_ready(r_pd_ready),
     .b_piece_valid(r_piece_valid), .b_piece(r_piece), .b_piece_ready(r_piece_ready),

@@ -192,7 +192,7 @@ module urdma_tx_commit
     nx = st;
     s_valid = 1'b0;
     s = '{qpn: c_reg.qpn, wqe: c_reg.wqe, psn: (status != '0) ? c_reg.psn : c_reg.sent_psn, opcode: c_reg.wr_opcode,
-          signaled: c_reg.signaled, status: status, resent: c_reg.resent, len: c_reg.msg_len};
+          signaled: c_reg.signaled, status: status, resent: c_reg.resent, unrel: c_reg.unrel, len: c_reg.msg_len};
     if (done && !c_reg.fence && !c_reg.resp && !passed) begin
       if (alive) begin
         s_valid = (c_reg.eom && !c_reg.resent) || (status != '0);

@@ -95,7 +95,7 @@ module urdma_tx_hdr
 
   assign ethertype = be16(h3_gid_reg.ipv4 ? 16'h0800 : 16'h86dd);
   assign l2 = {ethertype, h3_gid_reg.smac, h3_reg.path.dmac};
-  assign l2v = {ethertype, be16({4'd0, h3_gid_reg.vlan}), be16(16'h8100), h3_gid_reg.smac, h3_reg.path.dmac};
+  assign l2v = {ethertype, be16({h3_reg.path.pcp, 1'b0, h3_gid_reg.vlan}), be16(16'h8100), h3_gid_reg.smac, h3_reg.path.dmac};
   assign ip4 = {h3_reg.path.dgid[127:96], h3_gid_reg.gid[127:96], be16(csum), 8'd17, h3_reg.path.hop_limit,
                 be16(16'h4000), 16'd0, be16(h3_ip_len_reg), h3_reg.path.tclass, 8'h45};
   assign ip6 = {h3_reg.path.dgid, h3_gid_reg.gid, h3_reg.path.hop_limit, 8'd17, be16(h3_udp_len_reg),
@@ -124,7 +124,7 @@ module urdma_tx_hdr
     out.vlan = h3_gid_reg.vlan_valid;
     out.ipv6 = !h3_gid_reg.ipv4;
     // a source address that has been removed from the table cannot be used any more
-    out.drop = h3_reg.drop || !h3_gid_reg.valid;
+    out.drop = h3_reg.drop || !h3_gid_reg.valid || h3_reg.path.no_sgid;
     out.hlen = h3_hlen_reg;
     out.plen = h3_reg.plen;
     out.icrc_at = 13'(h3_hlen_reg) + h3_reg.plen + 13'(h3_pad_reg);

@@ -4,6 +4,7 @@
 /* verilator lint_off UNUSEDSIGNAL */
 package urdma_tx_pkg;
   import urdma_pkg::*;
+  import urdma_hw_pkg::*;
 
   // ---- sizes -----------------------------------------------------------------------------------
   localparam int TURN_W = 6;         // log2 of turns in flight (scheduled, not yet segmented to the end)
@@ -35,7 +36,18 @@ package urdma_tx_pkg;
     return diff[23];
   endfunction
 
-  // ---- header fields that come from the QP's configuration ---------------------------------------
+  // ---- transports -------------------------------------------------------------------------------
+  typedef enum logic [1:0] {XP_RC, XP_UC, XP_UD} xport_e;
+
+  function automatic xport_e xport_of(input logic [3:0] qp_type);
+    case (qp_type)
+      4'(URDMA_QPT_UC): return XP_UC;
+      4'(URDMA_QPT_UD): return XP_UD;
+      default: return XP_RC;
+    endcase
+  endfunction
+
+  // ---- header fields that come from the QP's configuration, of a datagram from its WQE ------------
   typedef struct packed {
     logic [23:0]      dest_qpn;
     logic [15:0]      pkey;
@@ -46,11 +58,14 @@ package urdma_tx_pkg;
     logic [19:0]      flow_label;
     logic [15:0]      udp_sport;
     logic [GID_W-1:0] sgid;
+    logic             no_sgid;    // the WQE names an entry that the GID table does not have: no packet
+    logic [2:0]       pcp;        // priority in the VLAN tag
   } path_t;
 
   function automatic path_t path_of(input qp_cfg_t c);
     path_of = '{dest_qpn: c.dest_qpn, pkey: c.pkey, dmac: c.dmac, dgid: c.dgid, tclass: c.tclass,
-                hop_limit: c.hop_limit, flow_label: c.flow_label, udp_sport: c.udp_sport, sgid: c.sgid};
+                hop_limit: c.hop_limit, flow_label: c.flow_label, udp_sport: c.udp_sport, sgid: c.sgid,
+                no_sgid: 1'b0, pcp: '0};
   endfunction
 
   // ---- scheduler to segmenter ---------------------------------------------------------------------
@@ -86,6 +101,8 @@ package urdma_tx_pkg;
     logic [PD_W-1:0]   pd;
     logic              sig_all;
     logic              priv;
+    xport_e            xport;
+    logic [31:0]       qkey;
     logic [7:0]        max_rd;    // READs and ATOMICs that may be outstanding
     logic [3:0]        log_stride;
     path_t             path;
@@ -138,6 +155,36 @@ package urdma_tx_pkg;
     logic [7:0]       status;    // URDMA_WC_*
   } lop_done_t;
 
+  // ---- the head of a send WQE: URDMA_SQE0 to SQE3 ------------------------------------------------------
+  typedef struct packed {
+    logic [7:0]  op;
+    logic        read;            // what op is, decoded once
+    logic        atomic;
+    logic        local_op;
+    logic        write;
+    logic        imm_op;
+    logic        inv_op;
+    logic        sig;
+    logic        se;
+    logic        inl;
+    logic        fence;
+    logic [7:0]  num_sge;         // 0 if inl
+    logic [31:0] imm;
+    logic [63:0] raddr;
+    logic [31:0] rkey;
+    logic [31:0] len;
+  } msg_t;
+
+  typedef struct packed {
+    logic [63:0] addr;
+    logic [31:0] left;
+    logic [31:0] key;
+  } sge_t;
+
+  function automatic sge_t sge_of(input logic [127:0] w);
+    sge_of = '{addr: w[URDMA_SGE0_ADDR_LSB+:64], left: w[URDMA_SGE1_LENGTH_LSB+:32], key: w[URDMA_SGE1_LKEY_LSB+:32]};
+  endfunction
+
   // ---- segmenter to payload read -------------------------------------------------------------------
   typedef enum logic [1:0] {
     PIECE_MEM,       // key, va, len: memory to read
@@ -188,6 +235,7 @@ package urdma_tx_pkg;
     logic [7:0]       opcode;     // BTH
     logic             se;
     logic             ackreq;
+    logic             unrel;      // of a QP of UC or UD
     logic [23:0]      psn;
     logic [4:0]       ext_len;    // bytes of extended headers, a multiple of 4
     logic [8*EXT_BYTES-1:0] ext;  // first byte on the wire in [7:0]

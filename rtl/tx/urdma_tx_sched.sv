@@ -541,7 +541,9 @@ module urdma_tx_sched
                     era: st.era, gen: st.gen, rw: st.rw && fetch_out, npk: st.una - st.first, una: st.una,
                     done: st.done, rd_done: st.rd_done, acks: st.acks, lop_have: st.lop_have, lop_idx: st.lop_idx,
                     lop_status: st.lop_status, psn0: st.psn0, mtu: e1_cfg_reg.mtu, pd: e1_cfg_reg.pd,
-                    sig_all: e1_cfg_reg.sig_all, priv: e1_cfg_reg.priv, max_rd: e1_cfg_reg.max_rd_atomic, log_stride: e1_cfg_reg.sq.log_stride, path: path_of(e1_cfg_reg)};
+                    sig_all: e1_cfg_reg.sig_all, priv: e1_cfg_reg.priv, xport: xport_of(e1_cfg_reg.qp_type),
+                    qkey: e1_cfg_reg.qkey, max_rd: e1_cfg_reg.max_rd_atomic, log_stride: e1_cfg_reg.sq.log_stride,
+                    path: path_of(e1_cfg_reg)};
     end
     if (fetch_out) begin
       fetch_reg <= '{slot: slot_reg, blk: blk_reg, pt: e1_cfg_reg.sq.pt, va: t_index << e1_cfg_reg.sq.log_stride,

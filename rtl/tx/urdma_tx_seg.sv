@@ -53,6 +53,9 @@ module urdma_tx_seg
   output      logic [23:0]            query_psn,
   output      logic [ERA_W-1:0]       query_era,
 
+  output      logic                   head_valid,    // wqe_rd_data is the head of a datagram's WQE; what follows is for
+  output      logic [31:0]            head_qkey,     // urdma_tx_dest
+  output      xport_e                 pd_xport,
   output      logic                   pd_valid,
   output      pdesc_t                 pd,
   input  wire logic                   pd_ready,
@@ -100,7 +103,7 @@ module urdma_tx_seg
     S_BLK,           // a block with more SGEs arrives
     S_INL,           // inline data, a line a cycle or two
     S_INL_BLK,
-    S_SEEK,          // inline data: the block of the offset to resume at
+    S_SEEK,          // the block where a datagram's data begin, or where inline data are resumed
     S_FLUSH
   } seg_state_e;
 
@@ -200,29 +203,6 @@ module urdma_tx_seg
   end
 
   // ---- the message at work ------------------------------------------------------------------------------
-  typedef struct packed {
-    logic [7:0]  op;
-    logic        sig;
-    logic        se;
-    logic        inl;
-    logic        fence;
-    logic [7:0]  num_sge;
-    logic [31:0] imm;
-    logic [63:0] raddr;
-    logic [31:0] rkey;
-    logic [31:0] len;
-  } msg_t;
-
-  typedef struct packed {
-    logic [63:0] addr;
-    logic [31:0] left;
-    logic [31:0] key;
-  } sge_t;
-
-  function automatic sge_t sge_of(input logic [127:0] w);
-    sge_of = '{addr: w[URDMA_SGE0_ADDR_LSB+:64], left: w[URDMA_SGE1_LENGTH_LSB+:32], key: w[URDMA_SGE1_LKEY_LSB+:32]};
-  endfunction
-
   seg_state_e state_reg;
   msg_t m_reg, m, dec;
   sge_t sge_reg;
@@ -253,38 +233,31 @@ module urdma_tx_seg
   // ---- decoding of a WQE's head ---------------------------------------------------------------------------
   logic [511:0] d;
   logic [7:0] d_status;
-  logic [9:0] d_room;            // bytes of SGEs or inline data the stride holds
-  logic d_read, d_atomic, d_local;
   sge_t d_sge;
+  logic ud, seek;                // seek: the WQE goes on in another block than its first
+  logic [2:0] seek_idx;
   assign d = wqe_rd_data;
   assign d_sge = sge_of(d[8*URDMA_SQE_DATA_OFFSET+:128]);
-  assign d_room = (10'd64 << wqe_shift) - 10'(URDMA_SQE_DATA_OFFSET);
-  assign dec = '{op: d[URDMA_SQE0_OPCODE_LSB+:8], sig: d[URDMA_SQE0_SIGNALED_LSB] || cur_reg.sig_all,
-                 se: d[URDMA_SQE0_SOLICITED_LSB], inl: d[URDMA_SQE0_INLINE_LSB], fence: d[URDMA_SQE0_FENCE_LSB],
-                 num_sge: d[URDMA_SQE0_NUM_SGE_LSB+:8], imm: d[URDMA_SQE1_IMM_LSB+:32],
-                 raddr: d[URDMA_SQE2_RADDR_LSB+:64], rkey: d[URDMA_SQE3_RKEY_LSB+:32], len: d[URDMA_SQE3_LENGTH_LSB+:32]};
-  assign d_read = (dec.op == 8'(URDMA_WR_READ));
-  assign d_atomic = (dec.op == 8'(URDMA_WR_ATOMIC_CS)) || (dec.op == 8'(URDMA_WR_ATOMIC_FA));
-  assign d_local = (dec.op == 8'(URDMA_WR_LOCAL_INV)) || (dec.op == 8'(URDMA_WR_REG_MR)) ||
-                   (dec.op == 8'(URDMA_WR_BIND_MW));
-
   always_comb begin
-    d_status = 8'(URDMA_WC_SUCCESS);
-    if (dec.op > 8'(URDMA_WR_BIND_MW)) begin
-      d_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
-    end else if (d_local) begin
-      // a page table by bus address is the kernel's privilege
-      if ((dec.op == 8'(URDMA_WR_REG_MR)) && !cur_reg.priv) d_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
-    end else if ((dec.inl ? (dec.len > 32'(d_room)) : ({dec.num_sge, 4'd0} > 12'(d_room))) ||
-                 ((d_read || d_atomic) && (dec.inl || (cur_reg.max_rd == '0))) ||
-                 (d_atomic && (dec.num_sge > 8'd1))) begin
-      // an ATOMIC has its operands where a second SGE would be
-      d_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
-    end else if ((dec.len > 32'h4000_0000) ||
-                 (d_atomic && ((dec.len != 32'd8) || (dec.num_sge == '0) || (d_sge.left != 32'd8)))) begin
-      d_status = 8'(URDMA_WC_LOC_LEN_ERR);
-    end
+    dec = '{op: d[URDMA_SQE0_OPCODE_LSB+:8], sig: d[URDMA_SQE0_SIGNALED_LSB] || cur_reg.sig_all,
+            se: d[URDMA_SQE0_SOLICITED_LSB], inl: d[URDMA_SQE0_INLINE_LSB], fence: d[URDMA_SQE0_FENCE_LSB],
+            num_sge: d[URDMA_SQE0_INLINE_LSB] ? 8'd0 : d[URDMA_SQE0_NUM_SGE_LSB+:8], imm: d[URDMA_SQE1_IMM_LSB+:32],
+            raddr: d[URDMA_SQE2_RADDR_LSB+:64], rkey: d[URDMA_SQE3_RKEY_LSB+:32], len: d[URDMA_SQE3_LENGTH_LSB+:32], default: '0};
+    dec.read = (dec.op == 8'(URDMA_WR_READ));
+    dec.atomic = (dec.op == 8'(URDMA_WR_ATOMIC_CS)) || (dec.op == 8'(URDMA_WR_ATOMIC_FA));
+    dec.local_op = (dec.op >= 8'(URDMA_WR_LOCAL_INV));
+    dec.write = (dec.op == 8'(URDMA_WR_WRITE)) || (dec.op == 8'(URDMA_WR_WRITE_IMM));
+    dec.imm_op = (dec.op == 8'(URDMA_WR_SEND_IMM)) || (dec.op == 8'(URDMA_WR_WRITE_IMM));
+    dec.inv_op = (dec.op == 8'(URDMA_WR_SEND_INV));
   end
+  urdma_tx_wqe_check wqe_check (
+    .m(dec), .sge_len(d_sge.left), .xport(cur_reg.xport), .priv(cur_reg.priv), .max_rd(cur_reg.max_rd),
+    .log_stride(cur_reg.log_stride), .mtu, .status(d_status)
+  );
+  // A datagram's data are in the upper half of its second block; inline data that are resumed, in that of their offset.
+  assign ud = (cur_reg.xport == XP_UD);
+  assign seek = ud || (dec.inl && (g_reg.off != '0));
+  assign seek_idx = ud ? 3'd1 : g_reg.off[8:6];
 
   // ---- one cycle's work --------------------------------------------------------------------------------------
   logic hdr_cycle, void_turn, stale, old_gen, no_psn, resent;
@@ -297,12 +270,12 @@ module urdma_tx_seg
   logic [15:0] e_wqe;
   logic sge_last, take_sge, skip_step, piece_step, end_wqe, end_pkt, need_blk, fail, pass, step_out;
   rewind_kind_e step_kind;
-  logic m_read, m_atomic, m_local, m_write, m_imm, m_inv;
   logic lop_here;                // the result of this WQE's local operation
   logic fl_begin, lop_first;     // the turn that begins a flush; before it comes a local operation
   logic [12:0] p_len;
   logic p_pkt_end, p_sge_end, pkt_is_last;
   logic [12:0] line_len;
+  logic inl_more;                // the line of inline data goes on in the next block
   logic [31:0] skip_len;
   logic over;                    // the quantum is used up after this packet
   logic [23:0] psn_end;          // PSN after this packet
@@ -312,16 +285,11 @@ module urdma_tx_seg
   assign old_gen = (cur_reg.gen != g_reg.gen);
   assign void_turn = old_gen || (g_reg.stop && !resent) || ((look.era == cur_reg.era) && (look.gen != cur_reg.gen));
   assign stale = (look.era == cur_reg.era) && wqe_before(g_reg.si, look.done);
-  assign no_psn = !psn_before(g_reg.psn, cur_reg.una) && ((g_reg.psn - cur_reg.una) >= PSN_WINDOW);
+  // Of UC and UD nothing is acknowledged, so a message may be longer than the window.
+  assign no_psn = (cur_reg.xport == XP_RC) && !psn_before(g_reg.psn, cur_reg.una) && ((g_reg.psn - cur_reg.una) >= PSN_WINDOW);
   assign hdr_cycle = (state_reg == S_HDR) || ((state_reg == S_TURN) && (cur_reg.kind == TURN_FETCH) && !void_turn &&
                                               !stale && !bad[cur_reg.slot]);
   assign m = hdr_cycle ? dec : m_reg;
-  assign m_read = (m.op == 8'(URDMA_WR_READ));
-  assign m_atomic = (m.op == 8'(URDMA_WR_ATOMIC_CS)) || (m.op == 8'(URDMA_WR_ATOMIC_FA));
-  assign m_local = (m.op >= 8'(URDMA_WR_LOCAL_INV));
-  assign m_write = (m.op == 8'(URDMA_WR_WRITE)) || (m.op == 8'(URDMA_WR_WRITE_IMM));
-  assign m_imm = (m.op == 8'(URDMA_WR_SEND_IMM)) || (m.op == 8'(URDMA_WR_WRITE_IMM));
-  assign m_inv = (m.op == 8'(URDMA_WR_SEND_INV));
 
   // Completed may be ahead of sent for a moment: responses of what was sent before the retry.
   always_comb begin
@@ -330,8 +298,8 @@ module urdma_tx_seg
     h_span = (33'(dec.len) + 33'(mtu) - 33'd1) & ~(33'(mtu) - 33'd1);
     if (dec.len == '0) h_span = 33'(mtu);
     h_halt = (state_reg == S_HDR) && g_reg.stop && !resent;
-    h_pass = d_local ? resent : (g_reg.off >= 36'(h_span));
-    h_wait = no_psn || (dec.fence && (rd_out != '0)) || ((d_read || d_atomic) && (rd_out >= cur_reg.max_rd)) ||
+    h_pass = dec.local_op ? resent : (g_reg.off >= 36'(h_span));
+    h_wait = no_psn || (dec.fence && (rd_out != '0)) || ((dec.read || dec.atomic) && (rd_out >= cur_reg.max_rd)) ||
              ((dec.op == 8'(URDMA_WR_LOCAL_INV)) && (cur_reg.done != g_reg.si));
   end
 
@@ -341,6 +309,7 @@ module urdma_tx_seg
   assign p_len = p_pkt_end ? pkt_rem_reg : sge_reg.left[12:0];
   assign pkt_is_last = (rem_reg == 32'(pkt_len_reg));
   assign skip_len = (sge_reg.left < skip_reg) ? sge_reg.left : skip_reg;
+  assign inl_more = m_reg.inl && (pkt_rem_reg > 13'd32);
   assign line_len = (pkt_rem_reg > 13'd64) ? 13'd64 : pkt_rem_reg;
   assign over = (32'(used_reg) + 32'(pkt_len_reg)) >= QUANTUM;
   assign lop_here = cur_reg.lop_have && (cur_reg.lop_idx == g_reg.si);
@@ -352,8 +321,8 @@ module urdma_tx_seg
     if (lop_first) begin
       psn_end = g_reg.hpsn;
     end else if (state_reg == S_REQ) begin
-      if (m_local) psn_end = g_reg.psn;
-      else if (m_read && (rem_reg != '0)) psn_end = g_reg.psn + 24'(rd_round >> (4'd7 + 4'(cur_reg.mtu)));
+      if (m.local_op) psn_end = g_reg.psn;
+      else if (m.read && (rem_reg != '0)) psn_end = g_reg.psn + 24'(rd_round >> (4'd7 + 4'(cur_reg.mtu)));
     end
   end
 
@@ -389,7 +358,7 @@ module urdma_tx_seg
             pass = 1'b1;
           end else if (h_wait) begin
             step_out = 1'b1;
-          end else if (!d_read && !d_atomic && !d_local && (dec.len == '0) && (dec.inl || (dec.num_sge == '0))) begin
+          end else if (!dec.read && !dec.atomic && !dec.local_op && !ud && (dec.len == '0) && (dec.num_sge == '0)) begin
             emit = 1'b1;
             end_wqe = 1'b1;
           end
@@ -426,7 +395,7 @@ module urdma_tx_seg
         end
       end
       S_REQ: begin
-        if (!m_local) begin
+        if (!m.local_op) begin
           emit = 1'b1;
           end_wqe = 1'b1;
         end else if (lop_here) begin
@@ -441,6 +410,7 @@ module urdma_tx_seg
           step_kind = (g_reg.lop_asked || lop_ready) ? RW_LOCAL : RW_AGAIN;
         end
       end
+      S_SEEK: need_blk = ud && inl_more;
       S_RUN: begin
         if (sge_reg.left == '0) begin
           if (!sge_last) begin
@@ -480,7 +450,7 @@ module urdma_tx_seg
         end
       end
       S_INL, S_INL_BLK: begin
-        if ((state_reg == S_INL) && (pkt_rem_reg > 13'd32)) begin
+        if ((state_reg == S_INL) && inl_more) begin
           need_blk = 1'b1;
         end else begin
           push_inl = 1'b1;
@@ -534,7 +504,7 @@ module urdma_tx_seg
   logic [127:0] reth;            // also the first 16 bytes of AtomicETH, with the swap's upper half for the length
   assign first_pkt = (g_reg.off == '0);
   assign last_pkt = e_eom;
-  assign imm_ext = last_pkt && (m_imm || m_inv);
+  assign imm_ext = last_pkt && (m.imm_op || m.inv_op);
   assign reth = {be32((state_reg == S_REQ) ? rem_reg : m.len), be32(m.rkey),
                  be64(m.raddr + ((state_reg == S_REQ) ? 64'(g_reg.off) : 64'd0))};
   always_comb begin
@@ -542,17 +512,17 @@ module urdma_tx_seg
     pd.fence = (cur_reg.kind == TURN_FENCE);
     pd.qpn = cur_reg.qpn;
     pd.era = cur_reg.era;
-    if (m_write) begin
-      pd.opcode = first_pkt ? (last_pkt ? (m_imm ? BTH_WRITE_ONLY_IMM : BTH_WRITE_ONLY) : BTH_WRITE_FIRST)
-                            : (last_pkt ? (m_imm ? BTH_WRITE_LAST_IMM : BTH_WRITE_LAST) : BTH_WRITE_MIDDLE);
+    if (m.write) begin
+      pd.opcode = first_pkt ? (last_pkt ? (m.imm_op ? BTH_WRITE_ONLY_IMM : BTH_WRITE_ONLY) : BTH_WRITE_FIRST)
+                            : (last_pkt ? (m.imm_op ? BTH_WRITE_LAST_IMM : BTH_WRITE_LAST) : BTH_WRITE_MIDDLE);
     end else begin
-      pd.opcode = first_pkt ? (last_pkt ? (m_imm ? BTH_SEND_ONLY_IMM : m_inv ? BTH_SEND_ONLY_INV : BTH_SEND_ONLY)
+      pd.opcode = first_pkt ? (last_pkt ? (m.imm_op ? BTH_SEND_ONLY_IMM : m.inv_op ? BTH_SEND_ONLY_INV : BTH_SEND_ONLY)
                                         : BTH_SEND_FIRST)
-                            : (last_pkt ? (m_imm ? BTH_SEND_LAST_IMM : m_inv ? BTH_SEND_LAST_INV : BTH_SEND_LAST)
+                            : (last_pkt ? (m.imm_op ? BTH_SEND_LAST_IMM : m.inv_op ? BTH_SEND_LAST_INV : BTH_SEND_LAST)
                                         : BTH_SEND_MIDDLE);
     end
     // extended headers: RETH; immediate as it stands in the WQE; IETH, a number
-    if (m_write && first_pkt) begin
+    if (m.write && first_pkt) begin
       pd.ext[127:0] = reth;
       pd.ext_len = 5'd16;
       if (imm_ext) begin
@@ -560,24 +530,24 @@ module urdma_tx_seg
         pd.ext_len = 5'd20;
       end
     end else if (imm_ext) begin
-      pd.ext[31:0] = m_inv ? be32(m.imm) : m.imm;
+      pd.ext[31:0] = m.inv_op ? be32(m.imm) : m.imm;
       pd.ext_len = 5'd4;
     end
     if (state_reg == S_REQ) begin
-      if (m_read) begin
+      if (m.read) begin
         pd.opcode = BTH_READ_REQ;
         pd.ext[127:0] = reth;
         pd.ext_len = 5'd16;
-      end else if (m_atomic) begin
+      end else if (m.atomic) begin
         // FETCH_ADD has its operand where the swap stands, and compares nothing
         pd.opcode = (m_reg.op == 8'(URDMA_WR_ATOMIC_CS)) ? BTH_CMP_SWAP : BTH_FETCH_ADD;
         pd.ext = {(m_reg.op == 8'(URDMA_WR_ATOMIC_CS)) ? be64(blk_reg[URDMA_SQE7_COMPARE_LSB+:64]) : 64'd0,
                   be64(blk_reg[URDMA_SQE6_SWAP_ADD_LSB+:64]), reth[95:0]};
         pd.ext_len = 5'd28;
       end
-      pd.local_op = m_local;
+      pd.local_op = m.local_op;
     end
-    pd.se = last_pkt && m.se && (!m_write || m_imm) && !m_read && !m_atomic;
+    pd.se = last_pkt && m.se && (!m.write || m.imm_op) && !m.read && !m.atomic;
     // at the end of a message, and now and then within, so that the table of sent messages and the PSN window move
     pd.ackreq = last_pkt || (g_reg.psn[3:0] == 4'd15);
     pd.psn = g_reg.psn;
@@ -604,6 +574,10 @@ module urdma_tx_seg
       pd.signaled = g_reg.lop_sig;
     end
   end
+
+  assign head_valid = hdr_cycle && ud;
+  assign head_qkey = cur_reg.qkey;
+  assign pd_xport = cur_reg.xport;
 
   always_comb begin
     piece = '0;
@@ -636,9 +610,9 @@ module urdma_tx_seg
     wqe_rd_blk = pre_reg.blk;
     if (state_reg == S_NEXT) begin
       wqe_rd_en = load;
-    end else if (hdr_cycle && dec.inl && (g_reg.off != '0) && !h_pass) begin
+    end else if (hdr_cycle && seek && !h_pass) begin
       wqe_rd_en = go;
-      wqe_rd_blk = wqe_blk_reg + WQB_W'(g_reg.off[8:6]);
+      wqe_rd_blk = wqe_blk_reg + WQB_W'(seek_idx);
     end else if (go && need_blk) begin
       wqe_rd_en = 1'b1;
       wqe_rd_blk = wqe_blk_reg + WQB_W'(blk_idx_reg) + 1'b1;
@@ -695,7 +669,7 @@ module urdma_tx_seg
         if (hdr_cycle) begin
           m_reg <= dec;
           blk_reg <= d;
-          blk_idx_reg <= '0;
+          blk_idx_reg <= seek ? seek_idx : '0;
           pos_reg <= 2'd2;
           sge_reg <= d_sge;
           if (dec.num_sge == '0) sge_reg.left <= '0;
@@ -706,7 +680,7 @@ module urdma_tx_seg
           pkt_rem_reg <= ((dec.len - g_reg.off[31:0]) > 32'(mtu)) ? mtu : 13'(dec.len - g_reg.off[31:0]);
           pkt_started_reg <= 1'b0;
           if (!h_halt && !fail && !end_wqe && !pass && !step_out) begin
-            state_reg <= (d_read || d_atomic || d_local) ? S_REQ : !dec.inl ? S_RUN : (g_reg.off != '0) ? S_SEEK : S_INL;
+            state_reg <= (dec.read || dec.atomic || dec.local_op) ? S_REQ : seek ? S_SEEK : dec.inl ? S_INL : S_RUN;
           end
         end else begin
           case (cur_reg.kind)
@@ -735,8 +709,8 @@ module urdma_tx_seg
       S_REQ: ;  // see end_wqe, step_out, fail
       S_SEEK: begin
         blk_reg <= wqe_rd_data;
-        blk_idx_reg <= g_reg.off[8:6];
-        state_reg <= S_INL;
+        if (m_reg.num_sge != '0) sge_reg <= sge_of(wqe_rd_data[256+:128]);
+        state_reg <= need_blk ? S_INL_BLK : (m_reg.inl && (pkt_rem_reg != '0)) ? S_INL : S_RUN;
       end
       S_RUN: if (go) begin
         if (take_sge) begin
@@ -817,7 +791,7 @@ module urdma_tx_seg
       end
       k_reg <= k_reg + 1'b1;
       wqe_blk_reg <= wqe_rd_blk;
-      if ((state_reg == S_REQ) && !m_local) g_reg.rd_issued <= g_reg.rd_issued + 1'b1;
+      if ((state_reg == S_REQ) && !m.local_op) g_reg.rd_issued <= g_reg.rd_issued + 1'b1;
       if (!hdr_cycle && (state_reg != S_REQ)) used_reg <= used_reg + 16'(pkt_len_reg);
       if (!more_wqes) begin
         state_reg <= S_NEXT;
@@ -831,8 +805,8 @@ module urdma_tx_seg
       end
     end
     if (go && pass) begin
-      if (!d_local) g_reg.off <= g_reg.off - 36'(h_span);
-      if (d_read || d_atomic) g_reg.rd_issued <= g_reg.rd_issued + 1'b1;
+      if (!dec.local_op) g_reg.off <= g_reg.off - 36'(h_span);
+      if (dec.read || dec.atomic) g_reg.rd_issued <= g_reg.rd_issued + 1'b1;
       g_reg.si <= g_reg.si + 1'b1;
       k_reg <= k_reg + 1'b1;
       wqe_blk_reg <= wqe_rd_blk;

@@ -148,6 +148,7 @@ struct bench *bench_new(uint64_t seed)
 	b->w = (struct weather){ .dma_latency = 125,
 				 .mr_latency = 6,
 				 .ack_delay = 300,
+				 .told = 20,
 				 .mro_latency = 10,
 				 .sync_latency = 40 };
 	for (int i = 0; i < 4; i++) {
@@ -215,6 +216,22 @@ void bench_poison(struct bench *b, uint64_t from, uint64_t to)
 	b->poison_to = to;
 }
 
+static bool is_ud(const struct tx_cfg *cfg)
+{
+	return cfg->qp_type == URDMA_QPT_UD;
+}
+
+static bool is_unrel(const struct tx_cfg *cfg)
+{
+	return is_ud(cfg) || cfg->qp_type == URDMA_QPT_UC;
+}
+
+uint32_t bench_room(const struct tx_cfg *cfg)
+{
+	return (1u << cfg->log_stride) -
+	       (is_ud(cfg) ? URDMA_SQE_UD_DATA_OFFSET : URDMA_SQE_DATA_OFFSET);
+}
+
 void bench_open(struct bench *b, int qpn, struct tx_cfg *cfg, uint32_t psn)
 {
 	struct qp *q = &b->qp[qpn];
@@ -227,6 +244,8 @@ void bench_open(struct bench *b, int qpn, struct tx_cfg *cfg, uint32_t psn)
 	q->cfg.state = URDMA_QPS_RTS;
 	q->cfg.pd = 0x300 + qpn;
 	q->cfg.sq_addr = RING_BASE + (uint64_t)qpn * RING_SIZE;
+	if (!q->cfg.qp_type)
+		q->cfg.qp_type = URDMA_QPT_RC;
 	if (!q->cfg.log_entries)
 		q->cfg.log_entries = 6;
 	if (!q->cfg.log_stride)
@@ -235,6 +254,8 @@ void bench_open(struct bench *b, int qpn, struct tx_cfg *cfg, uint32_t psn)
 		q->cfg.mtu = 5;
 	q->cfg.dest_qpn = 0xa5b000 + qpn;
 	q->cfg.pkey = 0xffff - qpn;
+	if (!q->cfg.qkey)
+		q->cfg.qkey = 0x11110000 + qpn;
 	q->cfg.tclass = bench_rnd(b, 256);
 	q->cfg.hop_limit = 1 + bench_rnd(b, 255);
 	q->cfg.flow_label = bench_rnd(b, 1 << 20);
@@ -307,13 +328,28 @@ struct msg *bench_post(struct bench *b, int qpn, const struct msg *m)
 		put64(w + 32, m->mr_len);
 		put64(w + 40, m->mr_addr);
 		put64(w + 48, m->acc | m->levels << 8 | m->page_shift << 16);
-	} else if (m->inl) {
-		memcpy(w + URDMA_SQE_DATA_OFFSET, m->inl_data,
-		       m->len < stride - 32 ? m->len : stride - 32);
 	} else {
-		for (int i = 0; i < m->num_sge && 32 + 16 * (i + 1) <= (int)stride; i++) {
-			put64(w + 32 + 16 * i, m->sge[i].va);
-			put64(w + 40 + 16 * i, (uint64_t)m->sge[i].key << 32 | m->sge[i].len);
+		uint32_t at = URDMA_SQE_DATA_OFFSET;
+
+		if (is_ud(&q->cfg)) {
+			const struct ud_dest *u = &m->ud;
+
+			put64(w + 16, u->qpn);
+			put64(w + 24, (uint64_t)m->len << 32 | u->qkey);
+			memcpy(w + 32, u->dgid, 16);
+			memcpy(w + 48, u->dmac, 6);
+			w[54] = u->tclass;
+			w[55] = u->hop_limit;
+			put64(w + 56, u->flow_label | (uint64_t)u->udp_sport << 20 |
+					      (uint64_t)u->sgid << 36 | (uint64_t)u->pcp << 44);
+			at = URDMA_SQE_UD_DATA_OFFSET;
+			memset(w + 64, 0, stride - 64 < 32 ? stride - 64 : 32);
+		}
+		if (m->inl && at < stride)
+			memcpy(w + at, m->inl_data, m->len < stride - at ? m->len : stride - at);
+		for (int i = 0; !m->inl && i < m->num_sge && at + 16 <= stride; i++, at += 16) {
+			put64(w + at, m->sge[i].va);
+			put64(w + at + 8, (uint64_t)m->sge[i].key << 32 | m->sge[i].len);
 		}
 		if (is_atomic(m)) {
 			put64(w + 48, m->swap);
@@ -394,9 +430,9 @@ static void payload(struct bench *b, const struct msg *m, uint32_t off, uint32_t
 }
 
 /* Ethernet, IP, UDP, BTH, then ext and payload, pad, ICRC, Ethernet pad. */
-static unsigned int build(const struct bench *b, const struct tx_cfg *c, uint8_t opcode, bool se,
-			  bool ackreq, uint32_t psn, const uint8_t *ext, unsigned int ext_len,
-			  const uint8_t *pay, unsigned int len, uint8_t *f)
+static unsigned int build(const struct bench *b, const struct tx_cfg *c, uint8_t pcp,
+			  uint8_t opcode, bool se, bool ackreq, uint32_t psn, const uint8_t *ext,
+			  unsigned int ext_len, const uint8_t *pay, unsigned int len, uint8_t *f)
 {
 	const struct tx_gid *g = &b->gids[c->sgid];
 	unsigned int pad = -len & 3, udp_len = 8 + 12 + ext_len + len + pad + 4, n;
@@ -408,7 +444,7 @@ static unsigned int build(const struct bench *b, const struct tx_cfg *c, uint8_t
 	p += 12;
 	if (g->vlan_valid) {
 		p = put_be(p, 0x8100, 2);
-		p = put_be(p, g->vlan, 2);
+		p = put_be(p, pcp << 13 | g->vlan, 2);
 	}
 	p = put_be(p, g->ipv4 ? 0x0800 : 0x86dd, 2);
 	ip = p;
@@ -501,7 +537,7 @@ static void judge_ack(struct bench *b, int qpn)
 		fail_msg("QP %d: an acknowledgement of PSN %06x nobody asked for", qpn, psn);
 	put_be(aeth, (uint32_t)q->ack[i % MAX_ACKS].syndrome << 24 | q->ack[i % MAX_ACKS].msn, 4);
 	compare(b, "ACK", qpn, want,
-		build(b, &q->cfg, 0x11, false, false, psn, aeth, 4, want, 0, want));
+		build(b, &q->cfg, 0, 0x11, false, false, psn, aeth, 4, want, 0, want));
 	q->ack_behind_nak = q->ack[i % MAX_ACKS].syndrome >> 5;
 	q->ack_head = i + 1;
 	if (q->ack_behind_nak)
@@ -552,7 +588,8 @@ static void judge_rsp(struct bench *b, int qpn)
 	for (uint32_t i = 0; i < len; i++)
 		pay[i] = *bench_mem(b, r->va + i);
 	compare(b, "response", qpn, want,
-		build(b, &q->cfg, r->opcode, false, false, r->psn, ext, ext_len, pay, len, want));
+		build(b, &q->cfg, 0, r->opcode, false, false, r->psn, ext, ext_len, pay, len,
+		      want));
 	if (r->nak)
 		b->st.naks_seen++;
 	else
@@ -626,6 +663,24 @@ static void peer_takes(struct bench *b, int qpn, const struct msg *m, uint32_t p
 	}
 }
 
+/* A datagram without a source address is no frame; it is told all the same. */
+static void pass_unseen(struct bench *b)
+{
+	for (; b->made_head != b->made_tail; b->made_head++) {
+		unsigned int i = b->made_head % QLEN;
+		struct qp *q = &b->qp[b->made[i].qpn];
+		struct msg *m;
+		uint16_t idx;
+
+		m = msg_of(q, b->made[i].psn, &idx);
+		if (!m || !m->no_frame)
+			break;
+		assert_false(b->made[i].asks);
+		assert_int_equal(b->made[i].psn, q->f_psn);
+		q->hpsn = q->f_psn = (q->f_psn + 1) & 0xffffff;
+	}
+}
+
 /* Each request was told to requester completion, with the last PSN that it takes. */
 static void judge_made(struct bench *b, int qpn, uint32_t psn, bool asks)
 {
@@ -646,7 +701,8 @@ static void judge_frame(struct bench *b)
 	struct qp *q;
 	struct msg *m;
 	uint32_t dqp, off, mtu, psn, n = 1;
-	bool first, last, imm, ackreq;
+	bool first, last, imm, ackreq, unrel;
+	struct tx_cfg path;
 	uint8_t opcode;
 	uint16_t idx;
 	int qpn;
@@ -655,6 +711,9 @@ static void judge_frame(struct bench *b)
 	dqp = b->frame[bth + 5] << 16 | b->frame[bth + 6] << 8 | b->frame[bth + 7];
 	psn = b->frame[bth + 9] << 16 | b->frame[bth + 10] << 8 | b->frame[bth + 11];
 	qpn = dqp - 0xa5b000;
+	pass_unseen(b);
+	if (b->frame[bth] >> 5 == 3) /* the source QP is in the DETH */
+		qpn = b->frame[bth + 17] << 16 | b->frame[bth + 18] << 8 | b->frame[bth + 19];
 	if (qpn < 0 || qpn >= QPS) {
 		fprintf(stderr, "cycle %" PRIu64 ": frame of no known QP: %06x\n", b->cycle, dqp);
 		fail();
@@ -702,10 +761,27 @@ static void judge_frame(struct bench *b)
 	}
 	if (before(q->hpsn, psn))
 		fail_msg("QP %d: PSN %06x left out", qpn, q->hpsn);
+	path = q->cfg;
+	unrel = is_unrel(&path);
+	if (unrel && (psn != q->f_psn || m->no_frame))
+		fail_msg("QP %d, of UC or UD, sends PSN %06x", qpn, psn);
 	mtu = 128u << q->cfg.mtu;
 	off = ((psn - m->psn) & 0xffffff) * mtu;
 	first = off == 0;
 	ackreq = true;
+	if (is_ud(&path)) {
+		path.dest_qpn = m->ud.qpn;
+		memcpy(path.dgid, m->ud.dgid, 16);
+		memcpy(path.dmac, m->ud.dmac, 6);
+		path.tclass = m->ud.tclass;
+		path.hop_limit = m->ud.hop_limit;
+		path.flow_label = m->ud.flow_label;
+		path.udp_sport = m->ud.udp_sport;
+		path.sgid = m->ud.sgid;
+		/* DETH */
+		e = put_be(e, m->ud.qkey >> 31 ? path.qkey : m->ud.qkey, 4);
+		e = put_be(e, qpn, 4);
+	}
 	if (m->op == URDMA_WR_READ) {
 		opcode = 0x0c;
 		n = m->packets - off / mtu;
@@ -725,11 +801,12 @@ static void judge_frame(struct bench *b)
 		len = m->len - off < mtu ? m->len - off : mtu;
 		last = off + len == m->len;
 		imm = last && (m->op == URDMA_WR_SEND_IMM || m->op == URDMA_WR_WRITE_IMM);
-		ackreq = last || (psn & 15) == 15;
+		ackreq = !unrel && (last || (psn & 15) == 15);
 		opcode = (first ? (last ? 4 : 0) : (last ? 2 : 1)) + (write ? 6 : 0);
+		opcode += is_ud(&path) ? 0x60 : unrel ? 0x20 : 0;
 		if (imm)
 			opcode++;
-		if (last && inv)
+		if (last && inv) /* RC only */
 			opcode = first ? 0x17 : 0x16;
 		if (write && first)
 			e = put_be(put_be(put_be(e, m->raddr, 8), m->rkey, 4), m->len, 4);
@@ -757,8 +834,8 @@ static void judge_frame(struct bench *b)
 			if (is_read(&q->msgs[i % MAX_MSGS]))
 				fail_msg("QP %d: fence of WQE %u passed by", qpn, idx);
 	compare(b, "request", qpn, want,
-		build(b, &q->cfg, opcode, last && m->se, ackreq, psn, ext, e - ext, pay, len,
-		      want));
+		build(b, &path, is_ud(&path) ? m->ud.pcp : 0, opcode, last && m->se, ackreq, psn,
+		      ext, e - ext, pay, len, want));
 	judge_made(b, qpn, psn + n - 1, ackreq);
 	q->frames++;
 	if (before(psn, q->hpsn)) {
@@ -770,7 +847,7 @@ static void judge_frame(struct bench *b)
 		q->hpsn = q->f_psn;
 	q->bytes += len;
 	q->last_psn_cycle = b->cycle;
-	if (b->w.peer)
+	if (b->w.peer && !unrel)
 		peer_takes(b, qpn, m, psn, n, ackreq);
 }
 
@@ -792,6 +869,7 @@ static void judge_sent(struct bench *b)
 		q->err = true;
 	}
 	status = q->err ? URDMA_WC_FLUSH_ERR : m->status;
+	assert_int_equal(o->sent_unrel, is_unrel(&q->cfg));
 	if (o->sent_resent && o->sent_status && idx_before(o->sent_wqe, q->s_msg)) {
 		q->err = true; /* an older one, sent again, has failed */
 		return;
@@ -819,11 +897,12 @@ static void judge_sent(struct bench *b)
 	q->s_msg = (uint16_t)(q->s_msg + 1);
 	assert_false(o->sent_resent);
 	m->sent = true;
-	if (b->w.peer)
+	if (b->w.peer && !is_unrel(&q->cfg))
 		b->sent_tail--;
 	else
 		*j = (struct sent_job){ o->sent_qpn, o->sent_wqe, o->sent_psn, !status,
-					b->cycle + b->w.ack_delay };
+					b->cycle +
+						(is_unrel(&q->cfg) ? b->w.told : b->w.ack_delay) };
 	if ((uint16_t)(q->s_msg - q->acked) > b->st.max_unacked)
 		b->st.max_unacked = (uint16_t)(q->s_msg - q->acked);
 }
@@ -951,7 +1030,7 @@ static void peer_timers(struct bench *b)
 		int qpn = q - b->qp;
 		uint16_t was = q->acked, idx;
 
-		if (!q->cfg.valid || q->acked == q->pi)
+		if (!q->cfg.valid || q->acked == q->pi || is_unrel(&q->cfg))
 			continue;
 		advance(b, q);
 		if (q->hold && b->cycle >= q->rnr_end && msg_of(q, q->acked_psn, &idx) &&
@@ -1351,6 +1430,7 @@ void bench_drain(struct bench *b, unsigned int limit)
 	}
 	for (int i = 0; i < QPS; i++)
 		assert_true(bench_acks_done(b, i));
+	pass_unseen(b);
 	assert_int_equal(b->made_head, b->made_tail);
 	assert_int_equal(b->st.cnt_frames, b->st.frames);
 	assert_int_equal(b->st.tx_traces, b->st.frames);

@@ -29,6 +29,15 @@ struct sge {
 	uint32_t key;
 };
 
+/* where a datagram goes */
+struct ud_dest {
+	uint32_t qpn, qkey;
+	uint8_t dgid[16], dmac[6];
+	uint8_t tclass, hop_limit, sgid, pcp;
+	uint32_t flow_label;
+	uint16_t udp_sport;
+};
+
 struct msg {
 	uint8_t op;
 	bool sig, se, inl;
@@ -40,6 +49,8 @@ struct msg {
 	bool fence;
 	uint64_t raddr, swap, compare;
 	uint32_t rkey;
+	struct ud_dest ud;
+	bool no_frame;		  /* the source GID is not valid: no packet */
 	uint64_t mr_len, mr_addr; /* local operations */
 	uint8_t acc, levels, page_shift;
 	uint8_t refuse;		     /* mro_status_e of the answer */
@@ -103,6 +114,7 @@ struct weather {
 	unsigned int stall;	/* percent of cycles in which a ready is low */
 	unsigned int mac_stall; /* percent of cycles */
 	unsigned int ack_delay; /* cycles from sent_t to acked_t */
+	unsigned int told;	/* the same of UC and UD */
 	bool acks_off;		/* acked_t is held back */
 	bool peer;		/* acknowledgements by a peer that sees the frames */
 	unsigned int loss;	/* percent of request packets that do not arrive */
@@ -123,6 +135,8 @@ uint32_t bench_rnd(struct bench *b, uint32_t below);
 uint64_t bench_cycle_count(const struct bench *b);
 const struct tx_out *bench_out(const struct bench *b);
 
+/* bytes of SGEs or inline data in a WQE */
+uint32_t bench_room(const struct tx_cfg *cfg);
 /* A QP in RTS; cfg fields set by the caller stay, those left 0 are filled with something. */
 void bench_open(struct bench *b, int qpn, struct tx_cfg *cfg, uint32_t psn);
 /* Write the WQE of the next message; no doorbell. The message is copied. */

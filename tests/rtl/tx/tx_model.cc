@@ -49,6 +49,8 @@ void tx_model_eval(tx_model *m, const tx_in *in, tx_out *out)
 	t.qpr_rsp_valid = in->qpr_rsp_valid;
 	t.cfg_valid = in->cfg.valid;
 	t.cfg_state = in->cfg.state;
+	t.cfg_qp_type = in->cfg.qp_type;
+	t.cfg_qkey = in->cfg.qkey;
 	t.cfg_sig_all = in->cfg.sig_all;
 	t.cfg_priv = in->cfg.priv;
 	t.cfg_max_rd = in->cfg.max_rd;
@@ -143,6 +145,7 @@ void tx_model_eval(tx_model *m, const tx_in *in, tx_out *out)
 	out->mro_len = t.mro_len;
 	out->mro_pt_addr = t.mro_pt_addr;
 	out->sent_resent = t.sent_resent;
+	out->sent_unrel = t.sent_unrel;
 	out->qpr_req_valid = t.qpr_req_valid;
 	out->qpr_req_qpn = t.qpr_req_qpn;
 	out->gid_idx = t.gid_idx;

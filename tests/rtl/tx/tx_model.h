@@ -13,6 +13,8 @@ extern "C" {
 struct tx_cfg {
 	bool valid;
 	uint8_t state;
+	uint8_t qp_type; /* URDMA_QPT_* */
+	uint32_t qkey;
 	bool sig_all;
 	bool priv;
 	uint8_t max_rd;
@@ -104,7 +106,7 @@ struct tx_out {
 	bool qpr_req_valid;
 	uint16_t qpr_req_qpn;
 	uint8_t gid_idx;
-	bool sent_valid, sent_signaled, sent_resent;
+	bool sent_valid, sent_signaled, sent_resent, sent_unrel;
 	uint16_t sent_qpn, sent_wqe;
 	uint32_t sent_psn, sent_len;
 	uint8_t sent_opcode, sent_status;

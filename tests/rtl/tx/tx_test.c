@@ -111,12 +111,73 @@ static struct msg local(struct bench *b)
 	return m;
 }
 
+/* An address handle. */
+static struct ud_dest dest(struct bench *b)
+{
+	struct ud_dest u = { .qpn = bench_rnd(b, 1 << 24),
+			     .qkey = bench_rnd(b, UINT32_MAX),
+			     .tclass = bench_rnd(b, 256),
+			     .hop_limit = bench_rnd(b, 256),
+			     .sgid = bench_rnd(b, 4),
+			     .pcp = bench_rnd(b, 8),
+			     .flow_label = bench_rnd(b, 1 << 20),
+			     .udp_sport = bench_rnd(b, 1 << 16) };
+
+	for (int i = 0; i < 6; i++)
+		u.dmac[i] = bench_rnd(b, 256);
+	for (int i = 0; i < 16; i++)
+		u.dgid[i] = bench_rnd(b, 256);
+	if (bench_gid(b, u.sgid)->ipv4) {
+		memset(u.dgid, 0, 10);
+		memset(u.dgid + 10, 0xff, 2);
+	}
+	return u;
+}
+
+/* What UC and UD have: SEND, WRITE (not UD), each with immediate or not; to anywhere. */
+static uint8_t unrel_op(struct bench *b, const struct tx_cfg *cfg)
+{
+	static const uint8_t ops[] = { URDMA_WR_SEND, URDMA_WR_SEND_IMM, URDMA_WR_WRITE,
+				       URDMA_WR_WRITE_IMM };
+
+	return ops[bench_rnd(b, cfg->qp_type == URDMA_QPT_UD ? 2 : 4)];
+}
+
+/* A message that a QP of UC or UD can send: SGEs or inline, of UD within the MTU. */
+static struct msg unrel(struct bench *b, const struct tx_cfg *cfg, uint32_t max_len)
+{
+	uint32_t room = bench_room(cfg), mtu = 128u << cfg->mtu;
+	struct msg m;
+
+	if (cfg->qp_type == URDMA_QPT_UD && max_len > mtu + 1)
+		max_len = mtu + 1;
+	if (room > mtu)
+		room = mtu;
+	if (bench_rnd(b, 3) == 0)
+		m = inlined(b, bench_rnd(b, 4) ? bench_rnd(b, room + 1) : room);
+	else
+		m = scattered(b, bench_rnd(b, max_len), bench_rnd(b, bench_room(cfg) / 16 + 1));
+	if (m.inl)
+		m.num_sge = bench_rnd(b, 256); /* has no meaning then */
+	else if (!m.num_sge)
+		m.len = 0;
+	m.se = bench_rnd(b, 2);
+	m.op = unrel_op(b, cfg);
+	m.ud = dest(b);
+	return m;
+}
+
 /* Any work request, of a QP with this stride. */
 static struct msg any(struct bench *b, const struct tx_cfg *cfg, uint32_t max_len)
 {
 	uint32_t stride = 1u << cfg->log_stride, max = (stride - 32) / 16;
 	struct msg m;
 
+	if (cfg->qp_type != URDMA_QPT_RC) {
+		m = bench_rnd(b, 12) ? unrel(b, cfg, max_len) : local(b);
+		m.fence = bench_rnd(b, 8) == 0;
+		return m;
+	}
 	switch (bench_rnd(b, 12)) {
 	case 0:
 	case 1:
@@ -1436,6 +1497,631 @@ static void test_invalidated(void **state)
 	bench_free(b);
 }
 
+/* ---- UC and UD
+ * ------------------------------------------------------------------------------------- */
+static const uint8_t unrel_types[] = { URDMA_QPT_UC, URDMA_QPT_UD };
+
+/* Sizes around every border x MTU x kind of address x opcode, by one SGE and, as far as they fit,
+ * inline. */
+static void test_unrel_sizes(void **state)
+{
+	(void)state;
+	for (int t = 0; t < 2; t++) {
+		struct bench *b = bench_new(seed + t);
+		int qpn = 0;
+
+		for (int mtu = 1; mtu <= 5; mtu++)
+			for (int sgid = 0; sgid < 4; sgid++, qpn++) {
+				struct tx_cfg cfg = { .qp_type = unrel_types[t],
+						      .mtu = mtu,
+						      .sgid = sgid,
+						      .log_stride = 9,
+						      .log_entries = 7 };
+				uint32_t m = 128u << mtu;
+				uint32_t sizes[] = { 0,	       1,     2,	 3,	4,
+						     31,       32,    33,	 63,	64,
+						     65,       127,   128,	 129,	m - 1,
+						     m,	       m + 1, 2 * m - 1, 2 * m, 2 * m + 1,
+						     3 * m + 5 };
+				int n = sizeof(sizes) / sizeof(sizes[0]);
+
+				bench_open(b, qpn, &cfg, bench_rnd(b, 1 << 24));
+				for (int i = 0; i < 4 * n; i++) {
+					uint32_t len = sizes[i % n];
+					struct msg msg =
+						simple(bench_rnd(b, MEM_SIZE - 65536), len);
+					static const uint8_t ops[] = { URDMA_WR_SEND,
+								       URDMA_WR_SEND_IMM,
+								       URDMA_WR_WRITE,
+								       URDMA_WR_WRITE_IMM };
+
+					if (t && len > m)
+						continue;
+					if (i & 1 && len <= bench_room(&cfg))
+						msg = inlined(b, len);
+					msg.op = ops[t ? i / n % 2 : i / n];
+					msg.raddr = rnd64(b);
+					msg.rkey = bench_rnd(b, UINT32_MAX);
+					msg.imm = bench_rnd(b, UINT32_MAX);
+					msg.se = bench_rnd(b, 2);
+					msg.ud = dest(b);
+					msg.ud.sgid = sgid;
+					if (bench_gid(b, sgid)->ipv4) {
+						memset(msg.ud.dgid, 0, 10);
+						memset(msg.ud.dgid + 10, 0xff, 2);
+					}
+					bench_post(b, qpn, &msg);
+				}
+				bench_doorbell(b, qpn, bench_qp(b, qpn)->pi);
+			}
+		bench_drain(b, 200000);
+		bench_free(b);
+	}
+}
+
+/* The controlled Q_Key: bit 31 of the WQE's word chooses, whatever the other bits are. */
+static void test_qkey(void **state)
+{
+	static const uint32_t wqe[] = { 0, 1, 0x7fffffff, 0x80000000, 0x80010000, 0xffffffff };
+	static const uint32_t own[] = { 1, 0x12345678, 0x7fffffff, 0x80010000 };
+	struct bench *b = bench_new(seed);
+
+	(void)state;
+	for (int k = 0; k < 4; k++) {
+		struct tx_cfg cfg = { .qp_type = URDMA_QPT_UD, .qkey = own[k], .log_stride = 7 };
+
+		bench_open(b, k, &cfg, k);
+		for (int i = 0; i < 6; i++) {
+			struct msg m = simple(0x100, 20);
+
+			m.ud = dest(b);
+			m.ud.qkey = wqe[i];
+			bench_post(b, k, &m);
+		}
+		bench_doorbell(b, k, 6);
+	}
+	bench_drain(b, 10000);
+	assert_int_equal(bench_stats(b)->frames, 24);
+	bench_free(b);
+}
+
+/* Lists of each length a stride holds and inline data of each length, of RC, UC and UD beside each
+ * other, in bad weather, with acknowledgements and READ responses. */
+static void test_unrel_shapes(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 6; round++) {
+		struct bench *b = bench_new(seed + 100 * round);
+		struct weather *w = bench_weather(b);
+		uint32_t psn = 0;
+
+		if (round) {
+			w->dma_latency = 25 + bench_rnd(b, 500);
+			w->dma_jitter = 50;
+			w->dma_gap = bench_rnd(b, 60);
+			w->stall = bench_rnd(b, 70);
+			w->mac_stall = bench_rnd(b, 70);
+			w->mr_latency = 1 + bench_rnd(b, 30);
+			w->ack_delay = 1 + bench_rnd(b, 1000);
+			w->told = 1 + bench_rnd(b, 100);
+		}
+		for (int qpn = 0; qpn < 24; qpn++) {
+			struct tx_cfg cfg = { .qp_type = URDMA_QPT_RC + qpn % 3,
+					      .mtu = 1 + bench_rnd(b, 5),
+					      .sgid = bench_rnd(b, 4),
+					      .log_entries = 2 + bench_rnd(b, 5),
+					      .sig_all = bench_rnd(b, 2) };
+
+			cfg.log_stride =
+				cfg.qp_type == URDMA_QPT_UD ? 7 + qpn % 9 / 3 : 6 + qpn / 3 % 4;
+			bench_open(b, qpn, &cfg, 0xffffff - bench_rnd(b, 100));
+		}
+		for (int turn = 0; turn < 12; turn++) {
+			for (int qpn = 0; qpn < 24; qpn++) {
+				struct qp *q = bench_qp(b, qpn);
+				uint32_t room =
+					(1u << q->cfg.log_entries) - (uint16_t)(q->pi - q->acked);
+
+				for (uint32_t n = bench_rnd(b, room + 1); n; n--) {
+					uint32_t len = bench_rnd(b, 8) ? 2000 : 20000;
+					struct msg m = any(b, &q->cfg, len);
+
+					if (m.op == URDMA_WR_REG_MR)
+						m.op = URDMA_WR_BIND_MW;
+					bench_post(b, qpn, &m);
+				}
+				bench_doorbell(b, qpn, q->pi);
+			}
+			bench_read(b, 0, false, psn, turn, KEY_REMOTE, bench_rnd(b, 1 << 20), 200,
+				   0);
+			bench_ack(b, 3, turn, 0x1f, turn);
+			psn++;
+			bench_steps(b, bench_rnd(b, 3000));
+		}
+		bench_drain(b, 400000);
+		for (int qpn = 0; qpn < 24; qpn++)
+			assert_int_equal(bench_qp(b, qpn)->hpsn, bench_qp(b, qpn)->post_psn);
+		assert_int_equal(bench_stats(b)->errs, 0);
+		bench_free(b);
+	}
+}
+
+/* Posts good messages, a bad one and good ones to a QP and looks at what becomes of them: the
+ * status at its place, packets of it, the rest flushed. */
+static void expect_status(struct bench *b, struct tx_cfg *cfg, struct msg *m, uint8_t status,
+			  uint32_t packets, const char *what)
+{
+	struct msg good = simple(0x4000, 100);
+	struct qp *q = bench_qp(b, 1);
+
+	if (cfg->log_stride == 6 && cfg->qp_type == URDMA_QPT_UD)
+		good = local(b), good.op = URDMA_WR_BIND_MW;
+	bench_open(b, 1, cfg, 77);
+	bench_open(b, 2, &(struct tx_cfg){ .log_entries = 5 }, 99);
+	good.ud = dest(b);
+	m->status = status;
+	m->packets = packets;
+	if (cfg->log_stride > 6 || cfg->qp_type != URDMA_QPT_UD)
+		for (int n = 0; n < 3; n++)
+			bench_post(b, 1, &good);
+	m->ud = dest(b);
+	bench_post(b, 1, m);
+	for (int n = 0; status && n < 6; n++)
+		bench_post(b, 1, &good)->packets = 0;
+	bench_doorbell(b, 1, q->pi);
+	/* the neighbour is not disturbed */
+	for (int n = 0; n < 10; n++) {
+		good = simple(bench_rnd(b, 1 << 20), 333);
+		bench_post(b, 2, &good);
+	}
+	bench_doorbell(b, 2, 10);
+	if (status) {
+		for (int n = 0; n < 8000 && !q->err; n++)
+			bench_step(b);
+		if (!q->err)
+			fail_msg("%s: no error reported", what);
+		bench_steps(b, bench_rnd(b, 300));
+		bench_set_err(b, 1);
+		good = simple(0, 100);
+		bench_post(b, 1, &good)->packets = 0;
+		bench_doorbell(b, 1, q->pi);
+	}
+	bench_drain(b, 30000);
+	if (q->err != !!status)
+		fail_msg("%s: status %u expected", what, status);
+	assert_int_equal(q->f_psn, q->s_psn);
+	bench_fence(b, 5000);
+	bench_qpc(b, 1, QPC_RESET, 0);
+	bench_qpc(b, 2, QPC_RESET, 0);
+	bench_poison(b, 0, 0);
+}
+
+/* Each opcode of a WQE, by SGE and inline, of each type of QP: table 92 of volume 1. */
+static void test_unrel_opcodes(void **state)
+{
+	struct bench *b = bench_new(seed);
+	char what[80];
+
+	(void)state;
+	for (int t = 0; t < 3; t++)
+		for (int op = 0; op <= URDMA_WR_BIND_MW + 1; op++)
+			for (int inl = 0; inl < 2; inl++) {
+				struct tx_cfg cfg = { .qp_type = URDMA_QPT_RC + t,
+						      .mtu = 1,
+						      .log_stride = 7,
+						      .log_entries = 5,
+						      .priv = true };
+				bool is_local = op >= URDMA_WR_LOCAL_INV && op <= URDMA_WR_BIND_MW;
+				bool rc_only = op == URDMA_WR_SEND_INV || op == URDMA_WR_READ ||
+					       op == URDMA_WR_ATOMIC_CS || op == URDMA_WR_ATOMIC_FA;
+				bool write = op == URDMA_WR_WRITE || op == URDMA_WR_WRITE_IMM;
+				bool ok = op <= URDMA_WR_BIND_MW;
+				struct msg m = is_local ? local(b)
+					       : inl	? inlined(b, 8)
+							: simple(0x300, 8);
+
+				m.op = op;
+				m.raddr = 0x1000;
+				m.inl = inl;
+				if (t && rc_only)
+					ok = false;
+				if (t == 2 && write)
+					ok = false;
+				if (inl && rc_only && op != URDMA_WR_SEND_INV)
+					ok = false;
+				snprintf(what, sizeof(what), "QP type %d, opcode %d, inline %d",
+					 cfg.qp_type, op, inl);
+				expect_status(b, &cfg, &m, ok ? 0 : URDMA_WC_LOC_QP_OP_ERR, ok,
+					      what);
+			}
+	bench_free(b);
+}
+
+/* Local operations of UC and UD: in order with messages, LOCAL_INV behind all before it; REG_MR for
+ * the kernel only. */
+static void test_unrel_local(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 12; i++) {
+		struct bench *b = bench_new(seed + i);
+		struct tx_cfg cfg = { .qp_type = unrel_types[i & 1],
+				      .log_stride = 7,
+				      .log_entries = 5,
+				      .priv = true };
+
+		bench_weather(b)->told = 1 + bench_rnd(b, 100);
+		bench_open(b, 5, &cfg, 0xfffffe);
+		for (int k = 0; k < 24; k++) {
+			struct msg m = k % 3 ? unrel(b, &cfg, 3000) : local(b);
+
+			m.op = k % 3 ? m.op : (uint8_t)(URDMA_WR_LOCAL_INV + i / 2 % 3);
+			bench_post(b, 5, &m);
+			if (bench_rnd(b, 2))
+				bench_doorbell(b, 5, bench_qp(b, 5)->pi);
+		}
+		bench_doorbell(b, 5, 24);
+		bench_drain(b, 20000);
+		assert_int_equal(bench_stats(b)->mros, 8);
+		assert_int_equal(bench_stats(b)->syncs, i / 2 % 3 ? 0 : 8);
+		bench_free(b);
+	}
+	for (int t = 0; t < 2; t++) {
+		struct bench *b = bench_new(seed);
+		struct tx_cfg cfg = { .qp_type = unrel_types[t],
+				      .log_stride = 7,
+				      .log_entries = 5 };
+		struct msg m = local(b);
+
+		m.op = URDMA_WR_REG_MR;
+		expect_status(b, &cfg, &m, URDMA_WC_LOC_QP_OP_ERR, 0, "REG_MR of a user");
+		assert_int_equal(bench_stats(b)->mros, 0);
+		bench_free(b);
+	}
+}
+
+/* Lengths of UD: the path MTU, the stride, SGEs against LENGTH; memory that cannot be read. */
+static void test_ud_errors(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		struct bench *b = bench_new(seed + round);
+		struct tx_cfg cfg = { .qp_type = URDMA_QPT_UD, .log_entries = 4 };
+		struct msg m;
+
+		if (round) {
+			bench_weather(b)->stall = 30;
+			bench_weather(b)->mac_stall = 30;
+			bench_weather(b)->dma_jitter = 60;
+		}
+		for (cfg.mtu = 1; cfg.mtu <= 5; cfg.mtu++) {
+			uint32_t mtu = 128u << cfg.mtu;
+
+			cfg.log_stride = 7;
+			m = simple(0x123, mtu);
+			expect_status(b, &cfg, &m, 0, 1, "as long as the MTU");
+			m = simple(0x123, mtu + 1);
+			expect_status(b, &cfg, &m, URDMA_WC_LOC_LEN_ERR, 0, "MTU + 1");
+			m = simple(0x123, (1u << 30) + 1);
+			expect_status(b, &cfg, &m, URDMA_WC_LOC_LEN_ERR, 0, "1 GB + 1");
+			m = simple(0x123, UINT32_MAX);
+			expect_status(b, &cfg, &m, URDMA_WC_LOC_LEN_ERR, 0, "4 GB - 1");
+		}
+		cfg.mtu = 1;
+		/* inline is no way round it: 257 bytes fit the stride */
+		cfg.log_stride = 9;
+		m = inlined(b, 256);
+		m.op = URDMA_WR_SEND;
+		expect_status(b, &cfg, &m, 0, 1, "inline as long as the MTU");
+		m = inlined(b, 257);
+		m.op = URDMA_WR_SEND;
+		expect_status(b, &cfg, &m, URDMA_WC_LOC_LEN_ERR, 0, "inline MTU + 1");
+		cfg.mtu = 5;
+		for (cfg.log_stride = 7; cfg.log_stride <= 9; cfg.log_stride++) {
+			uint32_t room = bench_room(&cfg);
+
+			for (uint32_t more = 0; more < 2; more++) {
+				uint8_t status = more ? URDMA_WC_LOC_QP_OP_ERR : 0;
+
+				m = inlined(b, room + more);
+				m.op = URDMA_WR_SEND_IMM;
+				expect_status(b, &cfg, &m, status, !more, "inline in the stride");
+				m = simple(0, 0);
+				m.num_sge = room / 16 + more;
+				m.len = 100 * m.num_sge;
+				for (int i = 0; i < m.num_sge; i++)
+					m.sge[i] = (struct sge){ 0x1234 * i, 100, KEY_GOOD };
+				expect_status(b, &cfg, &m, status, !more, "SGEs in the stride");
+			}
+		}
+		cfg.log_stride = 6;
+		for (int i = 0; i < 5; i++) {
+			m = i == 4 ? local(b) : i & 1 ? inlined(b, 0) : simple(0x1000, 0);
+			m.op = i == 4 ? URDMA_WR_BIND_MW : URDMA_WR_SEND + i / 2;
+			if (!(i & 1) && i < 4)
+				m.num_sge = 0;
+			expect_status(b, &cfg, &m, URDMA_WC_LOC_QP_OP_ERR, 0, "a stride of 64");
+		}
+		cfg.log_stride = 7;
+		m = simple(0x100, 300);
+		m.sge[0].len = 299;
+		expect_status(b, &cfg, &m, URDMA_WC_LOC_LEN_ERR, 0, "SGE too short");
+		m.sge[0].len = 301;
+		expect_status(b, &cfg, &m, URDMA_WC_LOC_LEN_ERR, 0, "SGE too long");
+		m.sge[0].len = 300;
+		m.num_sge = 2;
+		m.sge[1] = (struct sge){ 0x7000, 1, KEY_GOOD };
+		expect_status(b, &cfg, &m, URDMA_WC_LOC_LEN_ERR, 0, "one SGE too many");
+		m.num_sge = 0;
+		expect_status(b, &cfg, &m, URDMA_WC_LOC_LEN_ERR, 0, "no SGE");
+		m = simple(0x100, 1);
+		m.len = 0;
+		expect_status(b, &cfg, &m, URDMA_WC_LOC_LEN_ERR, 0, "an SGE of nothing");
+		m = simple(0x100, 0);
+		m.num_sge = 2;
+		expect_status(b, &cfg, &m, 0, 1, "empty SGEs of nothing");
+		m = simple(0x100, 300);
+		m.sge[0].key = KEY_BAD;
+		expect_status(b, &cfg, &m, URDMA_WC_LOC_PROT_ERR, 0, "bad key");
+		m.sge[0] = (struct sge){ 0x100, 299, KEY_GOOD };
+		m.sge[1] = (struct sge){ 0x7000, 1, KEY_MTT_ERR };
+		m.num_sge = 2;
+		expect_status(b, &cfg, &m, URDMA_WC_LOC_QP_OP_ERR, 0, "page table unreadable");
+		m.sge[1] = (struct sge){ 15 << 20, 1, KEY_GOOD };
+		bench_poison(b, bench_bus(15 << 20), bench_bus(15 << 20) + 40);
+		expect_status(b, &cfg, &m, URDMA_WC_LOC_QP_OP_ERR, 0, "payload unreadable");
+		bench_free(b);
+	}
+}
+
+/* UC in its third packet; what is wrong is found where it is with RC. */
+static void test_uc_errors(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = {
+		.qp_type = URDMA_QPT_UC, .mtu = 1, .log_stride = 7, .log_entries = 5
+	};
+	struct msg m = simple(0x2000, 600);
+
+	(void)state;
+	for (int op = 0; op < 5; op++) {
+		if (op == URDMA_WR_SEND_INV)
+			continue;
+		m = simple(0x2000, 600);
+		m.op = op;
+		m.len = 800;
+		expect_status(b, &cfg, &m, URDMA_WC_LOC_LEN_ERR, 2, "SGEs too short");
+		m = simple(0x2000, 600);
+		m.op = op;
+		m.len = 520;
+		expect_status(b, &cfg, &m, URDMA_WC_LOC_LEN_ERR, 2, "SGEs too long");
+		m.num_sge = 2;
+		m.len = 700;
+		m.sge[0].len = 512;
+		m.sge[1] = (struct sge){ 0x7000, 188, KEY_BAD };
+		expect_status(b, &cfg, &m, URDMA_WC_LOC_PROT_ERR, 2, "bad key");
+		m.sge[1] = (struct sge){ 15 << 20, 188, KEY_GOOD };
+		bench_poison(b, bench_bus(15 << 20), bench_bus(15 << 20) + 40);
+		expect_status(b, &cfg, &m, URDMA_WC_LOC_QP_OP_ERR, 2, "payload unreadable");
+		m = simple(0, (1u << 30) + 1);
+		m.op = op;
+		expect_status(b, &cfg, &m, URDMA_WC_LOC_LEN_ERR, 0, "1 GB + 1");
+		m = inlined(b, 97);
+		m.op = op;
+		expect_status(b, &cfg, &m, URDMA_WC_LOC_QP_OP_ERR, 0, "inline too long");
+	}
+	bench_free(b);
+}
+
+/* A source that the port does not have, because its entry is not valid or the table is shorter: no
+ * packet, and the message completes. */
+static void test_ud_source(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .qp_type = URDMA_QPT_UD, .log_stride = 8, .log_entries = 7 };
+	struct qp *q = bench_qp(b, 3);
+	unsigned int seen = 0;
+
+	(void)state;
+	bench_open(b, 3, &cfg, 0xfffff0);
+	cfg.sgid = 1;
+	cfg.qp_type = URDMA_QPT_RC;
+	bench_open(b, 4, &cfg, 5);
+	for (int i = 0; i < 120; i++) {
+		struct msg m = i & 1 ? inlined(b, bench_rnd(b, 100)) : simple(0x3000, 1 + i * 8);
+
+		m.op = i % 3 == 0;
+		m.ud = dest(b);
+		switch (i % 5) {
+		case 1:
+			m.ud.sgid = 4 + bench_rnd(b, 28); /* not valid */
+			break;
+		case 3:
+			m.ud.sgid += 32 << bench_rnd(b, 3); /* beyond the table */
+			break;
+		case 4:
+			m.ud.sgid = 32 + bench_rnd(b, 224);
+			break;
+		default:
+			seen++;
+		}
+		m.no_frame = m.ud.sgid > 3;
+		bench_post(b, 3, &m);
+		if (i % 10 == 0) {
+			m = simple(0x5000, 100);
+			bench_post(b, 4, &m);
+			bench_doorbell(b, 4, bench_qp(b, 4)->pi);
+			seen++;
+		}
+		if (bench_rnd(b, 4) == 0)
+			bench_doorbell(b, 3, q->pi);
+		bench_steps(b, bench_rnd(b, 30));
+	}
+	bench_doorbell(b, 3, q->pi);
+	bench_drain(b, 20000);
+	assert_int_equal(bench_stats(b)->frames, seen);
+	assert_int_equal(q->acked, 120);
+	assert_false(q->err);
+	/* an entry that is taken out of the table meanwhile */
+	bench_gid(b, 2)->valid = false;
+	for (int i = 0; i < 4; i++) {
+		struct msg m = simple(0x3000, 200);
+
+		m.ud = dest(b);
+		m.ud.sgid = i;
+		m.no_frame = i == 2;
+		bench_post(b, 3, &m);
+	}
+	bench_doorbell(b, 3, q->pi);
+	bench_drain(b, 3000);
+	assert_int_equal(bench_stats(b)->frames, seen + 3);
+	bench_free(b);
+}
+
+/* UC needs no acknowledgement to go on: neither at the 128th message more than completion allows,
+ * nor at the end of the PSN window, in the middle of a message. */
+static void test_uc_window(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .qp_type = URDMA_QPT_UC, .log_entries = 4, .mtu = 1 };
+	struct msg m = simple(0x7123, 120000);
+	struct qp *q = bench_qp(b, 6);
+
+	(void)state;
+	bench_open(b, 6, &cfg, 0x000123);
+	bench_weather(b)->acks_off = true;
+	bench_acked(b, 6, 0, (0x000123 - 4194304 + 256 + 80) & 0xffffff);
+	bench_post(b, 6, &m);
+	bench_post(b, 6, &m);
+	bench_doorbell(b, 6, 2);
+	bench_steps(b, 6000);
+	assert_int_equal(q->s_msg, 2);
+	assert_int_equal(q->f_psn, q->post_psn);
+	bench_weather(b)->acks_off = false;
+	bench_drain(b, 1000);
+	bench_free(b);
+}
+
+/* ERR, SQD and fence in the midst of UC and UD. */
+static void test_unrel_end(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 40; round++) {
+		struct bench *b = bench_new(seed + round);
+		struct tx_cfg cfg = { .qp_type = unrel_types[round & 1],
+				      .mtu = 2,
+				      .log_stride = 7,
+				      .log_entries = 6,
+				      .priv = true };
+		struct qp *q = bench_qp(b, 9);
+		bool sqd = round & 2;
+		uint16_t done;
+
+		bench_open(b, 9, &cfg, 10);
+		for (int i = 0; i < 60; i++) {
+			struct msg m = any(b, &q->cfg, bench_rnd(b, 4) ? 100 : 50000);
+
+			bench_post(b, 9, &m);
+		}
+		bench_doorbell(b, 9, 60);
+		bench_steps(b, bench_rnd(b, 2500));
+		if (round & 4) {
+			bench_fence(b, 8000);
+			bench_steps(b, bench_rnd(b, 500));
+		}
+		if (sqd) {
+			q->cfg.state = URDMA_QPS_SQD;
+			bench_steps(b, 3);
+			bench_qpc(b, 9, QPC_SQD, 1);
+			bench_steps(b, 20000);
+			done = q->s_msg;
+			assert_int_equal(q->acked, done);
+			assert_int_equal(bench_stats(b)->errs, 1);
+			assert_int_equal(bench_stats(b)->err_event, URDMA_EV_SQ_DRAINED);
+			bench_steps(b, 1000);
+			assert_int_equal(q->s_msg, done);
+			q->cfg.state = URDMA_QPS_RTS;
+			bench_steps(b, 3);
+			bench_qpc(b, 9, QPC_SQ_RUN, 0);
+			bench_steps(b, bench_rnd(b, 1500));
+		}
+		if (round & 8)
+			bench_set_err(b, 9);
+		bench_drain(b, 60000);
+		assert_int_equal(q->s_msg, 60);
+		bench_free(b);
+	}
+}
+
+/* RC that loses and is not ready, beside UC and UD, which nobody answers. */
+static void test_unrel_loss(void **state)
+{
+	uint64_t retries = 0, frames = 0, others = 0;
+
+	(void)state;
+	for (int round = 0; round < 6; round++) {
+		struct bench *b = bench_new(seed + 1000 * round);
+		struct weather *w = bench_weather(b);
+
+		w->peer = true;
+		w->loss = bench_rnd(b, 8);
+		w->rsp_loss = bench_rnd(b, 20);
+		w->rnr = bench_rnd(b, 20);
+		w->late_read = 1 + bench_rnd(b, 400);
+		w->ack_delay = 50 + bench_rnd(b, 600);
+		w->told = 1 + bench_rnd(b, 60);
+		w->mro_latency = 1 + bench_rnd(b, 60);
+		w->sync_latency = 1 + bench_rnd(b, 300);
+		if (round & 1) {
+			w->dma_latency = 25 + bench_rnd(b, 400);
+			w->dma_jitter = 50;
+			w->stall = bench_rnd(b, 50);
+			w->mac_stall = bench_rnd(b, 50);
+		}
+		for (int qpn = 0; qpn < 18; qpn++) {
+			struct tx_cfg cfg = { .qp_type = URDMA_QPT_RC + qpn % 3,
+					      .mtu = 1 + bench_rnd(b, 5),
+					      .sgid = bench_rnd(b, 4),
+					      .log_stride = 7 + qpn / 3 % 3,
+					      .log_entries = 2 + bench_rnd(b, 6),
+					      .max_rd = 1 + bench_rnd(b, 16),
+					      .priv = true,
+					      .sig_all = bench_rnd(b, 2) };
+
+			bench_open(b, qpn, &cfg, 0xffffff - bench_rnd(b, 100));
+		}
+		for (int turn = 0; turn < 15; turn++) {
+			for (int qpn = 0; qpn < 18; qpn++) {
+				struct qp *q = bench_qp(b, qpn);
+				uint32_t room =
+					(1u << q->cfg.log_entries) - (uint16_t)(q->pi - q->acked);
+
+				for (uint32_t n = bench_rnd(b, room + 1); n; n--) {
+					struct msg m =
+						any(b, &q->cfg, bench_rnd(b, 9) ? 5000 : 60000);
+
+					bench_post(b, qpn, &m);
+				}
+				bench_doorbell(b, qpn, q->pi);
+			}
+			bench_steps(b, bench_rnd(b, 4000));
+		}
+		bench_drain(b, 3000000);
+		for (int qpn = 0; qpn < 18; qpn++) {
+			struct qp *q = bench_qp(b, qpn);
+
+			assert_int_equal(q->acked_psn, q->post_psn);
+			assert_int_equal(q->hpsn, q->post_psn);
+			if (qpn % 3)
+				others += q->frames;
+		}
+		retries += bench_stats(b)->retries;
+		frames += bench_stats(b)->frames;
+		bench_free(b);
+	}
+	printf("%lu frames, %lu of UC and UD, %lu retries\n", frames, others, retries);
+	assert_true(retries > 50 && others > 5000);
+}
+
 /* ---- rates: what the pipeline has to hold
  * ------------------------------------------------------------ */
 static double small_rate(int batch, unsigned int latency, uint32_t len, bool inl)
@@ -1518,6 +2204,78 @@ static double big_rate(uint32_t len, uint32_t align, unsigned int latency, int m
 	return r;
 }
 
+/* Cycles a message of n QPs that send without end. */
+static double unrel_rate(uint8_t type, int n, uint8_t op, uint32_t len, bool inl)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .qp_type = type };
+	struct stats *st;
+	double r;
+
+	cfg.log_stride = type != URDMA_QPT_UD ? 6 : inl && len > 32 ? 8 : 7;
+	cfg.log_entries = 8;
+	for (int q = 0; q < n; q++) {
+		bench_open(b, q, &cfg, 0);
+		for (int i = 0; i < 256; i++) {
+			struct msg m = inl ? inlined(b, len) : simple(bench_rnd(b, 1 << 20), len);
+
+			m.op = op;
+			m.ud = dest(b);
+			m.ud.sgid = 0;
+			bench_post(b, q, &m);
+		}
+		bench_doorbell(b, q, 256);
+	}
+	/* the ring is filled as it becomes empty */
+	for (int round = 0; round < 2000 / n; round++) {
+		bench_steps(b, 4);
+		for (int q = 0; q < n; q++) {
+			struct qp *p = bench_qp(b, q);
+			struct msg m = inl ? inlined(b, len) : simple(bench_rnd(b, 1 << 20), len);
+
+			if ((uint16_t)(p->pi - p->acked) == 256)
+				continue;
+			m.op = op;
+			m.ud = dest(b);
+			m.ud.sgid = 0;
+			bench_post(b, q, &m);
+			bench_doorbell(b, q, p->pi);
+		}
+	}
+	bench_drain(b, 50000);
+	st = bench_stats(b);
+	r = (double)(st->last_cycle - st->first_cycle) / st->frames;
+	bench_free(b);
+	return r;
+}
+
+static void test_unrel_rates(void **state)
+{
+	static const struct {
+		const char *what;
+		uint8_t type;
+		uint8_t op;
+		uint8_t len;
+		bool inl;
+		double one, many; /* limits */
+	} c[] = {
+		{ "UD SEND of 64 bytes", URDMA_QPT_UD, URDMA_WR_SEND, 64, false, 4.0, 3.3 },
+		{ "UD SEND of 64 bytes inline", URDMA_QPT_UD, URDMA_WR_SEND, 64, true, 4.2, 4.2 },
+		{ "UD SEND of 32 bytes inline", URDMA_QPT_UD, URDMA_WR_SEND, 32, true, 4.0, 3.3 },
+		{ "UC SEND of 64 bytes", URDMA_QPT_UC, URDMA_WR_SEND, 64, false, 4.0, 2.5 },
+		{ "UC WRITE of 64 bytes", URDMA_QPT_UC, URDMA_WR_WRITE, 64, false, 4.0, 3.1 },
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		double one = unrel_rate(c[i].type, 1, c[i].op, c[i].len, c[i].inl);
+		double many = unrel_rate(c[i].type, 16, c[i].op, c[i].len, c[i].inl);
+
+		printf("%s: %.2f cycles a packet of 1 QP, %.2f of 16\n", c[i].what, one, many);
+		assert_true(one <= c[i].one && many <= c[i].many);
+	}
+}
+
 static void test_rates(void **state)
 {
 	double r;
@@ -1583,6 +2341,33 @@ static void test_latency(void **state)
 	bench_free(b);
 }
 
+/* A datagram's data are two cycles further away than RC's: its WQE has two beats, and two blocks.
+ */
+static void test_ud_latency(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .qp_type = URDMA_QPT_UD, .log_stride = 7 };
+	uint64_t lat[2];
+
+	(void)state;
+	bench_weather(b)->dma_latency = 1;
+	bench_open(b, 0, &cfg, 0);
+	for (int i = 0; i < 2; i++) {
+		struct msg m = i ? inlined(b, 32) : simple(0x40, 32), *p;
+
+		m.op = URDMA_WR_SEND;
+		m.ud = dest(b);
+		p = bench_post(b, 0, &m);
+		bench_doorbell(b, 0, i + 1);
+		bench_drain(b, 2000);
+		lat[i] = p->first_beat - p->posted;
+	}
+	printf("UD, doorbell to first beat: %lu cycles with one DMA payload, %lu inline\n", lat[0],
+	       lat[1]);
+	assert_true(lat[0] <= 51 && lat[1] <= 42);
+	bench_free(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1616,6 +2401,19 @@ int main(void)
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_rates),
 		cmocka_unit_test(test_latency),
+		cmocka_unit_test(test_unrel_sizes),
+		cmocka_unit_test(test_qkey),
+		cmocka_unit_test(test_unrel_shapes),
+		cmocka_unit_test(test_unrel_opcodes),
+		cmocka_unit_test(test_unrel_local),
+		cmocka_unit_test(test_ud_errors),
+		cmocka_unit_test(test_uc_errors),
+		cmocka_unit_test(test_ud_source),
+		cmocka_unit_test(test_uc_window),
+		cmocka_unit_test(test_unrel_end),
+		cmocka_unit_test(test_unrel_loss),
+		cmocka_unit_test(test_unrel_rates),
+		cmocka_unit_test(test_ud_latency),
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

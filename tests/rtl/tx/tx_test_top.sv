@@ -34,6 +34,8 @@ module tx_test_top
   input  wire logic         qpr_rsp_valid,
   input  wire logic         cfg_valid,
   input  wire logic [3:0]   cfg_state,
+  input  wire logic [3:0]   cfg_qp_type,
+  input  wire logic [31:0]  cfg_qkey,
   input  wire logic         cfg_sig_all,
   input  wire logic         cfg_priv,
   input  wire logic [7:0]   cfg_max_rd,
@@ -97,6 +99,7 @@ module tx_test_top
   output      logic         sent_signaled,
   output      logic [7:0]   sent_status,
   output      logic         sent_resent,
+  output      logic         sent_unrel,
   output      logic [31:0]  sent_len,
   input  wire logic         sent_ready,
   output      logic         made_valid,
@@ -191,6 +194,8 @@ module tx_test_top
     cfg = '0;
     cfg.valid = cfg_valid;
     cfg.state = cfg_state;
+    cfg.qp_type = cfg_qp_type;
+    cfg.qkey = cfg_qkey;
     cfg.sig_all = cfg_sig_all;
     cfg.priv = cfg_priv;
     cfg.max_rd_atomic = cfg_max_rd;
@@ -253,6 +258,7 @@ module tx_test_top
   assign mro_pt_levels = mro.pt.levels;
   assign mro_pt_page_shift = mro.pt.page_shift;
   assign sent_resent = sent.resent;
+  assign sent_unrel = sent.unrel;
   assign sent_qpn = sent.qpn;
   assign sent_wqe = sent.wqe;
   assign sent_psn = sent.psn;

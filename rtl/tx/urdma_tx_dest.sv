@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a request's descriptor needs for a transport other than RC: BTH opcode, destination, DETH.
+//
+// Stands between segmenter and merge and has no register in the way: the choice depends on the QP's type alone, which is known
+// since the turn began, so it goes into the multiplexer of the merge. What is RC's passes as it is.
+//
+// A datagram goes where its WQE says. The head of the WQE comes once for each message, in a cycle before its descriptor, and is
+// kept here. Q_Key: if its bit 31 is set the QP's own is sent (IBA volume 1, 10.2.5). DETH: 9.3.4.
+
+`resetall
+`default_nettype none
+
+module urdma_tx_dest
+  import urdma_pkg::*;
+  import urdma_hw_pkg::*;
+  import urdma_tx_pkg::*;
+(
+  input  wire logic         clk,
+
+  // of a QP of UD; may be repeated before the message's descriptor
+  input  wire logic         head_valid,
+  input  wire logic [511:0] head,        // first block of the WQE
+  input  wire logic [31:0]  head_qkey,   // the QP's
+
+  input  wire xport_e       in_xport,    // type of the QP that in is of
+  input  wire pdesc_t       in,
+  output      pdesc_t       out
+);
+
+  logic [31:0] qkey_reg;
+  path_t path_reg;               // but for the P_Key, which is the QP's
+
+  always_ff @(posedge clk) if (head_valid) begin
+    qkey_reg <= head[URDMA_SQE3_QKEY_LSB+31] ? head_qkey : head[URDMA_SQE3_QKEY_LSB+:32];
+    path_reg <= '{dest_qpn: head[URDMA_SQE2_DEST_QPN_LSB+:24], pkey: '0, dmac: head[URDMA_SQE6_DMAC_LSB+:48],
+                  dgid: {head[URDMA_SQE5_DGID_HI_LSB+:64], head[URDMA_SQE4_DGID_LO_LSB+:64]},
+                  tclass: head[URDMA_SQE6_TCLASS_LSB+:8], hop_limit: head[URDMA_SQE6_HOP_LIMIT_LSB+:8],
+                  flow_label: head[URDMA_SQE7_FLOW_LABEL_LSB+:20], udp_sport: head[URDMA_SQE7_UDP_SPORT_LSB+:16],
+                  sgid: head[URDMA_SQE7_SGID_INDEX_LSB+:GID_W],
+                  no_sgid: head[URDMA_SQE7_SGID_INDEX_LSB+GID_W+:URDMA_SQE7_SGID_INDEX_W-GID_W] != '0,
+                  pcp: head[URDMA_SQE7_PCP_LSB+:3]};
+  end
+
+  always_comb begin
+    out = in;
+    if (in_xport != XP_RC) begin
+      // UC 001, UD 011
+      out.opcode[7:5] = {1'b0, in_xport == XP_UD, 1'b1};
+      out.ackreq = 1'b0;
+      out.unrel = 1'b1;
+    end
+    if (in_xport == XP_UD) begin
+      out.path = path_reg;
+      out.path.pkey = in.path.pkey;
+      // in has an immediate or nothing: 4 bytes or 0
+      out.ext = (8*EXT_BYTES)'({in.ext[31:0], be32(32'(in.qpn)), be32(qkey_reg)});
+      out.ext_len = {2'b01, in.ext_len[2:0]};
+    end
+  end
+
+  logic unused;
+  assign unused = ^head[127:0];
+
+endmodule
+
+`resetall
