@@ -21,6 +21,7 @@ extern "C" {
 #include "Vurdma_rx_cmpl.h"
 #include "rtl/bench.h"
 #include "urdma_hw.h"
+#include "urdma_opcode_pkg.h"
 #include "urdma_pkg.h"
 #include "urdma_rx_pkg.h"
 
@@ -56,6 +57,7 @@ enum {
 
 struct config {
 	unsigned int timeout, retry, rnr_retry, mtu, cqn;
+	bool unrel = false; // UC, UD
 };
 
 struct item {
@@ -125,6 +127,21 @@ static unsigned int psn_add(unsigned int a, int n)
 	return (a + n) & 0xffffff;
 }
 
+// What the parser says of the opcode of an answer (IBA volume 1, table 38).
+static void put_bth(uint32_t *w, unsigned int at, unsigned int opcode)
+{
+	bool atomic = opcode == ATOMIC_ACK;
+
+	FIELD_SET(w, at, bth_t, transport, XP_RC);
+	FIELD_SET(w, at, bth_t, valid, 1);
+	FIELD_SET(w, at, bth_t, ack, opcode == ACK_OP);
+	FIELD_SET(w, at, bth_t, response, opcode != ACK_OP);
+	FIELD_SET(w, at, bth_t, atomic_ack, atomic);
+	FIELD_SET(w, at, bth_t, first, opcode == RR_FIRST || opcode == RR_ONLY);
+	FIELD_SET(w, at, bth_t, last, opcode == RR_LAST || opcode == RR_ONLY);
+	FIELD_SET(w, at, bth_t, ext_len, atomic ? 12 : opcode == RR_MIDDLE ? 0 : 4);
+}
+
 static void put_item(struct bench *b, const struct item *it)
 {
 	uint32_t *w = b->dut.in.m_storage;
@@ -140,7 +157,9 @@ static void put_item(struct bench *b, const struct item *it)
 	FIELD_SET(w, 0, found_t, len, it->len);
 	bits_set(w, found_t_ext_LSB, 8, it->syndrome);
 	FIELD_SET(w, 0, found_t, psn, it->psn);
-	FIELD_SET(w, 0, found_t, opcode, it->opcode);
+	if (it->kind == IT_PKT)
+		put_bth(w, FIELD_AT(0, found_t, bth), it->opcode);
+	FIELD_SET(w, 0, found_t, unrel, c->unrel);
 	FIELD_SET(w, 0, found_t, qpn, it->qpn);
 	FIELD_SET(w, 0, found_t, pass, it->pass);
 	FIELD_SET(w, 0, found_t, kind, it->kind);
@@ -152,6 +171,7 @@ static void put_sent(struct bench *b, const struct sent *s)
 
 	FIELD_SET(w, 0, sent_t, len, s->len);
 	FIELD_SET(w, 0, sent_t, resent, s->resent);
+	FIELD_SET(w, 0, sent_t, unrel, b->cfg[s->qpn % b->cfg.size()].unrel);
 	FIELD_SET(w, 0, sent_t, status, s->status);
 	FIELD_SET(w, 0, sent_t, signaled, s->signaled);
 	FIELD_SET(w, 0, sent_t, opcode, s->opcode);

@@ -310,7 +310,7 @@ module rx_test_top
     .cycles(cycles), .timer_armed(timer_armed), .timer_cycles(timer_cycles),
     .sent_valid(sent_valid),
     .sent('{qpn: sent_qpn, wqe: sent_wqe, psn: sent_psn, opcode: sent_opcode, signaled: sent_signaled,
-        status: sent_status, resent: 1'b0, len: sent_len}),
+        status: sent_status, resent: 1'b0, unrel: 1'b0, len: sent_len}),
     .sent_ready(sent_ready),
     .made_valid(made_valid), .made('{qpn: made_qpn, psn: made_psn, asks: 1'b1}), .made_ready(made_ready),
     .acked_valid(acked_valid), .acked(acked), .acked_ready(acked_ready),
