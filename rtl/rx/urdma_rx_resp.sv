@@ -174,7 +174,7 @@ module urdma_rx_resp
   logic push, flush_push;
   op_t op, op_base, u_op;
   fetch_t fe;
-  logic is_dup, bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, posted, c_dup, c_seq, c_noqp, drop, u_en, u_seq;
+  logic is_dup, bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, posted, c_dup, c_seq, c_noqp, drop, alive, u_en, u_seq;
   drop_why_e u_why;
   logic [12:0] mtu;
   logic [23:0] psn_diff, rd_diff;
@@ -276,7 +276,8 @@ module urdma_rx_resp
     if (h.last && (h.send || h.imm)) taken.ci = s2_st_reg.ci + 16'd1;
   end
 
-  assign u_en = s2_valid_reg && s2_src_reg == S_ITEM && s2_in_reg.kind == IT_PKT && s2_in_reg.unrel;
+  assign alive = s2_in_reg.pass && s2_st_reg.active && !s2_st_reg.err;
+  assign u_en = s2_valid_reg && s2_src_reg == S_ITEM && s2_in_reg.kind == IT_PKT && s2_in_reg.unrel && alive;
   urdma_rx_unrel u_unrel (
     .en(u_en), .in(s2_in_reg), .s(s2_st_reg), .taken, .base(op_base), .bad_len, .no_right, .no_wqe(need_wqe && !posted),
     .next(u_next), .op(u_op), .why(u_why), .seq(u_seq)
@@ -368,13 +369,13 @@ module urdma_rx_resp
             if (h.response) begin
               // requester completion decides, counts and traces
               op.kind = OK_RSP;
-              op.pass = s2_in_reg.pass && s2_st_reg.active && !s2_st_reg.err;
+              op.pass = alive;
               op.swap = h.atomic_ack;
               if (op.swap) op.len = 13'd8;
-            end else if (!s2_in_reg.pass || !s2_st_reg.active || s2_st_reg.err) begin
+            end else if (!alive) begin
               c_noqp = 1'b1;
               drop = 1'b1;
-            end else if (s2_in_reg.unrel) begin
+            end else if (u_en) begin
               wd = u_next;
               op = u_op;
               c_seq = u_seq;
@@ -476,7 +477,7 @@ module urdma_rx_resp
       cnt_reg[URDMA_CNT_RX_DUP] <= c_dup;
       cnt_reg[URDMA_CNT_RX_SEQ_ERR] <= c_seq;
       cnt_reg[URDMA_CNT_RX_NO_QP] <= c_noqp;
-      if (u_en && !c_noqp) begin
+      if (u_en) begin
         cnt_reg[URDMA_CNT_RX_DROP_UNREL] <= u_why == DW_BAD;
         cnt_reg[URDMA_CNT_RX_DROP_NO_WQE] <= u_why == DW_NO_WQE;
         cnt_reg[URDMA_CNT_RX_BAD_QKEY] <= u_why == DW_QKEY;
