@@ -41,7 +41,7 @@ module urdma_rx_void
   );
 
   always_ff @(posedge clk) begin
-    if (move) dead_reg <= o1.unrel && !o1.first && ((we && o2.qpn == o1.qpn) ? wdata : rdata);
+    if (move) dead_reg <= o1.kind == OK_WRITE && o1.unrel && !o1.first && ((we && o2.qpn == o1.qpn) ? wdata : rdata);
   end
 
 endmodule
