@@ -737,11 +737,11 @@ void test_unrel_rates(void **state)
 	} runs[] = {
 		{ "64-byte UD, 8 QPs", UD, 8, 64, 1000, 3 },
 		{ "64-byte UD, one QP", UD, 1, 64, 1000, 3 },
-		{ "4096-byte UD, 64 bytes a cycle", UD, 1, 4096, 300, 67 },
+		{ "4096-byte UD, 64 bytes a cycle", UD, 1, 4096, 600, 67 },
 		{ "64-byte UC SENDs, one QP", UC_SEND, 1, 64, 1000, 3 },
 		{ "64-byte UC WRITEs, 8 QPs", UC_WRITE, 8, 64, 1000, 3 },
 		{ "32-byte UC WRITEs, one QP", UC_WRITE, 1, 32, 1000, 2 },
-		{ "4096-byte UC WRITEs, 64 bytes a cycle", UC_WRITE, 1, 4096, 300, 67 },
+		{ "4096-byte UC WRITEs, 64 bytes a cycle", UC_WRITE, 1, 4096, 600, 67 },
 	};
 	struct bench *b = start();
 
