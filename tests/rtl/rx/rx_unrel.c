@@ -16,9 +16,9 @@
 
 #define RKEY_NONE 0x7700
 
-static uint64_t rem_at(unsigned int off)
+static uint64_t rem_at(int off)
 {
-	return HOST_VA + REM_OFF + off;
+	return HOST_VA + REM_OFF + (uint64_t)(int64_t)off;
 }
 
 /* Receives of len bytes, known to the NIC. */
@@ -252,7 +252,8 @@ void test_uc_refused(void **state)
 	static const struct {
 		const char *name;
 		uint8_t acc;
-		uint32_t key, off;
+		uint32_t key;
+		int off;
 	} t[] = {
 		{ "no right of the QP", 6, RKEY, 0 },
 		{ "no such key", 7, RKEY_NONE, 0 },
@@ -260,6 +261,8 @@ void test_uc_refused(void **state)
 		{ "no right of the region", 7, RKEY_RO, 0 },
 		{ "first packet out of range", 7, RKEY_WO, 0x10000 - 500 },
 		{ "second packet out of range", 7, RKEY_WO, 0x10000 - 1500 },
+		/* each of the others would be allowed for itself */
+		{ "only the first packet out of range", 7, RKEY_WO, -600 },
 		{ "last packet out of range", 7, RKEY_WO, 0x10000 - 2100 },
 	};
 	struct bench *b = start();
@@ -273,7 +276,7 @@ void test_uc_refused(void **state)
 			bool slow = k & 2, loss = k & 4;
 			uint32_t psn = r->epsn;
 
-			if (len == 600 && i > 4)
+			if (len == 600 && i > 4 && t[i].off > 0)
 				continue; /* within the range */
 			bench_settings(b, slow ? 40 : 100, slow ? 30 : 0, 12, 60);
 			r->cfg.acc = t[i].acc;
@@ -304,7 +307,7 @@ void test_uc_refused(void **state)
 			play(b, r, "fmlJo");
 			bench_drain(b, 5000);
 			if (b->n_errs[0] || b->cqes[0][0].w[0] >> 32 & 0xffff ||
-			    !b->cnt[URDMA_CNT_RX_DROP_UNREL] != (i == 6 && loss))
+			    !b->cnt[URDMA_CNT_RX_DROP_UNREL] != (i == 7 && loss))
 				fail_msg("%s, %u bytes: %u errors, %u dropped", t[i].name, len,
 					 b->n_errs[0],
 					 (unsigned int)b->cnt[URDMA_CNT_RX_DROP_UNREL]);
