@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which lengths a packet of each opcode may have, and what becomes of one that has another: volume
- * 1, 9.2 (headers), 9.6.1 and 9.7.4.1 (validation), docs/hardware-interface.md section 14. One
- * table for the tests of urdma_rx and of the whole NIC.
+ * 1, 9.2 and table 38 (headers), 9.6.1, 9.7.4.1 and 9.8 (validation), docs/hardware-interface.md
+ * section 14. One table for the tests of urdma_rx and of the whole NIC.
  */
 #ifndef URDMA_TESTS_OPCODE_RULES_H
 #define URDMA_TESTS_OPCODE_RULES_H
@@ -11,7 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OPC_RC 0x20u /* opcodes below are those of the reliable connection */
+#define OPC_RC	0x20u /* opcodes below are those of the reliable connection */
+#define OPC_ALL 0x100u
+
+/* By the upper three bits of the opcode */
+enum opc_transport { OPC_T_RC, OPC_T_UC, OPC_T_UD, OPC_T_OTHER };
 
 enum opc_kind {
 	OPC_RESERVED,
@@ -43,7 +47,7 @@ struct opc_rule {
 	bool imm, inv;
 };
 
-static const struct opc_rule opc_rules[OPC_RC] = {
+static const struct opc_rule opc_rules[OPC_ALL] = {
 	[0x00] = { "SEND FIRST", OPC_SEND, OPC_FIRST, OPC_FULL, 0, 0, 0 },
 	[0x01] = { "SEND MIDDLE", OPC_SEND, OPC_MIDDLE, OPC_FULL, 0, 0, 0 },
 	[0x02] = { "SEND LAST", OPC_SEND, OPC_LAST, OPC_SOME, 0, 0, 0 },
@@ -67,7 +71,29 @@ static const struct opc_rule opc_rules[OPC_RC] = {
 	[0x14] = { "fetch and add", OPC_ATOMIC, OPC_ONLY, OPC_NONE, 28, 0, 0 },
 	[0x16] = { "SEND LAST with invalidate", OPC_SEND, OPC_LAST, OPC_SOME, 4, 0, 1 },
 	[0x17] = { "SEND ONLY with invalidate", OPC_SEND, OPC_ONLY, OPC_UP_TO, 4, 0, 1 },
+	[0x20] = { "UC SEND FIRST", OPC_SEND, OPC_FIRST, OPC_FULL, 0, 0, 0 },
+	[0x21] = { "UC SEND MIDDLE", OPC_SEND, OPC_MIDDLE, OPC_FULL, 0, 0, 0 },
+	[0x22] = { "UC SEND LAST", OPC_SEND, OPC_LAST, OPC_SOME, 0, 0, 0 },
+	[0x23] = { "UC SEND LAST with immediate", OPC_SEND, OPC_LAST, OPC_SOME, 4, 1, 0 },
+	[0x24] = { "UC SEND ONLY", OPC_SEND, OPC_ONLY, OPC_UP_TO, 0, 0, 0 },
+	[0x25] = { "UC SEND ONLY with immediate", OPC_SEND, OPC_ONLY, OPC_UP_TO, 4, 1, 0 },
+	[0x26] = { "UC WRITE FIRST", OPC_WRITE, OPC_FIRST, OPC_FULL, 16, 0, 0 },
+	[0x27] = { "UC WRITE MIDDLE", OPC_WRITE, OPC_MIDDLE, OPC_FULL, 0, 0, 0 },
+	[0x28] = { "UC WRITE LAST", OPC_WRITE, OPC_LAST, OPC_SOME, 0, 0, 0 },
+	[0x29] = { "UC WRITE LAST with immediate", OPC_WRITE, OPC_LAST, OPC_SOME, 4, 1, 0 },
+	[0x2a] = { "UC WRITE ONLY", OPC_WRITE, OPC_ONLY, OPC_UP_TO, 16, 0, 0 },
+	[0x2b] = { "UC WRITE ONLY with immediate", OPC_WRITE, OPC_ONLY, OPC_UP_TO, 20, 1, 0 },
+	[0x64] = { "UD SEND ONLY", OPC_SEND, OPC_ONLY, OPC_UP_TO, 8, 0, 0 },
+	[0x65] = { "UD SEND ONLY with immediate", OPC_SEND, OPC_ONLY, OPC_UP_TO, 12, 1, 0 },
 };
+
+static inline enum opc_transport opc_transport(unsigned int opcode)
+{
+	return opcode >> 5 == 0	  ? OPC_T_RC
+	       : opcode >> 5 == 1 ? OPC_T_UC
+	       : opcode >> 5 == 3 ? OPC_T_UD
+				  : OPC_T_OTHER;
+}
 
 /* What stands between the headers and the ICRC: room bytes, the last pad of which are no payload.
  */
@@ -84,6 +110,7 @@ enum opc_verdict {
 	OPC_MALFORMED, /* dropped without an answer, RX_MALFORMED */
 	OPC_NO_QP,     /* dropped without an answer, RX_NO_QP */
 	OPC_REFUSED,   /* NAK 0x61, "invalid request"; the responder's QP goes to ERR */
+	OPC_DROPPED,   /* UC, UD: RX_DROP_UNREL, like the rest of its message; the QP goes on */
 	OPC_BAD_RSP,   /* no answer; the READ ends with BAD_RESP_ERR, the requester's QP goes to ERR
 			*/
 };
@@ -137,6 +164,25 @@ static inline enum opc_verdict opc_verdict(unsigned int opcode, enum opc_before 
 	if (opc_length_good(r->length, mtu, s.room - s.pad))
 		return OPC_TAKEN;
 	return response ? OPC_BAD_RSP : OPC_REFUSED;
+}
+
+/* The same for a QP of UC or UD, to which nothing answers. */
+static inline enum opc_verdict opc_verdict_unrel(enum opc_transport qp, unsigned int opcode,
+						 enum opc_before before, unsigned int mtu,
+						 struct opc_shape s)
+{
+	const struct opc_rule *r = &opc_rules[opcode];
+
+	if (s.room % 4 || s.pad > s.room || s.room > 4096)
+		return OPC_MALFORMED;
+	if ((r->kind == OPC_ACK || r->kind == OPC_ATOMIC_ACK) && s.room)
+		return OPC_MALFORMED;
+	if (opc_transport(opcode) != qp)
+		return OPC_NO_QP;
+	/* FIRST and ONLY break a message off and begin another one */
+	if (!r->name || ((r->place == OPC_MIDDLE || r->place == OPC_LAST) && opc_wants(r) != before))
+		return OPC_DROPPED;
+	return opc_length_good(r->length, mtu, s.room - s.pad) ? OPC_TAKEN : OPC_DROPPED;
 }
 
 /*

@@ -6,6 +6,7 @@ queue/urdma_db_merge.sv
 queue/urdma_cmd_cpl.sv
 queue/urdma_cmd_fence.sv
 queue/urdma_cmdq.sv
+queue/urdma_qp_rules.sv
 queue/urdma_qp_mgr.sv
 queue/urdma_port_event.sv
 queue/urdma_ctl.sv

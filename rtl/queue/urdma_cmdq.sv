@@ -244,6 +244,7 @@ module urdma_cmdq
   endfunction
 
   logic [15:0] c_pd;
+  logic [3:0] c_type;
   logic [23:0] c_scq, c_rcq;
   logic [EQN_W-1:0] c_eqn;
   logic [11:0] c_dbp;
@@ -258,6 +259,7 @@ module urdma_cmdq
 
   assign c_pd = op_qp ? cmd[URDMA_CMD_QP1_PD_LSB +: URDMA_CMD_QP1_PD_W]
                       : cmd[URDMA_CMD_MR1_PD_LSB +: URDMA_CMD_MR1_PD_W];
+  assign c_type = cmd[URDMA_CMD_QP1_TYPE_LSB +: URDMA_CMD_QP1_TYPE_W];
   assign c_scq = cmd[URDMA_CMD_QP1_SEND_CQ_LSB +: URDMA_CMD_QP1_SEND_CQ_W];
   assign c_rcq = cmd[URDMA_CMD_QP2_RECV_CQ_LSB +: URDMA_CMD_QP2_RECV_CQ_W];
   assign c_eqn = cmd[URDMA_CMD_CQ1_EQN_LSB +: URDMA_CMD_CQ1_EQN_W];
@@ -341,14 +343,16 @@ module urdma_cmdq
             else status = ring_status;
           end
           op_qp: begin
+            // a UD WQE has its data behind the destination, at byte 96
             sq_status = check_ring(cmd[URDMA_CMD_QP3_SQ_RING_LSB +: URDMA_CMD_QP3_SQ_RING_W],
-                                   cmd[URDMA_CMD_QP4_SQ_ADDR_LSB +: 12], 5'd15, 4'd6, 4'd9);
+                                   cmd[URDMA_CMD_QP4_SQ_ADDR_LSB +: 12], 5'd15,
+                                   c_type == 4'(URDMA_QPT_UD) ? 4'd7 : 4'd6, 4'd9);
             rq_status = check_ring(cmd[URDMA_CMD_QP5_RQ_RING_LSB +: URDMA_CMD_QP5_RQ_RING_W],
                                    cmd[URDMA_CMD_QP6_RQ_ADDR_LSB +: 12], 5'd15, 4'd6, 4'd9);
             if (!pd_ok) status = 8'(URDMA_CS_BAD_PD);
             else if (!scq_ok_reg || !rcq_ok) status = 8'(URDMA_CS_BAD_CQ);
             else if ((c_dbp >> DBP_W) != '0) status = 8'(URDMA_CS_BAD_DB_PAGE);
-            else if (cmd[URDMA_CMD_QP1_TYPE_LSB +: URDMA_CMD_QP1_TYPE_W] != 4'(URDMA_QPT_RC))
+            else if (!(c_type inside {4'(URDMA_QPT_RC), 4'(URDMA_QPT_UC), 4'(URDMA_QPT_UD)}))
               status = 8'(URDMA_CS_BAD_ATTR);
             else if (sq_status != 8'(URDMA_CS_OK)) status = sq_status;
             else status = rq_status;

@@ -191,25 +191,11 @@ module urdma_qp_mgr
   // MODIFY_QP: transition, its attributes, their values.
   localparam int ATTR_W = URDMA_QPM_SQD_EVENT_LSB + 1;
   typedef logic [ATTR_W-1:0] attr_t;
-  localparam attr_t M_STATES = attr_t'(1 << URDMA_QPM_STATE_LSB | 1 << URDMA_QPM_CUR_STATE_LSB);
-  localparam attr_t M_ACCESS = attr_t'(1 << URDMA_QPM_ACCESS_LSB);
-  localparam attr_t M_PKEY = attr_t'(1 << URDMA_QPM_PKEY_LSB);
-  localparam attr_t M_MIN_RNR = attr_t'(1 << URDMA_QPM_MIN_RNR_LSB);
-  localparam attr_t M_SQD_EVENT = attr_t'(1 << URDMA_QPM_SQD_EVENT_LSB);
-  localparam attr_t M_RTR = attr_t'(1 << URDMA_QPM_AV_LSB | 1 << URDMA_QPM_MTU_LSB | 1 << URDMA_QPM_DEST_QPN_LSB
-                                    | 1 << URDMA_QPM_RQ_PSN_LSB | 1 << URDMA_QPM_MAX_DEST_RD_ATOMIC_LSB
-                                    | 1 << URDMA_QPM_MIN_RNR_LSB);
-  localparam attr_t M_RTS = attr_t'(1 << URDMA_QPM_TIMEOUT_LSB | 1 << URDMA_QPM_RETRY_LSB
-                                    | 1 << URDMA_QPM_RNR_RETRY_LSB | 1 << URDMA_QPM_SQ_PSN_LSB
-                                    | 1 << URDMA_QPM_MAX_RD_ATOMIC_LSB);
-  localparam attr_t M_SQD = attr_t'(1 << URDMA_QPM_AV_LSB | 1 << URDMA_QPM_TIMEOUT_LSB | 1 << URDMA_QPM_RETRY_LSB
-                                    | 1 << URDMA_QPM_RNR_RETRY_LSB | 1 << URDMA_QPM_MAX_RD_ATOMIC_LSB
-                                    | 1 << URDMA_QPM_MAX_DEST_RD_ATOMIC_LSB) | M_MIN_RNR | M_ACCESS | M_PKEY;
 
   logic [31:0] mask;
   logic [3:0] old_state, new_state;
   attr_t required, allowed;
-  logic transition_ok, values_ok;
+  logic step_ok, transition_ok, values_ok;
   logic [7:0] sgid;
   logic [7:0] modify_status;
   logic [2:0] mtu;
@@ -224,41 +210,14 @@ module urdma_qp_mgr
   assign rd_atomic = cmd[URDMA_CMD_MOD2_MAX_RD_ATOMIC_LSB +: URDMA_CMD_MOD2_MAX_RD_ATOMIC_W];
   assign dest_rd_atomic = cmd[URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC_LSB +: URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC_W];
 
+  urdma_qp_rules #(.ATTR_W(ATTR_W)) rules (
+    .qp_type(cur_reg.cfg.qp_type), .old_state, .new_state, .transition_ok(step_ok), .required, .allowed
+  );
+
   always_comb begin
-    // InfiniBand Architecture Specification, volume 1, 10.3.1 and 11.2.5.2, for RC. SQE is not a state of RC. The port
-    // and alternate paths are no attributes here; QKEY is one of other QP types. CUR_STATE may always be given.
-    transition_ok = 1'b1;
-    required = '0;
-    allowed = M_STATES;
-    unique case (new_state)
-      4'(URDMA_QPS_RESET): ;
-      4'(URDMA_QPS_ERR): ;
-      4'(URDMA_QPS_INIT): begin
-        transition_ok = old_state == 4'(URDMA_QPS_RESET) || old_state == 4'(URDMA_QPS_INIT);
-        required = (old_state == 4'(URDMA_QPS_RESET)) ? (M_ACCESS | M_PKEY) : '0;
-        allowed = M_STATES | M_ACCESS | M_PKEY;
-      end
-      4'(URDMA_QPS_RTR): begin
-        transition_ok = old_state == 4'(URDMA_QPS_INIT);
-        required = M_RTR;
-        allowed = M_STATES | M_ACCESS | M_PKEY | M_RTR;
-      end
-      4'(URDMA_QPS_RTS): begin
-        transition_ok = old_state == 4'(URDMA_QPS_RTR) || old_state == 4'(URDMA_QPS_RTS)
-                        || old_state == 4'(URDMA_QPS_SQD);
-        required = (old_state == 4'(URDMA_QPS_RTR)) ? M_RTS : '0;
-        allowed = M_STATES | M_ACCESS | M_MIN_RNR | required;
-      end
-      4'(URDMA_QPS_SQD): begin
-        transition_ok = old_state == 4'(URDMA_QPS_RTS) || old_state == 4'(URDMA_QPS_SQD);
-        allowed = M_STATES | ((old_state == 4'(URDMA_QPS_RTS)) ? M_SQD_EVENT : M_SQD);
-      end
-      default: transition_ok = 1'b0;
-    endcase
     // a change of attributes alone is one from a state to itself
-    if (!mask[URDMA_QPM_STATE_LSB] && old_state != 4'(URDMA_QPS_INIT) && old_state != 4'(URDMA_QPS_RTS)
-        && old_state != 4'(URDMA_QPS_SQD))
-      transition_ok = 1'b0;
+    transition_ok = step_ok && (mask[URDMA_QPM_STATE_LSB] || old_state == 4'(URDMA_QPS_INIT) || old_state == 4'(URDMA_QPS_RTS)
+                                || old_state == 4'(URDMA_QPS_SQD));
 
     values_ok = 1'b1;
     if (mask[URDMA_QPM_MTU_LSB] && (cmd[URDMA_CMD_MOD1_MTU_LSB + 3] || mtu == 3'd0 || mtu > 3'd5))

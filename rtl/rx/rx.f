@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+urdma_opcode_pkg.sv
 rx/urdma_rx_pkg.sv
 rx/urdma_rx_parse.sv
 rx/urdma_rx_lookup.sv
+rx/urdma_rx_unrel.sv
 rx/urdma_rx_resp.sv
 rx/urdma_rx_wqe.sv
+rx/urdma_rx_void.sv
+rx/urdma_rx_cqe.sv
 rx/urdma_rx_place.sv
 rx/urdma_rx_timer.sv
 rx/urdma_rx_cmpl_pkg.sv
@@ -13,4 +17,5 @@ rx/urdma_rx_walk.sv
 rx/urdma_rx_settle.sv
 rx/urdma_rx_cmpl.sv
 rx/urdma_rx_atomic.sv
+rx/urdma_rx_count.sv
 rx/urdma_rx.sv

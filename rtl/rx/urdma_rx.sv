@@ -295,12 +295,13 @@ module urdma_rx
   op_t r_op, place_op;
   fetch_t r_fetch;
   piece_t piece;
-  logic rst_valid, done_en, rekick_valid, rekick_ready, drop_valid, inv_over;
+  logic rst_valid, done_en, rekick_valid, rekick_ready, drop_valid, inv_over, unrel_bad;
+  kick_t rekick;
   logic [1:0] op_done;
   logic [7:0] issued, written;
-  logic [QPN_W-1:0] rst_qpn, done_qpn, rekick_qpn, drop_qpn;
+  logic [QPN_W-1:0] rst_qpn, done_qpn, drop_qpn;
   logic [1:0] rst_gen;
-  logic [15:0] done_idx;
+  logic [15:0] done_idx, rst_idx;
   logic [23:0] drop_psn;
   logic [7:0] drop_opcode;
   logic resp_busy, wqe_busy, place_busy, cmpl_busy, atm_unit_busy, resp_init, place_init, cmpl_init, atm_init;
@@ -322,9 +323,9 @@ module urdma_rx
     .in_valid(found_valid[0]), .in_ready(found_ready[0]), .in(found[0]),
     .out_valid(r_op_valid), .out_ready(r_op_ready), .out(r_op), .out_fetch(r_fetch), .no_op(no_op),
     .qpc_valid(qpc_valid), .qpc(qpc), .qpc_ready(qpc_ready), .qpc_rsp(qpc_rsp),
-    .kick_valid(rekick_valid), .kick_qpn(rekick_qpn), .kick_ready(rekick_ready),
+    .kick_valid(rekick_valid), .kick(rekick), .kick_ready(rekick_ready),
     .flush_valid(flush_valid), .flush_qpn(flush_qpn), .flush_ready(flush_ready),
-    .rst_valid(rst_valid), .rst_qpn(rst_qpn), .rst_gen(rst_gen),
+    .rst_valid(rst_valid), .rst_qpn(rst_qpn), .rst_gen(rst_gen), .rst_idx(rst_idx),
     .done_en(done_en), .done_qpn(done_qpn), .done_idx(done_idx),
     .cnt(cnt_resp), .drop_valid(drop_valid), .drop_psn(drop_psn), .drop_qpn(drop_qpn), .drop_opcode(drop_opcode)
   );
@@ -363,10 +364,10 @@ module urdma_rx
     .cqe_valid(cqe_valid[0]), .cqe(cqe[0]), .cqe_ready(cqe_ready[0]),
     .ack_valid(ack_valid[0]), .ack(ack[0]), .ack_ready(ack_ready[0]),
     .err_valid(rerr_valid[0]), .err(rerr[0]), .err_ready(rerr_ready[0]),
-    .rst_valid(rst_valid), .rst_qpn(rst_qpn), .rst_gen(rst_gen),
+    .rst_valid(rst_valid), .rst_qpn(rst_qpn), .rst_gen(rst_gen), .rst_idx(rst_idx),
     .done_en(done_en), .done_qpn(done_qpn), .done_idx(done_idx),
-    .kick_valid(rekick_valid), .kick_qpn(rekick_qpn), .kick_ready(rekick_ready),
-    .op_done(op_done), .fence_out(fence_out[0])
+    .kick_valid(rekick_valid), .kick(rekick), .kick_ready(rekick_ready),
+    .unrel_bad(unrel_bad), .op_done(op_done), .fence_out(fence_out[0])
   );
 
   // ---- ATOMICs ----------------------------------------------------------------------------------------------
@@ -479,20 +480,21 @@ module urdma_rx
     .ack_qpn(cmpl_qpn), .ack_psn(cmpl_psn), .ack_syndrome(cmpl_syndrome)
   );
 
-  // ---- counters: a bit that both halves own counts the second one in a later cycle ----------------------------
-  // A packet counts once, and less than one comes each cycle: what is in the look-ups bounds how many wait.
-  logic [5:0] no_qp_reg;
-  logic [6:0] no_qp;
+  // ---- counters; some are raised in two places ----------------------------------------------------------------
+  logic no_qp, drop_unrel;
 
-  assign no_qp = 7'(no_qp_reg) + 7'(cnt_resp[URDMA_CNT_RX_NO_QP]) + 7'(cnt_cmpl[URDMA_CNT_RX_NO_QP]);
+  urdma_rx_count u_no_qp (
+    .clk, .rst, .a(cnt_resp[URDMA_CNT_RX_NO_QP]), .b(cnt_cmpl[URDMA_CNT_RX_NO_QP]), .out(no_qp)
+  );
+  // packets between the responder and the end of placement
+  urdma_rx_count #(.W(9)) u_drop_unrel (
+    .clk, .rst, .a(cnt_resp[URDMA_CNT_RX_DROP_UNREL]), .b(unrel_bad), .out(drop_unrel)
+  );
+
   always_comb begin
     cnt = cnt_parse | cnt_resp | cnt_cmpl;
-    cnt[URDMA_CNT_RX_NO_QP] = no_qp != '0;
-  end
-
-  always_ff @(posedge clk) begin
-    if (rst) no_qp_reg <= '0;
-    else no_qp_reg <= (no_qp == '0) ? '0 : 6'(no_qp - 7'd1);
+    cnt[URDMA_CNT_RX_NO_QP] = no_qp;
+    cnt[URDMA_CNT_RX_DROP_UNREL] = drop_unrel;
   end
 
   // ---- trace: packets as they come; what became of them goes into the free cycles ----------------------------

@@ -26,6 +26,9 @@
 // Timers. One deadline a QP (urdma_rx_timer): the ACK timer or the RNR timer. An expiry is a kick; the deadline is also in the
 // QP's state, so that a turn knows if it is still the one that counts.
 //
+// UC and UD. No answer is due, no timer runs. A turn of such a QP is a kick, which sent_t causes, and takes all that the table has
+// as acknowledged.
+//
 // What is asked of placement: each decision with take and last brings exactly one rdone, sooner or later, unless one with an
 // error came for the QP before; head waits for it even in error, so that a READ that was answered before an error is
 // not reported as flushed.
@@ -205,10 +208,10 @@ module urdma_rx_cmpl
 
   // ext as it lies on the wire: syndrome, then the MSN
   assign l_pkt = l_reg.kind == IT_PKT;
-  assign l_resp = l_pkt && is_response(l_reg.opcode);
-  assign kind_ack = l_reg.opcode == BTH_ACK && l_reg.ext[7:5] == 3'b000;
-  assign kind_rnr = l_reg.opcode == BTH_ACK && l_reg.ext[7:5] == 3'b001;
-  assign kind_nak = l_reg.opcode == BTH_ACK && !kind_ack && !kind_rnr;
+  assign l_resp = l_pkt && l_reg.bth.response;
+  assign kind_ack = l_reg.bth.ack && l_reg.ext[7:5] == 3'b000;
+  assign kind_rnr = l_reg.bth.ack && l_reg.ext[7:5] == 3'b001;
+  assign kind_nak = l_reg.bth.ack && !kind_ack && !kind_rnr;
   // An answer is to something that was sent and is not acknowledged; a response, to something in the table: a READ is
   // there before its packet goes.
   assign l_known = !psn_before(l_reg.psn, l_st.una) && !psn_before(mem_psns.newest, l_reg.psn)
@@ -219,7 +222,8 @@ module urdma_rx_cmpl
     if (l_ok && l_known) l_says = '{ack: kind_ack, nak: kind_nak, rnr: kind_rnr, resp: l_resp, expired: 1'b0};
     l_says.expired = l_reg.kind == IT_KICK && l_reg.pass && l_st.active && !l_st.err && l_st.tk != T_NONE
         && cycles >= l_st.deadline && !(l_same && arm);
-    load_goal = (l_says.nak || l_says.rnr || l_says.resp) ? l_reg.psn : l_says.ack ? l_reg.psn + 24'd1 : l_st.una;
+    load_goal = (l_says.nak || l_says.rnr || l_says.resp) ? l_reg.psn : l_says.ack ? l_reg.psn + 24'd1
+        : (l_reg.unrel && l_st.head != mem_tail.idx) ? mem_tail.psn + 24'd1 : l_st.una;
     load_run = '{it: l_reg, st: l_same ? settle_st : mem_st, armed: l_st.tk != T_NONE || (l_same && arm), asked: mem_psns.asked,
                  fresh: 1'b0, fresh_psn: '0};
   end
@@ -265,7 +269,7 @@ module urdma_rx_cmpl
   // ---- trace, counters ---------------------------------------------------------------------------------------------
   assign ack_qpn = run[1].it.qpn;
   assign ack_psn = run[1].it.psn;
-  assign ack_syndrome = (run[1].it.opcode == BTH_READ_RSP_MIDDLE) ? SYN_ACK : run[1].it.ext[7:0];
+  assign ack_syndrome = run[1].it.bth.ext_len == '0 ? SYN_ACK : run[1].it.ext[7:0];
 
   always_ff @(posedge clk) begin
     cnt_reg <= '0;

@@ -65,17 +65,12 @@ module urdma_rx_decide
   assign rest = ent.len - off;
   assign last = it.psn == ent.psn;
   always_comb begin
-    case (it.opcode)
-      BTH_READ_RSP_FIRST: fit = !last && (ahead == '0 || s.restart);
-      BTH_READ_RSP_MIDDLE: fit = !last && ahead != '0;
-      BTH_READ_RSP_LAST: fit = last && ahead != '0;
-      BTH_READ_RSP_ONLY: fit = last && (ahead == '0 || s.restart);
-      default: fit = 1'b0;
-    endcase
+    // LAST and ONLY are the last; FIRST and ONLY come first, or first again
+    fit = !it.bth.atomic_ack && last == it.bth.last && (it.bth.first ? ahead == '0 || s.restart : ahead != '0);
     if (32'(it.len) != (last ? rest : mtu_bytes)) fit = 1'b0;
-    if (ent.opcode != 8'(URDMA_WR_READ)) fit = it.opcode == BTH_ATOMIC_ACK && last && it.len == '0;
+    if (ent.opcode != 8'(URDMA_WR_READ)) fit = it.bth.atomic_ack && last && it.len == '0;
     // all but the MIDDLE have an AETH
-    if (it.opcode != BTH_READ_RSP_MIDDLE && it.ext[7:5] != 3'b000) fit = 1'b0;
+    if (it.bth.ext_len != '0 && it.ext[7:5] != 3'b000) fit = 1'b0;
   end
 
   assign kind_bad = aeth_reserved(it.ext[7:5]);

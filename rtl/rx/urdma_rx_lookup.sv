@@ -7,6 +7,9 @@
 // Up to DEPTH items are between in and out; the room is reserved before the configuration is asked for, so the
 // stages behind the answer never wait. A packet that fails a check comes out with pass 0: it may own lines of the
 // packet buffer, which are given back in order.
+//
+// A QP takes packets of its own transport. For UD the addresses are not compared: the parser has found that the frame is to one of
+// the port's own (IBA volume 1, 9.6.1).
 
 `resetall
 `default_nettype none
@@ -14,6 +17,7 @@
 module urdma_rx_lookup
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
+  import urdma_opcode_pkg::*;
   import urdma_rx_pkg::*;
 #(
   // states (bit n: URDMA_QPS_ n) in which a packet is taken
@@ -76,8 +80,9 @@ module urdma_rx_lookup
   /* verilator lint_off UNUSEDSIGNAL */
   qp_cfg_t r1_cfg_reg;             // the other readers' fields
   /* verilator lint_on UNUSEDSIGNAL */
-  logic r2_exists_reg, r2_pass_reg;
-  logic r1_exists, r1_pass, r1_rsp, r2_pass;
+  logic r2_exists_reg, r2_pass_reg, r2_ud_reg;
+  logic r1_exists, r1_pass, r1_ud, r1_own, r2_pass;
+  bth_t r1_bth;
   found_t r2_found_reg, f_in;
   logic [11:0] r2_vlan;
 
@@ -87,16 +92,24 @@ module urdma_rx_lookup
   endfunction
 
   assign gid_idx = r1_cfg_reg.sgid;
-  assign r1_exists = r1_cfg_reg.valid && r1_reg.pkt.dqpn[23:QPN_W] == '0
-      && r1_cfg_reg.qp_type == 4'(URDMA_QPT_RC);
-  assign r1_rsp = is_response(r1_reg.pkt.opcode);
-  assign r1_pass = (r1_rsp ? RSP_STATES[r1_cfg_reg.state] : STATES[r1_cfg_reg.state]) && r1_reg.pkt.opcode[7:5] == 3'd0
-      && r1_cfg_reg.dgid == r1_reg.pkt.sip && pkeys_match(r1_cfg_reg.pkey, r1_reg.pkt.pkey);
+  assign r1_bth = r1_reg.pkt.bth;
+  assign r1_exists = r1_cfg_reg.valid && r1_reg.pkt.dqpn[23:QPN_W] == '0;
+  assign r1_ud = r1_cfg_reg.qp_type == 4'(URDMA_QPT_UD);
+  always_comb begin
+    case (r1_bth.transport)
+      XP_RC: r1_own = r1_cfg_reg.qp_type == 4'(URDMA_QPT_RC);
+      XP_UC: r1_own = r1_cfg_reg.qp_type == 4'(URDMA_QPT_UC);
+      XP_UD: r1_own = r1_ud;
+      default: r1_own = 1'b0;
+    endcase
+  end
+  assign r1_pass = (r1_bth.response ? RSP_STATES[r1_cfg_reg.state] : STATES[r1_cfg_reg.state]) && r1_own
+      && (r1_ud || r1_cfg_reg.dgid == r1_reg.pkt.sip) && pkeys_match(r1_cfg_reg.pkey, r1_reg.pkt.pkey);
   // a tag with VLAN 0 carries a priority only
-  assign r2_vlan = r2_reg.pkt.vlan_valid ? r2_reg.pkt.vlan : 12'd0;
-  assign r2_pass = r2_exists_reg && (r2_reg.kind != IT_PKT || (r2_pass_reg && gid.valid
+  assign r2_vlan = r2_reg.pkt.vlan_valid ? r2_reg.pkt.tci[11:0] : 12'd0;
+  assign r2_pass = r2_exists_reg && (r2_reg.kind != IT_PKT || (r2_pass_reg && (r2_ud_reg || (gid.valid
       && gid.ipv4 == r2_reg.pkt.ipv4 && gid.gid == r2_reg.pkt.dip && gid.smac == r2_reg.pkt.dmac
-      && (gid.vlan_valid ? gid.vlan : 12'd0) == r2_vlan));
+      && (gid.vlan_valid ? gid.vlan : 12'd0) == r2_vlan))));
 
   always_ff @(posedge clk) begin
     if (qpr_rsp_valid) begin
@@ -107,10 +120,17 @@ module urdma_rx_lookup
       r2_reg <= r1_reg;
       r2_exists_reg <= r1_exists;
       r2_pass_reg <= r1_pass;
+      r2_ud_reg <= r1_ud;
       r2_found_reg.kind <= r1_reg.kind;
       r2_found_reg.pass <= 1'b0;
       r2_found_reg.qpn <= r1_reg.pkt.dqpn[QPN_W-1:0];
+      r2_found_reg.bad_qkey <= r1_ud && r1_cfg_reg.qkey != be32(r1_reg.pkt.ext[31:0]);
+      r2_found_reg.unrel <= r1_cfg_reg.qp_type != 4'(URDMA_QPT_RC);
       r2_found_reg.opcode <= r1_reg.pkt.opcode;
+      r2_found_reg.bth <= r1_bth;
+      r2_found_reg.ipv4 <= r1_reg.pkt.ipv4;
+      r2_found_reg.vlan_valid <= r1_reg.pkt.vlan_valid;
+      r2_found_reg.tci <= r1_reg.pkt.tci;
       r2_found_reg.se <= r1_reg.pkt.se;
       r2_found_reg.ackreq <= r1_reg.pkt.ackreq;
       r2_found_reg.psn <= r1_reg.pkt.psn;
@@ -119,11 +139,11 @@ module urdma_rx_lookup
       r2_found_reg.line <= r1_reg.pkt.line;
       r2_found_reg.lines <= r1_reg.pkt.lines;
       r2_found_reg.cqn <= (SEND_CQ != 0) ? r1_cfg_reg.send_cq : r1_cfg_reg.recv_cq;
-      r2_found_reg.dest_qpn <= r1_cfg_reg.dest_qpn;
+      r2_found_reg.dest_qpn <= r1_ud ? be24(r1_reg.pkt.ext[63:40]) : r1_cfg_reg.dest_qpn;
       r2_found_reg.pd <= r1_cfg_reg.pd;
       r2_found_reg.mtu <= r1_cfg_reg.mtu;
       r2_found_reg.min_rnr <= r1_cfg_reg.min_rnr;
-      r2_found_reg.rq <= r1_rsp ? r1_cfg_reg.sq : r1_cfg_reg.rq;
+      r2_found_reg.rq <= r1_bth.response ? r1_cfg_reg.sq : r1_cfg_reg.rq;
       r2_found_reg.state <= r1_cfg_reg.state;
       r2_found_reg.acc <= r1_cfg_reg.acc;
       r2_found_reg.max_dest_rd_atomic <= r1_cfg_reg.max_dest_rd_atomic;

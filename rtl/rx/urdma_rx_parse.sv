@@ -32,6 +32,7 @@ module urdma_rx_parse
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
   import urdma_crc32_pkg::*;
+  import urdma_opcode_pkg::*;
   import urdma_rx_pkg::*;
 (
   input  wire logic                   clk,
@@ -96,7 +97,7 @@ module urdma_rx_parse
   logic [47:0] x0_dmac_reg;
   logic x0_vlan_reg;
   logic [6:0] x0_have_reg;         // bytes of a frame of one beat, else more than any header needs
-  logic [11:0] x0_vid_reg;
+  logic [15:0] x0_tci_reg;
   logic [15:0] x0_etype_reg;
   logic [7:0] idx_next_reg;
 
@@ -121,7 +122,7 @@ module urdma_rx_parse
         x0_dmac_reg <= d1.data[47:0];
         x0_vlan_reg <= d_vlan;
         x0_have_reg <= d1.last ? d1.n : '1;
-        x0_vid_reg <= {d1.data[8*14+:4], d1.data[8*15+:8]};
+        x0_tci_reg <= be16(d1.data[8*14+:16]);
         x0_etype_reg <= d_vlan ? be16(d1.data[8*16+:16]) : be16(d1.data[8*12+:16]);
         x0_hdr_reg <= d_vlan ? d_win[8*18+:8*HDR] : d_win[8*14+:8*HDR];
       end
@@ -159,10 +160,10 @@ module urdma_rx_parse
     /* verilator lint_on UNUSEDSIGNAL */
     logic [6:0] ipl;
     logic [15:0] tot, ulen;
-    logic [4:0] ext;
+    bth_t bth;
     logic [16:0] room;             // payload with pad; negative if bit 16
     logic [1:0] pad;
-    logic ip4, ip6, aack;
+    logic ip4, ip6, ud;
     ip4 = etype == 16'h0800 && h[7:0] == 8'h45 && {h[8*6+:5], h[8*7+:8]} == 13'd0 && !h[8*6+5];
     ip6 = etype == 16'h86dd && h[7:4] == 4'd6;
     d.v6 = ip6;
@@ -174,20 +175,22 @@ module urdma_rx_parse
         && have >= (vlan ? 7'd18 : 7'd14) + ipl + 7'd4;  // else the port is not the frame's
     d.pkt = '0;
     d.pkt.opcode = l4[8*8+:8];
-    ext = ext_len(d.pkt.opcode);
+    bth = bth_decode(d.pkt.opcode);
+    d.pkt.bth = bth;
+    ud = bth.valid && bth.transport == XP_UD;
     pad = l4[8*9+4+:2];
-    room = 17'(ulen) - 17'd24 - 17'(ext);
-    // an ATOMIC acknowledge's value counts as payload for the packet buffer
-    aack = d.pkt.opcode == BTH_ATOMIC_ACK;
-    d.off = (vlan ? 7'd16 : 7'd12) + ipl + 7'd20 + (aack ? 7'd4 : 7'(ext));
+    room = 17'(ulen) - 17'd24 - 17'(bth.ext_len);
+    // An ATOMIC acknowledge's value counts as payload for the packet buffer; so does the GRH of a datagram, which is put over the
+    // 40 bytes in front of its payload.
+    d.off = (vlan ? 7'd16 : 7'd12) + ipl + (ud ? 7'(20 - GRH_BYTES) : 7'd20) + (bth.atomic_ack ? 7'd4 : 7'(bth.ext_len));
     d.xlen = 14'(tot) + (vlan ? 14'd16 : 14'd12);
-    d.pkt.len = 13'(room) - 13'(pad);
-    d.pkt.lines = aack ? 7'd1 : 7'((d.pkt.len + 13'd63) >> 6);
+    d.pkt.len = 13'(room) - 13'(pad) + (ud ? 13'(GRH_BYTES) : 13'd0);
+    d.pkt.lines = bth.atomic_ack ? 7'd1 : 7'((d.pkt.len + 13'd63) >> 6);
     d.bad = (ip4 && ip_sum(h[159:0]) != 16'hffff) || (ip6 && be16(h[8*4+:16]) != ulen)
         || (ip4 && tot != ulen + 16'd20)
         || l4[8*9+:4] != 4'd0                             // BTH version
         || room[16] || room[1:0] != 2'd0 || room > 17'd4096 || room < 17'(pad)
-        || ((d.pkt.opcode == BTH_ACK || aack) && room != 17'd0);
+        || ((bth.ack || bth.atomic_ack) && room != 17'd0);
     d.pkt.ipv4 = ip4;
     d.pkt.sip = ip6 ? h[8*8+:128] : {h[8*12+:32], 16'hffff, 80'd0};
     d.pkt.dip = ip6 ? h[8*24+:128] : {h[8*16+:32], 16'hffff, 80'd0};
@@ -222,7 +225,7 @@ module urdma_rx_parse
         dec_reg <= decode(x0_hdr_reg, x0_etype_reg, x0_vlan_reg, x0_have_reg);
         dec_reg.pkt.dmac <= x0_dmac_reg;
         dec_reg.pkt.vlan_valid <= x0_vlan_reg;
-        dec_reg.pkt.vlan <= x0_vid_reg;
+        dec_reg.pkt.tci <= x0_tci_reg;
       end
     end
   end
@@ -252,7 +255,7 @@ module urdma_rx_parse
 
   always_ff @(posedge clk) begin
     if (x1_look_reg) own_reg <= dec_reg.rdma && is_own(gid_reg, dec_reg.pkt.ipv4, dec_reg.pkt.dip, dec_reg.pkt.dmac,
-                                                       dec_reg.pkt.vlan_valid ? dec_reg.pkt.vlan : 12'd0);
+                                                       dec_reg.pkt.vlan_valid ? dec_reg.pkt.tci[11:0] : 12'd0);
     if (gid_wr_valid) gid_reg[gid_wr_idx] <= gid_wr;
     if (rst) begin
       x1_look_reg <= 1'b0;
@@ -345,6 +348,12 @@ module urdma_rx_parse
         if (dec_reg.off[4]) w[607:0] = w[735:128];
         if (dec_reg.off[3]) w[543:0] = w[607:64];
         if (dec_reg.off[2]) w[511:0] = w[543:32];
+        // The first line of a datagram begins in the first beat, which has the IP header, at 12 or 16 of the shifted stream. An
+        // IPv4 header is the second half of the 40 bytes (annex A17).
+        if (x1_first_reg && dec_reg.pkt.bth.transport == XP_UD && dec_reg.pkt.bth.valid) begin
+          w[8*GRH_BYTES-1:0] = dec_reg.pkt.vlan_valid ? x1_reg[8*16+:8*GRH_BYTES] : x1_reg[8*12+:8*GRH_BYTES];
+          if (!dec_reg.v6) w[8*GRH_BYTES-1:0] = {w[159:0], 160'd0};
+        end
         y0_line_reg <= w[511:0];
       end
       if (y_next.crc && dec_reg.rdma) begin
@@ -435,7 +444,7 @@ module urdma_rx_parse
   assign free = free_reg;
   assign z_full = z.first ? !z_fits : z_full_reg;
   assign z_crc_ok = crc_valid ? (crc == CRC_RESIDUE) : (!z.first && crc_ok_reg);
-  assign z_to = {z_dec.pkt.opcode == BTH_ACK || is_response(z_dec.pkt.opcode), z_dec.pkt.opcode != BTH_ACK};
+  assign z_to = {z_dec.pkt.bth.ack || z_dec.pkt.bth.response, !z_dec.pkt.bth.ack};
   assign z_end = z_valid && z.last;
   assign z_good = z_end && !z.err && z_dec.rdma && !z_dec.bad && !z.short_ && z_crc_ok;
   assign z_commit = z_good && !z_full && (z_to & ~pkt_ready) == '0 && (!z_req || req_ready);

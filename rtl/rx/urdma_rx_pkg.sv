@@ -3,6 +3,7 @@
 /* verilator lint_off UNUSEDPARAM */
 package urdma_rx_pkg;
   import urdma_pkg::*;
+  import urdma_opcode_pkg::*;
 
   localparam int BUF_W = 11;       // log2 of 64-byte lines of the packet buffer (2048: 128 KB)
   // Packets that wait for the look-up, requests and acknowledgements each: as many as the buffer has lines, so small packets
@@ -23,40 +24,29 @@ package urdma_rx_pkg;
   localparam logic [7:0] SYN_NAK_ACCESS = 8'h62;
   localparam logic [7:0] SYN_NAK_OP = 8'h63;
 
-  // Bytes of extended headers behind the BTH of a reliable connection's packet.
-  function automatic logic [4:0] ext_len(input logic [7:0] opcode);
-    case (opcode)
-      8'h03, 8'h05: return 5'd4;                 // ImmDt
-      8'h06, 8'h0a, 8'h0c: return 5'd16;         // RETH
-      8'h0b: return 5'd20;                       // RETH, ImmDt
-      8'h09: return 5'd4;                        // ImmDt
-      8'h0d, 8'h0f, 8'h10, 8'h11: return 5'd4;   // AETH
-      8'h12: return 5'd12;                       // AETH, AtomicAckETH
-      8'h13, 8'h14: return 5'd28;                // AtomicETH
-      8'h16, 8'h17: return 5'd4;                 // IETH
-      default: return 5'd0;
-    endcase
-  endfunction
+  localparam int GRH_BYTES = 40;   // in front of the payload of a UD datagram (IBA volume 1, 11.4.1.2; annex A17)
 
   // A packet that passed its ICRC. Addresses have byte 0 of the wire in [7:0], IPv4 as ::ffff:a.b.c.d.
-  // An ATOMIC acknowledge has its value also in the packet buffer: len 0, but one line.
+  // An ATOMIC acknowledge has its value also in the packet buffer: len 0, but one line. A UD datagram has its GRH there, in
+  // front of the payload, and len with it.
   typedef struct packed {
     logic [47:0]      dmac;
     logic             vlan_valid;
-    logic [11:0]      vlan;
+    logic [15:0]      tci;         // of the tag; its VLAN in bits 11:0
     logic             ipv4;
     logic [127:0]     sip;
     logic [127:0]     dip;
-    logic [7:0]       opcode;
+    logic [7:0]       opcode;      // for the trace
+    bth_t             bth;         // what it says
     logic             se;
     logic             ackreq;
     logic [15:0]      pkey;
     logic [23:0]      dqpn;
     logic [23:0]      psn;
     logic [8*EXT_BYTES-1:0] ext;   // extended headers as they lie on the wire, first byte in [7:0]
-    logic [12:0]      len;         // payload bytes without pad, 0..4096
+    logic [12:0]      len;         // payload bytes without pad, 0..4096; UD: 40..4136
     logic [BUF_W-1:0] line;        // where the payload begins in the packet buffer
-    logic [6:0]       lines;       // ceil(len / 64); BTH_ATOMIC_ACK: 1, its value lies there too
+    logic [6:0]       lines;       // ceil(len / 64), 65 at most; ATOMIC acknowledge: 1, its value lies there too
   } pkt_t;
 
   // What asks for a QP's configuration. Only IT_PKT uses all of pkt; the others use dqpn, IT_DB has the
@@ -77,8 +67,14 @@ package urdma_rx_pkg;
   typedef struct packed {
     item_e            kind;
     logic             pass;        // IT_PKT: the packet belongs to the QP; else: the QP exists
+    logic             bad_qkey;    // with pass: UD, the Q_Key is not the QP's
+    logic             unrel;       // the QP is of UC or UD
     logic [QPN_W-1:0] qpn;
-    logic [7:0]       opcode;
+    logic [7:0]       opcode;      // for the trace
+    bth_t             bth;
+    logic             ipv4;
+    logic             vlan_valid;
+    logic [15:0]      tci;
     logic             se;
     logic             ackreq;
     logic [23:0]      psn;
@@ -94,12 +90,50 @@ package urdma_rx_pkg;
     logic [2:0]       retry;
     logic [2:0]       rnr_retry;
     logic [CQN_W-1:0] cqn;         // the receive CQ, or the send CQ
-    logic [23:0]      dest_qpn;
+    logic [23:0]      dest_qpn;    // UD: the source QPN of the DETH
     logic [PD_W-1:0]  pd;
     logic [2:0]       mtu;
     logic [4:0]       min_rnr;
     ring_t            rq;          // of a READ response or ATOMIC acknowledge: the send queue's
   } found_t;
+
+  // Why the responder drops a packet of UC or UD
+  typedef enum logic [2:0] {
+    DW_NONE,
+    DW_SEQ,        // UC: a packet before it is lost. RX_SEQ_ERR
+    DW_BAD,        // opcode, length, right. RX_DROP_UNREL
+    DW_NO_WQE,     // RX_DROP_NO_WQE
+    DW_QKEY        // RX_BAD_QKEY
+  } drop_why_e;
+
+  // What the responder keeps of a QP. Owner: urdma_rx_resp
+  typedef struct packed {
+    logic        active;           // from RTR on
+    logic        err;
+    logic        nak;              // a NAK or RNR NAK for epsn is out: packets behind it are dropped silently
+    logic        in_msg;
+    logic        write;            // with in_msg: of a WRITE, so no WQE is in use
+    drop_why_e   skip;             // UC: the message in progress is dropped until its end
+    logic        est;              // COMM_EST has been reported, or it is too late for that
+    logic        queued;           // stands in the flush queue
+    logic [1:0]  gen;
+    logic [23:0] epsn;
+    logic [23:0] msn;
+    logic [15:0] ci;               // next WQE to use, or the one in use
+    logic [15:0] pi;
+    logic [31:0] moff;             // bytes of the message received
+    logic [31:0] left;             // WRITE: bytes to come, where, with which key
+    logic [63:0] va;
+    logic [31:0] key;
+  } resp_st_t;
+
+  // Placement to responder: look at a QP again.
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic             back;        // UC: WQE wqe was not used, go back to it; only if the life is still gen
+    logic [1:0]       gen;
+    logic [15:0]      wqe;
+  } kick_t;
 
   // Responder to placement, in order. What is asked for happens when everything before has happened.
   typedef enum logic [2:0] {
@@ -117,11 +151,13 @@ package urdma_rx_pkg;
     op_e              kind;
     logic [QPN_W-1:0] qpn;
     logic [1:0]       gen;         // life of the QP: an operation of an earlier one has no effect
+    logic             unrel;       // of UC, UD: no acknowledgement, whatever happens
     logic [12:0]      len;         // OK_RSP of an ATOMIC: 8
     logic [BUF_W-1:0] line;
     logic [6:0]       lines;
     logic             pass;        // OK_RSP: the packet belongs to the QP; if not, nothing is placed
     logic             take;        // OK_RSP, behind the WQE fetch: rr_t.take
+    logic             first;       // OK_DATA, OK_WRITE: begins its message
     logic             last;        // OK_DATA, OK_WRITE: ends its message; OK_RSP, behind the WQE fetch: rr_t.last
     logic             swap;        // OK_RSP of an ATOMIC: value in the order of the wire
     logic             dup;           // OK_ATOMIC, OK_READ: repeated
@@ -145,6 +181,10 @@ package urdma_rx_pkg;
     logic [CQN_W-1:0] cqn;
     logic [PD_W-1:0]  pd;
     logic [23:0]      dest_qpn;
+    logic             grh;         // UD; with it, of the frame:
+    logic             ipv4;
+    logic             vlan_valid;
+    logic [15:0]      tci;
     logic [127:0]     arg;         // OK_READ: va, key, length; OK_ATOMIC: swap_add, compare
   } op_t;
 
@@ -192,11 +232,6 @@ package urdma_rx_pkg;
     logic [23:0]      psn;
     logic [23:0]      msn;         // for the answer
   } atm_t;
-
-  // READ responses and ATOMIC acknowledges: for both halves
-  function automatic logic is_response(input logic [7:0] opcode);
-    return opcode inside {BTH_READ_RSP_FIRST, BTH_READ_RSP_MIDDLE, BTH_READ_RSP_LAST, BTH_READ_RSP_ONLY, BTH_ATOMIC_ACK};
-  endfunction
 
   // The cause of a failed acknowledgement: CQE status to the syndrome that tells the requester.
   function automatic logic [7:0] nak_of(input logic [7:0] status);

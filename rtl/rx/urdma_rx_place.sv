@@ -5,7 +5,7 @@
 //  rd_*      read port of the packet buffer, latency 1; free_*: lines given back
 //  wr_*      DMA writes, dense from lane 0
 //  rst_*     (responder) a QP begins a new life
-//  kick_*    a QP whose flush has more to do
+//  kick_*    a QP whose flush has more to do, or whose WQE is to be used again
 //  op_done   operations that have left (bit 1: an ATOMIC to its unit); fence_out: the fence's token has
 //  mro_*     invalidation of a SEND with invalidate; inv_req, inv_key, inv_done: then tx has no read through the key under way
 //            any more; inv_over: all this has been, or will not be
@@ -13,6 +13,8 @@
 //  atm_*     ATOMICs; chk_*: has this QP one under way? atm_hold: give it none now; atm_busy: it has some
 //  dead_*    an ATOMIC of the QP has failed: what is behind it has no effect
 //  rdone_*   to requester completion
+//  unrel_bad a packet of UC is dropped here: the key of its WRITE is refused. The rest of the message has no effect
+//            (urdma_rx_void); if it was to complete a WQE, the QP is poisoned until the responder has gone back to that WQE.
 //
 // First half, T: an operation is at its turn, its pieces arrive, and each cycle makes a step: a line to read, a beat
 // to write, or the end of the operation. Three registered stages follow (line, shift by 16 bytes, shift by bytes =
@@ -100,19 +102,21 @@ module urdma_rx_place
   input  wire logic             rst_valid,
   input  wire logic [QPN_W-1:0] rst_qpn,
   input  wire logic [1:0]       rst_gen,
+  input  wire logic [15:0]      rst_idx,
   input  wire logic             done_en,
   input  wire logic [QPN_W-1:0] done_qpn,
   output      logic [15:0]      done_idx,
   output      logic             kick_valid,
-  output      logic [QPN_W-1:0] kick_qpn,
+  output      kick_t            kick,
   input  wire logic             kick_ready,
 
+  output      logic             unrel_bad,
   output      logic [1:0]       op_done,
   output      logic             fence_out
 );
 
-  logic [QPN_W-1:0] kick_qpn_reg;
-  assign kick_qpn = kick_qpn_reg;
+  kick_t kick_reg;
+  assign kick = kick_reg;
 
   logic [QPN_W:0] init_reg;
   assign init_done = init_reg[QPN_W];
@@ -222,7 +226,7 @@ module urdma_rx_place
 
   // ---- steps ------------------------------------------------------------------------------------------------
   logic en;                        // the three stages move
-  logic need, dead, hold, is_atomic, atm_go, rec_ready, rec_push, frag_run, frag_end, step_valid, o2_pieces;
+  logic need, dead, refused_unrel, void_dead, quiet, hold, is_atomic, atm_go, rec_ready, rec_push, frag_run, frag_end, step_valid, o2_pieces;
   logic [4:0] rec_count;
   logic [7:0] refused;
   typedef enum logic [2:0] {I_NONE, I_REQ, I_RSP, I_READS, I_DONE} i_e;
@@ -259,7 +263,7 @@ module urdma_rx_place
     endcase
   end
 
-  assign dead = o2_poison_reg || o2_kill_reg || o2_status_reg != '0;
+  assign dead = o2_poison_reg || o2_kill_reg || void_dead || o2_status_reg != '0;
   assign sh_any = pos_reg[5:0] != '0;
   assign frag_last_byte = frag.len - 13'd1;
   assign k_last = {1'b0, frag_last_byte[11:6]} + 7'(sh_any);
@@ -348,7 +352,16 @@ module urdma_rx_place
   assign inv_req = i_reg == I_READS;
   assign inv_key = o2_reg.imm;
 
-  assign set_poison = o2_done && status != '0 && !o2_poison_reg && !o2_kill_reg;
+  // a key that is refused is no reason to end an unreliable QP
+  assign refused_unrel = o2_reg.unrel && o2_reg.kind == OK_WRITE && status == 8'(URDMA_WC_LOC_ACCESS_ERR);
+  assign quiet = (refused_unrel || void_dead) && !o2_poison_reg && !o2_kill_reg;
+  assign unrel_bad = o2_done && quiet;
+  urdma_rx_void u_void (
+    .clk, .load(o1_load), .load_qpn(op.qpn), .move(o1_move), .done(o2_done), .refused(refused_unrel), .o1(o1_reg), .o2(o2_reg),
+    .dead(void_dead)
+  );
+
+  assign set_poison = o2_done && (quiet ? o2_reg.cqe : status != '0) && !o2_poison_reg && !o2_kill_reg;
   assign rd_en = step_valid;
   assign rd_line = o2_reg.line + BUF_W'(pos_reg[12:6]) + BUF_W'(k_reg);
   assign free_valid = o2_done;
@@ -461,6 +474,7 @@ module urdma_rx_place
     logic live;
     logic done;                    // WQEs up to op.wqe are completed
     logic rdone;                   // report to requester completion, with op.status
+    logic back;                    // its WQE is not used
   } rec_t;
 
   rec_t rec_in, rec;
@@ -471,12 +485,13 @@ module urdma_rx_place
     rec_in.op = o2_reg;
     rec_in.live = 1'b1;
     rec_in.rdone = 1'b0;
+    rec_in.back = quiet && o2_reg.cqe;
     if (o2_reg.kind == OK_RSP) begin
       rec_in.op.status = o2_poison_reg ? 8'(URDMA_WC_FLUSH_ERR) : status;
       rec_in.rdone = o2_reg.take && (o2_reg.last || rec_in.op.status != '0);
     end else if (status != '0) begin
       rec_in.op.status = status;
-      rec_in.op.ack = 1'b1;
+      rec_in.op.ack = !o2_reg.unrel;
       if (inv_bad) rec_in.op.msn = o2_reg.msn + 24'd1;  // the SEND itself is acknowledged
       else rec_in.op.syndrome = nak_of(status);
       rec_in.op.est = 1'b0;
@@ -496,7 +511,7 @@ module urdma_rx_place
     end else if (o2_reg.kind inside {OK_DATA, OK_WRITE} && o2_reg.last) begin
       rec_in.op.msn = o2_reg.msn + 24'd1;
     end
-    if (o2_kill_reg || (o2_poison_reg && !(o2_reg.kind inside {OK_FLUSH, OK_RSP}))) rec_in.live = 1'b0;
+    if (o2_kill_reg || quiet || (o2_poison_reg && !(o2_reg.kind inside {OK_FLUSH, OK_RSP}))) rec_in.live = 1'b0;
     if (o2_reg.kind == OK_FENCE) rec_in.live = 1'b1;
     rec_in.done = rec_in.op.cqe;
   end
@@ -520,12 +535,11 @@ module urdma_rx_place
   logic [15:0] done_wdata, idx_reg;
   logic [4:0] turn_reg;
   logic [17:0] done_q, done_q2;
-  cqe_req_t cqe_reg;
+  cqe_req_t cqe_reg, cqe_new;
   ack_req_t ack_reg;
   rdone_t rdone_reg;
   qp_err_t err_reg;
   logic cqe_put, out_put;
-  logic [255:0] cqe_word;
   logic [7:0] cqe_status;
   logic [15:0] cqe_wqe;
 
@@ -574,31 +588,14 @@ module urdma_rx_place
   assign op_done = {o2_done && !rec_push, f_end};
   assign kick_valid = f_reg == F_KICK;
 
-  always_comb begin
-    cqe_word = '0;
-    cqe_word[URDMA_CQE0_IMM_LSB] = rec.op.imm_valid && cqe_status == '0;
-    cqe_word[URDMA_CQE0_INV_LSB] = rec.op.inv && cqe_status == '0;
-    cqe_word[URDMA_CQE0_SOLICITED_LSB] = rec.op.se && cqe_status == '0;
-    cqe_word[URDMA_CQE0_RECV_LSB] = 1'b1;
-    if (cqe_status != '0) cqe_word[URDMA_CQE0_OPCODE_LSB+:8] = 8'(URDMA_WR_SEND);
-    else if (rec.op.kind == OK_WRITE) cqe_word[URDMA_CQE0_OPCODE_LSB+:8] = 8'(URDMA_WR_WRITE_IMM);
-    else if (rec.op.imm_valid) cqe_word[URDMA_CQE0_OPCODE_LSB+:8] = 8'(URDMA_WR_SEND_IMM);
-    else if (rec.op.inv) cqe_word[URDMA_CQE0_OPCODE_LSB+:8] = 8'(URDMA_WR_SEND_INV);
-    else cqe_word[URDMA_CQE0_OPCODE_LSB+:8] = 8'(URDMA_WR_SEND);
-    cqe_word[URDMA_CQE0_STATUS_LSB+:8] = cqe_status;
-    cqe_word[URDMA_CQE0_WQE_LSB+:16] = cqe_wqe;
-    cqe_word[URDMA_CQE1_LENGTH_LSB+:32] = (cqe_status == '0) ? rec.op.mlen : 32'd0;
-    cqe_word[URDMA_CQE1_QPN_LSB+:24] = 24'(rec.op.qpn);
-    cqe_word[URDMA_CQE2_IMM_LSB+:32] = ((rec.op.imm_valid || rec.op.inv) && cqe_status == '0) ? rec.op.imm : 32'd0;
-    cqe_word[URDMA_CQE2_SRC_QPN_LSB+:24] = rec.op.dest_qpn;
-  end
+  urdma_rx_cqe u_cqe (.op(rec.op), .status(cqe_status), .wqe(cqe_wqe), .cqe(cqe_new));
 
   // Completed WQEs of each QP, and its life. Two copies: one for this block, one for QUERY.
   urdma_ram_sdp #(.WIDTH(18), .DEPTH(1 << QPN_W)) u_done (
     .clk(clk),
     .wr_en(!init_done || rst_valid || done_we),
     .wr_addr(!init_done ? init_reg[QPN_W-1:0] : rst_valid ? rst_qpn : rec.op.qpn),
-    .wr_data(!init_done ? 18'd0 : rst_valid ? {rst_gen, 16'd0} : {rec.op.gen, done_wdata}),
+    .wr_data(!init_done ? 18'd0 : rst_valid ? {rst_gen, rst_idx} : {rec.op.gen, done_wdata}),
     .rd_en(f_start), .rd_addr(rec.op.qpn), .rd_data(done_q)
   );
 
@@ -606,7 +603,7 @@ module urdma_rx_place
     .clk(clk),
     .wr_en(!init_done || rst_valid || done_we),
     .wr_addr(!init_done ? init_reg[QPN_W-1:0] : rst_valid ? rst_qpn : rec.op.qpn),
-    .wr_data(!init_done ? 18'd0 : rst_valid ? {rst_gen, 16'd0} : {rec.op.gen, done_wdata}),
+    .wr_data(!init_done ? 18'd0 : rst_valid ? {rst_gen, rst_idx} : {rec.op.gen, done_wdata}),
     .rd_en(done_en), .rd_addr(done_qpn), .rd_data(done_q2)
   );
   assign done_idx = done_q2[15:0];
@@ -614,11 +611,7 @@ module urdma_rx_place
   assign unused = &{1'b0, done_q2[17:16]};
 
   always_ff @(posedge clk) begin
-    if (cqe_put) begin
-      cqe_reg.cqn <= rec.op.cqn;
-      cqe_reg.solicited <= rec.op.se && cqe_status == '0;
-      cqe_reg.cqe <= cqe_word;
-    end
+    if (cqe_put) cqe_reg <= cqe_new;
     if (out_put) begin
       ack_reg <= '{kind: (rec.op.kind == OK_READ) ? RSP_READ : RSP_ACK, qpn: rec.op.qpn, psn: rec.op.psn,
           syndrome: rec.op.syndrome, msn: rec.op.msn, va: rec.op.arg[127:64], key: rec.op.arg[63:32], len: rec.op.arg[31:0]};
@@ -632,7 +625,7 @@ module urdma_rx_place
       idx_reg <= idx_reg + 16'd1;
       turn_reg <= turn_reg + 5'd1;
     end
-    if (f_end) kick_qpn_reg <= rec.op.qpn;
+    if (f_end) kick_reg <= '{qpn: rec.op.qpn, back: rec.back, gen: rec.op.gen, wqe: rec.op.wqe};
   end
 
   always_ff @(posedge clk) begin
@@ -649,7 +642,7 @@ module urdma_rx_place
         F_READ: f_reg <= F_RUN;
         F_RUN: begin
           if (f_end) begin
-            f_reg <= (rec.op.kind == OK_FLUSH && rec.live && !f_kill && flush_more) ? F_KICK : F_IDLE;
+            f_reg <= (!f_kill && (rec.back || (rec.op.kind == OK_FLUSH && rec.live && flush_more))) ? F_KICK : F_IDLE;
           end
         end
         default: if (kick_ready) f_reg <= F_IDLE;

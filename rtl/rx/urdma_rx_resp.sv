@@ -4,10 +4,10 @@
 //  in_*    found items: packets, receive doorbells, flush tokens (IT_KICK), the fence's token
 //  out_*   operations for placement, with what the WQE fetch needs
 //  qpc_*   control from qp_mgr; answered without waiting for anything but this block's own three stages
-//  kick_*  (from placement) a QP whose flush was cut short: it queues up again; never refused for longer than
-//          a few cycles
+//  kick_*  (from placement) a QP whose flush was cut short: it queues up again; or one of UC whose WRITE with immediate is
+//          refused: its WQE is the next one again; never refused for longer than a few cycles
 //  flush_* (to the look-up) QPs to flush. The queue holds each QP at most once, so it never fills.
-//  rst_*   (to placement) a QP begins a new life: the operations of its earlier lives have no effect
+//  rst_*   (to placement) a QP begins a new life with WQE rst_idx: the operations of its earlier lives have no effect
 //  done_*  read of placement's count of completed WQEs, for QUERY; latency 1
 //
 // A request is looked at in the order of volume 1, 9.7.4.1: PSN, opcode sequence, opcode and length, the right of the QP and
@@ -16,6 +16,10 @@
 //
 // A READ moves the expected PSN behind its last response. READ responses and ATOMIC acknowledges pass through, for their
 // place in order; the decision on them is requester completion's.
+//
+// A packet of UC or UD is decided on by urdma_rx_unrel. Placement may refuse the key of a WRITE of UC, and the QP goes on: a WQE
+// that was meant for its immediate is taken back, and what has begun to use WQEs behind it meanwhile is lost with it, as
+// an unreliable service may do; `gen` tells it from what comes later.
 //
 // Three stages: S0 reads, S1 waits, S2 decides and writes. An item whose QP is in S1 waits in front of S0, and what S2 writes is
 // seen by S0 in the same cycle: one item each cycle for different QPs, one each 2 cycles for one QP. Items enter
@@ -27,6 +31,7 @@
 module urdma_rx_resp
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
+  import urdma_opcode_pkg::*;
   import urdma_rx_pkg::*;
 (
   input  wire logic                   clk,
@@ -50,7 +55,7 @@ module urdma_rx_resp
   output      qpc_rsp_t               qpc_rsp,
 
   input  wire logic                   kick_valid,
-  input  wire logic [QPN_W-1:0]       kick_qpn,
+  input  wire kick_t                  kick,
   output      logic                   kick_ready,
   output      logic                   flush_valid,
   output      logic [QPN_W-1:0]       flush_qpn,
@@ -59,6 +64,7 @@ module urdma_rx_resp
   output      logic                   rst_valid,
   output      logic [QPN_W-1:0]       rst_qpn,
   output      logic [1:0]             rst_gen,
+  output      logic [15:0]            rst_idx,
   output      logic                   done_en,
   output      logic [QPN_W-1:0]       done_qpn,
   input  wire logic [15:0]            done_idx,
@@ -73,25 +79,6 @@ module urdma_rx_resp
   logic [URDMA_CNT_N-1:0] cnt_reg;
   assign cnt = cnt_reg;
 
-  typedef struct packed {
-    logic        active;           // from RTR on
-    logic        err;
-    logic        nak;              // a NAK or RNR NAK for epsn is out: packets behind it are dropped silently
-    logic        in_msg;
-    logic        write;            // with in_msg: of a WRITE, so no WQE is in use
-    logic        est;              // COMM_EST has been reported, or it is too late for that
-    logic        queued;           // stands in the flush queue
-    logic [1:0]  gen;
-    logic [23:0] epsn;
-    logic [23:0] msn;
-    logic [15:0] ci;               // next WQE to use, or the one in use
-    logic [15:0] pi;
-    logic [31:0] moff;             // bytes of the message received
-    logic [31:0] left;             // WRITE: bytes to come, where, with which key
-    logic [63:0] va;
-    logic [31:0] key;
-  } st_t;
-
   typedef enum logic [1:0] {S_ITEM, S_QPC, S_KICK} src_e;
 
   // ---- S0 ------------------------------------------------------------------------------------------------
@@ -101,8 +88,10 @@ module urdma_rx_resp
   logic [QPN_W-1:0] s0_qpn, s1_qpn_reg, s2_qpn_reg;
   /* verilator lint_off UNUSEDSIGNAL */  // some fields pass unread
   found_t s1_in_reg, s2_in_reg;
+  kick_t s1_kick_reg, s2_kick_reg;
+  bth_t h;
   /* verilator lint_on UNUSEDSIGNAL */
-  st_t rd, s2_st_reg, wd;
+  resp_st_t rd, s2_st_reg, wd, taken, u_next;
   logic [4:0] out_count;
 
   assign init_done = init_reg[QPN_W];
@@ -114,7 +103,7 @@ module urdma_rx_resp
     s0_valid = in_valid && s0_room;
     if (kick_valid) begin
       s0_src = S_KICK;
-      s0_qpn = kick_qpn;
+      s0_qpn = kick.qpn;
       s0_valid = 1'b1;
     end else if (qpc_valid && !qpc_busy_reg) begin
       s0_src = S_QPC;
@@ -130,7 +119,7 @@ module urdma_rx_resp
   assign done_en = s0_valid && s0_src == S_QPC;
   assign done_qpn = s0_qpn;
 
-  urdma_ram_live #(.WIDTH($bits(st_t)), .DEPTH(1 << QPN_W)) u_st (
+  urdma_ram_live #(.WIDTH($bits(resp_st_t)), .DEPTH(1 << QPN_W)) u_st (
     .clk(clk),
     .wr_en(!init_done || s2_valid_reg),
     .wr_addr(init_done ? s2_qpn_reg : init_reg[QPN_W-1:0]),
@@ -151,6 +140,7 @@ module urdma_rx_resp
       s1_src_reg <= s0_src;
       s1_qpn_reg <= s0_qpn;
       if (s0_src == S_ITEM) s1_in_reg <= in;
+      if (s0_src == S_KICK) s1_kick_reg <= kick;
     end
     if (s1_valid_reg) begin
       s2_src_reg <= s1_src_reg;
@@ -160,6 +150,7 @@ module urdma_rx_resp
         s2_in_reg <= s1_in_reg;
         s2_npk_reg <= (s1_rlen == '0) ? 24'd1 : 24'((s1_rsum >> 7) >> s1_in_reg.mtu);
       end
+      if (s1_src_reg == S_KICK) s2_kick_reg <= s1_kick_reg;
       if (s1_src_reg == S_QPC) s2_done_reg <= done_idx;
     end
   end
@@ -181,67 +172,55 @@ module urdma_rx_resp
 
   // ---- S2 ------------------------------------------------------------------------------------------------
   logic push, flush_push;
-  op_t op;
+  op_t op, op_base, u_op;
   fetch_t fe;
-  logic is_first, is_last, is_send, is_write, is_read, is_atomic, is_imm, is_inv, is_rsp, is_dup;
-  logic bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, posted, c_dup, c_seq, c_noqp, drop;
+  logic is_dup, bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, posted, c_dup, c_seq, c_noqp, drop, alive, u_en, u_seq;
+  drop_why_e u_why;
   logic [12:0] mtu;
   logic [23:0] psn_diff, rd_diff;
   logic [31:0] mlen, left, wr_key, aeth_key;
   logic [63:0] wr_va;
   logic [15:0] db_pi;
   logic db_old, db_bad;
-  logic [7:0] opc;
 
-  assign opc = s2_in_reg.opcode;
+  assign h = s2_in_reg.bth;
   assign mtu = 13'd128 << s2_in_reg.mtu;
   assign psn_diff = s2_in_reg.psn - s2_st_reg.epsn;
-  assign is_send = opc <= BTH_SEND_ONLY_IMM || is_inv;
-  assign is_write = opc >= BTH_WRITE_FIRST && opc <= BTH_WRITE_ONLY_IMM;
-  assign is_read = opc == BTH_READ_REQ;
-  assign is_atomic = opc inside {BTH_CMP_SWAP, BTH_FETCH_ADD};
-  assign is_first = opc inside {BTH_SEND_FIRST, BTH_SEND_ONLY, BTH_SEND_ONLY_IMM, BTH_SEND_ONLY_INV,
-      BTH_WRITE_FIRST, BTH_WRITE_ONLY, BTH_WRITE_ONLY_IMM};
-  assign is_last = opc inside {BTH_SEND_LAST, BTH_SEND_LAST_IMM, BTH_SEND_LAST_INV, BTH_SEND_ONLY, BTH_SEND_ONLY_IMM,
-      BTH_SEND_ONLY_INV, BTH_WRITE_LAST, BTH_WRITE_LAST_IMM, BTH_WRITE_ONLY, BTH_WRITE_ONLY_IMM};
-  assign is_imm = opc inside {BTH_SEND_LAST_IMM, BTH_SEND_ONLY_IMM, BTH_WRITE_LAST_IMM, BTH_WRITE_ONLY_IMM};
-  assign is_inv = opc inside {BTH_SEND_LAST_INV, BTH_SEND_ONLY_INV};
-  assign is_rsp = is_response(opc);
   assign is_dup = psn_diff[23];
 
   // RETH, and where an ATOMIC has the same fields
   assign aeth_key = be32(s2_in_reg.ext[95:64]);
-  assign wr_va = is_first || !is_write ? be64(s2_in_reg.ext[63:0]) : s2_st_reg.va;
-  assign wr_key = is_first || !is_write ? aeth_key : s2_st_reg.key;
-  assign left = is_first || is_read ? be32(s2_in_reg.ext[127:96]) : s2_st_reg.left;
+  assign wr_va = h.first || !h.write ? be64(s2_in_reg.ext[63:0]) : s2_st_reg.va;
+  assign wr_key = h.first || !h.write ? aeth_key : s2_st_reg.key;
+  assign left = h.first || h.read ? be32(s2_in_reg.ext[127:96]) : s2_st_reg.left;
   // a repeated READ is executed if all its PSNs have been used
   assign rd_diff = psn_diff + s2_npk_reg;
 
-  assign bad_seq = (is_send || is_write)
-      ? (is_first == s2_st_reg.in_msg || (s2_st_reg.in_msg && is_write != s2_st_reg.write)) : s2_st_reg.in_msg;
+  assign bad_seq = (h.send || h.write)
+      ? (h.first == s2_st_reg.in_msg || (s2_st_reg.in_msg && h.write != s2_st_reg.write)) : s2_st_reg.in_msg;
   // FIRST and MIDDLE are full, LAST is not empty; no message is longer than 2^31 (IBA 9.7.4.1.6). The pad
   // agrees with the length, the parser has seen to it. The packets of a WRITE sum up to what its RETH says.
   always_comb begin
-    bad_len = (is_last ? s2_in_reg.len > mtu : s2_in_reg.len != mtu) || (is_last && !is_first && s2_in_reg.len == '0);
-    if (is_write) begin
-      if (is_last ? 32'(s2_in_reg.len) != left : left <= 32'(s2_in_reg.len)) bad_len = 1'b1;
+    bad_len = (h.last ? s2_in_reg.len > mtu : s2_in_reg.len != mtu) || (h.last && !h.first && s2_in_reg.len == '0);
+    if (h.write) begin
+      if (h.last ? 32'(s2_in_reg.len) != left : left <= 32'(s2_in_reg.len)) bad_len = 1'b1;
       if (left[31] && left[30:0] != '0) bad_len = 1'b1;
-    end else if (!is_send) begin
-      bad_len = s2_in_reg.len != '0 || (is_read && left[31:30] != '0 && left != 32'h4000_0000);
-    end else if (s2_st_reg.moff[31] && !is_first) begin
+    end else if (!h.send) begin
+      bad_len = s2_in_reg.len != '0 || (h.read && left[31:30] != '0 && left != 32'h4000_0000);
+    end else if (s2_st_reg.moff[31] && !h.first) begin
       bad_len = 1'b1;
     end
   end
-  assign bad_req = bad_len || !(is_send || is_write || is_read || is_atomic)
-      || ((is_read || is_atomic) && s2_in_reg.max_dest_rd_atomic == '0)
-      || (is_atomic && wr_va[2:0] != 3'd0);
-  assign no_right = (is_write && !s2_in_reg.acc[0]) || (is_read && !s2_in_reg.acc[1])
-      || (is_atomic && !s2_in_reg.acc[2]);
+  assign bad_req = bad_len || !(h.send || h.write || h.read || h.atomic)
+      || ((h.read || h.atomic) && s2_in_reg.max_dest_rd_atomic == '0)
+      || (h.atomic && wr_va[2:0] != 3'd0);
+  assign no_right = (h.write && !s2_in_reg.acc[0]) || (h.read && !s2_in_reg.acc[1])
+      || (h.atomic && !s2_in_reg.acc[2]);
   // the message begins to use a WQE; has one in use
-  assign need_wqe = is_write ? is_imm : (is_send && is_first);
+  assign need_wqe = h.write ? h.imm : (h.send && h.first);
   assign has_wqe = s2_st_reg.in_msg && !s2_st_reg.write;
   assign posted = s2_st_reg.ci != s2_st_reg.pi;
-  assign mlen = (is_first ? 32'd0 : s2_st_reg.moff) + 32'(s2_in_reg.len);
+  assign mlen = (h.first ? 32'd0 : s2_st_reg.moff) + 32'(s2_in_reg.len);
 
   // A doorbell that is behind the last one is an old one repeated.
   assign db_pi = s2_in_reg.ext[15:0];
@@ -249,43 +228,72 @@ module urdma_rx_resp
   assign db_bad = 17'(db_pi - s2_st_reg.ci) > (17'd1 << s2_in_reg.rq.log_entries);
 
   always_comb begin
-    wd = s2_st_reg;
-    push = 1'b0;
-    flush_push = 1'b0;
-    rst_valid = 1'b0;
-    c_dup = 1'b0;
-    c_seq = 1'b0;
-    c_noqp = 1'b0;
-    drop = 1'b0;
-
-    fe.moff = is_first ? 32'd0 : s2_st_reg.moff;
+    fe.moff = h.first ? 32'd0 : s2_st_reg.moff;
     fe.pd = s2_in_reg.pd;
     fe.rq = s2_in_reg.rq;
     fe.key = wr_key;
     fe.va = wr_va;
 
-    op = '0;
-    op.kind = OK_NONE;
-    op.qpn = s2_qpn_reg;
-    op.gen = s2_st_reg.gen;
-    op.len = s2_in_reg.len;
-    op.line = s2_in_reg.line;
-    op.lines = s2_in_reg.lines;
-    op.psn = s2_in_reg.psn;
-    op.syndrome = SYN_ACK;
-    op.msn = s2_st_reg.msn;
-    op.imm_valid = is_imm;
-    // immediate data as on the wire, behind the RETH if there is one; a key as a number
-    op.imm = is_inv ? be32(s2_in_reg.ext[31:0]) : (opc == BTH_WRITE_ONLY_IMM) ? s2_in_reg.ext[159:128]
-        : s2_in_reg.ext[31:0];
-    op.fetch_add = opc == BTH_FETCH_ADD;
-    op.arg = is_atomic ? {be64(s2_in_reg.ext[159:96]), be64(s2_in_reg.ext[223:160])} : {wr_va, aeth_key, left};
-    op.se = s2_in_reg.se;
-    op.mlen = mlen;
-    op.wqe = s2_st_reg.ci;
-    op.cqn = s2_in_reg.cqn;
-    op.pd = s2_in_reg.pd;
-    op.dest_qpn = s2_in_reg.dest_qpn;
+    op_base = '0;
+    op_base.kind = OK_NONE;
+    op_base.qpn = s2_qpn_reg;
+    op_base.gen = s2_st_reg.gen;
+    op_base.unrel = s2_in_reg.unrel;
+    op_base.len = s2_in_reg.len;
+    op_base.line = s2_in_reg.line;
+    op_base.lines = s2_in_reg.lines;
+    op_base.psn = s2_in_reg.psn;
+    op_base.syndrome = SYN_ACK;
+    op_base.msn = s2_st_reg.msn;
+    op_base.imm_valid = h.imm;
+    // immediate data as on the wire, behind the RETH or DETH if there is one; a key as a number
+    if (h.inv) op_base.imm = be32(s2_in_reg.ext[31:0]);
+    else if (h.transport == XP_UD) op_base.imm = s2_in_reg.ext[95:64];
+    else op_base.imm = (h.write && h.first) ? s2_in_reg.ext[159:128] : s2_in_reg.ext[31:0];
+    op_base.fetch_add = h.fetch_add;
+    op_base.arg = h.atomic ? {be64(s2_in_reg.ext[159:96]), be64(s2_in_reg.ext[223:160])} : {wr_va, aeth_key, left};
+    op_base.se = s2_in_reg.se;
+    op_base.mlen = mlen;
+    op_base.wqe = s2_st_reg.ci;
+    op_base.cqn = s2_in_reg.cqn;
+    op_base.pd = s2_in_reg.pd;
+    op_base.dest_qpn = s2_in_reg.dest_qpn;
+    op_base.first = h.first;
+    op_base.grh = h.transport == XP_UD;
+    op_base.ipv4 = s2_in_reg.ipv4;
+    op_base.vlan_valid = s2_in_reg.vlan_valid;
+    op_base.tci = s2_in_reg.tci;
+
+    // behind a packet of a SEND or WRITE that is taken; epsn and the rest as its transport has it
+    taken = s2_st_reg;
+    taken.in_msg = !h.last;
+    taken.write = h.write;
+    taken.moff = mlen;
+    taken.left = left - 32'(s2_in_reg.len);
+    taken.va = wr_va + 64'(s2_in_reg.len);
+    taken.key = wr_key;
+    taken.est = 1'b1;
+    if (h.last && (h.send || h.imm)) taken.ci = s2_st_reg.ci + 16'd1;
+  end
+
+  assign alive = s2_in_reg.pass && s2_st_reg.active && !s2_st_reg.err;
+  assign u_en = s2_valid_reg && s2_src_reg == S_ITEM && s2_in_reg.kind == IT_PKT && s2_in_reg.unrel && alive;
+  urdma_rx_unrel u_unrel (
+    .en(u_en), .in(s2_in_reg), .s(s2_st_reg), .taken, .base(op_base), .bad_len, .no_right, .no_wqe(need_wqe && !posted),
+    .next(u_next), .op(u_op), .why(u_why), .seq(u_seq)
+  );
+
+  always_comb begin
+    wd = s2_st_reg;
+    op = op_base;
+    push = 1'b0;
+    flush_push = 1'b0;
+    rst_valid = 1'b0;
+    rst_idx = '0;
+    c_dup = 1'b0;
+    c_seq = 1'b0;
+    c_noqp = 1'b0;
+    drop = 1'b0;
 
     case (s2_src_reg)
       S_QPC: begin
@@ -300,6 +308,7 @@ module urdma_rx_resp
             wd.active = 1'b1;
             wd.nak = 1'b0;
             wd.in_msg = 1'b0;
+            wd.skip = DW_NONE;
             wd.est = 1'b0;
             wd.epsn = qpc.psn;
             wd.msn = '0;
@@ -312,7 +321,18 @@ module urdma_rx_resp
         endcase
       end
 
-      S_KICK: flush_push = !s2_st_reg.queued && s2_st_reg.err;
+      S_KICK: begin
+        flush_push = !s2_st_reg.queued && s2_st_reg.err;
+        // a flush begins with the WQEs that are not completed, anyway
+        if (s2_kick_reg.back && s2_kick_reg.gen == s2_st_reg.gen && !s2_st_reg.err) begin
+          wd.gen = s2_st_reg.gen + 2'd1;
+          wd.ci = s2_kick_reg.wqe;
+          wd.in_msg = 1'b0;
+          if (s2_st_reg.in_msg) wd.skip = DW_BAD;
+          rst_valid = s2_valid_reg;
+          rst_idx = s2_kick_reg.wqe;
+        end
+      end
 
       default: begin
         case (s2_in_reg.kind)
@@ -346,18 +366,23 @@ module urdma_rx_resp
 
           default: begin  // IT_PKT: whatever happens, placement gives the lines back
             push = 1'b1;
-            if (is_rsp) begin
+            if (h.response) begin
               // requester completion decides, counts and traces
               op.kind = OK_RSP;
-              op.pass = s2_in_reg.pass && s2_st_reg.active && !s2_st_reg.err;
-              op.swap = opc == BTH_ATOMIC_ACK;
+              op.pass = alive;
+              op.swap = h.atomic_ack;
               if (op.swap) op.len = 13'd8;
-            end else if (!s2_in_reg.pass || !s2_st_reg.active || s2_st_reg.err) begin
+            end else if (!alive) begin
               c_noqp = 1'b1;
               drop = 1'b1;
+            end else if (u_en) begin
+              wd = u_next;
+              op = u_op;
+              c_seq = u_seq;
+              drop = u_why != DW_NONE;
             end else if (is_dup) begin
               c_dup = 1'b1;
-              if (is_read) begin
+              if (h.read) begin
                 // what it asks for now may be wrong; that is no reason to end the QP
                 if (bad_req || no_right || !(rd_diff[23] || rd_diff == '0)) begin
                   drop = 1'b1;
@@ -366,7 +391,7 @@ module urdma_rx_resp
                   op.dup = 1'b1;
                   op.ack = 1'b1;
                 end
-              end else if (is_atomic) begin
+              end else if (h.atomic) begin
                 op.kind = OK_ATOMIC;
                 op.dup = 1'b1;
               end else begin
@@ -402,7 +427,7 @@ module urdma_rx_resp
             end else if (need_wqe && !posted) begin
               wd.nak = 1'b1;
               // placement sends another NAK if the key of a WRITE is refused
-              op.kind = is_write ? OK_WRITE : OK_NONE;
+              op.kind = h.write ? OK_WRITE : OK_NONE;
               op.check = 1'b1;
               op.ack = 1'b1;
               op.syndrome = SYN_RNR | 8'(s2_in_reg.min_rnr);
@@ -411,27 +436,22 @@ module urdma_rx_resp
               wd.nak = 1'b0;
               wd.est = 1'b1;
               op.est = !s2_st_reg.est && s2_in_reg.state == 4'(URDMA_QPS_RTR);
-              if (is_read || is_atomic) begin
-                op.kind = is_read ? OK_READ : OK_ATOMIC;
-                op.ack = is_read;
+              if (h.read || h.atomic) begin
+                op.kind = h.read ? OK_READ : OK_ATOMIC;
+                op.ack = h.read;
                 op.msn = s2_st_reg.msn + 24'd1;
                 wd.msn = s2_st_reg.msn + 24'd1;
-                wd.epsn = s2_st_reg.epsn + (is_read ? s2_npk_reg : 24'd1);
+                wd.epsn = s2_st_reg.epsn + (h.read ? s2_npk_reg : 24'd1);
               end else begin
-                op.kind = is_write ? OK_WRITE : OK_DATA;
+                op.kind = h.write ? OK_WRITE : OK_DATA;
                 op.ack = s2_in_reg.ackreq;
-                op.last = is_last;
-                op.cqe = is_last && (is_send || is_imm);
-                op.inv = is_inv;
+                op.last = h.last;
+                op.cqe = h.last && (h.send || h.imm);
+                op.inv = h.inv;
+                wd = taken;
+                wd.nak = 1'b0;
                 wd.epsn = s2_st_reg.epsn + 24'd1;
-                wd.in_msg = !is_last;
-                wd.write = is_write;
-                wd.moff = mlen;
-                wd.left = left - 32'(s2_in_reg.len);
-                wd.va = wr_va + 64'(s2_in_reg.len);
-                wd.key = wr_key;
-                if (op.cqe) wd.ci = s2_st_reg.ci + 16'd1;
-                if (is_last) wd.msn = s2_st_reg.msn + 24'd1;
+                if (h.last) wd.msn = s2_st_reg.msn + 24'd1;
               end
             end
           end
@@ -457,6 +477,11 @@ module urdma_rx_resp
       cnt_reg[URDMA_CNT_RX_DUP] <= c_dup;
       cnt_reg[URDMA_CNT_RX_SEQ_ERR] <= c_seq;
       cnt_reg[URDMA_CNT_RX_NO_QP] <= c_noqp;
+      if (u_en) begin
+        cnt_reg[URDMA_CNT_RX_DROP_UNREL] <= u_why == DW_BAD;
+        cnt_reg[URDMA_CNT_RX_DROP_NO_WQE] <= u_why == DW_NO_WQE;
+        cnt_reg[URDMA_CNT_RX_BAD_QKEY] <= u_why == DW_QKEY;
+      end
     end
   end
 

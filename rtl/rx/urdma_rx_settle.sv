@@ -70,8 +70,8 @@ module urdma_rx_settle
 
   assign run = run_reg;
   assign s = run_reg.st;
-  assign is_resp = run_reg.it.kind == IT_PKT && is_response(run_reg.it.opcode);
-  assign due = !psn_before(run_reg.asked, s.una);
+  assign is_resp = run_reg.it.kind == IT_PKT && run_reg.it.bth.response;
+  assign due = !psn_before(run_reg.asked, s.una) && !run_reg.it.unrel;
   assign retry = run_reg.it.pass && s.want && s.head == s.ack && s.active && !s.err && s.tk != T_RNR && !did_reg.rnr;
   assign emit = did_reg.changed || did_reg.hold || retry;
   assign rnr_end = cycles + rnr_cycles(run_reg.it.ext[4:0]);

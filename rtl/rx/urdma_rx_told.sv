@@ -13,7 +13,7 @@
 //  run_*    turns under way: 0 walks, 1 is about to write (put_*), 2 begins to walk in this cycle; news: what comes for their QPs
 //
 // Each memory here has one writer. sent_t is written and forgotten, unless the QP has to be looked at because of it: the WQE has
-// a status, or is acknowledged already, or the QP is in error. made_t raises the newest PSN, and if that asks for an
+// a status, or is of UC or UD, or is acknowledged already, or the QP is in error. made_t raises the newest PSN, and if that asks for an
 // answer and no turn has seen that one is due, the QP is looked at, so that a timer runs from then on.
 // A turn under way has read the tables before and is about to change what the copy says. So what comes for its QP is noted for
 // it (news), psns shows it, and the turn itself looks again if that matters.
@@ -134,7 +134,7 @@ module urdma_rx_told
   assign ent_we = s1_new_reg && (!s1_reg.resent
       || (s1_off < s1_span && s1_back != '0 && s1_back <= 16'(1 << INFL_W)));
   assign s1_run = news[0].sent || news[1].sent;
-  assign s1_kick = s1_reg.status != '0 || (!s1_run && (s1_err || psn_before(s1_reg.psn, s1_una)));
+  assign s1_kick = s1_reg.status != '0 || s1_reg.unrel || (!s1_run && (s1_err || psn_before(s1_reg.psn, s1_una)));
   assign push_s = s1_valid_reg && (s1_new_reg ? s1_kick : s1_kick_reg);
 
   always_ff @(posedge clk) begin

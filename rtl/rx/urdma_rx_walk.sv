@@ -88,7 +88,7 @@ module urdma_rx_walk
 
   assign run = run_reg;
   assign st = run_reg.st;
-  assign is_resp = run_reg.it.kind == IT_PKT && is_response(run_reg.it.opcode);
+  assign is_resp = run_reg.it.kind == IT_PKT && run_reg.it.bth.response;
   assign at_ack = apart_reg || st.head == st.ack;
   assign none = at_ack && st.ack == tail_reg;
   assign is_rd = is_read(ent.opcode);
@@ -135,7 +135,7 @@ module urdma_rx_walk
   assign next_idx = c_block ? st.ack : at_ack ? st.ack + 16'd1 : st.head + 16'd1;
   assign ent_en = step;
   assign ent_idx = next_idx[INFL_W-1:0];
-  assign due = !psn_before(run_reg.asked, st.una);
+  assign due = !psn_before(run_reg.asked, st.una) && !run_reg.it.unrel;
 
   urdma_rx_decide u_decide (
     .it(run_reg.it), .says(says_reg), .is_resp, .s(st), .ent, .none, .goal(goal_reg), .due,

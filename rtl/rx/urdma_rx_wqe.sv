@@ -14,7 +14,8 @@
 // are reserved before the ring address is asked for, so up to LINES WQEs of 64 bytes are in flight. The walk takes
 // one cycle for the header and one for each SGE, and one more to read the header's line, unless the WQE was there when
 // the walk before it ended (ahead_reg); fragments of translation are limited to FRAGS (two a piece), the
-// room for which placement has. A WRITE or ATOMIC is one piece, and takes one cycle at its turn.
+// room for which placement has. A WRITE or ATOMIC is one piece, and takes one cycle at its turn. A piece has 4096 bytes at
+// most, so a datagram that its GRH makes longer may give two in one SGE.
 //
 // A READ request is one piece as well, of which nothing is written: placement wants to know if it is allowed before anything
 // behind it is done (IBA volume 1, 9.7.4.1). One of more than 4 KB gives two, for its first and its last byte. A repeated one
@@ -256,7 +257,8 @@ module urdma_rx_wqe
   logic [7:0] head_num;
   logic [127:0] sge;
   logic [31:0] sge_len, avail;
-  logic [12:0] part;
+  logic [12:0] part, rem_part;
+  logic cut;                       // the rest of the packet goes on in the same SGE
   logic sge_skip, sge_none, w_go, w_ring, ends, rd_long, fresh, read_ahead;
   logic rd_last_reg;               // the second piece of a READ request
 
@@ -266,7 +268,9 @@ module urdma_rx_wqe
   assign sge_none = num_reg == '0;
   assign sge_skip = sge_len <= skip_reg;
   assign avail = sge_len - skip_reg;
-  assign part = (avail < 32'(rem_reg)) ? avail[12:0] : rem_reg;
+  assign rem_part = (rem_reg > 13'd4096) ? 13'd4096 : rem_reg;
+  assign part = (avail < 32'(rem_part)) ? avail[12:0] : rem_part;
+  assign cut = !sge_skip && rem_reg != rem_part && avail > 32'(rem_part);
   assign head_num = walk.sq ? line[URDMA_SQE0_NUM_SGE_LSB+:8] : line[URDMA_RQE0_NUM_SGE_LSB+:8];
   assign head_bad = head_num > {2'd0, walk.stride, 2'd0} - (walk.sq ? 8'd2 : 8'd1);
   assign w_go = walk_valid && !barrier_reg;
@@ -327,7 +331,7 @@ module urdma_rx_wqe
           emit_end = part == rem_reg && (!ends || (avail == 32'(part) && num_reg == 8'd1));
         end
         // the next unit lies in the next line
-        walk_line_en = (!emit || emit_ok) && !stay && unit_reg[1:0] == 2'd3;
+        walk_line_en = (!emit || emit_ok) && !stay && !cut && unit_reg[1:0] == 2'd3;
         walk_line = rp_reg + LW'(unit_reg[4:2]) + 1'b1;
       end
     endcase
@@ -401,14 +405,14 @@ module urdma_rx_wqe
       W_HEAD: num_reg <= head_num;
       default: begin
         if (!emit || emit_ok) begin
-          if (!stay) begin
+          if (!stay && !cut) begin
             num_reg <= num_reg - 8'd1;
             unit_reg <= unit_reg + 5'd1;
           end
           if (sge_skip) begin
             skip_reg <= skip_reg - sge_len;
           end else begin
-            skip_reg <= '0;
+            skip_reg <= cut ? skip_reg + 32'(part) : '0;
             rem_reg <= rem_reg - part;
           end
         end

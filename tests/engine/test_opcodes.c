@@ -210,7 +210,7 @@ static void put(struct opcodes *o, const struct item *it, unsigned int opcode, u
 			    .dqpn = RIG_QPN(it->qp),
 			    .psn = psn & 0xffffff,
 			    .ackreq = ackreq,
-			    .ext_len = r ? r->ext : 0,
+			    .ext_len = opc_rules[opcode].ext,
 			    .payload = payload,
 			    .len = shape.room,
 			    .raw = true,

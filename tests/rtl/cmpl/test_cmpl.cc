@@ -21,6 +21,7 @@ extern "C" {
 #include "Vurdma_rx_cmpl.h"
 #include "rtl/bench.h"
 #include "urdma_hw.h"
+#include "urdma_opcode_pkg.h"
 #include "urdma_pkg.h"
 #include "urdma_rx_pkg.h"
 
@@ -56,6 +57,7 @@ enum {
 
 struct config {
 	unsigned int timeout, retry, rnr_retry, mtu, cqn;
+	bool unrel = false; // UC, UD
 };
 
 struct item {
@@ -125,6 +127,21 @@ static unsigned int psn_add(unsigned int a, int n)
 	return (a + n) & 0xffffff;
 }
 
+// What the parser says of the opcode of an answer (IBA volume 1, table 38).
+static void put_bth(uint32_t *w, unsigned int at, unsigned int opcode)
+{
+	bool atomic = opcode == ATOMIC_ACK;
+
+	FIELD_SET(w, at, bth_t, transport, XP_RC);
+	FIELD_SET(w, at, bth_t, valid, 1);
+	FIELD_SET(w, at, bth_t, ack, opcode == ACK_OP);
+	FIELD_SET(w, at, bth_t, response, opcode != ACK_OP);
+	FIELD_SET(w, at, bth_t, atomic_ack, atomic);
+	FIELD_SET(w, at, bth_t, first, opcode == RR_FIRST || opcode == RR_ONLY);
+	FIELD_SET(w, at, bth_t, last, opcode == RR_LAST || opcode == RR_ONLY);
+	FIELD_SET(w, at, bth_t, ext_len, atomic ? 12 : opcode == RR_MIDDLE ? 0 : 4);
+}
+
 static void put_item(struct bench *b, const struct item *it)
 {
 	uint32_t *w = b->dut.in.m_storage;
@@ -140,7 +157,9 @@ static void put_item(struct bench *b, const struct item *it)
 	FIELD_SET(w, 0, found_t, len, it->len);
 	bits_set(w, found_t_ext_LSB, 8, it->syndrome);
 	FIELD_SET(w, 0, found_t, psn, it->psn);
-	FIELD_SET(w, 0, found_t, opcode, it->opcode);
+	if (it->kind == IT_PKT)
+		put_bth(w, FIELD_AT(0, found_t, bth), it->opcode);
+	FIELD_SET(w, 0, found_t, unrel, c->unrel);
 	FIELD_SET(w, 0, found_t, qpn, it->qpn);
 	FIELD_SET(w, 0, found_t, pass, it->pass);
 	FIELD_SET(w, 0, found_t, kind, it->kind);
@@ -152,6 +171,7 @@ static void put_sent(struct bench *b, const struct sent *s)
 
 	FIELD_SET(w, 0, sent_t, len, s->len);
 	FIELD_SET(w, 0, sent_t, resent, s->resent);
+	FIELD_SET(w, 0, sent_t, unrel, b->cfg[s->qpn % b->cfg.size()].unrel);
 	FIELD_SET(w, 0, sent_t, status, s->status);
 	FIELD_SET(w, 0, sent_t, signaled, s->signaled);
 	FIELD_SET(w, 0, sent_t, opcode, s->opcode);
@@ -758,6 +778,8 @@ static void next_message(struct bench *b, struct qp *q)
 	unsigned int mtu = 128u << b->cfg[q->n].mtu;
 
 	q->op = ops[rnd(b, 8)];
+	if (b->cfg[q->n].unrel && is_rd(q->op))
+		q->op = WRITE;
 	q->len = one_in(b, 4) ? rnd(b, 3) * mtu : rnd(b, 5 * mtu);
 	q->npsn = q->len ? (q->len + mtu - 1) / mtu : 1;
 	if (q->op == CS || q->op == FA) {
@@ -778,7 +800,7 @@ static void make_packets(struct bench *b, struct qp *q, unsigned int n)
 
 		q->made = is_rd(q->op) ? q->npsn : q->made + 1;
 		psn = psn_add(q->next_psn, (int)q->made - 1);
-		asks = q->made == q->npsn || one_in(b, 4);
+		asks = !b->cfg[q->n].unrel && (q->made == q->npsn || one_in(b, 4));
 		b->mades.push_back({ q->n, psn, asks });
 		// The message before may have failed with packets made, which had these PSNs.
 		if (psn_diff(psn, q->newest) > 0)
@@ -794,7 +816,8 @@ static void step_made(struct bench *b, struct qp *q)
 	if (q->err)
 		return;
 	if (one_in(b, 4))
-		b->mades.push_back({ q->n, psn_add(q->newest, -(int)rnd(b, 40)), one_in(b, 2) });
+		b->mades.push_back({ q->n, psn_add(q->newest, -(int)rnd(b, 40)),
+				     one_in(b, 2) && !b->cfg[q->n].unrel });
 	else if (q->npsn > 1 && !is_rd(q->op))
 		make_packets(b, q, rnd(b, q->npsn));
 }
@@ -807,8 +830,9 @@ static void begin_life(struct bench *b, struct model *m, struct qp *q)
 	settle(b);
 	*q = {};
 	q->n = n;
-	b->cfg[n] = { (unsigned int)rnd(b, 4), (unsigned int)rnd(b, 8), (unsigned int)rnd(b, 8),
-		      1 + (unsigned int)rnd(b, 3), (unsigned int)rnd(b, 4096) };
+	b->cfg[n] = { (unsigned int)rnd(b, 4),	  (unsigned int)rnd(b, 8),
+		      (unsigned int)rnd(b, 8),	  1 + (unsigned int)rnd(b, 3),
+		      (unsigned int)rnd(b, 4096), one_in(b, 4) };
 	b->ctrls.push_back({ C_SQ_PSN, n, psn });
 	settle(b);
 	q->active = true;
@@ -818,7 +842,7 @@ static void begin_life(struct bench *b, struct model *m, struct qp *q)
 	check_step(b, m, "begin");
 }
 
-static void step_sent(struct bench *b, struct qp *q)
+static void step_sent(struct bench *b, struct model *m, struct qp *q)
 {
 	unsigned int status = q->err ? FLUSH : one_in(b, 150) ? LOC_PROT : 0, reads = 0;
 
@@ -843,8 +867,18 @@ static void step_sent(struct bench *b, struct qp *q)
 	q->next_psn = status ? q->next_psn : psn_add(e.psn, 1);
 	q->next_wqe = (q->next_wqe + 1) & 0xffff;
 	next_message(b, q);
-	if (!q->err)
+	// of UC and UD all that is told is acknowledged, also of a QP that is in error
+	if (b->cfg[q->n].unrel && !q->dead) {
+		unsigned int una = psn_add(e.psn, 1);
+
+		advance(q, una);
+		if (q->err)
+			q->una = una;
+		else
+			move_una(m, q, una);
+	} else if (!q->err) {
 		advance(q, q->una);
+	}
 }
 
 // a message that was sent fails when it is sent again; or one that is completed already
@@ -852,7 +886,7 @@ static void step_resent(struct bench *b, struct qp *q)
 {
 	unsigned int i;
 
-	if (q->t.empty() || q->err)
+	if (q->t.empty() || q->err || b->cfg[q->n].unrel)
 		return;
 	i = rnd(b, q->t.size() + 2);
 	if (i >= 2) {
@@ -877,6 +911,9 @@ static void step_packet(struct bench *b, struct model *m, struct qp *q)
 	int out = psn_diff(psn_add(q->newest, 1), q->una);
 	const struct ent *rd = NULL;
 
+	// the look-up lets no answer through to UC and UD
+	if (b->cfg[q->n].unrel)
+		it.pass = false;
 	for (size_t i = q->acks; i < q->t.size() && !rd; i++)
 		if (is_rd(q->t[i].op) && !q->t[i].status)
 			rd = &q->t[i];
@@ -980,7 +1017,7 @@ static void test_rules(void **state)
 		b->slow = one_in(b, 2);
 		if (what < 8) {
 			name = "sent";
-			step_sent(b, q);
+			step_sent(b, m, q);
 		} else if (what < 10) {
 			name = "made";
 			step_made(b, q);
@@ -1687,6 +1724,93 @@ static void test_query(void **state)
 	delete b;
 }
 
+// UC and UD: what is told completes, at once and in order, without an answer and without a timer,
+// as fast as tx can tell it; also beside a QP of RC, whose ACKs come at the same time.
+static void test_unrel(void **state)
+{
+	struct bench *b = new bench;
+
+	(void)state;
+	start(b, test_seed(1), 16);
+	for (unsigned int qps : { 1u, 2u, 8u }) {
+		std::vector<unsigned int> wqe(16, 0), ended(16, 0);
+		unsigned int n = 0, acks = 0, most = 0;
+		uint64_t begin;
+
+		// the timeout does not count
+		for (unsigned int q = 0; q < 16; q++)
+			open_qp(b, q, { 1, 3, 3, 5, q, q < qps });
+		begin = b->now;
+		while (n < 4000) {
+			unsigned int q = n % qps;
+
+			// a message every 4 cycles, signaled or not; one of 15 is long
+			if ((b->now - begin) % 4 == 0) {
+				unsigned int len = one_in(b, 15) ? 4096 * 3 : 64;
+
+				b->sents.push_back({ q, wqe[q]++, n, SEND,
+						     (unsigned int)(n % 3 != 0), 0, 0, len });
+				b->mades.push_back({ q, n, false });
+				n++;
+			}
+			if ((b->now - begin) % 12 == 0) {
+				post(b, 15, acks, acks, 1, SEND, true, 64);
+				if (acks > 8)
+					b->items.push_back(
+						{ IT_PKT, 15, ACK_OP, acks - 8, 0x1f, 0, true });
+				acks++;
+			}
+			cycle(b);
+			for (struct acked &a : b->ackeds) {
+				assert_int_equal(a.kind, PROGRESS);
+				if (a.qpn < qps)
+					ended[a.qpn] = a.wqe_done;
+			}
+			b->ackeds.clear();
+			for (q = 0; q < qps; q++)
+				if (wqe[q] - ended[q] > most)
+					most = wqe[q] - ended[q];
+		}
+		settle(b);
+		for (struct acked &a : b->ackeds)
+			ended[a.qpn] = a.wqe_done;
+		b->ackeds.clear();
+		std::vector<unsigned int> next(16, 0);
+		for (struct cqe &c : b->cqes) {
+			assert_int_equal(c.status, 0);
+			if (c.qpn == 15)
+				continue;
+			assert_true(c.wqe >= next[c.qpn]);
+			next[c.qpn] = c.wqe + 1;
+		}
+		for (unsigned int q = 0; q < qps; q++)
+			assert_int_equal(ended[q], wqe[q]);
+		print_message("%u QPs, a message told every 4 cycles: at most %u of a QP wait\n",
+			      qps, most);
+		// of 128 that may be under way
+		assert_true(most <= 16);
+		assert_int_equal(b->cqes.size(), 4000 - (4000 + 2) / 3 + acks - 8);
+		b->cqes.clear();
+	}
+	// PSNs more than half of their range away from the first
+	open_qp(b, 15, { 1, 3, 3, 5, 15 });
+	open_qp(b, 2, { 1, 3, 3, 1, 2, true });
+	for (unsigned int i = 0; i < 40; i++) {
+		b->mades.push_back({ 2, psn_add(0, (int)((i + 1) << 19) - 1), false });
+		b->sents.push_back(
+			{ 2, i, psn_add(0, (int)((i + 1) << 19) - 1), SEND, 1, 0, 0, 1u << 27 });
+		settle(b);
+		assert_int_equal(b->cqes.size(), i + 1);
+		b->time += 100000;
+		settle(b);
+	}
+	for (struct acked &a : b->ackeds)
+		assert_int_equal(a.kind, PROGRESS);
+	assert_int_equal(b->errs.size(), 0);
+	assert_int_equal(b->cnt[CNT_TIMEOUT], 0);
+	delete b;
+}
+
 // A fence behind an acknowledgement: when it comes out, what the acknowledgement completes has been
 // taken, however slow the others are.
 static void test_fence(void **state)
@@ -1730,6 +1854,7 @@ int main(void)
 		cmocka_unit_test(test_rules), cmocka_unit_test(test_wire),
 		cmocka_unit_test(test_rate),  cmocka_unit_test(test_sustained),
 		cmocka_unit_test(test_race),  cmocka_unit_test(test_timer),
+		cmocka_unit_test(test_unrel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -229,6 +229,9 @@ static void good_mr(uint64_t cmd[8], uint32_t pd)
 	(URDMA_QPM_STATE | URDMA_QPM_TIMEOUT | URDMA_QPM_RETRY | URDMA_QPM_RNR_RETRY | \
 	 URDMA_QPM_SQ_PSN | URDMA_QPM_MAX_RD_ATOMIC)
 
+/* of the QP that good_modify() is for */
+static uint32_t modify_type = URDMA_QPT_RC;
+
 /* SGID entry 3 is used */
 static void good_modify(uint64_t cmd[8], uint32_t state)
 {
@@ -241,6 +244,14 @@ static void good_modify(uint64_t cmd[8], uint32_t state)
 		mask = M_RTR;
 	if (state == URDMA_QPS_RTS)
 		mask = M_RTS;
+	if (modify_type != URDMA_QPT_RC)
+		mask &= ~(URDMA_QPM_MAX_DEST_RD_ATOMIC | URDMA_QPM_MIN_RNR | URDMA_QPM_TIMEOUT |
+			  URDMA_QPM_RETRY | URDMA_QPM_RNR_RETRY | URDMA_QPM_MAX_RD_ATOMIC);
+	if (modify_type == URDMA_QPT_UD) {
+		mask &= ~(URDMA_QPM_AV | URDMA_QPM_DEST_QPN | URDMA_QPM_RQ_PSN | URDMA_QPM_ACCESS);
+		if (state == URDMA_QPS_INIT)
+			mask |= URDMA_QPM_QKEY;
+	}
 	cmd[1] = mask | FIELD(URDMA_CMD_MOD1_STATE, state) | FIELD(URDMA_CMD_MOD1_MTU, 3) |
 		 FIELD(URDMA_CMD_MOD1_TIMEOUT, 14) | FIELD(URDMA_CMD_MOD1_RETRY, 7) |
 		 FIELD(URDMA_CMD_MOD1_RNR_RETRY, 6) | FIELD(URDMA_CMD_MOD1_MIN_RNR, 12);
@@ -344,7 +355,8 @@ static void test_registers(void **state)
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_CAP_FEATURES),
 			 URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE | URDMA_RF_FEAT_RC_READ |
 				 URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_RC_RETRY |
-				 URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_ETH);
+				 URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_ETH |
+				 URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD);
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_ETH);
 	assert_int_equal(GET(URDMA_RF_CAP_ETH_QUEUES, v), 8);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_ETH_RING, v), 15);
@@ -643,8 +655,32 @@ static void test_bad(void **state)
 	REFUSE(b, good_qp(cmd, 1, 3, 4100), , CREATE_QP, 1, BAD_CQ);
 	REFUSE(b, good_qp(cmd, 1, 3, 4), set(cmd, 1, URDMA_CMD_QP1_DB_PAGE, 1024), CREATE_QP, 1,
 	       BAD_DB_PAGE);
-	REFUSE(b, good_qp(cmd, 1, 3, 4), set(cmd, 1, URDMA_CMD_QP1_TYPE, 4), CREATE_QP, 1,
-	       BAD_ATTR);
+	for (uint32_t type = 0; type < 16; type++) {
+		if (type < URDMA_QPT_RC || type > URDMA_QPT_UD)
+			REFUSE(b, good_qp(cmd, 1, 3, 4), set(cmd, 1, URDMA_CMD_QP1_TYPE, type),
+			       CREATE_QP, 1, BAD_ATTR);
+	}
+	/* of UD a send WQE has at least 128 bytes, a receive WQE as ever; the type is looked at
+	 * before sizes */
+	for (uint32_t type = URDMA_QPT_UC; type <= URDMA_QPT_UD; type++) {
+		bool ud = type == URDMA_QPT_UD;
+
+		good_qp(cmd, 1, 3, 4);
+		set(cmd, 1, URDMA_CMD_QP1_TYPE, type);
+		set(cmd, 3, URDMA_RING_LOG_STRIDE, 6);
+		set(cmd, 5, URDMA_RING_LOG_STRIDE, 6);
+		if (ud)
+			refuse(b, cmd, URDMA_CMD_CREATE_QP, 1, URDMA_CS_BAD_SIZE);
+		set(cmd, 3, URDMA_RING_LOG_STRIDE, ud ? 7 : 6);
+		assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 1), URDMA_CS_OK);
+		for (int i = 0; i < 3; i++) {
+			struct seen_qp q;
+
+			ctl_qp_cfg(b->c, i, 1, &q);
+			assert_int_equal(q.type, type);
+		}
+		assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 1), URDMA_CS_OK);
+	}
 	for (int rq = 3; rq <= 5; rq += 2) {
 		REFUSE(b, good_qp(cmd, 1, 3, 4), set(cmd, rq, URDMA_RING_LOG_ENTRIES, 16),
 		       CREATE_QP, 1, BAD_SIZE);
@@ -746,14 +782,15 @@ static void test_bad(void **state)
  */
 
 /*
- * InfiniBand Architecture Specification, volume 1, table of QP transitions in 11.2.5.2, for RC,
- * without what is no attribute of the NIC (port, alternate path). Kept apart from the tables above.
+ * InfiniBand Architecture Specification, volume 1, table of QP transitions in 11.2.5.2, for RC, UC
+ * and UD, without what is no attribute of the NIC (port, alternate path). The NIC has to be told
+ * the MTU of a UD QP. Kept apart from the tables above.
  */
 #define A(n) URDMA_QPM_##n
 static const struct rule {
 	uint32_t from, to;
 	uint32_t need, may;
-} rules[] = {
+} rules_rc[] = {
 	{ URDMA_QPS_RESET, URDMA_QPS_RESET, 0, 0 },
 	{ URDMA_QPS_RESET, URDMA_QPS_INIT, A(PKEY) | A(ACCESS), 0 },
 	{ URDMA_QPS_RESET, URDMA_QPS_ERR, 0, 0 },
@@ -780,11 +817,59 @@ static const struct rule {
 	{ URDMA_QPS_SQD, URDMA_QPS_ERR, 0, 0 },
 	{ URDMA_QPS_ERR, URDMA_QPS_RESET, 0, 0 },
 	{ URDMA_QPS_ERR, URDMA_QPS_ERR, 0, 0 },
+}, rules_uc[] = {
+	{ URDMA_QPS_RESET, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_RESET, URDMA_QPS_INIT, A(PKEY) | A(ACCESS), 0 },
+	{ URDMA_QPS_RESET, URDMA_QPS_ERR, 0, 0 },
+	{ URDMA_QPS_INIT, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_INIT, URDMA_QPS_INIT, 0, A(PKEY) | A(ACCESS) },
+	{ URDMA_QPS_INIT, URDMA_QPS_RTR, A(AV) | A(MTU) | A(DEST_QPN) | A(RQ_PSN),
+	  A(PKEY) | A(ACCESS) },
+	{ URDMA_QPS_INIT, URDMA_QPS_ERR, 0, 0 },
+	{ URDMA_QPS_RTR, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_RTR, URDMA_QPS_RTS, A(SQ_PSN), A(ACCESS) },
+	{ URDMA_QPS_RTR, URDMA_QPS_ERR, 0, 0 },
+	{ URDMA_QPS_RTS, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_RTS, URDMA_QPS_RTS, 0, A(ACCESS) },
+	{ URDMA_QPS_RTS, URDMA_QPS_SQD, 0, A(SQD_EVENT) },
+	{ URDMA_QPS_RTS, URDMA_QPS_ERR, 0, 0 },
+	{ URDMA_QPS_SQD, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_SQD, URDMA_QPS_RTS, 0, A(ACCESS) },
+	{ URDMA_QPS_SQD, URDMA_QPS_SQD, 0, A(AV) | A(ACCESS) | A(PKEY) },
+	{ URDMA_QPS_SQD, URDMA_QPS_ERR, 0, 0 },
+	{ URDMA_QPS_ERR, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_ERR, URDMA_QPS_ERR, 0, 0 },
+}, rules_ud[] = {
+	{ URDMA_QPS_RESET, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_RESET, URDMA_QPS_INIT, A(PKEY) | A(QKEY), 0 },
+	{ URDMA_QPS_RESET, URDMA_QPS_ERR, 0, 0 },
+	{ URDMA_QPS_INIT, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_INIT, URDMA_QPS_INIT, 0, A(PKEY) | A(QKEY) },
+	{ URDMA_QPS_INIT, URDMA_QPS_RTR, A(MTU), A(PKEY) | A(QKEY) },
+	{ URDMA_QPS_INIT, URDMA_QPS_ERR, 0, 0 },
+	{ URDMA_QPS_RTR, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_RTR, URDMA_QPS_RTS, A(SQ_PSN), A(QKEY) },
+	{ URDMA_QPS_RTR, URDMA_QPS_ERR, 0, 0 },
+	{ URDMA_QPS_RTS, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_RTS, URDMA_QPS_RTS, 0, A(QKEY) },
+	{ URDMA_QPS_RTS, URDMA_QPS_SQD, 0, A(SQD_EVENT) },
+	{ URDMA_QPS_RTS, URDMA_QPS_ERR, 0, 0 },
+	{ URDMA_QPS_SQD, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_SQD, URDMA_QPS_RTS, 0, A(QKEY) },
+	{ URDMA_QPS_SQD, URDMA_QPS_SQD, 0, A(PKEY) | A(QKEY) },
+	{ URDMA_QPS_SQD, URDMA_QPS_ERR, 0, 0 },
+	{ URDMA_QPS_ERR, URDMA_QPS_RESET, 0, 0 },
+	{ URDMA_QPS_ERR, URDMA_QPS_ERR, 0, 0 },
 };
+#define RULES (sizeof(rules_rc) / sizeof(rules_rc[0]))
 
 static const struct rule *rule_of(uint32_t from, uint32_t to)
 {
-	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+	const struct rule *rules = modify_type == URDMA_QPT_RC	 ? rules_rc
+				   : modify_type == URDMA_QPT_UC ? rules_uc
+								 : rules_ud;
+
+	for (size_t i = 0; i < RULES; i++)
 		if (rules[i].from == from && rules[i].to == to)
 			return &rules[i];
 	return NULL;
@@ -874,6 +959,8 @@ static void changed(struct seen_qp *q, uint32_t mask, uint32_t to)
 		q->max_dest_rd = 6;
 	if (mask & A(PKEY))
 		q->pkey = 0x8001;
+	if (mask & A(QKEY))
+		q->qkey = 0x11223344;
 	if (mask & A(ACCESS))
 		q->acc = 2;
 }
@@ -950,14 +1037,14 @@ static void decline(struct bench *b, uint32_t to, uint32_t mask, uint32_t status
 	refuse(b, cmd, URDMA_CMD_MODIFY_QP, 5, status);
 }
 
-static void test_modify(void **state)
+static void modify_all(uint32_t type)
 {
 	static const uint32_t from_states[] = { URDMA_QPS_RESET, URDMA_QPS_INIT, URDMA_QPS_RTR,
 						URDMA_QPS_RTS,	 URDMA_QPS_SQD,	 URDMA_QPS_ERR };
 	struct bench *b = bench_new(4);
 	uint64_t cmd[8];
 
-	(void)state;
+	modify_type = type;
 	b->w->rd_latency_min = 2;
 	b->w->rd_latency_max = 6;
 	b->w->fence_delay_max = 4;
@@ -969,6 +1056,7 @@ static void test_modify(void **state)
 	assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 5), URDMA_CS_OK);
 	good_qp(cmd, 1, 3, 4);
 	cmd[1] |= URDMA_CMD_QP1_PRIV;
+	set(cmd, 1, URDMA_CMD_QP1_TYPE, type);
 	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 5), URDMA_CS_OK);
 
 	for (size_t f = 0; f < sizeof(from_states) / sizeof(from_states[0]); f++) {
@@ -1048,6 +1136,15 @@ static void test_modify(void **state)
 		assert_int_equal(b->cpl[tag][1], URDMA_QPS_ERR);
 	}
 	bench_free(b);
+	modify_type = URDMA_QPT_RC;
+}
+
+static void test_modify(void **state)
+{
+	(void)state;
+	modify_all(URDMA_QPT_RC);
+	modify_all(URDMA_QPT_UC);
+	modify_all(URDMA_QPT_UD);
 }
 #undef A
 

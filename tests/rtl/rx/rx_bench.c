@@ -281,6 +281,7 @@ void bench_cycle(struct bench *b)
 	if (p) {
 		in->made_qpn = ((struct rx_sent *)p)->qpn;
 		in->made_psn = ((struct rx_sent *)p)->psn;
+		in->made_asks = !((struct rx_sent *)p)->unrel;
 	}
 	in->mrr_valid = 0;
 	in->mr_ready = 0;
@@ -505,7 +506,7 @@ void bench_made(struct bench *b, uint16_t qpn, uint32_t psn)
 void bench_sent(struct bench *b, const struct rx_sent *s)
 {
 	if (!s->status)
-		bench_made(b, s->qpn, s->psn);
+		fifo_put(&b->made, s);
 	fifo_put(&b->sent, s);
 }
 

@@ -86,6 +86,7 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	t.cfg_min_rnr = in->cfg.min_rnr;
 	t.cfg_dest_qpn = in->cfg.dest_qpn;
 	t.cfg_pkey = in->cfg.pkey;
+	t.cfg_qkey = in->cfg.qkey;
 	t.cfg_sgid = in->cfg.sgid;
 	memcpy(&t.cfg_dgid, in->cfg.dgid, 16);
 	t.qpr_ready = in->qpr_ready;
@@ -110,10 +111,12 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	t.sent_opcode = in->sent.opcode;
 	t.sent_signaled = in->sent.signaled;
 	t.sent_status = in->sent.status;
+	t.sent_unrel = in->sent.unrel;
 	t.sent_len = in->sent.len;
 	t.made_valid = in->made_valid;
 	t.made_qpn = in->made_qpn;
 	t.made_psn = in->made_psn;
+	t.made_asks = in->made_asks;
 	t.acked_ready = in->acked_ready;
 	t.ack_ready = in->ack_ready;
 	t.mr_ready = in->mr_ready;

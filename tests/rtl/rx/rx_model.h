@@ -23,6 +23,7 @@ struct rx_sent {
 	uint16_t qpn, wqe;
 	uint32_t psn;
 	uint8_t opcode, signaled, status;
+	bool unrel;
 	uint32_t len;
 };
 
@@ -35,7 +36,7 @@ struct rx_cfg {
 	uint8_t rq_log_entries, rq_log_stride, mtu, min_rnr;
 	uint64_t sq_addr;
 	uint8_t sq_log_entries, sq_log_stride, acc, max_dest, timeout, retry, rnr_retry;
-	uint32_t dest_qpn;
+	uint32_t dest_qpn, qkey;
 	uint16_t pkey;
 	uint8_t sgid, dgid[16];
 };
@@ -72,7 +73,7 @@ struct rx_in {
 	uint8_t mro_rsp;
 	bool sent_valid;
 	struct rx_sent sent;
-	bool made_valid;
+	bool made_valid, made_asks;
 	uint32_t made_qpn, made_psn;
 	bool acked_ready, ack_ready;
 	uint8_t mr_ready, mrr_valid;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Every opcode with every length around its limits, in and out of sequence, at three path MTUs,
- * against the table of opcode_rules.h. Beside its length, and its place in the message, nothing is
- * wrong with a packet: what is said of a message's length agrees with it as far as it can.
+ * to a QP of each transport, against the table of opcode_rules.h. Beside its length, and its place
+ * in the message, nothing is wrong with a packet: what is said of a message's length agrees with it
+ * as far as it can.
  */
 #include "rx_opcodes.h"
 
@@ -28,13 +29,17 @@
 #define KEY	 0x1200
 #define KEY_INV	 0x1300
 #define MAX_LEN	 0x8000
+#define QKEY	 0x12345678
+#define SRC_QPN	 0x654321
 
 struct opcodes {
 	struct bench *b;
+	enum opc_transport qp;
 	unsigned int mtu_code, mtu;
 	bool alive; /* set up, and nothing has happened since */
 	uint8_t payload[2 * 4096 + 64];
-	unsigned int cases, verdicts[5];
+	uint8_t grh[40]; /* of the last packet */
+	unsigned int cases, verdicts[6];
 };
 
 static void put32(uint8_t *p, uint32_t v)
@@ -56,7 +61,7 @@ static const uint8_t mac_own[6] = { 2, 0, 0, 0, 0, 2 }, mac_peer[6] = { 2, 0, 0,
 static void send(struct opcodes *o, unsigned int opcode, uint32_t psn, uint32_t total,
 		 const uint8_t *payload, struct opc_shape shape)
 {
-	const struct opc_rule *r = opcode < OPC_RC ? &opc_rules[opcode] : NULL;
+	const struct opc_rule *r = &opc_rules[opcode];
 	static struct frame f;
 	struct packet k = { .ipv4 = true,
 			    .opcode = opcode,
@@ -64,7 +69,7 @@ static void send(struct opcodes *o, unsigned int opcode, uint32_t psn, uint32_t 
 			    .dqpn = QPN,
 			    .psn = psn & 0xffffff,
 			    .ackreq = true,
-			    .ext_len = r ? r->ext : 0,
+			    .ext_len = r->ext,
 			    .payload = payload,
 			    .len = shape.room,
 			    .raw = true,
@@ -74,11 +79,14 @@ static void send(struct opcodes *o, unsigned int opcode, uint32_t psn, uint32_t 
 	memcpy(k.smac, mac_peer, 6);
 	gid(k.dip, 2);
 	gid(k.sip, 1);
-	if (r && r->inv) {
+	if (opc_transport(opcode) == OPC_T_UD) {
+		put32(k.ext, QKEY);
+		put32(k.ext + 4, SRC_QPN);
+	} else if (r->inv) {
 		put32(k.ext, KEY_INV);
-	} else if (r && opc_is_response(r->kind)) {
+	} else if (opc_is_response(r->kind)) {
 		put32(k.ext, 0x1f000001);
-	} else if (r && (r->kind == OPC_READ || r->kind == OPC_ATOMIC || r->ext >= 16)) {
+	} else if (r->kind == OPC_READ || r->kind == OPC_ATOMIC || r->ext >= 16) {
 		put32(k.ext, (HOST_VA + REM_OFF) >> 32);
 		put32(k.ext + 4, (uint32_t)(HOST_VA + REM_OFF));
 		put32(k.ext + 8, KEY);
@@ -86,6 +94,8 @@ static void send(struct opcodes *o, unsigned int opcode, uint32_t psn, uint32_t 
 		put32(k.ext + 12, r->kind == OPC_ATOMIC ? 0 : total);
 	}
 	packet_build(&k, &f);
+	memset(o->grh, 0, 20);
+	memcpy(o->grh + 20, f.b + packet_ip(&k), 20);
 	bench_frame(o->b, &f, false);
 }
 
@@ -109,7 +119,9 @@ static void renew(struct opcodes *o)
 	struct rx_cfg c = { .qpn = QPN,
 			    .exists = true,
 			    .state = URDMA_QPS_RTS,
-			    .type = URDMA_QPT_RC,
+			    .type = o->qp == OPC_T_UC	? URDMA_QPT_UC
+				    : o->qp == OPC_T_UD ? URDMA_QPT_UD
+							: URDMA_QPT_RC,
 			    .pd = PD,
 			    .send_cq = 30,
 			    .recv_cq = 20,
@@ -123,6 +135,7 @@ static void renew(struct opcodes *o)
 			    .acc = 7,
 			    .max_dest = 16,
 			    .dest_qpn = 0xabc,
+			    .qkey = QKEY,
 			    .pkey = 0xffff };
 
 	gid(c.dgid, 1);
@@ -135,6 +148,12 @@ static void renew(struct opcodes *o)
 	bench_db(b, QPN, 2);
 	bench_drain(b, 1000);
 	o->alive = true;
+}
+
+/* Of an opcode that the QP's transport has */
+static const struct opc_rule *rule(const struct opcodes *o, unsigned int opcode)
+{
+	return opc_transport(opcode) == o->qp ? &opc_rules[opcode] : NULL;
 }
 
 /* The message of the requester that a response of this kind answers; the PSN of the response. */
@@ -161,15 +180,15 @@ static uint32_t outstanding(struct opcodes *o, const struct opc_rule *r, unsigne
 static uint32_t lead_in(struct opcodes *o, unsigned int opcode, enum opc_before before,
 			unsigned int len)
 {
-	const struct opc_rule *r = opcode < OPC_RC ? &opc_rules[opcode] : NULL;
+	const struct opc_rule *r = rule(o, opcode);
 	bool write = r && r->kind == OPC_WRITE && opc_wants(r) == before;
-	unsigned int mtu = o->mtu;
+	unsigned int mtu = o->mtu, uc = o->qp == OPC_T_UC ? 0x20 : 0;
 
 	if (r && opc_is_response(r->kind))
 		return outstanding(o, r, len);
 	if (before == OPC_IDLE)
 		return RQ_PSN;
-	send(o, before == OPC_IN_SEND ? 0x00 : 0x06, RQ_PSN,
+	send(o, uc + (before == OPC_IN_SEND ? 0x00 : 0x06), RQ_PSN,
 	     write ? opc_message(r, mtu, len) : 3 * mtu, o->payload + 64,
 	     (struct opc_shape){ mtu, 0 });
 	return RQ_PSN + 1;
@@ -188,19 +207,23 @@ static void judge_taken(struct opcodes *o, const struct opc_rule *r, unsigned in
 			const char *packet)
 {
 	struct bench *b = o->b;
-	bool last = r->place == OPC_LAST || r->place == OPC_ONLY, response;
+	bool last = r->place == OPC_LAST || r->place == OPC_ONLY, response, ud = o->qp == OPC_T_UD;
 	unsigned int off = r->place == OPC_MIDDLE || r->place == OPC_LAST ? o->mtu : 0;
 	uint64_t to = r->kind == OPC_SEND ? RECV_OFF : r->kind == OPC_WRITE ? REM_OFF : READ_OFF;
 
 	response = opc_is_response(r->kind);
+	if (ud) {
+		memcpy(b->shadow + to, o->grh, sizeof(o->grh));
+		off = sizeof(o->grh);
+	}
 	memcpy(b->shadow + to + off, o->payload, len);
 	if (r->kind == OPC_ATOMIC_ACK)
 		memset(b->shadow + READ_OFF, 0, 8);
-	expect(o, "answers", b->n_acks, !response, packet);
+	expect(o, "answers", b->n_acks, !response && o->qp == OPC_T_RC, packet);
 	expect(o, "receive CQEs", b->n_cqes[0],
 	       last && (r->kind == OPC_SEND || (r->kind == OPC_WRITE && r->imm)), packet);
 	expect(o, "send CQEs", b->n_cqes[1], response && last, packet);
-	if (!response) {
+	if (!response && o->qp == OPC_T_RC) {
 		expect(o, "answer's kind", b->acks[0].kind,
 		       r->kind == OPC_READ     ? RSP_READ
 		       : r->kind == OPC_ATOMIC ? RSP_ATOMIC
@@ -216,8 +239,11 @@ static void judge_taken(struct opcodes *o, const struct opc_rule *r, unsigned in
 			expect(o, "status", b->cqes[c][0].w[0] >> 16 & 255, URDMA_WC_SUCCESS,
 			       packet);
 	}
-	if (b->n_cqes[0])
+	if (b->n_cqes[0]) {
 		expect(o, "length", (uint32_t)b->cqes[0][0].w[1], off + len, packet);
+		expect(o, "GRH", b->cqes[0][0].w[0] >> 5 & 7, ud ? 3 : 0, packet);
+		expect(o, "source QPN", b->cqes[0][0].w[2] >> 32, ud ? SRC_QPN : 0xabc, packet);
+	}
 }
 
 static void judge(struct opcodes *o, enum opc_verdict verdict, const struct opc_rule *r,
@@ -228,6 +254,7 @@ static void judge(struct opcodes *o, enum opc_verdict verdict, const struct opc_
 
 	expect(o, "RX_MALFORMED", b->cnt[URDMA_CNT_RX_MALFORMED], verdict == OPC_MALFORMED, packet);
 	expect(o, "RX_NO_QP", b->cnt[URDMA_CNT_RX_NO_QP], verdict == OPC_NO_QP, packet);
+	expect(o, "RX_DROP_UNREL", b->cnt[URDMA_CNT_RX_DROP_UNREL], verdict == OPC_DROPPED, packet);
 	expect(o, "RX_RDMA_PKTS", b->cnt[URDMA_CNT_RX_RDMA_PKTS], verdict != OPC_MALFORMED, packet);
 	if (verdict == OPC_TAKEN) {
 		judge_taken(o, r, len, psn, packet);
@@ -258,12 +285,27 @@ static void judge(struct opcodes *o, enum opc_verdict verdict, const struct opc_
 			 (unsigned long long)b->cycle);
 }
 
+/* The QP takes the message behind one that was dropped, with the WQE that this one had. */
+static void judge_next(struct opcodes *o, uint32_t psn, const char *packet)
+{
+	struct bench *b = o->b;
+
+	bench_clear_logs(b);
+	send(o, o->qp == OPC_T_UC ? 0x24 : 0x64, psn, 0, o->payload, (struct opc_shape){ 8, 0 });
+	bench_drain(b, 3000);
+	expect(o, "CQEs of the next message", b->n_cqes[0], 1, packet);
+	expect(o, "its WQE", b->cqes[0][0].w[0] >> 32 & 0xffff, 0, packet);
+	expect(o, "RX_SEQ_ERR", b->cnt[URDMA_CNT_RX_SEQ_ERR], 0, packet);
+}
+
 static void one(struct opcodes *o, unsigned int opcode, enum opc_before before,
 		struct opc_shape shape)
 {
 	static const char *const before_name[] = { "", " in a SEND", " in a WRITE" };
-	const struct opc_rule *r = opcode < OPC_RC ? &opc_rules[opcode] : NULL;
-	enum opc_verdict verdict = opc_verdict(opcode, before, o->mtu, shape);
+	const struct opc_rule *r = rule(o, opcode);
+	enum opc_verdict verdict =
+		o->qp == OPC_T_RC ? opc_verdict(opcode, before, o->mtu, shape)
+				  : opc_verdict_unrel(o->qp, opcode, before, o->mtu, shape);
 	bool dropped = verdict == OPC_MALFORMED || verdict == OPC_NO_QP;
 	unsigned int len = shape.room - shape.pad, total = 3 * o->mtu;
 	struct bench *b = o->b;
@@ -292,6 +334,8 @@ static void one(struct opcodes *o, unsigned int opcode, enum opc_before before,
 	send(o, opcode, psn, total, o->payload, shape);
 	bench_drain(b, 3000);
 	judge(o, verdict, r, before, len, psn, packet);
+	if (verdict == OPC_DROPPED)
+		judge_next(o, psn + 1, packet);
 	o->alive = dropped;
 	o->cases++;
 	o->verdicts[verdict]++;
@@ -321,16 +365,18 @@ void test_opcodes(void **state)
 	o->b->mrs = 2;
 	for (int i = 0; i < 2; i++)
 		wqe(o, RQ_OFF + 64 * i, (uint8_t[]){ 1, 0, 0 }, 16, HOST_VA + RECV_OFF, MAX_LEN);
-	for (size_t m = 0; m < sizeof(mtus) / sizeof(mtus[0]); m++) {
-		o->mtu_code = mtus[m];
-		o->mtu = 128u << mtus[m];
+	for (size_t m = 0; m < 3 * sizeof(mtus) / sizeof(mtus[0]); m++) {
+		o->qp = (enum opc_transport)(m % 3);
+		o->mtu_code = mtus[m / 3];
+		o->mtu = 128u << o->mtu_code;
 		o->alive = false;
 		opc_shapes(o->mtu, shape);
 		for (unsigned int opcode = 0; opcode < 256; opcode++) {
-			const struct opc_rule *r = opcode < OPC_RC ? &opc_rules[opcode] : NULL;
-			bool rsp = r && opc_is_response(r->kind);
+			const struct opc_rule *r = rule(o, opcode);
+			bool rsp = r && opc_is_response(r->kind), ud = o->qp == OPC_T_UD;
+			int befores = r && !rsp && !ud ? OPC_BEFORES : 1;
 
-			for (int before = 0; before < (r && !rsp ? OPC_BEFORES : 1); before++) {
+			for (int before = 0; before < befores; before++) {
 				/* what its place refuses, its length does not matter to */
 				bool all = r && r->name && (int)opc_wants(r) == before;
 
@@ -341,9 +387,9 @@ void test_opcodes(void **state)
 			}
 		}
 	}
-	print_message("%u packets: %u taken, %u malformed, %u for no QP, %u refused, %u bad "
-		      "responses\n",
+	print_message("%u packets: %u taken, %u malformed, %u for no QP, %u refused, %u dropped, "
+		      "%u bad responses\n",
 		      o->cases, o->verdicts[0], o->verdicts[1], o->verdicts[2], o->verdicts[3],
-		      o->verdicts[4]);
+		      o->verdicts[4], o->verdicts[5]);
 	bench_free(o->b);
 }

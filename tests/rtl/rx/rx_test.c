@@ -4,8 +4,10 @@
  * reference written from the specification. SEED=n repeats a run. A failure here means that a
  * packet was taken, refused, placed or answered other than IBA volume 1, chapter 9, says.
  */
-#include "rx_bench.h"
+#include "opcode_rules.h"
 #include "rx_opcodes.h"
+#include "rx_ref.h"
+#include "rx_unrel.h"
 #include "seed.h"
 
 #include <setjmp.h>
@@ -15,763 +17,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-#define QPS	 8
-#define QPN0	 5
-#define RING_OFF 0x10000 /* rings: 64 KB each from here */
-#define SQ_OFF	 0x90000 /* send rings: 16 KB each */
-#define DATA_OFF 0x100000
-#define REM_OFF	 0x380000 /* what peers reach: 64 KB each QP */
-#define LKEY	 0x1234
-#define RKEY	 0x5000 /* all rights on all of REM_OFF */
-#define RKEY_RO	 0x5100 /* remote read only */
-#define RKEY_PD	 0x5200 /* of another PD */
-#define RKEY_WO	 0x5300 /* all but remote read */
-#define RKEY_BIG 0x5400 /* remote read of 2 GB that nobody reads here */
-#define RKEY_INV 0x6000 /* one a QP, to be made invalid */
-#define ACC_ALL                                                                   \
-	(URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_WRITE | URDMA_ACC_REMOTE_READ | \
-	 URDMA_ACC_REMOTE_ATOMIC)
-
-static uint32_t seed;
-
-/* ---- reference: the responder of one QP
- * ------------------------------------------------------------- */
-
-struct ref {
-	struct rx_cfg cfg;
-	struct packet hdr; /* addresses for packets to this QP */
-	bool active, err, nak, in_msg;
-	bool write, est; /* the message in progress is a WRITE; COMM_EST is no longer due */
-	uint32_t epsn, msn, moff;
-	uint16_t ci, pi;
-	uint64_t wva; /* WRITE: where it goes on, with which key, bytes to come */
-	uint32_t wkey, wleft;
-	struct {
-		uint32_t psn;
-		uint64_t value;
-	} atomic[4096]; /* results */
-	unsigned int n_atomic, n_dup, n_seq;
-	/* what is to be seen */
-	struct bench_ack acks[4096];
-	struct bench_cqe cqes[8192];
-	struct bench_err errs[64];
-	unsigned int n_acks, n_cqes, n_errs;
-};
-
-static struct ref refs[QPS];
-
-/* reference: requester completion of one QP */
-struct req {
-	uint16_t qpn;
-	uint32_t una;  /* oldest PSN not acknowledged */
-	uint32_t next; /* PSN tx sends next */
-	uint16_t head, tail;
-	uint16_t seen; /* WQEs reported as completed: what tx goes by */
-	bool err, bad; /* bad: a WQE had an error, so tx sends no more */
-	uint8_t nak;
-	struct rx_sent s[65536];
-	struct bench_cqe cqes[8192];
-	unsigned int n_cqes, n_errs;
-};
-
-static struct req reqs[4];
-
-static void ref_clear(struct ref *r)
-{
-	r->n_acks = r->n_cqes = r->n_errs = r->n_dup = r->n_seq = 0;
-}
-
-static uint32_t get32(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3];
-}
-
-static uint64_t get64(const uint8_t *p)
-{
-	return (uint64_t)get32(p) << 32 | get32(p + 4);
-}
-
-static void put32(uint8_t *p, uint32_t v)
-{
-	for (int i = 0; i < 4; i++)
-		p[i] = v >> (24 - 8 * i);
-}
-
-static void put64(uint8_t *p, uint64_t v)
-{
-	put32(p, v >> 32);
-	put32(p + 4, v);
-}
-
-static bool ref_invalid[16]; /* regions, as the reference sees them */
-
-/* Is the piece allowed? */
-static bool ref_check(struct bench *b, const struct ref *r, uint32_t key, uint64_t va, uint64_t len,
-		      uint8_t acc)
-{
-	for (unsigned int k = 0; k < b->mrs; k++) {
-		const struct bench_mr *m = &b->mr[k];
-
-		if (m->key == key && !ref_invalid[k])
-			return m->pd == r->cfg.pd && (m->acc & acc) && va >= m->va &&
-			       va + len <= m->va + m->len;
-	}
-	return false;
-}
-
-static uint64_t wqe_va(const struct ref *r, uint16_t idx)
-{
-	return HOST_VA + (r->cfg.rq_addr - HOST_BUS) +
-	       ((uint64_t)(idx & ((1u << r->cfg.rq_log_entries) - 1)) << r->cfg.rq_log_stride);
-}
-
-static void ref_cqe(struct ref *r, uint16_t wqe, uint8_t status, uint32_t len, const uint8_t *imm,
-		    bool se, uint8_t opcode)
-{
-	struct bench_cqe *c = &r->cqes[r->n_cqes++];
-	uint32_t v = 0;
-
-	memset(c, 0, sizeof(*c));
-	if (imm && opcode == URDMA_WR_SEND_INV)
-		v = get32(imm); /* a key, as a number */
-	else if (imm)
-		memcpy(&v, imm, 4);
-	c->cqn = r->cfg.recv_cq;
-	c->solicited = se;
-	c->w[0] = (!imm				 ? 0
-		   : opcode == URDMA_WR_SEND_INV ? URDMA_CQE0_INV
-						 : URDMA_CQE0_IMM) |
-		  (se ? URDMA_CQE0_SOLICITED : 0) | URDMA_CQE0_RECV | opcode << 8 |
-		  (uint64_t)status << 16 | (uint64_t)wqe << 32;
-	c->w[1] = len | (uint64_t)r->cfg.qpn << 32;
-	c->w[2] = v | (uint64_t)r->cfg.dest_qpn << 32;
-}
-
-static void ref_ack(struct ref *r, uint32_t psn, uint8_t syndrome, uint32_t msn)
-{
-	r->acks[r->n_acks++] = (struct bench_ack){ .qpn = r->cfg.qpn,
-						   .psn = psn & 0xffffff,
-						   .msn = msn & 0xffffff,
-						   .syndrome = syndrome };
-}
-
-static void ref_flush(struct ref *r)
-{
-	for (; r->ci != r->pi; r->ci++)
-		ref_cqe(r, r->ci, URDMA_WC_FLUSH_ERR, 0, NULL, false, 0);
-}
-
-static void ref_error(struct ref *r, uint8_t event)
-{
-	r->err = true;
-	r->errs[r->n_errs++] = (struct bench_err){ r->cfg.qpn, event, false };
-}
-
-/* Place @len bytes at message offset @off by WQE @idx: a CQE status. */
-static uint8_t ref_place(struct bench *b, struct ref *r, uint16_t idx, uint32_t off,
-			 const uint8_t *p, size_t len)
-{
-	const uint8_t *w = b->shadow + (wqe_va(r, idx) - HOST_VA);
-	unsigned int num = w[0], most = ((1u << r->cfg.rq_log_stride) - 16) / 16;
-
-	if (!len)
-		return 0;
-	if (num > most)
-		return URDMA_WC_LOC_QP_OP_ERR;
-	for (unsigned int i = 0; i < num && len; i++) {
-		uint64_t addr;
-		uint32_t sl, key, n;
-
-		memcpy(&addr, w + 16 + 16 * i, 8);
-		memcpy(&sl, w + 24 + 16 * i, 4);
-		memcpy(&key, w + 28 + 16 * i, 4);
-		if (sl <= off) {
-			off -= sl;
-			continue;
-		}
-		n = sl - off < len ? sl - off : len;
-		addr += off;
-		off = 0;
-		if (!ref_check(b, r, key, addr, n, URDMA_ACC_LOCAL_WRITE))
-			return URDMA_WC_LOC_PROT_ERR;
-		memcpy(b->shadow + (addr - HOST_VA), p, n);
-		p += n;
-		len -= n;
-	}
-	return len ? URDMA_WC_LOC_LEN_ERR : 0;
-}
-
-static void ref_nak(struct ref *r, uint8_t syndrome, bool wqe, uint8_t status, uint8_t event)
-{
-	ref_ack(r, r->epsn, syndrome, r->msn);
-	if (wqe)
-		ref_cqe(r, r->ci++, status, 0, NULL, false, 0);
-	ref_error(r, wqe ? 0 : event);
-}
-
-/* READ and ATOMIC requests */
-static void ref_request(struct bench *b, struct ref *r, const struct packet *p, bool dup)
-{
-	uint32_t mtu = 128u << r->cfg.mtu, key = get32(p->ext + 8);
-	uint64_t va = get64(p->ext), v = 0;
-	bool read = p->opcode == 0x0c, bad, right;
-	uint32_t len = read ? get32(p->ext + 12) : 8, n = read && len ? (len + mtu - 1) / mtu : 1;
-
-	bad = p->len || !r->cfg.max_dest || (read ? len > 1u << 30 : (va & 7) != 0);
-	right = r->cfg.acc & (read ? 2 : 4);
-	if (dup && read) {
-		int32_t ahead = (int32_t)((p->psn + n - r->epsn) << 8) >> 8;
-
-		if (bad || !right || ahead > 0)
-			return;
-		ref_ack(r, p->psn, 0x1f, r->msn);
-	} else if (dup) {
-		unsigned int k = r->n_atomic;
-
-		/* as many as may be outstanding are remembered */
-		while (k && r->n_atomic - k < 16 && r->atomic[k - 1].psn != p->psn)
-			k--;
-		if (!k || r->n_atomic - k >= 16)
-			return;
-		ref_ack(r, p->psn, 0x1f, r->msn);
-		v = r->atomic[k - 1].value;
-	} else if (r->in_msg || bad) {
-		ref_nak(r, 0x61, r->in_msg && !r->write, URDMA_WC_REM_INV_REQ_ERR,
-			URDMA_EV_QP_REQ_ERR);
-		return;
-	} else if (!right ||
-		   (len && !ref_check(b, r, key, va, len,
-				      read ? URDMA_ACC_REMOTE_READ : URDMA_ACC_REMOTE_ATOMIC))) {
-		ref_nak(r, 0x62, false, 0, URDMA_EV_QP_ACCESS_ERR);
-		return;
-	} else {
-		r->nak = false;
-		r->msn = (r->msn + 1) & 0xffffff;
-		ref_ack(r, p->psn, 0x1f, r->msn);
-		r->epsn = (r->epsn + n) & 0xffffff;
-		if (!read) {
-			uint8_t *m = b->shadow + (va - HOST_VA);
-			uint64_t a = get64(p->ext + 12), next;
-
-			memcpy(&v, m, 8);
-			next = p->opcode == 0x14 ? v + a : v == get64(p->ext + 20) ? a : v;
-			memcpy(m, &next, 8);
-			assert_true(r->n_atomic < 4096);
-			r->atomic[r->n_atomic].psn = p->psn;
-			r->atomic[r->n_atomic++].value = v;
-		}
-	}
-	r->acks[r->n_acks - 1].kind = read ? RSP_READ : RSP_ATOMIC;
-	if (read) {
-		r->acks[r->n_acks - 1].key = key;
-		r->acks[r->n_acks - 1].len = len;
-	}
-	r->acks[r->n_acks - 1].va = read ? va : v;
-}
-
-/* What a packet that passed every check of addresses does (IBA volume 1, 9.7.4). */
-static void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
-{
-	uint32_t mtu = 128u << r->cfg.mtu, diff = (p->psn - r->epsn) & 0xffffff;
-	uint8_t op = p->opcode, status = 0, cqe_op;
-	const uint8_t *imm_at = p->ext + (op == 0x0b ? 16 : 0);
-	bool send = op <= 5 || op == 0x16 || op == 0x17, write = op >= 6 && op <= 0x0b;
-	bool first =
-		op == 0 || op == 4 || op == 5 || op == 0x17 || op == 6 || op == 0x0a || op == 0x0b;
-	bool last = send ? (op >= 2) : (op >= 8);
-	bool inv = op == 0x16 || op == 0x17, imm = op == 3 || op == 5 || op == 9 || op == 0x0b;
-	bool wqe, bad, posted;
-	uint32_t left, key;
-	uint64_t va;
-
-	if (!r->active || r->err || (op >= 0x0d && op <= 0x12))
-		return;
-	if (diff && !(diff & 0x800000)) {
-		if (!r->nak)
-			ref_ack(r, r->epsn, 0x60, r->msn);
-		r->nak = true;
-		r->n_seq++;
-		return;
-	}
-	r->n_dup += diff != 0;
-	if (op == 0x0c || op == 0x13 || op == 0x14) {
-		ref_request(b, r, p, diff != 0);
-	} else if (diff) {
-		ref_ack(r, r->epsn - 1, 0x1f, r->msn);
-		return;
-	} else {
-		left = first ? get32(p->ext + 12) : r->wleft;
-		va = first ? get64(p->ext) : r->wva;
-		key = first ? get32(p->ext + 8) : r->wkey;
-		bad = !(send || write) || first == r->in_msg || (r->in_msg && write != r->write) ||
-		      (last ? p->len > mtu : p->len != mtu) || (last && !first && !p->len);
-		if (write)
-			bad = bad || left > 1u << 31 || (last ? p->len != left : p->len >= left);
-		wqe = write ? imm : first;
-		if (bad) {
-			ref_nak(r, 0x61, r->in_msg && !r->write, URDMA_WC_REM_INV_REQ_ERR,
-				URDMA_EV_QP_REQ_ERR);
-			return;
-		}
-		posted = r->ci != r->pi;
-		if (write && (!(r->cfg.acc & 1) ||
-			      (wqe && !posted && p->len &&
-			       !ref_check(b, r, key, va, p->len, URDMA_ACC_REMOTE_WRITE)))) {
-			ref_nak(r, 0x62, imm && posted, URDMA_WC_LOC_ACCESS_ERR,
-				URDMA_EV_QP_ACCESS_ERR);
-			return;
-		}
-		if (wqe && !posted) {
-			ref_ack(r, p->psn, 0x20 | r->cfg.min_rnr, r->msn);
-			r->nak = true;
-			return;
-		}
-		r->nak = false;
-		if (first)
-			r->moff = 0;
-		if (send) {
-			status = ref_place(b, r, r->ci, r->moff, p->payload, p->len);
-		} else if (p->len) {
-			if (ref_check(b, r, key, va, p->len, URDMA_ACC_REMOTE_WRITE))
-				memcpy(b->shadow + (va - HOST_VA), p->payload, p->len);
-			else
-				status = URDMA_WC_LOC_ACCESS_ERR;
-		}
-		if (!status && inv) {
-			unsigned int k;
-
-			for (k = 0; k < b->mrs; k++)
-				if (b->mr[k].key == get32(p->ext) && !ref_invalid[k])
-					break;
-			if (k == b->mrs || b->mr[k].pd != r->cfg.pd)
-				status = URDMA_WC_REM_INV_REQ_ERR;
-			else
-				ref_invalid[k] = true;
-		}
-		if (status == URDMA_WC_REM_INV_REQ_ERR) { /* class J: the requester is not told */
-			ref_ack(r, p->psn, 0x1f, r->msn + 1);
-			ref_cqe(r, r->ci++, status, 0, NULL, false, 0);
-			ref_error(r, 0);
-			return;
-		}
-		if (status) {
-			ref_nak(r,
-				status == URDMA_WC_LOC_LEN_ERR	    ? 0x61
-				: status == URDMA_WC_LOC_ACCESS_ERR ? 0x62
-								    : 0x63,
-				send || imm, status, URDMA_EV_QP_ACCESS_ERR);
-			return;
-		}
-		r->epsn = (r->epsn + 1) & 0xffffff;
-		r->moff += p->len;
-		r->in_msg = !last;
-		r->write = write;
-		r->wva = va + p->len;
-		r->wkey = key;
-		r->wleft = left - p->len;
-		if (last) {
-			cqe_op = write ? URDMA_WR_WRITE_IMM
-				 : inv ? URDMA_WR_SEND_INV
-				 : imm ? URDMA_WR_SEND_IMM
-				       : URDMA_WR_SEND;
-			if (send || imm)
-				ref_cqe(r, r->ci++, 0, r->moff, imm || inv ? imm_at : NULL, p->se,
-					cqe_op);
-			r->msn = (r->msn + 1) & 0xffffff;
-		}
-		if (p->ackreq)
-			ref_ack(r, p->psn, 0x1f, r->msn);
-	}
-	if (!diff && !r->err) {
-		if (!r->est && r->cfg.state == URDMA_QPS_RTR)
-			r->errs[r->n_errs++] =
-				(struct bench_err){ r->cfg.qpn, URDMA_EV_COMM_EST, true };
-		r->est = true;
-	}
-}
-
-/* Compare what was seen with the reference, QP by QP, and forget both. */
-static void check(struct bench *b)
-{
-	unsigned int dups = 0, seqs = 0;
-	bool err = false;
-
-	for (int i = 0; i < QPS; i++) {
-		struct ref *r = &refs[i];
-		unsigned int na = 0, nc = 0, ne = 0;
-
-		for (unsigned int k = 0; k < b->n_acks; k++) {
-			const struct bench_ack *a = &b->acks[k], *e = &r->acks[na];
-
-			if (a->qpn != r->cfg.qpn)
-				continue;
-			if (na >= r->n_acks || a->psn != e->psn || a->msn != e->msn ||
-			    a->syndrome != e->syndrome || a->kind != e->kind || a->key != e->key ||
-			    a->va != e->va || a->len != e->len)
-				fail_msg("cycle %llu seed %u: QP %u answer %u: kind %u PSN %x MSN "
-					 "%x syndrome %x key %x va %llx len %x,"
-					 " expected (of %u) %u %x %x %x %x %llx %x",
-					 (unsigned long long)b->cycle, seed, a->qpn, na, a->kind,
-					 a->psn, a->msn, a->syndrome, a->key,
-					 (unsigned long long)a->va, a->len, r->n_acks, e->kind,
-					 e->psn, e->msn, e->syndrome, e->key,
-					 (unsigned long long)e->va, e->len);
-			na++;
-		}
-		for (unsigned int k = 0; k < b->n_cqes[0]; k++) {
-			const struct bench_cqe *c = &b->cqes[0][k], *e = &r->cqes[nc];
-
-			if ((c->w[1] >> 32) != r->cfg.qpn)
-				continue;
-			if (nc >= r->n_cqes || memcmp(c->w, e->w, 32) || c->cqn != e->cqn ||
-			    c->solicited != e->solicited)
-				fail_msg("cycle %llu seed %u: QP %u CQE %u: %016llx %016llx "
-					 "%016llx, expected (of %u)"
-					 " %016llx %016llx %016llx",
-					 (unsigned long long)b->cycle, seed, r->cfg.qpn, nc,
-					 (unsigned long long)c->w[0], (unsigned long long)c->w[1],
-					 (unsigned long long)c->w[2], r->n_cqes,
-					 (unsigned long long)e->w[0], (unsigned long long)e->w[1],
-					 (unsigned long long)e->w[2]);
-			nc++;
-		}
-		for (unsigned int k = 0; k < b->n_errs[0]; k++) {
-			if (b->errs[0][k].qpn != r->cfg.qpn)
-				continue;
-			if (ne >= r->n_errs || b->errs[0][k].event != r->errs[ne].event ||
-			    b->errs[0][k].only != r->errs[ne].only)
-				fail_msg("cycle %llu seed %u: QP %u report %u: event %u, only %d; "
-					 "expected (of %u) %u, %d",
-					 (unsigned long long)b->cycle, seed, r->cfg.qpn, ne,
-					 b->errs[0][k].event, b->errs[0][k].only, r->n_errs,
-					 r->errs[ne].event, r->errs[ne].only);
-			ne++;
-		}
-		if (na != r->n_acks || nc != r->n_cqes || ne != r->n_errs)
-			fail_msg("cycle %llu seed %u: QP %u: %u acknowledgements, %u CQEs, %u "
-				 "errors, expected %u, %u,"
-				 " %u",
-				 (unsigned long long)b->cycle, seed, r->cfg.qpn, na, nc, ne,
-				 r->n_acks, r->n_cqes, r->n_errs);
-		err |= r->err;
-		dups += r->n_dup;
-		seqs += r->n_seq;
-		ref_clear(r);
-	}
-	/* an error of placement comes too late for the packets behind it */
-	if (!err && (b->cnt[URDMA_CNT_RX_DUP] != dups || b->cnt[URDMA_CNT_RX_SEQ_ERR] != seqs))
-		fail_msg("cycle %llu seed %u: RX_DUP %u, RX_SEQ_ERR %u, expected %u, %u",
-			 (unsigned long long)b->cycle, seed, (unsigned int)b->cnt[URDMA_CNT_RX_DUP],
-			 (unsigned int)b->cnt[URDMA_CNT_RX_SEQ_ERR], dups, seqs);
-	for (size_t i = 0; i < HOST_SIZE; i++)
-		if (b->host[i] != b->shadow[i])
-			fail_msg("cycle %llu seed %u: host memory differs at offset %#zx: %02x, "
-				 "expected %02x",
-				 (unsigned long long)b->cycle, seed, i, b->host[i], b->shadow[i]);
-	bench_clear_logs(b);
-}
-
-/* ---- setting up
- * -------------------------------------------------------------------------------------- */
-
-static const uint8_t mac_own[6] = { 2, 0, 0, 0, 0, 2 }, mac_peer[6] = { 2, 0, 0, 0, 0, 1 };
-
-static void gid4(uint8_t *g, uint8_t last)
-{
-	static const uint8_t prefix[15] = { [10] = 0xff, 0xff, 10, 0, 0 };
-
-	memcpy(g, prefix, 15);
-	g[15] = last;
-}
-
-static void gid6(uint8_t *g, uint8_t last)
-{
-	memset(g, 0, 16);
-	g[0] = 0xfe;
-	g[1] = 0x80;
-	g[15] = last;
-}
-
-/* GID entries: 0 IPv4, 1 IPv6 in VLAN 5, 2 IPv6, 3 IPv4 in VLAN 5 */
-static void set_gids(struct bench *b, int first, const uint8_t smac[6])
-{
-	for (int i = 0; i < 4; i++) {
-		struct rx_gid g = { .idx = first + i,
-				    .valid = true,
-				    .ipv4 = i == 0 || i == 3,
-				    .vlan_valid = i & 1 };
-
-		g.vlan = g.vlan_valid ? 5 : 0;
-		memcpy(g.smac, smac, 6);
-		(g.ipv4 ? gid4 : gid6)(g.gid, 2);
-		bench_gid(b, &g);
-	}
-}
-
-static void qp_init(struct bench *b, int i, uint8_t mtu, uint8_t log_entries, uint8_t log_stride,
-		    uint32_t psn)
-{
-	struct ref *r = &refs[i];
-	struct rx_cfg c = { .qpn = QPN0 + i,
-			    .exists = true,
-			    .state = URDMA_QPS_RTS,
-			    .type = URDMA_QPT_RC,
-			    .pd = 7,
-			    .send_cq = 30 + i,
-			    .recv_cq = 20 + i,
-			    .rq_log_entries = log_entries,
-			    .rq_log_stride = log_stride,
-			    .sq_log_entries = 6,
-			    .sq_log_stride = 6 + i % 3,
-			    .acc = 7,
-			    .max_dest = 16,
-			    .retry = 7,
-			    .rnr_retry = 7,
-			    .mtu = mtu,
-			    .min_rnr = i,
-			    .dest_qpn = 0xabc00 + i,
-			    .pkey = 0xffff,
-			    .sgid = i & 3 };
-
-	memset(r, 0, sizeof(*r));
-	c.rq_addr = HOST_BUS + RING_OFF + 0x10000 * i;
-	c.sq_addr = HOST_BUS + SQ_OFF + 0x4000 * i;
-	memset(&r->hdr, 0, sizeof(r->hdr));
-	r->hdr.ipv4 = (i & 3) == 0 || (i & 3) == 3;
-	r->hdr.vlan_valid = i & 1;
-	r->hdr.vlan = 5;
-	r->hdr.pkey = 0xffff;
-	r->hdr.dqpn = c.qpn;
-	memcpy(r->hdr.dmac, mac_own, 6);
-	memcpy(r->hdr.smac, mac_peer, 6);
-	(r->hdr.ipv4 ? gid4 : gid6)(r->hdr.dip, 2);
-	(r->hdr.ipv4 ? gid4 : gid6)(r->hdr.sip, 1);
-	memcpy(c.dgid, r->hdr.sip, 16);
-	r->cfg = c;
-	bench_cfg(b, &c);
-	bench_ctl_wait(b, false, QPC_RESET, c.qpn, 0, 200);
-	bench_ctl_wait(b, true, QPC_RESET, c.qpn, 0, 200);
-	bench_ctl_wait(b, false, QPC_RQ_PSN, c.qpn, psn, 200);
-	bench_ctl_wait(b, true, QPC_SQ_PSN, c.qpn, psn ^ 0x555, 200);
-	r->active = true;
-	r->epsn = psn & 0xffffff;
-}
-
-static struct bench *start(void)
-{
-	struct bench *b = bench_new(seed);
-
-	set_gids(b, 0, mac_own);
-	b->mr[0] = (struct bench_mr){ LKEY, 7, URDMA_ACC_LOCAL_WRITE, HOST_VA + DATA_OFF,
-				      HOST_SIZE - DATA_OFF };
-	b->mr[1] = (struct bench_mr){ LKEY + 1, 8, URDMA_ACC_LOCAL_WRITE, HOST_VA + DATA_OFF,
-				      1 << 20 };
-	b->mr[2] = (struct bench_mr){ LKEY + 2, 7, URDMA_ACC_REMOTE_READ, HOST_VA + DATA_OFF,
-				      1 << 20 };
-	b->mr[3] = (struct bench_mr){ RKEY, 7, ACC_ALL, HOST_VA + REM_OFF, HOST_SIZE - REM_OFF };
-	b->mr[4] =
-		(struct bench_mr){ RKEY_RO, 7, URDMA_ACC_REMOTE_READ, HOST_VA + REM_OFF, 1 << 16 };
-	b->mr[5] = (struct bench_mr){ RKEY_PD, 8, ACC_ALL, HOST_VA + REM_OFF, 1 << 16 };
-	for (int i = 0; i < QPS; i++)
-		b->mr[6 + i] = (struct bench_mr){ RKEY_INV + 256 * i, 7, ACC_ALL,
-						  HOST_VA + REM_OFF + 0x10000 * i, 1 << 16 };
-	b->mr[6 + QPS] = (struct bench_mr){ RKEY_WO, 7, ACC_ALL & ~URDMA_ACC_REMOTE_READ,
-					    HOST_VA + REM_OFF, 1 << 16 };
-	b->mr[7 + QPS] = (struct bench_mr){ RKEY_BIG, 7, URDMA_ACC_REMOTE_READ, HOST_VA, 1u << 31 };
-	b->mrs = 8 + QPS;
-	memset(ref_invalid, 0, sizeof(ref_invalid));
-	memset(refs, 0, sizeof(refs));
-	memset(reqs, 0, sizeof(reqs));
-	return b;
-}
-
-struct sge {
-	uint64_t va;
-	uint32_t len, key;
-};
-
-/* Write receive WQE pi of the QP; the doorbell is the caller's. */
-static void post(struct bench *b, struct ref *r, const struct sge *s, unsigned int num)
-{
-	uint8_t w[512] = { num };
-
-	for (unsigned int i = 0; i < num && i < 31; i++) {
-		memcpy(w + 16 + 16 * i, &s[i].va, 8);
-		memcpy(w + 24 + 16 * i, &s[i].len, 4);
-		memcpy(w + 28 + 16 * i, &s[i].key, 4);
-	}
-	bench_put(b, wqe_va(r, r->pi), w, 1u << r->cfg.rq_log_stride);
-	r->pi++;
-}
-
-static void ring(struct bench *b, struct ref *r)
-{
-	bench_db(b, r->cfg.qpn, r->pi);
-	if (r->err)
-		ref_flush(r);
-}
-
-static uint8_t payload[1 << 20];
-
-static void fill(struct bench *b, size_t len)
-{
-	for (size_t i = 0; i < len; i += 4) {
-		uint32_t v = rnd(b);
-
-		memcpy(payload + i, &v, 4);
-	}
-}
-
-static const uint8_t ext_lens[0x18] = { 0,  0, 0, 4, 0, 4, 16, 0,  0,  4, 16, 20,
-					16, 4, 0, 4, 4, 4, 12, 28, 28, 0, 4,  4 };
-
-/* @ext: extended headers as on the wire, ext_lens[opcode] bytes */
-static void send_raw(struct bench *b, struct ref *r, uint8_t opcode, uint32_t psn,
-		     const uint8_t *ext, const uint8_t *p, size_t len, bool ackreq, bool se)
-{
-	static struct frame f;
-	struct packet k = r->hdr;
-
-	k.opcode = opcode;
-	k.psn = psn & 0xffffff;
-	k.payload = p;
-	k.len = len;
-	k.ackreq = ackreq;
-	k.se = se;
-	k.ext_len = opcode < sizeof(ext_lens) ? ext_lens[opcode] : 0;
-	if (ext)
-		memcpy(k.ext, ext, k.ext_len);
-	packet_build(&k, &f);
-	bench_frame(b, &f, false);
-	ref_packet(b, r, &k);
-}
-
-static void send_packet(struct bench *b, struct ref *r, uint8_t opcode, uint32_t psn,
-			const uint8_t *p, size_t len, bool ackreq, bool se)
-{
-	uint32_t imm = rnd(b);
-
-	send_raw(b, r, opcode, psn, (uint8_t *)&imm, p, len, ackreq, se);
-}
-
-/* RETH, and an immediate behind it if the opcode has one */
-static void send_reth(struct bench *b, struct ref *r, uint8_t opcode, uint32_t psn, uint64_t va,
-		      uint32_t key, uint32_t total, const uint8_t *p, size_t len, bool ackreq)
-{
-	uint8_t ext[32];
-
-	put64(ext, va);
-	put32(ext + 8, key);
-	put32(ext + 12, total);
-	put32(ext + 16, rnd(b));
-	send_raw(b, r, opcode, psn, opcode == 9 ? ext + 16 : ext, p, len, ackreq,
-		 opcode == 0x0b || opcode == 9);
-}
-
-static void send_atomic(struct bench *b, struct ref *r, uint8_t opcode, uint32_t psn, uint64_t va,
-			uint32_t key, uint64_t swap_add, uint64_t compare)
-{
-	uint8_t ext[32];
-
-	put64(ext, va);
-	put32(ext + 8, key);
-	put64(ext + 12, swap_add);
-	put64(ext + 20, compare);
-	send_raw(b, r, opcode, psn, ext, NULL, 0, true, false);
-}
-
-static void send_inv(struct bench *b, struct ref *r, uint8_t opcode, uint32_t psn, uint32_t key,
-		     const uint8_t *p, size_t len)
-{
-	uint8_t ext[4];
-
-	put32(ext, key);
-	send_raw(b, r, opcode, psn, ext, p, len, true, false);
-}
-
-/* A whole message at the QP's MTU; every ack_every-th packet and the last ask for an
- * acknowledgement. */
-static void send_message(struct bench *b, struct ref *r, size_t len, bool imm, bool se,
-			 unsigned int ack_every)
-{
-	size_t mtu = 128u << r->cfg.mtu, off = 0;
-	uint32_t psn = r->epsn;
-	unsigned int n = 0;
-
-	do {
-		size_t part = len - off < mtu ? len - off : mtu;
-		bool last = off + part == len;
-		uint8_t op = off ? (last ? (imm ? 3 : 2) : 1) : (last ? (imm ? 5 : 4) : 0);
-
-		send_packet(b, r, op, psn++, payload + off, part,
-			    last || (ack_every && ++n % ack_every == 0), last && se);
-		off += part;
-	} while (off < len);
-}
-
-/* A whole WRITE at the QP's MTU */
-static void send_write(struct bench *b, struct ref *r, uint64_t va, uint32_t key, size_t len,
-		       bool imm, unsigned int ack_every)
-{
-	size_t mtu = 128u << r->cfg.mtu, off = 0;
-	uint32_t psn = r->epsn;
-	unsigned int n = 0;
-
-	do {
-		size_t part = len - off < mtu ? len - off : mtu;
-		bool last = off + part == len;
-		uint8_t op = off ? (last ? (imm ? 9 : 8) : 7) : (last ? (imm ? 0x0b : 0x0a) : 6);
-
-		send_reth(b, r, op, psn++, va, key, len, payload + off, part,
-			  last || (ack_every && ++n % ack_every == 0));
-		off += part;
-	} while (off < len);
-}
-
-/* Memory for receive buffers, never the same twice in a round. */
-static uint64_t next_va;
-
-static uint64_t take(struct bench *b, size_t len, unsigned int align)
-{
-	uint64_t va = (next_va + align - 1) & ~(uint64_t)(align - 1);
-
-	(void)b;
-	if (va + len > HOST_VA + REM_OFF)
-		va = HOST_VA + DATA_OFF;
-	next_va = va + len;
-	return va;
-}
-
-/* Cut @len bytes into scatter elements of a shape: a count of them. */
-static unsigned int shape_sges(struct bench *b, int shape, size_t len, struct sge *s,
-			       unsigned int most)
-{
-	unsigned int n = 0;
-
-	if (shape == 0) { /* one, aligned, longer than needed */
-		s[0] = (struct sge){ take(b, len + 64, 64), len + 64, LKEY };
-		return 1;
-	}
-	if (shape == 1) { /* one, unaligned, exact */
-		s[0] = (struct sge){ take(b, len + 1, 64) + 1, len, LKEY };
-		next_va += 2;
-		return 1;
-	}
-	while (len && n < most) {
-		size_t part = n + 1 == most ? len
-			      : shape == 2  ? rnd_in(b, 1, 70)
-			      : shape == 3  ? rnd_in(b, 1, 5000)
-					    : (rnd(b) & 1 ? 0 : rnd_in(b, 1, 300));
-
-		if (part > len)
-			part = len;
-		s[n++] = (struct sge){ take(b, part, 1), part, LKEY };
-		next_va += rnd(b) % 200;
-		len -= part;
-	}
-	return n;
-}
 
 /* ---- tests
  * ------------------------------------------------------------------------------------------------
@@ -1155,13 +400,13 @@ static void test_malformed(void **state)
 		struct packet k = refs[0].hdr;
 		bool none = op == 0x11 || op == 0x12;
 
-		if (!ext_lens[op])
+		if (!opc_rules[op].ext)
 			continue;
 		k.opcode = op;
 		k.psn = 100;
 		k.payload = payload;
 		k.len = none ? 4 : 0;
-		k.ext_len = none ? ext_lens[op] : ext_lens[op] - 4;
+		k.ext_len = none ? opc_rules[op].ext : opc_rules[op].ext - 4;
 		packet_build(&k, &f);
 		bench_frame(b, &f, false);
 		bench_drain(b, 1000);
@@ -1274,7 +519,7 @@ static void test_overrun(void **state)
 }
 
 /* The next packet of a QP, now and then a wrong one: lines of the packet buffer it takes. */
-static unsigned int soak_packet(struct bench *b, int q)
+static unsigned int soak_packet_to(struct bench *b, int q)
 {
 	struct ref *r = &refs[q];
 	size_t mtu = 128u << r->cfg.mtu, len = 0;
@@ -1283,6 +528,8 @@ static unsigned int soak_packet(struct bench *b, int q)
 	unsigned int fault = rnd(b) % 60;
 	uint8_t op;
 
+	if (r->cfg.type == URDMA_QPT_UD)
+		return soak_datagram(b, r);
 	if (r->in_msg && r->write) {
 		total = r->wleft;
 		op = total > mtu ? 7 : rnd_in(b, 8, 9);
@@ -1378,15 +625,28 @@ static unsigned int soak_packet(struct bench *b, int q)
 	return (len + 63) / 64;
 }
 
+static unsigned int soak_packet(struct bench *b, int q)
+{
+	unsigned int lines = soak_packet_to(b, q);
+
+	/* A WQE is taken back, with what has come meanwhile: the reference knows nothing of that.
+	 */
+	if (refs[q].back)
+		bench_drain(b, 100000);
+	refs[q].back = false;
+	return lines;
+}
+
 /* Packets of several QPs interleaved, with all that can go wrong; the reference says what happens.
  */
 static void test_soak(void **state)
 {
+	static const uint8_t types[] = { URDMA_QPT_RC, URDMA_QPT_RC, URDMA_QPT_UC, URDMA_QPT_UD };
 	struct bench *b = start();
-	unsigned int total = 0;
+	unsigned int total = 0, unrel = 0;
 
 	(void)state;
-	for (int round = 0; round < 70; round++) {
+	for (int round = 0; round < 140; round++) {
 		size_t lines = 0;
 
 		bench_settings(b, round % 3 ? rnd_in(b, 20, 100) : 100,
@@ -1399,9 +659,11 @@ static void test_soak(void **state)
 			struct ref *r = &refs[q];
 			unsigned int most, posts;
 
-			if (!r->active || r->err)
+			if (!r->active || r->err) {
+				qp_type = types[rnd(b) % 4];
 				qp_init(b, q, rnd_in(b, 1, 5), rnd_in(b, 3, 7), rnd_in(b, 6, 9),
 					round & 1 ? 0xfffff8 : rnd(b));
+			}
 			most = ((1u << r->cfg.rq_log_stride) - 16) / 16;
 			posts = (1u << r->cfg.rq_log_entries) - (uint16_t)(r->pi - r->ci);
 			if (posts > 12)
@@ -1448,11 +710,13 @@ static void test_soak(void **state)
 			 * nothing of it is seen later */
 			for (int q = 0; q < QPS; q++) {
 				bench_run(b, rnd(b) % 100);
+				qp_type = types[rnd(b) % 4];
 				if (rnd(b) % 2)
 					qp_init(b, q, rnd_in(b, 1, 5), rnd_in(b, 3, 7), 6, rnd(b));
 			}
 			bench_drain(b, 100000);
 			for (int q = 0; q < QPS; q++) {
+				qp_type = types[rnd(b) % 4];
 				qp_init(b, q, 3, 4, 6, rnd(b));
 				ref_clear(&refs[q]);
 			}
@@ -1465,6 +729,7 @@ static void test_soak(void **state)
 		}
 		bench_drain(b, 100000);
 		assert_int_equal(b->cnt[URDMA_CNT_RX_DROP_FULL], 0);
+		unrel += b->cnt[URDMA_CNT_RX_DROP_UNREL];
 		/* qp_mgr's part: each QP that ended gets QPC_ERR, and its queue flushes */
 		for (int q = 0; q < QPS; q++) {
 			if (!refs[q].err)
@@ -1475,7 +740,8 @@ static void test_soak(void **state)
 		bench_drain(b, 100000);
 		check(b);
 	}
-	print_message("%u packets\n", total);
+	print_message("%u packets, %u of UC and UD dropped\n", total, unrel);
+	assert_true(unrel > 50);
 	bench_free(b);
 }
 
@@ -1734,7 +1000,7 @@ static void test_atomics(void **state)
 			k.psn = (r->epsn + i) & 0xffffff;
 			k.payload = payload;
 			k.len = i ? 16 : 0;
-			k.ext_len = ext_lens[k.opcode];
+			k.ext_len = opc_rules[k.opcode].ext;
 			put64(k.ext, rem(0, 0));
 			put32(k.ext + 8, RKEY);
 			put32(k.ext + 12, 16);
@@ -3452,6 +2718,9 @@ int main(void)
 		cmocka_unit_test(test_wqe_errors),  cmocka_unit_test(test_wqe_error_among_others),
 		cmocka_unit_test(test_requester),   cmocka_unit_test(test_control),
 		cmocka_unit_test(test_overload),    cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_uc),	    cmocka_unit_test(test_uc_refused),
+		cmocka_unit_test(test_ud),	    cmocka_unit_test(test_ud_dropped),
+		cmocka_unit_test(test_unrel_sent),  cmocka_unit_test(test_unrel_rates),
 	};
 
 	seed = (unsigned int)test_seed(1);

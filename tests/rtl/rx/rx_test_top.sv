@@ -69,6 +69,7 @@ module rx_test_top
   input  wire logic [4:0]   cfg_min_rnr,
   input  wire logic [23:0]  cfg_dest_qpn,
   input  wire logic [15:0]  cfg_pkey,
+  input  wire logic [31:0]  cfg_qkey,
   input  wire logic [4:0]   cfg_sgid,
   input  wire logic [127:0] cfg_dgid,
   input  wire logic [1:0]   qpr_ready,
@@ -108,11 +109,13 @@ module rx_test_top
   input  wire logic [7:0]   sent_opcode,
   input  wire logic         sent_signaled,
   input  wire logic [7:0]   sent_status,
+  input  wire logic         sent_unrel,
   input  wire logic [31:0]  sent_len,
   output      logic         sent_ready,
   input  wire logic         made_valid,
   input  wire logic [11:0]  made_qpn,
   input  wire logic [23:0]  made_psn,
+  input  wire logic         made_asks,
   output      logic         made_ready,
   output      logic         acked_valid,
   output      logic [1:0]   acked_kind,
@@ -221,6 +224,7 @@ module rx_test_top
     cfg_in.min_rnr = cfg_min_rnr;
     cfg_in.dest_qpn = cfg_dest_qpn;
     cfg_in.pkey = cfg_pkey;
+    cfg_in.qkey = cfg_qkey;
     cfg_in.sgid = cfg_sgid;
     cfg_in.dgid = cfg_dgid;
   end
@@ -310,9 +314,9 @@ module rx_test_top
     .cycles(cycles), .timer_armed(timer_armed), .timer_cycles(timer_cycles),
     .sent_valid(sent_valid),
     .sent('{qpn: sent_qpn, wqe: sent_wqe, psn: sent_psn, opcode: sent_opcode, signaled: sent_signaled,
-        status: sent_status, resent: 1'b0, len: sent_len}),
+        status: sent_status, resent: 1'b0, unrel: sent_unrel, len: sent_len}),
     .sent_ready(sent_ready),
-    .made_valid(made_valid), .made('{qpn: made_qpn, psn: made_psn, asks: 1'b1}), .made_ready(made_ready),
+    .made_valid(made_valid), .made('{qpn: made_qpn, psn: made_psn, asks: made_asks}), .made_ready(made_ready),
     .acked_valid(acked_valid), .acked(acked), .acked_ready(acked_ready),
     .ack_req_valid(ack_valid), .ack_req(ack), .ack_req_ready(ack_ready),
     .mr_req_valid(mr_valid), .mr_req(mr_req), .mr_req_ready(mr_ready),
