@@ -713,6 +713,10 @@ unsigned int urdma_eh_poll_cq(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, 
 		o->has_imm = e[0] & URDMA_CQE0_IMM;
 		o->has_inv = e[0] & URDMA_CQE0_INV;
 		o->solicited = e[0] & URDMA_CQE0_SOLICITED;
+		o->grh = e[0] & URDMA_CQE0_GRH;
+		o->ipv4 = e[0] & URDMA_CQE0_IPV4;
+		o->vlan = e[0] & URDMA_CQE0_VLAN;
+		o->tci = (uint16_t)URDMA_GET(URDMA_CQE0_TCI, e[0]);
 		o->length = (uint32_t)URDMA_GET(URDMA_CQE1_LENGTH, e[1]);
 		o->qpn = (uint32_t)URDMA_GET(URDMA_CQE1_QPN, e[1]);
 		o->imm = (uint32_t)URDMA_GET(URDMA_CQE2_IMM, e[2]);
@@ -761,6 +765,7 @@ int urdma_eh_create_qp(struct urdma_eh *eh, const struct urdma_eh_qp_attr *attr,
 	memset(qp, 0, sizeof(*qp));
 	qp->eh = eh;
 	qp->qpn = attr->qpn;
+	qp->type = attr->type ? attr->type : URDMA_QPT_RC;
 	qp->db_page = attr->db_page;
 	ret = ring_create(eh, attr->log_sq, attr->log_sq_stride, attr->kind, &qp->sq);
 	if (ret)
@@ -774,7 +779,7 @@ int urdma_eh_create_qp(struct urdma_eh *eh, const struct urdma_eh_qp_attr *attr,
 		   URDMA_SET(URDMA_CMD0_OBJ, attr->qpn);
 	cmd.w[1] = URDMA_SET(URDMA_CMD_QP1_PD, attr->pd) |
 		   URDMA_SET(URDMA_CMD_QP1_DB_PAGE, attr->db_page) |
-		   URDMA_SET(URDMA_CMD_QP1_TYPE, URDMA_QPT_RC) |
+		   URDMA_SET(URDMA_CMD_QP1_TYPE, qp->type) |
 		   URDMA_SET(URDMA_CMD_QP1_SEND_CQ, attr->send_cq->cqn) |
 		   URDMA_SET(URDMA_CMD_QP1_SIG_ALL, attr->sig_all) |
 		   URDMA_SET(URDMA_CMD_QP1_PRIV, attr->priv);
@@ -848,9 +853,12 @@ int urdma_eh_to_init(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn)
 {
 	struct urdma_eh_cmd cmd = { 0 };
 
-	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK,
-			     URDMA_QPM_STATE | URDMA_QPM_PKEY | URDMA_QPM_ACCESS) |
-		   URDMA_SET(URDMA_CMD_MOD1_STATE, URDMA_QPS_INIT);
+	cmd.w[1] =
+		URDMA_SET(URDMA_CMD_MOD1_MASK,
+			  URDMA_QPM_STATE | URDMA_QPM_PKEY |
+				  (qp->type == URDMA_QPT_UD ? URDMA_QPM_QKEY : URDMA_QPM_ACCESS)) |
+		URDMA_SET(URDMA_CMD_MOD1_STATE, URDMA_QPS_INIT);
+	cmd.w[3] = URDMA_SET(URDMA_CMD_MOD3_QKEY, conn->qkey);
 	cmd.w[7] = URDMA_SET(URDMA_CMD_MOD7_PKEY, conn->pkey ? conn->pkey : 0xffff) |
 		   URDMA_SET(URDMA_CMD_MOD7_ACCESS, conn->access >> 1);
 	return urdma_eh_modify_qp(qp, &cmd);
@@ -862,10 +870,13 @@ int urdma_eh_to_rtr(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn)
 	uint16_t sport =
 		conn->udp_sport ? conn->udp_sport : (uint16_t)(0xc000 | (qp->qpn & 0x3fff));
 
-	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK, URDMA_QPM_STATE | URDMA_QPM_AV | URDMA_QPM_MTU |
-							  URDMA_QPM_DEST_QPN | URDMA_QPM_RQ_PSN |
-							  URDMA_QPM_MAX_DEST_RD_ATOMIC |
-							  URDMA_QPM_MIN_RNR) |
+	uint64_t mask = URDMA_QPM_STATE | URDMA_QPM_MTU;
+
+	if (qp->type != URDMA_QPT_UD)
+		mask |= URDMA_QPM_AV | URDMA_QPM_DEST_QPN | URDMA_QPM_RQ_PSN;
+	if (qp->type == URDMA_QPT_RC)
+		mask |= URDMA_QPM_MAX_DEST_RD_ATOMIC | URDMA_QPM_MIN_RNR;
+	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK, mask) |
 		   URDMA_SET(URDMA_CMD_MOD1_STATE, URDMA_QPS_RTR) |
 		   URDMA_SET(URDMA_CMD_MOD1_MTU, conn->mtu) |
 		   URDMA_SET(URDMA_CMD_MOD1_MIN_RNR, conn->min_rnr);
@@ -887,10 +898,12 @@ int urdma_eh_to_rts(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn)
 {
 	struct urdma_eh_cmd cmd = { 0 };
 
-	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK, URDMA_QPM_STATE | URDMA_QPM_SQ_PSN |
-							  URDMA_QPM_TIMEOUT | URDMA_QPM_RETRY |
-							  URDMA_QPM_RNR_RETRY |
-							  URDMA_QPM_MAX_RD_ATOMIC) |
+	uint64_t mask = URDMA_QPM_STATE | URDMA_QPM_SQ_PSN;
+
+	if (qp->type == URDMA_QPT_RC)
+		mask |= URDMA_QPM_TIMEOUT | URDMA_QPM_RETRY | URDMA_QPM_RNR_RETRY |
+			URDMA_QPM_MAX_RD_ATOMIC;
+	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK, mask) |
 		   URDMA_SET(URDMA_CMD_MOD1_STATE, URDMA_QPS_RTS) |
 		   URDMA_SET(URDMA_CMD_MOD1_TIMEOUT, conn->timeout) |
 		   URDMA_SET(URDMA_CMD_MOD1_RETRY, conn->retry) |
@@ -990,6 +1003,14 @@ void urdma_eh_own_gid(struct urdma_eh *eh, bool ipv6, uint8_t gid[16])
 	}
 }
 
+int urdma_eh_ah_to(struct urdma_eh *eh, bool ipv6, struct urdma_eh_ah *ah)
+{
+	memset(ah, 0, sizeof(*ah));
+	ah->sgid_index = ipv6;
+	urdma_eh_own_gid(eh, ipv6, ah->dgid);
+	return urdma_eh_mac(eh, ah->dmac);
+}
+
 void urdma_eh_conn_defaults(struct urdma_eh_conn *conn, unsigned int mtu)
 {
 	*conn = (struct urdma_eh_conn){
@@ -1001,6 +1022,7 @@ void urdma_eh_conn_defaults(struct urdma_eh_conn *conn, unsigned int mtu)
 		.max_rd_atomic = 16,
 		.max_dest_rd_atomic = 16,
 		.access = URDMA_ACC_REMOTE_WRITE | URDMA_ACC_REMOTE_READ | URDMA_ACC_REMOTE_ATOMIC,
+		.qkey = 0x11111111,
 	};
 }
 
@@ -1116,12 +1138,30 @@ static bool has_imm(unsigned int opcode)
 	return opcode == URDMA_WR_SEND_IMM || opcode == URDMA_WR_WRITE_IMM;
 }
 
+/* A UD WQE's destination, and its reserved bytes. */
+static void put_ah(uint64_t *w, const struct urdma_eh_ah *ah)
+{
+	w[4] = bytes_le(ah->dgid, 8);
+	w[5] = bytes_le(ah->dgid + 8, 8);
+	w[6] = URDMA_SET(URDMA_SQE6_DMAC, bytes_le(ah->dmac, 6)) |
+	       URDMA_SET(URDMA_SQE6_TCLASS, ah->tclass) |
+	       URDMA_SET(URDMA_SQE6_HOP_LIMIT, ah->hop_limit ? ah->hop_limit : 64);
+	w[7] = URDMA_SET(URDMA_SQE7_FLOW_LABEL, ah->flow_label) |
+	       URDMA_SET(URDMA_SQE7_UDP_SPORT, ah->udp_sport ? ah->udp_sport : 0xc000) |
+	       URDMA_SET(URDMA_SQE7_SGID_INDEX, ah->sgid_index) |
+	       URDMA_SET(URDMA_SQE7_PCP, ah->pcp);
+	memset(w + 8, 0, URDMA_SQE_UD_DATA_OFFSET - 64);
+}
+
 int urdma_eh_put_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr)
 {
-	size_t room = ((size_t)1 << qp->sq.log_stride) - URDMA_SQE_DATA_OFFSET;
+	size_t at = wr->ah ? URDMA_SQE_UD_DATA_OFFSET : URDMA_SQE_DATA_OFFSET;
+	size_t room = ((size_t)1 << qp->sq.log_stride) - at;
 	uint64_t *w = ring_slot(&qp->sq, qp->sq_pi);
 	uint32_t length = wr->inline_len;
 
+	if (at > (size_t)1 << qp->sq.log_stride)
+		return -E2BIG;
 	if (is_atomic(wr->opcode))
 		room = URDMA_SGE_SIZE;
 	if (wr->inline_data ? wr->inline_len > room : (size_t)wr->n_sge * URDMA_SGE_SIZE > room)
@@ -1130,9 +1170,9 @@ int urdma_eh_put_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr)
 		length = 0;
 		for (unsigned int i = 0; i < wr->n_sge; i++)
 			length += wr->sge[i].length;
-		put_sges(w + URDMA_SQE_DATA_OFFSET / 8, wr->sge, wr->n_sge);
+		put_sges(w + at / 8, wr->sge, wr->n_sge);
 	} else {
-		memcpy(w + URDMA_SQE_DATA_OFFSET / 8, wr->inline_data, wr->inline_len);
+		memcpy(w + at / 8, wr->inline_data, wr->inline_len);
 	}
 	w[0] = URDMA_SET(URDMA_SQE0_OPCODE, wr->opcode) |
 	       URDMA_SET(URDMA_SQE0_SIGNALED, wr->signaled) |
@@ -1143,7 +1183,11 @@ int urdma_eh_put_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr)
 	w[1] = URDMA_SET(URDMA_SQE1_IMM, has_imm(wr->opcode) ? wr->imm : wr->key);
 	w[2] = wr->raddr;
 	w[3] = URDMA_SET(URDMA_SQE3_RKEY, wr->rkey) | URDMA_SET(URDMA_SQE3_LENGTH, length);
-	if (is_atomic(wr->opcode)) {
+	if (wr->ah) {
+		put_ah(w, wr->ah);
+		w[2] = URDMA_SET(URDMA_SQE2_DEST_QPN, wr->dest_qpn);
+		w[3] = URDMA_SET(URDMA_SQE3_QKEY, wr->qkey) | URDMA_SET(URDMA_SQE3_LENGTH, length);
+	} else if (is_atomic(wr->opcode)) {
 		w[6] = wr->swap_add;
 		w[7] = wr->compare;
 	} else if (wr->opcode == URDMA_WR_REG_MR || wr->opcode == URDMA_WR_BIND_MW) {

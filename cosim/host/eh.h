@@ -167,6 +167,8 @@ struct urdma_eh_cqe {
 	unsigned int status, opcode, vendor, wqe;
 	bool recv, has_imm, has_inv, solicited;
 	uint32_t qpn, length, src_qpn;
+	bool grh, ipv4, vlan; /* UD: 40 bytes in front of the data; of IPv4; the frame had tci */
+	uint16_t tci;
 	uint32_t imm; /* with has_inv: the key that was invalidated */
 	uint64_t cycles;
 };
@@ -197,12 +199,14 @@ struct urdma_eh_qp_attr {
 	unsigned int log_sq_stride, log_rq_stride; /* 6 to 9 */
 	bool sig_all;
 	bool priv; /* of the kernel: may post REG_MR */
+	unsigned int type; /* URDMA_QPT_*; 0: RC */
 	enum urdma_eh_ring_kind kind;
 };
 
 struct urdma_eh_qp {
 	struct urdma_eh *eh;
 	uint32_t qpn;
+	unsigned int type;
 	unsigned int db_page;
 	struct urdma_eh_ring sq, rq;
 	uint32_t sq_pi, rq_pi; /* free running */
@@ -222,7 +226,10 @@ struct urdma_eh_qp_info {
 };
 int urdma_eh_qp_info(struct urdma_eh_qp *qp, struct urdma_eh_qp_info *info);
 
-/* What a connection needs. Zeroed fields are allowed to be zero. */
+/*
+ * What a connection needs. Zeroed fields are allowed to be zero. Of UC and UD only what they have
+ * counts: UD has MTU, Q_Key, P_Key and sq_psn.
+ */
 struct urdma_eh_conn {
 	uint32_t dest_qpn;
 	unsigned int mtu; /* 1: 256 .. 5: 4096 */
@@ -237,6 +244,7 @@ struct urdma_eh_conn {
 	uint8_t tclass, hop_limit;
 	uint32_t flow_label;
 	uint16_t pkey; /* 0: 0xffff */
+	uint32_t qkey; /* UD */
 };
 
 /*
@@ -258,13 +266,26 @@ int urdma_eh_to_reset(struct urdma_eh_qp *qp); /* and the indices to 0 */
 int urdma_eh_mac(struct urdma_eh *eh, uint8_t mac[6]);
 /* GID table entry with the port's own MAC address. ipv4: gid is ::ffff:a.b.c.d. */
 int urdma_eh_set_gid(struct urdma_eh *eh, unsigned int index, const uint8_t gid[16], bool ipv4);
+/* Where a datagram goes. */
+struct urdma_eh_ah {
+	unsigned int sgid_index;
+	uint8_t dgid[16];
+	uint8_t dmac[6];
+	uint8_t tclass, hop_limit; /* hop_limit 0: 64 */
+	uint32_t flow_label;
+	uint16_t udp_sport; /* 0: 0xc000 */
+	unsigned int pcp;   /* priority of the VLAN tag */
+};
+
+/* The way to a NIC that urdma_eh_connect() has given its address. */
+int urdma_eh_ah_to(struct urdma_eh *eh, bool ipv6, struct urdma_eh_ah *ah);
 /* The address that urdma_eh_connect() gives a NIC. */
 void urdma_eh_own_gid(struct urdma_eh *eh, bool ipv6, uint8_t gid[16]);
 /* ::ffff:a.b.c.d */
 void urdma_eh_gid_ipv4(uint8_t gid[16], uint32_t ipv4);
 
 /*
- * Two RC QPs, of one or two NICs, from RESET to RTS towards each other, over IPv4
+ * Two QPs of one type, of one or two NICs, from RESET to RTS towards each other, over IPv4
  * addresses 10.0.0.1 and up (10.0.0.<nic + 1>), or fd00::<nic + 1> with ipv6; sets GID entry 0
  * (IPv4) or 1 (IPv6).
  */
@@ -288,6 +309,8 @@ struct urdma_eh_sge {
 
 struct urdma_eh_send {
 	unsigned int opcode; /* URDMA_WR_* */
+	const struct urdma_eh_ah *ah; /* UD, with dest_qpn and qkey */
+	uint32_t dest_qpn, qkey;
 	bool signaled, solicited, fence;
 	uint32_t imm;	/* as it is to lie in memory */
 	uint32_t key;	/* SEND_INV, LOCAL_INV: to be invalidated; BIND_MW: lkey of the region */

@@ -15,7 +15,8 @@ struct rig_config {
 	struct urdma_cosim_config cosim;
 	struct urdma_embedded_config memory;
 	struct urdma_eh_config eh;
-	unsigned int qps; /* pairs */
+	unsigned int qps;  /* pairs */
+	unsigned int type; /* of the QPs, URDMA_QPT_*; 0: RC */
 	bool loopback; /* QPs of the first half are connected with the second half's, same side */
 	bool batch;    /* many commands at once: a rig of many QPs comes up soon */
 	unsigned int mtu; /* 1: 256 .. 5: 4096 */
