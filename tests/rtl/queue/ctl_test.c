@@ -400,7 +400,7 @@ static void test_registers(void **state)
 	/* a reset goes on while DMA comes to its end, also in bursts */
 	ctl_reg_write(b->c, URDMA_REG_CTRL, URDMA_RF_CTRL_RESET);
 	for (uint32_t i = 0; i < 400; i++) {
-		b->w->hold_pcie_busy = i % 25 == 0;
+		b->w->hold_pcie_busy = i % 11 == 0;
 		ctl_tick(b->c);
 		assert_true(ctl_core_rst(b->c));
 	}
