@@ -485,7 +485,7 @@ static void cut_in_mid_packet(void **state)
 
 	(void)state;
 	start(much_memory);
-	for (unsigned int round = 0; round < 120; round++) {
+	for (unsigned int round = 0; round < 72; round++) {
 		unsigned int side = round % 2;
 		uint64_t hash;
 

@@ -409,6 +409,18 @@ static void test_registers(void **state)
 		for (uint32_t k = 0; k < URDMA_CNT_N; k++)
 			assert_int_equal(counter(b, k), was[k] + (k == i));
 	}
+	/* a reset goes on while DMA comes to its end, also in bursts */
+	ctl_reg_write(b->c, URDMA_REG_CTRL, URDMA_RF_CTRL_RESET);
+	for (uint32_t i = 0; i < 400; i++) {
+		b->w->hold_pcie_busy = i % 11 == 0;
+		ctl_tick(b->c);
+		assert_true(ctl_core_rst(b->c));
+	}
+	b->w->hold_pcie_busy = false;
+	for (uint32_t i = 0; ctl_core_rst(b->c); i++) {
+		ctl_tick(b->c);
+		assert_true(i < 100);
+	}
 	/* they count from power-up on, and a reset does not stop them */
 	for (unsigned int i = 0; i < 3; i++) {
 		uint64_t frames = counter(b, URDMA_CNT_TX_FRAMES), n = 0;
