@@ -180,7 +180,8 @@ static inline enum opc_verdict opc_verdict_unrel(enum opc_transport qp, unsigned
 	if (opc_transport(opcode) != qp)
 		return OPC_NO_QP;
 	/* FIRST and ONLY break a message off and begin another one */
-	if (!r->name || ((r->place == OPC_MIDDLE || r->place == OPC_LAST) && opc_wants(r) != before))
+	if (!r->name ||
+	    ((r->place == OPC_MIDDLE || r->place == OPC_LAST) && opc_wants(r) != before))
 		return OPC_DROPPED;
 	return opc_length_good(r->length, mtu, s.room - s.pad) ? OPC_TAKEN : OPC_DROPPED;
 }

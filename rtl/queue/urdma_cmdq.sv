@@ -352,7 +352,7 @@ module urdma_cmdq
             if (!pd_ok) status = 8'(URDMA_CS_BAD_PD);
             else if (!scq_ok_reg || !rcq_ok) status = 8'(URDMA_CS_BAD_CQ);
             else if ((c_dbp >> DBP_W) != '0) status = 8'(URDMA_CS_BAD_DB_PAGE);
-            else if (!(c_type inside {4'(URDMA_QPT_RC), 4'(URDMA_QPT_UC), 4'(URDMA_QPT_UD)}))
+            else if (c_type != 4'(URDMA_QPT_RC) && c_type != 4'(URDMA_QPT_UC) && c_type != 4'(URDMA_QPT_UD))
               status = 8'(URDMA_CS_BAD_ATTR);
             else if (sq_status != 8'(URDMA_CS_OK)) status = sq_status;
             else status = rq_status;

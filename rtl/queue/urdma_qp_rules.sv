@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MODIFY_QP: which transitions a QP has, and the attributes of each (IBA volume 1, 10.3.1 and the table in 11.2.5.2). No register.
+// MODIFY_QP: the transitions of a QP, and the attributes of each (IBA volume 1, 10.3.1 and the table in 11.2.5.2). No register.
 //
 // Port and alternate path are no attributes here. SQE is not a state that is used. A UD QP has a path MTU, the port's: the
 // specification leaves it to the channel adapter. CUR_STATE may always be given.

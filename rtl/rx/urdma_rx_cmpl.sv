@@ -24,10 +24,8 @@
 // written. So items of different QPs follow each other without a gap, items of one QP after one more cycle.
 //
 // Timers. One deadline a QP (urdma_rx_timer): the ACK timer or the RNR timer. An expiry is a kick; the deadline is also in the
-// QP's state, so that a turn knows if it is still the one that counts.
-//
-// UC and UD. No answer is due, no timer runs. A turn of such a QP is a kick, which sent_t causes, and takes all that the table has
-// as acknowledged.
+// QP's state, so that a turn knows if it is still the one that counts. UC and UD have none: sent_t kicks, and the turn takes all
+// that the table has as acknowledged.
 //
 // What is asked of placement: each decision with take and last brings exactly one rdone, sooner or later, unless one with an
 // error came for the QP before; head waits for it even in error, so that a READ that was answered before an error is
@@ -179,7 +177,7 @@ module urdma_rx_cmpl
   end
 
   // ---- an item and what is known of its QP -----------------------------------------------------------------------
-  logic l_valid_reg, l_fresh_reg, l_take, l_again, l_free, l_pkt, l_resp, l_ok, l_same, l_apart, l_known, fence_take;
+  logic l_valid_reg, l_fresh_reg, l_take, l_again, l_free, l_pkt, l_resp, l_ok, l_same, l_apart, l_known;
   logic kind_ack, kind_rnr, kind_nak, walk_end, walk_end_ready;
   /* verilator lint_off UNUSEDSIGNAL */
   st_t l_st;                       // some of it is looked at
@@ -193,10 +191,9 @@ module urdma_rx_cmpl
   assign l_take = in_valid && in.kind != IT_FENCE && l_free;
   // control has read in between
   assign l_again = l_valid_reg && !l_fresh_reg && !frozen;
-  assign fence_take = in_valid && in.kind == IT_FENCE && !l_valid_reg && run_valid == '0
+  assign fence_out = in_valid && in.kind == IT_FENCE && !l_valid_reg && run_valid == '0
       && !acked_valid && !cqe_valid && !err_valid && !rr_valid && !frozen;
-  assign fence_out = fence_take;
-  assign in_ready = l_take || fence_take;
+  assign in_ready = l_take || fence_out;
   assign get_en = l_take || l_again || (aqc_valid && !ctl_en_reg);
   assign get_qpn = frozen ? aqc.qpn : l_again ? l_reg.qpn : in.qpn;
 

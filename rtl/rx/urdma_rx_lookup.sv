@@ -8,8 +8,8 @@
 // stages behind the answer never wait. A packet that fails a check comes out with pass 0: it may own lines of the
 // packet buffer, which are given back in order.
 //
-// A QP takes packets of its own transport. For UD the addresses are not compared: the parser has found that the frame is to one of
-// the port's own (IBA volume 1, 9.6.1).
+// A QP takes packets of its own transport. For UD the addresses are not compared: the parser has found that the frame is to one
+// of the port's own.
 
 `resetall
 `default_nettype none

@@ -226,7 +226,8 @@ module urdma_rx_place
 
   // ---- steps ------------------------------------------------------------------------------------------------
   logic en;                        // the three stages move
-  logic need, dead, refused_unrel, void_dead, quiet, hold, is_atomic, atm_go, rec_ready, rec_push, frag_run, frag_end, step_valid, o2_pieces;
+  logic need, dead, refused_unrel, void_dead, quiet, hold, is_atomic, atm_go, rec_ready, rec_push, frag_run, frag_end;
+  logic step_valid, o2_pieces;
   logic [4:0] rec_count;
   logic [7:0] refused;
   typedef enum logic [2:0] {I_NONE, I_REQ, I_RSP, I_READS, I_DONE} i_e;

@@ -13,8 +13,8 @@
 //  run_*    turns under way: 0 walks, 1 is about to write (put_*), 2 begins to walk in this cycle; news: what comes for their QPs
 //
 // Each memory here has one writer. sent_t is written and forgotten, unless the QP has to be looked at because of it: the WQE has
-// a status, or is of UC or UD, or is acknowledged already, or the QP is in error. made_t raises the newest PSN, and if that asks for an
-// answer and no turn has seen that one is due, the QP is looked at, so that a timer runs from then on.
+// a status, or is of UC or UD, or is acknowledged already, or the QP is in error. made_t raises the newest PSN, and if that asks
+// for an answer and no turn has seen that one is due, the QP is looked at, so that a timer runs from then on.
 // A turn under way has read the tables before and is about to change what the copy says. So what comes for its QP is noted for
 // it (news), psns shows it, and the turn itself looks again if that matters.
 
