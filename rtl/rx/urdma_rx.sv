@@ -213,7 +213,7 @@ module urdma_rx
       fence_sent_reg <= '0;
       fence_back_reg <= '0;
     end else begin
-      fence_sent_reg <= fence_sent_reg | (fence_put & it_ready);
+      fence_sent_reg <= fence_sent_reg | (is_fence & it_ready);
       fence_back_reg <= fence_back_reg | fence_out;
     end
   end

@@ -400,6 +400,83 @@ void test_uc_refused(void **state)
 	bench_free(b);
 }
 
+/*
+ * WQEs are taken back while the QP ends, a fence runs, or a new life begins: nothing hangs, and
+ * each WQE completes once, in order.
+ */
+void test_uc_back(void **state)
+{
+	static struct ref was;
+	struct bench *b = start();
+	unsigned int flushed = 0, good = 0;
+
+	(void)state;
+	for (int k = 0; k < 300; k++) {
+		struct ref *r = open_qp(b, 0, URDMA_QPT_UC, 3);
+		unsigned int posted = 12, next = 0, end = rnd_in(b, 1, 500), kind = rnd(b) % 4;
+
+		bench_settings(b, k & 1 ? rnd_in(b, 30, 100) : 100, k & 1 ? 30 : 0,
+			       rnd_in(b, 1, 12), 30);
+		receives(b, r, posted, 4096);
+		was = *r;
+		for (int n = 0; n < 8; n++) {
+			bool bad = rnd(b) % 2;
+
+			if (bad)
+				send_write(b, r, rem_at(0x10000 - 100), RKEY_WO,
+					   rnd(b) % 2 ? 2500 : 200, true, 1);
+			play(b, r, rnd(b) % 2 ? "J" : rnd(b) % 2 ? "fml" : "O");
+		}
+		bench_run(b, end);
+		if (kind == 0) {
+			bench_ctl(b, false, QPC_ERR, r->cfg.qpn, 0);
+		} else if (kind == 1) {
+			b->in.fence_req = true;
+			for (int n = 0; !b->out.fence_done; n++) {
+				bench_cycle(b);
+				if (n > 20000)
+					fail_msg("round %d: the fence does not end", k);
+			}
+			b->in.fence_req = false;
+		} else if (kind == 2) {
+			bench_ctl_wait(b, false, QPC_RESET, r->cfg.qpn, 0, 200);
+		}
+		bench_drain(b, 20000);
+		if (kind != 2 && kind != 0)
+			bench_ctl(b, false, QPC_ERR, r->cfg.qpn, 0);
+		bench_drain(b, 20000);
+		assert_int_equal(b->n_acks + b->n_errs[0], 0);
+		for (unsigned int n = 0; n < b->n_cqes[0]; n++) {
+			unsigned int status = b->cqes[0][n].w[0] >> 16 & 255;
+
+			assert_int_equal(b->cqes[0][n].w[0] >> 32 & 0xffff, next++);
+			if (flushed)
+				assert_int_equal(status, URDMA_WC_FLUSH_ERR);
+			else
+				assert_true(!status || status == URDMA_WC_FLUSH_ERR);
+			flushed += status != 0;
+			good += !status;
+		}
+		if (kind != 2)
+			assert_int_equal(next, posted);
+		flushed = 0;
+		*r = was;
+		memcpy(b->shadow, b->host, HOST_SIZE);
+		bench_clear_logs(b);
+		ref_clear(r);
+		/* the next life begins with the first WQE */
+		r = open_qp(b, 0, URDMA_QPT_UC, 3);
+		receives(b, r, 4, 4096);
+		play(b, r, "JfmlO");
+		bench_drain(b, 5000);
+		assert_int_equal(b->n_cqes[0], 2);
+		check(b);
+	}
+	print_message("%u messages completed well\n", good);
+	assert_true(good > 200);
+	bench_free(b);
+}
+
 /* ---- UD ---------------------------------------------------------------------------------------
  */
 
