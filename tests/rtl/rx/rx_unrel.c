@@ -112,6 +112,9 @@ void test_uc(void **state)
 		/* loss: of the first, in the middle, of the last */
 		{ "-mlo", 1, 2, 0 },
 		{ "-mmmlo", 1, 4, 0 },
+		/* dropping ends with the message: what is behind it is wrong for itself */
+		{ "-lmo", 1, 1, 1 },
+		{ "-mlLo", 1, 2, 1 },
 		{ "f-mlo", 1, 2, 0 },
 		{ "f-lo", 1, 1, 0 },
 		{ "fm-o", 1, 1, 0 },
