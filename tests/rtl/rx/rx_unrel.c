@@ -386,6 +386,18 @@ void test_uc_refused(void **state)
 		check(b);
 		end_qp(b, r);
 	}
+	/* the end of the QP, in the midst of one that is refused */
+	{
+		struct ref *r = open_qp(b, 0, URDMA_QPT_UC, 3);
+
+		receives(b, r, 3, 100);
+		fill(b, 1024);
+		send_reth(b, r, 6, r->epsn, rem_at(0), RKEY_NONE, 2500, payload, 1024, true);
+		bench_drain(b, 2000);
+		check(b);
+		end_qp(b, r);
+		assert_int_equal(r->ci, 3);
+	}
 	/* a page table that cannot be read is the receiver's own error */
 	{
 		struct ref *r = open_qp(b, 0, URDMA_QPT_UC, 3);
