@@ -386,6 +386,21 @@ void test_uc_refused(void **state)
 		check(b);
 		end_qp(b, r);
 	}
+	/* placement drops one packet and the responder another, in any two cycles: both count */
+	bench_settings(b, 100, 0, 1, 1);
+	for (unsigned int apart = 0; apart < 60; apart++) {
+		struct ref *r = open_qp(b, 0, URDMA_QPT_UC, 3);
+		struct ref *other = open_qp(b, 1, URDMA_QPT_UC, 3);
+
+		bench_drain(b, 1000);
+		fill(b, 64);
+		send_write(b, r, rem_at(0), RKEY_NONE, 64, false, 1);
+		bench_run(b, apart);
+		play(b, other, "l");
+		bench_drain(b, 2000);
+		assert_int_equal(b->cnt[URDMA_CNT_RX_DROP_UNREL], 2);
+		check(b);
+	}
 	/* the end of the QP, in the midst of one that is refused */
 	{
 		struct ref *r = open_qp(b, 0, URDMA_QPT_UC, 3);
