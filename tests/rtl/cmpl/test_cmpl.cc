@@ -1801,6 +1801,7 @@ static void test_unrel(void **state)
 			{ 2, i, psn_add(0, (int)((i + 1) << 19) - 1), SEND, 1, 0, 0, 1u << 27 });
 		settle(b);
 		assert_int_equal(b->cqes.size(), i + 1);
+		assert_false(b->dut.timer_armed);
 		b->time += 100000;
 		settle(b);
 	}

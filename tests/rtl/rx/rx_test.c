@@ -2719,8 +2719,9 @@ int main(void)
 		cmocka_unit_test(test_requester),   cmocka_unit_test(test_control),
 		cmocka_unit_test(test_overload),    cmocka_unit_test(test_rates),
 		cmocka_unit_test(test_uc),	    cmocka_unit_test(test_uc_refused),
-		cmocka_unit_test(test_ud),	    cmocka_unit_test(test_ud_dropped),
-		cmocka_unit_test(test_unrel_sent),  cmocka_unit_test(test_unrel_rates),
+		cmocka_unit_test(test_uc_back),	    cmocka_unit_test(test_ud),
+		cmocka_unit_test(test_ud_dropped),  cmocka_unit_test(test_unrel_sent),
+		cmocka_unit_test(test_unrel_rates),
 	};
 
 	seed = (unsigned int)test_seed(1);

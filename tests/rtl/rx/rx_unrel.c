@@ -112,6 +112,9 @@ void test_uc(void **state)
 		/* loss: of the first, in the middle, of the last */
 		{ "-mlo", 1, 2, 0 },
 		{ "-mmmlo", 1, 4, 0 },
+		/* dropping ends with the message: what is behind it is wrong for itself */
+		{ "-lmo", 1, 1, 1 },
+		{ "-mlLo", 1, 2, 1 },
 		{ "f-mlo", 1, 2, 0 },
 		{ "f-lo", 1, 1, 0 },
 		{ "fm-o", 1, 1, 0 },
@@ -383,6 +386,33 @@ void test_uc_refused(void **state)
 		check(b);
 		end_qp(b, r);
 	}
+	/* placement drops one packet and the responder another, in any two cycles: both count */
+	bench_settings(b, 100, 0, 1, 1);
+	for (unsigned int apart = 0; apart < 60; apart++) {
+		struct ref *r = open_qp(b, 0, URDMA_QPT_UC, 3);
+		struct ref *other = open_qp(b, 1, URDMA_QPT_UC, 3);
+
+		bench_drain(b, 1000);
+		fill(b, 64);
+		send_write(b, r, rem_at(0), RKEY_NONE, 64, false, 1);
+		bench_run(b, apart);
+		play(b, other, "l");
+		bench_drain(b, 2000);
+		assert_int_equal(b->cnt[URDMA_CNT_RX_DROP_UNREL], 2);
+		check(b);
+	}
+	/* the end of the QP, in the midst of one that is refused */
+	{
+		struct ref *r = open_qp(b, 0, URDMA_QPT_UC, 3);
+
+		receives(b, r, 3, 100);
+		fill(b, 1024);
+		send_reth(b, r, 6, r->epsn, rem_at(0), RKEY_NONE, 2500, payload, 1024, true);
+		bench_drain(b, 2000);
+		check(b);
+		end_qp(b, r);
+		assert_int_equal(r->ci, 3);
+	}
 	/* a page table that cannot be read is the receiver's own error */
 	{
 		struct ref *r = open_qp(b, 0, URDMA_QPT_UC, 3);
@@ -397,6 +427,83 @@ void test_uc_refused(void **state)
 		check(b);
 		end_qp(b, r);
 	}
+	bench_free(b);
+}
+
+/*
+ * WQEs are taken back while the QP ends, a fence runs, or a new life begins: nothing hangs, and
+ * each WQE completes once, in order.
+ */
+void test_uc_back(void **state)
+{
+	static struct ref was;
+	struct bench *b = start();
+	unsigned int flushed = 0, good = 0;
+
+	(void)state;
+	for (int k = 0; k < 300; k++) {
+		struct ref *r = open_qp(b, 0, URDMA_QPT_UC, 3);
+		unsigned int posted = 12, next = 0, end = rnd_in(b, 1, 500), kind = rnd(b) % 4;
+
+		bench_settings(b, k & 1 ? rnd_in(b, 30, 100) : 100, k & 1 ? 30 : 0,
+			       rnd_in(b, 1, 12), 30);
+		receives(b, r, posted, 4096);
+		was = *r;
+		for (int n = 0; n < 8; n++) {
+			bool bad = rnd(b) % 2;
+
+			if (bad)
+				send_write(b, r, rem_at(0x10000 - 100), RKEY_WO,
+					   rnd(b) % 2 ? 2500 : 200, true, 1);
+			play(b, r, rnd(b) % 2 ? "J" : rnd(b) % 2 ? "fml" : "O");
+		}
+		bench_run(b, end);
+		if (kind == 0) {
+			bench_ctl(b, false, QPC_ERR, r->cfg.qpn, 0);
+		} else if (kind == 1) {
+			b->in.fence_req = true;
+			for (int n = 0; !b->out.fence_done; n++) {
+				bench_cycle(b);
+				if (n > 20000)
+					fail_msg("round %d: the fence does not end", k);
+			}
+			b->in.fence_req = false;
+		} else if (kind == 2) {
+			bench_ctl_wait(b, false, QPC_RESET, r->cfg.qpn, 0, 200);
+		}
+		bench_drain(b, 20000);
+		if (kind != 2 && kind != 0)
+			bench_ctl(b, false, QPC_ERR, r->cfg.qpn, 0);
+		bench_drain(b, 20000);
+		assert_int_equal(b->n_acks + b->n_errs[0], 0);
+		for (unsigned int n = 0; n < b->n_cqes[0]; n++) {
+			unsigned int status = b->cqes[0][n].w[0] >> 16 & 255;
+
+			assert_int_equal(b->cqes[0][n].w[0] >> 32 & 0xffff, next++);
+			if (flushed)
+				assert_int_equal(status, URDMA_WC_FLUSH_ERR);
+			else
+				assert_true(!status || status == URDMA_WC_FLUSH_ERR);
+			flushed += status != 0;
+			good += !status;
+		}
+		if (kind != 2)
+			assert_int_equal(next, posted);
+		flushed = 0;
+		*r = was;
+		memcpy(b->shadow, b->host, HOST_SIZE);
+		bench_clear_logs(b);
+		ref_clear(r);
+		/* the next life begins with the first WQE */
+		r = open_qp(b, 0, URDMA_QPT_UC, 3);
+		receives(b, r, 4, 4096);
+		play(b, r, "JfmlO");
+		bench_drain(b, 5000);
+		assert_int_equal(b->n_cqes[0], 2);
+		check(b);
+	}
+	print_message("%u messages completed well\n", good);
+	assert_true(good > 200);
 	bench_free(b);
 }
 

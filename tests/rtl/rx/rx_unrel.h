@@ -7,6 +7,7 @@
 
 void test_uc(void **state);
 void test_uc_refused(void **state);
+void test_uc_back(void **state);
 void test_ud(void **state);
 void test_ud_dropped(void **state);
 void test_unrel_sent(void **state);
