@@ -32,7 +32,7 @@ void judge_start(struct judge *judge, struct rig *rig, bool lives);
  * side 1 from psn1 on. Not with lives.
  */
 void judge_connect(struct judge *judge, unsigned int pair, uint32_t psn0, uint32_t psn1);
-/* The QP of a side is about to go to ERR: its requests are not judged until judge_connect(). */
+/* The QP of a side is about to go to ERR: its packets are not judged until judge_connect(). */
 void judge_stop(struct judge *judge, unsigned int side, unsigned int pair);
 /*
  * With all traffic at rest. Fails the test, after what was to be said on stderr, when a rule was

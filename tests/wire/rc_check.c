@@ -180,6 +180,7 @@ struct responder {
 	struct half h;
 	uint32_t first; /* first PSN seen, or told */
 	bool told;	/* by rc_check_connect() */
+	bool stopped;	/* by rc_check_stop() */
 	bool answered;	/* an acknowledgement was sent */
 	uint32_t last_ack;
 	uint32_t msn;
@@ -887,7 +888,7 @@ static void response_out(struct rc_check *c, struct pair *p, const struct packet
 		violation(c, p, k->ns, "an answer (opcode 0x%02x) to nothing", k->op);
 		return;
 	}
-	if (r->h.lost || (r->told && is_far(k->psn, r->h.next)))
+	if (r->h.lost || r->stopped || (r->told && is_far(k->psn, r->h.next)))
 		return;
 	if (r->h.dead) {
 		violation(c, p, k->ns, "an answer (opcode 0x%02x) after a NAK that ended the QP",
@@ -918,7 +919,7 @@ static void responder_end(struct rc_check *c, struct pair *p, uint64_t now)
 {
 	struct responder *r = &p->rs;
 
-	if (!r->h.known || r->h.dead || r->h.lost)
+	if (!r->h.known || r->h.dead || r->h.lost || r->stopped)
 		return;
 	for (unsigned int i = 0; i < GAPS && i < r->gap_n; i++) {
 		struct gap *g = gap_at(r, i);
@@ -1202,6 +1203,7 @@ int rc_check_stop(struct rc_check *c, uint32_t local_qpn, uint32_t remote_qpn)
 	if (rc_check_pair(c, local_qpn, remote_qpn))
 		return -ENOMEM;
 	c->pairs->rq.stopped = true;
+	c->pairs->rs.stopped = true;
 	return 0;
 }
 

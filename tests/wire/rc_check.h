@@ -73,8 +73,8 @@ int rc_check_pair(struct rc_check *check, uint32_t local_qpn, uint32_t remote_qp
 int rc_check_connect(struct rc_check *check, uint32_t local_qpn, uint32_t remote_qpn,
 		     uint32_t sq_psn, uint32_t rq_psn, uint64_t now_ns);
 /*
- * The local QP is about to go to ERR: its requests, of which some are on their way and others are
- * given up, are only counted until the next life.
+ * The local QP is about to go to ERR: its requests and answers, of which some are on their way and
+ * others are given up, are only counted until the next life.
  */
 int rc_check_stop(struct rc_check *check, uint32_t local_qpn, uint32_t remote_qpn);
 /* Every frame of the port, in order. */
