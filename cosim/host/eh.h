@@ -198,7 +198,7 @@ struct urdma_eh_qp_attr {
 	unsigned int log_sq, log_rq;		   /* entries */
 	unsigned int log_sq_stride, log_rq_stride; /* 6 to 9 */
 	bool sig_all;
-	bool priv; /* of the kernel: may post REG_MR */
+	bool priv;	   /* of the kernel: may post REG_MR */
 	unsigned int type; /* URDMA_QPT_*; 0: RC */
 	enum urdma_eh_ring_kind kind;
 };
@@ -308,7 +308,7 @@ struct urdma_eh_sge {
 };
 
 struct urdma_eh_send {
-	unsigned int opcode; /* URDMA_WR_* */
+	unsigned int opcode;	      /* URDMA_WR_* */
 	const struct urdma_eh_ah *ah; /* UD, with dest_qpn and qkey */
 	uint32_t dest_qpn, qkey;
 	bool signaled, solicited, fence;
