@@ -23,7 +23,8 @@
 // what is under way, and a NAK takes the place of everything; the QP is closed.
 //
 // A closed QP takes no request: packets behind the one that ended it may be in rx still, and nothing is acknowledged behind that
-// NAK (9.9.3). What was taken before is answered, then the NAK goes. rst_* opens the QP for its next life; whoever resets
+// NAK (9.9.3). What was taken before is answered, then the NAK goes. A QP in ERR answers no READ or ATOMIC any more. It still
+// acknowledges what it has placed, up to the first request that it drops so. rst_* opens the QP for its next life; whoever resets
 // it has fenced before. Requests of a QP that has been destroyed or reset are dropped when their turn comes.
 
 `resetall
@@ -101,7 +102,8 @@ module urdma_tx_resp
     logic [ERA_W-1:0] era;         // life of the responses
     logic             ack;         // an acknowledgement is pending
     logic             fatal;       // it is the NAK after an rfail
-    logic             closed;      // it is, or was, a NAK that ends the QP: nothing more is taken in this life
+    logic             closed;      // it is, or was, a NAK that ends the QP, or a request was dropped in ERR: nothing more is
+                                   // taken in this life
     logic             op_err;      // fatal: remote operation error, else remote access
     logic [23:0]      psn;
     logic [7:0]       syndrome;
@@ -141,6 +143,7 @@ module urdma_tx_resp
     logic [ERA_W-1:0] era;
     logic [RING_W:0]  done;        // entries answered
     logic [23:0]      npk;         // packets of the next one
+    logic             cut;         // the entries were dropped, the QP is in ERR
   } end_t;
 
   typedef struct packed {
@@ -330,7 +333,13 @@ module urdma_tx_resp
           nx.npk = e1_end_reg.npk;
           nx.old_n = (nx.old_n > e1_end_reg.done) ? nx.old_n - e1_end_reg.done : '0;
         end
-        nx.queued = (nx.count != '0) || st.ack;
+        // an ACK would say that the requests that were dropped are done
+        if (e1_end_reg.cut && !st.closed) begin
+          nx.closed = 1'b1;
+          nx.ack = 1'b0;
+          nx.old_ack = 1'b0;
+        end
+        nx.queued = (nx.count != '0) || nx.ack;
         requeue = nx.queued;
       end
       // With a fence before, nothing of the old life is left; its turn would find a configuration that forbids it.
@@ -388,7 +397,7 @@ module urdma_tx_resp
       if (e0_ev == EV_REQ) e1_req_reg <= ack_req;
       if (e0_ev == EV_END) e1_end_reg <= end_out;
       if (rfail_valid) begin
-        e1_end_reg <= '{qpn: rfail_qpn, era: rfail_era, done: '0, npk: '0};
+        e1_end_reg <= '{qpn: rfail_qpn, era: rfail_era, done: '0, npk: '0, cut: 1'b0};
         e1_fail_psn_reg <= rfail_psn;
         e1_fail_op_reg <= (rfail_status == 8'(URDMA_WC_REM_OP_ERR));
       end
@@ -424,7 +433,7 @@ module urdma_tx_resp
     .out_valid(w_valid), .out_ready(w_pop), .out_data(work), .count(w_count)
   );
   assign c_in.ack_ok = cfg_rsp.valid && (cfg_rsp.state >= 4'(URDMA_QPS_RTR));
-  assign c_in.read_ok = cfg_rsp.valid && (cfg_rsp.state >= 4'(URDMA_QPS_RTR)) && (cfg_rsp.state <= 4'(URDMA_QPS_SQE));
+  assign c_in.read_ok = c_in.ack_ok && (cfg_rsp.state <= 4'(URDMA_QPS_SQE));
   assign c_in.mtu = cfg_rsp.mtu;
   assign c_in.pd = cfg_rsp.pd;
   assign c_in.path = path_of(cfg_rsp);
@@ -507,7 +516,7 @@ module urdma_tx_resp
   assign no_reads = ready && !work.ack && (work.n != '0) && !c.read_ok && end_in_ready;
   assign end_in_valid = turn_end || no_reads;
   assign end_in = '{qpn: work.qpn, era: work.era, done: no_reads ? work.n : done,
-                    npk: (no_reads || cur_last) ? 24'd0 : npk_reg + 1'b1};
+                    npk: (no_reads || cur_last) ? 24'd0 : npk_reg + 1'b1, cut: no_reads && c.ack_ok};
   always_comb begin
     if (work.ack) w_pop = ready && (!c.ack_ok || (pkt_valid && pkt_ready) || slow_ack);
     else w_pop = ready && ((work.n == '0) || no_reads || turn_end);

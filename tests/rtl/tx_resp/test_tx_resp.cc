@@ -66,6 +66,7 @@ struct qp {
 	uint64_t fence_at;
 	bool failed;		    // an rfail, its NAK not yet seen
 	bool closed;		    // ended by a NAK: takes nothing until its next life
+	bool cut;		    // READs were dropped in ERR: the same
 	uint64_t fail_seq, fail_at; // packet that failed, cycle
 	unsigned int early_err;	    // event reported, its NAK not yet seen
 	unsigned int dead_era;	    // commit: this life is dead
@@ -140,6 +141,26 @@ static bool is_end(unsigned int syndrome)
 	return syndrome > 0x60 && syndrome < 0x80;
 }
 
+static uint64_t log_end(const struct qp *q)
+{
+	return q->base + q->log.size();
+}
+
+// A QP in ERR drops READs and ATOMICs, and acknowledges nothing from the first of them on, but for
+// a NAK that ends the QP. Where it is in the log; behind all if there is none.
+static uint64_t cut_at(const struct qp *q)
+{
+	uint64_t i = q->base;
+
+	if (!reads_ok(q) && acks_ok(q) && !q->cut)
+		while (i < log_end(q) && (q->log[i - q->base].fail || q->log[i - q->base].dropped ||
+					  q->log[i - q->base].rq.kind == RSP_ACK))
+			i++;
+	else if (!q->cut)
+		i = log_end(q);
+	return i;
+}
+
 // The rules: what one event makes of the pending acknowledgement.
 static void apply(struct pending *p, const struct event *e)
 {
@@ -186,11 +207,6 @@ static void prune(struct qp *q)
 		q->next = q->base;
 }
 
-static uint64_t log_end(const struct qp *q)
-{
-	return q->base + q->log.size();
-}
-
 static void skip_left(struct qp *q)
 {
 	while (q->next < log_end(q)) {
@@ -232,6 +248,8 @@ static void check_ack(struct bench *b, unsigned int qpn, unsigned int psn, const
 			}
 		}
 	}
+	if (!is_end(syndrome) && cut_at(q) < limit)
+		limit = cut_at(q);
 	for (uint64_t k = first; k <= limit; k++) {
 		for (uint64_t s : q->moments) {
 			struct pending p;
@@ -553,9 +571,9 @@ static void take_request(struct bench *b)
 	b->todo.pop_front();
 	b->offering = false;
 	b->last_qpn = r.qpn;
-	b->last_entry = r.kind != RSP_ACK && !q->closed;
+	b->last_entry = r.kind != RSP_ACK && !q->closed && !q->cut;
 	b->taken++;
-	if (q->closed) {
+	if (q->closed || q->cut) {
 		b->refused++;
 		return;
 	}
@@ -618,7 +636,7 @@ static void check_fence(struct bench *b)
 		fail_msg("cycle %lu: fence passed with packets in commit", b->now);
 	for (unsigned int n = 0; n < QPS; n++) {
 		struct qp *q = &b->qp[n];
-		bool ok = !acks_ok(q);
+		bool ok = !acks_ok(q) || cut_at(q) < log_end(q);
 
 		// what failed as the fence came through may be of after it
 		if (q->failed && (q->fail_seq < b->fence_seq || q->fail_at + 4 < b->now))
@@ -681,7 +699,7 @@ static void cycle(struct bench *b)
 			b->fence_since = b->now;
 		}
 		if (d->rst_valid && d->rst_ready) {
-			b->qp[b->resets.front()].closed = false;
+			b->qp[b->resets.front()].closed = b->qp[b->resets.front()].cut = false;
 			b->resets.pop_front();
 		}
 		if (d->ack_req_valid && d->ack_req_ready) {
@@ -763,8 +781,9 @@ static void drain(struct bench *b)
 	assert_int_equal(b->dut.fence_hit, 1);
 	for (unsigned int n = 0; n < QPS; n++) {
 		struct qp *q = &b->qp[n];
-		bool ok = !acks_ok(q);
+		bool ok = !acks_ok(q) || cut_at(q) < log_end(q);
 
+		q->cut = q->cut || cut_at(q) < log_end(q);
 		skip_left(q);
 		if (reads_ok(q) && q->next != log_end(q))
 			fail_msg("QP %u: a READ or ATOMIC has no answer", n);
@@ -1035,6 +1054,9 @@ static void test_dead(void **state)
 	drain(b);
 	assert_int_equal(b->fences, 1);
 	pds = b->pds;
+	for (unsigned int n = 60; n < 200; n++)
+		b->resets.push_back(n);
+	drain(b);
 	for (unsigned int n = 60; n < 200; n++) {
 		b->qp[n].state = URDMA_QPS_RTR;
 		b->todo.push_back(request(b, RSP_READ, n, 0));
