@@ -102,7 +102,8 @@ if [ "$mode" = members ]; then
 	registers=$(grep -vx "$cycles" <<<"$registers")
 fi
 
-awk -v mode="$mode" -v top="$top" -v registers="$registers" '
+# The list of registers is longer than an argument may be.
+awk -v mode="$mode" -v top="$top" -v registers=<(printf '%s\n' "$registers") '
 	function fail(why) {
 		print why >"/dev/stderr"
 		failed = 1
@@ -243,7 +244,8 @@ awk -v mode="$mode" -v top="$top" -v registers="$registers" '
 			if ((m, "timer_armed") in direction && direction[m, "timer_armed"] == "output")
 				printf "URDMA_TIMER(%d, %s, %s)\n", k, member(p, "timer_armed"), member(p, "timer_cycles")
 		}
-		n = split(registers, list, "\n")
+		for (n = 0; (getline line <registers) > 0; n++)
+			list[n + 1] = line
 		for (i = 1; i <= n; i++) {
 			best = -1
 			length_of = 0
