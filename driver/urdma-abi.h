@@ -72,4 +72,9 @@ struct urdma_create_qp_resp {
 	__u32 reserved;
 };
 
+/* Words 4 to 7 of a UD send WQE: URDMA_SQE4_DGID_LO and what follows. The request is empty. */
+struct urdma_create_ah_resp {
+	__aligned_u64 av[4];
+};
+
 #endif

@@ -268,6 +268,12 @@ struct urdma_mw {
 	struct ib_mw ibmw;
 };
 
+struct urdma_ah {
+	struct ib_ah ibah;
+	/* words 4 to 7 of a UD send WQE */
+	__le64 av[4];
+};
+
 struct urdma_cq {
 	struct ib_cq ibcq;
 	struct urdma_mem mem;
@@ -341,6 +347,11 @@ static inline struct urdma_pd *to_upd(struct ib_pd *ibpd)
 static inline struct urdma_mr *to_umr(struct ib_mr *ibmr)
 {
 	return container_of(ibmr, struct urdma_mr, ibmr);
+}
+
+static inline struct urdma_ah *to_uah(struct ib_ah *ibah)
+{
+	return container_of(ibah, struct urdma_ah, ibah);
 }
 
 static inline struct urdma_cq *to_ucq(struct ib_cq *ibcq)
@@ -488,6 +499,11 @@ int urdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init);
 int urdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 void urdma_qp_event(struct urdma_dev *dev, u32 qpn, u8 type);
+
+/* urdma_ah.c */
+int urdma_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_udata *udata);
+int urdma_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int urdma_destroy_ah(struct ib_ah *ibah, u32 flags);
 
 /* urdma_verbs.c */
 int urdma_ib_register(struct urdma_dev *dev);

@@ -77,6 +77,9 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	attr->max_cqe = urdma_cq_max_cqe(dev);
 	attr->max_mr = caps->num_mr - URDMA_FIRST_MR;
 	attr->max_pd = caps->num_pd;
+	/* The NIC has no object for one. */
+	if (caps->features & URDMA_RF_FEAT_UD)
+		attr->max_ah = INT_MAX;
 	attr->max_qp_rd_atom = caps->max_rd_atomic;
 	attr->max_qp_init_rd_atom = caps->max_rd_atomic;
 	attr->max_res_rd_atom = attr->max_qp * caps->max_rd_atomic;
@@ -375,6 +378,16 @@ static const struct ib_device_ops urdma_mw_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_mw, urdma_mw, ibmw),
 };
 
+/* address handles, for UD */
+static const struct ib_device_ops urdma_ud_ops = {
+	.create_ah = urdma_create_ah,
+	.create_user_ah = urdma_create_ah,
+	.destroy_ah = urdma_destroy_ah,
+	.query_ah = urdma_query_ah,
+
+	INIT_RDMA_OBJ_SIZE(ib_ah, urdma_ah, ibah),
+};
+
 /* An event of the port or of the device, while the RDMA device is there to be told. Any context. */
 void urdma_ib_event(struct urdma_dev *dev, enum ib_event_type type)
 {
@@ -413,6 +426,8 @@ static void urdma_ib_init(struct urdma_dev *dev, struct ib_device *ibdev)
 		ib_set_device_ops(ibdev, &urdma_mem_mgt_ops);
 	if (dev->caps.features & URDMA_RF_FEAT_MW_2B)
 		ib_set_device_ops(ibdev, &urdma_mw_ops);
+	if (dev->caps.features & URDMA_RF_FEAT_UD)
+		ib_set_device_ops(ibdev, &urdma_ud_ops);
 }
 
 int urdma_ib_register(struct urdma_dev *dev)
