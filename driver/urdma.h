@@ -40,7 +40,8 @@
 /* Doorbell page of the kernel's own objects, and of EQs. */
 #define URDMA_KERNEL_DB_PAGE 0
 
-/* QP numbers 0 and 1 belong to management in InfiniBand; keys start at 0x100, so 0 is no key. */
+/* QP numbers 0 and 1 belong to management; keys start at 0x100, so 0 is no key. */
+#define URDMA_GSI_QPN	1
 #define URDMA_FIRST_QPN 2
 #define URDMA_FIRST_MR	1
 
@@ -48,6 +49,7 @@
 #define URDMA_MIN_WQE_LOG 6
 #define URDMA_MAX_WQE_LOG 9
 #define URDMA_CQE_LOG	  5
+#define URDMA_MAX_UD_SGE  (((1 << URDMA_MAX_WQE_LOG) - URDMA_SQE_UD_DATA_OFFSET) / URDMA_SGE_SIZE)
 
 /* What there are registers for, and the least ring. */
 #define URDMA_ETH_MAX_QUEUES 32
@@ -318,6 +320,8 @@ struct urdma_qp {
 	struct urdma_mem rq_mem;
 	/* of the kernel: it has rings here, and may register memory by work requests */
 	bool kernel;
+	/* URDMA_QPT_*; the general services QP is one of type UD */
+	u8 type;
 	struct urdma_wq sq;
 	struct urdma_wq rq;
 	/* serialises modify and query, protects what follows; posting only looks at the state */
@@ -391,6 +395,12 @@ static inline void urdma_ring_doorbell(struct urdma_dev *dev, u32 which, u32 obj
 	writeq(FIELD_PREP(URDMA_DBW_OBJ, obj) | FIELD_PREP(URDMA_DBW_ARM, arm) |
 		       FIELD_PREP(URDMA_DBW_INDEX, index),
 	       dev->db + which);
+}
+
+/* Byte of a send WQE where its SGEs or inline data begin. */
+static inline u32 urdma_sqe_data(u8 qp_type)
+{
+	return qp_type == URDMA_QPT_UD ? URDMA_SQE_UD_DATA_OFFSET : URDMA_SQE_DATA_OFFSET;
 }
 
 /* Immediate data is big-endian in the API; the NIC takes its first byte from the low bits. */
@@ -512,6 +522,7 @@ void urdma_ib_event(struct urdma_dev *dev, enum ib_event_type type);
 int urdma_udata_in(struct ib_udata *udata, void *req, size_t size);
 int urdma_udata_out(struct ib_udata *udata, void *resp, size_t size);
 bool urdma_udata_is_empty(struct ib_udata *udata);
+enum ib_mtu urdma_port_mtu(struct ib_device *ibdev);
 
 /* urdma_stats.c */
 struct rdma_hw_stats *urdma_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);

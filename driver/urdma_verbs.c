@@ -70,7 +70,10 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	}
 	attr->max_qp = caps->num_qp - URDMA_FIRST_QPN;
 	attr->max_qp_wr = 1 << min(caps->log_sq, caps->log_rq);
+	/* of a QP of any type; one of another type than UD may have more */
 	attr->max_send_sge = caps->max_sq_sge;
+	if (caps->features & URDMA_RF_FEAT_UD)
+		attr->max_send_sge = min_t(u32, caps->max_sq_sge, URDMA_MAX_UD_SGE);
 	attr->max_recv_sge = caps->max_rq_sge;
 	attr->max_sge_rd = caps->max_sq_sge;
 	attr->max_cq = caps->num_cq;
@@ -94,6 +97,25 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	return 0;
 }
 
+/* With a very small MTU no RoCE packet fits; the smallest path MTU is still named. */
+static enum ib_mtu urdma_path_mtu(const struct urdma_dev *dev, const struct net_device *ndev)
+{
+	return clamp_t(int, iboe_get_mtu(ndev->mtu), IB_MTU_256, dev->caps.max_mtu);
+}
+
+/* The path MTU that the net device's MTU allows. */
+enum ib_mtu urdma_port_mtu(struct ib_device *ibdev)
+{
+	struct net_device *ndev = ib_device_get_netdev(ibdev, URDMA_PORT);
+	enum ib_mtu mtu;
+
+	if (!ndev)
+		return IB_MTU_256;
+	mtu = urdma_path_mtu(to_udev(ibdev), ndev);
+	dev_put(ndev);
+	return mtu;
+}
+
 static int urdma_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 {
 	struct urdma_dev *dev = to_udev(ibdev);
@@ -115,8 +137,7 @@ static int urdma_query_port(struct ib_device *ibdev, u32 port, struct ib_port_at
 	ndev = ib_device_get_netdev(ibdev, port);
 	if (!ndev)
 		return 0;
-	/* With a very small MTU no RoCE packet fits; the smallest path MTU is still named. */
-	attr->active_mtu = clamp_t(int, iboe_get_mtu(ndev->mtu), IB_MTU_256, dev->caps.max_mtu);
+	attr->active_mtu = urdma_path_mtu(dev, ndev);
 	if (netif_running(ndev) && netif_carrier_ok(ndev)) {
 		attr->state = IB_PORT_ACTIVE;
 		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
