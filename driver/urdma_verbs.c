@@ -41,6 +41,18 @@ bool urdma_udata_is_empty(struct ib_udata *udata)
 	return !udata || !udata->inlen || ib_is_udata_cleared(udata, 0, udata->inlen);
 }
 
+/* Draining, which every consumer in the kernel needs, posts a WRITE. */
+static bool urdma_has_kverbs(const struct urdma_caps *caps)
+{
+	return caps->features & URDMA_RF_FEAT_RC_WRITE;
+}
+
+/* The general services QP is a QP of type UD in the kernel. */
+static bool urdma_has_gsi(const struct urdma_caps *caps)
+{
+	return urdma_has_kverbs(caps) && caps->features & URDMA_RF_FEAT_UD;
+}
+
 static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			      struct ib_udata *udata)
 {
@@ -126,6 +138,8 @@ static int urdma_query_port(struct ib_device *ibdev, u32 port, struct ib_port_at
 	attr->gid_tbl_len = dev->caps.num_gids;
 	attr->ip_gids = true;
 	attr->pkey_tbl_len = 1;
+	if (urdma_has_gsi(&dev->caps))
+		attr->port_cap_flags = IB_PORT_CM_SUP;
 	attr->max_msg_sz = 1U << dev->caps.log_max_msg;
 	attr->max_mtu = dev->caps.max_mtu;
 	attr->active_mtu = IB_MTU_256;
@@ -153,11 +167,12 @@ static int urdma_query_port(struct ib_device *ibdev, u32 port, struct ib_port_at
 static int urdma_get_port_immutable(struct ib_device *ibdev, u32 port,
 				    struct ib_port_immutable *immutable)
 {
-	/*
-	 * RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP without IB_MAD, IB_CM and AF_IB: there is no QP 1 for
-	 * management datagrams, so ib_mad and the connection managers leave the port alone.
-	 */
+	/* Without QP 1 for management datagrams, ib_mad and the connection managers stay away. */
 	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP | RDMA_CORE_CAP_ETH_AH;
+	if (urdma_has_gsi(&to_udev(ibdev)->caps)) {
+		immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+		immutable->max_mad_size = IB_MGMT_MAD_SIZE;
+	}
 	immutable->gid_tbl_len = to_udev(ibdev)->caps.num_gids;
 	immutable->pkey_tbl_len = 1;
 	return 0;
@@ -440,8 +455,7 @@ static void urdma_ib_init(struct urdma_dev *dev, struct ib_device *ibdev)
 	strscpy(ibdev->node_desc, URDMA_DRV_NAME, sizeof(ibdev->node_desc));
 	addrconf_addr_eui48((u8 *)&ibdev->node_guid, dev->netdev->dev_addr);
 	ib_set_device_ops(ibdev, &urdma_ops);
-	/* Draining, which every consumer needs, posts a WRITE. */
-	if (dev->caps.features & URDMA_RF_FEAT_RC_WRITE)
+	if (urdma_has_kverbs(&dev->caps))
 		ib_set_device_ops(ibdev, &urdma_kverbs_ops);
 	if (dev->caps.features & URDMA_RF_FEAT_MEM_MGT)
 		ib_set_device_ops(ibdev, &urdma_mem_mgt_ops);
