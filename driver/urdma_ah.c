@@ -16,6 +16,7 @@ int urdma_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct i
 	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
 	struct urdma_create_ah_resp resp = {};
 	struct urdma_ah *ah = to_uah(ibah);
+	u64 av[ARRAY_SIZE(ah->av)];
 	int i;
 
 	if (!urdma_udata_is_empty(udata))
@@ -25,19 +26,21 @@ int urdma_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct i
 	    rdma_ah_get_sl(attr) > URDMA_MAX_SL)
 		return -EINVAL;
 
-	resp.av[0] = urdma_gid_word(&grh->dgid, 0);
-	resp.av[1] = urdma_gid_word(&grh->dgid, 1);
-	resp.av[2] = FIELD_PREP(URDMA_SQE6_DMAC, urdma_mac_word(attr->roce.dmac)) |
-		     FIELD_PREP(URDMA_SQE6_TCLASS, grh->traffic_class) |
-		     FIELD_PREP(URDMA_SQE6_HOP_LIMIT, grh->hop_limit);
+	av[0] = urdma_gid_word(&grh->dgid, 0);
+	av[1] = urdma_gid_word(&grh->dgid, 1);
+	av[2] = FIELD_PREP(URDMA_SQE6_DMAC, urdma_mac_word(attr->roce.dmac)) |
+		FIELD_PREP(URDMA_SQE6_TCLASS, grh->traffic_class) |
+		FIELD_PREP(URDMA_SQE6_HOP_LIMIT, grh->hop_limit);
 	/* Which QPs will use it is not known: the port follows the flow label alone. */
-	resp.av[3] =
-		FIELD_PREP(URDMA_SQE7_FLOW_LABEL, grh->flow_label & IB_GRH_FLOWLABEL_MASK) |
+	av[3] = FIELD_PREP(URDMA_SQE7_FLOW_LABEL, grh->flow_label & IB_GRH_FLOWLABEL_MASK) |
 		FIELD_PREP(URDMA_SQE7_UDP_SPORT, rdma_flow_label_to_udp_sport(grh->flow_label)) |
 		FIELD_PREP(URDMA_SQE7_SGID_INDEX, grh->sgid_attr->index) |
 		FIELD_PREP(URDMA_SQE7_PCP, rdma_ah_get_sl(attr));
-	for (i = 0; i < ARRAY_SIZE(ah->av); i++)
-		ah->av[i] = cpu_to_le64(resp.av[i]);
+	for (i = 0; i < ARRAY_SIZE(av); i++) {
+		ah->av[i] = cpu_to_le64(av[i]);
+		resp.av[2 * i] = lower_32_bits(av[i]);
+		resp.av[2 * i + 1] = upper_32_bits(av[i]);
+	}
 	return udata ? urdma_udata_out(udata, &resp, sizeof(resp)) : 0;
 }
 
