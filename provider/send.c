@@ -30,14 +30,6 @@ uint32_t urdma_opcodes(uint64_t features)
 	return opcodes;
 }
 
-/* Opcodes of a QP that is not RC. The feature that has the type has them all. */
-uint32_t urdma_unrel_opcodes(enum ibv_qp_type type)
-{
-	const uint32_t sends = 1U << URDMA_WR_SEND | 1U << URDMA_WR_SEND_IMM;
-
-	return type == IBV_QPT_UD ? sends : sends | 1U << URDMA_WR_WRITE | 1U << URDMA_WR_WRITE_IMM;
-}
-
 /* The operation of a work request; false when there is none like it. */
 static bool urdma_op_of(const struct ibv_send_wr *wr, struct urdma_op *op)
 {
@@ -122,9 +114,8 @@ int urdma_put_bind(const struct urdma_qp *qp, __le64 *w, struct urdma_op *op,
 }
 
 /* The data of a work request, or what else its second half says. Adds to word 0. */
-static inline ALWAYS_INLINE int urdma_put_payload(const struct urdma_qp *qp, __le64 *w,
-						  const struct ibv_send_wr *wr, struct urdma_op *op,
-						  uint64_t *w0, uint64_t *length)
+static int urdma_put_payload(const struct urdma_qp *qp, __le64 *w, const struct ibv_send_wr *wr,
+			     struct urdma_op *op, uint64_t *w0, uint64_t *length)
 {
 	uint32_t max_sge = qp->sq.max_sge;
 	int err = 0;
@@ -160,36 +151,6 @@ static inline ALWAYS_INLINE int urdma_put_payload(const struct urdma_qp *qp, __l
 	return *length > qp->max_msg ? EINVAL : 0;
 }
 
-/* The same as urdma_put_send() for a UD QP. Any other comes here to be refused. */
-static __attribute__((noinline)) int urdma_put_datagram(struct urdma_qp *qp, uint16_t head,
-							const struct ibv_send_wr *wr,
-							struct urdma_op *op)
-{
-	struct urdma_wq *sq = &qp->sq;
-	uint32_t slot = head & sq->mask;
-	uint64_t length = 0;
-	uint64_t w0;
-	__le64 *w;
-	int err;
-
-	if (unlikely(!(qp->ud_opcodes >> op->opcode & 1)))
-		return EOPNOTSUPP;
-	if (unlikely(urdma_wq_is_full(sq, head)))
-		return ENOMEM;
-	w = urdma_wq_slot(sq, slot);
-	w0 = urdma_sqe0(qp, op->opcode, wr->send_flags);
-	err = urdma_put_payload(qp, w + URDMA_UD_SHIFT, wr, op, &w0, &length);
-	if (unlikely(err))
-		return err;
-	/* The number of the QP and its Q_Key stand where others have the remote address and key. */
-	op->raddr = FIELD_PREP(URDMA_SQE2_DEST_QPN, (uint64_t)wr->wr.ud.remote_qpn);
-	op->rkey = wr->wr.ud.remote_qkey;
-	urdma_put_op(w, w0, op, length);
-	urdma_put_av(w, wr->wr.ud.ah);
-	sq->wr_id[slot] = wr->wr_id;
-	return 0;
-}
-
 static int urdma_put_send(struct urdma_qp *qp, uint16_t head, const struct ibv_send_wr *wr)
 {
 	struct urdma_wq *sq = &qp->sq;
@@ -202,6 +163,7 @@ static int urdma_put_send(struct urdma_qp *qp, uint16_t head, const struct ibv_s
 
 	if (unlikely(!urdma_op_of(wr, &op)))
 		return EOPNOTSUPP;
+	/* A UD QP has no opcodes here: so nobody else has to ask for the type. */
 	if (unlikely(!(qp->opcodes >> op.opcode & 1)))
 		return urdma_put_datagram(qp, head, wr, &op);
 	if (unlikely(urdma_wq_is_full(sq, head)))

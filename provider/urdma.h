@@ -207,7 +207,6 @@ int urdma_destroy_qp(struct ibv_qp *qp);
 
 /* send.c */
 uint32_t urdma_opcodes(uint64_t features);
-uint32_t urdma_unrel_opcodes(enum ibv_qp_type type);
 int urdma_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
 /* send_ex.c */

@@ -457,12 +457,15 @@ static uint64_t urdma_send_ops(const struct urdma_context *ctx, enum ibv_qp_type
 static void urdma_qp_init_opcodes(const struct urdma_context *ctx, struct urdma_qp *qp,
 				  enum ibv_qp_type type)
 {
+	/* The feature of UC, and that of UD, stands for all that the type has. */
+	const uint32_t sends = 1U << URDMA_WR_SEND | 1U << URDMA_WR_SEND_IMM;
+
 	if (type == IBV_QPT_RC)
 		qp->opcodes = ctx->opcodes;
 	else if (type == IBV_QPT_UC)
-		qp->opcodes = urdma_unrel_opcodes(type);
+		qp->opcodes = sends | 1U << URDMA_WR_WRITE | 1U << URDMA_WR_WRITE_IMM;
 	else
-		qp->ud_opcodes = urdma_unrel_opcodes(type);
+		qp->ud_opcodes = sends;
 }
 
 struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)

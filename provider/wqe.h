@@ -166,4 +166,8 @@ int urdma_put_bind(const struct urdma_qp *qp, __le64 *w, struct urdma_op *op,
 		   const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind);
 bool urdma_may_send(const struct ibv_qp *qp);
 
+/* send_ud.c */
+int urdma_put_datagram(struct urdma_qp *qp, uint16_t head, const struct ibv_send_wr *wr,
+		       struct urdma_op *op);
+
 #endif
