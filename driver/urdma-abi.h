@@ -72,4 +72,13 @@ struct urdma_create_qp_resp {
 	__u32 reserved;
 };
 
+/*
+ * Words 4 to 7 of a UD send WQE, URDMA_SQE4_DGID_LO and what follows, as halves: the low one of a
+ * word first. The core's part of the response has 4 bytes, so there is no place for 64-bit fields.
+ * The request is empty.
+ */
+struct urdma_create_ah_resp {
+	__u32 av[8];
+};
+
 #endif

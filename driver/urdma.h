@@ -40,7 +40,8 @@
 /* Doorbell page of the kernel's own objects, and of EQs. */
 #define URDMA_KERNEL_DB_PAGE 0
 
-/* QP numbers 0 and 1 belong to management in InfiniBand; keys start at 0x100, so 0 is no key. */
+/* QP numbers 0 and 1 belong to management; keys start at 0x100, so 0 is no key. */
+#define URDMA_GSI_QPN	1
 #define URDMA_FIRST_QPN 2
 #define URDMA_FIRST_MR	1
 
@@ -48,6 +49,7 @@
 #define URDMA_MIN_WQE_LOG 6
 #define URDMA_MAX_WQE_LOG 9
 #define URDMA_CQE_LOG	  5
+#define URDMA_MAX_UD_SGE  (((1 << URDMA_MAX_WQE_LOG) - URDMA_SQE_UD_DATA_OFFSET) / URDMA_SGE_SIZE)
 
 /* What there are registers for, and the least ring. */
 #define URDMA_ETH_MAX_QUEUES 32
@@ -268,6 +270,12 @@ struct urdma_mw {
 	struct ib_mw ibmw;
 };
 
+struct urdma_ah {
+	struct ib_ah ibah;
+	/* words 4 to 7 of a UD send WQE */
+	__le64 av[4];
+};
+
 struct urdma_cq {
 	struct ib_cq ibcq;
 	struct urdma_mem mem;
@@ -312,6 +320,8 @@ struct urdma_qp {
 	struct urdma_mem rq_mem;
 	/* of the kernel: it has rings here, and may register memory by work requests */
 	bool kernel;
+	/* URDMA_QPT_*; the general services QP is one of type UD */
+	u8 type;
 	struct urdma_wq sq;
 	struct urdma_wq rq;
 	/* serialises modify and query, protects what follows; posting only looks at the state */
@@ -341,6 +351,11 @@ static inline struct urdma_pd *to_upd(struct ib_pd *ibpd)
 static inline struct urdma_mr *to_umr(struct ib_mr *ibmr)
 {
 	return container_of(ibmr, struct urdma_mr, ibmr);
+}
+
+static inline struct urdma_ah *to_uah(struct ib_ah *ibah)
+{
+	return container_of(ibah, struct urdma_ah, ibah);
 }
 
 static inline struct urdma_cq *to_ucq(struct ib_cq *ibcq)
@@ -380,6 +395,12 @@ static inline void urdma_ring_doorbell(struct urdma_dev *dev, u32 which, u32 obj
 	writeq(FIELD_PREP(URDMA_DBW_OBJ, obj) | FIELD_PREP(URDMA_DBW_ARM, arm) |
 		       FIELD_PREP(URDMA_DBW_INDEX, index),
 	       dev->db + which);
+}
+
+/* Byte of a send WQE where its SGEs or inline data begin. */
+static inline u32 urdma_sqe_data(u8 qp_type)
+{
+	return qp_type == URDMA_QPT_UD ? URDMA_SQE_UD_DATA_OFFSET : URDMA_SQE_DATA_OFFSET;
 }
 
 /* Immediate data is big-endian in the API; the NIC takes its first byte from the low bits. */
@@ -489,6 +510,11 @@ int urdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 int urdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 void urdma_qp_event(struct urdma_dev *dev, u32 qpn, u8 type);
 
+/* urdma_ah.c */
+int urdma_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_udata *udata);
+int urdma_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int urdma_destroy_ah(struct ib_ah *ibah, u32 flags);
+
 /* urdma_verbs.c */
 int urdma_ib_register(struct urdma_dev *dev);
 void urdma_ib_unregister(struct urdma_dev *dev);
@@ -496,6 +522,7 @@ void urdma_ib_event(struct urdma_dev *dev, enum ib_event_type type);
 int urdma_udata_in(struct ib_udata *udata, void *req, size_t size);
 int urdma_udata_out(struct ib_udata *udata, void *resp, size_t size);
 bool urdma_udata_is_empty(struct ib_udata *udata);
+enum ib_mtu urdma_port_mtu(struct ib_device *ibdev);
 
 /* urdma_stats.c */
 struct rdma_hw_stats *urdma_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);

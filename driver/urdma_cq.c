@@ -2,6 +2,7 @@
 /*
  * urdma: completion queues. Those of processes are polled there; the kernel polls its own here.
  */
+#include <linux/if_vlan.h>
 #include <rdma/uverbs_ioctl.h>
 
 #include "urdma-abi.h"
@@ -288,6 +289,22 @@ static enum ib_wc_opcode urdma_wc_opcode(u32 opcode, bool recv)
 	}
 }
 
+/* A datagram was received: the data begin with the header of the network layer. */
+static void urdma_take_grh(u64 w0, struct ib_wc *wc)
+{
+	u16 tci = FIELD_GET(URDMA_CQE0_TCI, w0);
+
+	wc->wc_flags |= IB_WC_GRH | IB_WC_WITH_NETWORK_HDR_TYPE;
+	wc->network_hdr_type = w0 & URDMA_CQE0_IPV4 ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6;
+	if (!(w0 & URDMA_CQE0_VLAN))
+		return;
+	wc->sl = tci >> VLAN_PRIO_SHIFT;
+	/* VLAN 0 is a priority without a VLAN: the GID is that of the net device itself. */
+	wc->vlan_id = tci & VLAN_VID_MASK;
+	if (wc->vlan_id)
+		wc->wc_flags |= IB_WC_WITH_VLAN;
+}
+
 /*
  * The QP is there: a CQE of one that is being destroyed or reset is dropped, with this CQ locked,
  * before the QP or its number can go.
@@ -326,6 +343,8 @@ static bool urdma_take_cqe(struct urdma_dev *dev, const struct urdma_cqe *cqe, s
 		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
 		wc->ex.invalidate_rkey = FIELD_GET(URDMA_CQE2_IMM, w2);
 	}
+	if (w0 & URDMA_CQE0_GRH)
+		urdma_take_grh(w0, wc);
 
 	/* This WQE and all before it, for those were not signaled. Release: wr_id has been read. */
 	smp_store_release(&wq->tail, (u16)(index + 1));

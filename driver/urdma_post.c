@@ -142,6 +142,7 @@ static int urdma_put_inline(u8 *to, u32 room, const struct ib_sge *sge, int num,
 static int urdma_put_data(struct urdma_dev *dev, struct urdma_qp *qp, const struct ib_send_wr *wr,
 			  __le64 *w, u64 *w0, u64 *length)
 {
+	__le64 *data = w + urdma_sqe_data(qp->type) / 8;
 	int err;
 
 	if (wr->num_sge < 0 || (u32)wr->num_sge > qp->sq.max_sge)
@@ -149,15 +150,15 @@ static int urdma_put_data(struct urdma_dev *dev, struct urdma_qp *qp, const stru
 	if (wr->send_flags & IB_SEND_INLINE) {
 		if (wr->opcode == IB_WR_RDMA_READ)
 			return -EINVAL;
-		err = urdma_put_inline((u8 *)w + URDMA_SQE_DATA_OFFSET, qp->cap.max_inline_data,
-				       wr->sg_list, wr->num_sge, length);
+		err = urdma_put_inline((u8 *)data, qp->cap.max_inline_data, wr->sg_list,
+				       wr->num_sge, length);
 		if (err)
 			return err;
 		*w0 |= URDMA_SQE0_INLINE;
 		return 0;
 	}
-	*w0 |= FIELD_PREP(URDMA_SQE0_NUM_SGE, urdma_put_sges(w + URDMA_SQE_DATA_OFFSET / 8,
-							     wr->sg_list, wr->num_sge, length));
+	*w0 |= FIELD_PREP(URDMA_SQE0_NUM_SGE,
+			  urdma_put_sges(data, wr->sg_list, wr->num_sge, length));
 	return *length > 1ULL << dev->caps.log_max_msg ? -EINVAL : 0;
 }
 
@@ -196,8 +197,29 @@ static int urdma_put_reg_mr(struct urdma_qp *qp, const struct ib_reg_wr *wr, __l
 	return 0;
 }
 
+/* Does the type of the QP have an opcode of the NIC? What RC has, the features say. */
+static bool urdma_type_has_opcode(const struct urdma_qp *qp, int hw)
+{
+	u32 opcodes = BIT(URDMA_WR_SEND) | BIT(URDMA_WR_SEND_IMM);
+
+	switch (qp->type) {
+	case URDMA_QPT_RC:
+		return true;
+	case URDMA_QPT_UC:
+		opcodes |= BIT(URDMA_WR_WRITE) | BIT(URDMA_WR_WRITE_IMM);
+		break;
+	default: /* UD */
+		/* ib_drain_sq() posts a WRITE to a QP of any type; in ERR it is flushed. */
+		if (READ_ONCE(qp->state) == IB_QPS_ERR)
+			opcodes |= BIT(URDMA_WR_WRITE);
+		break;
+	}
+	return BIT(hw) & opcodes;
+}
+
 /* The NIC's opcode, if it has the feature; anything else is refused here, not by a CQE. */
-static int urdma_send_opcode(const struct urdma_caps *caps, enum ib_wr_opcode opcode)
+static int urdma_send_opcode(const struct urdma_caps *caps, const struct urdma_qp *qp,
+			     enum ib_wr_opcode opcode)
 {
 	u64 feature;
 	int hw;
@@ -246,7 +268,18 @@ static int urdma_send_opcode(const struct urdma_caps *caps, enum ib_wr_opcode op
 	default:
 		return -EOPNOTSUPP;
 	}
-	return caps->features & feature ? hw : -EOPNOTSUPP;
+	return caps->features & feature && urdma_type_has_opcode(qp, hw) ? hw : -EOPNOTSUPP;
+}
+
+/* Where a datagram goes. The number of the QP and its Q_Key come back in raddr and rkey. */
+static void urdma_put_dest(const struct ib_ud_wr *wr, __le64 *w, u64 *raddr, u32 *rkey)
+{
+	const struct urdma_ah *ah = to_uah(wr->ah);
+
+	*raddr = FIELD_PREP(URDMA_SQE2_DEST_QPN, wr->remote_qpn);
+	*rkey = wr->remote_qkey;
+	/* Bytes 64 to 95 are zero since the ring was made. */
+	memcpy(w + 4, ah->av, sizeof(ah->av));
 }
 
 static int urdma_post_one_send(struct urdma_dev *dev, struct urdma_qp *qp,
@@ -258,7 +291,7 @@ static int urdma_post_one_send(struct urdma_dev *dev, struct urdma_qp *qp,
 	u32 rkey = 0;
 	__le64 *w;
 
-	opcode = urdma_send_opcode(&dev->caps, wr->opcode);
+	opcode = urdma_send_opcode(&dev->caps, qp, wr->opcode);
 	if (opcode < 0)
 		return opcode;
 	if (urdma_wq_is_full(sq))
@@ -272,6 +305,8 @@ static int urdma_post_one_send(struct urdma_dev *dev, struct urdma_qp *qp,
 		w0 |= URDMA_SQE0_SOLICITED;
 	if (wr->send_flags & IB_SEND_FENCE)
 		w0 |= URDMA_SQE0_FENCE;
+	if (qp->type == URDMA_QPT_UD && opcode != URDMA_WR_WRITE)
+		urdma_put_dest(ud_wr(wr), w, &raddr, &rkey);
 
 	switch (wr->opcode) {
 	case IB_WR_SEND_WITH_IMM:

@@ -9,11 +9,41 @@
 #include "urdma-abi.h"
 #include "urdma.h"
 
-static int urdma_qp_check(struct urdma_dev *dev, const struct ib_qp_init_attr *attr)
+/* Type of the NIC's QP; negative for what it has not. */
+static int urdma_qp_type(const struct urdma_caps *caps, enum ib_qp_type type, bool kernel)
+{
+	switch (type) {
+	case IB_QPT_RC:
+		return URDMA_QPT_RC;
+	case IB_QPT_UC:
+		return caps->features & URDMA_RF_FEAT_UC ? URDMA_QPT_UC : -EOPNOTSUPP;
+	case IB_QPT_GSI:
+		if (!kernel)
+			return -EOPNOTSUPP;
+		fallthrough;
+	case IB_QPT_UD:
+		return caps->features & URDMA_RF_FEAT_UD ? URDMA_QPT_UD : -EOPNOTSUPP;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+/* Bytes of a WQE with what is asked for. */
+static u32 urdma_sqe_bytes(u8 type, const struct ib_qp_cap *cap)
+{
+	return urdma_sqe_data(type) + max(cap->max_send_sge * URDMA_SGE_SIZE, cap->max_inline_data);
+}
+
+static u32 urdma_rqe_bytes(const struct ib_qp_cap *cap)
+{
+	return URDMA_RQE_DATA_OFFSET + cap->max_recv_sge * URDMA_SGE_SIZE;
+}
+
+static int urdma_qp_check(struct urdma_dev *dev, u8 type, const struct ib_qp_init_attr *attr)
 {
 	const struct urdma_caps *caps = &dev->caps;
 
-	if (attr->qp_type != IB_QPT_RC || attr->srq || attr->create_flags || attr->rwq_ind_tbl)
+	if (attr->srq || attr->create_flags || attr->rwq_ind_tbl)
 		return -EOPNOTSUPP;
 	if (!attr->send_cq || !attr->recv_cq)
 		return -EINVAL;
@@ -22,6 +52,9 @@ static int urdma_qp_check(struct urdma_dev *dev, const struct ib_qp_init_attr *a
 	    attr->cap.max_send_sge > caps->max_sq_sge ||
 	    attr->cap.max_recv_sge > caps->max_rq_sge ||
 	    attr->cap.max_inline_data > caps->max_inline)
+		return -EINVAL;
+	/* A UD WQE has less room than the capabilities say. */
+	if (urdma_sqe_bytes(type, &attr->cap) > 1U << URDMA_MAX_WQE_LOG)
 		return -EINVAL;
 	return 0;
 }
@@ -39,19 +72,7 @@ static int urdma_qp_check_ring(u8 log_entries, u8 log_max, u8 log_stride, u32 wr
 	return 0;
 }
 
-/* Bytes of a WQE with what is asked for. */
-static u32 urdma_sqe_bytes(const struct ib_qp_cap *cap)
-{
-	return URDMA_SQE_DATA_OFFSET +
-	       max(cap->max_send_sge * URDMA_SGE_SIZE, cap->max_inline_data);
-}
-
-static u32 urdma_rqe_bytes(const struct ib_qp_cap *cap)
-{
-	return URDMA_RQE_DATA_OFFSET + cap->max_recv_sge * URDMA_SGE_SIZE;
-}
-
-static int urdma_qp_check_req(struct urdma_dev *dev, const struct ib_qp_cap *cap,
+static int urdma_qp_check_req(struct urdma_dev *dev, u8 type, const struct ib_qp_cap *cap,
 			      const struct urdma_create_qp_req *req)
 {
 	int err;
@@ -59,7 +80,7 @@ static int urdma_qp_check_req(struct urdma_dev *dev, const struct ib_qp_cap *cap
 	if (req->reserved)
 		return -EINVAL;
 	err = urdma_qp_check_ring(req->sq_log_entries, dev->caps.log_sq, req->sq_log_stride,
-				  cap->max_send_wr, urdma_sqe_bytes(cap), req->sq_len);
+				  cap->max_send_wr, urdma_sqe_bytes(type, cap), req->sq_len);
 	if (err)
 		return err;
 	return urdma_qp_check_ring(req->rq_log_entries, dev->caps.log_rq, req->rq_log_stride,
@@ -76,7 +97,7 @@ static int urdma_create_rings_user(struct urdma_dev *dev, struct urdma_qp *qp,
 	err = urdma_udata_in(udata, &req, sizeof(req));
 	if (err)
 		return err;
-	err = urdma_qp_check_req(dev, cap, &req);
+	err = urdma_qp_check_req(dev, qp->type, cap, &req);
 	if (err)
 		return err;
 	qp->sq.log = req.sq_log_entries;
@@ -103,7 +124,8 @@ static int urdma_create_rings_kernel(struct urdma_dev *dev, struct urdma_qp *qp,
 	u32 room;
 	int err;
 
-	err = urdma_wq_init(dev, &qp->sq, &qp->sq_mem, cap->max_send_wr, urdma_sqe_bytes(cap));
+	err = urdma_wq_init(dev, &qp->sq, &qp->sq_mem, cap->max_send_wr,
+			    urdma_sqe_bytes(qp->type, cap));
 	if (err)
 		return err;
 	err = urdma_wq_init(dev, &qp->rq, &qp->rq_mem, cap->max_recv_wr, urdma_rqe_bytes(cap));
@@ -111,7 +133,7 @@ static int urdma_create_rings_kernel(struct urdma_dev *dev, struct urdma_qp *qp,
 		urdma_wq_uninit(dev, &qp->sq, &qp->sq_mem);
 		return err;
 	}
-	room = (1U << qp->sq.log_stride) - URDMA_SQE_DATA_OFFSET;
+	room = (1U << qp->sq.log_stride) - urdma_sqe_data(qp->type);
 	qp->sq.max_sge = min(room / URDMA_SGE_SIZE, dev->caps.max_sq_sge);
 	cap->max_inline_data = min(room, dev->caps.max_inline);
 	room = (1U << qp->rq.log_stride) - URDMA_RQE_DATA_OFFSET;
@@ -134,6 +156,23 @@ static void urdma_free_rings(struct urdma_dev *dev, struct urdma_qp *qp)
 	}
 }
 
+/* Only a number for now: an event must not find a QP that is half made. */
+static int urdma_reserve_qpn(struct urdma_dev *dev, enum ib_qp_type type, u32 *qpn)
+{
+	int err;
+
+	if (type == IB_QPT_GSI) {
+		*qpn = URDMA_GSI_QPN;
+		return xa_insert(&dev->qp_xa, *qpn, NULL, GFP_KERNEL);
+	}
+	err = xa_alloc_cyclic(&dev->qp_xa, qpn, NULL,
+			      XA_LIMIT(URDMA_FIRST_QPN, dev->caps.num_qp - 1), &dev->next_qpn,
+			      GFP_KERNEL);
+	if (err < 0)
+		return err == -EBUSY ? -ENOSPC : err;
+	return 0;
+}
+
 int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
 	struct urdma_dev *dev = to_udev(ibqp->device);
@@ -147,10 +186,14 @@ int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_
 	u32 qpn;
 	int err;
 
-	err = urdma_qp_check(dev, attr);
+	qp->kernel = !udata;
+	err = urdma_qp_type(&dev->caps, attr->qp_type, qp->kernel);
+	if (err < 0)
+		return err;
+	qp->type = err;
+	err = urdma_qp_check(dev, qp->type, attr);
 	if (err)
 		return err;
-	qp->kernel = !udata;
 	if (!to_ucq(attr->send_cq)->ring == qp->kernel ||
 	    !to_ucq(attr->recv_cq)->ring == qp->kernel)
 		return -EINVAL;
@@ -165,19 +208,14 @@ int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_
 	qp->cap = attr->cap;
 	qp->sig_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
 
-	/* Only a number for now: an event must not find a QP that is half made. */
-	err = xa_alloc_cyclic(&dev->qp_xa, &qpn, NULL,
-			      XA_LIMIT(URDMA_FIRST_QPN, dev->caps.num_qp - 1), &dev->next_qpn,
-			      GFP_KERNEL);
-	if (err < 0) {
-		err = err == -EBUSY ? -ENOSPC : err;
+	err = urdma_reserve_qpn(dev, attr->qp_type, &qpn);
+	if (err)
 		goto err_rings;
-	}
 
 	cmd[0] = urdma_cmd0(URDMA_CMD_CREATE_QP, qpn);
 	cmd[1] = FIELD_PREP(URDMA_CMD_QP1_PD, to_upd(ibqp->pd)->pdn) |
 		 FIELD_PREP(URDMA_CMD_QP1_DB_PAGE, db_page) |
-		 FIELD_PREP(URDMA_CMD_QP1_TYPE, URDMA_QPT_RC) |
+		 FIELD_PREP(URDMA_CMD_QP1_TYPE, qp->type) |
 		 FIELD_PREP(URDMA_CMD_QP1_SEND_CQ, to_ucq(attr->send_cq)->cqn) |
 		 (qp->sig_all ? URDMA_CMD_QP1_SIG_ALL : 0) | (qp->kernel ? URDMA_CMD_QP1_PRIV : 0);
 	cmd[2] = FIELD_PREP(URDMA_CMD_QP2_RECV_CQ, to_ucq(attr->recv_cq)->cqn);
@@ -333,6 +371,7 @@ static const struct urdma_mod_field {
 	URDMA_MOD_FIELD(u8, IB_QP_MAX_DEST_RD_ATOMIC, URDMA_QPM_MAX_DEST_RD_ATOMIC, 2,
 			URDMA_CMD_MOD2_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic),
 	URDMA_MOD_FIELD(u32, IB_QP_SQ_PSN, URDMA_QPM_SQ_PSN, 3, URDMA_CMD_MOD3_SQ_PSN, sq_psn),
+	URDMA_MOD_FIELD(u32, IB_QP_QKEY, URDMA_QPM_QKEY, 3, URDMA_CMD_MOD3_QKEY, qkey),
 };
 
 static u32 urdma_mod_value(const struct urdma_mod_field *f, const struct ib_qp_attr *attr)
@@ -368,6 +407,11 @@ static void urdma_modify_cmd(struct urdma_qp *qp, const struct ib_qp_attr *attr,
 	if (mask & IB_QP_AV) {
 		dest = mask & IB_QP_DEST_QPN ? attr->dest_qp_num : qp->attr.dest_qp_num;
 		m |= urdma_modify_av(qp, &attr->ah_attr, dest, cmd);
+	}
+	/* The longest datagram; for verbs this is no attribute of a UD QP. */
+	if (qp->type == URDMA_QPT_UD && mask & IB_QP_STATE && attr->qp_state == IB_QPS_RTR) {
+		m |= URDMA_QPM_MTU;
+		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_MTU, urdma_port_mtu(qp->ibqp.device));
 	}
 	cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_MASK, m);
 }

@@ -41,6 +41,18 @@ bool urdma_udata_is_empty(struct ib_udata *udata)
 	return !udata || !udata->inlen || ib_is_udata_cleared(udata, 0, udata->inlen);
 }
 
+/* Draining, which every consumer in the kernel needs, posts a WRITE. */
+static bool urdma_has_kverbs(const struct urdma_caps *caps)
+{
+	return caps->features & URDMA_RF_FEAT_RC_WRITE;
+}
+
+/* The general services QP is a QP of type UD in the kernel. */
+static bool urdma_has_gsi(const struct urdma_caps *caps)
+{
+	return urdma_has_kverbs(caps) && caps->features & URDMA_RF_FEAT_UD;
+}
+
 static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			      struct ib_udata *udata)
 {
@@ -70,13 +82,19 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	}
 	attr->max_qp = caps->num_qp - URDMA_FIRST_QPN;
 	attr->max_qp_wr = 1 << min(caps->log_sq, caps->log_rq);
+	/* of a QP of any type; one of another type than UD may have more */
 	attr->max_send_sge = caps->max_sq_sge;
+	if (caps->features & URDMA_RF_FEAT_UD)
+		attr->max_send_sge = min_t(u32, caps->max_sq_sge, URDMA_MAX_UD_SGE);
 	attr->max_recv_sge = caps->max_rq_sge;
 	attr->max_sge_rd = caps->max_sq_sge;
 	attr->max_cq = caps->num_cq;
 	attr->max_cqe = urdma_cq_max_cqe(dev);
 	attr->max_mr = caps->num_mr - URDMA_FIRST_MR;
 	attr->max_pd = caps->num_pd;
+	/* The NIC has no object for one. */
+	if (caps->features & URDMA_RF_FEAT_UD)
+		attr->max_ah = INT_MAX;
 	attr->max_qp_rd_atom = caps->max_rd_atomic;
 	attr->max_qp_init_rd_atom = caps->max_rd_atomic;
 	attr->max_res_rd_atom = attr->max_qp * caps->max_rd_atomic;
@@ -91,6 +109,25 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	return 0;
 }
 
+/* With a very small MTU no RoCE packet fits; the smallest path MTU is still named. */
+static enum ib_mtu urdma_path_mtu(const struct urdma_dev *dev, const struct net_device *ndev)
+{
+	return clamp_t(int, iboe_get_mtu(ndev->mtu), IB_MTU_256, dev->caps.max_mtu);
+}
+
+/* The path MTU that the net device's MTU allows. */
+enum ib_mtu urdma_port_mtu(struct ib_device *ibdev)
+{
+	struct net_device *ndev = ib_device_get_netdev(ibdev, URDMA_PORT);
+	enum ib_mtu mtu;
+
+	if (!ndev)
+		return IB_MTU_256;
+	mtu = urdma_path_mtu(to_udev(ibdev), ndev);
+	dev_put(ndev);
+	return mtu;
+}
+
 static int urdma_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 {
 	struct urdma_dev *dev = to_udev(ibdev);
@@ -101,6 +138,8 @@ static int urdma_query_port(struct ib_device *ibdev, u32 port, struct ib_port_at
 	attr->gid_tbl_len = dev->caps.num_gids;
 	attr->ip_gids = true;
 	attr->pkey_tbl_len = 1;
+	if (urdma_has_gsi(&dev->caps))
+		attr->port_cap_flags = IB_PORT_CM_SUP;
 	attr->max_msg_sz = 1U << dev->caps.log_max_msg;
 	attr->max_mtu = dev->caps.max_mtu;
 	attr->active_mtu = IB_MTU_256;
@@ -112,8 +151,7 @@ static int urdma_query_port(struct ib_device *ibdev, u32 port, struct ib_port_at
 	ndev = ib_device_get_netdev(ibdev, port);
 	if (!ndev)
 		return 0;
-	/* With a very small MTU no RoCE packet fits; the smallest path MTU is still named. */
-	attr->active_mtu = clamp_t(int, iboe_get_mtu(ndev->mtu), IB_MTU_256, dev->caps.max_mtu);
+	attr->active_mtu = urdma_path_mtu(dev, ndev);
 	if (netif_running(ndev) && netif_carrier_ok(ndev)) {
 		attr->state = IB_PORT_ACTIVE;
 		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
@@ -129,11 +167,12 @@ static int urdma_query_port(struct ib_device *ibdev, u32 port, struct ib_port_at
 static int urdma_get_port_immutable(struct ib_device *ibdev, u32 port,
 				    struct ib_port_immutable *immutable)
 {
-	/*
-	 * RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP without IB_MAD, IB_CM and AF_IB: there is no QP 1 for
-	 * management datagrams, so ib_mad and the connection managers leave the port alone.
-	 */
+	/* Without QP 1 for management datagrams, ib_mad and the connection managers stay away. */
 	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP | RDMA_CORE_CAP_ETH_AH;
+	if (urdma_has_gsi(&to_udev(ibdev)->caps)) {
+		immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+		immutable->max_mad_size = IB_MGMT_MAD_SIZE;
+	}
 	immutable->gid_tbl_len = to_udev(ibdev)->caps.num_gids;
 	immutable->pkey_tbl_len = 1;
 	return 0;
@@ -375,6 +414,16 @@ static const struct ib_device_ops urdma_mw_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_mw, urdma_mw, ibmw),
 };
 
+/* address handles, for UD */
+static const struct ib_device_ops urdma_ud_ops = {
+	.create_ah = urdma_create_ah,
+	.create_user_ah = urdma_create_ah,
+	.destroy_ah = urdma_destroy_ah,
+	.query_ah = urdma_query_ah,
+
+	INIT_RDMA_OBJ_SIZE(ib_ah, urdma_ah, ibah),
+};
+
 /* An event of the port or of the device, while the RDMA device is there to be told. Any context. */
 void urdma_ib_event(struct urdma_dev *dev, enum ib_event_type type)
 {
@@ -406,13 +455,14 @@ static void urdma_ib_init(struct urdma_dev *dev, struct ib_device *ibdev)
 	strscpy(ibdev->node_desc, URDMA_DRV_NAME, sizeof(ibdev->node_desc));
 	addrconf_addr_eui48((u8 *)&ibdev->node_guid, dev->netdev->dev_addr);
 	ib_set_device_ops(ibdev, &urdma_ops);
-	/* Draining, which every consumer needs, posts a WRITE. */
-	if (dev->caps.features & URDMA_RF_FEAT_RC_WRITE)
+	if (urdma_has_kverbs(&dev->caps))
 		ib_set_device_ops(ibdev, &urdma_kverbs_ops);
 	if (dev->caps.features & URDMA_RF_FEAT_MEM_MGT)
 		ib_set_device_ops(ibdev, &urdma_mem_mgt_ops);
 	if (dev->caps.features & URDMA_RF_FEAT_MW_2B)
 		ib_set_device_ops(ibdev, &urdma_mw_ops);
+	if (dev->caps.features & URDMA_RF_FEAT_UD)
+		ib_set_device_ops(ibdev, &urdma_ud_ops);
 }
 
 int urdma_ib_register(struct urdma_dev *dev)

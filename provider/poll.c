@@ -4,6 +4,9 @@
  */
 #include "wqe.h"
 
+/* of a VLAN tag: where its priority stands */
+#define URDMA_PCP_SHIFT 13
+
 static enum ibv_wc_status urdma_wc_error(uint32_t status)
 {
 	switch (status) {
@@ -76,16 +79,24 @@ static inline struct urdma_qp *urdma_find_qp(const struct urdma_cq *cq, const st
 	return cq->qp_table[qpn & cq->qp_mask];
 }
 
-/* Immediate data as the API has it, big-endian, or the key that was invalidated. */
-static void urdma_put_imm(struct ibv_wc *wc, bool imm, uint32_t value)
+/* What a CQE says if it has one of these bits. */
+#define URDMA_CQE0_MORE (URDMA_CQE0_IMM | URDMA_CQE0_INV | URDMA_CQE0_GRH)
+
+static void urdma_put_more(struct ibv_wc *wc, uint64_t w0, uint32_t value)
 {
-	if (imm) {
+	/* Immediate data as the API has it, big-endian, or the key that was invalidated. */
+	if (w0 & URDMA_CQE0_IMM) {
 		wc->wc_flags = IBV_WC_WITH_IMM;
 		wc->imm_data = (__force __be32)htole32(value);
-	} else {
+	} else if (w0 & URDMA_CQE0_INV) {
 		wc->wc_flags = IBV_WC_WITH_INV;
 		wc->invalidated_rkey = value;
 	}
+	if (w0 & URDMA_CQE0_GRH)
+		wc->wc_flags |= IBV_WC_GRH;
+	/* The service level of a datagram is the priority of its frame. */
+	if (w0 & URDMA_CQE0_VLAN)
+		wc->sl = FIELD_GET(URDMA_CQE0_TCI, w0) >> URDMA_PCP_SHIFT;
 }
 
 static inline void urdma_put_wc(struct ibv_wc *wc, const struct urdma_wq *wq,
@@ -109,8 +120,8 @@ static inline void urdma_put_wc(struct ibv_wc *wc, const struct urdma_wq *wq,
 	wc->slid = 0;
 	wc->sl = 0;
 	wc->dlid_path_bits = 0;
-	if (unlikely(w0 & (URDMA_CQE0_IMM | URDMA_CQE0_INV)))
-		urdma_put_imm(wc, w0 & URDMA_CQE0_IMM, FIELD_GET(URDMA_CQE2_IMM, w2));
+	if (unlikely(w0 & URDMA_CQE0_MORE))
+		urdma_put_more(wc, w0, FIELD_GET(URDMA_CQE2_IMM, w2));
 }
 
 /*
@@ -257,13 +268,18 @@ static unsigned int urdma_read_wc_flags(struct ibv_cq_ex *cqx)
 	return urdma_of_cq_ex(cqx)->wc.wc_flags;
 }
 
-/* RoCE has no LIDs, nor a service level in the packet. */
+static uint8_t urdma_read_sl(struct ibv_cq_ex *cqx)
+{
+	return urdma_of_cq_ex(cqx)->wc.sl;
+}
+
+/* RoCE has no LIDs. */
 static uint32_t urdma_read_slid(struct ibv_cq_ex *cqx)
 {
 	return 0;
 }
 
-static uint8_t urdma_read_zero(struct ibv_cq_ex *cqx)
+static uint8_t urdma_read_dlid_path_bits(struct ibv_cq_ex *cqx)
 {
 	return 0;
 }
@@ -295,9 +311,9 @@ void urdma_set_poll_ops(struct urdma_cq *cq, uint64_t wc_flags)
 	if (wc_flags & IBV_WC_EX_WITH_SLID)
 		cqx->read_slid = urdma_read_slid;
 	if (wc_flags & IBV_WC_EX_WITH_SL)
-		cqx->read_sl = urdma_read_zero;
+		cqx->read_sl = urdma_read_sl;
 	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
-		cqx->read_dlid_path_bits = urdma_read_zero;
+		cqx->read_dlid_path_bits = urdma_read_dlid_path_bits;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		cqx->read_completion_ts = urdma_read_completion_ts;
 }

@@ -163,9 +163,11 @@ static int urdma_put_send(struct urdma_qp *qp, uint16_t head, const struct ibv_s
 
 	if (unlikely(!urdma_op_of(wr, &op)))
 		return EOPNOTSUPP;
-	err = urdma_may_put_send(qp, head, op.opcode);
-	if (unlikely(err))
-		return err;
+	/* A UD QP has no opcodes here: so nobody else has to ask for the type. */
+	if (unlikely(!(qp->opcodes >> op.opcode & 1)))
+		return urdma_put_datagram(qp, head, wr, &op);
+	if (unlikely(urdma_wq_is_full(sq, head)))
+		return ENOMEM;
 	w = urdma_wq_slot(sq, slot);
 	w0 = urdma_sqe0(qp, op.opcode, wr->send_flags);
 	err = urdma_put_payload(qp, w, wr, &op, &w0, &length);

@@ -45,13 +45,20 @@ static void urdma_wr_abort(struct ibv_qp_ex *qpx)
 	pthread_spin_unlock(&qp->sq.lock);
 }
 
-/* The WQE in which the verb has its place; NULL after the first error of a batch. */
-static __le64 *urdma_wr_slot(struct urdma_qp *qp, uint32_t opcode)
+/*
+ * The WQE in which the verb has its place; NULL after the first error of a batch. What the device
+ * cannot do, or the QP's type, is refused here, not by a CQE.
+ */
+static __le64 *urdma_wr_slot(struct urdma_qp *qp, uint32_t opcodes, uint32_t opcode)
 {
 	struct urdma_wq *sq = &qp->sq;
 
-	if (!sq->batch_err)
-		sq->batch_err = urdma_may_put_send(qp, sq->head, opcode);
+	if (unlikely(sq->batch_err))
+		return NULL;
+	if (unlikely(!(opcodes >> opcode & 1)))
+		sq->batch_err = EOPNOTSUPP;
+	else if (unlikely(urdma_wq_is_full(sq, sq->head)))
+		sq->batch_err = ENOMEM;
 	return unlikely(sq->batch_err) ? NULL : urdma_wq_slot(sq, sq->head & sq->mask);
 }
 
@@ -69,7 +76,7 @@ static void urdma_wr_put(struct urdma_qp *qp, __le64 *w, const struct urdma_op *
 static void urdma_wr_op(struct ibv_qp_ex *qpx, struct urdma_op op)
 {
 	struct urdma_qp *qp = urdma_of_ex(qpx);
-	__le64 *w = urdma_wr_slot(qp, op.opcode);
+	__le64 *w = urdma_wr_slot(qp, qp->opcodes, op.opcode);
 
 	if (w)
 		urdma_wr_put(qp, w, &op);
@@ -124,7 +131,7 @@ static void urdma_wr_rdma_read(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t ad
 static void urdma_wr_atomic(struct urdma_qp *qp, const struct urdma_op *op, uint64_t swap_add,
 			    uint64_t compare)
 {
-	__le64 *w = urdma_wr_slot(qp, op->opcode);
+	__le64 *w = urdma_wr_slot(qp, qp->opcodes, op->opcode);
 
 	if (!w)
 		return;
@@ -158,7 +165,7 @@ static void urdma_wr_bind_mw(struct ibv_qp_ex *qpx, struct ibv_mw *mw, uint32_t 
 {
 	struct urdma_qp *qp = urdma_of_ex(qpx);
 	struct urdma_op op = { .opcode = URDMA_WR_BIND_MW };
-	__le64 *w = urdma_wr_slot(qp, op.opcode);
+	__le64 *w = urdma_wr_slot(qp, qp->opcodes, op.opcode);
 
 	if (!w)
 		return;
@@ -167,9 +174,45 @@ static void urdma_wr_bind_mw(struct ibv_qp_ex *qpx, struct ibv_mw *mw, uint32_t 
 		urdma_wr_put(qp, w, &op);
 }
 
-static void urdma_wr_set_sge_list(struct ibv_qp_ex *qpx, size_t num, const struct ibv_sge *sge)
+/* Of a datagram, as urdma_wr_op(). ibv_wr_set_ud_addr() says where it goes. */
+static void urdma_wr_datagram(struct ibv_qp_ex *qpx, struct urdma_op op)
 {
 	struct urdma_qp *qp = urdma_of_ex(qpx);
+	__le64 *w = urdma_wr_slot(qp, qp->ud_opcodes, op.opcode);
+
+	if (w)
+		urdma_wr_put(qp, w, &op);
+}
+
+static void urdma_wr_ud_send(struct ibv_qp_ex *qpx)
+{
+	urdma_wr_datagram(qpx, (struct urdma_op){ .opcode = URDMA_WR_SEND });
+}
+
+static void urdma_wr_ud_send_imm(struct ibv_qp_ex *qpx, __be32 imm)
+{
+	urdma_wr_datagram(qpx, (struct urdma_op){
+				       .opcode = URDMA_WR_SEND_IMM,
+				       .imm = urdma_imm_to_hw(imm),
+			       });
+}
+
+static void urdma_wr_set_ud_addr(struct ibv_qp_ex *qpx, struct ibv_ah *ah, uint32_t remote_qpn,
+				 uint32_t remote_qkey)
+{
+	struct urdma_wq *sq = &urdma_of_ex(qpx)->sq;
+
+	if (sq->batch_err)
+		return;
+	sq->wqe[2] = htole64(FIELD_PREP(URDMA_SQE2_DEST_QPN, (uint64_t)remote_qpn));
+	sq->wqe[3] |= htole64(FIELD_PREP(URDMA_SQE3_QKEY, (uint64_t)remote_qkey));
+	urdma_put_av(sq->wqe, ah);
+}
+
+/* Data of a WQE begin SHIFT words further than SQE_DATA_OFFSET says. */
+static inline void urdma_set_sge_list(struct urdma_qp *qp, uint32_t shift, size_t num,
+				      const struct ibv_sge *sge)
+{
 	struct urdma_wq *sq = &qp->sq;
 	uint64_t length;
 	uint32_t n;
@@ -180,13 +223,23 @@ static void urdma_wr_set_sge_list(struct ibv_qp_ex *qpx, size_t num, const struc
 		sq->batch_err = EINVAL;
 		return;
 	}
-	n = urdma_put_sges(sq->wqe + URDMA_SQE_DATA_OFFSET / 8, sge, num, &length);
+	n = urdma_put_sges(sq->wqe + shift + URDMA_SQE_DATA_OFFSET / 8, sge, num, &length);
 	if (length > qp->max_msg) {
 		sq->batch_err = EINVAL;
 		return;
 	}
 	sq->wqe[0] |= htole64(FIELD_PREP(URDMA_SQE0_NUM_SGE, (uint64_t)n));
 	sq->wqe[3] |= htole64(FIELD_PREP(URDMA_SQE3_LENGTH, length));
+}
+
+static void urdma_wr_set_sge_list(struct ibv_qp_ex *qpx, size_t num, const struct ibv_sge *sge)
+{
+	urdma_set_sge_list(urdma_of_ex(qpx), 0, num, sge);
+}
+
+static void urdma_wr_ud_set_sge_list(struct ibv_qp_ex *qpx, size_t num, const struct ibv_sge *sge)
+{
+	urdma_set_sge_list(urdma_of_ex(qpx), URDMA_UD_SHIFT, num, sge);
 }
 
 static void urdma_wr_set_sge(struct ibv_qp_ex *qpx, uint32_t lkey, uint64_t addr, uint32_t length)
@@ -196,10 +249,17 @@ static void urdma_wr_set_sge(struct ibv_qp_ex *qpx, uint32_t lkey, uint64_t addr
 	urdma_wr_set_sge_list(qpx, 1, &sge);
 }
 
-static void urdma_wr_set_inline_data_list(struct ibv_qp_ex *qpx, size_t num,
-					  const struct ibv_data_buf *buf)
+static void urdma_wr_ud_set_sge(struct ibv_qp_ex *qpx, uint32_t lkey, uint64_t addr,
+				uint32_t length)
 {
-	struct urdma_qp *qp = urdma_of_ex(qpx);
+	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+
+	urdma_wr_ud_set_sge_list(qpx, 1, &sge);
+}
+
+static inline void urdma_set_inline_data_list(struct urdma_qp *qp, uint32_t shift, size_t num,
+					      const struct ibv_data_buf *buf)
+{
 	struct urdma_wq *sq = &qp->sq;
 	uint64_t length = 0;
 	size_t i;
@@ -209,9 +269,22 @@ static void urdma_wr_set_inline_data_list(struct ibv_qp_ex *qpx, size_t num,
 	if (!urdma_may_inline(sq->opcode))
 		sq->batch_err = EINVAL;
 	for (i = 0; i < num && !sq->batch_err; i++)
-		sq->batch_err = urdma_put_inline(qp, sq->wqe, buf[i].addr, buf[i].length, &length);
+		sq->batch_err =
+			urdma_put_inline(qp, sq->wqe + shift, buf[i].addr, buf[i].length, &length);
 	sq->wqe[0] |= htole64(URDMA_SQE0_INLINE);
 	sq->wqe[3] |= htole64(FIELD_PREP(URDMA_SQE3_LENGTH, length));
+}
+
+static void urdma_wr_set_inline_data_list(struct ibv_qp_ex *qpx, size_t num,
+					  const struct ibv_data_buf *buf)
+{
+	urdma_set_inline_data_list(urdma_of_ex(qpx), 0, num, buf);
+}
+
+static void urdma_wr_ud_set_inline_data_list(struct ibv_qp_ex *qpx, size_t num,
+					     const struct ibv_data_buf *buf)
+{
+	urdma_set_inline_data_list(urdma_of_ex(qpx), URDMA_UD_SHIFT, num, buf);
 }
 
 static void urdma_wr_set_inline_data(struct ibv_qp_ex *qpx, void *addr, size_t length)
@@ -221,6 +294,13 @@ static void urdma_wr_set_inline_data(struct ibv_qp_ex *qpx, void *addr, size_t l
 	urdma_wr_set_inline_data_list(qpx, 1, &buf);
 }
 
+static void urdma_wr_ud_set_inline_data(struct ibv_qp_ex *qpx, void *addr, size_t length)
+{
+	struct ibv_data_buf buf = { .addr = addr, .length = length };
+
+	urdma_wr_ud_set_inline_data_list(qpx, 1, &buf);
+}
+
 void urdma_set_wr_ops(struct urdma_qp *qp)
 {
 	struct ibv_qp_ex *qpx = &qp->vqp.qp_ex;
@@ -228,6 +308,16 @@ void urdma_set_wr_ops(struct urdma_qp *qp)
 	qpx->wr_start = urdma_wr_start;
 	qpx->wr_complete = urdma_wr_complete;
 	qpx->wr_abort = urdma_wr_abort;
+	if (qp->ud_opcodes) {
+		qpx->wr_send = urdma_wr_ud_send;
+		qpx->wr_send_imm = urdma_wr_ud_send_imm;
+		qpx->wr_set_ud_addr = urdma_wr_set_ud_addr;
+		qpx->wr_set_sge = urdma_wr_ud_set_sge;
+		qpx->wr_set_sge_list = urdma_wr_ud_set_sge_list;
+		qpx->wr_set_inline_data = urdma_wr_ud_set_inline_data;
+		qpx->wr_set_inline_data_list = urdma_wr_ud_set_inline_data_list;
+		return;
+	}
 	qpx->wr_send = urdma_wr_send;
 	qpx->wr_send_imm = urdma_wr_send_imm;
 	qpx->wr_send_inv = urdma_wr_send_inv;

@@ -13,6 +13,7 @@ static void urdma_free_context(struct ibv_context *ibctx);
 static const struct verbs_context_ops urdma_ops = {
 	.alloc_mw = urdma_alloc_mw,
 	.alloc_pd = urdma_alloc_pd,
+	.create_ah = urdma_create_ah,
 	.create_cq = urdma_create_cq,
 	.create_cq_ex = urdma_create_cq_ex,
 	.create_qp = urdma_create_qp,
@@ -20,6 +21,7 @@ static const struct verbs_context_ops urdma_ops = {
 	.dealloc_mw = urdma_dealloc_mw,
 	.dealloc_pd = urdma_dealloc_pd,
 	.dereg_mr = urdma_dereg_mr,
+	.destroy_ah = urdma_destroy_ah,
 	.destroy_cq = urdma_destroy_cq,
 	.destroy_qp = urdma_destroy_qp,
 	.free_context = urdma_free_context,

@@ -28,6 +28,7 @@
 
 DECLARE_DRV_CMD(urdma_alloc_context, IB_USER_VERBS_CMD_GET_CONTEXT, empty,
 		urdma_alloc_ucontext_resp);
+DECLARE_DRV_CMD(urdma_cmd_create_ah, IB_USER_VERBS_CMD_CREATE_AH, empty, urdma_create_ah_resp);
 DECLARE_DRV_CMD(urdma_cmd_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ, urdma_create_cq_req,
 		urdma_create_cq_resp);
 DECLARE_DRV_CMD(urdma_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP, urdma_create_qp_req,
@@ -71,6 +72,12 @@ struct urdma_context {
 
 struct urdma_pd {
 	struct ibv_pd ibv_pd;
+};
+
+struct urdma_ah {
+	struct ibv_ah ibv_ah;
+	/* words 4 to 7 of a UD send WQE */
+	__le64 av[4];
 };
 
 struct urdma_cqe {
@@ -139,7 +146,10 @@ struct urdma_qp {
 	alignas(URDMA_CACHE_LINE) uint64_t max_msg;
 	/* word 0 of a send WQE, before anything is known of it */
 	uint64_t sqe0;
+	/* bit n: URDMA_WR_* n may be posted; 0 of UD, so that other types need not ask for it */
 	uint32_t opcodes;
+	/* the same of UD; 0 of other types */
+	uint32_t ud_opcodes;
 	uint32_t max_inline;
 	uint32_t qpn;
 	struct urdma_wq sq;
@@ -152,6 +162,11 @@ struct urdma_qp {
 static inline struct urdma_context *to_uctx(struct ibv_context *ctx)
 {
 	return container_of(ctx, struct urdma_context, ibv_ctx.context);
+}
+
+static inline struct urdma_ah *to_uah(struct ibv_ah *ah)
+{
+	return container_of(ah, struct urdma_ah, ibv_ah);
 }
 
 static inline struct urdma_cq *to_ucq(struct ibv_cq *cq)
@@ -177,6 +192,8 @@ int urdma_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *add
 int urdma_dereg_mr(struct verbs_mr *vmr);
 struct ibv_mw *urdma_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int urdma_dealloc_mw(struct ibv_mw *mw);
+struct ibv_ah *urdma_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int urdma_destroy_ah(struct ibv_ah *ah);
 struct ibv_cq *urdma_create_cq(struct ibv_context *ctx, int cqe, struct ibv_comp_channel *channel,
 			       int comp_vector);
 struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);

@@ -2,6 +2,7 @@
 /*
  * urdma provider: creation, change and destruction of objects.
  */
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,6 +142,36 @@ int urdma_dealloc_mw(struct ibv_mw *mw)
 	if (err)
 		return err;
 	free(mw);
+	return 0;
+}
+
+struct ibv_ah *urdma_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct urdma_cmd_create_ah_resp resp = {};
+	struct urdma_ah *ah;
+	int err, i;
+
+	ah = calloc(1, sizeof(*ah));
+	if (!ah)
+		return NULL;
+	err = ibv_cmd_create_ah(pd, &ah->ibv_ah, attr, &resp.ibv_resp, sizeof(resp));
+	if (err) {
+		free(ah);
+		errno = err;
+		return NULL;
+	}
+	for (i = 0; i < 4; i++)
+		ah->av[i] = htole64(resp.av[2 * i] | (uint64_t)resp.av[2 * i + 1] << 32);
+	return &ah->ibv_ah;
+}
+
+int urdma_destroy_ah(struct ibv_ah *ibah)
+{
+	int err = ibv_cmd_destroy_ah(ibah);
+
+	if (err)
+		return err;
+	free(to_uah(ibah));
 	return 0;
 }
 
@@ -335,6 +366,7 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 
 static int urdma_qp_init_wqs(struct urdma_context *ctx, struct urdma_qp *qp, struct ibv_qp_cap *cap)
 {
+	uint32_t data = qp->ud_opcodes ? URDMA_SQE_UD_DATA_OFFSET : URDMA_SQE_DATA_OFFSET;
 	uint32_t bytes;
 	int err;
 
@@ -344,8 +376,7 @@ static int urdma_qp_init_wqs(struct urdma_context *ctx, struct urdma_qp *qp, str
 	bytes = cap->max_send_sge * URDMA_SGE_SIZE;
 	if (bytes < cap->max_inline_data)
 		bytes = cap->max_inline_data;
-	err = urdma_wq_init(&qp->sq, cap->max_send_wr, ctx->log_max_sq,
-			    URDMA_SQE_DATA_OFFSET + bytes);
+	err = urdma_wq_init(&qp->sq, cap->max_send_wr, ctx->log_max_sq, data + bytes);
 	if (err)
 		return err;
 	err = urdma_wq_init(&qp->rq, cap->max_recv_wr, ctx->log_max_rq,
@@ -358,7 +389,7 @@ static int urdma_qp_init_wqs(struct urdma_context *ctx, struct urdma_qp *qp, str
 	qp->sq.wc_opcode = urdma_send_wc_opcode;
 	qp->rq.wc_opcode = urdma_recv_wc_opcode;
 	/* What the slots hold beyond the wish is given too. */
-	bytes = (1U << qp->sq.log_stride) - URDMA_SQE_DATA_OFFSET;
+	bytes = (1U << qp->sq.log_stride) - data;
 	qp->sq.max_sge = min_u32(bytes / URDMA_SGE_SIZE, ctx->max_sq_sge);
 	qp->max_inline = min_u32(bytes, ctx->max_inline);
 	bytes = (1U << qp->rq.log_stride) - URDMA_RQE_DATA_OFFSET;
@@ -399,12 +430,43 @@ static void urdma_forget_cqes(struct urdma_qp *qp)
 		urdma_cq_forget_qp(to_ucq(qp->vqp.qp.recv_cq), qp->qpn);
 }
 
-/* Work requests that can be made by the extended verbs. */
-#define URDMA_SEND_OPS                                                                       \
-	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_INV | \
-	 IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |                    \
-	 IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                      \
-	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
+/* Work requests that can be made by the extended verbs, by type. */
+#define URDMA_UD_SEND_OPS (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
+#define URDMA_UC_SEND_OPS \
+	(URDMA_UD_SEND_OPS | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+#define URDMA_RC_SEND_OPS                                                              \
+	(URDMA_UC_SEND_OPS | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ | \
+	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |     \
+	 IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
+
+/* Of a type that the device has; 0 of another. */
+static uint64_t urdma_send_ops(const struct urdma_context *ctx, enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		return URDMA_RC_SEND_OPS;
+	case IBV_QPT_UC:
+		return ctx->features & URDMA_RF_FEAT_UC ? URDMA_UC_SEND_OPS : 0;
+	case IBV_QPT_UD:
+		return ctx->features & URDMA_RF_FEAT_UD ? URDMA_UD_SEND_OPS : 0;
+	default:
+		return 0;
+	}
+}
+
+static void urdma_qp_init_opcodes(const struct urdma_context *ctx, struct urdma_qp *qp,
+				  enum ibv_qp_type type)
+{
+	/* The feature of UC, and that of UD, stands for all that the type has. */
+	const uint32_t sends = 1U << URDMA_WR_SEND | 1U << URDMA_WR_SEND_IMM;
+
+	if (type == IBV_QPT_RC)
+		qp->opcodes = ctx->opcodes;
+	else if (type == IBV_QPT_UC)
+		qp->opcodes = sends | 1U << URDMA_WR_WRITE | 1U << URDMA_WR_WRITE_IMM;
+	else
+		qp->ud_opcodes = sends;
+}
 
 struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)
 {
@@ -413,17 +475,18 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	struct urdma_cmd_create_qp cmd = {};
 	struct ibv_qp_init_attr_ex ask;
 	struct ibv_qp_cap wish = attr->cap;
+	uint64_t send_ops = urdma_send_ops(ctx, attr->qp_type);
 	struct urdma_qp *qp;
 	int err = EOPNOTSUPP;
 
-	if (attr->qp_type != IBV_QPT_RC || attr->srq ||
+	if (!send_ops || attr->srq ||
 	    !check_comp_mask(attr->comp_mask, IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
 						      IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		goto err_errno;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
 		goto err_errno;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
-	    !check_comp_mask(attr->send_ops_flags, URDMA_SEND_OPS))
+	    !check_comp_mask(attr->send_ops_flags, send_ops))
 		goto err_errno;
 	err = EINVAL;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
@@ -432,10 +495,10 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	qp = urdma_zalloc(sizeof(*qp));
 	if (!qp)
 		goto err_errno;
+	urdma_qp_init_opcodes(ctx, qp, attr->qp_type);
 	err = urdma_qp_init_wqs(ctx, qp, &attr->cap);
 	if (err)
 		goto err_free;
-	qp->opcodes = ctx->opcodes;
 	qp->max_msg = 1ULL << ctx->log_max_msg;
 	if (attr->sq_sig_all)
 		qp->sqe0 |= URDMA_SQE0_SIGNALED;

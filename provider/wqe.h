@@ -97,14 +97,16 @@ static inline uint32_t urdma_imm_to_hw(__be32 imm)
 	return le32toh((__force __le32)imm);
 }
 
-/* What the device cannot do is refused here, not by a CQE. */
-static inline int urdma_may_put_send(struct urdma_qp *qp, uint16_t head, uint32_t opcode)
+/*
+ * Words by which the data of a UD WQE lie behind those of another. Between them stands the
+ * destination; bytes 64 to 95 are zero since the ring was made.
+ */
+#define URDMA_UD_SHIFT ((URDMA_SQE_UD_DATA_OFFSET - URDMA_SQE_DATA_OFFSET) / 8)
+
+/* Of a UD WQE: the part of the destination that the address handle has. */
+static inline void urdma_put_av(__le64 *w, struct ibv_ah *ah)
 {
-	if (unlikely(!(qp->opcodes >> opcode & 1)))
-		return EOPNOTSUPP;
-	if (unlikely(urdma_wq_is_full(&qp->sq, head)))
-		return ENOMEM;
-	return 0;
+	memcpy(w + 4, to_uah(ah)->av, sizeof(to_uah(ah)->av));
 }
 
 static inline uint64_t urdma_sqe0(const struct urdma_qp *qp, uint32_t opcode, unsigned int flags)
@@ -163,5 +165,9 @@ static inline int urdma_put_inline(const struct urdma_qp *qp, __le64 *w, const v
 int urdma_put_bind(const struct urdma_qp *qp, __le64 *w, struct urdma_op *op,
 		   const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind);
 bool urdma_may_send(const struct ibv_qp *qp);
+
+/* send_ud.c */
+int urdma_put_datagram(struct urdma_qp *qp, uint16_t head, const struct ibv_send_wr *wr,
+		       struct urdma_op *op);
 
 #endif

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# kverbs.sh [PARAMETER=VALUE...]: kernel verbs. The module kverbs is a consumer in the kernel that makes RC
+# kverbs.sh [PARAMETER=VALUE...]: kernel verbs. The module kverbs is a consumer in the kernel that makes
 # QPs between urdma0 and urdma1 and goes through its list of checks with each way of polling. Then a
 # device dies while it waits for completions, and in the end the driver goes while it is attached. A
 # failure means that storage and file systems over RDMA in the kernel would not work; the lines say

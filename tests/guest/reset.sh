@@ -72,7 +72,8 @@ works_again() {
 	[ "$(cat "/sys/class/net/$net/address")" = "$mac" ] || fail "$1: another MAC address"
 	now=$(ip -o -4 address show dev "$net" | awk '{ print $4 }')
 	[ "$now" = "$address" ] || fail "$1: the address was $address, is $now"
-	[ -z "$(rdma resource show qp)" ] || fail "$1: QPs are left: $(rdma resource show qp)"
+	[ "$(rdma resource show qp | grep -c 'type GSI state RTS')" = 2 ] || fail "$1: QP 1: $(rdma resource show qp)"
+	! rdma resource show qp | grep -qv 'type GSI' || fail "$1: QPs are left: $(rdma resource show qp)"
 	pingpong -c -n 50 -s 4096 >/tmp/next.log || fail "$1: messages do not pass: $(cat /tmp/next.log)"
 	pingpong -e -c -n 50 -s 100 >/tmp/next.log || fail "$1: with events messages do not pass: $(cat /tmp/next.log)"
 	ethtool -t "$net" offline >/tmp/test.log || fail "$1: the self test: $(cat /tmp/test.log)"

@@ -35,6 +35,12 @@ void fake_nic_context(struct ib_uverbs_get_context_resp *resp)
 	r->cdb = 2 * ERDMA_PAGE_SIZE;
 }
 
+/* It has no UD. */
+void fake_nic_create_ah(const struct ibv_ah_attr *attr, void *resp)
+{
+	abort();
+}
+
 void fake_nic_create_cq(const void *cmd, void *resp, uint32_t cqn)
 {
 	struct erdma_cmd_create_cq_resp *r = resp;

@@ -20,6 +20,7 @@
 
 /* What the kernel driver adds to the answers. Numbers of CQs and QPs count up. */
 void fake_nic_context(struct ib_uverbs_get_context_resp *resp);
+void fake_nic_create_ah(const struct ibv_ah_attr *attr, void *resp);
 void fake_nic_create_cq(const void *cmd, void *resp, uint32_t cqn);
 void fake_nic_create_qp(const void *cmd, void *resp, uint32_t qpn);
 

@@ -10,7 +10,8 @@
 
 uint64_t fake_urdma_features = URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE |
 			       URDMA_RF_FEAT_RC_READ | URDMA_RF_FEAT_RC_ATOMIC |
-			       URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B;
+			       URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_UC |
+			       URDMA_RF_FEAT_UD;
 
 static struct {
 	struct urdma_create_cq_req req;
@@ -40,6 +41,15 @@ void fake_nic_context(struct ib_uverbs_get_context_resp *resp)
 	r->log_max_cqe = 16;
 	r->log_max_msg = 30;
 	r->log_max_qp = 10;
+}
+
+/* Words that can be told apart: in word w the low half has 2 w, the high half 2 w + 1. */
+void fake_nic_create_ah(const struct ibv_ah_attr *attr, void *resp)
+{
+	struct urdma_cmd_create_ah_resp *r = resp;
+
+	for (uint32_t i = 0; i < 8; i++)
+		r->av[i] = 0xa0000000u | (uint32_t)attr->sl << 8 | i;
 }
 
 void fake_nic_create_cq(const void *cmd, void *resp, uint32_t cqn)

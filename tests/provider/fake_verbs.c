@@ -181,6 +181,22 @@ int ibv_cmd_dealloc_mw(struct ibv_mw *mw)
 	return fake_error;
 }
 
+int ibv_cmd_create_ah(struct ibv_pd *pd, struct ibv_ah *ah, struct ibv_ah_attr *attr,
+		      struct ib_uverbs_create_ah_resp *resp, size_t resp_size)
+{
+	if (fake_error)
+		return fake_error;
+	ah->context = pd->context;
+	ah->pd = pd;
+	fake_nic_create_ah(attr, resp);
+	return 0;
+}
+
+int ibv_cmd_destroy_ah(struct ibv_ah *ah)
+{
+	return fake_error;
+}
+
 int ibv_cmd_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
 		      int comp_vector, struct ibv_cq *cq, struct ibv_create_cq *cmd,
 		      size_t cmd_size, struct ib_uverbs_create_cq_resp *resp, size_t resp_size)

@@ -91,7 +91,8 @@ static int open_with(uint64_t features)
 
 #define ALL_FEATURES                                                              \
 	(URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE | URDMA_RF_FEAT_RC_READ | \
-	 URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B)
+	 URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B |  \
+	 URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD)
 
 static int setup(void **state)
 {
@@ -1139,7 +1140,7 @@ static void the_kernel_refuses(void **state)
 	bad.cap.max_recv_wr = 4097;
 	assert_null(fake_ops->create_qp(pd, &bad));
 	bad = attr;
-	bad.qp_type = IBV_QPT_UD;
+	bad.qp_type = IBV_QPT_RAW_PACKET;
 	assert_null(fake_ops->create_qp(pd, &bad));
 	assert_null(fake_ops->create_cq(ctx, 0, NULL, 0));
 	assert_null(fake_ops->create_cq(ctx, 65536, NULL, 0));

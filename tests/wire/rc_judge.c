@@ -2,7 +2,8 @@
 /*
  * rc_judge -m MTU [-t TIMEOUT] [-g] [-p LOCAL:REMOTE]... FILE...: judges captures of ports by the
  * rules of rc_check.h. Without -p the QPs of a file are paired by what answers what. With -g QPs
- * may go with work undone, as when programs are killed. Prints a line of counts a file; ends with 1
+ * may go with work undone, as when programs are killed. Good packets of UC and UD, which nobody
+ * answers, are counted and not judged. Prints a line of counts a file; ends with 1
  * when there was a violation, 2 when a file could not be read.
  */
 #include <inttypes.h>
@@ -35,8 +36,28 @@ struct file {
 	struct rc_check *check;
 	unsigned int mtu;
 	struct guess here, there; /* answers of this port; answers of the peer */
-	uint64_t last_ns;
+	uint64_t last_ns, unreliable;
 };
+
+/* Upper three bits of a BTH opcode (volume 1, table 38). */
+enum { TRANSPORT_UC = 1, TRANSPORT_UD = 3 };
+
+/* A good RoCE packet of UC or UD. */
+static bool is_unreliable(const struct pcap_frame *frame)
+{
+	struct roce_frame roce;
+	const char *why;
+	uint8_t icrc[4];
+	unsigned int transport;
+
+	if (frame->bad_fcs || roce_parse(frame->data, frame->len, &roce, &why))
+		return false;
+	transport = frame->data[roce.bth] >> 5;
+	if (transport != TRANSPORT_UC && transport != TRANSPORT_UD)
+		return false;
+	roce_icrc(frame->data, &roce, icrc);
+	return !memcmp(icrc, frame->data + roce.end - 4, 4);
+}
 
 static void add_pair(struct guess *g, uint32_t local, uint32_t remote, uint64_t from_ns,
 		     uint64_t to_ns)
@@ -108,6 +129,8 @@ static void guess_frame(void *ctx, const struct pcap_frame *frame)
 	if (memcmp(icrc, frame->data + roce.end - 4, 4))
 		return;
 	bth = frame->data + roce.bth;
+	if (bth[0] >> 5)
+		return;
 	psn = roce_be(bth + 9, 3);
 	answer = bth[0] >= 0x0d && bth[0] <= 0x12;
 	if (answer) {
@@ -163,8 +186,12 @@ static void judge_frame(void *ctx, const struct pcap_frame *frame)
 {
 	struct file *f = ctx;
 
-	choose_pair(f, frame);
 	f->last_ns = frame->ns;
+	if (is_unreliable(frame)) {
+		f->unreliable++;
+		return;
+	}
+	choose_pair(f, frame);
 	rc_check_frame(f->check, frame);
 }
 
@@ -212,10 +239,10 @@ static int judge(const char *name, const struct rc_check_config *config, const s
 	       " time-outs, %" PRIu64 " ACKs, %" PRIu64 " NAKs, %" PRIu64
 	       " RNR NAKs; received %" PRIu64 " packets, %" PRIu64 " duplicates, %" PRIu64
 	       " ahead, %" PRIu64 " with a wrong ICRC; %" PRIu64
-	       " packets of QPs without a pair; %" PRIu64 " violations\n",
+	       " packets of QPs without a pair; %" PRIu64 " of UC and UD; %" PRIu64 " violations\n",
 	       name, f->here.pairs, n->tx_packets, n->tx_again, n->timeouts, n->tx_ack,
 	       n->tx_nak_seq + n->tx_nak_other, n->tx_nak_rnr, n->rx_packets, n->rx_duplicate,
-	       n->rx_ahead, n->rx_bad_icrc, n->unpaired, n->violations);
+	       n->rx_ahead, n->rx_bad_icrc, n->unpaired, f->unreliable, n->violations);
 	rc_check_destroy(f->check);
 	free(f);
 	return status;

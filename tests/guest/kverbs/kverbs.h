@@ -112,9 +112,15 @@ struct op *op_get(struct test *t);
 int op_want(struct ib_cq *cq, struct op *op, enum ib_wc_status status);
 struct ib_sge sge_of(struct side *s, u32 offset, u32 len);
 int post_recv(struct side *s, u32 offset, u32 len, struct op **opp);
+int send_wait(struct side *s, struct ib_send_wr *wr, enum ib_wc_status status);
 int connect_sides(struct test *t);
 int test_make(struct test *t, struct ib_device *a, struct ib_device *b, enum ib_poll_context ctx);
 void test_free(struct test *t);
+
+/* unrel.c */
+int check_ud(struct test *t);
+int check_gsi(struct test *t);
+int check_uc(struct test *t);
 
 /* dead.c */
 unsigned int run_dead(struct ib_device *a, struct ib_device *b, unsigned int *passed);

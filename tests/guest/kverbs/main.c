@@ -282,7 +282,7 @@ int post_recv(struct side *s, u32 offset, u32 len, struct op **opp)
 }
 
 /* Post one request, signaled, and wait for its completion with that status. */
-static int send_wait(struct side *s, struct ib_send_wr *wr, enum ib_wc_status status)
+int send_wait(struct side *s, struct ib_send_wr *wr, enum ib_wc_status status)
 {
 	struct op *op = op_get(s->t);
 	int err;
@@ -430,7 +430,7 @@ static int check_attributes(struct test *t)
 	WANT(attr->max_fast_reg_page_list_len >= 256);
 	WANT(attr->atomic_cap == IB_ATOMIC_HCA);
 	WANT(attr->max_qp_rd_atom && attr->max_qp_init_rd_atom);
-	WANT(!rdma_cap_ib_mad(t->a.dev, PORT) && !rdma_cap_ib_cm(t->a.dev, PORT));
+	WANT(attr->max_ah > 1000);
 	WANT(rdma_protocol_roce_udp_encap(t->a.dev, PORT));
 	return 0;
 }
@@ -1274,6 +1274,9 @@ static const struct check checks[] = {
 	{ "bad_reg", .with_region = do_bad_reg },
 	{ "reads", .with_region = do_reads },
 	{ "chain", .with_region = do_chain },
+	{ "ud", check_ud },
+	{ "gsi", check_gsi },
+	{ "uc", check_uc },
 };
 
 const struct mode modes[MODES] = {
