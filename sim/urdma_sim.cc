@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 
+#include "clocks.h"
 #include "parts.h"
 #include "verilated.h"
 #if VM_TRACE
@@ -16,6 +17,7 @@
 struct urdma_sim {
 	VerilatedContext context;
 	std::unique_ptr<Vurdma_sim_top> top;
+	std::unique_ptr<Clocks> clocks;
 	std::unique_ptr<Parts> parts;
 	uint64_t cycles = 0;
 #if VM_TRACE
@@ -35,6 +37,7 @@ struct urdma_sim *urdma_sim_create(const char *name)
 		sim->top->clk = 0;
 		/* The first evaluation sees no edges. */
 		sim->top->eval();
+		sim->clocks.reset(new Clocks(*sim->top));
 		sim->parts.reset(new Parts(*sim->top->rootp));
 		return sim.release();
 	} catch (const std::bad_alloc &) {
@@ -199,22 +202,12 @@ static void sample_trace(const Vurdma_sim_top *t, struct urdma_sim_out *out)
 	}
 }
 
-/* Raises the clocks of these parts. */
-static void raise(Vurdma_sim_top *t, uint64_t parts)
-{
-	for (; parts; parts &= parts - 1)
-		t->part_clk[__builtin_ctzll(parts)] = 1;
-}
-
 void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 		     struct urdma_sim_out *out)
 {
 	Vurdma_sim_top *const t = sim->top.get();
 
-	t->in_clk = static_cast<uint16_t>(sim->cycles ? drive(t, in) : drive(t, in) | 0x1ff);
-	t->clk = 0;
-	memset(&t->part_clk, 0, sizeof(t->part_clk));
-	t->eval();
+	sim->clocks->raise_inputs(sim->cycles ? drive(t, in) : drive(t, in) | 0x1ff);
 	dump(sim, 0);
 
 	out->cq_ready = t->s_axis_cq_tready;
@@ -239,10 +232,7 @@ void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 
 	const uint64_t due = sim->parts->due();
 
-	t->in_clk = 0;
-	t->clk = 1;
-	raise(t, in->all_parts ? sim->parts->all() : due);
-	t->eval();
+	sim->clocks->raise_parts(in->all_parts ? sim->parts->all() : due);
 	dump(sim, 1);
 	out->surprise = in->all_parts ? sim->parts->surprise(due) : nullptr;
 	out->still = sim->parts->clocked(due);

@@ -15,6 +15,7 @@
 #   URDMA_TIMER(part, armed, cycles)       outputs: the part acts in so many cycles without an input
 #   URDMA_PART(part, "name")
 #   URDMA_INNER(part, inner)               a part inside of the part
+#   URDMA_EVAL_EDGES                       1: sim/clocks.h may call what is behind eval()
 #
 # Verilator inlines all modules and keeps names as members of the class of the top. What it made itself
 # (names with __V) is no state. Each register is in a part, but for the cycle counter: what stands in none would be
@@ -80,6 +81,18 @@ layout() {
 	' "$root.order" "$root" >"$root.new"
 	mv "$root.new" "$root"
 	rm "$root.order"
+}
+
+# Whether eval() is no more than the function that sim/clocks.h calls in its place: it has this name, and there
+# is no other phase, as one for logic between inputs and outputs would be.
+edges() {
+	local dir=$1 is=0
+	if grep -q "___eval_triggers_vec__act(" "$dir"/*.cpp && grep -q "___eval_phase__nba(" "$dir"/*.cpp &&
+		! grep -qE "___eval_phase__(ico|inact|obs|react)\(" "$dir"/*.cpp; then
+		is=1
+	fi
+	echo "#undef URDMA_EVAL_EDGES"
+	echo "#define URDMA_EVAL_EDGES $is"
 }
 
 registers=
@@ -260,5 +273,8 @@ awk -v mode="$mode" -v top="$top" -v registers=<(printf '%s\n' "$registers") '
 		}
 	}
 ' "$@" >"$out.new"
-[ "$mode" = ports ] || layout "$root" "$out.new"
+if [ "$mode" = members ]; then
+	layout "$root" "$out.new"
+	edges "$dir" >>"$out.new"
+fi
 mv "$out.new" "$out"
