@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * hostile DEVICE SECONDS SEED: a process that may use the device, and means ill. It writes to its
+ * doorbell page and to its rings past the provider: random doorbells and nearly right ones, WQEs
+ * with a field changed, keys near its own, address handles of its own making, rings overwritten
+ * while the NIC reads them. QPs that end are started again, and objects are made and destroyed all
+ * the time. SECONDS are of the guest's clock.
+ *
+ * Exit status 0 when its own objects could be used and destroyed until the end. What became of the
+ * others is for the caller to judge.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device.h"
+#include "urdma_hw.h"
+
+#define QPS	6
+#define WQES	64
+#define BUFFER	65536
+#define PORT	1
+#define SETTLED 16 /* attacks on a QP between two looks at its state */
+
+struct ring {
+	uint8_t *at;
+	size_t bytes;
+};
+
+struct victim_qp {
+	struct ibv_qp *qp;
+	enum ibv_qp_type type;
+	struct ring sq, rq;
+	uint32_t sq_stride, sq_head, rq_head;
+};
+
+static struct {
+	uint64_t rnd;
+	struct ibv_context *ctx;
+	volatile uint64_t *page;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	uint8_t *buffer;
+	struct ibv_cq *cq;
+	struct ring cq_ring;
+	bool cq_spoilt; /* overwritten: not to be polled */
+	union ibv_gid gid;
+	int gid_index;
+	struct victim_qp qps[QPS];
+	uint64_t doorbells, wqes, restarts, renewals, statuses[32];
+} h;
+
+/* The last two anonymous mappings: the provider allocates the rings of an object this way. */
+static struct ring mapped[2];
+
+void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
+{
+	static void *(*next)(void *, size_t, int, int, int, off_t);
+	void *p;
+
+	if (!next)
+		next = (void *(*)(void *, size_t, int, int, int, off_t))dlsym(RTLD_NEXT, "mmap");
+	p = next(addr, length, prot, flags, fd, offset);
+	if (p != MAP_FAILED && flags & MAP_ANONYMOUS) {
+		mapped[0] = mapped[1];
+		mapped[1] = (struct ring){ p, length };
+	}
+	return p;
+}
+
+static uint64_t draw64(void)
+{
+	/* xorshift64 */
+	h.rnd ^= h.rnd << 13;
+	h.rnd ^= h.rnd >> 7;
+	h.rnd ^= h.rnd << 17;
+	return h.rnd;
+}
+
+static uint32_t draw(uint32_t n)
+{
+	return (uint32_t)(draw64() >> 16) % n;
+}
+
+static int fail(const char *what)
+{
+	fprintf(stderr, "hostile: %s\n", what);
+	return -1;
+}
+
+static volatile uint64_t *doorbell_page(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	volatile uint64_t *page = NULL;
+	unsigned long start;
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps))
+		if (strstr(line, "/dev/infiniband/uverbs") && sscanf(line, "%lx-", &start) == 1)
+			page = (volatile uint64_t *)start;
+	if (maps)
+		fclose(maps);
+	return page;
+}
+
+static int find_gid(void)
+{
+	struct ibv_gid_entry entries[64];
+	ssize_t n = ibv_query_gid_table(h.ctx, entries, 64, 0);
+
+	for (ssize_t i = 0; i < n; i++) {
+		if (entries[i].gid_type != IBV_GID_TYPE_ROCE_V2)
+			continue;
+		h.gid = entries[i].gid;
+		h.gid_index = (int)entries[i].gid_index;
+		return 0;
+	}
+	return fail("no RoCEv2 GID");
+}
+
+/* To RTS, connected to itself. A UC or RC QP so gets what its own WQEs send. */
+static int start_qp(struct victim_qp *v)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = PORT, .qkey = 0x1234 };
+	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+
+	v->sq_head = v->rq_head = 0;
+	if (v->type == IBV_QPT_UD) {
+		mask |= IBV_QP_QKEY;
+	} else {
+		mask |= IBV_QP_ACCESS_FLAGS;
+		attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+		if (v->type == IBV_QPT_RC)
+			attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	}
+	if (ibv_modify_qp(v->qp, &attr, mask))
+		return fail("INIT");
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = v->qp->qp_num,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 1,
+		.ah_attr = { .is_global = 1,
+			     .port_num = PORT,
+			     .grh = { .dgid = h.gid,
+				      .hop_limit = 1,
+				      .sgid_index = (uint8_t)h.gid_index } },
+	};
+	mask = IBV_QP_STATE;
+	if (v->type != IBV_QPT_UD)
+		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (v->type == IBV_QPT_RC)
+		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	if (ibv_modify_qp(v->qp, &attr, mask))
+		return fail("RTR");
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTS,
+		.timeout = 8,
+		.retry_cnt = 1,
+		.rnr_retry = 1,
+		.max_rd_atomic = 4,
+	};
+	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	if (v->type == IBV_QPT_RC)
+		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC;
+	return ibv_modify_qp(v->qp, &attr, mask) ? fail("RTS") : 0;
+}
+
+static int make_qp(struct victim_qp *v, enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = h.cq,
+		.recv_cq = h.cq,
+		.qp_type = type,
+		.cap = { .max_send_wr = WQES,
+			 .max_recv_wr = WQES,
+			 .max_send_sge = 2,
+			 .max_recv_sge = 2 },
+	};
+
+	memset(mapped, 0, sizeof(mapped));
+	*v = (struct victim_qp){ .type = type, .qp = ibv_create_qp(h.pd, &init) };
+	if (!v->qp)
+		return fail("no QP");
+	v->sq = mapped[0];
+	v->rq = mapped[1];
+	if (!v->sq.at || !v->rq.at)
+		return fail("the rings of a QP were not found");
+	v->sq_stride = type == IBV_QPT_UD ? 128 : 64;
+	return start_qp(v);
+}
+
+static void ring_doorbell(uint32_t offset, uint64_t word)
+{
+	h.page[offset / 8] = word;
+	h.doorbells++;
+}
+
+/* A key: ours, one near it, or any. */
+static uint32_t some_key(void)
+{
+	switch (draw(4)) {
+	case 0:
+		return h.mr->lkey;
+	case 1:
+		return h.mr->lkey + (draw(9) << 8) - (4 << 8);
+	case 2:
+		return h.mr->lkey ^ (1u << draw(32));
+	default:
+		return (uint32_t)draw64();
+	}
+}
+
+static uint64_t some_address(void)
+{
+	return draw(4) ? (uintptr_t)h.buffer + draw(BUFFER) : draw64();
+}
+
+/* The next WQE of a QP, which is right but for what the dice say, and its doorbell. */
+static void send_wqe(struct victim_qp *v)
+{
+	static const uint8_t rc[] = { URDMA_WR_SEND,	  URDMA_WR_SEND_IMM, URDMA_WR_WRITE,
+				      URDMA_WR_WRITE_IMM, URDMA_WR_READ,     URDMA_WR_ATOMIC_FA,
+				      URDMA_WR_LOCAL_INV, URDMA_WR_BIND_MW,  URDMA_WR_REG_MR };
+	uint32_t slots = (uint32_t)(v->sq.bytes / v->sq_stride);
+	uint32_t slot = v->sq_head % slots;
+	uint64_t *w = (uint64_t *)(v->sq.at + (size_t)slot * v->sq_stride);
+	uint32_t length = draw(2) ? draw(64) : draw(BUFFER);
+	bool right = draw(16) != 0;
+	uint32_t data = 4;
+
+	memset(w, 0, v->sq_stride);
+	w[0] = rc[draw(v->type == IBV_QPT_RC   ? 9
+		       : v->type == IBV_QPT_UC ? 4
+					       : 2)] |
+	       URDMA_SQE0_SIGNALED | 1 << 16;
+	if (v->type == IBV_QPT_UD) {
+		w[2] = right ? h.qps[draw(QPS)].qp->qp_num : draw(1 << 24);
+		w[3] = right ? 0x1234 : (uint32_t)draw64();
+		memcpy(&w[4], &h.gid, 16);
+		if (!right)
+			for (int i = 4; i < 8; i++)
+				w[i] = draw(2) ? draw64() : w[i];
+		w[7] = (w[7] & ~0xff000000000ull) | (uint64_t)(uint32_t)h.gid_index << 36;
+		length = draw(1025);
+		data = 12;
+	} else {
+		w[2] = right ? (uintptr_t)h.buffer : some_address();
+		w[3] = right ? h.mr->rkey : some_key();
+	}
+	w[3] |= (uint64_t)length << 32;
+	w[data] = right ? (uintptr_t)h.buffer : some_address();
+	w[data + 1] = length | (uint64_t)(right ? h.mr->lkey : some_key()) << 32;
+	if (!draw(16))
+		w[draw(v->sq_stride / 8)] ^= 1ull << draw(64);
+	__sync_synchronize();
+	v->sq_head++;
+	ring_doorbell(URDMA_DB_SQ, (uint64_t)(v->sq_head & 0xffff) << 32 | v->qp->qp_num);
+	h.wqes++;
+}
+
+static void receive_wqe(struct victim_qp *v)
+{
+	uint64_t *w = (uint64_t *)(v->rq.at + (size_t)(v->rq_head % (v->rq.bytes / 64)) * 64);
+
+	memset(w, 0, 64);
+	w[0] = draw(32) ? 1 : draw(256);
+	w[2] = draw(32) ? (uintptr_t)h.buffer : some_address();
+	w[3] = (draw(32) ? BUFFER : (uint32_t)draw64()) |
+	       (uint64_t)(draw(32) ? h.mr->lkey : some_key()) << 32;
+	__sync_synchronize();
+	v->rq_head++;
+	ring_doorbell(URDMA_DB_RQ, (uint64_t)(v->rq_head & 0xffff) << 32 | v->qp->qp_num);
+}
+
+static void bad_doorbell(struct victim_qp *v)
+{
+	static const uint32_t offsets[] = { URDMA_DB_SQ,     URDMA_DB_RQ,     URDMA_DB_SRQ,
+					    URDMA_DB_CQ,     URDMA_DB_EQ,     URDMA_DB_ETH_TX,
+					    URDMA_DB_ETH_RX, URDMA_DB_ETH_CQ, URDMA_DB_PUSH };
+	uint32_t offset = draw(8) ? offsets[draw(9)] : draw(512) * 8;
+	uint32_t object = draw(2) ? v->qp->qp_num : draw(2) ? draw(64) : draw(1 << 24);
+	uint64_t index = draw(2) ? v->sq_head + draw(5) - 2 : draw64() >> 32;
+
+	ring_doorbell(offset, (index & 0xffffffff) << 32 | (uint64_t)draw(4) << 24 | object);
+}
+
+static void scribble(const struct ring *r)
+{
+	uint64_t *w = (uint64_t *)r->at;
+
+	for (unsigned int i = 0; i < 64; i++)
+		w[draw((uint32_t)(r->bytes / 8))] = draw64();
+}
+
+static void attack(struct victim_qp *v)
+{
+	switch (draw(16)) {
+	case 0:
+		bad_doorbell(&h.qps[draw(QPS)]);
+		break;
+	case 1:
+		if (!draw(4))
+			scribble(draw(2) ? &v->sq : &v->rq);
+		break;
+	case 2:
+		if (!draw(64)) {
+			scribble(&h.cq_ring);
+			h.cq_spoilt = true;
+		}
+		break;
+	case 3:
+	case 4:
+	case 5:
+	case 6:
+		receive_wqe(v);
+		break;
+	default:
+		send_wqe(v);
+		break;
+	}
+}
+
+static void poll_all(void)
+{
+	struct ibv_wc wc[16];
+	int n;
+
+	while (!h.cq_spoilt && (n = ibv_poll_cq(h.cq, 16, wc)) > 0)
+		for (int i = 0; i < n; i++)
+			h.statuses[wc[i].status % 32]++;
+}
+
+/* One that has ended begins again; now and then one is made anew, or the CQ with all of them. */
+static int look_after(struct victim_qp *v)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+	struct ibv_qp_init_attr init;
+	enum ibv_qp_type type = v->type;
+
+	if (!draw(8)) {
+		h.renewals++;
+		if (ibv_destroy_qp(v->qp))
+			return fail("a QP cannot be destroyed");
+		return make_qp(v, type);
+	}
+	if (ibv_query_qp(v->qp, &attr, IBV_QP_STATE, &init))
+		return fail("a QP cannot be queried");
+	if (attr.qp_state == IBV_QPS_RTS && draw(4))
+		return 0;
+	h.restarts++;
+	attr.qp_state = IBV_QPS_RESET;
+	return ibv_modify_qp(v->qp, &attr, IBV_QP_STATE) ? fail("a QP cannot be reset")
+							 : start_qp(v);
+}
+
+/* All QPs and the CQ, whose ring may be full or overwritten. */
+static int make_all(void)
+{
+	static const enum ibv_qp_type types[QPS] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD,
+						     IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+
+	h.cq = ibv_create_cq(h.ctx, 256, NULL, NULL, 0);
+	if (!h.cq)
+		return fail("no CQ");
+	h.cq_ring = mapped[1];
+	h.cq_spoilt = false;
+	for (unsigned int i = 0; i < QPS; i++)
+		if (make_qp(&h.qps[i], types[i]))
+			return -1;
+	return 0;
+}
+
+static int destroy_all(void)
+{
+	for (unsigned int i = 0; i < QPS; i++)
+		if (ibv_destroy_qp(h.qps[i].qp))
+			return fail("a QP cannot be destroyed");
+	return ibv_destroy_cq(h.cq) ? fail("the CQ cannot be destroyed") : 0;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+int main(int argc, char **argv)
+{
+	double end;
+
+	if (argc != 4) {
+		fprintf(stderr, "usage: hostile DEVICE SECONDS SEED\n");
+		return 2;
+	}
+	h.rnd = strtoull(argv[3], NULL, 0) * 2 + 1;
+	h.ctx = open_device(argv[1]);
+	if (!h.ctx || find_gid())
+		return 1;
+	h.page = doorbell_page();
+	h.pd = ibv_alloc_pd(h.ctx);
+	h.buffer = aligned_alloc(4096, BUFFER);
+	if (!h.page || !h.pd || !h.buffer)
+		return fail("no doorbell page, PD or memory") ? 1 : 0;
+	memset(h.buffer, 0x5a, BUFFER);
+	h.mr = ibv_reg_mr(h.pd, h.buffer, BUFFER,
+			  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+				  IBV_ACCESS_MW_BIND);
+	if (!h.mr || make_all())
+		return 1;
+	for (end = now() + atof(argv[2]); now() < end;) {
+		struct victim_qp *v = &h.qps[draw(QPS)];
+
+		for (unsigned int i = 0; i < SETTLED; i++)
+			attack(v);
+		poll_all();
+		if (look_after(v))
+			return 1;
+		if (!draw(h.cq_spoilt ? 4 : 64) && (destroy_all() || make_all()))
+			return 1;
+	}
+	if (destroy_all() || ibv_dereg_mr(h.mr) || ibv_dealloc_pd(h.pd) || ibv_close_device(h.ctx))
+		return fail("the end") ? 1 : 0;
+	printf("hostile: %llu doorbells, %llu WQEs, %llu QPs started again, %llu made anew\n",
+	       (unsigned long long)h.doorbells, (unsigned long long)h.wqes,
+	       (unsigned long long)h.restarts, (unsigned long long)h.renewals);
+	for (int i = 0; i < 32; i++)
+		if (h.statuses[i])
+			printf("hostile: %llu times %s\n", (unsigned long long)h.statuses[i],
+			       ibv_wc_status_str(i));
+	return 0;
+}

@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# hostile.sh [SECONDS]: a process writes doorbells, WQEs, indices, keys and addresses past its provider (hostile.c), while
+# a neighbour on the same NICs transfers data that are compared. A failure means that a process can disturb another one, or
+# the NIC. suite.sh looks at the kernel's log. How much slower the neighbour gets is printed, not judged: that is time of the
+# guest's CPUs as well.
+set -u
+# shellcheck source=tests/guest/common.sh
+. /opt/urdma/tests/common.sh
+
+seconds=${1-10} seed=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+devices_up 2 || fail "two active devices are expected"
+baseline=$(resources)
+
+# usec: of an exchange, as the client of the last pingpong has it.
+usec() {
+	sed -nE 's/.* = ([0-9]+)\.[0-9]+ usec\/iter/\1/p' /tmp/client.log
+}
+
+pingpong -c -n 200 -s 4096 >/dev/null
+alone=$(usec)
+hostile urdma0 "$seconds" "$seed" >/tmp/hostile.log 2>&1 &
+pid=$!
+rounds=0 worst=0
+while kill -0 $pid 2>/dev/null; do
+	pingpong -c -n 200 -s 4096 >/dev/null
+	rounds=$((rounds + 1))
+	[ "$(usec)" -le "$worst" ] || worst=$(usec)
+done
+wait $pid || fail "hostile with seed $seed ended with status $?: $(cat /tmp/hostile.log)"
+cat /tmp/hostile.log
+echo "seed $seed"
+echo "an exchange of the neighbour: $alone us alone, at most $worst us in $rounds runs beside it"
+[ $rounds -gt 0 ] || fail "the neighbour had no turn"
+pingpong -c -n 100 -s 4096 >/dev/null
+wait_resources "$baseline" || fail "objects are left: $(resources), before $baseline"
+echo "ok"
