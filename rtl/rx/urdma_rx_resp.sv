@@ -180,7 +180,7 @@ module urdma_rx_resp
   logic [23:0] psn_diff, rd_diff;
   logic [31:0] mlen, left, wr_key, aeth_key;
   logic [63:0] wr_va;
-  logic [15:0] db_pi;
+  logic [15:0] db_pi, db_ahead;
   logic db_old, db_bad;
 
   assign h = s2_in_reg.bth;
@@ -225,7 +225,8 @@ module urdma_rx_resp
   // A doorbell that is behind the last one is an old one repeated.
   assign db_pi = s2_in_reg.ext[15:0];
   assign db_old = (db_pi - s2_st_reg.pi) > 16'h8000;
-  assign db_bad = 17'(db_pi - s2_st_reg.ci) > (17'd1 << s2_in_reg.rq.log_entries);
+  assign db_ahead = db_pi - s2_st_reg.ci;
+  assign db_bad = 17'(db_ahead) > (17'd1 << s2_in_reg.rq.log_entries);
 
   always_comb begin
     fe.moff = h.first ? 32'd0 : s2_st_reg.moff;
