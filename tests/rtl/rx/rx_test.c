@@ -2536,6 +2536,41 @@ static void test_overload(void **state)
 	bench_free(b);
 }
 
+/*
+ * Indices of a receive queue come round past 2^15 and 2^16, behind doorbells of many WQEs: more
+ * than half of the ring each, the whole of it in the end.
+ */
+static void test_indices(void **state)
+{
+	enum { LOG = 11, LEN = 8 };
+	struct bench *b = start();
+	struct ref *r = &refs[0];
+	unsigned int sent = 0;
+
+	(void)state;
+	qp_init(b, 0, 5, LOG, 6, 0);
+	bench_settings(b, 100, 0, 8, 50);
+	while (sent < 0x10000 + 3000) {
+		unsigned int n = sent < 0x10000 ? 1200 : 1u << LOG;
+
+		next_va = HOST_VA + DATA_OFF;
+		for (unsigned int i = 0; i < n; i++)
+			post(b, r, &(struct sge){ take(b, LEN, 1), LEN, LKEY }, 1);
+		ring(b, r);
+		bench_drain(b, 1000);
+		for (unsigned int i = 0; i < n; i++) {
+			fill(b, LEN);
+			send_message(b, r, LEN, false, false, 0);
+			bench_run(b, 3);
+		}
+		bench_drain(b, 10000);
+		assert_int_equal(b->n_cqes[0], n);
+		check(b);
+		sent += n;
+	}
+	bench_free(b);
+}
+
 /* ---- rates and latency
  * ------------------------------------------------------------------------------------ */
 
@@ -2717,11 +2752,11 @@ int main(void)
 		cmocka_unit_test(test_soak),	    cmocka_unit_test(test_flush),
 		cmocka_unit_test(test_wqe_errors),  cmocka_unit_test(test_wqe_error_among_others),
 		cmocka_unit_test(test_requester),   cmocka_unit_test(test_control),
-		cmocka_unit_test(test_overload),    cmocka_unit_test(test_rates),
-		cmocka_unit_test(test_uc),	    cmocka_unit_test(test_uc_refused),
-		cmocka_unit_test(test_uc_back),	    cmocka_unit_test(test_ud),
-		cmocka_unit_test(test_ud_dropped),  cmocka_unit_test(test_unrel_sent),
-		cmocka_unit_test(test_unrel_rates),
+		cmocka_unit_test(test_overload),    cmocka_unit_test(test_indices),
+		cmocka_unit_test(test_rates),	    cmocka_unit_test(test_uc),
+		cmocka_unit_test(test_uc_refused),  cmocka_unit_test(test_uc_back),
+		cmocka_unit_test(test_ud),	    cmocka_unit_test(test_ud_dropped),
+		cmocka_unit_test(test_unrel_sent),  cmocka_unit_test(test_unrel_rates),
 	};
 
 	seed = (unsigned int)test_seed(1);
