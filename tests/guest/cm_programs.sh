@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# cm_programs.sh [loss]: the programs of librdmacm, perftest with the connection manager, and those of UC and UD, in all their
+# modes, between two devices in network namespaces. With "loss" the wires lose frames: what a reliable program does has to be
+# complete, and one of datagrams may end with less than it was sent, but has to end.
+set -u
+# shellcheck source=tests/guest/common.sh
+. /opt/urdma/tests/common.sh
+# shellcheck source=tests/guest/cm_lib.sh
+. /opt/urdma/tests/cm_lib.sh
+
+lossy=${1-}
+devices_up 2 || fail "two active devices are expected"
+namespaces
+baseline=$(resources)
+ga=$(index_in a urdma0) gb=$(index_in b urdma1)
+a=10.1.0.1
+
+# rping: checked data, sizes, threads, one connection after the other, both versions of IP.
+served rping -s -a $a -C 5 -V -v -S 100 -- rping -c -a $a -C 5 -V -v -S 100
+served rping -s -a $a -C 5 -V -S 65535 -- rping -c -a $a -C 5 -V -S 65535
+served rping -s -a fd01::1 -C 5 -V -- rping -c -a fd01::1 -C 5 -V
+served rping -s -a $a -C 5 -V -p 9999 -- rping -c -a $a -C 5 -V -p 9999
+served rping -s -a $a -C 2 -V -q -- rping -c -a $a -C 2 -V -q
+served rping -s -a $a -C 2 -V -- rping -c -a $a -I 10.1.0.2 -C 2 -V
+
+served ucmatose -b $a -c 1 -C 10 -S 4096 -- ucmatose -s $a -c 1 -C 10 -S 4096
+served ucmatose -b $a -c 16 -C 2 -- ucmatose -s $a -c 16 -C 2
+served rdma_server -- rdma_client -s $a
+served cmtime -b $a -c 10 -- cmtime -s $a -c 10
+# Without sizes they take minutes.
+for mode in "-S 1000 -C 20" "-S 65536 -C 20 -T b" "-S 1000 -C 20 -T n" "-S 1000 -C 20 -T a"; do
+	# shellcheck disable=SC2086
+	served rstream -b $a $mode -- rstream -s $a $mode
+done
+served riostream -b $a -S 4096 -C 20 -- riostream -s $a -S 4096 -C 20
+[ "$lossy" ] || served udaddy -b $a -c 4 -C 10 -S 1000 -- udaddy -s $a -c 4 -C 10 -S 1000
+[ "$lossy" ] || served udpong -b $a -S 200 -C 20 -- udpong -s $a -S 200 -C 20
+
+for program in ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat; do
+	served $program -R -F -n 50 -s 3000 -d urdma0 -x "$ga" -- $program -R -F -n 50 -s 3000 -d urdma1 -x "$gb" $a
+done
+for program in ib_send_bw ib_send_lat ib_write_bw ib_write_lat; do
+	[ "$lossy" ] || served $program -c UC -F -n 50 -s 9000 -d urdma0 -x "$ga" -- $program -c UC -F -n 50 -s 9000 -d urdma1 -x "$gb" $a
+done
+for options in "ib_send_bw -c UD -s 1024 -q 4" "ib_send_lat -c UD -s 1024" "ib_send_bw -c UD -s 64 -b" "ib_send_bw -c UD -s 256 -R" \
+	"ib_send_lat -c UD -s 64 -e"; do
+	# shellcheck disable=SC2086
+	[ "$lossy" ] || served $options -n 50 -F -d urdma0 -x "$ga" -- $options -n 50 -F -d urdma1 -x "$gb" $a
+done
+for options in "ibv_ud_pingpong -n 50 -s 1024" "ibv_uc_pingpong -n 50 -s 20000 -e"; do
+	# shellcheck disable=SC2086
+	[ "$lossy" ] || served $options -d urdma0 -g "$ga" -- $options -d urdma1 -g "$gb" $a
+done
+
+# What they say of a device.
+for d in urdma0 urdma1; do
+	ibstatus $d | grep -q 'state:.*ACTIVE' || fail "ibstatus: $(ibstatus $d)"
+	ibstat $d | grep -q 'CA type: ' || fail "ibstat: $(ibstat $d)"
+	ibstat $d | grep -qE 'Firmware version: *[0-9]' || fail "ibstat: $(ibstat $d)"
+	ibv_devinfo -v -d $d | grep -qE 'board_id: *[A-Za-z0-9]' || fail "ibv_devinfo: $(ibv_devinfo -d $d)"
+	ibv_devinfo -v -d $d | grep -qE 'hw_ver: *0x[0-9a-f]+' || fail "ibv_devinfo: $(ibv_devinfo -d $d)"
+done
+for object in dev link "resource show" "resource show qp" "resource show cq" "resource show mr" "resource show pd" \
+	"resource show cm_id" "resource show ctx" "statistic show" "system show"; do
+	# shellcheck disable=SC2086
+	rdma $object >/tmp/rdma.log 2>&1 || fail "rdma $object: $(cat /tmp/rdma.log)"
+done
+wait_resources "$baseline" || fail "objects are left: $(rdma resource show)"
+echo "ok"
