@@ -7,6 +7,7 @@
 #include "opcode_rules.h"
 #include "rx_opcodes.h"
 #include "rx_ref.h"
+#include "rx_mcast.h"
 #include "rx_unrel.h"
 #include "seed.h"
 
@@ -2721,7 +2722,10 @@ int main(void)
 		cmocka_unit_test(test_uc),	    cmocka_unit_test(test_uc_refused),
 		cmocka_unit_test(test_uc_back),	    cmocka_unit_test(test_ud),
 		cmocka_unit_test(test_ud_dropped),  cmocka_unit_test(test_unrel_sent),
-		cmocka_unit_test(test_unrel_rates),
+		cmocka_unit_test(test_unrel_rates), cmocka_unit_test(test_mcast),
+		cmocka_unit_test(test_mcast_table), cmocka_unit_test(test_mcast_whose),
+		cmocka_unit_test(test_mcast_leave), cmocka_unit_test(test_mcast_traffic),
+		cmocka_unit_test(test_mcast_load),
 	};
 
 	seed = (unsigned int)test_seed(1);
