@@ -38,7 +38,7 @@ receiver() {
 	timeout "$limit" ip netns exec "$2" stdbuf -oL mckey -m $group -b "$3" -C $count >/tmp/mckey$1.log 2>&1 &
 	receivers+=($!)
 	for _ in $(seq 200); do
-		! grep -q '^joined' /tmp/mckey$1.log || return 0
+		! grep -q 'receiving data' /tmp/mckey$1.log || return 0
 		sleep 0.1
 	done
 	fail "receiver $1 does not join: $(cat /tmp/mckey$1.log)"

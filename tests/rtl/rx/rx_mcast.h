@@ -9,6 +9,7 @@ void test_mcast(void **state);
 void test_mcast_table(void **state);
 void test_mcast_whose(void **state);
 void test_mcast_leave(void **state);
+void test_mcast_twice(void **state);
 void test_mcast_traffic(void **state);
 void test_mcast_load(void **state);
 
