@@ -286,7 +286,8 @@ module urdma_rx_parse
 
   assign mc_look_valid = x1_look_reg && dec_reg.rdma && dec_reg.pkt.dmac[0];
   assign mc_look = '{ipv4: dec_reg.pkt.ipv4, dmac: dec_reg.pkt.dmac, dip: dec_reg.pkt.dip};
-  assign mc = mc_looked_reg && mc_hit && mc_vlan_reg && mc_home_reg == mc_mine_reg;
+  assign mc = mc_looked_reg && mc_hit && mc_vlan_reg
+      && mc_home_reg == mc_mine_reg;
   assign back = mc_looked_reg && ((mc_home_reg && !mc) || (mc_hit && mc_mine_reg && !mc_home_reg));
   assign class_rdma = own_reg || mc || back;
 

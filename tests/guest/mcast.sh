@@ -35,13 +35,13 @@ index_in() {
 # receiver N NAMESPACE ADDRESS: a member, in the background, which has joined when this returns.
 receivers=()
 receiver() {
-	timeout "$limit" ip netns exec "$2" stdbuf -oL mckey -m $group -b "$3" -C $count >/tmp/mckey$1.log 2>&1 &
+	timeout "$limit" ip netns exec "$2" stdbuf -oL mckey -m $group -b "$3" -C $count >/tmp/mckey"$1".log 2>&1 &
 	receivers+=($!)
 	for _ in $(seq 200); do
-		! grep -q 'receiving data' /tmp/mckey$1.log || return 0
+		! grep -q 'receiving data' /tmp/mckey"$1".log || return 0
 		sleep 0.1
 	done
-	fail "receiver $1 does not join: $(cat /tmp/mckey$1.log)"
+	fail "receiver $1 does not join: $(cat /tmp/mckey"$1".log)"
 }
 
 # sender NAMESPACE ADDRESS

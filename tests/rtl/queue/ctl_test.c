@@ -2105,10 +2105,12 @@ static void test_groups(void **state)
 	assert_int_equal(w->n_mco[MC_LEAVE], 2);
 	/* in the order of the ring: RESET and ATTACH, DESTROY, CREATE and ATTACH, all at once */
 	for (int i = 0; i < 40; i++) {
-		uint16_t tag[7];
+		uint16_t tag[8];
 
 		w->mco_delay_max = i % 4 * 40;
 		w->fence_delay_max = i % 3 * 200;
+		create_ud(b, 9, 0);
+		assert_int_equal(group(b, URDMA_CMD_ATTACH_MCAST, 9, 0, hi), URDMA_CS_OK);
 		assert_int_equal(group(b, URDMA_CMD_ATTACH_MCAST, 8, 0, hi + (1ull << 56)),
 				 URDMA_CS_OK);
 		memset(cmd, 0, 64);
@@ -2122,6 +2124,8 @@ static void test_groups(void **state)
 		tag[3] = issue(b, cmd, URDMA_CMD_ATTACH_MCAST, 7);
 		tag[4] = issue(b, cmd, URDMA_CMD_DETACH_MCAST, 8);
 		tag[5] = issue(b, zero, URDMA_CMD_DESTROY_QP, 8);
+		/* one right behind the other */
+		tag[7] = issue(b, zero, URDMA_CMD_DESTROY_QP, 9);
 		tag[6] = issue(b, cmd, URDMA_CMD_ATTACH_MCAST, 8);
 		wait_all(b);
 		assert_int_equal(status_of(b, tag[0]), URDMA_CS_OK);
@@ -2131,10 +2135,12 @@ static void test_groups(void **state)
 		assert_int_equal(status_of(b, tag[4]), URDMA_CS_BAD_ATTR);
 		assert_int_equal(status_of(b, tag[5]), URDMA_CS_OK);
 		assert_int_equal(status_of(b, tag[6]), URDMA_CS_BAD_OBJECT);
+		assert_int_equal(status_of(b, tag[7]), URDMA_CS_OK);
 		assert_int_equal(memberships(b, 7), 1);
 		/* it has left before the number is another's */
 		create_ud(b, 8, 0);
 		assert_int_equal(memberships(b, 8), 0);
+		assert_int_equal(memberships(b, 9), 0);
 		assert_int_equal(group(b, URDMA_CMD_DETACH_MCAST, 7, 0, hi), URDMA_CS_OK);
 	}
 	modify_type = URDMA_QPT_RC;
