@@ -141,6 +141,11 @@ module urdma_rx
   logic [BUF_W:0] buf_free;
   logic [URDMA_CNT_N-1:0] cnt_parse, cnt_resp, cnt_cmpl;
   trace_t parse_trace;
+  logic mc_look_valid, mc_hit, mc_full, mc_loop_room, copy_valid, copy_last;
+  mc_look_t mc_look;
+  logic [MCG_W-1:0] mc_hit_idx;
+  logic [MCM_W:0] mc_hit_copies;
+  logic [23:0] copy_qpn;
 
   logic parse_clk;
   urdma_clk #(.PART(PART_RX_PARSE)) clk_u_parse (.clk, .part_clk(parse_clk));
@@ -164,26 +169,6 @@ module urdma_rx
       .out_valid(pq_valid[i]), .out_ready(pq_ready[i]), .out_data(pq[i]), .count(pq_count[i])
     );
   end
-
-  // ---- multicast: a datagram at the head of the queue stays there until its last copy has gone -------------------------
-  logic mc_look_valid, mc_hit, mc_full, mc_loop_room, copy_valid, copy_last;
-  mc_look_t mc_look;
-  logic [MCG_W-1:0] mc_hit_idx;
-  logic [MCM_W:0] mc_hit_copies;
-  logic [23:0] copy_qpn;
-
-  logic mcast_clk;
-  urdma_clk #(.PART(PART_RX_MCAST)) clk_u_mcast (.clk, .part_clk(mcast_clk));
-  urdma_rx_mcast u_mcast (
-    .clk(mcast_clk), .rst(rst),
-    .look_valid(mc_look_valid), .look(mc_look), .hit(mc_hit), .hit_idx(mc_hit_idx), .hit_copies(mc_hit_copies),
-    .took_valid(pkt_valid[0] && pkt.mc), .took('{copies: pkt.mc_copies, lines: pkt.lines}), .full(mc_full),
-    .loop_room(mc_loop_room),
-    .dgram_valid(pq_valid[0] && pq[0].mc), .dgram_idx(pq[0].mc_idx), .dgram_dip(pq[0].dip),
-    .dgram_cost('{copies: pq[0].mc_copies, lines: pq[0].lines}),
-    .copy_valid, .copy_qpn, .copy_last, .copy_ready(it_ready[0] && rq_sel[0] && pq[0].mc),
-    .op_valid(mco_valid), .op(mco), .op_ready(mco_ready), .op_status(mco_status), .any(mc_any)
-  );
 
   // Frames that turn round take the lesser part of what stores packets; the rest is for the MAC, which does not wait. When one of
   // them begins, the two before it may not be counted yet: one that has just ended and the packets in the parser's stages.
@@ -308,6 +293,20 @@ module urdma_rx
   assign rq_db_ready = it_ready[0] && rq_sel[1];
   assign flush_ready = it_ready[0] && rq_sel[2];
   assign kick_ready = it_ready[1] && rk_sel[1];
+
+  // ---- multicast: a datagram at the head of the queue stays there until its last copy has gone -------------------------
+  logic mcast_clk;
+  urdma_clk #(.PART(PART_RX_MCAST)) clk_u_mcast (.clk, .part_clk(mcast_clk));
+  urdma_rx_mcast u_mcast (
+    .clk(mcast_clk), .rst(rst),
+    .look_valid(mc_look_valid), .look(mc_look), .hit(mc_hit), .hit_idx(mc_hit_idx), .hit_copies(mc_hit_copies),
+    .took_valid(pkt_valid[0] && pkt.mc), .took('{copies: pkt.mc_copies, lines: pkt.lines}), .full(mc_full),
+    .loop_room(mc_loop_room),
+    .dgram_valid(pq_valid[0] && pq[0].mc), .dgram_idx(pq[0].mc_idx), .dgram_dip(pq[0].dip),
+    .dgram_cost('{copies: pq[0].mc_copies, lines: pq[0].lines}),
+    .copy_valid, .copy_qpn, .copy_last, .copy_ready(it_ready[0] && rq_sel[0] && pq[0].mc),
+    .op_valid(mco_valid), .op(mco), .op_ready(mco_ready), .op_status(mco_status), .any(mc_any)
+  );
 
   localparam logic [15:0] RESP_STATES = (16'd1 << URDMA_QPS_RTR) | (16'd1 << URDMA_QPS_RTS)
       | (16'd1 << URDMA_QPS_SQD) | (16'd1 << URDMA_QPS_SQE);

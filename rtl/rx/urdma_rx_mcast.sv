@@ -156,6 +156,8 @@ module urdma_rx_mcast
   logic copy_none_reg;
   logic [127:0] find_gid_reg;
   set_t open;                                    // a datagram is to visit them
+  logic slot_set, slot_clear;                    // an operation writes the slot slot_one_reg, below
+  set_t slot_one_reg;
 
   assign copy_valid = copy_state_reg == C_OUT;
   assign copy_qpn = copy_none_reg ? NO_QPN : 24'(copy_qpn_reg);
@@ -196,10 +198,9 @@ module urdma_rx_mcast
   op_e op_state_reg;
   logic op_known_reg, op_new_reg;                // the group exists; there is room for another
   logic [MCG_W-1:0] op_idx_reg;                  // of it
-  set_t op_set_reg, op_free_reg, slot_one_reg;
+  set_t op_set_reg, op_free_reg;
   logic op_found_reg;
   mc_status_e op_status_reg;
-  logic slot_set, slot_clear;
   logic [MCG_W-1:0] act_idx;
 
   assign op_ready = op_state_reg == O_DONE;
