@@ -57,6 +57,10 @@
 #define URDMA_ETH_LOG_MIN    6
 #define URDMA_MAX_EQS	     64
 
+/* Multicast: the NIC's table. */
+#define URDMA_MCAST_GROUPS  64
+#define URDMA_MCAST_MEMBERS 256
+
 struct urdma_caps {
 	u32 num_qp;
 	u32 num_cq;
@@ -330,7 +334,11 @@ struct urdma_qp {
 	enum ib_qp_state state;
 	struct ib_qp_cap cap;
 	bool sig_all;
+	/* what it sends to groups does not come back to members here */
+	bool no_loop;
 	struct ib_qp_attr attr;
+	/* it is a member of: struct urdma_group */
+	struct list_head groups;
 };
 
 static inline struct urdma_dev *to_udev(struct ib_device *ibdev)
@@ -514,6 +522,12 @@ void urdma_qp_event(struct urdma_dev *dev, u32 qpn, u8 type);
 int urdma_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_udata *udata);
 int urdma_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int urdma_destroy_ah(struct ib_ah *ibah, u32 flags);
+
+/* urdma_mcast.c */
+int urdma_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+int urdma_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+void urdma_mcast_again(struct urdma_qp *qp);
+void urdma_mcast_forget(struct urdma_qp *qp);
 
 /* urdma_verbs.c */
 int urdma_ib_register(struct urdma_dev *dev);

@@ -83,6 +83,8 @@ static int urdma_status_to_errno(u64 status)
 		return -EEXIST;
 	case URDMA_CS_BUSY:
 		return -EBUSY;
+	case URDMA_CS_FULL:
+		return -ENOSPC;
 	case URDMA_CS_BAD_OBJECT:
 	case URDMA_CS_BAD_STATE:
 	case URDMA_CS_BAD_PD:

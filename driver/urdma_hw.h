@@ -30,7 +30,7 @@
 
 /* Contract version: software refuses an unknown major; minor only adds. */
 #define URDMA_VERSION_MAJOR 1
-#define URDMA_VERSION_MINOR 4
+#define URDMA_VERSION_MINOR 5
 /* "URDM" */
 #define URDMA_MAGIC 0x5552444d
 
@@ -91,6 +91,10 @@
 #define URDMA_RF_FEAT_UC BIT_ULL(8)
 /* QPs of type UD; a send WQE then has URDMA_SQE_UD_DATA_OFFSET */
 #define URDMA_RF_FEAT_UD BIT_ULL(9)
+/* shared receive queues */
+#define URDMA_RF_FEAT_SRQ BIT_ULL(10)
+/* multicast groups of UD */
+#define URDMA_RF_FEAT_MCAST BIT_ULL(11)
 /* RO: Ethernet function: queue pairs, log2 of the greatest rings, longest frame (no FCS, no tag) */
 #define URDMA_REG_CAP_ETH 0x0030
 #define URDMA_RF_CAP_ETH_QUEUES GENMASK_ULL(7, 0)
@@ -338,6 +342,12 @@
 #define URDMA_CMD_CREATE_MR 0x28
 #define URDMA_CMD_DESTROY_MR 0x29
 #define URDMA_CMD_SET_GID 0x30
+#define URDMA_CMD_CREATE_SRQ 0x38
+#define URDMA_CMD_MODIFY_SRQ 0x39
+#define URDMA_CMD_QUERY_SRQ 0x3a
+#define URDMA_CMD_DESTROY_SRQ 0x3b
+#define URDMA_CMD_ATTACH_MCAST 0x3c
+#define URDMA_CMD_DETACH_MCAST 0x3d
 
 /* CREATE_EQ: 16-byte EQEs in contiguous memory, 4 KB aligned */
 #define URDMA_CMD_EQ1_LOG_ENTRIES GENMASK_ULL(4, 0)
@@ -359,10 +369,15 @@
 #define URDMA_CMD_QP1_SIG_ALL BIT_ULL(56)
 /* a QP of the kernel: it may post REG_MR, whose page table is given by bus address */
 #define URDMA_CMD_QP1_PRIV BIT_ULL(57)
+/* receive WQEs come from QP5_SRQN; RQ_RING and RQ_ADDR are ignored */
+#define URDMA_CMD_QP1_SRQ BIT_ULL(58)
+/* UD: what the QP sends to a group goes to the wire alone, not to members on this NIC as well */
+#define URDMA_CMD_QP1_MCAST_NO_LOOP BIT_ULL(59)
 #define URDMA_CMD_QP2_RECV_CQ GENMASK_ULL(23, 0)
 #define URDMA_CMD_QP3_SQ_RING GENMASK_ULL(16, 0)
 #define URDMA_CMD_QP4_SQ_ADDR GENMASK_ULL(63, 0)
 #define URDMA_CMD_QP5_RQ_RING GENMASK_ULL(16, 0)
+#define URDMA_CMD_QP5_SRQN GENMASK_ULL(55, 32)
 #define URDMA_CMD_QP6_RQ_ADDR GENMASK_ULL(63, 0)
 /* QP types, as enum ib_qp_type */
 #define URDMA_QPT_RC 2
@@ -398,6 +413,8 @@
 #define URDMA_CMD_MOD7_PKEY GENMASK_ULL(51, 36)
 /* remote write, remote read, remote atomic: URDMA_ACC_* >> 1 */
 #define URDMA_CMD_MOD7_ACCESS GENMASK_ULL(54, 52)
+/* with AV: priority in the VLAN tag, if the GID has one */
+#define URDMA_CMD_MOD7_PCP GENMASK_ULL(57, 55)
 
 /* bits of MODIFY_QP's MASK */
 #define URDMA_QPM_STATE BIT_ULL(0)
@@ -465,6 +482,22 @@
 #define URDMA_CMD_GID3_GID_LO GENMASK_ULL(63, 0)
 #define URDMA_CMD_GID4_GID_HI GENMASK_ULL(63, 0)
 
+/*
+ * CREATE_SRQ: receive WQEs as those of an RQ, and behind them, at byte 2^(LOG_ENTRIES + LOG_STRIDE),
+ * a ring of 2^LOG_ENTRIES indices of 16 bits. One page table covers both. An index names a WQE by
+ * its place. The producer index of DB_SRQ counts indices.
+ */
+#define URDMA_CMD_SRQ1_PD GENMASK_ULL(15, 0)
+#define URDMA_CMD_SRQ1_DB_PAGE GENMASK_ULL(27, 16)
+#define URDMA_CMD_SRQ2_RING GENMASK_ULL(16, 0)
+#define URDMA_CMD_SRQ3_ADDR GENMASK_ULL(63, 0)
+/* MODIFY_SRQ: arms the limit; 0 disarms it */
+#define URDMA_CMD_MSRQ1_LIMIT GENMASK_ULL(15, 0)
+
+/* ATTACH_MCAST, DETACH_MCAST; object: QP of type UD. The GID of a group as in MOD5, MOD6 */
+#define URDMA_CMD_MC5_GID_LO GENMASK_ULL(63, 0)
+#define URDMA_CMD_MC6_GID_HI GENMASK_ULL(63, 0)
+
 /* command completion */
 #define URDMA_CPL0_STATUS GENMASK_ULL(15, 8)
 #define URDMA_CPL0_TAG GENMASK_ULL(31, 16)
@@ -479,6 +512,10 @@
 #define URDMA_CPL_QP3_SQ_CI GENMASK_ULL(31, 16)
 #define URDMA_CPL_QP3_RQ_PI GENMASK_ULL(47, 32)
 #define URDMA_CPL_QP3_RQ_CI GENMASK_ULL(63, 48)
+/* QUERY_SRQ: the limit if it is armed, or 0 */
+#define URDMA_CPL_SRQ1_LIMIT GENMASK_ULL(15, 0)
+#define URDMA_CPL_SRQ1_PI GENMASK_ULL(31, 16)
+#define URDMA_CPL_SRQ1_CI GENMASK_ULL(47, 32)
 /* of every completion; in the last word, see CQE3_PHASE */
 #define URDMA_CPL7_PHASE BIT_ULL(63)
 
@@ -498,6 +535,9 @@
 /* still referred to by other objects */
 #define URDMA_CS_BUSY 11
 #define URDMA_CS_BAD_DB_PAGE 12
+#define URDMA_CS_BAD_SRQ 13
+/* no room for another group or member */
+#define URDMA_CS_FULL 14
 
 /* ---- send WQE: 64 << n bytes, n = 0..3 ------------------------------------------------------ */
 #define URDMA_SQE0_OPCODE GENMASK_ULL(7, 0)
@@ -595,7 +635,10 @@
 #define URDMA_CQE0_STATUS GENMASK_ULL(23, 16)
 /* why, for a person: see docs/hardware-interface.md */
 #define URDMA_CQE0_VENDOR GENMASK_ULL(31, 24)
-/* free-running index of the WQE: slot is the low LOG_ENTRIES bits */
+/*
+ * free-running index of the WQE: slot is the low LOG_ENTRIES bits; of a QP with an SRQ: place of the
+ * WQE in the array
+ */
 #define URDMA_CQE0_WQE GENMASK_ULL(47, 32)
 #define URDMA_CQE0_TCI GENMASK_ULL(63, 48)
 #define URDMA_CQE1_LENGTH GENMASK_ULL(31, 0)
@@ -698,5 +741,9 @@
 #define URDMA_EV_SQ_DRAINED 9
 /* object: port 1; data bit 0: link */
 #define URDMA_EV_PORT 10
+/* object: SRQ; fewer WQEs are left than the limit, which is disarmed */
+#define URDMA_EV_SRQ_LIMIT 11
+/* object: SRQ; it is dead, and its QPs go to ERR as they meet it */
+#define URDMA_EV_SRQ_ERR 12
 
 #endif

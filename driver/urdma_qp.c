@@ -42,8 +42,11 @@ static u32 urdma_rqe_bytes(const struct ib_qp_cap *cap)
 static int urdma_qp_check(struct urdma_dev *dev, u8 type, const struct ib_qp_init_attr *attr)
 {
 	const struct urdma_caps *caps = &dev->caps;
+	u32 flags = 0;
 
-	if (attr->srq || attr->create_flags || attr->rwq_ind_tbl)
+	if (type == URDMA_QPT_UD && caps->features & URDMA_RF_FEAT_MCAST)
+		flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
+	if (attr->srq || attr->create_flags & ~flags || attr->rwq_ind_tbl)
 		return -EOPNOTSUPP;
 	if (!attr->send_cq || !attr->recv_cq)
 		return -EINVAL;
@@ -207,6 +210,8 @@ int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_
 	qp->state = IB_QPS_RESET;
 	qp->cap = attr->cap;
 	qp->sig_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
+	qp->no_loop = attr->create_flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
+	INIT_LIST_HEAD(&qp->groups);
 
 	err = urdma_reserve_qpn(dev, attr->qp_type, &qpn);
 	if (err)
@@ -217,7 +222,8 @@ int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_
 		 FIELD_PREP(URDMA_CMD_QP1_DB_PAGE, db_page) |
 		 FIELD_PREP(URDMA_CMD_QP1_TYPE, qp->type) |
 		 FIELD_PREP(URDMA_CMD_QP1_SEND_CQ, to_ucq(attr->send_cq)->cqn) |
-		 (qp->sig_all ? URDMA_CMD_QP1_SIG_ALL : 0) | (qp->kernel ? URDMA_CMD_QP1_PRIV : 0);
+		 (qp->sig_all ? URDMA_CMD_QP1_SIG_ALL : 0) | (qp->kernel ? URDMA_CMD_QP1_PRIV : 0) |
+		 (qp->no_loop ? URDMA_CMD_QP1_MCAST_NO_LOOP : 0);
 	cmd[2] = FIELD_PREP(URDMA_CMD_QP2_RECV_CQ, to_ucq(attr->recv_cq)->cqn);
 	cmd[3] = FIELD_PREP(URDMA_CMD_QP3_SQ_RING,
 			    urdma_ring_word(&qp->sq_mem, qp->sq.log, qp->sq.log_stride));
@@ -267,6 +273,7 @@ int urdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		urdma_cq_quiesce(to_ucq(ibqp->send_cq));
 		urdma_cq_quiesce(to_ucq(ibqp->recv_cq));
 	}
+	urdma_mcast_forget(qp);
 	urdma_free_rings(dev, qp);
 	return 0;
 }
@@ -486,6 +493,8 @@ int urdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struc
 		urdma_wq_reset(&qp->sq);
 		urdma_wq_reset(&qp->rq);
 	}
+	if (next == IB_QPS_RESET)
+		urdma_mcast_again(qp);
 out:
 	mutex_unlock(&qp->lock);
 	return err;
@@ -526,6 +535,8 @@ int urdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	init->cap = qp->cap;
 	init->sq_sig_type = qp->sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
 	init->port_num = qp->attr.port_num;
+	if (qp->no_loop)
+		init->create_flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 out:
 	mutex_unlock(&qp->lock);
 	return err;

@@ -95,6 +95,12 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	/* The NIC has no object for one. */
 	if (caps->features & URDMA_RF_FEAT_UD)
 		attr->max_ah = INT_MAX;
+	if (caps->features & URDMA_RF_FEAT_MCAST) {
+		attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;
+		attr->max_mcast_grp = URDMA_MCAST_GROUPS;
+		attr->max_mcast_qp_attach = URDMA_MCAST_MEMBERS;
+		attr->max_total_mcast_qp_attach = URDMA_MCAST_MEMBERS;
+	}
 	attr->max_qp_rd_atom = caps->max_rd_atomic;
 	attr->max_qp_init_rd_atom = caps->max_rd_atomic;
 	attr->max_res_rd_atom = attr->max_qp * caps->max_rd_atomic;
@@ -424,6 +430,12 @@ static const struct ib_device_ops urdma_ud_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ah, urdma_ah, ibah),
 };
 
+/* multicast groups */
+static const struct ib_device_ops urdma_mcast_ops = {
+	.attach_mcast = urdma_attach_mcast,
+	.detach_mcast = urdma_detach_mcast,
+};
+
 /* An event of the port or of the device, while the RDMA device is there to be told. Any context. */
 void urdma_ib_event(struct urdma_dev *dev, enum ib_event_type type)
 {
@@ -463,6 +475,8 @@ static void urdma_ib_init(struct urdma_dev *dev, struct ib_device *ibdev)
 		ib_set_device_ops(ibdev, &urdma_mw_ops);
 	if (dev->caps.features & URDMA_RF_FEAT_UD)
 		ib_set_device_ops(ibdev, &urdma_ud_ops);
+	if (dev->caps.features & URDMA_RF_FEAT_MCAST)
+		ib_set_device_ops(ibdev, &urdma_mcast_ops);
 }
 
 int urdma_ib_register(struct urdma_dev *dev)

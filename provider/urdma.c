@@ -13,6 +13,7 @@ static void urdma_free_context(struct ibv_context *ibctx);
 static const struct verbs_context_ops urdma_ops = {
 	.alloc_mw = urdma_alloc_mw,
 	.alloc_pd = urdma_alloc_pd,
+	.attach_mcast = ibv_cmd_attach_mcast,
 	.create_ah = urdma_create_ah,
 	.create_cq = urdma_create_cq,
 	.create_cq_ex = urdma_create_cq_ex,
@@ -24,6 +25,7 @@ static const struct verbs_context_ops urdma_ops = {
 	.destroy_ah = urdma_destroy_ah,
 	.destroy_cq = urdma_destroy_cq,
 	.destroy_qp = urdma_destroy_qp,
+	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = urdma_free_context,
 	.modify_qp = urdma_modify_qp,
 	.poll_cq = urdma_poll_cq,

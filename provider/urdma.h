@@ -33,6 +33,9 @@ DECLARE_DRV_CMD(urdma_cmd_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ, urdma_creat
 		urdma_create_cq_resp);
 DECLARE_DRV_CMD(urdma_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP, urdma_create_qp_req,
 		urdma_create_qp_resp);
+/* the same with a word for flags */
+DECLARE_DRV_CMD(urdma_cmd_create_qp_ex, IB_USER_VERBS_EX_CMD_CREATE_QP, urdma_create_qp_req,
+		urdma_create_qp_resp);
 
 /* A WQE is a slot of 2^6 to 2^9 bytes. */
 #define URDMA_MIN_WQE_LOG 6

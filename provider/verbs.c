@@ -468,10 +468,38 @@ static void urdma_qp_init_opcodes(const struct urdma_context *ctx, struct urdma_
 		qp->ud_opcodes = sends;
 }
 
+/* Flags of creation that a QP of this type may have. */
+static uint32_t urdma_create_flags(const struct urdma_context *ctx, enum ibv_qp_type type)
+{
+	return type == IBV_QPT_UD && ctx->features & URDMA_RF_FEAT_MCAST
+		       ? IBV_QP_CREATE_BLOCK_SELF_MCAST_LB
+		       : 0;
+}
+
+/* Only the extended command has a word for flags. */
+static int urdma_qp_exec(struct ibv_context *ibctx, struct urdma_qp *qp,
+			 struct ibv_qp_init_attr_ex *ask, struct urdma_cmd_create_qp *cmd)
+{
+	struct urdma_cmd_create_qp_ex cmd_ex = { .drv_payload = cmd->drv_payload };
+	struct urdma_cmd_create_qp_ex_resp resp_ex = {};
+	struct urdma_cmd_create_qp_resp resp = {};
+	int err;
+
+	if (ask->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) {
+		err = ibv_cmd_create_qp_ex2(ibctx, &qp->vqp, ask, &cmd_ex.ibv_cmd, sizeof(cmd_ex),
+					    &resp_ex.ibv_resp, sizeof(resp_ex));
+		qp->qpn = resp_ex.drv_payload.qpn;
+	} else {
+		err = ibv_cmd_create_qp_ex(ibctx, &qp->vqp, ask, &cmd->ibv_cmd, sizeof(*cmd),
+					   &resp.ibv_resp, sizeof(resp));
+		qp->qpn = resp.drv_payload.qpn;
+	}
+	return err;
+}
+
 struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)
 {
 	struct urdma_context *ctx = to_uctx(ibctx);
-	struct urdma_cmd_create_qp_resp resp = {};
 	struct urdma_cmd_create_qp cmd = {};
 	struct ibv_qp_init_attr_ex ask;
 	struct ibv_qp_cap wish = attr->cap;
@@ -483,7 +511,8 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	    !check_comp_mask(attr->comp_mask, IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
 						      IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		goto err_errno;
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+	    attr->create_flags & ~urdma_create_flags(ctx, attr->qp_type))
 		goto err_errno;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
 	    !check_comp_mask(attr->send_ops_flags, send_ops))
@@ -512,15 +541,13 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	cmd.rq_log_entries = qp->rq.log;
 	cmd.rq_log_stride = qp->rq.log_stride;
 
-	/* The command has no word for flags, even where none is set. */
 	ask = *attr;
-	ask.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	if (!(ask.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) || !ask.create_flags)
+		ask.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	pthread_mutex_lock(&ctx->qp_mutex);
-	err = ibv_cmd_create_qp_ex(ibctx, &qp->vqp, &ask, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
-				   sizeof(resp));
+	err = urdma_qp_exec(ibctx, qp, &ask, &cmd);
 	if (err)
 		goto err_unlock;
-	qp->qpn = resp.qpn;
 	urdma_wq_set_doorbell(&qp->sq, ctx->db + URDMA_DB_SQ, qp->qpn);
 	urdma_wq_set_doorbell(&qp->rq, ctx->db + URDMA_DB_RQ, qp->qpn);
 	/* No CQE can speak of the QP before this. */

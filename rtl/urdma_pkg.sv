@@ -189,6 +189,7 @@ package urdma_pkg;
     logic [3:0]       qp_type;
     logic             sig_all;
     logic             priv;        // of the kernel: may post REG_MR
+    logic             no_loop;     // UD: what it sends to a group does not turn round to members on this NIC
     logic [PD_W-1:0]  pd;
     logic [DBP_W-1:0] db_page;
     logic [CQN_W-1:0] send_cq;
@@ -273,6 +274,28 @@ package urdma_pkg;
   localparam int QPE_CQ = 2;       // CQE lost
   localparam int QPE_TX = 3;       // READ response refused (remote access), SQ drained
   localparam int QPE_N = 4;
+
+  // ---- multicast groups (owner: rx/urdma_rx_mcast) --------------------------------------------------
+  // One operation at a time; valid and payload stay until ready, the status is valid with it. No datagram to a group that
+  // was left goes to the QP afterwards.
+  typedef enum logic [1:0] {
+    MC_ATTACH,
+    MC_DETACH,
+    MC_LEAVE       // all groups of the QP; MC_OK also if there is none
+  } mc_kind_e;
+
+  typedef struct packed {
+    mc_kind_e         kind;
+    logic [QPN_W-1:0] qpn;
+    logic [127:0]     gid;         // byte 0 in [7:0]; IPv4 ::ffff:a.b.c.d
+  } mc_op_t;
+
+  typedef enum logic [1:0] {
+    MC_OK,
+    MC_EXISTS,     // ATTACH: is a member
+    MC_FULL,       // ATTACH: no group or no member more
+    MC_NONE        // DETACH: is no member
+  } mc_status_e;
 
   // ---- doorbells after the ownership check -----------------------------------------------------------
   typedef struct packed {
@@ -593,6 +616,8 @@ package urdma_pkg;
     PART_CTL_FENCE,
     PART_CTL_COMPLETIONS,
     PART_CTL_PORT_EVENT,
+    PART_CTL_MCAST,
+    PART_RX_MCAST,
     PART_N
   } part_e;
 

@@ -168,6 +168,9 @@ module urdma_top
   logic gid_wr_valid;
   logic [GID_W-1:0] gid_wr_idx;
   gid_t gid_wr;
+  logic mco_valid, mco_ready, mc_any;
+  mc_op_t mco;
+  mc_status_e mco_status;
   logic eth_reg_valid, eth_db_valid;
   logic [63:0] eth_reg_rdata;
   eth_db_t eth_db;
@@ -200,7 +203,7 @@ module urdma_top
     .eq_cfg_valid, .eq_cfg_eqn, .eq_cfg, .eq_cfg_ready,
     .tx_fence_req, .tx_fence_done, .rx_fence_req, .rx_fence_done, .cq_fence_req, .cq_fence_done,
     .qpr_req_valid, .qpr_req_qpn, .qpr_req_ready, .qpr_rsp_valid, .qpr_rsp,
-    .gid_idx, .gid, .gid_wr_valid, .gid_wr_idx, .gid_wr,
+    .gid_idx, .gid, .gid_wr_valid, .gid_wr_idx, .gid_wr, .mco_valid, .mco, .mco_ready, .mco_status, .mc_any,
     .qp_err_valid, .qp_err, .qp_err_ready,
     .mgr_ev_valid(ev_valid[EQC_MGR]), .mgr_ev(ev[EQC_MGR]), .mgr_ev_ready(ev_ready[EQC_MGR]),
     .cmd_ev_valid(ev_valid[EQC_CMD]), .cmd_ev(ev[EQC_CMD]), .cmd_ev_ready(ev_ready[EQC_CMD]),
@@ -280,7 +283,7 @@ module urdma_top
   mac_beat_t [1:0] tx_beat;       // 0: RDMA, 1: Ethernet
   logic [1:0] tx_beat_valid, tx_beat_ready;
   mac_beat_t mux_beat, out_beat, mac_tx, mac_rx, rx_beat;
-  logic mux_valid, mux_eth, mux_ready, out_valid, out_ready, rx_beat_valid, mac_tx_busy, loop_busy;
+  logic mux_valid, mux_eth, mux_ready, out_valid, out_ready, rx_beat_valid, rx_beat_home, tx_beat_loop, mac_tx_busy, loop_busy;
   logic class_valid, class_rdma, rx_half_full, eth_loopback, rx_loop_room, eth_loop_room;
   logic rx_timer_armed, eth_timer_armed;
   logic [31:0] rx_timer_cycles, eth_timer_cycles;
@@ -310,7 +313,7 @@ module urdma_top
     .rd_req_valid({rd_req_valid[RD_SQ], rd_req_valid[RD_PAY]}), .rd_req({rd_req[RD_SQ], rd_req[RD_PAY]}),
     .rd_req_ready({rd_req_ready[RD_SQ], rd_req_ready[RD_PAY]}),
     .rd_rsp_valid({rd_rsp_valid[RD_SQ], rd_rsp_valid[RD_PAY]}), .rd_rsp,
-    .mac_valid(tx_beat_valid[0]), .mac(tx_beat[0]), .mac_ready(tx_beat_ready[0]),
+    .mac_valid(tx_beat_valid[0]), .mac(tx_beat[0]), .mac_loop(tx_beat_loop), .mac_ready(tx_beat_ready[0]),
     .cnt(tx_cnt), .trace_valid(trace_valid[TRC_TX]), .trace(trace_tap[TRC_TX])
   );
 
@@ -325,10 +328,11 @@ module urdma_top
   urdma_clk #(.PART(PART_LOOPBACK)) clk_loopback (.clk, .part_clk(loopback_clk));
   urdma_loopback loopback (
     .clk(loopback_clk), .rst(block_rst), .busy(loop_busy), .own_mac,
-    .tx_valid(mux_valid), .tx_eth(mux_eth), .tx_home(mux_eth && eth_loopback), .tx(mux_beat), .tx_ready(mux_ready),
+    .tx_valid(mux_valid), .tx_eth(mux_eth), .tx_home(mux_eth && eth_loopback), .tx_copy(!mux_eth && tx_beat_loop && mc_any),
+    .tx(mux_beat), .tx_ready(mux_ready),
     .room({eth_loop_room, rx_loop_room}),
     .out_valid, .out(out_beat), .out_ready,
-    .mac_valid(s_axis_rx_tvalid), .mac_in(mac_rx), .rx_valid(rx_beat_valid), .rx(rx_beat)
+    .mac_valid(s_axis_rx_tvalid), .mac_in(mac_rx), .rx_valid(rx_beat_valid), .rx(rx_beat), .rx_home(rx_beat_home)
   );
 
   logic mac_out_clk;
@@ -343,8 +347,8 @@ module urdma_top
   urdma_clk #(.PART(PART_RX)) clk_rx (.clk, .part_clk(rx_clk));
   urdma_rx rx (
     .clk(rx_clk), .rst(block_rst), .init_done(rx_init_done), .busy(rx_busy),
-    .mac_valid(rx_beat_valid), .mac(rx_beat), .class_valid, .class_rdma, .half_full(rx_half_full), .loop_room(rx_loop_room),
-    .gid_wr_valid, .gid_wr_idx, .gid_wr,
+    .mac_valid(rx_beat_valid), .mac(rx_beat), .mac_home(rx_beat_home), .class_valid, .class_rdma, .half_full(rx_half_full),
+    .loop_room(rx_loop_room), .gid_wr_valid, .gid_wr_idx, .gid_wr, .mco_valid, .mco, .mco_ready, .mco_status, .mc_any,
     .rq_db_valid, .rq_db, .rq_db_ready,
     .qpc_valid(rx_qpc_valid), .qpc(rx_qpc), .qpc_ready(rx_qpc_ready), .qpc_rsp(rx_qpc_rsp),
     .aqc_valid(ack_qpc_valid), .aqc(ack_qpc), .aqc_ready(ack_qpc_ready), .aqc_rsp(ack_qpc_rsp),

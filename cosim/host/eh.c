@@ -782,7 +782,8 @@ int urdma_eh_create_qp(struct urdma_eh *eh, const struct urdma_eh_qp_attr *attr,
 		   URDMA_SET(URDMA_CMD_QP1_TYPE, qp->type) |
 		   URDMA_SET(URDMA_CMD_QP1_SEND_CQ, attr->send_cq->cqn) |
 		   URDMA_SET(URDMA_CMD_QP1_SIG_ALL, attr->sig_all) |
-		   URDMA_SET(URDMA_CMD_QP1_PRIV, attr->priv);
+		   URDMA_SET(URDMA_CMD_QP1_PRIV, attr->priv) |
+		   URDMA_SET(URDMA_CMD_QP1_MCAST_NO_LOOP, attr->no_loop);
 	cmd.w[2] = URDMA_SET(URDMA_CMD_QP2_RECV_CQ, attr->recv_cq->cqn);
 	cmd.w[3] = URDMA_SET(URDMA_CMD_QP3_SQ_RING, ring_word(&qp->sq));
 	cmd.w[4] = qp->sq.map.addr;
@@ -1009,6 +1010,41 @@ int urdma_eh_ah_to(struct urdma_eh *eh, bool ipv6, struct urdma_eh_ah *ah)
 	ah->sgid_index = ipv6;
 	urdma_eh_own_gid(eh, ipv6, ah->dgid);
 	return urdma_eh_mac(eh, ah->dmac);
+}
+
+void urdma_eh_ah_group(const uint8_t gid[16], struct urdma_eh_ah *ah)
+{
+	memset(ah, 0, sizeof(*ah));
+	memcpy(ah->dgid, gid, 16);
+	if (gid[0] == 0xff) { /* RFC 2464, 7 */
+		ah->sgid_index = 1;
+		ah->dmac[0] = ah->dmac[1] = 0x33;
+		memcpy(ah->dmac + 2, gid + 12, 4);
+	} else { /* RFC 1112, 6.4 */
+		ah->dmac[0] = 1;
+		ah->dmac[2] = 0x5e;
+		memcpy(ah->dmac + 3, gid + 13, 3);
+		ah->dmac[3] &= 0x7f;
+	}
+}
+
+static int membership(struct urdma_eh_qp *qp, unsigned int opcode, const uint8_t gid[16])
+{
+	struct urdma_eh_cmd cmd = { 0 };
+
+	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, opcode) | URDMA_SET(URDMA_CMD0_OBJ, qp->qpn);
+	memcpy(&cmd.w[5], gid, 16);
+	return urdma_eh_cmd(qp->eh, &cmd, NULL);
+}
+
+int urdma_eh_attach_mcast(struct urdma_eh_qp *qp, const uint8_t gid[16])
+{
+	return membership(qp, URDMA_CMD_ATTACH_MCAST, gid);
+}
+
+int urdma_eh_detach_mcast(struct urdma_eh_qp *qp, const uint8_t gid[16])
+{
+	return membership(qp, URDMA_CMD_DETACH_MCAST, gid);
 }
 
 void urdma_eh_conn_defaults(struct urdma_eh_conn *conn, unsigned int mtu)

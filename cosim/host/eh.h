@@ -199,6 +199,7 @@ struct urdma_eh_qp_attr {
 	unsigned int log_sq_stride, log_rq_stride; /* 6 to 9 */
 	bool sig_all;
 	bool priv;	   /* of the kernel: may post REG_MR */
+	bool no_loop;	   /* UD: what goes to a group goes to the wire alone */
 	unsigned int type; /* URDMA_QPT_*; 0: RC */
 	enum urdma_eh_ring_kind kind;
 };
@@ -281,6 +282,10 @@ struct urdma_eh_ah {
 int urdma_eh_ah_to(struct urdma_eh *eh, bool ipv6, struct urdma_eh_ah *ah);
 /* The address that urdma_eh_connect() gives a NIC. */
 void urdma_eh_own_gid(struct urdma_eh *eh, bool ipv6, uint8_t gid[16]);
+/* The way to a group: its MAC address; and members. The status is that of the command. */
+void urdma_eh_ah_group(const uint8_t gid[16], struct urdma_eh_ah *ah);
+int urdma_eh_attach_mcast(struct urdma_eh_qp *qp, const uint8_t gid[16]);
+int urdma_eh_detach_mcast(struct urdma_eh_qp *qp, const uint8_t gid[16]);
 /* ::ffff:a.b.c.d */
 void urdma_eh_gid_ipv4(uint8_t gid[16], uint32_t ipv4);
 

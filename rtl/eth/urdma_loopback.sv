@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames to the port's own MAC address turn round here: an own address is reachable as any other is.
+// Frames to the port's own MAC address turn round here: an own address is reachable as any other is. A datagram to a multicast
+// group goes both ways.
 //
 //  tx_*     frames of the transmit side; out_*: those that go to the MAC
 //  mac_*    frames of the MAC, which cannot be stalled; rx_*: to the receive side, which cannot stall either
 //  own_mac  the port's address, byte 0 in [7:0]
 //  tx_eth   the frame is the Ethernet function's
 //  tx_home  with a frame's first beat: it turns round wherever it is addressed to
+//  tx_copy  with a frame's first beat: it goes to the MAC and turns round as well. Only RDMA's frames do
+//  rx_home  with rx: the frame has turned round, and is RDMA's
 //  room     the receive side has room for one more frame that turns round. 0: RDMA's, 1: the Ethernet function's
 //
 // A frame's first beat has its destination, so the way is known at once and no beat waits. Frames that turn
-// round wait in a FIFO; when it is full the transmit side waits. One frame at a time goes to the receive side, one that turns
+// round wait in a FIFO; when it is full the transmit side waits. One that also goes to the MAC, which wants it without gaps,
+// begins when the FIFO has room for all of it. One frame at a time goes to the receive side, one that turns
 // round when it is there to its end.
 //
 // Frames of the MAC come first: one that turns round begins only when less than MAC_FREE beats of the MAC wait. It has
@@ -44,6 +48,7 @@ module urdma_loopback
   input  wire logic        tx_valid,
   input  wire logic        tx_eth,
   input  wire logic        tx_home,
+  input  wire logic        tx_copy,
   input  wire mac_beat_t   tx,
   output      logic        tx_ready,
   output      logic        out_valid,
@@ -54,11 +59,13 @@ module urdma_loopback
   input  wire mac_beat_t   mac_in,
   input  wire logic  [1:0] room,
   output      logic        rx_valid,
-  output      mac_beat_t   rx
+  output      mac_beat_t   rx,
+  output      logic        rx_home
 );
 
   localparam int MAC_DEPTH = 256;
   localparam int LOOP_DEPTH = 256;
+  localparam int RDMA_BEATS = 66;  // longest frame of RDMA: 4 KB and at most 86 bytes
 
   if (MAC_DEPTH < MAX_BEATS + MAC_FREE) begin : check_mac_depth
     $error("urdma_loopback: the MAC's FIFO is too small");
@@ -71,20 +78,26 @@ module urdma_loopback
   end
 
   // ---- which way: known with the first beat, kept for the rest of the frame -----------------------------------
-  logic tx_open_reg, tx_home_reg, home;
+  logic tx_open_reg, tx_home_reg, tx_copy_reg, home, copy, room_for_copy, copy_go;
   logic loop_in_valid, loop_in_ready, loop_valid, loop_eth, loop_pop, mac_fifo_ready, mac_fifo_valid, mac_pop;
   mac_beat_t loop_beat, mac_beat;
   logic [$clog2(LOOP_DEPTH):0] loop_count;
   logic [$clog2(MAC_DEPTH):0] mac_count;
 
   assign home = tx_open_reg ? tx_home_reg : (tx_home || tx.data[47:0] == own_mac);
-  assign out_valid = tx_valid && !home;
+  assign copy = !home && (tx_open_reg ? tx_copy_reg : tx_copy);
+  assign room_for_copy = loop_count <= ($clog2(LOOP_DEPTH)+1)'(LOOP_DEPTH - RDMA_BEATS);
+  assign copy_go = tx_open_reg || room_for_copy;
+  assign out_valid = tx_valid && !home && (!copy || copy_go);
   assign out = tx;
-  assign loop_in_valid = tx_valid && home;
-  assign tx_ready = home ? loop_in_ready : out_ready;
+  assign loop_in_valid = tx_valid && (home || (copy && copy_go && out_ready));
+  assign tx_ready = home ? loop_in_ready : (out_ready && (!copy || copy_go));
 
   always_ff @(posedge clk) begin
-    if (tx_valid && tx_ready) tx_home_reg <= home;
+    if (tx_valid && tx_ready) begin
+      tx_home_reg <= home;
+      tx_copy_reg <= copy;
+    end
     if (rst) tx_open_reg <= 1'b0;
     else if (tx_valid && tx_ready) tx_open_reg <= !tx.last;
   end
@@ -111,6 +124,7 @@ module urdma_loopback
   assign mac_pop = !from_loop;
   assign rx_valid = from_loop ? loop_valid : mac_fifo_valid;
   assign rx = from_loop ? loop_beat : mac_beat;
+  assign rx_home = from_loop && !loop_eth;
 
   // Both wait: in turn, as far as the MAC's FIFO allows.
   always_ff @(posedge clk) begin
@@ -138,6 +152,9 @@ module urdma_loopback
   assign busy = (loop_count != '0) || (mac_count != '0);
 
 `ifndef SYNTHESIS
+  always_ff @(posedge clk)
+    if (!rst && copy && loop_in_valid) a_copy: assert (loop_in_ready && !tx_eth)
+      else $error("%m: a frame that goes both ways is longer than RDMA's longest");
   always_ff @(posedge clk)
     if (!rst && mac_valid) a_mac: assert (mac_fifo_ready)
       else $error("%m: a beat of the MAC is lost");

@@ -9,6 +9,7 @@ queue/urdma_cmdq.sv
 queue/urdma_qp_rules.sv
 queue/urdma_qp_mgr.sv
 queue/urdma_port_event.sv
+queue/urdma_mcast_cmd.sv
 queue/urdma_ctl.sv
 queue/urdma_cq.sv
 queue/urdma_eq.sv

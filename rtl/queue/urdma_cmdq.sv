@@ -157,6 +157,7 @@ module urdma_cmdq
   typedef struct packed {
     logic             valid;
     logic             dying;
+    logic             ud;
     logic [PD_W-1:0]  pd;
     logic [CQN_W-1:0] scq;
     logic [CQN_W-1:0] rcq;
@@ -199,12 +200,12 @@ module urdma_cmdq
   // ---- the command in hand -------------------------------------------------------------------------------
   logic [7:0] op;
   logic [23:0] obj;
-  logic is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_known, op_job;
+  logic is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_known, op_job, op_mcast;
   assign op = cmd[URDMA_CMD0_OPCODE_LSB +: URDMA_CMD0_OPCODE_W];
   assign obj = cmd[URDMA_CMD0_OBJ_LSB +: URDMA_CMD0_OBJ_W];
 
   always_comb begin
-    {is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_job} = '0;
+    {is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_job, op_mcast} = '0;
     op_known = 1'b1;
     unique case (op)
       8'(URDMA_CMD_NOP): ;
@@ -217,6 +218,7 @@ module urdma_cmdq
       8'(URDMA_CMD_CREATE_QP): {op_qp, is_create, op_job} = '1;
       8'(URDMA_CMD_DESTROY_QP): {op_qp, is_destroy, op_job} = '1;
       8'(URDMA_CMD_MODIFY_QP), 8'(URDMA_CMD_QUERY_QP): {op_qp, op_job} = '1;
+      8'(URDMA_CMD_ATTACH_MCAST), 8'(URDMA_CMD_DETACH_MCAST): {op_qp, op_job, op_mcast} = '1;
       8'(URDMA_CMD_CREATE_MR): {op_mr, is_create} = '1;
       8'(URDMA_CMD_DESTROY_MR): {op_mr, is_destroy} = '1;
       8'(URDMA_CMD_SET_GID): op_job = 1'b1;
@@ -328,6 +330,7 @@ module urdma_cmdq
       else if (is_create && own_exists) status = 8'(URDMA_CS_EXISTS);
       else if ((is_destroy || op_qp) && !is_create && !own_live) status = 8'(URDMA_CS_BAD_OBJECT);
       else if (is_destroy && own_used) status = 8'(URDMA_CS_BUSY);
+      else if (op_mcast && !qp_ent.ud) status = 8'(URDMA_CS_BAD_ATTR);
       else if (is_create) begin
         unique case (1'b1)
           op_eq: begin
@@ -435,7 +438,7 @@ module urdma_cmdq
           cq_wr = op_cq;
           cq_wd = '{valid: 1'b1, dying: is_destroy, eqn: ref_eqn_reg, refs: '0};
           qp_wr = op_qp;
-          qp_wd = '{valid: 1'b1, dying: is_destroy, pd: ref_pd_reg, scq: ref_scq_reg, rcq: ref_rcq_reg};
+          qp_wd = '{valid: 1'b1, dying: is_destroy, ud: c_type == 4'(URDMA_QPT_UD), pd: ref_pd_reg, scq: ref_scq_reg, rcq: ref_rcq_reg};
           mr_wr = op_mr;
           mr_wd = '{valid: 1'b1, dying: is_destroy, pd: ref_pd_reg};
         end

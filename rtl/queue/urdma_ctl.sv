@@ -88,6 +88,12 @@ module urdma_ctl
   output      logic [GID_W-1:0]            gid_wr_idx,
   output      gid_t                        gid_wr,
 
+  output      logic                        mco_valid,
+  output      mc_op_t                      mco,
+  input  wire logic                        mco_ready,
+  input  wire mc_status_e                  mco_status,
+  input  wire logic                        mc_any,
+
   input  wire logic [QPE_N-1:0]            qp_err_valid,
   input  wire qp_err_t [QPE_N-1:0]         qp_err,
   output      logic [QPE_N-1:0]            qp_err_ready,
@@ -127,14 +133,14 @@ module urdma_ctl
 );
 
   logic ready, cmdq_enable, cmdq_err, cmdq_init_done, mgr_init_done, merge_init_done;
-  logic regs_busy, db_busy, merge_busy, cmdq_busy, cpl_busy, fence_busy, mgr_busy, port_busy;
+  logic regs_busy, db_busy, merge_busy, cmdq_busy, cpl_busy, fence_busy, mgr_busy, port_busy, mcast_busy;
   logic [63:0] cmdq_base, cmdq_cpl_base;
   logic [3:0] cmdq_log_size;
   logic [15:0] cmdq_pi, cmdq_ci;
   logic [URDMA_CNT_N-1:0] cnt_own, db_cnt;
   logic cnt_cmd_ok, cnt_cmd_err;
 
-  assign busy = regs_busy || db_busy || merge_busy || cmdq_busy || cpl_busy || fence_busy || mgr_busy || port_busy;
+  assign busy = regs_busy || db_busy || merge_busy || cmdq_busy || cpl_busy || fence_busy || mgr_busy || port_busy || mcast_busy;
 
   always_comb begin
     cnt_own = db_cnt;
@@ -202,7 +208,8 @@ module urdma_ctl
   );
 
   // ---- commands ---------------------------------------------------------------------------------------
-  logic job_valid, job_ready;
+  logic job_valid, job_ready, mgr_job_valid, mgr_job_ready, mgr_cpl_valid, mc_cpl_valid;
+  cpl_t mgr_cpl, mc_cpl;
   logic [511:0] job;
   logic cmd_fence_valid, mgr_fence_valid, fin_qp_valid, fin_qp_ready, fin_valid, fin_ready;
   fence_item_t cmd_fence, mgr_fence, fin;
@@ -230,8 +237,8 @@ module urdma_ctl
   urdma_clk #(.PART(PART_CTL_QP_MGR)) clk_qp_mgr (.clk, .part_clk(qp_mgr_clk));
   urdma_qp_mgr qp_mgr (
     .clk(qp_mgr_clk), .rst(core_rst), .init_done(mgr_init_done), .busy(mgr_busy),
-    .job_valid(job_valid), .job(job), .job_ready(job_ready),
-    .cpl_valid(cpl_valid[1]), .cpl(cpl[1]), .cpl_ready(cpl_ready[1]),
+    .job_valid(mgr_job_valid), .job(job), .job_ready(mgr_job_ready),
+    .cpl_valid(mgr_cpl_valid), .cpl(mgr_cpl), .cpl_ready(cpl_ready[1]),
     .fence_valid(mgr_fence_valid), .fence(mgr_fence),
     .fin_valid(fin_qp_valid), .fin_qpn(fin.obj[QPN_W-1:0]), .fin_ready(fin_qp_ready),
     .qp_err_valid(qp_err_valid), .qp_err(qp_err), .qp_err_ready(qp_err_ready),
@@ -243,6 +250,20 @@ module urdma_ctl
     .qpr_rsp(qpr_rsp_any),
     .gid_idx(gid_idx), .gid(gid), .gid_wr_valid(gid_wr_valid), .gid_wr_idx(gid_wr_idx), .gid_wr(gid_wr)
   );
+
+  logic mcast_cmd_clk;
+  urdma_clk #(.PART(PART_CTL_MCAST)) clk_mcast_cmd (.clk, .part_clk(mcast_cmd_clk));
+  urdma_mcast_cmd mcast_cmd (
+    .clk(mcast_cmd_clk), .rst(core_rst), .busy(mcast_busy),
+    .job_valid(job_valid), .job(job), .job_ready(job_ready), .mgr_job_valid(mgr_job_valid), .mgr_job_ready(mgr_job_ready),
+    .gone_valid(mgr_fence_valid), .gone_qpn(mgr_fence.obj[QPN_W-1:0]), .any(mc_any),
+    .mco_valid(mco_valid), .mco(mco), .mco_ready(mco_ready), .mco_status(mco_status),
+    .cpl_valid(mc_cpl_valid), .cpl(mc_cpl), .cpl_ready(cpl_ready[1])
+  );
+
+  // one of the two has a command at a time
+  assign cpl_valid[1] = mgr_cpl_valid || mc_cpl_valid;
+  assign cpl[1] = mc_cpl_valid ? mc_cpl : mgr_cpl;
 
   logic port_event_clk;
   urdma_clk #(.PART(PART_CTL_PORT_EVENT)) clk_port_event (.clk, .part_clk(port_event_clk));

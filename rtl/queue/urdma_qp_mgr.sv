@@ -291,6 +291,7 @@ module urdma_qp_mgr
               new_entry.cfg.qp_type = cmd[URDMA_CMD_QP1_TYPE_LSB +: URDMA_CMD_QP1_TYPE_W];
               new_entry.cfg.sig_all = cmd[URDMA_CMD_QP1_SIG_ALL_LSB];
               new_entry.cfg.priv = cmd[URDMA_CMD_QP1_PRIV_LSB];
+              new_entry.cfg.no_loop = cmd[URDMA_CMD_QP1_MCAST_NO_LOOP_LSB];
               new_entry.cfg.pd = cmd[URDMA_CMD_QP1_PD_LSB +: PD_W];
               new_entry.cfg.db_page = cmd[URDMA_CMD_QP1_DB_PAGE_LSB +: DBP_W];
               new_entry.cfg.send_cq = cmd[URDMA_CMD_QP1_SEND_CQ_LSB +: CQN_W];
@@ -338,11 +339,10 @@ module urdma_qp_mgr
                   4'(URDMA_QPS_RESET): begin
                     // what CREATE_QP gave stays, all else is as after it
                     new_entry = '0;
-                    new_entry.resetting = 1'b1;
-                    new_entry.cfg.valid = 1'b1;
+                    {new_entry.resetting, new_entry.cfg.valid} = '1;
                     new_entry.cfg.qp_type = cur_reg.cfg.qp_type;
-                    new_entry.cfg.sig_all = cur_reg.cfg.sig_all;
-                    new_entry.cfg.priv = cur_reg.cfg.priv;
+                    {new_entry.cfg.sig_all, new_entry.cfg.priv, new_entry.cfg.no_loop}
+                        = {cur_reg.cfg.sig_all, cur_reg.cfg.priv, cur_reg.cfg.no_loop};
                     new_entry.cfg.pd = cur_reg.cfg.pd;
                     new_entry.cfg.db_page = cur_reg.cfg.db_page;
                     new_entry.cfg.send_cq = cur_reg.cfg.send_cq;

@@ -2,6 +2,7 @@
 urdma_opcode_pkg.sv
 rx/urdma_rx_pkg.sv
 rx/urdma_rx_parse.sv
+rx/urdma_rx_mcast.sv
 rx/urdma_rx_lookup.sv
 rx/urdma_rx_unrel.sv
 rx/urdma_rx_resp.sv

@@ -17,6 +17,7 @@ module urdma_rx
   // frames from the MAC
   input  wire logic                   mac_valid,
   input  wire mac_beat_t              mac,
+  input  wire logic                   mac_home,    // the frame is RDMA's own and has turned round
 
   // whose frame it is, for urdma_eth; entries of the GID table as they are written
   output      logic                   class_valid,
@@ -26,6 +27,13 @@ module urdma_rx
   input  wire logic                   gid_wr_valid,
   input  wire logic [GID_W-1:0]       gid_wr_idx,
   input  wire gid_t                   gid_wr,
+
+  // multicast groups
+  input  wire logic                   mco_valid,
+  input  wire mc_op_t                 mco,
+  output      logic                   mco_ready,
+  output      mc_status_e             mco_status,
+  output      logic                   mc_any,      // there is one
 
   // receive doorbells
   input  wire logic                   rq_db_valid,
@@ -133,17 +141,23 @@ module urdma_rx
   logic [BUF_W:0] buf_free;
   logic [URDMA_CNT_N-1:0] cnt_parse, cnt_resp, cnt_cmpl;
   trace_t parse_trace;
+  logic mc_look_valid, mc_hit, mc_full, mc_loop_room, copy_valid, copy_last;
+  mc_look_t mc_look;
+  logic [MCG_W-1:0] mc_hit_idx;
+  logic [MCM_W:0] mc_hit_copies;
+  logic [23:0] copy_qpn;
 
   logic parse_clk;
   urdma_clk #(.PART(PART_RX_PARSE)) clk_u_parse (.clk, .part_clk(parse_clk));
   urdma_rx_parse u_parse (
     .clk(parse_clk), .rst(rst), .busy(parse_busy),
-    .mac_valid(mac_valid), .mac(mac),
+    .mac_valid(mac_valid), .mac(mac), .mac_home,
     .pkt_valid(pkt_valid), .pkt(pkt), .pkt_ready(pkt_ready),
     .req_ready(pq_count[0] < ($clog2(PKT_QUEUE)+1)'(PKT_QUEUE - RSP_PLACES)),
     .rd_en(buf_rd_en), .rd_line(buf_rd_line), .rd_data(buf_rd_data),
     .free_valid(free_valid), .free_lines(free_lines),
     .gid_wr_valid(gid_wr_valid), .gid_wr_idx(gid_wr_idx), .gid_wr(gid_wr),
+    .mc_look_valid, .mc_look, .mc_hit, .mc_hit_idx, .mc_hit_copies, .mc_full,
     .class_valid(class_valid), .class_rdma(class_rdma), .free(buf_free),
     .cnt(cnt_parse), .rx_bytes(rx_bytes), .trace_valid(parse_trace_valid), .trace(parse_trace)
   );
@@ -164,7 +178,7 @@ module urdma_rx
   assign half_full = !buf_free[BUF_W] && !buf_free[BUF_W-1];
   always_ff @(posedge clk) begin
     loop_room_reg <= buf_free >= (BUF_W+1)'((1 << BUF_W) - LOOP_LINES) && pq_count[0] <= ($clog2(PKT_QUEUE)+1)'(LOOP_PKTS)
-        && pq_count[1] <= ($clog2(PKT_QUEUE)+1)'(LOOP_PKTS);
+        && pq_count[1] <= ($clog2(PKT_QUEUE)+1)'(LOOP_PKTS) && mc_loop_room;
   end
 
   // ---- look-ups: packets, doorbells, QPs to look at again, and in front of them the fence -----------------
@@ -233,7 +247,7 @@ module urdma_rx
   logic [2:0] rq_req, rq_sel;
   logic [1:0] rk_req, rk_sel;
 
-  assign rq_req = {flush_valid, rq_db_valid, pq_valid[0]};
+  assign rq_req = {flush_valid, rq_db_valid, pq_valid[0] && (!pq[0].mc || copy_valid)};
   assign rk_req = {kick_valid, pq_valid[1]};
   assign is_fence[0] = fence_put[0] && (rq_hold_reg == '0);
   assign is_fence[1] = fence_put[1] && (rk_hold_reg == '0);
@@ -262,6 +276,11 @@ module urdma_rx
 
   always_comb begin
     it[0] = '{kind: IT_PKT, pkt: pq[0]};
+    if (pq[0].mc) begin
+      // the last copy gives back the lines that all have read
+      it[0].pkt.dqpn = copy_qpn;
+      if (!copy_last) it[0].pkt.lines = '0;
+    end
     if (is_fence[0]) it[0] = plain(IT_FENCE, '0, '0);
     else if (rq_sel[1]) it[0] = plain(IT_DB, rq_db.qpn, rq_db.pi);
     else if (rq_sel[2]) it[0] = plain(IT_KICK, flush_qpn, '0);
@@ -270,10 +289,24 @@ module urdma_rx
     else if (rk_sel[1]) it[1] = plain(IT_KICK, kick_qpn, '0);
   end
 
-  assign pq_ready = {it_ready[1] && rk_sel[0], it_ready[0] && rq_sel[0]};
+  assign pq_ready = {it_ready[1] && rk_sel[0], it_ready[0] && rq_sel[0] && (!pq[0].mc || copy_last)};
   assign rq_db_ready = it_ready[0] && rq_sel[1];
   assign flush_ready = it_ready[0] && rq_sel[2];
   assign kick_ready = it_ready[1] && rk_sel[1];
+
+  // ---- multicast: a datagram at the head of the queue stays there until its last copy has gone -------------------------
+  logic mcast_clk;
+  urdma_clk #(.PART(PART_RX_MCAST)) clk_u_mcast (.clk, .part_clk(mcast_clk));
+  urdma_rx_mcast u_mcast (
+    .clk(mcast_clk), .rst(rst),
+    .look_valid(mc_look_valid), .look(mc_look), .hit(mc_hit), .hit_idx(mc_hit_idx), .hit_copies(mc_hit_copies),
+    .took_valid(pkt_valid[0] && pkt.mc), .took('{copies: pkt.mc_copies, lines: pkt.lines}), .full(mc_full),
+    .loop_room(mc_loop_room),
+    .dgram_valid(pq_valid[0] && pq[0].mc), .dgram_idx(pq[0].mc_idx), .dgram_dip(pq[0].dip),
+    .dgram_cost('{copies: pq[0].mc_copies, lines: pq[0].lines}),
+    .copy_valid, .copy_qpn, .copy_last, .copy_ready(it_ready[0] && rq_sel[0] && pq[0].mc),
+    .op_valid(mco_valid), .op(mco), .op_ready(mco_ready), .op_status(mco_status), .any(mc_any)
+  );
 
   localparam logic [15:0] RESP_STATES = (16'd1 << URDMA_QPS_RTR) | (16'd1 << URDMA_QPS_RTS)
       | (16'd1 << URDMA_QPS_SQD) | (16'd1 << URDMA_QPS_SQE);

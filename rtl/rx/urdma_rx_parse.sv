@@ -7,6 +7,8 @@
 //  rd_*      read port of the packet buffer, latency 1. Payload begins at lane 0 of line pkt.line.
 //  free_*    lines given back, in the order of the packets on port 0
 //  gid_*     entries of the GID table as they are written
+//  mac_home  with mac: the frame is RDMA's own and has turned round
+//  mc_*      is the frame to a group of urdma_rx_mcast? The answer comes a cycle later. mc_full: no room for datagrams to groups
 //  class_*   once for each frame, in order: is it RDMA's? 5 cycles after its first beat, 4 after its second if there is one
 //  free      lines of the packet buffer that are free
 //
@@ -41,6 +43,7 @@ module urdma_rx_parse
 
   input  wire logic                   mac_valid,
   input  wire mac_beat_t              mac,
+  input  wire logic                   mac_home,
 
   output      logic [1:0]             pkt_valid,
   output      pkt_t                   pkt,
@@ -56,6 +59,12 @@ module urdma_rx_parse
   input  wire logic                   gid_wr_valid,
   input  wire logic [GID_W-1:0]       gid_wr_idx,
   input  wire gid_t                   gid_wr,
+  output      logic                   mc_look_valid,
+  output      mc_look_t               mc_look,
+  input  wire logic                   mc_hit,
+  input  wire logic [MCG_W-1:0]       mc_hit_idx,
+  input  wire logic [MCM_W:0]         mc_hit_copies,
+  input  wire logic                   mc_full,
   output      logic                   class_valid,
   output      logic                   class_rdma,
   output      logic [BUF_W:0]         free,
@@ -94,7 +103,8 @@ module urdma_rx_parse
   logic [6:0] x0_n_reg;            // raw bytes of the beat that decide the frame's length
   logic [7:0] x0_n_idx_reg;
   logic [8*HDR-1:0] x0_hdr_reg;
-  logic [47:0] x0_dmac_reg;
+  logic [47:0] x0_dmac_reg, x0_smac_reg;
+  logic next_home_reg, head_home_reg, x0_home_reg;
   logic x0_vlan_reg;
   logic [6:0] x0_have_reg;         // bytes of a frame of one beat, else more than any header needs
   logic [15:0] x0_tci_reg;
@@ -108,6 +118,12 @@ module urdma_rx_parse
   assign d_win = {d0.data[8*(18+HDR-64)-1:0], d1.data};
   assign d_vlan = be16(d1.data[8*12+:16]) == 16'h8100;
 
+  // beside the window
+  always_ff @(posedge clk) begin
+    if (mac_valid) next_home_reg <= mac_home;
+    if (d0_valid) head_home_reg <= next_home_reg;
+  end
+
   always_ff @(posedge clk) begin
     if (d_go) begin
       x0_reg <= {d0.data[15:0], d1.data[511:16]};
@@ -120,6 +136,8 @@ module urdma_rx_parse
       idx_next_reg <= d1_first ? 8'd1 : (&idx_next_reg[7:1]) ? idx_next_reg : idx_next_reg + 8'd1;
       if (d1_first) begin
         x0_dmac_reg <= d1.data[47:0];
+        x0_home_reg <= head_home_reg;
+        if (d1.data[0]) x0_smac_reg <= d1.data[95:48];
         x0_vlan_reg <= d_vlan;
         x0_have_reg <= d1.last ? d1.n : '1;
         x0_tci_reg <= be16(d1.data[8*14+:16]);
@@ -208,7 +226,8 @@ module urdma_rx_parse
   logic [7:0] x1_idx_reg, x1_n_idx_reg;
   logic [6:0] x1_n_reg;
   dec_t dec_reg;
-  logic x1_go;
+  logic x1_go, x1_home_reg;
+  logic [47:0] x1_smac_reg;        // of a frame to a group
 
   assign x1_go = x1_valid_reg && (x1_last_reg || x0_valid_reg);
 
@@ -226,6 +245,8 @@ module urdma_rx_parse
         dec_reg.pkt.dmac <= x0_dmac_reg;
         dec_reg.pkt.vlan_valid <= x0_vlan_reg;
         dec_reg.pkt.tci <= x0_tci_reg;
+        x1_home_reg <= x0_home_reg;
+        if (x0_dmac_reg[0]) x1_smac_reg <= x0_smac_reg;
       end
     end
   end
@@ -236,10 +257,15 @@ module urdma_rx_parse
     else if (x1_go) x1_valid_reg <= 1'b0;
   end
 
-  // ---- whose frame: RDMA's is what has the addresses and the VLAN of an entry of the GID table -------------
+  // ---- whose frame: RDMA's is what has the addresses and the VLAN of an entry of the GID table, or is to a group of this NIC
+  // in the VLAN of an entry ----
   // own_reg belongs to the frame whose first beat is in x1 from its second cycle there on, and in y0.
+  //
+  // What this port sends to a group and what turns round are both in order, once. So a frame to a group with the port's own
+  // source address that comes from the wire has been sent back, and one that turned round may have no member here. Neither
+  // is the Ethernet function's: they end here, as RX_NOT_RDMA.
   gid_t [(1<<GID_W)-1:0] gid_reg;
-  logic x1_look_reg, own_reg;
+  logic x1_look_reg, own_reg, mc_vlan_reg, mc_looked_reg, mc_mine_reg, mc_home_reg, mc, back;
 
   function automatic logic is_own(input gid_t [(1<<GID_W)-1:0] t, input logic ipv4, input logic [127:0] dip,
                                   input logic [47:0] dmac, input logic [11:0] vlan);
@@ -251,15 +277,33 @@ module urdma_rx_parse
     return hit;
   endfunction
 
-  assign class_rdma = own_reg;
+  // the VLAN is that of an entry; the source address is
+  function automatic logic [1:0] is_port(input gid_t [(1<<GID_W)-1:0] t, input logic [47:0] smac, input logic [11:0] vlan);
+    is_port = '0;
+    for (int i = 0; i < (1 << GID_W); i++)
+      if (t[i].valid) is_port |= {(t[i].vlan_valid ? t[i].vlan : 12'd0) == vlan, t[i].smac == smac};
+  endfunction
+
+  assign mc_look_valid = x1_look_reg && dec_reg.rdma && dec_reg.pkt.dmac[0];
+  assign mc_look = '{ipv4: dec_reg.pkt.ipv4, dmac: dec_reg.pkt.dmac, dip: dec_reg.pkt.dip};
+  assign mc = mc_looked_reg && mc_hit && mc_vlan_reg
+      && mc_home_reg == mc_mine_reg;
+  assign back = mc_looked_reg && ((mc_home_reg && !mc) || (mc_hit && mc_mine_reg && !mc_home_reg));
+  assign class_rdma = own_reg || mc || back;
 
   always_ff @(posedge clk) begin
+    if (x1_look_reg) mc_looked_reg <= mc_look_valid;
+    if (mc_look_valid) begin
+      {mc_vlan_reg, mc_mine_reg} <= is_port(gid_reg, x1_smac_reg, dec_reg.pkt.vlan_valid ? dec_reg.pkt.tci[11:0] : 12'd0);
+      mc_home_reg <= x1_home_reg;
+    end
     if (x1_look_reg) own_reg <= dec_reg.rdma && is_own(gid_reg, dec_reg.pkt.ipv4, dec_reg.pkt.dip, dec_reg.pkt.dmac,
                                                        dec_reg.pkt.vlan_valid ? dec_reg.pkt.tci[11:0] : 12'd0);
     if (gid_wr_valid) gid_reg[gid_wr_idx] <= gid_wr;
     if (rst) begin
       x1_look_reg <= 1'b0;
       class_valid_reg <= 1'b0;
+      mc_looked_reg <= 1'b0;
       gid_reg <= '0;
     end else begin
       x1_look_reg <= x0_valid_reg && x0_first_reg;
@@ -402,7 +446,12 @@ module urdma_rx_parse
       y_reg[1] <= y0_reg;
       if (y0_reg.first) begin
         y_dec_reg[1] <= y0_dec_reg;
-        y_dec_reg[1].rdma <= own_reg;
+        y_dec_reg[1].rdma <= own_reg || mc;
+        if (mc && y0_dec_reg.pkt.bth.valid && y0_dec_reg.pkt.bth.transport == XP_UD) begin
+          y_dec_reg[1].pkt.mc <= 1'b1;
+          y_dec_reg[1].pkt.mc_idx <= mc_hit_idx;
+          y_dec_reg[1].pkt.mc_copies <= (&y0_dec_reg.pkt.dqpn) ? mc_hit_copies : '0;
+        end
       end
       if (y0_reg.line) y_line_reg[1] <= y0_line_reg;
     end
@@ -447,7 +496,7 @@ module urdma_rx_parse
   assign z_to = {z_dec.pkt.bth.ack || z_dec.pkt.bth.response, !z_dec.pkt.bth.ack};
   assign z_end = z_valid && z.last;
   assign z_good = z_end && !z.err && z_dec.rdma && !z_dec.bad && !z.short_ && z_crc_ok;
-  assign z_commit = z_good && !z_full && (z_to & ~pkt_ready) == '0 && (!z_req || req_ready);
+  assign z_commit = z_good && !z_full && (z_to & ~pkt_ready) == '0 && (!z_req || req_ready) && !(z_dec.pkt.mc && mc_full);
   assign line_we = z_valid && z.line && !z_full;
   assign wp = z.first ? base_reg : wp_reg;
 

@@ -24,6 +24,8 @@ package urdma_rx_pkg;
   localparam logic [7:0] SYN_NAK_ACCESS = 8'h62;
   localparam logic [7:0] SYN_NAK_OP = 8'h63;
 
+  localparam int MCG_W = 6;        // log2 of multicast groups
+  localparam int MCM_W = 8;        // log2 of their members, together
   localparam int GRH_BYTES = 40;   // in front of the payload of a UD datagram (IBA volume 1, 11.4.1.2; annex A17)
 
   // A packet that passed its ICRC. Addresses have byte 0 of the wire in [7:0], IPv4 as ::ffff:a.b.c.d.
@@ -47,7 +49,23 @@ package urdma_rx_pkg;
     logic [12:0]      len;         // payload bytes without pad, 0..4096; UD: 40..4136
     logic [BUF_W-1:0] line;        // where the payload begins in the packet buffer
     logic [6:0]       lines;       // ceil(len / 64), 65 at most; ATOMIC acknowledge: 1, its value lies there too
+    logic             mc;          // UD, to a group of this NIC: a copy for each member
+    logic [MCG_W-1:0] mc_idx;
+    logic [MCM_W:0]   mc_copies;   // as the packet came; 0: the destination QPN is not that of groups
   } pkt_t;
+
+  // Parser to urdma_rx_mcast: is the destination a group of this NIC?
+  typedef struct packed {
+    logic             ipv4;
+    logic [47:0]      dmac;
+    logic [127:0]     dip;
+  } mc_look_t;
+
+  // What a datagram to a group takes: as if each member had been sent one.
+  typedef struct packed {
+    logic [MCM_W:0]   copies;
+    logic [6:0]       lines;
+  } mc_cost_t;
 
   // What asks for a QP's configuration. Only IT_PKT uses all of pkt; the others use dqpn, IT_DB has the
   // producer index in ext[15:0].

@@ -75,6 +75,7 @@ module urdma_tx
 
   output      logic              mac_valid,
   output      mac_beat_t         mac,
+  output      logic              mac_loop,     // the frame is to a group, and turns round as well
   input  wire logic              mac_ready,
 
   output      logic [URDMA_CNT_N-1:0] cnt,
@@ -329,7 +330,7 @@ module urdma_tx
   urdma_tx_frame frame (
     .clk(frame_clk), .rst, .busy(frame_busy), .hdr_valid, .hdr, .hdr_ready,
     .line_rd_en, .line_rd, .line_data, .line_free, .line_free_n,
-    .mac_valid, .mac, .mac_ready, .mac_frame, .trace_valid(tx_trace_valid), .trace(tx_trace)
+    .mac_valid, .mac, .mac_loop, .mac_ready, .mac_frame, .trace_valid(tx_trace_valid), .trace(tx_trace)
   );
 
   // ---- errors: a READ that is refused goes before what only tells of rest --------------------------------------------------

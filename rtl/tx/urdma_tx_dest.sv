@@ -28,7 +28,7 @@ module urdma_tx_dest
 );
 
   logic [31:0] qkey_reg;
-  path_t path_reg;               // but for the P_Key, which is the QP's
+  path_t path_reg;               // but for P_Key and no_loop, which are the QP's
 
   always_ff @(posedge clk) if (head_valid) begin
     qkey_reg <= head[URDMA_SQE3_QKEY_LSB+31] ? head_qkey : head[URDMA_SQE3_QKEY_LSB+:32];
@@ -38,7 +38,7 @@ module urdma_tx_dest
                   flow_label: head[URDMA_SQE7_FLOW_LABEL_LSB+:20], udp_sport: head[URDMA_SQE7_UDP_SPORT_LSB+:16],
                   sgid: head[URDMA_SQE7_SGID_INDEX_LSB+:GID_W],
                   no_sgid: head[URDMA_SQE7_SGID_INDEX_LSB+GID_W+:URDMA_SQE7_SGID_INDEX_W-GID_W] != '0,
-                  pcp: head[URDMA_SQE7_PCP_LSB+:3]};
+                  pcp: head[URDMA_SQE7_PCP_LSB+:3], no_loop: 1'b0};
   end
 
   always_comb begin
@@ -52,6 +52,7 @@ module urdma_tx_dest
     if (in_xport == XP_UD) begin
       out.path = path_reg;
       out.path.pkey = in.path.pkey;
+      out.path.no_loop = in.path.no_loop;
       // in has an immediate or nothing: 4 bytes or 0
       out.ext = (8*EXT_BYTES)'({in.ext[31:0], be32(32'(in.qpn)), be32(qkey_reg)});
       out.ext_len = {2'b01, in.ext_len[2:0]};

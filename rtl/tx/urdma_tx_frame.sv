@@ -37,6 +37,7 @@ module urdma_tx_frame
 
   output      logic              mac_valid,
   output      mac_beat_t         mac,
+  output      logic              mac_loop,     // of the frame: it turns round as well
   input  wire logic              mac_ready,
   output      logic              mac_frame,    // pulse: a frame has gone
   output      logic              trace_valid,  // first beat taken
@@ -75,6 +76,7 @@ module urdma_tx_frame
     logic        first;
     logic        second;
     logic        last;
+    logic        loop;
     logic        has_line;
     logic [6:0]  line_bytes;     // payload bytes in the line
     logic        long_hdr;
@@ -98,6 +100,7 @@ module urdma_tx_frame
     g0.first = first;
     g0.second = (beat_reg == 7'd1);
     g0.last = last;
+    g0.loop = hdr.loop;
     g0.has_line = has_line;
     g0.line_bytes = (left >= 13'd64) ? 7'd64 : left[6:0];
     g0.long_hdr = long_hdr;
@@ -223,6 +226,7 @@ module urdma_tx_frame
   // ---- output FIFOs: beats, CRCs ---------------------------------------------------------------------------------
   typedef struct packed {
     logic         last;
+    logic         loop;
     logic         crc_here;      // ICRC begins in this beat
     logic         crc_next;      // lanes 0 and 1 are its second half
     logic [3:0]   crc_group;     // it begins at lane 4 * crc_group + 2
@@ -234,8 +238,8 @@ module urdma_tx_frame
   o_t o_in, o;
   logic [31:0] c;
   logic [$clog2(OUT):0] o_count, c_count;
-  assign o_in = '{last: g3_reg.last, crc_here: g3_reg.crc_last, crc_next: g3_reg.crc_next, crc_group: g3_reg.crc_at[5:2],
-                  len: g3_reg.len, data: beat};
+  assign o_in = '{last: g3_reg.last, loop: g3_reg.loop, crc_here: g3_reg.crc_last, crc_next: g3_reg.crc_next,
+                  crc_group: g3_reg.crc_at[5:2], len: g3_reg.len, data: beat};
   urdma_fifo #(.WIDTH($bits(o_t)), .DEPTH(OUT)) out_fifo (
     .clk, .rst, .in_valid(g3_valid_reg), .in_ready(o_in_ready), .in_data(o_in),
     .out_valid(o_valid), .out_ready(o_pop), .out_data(o), .count(o_count)
@@ -248,7 +252,7 @@ module urdma_tx_frame
   // beats that are old enough
   logic [CRC_WAIT-2:0] age_reg;
   logic [5:0] ripe_reg;
-  logic mac_valid_reg, mac_last_reg;
+  logic mac_valid_reg, mac_last_reg, mac_loop_reg;
   logic [511:0] mac_data_reg, mac_data;
   logic [63:0] mac_keep_reg;
   assign o_pop = o_valid && (ripe_reg != '0) && (!mac_valid_reg || mac_ready);
@@ -266,6 +270,7 @@ module urdma_tx_frame
     if (o_pop) begin
       mac_data_reg <= mac_data;
       mac_last_reg <= o.last;
+      mac_loop_reg <= o.loop;
       mac_keep_reg <= {64{1'b1}} >> (7'd64 - o.len);
     end
     if (rst) begin
@@ -282,6 +287,7 @@ module urdma_tx_frame
 
   assign mac_valid = mac_valid_reg;
   assign mac = '{data: mac_data_reg, keep: mac_keep_reg, last: mac_last_reg, err: 1'b0};
+  assign mac_loop = mac_loop_reg;
   assign mac_frame = mac_valid_reg && mac_ready && mac_last_reg;
 
   // ---- trace -------------------------------------------------------------------------------------------------------

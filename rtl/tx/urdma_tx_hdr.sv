@@ -125,6 +125,7 @@ module urdma_tx_hdr
     out.ipv6 = !h3_gid_reg.ipv4;
     // a source address that has been removed from the table cannot be used any more
     out.drop = h3_reg.drop || !h3_gid_reg.valid || h3_reg.path.no_sgid;
+    out.loop = h3_reg.path.dmac[0] && !h3_reg.path.no_loop;
     out.hlen = h3_hlen_reg;
     out.plen = h3_reg.plen;
     out.icrc_at = 13'(h3_hlen_reg) + h3_reg.plen + 13'(h3_pad_reg);

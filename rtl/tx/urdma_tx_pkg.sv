@@ -60,12 +60,13 @@ package urdma_tx_pkg;
     logic [GID_W-1:0] sgid;
     logic             no_sgid;    // the WQE names an entry that the GID table does not have: no packet
     logic [2:0]       pcp;        // priority in the VLAN tag
+    logic             no_loop;    // to a group: not to members on this NIC
   } path_t;
 
   function automatic path_t path_of(input qp_cfg_t c);
     path_of = '{dest_qpn: c.dest_qpn, pkey: c.pkey, dmac: c.dmac, dgid: c.dgid, tclass: c.tclass,
                 hop_limit: c.hop_limit, flow_label: c.flow_label, udp_sport: c.udp_sport, sgid: c.sgid,
-                no_sgid: 1'b0, pcp: '0};
+                no_sgid: 1'b0, pcp: '0, no_loop: c.no_loop};
   endfunction
 
   // ---- scheduler to segmenter ---------------------------------------------------------------------
@@ -274,6 +275,7 @@ package urdma_tx_pkg;
   // header assembly to frame assembly
   typedef struct packed {
     logic                   drop;
+    logic                   loop;    // to a group: it turns round as well, to members on this NIC
     logic [QPN_W-1:0]       qpn;
     logic [7:0]             opcode;
     logic [23:0]            psn;

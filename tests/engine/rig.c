@@ -56,6 +56,7 @@ void rig_make_qp(struct rig *rig, unsigned int n, unsigned int i)
 		.log_rq_stride = config->log_stride,
 		.sig_all = config->sig_all,
 		.priv = config->priv,
+		.no_loop = i < 64 && (config->no_loop >> i & 1),
 		.type = config->type,
 		.kind = config->kind,
 	};

@@ -28,6 +28,7 @@ struct rig_config {
 	enum urdma_eh_ring_kind kind;
 	bool sig_all;
 	bool priv;		   /* QPs of the kernel: REG_MR */
+	uint64_t no_loop;	   /* a bit a QP: it does not hear what it sends to groups */
 	struct urdma_eh_conn conn; /* timers, limits, rights; its MTU is not looked at */
 	bool faults;		   /* the wire may have faults: rig_fault() */
 	uint64_t fault_seed;

@@ -30,8 +30,6 @@ may_skip=(
 	"test_qp\..*: 'Create Raw Packet QP"
 	# resizing of CQs
 	"test_cq\.test_resize_cq: 'Resize CQ"
-	# multicast
-	"test_rdmacm\..*_multicast_traffic: 'Multicast is"
 	# XRC
 	"test_[a-z_]*\..*: 'Create XRCD"
 	# device memory, dmabuf

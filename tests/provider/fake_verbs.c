@@ -14,6 +14,8 @@
 const struct verbs_context_ops *fake_ops;
 int fake_error;
 uint32_t fake_next_qpn;
+uint32_t fake_create_flags;
+int fake_members;
 
 static const struct verbs_device_ops *driver;
 static struct verbs_device *device;
@@ -259,6 +261,46 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 	};
 
 	return ibv_cmd_create_qp(attr->pd, &qp->qp, &plain, cmd, cmd_size, resp, resp_size);
+}
+
+/* The same with flags. What the NIC's driver reads and writes lies behind another head. */
+int ibv_cmd_create_qp_ex2(struct ibv_context *context, struct verbs_qp *qp,
+			  struct ibv_qp_init_attr_ex *attr, struct ibv_create_qp_ex *cmd,
+			  size_t cmd_size, struct ib_uverbs_ex_create_qp_resp *resp,
+			  size_t resp_size)
+{
+	struct {
+		struct ibv_create_qp core;
+		uint8_t driver[64];
+	} plain_cmd = { 0 };
+	struct {
+		struct ib_uverbs_create_qp_resp core;
+		uint8_t driver[64];
+	} plain_resp = { 0 };
+	int err;
+
+	memcpy(plain_cmd.driver, cmd + 1, cmd_size - sizeof(*cmd));
+	fake_create_flags = attr->create_flags;
+	err = ibv_cmd_create_qp_ex(context, qp, attr, &plain_cmd.core,
+				   sizeof(plain_cmd.core) + cmd_size - sizeof(*cmd),
+				   &plain_resp.core,
+				   sizeof(plain_resp.core) + resp_size - sizeof(*resp));
+	memcpy(resp + 1, plain_resp.driver, resp_size - sizeof(*resp));
+	return err;
+}
+
+int ibv_cmd_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	if (!fake_error)
+		fake_members++;
+	return fake_error;
+}
+
+int ibv_cmd_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	if (!fake_error)
+		fake_members--;
+	return fake_error;
 }
 
 int ibv_cmd_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,

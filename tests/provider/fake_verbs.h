@@ -20,6 +20,11 @@ extern int fake_error;
 /* Number of the QP that is created next. */
 extern uint32_t fake_next_qpn;
 
+/* Flags of the QP that was created last by the extended command, and how many memberships of groups
+ * there are. */
+extern uint32_t fake_create_flags;
+extern int fake_members;
+
 /* Opens the device; NULL when the provider refuses. */
 struct ibv_context *fake_open(void);
 void fake_close(struct ibv_context *ctx);

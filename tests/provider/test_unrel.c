@@ -501,6 +501,65 @@ static void room_in_a_datagrams_slot(void **state)
 	qp = NULL;
 }
 
+/* Flags go to the kernel as they are, of a type and a device that have them. */
+static void flags_of_a_qp(void **state)
+{
+	struct ibv_qp_init_attr_ex attr = attr_of(IBV_QPT_UD);
+	uint32_t no_loop = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS };
+	struct ibv_send_wr wr, *bad;
+
+	fake_create_flags = 0;
+	attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	attr.create_flags = no_loop;
+	expect_no_qp(attr, EOPNOTSUPP);
+	assert_int_equal(teardown(state), 0);
+	open_with(FEATURES | URDMA_RF_FEAT_MCAST);
+	attr = attr_of(IBV_QPT_UD);
+	attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	attr.create_flags = no_loop | IBV_QP_CREATE_SCATTER_FCS;
+	expect_no_qp(attr, EOPNOTSUPP);
+	attr.create_flags = no_loop;
+	attr.qp_type = IBV_QPT_UC;
+	expect_no_qp(attr, EOPNOTSUPP);
+	attr.qp_type = IBV_QPT_RC;
+	expect_no_qp(attr, EOPNOTSUPP);
+	assert_int_equal(fake_create_flags, 0);
+	attr.qp_type = IBV_QPT_UD;
+	qp = fake_ops->create_qp_ex(ctx, &attr);
+	assert_non_null(qp);
+	assert_int_equal(fake_create_flags, no_loop);
+	/* what the driver answers comes through the other command too: the number in doorbells */
+	assert_int_equal(fake_ops->modify_qp(qp, &rts, IBV_QP_STATE), 0);
+	wr = datagram(IBV_WR_SEND);
+	assert_int_equal(fake_ops->post_send(qp, &wr, &bad), 0);
+	assert_int_equal(*fake_doorbell(URDMA_DB_SQ) & URDMA_DBW_OBJ, qp->qp_num);
+	assert_int_equal(fake_ops->destroy_qp(qp), 0);
+	fake_error = EDQUOT;
+	expect_no_qp(attr, EDQUOT);
+	fake_error = 0;
+	attr.create_flags = 0;
+	fake_create_flags = 1;
+	qp = fake_ops->create_qp_ex(ctx, &attr);
+	assert_non_null(qp);
+	assert_int_equal(fake_create_flags, 1);
+}
+
+/* The kernel has the table of groups. */
+static void members_of_groups(void **state)
+{
+	union ibv_gid gid = { .raw = { 0xff } };
+
+	fake_members = 0;
+	assert_int_equal(fake_ops->attach_mcast(qp, &gid, 0), 0);
+	assert_int_equal(fake_members, 1);
+	assert_int_equal(fake_ops->detach_mcast(qp, &gid, 0), 0);
+	assert_int_equal(fake_members, 0);
+	fake_error = ENOSPC;
+	assert_int_equal(fake_ops->attach_mcast(qp, &gid, 0), ENOSPC);
+	fake_error = 0;
+}
+
 static void the_kernel_refuses(void **state)
 {
 	struct ibv_ah_attr to = { .sl = 0 };
@@ -530,6 +589,8 @@ int main(void)
 		ANY(types_follow_features),
 		ANY(extended_verbs_follow_types),
 		ANY(room_in_a_datagrams_slot),
+		ANY(flags_of_a_qp),
+		UD(members_of_groups),
 		ANY(the_kernel_refuses),
 	};
 

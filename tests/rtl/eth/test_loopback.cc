@@ -3,7 +3,8 @@
 // the order of its source, at the right side; no beat of the MAC may be lost, and neither source
 // may starve. A frame turns round by its address or because tx_home says so, and what stands in its
 // later beats does not matter. One that turns round begins when the receive side has room for it,
-// or when it has let MAX_WAIT beats of the MAC go first. SEED=n repeats a run.
+// or when it has let MAX_WAIT beats of the MAC go first. One of RDMA with tx_copy goes both ways,
+// and to the MAC without a gap. SEED=n repeats a run.
 
 extern "C" {
 #include <setjmp.h>
@@ -27,6 +28,7 @@ static const uint64_t OWN = 0x0a0b0c0d0e0f;
 // 9216 bytes and a tag
 enum { MAX_BEATS = (9220 + 63) / 64 };
 enum { MAX_WAIT = 4096 }; // as of urdma_loopback
+enum { RDMA_BEATS = (18 + 40 + 8 + 12 + 12 + 4096 + 4 + 63) / 64 };
 // 100 Gb/s: bytes of the line in a cycle of 4 ns; preamble, FCS and gap of a frame
 enum { LINE_BYTES = 50, LINE_OVERHEAD = 24 };
 
@@ -34,6 +36,7 @@ struct frame {
 	unsigned int source, beats;
 	bool home, forced, eth; // forced: by tx_home
 	uint32_t number;
+	bool copy; // to the MAC and round
 };
 
 struct bench {
@@ -50,13 +53,14 @@ struct bench {
 	unsigned int home_percent, tx_percent, mac_percent, out_percent;
 	unsigned int line_percent;    // a beat of the MAC in a cycle, in a frame
 	unsigned int gap_percent = 0; // pauses of the transmit side
-	unsigned int room_percent = 100;
-	uint64_t forced;
+	unsigned int room_percent = 100, copy_percent = 0;
+	uint64_t forced, copies = 0;
 	uint64_t waited = 0, overdue = 0; // beats of the MAC since the oldest frame found no room
 	// the MAC at line rate: frames of so many bytes, back to back
 	unsigned int line_from = 0, line_to = 0;
 	uint64_t line_at = 0; // bytes of the line until the beat that is next has arrived
 	unsigned int line_len = 0;
+	bool offered = false; // a beat waits for the MAC
 };
 
 static void put_beat(uint32_t *port, const frame &f, unsigned int at)
@@ -97,9 +101,13 @@ static void take_beat(const uint32_t *port, frame &now, unsigned int &at, std::d
 
 static frame new_frame(bench &b, unsigned int source)
 {
-	frame f = { source,	     (unsigned int)(1 + rnd(&b, rnd(&b, 2) ? 4 : MAX_BEATS)),
-		    false,	     false,
-		    rnd(&b, 2) == 0, b.number++ };
+	frame f = { source,
+		    (unsigned int)(1 + rnd(&b, rnd(&b, 2) ? 4 : MAX_BEATS)),
+		    false,
+		    false,
+		    rnd(&b, 2) == 0,
+		    b.number++,
+		    false };
 
 	if (rnd(&b, 8) == 0)
 		f.beats = MAX_BEATS;
@@ -107,6 +115,12 @@ static frame new_frame(bench &b, unsigned int source)
 	f.home = source == FROM_TX && rnd(&b, 100) < b.home_percent;
 	f.forced = f.home && f.eth && rnd(&b, 2);
 	b.forced += f.forced;
+	if (source == FROM_TX && !f.home && rnd(&b, 100) < b.copy_percent) {
+		f.copy = true;
+		f.eth = false;
+		f.beats = std::min(f.beats, (unsigned int)RDMA_BEATS);
+		b.copies++;
+	}
 	return f;
 }
 
@@ -154,7 +168,10 @@ static void cycle(bench &b)
 
 	if (start_tx) {
 		b.tx_now = new_frame(b, FROM_TX);
-		(b.tx_now.home ? b.to_rx[FROM_TX] : b.to_out).push_back(b.tx_now);
+		if (b.tx_now.home || b.tx_now.copy)
+			b.to_rx[FROM_TX].push_back(b.tx_now);
+		if (!b.tx_now.home)
+			b.to_out.push_back(b.tx_now);
 	}
 	// the transmit side may pause in a frame, but takes back no beat
 	if (start_tx || b.top.tx_valid || (b.tx_at && rnd(&b, 100) >= b.gap_percent)) {
@@ -163,6 +180,8 @@ static void cycle(bench &b)
 		// it counts with the first beat
 		b.top.tx_home = b.tx_at ? b.cycles & 1 : b.tx_now.forced;
 		b.top.tx_eth = b.tx_now.eth;
+		// of one that turns round anyway it says nothing
+		b.top.tx_copy = b.tx_at || b.tx_now.home ? b.cycles & 1 : b.tx_now.copy;
 	}
 	if (rnd(&b, 50) == 0)
 		b.top.room = (rnd(&b, 100) < b.room_percent) | (rnd(&b, 100) < b.room_percent) << 1;
@@ -187,10 +206,18 @@ static void cycle(bench &b)
 		bool begins = !b.rx_at;
 
 		take_beat(b.top.rx, b.rx_now, b.rx_at, b.to_rx, 2);
+		assert_int_equal(b.top.rx_home, b.rx_now.source == FROM_TX && !b.rx_now.eth);
 		judge_begin(b, begins);
 		if (!b.rx_at)
 			b.rx_frames[b.rx_now.source]++;
 	}
+	// a frame that goes both ways has no gap of its own, and nothing that was offered is taken
+	// back
+	if (b.out_at && b.out_now.copy && b.top.tx_valid && !b.top.out_valid)
+		fail_msg("a gap in frame %u, which goes both ways", b.out_now.number);
+	if (b.offered && !b.top.out_valid)
+		fail_msg("a beat to the MAC is taken back");
+	b.offered = b.top.out_valid && !b.top.out_ready;
 	if (b.top.out_valid && b.top.out_ready)
 		take_beat(b.top.out, b.out_now, b.out_at, &b.to_out, 1);
 	if (b.top.mac_valid)
@@ -284,6 +311,37 @@ static void test_bursts(void **)
 	run(100, 100, 2, 100, 100, 0);
 	run(100, 100, 10, 100, 100, 0);
 	run(80, 100, 5, 50, 100, 0);
+}
+
+// Frames that go both ways, among others; and nothing else, with a receive side that is slow.
+static void test_copies(void **)
+{
+	static const unsigned int t[][5] = {
+		/* home, copies, MAC, out, room: percent */
+		{ 30, 50, 50, 70, 100 }, { 50, 100, 100, 100, 60 }, { 10, 100, 0, 100, 30 },
+		{ 0, 100, 50, 40, 50 },	 { 20, 60, 100, 100, 80 },
+	};
+
+	for (auto &x : t) {
+		bench b;
+
+		b.seed = bench_state(test_seed(1));
+		b.home_percent = x[0];
+		b.copy_percent = x[1];
+		b.tx_percent = 100;
+		b.mac_percent = x[2];
+		b.out_percent = x[3];
+		b.room_percent = x[4];
+		b.line_percent = 80;
+		b.forced = 0;
+		reset(b);
+		for (int i = 0; i < 100000; i++)
+			cycle(b);
+		print_message("%lu frames of %lu that turned round went to the MAC as well\n",
+			      (unsigned long)b.copies, (unsigned long)b.rx_frames[FROM_TX]);
+		assert_true(b.copies > 150);
+		drain(b);
+	}
 }
 
 // The receive side has room now and then, for one kind of frames or the other.
@@ -383,7 +441,7 @@ int main(void)
 		cmocka_unit_test(test_no_loopback), cmocka_unit_test(test_only_loopback),
 		cmocka_unit_test(test_bursts),	    cmocka_unit_test(test_room),
 		cmocka_unit_test(test_no_room),	    cmocka_unit_test(test_starved),
-		cmocka_unit_test(test_line_rate),
+		cmocka_unit_test(test_copies),	    cmocka_unit_test(test_line_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

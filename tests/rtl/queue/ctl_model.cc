@@ -85,6 +85,8 @@ struct ctl {
 	uint64_t mro_due = 0;
 	uint32_t mro_idx = 0, mro_op = 0, mro_qpn = 0;
 	seen_mr mro_new = {};
+	bool mco_up = false; /* an operation of groups waits for its answer */
+	uint64_t mco_due = 0;
 	fence fences[FENCE_N] = {};
 	uint64_t qpc_due[OWN_N] = {};
 	bool qpc_up[OWN_N] = {};
@@ -102,6 +104,54 @@ static bool ready(ctl *c)
 	return rnd_below(&c->w.rnd, 100) >= c->w.stall_percent;
 }
 
+// Groups: members in a list, each operation after some cycles.
+static void groups(ctl *c, bool rst)
+{
+	Vurdma_ctl *m = c->m.get();
+	world *w = &c->w;
+
+	if (rst)
+		w->n_members = 0;
+	m->mc_any = w->n_members != 0;
+	m->mco_ready = 0;
+	if (rst || !m->mco_valid) {
+		c->mco_up = false;
+		return;
+	}
+	if (!c->mco_up) {
+		c->mco_up = true;
+		c->mco_due = w->cycle + rnd_below(&w->rnd, w->mco_delay_max + 1);
+	}
+	if (w->cycle < c->mco_due)
+		return;
+	unsigned kind = FIELD(m->mco, 0, mc_op_t, kind), kept = 0;
+	seen_member op = { (uint32_t)FIELD(m->mco, 0, mc_op_t, qpn),
+			   get(m->mco, FIELD_AT(0, mc_op_t, gid), 64),
+			   get(m->mco, FIELD_AT(64, mc_op_t, gid), 64) };
+	for (unsigned i = 0; i < w->n_members; i++) {
+		const seen_member &s = w->members[i];
+
+		if (s.qpn != op.qpn || (kind != MC_LEAVE && (s.lo != op.lo || s.hi != op.hi)))
+			w->members[kept++] = s;
+	}
+	bool was = kept != w->n_members;
+	c->mco_up = false;
+	m->mco_ready = 1;
+	m->mco_status = MC_OK;
+	w->n_mco[kind]++;
+	if (kind == MC_ATTACH && was) {
+		m->mco_status = MC_EXISTS;
+	} else if (kind == MC_ATTACH && (w->members_full || kept == 64)) {
+		m->mco_status = MC_FULL;
+	} else if (kind == MC_ATTACH) {
+		w->members[w->n_members++] = op;
+	} else {
+		if (kind == MC_DETACH && !was)
+			m->mco_status = MC_NONE;
+		w->n_members = kept;
+	}
+}
+
 extern "C" {
 
 struct ctl *ctl_new(uint64_t seed)
@@ -116,6 +166,7 @@ struct ctl *ctl_new(uint64_t seed)
 	c->w.fence_delay_max = 300;
 	c->w.qpc_delay_max = 6;
 	c->w.mro_delay_max = 12;
+	c->w.mco_delay_max = 12;
 	c->m->mac_default = 0x665544332202ull;
 	c->m->link_up = 1;
 	c->m->rst = 1;
@@ -185,6 +236,7 @@ void ctl_tick(struct ctl *c)
 			w->n_cfg++;
 		}
 	}
+	groups(c, rst);
 	m->cq_cfg_ready = ready(c);
 	m->eq_cfg_ready = ready(c);
 	m->mgr_ev_ready = ready(c);
@@ -612,6 +664,7 @@ void ctl_qp_cfg(struct ctl *c, int reader, uint32_t qpn, struct seen_qp *q)
 	q->db_page = FIELD(p, b, qp_cfg_t, db_page);
 	q->pd = FIELD(p, b, qp_cfg_t, pd);
 	q->priv = FIELD(p, b, qp_cfg_t, priv);
+	q->no_loop = FIELD(p, b, qp_cfg_t, no_loop);
 	q->sig_all = FIELD(p, b, qp_cfg_t, sig_all);
 	q->type = FIELD(p, b, qp_cfg_t, qp_type);
 	q->state = FIELD(p, b, qp_cfg_t, state);

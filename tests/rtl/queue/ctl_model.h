@@ -61,7 +61,7 @@ struct seen_eq {
 };
 
 struct seen_qp {
-	bool valid, sig_all, priv;
+	bool valid, sig_all, priv, no_loop;
 	uint32_t state, type, pd, db_page, send_cq, recv_cq;
 	struct seen_ring sq, rq;
 	uint32_t mtu, timeout, retry, rnr_retry, min_rnr, dest_qpn, max_rd, max_dest_rd, qkey, pkey,
@@ -84,6 +84,12 @@ struct owner {
 	uint32_t count[QPC_OPS];
 };
 
+/* membership of a group */
+struct seen_member {
+	uint32_t qpn;
+	uint64_t lo, hi;
+};
+
 struct seen_db {
 	char kind; /* 's' 'r' 'c' 'e', of the Ethernet function 'T' 'R' 'C' */
 	uint32_t obj, page, arm, index;
@@ -104,7 +110,7 @@ struct world {
 	/* settings */
 	uint32_t rd_latency_min, rd_latency_max; /* cycles */
 	uint32_t stall_percent;			 /* chance that a ready is down in a cycle */
-	uint32_t fence_delay_max, qpc_delay_max, mro_delay_max;
+	uint32_t fence_delay_max, qpc_delay_max, mro_delay_max, mco_delay_max;
 	bool hold_fence; /* no fence is answered */
 	bool hold_qpc;	 /* no QPC is accepted */
 	bool hold_db;	 /* no doorbell is accepted */
@@ -116,9 +122,12 @@ struct world {
 	struct seen_cq cq[N_CQ];
 	struct seen_eq eq[N_EQ];
 	uint64_t mr_at[N_MR], cq_at[N_CQ], eq_at[N_EQ];
-	uint32_t n_cfg;		/* changes of mr, cq, eq */
-	uint32_t n_mro;		/* operations, those refused too */
-	uint32_t windows[N_QP]; /* set by the test: bound to the QP */
+	uint32_t n_cfg;			/* changes of mr, cq, eq */
+	uint32_t n_mro;			/* operations, those refused too */
+	uint32_t windows[N_QP];		/* set by the test: bound to the QP */
+	struct seen_member members[64]; /* of groups: urdma_rx_mcast as a list */
+	uint32_t n_members, n_mco[3];	/* operations: ATTACH, DETACH, LEAVE */
+	bool members_full;		/* set by the test */
 	struct owner own[OWN_N][N_QP];
 	uint32_t n_qpc;
 	uint64_t fence_rise[FENCE_N], fence_done[FENCE_N]; /* last */

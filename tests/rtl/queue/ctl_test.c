@@ -356,7 +356,7 @@ static void test_registers(void **state)
 			 URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE | URDMA_RF_FEAT_RC_READ |
 				 URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_RC_RETRY |
 				 URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_ETH |
-				 URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD);
+				 URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD | URDMA_RF_FEAT_MCAST);
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_ETH);
 	assert_int_equal(GET(URDMA_RF_CAP_ETH_QUEUES, v), 8);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_ETH_RING, v), 15);
@@ -934,6 +934,7 @@ static void changed(struct seen_qp *q, uint32_t mask, uint32_t to)
 		q->valid = true;
 		q->sig_all = was.sig_all;
 		q->priv = was.priv;
+		q->no_loop = was.no_loop;
 		q->type = was.type;
 		q->pd = was.pd;
 		q->db_page = was.db_page;
@@ -1967,6 +1968,186 @@ static void test_throughput(void **state)
 	bench_free(b);
 }
 
+/* ---- multicast groups -------------------------------------------------------------------------
+ */
+
+static uint32_t group(struct bench *b, uint32_t op, uint32_t qpn, uint64_t lo, uint64_t hi)
+{
+	uint64_t cmd[8] = { 0 };
+
+	cmd[5] = lo;
+	cmd[6] = hi;
+	return run(b, cmd, op, qpn);
+}
+
+/* ::ffff:a.b.c.d with its bytes in memory order */
+static uint64_t ip4(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+	return 0xffff0000ull | (uint64_t)a << 32 | (uint64_t)b << 40 | (uint64_t)c << 48 |
+	       (uint64_t)d << 56;
+}
+
+static void create_ud(struct bench *b, uint32_t qpn, uint64_t flags)
+{
+	uint64_t cmd[8];
+
+	good_qp(cmd, 1, 3, 4);
+	set(cmd, 1, URDMA_CMD_QP1_TYPE, URDMA_QPT_UD);
+	cmd[1] |= flags;
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, qpn), URDMA_CS_OK);
+}
+
+static uint32_t memberships(struct bench *b, uint32_t qpn)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < b->w->n_members; i++)
+		n += b->w->members[i].qpn == qpn;
+	return n;
+}
+
+/* What is a group, who may be in it, what each status says, and how a QP leaves all of them. */
+static void test_groups(void **state)
+{
+	static const struct {
+		uint64_t lo, hi;
+		bool good;
+	} gids[] = {
+		{ 0x0b02ff, 0x1100000000000000, true }, /* ff02:b::11 */
+		{ 0xffffffffffffffff, 0xffffffffffffffff, true },
+		{ 0xfe, 0, false },
+		{ 0x80fe, 0xff, false },
+		{ 0, 0, false },
+	};
+	static const struct {
+		uint32_t a;
+		bool good;
+	} v4[] = { { 223, false }, { 224, true }, { 239, true }, { 240, false }, { 10, false } };
+	struct bench *b = bench_new(5);
+	struct world *w = b->w;
+	uint64_t cmd[8], zero[8] = { 0 }, hi;
+	struct seen_qp q;
+
+	(void)state;
+	assert_true(ctl_reg_read(b->c, URDMA_REG_CAP_FEATURES) & URDMA_RF_FEAT_MCAST);
+	populate(b);
+	modify_type = URDMA_QPT_UD;
+	create_ud(b, 7, 0);
+	create_ud(b, 8, URDMA_CMD_QP1_MCAST_NO_LOOP);
+	ctl_qp_cfg(b->c, 0, 7, &q);
+	assert_false(q.no_loop);
+	ctl_qp_cfg(b->c, 0, 8, &q);
+	assert_true(q.no_loop && !q.priv);
+	for (size_t i = 0; i < sizeof(gids) / sizeof(gids[0]); i++) {
+		uint32_t want = gids[i].good ? URDMA_CS_OK : URDMA_CS_BAD_ATTR;
+
+		assert_int_equal(group(b, URDMA_CMD_ATTACH_MCAST, 7, gids[i].lo, gids[i].hi), want);
+		assert_int_equal(w->n_members, gids[i].good);
+		if (gids[i].good) {
+			assert_true(w->members[0].qpn == 7 && w->members[0].lo == gids[i].lo &&
+				    w->members[0].hi == gids[i].hi);
+			assert_int_equal(
+				group(b, URDMA_CMD_ATTACH_MCAST, 7, gids[i].lo, gids[i].hi),
+				URDMA_CS_EXISTS);
+		}
+		assert_int_equal(group(b, URDMA_CMD_DETACH_MCAST, 7, gids[i].lo, gids[i].hi), want);
+		assert_int_equal(w->n_members, 0);
+	}
+	for (size_t i = 0; i < sizeof(v4) / sizeof(v4[0]); i++) {
+		uint32_t want = v4[i].good ? URDMA_CS_OK : URDMA_CS_BAD_ATTR;
+
+		hi = ip4(v4[i].a, 1, 2, 3);
+		assert_int_equal(group(b, URDMA_CMD_ATTACH_MCAST, 7, 0, hi), want);
+		assert_int_equal(group(b, URDMA_CMD_DETACH_MCAST, 7, 0, hi), want);
+		/* not mapped: another prefix */
+		assert_int_equal(group(b, URDMA_CMD_ATTACH_MCAST, 7, 0, hi & ~0x10000ull),
+				 URDMA_CS_BAD_ATTR);
+		assert_int_equal(group(b, URDMA_CMD_ATTACH_MCAST, 7, 1ull << 40, hi),
+				 URDMA_CS_BAD_ATTR);
+	}
+	hi = ip4(239, 1, 2, 3);
+	/* who: a QP of UD that exists */
+	assert_int_equal(group(b, URDMA_CMD_ATTACH_MCAST, 5, 0, hi), URDMA_CS_BAD_ATTR);
+	assert_int_equal(group(b, URDMA_CMD_DETACH_MCAST, 5, 0, hi), URDMA_CS_BAD_ATTR);
+	assert_int_equal(group(b, URDMA_CMD_ATTACH_MCAST, 6, 0, hi), URDMA_CS_BAD_OBJECT);
+	assert_int_equal(group(b, URDMA_CMD_ATTACH_MCAST, 4096 + 7, 0, hi), URDMA_CS_BAD_OBJECT);
+	assert_int_equal(group(b, URDMA_CMD_DETACH_MCAST, 7, 0, hi), URDMA_CS_BAD_ATTR);
+	w->members_full = true;
+	assert_int_equal(group(b, URDMA_CMD_ATTACH_MCAST, 7, 0, hi), URDMA_CS_FULL);
+	w->members_full = false;
+	/* whatever its state, and the states do not change it; but RESET does */
+	for (int i = 0; i < 3; i++)
+		for (uint32_t n = 7; n < 9; n++)
+			assert_int_equal(
+				group(b, URDMA_CMD_ATTACH_MCAST, n, 0, hi + ((uint64_t)i << 56)),
+				URDMA_CS_OK);
+	to_rts(b, 7);
+	assert_int_equal(modify(b, 7, URDMA_QPS_ERR), URDMA_CS_OK);
+	assert_int_equal(memberships(b, 7), 3);
+	/* one that is refused changes nothing */
+	good_modify(cmd, URDMA_QPS_RESET);
+	set(cmd, 1, URDMA_CMD_MOD1_CUR_STATE, URDMA_QPS_RTS);
+	cmd[1] |= URDMA_QPM_CUR_STATE;
+	assert_int_equal(run(b, cmd, URDMA_CMD_MODIFY_QP, 7), URDMA_CS_BAD_STATE);
+	assert_int_equal(memberships(b, 7), 3);
+	assert_int_equal(w->n_mco[MC_LEAVE], 0);
+	assert_int_equal(modify(b, 7, URDMA_QPS_RESET), URDMA_CS_OK);
+	assert_int_equal(memberships(b, 7), 0);
+	assert_int_equal(memberships(b, 8), 3);
+	/* what CREATE_QP said stays */
+	assert_int_equal(modify(b, 8, URDMA_QPS_RESET), URDMA_CS_OK);
+	ctl_qp_cfg(b->c, 0, 8, &q);
+	assert_true(q.no_loop);
+	/* without any member nobody is asked */
+	assert_int_equal(w->n_members, 0);
+	assert_int_equal(w->n_mco[MC_LEAVE], 2);
+	assert_int_equal(modify(b, 8, URDMA_QPS_RESET), URDMA_CS_OK);
+	assert_int_equal(w->n_mco[MC_LEAVE], 2);
+	/* in the order of the ring: RESET and ATTACH, DESTROY, CREATE and ATTACH, all at once */
+	for (int i = 0; i < 40; i++) {
+		uint16_t tag[8];
+
+		w->mco_delay_max = i % 4 * 40;
+		w->fence_delay_max = i % 3 * 200;
+		create_ud(b, 9, 0);
+		assert_int_equal(group(b, URDMA_CMD_ATTACH_MCAST, 9, 0, hi), URDMA_CS_OK);
+		assert_int_equal(group(b, URDMA_CMD_ATTACH_MCAST, 8, 0, hi + (1ull << 56)),
+				 URDMA_CS_OK);
+		memset(cmd, 0, 64);
+		cmd[6] = hi;
+		tag[0] = issue(b, cmd, URDMA_CMD_ATTACH_MCAST, 7);
+		good_modify(cmd, URDMA_QPS_RESET);
+		tag[1] = issue(b, cmd, URDMA_CMD_MODIFY_QP, 7);
+		memset(cmd, 0, 64);
+		cmd[6] = hi;
+		tag[2] = issue(b, cmd, URDMA_CMD_ATTACH_MCAST, 7);
+		tag[3] = issue(b, cmd, URDMA_CMD_ATTACH_MCAST, 7);
+		tag[4] = issue(b, cmd, URDMA_CMD_DETACH_MCAST, 8);
+		tag[5] = issue(b, zero, URDMA_CMD_DESTROY_QP, 8);
+		/* one right behind the other */
+		tag[7] = issue(b, zero, URDMA_CMD_DESTROY_QP, 9);
+		tag[6] = issue(b, cmd, URDMA_CMD_ATTACH_MCAST, 8);
+		wait_all(b);
+		assert_int_equal(status_of(b, tag[0]), URDMA_CS_OK);
+		assert_int_equal(status_of(b, tag[1]), URDMA_CS_OK);
+		assert_int_equal(status_of(b, tag[2]), URDMA_CS_OK);
+		assert_int_equal(status_of(b, tag[3]), URDMA_CS_EXISTS);
+		assert_int_equal(status_of(b, tag[4]), URDMA_CS_BAD_ATTR);
+		assert_int_equal(status_of(b, tag[5]), URDMA_CS_OK);
+		assert_int_equal(status_of(b, tag[6]), URDMA_CS_BAD_OBJECT);
+		assert_int_equal(status_of(b, tag[7]), URDMA_CS_OK);
+		assert_int_equal(memberships(b, 7), 1);
+		/* it has left before the number is another's */
+		create_ud(b, 8, 0);
+		assert_int_equal(memberships(b, 8), 0);
+		assert_int_equal(memberships(b, 9), 0);
+		assert_int_equal(group(b, URDMA_CMD_DETACH_MCAST, 7, 0, hi), URDMA_CS_OK);
+	}
+	modify_type = URDMA_QPT_RC;
+	wait_idle(b);
+	bench_free(b);
+}
+
 static void test_dma_error(void **state)
 {
 	struct bench *b = bench_new(6);
@@ -2370,23 +2551,15 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_registers),
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_fence),
-		cmocka_unit_test(test_modify),
-		cmocka_unit_test(test_regions),
-		cmocka_unit_test(test_qp_events),
-		cmocka_unit_test(test_doorbells),
-		cmocka_unit_test(test_eth_doorbells),
-		cmocka_unit_test(test_eth_registers),
-		cmocka_unit_test(test_gid_told),
-		cmocka_unit_test(test_link),
-		cmocka_unit_test(test_events),
-		cmocka_unit_test(test_qp_err),
-		cmocka_unit_test(test_throughput),
-		cmocka_unit_test(test_dma_error),
-		cmocka_unit_test(test_reset_under_load),
+		cmocka_unit_test(test_registers),     cmocka_unit_test(test_good),
+		cmocka_unit_test(test_bad),	      cmocka_unit_test(test_fence),
+		cmocka_unit_test(test_modify),	      cmocka_unit_test(test_regions),
+		cmocka_unit_test(test_qp_events),     cmocka_unit_test(test_doorbells),
+		cmocka_unit_test(test_eth_doorbells), cmocka_unit_test(test_eth_registers),
+		cmocka_unit_test(test_gid_told),      cmocka_unit_test(test_link),
+		cmocka_unit_test(test_events),	      cmocka_unit_test(test_qp_err),
+		cmocka_unit_test(test_throughput),    cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_dma_error),     cmocka_unit_test(test_reset_under_load),
 		cmocka_unit_test(test_random),
 	};
 

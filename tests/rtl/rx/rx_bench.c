@@ -11,7 +11,7 @@
 struct beat {
 	uint8_t data[64];
 	uint64_t keep;
-	bool last, err;
+	bool last, err, home;
 };
 
 struct rd_beat {
@@ -254,6 +254,7 @@ void bench_cycle(struct bench *b)
 		in->mac_keep = beat->keep;
 		in->mac_last = beat->last;
 		in->mac_err = beat->err;
+		in->mac_home = beat->home;
 		b->beats.head++;
 		if (!b->first_mac)
 			b->first_mac = b->cycle;
@@ -344,6 +345,8 @@ void bench_cycle(struct bench *b)
 			struct bench_cqe q = { o->cqe[c].cqn, o->cqe_solicited >> c & 1, { 0 } };
 
 			memcpy(q.w, o->cqe[c].w, 32);
+			if (!c)
+				b->cqe_at[b->n_cqes[0] % LOG_MAX] = b->cycle;
 			LOG(b, b->cqes[c], b->n_cqes[c], q);
 		}
 		if ((o->err_valid & in->err_ready) >> c & 1)
@@ -377,6 +380,10 @@ void bench_cycle(struct bench *b)
 			a.va = o->ack_va;
 		LOG(b, b->acks, b->n_acks, a);
 	}
+	if (in->mco_valid && o->mco_ready) {
+		b->mc_answered = true;
+		b->mc_status = o->mco_status;
+	}
 	if (o->acked_valid && in->acked_ready)
 		LOG(b, b->ackeds, b->n_ackeds,
 		    (struct bench_acked){ o->acked_kind, o->acked_qpn, o->acked_wqe,
@@ -389,6 +396,7 @@ void bench_cycle(struct bench *b)
 	if (o->class_valid)
 		b->classes[o->class_rdma]++;
 	rx_model_edge(b->m);
+	in->mco_valid &= !b->mc_answered;
 	b->cycle++;
 }
 
@@ -470,6 +478,7 @@ void bench_frame(struct bench *b, const struct frame *f, bool err)
 		t.keep = n == 64 ? ~0ull : (1ull << n) - 1;
 		t.last = i + 64 >= len;
 		t.err = t.last && err;
+		t.home = b->home;
 		fifo_put(&b->beats, &t);
 	}
 }
@@ -508,6 +517,39 @@ void bench_sent(struct bench *b, const struct rx_sent *s)
 	if (!s->status)
 		fifo_put(&b->made, s);
 	fifo_put(&b->sent, s);
+}
+
+void bench_mc_put(struct bench *b, enum mc_op op, uint16_t qpn, const uint8_t *gid)
+{
+	assert_false(b->in.mco_valid || b->mc_answered);
+	b->in.mco_valid = true;
+	b->in.mco_kind = op;
+	b->in.mco_qpn = qpn;
+	if (gid)
+		memcpy(b->in.mco_gid, gid, 16);
+}
+
+bool bench_mc_done(struct bench *b, enum mc_status *status)
+{
+	bool done = b->mc_answered;
+
+	b->mc_answered = false;
+	*status = b->mc_status;
+	return done;
+}
+
+enum mc_status bench_mc(struct bench *b, enum mc_op op, uint16_t qpn, const uint8_t *gid)
+{
+	enum mc_status status;
+
+	bench_mc_put(b, op, qpn, gid);
+	for (unsigned int limit = 5000; !bench_mc_done(b, &status); limit--) {
+		if (!limit)
+			fail_msg("cycle %llu: an operation of groups is not answered",
+				 (unsigned long long)b->cycle);
+		bench_cycle(b);
+	}
+	return status;
 }
 
 struct bench *bench_new(uint32_t seed)

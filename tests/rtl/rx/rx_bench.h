@@ -77,6 +77,7 @@ struct bench {
 	unsigned int mrs;
 	bool mr_invalid[16]; /* by a SEND with invalidate */
 
+	bool home; /* frames to come are the port's own and turn round */
 	struct fifo beats, db, qpc, aqc, sent, made, mrr[2], rdr;
 	uint64_t wr_addr[2];
 	unsigned int wr_len[2], wr_pos[2];
@@ -85,9 +86,12 @@ struct bench {
 	unsigned int n_mros, n_invs;
 	uint32_t inv_key; /* the key that tx is to be asked about; 0: none */
 	bool inv_was;
+	bool mc_answered;
+	enum mc_status mc_status;
 
 	struct bench_ack acks[LOG_MAX];
 	struct bench_cqe cqes[2][LOG_MAX];
+	uint64_t cqe_at[LOG_MAX]; /* of the first: cycle */
 	struct bench_acked ackeds[LOG_MAX];
 	struct bench_err errs[2][LOG_MAX];
 	unsigned int n_acks, n_cqes[2], n_ackeds, n_errs[2];
@@ -119,6 +123,10 @@ void bench_ctl_wait(struct bench *b, bool ack, enum qpc_op op, uint16_t qpn, uin
 /* a message, its packets among it; packets up to psn alone */
 void bench_sent(struct bench *b, const struct rx_sent *s);
 void bench_made(struct bench *b, uint16_t qpn, uint32_t psn);
+/* An operation of multicast groups: put, answered (and taken back), and both; the status. */
+void bench_mc_put(struct bench *b, enum mc_op op, uint16_t qpn, const uint8_t *gid);
+bool bench_mc_done(struct bench *b, enum mc_status *status);
+enum mc_status bench_mc(struct bench *b, enum mc_op op, uint16_t qpn, const uint8_t *gid);
 /* Write into host memory and into the shadow that the reference keeps. */
 void bench_put(struct bench *b, uint64_t va, const void *p, size_t len);
 

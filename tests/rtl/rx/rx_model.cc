@@ -51,6 +51,11 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	t.mac_keep = in->mac_keep;
 	t.mac_last = in->mac_last;
 	t.mac_err = in->mac_err;
+	t.mac_home = in->mac_home;
+	t.mco_valid = in->mco_valid;
+	t.mco_kind = in->mco_kind;
+	t.mco_qpn = in->mco_qpn;
+	memcpy(&t.mco_gid, in->mco_gid, 16);
 	t.db_valid = in->db_valid;
 	t.db_qpn = in->db_qpn;
 	t.db_pi = in->db_pi;
@@ -137,6 +142,10 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	bench_settle(t);
 
 	out->init_done = t.init_done;
+	out->mco_ready = t.mco_ready;
+	out->mco_status = t.mco_status;
+	out->mc_any = t.mc_any;
+	out->loop_room = t.loop_room;
 	out->busy = t.busy;
 	out->db_ready = t.db_ready;
 	out->qpc_ready = t.qpc_ready;

@@ -13,6 +13,10 @@ extern "C" {
 
 enum qpc_op { QPC_RESET, QPC_RQ_PSN, QPC_SQ_PSN, QPC_ERR, QPC_QUERY };
 
+/* operations of multicast groups, and their answers */
+enum mc_op { MC_ATTACH, MC_DETACH, MC_LEAVE };
+enum mc_status { MC_OK, MC_EXISTS, MC_FULL, MC_NONE };
+
 struct rx_ctl {
 	uint8_t op;
 	uint16_t qpn;
@@ -56,7 +60,10 @@ struct rx_mrr {
 };
 
 struct rx_in {
-	bool rst, mac_valid, mac_last, mac_err;
+	bool rst, mac_valid, mac_last, mac_err, mac_home;
+	bool mco_valid;
+	uint8_t mco_kind, mco_gid[16];
+	uint16_t mco_qpn;
 	uint8_t mac_data[64];
 	uint64_t mac_keep;
 	bool db_valid;
@@ -123,7 +130,9 @@ struct rx_out {
 	} err[2];
 	uint64_t cnt;
 	uint8_t rx_bytes, trace_ev;
-	bool trace_valid, class_valid, class_rdma;
+	bool trace_valid, class_valid, class_rdma, loop_room;
+	bool mco_ready, mc_any;
+	uint8_t mco_status;
 };
 
 struct rx_model;

@@ -7,6 +7,7 @@
 #include "opcode_rules.h"
 #include "rx_opcodes.h"
 #include "rx_ref.h"
+#include "rx_mcast.h"
 #include "rx_unrel.h"
 #include "seed.h"
 
@@ -2741,22 +2742,45 @@ static void test_rates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),	    cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_writes),	    cmocka_unit_test(test_reads),
-		cmocka_unit_test(test_read_checks), cmocka_unit_test(test_atomics),
-		cmocka_unit_test(test_invalidate),  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_pkeys),	    cmocka_unit_test(test_duplicates),
-		cmocka_unit_test(test_comm_est),    cmocka_unit_test(test_sync),
-		cmocka_unit_test(test_responses),   cmocka_unit_test(test_malformed),
-		cmocka_unit_test(test_opcodes),	    cmocka_unit_test(test_overrun),
-		cmocka_unit_test(test_soak),	    cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_wqe_errors),  cmocka_unit_test(test_wqe_error_among_others),
-		cmocka_unit_test(test_requester),   cmocka_unit_test(test_control),
-		cmocka_unit_test(test_overload),    cmocka_unit_test(test_indices),
-		cmocka_unit_test(test_rates),	    cmocka_unit_test(test_uc),
-		cmocka_unit_test(test_uc_refused),  cmocka_unit_test(test_uc_back),
-		cmocka_unit_test(test_ud),	    cmocka_unit_test(test_ud_dropped),
-		cmocka_unit_test(test_unrel_sent),  cmocka_unit_test(test_unrel_rates),
+		cmocka_unit_test(test_vectors),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_writes),
+		cmocka_unit_test(test_reads),
+		cmocka_unit_test(test_read_checks),
+		cmocka_unit_test(test_atomics),
+		cmocka_unit_test(test_invalidate),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_pkeys),
+		cmocka_unit_test(test_duplicates),
+		cmocka_unit_test(test_comm_est),
+		cmocka_unit_test(test_sync),
+		cmocka_unit_test(test_responses),
+		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_opcodes),
+		cmocka_unit_test(test_overrun),
+		cmocka_unit_test(test_soak),
+		cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_wqe_errors),
+		cmocka_unit_test(test_wqe_error_among_others),
+		cmocka_unit_test(test_requester),
+		cmocka_unit_test(test_control),
+		cmocka_unit_test(test_overload),
+		cmocka_unit_test(test_indices),
+		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_uc),
+		cmocka_unit_test(test_uc_refused),
+		cmocka_unit_test(test_uc_back),
+		cmocka_unit_test(test_ud),
+		cmocka_unit_test(test_ud_dropped),
+		cmocka_unit_test(test_unrel_sent),
+		cmocka_unit_test(test_unrel_rates),
+		cmocka_unit_test(test_mcast),
+		cmocka_unit_test(test_mcast_table),
+		cmocka_unit_test(test_mcast_whose),
+		cmocka_unit_test(test_mcast_leave),
+		cmocka_unit_test(test_mcast_twice),
+		cmocka_unit_test(test_mcast_traffic),
+		cmocka_unit_test(test_mcast_load),
 	};
 
 	seed = (unsigned int)test_seed(1);

@@ -21,6 +21,15 @@ module rx_test_top
   input  wire logic [63:0]  mac_keep,
   input  wire logic         mac_last,
   input  wire logic         mac_err,
+  input  wire logic         mac_home,
+
+  input  wire logic         mco_valid,
+  input  wire logic [1:0]   mco_kind,
+  input  wire logic [11:0]  mco_qpn,
+  input  wire logic [127:0] mco_gid,
+  output      logic         mco_ready,
+  output      logic [1:0]   mco_status,
+  output      logic         mc_any,
 
   input  wire logic         db_valid,
   input  wire logic [11:0]  db_qpn,
@@ -254,6 +263,8 @@ module rx_test_top
   qpc_rsp_t qpc_rsp, aqc_rsp;
   trace_t trace;
   logic [URDMA_CNT_N-1:0] cnt_n;
+  mc_status_e mc_status;
+  assign mco_status = mc_status;
 
   assign cnt = 64'(cnt_n);
   assign qpc_rsp_psn = qpc_rsp.psn;
@@ -298,7 +309,8 @@ module rx_test_top
 
   urdma_rx u_rx (
     .clk(clk), .rst(rst), .init_done(init_done), .busy(busy),
-    .mac_valid(mac_valid), .mac({mac_data, mac_keep, mac_last, mac_err}),
+    .mac_valid(mac_valid), .mac({mac_data, mac_keep, mac_last, mac_err}), .mac_home,
+    .mco_valid, .mco('{kind: mc_kind_e'(mco_kind), qpn: mco_qpn, gid: mco_gid}), .mco_ready, .mco_status(mc_status), .mc_any,
     .rq_db_valid(db_valid), .rq_db({db_qpn, db_pi}), .rq_db_ready(db_ready),
     .qpc_valid(qpc_valid), .qpc('{op: qpc_op_e'(qpc_op), qpn: qpc_qpn, psn: qpc_psn}),
     .qpc_ready(qpc_ready), .qpc_rsp(qpc_rsp),

@@ -96,6 +96,7 @@ struct bench {
 
 	uint8_t frame[8192];
 	unsigned int frame_len;
+	bool frame_loop;
 	uint64_t frame_first;
 };
 
@@ -243,6 +244,7 @@ void bench_open(struct bench *b, int qpn, struct tx_cfg *cfg, uint32_t psn)
 	q->cfg.valid = true;
 	q->cfg.state = URDMA_QPS_RTS;
 	q->cfg.pd = 0x300 + qpn;
+	q->cfg.no_loop = qpn % 3 == 0;
 	q->cfg.sq_addr = RING_BASE + (uint64_t)qpn * RING_SIZE;
 	if (!q->cfg.qp_type)
 		q->cfg.qp_type = URDMA_QPT_RC;
@@ -719,6 +721,8 @@ static void judge_frame(struct bench *b)
 		fail();
 	}
 	q = &b->qp[qpn];
+	/* to a group, or what looks like one */
+	assert_int_equal(b->frame_loop, (b->frame[0] & 1) && !q->cfg.no_loop);
 	opcode = b->frame[bth];
 	if (q->rsp_head != q->rsp_tail && ((opcode >= 0x0d && opcode <= 0x10) || opcode == 0x12 ||
 					   (opcode == 0x11 && q->rsp[q->rsp_head % MAX_RSPS].nak &&
@@ -1295,8 +1299,11 @@ taken:;
 
 		if (!b->st.frames && !b->frame_len)
 			b->st.first_cycle = b->cycle;
-		if (!b->frame_len)
+		if (!b->frame_len) {
 			b->frame_first = b->cycle;
+			b->frame_loop = o->mac_loop;
+		}
+		assert_int_equal(o->mac_loop, b->frame_loop);
 		assert_true(o->mac_keep == (k == 64 ? ~0ull : (1ull << k) - 1) && k);
 		assert_true(o->mac_last || k == 64);
 		assert_false(o->mac_err);

@@ -52,6 +52,7 @@ void tx_model_eval(tx_model *m, const tx_in *in, tx_out *out)
 	t.cfg_qp_type = in->cfg.qp_type;
 	t.cfg_qkey = in->cfg.qkey;
 	t.cfg_sig_all = in->cfg.sig_all;
+	t.cfg_no_loop = in->cfg.no_loop;
 	t.cfg_priv = in->cfg.priv;
 	t.cfg_max_rd = in->cfg.max_rd;
 	t.cfg_pd = in->cfg.pd;
@@ -185,6 +186,7 @@ void tx_model_eval(tx_model *m, const tx_in *in, tx_out *out)
 	out->mac_valid = t.mac_valid;
 	out->mac_last = t.mac_last;
 	out->mac_err = t.mac_err;
+	out->mac_loop = t.mac_loop;
 	std::memcpy(out->mac_data, &t.mac_data[0], 64);
 	out->mac_keep = t.mac_keep;
 	out->cnt = t.cnt;

@@ -16,6 +16,7 @@ struct tx_cfg {
 	uint8_t qp_type; /* URDMA_QPT_* */
 	uint32_t qkey;
 	bool sig_all;
+	bool no_loop; /* what it sends to a group does not turn round */
 	bool priv;
 	uint8_t max_rd;
 	uint16_t pd;
@@ -123,7 +124,7 @@ struct tx_out {
 	bool rd_req_valid[2];
 	uint64_t rd_addr[2];
 	uint16_t rd_len[2];
-	bool mac_valid, mac_last, mac_err;
+	bool mac_valid, mac_last, mac_err, mac_loop;
 	uint8_t mac_data[64];
 	uint64_t mac_keep;
 	uint64_t cnt;

@@ -37,6 +37,7 @@ module tx_test_top
   input  wire logic [3:0]   cfg_qp_type,
   input  wire logic [31:0]  cfg_qkey,
   input  wire logic         cfg_sig_all,
+  input  wire logic         cfg_no_loop,
   input  wire logic         cfg_priv,
   input  wire logic [7:0]   cfg_max_rd,
   input  wire logic [11:0]  cfg_pd,
@@ -166,6 +167,7 @@ module tx_test_top
   output      logic [63:0]  mac_keep,
   output      logic         mac_last,
   output      logic         mac_err,
+  output      logic         mac_loop,
   input  wire logic         mac_ready,
 
   output      logic [63:0]  cnt,
@@ -197,6 +199,7 @@ module tx_test_top
     cfg.qp_type = cfg_qp_type;
     cfg.qkey = cfg_qkey;
     cfg.sig_all = cfg_sig_all;
+    cfg.no_loop = cfg_no_loop;
     cfg.priv = cfg_priv;
     cfg.max_rd_atomic = cfg_max_rd;
     cfg.pd = cfg_pd;
@@ -237,7 +240,7 @@ module tx_test_top
     .ack_req_ready, .mr_req_valid, .mr_req, .mr_req_ready, .mr_rsp_valid, .mr_rsp, .mr_rsp_ready,
     .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid,
     .rd_rsp('{data: rd_rsp_data, last: rd_rsp_last, err: rd_rsp_err}),
-    .mac_valid, .mac, .mac_ready, .cnt(counters), .trace_valid, .trace
+    .mac_valid, .mac, .mac_loop, .mac_ready, .cnt(counters), .trace_valid, .trace
   );
 
   assign qpc_rsp_psn = qpc_rsp.psn;
