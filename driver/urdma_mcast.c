@@ -52,21 +52,21 @@ int urdma_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	list_for_each_entry(group, &qp->groups, list) {
 		if (memcmp(&group->gid, gid, sizeof(*gid)))
 			continue;
-		err = urdma_mcast_cmd(ibqp, URDMA_CMD_DETACH_MCAST, gid);
-		/* A dead device has no members, and a QP that is one cannot be destroyed. */
-		if (err && urdma_is_dead(to_udev(ibqp->device)))
-			err = 0;
-		if (!err) {
-			list_del(&group->list);
-			kfree(group);
-		}
+		/*
+		 * It is no member afterwards, whatever the NIC says: it may be dead, or have had no
+		 * place behind a RESET. The core does not destroy a QP that cannot be detached.
+		 */
+		urdma_mcast_cmd(ibqp, URDMA_CMD_DETACH_MCAST, gid);
+		list_del(&group->list);
+		kfree(group);
+		err = 0;
 		break;
 	}
 	mutex_unlock(&qp->lock);
 	return err;
 }
 
-/* The QP is in RESET, and its lock is held. Its places may be others' only if many were waiting. */
+/* The QP is in RESET, and its lock is held. Its places may be others' by now, if the table is full. */
 void urdma_mcast_again(struct urdma_qp *qp)
 {
 	struct urdma_group *group, *next;
