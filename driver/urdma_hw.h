@@ -483,9 +483,9 @@
 #define URDMA_CMD_GID4_GID_HI GENMASK_ULL(63, 0)
 
 /*
- * CREATE_SRQ: receive WQEs as those of an RQ, and behind them, at byte 2^(LOG_ENTRIES + LOG_STRIDE),
- * a ring of 2^LOG_ENTRIES indices of 16 bits. One page table covers both. An index names a WQE by
- * its place. The producer index of DB_SRQ counts indices.
+ * CREATE_SRQ: receive WQEs as those of an RQ. Behind them, at byte 2^(LOG_ENTRIES + LOG_STRIDE),
+ * lies a ring of 2^LOG_ENTRIES indices of 16 bits. One page table covers both. An index names a WQE
+ * by its place. The producer index of DB_SRQ counts indices.
  */
 #define URDMA_CMD_SRQ1_PD GENMASK_ULL(15, 0)
 #define URDMA_CMD_SRQ1_DB_PAGE GENMASK_ULL(27, 16)
@@ -636,8 +636,8 @@
 /* why, for a person: see docs/hardware-interface.md */
 #define URDMA_CQE0_VENDOR GENMASK_ULL(31, 24)
 /*
- * free-running index of the WQE: slot is the low LOG_ENTRIES bits; of a QP with an SRQ: place of the
- * WQE in the array
+ * free-running index of the WQE: the slot is the low LOG_ENTRIES bits. Of a QP with an SRQ it is
+ * the place of the WQE in the array
  */
 #define URDMA_CQE0_WQE GENMASK_ULL(47, 32)
 #define URDMA_CQE0_TCI GENMASK_ULL(63, 48)

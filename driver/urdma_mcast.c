@@ -66,7 +66,7 @@ int urdma_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	return err;
 }
 
-/* The QP is in RESET, and its lock is held. Its places may be others' by now, if the table is full. */
+/* The QP is in RESET, and its lock is held. Others may have its places by now. */
 void urdma_mcast_again(struct urdma_qp *qp)
 {
 	struct urdma_group *group, *next;

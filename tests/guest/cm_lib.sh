@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced, behind common.sh, by the tests of connection managers.
+# shellcheck source=tests/guest/common.sh
+[ -n "${limit-}" ] || . /opt/urdma/tests/common.sh
 
 # served SERVER -- CLIENT: the first runs in a, and then the second in b; both have to end with 0.
 served() {
