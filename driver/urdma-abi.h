@@ -54,7 +54,10 @@ struct urdma_create_cq_resp {
 	__u32 reserved;
 };
 
-/* Both rings start on a page. Strides are log2 of bytes, as in URDMA_RING_LOG_STRIDE. */
+/*
+ * Both rings start on a page. Strides are log2 of bytes, as in URDMA_RING_LOG_STRIDE. A QP with an
+ * SRQ has no receive ring: its four fields are zero.
+ */
 struct urdma_create_qp_req {
 	__aligned_u64 sq_addr;
 	__aligned_u64 rq_addr;
@@ -69,6 +72,23 @@ struct urdma_create_qp_req {
 
 struct urdma_create_qp_resp {
 	__u32 qpn;
+	__u32 reserved;
+};
+
+/*
+ * The array of WQEs, and the ring of indices behind it, as CREATE_SRQ has them. It starts on a
+ * page.
+ */
+struct urdma_create_srq_req {
+	__aligned_u64 buf_addr;
+	__u32 buf_len;
+	__u8 log_entries;
+	__u8 log_stride;
+	__u16 reserved;
+};
+
+struct urdma_create_srq_resp {
+	__u32 srqn;
 	__u32 reserved;
 };
 

@@ -63,6 +63,8 @@
 
 struct urdma_caps {
 	u32 num_qp;
+	/* 0: there are no SRQs */
+	u32 num_srq;
 	u32 num_cq;
 	u32 num_mr;
 	u32 num_eq;
@@ -184,9 +186,11 @@ struct urdma_dev {
 
 	struct xarray cq_xa;
 	struct xarray qp_xa;
+	struct xarray srq_xa;
 	struct xarray mr_xa;
 	u32 next_cqn;
 	u32 next_qpn;
+	u32 next_srqn;
 	u32 next_mr;
 	/* variant that the next MR of an index gets */
 	u8 *mr_variant;
@@ -318,6 +322,23 @@ struct urdma_wq {
 	struct list_head list;
 };
 
+struct urdma_srq {
+	struct ib_srq ibsrq;
+	struct urdma_mem mem;
+	u32 srqn;
+	/* of the kernel: it is filled here */
+	bool kernel;
+	/* as they were given */
+	u32 max_wr;
+	u32 max_sge;
+	/* wr_id by place; its head counts indices; nothing has a tail */
+	struct urdma_wq wq;
+	/* The kernel's own only, under the lock of wq: the ring of indices, and the free places. */
+	__le16 *index;
+	u16 *free;
+	u32 num_free;
+};
+
 struct urdma_qp {
 	struct ib_qp ibqp;
 	struct urdma_mem sq_mem;
@@ -371,6 +392,11 @@ static inline struct urdma_cq *to_ucq(struct ib_cq *ibcq)
 	return container_of(ibcq, struct urdma_cq, ibcq);
 }
 
+static inline struct urdma_srq *to_usrq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct urdma_srq, ibsrq);
+}
+
 static inline struct urdma_qp *to_uqp(struct ib_qp *ibqp)
 {
 	return container_of(ibqp, struct urdma_qp, ibqp);
@@ -409,6 +435,12 @@ static inline void urdma_ring_doorbell(struct urdma_dev *dev, u32 which, u32 obj
 static inline u32 urdma_sqe_data(u8 qp_type)
 {
 	return qp_type == URDMA_QPT_UD ? URDMA_SQE_UD_DATA_OFFSET : URDMA_SQE_DATA_OFFSET;
+}
+
+/* Bytes of a receive WQE. */
+static inline u32 urdma_rqe_bytes(u32 max_sge)
+{
+	return URDMA_RQE_DATA_OFFSET + max_sge * URDMA_SGE_SIZE;
 }
 
 /* Immediate data is big-endian in the API; the NIC takes its first byte from the low bits. */
@@ -502,13 +534,26 @@ void urdma_cq_notify_work(struct work_struct *work);
 u32 urdma_cq_max_cqe(struct urdma_dev *dev);
 
 /* urdma_post.c */
+int urdma_wq_check(u8 log_entries, u8 log_max, u8 log_stride, u32 wr, u32 bytes);
 int urdma_wq_init(struct urdma_dev *dev, struct urdma_wq *wq, struct urdma_mem *mem, u32 wr,
-		  u32 bytes);
+		  u32 wqe_bytes, u32 more);
+u32 urdma_rq_max_sge(struct urdma_dev *dev, const struct urdma_wq *wq);
 void urdma_wq_uninit(struct urdma_dev *dev, struct urdma_wq *wq, struct urdma_mem *mem);
 void urdma_wq_reset(struct urdma_wq *wq);
 bool urdma_wq_pending(struct urdma_wq *wq);
 int urdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct ib_send_wr **bad);
 int urdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad);
+int urdma_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			const struct ib_recv_wr **bad);
+
+/* urdma_srq.c */
+int urdma_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata);
+int urdma_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
+		     struct ib_udata *udata);
+int urdma_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int urdma_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+void urdma_srq_put(struct urdma_srq *srq, u16 place);
+void urdma_srq_event(struct urdma_dev *dev, u32 srqn, u8 type);
 
 /* urdma_qp.c */
 int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata);

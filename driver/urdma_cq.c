@@ -175,17 +175,22 @@ static struct urdma_cqe *urdma_cqe_at(const struct urdma_cq *cq, u32 index)
 	return cqe;
 }
 
-static void urdma_cq_forget(struct urdma_cq *cq, u32 qpn)
+static void urdma_cq_forget(struct urdma_cq *cq, struct urdma_qp *qp)
 {
 	struct urdma_cqe *cqe;
 	u32 index;
+	u64 w0;
 
 	for (index = cq->ci; (index - cq->ci) >> cq->log == 0; index++) {
 		cqe = urdma_cqe_at(cq, index);
 		if (!cqe)
 			break;
-		if (FIELD_GET(URDMA_CQE1_QPN, le64_to_cpu(cqe->w[1])) == qpn)
-			cqe->w[1] = cpu_to_le64(FIELD_PREP(URDMA_CQE1_QPN, URDMA_NO_QPN));
+		if (FIELD_GET(URDMA_CQE1_QPN, le64_to_cpu(cqe->w[1])) != qp->ibqp.qp_num)
+			continue;
+		cqe->w[1] = cpu_to_le64(FIELD_PREP(URDMA_CQE1_QPN, URDMA_NO_QPN));
+		w0 = le64_to_cpu(cqe->w[0]);
+		if (qp->ibqp.srq && w0 & URDMA_CQE0_RECV)
+			urdma_srq_put(to_usrq(qp->ibqp.srq), FIELD_GET(URDMA_CQE0_WQE, w0));
 	}
 }
 
@@ -196,12 +201,12 @@ void urdma_cq_forget_qp(struct urdma_qp *qp)
 	struct urdma_cq *recv = to_ucq(qp->ibqp.recv_cq);
 
 	spin_lock_irq(&send->lock);
-	urdma_cq_forget(send, qp->ibqp.qp_num);
+	urdma_cq_forget(send, qp);
 	spin_unlock_irq(&send->lock);
 	if (recv == send)
 		return;
 	spin_lock_irq(&recv->lock);
-	urdma_cq_forget(recv, qp->ibqp.qp_num);
+	urdma_cq_forget(recv, qp);
 	spin_unlock_irq(&recv->lock);
 }
 
@@ -317,6 +322,7 @@ static bool urdma_take_cqe(struct urdma_dev *dev, const struct urdma_cqe *cqe, s
 	u16 index = FIELD_GET(URDMA_CQE0_WQE, w0);
 	u32 qpn = FIELD_GET(URDMA_CQE1_QPN, w1);
 	bool recv = w0 & URDMA_CQE0_RECV;
+	struct urdma_srq *srq = NULL;
 	struct urdma_wq *wq;
 	struct urdma_qp *qp;
 
@@ -326,6 +332,10 @@ static bool urdma_take_cqe(struct urdma_dev *dev, const struct urdma_cqe *cqe, s
 	if (!qp || !qp->kernel)
 		return false;
 	wq = recv ? &qp->rq : &qp->sq;
+	if (recv && qp->ibqp.srq) {
+		srq = to_usrq(qp->ibqp.srq);
+		wq = &srq->wq;
+	}
 
 	memset(wc, 0, sizeof(*wc));
 	wc->wr_id = wq->wr_id[index & ((1U << wq->log) - 1)];
@@ -346,6 +356,10 @@ static bool urdma_take_cqe(struct urdma_dev *dev, const struct urdma_cqe *cqe, s
 	if (w0 & URDMA_CQE0_GRH)
 		urdma_take_grh(w0, wc);
 
+	if (srq) {
+		urdma_srq_put(srq, index);
+		return true;
+	}
 	/* This WQE and all before it, for those were not signaled. Release: wr_id has been read. */
 	smp_store_release(&wq->tail, (u16)(index + 1));
 	return true;

@@ -54,6 +54,10 @@ static void urdma_eqe(struct urdma_eq *eq, u64 w0)
 	case URDMA_EV_SQ_DRAINED:
 		urdma_qp_event(dev, obj, type);
 		break;
+	case URDMA_EV_SRQ_LIMIT:
+	case URDMA_EV_SRQ_ERR:
+		urdma_srq_event(dev, obj, type);
+		break;
 	case URDMA_EV_PORT:
 		urdma_netdev_link(dev);
 		break;

@@ -185,6 +185,7 @@ static struct urdma_dev *urdma_dev_alloc(struct pci_dev *pdev)
 	set_bit(URDMA_F_DEAD, &dev->flags);
 	xa_init_flags(&dev->cq_xa, XA_FLAGS_ALLOC);
 	xa_init_flags(&dev->qp_xa, XA_FLAGS_ALLOC);
+	xa_init_flags(&dev->srq_xa, XA_FLAGS_ALLOC);
 	xa_init_flags(&dev->mr_xa, XA_FLAGS_ALLOC);
 	ida_init(&dev->pd_ida);
 	ida_init(&dev->db_ida);
@@ -206,6 +207,7 @@ static void urdma_dev_free(struct urdma_dev *dev)
 	destroy_workqueue(dev->wq);
 	xa_destroy(&dev->cq_xa);
 	xa_destroy(&dev->qp_xa);
+	xa_destroy(&dev->srq_xa);
 	xa_destroy(&dev->mr_xa);
 	ida_destroy(&dev->pd_ida);
 	ida_destroy(&dev->db_ida);

@@ -13,26 +13,48 @@
 /* Smallest work queue: a few slots more do not matter. */
 #define URDMA_MIN_WQ_LOG 4
 
-/* A queue of at least wr WQEs of at least bytes each; both have been checked against the limits. */
-int urdma_wq_init(struct urdma_dev *dev, struct urdma_wq *wq, struct urdma_mem *mem, u32 wr,
-		  u32 bytes)
+/* Does a ring hold what was asked for: wr WQEs of at least bytes? */
+int urdma_wq_check(u8 log_entries, u8 log_max, u8 log_stride, u32 wr, u32 bytes)
 {
+	if (log_entries > log_max || log_stride < URDMA_MIN_WQE_LOG ||
+	    log_stride > URDMA_MAX_WQE_LOG)
+		return -EINVAL;
+	return wr > 1U << log_entries || bytes > 1U << log_stride ? -EINVAL : 0;
+}
+
+/*
+ * A queue of at least wr WQEs of at least wqe_bytes each, which are within the limits of the device.
+ * Behind the WQEs there is room for "more" bytes a WQE.
+ */
+int urdma_wq_init(struct urdma_dev *dev, struct urdma_wq *wq, struct urdma_mem *mem, u32 wr,
+		  u32 wqe_bytes, u32 more)
+{
+	size_t bytes;
 	int err;
 
 	spin_lock_init(&wq->lock);
 	INIT_LIST_HEAD(&wq->list);
 	wq->log = max_t(u8, order_base_2(wr), URDMA_MIN_WQ_LOG);
-	wq->log_stride = max_t(u8, order_base_2(bytes), URDMA_MIN_WQE_LOG);
+	wq->log_stride = max_t(u8, order_base_2(wqe_bytes), URDMA_MIN_WQE_LOG);
 	wq->wr_id = kvcalloc(1U << wq->log, sizeof(*wq->wr_id), GFP_KERNEL);
 	if (!wq->wr_id)
 		return -ENOMEM;
-	err = urdma_mem_alloc(dev, mem, (size_t)1 << (wq->log + wq->log_stride));
+	bytes = ((size_t)1 << (wq->log + wq->log_stride)) + ((size_t)more << wq->log);
+	err = urdma_mem_alloc(dev, mem, bytes);
 	if (err) {
 		kvfree(wq->wr_id);
 		return err;
 	}
 	wq->ring = mem->buf;
 	return 0;
+}
+
+/* SGEs that a receive WQE has room for. */
+u32 urdma_rq_max_sge(struct urdma_dev *dev, const struct urdma_wq *wq)
+{
+	u32 room = (1U << wq->log_stride) - URDMA_RQE_DATA_OFFSET;
+
+	return min(room / URDMA_SGE_SIZE, dev->caps.max_rq_sge);
 }
 
 void urdma_wq_uninit(struct urdma_dev *dev, struct urdma_wq *wq, struct urdma_mem *mem)
@@ -75,9 +97,9 @@ static bool urdma_wq_is_full(const struct urdma_wq *wq)
 	return (u16)(wq->head - tail) >> wq->log != 0;
 }
 
-static __le64 *urdma_wq_slot(const struct urdma_wq *wq)
+static __le64 *urdma_wq_slot(const struct urdma_wq *wq, u16 index)
 {
-	u32 slot = wq->head & ((1U << wq->log) - 1);
+	u32 slot = index & ((1U << wq->log) - 1);
 
 	return (__le64 *)(wq->ring + ((size_t)slot << wq->log_stride));
 }
@@ -297,7 +319,7 @@ static int urdma_post_one_send(struct urdma_dev *dev, struct urdma_qp *qp,
 	if (urdma_wq_is_full(sq))
 		return -ENOMEM;
 
-	w = urdma_wq_slot(sq);
+	w = urdma_wq_slot(sq, sq->head);
 	w0 = FIELD_PREP(URDMA_SQE0_OPCODE, opcode);
 	if (qp->sig_all || wr->send_flags & IB_SEND_SIGNALED)
 		w0 |= URDMA_SQE0_SIGNALED;
@@ -386,22 +408,48 @@ int urdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struc
 	return err;
 }
 
-static int urdma_post_one_recv(struct urdma_wq *rq, const struct ib_recv_wr *wr)
+static int urdma_put_recv(const struct urdma_wq *rq, __le64 *w, const struct ib_recv_wr *wr)
 {
 	u64 length;
-	__le64 *w;
 	u32 num;
 
-	if (urdma_wq_is_full(rq))
-		return -ENOMEM;
 	if (wr->num_sge < 0 || (u32)wr->num_sge > rq->max_sge)
 		return -EINVAL;
-
-	w = urdma_wq_slot(rq);
 	num = urdma_put_sges(w + URDMA_RQE_DATA_OFFSET / 8, wr->sg_list, wr->num_sge, &length);
 	w[0] = cpu_to_le64(FIELD_PREP(URDMA_RQE0_NUM_SGE, num));
 	w[1] = 0;
+	return 0;
+}
+
+static int urdma_post_one_recv(struct urdma_wq *rq, const struct ib_recv_wr *wr)
+{
+	int err;
+
+	if (urdma_wq_is_full(rq))
+		return -ENOMEM;
+	err = urdma_put_recv(rq, urdma_wq_slot(rq, rq->head), wr);
+	if (err)
+		return err;
 	urdma_wq_posted(rq, wr->wr_id);
+	return 0;
+}
+
+static int urdma_post_one_srq_recv(struct urdma_srq *srq, const struct ib_recv_wr *wr)
+{
+	struct urdma_wq *wq = &srq->wq;
+	u16 place;
+	int err;
+
+	if (!srq->num_free)
+		return -ENOMEM;
+	place = srq->free[srq->num_free - 1];
+	err = urdma_put_recv(wq, urdma_wq_slot(wq, place), wr);
+	if (err)
+		return err;
+	srq->num_free--;
+	wq->wr_id[place] = wr->wr_id;
+	srq->index[wq->head & ((1U << wq->log) - 1)] = cpu_to_le16(place);
+	wq->head++;
 	return 0;
 }
 
@@ -413,7 +461,7 @@ int urdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr, const struc
 	int err = 0;
 	u16 first;
 
-	if (!qp->kernel || READ_ONCE(qp->state) == IB_QPS_RESET) {
+	if (!qp->kernel || ibqp->srq || READ_ONCE(qp->state) == IB_QPS_RESET) {
 		*bad = wr;
 		return -EINVAL;
 	}
@@ -429,5 +477,34 @@ int urdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr, const struc
 	}
 	urdma_wq_ring(dev, qp, &qp->rq, first, URDMA_DB_RQ);
 	spin_unlock_irqrestore(&qp->rq.lock, flags);
+	return err;
+}
+
+int urdma_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			const struct ib_recv_wr **bad)
+{
+	struct urdma_srq *srq = to_usrq(ibsrq);
+	unsigned long flags;
+	int err = 0;
+	u16 first;
+
+	if (!srq->kernel) {
+		*bad = wr;
+		return -EINVAL;
+	}
+
+	spin_lock_irqsave(&srq->wq.lock, flags);
+	first = srq->wq.head;
+	for (; wr; wr = wr->next) {
+		err = urdma_post_one_srq_recv(srq, wr);
+		if (err) {
+			*bad = wr;
+			break;
+		}
+	}
+	if (srq->wq.head != first)
+		urdma_ring_doorbell(to_udev(ibsrq->device), URDMA_DB_SRQ, srq->srqn, 0,
+				    srq->wq.head);
+	spin_unlock_irqrestore(&srq->wq.lock, flags);
 	return err;
 }

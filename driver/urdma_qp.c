@@ -34,11 +34,6 @@ static u32 urdma_sqe_bytes(u8 type, const struct ib_qp_cap *cap)
 	return urdma_sqe_data(type) + max(cap->max_send_sge * URDMA_SGE_SIZE, cap->max_inline_data);
 }
 
-static u32 urdma_rqe_bytes(const struct ib_qp_cap *cap)
-{
-	return URDMA_RQE_DATA_OFFSET + cap->max_recv_sge * URDMA_SGE_SIZE;
-}
-
 static int urdma_qp_check(struct urdma_dev *dev, u8 type, const struct ib_qp_init_attr *attr)
 {
 	const struct urdma_caps *caps = &dev->caps;
@@ -46,7 +41,7 @@ static int urdma_qp_check(struct urdma_dev *dev, u8 type, const struct ib_qp_ini
 
 	if (type == URDMA_QPT_UD && caps->features & URDMA_RF_FEAT_MCAST)
 		flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
-	if (attr->srq || attr->create_flags & ~flags || attr->rwq_ind_tbl)
+	if (attr->create_flags & ~flags || attr->rwq_ind_tbl)
 		return -EOPNOTSUPP;
 	if (!attr->send_cq || !attr->recv_cq)
 		return -EINVAL;
@@ -66,28 +61,31 @@ static int urdma_qp_check(struct urdma_dev *dev, u8 type, const struct ib_qp_ini
 static int urdma_qp_check_ring(u8 log_entries, u8 log_max, u8 log_stride, u32 wr, u32 wqe_bytes,
 			       u32 len)
 {
-	if (log_entries > log_max || log_stride < URDMA_MIN_WQE_LOG ||
-	    log_stride > URDMA_MAX_WQE_LOG)
-		return -EINVAL;
-	if (wr > 1U << log_entries || wqe_bytes > 1U << log_stride ||
-	    len < 1ULL << (log_entries + log_stride))
-		return -EINVAL;
-	return 0;
+	int err = urdma_wq_check(log_entries, log_max, log_stride, wr, wqe_bytes);
+
+	if (err)
+		return err;
+	return len < 1ULL << (log_entries + log_stride) ? -EINVAL : 0;
 }
 
-static int urdma_qp_check_req(struct urdma_dev *dev, u8 type, const struct ib_qp_cap *cap,
-			      const struct urdma_create_qp_req *req)
+static int urdma_qp_check_req(struct urdma_dev *dev, struct urdma_qp *qp,
+			      const struct ib_qp_cap *cap, const struct urdma_create_qp_req *req)
 {
 	int err;
 
 	if (req->reserved)
 		return -EINVAL;
 	err = urdma_qp_check_ring(req->sq_log_entries, dev->caps.log_sq, req->sq_log_stride,
-				  cap->max_send_wr, urdma_sqe_bytes(type, cap), req->sq_len);
+				  cap->max_send_wr, urdma_sqe_bytes(qp->type, cap), req->sq_len);
 	if (err)
 		return err;
+	if (qp->ibqp.srq)
+		return req->rq_addr || req->rq_len || req->rq_log_entries || req->rq_log_stride
+			       ? -EINVAL
+			       : 0;
 	return urdma_qp_check_ring(req->rq_log_entries, dev->caps.log_rq, req->rq_log_stride,
-				   cap->max_recv_wr, urdma_rqe_bytes(cap), req->rq_len);
+				   cap->max_recv_wr, urdma_rqe_bytes(cap->max_recv_sge),
+				   req->rq_len);
 }
 
 /* Rings in the memory of a process, of the shape that its provider has chosen. */
@@ -100,7 +98,7 @@ static int urdma_create_rings_user(struct urdma_dev *dev, struct urdma_qp *qp,
 	err = urdma_udata_in(udata, &req, sizeof(req));
 	if (err)
 		return err;
-	err = urdma_qp_check_req(dev, qp->type, cap, &req);
+	err = urdma_qp_check_req(dev, qp, cap, &req);
 	if (err)
 		return err;
 	qp->sq.log = req.sq_log_entries;
@@ -111,7 +109,7 @@ static int urdma_create_rings_user(struct urdma_dev *dev, struct urdma_qp *qp,
 	/* The NIC only reads work queues. */
 	err = urdma_mem_ring(dev, &qp->sq_mem, req.sq_addr,
 			     1U << (req.sq_log_entries + req.sq_log_stride), 0);
-	if (err)
+	if (err || qp->ibqp.srq)
 		return err;
 	err = urdma_mem_ring(dev, &qp->rq_mem, req.rq_addr,
 			     1U << (req.rq_log_entries + req.rq_log_stride), 0);
@@ -128,10 +126,12 @@ static int urdma_create_rings_kernel(struct urdma_dev *dev, struct urdma_qp *qp,
 	int err;
 
 	err = urdma_wq_init(dev, &qp->sq, &qp->sq_mem, cap->max_send_wr,
-			    urdma_sqe_bytes(qp->type, cap));
+			    urdma_sqe_bytes(qp->type, cap), 0);
 	if (err)
 		return err;
-	err = urdma_wq_init(dev, &qp->rq, &qp->rq_mem, cap->max_recv_wr, urdma_rqe_bytes(cap));
+	if (!qp->ibqp.srq)
+		err = urdma_wq_init(dev, &qp->rq, &qp->rq_mem, cap->max_recv_wr,
+				    urdma_rqe_bytes(cap->max_recv_sge), 0);
 	if (err) {
 		urdma_wq_uninit(dev, &qp->sq, &qp->sq_mem);
 		return err;
@@ -139,11 +139,12 @@ static int urdma_create_rings_kernel(struct urdma_dev *dev, struct urdma_qp *qp,
 	room = (1U << qp->sq.log_stride) - urdma_sqe_data(qp->type);
 	qp->sq.max_sge = min(room / URDMA_SGE_SIZE, dev->caps.max_sq_sge);
 	cap->max_inline_data = min(room, dev->caps.max_inline);
-	room = (1U << qp->rq.log_stride) - URDMA_RQE_DATA_OFFSET;
-	qp->rq.max_sge = min(room / URDMA_SGE_SIZE, dev->caps.max_rq_sge);
 	cap->max_send_wr = 1U << qp->sq.log;
-	cap->max_recv_wr = 1U << qp->rq.log;
 	cap->max_send_sge = qp->sq.max_sge;
+	if (qp->ibqp.srq)
+		return 0;
+	qp->rq.max_sge = urdma_rq_max_sge(dev, &qp->rq);
+	cap->max_recv_wr = 1U << qp->rq.log;
 	cap->max_recv_sge = qp->rq.max_sge;
 	return 0;
 }
@@ -194,11 +195,19 @@ int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_
 	if (err < 0)
 		return err;
 	qp->type = err;
+	/* With an SRQ, what is asked for in receives does not count (volume 1, 11.2.5.1). */
+	if (attr->srq) {
+		spin_lock_init(&qp->rq.lock);
+		INIT_LIST_HEAD(&qp->rq.list);
+		attr->cap.max_recv_wr = 0;
+		attr->cap.max_recv_sge = 0;
+	}
 	err = urdma_qp_check(dev, qp->type, attr);
 	if (err)
 		return err;
 	if (!to_ucq(attr->send_cq)->ring == qp->kernel ||
-	    !to_ucq(attr->recv_cq)->ring == qp->kernel)
+	    !to_ucq(attr->recv_cq)->ring == qp->kernel ||
+	    (attr->srq && to_usrq(attr->srq)->kernel != qp->kernel))
 		return -EINVAL;
 	if (qp->kernel)
 		err = urdma_create_rings_kernel(dev, qp, &attr->cap);
@@ -228,9 +237,14 @@ int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_
 	cmd[3] = FIELD_PREP(URDMA_CMD_QP3_SQ_RING,
 			    urdma_ring_word(&qp->sq_mem, qp->sq.log, qp->sq.log_stride));
 	cmd[4] = qp->sq_mem.pt.addr;
-	cmd[5] = FIELD_PREP(URDMA_CMD_QP5_RQ_RING,
-			    urdma_ring_word(&qp->rq_mem, qp->rq.log, qp->rq.log_stride));
-	cmd[6] = qp->rq_mem.pt.addr;
+	if (attr->srq) {
+		cmd[1] |= URDMA_CMD_QP1_SRQ;
+		cmd[5] = FIELD_PREP(URDMA_CMD_QP5_SRQN, to_usrq(attr->srq)->srqn);
+	} else {
+		cmd[5] = FIELD_PREP(URDMA_CMD_QP5_RQ_RING,
+				    urdma_ring_word(&qp->rq_mem, qp->rq.log, qp->rq.log_stride));
+		cmd[6] = qp->rq_mem.pt.addr;
+	}
 	err = urdma_cmd_exec(dev, cmd, NULL);
 	if (err)
 		goto err_xa;
@@ -530,6 +544,7 @@ int urdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	init->qp_type = ibqp->qp_type;
 	init->send_cq = ibqp->send_cq;
 	init->recv_cq = ibqp->recv_cq;
+	init->srq = ibqp->srq;
 	init->event_handler = ibqp->event_handler;
 	init->qp_context = ibqp->qp_context;
 	init->cap = qp->cap;

@@ -87,6 +87,11 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	if (caps->features & URDMA_RF_FEAT_UD)
 		attr->max_send_sge = min_t(u32, caps->max_sq_sge, URDMA_MAX_UD_SGE);
 	attr->max_recv_sge = caps->max_rq_sge;
+	if (caps->num_srq) {
+		attr->max_srq = caps->num_srq;
+		attr->max_srq_wr = 1 << caps->log_rq;
+		attr->max_srq_sge = caps->max_rq_sge;
+	}
 	attr->max_sge_rd = caps->max_sq_sge;
 	attr->max_cq = caps->num_cq;
 	attr->max_cqe = urdma_cq_max_cqe(dev);
@@ -436,6 +441,17 @@ static const struct ib_device_ops urdma_mcast_ops = {
 	.detach_mcast = urdma_detach_mcast,
 };
 
+/* shared receive queues */
+static const struct ib_device_ops urdma_srq_ops = {
+	.create_srq = urdma_create_srq,
+	.destroy_srq = urdma_destroy_srq,
+	.modify_srq = urdma_modify_srq,
+	.post_srq_recv = urdma_post_srq_recv,
+	.query_srq = urdma_query_srq,
+
+	INIT_RDMA_OBJ_SIZE(ib_srq, urdma_srq, ibsrq),
+};
+
 /* An event of the port or of the device, while the RDMA device is there to be told. Any context. */
 void urdma_ib_event(struct urdma_dev *dev, enum ib_event_type type)
 {
@@ -477,6 +493,8 @@ static void urdma_ib_init(struct urdma_dev *dev, struct ib_device *ibdev)
 		ib_set_device_ops(ibdev, &urdma_ud_ops);
 	if (dev->caps.features & URDMA_RF_FEAT_MCAST)
 		ib_set_device_ops(ibdev, &urdma_mcast_ops);
+	if (dev->caps.num_srq)
+		ib_set_device_ops(ibdev, &urdma_srq_ops);
 }
 
 int urdma_ib_register(struct urdma_dev *dev)

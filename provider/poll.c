@@ -149,9 +149,15 @@ static inline ALWAYS_INLINE const struct urdma_cqe *urdma_next_cqe(struct urdma_
 	w0 = le64toh(cqe->w[0]);
 	wq = w0 & URDMA_CQE0_RECV ? &qp->rq : &qp->sq;
 	urdma_put_wc(wc, wq, cqe);
-	/* This WQE and all before it, for those were not signaled. Release: wr_id has been read. */
-	atomic_store_explicit(&wq->tail, (uint16_t)(FIELD_GET(URDMA_CQE0_WQE, w0) + 1),
-			      memory_order_release);
+	/*
+	 * This WQE and all before it, for those were not signaled. Release: wr_id has been read.
+	 * Those of an SRQ are free one by one.
+	 */
+	if (unlikely(wq->srq))
+		urdma_srq_put(wq->srq, FIELD_GET(URDMA_CQE0_WQE, w0));
+	else
+		atomic_store_explicit(&wq->tail, (uint16_t)(FIELD_GET(URDMA_CQE0_WQE, w0) + 1),
+				      memory_order_release);
 	return cqe;
 }
 
@@ -333,17 +339,22 @@ int urdma_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 }
 
 /* With the CQ locked. The NIC writes no more CQEs of this QP; those not polled yet are dropped. */
-void urdma_cq_forget_qp(struct urdma_cq *cq, uint32_t qpn)
+void urdma_cq_forget_qp(struct urdma_cq *cq, const struct urdma_qp *qp)
 {
 	struct urdma_cqe *cqe;
 	uint32_t index;
+	uint64_t w0;
 
 	for (index = cq->ci; (index - cq->ci) >> cq->log == 0; index++) {
 		cqe = urdma_cqe_at(cq, index);
 		if (!cqe)
 			break;
 		udma_from_device_barrier();
-		if (FIELD_GET(URDMA_CQE1_QPN, le64toh(cqe->w[1])) == qpn)
-			cqe->w[1] = htole64(FIELD_PREP(URDMA_CQE1_QPN, (uint64_t)URDMA_NO_QPN));
+		if (FIELD_GET(URDMA_CQE1_QPN, le64toh(cqe->w[1])) != qp->qpn)
+			continue;
+		cqe->w[1] = htole64(FIELD_PREP(URDMA_CQE1_QPN, (uint64_t)URDMA_NO_QPN));
+		w0 = le64toh(cqe->w[0]);
+		if (qp->rq.srq && w0 & URDMA_CQE0_RECV)
+			urdma_srq_put(qp->rq.srq, FIELD_GET(URDMA_CQE0_WQE, w0));
 	}
 }

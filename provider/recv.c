@@ -6,15 +6,13 @@
 
 #include "wqe.h"
 
-static int urdma_put_recv(struct urdma_wq *rq, uint16_t head, const struct ibv_recv_wr *wr)
+static inline ALWAYS_INLINE int urdma_put_rqe(struct urdma_wq *rq, uint32_t slot,
+					      const struct ibv_recv_wr *wr)
 {
-	uint32_t slot = head & rq->mask;
 	uint64_t length;
 	uint32_t num;
 	__le64 *w;
 
-	if (unlikely(urdma_wq_is_full(rq, head)))
-		return ENOMEM;
 	/* A negative number is a large one. */
 	if (unlikely((uint32_t)wr->num_sge > rq->max_sge))
 		return EINVAL;
@@ -25,6 +23,14 @@ static int urdma_put_recv(struct urdma_wq *rq, uint16_t head, const struct ibv_r
 	w[1] = 0;
 	rq->wr_id[slot] = wr->wr_id;
 	return 0;
+}
+
+static int urdma_put_recv(struct urdma_wq *rq, uint16_t head, const struct ibv_recv_wr *wr)
+{
+	/* That of a QP with an SRQ is always full: urdma_rq_init(). */
+	if (unlikely(urdma_wq_is_full(rq, head)))
+		return rq->srq ? EINVAL : ENOMEM;
+	return urdma_put_rqe(rq, head & rq->mask, wr);
 }
 
 int urdma_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -52,4 +58,51 @@ int urdma_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv
 	}
 	pthread_spin_unlock(&rq->lock);
 	return err;
+}
+
+static int urdma_put_srq_recv(struct urdma_srq *srq, uint16_t head, const struct ibv_recv_wr *wr)
+{
+	uint16_t place;
+	int err;
+
+	if (unlikely(!srq->num_free))
+		return ENOMEM;
+	place = srq->free[srq->num_free - 1];
+	err = urdma_put_rqe(&srq->wq, place, wr);
+	if (unlikely(err))
+		return err;
+	srq->num_free--;
+	srq->index[head & srq->wq.mask] = htole16(place);
+	return 0;
+}
+
+int urdma_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct urdma_srq *srq = to_usrq(ibsrq);
+	uint16_t head;
+	int err = 0;
+
+	pthread_spin_lock(&srq->wq.lock);
+	for (head = srq->wq.head; wr; wr = wr->next, head++) {
+		err = urdma_put_srq_recv(srq, head, wr);
+		if (unlikely(err)) {
+			*bad = wr;
+			break;
+		}
+	}
+	if (likely(head != srq->wq.head)) {
+		srq->wq.head = head;
+		urdma_ring_wq(&srq->wq, head);
+	}
+	pthread_spin_unlock(&srq->wq.lock);
+	return err;
+}
+
+/* The completion that names the place has been read, and its wr_id: the place is free. */
+void urdma_srq_put(struct urdma_srq *srq, uint16_t place)
+{
+	pthread_spin_lock(&srq->wq.lock);
+	if (likely(srq->num_free <= srq->wq.mask))
+		srq->free[srq->num_free++] = place & srq->wq.mask;
+	pthread_spin_unlock(&srq->wq.lock);
 }

@@ -3,8 +3,9 @@
  * urdma provider: objects.
  *
  * Locks. A CQ's lock covers its ring, its consumer index, the table of QPs as polling sees it, and
- * the tails that polling moves in work queues. A work queue's lock covers its head and slots. The
- * order is qp_mutex, CQs by ascending address, SQ, RQ.
+ * the tails that polling moves in work queues. A work queue's lock covers its head and slots; that
+ * of an SRQ covers its free places as well. The order is qp_mutex, CQs by ascending address, SQ,
+ * RQ, SRQ.
  *
  * Cache lines. What the poster of a work queue writes, and what the poller writes, are lines of
  * their own: the two are often different CPUs. A third line has what neither of them writes.
@@ -31,6 +32,8 @@ DECLARE_DRV_CMD(urdma_alloc_context, IB_USER_VERBS_CMD_GET_CONTEXT, empty,
 DECLARE_DRV_CMD(urdma_cmd_create_ah, IB_USER_VERBS_CMD_CREATE_AH, empty, urdma_create_ah_resp);
 DECLARE_DRV_CMD(urdma_cmd_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ, urdma_create_cq_req,
 		urdma_create_cq_resp);
+DECLARE_DRV_CMD(urdma_cmd_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ, urdma_create_srq_req,
+		urdma_create_srq_resp);
 DECLARE_DRV_CMD(urdma_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP, urdma_create_qp_req,
 		urdma_create_qp_resp);
 /* the same with a word for flags */
@@ -119,6 +122,8 @@ struct urdma_wq {
 	uint64_t db_word;
 	/* opcode of a completion, by that of its CQE */
 	const uint8_t *wc_opcode;
+	/* of an RQ: where its WQEs come from instead, and wr_id with them */
+	struct urdma_srq *srq;
 	/* slots, less one */
 	uint32_t mask;
 	/* bytes of a slot */
@@ -141,6 +146,20 @@ struct urdma_wq {
 
 	/* The poller's, under the CQ's lock: all WQEs before it are completed. */
 	alignas(URDMA_CACHE_LINE) _Atomic(uint16_t) tail;
+};
+
+/*
+ * A shared receive queue. Its WQEs complete in any order, so they lie in places of an array, the
+ * ring of wq; a ring of indices behind the array names the places that are posted, and wq.head
+ * counts these. wr_id goes by place. Nothing has a tail: polling puts a place back on the stack.
+ */
+struct urdma_srq {
+	struct ibv_srq ibv_srq;
+	struct urdma_wq wq;
+	__le16 *index;
+	/* a stack, under the lock of wq */
+	uint16_t *free;
+	uint32_t num_free;
 };
 
 struct urdma_qp {
@@ -177,6 +196,11 @@ static inline struct urdma_cq *to_ucq(struct ibv_cq *cq)
 	return container_of(cq, struct urdma_cq, vcq.cq);
 }
 
+static inline struct urdma_srq *to_usrq(struct ibv_srq *srq)
+{
+	return container_of(srq, struct urdma_srq, ibv_srq);
+}
+
 static inline struct urdma_qp *to_uqp(struct ibv_qp *qp)
 {
 	return container_of(qp, struct urdma_qp, vqp.qp);
@@ -207,6 +231,10 @@ int urdma_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int urdma_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init);
 int urdma_destroy_qp(struct ibv_qp *qp);
+struct ibv_srq *urdma_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
+int urdma_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
+int urdma_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+int urdma_destroy_srq(struct ibv_srq *srq);
 
 /* send.c */
 uint32_t urdma_opcodes(uint64_t features);
@@ -217,6 +245,8 @@ void urdma_set_wr_ops(struct urdma_qp *qp);
 
 /* recv.c */
 int urdma_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int urdma_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+void urdma_srq_put(struct urdma_srq *srq, uint16_t place);
 
 /* poll.c */
 extern const uint8_t urdma_send_wc_opcode[256];
@@ -224,6 +254,6 @@ extern const uint8_t urdma_recv_wc_opcode[256];
 int urdma_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int urdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 void urdma_set_poll_ops(struct urdma_cq *cq, uint64_t wc_flags);
-void urdma_cq_forget_qp(struct urdma_cq *cq, uint32_t qpn);
+void urdma_cq_forget_qp(struct urdma_cq *cq, const struct urdma_qp *qp);
 
 #endif

@@ -318,8 +318,12 @@ static void urdma_wq_reset(struct urdma_wq *wq)
 	atomic_store(&wq->tail, 0);
 }
 
-/* Shape of a work queue of at least wr WQEs of at least bytes, up to the limit of the device. */
-static int urdma_wq_init(struct urdma_wq *wq, uint32_t wr, uint8_t log_max, uint32_t bytes)
+/*
+ * Shape of a work queue of at least wr WQEs of at least bytes, up to the limit of the device.
+ * Behind the WQEs there is room for "more" bytes a WQE.
+ */
+static int urdma_wq_init(struct urdma_wq *wq, uint32_t wr, uint8_t log_max, uint32_t bytes,
+			 uint32_t more)
 {
 	if (wr > 1U << log_max || bytes > 1U << URDMA_MAX_WQE_LOG)
 		return EINVAL;
@@ -336,7 +340,7 @@ static int urdma_wq_init(struct urdma_wq *wq, uint32_t wr, uint8_t log_max, uint
 	wq->wr_id = calloc(1U << wq->log, sizeof(*wq->wr_id));
 	if (!wq->wr_id)
 		return ENOMEM;
-	wq->ring_bytes = (size_t)1 << (wq->log + wq->log_stride);
+	wq->ring_bytes = ((size_t)1 << (wq->log + wq->log_stride)) + ((size_t)more << wq->log);
 	wq->ring = urdma_alloc_ring(&wq->ring_bytes);
 	if (!wq->ring) {
 		free(wq->wr_id);
@@ -353,10 +357,10 @@ static void urdma_wq_uninit(struct urdma_wq *wq)
 	free(wq->wr_id);
 }
 
-static void urdma_wq_set_doorbell(struct urdma_wq *wq, void *db, uint32_t qpn)
+static void urdma_wq_set_doorbell(struct urdma_wq *wq, void *db, uint32_t obj)
 {
 	wq->db = db;
-	wq->db_word = FIELD_PREP(URDMA_DBW_OBJ, (uint64_t)qpn);
+	wq->db_word = FIELD_PREP(URDMA_DBW_OBJ, (uint64_t)obj);
 }
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
@@ -364,40 +368,79 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-static int urdma_qp_init_wqs(struct urdma_context *ctx, struct urdma_qp *qp, struct ibv_qp_cap *cap)
+/* SGEs that a receive WQE has room for. */
+static uint32_t urdma_rq_max_sge(const struct urdma_context *ctx, const struct urdma_wq *rq)
+{
+	return min_u32((rq->stride - URDMA_RQE_DATA_OFFSET) / URDMA_SGE_SIZE, ctx->max_rq_sge);
+}
+
+static int urdma_rq_init(const struct urdma_context *ctx, struct urdma_wq *rq,
+			 struct ibv_qp_cap *cap, struct ibv_srq *srq)
+{
+	int err;
+
+	rq->wc_opcode = urdma_recv_wc_opcode;
+	if (srq) {
+		rq->srq = to_usrq(srq);
+		rq->wr_id = rq->srq->wq.wr_id;
+		/* All of an index, which is a place of the SRQ. And head is the limit, modulo 2^16.
+		 */
+		rq->mask = UINT16_MAX;
+		pthread_spin_init(&rq->lock, PTHREAD_PROCESS_PRIVATE);
+		return 0;
+	}
+	err = urdma_wq_init(rq, cap->max_recv_wr, ctx->log_max_rq,
+			    URDMA_RQE_DATA_OFFSET + cap->max_recv_sge * URDMA_SGE_SIZE, 0);
+	if (err)
+		return err;
+	rq->max_sge = urdma_rq_max_sge(ctx, rq);
+	cap->max_recv_wr = 1U << rq->log;
+	cap->max_recv_sge = rq->max_sge;
+	return 0;
+}
+
+static void urdma_rq_uninit(struct urdma_wq *rq)
+{
+	if (rq->srq)
+		pthread_spin_destroy(&rq->lock);
+	else
+		urdma_wq_uninit(rq);
+}
+
+static int urdma_qp_init_wqs(struct urdma_context *ctx, struct urdma_qp *qp, struct ibv_qp_cap *cap,
+			     struct ibv_srq *srq)
 {
 	uint32_t data = qp->ud_opcodes ? URDMA_SQE_UD_DATA_OFFSET : URDMA_SQE_DATA_OFFSET;
 	uint32_t bytes;
 	int err;
 
+	/* With an SRQ, what is asked for in receives does not count (volume 1, 11.2.5.1). */
+	if (srq) {
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = 0;
+	}
 	if (cap->max_send_sge > ctx->max_sq_sge || cap->max_recv_sge > ctx->max_rq_sge ||
 	    cap->max_inline_data > ctx->max_inline)
 		return EINVAL;
 	bytes = cap->max_send_sge * URDMA_SGE_SIZE;
 	if (bytes < cap->max_inline_data)
 		bytes = cap->max_inline_data;
-	err = urdma_wq_init(&qp->sq, cap->max_send_wr, ctx->log_max_sq, data + bytes);
+	err = urdma_wq_init(&qp->sq, cap->max_send_wr, ctx->log_max_sq, data + bytes, 0);
 	if (err)
 		return err;
-	err = urdma_wq_init(&qp->rq, cap->max_recv_wr, ctx->log_max_rq,
-			    URDMA_RQE_DATA_OFFSET + cap->max_recv_sge * URDMA_SGE_SIZE);
+	err = urdma_rq_init(ctx, &qp->rq, cap, srq);
 	if (err) {
 		urdma_wq_uninit(&qp->sq);
 		return err;
 	}
 
 	qp->sq.wc_opcode = urdma_send_wc_opcode;
-	qp->rq.wc_opcode = urdma_recv_wc_opcode;
 	/* What the slots hold beyond the wish is given too. */
 	bytes = (1U << qp->sq.log_stride) - data;
 	qp->sq.max_sge = min_u32(bytes / URDMA_SGE_SIZE, ctx->max_sq_sge);
 	qp->max_inline = min_u32(bytes, ctx->max_inline);
-	bytes = (1U << qp->rq.log_stride) - URDMA_RQE_DATA_OFFSET;
-	qp->rq.max_sge = min_u32(bytes / URDMA_SGE_SIZE, ctx->max_rq_sge);
 	cap->max_send_wr = 1U << qp->sq.log;
-	cap->max_recv_wr = 1U << qp->rq.log;
 	cap->max_send_sge = qp->sq.max_sge;
-	cap->max_recv_sge = qp->rq.max_sge;
 	cap->max_inline_data = qp->max_inline;
 	return 0;
 }
@@ -425,9 +468,9 @@ static void urdma_unlock_cqs(struct urdma_qp *qp)
 /* With the CQs locked: completions of the QP that nobody has polled yet are dropped. */
 static void urdma_forget_cqes(struct urdma_qp *qp)
 {
-	urdma_cq_forget_qp(to_ucq(qp->vqp.qp.send_cq), qp->qpn);
+	urdma_cq_forget_qp(to_ucq(qp->vqp.qp.send_cq), qp);
 	if (qp->vqp.qp.recv_cq != qp->vqp.qp.send_cq)
-		urdma_cq_forget_qp(to_ucq(qp->vqp.qp.recv_cq), qp->qpn);
+		urdma_cq_forget_qp(to_ucq(qp->vqp.qp.recv_cq), qp);
 }
 
 /* Work requests that can be made by the extended verbs, by type. */
@@ -507,7 +550,7 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	struct urdma_qp *qp;
 	int err = EOPNOTSUPP;
 
-	if (!send_ops || attr->srq ||
+	if (!send_ops ||
 	    !check_comp_mask(attr->comp_mask, IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
 						      IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		goto err_errno;
@@ -525,7 +568,7 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	if (!qp)
 		goto err_errno;
 	urdma_qp_init_opcodes(ctx, qp, attr->qp_type);
-	err = urdma_qp_init_wqs(ctx, qp, &attr->cap);
+	err = urdma_qp_init_wqs(ctx, qp, &attr->cap, attr->srq);
 	if (err)
 		goto err_free;
 	qp->max_msg = 1ULL << ctx->log_max_msg;
@@ -561,7 +604,7 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 
 err_unlock:
 	pthread_mutex_unlock(&ctx->qp_mutex);
-	urdma_wq_uninit(&qp->rq);
+	urdma_rq_uninit(&qp->rq);
 	urdma_wq_uninit(&qp->sq);
 err_free:
 	free(qp);
@@ -641,8 +684,98 @@ int urdma_destroy_qp(struct ibv_qp *ibqp)
 	urdma_unlock_cqs(qp);
 	pthread_mutex_unlock(&ctx->qp_mutex);
 
-	urdma_wq_uninit(&qp->rq);
+	urdma_rq_uninit(&qp->rq);
 	urdma_wq_uninit(&qp->sq);
 	free(qp);
+	return 0;
+}
+
+struct ibv_srq *urdma_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct urdma_context *ctx = to_uctx(pd->context);
+	struct urdma_cmd_create_srq_resp resp = {};
+	struct urdma_cmd_create_srq cmd = {};
+	struct ibv_srq_init_attr ask = *attr;
+	struct urdma_srq *srq;
+	struct urdma_wq *wq;
+	uint32_t i;
+	int err = EOPNOTSUPP;
+
+	if (!(ctx->features & URDMA_RF_FEAT_SRQ))
+		goto err_errno;
+	err = EINVAL;
+	if (!attr->attr.max_wr || attr->attr.max_sge > ctx->max_rq_sge)
+		goto err_errno;
+	err = ENOMEM;
+	srq = urdma_zalloc(sizeof(*srq));
+	if (!srq)
+		goto err_errno;
+	wq = &srq->wq;
+	err = urdma_wq_init(wq, attr->attr.max_wr, ctx->log_max_rq,
+			    URDMA_RQE_DATA_OFFSET + attr->attr.max_sge * URDMA_SGE_SIZE,
+			    sizeof(*srq->index));
+	if (err)
+		goto err_free;
+	err = ENOMEM;
+	srq->free = calloc(1U << wq->log, sizeof(*srq->free));
+	if (!srq->free)
+		goto err_wq;
+	srq->index = (__le16 *)(wq->ring + ((size_t)1 << (wq->log + wq->log_stride)));
+	/* The first place is taken first. */
+	srq->num_free = 1U << wq->log;
+	for (i = 0; i < srq->num_free; i++)
+		srq->free[i] = srq->num_free - 1 - i;
+	/* What the places hold beyond the wish is given too. */
+	wq->max_sge = urdma_rq_max_sge(ctx, wq);
+	ask.attr.max_wr = 1U << wq->log;
+	ask.attr.max_sge = wq->max_sge;
+
+	cmd.buf_addr = (uintptr_t)wq->ring;
+	cmd.buf_len = wq->ring_bytes;
+	cmd.log_entries = wq->log;
+	cmd.log_stride = wq->log_stride;
+	err = ibv_cmd_create_srq(pd, &srq->ibv_srq, &ask, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
+				 sizeof(resp));
+	if (err)
+		goto err_places;
+	attr->attr = ask.attr;
+	urdma_wq_set_doorbell(wq, ctx->db + URDMA_DB_SRQ, resp.srqn);
+	return &srq->ibv_srq;
+
+err_places:
+	free(srq->free);
+err_wq:
+	urdma_wq_uninit(wq);
+err_free:
+	free(srq);
+err_errno:
+	errno = err;
+	return NULL;
+}
+
+int urdma_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	struct ibv_modify_srq cmd;
+
+	return ibv_cmd_modify_srq(srq, attr, mask, &cmd, sizeof(cmd));
+}
+
+int urdma_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	struct ibv_query_srq cmd;
+
+	return ibv_cmd_query_srq(srq, attr, &cmd, sizeof(cmd));
+}
+
+int urdma_destroy_srq(struct ibv_srq *ibsrq)
+{
+	struct urdma_srq *srq = to_usrq(ibsrq);
+	int err = ibv_cmd_destroy_srq(ibsrq);
+
+	if (err)
+		return err;
+	free(srq->free);
+	urdma_wq_uninit(&srq->wq);
+	free(srq);
 	return 0;
 }

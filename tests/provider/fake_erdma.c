@@ -64,6 +64,12 @@ void fake_nic_create_qp(const void *cmd, void *resp, uint32_t qpn)
 	r->rq_offset = WQEBBS * SQEBB_SIZE;
 }
 
+/* It has no SRQs. */
+void fake_nic_create_srq(const void *cmd, void *resp, uint32_t srqn)
+{
+	abort();
+}
+
 void fake_nic_complete(struct ibv_cq *ibcq, struct ibv_qp *qp, bool recv)
 {
 	struct erdma_cq *cq = to_ecq(ibcq);

@@ -15,14 +15,16 @@
 /* Limits of the NIC: of QP numbers, and of CQs. */
 #define FAKE_QPNS 8
 #define FAKE_CQS  8
+#define FAKE_SRQS 8
 
 #define FAKE_DOORBELL_BYTES (3 * 4096)
 
-/* What the kernel driver adds to the answers. Numbers of CQs and QPs count up. */
+/* What the kernel driver adds to the answers. Numbers of CQs, QPs and SRQs count up. */
 void fake_nic_context(struct ib_uverbs_get_context_resp *resp);
 void fake_nic_create_ah(const struct ibv_ah_attr *attr, void *resp);
 void fake_nic_create_cq(const void *cmd, void *resp, uint32_t cqn);
 void fake_nic_create_qp(const void *cmd, void *resp, uint32_t qpn);
+void fake_nic_create_srq(const void *cmd, void *resp, uint32_t srqn);
 
 /*
  * A good completion, into a CQ, of the next WQE in the send or receive queue of a QP. WQEs are

@@ -11,7 +11,7 @@
 uint64_t fake_urdma_features = URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE |
 			       URDMA_RF_FEAT_RC_READ | URDMA_RF_FEAT_RC_ATOMIC |
 			       URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_UC |
-			       URDMA_RF_FEAT_UD;
+			       URDMA_RF_FEAT_UD | URDMA_RF_FEAT_SRQ;
 
 static struct {
 	struct urdma_create_cq_req req;
@@ -24,6 +24,8 @@ static struct {
 	uint16_t sq, rq;
 } next[FAKE_QPNS];
 static struct urdma_create_qp_req qp_req;
+
+static struct urdma_create_srq_req srqs[FAKE_SRQS];
 
 void fake_nic_context(struct ib_uverbs_get_context_resp *resp)
 {
@@ -77,6 +79,17 @@ void fake_nic_create_qp(const void *cmd, void *resp, uint32_t qpn)
 	r->qpn = qpn;
 }
 
+void fake_nic_create_srq(const void *cmd, void *resp, uint32_t srqn)
+{
+	const struct urdma_cmd_create_srq *c = cmd;
+	struct urdma_cmd_create_srq_resp *r = resp;
+
+	if (srqn >= FAKE_SRQS)
+		abort();
+	srqs[srqn] = c->drv_payload;
+	r->srqn = srqn;
+}
+
 uint32_t fake_urdma_cqes(const struct ibv_cq *cq)
 {
 	return 1U << cqs[cq->handle].req.log_entries;
@@ -102,6 +115,37 @@ const uint64_t *fake_urdma_sqe(uint16_t index)
 const uint64_t *fake_urdma_rqe(uint16_t index)
 {
 	return slot(qp_req.rq_addr, qp_req.rq_log_entries, qp_req.rq_log_stride, index);
+}
+
+bool fake_urdma_has_rq(void)
+{
+	return qp_req.rq_addr || qp_req.rq_len || qp_req.rq_log_entries || qp_req.rq_log_stride;
+}
+
+uint32_t fake_urdma_srq_places(const struct ibv_srq *srq)
+{
+	return 1U << srqs[srq->handle].log_entries;
+}
+
+uint16_t fake_urdma_srq_index(const struct ibv_srq *srq, uint16_t n)
+{
+	const struct urdma_create_srq_req *req = &srqs[srq->handle];
+	uint64_t array = UINT64_C(1) << (req->log_entries + req->log_stride);
+	const uint16_t *ring = (const uint16_t *)(uintptr_t)(req->buf_addr + array);
+	uint32_t at = n & (fake_urdma_srq_places(srq) - 1);
+
+	if (array + (at + 1) * sizeof(*ring) > req->buf_len)
+		abort();
+	return le16toh(ring[at]);
+}
+
+const uint64_t *fake_urdma_srqe(const struct ibv_srq *srq, uint16_t place)
+{
+	const struct urdma_create_srq_req *req = &srqs[srq->handle];
+
+	if (place >> req->log_entries)
+		abort();
+	return slot(req->buf_addr, req->log_entries, req->log_stride, place);
 }
 
 void fake_urdma_cqe(struct ibv_cq *cq, uint64_t w0, uint64_t w1, uint64_t w2, uint64_t cycles)

@@ -6,6 +6,7 @@
 #ifndef FAKE_URDMA_H
 #define FAKE_URDMA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <infiniband/driver.h>
@@ -22,6 +23,14 @@ void fake_urdma_cqe(struct ibv_cq *cq, uint64_t w0, uint64_t w1, uint64_t w2, ui
 /* The WQE of an index, of the QP that was created last, in host order; word 0 first. */
 const uint64_t *fake_urdma_sqe(uint16_t index);
 const uint64_t *fake_urdma_rqe(uint16_t index);
+
+/* Of an SRQ: the place that entry n of the ring of indices names, and the WQE of a place. */
+uint16_t fake_urdma_srq_index(const struct ibv_srq *srq, uint16_t n);
+const uint64_t *fake_urdma_srqe(const struct ibv_srq *srq, uint16_t place);
+uint32_t fake_urdma_srq_places(const struct ibv_srq *srq);
+
+/* Does the QP that was created last have a receive queue of its own? */
+bool fake_urdma_has_rq(void);
 
 /* Number of slots, or of entries. */
 uint32_t fake_urdma_sq_slots(void);

@@ -20,7 +20,7 @@ int fake_members;
 static const struct verbs_device_ops *driver;
 static struct verbs_device *device;
 static uint8_t *doorbells;
-static uint32_t next_cqn, next_key;
+static uint32_t next_cqn, next_srqn, next_key;
 
 /* ---- libibverbs ------------------------------------------------------------------------------ */
 
@@ -37,6 +37,7 @@ void verbs_set_ops(struct verbs_context *vctx, const struct verbs_context_ops *o
 	ctx_ops->poll_cq = ops->poll_cq;
 	ctx_ops->post_recv = ops->post_recv;
 	ctx_ops->post_send = ops->post_send;
+	ctx_ops->post_srq_recv = ops->post_srq_recv;
 	ctx_ops->req_notify_cq = ops->req_notify_cq;
 }
 
@@ -72,6 +73,7 @@ struct ibv_context *fake_open(void)
 	int fd = memfd_create("doorbells", 0);
 
 	next_cqn = 0;
+	next_srqn = 0;
 	fake_next_qpn = FIRST_QPN;
 	next_key = 0;
 	if (fd < 0 || ftruncate(fd, FAKE_DOORBELL_BYTES))
@@ -233,6 +235,36 @@ int ibv_cmd_destroy_cq(struct ibv_cq *cq)
 	return fake_error;
 }
 
+int ibv_cmd_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_init_attr *attr,
+		       struct ibv_create_srq *cmd, size_t cmd_size,
+		       struct ib_uverbs_create_srq_resp *resp, size_t resp_size)
+{
+	if (fake_error)
+		return fake_error;
+	srq->context = pd->context;
+	srq->pd = pd;
+	srq->handle = next_srqn;
+	fake_nic_create_srq(cmd, resp, next_srqn++);
+	return 0;
+}
+
+int ibv_cmd_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask,
+		       struct ibv_modify_srq *cmd, size_t cmd_size)
+{
+	return fake_error;
+}
+
+int ibv_cmd_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, struct ibv_query_srq *cmd,
+		      size_t cmd_size)
+{
+	return fake_error;
+}
+
+int ibv_cmd_destroy_srq(struct ibv_srq *srq)
+{
+	return fake_error;
+}
+
 int ibv_cmd_create_qp(struct ibv_pd *pd, struct ibv_qp *qp, struct ibv_qp_init_attr *attr,
 		      struct ibv_create_qp *cmd, size_t cmd_size,
 		      struct ib_uverbs_create_qp_resp *resp, size_t resp_size)
@@ -243,6 +275,7 @@ int ibv_cmd_create_qp(struct ibv_pd *pd, struct ibv_qp *qp, struct ibv_qp_init_a
 	qp->pd = pd;
 	qp->send_cq = attr->send_cq;
 	qp->recv_cq = attr->recv_cq;
+	qp->srq = attr->srq;
 	qp->qp_type = attr->qp_type;
 	qp->state = IBV_QPS_RESET;
 	qp->qp_num = fake_next_qpn;
@@ -257,6 +290,7 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 	struct ibv_qp_init_attr plain = {
 		.send_cq = attr->send_cq,
 		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
 		.qp_type = attr->qp_type,
 	};
 

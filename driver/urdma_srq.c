@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * urdma: shared receive queues.
+ *
+ * WQEs of an SRQ complete in any order, so they lie in an array of places, and a ring of indices
+ * behind it names the places that are posted: CREATE_SRQ in urdma_hw.h. Of an SRQ of the kernel's
+ * own the free places are a stack. Posting takes a place from it, and polling gives it back when
+ * it has read the completion. A process keeps its free places by itself.
+ */
+#include <rdma/uverbs_ioctl.h>
+
+#include "urdma-abi.h"
+#include "urdma.h"
+
+/* Bytes of an index in the ring behind the array. */
+#define URDMA_SRQ_INDEX_SIZE 2
+
+static size_t urdma_srq_bytes(u8 log_entries, u8 log_stride)
+{
+	return ((size_t)1 << (log_entries + log_stride)) +
+	       ((size_t)URDMA_SRQ_INDEX_SIZE << log_entries);
+}
+
+static int urdma_srq_check(struct urdma_dev *dev, const struct ib_srq_init_attr *init)
+{
+	if (init->srq_type != IB_SRQT_BASIC)
+		return -EOPNOTSUPP;
+	if (!init->attr.max_wr || init->attr.max_wr > 1U << dev->caps.log_rq ||
+	    init->attr.max_sge > dev->caps.max_rq_sge)
+		return -EINVAL;
+	return 0;
+}
+
+/* In the memory of a process, of the shape that its provider has chosen. */
+static int urdma_create_srq_user(struct urdma_dev *dev, struct urdma_srq *srq,
+				 const struct ib_srq_attr *attr, struct ib_udata *udata)
+{
+	struct urdma_create_srq_req req;
+	size_t bytes;
+	int err;
+
+	err = urdma_udata_in(udata, &req, sizeof(req));
+	if (err)
+		return err;
+	if (req.reserved)
+		return -EINVAL;
+	err = urdma_wq_check(req.log_entries, dev->caps.log_rq, req.log_stride, attr->max_wr,
+			     urdma_rqe_bytes(attr->max_sge));
+	if (err)
+		return err;
+	bytes = urdma_srq_bytes(req.log_entries, req.log_stride);
+	if (req.buf_len < bytes)
+		return -EINVAL;
+	srq->wq.log = req.log_entries;
+	srq->wq.log_stride = req.log_stride;
+	/* The NIC only reads it. */
+	return urdma_mem_ring(dev, &srq->mem, req.buf_addr, bytes, 0);
+}
+
+/* What the places hold beyond the wish is given too. */
+static int urdma_create_srq_kernel(struct urdma_dev *dev, struct urdma_srq *srq,
+				   struct ib_srq_attr *attr)
+{
+	struct urdma_wq *wq = &srq->wq;
+	u32 i;
+	int err;
+
+	err = urdma_wq_init(dev, wq, &srq->mem, attr->max_wr, urdma_rqe_bytes(attr->max_sge),
+			    URDMA_SRQ_INDEX_SIZE);
+	if (err)
+		return err;
+	srq->free = kvcalloc(1U << wq->log, sizeof(*srq->free), GFP_KERNEL);
+	if (!srq->free) {
+		urdma_wq_uninit(dev, wq, &srq->mem);
+		return -ENOMEM;
+	}
+	srq->index = (__le16 *)(wq->ring + ((size_t)1 << (wq->log + wq->log_stride)));
+	/* The first place is taken first. */
+	srq->num_free = 1U << wq->log;
+	for (i = 0; i < srq->num_free; i++)
+		srq->free[i] = srq->num_free - 1 - i;
+	wq->max_sge = urdma_rq_max_sge(dev, wq);
+	attr->max_wr = 1U << wq->log;
+	attr->max_sge = wq->max_sge;
+	return 0;
+}
+
+static void urdma_srq_free(struct urdma_dev *dev, struct urdma_srq *srq)
+{
+	if (srq->kernel) {
+		kvfree(srq->free);
+		urdma_wq_uninit(dev, &srq->wq, &srq->mem);
+	} else {
+		urdma_mem_free(dev, &srq->mem);
+	}
+}
+
+int urdma_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata)
+{
+	struct urdma_dev *dev = to_udev(ibsrq->device);
+	/* none for an SRQ of the kernel's own */
+	struct urdma_ucontext *uctx =
+		rdma_udata_to_drv_context(udata, struct urdma_ucontext, ibucontext);
+	struct urdma_create_srq_resp resp = {};
+	struct urdma_srq *srq = to_usrq(ibsrq);
+	u64 cmd[URDMA_CMD_WORDS] = {};
+	int err;
+
+	err = urdma_srq_check(dev, init);
+	if (err)
+		return err;
+	srq->kernel = !udata;
+	if (srq->kernel)
+		err = urdma_create_srq_kernel(dev, srq, &init->attr);
+	else
+		err = urdma_create_srq_user(dev, srq, &init->attr, udata);
+	if (err)
+		return err;
+	srq->max_wr = init->attr.max_wr;
+	srq->max_sge = init->attr.max_sge;
+
+	/* Only a number for now: an event must not find an SRQ that is half made. */
+	err = xa_alloc_cyclic(&dev->srq_xa, &srq->srqn, NULL, XA_LIMIT(0, dev->caps.num_srq - 1),
+			      &dev->next_srqn, GFP_KERNEL);
+	if (err < 0) {
+		err = err == -EBUSY ? -ENOSPC : err;
+		goto err_mem;
+	}
+	cmd[0] = urdma_cmd0(URDMA_CMD_CREATE_SRQ, srq->srqn);
+	cmd[1] = FIELD_PREP(URDMA_CMD_SRQ1_PD, to_upd(ibsrq->pd)->pdn) |
+		 FIELD_PREP(URDMA_CMD_SRQ1_DB_PAGE, uctx ? uctx->db->page : URDMA_KERNEL_DB_PAGE);
+	cmd[2] = FIELD_PREP(URDMA_CMD_SRQ2_RING,
+			    urdma_ring_word(&srq->mem, srq->wq.log, srq->wq.log_stride));
+	cmd[3] = srq->mem.pt.addr;
+	err = urdma_cmd_exec(dev, cmd, NULL);
+	if (err)
+		goto err_xa;
+
+	if (udata) {
+		resp.srqn = srq->srqn;
+		err = urdma_udata_out(udata, &resp, sizeof(resp));
+		if (err)
+			goto err_destroy;
+	}
+	/* Cannot fail: the slot is reserved. */
+	xa_store(&dev->srq_xa, srq->srqn, srq, GFP_KERNEL);
+	return 0;
+
+err_destroy:
+	urdma_cmd_destroy(dev, URDMA_CMD_DESTROY_SRQ, srq->srqn);
+err_xa:
+	xa_erase(&dev->srq_xa, srq->srqn);
+err_mem:
+	urdma_srq_free(dev, srq);
+	return err;
+}
+
+/* The core has seen to it that no QP uses it. */
+int urdma_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
+{
+	struct urdma_dev *dev = to_udev(ibsrq->device);
+	struct urdma_srq *srq = to_usrq(ibsrq);
+
+	urdma_cmd_destroy(dev, URDMA_CMD_DESTROY_SRQ, srq->srqn);
+	xa_erase(&dev->srq_xa, srq->srqn);
+	urdma_eq_sync(&dev->eqs[0]);
+	urdma_srq_free(dev, srq);
+	return 0;
+}
+
+/* The limit alone: an SRQ keeps its size (IB_DEVICE_SRQ_RESIZE is not set). */
+int urdma_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
+		     struct ib_udata *udata)
+{
+	struct urdma_srq *srq = to_usrq(ibsrq);
+	u64 cmd[URDMA_CMD_WORDS] = { urdma_cmd0(URDMA_CMD_MODIFY_SRQ, srq->srqn) };
+
+	if (mask & ~IB_SRQ_LIMIT)
+		return -EOPNOTSUPP;
+	if (!urdma_udata_is_empty(udata))
+		return -EINVAL;
+	if (!(mask & IB_SRQ_LIMIT))
+		return 0;
+	if (attr->srq_limit > srq->max_wr)
+		return -EINVAL;
+	cmd[1] = FIELD_PREP(URDMA_CMD_MSRQ1_LIMIT, attr->srq_limit);
+	return urdma_cmd_exec(to_udev(ibsrq->device), cmd, NULL);
+}
+
+int urdma_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
+{
+	struct urdma_srq *srq = to_usrq(ibsrq);
+	u64 cmd[URDMA_CMD_WORDS] = { urdma_cmd0(URDMA_CMD_QUERY_SRQ, srq->srqn) };
+	u64 cpl[URDMA_CMD_WORDS];
+	int err;
+
+	err = urdma_cmd_exec(to_udev(ibsrq->device), cmd, cpl);
+	if (err)
+		return err;
+	attr->max_wr = srq->max_wr;
+	attr->max_sge = srq->max_sge;
+	attr->srq_limit = FIELD_GET(URDMA_CPL_SRQ1_LIMIT, cpl[1]);
+	return 0;
+}
+
+/* With the CQ locked: a completion has been read, and the place that it names is free again. */
+void urdma_srq_put(struct urdma_srq *srq, u16 place)
+{
+	spin_lock(&srq->wq.lock);
+	/* What the NIC writes cannot be more than was taken; this is for one that is out of order.
+	 */
+	if (!WARN_ON_ONCE(srq->num_free >> srq->wq.log))
+		srq->free[srq->num_free++] = place & ((1U << srq->wq.log) - 1);
+	spin_unlock(&srq->wq.lock);
+}
+
+/* From the interrupt handler of EQ 0. */
+void urdma_srq_event(struct urdma_dev *dev, u32 srqn, u8 type)
+{
+	struct urdma_srq *srq = xa_load(&dev->srq_xa, srqn);
+	struct ib_event event = {};
+
+	if (!srq || !srq->ibsrq.event_handler)
+		return;
+	event.event = type == URDMA_EV_SRQ_LIMIT ? IB_EVENT_SRQ_LIMIT_REACHED : IB_EVENT_SRQ_ERR;
+	event.device = srq->ibsrq.device;
+	event.element.srq = &srq->ibsrq;
+	srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
+}
