@@ -23,7 +23,7 @@ int urdma_wq_check(u8 log_entries, u8 log_max, u8 log_stride, u32 wr, u32 bytes)
 }
 
 /*
- * A queue of at least wr WQEs of at least wqe_bytes each, which are within the limits of the device.
+ * A queue of at least wr WQEs of at least wqe_bytes each. The device allows both.
  * Behind the WQEs there is room for "more" bytes a WQE.
  */
 int urdma_wq_init(struct urdma_dev *dev, struct urdma_wq *wq, struct urdma_mem *mem, u32 wr,
