@@ -407,6 +407,7 @@ package urdma_pkg;
 
   typedef struct packed {
     rsp_e             kind;
+    logic             dup;         // RSP_READ, RSP_ATOMIC: repeated
     logic [QPN_W-1:0] qpn;
     logic [23:0]      psn;         // RSP_READ: of the first response packet
     logic [7:0]       syndrome;    // AETH

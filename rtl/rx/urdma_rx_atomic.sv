@@ -221,6 +221,7 @@ module urdma_rx_atomic
   always_comb begin
     rsp = '0;
     rsp.kind = state_reg == X_NAK ? RSP_ACK : RSP_ATOMIC;
+    rsp.dup = x.dup;
     rsp.qpn = x.qpn;
     rsp.psn = x.psn;
     rsp.msn = state_reg == X_NAK ? x.msn - 24'd1 : x.msn;  // what failed is not completed

@@ -6,8 +6,9 @@
 // wait, and goes on with new ones, which may not be lost behind them. A request is one event on the QP's state, so it is
 // taken at once, whatever waits:
 //
-//  READ, ATOMIC  appended; no room: dropped and counted, the requester will ask again. A pending ACK or NAK of this PSN or
-//                of one before is dropped: the answer says the same, and an ACK must not go back (a NAK's gap is closed).
+//  READ, ATOMIC  appended; no room: dropped and counted, the requester will ask again. Until it does, nothing behind a new one
+//                that was dropped is answered, for answers keep the order of their requests. A pending ACK or NAK of this PSN
+//                or of one before is dropped: the answer says the same, and an ACK must not go back (a NAK's gap is closed).
 //  ACK, NAK      takes the place of the pending one, which it covers. A NAK stays if an ACK of a PSN before comes, which is
 //                that of a duplicate: the responder gives only one NAK for a gap.
 //  NAK that ends the QP (0x61 and up): takes the place of any other, and the QP is closed.
@@ -105,6 +106,8 @@ module urdma_tx_resp
     logic             closed;      // it is, or was, a NAK that ends the QP, or a request was dropped in ERR: nothing more is
                                    // taken in this life
     logic             op_err;      // fatal: remote operation error, else remote access
+    logic             lost;        // a new request found no room:
+    logic [23:0]      lost_psn;    // it is the next one behind those that are taken
     logic [23:0]      psn;
     logic [7:0]       syndrome;
     logic [23:0]      msn;         // with no ack: the last one seen
@@ -263,7 +266,7 @@ module urdma_tx_resp
 
   // ---- the event ------------------------------------------------------------------------------------------------------
   logic epoch_reg;             // flips with each fence
-  logic fence_on, is_ack, is_end, requeue, ack_now, work_push;
+  logic fence_on, is_ack, is_end, behind, requeue, ack_now, work_push;
   logic [1:0] enter, leave;    // of an epoch
   work_t work_in;
   assign fence_on = !fence_hit;
@@ -271,6 +274,8 @@ module urdma_tx_resp
   // syndrome bits 6:5: 0 ACK, 1 RNR NAK, 3 NAK, whose code 0 asks for a repetition and whose others end the QP (IBA volume 1,
   // 9.7.5.2.1)
   assign is_end = (e1_req_reg.syndrome[6:5] == 2'd3) && (e1_req_reg.syndrome[4:0] != 5'd0);
+
+  assign behind = st.lost && (e1_req_reg.psn != st.lost_psn) && not_before(e1_req_reg.psn, st.lost_psn) && !(is_ack && is_end);
 
   always_comb begin
     nx = st;
@@ -288,18 +293,20 @@ module urdma_tx_resp
     case (e1_ev_reg)
       EV_REQ: if (!st.closed) begin
         if (is_ack) begin
-          // syndrome bits 6:5 are 0 in an ACK (IBA volume 1, 9.7.5.2.1)
-          if (!st.ack || (e1_req_reg.syndrome[6:5] != 2'd0) || not_before(e1_req_reg.psn, st.psn)) begin
+          if (!behind && (!st.ack || (e1_req_reg.syndrome[6:5] != 2'd0) || not_before(e1_req_reg.psn, st.psn))) begin
             nx.ack = 1'b1;
             nx.closed = is_end;
             nx.psn = e1_req_reg.psn;
             nx.syndrome = e1_req_reg.syndrome;
             nx.msn = e1_req_reg.msn;
           end
-          nx.queued = 1'b1;
-        end else if (st.count[RING_W]) begin
+          nx.queued = st.queued || nx.ack;
+        end else if (st.count[RING_W] || behind) begin
           cnt_read_drop = e1_valid_reg;
+          if (!st.lost && !e1_req_reg.dup) nx.lost_psn = e1_req_reg.psn;
+          nx.lost = st.lost || !e1_req_reg.dup;
         end else begin
+          if (e1_req_reg.psn == st.lost_psn) nx.lost = 1'b0;
           ring_wr = e1_valid_reg;
           nx.count = st.count + 1'b1;
           if (st.ack && not_before(e1_req_reg.psn, st.psn)) begin
@@ -346,6 +353,7 @@ module urdma_tx_resp
       EV_RESET: begin
         nx.closed = 1'b0;
         nx.fatal = 1'b0;
+        nx.lost = 1'b0;
         nx.ack = 1'b0;
         nx.old_ack = 1'b0;
       end
@@ -461,7 +469,7 @@ module urdma_tx_resp
   logic err_valid_reg;
   qp_err_t err_reg;
 
-  logic ready, o_fire, o_free, fast, ack_go, slow_ack, load, emit, cur_last, turn_end;
+  logic ready, o_fire, o_free, fast, ack_go, slow_ack, load, emit, cur_last, turn_end, no_reads;
   logic [12:0] mtu, plen;
   logic [31:0] skip;
   logic [RING_W:0] done;
@@ -491,15 +499,8 @@ module urdma_tx_resp
   end
 
   // entries
-  always_comb begin
-    case (c.mtu)
-      3'd1: begin mtu = 13'd256; skip = {work.npk, 8'd0}; end
-      3'd2: begin mtu = 13'd512; skip = {work.npk[22:0], 9'd0}; end
-      3'd3: begin mtu = 13'd1024; skip = {work.npk[21:0], 10'd0}; end
-      3'd4: begin mtu = 13'd2048; skip = {work.npk[20:0], 11'd0}; end
-      default: begin mtu = 13'd4096; skip = {work.npk[19:0], 12'd0}; end
-    endcase
-  end
+  assign mtu = 13'd128 << c.mtu;  // 1 is 256 bytes
+  assign skip = {1'b0, work.npk, 7'd0} << c.mtu;
   assign start = ready && !work.ack && (work.n != '0) && c.read_ok && !x_on_reg && end_in_ready;
   assign cur_last = cur_reg.atomic || (cur_reg.len <= 32'(mtu));
   assign plen = cur_reg.atomic ? 13'd0 : cur_last ? cur_reg.len[12:0] : mtu;
@@ -512,7 +513,6 @@ module urdma_tx_resp
   assign ring_rd_idx = work.head + (start ? '0 : x_idx_reg[RING_W-1:0] + 1'b1);
 
   // the turn is over: all sent, or the quantum used, or nothing may be sent
-  logic no_reads;
   assign no_reads = ready && !work.ack && (work.n != '0) && !c.read_ok && end_in_ready;
   assign end_in_valid = turn_end || no_reads;
   assign end_in = '{qpn: work.qpn, era: work.era, done: no_reads ? work.n : done,

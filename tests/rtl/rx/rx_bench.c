@@ -376,8 +376,10 @@ void bench_cycle(struct bench *b)
 			a.key = o->ack_key;
 			a.len = o->ack_len;
 		}
-		if (a.kind != RSP_ACK)
+		if (a.kind != RSP_ACK) {
 			a.va = o->ack_va;
+			a.dup = o->ack_dup;
+		}
 		LOG(b, b->acks, b->n_acks, a);
 	}
 	if (in->mco_valid && o->mco_ready) {

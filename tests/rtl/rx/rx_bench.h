@@ -31,6 +31,7 @@ struct bench_ack {
 	uint8_t kind, syndrome;
 	uint32_t psn, msn, key, len;
 	uint64_t va;
+	bool dup;
 };
 
 struct bench_cqe {

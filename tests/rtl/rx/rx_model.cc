@@ -169,6 +169,7 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	out->ack_syndrome = t.ack_syndrome;
 	out->ack_msn = t.ack_msn;
 	out->ack_kind = t.ack_kind;
+	out->ack_dup = t.ack_dup;
 	out->ack_key = t.ack_key;
 	out->ack_va = t.ack_va;
 	out->ack_len = t.ack_len;

@@ -100,7 +100,7 @@ struct rx_out {
 	uint32_t timer_cycles, mro_key, inv_key;
 	uint8_t mro_op;
 	uint16_t mro_pd, mro_qpn;
-	bool sent_ready, made_ready, acked_valid, ack_valid;
+	bool sent_ready, made_ready, acked_valid, ack_valid, ack_dup;
 	uint8_t acked_kind, acked_rd, ack_kind;
 	uint32_t ack_key, ack_len;
 	uint64_t ack_va;

@@ -211,6 +211,7 @@ void ref_request(struct bench *b, struct ref *r, const struct packet *p, bool du
 		r->acks[r->n_acks - 1].len = len;
 	}
 	r->acks[r->n_acks - 1].va = read ? va : v;
+	r->acks[r->n_acks - 1].dup = dup;
 }
 
 /* What a packet that passed every check of addresses does (IBA volume 1, 9.7.4). */
@@ -469,15 +470,15 @@ void check(struct bench *b)
 				continue;
 			if (na >= r->n_acks || a->psn != e->psn || a->msn != e->msn ||
 			    a->syndrome != e->syndrome || a->kind != e->kind || a->key != e->key ||
-			    a->va != e->va || a->len != e->len)
+			    a->va != e->va || a->len != e->len || a->dup != e->dup)
 				fail_msg("cycle %llu seed %u: QP %u answer %u: kind %u PSN %x MSN "
-					 "%x syndrome %x key %x va %llx len %x,"
-					 " expected (of %u) %u %x %x %x %x %llx %x",
+					 "%x syndrome %x key %x va %llx len %x dup %u,"
+					 " expected (of %u) %u %x %x %x %x %llx %x %u",
 					 (unsigned long long)b->cycle, seed, a->qpn, na, a->kind,
 					 a->psn, a->msn, a->syndrome, a->key,
-					 (unsigned long long)a->va, a->len, r->n_acks, e->kind,
-					 e->psn, e->msn, e->syndrome, e->key,
-					 (unsigned long long)e->va, e->len);
+					 (unsigned long long)a->va, a->len, a->dup, r->n_acks,
+					 e->kind, e->psn, e->msn, e->syndrome, e->key,
+					 (unsigned long long)e->va, e->len, e->dup);
 			na++;
 		}
 		for (unsigned int k = 0; k < b->n_cqes[0]; k++) {

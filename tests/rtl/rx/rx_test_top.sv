@@ -139,6 +139,7 @@ module rx_test_top
   output      logic [7:0]   ack_syndrome,
   output      logic [23:0]  ack_msn,
   output      logic [1:0]   ack_kind,
+  output      logic         ack_dup,
   output      logic [31:0]  ack_key,
   output      logic [63:0]  ack_va,
   output      logic [31:0]  ack_len,
@@ -279,6 +280,7 @@ module rx_test_top
   assign acked_una = acked.una_psn;
   assign acked_rd = acked.rd_done;
   assign ack_kind = ack.kind;
+  assign ack_dup = ack.dup;
   assign ack_qpn = ack.qpn;
   assign ack_psn = ack.psn;
   assign ack_syndrome = ack.syndrome;

@@ -37,6 +37,7 @@ struct request {
 	uint32_t key;
 	uint64_t va;
 	uint32_t len;
+	bool dup; // READ, ATOMIC: repeated
 };
 
 // what happened to a QP, in order
@@ -64,9 +65,11 @@ struct qp {
 	unsigned int held;	       // READs and ATOMICs in the ring, by our count
 	unsigned int npk;	       // packets made of `next`
 	uint64_t fence_at;
-	bool failed;		    // an rfail, its NAK not yet seen
-	bool closed;		    // ended by a NAK: takes nothing until its next life
-	bool cut;		    // READs were dropped in ERR: the same
+	bool failed; // an rfail, its NAK not yet seen
+	bool closed; // ended by a NAK: takes nothing until its next life
+	bool cut;    // READs were dropped in ERR: the same
+	bool lost;   // a new READ or ATOMIC was dropped, this one:
+	struct request lost_rq;
 	uint64_t fail_seq, fail_at; // packet that failed, cycle
 	unsigned int early_err;	    // event reported, its NAK not yet seen
 	unsigned int dead_era;	    // commit: this life is dead
@@ -92,13 +95,14 @@ struct bench {
 	std::deque<struct request> stale; // rfail of a life that is over: no effect
 	std::deque<unsigned int> resets;
 	uint64_t seq_in, seq_out, fence_seq;
-	unsigned int last_qpn; // whose request was taken in the cycle before
-	bool offering, last_entry, pkt_was, fence_want, fencing;
+	unsigned int last_qpn, last_psn; // of the request that was taken in the cycle before
+	bool offering, last_entry, last_behind, pkt_was, fence_want, fencing;
 	uint64_t fence_since, fence_ended, fences;
 	uint32_t pkt_old[18];
 	// knobs, in 1/16
 	unsigned int p_req, p_pd, p_piece, p_pkt, p_cfg, p_err, cfg_latency, commit_latency;
 	// seen
+	uint64_t behind, again;
 	uint64_t pds, pkts, bytes, drops, fails, slow_acks, naks, taken, ends, refused;
 	unsigned int turn_qpn;
 	uint64_t turn_bytes, turn_max;
@@ -559,7 +563,16 @@ static void drive_request(struct bench *b)
 	FIELD_SET(w, 0, ack_req_t, psn, r->psn);
 	FIELD_SET(w, 0, ack_req_t, qpn, r->qpn);
 	FIELD_SET(w, 0, ack_req_t, kind, r->kind);
+	FIELD_SET(w, 0, ack_req_t, dup, r->dup);
 	b->dut.ack_req_valid = 1;
+}
+
+// Answers keep the order of their requests: until a new READ or ATOMIC that was dropped is asked
+// for again, what is behind it has none, but for a NAK that ends the QP.
+static bool is_behind(const struct qp *q, const struct request *r)
+{
+	return q->lost && r->psn != q->lost_rq.psn && not_before(r->psn, q->lost_rq.psn) &&
+	       !(r->kind == RSP_ACK && is_end(r->syndrome));
 }
 
 static void take_request(struct bench *b)
@@ -571,11 +584,18 @@ static void take_request(struct bench *b)
 	b->todo.pop_front();
 	b->offering = false;
 	b->last_qpn = r.qpn;
+	b->last_psn = r.psn;
 	b->last_entry = r.kind != RSP_ACK && !q->closed && !q->cut;
+	b->last_behind = is_behind(q, &r);
 	b->taken++;
 	if (q->closed || q->cut) {
 		b->refused++;
 		return;
+	}
+	if (b->last_behind) {
+		b->behind++;
+		if (r.kind == RSP_ACK)
+			return;
 	}
 	q->log.push_back(e);
 	if (b->last_entry)
@@ -595,6 +615,7 @@ static void check_drop(struct bench *b)
 		assert_int_equal(b->dut.cnt_read_drop, 0);
 		return;
 	}
+	assert_true(b->dut.cnt_read_drop || !b->last_behind);
 	if (b->dut.cnt_read_drop) {
 		// a rfail may stand behind it
 		for (uint64_t i = log_end(q); i-- > q->base;) {
@@ -603,11 +624,18 @@ static void check_drop(struct bench *b)
 			if (e->fail)
 				continue;
 			e->dropped = true;
+			if (!q->lost && !e->rq.dup) {
+				q->lost = true;
+				q->lost_rq = e->rq;
+			}
 			break;
 		}
 		if (q->held)
 			q->held--;
 		b->drops++;
+	} else if (q->lost && b->last_psn == q->lost_rq.psn) {
+		q->lost = false;
+		b->again++;
 	} else if (q->held > RING + 1 && reads_ok(q)) {
 		// one that has left the ring may wait to be taken
 		fail_msg("cycle %lu QP %u: %u READs taken", b->now, b->last_qpn, q->held);
@@ -677,6 +705,7 @@ static void check_err(struct bench *b)
 static void cycle(struct bench *b)
 {
 	Vurdma_tx_resp *d = &b->dut;
+	struct qp *q;
 
 	drive_request(b);
 	drive_reset(b);
@@ -699,7 +728,8 @@ static void cycle(struct bench *b)
 			b->fence_since = b->now;
 		}
 		if (d->rst_valid && d->rst_ready) {
-			b->qp[b->resets.front()].closed = b->qp[b->resets.front()].cut = false;
+			q = &b->qp[b->resets.front()];
+			q->closed = q->cut = q->lost = false;
 			b->resets.pop_front();
 		}
 		if (d->ack_req_valid && d->ack_req_ready) {
@@ -831,6 +861,12 @@ static struct request random_request(struct bench *b, unsigned int qpn, bool fai
 	struct request r;
 	uint32_t len = 0;
 
+	// one that was dropped is asked for again
+	if (q->lost && rnd(b, 3) == 0) {
+		r = q->lost_rq;
+		r.dup = true;
+		return r;
+	}
 	switch (rnd(b, 12)) {
 	case 0:
 		return request(b, RSP_ATOMIC, qpn, 0);
@@ -851,6 +887,7 @@ static struct request random_request(struct bench *b, unsigned int qpn, bool fai
 	case 6: // READ that comes again
 		len = rnd(b, 3 * m);
 		r = request(b, RSP_READ, qpn, len);
+		r.dup = true;
 		q->epsn = r.psn;
 		r.psn = (r.psn - 3 - rnd(b, 100)) & PSN_MASK;
 		return r;
@@ -927,8 +964,10 @@ static void random_run(uint64_t seed, bool failures)
 		      "dropped, %lu failed, %lu ended, %lu not taken any more, %lu fences\n",
 		      b->taken, b->pds, b->pkts, b->slow_acks, b->naks, b->drops, b->fails, b->ends,
 		      b->refused, b->fences);
+	print_message("%lu behind one that was dropped, %lu asked for again\n", b->behind,
+		      b->again);
 	assert_true(b->pkts > 100 && b->slow_acks > 100 && b->drops > 10 && b->fences > 10 &&
-		    b->naks > 100);
+		    b->naks > 100 && b->behind > 10 && b->again > 10);
 	assert_true(!failures || (b->fails > 20 && b->ends > 20 && b->refused > 100));
 	delete b;
 }
@@ -999,6 +1038,85 @@ static void test_ring_full(void **state)
 	b->p_pd = 16;
 	drain(b);
 	assert_int_equal(b->pds, RING);
+	delete b;
+}
+
+// A third time while all of these wait, with new ones behind: the new ones find no room, and what
+// is behind the first of them goes after it, when that has been asked for again.
+static void test_lost(void **state)
+{
+	struct bench *b = start(19);
+	struct request r, first[2];
+	uint64_t pds;
+
+	(void)state;
+	b->p_pd = b->p_pkt = 0;
+	for (unsigned int i = 0; i < OUTSTANDING; i++)
+		b->todo.push_back(request(b, RSP_READ, 5, 300));
+	for (unsigned int i = 0; i < 2 * OUTSTANDING; i++) {
+		r = b->todo[i % OUTSTANDING];
+		r.dup = true;
+		b->todo.push_back(r);
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		first[i] = request(b, i ? RSP_ATOMIC : RSP_READ, 5, 300);
+		b->todo.push_back(first[i]);
+	}
+	for (int i = 0; i < 300; i++)
+		cycle(b);
+	assert_int_equal(b->drops, OUTSTANDING + 2);
+	assert_true(b->qp[5].lost && b->qp[5].lost_rq.psn == first[0].psn);
+	b->p_pd = b->p_pkt = 16;
+	drain(b);
+	// There is room now, and still nothing goes: READ, ATOMIC, ACK, NAK for a gap.
+	pds = b->pds;
+	b->todo.push_back(request(b, RSP_READ, 5, 300));
+	b->todo.push_back(request(b, RSP_ATOMIC, 5, 0));
+	b->qp[5].epsn++;
+	b->todo.push_back(request(b, RSP_ACK, 5, 0));
+	r = request(b, RSP_ACK, 5, 0);
+	r.psn = b->qp[5].epsn;
+	r.syndrome = 0x60;
+	b->todo.push_back(r);
+	first[1].dup = true;
+	b->todo.push_back(first[1]);
+	drain(b);
+	assert_true(b->pds == pds && !b->pkts);
+	// what is before it is answered
+	r = first[0];
+	r.psn = (r.psn - 40) & PSN_MASK;
+	r.dup = true;
+	b->todo.push_back(r);
+	drain(b);
+	assert_true(b->pds > pds);
+	pds = b->pds;
+	first[0].dup = true;
+	b->todo.push_back(first[0]);
+	b->todo.push_back(first[1]);
+	b->todo.push_back(request(b, RSP_ACK, 5, 0));
+	drain(b);
+	assert_true(b->pds > pds && !b->qp[5].lost);
+	assert_int_equal(b->pkts + b->slow_acks, 1);
+
+	// A NAK that ends the QP goes, and the next life knows nothing of it.
+	b->p_pd = b->p_pkt = 0;
+	for (unsigned int i = 0; i < RING + 1; i++)
+		b->todo.push_back(request(b, RSP_READ, 6, 0));
+	r = request(b, RSP_ACK, 6, 0);
+	r.syndrome = 0x61;
+	b->todo.push_back(r);
+	for (int i = 0; i < 300; i++)
+		cycle(b);
+	assert_true(b->qp[6].lost);
+	b->p_pd = b->p_pkt = 16;
+	drain(b);
+	assert_int_equal(b->naks, 1);
+	b->resets.push_back(6);
+	drain(b);
+	b->todo.push_back(request(b, RSP_READ, 6, 0));
+	pds = b->pds;
+	drain(b);
+	assert_int_equal(b->pds, pds + 1);
 	delete b;
 }
 
@@ -1200,7 +1318,7 @@ static double rate(struct bench *b, unsigned int qps, uint32_t len, uint64_t pac
 
 	b->turns.clear();
 	while (b->pds < from + packets || !since) {
-		if (b->todo.empty() && b->qp[n % qps].held < RING - 1) {
+		if (b->todo.empty() && b->qp[n % qps].held < OUTSTANDING) {
 			b->todo.push_back(request(b, RSP_READ, n % qps, len));
 			n++;
 		} else if (b->todo.empty()) {
@@ -1269,11 +1387,17 @@ static void test_rates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lengths), cmocka_unit_test(test_ring_full),
-		cmocka_unit_test(test_again),	cmocka_unit_test(test_closed),
-		cmocka_unit_test(test_dead),	cmocka_unit_test(test_fail),
-		cmocka_unit_test(test_fair),	cmocka_unit_test(test_rates),
-		cmocka_unit_test(test_random),	cmocka_unit_test(test_random_failures),
+		cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_ring_full),
+		cmocka_unit_test(test_again),
+		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_dead),
+		cmocka_unit_test(test_fail),
+		cmocka_unit_test(test_fair),
+		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_random_failures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
