@@ -117,6 +117,13 @@ int connect_sides(struct test *t);
 int test_make(struct test *t, struct ib_device *a, struct ib_device *b, enum ib_poll_context ctx);
 void test_free(struct test *t);
 
+/* of a QP or an SRQ; its context is the side */
+void side_event(struct ib_event *event, void *context);
+int want_event(struct side *s, enum ib_event_type type);
+
+/* srq.c */
+int check_srq(struct test *t);
+
 /* unrel.c */
 int check_ud(struct test *t);
 int check_gsi(struct test *t);

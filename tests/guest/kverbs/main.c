@@ -107,7 +107,7 @@ int op_want(struct ib_cq *cq, struct op *op, enum ib_wc_status status)
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-static void qp_event(struct ib_event *event, void *context)
+void side_event(struct ib_event *event, void *context)
 {
 	struct side *s = context;
 
@@ -116,7 +116,7 @@ static void qp_event(struct ib_event *event, void *context)
 	wake_up(&s->t->event);
 }
 
-static int want_event(struct side *s, enum ib_event_type type)
+int want_event(struct side *s, enum ib_event_type type)
 {
 	if (wait_event_timeout(s->t->event, atomic_read(&s->events[type]), LIMIT))
 		return 0;
@@ -1064,7 +1064,7 @@ static int bare_side(struct test *t, struct side *s, struct side *like, struct s
 {
 	struct ib_cq_init_attr attr = { .cqe = BARE_CQE };
 	struct ib_qp_init_attr init = {
-		.event_handler = qp_event,
+		.event_handler = side_event,
 		.qp_context = s,
 		.cap = {
 			.max_send_wr = BARE_WRS,
@@ -1085,7 +1085,7 @@ static int bare_side(struct test *t, struct side *s, struct side *like, struct s
 	s->scq = NULL;
 	s->rcq = NULL;
 	atomic_set(&s->called, 0);
-	cq = ib_create_cq(s->dev, bare_comp, qp_event, s, &attr);
+	cq = ib_create_cq(s->dev, bare_comp, side_event, s, &attr);
 	TRY(PTR_ERR_OR_ZERO(cq));
 	s->scq = cq;
 	init.send_cq = cq;
@@ -1277,6 +1277,7 @@ static const struct check checks[] = {
 	{ "ud", check_ud },
 	{ "gsi", check_gsi },
 	{ "uc", check_uc },
+	{ "srq", check_srq },
 };
 
 const struct mode modes[MODES] = {
@@ -1332,7 +1333,7 @@ static int side_make(struct test *t, struct side *s, const char *name, struct ib
 		     struct side *peer)
 {
 	struct ib_qp_init_attr init = {
-		.event_handler = qp_event,
+		.event_handler = side_event,
 		.qp_context = s,
 		.cap = {
 			.max_send_wr = DEPTH,
