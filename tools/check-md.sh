@@ -7,6 +7,7 @@
 #  - Prose has at most 100 columns; tables, headings and code may have more.
 #  - An option that README.md, docs/guide.md or docs/cosim.md explains is one of the launcher or of the simulator; an
 #    option in ./urdma --help is in one of the last two.
+#  - An option in a line of a page that calls urdma-bench is one of its own.
 # Exit status 0 if all is well, else 1 with a line for each fault.
 set -eu
 cd "$(dirname "$0")/.."
@@ -151,6 +152,13 @@ done
 for option in $(grep -oE '(^|[ ,])--[a-z][a-z-]*' "$tmp/help" | tr -d ' ,' | sort -u); do
 	[ "$option" = --help ] || grep -qw -e "$option" docs/guide.md docs/cosim.md || {
 		echo "neither docs/guide.md nor docs/cosim.md has $option of ./urdma --help"
+		status=1
+	}
+done
+for option in $(git ls-files -z '*.md' | xargs -0 sed -n 's/.*urdma-bench //p' | grep -oE '(^| )--[a-z][a-z-]*' |
+	tr -d ' ' | sort -u); do
+	[ "$option" = --help ] || grep -qsF "\"${option#--}\"" tests/bench/bench.c || {
+		echo "the pages call urdma-bench with $option, which it does not have"
 		status=1
 	}
 done

@@ -53,11 +53,12 @@ planted "a name that is gone, in the text" "RX_READ_DROPS is no name" p.md 's/\(
 
 # A tree of a few files for the other check.
 tree=$tmp/tree
-mkdir -p "$tree/docs" "$tree/tools" "$tree/cosim"
+mkdir -p "$tree/docs" "$tree/tools" "$tree/cosim" "$tree/tests/bench"
 cp "$top/tools/check-md.sh" "$tree/tools/"
 printf '#!/bin/sh\necho "  --loss P  lose"\n' >"$tree/urdma"
 chmod +x "$tree/urdma"
 echo '{ "stall-us", 1 }' >"$tree/cosim/options.c"
+echo '{ "only", 1 }' >"$tree/tests/bench/bench.c"
 (cd "$tree" && git init -q)
 
 # page LINE...: a tree whose README.md has these lines.
@@ -77,6 +78,10 @@ page '`tools/none.sh`'
 expect "a path that is not there" 1 "there is no tools/none.sh" "$tree/tools/check-md.sh"
 page 'with `--bogus`'
 expect "an option that is not there" 1 "has --bogus" "$tree/tools/check-md.sh"
+page '    x/urdma-bench --only "64 KB" --help'
+expect "options of urdma-bench" 0 "" "$tree/tools/check-md.sh"
+page '    x/urdma-bench --bogus'
+expect "an option that urdma-bench does not have" 1 "urdma-bench with --bogus" "$tree/tools/check-md.sh"
 page ''
 sed -i 's/--loss/--los/' "$tree/docs/guide.md"
 expect "an option that the guide does not have" 1 "has --loss of ./urdma --help" "$tree/tools/check-md.sh"
