@@ -50,9 +50,9 @@ one() {
 	printf '%3d  %-32s %-18s %s\n' "$n" "$file" "$by" "$what"
 }
 
+mkdir -p "$dir/log"
 cmake -S . -B "$dir" -G Ninja -DURDMA_MUTATE=ON -DURDMA_PGO=OFF >"$dir.log" 2>&1 || die "cmake failed; see $dir.log"
 cmake --build "$dir" --target tests/rtl/all tests/engine/all >>"$dir.log" 2>&1 || die "the build failed; see $dir.log"
-mkdir -p "$dir/log"
 export -f one caught_by
 export dir limit engine
 if [ $# != 0 ]; then
