@@ -20,6 +20,7 @@ limit=90
 jobs=${JOBS:-$(nproc)}
 cd "$top"
 
+mkdir -p "$dir"
 cmake -S . -B "$dir" -G Ninja -DURDMA_COVERAGE=ON -DCMAKE_C_COMPILER=clang-19 >"$dir.log" ||
 	die "cmake failed; see $dir.log"
 cmake --build "$dir" >>"$dir.log" 2>&1 || die "the build failed; see $dir.log"
