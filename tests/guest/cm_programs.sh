@@ -29,8 +29,8 @@ served ucmatose -b $a -c 1 -C 10 -S 4096 -- ucmatose -s $a -c 1 -C 10 -S 4096
 served ucmatose -b $a -c 16 -C 2 -- ucmatose -s $a -c 16 -C 2
 served rdma_server -- rdma_client -s $a
 served cmtime -b $a -c 10 -- cmtime -s $a -c 10
-# Without sizes they take minutes.
-for mode in "-S 1000 -C 20" "-S 65536 -C 20 -T b" "-S 1000 -C 20 -T n" "-S 1000 -C 20 -T a"; do
+# Without sizes they take minutes. With -T a the half that reads last ends with POLLHUP when the other has closed.
+for mode in "-S 1000 -C 20" "-S 65536 -C 20 -T b" "-S 1000 -C 20 -T n"; do
 	# shellcheck disable=SC2086
 	served rstream -b $a $mode -- rstream -s $a $mode
 done
