@@ -362,6 +362,44 @@ static int urdma_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	return 0;
 }
 
+/* What ibstat and ibv_devinfo show of a device, from sysfs. */
+static struct urdma_dev *urdma_of_device(struct device *device)
+{
+	return rdma_device_to_drv_device(device, struct urdma_ibdev, ibdev)->dev;
+}
+
+static ssize_t hw_rev_show(struct device *device, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "0x%x\n", urdma_of_device(device)->pdev->revision);
+}
+static DEVICE_ATTR_RO(hw_rev);
+
+static ssize_t hca_type_show(struct device *device, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%s\n", URDMA_DRV_NAME);
+}
+static DEVICE_ATTR_RO(hca_type);
+
+/* There are no boards with names of their own; the subsystem is what tells them apart. */
+static ssize_t board_id_show(struct device *device, struct device_attribute *attr, char *buf)
+{
+	struct pci_dev *pdev = urdma_of_device(device)->pdev;
+
+	return sysfs_emit(buf, "%04x:%04x\n", pdev->subsystem_vendor, pdev->subsystem_device);
+}
+static DEVICE_ATTR_RO(board_id);
+
+static struct attribute *urdma_attributes[] = {
+	&dev_attr_hw_rev.attr,
+	&dev_attr_hca_type.attr,
+	&dev_attr_board_id.attr,
+	NULL,
+};
+
+static const struct attribute_group urdma_attr_group = {
+	.attrs = urdma_attributes,
+};
+
 static const struct ib_device_ops urdma_ops = {
 	.owner = THIS_MODULE,
 	/* No id is assigned; the provider finds us by PCI id. */
@@ -381,6 +419,7 @@ static const struct ib_device_ops urdma_ops = {
 	.dereg_mr = urdma_dereg_mr,
 	.destroy_cq = urdma_destroy_cq,
 	.destroy_qp = urdma_destroy_qp,
+	.device_group = &urdma_attr_group,
 	.disassociate_ucontext = urdma_disassociate_ucontext,
 	.get_dev_fw_str = urdma_get_fw_str,
 	.get_dma_mr = urdma_get_dma_mr,
