@@ -4,7 +4,10 @@
 # shellcheck source=tests/guest/common.sh
 [ -n "${limit-}" ] || . /opt/urdma/tests/common.sh
 
-# served SERVER -- CLIENT: the first runs in a, and then the second in b; both have to end with 0.
+# Where the two halves run: words in front of a command.
+server_at=(ip netns exec a) client_at=(ip netns exec b)
+
+# served SERVER -- CLIENT: the first runs at server_at, and then the second at client_at; both have to end with 0.
 #
 # On a wire that loses frames, which lossy says, a server may wait for ever: a client that ends takes its connection with it,
 # so its disconnect request is sent once, and nobody repeats a lost one. Such a server is stopped; more than three in one
@@ -17,15 +20,15 @@ served() {
 		shift
 	done
 	shift
-	timeout "$limit" ip netns exec a "${server[@]}" >/tmp/server.log 2>&1 &
+	timeout "$limit" "${server_at[@]}" "${server[@]}" >/tmp/server.log 2>&1 &
 	pid=$!
 	# They listen by QP 1, so there is nothing in /proc/net to wait for.
 	for _ in $(seq 100); do
-		! rdma resource show cm_id | grep -q 'state LISTEN' || break
+		! "${server_at[@]}" rdma resource show cm_id | grep -q 'state LISTEN' || break
 		[ "${server[0]#ib}" = "${server[0]}" ] || { wait_listen_a && break; }
 		sleep 0.1
 	done
-	timeout "$limit" ip netns exec b "$@" >/tmp/client.log 2>&1 || status=$?
+	timeout "$limit" "${client_at[@]}" "$@" >/tmp/client.log 2>&1 || status=$?
 	if [ "${lossy-}" ] && [ "$status" = 0 ]; then
 		half_ends $pid || status=$?
 		if [ "$status" = 124 ] && [ $left_alone -lt 3 ]; then
@@ -42,7 +45,7 @@ $(cat /tmp/server.log /tmp/client.log)"
 
 # Programs of libibverbs and perftest meet by TCP first.
 wait_listen_a() {
-	in_a grep -q ' 00000000:0000 0A\|00000000000000000000000000000000:0000 0A' /proc/net/tcp /proc/net/tcp6
+	"${server_at[@]}" grep -q ' 00000000:0000 0A\|00000000000000000000000000000000:0000 0A' /proc/net/tcp /proc/net/tcp6
 }
 
 index_in() {

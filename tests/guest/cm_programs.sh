@@ -1,21 +1,39 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# cm_programs.sh [loss]: the programs of librdmacm, perftest with the connection manager, and those of UC and UD, in all their
-# modes, between two devices in network namespaces. With "loss" the wires lose frames: what a reliable program does has to be
-# complete, and one of datagrams may end with less than it was sent, but has to end.
+# cm_programs.sh [hosts] [loss]: the programs of librdmacm, perftest with the connection manager, and those of UC and UD, in
+# all their modes, between two devices in network namespaces, or with "hosts" between two guests. With "loss" the wires lose
+# frames: what a reliable program does has to be complete; programs of datagrams, which wait for what is lost, are left out.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 # shellcheck source=tests/guest/cm_lib.sh
 . /opt/urdma/tests/cm_lib.sh
 
-lossy=${1-}
-devices_up 2 || fail "two active devices are expected"
-namespaces
+lossy='' hosts=''
+for word; do
+	case $word in
+	loss) lossy=loss ;;
+	hosts) hosts=hosts ;;
+	*) fail "usage: cm_programs.sh [hosts] [loss]" ;;
+	esac
+done
+if [ "$hosts" ]; then
+	devices_up 1 || fail "an active device is expected"
+	on 1 bash -c '. /opt/urdma/tests/common.sh; devices_up 1' || fail "an active device is expected in guest 1"
+	ip address replace fd01::2/64 dev "$(net_of urdma0)" nodad
+	# shellcheck disable=SC2016  # for the other guest
+	on 1 bash -c '. /opt/urdma/tests/common.sh; ip address replace fd01::1/64 dev "$(net_of urdma0)" nodad'
+	server_at=(on 1) client_at=(env)
+	da=urdma0 db=urdma0 a=10.77.0.2 b=10.77.0.1
+	ga=$(on 1 bash -c '. /opt/urdma/tests/common.sh; gid_index urdma0') gb=$(gid_index urdma0)
+else
+	devices_up 2 || fail "two active devices are expected"
+	namespaces
+	da=urdma0 db=urdma1 a=10.1.0.1 b=10.1.0.2
+	ga=$(index_in a $da) gb=$(index_in b $db)
+fi
 baseline=$(resources)
-ga=$(index_in a urdma0) gb=$(index_in b urdma1)
-a=10.1.0.1
 
 # rping: checked data, sizes, threads, one connection after the other, both versions of IP.
 served rping -s -a $a -C 5 -V -v -S 100 -- rping -c -a $a -C 5 -V -v -S 100
@@ -23,7 +41,7 @@ served rping -s -a $a -C 5 -V -S 65535 -- rping -c -a $a -C 5 -V -S 65535
 served rping -s -a fd01::1 -C 5 -V -- rping -c -a fd01::1 -C 5 -V
 served rping -s -a $a -C 5 -V -p 9999 -- rping -c -a $a -C 5 -V -p 9999
 served rping -s -a $a -C 2 -V -q -- rping -c -a $a -C 2 -V -q
-served rping -s -a $a -C 2 -V -- rping -c -a $a -I 10.1.0.2 -C 2 -V
+served rping -s -a $a -C 2 -V -- rping -c -a $a -I $b -C 2 -V
 
 served ucmatose -b $a -c 1 -C 10 -S 4096 -- ucmatose -s $a -c 1 -C 10 -S 4096
 served ucmatose -b $a -c 16 -C 2 -- ucmatose -s $a -c 16 -C 2
@@ -39,29 +57,29 @@ served riostream -b $a -S 4096 -C 20 -- riostream -s $a -S 4096 -C 20
 # udpong is left out: librdmacm's sockets of datagrams make an address handle of a LID alone, which RoCE does not have.
 
 for program in ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat; do
-	served $program -R -F -n 50 -s 3000 -d urdma0 -x "$ga" -- $program -R -F -n 50 -s 3000 -d urdma1 -x "$gb" $a
+	served $program -R -F -n 50 -s 3000 -d $da -x "$ga" -- $program -R -F -n 50 -s 3000 -d $db -x "$gb" $a
 done
 for program in ib_send_bw ib_send_lat ib_write_bw ib_write_lat; do
-	[ "$lossy" ] || served $program -c UC -F -n 50 -s 9000 -d urdma0 -x "$ga" -- $program -c UC -F -n 50 -s 9000 -d urdma1 -x "$gb" $a
+	[ "$lossy" ] || served $program -c UC -F -n 50 -s 9000 -d $da -x "$ga" -- $program -c UC -F -n 50 -s 9000 -d $db -x "$gb" $a
 done
 for options in "ib_send_bw -c UD -s 1024 -q 4" "ib_send_lat -c UD -s 1024" "ib_send_bw -c UD -s 64 -b" "ib_send_bw -c UD -s 256 -R" \
 	"ib_send_lat -c UD -s 64 -e"; do
 	# shellcheck disable=SC2086
-	[ "$lossy" ] || served $options -n 50 -F -d urdma0 -x "$ga" -- $options -n 50 -F -d urdma1 -x "$gb" $a
+	[ "$lossy" ] || served $options -n 50 -F -d $da -x "$ga" -- $options -n 50 -F -d $db -x "$gb" $a
 done
 for options in "ibv_ud_pingpong -n 50 -s 1024" "ibv_uc_pingpong -n 50 -s 20000 -e"; do
 	# shellcheck disable=SC2086
-	[ "$lossy" ] || served $options -d urdma0 -g "$ga" -- $options -d urdma1 -g "$gb" $a
+	[ "$lossy" ] || served $options -d $da -g "$ga" -- $options -d $db -g "$gb" $a
 done
 
 # What they say of a device.
-for d in urdma0 urdma1; do
-	ibstatus $d | grep -q 'state:.*ACTIVE' || fail "ibstatus: $(ibstatus $d)"
-	ibstat $d | grep -q 'CA type: urdma$' || fail "ibstat: $(ibstat $d)"
-	ibstat $d | grep -qE 'Hardware version: 0x[0-9a-f]+$' || fail "ibstat: $(ibstat $d)"
-	ibstat $d | grep -qE 'Firmware version: *[0-9]' || fail "ibstat: $(ibstat $d)"
-	ibv_devinfo -v -d $d | grep -qE 'board_id:[[:space:]]*[0-9a-f]+:[0-9a-f]+' || fail "ibv_devinfo: $(ibv_devinfo -d $d)"
-	ibv_devinfo -v -d $d | grep -qE 'hw_ver:[[:space:]]*0x[0-9a-f]+' || fail "ibv_devinfo: $(ibv_devinfo -d $d)"
+for d in $da $db; do
+	ibstatus "$d" | grep -q 'state:.*ACTIVE' || fail "ibstatus: $(ibstatus "$d")"
+	ibstat "$d" | grep -q 'CA type: urdma$' || fail "ibstat: $(ibstat "$d")"
+	ibstat "$d" | grep -qE 'Hardware version: 0x[0-9a-f]+$' || fail "ibstat: $(ibstat "$d")"
+	ibstat "$d" | grep -qE 'Firmware version: *[0-9]' || fail "ibstat: $(ibstat "$d")"
+	ibv_devinfo -v -d "$d" | grep -qE 'board_id:[[:space:]]*[0-9a-f]+:[0-9a-f]+' || fail "ibv_devinfo: $(ibv_devinfo -d "$d")"
+	ibv_devinfo -v -d "$d" | grep -qE 'hw_ver:[[:space:]]*0x[0-9a-f]+' || fail "ibv_devinfo: $(ibv_devinfo -d "$d")"
 done
 for object in dev link "resource show" "resource show qp" "resource show cq" "resource show mr" "resource show pd" \
 	"resource show cm_id" "resource show ctx" "statistic show" "system show"; do

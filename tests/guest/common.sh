@@ -64,7 +64,7 @@ wait_listen() {
 # gid_index's. A test whose devices are not all in one place, or that means a certain GID, says so here.
 declare -A where=() gid_of=()
 
-# pair PROGRAM ADDRESS SERVER CLIENT OPTIONS...: ibv_rc_pingpong or one of perftest's programs, its server on one device,
+# pair PROGRAM ADDRESS SERVER CLIENT OPTIONS...: a pingpong of libibverbs or one of perftest's programs, its server on one device,
 # its client on the other, which finds the server over TCP at ADDRESS. 0 when both ended with 0. What they said is in
 # /tmp/server.log and /tmp/client.log, how they ended in server_status and status: 124 for one that hung, for the limit
 # or for 20 s after the other had gone, from which nothing comes any more.
@@ -73,7 +73,7 @@ pair() {
 	local -a options=("${@:5}")
 	local -A index=()
 	# -F: the clock of a guest is no measure anyway
-	if [ "$program" = ibv_rc_pingpong ]; then option=-g; else options+=(-F); fi
+	if [[ $program = ibv_*_pingpong ]]; then option=-g; else options+=(-F); fi
 	for d in "$server" "$client"; do
 		index[$d]=${gid_of[$d]-$(gid_index "$d")}
 		[ -n "${index[$d]}" ] || fail "$d has no RoCEv2 GID"
