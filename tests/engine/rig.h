@@ -9,6 +9,8 @@
 #include "eth/fault.h"
 #include "host/eh.h"
 
+#include <stdlib.h>
+
 #define RIG_MAX_QPS 64u /* of tests that keep tables of QPs; a rig has as many as are asked for */
 
 struct rig_config {
@@ -106,6 +108,13 @@ void rig_print_counters(const struct rig *rig);
 
 /* State of a QP as QUERY_QP tells it. Fails the cmocka test when the command does. */
 unsigned int rig_qp_state(struct urdma_eh_qp *qp);
+
+/* Nanoseconds of a single time-out that a test may wait for: test_same.sh has them clocked, not
+ * skipped. */
+static inline uint64_t rig_longest_wait(void)
+{
+	return getenv("URDMA_TEST_SHORT_WAITS") ? 2000000 : UINT64_MAX;
+}
 
 /* Deterministic random numbers (xorshift64*). Any state but 0. */
 uint64_t rig_random(uint64_t *state);

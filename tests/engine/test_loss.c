@@ -531,6 +531,9 @@ static void retries_used_up(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < COUNT(timeout); i++) {
+		if (4096ull << timeout[i] > rig_longest_wait())
+			break;
+
 		struct urdma_eh_conn conn;
 		struct urdma_eh_event ev[8];
 		struct moments m;
@@ -584,7 +587,11 @@ static void no_timeout(void **state)
 	watch(0, &m, 0x11, 0x0a);
 	rig_fault(&rig, "drop,side=0");
 	post_write(100);
-	rig_check(&rig, urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + 1000000000),
+	rig_check(&rig,
+		  urdma_cosim_run_until(
+			  rig.cosim,
+			  urdma_cosim_now(rig.cosim) +
+				  (rig_longest_wait() == UINT64_MAX ? 1000000000 : 500000)),
 		  "run");
 	assert_int_equal(m.n[1], 1);
 	assert_false(urdma_eh_cq_ready(&rig.side[0].send_cq));
@@ -626,6 +633,9 @@ static void rnr_timers(void **state)
 {
 	(void)state;
 	for (unsigned int code = 0; code < 32; code += code < 16 ? 1 : 5) {
+		if (rnr_ns[code] > rig_longest_wait())
+			continue;
+
 		struct urdma_eh_conn conn;
 		struct moments m;
 		struct work w;
