@@ -104,6 +104,11 @@ static void packets(const struct limits_model *m, struct usage *from, struct usa
 	packet(m, from, to, limits_roce(last, l->len - (n - 1) * l->mtu), again);
 }
 
+static bool is_reliable(const struct limits_load *l)
+{
+	return l->type != URDMA_QPT_UC && l->type != URDMA_QPT_UD;
+}
+
 static void wire(const struct limits_model *m, const struct limits_load *l, struct usage *requester,
 		 struct usage *responder)
 {
@@ -120,8 +125,11 @@ static void wire(const struct limits_model *m, const struct limits_load *l, stru
 		packets(m, requester, responder, l, LIMITS_RETH, 0, LIMITS_RETH);
 		break;
 	default:
-		packets(m, requester, responder, l, 0, 0, 0);
+		packets(m, requester, responder, l, 0, 0,
+			l->type == URDMA_QPT_UD ? LIMITS_DETH : 0);
 	}
+	if (!is_reliable(l))
+		return;
 	/* One ACK may answer all that a QP has under way, but it cannot answer more. */
 	if (l->opcode == URDMA_WR_WRITE || l->opcode == URDMA_WR_SEND)
 		packet(m, responder, requester, limits_roce(LIMITS_AETH, 0), 1.0 / l->window);
@@ -179,12 +187,12 @@ static void pcie(const struct limits_model *m, const struct limits_load *l, stru
 		dma_write(m, requester, l->len, 1);
 		break;
 	case URDMA_WR_SEND:
-		dma_read_share(m, responder, l->stride);
+		dma_read_share(m, responder, l->recv_stride);
 		dma_write(m, responder, URDMA_CQE_SIZE, 1);
 		/* fall through */
 	default:
 		dma_read(m, requester, l->len, 1);
-		dma_write(m, responder, l->len, 1);
+		dma_write(m, responder, l->len + (l->type == URDMA_QPT_UD ? LIMITS_GRH : 0), 1);
 	}
 }
 
@@ -236,7 +244,8 @@ static void sum(struct usage *to, const struct usage *from)
  */
 static double round_trip(const struct limits_model *m, const struct limits_load *l)
 {
-	double wires = l->loopback ? 0 : 2 * m->delay;
+	/* What nobody answers is done when it has left. */
+	double wires = l->loopback || !is_reliable(l) ? 0 : 2 * m->delay;
 
 	if (l->opcode == URDMA_WR_READ || l->opcode == URDMA_WR_ATOMIC_FA)
 		return wires + limits_dma_read(m, l->len);

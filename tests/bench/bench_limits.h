@@ -31,9 +31,11 @@ struct limit {
 
 /* Messages of one kind, always enough of them under way. */
 struct limits_load {
+	unsigned int type;	  /* URDMA_QPT_* */
 	unsigned int opcode;	  /* URDMA_WR_SEND, _WRITE, _READ, _ATOMIC_FA */
 	uint32_t len, mtu;	  /* bytes */
 	uint32_t stride;	  /* bytes of a WQE */
+	uint32_t recv_stride;	  /* bytes of a receive WQE */
 	unsigned int qps, window; /* WQEs of a QP under way */
 	unsigned int signaled;	  /* WQEs for a CQE */
 	unsigned int doorbell;	  /* WQEs for a doorbell */
@@ -54,6 +56,8 @@ enum {
 	LIMITS_BTH = 12,
 	LIMITS_RETH = 16,
 	LIMITS_AETH = 4,
+	LIMITS_DETH = 8,
+	LIMITS_GRH = 40, /* in front of a datagram's data */
 	LIMITS_ATOMIC_ETH = 28,
 	LIMITS_ATOMIC_ACK = 8,
 };

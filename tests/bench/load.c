@@ -9,6 +9,7 @@
 #include "meter.h"
 
 #define POLL 64u
+#define QKEY 0x1234567u
 
 /* One end of all connections: its QPs are numbered from that of qp[0] on. */
 struct end {
@@ -24,6 +25,7 @@ struct flow {
 	unsigned int *done;
 	unsigned int *taken; /* receive WQEs that are done and not posted again */
 	unsigned int under_way;
+	struct urdma_eh_ah ah; /* UD: the way to the other end */
 };
 
 struct run {
@@ -37,9 +39,17 @@ struct run {
 	uint64_t received, first_cycle, last_cycle;
 };
 
+/* Bytes in front of what is received. */
+static uint32_t in_front(const struct load *l)
+{
+	return l->type == URDMA_QPT_UD ? LIMITS_GRH : 0;
+}
+
 static size_t slot(const struct load *l)
 {
-	return l->len > URDMA_EMBEDDED_PAGE ? l->len : URDMA_EMBEDDED_PAGE;
+	size_t bytes = in_front(l) + l->len;
+
+	return bytes > URDMA_EMBEDDED_PAGE ? bytes : URDMA_EMBEDDED_PAGE;
 }
 
 static uint8_t *memory(const struct run *r, const struct flow *f, const struct end *e,
@@ -71,6 +81,9 @@ static void post_sends(const struct run *r, struct flow *f, unsigned int q)
 					    .raddr = (uintptr_t)memory(r, f, &f->to, q),
 					    .rkey = f->to.side->mr.key,
 					    .swap_add = 1,
+					    .ah = l->type == URDMA_QPT_UD ? &f->ah : NULL,
+					    .dest_qpn = f->to.qp[q].qpn,
+					    .qkey = QKEY,
 					    .sge = &sge,
 					    .n_sge = 1 };
 
@@ -91,8 +104,8 @@ static void post_window(const struct run *r, struct flow *f, unsigned int q)
 static void post_recvs(const struct run *r, struct flow *f, unsigned int q, unsigned int n)
 {
 	struct urdma_eh_qp *qp = &f->to.qp[q];
-	struct urdma_eh_sge sge = { (uintptr_t)memory(r, f, &f->to, q), r->load->len,
-				    f->to.side->mr.key };
+	struct urdma_eh_sge sge = { (uintptr_t)memory(r, f, &f->to, q),
+				    in_front(r->load) + r->load->len, f->to.side->mr.key };
 
 	while (n--)
 		bench_must(!urdma_eh_put_recv(qp, &sge, 1), "put receive");
@@ -219,6 +232,11 @@ static void configure(const struct load *l, struct rig_config *config)
 	config->loopback = l->loopback;
 	config->batch = true;
 	config->mtu = l->mtu;
+	config->type = l->type;
+	config->conn.qkey = QKEY;
+	/* A WQE with a destination has 96 bytes before its data. */
+	config->log_stride = l->type == URDMA_QPT_UD ? 7 : 6;
+	config->log_rq_stride = 6;
 	config->buffer = slot(l) * l->qps * 2;
 	/* Twice the window: a receive WQE is posted again a little later than its SEND's end. */
 	config->log_sq = log2_up(2 * l->window);
@@ -242,6 +260,7 @@ static void begin_flow(struct run *r, unsigned int n)
 	f->from = (struct end){ from, from->qp };
 	f->to = (struct end){ to, to->qp + (l->loopback ? l->qps : 0) };
 	f->at = n * slot(l) * l->qps;
+	bench_must(!urdma_eh_ah_to(to->eh, false, &f->ah), "no way to the other end");
 	f->posted = calloc(l->qps, sizeof(*f->posted));
 	f->done = calloc(l->qps, sizeof(*f->done));
 	f->taken = calloc(l->qps, sizeof(*f->taken));
@@ -283,7 +302,7 @@ static void check_memory(const struct run *r, const struct flow *f, unsigned int
 		memcpy(&v, p, 8);
 		bench_must(l->opcode == URDMA_WR_ATOMIC_FA
 				   ? v == f->posted[q]
-				   : rig_verify(p, l->len, 2 * q + n + 1) == l->len,
+				   : rig_verify(p + in_front(l), l->len, 2 * q + n + 1) == l->len,
 			   "memory is not as it should be");
 	}
 }
@@ -293,7 +312,9 @@ static void count_losses(const struct run *r, struct losses *losses)
 	for (unsigned int n = 0; n < 2; n++) {
 		struct urdma_eh *eh = r->rig.side[n].eh;
 
-		losses->drops += urdma_eh_counter(eh, URDMA_CNT_RX_DROP_FULL);
+		losses->drops += urdma_eh_counter(eh, URDMA_CNT_RX_DROP_FULL) +
+				 urdma_eh_counter(eh, URDMA_CNT_RX_DROP_NO_WQE) +
+				 urdma_eh_counter(eh, URDMA_CNT_RX_DROP_UNREL);
 		losses->timeouts += urdma_eh_counter(eh, URDMA_CNT_TX_TIMEOUT);
 		losses->retrans += urdma_eh_counter(eh, URDMA_CNT_TX_RETRANS);
 	}
@@ -323,10 +344,12 @@ static void figures(const struct run *r, struct load_result *result)
 void load_run(const char *name, const struct load *l, struct load_result *result)
 {
 	struct run *r = calloc(1, sizeof(*r));
-	struct limits_load limits = { .opcode = l->opcode,
+	struct limits_load limits = { .type = l->type,
+				      .opcode = l->opcode,
 				      .len = l->len,
 				      .mtu = 128u << l->mtu,
-				      .stride = 64,
+				      .stride = l->type == URDMA_QPT_UD ? 128 : 64,
+				      .recv_stride = 64,
 				      .qps = l->qps,
 				      .window = l->window,
 				      .signaled = l->signaled,

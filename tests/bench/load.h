@@ -9,6 +9,7 @@
 #include "judge.h"
 
 struct load {
+	unsigned int type;   /* of the QPs, URDMA_QPT_*; 0: RC */
 	unsigned int opcode; /* URDMA_WR_SEND, _WRITE, _READ, _ATOMIC_FA */
 	unsigned int qps;
 	unsigned int mtu; /* 1: 256 .. 5: 4096 */

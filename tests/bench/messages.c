@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rows of messages of the reliable connection. */
+/* Rows of messages. */
 #include <math.h>
 
 #include "bench.h"
@@ -12,28 +12,32 @@ struct messages_row {
 	enum unit unit;
 	double budget; /* percent of the limit that the design demands; 0: nothing */
 	struct load load;
+	unsigned int type; /* of the QPs, URDMA_QPT_*; 0: RC */
 };
 
 /* clang-format off */
 
 /* 64 KB of one QP, whose packets fill the wire. `packets` make a message. */
 #define BULK(op, m, packets) \
-	GBPS, 95, { .opcode = URDMA_WR_##op, .qps = 1, .mtu = m, .len = 65536, .doorbell = 1, \
+	GBPS, 95, .load = { .opcode = URDMA_WR_##op, .qps = 1, .mtu = m, .len = 65536, .doorbell = 1, \
 		    .signaled = 1, .window = 8, .warm = 4 * (packets), .count = 24 * (packets) }
 /* Small ones: 16 WQEs a doorbell. */
-#define SMALL(op, n, bytes, cqe, depth, rounds) \
-	MILLIONS, 0, { .opcode = URDMA_WR_##op, .qps = n, .mtu = 5, .len = bytes, .doorbell = 16, \
+#define SMALL(op, n, bytes, cqe, depth, rounds) SMALL_OF(0, op, n, bytes, cqe, depth, rounds)
+#define SMALL_OF(budget, op, n, bytes, cqe, depth, rounds) \
+	MILLIONS, budget, .load = { .opcode = URDMA_WR_##op, .qps = n, .mtu = 5, .len = bytes, .doorbell = 16, \
 		       .signaled = cqe, .window = depth, .warm = 64 * (n), \
 		       .count = (rounds) * 16 * (n) }
+/* 50 million a second, in percent of 55.56. */
+#define DATAGRAMS 90
 /* Four cycles for a packet: what the design demands, in percent of 76.92 million a second. */
 #define FOUR_CYCLES 81.25
 /* As perftest posts, at its hardest: 32 under way on each QP, each with a doorbell and a CQE. */
 #define MANY(op, n, bytes, both, budget, rounds, burst) \
-	MILLIONS, budget, { .opcode = URDMA_WR_##op, .qps = n, .mtu = 5, .len = bytes, \
+	MILLIONS, budget, .load = { .opcode = URDMA_WR_##op, .qps = n, .mtu = 5, .len = bytes, \
 			    .doorbell = 1, .signaled = 1, .window = 32, .once = burst, \
 			    .warm = 8 * (n), .count = (rounds) * (n), .both_ways = both }
 #define LOSSY(op, percent, messages, budget) \
-	GBPS, budget, { .opcode = URDMA_WR_##op, .qps = 16, .mtu = 5, .len = 65536, .doorbell = 1, \
+	GBPS, budget, .load = { .opcode = URDMA_WR_##op, .qps = 16, .mtu = 5, .len = 65536, .doorbell = 1, \
 			.signaled = 1, .window = 16, .warm = 64 * 16, .count = (messages) * 16, \
 			.loss = percent }
 
@@ -48,7 +52,7 @@ static const struct messages_row messages_rows[] = {
 	{ "READ 64 KB, MTU 1024, 1 QP", BULK(READ, 3, 64) },
 	{ "READ 64 KB, MTU 256, 1 QP", BULK(READ, 1, 256) },
 	{ "SEND 64 KB, MTU 4096, 1 QP, loopback", GBPS, 0,
-	  { .opcode = URDMA_WR_SEND, .qps = 1, .mtu = 5, .len = 65536, .doorbell = 1, .signaled = 1,
+	  .load = { .opcode = URDMA_WR_SEND, .qps = 1, .mtu = 5, .len = 65536, .doorbell = 1, .signaled = 1,
 	    .window = 16, .warm = 16, .count = 64, .loopback = true } },
 	{ "SEND 64 bytes, 1 QP", SMALL(SEND, 1, 64, 16, 512, 64) },
 	{ "SEND 64 bytes, 8 QPs", SMALL(SEND, 8, 64, 16, 64, 24) },
@@ -67,6 +71,12 @@ static const struct messages_row messages_rows[] = {
 	{ "WRITE 32 bytes, 1024 QPs, both ways", MANY(WRITE, 1024, 32, true, 0, 16, true) },
 	{ "SEND 64 bytes, 64 QPs", MANY(SEND, 64, 64, false, FOUR_CYCLES, 80, false) },
 	{ "SEND 64 bytes, 256 QPs", MANY(SEND, 256, 64, false, 0, 24, false) },
+	{ "UC WRITE 64 KB, MTU 4096, 1 QP", BULK(WRITE, 5, 16), .type = URDMA_QPT_UC },
+	{ "UC WRITE 64 bytes, 16 QPs", SMALL(WRITE, 16, 64, 16, 64, 12), .type = URDMA_QPT_UC },
+	{ "UC WRITE 64 bytes, 1 QP", SMALL(WRITE, 1, 64, 16, 512, 64), .type = URDMA_QPT_UC },
+	{ "UD SEND 64 bytes, 2 QPs", SMALL_OF(DATAGRAMS, SEND, 2, 64, 16, 512, 64),
+	  .type = URDMA_QPT_UD },
+	{ "UD SEND 64 bytes, 8 QPs", SMALL(SEND, 8, 64, 16, 64, 24), .type = URDMA_QPT_UD },
 	{ "WRITE 64 KB, 16 QPs, loss 0.1 %", LOSSY(WRITE, 0.1, 320, 90) },
 	{ "WRITE 64 KB, 16 QPs, loss 1 %", LOSSY(WRITE, 1, 192, 0) },
 	{ "READ 64 KB, 16 QPs, loss 0.1 %", LOSSY(READ, 0.1, 320, 0) },
@@ -79,12 +89,15 @@ void bench_messages(void)
 	for (unsigned int i = 0; i < sizeof(messages_rows) / sizeof(*messages_rows); i++) {
 		const struct messages_row *m = &messages_rows[i];
 		struct load_result result;
+		struct load load;
 		struct limit limit;
 		struct row *row;
 
 		if (!bench_wanted(m->name))
 			continue;
-		load_run(m->name, &m->load, &result);
+		load = m->load;
+		load.type = m->type;
+		load_run(m->name, &load, &result);
 		limit = result.limit;
 		if (m->unit == GBPS) {
 			limit.value *= m->load.len * 8.0 / 1000;

@@ -12,6 +12,9 @@
 /* Bytes of headers behind the BTH that stand in front of payload; -1: a packet without payload. */
 static int headers(unsigned int opcode)
 {
+	/* UC has the codes of RC for its operations. */
+	if (opcode >> 5 == 1)
+		opcode &= 0x1f;
 	switch (opcode) {
 	case 0x00 ... 0x02: /* SEND first, middle, last */
 	case 0x04:	    /* only */
@@ -28,6 +31,8 @@ static int headers(unsigned int opcode)
 		return LIMITS_AETH;
 	case 0x12: /* ATOMIC acknowledge */
 		return LIMITS_AETH;
+	case 0x64: /* datagram */
+		return LIMITS_DETH;
 	default:
 		return -1;
 	}

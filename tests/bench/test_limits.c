@@ -44,6 +44,7 @@ static struct limits_load load(unsigned int opcode, uint32_t len, uint32_t mtu)
 				     .len = len,
 				     .mtu = mtu,
 				     .stride = 64,
+				     .recv_stride = 64,
 				     .qps = 1,
 				     .window = 16,
 				     .signaled = 1,
@@ -92,6 +93,35 @@ static void both(void **state)
 	two = one;
 	two.both_ways = true;
 	assert_true(limits_messages(&model, &two).value < limits_messages(&model, &one).value);
+}
+
+static void unreliable(void **state)
+{
+	struct limits_load l = load(URDMA_WR_WRITE, 65536, 4096);
+	struct limit limit;
+
+	(void)state;
+	/* The other direction is empty, and nothing is waited for there. */
+	l.type = URDMA_QPT_UC;
+	l.both_ways = true;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "wire");
+	assert_float_equal(limit.value * 65536 * 8 / 1000, 65536.0 / (65536 + 16 * 82 + 16) * 100,
+			   1e-6);
+	/* RC: 64 bytes take two beats, and four WQEs of 128 bytes ten. */
+	l = load(URDMA_WR_SEND, 64, 4096);
+	l.type = URDMA_QPT_UD;
+	l.stride = 128;
+	l.qps = 64;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "PCIe, RC beats");
+	assert_float_equal(limit.value, 1000 / (4 * 4.5), 1e-9);
+	/* A slow wire: 64 bytes, 82 and the DETH. */
+	model.line = 10;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "wire");
+	assert_float_equal(limit.value, 10e3 / 8 / (64 + 82 + 8), 1e-6);
+	defaults(state);
 }
 
 static void small(void **state)
@@ -185,9 +215,11 @@ static void times(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames),   cmocka_unit_test(bulk),	   cmocka_unit_test(both),
-		cmocka_unit_test(small),    cmocka_unit_test(outstanding), cmocka_unit_test(loss),
-		cmocka_unit_test(ethernet), cmocka_unit_test(times),
+		cmocka_unit_test(frames),      cmocka_unit_test(bulk),
+		cmocka_unit_test(both),	       cmocka_unit_test(small),
+		cmocka_unit_test(outstanding), cmocka_unit_test(loss),
+		cmocka_unit_test(ethernet),    cmocka_unit_test(times),
+		cmocka_unit_test(unreliable),
 	};
 
 	return cmocka_run_group_tests(tests, defaults, NULL);

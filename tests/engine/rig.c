@@ -53,7 +53,7 @@ void rig_make_qp(struct rig *rig, unsigned int n, unsigned int i)
 		.log_sq = config->log_sq,
 		.log_rq = config->log_rq,
 		.log_sq_stride = config->log_stride,
-		.log_rq_stride = config->log_stride,
+		.log_rq_stride = config->log_rq_stride ? config->log_rq_stride : config->log_stride,
 		.sig_all = config->sig_all,
 		.priv = config->priv,
 		.no_loop = i < 64 && (config->no_loop >> i & 1),

@@ -25,7 +25,8 @@ struct rig_config {
 	bool ipv6;
 	size_t buffer; /* bytes of each side's memory region */
 	unsigned int log_sq, log_rq;
-	unsigned int log_stride; /* of both rings */
+	unsigned int log_stride;    /* of both rings, */
+	unsigned int log_rq_stride; /* or of the send ring alone, if this is not 0 */
 	unsigned int log_cqe;
 	enum urdma_eh_ring_kind kind;
 	bool sig_all;
