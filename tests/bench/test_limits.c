@@ -101,9 +101,8 @@ static void unreliable(void **state)
 	struct limit limit;
 
 	(void)state;
-	/* The other direction is empty, and nothing is waited for there. */
+	/* as a WRITE of RC */
 	l.type = URDMA_QPT_UC;
-	l.both_ways = true;
 	limit = limits_messages(&model, &l);
 	assert_string_equal(limit.by, "wire");
 	assert_float_equal(limit.value * 65536 * 8 / 1000, 65536.0 / (65536 + 16 * 82 + 16) * 100,
