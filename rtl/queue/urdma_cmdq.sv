@@ -648,8 +648,9 @@ module urdma_cmdq
   );
 
   assign fence_valid = state_reg == X_FENCE;
-  assign fence = '{kind: op_eq ? FK_EQ : op_cq ? FK_CQ : op_srq ? FK_SRQ : FK_MR, tag: cmd[URDMA_CMD0_TAG_LSB +: URDMA_CMD0_TAG_W],
-                   obj: obj, ev: cmd[URDMA_CMD0_EVENT_LSB]};
+  fence_kind_e fence_kind;
+  assign fence_kind = op_eq ? FK_EQ : op_cq ? FK_CQ : op_srq ? FK_SRQ : FK_MR;
+  assign fence = '{kind: fence_kind, tag: cmd[URDMA_CMD0_TAG_LSB +: URDMA_CMD0_TAG_W], obj: obj, ev: cmd[URDMA_CMD0_EVENT_LSB]};
 
   assign cpl_valid = state_reg == X_CPL;
   assign fin_ready = cpl_valid && fin_reg && cpl_ready;

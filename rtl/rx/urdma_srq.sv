@@ -239,6 +239,7 @@ module urdma_srq
   c_in_a_row: cover property (@(posedge clk) !rst && s1_valid_reg && wr && s2_srqn_reg == s1_srqn_reg);
   c_modify_waits: cover property (@(posedge clk) !rst && s2_valid_reg && s2_src_reg == S_OP && op.kind == SRO_MODIFY && !quiet);
   c_destroy_waits: cover property (@(posedge clk) !rst && s2_valid_reg && s2_src_reg == S_OP && op.kind == SRO_DESTROY && !quiet);
+  c_kill_late: cover property (@(posedge clk) !rst && s2_valid_reg && s2_src_reg == S_KILL && !alive);
 `else
   logic unused_bits;
   assign unused_bits = &{1'b0, ev_room};
