@@ -132,7 +132,7 @@ module urdma_srq
   end
 
   // ---- S2 ----------------------------------------------------------------------------------------------
-  logic alive, quiet, db_old, db_bad, ev_push, ev_limit;
+  logic alive, quiet, db_posted, db_old, db_bad, ev_push, ev_limit;
   logic [15:0] left, left_next, mask, db_step, db_ahead;
 
   assign alive = st_reg.valid && !st_reg.dead;
@@ -143,7 +143,8 @@ module urdma_srq
   // that is full the consumer's index is 2**15 behind the producer, and 2**15 ahead of it.
   assign db_step = s2_pi_reg - st_reg.pi;
   assign db_ahead = s2_pi_reg - st_reg.ci;
-  assign db_old = db_step > 16'h8000 || db_ahead < left;
+  assign db_posted = db_ahead < left;
+  assign db_old = db_step > 16'h8000 || db_posted;
   assign db_bad = 17'(db_ahead) > (17'd1 << st_reg.cfg.ring.log_entries);
 
   always_comb begin

@@ -2430,12 +2430,16 @@ static void test_srq_doorbells(void **state)
 	assert_int_equal(counter(b, URDMA_CNT_DB_OWNER), 5 + foreign);
 	assert_int_equal(counter(b, URDMA_CNT_DB_OK), 2 + sq + srq);
 
-	/* one that is going has no page; a fence waits for those that were taken before */
+	/*
+	 * One that is going has no page, whatever else its command says; a fence waits for those
+	 * that were taken before.
+	 */
 	w->n_db = 0;
 	w->hold_db = true;
 	ctl_db(b->c, 11, URDMA_DB_SRQ, dbw(7, 0, 1));
 	tick(b, 50);
-	uint16_t ds = issue(b, zero, URDMA_CMD_DESTROY_SRQ, 7);
+	good_srq(cmd, 1);
+	uint16_t ds = issue(b, cmd, URDMA_CMD_DESTROY_SRQ, 7);
 	tick(b, 1000);
 	assert_false(b->done[ds]);
 	ctl_db(b->c, 11, URDMA_DB_SRQ, dbw(7, 0, 2));
