@@ -10,11 +10,13 @@ package urdma_pkg;
   localparam int EQN_W = 6;        // event queues, EQ 0 takes commands and asynchronous events
   localparam int MRI_W = 14;       // memory regions (index part of a key)
   localparam int PD_W = 12;        // protection domains
+  localparam int SRQN_W = 10;      // shared receive queues
   localparam int DBP_W = 10;       // 4 KB doorbell pages in BAR2
   localparam int GID_W = 5;        // GID table entries
   localparam int VEC_W = 6;        // MSI-X vectors
   localparam int INFL_W = 7;       // log2 of messages a QP may have sent and not had acknowledged
   localparam int RDA_W = 4;        // log2 of READs and ATOMICs a QP may have outstanding, each way
+  localparam bit HAS_SRQ = 1'b0;   // 1: the NIC offers SRQs. 0 until its receive side takes WQEs from them
   localparam int ETHQ_W = 3;       // Ethernet queue pairs
   localparam int ETHQ_N = 1 << ETHQ_W;
   localparam int ETH_UC_N = 16;    // unicast addresses besides the port's
@@ -190,6 +192,8 @@ package urdma_pkg;
     logic             sig_all;
     logic             priv;        // of the kernel: may post REG_MR
     logic             no_loop;     // UD: what it sends to a group does not turn round to members on this NIC
+    logic             srq;         // receive WQEs come from SRQ srqn; rq means nothing
+    logic [SRQN_W-1:0] srqn;
     logic [PD_W-1:0]  pd;
     logic [DBP_W-1:0] db_page;
     logic [CQN_W-1:0] send_cq;
@@ -297,11 +301,53 @@ package urdma_pkg;
     MC_NONE        // DETACH: is no member
   } mc_status_e;
 
+  // ---- shared receive queues (owner: rx/urdma_srq) --------------------------------------------------
+  typedef struct packed {
+    ring_t           ring;         // of the WQEs; the ring of indices lies behind them, under the same page table
+    logic [PD_W-1:0] pd;           // of the keys in the WQEs
+  } srq_cfg_t;
+
+  // One operation at a time; valid and payload stay until ready, the answer is valid with it.
+  typedef enum logic [1:0] {
+    SRO_CREATE,    // indexes 0, no limit
+    SRO_MODIFY,    // arm the limit, 0: disarm it
+    SRO_QUERY,
+    SRO_DESTROY    // when answered, no event about the SRQ comes any more
+  } sro_e;
+
+  typedef struct packed {
+    sro_e              kind;
+    logic [SRQN_W-1:0] srqn;
+    logic [15:0]       limit;      // MODIFY
+    srq_cfg_t          cfg;        // CREATE
+  } srq_op_t;
+
+  typedef struct packed {
+    logic [15:0] ci;               // consumer of the index ring
+    logic [15:0] pi;               // producer
+    logic [15:0] limit;            // 0: not armed
+  } srq_ans_t;                     // QUERY
+
+  // what a message may take
+  typedef struct packed {
+    logic        exists;
+    logic        dead;             // EV_SRQ_ERR was raised
+    logic        has_wqe;          // and it is not dead
+    logic [15:0] index;            // place in the ring of indices, below 2**log_entries
+    logic [15:0] left;             // indices that are posted, from there on
+    srq_cfg_t    cfg;
+  } srq_got_t;
+
   // ---- doorbells after the ownership check -----------------------------------------------------------
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic [15:0]      pi;
   } wq_db_t;             // sq_db to tx, rq_db to rx
+
+  typedef struct packed {
+    logic [SRQN_W-1:0] srqn;
+    logic [15:0]       pi;         // of the ring of indices
+  } srq_db_t;
 
   typedef struct packed {
     logic [CQN_W-1:0] cqn;

@@ -193,6 +193,7 @@ module urdma_top
     .reg_req_valid, .reg_req, .reg_req_ready, .reg_rsp_valid, .reg_rsp_data, .eth_reg_valid, .eth_reg_rdata,
     .pcie_db_valid, .pcie_db, .pcie_db_ready, .eth_db_valid, .eth_db,
     .sq_db_valid, .sq_db, .sq_db_ready, .rq_db_valid, .rq_db, .rq_db_ready,
+    .srq_db_valid(), .srq_db(), .srq_db_ready(1'b1), .sro_valid(), .sro(), .sro_ready(1'b1), .sro_ans('0),  // HAS_SRQ is 0
     .cq_db_valid, .cq_db, .cq_db_ready, .eq_db_valid, .eq_db, .eq_db_ready,
     .tx_qpc_valid, .tx_qpc, .tx_qpc_ready, .tx_qpc_rsp,
     .rx_qpc_valid, .rx_qpc, .rx_qpc_ready, .rx_qpc_rsp,

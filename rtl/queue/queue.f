@@ -5,6 +5,7 @@ queue/urdma_doorbell.sv
 queue/urdma_db_merge.sv
 queue/urdma_cmd_cpl.sv
 queue/urdma_cmd_fence.sv
+queue/urdma_srq_cmd.sv
 queue/urdma_cmdq.sv
 queue/urdma_qp_rules.sv
 queue/urdma_qp_mgr.sv

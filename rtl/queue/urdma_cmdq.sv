@@ -7,6 +7,8 @@
 //           the reference counts, configure the owner (mr, cq, eq), then complete it, or pass it to the QP manager
 //           (commands of QPs, SET_GID), or to the fence (destroys)
 //
+// urdma_srq_cmd has the directory of SRQs and their commands; it follows the steps of exec here.
+//
 // Everything that is checked here is checked before anything is changed. The directory says which objects exist,
 // which are being destroyed (dying) and how many others refer to them; a reference is dropped when its
 // holder is unlinked. Only urdma_mr knows which windows are bound to a region: DESTROY_MR asks it first, and when the
@@ -21,7 +23,10 @@
 
 module urdma_cmdq
   import urdma_pkg::*, urdma_hw_pkg::*, urdma_ctl_pkg::*;
-(
+#(
+  // 1: with commands of SRQs
+  parameter bit SRQ = HAS_SRQ
+) (
   input  wire logic                   clk,
   input  wire logic                   rst,
   output      logic                   init_done,
@@ -54,6 +59,17 @@ module urdma_cmdq
   output      logic [EQN_W-1:0]       eq_cfg_eqn,
   output      eq_cfg_t                eq_cfg,
   input  wire logic                   eq_cfg_ready,
+
+  // SRQs: operations, and the doorbells' look-up, answered in the next cycle
+  output      logic                   sro_valid,
+  output      srq_op_t                sro,
+  input  wire logic                   sro_ready,
+  input  wire srq_ans_t               sro_ans,
+  input  wire logic                   srq_req_valid,
+  input  wire logic [SRQN_W-1:0]      srq_req_srqn,
+  output      logic                   srq_rsp_valid,
+  output      logic                   srq_rsp_open,
+  output      logic [DBP_W-1:0]       srq_rsp_page,
 
   // to the QP manager, in order
   output      logic                   job_valid,
@@ -141,7 +157,7 @@ module urdma_cmdq
   localparam int REF_W = 16;
   typedef struct packed {
     logic             valid;
-    logic [REF_W-1:0] refs;    // QPs, MRs
+    logic [REF_W-1:0] refs;    // QPs, MRs, SRQs
   } pd_ent_t;
   typedef struct packed {
     logic             valid;
@@ -158,6 +174,8 @@ module urdma_cmdq
     logic             valid;
     logic             dying;
     logic             ud;
+    logic             srq;
+    logic [SRQN_W-1:0] srqn;
     logic [PD_W-1:0]  pd;
     logic [CQN_W-1:0] scq;
     logic [CQN_W-1:0] rcq;
@@ -200,12 +218,12 @@ module urdma_cmdq
   // ---- the command in hand -------------------------------------------------------------------------------
   logic [7:0] op;
   logic [23:0] obj;
-  logic is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_known, op_job, op_mcast;
+  logic is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_srq, op_known, op_job, op_mcast;
   assign op = cmd[URDMA_CMD0_OPCODE_LSB +: URDMA_CMD0_OPCODE_W];
   assign obj = cmd[URDMA_CMD0_OBJ_LSB +: URDMA_CMD0_OBJ_W];
 
   always_comb begin
-    {is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_job, op_mcast} = '0;
+    {is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_srq, op_job, op_mcast} = '0;
     op_known = 1'b1;
     unique case (op)
       8'(URDMA_CMD_NOP): ;
@@ -222,29 +240,14 @@ module urdma_cmdq
       8'(URDMA_CMD_CREATE_MR): {op_mr, is_create} = '1;
       8'(URDMA_CMD_DESTROY_MR): {op_mr, is_destroy} = '1;
       8'(URDMA_CMD_SET_GID): op_job = 1'b1;
+      8'(URDMA_CMD_CREATE_SRQ): {op_srq, is_create, op_known} = {2'b11, SRQ};
+      8'(URDMA_CMD_DESTROY_SRQ): {op_srq, is_destroy, op_known} = {2'b11, SRQ};
+      8'(URDMA_CMD_MODIFY_SRQ), 8'(URDMA_CMD_QUERY_SRQ): {op_srq, op_known} = {1'b1, SRQ};
       default: op_known = 1'b0;
     endcase
   end
 
   // ---- checks ----------------------------------------------------------------------------------------------
-  function automatic logic [7:0] check_ring(input logic [16:0] r, input logic [11:0] addr, input logic [4:0] log_max,
-                                            input logic [3:0] stride_min, input logic [3:0] stride_max);
-    logic [4:0] log_entries;
-    logic [3:0] stride;
-    logic [1:0] levels;
-    logic [5:0] shift;
-    log_entries = r[URDMA_RING_LOG_ENTRIES_LSB +: URDMA_RING_LOG_ENTRIES_W];
-    stride = r[URDMA_RING_LOG_STRIDE_LSB +: URDMA_RING_LOG_STRIDE_W];
-    levels = r[URDMA_RING_LEVELS_LSB +: URDMA_RING_LEVELS_W];
-    shift = r[URDMA_RING_PAGE_SHIFT_LSB +: URDMA_RING_PAGE_SHIFT_W];
-    check_ring = 8'(URDMA_CS_OK);
-    if (log_entries > log_max || stride < stride_min || stride > stride_max || levels == 2'd3
-        || (levels != 2'd0 && (shift < 6'd12 || shift > 6'd31)))
-      check_ring = 8'(URDMA_CS_BAD_SIZE);
-    else if (levels == 2'd0 ? addr != '0 : addr[5:0] != '0)
-      check_ring = 8'(URDMA_CS_BAD_ALIGN);
-  endfunction
-
   logic [15:0] c_pd;
   logic [3:0] c_type;
   logic [23:0] c_scq, c_rcq;
@@ -257,10 +260,19 @@ module urdma_cmdq
   logic [63:0] mr_va, mr_len, mr_addr, mr_last;
   logic mr_all;
   logic [1:0] mr_kind;
-  logic [7:0] status, status_reg, sq_status, rq_status, ring_status;
+  logic [7:0] status, status_reg, sq_status, rq_status, ring_status, srq_status;
+  logic c_srq, srq_ok;
+  logic [PD_W-1:0] srq_pd;
+  srq_ans_t srq_ans;
 
-  assign c_pd = op_qp ? cmd[URDMA_CMD_QP1_PD_LSB +: URDMA_CMD_QP1_PD_W]
-                      : cmd[URDMA_CMD_MR1_PD_LSB +: URDMA_CMD_MR1_PD_W];
+  always_comb begin
+    unique case (1'b1)
+      op_qp: c_pd = cmd[URDMA_CMD_QP1_PD_LSB +: URDMA_CMD_QP1_PD_W];
+      op_srq: c_pd = cmd[URDMA_CMD_SRQ1_PD_LSB +: URDMA_CMD_SRQ1_PD_W];
+      default: c_pd = cmd[URDMA_CMD_MR1_PD_LSB +: URDMA_CMD_MR1_PD_W];
+    endcase
+  end
+  assign c_srq = cmd[URDMA_CMD_QP1_SRQ_LSB];
   assign c_type = cmd[URDMA_CMD_QP1_TYPE_LSB +: URDMA_CMD_QP1_TYPE_W];
   assign c_scq = cmd[URDMA_CMD_QP1_SEND_CQ_LSB +: URDMA_CMD_QP1_SEND_CQ_W];
   assign c_rcq = cmd[URDMA_CMD_QP2_RECV_CQ_LSB +: URDMA_CMD_QP2_RECV_CQ_W];
@@ -326,6 +338,7 @@ module urdma_cmdq
     ring_status = 8'(URDMA_CS_OK);
     if (state_reg == X_CHECK) begin
       if (!op_known) status = 8'(URDMA_CS_BAD_OPCODE);
+      else if (op_srq) status = srq_status;
       else if (!own_in_range) status = 8'(URDMA_CS_BAD_OBJECT);
       else if (is_create && own_exists) status = 8'(URDMA_CS_EXISTS);
       else if ((is_destroy || op_qp) && !is_create && !own_live) status = 8'(URDMA_CS_BAD_OBJECT);
@@ -354,11 +367,12 @@ module urdma_cmdq
                                    cmd[URDMA_CMD_QP6_RQ_ADDR_LSB +: 12], 5'd15, 4'd6, 4'd9);
             if (!pd_ok) status = 8'(URDMA_CS_BAD_PD);
             else if (!scq_ok_reg || !rcq_ok) status = 8'(URDMA_CS_BAD_CQ);
+            else if (c_srq && !srq_ok) status = 8'(URDMA_CS_BAD_SRQ);
             else if ((c_dbp >> DBP_W) != '0) status = 8'(URDMA_CS_BAD_DB_PAGE);
             else if (c_type != 4'(URDMA_QPT_RC) && c_type != 4'(URDMA_QPT_UC) && c_type != 4'(URDMA_QPT_UD))
               status = 8'(URDMA_CS_BAD_ATTR);
             else if (sq_status != 8'(URDMA_CS_OK)) status = sq_status;
-            else status = rq_status;
+            else if (!c_srq) status = rq_status;
           end
           op_mr: begin
             if (!pd_ok) status = 8'(URDMA_CS_BAD_PD);
@@ -387,15 +401,17 @@ module urdma_cmdq
   logic [6:0] inflight_reg;
   logic [MRI_W-1:0] sweep_reg;
   logic fin_reg;                                   // X_CPL: of a fenced command
-  logic [3:0] ref_reg;                             // references to count: PD, send CQ, receive CQ, EQ
+  logic [4:0] ref_reg;                             // references to count: PD, send CQ, receive CQ, EQ, SRQ
   logic [PD_W-1:0] ref_pd_reg;
   logic [CQN_W-1:0] ref_scq_reg, ref_rcq_reg;
   logic [EQN_W-1:0] ref_eqn_reg;
-  logic ref_is_scq;
+  logic [SRQN_W-1:0] ref_srqn_reg;
+  logic ref_is_scq, ref_is_eq;
   logic [REF_W-1:0] ref_step;
 
   assign pop = state_reg == X_IDLE && !fin_valid && exec_reg != usable_reg && inflight_reg != 7'(CMD_INFLIGHT);
   assign ref_is_scq = ref_reg[1];
+  assign ref_is_eq = ref_reg[3] && ref_reg[2:0] == '0;
   assign ref_step = is_create ? REF_W'(1) : '1;
 
   always_comb begin
@@ -438,7 +454,8 @@ module urdma_cmdq
           cq_wr = op_cq;
           cq_wd = '{valid: 1'b1, dying: is_destroy, eqn: ref_eqn_reg, refs: '0};
           qp_wr = op_qp;
-          qp_wd = '{valid: 1'b1, dying: is_destroy, ud: c_type == 4'(URDMA_QPT_UD), pd: ref_pd_reg, scq: ref_scq_reg, rcq: ref_rcq_reg};
+          qp_wd = '{valid: 1'b1, dying: is_destroy, ud: c_type == 4'(URDMA_QPT_UD), srq: c_srq, srqn: ref_srqn_reg,
+                    pd: ref_pd_reg, scq: ref_scq_reg, rcq: ref_rcq_reg};
           mr_wr = op_mr;
           mr_wd = '{valid: 1'b1, dying: is_destroy, pd: ref_pd_reg};
         end
@@ -448,7 +465,7 @@ module urdma_cmdq
         pd_ra = ref_pd_reg;
         cq_rd = !ref_reg[0] && (ref_reg[1] || ref_reg[2]);
         cq_ra = ref_is_scq ? ref_scq_reg : ref_rcq_reg;
-        eq_rd = !ref_reg[0] && !ref_reg[1] && !ref_reg[2];
+        eq_rd = ref_is_eq;
         eq_ra = ref_eqn_reg;
       end
       X_REF_WR: begin
@@ -459,7 +476,7 @@ module urdma_cmdq
         cq_wa = ref_is_scq ? ref_scq_reg : ref_rcq_reg;
         cq_wd = cq_ent;
         cq_wd.refs = cq_ent.refs + ref_step;
-        eq_wr = !ref_reg[0] && !ref_reg[1] && !ref_reg[2];
+        eq_wr = ref_is_eq;
         eq_wa = ref_eqn_reg;
         eq_wd = eq_ent;
         eq_wd.refs = eq_ent.refs + ref_step;
@@ -480,18 +497,21 @@ module urdma_cmdq
 
   logic out_done, mro_end;
   state_e mro_next;
-  assign out_done = (!op_eq || eq_cfg_ready) && (!op_cq || cq_cfg_ready);
+  assign out_done = (!op_eq || eq_cfg_ready) && (!op_cq || cq_cfg_ready) && (!op_srq || sro_ready);
 
   always_ff @(posedge clk) begin
     if (state_reg == X_LOOK) scq_ok_reg <= (c_scq >> CQN_W) == '0 && cq_ent.valid && !cq_ent.dying;
     if (state_reg == X_CHECK) begin
       status_reg <= status;
       // of a creation what the command names, of a destruction what the directory says
-      ref_pd_reg <= is_create ? c_pd[PD_W-1:0] : op_qp ? qp_ent.pd : mr_ent.pd;
+      ref_pd_reg <= is_create ? c_pd[PD_W-1:0] : op_qp ? qp_ent.pd : op_srq ? srq_pd : mr_ent.pd;
+      ref_srqn_reg <= is_create ? cmd[URDMA_CMD_QP5_SRQN_LSB +: SRQN_W] : qp_ent.srqn;
       ref_scq_reg <= is_create ? c_scq[CQN_W-1:0] : qp_ent.scq;
       ref_rcq_reg <= is_create ? c_rcq[CQN_W-1:0] : qp_ent.rcq;
       ref_eqn_reg <= is_create ? c_eqn : cq_ent.eqn;
-      ref_reg <= (is_create || is_destroy) ? {op_cq, op_qp, op_qp, op_qp || op_mr} : 4'd0;
+      ref_reg <= '0;
+      if (is_create || is_destroy)
+        ref_reg <= {op_qp && (is_create ? c_srq : qp_ent.srq), op_cq, op_qp, op_qp, op_qp || op_mr || op_srq};
     end
     if (mro_end && mro_rsp != MRO_OK) status_reg <= 8'(URDMA_CS_BUSY);
     if (rst) begin
@@ -575,6 +595,24 @@ module urdma_cmdq
     end
   end
 
+  // ---- SRQs ----------------------------------------------------------------------------------------------------
+  if (SRQ) begin : g_srq
+    urdma_srq_cmd srq_cmd (
+      .clk, .rst, .init(state_reg == X_INIT), .init_srqn(sweep_reg[SRQN_W-1:0]),
+      .cmd, .look(state_reg == X_DEC), .pd_ok, .status(srq_status), .qp_ok(srq_ok), .pd(srq_pd),
+      .act(state_reg == X_ACT && status_reg == 8'(URDMA_CS_OK)), .out(state_reg == X_OUT && op_srq), .ans(srq_ans),
+      .ref_rd(state_reg == X_REF_RD && ref_reg[3:0] == '0), .ref_wr(state_reg == X_REF_WR && ref_reg[3:0] == '0),
+      .ref_srqn(ref_srqn_reg), .ref_step, .fin(state_reg == X_FIN && fin.kind == FK_SRQ), .fin_srqn(fin.obj[SRQN_W-1:0]),
+      .sro_valid, .sro, .sro_ready, .sro_ans,
+      .srq_req_valid, .srq_req_srqn, .srq_rsp_valid, .srq_rsp_open, .srq_rsp_page
+    );
+  end else begin : g_no_srq
+    assign {srq_status, srq_ok, srq_pd, srq_ans} = '0;
+    assign {sro_valid, sro, srq_rsp_valid, srq_rsp_open, srq_rsp_page} = '0;
+    logic unused_srq;
+    assign unused_srq = &{1'b0, sro_ans, srq_req_valid, srq_req_srqn, ref_srqn_reg};
+  end
+
   assign mro_valid = state_reg == X_MRO;
   always_comb begin
     if (fin_reg) mro_next = (mro_rsp == MRO_BUSY) ? X_MRO : X_FIN;
@@ -610,8 +648,9 @@ module urdma_cmdq
   );
 
   assign fence_valid = state_reg == X_FENCE;
-  assign fence = '{kind: op_eq ? FK_EQ : op_cq ? FK_CQ : FK_MR, tag: cmd[URDMA_CMD0_TAG_LSB +: URDMA_CMD0_TAG_W],
-                   obj: obj, ev: cmd[URDMA_CMD0_EVENT_LSB]};
+  fence_kind_e fence_kind;
+  assign fence_kind = op_eq ? FK_EQ : op_cq ? FK_CQ : op_srq ? FK_SRQ : FK_MR;
+  assign fence = '{kind: fence_kind, tag: cmd[URDMA_CMD0_TAG_LSB +: URDMA_CMD0_TAG_W], obj: obj, ev: cmd[URDMA_CMD0_EVENT_LSB]};
 
   assign cpl_valid = state_reg == X_CPL;
   assign fin_ready = cpl_valid && fin_reg && cpl_ready;
@@ -626,6 +665,7 @@ module urdma_cmdq
       cpl.tag = cmd[URDMA_CMD0_TAG_LSB +: URDMA_CMD0_TAG_W];
       cpl.obj = obj;
       cpl.ev = cmd[URDMA_CMD0_EVENT_LSB];
+      if (op_srq && status_reg == 8'(URDMA_CS_OK)) cpl.srq = srq_ans;
     end
   end
 

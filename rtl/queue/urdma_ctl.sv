@@ -6,7 +6,10 @@
 
 module urdma_ctl
   import urdma_pkg::*, urdma_hw_pkg::*, urdma_ctl_pkg::*;
-(
+#(
+  // 1: with SRQs
+  parameter bit SRQ = HAS_SRQ
+) (
   input  wire logic                        clk,
   input  wire logic                        rst,
   output      logic                        core_rst,
@@ -32,6 +35,9 @@ module urdma_ctl
   output      logic                        rq_db_valid,
   output      wq_db_t                      rq_db,
   input  wire logic                        rq_db_ready,
+  output      logic                        srq_db_valid,
+  output      srq_db_t                     srq_db,
+  input  wire logic                        srq_db_ready,
   output      logic                        cq_db_valid,
   output      cq_db_t                      cq_db,
   input  wire logic                        cq_db_ready,
@@ -69,6 +75,11 @@ module urdma_ctl
   output      logic [EQN_W-1:0]            eq_cfg_eqn,
   output      eq_cfg_t                     eq_cfg,
   input  wire logic                        eq_cfg_ready,
+
+  output      logic                        sro_valid,
+  output      srq_op_t                     sro,
+  input  wire logic                        sro_ready,
+  input  wire srq_ans_t                    sro_ans,
 
   output      logic                        tx_fence_req,
   input  wire logic                        tx_fence_done,
@@ -160,7 +171,7 @@ module urdma_ctl
 
   logic regs_clk;
   urdma_clk #(.PART(PART_CTL_REGS)) clk_regs (.clk, .part_clk(regs_clk));
-  urdma_regs regs (
+  urdma_regs #(.SRQ(SRQ)) regs (
     .clk(regs_clk), .rst(rst), .core_rst(core_rst), .pcie_busy(pcie_busy),
     .init_done(blocks_init_done && cmdq_init_done && mgr_init_done && merge_init_done), .ready(ready), .busy(regs_busy),
     .reg_req_valid(reg_req_valid), .reg_req(reg_req), .reg_req_ready(reg_req_ready),
@@ -178,19 +189,25 @@ module urdma_ctl
   qp_cfg_t qpr_rsp_any;
   logic db_flush_req, db_flushed, db_flush_done, rq_in_valid, rq_in_ready;
   wq_db_t rq_in;
+  logic srq_req_valid, srq_rsp_valid, srq_rsp_open;
+  logic [SRQN_W-1:0] srq_req_srqn;
+  logic [DBP_W-1:0] srq_rsp_page;
 
   assign qpr_rsp = {(QPR_N-1){qpr_rsp_any}};
 
   logic doorbell_clk;
   urdma_clk #(.PART(PART_CTL_DOORBELL)) clk_doorbell (.clk, .part_clk(doorbell_clk));
-  urdma_doorbell doorbell (
+  urdma_doorbell #(.SRQ(SRQ)) doorbell (
     .clk(doorbell_clk), .rst(core_rst), .ready(ready), .busy(db_busy),
     .pcie_db_valid(pcie_db_valid), .pcie_db(pcie_db), .pcie_db_ready(pcie_db_ready),
     .qpr_req_valid(db_qpr_req_valid), .qpr_req_qpn(db_qpr_req_qpn), .qpr_req_ready(db_qpr_req_ready),
     .qpr_rsp_valid(db_qpr_rsp_valid),
     .qpr_rsp_open(qpr_rsp_any.state != 4'(URDMA_QPS_RESET)), .qpr_rsp_qp_valid(qpr_rsp_any.valid),
     .qpr_rsp_page(qpr_rsp_any.db_page),
+    .srq_req_valid(srq_req_valid), .srq_req_srqn(srq_req_srqn),
+    .srq_rsp_valid(srq_rsp_valid), .srq_rsp_open(srq_rsp_open), .srq_rsp_page(srq_rsp_page),
     .sq_db_valid(sq_db_valid), .sq_db(sq_db), .sq_db_ready(sq_db_ready),
+    .srq_db_valid(srq_db_valid), .srq_db(srq_db), .srq_db_ready(srq_db_ready),
     .rq_db_valid(rq_in_valid), .rq_db(rq_in), .rq_db_ready(rq_in_ready),
     .cq_db_valid(cq_db_valid), .cq_db(cq_db), .cq_db_ready(cq_db_ready),
     .eq_db_valid(eq_db_valid), .eq_db(eq_db), .eq_db_ready(eq_db_ready), .eth_db_valid(eth_db_valid), .eth_db(eth_db),
@@ -219,7 +236,7 @@ module urdma_ctl
 
   logic cmdq_clk;
   urdma_clk #(.PART(PART_CTL_CMDQ)) clk_cmdq (.clk, .part_clk(cmdq_clk));
-  urdma_cmdq cmdq (
+  urdma_cmdq #(.SRQ(SRQ)) cmdq (
     .clk(cmdq_clk), .rst(core_rst), .init_done(cmdq_init_done), .busy(cmdq_busy),
     .enable(cmdq_enable), .base(cmdq_base), .log_size(cmdq_log_size), .pi(cmdq_pi), .ci(cmdq_ci), .err(cmdq_err),
     .rd_req_valid(rd_req_valid), .rd_req(rd_req), .rd_req_ready(rd_req_ready),
@@ -227,6 +244,9 @@ module urdma_ctl
     .mro_valid(mro_valid), .mro(mro), .mro_ready(mro_ready), .mro_rsp_valid(mro_rsp_valid), .mro_rsp(mro_rsp),
     .cq_cfg_valid(cq_cfg_valid), .cq_cfg_cqn(cq_cfg_cqn), .cq_cfg(cq_cfg), .cq_cfg_ready(cq_cfg_ready),
     .eq_cfg_valid(eq_cfg_valid), .eq_cfg_eqn(eq_cfg_eqn), .eq_cfg(eq_cfg), .eq_cfg_ready(eq_cfg_ready),
+    .sro_valid(sro_valid), .sro(sro), .sro_ready(sro_ready), .sro_ans(sro_ans),
+    .srq_req_valid(srq_req_valid), .srq_req_srqn(srq_req_srqn),
+    .srq_rsp_valid(srq_rsp_valid), .srq_rsp_open(srq_rsp_open), .srq_rsp_page(srq_rsp_page),
     .job_valid(job_valid), .job(job), .job_ready(job_ready),
     .fence_valid(cmd_fence_valid), .fence(cmd_fence), .fence_ready(!mgr_fence_valid),
     .fin_valid(fin_valid), .fin(fin), .fin_ready(fin_ready),

@@ -2,9 +2,9 @@
 // Types between the parts of urdma_ctl.
 
 package urdma_ctl_pkg;
-  import urdma_pkg::*;
+  import urdma_pkg::*, urdma_hw_pkg::*;
 
-  // What a command completion says; the words of QUERY_QP are 0 otherwise.
+  // What a command completion says; the words of QUERY_QP and QUERY_SRQ are 0 otherwise.
   typedef struct packed {
     logic [7:0]  status;     // URDMA_CS_*
     logic [15:0] tag;
@@ -18,6 +18,7 @@ package urdma_ctl_pkg;
     logic [15:0] sq_ci;
     logic [15:0] rq_pi;
     logic [15:0] rq_ci;
+    srq_ans_t    srq;
   } cpl_t;
 
   // A command that completes after a fence.
@@ -25,6 +26,7 @@ package urdma_ctl_pkg;
     FK_EQ,
     FK_CQ,
     FK_MR,
+    FK_SRQ,
     FK_QP,       // DESTROY_QP
     FK_RESET     // MODIFY_QP to RESET
   } fence_kind_e;
@@ -39,5 +41,33 @@ package urdma_ctl_pkg;
   // Commands between fetch and completion; every queue of urdma_ctl that holds commands has this many places,
   // so none of them can be full.
   localparam int CMD_INFLIGHT = 64;
+
+  // CREATE_*: size and alignment of a ring, URDMA_CS_*
+  function automatic logic [7:0] check_ring(input logic [16:0] r, input logic [11:0] addr, input logic [4:0] log_max,
+                                            input logic [3:0] stride_min, input logic [3:0] stride_max);
+    logic [4:0] log_entries;
+    logic [3:0] stride;
+    logic [1:0] levels;
+    logic [5:0] shift;
+    log_entries = r[URDMA_RING_LOG_ENTRIES_LSB +: URDMA_RING_LOG_ENTRIES_W];
+    stride = r[URDMA_RING_LOG_STRIDE_LSB +: URDMA_RING_LOG_STRIDE_W];
+    levels = r[URDMA_RING_LEVELS_LSB +: URDMA_RING_LEVELS_W];
+    shift = r[URDMA_RING_PAGE_SHIFT_LSB +: URDMA_RING_PAGE_SHIFT_W];
+    check_ring = 8'(URDMA_CS_OK);
+    if (log_entries > log_max || stride < stride_min || stride > stride_max || levels == 2'd3
+        || (levels != 2'd0 && (shift < 6'd12 || shift > 6'd31)))
+      check_ring = 8'(URDMA_CS_BAD_SIZE);
+    else if (levels == 2'd0 ? addr != '0 : addr[5:0] != '0)
+      check_ring = 8'(URDMA_CS_BAD_ALIGN);
+  endfunction
+
+  // a ring as a command describes it
+  function automatic ring_t get_ring(input logic [16:0] r, input logic [63:0] addr);
+    get_ring.pt.addr = addr;
+    get_ring.pt.levels = r[URDMA_RING_LEVELS_LSB +: URDMA_RING_LEVELS_W];
+    get_ring.pt.page_shift = r[URDMA_RING_PAGE_SHIFT_LSB +: URDMA_RING_PAGE_SHIFT_W];
+    get_ring.log_entries = r[URDMA_RING_LOG_ENTRIES_LSB +: URDMA_RING_LOG_ENTRIES_W];
+    get_ring.log_stride = r[URDMA_RING_LOG_STRIDE_LSB +: URDMA_RING_LOG_STRIDE_W];
+  endfunction
 
 endpackage

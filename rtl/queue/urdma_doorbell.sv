@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Doorbells: ownership check and distribution.
 //
-//   pcie_db -> look-up FIFO -> QP configuration read (SQ, RQ) -> verdict -> out FIFO -> tx, rx, cq, eq
+//   pcie_db -> look-up FIFO -> QP configuration read (SQ, RQ), directory read (SRQ) -> verdict -> out FIFO -> tx, rx, cq, eq
 //       |
 //       +--> eth, in the next cycle
 //
@@ -18,7 +18,10 @@
 
 module urdma_doorbell
   import urdma_pkg::*, urdma_hw_pkg::*;
-(
+#(
+  // 1: with doorbells of SRQs
+  parameter bit SRQ = HAS_SRQ
+) (
   input  wire logic                   clk,
   input  wire logic                   rst,
   input  wire logic                   ready,        // 0: the NIC is being initialised, doorbells go nowhere
@@ -36,12 +39,22 @@ module urdma_doorbell
   input  wire logic                   qpr_rsp_qp_valid,
   input  wire logic [DBP_W-1:0]       qpr_rsp_page,
 
+  // owner of an SRQ, answered in the next cycle
+  output      logic                   srq_req_valid,
+  output      logic [SRQN_W-1:0]      srq_req_srqn,
+  input  wire logic                   srq_rsp_valid,
+  input  wire logic                   srq_rsp_open,  // the SRQ exists
+  input  wire logic [DBP_W-1:0]       srq_rsp_page,
+
   output      logic                   sq_db_valid,
   output      wq_db_t                 sq_db,
   input  wire logic                   sq_db_ready,
   output      logic                   rq_db_valid,
   output      wq_db_t                 rq_db,
   input  wire logic                   rq_db_ready,
+  output      logic                   srq_db_valid,
+  output      srq_db_t                srq_db,
+  input  wire logic                   srq_db_ready,
   output      logic                   cq_db_valid,
   output      cq_db_t                 cq_db,
   input  wire logic                   cq_db_ready,
@@ -61,7 +74,7 @@ module urdma_doorbell
 
   localparam int DEPTH = 16;
 
-  typedef enum logic [2:0] {K_SQ, K_RQ, K_CQ, K_EQ, K_ETH} kind_e;
+  typedef enum logic [2:0] {K_SQ, K_RQ, K_SRQ, K_CQ, K_EQ, K_ETH} kind_e;
 
   typedef struct packed {
     kind_e            kind;
@@ -74,7 +87,7 @@ module urdma_doorbell
 
   // ---- entry: what can be judged at once ---------------------------------------------------------
   item_t in;
-  logic known, in_range, need_lookup, direct, take, room, enter;
+  logic known, in_range, need_lookup, need_srq, direct, take, room, enter;
   logic [23:0] obj;
 
   assign obj = pcie_db.data[URDMA_DBW_OBJ_LSB +: URDMA_DBW_OBJ_W];
@@ -91,6 +104,11 @@ module urdma_doorbell
       12'(URDMA_DB_RQ): begin
         in.kind = K_RQ;
         in_range = (obj >> QPN_W) == '0;
+      end
+      12'(URDMA_DB_SRQ): begin
+        in.kind = K_SRQ;
+        in_range = (obj >> SRQN_W) == '0;
+        known = SRQ;
       end
       12'(URDMA_DB_CQ): begin
         in.kind = K_CQ;
@@ -113,6 +131,7 @@ module urdma_doorbell
     in.index = pcie_db.data[URDMA_DBW_INDEX_LSB +: URDMA_DBW_INDEX_W];
   end
   assign need_lookup = in_range && known && (in.kind == K_SQ || in.kind == K_RQ);
+  assign need_srq = in_range && known && in.kind == K_SRQ;
   assign direct = in_range && known && in.kind == K_ETH;  // one that is not in range is dropped and counted like others
 
   // Places: a doorbell inside holds one in both FIFOs' worth of DEPTH.
@@ -123,6 +142,8 @@ module urdma_doorbell
   assign qpr_req_qpn = in.obj[QPN_W-1:0];
   assign pcie_db_ready = rst || !ready || !known || direct || (room && (!need_lookup || qpr_req_ready));
   assign take = pcie_db_valid && pcie_db_ready && !rst && ready;
+  assign srq_req_valid = take && need_srq;
+  assign srq_req_srqn = in.obj[SRQN_W-1:0];
   assign enter = take && known && !direct;
 
   always_ff @(posedge clk) begin
@@ -133,7 +154,7 @@ module urdma_doorbell
 
   // ---- waiting for the configuration --------------------------------------------------------------
   item_t wait_item;
-  logic wait_valid, wait_pop, wait_lookup;
+  logic wait_valid, wait_pop, wait_lookup, wait_srq;
   urdma_fifo #(.WIDTH($bits(item_t)), .DEPTH(DEPTH)) wait_fifo (
     .clk(clk), .rst(rst),
     .in_valid(enter), .in_ready(), .in_data(in),
@@ -162,11 +183,23 @@ module urdma_doorbell
     .out_valid(verd_valid), .out_ready(wait_pop && wait_lookup), .out_data(verd), .count()
   );
 
+  // SRQs: one bit is enough, for there is no state in which one that exists takes no doorbells
+  logic srq_good, srq_verd_valid, srq_foreign;
+  logic [DBP_W-1:0] srq_page_reg;
+  assign srq_good = srq_rsp_open && srq_rsp_page == srq_page_reg;
+  always_ff @(posedge clk) if (srq_req_valid) srq_page_reg <= in.page;
+  urdma_fifo #(.WIDTH(1), .DEPTH(DEPTH)) srq_verdict_fifo (
+    .clk(clk), .rst(rst),
+    .in_valid(srq_rsp_valid), .in_ready(), .in_data(!srq_good),
+    .out_valid(srq_verd_valid), .out_ready(wait_pop && wait_srq), .out_data(srq_foreign), .count()
+  );
+
   // ---- verdict and way out ------------------------------------------------------------------------
   logic judged, foreign, closed, good, out_free;
   assign wait_lookup = wait_item.ok && (wait_item.kind == K_SQ || wait_item.kind == K_RQ);
-  assign judged = wait_valid && (!wait_lookup || verd_valid);
-  assign foreign = !wait_item.ok || (wait_lookup && verd[1]);
+  assign wait_srq = wait_item.ok && wait_item.kind == K_SRQ;
+  assign judged = wait_valid && (!wait_lookup || verd_valid) && (!wait_srq || srq_verd_valid);
+  assign foreign = !wait_item.ok || (wait_lookup && verd[1]) || (wait_srq && srq_foreign);
   assign closed = wait_lookup && !verd[1] && verd[0];
   assign good = !foreign && !closed;
 
@@ -178,6 +211,7 @@ module urdma_doorbell
     unique case (out_reg.kind)
       K_SQ: out_done = sq_db_ready;
       K_RQ: out_done = rq_db_ready;
+      K_SRQ: out_done = srq_db_ready;
       K_CQ: out_done = cq_db_ready;
       K_EQ: out_done = eq_db_ready;
       default: out_done = 1'b1;
@@ -197,10 +231,12 @@ module urdma_doorbell
 
   assign sq_db_valid = out_valid_reg && out_reg.kind == K_SQ;
   assign rq_db_valid = out_valid_reg && out_reg.kind == K_RQ;
+  assign srq_db_valid = out_valid_reg && out_reg.kind == K_SRQ;
   assign cq_db_valid = out_valid_reg && out_reg.kind == K_CQ;
   assign eq_db_valid = out_valid_reg && out_reg.kind == K_EQ;
   assign sq_db = '{qpn: out_reg.obj[QPN_W-1:0], pi: out_reg.index[15:0]};
   assign rq_db = '{qpn: out_reg.obj[QPN_W-1:0], pi: out_reg.index[15:0]};
+  assign srq_db = '{srqn: out_reg.obj[SRQN_W-1:0], pi: out_reg.index[15:0]};
   assign cq_db = '{cqn: out_reg.obj[CQN_W-1:0], page: out_reg.page, arm: out_reg.arm, ci: out_reg.index};
   assign eq_db = '{eqn: out_reg.obj[EQN_W-1:0], arm: out_reg.arm, ci: out_reg.index};
 

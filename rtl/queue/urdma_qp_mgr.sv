@@ -237,14 +237,6 @@ module urdma_qp_mgr
     else modify_status = 8'(URDMA_CS_OK);
   end
 
-  function automatic ring_t get_ring(input logic [16:0] r, input logic [63:0] addr);
-    get_ring.pt.addr = addr;
-    get_ring.pt.levels = r[URDMA_RING_LEVELS_LSB +: URDMA_RING_LEVELS_W];
-    get_ring.pt.page_shift = r[URDMA_RING_PAGE_SHIFT_LSB +: URDMA_RING_PAGE_SHIFT_W];
-    get_ring.log_entries = r[URDMA_RING_LOG_ENTRIES_LSB +: URDMA_RING_LOG_ENTRIES_W];
-    get_ring.log_stride = r[URDMA_RING_LOG_STRIDE_LSB +: URDMA_RING_LOG_STRIDE_W];
-  endfunction
-
   always_comb begin
     status = 8'(URDMA_CS_OK);
     new_entry = cur_reg;
@@ -290,6 +282,8 @@ module urdma_qp_mgr
               new_entry.cfg.valid = 1'b1;
               new_entry.cfg.qp_type = cmd[URDMA_CMD_QP1_TYPE_LSB +: URDMA_CMD_QP1_TYPE_W];
               new_entry.cfg.sig_all = cmd[URDMA_CMD_QP1_SIG_ALL_LSB];
+              new_entry.cfg.srq = cmd[URDMA_CMD_QP1_SRQ_LSB];
+              new_entry.cfg.srqn = cmd[URDMA_CMD_QP5_SRQN_LSB +: SRQN_W];
               new_entry.cfg.priv = cmd[URDMA_CMD_QP1_PRIV_LSB];
               new_entry.cfg.no_loop = cmd[URDMA_CMD_QP1_MCAST_NO_LOOP_LSB];
               new_entry.cfg.pd = cmd[URDMA_CMD_QP1_PD_LSB +: PD_W];
@@ -349,6 +343,7 @@ module urdma_qp_mgr
                     new_entry.cfg.recv_cq = cur_reg.cfg.recv_cq;
                     new_entry.cfg.sq = cur_reg.cfg.sq;
                     new_entry.cfg.rq = cur_reg.cfg.rq;
+                    {new_entry.cfg.srq, new_entry.cfg.srqn} = {cur_reg.cfg.srq, cur_reg.cfg.srqn};
                     do_fence = 1'b1;
                   end
                   4'(URDMA_QPS_RTR): begin

@@ -6,6 +6,7 @@ rx/urdma_rx_mcast.sv
 rx/urdma_rx_lookup.sv
 rx/urdma_rx_unrel.sv
 rx/urdma_rx_resp.sv
+rx/urdma_srq.sv
 rx/urdma_rx_wqe.sv
 rx/urdma_rx_void.sv
 rx/urdma_rx_cqe.sv

@@ -85,6 +85,8 @@ struct ctl {
 	uint64_t mro_due = 0;
 	uint32_t mro_idx = 0, mro_op = 0, mro_qpn = 0;
 	seen_mr mro_new = {};
+	bool sro_up = false; /* an operation on an SRQ waits for its answer */
+	uint64_t sro_due = 0;
 	bool mco_up = false; /* an operation of groups waits for its answer */
 	uint64_t mco_due = 0;
 	fence fences[FENCE_N] = {};
@@ -152,6 +154,53 @@ static void groups(ctl *c, bool rst)
 	}
 }
 
+// SRQs: each operation after some cycles.
+static void srqs(ctl *c, bool rst)
+{
+	Vurdma_ctl *m = c->m.get();
+	world *w = &c->w;
+
+	m->sro_ready = 0;
+	put(m->sro_ans, 0, srq_ans_t_W, rnd_next(&w->rnd));
+	if (rst || !m->sro_valid) {
+		if (rst)
+			memset(w->srq, 0, sizeof(w->srq));
+		c->sro_up = false;
+		return;
+	}
+	if (!c->sro_up) {
+		c->sro_up = true;
+		c->sro_due = w->cycle + rnd_below(&w->rnd, w->sro_delay_max + 1);
+	}
+	if (w->cycle < c->sro_due)
+		return;
+	unsigned kind = FIELD(m->sro, 0, srq_op_t, kind);
+	unsigned srqn = FIELD(m->sro, 0, srq_op_t, srqn);
+	unsigned cfg = FIELD_AT(0, srq_op_t, cfg);
+	seen_srq &q = w->srq[srqn];
+	c->sro_up = false;
+	m->sro_ready = 1;
+	w->n_sro++;
+	if (q.valid == (kind == SRO_CREATE))
+		w->protocol_errors++; // creates what is, or is about one that is not
+	if (kind == SRO_QUERY) {
+		FIELD_PUT(m->sro_ans, 0, srq_ans_t, pi, q.pi);
+		FIELD_PUT(m->sro_ans, 0, srq_ans_t, ci, q.ci);
+		FIELD_PUT(m->sro_ans, 0, srq_ans_t, limit, q.limit);
+		return;
+	}
+	if (kind == SRO_MODIFY) {
+		q.limit = FIELD(m->sro, 0, srq_op_t, limit);
+	} else {
+		q = seen_srq{};
+		q.valid = kind == SRO_CREATE;
+		q.ring = ring(m->sro, FIELD_AT(cfg, srq_cfg_t, ring));
+		q.pd = FIELD(m->sro, cfg, srq_cfg_t, pd);
+	}
+	w->srq_at[srqn] = w->cycle;
+	w->n_cfg++;
+}
+
 extern "C" {
 
 struct ctl *ctl_new(uint64_t seed)
@@ -167,6 +216,7 @@ struct ctl *ctl_new(uint64_t seed)
 	c->w.qpc_delay_max = 6;
 	c->w.mro_delay_max = 12;
 	c->w.mco_delay_max = 12;
+	c->w.sro_delay_max = 12;
 	c->m->mac_default = 0x665544332202ull;
 	c->m->link_up = 1;
 	c->m->rst = 1;
@@ -237,6 +287,7 @@ void ctl_tick(struct ctl *c)
 		}
 	}
 	groups(c, rst);
+	srqs(c, rst);
 	m->cq_cfg_ready = ready(c);
 	m->eq_cfg_ready = ready(c);
 	m->mgr_ev_ready = ready(c);
@@ -244,6 +295,7 @@ void ctl_tick(struct ctl *c)
 	m->port_ev_ready = ready(c);
 	m->sq_db_ready = !w->hold_db && ready(c);
 	m->rq_db_ready = !w->hold_db && ready(c);
+	m->srq_db_ready = !w->hold_db && ready(c);
 	m->cq_db_ready = !w->hold_db && ready(c);
 	m->eq_db_ready = !w->hold_db && ready(c);
 
@@ -471,7 +523,10 @@ void ctl_tick(struct ctl *c)
 	struct {
 		bool on;
 		seen_db d;
-	} d[5] = {
+	} d[6] = {
+		{ m->srq_db_valid && m->srq_db_ready,
+		  { 'S', (uint32_t)FIELD_OF(m->srq_db, srq_db_t, srqn), 0, 0,
+		    (uint32_t)FIELD_OF(m->srq_db, srq_db_t, pi) } },
 		{ m->sq_db_valid && m->sq_db_ready,
 		  { 's', (uint32_t)FIELD_OF(m->sq_db, wq_db_t, qpn), 0, 0,
 		    (uint32_t)FIELD_OF(m->sq_db, wq_db_t, pi) } },
@@ -666,6 +721,8 @@ void ctl_qp_cfg(struct ctl *c, int reader, uint32_t qpn, struct seen_qp *q)
 	q->priv = FIELD(p, b, qp_cfg_t, priv);
 	q->no_loop = FIELD(p, b, qp_cfg_t, no_loop);
 	q->sig_all = FIELD(p, b, qp_cfg_t, sig_all);
+	q->srq = FIELD(p, b, qp_cfg_t, srq);
+	q->srqn = FIELD(p, b, qp_cfg_t, srqn);
 	q->type = FIELD(p, b, qp_cfg_t, qp_type);
 	q->state = FIELD(p, b, qp_cfg_t, state);
 	q->valid = FIELD(p, b, qp_cfg_t, valid);

@@ -21,6 +21,7 @@ extern "C" {
 #define N_CQ	 4096
 #define N_EQ	 64
 #define N_MR	 16384
+#define N_SRQ	 1024
 #define LOG_SIZE 65536
 #define N_GID	 32
 /* registers of the Ethernet function, which the stand-in keeps as plain memory */
@@ -54,6 +55,13 @@ struct seen_cq {
 	uint32_t eqn, db_page;
 };
 
+struct seen_srq {
+	bool valid;
+	struct seen_ring ring;
+	uint32_t pd, limit;
+	uint32_t pi, ci; /* set by the test: what QUERY says */
+};
+
 struct seen_eq {
 	bool valid;
 	uint32_t log_entries, vec;
@@ -61,7 +69,8 @@ struct seen_eq {
 };
 
 struct seen_qp {
-	bool valid, sig_all, priv, no_loop;
+	bool valid, sig_all, priv, no_loop, srq;
+	uint32_t srqn;
 	uint32_t state, type, pd, db_page, send_cq, recv_cq;
 	struct seen_ring sq, rq;
 	uint32_t mtu, timeout, retry, rnr_retry, min_rnr, dest_qpn, max_rd, max_dest_rd, qkey, pkey,
@@ -91,7 +100,7 @@ struct seen_member {
 };
 
 struct seen_db {
-	char kind; /* 's' 'r' 'c' 'e', of the Ethernet function 'T' 'R' 'C' */
+	char kind; /* 's' 'r' 'S' (SRQ) 'c' 'e', of the Ethernet function 'T' 'R' 'C' */
 	uint32_t obj, page, arm, index;
 };
 
@@ -110,7 +119,7 @@ struct world {
 	/* settings */
 	uint32_t rd_latency_min, rd_latency_max; /* cycles */
 	uint32_t stall_percent;			 /* chance that a ready is down in a cycle */
-	uint32_t fence_delay_max, qpc_delay_max, mro_delay_max, mco_delay_max;
+	uint32_t fence_delay_max, qpc_delay_max, mro_delay_max, mco_delay_max, sro_delay_max;
 	bool hold_fence; /* no fence is answered */
 	bool hold_qpc;	 /* no QPC is accepted */
 	bool hold_db;	 /* no doorbell is accepted */
@@ -121,8 +130,10 @@ struct world {
 	struct seen_mr mr[N_MR];
 	struct seen_cq cq[N_CQ];
 	struct seen_eq eq[N_EQ];
-	uint64_t mr_at[N_MR], cq_at[N_CQ], eq_at[N_EQ];
-	uint32_t n_cfg;			/* changes of mr, cq, eq */
+	struct seen_srq srq[N_SRQ];
+	uint64_t mr_at[N_MR], cq_at[N_CQ], eq_at[N_EQ], srq_at[N_SRQ];
+	uint32_t n_cfg;			/* changes of mr, cq, eq, srq */
+	uint32_t n_sro;			/* operations on SRQs */
 	uint32_t n_mro;			/* operations, those refused too */
 	uint32_t windows[N_QP];		/* set by the test: bound to the QP */
 	struct seen_member members[64]; /* of groups: urdma_rx_mcast as a list */

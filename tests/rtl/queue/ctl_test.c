@@ -22,6 +22,13 @@
 #define CPL_RING 0x20000u
 #define TAGS	 65536
 
+/* urdma_ctl is built with SRQs, or as the NIC has it */
+#ifdef CTL_SRQ
+#define SRQ true
+#else
+#define SRQ false
+#endif
+
 #define FIELD(mask, val) (((uint64_t)(val) << __builtin_ctzll(mask)) & (mask))
 #define GET(mask, word)	 (((word) & (mask)) >> __builtin_ctzll(mask))
 
@@ -222,6 +229,23 @@ static void good_mr(uint64_t cmd[8], uint32_t pd)
 	cmd[4] = 0x40040;
 }
 
+static void good_srq(uint64_t cmd[8], uint32_t pd)
+{
+	memset(cmd, 0, 64);
+	cmd[1] = FIELD(URDMA_CMD_SRQ1_PD, pd) | FIELD(URDMA_CMD_SRQ1_DB_PAGE, 11);
+	cmd[2] = FIELD(URDMA_CMD_SRQ2_RING, ring_bits(10, 7, 2, 14));
+	cmd[3] = 0x9000000040;
+}
+
+/* of a QP whose RQ's ring and address mean nothing */
+static void good_qp_srq(uint64_t cmd[8], uint32_t pd, uint32_t scq, uint32_t rcq, uint32_t srqn)
+{
+	good_qp(cmd, pd, scq, rcq);
+	cmd[1] |= URDMA_CMD_QP1_SRQ;
+	cmd[5] = URDMA_CMD_QP5_RQ_RING | FIELD(URDMA_CMD_QP5_SRQN, srqn);
+	cmd[6] = 0x1234567;
+}
+
 #define M_RTR                                                                                     \
 	(URDMA_QPM_STATE | URDMA_QPM_AV | URDMA_QPM_MTU | URDMA_QPM_DEST_QPN | URDMA_QPM_RQ_PSN | \
 	 URDMA_QPM_MAX_DEST_RD_ATOMIC | URDMA_QPM_MIN_RNR)
@@ -341,7 +365,7 @@ static void test_registers(void **state)
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_OBJ);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_QP, v), 12);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_MR, v), 14);
-	assert_int_equal(GET(URDMA_RF_CAP_LOG_SRQ, v), 0);
+	assert_int_equal(GET(URDMA_RF_CAP_LOG_SRQ, v), SRQ ? 10 : 0);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_VECTORS, v), 6);
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_QUEUE);
 	assert_int_equal(GET(URDMA_RF_CAP_MAX_SQ_SGE, v), 30);
@@ -356,7 +380,8 @@ static void test_registers(void **state)
 			 URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE | URDMA_RF_FEAT_RC_READ |
 				 URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_RC_RETRY |
 				 URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_ETH |
-				 URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD | URDMA_RF_FEAT_MCAST);
+				 URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD | URDMA_RF_FEAT_MCAST |
+				 (SRQ ? URDMA_RF_FEAT_SRQ : 0));
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_ETH);
 	assert_int_equal(GET(URDMA_RF_CAP_ETH_QUEUES, v), 8);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_ETH_RING, v), 15);
@@ -1369,7 +1394,7 @@ static void test_doorbells(void **state)
 	ctl_db(b->c, 0, URDMA_DB_EQ, dbw(66, 1, 0));
 	ctl_db(b->c, 9, URDMA_DB_ETH_CQ + 8, dbw(5, 0, 7)); /* nothing there */
 	ctl_db(b->c, 9, URDMA_DB_PUSH, 1);
-	ctl_db(b->c, 9, URDMA_DB_SRQ, dbw(0, 0, 1));
+	ctl_db(b->c, 9, URDMA_DB_SRQ, dbw(0, 0, 1)); /* there is none */
 	drain_dbs(b);
 	assert_int_equal(w->n_db, 4);
 	d = db_of(w, 's');
@@ -1381,8 +1406,8 @@ static void test_doorbells(void **state)
 	d = db_of(w, 'e');
 	assert_true(d->obj == 2 && d->index == 0xfedcba98 && d->arm == 1);
 	assert_int_equal(counter(b, URDMA_CNT_DB_OK), 3);
-	assert_int_equal(counter(b, URDMA_CNT_DB_OWNER), 7);
-	assert_int_equal(counter(b, URDMA_CNT_DB_BAD), 4);
+	assert_int_equal(counter(b, URDMA_CNT_DB_OWNER), 7 + SRQ);
+	assert_int_equal(counter(b, URDMA_CNT_DB_BAD), 4 - SRQ);
 
 	/* none is lost or reordered under back-pressure */
 	w->n_db = 0;
@@ -2148,6 +2173,294 @@ static void test_groups(void **state)
 	bench_free(b);
 }
 
+/* Without SRQs: no such commands, no such SRQ. */
+static void test_no_srq(void **state)
+{
+	struct bench *b = bench_new(4);
+	uint64_t cmd[8];
+
+	(void)state;
+	if (SRQ) {
+		bench_free(b);
+		return;
+	}
+	populate(b);
+	good_srq(cmd, 1);
+	refuse(b, cmd, URDMA_CMD_CREATE_SRQ, 0, URDMA_CS_BAD_OPCODE);
+	refuse(b, cmd, URDMA_CMD_MODIFY_SRQ, 0, URDMA_CS_BAD_OPCODE);
+	refuse(b, cmd, URDMA_CMD_QUERY_SRQ, 0, URDMA_CS_BAD_OPCODE);
+	refuse(b, cmd, URDMA_CMD_DESTROY_SRQ, 0, URDMA_CS_BAD_OPCODE);
+	good_qp_srq(cmd, 1, 3, 4, 0);
+	refuse(b, cmd, URDMA_CMD_CREATE_QP, 6, URDMA_CS_BAD_SRQ);
+	assert_int_equal(b->w->n_sro, 0);
+	bench_free(b);
+}
+
+/* Commands of SRQs: what urdma_srq is told, and each refusal. */
+static void test_srq(void **state)
+{
+	struct bench *b = bench_new(5);
+	struct world *w = b->w;
+	uint64_t cmd[8], zero[8] = { 0 };
+	struct seen_qp q;
+	uint16_t tag;
+
+	(void)state;
+	if (!SRQ) {
+		bench_free(b);
+		return;
+	}
+	populate(b);
+	REFUSE(b, good_srq(cmd, 1), , CREATE_SRQ, 1024, BAD_OBJECT);
+	REFUSE(b, good_srq(cmd, 1), , CREATE_SRQ, 0x800007, BAD_OBJECT);
+	REFUSE(b, good_srq(cmd, 2), cmd[1] |= URDMA_CMD_SRQ1_DB_PAGE, CREATE_SRQ, 7, BAD_PD);
+	REFUSE(b, good_srq(cmd, 4097), , CREATE_SRQ, 7, BAD_PD);
+	REFUSE(b, good_srq(cmd, 1), set(cmd, 1, URDMA_CMD_SRQ1_DB_PAGE, 1024);
+	       cmd[2] = 0, CREATE_SRQ, 7, BAD_DB_PAGE);
+	static const uint32_t bad[][4] = { { 16, 7, 2, 14 },  { 31, 7, 2, 14 }, { 10, 5, 2, 14 },
+					   { 10, 10, 2, 14 }, { 10, 7, 3, 14 }, { 10, 7, 2, 11 },
+					   { 10, 7, 1, 32 } };
+	for (uint32_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		REFUSE(b, good_srq(cmd, 1),
+		       cmd[2] = ring_bits(bad[i][0], bad[i][1], bad[i][2], bad[i][3]), CREATE_SRQ,
+		       7, BAD_SIZE);
+	REFUSE(b, good_srq(cmd, 1), cmd[3] |= 0x20, CREATE_SRQ, 7, BAD_ALIGN);
+	REFUSE(b, good_srq(cmd, 1), cmd[2] = ring_bits(10, 7, 0, 0), CREATE_SRQ, 7, BAD_ALIGN);
+	refuse(b, zero, URDMA_CMD_MODIFY_SRQ, 7, URDMA_CS_BAD_OBJECT);
+	refuse(b, zero, URDMA_CMD_QUERY_SRQ, 7, URDMA_CS_BAD_OBJECT);
+	refuse(b, zero, URDMA_CMD_DESTROY_SRQ, 7, URDMA_CS_BAD_OBJECT);
+	REFUSE(b, good_qp_srq(cmd, 1, 3, 4, 7), , CREATE_QP, 6, BAD_SRQ);
+	assert_int_equal(w->n_sro, 0);
+
+	good_srq(cmd, 1);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_SRQ, 7), URDMA_CS_OK);
+	assert_true(w->srq[7].valid);
+	assert_int_equal(w->srq[7].pd, 1);
+	check_ring(&w->srq[7].ring, cmd[2], cmd[3]);
+	refuse(b, cmd, URDMA_CMD_CREATE_SRQ, 7, URDMA_CS_EXISTS);
+	refuse(b, zero, URDMA_CMD_DESTROY_SRQ, 1024 + 7, URDMA_CS_BAD_OBJECT);
+	refuse(b, zero, URDMA_CMD_QUERY_SRQ, 8, URDMA_CS_BAD_OBJECT);
+
+	/* the limit, up to the number of entries */
+	cmd[1] = 1025;
+	refuse(b, cmd, URDMA_CMD_MODIFY_SRQ, 7, URDMA_CS_BAD_ATTR);
+	cmd[1] = 0xffff;
+	refuse(b, cmd, URDMA_CMD_MODIFY_SRQ, 7, URDMA_CS_BAD_ATTR);
+	cmd[1] = 0xabcd00000000 | 1024;
+	assert_int_equal(run(b, cmd, URDMA_CMD_MODIFY_SRQ, 7), URDMA_CS_OK);
+	assert_int_equal(w->srq[7].limit, 1024);
+	w->srq[7].pi = 0x9abc;
+	w->srq[7].ci = 0x8765;
+	tag = issue(b, zero, URDMA_CMD_QUERY_SRQ, 7);
+	wait_all(b);
+	assert_int_equal(status_of(b, tag), URDMA_CS_OK);
+	assert_int_equal(b->cpl[tag][1], 0x87659abc0400);
+	assert_int_equal(b->cpl[tag][2] | b->cpl[tag][3], 0);
+	/* the others have none of it */
+	tag = issue(b, cmd, URDMA_CMD_MODIFY_SRQ, 7);
+	wait_all(b);
+	assert_int_equal(b->cpl[tag][1], 0);
+	tag = issue(b, zero, URDMA_CMD_QUERY_SRQ, 9);
+	wait_all(b);
+	assert_int_equal(b->cpl[tag][1], 0);
+	good_srq(cmd, 1);
+	cmd[2] = ring_bits(15, 9, 1, 12);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_SRQ, 1023), URDMA_CS_OK);
+	cmd[1] = 0x8000;
+	assert_int_equal(run(b, cmd, URDMA_CMD_MODIFY_SRQ, 1023), URDMA_CS_OK);
+	cmd[1] = 0x8001;
+	refuse(b, cmd, URDMA_CMD_MODIFY_SRQ, 1023, URDMA_CS_BAD_ATTR);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_SRQ, 1023), URDMA_CS_OK);
+	assert_false(w->srq[1023].valid);
+	assert_true(w->srq[7].valid);
+
+	/* QPs with it: the number counts whole, behind CQs and before the page */
+	REFUSE(b, good_qp_srq(cmd, 1, 3, 4, 1024 + 7), , CREATE_QP, 6, BAD_SRQ);
+	REFUSE(b, good_qp_srq(cmd, 1, 3, 4, 0x800007), , CREATE_QP, 6, BAD_SRQ);
+	REFUSE(b, good_qp_srq(cmd, 1, 3, 5, 8), , CREATE_QP, 6, BAD_CQ);
+	REFUSE(b, good_qp_srq(cmd, 1, 3, 4, 8), cmd[1] |= URDMA_CMD_QP1_DB_PAGE, CREATE_QP, 6,
+	       BAD_SRQ);
+	REFUSE(b, good_qp_srq(cmd, 1, 3, 4, 7), cmd[4] |= 1, CREATE_QP, 6, BAD_ALIGN);
+	good_qp_srq(cmd, 1, 3, 4, 7);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 6), URDMA_CS_OK);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 8), URDMA_CS_OK);
+	good_qp(cmd, 1, 3, 4);
+	cmd[5] |= FIELD(URDMA_CMD_QP5_SRQN, 7);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 9), URDMA_CS_OK);
+	to_rts(b, 6);
+	ctl_qp_cfg(b->c, 1, 6, &q);
+	assert_true(q.srq && q.srqn == 7 && q.sig_all && !q.priv && !q.no_loop);
+	assert_int_equal(modify(b, 6, URDMA_QPS_RESET), URDMA_CS_OK);
+	ctl_qp_cfg(b->c, 1, 6, &q);
+	assert_true(q.srq && q.srqn == 7);
+	ctl_qp_cfg(b->c, 1, 9, &q);
+	assert_false(q.srq);
+
+	/* a reference of each QP that has it, and one to the PD */
+	refuse(b, zero, URDMA_CMD_DESTROY_SRQ, 7, URDMA_CS_BUSY);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 6), URDMA_CS_OK);
+	refuse(b, zero, URDMA_CMD_DESTROY_SRQ, 7, URDMA_CS_BUSY);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 9), URDMA_CS_OK);
+	refuse(b, zero, URDMA_CMD_DESTROY_SRQ, 7, URDMA_CS_BUSY);
+	assert_true(w->srq[7].valid && w->srq[7].limit == 1024);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 8), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 5), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_MR, 6), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DEALLOC_PD, 1), URDMA_CS_BUSY);
+	good_qp_srq(cmd, 1, 3, 4, 7);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 5), URDMA_CS_OK);
+
+	/* all of it goes in a row, and waits for a round of fences with a flush of page tables */
+	uint32_t rounds = w->n_rounds;
+	uint16_t dq, ds, dp, cs, qs, cq;
+	w->hold_fence = true;
+	dq = issue(b, zero, URDMA_CMD_DESTROY_QP, 5);
+	tick(b, 1000);
+	ds = issue(b, zero, URDMA_CMD_DESTROY_SRQ, 7);
+	dp = issue(b, zero, URDMA_CMD_DEALLOC_PD, 1);
+	good_srq(cmd, 1);
+	cs = issue(b, cmd, URDMA_CMD_CREATE_SRQ, 7);
+	qs = issue(b, zero, URDMA_CMD_QUERY_SRQ, 7);
+	tick(b, 1000);
+	assert_false(b->done[dq] || b->done[ds]);
+	assert_int_equal(status_of(b, dp), URDMA_CS_OK);
+	assert_int_equal(status_of(b, cs), URDMA_CS_EXISTS);
+	assert_int_equal(status_of(b, qs), URDMA_CS_BAD_OBJECT);
+	assert_int_equal(b->outstanding, 2);
+	w->hold_fence = false;
+	wait_all(b);
+	assert_int_equal(status_of(b, ds), URDMA_CS_OK);
+	assert_int_equal(w->n_rounds, rounds + 2);
+	assert_false(w->srq[7].valid);
+	assert_true(w->srq_at[7] < w->round_start);
+	assert_true(w->round_start < w->fence_done[FENCE_MR]);
+	assert_true(w->fence_done[FENCE_MR] < b->done_at[ds]);
+
+	/* no QP names one that is going */
+	assert_int_equal(run0(b, URDMA_CMD_ALLOC_PD, 1), URDMA_CS_OK);
+	good_srq(cmd, 1);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_SRQ, 7), URDMA_CS_OK);
+	w->hold_fence = true;
+	ds = issue(b, zero, URDMA_CMD_DESTROY_SRQ, 7);
+	good_qp_srq(cmd, 1, 3, 4, 7);
+	cq = issue(b, cmd, URDMA_CMD_CREATE_QP, 5);
+	tick(b, 1000);
+	assert_int_equal(status_of(b, cq), URDMA_CS_BAD_SRQ);
+	assert_false(b->done[ds]);
+	w->hold_fence = false;
+	wait_all(b);
+	bench_free(b);
+}
+
+/* Doorbells of SRQs: the owner's page, in order with all others. */
+static void test_srq_doorbells(void **state)
+{
+	struct bench *b = bench_new(5);
+	struct world *w = b->w;
+	uint64_t cmd[8], zero[8] = { 0 }, rnd = seed + 99;
+	uint32_t sq = 0, srq = 0, cq = 0, n_sq = 0, n_srq = 0, n_cq = 0, foreign = 0;
+
+	(void)state;
+	if (!SRQ) {
+		bench_free(b);
+		return;
+	}
+	populate(b);
+	to_rts(b, 5);
+	good_srq(cmd, 1);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_SRQ, 7), URDMA_CS_OK);
+	set(cmd, 1, URDMA_CMD_SRQ1_DB_PAGE, 0);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_SRQ, 1023), URDMA_CS_OK);
+	ctl_db(b->c, 11, URDMA_DB_SRQ, dbw(7, 3, 0xffff1234));
+	ctl_db(b->c, 0, URDMA_DB_SRQ, dbw(1023, 0, 0x8001));
+	ctl_db(b->c, 10, URDMA_DB_SRQ, dbw(7, 0, 1)); /* foreign pages */
+	ctl_db(b->c, 0, URDMA_DB_SRQ, dbw(7, 0, 1));
+	ctl_db(b->c, 11, URDMA_DB_SRQ, dbw(1023, 0, 1));
+	ctl_db(b->c, 0, URDMA_DB_SRQ, dbw(8, 0, 1)); /* there is none */
+	ctl_db(b->c, 11, URDMA_DB_SRQ, dbw(1024 + 7, 0, 1));
+	drain_dbs(b);
+	assert_int_equal(w->n_db, 2);
+	assert_true(w->db[0].kind == 'S' && w->db[0].obj == 7 && w->db[0].index == 0x1234);
+	assert_true(w->db[1].kind == 'S' && w->db[1].obj == 1023 && w->db[1].index == 0x8001);
+	assert_int_equal(counter(b, URDMA_CNT_DB_OK), 2);
+	assert_int_equal(counter(b, URDMA_CNT_DB_OWNER), 5);
+	assert_int_equal(counter(b, URDMA_CNT_DB_BAD), 0);
+
+	/* mixed with those of QPs, whose look-up takes another time, and of CQs, which need none */
+	w->n_db = 0;
+	for (uint32_t i = 0; i < 3000; i++) {
+		switch (rnd_below(&rnd, 5)) {
+		case 0:
+			ctl_db(b->c, 9, URDMA_DB_SQ, dbw(5, 0, sq++));
+			break;
+		case 1:
+			ctl_db(b->c, 7, URDMA_DB_CQ, dbw(3, 0, cq++));
+			break;
+		case 2:
+			ctl_db(b->c, 8 + rnd_below(&rnd, 3), URDMA_DB_SRQ, dbw(7, 0, 0xbad));
+			foreign++;
+			break;
+		default:
+			ctl_db(b->c, 11, URDMA_DB_SRQ, dbw(7, 0, srq++));
+		}
+	}
+	for (uint32_t i = 0; ctl_db_waiting(b->c); i++) {
+		w->stall_percent = i % 400 < 200 ? 0 : 60;
+		w->hold_db = i % 500 < 20;
+		/* commands read QP configurations too */
+		if (b->outstanding < 20)
+			issue(b, zero, URDMA_CMD_QUERY_QP, 5);
+		tick(b, 1);
+	}
+	w->hold_db = false;
+	drain_dbs(b);
+	wait_all(b);
+	assert_int_equal(w->n_db, sq + cq + srq);
+	for (uint32_t i = 0; i < w->n_db; i++) {
+		const struct seen_db *d = &w->db[i];
+
+		if (d->kind == 's')
+			assert_int_equal(d->index, n_sq++);
+		else if (d->kind == 'c')
+			assert_int_equal(d->index, n_cq++);
+		else
+			assert_true(d->kind == 'S' && d->obj == 7 && d->index == n_srq++);
+	}
+	assert_int_equal(n_srq, srq);
+	assert_int_equal(counter(b, URDMA_CNT_DB_OWNER), 5 + foreign);
+	assert_int_equal(counter(b, URDMA_CNT_DB_OK), 2 + sq + srq);
+
+	/*
+	 * One that is going has no page, whatever else its command says; a fence waits for those
+	 * that were taken before.
+	 */
+	w->n_db = 0;
+	w->hold_db = true;
+	ctl_db(b->c, 11, URDMA_DB_SRQ, dbw(7, 0, 1));
+	tick(b, 50);
+	good_srq(cmd, 1);
+	uint16_t ds = issue(b, cmd, URDMA_CMD_DESTROY_SRQ, 7);
+	tick(b, 1000);
+	assert_false(b->done[ds]);
+	ctl_db(b->c, 11, URDMA_DB_SRQ, dbw(7, 0, 2));
+	tick(b, 50);
+	w->hold_db = false;
+	wait_all(b);
+	drain_dbs(b);
+	assert_int_equal(w->n_db, 1);
+	assert_int_equal(counter(b, URDMA_CNT_DB_OWNER), 6 + foreign);
+	/* its successor has a page of its own */
+	good_srq(cmd, 1);
+	set(cmd, 1, URDMA_CMD_SRQ1_DB_PAGE, 12);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_SRQ, 7), URDMA_CS_OK);
+	ctl_db(b->c, 11, URDMA_DB_SRQ, dbw(7, 0, 1));
+	ctl_db(b->c, 12, URDMA_DB_SRQ, dbw(7, 0, 2));
+	drain_dbs(b);
+	assert_int_equal(w->n_db, 2);
+	assert_int_equal(w->db[1].index, 2);
+	bench_free(b);
+}
+
 static void test_dma_error(void **state)
 {
 	struct bench *b = bench_new(6);
@@ -2249,14 +2562,16 @@ static void test_reset_under_load(void **state)
 #define R_MR 16
 /* the last of these have windows bound to them */
 #define R_BOUND 3
+#define R_SRQ	5
 
 struct ref {
-	bool pd[R_PD], eq[R_EQ], cq[R_CQ], qp[R_QP], mr[R_MR];
+	bool pd[R_PD], eq[R_EQ], cq[R_CQ], qp[R_QP], mr[R_MR], srq[R_SRQ];
 	/* number of users */
-	int pd_n[R_PD], eq_n[R_EQ], cq_n[R_CQ];
+	int pd_n[R_PD], eq_n[R_EQ], cq_n[R_CQ], srq_n[R_SRQ];
 	uint32_t cq_eq[R_CQ], qp_pd[R_QP], qp_scq[R_QP], qp_rcq[R_QP], qp_state[R_QP], mr_pd[R_MR];
+	uint32_t srq_pd[R_SRQ], srq_limit[R_SRQ], qp_srq[R_QP]; /* R_SRQ: it has none */
 	/* a destroy or reset is under way: leave it alone until it is complete */
-	int eq_wait[R_EQ], cq_wait[R_CQ], qp_wait[R_QP], mr_wait[R_MR];
+	int eq_wait[R_EQ], cq_wait[R_CQ], qp_wait[R_QP], mr_wait[R_MR], srq_wait[R_SRQ];
 };
 
 struct expect {
@@ -2279,10 +2594,10 @@ static bool may_go(uint32_t from, uint32_t to)
 static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t *op_out,
 			uint32_t *obj_out, int **wait)
 {
-	uint32_t obj, pd, cq, cq2, eq, state, status = URDMA_CS_OK;
+	uint32_t obj, pd, cq, cq2, eq, srq, state, status = URDMA_CS_OK;
 
 	*wait = NULL;
-	switch (rnd_below(rnd, 12)) {
+	switch (rnd_below(rnd, SRQ ? 15 : 12)) {
 	case 0:
 		obj = rnd_below(rnd, R_PD);
 		*op_out = URDMA_CMD_ALLOC_PD;
@@ -2365,6 +2680,9 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 		cq2 = rnd_below(rnd, R_CQ);
 		*op_out = URDMA_CMD_CREATE_QP;
 		good_qp(cmd, pd, cq, cq2);
+		srq = SRQ && rnd_below(rnd, 2) ? rnd_below(rnd, R_SRQ) : R_SRQ;
+		if (srq != R_SRQ)
+			good_qp_srq(cmd, pd, cq, cq2, srq);
 		if (r->qp_wait[obj])
 			return ~0u;
 		if (r->qp[obj]) {
@@ -2373,7 +2691,12 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 			status = URDMA_CS_BAD_PD;
 		} else if (!r->cq[cq] || !r->cq[cq2]) {
 			status = URDMA_CS_BAD_CQ;
+		} else if (srq != R_SRQ && !r->srq[srq]) {
+			status = URDMA_CS_BAD_SRQ;
 		} else {
+			r->qp_srq[obj] = srq;
+			if (srq != R_SRQ)
+				r->srq_n[srq]++;
 			r->qp[obj] = true;
 			r->qp_state[obj] = URDMA_QPS_RESET;
 			r->qp_pd[obj] = pd;
@@ -2395,6 +2718,8 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 			r->pd_n[r->qp_pd[obj]]--;
 			r->cq_n[r->qp_scq[obj]]--;
 			r->cq_n[r->qp_rcq[obj]]--;
+			if (r->qp_srq[obj] != R_SRQ)
+				r->srq_n[r->qp_srq[obj]]--;
 			*wait = &r->qp_wait[obj];
 		}
 		break;
@@ -2437,6 +2762,50 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 			r->mr_pd[obj] = pd;
 			r->pd_n[pd]++;
 		}
+		break;
+	case 12:
+		obj = rnd_below(rnd, R_SRQ);
+		pd = rnd_below(rnd, R_PD);
+		*op_out = URDMA_CMD_CREATE_SRQ;
+		good_srq(cmd, pd);
+		if (r->srq_wait[obj])
+			return ~0u;
+		if (r->srq[obj]) {
+			status = URDMA_CS_EXISTS;
+		} else if (!r->pd[pd]) {
+			status = URDMA_CS_BAD_PD;
+		} else {
+			r->srq[obj] = true;
+			r->srq_pd[obj] = pd;
+			r->srq_limit[obj] = 0;
+			r->pd_n[pd]++;
+		}
+		break;
+	case 13:
+		obj = rnd_below(rnd, R_SRQ);
+		*op_out = URDMA_CMD_DESTROY_SRQ;
+		memset(cmd, 0, 64);
+		if (!r->srq[obj]) {
+			status = URDMA_CS_BAD_OBJECT;
+		} else if (r->srq_n[obj]) {
+			status = URDMA_CS_BUSY;
+		} else {
+			r->srq[obj] = false;
+			r->pd_n[r->srq_pd[obj]]--;
+			*wait = &r->srq_wait[obj];
+		}
+		break;
+	case 14:
+		obj = rnd_below(rnd, R_SRQ);
+		*op_out = URDMA_CMD_MODIFY_SRQ;
+		memset(cmd, 0, 64);
+		cmd[1] = rnd_below(rnd, 1200);
+		if (!r->srq[obj])
+			status = URDMA_CS_BAD_OBJECT;
+		else if (cmd[1] > 1024)
+			status = URDMA_CS_BAD_ATTR;
+		else
+			r->srq_limit[obj] = cmd[1];
 		break;
 	default:
 		obj = rnd_below(rnd, R_MR);
@@ -2499,6 +2868,7 @@ static void random_stream(uint32_t log_size, uint32_t commands)
 		b->w->fence_delay_max = rnd_below(&rnd, 500);
 		b->w->qpc_delay_max = rnd_below(&rnd, 100);
 		b->w->mro_delay_max = rnd_below(&rnd, 60);
+		b->w->sro_delay_max = rnd_below(&rnd, 60);
 		while (burst-- && b->outstanding < (1u << log_size)) {
 			uint32_t op, obj, status;
 			int *wait;
@@ -2532,6 +2902,10 @@ static void random_stream(uint32_t log_size, uint32_t commands)
 		assert_int_equal(b->w->cq[i].valid, r->cq[i]);
 	for (uint32_t i = 0; i < R_EQ; i++)
 		assert_int_equal(b->w->eq[i].valid, r->eq[i]);
+	for (uint32_t i = 0; i < R_SRQ; i++) {
+		assert_int_equal(b->w->srq[i].valid, r->srq[i]);
+		assert_int_equal(b->w->srq[i].limit, r->srq[i] ? r->srq_limit[i] : 0);
+	}
 	for (uint32_t i = 0; i < R_QP; i++)
 		assert_int_equal(qp_state(b, i), r->qp[i] ? r->qp_state[i] : 99);
 	assert_int_equal(counter(b, URDMA_CNT_CMD_OK), ok + 1);
@@ -2560,7 +2934,8 @@ int main(void)
 		cmocka_unit_test(test_events),	      cmocka_unit_test(test_qp_err),
 		cmocka_unit_test(test_throughput),    cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_dma_error),     cmocka_unit_test(test_reset_under_load),
-		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_no_srq),	      cmocka_unit_test(test_srq),
+		cmocka_unit_test(test_srq_doorbells), cmocka_unit_test(test_random),
 	};
 
 	seed = test_seed(seed);
