@@ -318,13 +318,18 @@ static void una_moves(struct requester *r, uint32_t una, uint64_t ns)
 static void add_cause(struct requester *r, enum cause_kind kind, uint64_t ns, uint64_t due)
 {
 	struct cause *k = &r->cause[(r->cause_n - 1) % CAUSES];
+	bool copy = false;
 
 	/* each response behind a gap reports it; one that comes after it was sent again, anew */
 	if (r->cause_n && kind == BY_GAP && k->kind == BY_GAP && k->psn == r->una && !k->used &&
 	    k->ns >= r->back_ns)
 		return;
+	/* There is one NAK for a gap. The wire's copy of one that was served need not be. */
+	for (unsigned int i = 0; i < CAUSES && kind == BY_NAK; i++)
+		copy |= r->cause[i].ns && r->cause[i].kind == BY_NAK && r->cause[i].psn == r->una &&
+			r->cause[i].served;
 	k = &r->cause[r->cause_n++ % CAUSES];
-	*k = (struct cause){ .kind = kind, .psn = r->una, .ns = ns, .due = due };
+	*k = (struct cause){ .kind = kind, .psn = r->una, .ns = ns, .due = due, .served = copy };
 }
 
 /* Everything before `to` is acknowledged, up to a READ or ATOMIC without its answer. True: reached.

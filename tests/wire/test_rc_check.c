@@ -173,6 +173,31 @@ static void rq_nak(struct talk *t)
 	ack(t, IN, 4, 5);
 }
 
+/* The wire doubles the NAK; what it asks for is lost again, and the time-out sends it. */
+static void rq_nak_twice(struct talk *t)
+{
+	for (uint32_t p = 0; p < 4; p++)
+		request(t, OUT, SEND_ONLY, p, 8);
+	answer(t, IN, ACK, 1, 0x60, 1, 0);
+	for (uint32_t p = 1; p < 4; p++)
+		request(t, OUT, SEND_ONLY, p, 8);
+	answer(t, IN, ACK, 1, 0x60, 1, 0);
+	wait_us(t, 20000);
+	request(t, OUT, SEND_ONLY, 1, 8);
+	ack(t, IN, 1, 2);
+}
+
+/* The first one is not obeyed, nor is its copy. */
+static void rq_nak_twice_ignored(struct talk *t)
+{
+	for (uint32_t p = 0; p < 4; p++)
+		request(t, OUT, SEND_ONLY, p, 8);
+	answer(t, IN, ACK, 1, 0x60, 1, 0);
+	answer(t, IN, ACK, 1, 0x60, 1, 0);
+	wait_us(t, 20000);
+	request(t, OUT, SEND_ONLY, 1, 8);
+}
+
 static void rq_nak_wrong_place(struct talk *t)
 {
 	for (uint32_t p = 0; p < 4; p++)
@@ -577,6 +602,8 @@ struct conversation {
 static const struct conversation conversations[] = {
 	CLEAN(rq_clean),
 	CLEAN(rq_nak),
+	CLEAN(rq_nak_twice),
+	WRONG(rq_nak_twice_ignored),
 	WRONG(rq_nak_wrong_place),
 	WRONG(rq_nak_too_far_back),
 	WRONG(rq_nak_ignored),
