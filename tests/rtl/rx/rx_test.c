@@ -2593,10 +2593,10 @@ static void test_rates(void **state)
 		/* 106 bytes of frame: 2.6 cycles at 100 Gb/s, and what the MAC could do */
 		{ "32-byte WRITEs, 8 QPs", 8, 32, 1000, 2, true },
 		{ "32-byte WRITEs, one QP", 1, 32, 1000, 2, true },
-		{ "4096-byte SENDs, one QP, 100 Gb/s", 1, 4096, 300, 84, false },
-		{ "4096-byte SENDs, 8 QPs, unaligned", 8, 4096, 300, 84, false },
-		{ "4096-byte SENDs, 64 bytes a cycle", 1, 4096, 300, 67, false },
-		{ "4096-byte WRITEs, 64 bytes a cycle", 1, 4096, 300, 67, true },
+		{ "4096-byte SENDs, one QP, 100 Gb/s", 1, 4096, 600, 84, false },
+		{ "4096-byte SENDs, 8 QPs, unaligned", 8, 4096, 600, 84, false },
+		{ "4096-byte SENDs, 64 bytes a cycle", 1, 4096, 600, 67, false },
+		{ "4096-byte WRITEs, 64 bytes a cycle", 1, 4096, 600, 67, true },
 	};
 
 	(void)state;
