@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# hostile.sh [SECONDS]: a process writes doorbells, WQEs, indices, keys and addresses past its provider (hostile.c), while
+# hostile.sh [SECONDS [SEED]]: a process writes doorbells, WQEs, indices, keys and addresses past its provider (hostile.c), while
 # a neighbour on the same NICs transfers data that are compared. A failure means that a process can disturb another one, or
 # the NIC. suite.sh looks at the kernel's log. How much slower the neighbour gets is printed, not judged: that is time of the
 # guest's CPUs as well.
@@ -9,7 +9,7 @@ set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 
-seconds=${1-10} seed=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+seconds=${1-10} seed=${2-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 devices_up 2 || fail "two active devices are expected"
 baseline=$(resources)
 
