@@ -16,7 +16,6 @@ package urdma_pkg;
   localparam int VEC_W = 6;        // MSI-X vectors
   localparam int INFL_W = 7;       // log2 of messages a QP may have sent and not had acknowledged
   localparam int RDA_W = 4;        // log2 of READs and ATOMICs a QP may have outstanding, each way
-  localparam bit HAS_SRQ = 1'b0;   // 1: the NIC offers SRQs. 0 until its receive side takes WQEs from them
   localparam int ETHQ_W = 3;       // Ethernet queue pairs
   localparam int ETHQ_N = 1 << ETHQ_W;
   localparam int ETH_UC_N = 16;    // unicast addresses besides the port's
@@ -266,7 +265,7 @@ package urdma_pkg;
 
   // A data path block has met an error that ends the QP (valid/ready, to qp_mgr): qp_mgr sets state ERR,
   // sends QPC_ERR to all owners and raises the event (0: none). Repeats are harmless. With only_event the state
-  // stays: COMM_EST (while the QP is in RTR), SQ_DRAINED (while it is in SQD).
+  // stays: COMM_EST (while the QP is in RTR), SQ_DRAINED (while it is in SQD), LAST_WQE (while it is in ERR).
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic             only_event;
@@ -332,7 +331,8 @@ package urdma_pkg;
   typedef struct packed {
     logic        exists;
     logic        dead;             // EV_SRQ_ERR was raised
-    logic        has_wqe;          // and it is not dead
+    logic        fresh;            // no WQE was taken since the SRQ was created
+    logic        has_wqe;          // one is posted, and the SRQ is not dead
     logic [15:0] index;            // place in the ring of indices, below 2**log_entries
     logic [15:0] left;             // indices that are posted, from there on
     srq_cfg_t    cfg;
@@ -401,7 +401,8 @@ package urdma_pkg;
   localparam int EQC_MGR = 1;      // qp_mgr: asynchronous events
   localparam int EQC_CMD = 2;      // command queue
   localparam int EQC_PORT = 3;     // link
-  localparam int EQC_N = 4;
+  localparam int EQC_SRQ = 4;      // urdma_srq
+  localparam int EQC_N = 5;
 
   // ---- transport: messages between rx and tx ------------------------------------------------------
   // tx to requester completion: one for each WQE, when the last packet of its message is made for the first time (or
@@ -665,6 +666,8 @@ package urdma_pkg;
     PART_CTL_PORT_EVENT,
     PART_CTL_MCAST,
     PART_RX_MCAST,
+    PART_RX_SRQ,
+    PART_RX_SRQ_IDX,
     PART_N
   } part_e;
 

@@ -171,6 +171,10 @@ module urdma_top
   logic mco_valid, mco_ready, mc_any;
   mc_op_t mco;
   mc_status_e mco_status;
+  logic sro_valid, sro_ready, srq_db_valid, srq_db_ready;
+  srq_op_t sro;
+  srq_ans_t sro_ans;
+  srq_db_t srq_db;
   logic eth_reg_valid, eth_db_valid;
   logic [63:0] eth_reg_rdata;
   eth_db_t eth_db;
@@ -193,7 +197,7 @@ module urdma_top
     .reg_req_valid, .reg_req, .reg_req_ready, .reg_rsp_valid, .reg_rsp_data, .eth_reg_valid, .eth_reg_rdata,
     .pcie_db_valid, .pcie_db, .pcie_db_ready, .eth_db_valid, .eth_db,
     .sq_db_valid, .sq_db, .sq_db_ready, .rq_db_valid, .rq_db, .rq_db_ready,
-    .srq_db_valid(), .srq_db(), .srq_db_ready(1'b1), .sro_valid(), .sro(), .sro_ready(1'b1), .sro_ans('0),  // HAS_SRQ is 0
+    .srq_db_valid, .srq_db, .srq_db_ready, .sro_valid, .sro, .sro_ready, .sro_ans,
     .cq_db_valid, .cq_db, .cq_db_ready, .eq_db_valid, .eq_db, .eq_db_ready,
     .tx_qpc_valid, .tx_qpc, .tx_qpc_ready, .tx_qpc_rsp,
     .rx_qpc_valid, .rx_qpc, .rx_qpc_ready, .rx_qpc_rsp,
@@ -350,7 +354,8 @@ module urdma_top
     .clk(rx_clk), .rst(block_rst), .init_done(rx_init_done), .busy(rx_busy),
     .mac_valid(rx_beat_valid), .mac(rx_beat), .mac_home(rx_beat_home), .class_valid, .class_rdma, .half_full(rx_half_full),
     .loop_room(rx_loop_room), .gid_wr_valid, .gid_wr_idx, .gid_wr, .mco_valid, .mco, .mco_ready, .mco_status, .mc_any,
-    .rq_db_valid, .rq_db, .rq_db_ready,
+    .rq_db_valid, .rq_db, .rq_db_ready, .sro_valid, .sro, .sro_ready, .sro_ans, .srq_db_valid, .srq_db, .srq_db_ready,
+    .srq_ev_valid(ev_valid[EQC_SRQ]), .srq_ev(ev[EQC_SRQ]), .srq_ev_ready(ev_ready[EQC_SRQ]),
     .qpc_valid(rx_qpc_valid), .qpc(rx_qpc), .qpc_ready(rx_qpc_ready), .qpc_rsp(rx_qpc_rsp),
     .aqc_valid(ack_qpc_valid), .aqc(ack_qpc), .aqc_ready(ack_qpc_ready), .aqc_rsp(ack_qpc_rsp),
     .fence_req(rx_fence_req), .fence_done(rx_fence_done),

@@ -23,10 +23,7 @@
 
 module urdma_cmdq
   import urdma_pkg::*, urdma_hw_pkg::*, urdma_ctl_pkg::*;
-#(
-  // 1: with commands of SRQs
-  parameter bit SRQ = HAS_SRQ
-) (
+(
   input  wire logic                   clk,
   input  wire logic                   rst,
   output      logic                   init_done,
@@ -240,9 +237,9 @@ module urdma_cmdq
       8'(URDMA_CMD_CREATE_MR): {op_mr, is_create} = '1;
       8'(URDMA_CMD_DESTROY_MR): {op_mr, is_destroy} = '1;
       8'(URDMA_CMD_SET_GID): op_job = 1'b1;
-      8'(URDMA_CMD_CREATE_SRQ): {op_srq, is_create, op_known} = {2'b11, SRQ};
-      8'(URDMA_CMD_DESTROY_SRQ): {op_srq, is_destroy, op_known} = {2'b11, SRQ};
-      8'(URDMA_CMD_MODIFY_SRQ), 8'(URDMA_CMD_QUERY_SRQ): {op_srq, op_known} = {1'b1, SRQ};
+      8'(URDMA_CMD_CREATE_SRQ): {op_srq, is_create, op_known} = 3'b111;
+      8'(URDMA_CMD_DESTROY_SRQ): {op_srq, is_destroy, op_known} = 3'b111;
+      8'(URDMA_CMD_MODIFY_SRQ), 8'(URDMA_CMD_QUERY_SRQ): {op_srq, op_known} = 2'b11;
       default: op_known = 1'b0;
     endcase
   end
@@ -596,22 +593,15 @@ module urdma_cmdq
   end
 
   // ---- SRQs ----------------------------------------------------------------------------------------------------
-  if (SRQ) begin : g_srq
-    urdma_srq_cmd srq_cmd (
-      .clk, .rst, .init(state_reg == X_INIT), .init_srqn(sweep_reg[SRQN_W-1:0]),
-      .cmd, .look(state_reg == X_DEC), .pd_ok, .status(srq_status), .qp_ok(srq_ok), .pd(srq_pd),
-      .act(state_reg == X_ACT && status_reg == 8'(URDMA_CS_OK)), .out(state_reg == X_OUT && op_srq), .ans(srq_ans),
-      .ref_rd(state_reg == X_REF_RD && ref_reg[3:0] == '0), .ref_wr(state_reg == X_REF_WR && ref_reg[3:0] == '0),
-      .ref_srqn(ref_srqn_reg), .ref_step, .fin(state_reg == X_FIN && fin.kind == FK_SRQ), .fin_srqn(fin.obj[SRQN_W-1:0]),
-      .sro_valid, .sro, .sro_ready, .sro_ans,
-      .srq_req_valid, .srq_req_srqn, .srq_rsp_valid, .srq_rsp_open, .srq_rsp_page
-    );
-  end else begin : g_no_srq
-    assign {srq_status, srq_ok, srq_pd, srq_ans} = '0;
-    assign {sro_valid, sro, srq_rsp_valid, srq_rsp_open, srq_rsp_page} = '0;
-    logic unused_srq;
-    assign unused_srq = &{1'b0, sro_ans, srq_req_valid, srq_req_srqn, ref_srqn_reg};
-  end
+  urdma_srq_cmd srq_cmd (
+    .clk, .rst, .init(state_reg == X_INIT), .init_srqn(sweep_reg[SRQN_W-1:0]),
+    .cmd, .look(state_reg == X_DEC), .pd_ok, .status(srq_status), .qp_ok(srq_ok), .pd(srq_pd),
+    .act(state_reg == X_ACT && status_reg == 8'(URDMA_CS_OK)), .out(state_reg == X_OUT && op_srq), .ans(srq_ans),
+    .ref_rd(state_reg == X_REF_RD && ref_reg[3:0] == '0), .ref_wr(state_reg == X_REF_WR && ref_reg[3:0] == '0),
+    .ref_srqn(ref_srqn_reg), .ref_step, .fin(state_reg == X_FIN && fin.kind == FK_SRQ), .fin_srqn(fin.obj[SRQN_W-1:0]),
+    .sro_valid, .sro, .sro_ready, .sro_ans,
+    .srq_req_valid, .srq_req_srqn, .srq_rsp_valid, .srq_rsp_open, .srq_rsp_page
+  );
 
   assign mro_valid = state_reg == X_MRO;
   always_comb begin

@@ -6,10 +6,7 @@
 
 module urdma_ctl
   import urdma_pkg::*, urdma_hw_pkg::*, urdma_ctl_pkg::*;
-#(
-  // 1: with SRQs
-  parameter bit SRQ = HAS_SRQ
-) (
+(
   input  wire logic                        clk,
   input  wire logic                        rst,
   output      logic                        core_rst,
@@ -171,7 +168,7 @@ module urdma_ctl
 
   logic regs_clk;
   urdma_clk #(.PART(PART_CTL_REGS)) clk_regs (.clk, .part_clk(regs_clk));
-  urdma_regs #(.SRQ(SRQ)) regs (
+  urdma_regs regs (
     .clk(regs_clk), .rst(rst), .core_rst(core_rst), .pcie_busy(pcie_busy),
     .init_done(blocks_init_done && cmdq_init_done && mgr_init_done && merge_init_done), .ready(ready), .busy(regs_busy),
     .reg_req_valid(reg_req_valid), .reg_req(reg_req), .reg_req_ready(reg_req_ready),
@@ -197,7 +194,7 @@ module urdma_ctl
 
   logic doorbell_clk;
   urdma_clk #(.PART(PART_CTL_DOORBELL)) clk_doorbell (.clk, .part_clk(doorbell_clk));
-  urdma_doorbell #(.SRQ(SRQ)) doorbell (
+  urdma_doorbell doorbell (
     .clk(doorbell_clk), .rst(core_rst), .ready(ready), .busy(db_busy),
     .pcie_db_valid(pcie_db_valid), .pcie_db(pcie_db), .pcie_db_ready(pcie_db_ready),
     .qpr_req_valid(db_qpr_req_valid), .qpr_req_qpn(db_qpr_req_qpn), .qpr_req_ready(db_qpr_req_ready),
@@ -236,7 +233,7 @@ module urdma_ctl
 
   logic cmdq_clk;
   urdma_clk #(.PART(PART_CTL_CMDQ)) clk_cmdq (.clk, .part_clk(cmdq_clk));
-  urdma_cmdq #(.SRQ(SRQ)) cmdq (
+  urdma_cmdq cmdq (
     .clk(cmdq_clk), .rst(core_rst), .init_done(cmdq_init_done), .busy(cmdq_busy),
     .enable(cmdq_enable), .base(cmdq_base), .log_size(cmdq_log_size), .pi(cmdq_pi), .ci(cmdq_ci), .err(cmdq_err),
     .rd_req_valid(rd_req_valid), .rd_req(rd_req), .rd_req_ready(rd_req_ready),

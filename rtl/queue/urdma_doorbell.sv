@@ -18,10 +18,7 @@
 
 module urdma_doorbell
   import urdma_pkg::*, urdma_hw_pkg::*;
-#(
-  // 1: with doorbells of SRQs
-  parameter bit SRQ = HAS_SRQ
-) (
+(
   input  wire logic                   clk,
   input  wire logic                   rst,
   input  wire logic                   ready,        // 0: the NIC is being initialised, doorbells go nowhere
@@ -108,7 +105,6 @@ module urdma_doorbell
       12'(URDMA_DB_SRQ): begin
         in.kind = K_SRQ;
         in_range = (obj >> SRQN_W) == '0;
-        known = SRQ;
       end
       12'(URDMA_DB_CQ): begin
         in.kind = K_CQ;

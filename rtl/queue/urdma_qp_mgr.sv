@@ -124,10 +124,11 @@ module urdma_qp_mgr
   // ---- error reports ------------------------------------------------------------------------------------
   // pend_mem: the QP has a report of that kind in the FIFO. Kinds have their own bits, so that an event shadows no error
   // and no other event. One port: a pop holds up a push for a cycle.
-  localparam int KINDS = 3;
-  localparam logic [KINDS-1:0] KIND_ERR = 3'b001;
-  localparam logic [KINDS-1:0] KIND_DRAINED = 3'b010;
-  localparam logic [KINDS-1:0] KIND_EST = 3'b100;
+  localparam int KINDS = 4;
+  localparam logic [KINDS-1:0] KIND_ERR = 4'b0001;
+  localparam logic [KINDS-1:0] KIND_DRAINED = 4'b0010;
+  localparam logic [KINDS-1:0] KIND_EST = 4'b0100;
+  localparam logic [KINDS-1:0] KIND_LAST_WQE = 4'b1000;
   logic [KINDS-1:0] pend_mem [QPS];
   logic [KINDS-1:0] pend_word, pend_kind;
   logic [QPN_W-1:0] pend_addr;
@@ -139,6 +140,7 @@ module urdma_qp_mgr
 
   function automatic logic [KINDS-1:0] kind_of(input logic only_event, input logic [7:0] event_type);
     if (!only_event) kind_of = KIND_ERR;
+    else if (event_type == 8'(URDMA_EV_LAST_WQE)) kind_of = KIND_LAST_WQE;
     else kind_of = (event_type == 8'(URDMA_EV_SQ_DRAINED)) ? KIND_DRAINED : KIND_EST;
   endfunction
   assign pend_addr = err_pop ? err_out.qpn : err_in.qpn;
@@ -156,8 +158,8 @@ module urdma_qp_mgr
   assign qp_err_ready = err_take ? err_grant : '0;
   assign err_push = err_take && (pend_word & pend_kind) == '0;
 
-  // a place for each kind of each QP, made a power of two
-  urdma_fifo #(.WIDTH($bits(qp_err_t)), .DEPTH(4 * QPS), .OUT_REG(1)) err_fifo (
+  // a place for each kind of each QP
+  urdma_fifo #(.WIDTH($bits(qp_err_t)), .DEPTH(KINDS * QPS), .OUT_REG(1)) err_fifo (
     .clk(clk), .rst(rst),
     .in_valid(err_push), .in_ready(), .in_data(err_in),
     .out_valid(err_out_valid), .out_ready(err_pop), .out_data(err_out), .count(err_count)
@@ -253,7 +255,8 @@ module urdma_qp_mgr
           if (err_only_event_reg) begin
             event_due = cur_reg.cfg.valid
                         && ((err_type_reg == 8'(URDMA_EV_COMM_EST) && old_state == 4'(URDMA_QPS_RTR))
-                            || (err_type_reg == 8'(URDMA_EV_SQ_DRAINED) && old_state == 4'(URDMA_QPS_SQD)));
+                            || (err_type_reg == 8'(URDMA_EV_SQ_DRAINED) && old_state == 4'(URDMA_QPS_SQD))
+                            || (err_type_reg == 8'(URDMA_EV_LAST_WQE) && old_state == 4'(URDMA_QPS_ERR)));
           end else if (cur_reg.cfg.valid && old_state != 4'(URDMA_QPS_RESET) && old_state != 4'(URDMA_QPS_ERR)) begin
             new_entry.cfg.state = 4'(URDMA_QPS_ERR);
             do_write = 1'b1;

@@ -14,10 +14,7 @@
 
 module urdma_regs
   import urdma_pkg::*, urdma_hw_pkg::*;
-#(
-  // 1: the NIC offers SRQs
-  parameter bit SRQ = HAS_SRQ
-) (
+(
   input  wire logic                   clk,
   input  wire logic                   rst,
   output      logic                   core_rst,
@@ -74,7 +71,7 @@ module urdma_regs
                                   | 64'(MRI_W) << URDMA_RF_CAP_LOG_MR_LSB
                                   | 64'(EQN_W) << URDMA_RF_CAP_LOG_EQ_LSB
                                   | 64'(PD_W) << URDMA_RF_CAP_LOG_PD_LSB
-                                  | 64'(SRQ ? SRQN_W : 0) << URDMA_RF_CAP_LOG_SRQ_LSB
+                                  | 64'(SRQN_W) << URDMA_RF_CAP_LOG_SRQ_LSB
                                   | 64'(DBP_W) << URDMA_RF_CAP_LOG_DB_PAGES_LSB
                                   | 64'(VEC_W) << URDMA_RF_CAP_LOG_VECTORS_LSB;
   localparam logic [63:0] CAP_QUEUE = 64'd30 << URDMA_RF_CAP_MAX_SQ_SGE_LSB
@@ -102,7 +99,7 @@ module urdma_regs
                                        | 64'd1 << URDMA_RF_FEAT_UC_LSB
                                        | 64'd1 << URDMA_RF_FEAT_UD_LSB
                                        | 64'd1 << URDMA_RF_FEAT_MCAST_LSB
-                                       | 64'(SRQ) << URDMA_RF_FEAT_SRQ_LSB;
+                                       | 64'd1 << URDMA_RF_FEAT_SRQ_LSB;
   localparam logic [63:0] CAP_ETH = 64'(ETHQ_N) << URDMA_RF_CAP_ETH_QUEUES_LSB
                                   | 64'(ETH_LOG_RING) << URDMA_RF_CAP_LOG_ETH_RING_LSB
                                   | 64'(ETH_MAX_FRAME) << URDMA_RF_CAP_ETH_MAX_FRAME_LSB

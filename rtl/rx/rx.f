@@ -7,9 +7,12 @@ rx/urdma_rx_lookup.sv
 rx/urdma_rx_unrel.sv
 rx/urdma_rx_resp.sv
 rx/urdma_srq.sv
+rx/urdma_rx_srq_idx.sv
+rx/urdma_rx_ring_mux.sv
 rx/urdma_rx_wqe.sv
 rx/urdma_rx_void.sv
 rx/urdma_rx_cqe.sv
+rx/urdma_rx_finish.sv
 rx/urdma_rx_place.sv
 rx/urdma_rx_timer.sv
 rx/urdma_rx_cmpl_pkg.sv

@@ -40,6 +40,18 @@ module urdma_rx
   input  wire wq_db_t                 rq_db,
   output      logic                   rq_db_ready,
 
+  // shared receive queues
+  input  wire logic                   sro_valid,
+  input  wire srq_op_t                sro,
+  output      logic                   sro_ready,
+  output      srq_ans_t               sro_ans,
+  input  wire logic                   srq_db_valid,
+  input  wire srq_db_t                srq_db,
+  output      logic                   srq_db_ready,
+  output      logic                   srq_ev_valid,
+  output      eqe_req_t               srq_ev,
+  input  wire logic                   srq_ev_ready,
+
   // control: responder, requester completion
   input  wire logic                   qpc_valid,
   input  wire qpc_t                   qpc,
@@ -324,9 +336,13 @@ module urdma_rx
   end
 
   // ---- responder -------------------------------------------------------------------------------------------
-  logic r_op_valid, r_op_ready, no_op, place_valid, place_ready, piece_valid, piece_ready, frags_free;
-  op_t r_op, place_op;
-  fetch_t r_fetch;
+  logic r_op_valid, r_op_ready, w_op_valid, w_op_ready, no_op, place_valid, place_ready, piece_valid, piece_ready, frags_free;
+  op_t r_op, w_op, place_op;
+  fetch_t r_fetch, w_fetch;
+  find_t r_find;
+  logic take_valid, got_commit, srq_init, srq_busy, idx_busy, kill_valid, kill_ready;
+  logic [SRQN_W-1:0] take_srqn, kill_srqn;
+  srq_got_t got;
   piece_t piece;
   logic rst_valid, done_en, rekick_valid, rekick_ready, drop_valid, inv_over, unrel_bad;
   kick_t rekick;
@@ -354,27 +370,70 @@ module urdma_rx
   urdma_rx_resp u_resp (
     .clk(resp_clk), .rst(rst), .init_done(resp_init), .busy(resp_busy),
     .in_valid(found_valid[0]), .in_ready(found_ready[0]), .in(found[0]),
-    .out_valid(r_op_valid), .out_ready(r_op_ready), .out(r_op), .out_fetch(r_fetch), .no_op(no_op),
+    .out_valid(r_op_valid), .out_ready(r_op_ready), .out(r_op), .out_fetch(r_fetch), .out_find(r_find), .no_op(no_op),
     .qpc_valid(qpc_valid), .qpc(qpc), .qpc_ready(qpc_ready), .qpc_rsp(qpc_rsp),
     .kick_valid(rekick_valid), .kick(rekick), .kick_ready(rekick_ready),
     .flush_valid(flush_valid), .flush_qpn(flush_qpn), .flush_ready(flush_ready),
     .rst_valid(rst_valid), .rst_qpn(rst_qpn), .rst_gen(rst_gen), .rst_idx(rst_idx),
     .done_en(done_en), .done_qpn(done_qpn), .done_idx(done_idx),
+    .take_valid, .take_srqn, .got, .got_commit,
     .cnt(cnt_resp), .drop_valid(drop_valid), .drop_psn(drop_psn), .drop_qpn(drop_qpn), .drop_opcode(drop_opcode)
+  );
+
+  logic srq_clk;
+  urdma_clk #(.PART(PART_RX_SRQ)) clk_u_srq (.clk, .part_clk(srq_clk));
+  urdma_srq u_srq (
+    .clk(srq_clk), .rst(rst), .init_done(srq_init), .busy(srq_busy),
+    .op_valid(sro_valid), .op(sro), .op_ready(sro_ready), .op_ans(sro_ans),
+    .db_valid(srq_db_valid), .db(srq_db), .db_ready(srq_db_ready),
+    .take_valid, .take_srqn, .got_valid(), .got, .got_commit,
+    .kill_valid, .kill_srqn, .kill_ready,
+    .ev_valid(srq_ev_valid), .ev(srq_ev), .ev_ready(srq_ev_ready)
+  );
+
+  // Both read rings through one port: 0, the WQE fetch; 1, indices.
+  logic [1:0] ring_mr_req_valid, ring_mr_req_ready, ring_mr_rsp_valid, ring_mr_rsp_ready;
+  logic [1:0] ring_rd_req_valid, ring_rd_req_ready, ring_rd_rsp_valid;
+  mr_req_t [1:0] ring_mr_req;
+  dma_rd_req_t [1:0] ring_rd_req;
+
+  logic idx_clk;
+  urdma_clk #(.PART(PART_RX_SRQ_IDX)) clk_u_idx (.clk, .part_clk(idx_clk));
+  urdma_rx_srq_idx u_idx (
+    .clk(idx_clk), .rst(rst), .busy(idx_busy),
+    .in_valid(r_op_valid), .in_ready(r_op_ready), .in(r_op), .in_fetch(r_fetch), .in_find(r_find),
+    .out_valid(w_op_valid), .out_ready(w_op_ready), .out(w_op), .out_fetch(w_fetch),
+    .kill_valid, .kill_srqn, .kill_ready,
+    .mr_req_valid(ring_mr_req_valid[1]), .mr_req(ring_mr_req[1]), .mr_req_ready(ring_mr_req_ready[1]),
+    .mr_rsp_valid(ring_mr_rsp_valid[1]), .mr_rsp(mr_rsp[1]), .mr_rsp_ready(ring_mr_rsp_ready[1]),
+    .rd_req_valid(ring_rd_req_valid[1]), .rd_req(ring_rd_req[1]), .rd_req_ready(ring_rd_req_ready[1]),
+    .rd_rsp_valid(ring_rd_rsp_valid[1]), .rd_rsp(rd_rsp)
+  );
+
+  urdma_rx_ring_mux u_ring_mux (
+    .clk, .rst,
+    .c_mr_req_valid(ring_mr_req_valid), .c_mr_req(ring_mr_req), .c_mr_req_ready(ring_mr_req_ready),
+    .c_mr_rsp_valid(ring_mr_rsp_valid), .c_mr_rsp_ready(ring_mr_rsp_ready),
+    .c_rd_req_valid(ring_rd_req_valid), .c_rd_req(ring_rd_req), .c_rd_req_ready(ring_rd_req_ready),
+    .c_rd_rsp_valid(ring_rd_rsp_valid),
+    .mr_req_valid(mr_req_valid[1]), .mr_req(mr_req[1]), .mr_req_ready(mr_req_ready[1]),
+    .mr_rsp_valid(mr_rsp_valid[1]), .mr_rsp_ready(mr_rsp_ready[1]),
+    .rd_req_valid(rd_req_valid[0]), .rd_req(rd_req[0]), .rd_req_ready(rd_req_ready[0]),
+    .rd_rsp_valid(rd_rsp_valid[0]), .rd_rsp_last(rd_rsp.last)
   );
 
   logic wqe_clk;
   urdma_clk #(.PART(PART_RX_WQE)) clk_u_wqe (.clk, .part_clk(wqe_clk));
   urdma_rx_wqe #(.FRAGS(FRAGS)) u_wqe (
     .clk(wqe_clk), .rst(rst), .busy(wqe_busy),
-    .in_valid(r_op_valid), .in_ready(r_op_ready), .in(r_op), .in_fetch(r_fetch),
+    .in_valid(w_op_valid), .in_ready(w_op_ready), .in(w_op), .in_fetch(w_fetch),
     .rr_valid(rr_valid), .rr(rr), .rr_ready(rr_ready), .inv_done(inv_over), .issued(issued),
     .op_valid(place_valid), .op_ready(place_ready), .op(place_op),
     .piece_valid(piece_valid), .piece_ready(piece_ready), .piece(piece), .frags_free(frags_free),
-    .mr1_req_valid(mr_req_valid[1]), .mr1_req(mr_req[1]), .mr1_req_ready(mr_req_ready[1]),
-    .mr1_rsp_valid(mr_rsp_valid[1]), .mr1_rsp(mr_rsp[1]), .mr1_rsp_ready(mr_rsp_ready[1]),
-    .rd_req_valid(rd_req_valid[0]), .rd_req(rd_req[0]), .rd_req_ready(rd_req_ready[0]),
-    .rd_rsp_valid(rd_rsp_valid[0]), .rd_rsp(rd_rsp),
+    .mr1_req_valid(ring_mr_req_valid[0]), .mr1_req(ring_mr_req[0]), .mr1_req_ready(ring_mr_req_ready[0]),
+    .mr1_rsp_valid(ring_mr_rsp_valid[0]), .mr1_rsp(mr_rsp[1]), .mr1_rsp_ready(ring_mr_rsp_ready[0]),
+    .rd_req_valid(ring_rd_req_valid[0]), .rd_req(ring_rd_req[0]), .rd_req_ready(ring_rd_req_ready[0]),
+    .rd_rsp_valid(ring_rd_rsp_valid[0]), .rd_rsp(rd_rsp),
     .mr0_req_valid(mr_req_valid[0]), .mr0_req(mr_req[0]), .mr0_req_ready(mr_req_ready[0])
   );
 
@@ -569,9 +628,9 @@ module urdma_rx
     else look1_reg <= look1_reg + 5'(it_valid[1] && it_ready[1]) - 5'(found_valid[1] && found_ready[1]);
   end
 
-  assign init_done = resp_init && place_init && cmpl_init && atm_init;
+  assign init_done = resp_init && place_init && cmpl_init && atm_init && srq_init;
   assign busy = !init_done || parse_busy || pq_count[0] != '0 || pq_count[1] != '0 || (|it_valid) || inflight_reg != '0 || look1_reg != '0
-      || resp_busy || wqe_busy || place_busy || cmpl_busy || atm_busy || rr_valid || tq_valid || (fence_req && !fence_done)
+      || resp_busy || srq_busy || idx_busy || wqe_busy || place_busy || cmpl_busy || atm_busy || rr_valid || tq_valid || (fence_req && !fence_done)
       || (sync_req && !sync_done);
 
   logic unused;

@@ -126,6 +126,8 @@ module urdma_rx_lookup
       r2_found_reg.qpn <= r1_reg.pkt.dqpn[QPN_W-1:0];
       r2_found_reg.bad_qkey <= r1_ud && r1_cfg_reg.qkey != be32(r1_reg.pkt.ext[31:0]);
       r2_found_reg.unrel <= r1_cfg_reg.qp_type != 4'(URDMA_QPT_RC);
+      r2_found_reg.srq <= r1_cfg_reg.srq;
+      r2_found_reg.srqn <= r1_cfg_reg.srqn;
       r2_found_reg.opcode <= r1_reg.pkt.opcode;
       r2_found_reg.bth <= r1_bth;
       r2_found_reg.ipv4 <= r1_reg.pkt.ipv4;

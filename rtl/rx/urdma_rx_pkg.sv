@@ -87,6 +87,8 @@ package urdma_rx_pkg;
     logic             pass;        // IT_PKT: the packet belongs to the QP; else: the QP exists
     logic             bad_qkey;    // with pass: UD, the Q_Key is not the QP's
     logic             unrel;       // the QP is of UC or UD
+    logic             srq;         // its receive WQEs come from SRQ srqn
+    logic [SRQN_W-1:0] srqn;
     logic [QPN_W-1:0] qpn;
     logic [7:0]       opcode;      // for the trace
     bth_t             bth;
@@ -134,6 +136,8 @@ package urdma_rx_pkg;
     drop_why_e   skip;             // UC: the message in progress is dropped until its end
     logic        est;              // COMM_EST has been reported, or it is too late for that
     logic        queued;           // stands in the flush queue
+    logic        held;             // has taken a WQE of its SRQ that is not completed: the next message of UC may use it
+    logic        flushed;          // with an SRQ: OK_FLUSH has been sent
     logic [1:0]  gen;
     logic [23:0] epsn;
     logic [23:0] msn;
@@ -161,7 +165,7 @@ package urdma_rx_pkg;
     OK_READ,       // READ request: if its range is allowed, to tx, which makes the answer
     OK_ATOMIC,     // to the ATOMIC unit
     OK_RSP,        // READ response, ATOMIC acknowledge: payload to the send WQE that rr_t names, then rdone_t
-    OK_FLUSH,      // receive WQEs up to wqe (not included) complete with FLUSH_ERR
+    OK_FLUSH,      // receive WQEs up to wqe (not included) complete with FLUSH_ERR; with an SRQ: the one in use
     OK_FENCE
   } op_e;
 
@@ -170,6 +174,9 @@ package urdma_rx_pkg;
     logic [QPN_W-1:0] qpn;
     logic [1:0]       gen;         // life of the QP: an operation of an earlier one has no effect
     logic             unrel;       // of UC, UD: no acknowledgement, whatever happens
+    logic             srq;         // its WQE is of an SRQ; wqe: behind urdma_rx_srq_idx its place in the array
+    logic             srq_new;     // it is the first to use this WQE; in front of urdma_rx_srq_idx, wqe: index in the ring
+    logic             srq_bad;     // behind urdma_rx_srq_idx: the WQE could not be found; OK_NONE
     logic [12:0]      len;         // OK_RSP of an ATOMIC: 8
     logic [BUF_W-1:0] line;
     logic [6:0]       lines;
@@ -185,7 +192,7 @@ package urdma_rx_pkg;
     logic [23:0]      psn;         // its PSN; with data: of the packet
     logic [7:0]       syndrome;
     logic [23:0]      msn;         // OK_DATA, OK_WRITE: as before the packet; else of the answer
-    logic             est;         // report COMM_EST
+    logic             est;         // report COMM_EST; OK_FLUSH: LAST_WQE
     logic             err;         // report to qp_mgr with ev
     logic [7:0]       ev;
     logic             cqe;         // OK_DATA, OK_WRITE: the message ends and has a WQE; OK_NONE: WQE completes with status
@@ -214,6 +221,22 @@ package urdma_rx_pkg;
     logic [31:0]      key;         // OK_WRITE, OK_READ, OK_ATOMIC
     logic [63:0]      va;
   } fetch_t;
+
+  // Where urdma_rx_srq_idx finds the WQE of an operation with srq_new.
+  typedef struct packed {
+    logic [SRQN_W-1:0] srqn;
+    logic              fresh;      // as in srq_got_t
+    logic [15:0]       left;
+  } find_t;
+
+  // First half of placement to its second half, urdma_rx_finish.
+  typedef struct packed {
+    op_t  op;                      // its flags say what is to be done
+    logic live;
+    logic lost;                    // without effect as its QP has ended, but the first to use its WQE of an SRQ
+    logic rdone;                   // report to requester completion, with op.status
+    logic back;                    // its WQE is not used
+  } rec_t;
 
   // Walker to placement: for each piece of a packet sent to translation, and once if the walk failed.
   typedef struct packed {

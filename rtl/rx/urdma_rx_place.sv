@@ -16,7 +16,7 @@
 //  unrel_bad a packet of UC is dropped here: the key of its WRITE is refused. The rest of the message has no effect
 //            (urdma_rx_void); if it was to complete a WQE, the QP is poisoned until the responder has gone back to that WQE.
 //
-// First half, T: an operation is at its turn, its pieces arrive, and each cycle makes a step: a line to read, a beat
+// First half, here: an operation is at its turn, its pieces arrive, and each cycle makes a step: a line to read, a beat
 // to write, or the end of the operation. Three registered stages follow (line, shift by 16 bytes, shift by bytes =
 // wr_*) that move as one when wr_* is free; a fragment whose bytes are not aligned in the buffer costs one cycle more.
 // An operation that failed poisons its QP: those of the QP that are already behind it lose their effect.
@@ -115,14 +115,12 @@ module urdma_rx_place
   output      logic             fence_out
 );
 
-  kick_t kick_reg;
-  assign kick = kick_reg;
-
   logic [QPN_W:0] init_reg;
-  assign init_done = init_reg[QPN_W];
+  logic finish_init, finish_busy, finish_none;
+  assign init_done = init_reg[QPN_W] && finish_init;
   always_ff @(posedge clk) begin
     if (rst) init_reg <= '0;
-    else if (!init_done) init_reg <= init_reg + 1'b1;
+    else if (!init_reg[QPN_W]) init_reg <= init_reg + 1'b1;
   end
 
   // ---- fragments and pieces ---------------------------------------------------------------------------------
@@ -226,16 +224,12 @@ module urdma_rx_place
 
   // ---- steps ------------------------------------------------------------------------------------------------
   logic en;                        // the three stages move
-  logic need, dead, refused_unrel, void_dead, quiet, hold, is_atomic, atm_go, rec_ready, rec_push, frag_run, frag_end;
+  logic need, dead, refused_unrel, void_dead, void_err, quiet, hold, is_atomic, atm_go, rec_ready, rec_push, frag_run, frag_end;
   logic step_valid, o2_pieces;
-  logic [4:0] rec_count;
   logic [7:0] refused;
   typedef enum logic [2:0] {I_NONE, I_REQ, I_RSP, I_READS, I_DONE} i_e;
   i_e i_reg;
   logic i_bad_reg, i_skip_reg, inv_bad;
-  typedef enum logic [1:0] {F_IDLE, F_READ, F_RUN, F_KICK} f_e;
-  f_e f_reg;
-  logic cqe_valid_reg, ack_valid_reg, err_valid_reg, rdone_valid_reg, out_free;
   /* verilator lint_off UNUSEDSIGNAL */  // only its line number counts
   logic [12:0] pos_reg, frag_last_byte;
   /* verilator lint_on UNUSEDSIGNAL */
@@ -276,8 +270,7 @@ module urdma_rx_place
 
   // an ATOMIC that may go
   assign atm_go = !dead && (o2_reg.dup || (pc_valid && pc.piece && frag_valid && frag.ok));
-  assign atm_valid = o2_valid_reg && is_atomic && atm_go && rec_count == '0 && f_reg == F_IDLE && !ack_valid_reg && !atm_hold
-      && !rst_valid;
+  assign atm_valid = o2_valid_reg && is_atomic && atm_go && finish_none && !atm_hold && !rst_valid;
   assign atm = '{qpn: o2_reg.qpn, dup: o2_reg.dup, fetch_add: o2_reg.fetch_add, addr: frag.addr,
       swap_add: o2_reg.arg[127:64], compare: o2_reg.arg[63:0], psn: o2_reg.psn, msn: o2_reg.msn};
 
@@ -295,7 +288,7 @@ module urdma_rx_place
     o2_done = 1'b0;
     o2_pieces = 1'b0;
     step_valid = 1'b0;
-    status = o2_status_reg;
+    status = void_err ? 8'(URDMA_WC_LOC_ACCESS_ERR) : o2_status_reg;
     // the mark's write port belongs to the responder while rst_valid
     if (o2_valid_reg && en && rec_ready && !hold && !rst_valid) begin
       if (i_reg != I_NONE) begin
@@ -309,6 +302,7 @@ module urdma_rx_place
       end else if (!need) begin
         o2_done = 1'b1;
         if (o2_reg.kind == OK_RSP && o2_reg.take && !o2_reg.pass) status = 8'(URDMA_WC_FLUSH_ERR);
+        if (o2_reg.srq_bad) status = 8'(URDMA_WC_LOC_QP_OP_ERR);
       end else if (pc_valid && !pc.piece) begin
         if (status == '0) status = pc.status;
         pc_pop = 1'b1;
@@ -353,9 +347,12 @@ module urdma_rx_place
   assign inv_req = i_reg == I_READS;
   assign inv_key = o2_reg.imm;
 
-  // a key that is refused is no reason to end an unreliable QP
-  assign refused_unrel = o2_reg.unrel && o2_reg.kind == OK_WRITE && status == 8'(URDMA_WC_LOC_ACCESS_ERR);
-  assign quiet = (refused_unrel || void_dead) && !o2_poison_reg && !o2_kill_reg;
+  // A key that is refused is no reason to end an unreliable QP, unless the WRITE has a WQE of an SRQ for its immediate: what is
+  // behind it has taken WQEs too, and none of them can be given back.
+  assign refused_unrel = o2_reg.unrel && o2_reg.kind == OK_WRITE && status == 8'(URDMA_WC_LOC_ACCESS_ERR)
+      && !(o2_reg.srq && o2_reg.cqe);
+  assign void_err = void_dead && o2_reg.srq && o2_reg.cqe;
+  assign quiet = (refused_unrel || (void_dead && !void_err)) && !o2_poison_reg && !o2_kill_reg;
   assign unrel_bad = o2_done && quiet;
   urdma_rx_void u_void (
     .clk, .load(o1_load), .load_qpn(op.qpn), .move(o1_move), .done(o2_done), .refused(refused_unrel), .o1(o1_reg), .o2(o2_reg),
@@ -470,23 +467,14 @@ module urdma_rx_place
   assign wr = '{addr: t3_addr_reg, len: t3_len_reg, data: t3_data_reg, last: t3_last_reg};
 
   // ---- records -------------------------------------------------------------------------------------------------
-  typedef struct packed {
-    op_t  op;                      // its flags say what is to be done
-    logic live;
-    logic done;                    // WQEs up to op.wqe are completed
-    logic rdone;                   // report to requester completion, with op.status
-    logic back;                    // its WQE is not used
-  } rec_t;
-
-  rec_t rec_in, rec;
-  logic rec_valid, rec_pop;
-  logic [4:0] fin_reg;             // records whose last step has left
+  rec_t rec_in;
 
   always_comb begin
     rec_in.op = o2_reg;
     rec_in.live = 1'b1;
     rec_in.rdone = 1'b0;
     rec_in.back = quiet && o2_reg.cqe;
+    rec_in.lost = o2_poison_reg && !o2_kill_reg && o2_reg.srq_new;
     if (o2_reg.kind == OK_RSP) begin
       rec_in.op.status = o2_poison_reg ? 8'(URDMA_WC_FLUSH_ERR) : status;
       rec_in.rdone = o2_reg.take && (o2_reg.last || rec_in.op.status != '0);
@@ -514,162 +502,20 @@ module urdma_rx_place
     end
     if (o2_kill_reg || quiet || (o2_poison_reg && !(o2_reg.kind inside {OK_FLUSH, OK_RSP}))) rec_in.live = 1'b0;
     if (o2_reg.kind == OK_FENCE) rec_in.live = 1'b1;
-    rec_in.done = rec_in.op.cqe;
   end
 
   // An ATOMIC that went to its unit leaves no record, unless it is the first packet of a connection.
   assign rec_push = o2_done && !(is_atomic && atm_go && !o2_reg.est);
 
-  urdma_fifo #(.WIDTH($bits(rec_t)), .DEPTH(16)) u_rec (
-    .clk(clk), .rst(rst),
-    .in_valid(rec_push), .in_ready(rec_ready), .in_data(rec_in),
-    .out_valid(rec_valid), .out_ready(rec_pop), .out_data(rec), .count(rec_count)
+  urdma_rx_finish #(.FLUSH_TURN(FLUSH_TURN)) u_finish (
+    .clk, .rst, .init_done(finish_init), .busy(finish_busy),
+    .rec_valid(rec_push), .rec_ready, .rec_in, .left(t3_fin_reg && en), .none(finish_none),
+    .rdone_valid, .rdone, .rdone_ready, .cqe_valid, .cqe, .cqe_ready, .ack_valid, .ack, .ack_ready, .err_valid, .err, .err_ready,
+    .rst_valid, .rst_qpn, .rst_gen, .rst_idx, .done_en, .done_qpn, .done_idx, .kick_valid, .kick, .kick_ready,
+    .rec_done(op_done[0]), .fence_out
   );
+  assign op_done[1] = o2_done && !rec_push;
 
-  always_ff @(posedge clk) begin
-    if (rst) fin_reg <= '0;
-    else fin_reg <= fin_reg + 5'(t3_fin_reg && en) - 5'(rec_pop);
-  end
-
-  // ---- completion ------------------------------------------------------------------------------------------------
-  logic f_start, f_kill_reg, f_kill, done_we, f_end, flush_more;
-  logic [15:0] done_wdata, idx_reg;
-  logic [4:0] turn_reg;
-  logic [17:0] done_q, done_q2;
-  cqe_req_t cqe_reg, cqe_new;
-  ack_req_t ack_reg;
-  rdone_t rdone_reg;
-  qp_err_t err_reg;
-  logic cqe_put, out_put;
-  logic [7:0] cqe_status;
-  logic [15:0] cqe_wqe;
-
-  assign out_free = (!cqe_valid_reg || cqe_ready) && (!ack_valid_reg || ack_ready) && (!err_valid_reg || err_ready)
-      && (!rdone_valid_reg || rdone_ready);
-  assign f_start = f_reg == F_IDLE && rec_valid && fin_reg != '0;
-  // a new life of the QP begins between reading and writing
-  assign f_kill = f_kill_reg || (rst_valid && rst_qpn == rec.op.qpn) || done_q[17:16] != rec.op.gen;
-  assign flush_more = idx_reg != rec.op.wqe;
-
-  always_comb begin
-    f_end = 1'b0;
-    done_we = 1'b0;
-    done_wdata = rec.op.wqe + 16'd1;
-    cqe_put = 1'b0;
-    out_put = 1'b0;
-    cqe_status = rec.op.status;
-    cqe_wqe = rec.op.wqe;
-    fence_out = 1'b0;
-    if (f_reg == F_RUN) begin
-      if (rec.op.kind == OK_FENCE) begin
-        fence_out = !cqe_valid_reg && !ack_valid_reg && !err_valid_reg && !rdone_valid_reg;
-        f_end = fence_out;
-      end else if (!rec.live || f_kill) begin
-        f_end = 1'b1;
-      end else if (rec.op.kind == OK_FLUSH) begin
-        cqe_status = 8'(URDMA_WC_FLUSH_ERR);
-        cqe_wqe = idx_reg;
-        done_wdata = idx_reg;
-        if (!flush_more || turn_reg == 5'(FLUSH_TURN)) begin
-          done_we = !rst_valid;
-          f_end = !rst_valid;
-        end else begin
-          cqe_put = out_free;
-        end
-      end else if (out_free && !(rec.done && rst_valid)) begin
-        out_put = 1'b1;
-        cqe_put = rec.op.cqe;
-        done_we = rec.done;
-        f_end = 1'b1;
-      end
-    end
-  end
-
-  assign rec_pop = f_end;
-  assign op_done = {o2_done && !rec_push, f_end};
-  assign kick_valid = f_reg == F_KICK;
-
-  urdma_rx_cqe u_cqe (.op(rec.op), .status(cqe_status), .wqe(cqe_wqe), .cqe(cqe_new));
-
-  // Completed WQEs of each QP, and its life. Two copies: one for this block, one for QUERY.
-  urdma_ram_sdp #(.WIDTH(18), .DEPTH(1 << QPN_W)) u_done (
-    .clk(clk),
-    .wr_en(!init_done || rst_valid || done_we),
-    .wr_addr(!init_done ? init_reg[QPN_W-1:0] : rst_valid ? rst_qpn : rec.op.qpn),
-    .wr_data(!init_done ? 18'd0 : rst_valid ? {rst_gen, rst_idx} : {rec.op.gen, done_wdata}),
-    .rd_en(f_start), .rd_addr(rec.op.qpn), .rd_data(done_q)
-  );
-
-  urdma_ram_sdp #(.WIDTH(18), .DEPTH(1 << QPN_W)) u_done_q (
-    .clk(clk),
-    .wr_en(!init_done || rst_valid || done_we),
-    .wr_addr(!init_done ? init_reg[QPN_W-1:0] : rst_valid ? rst_qpn : rec.op.qpn),
-    .wr_data(!init_done ? 18'd0 : rst_valid ? {rst_gen, rst_idx} : {rec.op.gen, done_wdata}),
-    .rd_en(done_en), .rd_addr(done_qpn), .rd_data(done_q2)
-  );
-  assign done_idx = done_q2[15:0];
-  logic unused;
-  assign unused = &{1'b0, done_q2[17:16]};
-
-  always_ff @(posedge clk) begin
-    if (cqe_put) cqe_reg <= cqe_new;
-    if (out_put) begin
-      ack_reg <= '{kind: (rec.op.kind == OK_READ) ? RSP_READ : RSP_ACK, dup: rec.op.dup, qpn: rec.op.qpn, psn: rec.op.psn,
-          syndrome: rec.op.syndrome, msn: rec.op.msn, va: rec.op.arg[127:64], key: rec.op.arg[63:32], len: rec.op.arg[31:0]};
-      err_reg <= '{qpn: rec.op.qpn, only_event: !rec.op.err, event_type: rec.op.err ? rec.op.ev : 8'(URDMA_EV_COMM_EST)};
-      rdone_reg <= '{qpn: rec.op.qpn, status: rec.op.status};
-    end
-    if (f_reg == F_READ) begin
-      idx_reg <= done_q[15:0];
-      turn_reg <= '0;
-    end else if (cqe_put) begin
-      idx_reg <= idx_reg + 16'd1;
-      turn_reg <= turn_reg + 5'd1;
-    end
-    if (f_end) kick_reg <= '{qpn: rec.op.qpn, back: rec.back, gen: rec.op.gen, wqe: rec.op.wqe};
-  end
-
-  always_ff @(posedge clk) begin
-    if (rst) begin
-      f_reg <= F_IDLE;
-      f_kill_reg <= 1'b0;
-      cqe_valid_reg <= 1'b0;
-      ack_valid_reg <= 1'b0;
-      err_valid_reg <= 1'b0;
-      rdone_valid_reg <= 1'b0;
-    end else begin
-      case (f_reg)
-        F_IDLE: if (f_start) f_reg <= (rec.op.kind == OK_FLUSH) ? F_READ : F_RUN;
-        F_READ: f_reg <= F_RUN;
-        F_RUN: begin
-          if (f_end) begin
-            f_reg <= (!f_kill && (rec.back || (rec.op.kind == OK_FLUSH && rec.live && flush_more))) ? F_KICK : F_IDLE;
-          end
-        end
-        default: if (kick_ready) f_reg <= F_IDLE;
-      endcase
-      if (f_reg == F_IDLE) f_kill_reg <= f_start && rst_valid && rst_qpn == rec.op.qpn;
-      else if (rst_valid && rst_qpn == rec.op.qpn) f_kill_reg <= 1'b1;
-
-      if (cqe_put) cqe_valid_reg <= 1'b1;
-      else if (cqe_ready) cqe_valid_reg <= 1'b0;
-      if (out_put && rec.op.ack) ack_valid_reg <= 1'b1;
-      else if (ack_ready) ack_valid_reg <= 1'b0;
-      if (out_put && (rec.op.err || rec.op.est)) err_valid_reg <= 1'b1;
-      else if (err_ready) err_valid_reg <= 1'b0;
-      if (out_put && rec.rdone) rdone_valid_reg <= 1'b1;
-      else if (rdone_ready) rdone_valid_reg <= 1'b0;
-    end
-  end
-
-  assign cqe_valid = cqe_valid_reg;
-  assign cqe = cqe_reg;
-  assign ack_valid = ack_valid_reg;
-  assign ack = ack_reg;
-  assign err_valid = err_valid_reg;
-  assign err = err_reg;
-  assign rdone_valid = rdone_valid_reg;
-  assign rdone = rdone_reg;
   assign written = written_reg;
   assign mro_valid = i_reg == I_REQ && !i_skip_reg;
   always_comb begin
@@ -680,14 +526,12 @@ module urdma_rx_place
     mro.qpn = o2_reg.qpn;
   end
 
-  assign busy = op_valid || o1_valid_reg || o2_valid_reg || rec_valid || f_reg != F_IDLE || cqe_valid_reg
-      || ack_valid_reg || err_valid_reg || rdone_valid_reg || !init_done;
+  assign busy = op_valid || o1_valid_reg || o2_valid_reg || finish_busy || !init_done;
 
 `ifndef SYNTHESIS
   // Cases that the tests have to meet (make coverage).
   c_reset_waits: cover property (@(posedge clk) !rst && o1_valid_reg && rst_valid && rst_qpn == o1_reg.qpn);
   c_reset_at_turn: cover property (@(posedge clk) !rst && o2_valid_reg && rst_valid && rst_qpn == o2_reg.qpn);
-  c_reset_at_end: cover property (@(posedge clk) !rst && f_reg == F_RUN && rst_valid && rst_qpn == rec.op.qpn);
   c_atomic_holds: cover property (@(posedge clk) !rst && o2_valid_reg && hold && o2_reg.kind != OK_FENCE);
 `endif
 

@@ -2,13 +2,15 @@
 // Responder: the state of each QP's receiving side, and what a packet does to it (IBA volume 1, 9.7.4).
 //
 //  in_*    found items: packets, receive doorbells, flush tokens (IT_KICK), the fence's token
-//  out_*   operations for placement, with what the WQE fetch needs
+//  out_*   operations for placement, with what the WQE fetch and urdma_rx_srq_idx need
 //  qpc_*   control from qp_mgr; answered without waiting for anything but this block's own three stages
 //  kick_*  (from placement) a QP whose flush was cut short: it queues up again; or one of UC whose WRITE with immediate is
 //          refused: its WQE is the next one again; never refused for longer than a few cycles
 //  flush_* (to the look-up) QPs to flush. The queue holds each QP at most once, so it never fills.
 //  rst_*   (to placement) a QP begins a new life with WQE rst_idx: the operations of its earlier lives have no effect
 //  done_*  read of placement's count of completed WQEs, for QUERY; latency 1
+//  take_*  (to urdma_srq) a request to a QP with an SRQ is looked at; got is the answer, when it is decided on, and got_commit
+//          takes the WQE
 //
 // A request is looked at in the order of volume 1, 9.7.4.1: PSN, opcode sequence, opcode and length, the right of the QP and
 // the key, and only then what it needs here, a receive WQE. The key is not checked here: a WRITE with immediate that finds no
@@ -20,6 +22,10 @@
 // A packet of UC or UD is decided on by urdma_rx_unrel. Placement may refuse the key of a WRITE of UC, and the QP goes on: a WQE
 // that was meant for its immediate is taken back, and what has begun to use WQEs behind it meanwhile is lost with it, as
 // an unreliable service may do; `gen` tells it from what comes later.
+//
+// A QP with an SRQ takes a WQE when a message begins to use one. It has at most one (`held`), until that is completed: a message
+// of UC that is dropped leaves it to the next one. The SRQ may be gone when its QP is being destroyed; then the packet finds no
+// QP.
 //
 // Three stages: S0 reads, S1 waits, S2 decides and writes. An item whose QP is in S1 waits in front of S0, and what S2 writes is
 // seen by S0 in the same cycle: one item each cycle for different QPs, one each 2 cycles for one QP. Items enter
@@ -47,6 +53,7 @@ module urdma_rx_resp
   input  wire logic                   out_ready,
   output      op_t                    out,
   output      fetch_t                 out_fetch,
+  output      find_t                  out_find,
   output      logic                   no_op,       // an item ended here without an operation
 
   input  wire logic                   qpc_valid,
@@ -68,6 +75,11 @@ module urdma_rx_resp
   output      logic                   done_en,
   output      logic [QPN_W-1:0]       done_qpn,
   input  wire logic [15:0]            done_idx,
+
+  output      logic                   take_valid,
+  output      logic [SRQN_W-1:0]      take_srqn,
+  input  wire srq_got_t               got,
+  output      logic                   got_commit,
 
   output      logic [URDMA_CNT_N-1:0] cnt,
   output      logic                   drop_valid,  // a packet without effect, for the trace
@@ -115,6 +127,8 @@ module urdma_rx_resp
   end
 
   assign in_ready = s0_valid && s0_src == S_ITEM;
+  assign take_valid = in_ready && in.kind == IT_PKT && in.pass && in.srq && !in.bth.response;
+  assign take_srqn = in.srqn;
   assign kick_ready = s0_valid && s0_src == S_KICK;
   assign done_en = s0_valid && s0_src == S_QPC;
   assign done_qpn = s0_qpn;
@@ -174,7 +188,7 @@ module urdma_rx_resp
   logic push, flush_push;
   op_t op, op_base, u_op;
   fetch_t fe;
-  logic is_dup, bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, posted, c_dup, c_seq, c_noqp, drop, alive, u_en, u_seq;
+  logic is_dup, bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, posted, srq, srq_dead, use_wqe, c_dup, c_seq, c_noqp, drop, alive, u_en, u_seq;
   drop_why_e u_why;
   logic [12:0] mtu;
   logic [23:0] psn_diff, rd_diff;
@@ -219,7 +233,9 @@ module urdma_rx_resp
   // the message begins to use a WQE; has one in use
   assign need_wqe = h.write ? h.imm : (h.send && h.first);
   assign has_wqe = s2_st_reg.in_msg && !s2_st_reg.write;
-  assign posted = s2_st_reg.ci != s2_st_reg.pi;
+  assign srq = s2_in_reg.srq && !h.response;
+  assign posted = srq ? s2_st_reg.held || got.has_wqe : s2_st_reg.ci != s2_st_reg.pi;
+  assign srq_dead = srq && got.dead;
   assign mlen = (h.first ? 32'd0 : s2_st_reg.moff) + 32'(s2_in_reg.len);
 
   // A doorbell that is behind the last one is an old one repeated.
@@ -230,8 +246,9 @@ module urdma_rx_resp
 
   always_comb begin
     fe.moff = h.first ? 32'd0 : s2_st_reg.moff;
-    fe.pd = s2_in_reg.pd;
-    fe.rq = s2_in_reg.rq;
+    // with an SRQ the keys in its WQEs are of its PD; that of a RETH is of the QP's
+    fe.pd = (srq && h.send) ? got.cfg.pd : s2_in_reg.pd;
+    fe.rq = srq ? got.cfg.ring : s2_in_reg.rq;
     fe.key = wr_key;
     fe.va = wr_va;
 
@@ -240,6 +257,7 @@ module urdma_rx_resp
     op_base.qpn = s2_qpn_reg;
     op_base.gen = s2_st_reg.gen;
     op_base.unrel = s2_in_reg.unrel;
+    op_base.srq = srq;
     op_base.len = s2_in_reg.len;
     op_base.line = s2_in_reg.line;
     op_base.lines = s2_in_reg.lines;
@@ -255,7 +273,7 @@ module urdma_rx_resp
     op_base.arg = h.atomic ? {be64(s2_in_reg.ext[159:96]), be64(s2_in_reg.ext[223:160])} : {wr_va, aeth_key, left};
     op_base.se = s2_in_reg.se;
     op_base.mlen = mlen;
-    op_base.wqe = s2_st_reg.ci;
+    op_base.wqe = srq ? got.index : s2_st_reg.ci;
     op_base.cqn = s2_in_reg.cqn;
     op_base.pd = s2_in_reg.pd;
     op_base.dest_qpn = s2_in_reg.dest_qpn;
@@ -277,7 +295,7 @@ module urdma_rx_resp
     if (h.last && (h.send || h.imm)) taken.ci = s2_st_reg.ci + 16'd1;
   end
 
-  assign alive = s2_in_reg.pass && s2_st_reg.active && !s2_st_reg.err;
+  assign alive = s2_in_reg.pass && s2_st_reg.active && !s2_st_reg.err && (!srq || got.exists);
   assign u_en = s2_valid_reg && s2_src_reg == S_ITEM && s2_in_reg.kind == IT_PKT && s2_in_reg.unrel && alive;
   urdma_rx_unrel u_unrel (
     .en(u_en), .in(s2_in_reg), .s(s2_st_reg), .taken, .base(op_base), .bad_len, .no_right, .no_wqe(need_wqe && !posted),
@@ -295,6 +313,7 @@ module urdma_rx_resp
     c_seq = 1'b0;
     c_noqp = 1'b0;
     drop = 1'b0;
+    use_wqe = 1'b0;
 
     case (s2_src_reg)
       S_QPC: begin
@@ -344,15 +363,17 @@ module urdma_rx_resp
 
           IT_KICK: begin
             wd.queued = 1'b0;
-            if (s2_in_reg.pass && s2_st_reg.err) begin
+            if (s2_in_reg.pass && s2_st_reg.err && !s2_st_reg.flushed) begin
               push = 1'b1;
               op.kind = OK_FLUSH;
               op.wqe = s2_st_reg.pi;
+              op.est = srq;
+              wd.flushed = srq;
             end
           end
 
           IT_DB: begin
-            if (s2_in_reg.pass && !db_old) begin
+            if (s2_in_reg.pass && !srq && !db_old) begin
               if (db_bad) begin
                 wd.err = 1'b1;
                 push = 1'b1;
@@ -381,6 +402,12 @@ module urdma_rx_resp
               op = u_op;
               c_seq = u_seq;
               drop = u_why != DW_NONE;
+              use_wqe = u_why == DW_NONE && need_wqe;
+              if (u_why == DW_NO_WQE && srq_dead) begin
+                wd.err = 1'b1;
+                op.err = 1'b1;
+                op.ev = 8'(URDMA_EV_QP_FATAL);
+              end
             end else if (is_dup) begin
               c_dup = 1'b1;
               if (h.read) begin
@@ -424,6 +451,14 @@ module urdma_rx_resp
               op.cqe = need_wqe && posted;
               op.status = 8'(URDMA_WC_LOC_ACCESS_ERR);
               op.ev = op.cqe ? 8'd0 : 8'(URDMA_EV_QP_ACCESS_ERR);
+              use_wqe = op.cqe;
+              drop = 1'b1;
+            end else if (need_wqe && !posted && srq_dead) begin
+              wd.err = 1'b1;
+              op.ack = 1'b1;
+              op.syndrome = SYN_NAK_OP;
+              op.err = 1'b1;
+              op.ev = 8'(URDMA_EV_QP_FATAL);
               drop = 1'b1;
             end else if (need_wqe && !posted) begin
               wd.nak = 1'b1;
@@ -444,6 +479,7 @@ module urdma_rx_resp
                 wd.msn = s2_st_reg.msn + 24'd1;
                 wd.epsn = s2_st_reg.epsn + (h.read ? s2_npk_reg : 24'd1);
               end else begin
+                use_wqe = need_wqe;
                 op.kind = h.write ? OK_WRITE : OK_DATA;
                 op.ack = s2_in_reg.ackreq;
                 op.last = h.last;
@@ -460,7 +496,10 @@ module urdma_rx_resp
       end
     endcase
     if (flush_push) wd.queued = 1'b1;
+    op.srq_new = srq && use_wqe && !s2_st_reg.held;
+    if (srq && s2_src_reg == S_ITEM && s2_in_reg.kind == IT_PKT) wd.held = (s2_st_reg.held || use_wqe) && !op.cqe;
   end
+  assign got_commit = s2_valid_reg && s2_src_reg == S_ITEM && op.srq_new;
 
   assign no_op = s2_valid_reg && s2_src_reg == S_ITEM && !push;
   assign qpc_ready = s2_valid_reg && s2_src_reg == S_QPC;
@@ -490,10 +529,13 @@ module urdma_rx_resp
   logic out_fifo_ready, flush_fifo_ready;
   logic [QPN_W:0] flush_count;
 
-  urdma_fifo #(.WIDTH($bits(op_t) + $bits(fetch_t)), .DEPTH(16)) u_out (
+  find_t find;
+  assign find = '{srqn: s2_in_reg.srqn, fresh: got.fresh, left: got.left};
+
+  urdma_fifo #(.WIDTH($bits(op_t) + $bits(fetch_t) + $bits(find_t)), .DEPTH(16)) u_out (
     .clk(clk), .rst(rst),
-    .in_valid(s2_valid_reg && push), .in_ready(out_fifo_ready), .in_data({op, fe}),
-    .out_valid(out_valid), .out_ready(out_ready), .out_data({out, out_fetch}), .count(out_count)
+    .in_valid(s2_valid_reg && push), .in_ready(out_fifo_ready), .in_data({op, fe, find}),
+    .out_valid(out_valid), .out_ready(out_ready), .out_data({out, out_fetch, out_find}), .count(out_count)
   );
 
   // Set once a QP is queued: in the same write that pushes it.

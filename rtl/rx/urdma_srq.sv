@@ -61,6 +61,7 @@ module urdma_srq
   typedef struct packed {
     logic        valid;
     logic        dead;
+    logic        used;         // a WQE was taken
     logic [15:0] pi;
     logic [15:0] ci;
     logic [15:0] limit;        // 0: not armed
@@ -159,6 +160,7 @@ module urdma_srq
           if (got_commit && got.has_wqe) begin
             wr = 1'b1;
             wd.ci = st_reg.ci + 16'd1;
+            wd.used = 1'b1;
             ev_limit = left_next < st_reg.limit;
           end
         end
@@ -208,8 +210,8 @@ module urdma_srq
   end
 
   assign got_valid = s2_valid_reg && s2_src_reg == S_TAKE;
-  assign got = '{exists: st_reg.valid, dead: st_reg.dead, has_wqe: alive && left != '0, index: st_reg.ci & mask, left: left,
-                 cfg: st_reg.cfg};
+  assign got = '{exists: st_reg.valid, dead: st_reg.dead, fresh: !st_reg.used, has_wqe: alive && left != '0,
+                 index: st_reg.ci & mask, left: left, cfg: st_reg.cfg};
   assign op_ans = '{ci: st_reg.ci, pi: st_reg.pi, limit: st_reg.limit};
 
   // ---- events --------------------------------------------------------------------------------------------

@@ -265,6 +265,13 @@ void bench_cycle(struct bench *b)
 		in->db_qpn = ((struct db *)p)->qpn;
 		in->db_pi = ((struct db *)p)->pi;
 	}
+	p = fifo_head(&b->srq_db);
+	in->srq_db_valid = p;
+	if (p) {
+		in->srq_db_srqn = ((struct db *)p)->qpn;
+		in->srq_db_pi = ((struct db *)p)->pi;
+	}
+	in->srq_ev_ready = !b->hold_srq_ev && chance(b, b->ready);
 	p = fifo_head(&b->qpc);
 	in->qpc_valid = p;
 	if (p)
@@ -324,6 +331,13 @@ void bench_cycle(struct bench *b)
 	rx_model_settle(b->m, in, o);
 	if (in->db_valid && o->db_ready)
 		b->db.head++;
+	if (in->srq_db_valid && o->srq_db_ready)
+		b->srq_db.head++;
+	if (o->srq_ev_valid && in->srq_ev_ready)
+		LOG(b, b->srq_evs, b->n_srq_evs,
+		    (struct bench_err){ o->srq_ev_obj, o->srq_ev_type, true });
+	if (in->sro_valid && o->sro_ready)
+		b->sro = *o;
 	if (in->qpc_valid && o->qpc_ready) {
 		b->qpc.head++;
 		b->ctl = *o;
@@ -399,6 +413,7 @@ void bench_cycle(struct bench *b)
 		b->classes[o->class_rdma]++;
 	rx_model_edge(b->m);
 	in->mco_valid &= !b->mc_answered;
+	in->sro_valid &= !o->sro_ready;
 	b->cycle++;
 }
 
@@ -414,7 +429,8 @@ void bench_drain(struct bench *b, unsigned int limit)
 
 	while (quiet < 3) {
 		bench_cycle(b);
-		if (fifo_head(&b->beats) || fifo_head(&b->db) || fifo_head(&b->qpc) ||
+		if (fifo_head(&b->beats) || fifo_head(&b->db) || fifo_head(&b->srq_db) ||
+		    fifo_head(&b->qpc) ||
 		    fifo_head(&b->aqc) || fifo_head(&b->sent) || fifo_head(&b->made) || b->out.busy)
 			quiet = 0;
 		else
@@ -440,7 +456,7 @@ void bench_settings(struct bench *b, unsigned int ready, unsigned int gap, unsig
 
 void bench_clear_logs(struct bench *b)
 {
-	b->n_acks = b->n_ackeds = 0;
+	b->n_acks = b->n_ackeds = b->n_srq_evs = 0;
 	for (int c = 0; c < 2; c++)
 		b->n_cqes[c] = b->n_errs[c] = 0;
 	memset(b->cnt, 0, sizeof(b->cnt));
@@ -488,6 +504,21 @@ void bench_frame(struct bench *b, const struct frame *f, bool err)
 void bench_db(struct bench *b, uint16_t qpn, uint16_t pi)
 {
 	fifo_put(&b->db, &(struct db){ qpn, pi });
+}
+
+void bench_srq_db(struct bench *b, uint16_t srqn, uint16_t pi)
+{
+	fifo_put(&b->srq_db, &(struct db){ srqn, pi });
+}
+
+void bench_srq(struct bench *b, const struct rx_sro *op)
+{
+	b->in.sro = *op;
+	b->in.sro_valid = true;
+	for (int i = 0; b->in.sro_valid; i++) {
+		assert_true(i < 10000);
+		bench_cycle(b);
+	}
 }
 
 void bench_ctl(struct bench *b, bool ack, enum qpc_op op, uint16_t qpn, uint32_t psn)
@@ -568,6 +599,7 @@ struct bench *bench_new(uint32_t seed)
 	b->fail_rd = b->fail_atm = b->fail_pt = -1;
 	fifo_init(&b->beats, sizeof(struct beat));
 	fifo_init(&b->db, sizeof(struct db));
+	fifo_init(&b->srq_db, sizeof(struct db));
 	fifo_init(&b->qpc, sizeof(struct rx_ctl));
 	fifo_init(&b->aqc, sizeof(struct rx_ctl));
 	fifo_init(&b->sent, sizeof(struct rx_sent));
@@ -588,7 +620,7 @@ struct bench *bench_new(uint32_t seed)
 
 void bench_free(struct bench *b)
 {
-	struct fifo *f[] = { &b->beats, &b->db,	    &b->qpc,	&b->aqc, &b->sent,
+	struct fifo *f[] = { &b->beats, &b->db, &b->srq_db,	    &b->qpc,	&b->aqc, &b->sent,
 			     &b->made,	&b->mrr[0], &b->mrr[1], &b->rdr };
 
 	for (size_t i = 0; i < sizeof(f) / sizeof(f[0]); i++)

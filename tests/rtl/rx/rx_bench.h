@@ -79,7 +79,7 @@ struct bench {
 	bool mr_invalid[16]; /* by a SEND with invalidate */
 
 	bool home; /* frames to come are the port's own and turn round */
-	struct fifo beats, db, qpc, aqc, sent, made, mrr[2], rdr;
+	struct fifo beats, db, srq_db, qpc, aqc, sent, made, mrr[2], rdr;
 	uint64_t wr_addr[2];
 	unsigned int wr_len[2], wr_pos[2];
 	unsigned int mro_wait; /* cycles until the answer */
@@ -98,6 +98,10 @@ struct bench {
 	unsigned int n_acks, n_cqes[2], n_ackeds, n_errs[2];
 	uint64_t cnt[64], bytes, traces[16], classes[2], first_mac, first_wr, last_wr;
 	struct rx_out ctl; /* of the last QUERY */
+	struct rx_out sro; /* of the last operation of an SRQ */
+	bool hold_srq_ev;
+	struct bench_err srq_evs[LOG_MAX]; /* qpn: of the SRQ */
+	unsigned int n_srq_evs;
 };
 
 struct bench *bench_new(uint32_t seed);
@@ -117,6 +121,9 @@ void bench_cfg(struct bench *b, const struct rx_cfg *cfg);
 void bench_gid(struct bench *b, const struct rx_gid *gid);
 void bench_frame(struct bench *b, const struct frame *f, bool err);
 void bench_db(struct bench *b, uint16_t qpn, uint16_t pi);
+void bench_srq_db(struct bench *b, uint16_t srqn, uint16_t pi);
+/* An operation on an SRQ, until it is answered. */
+void bench_srq(struct bench *b, const struct rx_sro *op);
 /* Queue a control message; bench_ctl_wait also waits until it is taken, however the rest stands. */
 void bench_ctl(struct bench *b, bool ack, enum qpc_op op, uint16_t qpn, uint32_t psn);
 void bench_ctl_wait(struct bench *b, bool ack, enum qpc_op op, uint16_t qpn, uint32_t psn,

@@ -56,6 +56,18 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	t.mco_kind = in->mco_kind;
 	t.mco_qpn = in->mco_qpn;
 	memcpy(&t.mco_gid, in->mco_gid, 16);
+	t.sro_valid = in->sro_valid;
+	t.sro_kind = in->sro.op;
+	t.sro_srqn = in->sro.srqn;
+	t.sro_limit = in->sro.limit;
+	t.sro_pd = in->sro.pd;
+	t.sro_addr = in->sro.addr;
+	t.sro_log_entries = in->sro.log_entries;
+	t.sro_log_stride = in->sro.log_stride;
+	t.srq_db_valid = in->srq_db_valid;
+	t.srq_db_srqn = in->srq_db_srqn;
+	t.srq_db_pi = in->srq_db_pi;
+	t.srq_ev_ready = in->srq_ev_ready;
 	t.db_valid = in->db_valid;
 	t.db_qpn = in->db_qpn;
 	t.db_pi = in->db_pi;
@@ -73,6 +85,8 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	t.cfg_exists = in->cfg.exists;
 	t.cfg_state = in->cfg.state;
 	t.cfg_type = in->cfg.type;
+	t.cfg_srq = in->cfg.srq;
+	t.cfg_srqn = in->cfg.srqn;
 	t.cfg_pd = in->cfg.pd;
 	t.cfg_send_cq = in->cfg.send_cq;
 	t.cfg_recv_cq = in->cfg.recv_cq;
@@ -142,6 +156,14 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	bench_settle(t);
 
 	out->init_done = t.init_done;
+	out->sro_ready = t.sro_ready;
+	out->sro_ci = t.sro_ans_ci;
+	out->sro_pi = t.sro_ans_pi;
+	out->sro_limit = t.sro_ans_limit;
+	out->srq_db_ready = t.srq_db_ready;
+	out->srq_ev_valid = t.srq_ev_valid;
+	out->srq_ev_type = t.srq_ev_type;
+	out->srq_ev_obj = t.srq_ev_obj;
 	out->mco_ready = t.mco_ready;
 	out->mco_status = t.mco_status;
 	out->mc_any = t.mc_any;

@@ -15,6 +15,8 @@ enum qpc_op { QPC_RESET, QPC_RQ_PSN, QPC_SQ_PSN, QPC_ERR, QPC_QUERY };
 
 /* operations of multicast groups, and their answers */
 enum mc_op { MC_ATTACH, MC_DETACH, MC_LEAVE };
+/* operations of SRQs */
+enum sro_op { SRO_CREATE, SRO_MODIFY, SRO_QUERY, SRO_DESTROY };
 enum mc_status { MC_OK, MC_EXISTS, MC_FULL, MC_NONE };
 
 struct rx_ctl {
@@ -35,7 +37,8 @@ struct rx_cfg {
 	uint16_t qpn;
 	bool exists;
 	uint8_t state, type;
-	uint16_t pd, send_cq, recv_cq;
+	bool srq;
+	uint16_t srqn, pd, send_cq, recv_cq;
 	uint64_t rq_addr;
 	uint8_t rq_log_entries, rq_log_stride, mtu, min_rnr;
 	uint64_t sq_addr;
@@ -43,6 +46,13 @@ struct rx_cfg {
 	uint32_t dest_qpn, qkey;
 	uint16_t pkey;
 	uint8_t sgid, dgid[16];
+};
+
+struct rx_sro {
+	uint8_t op;
+	uint16_t srqn, limit, pd;
+	uint64_t addr;
+	uint8_t log_entries, log_stride;
 };
 
 struct rx_gid {
@@ -68,6 +78,9 @@ struct rx_in {
 	uint64_t mac_keep;
 	bool db_valid;
 	uint16_t db_qpn, db_pi;
+	bool sro_valid, srq_db_valid, srq_ev_ready;
+	struct rx_sro sro;
+	uint16_t srq_db_srqn, srq_db_pi;
 	bool qpc_valid, aqc_valid;
 	struct rx_ctl qpc, aqc;
 	bool fence_req, cfg_we, gid_we;
@@ -94,6 +107,10 @@ struct rx_in {
 
 struct rx_out {
 	bool init_done, busy, db_ready, qpc_ready, aqc_ready, fence_done;
+	bool sro_ready, srq_db_ready, srq_ev_valid;
+	uint16_t sro_ci, sro_pi, sro_limit;
+	uint8_t srq_ev_type;
+	uint32_t srq_ev_obj;
 	uint32_t qpc_psn, aqc_psn;
 	uint16_t qpc_pi, qpc_ci, aqc_pi, aqc_ci;
 	bool sync_done, timer_armed, mro_valid, inv_req;

@@ -50,11 +50,14 @@ bool ref_invalid[16]; /* regions, as the reference sees them */
 bool ref_check(struct bench *b, const struct ref *r, uint32_t key, uint64_t va, uint64_t len,
 	       uint8_t acc)
 {
+	/* keys in the WQEs of an SRQ are of its PD */
+	uint16_t pd = acc == URDMA_ACC_LOCAL_WRITE && r->srq ? r->srq->cfg.pd : r->cfg.pd;
+
 	for (unsigned int k = 0; k < b->mrs; k++) {
 		const struct bench_mr *m = &b->mr[k];
 
 		if (m->key == key && !ref_invalid[k])
-			return m->pd == r->cfg.pd && (m->acc & acc) && va >= m->va &&
+			return m->pd == pd && (m->acc & acc) && va >= m->va &&
 			       va + len <= m->va + m->len;
 	}
 	return false;
@@ -62,6 +65,9 @@ bool ref_check(struct bench *b, const struct ref *r, uint32_t key, uint64_t va, 
 
 uint64_t wqe_va(const struct ref *r, uint16_t idx)
 {
+	if (r->srq)
+		return HOST_VA + (r->srq->cfg.addr - HOST_BUS) +
+		       ((uint64_t)idx << r->srq->cfg.log_stride);
 	return HOST_VA + (r->cfg.rq_addr - HOST_BUS) +
 	       ((uint64_t)(idx & ((1u << r->cfg.rq_log_entries) - 1)) << r->cfg.rq_log_stride);
 }
@@ -99,8 +105,44 @@ void ref_ack(struct ref *r, uint32_t psn, uint8_t syndrome, uint32_t msn)
 						   .syndrome = syndrome };
 }
 
+bool ref_posted(const struct ref *r)
+{
+	return r->srq ? r->held || r->srq->ci != r->srq->pi : r->ci != r->pi;
+}
+
+uint16_t ref_use(struct ref *r)
+{
+	struct ref_srq *q = r->srq;
+
+	if (!q)
+		return r->ci;
+	if (!r->held) {
+		assert_true(q->ci != q->pi);
+		r->held_idx = q->ring[q->ci++ & ((1u << q->cfg.log_entries) - 1)];
+	}
+	r->held = true;
+	return r->held_idx;
+}
+
+uint16_t ref_end(struct ref *r)
+{
+	uint16_t wqe = ref_use(r);
+
+	r->held = false;
+	if (!r->srq)
+		r->ci++;
+	return wqe;
+}
+
 void ref_flush(struct ref *r)
 {
+	if (r->srq) {
+		if (r->held)
+			ref_cqe(r, ref_end(r), URDMA_WC_FLUSH_ERR, 0, NULL, false, 0);
+		r->errs[r->n_errs++] =
+			(struct bench_err){ r->cfg.qpn, URDMA_EV_LAST_WQE, true };
+		return;
+	}
 	for (; r->ci != r->pi; r->ci++)
 		ref_cqe(r, r->ci, URDMA_WC_FLUSH_ERR, 0, NULL, false, 0);
 }
@@ -116,7 +158,8 @@ uint8_t ref_place(struct bench *b, struct ref *r, uint16_t idx, uint32_t off, co
 		  size_t len)
 {
 	const uint8_t *w = b->shadow + (wqe_va(r, idx) - HOST_VA);
-	unsigned int num = w[0], most = ((1u << r->cfg.rq_log_stride) - 16) / 16;
+	unsigned int num = w[0], stride = r->srq ? r->srq->cfg.log_stride : r->cfg.rq_log_stride;
+	unsigned int most = ((1u << stride) - 16) / 16;
 
 	if (!len)
 		return 0;
@@ -149,7 +192,7 @@ void ref_nak(struct ref *r, uint8_t syndrome, bool wqe, uint8_t status, uint8_t 
 {
 	ref_ack(r, r->epsn, syndrome, r->msn);
 	if (wqe)
-		ref_cqe(r, r->ci++, status, 0, NULL, false, 0);
+		ref_cqe(r, ref_end(r), status, 0, NULL, false, 0);
 	ref_error(r, wqe ? 0 : event);
 }
 
@@ -258,7 +301,7 @@ void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 				URDMA_EV_QP_REQ_ERR);
 			return;
 		}
-		posted = r->ci != r->pi;
+		posted = ref_posted(r);
 		if (write && (!(r->cfg.acc & 1) ||
 			      (wqe && !posted && p->len &&
 			       !ref_check(b, r, key, va, p->len, URDMA_ACC_REMOTE_WRITE)))) {
@@ -275,7 +318,7 @@ void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 		if (first)
 			r->moff = 0;
 		if (send) {
-			status = ref_place(b, r, r->ci, r->moff, p->payload, p->len);
+			status = ref_place(b, r, ref_use(r), r->moff, p->payload, p->len);
 		} else if (p->len) {
 			if (ref_check(b, r, key, va, p->len, URDMA_ACC_REMOTE_WRITE))
 				memcpy(b->shadow + (va - HOST_VA), p->payload, p->len);
@@ -295,7 +338,7 @@ void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 		}
 		if (status == URDMA_WC_REM_INV_REQ_ERR) { /* class J: the requester is not told */
 			ref_ack(r, p->psn, 0x1f, r->msn + 1);
-			ref_cqe(r, r->ci++, status, 0, NULL, false, 0);
+			ref_cqe(r, ref_end(r), status, 0, NULL, false, 0);
 			ref_error(r, 0);
 			return;
 		}
@@ -320,7 +363,7 @@ void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 				 : imm ? URDMA_WR_SEND_IMM
 				       : URDMA_WR_SEND;
 			if (send || imm)
-				ref_cqe(r, r->ci++, 0, r->moff, imm || inv ? imm_at : NULL, p->se,
+				ref_cqe(r, ref_end(r), 0, r->moff, imm || inv ? imm_at : NULL, p->se,
 					cqe_op);
 			r->msn = (r->msn + 1) & 0xffffff;
 		}
@@ -340,7 +383,7 @@ static bool ref_own_error(struct ref *r, uint8_t status)
 {
 	if (!status)
 		return false;
-	ref_cqe(r, r->ci++, status, 0, NULL, false, 0);
+	ref_cqe(r, ref_end(r), status, 0, NULL, false, 0);
 	ref_error(r, 0);
 	return true;
 }
@@ -377,7 +420,7 @@ void ref_uc(struct bench *b, struct ref *r, const struct packet *p)
 		why = REF_BAD;
 	else if (bad || (write && !(r->cfg.acc & 1)))
 		why = REF_BAD;
-	else if ((write ? o->imm : first) && r->ci == r->pi)
+	else if ((write ? o->imm : first) && !ref_posted(r))
 		why = REF_NO_WQE;
 	r->n_seq += gap || why == REF_SEQ;
 	r->n_unrel += why == REF_BAD;
@@ -397,7 +440,7 @@ void ref_uc(struct bench *b, struct ref *r, const struct packet *p)
 			memcpy(b->shadow + (va - HOST_VA), p->payload, p->len);
 		r->n_unrel += r->refused;
 		r->back = r->refused && takes;
-	} else if (ref_own_error(r, ref_place(b, r, r->ci, r->moff, p->payload, p->len))) {
+	} else if (ref_own_error(r, ref_place(b, r, ref_use(r), r->moff, p->payload, p->len))) {
 		return;
 	}
 	r->moff += p->len;
@@ -405,7 +448,7 @@ void ref_uc(struct bench *b, struct ref *r, const struct packet *p)
 	r->wkey = key;
 	r->wleft = left - p->len;
 	if (takes && !r->refused)
-		ref_cqe(r, r->ci++, 0, r->moff,
+		ref_cqe(r, ref_end(r), 0, r->moff,
 			o->imm ? p->ext + (o->place == OPC_ONLY && write ? 16 : 0) : NULL, p->se,
 			write	 ? URDMA_WR_WRITE_IMM
 			: o->imm ? URDMA_WR_SEND_IMM
@@ -434,14 +477,14 @@ void ref_ud(struct bench *b, struct ref *r, const struct packet *p, const struct
 		r->n_qkey++;
 	} else if (!opc_length_good(o->length, 128u << r->cfg.mtu, p->len)) {
 		r->n_unrel++;
-	} else if (r->ci == r->pi) {
+	} else if (!ref_posted(r)) {
 		r->n_no_wqe++;
 	} else {
 		memset(data, 0, 20);
 		memcpy(data + (p->ipv4 ? 20 : 0), ip, p->ipv4 ? 20 : 40);
 		memcpy(data + 40, p->payload, p->len);
-		if (!ref_own_error(r, ref_place(b, r, r->ci, 0, data, 40 + p->len)))
-			ref_cqe(r, r->ci++, 0, 40 + p->len, o->imm ? p->ext + 8 : NULL, p->se,
+		if (!ref_own_error(r, ref_place(b, r, ref_use(r), 0, data, 40 + p->len)))
+			ref_cqe(r, ref_end(r), 0, 40 + p->len, o->imm ? p->ext + 8 : NULL, p->se,
 				o->imm ? URDMA_WR_SEND_IMM : URDMA_WR_SEND);
 		c = &r->cqes[r->n_cqes - 1];
 		c->w[2] |= (uint64_t)(get32(p->ext + 4) & 0xffffff) << 32;

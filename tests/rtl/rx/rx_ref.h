@@ -28,8 +28,19 @@
 /* ---- reference: the responder of one QP
  * ------------------------------------------------------------- */
 
+/* A shared receive queue, as software and the reference see it. */
+struct ref_srq {
+	struct rx_sro cfg;
+	uint16_t pi, ci; /* of the ring of indices */
+	uint16_t ring[1 << 15];
+	bool used[1 << 15]; /* places of the array that are posted or in use */
+};
+
 struct ref {
 	struct rx_cfg cfg;
+	struct ref_srq *srq; /* whose WQEs it takes; NULL: it has its own */
+	bool held;	     /* WQE held_idx of the SRQ */
+	uint16_t held_idx;
 	struct packet hdr; /* addresses for packets to this QP */
 	bool active, err, nak, in_msg;
 	bool write, est; /* the message in progress is a WRITE; COMM_EST is no longer due */
@@ -97,6 +108,10 @@ uint64_t wqe_va(const struct ref *r, uint16_t idx);
 void ref_cqe(struct ref *r, uint16_t wqe, uint8_t status, uint32_t len, const uint8_t *imm, bool se,
 	     uint8_t opcode);
 void ref_ack(struct ref *r, uint32_t psn, uint8_t syndrome, uint32_t msn);
+/* Is there a WQE for a message? The WQE that it uses; the same, and it is complete. */
+bool ref_posted(const struct ref *r);
+uint16_t ref_use(struct ref *r);
+uint16_t ref_end(struct ref *r);
 void ref_flush(struct ref *r);
 void ref_error(struct ref *r, uint8_t event);
 uint8_t ref_place(struct bench *b, struct ref *r, uint16_t idx, uint32_t off, const uint8_t *p,

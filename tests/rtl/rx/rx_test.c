@@ -8,6 +8,7 @@
 #include "rx_opcodes.h"
 #include "rx_ref.h"
 #include "rx_mcast.h"
+#include "rx_srq.h"
 #include "rx_unrel.h"
 #include "seed.h"
 
@@ -2761,7 +2762,12 @@ int main(void)
 		cmocka_unit_test(test_mcast),	    cmocka_unit_test(test_mcast_table),
 		cmocka_unit_test(test_mcast_whose), cmocka_unit_test(test_mcast_leave),
 		cmocka_unit_test(test_mcast_twice), cmocka_unit_test(test_mcast_traffic),
-		cmocka_unit_test(test_mcast_load),
+		cmocka_unit_test(test_mcast_load),  cmocka_unit_test(test_srq),
+		cmocka_unit_test(test_srq_traffic), cmocka_unit_test(test_srq_uc),
+		cmocka_unit_test(test_srq_flush),   cmocka_unit_test(test_srq_behind_error),
+		cmocka_unit_test(test_srq_index),   cmocka_unit_test(test_srq_unread),
+		cmocka_unit_test(test_srq_gone),    cmocka_unit_test(test_srq_many),
+		cmocka_unit_test(test_srq_rates),
 	};
 
 	seed = (unsigned int)test_seed(1);

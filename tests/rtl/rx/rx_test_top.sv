@@ -31,6 +31,27 @@ module rx_test_top
   output      logic [1:0]   mco_status,
   output      logic         mc_any,
 
+  input  wire logic         sro_valid,
+  input  wire logic [1:0]   sro_kind,
+  input  wire logic [9:0]   sro_srqn,
+  input  wire logic [15:0]  sro_limit,
+  input  wire logic [11:0]  sro_pd,
+  input  wire logic [63:0]  sro_addr,
+  input  wire logic [4:0]   sro_log_entries,
+  input  wire logic [3:0]   sro_log_stride,
+  output      logic         sro_ready,
+  output      logic [15:0]  sro_ans_ci,
+  output      logic [15:0]  sro_ans_pi,
+  output      logic [15:0]  sro_ans_limit,
+  input  wire logic         srq_db_valid,
+  input  wire logic [9:0]   srq_db_srqn,
+  input  wire logic [15:0]  srq_db_pi,
+  output      logic         srq_db_ready,
+  output      logic         srq_ev_valid,
+  output      logic [7:0]   srq_ev_type,
+  output      logic [23:0]  srq_ev_obj,
+  input  wire logic         srq_ev_ready,
+
   input  wire logic         db_valid,
   input  wire logic [11:0]  db_qpn,
   input  wire logic [15:0]  db_pi,
@@ -60,6 +81,8 @@ module rx_test_top
   input  wire logic         cfg_exists,
   input  wire logic [3:0]   cfg_state,
   input  wire logic [3:0]   cfg_type,
+  input  wire logic         cfg_srq,
+  input  wire logic [9:0]   cfg_srqn,
   input  wire logic [11:0]  cfg_pd,
   input  wire logic [11:0]  cfg_send_cq,
   input  wire logic [11:0]  cfg_recv_cq,
@@ -217,6 +240,8 @@ module rx_test_top
     cfg_in.valid = cfg_exists;
     cfg_in.state = cfg_state;
     cfg_in.qp_type = cfg_type;
+    cfg_in.srq = cfg_srq;
+    cfg_in.srqn = cfg_srqn;
     cfg_in.pd = cfg_pd;
     cfg_in.send_cq = cfg_send_cq;
     cfg_in.recv_cq = cfg_recv_cq;
@@ -264,7 +289,16 @@ module rx_test_top
   qpc_rsp_t qpc_rsp, aqc_rsp;
   trace_t trace;
   logic [URDMA_CNT_N-1:0] cnt_n;
+  srq_op_t sro;
+  srq_ans_t sro_ans;
+  eqe_req_t srq_ev;
   mc_status_e mc_status;
+  assign sro = '{kind: sro_e'(sro_kind), srqn: sro_srqn, limit: sro_limit,
+      cfg: '{ring: '{pt: '{addr: sro_addr, levels: 2'd0, page_shift: 6'd12}, log_entries: sro_log_entries,
+                     log_stride: sro_log_stride}, pd: sro_pd}};
+  assign {sro_ans_ci, sro_ans_pi, sro_ans_limit} = sro_ans;
+  assign srq_ev_type = srq_ev.ev_type;
+  assign srq_ev_obj = srq_ev.obj;
   assign mco_status = mc_status;
 
   assign cnt = 64'(cnt_n);
@@ -313,6 +347,8 @@ module rx_test_top
     .clk(clk), .rst(rst), .init_done(init_done), .busy(busy),
     .mac_valid(mac_valid), .mac({mac_data, mac_keep, mac_last, mac_err}), .mac_home,
     .mco_valid, .mco('{kind: mc_kind_e'(mco_kind), qpn: mco_qpn, gid: mco_gid}), .mco_ready, .mco_status(mc_status), .mc_any,
+    .sro_valid, .sro, .sro_ready, .sro_ans, .srq_db_valid, .srq_db({srq_db_srqn, srq_db_pi}), .srq_db_ready,
+    .srq_ev_valid, .srq_ev, .srq_ev_ready,
     .rq_db_valid(db_valid), .rq_db({db_qpn, db_pi}), .rq_db_ready(db_ready),
     .qpc_valid(qpc_valid), .qpc('{op: qpc_op_e'(qpc_op), qpn: qpc_qpn, psn: qpc_psn}),
     .qpc_ready(qpc_ready), .qpc_rsp(qpc_rsp),
@@ -345,7 +381,8 @@ module rx_test_top
 
   logic unused;
   assign unused = &{1'b0, mr_req[0].pt.levels, mr_req[0].pt.page_shift, mr_req[1].pt.levels, mr_req[1].pt.page_shift,
-      trace.qpn, trace.psn, trace.arg, qpc_rsp.draining, aqc_rsp.draining, acked.first_psn, mro};
+      trace.qpn, trace.psn, trace.arg, qpc_rsp.draining, aqc_rsp.draining, acked.first_psn, mro,
+      srq_ev.eqn, srq_ev.data};
 
 endmodule
 
