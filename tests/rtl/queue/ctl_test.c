@@ -22,13 +22,6 @@
 #define CPL_RING 0x20000u
 #define TAGS	 65536
 
-/* urdma_ctl is built with SRQs, or as the NIC has it */
-#ifdef CTL_SRQ
-#define SRQ true
-#else
-#define SRQ false
-#endif
-
 #define FIELD(mask, val) (((uint64_t)(val) << __builtin_ctzll(mask)) & (mask))
 #define GET(mask, word)	 (((word) & (mask)) >> __builtin_ctzll(mask))
 
@@ -365,7 +358,7 @@ static void test_registers(void **state)
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_OBJ);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_QP, v), 12);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_MR, v), 14);
-	assert_int_equal(GET(URDMA_RF_CAP_LOG_SRQ, v), SRQ ? 10 : 0);
+	assert_int_equal(GET(URDMA_RF_CAP_LOG_SRQ, v), 10);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_VECTORS, v), 6);
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_QUEUE);
 	assert_int_equal(GET(URDMA_RF_CAP_MAX_SQ_SGE, v), 30);
@@ -381,7 +374,7 @@ static void test_registers(void **state)
 				 URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_RC_RETRY |
 				 URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_ETH |
 				 URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD | URDMA_RF_FEAT_MCAST |
-				 (SRQ ? URDMA_RF_FEAT_SRQ : 0));
+				 URDMA_RF_FEAT_SRQ);
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_ETH);
 	assert_int_equal(GET(URDMA_RF_CAP_ETH_QUEUES, v), 8);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_ETH_RING, v), 15);
@@ -1406,8 +1399,8 @@ static void test_doorbells(void **state)
 	d = db_of(w, 'e');
 	assert_true(d->obj == 2 && d->index == 0xfedcba98 && d->arm == 1);
 	assert_int_equal(counter(b, URDMA_CNT_DB_OK), 3);
-	assert_int_equal(counter(b, URDMA_CNT_DB_OWNER), 7 + SRQ);
-	assert_int_equal(counter(b, URDMA_CNT_DB_BAD), 4 - SRQ);
+	assert_int_equal(counter(b, URDMA_CNT_DB_OWNER), 8);
+	assert_int_equal(counter(b, URDMA_CNT_DB_BAD), 3);
 
 	/* none is lost or reordered under back-pressure */
 	w->n_db = 0;
@@ -2173,29 +2166,6 @@ static void test_groups(void **state)
 	bench_free(b);
 }
 
-/* Without SRQs: no such commands, no such SRQ. */
-static void test_no_srq(void **state)
-{
-	struct bench *b = bench_new(4);
-	uint64_t cmd[8];
-
-	(void)state;
-	if (SRQ) {
-		bench_free(b);
-		return;
-	}
-	populate(b);
-	good_srq(cmd, 1);
-	refuse(b, cmd, URDMA_CMD_CREATE_SRQ, 0, URDMA_CS_BAD_OPCODE);
-	refuse(b, cmd, URDMA_CMD_MODIFY_SRQ, 0, URDMA_CS_BAD_OPCODE);
-	refuse(b, cmd, URDMA_CMD_QUERY_SRQ, 0, URDMA_CS_BAD_OPCODE);
-	refuse(b, cmd, URDMA_CMD_DESTROY_SRQ, 0, URDMA_CS_BAD_OPCODE);
-	good_qp_srq(cmd, 1, 3, 4, 0);
-	refuse(b, cmd, URDMA_CMD_CREATE_QP, 6, URDMA_CS_BAD_SRQ);
-	assert_int_equal(b->w->n_sro, 0);
-	bench_free(b);
-}
-
 /* Commands of SRQs: what urdma_srq is told, and each refusal. */
 static void test_srq(void **state)
 {
@@ -2206,10 +2176,6 @@ static void test_srq(void **state)
 	uint16_t tag;
 
 	(void)state;
-	if (!SRQ) {
-		bench_free(b);
-		return;
-	}
 	populate(b);
 	REFUSE(b, good_srq(cmd, 1), , CREATE_SRQ, 1024, BAD_OBJECT);
 	REFUSE(b, good_srq(cmd, 1), , CREATE_SRQ, 0x800007, BAD_OBJECT);
@@ -2361,10 +2327,6 @@ static void test_srq_doorbells(void **state)
 	uint32_t sq = 0, srq = 0, cq = 0, n_sq = 0, n_srq = 0, n_cq = 0, foreign = 0;
 
 	(void)state;
-	if (!SRQ) {
-		bench_free(b);
-		return;
-	}
 	populate(b);
 	to_rts(b, 5);
 	good_srq(cmd, 1);
@@ -2934,7 +2896,7 @@ int main(void)
 		cmocka_unit_test(test_events),	      cmocka_unit_test(test_qp_err),
 		cmocka_unit_test(test_throughput),    cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_dma_error),     cmocka_unit_test(test_reset_under_load),
-		cmocka_unit_test(test_no_srq),	      cmocka_unit_test(test_srq),
+		cmocka_unit_test(test_srq),
 		cmocka_unit_test(test_srq_doorbells), cmocka_unit_test(test_random),
 	};
 

@@ -112,9 +112,9 @@ static void receives(struct bench *b, struct ref_srq *q, unsigned int n, uint32_
 {
 	unsigned int room = 1u << q->cfg.log_entries, most = (1u << q->cfg.log_stride) / 16 - 1;
 
-	for (unsigned int i = 0; i < room; i++)
+	for (unsigned int i = 1u << q->cfg.log_entries; i--;)
 		room -= q->used[i];
-	while (n-- && room--) {
+	for (n = n < room ? n : room; n; n--) {
 		struct sge s[4];
 		unsigned int k = 1 + rnd(b) % (most < 4 ? most : 4);
 
