@@ -45,8 +45,7 @@ may_skip=(
 	# FLUSH, ATOMIC WRITE
 	"test_qpex\.test_qp_ex_rc_flush.*: 'Create custom mr"
 	"test_qpex\.test_qp_ex_rc_atomic_write: 'Extended QP"
-	# SRQs, tag matching
-	"test_srq\..*: 'Create SRQ"
+	# tag matching
 	"test_tag_matching\..*: 'Extended CQ"
 )
 

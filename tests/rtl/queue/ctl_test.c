@@ -2559,7 +2559,7 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 	uint32_t obj, pd, cq, cq2, eq, srq, state, status = URDMA_CS_OK;
 
 	*wait = NULL;
-	switch (rnd_below(rnd, SRQ ? 15 : 12)) {
+	switch (rnd_below(rnd, 15)) {
 	case 0:
 		obj = rnd_below(rnd, R_PD);
 		*op_out = URDMA_CMD_ALLOC_PD;
@@ -2642,7 +2642,7 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 		cq2 = rnd_below(rnd, R_CQ);
 		*op_out = URDMA_CMD_CREATE_QP;
 		good_qp(cmd, pd, cq, cq2);
-		srq = SRQ && rnd_below(rnd, 2) ? rnd_below(rnd, R_SRQ) : R_SRQ;
+		srq = rnd_below(rnd, 2) ? rnd_below(rnd, R_SRQ) : R_SRQ;
 		if (srq != R_SRQ)
 			good_qp_srq(cmd, pd, cq, cq2, srq);
 		if (r->qp_wait[obj])
@@ -2896,8 +2896,8 @@ int main(void)
 		cmocka_unit_test(test_events),	      cmocka_unit_test(test_qp_err),
 		cmocka_unit_test(test_throughput),    cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_dma_error),     cmocka_unit_test(test_reset_under_load),
-		cmocka_unit_test(test_srq),
-		cmocka_unit_test(test_srq_doorbells), cmocka_unit_test(test_random),
+		cmocka_unit_test(test_srq),	      cmocka_unit_test(test_srq_doorbells),
+		cmocka_unit_test(test_random),
 	};
 
 	seed = test_seed(seed);

@@ -430,8 +430,8 @@ void bench_drain(struct bench *b, unsigned int limit)
 	while (quiet < 3) {
 		bench_cycle(b);
 		if (fifo_head(&b->beats) || fifo_head(&b->db) || fifo_head(&b->srq_db) ||
-		    fifo_head(&b->qpc) ||
-		    fifo_head(&b->aqc) || fifo_head(&b->sent) || fifo_head(&b->made) || b->out.busy)
+		    fifo_head(&b->qpc) || fifo_head(&b->aqc) || fifo_head(&b->sent) ||
+		    fifo_head(&b->made) || b->out.busy)
 			quiet = 0;
 		else
 			quiet++;
@@ -620,8 +620,8 @@ struct bench *bench_new(uint32_t seed)
 
 void bench_free(struct bench *b)
 {
-	struct fifo *f[] = { &b->beats, &b->db, &b->srq_db,	    &b->qpc,	&b->aqc, &b->sent,
-			     &b->made,	&b->mrr[0], &b->mrr[1], &b->rdr };
+	struct fifo *f[] = { &b->beats, &b->db,	  &b->srq_db, &b->qpc,	  &b->aqc,
+			     &b->sent,	&b->made, &b->mrr[0], &b->mrr[1], &b->rdr };
 
 	for (size_t i = 0; i < sizeof(f) / sizeof(f[0]); i++)
 		free(f[i]->data);

@@ -139,8 +139,7 @@ void ref_flush(struct ref *r)
 	if (r->srq) {
 		if (r->held)
 			ref_cqe(r, ref_end(r), URDMA_WC_FLUSH_ERR, 0, NULL, false, 0);
-		r->errs[r->n_errs++] =
-			(struct bench_err){ r->cfg.qpn, URDMA_EV_LAST_WQE, true };
+		r->errs[r->n_errs++] = (struct bench_err){ r->cfg.qpn, URDMA_EV_LAST_WQE, true };
 		return;
 	}
 	for (; r->ci != r->pi; r->ci++)
@@ -363,8 +362,8 @@ void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 				 : imm ? URDMA_WR_SEND_IMM
 				       : URDMA_WR_SEND;
 			if (send || imm)
-				ref_cqe(r, ref_end(r), 0, r->moff, imm || inv ? imm_at : NULL, p->se,
-					cqe_op);
+				ref_cqe(r, ref_end(r), 0, r->moff, imm || inv ? imm_at : NULL,
+					p->se, cqe_op);
 			r->msn = (r->msn + 1) & 0xffffff;
 		}
 		if (p->ackreq)

@@ -206,7 +206,8 @@ void test_srq(void **state)
 	bench_free(b);
 }
 
-/* Three SRQs, RC, UC and UD on them, messages of all QPs mixed packet by packet, posts among them. */
+/* Three SRQs, RC, UC and UD on them, messages of all QPs mixed packet by packet, posts among them.
+ */
 void test_srq_traffic(void **state)
 {
 	struct bench *b = start();
@@ -252,8 +253,12 @@ void test_srq_traffic(void **state)
 			}
 			last = !--left[k];
 			fill(b, 512);
-			send_packet(b, r, first ? (last ? 4 : 0) : last ? 2 : 1, r->epsn, payload,
-				    last ? 1 + rnd(b) % 512 : 512, rnd(b) % 2, false);
+			send_packet(b, r,
+				    first  ? (last ? 4 : 0)
+				    : last ? 2
+					   : 1,
+				    r->epsn, payload, last ? 1 + rnd(b) % 512 : 512, rnd(b) % 2,
+				    false);
 			/* a WRITE with immediate of one that is not in a message */
 			r = &refs[rnd(b) % (QPS - 1)];
 			if (!left[r - refs] && ref_posted(r))
@@ -263,7 +268,8 @@ void test_srq_traffic(void **state)
 		/* what is begun goes on in the next round, or ends */
 		for (unsigned int k = 0; k < QPS; k++)
 			if (left[k])
-				send_packet(b, &refs[k], 2, refs[k].epsn, payload, 100, true, false);
+				send_packet(b, &refs[k], 2, refs[k].epsn, payload, 100, true,
+					    false);
 		settle(b);
 		for (int i = 0; i < 3; i++) {
 			took += budget[i] - posted(&srqs[i]);
@@ -275,7 +281,8 @@ void test_srq_traffic(void **state)
 	bench_free(b);
 }
 
-/* A message of UC that loses a packet leaves its WQE to the next one of its QP, and not to others. */
+/* A message of UC that loses a packet leaves its WQE to the next one of its QP, and not to others.
+ */
 void test_srq_uc(void **state)
 {
 	struct bench *b = start();
@@ -377,7 +384,8 @@ void test_srq_flush(void **state)
 			bench_run(b, 40 + rnd(b) % 100);
 		if (round % 4 < 2) {
 			end_qp(b, &refs[0]);
-			/* more than once: a doorbell of a receive queue that it has not, ERR again */
+			/* more than once: a doorbell of a receive queue that it has not, ERR again
+			 */
 			bench_db(b, refs[0].cfg.qpn, 1);
 			bench_ctl(b, false, QPC_ERR, refs[0].cfg.qpn, 0);
 		} else {
@@ -409,8 +417,8 @@ void test_srq_flush(void **state)
 
 /*
  * An error of placement, with messages of the QP behind it that have taken WQEs, and messages of
- * others: each WQE that was taken completes once, that of the error with its status, those behind it
- * with FLUSH_ERR.
+ * others: each WQE that was taken completes once, that of the error with its status, those behind
+ * it with FLUSH_ERR.
  */
 void test_srq_behind_error(void **state)
 {
@@ -540,8 +548,8 @@ static void unseen(struct bench *b, struct ref *r, uint8_t op, size_t len)
 }
 
 /*
- * The ring is wrong: an index beyond the array, a doorbell beyond the ring. A neighbour with another
- * SRQ notices nothing, and the dead SRQ gives nobody anything.
+ * The ring is wrong: an index beyond the array, a doorbell beyond the ring. A neighbour with
+ * another SRQ notices nothing, and the dead SRQ gives nobody anything.
  */
 void test_srq_index(void **state)
 {
