@@ -335,7 +335,7 @@ static void test_copies(void **)
 		b.line_percent = 80;
 		b.forced = 0;
 		reset(b);
-		for (int i = 0; i < 100000; i++)
+		for (int i = 0; i < 200000; i++)
 			cycle(b);
 		print_message("%lu frames of %lu that turned round went to the MAC as well\n",
 			      (unsigned long)b.copies, (unsigned long)b.rx_frames[FROM_TX]);

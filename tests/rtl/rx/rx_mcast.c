@@ -720,7 +720,7 @@ void test_mcast_traffic(void **state)
 	bench_clear_logs(b);
 	fill(b, 200);
 	base = get32(to_group(b, 0, 0).ext + 8) + 1;
-	while (n < N || b->out.busy) {
+	while (n < N || busy || b->out.busy) {
 		enum mc_status status;
 
 		if (n < N && rnd(b) % 40 == 0) {
@@ -736,7 +736,7 @@ void test_mcast_traffic(void **state)
 			if (n % 97 == 0)
 				bench_settings(b, 30 + rnd(b) % 71, 0, 1 + rnd(b) % 8, 40);
 		}
-		if (!busy && rnd(b) % 30 == 0) {
+		if (!busy && n < N && rnd(b) % 30 == 0) {
 			uint8_t gid[16];
 
 			q = rnd(b) % QS;
