@@ -615,8 +615,8 @@ static void check_drop(struct bench *b)
 		assert_int_equal(b->dut.cnt_read_drop, 0);
 		return;
 	}
-	// What is behind a lost one has no answer. It is not counted if the QP has ended, which may be
-	// seen here only later.
+	// What is behind a lost one has no answer. It is not counted if the QP has ended, which may
+	// be seen here only later.
 	if (b->dut.cnt_read_drop || b->last_behind) {
 		// a rfail may stand behind it
 		for (uint64_t i = log_end(q); i-- > q->base;) {
