@@ -129,14 +129,15 @@ enum cause_kind { BY_NAK, BY_GAP, BY_RNR };
 struct cause {
 	enum cause_kind kind;
 	uint32_t psn;
-	uint64_t ns, due; /* due: not before */
-	bool used;	  /* a resend was for it */
-	bool served;	  /* something was sent again since, from there or before */
+	uint64_t ns, told; /* the first report, and the last that says the same */
+	uint64_t due;	   /* not before */
+	bool used;	   /* a resend was for it */
+	bool served;	   /* something was sent again since, from there or before */
 };
 
 struct gap {
 	uint32_t psn;
-	uint64_t opened, closed;
+	uint64_t waited, closed; /* waited: since when nothing in front of its NAK was sent */
 	bool open, naked;
 };
 
@@ -322,14 +323,21 @@ static void add_cause(struct requester *r, enum cause_kind kind, uint64_t ns, ui
 
 	/* each response behind a gap reports it; one that comes after it was sent again, anew */
 	if (r->cause_n && kind == BY_GAP && k->kind == BY_GAP && k->psn == r->una && !k->used &&
-	    k->ns >= r->back_ns)
+	    k->ns >= r->back_ns) {
+		k->told = ns;
 		return;
-	/* There is one NAK for a gap. The wire's copy of one that was served need not be. */
+	}
+	/*
+	 * There is one NAK for a gap. The wire's copy of one that was served need not be; nor need
+	 * one of a request whose responder has answered a later one: it is old.
+	 */
 	for (unsigned int i = 0; i < CAUSES && kind == BY_NAK; i++)
-		copy |= r->cause[i].ns && r->cause[i].kind == BY_NAK && r->cause[i].psn == r->una &&
-			r->cause[i].served;
+		copy |= r->cause[i].ns && r->cause[i].psn == r->una && r->cause[i].served &&
+			(r->cause[i].kind == BY_NAK || r->cause[i].kind == BY_GAP);
 	k = &r->cause[r->cause_n++ % CAUSES];
-	*k = (struct cause){ .kind = kind, .psn = r->una, .ns = ns, .due = due, .served = copy };
+	*k = (struct cause){
+		.kind = kind, .psn = r->una, .ns = ns, .told = ns, .due = due, .served = copy
+	};
 }
 
 /* Everything before `to` is acknowledged, up to a READ or ATOMIC without its answer. True: reached.
@@ -472,7 +480,7 @@ static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 		/* after a time-out it needs no gap, which may send it back once more */
 		if (why->used || (late && why->kind == BY_GAP) ||
 		    roce_psn_diff(why->psn, k->psn) > 0 ||
-		    (why->psn != k->psn && why->ns + c->config.lag_ns < k->ns))
+		    (why->psn != k->psn && why->told + c->config.lag_ns < k->ns))
 			continue;
 		if (k->ns < why->due)
 			violation(c, p, k->ns,
@@ -694,7 +702,7 @@ static void request_in(struct rc_check *c, struct pair *p, const struct packet *
 		r->msn = 0;
 		r->wait_n = 0;
 		r->gap_n = 1;
-		r->gap[0] = (struct gap){ .psn = k->psn, .opened = k->ns, .open = true };
+		r->gap[0] = (struct gap){ .psn = k->psn, .waited = k->ns, .open = true };
 	}
 	d = roce_psn_diff(k->psn, r->h.next);
 	g = r->gap_n ? gap_at(r, 0) : NULL;
@@ -714,7 +722,7 @@ static void request_in(struct rc_check *c, struct pair *p, const struct packet *
 		c->counts.rx_ahead++;
 		if (!r->rnr && !(g && g->open)) {
 			g = &r->gap[r->gap_n++ % GAPS];
-			*g = (struct gap){ .psn = r->h.next, .opened = k->ns, .open = true };
+			*g = (struct gap){ .psn = r->h.next, .waited = k->ns, .open = true };
 		}
 		return;
 	}
@@ -778,7 +786,7 @@ static void nak_out(struct rc_check *c, struct pair *p, const struct packet *k)
 		r->wait_n = 0;
 		r->gap_n = 1;
 		r->gap[0] =
-			(struct gap){ .psn = k->psn, .opened = k->ns, .open = true, .naked = true };
+			(struct gap){ .psn = k->psn, .waited = k->ns, .open = true, .naked = true };
 		r->answered = true;
 		r->last_ack = psn_add(k->psn, PSN_MASK);
 		return;
@@ -875,9 +883,15 @@ static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 		if (index == w->n - 1)
 			wait_drop(r, i);
 	}
-	/* the ACK for a duplicate waits for the answers in front of it */
+	/* the ACK for a duplicate waits for the answers in front of it, and so does a NAK */
 	if (r->duplicate_ns && k->ns <= r->duplicate_ns + c->config.lag_ns)
 		r->duplicate_ns = k->ns;
+	for (i = 0; i < GAPS && i < r->gap_n; i++) {
+		struct gap *g = gap_at(r, i);
+
+		if (g->open && k->ns <= g->waited + c->config.lag_ns)
+			g->waited = k->ns;
+	}
 	/* an answer acknowledges all before it */
 	if (!r->answered || roce_psn_diff(k->psn, r->last_ack) > 0) {
 		r->answered = true;
@@ -929,8 +943,8 @@ static void responder_end(struct rc_check *c, struct pair *p, uint64_t now)
 	for (unsigned int i = 0; i < GAPS && i < r->gap_n; i++) {
 		struct gap *g = gap_at(r, i);
 
-		if (!g->naked && g->opened &&
-		    (g->open ? now : g->closed) > g->opened + 4 * c->config.lag_ns)
+		if (!g->naked && g->waited &&
+		    (g->open ? now : g->closed) > g->waited + 4 * c->config.lag_ns)
 			violation(c, p, now, "the gap at PSN 0x%06x was not NAKed", g->psn);
 	}
 	for (unsigned int i = 0; i < r->wait_n; i++)

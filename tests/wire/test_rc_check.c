@@ -354,6 +354,55 @@ static void gap_after_timeout(struct talk *t, unsigned int times)
 	answer(t, IN, READ_ONLY, 2, 0x1f, 3, MTU);
 }
 
+/* A NAK that the wire has held back: what it asks for has been sent again, because of a gap. */
+static void rq_nak_behind_gap(struct talk *t)
+{
+	atomic(t, OUT, 0);
+	reth(t, OUT, READ_REQ, 1, 0x2000, MTU, 0);
+	answer(t, IN, READ_ONLY, 1, 0x1f, 2, MTU);
+	atomic(t, OUT, 0);
+	reth(t, OUT, READ_REQ, 1, 0x2000, MTU, 0);
+	answer(t, IN, ACK, 0, 0x60, 0, 0);
+	wait_us(t, 100);
+	atomic(t, OUT, 0);
+	reth(t, OUT, READ_REQ, 1, 0x2000, MTU, 0);
+	atomic_ack(t, IN, 0, 2, 0);
+	answer(t, IN, READ_ONLY, 1, 0x1f, 2, MTU);
+}
+
+/*
+ * A gap told before a time-out's resend is on the wire sends the requester back once more, from
+ * what has been acknowledged meanwhile; one told long ago does not.
+ */
+static void gap_and_timeout(struct talk *t, bool again)
+{
+	reth(t, OUT, READ_REQ, 0, 0x2000, MTU, 0);
+	atomic(t, OUT, 1);
+	reth(t, OUT, READ_REQ, 2, 0x3000, MTU, 0);
+	answer(t, IN, READ_ONLY, 2, 0x1f, 2, MTU);
+	wait_us(t, 80);
+	if (again)
+		answer(t, IN, READ_ONLY, 2, 0x1f, 2, MTU);
+	reth(t, OUT, READ_REQ, 0, 0x2000, MTU, 0);
+	atomic(t, OUT, 1);
+	reth(t, OUT, READ_REQ, 2, 0x3000, MTU, 0);
+	answer(t, IN, READ_ONLY, 0, 0x1f, 1, MTU);
+	atomic(t, OUT, 1);
+	reth(t, OUT, READ_REQ, 2, 0x3000, MTU, 0);
+	atomic_ack(t, IN, 1, 2, 0);
+	answer(t, IN, READ_ONLY, 2, 0x1f, 3, MTU);
+}
+
+static void rq_gap_told_before_timeout(struct talk *t)
+{
+	gap_and_timeout(t, true);
+}
+
+static void rq_gap_told_long_ago(struct talk *t)
+{
+	gap_and_timeout(t, false);
+}
+
 static void rq_gap_told_anew(struct talk *t)
 {
 	gap_after_timeout(t, 2);
@@ -438,6 +487,34 @@ static void rs_gap(struct talk *t)
 	request(t, IN, SEND_ONLY, 1, 8);
 	request(t, IN, SEND_ONLY, 2, 8);
 	ack(t, OUT, 2, 3);
+}
+
+/* The NAK of a gap has its place behind the answers to the READ before it. */
+static void gap_behind_answers(struct talk *t, unsigned int us)
+{
+	reth(t, IN, READ_REQ, 0, 0x2000, 8 * MTU, 0);
+	request(t, IN, SEND_ONLY, 9, 8);
+	for (uint32_t p = 0; p < 8; p++) {
+		wait_us(t, 40);
+		if (p % 7)
+			answer(t, OUT, READ_MIDDLE, p, 0, 0, MTU);
+		else
+			answer(t, OUT, p ? READ_LAST : READ_FIRST, p, 0x1f, 1, MTU);
+	}
+	wait_us(t, us);
+	request(t, IN, SEND_ONLY, 8, 8);
+	request(t, IN, SEND_ONLY, 9, 8);
+	ack(t, OUT, 9, 3);
+}
+
+static void rs_gap_behind_answers(struct talk *t)
+{
+	gap_behind_answers(t, 0);
+}
+
+static void rs_no_nak_after_answers(struct talk *t)
+{
+	gap_behind_answers(t, 300);
 }
 
 static void rs_second_nak(struct talk *t)
@@ -619,6 +696,9 @@ static const struct conversation conversations[] = {
 	WRONG(rq_rnr_early),
 	CLEAN(rq_read_gap),
 	WRONG(rq_read_gap_wrong_place),
+	CLEAN(rq_nak_behind_gap),
+	CLEAN(rq_gap_told_before_timeout),
+	WRONG(rq_gap_told_long_ago),
 	CLEAN(rq_gap_told_anew),
 	WRONG(rq_gap_back_too_often),
 	WRONG(rq_sequence),
@@ -630,6 +710,8 @@ static const struct conversation conversations[] = {
 	WRONG(rq_after_end),
 	CLEAN(rs_clean),
 	CLEAN(rs_gap),
+	CLEAN(rs_gap_behind_answers),
+	WRONG(rs_no_nak_after_answers),
 	WRONG(rs_second_nak),
 	WRONG(rs_no_nak),
 	WRONG(rs_nak_for_nothing),
