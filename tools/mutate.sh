@@ -19,7 +19,7 @@ jobs=${JOBS:-$(nproc)}
 # Seconds. A good test takes a tenth of it, on a busy machine too.
 limit=${LIMIT:-300}
 # Cheap ones first.
-engine="commands errors loopback eth ring opcodes crossing unrel mcast many matrix send rc lumina status loss mix"
+engine="commands errors loopback eth ring opcodes crossing unrel mcast srq many matrix send rc lumina status loss mix"
 cd "$top"
 
 # caught_by N FILE NAME: prints the test that fails with fault N.

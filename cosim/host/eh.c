@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/eh_srq.h"
 #include "rate.h"
 
 #define READY_LIMIT   1000000u /* cycles until STATUS.READY */
@@ -483,10 +484,10 @@ void urdma_eh_unmap(struct urdma_embedded *host, struct urdma_eh_map *map)
 	map->n_tables = 0;
 }
 
-static int ring_create(struct urdma_eh *eh, unsigned int log_entries, unsigned int log_stride,
-		       enum urdma_eh_ring_kind kind, struct urdma_eh_ring *ring)
+int urdma_eh_ring_create(struct urdma_eh *eh, unsigned int log_entries, unsigned int log_stride,
+			 size_t behind, enum urdma_eh_ring_kind kind, struct urdma_eh_ring *ring)
 {
-	size_t size = (size_t)1 << (log_entries + log_stride);
+	size_t size = ((size_t)1 << (log_entries + log_stride)) + behind;
 	int ret;
 
 	memset(ring, 0, sizeof(*ring));
@@ -505,14 +506,16 @@ static int ring_create(struct urdma_eh *eh, unsigned int log_entries, unsigned i
 	return ret;
 }
 
-static void ring_destroy(struct urdma_eh *eh, struct urdma_eh_ring *ring)
+void urdma_eh_ring_destroy(struct urdma_eh *eh, struct urdma_eh_ring *ring)
 {
+	if (!ring->base)
+		return;
 	urdma_eh_unmap(eh->host, &ring->map);
 	urdma_embedded_free(eh->host, ring->base);
 	ring->base = NULL;
 }
 
-static uint64_t ring_word(const struct urdma_eh_ring *ring)
+uint64_t urdma_eh_ring_word(const struct urdma_eh_ring *ring)
 {
 	return URDMA_SET(URDMA_RING_LOG_ENTRIES, ring->log_entries) |
 	       URDMA_SET(URDMA_RING_LOG_STRIDE, ring->log_stride) |
@@ -660,17 +663,17 @@ int urdma_eh_create_cq(struct urdma_eh *eh, uint32_t cqn, unsigned int log_entri
 	cq->eh = eh;
 	cq->cqn = cqn;
 	cq->db_page = db_page;
-	ret = ring_create(eh, log_entries, 5, kind, &cq->ring);
+	ret = urdma_eh_ring_create(eh, log_entries, 5, 0, kind, &cq->ring);
 	if (ret)
 		return ret;
 	cmd.w[0] =
 		URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_CREATE_CQ) | URDMA_SET(URDMA_CMD0_OBJ, cqn);
-	cmd.w[1] = URDMA_SET(URDMA_CMD_CQ1_RING, ring_word(&cq->ring)) |
+	cmd.w[1] = URDMA_SET(URDMA_CMD_CQ1_RING, urdma_eh_ring_word(&cq->ring)) |
 		   URDMA_SET(URDMA_CMD_CQ1_EQN, eqn) | URDMA_SET(URDMA_CMD_CQ1_DB_PAGE, db_page);
 	cmd.w[2] = cq->ring.map.addr;
 	ret = urdma_eh_cmd(eh, &cmd, NULL);
 	if (ret)
-		ring_destroy(eh, &cq->ring);
+		urdma_eh_ring_destroy(eh, &cq->ring);
 	return ret;
 }
 
@@ -679,7 +682,7 @@ int urdma_eh_destroy_cq(struct urdma_eh_cq *cq)
 	int ret = simple(cq->eh, URDMA_CMD_DESTROY_CQ, cq->cqn);
 
 	if (!ret)
-		ring_destroy(cq->eh, &cq->ring);
+		urdma_eh_ring_destroy(cq->eh, &cq->ring);
 	return ret;
 }
 
@@ -767,12 +770,14 @@ int urdma_eh_create_qp(struct urdma_eh *eh, const struct urdma_eh_qp_attr *attr,
 	qp->qpn = attr->qpn;
 	qp->type = attr->type ? attr->type : URDMA_QPT_RC;
 	qp->db_page = attr->db_page;
-	ret = ring_create(eh, attr->log_sq, attr->log_sq_stride, attr->kind, &qp->sq);
+	ret = urdma_eh_ring_create(eh, attr->log_sq, attr->log_sq_stride, 0, attr->kind, &qp->sq);
 	if (ret)
 		return ret;
-	ret = ring_create(eh, attr->log_rq, attr->log_rq_stride, attr->kind, &qp->rq);
+	if (!attr->srq)
+		ret = urdma_eh_ring_create(eh, attr->log_rq, attr->log_rq_stride, 0, attr->kind,
+					   &qp->rq);
 	if (ret) {
-		ring_destroy(eh, &qp->sq);
+		urdma_eh_ring_destroy(eh, &qp->sq);
 		return ret;
 	}
 	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_CREATE_QP) |
@@ -785,14 +790,19 @@ int urdma_eh_create_qp(struct urdma_eh *eh, const struct urdma_eh_qp_attr *attr,
 		   URDMA_SET(URDMA_CMD_QP1_PRIV, attr->priv) |
 		   URDMA_SET(URDMA_CMD_QP1_MCAST_NO_LOOP, attr->no_loop);
 	cmd.w[2] = URDMA_SET(URDMA_CMD_QP2_RECV_CQ, attr->recv_cq->cqn);
-	cmd.w[3] = URDMA_SET(URDMA_CMD_QP3_SQ_RING, ring_word(&qp->sq));
+	cmd.w[3] = URDMA_SET(URDMA_CMD_QP3_SQ_RING, urdma_eh_ring_word(&qp->sq));
 	cmd.w[4] = qp->sq.map.addr;
-	cmd.w[5] = URDMA_SET(URDMA_CMD_QP5_RQ_RING, ring_word(&qp->rq));
-	cmd.w[6] = qp->rq.map.addr;
+	if (attr->srq) {
+		cmd.w[1] |= URDMA_SET(URDMA_CMD_QP1_SRQ, 1);
+		cmd.w[5] = URDMA_SET(URDMA_CMD_QP5_SRQN, attr->srq->srqn);
+	} else {
+		cmd.w[5] = URDMA_SET(URDMA_CMD_QP5_RQ_RING, urdma_eh_ring_word(&qp->rq));
+		cmd.w[6] = qp->rq.map.addr;
+	}
 	ret = urdma_eh_cmd(eh, &cmd, NULL);
 	if (ret) {
-		ring_destroy(eh, &qp->sq);
-		ring_destroy(eh, &qp->rq);
+		urdma_eh_ring_destroy(eh, &qp->sq);
+		urdma_eh_ring_destroy(eh, &qp->rq);
 	}
 	return ret;
 }
@@ -802,8 +812,8 @@ int urdma_eh_destroy_qp(struct urdma_eh_qp *qp)
 	int ret = simple(qp->eh, URDMA_CMD_DESTROY_QP, qp->qpn);
 
 	if (!ret) {
-		ring_destroy(qp->eh, &qp->sq);
-		ring_destroy(qp->eh, &qp->rq);
+		urdma_eh_ring_destroy(qp->eh, &qp->sq);
+		urdma_eh_ring_destroy(qp->eh, &qp->rq);
 	}
 	return ret;
 }
@@ -1292,18 +1302,27 @@ int urdma_eh_put_local_inv(struct urdma_eh_qp *qp, uint32_t key, bool signaled)
 	return urdma_eh_put_send(qp, &wr);
 }
 
-int urdma_eh_put_recv(struct urdma_eh_qp *qp, const struct urdma_eh_sge *sge, unsigned int n_sge)
+int urdma_eh_put_rqe(struct urdma_eh_ring *ring, uint32_t index, const struct urdma_eh_sge *sge,
+		     unsigned int n_sge)
 {
-	size_t room = ((size_t)1 << qp->rq.log_stride) - URDMA_RQE_DATA_OFFSET;
-	uint64_t *w = ring_slot(&qp->rq, qp->rq_pi);
+	size_t room = ((size_t)1 << ring->log_stride) - URDMA_RQE_DATA_OFFSET;
+	uint64_t *w = ring_slot(ring, index);
 
 	if ((size_t)n_sge * URDMA_SGE_SIZE > room)
 		return -E2BIG;
 	put_sges(w + URDMA_RQE_DATA_OFFSET / 8, sge, n_sge);
 	w[0] = URDMA_SET(URDMA_RQE0_NUM_SGE, n_sge);
 	w[1] = 0;
-	qp->rq_pi++;
 	return 0;
+}
+
+int urdma_eh_put_recv(struct urdma_eh_qp *qp, const struct urdma_eh_sge *sge, unsigned int n_sge)
+{
+	int ret = urdma_eh_put_rqe(&qp->rq, qp->rq_pi, sge, n_sge);
+
+	if (!ret)
+		qp->rq_pi++;
+	return ret;
 }
 
 void urdma_eh_ring_sq(struct urdma_eh_qp *qp)

@@ -124,6 +124,14 @@ struct urdma_eh_ring {
 	struct urdma_eh_map map;
 };
 
+/* Zeroed, with room for `behind` bytes under the same map. */
+int urdma_eh_ring_create(struct urdma_eh *eh, unsigned int log_entries, unsigned int log_stride,
+			 size_t behind, enum urdma_eh_ring_kind kind, struct urdma_eh_ring *ring);
+/* One without memory has been destroyed. */
+void urdma_eh_ring_destroy(struct urdma_eh *eh, struct urdma_eh_ring *ring);
+/* URDMA_RING_* as commands want it. */
+uint64_t urdma_eh_ring_word(const struct urdma_eh_ring *ring);
+
 /* ---- events --------------------------------------------------------------------------------- */
 
 struct urdma_eh_event {
@@ -191,6 +199,8 @@ unsigned int urdma_eh_poll_cq(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, 
 bool urdma_eh_cq_ready(const struct urdma_eh_cq *cq);
 void urdma_eh_arm_cq(struct urdma_eh_cq *cq, bool solicited_only);
 
+struct urdma_eh_srq; /* host/eh_srq.h */
+
 struct urdma_eh_qp_attr {
 	uint32_t qpn, pd;
 	struct urdma_eh_cq *send_cq, *recv_cq;
@@ -198,9 +208,10 @@ struct urdma_eh_qp_attr {
 	unsigned int log_sq, log_rq;		   /* entries */
 	unsigned int log_sq_stride, log_rq_stride; /* 6 to 9 */
 	bool sig_all;
-	bool priv;	   /* of the kernel: may post REG_MR */
-	bool no_loop;	   /* UD: what goes to a group goes to the wire alone */
-	unsigned int type; /* URDMA_QPT_*; 0: RC */
+	bool priv;			/* of the kernel: may post REG_MR */
+	bool no_loop;			/* UD: what goes to a group goes to the wire alone */
+	unsigned int type;		/* URDMA_QPT_*; 0: RC */
+	const struct urdma_eh_srq *srq; /* or NULL; with one there is no receive queue */
 	enum urdma_eh_ring_kind kind;
 };
 
@@ -333,6 +344,9 @@ struct urdma_eh_send {
 
 /* Writes the WQE; -E2BIG when it does not fit. No check for room in the ring: see the indices. */
 int urdma_eh_put_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr);
+/* A receive WQE into the slot of an index. */
+int urdma_eh_put_rqe(struct urdma_eh_ring *ring, uint32_t index, const struct urdma_eh_sge *sge,
+		     unsigned int n_sge);
 int urdma_eh_put_recv(struct urdma_eh_qp *qp, const struct urdma_eh_sge *sge, unsigned int n_sge);
 /*
  * REG_MR of len bytes from p as va, with a new variant of the key, which mr has from now on. The

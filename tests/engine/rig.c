@@ -57,7 +57,8 @@ void rig_make_qp(struct rig *rig, unsigned int n, unsigned int i)
 		.sig_all = config->sig_all,
 		.priv = config->priv,
 		.no_loop = i < 64 && (config->no_loop >> i & 1),
-		.type = config->type,
+		.type = config->types ? config->types[i] : config->type,
+		.srq = config->srqs ? &side->srq[i % config->srqs] : NULL,
 		.kind = config->kind,
 	};
 
@@ -68,6 +69,22 @@ void rig_renew_qp(struct rig *rig, unsigned int side, unsigned int i)
 {
 	rig_check(rig, urdma_eh_destroy_qp(&rig->side[side].qp[i]), "destroy QP");
 	rig_make_qp(rig, side, i);
+}
+
+static void make_srq(struct rig *rig, unsigned int n, unsigned int i)
+{
+	const struct rig_config *config = &rig->config;
+	struct urdma_eh_srq_attr attr = {
+		.srqn = RIG_SRQN(i),
+		.pd = RIG_PD,
+		.db_page = RIG_DB_PAGE,
+		.log_entries = config->log_srq,
+		.log_stride = config->log_rq_stride ? config->log_rq_stride : config->log_stride,
+		.kind = config->kind,
+	};
+	struct rig_side *side = &rig->side[n];
+
+	rig_check(rig, urdma_eh_create_srq(side->eh, &attr, &side->srq[i]), "create SRQ");
 }
 
 void rig_make_queues(struct rig *rig, unsigned int n)
@@ -83,6 +100,8 @@ void rig_make_queues(struct rig *rig, unsigned int n)
 		  urdma_eh_create_cq(side->eh, 2, config->log_cqe, 1, RIG_DB_PAGE, config->kind,
 				     &side->recv_cq),
 		  "create receive CQ");
+	for (unsigned int i = 0; i < config->srqs; i++)
+		make_srq(rig, n, i);
 	if (config->batch)
 		urdma_eh_batch_begin(side->eh);
 	for (unsigned int i = 0; i < config->qps; i++)
@@ -108,7 +127,8 @@ static void start_side(struct rig *rig, unsigned int n)
 				     &side->mr),
 		  "create MR");
 	side->qp = calloc(config->qps, sizeof(*side->qp));
-	rig_check(rig, side->qp ? 0 : -1, "memory for QPs");
+	side->srq = calloc(config->srqs + 1, sizeof(*side->srq));
+	rig_check(rig, side->qp && side->srq ? 0 : -1, "memory for queues");
 	rig_make_queues(rig, n);
 }
 
@@ -116,6 +136,7 @@ void rig_restart_side(struct rig *rig, unsigned int n)
 {
 	urdma_eh_close(rig->side[n].eh);
 	free(rig->side[n].qp);
+	free(rig->side[n].srq);
 	start_side(rig, n);
 }
 
@@ -202,8 +223,10 @@ void rig_start(struct rig *rig, const struct rig_config *config)
 
 static void end(struct rig *rig)
 {
-	for (unsigned int n = 0; n < rig->config.cosim.n_nics; n++)
+	for (unsigned int n = 0; n < rig->config.cosim.n_nics; n++) {
 		free(rig->side[n].qp);
+		free(rig->side[n].srq);
+	}
 	urdma_embedded_destroy(rig->host);
 	urdma_cosim_destroy(rig->cosim);
 	urdma_faults_destroy(rig->faults);
@@ -216,6 +239,8 @@ void rig_stop(struct rig *rig)
 
 		for (unsigned int i = 0; i < rig->config.qps; i++)
 			rig_check(rig, urdma_eh_destroy_qp(&side->qp[i]), "destroy QP");
+		for (unsigned int i = 0; i < rig->config.srqs; i++)
+			rig_check(rig, urdma_eh_destroy_srq(&side->srq[i]), "destroy SRQ");
 		rig_check(rig, urdma_eh_destroy_cq(&side->send_cq), "destroy CQ");
 		rig_check(rig, urdma_eh_destroy_cq(&side->recv_cq), "destroy CQ");
 		rig_check(rig, urdma_eh_destroy_mr(&side->mr), "destroy MR");

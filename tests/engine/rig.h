@@ -7,7 +7,7 @@
 #define URDMA_TESTS_RIG_H
 
 #include "eth/fault.h"
-#include "host/eh.h"
+#include "host/eh_srq.h"
 
 #include <stdlib.h>
 
@@ -17,8 +17,11 @@ struct rig_config {
 	struct urdma_cosim_config cosim;
 	struct urdma_embedded_config memory;
 	struct urdma_eh_config eh;
-	unsigned int qps;  /* pairs */
-	unsigned int type; /* of the QPs, URDMA_QPT_*; 0: RC */
+	unsigned int qps;     /* pairs */
+	unsigned int type;    /* of the QPs, URDMA_QPT_*; 0: RC */
+	const uint8_t *types; /* or one for each QP, the same on both sides */
+	unsigned int srqs;    /* of each side: QP i takes its receives from SRQ i % srqs */
+	unsigned int log_srq;
 	bool loopback; /* QPs of the first half are connected with the second half's, same side */
 	bool batch;    /* many commands at once: a rig of many QPs comes up soon */
 	unsigned int mtu; /* 1: 256 .. 5: 4096 */
@@ -46,7 +49,8 @@ struct rig_side {
 	struct urdma_eh_mr mr;
 	uint8_t *buffer;
 	struct urdma_eh_cq send_cq, recv_cq;
-	struct urdma_eh_qp *qp; /* config.qps of them */
+	struct urdma_eh_qp *qp;	  /* config.qps of them */
+	struct urdma_eh_srq *srq; /* config.srqs of them */
 };
 
 struct rig {
@@ -67,7 +71,7 @@ void rig_start(struct rig *rig, const struct rig_config *config);
 void rig_stop(struct rig *rig);
 /* Another QP with the number of QP i of a side, which is destroyed; it is in RESET. */
 void rig_renew_qp(struct rig *rig, unsigned int side, unsigned int i);
-/* QP i of a side that has none; both CQs and all QPs of a side that has neither. In RESET. */
+/* QP i of a side that has none; CQs, SRQs and QPs of a side that has none of them. In RESET. */
 void rig_make_qp(struct rig *rig, unsigned int side, unsigned int i);
 void rig_make_queues(struct rig *rig, unsigned int side);
 /*
@@ -79,6 +83,7 @@ void rig_restart_side(struct rig *rig, unsigned int side);
 #define RIG_PD	    1u
 #define RIG_DB_PAGE 5u
 #define RIG_QPN(i)  (0x10u + (i))
+#define RIG_SRQN(i) (0x07u + (i))
 
 /* A fault of the wire from now on, as of urdma_fault_parse(); printf-like. Exits when it is wrong.
  */
