@@ -194,7 +194,7 @@ module urdma_rx_resp
   logic [23:0] psn_diff, rd_diff;
   logic [31:0] mlen, left, wr_key, aeth_key;
   logic [63:0] wr_va;
-  logic [15:0] db_pi, db_ahead;
+  logic [15:0] db_pi, db_step, db_ahead, db_left;
   logic db_old, db_bad;
 
   assign h = s2_in_reg.bth;
@@ -238,10 +238,13 @@ module urdma_rx_resp
   assign srq_dead = srq && got.dead;
   assign mlen = (h.first ? 32'd0 : s2_st_reg.moff) + 32'(s2_in_reg.len);
 
-  // A doorbell that is behind the last one is an old one repeated.
+  // A doorbell that is behind the last one is an old one, late or repeated. Of a full ring of 2**15 the oldest WQE is as far
+  // behind the last doorbell as a whole new ring would be ahead of it.
   assign db_pi = s2_in_reg.ext[15:0];
-  assign db_old = (db_pi - s2_st_reg.pi) > 16'h8000;
+  assign db_step = db_pi - s2_st_reg.pi;
   assign db_ahead = db_pi - s2_st_reg.ci;
+  assign db_left = s2_st_reg.pi - s2_st_reg.ci;
+  assign db_old = db_step > 16'h8000 || db_ahead < db_left;
   assign db_bad = 17'(db_ahead) > (17'd1 << s2_in_reg.rq.log_entries);
 
   always_comb begin

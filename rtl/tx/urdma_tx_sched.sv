@@ -365,9 +365,14 @@ module urdma_tx_sched
     .out_valid(drained_valid), .out_ready(drained_ready), .out_data(drained_qpn), .count(drained_count)
   );
 
-  // A doorbell that is behind the last one is an old one, late or repeated.
+  // A doorbell that is behind the last one is an old one, late or repeated. Of a full ring of 2**15 the oldest WQE is as far
+  // behind the last doorbell as a whole new ring would be ahead of it.
+  logic [15:0] db_step, db_ahead, db_left;
   logic db_old;
-  assign db_old = (e1_db_reg.pi - st.pi) > 16'h8000;
+  assign db_step = e1_db_reg.pi - st.pi;
+  assign db_ahead = e1_db_reg.pi - st.done;
+  assign db_left = st.pi - st.done;
+  assign db_old = db_step > 16'h8000 || db_ahead < db_left;
 
   always_comb begin
     nx = st;

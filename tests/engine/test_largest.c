@@ -2,7 +2,8 @@
 /*
  * The largest rings that there may be, send queue, receive queue and CQs. One doorbell tells of as
  * many WQEs as the ring has, and does so again until the indices, which have 16 bits, have come
- * round. Each message has its number in it, and arrives in its place.
+ * round. Each message has its number in it, and arrives in its place. An old doorbell that comes
+ * while a ring is full has no effect, although its index is 2^15 from the ring's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,6 +24,7 @@
 #define MAX_LEN	 512u
 #define GRH	 40u
 #define QKEY	 0x11u
+#define TAKEN	 400u	 /* cycles until a doorbell is taken, and before anything completes */
 #define TURN	 2000u	 /* cycles between two looks of the host */
 #define LIMIT	 400000u /* cycles without a CQE */
 
@@ -77,6 +79,15 @@ static void check(unsigned int i, const struct urdma_eh_cqe *cqe)
 		assert_int_equal(number[k], first_number + i % WQES + k);
 }
 
+/* The doorbell of the round before comes once more, when the last one has been taken. */
+static void ring_old(struct urdma_eh_qp *qp, unsigned int doorbell, unsigned int index)
+{
+	rig_check(&rig, urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + TAKEN),
+		  "doorbell");
+	urdma_eh_doorbell(qp->eh, qp->db_page, doorbell,
+			  URDMA_SET(URDMA_DBW_OBJ, qp->qpn) | URDMA_SET(URDMA_DBW_INDEX, index));
+}
+
 static void one_round(unsigned int round)
 {
 	unsigned int first = round * WQES, got = 0;
@@ -89,9 +100,11 @@ static void one_round(unsigned int round)
 	for (unsigned int i = 0; i < WQES; i++)
 		put(first + i);
 	urdma_eh_ring_rq(&rig.side[1].qp[0]);
+	ring_old(&rig.side[1].qp[0], URDMA_DB_RQ, first);
 	/* The receives are there first: a datagram does not wait for them. */
 	rig_check(&rig, urdma_cosim_run_until(rig.cosim, seen + TURN), "receives");
 	urdma_eh_ring_sq(&rig.side[0].qp[0]);
+	ring_old(&rig.side[0].qp[0], URDMA_DB_SQ, first);
 	while (got < WQES) {
 		unsigned int n;
 
