@@ -68,10 +68,16 @@ for options in "ib_send_bw -c UD -s 1024 -q 4" "ib_send_lat -c UD -s 1024" "ib_s
 	# shellcheck disable=SC2086
 	[ "$lossy" ] || served $options -n 50 -F -d $da -x "$ga" -- $options -n 50 -F -d $db -x "$gb" $a
 done
+for options in "ib_send_bw -s 4000 -q 4" "ib_send_bw -c UD -s 1024 -q 4" "ib_send_bw -c UC -s 3000" "ib_send_lat -s 64 -R" \
+	"ib_send_bw -s 1000 -b -q 2"; do
+	# shellcheck disable=SC2086
+	[ "$lossy" ] || served $options --use-srq -n 50 -F -d $da -x "$ga" -- $options --use-srq -n 50 -F -d $db -x "$gb" $a
+done
 for options in "ibv_ud_pingpong -n 50 -s 1024" "ibv_uc_pingpong -n 50 -s 20000 -e"; do
 	# shellcheck disable=SC2086
 	[ "$lossy" ] || served $options -d $da -g "$ga" -- $options -d $db -g "$gb" $a
 done
+served ibv_srq_pingpong -n 200 -q 8 -s 6000 -d $da -g "$ga" -- ibv_srq_pingpong -n 200 -q 8 -s 6000 -d $db -g "$gb" $a
 
 # What they say of a device.
 for d in $da $db; do

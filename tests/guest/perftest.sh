@@ -23,6 +23,10 @@ run ibv_rc_pingpong -c -e -s 65536
 # extended verbs, with times of completions
 run ibv_rc_pingpong -c -N -t -s 4096
 
+# QPs of one shared receive queue
+run ibv_srq_pingpong -c -q 8 -s 4096
+run ibv_srq_pingpong -c -e -s 3000
+
 # perftest has several QPs for bandwidth only, and no events for WRITE.
 run ib_send_bw -s 65536
 run ib_send_bw -s 1000 -q 4
@@ -32,6 +36,9 @@ run ib_send_bw -s 8192 -b
 run ib_send_bw -s 64 -I 64 --use_old_post_send
 run ib_send_lat -s 8
 run ib_send_lat -s 4000 -e
+run ib_send_bw -s 1000 -q 8 --use-srq
+run ib_send_bw -s 64 -e -q 4 --use-srq
+run ib_send_lat -s 64 --use-srq
 
 run ib_write_bw -s 65536
 run ib_write_bw -s 1000 -q 4
