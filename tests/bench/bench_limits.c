@@ -7,6 +7,7 @@
 #define RQ_HEAD	    16u /* descriptor in front of the payload on RQ */
 #define RC_HEAD	    12u
 #define DOORBELL    8u
+#define SRQ_INDEX   2u	/* of a WQE's place in a shared receive queue */
 #define SERVED_LINK 0.3 /* share of a DMA read's latency that one way over the link takes */
 
 /* The least that the NIC's own pipelines take for a packet of RDMA. */
@@ -187,7 +188,7 @@ static void pcie(const struct limits_model *m, const struct limits_load *l, stru
 		dma_write(m, requester, l->len, 1);
 		break;
 	case URDMA_WR_SEND:
-		dma_read_share(m, responder, l->recv_stride);
+		dma_read_share(m, responder, l->recv_stride + (l->srq ? SRQ_INDEX : 0));
 		dma_write(m, responder, URDMA_CQE_SIZE, 1);
 		/* fall through */
 	default:

@@ -41,6 +41,7 @@ struct limits_load {
 	unsigned int doorbell;	  /* WQEs for a doorbell */
 	bool both_ways;		  /* the same load in the other direction */
 	bool loopback;		  /* both QPs behind one port */
+	bool srq;		  /* the receive WQEs are those of a shared receive queue */
 	double loss;		  /* share of the frames that the wire loses */
 };
 

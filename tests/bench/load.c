@@ -61,6 +61,12 @@ static uint8_t *memory(const struct run *r, const struct flow *f, const struct e
 	return e->side->buffer + f->at + half + q * slot(r->load);
 }
 
+/* Any message may take any WQE of a shared receive queue: then all have the same bytes. */
+static uint32_t content(const struct load *l, unsigned int n, unsigned int q)
+{
+	return 2 * (l->srq ? 0 : q) + n + 1;
+}
+
 static unsigned int number_of(const struct end *e, uint32_t qpn)
 {
 	return qpn - e->qp->qpn;
@@ -100,6 +106,19 @@ static void post_window(const struct run *r, struct flow *f, unsigned int q)
 		post_sends(r, f, q);
 }
 
+static void post_srq_recvs(const struct run *r, struct flow *f, unsigned int n)
+{
+	struct urdma_eh_srq *srq = f->to.side->srq;
+	struct urdma_eh_sge sge = { 0, in_front(r->load) + r->load->len, f->to.side->mr.key };
+
+	while (n--) {
+		sge.addr =
+			(uintptr_t)memory(r, f, &f->to, srq->free[srq->n_free - 1] % r->load->qps);
+		bench_must(urdma_eh_put_srq_recv(srq, &sge, 1) >= 0, "put receive");
+	}
+	urdma_eh_ring_srq(srq);
+}
+
 /* The receiver rings as often as the sender does. */
 static void post_recvs(const struct run *r, struct flow *f, unsigned int q, unsigned int n)
 {
@@ -107,6 +126,10 @@ static void post_recvs(const struct run *r, struct flow *f, unsigned int q, unsi
 	struct urdma_eh_sge sge = { (uintptr_t)memory(r, f, &f->to, q),
 				    in_front(r->load) + r->load->len, f->to.side->mr.key };
 
+	if (r->load->srq) {
+		post_srq_recvs(r, f, n);
+		return;
+	}
 	while (n--)
 		bench_must(!urdma_eh_put_recv(qp, &sge, 1), "put receive");
 	urdma_eh_ring_rq(qp);
@@ -157,6 +180,8 @@ static void turn(struct run *r, struct flow *f, bool more)
 			good(r, &cqe[i]);
 			if (r->load->loopback)
 				loopback_point(r, &cqe[i]);
+			if (r->load->srq)
+				urdma_eh_srq_give_back(f->to.side->srq, cqe[i].wqe);
 			if (++f->taken[q] < r->load->doorbell)
 				continue;
 			post_recvs(r, f, q, f->taken[q]);
@@ -241,6 +266,8 @@ static void configure(const struct load *l, struct rig_config *config)
 	/* Twice the window: a receive WQE is posted again a little later than its SEND's end. */
 	config->log_sq = log2_up(2 * l->window);
 	config->log_rq = l->opcode == URDMA_WR_SEND ? config->log_sq : 6;
+	config->srqs = l->srq;
+	config->log_srq = log2_up(2 * l->window * l->qps);
 	config->log_cqe = log2_up(2 * l->window * l->qps);
 	if (config->log_cqe < 10)
 		config->log_cqe = 10;
@@ -267,7 +294,7 @@ static void begin_flow(struct run *r, unsigned int n)
 	bench_must(f->posted && f->done && f->taken, "no memory");
 	for (unsigned int q = 0; q < l->qps; q++) {
 		if (l->opcode != URDMA_WR_ATOMIC_FA)
-			rig_fill(memory(r, f, data, q), l->len, 2 * q + n + 1);
+			rig_fill(memory(r, f, data, q), l->len, content(l, n, q));
 		if (l->opcode == URDMA_WR_SEND)
 			post_recvs(r, f, q, 2 * l->window - 1);
 	}
@@ -300,9 +327,9 @@ static void check_memory(const struct run *r, const struct flow *f, unsigned int
 		uint64_t v;
 
 		memcpy(&v, p, 8);
-		bench_must(l->opcode == URDMA_WR_ATOMIC_FA
-				   ? v == f->posted[q]
-				   : rig_verify(p + in_front(l), l->len, 2 * q + n + 1) == l->len,
+		bench_must(l->opcode == URDMA_WR_ATOMIC_FA ? v == f->posted[q]
+							   : rig_verify(p + in_front(l), l->len,
+									content(l, n, q)) == l->len,
 			   "memory is not as it should be");
 	}
 }
@@ -356,6 +383,7 @@ void load_run(const char *name, const struct load *l, struct load_result *result
 				      .doorbell = l->doorbell,
 				      .both_ways = l->both_ways,
 				      .loopback = l->loopback,
+				      .srq = l->srq,
 				      .loss = l->loss / 100 };
 
 	bench_must(r, "no memory");

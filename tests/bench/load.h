@@ -21,6 +21,7 @@ struct load {
 	uint64_t warm, count; /* packets of data before the figure, and in it;
 			       * loopback, which passes no port: messages */
 	bool both_ways, loopback;
+	bool srq;    /* one shared receive queue for all QPs */
 	double loss; /* percent of the frames that the wire loses, in both directions */
 };
 

@@ -13,6 +13,7 @@ struct messages_row {
 	double budget; /* percent of the limit that the design demands; 0: nothing */
 	struct load load;
 	unsigned int type; /* of the QPs, URDMA_QPT_*; 0: RC */
+	bool srq;
 };
 
 /* clang-format off */
@@ -31,6 +32,10 @@ struct messages_row {
 #define DATAGRAMS 90
 /* Four cycles for a packet: what the design demands, in percent of 76.92 million a second. */
 #define FOUR_CYCLES 81.25
+/* 80 % of what RC reaches with receive queues of its own, in percent of the limit. */
+#define SHARED_1 42
+#define SHARED_8 50
+#define SHARED_64 68
 /* As perftest posts, at its hardest: 32 under way on each QP, each with a doorbell and a CQE. */
 #define MANY(op, n, bytes, both, budget, rounds, burst) \
 	MILLIONS, budget, .load = { .opcode = URDMA_WR_##op, .qps = n, .mtu = 5, .len = bytes, \
@@ -77,6 +82,10 @@ static const struct messages_row messages_rows[] = {
 	{ "UD SEND 64 bytes, 2 QPs", SMALL_OF(DATAGRAMS, SEND, 2, 64, 16, 512, 64),
 	  .type = URDMA_QPT_UD },
 	{ "UD SEND 64 bytes, 8 QPs", SMALL(SEND, 8, 64, 16, 64, 24), .type = URDMA_QPT_UD },
+	{ "SEND 64 KB, MTU 4096, 1 QP, SRQ", BULK(SEND, 5, 16), .srq = true },
+	{ "SEND 64 bytes, 1 QP, SRQ", SMALL_OF(SHARED_1, SEND, 1, 64, 16, 512, 64), .srq = true },
+	{ "SEND 64 bytes, 8 QPs, SRQ", SMALL_OF(SHARED_8, SEND, 8, 64, 16, 64, 24), .srq = true },
+	{ "SEND 64 bytes, 64 QPs, SRQ", MANY(SEND, 64, 64, false, SHARED_64, 80, false), .srq = true },
 	{ "WRITE 64 KB, 16 QPs, loss 0.1 %", LOSSY(WRITE, 0.1, 320, 90) },
 	{ "WRITE 64 KB, 16 QPs, loss 1 %", LOSSY(WRITE, 1, 192, 0) },
 	{ "READ 64 KB, 16 QPs, loss 0.1 %", LOSSY(READ, 0.1, 320, 0) },
@@ -97,6 +106,7 @@ void bench_messages(void)
 			continue;
 		load = m->load;
 		load.type = m->type;
+		load.srq = m->srq;
 		load_run(m->name, &load, &result);
 		limit = result.limit;
 		if (m->unit == GBPS) {

@@ -140,6 +140,19 @@ static void small(void **state)
 	assert_float_equal(limit.value, 1000 / (4 * 3.25), 1e-9);
 	l.opcode = URDMA_WR_SEND;
 	assert_float_equal(limits_messages(&model, &l).value, 1000 / (4 * 3.25), 1e-9);
+	/* Both ways, each NIC reads receive WQEs, too; a shared queue has 2 bytes more for each. */
+	l.both_ways = true;
+	l.signaled = l.doorbell = 16;
+	l.recv_stride = 512;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "PCIe, RC beats");
+	assert_float_equal(limit.value, 1000 / (4 * (3.25 + 10)), 1e-9);
+	l.srq = true;
+	limit = limits_messages(&model, &l);
+	assert_float_equal(limit.value, 1000 / (4 * (3.25 + 10.0 * 514 / 512)), 1e-9);
+	l = load(URDMA_WR_SEND, 64, 4096);
+	l.qps = 64;
+	l.window = 32;
 	/* RC: one byte takes one beat. The wire would allow one for 86 bytes. */
 	l.len = 1;
 	limit = limits_messages(&model, &l);

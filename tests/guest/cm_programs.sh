@@ -77,7 +77,8 @@ for options in "ibv_ud_pingpong -n 50 -s 1024" "ibv_uc_pingpong -n 50 -s 20000 -
 	# shellcheck disable=SC2086
 	[ "$lossy" ] || served $options -d $da -g "$ga" -- $options -d $db -g "$gb" $a
 done
-served ibv_srq_pingpong -n 200 -q 8 -s 6000 -d $da -g "$ga" -- ibv_srq_pingpong -n 200 -q 8 -s 6000 -d $db -g "$gb" $a
+served ibv_srq_pingpong -m 4096 -n 200 -q 8 -s 6000 -d $da -g "$ga" -- \
+	ibv_srq_pingpong -m 4096 -n 200 -q 8 -s 6000 -d $db -g "$gb" $a
 
 # What they say of a device.
 for d in $da $db; do
