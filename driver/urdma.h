@@ -36,6 +36,8 @@
 
 #define URDMA_DRV_NAME "urdma"
 #define URDMA_PORT     1
+/* A VLAN tag has three bits of priority, and the service level goes there. */
+#define URDMA_MAX_SL   7
 
 /* Doorbell page of the kernel's own objects, and of EQs. */
 #define URDMA_KERNEL_DB_PAGE 0

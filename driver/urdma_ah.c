@@ -6,9 +6,6 @@
 #include "urdma-abi.h"
 #include "urdma.h"
 
-/* A VLAN tag has three bits of priority, and the service level goes there. */
-#define URDMA_MAX_SL 7
-
 /* The core has resolved the MAC address, also for a process. This does not sleep. */
 int urdma_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_udata *udata)
 {

@@ -306,7 +306,8 @@ static u64 urdma_modify_av(struct urdma_qp *qp, const struct rdma_ah_attr *ah, u
 	cmd[5] = urdma_gid_word(&grh->dgid, 0);
 	cmd[6] = urdma_gid_word(&grh->dgid, 1);
 	cmd[7] |= FIELD_PREP(URDMA_CMD_MOD7_FLOW_LABEL, grh->flow_label & IB_GRH_FLOWLABEL_MASK) |
-		  FIELD_PREP(URDMA_CMD_MOD7_UDP_SPORT, sport);
+		  FIELD_PREP(URDMA_CMD_MOD7_UDP_SPORT, sport) |
+		  FIELD_PREP(URDMA_CMD_MOD7_PCP, rdma_ah_get_sl(ah));
 	return URDMA_QPM_AV;
 }
 
@@ -327,7 +328,8 @@ static int urdma_modify_check(struct urdma_dev *dev, const struct ib_qp_attr *at
 		return -EINVAL;
 	if (mask & IB_QP_AV &&
 	    (attr->ah_attr.type != RDMA_AH_ATTR_TYPE_ROCE ||
-	     !(rdma_ah_get_ah_flags(&attr->ah_attr) & IB_AH_GRH) || !attr->ah_attr.grh.sgid_attr))
+	     !(rdma_ah_get_ah_flags(&attr->ah_attr) & IB_AH_GRH) || !attr->ah_attr.grh.sgid_attr ||
+	     rdma_ah_get_sl(&attr->ah_attr) > URDMA_MAX_SL))
 		return -EINVAL;
 	if (mask & IB_QP_PATH_MTU &&
 	    (attr->path_mtu < IB_MTU_256 || attr->path_mtu > dev->caps.max_mtu))

@@ -217,6 +217,7 @@ package urdma_pkg;
     logic [7:0]       hop_limit;
     logic [19:0]      flow_label;
     logic [15:0]      udp_sport;
+    logic [2:0]       pcp;         // priority in the VLAN tag, if the GID has one
   } qp_cfg_t;
 
   // Context read port: req (valid/ready, qpn), answered in order per reader by rsp_valid and the

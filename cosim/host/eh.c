@@ -901,7 +901,8 @@ int urdma_eh_to_rtr(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn)
 	cmd.w[5] = bytes_le(conn->dgid, 8);
 	cmd.w[6] = bytes_le(conn->dgid + 8, 8);
 	cmd.w[7] = URDMA_SET(URDMA_CMD_MOD7_FLOW_LABEL, conn->flow_label) |
-		   URDMA_SET(URDMA_CMD_MOD7_UDP_SPORT, sport);
+		   URDMA_SET(URDMA_CMD_MOD7_UDP_SPORT, sport) |
+		   URDMA_SET(URDMA_CMD_MOD7_PCP, conn->pcp);
 	return urdma_eh_modify_qp(qp, &cmd);
 }
 

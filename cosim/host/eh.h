@@ -255,8 +255,9 @@ struct urdma_eh_conn {
 	uint16_t udp_sport;  /* 0: 0xc000 and the QP number */
 	uint8_t tclass, hop_limit;
 	uint32_t flow_label;
-	uint16_t pkey; /* 0: 0xffff */
-	uint32_t qkey; /* UD */
+	uint16_t pkey;	  /* 0: 0xffff */
+	uint32_t qkey;	  /* UD */
+	unsigned int pcp; /* priority of the VLAN tag, if the GID has one */
 };
 
 /*

@@ -312,6 +312,7 @@ module urdma_qp_mgr
                   new_entry.cfg.dgid = cmd[URDMA_CMD_MOD5_DGID_LO_LSB +: 128];
                   new_entry.cfg.flow_label = cmd[URDMA_CMD_MOD7_FLOW_LABEL_LSB +: URDMA_CMD_MOD7_FLOW_LABEL_W];
                   new_entry.cfg.udp_sport = cmd[URDMA_CMD_MOD7_UDP_SPORT_LSB +: URDMA_CMD_MOD7_UDP_SPORT_W];
+                  new_entry.cfg.pcp = cmd[URDMA_CMD_MOD7_PCP_LSB +: URDMA_CMD_MOD7_PCP_W];
                 end
                 if (mask[URDMA_QPM_MTU_LSB]) new_entry.cfg.mtu = mtu;
                 if (mask[URDMA_QPM_TIMEOUT_LSB])

@@ -66,7 +66,7 @@ package urdma_tx_pkg;
   function automatic path_t path_of(input qp_cfg_t c);
     path_of = '{dest_qpn: c.dest_qpn, pkey: c.pkey, dmac: c.dmac, dgid: c.dgid, tclass: c.tclass,
                 hop_limit: c.hop_limit, flow_label: c.flow_label, udp_sport: c.udp_sport, sgid: c.sgid,
-                no_sgid: 1'b0, pcp: '0, no_loop: c.no_loop};
+                no_sgid: 1'b0, pcp: c.pcp, no_loop: c.no_loop};
   endfunction
 
   // ---- scheduler to segmenter ---------------------------------------------------------------------

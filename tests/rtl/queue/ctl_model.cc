@@ -696,6 +696,7 @@ void ctl_qp_cfg(struct ctl *c, int reader, uint32_t qpn, struct seen_qp *q)
 	q->udp_sport = FIELD(p, b, qp_cfg_t, udp_sport);
 	q->flow_label = FIELD(p, b, qp_cfg_t, flow_label);
 	q->hop_limit = FIELD(p, b, qp_cfg_t, hop_limit);
+	q->pcp = FIELD(p, b, qp_cfg_t, pcp);
 	q->tclass = FIELD(p, b, qp_cfg_t, tclass);
 	q->dgid_lo = get(p, FIELD_AT(b, qp_cfg_t, dgid), 64);
 	q->dgid_hi = get(p, FIELD_AT(b + 64, qp_cfg_t, dgid), 64);

@@ -76,7 +76,7 @@ struct seen_qp {
 	uint32_t mtu, timeout, retry, rnr_retry, min_rnr, dest_qpn, max_rd, max_dest_rd, qkey, pkey,
 		acc, sgid;
 	uint64_t dmac, dgid_lo, dgid_hi;
-	uint32_t tclass, hop_limit, flow_label, udp_sport;
+	uint32_t tclass, hop_limit, flow_label, udp_sport, pcp;
 };
 
 struct seen_gid {

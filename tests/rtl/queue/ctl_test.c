@@ -283,7 +283,7 @@ static void good_modify(uint64_t cmd[8], uint32_t state)
 	cmd[6] = 0x99aabbccddeeff00;
 	cmd[7] = FIELD(URDMA_CMD_MOD7_FLOW_LABEL, 0xfabcd) |
 		 FIELD(URDMA_CMD_MOD7_UDP_SPORT, 0xc123) | FIELD(URDMA_CMD_MOD7_PKEY, 0xffff) |
-		 FIELD(URDMA_CMD_MOD7_ACCESS, 5);
+		 FIELD(URDMA_CMD_MOD7_ACCESS, 5) | FIELD(URDMA_CMD_MOD7_PCP, 5);
 }
 
 static void good_gid(uint64_t cmd[8])
@@ -545,6 +545,7 @@ static void test_good(void **state)
 		assert_int_equal(q.hop_limit, 64);
 		assert_int_equal(q.flow_label, 0xfabcd);
 		assert_int_equal(q.udp_sport, 0xc123);
+		assert_int_equal(q.pcp, 5);
 	}
 
 	b->w->own[OWN_TX][5].pi = 0x1111;
@@ -938,7 +939,7 @@ static void other_values(uint64_t cmd[8], uint32_t mask, uint32_t state)
 	cmd[6] = 0x0123012301230123;
 	cmd[7] = FIELD(URDMA_CMD_MOD7_FLOW_LABEL, 0x12345) |
 		 FIELD(URDMA_CMD_MOD7_UDP_SPORT, 0xd00d) | FIELD(URDMA_CMD_MOD7_PKEY, 0x8001) |
-		 FIELD(URDMA_CMD_MOD7_ACCESS, 2);
+		 FIELD(URDMA_CMD_MOD7_ACCESS, 2) | FIELD(URDMA_CMD_MOD7_PCP, 6);
 }
 
 /* what other_values() makes of a configuration */
@@ -971,6 +972,7 @@ static void changed(struct seen_qp *q, uint32_t mask, uint32_t to)
 		q->dgid_hi = 0x0123012301230123;
 		q->flow_label = 0x12345;
 		q->udp_sport = 0xd00d;
+		q->pcp = 6;
 	}
 	if (mask & A(MTU))
 		q->mtu = 5;

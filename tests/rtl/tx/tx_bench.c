@@ -260,6 +260,7 @@ void bench_open(struct bench *b, int qpn, struct tx_cfg *cfg, uint32_t psn)
 		q->cfg.qkey = 0x11110000 + qpn;
 	q->cfg.tclass = bench_rnd(b, 256);
 	q->cfg.hop_limit = 1 + bench_rnd(b, 255);
+	q->cfg.pcp = bench_rnd(b, 8);
 	q->cfg.flow_label = bench_rnd(b, 1 << 20);
 	q->cfg.udp_sport = 0xc000 + bench_rnd(b, 1 << 14);
 	for (int i = 0; i < 6; i++)
@@ -432,9 +433,9 @@ static void payload(struct bench *b, const struct msg *m, uint32_t off, uint32_t
 }
 
 /* Ethernet, IP, UDP, BTH, then ext and payload, pad, ICRC, Ethernet pad. */
-static unsigned int build(const struct bench *b, const struct tx_cfg *c, uint8_t pcp,
-			  uint8_t opcode, bool se, bool ackreq, uint32_t psn, const uint8_t *ext,
-			  unsigned int ext_len, const uint8_t *pay, unsigned int len, uint8_t *f)
+static unsigned int build(const struct bench *b, const struct tx_cfg *c, uint8_t opcode, bool se,
+			  bool ackreq, uint32_t psn, const uint8_t *ext, unsigned int ext_len,
+			  const uint8_t *pay, unsigned int len, uint8_t *f)
 {
 	const struct tx_gid *g = &b->gids[c->sgid];
 	unsigned int pad = -len & 3, udp_len = 8 + 12 + ext_len + len + pad + 4, n;
@@ -446,7 +447,7 @@ static unsigned int build(const struct bench *b, const struct tx_cfg *c, uint8_t
 	p += 12;
 	if (g->vlan_valid) {
 		p = put_be(p, 0x8100, 2);
-		p = put_be(p, pcp << 13 | g->vlan, 2);
+		p = put_be(p, c->pcp << 13 | g->vlan, 2);
 	}
 	p = put_be(p, g->ipv4 ? 0x0800 : 0x86dd, 2);
 	ip = p;
@@ -539,7 +540,7 @@ static void judge_ack(struct bench *b, int qpn)
 		fail_msg("QP %d: an acknowledgement of PSN %06x nobody asked for", qpn, psn);
 	put_be(aeth, (uint32_t)q->ack[i % MAX_ACKS].syndrome << 24 | q->ack[i % MAX_ACKS].msn, 4);
 	compare(b, "ACK", qpn, want,
-		build(b, &q->cfg, 0, 0x11, false, false, psn, aeth, 4, want, 0, want));
+		build(b, &q->cfg, 0x11, false, false, psn, aeth, 4, want, 0, want));
 	q->ack_behind_nak = q->ack[i % MAX_ACKS].syndrome >> 5;
 	q->ack_head = i + 1;
 	if (q->ack_behind_nak)
@@ -590,8 +591,7 @@ static void judge_rsp(struct bench *b, int qpn)
 	for (uint32_t i = 0; i < len; i++)
 		pay[i] = *bench_mem(b, r->va + i);
 	compare(b, "response", qpn, want,
-		build(b, &q->cfg, 0, r->opcode, false, false, r->psn, ext, ext_len, pay, len,
-		      want));
+		build(b, &q->cfg, r->opcode, false, false, r->psn, ext, ext_len, pay, len, want));
 	if (r->nak)
 		b->st.naks_seen++;
 	else
@@ -779,6 +779,7 @@ static void judge_frame(struct bench *b)
 		memcpy(path.dmac, m->ud.dmac, 6);
 		path.tclass = m->ud.tclass;
 		path.hop_limit = m->ud.hop_limit;
+		path.pcp = m->ud.pcp;
 		path.flow_label = m->ud.flow_label;
 		path.udp_sport = m->ud.udp_sport;
 		path.sgid = m->ud.sgid;
@@ -838,8 +839,7 @@ static void judge_frame(struct bench *b)
 			if (is_read(&q->msgs[i % MAX_MSGS]))
 				fail_msg("QP %d: fence of WQE %u passed by", qpn, idx);
 	compare(b, "request", qpn, want,
-		build(b, &path, is_ud(&path) ? m->ud.pcp : 0, opcode, last && m->se, ackreq, psn,
-		      ext, e - ext, pay, len, want));
+		build(b, &path, opcode, last && m->se, ackreq, psn, ext, e - ext, pay, len, want));
 	judge_made(b, qpn, psn + n - 1, ackreq);
 	q->frames++;
 	if (before(psn, q->hpsn)) {

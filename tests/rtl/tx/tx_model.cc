@@ -68,6 +68,7 @@ void tx_model_eval(tx_model *m, const tx_in *in, tx_out *out)
 	t.cfg_dgid_hi = le(in->cfg.dgid + 8, 8);
 	t.cfg_tclass = in->cfg.tclass;
 	t.cfg_hop_limit = in->cfg.hop_limit;
+	t.cfg_pcp = in->cfg.pcp;
 	t.cfg_flow_label = in->cfg.flow_label;
 	t.cfg_udp_sport = in->cfg.udp_sport;
 	t.gid_valid = in->gid.valid;

@@ -31,6 +31,7 @@ struct tx_cfg {
 	uint8_t dgid[16];
 	uint8_t tclass;
 	uint8_t hop_limit;
+	uint8_t pcp;
 	uint32_t flow_label;
 	uint16_t udp_sport;
 };

@@ -53,6 +53,7 @@ module tx_test_top
   input  wire logic [63:0]  cfg_dgid_hi,
   input  wire logic [7:0]   cfg_tclass,
   input  wire logic [7:0]   cfg_hop_limit,
+  input  wire logic [2:0]   cfg_pcp,
   input  wire logic [19:0]  cfg_flow_label,
   input  wire logic [15:0]  cfg_udp_sport,
 
@@ -215,6 +216,7 @@ module tx_test_top
     cfg.dgid = {cfg_dgid_hi, cfg_dgid_lo};
     cfg.tclass = cfg_tclass;
     cfg.hop_limit = cfg_hop_limit;
+    cfg.pcp = cfg_pcp;
     cfg.flow_label = cfg_flow_label;
     cfg.udp_sport = cfg_udp_sport;
 
