@@ -304,7 +304,10 @@ package urdma_pkg;
   // ---- shared receive queues (owner: rx/urdma_srq) --------------------------------------------------
   typedef struct packed {
     ring_t           ring;         // of the WQEs; the ring of indices lies behind them, under the same page table
-    logic [PD_W-1:0] pd;           // of the keys in the WQEs
+    logic [PD_W-1:0] pd;           // of the keys in the WQEs; XRC: of every key that a request uses
+    logic            xrc;          // for QPs of type XRC_TGT only
+    logic [PD_W-1:0] xrcd;         // XRC: the domain; cfg.pd of such a QP has to agree
+    logic [CQN_W-1:0] cqn;         // XRC: of the completions
   } srq_cfg_t;
 
   // One operation at a time; valid and payload stay until ready, the answer is valid with it.
@@ -460,6 +463,7 @@ package urdma_pkg;
     logic [23:0]      psn;         // RSP_READ: of the first response packet
     logic [7:0]       syndrome;    // AETH
     logic [23:0]      msn;         // MSN of the answer
+    logic [PD_W-1:0]  pd;          // RSP_READ: of the key
     logic [31:0]      key;
     logic [63:0]      va;
     logic [31:0]      len;
