@@ -11,6 +11,7 @@ package urdma_pkg;
   localparam int MRI_W = 14;       // memory regions (index part of a key)
   localparam int PD_W = 12;        // protection domains
   localparam int SRQN_W = 10;      // shared receive queues
+  localparam int SRQ_LIFE_W = 8;   // creations of an SRQ number that are told apart
   localparam int DBP_W = 10;       // 4 KB doorbell pages in BAR2
   localparam int GID_W = 5;        // GID table entries
   localparam int VEC_W = 6;        // MSI-X vectors
@@ -336,6 +337,7 @@ package urdma_pkg;
     logic        exists;
     logic        dead;             // EV_SRQ_ERR was raised
     logic        fresh;            // no WQE was taken since the SRQ was created
+    logic [SRQ_LIFE_W-1:0] life;   // how often the number was created
     logic        has_wqe;          // one is posted, and the SRQ is not dead
     logic [15:0] index;            // place in the ring of indices, below 2**log_entries
     logic [15:0] left;             // indices that are posted, from there on
