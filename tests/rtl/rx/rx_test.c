@@ -2803,6 +2803,7 @@ int main(void)
 		cmocka_unit_test(test_xrc_wrap),
 		cmocka_unit_test(test_xrc_dead),
 		cmocka_unit_test(test_xrc_destroyed),
+		cmocka_unit_test(test_xrc_again),
 		cmocka_unit_test(test_xrc_behind_error),
 		cmocka_unit_test(test_xrc_rates),
 	};

@@ -942,6 +942,78 @@ void test_xrc_destroyed(void **state)
 }
 
 /*
+ * The same number is created again behind the fence, while packets of messages that began before
+ * still come: each WQE that the new SRQ gives completes once, and nothing else does.
+ */
+void test_xrc_again(void **state)
+{
+	struct bench *b = start_xrc();
+	unsigned int before = 0, behind = 0, good = 0;
+
+	(void)state;
+	for (int round = 0; round < 80; round++) {
+		struct ref_srq *q = &srqs[0];
+		bool in_msg[QPS] = { 0 }, seen[32] = { 0 };
+		unsigned int cqes;
+
+		for (int i = 0; i < QPS; i++)
+			target(b, i, 0)->active = false;
+		destroy(b, q);
+		create(b, 0, 0, 7, true);
+		bench_settings(b, round % 2 ? 100 : 50, 0, 4 + rnd(b) % 50, 20 + rnd(b) % 300);
+		receives(b, q, 32, 3 * MTU);
+		bench_drain(b, 3000);
+		b->gap = 70 + rnd(b) % 25;
+		for (unsigned int n = 0; n < 60; n++) {
+			unsigned int i = rnd(b) % QPS;
+			bool begins = !in_msg[i] && rnd(b) % 4;
+
+			send_plain(b, &refs[i], q->cfg.srqn,
+				   in_msg[i] ? 2
+				   : begins  ? 0
+					     : 4,
+				   begins ? MTU : 1 + rnd(b) % MTU);
+			in_msg[i] = begins;
+			refs[i].epsn = (refs[i].epsn + 1) & 0xffffff;
+		}
+		bench_run(b, rnd(b) % 1500);
+		destroy(b, q);
+		b->in.fence_req = true;
+		for (int i = 0; i < 20000 && !b->out.fence_done; i++)
+			bench_cycle(b);
+		assert_true(b->out.fence_done);
+		b->in.fence_req = false;
+		cqes = b->n_cqes[0];
+		before += cqes;
+		create(b, 0, 0, 7, true);
+		receives(b, q, 32, 3 * MTU);
+		bench_drain(b, 100000);
+		for (int i = 0; i < QPS; i++)
+			bench_ctl(b, false, QPC_ERR, refs[i].cfg.qpn, 0);
+		bench_drain(b, 100000);
+		for (unsigned int i = cqes; i < b->n_cqes[0]; i++) {
+			unsigned int wqe = b->cqes[0][i].w[0] >> 32 & 0xffff;
+
+			assert_in_range(wqe, 0, 31);
+			assert_false(seen[wqe]);
+			seen[wqe] = true;
+			good += (b->cqes[0][i].w[0] >> 16 & 0xff) == 0;
+		}
+		if (query(b, q) != b->n_cqes[0] - cqes)
+			fail_msg("seed %u round %d: %u WQEs are taken, %u completed", seed, round,
+				 b->sro.sro_ci, b->n_cqes[0] - cqes);
+		for (unsigned int i = 0; i < b->sro.sro_ci; i++)
+			assert_true(seen[q->ring[i]]);
+		behind += b->sro.sro_ci;
+		memcpy(b->shadow, b->host, HOST_SIZE);
+		bench_clear_logs(b);
+	}
+	print_message("%u CQEs before, %u behind, %u of them good\n", before, behind, good);
+	assert_true(before > 200 && good > 50);
+	bench_free(b);
+}
+
+/*
  * A QP ends anywhere in a stream of messages to two SRQs: by an error that placement finds, by an
  * ATOMIC whose operand cannot be read, or by software. Each WQE that was taken completes once, in
  * the CQ of its SRQ.

@@ -15,6 +15,7 @@ void test_xrc_lives(void **state);
 void test_xrc_wrap(void **state);
 void test_xrc_dead(void **state);
 void test_xrc_destroyed(void **state);
+void test_xrc_again(void **state);
 void test_xrc_behind_error(void **state);
 void test_xrc_rates(void **state);
 
