@@ -406,7 +406,7 @@ static void test_registers(void **state)
 				 URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_RC_RETRY |
 				 URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_ETH |
 				 URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD | URDMA_RF_FEAT_MCAST |
-				 URDMA_RF_FEAT_SRQ);
+				 URDMA_RF_FEAT_SRQ | URDMA_RF_FEAT_XRC);
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_ETH);
 	assert_int_equal(GET(URDMA_RF_CAP_ETH_QUEUES, v), 8);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_ETH_RING, v), 15);

@@ -120,6 +120,7 @@ static void mr_request(struct bench *b, int c)
 	if (prev && prev->when > r.when)
 		r.when = prev->when;
 	if (ring) {
+		b->n_watched += b->out.mr[c].pt_addr == b->watch;
 		off = b->out.mr[c].pt_addr - HOST_BUS + va;
 		if (off + len > HOST_SIZE)
 			r.rsp.status = 5;
@@ -388,6 +389,7 @@ void bench_cycle(struct bench *b)
 
 		if (a.kind == RSP_READ) {
 			a.key = o->ack_key;
+			a.pd = o->ack_pd;
 			a.len = o->ack_len;
 		}
 		if (a.kind != RSP_ACK) {

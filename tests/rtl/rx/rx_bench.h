@@ -30,6 +30,7 @@ struct bench_ack {
 	uint16_t qpn;
 	uint8_t kind, syndrome;
 	uint32_t psn, msn, key, len;
+	uint16_t pd; /* of a READ */
 	uint64_t va;
 	bool dup;
 };
@@ -68,10 +69,12 @@ struct bench {
 	unsigned int ready, gap;
 	unsigned int mr_latency, rd_latency; /* cycles, up to twice */
 	bool hold_wr, hold_cqe[2], hold_ack, hold_rd, hold_atm, hold_mro, hold_inv, hold_qpr[2];
-	int fail_rd;  /* the n-th read from now fails; -1: none */
-	int fail_atm; /* the same of ATOMICs' operands */
-	int fail_pt;  /* the n-th translation of payload from now meets a page table that cannot be
-			 read */
+	int fail_rd;	/* the n-th read from now fails; -1: none */
+	int fail_atm;	/* the same of ATOMICs' operands */
+	uint64_t watch; /* ring whose translations are counted */
+	unsigned int n_watched;
+	int fail_pt; /* the n-th translation of payload from now meets a page table that cannot be
+			read */
 
 	uint8_t *host, *shadow;
 	struct bench_mr mr[16];

@@ -83,7 +83,7 @@ static void put_index(struct bench *b, struct ref_srq *q, uint16_t place)
 }
 
 /* Post a WQE to a place that is free. */
-static uint16_t post_srq(struct bench *b, struct ref_srq *q, const struct sge *s, unsigned int num)
+uint16_t post_srq(struct bench *b, struct ref_srq *q, const struct sge *s, unsigned int num)
 {
 	uint16_t place, mask = (1u << q->cfg.log_entries) - 1;
 	uint8_t w[512] = { num };
@@ -102,7 +102,7 @@ static uint16_t post_srq(struct bench *b, struct ref_srq *q, const struct sge *s
 	return place;
 }
 
-static void ring_srq(struct bench *b, struct ref_srq *q)
+void ring_srq(struct bench *b, struct ref_srq *q)
 {
 	bench_srq_db(b, q->cfg.srqn, q->pi);
 }

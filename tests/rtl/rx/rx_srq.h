@@ -5,6 +5,10 @@
 
 #include "rx_ref.h"
 
+/* Post a WQE to a place that is free; the doorbell. */
+uint16_t post_srq(struct bench *b, struct ref_srq *q, const struct sge *s, unsigned int num);
+void ring_srq(struct bench *b, struct ref_srq *q);
+
 void test_srq(void **state);
 void test_srq_traffic(void **state);
 void test_srq_uc(void **state);
