@@ -7,8 +7,8 @@
 // A datagram goes where its WQE says. The head of the WQE comes once for each message, in a cycle before its descriptor, and is
 // kept here. Q_Key: if its bit 31 is set the QP's own is sent (IBA volume 1, 10.2.5). DETH: 9.3.4.
 //
-// A request of XRC has an XRCETH in front of its other extended headers (A14.3.3), with the number of the SRQ from the head of the
-// WQE. The segmenter may give the head and a descriptor without payload in one cycle.
+// A request of XRC has an XRCETH in front of its other extended headers (IBA volume 1, annex A14): the number of the SRQ, from the
+// head of the WQE. The segmenter may give the head and a descriptor without payload in one cycle.
 
 `resetall
 `default_nettype none

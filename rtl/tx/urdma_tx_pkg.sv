@@ -51,7 +51,7 @@ package urdma_tx_pkg;
   function automatic logic is_unrel(input xport_e x);
     return (x == XP_UC) || (x == XP_UD);
   endfunction
-  // the upper three bits of a BTH opcode (IBA volume 1, 5.2.1; XRC: A14.3.1)
+  // the upper three bits of a BTH opcode (IBA volume 1, 5.2.1; XRC: annex A14)
   function automatic logic [2:0] service_of(input xport_e x);
     case (x)
       XP_UC: return 3'b001;
@@ -79,8 +79,8 @@ package urdma_tx_pkg;
   } path_t;
 
   function automatic path_t path_of(input qp_cfg_t c);
-    path_of = '{service: service_of(xport_of(c.qp_type)), dest_qpn: c.dest_qpn, pkey: c.pkey, dmac: c.dmac, dgid: c.dgid, tclass: c.tclass,
-                hop_limit: c.hop_limit, flow_label: c.flow_label, udp_sport: c.udp_sport, sgid: c.sgid,
+    path_of = '{service: service_of(xport_of(c.qp_type)), dest_qpn: c.dest_qpn, pkey: c.pkey, dmac: c.dmac,
+                dgid: c.dgid, tclass: c.tclass, hop_limit: c.hop_limit, flow_label: c.flow_label, udp_sport: c.udp_sport, sgid: c.sgid,
                 no_sgid: 1'b0, pcp: c.pcp, no_loop: c.no_loop};
   endfunction
 

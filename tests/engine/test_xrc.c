@@ -1240,6 +1240,32 @@ static void test_initiator_err(void **state)
 	end();
 }
 
+/* Doorbells of queues that a QP of XRC does not have are those of a foreign object. */
+static void test_doorbells(void **state)
+{
+	(void)state;
+	begin(&few, 10);
+	for (unsigned int q = 0; q < plan->qps; q++) {
+		for (unsigned int n = 0; n < 2; n++) {
+			struct urdma_eh_qp *qp = &rig.side[n].qp[q];
+			uint64_t dropped = urdma_eh_counter(qp->eh, URDMA_CNT_DB_OWNER);
+			bool ini = rig_sends(&rig, n, q);
+			uint64_t w =
+				URDMA_SET(URDMA_DBW_OBJ, qp->qpn) | URDMA_SET(URDMA_DBW_INDEX, 1);
+
+			urdma_eh_doorbell(qp->eh, RIG_DB_PAGE, URDMA_DB_RQ, w);
+			if (!ini)
+				urdma_eh_doorbell(qp->eh, RIG_DB_PAGE, URDMA_DB_SQ, w);
+			run_for(2000);
+			assert_int_equal(urdma_eh_counter(qp->eh, URDMA_CNT_DB_OWNER),
+					 dropped + (ini ? 1 : 2));
+			assert_int_equal(rig_qp_state(qp), URDMA_QPS_RTS);
+		}
+		messages(q, 8);
+	}
+	end();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest others[] = {
@@ -1252,6 +1278,7 @@ int main(int argc, char **argv)
 		{ "an SRQ is made anew in a message", test_destroyed_again, NULL, NULL, NULL },
 		{ "flush", test_flush, NULL, NULL, NULL },
 		{ "an initiator in ERR", test_initiator_err, NULL, NULL, NULL },
+		{ "doorbells", test_doorbells, NULL, NULL, NULL },
 	};
 	struct CMUnitTest test[COUNT(plans) + COUNT(others)];
 	size_t n = 0;
