@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The connection managers, and UD and UC by the stock programs, between two devices in network namespaces: over IPv4, IPv6
+# The connection managers, and UD, UC and XRC by the stock programs, between two devices in network namespaces: over IPv4, IPv6
 # and a VLAN; after the net device was down; and after a reset in the midst of a connection. A failure means that QP 1,
 # datagrams or address handles do not work, or that the MAD layer and a device that goes get into each other's way.
 set -u
@@ -38,6 +38,9 @@ for options in "ib_send_bw -c UD -s 1024 -n 50" "ib_send_lat -c UD -s 64 -n 20 -
 	# shellcheck disable=SC2086
 	served $options -F -d urdma0 -x "$ga" -- $options -F -d urdma1 -x "$gb" 10.1.0.1
 done
+served ibv_xsrq_pingpong -n 10 -d urdma0 -g "$ga" -- ibv_xsrq_pingpong -n 10 -d urdma1 -g "$gb" 10.1.0.1
+served rdma_xserver -c x -- rdma_xclient -s 10.1.0.1 -c x
+served ib_send_bw -c XRC -s 1000 -n 20 -F -d urdma0 -x "$ga" -- ib_send_bw -c XRC -s 1000 -n 20 -F -d urdma1 -x "$gb" 10.1.0.1
 wait_resources "$baseline" || fail "objects are left: $(rdma resource show)"
 
 ip -n a link set "$na" down
