@@ -72,7 +72,7 @@ for options in "ib_send_bw -c UD -s 1024 -q 4" "ib_send_lat -c UD -s 1024" "ib_s
 	[ "$lossy" ] || served $options -n 50 -F -d $da -x "$ga" -- $options -n 50 -F -d $db -x "$gb" $a
 done
 # What is unreliable does not wait for a receive: there are as many as messages.
-for options in "ib_send_bw -s 4000 -q 4" "ib_send_bw -c UD -s 1024 -q 4 -r 512" "ib_send_bw -c UC -s 3000 -r 512" "ib_send_lat -s 64 -R" \
+for options in "ib_send_bw -s 4000 -q 4" "ib_send_bw -c UD -s 1024 -q 2 -r 512" "ib_send_bw -c UC -s 3000 -r 512" "ib_send_lat -s 64 -R" \
 	"ib_send_bw -s 1000 -b -q 2"; do
 	# shellcheck disable=SC2086
 	[ "$lossy" ] || served $options --use-srq -n 50 -F -d $da -x "$ga" -- $options --use-srq -n 50 -F -d $db -x "$gb" $a
