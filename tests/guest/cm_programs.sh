@@ -92,7 +92,7 @@ for options in "-n 100 -s 4096" "-n 50 -s 6000 -e"; do
 done
 served rdma_xserver -c r -- rdma_xclient -s $a -c r
 served rdma_xserver -c x -- rdma_xclient -s $a -c x
-for options in "ib_send_bw -s 4000 -q 4" "ib_send_bw -s 1000 -b" "ib_send_bw -s 64 -e -q 2" "ib_send_lat -s 64" "ib_send_lat -s 3000 -e" \
+for options in "ib_send_bw -s 2000 -q 4" "ib_send_bw -s 1000 -b" "ib_send_bw -s 64 -e -q 2" "ib_send_lat -s 64" "ib_send_lat -s 3000 -e" \
 	"ib_write_bw -s 5000 -q 2" "ib_write_lat -s 64" "ib_read_bw -s 5000" "ib_read_bw -s 1000 -e" "ib_atomic_bw" "ib_atomic_lat -e"; do
 	# shellcheck disable=SC2086
 	served $options -c XRC -n 50 -F -d $da -x "$ga" -- $options -c XRC -n 50 -F -d $db -x "$gb" $a
