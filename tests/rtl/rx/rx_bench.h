@@ -61,6 +61,8 @@ struct bench {
 	struct rx_model *m;
 	struct rx_in in;
 	struct rx_out out;
+	struct rx_out before; /* the cycle before, and what was not taken in it */
+	uint8_t refused_mr, refused_rd, refused_wr, refused_cqe, refused_err;
 	uint64_t cycle;
 	uint32_t seed;
 
