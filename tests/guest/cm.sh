@@ -52,15 +52,19 @@ echo "ok: after the net device was down"
 pci=$(basename "$(readlink -f /sys/class/infiniband/urdma0/device)")
 ip netns exec a rping -s -a 10.1.0.1 >/tmp/server.log 2>&1 &
 programs=($!)
-sleep 1
+for _ in $(seq "$patience"); do
+	! rdma resource show cm_id | grep -q 'state LISTEN' || break
+	sleep 0.1
+done
 ip netns exec b rping -c -a 10.1.0.1 >/tmp/client.log 2>&1 &
 programs+=($!)
 ip netns exec b rping -s -p 7175 >/dev/null 2>&1 &
 programs+=($!)
-for _ in $(seq 100); do
+for _ in $(seq "$patience"); do
 	! rdma resource show cm_id | grep -q 'state CONNECT' || break
 	sleep 0.1
 done
+rdma resource show cm_id | grep -q 'state CONNECT' || fail "no connection: $(cat /tmp/server.log /tmp/client.log)"
 echo 1 >"/sys/bus/pci/devices/$pci/reset" || fail "no reset"
 kill "${programs[@]}" 2>/dev/null
 wait "${programs[@]}" 2>/dev/null
@@ -68,7 +72,7 @@ addresses_ab
 devices_up 2 || fail "the devices did not come back"
 gid_comes urdma0 0000:0000:0000:0000:0000:ffff:0a01:0001
 served rping -s -a 10.1.0.1 -C 3 -- rping -c -a 10.1.0.1 -C 3
-for _ in $(seq 100); do
+for _ in $(seq "$patience"); do
 	rdma resource show qp | grep -qv 'type GSI' || break
 	sleep 0.1
 done

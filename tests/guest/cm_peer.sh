@@ -12,7 +12,7 @@ set -u
 devices_up 2 || fail "two active devices are expected"
 where[rxe0]="on peer"
 ours=10.77.0.1 theirs=10.77.0.100
-on peer ping -q -c 1 -w 20 $ours >/dev/null || fail "the peer does not reach $ours"
+on peer ping -q -c 1 -w 120 $ours >/dev/null || fail "the peer does not reach $ours"
 
 # both WORDS: the same two commands with the peer as server, and as client; TO stands for the server's address.
 both() {
