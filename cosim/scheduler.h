@@ -75,18 +75,18 @@ struct urdma_cosim_config {
 	uint64_t switch_latency_ns;
 	size_t switch_queue; /* bytes, of each port */
 	uint64_t switch_age_ns;
-	uint64_t stall_ns; /* without progress while work is pending; 0: never complain */
+	uint64_t stall_ns; /* without progress while work is pending; 0: never report */
 	bool no_skip;
-	unsigned int threads; /* that evaluate NICs; 0 and 1: the caller's alone */
+	unsigned int threads; /* that evaluate NICs; 0 and 1: only the caller's */
 };
 
 struct urdma_cosim_stats {
 	uint64_t evaluated; /* clocks of NICs that were evaluated, summed over NICs */
-	uint64_t wakings;   /* of them the ones that told a NIC how long it had slept */
+	uint64_t wakings;   /* evaluated clocks that told a NIC how long it had slept */
 	uint64_t waited;    /* cycles of NICs that passed while others were evaluated, summed */
 	uint64_t skipped;   /* cycles of time in which no NIC was evaluated */
 	uint64_t steps;	    /* cycles of time in which a NIC was evaluated */
-	uint64_t shared;    /* steps whose NICs were shared out among the threads */
+	uint64_t shared;    /* steps in which several threads evaluated NICs */
 	uint64_t events;
 };
 
