@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control socket of a running simulator: a unix stream, one command a line, one line of answer
- * to each: "ok", "ok DATA" or "error TEXT". What the commands are is the business of its user.
+ * The control socket of a running simulator: a unix stream. Each line is a command, and each answer
+ * is one line: "ok", "ok DATA" or "error TEXT". The caller defines the commands.
  */
 #ifndef URDMA_COSIM_CONTROL_H
 #define URDMA_COSIM_CONTROL_H
@@ -15,9 +15,7 @@
 
 struct urdma_control;
 
-/*
- * Does what a line says. The answer, without its newline, is to be allocated: NULL stands for "ok".
- */
+/* Executes one line. Returns an allocated answer without newline; NULL means "ok". */
 typedef char *(*urdma_control_fn)(void *ctx, char *line);
 
 /* -errno. */
@@ -28,7 +26,9 @@ void urdma_control_destroy(struct urdma_control *control);
 bool urdma_control_process(struct urdma_control *control);
 unsigned int urdma_control_pollfds(const struct urdma_control *control, struct pollfd *fds);
 
-/* The client: sends one line, waits for the answer and prints it. 0: ok, 1: error, 2: nobody there.
+/*
+ * The client: sends one line, waits for the answer and prints it. Returns 0: ok, 1: error, 2: no
+ * simulator listens.
  */
 int urdma_control_tell(const char *path, const char *line);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The counter registers of the NICs, summed up over resets: a reset by the host clears them, so
- * they are read just before.
+ * The counter registers of the NICs, summed over resets: a reset by the host clears them, so they
+ * are read just before.
  */
 #ifndef URDMA_COSIM_COUNTERS_H
 #define URDMA_COSIM_COUNTERS_H

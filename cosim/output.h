@@ -2,9 +2,9 @@
 /*
  * A file of a run's results, written record by record.
  *
- * The first error ends it: what could not be written, and everything after it, is lost, and the
- * file is cut back to whole records. The error is kept, and flush and close return it, so that no
- * file is ever taken for complete when it is not.
+ * The first error ends the file: the failed record and all later ones are lost, and the file is cut
+ * back to whole records. The error is kept, and flush and close return it, so that an incomplete
+ * file is never taken for a complete one.
  */
 #ifndef URDMA_COSIM_OUTPUT_H
 #define URDMA_COSIM_OUTPUT_H
@@ -16,13 +16,13 @@
 
 struct urdma_output;
 
-/* Makes the file anew. Returns 0 or a negative errno. */
+/* Creates or truncates the file. Returns 0 or a negative errno. */
 int urdma_output_open(const char *path, struct urdma_output **out);
 /* One record of at most URDMA_OUTPUT_MAX_RECORD bytes, out of n parts. */
 void urdma_output_record(struct urdma_output *out, const struct iovec *part, unsigned int n);
-/* Others can read what was written so far. Returns 0 or the first error of the file. */
+/* Makes all records written so far visible to other processes. Returns 0 or the first error. */
 int urdma_output_flush(struct urdma_output *out);
-/* The first error, as far as it is known: records wait in a buffer. */
+/* The first error known so far; records in the buffer may still fail. */
 int urdma_output_error(const struct urdma_output *out);
 /* Returns 0 if every record is in the file, else the first error. Frees it. NULL is allowed. */
 int urdma_output_close(struct urdma_output *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of urdma-cosim, the program: what they share. */
+/* Declarations shared by the source files of the program urdma-cosim. */
 #ifndef URDMA_COSIM_PROGRAM_H
 #define URDMA_COSIM_PROGRAM_H
 
@@ -26,8 +26,7 @@ struct urdma_program {
 	int signals;
 	struct timespec start;
 	uint64_t looks; /* at the sockets */
-	/* What went wrong: the simulation's error, files that could not be written. Empty: nothing.
-	 */
+	/* The simulation's error, and files that could not be written. Empty: no error. */
 	char error[4096];
 };
 
@@ -35,8 +34,8 @@ struct urdma_program {
 
 /*
  * Runs until a signal (0), or until an error of the simulation. While a NIC is busy the model runs
- * as fast as it can. When all are quiet, the process sleeps, and afterwards simulated time moves on
- * by as much as the wall clock did, at most: an armed timer never fires before the guest had that
+ * as fast as it can. When all are quiet, the process sleeps. Afterwards simulated time advances by
+ * at most the time that the wall clock did, so an armed timer never fires before the guest had that
  * time to act.
  */
 int urdma_program_loop(struct urdma_program *p);
@@ -46,16 +45,16 @@ int urdma_program_loop(struct urdma_program *p);
 
 /* Begins all of them. 0, or 1 after a message. */
 int urdma_program_open_files(struct urdma_program *p);
-/* All that was written so far can be read by others. */
+/* Makes everything written so far visible to other processes. */
 void urdma_program_flush_files(struct urdma_program *p);
 /*
- * Ends those that can no longer be written: each is told once, and the simulation goes on, because
- * a guest's work must not be lost. Cheap when there are none.
+ * Ends files that can no longer be written. Each is reported once, and the simulation continues, so
+ * that a guest's work is not lost. Cheap when there are none.
  */
 void urdma_program_watch_files(struct urdma_program *p);
-/* Ends all of them. What is not whole by now is an error of the run. */
+/* Ends all of them. An incomplete file is an error of the run. */
 void urdma_program_close_files(struct urdma_program *p);
-/* An error of the run: tells it on stderr and keeps it for the reports. */
+/* An error of the run: prints it on stderr and keeps it for the reports. */
 void urdma_program_fail(struct urdma_program *p, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -2,9 +2,9 @@
 /*
  * The occupation of a serial link, exact to the fraction of a cycle and without floating point.
  *
- * A link of R Mb/s moves R / 2000 bytes in a cycle of 4 ns (R * 1e6 / 8 * 4e-9). One byte is thus
- * 2000 units, and each cycle brings R units. The link is busy until `cycle` plus `frac` / R cycles;
- * frac is always below R, so nothing overflows and nothing is ever rounded away.
+ * A link of R Mb/s moves R / 2000 bytes in a cycle of 4 ns (R * 1e6 / 8 * 4e-9). So one byte is
+ * 2000 units, and each cycle adds R units. The link is busy until `cycle` plus `frac` / R cycles.
+ * frac is always below R, so nothing overflows and nothing is rounded away.
  */
 #ifndef URDMA_COSIM_RATE_H
 #define URDMA_COSIM_RATE_H
@@ -26,7 +26,7 @@ static inline void urdma_rate_init(struct urdma_rate *r, uint64_t mbps)
 	r->mbps = mbps;
 }
 
-/* An idle link starts at the beginning of cycle now; a busy one goes on where it ends. */
+/* An idle link starts at the beginning of cycle now; a busy one continues at its end. */
 static inline void urdma_rate_start(struct urdma_rate *r, uint64_t now)
 {
 	if (r->cycle < now) {

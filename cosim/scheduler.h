@@ -2,21 +2,23 @@
 /*
  * The simulation: NICs, each with its PCIe root and its port, wires between ports, and time.
  *
- * Time is counted in cycles of 4 ns from 0, and all NICs advance together. A run is a pure function
- * of the configuration, of what events do at their cycle, and of what is done between runs. Who
- * decides how far to run is not the business of this layer: tests run until something happened,
- * urdma-cosim follows the wall clock.
+ * Time is counted in cycles of 4 ns from 0, and all NICs advance together. The result of a run
+ * depends only on the configuration, on the actions of events at their cycles, and on calls between
+ * runs. The caller decides how far to run: tests run until a condition holds, urdma-cosim follows
+ * the wall clock.
  *
- * A NIC in which no register moves is not evaluated until something comes to it, or until shortly
- * before its next armed timer: one clock with skip_valid then tells it the cycles that have passed.
- * When this holds of all NICs, time goes on at once to the next event, arrival or timer. Skipping
- * never changes what happens in which cycle.
+ * A NIC in which no register changes is not evaluated until an input arrives, or until shortly
+ * before its next armed timer. One clock with skip_valid then tells it the number of cycles that
+ * have passed. When this holds for all NICs, time jumps to the next event, arrival or timer.
+ * Skipping never changes what happens in which cycle.
  *
- * Threads: all calls, and all callbacks, are made by the caller's thread. With more than one thread
- * the NICs of a cycle are evaluated side by side, as long as that is found to take less time;
- * nothing else is, and all threads meet in every cycle. So the results are those of one thread. The
- * model has to allow that its instances are clocked at the same time. Errors are negative errno; a
- * broken rule of the RTL, or a stall, ends each run with -EPROTO and urdma_cosim_error() tells it.
+ * Threads: the caller's thread makes all calls and all callbacks. With more than one thread the
+ * NICs of a cycle are evaluated in parallel, as long as this takes less time. Nothing else runs in
+ * parallel, and all threads meet in every cycle, so the results are those of one thread. The model
+ * has to allow that its instances are clocked at the same time.
+ *
+ * Errors are negative errno. A broken rule of the RTL, or a stall, ends each run with -EPROTO;
+ * urdma_cosim_error() has the message.
  */
 #ifndef URDMA_COSIM_SCHEDULER_H
 #define URDMA_COSIM_SCHEDULER_H
@@ -34,7 +36,7 @@
 #define URDMA_COSIM_MAX_NICS	 16u
 #define URDMA_COSIM_MAX_EXTERNAL 16u
 #define URDMA_COSIM_MAX_SWITCHES 8u
-/* Whatever has a port is numbered: NICs from 0, external ports from here on. */
+/* Numbers of ports: NICs from 0, external ports from URDMA_COSIM_EXTERNAL(0) on. */
 #define URDMA_COSIM_EXTERNAL(n) (URDMA_COSIM_MAX_NICS + (n))
 #define URDMA_COSIM_MAX_PORTS	(URDMA_COSIM_MAX_NICS + URDMA_COSIM_MAX_EXTERNAL)
 #define URDMA_COSIM_MAX_WIRES	URDMA_COSIM_MAX_PORTS
@@ -42,7 +44,7 @@
 
 struct urdma_cosim;
 
-/* What is clocked: the Verilated NIC, or a model in C for tests of this layer. */
+/* The model that is clocked: the Verilated NIC, or a model in C for tests of this layer. */
 struct urdma_model_ops {
 	void *(*create)(const char *name, unsigned int index);
 	void (*destroy)(void *model);
@@ -55,14 +57,14 @@ struct urdma_cosim_config {
 	struct urdma_pcie_config pcie; /* of every NIC; the seed is varied per NIC */
 	uint64_t rate_mbps;	       /* of every port */
 	uint64_t delay_ns;	       /* of every wire */
-	/* Opened; they stay the caller's, and have to outlive the simulation. */
+	/* Opened by the caller, who still owns them; they have to outlive the simulation. */
 	unsigned int n_external;
 	struct urdma_external *external[URDMA_COSIM_MAX_EXTERNAL];
 	/* Pairs of ports joined by a wire. */
 	unsigned int n_wires;
 	unsigned int wire[URDMA_COSIM_MAX_WIRES][2];
 	/*
-	 * Switches, and the ports on them, each by a wire of its own: these wires are numbered
+	 * Switches and the ports on them. Each port has its own wire; these wires are numbered
 	 * after the ones above, in this order, and the switch is at side 1.
 	 */
 	unsigned int n_switches;
@@ -73,18 +75,18 @@ struct urdma_cosim_config {
 	uint64_t switch_latency_ns;
 	size_t switch_queue; /* bytes, of each port */
 	uint64_t switch_age_ns;
-	uint64_t stall_ns; /* without progress while work is pending; 0: never complain */
+	uint64_t stall_ns; /* without progress while work is pending; 0: never report */
 	bool no_skip;
-	unsigned int threads; /* that evaluate NICs; 0 and 1: the caller's alone */
+	unsigned int threads; /* that evaluate NICs; 0 and 1: only the caller's */
 };
 
 struct urdma_cosim_stats {
 	uint64_t evaluated; /* clocks of NICs that were evaluated, summed over NICs */
-	uint64_t wakings;   /* of them the ones that told a NIC how long it had slept */
+	uint64_t wakings;   /* evaluated clocks that told a NIC how long it had slept */
 	uint64_t waited;    /* cycles of NICs that passed while others were evaluated, summed */
 	uint64_t skipped;   /* cycles of time in which no NIC was evaluated */
 	uint64_t steps;	    /* cycles of time in which a NIC was evaluated */
-	uint64_t shared;    /* steps whose NICs were shared out among the threads */
+	uint64_t shared;    /* steps in which several threads evaluated NICs */
 	uint64_t events;
 };
 
@@ -94,7 +96,7 @@ typedef bool (*urdma_cosim_cond_fn)(void *arg);
 /* n_nics NICs wired in pairs 0-1, 2-3, default PCIe, 100 Gb/s, 250 ns. */
 void urdma_cosim_config_defaults(struct urdma_cosim_config *config, unsigned int n_nics);
 
-/* model: urdma_model_verilated, but for tests of this layer. */
+/* model: urdma_model_verilated, except in tests of this layer. */
 int urdma_cosim_create(const struct urdma_cosim_config *config, const struct urdma_model_ops *model,
 		       struct urdma_cosim **cosim);
 void urdma_cosim_destroy(struct urdma_cosim *c);
@@ -102,29 +104,29 @@ void urdma_cosim_destroy(struct urdma_cosim *c);
 unsigned int urdma_cosim_nics(const struct urdma_cosim *c);
 struct urdma_pcie *urdma_cosim_pcie(struct urdma_cosim *c, unsigned int nic);
 struct urdma_eth_port *urdma_cosim_port(struct urdma_cosim *c, unsigned int port);
-/* Those of switches included. */
+/* Includes the wires of switches. */
 unsigned int urdma_cosim_wires(const struct urdma_cosim *c);
 struct urdma_wire *urdma_cosim_wire(struct urdma_cosim *c, unsigned int wire);
 unsigned int urdma_cosim_switches(const struct urdma_cosim *c);
 struct urdma_switch *urdma_cosim_switch(struct urdma_cosim *c, unsigned int sw);
 /*
- * Takes the link of a NIC or external port down or up; all are up at first. A link has two ends:
- * both go down. Between runs, or in an event. -ENOTCONN: the port has no wire.
+ * Takes the link of a NIC or external port down or up; all are up at first. Both ends of the link
+ * go down. Call between runs, or in an event. -ENOTCONN: the port has no wire.
  */
 int urdma_cosim_link(struct urdma_cosim *c, unsigned int port, bool up);
-/* The Verilated model of a NIC, for waveforms; what create() of the ops returned otherwise. */
+/* The model of a NIC as create() of the ops returned it; for the Verilated model, for waveforms. */
 void *urdma_cosim_model(struct urdma_cosim *c, unsigned int nic);
 
 /* Capture of a port into a pcapng file, named after it: urdma0 and so on. */
 int urdma_cosim_capture(struct urdma_cosim *c, unsigned int port, const char *path);
 void urdma_cosim_flush_captures(struct urdma_cosim *c);
-/* 0, also without a capture, or the error after which it goes no further. */
+/* 0, also without a capture, or the error that ended the capture. */
 int urdma_cosim_capture_error(struct urdma_cosim *c, unsigned int port);
 /* Ends it. Returns 0 if every frame is in the file, also without a capture, else the first error.
  */
 int urdma_cosim_end_capture(struct urdma_cosim *c, unsigned int port);
 
-/* Calls fn for each event of the NICs' trace taps, in the cycle it happens; NULL: nobody looks. */
+/* Calls fn for each event of the NICs' trace taps, in its cycle; NULL ends this. */
 typedef void (*urdma_cosim_trace_fn)(void *ctx, unsigned int nic, const struct urdma_trace *event);
 void urdma_cosim_trace(struct urdma_cosim *c, urdma_cosim_trace_fn fn, void *ctx);
 
@@ -132,8 +134,8 @@ void urdma_cosim_trace(struct urdma_cosim *c, urdma_cosim_trace_fn fn, void *ctx
 uint64_t urdma_cosim_now(const struct urdma_cosim *c);
 
 /*
- * Calls fn at the beginning of a cycle (now, when it has passed), before anything else in it.
- * Events of one cycle are called in the order in which they were asked for.
+ * Calls fn at the beginning of a cycle (now, if the cycle has passed), before anything else in it.
+ * Events of one cycle are called in the order of these calls.
  */
 int urdma_cosim_at(struct urdma_cosim *c, uint64_t cycle, urdma_cosim_event_fn fn, void *arg);
 
@@ -141,14 +143,13 @@ int urdma_cosim_at(struct urdma_cosim *c, uint64_t cycle, urdma_cosim_event_fn f
 int urdma_cosim_run_until(struct urdma_cosim *c, uint64_t cycle);
 /* Runs until nothing is in flight and no NIC has work (timers and events aside), or until cycle. */
 int urdma_cosim_run_while_busy(struct urdma_cosim *c, uint64_t cycle);
-/* Runs until cond holds (0) or cycle is reached (-ETIMEDOUT). cond is looked at before each cycle.
- */
+/* Runs until cond holds (0) or cycle is reached (-ETIMEDOUT). Tests cond before each cycle. */
 int urdma_cosim_run_cond(struct urdma_cosim *c, urdma_cosim_cond_fn cond, void *arg,
 			 uint64_t cycle);
 /* Ends the current run after this cycle; for callbacks. */
 void urdma_cosim_stop(struct urdma_cosim *c);
 
-/* Anything in flight, any NIC not idle? */
+/* True if anything is in flight or any NIC is not idle. */
 bool urdma_cosim_busy(const struct urdma_cosim *c);
 /* Cycle of the next event, frame of a replay or armed timer, UINT64_MAX if there is none.
  * Meaningful when not busy. */

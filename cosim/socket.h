@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets with a name in the file system, for this user alone. A name that a dead process left
- * behind is taken over; one that is in use is not.
+ * Sockets with a name in the file system that only this user can access. A name left by a dead
+ * process is reused; a name in use is not.
  */
 #ifndef URDMA_COSIM_SOCKET_H
 #define URDMA_COSIM_SOCKET_H
@@ -21,8 +21,8 @@ int urdma_socket_open(struct urdma_socket *s, int type, const char *path);
 /* Closes it and removes its name. */
 void urdma_socket_close(struct urdma_socket *s);
 /*
- * The next client of a listening socket that does not block; -1 and errno. When there is no file
- * descriptor left it is turned away (EAGAIN): poll would tell of it for ever.
+ * Accepts the next client of a non-blocking listening socket; -1 and errno on an error. If no file
+ * descriptor is left, the client is refused (EAGAIN); otherwise poll would report it for ever.
  */
 int urdma_socket_accept(int fd);
 /* -ENAMETOOLONG. */

@@ -3,9 +3,9 @@
  * A team of threads that shares a short piece of work, many thousand times a second: the evaluation
  * of the NICs in one cycle.
  *
- * Item i of a piece of work is done by member i % size, the caller being member 0. Items must not
- * touch what another one touches. A member waits for its next items by spinning for some 50 us, and
- * then sleeps; it is woken when there is work again.
+ * Member i % size does item i; the caller is member 0. Two items must not touch the same data. A
+ * member waits for its next items by spinning for some 50 us. Then it sleeps until the next work
+ * wakes it.
  */
 #ifndef URDMA_COSIM_TEAM_H
 #define URDMA_COSIM_TEAM_H

@@ -2,13 +2,13 @@
 /*
  * urdma hardware contract: registers, doorbells, commands, WQEs, CQEs, EQEs.
  *
- * The one place where a layout is written. Driver, provider and tests include this file;
- * tools/gen-hw-pkg.sh makes rtl's urdma_hw_pkg from it. docs/hardware-interface.md explains it with
- * the same names, words and bits; tools/check-hw-doc.sh (make lint) compares the two.
+ * Layouts are defined only here. Driver, provider and tests include this file; tools/gen-hw-pkg.sh
+ * generates rtl's urdma_hw_pkg from it. docs/hardware-interface.md explains the layouts with the
+ * same names, words and bits; tools/check-hw-doc.sh (make lint) compares the two.
  *
- * Every structure is an array of little-endian 64-bit words. A field's name carries its word:
- * URDMA_CQE1_QPN lies in word 1 of a CQE. For the generator, each #define is alone on its line and
- * is a number, BIT_ULL(n) or GENMASK_ULL(h, l).
+ * Every structure is an array of little-endian 64-bit words. A field's name has the number of its
+ * word: URDMA_CQE1_QPN is in word 1 of a CQE. The generator needs each #define alone on its line,
+ * with a number, BIT_ULL(n) or GENMASK_ULL(h, l) as its value.
  */
 #ifndef URDMA_HW_H
 #define URDMA_HW_H
@@ -133,7 +133,7 @@
 /* ---- BAR0: the Ethernet function ------------------------------------------------------------ */
 /* RW */
 #define URDMA_REG_ETH_CTRL 0x2000
-/* take frames */
+/* frames are received */
 #define URDMA_RF_ETH_RX_ENABLE BIT_ULL(0)
 #define URDMA_RF_ETH_PROMISC BIT_ULL(1)
 #define URDMA_RF_ETH_ALLMULTI BIT_ULL(2)
@@ -141,7 +141,7 @@
 #define URDMA_RF_ETH_VLAN_STRIP BIT_ULL(3)
 /* tagged frames only of the VLANs in ETH_VLAN, and of VLAN 0 */
 #define URDMA_RF_ETH_VLAN_FILTER BIT_ULL(4)
-/* frames of the transmit queues turn round to the receive queues */
+/* frames of the transmit queues go back to the receive queues */
 #define URDMA_RF_ETH_LOOPBACK BIT_ULL(5)
 /* RW: what RSS hashes, see docs/hardware-interface.md */
 #define URDMA_REG_ETH_RSS 0x2008
@@ -169,12 +169,12 @@
 /* Queue pair n: REG_ETHQ + n * ETHQ_STRIDE + register */
 #define URDMA_REG_ETHQ 0x3000
 #define URDMA_ETHQ_STRIDE 0x80
-/* RW; a side is set up while its ENABLE and ACTIVE are 0 */
+/* RW; change a side's registers only while its ENABLE and ACTIVE are 0 */
 #define URDMA_ETHQ_CTRL 0x00
 #define URDMA_RF_ETHQ_TX_ENABLE BIT_ULL(0)
 #define URDMA_RF_ETHQ_RX_ENABLE BIT_ULL(1)
 #define URDMA_RF_ETHQ_CQ_ENABLE BIT_ULL(2)
-/* RO: DMA may come */
+/* RO: the NIC may still issue DMA */
 #define URDMA_RF_ETHQ_TX_ACTIVE BIT_ULL(8)
 #define URDMA_RF_ETHQ_RX_ACTIVE BIT_ULL(9)
 #define URDMA_RF_ETHQ_CQ_ACTIVE BIT_ULL(10)
@@ -191,7 +191,7 @@
 #define URDMA_RF_ETHQ_LOG_RX GENMASK_ULL(12, 8)
 #define URDMA_RF_ETHQ_LOG_CQ GENMASK_ULL(20, 16)
 #define URDMA_RF_ETHQ_RX_BUF GENMASK_ULL(38, 32)
-/* RW: vector, and when an armed queue pair interrupts; may be changed at any time */
+/* RW: vector, and the moderation of an armed queue pair's interrupt; may be changed at any time */
 #define URDMA_ETHQ_INT 0x28
 #define URDMA_RF_ETHQ_VECTOR GENMASK_ULL(5, 0)
 #define URDMA_RF_ETHQ_RX_FRAMES GENMASK_ULL(15, 8)
@@ -251,7 +251,7 @@
 #define URDMA_CNT_TX_RETRANS 40
 #define URDMA_CNT_TX_TIMEOUT 41
 #define URDMA_CNT_DMA_DROP 42
-/* READ responses or ACKs that told of a lost READ response */
+/* READ responses or ACKs that revealed a lost READ response */
 #define URDMA_CNT_RX_READ_GAP 43
 /* QPs ended: retries, RNR retries used up */
 #define URDMA_CNT_RETRY_EXC 44
@@ -259,7 +259,7 @@
 /* READ response and ATOMIC acknowledge packets: sent; accepted */
 #define URDMA_CNT_TX_READ_RSP 46
 #define URDMA_CNT_RX_READ_RSP 47
-/* READ and ATOMIC requests given up because too many waited */
+/* READ and ATOMIC requests dropped because too many waited */
 #define URDMA_CNT_RX_READ_DROP 48
 /* Ethernet function: sent; not sent, as descriptors or their reads were bad */
 #define URDMA_CNT_ETH_TX_FRAMES 49
@@ -371,7 +371,7 @@
 #define URDMA_CMD_QP1_PRIV BIT_ULL(57)
 /* receive WQEs come from QP5_SRQN; RQ_RING and RQ_ADDR are ignored */
 #define URDMA_CMD_QP1_SRQ BIT_ULL(58)
-/* UD: what the QP sends to a group goes to the wire alone, not to members on this NIC as well */
+/* UD: datagrams of the QP to a group go only to the wire, not to members on this NIC */
 #define URDMA_CMD_QP1_MCAST_NO_LOOP BIT_ULL(59)
 #define URDMA_CMD_QP2_RECV_CQ GENMASK_ULL(23, 0)
 #define URDMA_CMD_QP3_SQ_RING GENMASK_ULL(16, 0)
@@ -384,7 +384,7 @@
 #define URDMA_QPT_UC 3
 #define URDMA_QPT_UD 4
 
-/* MODIFY_QP: only what MASK names is changed */
+/* MODIFY_QP: changes only the attributes named in MASK */
 #define URDMA_CMD_MOD1_MASK GENMASK_ULL(31, 0)
 #define URDMA_CMD_MOD1_STATE GENMASK_ULL(35, 32)
 #define URDMA_CMD_MOD1_CUR_STATE GENMASK_ULL(39, 36)
@@ -433,7 +433,7 @@
 #define URDMA_QPM_QKEY BIT_ULL(13)
 #define URDMA_QPM_PKEY BIT_ULL(14)
 #define URDMA_QPM_ACCESS BIT_ULL(15)
-/* with STATE SQD: raise SQ_DRAINED when the send queue has come to rest */
+/* with STATE SQD: raise SQ_DRAINED when the send queue is drained */
 #define URDMA_QPM_SQD_EVENT BIT_ULL(16)
 
 /* QP states, as enum ib_qp_state */
@@ -446,9 +446,9 @@
 #define URDMA_QPS_ERR 6
 
 /*
- * CREATE_MR; object: index, the key is index << 8 | VARIANT. Page table as of a ring. VA's low
- * PAGE_SHIFT bits are the offset in the first page; with LEVELS 0, ADDR stands for VA with those
- * bits cleared.
+ * CREATE_MR; object: index, the key is index << 8 | VARIANT. The page table is as for a ring. VA's
+ * low PAGE_SHIFT bits are the offset in the first page; with LEVELS 0, ADDR is the bus address of
+ * VA with these bits cleared.
  */
 #define URDMA_CMD_MR1_PD GENMASK_ULL(15, 0)
 #define URDMA_CMD_MR1_ACCESS GENMASK_ULL(20, 16)
@@ -460,9 +460,9 @@
 #define URDMA_CMD_MR1_KIND GENMASK_ULL(42, 41)
 /* usable at once */
 #define URDMA_MRK_REGION 0
-/* for REG_MR: invalid until registered by a WQE; of words 1 to 4 only PD, VARIANT and KIND count */
+/* for REG_MR: invalid until a WQE registers it; only PD, VARIANT and KIND are used */
 #define URDMA_MRK_FAST 1
-/* memory window type 2B: unbound until BIND_MW; only PD, VARIANT and KIND count */
+/* memory window type 2B: unbound until BIND_MW; only PD, VARIANT and KIND are used */
 #define URDMA_MRK_WINDOW 2
 #define URDMA_CMD_MR2_VA GENMASK_ULL(63, 0)
 #define URDMA_CMD_MR3_LENGTH GENMASK_ULL(63, 0)
@@ -483,9 +483,9 @@
 #define URDMA_CMD_GID4_GID_HI GENMASK_ULL(63, 0)
 
 /*
- * CREATE_SRQ: receive WQEs as those of an RQ. Behind them, at byte 2^(LOG_ENTRIES + LOG_STRIDE),
- * lies a ring of 2^LOG_ENTRIES indices of 16 bits. One page table covers both. An index names a WQE
- * by its place. The producer index of DB_SRQ counts indices.
+ * CREATE_SRQ: the receive WQEs are as in an RQ. A ring of 2^LOG_ENTRIES indices of 16 bits follows
+ * them at byte 2^(LOG_ENTRIES + LOG_STRIDE). One page table covers both. An index is the place of a
+ * WQE in the array. The producer index of DB_SRQ counts indices.
  */
 #define URDMA_CMD_SRQ1_PD GENMASK_ULL(15, 0)
 #define URDMA_CMD_SRQ1_DB_PAGE GENMASK_ULL(27, 16)
@@ -504,7 +504,7 @@
 #define URDMA_CPL0_OBJ GENMASK_ULL(55, 32)
 /* QUERY_QP */
 #define URDMA_CPL_QP1_STATE GENMASK_ULL(3, 0)
-/* state SQD, and messages begun are not yet completed */
+/* state SQD, and messages that have begun are not yet completed */
 #define URDMA_CPL_QP1_SQ_DRAINING BIT_ULL(4)
 #define URDMA_CPL_QP2_SQ_PSN GENMASK_ULL(23, 0)
 #define URDMA_CPL_QP2_RQ_PSN GENMASK_ULL(47, 24)
@@ -522,7 +522,7 @@
 /* command status */
 #define URDMA_CS_OK 0
 #define URDMA_CS_BAD_OPCODE 1
-/* number out of range, or no such object */
+/* number out of range, or object does not exist */
 #define URDMA_CS_BAD_OBJECT 2
 #define URDMA_CS_EXISTS 3
 #define URDMA_CS_BAD_STATE 4
@@ -532,7 +532,7 @@
 #define URDMA_CS_BAD_SIZE 8
 #define URDMA_CS_BAD_ALIGN 9
 #define URDMA_CS_BAD_ATTR 10
-/* still referred to by other objects */
+/* other objects still refer to it */
 #define URDMA_CS_BUSY 11
 #define URDMA_CS_BAD_DB_PAGE 12
 #define URDMA_CS_BAD_SRQ 13
@@ -547,26 +547,25 @@
 #define URDMA_SQE0_INLINE BIT_ULL(11)
 /* SGEs that follow; 0 with INLINE */
 #define URDMA_SQE0_NUM_SGE GENMASK_ULL(23, 16)
-/* immediate data (in network order, as it goes to the wire: byte 0 first) or key to invalidate */
+/* immediate data (in network order: byte 0 is the first on the wire) or key to invalidate */
 #define URDMA_SQE1_IMM GENMASK_ULL(31, 0)
 #define URDMA_SQE2_RADDR GENMASK_ULL(63, 0)
 #define URDMA_SQE3_RKEY GENMASK_ULL(31, 0)
 /* length of the message; the SGEs must hold it exactly. ATOMIC: 8, and one SGE of 8 bytes */
 #define URDMA_SQE3_LENGTH GENMASK_ULL(63, 32)
 /*
- * ATOMIC: behind the SGE, in the first 64 bytes. CS: swap and compare; FA: the number to add in
- * SWAP_ADD.
+ * ATOMIC: after the SGE, in the first 64 bytes. CS: swap and compare values; FA: SWAP_ADD is the
+ * number to add.
  */
 #define URDMA_SQE6_SWAP_ADD GENMASK_ULL(63, 0)
 #define URDMA_SQE7_COMPARE GENMASK_ULL(63, 0)
 /*
- * LOCAL_INV: the key in SQE1_IMM. REG_MR and BIND_MW: the new key in SQE3_RKEY (its index is that
- * of the region or window, its variant free to choose), start in SQE2_RADDR; no SGEs, NUM_SGE and
- * LENGTH are 0. BIND_MW: the lkey of the region to bind to in SQE1_IMM; length 0 leaves the window
- * without any bytes.
+ * LOCAL_INV: the key in SQE1_IMM. REG_MR and BIND_MW: the new key in SQE3_RKEY (software chooses
+ * its variant; its index is that of the region or window), start in SQE2_RADDR; no SGEs, NUM_SGE
+ * and LENGTH are 0. BIND_MW: the lkey of the region in SQE1_IMM; MR_LENGTH is not 0.
  */
 #define URDMA_SQE4_MR_LENGTH GENMASK_ULL(63, 0)
-/* REG_MR: page table by bus address, as MR4_ADDR; read by the NIC until the invalidation */
+/* REG_MR: bus address of the page table, as MR4_ADDR; read by the NIC until the invalidation */
 #define URDMA_SQE5_MR_ADDR GENMASK_ULL(63, 0)
 #define URDMA_SQE6_MR_ACCESS GENMASK_ULL(4, 0)
 #define URDMA_SQE6_MR_LEVELS GENMASK_ULL(9, 8)
@@ -633,11 +632,11 @@
 /* send: URDMA_WR_*; receive: URDMA_WR_SEND* or WRITE_IMM of the peer */
 #define URDMA_CQE0_OPCODE GENMASK_ULL(15, 8)
 #define URDMA_CQE0_STATUS GENMASK_ULL(23, 16)
-/* why, for a person: see docs/hardware-interface.md */
+/* a hint for a person: see docs/hardware-interface.md */
 #define URDMA_CQE0_VENDOR GENMASK_ULL(31, 24)
 /*
- * free-running index of the WQE: the slot is the low LOG_ENTRIES bits. Of a QP with an SRQ it is
- * the place of the WQE in the array
+ * free-running index of the WQE: the slot is the low LOG_ENTRIES bits. For a WQE of an SRQ: its
+ * place in the array
  */
 #define URDMA_CQE0_WQE GENMASK_ULL(47, 32)
 #define URDMA_CQE0_TCI GENMASK_ULL(63, 48)
@@ -648,8 +647,9 @@
 /* REG_CYCLES when the CQE was made */
 #define URDMA_CQE3_CYCLES GENMASK_ULL(62, 0)
 /*
- * Inverts each time round the ring; the first round writes 1. The NIC's writes become visible in
- * ascending order: the phase bit, in the last word, says that the words before it are there.
+ * Inverts at each round of the ring; the first round writes 1. The NIC's writes become visible in
+ * ascending order. So once software sees the phase bit, in the last word, the words before it are
+ * valid.
  */
 #define URDMA_CQE3_PHASE BIT_ULL(63)
 
@@ -670,9 +670,10 @@
 
 /* ---- Ethernet descriptors and completions --------------------------------------------------- */
 /*
- * Transmit, 16 bytes. What is said of the frame stands in its first descriptor: CSUM: the checksum
- * over the bytes from CSUM_START to the end is put to CSUM_AT; the two bytes there, and what they
- * hold, count in. Positions are those of the frame in memory, without the tag that VLAN inserts.
+ * Transmit, 16 bytes. The first descriptor of a frame carries its options. CSUM: the NIC writes the
+ * checksum over the bytes from CSUM_START to the end at CSUM_AT; the sum includes the old value of
+ * the two bytes there. Positions are those of the frame in memory, without the tag that VLAN
+ * inserts.
  */
 #define URDMA_ETXD_SIZE 16
 #define URDMA_ETXD0_ADDR GENMASK_ULL(63, 0)
@@ -695,9 +696,9 @@
 #define URDMA_ECQE_RX 1
 /* all descriptors before INDEX are done */
 #define URDMA_ECQE_TX 2
-/* TX: a frame among them was not sent */
+/* TX: at least one of the frames was not sent */
 #define URDMA_ECQE0_ERR BIT_ULL(2)
-/* RX: a tag was taken out, it is in TCI */
+/* RX: the NIC has removed a tag and put it into TCI */
 #define URDMA_ECQE0_VLAN BIT_ULL(3)
 /* RX: 0 no hash, 1 of addresses, 2 of addresses and ports */
 #define URDMA_ECQE0_HASH_TYPE GENMASK_ULL(5, 4)
@@ -726,11 +727,11 @@
 #define URDMA_EQE1_CYCLES GENMASK_ULL(62, 0)
 #define URDMA_EQE1_PHASE BIT_ULL(63)
 
-/* object: 0; data: 0 - command completions are there */
+/* object: 0; data: 0 - the completion ring has new completions */
 #define URDMA_EV_CMD 1
 /* object: CQ */
 #define URDMA_EV_CQ 2
-/* object: CQ; its ring was full, the CQ is dead and its QPs go to ERR as they meet it */
+/* object: CQ; its ring was full. The CQ is dead, and each of its QPs goes to ERR at its next CQE */
 #define URDMA_EV_CQ_ERR 3
 /* object: QP */
 #define URDMA_EV_QP_FATAL 4
@@ -743,7 +744,7 @@
 #define URDMA_EV_PORT 10
 /* object: SRQ; fewer WQEs are left than the limit, which is disarmed */
 #define URDMA_EV_SRQ_LIMIT 11
-/* object: SRQ; it is dead, and its QPs go to ERR as they meet it */
+/* object: SRQ; it is dead, and each of its QPs goes to ERR when it needs a WQE */
 #define URDMA_EV_SRQ_ERR 12
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a BTH opcode says: decoded once, where a packet enters, and carried with it.
+// The meaning of a BTH opcode: decoded once, where a packet enters, and carried with the packet.
 /* verilator lint_off UNUSEDPARAM */
 package urdma_opcode_pkg;
 

@@ -141,8 +141,8 @@ package urdma_pkg;
   localparam int MRC_CQ = 4;       // CQE rings
   localparam int MRC_N = 5;
 
-  // Regions and windows change by operations, one at a time in urdma_mr; each is answered when it has taken effect
-  // for every mr_req accepted later. What was checked before goes on: who needs more, waits for it.
+  // Operations change regions and windows, one at a time in urdma_mr. Each is answered when it has taken effect for every
+  // mr_req accepted later. Pieces checked before continue; a client that must not overlap with them has to wait for them.
   typedef enum logic [2:0] {
     MRO_CREATE,      // ctl: an index that is free; ctl has checked rights and format
     MRO_DESTROY,     // ctl: by index alone; MRO_BUSY while windows are bound to the region
@@ -238,9 +238,9 @@ package urdma_pkg;
   } gid_t;
 
   // ---- QP control: qp_mgr to the owners of QP state (tx, rx responder, rx requester completion) -----
-  // One message at a time to each owner (valid/ready). An owner accepts it when it has taken effect: no
-  // work that it starts later for the QP sees the old state. QUERY is answered on the owner's own
-  // response port when accepted.
+  // One message at a time to each owner (valid/ready). An owner accepts a message when it has taken effect: work that the
+  // owner starts later for the QP does not see the old state. QUERY is answered on the owner's own response port when
+  // accepted.
   typedef enum logic [2:0] {
     QPC_RESET,     // forget all state: indexes 0, PSNs 0, error flag clear
     QPC_RQ_PSN,    // rx: expected PSN (to RTR)
@@ -280,8 +280,8 @@ package urdma_pkg;
   localparam int QPE_N = 4;
 
   // ---- multicast groups (owner: rx/urdma_rx_mcast) --------------------------------------------------
-  // One operation at a time; valid and payload stay until ready, the status is valid with it. No datagram to a group that
-  // was left goes to the QP afterwards.
+  // One operation at a time; valid and payload stay until ready, and the status is valid with ready. After LEAVE or DETACH
+  // no datagram to the group goes to the QP.
   typedef enum logic [1:0] {
     MC_ATTACH,
     MC_DETACH,
@@ -378,9 +378,9 @@ package urdma_pkg;
     logic [VEC_W-1:0] vec;
   } eq_cfg_t;
 
-  // A CQE to write: cqe is complete but for the phase bit and the cycle word. Event if armed for any, or if
-  // armed for solicited and (solicited or status not 0). Answer to a full or dead CQ: the CQE is dropped
-  // and ovf pulses with the QP, see urdma_cq.
+  // A CQE to write: cqe is complete but for the phase bit and the cycle word. Event if armed for any, or if armed for
+  // solicited and (solicited or status not 0). If the CQ is full or dead, the CQE is dropped and urdma_cq reports the QP
+  // (QPE_CQ).
   typedef struct packed {
     logic [CQN_W-1:0] cqn;
     logic             solicited;
@@ -406,10 +406,10 @@ package urdma_pkg;
   localparam int EQC_N = 5;
 
   // ---- transport: messages between rx and tx ------------------------------------------------------
-  // tx to requester completion: one for each WQE, when the last packet of its message is made for the first time (or
-  // the WQE is found bad, is flushed, or was a local operation), in SQ order of the QP. A READ takes as many PSNs as its
-  // response has packets; psn is the last of them. A local operation takes none: psn is the one before, so it
-  // completes when all before it is acknowledged. Sent before or with the packet, so no answer can be faster.
+  // tx to requester completion: one for each WQE, when the last packet of its message is made for the first time (or the
+  // WQE is found bad, is flushed, or was a local operation), in SQ order of the QP. A READ takes as many PSNs as its
+  // response has packets; psn is the last of them. A local operation takes none: psn is the one before, so it completes
+  // when all before it is acknowledged. tx sends it before or with the packet, so no answer can arrive earlier.
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic [15:0]      wqe;         // free-running index
@@ -422,15 +422,15 @@ package urdma_pkg;
     logic [31:0]      len;
   } sent_t;
 
-  // tx to requester completion: a request packet goes to header assembly, also one that is sent again. An answer to a
-  // PSN behind the newest of these is to nothing that was sent. The ACK timer waits for the newest that asks.
+  // tx to requester completion: a request packet goes to header assembly, also a retransmitted one. An answer to a PSN
+  // above the newest of these is invalid. The ACK timer waits for the answer to the newest packet that requests one.
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic [23:0]      psn;         // the last one it takes: of a READ, that of the last response
     logic             asks;        // for an answer: ACK request, READ, ATOMIC
   } made_t;
 
-  // requester completion to tx: progress of a QP, and what to do about loss. One stream, in order.
+  // requester completion to tx: progress of a QP, and the reaction to loss. One stream, in order.
   typedef enum logic [1:0] {
     AK_PROGRESS,
     AK_RETRY,          // send again: from una_psn, which lies in (or begins) the message of WQE wqe_done
@@ -446,7 +446,7 @@ package urdma_pkg;
     logic [7:0]       rd_done;     // READs and ATOMICs completed, counted from SQ_PSN on, modulo 256
   } acked_t;
 
-  // responder to tx: what to answer, in the order of the answers.
+  // responder to tx: the answers to send, in their order.
   typedef enum logic [1:0] {
     RSP_ACK,           // ACK, NAK, RNR NAK: an ACK covers those before it
     RSP_READ,          // READ response of len bytes at va; checked against key as it is made
@@ -523,8 +523,9 @@ package urdma_pkg;
     logic [127:0][ETHQ_W-1:0]    table_;     // RSS indirection
   } eth_cfg_t;
 
-  // One side of a queue pair. An owner of a ring (tx, rx, cq) begins at index 0 when enable rises. When it has fallen, the
-  // owner finishes what is under way and lets its active bit fall; urdma_eth_regs lets enable rise only while active is 0.
+  // One side of a queue pair. The owner of a ring (tx, rx, cq) begins at index 0 when enable rises. After enable has
+  // fallen, the owner finishes its work in flight and then clears its active bit. urdma_eth_regs lets enable rise only
+  // while active is 0.
   typedef struct packed {
     logic        enable;
     logic [63:0] base;
@@ -547,7 +548,7 @@ package urdma_pkg;
     logic [31:0]       index;  // tx, rx: 16 bits
   } eth_db_t;
 
-  // To urdma_eth_cq, when everything that it tells of is done: for rx the DMA writes accepted, for tx the reads answered.
+  // To urdma_eth_cq, when the reported work is done: for rx the DMA writes accepted, for tx the reads answered.
   typedef struct packed {
     logic [ETHQ_W-1:0] q;
     logic              err;

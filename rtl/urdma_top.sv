@@ -5,12 +5,13 @@
 //
 //  s_axis_cq, m_axis_cc   the host's requests to us and our completions
 //  m_axis_rq, s_axis_rc   our requests to the host and its completions
-//  irq_*                  request for an MSI-X vector; it stays behind every write that RQ has taken before
+//  irq_*                  request for an MSI-X vector; it comes after every write that RQ has accepted before
 //  m_axis_tx, s_axis_rx   frames without FCS; receive cannot be stalled
-//  idle                   no work is inside: nothing is in flight or to do
+//  idle                   the NIC has no work: nothing is in flight or pending
 //  timer_armed, _cycles   the next timer, after which the NIC may act without any input
-//  skip_*                 cycles that passed while the clock stood still (tie to 0 in hardware). The clock may stop while
-//                         no register but the cycle counter changes, until an input changes or shortly before the timer
+//  skip_*                 cycles that passed while the clock was stopped (tie to 0 in hardware). The clock may stop while
+//                         no register but the cycle counter changes, until an input changes or until shortly before the
+//                         timer
 //  trace_*                taps: one event a cycle and tap, see trace_t
 
 `resetall

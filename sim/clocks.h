@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Raises clocks of the model and evaluates what depends on them.
+ * Raises clocks of the model and evaluates the logic that depends on them.
  *
  * In each call the model's eval() compares all clocks with their last values, twice, to find those
- * that rose. Here it is known which ones rise. So this class calls the function behind eval() with
- * these edges. Which bit of the model's edges belongs to which clock is found out at the start, by
- * raising each clock once.
+ * that rose. This class knows which clocks rise, so it calls the function behind eval() with these
+ * edges. At the start it raises each clock once to learn which bit of the model's edges belongs to
+ * it.
  *
  * For a model without events, and without logic between inputs and outputs, eval() does nothing
- * else, so the results are equal. tools/model-parts.sh looks whether the model is one.
- * Another Verilator has other functions, and waves show the clocks: in both cases eval() is called.
+ * else, so the results are equal. tools/model-parts.sh checks that the model is of this kind.
+ * Another Verilator has other functions, and waves need the clocks: in both cases this class calls
+ * eval().
  */
 #ifndef URDMA_CLOCKS_H
 #define URDMA_CLOCKS_H
@@ -56,7 +57,7 @@ class Clocks
 #endif
 	}
 
-	/* The inputs of these groups take effect, a bit each. */
+	/* The inputs of these groups (one bit each) take effect. */
 	void raise_inputs(uint32_t groups)
 	{
 #if URDMA_GIVE_EDGES
@@ -73,7 +74,7 @@ class Clocks
 #endif
 	}
 
-	/* A clock of these parts, a bit each, and of what belongs to none. */
+	/* One clock for these parts (one bit each) and for the logic outside of parts. */
 	void raise_parts(uint64_t parts)
 	{
 #if URDMA_GIVE_EDGES

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds out which parts of the NIC need a clock.
+ * Finds the parts of the NIC that need a clock.
  *
- * A part is an instance in the RTL with a clock of its own (rtl/lib/urdma_clk.sv). What it does in
- * a clock is a function of its registers, its memories and its inputs. So a part in which two
- * clocks in a row changed no register, with the same inputs, is *still*: a third one with these
- * inputs changes nothing either. (One clock is not enough. It may be the first that writes a word
- * of a memory, and the next one then reads the word. After two, both have written the same words.)
- * A part that is still gets no clock until an input changes, or shortly before its timer.
+ * A part is an instance in the RTL with its own clock (rtl/lib/urdma_clk.sv). The effect of a clock
+ * on it depends only on its registers, its memories and its inputs. A part is *still* when two
+ * clocks in a row changed no register, with the same inputs: a third clock with these inputs
+ * changes nothing either. (One clock is not enough: it may be the first that writes a word of a
+ * memory, and the next clock may then read the word. After two, both have written the same words.)
+ * A still part gets no clock until an input changes, or until shortly before its timer.
  *
- * A part may have others inside. Their outputs are inputs of what is left of it, but need no look:
- * they change only while the inner part is not still, or with inputs that are looked at anyway.
+ * A part may contain others. Their outputs are inputs of the outer part, but are not compared: they
+ * change only while the inner part is not still, or with inputs that are compared anyway.
  *
  * Registers and ports are members of the model's root object, scattered among wires and memories
  * (tools/model-parts.sh). A line is a piece of that object as large as a cache line; its mask has
- * the bytes that count. Under load most parts change the same few lines in each clock. These are
- * looked at first, and all lines are copied and compared only when they hold.
+ * the bytes to compare. Under load most parts change the same few lines in each clock. These lines
+ * are compared first. All lines are copied and compared only when the first ones have not changed.
  */
 #ifndef URDMA_PARTS_H
 #define URDMA_PARTS_H
@@ -52,12 +52,12 @@ class Parts
 	}
 
 	/*
-	 * To be called with the clock low and all inputs settled: the parts that need the clock to
-	 * come, a bit each.
+	 * To be called with the clock low and all inputs settled. Returns the parts that need the
+	 * next clock, one bit each.
 	 */
 	uint64_t due()
 	{
-		/* What holds has not yet copied its inputs. */
+		/* A part in `holds` has not yet copied its inputs. */
 		uint64_t changed = (inputs_changed() & ~moves) | holds;
 
 		for (uint64_t m = outer & ~moves & ~changed; m; m &= m - 1)
@@ -83,7 +83,10 @@ class Parts
 	{
 		uint64_t look = mask;
 
-		/* What has moved for some time will go on. One clock too many changes nothing. */
+		/*
+		 * A part that has moved for some time will probably move on. An extra clock changes
+		 * nothing.
+		 */
 		clock = (clock + 1) % STEADY_CLOCKS;
 		if (clock)
 			look &= ~steady;
@@ -92,7 +95,7 @@ class Parts
 		steady = (steady & ~look) | (look & moves & moved_twice);
 		moved_twice = (moved_twice & ~look) | (look & moves & moved);
 		moved = (moved & ~look) | (look & moves);
-		/* So that what comes next does not hang on how long all parts were still. */
+		/* So the next decisions do not depend on how long all parts were still. */
 		if (!moving)
 			clock = 0;
 		return !moving;
@@ -105,10 +108,10 @@ class Parts
 	}
 
 	/*
-	 * To be called before clocked(), when all parts were clocked for a test: the name of one
-	 * that changed although it was not due, or nullptr. To compare everything takes longer than
-	 * the clocks. So all parts are looked at where they changed last, and one after the other
-	 * in whole: what has changed there stays different for a while.
+	 * For tests that clock all parts; to be called before clocked(). Returns the name of a part
+	 * that changed although it was not due, or nullptr. A full comparison takes longer than the
+	 * clocks. So each call compares the lines of all parts that changed last, and all lines of
+	 * one part in turn. A missed change stays visible for a while.
 	 */
 	const char *surprise(uint64_t due)
 	{
@@ -131,8 +134,10 @@ class Parts
 	static constexpr size_t LINE = 64;
 	static constexpr size_t HOT = 2;
 	static constexpr uint32_t TIMER_MARGIN = 8;
-	/* A steady part is looked at in one of these. Odd: much of what counts comes back after 2
-	 * or 4 clocks. */
+	/*
+	 * A steady part is compared in one of this many clocks. The number is odd, because many
+	 * registers have the same value again after 2 or 4 clocks.
+	 */
 	static constexpr unsigned int STEADY_CLOCKS = 3;
 
 	struct Bytes {
@@ -152,7 +157,7 @@ class Parts
 	struct Owners {
 		uint8_t part[LINE];
 	};
-	/* Inputs that mean something while a valid is set. */
+	/* Inputs that have a meaning only while a valid is set. */
 	struct Qualified {
 		size_t valid;
 		uint16_t mask; /* of the valid, as its width is */
@@ -180,10 +185,10 @@ class Parts
 	uint64_t active = 0; /* those of qualified with copies */
 
 	/*
-	 * States, a bit for each part. A part first moves: the last clock changed one of its
-	 * registers. When the lines that are looked at first held, all lines are copied, and it
-	 * holds. After a clock that changed none it moves no more, and after another one with the
-	 * same inputs it is still: not moving.
+	 * States, one bit for each part. At first a part moves: the last clock changed one of its
+	 * registers. When the lines that are compared first did not change, all lines are copied,
+	 * and the part holds. After a clock that changed no line it no longer moves. After another
+	 * such clock with the same inputs it is still: not moving.
 	 */
 	uint64_t moves, holds = 0, moving;
 	uint64_t moved = 0, moved_twice = 0, steady = 0; /* at the last look, two, three */
@@ -230,8 +235,7 @@ class Parts
 			copy(l);
 	}
 
-	/* The parts with inputs that are not what they were a cycle before, but for qualified ones.
-	 */
+	/* The parts whose inputs, except qualified ones, have changed since the cycle before. */
 	uint64_t inputs_changed()
 	{
 		uint64_t changed = 0;
@@ -259,8 +263,10 @@ class Parts
 		return changed;
 	}
 
-	/* Valids are among the inputs. So one that was not set when these were copied is not set
-	 * now. */
+	/*
+	 * Valids are among the inputs. So a valid that was not set at the time of the copy is not
+	 * set now.
+	 */
 	bool data_differ(const Part &p) const
 	{
 		for (uint64_t m = p.set; m; m &= m - 1)
@@ -332,7 +338,7 @@ class Parts
 		holds |= bit;
 	}
 
-	/* Where the line of a byte begins: the end of the object belongs to its last line. */
+	/* Start of the line of a byte. The end of the object belongs to its last line. */
 	static size_t line(size_t at)
 	{
 		at = at / LINE * LINE;
@@ -344,7 +350,7 @@ class Parts
 		reinterpret_cast<unsigned char *>(&mask)[byte] = 0xff;
 	}
 
-	/* Bytes of the root object that count. */
+	/* Bytes of the root object to compare. */
 	class Mask
 	{
 	      public:
@@ -371,7 +377,7 @@ class Parts
 		std::map<size_t, Line> all;
 	};
 
-	/* What tools/model-parts.sh found, a line of the list each. */
+	/* Result of tools/model-parts.sh: one entry for each line of its list. */
 	enum Kind { PART, INNER, REGISTER, INPUT, QUALIFIED, TIMER };
 	struct Found {
 		Kind kind;
@@ -384,7 +390,7 @@ class Parts
 
 	void read()
 	{
-		/* A constant, for code of so many lines takes the compiler minutes. */
+		/* A constant, because code with so many lines takes minutes to compile. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 #define AT(a) offsetof(Root, a), sizeof(Root::a)

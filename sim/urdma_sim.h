@@ -3,16 +3,16 @@
  * The Verilated NIC behind a C API: one struct urdma_sim is one instance of rtl/urdma_top.sv.
  *
  * A call of urdma_sim_cycle() is one clock cycle as a synchronous neighbour of the NIC sees it. The
- * caller has decided all inputs of the cycle, valid and ready alike, before the call; the model is
+ * caller sets all inputs of the cycle, including valid and ready, before the call. The model is
  * evaluated twice:
  *
  *   1. with the clock low and the new inputs: outputs that depend combinationally on inputs of the
  *      same cycle (a ready that looks at a valid) settle, and all outputs are copied out;
  *   2. with the clock high: the registers take their next values.
  *
- * So `in` and `out` after the call are the values at the rising edge that ended the cycle, and a
- * transfer took place on a stream exactly where valid and ready are both set in them.
- * `data`, `keep`, `user` and `last` of an output stream are written only when its valid is set.
+ * So after the call `in` and `out` are the values at the rising edge that ended the cycle. A
+ * transfer took place on a stream if and only if valid and ready are both set in them. `data`,
+ * `keep`, `user` and `last` of an output stream are written only when its valid is set.
  *
  * Field positions inside `user` and the descriptors are those of AMD PG213, see cosim/pcie/pg213.h.
  * Byte 0 of a beat is the lowest byte of data[0]; on this little-endian library's hosts data can be
@@ -55,7 +55,7 @@ struct urdma_eth_beat {
 	uint8_t valid;
 };
 
-/* What the NIC sees. Zeroed memory is a quiet, unconnected NIC. */
+/* Inputs of the NIC. Zeroed memory is a quiet, unconnected NIC. */
 struct urdma_sim_in {
 	struct urdma_pcie_beat cq;
 	struct urdma_pcie_beat rc;
@@ -94,7 +94,7 @@ struct urdma_trace {
 	uint8_t ev; /* enum urdma_trace_ev */
 };
 
-/* What the NIC drives. */
+/* Outputs of the NIC. */
 struct urdma_sim_out {
 	struct urdma_pcie_beat cc;
 	struct urdma_pcie_beat rq;
@@ -121,14 +121,15 @@ struct urdma_sim *urdma_sim_create(const char *name);
 void urdma_sim_destroy(struct urdma_sim *sim);
 
 /*
- * One clock cycle. Afterwards out->still tells whether the last two rising edges changed any
- * register of the NIC besides its cycle counter. If it changed none, the same inputs change none in
- * later cycles either, but for what is bound to the time: that comes with the timer that out tells.
- * So a NIC that is still need not be clocked until an input changes, or shortly before its timer,
- * if it is then told by skip_cycles how much time has passed.
+ * One clock cycle. Afterwards out->still is set if the last two rising edges changed no register of
+ * the NIC except its cycle counter. Then the same inputs change none in later cycles either, except
+ * by time; out reports the next such moment as the timer. So a still NIC needs no clock until an
+ * input changes, or until shortly before its timer, if skip_cycles then tells it the time that has
+ * passed.
  *
- * Parts of the NIC in which nothing moves get no clock (parts.h). That changes no result. With
- * in->all_parts all get theirs, and out->surprise tells where one would have been missed.
+ * Still parts of the NIC get no clock (parts.h). This changes no result. With in->all_parts all
+ * parts get each clock, and out->surprise names a part that changed in a clock that it would have
+ * missed.
  */
 void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 		     struct urdma_sim_out *out);
@@ -137,9 +138,9 @@ void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 uint64_t urdma_sim_cycles(const struct urdma_sim *sim);
 
 /*
- * FST waveform of the cycles to come, until NULL is given or the model is destroyed. The time in
- * the file counts the cycles that were evaluated, two steps each: not those that were skipped.
- * -ENOTSUP when built without URDMA_TRACE.
+ * Records an FST waveform of the following cycles, until a call with NULL or the end of the model.
+ * The time in the file counts the evaluated cycles, two steps each, without skipped ones. -ENOTSUP
+ * when built without URDMA_TRACE.
  */
 int urdma_sim_wave(struct urdma_sim *sim, const char *path);
 

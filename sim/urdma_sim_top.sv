@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The NIC as the simulator clocks it: urdma_top with its inputs held, and with a clock for each of its parts.
+// The NIC as the simulator clocks it: urdma_top with registered inputs, and with a clock for each of its parts.
 //
-// What a clock edge or a changed input costs depends on the logic behind it. So inputs are taken in groups, each at the
-// rising edge of its own in_clk: a group that has not changed evaluates nothing. part_clk are the clocks of the parts
-// (rtl/lib/urdma_clk.sv), clk is that of all that belongs to no part.
+// The cost of a clock edge or of a changed input depends on the logic after it. So inputs are sampled in groups, each at
+// the rising edge of its own in_clk: a group that has not changed causes no evaluation. part_clk are the clocks of the
+// parts (rtl/lib/urdma_clk.sv), clk is the clock of all logic outside of parts.
 //
 // A cycle is two steps: in_clk of the groups that changed, with all other clocks low; then clk and part_clk.
 

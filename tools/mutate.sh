@@ -5,9 +5,10 @@
 # other, and see which tests fail.
 #
 # The models are built once, in build/mutate, with all faults; URDMA_FAULT says which one is at
-# work. Against each fault run the block tests whose models have the file, and then, if they pass, the
-# engine tests; the first that fails has caught it. A test that hangs has caught it, too. Prints a line for each
-# fault and a table by folder; build/mutate/result keeps the lines.
+# work. The block tests whose models have the file run against each fault, then the engine tests. The first
+# test that fails has caught the fault, and the others are left out. A test that hangs has caught it, too.
+# Prints a line for each fault, with the seconds that it took, and a table by folder. build/mutate/result
+# keeps the lines.
 #
 # The exit status is 1 when, of all faults, less than 90 % are caught, or less than 75 % by block tests,
 # when one survives that has no reason to in the list, or one is caught that has.
@@ -22,7 +23,14 @@ limit=${LIMIT:-300}
 engine="commands errors loopback eth ring opcodes crossing unrel mcast srq many matrix send rc lumina status loss mix"
 cd "$top"
 
-# caught_by N FILE NAME: prints the test that fails with fault N.
+# models_of FILE: the models of block tests that have the file, the smallest one first. The test of the
+# block itself is faster than those of what contains it, and more likely to fail.
+models_of() {
+	find "$dir/tests/rtl" -name '*__verFiles.dat' -exec grep -lZF "\"$dir/rtl/$1\"" {} + |
+		xargs -0r grep -c '\.sv"' /dev/null | sed '/^.dev.null:/d; s,/[^/:]*:, ,' | sort -k2n | cut -d' ' -f1
+}
+
+# caught_by N FILE: prints the test that fails with fault N.
 caught_by() {
 	local model test name
 	while read -r model; do
@@ -32,7 +40,7 @@ caught_by() {
 		test=$(dirname "$model")/$name
 		[ -x "$test" ] || continue
 		(ulimit -t "$limit" && URDMA_FAULT=$1 exec "$test") >"$dir/log/$1.$name" 2>&1 || { echo "rtl.$name" && return; }
-	done < <(find "$dir/tests/rtl" -name '*__verFiles.dat' -exec grep -lF "\"$dir/rtl/$2\"" {} + | sed 's,/[^/]*$,,' | sort)
+	done < <(models_of "$2")
 	for name in $engine; do
 		test=$dir/tests/engine/test_$name
 		[ -x "$test" ] || continue
@@ -43,17 +51,17 @@ caught_by() {
 
 # one LINE of the list
 one() {
-	local n file what survives by
+	local n file what survives by start=$SECONDS
 	IFS=$'\t' read -r n file what survives <<<"$1"
 	by=$(caught_by "$n" "$file")
 	printf '%s\t%s\t%s\t%s\t%s\n' "$n" "$file" "$by" "$what" "$survives" >>"$dir/result"
-	printf '%3d  %-32s %-18s %s\n' "$n" "$file" "$by" "$what"
+	printf '%3d  %-32s %-18s %4d s  %s\n' "$n" "$file" "$by" $((SECONDS - start)) "$what"
 }
 
 mkdir -p "$dir/log"
 cmake -S . -B "$dir" -G Ninja -DURDMA_MUTATE=ON -DURDMA_PGO=OFF >"$dir.log" 2>&1 || die "cmake failed; see $dir.log"
 cmake --build "$dir" --target tests/rtl/all tests/engine/all >>"$dir.log" 2>&1 || die "the build failed; see $dir.log"
-export -f one caught_by
+export -f one caught_by models_of
 export dir limit engine
 if [ $# != 0 ]; then
 	for n; do awk -F'\t' -v n="$n" '$1 == n' "$dir/rtl/list"; done

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ports to the world outside: something that is not a NIC of this process sits at the end of a
- * wire.
+ * Ports to the world outside: wires whose other end is not a NIC of this process.
  *
  *   stream:unix:PATH[,listen]   QEMU's -netdev stream: each frame behind its 32-bit length
  *
@@ -16,12 +15,12 @@
  *   replay:FILE[,fast][,at=NS][,hold][,only=in|only=out]
  *                               sends what is in a pcapng file, spaced as it was, or at line rate
  *
- * All but the replay are asynchronous, as guests are: between runs urdma_external_process() takes
- * what has come from the peer, and it enters the simulation at that time, through the rate and the
- * delay of the wire. A frame leaves to the peer when its last bit has arrived. Nothing here ever
- * blocks: when the peer takes no more a bounded number of bytes waits, and what finds no room is
- * dropped and counted. A peer that dies, or talks nonsense, takes the port down and nothing else;
- * one that listens then waits for the next.
+ * All kinds but the replay are asynchronous, as guests are. Between runs urdma_external_process()
+ * takes frames that have arrived from the peer. They enter the simulation at that time, through the
+ * rate and the delay of the wire. A frame leaves to the peer when its last bit has arrived. Nothing
+ * here ever blocks: if the peer is slow, a bounded number of bytes waits, and the port drops and
+ * counts further frames. A peer that dies or sends nonsense takes only its port down; a listening
+ * port then waits for the next peer.
  */
 #ifndef URDMA_COSIM_EXTERNAL_H
 #define URDMA_COSIM_EXTERNAL_H
@@ -38,12 +37,12 @@
 struct urdma_external_stats {
 	/* Frames and bytes of both directions are those of the port. */
 	uint64_t no_peer;   /* frames for the peer while there was none */
-	uint64_t peer_full; /* frames for a peer that took none for too long */
+	uint64_t peer_full; /* frames for a peer that accepted none for too long */
 	uint64_t bad_fcs;   /* frames for the peer with a bad FCS: a MAC drops them */
 	uint64_t bad_length;
 	uint64_t connects, disconnects;
 	uint64_t skipped; /* packets of a capture that are not sent: cut short, not Ethernet */
-	bool up;	  /* there is a peer, as far as one can tell */
+	bool up;	  /* there is a peer, as far as the port can detect */
 };
 
 struct pollfd;
@@ -51,11 +50,11 @@ struct urdma_external;
 
 /* A name of letters, digits, '_' and '.', that no NIC or switch has. */
 bool urdma_external_name_ok(const char *name, size_t len);
-/* text: NAME=KIND:..., see above. -EINVAL: error tells why. */
+/* text: NAME=KIND:..., see above. -EINVAL: error has the reason. */
 int urdma_external_parse(const char *text, struct urdma_external **ext, char *error, size_t size);
-/* Opens sockets and files: -errno, error tells what to do. */
+/* Opens sockets and files. -errno: error says what to do. */
 int urdma_external_open(struct urdma_external *ext, uint64_t rate_mbps, char *error, size_t size);
-/* Its wire has to be gone. NULL is allowed. */
+/* Its wire must be destroyed before. NULL is allowed. */
 void urdma_external_destroy(struct urdma_external *ext);
 
 const char *urdma_external_name(const struct urdma_external *ext);
@@ -63,19 +62,21 @@ const char *urdma_external_kind(const struct urdma_external *ext);
 struct urdma_eth_port *urdma_external_port(struct urdma_external *ext);
 const struct urdma_external_stats *urdma_external_stats(const struct urdma_external *ext);
 
-/* Between runs, in cycle now: takes and gives what can be. True if anything moved. */
+/*
+ * To be called between runs, in cycle now: receives and sends what it can. True if anything moved.
+ */
 bool urdma_external_process(struct urdma_external *ext, uint64_t now);
-/* What to wait for; at most URDMA_EXTERNAL_MAX_POLLFDS. */
+/* Descriptors to poll; at most URDMA_EXTERNAL_MAX_POLLFDS. */
 unsigned int urdma_external_pollfds(const struct urdma_external *ext, struct pollfd *fds);
 /*
- * Frames wait that poll does not tell of, to a peer that had no room or from one that sent many:
- * come again within a millisecond.
+ * True if frames wait that poll does not report: to a peer without room, or from a peer that sent
+ * many. Call urdma_external_process() again within a millisecond.
  */
 bool urdma_external_waiting(const struct urdma_external *ext);
 
 /* As those of a port, for the scheduler. */
 bool urdma_external_advance(struct urdma_external *ext, uint64_t now);
-/* When it sends something by itself: like an armed timer. UINT64_MAX: never. */
+/* Cycle in which it sends a frame by itself, like an armed timer. UINT64_MAX: never. */
 uint64_t urdma_external_due(const struct urdma_external *ext);
 /* A replay that was held begins now. -EINVAL: it is not one; -EALREADY. */
 int urdma_external_start(struct urdma_external *ext, uint64_t now);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kind of external port implements; see external.h. */
+/* Operations that each kind of external port implements; see external.h. */
 #ifndef URDMA_COSIM_EXTERNAL_OPS_H
 #define URDMA_COSIM_EXTERNAL_OPS_H
 

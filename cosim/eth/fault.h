@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Faults of the wire: frames lost, doubled, out of order, changed, late, marked. They are rules,
- * and each frame on a wire is held against all of them. A rule says which frames it hits: by
- * direction, by what their BTH holds, by how many such frames went before, by chance, or by all of
- * these together.
+ * Faults of the wire: frames lost, doubled, out of order, changed, late, marked. Faults are rules,
+ * and each frame on a wire is compared with all of them. A rule selects frames by direction, by
+ * fields of the BTH, by the number of matching frames before, at random, or by a combination of
+ * these.
  *
- * What a rule does to a frame depends on the seed, the rule's place among the rules, the wire, the
- * direction and the frame's number in it, and on nothing else: the same traffic meets the same
+ * The effect of a rule on a frame depends only on the seed, the rule's position, the wire, the
+ * direction and the number of the frame in that direction. So the same traffic gets the same
  * faults, and traffic of the other direction never changes them.
  *
- * Each fault is counted, can be written to a log, one line of JSON each, and is told to a callback.
+ * Each fault is counted, can be logged as one line of JSON, and is passed to a callback.
  */
 #ifndef URDMA_COSIM_FAULT_H
 #define URDMA_COSIM_FAULT_H
@@ -33,7 +33,7 @@ enum urdma_fault_kind {
 	URDMA_FAULT_KINDS,
 };
 
-/* Which acknowledgements: AETH syndromes. With any but ANY a rule hits frames with an AETH only. */
+/* AETH syndromes that a rule selects. With any value but ANY it hits only frames with an AETH. */
 enum urdma_fault_aeth {
 	URDMA_FAULT_AETH_ANY,
 	URDMA_FAULT_AETH_ACK,
@@ -54,24 +54,24 @@ struct urdma_fault_rule {
 	int32_t opcode;		     /* of the BTH */
 	enum urdma_fault_aeth aeth;
 	/*
-	 * Of the frames that match, counted for each direction of each wire apart: the nth (from 1;
-	 * 0 is 1) and what follows, count of them (0: all).
+	 * Of the matching frames, from the nth on (from 1; 0 is 1), count frames (0: all). Counted
+	 * separately for each direction of each wire.
 	 */
 	uint64_t nth, count;
 	uint64_t probability; /* with which one of these is hit; 0 is CERTAIN */
-	/* How. 0 or, where 0 means something, ANY stands for the default. */
+	/* Parameters of the fault. 0 is the default, or ANY where 0 is a valid value. */
 	unsigned int copies; /* DUP: 1 */
 	unsigned int frames; /* REORDER: behind so many; 1, or 1 to 4 at random if not CERTAIN */
 	/*
-	 * DUP: so much later than the frame, 0. REORDER: no longer than that, 5000. DELAY: 1000, or
-	 * 1 to that at random if not CERTAIN.
+	 * Times, with their defaults. DUP: delay after the frame, 0. REORDER: longest delay, 5000.
+	 * DELAY: delay, 1000; random from 1 to that if not CERTAIN.
 	 */
 	uint64_t ns;
 	int32_t byte; /* CORRUPT, FCS: ANY: at random; -2 is the last byte, -3 the one before */
 	int32_t bit;  /* 0 to 7, ANY: at random */
 };
 
-/* From its end: byte of a rule. */
+/* Value of a rule's byte that counts from the end of the frame. */
 #define URDMA_FAULT_FROM_END(n) (-1 - (int32_t)(n))
 
 /* One fault that happened. */
@@ -92,21 +92,21 @@ typedef void (*urdma_fault_fn)(void *ctx, const struct urdma_fault_record *recor
 struct urdma_faults;
 
 int urdma_faults_create(uint64_t seed, struct urdma_faults **faults);
-/* The wires have to be gone, or the faults detached from them. NULL is allowed. */
+/* The wires must be destroyed before, or the faults detached from them. NULL is allowed. */
 void urdma_faults_destroy(struct urdma_faults *faults);
-/* From now on all frames of this wire are held against the rules. */
+/* From now on the rules apply to all frames of this wire. */
 int urdma_faults_attach(struct urdma_faults *faults, struct urdma_wire *wire, unsigned int index);
 
 /* Copies the rule. -EINVAL: it makes no sense. */
 int urdma_faults_add(struct urdma_faults *faults, const struct urdma_fault_rule *rule);
-/* Forgets all rules. The seed, the numbers of frames and the counts go on. */
+/* Removes all rules. The seed, the numbers of frames and the counts continue. */
 void urdma_faults_clear(struct urdma_faults *faults);
-/* Matches every frame, always: what rules are made from. */
+/* Sets a rule that always matches every frame; the starting point of other rules. */
 void urdma_fault_rule_defaults(struct urdma_fault_rule *rule, enum urdma_fault_kind kind);
 
 /*
- * A rule out of text, see docs/cosim.md: KIND[,KEY=VALUE...]. Without p= it hits the nth frame
- * only. -EINVAL: error tells why.
+ * Parses a rule, see docs/cosim.md: KIND[,KEY=VALUE...]. Without p= it hits only the nth frame.
+ * -EINVAL: error has the reason.
  */
 int urdma_fault_parse(const char *text, struct urdma_fault_rule *rule, char *error, size_t size);
 /* "1", "0.5", "2.5%", all percent, as a probability. -EINVAL: not from 0 to 100. */
@@ -117,9 +117,9 @@ const char *urdma_fault_name(enum urdma_fault_kind kind);
 uint64_t urdma_faults_count(const struct urdma_faults *faults, unsigned int side,
 			    enum urdma_fault_kind kind);
 void urdma_faults_watch(struct urdma_faults *faults, urdma_fault_fn fn, void *ctx);
-/* Begins the log. -errno when the file cannot be made, -EBUSY: there is one already. */
+/* Begins the log. -errno if the file cannot be created, -EBUSY if there is a log already. */
 int urdma_faults_log(struct urdma_faults *faults, const char *path);
-/* What was logged can be read by others. Returns 0 or the first error of a write. */
+/* Makes the log so far visible to other processes. Returns 0 or the first error of a write. */
 int urdma_faults_flush(struct urdma_faults *faults);
 /* 0, or the error after which nothing more is logged. */
 int urdma_faults_log_error(const struct urdma_faults *faults);

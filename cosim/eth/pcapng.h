@@ -17,17 +17,17 @@ struct urdma_pcapng;
 int urdma_pcapng_open(const char *path, const char *if_name, uint64_t if_speed,
 		      struct urdma_pcapng **pcap);
 /*
- * Returns 0 if every packet is in the file, else the first error: the file then ends with the last
- * packet that was written whole. Frees it in any case. NULL is allowed.
+ * Returns 0 if every packet is in the file, else the first error; the file then ends with the last
+ * complete packet. Frees it in any case. NULL is allowed.
  */
 int urdma_pcapng_close(struct urdma_pcapng *pcap);
 
 /* crc_error: the frame came with a bad FCS. */
 void urdma_pcapng_write(struct urdma_pcapng *pcap, uint64_t ns, const void *frame, size_t len,
 			bool outbound, bool crc_error);
-/* Everything written so far can be read by others. Returns 0 or the first error. */
+/* Makes everything written so far visible to other processes. Returns 0 or the first error. */
 int urdma_pcapng_flush(struct urdma_pcapng *pcap);
-/* 0, or the error after which nothing more is written. */
+/* 0, or the error that ended the capture. */
 int urdma_pcapng_error(const struct urdma_pcapng *pcap);
 
 struct urdma_pcapng_packet {
@@ -45,11 +45,13 @@ struct urdma_pcapng_reader;
 /* -errno; error tells why. */
 int urdma_pcapng_reader_open(const char *path, struct urdma_pcapng_reader **reader, char *error,
 			     size_t size);
-/* The next packet: 1; 0 at the end; -EBADMSG or -EIO, and error tells what is wrong with the file.
+/*
+ * Reads the next packet. Returns 1; 0 at the end; -EBADMSG or -EIO, and error describes the fault
+ * of the file.
  */
 int urdma_pcapng_read(struct urdma_pcapng_reader *reader, struct urdma_pcapng_packet *packet,
 		      char *error, size_t size);
-/* From the beginning again. */
+/* Goes back to the beginning. */
 void urdma_pcapng_rewind(struct urdma_pcapng_reader *reader);
 /* NULL is allowed. */
 void urdma_pcapng_reader_close(struct urdma_pcapng_reader *reader);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An Ethernet switch. It learns source addresses (of each the port, forgotten after a time without
- * a frame), sends a frame to the port of its destination and floods what it does not know,
- * broadcast and multicast; VLAN tags it neither reads nor changes. It stores and forwards: a frame
- * goes on `latency` after its last bit has come, at the line rate of the port it leaves by, whose
- * queue is bounded in bytes and drops at the tail. Frames with a bad FCS, and those to the
- * addresses that no bridge forwards (IEEE 802.1Q, 8.6.3: 01-80-C2-00-00-00 to -0F; pause frames are
- * among them), end here.
+ * An Ethernet switch. It learns the port of each source address, and forgets an address after a
+ * time without a frame. It sends a frame to the port of its destination, and floods broadcast,
+ * multicast and unknown destinations. It neither reads nor changes VLAN tags. It stores and
+ * forwards: it forwards a frame `latency` after the last bit has arrived, at the line rate of the
+ * output port. The queue of each port is bounded in bytes and drops at the tail. The switch drops
+ * frames with a bad FCS, and frames to the addresses that no bridge forwards (IEEE 802.1Q, 8.6.3:
+ * 01-80-C2-00-00-00 to -0F, which includes pause frames).
  *
- * What it does is a function of the frames and the cycles in which they come; frames of one cycle
- * are taken in the order of the ports.
+ * Its behaviour depends only on the frames and the cycles in which they arrive. Frames of one cycle
+ * are processed in the order of the ports.
  */
 #ifndef URDMA_COSIM_SWITCH_H
 #define URDMA_COSIM_SWITCH_H
@@ -42,12 +42,12 @@ struct urdma_switch_stats {
 struct urdma_switch;
 
 int urdma_switch_create(const struct urdma_switch_config *config, struct urdma_switch **sw);
-/* Its wires have to be gone. NULL is allowed. */
+/* Its wires must be destroyed before. NULL is allowed. */
 void urdma_switch_destroy(struct urdma_switch *sw);
 const char *urdma_switch_name(const struct urdma_switch *sw);
 unsigned int urdma_switch_ports(const struct urdma_switch *sw);
 struct urdma_eth_port *urdma_switch_port(struct urdma_switch *sw, unsigned int port);
-/* The addresses of a port, whose link went down. */
+/* Forgets the addresses of a port whose link went down. */
 void urdma_switch_forget(struct urdma_switch *sw, unsigned int port);
 const struct urdma_switch_stats *urdma_switch_stats(const struct urdma_switch *sw);
 

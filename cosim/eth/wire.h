@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ethernet: ports, and the wire between two of them. A port belongs to a NIC (its MAC, as the RTL's
- * streams see it), or takes and gives whole frames: those of switches and of the world outside.
+ * Ethernet: ports, and the wire between two of them. A port is the MAC of a NIC, as the RTL's
+ * streams see it, or a port for whole frames, as switches and ports to the world outside have.
  *
- * The wire has a rate and a propagation delay. A frame occupies 8 bytes of preamble, its own (at
- * least 60), 4 of FCS and 12 of gap. It is cut through: its first beat arrives while its last one
- * may still be on the sender's side, as on a cable. Time is exact to the fraction of a cycle
- * (rate.h); a beat is handed over in the first cycle at whose beginning its last byte (and the FCS,
- * for the last beat) has arrived, and one beat a cycle at most.
+ * The wire has a rate and a propagation delay. A frame occupies 8 bytes of preamble, its own bytes
+ * (at least 60), 4 of FCS and 12 of gap. The wire cuts through: the first beat of a frame may
+ * arrive before the sender has sent the last one, as on a cable. Time is exact to the fraction of a
+ * cycle (rate.h). The receiver gets a beat in the first cycle at whose beginning the last byte of
+ * the beat (and the FCS, for the last beat) has arrived, and at most one beat a cycle.
  *
- * A MAC of 100 Gb/s brings two beats in less than two cycles of the NIC when a frame has 65 to 75
- * bytes: its own clock is faster. Between the clocks is a FIFO of URDMA_ETH_RX_FIFO beats. A frame
- * for which it has no room is lost as a whole, and counted (rx_overrun). The NIC sees nothing of
- * it.
+ * If a frame has 65 to 75 bytes, a MAC of 100 Gb/s delivers its two beats in less than two cycles
+ * of the NIC, because the MAC's own clock is faster. Between the clocks is a FIFO of
+ * URDMA_ETH_RX_FIFO beats. A frame that does not fit is lost as a whole and counted (rx_overrun);
+ * the NIC sees no part of it.
  */
 #ifndef URDMA_COSIM_WIRE_H
 #define URDMA_COSIM_WIRE_H
@@ -43,7 +43,7 @@ struct urdma_eth_frame {
 	uint64_t
 		sent; /* cycle in which its end left the sender: the time in the sender's capture */
 	uint64_t number; /* among the frames the sender has put on this wire, from 0 */
-	uint32_t behind; /* has to fall behind so many frames yet */
+	uint32_t behind; /* frames that still have to overtake it */
 	uint8_t data[URDMA_ETH_MAX_FRAME + 1]; /* a frame that is cut may need one byte more */
 };
 
@@ -61,7 +61,7 @@ struct urdma_eth_stats {
 	uint64_t rx_frames, rx_bytes;
 	uint64_t tx_errors, rx_errors; /* of these, with a bad FCS */
 	uint64_t tx_padded;
-	uint64_t tx_unconnected; /* frames that left into nothing: no wire, or the link was down */
+	uint64_t tx_unconnected; /* frames sent without a wire, or while the link was down */
 	uint64_t tx_stalled;	 /* cycles with valid and not ready */
 	uint64_t tx_dropped;	 /* of whole frames: those that found the queue full */
 	uint64_t tx_queue_max;	 /* bytes that stood in it at most */
@@ -71,15 +71,18 @@ struct urdma_eth_stats {
 
 struct urdma_wire;
 
-/* Told of each frame when a capture would be: at the end of those sent and of those received. */
+/*
+ * Called for each frame at the time of the capture: at the end of each sent and each received
+ * frame.
+ */
 typedef void (*urdma_eth_tap_fn)(void *ctx, uint64_t ns, const struct urdma_eth_frame *frame,
 				 bool outbound);
 
 struct urdma_eth_port;
 
-/* What a port of whole frames calls; neither is ever called for the port of a NIC. */
+/* Callbacks of a port for whole frames; never called for the port of a NIC. */
 struct urdma_eth_frame_ops {
-	/* A frame's last bit has arrived in cycle now. The frame is gone after the call. */
+	/* A frame's last bit has arrived in cycle now. The frame is freed after the call. */
 	void (*deliver)(void *ctx, struct urdma_eth_port *port, uint64_t now,
 			const struct urdma_eth_frame *frame);
 };
@@ -110,21 +113,22 @@ struct urdma_eth_port {
 	struct urdma_rate tx_done; /* when the end of tx leaves */
 };
 
-/* What a fault hook decides on a frame. Zeroed: it passes. */
+/* Decision of a fault hook on a frame. Zeroed: the frame passes. */
 struct urdma_wire_verdict {
 	bool drop;
 	unsigned int copies;	    /* besides the frame itself */
 	uint64_t copy_delay_cycles; /* of the copies, after the frame itself */
 	uint64_t delay_cycles;	    /* more than the propagation; may change the order of frames */
 	/*
-	 * If not 0: the frame arrives right behind the behind-th frame that follows it and is not
-	 * lost, but after delay_cycles at the latest.
+	 * If not 0: the frame arrives directly after the behind-th later frame that is not lost,
+	 * but after delay_cycles at the latest.
 	 */
 	uint32_t behind;
 };
 /*
  * Called for each whole frame on the wire, from side 0 or 1; the hook may change data and error.
- * With a hook the wire stores and forwards: a frame leaves it when it has entered it completely.
+ * With a hook the wire stores and forwards: a frame leaves the wire only after it has entered
+ * completely.
  */
 typedef void (*urdma_wire_fault_fn)(void *ctx, unsigned int side, struct urdma_eth_frame *frame,
 				    struct urdma_wire_verdict *verdict);
@@ -139,9 +143,9 @@ void urdma_wire_destroy(struct urdma_wire *wire);
 void urdma_wire_set_fault(struct urdma_wire *wire, urdma_wire_fault_fn fault, void *ctx);
 struct urdma_eth_port *urdma_wire_port(struct urdma_wire *wire, unsigned int side);
 /*
- * The link, up after creation. When it goes down both ports lose it: what is on the wire is lost, a
- * frame in the middle of its arrival ends with a bad FCS, and what is sent meanwhile goes nowhere.
- * Between runs, or in an event. -ENOMEM.
+ * The link, up after creation. When it goes down, both ports see it: frames on the wire are lost, a
+ * frame in the middle of its arrival ends with a bad FCS, and frames sent meanwhile are lost. Call
+ * between runs, or in an event. -ENOMEM.
  */
 int urdma_wire_set_link(struct urdma_wire *wire, bool up);
 bool urdma_wire_link(const struct urdma_wire *wire);
@@ -150,10 +154,13 @@ bool urdma_wire_link(const struct urdma_wire *wire);
 
 /* Inputs of the model in cycle now: tx_ready, rx, link_up. */
 void urdma_eth_port_drive(struct urdma_eth_port *port, uint64_t now, struct urdma_sim_in *in);
-/* Takes what was transferred. Returns true if a beat moved. */
+/* Collects the transfers of the cycle. Returns true if a beat moved. */
 bool urdma_eth_port_sample(struct urdma_eth_port *port, uint64_t now, const struct urdma_sim_in *in,
 			   const struct urdma_sim_out *out);
-/* The NIC was reset: a frame it has begun ends with a bad FCS, what arrives is lost to it. */
+/*
+ * The NIC was reset: a frame that it has begun ends with a bad FCS, and frames that arrive are
+ * lost.
+ */
 void urdma_eth_port_reset(struct urdma_eth_port *port, uint64_t now);
 /* First cycle with something to do; 0 when busy, UINT64_MAX when nothing is on its way to this
  * port. */
@@ -162,16 +169,18 @@ const char *urdma_eth_port_error(const struct urdma_eth_port *port);
 
 /* ---- ports of whole frames ------------------------------------------------------------------ */
 
-/* Makes it one, before it has a wire. limit: bytes that may wait to be sent. */
+/*
+ * Makes port a port for whole frames, before it has a wire. limit: bytes that may wait to be sent.
+ */
 void urdma_eth_port_set_frames(struct urdma_eth_port *port, size_t limit,
 			       const struct urdma_eth_frame_ops *ops, void *ctx);
 /*
- * Puts a copy of a frame behind those that wait; it begins to leave in cycle ready at the earliest.
- * -ENOBUFS when there is no room (counted), -EINVAL for an impossible length, -ENOMEM.
+ * Queues a copy of a frame; it begins to leave in cycle ready at the earliest. -ENOBUFS if there is
+ * no room (counted), -EINVAL for an impossible length, -ENOMEM.
  */
 int urdma_eth_port_send(struct urdma_eth_port *port, uint64_t ready, const void *data, size_t len,
 			bool error);
-/* What is due in cycle now, before any NIC is driven. Returns true if something moved. */
+/* Does the work due in cycle now, before any NIC is driven. Returns true if something moved. */
 bool urdma_eth_port_advance(struct urdma_eth_port *port, uint64_t now);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The embedded host's driver: what urdma.ko and the provider do, in one small library for engine
- * tests, benchmarks and fuzzers. Layouts are those of urdma_hw.h.
+ * The embedded host's driver: the functions of urdma.ko and of the provider in one small library,
+ * for engine tests, benchmarks and fuzzers. Layouts are those of urdma_hw.h.
  *
  * Functions whose comment says "waits" run the simulation until the NIC has answered; the others
  * only touch memory and post writes, and may be called from events and callbacks. Errors are
@@ -51,7 +51,7 @@ void urdma_eh_config_defaults(struct urdma_eh_config *config);
  */
 int urdma_eh_open(struct urdma_embedded *host, unsigned int nic,
 		  const struct urdma_eh_config *config, struct urdma_eh **eh);
-/* Detaches, which resets the NIC. Memory of objects that still exist is not given back. */
+/* Detaches, which resets the NIC. Does not free the memory of objects that still exist. */
 void urdma_eh_close(struct urdma_eh *eh);
 
 struct urdma_embedded_dev *urdma_eh_dev(struct urdma_eh *eh);
@@ -83,20 +83,20 @@ unsigned int urdma_eh_cmd_pending(const struct urdma_eh *eh);
 /* Posts one command and waits. Returns its status; cpl may be NULL. */
 int urdma_eh_cmd(struct urdma_eh *eh, const struct urdma_eh_cmd *cmd, struct urdma_eh_cmd *cpl);
 /*
- * Between these two, functions that only want the status of a command post it, and return 0 without
- * waiting for it; commands are done in order. The end waits for all of them, and returns the first
- * status that is not 0.
+ * Between these two calls, functions that need only the status of a command post the command and
+ * return 0 without waiting; the NIC executes commands in order. urdma_eh_batch_end() waits for all
+ * of them, and returns the first status that is not 0.
  */
 void urdma_eh_batch_begin(struct urdma_eh *eh);
 int urdma_eh_batch_end(struct urdma_eh *eh);
-/* Time a command may take before a waiting function gives up: -ETIMEDOUT. */
+/* Longest time of a command; after it a waiting function returns -ETIMEDOUT. */
 #define URDMA_EH_CMD_CYCLES 2500000u
 
 /* ---- rings and page lists ------------------------------------------------------------------- */
 
-/* How memory is shown to the NIC. */
+/* Description of memory for the NIC. */
 struct urdma_eh_map {
-	unsigned int levels;	 /* 0, 1 or 2 tables */
+	unsigned int levels;	 /* of tables: 0, 1 or 2 */
 	unsigned int page_shift; /* at least 12 */
 	uint64_t addr;		 /* as commands want it */
 	void *table[513];	 /* what was allocated for the tables: the first is the top */
@@ -104,14 +104,15 @@ struct urdma_eh_map {
 };
 
 /*
- * Describes len bytes from p. levels -1 chooses: 0 for memory contiguous on the bus (page_shift 0:
- * the same), else 1 up to 512 pages and 2 above. -E2BIG: needs more pages than fit.
+ * Describes len bytes from p. With levels -1 the function chooses: 0 for memory that is contiguous
+ * on the bus, else 1 up to 512 pages and 2 above. page_shift 0 means 12. -E2BIG: more pages than
+ * fit.
  */
 int urdma_eh_map(struct urdma_embedded *host, const void *p, size_t len, int levels,
 		 unsigned int page_shift, struct urdma_eh_map *map);
 void urdma_eh_unmap(struct urdma_embedded *host, struct urdma_eh_map *map);
 
-/* How a ring's memory is made. Zeroed: scattered pages with page lists. */
+/* Kind of a ring's memory. Zeroed: scattered pages with page lists. */
 enum urdma_eh_ring_kind {
 	URDMA_EH_RING_PAGED,	/* levels by need */
 	URDMA_EH_RING_CONTIG,	/* levels 0 */
@@ -127,7 +128,7 @@ struct urdma_eh_ring {
 /* Zeroed, with room for `behind` bytes under the same map. */
 int urdma_eh_ring_create(struct urdma_eh *eh, unsigned int log_entries, unsigned int log_stride,
 			 size_t behind, enum urdma_eh_ring_kind kind, struct urdma_eh_ring *ring);
-/* One without memory has been destroyed. */
+/* A ring without memory counts as destroyed already. */
 void urdma_eh_ring_destroy(struct urdma_eh *eh, struct urdma_eh_ring *ring);
 /* URDMA_RING_* as commands want it. */
 uint64_t urdma_eh_ring_word(const struct urdma_eh_ring *ring);
@@ -140,7 +141,7 @@ struct urdma_eh_event {
 	uint64_t cycles;
 };
 
-/* Takes up to n events from EQ eqn; moves the consumer index and arms again if asked to. */
+/* Takes up to n events from EQ eqn and moves the consumer index; arm: arms the EQ again. */
 unsigned int urdma_eh_eq_poll(struct urdma_eh *eh, unsigned int eqn, struct urdma_eh_event *ev,
 			      unsigned int n, bool arm);
 
@@ -195,7 +196,7 @@ int urdma_eh_create_cq(struct urdma_eh *eh, uint32_t cqn, unsigned int log_entri
 int urdma_eh_destroy_cq(struct urdma_eh_cq *cq);
 /* Takes up to n CQEs and tells the NIC the consumer index. */
 unsigned int urdma_eh_poll_cq(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, unsigned int n);
-/* The next CQE without taking it? */
+/* True if there is a CQE; does not take it. */
 bool urdma_eh_cq_ready(const struct urdma_eh_cq *cq);
 void urdma_eh_arm_cq(struct urdma_eh_cq *cq, bool solicited_only);
 
@@ -209,7 +210,7 @@ struct urdma_eh_qp_attr {
 	unsigned int log_sq_stride, log_rq_stride; /* 6 to 9 */
 	bool sig_all;
 	bool priv;			/* of the kernel: may post REG_MR */
-	bool no_loop;			/* UD: what goes to a group goes to the wire alone */
+	bool no_loop;			/* UD: datagrams to a group go only to the wire */
 	unsigned int type;		/* URDMA_QPT_*; 0: RC */
 	const struct urdma_eh_srq *srq; /* or NULL; with one there is no receive queue */
 	enum urdma_eh_ring_kind kind;
@@ -239,8 +240,8 @@ struct urdma_eh_qp_info {
 int urdma_eh_qp_info(struct urdma_eh_qp *qp, struct urdma_eh_qp_info *info);
 
 /*
- * What a connection needs. Zeroed fields are allowed to be zero. Of UC and UD only what they have
- * counts: UD has MTU, Q_Key, P_Key and sq_psn.
+ * Attributes of a connection. Zero is a valid value of each field. UC and UD use only the
+ * attributes that they have: UD has MTU, Q_Key, P_Key and sq_psn.
  */
 struct urdma_eh_conn {
 	uint32_t dest_qpn;
@@ -261,8 +262,8 @@ struct urdma_eh_conn {
 };
 
 /*
- * Timers that make up for loss within a millisecond, retries without end where there can be, 16
- * READs and atomics each way, all remote rights.
+ * Timers that recover from loss within a millisecond, unlimited retries where possible, 16 READs
+ * and ATOMICs each way, all remote rights.
  */
 void urdma_eh_conn_defaults(struct urdma_eh_conn *conn, unsigned int mtu);
 
@@ -270,7 +271,7 @@ int urdma_eh_to_init(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn);
 int urdma_eh_to_rtr(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn);
 int urdma_eh_to_rts(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn);
 int urdma_eh_to_err(struct urdma_eh_qp *qp);
-/* event: SQ_DRAINED is raised when what was begun has been completed. */
+/* event: raise SQ_DRAINED when all messages that have begun are completed. */
 int urdma_eh_to_sqd(struct urdma_eh_qp *qp, bool event);
 int urdma_eh_sqd_to_rts(struct urdma_eh_qp *qp);
 int urdma_eh_to_reset(struct urdma_eh_qp *qp); /* and the indices to 0 */
@@ -279,7 +280,7 @@ int urdma_eh_to_reset(struct urdma_eh_qp *qp); /* and the indices to 0 */
 int urdma_eh_mac(struct urdma_eh *eh, uint8_t mac[6]);
 /* GID table entry with the port's own MAC address. ipv4: gid is ::ffff:a.b.c.d. */
 int urdma_eh_set_gid(struct urdma_eh *eh, unsigned int index, const uint8_t gid[16], bool ipv4);
-/* Where a datagram goes. */
+/* Destination of a datagram. */
 struct urdma_eh_ah {
 	unsigned int sgid_index;
 	uint8_t dgid[16];
@@ -290,11 +291,14 @@ struct urdma_eh_ah {
 	unsigned int pcp;   /* priority of the VLAN tag */
 };
 
-/* The way to a NIC that urdma_eh_connect() has given its address. */
+/* The destination of a NIC with the address that urdma_eh_connect() sets. */
 int urdma_eh_ah_to(struct urdma_eh *eh, bool ipv6, struct urdma_eh_ah *ah);
-/* The address that urdma_eh_connect() gives a NIC. */
+/* The address that urdma_eh_connect() sets for a NIC. */
 void urdma_eh_own_gid(struct urdma_eh *eh, bool ipv6, uint8_t gid[16]);
-/* The way to a group: its MAC address; and members. The status is that of the command. */
+/*
+ * The destination of a group, with its MAC address. Members join and leave by the other two
+ * functions, which return the status of the command.
+ */
 void urdma_eh_ah_group(const uint8_t gid[16], struct urdma_eh_ah *ah);
 int urdma_eh_attach_mcast(struct urdma_eh_qp *qp, const uint8_t gid[16]);
 int urdma_eh_detach_mcast(struct urdma_eh_qp *qp, const uint8_t gid[16]);
@@ -302,14 +306,13 @@ int urdma_eh_detach_mcast(struct urdma_eh_qp *qp, const uint8_t gid[16]);
 void urdma_eh_gid_ipv4(uint8_t gid[16], uint32_t ipv4);
 
 /*
- * Two QPs of one type, of one or two NICs, from RESET to RTS towards each other, over IPv4
- * addresses 10.0.0.1 and up (10.0.0.<nic + 1>), or fd00::<nic + 1> with ipv6; sets GID entry 0
- * (IPv4) or 1 (IPv6).
+ * Connects two QPs of one type, of one or two NICs, to each other: from RESET to RTS. The IPv4
+ * addresses are 10.0.0.<nic + 1>, with ipv6 fd00::<nic + 1>. Sets GID entry 0 (IPv4) or 1 (IPv6).
  */
 int urdma_eh_connect(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int mtu, bool ipv6);
 /*
- * The same with timers, limits and rights as in conn (both sides), and PSNs as a has them; if they
- * are both 0 the library chooses. The addresses and the QP number of conn do not matter.
+ * The same, with the timers, limits and rights of conn for both sides. The PSNs of conn are those
+ * of a; if both are 0 the library chooses. Ignores the addresses and the QP number of conn.
  */
 int urdma_eh_connect_as(struct urdma_eh_qp *a, struct urdma_eh_qp *b,
 			const struct urdma_eh_conn *conn, bool ipv6);
@@ -350,14 +353,14 @@ int urdma_eh_put_rqe(struct urdma_eh_ring *ring, uint32_t index, const struct ur
 		     unsigned int n_sge);
 int urdma_eh_put_recv(struct urdma_eh_qp *qp, const struct urdma_eh_sge *sge, unsigned int n_sge);
 /*
- * REG_MR of len bytes from p as va, with a new variant of the key, which mr has from now on. The
- * page list in mr lives until urdma_eh_destroy_mr() or the next REG_MR. levels and page_shift as of
- * urdma_eh_map().
+ * REG_MR of len bytes from p as va, with a new variant of the key; mr then has the new key. The
+ * page list in mr lives until urdma_eh_destroy_mr() or the next REG_MR. levels and page_shift are
+ * as in urdma_eh_map().
  */
 int urdma_eh_put_reg_mr(struct urdma_eh_qp *qp, struct urdma_eh_mr *mr, uint8_t variant,
 			unsigned int access, void *p, size_t len, uint64_t va, int levels,
 			unsigned int page_shift, bool signaled);
-/* BIND_MW of a window to a part of a region; mw has the new key from now on. */
+/* BIND_MW of a window to a part of a region; mw then has the new key. */
 int urdma_eh_put_bind_mw(struct urdma_eh_qp *qp, struct urdma_eh_mr *mw, uint8_t variant,
 			 unsigned int access, const struct urdma_eh_mr *region, uint64_t va,
 			 size_t len, bool signaled);

@@ -30,14 +30,14 @@ void urdma_eh_ethq_defaults(unsigned int n, struct urdma_eh_ethq_config *config)
 /* Enables queue pair n, nothing posted, not armed. Waits. */
 int urdma_eh_ethq_open(struct urdma_eh *eh, unsigned int n,
 		       const struct urdma_eh_ethq_config *config, struct urdma_eh_ethq *q);
-/* Disables it and gives its rings back. -ETIMEDOUT: it stays active. Waits. */
+/* Disables it and frees its rings. -ETIMEDOUT: it stays active. Waits. */
 int urdma_eh_ethq_close(struct urdma_eh_ethq *q);
 
 /* A register of the queue pair, URDMA_ETHQ_*. Reading waits, writing is posted. */
 uint64_t urdma_eh_ethq_reg(struct urdma_eh_ethq *q, unsigned int reg);
 void urdma_eh_ethq_write(struct urdma_eh_ethq *q, unsigned int reg, uint64_t value);
 
-/* What the first descriptor says of a frame. */
+/* Options of a frame, in its first descriptor. */
 struct urdma_eh_eth_offload {
 	bool vlan, csum;
 	uint16_t tci;
@@ -61,7 +61,7 @@ struct urdma_eh_eth_cqe {
 	uint64_t cycles;
 };
 
-/* Takes the next completion, if there is one. The NIC learns of it by arming only. */
+/* Takes the next completion, if there is one. Only arming writes the consumer index to the NIC. */
 bool urdma_eh_eth_poll(struct urdma_eh_ethq *q, struct urdma_eh_eth_cqe *cqe);
 /* An interrupt at the next completion (at once if there is one). */
 void urdma_eh_eth_arm(struct urdma_eh_ethq *q);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The embedded host's driver: shared receive queues, as docs/hardware-interface.md has them
- * (CREATE_SRQ). Waiting and errors are as in eh.h.
+ * The embedded host's driver: shared receive queues, see CREATE_SRQ in docs/hardware-interface.md.
+ * Waiting and errors are as in eh.h.
  *
- * A WQE lies in a place of the array until its CQE has been read: then the caller gives the place
+ * A WQE occupies a place of the array until its CQE has been read; then the caller gives the place
  * back. WQEs complete in any order.
  */
 #ifndef URDMA_COSIM_EH_SRQ_H
@@ -41,12 +41,12 @@ struct urdma_eh_srq_info {
 int urdma_eh_query_srq(struct urdma_eh_srq *srq, struct urdma_eh_srq_info *info);
 
 /*
- * Writes a receive WQE into a free place and tells the NIC with urdma_eh_ring_srq(). Returns the
- * place; -ENOBUFS when none is free, -E2BIG when the SGEs do not fit. No waiting.
+ * Writes a receive WQE into a free place; urdma_eh_ring_srq() then passes it to the NIC. Returns
+ * the place; -ENOBUFS if none is free, -E2BIG if the SGEs do not fit. Does not wait.
  */
 int urdma_eh_put_srq_recv(struct urdma_eh_srq *srq, const struct urdma_eh_sge *sge,
 			  unsigned int n_sge);
-/* The CQE of the WQE in this place has been read (urdma_eh_cqe.wqe). */
+/* Frees a place (urdma_eh_cqe.wqe) after the CQE of its WQE has been read. */
 void urdma_eh_srq_give_back(struct urdma_eh_srq *srq, unsigned int place);
 void urdma_eh_ring_srq(struct urdma_eh_srq *srq);
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The embedded host: a computer of memory and little else, in the same process as the NICs. Tests,
- * benchmarks and fuzzers use it; every run of it repeats to the cycle.
+ * The embedded host: a minimal computer with memory, in the same process as the NICs. Tests,
+ * benchmarks and fuzzers use it; every run repeats to the cycle.
  *
- * Memory. The host has an arena of memory that its C code sees as one piece (urdma_embedded_alloc()
- * returns plain pointers), while the NIC sees it as pages of 4 KB at bus addresses above 4 GB. The
- * pages of ordinary allocations are scattered by a seeded permutation: neighbours in the arena are
- * almost never neighbours on the bus, and a page list has to be used as such. Memory from
- * urdma_embedded_alloc_contig() is contiguous on the bus and aligned as asked for. The NIC reaches
- * allocated pages only; all else is an unsupported request, and counted.
+ * Memory. C code sees the host's arena as one piece (urdma_embedded_alloc() returns plain
+ * pointers). The NIC sees it as pages of 4 KB at bus addresses above 4 GB. A seeded permutation
+ * scatters the pages of ordinary allocations: neighbours in the arena are almost never neighbours
+ * on the bus, so a test must use the page list. Memory from urdma_embedded_alloc_contig() is
+ * contiguous on the bus and has the requested alignment. The NIC can access only allocated pages;
+ * any other access is an unsupported request, and is counted.
  *
  * Devices. Any number of NICs of one urdma_cosim may be given to one host; each keeps its own
  * interrupt counters. Attaching switches memory decoding, bus mastering and MSI-X on and unmasks
  * all vectors, as firmware and an operating system would have.
  *
- * Time. Posted writes return at once. Functions that wait say so: they run the simulation. They may
- * not be called from callbacks and events.
+ * Time. Posted writes return at once. Functions whose comment says "waits" run the simulation. Do
+ * not call them from callbacks and events.
  *
  * On top of this, host/eh.h speaks the NIC's contract: commands, queues, doorbells.
  */
@@ -67,13 +67,13 @@ const struct urdma_embedded_stats *urdma_embedded_stats(const struct urdma_embed
 void *urdma_embedded_alloc(struct urdma_embedded *host, size_t len);
 /* Contiguous on the bus, aligned there to align (a power of two, at least a page is given). */
 void *urdma_embedded_alloc_contig(struct urdma_embedded *host, size_t len, size_t align);
-/* Gives back a whole allocation. The NIC cannot reach it any more. */
+/* Frees a whole allocation. The NIC can no longer access it. */
 void urdma_embedded_free(struct urdma_embedded *host, void *p);
-/* Bus address of a byte of the arena; 0 when it is not the arena's. */
+/* Bus address of a byte of the arena; 0 if p is outside the arena. */
 uint64_t urdma_embedded_bus(const struct urdma_embedded *host, const void *p);
 /* The byte at a bus address, or NULL when it is not allocated. Valid to the end of its page. */
 void *urdma_embedded_cpu(const struct urdma_embedded *host, uint64_t bus);
-/* Bus addresses of the pages from the one of p on that hold len bytes; returns their number. */
+/* Bus addresses of the pages that hold len bytes from p on; returns their number. */
 size_t urdma_embedded_pages(const struct urdma_embedded *host, const void *p, size_t len,
 			    uint64_t *pages, size_t max);
 

@@ -3,15 +3,16 @@
  * vfio-user server: gives one simulated NIC to a QEMU guest, over a UNIX socket.
  *
  * One server serves one function and one client at a time. A second client waits in the socket's
- * backlog until the first has gone. When a client goes, for whatever reason, its memory is
- * unmapped, its eventfds are closed, the function is reset, and the server listens again.
+ * backlog until the first disconnects. When a client disconnects, for any reason, the server unmaps
+ * its memory, closes its eventfds, resets the function, and listens again.
  *
- * The server never blocks and has no thread. Its owner polls the descriptors that
- * urdma_vfio_user_pollfds() tells, together with its own, and calls urdma_vfio_user_process()
- * when one is ready. Register reads are answered when the model completes them, that is, from
- * within the owner's run of the model; what could not be sent at once waits for POLLOUT.
+ * The server never blocks and has no thread. Its owner polls the descriptors of
+ * urdma_vfio_user_pollfds() together with its own, and calls urdma_vfio_user_process() when one is
+ * ready. The server answers a register read when the model completes it, from within the owner's
+ * run of the model. Data that cannot be sent at once waits for POLLOUT.
  *
- * The client is not trusted. docs/vfio-user.md says what is served, the limits, and the errors.
+ * The server does not trust the client. docs/vfio-user.md lists the supported messages, the limits,
+ * and the errors.
  */
 #ifndef URDMA_COSIM_VFIO_USER_H
 #define URDMA_COSIM_VFIO_USER_H
@@ -27,7 +28,7 @@ struct urdma_vfio_user_server;
 
 enum urdma_vfio_user_level {
 	URDMA_VFIO_USER_ERROR, /* the client broke a rule; one line per failure */
-	URDMA_VFIO_USER_INFO,  /* client came, client went, reset */
+	URDMA_VFIO_USER_INFO,  /* client connected, client disconnected, reset */
 	URDMA_VFIO_USER_DEBUG, /* each message */
 };
 
@@ -36,8 +37,8 @@ typedef void (*urdma_vfio_user_log_fn)(void *ctx, enum urdma_vfio_user_level lev
 				       const char *line);
 
 struct urdma_vfio_user_config {
-	const char *path;	    /* of the socket; a stale one that nobody serves is replaced */
-	struct urdma_pcie *pcie;    /* not owned; attached to from a client's coming to its going */
+	const char *path;	    /* of the socket; a stale one without a server is replaced */
+	struct urdma_pcie *pcie;    /* not owned; attached while a client is connected */
 	urdma_vfio_user_log_fn log; /* NULL: errors and infos to stderr */
 	void *log_ctx;
 	bool log_debug; /* pass URDMA_VFIO_USER_DEBUG lines too */
@@ -65,30 +66,30 @@ int urdma_vfio_user_create(const struct urdma_vfio_user_config *config,
 			   struct urdma_vfio_user_server **server);
 
 /*
- * Drops the client, unlinks the socket. Register reads in flight are forgotten: the reset that
- * goes with detaching completes or discards them inside the call. NULL is allowed.
+ * Disconnects the client and unlinks the socket. Detaching resets the function, which completes or
+ * discards the register reads in flight inside the call. NULL is allowed.
  */
 void urdma_vfio_user_destroy(struct urdma_vfio_user_server *server);
 
-/* The most descriptors urdma_vfio_user_pollfds() ever fills in. */
+/* Largest number of descriptors that urdma_vfio_user_pollfds() fills in. */
 #define URDMA_VFIO_USER_MAX_POLLFDS 2
 
 /*
- * Fills in fd and events of what to wait for now; returns how many. It changes whenever process()
- * or the model has run, so ask before each poll().
+ * Fills in the descriptors to poll now, with fd and events; returns their number. They may change
+ * whenever process() or the model has run, so call this before each poll().
  */
 unsigned int urdma_vfio_user_pollfds(const struct urdma_vfio_user_server *server,
 				     struct pollfd fds[URDMA_VFIO_USER_MAX_POLLFDS]);
 
 /*
- * Does what can be done without blocking: accepts, reads, handles messages, sends. Handles a
- * bounded number of messages a call, so that a client that floods the socket cannot starve
- * the model. Cheap when there is nothing to do. Returns the number of messages handled; failures
- * of the client are logged and dealt with inside.
+ * Does all work that does not block: accepts, reads, handles messages, sends. Handles a bounded
+ * number of messages in each call, so that a client that floods the socket cannot starve the model.
+ * Cheap when there is no work. Returns the number of messages handled. Failures of the client are
+ * logged and handled inside.
  */
 unsigned int urdma_vfio_user_process(struct urdma_vfio_user_server *server);
 
-/* True from the end of version negotiation until the client goes. */
+/* True from the end of version negotiation until the client disconnects. */
 bool urdma_vfio_user_connected(const struct urdma_vfio_user_server *server);
 
 const struct urdma_vfio_user_stats *

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The guest memory of one vfio-user client: a table of address ranges, each backed by a file the
- * client sent, or by nothing.
+ * The guest memory of one vfio-user client: a table of address ranges, each backed by a file that
+ * the client sent, or without backing.
  *
- * The client may truncate its files whenever it likes, and a load beyond the end of a mapped file
- * is a SIGBUS. So a file is mapped only if it is sealed against shrinking (F_SEAL_SHRINK, which
- * QEMU's memory-backend-memfd sets by default); any other is accessed by pread and pwrite, slower,
- * where truncation is but a short count. No signal handler is needed.
+ * The client may truncate its files at any time, and a load beyond the end of a mapped file is a
+ * SIGBUS. So a file is mapped only if it is sealed against shrinking (F_SEAL_SHRINK, which QEMU's
+ * memory-backend-memfd sets by default). Other files are accessed by pread and pwrite: slower, but
+ * a truncation only gives a short count. No signal handler is needed.
  *
- * Order: bytes become visible to the guest in ascending order of address, as a host's root complex
- * does it in practice, so that a phase bit at the end of a CQE is never seen before its other
- * bytes. A library's memcpy does not promise that (and glibc's does not do it).
+ * Order: bytes become visible to the guest in ascending order of address, as with a real root
+ * complex. So the guest never sees a phase bit at the end of a CQE before the other bytes. A
+ * library's memcpy does not guarantee this order (and glibc's does not keep it).
  */
 #ifndef URDMA_COSIM_VFIO_USER_DMA_H
 #define URDMA_COSIM_VFIO_USER_DMA_H
@@ -48,8 +48,9 @@ void vu_dma_init(struct vu_dma *dma);
 void vu_dma_clear(struct vu_dma *dma);
 
 /*
- * Adds a range. fd is -1 for one without backing, where each access then faults; otherwise fd is
- * taken over and closed in every case, or kept. *why says in words what was wrong.
+ * Adds a range. fd is -1 for a range without backing, where each access faults. Otherwise the
+ * function takes ownership of fd in every case: it closes or keeps it. *why is a text that explains
+ * an error.
  *   -EINVAL     zero or not page-aligned, wraps around, not a regular file, beyond the end of it
  *   -EEXIST     overlaps a range
  *   -ENOSPC     too many ranges
@@ -64,8 +65,9 @@ int vu_dma_map(struct vu_dma *dma, uint64_t address, uint64_t size, int fd, uint
 int vu_dma_unmap(struct vu_dma *dma, uint64_t address, uint64_t size, const char **why);
 
 /*
- * Accesses 1 or more bytes; may run over several adjacent ranges. Returns 0 or -EFAULT. On -EFAULT
- * by a missing range or right nothing was moved; by a truncated file, some bytes may have been.
+ * Accesses 1 or more bytes, also across adjacent ranges. Returns 0 or -EFAULT. After -EFAULT
+ * because of a missing range or right no byte was moved; because of a truncated file, some may have
+ * been.
  */
 int vu_dma_read(struct vu_dma *dma, uint64_t address, void *buf, size_t len);
 int vu_dma_write(struct vu_dma *dma, uint64_t address, const void *buf, size_t len);

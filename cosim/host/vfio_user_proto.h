@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages of vfio-user 0.0, as QEMU's docs/interop/vfio-user.rst lays them out. Numbers are in
+ * The messages of vfio-user 0.0, as defined in QEMU's docs/interop/vfio-user.rst. Numbers are in
  * the host's byte order. Each payload follows the header directly; offsets are in bytes from the
  * end of the header.
  */

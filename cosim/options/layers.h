@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The options of each layer, as argp parsers. Their input is the struct urdma_options; each sets
- * the part of its layer. What needs more than one layer is checked in options.c, behind all of
- * them.
+ * the part of its layer. options.c then makes the checks that need more than one layer.
  */
 #ifndef URDMA_COSIM_OPTIONS_LAYERS_H
 #define URDMA_COSIM_OPTIONS_LAYERS_H

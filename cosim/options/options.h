@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command line of urdma-cosim. Everything is checked here, before anything is opened or made:
- * what passes is a configuration that the simulation accepts.
+ * The command line of urdma-cosim. All options are checked here, before anything is opened or
+ * created: the simulation accepts any configuration that passes.
  */
 #ifndef URDMA_COSIM_OPTIONS_H
 #define URDMA_COSIM_OPTIONS_H
@@ -21,7 +21,7 @@ struct urdma_options {
 	const char *out;
 	const char *control;
 	bool trace_pcap;
-	unsigned int slow_clock; /* ns on the wall for each simulated one that NICs only wait */
+	unsigned int slow_clock; /* wall-clock ns for each simulated ns in which NICs only wait */
 	bool verbose;
 	bool check;	  /* print the settings, and end */
 	const char *tell; /* the socket that tell_line goes to; there is no simulation then */
@@ -45,12 +45,12 @@ struct urdma_options {
 
 /* Ends the program after --help and --version, and with status 2 after a bad option. */
 void urdma_options_parse(struct urdma_options *o, int argc, char **argv);
-/* What the options come to, defaults included. */
+/* The resulting settings, including defaults. */
 json_t *urdma_options_json(const struct urdma_options *o);
 
 /*
- * What len characters name: a NIC by its number, with or without "urdma" in front, or a port by its
- * name. -1: neither.
+ * The port that len characters name: a NIC by its number, with or without the prefix "urdma", or an
+ * external port by its name. -1: neither.
  */
 int urdma_options_find_port(const struct urdma_cosim_config *c, const char *text, size_t len);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values of options. A bad value ends the program as argp_error() does: a line that names the
- * option says why, and the exit status is 2.
+ * Values of options. A bad value ends the program as argp_error() does: a line names the option and
+ * the reason, and the exit status is 2.
  */
 #ifndef URDMA_COSIM_OPTIONS_VALUE_H
 #define URDMA_COSIM_OPTIONS_VALUE_H

@@ -3,9 +3,9 @@
  * The PCI configuration space of one simulated NIC: 4 KB, a type 0 header with the power
  * management, MSI-X and PCI Express (version 2, endpoint) capabilities.
  *
- * The module keeps registers and their write masks only. What follows from a write (cfg_* signals
- * of the RTL, enabling of vectors) its owner learns from the getters, after each write; a
- * function-level reset it learns from the callback.
+ * The module holds only registers and their write masks. After each write its owner reads the
+ * effects (cfg_* signals of the RTL, enabling of vectors) from the getters. A callback reports a
+ * function-level reset.
  *
  * Threads: none. Errors are negative errno.
  */
@@ -25,12 +25,12 @@
 #define URDMA_PCI_REVISION	      0x01u
 #define URDMA_PCI_CLASS		      0x020000u /* network controller, Ethernet */
 
-/* Where the capabilities stand. */
+/* Offsets of the capabilities. */
 #define URDMA_CONFIG_CAP_PM   0x40u
 #define URDMA_CONFIG_CAP_MSIX 0x50u
 #define URDMA_CONFIG_CAP_PCIE 0x60u
 
-/* Where the MSI-X structures stand inside BAR4. */
+/* Offsets of the MSI-X structures in BAR4. */
 #define URDMA_MSIX_TABLE_OFFSET 0x000u
 #define URDMA_MSIX_PBA_OFFSET	0x800u
 
@@ -49,16 +49,17 @@ struct urdma_config_space;
 typedef void (*urdma_config_flr_fn)(void *ctx);
 
 /*
- * Of a function at a link of this generation and width: 1 to 5, 1 to URDMA_PCIE_LANES_SUPPORTED, a
- * power of two. Returns NULL when there is no memory. flr may be NULL: the registers are then reset
- * by itself.
+ * Creates the space of a function at a link of this generation (1 to 5) and width (1 to
+ * URDMA_PCIE_LANES_SUPPORTED, a power of two). Returns NULL when there is no memory. If flr is
+ * NULL, a function-level reset only resets the registers.
  */
 struct urdma_config_space *urdma_config_space_create(unsigned int gen, unsigned int lanes,
 						     urdma_config_flr_fn flr, void *ctx);
 void urdma_config_space_destroy(struct urdma_config_space *cs);
 
 /*
- * Sets what firmware would set, in bytes: until the next reset, or until the host sets others.
+ * Sets the sizes that firmware would set, in bytes. They last until the next reset, or until the
+ * host sets others.
  */
 void urdma_config_space_set_sizes(struct urdma_config_space *cs, unsigned int mps,
 				  unsigned int mrrs);
@@ -67,8 +68,8 @@ void urdma_config_space_set_sizes(struct urdma_config_space *cs, unsigned int mp
 void urdma_config_space_reset(struct urdma_config_space *cs);
 
 /*
- * One access of 1, 2 or 4 bytes, naturally aligned, inside the 4 KB; buf is little-endian.
- * Returns 0, or -EINVAL for any other shape. Writes to read-only bits are ignored.
+ * One access of 1, 2 or 4 bytes, naturally aligned, inside the 4 KB; buf is little-endian. Returns
+ * 0, or -EINVAL for any other access. Writes to read-only bits are ignored.
  */
 int urdma_config_space_read(const struct urdma_config_space *cs, unsigned int offset, void *buf,
 			    size_t len);

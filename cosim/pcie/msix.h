@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The MSI-X structures of the integrated block: table and pending bits, as BAR4 shows them. This is
- * the only place that keeps them, whatever the host is.
+ * The MSI-X structures of the integrated block: table and pending bits, as BAR4 shows them. They
+ * are stored only here, for every kind of host.
  */
 #ifndef URDMA_COSIM_MSIX_H
 #define URDMA_COSIM_MSIX_H
@@ -25,14 +25,17 @@ struct urdma_msix {
 	uint8_t table[16 * URDMA_PCIE_MSIX_COUNT];
 };
 
-/* As after a reset. */
+/* Initialises m to the state after a reset. */
 void urdma_msix_init(struct urdma_msix *m, const struct urdma_config_space *cs,
 		     urdma_msix_deliver_fn deliver, void *ctx);
 /* Every vector masked, none pending. */
 void urdma_msix_reset(struct urdma_msix *m);
 /* The NIC asks for a vector. */
 void urdma_msix_fire(struct urdma_msix *m, unsigned int vector);
-/* A mask may have gone, or the host may take vectors now: fires what is pending and can be. */
+/*
+ * To be called when a mask may be cleared, or the host may accept vectors again: fires every
+ * pending vector that can fire.
+ */
 void urdma_msix_retry(struct urdma_msix *m);
 /* BAR4; the range has been checked. Only the table can be written. */
 void urdma_msix_read(const struct urdma_msix *m, uint64_t offset, void *buf, size_t len);

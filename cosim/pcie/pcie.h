@@ -18,18 +18,17 @@
 
 struct urdma_pcie;
 
-/* What the NIC may do to its host. */
+/* Operations of the NIC on its host. */
 struct urdma_host_ops {
 	/*
-	 * DMA by the NIC, at most one page-crossing-free TLP's worth: 1 to 4096 bytes. Returns 0,
-	 * or -EFAULT when any byte is not mapped with the needed right (becomes an unsupported
-	 * request).
+	 * DMA by the NIC: 1 to 4096 bytes that cross no page. Returns 0, or -EFAULT if any byte is
+	 * not mapped with the needed right; that becomes an unsupported request.
 	 */
 	int (*dma_read)(void *ctx, uint64_t addr, void *buf, size_t len);
 	int (*dma_write)(void *ctx, uint64_t addr, const void *buf, size_t len);
 	/*
-	 * Message-signalled interrupt of an unmasked, enabled vector. Returns 0, or -EAGAIN: the
-	 * host cannot take it now; it stays pending until urdma_pcie_msix_ready().
+	 * Message-signalled interrupt of an unmasked, enabled vector. Returns 0, or -EAGAIN if the
+	 * host cannot accept it now; it stays pending until urdma_pcie_msix_ready().
 	 */
 	int (*msix)(void *ctx, unsigned int vector);
 };
@@ -41,8 +40,8 @@ struct urdma_host_ops {
 typedef void (*urdma_mmio_read_done)(void *arg, int status, uint64_t value);
 
 /*
- * Posted write of 1 to 8 (64 for BAR2 WQE push) bytes, naturally contained in one 64-byte line.
- * -EAGAIN, of reads too: so many accesses wait for the NIC that it takes no more until it has run.
+ * Posted write of 1 to 8 bytes (64 for a WQE push to BAR2), within one 64-byte line. -EAGAIN, also
+ * for reads: the limit of waiting accesses is reached; retry after the NIC has run.
  */
 int urdma_pcie_mmio_write(struct urdma_pcie *pcie, unsigned int bar, uint64_t offset,
 			  const void *buf, size_t len);
@@ -56,9 +55,9 @@ int urdma_pcie_mmio_read(struct urdma_pcie *pcie, unsigned int bar, uint64_t off
 int urdma_pcie_config_read(struct urdma_pcie *pcie, unsigned int offset, void *buf, size_t len);
 int urdma_pcie_config_write(struct urdma_pcie *pcie, unsigned int offset, const void *buf,
 			    size_t len);
-/* Function-level reset: registers, contexts and everything in flight are gone on return. */
+/* Function-level reset: on return registers, contexts and everything in flight are cleared. */
 int urdma_pcie_reset(struct urdma_pcie *pcie);
-/* The host can take vectors that it could not take before. */
+/* The host can accept vectors again. */
 void urdma_pcie_msix_ready(struct urdma_pcie *pcie);
 /* Attach a host (one at a time) or detach with ops NULL; detaching implies a reset. */
 int urdma_pcie_attach(struct urdma_pcie *pcie, const struct urdma_host_ops *ops, void *ctx);

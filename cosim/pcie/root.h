@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The PCIe root, link and integrated block of one NIC: what stands between its host (pcie.h) and
- * the PG213 streams of the RTL.
+ * The PCIe root, link and integrated block of one NIC. They connect its host (pcie.h) to the PG213
+ * streams of the RTL.
  *
  * The scheduler calls, for each cycle, urdma_pcie_advance(), urdma_pcie_drive(), the model, then
  * urdma_pcie_sample(). docs/cosim.md has the timing and the ordering rules.
  *
- * Everything the RTL sends is checked against PG213 and the PCI Express rules. The first violation
- * is kept, with a diagnosis, and the simulation has to stop: it is a bug of the RTL.
+ * The root checks everything that the RTL sends against PG213 and the PCI Express rules. It keeps
+ * the first violation with a diagnosis. The simulation has to stop then, because the RTL has a bug.
  */
 #ifndef URDMA_COSIM_ROOT_H
 #define URDMA_COSIM_ROOT_H
@@ -23,7 +23,7 @@
 #define URDMA_PCIE_TLP_BYTES 24u /* framing, sequence, header of 4 dwords, LCRC */
 #define URDMA_PCIE_CPL_BYTES 20u /* the same with a header of 3 dwords */
 
-/* What happens to a DMA read, for tests of the RTL's error paths. */
+/* Fault of a DMA read, for tests of the RTL's error paths. */
 enum urdma_pcie_fault {
 	URDMA_PCIE_FAULT_NONE,
 	URDMA_PCIE_FAULT_UR,	  /* one completion, unsupported request */
@@ -71,14 +71,16 @@ uint32_t urdma_pcie_link_mbps(unsigned int gen, unsigned int lanes);
 int urdma_pcie_create(const struct urdma_pcie_config *config, struct urdma_pcie **pcie);
 void urdma_pcie_destroy(struct urdma_pcie *pcie);
 
-/* The cycle that comes next, for what hosts do between cycles; advance() implies it. */
+/* Sets the next cycle, for actions of hosts between cycles; advance() implies it. */
 void urdma_pcie_set_now(struct urdma_pcie *pcie, uint64_t now);
-/* What is due at the beginning of cycle now: DMA, completions, interrupts. Callbacks happen here.
+/*
+ * Does the work due at the beginning of cycle now: DMA, completions, interrupts. Callbacks are
+ * called from here.
  */
 void urdma_pcie_advance(struct urdma_pcie *pcie, uint64_t now);
 /* Fills the PCIe part of in, rst included. */
 void urdma_pcie_drive(struct urdma_pcie *pcie, struct urdma_sim_in *in);
-/* Takes what was transferred in the cycle. Returns true if any stream moved. */
+/* Collects the transfers of the cycle. Returns true if any stream moved. */
 bool urdma_pcie_sample(struct urdma_pcie *pcie, const struct urdma_sim_in *in,
 		       const struct urdma_sim_out *out);
 
@@ -87,10 +89,10 @@ bool urdma_pcie_sample(struct urdma_pcie *pcie, const struct urdma_sim_in *in,
  * URDMA_PCIE_NEVER when nothing is in flight.
  */
 uint64_t urdma_pcie_next(const struct urdma_pcie *pcie);
-/* Work that only the RTL can move on: for the stall detector. */
+/* True if work waits that only the RTL can advance; for the stall detector. */
 bool urdma_pcie_pending(const struct urdma_pcie *pcie);
 
-/* NULL, or what the RTL did wrong. Stays until destroyed. */
+/* NULL, or the first violation of the RTL. It stays until the root is destroyed. */
 const char *urdma_pcie_error(const struct urdma_pcie *pcie);
 /* One or several lines on what is in flight, for diagnoses. */
 void urdma_pcie_describe(const struct urdma_pcie *pcie, char *buf, size_t len);
@@ -98,13 +100,13 @@ const struct urdma_pcie_stats *urdma_pcie_stats(const struct urdma_pcie *pcie);
 
 void urdma_pcie_set_fault(struct urdma_pcie *pcie, urdma_pcie_fault_fn fault, void *ctx);
 /*
- * Called at the beginning of each reset, outside of any run of the scheduler; it may run the model,
- * to read counters for example. DMA is answered with errors if the host is going.
+ * fn is called at the beginning of each reset, outside of any run of the scheduler. It may run the
+ * model, to read counters for example. If the host is detaching, DMA gets errors.
  */
 void urdma_pcie_set_before_reset(struct urdma_pcie *pcie, void (*fn)(void *ctx), void *ctx);
 /*
- * The masks in the MSI-X table and the bits of MSI-X control are honoured; at first they are not:
- * the host looks after them itself, as QEMU does.
+ * use: apply the masks in the MSI-X table and the bits of MSI-X control. The default is false: the
+ * host applies them itself, as QEMU does.
  */
 void urdma_pcie_use_msix_table(struct urdma_pcie *pcie, bool use);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Ethernet function: registers, transmit, receive, completions. See README.md in this folder; ports in
-// docs/rtl-interfaces.md; what software sees in docs/hardware-interface.md, section 12.
+// The Ethernet function: registers, transmit, receive, completions. See README.md in this folder; for the ports
+// docs/rtl-interfaces.md; for the interface to software docs/hardware-interface.md, section 12.
 
 `resetall
 `default_nettype none

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Completions of the Ethernet function, and its interrupts.
 //
-//  txc, rxc   what to tell of; one a cycle in all
-//  db_*       software's consumer index, always taken; with arm it asks for one interrupt
+//  txc, rxc   results to report; one a cycle in all
+//  db_*       software's consumer index, always accepted; with arm it requests one interrupt
 //  pi         completions written, those still on wr_* included
 //
-// A completion leaves one cycle after it came. When its write is accepted it counts for the interrupt, so that the
-// interrupt is behind it. Queue pairs that are armed are looked at one a cycle, so an interrupt is late by ETHQ_N
-// cycles at most. Completions that software has not seen when it arms count as received then.
+// A completion leaves one cycle after it arrived. It counts for the interrupt when its write is accepted, so that the
+// interrupt comes after it. The block checks one armed queue pair a cycle, so an interrupt is late by at most ETHQ_N
+// cycles. Completions that software has not seen when it arms count as received at that moment.
 
 `resetall
 `default_nettype none

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registers of the Ethernet function (docs/hardware-interface.md, section 12), 0x2000 to 0x3fff.
 //
-//  reg_*     an access; the data of a read stand on reg_rdata in the next cycle
-//  cfg, *_ring, buf64, moderation   what they say, within the limits
+//  reg_*     an access; reg_rdata has the data of a read in the next cycle
+//  cfg, *_ring, buf64, moderation   the values of the registers, within the limits
 //  vlan_*    membership of a VLAN, one cycle after its number
 //
-// A ring's place and size stand still while its side is enabled or active, and a side that is still active is not
-// enabled again. The VLAN table is cleared by a sweep of 64 cycles after reset.
+// Address and size of a ring do not change while its side is enabled or active. A side that is still active is not enabled
+// again. The VLAN table is cleared by a sweep of 64 cycles after reset.
 
 `resetall
 `default_nettype none

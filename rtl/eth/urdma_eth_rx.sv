@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receive side of the Ethernet function: frames that are not RDMA's, from the wire into the buffers of receive rings.
-// See docs/hardware-interface.md section 12 and, for the ports, docs/rtl-interfaces.md.
+// Receive side of the Ethernet function: moves frames that do not belong to RDMA from the wire to the buffers of receive
+// rings. See docs/hardware-interface.md section 12 and, for the ports, docs/rtl-interfaces.md.
 //
 //   rx, class -> parse -> frame buffer, frames -> place -> DMA writes, completions
 //                              doorbells -> desc --^  addresses of buffers

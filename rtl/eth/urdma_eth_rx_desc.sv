@@ -2,19 +2,20 @@
 // The receive rings: doorbells, addresses of buffers fetched ahead, and the life of each queue.
 //
 //  ring, buf64   of the registers; kept from the rise of enable on
-//  db_*          producer index; one behind the last is an old one repeated, one further ahead than the ring is long an error
+//  db_*          producer index; an index behind the last one is old and ignored, one ahead by more than the ring's length
+//                is an error
 //  rd_*          reads of 64 bytes, 8 addresses
-//  open          the queue takes frames; size: bytes of its buffers / 64; failed: err, also when enable has fallen
+//  open          the queue accepts frames; size: bytes of its buffers / 64; failed: err, also when enable has fallen
 //  pi, ap, rp    free running: posted, on chip, taken. rp <= ap <= pi
 //  take_*        takes the address at rp, which has to be below ap; addr comes in the next cycle
 //  back_*        sets rp back
 //  want_*        placement waits for an address of this queue: it is fetched even when enable has fallen
 //  begun_*, done_*  frames that placement has begun and ended; active stays until they are equal
 //
-// A ring's entries are read in lines of 8, always whole; a line that is posted in part is read again for the rest. What a line
-// brings besides is either still the same or not looked at: an entry that is taken, or not yet posted. A line is asked for when its
-// place is free for all of its 8 entries, and those that stood there before are all taken. What a failed read brings is not stored:
-// the first part of the line may be in use.
+// A ring's entries are read in whole lines of 8; a line that is partly posted is read again for the rest. The other entries
+// of such a line are either unchanged or not used: entries that are taken, or not yet posted. A line is requested when its
+// place is free for all of its 8 entries, and the entries that were there before are all taken. The data of a failed read
+// are not stored, because the first part of the line may be in use.
 
 `resetall
 `default_nettype none

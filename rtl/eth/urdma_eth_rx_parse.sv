@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of the wire: whose they are, filters, tag removal, RSS, checksum, and the frame into the buffer.
+// Frames of the wire: owner, filters, tag removal, RSS, checksum, and storage of the frame in the buffer.
 //
-//  rx_*      a beat each cycle if the MAC likes; gaps are allowed anywhere. There is no way to stall it.
-//  class_*   once for each frame, in order: it is RDMA's
-//  frm_*     frames in the buffer, in order, each at the line behind the one before
+//  rx_*      at most a beat each cycle; gaps are allowed anywhere. The stream cannot be stalled.
+//  class_*   once for each frame, in order: the frame belongs to RDMA
+//  frm_*     frames in the buffer, in order, each at the line after the one before
 //  rd_*      read port of the buffer, latency 1
-//  free_*    lines given back, in the order of the frames
-//  loop_room for a frame that turns round: such frames leave a good part of the memory to the MAC, which does not wait
+//  free_*    lines freed, in the order of the frames
+//  loop_room  room for a looped frame: such frames leave a large part of the memory to the MAC, which cannot wait
 //
 // The stream runs through fixed stages. Stages and their cycle, counted from the first beat on rx_*:
 //
@@ -19,11 +19,12 @@
 //   7  x4   queue; checksum folded to 18 bits
 //   8  x5   line to the buffer; with the frame's last beat the verdict
 //
-// A class comes at the latest 6 cycles after the second, or only, beat. A last beat that has been absorbed by the one
-// before is decided 7 cycles after it came: the class stands in its FIFO just then, and earlier for all others.
+// A class arrives at the latest 6 cycles after the second, or only, beat. If the beat before has absorbed a last beat, the
+// frame is decided 7 cycles after that beat arrived: the class reaches its FIFO just in time, and earlier for all other
+// frames.
 //
-// Lines are written behind the place that is taken for good; a frame that fails never takes it, so the next
-// frame's first line lands there.
+// Lines are written after the committed position. A frame that fails does not move that position, so the next frame
+// overwrites its lines.
 
 `resetall
 `default_nettype none

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames out of the buffer into the host's buffers, then their completions.
+// Moves frames from the frame buffer to the host's buffers, then writes their completions.
 //
 //  frm_*    frames that wait, in order
-//  rd_*     read port of the frame buffer, latency 1; free_*: its lines given back, in order
+//  rd_*     read port of the frame buffer, latency 1; free_*: its lines freed, in order
 //  open to done_*  urdma_eth_rx_desc
 //  wr_*     DMA writes, one for each buffer
 //  rxc_*    completions, each when the frame's last beat is accepted
 //
 //  n1, n2   the next frame: its lines, then the buffers it needs (both beside the frame that is being cut)
-//  check    the queue is open and has as many buffers posted, or the frame is dropped
-//  cut      a piece for each buffer, one a cycle, as addresses are there; addresses that are posted come without further ado, so
-//           waiting for them ends. A read that fails ends the wait: the frame is given up
+//  check    the queue is open and has that many buffers posted; otherwise the frame is dropped
+//  cut      a piece for each buffer, one a cycle, when its address has arrived. Posted addresses always arrive, so the wait
+//           ends. A failed read also ends the wait: the frame is dropped
 //  d        the piece with its address
 //  write    beats
 //
-// A frame that is dropped goes the same way as a piece without data, so that lines are given back in order.
+// A dropped frame takes the same way as a piece without data, so that lines are freed in order.
 
 `resetall
 `default_nettype none

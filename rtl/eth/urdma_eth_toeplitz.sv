@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Toeplitz hash of receive side scaling over up to 36 bytes, one input a cycle.
 //
-//  in_*   bytes in the order of the wire, byte 0 in in_data[7:0]; what is not hashed is zero, and adds nothing
-//  key    40 bytes, byte 0 in key[7:0]; looked at with in_valid
+//  in_*   bytes in the order of the wire, byte 0 in in_data[7:0]; bytes outside the hash input are zero and add nothing
+//  key    40 bytes, byte 0 in key[7:0]; sampled with in_valid
 //  hash   2 cycles later, for one cycle
 //
 // Bit i of the input, the most significant of byte 0 being bit 0, adds bits i to i + 31 of the key.

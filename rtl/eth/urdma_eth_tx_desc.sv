@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transmit rings: doorbells, descriptors fetched ahead, frames found among them.
+// Transmit rings: doorbells, prefetch of descriptors, frames built from descriptors.
 //
-// Indexes of a queue run freely in 16 bits:  ci <= ri <= ai <= fi <= pi
-//   pi  posted (doorbell)     fi  asked for      ai  here, in the memory of descriptors
-//   ri  looked at, its place is free             ci  frame sent or given up (urdma_eth_tx_done)
+// Free-running indexes of a queue, 16 bits:  ci <= ri <= ai <= fi <= pi
+//  pi  posted (doorbell)
+//  fi  requested
+//  ai  arrived in the memory of descriptors
+//  ri  processed, its place is free
+//  ci  frame sent or dropped (urdma_eth_tx_done)
 //
-// Fetch: a read begins at the 64-byte line of fi and ends at pi or the next multiple of 16 descriptors, so never goes
-// beyond the ring's end. Descriptors before fi in that line are not stored a second time. Room for 16 is free
-// before a read is asked for. What a read brings counts with its last beat, if it did not fail.
+// Fetch: a read begins at the 64-byte line of fi and ends at pi or the next multiple of 16 descriptors, so it never goes
+// beyond the ring's end. Descriptors before fi in that line are not stored a second time. Room for 16 is free before a read
+// request. The descriptors of a read count from its last beat on, if it did not fail.
 //
-// Walk: queues that hold a whole frame take turns. Its descriptors are read, a cycle each, checked, and passed on as pieces;
-// then, with the last one, as a frame. More than ETH_TX_DESCS without LAST are taken without waiting for it: a
-// bad frame that ends later (skip), whose queue takes turns like the others with what has come. n + 2 cycles a frame of n descriptors.
+// Walk: queues that hold a whole frame take turns. The walk reads the frame's descriptors, one a cycle, checks them, and
+// passes them on as pieces, and with the last one the frame. It takes more than ETH_TX_DESCS descriptors without LAST at
+// once: they are a bad frame that ends later (skip). Its queue takes turns like the others with the descriptors that have
+// arrived. n + 2 cycles for a frame of n descriptors.
 //
-// A queue is active from the cycle after enable rises until, with enable low, its reads are answered and all its frames the walk
-// has found are sent and reported.
+// A queue is active from the cycle after enable rises until, with enable low, its reads are answered and all its frames
+// that the walk has found are sent and reported.
 
 `resetall
 `default_nettype none

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completions of the transmit rings: one waits for each queue, and takes in those that come behind it. Queues take turns.
+// Completions of the transmit rings. At most one waits for each queue, and absorbs later ones. Queues take turns.
 //
-//  fin    a frame is done: its ci is the queue's new one
-//  told   all of the queue's have been taken by the other side
+//  fin    a frame is done: its ci is the queue's new ci
+//  told   the completion side has accepted all completions of the queue
 // 2 cycles from fin to txc.
 
 `resetall

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame buffer (urdma_gather), which DMA answers are written into at their place in the frame, and beside it their sum:
+// The frame buffer (urdma_gather), which stores DMA data at their place in the frame, and beside it their checksum:
 //
 //  cycle 1  s1_*  the bytes that count for the checksum, others 0
 //  cycle 2  s2_*  eight sums of four words
 //  cycle 3  s3_*  their sum in 16 bits, bytes swapped if it begins at an odd distance from CSUM_START; the line is written
 //  cycle 4  here  added to the frame's
 //
-// here tells, in order, that a frame is complete; its last line is written a cycle before. Sums are of words with the first byte
-// in [7:0]: a sum of ones' complement has its bytes swapped if those of all words are.
+// here reports, in order, that a frame is complete; its last line is written a cycle before. Sums are of words with the
+// first byte in [7:0]: swapping the bytes of all words swaps the bytes of a ones' complement sum.
 
 `resetall
 `default_nettype none

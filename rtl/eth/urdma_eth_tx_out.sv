@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames out of the buffer, in order: checksum, tag, padding.
+// Sends frames from the buffer, in order: checksum, tag, padding.
 //
-//  cycle 1        a frame that is here (first in its FIFO): its next line is read
-//  cycle 2  l_*   the line: bytes behind the frame's end made 0, the checksum put in
-//  cycle 3  w_*   the beat: with a tag, shifted by 4 bytes behind byte 12
+//  cycle 1        the next line of a complete frame (first in its FIFO) is read
+//  cycle 2  l_*   the line: bytes after the frame's end set to 0, the checksum inserted
+//  cycle 3  w_*   the beat: with a tag, shifted by 4 bytes after byte 12
 //  cycle 4  tx    a register slice
 //
-// A beat a cycle, from one frame to the next too. A frame is begun when it is complete, so there are no gaps. Frames that
-// are bad, or of which a read has failed, give their lines back in one cycle. fin tells of both kinds in the
-// order of the frames, of those sent when the last beat has been taken.
+// A beat a cycle, also from one frame to the next. A frame begins when it is complete, so there are no gaps. Bad frames,
+// and frames with a failed read, free their lines in one cycle. fin reports all frames in order; a sent frame when its last
+// beat has been accepted.
 
 `resetall
 `default_nettype none

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads of the frames' bytes.
 //
-// Frames get their lines of the buffer in order, all lines of a frame before its first read is asked for, so data never
-// finds the buffer full. A piece of more than 4096 bytes is several reads. Bad frames have their pieces thrown away and keep
-// their place in the order. A read or a piece a cycle.
+// Frames get their lines of the buffer in order, all lines of a frame before its first read request, so there is always
+// room for the data. A piece of more than 4096 bytes becomes several reads. The pieces of bad frames are discarded; the
+// frames keep their place in the order. A read or a piece a cycle.
 
 `resetall
 `default_nettype none

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames of RDMA and of the Ethernet function, one after the other.
 //
-//  in_*     0: RDMA, 1: Ethernet; a frame that has begun comes without gaps
+//  in_*     0: RDMA, 1: Ethernet; a frame that has begun has no gaps
 //  out_*    to the loopback block; no latency
 //
-// While both have frames to send, the next one is of who has sent fewer bytes since; the difference is bounded by
-// BURST, so who comes after a rest is not served alone for longer than that.
+// While both have frames to send, the next frame is from the side that has sent fewer bytes. BURST bounds the difference,
+// so a side that was idle is not served alone for longer than that.
 
 `resetall
 `default_nettype none

@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames to the port's own MAC address turn round here: an own address is reachable as any other is. A datagram to a multicast
-// group goes both ways.
+// Loops back frames to the port's own MAC address, so that the own address is reachable like any other. A datagram to a
+// multicast group goes both ways.
 //
 //  tx_*     frames of the transmit side; out_*: those that go to the MAC
 //  mac_*    frames of the MAC, which cannot be stalled; rx_*: to the receive side, which cannot stall either
 //  own_mac  the port's address, byte 0 in [7:0]
-//  tx_eth   the frame is the Ethernet function's
-//  tx_home  with a frame's first beat: it turns round wherever it is addressed to
-//  tx_copy  with a frame's first beat: it goes to the MAC and turns round as well. Only RDMA's frames do
-//  rx_home  with rx: the frame has turned round, and is RDMA's
-//  room     the receive side has room for one more frame that turns round. 0: RDMA's, 1: the Ethernet function's
+//  tx_eth   the frame belongs to the Ethernet function
+//  tx_home  with a frame's first beat: loop the frame back, whatever its destination
+//  tx_copy  with a frame's first beat: send the frame to the MAC and also loop it back. Only for frames of RDMA
+//  rx_home  with rx: a looped frame of RDMA
+//  room     the receive side has room for one more looped frame. 0: RDMA's, 1: the Ethernet function's
 //
-// A frame's first beat has its destination, so the way is known at once and no beat waits. Frames that turn
-// round wait in a FIFO; when it is full the transmit side waits. One that also goes to the MAC, which wants it without gaps,
-// begins when the FIFO has room for all of it. One frame at a time goes to the receive side, one that turns
-// round when it is there to its end.
+// A frame's first beat has its destination, so the way is known at once and no beat waits. Looped frames wait in a FIFO;
+// when it is full the transmit side waits. A frame that also goes to the MAC, which accepts no gaps, begins when the FIFO
+// has room for all of it. One frame at a time goes to the receive side, a looped frame only when it is complete in the
+// FIFO.
 //
-// Frames of the MAC come first: one that turns round begins only when less than MAC_FREE beats of the MAC wait. It has
-// MAX_BEATS beats at most and the MAC brings one a cycle at most, so the MAC's FIFO cannot overflow, whatever the MAC
-// brings. While the MAC brings a beat in every cycle, as a train of frames of 65 to 76 bytes at 100 Gb/s does, that level is
-// not reached again, and what turns round waits for the end of the train.
-// A frame of the MAC that finds everything empty loses 1 cycle.
+// Frames of the MAC have priority: a looped frame begins only when fewer than MAC_FREE beats of the MAC wait. It has at
+// most MAX_BEATS beats, and the MAC delivers at most one a cycle, so the MAC's FIFO cannot overflow. While the MAC delivers
+// a beat in every cycle, as a train of frames of 65 to 76 bytes at 100 Gb/s does, the FIFO does not fall to that level, and
+// looped frames wait for the end of the train. A frame of the MAC that finds everything empty is delayed by 1 cycle.
 //
-// What turns round is not lost for lack of room: it waits until the receive side has room. The receive side empties
-// without the transmit side, so this ends (README.md, "Why loopback does not lock up"). Frames of the MAC may keep the room
-// from coming: a frame that has let MAX_WAIT beats of the MAC go first begins without it, and may be dropped and counted.
+// A looped frame is not lost for lack of room: it waits until the receive side has room. The receive side empties without
+// the transmit side, so the wait ends (README.md, "Why loopback does not lock up"). Frames of the MAC may use up the room.
+// After MAX_WAIT beats of the MAC a looped frame begins without room, and may be dropped and counted.
 
 `resetall
 `default_nettype none

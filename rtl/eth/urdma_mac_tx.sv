@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Last register before the MAC: what a software reset leaves of a frame is ended properly.
+// Last register before the MAC. It properly ends a frame that a software reset has cut off.
 //
-//  in_*   frames of the transmit side, which vanish in the middle when cut rises (its reset)
-//  mac_*  to the MAC, which wants every beat offered until it is taken and every frame ended
+//  in_*   frames of the transmit side, which break off when cut rises (its reset)
+//  mac_*  to the MAC, which requires that every beat stays until it is accepted, and that every frame ends
 //
-// Reset by rst alone. A frame that was cut gets one more beat, the last, marked as an error, so that the MAC
-// spoils its FCS and the receiver drops it. Latency 1 cycle, a beat a cycle.
+// Reset by rst alone. A frame that was cut gets one last beat, marked as an error, so that the MAC sends a bad FCS and the
+// receiver drops the frame. Latency 1 cycle, a beat a cycle.
 
 `resetall
 `default_nettype none

@@ -5,10 +5,10 @@
 //  grant      one-hot choice among req, combinational in the same cycle (0 if nothing is requested)
 //  grant_idx  the same as a number
 //  grant_valid  some request is granted
-//  advance    the grant of this cycle is used: from the next cycle on the client behind it has first claim
+//  advance    the grant of this cycle is used: from the next cycle on the next client has priority
 //
-// Without advance the pointer stays; the grant may still move if requests come or go, so a user who needs it to
-// be stable has to hold it himself. A client that keeps requesting waits for at most N-1 advances.
+// Without advance the pointer stays, but the grant may still move when requests rise or fall. A user that needs a stable
+// grant has to register it. A client that keeps its request waits for at most N-1 advances.
 
 `resetall
 `default_nettype none

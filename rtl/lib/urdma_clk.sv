@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of a part of the NIC: an instance whose clock the simulator leaves out while nothing moves in it.
+// The clock of a part of the NIC. A part is an instance whose clock the simulator skips while nothing moves in it.
 //
 //  clk       the NIC's clock
-//  part_clk  the same net. In the simulator's model, which defines URDMA_PART_CLOCKS, a bit of urdma_sim_top.part_clk:
-//            whoever drives that raises the bit together with clk, or not at all (sim/parts.h)
+//  part_clk  the same net. In the simulator's model, which defines URDMA_PART_CLOCKS, a bit of urdma_sim_top.part_clk: the
+//            driver raises the bit together with clk, or not at all (sim/parts.h)
 //
-// The instance is named clk_ and the name of the part, and stands right before it (tools/model-parts.sh). PART is the part's
-// place in part_e. A part is instantiated once in the NIC, and so is each module that a part stands in.
+// The instance has the name clk_ plus the name of the part, and comes directly before the part (tools/model-parts.sh). PART
+// is the part's value in part_e. A part is instantiated once in the NIC, and so is each module that contains a part.
 
 `resetall
 `default_nettype none

@@ -8,9 +8,9 @@
 // Latency, from the cycle of the in transfer to the first cycle of out_valid:
 //  OUT_REG = 0   1 cycle. A word that finds the FIFO empty goes straight into the output register.
 //  OUT_REG = 1   2 cycles. Every word goes through the memory: no path from in_data to the output register.
-// In both the output is a register that changes only when a word leaves or arrives (which also spares the simulator
-// from copying wide words in idle cycles). Both move one word a cycle each way, and hold exactly DEPTH words. A
-// full FIFO takes no word in the cycle in which one leaves.
+// In both cases the output is a register that changes only when a word leaves or arrives, so the simulator copies no wide
+// words in idle cycles. Both move one word a cycle each way, and hold exactly DEPTH words. A full FIFO accepts no word in
+// the cycle in which one leaves.
 
 `resetall
 `default_nettype none

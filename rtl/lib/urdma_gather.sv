@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers to DMA reads, each from any byte of a line on, put together into lines of 64 bytes, and the memory of them.
+// Assembles the data of DMA reads, each from any byte of a line on, into lines of 64 bytes, and stores the lines.
 //
-//  rsp_*      a beat each cycle if DMA likes; it cannot be held up and is not
-//  line, off, len, last   of the read that answers now: where its first byte goes, its bytes; last: a packet ends with it
+//  rsp_*      at most a beat each cycle; it cannot be stalled
+//  line, off, len, last   of the read that answers now: position of its first byte, its bytes; last: it ends a packet
 //  beat, n    of the beat that is on rsp: its number in the read, its bytes
-//  whole_*    lines that are in place already: written in cycles in which no answer needs the memory
+//  whole_*    complete lines: written in cycles in which no answer needs the memory
 //  rd_*       read port, data one cycle later, kept
 //
 // The memory has two banks, of even and odd lines; a beat that ends a packet may fill one line and begin the next, and
-// writes both. What is left of a beat in the middle of a packet waits in the accumulator for its neighbour. The reads of a
+// writes both. In the middle of a packet the rest of a beat waits in the accumulator for the next beat. The reads of a
 // packet follow one another without a gap in its bytes.
 //
 //  cycle 1  a1_*   rotated by 32, 16, 8 bytes

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A check, not hardware: what a handshake offers stays as it is until it is taken.
+// A check, not hardware: a valid/ready stream keeps an offered item unchanged until it is accepted.
 //
-// Reports an error when valid falls, or data changes, in a cycle after one with valid and without ready. Nothing is
-// checked while rst is set. It stands between `ifndef SYNTHESIS and `endif. As a module with a register it costs a simulator
-// less than $stable, which samples all of data in each cycle.
+// Reports an error when valid falls, or data changes, in a cycle after one with valid and without ready. Nothing is checked
+// while rst is set. Instantiate it between `ifndef SYNTHESIS and `endif. A module with a register costs a simulator less
+// than $stable, which samples all of data in each cycle.
 
 `resetall
 `default_nettype none

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue of objects in which each stands at most once, so it has room for all and never fills.
+// A queue that holds each object at most once, so it has room for all objects and never overflows.
 //
 //  init_*   sweep after reset: each object's mark is cleared
-//  in_*     an object queues up; nothing happens if it stands in the queue already. Always taken.
-//  out_*    the oldest; it may queue up again from the cycle after it has left
+//  in_*     an object to queue; no effect if the queue holds it already. Always accepted.
+//  out_*    the oldest object; it may be queued again from the cycle after it has left
 //
-// An object is queued while its two marks differ. Each mark has one writer, so both ends work in the same cycle. One that
-// leaves in the cycle in which it is put in again counts as queued: its turn is yet to come.
+// An object is queued while its two marks differ. Each mark has one writer, so both ends work in the same cycle. An object
+// that is put in in the cycle in which it leaves counts as still queued: its turn comes after that cycle and serves this
+// request too.
 
 `resetall
 `default_nettype none

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two neighbouring beats of a stream of frames, side by side: for who takes bytes from both.
+// Two neighbouring beats of a stream of frames, side by side, for a user that needs bytes of both.
 //
-//  in      a beat each cycle if the stream likes; gaps are allowed anywhere. There is no way to stall it.
-//  go      head moves on in this cycle. It waits for the beat behind it, unless it is the frame's last.
+//  in      at most a beat each cycle; gaps are allowed anywhere. The stream cannot be stalled.
+//  go      head advances in this cycle. It waits for the next beat, unless it is the frame's last.
 //  head    beat of cycle 2
 //  first   it is the first of its frame
-//  next    beat of cycle 1; the one behind head when go and not head.last
-//  absorb  with go: next is the frame's last beat, and whoever looks has taken it along with head; it is not shown as head
+//  next    beat of cycle 1; the beat after head when go and not head.last
+//  absorb  with go: next is the frame's last beat, and the user has used it together with head; it does not appear as head
 //
-// Bytes behind a frame's end count as 0.
+// Bytes after a frame's end are 0.
 
 `resetall
 `default_nettype none

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Address translation and protection: the one way from a key, or a ring's page table, to a bus address.
+// Address translation and protection: only this block turns a key, or a ring's page table, into a bus address.
 //
 // Ports and rules: docs/rtl-interfaces.md and mr_req_t. One request enters a cycle, from the clients in turn:
 //
 //   arbiter -> context lookup -> check (2 cycles) -> split at page ends -> directory cache -> table cache -> client FIFOs
 //
-// A request that needs no page table still passes through both caches' order FIFOs, so each client is answered in
-// order. 13 cycles from request to answer when nothing misses. A client's requests are taken only while its answer FIFO has
-// room for all their answers, so a client that does not take its answers does not hold up the others.
+// A request that needs no page table still passes through both caches' order FIFOs, so each client is answered in order. 13
+// cycles from request to answer when nothing misses. The arbiter accepts a client's requests only while its answer FIFO has
+// room for all their answers. So a client that does not accept its answers does not delay the others.
 //
 // Regions and windows change by operations, see urdma_mr_op.
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts of memory regions and windows.
 //
-// Two readers share the memory's read port: lookups of requests, and operations, which go first (two reads in
-// their 7 or more cycles). A read is answered in order, some cycles later (here 2, for on-chip memory; a cache of host
-// memory may take its place), without back-pressure, by rsp_valid or op_rsp_valid. A write takes effect for reads
-// accepted in later cycles. After reset all contexts are made invalid, one a cycle; until init_done no read is accepted.
+// Two readers share the memory's read port: lookups of requests, and operations, which have priority (two reads in their 7
+// or more cycles). Reads are answered in order, by rsp_valid or op_rsp_valid, without back-pressure. The latency is 2
+// cycles for on-chip memory; a cache of host memory may replace it. A write takes effect for reads accepted in later
+// cycles. After reset a sweep makes all contexts invalid, one a cycle; until init_done no read is accepted.
 
 `resetall
 `default_nettype none

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The windows bound to each QP: one doubly linked list a QP, the newest window first.
 //
-// A type 2B window belongs to the QP that bound it, and a QP number is used again. So the end of a QP has to find
-// its windows, without a walk through all contexts. urdma_mr_op keeps the lists: it inserts at BIND, removes when a
-// window is unbound, and asks for the head at MRO_QP_END.
+// A type 2B window belongs to the QP that bound it, and QP numbers are reused. So at the end of a QP its windows must be
+// found without a walk through all contexts. urdma_mr_op maintains the lists: it inserts at BIND, removes when a window is
+// unbound, and reads the head at MRO_QP_END.
 //
 // One request at a time. A change takes 3 cycles; head_valid answers in the cycle after head_req. After reset all
 // lists are made empty, one a cycle; until init_done no request is accepted.

@@ -4,12 +4,13 @@
 //   read the key's context -> read the other one (the region of a window) if there is one -> compare -> verdict
 //   -> write one or two contexts -> answer
 //
-// 7 cycles from taking an operation to its answer with one context, 11 with two; a refusal writes nothing and takes
-// as long. QP_END finds its window in urdma_mr_list first: 13 cycles with a window, 3 without. Towards lookups an operation happens at once: no request needs two contexts (a window holds a copy of its region's
-// table), and the count of bound windows, which the second write changes, is nothing a lookup looks at.
+// 7 cycles from the start of an operation to its answer with one context, 11 with two; a refusal writes nothing and takes
+// as long. QP_END first finds its window in urdma_mr_list: 13 cycles with a window, 3 without. For lookups an operation is
+// atomic: no request needs two contexts (a window holds a copy of its region's table), and lookups ignore the count of
+// bound windows, which the second write changes.
 //
-// REG forgets the cached page table entries with its write: the table may lie where an older one was. Requests accepted
-// after the answer enter the caches later than that.
+// REG invalidates the cached page table entries when it writes, because the table may be at the address of an older one.
+// Requests accepted after the answer enter the caches later.
 
 `resetall
 `default_nettype none

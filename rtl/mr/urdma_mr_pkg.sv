@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What urdma_mr keeps of a memory region or window.
+// The context of a memory region or window in urdma_mr.
 /* verilator lint_off UNUSEDPARAM */
 package urdma_mr_pkg;
   import urdma_pkg::*;

@@ -2,17 +2,16 @@
 // Read cache of page table entries in host memory: one 64-bit word of a 64-byte line for each request, in order.
 //
 //  in_*      a request: bus address of the word (bits 63:3), and META that comes out with the answer. Without in_need the
-//            request passes through in order and out_word means nothing.
+//            request passes through in order and out_word has no meaning.
 //  out_*     the answers, in request order. out_err: the line could not be read.
-//  flush     forget all lines. From the next cycle on no request that enters is answered with a line read before.
+//  flush     invalidate all lines. A request that enters from the next cycle on is not answered with a line read before.
 //  rd_*      DMA reads of 64 bytes, at most MAX_FILLS outstanding.
 //
-// Direct mapped. Requests behind a miss go on looking up (and start their own fills); answers wait in a FIFO
-// whose entry either holds the word (hit) or names the fill that will bring it. The last FILLS fills stay in a
-// buffer, so a word can be taken there however the cache line has fared since: at most MAX_FILLS fills are
-// outstanding before an entry and ORDER can follow it, and MAX_FILLS + ORDER <= FILLS.
-// A hit takes 4 cycles from in to out; one request a cycle. A request behind a miss of its own line reads the tag memory
-// before the miss has written it, so it gets the new tag by forwarding.
+// Direct mapped. Requests after a miss continue with their lookups and start their own fills. Answers wait in a FIFO whose
+// entry either holds the word (hit) or names the fill that will bring it. A buffer keeps the last FILLS fills, so a word
+// can be read there even if the cache line has been replaced: at most MAX_FILLS fills are outstanding before an entry,
+// ORDER can follow it, and MAX_FILLS + ORDER <= FILLS. A hit takes 4 cycles from in to out; one request a cycle. A request
+// after a miss of the same line reads the tag memory before the miss has written it, so it gets the new tag by forwarding.
 
 `resetall
 `default_nettype none

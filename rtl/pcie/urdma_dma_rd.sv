@@ -1,33 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// DMA read engine: takes read requests from N clients (round-robin, one request after the other), splits them into
-// read TLPs with tags, puts the completions into a reorder buffer, and hands the data out in the order of the
-// requests, first byte in lane 0, dense.
+// DMA read engine: accepts read requests from N clients (round-robin, one request after the other), splits them into read
+// TLPs with tags, stores the completions in a reorder buffer, and outputs the data in the order of the requests, first byte
+// in lane 0, dense.
 //
-// A TLP ends at a multiple of the chunk size, min(maximum read request, 512 bytes), of the host's address space (so
-// also at 4 KB), so its lines (aligned 64-byte pieces) fit the 8 lines that each of the 256 tags has in the
-// buffer. Completions of one tag come in address order, each ending at a line boundary or at the end of the
-// request (read completion boundary 64 or 128), so the buffer is written in whole lines, and a count of lines
-// tells how far a tag has come. The state of a tag:
+// A TLP ends at a multiple of the chunk size, min(maximum read request, 512 bytes), of the host's address space (so also at
+// 4 KB), so its lines (aligned 64-byte pieces) fit the 8 lines that each of the 256 tags has in the buffer. Completions of
+// one tag come in address order, each ending at a line boundary or at the end of the request (read completion boundary 64
+// or 128), so the buffer is written in whole lines, and a count of lines gives the progress of a tag. The state of a tag:
 //
 //   used   allocated, not yet read out       fin   no more data will come: complete or failed
 //   outst  sent, completions expected        fail  with fin: failed; what has not been read out yet reads as zero
 //   quar   given up while completions may still come; not allocated until they cannot hurt
 //
-// A read does not pass a write: a TLP waits in tlp_fifo until every DMA write request whose last beat was accepted
-// before the TLP was made (so before the read request was offered, or later) is on RQ. What was written and then read
-// by the NIC (ATOMICs, READ responses behind WRITEs of the same QP) relies on it. The FIFO keeps reads flowing behind a
-// standing queue of writes: each waits for those before it, not for the queue to run empty.
+// A read does not pass a write: a TLP waits in tlp_fifo until RQ has every DMA write request whose last beat was accepted
+// before the TLP was made (so at least those accepted before the read request was offered). ATOMICs, and READ responses
+// after WRITEs of the same QP, rely on this order. The FIFO keeps reads flowing after a standing queue of writes: each read
+// waits for the writes before it, not for an empty queue.
 //
-// Tags are allocated in rising order. Quarantine: after a time-out, or an error that leaves completions to come, a
-// late completion could otherwise be taken for one of the next request with this tag. The tag is released by a
-// completion that closes its request (Request Completed), or else TAG_QUARANTINE cycles after it was sent, by
-// default 16 times the time-out (0.8 s): far beyond the time a working fabric holds a completion back, and the
-// check of byte count and address catches most of what may come even later. Should all tags be in quarantine,
-// requests wait.
+// Tags are allocated in rising order. Quarantine: after a time-out, or an error that leaves completions to come, a late
+// completion could otherwise be taken for one of the next request with this tag. The tag is released by a completion that
+// closes its request (Request Completed), or else TAG_QUARANTINE cycles after it was sent, by default 16 times the time-out
+// (0.8 s): far beyond the time that a working fabric delays a completion. The check of byte count and address catches most
+// of the completions that arrive even later. If all tags are in quarantine, requests wait.
 //
-// Time-outs: in the first 256 cycles of every 2**SWEEP_W, counted by the NIC's time, one tag a cycle is looked at. So
-// a tag is given up, or released, at most 2**SWEEP_W + 256 cycles late, and between the sweeps nothing here changes while
-// the host's memory is awaited. timer_* tell when the next sweep begins that has a tag to look at.
+// Time-outs: in the first 256 cycles of every 2**SWEEP_W, counted by the NIC's time, a sweep checks one tag a cycle. So a
+// tag is given up, or released, at most 2**SWEEP_W + 256 cycles late. Between the sweeps nothing changes here while reads
+// wait for the host's memory. timer_* report the start of the next sweep that has a tag to check.
 
 `resetall
 `default_nettype none

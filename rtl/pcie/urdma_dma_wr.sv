@@ -5,10 +5,10 @@
 //
 // Three steps, each a cycle:
 //  1 the client's beat enters the head register;
-//  2 a beat of a TLP is put together out of the head and the beat before it (one byte rotation), into the FIFO;
+//  2 the head and the beat before it form a beat of a TLP (one byte rotation), which enters the FIFO;
 //  3 the FIFO offers it, as soon as the last beat of its TLP is in (PG213 allows no gap within a TLP).
-// A beat of a TLP is made every cycle: 256 bytes of payload take 5 of them. A request's last beat may be needed
-// for two beats of TLPs.
+// The engine makes a beat of a TLP every cycle: 256 bytes of payload take 5 beats. Two beats of TLPs may need bytes of a
+// request's last beat.
 
 `resetall
 `default_nettype none

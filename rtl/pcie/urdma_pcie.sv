@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The PCIe front end: between the user interface of the UltraScale+ integrated block (AMD PG213, 512 bit,
-// dword-aligned, no straddling) and the register bus, doorbells, DMA ports and interrupts of the NIC.
-// README.md beside this file has the picture and the rules; urdma_pkg those of the DMA ports.
+// The PCIe front end: between the user interface of the UltraScale+ integrated block (AMD PG213, 512 bit, dword-aligned, no
+// straddling) and the register bus, doorbells, DMA ports and interrupts of the NIC. README.md beside this file has the
+// picture and the rules; urdma_pkg has the rules of the DMA ports.
 
 `resetall
 `default_nettype none

@@ -8,9 +8,9 @@
 //  all else    non-posted: unsupported request; posted: dropped. cnt_mmio_bad, except for messages
 // Requests without any byte enable do nothing; reads of that kind complete with one dword of zeros (flush).
 //
-// Everything goes out in the order in which it came in: one request a cycle, held in place while its target
-// (register bus, doorbell port, completion queue) is not ready. The completion queue bounds the reads under way
-// to READS, so that their answers, which have no back-pressure, find room.
+// All requests stay in order: one request a cycle, which waits while its target (register bus, doorbell port, completion
+// queue) is not ready. The completion queue limits the outstanding reads to READS, so that their answers, which have no
+// back-pressure, find room.
 //
 // Latency: CQ to reg_req or db 2 cycles; reg_rsp to CC 2 cycles (urdma_wr_order before it has one more).
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts the TLPs of the DMA engines on RQ. Reads and writes alternate while both have something to send, TLP by
-// TLP, so neither waits for more than one TLP of the other here. The read engine offers a TLP only when the writes that it
-// may not pass are on RQ.
+// Puts the TLPs of the DMA engines on RQ. Reads and writes alternate while both have TLPs, TLP by TLP, so here neither
+// waits for more than one TLP of the other. The read engine offers a TLP only when the writes that it may not pass are on
+// RQ.
 //
-// This is the one place where bus master enable counts: a TLP whose turn comes while it is 0 is discarded. The
-// read engine learns of it by rd_drop in the cycle of the transfer; for a write it is enough to be counted.
-// wr_done tells of the end of a DMA write request, in the cycle in which RQ takes its last beat (or it is discarded);
-// wr_pass tells of the same earlier: from the next cycle on a read is behind it.
+// Only this module checks bus master enable: it discards a TLP whose turn comes while the enable is 0. rd_drop tells the
+// read engine in the cycle of the transfer; a discarded write is only counted. wr_done reports the end of a DMA write
+// request, in the cycle in which RQ accepts its last beat (or discards it). wr_pass reports the same end earlier: from the
+// next cycle on a read comes after the write.
 //
 // Latency 1 cycle (rd_valid or wr_valid to tvalid); a beat every cycle. tvalid never falls within a TLP: the write
 // engine offers only complete TLPs (PG213 nullifies a TLP with a gap).

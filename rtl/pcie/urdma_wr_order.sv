@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must not overtake DMA writes: interrupts, and answers to register reads. Words in order, each held back until
-// every DMA write request that was accepted before it (or in the same cycle) has been taken by RQ, so that software
-// which gets the word finds the data. The block keeps the order from there on.
+// Keeps interrupts and answers to register reads from overtaking DMA writes. Words stay in order, and each waits until RQ
+// has accepted every DMA write request that was accepted before it (or in the same cycle). So software that gets the word
+// finds the data. The integrated block keeps the order from there on.
 //
-// Latency 1 cycle when no write is under way. 16 words wait here, then in_ready falls.
+// Latency 1 cycle when no write is pending. 16 words wait here, then in_ready falls.
 
 `resetall
 `default_nettype none
