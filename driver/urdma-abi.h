@@ -13,7 +13,7 @@
  * Verbs without a structure here carry nothing of ours: a provider sends them as the core defines
  * them, and whatever it adds has to be zero. Such are REG_MR, REREG_MR, DEREG_MR, ALLOC_MW (type 2
  * only; the response's rkey has the index that each binding's key has to have) and DEALLOC_MW,
- * MODIFY_QP and QUERY_QP, PDs.
+ * MODIFY_QP and QUERY_QP, PDs, XRC domains, OPEN_QP.
  */
 #ifndef URDMA_ABI_H
 #define URDMA_ABI_H
@@ -32,14 +32,21 @@ struct urdma_alloc_ucontext_resp {
 	__u16 max_rq_sge;
 	/* bytes */
 	__u16 max_inline;
-	/* log2 of the largest numbers of entries, of the largest message, of the number of QPs */
+	/* log2 of the largest numbers of entries, of the largest message, of numbers of objects */
 	__u8 log_max_sq;
 	__u8 log_max_rq;
 	__u8 log_max_cqe;
 	__u8 log_max_msg;
 	__u8 log_max_qp;
-	__u8 reserved;
+	/* 0: there are none, or the kernel is older than this field */
+	__u8 log_max_srq;
 };
+
+/*
+ * For whoever imports a context: QUERY_CONTEXT has the same response, in an attribute of our own.
+ * The number is the first of a driver's own: 1 << UVERBS_ID_NS_SHIFT.
+ */
+#define URDMA_ATTR_QUERY_CONTEXT_RESP 0x1000
 
 /* The ring starts on a page, and len is at least what the entries take (32 bytes each). */
 struct urdma_create_cq_req {
@@ -56,7 +63,8 @@ struct urdma_create_cq_resp {
 
 /*
  * Both rings start on a page. Strides are log2 of bytes, as in URDMA_RING_LOG_STRIDE. A QP with an
- * SRQ has no receive ring: its four fields are zero.
+ * SRQ has no receive ring, nor has an initiator QP of XRC: its four fields are zero. For a target
+ * QP of XRC the core takes neither request nor response.
  */
 struct urdma_create_qp_req {
 	__aligned_u64 sq_addr;
@@ -77,7 +85,7 @@ struct urdma_create_qp_resp {
 
 /*
  * The array of WQEs, and the ring of indices behind it, as CREATE_SRQ has them. It starts on a
- * page.
+ * page. The same for SRQs of every type.
  */
 struct urdma_create_srq_req {
 	__aligned_u64 buf_addr;

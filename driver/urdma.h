@@ -260,6 +260,12 @@ struct urdma_pd {
 	u32 pdn;
 };
 
+/* To the NIC, an XRC domain is a PD, with a number out of the same set. */
+struct urdma_xrcd {
+	struct ib_xrcd ibxrcd;
+	u32 pdn;
+};
+
 struct urdma_mr {
 	struct ib_mr ibmr;
 	struct urdma_mem mem;
@@ -345,7 +351,10 @@ struct urdma_qp {
 	struct ib_qp ibqp;
 	struct urdma_mem sq_mem;
 	struct urdma_mem rq_mem;
-	/* of the kernel: it has rings here, and may register memory by work requests */
+	/*
+	 * Of the kernel: it has rings here, and may register memory by work requests. A target QP
+	 * of XRC is not, whoever made it: it has no rings.
+	 */
 	bool kernel;
 	/* URDMA_QPT_*; the general services QP is one of type UD */
 	u8 type;
@@ -377,6 +386,11 @@ static inline struct urdma_ucontext *to_uctx(struct ib_ucontext *ibctx)
 static inline struct urdma_pd *to_upd(struct ib_pd *ibpd)
 {
 	return container_of(ibpd, struct urdma_pd, ibpd);
+}
+
+static inline struct urdma_xrcd *to_uxrcd(struct ib_xrcd *ibxrcd)
+{
+	return container_of(ibxrcd, struct urdma_xrcd, ibxrcd);
 }
 
 static inline struct urdma_mr *to_umr(struct ib_mr *ibmr)

@@ -71,6 +71,9 @@ int urdma_read_caps(struct urdma_dev *dev)
 	caps->num_qp = 1U << caps->log_qp;
 	if (caps->features & URDMA_RF_FEAT_SRQ && FIELD_GET(URDMA_RF_CAP_LOG_SRQ, obj))
 		caps->num_srq = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_SRQ, obj), 24);
+	/* XRC is nothing without SRQs. */
+	if (!caps->num_srq)
+		caps->features &= ~URDMA_RF_FEAT_XRC;
 	caps->num_cq = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_CQ, obj), 24);
 	caps->num_mr = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_MR, obj), 24);
 	caps->num_eq = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_EQ, obj), ilog2(URDMA_MAX_EQS));

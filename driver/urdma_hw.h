@@ -30,7 +30,7 @@
 
 /* Contract version: software refuses an unknown major; minor only adds. */
 #define URDMA_VERSION_MAJOR 1
-#define URDMA_VERSION_MINOR 5
+#define URDMA_VERSION_MINOR 6
 /* "URDM" */
 #define URDMA_MAGIC 0x5552444d
 
@@ -95,6 +95,8 @@
 #define URDMA_RF_FEAT_SRQ BIT_ULL(10)
 /* multicast groups of UD */
 #define URDMA_RF_FEAT_MCAST BIT_ULL(11)
+/* QPs of type XRC_INI and XRC_TGT, XRC SRQs */
+#define URDMA_RF_FEAT_XRC BIT_ULL(12)
 /* RO: Ethernet function: queue pairs, log2 of the greatest rings, longest frame (no FCS, no tag) */
 #define URDMA_REG_CAP_ETH 0x0030
 #define URDMA_RF_CAP_ETH_QUEUES GENMASK_ULL(7, 0)
@@ -361,6 +363,7 @@
 #define URDMA_CMD_CQ2_ADDR GENMASK_ULL(63, 0)
 
 /* CREATE_QP; the QP starts in RESET */
+/* XRC_TGT: the XRC domain. To the NIC, an XRC domain is a PD */
 #define URDMA_CMD_QP1_PD GENMASK_ULL(15, 0)
 #define URDMA_CMD_QP1_DB_PAGE GENMASK_ULL(27, 16)
 #define URDMA_CMD_QP1_TYPE GENMASK_ULL(31, 28)
@@ -383,6 +386,10 @@
 #define URDMA_QPT_RC 2
 #define URDMA_QPT_UC 3
 #define URDMA_QPT_UD 4
+/* no receive queue: RECV_CQ, RQ_RING and RQ_ADDR are ignored */
+#define URDMA_QPT_XRC_INI 9
+/* neither queue, no CQ: rings, addresses and CQs are ignored */
+#define URDMA_QPT_XRC_TGT 10
 
 /* MODIFY_QP: changes only the attributes named in MASK */
 #define URDMA_CMD_MOD1_MASK GENMASK_ULL(31, 0)
@@ -489,8 +496,12 @@
  */
 #define URDMA_CMD_SRQ1_PD GENMASK_ULL(15, 0)
 #define URDMA_CMD_SRQ1_DB_PAGE GENMASK_ULL(27, 16)
+/* an SRQ for QPs of type XRC_TGT in the domain SRQ4_XRCD; its CQEs go to SRQ4_CQN */
+#define URDMA_CMD_SRQ1_XRC BIT_ULL(28)
 #define URDMA_CMD_SRQ2_RING GENMASK_ULL(16, 0)
 #define URDMA_CMD_SRQ3_ADDR GENMASK_ULL(63, 0)
+#define URDMA_CMD_SRQ4_XRCD GENMASK_ULL(15, 0)
+#define URDMA_CMD_SRQ4_CQN GENMASK_ULL(55, 32)
 /* MODIFY_SRQ: arms the limit; 0 disarms it */
 #define URDMA_CMD_MSRQ1_LIMIT GENMASK_ULL(15, 0)
 
@@ -549,6 +560,8 @@
 #define URDMA_SQE0_NUM_SGE GENMASK_ULL(23, 16)
 /* immediate data (in network order: byte 0 is the first on the wire) or key to invalidate */
 #define URDMA_SQE1_IMM GENMASK_ULL(31, 0)
+/* XRC_INI: the SRQ at the peer, of every message */
+#define URDMA_SQE1_XRC_SRQN GENMASK_ULL(55, 32)
 #define URDMA_SQE2_RADDR GENMASK_ULL(63, 0)
 #define URDMA_SQE3_RKEY GENMASK_ULL(31, 0)
 /* length of the message; the SGEs must hold it exactly. ATOMIC: 8, and one SGE of 8 bytes */
@@ -616,6 +629,8 @@
 
 /* ---- CQE: 32 bytes -------------------------------------------------------------------------- */
 #define URDMA_CQE_SIZE 32
+/* of an XRC SRQ: CQE2_SRQN is its number, also if the status is not 0 */
+#define URDMA_CQE0_XRC BIT_ULL(0)
 #define URDMA_CQE0_IMM BIT_ULL(1)
 #define URDMA_CQE0_INV BIT_ULL(2)
 #define URDMA_CQE0_SOLICITED BIT_ULL(3)
@@ -644,6 +659,7 @@
 #define URDMA_CQE1_QPN GENMASK_ULL(55, 32)
 #define URDMA_CQE2_IMM GENMASK_ULL(31, 0)
 #define URDMA_CQE2_SRC_QPN GENMASK_ULL(55, 32)
+#define URDMA_CQE2_SRQN GENMASK_ULL(55, 32)
 /* REG_CYCLES when the CQE was made */
 #define URDMA_CQE3_CYCLES GENMASK_ULL(62, 0)
 /*

@@ -23,9 +23,22 @@ static int urdma_qp_type(const struct urdma_caps *caps, enum ib_qp_type type, bo
 		fallthrough;
 	case IB_QPT_UD:
 		return caps->features & URDMA_RF_FEAT_UD ? URDMA_QPT_UD : -EOPNOTSUPP;
+	case IB_QPT_XRC_INI:
+		/* A work request of the kernel has no place for the number of an SRQ. */
+		if (kernel)
+			return -EOPNOTSUPP;
+		return caps->features & URDMA_RF_FEAT_XRC ? URDMA_QPT_XRC_INI : -EOPNOTSUPP;
+	case IB_QPT_XRC_TGT:
+		return caps->features & URDMA_RF_FEAT_XRC ? URDMA_QPT_XRC_TGT : -EOPNOTSUPP;
 	default:
 		return -EOPNOTSUPP;
 	}
+}
+
+/* A receive queue of its own. A target QP has no queue at all, and nobody asks for it here. */
+static bool urdma_qp_has_rq(const struct urdma_qp *qp)
+{
+	return qp->type != URDMA_QPT_XRC_INI && !qp->ibqp.srq;
 }
 
 /* Bytes of a WQE with what is asked for. */
@@ -43,8 +56,6 @@ static int urdma_qp_check(struct urdma_dev *dev, u8 type, const struct ib_qp_ini
 		flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	if (attr->create_flags & ~flags || attr->rwq_ind_tbl)
 		return -EOPNOTSUPP;
-	if (!attr->send_cq || !attr->recv_cq)
-		return -EINVAL;
 	if (attr->cap.max_send_wr > 1U << caps->log_sq ||
 	    attr->cap.max_recv_wr > 1U << caps->log_rq ||
 	    attr->cap.max_send_sge > caps->max_sq_sge ||
@@ -55,6 +66,25 @@ static int urdma_qp_check(struct urdma_dev *dev, u8 type, const struct ib_qp_ini
 	if (urdma_sqe_bytes(type, &attr->cap) > 1U << URDMA_MAX_WQE_LOG)
 		return -EINVAL;
 	return 0;
+}
+
+/* What a QP refers to is of the kernel's own if the QP is, and of a process otherwise. */
+static bool urdma_qp_cq_fits(const struct urdma_qp *qp, struct ib_cq *ibcq)
+{
+	return ibcq && !!to_ucq(ibcq)->ring == qp->kernel;
+}
+
+static int urdma_qp_check_refs(const struct urdma_qp *qp, const struct ib_qp_init_attr *attr)
+{
+	if (qp->type == URDMA_QPT_XRC_TGT)
+		return attr->xrcd ? 0 : -EINVAL;
+	if (!urdma_qp_cq_fits(qp, attr->send_cq))
+		return -EINVAL;
+	if (qp->type == URDMA_QPT_XRC_INI)
+		return attr->srq ? -EINVAL : 0;
+	if (!urdma_qp_cq_fits(qp, attr->recv_cq))
+		return -EINVAL;
+	return attr->srq && to_usrq(attr->srq)->kernel != qp->kernel ? -EINVAL : 0;
 }
 
 /* Does a ring hold what was asked for, and does the buffer hold the ring? */
@@ -79,7 +109,7 @@ static int urdma_qp_check_req(struct urdma_dev *dev, struct urdma_qp *qp,
 				  cap->max_send_wr, urdma_sqe_bytes(qp->type, cap), req->sq_len);
 	if (err)
 		return err;
-	if (qp->ibqp.srq)
+	if (!urdma_qp_has_rq(qp))
 		return req->rq_addr || req->rq_len || req->rq_log_entries || req->rq_log_stride
 			       ? -EINVAL
 			       : 0;
@@ -109,7 +139,7 @@ static int urdma_create_rings_user(struct urdma_dev *dev, struct urdma_qp *qp,
 	/* The NIC only reads work queues. */
 	err = urdma_mem_ring(dev, &qp->sq_mem, req.sq_addr,
 			     1U << (req.sq_log_entries + req.sq_log_stride), 0);
-	if (err || qp->ibqp.srq)
+	if (err || !urdma_qp_has_rq(qp))
 		return err;
 	err = urdma_mem_ring(dev, &qp->rq_mem, req.rq_addr,
 			     1U << (req.rq_log_entries + req.rq_log_stride), 0);
@@ -177,6 +207,52 @@ static int urdma_reserve_qpn(struct urdma_dev *dev, enum ib_qp_type type, u32 *q
 	return 0;
 }
 
+/* A target QP has no rings: its WQEs are those of the SRQs that its packets name. */
+static int urdma_create_rings(struct urdma_dev *dev, struct urdma_qp *qp,
+			      struct ib_qp_init_attr *attr, struct ib_udata *udata)
+{
+	if (qp->type == URDMA_QPT_XRC_TGT)
+		return 0;
+	if (qp->kernel)
+		return urdma_create_rings_kernel(dev, qp, &attr->cap);
+	return urdma_create_rings_user(dev, qp, &attr->cap, udata);
+}
+
+/* The words of CREATE_QP behind the first; those of a target QP are but the domain and the type. */
+static void urdma_create_cmd(struct urdma_qp *qp, const struct ib_qp_init_attr *attr, u32 db_page,
+			     u64 *cmd)
+{
+	cmd[1] = FIELD_PREP(URDMA_CMD_QP1_DB_PAGE, db_page) |
+		 FIELD_PREP(URDMA_CMD_QP1_TYPE, qp->type);
+	if (qp->type == URDMA_QPT_XRC_TGT) {
+		cmd[1] |= FIELD_PREP(URDMA_CMD_QP1_PD, to_uxrcd(attr->xrcd)->pdn);
+		return;
+	}
+	cmd[1] |= FIELD_PREP(URDMA_CMD_QP1_PD, to_upd(qp->ibqp.pd)->pdn) |
+		  FIELD_PREP(URDMA_CMD_QP1_SEND_CQ, to_ucq(attr->send_cq)->cqn) |
+		  (qp->sig_all ? URDMA_CMD_QP1_SIG_ALL : 0) |
+		  (qp->kernel ? URDMA_CMD_QP1_PRIV : 0) |
+		  (qp->no_loop ? URDMA_CMD_QP1_MCAST_NO_LOOP : 0);
+	cmd[3] = FIELD_PREP(URDMA_CMD_QP3_SQ_RING,
+			    urdma_ring_word(&qp->sq_mem, qp->sq.log, qp->sq.log_stride));
+	cmd[4] = qp->sq_mem.pt.addr;
+	if (qp->type == URDMA_QPT_XRC_INI)
+		return;
+	cmd[2] = FIELD_PREP(URDMA_CMD_QP2_RECV_CQ, to_ucq(attr->recv_cq)->cqn);
+	if (attr->srq) {
+		cmd[1] |= URDMA_CMD_QP1_SRQ;
+		cmd[5] = FIELD_PREP(URDMA_CMD_QP5_SRQN, to_usrq(attr->srq)->srqn);
+	} else {
+		cmd[5] = FIELD_PREP(URDMA_CMD_QP5_RQ_RING,
+				    urdma_ring_word(&qp->rq_mem, qp->rq.log, qp->rq.log_stride));
+		cmd[6] = qp->rq_mem.pt.addr;
+	}
+}
+
+/*
+ * The core passes no udata for a target QP, whoever makes it, because the QP is not its maker's
+ * alone. It gives each user of the QP an ib_qp of its own, and hands events on to all of them.
+ */
 int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
 	struct urdma_dev *dev = to_udev(ibqp->device);
@@ -190,29 +266,25 @@ int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_
 	u32 qpn;
 	int err;
 
-	qp->kernel = !udata;
-	err = urdma_qp_type(&dev->caps, attr->qp_type, qp->kernel);
+	err = urdma_qp_type(&dev->caps, attr->qp_type, !udata);
 	if (err < 0)
 		return err;
 	qp->type = err;
+	qp->kernel = !udata && qp->type != URDMA_QPT_XRC_TGT;
 	/* With an SRQ, what is asked for in receives does not count (volume 1, 11.2.5.1). */
-	if (attr->srq) {
+	if (!urdma_qp_has_rq(qp)) {
 		spin_lock_init(&qp->rq.lock);
 		INIT_LIST_HEAD(&qp->rq.list);
 		attr->cap.max_recv_wr = 0;
 		attr->cap.max_recv_sge = 0;
 	}
+	if (qp->type == URDMA_QPT_XRC_TGT)
+		attr->cap = (struct ib_qp_cap){};
 	err = urdma_qp_check(dev, qp->type, attr);
-	if (err)
-		return err;
-	if (!to_ucq(attr->send_cq)->ring == qp->kernel ||
-	    !to_ucq(attr->recv_cq)->ring == qp->kernel ||
-	    (attr->srq && to_usrq(attr->srq)->kernel != qp->kernel))
-		return -EINVAL;
-	if (qp->kernel)
-		err = urdma_create_rings_kernel(dev, qp, &attr->cap);
-	else
-		err = urdma_create_rings_user(dev, qp, &attr->cap, udata);
+	if (!err)
+		err = urdma_qp_check_refs(qp, attr);
+	if (!err)
+		err = urdma_create_rings(dev, qp, attr, udata);
 	if (err)
 		return err;
 	mutex_init(&qp->lock);
@@ -227,24 +299,7 @@ int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_
 		goto err_rings;
 
 	cmd[0] = urdma_cmd0(URDMA_CMD_CREATE_QP, qpn);
-	cmd[1] = FIELD_PREP(URDMA_CMD_QP1_PD, to_upd(ibqp->pd)->pdn) |
-		 FIELD_PREP(URDMA_CMD_QP1_DB_PAGE, db_page) |
-		 FIELD_PREP(URDMA_CMD_QP1_TYPE, qp->type) |
-		 FIELD_PREP(URDMA_CMD_QP1_SEND_CQ, to_ucq(attr->send_cq)->cqn) |
-		 (qp->sig_all ? URDMA_CMD_QP1_SIG_ALL : 0) | (qp->kernel ? URDMA_CMD_QP1_PRIV : 0) |
-		 (qp->no_loop ? URDMA_CMD_QP1_MCAST_NO_LOOP : 0);
-	cmd[2] = FIELD_PREP(URDMA_CMD_QP2_RECV_CQ, to_ucq(attr->recv_cq)->cqn);
-	cmd[3] = FIELD_PREP(URDMA_CMD_QP3_SQ_RING,
-			    urdma_ring_word(&qp->sq_mem, qp->sq.log, qp->sq.log_stride));
-	cmd[4] = qp->sq_mem.pt.addr;
-	if (attr->srq) {
-		cmd[1] |= URDMA_CMD_QP1_SRQ;
-		cmd[5] = FIELD_PREP(URDMA_CMD_QP5_SRQN, to_usrq(attr->srq)->srqn);
-	} else {
-		cmd[5] = FIELD_PREP(URDMA_CMD_QP5_RQ_RING,
-				    urdma_ring_word(&qp->rq_mem, qp->rq.log, qp->rq.log_stride));
-		cmd[6] = qp->rq_mem.pt.addr;
-	}
+	urdma_create_cmd(qp, attr, db_page, cmd);
 	err = urdma_cmd_exec(dev, cmd, NULL);
 	if (err)
 		goto err_xa;

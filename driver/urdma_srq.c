@@ -21,9 +21,22 @@ static size_t urdma_srq_bytes(u8 log_entries, u8 log_stride)
 	       ((size_t)URDMA_SRQ_INDEX_SIZE << log_entries);
 }
 
-static int urdma_srq_check(struct urdma_dev *dev, const struct ib_srq_init_attr *init)
+/* The kernel has no XRC: urdma_qp_type() says why. */
+static bool urdma_srq_has_type(struct urdma_dev *dev, enum ib_srq_type type, bool kernel)
 {
-	if (init->srq_type != IB_SRQT_BASIC)
+	switch (type) {
+	case IB_SRQT_BASIC:
+		return true;
+	case IB_SRQT_XRC:
+		return !kernel && dev->caps.features & URDMA_RF_FEAT_XRC;
+	default:
+		return false;
+	}
+}
+
+static int urdma_srq_check(struct urdma_dev *dev, const struct ib_srq_init_attr *init, bool kernel)
+{
+	if (!urdma_srq_has_type(dev, init->srq_type, kernel))
 		return -EOPNOTSUPP;
 	if (!init->attr.max_wr || init->attr.max_wr > 1U << dev->caps.log_rq ||
 	    init->attr.max_sge > dev->caps.max_rq_sge)
@@ -106,10 +119,10 @@ int urdma_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct
 	u64 cmd[URDMA_CMD_WORDS] = {};
 	int err;
 
-	err = urdma_srq_check(dev, init);
+	srq->kernel = !udata;
+	err = urdma_srq_check(dev, init, srq->kernel);
 	if (err)
 		return err;
-	srq->kernel = !udata;
 	if (srq->kernel)
 		err = urdma_create_srq_kernel(dev, srq, &init->attr);
 	else
@@ -132,6 +145,12 @@ int urdma_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct
 	cmd[2] = FIELD_PREP(URDMA_CMD_SRQ2_RING,
 			    urdma_ring_word(&srq->mem, srq->wq.log, srq->wq.log_stride));
 	cmd[3] = srq->mem.pt.addr;
+	if (init->srq_type == IB_SRQT_XRC) {
+		cmd[1] |= URDMA_CMD_SRQ1_XRC;
+		cmd[4] = FIELD_PREP(URDMA_CMD_SRQ4_XRCD, to_uxrcd(init->ext.xrc.xrcd)->pdn) |
+			 FIELD_PREP(URDMA_CMD_SRQ4_CQN, to_ucq(init->ext.cq)->cqn);
+		ibsrq->ext.xrc.srq_num = srq->srqn;
+	}
 	err = urdma_cmd_exec(dev, cmd, NULL);
 	if (err)
 		goto err_xa;
@@ -155,7 +174,10 @@ err_mem:
 	return err;
 }
 
-/* The core has seen to it that no QP uses it. */
+/*
+ * The core has seen to it that no QP refers to it. Target QPs of XRC do not refer to their SRQs:
+ * their next packet finds it missing. CQEs that nobody has polled are the provider's to drop.
+ */
 int urdma_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct urdma_dev *dev = to_udev(ibsrq->device);

@@ -13,6 +13,10 @@
 #include "urdma-abi.h"
 #include "urdma.h"
 
+/* for the attributes of uverbs that are our own */
+#define UVERBS_MODULE_NAME urdma
+#include <rdma/uverbs_named_ioctl.h>
+
 /* 4.096 us * 2^15 = 134 ms: what a loaded simulation may take to answer. */
 #define URDMA_ACK_DELAY 15
 
@@ -87,6 +91,8 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	if (caps->features & URDMA_RF_FEAT_UD)
 		attr->max_send_sge = min_t(u32, caps->max_sq_sge, URDMA_MAX_UD_SGE);
 	attr->max_recv_sge = caps->max_rq_sge;
+	if (caps->features & URDMA_RF_FEAT_XRC)
+		attr->device_cap_flags |= IB_DEVICE_XRC;
 	if (caps->num_srq) {
 		attr->max_srq = caps->num_srq;
 		attr->max_srq_wr = 1 << caps->log_rq;
@@ -242,12 +248,33 @@ static int urdma_del_gid(const struct ib_gid_attr *attr, void **context)
 	return urdma_cmd_exec(dev, cmd, NULL);
 }
 
+static void urdma_describe_ucontext(struct urdma_ucontext *uctx,
+				    struct urdma_alloc_ucontext_resp *resp)
+{
+	const struct urdma_caps *caps = &to_udev(uctx->ibucontext.device)->caps;
+
+	*resp = (struct urdma_alloc_ucontext_resp){
+		.db_offset = rdma_user_mmap_get_offset(&uctx->db->rdma_entry),
+		.db_size = PAGE_SIZE,
+		.features = caps->features,
+		.max_sq_sge = caps->max_sq_sge,
+		.max_rq_sge = caps->max_rq_sge,
+		.max_inline = caps->max_inline,
+		.log_max_sq = caps->log_sq,
+		.log_max_rq = caps->log_rq,
+		.log_max_cqe = caps->log_cqe,
+		.log_max_msg = caps->log_max_msg,
+		.log_max_qp = caps->log_qp,
+		.log_max_srq = caps->num_srq ? ilog2(caps->num_srq) : 0,
+	};
+}
+
 static int urdma_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 {
 	struct urdma_ucontext *uctx = to_uctx(ibctx);
 	struct urdma_dev *dev = to_udev(ibctx->device);
 	const struct urdma_caps *caps = &dev->caps;
-	struct urdma_alloc_ucontext_resp resp = {};
+	struct urdma_alloc_ucontext_resp resp;
 	struct urdma_db_entry *db;
 	int err, page;
 
@@ -268,17 +295,7 @@ static int urdma_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udat
 		goto err_ida;
 	uctx->db = db;
 
-	resp.db_offset = rdma_user_mmap_get_offset(&db->rdma_entry);
-	resp.db_size = PAGE_SIZE;
-	resp.features = caps->features;
-	resp.max_sq_sge = caps->max_sq_sge;
-	resp.max_rq_sge = caps->max_rq_sge;
-	resp.max_inline = caps->max_inline;
-	resp.log_max_sq = caps->log_sq;
-	resp.log_max_rq = caps->log_rq;
-	resp.log_max_cqe = caps->log_cqe;
-	resp.log_max_msg = caps->log_max_msg;
-	resp.log_max_qp = caps->log_qp;
+	urdma_describe_ucontext(uctx, &resp);
 	err = urdma_udata_out(udata, &resp, sizeof(resp));
 	if (err)
 		/* drops the only reference: urdma_mmap_free() */
@@ -296,6 +313,30 @@ static void urdma_dealloc_ucontext(struct ib_ucontext *ibctx)
 {
 	rdma_user_mmap_entry_remove(&to_uctx(ibctx)->db->rdma_entry);
 }
+
+/* A process that has got the context's file from another one maps the same doorbell page. */
+static int urdma_query_ucontext(struct ib_ucontext *ibctx, struct uverbs_attr_bundle *attrs)
+{
+	struct urdma_alloc_ucontext_resp resp;
+
+	urdma_describe_ucontext(to_uctx(ibctx), &resp);
+	return uverbs_copy_to_struct_or_zero(attrs, URDMA_ATTR_QUERY_CONTEXT_RESP, &resp,
+					     sizeof(resp));
+}
+
+#define URDMA_QUERY_CONTEXT_RESP                                                     \
+	UVERBS_ATTR_PTR_OUT(URDMA_ATTR_QUERY_CONTEXT_RESP,                           \
+			    UVERBS_ATTR_STRUCT(struct urdma_alloc_ucontext_resp,     \
+					       log_max_srq),                         \
+			    UA_MANDATORY)
+
+ADD_UVERBS_ATTRIBUTES_SIMPLE(urdma_query_context, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT,
+			     URDMA_QUERY_CONTEXT_RESP);
+
+static const struct uapi_definition urdma_uapi_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &urdma_query_context),
+	{},
+};
 
 /* With the last reference, the context's or a mapping's: only now may the page be another's. */
 static void urdma_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
@@ -331,34 +372,54 @@ static void urdma_disassociate_ucontext(struct ib_ucontext *ibctx)
 {
 }
 
-static int urdma_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+/* PDs and XRC domains, from one set of numbers. */
+static int urdma_alloc_pdn(struct urdma_dev *dev, u32 *pdn)
 {
-	struct urdma_dev *dev = to_udev(ibpd->device);
 	u64 cmd[URDMA_CMD_WORDS] = {};
-	int err, pdn;
+	int err, n;
 
-	if (!urdma_udata_is_empty(udata))
-		return -EINVAL;
-	pdn = ida_alloc_max(&dev->pd_ida, dev->caps.num_pd - 1, GFP_KERNEL);
-	if (pdn < 0)
-		return pdn;
-	cmd[0] = urdma_cmd0(URDMA_CMD_ALLOC_PD, pdn);
+	n = ida_alloc_max(&dev->pd_ida, dev->caps.num_pd - 1, GFP_KERNEL);
+	if (n < 0)
+		return n;
+	cmd[0] = urdma_cmd0(URDMA_CMD_ALLOC_PD, n);
 	err = urdma_cmd_exec(dev, cmd, NULL);
 	if (err) {
-		ida_free(&dev->pd_ida, pdn);
+		ida_free(&dev->pd_ida, n);
 		return err;
 	}
-	to_upd(ibpd)->pdn = pdn;
+	*pdn = n;
 	return 0;
+}
+
+static void urdma_free_pdn(struct urdma_dev *dev, u32 pdn)
+{
+	urdma_cmd_destroy(dev, URDMA_CMD_DEALLOC_PD, pdn);
+	ida_free(&dev->pd_ida, pdn);
+}
+
+static int urdma_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	if (!urdma_udata_is_empty(udata))
+		return -EINVAL;
+	return urdma_alloc_pdn(to_udev(ibpd->device), &to_upd(ibpd)->pdn);
 }
 
 static int urdma_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
-	struct urdma_dev *dev = to_udev(ibpd->device);
-	u32 pdn = to_upd(ibpd)->pdn;
+	urdma_free_pdn(to_udev(ibpd->device), to_upd(ibpd)->pdn);
+	return 0;
+}
 
-	urdma_cmd_destroy(dev, URDMA_CMD_DEALLOC_PD, pdn);
-	ida_free(&dev->pd_ida, pdn);
+static int urdma_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
+{
+	if (!urdma_udata_is_empty(udata))
+		return -EINVAL;
+	return urdma_alloc_pdn(to_udev(ibxrcd->device), &to_uxrcd(ibxrcd)->pdn);
+}
+
+static int urdma_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
+{
+	urdma_free_pdn(to_udev(ibxrcd->device), to_uxrcd(ibxrcd)->pdn);
 	return 0;
 }
 
@@ -433,6 +494,7 @@ static const struct ib_device_ops urdma_ops = {
 	.query_pkey = urdma_query_pkey,
 	.query_port = urdma_query_port,
 	.query_qp = urdma_query_qp,
+	.query_ucontext = urdma_query_ucontext,
 	.reg_user_mr = urdma_reg_user_mr,
 	.rereg_user_mr = urdma_rereg_user_mr,
 
@@ -491,6 +553,14 @@ static const struct ib_device_ops urdma_srq_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_srq, urdma_srq, ibsrq),
 };
 
+/* XRC domains; with them, the core offers XRC */
+static const struct ib_device_ops urdma_xrc_ops = {
+	.alloc_xrcd = urdma_alloc_xrcd,
+	.dealloc_xrcd = urdma_dealloc_xrcd,
+
+	INIT_RDMA_OBJ_SIZE(ib_xrcd, urdma_xrcd, ibxrcd),
+};
+
 /* An event of the port or of the device, while the RDMA device is there to be told. Any context. */
 void urdma_ib_event(struct urdma_dev *dev, enum ib_event_type type)
 {
@@ -521,6 +591,7 @@ static void urdma_ib_init(struct urdma_dev *dev, struct ib_device *ibdev)
 	ibdev->dev.parent = &dev->pdev->dev;
 	strscpy(ibdev->node_desc, URDMA_DRV_NAME, sizeof(ibdev->node_desc));
 	addrconf_addr_eui48((u8 *)&ibdev->node_guid, dev->netdev->dev_addr);
+	ibdev->driver_def = urdma_uapi_defs;
 	ib_set_device_ops(ibdev, &urdma_ops);
 	if (urdma_has_kverbs(&dev->caps))
 		ib_set_device_ops(ibdev, &urdma_kverbs_ops);
@@ -534,6 +605,8 @@ static void urdma_ib_init(struct urdma_dev *dev, struct ib_device *ibdev)
 		ib_set_device_ops(ibdev, &urdma_mcast_ops);
 	if (dev->caps.num_srq)
 		ib_set_device_ops(ibdev, &urdma_srq_ops);
+	if (dev->caps.features & URDMA_RF_FEAT_XRC)
+		ib_set_device_ops(ibdev, &urdma_xrc_ops);
 }
 
 int urdma_ib_register(struct urdma_dev *dev)

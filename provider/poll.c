@@ -79,10 +79,7 @@ static inline struct urdma_qp *urdma_find_qp(const struct urdma_cq *cq, const st
 	return cq->qp_table[qpn & cq->qp_mask];
 }
 
-/* What a CQE says if it has one of these bits. */
-#define URDMA_CQE0_MORE (URDMA_CQE0_IMM | URDMA_CQE0_INV | URDMA_CQE0_GRH)
-
-static void urdma_put_more(struct ibv_wc *wc, uint64_t w0, uint32_t value)
+static inline void urdma_put_more(struct ibv_wc *wc, uint64_t w0, uint32_t value)
 {
 	/* Immediate data as the API has it, big-endian, or the key that was invalidated. */
 	if (w0 & URDMA_CQE0_IMM) {
@@ -104,50 +101,31 @@ static inline void urdma_put_wc(struct ibv_wc *wc, const struct urdma_wq *wq,
 {
 	uint64_t w0 = le64toh(cqe->w[0]);
 	uint64_t w1 = le64toh(cqe->w[1]);
-	uint64_t w2 = le64toh(cqe->w[2]);
 	uint8_t status = FIELD_GET(URDMA_CQE0_STATUS, w0);
 
+	/* In this order gcc needs the fewest registers. */
+	wc->qp_num = FIELD_GET(URDMA_CQE1_QPN, w1);
+	wc->src_qp = FIELD_GET(URDMA_CQE2_SRC_QPN, le64toh(cqe->w[2]));
+	wc->byte_len = FIELD_GET(URDMA_CQE1_LENGTH, w1);
 	wc->wr_id = wq->wr_id[FIELD_GET(URDMA_CQE0_WQE, w0) & wq->mask];
 	wc->opcode = wq->wc_opcode[FIELD_GET(URDMA_CQE0_OPCODE, w0)];
 	wc->status = likely(status == URDMA_WC_SUCCESS) ? IBV_WC_SUCCESS : urdma_wc_error(status);
 	wc->vendor_err = FIELD_GET(URDMA_CQE0_VENDOR, w0);
-	wc->byte_len = FIELD_GET(URDMA_CQE1_LENGTH, w1);
-	wc->qp_num = FIELD_GET(URDMA_CQE1_QPN, w1);
-	wc->src_qp = FIELD_GET(URDMA_CQE2_SRC_QPN, w2);
 	wc->wc_flags = 0;
 	wc->imm_data = 0;
 	wc->pkey_index = 0;
 	wc->slid = 0;
 	wc->sl = 0;
 	wc->dlid_path_bits = 0;
-	if (unlikely(w0 & URDMA_CQE0_MORE))
-		urdma_put_more(wc, w0, FIELD_GET(URDMA_CQE2_IMM, w2));
 }
 
-/*
- * With the CQ locked: takes the next CQE of a QP that is still there; NULL when there is none.
- * Inlined into the loop of urdma_poll_cq(), where a call costs a tenth of it.
- */
-static inline ALWAYS_INLINE const struct urdma_cqe *urdma_next_cqe(struct urdma_cq *cq,
-								   struct ibv_wc *wc)
+/* With the CQ locked: what a CQE of this QP says, but for what URDMA_CQE0_MORE stands for. */
+static inline ALWAYS_INLINE void urdma_take_cqe(struct urdma_qp *qp, const struct urdma_cqe *cqe,
+						struct ibv_wc *wc)
 {
-	const struct urdma_cqe *cqe;
-	struct urdma_qp *qp;
-	struct urdma_wq *wq;
-	uint64_t w0;
+	uint64_t w0 = le64toh(cqe->w[0]);
+	struct urdma_wq *wq = w0 & URDMA_CQE0_RECV ? &qp->rq : &qp->sq;
 
-	do {
-		cqe = urdma_cqe_at(cq, cq->ci);
-		if (!cqe)
-			return NULL;
-		/* the phase bit before the rest of the CQE and the data that it announces */
-		udma_from_device_barrier();
-		cq->ci++;
-		qp = urdma_find_qp(cq, cqe);
-	} while (unlikely(!qp));
-
-	w0 = le64toh(cqe->w[0]);
-	wq = w0 & URDMA_CQE0_RECV ? &qp->rq : &qp->sq;
 	urdma_put_wc(wc, wq, cqe);
 	/*
 	 * This WQE and all before it, for those were not signaled. Release: wr_id has been read.
@@ -158,6 +136,74 @@ static inline ALWAYS_INLINE const struct urdma_cqe *urdma_next_cqe(struct urdma_
 	else
 		atomic_store_explicit(&wq->tail, (uint16_t)(FIELD_GET(URDMA_CQE0_WQE, w0) + 1),
 				      memory_order_release);
+}
+
+/* Of an XRC SRQ. Its QP may be another process's, or gone: only the number of the SRQ counts. */
+static bool urdma_take_xrc_cqe(struct urdma_cq *cq, const struct urdma_cqe *cqe, struct ibv_wc *wc)
+{
+	uint64_t srqn = FIELD_GET(URDMA_CQE2_SRQN, le64toh(cqe->w[2]));
+	struct urdma_srq *srq = cq->srq_table[srqn & cq->srq_mask];
+
+	if (unlikely(!srq))
+		return false;
+	urdma_put_wc(wc, &srq->wq, cqe);
+	wc->src_qp = 0;
+	urdma_srq_put(srq, FIELD_GET(URDMA_CQE0_WQE, le64toh(cqe->w[0])));
+	return true;
+}
+
+/* What a CQE with one of these bits says is more than urdma_take_cqe() knows. */
+#define URDMA_CQE0_MORE (URDMA_CQE0_XRC | URDMA_CQE0_IMM | URDMA_CQE0_INV | URDMA_CQE0_GRH)
+
+/*
+ * Such a CQE; false when it is of nothing that is there. The compiler does not inline it, which
+ * keeps the way of the others short.
+ */
+static bool urdma_take_more(struct urdma_cq *cq, const struct urdma_cqe *cqe, struct ibv_wc *wc)
+{
+	uint64_t w0 = le64toh(cqe->w[0]);
+	struct urdma_qp *qp;
+
+	if (w0 & URDMA_CQE0_XRC) {
+		if (!urdma_take_xrc_cqe(cq, cqe, wc))
+			return false;
+	} else {
+		qp = urdma_find_qp(cq, cqe);
+		if (unlikely(!qp))
+			return false;
+		urdma_take_cqe(qp, cqe, wc);
+	}
+	urdma_put_more(wc, w0, FIELD_GET(URDMA_CQE2_IMM, le64toh(cqe->w[2])));
+	return true;
+}
+
+/*
+ * With the CQ locked: takes the next CQE of something that is still there; NULL when there is none.
+ * Inlined into the loop of urdma_poll_cq(), where a call costs a tenth of it.
+ */
+static inline ALWAYS_INLINE const struct urdma_cqe *urdma_next_cqe(struct urdma_cq *cq,
+								   struct ibv_wc *wc)
+{
+	const struct urdma_cqe *cqe;
+	struct urdma_qp *qp;
+
+	do {
+		cqe = urdma_cqe_at(cq, cq->ci);
+		if (!cqe)
+			return NULL;
+		/* the phase bit before the rest of the CQE and the data that it announces */
+		udma_from_device_barrier();
+		cq->ci++;
+		if (unlikely(le64toh(cqe->w[0]) & URDMA_CQE0_MORE)) {
+			if (urdma_take_more(cq, cqe, wc))
+				return cqe;
+			qp = NULL;
+			continue;
+		}
+		qp = urdma_find_qp(cq, cqe);
+	} while (unlikely(!qp));
+
+	urdma_take_cqe(qp, cqe, wc);
 	return cqe;
 }
 
@@ -338,23 +384,65 @@ int urdma_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	return 0;
 }
 
-/* With the CQ locked. The NIC writes no more CQEs of this QP; those not polled yet are dropped. */
+/* A CQE that polling skips: of no QP, and nothing more. */
+static void urdma_drop_cqe(struct urdma_cqe *cqe)
+{
+	cqe->w[0] = 0;
+	cqe->w[1] = htole64(FIELD_PREP(URDMA_CQE1_QPN, (uint64_t)URDMA_NO_QPN));
+}
+
+/* The CQE that may be polled behind those up to index; NULL when there is none. */
+static struct urdma_cqe *urdma_cqe_ahead(struct urdma_cq *cq, uint32_t index)
+{
+	struct urdma_cqe *cqe;
+
+	if ((index - cq->ci) >> cq->log)
+		return NULL;
+	cqe = urdma_cqe_at(cq, index);
+	udma_from_device_barrier();
+	return cqe;
+}
+
+/*
+ * With the CQ locked. The NIC writes no more CQEs of this QP; those not polled yet are dropped. The
+ * number of the QP may stand in CQEs of XRC SRQs, of a target QP that had it before: they stay.
+ */
 void urdma_cq_forget_qp(struct urdma_cq *cq, const struct urdma_qp *qp)
 {
 	struct urdma_cqe *cqe;
 	uint32_t index;
 	uint64_t w0;
 
-	for (index = cq->ci; (index - cq->ci) >> cq->log == 0; index++) {
-		cqe = urdma_cqe_at(cq, index);
-		if (!cqe)
-			break;
-		udma_from_device_barrier();
-		if (FIELD_GET(URDMA_CQE1_QPN, le64toh(cqe->w[1])) != qp->qpn)
-			continue;
-		cqe->w[1] = htole64(FIELD_PREP(URDMA_CQE1_QPN, (uint64_t)URDMA_NO_QPN));
+	for (index = cq->ci; (cqe = urdma_cqe_ahead(cq, index)); index++) {
 		w0 = le64toh(cqe->w[0]);
+		if (FIELD_GET(URDMA_CQE1_QPN, le64toh(cqe->w[1])) != qp->qpn || w0 & URDMA_CQE0_XRC)
+			continue;
+		urdma_drop_cqe(cqe);
 		if (qp->rq.srq && w0 & URDMA_CQE0_RECV)
 			urdma_srq_put(qp->rq.srq, FIELD_GET(URDMA_CQE0_WQE, w0));
 	}
+}
+
+/* The same for an XRC SRQ, which is about to be freed with its places. */
+void urdma_cq_forget_srq(struct urdma_cq *cq, uint32_t srqn)
+{
+	struct urdma_cqe *cqe;
+	uint32_t index;
+
+	for (index = cq->ci; (cqe = urdma_cqe_ahead(cq, index)); index++)
+		if (le64toh(cqe->w[0]) & URDMA_CQE0_XRC &&
+		    FIELD_GET(URDMA_CQE2_SRQN, le64toh(cqe->w[2])) == srqn)
+			urdma_drop_cqe(cqe);
+}
+
+/* CQEs that nobody has polled yet. */
+uint32_t urdma_cq_pending(struct urdma_cq *cq)
+{
+	uint32_t n = 0;
+
+	pthread_spin_lock(&cq->lock);
+	while (urdma_cqe_ahead(cq, cq->ci + n))
+		n++;
+	pthread_spin_unlock(&cq->lock);
+	return n;
 }

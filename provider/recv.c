@@ -27,9 +27,9 @@ static inline ALWAYS_INLINE int urdma_put_rqe(struct urdma_wq *rq, uint32_t slot
 
 static int urdma_put_recv(struct urdma_wq *rq, uint16_t head, const struct ibv_recv_wr *wr)
 {
-	/* That of a QP with an SRQ is always full: urdma_rq_init(). */
+	/* One without a ring is always full: urdma_wq_init_closed(). */
 	if (unlikely(urdma_wq_is_full(rq, head)))
-		return rq->srq ? EINVAL : ENOMEM;
+		return rq->ring ? ENOMEM : EINVAL;
 	return urdma_put_rqe(rq, head & rq->mask, wr);
 }
 

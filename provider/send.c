@@ -101,7 +101,8 @@ int urdma_put_bind(const struct urdma_qp *qp, __le64 *w, struct urdma_op *op,
 		return EINVAL;
 	if (bind->mw_access_flags & ~rights)
 		return EOPNOTSUPP;
-	if (bind->length && (!bind->mr || bind->mr->pd != mw->pd || mw->pd != qp->vqp.qp.pd))
+	if (bind->length && (!bind->mr || bind->mr->pd->handle != mw->pd->handle ||
+			     mw->pd->handle != qp->vqp.qp.pd->handle))
 		return EPERM;
 	op->imm = bind->mr ? bind->mr->lkey : 0;
 	op->raddr = bind->addr;
@@ -111,44 +112,6 @@ int urdma_put_bind(const struct urdma_qp *qp, __le64 *w, struct urdma_op *op,
 	w[6] = htole64(FIELD_PREP(URDMA_SQE6_MR_ACCESS, (uint64_t)bind->mw_access_flags));
 	w[7] = 0;
 	return 0;
-}
-
-/* The data of a work request, or what else its second half says. Adds to word 0. */
-static int urdma_put_payload(const struct urdma_qp *qp, __le64 *w, const struct ibv_send_wr *wr,
-			     struct urdma_op *op, uint64_t *w0, uint64_t *length)
-{
-	uint32_t max_sge = qp->sq.max_sge;
-	int err = 0;
-	int i;
-
-	if (op->opcode == URDMA_WR_LOCAL_INV)
-		return 0;
-	if (op->opcode == URDMA_WR_BIND_MW)
-		return urdma_put_bind(qp, w, op, wr->bind_mw.mw, wr->bind_mw.rkey,
-				      &wr->bind_mw.bind_info);
-	if (op->opcode == URDMA_WR_ATOMIC_CS)
-		urdma_put_atomic(w, wr->wr.atomic.swap, wr->wr.atomic.compare_add);
-	if (op->opcode == URDMA_WR_ATOMIC_FA)
-		urdma_put_atomic(w, wr->wr.atomic.compare_add, 0);
-	if (urdma_is_atomic(op->opcode))
-		max_sge = 1;
-	/* A negative number is a large one. */
-	if (unlikely((uint32_t)wr->num_sge > max_sge))
-		return EINVAL;
-
-	if (wr->send_flags & IBV_SEND_INLINE) {
-		if (!urdma_may_inline(op->opcode))
-			return EINVAL;
-		*w0 |= URDMA_SQE0_INLINE;
-		for (i = 0; i < wr->num_sge && !err; i++)
-			err = urdma_put_inline(qp, w, (void *)(uintptr_t)wr->sg_list[i].addr,
-					       wr->sg_list[i].length, length);
-		return err;
-	}
-	*w0 |= FIELD_PREP(URDMA_SQE0_NUM_SGE,
-			  (uint64_t)urdma_put_sges(w + URDMA_SQE_DATA_OFFSET / 8, wr->sg_list,
-						   wr->num_sge, length));
-	return *length > qp->max_msg ? EINVAL : 0;
 }
 
 static int urdma_put_send(struct urdma_qp *qp, uint16_t head, const struct ibv_send_wr *wr)
@@ -163,9 +126,11 @@ static int urdma_put_send(struct urdma_qp *qp, uint16_t head, const struct ibv_s
 
 	if (unlikely(!urdma_op_of(wr, &op)))
 		return EOPNOTSUPP;
-	/* A UD QP has no opcodes here: so nobody else has to ask for the type. */
-	if (unlikely(!(qp->opcodes >> op.opcode & 1)))
-		return urdma_put_datagram(qp, head, wr, &op);
+	/* QPs of UD and XRC have no opcodes here: so nobody else has to ask for the type. */
+	if (unlikely(!(qp->plain_opcodes >> op.opcode & 1)))
+		return qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND
+			       ? urdma_put_xrc(qp, head, wr, &op)
+			       : urdma_put_datagram(qp, head, wr, &op);
 	if (unlikely(urdma_wq_is_full(sq, head)))
 		return ENOMEM;
 	w = urdma_wq_slot(sq, slot);

@@ -49,13 +49,13 @@ static void urdma_wr_abort(struct ibv_qp_ex *qpx)
  * The WQE in which the verb has its place; NULL after the first error of a batch. What the device
  * cannot do, or the QP's type, is refused here, not by a CQE.
  */
-static __le64 *urdma_wr_slot(struct urdma_qp *qp, uint32_t opcodes, uint32_t opcode)
+static __le64 *urdma_wr_slot(struct urdma_qp *qp, uint32_t opcode)
 {
 	struct urdma_wq *sq = &qp->sq;
 
 	if (unlikely(sq->batch_err))
 		return NULL;
-	if (unlikely(!(opcodes >> opcode & 1)))
+	if (unlikely(!(qp->opcodes >> opcode & 1)))
 		sq->batch_err = EOPNOTSUPP;
 	else if (unlikely(urdma_wq_is_full(sq, sq->head)))
 		sq->batch_err = ENOMEM;
@@ -76,7 +76,7 @@ static void urdma_wr_put(struct urdma_qp *qp, __le64 *w, const struct urdma_op *
 static void urdma_wr_op(struct ibv_qp_ex *qpx, struct urdma_op op)
 {
 	struct urdma_qp *qp = urdma_of_ex(qpx);
-	__le64 *w = urdma_wr_slot(qp, qp->opcodes, op.opcode);
+	__le64 *w = urdma_wr_slot(qp, op.opcode);
 
 	if (w)
 		urdma_wr_put(qp, w, &op);
@@ -131,7 +131,7 @@ static void urdma_wr_rdma_read(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t ad
 static void urdma_wr_atomic(struct urdma_qp *qp, const struct urdma_op *op, uint64_t swap_add,
 			    uint64_t compare)
 {
-	__le64 *w = urdma_wr_slot(qp, qp->opcodes, op->opcode);
+	__le64 *w = urdma_wr_slot(qp, op->opcode);
 
 	if (!w)
 		return;
@@ -165,7 +165,7 @@ static void urdma_wr_bind_mw(struct ibv_qp_ex *qpx, struct ibv_mw *mw, uint32_t 
 {
 	struct urdma_qp *qp = urdma_of_ex(qpx);
 	struct urdma_op op = { .opcode = URDMA_WR_BIND_MW };
-	__le64 *w = urdma_wr_slot(qp, qp->opcodes, op.opcode);
+	__le64 *w = urdma_wr_slot(qp, op.opcode);
 
 	if (!w)
 		return;
@@ -174,29 +174,16 @@ static void urdma_wr_bind_mw(struct ibv_qp_ex *qpx, struct ibv_mw *mw, uint32_t 
 		urdma_wr_put(qp, w, &op);
 }
 
-/* Of a datagram, as urdma_wr_op(). ibv_wr_set_ud_addr() says where it goes. */
-static void urdma_wr_datagram(struct ibv_qp_ex *qpx, struct urdma_op op)
+/* Of an initiator QP. Until then the WQE names SRQ 0. */
+static void urdma_wr_set_xrc_srqn(struct ibv_qp_ex *qpx, uint32_t remote_srqn)
 {
-	struct urdma_qp *qp = urdma_of_ex(qpx);
-	__le64 *w = urdma_wr_slot(qp, qp->ud_opcodes, op.opcode);
+	struct urdma_wq *sq = &urdma_of_ex(qpx)->sq;
 
-	if (w)
-		urdma_wr_put(qp, w, &op);
+	if (!sq->batch_err)
+		sq->wqe[1] |= urdma_srqn_word(remote_srqn);
 }
 
-static void urdma_wr_ud_send(struct ibv_qp_ex *qpx)
-{
-	urdma_wr_datagram(qpx, (struct urdma_op){ .opcode = URDMA_WR_SEND });
-}
-
-static void urdma_wr_ud_send_imm(struct ibv_qp_ex *qpx, __be32 imm)
-{
-	urdma_wr_datagram(qpx, (struct urdma_op){
-				       .opcode = URDMA_WR_SEND_IMM,
-				       .imm = urdma_imm_to_hw(imm),
-			       });
-}
-
+/* Of a datagram. */
 static void urdma_wr_set_ud_addr(struct ibv_qp_ex *qpx, struct ibv_ah *ah, uint32_t remote_qpn,
 				 uint32_t remote_qkey)
 {
@@ -308,9 +295,9 @@ void urdma_set_wr_ops(struct urdma_qp *qp)
 	qpx->wr_start = urdma_wr_start;
 	qpx->wr_complete = urdma_wr_complete;
 	qpx->wr_abort = urdma_wr_abort;
-	if (qp->ud_opcodes) {
-		qpx->wr_send = urdma_wr_ud_send;
-		qpx->wr_send_imm = urdma_wr_ud_send_imm;
+	qpx->wr_send = urdma_wr_send;
+	qpx->wr_send_imm = urdma_wr_send_imm;
+	if (qp->vqp.qp.qp_type == IBV_QPT_UD) {
 		qpx->wr_set_ud_addr = urdma_wr_set_ud_addr;
 		qpx->wr_set_sge = urdma_wr_ud_set_sge;
 		qpx->wr_set_sge_list = urdma_wr_ud_set_sge_list;
@@ -318,8 +305,8 @@ void urdma_set_wr_ops(struct urdma_qp *qp)
 		qpx->wr_set_inline_data_list = urdma_wr_ud_set_inline_data_list;
 		return;
 	}
-	qpx->wr_send = urdma_wr_send;
-	qpx->wr_send_imm = urdma_wr_send_imm;
+	if (qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND)
+		qpx->wr_set_xrc_srqn = urdma_wr_set_xrc_srqn;
 	qpx->wr_send_inv = urdma_wr_send_inv;
 	qpx->wr_rdma_write = urdma_wr_rdma_write;
 	qpx->wr_rdma_write_imm = urdma_wr_rdma_write_imm;

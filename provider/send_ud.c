@@ -21,7 +21,7 @@ int urdma_put_datagram(struct urdma_qp *qp, uint16_t head, const struct ibv_send
 	int err;
 	int i;
 
-	if (unlikely(!(qp->ud_opcodes >> op->opcode & 1)))
+	if (unlikely(!(qp->opcodes >> op->opcode & 1)))
 		return EOPNOTSUPP;
 	if (unlikely(urdma_wq_is_full(sq, head)))
 		return ENOMEM;

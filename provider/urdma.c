@@ -6,22 +6,30 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include <infiniband/cmd_ioctl.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+
 #include "urdma.h"
 
 static void urdma_free_context(struct ibv_context *ibctx);
 
 static const struct verbs_context_ops urdma_ops = {
 	.alloc_mw = urdma_alloc_mw,
+	.alloc_parent_domain = urdma_alloc_parent_domain,
 	.alloc_pd = urdma_alloc_pd,
+	.alloc_td = urdma_alloc_td,
 	.attach_mcast = ibv_cmd_attach_mcast,
+	.close_xrcd = urdma_close_xrcd,
 	.create_ah = urdma_create_ah,
 	.create_cq = urdma_create_cq,
 	.create_cq_ex = urdma_create_cq_ex,
 	.create_qp = urdma_create_qp,
 	.create_qp_ex = urdma_create_qp_ex,
 	.create_srq = urdma_create_srq,
+	.create_srq_ex = urdma_create_srq_ex,
 	.dealloc_mw = urdma_dealloc_mw,
 	.dealloc_pd = urdma_dealloc_pd,
+	.dealloc_td = urdma_dealloc_td,
 	.dereg_mr = urdma_dereg_mr,
 	.destroy_ah = urdma_destroy_ah,
 	.destroy_cq = urdma_destroy_cq,
@@ -29,8 +37,13 @@ static const struct verbs_context_ops urdma_ops = {
 	.destroy_srq = urdma_destroy_srq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = urdma_free_context,
+	.get_srq_num = urdma_get_srq_num,
+	.import_mr = urdma_import_mr,
+	.import_pd = urdma_import_pd,
 	.modify_qp = urdma_modify_qp,
 	.modify_srq = urdma_modify_srq,
+	.open_qp = urdma_open_qp,
+	.open_xrcd = urdma_open_xrcd,
 	.poll_cq = urdma_poll_cq,
 	.post_recv = urdma_post_recv,
 	.post_send = urdma_post_send,
@@ -42,7 +55,62 @@ static const struct verbs_context_ops urdma_ops = {
 	.reg_mr = urdma_reg_mr,
 	.req_notify_cq = urdma_req_notify_cq,
 	.rereg_mr = urdma_rereg_mr,
+	.resize_cq = urdma_resize_cq,
+	.unimport_mr = urdma_unimport_mr,
+	.unimport_pd = urdma_unimport_pd,
 };
+
+/* What the kernel says of the device and of the context's doorbell page. */
+static void urdma_take_limits(struct urdma_context *ctx,
+			      const struct urdma_alloc_ucontext_resp *resp)
+{
+	ctx->db_size = resp->db_size;
+	ctx->features = resp->features;
+	ctx->opcodes = urdma_opcodes(resp->features);
+	ctx->max_sq_sge = resp->max_sq_sge;
+	ctx->max_rq_sge = resp->max_rq_sge;
+	ctx->max_inline = resp->max_inline;
+	ctx->log_max_sq = resp->log_max_sq;
+	ctx->log_max_rq = resp->log_max_rq;
+	ctx->log_max_cqe = resp->log_max_cqe;
+	ctx->log_max_msg = resp->log_max_msg;
+	ctx->log_max_qp = resp->log_max_qp;
+	ctx->log_max_srq = resp->log_max_srq;
+	/* A kernel that does not say how many SRQs there are knows no XRC. */
+	if (!ctx->log_max_srq)
+		ctx->features &= ~URDMA_RF_FEAT_XRC;
+}
+
+/* Tables of QPs and XRC SRQs by number, and the doorbell page. */
+static int urdma_init_context(struct urdma_context *ctx,
+			      const struct urdma_alloc_ucontext_resp *resp, int cmd_fd)
+{
+	urdma_take_limits(ctx, resp);
+	/* Numbers have 24 bits; a kernel that says less than this has not said it. */
+	if (!ctx->log_max_qp || ctx->log_max_qp > 24 || ctx->log_max_srq > 24) {
+		errno = EPROTO;
+		return errno;
+	}
+	ctx->qp_table = calloc(1U << ctx->log_max_qp, sizeof(*ctx->qp_table));
+	if (!ctx->qp_table)
+		return ENOMEM;
+	ctx->srq_mask = (1U << ctx->log_max_srq) - 1;
+	ctx->srq_table = calloc(1U << ctx->log_max_srq, sizeof(*ctx->srq_table));
+	if (!ctx->srq_table)
+		goto err_qps;
+	ctx->db = mmap(NULL, ctx->db_size, PROT_WRITE, MAP_SHARED, cmd_fd, resp->db_offset);
+	if (ctx->db == MAP_FAILED)
+		goto err_srqs;
+	pthread_mutex_init(&ctx->qp_mutex, NULL);
+	verbs_set_ops(&ctx->ibv_ctx, &urdma_ops);
+	return 0;
+
+err_srqs:
+	free(ctx->srq_table);
+err_qps:
+	free(ctx->qp_table);
+	return errno;
+}
 
 static struct verbs_context *urdma_alloc_context(struct ibv_device *ibdev, int cmd_fd,
 						 void *private_data)
@@ -54,42 +122,34 @@ static struct verbs_context *urdma_alloc_context(struct ibv_device *ibdev, int c
 	ctx = verbs_init_and_alloc_context(ibdev, cmd_fd, ctx, ibv_ctx, RDMA_DRIVER_UNKNOWN);
 	if (!ctx)
 		return NULL;
-	if (ibv_cmd_get_context(&ctx->ibv_ctx, &cmd, sizeof(cmd), &resp.ibv_resp, sizeof(resp)))
-		goto err_uninit;
-
-	ctx->db_size = resp.db_size;
-	ctx->features = resp.features;
-	ctx->opcodes = urdma_opcodes(resp.features);
-	ctx->max_sq_sge = resp.max_sq_sge;
-	ctx->max_rq_sge = resp.max_rq_sge;
-	ctx->max_inline = resp.max_inline;
-	ctx->log_max_sq = resp.log_max_sq;
-	ctx->log_max_rq = resp.log_max_rq;
-	ctx->log_max_cqe = resp.log_max_cqe;
-	ctx->log_max_msg = resp.log_max_msg;
-	ctx->log_max_qp = resp.log_max_qp;
-
-	/* QP numbers have 24 bits; a kernel that says less than this has not said it. */
-	if (!ctx->log_max_qp || ctx->log_max_qp > 24) {
-		errno = EPROTO;
-		goto err_uninit;
+	if (ibv_cmd_get_context(&ctx->ibv_ctx, &cmd, sizeof(cmd), &resp.ibv_resp, sizeof(resp)) ||
+	    urdma_init_context(ctx, &resp.drv_payload, cmd_fd)) {
+		verbs_uninit_context(&ctx->ibv_ctx);
+		free(ctx);
+		return NULL;
 	}
-	ctx->qp_table = calloc(1U << ctx->log_max_qp, sizeof(*ctx->qp_table));
-	if (!ctx->qp_table)
-		goto err_uninit;
-	ctx->db = mmap(NULL, ctx->db_size, PROT_WRITE, MAP_SHARED, cmd_fd, resp.db_offset);
-	if (ctx->db == MAP_FAILED)
-		goto err_table;
-	pthread_mutex_init(&ctx->qp_mutex, NULL);
-	verbs_set_ops(&ctx->ibv_ctx, &urdma_ops);
 	return &ctx->ibv_ctx;
+}
 
-err_table:
-	free(ctx->qp_table);
-err_uninit:
-	verbs_uninit_context(&ctx->ibv_ctx);
-	free(ctx);
-	return NULL;
+/* A context that is there already, by its file. */
+static struct verbs_context *urdma_import_context(struct ibv_device *ibdev, int cmd_fd)
+{
+	DECLARE_COMMAND_BUFFER_LINK(attr, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, 1,
+				    NULL);
+	struct urdma_alloc_ucontext_resp resp = {};
+	struct urdma_context *ctx;
+
+	ctx = verbs_init_and_alloc_context(ibdev, cmd_fd, ctx, ibv_ctx, RDMA_DRIVER_UNKNOWN);
+	if (!ctx)
+		return NULL;
+	fill_attr_out_ptr(attr, URDMA_ATTR_QUERY_CONTEXT_RESP, &resp);
+	if (ibv_cmd_query_context(&ctx->ibv_ctx.context, attr) ||
+	    urdma_init_context(ctx, &resp, cmd_fd)) {
+		verbs_uninit_context(&ctx->ibv_ctx);
+		free(ctx);
+		return NULL;
+	}
+	return &ctx->ibv_ctx;
 }
 
 static void urdma_free_context(struct ibv_context *ibctx)
@@ -97,6 +157,7 @@ static void urdma_free_context(struct ibv_context *ibctx)
 	struct urdma_context *ctx = to_uctx(ibctx);
 
 	munmap(ctx->db, ctx->db_size);
+	free(ctx->srq_table);
 	free(ctx->qp_table);
 	pthread_mutex_destroy(&ctx->qp_mutex);
 	verbs_uninit_context(&ctx->ibv_ctx);
@@ -126,6 +187,7 @@ static const struct verbs_device_ops urdma_dev_ops = {
 	.alloc_device = urdma_alloc_device,
 	.uninit_device = urdma_uninit_device,
 	.alloc_context = urdma_alloc_context,
+	.import_context = urdma_import_context,
 };
 
 PROVIDER_DRIVER(urdma, urdma_dev_ops);

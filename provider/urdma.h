@@ -34,6 +34,9 @@ DECLARE_DRV_CMD(urdma_cmd_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ, urdma_creat
 		urdma_create_cq_resp);
 DECLARE_DRV_CMD(urdma_cmd_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ, urdma_create_srq_req,
 		urdma_create_srq_resp);
+/* the same of another type */
+DECLARE_DRV_CMD(urdma_cmd_create_xsrq, IB_USER_VERBS_CMD_CREATE_XSRQ, urdma_create_srq_req,
+		urdma_create_srq_resp);
 DECLARE_DRV_CMD(urdma_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP, urdma_create_qp_req,
 		urdma_create_qp_resp);
 /* the same with a word for flags */
@@ -69,15 +72,51 @@ struct urdma_context {
 	uint8_t log_max_cqe;
 	uint8_t log_max_msg;
 	uint8_t log_max_qp;
+	uint8_t log_max_srq;
 
 	/* held over creation and destruction, so that a number is not given again in between */
 	pthread_mutex_t qp_mutex;
 	/* by QP number; pages of it that are not used take no memory */
 	struct urdma_qp **qp_table;
+	/* XRC SRQs by number, under the same mutex; and its entries, less one */
+	struct urdma_srq **srq_table;
+	uint32_t srq_mask;
+};
+
+struct urdma_td {
+	struct ibv_td ibv_td;
+	/* parent domains with it */
+	_Atomic(uint32_t) users;
 };
 
 struct urdma_pd {
 	struct ibv_pd ibv_pd;
+	/* what was made with it, but address handles; of one that is imported: and the import */
+	_Atomic(uint32_t) users;
+	bool imported;
+	/* a parent domain: of this PD; and what may come with it */
+	struct ibv_pd *contained;
+	struct urdma_td *td;
+	void *(*alloc)(struct ibv_pd *pd, void *context, size_t size, size_t alignment,
+		       uint64_t type);
+	void (*free)(struct ibv_pd *pd, void *context, void *ptr, uint64_t type);
+	void *pd_context;
+};
+
+/* What the allocator of a parent domain is told that the memory is for. */
+enum urdma_res_type {
+	URDMA_RES_QP = 1,
+	URDMA_RES_SRQ,
+	URDMA_RES_CQ,
+};
+
+/* Memory that the NIC reads or writes. */
+struct urdma_ring {
+	void *at;
+	size_t bytes;
+	/* whose allocator it came from, and as what; NULL: ours */
+	struct urdma_pd *domain;
+	enum urdma_res_type type;
 };
 
 struct urdma_ah {
@@ -96,6 +135,8 @@ struct urdma_cq {
 	/* the context's, and its entries, less one */
 	struct urdma_qp **qp_table;
 	uint32_t qp_mask;
+	uint32_t srq_mask;
+	struct urdma_srq **srq_table;
 	uint32_t cqn;
 	void *db;
 	/* entries, less one */
@@ -103,7 +144,9 @@ struct urdma_cq {
 	uint8_t log;
 	/* from bit LOG to the phase bit */
 	uint8_t phase_shift;
-	size_t ring_bytes;
+	struct urdma_ring mem;
+	/* the parent domain that it was made with, if there was one */
+	struct ibv_pd *domain;
 
 	alignas(URDMA_CACHE_LINE) pthread_spinlock_t lock;
 	/* consumer index, free running, and what the NIC has been told of it */
@@ -131,7 +174,7 @@ struct urdma_wq {
 	uint32_t max_sge;
 	uint8_t log;
 	uint8_t log_stride;
-	size_t ring_bytes;
+	struct urdma_ring mem;
 
 	/* The poster's: next index to post, and the first that was not free at the last look. */
 	alignas(URDMA_CACHE_LINE) pthread_spinlock_t lock;
@@ -154,7 +197,7 @@ struct urdma_wq {
  * counts these. wr_id goes by place. Nothing has a tail: polling puts a place back on the stack.
  */
 struct urdma_srq {
-	struct ibv_srq ibv_srq;
+	struct verbs_srq vsrq;
 	struct urdma_wq wq;
 	__le16 *index;
 	/* a stack, under the lock of wq */
@@ -168,10 +211,10 @@ struct urdma_qp {
 	alignas(URDMA_CACHE_LINE) uint64_t max_msg;
 	/* word 0 of a send WQE, before anything is known of it */
 	uint64_t sqe0;
-	/* bit n: URDMA_WR_* n may be posted; 0 of UD, so that other types need not ask for it */
+	/* bit n: URDMA_WR_* n may be posted */
 	uint32_t opcodes;
-	/* the same of UD; 0 of other types */
-	uint32_t ud_opcodes;
+	/* the same of RC and UC; 0 of UD and XRC, so that RC and UC need not ask for the type */
+	uint32_t plain_opcodes;
 	uint32_t max_inline;
 	uint32_t qpn;
 	struct urdma_wq sq;
@@ -186,6 +229,21 @@ static inline struct urdma_context *to_uctx(struct ibv_context *ctx)
 	return container_of(ctx, struct urdma_context, ibv_ctx.context);
 }
 
+static inline struct urdma_pd *to_upd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct urdma_pd, ibv_pd);
+}
+
+static inline struct urdma_td *to_utd(struct ibv_td *td)
+{
+	return container_of(td, struct urdma_td, ibv_td);
+}
+
+static inline uint32_t min_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
 static inline struct urdma_ah *to_uah(struct ibv_ah *ah)
 {
 	return container_of(ah, struct urdma_ah, ibv_ah);
@@ -198,7 +256,7 @@ static inline struct urdma_cq *to_ucq(struct ibv_cq *cq)
 
 static inline struct urdma_srq *to_usrq(struct ibv_srq *srq)
 {
-	return container_of(srq, struct urdma_srq, ibv_srq);
+	return container_of(srq, struct urdma_srq, vsrq.srq);
 }
 
 static inline struct urdma_qp *to_uqp(struct ibv_qp *qp)
@@ -210,8 +268,6 @@ static inline struct urdma_qp *to_uqp(struct ibv_qp *qp)
 int urdma_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
 			  struct ibv_device_attr_ex *attr, size_t attr_size);
 int urdma_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
-struct ibv_pd *urdma_alloc_pd(struct ibv_context *ctx);
-int urdma_dealloc_pd(struct ibv_pd *pd);
 struct ibv_mr *urdma_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va,
 			    int access);
 int urdma_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
@@ -224,6 +280,7 @@ int urdma_destroy_ah(struct ibv_ah *ah);
 struct ibv_cq *urdma_create_cq(struct ibv_context *ctx, int cqe, struct ibv_comp_channel *channel,
 			       int comp_vector);
 struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
+int urdma_resize_cq(struct ibv_cq *cq, int cqe);
 int urdma_destroy_cq(struct ibv_cq *cq);
 struct ibv_qp *urdma_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
@@ -231,10 +288,57 @@ int urdma_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int urdma_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init);
 int urdma_destroy_qp(struct ibv_qp *qp);
+
+/* srq.c */
 struct ibv_srq *urdma_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
+struct ibv_srq *urdma_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr);
+int urdma_get_srq_num(struct ibv_srq *srq, uint32_t *srqn);
 int urdma_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
 int urdma_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 int urdma_destroy_srq(struct ibv_srq *srq);
+
+/* domain.c */
+void urdma_pd_get(struct ibv_pd *pd);
+void urdma_pd_put(struct ibv_pd *pd);
+struct ibv_pd *urdma_alloc_pd(struct ibv_context *ctx);
+int urdma_dealloc_pd(struct ibv_pd *pd);
+struct ibv_pd *urdma_alloc_parent_domain(struct ibv_context *ctx,
+					 struct ibv_parent_domain_init_attr *attr);
+struct ibv_td *urdma_alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *attr);
+int urdma_dealloc_td(struct ibv_td *td);
+struct ibv_pd *urdma_import_pd(struct ibv_context *ctx, uint32_t handle);
+void urdma_unimport_pd(struct ibv_pd *pd);
+struct ibv_mr *urdma_import_mr(struct ibv_pd *pd, uint32_t handle);
+void urdma_unimport_mr(struct ibv_mr *mr);
+
+/* xrc.c */
+struct ibv_xrcd *urdma_open_xrcd(struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr);
+int urdma_close_xrcd(struct ibv_xrcd *xrcd);
+struct ibv_qp *urdma_create_target(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+struct ibv_qp *urdma_open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr *attr);
+int urdma_destroy_target(struct urdma_qp *qp);
+
+/* rings.c */
+struct urdma_wq_shape {
+	/* WQEs and bytes of each, at least; log2 of the most that the device has */
+	uint32_t wr;
+	uint32_t wqe_bytes;
+	uint8_t log_max;
+	/* bytes a WQE behind all of them */
+	uint32_t more;
+	struct ibv_pd *pd;
+	enum urdma_res_type type;
+};
+
+void *urdma_zalloc(size_t bytes);
+int urdma_alloc_ring(struct urdma_ring *ring, struct ibv_pd *pd, enum urdma_res_type type);
+void urdma_free_ring(struct urdma_ring *ring);
+int urdma_wq_init(struct urdma_wq *wq, const struct urdma_wq_shape *shape);
+void urdma_wq_init_closed(struct urdma_wq *wq);
+void urdma_wq_uninit(struct urdma_wq *wq);
+void urdma_wq_reset(struct urdma_wq *wq);
+void urdma_wq_set_doorbell(struct urdma_wq *wq, void *db, uint32_t obj);
+uint32_t urdma_rq_max_sge(const struct urdma_context *ctx, const struct urdma_wq *rq);
 
 /* send.c */
 uint32_t urdma_opcodes(uint64_t features);
@@ -255,5 +359,7 @@ int urdma_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int urdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 void urdma_set_poll_ops(struct urdma_cq *cq, uint64_t wc_flags);
 void urdma_cq_forget_qp(struct urdma_cq *cq, const struct urdma_qp *qp);
+void urdma_cq_forget_srq(struct urdma_cq *cq, uint32_t srqn);
+uint32_t urdma_cq_pending(struct urdma_cq *cq);
 
 #endif

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "urdma.h"
 
@@ -36,35 +34,6 @@ int urdma_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr
 	return ibv_cmd_query_port(ctx, port, attr, &cmd, sizeof(cmd));
 }
 
-struct ibv_pd *urdma_alloc_pd(struct ibv_context *ctx)
-{
-	struct ib_uverbs_alloc_pd_resp resp;
-	struct ibv_alloc_pd cmd;
-	struct urdma_pd *pd;
-	int err;
-
-	pd = calloc(1, sizeof(*pd));
-	if (!pd)
-		return NULL;
-	err = ibv_cmd_alloc_pd(ctx, &pd->ibv_pd, &cmd, sizeof(cmd), &resp, sizeof(resp));
-	if (err) {
-		free(pd);
-		errno = err;
-		return NULL;
-	}
-	return &pd->ibv_pd;
-}
-
-int urdma_dealloc_pd(struct ibv_pd *ibpd)
-{
-	int err = ibv_cmd_dealloc_pd(ibpd);
-
-	if (err)
-		return err;
-	free(container_of(ibpd, struct urdma_pd, ibv_pd));
-	return 0;
-}
-
 struct ibv_mr *urdma_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va,
 			    int access)
 {
@@ -83,6 +52,9 @@ struct ibv_mr *urdma_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64
 		errno = err;
 		return NULL;
 	}
+	/* as libibverbs does it in a moment, for urdma_dereg_mr() */
+	vmr->ibv_mr.pd = pd;
+	urdma_pd_get(pd);
 	return &vmr->ibv_mr;
 }
 
@@ -91,9 +63,15 @@ int urdma_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *add
 {
 	struct ib_uverbs_rereg_mr_resp resp;
 	struct ibv_rereg_mr cmd;
+	int err;
 
-	return ibv_cmd_rereg_mr(vmr, flags, addr, length, (uintptr_t)addr, access, pd, &cmd,
-				sizeof(cmd), &resp, sizeof(resp));
+	err = ibv_cmd_rereg_mr(vmr, flags, addr, length, (uintptr_t)addr, access, pd, &cmd,
+			       sizeof(cmd), &resp, sizeof(resp));
+	if (!err && flags & IBV_REREG_MR_CHANGE_PD) {
+		urdma_pd_get(pd);
+		urdma_pd_put(vmr->ibv_mr.pd);
+	}
+	return err;
 }
 
 int urdma_dereg_mr(struct verbs_mr *vmr)
@@ -102,6 +80,7 @@ int urdma_dereg_mr(struct verbs_mr *vmr)
 
 	if (err)
 		return err;
+	urdma_pd_put(vmr->ibv_mr.pd);
 	free(vmr);
 	return 0;
 }
@@ -126,6 +105,7 @@ struct ibv_mw *urdma_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	err = ibv_cmd_alloc_mw(pd, type, mw, &cmd, sizeof(cmd), &resp, sizeof(resp));
 	if (err)
 		goto err_free;
+	urdma_pd_get(pd);
 	return mw;
 
 err_free:
@@ -141,6 +121,7 @@ int urdma_dealloc_mw(struct ibv_mw *mw)
 
 	if (err)
 		return err;
+	urdma_pd_put(mw->pd);
 	free(mw);
 	return 0;
 }
@@ -175,39 +156,6 @@ int urdma_destroy_ah(struct ibv_ah *ibah)
 	return 0;
 }
 
-/* Zeroed memory that begins with a cache line, for free(). */
-static void *urdma_zalloc(size_t bytes)
-{
-	void *p = aligned_alloc(URDMA_CACHE_LINE, bytes);
-
-	if (p)
-		memset(p, 0, bytes);
-	return p;
-}
-
-/* Zeroed pages for a ring; *bytes is rounded up to them. A child of fork() does not get them. */
-static void *urdma_alloc_ring(size_t *bytes)
-{
-	size_t page = sysconf(_SC_PAGESIZE);
-	void *ring;
-
-	*bytes = align(*bytes, page);
-	ring = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (ring == MAP_FAILED)
-		return NULL;
-	if (ibv_dontfork_range(ring, *bytes)) {
-		munmap(ring, *bytes);
-		return NULL;
-	}
-	return ring;
-}
-
-static void urdma_free_ring(void *ring, size_t bytes)
-{
-	ibv_dofork_range(ring, bytes);
-	munmap(ring, bytes);
-}
-
 /*
  * The NIC is told what has been consumed at each quarter of the ring, so as many entries may look
  * used to it that are not: the ring is a third larger than what is asked for, and then a power of
@@ -221,9 +169,12 @@ static struct urdma_cq *urdma_make_cq(struct ibv_context *ibctx,
 	struct urdma_cmd_create_cq_resp resp = {};
 	struct urdma_cmd_create_cq cmd = {};
 	struct urdma_cq *cq;
+	bool with_domain = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD;
 	int err = EINVAL;
 
 	if (attr->cqe == 0 || attr->cqe > 3U << (ctx->log_max_cqe - 2))
+		goto err_errno;
+	if (with_domain && (!attr->parent_domain || !to_upd(attr->parent_domain)->contained))
 		goto err_errno;
 	err = ENOMEM;
 	cq = urdma_zalloc(sizeof(*cq));
@@ -238,24 +189,32 @@ static struct urdma_cq *urdma_make_cq(struct ibv_context *ibctx,
 	cq->db = ctx->db + URDMA_DB_CQ;
 	cq->qp_table = ctx->qp_table;
 	cq->qp_mask = (1U << ctx->log_max_qp) - 1;
-	cq->ring_bytes = (size_t)URDMA_CQE_SIZE << cq->log;
-	cq->ring = urdma_alloc_ring(&cq->ring_bytes);
-	if (!cq->ring)
+	cq->srq_table = ctx->srq_table;
+	cq->srq_mask = ctx->srq_mask;
+	cq->domain = with_domain ? attr->parent_domain : NULL;
+	cq->mem.bytes = (size_t)URDMA_CQE_SIZE << cq->log;
+	err = urdma_alloc_ring(&cq->mem, cq->domain, URDMA_RES_CQ);
+	if (err)
 		goto err_free;
+	cq->ring = cq->mem.at;
 
 	cmd.buf_addr = (uintptr_t)cq->ring;
-	cmd.buf_len = cq->ring_bytes;
+	cmd.buf_len = cq->mem.bytes;
 	cmd.log_entries = cq->log;
 	ask.cqe = 3U << (cq->log - 2);
+	/* The kernel does not know of parent domains. */
+	ask.comp_mask &= ~IBV_CQ_INIT_ATTR_MASK_PD;
 	err = ibv_cmd_create_cq_ex(ibctx, &ask, &cq->vcq, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
 				   sizeof(resp), 0);
 	if (err)
 		goto err_ring;
 	cq->cqn = resp.cqn;
+	if (cq->domain)
+		urdma_pd_get(cq->domain);
 	return cq;
 
 err_ring:
-	urdma_free_ring(cq->ring, cq->ring_bytes);
+	urdma_free_ring(&cq->mem);
 err_free:
 	pthread_spin_destroy(&cq->lock);
 	free(cq);
@@ -282,7 +241,8 @@ struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init
 	struct urdma_cq *cq;
 
 	/* One that is told to be used by one thread at a time is locked all the same. */
-	if (!check_comp_mask(attr->comp_mask, IBV_CQ_INIT_ATTR_MASK_FLAGS) ||
+	if (!check_comp_mask(attr->comp_mask,
+			     IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
 	    !check_comp_mask(attr->wc_flags,
 			     IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) ||
 	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
@@ -297,6 +257,21 @@ struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init
 	return &cq->vcq.cq_ex;
 }
 
+/*
+ * Within the ring, which stays as it is: the size that a CQ has may be larger than what is asked
+ * for. The NIC cannot change to another ring.
+ */
+int urdma_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct urdma_cq *cq = to_ucq(ibcq);
+	struct urdma_context *ctx = to_uctx(ibcq->context);
+
+	if (cqe < 1 || cqe > (int)(3U << (ctx->log_max_cqe - 2)) ||
+	    urdma_cq_pending(cq) > (uint32_t)cqe)
+		return EINVAL;
+	return cqe > ibcq->cqe ? EOPNOTSUPP : 0;
+}
+
 int urdma_destroy_cq(struct ibv_cq *ibcq)
 {
 	struct urdma_cq *cq = to_ucq(ibcq);
@@ -304,93 +279,39 @@ int urdma_destroy_cq(struct ibv_cq *ibcq)
 
 	if (err)
 		return err;
-	urdma_free_ring(cq->ring, cq->ring_bytes);
+	urdma_free_ring(&cq->mem);
+	if (cq->domain)
+		urdma_pd_put(cq->domain);
 	pthread_spin_destroy(&cq->lock);
 	free(cq);
 	return 0;
 }
 
-/* As it is when nothing was posted yet. With the queue and its CQ locked, if others know them. */
-static void urdma_wq_reset(struct urdma_wq *wq)
+static int urdma_rq_init(const struct urdma_context *ctx, struct urdma_qp *qp,
+			 struct ibv_qp_init_attr_ex *attr)
 {
-	wq->head = 0;
-	wq->limit = wq->mask + 1;
-	atomic_store(&wq->tail, 0);
-}
-
-/*
- * Shape of a work queue of at least wr WQEs of at least bytes, up to the limit of the device.
- * Behind the WQEs there is room for "more" bytes a WQE.
- */
-static int urdma_wq_init(struct urdma_wq *wq, uint32_t wr, uint8_t log_max, uint32_t bytes,
-			 uint32_t more)
-{
-	if (wr > 1U << log_max || bytes > 1U << URDMA_MAX_WQE_LOG)
-		return EINVAL;
-	wq->log = log_max > URDMA_MIN_WQ_LOG ? URDMA_MIN_WQ_LOG : log_max;
-	while (1U << wq->log < wr)
-		wq->log++;
-	wq->mask = (1U << wq->log) - 1;
-	wq->log_stride = URDMA_MIN_WQE_LOG;
-	while (1U << wq->log_stride < bytes)
-		wq->log_stride++;
-	wq->stride = 1U << wq->log_stride;
-	urdma_wq_reset(wq);
-
-	wq->wr_id = calloc(1U << wq->log, sizeof(*wq->wr_id));
-	if (!wq->wr_id)
-		return ENOMEM;
-	wq->ring_bytes = ((size_t)1 << (wq->log + wq->log_stride)) + ((size_t)more << wq->log);
-	wq->ring = urdma_alloc_ring(&wq->ring_bytes);
-	if (!wq->ring) {
-		free(wq->wr_id);
-		return ENOMEM;
-	}
-	pthread_spin_init(&wq->lock, PTHREAD_PROCESS_PRIVATE);
-	return 0;
-}
-
-static void urdma_wq_uninit(struct urdma_wq *wq)
-{
-	pthread_spin_destroy(&wq->lock);
-	urdma_free_ring(wq->ring, wq->ring_bytes);
-	free(wq->wr_id);
-}
-
-static void urdma_wq_set_doorbell(struct urdma_wq *wq, void *db, uint32_t obj)
-{
-	wq->db = db;
-	wq->db_word = FIELD_PREP(URDMA_DBW_OBJ, (uint64_t)obj);
-}
-
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
-/* SGEs that a receive WQE has room for. */
-static uint32_t urdma_rq_max_sge(const struct urdma_context *ctx, const struct urdma_wq *rq)
-{
-	return min_u32((rq->stride - URDMA_RQE_DATA_OFFSET) / URDMA_SGE_SIZE, ctx->max_rq_sge);
-}
-
-static int urdma_rq_init(const struct urdma_context *ctx, struct urdma_wq *rq,
-			 struct ibv_qp_cap *cap, struct ibv_srq *srq)
-{
+	struct ibv_qp_cap *cap = &attr->cap;
+	const struct urdma_wq_shape shape = {
+		.wr = cap->max_recv_wr,
+		.log_max = ctx->log_max_rq,
+		.wqe_bytes = URDMA_RQE_DATA_OFFSET + cap->max_recv_sge * URDMA_SGE_SIZE,
+		.pd = attr->pd,
+		.type = URDMA_RES_QP,
+	};
+	struct urdma_wq *rq = &qp->rq;
 	int err;
 
 	rq->wc_opcode = urdma_recv_wc_opcode;
-	if (srq) {
-		rq->srq = to_usrq(srq);
+	if (attr->qp_type == IBV_QPT_XRC_SEND || attr->srq) {
+		urdma_wq_init_closed(rq);
+		if (attr->qp_type == IBV_QPT_XRC_SEND)
+			return 0;
+		/* The mask leaves all of an index, which is a place of the SRQ. */
+		rq->srq = to_usrq(attr->srq);
 		rq->wr_id = rq->srq->wq.wr_id;
-		/* All of an index, which is a place of the SRQ. And head is the limit, modulo 2^16.
-		 */
-		rq->mask = UINT16_MAX;
-		pthread_spin_init(&rq->lock, PTHREAD_PROCESS_PRIVATE);
 		return 0;
 	}
-	err = urdma_wq_init(rq, cap->max_recv_wr, ctx->log_max_rq,
-			    URDMA_RQE_DATA_OFFSET + cap->max_recv_sge * URDMA_SGE_SIZE, 0);
+	err = urdma_wq_init(rq, &shape);
 	if (err)
 		return err;
 	rq->max_sge = urdma_rq_max_sge(ctx, rq);
@@ -399,23 +320,23 @@ static int urdma_rq_init(const struct urdma_context *ctx, struct urdma_wq *rq,
 	return 0;
 }
 
-static void urdma_rq_uninit(struct urdma_wq *rq)
+static int urdma_qp_init_wqs(struct urdma_context *ctx, struct urdma_qp *qp,
+			     struct ibv_qp_init_attr_ex *attr)
 {
-	if (rq->srq)
-		pthread_spin_destroy(&rq->lock);
-	else
-		urdma_wq_uninit(rq);
-}
-
-static int urdma_qp_init_wqs(struct urdma_context *ctx, struct urdma_qp *qp, struct ibv_qp_cap *cap,
-			     struct ibv_srq *srq)
-{
-	uint32_t data = qp->ud_opcodes ? URDMA_SQE_UD_DATA_OFFSET : URDMA_SQE_DATA_OFFSET;
+	uint32_t data =
+		attr->qp_type == IBV_QPT_UD ? URDMA_SQE_UD_DATA_OFFSET : URDMA_SQE_DATA_OFFSET;
+	struct ibv_qp_cap *cap = &attr->cap;
+	struct urdma_wq_shape shape = {
+		.wr = cap->max_send_wr,
+		.log_max = ctx->log_max_sq,
+		.pd = attr->pd,
+		.type = URDMA_RES_QP,
+	};
 	uint32_t bytes;
 	int err;
 
 	/* With an SRQ, what is asked for in receives does not count (volume 1, 11.2.5.1). */
-	if (srq) {
+	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND) {
 		cap->max_recv_wr = 0;
 		cap->max_recv_sge = 0;
 	}
@@ -425,10 +346,11 @@ static int urdma_qp_init_wqs(struct urdma_context *ctx, struct urdma_qp *qp, str
 	bytes = cap->max_send_sge * URDMA_SGE_SIZE;
 	if (bytes < cap->max_inline_data)
 		bytes = cap->max_inline_data;
-	err = urdma_wq_init(&qp->sq, cap->max_send_wr, ctx->log_max_sq, data + bytes, 0);
+	shape.wqe_bytes = data + bytes;
+	err = urdma_wq_init(&qp->sq, &shape);
 	if (err)
 		return err;
-	err = urdma_rq_init(ctx, &qp->rq, cap, srq);
+	err = urdma_rq_init(ctx, qp, attr);
 	if (err) {
 		urdma_wq_uninit(&qp->sq);
 		return err;
@@ -445,10 +367,18 @@ static int urdma_qp_init_wqs(struct urdma_context *ctx, struct urdma_qp *qp, str
 	return 0;
 }
 
+/* An initiator QP has no receive queue, whatever CQ its program has named for it. */
+static struct ibv_cq *urdma_recv_cq(const struct urdma_qp *qp)
+{
+	const struct ibv_qp *ibqp = &qp->vqp.qp;
+
+	return ibqp->qp_type == IBV_QPT_XRC_SEND ? ibqp->send_cq : ibqp->recv_cq;
+}
+
 static void urdma_lock_cqs(struct urdma_qp *qp)
 {
 	struct urdma_cq *a = to_ucq(qp->vqp.qp.send_cq);
-	struct urdma_cq *b = to_ucq(qp->vqp.qp.recv_cq);
+	struct urdma_cq *b = to_ucq(urdma_recv_cq(qp));
 
 	pthread_spin_lock(a < b ? &a->lock : &b->lock);
 	if (a != b)
@@ -458,7 +388,7 @@ static void urdma_lock_cqs(struct urdma_qp *qp)
 static void urdma_unlock_cqs(struct urdma_qp *qp)
 {
 	struct urdma_cq *a = to_ucq(qp->vqp.qp.send_cq);
-	struct urdma_cq *b = to_ucq(qp->vqp.qp.recv_cq);
+	struct urdma_cq *b = to_ucq(urdma_recv_cq(qp));
 
 	pthread_spin_unlock(&a->lock);
 	if (a != b)
@@ -469,7 +399,7 @@ static void urdma_unlock_cqs(struct urdma_qp *qp)
 static void urdma_forget_cqes(struct urdma_qp *qp)
 {
 	urdma_cq_forget_qp(to_ucq(qp->vqp.qp.send_cq), qp);
-	if (qp->vqp.qp.recv_cq != qp->vqp.qp.send_cq)
+	if (urdma_recv_cq(qp) != qp->vqp.qp.send_cq)
 		urdma_cq_forget_qp(to_ucq(qp->vqp.qp.recv_cq), qp);
 }
 
@@ -492,6 +422,8 @@ static uint64_t urdma_send_ops(const struct urdma_context *ctx, enum ibv_qp_type
 		return ctx->features & URDMA_RF_FEAT_UC ? URDMA_UC_SEND_OPS : 0;
 	case IBV_QPT_UD:
 		return ctx->features & URDMA_RF_FEAT_UD ? URDMA_UD_SEND_OPS : 0;
+	case IBV_QPT_XRC_SEND:
+		return ctx->features & URDMA_RF_FEAT_XRC ? URDMA_RC_SEND_OPS : 0;
 	default:
 		return 0;
 	}
@@ -503,12 +435,19 @@ static void urdma_qp_init_opcodes(const struct urdma_context *ctx, struct urdma_
 	/* The feature of UC, and that of UD, stands for all that the type has. */
 	const uint32_t sends = 1U << URDMA_WR_SEND | 1U << URDMA_WR_SEND_IMM;
 
-	if (type == IBV_QPT_RC)
-		qp->opcodes = ctx->opcodes;
-	else if (type == IBV_QPT_UC)
+	switch (type) {
+	case IBV_QPT_UC:
 		qp->opcodes = sends | 1U << URDMA_WR_WRITE | 1U << URDMA_WR_WRITE_IMM;
-	else
-		qp->ud_opcodes = sends;
+		break;
+	case IBV_QPT_UD:
+		qp->opcodes = sends;
+		break;
+	default: /* RC, XRC_SEND */
+		qp->opcodes = ctx->opcodes;
+		break;
+	}
+	if (type == IBV_QPT_RC || type == IBV_QPT_UC)
+		qp->plain_opcodes = qp->opcodes;
 }
 
 /* Flags of creation that a QP of this type may have. */
@@ -550,6 +489,8 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	struct urdma_qp *qp;
 	int err = EOPNOTSUPP;
 
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return urdma_create_target(ibctx, attr);
 	if (!send_ops ||
 	    !check_comp_mask(attr->comp_mask, IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
 						      IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
@@ -568,7 +509,7 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	if (!qp)
 		goto err_errno;
 	urdma_qp_init_opcodes(ctx, qp, attr->qp_type);
-	err = urdma_qp_init_wqs(ctx, qp, &attr->cap, attr->srq);
+	err = urdma_qp_init_wqs(ctx, qp, attr);
 	if (err)
 		goto err_free;
 	qp->max_msg = 1ULL << ctx->log_max_msg;
@@ -577,8 +518,8 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 
 	cmd.sq_addr = (uintptr_t)qp->sq.ring;
 	cmd.rq_addr = (uintptr_t)qp->rq.ring;
-	cmd.sq_len = qp->sq.ring_bytes;
-	cmd.rq_len = qp->rq.ring_bytes;
+	cmd.sq_len = qp->sq.mem.bytes;
+	cmd.rq_len = qp->rq.mem.bytes;
 	cmd.sq_log_entries = qp->sq.log;
 	cmd.sq_log_stride = qp->sq.log_stride;
 	cmd.rq_log_entries = qp->rq.log;
@@ -596,6 +537,7 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	/* No CQE can speak of the QP before this. */
 	ctx->qp_table[qp->qpn] = qp;
 	pthread_mutex_unlock(&ctx->qp_mutex);
+	urdma_pd_get(attr->pd);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		qp->vqp.comp_mask |= VERBS_QP_EX;
 		urdma_set_wr_ops(qp);
@@ -604,7 +546,7 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 
 err_unlock:
 	pthread_mutex_unlock(&ctx->qp_mutex);
-	urdma_rq_uninit(&qp->rq);
+	urdma_wq_uninit(&qp->rq);
 	urdma_wq_uninit(&qp->sq);
 err_free:
 	free(qp);
@@ -641,7 +583,8 @@ int urdma_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	int err;
 
 	err = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
-	if (err || !(mask & IBV_QP_STATE) || attr->qp_state != IBV_QPS_RESET)
+	if (err || !(mask & IBV_QP_STATE) || attr->qp_state != IBV_QPS_RESET ||
+	    ibqp->qp_type == IBV_QPT_XRC_RECV)
 		return err;
 
 	/* The NIC has forgotten what was posted, and starts again at index 0. */
@@ -671,6 +614,8 @@ int urdma_destroy_qp(struct ibv_qp *ibqp)
 	struct urdma_qp *qp = to_uqp(ibqp);
 	int err;
 
+	if (ibqp->qp_type == IBV_QPT_XRC_RECV)
+		return urdma_destroy_target(qp);
 	pthread_mutex_lock(&ctx->qp_mutex);
 	err = ibv_cmd_destroy_qp(ibqp);
 	if (err) {
@@ -684,98 +629,9 @@ int urdma_destroy_qp(struct ibv_qp *ibqp)
 	urdma_unlock_cqs(qp);
 	pthread_mutex_unlock(&ctx->qp_mutex);
 
-	urdma_rq_uninit(&qp->rq);
+	urdma_wq_uninit(&qp->rq);
 	urdma_wq_uninit(&qp->sq);
+	urdma_pd_put(ibqp->pd);
 	free(qp);
-	return 0;
-}
-
-struct ibv_srq *urdma_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
-{
-	struct urdma_context *ctx = to_uctx(pd->context);
-	struct urdma_cmd_create_srq_resp resp = {};
-	struct urdma_cmd_create_srq cmd = {};
-	struct ibv_srq_init_attr ask = *attr;
-	struct urdma_srq *srq;
-	struct urdma_wq *wq;
-	uint32_t i;
-	int err = EOPNOTSUPP;
-
-	if (!(ctx->features & URDMA_RF_FEAT_SRQ))
-		goto err_errno;
-	err = EINVAL;
-	if (!attr->attr.max_wr || attr->attr.max_sge > ctx->max_rq_sge)
-		goto err_errno;
-	err = ENOMEM;
-	srq = urdma_zalloc(sizeof(*srq));
-	if (!srq)
-		goto err_errno;
-	wq = &srq->wq;
-	err = urdma_wq_init(wq, attr->attr.max_wr, ctx->log_max_rq,
-			    URDMA_RQE_DATA_OFFSET + attr->attr.max_sge * URDMA_SGE_SIZE,
-			    sizeof(*srq->index));
-	if (err)
-		goto err_free;
-	err = ENOMEM;
-	srq->free = calloc(1U << wq->log, sizeof(*srq->free));
-	if (!srq->free)
-		goto err_wq;
-	srq->index = (__le16 *)(wq->ring + ((size_t)1 << (wq->log + wq->log_stride)));
-	/* The first place is taken first. */
-	srq->num_free = 1U << wq->log;
-	for (i = 0; i < srq->num_free; i++)
-		srq->free[i] = srq->num_free - 1 - i;
-	/* What the places hold beyond the wish is given too. */
-	wq->max_sge = urdma_rq_max_sge(ctx, wq);
-	ask.attr.max_wr = 1U << wq->log;
-	ask.attr.max_sge = wq->max_sge;
-
-	cmd.buf_addr = (uintptr_t)wq->ring;
-	cmd.buf_len = wq->ring_bytes;
-	cmd.log_entries = wq->log;
-	cmd.log_stride = wq->log_stride;
-	err = ibv_cmd_create_srq(pd, &srq->ibv_srq, &ask, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
-				 sizeof(resp));
-	if (err)
-		goto err_places;
-	attr->attr = ask.attr;
-	urdma_wq_set_doorbell(wq, ctx->db + URDMA_DB_SRQ, resp.srqn);
-	return &srq->ibv_srq;
-
-err_places:
-	free(srq->free);
-err_wq:
-	urdma_wq_uninit(wq);
-err_free:
-	free(srq);
-err_errno:
-	errno = err;
-	return NULL;
-}
-
-int urdma_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
-{
-	struct ibv_modify_srq cmd;
-
-	return ibv_cmd_modify_srq(srq, attr, mask, &cmd, sizeof(cmd));
-}
-
-int urdma_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
-{
-	struct ibv_query_srq cmd;
-
-	return ibv_cmd_query_srq(srq, attr, &cmd, sizeof(cmd));
-}
-
-int urdma_destroy_srq(struct ibv_srq *ibsrq)
-{
-	struct urdma_srq *srq = to_usrq(ibsrq);
-	int err = ibv_cmd_destroy_srq(ibsrq);
-
-	if (err)
-		return err;
-	free(srq->free);
-	urdma_wq_uninit(&srq->wq);
-	free(srq);
 	return 0;
 }

@@ -132,6 +132,12 @@ static inline void urdma_put_op(__le64 *w, uint64_t w0, const struct urdma_op *o
 		       FIELD_PREP(URDMA_SQE3_LENGTH, length));
 }
 
+/* Of an initiator QP of XRC: what word 1 has besides. */
+static inline __le64 urdma_srqn_word(uint32_t srqn)
+{
+	return htole64(FIELD_PREP(URDMA_SQE1_XRC_SRQN, (uint64_t)srqn));
+}
+
 static inline bool urdma_is_atomic(uint32_t opcode)
 {
 	return opcode == URDMA_WR_ATOMIC_CS || opcode == URDMA_WR_ATOMIC_FA;
@@ -166,8 +172,54 @@ int urdma_put_bind(const struct urdma_qp *qp, __le64 *w, struct urdma_op *op,
 		   const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind);
 bool urdma_may_send(const struct ibv_qp *qp);
 
+/*
+ * The data of a work request, or what else its second half says, of a QP that is not UD. Adds to
+ * word 0.
+ */
+static inline ALWAYS_INLINE int urdma_put_payload(const struct urdma_qp *qp, __le64 *w,
+						  const struct ibv_send_wr *wr, struct urdma_op *op,
+						  uint64_t *w0, uint64_t *length)
+{
+	uint32_t max_sge = qp->sq.max_sge;
+	int err = 0;
+	int i;
+
+	if (op->opcode == URDMA_WR_LOCAL_INV)
+		return 0;
+	if (op->opcode == URDMA_WR_BIND_MW)
+		return urdma_put_bind(qp, w, op, wr->bind_mw.mw, wr->bind_mw.rkey,
+				      &wr->bind_mw.bind_info);
+	if (op->opcode == URDMA_WR_ATOMIC_CS)
+		urdma_put_atomic(w, wr->wr.atomic.swap, wr->wr.atomic.compare_add);
+	if (op->opcode == URDMA_WR_ATOMIC_FA)
+		urdma_put_atomic(w, wr->wr.atomic.compare_add, 0);
+	if (urdma_is_atomic(op->opcode))
+		max_sge = 1;
+	/* A negative number is a large one. */
+	if (unlikely((uint32_t)wr->num_sge > max_sge))
+		return EINVAL;
+
+	if (wr->send_flags & IBV_SEND_INLINE) {
+		if (!urdma_may_inline(op->opcode))
+			return EINVAL;
+		*w0 |= URDMA_SQE0_INLINE;
+		for (i = 0; i < wr->num_sge && !err; i++)
+			err = urdma_put_inline(qp, w, (void *)(uintptr_t)wr->sg_list[i].addr,
+					       wr->sg_list[i].length, length);
+		return err;
+	}
+	*w0 |= FIELD_PREP(URDMA_SQE0_NUM_SGE,
+			  (uint64_t)urdma_put_sges(w + URDMA_SQE_DATA_OFFSET / 8, wr->sg_list,
+						   wr->num_sge, length));
+	return *length > qp->max_msg ? EINVAL : 0;
+}
+
 /* send_ud.c */
 int urdma_put_datagram(struct urdma_qp *qp, uint16_t head, const struct ibv_send_wr *wr,
 		       struct urdma_op *op);
+
+/* send_xrc.c */
+int urdma_put_xrc(struct urdma_qp *qp, uint16_t head, const struct ibv_send_wr *wr,
+		  struct urdma_op *op);
 
 #endif

@@ -4,10 +4,11 @@
 package urdma_opcode_pkg;
 
   // Transport services, by the upper three bits of the opcode
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     XP_RC,
     XP_UC,
     XP_UD,
+    XP_XRC,
     XP_OTHER
   } transport_e;
 
@@ -26,11 +27,13 @@ package urdma_opcode_pkg;
     logic       last;            // LAST, ONLY
     logic       imm;             // immediate data
     logic       inv;             // key to invalidate
-    logic [4:0] ext_len;         // bytes of extended headers behind the BTH, a multiple of 4
+    logic       xrceth;          // XRC, requests: an XRCETH of 4 bytes stands behind the BTH
+    logic [4:0] ext_len;         // bytes of extended headers behind the BTH and the XRCETH, a multiple of 4
   } bth_t;
 
   // IBA volume 1, 5.2.1 (transports) and table 38 (operations, headers). UC has SEND and WRITE of RC, UD the SEND ONLY of
-  // both kinds with a DETH of 8 bytes in front of the immediate.
+  // both kinds with a DETH of 8 bytes in front of the immediate. XRC (annex A14) has all of RC, and an XRCETH in each request.
+  // ext_len does not count it: the parser takes it out, so the stages behind it find the other headers where RC has them.
   function automatic bth_t bth_decode(input logic [7:0] opcode);
     bth_t r;
     logic ud;
@@ -49,6 +52,10 @@ package urdma_opcode_pkg;
         r.transport = XP_UD;
         r.valid = opcode[4:1] == 4'h2;
         ud = r.valid;
+      end
+      3'b101: begin
+        r.transport = XP_XRC;
+        r.valid = opcode[4:0] <= 5'h14 || opcode[4:1] == 4'hb;
       end
       default: r.transport = XP_OTHER;
     endcase
@@ -88,6 +95,7 @@ package urdma_opcode_pkg;
         5'h16, 5'h17: r.ext_len = 5'd4;                  // IETH
         default: ;
       endcase
+      r.xrceth = r.transport == XP_XRC && !r.ack && !r.response;
       if (ud) r.ext_len[3] = 1'b1;                       // DETH: 8 and what is behind it, 0 or 4
     end
     return r;

@@ -11,6 +11,7 @@ package urdma_pkg;
   localparam int MRI_W = 14;       // memory regions (index part of a key)
   localparam int PD_W = 12;        // protection domains
   localparam int SRQN_W = 10;      // shared receive queues
+  localparam int SRQ_LIFE_W = 8;   // creations of an SRQ number that are told apart
   localparam int DBP_W = 10;       // 4 KB doorbell pages in BAR2
   localparam int GID_W = 5;        // GID table entries
   localparam int VEC_W = 6;        // MSI-X vectors
@@ -304,7 +305,10 @@ package urdma_pkg;
   // ---- shared receive queues (owner: rx/urdma_srq) --------------------------------------------------
   typedef struct packed {
     ring_t           ring;         // of the WQEs; the ring of indices lies behind them, under the same page table
-    logic [PD_W-1:0] pd;           // of the keys in the WQEs
+    logic [PD_W-1:0] pd;           // of the keys in the WQEs; XRC: of every key that a request uses
+    logic            xrc;          // for QPs of type XRC_TGT only
+    logic [PD_W-1:0] xrcd;         // XRC: the domain; cfg.pd of such a QP has to agree
+    logic [CQN_W-1:0] cqn;         // XRC: of the completions
   } srq_cfg_t;
 
   // One operation at a time; valid and payload stay until ready, the answer is valid with it.
@@ -333,6 +337,7 @@ package urdma_pkg;
     logic        exists;
     logic        dead;             // EV_SRQ_ERR was raised
     logic        fresh;            // no WQE was taken since the SRQ was created
+    logic [SRQ_LIFE_W-1:0] life;   // how often the number was created
     logic        has_wqe;          // one is posted, and the SRQ is not dead
     logic [15:0] index;            // place in the ring of indices, below 2**log_entries
     logic [15:0] left;             // indices that are posted, from there on
@@ -460,6 +465,7 @@ package urdma_pkg;
     logic [23:0]      psn;         // RSP_READ: of the first response packet
     logic [7:0]       syndrome;    // AETH
     logic [23:0]      msn;         // MSN of the answer
+    logic [PD_W-1:0]  pd;          // RSP_READ: of the key
     logic [31:0]      key;
     logic [63:0]      va;
     logic [31:0]      len;

@@ -15,7 +15,7 @@
 #define OPC_ALL 0x100u
 
 /* By the upper three bits of the opcode */
-enum opc_transport { OPC_T_RC, OPC_T_UC, OPC_T_UD, OPC_T_OTHER };
+enum opc_transport { OPC_T_RC, OPC_T_UC, OPC_T_UD, OPC_T_XRC, OPC_T_OTHER };
 
 enum opc_kind {
 	OPC_RESERVED,
@@ -85,6 +85,30 @@ static const struct opc_rule opc_rules[OPC_ALL] = {
 	[0x2b] = { "UC WRITE ONLY with immediate", OPC_WRITE, OPC_ONLY, OPC_UP_TO, 20, 1, 0 },
 	[0x64] = { "UD SEND ONLY", OPC_SEND, OPC_ONLY, OPC_UP_TO, 8, 0, 0 },
 	[0x65] = { "UD SEND ONLY with immediate", OPC_SEND, OPC_ONLY, OPC_UP_TO, 12, 1, 0 },
+	/* of XRC: those of RC; requests with 4 bytes more, the XRCETH */
+	[0xa0] = { "XRC SEND FIRST", OPC_SEND, OPC_FIRST, OPC_FULL, 4, 0, 0 },
+	[0xa1] = { "XRC SEND MIDDLE", OPC_SEND, OPC_MIDDLE, OPC_FULL, 4, 0, 0 },
+	[0xa2] = { "XRC SEND LAST", OPC_SEND, OPC_LAST, OPC_SOME, 4, 0, 0 },
+	[0xa3] = { "XRC SEND LAST with immediate", OPC_SEND, OPC_LAST, OPC_SOME, 8, 1, 0 },
+	[0xa4] = { "XRC SEND ONLY", OPC_SEND, OPC_ONLY, OPC_UP_TO, 4, 0, 0 },
+	[0xa5] = { "XRC SEND ONLY with immediate", OPC_SEND, OPC_ONLY, OPC_UP_TO, 8, 1, 0 },
+	[0xa6] = { "XRC WRITE FIRST", OPC_WRITE, OPC_FIRST, OPC_FULL, 20, 0, 0 },
+	[0xa7] = { "XRC WRITE MIDDLE", OPC_WRITE, OPC_MIDDLE, OPC_FULL, 4, 0, 0 },
+	[0xa8] = { "XRC WRITE LAST", OPC_WRITE, OPC_LAST, OPC_SOME, 4, 0, 0 },
+	[0xa9] = { "XRC WRITE LAST with immediate", OPC_WRITE, OPC_LAST, OPC_SOME, 8, 1, 0 },
+	[0xaa] = { "XRC WRITE ONLY", OPC_WRITE, OPC_ONLY, OPC_UP_TO, 20, 0, 0 },
+	[0xab] = { "XRC WRITE ONLY with immediate", OPC_WRITE, OPC_ONLY, OPC_UP_TO, 24, 1, 0 },
+	[0xac] = { "XRC READ request", OPC_READ, OPC_ONLY, OPC_NONE, 20, 0, 0 },
+	[0xad] = { "XRC READ response FIRST", OPC_READ_RSP, OPC_FIRST, OPC_FULL, 4, 0, 0 },
+	[0xae] = { "XRC READ response MIDDLE", OPC_READ_RSP, OPC_MIDDLE, OPC_FULL, 0, 0, 0 },
+	[0xaf] = { "XRC READ response LAST", OPC_READ_RSP, OPC_LAST, OPC_SOME, 4, 0, 0 },
+	[0xb0] = { "XRC READ response ONLY", OPC_READ_RSP, OPC_ONLY, OPC_UP_TO, 4, 0, 0 },
+	[0xb1] = { "XRC ACK", OPC_ACK, OPC_ONLY, OPC_NONE, 4, 0, 0 },
+	[0xb2] = { "XRC ATOMIC acknowledge", OPC_ATOMIC_ACK, OPC_ONLY, OPC_NONE, 12, 0, 0 },
+	[0xb3] = { "XRC compare and swap", OPC_ATOMIC, OPC_ONLY, OPC_NONE, 32, 0, 0 },
+	[0xb4] = { "XRC fetch and add", OPC_ATOMIC, OPC_ONLY, OPC_NONE, 32, 0, 0 },
+	[0xb6] = { "XRC SEND LAST with invalidate", OPC_SEND, OPC_LAST, OPC_SOME, 8, 0, 1 },
+	[0xb7] = { "XRC SEND ONLY with invalidate", OPC_SEND, OPC_ONLY, OPC_UP_TO, 8, 0, 1 },
 };
 
 static inline enum opc_transport opc_transport(unsigned int opcode)
@@ -92,7 +116,21 @@ static inline enum opc_transport opc_transport(unsigned int opcode)
 	return opcode >> 5 == 0	  ? OPC_T_RC
 	       : opcode >> 5 == 1 ? OPC_T_UC
 	       : opcode >> 5 == 3 ? OPC_T_UD
+	       : opcode >> 5 == 5 ? OPC_T_XRC
 				  : OPC_T_OTHER;
+}
+
+/* Bytes of the XRCETH, which stands in front of the other extended headers. */
+static inline unsigned int opc_xrceth(unsigned int opcode)
+{
+	const struct opc_rule *r = &opc_rules[opcode];
+
+	if (opc_transport(opcode) != OPC_T_XRC || !r->name)
+		return 0;
+	return r->kind == OPC_SEND || r->kind == OPC_WRITE || r->kind == OPC_READ ||
+			       r->kind == OPC_ATOMIC
+		       ? 4
+		       : 0;
 }
 
 /* What stands between the headers and the ICRC: room bytes, the last pad of which are no payload.
@@ -149,13 +187,13 @@ static inline bool opc_length_good(enum opc_length rule, unsigned int mtu, unsig
 static inline enum opc_verdict opc_verdict(unsigned int opcode, enum opc_before before,
 					   unsigned int mtu, struct opc_shape s)
 {
-	const struct opc_rule *r = opcode < OPC_RC ? &opc_rules[opcode] : NULL;
+	const struct opc_rule *any = &opc_rules[opcode], *r = opcode < OPC_RC ? any : NULL;
 	bool response = r && opc_is_response(r->kind);
 
 	/* the pad brings the payload to words, and belongs to it */
 	if (s.room % 4 || s.pad > s.room || s.room > 4096)
 		return OPC_MALFORMED;
-	if (r && (r->kind == OPC_ACK || r->kind == OPC_ATOMIC_ACK) && s.room)
+	if ((any->kind == OPC_ACK || any->kind == OPC_ATOMIC_ACK) && s.room)
 		return OPC_MALFORMED;
 	if (!r)
 		return OPC_NO_QP;
@@ -164,6 +202,19 @@ static inline enum opc_verdict opc_verdict(unsigned int opcode, enum opc_before 
 	if (opc_length_good(r->length, mtu, s.room - s.pad))
 		return OPC_TAKEN;
 	return response ? OPC_BAD_RSP : OPC_REFUSED;
+}
+
+/*
+ * The same for two QPs of XRC, a target for requests and an initiator for answers. A reserved
+ * opcode has no XRCETH and names no SRQ: the WQE of a SEND that it breaks off is left to the flush.
+ */
+static inline enum opc_verdict opc_verdict_xrc(unsigned int opcode, enum opc_before before,
+					       unsigned int mtu, struct opc_shape s)
+{
+	bool xrc = opc_transport(opcode) == OPC_T_XRC;
+	enum opc_verdict v = opc_verdict(xrc ? opcode & 0x1f : opcode, before, mtu, s);
+
+	return xrc || v == OPC_MALFORMED ? v : OPC_NO_QP;
 }
 
 /* The same for a QP of UC or UD, to which nothing answers. */

@@ -135,7 +135,7 @@ build_programs() {
 		cp "$f" "$work/programs/" || return 1
 		find "$top/driver" "$top/tests/guest" -maxdepth 1 -name "*.h" -exec cp -t "$work/programs" {} + || return 1
 		in_tree gcc -std=gnu11 -O2 -Wall -Wextra -Werror -o "/work/$id/programs/$(basename "$f" .c)" \
-			"/work/$id/programs/${f##*/}" -libverbs || return 1
+			"/work/$id/programs/${f##*/}" -Wl,--as-needed -lrdmacm -libverbs || return 1
 		cp "$work/programs/$(basename "$f" .c)" "$guest_build/bin/" || return 1
 	done
 }

@@ -723,7 +723,12 @@ unsigned int urdma_eh_poll_cq(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, 
 		o->length = (uint32_t)URDMA_GET(URDMA_CQE1_LENGTH, e[1]);
 		o->qpn = (uint32_t)URDMA_GET(URDMA_CQE1_QPN, e[1]);
 		o->imm = (uint32_t)URDMA_GET(URDMA_CQE2_IMM, e[2]);
-		o->src_qpn = (uint32_t)URDMA_GET(URDMA_CQE2_SRC_QPN, e[2]);
+		o->xrc = e[0] & URDMA_CQE0_XRC;
+		o->src_qpn = o->srqn = 0;
+		if (o->xrc)
+			o->srqn = (uint32_t)URDMA_GET(URDMA_CQE2_SRQN, e[2]);
+		else
+			o->src_qpn = (uint32_t)URDMA_GET(URDMA_CQE2_SRC_QPN, e[2]);
 		o->cycles = URDMA_GET(URDMA_CQE3_CYCLES, e[3]);
 		cq->ci++;
 		got++;
@@ -759,21 +764,33 @@ int urdma_eh_next_cqe(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, uint64_t
 
 /* ---- QP ------------------------------------------------------------------------------------ */
 
+static bool has_send_queue(const struct urdma_eh_qp *qp)
+{
+	return qp->type != URDMA_QPT_XRC_TGT;
+}
+
+static bool has_recv_queue(const struct urdma_eh_qp *qp)
+{
+	return qp->type != URDMA_QPT_XRC_TGT && qp->type != URDMA_QPT_XRC_INI;
+}
+
 int urdma_eh_create_qp(struct urdma_eh *eh, const struct urdma_eh_qp_attr *attr,
 		       struct urdma_eh_qp *qp)
 {
 	struct urdma_eh_cmd cmd = { 0 };
-	int ret;
+	int ret = 0;
 
 	memset(qp, 0, sizeof(*qp));
 	qp->eh = eh;
 	qp->qpn = attr->qpn;
 	qp->type = attr->type ? attr->type : URDMA_QPT_RC;
 	qp->db_page = attr->db_page;
-	ret = urdma_eh_ring_create(eh, attr->log_sq, attr->log_sq_stride, 0, attr->kind, &qp->sq);
+	if (has_send_queue(qp))
+		ret = urdma_eh_ring_create(eh, attr->log_sq, attr->log_sq_stride, 0, attr->kind,
+					   &qp->sq);
 	if (ret)
 		return ret;
-	if (!attr->srq)
+	if (!attr->srq && has_recv_queue(qp))
 		ret = urdma_eh_ring_create(eh, attr->log_rq, attr->log_rq_stride, 0, attr->kind,
 					   &qp->rq);
 	if (ret) {
@@ -785,11 +802,11 @@ int urdma_eh_create_qp(struct urdma_eh *eh, const struct urdma_eh_qp_attr *attr,
 	cmd.w[1] = URDMA_SET(URDMA_CMD_QP1_PD, attr->pd) |
 		   URDMA_SET(URDMA_CMD_QP1_DB_PAGE, attr->db_page) |
 		   URDMA_SET(URDMA_CMD_QP1_TYPE, qp->type) |
-		   URDMA_SET(URDMA_CMD_QP1_SEND_CQ, attr->send_cq->cqn) |
+		   URDMA_SET(URDMA_CMD_QP1_SEND_CQ, attr->send_cq ? attr->send_cq->cqn : 0) |
 		   URDMA_SET(URDMA_CMD_QP1_SIG_ALL, attr->sig_all) |
 		   URDMA_SET(URDMA_CMD_QP1_PRIV, attr->priv) |
 		   URDMA_SET(URDMA_CMD_QP1_MCAST_NO_LOOP, attr->no_loop);
-	cmd.w[2] = URDMA_SET(URDMA_CMD_QP2_RECV_CQ, attr->recv_cq->cqn);
+	cmd.w[2] = URDMA_SET(URDMA_CMD_QP2_RECV_CQ, attr->recv_cq ? attr->recv_cq->cqn : 0);
 	cmd.w[3] = URDMA_SET(URDMA_CMD_QP3_SQ_RING, urdma_eh_ring_word(&qp->sq));
 	cmd.w[4] = qp->sq.map.addr;
 	if (attr->srq) {
@@ -885,7 +902,7 @@ int urdma_eh_to_rtr(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn)
 
 	if (qp->type != URDMA_QPT_UD)
 		mask |= URDMA_QPM_AV | URDMA_QPM_DEST_QPN | URDMA_QPM_RQ_PSN;
-	if (qp->type == URDMA_QPT_RC)
+	if (qp->type == URDMA_QPT_RC || qp->type == URDMA_QPT_XRC_TGT)
 		mask |= URDMA_QPM_MAX_DEST_RD_ATOMIC | URDMA_QPM_MIN_RNR;
 	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK, mask) |
 		   URDMA_SET(URDMA_CMD_MOD1_STATE, URDMA_QPS_RTR) |
@@ -912,9 +929,11 @@ int urdma_eh_to_rts(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn)
 
 	uint64_t mask = URDMA_QPM_STATE | URDMA_QPM_SQ_PSN;
 
-	if (qp->type == URDMA_QPT_RC)
+	if (qp->type == URDMA_QPT_RC || qp->type == URDMA_QPT_XRC_INI)
 		mask |= URDMA_QPM_TIMEOUT | URDMA_QPM_RETRY | URDMA_QPM_RNR_RETRY |
 			URDMA_QPM_MAX_RD_ATOMIC;
+	else if (qp->type == URDMA_QPT_XRC_TGT)
+		mask |= URDMA_QPM_TIMEOUT;
 	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK, mask) |
 		   URDMA_SET(URDMA_CMD_MOD1_STATE, URDMA_QPS_RTS) |
 		   URDMA_SET(URDMA_CMD_MOD1_TIMEOUT, conn->timeout) |
@@ -1227,7 +1246,8 @@ int urdma_eh_put_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr)
 	       URDMA_SET(URDMA_SQE0_FENCE, wr->fence) |
 	       URDMA_SET(URDMA_SQE0_INLINE, wr->inline_data != NULL) |
 	       URDMA_SET(URDMA_SQE0_NUM_SGE, wr->inline_data ? 0 : wr->n_sge);
-	w[1] = URDMA_SET(URDMA_SQE1_IMM, has_imm(wr->opcode) ? wr->imm : wr->key);
+	w[1] = URDMA_SET(URDMA_SQE1_IMM, has_imm(wr->opcode) ? wr->imm : wr->key) |
+	       URDMA_SET(URDMA_SQE1_XRC_SRQN, wr->srqn);
 	w[2] = wr->raddr;
 	w[3] = URDMA_SET(URDMA_SQE3_RKEY, wr->rkey) | URDMA_SET(URDMA_SQE3_LENGTH, length);
 	if (wr->ah) {

@@ -175,7 +175,8 @@ int urdma_eh_destroy_mr(struct urdma_eh_mr *mr);
 struct urdma_eh_cqe {
 	unsigned int status, opcode, vendor, wqe;
 	bool recv, has_imm, has_inv, solicited;
-	uint32_t qpn, length, src_qpn;
+	bool xrc; /* of an XRC SRQ, srqn; else src_qpn counts */
+	uint32_t qpn, length, src_qpn, srqn;
 	bool grh, ipv4, vlan; /* UD: 40 bytes in front of the data; of IPv4; the frame had tci */
 	uint16_t tci;
 	uint32_t imm; /* with has_inv: the key that was invalidated */
@@ -204,6 +205,8 @@ struct urdma_eh_srq; /* host/eh_srq.h */
 
 struct urdma_eh_qp_attr {
 	uint32_t qpn, pd;
+	/* XRC_INI has no receive queue and no recv_cq, XRC_TGT neither queue nor CQ; pd: its domain
+	 */
 	struct urdma_eh_cq *send_cq, *recv_cq;
 	unsigned int db_page;
 	unsigned int log_sq, log_rq;		   /* entries */
@@ -306,8 +309,9 @@ int urdma_eh_detach_mcast(struct urdma_eh_qp *qp, const uint8_t gid[16]);
 void urdma_eh_gid_ipv4(uint8_t gid[16], uint32_t ipv4);
 
 /*
- * Connects two QPs of one type, of one or two NICs, to each other: from RESET to RTS. The IPv4
- * addresses are 10.0.0.<nic + 1>, with ipv6 fd00::<nic + 1>. Sets GID entry 0 (IPv4) or 1 (IPv6).
+ * Connects two QPs of one type, or of XRC_INI and XRC_TGT, of one or two NICs, to each other: from
+ * RESET to RTS. The IPv4 addresses are 10.0.0.<nic + 1>, with ipv6 fd00::<nic + 1>. Sets GID entry
+ * 0 (IPv4) or 1 (IPv6).
  */
 int urdma_eh_connect(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int mtu, bool ipv6);
 /*
@@ -331,6 +335,7 @@ struct urdma_eh_send {
 	unsigned int opcode;	      /* URDMA_WR_* */
 	const struct urdma_eh_ah *ah; /* UD, with dest_qpn and qkey */
 	uint32_t dest_qpn, qkey;
+	uint32_t srqn; /* XRC: of the peer */
 	bool signaled, solicited, fence;
 	uint32_t imm;	/* as it is to lie in memory */
 	uint32_t key;	/* SEND_INV, LOCAL_INV: to be invalidated; BIND_MW: lkey of the region */

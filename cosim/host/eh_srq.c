@@ -48,6 +48,11 @@ int urdma_eh_create_srq(struct urdma_eh *eh, const struct urdma_eh_srq_attr *att
 		   URDMA_SET(URDMA_CMD_SRQ1_DB_PAGE, attr->db_page);
 	cmd.w[2] = URDMA_SET(URDMA_CMD_SRQ2_RING, urdma_eh_ring_word(&srq->ring));
 	cmd.w[3] = srq->ring.map.addr;
+	if (attr->xrc) {
+		cmd.w[1] |= URDMA_CMD_SRQ1_XRC;
+		cmd.w[4] = URDMA_SET(URDMA_CMD_SRQ4_XRCD, attr->xrcd) |
+			   URDMA_SET(URDMA_CMD_SRQ4_CQN, attr->cq->cqn);
+	}
 	ret = urdma_eh_cmd(eh, &cmd, NULL);
 	if (ret)
 		release(srq);

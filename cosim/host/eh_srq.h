@@ -16,6 +16,10 @@ struct urdma_eh_srq_attr {
 	unsigned int db_page;
 	unsigned int log_entries, log_stride; /* stride: 6 to 9 */
 	enum urdma_eh_ring_kind kind;
+	/* An XRC SRQ has a domain, which is a PD, and its own CQ. */
+	bool xrc;
+	uint32_t xrcd;
+	const struct urdma_eh_cq *cq;
 };
 
 struct urdma_eh_srq {

@@ -154,7 +154,7 @@ module urdma_cmdq
   localparam int REF_W = 16;
   typedef struct packed {
     logic             valid;
-    logic [REF_W-1:0] refs;    // QPs, MRs, SRQs
+    logic [REF_W-1:0] refs;    // QPs, MRs, SRQs; XRC SRQs twice: PD and domain
   } pd_ent_t;
   typedef struct packed {
     logic             valid;
@@ -165,12 +165,12 @@ module urdma_cmdq
     logic             valid;
     logic             dying;
     logic [EQN_W-1:0] eqn;
-    logic [REF_W-1:0] refs;    // QPs, twice if for both sides
+    logic [REF_W-1:0] refs;    // QPs, twice if for both sides; XRC SRQs
   } cq_ent_t;
   typedef struct packed {
     logic             valid;
     logic             dying;
-    logic             ud;
+    logic [3:0]       qp_type;
     logic             srq;
     logic [SRQN_W-1:0] srqn;
     logic [PD_W-1:0]  pd;
@@ -250,7 +250,9 @@ module urdma_cmdq
   logic [23:0] c_scq, c_rcq;
   logic [EQN_W-1:0] c_eqn;
   logic [11:0] c_dbp;
-  logic scq_ok_reg, own_in_range, own_exists, own_live, own_used, pd_ok, eq_ok, rcq_ok;
+  logic pd_ok_reg, scq_ok_reg, own_in_range, own_exists, own_live, own_used, xrcd_ok, eq_ok, rcq_ok;
+  logic [15:0] c_xrcd;
+  logic [3:0] ref_type;
   logic [4:0] mr_acc;
   logic [1:0] mr_levels;
   logic [5:0] mr_shift;
@@ -259,7 +261,8 @@ module urdma_cmdq
   logic [1:0] mr_kind;
   logic [7:0] status, status_reg, sq_status, rq_status, ring_status, srq_status;
   logic c_srq, srq_ok;
-  logic [PD_W-1:0] srq_pd;
+  logic [23:0] srq_cqn;
+  srq_held_t srq_held;
   srq_ans_t srq_ans;
 
   always_comb begin
@@ -272,7 +275,7 @@ module urdma_cmdq
   assign c_srq = cmd[URDMA_CMD_QP1_SRQ_LSB];
   assign c_type = cmd[URDMA_CMD_QP1_TYPE_LSB +: URDMA_CMD_QP1_TYPE_W];
   assign c_scq = cmd[URDMA_CMD_QP1_SEND_CQ_LSB +: URDMA_CMD_QP1_SEND_CQ_W];
-  assign c_rcq = cmd[URDMA_CMD_QP2_RECV_CQ_LSB +: URDMA_CMD_QP2_RECV_CQ_W];
+  assign c_rcq = op_srq ? srq_cqn : cmd[URDMA_CMD_QP2_RECV_CQ_LSB +: URDMA_CMD_QP2_RECV_CQ_W];
   assign c_eqn = cmd[URDMA_CMD_CQ1_EQN_LSB +: URDMA_CMD_CQ1_EQN_W];
   assign c_dbp = op_qp ? cmd[URDMA_CMD_QP1_DB_PAGE_LSB +: URDMA_CMD_QP1_DB_PAGE_W]
                        : cmd[URDMA_CMD_CQ1_DB_PAGE_LSB +: URDMA_CMD_CQ1_DB_PAGE_W];
@@ -323,7 +326,7 @@ module urdma_cmdq
       end
       default: own_in_range = op != 8'(URDMA_CMD_SET_GID) || (obj >> GID_W) == '0;
     endcase
-    pd_ok = (c_pd >> PD_W) == '0 && pd_ent.valid;
+    xrcd_ok = (c_xrcd >> PD_W) == '0 && pd_ent.valid;
     eq_ok = eq_ent.valid && !eq_ent.dying;
     rcq_ok = (c_rcq >> CQN_W) == '0 && cq_ent.valid && !cq_ent.dying;
   end
@@ -340,7 +343,7 @@ module urdma_cmdq
       else if (is_create && own_exists) status = 8'(URDMA_CS_EXISTS);
       else if ((is_destroy || op_qp) && !is_create && !own_live) status = 8'(URDMA_CS_BAD_OBJECT);
       else if (is_destroy && own_used) status = 8'(URDMA_CS_BUSY);
-      else if (op_mcast && !qp_ent.ud) status = 8'(URDMA_CS_BAD_ATTR);
+      else if (op_mcast && qp_ent.qp_type != 4'(URDMA_QPT_UD)) status = 8'(URDMA_CS_BAD_ATTR);
       else if (is_create) begin
         unique case (1'b1)
           op_eq: begin
@@ -362,17 +365,17 @@ module urdma_cmdq
                                    c_type == 4'(URDMA_QPT_UD) ? 4'd7 : 4'd6, 4'd9);
             rq_status = check_ring(cmd[URDMA_CMD_QP5_RQ_RING_LSB +: URDMA_CMD_QP5_RQ_RING_W],
                                    cmd[URDMA_CMD_QP6_RQ_ADDR_LSB +: 12], 5'd15, 4'd6, 4'd9);
-            if (!pd_ok) status = 8'(URDMA_CS_BAD_PD);
-            else if (!scq_ok_reg || !rcq_ok) status = 8'(URDMA_CS_BAD_CQ);
+            if (!pd_ok_reg) status = 8'(URDMA_CS_BAD_PD);
+            else if ((has_sq(c_type) && !scq_ok_reg) || (has_rq(c_type) && !rcq_ok)) status = 8'(URDMA_CS_BAD_CQ);
+            else if (c_srq && !has_rq(c_type)) status = 8'(URDMA_CS_BAD_ATTR);
             else if (c_srq && !srq_ok) status = 8'(URDMA_CS_BAD_SRQ);
             else if ((c_dbp >> DBP_W) != '0) status = 8'(URDMA_CS_BAD_DB_PAGE);
-            else if (c_type != 4'(URDMA_QPT_RC) && c_type != 4'(URDMA_QPT_UC) && c_type != 4'(URDMA_QPT_UD))
-              status = 8'(URDMA_CS_BAD_ATTR);
-            else if (sq_status != 8'(URDMA_CS_OK)) status = sq_status;
-            else if (!c_srq) status = rq_status;
+            else if (!type_ok(c_type)) status = 8'(URDMA_CS_BAD_ATTR);
+            else if (has_sq(c_type) && sq_status != 8'(URDMA_CS_OK)) status = sq_status;
+            else if (has_rq(c_type) && !c_srq) status = rq_status;
           end
           op_mr: begin
-            if (!pd_ok) status = 8'(URDMA_CS_BAD_PD);
+            if (!pd_ok_reg) status = 8'(URDMA_CS_BAD_PD);
             else if (mr_kind > 2'(URDMA_MRK_WINDOW)) status = 8'(URDMA_CS_BAD_ATTR);
             // the rest of the command means nothing for what is not usable yet
             else if (mr_kind != 2'(URDMA_MRK_REGION)) ;
@@ -398,17 +401,20 @@ module urdma_cmdq
   logic [6:0] inflight_reg;
   logic [MRI_W-1:0] sweep_reg;
   logic fin_reg;                                   // X_CPL: of a fenced command
-  logic [4:0] ref_reg;                             // references to count: PD, send CQ, receive CQ, EQ, SRQ
-  logic [PD_W-1:0] ref_pd_reg;
+  logic [5:0] ref_reg;                             // references to count: PD, send CQ, receive CQ, EQ, SRQ, XRC domain
+  logic [PD_W-1:0] ref_pd_reg, ref_xrcd_reg;
   logic [CQN_W-1:0] ref_scq_reg, ref_rcq_reg;
   logic [EQN_W-1:0] ref_eqn_reg;
   logic [SRQN_W-1:0] ref_srqn_reg;
-  logic ref_is_scq, ref_is_eq;
+  logic ref_is_pd, ref_is_scq, ref_is_eq, ref_is_srq;
   logic [REF_W-1:0] ref_step;
 
   assign pop = state_reg == X_IDLE && !fin_valid && exec_reg != usable_reg && inflight_reg != 7'(CMD_INFLIGHT);
+  assign ref_is_pd = ref_reg[0] || ref_reg[4:0] == '0;
   assign ref_is_scq = ref_reg[1];
   assign ref_is_eq = ref_reg[3] && ref_reg[2:0] == '0;
+  assign ref_is_srq = ref_reg[4] && ref_reg[3:0] == '0;
+  assign ref_type = is_create ? c_type : qp_ent.qp_type;
   assign ref_step = is_create ? REF_W'(1) : '1;
 
   always_comb begin
@@ -439,8 +445,10 @@ module urdma_cmdq
       end
       X_DEC: {pd_rd, eq_rd, cq_rd, qp_rd, mr_rd} = '1;
       X_LOOK: begin
-        cq_rd = op_qp;
+        cq_rd = op_qp || op_srq;
         cq_ra = c_rcq[CQN_W-1:0];
+        pd_rd = op_srq;
+        pd_ra = c_xrcd[PD_W-1:0];
       end
       X_ACT: begin
         if (status_reg == 8'(URDMA_CS_OK) && (is_create || is_destroy)) begin
@@ -451,23 +459,23 @@ module urdma_cmdq
           cq_wr = op_cq;
           cq_wd = '{valid: 1'b1, dying: is_destroy, eqn: ref_eqn_reg, refs: '0};
           qp_wr = op_qp;
-          qp_wd = '{valid: 1'b1, dying: is_destroy, ud: c_type == 4'(URDMA_QPT_UD), srq: c_srq, srqn: ref_srqn_reg,
+          qp_wd = '{valid: 1'b1, dying: is_destroy, qp_type: c_type, srq: c_srq, srqn: ref_srqn_reg,
                     pd: ref_pd_reg, scq: ref_scq_reg, rcq: ref_rcq_reg};
           mr_wr = op_mr;
           mr_wd = '{valid: 1'b1, dying: is_destroy, pd: ref_pd_reg};
         end
       end
       X_REF_RD: begin
-        pd_rd = ref_reg[0];
-        pd_ra = ref_pd_reg;
+        pd_rd = ref_is_pd;
+        pd_ra = ref_reg[0] ? ref_pd_reg : ref_xrcd_reg;
         cq_rd = !ref_reg[0] && (ref_reg[1] || ref_reg[2]);
         cq_ra = ref_is_scq ? ref_scq_reg : ref_rcq_reg;
         eq_rd = ref_is_eq;
         eq_ra = ref_eqn_reg;
       end
       X_REF_WR: begin
-        pd_wr = ref_reg[0];
-        pd_wa = ref_pd_reg;
+        pd_wr = ref_is_pd;
+        pd_wa = ref_reg[0] ? ref_pd_reg : ref_xrcd_reg;
         pd_wd = '{valid: pd_ent.valid, refs: pd_ent.refs + ref_step};
         cq_wr = !ref_reg[0] && (ref_reg[1] || ref_reg[2]);
         cq_wa = ref_is_scq ? ref_scq_reg : ref_rcq_reg;
@@ -497,18 +505,24 @@ module urdma_cmdq
   assign out_done = (!op_eq || eq_cfg_ready) && (!op_cq || cq_cfg_ready) && (!op_srq || sro_ready);
 
   always_ff @(posedge clk) begin
-    if (state_reg == X_LOOK) scq_ok_reg <= (c_scq >> CQN_W) == '0 && cq_ent.valid && !cq_ent.dying;
+    if (state_reg == X_LOOK) begin
+      pd_ok_reg <= (c_pd >> PD_W) == '0 && pd_ent.valid;
+      scq_ok_reg <= (c_scq >> CQN_W) == '0 && cq_ent.valid && !cq_ent.dying;
+    end
     if (state_reg == X_CHECK) begin
       status_reg <= status;
       // of a creation what the command names, of a destruction what the directory says
-      ref_pd_reg <= is_create ? c_pd[PD_W-1:0] : op_qp ? qp_ent.pd : op_srq ? srq_pd : mr_ent.pd;
+      ref_pd_reg <= op_srq ? srq_held.pd : is_create ? c_pd[PD_W-1:0] : op_qp ? qp_ent.pd : mr_ent.pd;
+      ref_xrcd_reg <= srq_held.xrcd;
       ref_srqn_reg <= is_create ? cmd[URDMA_CMD_QP5_SRQN_LSB +: SRQN_W] : qp_ent.srqn;
       ref_scq_reg <= is_create ? c_scq[CQN_W-1:0] : qp_ent.scq;
-      ref_rcq_reg <= is_create ? c_rcq[CQN_W-1:0] : qp_ent.rcq;
+      ref_rcq_reg <= op_srq ? srq_held.cqn : is_create ? c_rcq[CQN_W-1:0] : qp_ent.rcq;
       ref_eqn_reg <= is_create ? c_eqn : cq_ent.eqn;
       ref_reg <= '0;
       if (is_create || is_destroy)
-        ref_reg <= {op_qp && (is_create ? c_srq : qp_ent.srq), op_cq, op_qp, op_qp, op_qp || op_mr || op_srq};
+        ref_reg <= {op_srq && srq_held.xrc, op_qp && (is_create ? c_srq : qp_ent.srq), op_cq,
+                    (op_qp && has_rq(ref_type)) || (op_srq && srq_held.xrc), op_qp && has_sq(ref_type),
+                    op_qp || op_mr || op_srq};
     end
     if (mro_end && mro_rsp != MRO_OK) status_reg <= 8'(URDMA_CS_BUSY);
     if (rst) begin
@@ -595,9 +609,10 @@ module urdma_cmdq
   // ---- SRQs ----------------------------------------------------------------------------------------------------
   urdma_srq_cmd srq_cmd (
     .clk, .rst, .init(state_reg == X_INIT), .init_srqn(sweep_reg[SRQN_W-1:0]),
-    .cmd, .look(state_reg == X_DEC), .pd_ok, .status(srq_status), .qp_ok(srq_ok), .pd(srq_pd),
+    .cmd, .look(state_reg == X_DEC), .xrcd(c_xrcd), .cqn(srq_cqn), .pd_ok(pd_ok_reg), .xrcd_ok, .cq_ok(rcq_ok),
+    .status(srq_status), .qp_ok(srq_ok), .held(srq_held),
     .act(state_reg == X_ACT && status_reg == 8'(URDMA_CS_OK)), .out(state_reg == X_OUT && op_srq), .ans(srq_ans),
-    .ref_rd(state_reg == X_REF_RD && ref_reg[3:0] == '0), .ref_wr(state_reg == X_REF_WR && ref_reg[3:0] == '0),
+    .ref_rd(state_reg == X_REF_RD && ref_is_srq), .ref_wr(state_reg == X_REF_WR && ref_is_srq),
     .ref_srqn(ref_srqn_reg), .ref_step, .fin(state_reg == X_FIN && fin.kind == FK_SRQ), .fin_srqn(fin.obj[SRQN_W-1:0]),
     .sro_valid, .sro, .sro_ready, .sro_ans,
     .srq_req_valid, .srq_req_srqn, .srq_rsp_valid, .srq_rsp_open, .srq_rsp_page

@@ -21,6 +21,14 @@ package urdma_ctl_pkg;
     srq_ans_t    srq;
   } cpl_t;
 
+  // What an SRQ refers to.
+  typedef struct packed {
+    logic [PD_W-1:0]  pd;
+    logic             xrc;     // with it:
+    logic [PD_W-1:0]  xrcd;
+    logic [CQN_W-1:0] cqn;
+  } srq_held_t;
+
   // A command that completes after a fence.
   typedef enum logic [2:0] {
     FK_EQ,
@@ -59,6 +67,18 @@ package urdma_ctl_pkg;
       check_ring = 8'(URDMA_CS_BAD_SIZE);
     else if (levels == 2'd0 ? addr != '0 : addr[5:0] != '0)
       check_ring = 8'(URDMA_CS_BAD_ALIGN);
+  endfunction
+
+  // The queues that a QP of a type has of its own. A side without a queue has no CQ either, and takes no doorbells.
+  function automatic logic has_sq(input logic [3:0] qp_type);
+    return qp_type != 4'(URDMA_QPT_XRC_TGT);
+  endfunction
+  function automatic logic has_rq(input logic [3:0] qp_type);
+    return qp_type != 4'(URDMA_QPT_XRC_INI) && qp_type != 4'(URDMA_QPT_XRC_TGT);
+  endfunction
+
+  function automatic logic type_ok(input logic [3:0] qp_type);
+    return qp_type inside {4'(URDMA_QPT_RC), 4'(URDMA_QPT_UC), 4'(URDMA_QPT_UD), 4'(URDMA_QPT_XRC_INI), 4'(URDMA_QPT_XRC_TGT)};
   endfunction
 
   // a ring as a command describes it

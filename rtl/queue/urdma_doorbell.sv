@@ -33,7 +33,8 @@ module urdma_doorbell
   input  wire logic                   qpr_req_ready,
   input  wire logic                   qpr_rsp_valid,
   input  wire logic                   qpr_rsp_open,  // QP valid and not in RESET
-  input  wire logic                   qpr_rsp_qp_valid,
+  input  wire logic                   qpr_rsp_has_sq,  // QP valid, and has that queue
+  input  wire logic                   qpr_rsp_has_rq,
   input  wire logic [DBP_W-1:0]       qpr_rsp_page,
 
   // owner of an SRQ, answered in the next cycle
@@ -160,18 +161,19 @@ module urdma_doorbell
   // Answers come at the earliest in the cycle after the request, when its item is at the FIFO's output or
   // behind older ones; older ones that need no look-up are gone by then or wait for answers that come first.
   logic [1:0] rsp_verdict;  // {foreign, closed}
-  logic [DBP_W-1:0] rsp_page;  // travels beside the look-ups
+  logic [DBP_W-1:0] rsp_page;  // travels beside the look-ups, with:
+  logic rsp_rq;                // for the receive queue
   logic verd_valid;
   logic [1:0] verd;
-  assign rsp_verdict = {!qpr_rsp_qp_valid || qpr_rsp_page != rsp_page, !qpr_rsp_open};
+  assign rsp_verdict = {!(rsp_rq ? qpr_rsp_has_rq : qpr_rsp_has_sq) || qpr_rsp_page != rsp_page, !qpr_rsp_open};
 
   /* verilator lint_off UNUSEDSIGNAL */
   logic page_valid;
   /* verilator lint_on UNUSEDSIGNAL */
-  urdma_fifo #(.WIDTH(DBP_W), .DEPTH(DEPTH)) page_fifo (
+  urdma_fifo #(.WIDTH(1 + DBP_W), .DEPTH(DEPTH)) page_fifo (
     .clk(clk), .rst(rst),
-    .in_valid(enter && need_lookup), .in_ready(), .in_data(in.page),
-    .out_valid(page_valid), .out_ready(qpr_rsp_valid), .out_data(rsp_page), .count()
+    .in_valid(enter && need_lookup), .in_ready(), .in_data({in.kind == K_RQ, in.page}),
+    .out_valid(page_valid), .out_ready(qpr_rsp_valid), .out_data({rsp_rq, rsp_page}), .count()
   );
   urdma_fifo #(.WIDTH(2), .DEPTH(DEPTH)) verdict_fifo (
     .clk(clk), .rst(rst),

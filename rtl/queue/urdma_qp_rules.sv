@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // MODIFY_QP: the transitions of a QP, and the attributes of each (IBA volume 1, 10.3.1 and the table in 11.2.5.2). No register.
 //
-// Port and alternate path are no attributes here. SQE is not a state that is used. A UD QP has a path MTU, the port's: the
+// Of XRC, an initiator waits and sends again like RC, a target answers like RC. Port and alternate path are no attributes here. SQE is not a state that is used. A UD QP has a path MTU, the port's: the
 // specification leaves it to the channel adapter. CUR_STATE may always be given.
 
 `resetall
@@ -31,15 +31,18 @@ module urdma_qp_rules
   localparam attr_t M_MTU = attr_t'(1 << URDMA_QPM_MTU_LSB);
   localparam attr_t M_SQ_PSN = attr_t'(1 << URDMA_QPM_SQ_PSN_LSB);
   localparam attr_t M_PEER = attr_t'(1 << URDMA_QPM_DEST_QPN_LSB | 1 << URDMA_QPM_RQ_PSN_LSB) | M_AV;
-  localparam attr_t M_RETRY = attr_t'(1 << URDMA_QPM_TIMEOUT_LSB | 1 << URDMA_QPM_RETRY_LSB | 1 << URDMA_QPM_RNR_RETRY_LSB);
+  localparam attr_t M_TIMEOUT = attr_t'(1 << URDMA_QPM_TIMEOUT_LSB);
+  localparam attr_t M_RETRY = attr_t'(1 << URDMA_QPM_RETRY_LSB | 1 << URDMA_QPM_RNR_RETRY_LSB) | M_TIMEOUT;
   localparam attr_t M_RD = attr_t'(1 << URDMA_QPM_MAX_RD_ATOMIC_LSB);
   localparam attr_t M_DEST_RD = attr_t'(1 << URDMA_QPM_MAX_DEST_RD_ATOMIC_LSB);
 
-  logic rc, ud;
+  logic rel, ini, tgt, ud;         // reliable: RC, XRC
   attr_t own;                      // what each transition from INIT on may change, and RESET to INIT has to give
   attr_t key;                      // the part of it that changes while the QP is at work
 
-  assign rc = qp_type == 4'(URDMA_QPT_RC);
+  assign ini = qp_type == 4'(URDMA_QPT_XRC_INI);
+  assign tgt = qp_type == 4'(URDMA_QPT_XRC_TGT);
+  assign rel = qp_type == 4'(URDMA_QPT_RC) || ini || tgt;
   assign ud = qp_type == 4'(URDMA_QPT_UD);
   assign key = ud ? M_QKEY : M_ACCESS;
   assign own = key | M_PKEY;
@@ -58,18 +61,19 @@ module urdma_qp_rules
       end
       4'(URDMA_QPS_RTR): begin
         transition_ok = old_state == 4'(URDMA_QPS_INIT);
-        required = M_MTU | (ud ? '0 : M_PEER) | (rc ? M_DEST_RD | M_MIN_RNR : '0);
+        required = M_MTU | (ud ? '0 : M_PEER) | (rel && !ini ? M_DEST_RD | M_MIN_RNR : '0);
         allowed = M_STATES | own | required;
       end
       4'(URDMA_QPS_RTS): begin
         transition_ok = old_state == 4'(URDMA_QPS_RTR) || old_state == 4'(URDMA_QPS_RTS) || old_state == 4'(URDMA_QPS_SQD);
-        if (old_state == 4'(URDMA_QPS_RTR)) required = M_SQ_PSN | (rc ? M_RETRY | M_RD : '0);
-        allowed = M_STATES | key | (rc ? M_MIN_RNR : '0) | required;
+        if (old_state == 4'(URDMA_QPS_RTR)) required = M_SQ_PSN | (tgt ? M_TIMEOUT : rel ? M_RETRY | M_RD : '0);
+        allowed = M_STATES | key | required;
+        if (rel && !(ini && old_state == 4'(URDMA_QPS_RTR))) allowed |= M_MIN_RNR;
       end
       4'(URDMA_QPS_SQD): begin
         transition_ok = old_state == 4'(URDMA_QPS_RTS) || old_state == 4'(URDMA_QPS_SQD);
         if (old_state == 4'(URDMA_QPS_RTS)) allowed = M_STATES | attr_t'(1 << URDMA_QPM_SQD_EVENT_LSB);
-        else allowed = M_STATES | own | (ud ? '0 : M_AV) | (rc ? M_RETRY | M_RD | M_DEST_RD | M_MIN_RNR : '0);
+        else allowed = M_STATES | own | (ud ? '0 : M_AV) | (rel ? M_RETRY | M_RD | M_DEST_RD | M_MIN_RNR : '0);
       end
       default: transition_ok = 1'b0;
     endcase

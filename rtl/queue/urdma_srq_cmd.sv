@@ -2,7 +2,9 @@
 // Commands of SRQs, and the directory of SRQs: part of urdma_cmdq, whose steps it follows.
 //
 //  look     (X_DEC) the entry is read: of a command of SRQs its object, else the SRQ that CREATE_QP names
-//  status, qp_ok, pd  (X_CHECK) what the command of SRQs gets; that SRQ exists; PD of the SRQ that a DESTROY_SRQ is for
+//  status, qp_ok  (X_CHECK) what the command of SRQs gets; that SRQ exists, and is for the QPs that name one
+//  xrcd, cqn  the XRC domain and the CQ that CREATE_SRQ names, to be looked up: *_ok in X_CHECK
+//  held     (X_CHECK) what the SRQ that is created or destroyed refers to
 //  act      (X_ACT) the status is OK: the directory is written
 //  ref_*    (X_REF_*) a QP that begins to use SRQ ref_srqn, or uses it no more
 //  out      (X_OUT) the operation is given to urdma_srq, until sro_ready; ans is for the completion of the command
@@ -28,10 +30,14 @@ module urdma_srq_cmd
 
   input  wire logic [511:0]      cmd,
   input  wire logic              look,
+  output      logic [15:0]       xrcd,
+  output      logic [23:0]       cqn,
   input  wire logic              pd_ok,
+  input  wire logic              xrcd_ok,
+  input  wire logic              cq_ok,
   output      logic [7:0]        status,
   output      logic              qp_ok,
-  output      logic [PD_W-1:0]   pd,
+  output      srq_held_t         held,
   input  wire logic              act,
   input  wire logic              out,
   output      srq_ans_t          ans,
@@ -62,7 +68,7 @@ module urdma_srq_cmd
     logic             valid;
     logic             dying;
     logic [REF_W-1:0] refs;    // QPs
-    logic [PD_W-1:0]  pd;
+    srq_held_t        held;
     logic [3:0]       log_entries;
   } ent_t;
   typedef struct packed {
@@ -79,6 +85,7 @@ module urdma_srq_cmd
   logic [15:0] limit;
   logic [7:0] ring_status;
   ent_t ent, wd;
+  srq_held_t named;
 
   assign op = cmd[URDMA_CMD0_OPCODE_LSB +: URDMA_CMD0_OPCODE_W];
   assign obj = cmd[URDMA_CMD0_OBJ_LSB +: URDMA_CMD0_OBJ_W];
@@ -90,11 +97,15 @@ module urdma_srq_cmd
   assign page = cmd[URDMA_CMD_SRQ1_DB_PAGE_LSB +: URDMA_CMD_SRQ1_DB_PAGE_W];
   assign ring = cmd[URDMA_CMD_SRQ2_RING_LSB +: URDMA_CMD_SRQ2_RING_W];
   assign limit = cmd[URDMA_CMD_MSRQ1_LIMIT_LSB +: URDMA_CMD_MSRQ1_LIMIT_W];
+  assign xrcd = cmd[URDMA_CMD_SRQ4_XRCD_LSB +: URDMA_CMD_SRQ4_XRCD_W];
+  assign cqn = cmd[URDMA_CMD_SRQ4_CQN_LSB +: URDMA_CMD_SRQ4_CQN_W];
+  assign named = '{pd: cmd[URDMA_CMD_SRQ1_PD_LSB +: PD_W], xrc: cmd[URDMA_CMD_SRQ1_XRC_LSB], xrcd: xrcd[PD_W-1:0],
+                   cqn: cqn[CQN_W-1:0]};
 
   // ---- checks ----------------------------------------------------------------------------------------------
   assign live = ent.valid && !ent.dying;
-  assign qp_ok = live && (qp_srqn >> SRQN_W) == '0;
-  assign pd = ent.pd;
+  assign qp_ok = live && (qp_srqn >> SRQN_W) == '0 && !ent.held.xrc;
+  assign held = is_create ? named : ent.held;
   assign ring_status = check_ring(ring, cmd[URDMA_CMD_SRQ3_ADDR_LSB +: 12], LOG_MAX, 4'd6, 4'd9);
 
   always_comb begin
@@ -105,7 +116,8 @@ module urdma_srq_cmd
     else if (is_destroy && ent.refs != '0) status = 8'(URDMA_CS_BUSY);
     else if (is_modify && 17'(limit) > (17'd1 << ent.log_entries)) status = 8'(URDMA_CS_BAD_ATTR);
     else if (is_create) begin
-      if (!pd_ok) status = 8'(URDMA_CS_BAD_PD);
+      if (!pd_ok || (named.xrc && !xrcd_ok)) status = 8'(URDMA_CS_BAD_PD);
+      else if (named.xrc && !cq_ok) status = 8'(URDMA_CS_BAD_CQ);
       else if ((page >> DBP_W) != '0) status = 8'(URDMA_CS_BAD_DB_PAGE);
       else status = ring_status;
     end
@@ -131,7 +143,7 @@ module urdma_srq_cmd
     end else begin
       wd.valid = 1'b1;
       wd.dying = is_destroy;
-      wd.pd = cmd[URDMA_CMD_SRQ1_PD_LSB +: PD_W];
+      wd.held = named;
       wd.log_entries = ring[URDMA_RING_LOG_ENTRIES_LSB +: 4];
     end
     db_wd = '0;
@@ -167,7 +179,8 @@ module urdma_srq_cmd
       if (is_modify) sro.limit = limit;
       if (is_create) begin
         sro.cfg.ring = get_ring(ring, cmd[URDMA_CMD_SRQ3_ADDR_LSB +: 64]);
-        sro.cfg.pd = cmd[URDMA_CMD_SRQ1_PD_LSB +: PD_W];
+        sro.cfg.pd = named.pd;
+        if (named.xrc) {sro.cfg.xrc, sro.cfg.xrcd, sro.cfg.cqn} = {1'b1, named.xrcd, named.cqn};
       end
     end
   end

@@ -5,6 +5,7 @@ rx/urdma_rx_parse.sv
 rx/urdma_rx_mcast.sv
 rx/urdma_rx_lookup.sv
 rx/urdma_rx_unrel.sv
+rx/urdma_rx_xrc.sv
 rx/urdma_rx_resp.sv
 rx/urdma_srq.sv
 rx/urdma_rx_srq_idx.sv

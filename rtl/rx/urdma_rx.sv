@@ -320,6 +320,12 @@ module urdma_rx
     .op_valid(mco_valid), .op(mco), .op_ready(mco_ready), .op_status(mco_status), .any(mc_any)
   );
 
+  /* verilator lint_off UNUSEDSIGNAL */  // flush tokens of the responder only
+  logic [1:0] tok_en;
+  logic [1:0][QPN_W-1:0] tok_qpn;
+  /* verilator lint_on UNUSEDSIGNAL */
+  logic [SRQN_W-1:0] tok_srqn;
+
   localparam logic [15:0] RESP_STATES = (16'd1 << URDMA_QPS_RTR) | (16'd1 << URDMA_QPS_RTS)
       | (16'd1 << URDMA_QPS_SQD) | (16'd1 << URDMA_QPS_SQE);
   localparam logic [15:0] CMPL_STATES = (16'd1 << URDMA_QPS_RTS) | (16'd1 << URDMA_QPS_SQD);
@@ -330,7 +336,7 @@ module urdma_rx
       .in_valid(it_valid[i]), .in_ready(it_ready[i]), .in(it[i]),
       .qpr_req_valid(qpr_req_valid[i]), .qpr_req_qpn(qpr_req_qpn[i]), .qpr_req_ready(qpr_req_ready[i]),
       .qpr_rsp_valid(qpr_rsp_valid[i]), .qpr_rsp(qpr_rsp[i]),
-      .gid_idx(gid_idx[i]), .gid(gid[i]),
+      .gid_idx(gid_idx[i]), .gid(gid[i]), .tok_en(tok_en[i]), .tok_qpn(tok_qpn[i]), .tok_srqn,
       .out_valid(found_valid[i]), .out_ready(found_ready[i]), .out(found[i])
     );
   end
@@ -376,7 +382,7 @@ module urdma_rx
     .flush_valid(flush_valid), .flush_qpn(flush_qpn), .flush_ready(flush_ready),
     .rst_valid(rst_valid), .rst_qpn(rst_qpn), .rst_gen(rst_gen), .rst_idx(rst_idx),
     .done_en(done_en), .done_qpn(done_qpn), .done_idx(done_idx),
-    .take_valid, .take_srqn, .got, .got_commit,
+    .take_valid, .take_srqn, .got, .got_commit, .tok_en(tok_en[0]), .tok_qpn(tok_qpn[0]), .tok_srqn,
     .cnt(cnt_resp), .drop_valid(drop_valid), .drop_psn(drop_psn), .drop_qpn(drop_qpn), .drop_opcode(drop_opcode)
   );
 

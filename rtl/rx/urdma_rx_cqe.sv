@@ -31,6 +31,7 @@ module urdma_rx_cqe
       else if (op.inv) opcode = 8'(URDMA_WR_SEND_INV);
     end
     w = '0;
+    w[URDMA_CQE0_XRC_LSB] = op.xrc;
     w[URDMA_CQE0_IMM_LSB] = op.imm_valid && good;
     w[URDMA_CQE0_INV_LSB] = op.inv && good;
     w[URDMA_CQE0_SOLICITED_LSB] = op.se && good;
@@ -45,7 +46,7 @@ module urdma_rx_cqe
     w[URDMA_CQE1_LENGTH_LSB+:32] = good ? op.mlen : 32'd0;
     w[URDMA_CQE1_QPN_LSB+:24] = 24'(op.qpn);
     w[URDMA_CQE2_IMM_LSB+:32] = ((op.imm_valid || op.inv) && good) ? op.imm : 32'd0;
-    w[URDMA_CQE2_SRC_QPN_LSB+:24] = op.dest_qpn;
+    w[URDMA_CQE2_SRC_QPN_LSB+:24] = op.dest_qpn;  // XRC: CQE2_SRQN, which has the same place
     cqe = '{cqn: op.cqn, solicited: op.se && good, cqe: w};
   end
 

@@ -8,7 +8,8 @@
 // stages behind the answer never wait. A packet that fails a check comes out with pass 0: it may own lines of the
 // packet buffer, which are given back in order.
 //
-// A QP takes packets of its own transport. For UD the addresses are not compared: the parser has found that the frame is to one
+// A QP takes packets of its own transport; of XRC a target takes requests, an initiator answers. tok_*: the SRQ that a flush
+// token of a target is for comes from urdma_rx_xrc. For UD the addresses are not compared: the parser has found that the frame is to one
 // of the port's own.
 
 `resetall
@@ -43,6 +44,9 @@ module urdma_rx_lookup
   input  wire qp_cfg_t          qpr_rsp,
   output      logic [GID_W-1:0] gid_idx,
   input  wire gid_t             gid,
+  output      logic             tok_en,
+  output      logic [QPN_W-1:0] tok_qpn,
+  input  wire logic [SRQN_W-1:0] tok_srqn,     // latency 1
 
   output      logic             out_valid,
   input  wire logic             out_ready,
@@ -81,7 +85,7 @@ module urdma_rx_lookup
   qp_cfg_t r1_cfg_reg;             // the other readers' fields
   /* verilator lint_on UNUSEDSIGNAL */
   logic r2_exists_reg, r2_pass_reg, r2_ud_reg;
-  logic r1_exists, r1_pass, r1_ud, r1_own, r2_pass;
+  logic r1_exists, r1_pass, r1_ud, r1_tgt, r1_own, r2_pass;
   bth_t r1_bth;
   found_t r2_found_reg, f_in;
   logic [11:0] r2_vlan;
@@ -91,15 +95,20 @@ module urdma_rx_lookup
     return a[14:0] == b[14:0] && a[14:0] != '0 && (a[15] || b[15]);
   endfunction
 
+  assign tok_en = qpr_rsp_valid && meta.kind == IT_KICK;
+  assign tok_qpn = meta.pkt.dqpn[QPN_W-1:0];
+
   assign gid_idx = r1_cfg_reg.sgid;
   assign r1_bth = r1_reg.pkt.bth;
   assign r1_exists = r1_cfg_reg.valid && r1_reg.pkt.dqpn[23:QPN_W] == '0;
   assign r1_ud = r1_cfg_reg.qp_type == 4'(URDMA_QPT_UD);
+  assign r1_tgt = r1_cfg_reg.qp_type == 4'(URDMA_QPT_XRC_TGT);
   always_comb begin
     case (r1_bth.transport)
       XP_RC: r1_own = r1_cfg_reg.qp_type == 4'(URDMA_QPT_RC);
       XP_UC: r1_own = r1_cfg_reg.qp_type == 4'(URDMA_QPT_UC);
       XP_UD: r1_own = r1_ud;
+      XP_XRC: r1_own = (r1_bth.ack || r1_bth.response) ? r1_cfg_reg.qp_type == 4'(URDMA_QPT_XRC_INI) : r1_tgt;
       default: r1_own = 1'b0;
     endcase
   end
@@ -125,9 +134,11 @@ module urdma_rx_lookup
       r2_found_reg.pass <= 1'b0;
       r2_found_reg.qpn <= r1_reg.pkt.dqpn[QPN_W-1:0];
       r2_found_reg.bad_qkey <= r1_ud && r1_cfg_reg.qkey != be32(r1_reg.pkt.ext[31:0]);
-      r2_found_reg.unrel <= r1_cfg_reg.qp_type != 4'(URDMA_QPT_RC);
-      r2_found_reg.srq <= r1_cfg_reg.srq;
-      r2_found_reg.srqn <= r1_cfg_reg.srqn;
+      r2_found_reg.unrel <= r1_ud || r1_cfg_reg.qp_type == 4'(URDMA_QPT_UC);
+      r2_found_reg.srq <= r1_cfg_reg.srq || r1_tgt;
+      r2_found_reg.srqn <= !r1_tgt ? r1_cfg_reg.srqn : (r1_reg.kind == IT_KICK) ? tok_srqn : r1_reg.pkt.srqn[SRQN_W-1:0];
+      r2_found_reg.xrc <= r1_tgt;
+      r2_found_reg.no_srqn <= r1_reg.kind != IT_KICK && (!r1_bth.xrceth || r1_reg.pkt.srqn[23:SRQN_W] != '0);
       r2_found_reg.opcode <= r1_reg.pkt.opcode;
       r2_found_reg.bth <= r1_bth;
       r2_found_reg.ipv4 <= r1_reg.pkt.ipv4;

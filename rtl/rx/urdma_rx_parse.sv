@@ -20,7 +20,7 @@
 //   3  x0      stream shifted by 2 bytes: behind the 14 or 18 bytes of Ethernet header, every part of a RoCE
 //              packet then lies at a multiple of 4
 //   4  x1      headers decoded (dec); with x0, the window from which the payload is aligned
-//   5  y0      payload line, and the beat as the ICRC sees it
+//   5  y0      payload line, and the beat as the ICRC sees it; the XRCETH is taken out of the extended headers
 //   6-9 y1-4   the ICRC engine's stages
 //   10         y4: payload line to the buffer; with the frame's last beat the verdict, and the packet goes on.
 //
@@ -93,8 +93,8 @@ module urdma_rx_parse
   assign rx_bytes = d0_valid ? d0.n : 7'd0;
 
   // ---- x0: shifted stream ----------------------------------------------------------------------------
-  // Bytes of the headers from the IP header on: 40 IPv6, 8 UDP, 12 BTH, 28 of what follows.
-  localparam int L4 = 20 + EXT_BYTES;
+  // Bytes of the headers from the IP header on: 40 IPv6, 8 UDP, 12 BTH, 4 XRCETH, 28 of what follows.
+  localparam int L4 = 24 + EXT_BYTES;
   localparam int HDR = 40 + L4;
 
   logic x0_valid_reg, x0_first_reg, x0_last_reg, x0_err_reg;
@@ -159,7 +159,8 @@ module urdma_rx_parse
     logic        v6;
     logic [13:0] xlen;             // bytes of the shifted stream up to the end of the ICRC
     logic [6:0]  off;              // where the payload begins in it
-    pkt_t        pkt;
+    pkt_t        pkt;              // in this stage ext begins with the XRCETH, if there is one
+    logic [31:0] tail;             // what stands behind ext
   } dec_t;
 
   function automatic logic [15:0] ip_sum(input logic [159:0] h);
@@ -177,6 +178,7 @@ module urdma_rx_parse
     logic [8*L4-1:0] l4;           // UDP, BTH, extended headers
     /* verilator lint_on UNUSEDSIGNAL */
     logic [6:0] ipl;
+    logic [5:0] ext_len;           // all extended headers
     logic [15:0] tot, ulen;
     bth_t bth;
     logic [16:0] room;             // payload with pad; negative if bit 16
@@ -197,10 +199,11 @@ module urdma_rx_parse
     d.pkt.bth = bth;
     ud = bth.valid && bth.transport == XP_UD;
     pad = l4[8*9+4+:2];
-    room = 17'(ulen) - 17'd24 - 17'(bth.ext_len);
+    ext_len = 6'(bth.ext_len) + {3'd0, bth.xrceth, 2'd0};
+    room = 17'(ulen) - 17'd24 - 17'(ext_len);
     // An ATOMIC acknowledge's value counts as payload for the packet buffer; so does the GRH of a datagram, which is put over the
     // 40 bytes in front of its payload.
-    d.off = (vlan ? 7'd16 : 7'd12) + ipl + (ud ? 7'(20 - GRH_BYTES) : 7'd20) + (bth.atomic_ack ? 7'd4 : 7'(bth.ext_len));
+    d.off = (vlan ? 7'd16 : 7'd12) + ipl + (ud ? 7'(20 - GRH_BYTES) : 7'd20) + (bth.atomic_ack ? 7'd4 : 7'(ext_len));
     d.xlen = 14'(tot) + (vlan ? 14'd16 : 14'd12);
     d.pkt.len = 13'(room) - 13'(pad) + (ud ? 13'(GRH_BYTES) : 13'd0);
     d.pkt.lines = bth.atomic_ack ? 7'd1 : 7'((d.pkt.len + 13'd63) >> 6);
@@ -217,7 +220,7 @@ module urdma_rx_parse
     d.pkt.dqpn = {l4[8*13+:8], l4[8*14+:8], l4[8*15+:8]};
     d.pkt.ackreq = l4[8*16+7];
     d.pkt.psn = {l4[8*17+:8], l4[8*18+:8], l4[8*19+:8]};
-    d.pkt.ext = l4[8*20+:8*EXT_BYTES];
+    {d.tail, d.pkt.ext} = l4[8*20+:8*(4+EXT_BYTES)];
     return d;
   endfunction
 
@@ -385,7 +388,13 @@ module urdma_rx_parse
       logic [511:0] c;
       y0_reg <= y_next;
       err_reg <= x1_err_all;
-      if (x1_first_reg) y0_dec_reg <= dec_reg;
+      if (x1_first_reg) begin
+        y0_dec_reg <= dec_reg;
+        if (dec_reg.pkt.bth.xrceth) begin
+          y0_dec_reg.pkt.srqn <= be24(dec_reg.pkt.ext[31:8]);
+          y0_dec_reg.pkt.ext <= {dec_reg.tail, dec_reg.pkt.ext[8*EXT_BYTES-1:32]};
+        end
+      end
       if (y_next.line) begin
         w = {x0_reg[479:0], x1_reg};
         if (dec_reg.off[5]) w[735:0] = w[991:256];

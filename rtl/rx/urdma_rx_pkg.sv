@@ -45,7 +45,8 @@ package urdma_rx_pkg;
     logic [15:0]      pkey;
     logic [23:0]      dqpn;
     logic [23:0]      psn;
-    logic [8*EXT_BYTES-1:0] ext;   // extended headers as they lie on the wire, first byte in [7:0]
+    logic [23:0]      srqn;        // of the XRCETH; only if bth.xrceth
+    logic [8*EXT_BYTES-1:0] ext;   // the other extended headers as they lie on the wire, first byte in [7:0]
     logic [12:0]      len;         // payload bytes without pad, 0..4096; UD: 40..4136
     logic [BUF_W-1:0] line;        // where the payload begins in the packet buffer
     logic [6:0]       lines;       // ceil(len / 64), 65 at most; ATOMIC acknowledge: 1, its value lies there too
@@ -89,6 +90,8 @@ package urdma_rx_pkg;
     logic             unrel;       // the QP is of UC or UD
     logic             srq;         // its receive WQEs come from SRQ srqn
     logic [SRQN_W-1:0] srqn;
+    logic             xrc;         // with srq: a target QP of XRC. srqn: of the packet; IT_KICK: of the message in progress
+    logic             no_srqn;     // with xrc: the packet names no SRQ, or one beyond 2**SRQN_W
     logic [QPN_W-1:0] qpn;
     logic [7:0]       opcode;      // for the trace
     bth_t             bth;
@@ -177,6 +180,7 @@ package urdma_rx_pkg;
     logic             srq;         // its WQE is of an SRQ; wqe: behind urdma_rx_srq_idx its place in the array
     logic             srq_new;     // it is the first to use this WQE; in front of urdma_rx_srq_idx, wqe: index in the ring
     logic             srq_bad;     // behind urdma_rx_srq_idx: the WQE could not be found; OK_NONE
+    logic             xrc;         // its SRQ is an XRC SRQ, with number dest_qpn
     logic [12:0]      len;         // OK_RSP of an ATOMIC: 8
     logic [BUF_W-1:0] line;
     logic [6:0]       lines;
@@ -204,8 +208,8 @@ package urdma_rx_pkg;
     logic [31:0]      mlen;        // bytes of the message up to the end of this packet
     logic [15:0]      wqe;
     logic [CQN_W-1:0] cqn;
-    logic [PD_W-1:0]  pd;
-    logic [23:0]      dest_qpn;
+    logic [PD_W-1:0]  pd;          // of the keys that the request names; SRQ: those in its WQEs are of fetch_t.pd
+    logic [23:0]      dest_qpn;    // for the CQE; XRC: number of the SRQ
     logic             grh;         // UD; with it, of the frame:
     logic             ipv4;
     logic             vlan_valid;

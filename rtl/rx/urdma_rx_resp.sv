@@ -10,7 +10,8 @@
 //  rst_*   (to placement) a QP begins a new life with WQE rst_idx: the operations of its earlier lives have no effect
 //  done_*  read of placement's count of completed WQEs, for QUERY; latency 1
 //  take_*  (to urdma_srq) a request to a QP with an SRQ is looked at; got is the answer, when it is decided on, and got_commit
-//          takes the WQE
+//          takes the WQE. A flush token of XRC asks, too
+//  tok_*   (from the look-up) the SRQ that such a token is for; latency 1
 //
 // A request is looked at in the order of volume 1, 9.7.4.1: PSN, opcode sequence, opcode and length, the right of the QP and
 // the key, and only then what it needs here, a receive WQE. The key is not checked here: a WRITE with immediate that finds no
@@ -25,7 +26,7 @@
 //
 // A QP with an SRQ takes a WQE when a message begins to use one. It has at most one (`held`), until that is completed: a message
 // of UC that is dropped leaves it to the next one. The SRQ may be gone when its QP is being destroyed; then the packet finds no
-// QP.
+// QP. A request of XRC names its SRQ, and urdma_rx_xrc says whether it may use it. PD, CQ and ring are those of the SRQ then.
 //
 // Three stages: S0 reads, S1 waits, S2 decides and writes. An item whose QP is in S1 waits in front of S0, and what S2 writes is
 // seen by S0 in the same cycle: one item each cycle for different QPs, one each 2 cycles for one QP. Items enter
@@ -80,6 +81,9 @@ module urdma_rx_resp
   output      logic [SRQN_W-1:0]      take_srqn,
   input  wire srq_got_t               got,
   output      logic                   got_commit,
+  input  wire logic                   tok_en,
+  input  wire logic [QPN_W-1:0]       tok_qpn,
+  output      logic [SRQN_W-1:0]      tok_srqn,
 
   output      logic [URDMA_CNT_N-1:0] cnt,
   output      logic                   drop_valid,  // a packet without effect, for the trace
@@ -127,7 +131,7 @@ module urdma_rx_resp
   end
 
   assign in_ready = s0_valid && s0_src == S_ITEM;
-  assign take_valid = in_ready && in.kind == IT_PKT && in.pass && in.srq && !in.bth.response;
+  assign take_valid = in_ready && (in.kind == IT_PKT || (in.kind == IT_KICK && in.xrc)) && in.pass && in.srq && !in.bth.response;
   assign take_srqn = in.srqn;
   assign kick_ready = s0_valid && s0_src == S_KICK;
   assign done_en = s0_valid && s0_src == S_QPC;
@@ -188,9 +192,10 @@ module urdma_rx_resp
   logic push, flush_push;
   op_t op, op_base, u_op;
   fetch_t fe;
-  logic is_dup, bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, posted, srq, srq_dead, use_wqe, c_dup, c_seq, c_noqp, drop, alive, u_en, u_seq;
+  logic is_dup, bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, posted, srq, srq_dead, use_wqe, c_dup, c_seq, c_noqp, drop, alive, u_en, u_seq, xrc, x_missing, x_other, x_open;
   drop_why_e u_why;
   logic [12:0] mtu;
+  logic [PD_W-1:0] pd;
   logic [23:0] psn_diff, rd_diff;
   logic [31:0] mlen, left, wr_key, aeth_key;
   logic [63:0] wr_va;
@@ -234,6 +239,8 @@ module urdma_rx_resp
   assign need_wqe = h.write ? h.imm : (h.send && h.first);
   assign has_wqe = s2_st_reg.in_msg && !s2_st_reg.write;
   assign srq = s2_in_reg.srq && !h.response;
+  assign xrc = s2_in_reg.xrc;
+  assign pd = xrc ? got.cfg.pd : s2_in_reg.pd;
   assign posted = srq ? s2_st_reg.held || got.has_wqe : s2_st_reg.ci != s2_st_reg.pi;
   assign srq_dead = srq && got.dead;
   assign mlen = (h.first ? 32'd0 : s2_st_reg.moff) + 32'(s2_in_reg.len);
@@ -249,8 +256,8 @@ module urdma_rx_resp
 
   always_comb begin
     fe.moff = h.first ? 32'd0 : s2_st_reg.moff;
-    // with an SRQ the keys in its WQEs are of its PD; that of a RETH is of the QP's
-    fe.pd = (srq && h.send) ? got.cfg.pd : s2_in_reg.pd;
+    // with an SRQ the keys in its WQEs are of its PD; that of a RETH is of the QP's, but for XRC
+    fe.pd = (srq && h.send) ? got.cfg.pd : pd;
     fe.rq = srq ? got.cfg.ring : s2_in_reg.rq;
     fe.key = wr_key;
     fe.va = wr_va;
@@ -261,6 +268,7 @@ module urdma_rx_resp
     op_base.gen = s2_st_reg.gen;
     op_base.unrel = s2_in_reg.unrel;
     op_base.srq = srq;
+    op_base.xrc = xrc;
     op_base.len = s2_in_reg.len;
     op_base.line = s2_in_reg.line;
     op_base.lines = s2_in_reg.lines;
@@ -277,9 +285,9 @@ module urdma_rx_resp
     op_base.se = s2_in_reg.se;
     op_base.mlen = mlen;
     op_base.wqe = srq ? got.index : s2_st_reg.ci;
-    op_base.cqn = s2_in_reg.cqn;
-    op_base.pd = s2_in_reg.pd;
-    op_base.dest_qpn = s2_in_reg.dest_qpn;
+    op_base.cqn = xrc ? got.cfg.cqn : s2_in_reg.cqn;
+    op_base.pd = pd;
+    op_base.dest_qpn = xrc ? 24'(s2_in_reg.srqn) : s2_in_reg.dest_qpn;
     op_base.first = h.first;
     op_base.grh = h.transport == XP_UD;
     op_base.ipv4 = s2_in_reg.ipv4;
@@ -298,11 +306,18 @@ module urdma_rx_resp
     if (h.last && (h.send || h.imm)) taken.ci = s2_st_reg.ci + 16'd1;
   end
 
-  assign alive = s2_in_reg.pass && s2_st_reg.active && !s2_st_reg.err && (!srq || got.exists);
+  assign alive = s2_in_reg.pass && s2_st_reg.active && !s2_st_reg.err && (!srq || xrc || got.exists);
   assign u_en = s2_valid_reg && s2_src_reg == S_ITEM && s2_in_reg.kind == IT_PKT && s2_in_reg.unrel && alive;
   urdma_rx_unrel u_unrel (
     .en(u_en), .in(s2_in_reg), .s(s2_st_reg), .taken, .base(op_base), .bad_len, .no_right, .no_wqe(need_wqe && !posted),
     .next(u_next), .op(u_op), .why(u_why), .seq(u_seq)
+  );
+
+  urdma_rx_xrc u_xrc (
+    .clk, .look(s0_valid), .look_qpn(s0_qpn), .s1_valid(s1_valid_reg), .s1_srqn(s1_in_reg.srqn),
+    .in(s2_in_reg), .s(s2_st_reg), .got,
+    .begins(s2_valid_reg && s2_src_reg == S_ITEM && op.xrc && op.first && op.kind inside {OK_DATA, OK_WRITE}),
+    .missing(x_missing), .other(x_other), .open(x_open), .tok_en, .tok_qpn, .tok_srqn
   );
 
   always_comb begin
@@ -366,11 +381,11 @@ module urdma_rx_resp
 
           IT_KICK: begin
             wd.queued = 1'b0;
-            if (s2_in_reg.pass && s2_st_reg.err && !s2_st_reg.flushed) begin
+            if (s2_in_reg.pass && s2_st_reg.err && !s2_st_reg.flushed && (!xrc || x_open)) begin
               push = 1'b1;
               op.kind = OK_FLUSH;
               op.wqe = s2_st_reg.pi;
-              op.est = srq;
+              op.est = srq && !xrc;
               wd.flushed = srq;
             end
           end
@@ -415,13 +430,15 @@ module urdma_rx_resp
               c_dup = 1'b1;
               if (h.read) begin
                 // what it asks for now may be wrong; that is no reason to end the QP
-                if (bad_req || no_right || !(rd_diff[23] || rd_diff == '0)) begin
+                if (bad_req || no_right || x_missing || !(rd_diff[23] || rd_diff == '0)) begin
                   drop = 1'b1;
                 end else begin
                   op.kind = OK_READ;
                   op.dup = 1'b1;
                   op.ack = 1'b1;
                 end
+              end else if (h.atomic && x_missing) begin
+                drop = 1'b1;
               end else if (h.atomic) begin
                 op.kind = OK_ATOMIC;
                 op.dup = 1'b1;
@@ -436,15 +453,15 @@ module urdma_rx_resp
               op.psn = s2_st_reg.epsn;
               op.syndrome = SYN_NAK_SEQ;
               drop = 1'b1;
-            end else if (bad_seq || bad_req) begin
+            end else if (bad_seq || bad_req || x_missing || x_other) begin
               wd.err = 1'b1;
               op.ack = 1'b1;
               op.syndrome = SYN_NAK_INV;
               op.err = 1'b1;
-              // reported by the WQE of the message, or by an event if there is none
-              op.cqe = has_wqe;
+              // reported by the WQE of the message, or by an event if there is none, or it is of another SRQ
+              op.cqe = has_wqe && !x_missing && !x_other;
               op.status = 8'(URDMA_WC_REM_INV_REQ_ERR);
-              op.ev = has_wqe ? 8'd0 : 8'(URDMA_EV_QP_REQ_ERR);
+              op.ev = op.cqe ? 8'd0 : 8'(URDMA_EV_QP_REQ_ERR);
               drop = 1'b1;
             end else if (no_right) begin
               wd.err = 1'b1;

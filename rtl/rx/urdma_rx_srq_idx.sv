@@ -208,7 +208,10 @@ module urdma_rx_srq_idx
     .clk, .wr_en(head_pop && head.op.srq_new), .wr_addr(head.op.qpn), .wr_data(index),
     .rd_en(ready), .rd_addr(head.op.qpn), .rd_data(kept)
   );
-  assign index = head.op.srq_new ? line[16*head.op.wqe[4:0] +: 16] : kept;
+  // What is kept is of the same SRQ, unless a number of an XRC SRQ had 2**SRQ_LIFE_W lives within one message (urdma_rx_xrc).
+  // Even then it names a place in the array.
+  assign index = head.op.srq_new ? line[16*head.op.wqe[4:0] +: 16]
+      : kept & 16'((17'd1 << head.fetch.rq.log_entries) - 17'd1);
   assign bad = head.op.srq_new && (bad_reg[head.line] || (index >> head.fetch.rq.log_entries) != '0);
 
   always_ff @(posedge clk) begin

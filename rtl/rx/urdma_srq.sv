@@ -10,6 +10,8 @@
 //  kill_*  the ring of indices cannot be read, or an index in it is beyond the array: ends the SRQ
 //  ev_*    EV_SRQ_LIMIT, EV_SRQ_ERR, to EQ 0
 //
+// got.life counts the creations of the number and survives DESTROY: urdma_rx_xrc tells an SRQ from an earlier one by it.
+//
 // Three stages, as in the responder: S0 reads, S1 waits, S2 decides and writes. S1 sees what S2 writes, so one of each kind may
 // follow the other in every cycle, also for one SRQ. Takes go first, then kills, doorbells, operations: each of them waits
 // for a cycle without a take, and for nothing else. Packets, and so takes, come in less than two cycles out of three.
@@ -62,6 +64,7 @@ module urdma_srq
     logic        valid;
     logic        dead;
     logic        used;         // a WQE was taken
+    logic [SRQ_LIFE_W-1:0] life;
     logic [15:0] pi;
     logic [15:0] ci;
     logic [15:0] limit;        // 0: not armed
@@ -185,6 +188,7 @@ module urdma_srq
               wr = 1'b1;
               wd = '0;
               wd.valid = 1'b1;
+              wd.life = st_reg.life + 1'b1;
               wd.cfg = op.cfg;
             end
             SRO_MODIFY: begin
@@ -197,6 +201,7 @@ module urdma_srq
               op_ready = quiet;
               wr = 1'b1;
               wd = '0;
+              wd.life = st_reg.life;
             end
             default: op_ready = 1'b1;
           endcase
@@ -210,7 +215,7 @@ module urdma_srq
   end
 
   assign got_valid = s2_valid_reg && s2_src_reg == S_TAKE;
-  assign got = '{exists: st_reg.valid, dead: st_reg.dead, fresh: !st_reg.used, has_wqe: alive && left != '0,
+  assign got = '{exists: st_reg.valid, dead: st_reg.dead, fresh: !st_reg.used, life: st_reg.life, has_wqe: alive && left != '0,
                  index: st_reg.ci & mask, left: left, cfg: st_reg.cfg};
   assign op_ans = '{ci: st_reg.ci, pi: st_reg.pi, limit: st_reg.limit};
 

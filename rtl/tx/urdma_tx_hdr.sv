@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Header assembly: Ethernet, VLAN, IPv4 or IPv6, UDP, BTH and extended header of a packet, in 3 cycles, one packet a cycle.
+// Header assembly: Ethernet, VLAN, IPv4 or IPv6, UDP, BTH and extended headers of a packet, in 3 cycles, one packet a cycle.
 // (RoCEv2: IBA volume 1, annex A17; BTH: 9.2.)
 //
 // The GID table entry (source MAC, source address, VLAN) is asked for in cycle 1 and used in cycle 2. The stages never
@@ -89,10 +89,12 @@ module urdma_tx_hdr
   logic [18*8-1:0] l2v;          // with it
   logic [20*8-1:0] ip4;
   logic [40*8-1:0] ip6;
-  logic [48*8-1:0] xp;           // UDP, BTH, extended header
+  logic [52*8-1:0] xp;           // UDP, BTH, extended headers
   logic [15:0] ethertype;
+  logic [7:0] opcode;
   logic [HDR_BYTES*8-1:0] bytes;
 
+  assign opcode = {h3_reg.path.service, h3_reg.opcode[4:0]};
   assign ethertype = be16(h3_gid_reg.ipv4 ? 16'h0800 : 16'h86dd);
   assign l2 = {ethertype, h3_gid_reg.smac, h3_reg.path.dmac};
   assign l2v = {ethertype, be16({h3_reg.path.pcp, 1'b0, h3_gid_reg.vlan}), be16(16'h8100), h3_gid_reg.smac, h3_reg.path.dmac};
@@ -102,7 +104,7 @@ module urdma_tx_hdr
                 be32({4'd6, h3_reg.path.tclass, h3_reg.path.flow_label})};
   assign xp = {h3_reg.ext,
                be24(h3_reg.psn), h3_reg.ackreq, 7'd0, be24(h3_reg.path.dest_qpn), 8'd0,
-               be16(h3_reg.path.pkey), h3_reg.se, 1'b1, h3_pad_reg, 4'd0, h3_reg.opcode,
+               be16(h3_reg.path.pkey), h3_reg.se, 1'b1, h3_pad_reg, 4'd0, opcode,
                16'd0, be16(h3_udp_len_reg), be16(16'd4791), be16(h3_reg.path.udp_sport)};
 
   always_comb begin
@@ -119,7 +121,7 @@ module urdma_tx_hdr
   always_comb begin
     out = '0;
     out.qpn = h3_reg.qpn;
-    out.opcode = h3_reg.opcode;
+    out.opcode = opcode;
     out.psn = h3_reg.psn;
     out.vlan = h3_gid_reg.vlan_valid;
     out.ipv6 = !h3_gid_reg.ipv4;
@@ -171,7 +173,7 @@ module urdma_tx_hdr
   assign busy = (used_reg != '0);
 
   logic unused;
-  assign unused = ^{fifo_ready, fifo_count, h3_reg.ext_len};
+  assign unused = ^{fifo_ready, fifo_count, h3_reg.ext_len, h3_reg.opcode[7:5]};
 
 endmodule
 

@@ -20,7 +20,7 @@ package urdma_tx_pkg;
   localparam int SEQ_W = 15;
   localparam int GEN_W = 6;          // generation of fetched WQEs
   localparam int ERA_W = 6;          // life of a QP between resets
-  localparam int EXT_BYTES = 28;     // longest extended header of the reliable connection: AtomicETH
+  localparam int EXT_BYTES = 32;     // longest extended headers: XRCETH, AtomicETH
   // A turn sends at most QUANTUM / 256 + TURN_BLKS packets; the PSN window is checked once a turn.
   localparam logic [23:0] PSN_WINDOW = 24'd4194304 - 24'd256;
 
@@ -37,18 +37,33 @@ package urdma_tx_pkg;
   endfunction
 
   // ---- transports -------------------------------------------------------------------------------
-  typedef enum logic [1:0] {XP_RC, XP_UC, XP_UD} xport_e;
+  typedef enum logic [1:0] {XP_RC, XP_UC, XP_UD, XP_XRC} xport_e;
 
   function automatic xport_e xport_of(input logic [3:0] qp_type);
     case (qp_type)
       4'(URDMA_QPT_UC): return XP_UC;
       4'(URDMA_QPT_UD): return XP_UD;
+      4'(URDMA_QPT_XRC_INI), 4'(URDMA_QPT_XRC_TGT): return XP_XRC;
       default: return XP_RC;
+    endcase
+  endfunction
+  // nothing is acknowledged
+  function automatic logic is_unrel(input xport_e x);
+    return (x == XP_UC) || (x == XP_UD);
+  endfunction
+  // the upper three bits of a BTH opcode (IBA volume 1, 5.2.1; XRC: annex A14)
+  function automatic logic [2:0] service_of(input xport_e x);
+    case (x)
+      XP_UC: return 3'b001;
+      XP_UD: return 3'b011;
+      XP_XRC: return 3'b101;
+      default: return 3'b000;
     endcase
   endfunction
 
   // ---- header fields that come from the QP's configuration, of a datagram from its WQE ------------
   typedef struct packed {
+    logic [2:0]       service;    // upper bits of the opcode
     logic [23:0]      dest_qpn;
     logic [15:0]      pkey;
     logic [47:0]      dmac;
@@ -64,8 +79,8 @@ package urdma_tx_pkg;
   } path_t;
 
   function automatic path_t path_of(input qp_cfg_t c);
-    path_of = '{dest_qpn: c.dest_qpn, pkey: c.pkey, dmac: c.dmac, dgid: c.dgid, tclass: c.tclass,
-                hop_limit: c.hop_limit, flow_label: c.flow_label, udp_sport: c.udp_sport, sgid: c.sgid,
+    path_of = '{service: service_of(xport_of(c.qp_type)), dest_qpn: c.dest_qpn, pkey: c.pkey, dmac: c.dmac,
+                dgid: c.dgid, tclass: c.tclass, hop_limit: c.hop_limit, flow_label: c.flow_label, udp_sport: c.udp_sport, sgid: c.sgid,
                 no_sgid: 1'b0, pcp: c.pcp, no_loop: c.no_loop};
   endfunction
 
@@ -233,12 +248,12 @@ package urdma_tx_pkg;
     logic [QPN_W-1:0] qpn;
     logic [ERA_W-1:0] era;        // resp: life of the QP's responses, see urdma_tx_resp
     // packet
-    logic [7:0]       opcode;     // BTH
+    logic [7:0]       opcode;     // BTH, as RC has it: path.service takes the place of its upper bits
     logic             se;
     logic             ackreq;
     logic             unrel;      // of a QP of UC or UD
     logic [23:0]      psn;
-    logic [4:0]       ext_len;    // bytes of extended headers, a multiple of 4
+    logic [5:0]       ext_len;    // bytes of extended headers, a multiple of 4
     logic [8*EXT_BYTES-1:0] ext;  // first byte on the wire in [7:0]
     logic [12:0]      plen;
     logic             inl;
@@ -260,24 +275,24 @@ package urdma_tx_pkg;
   typedef struct packed {
     logic             drop;       // no frame; only give back the payload's lines
     logic [QPN_W-1:0] qpn;
-    logic [7:0]       opcode;
+    logic [7:0]       opcode;     // as in pdesc_t
     logic             se;
     logic             ackreq;
     logic [23:0]      psn;
-    logic [4:0]       ext_len;    // bytes of extended headers, a multiple of 4
+    logic [5:0]       ext_len;    // bytes of extended headers, a multiple of 4
     logic [8*EXT_BYTES-1:0] ext;  // first byte on the wire in [7:0]
     logic [12:0]      plen;
     path_t            path;
   } pkt_t;
 
-  localparam int HDR_BYTES = 106;  // Ethernet with VLAN 18, IPv6 40, UDP 8, BTH 12, extended 28
+  localparam int HDR_BYTES = 110;  // Ethernet with VLAN 18, IPv6 40, UDP 8, BTH 12, extended 32
 
   // header assembly to frame assembly
   typedef struct packed {
     logic                   drop;
     logic                   loop;    // to a group: it turns round as well, to members on this NIC
     logic [QPN_W-1:0]       qpn;
-    logic [7:0]             opcode;
+    logic [7:0]             opcode;  // BTH
     logic [23:0]            psn;
     logic                   vlan;
     logic                   ipv6;

@@ -122,6 +122,7 @@ module urdma_tx_resp
     logic             atomic;
     logic [23:0]      psn;
     logic [23:0]      msn;
+    logic [PD_W-1:0]  pd;          // of the key: the QP's, of XRC the SRQ's
     logic [31:0]      key;
     logic [63:0]      va;          // ATOMIC: original value
     logic [31:0]      len;
@@ -153,7 +154,6 @@ module urdma_tx_resp
     logic             ack_ok;      // ACKs and NAKs may be sent
     logic             read_ok;     // READ responses and ATOMIC acknowledgements may be sent
     logic [2:0]       mtu;
-    logic [PD_W-1:0]  pd;
     path_t            path;
   } conf_t;
 
@@ -260,7 +260,8 @@ module urdma_tx_resp
   work_t work;
   urdma_ram_sdp #(.WIDTH($bits(entry_t)), .DEPTH(1 << (QPN_W + RING_W))) ring_ram (
     .clk, .wr_en(ring_wr), .wr_addr({e1_qpn_reg, RING_W'(st.head + st.count[RING_W-1:0])}),
-    .wr_data({e1_req_reg.kind == RSP_ATOMIC, e1_req_reg.psn, e1_req_reg.msn, e1_req_reg.key, e1_req_reg.va, e1_req_reg.len}),
+    .wr_data({e1_req_reg.kind == RSP_ATOMIC, e1_req_reg.psn, e1_req_reg.msn, e1_req_reg.pd, e1_req_reg.key, e1_req_reg.va,
+              e1_req_reg.len}),
     .rd_en(ring_rd), .rd_addr({work.qpn, ring_rd_idx}), .rd_data(ring_q)
   );
 
@@ -441,9 +442,8 @@ module urdma_tx_resp
     .out_valid(w_valid), .out_ready(w_pop), .out_data(work), .count(w_count)
   );
   assign c_in.ack_ok = cfg_rsp.valid && (cfg_rsp.state >= 4'(URDMA_QPS_RTR));
-  assign c_in.read_ok = c_in.ack_ok && (cfg_rsp.state <= 4'(URDMA_QPS_SQE));
+  assign c_in.read_ok = cfg_rsp.valid && (cfg_rsp.state >= 4'(URDMA_QPS_RTR)) && (cfg_rsp.state <= 4'(URDMA_QPS_SQE));
   assign c_in.mtu = cfg_rsp.mtu;
-  assign c_in.pd = cfg_rsp.pd;
   assign c_in.path = path_of(cfg_rsp);
   urdma_fifo #(.WIDTH($bits(conf_t)), .DEPTH(PEND)) conf_fifo (
     .clk, .rst, .in_valid(cfg_rsp_valid), .in_ready(c_in_ready), .in_data(c_in),
@@ -493,7 +493,7 @@ module urdma_tx_resp
     pkt.qpn = work.qpn;
     pkt.opcode = BTH_ACK;
     pkt.psn = work.psn;
-    pkt.ext_len = 5'd4;
+    pkt.ext_len = 6'd4;
     pkt.ext[31:0] = aeth(work.syndrome, work.msn);
     pkt.path = c.path;
   end
@@ -532,20 +532,20 @@ module urdma_tx_resp
     if (work.ack) begin
       o_pd.opcode = BTH_ACK;
       o_pd.psn = work.psn;
-      o_pd.ext_len = 5'd4;
+      o_pd.ext_len = 6'd4;
       o_pd.ext[31:0] = aeth(work.syndrome, work.msn);
     end else begin
       o_pd.psn = cur_reg.psn;
       o_pd.plen = plen;
       if (cur_reg.atomic) begin
         o_pd.opcode = BTH_ATOMIC_ACK;
-        o_pd.ext_len = 5'd12;
+        o_pd.ext_len = 6'd12;
         o_pd.ext[95:0] = {be64(cur_reg.va), aeth(AETH_ACK, cur_reg.msn)};
       end else begin
         if (cur_first_reg) o_pd.opcode = cur_last ? BTH_READ_RSP_ONLY : BTH_READ_RSP_FIRST;
         else o_pd.opcode = cur_last ? BTH_READ_RSP_LAST : BTH_READ_RSP_MIDDLE;
         if (cur_first_reg || cur_last) begin
-          o_pd.ext_len = 5'd4;
+          o_pd.ext_len = 6'd4;
           o_pd.ext[31:0] = aeth(AETH_ACK, cur_reg.msn);
         end
       end
@@ -589,7 +589,7 @@ module urdma_tx_resp
       o_pd_reg <= o_pd;
       o_piece_reg <= !work.ack && (plen != '0);
       o_piece_data_reg <= '{meta: '{kind: PIECE_MEM, first: 1'b1, last: 1'b1, pkt_len: plen}, remote: 1'b1, qpn: work.qpn,
-                            pd: c.pd, key: cur_reg.key, va: cur_reg.va, len: plen};
+                            pd: cur_reg.pd, key: cur_reg.key, va: cur_reg.va, len: plen};
     end
     if (w_pop && work.ack && work.fatal && c.ack_ok)
       err_reg <= '{qpn: work.qpn, only_event: 1'b0,

@@ -53,7 +53,7 @@ module urdma_tx_seg
   output      logic [23:0]            query_psn,
   output      logic [ERA_W-1:0]       query_era,
 
-  output      logic                   head_valid,    // wqe_rd_data is the head of a datagram's WQE; what follows is for
+  output      logic                   head_valid,    // wqe_rd_data is the head of a WQE of UD or XRC; what follows is for
   output      logic [31:0]            head_qkey,     // urdma_tx_dest
   output      xport_e                 pd_xport,
   output      logic                   pd_valid,
@@ -286,7 +286,7 @@ module urdma_tx_seg
   assign void_turn = old_gen || (g_reg.stop && !resent) || ((look.era == cur_reg.era) && (look.gen != cur_reg.gen));
   assign stale = (look.era == cur_reg.era) && wqe_before(g_reg.si, look.done);
   // Of UC and UD nothing is acknowledged, so a message may be longer than the window.
-  assign no_psn = (cur_reg.xport == XP_RC) && !psn_before(g_reg.psn, cur_reg.una) && ((g_reg.psn - cur_reg.una) >= PSN_WINDOW);
+  assign no_psn = !is_unrel(cur_reg.xport) && !psn_before(g_reg.psn, cur_reg.una) && ((g_reg.psn - cur_reg.una) >= PSN_WINDOW);
   assign hdr_cycle = (state_reg == S_HDR) || ((state_reg == S_TURN) && (cur_reg.kind == TURN_FETCH) && !void_turn &&
                                               !stale && !bad[cur_reg.slot]);
   assign m = hdr_cycle ? dec : m_reg;
@@ -524,26 +524,26 @@ module urdma_tx_seg
     // extended headers: RETH; immediate as it stands in the WQE; IETH, a number
     if (m.write && first_pkt) begin
       pd.ext[127:0] = reth;
-      pd.ext_len = 5'd16;
+      pd.ext_len = 6'd16;
       if (imm_ext) begin
         pd.ext[159:128] = m.imm;
-        pd.ext_len = 5'd20;
+        pd.ext_len = 6'd20;
       end
     end else if (imm_ext) begin
       pd.ext[31:0] = m.inv_op ? be32(m.imm) : m.imm;
-      pd.ext_len = 5'd4;
+      pd.ext_len = 6'd4;
     end
     if (state_reg == S_REQ) begin
       if (m.read) begin
         pd.opcode = BTH_READ_REQ;
         pd.ext[127:0] = reth;
-        pd.ext_len = 5'd16;
+        pd.ext_len = 6'd16;
       end else if (m.atomic) begin
         // FETCH_ADD has its operand where the swap stands, and compares nothing
         pd.opcode = (m_reg.op == 8'(URDMA_WR_ATOMIC_CS)) ? BTH_CMP_SWAP : BTH_FETCH_ADD;
-        pd.ext = {(m_reg.op == 8'(URDMA_WR_ATOMIC_CS)) ? be64(blk_reg[URDMA_SQE7_COMPARE_LSB+:64]) : 64'd0,
+        pd.ext[223:0] = {(m_reg.op == 8'(URDMA_WR_ATOMIC_CS)) ? be64(blk_reg[URDMA_SQE7_COMPARE_LSB+:64]) : 64'd0,
                   be64(blk_reg[URDMA_SQE6_SWAP_ADD_LSB+:64]), reth[95:0]};
-        pd.ext_len = 5'd28;
+        pd.ext_len = 6'd28;
       end
       pd.local_op = m.local_op;
     end
@@ -575,7 +575,7 @@ module urdma_tx_seg
     end
   end
 
-  assign head_valid = hdr_cycle && ud;
+  assign head_valid = hdr_cycle && (ud || (cur_reg.xport == XP_XRC));
   assign head_qkey = cur_reg.qkey;
   assign pd_xport = cur_reg.xport;
 

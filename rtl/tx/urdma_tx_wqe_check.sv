@@ -29,8 +29,8 @@ module urdma_tx_wqe_check
   logic [9:0] room;              // bytes of SGEs or inline data that the stride holds
   assign ud = (xport == XP_UD);
 
-  // SEND with invalidate, READ and ATOMIC are RC's; a datagram is a SEND
-  assign bad_op = (m.op > 8'(URDMA_WR_BIND_MW)) || ((xport != XP_RC) && (m.read || m.atomic || m.inv_op)) ||
+  // SEND with invalidate, READ and ATOMIC are for RC and XRC; a datagram is a SEND
+  assign bad_op = (m.op > 8'(URDMA_WR_BIND_MW)) || (is_unrel(xport) && (m.read || m.atomic || m.inv_op)) ||
                   (ud && (m.write || (log_stride == 4'd6)));
 
   assign room = (10'd1 << log_stride) - (ud ? 10'(URDMA_SQE_UD_DATA_OFFSET) : 10'(URDMA_SQE_DATA_OFFSET));

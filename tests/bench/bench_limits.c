@@ -88,21 +88,23 @@ static void packet(const struct limits_model *m, struct usage *from, struct usag
 
 /*
  * The packets of a message's data: FIRST, MIDDLE and LAST, or ONLY. The headers behind the BTH are
- * `first` bytes in the FIRST, `last` bytes in the LAST, `only` bytes in an ONLY.
+ * `each` bytes in every packet, and `first` bytes more in the FIRST, `last` in the LAST, `only` in
+ * an ONLY.
  */
 static void packets(const struct limits_model *m, struct usage *from, struct usage *to,
-		    const struct limits_load *l, uint32_t first, uint32_t last, uint32_t only)
+		    const struct limits_load *l, uint32_t each, uint32_t first, uint32_t last,
+		    uint32_t only)
 {
 	uint32_t n = pieces(l->len, l->mtu);
 	double again = 1 / (1 - l->loss); /* frames sent for each that arrives */
 
 	if (n <= 1) {
-		packet(m, from, to, limits_roce(only, l->len), again);
+		packet(m, from, to, limits_roce(each + only, l->len), again);
 		return;
 	}
-	packet(m, from, to, limits_roce(first, l->mtu), again);
-	packet(m, from, to, limits_roce(0, l->mtu), (n - 2) * again);
-	packet(m, from, to, limits_roce(last, l->len - (n - 1) * l->mtu), again);
+	packet(m, from, to, limits_roce(each + first, l->mtu), again);
+	packet(m, from, to, limits_roce(each, l->mtu), (n - 2) * again);
+	packet(m, from, to, limits_roce(each + last, l->len - (n - 1) * l->mtu), again);
 }
 
 static bool is_reliable(const struct limits_load *l)
@@ -113,20 +115,23 @@ static bool is_reliable(const struct limits_load *l)
 static void wire(const struct limits_model *m, const struct limits_load *l, struct usage *requester,
 		 struct usage *responder)
 {
+	/* of each request, and of no answer */
+	uint32_t xrceth = l->type == URDMA_QPT_XRC_INI ? LIMITS_XRCETH : 0;
+
 	switch (l->opcode) {
 	case URDMA_WR_READ:
-		packet(m, requester, responder, limits_roce(LIMITS_RETH, 0), 1);
-		packets(m, responder, requester, l, LIMITS_AETH, LIMITS_AETH, LIMITS_AETH);
+		packet(m, requester, responder, limits_roce(xrceth + LIMITS_RETH, 0), 1);
+		packets(m, responder, requester, l, 0, LIMITS_AETH, LIMITS_AETH, LIMITS_AETH);
 		break;
 	case URDMA_WR_ATOMIC_FA:
-		packet(m, requester, responder, limits_roce(LIMITS_ATOMIC_ETH, 0), 1);
+		packet(m, requester, responder, limits_roce(xrceth + LIMITS_ATOMIC_ETH, 0), 1);
 		packet(m, responder, requester, limits_roce(LIMITS_AETH + LIMITS_ATOMIC_ACK, 0), 1);
 		break;
 	case URDMA_WR_WRITE:
-		packets(m, requester, responder, l, LIMITS_RETH, 0, LIMITS_RETH);
+		packets(m, requester, responder, l, xrceth, LIMITS_RETH, 0, LIMITS_RETH);
 		break;
 	default:
-		packets(m, requester, responder, l, 0, 0,
+		packets(m, requester, responder, l, xrceth, 0, 0,
 			l->type == URDMA_QPT_UD ? LIMITS_DETH : 0);
 	}
 	if (!is_reliable(l))

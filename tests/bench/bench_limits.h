@@ -31,7 +31,7 @@ struct limit {
 
 /* Messages of one kind, always enough of them under way. */
 struct limits_load {
-	unsigned int type;	  /* URDMA_QPT_* */
+	unsigned int type;	  /* URDMA_QPT_*; XRC_INI: the other side has XRC_TGT */
 	unsigned int opcode;	  /* URDMA_WR_SEND, _WRITE, _READ, _ATOMIC_FA */
 	uint32_t len, mtu;	  /* bytes */
 	uint32_t stride;	  /* bytes of a WQE */
@@ -58,6 +58,7 @@ enum {
 	LIMITS_RETH = 16,
 	LIMITS_AETH = 4,
 	LIMITS_DETH = 8,
+	LIMITS_XRCETH = 4,
 	LIMITS_GRH = 40, /* in front of a datagram's data */
 	LIMITS_ATOMIC_ETH = 28,
 	LIMITS_ATOMIC_ACK = 8,

@@ -89,6 +89,7 @@ static void post_sends(const struct run *r, struct flow *f, unsigned int q)
 					    .swap_add = 1,
 					    .ah = l->type == URDMA_QPT_UD ? &f->ah : NULL,
 					    .dest_qpn = f->to.qp[q].qpn,
+					    .srqn = RIG_SRQN(0),
 					    .qkey = QKEY,
 					    .sge = &sge,
 					    .n_sge = 1 };
@@ -258,6 +259,7 @@ static void configure(const struct load *l, struct rig_config *config)
 	config->batch = true;
 	config->mtu = l->mtu;
 	config->type = l->type;
+	config->xrc = l->type == URDMA_QPT_XRC_INI;
 	config->conn.qkey = QKEY;
 	/* A WQE with a destination has 96 bytes before its data. */
 	config->log_stride = l->type == URDMA_QPT_UD ? 7 : 6;

@@ -9,7 +9,9 @@
 #include "judge.h"
 
 struct load {
-	unsigned int type;   /* of the QPs, URDMA_QPT_*; 0: RC */
+	/* Of the QPs, URDMA_QPT_*; 0: RC. XRC_INI: the other side has targets, and srq has to be
+	 * set */
+	unsigned int type;
 	unsigned int opcode; /* URDMA_WR_SEND, _WRITE, _READ, _ATOMIC_FA */
 	unsigned int qps;
 	unsigned int mtu; /* 1: 256 .. 5: 4096 */

@@ -12,6 +12,12 @@
 /* Bytes of headers behind the BTH that stand in front of payload; -1: a packet without payload. */
 static int headers(unsigned int opcode)
 {
+	/* XRC has the codes of RC, and an XRCETH in front of the headers of a request. */
+	if (opcode >> 5 == 5) {
+		int rc = headers(opcode & 0x1f);
+
+		return rc < 0 || (opcode & 0x1f) > 0x0c ? rc : LIMITS_XRCETH + rc;
+	}
 	/* UC has the codes of RC for its operations. */
 	if (opcode >> 5 == 1)
 		opcode &= 0x1f;

@@ -123,6 +123,34 @@ static void unreliable(void **state)
 	defaults(state);
 }
 
+static void xrc(void **state)
+{
+	struct limits_load l = load(URDMA_WR_SEND, 65536, 4096);
+	struct limit limit;
+
+	(void)state;
+	/* each of the 16 packets has an XRCETH */
+	l.type = URDMA_QPT_XRC_INI;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "wire");
+	assert_float_equal(limit.value * 65536 * 8 / 1000, 65536.0 / (65536 + 16 * (82 + 4)) * 100,
+			   1e-6);
+	/* a READ's request alone has one */
+	l.opcode = URDMA_WR_READ;
+	limit = limits_messages(&model, &l);
+	assert_float_equal(limit.value * 65536 * 8 / 1000,
+			   65536.0 / (65536 + 16 * 82 + 2 * 4) * 100, 1e-6);
+	/* A slow wire: 64 bytes, 82 and the XRCETH. */
+	l = load(URDMA_WR_SEND, 64, 4096);
+	l.type = URDMA_QPT_XRC_INI;
+	l.qps = 64;
+	model.line = 10;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "wire");
+	assert_float_equal(limit.value, 10e3 / 8 / (64 + 82 + 4), 1e-6);
+	defaults(state);
+}
+
 static void small(void **state)
 {
 	struct limits_load l = load(URDMA_WR_WRITE, 64, 4096);
@@ -231,7 +259,7 @@ int main(void)
 		cmocka_unit_test(both),	       cmocka_unit_test(small),
 		cmocka_unit_test(outstanding), cmocka_unit_test(loss),
 		cmocka_unit_test(ethernet),    cmocka_unit_test(times),
-		cmocka_unit_test(unreliable),
+		cmocka_unit_test(unreliable),  cmocka_unit_test(xrc),
 	};
 
 	return cmocka_run_group_tests(tests, defaults, NULL);

@@ -133,8 +133,8 @@ mkdir "$dir/o"
 "$program" --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --trace pcap --rate 99.5 \
 	--reorder-completions 3 --loss 1 --dup 0.5 --fault drop,side=1,nth=2 --seed 9 >"$dir/out" 2>"$dir/err" &
 pid=$!
-for _ in $(seq 200); do
-	grep -q ready "$dir/out" && break
+until grep -q ready "$dir/out"; do
+	kill -0 $pid 2>/dev/null || break
 	sleep 0.05
 done
 grep -qx ready "$dir/out" || fail "no ready: $(cat "$dir/err")"
@@ -172,10 +172,19 @@ empty=$(stat -c %s "$dir/o/urdma0.pcapng")
 start() {
 	"$program" "$@" >"$dir/out" 2>"$dir/err" &
 	pid=$!
-	for _ in $(seq 200); do
-		grep -q ready "$dir/out" && return
+	until grep -q ready "$dir/out"; do
 		kill -0 $pid 2>/dev/null || return
 		sleep 0.05
+	done
+}
+
+# at_rest: until the program has nothing to do. With work, one of its threads runs or waits for a CPU.
+at_rest() {
+	local n=0
+	while [ $n -lt 20 ]; do
+		sleep 0.05
+		n=$((n + 1))
+		! cut -d' ' -f3 /proc/$pid/task/*/stat | grep -q '[RD]' || n=0
 	done
 }
 
@@ -249,7 +258,7 @@ done >>"$dir/many.pcapng"
 
 # 1000 frames come to both NICs at once. No more than some dozens of clocks pass between two looks at the sockets.
 start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --port "r=replay:$dir/many.pcapng,fast" --switch 0,1,r
-sleep 2
+at_rest
 kill -TERM $pid
 wait $pid || fail "exit status $? after SIGTERM: $(cat "$dir/err")"
 grep -q '"group": 1000' "$dir/o/cosim.json" || fail "the replay is not over: $(cat "$dir/o/cosim.json")"
@@ -267,8 +276,8 @@ lossy() {
 		--port "r=replay:$dir/many.pcapng,fast,hold" --switch 0,1,r --fault delay,side=0,count=all "$@"
 	grep -q ready "$dir/out" || fail "no ready: $(cat "$dir/err")"
 	[ "$("$real" --tell "$dir/control" start r)" = ok ] || fail "the replay does not start"
-	for _ in $(seq 400); do
-		"$real" --tell "$dir/control" counters | grep -q '"group":1000' && break
+	until "$real" --tell "$dir/control" counters | grep -q '"group":1000'; do
+		kill -0 $pid 2>/dev/null || break
 		sleep 0.05
 	done
 	kill -TERM $pid

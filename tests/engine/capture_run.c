@@ -3,8 +3,8 @@
  * capture_run DIR: traffic of every kind there is, captured at both ports into DIR, for judges that
  * know nothing of this project: IPv4, IPv6, VLAN tags; each opcode and size class; immediate data,
  * solicited events; ACKs, RNR NAKs, NAKs for sequence, request, access and operation errors;
- * retransmission. For each port it prints what the NIC's counters say was sent, which has to be
- * what the capture holds.
+ * retransmission; RC and XRC. For each port it prints what the NIC's counters say was sent, which
+ * has to be what the capture holds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,9 +53,9 @@ static void set_vlan_gid(struct rig *rig, unsigned int n, bool ipv6, uint8_t gid
 	must(!urdma_eh_cmd(rig->side[n].eh, &cmd, NULL), "SET_GID");
 }
 
-static void connect_pair(struct rig *rig, unsigned int kind, unsigned int mtu, unsigned int retries)
+static void connect_qps(struct rig *rig, struct urdma_eh_qp *const qp[2], unsigned int kind,
+			unsigned int mtu, unsigned int retries)
 {
-	struct urdma_eh_qp *qp[2] = { &rig->side[0].qp[0], &rig->side[1].qp[0] };
 	struct urdma_eh_conn conn[2];
 	bool ipv6 = kind == IPV6 || kind == VLAN6;
 
@@ -87,6 +87,13 @@ static void connect_pair(struct rig *rig, unsigned int kind, unsigned int mtu, u
 	}
 	for (unsigned int n = 0; n < 2; n++)
 		must(!urdma_eh_to_rts(qp[n], &conn[n]), "to RTS");
+}
+
+static void connect_pair(struct rig *rig, unsigned int kind, unsigned int mtu, unsigned int retries)
+{
+	struct urdma_eh_qp *const qp[2] = { &rig->side[0].qp[0], &rig->side[1].qp[0] };
+
+	connect_qps(rig, qp, kind, mtu, retries);
 }
 
 static void settle(struct rig *rig)
@@ -236,9 +243,110 @@ static void lossy_traffic(struct rig *rig)
 	}
 }
 
+/* ---- XRC: an initiator at side 0, a target and two SRQs at side 1 ---------------------------- */
+
+struct xrc {
+	struct urdma_eh_qp ini, tgt;
+	struct urdma_eh_srq srq[2];
+};
+
+static void make_xrc(struct rig *rig, struct xrc *x)
+{
+	struct urdma_eh_qp_attr ini = { .qpn = 0x100,
+					.pd = RIG_PD,
+					.send_cq = &rig->side[0].send_cq,
+					.db_page = RIG_DB_PAGE,
+					.log_sq = 4,
+					.log_sq_stride = 7,
+					.type = URDMA_QPT_XRC_INI };
+	struct urdma_eh_qp_attr tgt = { .qpn = 0x200, .pd = RIG_XRCD, .type = URDMA_QPT_XRC_TGT };
+
+	must(!urdma_eh_alloc_pd(rig->side[1].eh, RIG_XRCD), "XRC domain");
+	for (unsigned int i = 0; i < 2; i++) {
+		struct urdma_eh_srq_attr attr = { .srqn = 0x55 + i,
+						  .pd = RIG_PD,
+						  .db_page = RIG_DB_PAGE,
+						  .log_entries = 4,
+						  .log_stride = 6,
+						  .xrc = true,
+						  .xrcd = RIG_XRCD,
+						  .cq = &rig->side[1].recv_cq };
+
+		must(!urdma_eh_create_srq(rig->side[1].eh, &attr, &x->srq[i]), "create SRQ");
+	}
+	must(!urdma_eh_create_qp(rig->side[0].eh, &ini, &x->ini) &&
+		     !urdma_eh_create_qp(rig->side[1].eh, &tgt, &x->tgt),
+	     "create QPs of XRC");
+}
+
+static void destroy_xrc(struct rig *rig, struct xrc *x)
+{
+	must(!urdma_eh_destroy_qp(&x->ini) && !urdma_eh_destroy_qp(&x->tgt), "destroy QPs of XRC");
+	for (unsigned int i = 0; i < 2; i++)
+		must(!urdma_eh_destroy_srq(&x->srq[i]), "destroy SRQ");
+	must(!urdma_eh_dealloc_pd(rig->side[1].eh, RIG_XRCD), "XRC domain");
+}
+
+static void xrc_message(struct rig *rig, struct xrc *x, unsigned int op, unsigned int i,
+			uint32_t len, uint32_t key, unsigned int want)
+{
+	struct urdma_eh_sge src = piece(rig, 0, 13 * i % 64, len);
+	struct urdma_eh_sge dst = piece(rig, 1, 1u << 20, work_is_atomic(op) ? 8 : len);
+	struct urdma_eh_send wr = { .opcode = op,
+				    .signaled = true,
+				    .solicited = i % 2,
+				    .srqn = x->srq[i % 2].srqn,
+				    .raddr = dst.addr,
+				    .rkey = dst.lkey,
+				    .key = key,
+				    .imm = 0x12345678,
+				    .swap_add = i,
+				    .sge = &src,
+				    .n_sge = 1 };
+	struct urdma_eh_cqe cqe;
+
+	if (work_is_atomic(op))
+		src.length = 8;
+	if (work_takes_recv(op)) {
+		must(urdma_eh_put_srq_recv(&x->srq[i % 2], &dst, 1) >= 0, "put receive");
+		urdma_eh_ring_srq(&x->srq[i % 2]);
+	}
+	rig_fill(rig->side[0].buffer + 13 * i % 64, src.length, i);
+	must(!urdma_eh_post_send(&x->ini, &wr), "post send");
+	rig_check(rig, urdma_eh_next_cqe(&rig->side[0].send_cq, &cqe, 4000000), "send of XRC");
+	must(cqe.status == want, "the status of a message of XRC");
+	settle(rig);
+	if (work_takes_recv(op)) {
+		must(urdma_eh_poll_cq(&rig->side[1].recv_cq, &cqe, 1) == 1 && !cqe.status,
+		     "receive of XRC");
+		urdma_eh_srq_give_back(&x->srq[i % 2], cqe.wqe);
+	}
+}
+
+static void xrc_traffic(struct rig *rig, struct xrc *x, struct urdma_eh_mr *mr, unsigned int mtu)
+{
+	const uint32_t size = 128u << mtu;
+	const uint32_t lens[] = { 0, 1, 3, 63, 64, 65, size - 1, size, size + 1, 3 * size + 7 };
+	unsigned int i = mtu;
+
+	for (unsigned int k = 0; k < sizeof(lens) / sizeof(lens[0]); k++) {
+		for (unsigned int op = URDMA_WR_SEND; op <= URDMA_WR_ATOMIC_FA; op++, i++) {
+			struct thief thief = { k % 2, 1 + i % 3 };
+			uint32_t key = op == URDMA_WR_SEND_INV ? fast_key(rig, 1, mr) : 0;
+
+			if (i % 9 == 0)
+				urdma_wire_set_fault(urdma_cosim_wire(rig->cosim, 0), steal,
+						     &thief);
+			xrc_message(rig, x, op, i, lens[k], key, 0);
+			urdma_wire_set_fault(urdma_cosim_wire(rig->cosim, 0), NULL, NULL);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct urdma_eh_mr mr[2];
+	struct xrc xrc;
 	struct rig_config config;
 	struct rig rig;
 
@@ -251,12 +359,21 @@ int main(int argc, char **argv)
 	for (unsigned int n = 0; n < 2; n++)
 		must(!urdma_eh_create_mr_kind(rig.side[n].eh, 9, 0, RIG_PD, URDMA_MRK_FAST, &mr[n]),
 		     "create MR");
+	make_xrc(&rig, &xrc);
 	for (unsigned int kind = 0; kind < KINDS; kind++) {
+		struct urdma_eh_qp *const qp[2] = { &xrc.ini, &xrc.tgt };
+
 		for (unsigned int mtu = 1; mtu <= 5; mtu++) {
 			connect_pair(&rig, kind, mtu, 7);
 			good_traffic(&rig, mr, mtu);
 			lossy_traffic(&rig);
+			connect_qps(&rig, qp, kind, mtu, 7);
+			xrc_traffic(&rig, &xrc, &mr[1], mtu);
 		}
+		/* NAKs of XRC: a number without an SRQ */
+		xrc.srq[0].srqn ^= 0x800000;
+		xrc_message(&rig, &xrc, URDMA_WR_WRITE, 0, 3000, 0, URDMA_WC_REM_INV_REQ_ERR);
+		xrc.srq[0].srqn ^= 0x800000;
 		for (unsigned int how = 0; how < BADS; how++) {
 			connect_pair(&rig, kind, 3, 0);
 			bad_traffic(&rig, how);
@@ -274,6 +391,7 @@ int main(int argc, char **argv)
 				       urdma_eh_counter(eh, URDMA_CNT_TX_NAK_OTHER)));
 	}
 	urdma_cosim_flush_captures(rig.cosim);
+	destroy_xrc(&rig, &xrc);
 	for (unsigned int n = 0; n < 2; n++)
 		must(!urdma_eh_destroy_mr(&mr[n]), "destroy MR");
 	rig_stop(&rig);

@@ -40,13 +40,19 @@ void rig_check(struct rig *rig, int result, const char *what)
 	exit(EXIT_FAILURE);
 }
 
+bool rig_sends(const struct rig *rig, unsigned int side, unsigned int i)
+{
+	return (rig->config.xrc_back && i >= rig->config.qps / 2) == (side == 1);
+}
+
 void rig_make_qp(struct rig *rig, unsigned int n, unsigned int i)
 {
 	const struct rig_config *config = &rig->config;
 	struct rig_side *side = &rig->side[n];
+	bool target = config->xrc && !rig_sends(rig, n, i);
 	struct urdma_eh_qp_attr attr = {
 		.qpn = RIG_QPN(i),
-		.pd = RIG_PD,
+		.pd = target ? RIG_XRCD : RIG_PD,
 		.send_cq = &side->send_cq,
 		.recv_cq = &side->recv_cq,
 		.db_page = RIG_DB_PAGE,
@@ -57,8 +63,11 @@ void rig_make_qp(struct rig *rig, unsigned int n, unsigned int i)
 		.sig_all = config->sig_all,
 		.priv = config->priv,
 		.no_loop = i < 64 && (config->no_loop >> i & 1),
-		.type = config->types ? config->types[i] : config->type,
-		.srq = config->srqs ? &side->srq[i % config->srqs] : NULL,
+		.type = target		? URDMA_QPT_XRC_TGT
+			: config->xrc	? URDMA_QPT_XRC_INI
+			: config->types ? config->types[i]
+					: config->type,
+		.srq = config->srqs && !config->xrc ? &side->srq[i % config->srqs] : NULL,
 		.kind = config->kind,
 	};
 
@@ -81,6 +90,9 @@ static void make_srq(struct rig *rig, unsigned int n, unsigned int i)
 		.log_entries = config->log_srq,
 		.log_stride = config->log_rq_stride ? config->log_rq_stride : config->log_stride,
 		.kind = config->kind,
+		.xrc = config->xrc,
+		.xrcd = RIG_XRCD,
+		.cq = &rig->side[n].recv_cq,
 	};
 	struct rig_side *side = &rig->side[n];
 
@@ -117,6 +129,8 @@ static void start_side(struct rig *rig, unsigned int n)
 
 	rig_check(rig, urdma_eh_open(rig->host, n, &config->eh, &side->eh), "open");
 	rig_check(rig, urdma_eh_alloc_pd(side->eh, RIG_PD), "allocate PD");
+	if (config->xrc)
+		rig_check(rig, urdma_eh_alloc_pd(side->eh, RIG_XRCD), "allocate XRC domain");
 	side->buffer = urdma_embedded_alloc(rig->host, config->buffer);
 	rig_check(rig, side->buffer ? 0 : -1, "allocate buffer");
 	rig_check(rig,
@@ -245,6 +259,9 @@ void rig_stop(struct rig *rig)
 		rig_check(rig, urdma_eh_destroy_cq(&side->recv_cq), "destroy CQ");
 		rig_check(rig, urdma_eh_destroy_mr(&side->mr), "destroy MR");
 		rig_check(rig, urdma_eh_dealloc_pd(side->eh, RIG_PD), "deallocate PD");
+		if (rig->config.xrc)
+			rig_check(rig, urdma_eh_dealloc_pd(side->eh, RIG_XRCD),
+				  "deallocate XRC domain");
 		urdma_eh_close(side->eh);
 	}
 	end(rig);
@@ -422,7 +439,8 @@ uint64_t rig_hash_cqe(uint64_t hash, const struct urdma_eh_cqe *cqe)
 {
 	const uint64_t field[] = { cqe->status, cqe->opcode,  cqe->vendor,    cqe->wqe,
 				   cqe->recv,	cqe->has_imm, cqe->solicited, cqe->qpn,
-				   cqe->length, cqe->imm,     cqe->src_qpn,   cqe->cycles };
+				   cqe->length, cqe->imm,     cqe->src_qpn,   cqe->srqn,
+				   cqe->cycles };
 
 	return rig_hash(hash, field, sizeof(field));
 }

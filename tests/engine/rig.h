@@ -20,6 +20,8 @@ struct rig_config {
 	unsigned int qps;     /* pairs */
 	unsigned int type;    /* of the QPs, URDMA_QPT_*; 0: RC */
 	const uint8_t *types; /* or one for each QP, the same on both sides */
+	bool xrc;	      /* QPs of XRC, and XRC SRQs: rig_sends() says who sends */
+	bool xrc_back;	      /* the second half of the QPs sends from side 1 to side 0 */
 	unsigned int srqs;    /* of each side: QP i takes its receives from SRQ i % srqs */
 	unsigned int log_srq;
 	bool loopback; /* QPs of the first half are connected with the second half's, same side */
@@ -69,6 +71,8 @@ void rig_defaults(struct rig_config *config);
 /* Fails the process with a message when something does not come up: no test could go on. */
 void rig_start(struct rig *rig, const struct rig_config *config);
 void rig_stop(struct rig *rig);
+/* With xrc: is QP i of a side the initiator, which sends? That of the other side is the target. */
+bool rig_sends(const struct rig *rig, unsigned int side, unsigned int i);
 /* Another QP with the number of QP i of a side, which is destroyed; it is in RESET. */
 void rig_renew_qp(struct rig *rig, unsigned int side, unsigned int i);
 /* QP i of a side that has none; CQs, SRQs and QPs of a side that has none of them. In RESET. */
@@ -81,6 +85,7 @@ void rig_make_queues(struct rig *rig, unsigned int side);
 void rig_restart_side(struct rig *rig, unsigned int side);
 /* Numbers of the objects of a rig. */
 #define RIG_PD	    1u
+#define RIG_XRCD    0x21u
 #define RIG_DB_PAGE 5u
 #define RIG_QPN(i)  (0x10u + (i))
 #define RIG_SRQN(i) (0x07u + (i))

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "urdma-abi.h"
+#include "urdma_hw.h"
 
 #define PAGE 4096
 
@@ -82,7 +83,7 @@ static void check_context(const char *path)
 	size_t room;
 
 	close(get_context(path, all, &whole));
-	WANT(whole.drv.db_size == PAGE && whole.drv.log_max_qp && !whole.drv.reserved);
+	WANT(whole.drv.db_size == PAGE && whole.drv.log_max_qp && whole.drv.log_max_srq);
 	for (room = 0; room <= all + sizeof(c.more); room += 4) {
 		close(get_context(path, room, &c));
 		/* offsets for mmap may differ */
@@ -181,6 +182,142 @@ static void check_objects(const char *path)
 	close(fd);
 }
 
+struct srq_resp {
+	struct ib_uverbs_create_srq_resp core;
+	struct urdma_create_srq_resp drv;
+	uint8_t more[16];
+};
+
+/* An SRQ of this type, with so much of the driver's request, and so much room for its response. */
+static int create_xsrq(int fd, struct ib_uverbs_create_xsrq cmd, uint8_t *ring, size_t len,
+		       uint16_t reserved, uint8_t beyond, size_t room, struct srq_resp *r)
+{
+	struct {
+		struct urdma_create_srq_req req;
+		uint8_t more[16];
+	} drv = { .req = { .buf_addr = (uintptr_t)ring,
+			   .buf_len = PAGE,
+			   .log_entries = 4,
+			   .log_stride = 6,
+			   .reserved = reserved } };
+
+	memset(drv.more, beyond, sizeof(drv.more));
+	memset(r, 0xa5, sizeof(*r));
+	return verb(fd, IB_USER_VERBS_CMD_CREATE_XSRQ, &cmd, sizeof(cmd), &drv, len, r,
+		    sizeof(r->core) + room);
+}
+
+/* An initiator QP, with these bytes for a receive ring that it does not have. */
+static int create_initiator(int fd, uint32_t pd, uint32_t cq, uint8_t *ring, uint32_t rq_len)
+{
+	struct ib_uverbs_create_qp cmd = {
+		.pd_handle = pd,
+		.send_cq_handle = cq,
+		.max_send_wr = 8,
+		.max_send_sge = 1,
+		.qp_type = IB_UVERBS_QPT_XRC_INI,
+	};
+	struct urdma_create_qp_req drv = {
+		.sq_addr = (uintptr_t)ring,
+		.sq_len = PAGE,
+		.sq_log_entries = 4,
+		.sq_log_stride = 6,
+		.rq_len = rq_len,
+	};
+	struct {
+		struct ib_uverbs_create_qp_resp core;
+		struct urdma_create_qp_resp drv;
+	} resp;
+
+	return verb(fd, IB_USER_VERBS_CMD_CREATE_QP, &cmd, sizeof(cmd), &drv, sizeof(drv), &resp,
+		    sizeof(resp));
+}
+
+/* A target QP: what the driver is told beyond the core's part does not come to it. */
+static int create_target(int fd, uint32_t xrcd, uint64_t noise)
+{
+	struct ib_uverbs_create_qp cmd = { .pd_handle = xrcd,
+					   .qp_type = IB_UVERBS_QPT_XRC_TGT,
+					   .max_send_wr = 1u << 31 };
+	struct ib_uverbs_create_qp_resp resp;
+
+	return verb(fd, IB_USER_VERBS_CMD_CREATE_QP, &cmd, sizeof(cmd), &noise, sizeof(noise),
+		    &resp, sizeof(resp));
+}
+
+static void check_xrc(const char *path)
+{
+	const size_t req = sizeof(struct urdma_create_srq_req);
+	uint8_t *ring =
+		mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ib_uverbs_open_xrcd open_xrcd = { .fd = (uint32_t)-1, .oflags = O_CREAT };
+	struct ib_uverbs_alloc_pd alloc_pd = { 0 };
+	struct ib_uverbs_open_xrcd_resp xrcd;
+	struct ib_uverbs_create_xsrq cmd;
+	struct ib_uverbs_alloc_pd_resp pd;
+	uint64_t noise = 0;
+	struct context c;
+	struct srq_resp r;
+	struct cq_resp cq;
+	int fd;
+
+	WANT(ring != MAP_FAILED);
+	fd = get_context(path, sizeof(c.drv), &c);
+	if (!(c.drv.features & URDMA_RF_FEAT_XRC)) {
+		WANT(verb(fd, IB_USER_VERBS_CMD_OPEN_XRCD, &open_xrcd, sizeof(open_xrcd), NULL, 0,
+			  &xrcd, sizeof(xrcd)) == -EOPNOTSUPP);
+		close(fd);
+		return;
+	}
+	WANT(!verb(fd, IB_USER_VERBS_CMD_ALLOC_PD, &alloc_pd, sizeof(alloc_pd), NULL, 0, &pd,
+		   sizeof(pd)));
+	WANT(!create_cq(fd, ring, sizeof(struct urdma_create_cq_req), 0, sizeof(cq.drv), &cq));
+	/* Nothing is asked for with a domain. */
+	WANT(!verb(fd, IB_USER_VERBS_CMD_OPEN_XRCD, &open_xrcd, sizeof(open_xrcd), &noise,
+		   sizeof(noise), &xrcd, sizeof(xrcd)));
+	noise = 1;
+	WANT(verb(fd, IB_USER_VERBS_CMD_OPEN_XRCD, &open_xrcd, sizeof(open_xrcd), &noise,
+		  sizeof(noise), &xrcd, sizeof(xrcd)) == -EINVAL);
+	cmd = (struct ib_uverbs_create_xsrq){
+		.srq_type = IB_UVERBS_SRQT_XRC,
+		.pd_handle = pd.pd_handle,
+		.max_wr = 16,
+		.max_sge = 1,
+		.xrcd_handle = xrcd.xrcd_handle,
+		.cq_handle = cq.core.cq_handle,
+	};
+	WANT(!create_xsrq(fd, cmd, ring + PAGE, req, 0, 0, sizeof(r.drv), &r));
+	WANT(r.core.srqn == r.drv.srqn && !r.drv.reserved);
+	/* Longer requests, if what is beyond says nothing; shorter ones, up to a reserved field. */
+	WANT(!create_xsrq(fd, cmd, ring + PAGE, req + 16, 0, 0, sizeof(r.drv) + 16, &r));
+	WANT(create_xsrq(fd, cmd, ring + PAGE, req + 16, 0, 1, sizeof(r.drv), &r) == -EINVAL);
+	WANT(create_xsrq(fd, cmd, ring + PAGE, 8, 0, 0, sizeof(r.drv), &r) == -EINVAL);
+	WANT(create_xsrq(fd, cmd, ring + PAGE, req, 1, 0, sizeof(r.drv), &r) == -EINVAL);
+	WANT(!create_xsrq(fd, cmd, ring + PAGE, req, 0, 0, 0, &r) && r.drv.srqn == 0xa5a5a5a5);
+	/* More than the ring has; a type that is not there; a domain and a CQ that are none. */
+	cmd.max_wr = 17;
+	WANT(create_xsrq(fd, cmd, ring + PAGE, req, 0, 0, sizeof(r.drv), &r) == -EINVAL);
+	cmd.max_wr = 16;
+	cmd.srq_type = IB_UVERBS_SRQT_TM;
+	cmd.max_num_tags = 1;
+	WANT(create_xsrq(fd, cmd, ring + PAGE, req, 0, 0, sizeof(r.drv), &r) == -EOPNOTSUPP);
+	cmd.srq_type = IB_UVERBS_SRQT_XRC;
+	cmd.xrcd_handle = pd.pd_handle;
+	WANT(create_xsrq(fd, cmd, ring + PAGE, req, 0, 0, sizeof(r.drv), &r) < 0);
+	cmd.xrcd_handle = xrcd.xrcd_handle;
+	cmd.cq_handle = pd.pd_handle;
+	WANT(create_xsrq(fd, cmd, ring + PAGE, req, 0, 0, sizeof(r.drv), &r) < 0);
+
+	WANT(!create_initiator(fd, pd.pd_handle, cq.core.cq_handle, ring + 2 * PAGE, 0));
+	WANT(create_initiator(fd, pd.pd_handle, cq.core.cq_handle, ring + 2 * PAGE, PAGE) ==
+	     -EINVAL);
+	WANT(!create_target(fd, xrcd.xrcd_handle, ~0ull));
+	WANT(create_target(fd, pd.pd_handle, 0) < 0);
+	/* All of it goes with the file. */
+	close(fd);
+	WANT(!munmap(ring, 4 * PAGE));
+}
+
 static void check_rereg(struct ibv_context *ctx)
 {
 	const int access = IBV_ACCESS_LOCAL_WRITE;
@@ -253,5 +390,6 @@ int main(int argc, char **argv)
 	snprintf(path, sizeof(path), "/dev/infiniband/%s", dev->dev_name);
 	check_context(path);
 	check_objects(path);
+	check_xrc(path);
 	return 0;
 }

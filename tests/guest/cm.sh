@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The connection managers, and UD and UC by the stock programs, between two devices in network namespaces: over IPv4, IPv6
+# The connection managers, and UD, UC and XRC by the stock programs, between two devices in network namespaces: over IPv4, IPv6
 # and a VLAN; after the net device was down; and after a reset in the midst of a connection. A failure means that QP 1,
 # datagrams or address handles do not work, or that the MAD layer and a device that goes get into each other's way.
 set -u
@@ -38,6 +38,9 @@ for options in "ib_send_bw -c UD -s 1024 -n 50" "ib_send_lat -c UD -s 64 -n 20 -
 	# shellcheck disable=SC2086
 	served $options -F -d urdma0 -x "$ga" -- $options -F -d urdma1 -x "$gb" 10.1.0.1
 done
+served ibv_xsrq_pingpong -n 10 -d urdma0 -g "$ga" -- ibv_xsrq_pingpong -n 10 -d urdma1 -g "$gb" 10.1.0.1
+served rdma_xserver -c x -- rdma_xclient -s 10.1.0.1 -c x
+served ib_send_bw -c XRC -s 1000 -n 20 -F -d urdma0 -x "$ga" -- ib_send_bw -c XRC -s 1000 -n 20 -F -d urdma1 -x "$gb" 10.1.0.1
 wait_resources "$baseline" || fail "objects are left: $(rdma resource show)"
 
 ip -n a link set "$na" down
@@ -52,15 +55,19 @@ echo "ok: after the net device was down"
 pci=$(basename "$(readlink -f /sys/class/infiniband/urdma0/device)")
 ip netns exec a rping -s -a 10.1.0.1 >/tmp/server.log 2>&1 &
 programs=($!)
-sleep 1
+for _ in $(seq "$patience"); do
+	! rdma resource show cm_id | grep -q 'state LISTEN' || break
+	sleep 0.1
+done
 ip netns exec b rping -c -a 10.1.0.1 >/tmp/client.log 2>&1 &
 programs+=($!)
 ip netns exec b rping -s -p 7175 >/dev/null 2>&1 &
 programs+=($!)
-for _ in $(seq 100); do
+for _ in $(seq "$patience"); do
 	! rdma resource show cm_id | grep -q 'state CONNECT' || break
 	sleep 0.1
 done
+rdma resource show cm_id | grep -q 'state CONNECT' || fail "no connection: $(cat /tmp/server.log /tmp/client.log)"
 echo 1 >"/sys/bus/pci/devices/$pci/reset" || fail "no reset"
 kill "${programs[@]}" 2>/dev/null
 wait "${programs[@]}" 2>/dev/null
@@ -68,7 +75,7 @@ addresses_ab
 devices_up 2 || fail "the devices did not come back"
 gid_comes urdma0 0000:0000:0000:0000:0000:ffff:0a01:0001
 served rping -s -a 10.1.0.1 -C 3 -- rping -c -a 10.1.0.1 -C 3
-for _ in $(seq 100); do
+for _ in $(seq "$patience"); do
 	rdma resource show qp | grep -qv 'type GSI' || break
 	sleep 0.1
 done

@@ -23,9 +23,10 @@ served() {
 	timeout "$limit" "${server_at[@]}" "${server[@]}" >/tmp/server.log 2>&1 &
 	pid=$!
 	# They listen by QP 1, so there is nothing in /proc/net to wait for.
-	for _ in $(seq 100); do
+	for _ in $(seq "$patience"); do
 		! "${server_at[@]}" rdma resource show cm_id | grep -q 'state LISTEN' || break
 		[ "${server[0]#ib}" = "${server[0]}" ] || { wait_listen_a && break; }
+		kill -0 $pid 2>/dev/null || break
 		sleep 0.1
 	done
 	timeout "$limit" "${client_at[@]}" "$@" >/tmp/client.log 2>&1 || status=$?

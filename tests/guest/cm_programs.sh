@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# cm_programs.sh [hosts] [loss]: the programs of librdmacm, perftest with the connection manager, and those of UC and UD, in
-# all their modes, between two devices in network namespaces, or with "hosts" between two guests. With "loss" the wires lose
+# cm_programs.sh [hosts] [loss]: the programs of librdmacm, perftest with the connection manager, and those of UC, UD and XRC,
+# in all their modes, between two devices in network namespaces, or with "hosts" between two guests. With "loss" the wires lose
 # frames: what a reliable program does has to be complete; programs of datagrams, which wait for what is lost, are left out.
 set -u
 # shellcheck source=tests/guest/common.sh
@@ -33,6 +33,9 @@ else
 	da=urdma0 db=urdma1 a=10.1.0.1 b=10.1.0.2
 	ga=$(index_in a $da) gb=$(index_in b $db)
 fi
+# As the connection manager and perftest take it from the net device: connections of a run have one path MTU.
+mtu=4096
+[ ! "$hosts" ] || mtu=1024
 baseline=$(resources)
 
 # rping: checked data, sizes, threads, one connection after the other, both versions of IP.
@@ -69,7 +72,7 @@ for options in "ib_send_bw -c UD -s 1024 -q 4" "ib_send_lat -c UD -s 1024" "ib_s
 	[ "$lossy" ] || served $options -n 50 -F -d $da -x "$ga" -- $options -n 50 -F -d $db -x "$gb" $a
 done
 # What is unreliable does not wait for a receive: there are as many as messages.
-for options in "ib_send_bw -s 4000 -q 4" "ib_send_bw -c UD -s 1024 -q 4 -r 512" "ib_send_bw -c UC -s 3000 -r 512" "ib_send_lat -s 64 -R" \
+for options in "ib_send_bw -s 4000 -q 4" "ib_send_bw -c UD -s 1024 -q 2 -r 512" "ib_send_bw -c UC -s 3000 -r 512" "ib_send_lat -s 64 -R" \
 	"ib_send_bw -s 1000 -b -q 2"; do
 	# shellcheck disable=SC2086
 	[ "$lossy" ] || served $options --use-srq -n 50 -F -d $da -x "$ga" -- $options --use-srq -n 50 -F -d $db -x "$gb" $a
@@ -78,8 +81,22 @@ for options in "ibv_ud_pingpong -n 50 -s 1024" "ibv_uc_pingpong -n 50 -s 20000 -
 	# shellcheck disable=SC2086
 	[ "$lossy" ] || served $options -d $da -g "$ga" -- $options -d $db -g "$gb" $a
 done
-served ibv_srq_pingpong -m 4096 -n 200 -q 8 -s 6000 -d $da -g "$ga" -- \
-	ibv_srq_pingpong -m 4096 -n 200 -q 8 -s 6000 -d $db -g "$gb" $a
+served ibv_srq_pingpong -m $mtu -n 200 -q 8 -s 6000 -d $da -g "$ga" -- \
+	ibv_srq_pingpong -m $mtu -n 200 -q 8 -s 6000 -d $db -g "$gb" $a
+
+# XRC. Two clients of one server, whose messages go to one SRQ.
+for options in "-n 100 -s 4096" "-n 50 -s 6000 -e"; do
+	# shellcheck disable=SC2086
+	served ibv_xsrq_pingpong -m $mtu -c 2 $options -d $da -g "$ga" -- bash -c 'for i in 1 2; do "$@" & done
+		wait -n && wait -n' bash ibv_xsrq_pingpong -m $mtu $options -d $db -g "$gb" $a
+done
+served rdma_xserver -c r -- rdma_xclient -s $a -c r
+served rdma_xserver -c x -- rdma_xclient -s $a -c x
+for options in "ib_send_bw -s 2000 -q 4" "ib_send_bw -s 1000 -b" "ib_send_bw -s 64 -e -q 2" "ib_send_lat -s 64" "ib_send_lat -s 3000 -e" \
+	"ib_write_bw -s 5000 -q 2" "ib_write_lat -s 64" "ib_read_bw -s 5000" "ib_read_bw -s 1000 -e" "ib_atomic_bw" "ib_atomic_lat -e"; do
+	# shellcheck disable=SC2086
+	served $options -c XRC -n 50 -F -d $da -x "$ga" -- $options -c XRC -n 50 -F -d $db -x "$gb" $a
+done
 
 # What they say of a device.
 for d in $da $db; do

@@ -6,6 +6,9 @@ port=18600
 # Seconds for one pair of programs: a lost message would hang it for ever.
 limit=240
 [ ! -e /sys/kernel/debug/kmemleak ] || limit=1200
+# Tenths of a second in which something has to come that is sure to come. It takes a few of them on an idle machine. Only a
+# failure takes them all, and a slow machine with other work to do is none.
+patience=1200
 
 fail() {
 	echo "FAIL: $*"
@@ -48,11 +51,11 @@ hw_counter() {
 		cat "/sys/class/infiniband/$1/hw_counters/$2" 2>/dev/null || echo 0
 }
 
-# wait_listen PORT: until somebody listens there, 20 s at most.
+# wait_listen PORT: until somebody listens there.
 wait_listen() {
 	local hex
 	hex=$(printf ':%04X 00000000:0000 0A' "$1")
-	for _ in $(seq 200); do
+	for _ in $(seq "$patience"); do
 		grep -q "$hex" /proc/net/tcp && return 0
 		grep -q "$(printf ':%04X 00000000000000000000000000000000:0000 0A' "$1")" /proc/net/tcp6 && return 0
 		sleep 0.1
@@ -163,16 +166,16 @@ pingpong() {
 	cat /tmp/client.log
 }
 
-# gid_comes DEV GID, gid_goes DEV GID: the core follows addresses in a work queue. 10 s at most.
+# gid_comes DEV GID, gid_goes DEV GID: the core follows addresses in a work queue.
 gid_comes() {
-	for _ in $(seq 100); do
+	for _ in $(seq "$patience"); do
 		has_gid "$1" "$2" >/dev/null && return 0
 		sleep 0.1
 	done
 	fail "$1 has no GID $2: $(grep . "/sys/class/infiniband/$1/ports/1/gids/"* | grep -v ':0000:0000:0000$')"
 }
 gid_goes() {
-	for _ in $(seq 100); do
+	for _ in $(seq "$patience"); do
 		has_gid "$1" "$2" >/dev/null || return 0
 		sleep 0.1
 	done
@@ -181,7 +184,7 @@ gid_goes() {
 
 # port_is DEV STATE
 port_is() {
-	for _ in $(seq 100); do
+	for _ in $(seq "$patience"); do
 		grep -q "$2" "/sys/class/infiniband/$1/ports/1/state" && return 0
 		sleep 0.1
 	done
@@ -193,18 +196,18 @@ resources() {
 	rdma resource show | grep -E '^[0-9]+: urdma' | sort
 }
 
-# wait_resources BASELINE: until the counts are again what they were, 10 s at most.
+# wait_resources BASELINE: until the counts are again what they were.
 wait_resources() {
-	for _ in $(seq 100); do
+	for _ in $(seq "$patience"); do
 		[ "$(resources)" != "$1" ] || return 0
 		sleep 0.1
 	done
 	return 1
 }
 
-# devices_up N: until N devices are there with their port active, 20 s at most.
+# devices_up N: until N devices are there with their port active.
 devices_up() {
-	for _ in $(seq 200); do
+	for _ in $(seq "$patience"); do
 		[ "$(cat /sys/class/infiniband/urdma*/ports/1/state 2>/dev/null | grep -c ACTIVE)" = "$1" ] &&
 			return 0
 		sleep 0.1
@@ -238,7 +241,7 @@ namespaces() {
 		ip -n "$1" link set "$2" mtu 9000 up || fail "$2 does not come up"
 	done
 	addresses_ab
-	for i in $(seq 100); do
+	for i in $(seq "$patience"); do
 		[ "$(cat /sys/class/infiniband/urdma[01]/ports/1/state | grep -c ACTIVE)" != 2 ] || return 0
 		sleep 0.1
 	done
@@ -261,7 +264,7 @@ namespaces_end() {
 	# A net device of hardware goes home when its namespace ends.
 	ip netns delete a
 	ip netns delete b
-	for _ in $(seq 100); do
+	for _ in $(seq "$patience"); do
 		[ -e "/sys/class/net/$na" ] && [ -e "/sys/class/net/$nb" ] && break
 		sleep 0.1
 	done
@@ -298,10 +301,10 @@ echoes() {
 }
 
 # nothing_lost A B, two commands as for echoes: every request that A has ever sent has reached B, was answered, and A has
-# the answer; 20 s at most for those under way.
+# the answer.
 nothing_lost() {
 	local a b
-	for _ in $(seq 100); do
+	for _ in $(seq "$patience"); do
 		# shellcheck disable=SC2086  # words
 		a=$(echoes $1) b=$(echoes $2)
 		# shellcheck disable=SC2086

@@ -48,18 +48,18 @@ for how in online offline offline; do
 		fail "self test, $how"
 	}
 	grep -q 'result is PASS' /tmp/test.log || fail "self test, $how: $(cat /tmp/test.log)"
-	ping_ab -c 2 -A -w 20 10.1.0.2
+	ping_ab -c 2 -A -w 120 10.1.0.2
 done
 # Of a device that is down, too.
 ip -n a link set "$na" down
 et -t "$na" offline >/tmp/test.log 2>&1 || fail "self test of a device that is down: $(cat /tmp/test.log)"
 ip -n a link set "$na" up
 addresses_ab
-ping_ab -c 2 -A -w 20 10.1.0.2
+ping_ab -c 2 -A -w 120 10.1.0.2
 
 step "statistics"
 before=$(stat_of nic_eth_tx_frames)
-ping_ab -c 20 -A -w 20 10.1.0.2
+ping_ab -c 20 -A -w 120 10.1.0.2
 after=$(stat_of nic_eth_tx_frames)
 [ $((after - before)) -ge 20 ] || fail "20 pings, and nic_eth_tx_frames went from $before to $after"
 
@@ -67,17 +67,17 @@ step "features"
 for feature in "rx off" "tx off" "sg off" "rxhash off" "gro off" "gso off"; do
 	# shellcheck disable=SC2086  # two words
 	et -K "$na" $feature || fail "-K $feature"
-	ping_ab -c 2 -A -w 20 -s 8000 10.1.0.2
+	ping_ab -c 2 -A -w 120 -s 8000 10.1.0.2
 	# shellcheck disable=SC2086
 	et -K "$na" ${feature% off} on || fail "-K ${feature% off} on"
 done
-ping_ab -c 2 -A -w 20 -s 8000 10.1.0.2
+ping_ab -c 2 -A -w 120 -s 8000 10.1.0.2
 # Looped back nothing reaches the other side; then it does again.
 et -K "$na" loopback on || fail "-K loopback on"
 in_a ping -q -c 2 -i 0.1 -w 2 10.1.0.2 >/dev/null 2>&1 && fail "answers through a loopback"
 et -K "$na" loopback off
 in_a ip neighbour flush dev "$na"
-ping_ab -c 2 -A -w 20 10.1.0.2
+ping_ab -c 2 -A -w 120 10.1.0.2
 
 # under_flood COMMAND...: while frames go; a few may be lost where channels are made anew.
 under_flood() {
@@ -89,7 +89,7 @@ under_flood() {
 		fail "$*"
 	}
 	wait $pinger
-	ping_ab -f -c 100 -w 20 10.1.0.2
+	ping_ab -f -c 100 -w 120 10.1.0.2
 }
 
 step "rings"
@@ -111,7 +111,7 @@ done
 et -L "$na" combined $((max + 1)) 2>/dev/null && fail "more channels than there are were taken"
 queue_stats "$max"
 et -L "$na" combined 1
-ping_ab -f -c 100 -w 20 10.1.0.2
+ping_ab -f -c 100 -w 120 10.1.0.2
 queue_stats 1
 et -L "$na" combined "$max"
 
@@ -120,7 +120,7 @@ for c in "rx-usecs 0 rx-frames 0 tx-usecs 0 tx-frames 0" "rx-usecs 0 rx-frames 1
 	"rx-usecs 4 rx-frames 16 tx-usecs 16 tx-frames 32"; do
 	# shellcheck disable=SC2086
 	et -C "$na" $c || fail "-C $c"
-	ping_ab -f -c 200 -w 20 10.1.0.2
+	ping_ab -f -c 200 -w 120 10.1.0.2
 done
 et -C "$na" rx-usecs 0 rx-frames 8 2>/dev/null && fail "moderation without a time was taken"
 [ "$(et -c "$na" | number '^rx-usecs:')" = 4 ] || fail "-c: $(et -c "$na")"
@@ -140,7 +140,7 @@ if [ "$max" -gt 1 ]; then
 	# shellcheck disable=SC2086
 	et -X "$na" weight $weights || fail "-X weight $weights"
 	before=$(stat_of "rx${last}_packets") other=$(stat_of rx0_packets)
-	ping_ab -f -c 200 -w 20 10.1.0.2
+	ping_ab -f -c 200 -w 120 10.1.0.2
 	[ $(($(stat_of "rx${last}_packets") - before)) -ge 200 ] || fail "200 answers did not come to queue $last"
 	[ $(($(stat_of rx0_packets) - other)) -le 10 ] || fail "answers came to queue 0"
 	et -L "$na" combined 1 2>/dev/null && fail "a channel that the table names was taken away"
@@ -151,7 +151,7 @@ if [ "$max" -gt 1 ]; then
 		in_b bash -c "echo x >/dev/udp/10.1.0.1/$((20000 + p))" 2>/dev/null
 	done
 	spread=
-	for _ in $(seq 100); do
+	for _ in $(seq "$patience"); do
 		if [ "$(stat_of rx0_packets)" != "$other" ] && [ "$(stat_of "rx${last}_packets")" != "$before" ]; then
 			spread=1
 			break

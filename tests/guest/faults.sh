@@ -114,7 +114,7 @@ step "the net devices"
 # In a shell of its own, at whose end they are in this namespace again.
 (
 	namespaces
-	ping_ab -c 2 -A -w 20 10.1.0.2
+	ping_ab -c 2 -A -w 120 10.1.0.2
 	in_a ping -q -f -c 100000 -w 20 -s 3000 10.1.0.2 >/tmp/flood.log 2>&1 &
 	pinger=$!
 	inject probability 10
@@ -136,7 +136,7 @@ step "the net devices"
 		ip -n $n link set "$1" mtu 9000 up || fail "$1 does not come up again"
 	done
 	addresses_ab
-	ping_ab -c 20 -A -w 60 -s 3000 10.1.0.2
+	ping_ab -c 20 -A -w 300 -s 3000 10.1.0.2
 	where[urdma0]="ip netns exec a" where[urdma1]="ip netns exec b"
 	for d in urdma0 urdma1; do
 		port_is $d ACTIVE

@@ -4,13 +4,14 @@
  * doorbell page and to its rings past the provider: random doorbells and nearly right ones, WQEs
  * with a field changed, keys near its own, address handles of its own making, rings overwritten
  * while the NIC reads them. QPs that end are started again, and objects are made and destroyed all
- * the time. SECONDS are of the guest's clock.
+ * the time; XRC SRQs in the midst of messages. SECONDS are of the guest's clock.
  *
  * Exit status 0 when its own objects could be used and destroyed until the end. What became of the
  * others is for the caller to judge.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,7 +25,8 @@
 #include "device.h"
 #include "urdma_hw.h"
 
-#define QPS	6
+#define QPS	10
+#define SRQS	3
 #define WQES	64
 #define BUFFER	65536
 #define PORT	1
@@ -38,8 +40,16 @@ struct ring {
 struct victim_qp {
 	struct ibv_qp *qp;
 	enum ibv_qp_type type;
+	/* without memory: it has none */
 	struct ring sq, rq;
 	uint32_t sq_stride, sq_head, rq_head;
+};
+
+/* The first is that of QPs, the others are of XRC, and have numbers that are told. */
+struct victim_srq {
+	struct ibv_srq *srq;
+	struct ring ring;
+	uint32_t number;
 };
 
 static struct {
@@ -55,8 +65,21 @@ static struct {
 	union ibv_gid gid;
 	int gid_index;
 	struct victim_qp qps[QPS];
-	uint64_t doorbells, wqes, restarts, renewals, statuses[32];
+	unsigned int num_qps; /* without XRC, the last two are missing */
+	struct ibv_xrcd *xrcd;
+	struct victim_srq srqs[SRQS];
+	unsigned int num_srqs;
+	uint64_t doorbells, wqes, restarts, renewals, srq_renewals, statuses[32];
 } h;
+
+/* The types of the QPs. Those from WITH_SRQ on have no receive queue; the last two are a pair. */
+static const enum ibv_qp_type types[QPS] = {
+	IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RC,	      IBV_QPT_UC,
+	IBV_QPT_UD, IBV_QPT_RC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV,
+};
+#define WITH_SRQ 6
+#define INI	 (&h.qps[8])
+#define TGT	 (&h.qps[9])
 
 /* The last two anonymous mappings: the provider allocates the rings of an object this way. */
 static struct ring mapped[2];
@@ -126,9 +149,18 @@ static int find_gid(void)
 	return fail("no RoCEv2 GID");
 }
 
-/* To RTS, connected to itself. A UC or RC QP so gets what its own WQEs send. */
+static bool is_xrc(const struct victim_qp *v)
+{
+	return v->type == IBV_QPT_XRC_SEND || v->type == IBV_QPT_XRC_RECV;
+}
+
+/* To RTS, connected to itself: a UC or RC QP gets what its own WQEs send. With XRC, to the other.
+ */
 static int start_qp(struct victim_qp *v)
 {
+	const struct victim_qp *peer = v->type == IBV_QPT_XRC_SEND   ? TGT
+				       : v->type == IBV_QPT_XRC_RECV ? INI
+								     : v;
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = PORT, .qkey = 0x1234 };
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 
@@ -138,7 +170,7 @@ static int start_qp(struct victim_qp *v)
 	} else {
 		mask |= IBV_QP_ACCESS_FLAGS;
 		attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-		if (v->type == IBV_QPT_RC)
+		if (v->type == IBV_QPT_RC || is_xrc(v))
 			attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	}
 	if (ibv_modify_qp(v->qp, &attr, mask))
@@ -146,7 +178,7 @@ static int start_qp(struct victim_qp *v)
 	attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = v->qp->qp_num,
+		.dest_qp_num = peer->qp->qp_num,
 		.max_dest_rd_atomic = 4,
 		.min_rnr_timer = 1,
 		.ah_attr = { .is_global = 1,
@@ -158,7 +190,7 @@ static int start_qp(struct victim_qp *v)
 	mask = IBV_QP_STATE;
 	if (v->type != IBV_QPT_UD)
 		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (v->type == IBV_QPT_RC)
+	if (v->type == IBV_QPT_RC || v->type == IBV_QPT_XRC_RECV)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	if (ibv_modify_qp(v->qp, &attr, mask))
 		return fail("RTR");
@@ -169,18 +201,36 @@ static int start_qp(struct victim_qp *v)
 		.rnr_retry = 1,
 		.max_rd_atomic = 4,
 	};
+	/* A target QP sends nothing but answers. */
+	if (v->type == IBV_QPT_XRC_RECV)
+		return 0;
 	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	if (v->type == IBV_QPT_RC)
+	if (v->type == IBV_QPT_RC || is_xrc(v))
 		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_MAX_QP_RD_ATOMIC;
 	return ibv_modify_qp(v->qp, &attr, mask) ? fail("RTS") : 0;
 }
 
-static int make_qp(struct victim_qp *v, enum ibv_qp_type type)
+static int make_target(struct victim_qp *v)
 {
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = h.xrcd,
+	};
+
+	*v = (struct victim_qp){ .type = IBV_QPT_XRC_RECV, .qp = ibv_create_qp_ex(h.ctx, &init) };
+	return v->qp ? 0 : fail("no target QP");
+}
+
+static int make_qp(struct victim_qp *v)
+{
+	enum ibv_qp_type type = types[v - h.qps];
+	bool with_rq = v - h.qps < WITH_SRQ;
 	struct ibv_qp_init_attr init = {
 		.send_cq = h.cq,
 		.recv_cq = h.cq,
+		.srq = with_rq || type == IBV_QPT_XRC_SEND ? NULL : h.srqs[0].srq,
 		.qp_type = type,
 		.cap = { .max_send_wr = WQES,
 			 .max_recv_wr = WQES,
@@ -188,16 +238,49 @@ static int make_qp(struct victim_qp *v, enum ibv_qp_type type)
 			 .max_recv_sge = 2 },
 	};
 
+	if (type == IBV_QPT_XRC_RECV)
+		return make_target(v);
 	memset(mapped, 0, sizeof(mapped));
 	*v = (struct victim_qp){ .type = type, .qp = ibv_create_qp(h.pd, &init) };
 	if (!v->qp)
 		return fail("no QP");
-	v->sq = mapped[0];
-	v->rq = mapped[1];
-	if (!v->sq.at || !v->rq.at)
+	v->sq = mapped[with_rq ? 0 : 1];
+	if (with_rq)
+		v->rq = mapped[1];
+	if (!v->sq.at || (with_rq && !v->rq.at))
 		return fail("the rings of a QP were not found");
 	v->sq_stride = type == IBV_QPT_UD ? 128 : 64;
-	return start_qp(v);
+	return 0;
+}
+
+static int make_srq(struct victim_srq *v)
+{
+	bool xrc = v != h.srqs;
+	struct ibv_srq_init_attr_ex init = {
+		.attr = { .max_wr = WQES, .max_sge = 2 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = xrc ? IBV_SRQT_XRC : IBV_SRQT_BASIC,
+		.pd = h.pd,
+		.xrcd = h.xrcd,
+		.cq = h.cq,
+	};
+
+	if (xrc)
+		init.comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	*v = (struct victim_srq){ .srq = ibv_create_srq_ex(h.ctx, &init) };
+	if (!v->srq || (xrc && ibv_get_srq_num(v->srq, &v->number)))
+		return fail("no SRQ");
+	v->ring = mapped[1];
+	return 0;
+}
+
+/* Of an XRC SRQ at any time: the target QP may be in the midst of a message to it. */
+static int renew_srq(struct victim_srq *v)
+{
+	h.srq_renewals++;
+	if (ibv_destroy_srq(v->srq))
+		return fail("an XRC SRQ cannot be destroyed");
+	return make_srq(v);
 }
 
 static void ring_doorbell(uint32_t offset, uint64_t word)
@@ -226,6 +309,16 @@ static uint64_t some_address(void)
 	return draw(4) ? (uintptr_t)h.buffer + draw(BUFFER) : draw64();
 }
 
+/* An XRC SRQ: ours, one near it, the one that is none of XRC, or any. */
+static uint32_t some_srqn(bool right)
+{
+	uint32_t ours = h.srqs[1 + draw(SRQS - 1)].number;
+
+	if (right)
+		return ours;
+	return draw(2) ? ours + draw(5) - 2 : draw(1 << 24);
+}
+
 /* The next WQE of a QP, which is right but for what the dice say, and its doorbell. */
 static void send_wqe(struct victim_qp *v)
 {
@@ -240,12 +333,14 @@ static void send_wqe(struct victim_qp *v)
 	uint32_t data = 4;
 
 	memset(w, 0, v->sq_stride);
-	w[0] = rc[draw(v->type == IBV_QPT_RC   ? 9
+	w[0] = rc[draw(v->type == IBV_QPT_UD   ? 2
 		       : v->type == IBV_QPT_UC ? 4
-					       : 2)] |
+					       : 9)] |
 	       URDMA_SQE0_SIGNALED | 1 << 16;
+	if (v->type == IBV_QPT_XRC_SEND)
+		w[1] = (uint64_t)some_srqn(right) << 32 | (uint32_t)draw64();
 	if (v->type == IBV_QPT_UD) {
-		w[2] = right ? h.qps[draw(QPS)].qp->qp_num : draw(1 << 24);
+		w[2] = right ? h.qps[draw(h.num_qps)].qp->qp_num : draw(1 << 24);
 		w[3] = right ? 0x1234 : (uint32_t)draw64();
 		memcpy(&w[4], &h.gid, 16);
 		if (!right)
@@ -283,13 +378,31 @@ static void receive_wqe(struct victim_qp *v)
 	ring_doorbell(URDMA_DB_RQ, (uint64_t)(v->rq_head & 0xffff) << 32 | v->qp->qp_num);
 }
 
+/* Places of an SRQ are the provider's, so that most of what is posted is right. */
+static void receive_shared(struct victim_srq *v)
+{
+	struct ibv_sge sge = {
+		.addr = draw(32) ? (uintptr_t)h.buffer : some_address(),
+		.length = draw(32) ? BUFFER : (uint32_t)draw64(),
+		.lkey = draw(32) ? h.mr->lkey : some_key(),
+	};
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	/* It may be full of what the NIC has lost: then it waits for its end. */
+	if (!ibv_post_srq_recv(v->srq, &wr, &bad))
+		h.wqes++;
+}
+
 static void bad_doorbell(struct victim_qp *v)
 {
 	static const uint32_t offsets[] = { URDMA_DB_SQ,     URDMA_DB_RQ,     URDMA_DB_SRQ,
 					    URDMA_DB_CQ,     URDMA_DB_EQ,     URDMA_DB_ETH_TX,
 					    URDMA_DB_ETH_RX, URDMA_DB_ETH_CQ, URDMA_DB_PUSH };
 	uint32_t offset = draw(8) ? offsets[draw(9)] : draw(512) * 8;
-	uint32_t object = draw(2) ? v->qp->qp_num : draw(2) ? draw(64) : draw(1 << 24);
+	uint32_t object = draw(2)   ? v->qp->qp_num
+			  : draw(2) ? draw(64)
+			  : draw(2) ? h.srqs[draw(h.num_srqs)].number
+				    : draw(1 << 24);
 	uint64_t index = draw(2) ? v->sq_head + draw(5) - 2 : draw64() >> 32;
 
 	ring_doorbell(offset, (index & 0xffffffff) << 32 | (uint64_t)draw(4) << 24 | object);
@@ -303,32 +416,42 @@ static void scribble(const struct ring *r)
 		w[draw((uint32_t)(r->bytes / 8))] = draw64();
 }
 
-static void attack(struct victim_qp *v)
+static int attack(struct victim_qp *v)
 {
+	struct victim_srq *srq = &h.srqs[draw(h.num_srqs)];
+
 	switch (draw(16)) {
 	case 0:
-		bad_doorbell(&h.qps[draw(QPS)]);
+		bad_doorbell(&h.qps[draw(h.num_qps)]);
 		break;
 	case 1:
-		if (!draw(4))
+		if (!draw(4) && v->rq.at)
 			scribble(draw(2) ? &v->sq : &v->rq);
+		else if (!draw(32))
+			scribble(&srq->ring);
 		break;
 	case 2:
 		if (!draw(64)) {
 			scribble(&h.cq_ring);
 			h.cq_spoilt = true;
+		} else if (srq != h.srqs && !draw(4)) {
+			return renew_srq(srq);
 		}
 		break;
 	case 3:
 	case 4:
 	case 5:
 	case 6:
-		receive_wqe(v);
+		if (v->rq.at)
+			receive_wqe(v);
+		else
+			receive_shared(srq);
 		break;
 	default:
-		send_wqe(v);
+		send_wqe(v->sq.at ? v : INI);
 		break;
 	}
+	return 0;
 }
 
 static void poll_all(void)
@@ -341,52 +464,109 @@ static void poll_all(void)
 			h.statuses[wc[i].status % 32]++;
 }
 
-/* One that has ended begins again; now and then one is made anew, or the CQ with all of them. */
-static int look_after(struct victim_qp *v)
+/* -1: the query failed. */
+static int state_of(struct victim_qp *v)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 	struct ibv_qp_init_attr init;
-	enum ibv_qp_type type = v->type;
+	struct ibv_qp_attr attr;
 
-	if (!draw(8)) {
-		h.renewals++;
-		if (ibv_destroy_qp(v->qp))
-			return fail("a QP cannot be destroyed");
-		return make_qp(v, type);
-	}
 	if (ibv_query_qp(v->qp, &attr, IBV_QP_STATE, &init))
 		return fail("a QP cannot be queried");
-	if (attr.qp_state == IBV_QPS_RTS && draw(4))
-		return 0;
-	h.restarts++;
-	attr.qp_state = IBV_QPS_RESET;
-	return ibv_modify_qp(v->qp, &attr, IBV_QP_STATE) ? fail("a QP cannot be reset")
-							 : start_qp(v);
+	return attr.qp_state;
 }
 
-/* All QPs and the CQ, whose ring may be full or overwritten. */
+static int reset_qp(struct victim_qp *v)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	return ibv_modify_qp(v->qp, &attr, IBV_QP_STATE) ? fail("a QP cannot be reset") : 0;
+}
+
+static int destroy_qp(struct victim_qp *v)
+{
+	return ibv_destroy_qp(v->qp) ? fail("a QP cannot be destroyed") : 0;
+}
+
+/*
+ * One that has ended begins again; now and then one is made anew. Of the pair of XRC both are,
+ * because they would not agree in their PSNs.
+ */
+static int look_after(struct victim_qp *v)
+{
+	struct victim_qp *first = is_xrc(v) ? INI : v, *last = is_xrc(v) ? TGT : v;
+	int state = state_of(first);
+	bool anew = !draw(8);
+
+	if (state < 0)
+		return -1;
+	if (!anew && state == IBV_QPS_RTS && state_of(last) != IBV_QPS_ERR && draw(4))
+		return 0;
+	if (anew)
+		h.renewals++;
+	else
+		h.restarts++;
+	for (v = first; v <= last; v++)
+		if (anew ? destroy_qp(v) || make_qp(v) : reset_qp(v))
+			return -1;
+	for (v = first; v <= last; v++)
+		if (start_qp(v))
+			return -1;
+	return 0;
+}
+
+/* All QPs, SRQs and the CQ, whose ring may be full or overwritten. */
 static int make_all(void)
 {
-	static const enum ibv_qp_type types[QPS] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD,
-						     IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
-
 	h.cq = ibv_create_cq(h.ctx, 256, NULL, NULL, 0);
 	if (!h.cq)
 		return fail("no CQ");
 	h.cq_ring = mapped[1];
 	h.cq_spoilt = false;
-	for (unsigned int i = 0; i < QPS; i++)
-		if (make_qp(&h.qps[i], types[i]))
+	for (unsigned int i = 0; i < h.num_srqs; i++)
+		if (make_srq(&h.srqs[i]))
+			return -1;
+	for (unsigned int i = 0; i < h.num_qps; i++)
+		if (make_qp(&h.qps[i]))
+			return -1;
+	for (unsigned int i = 0; i < h.num_qps; i++)
+		if (start_qp(&h.qps[i]))
 			return -1;
 	return 0;
 }
 
 static int destroy_all(void)
 {
-	for (unsigned int i = 0; i < QPS; i++)
-		if (ibv_destroy_qp(h.qps[i].qp))
-			return fail("a QP cannot be destroyed");
+	for (unsigned int i = 0; i < h.num_qps; i++)
+		if (destroy_qp(&h.qps[i]))
+			return -1;
+	for (unsigned int i = 0; i < h.num_srqs; i++)
+		if (ibv_destroy_srq(h.srqs[i].srq))
+			return fail("an SRQ cannot be destroyed");
 	return ibv_destroy_cq(h.cq) ? fail("the CQ cannot be destroyed") : 0;
+}
+
+/* A domain of this process alone, if the device has XRC. */
+static int find_xrc(void)
+{
+	struct ibv_xrcd_init_attr init = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct ibv_device_attr attr;
+
+	h.num_qps = QPS - 2;
+	h.num_srqs = 1;
+	if (ibv_query_device(h.ctx, &attr))
+		return fail("the device cannot be queried");
+	if (!(attr.device_cap_flags & IBV_DEVICE_XRC))
+		return 0;
+	h.xrcd = ibv_open_xrcd(h.ctx, &init);
+	if (!h.xrcd)
+		return fail("no XRC domain");
+	h.num_qps = QPS;
+	h.num_srqs = SRQS;
+	return 0;
 }
 
 static double now(void)
@@ -407,7 +587,7 @@ int main(int argc, char **argv)
 	}
 	h.rnd = strtoull(argv[3], NULL, 0) * 2 + 1;
 	h.ctx = open_device(argv[1]);
-	if (!h.ctx || find_gid())
+	if (!h.ctx || find_gid() || find_xrc())
 		return 1;
 	h.page = doorbell_page();
 	h.pd = ibv_alloc_pd(h.ctx);
@@ -422,21 +602,25 @@ int main(int argc, char **argv)
 	if (!h.mr || make_all())
 		return 1;
 	for (end = now() + atof(argv[2]); now() < end;) {
-		struct victim_qp *v = &h.qps[draw(QPS)];
+		struct victim_qp *v = &h.qps[draw(h.num_qps)];
 
 		for (unsigned int i = 0; i < SETTLED; i++)
-			attack(v);
+			if (attack(v))
+				return 1;
 		poll_all();
 		if (look_after(v))
 			return 1;
 		if (!draw(h.cq_spoilt ? 4 : 64) && (destroy_all() || make_all()))
 			return 1;
 	}
-	if (destroy_all() || ibv_dereg_mr(h.mr) || ibv_dealloc_pd(h.pd) || ibv_close_device(h.ctx))
+	if (destroy_all() || (h.xrcd && ibv_close_xrcd(h.xrcd)) || ibv_dereg_mr(h.mr) ||
+	    ibv_dealloc_pd(h.pd) || ibv_close_device(h.ctx))
 		return fail("the end") ? 1 : 0;
-	printf("hostile: %llu doorbells, %llu WQEs, %llu QPs started again, %llu made anew\n",
+	printf("hostile: %llu doorbells, %llu WQEs, %llu QPs started again, %llu made anew, "
+	       "%llu SRQs\n",
 	       (unsigned long long)h.doorbells, (unsigned long long)h.wqes,
-	       (unsigned long long)h.restarts, (unsigned long long)h.renewals);
+	       (unsigned long long)h.restarts, (unsigned long long)h.renewals,
+	       (unsigned long long)h.srq_renewals);
 	for (int i = 0; i < 32; i++)
 		if (h.statuses[i])
 			printf("hostile: %llu times %s\n", (unsigned long long)h.statuses[i],

@@ -28,18 +28,18 @@ on 1 ip address replace fd77::2/64 dev "$other" nodad
 reach() {
 	ping -q "$@" >/tmp/ping.log 2>&1 || fail "ping $*: $(cat /tmp/ping.log)"
 }
-arping -q -c 3 -w 60 -I "$net" 10.77.0.2 || fail "arping"
+arping -q -c 3 -w 300 -I "$net" 10.77.0.2 || fail "arping"
 if ! ip link set "$net" mtu 9000 || ! on 1 ip link set "$other" mtu 9000; then
 	fail "no MTU of 9000"
 fi
 ip address replace fd77::1/64 dev "$net" nodad
 for n in 0 56 1472 1473 4000 8972; do
-	reach -c 3 -A -w 20 -M 'do' -s $n 10.77.0.2
+	reach -c 3 -A -w 120 -M 'do' -s $n 10.77.0.2
 done
 for n in 0 56 1452 8952; do
-	reach -c 3 -A -w 20 -M 'do' -s $n fd77::2
+	reach -c 3 -A -w 120 -M 'do' -s $n fd77::2
 done
-reach -f -c 500 -w 60 10.77.0.2
+reach -f -c 500 -w 300 10.77.0.2
 on 1 sh -c 'iperf3 -s -D --pidfile /run/iperf3 --logfile /tmp/iperf3.log' || fail "no iperf3 in guest 1"
 on 1 bash -c '. /opt/urdma/tests/common.sh; wait_listen 5201' || fail "iperf3 does not listen"
 for options in "-t 2" "-t 2 -R" "-t 2 -u -b 2M -l 1400" "-t 2 -u -b 2M -l 1400 -R"; do
@@ -61,7 +61,7 @@ on 1 sh -c 'kill "$(tr -d "\0" </run/iperf3)"'
 vlan='ip link add link $1 name v9 type vlan id 9 && ip link set v9 up && ip address add $2/24 dev v9'
 sh -c "$vlan" sh "$net" 10.9.0.1 || fail "VLAN"
 on 1 sh -c "$vlan" sh "$other" 10.9.0.2 || fail "VLAN in guest 1"
-reach -c 5 -A -w 20 10.9.0.2
+reach -c 5 -A -w 120 10.9.0.2
 # So far nothing was lost.
 nothing_lost env "on 1"
 for h in "" "on 1"; do
@@ -76,7 +76,7 @@ for h in "" "on 1"; do
 done
 
 # The MTU changes under traffic, on both sides; nothing is lost as long as the frames fit.
-ping -q -f -c 600 -w 60 -s 1000 10.77.0.2 >/tmp/background.log 2>&1 &
+ping -q -f -c 600 -w 300 -s 1000 10.77.0.2 >/tmp/background.log 2>&1 &
 pinger=$!
 for mtu in 1500 9000 1280 4200; do
 	ip link set "$net" mtu $mtu || fail "MTU $mtu"
@@ -105,11 +105,11 @@ on 1 ip link set "$other" down
 far port_is urdma0 DOWN || fail "guest 1: the port of a device that is down is not"
 on 1 ip link set "$other" up
 far port_is urdma0 ACTIVE || fail "guest 1: the port does not come back"
-reach -c 3 -A -w 20 10.77.0.2
+reach -c 3 -A -w 120 10.77.0.2
 cosim link 0 down || fail "the link cannot be taken down"
 port_is urdma0 DOWN
 cosim link 0 up || fail "the link cannot be taken up"
 port_is urdma0 ACTIVE
-reach -c 3 -A -w 20 10.77.0.2
-reach -c 3 -A -w 20 -s 4000 10.77.0.2
+reach -c 3 -A -w 120 10.77.0.2
+reach -c 3 -A -w 120 -s 4000 10.77.0.2
 echo "ok: Ethernet between two guests"

@@ -25,7 +25,7 @@ for round in $(seq "${1-20}"); do
 	client=$!
 	before=$(hw_counter urdma0 rx_rdma_pkts)
 	moving=
-	for _ in $(seq 200); do
+	for _ in $(seq "$patience"); do
 		if [ $(($(hw_counter urdma0 rx_rdma_pkts) - before)) -ge 20 ]; then
 			moving=1
 			break

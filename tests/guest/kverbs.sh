@@ -38,7 +38,7 @@ modprobe -r kverbs || fail "modprobe -r kverbs: status $?"
 # A device that does not decode its addresses any more reads as ones, as one that was pulled out.
 pci=$(basename "$(readlink -f /sys/class/infiniband/urdma0/device)")
 (
-	for _ in $(seq 200); do
+	for _ in $(seq "$patience"); do
 		dmesg | grep -q 'kverbs: waiting for the end' && break
 		sleep 0.1
 	done

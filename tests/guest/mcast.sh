@@ -37,7 +37,7 @@ receivers=()
 receiver() {
 	timeout "$limit" ip netns exec "$2" stdbuf -oL mckey -m $group -b "$3" -C $count >/tmp/mckey"$1".log 2>&1 &
 	receivers+=($!)
-	for _ in $(seq 200); do
+	for _ in $(seq "$patience"); do
 		! grep -q 'receiving data' /tmp/mckey"$1".log || return 0
 		sleep 0.1
 	done
@@ -76,7 +76,7 @@ echo "ok: mckey, four receivers"
 receiver 0 b 10.1.0.2
 sender a 10.1.0.1
 all_received
-for _ in $(seq 50); do
+for _ in $(seq "$patience"); do
 	ip -n b maddress show dev "$nb" | grep -q $group || break
 	sleep 0.1
 done

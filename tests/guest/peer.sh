@@ -86,7 +86,7 @@ done
 [ "$(cosim link 0)" = "ok up" ] || fail "the link of NIC 0 is not up"
 cosim link 0 down || fail "the link cannot be taken down"
 [ "$(cosim link 0)" = "ok down" ] || fail "the link of NIC 0 is not down"
-for _ in $(seq 100); do
+for _ in $(seq "$patience"); do
 	grep -q DOWN /sys/class/infiniband/urdma0/ports/1/state && break
 	sleep 0.1
 done

@@ -68,4 +68,19 @@ done
 run ib_atomic_bw -e -q 4
 run ib_atomic_bw -b
 run ib_atomic_bw --use_old_post_send
+
+# The same by XRC: an SRQ at the other side for each.
+run ib_send_bw -c XRC -s 4000
+run ib_send_bw -c XRC -s 1000 -q 4 -b
+run ib_send_bw -c XRC -s 64 -e -q 2
+run ib_send_bw -c XRC -s 64 -I 64 --use_old_post_send
+run ib_send_lat -c XRC -s 64
+run ib_send_lat -c XRC -s 3000 -e
+run ib_write_bw -c XRC -s 65536
+run ib_write_bw -c XRC -s 1000 -q 4
+run ib_write_lat -c XRC -s 64
+run ib_read_bw -c XRC -s "$read_size"
+run ib_read_bw -c XRC -s 1000 -e -q 4
+run ib_atomic_bw -c XRC
+run ib_atomic_lat -c XRC -e
 echo "all $runs ended with 0"

@@ -18,7 +18,7 @@ steps=0
 bind() {
 	echo "$pci" >$driver/bind &
 	local writer=$!
-	for _ in $(seq 300); do
+	for _ in $(seq "$patience"); do
 		if ! kill -0 $writer 2>/dev/null; then
 			wait $writer 2>/dev/null
 			[ -e "$driver/$pci" ]

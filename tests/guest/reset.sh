@@ -21,14 +21,16 @@ index() {
 	rdma dev show urdma0 | sed -n 's/^\([0-9]*\):.*/\1/p'
 }
 
-# traffic: two pairs of programs that go on until they are stopped, one polling, one waiting for events; and frames.
+# traffic: two pairs of programs that go on until they are stopped, one waiting for events, one polling; and frames. Returns
+# when each pair has its QPs in RTS and packets have come: a server that still waits for its client is not told of anything.
 traffic() {
 	local g0 g1 mode before
 	device=$(index)
 	g0=$(gid_index urdma0) g1=$(gid_index urdma1)
 	programs=()
-	for mode in "" -e; do
+	for mode in -e ""; do
 		port=$((port + 1))
+		before=$(hw_counter urdma0 rx_rdma_pkts)
 		# shellcheck disable=SC2086  # an option or none
 		ibv_rc_pingpong -d urdma0 -g "$g0" -p $port -n 100000000 $mode >/tmp/server$mode.log 2>&1 &
 		programs+=($!)
@@ -36,26 +38,26 @@ traffic() {
 		# shellcheck disable=SC2086
 		ibv_rc_pingpong -d urdma1 -g "$g1" -p $port -n 100000000 $mode 127.0.0.1 >/tmp/client$mode.log 2>&1 &
 		programs+=($!)
+		for _ in $(seq "$patience"); do
+			! connected "${programs[@]: -2}" || [ $(($(hw_counter urdma0 rx_rdma_pkts) - before)) -lt 20 ] || continue 2
+			sleep 0.1
+		done
+		fail "no traffic: $(cat /tmp/server$mode.log /tmp/client$mode.log)"
 	done
 	ping -q -i 0.2 -I "$net" 10.77.0.250 >/dev/null 2>&1 &
 	programs+=($!)
-	# Both pairs have to be connected: a server waits for ever for a client that no longer finds its device.
-	before=
-	for _ in $(seq 600); do
-		if [ "$(rdma resource show qp | grep -c 'type RC state RTS')" = 4 ]; then
-			before=${before:-$(hw_counter urdma0 rx_rdma_pkts)}
-			[ $(($(hw_counter urdma0 rx_rdma_pkts) - before)) -lt 20 ] || return 0
-		fi
-		sleep 0.1
-	done
-	fail "no traffic: $(cat /tmp/server*.log /tmp/client*.log)"
+}
+
+# connected PID PID: both have a QP in RTS.
+connected() {
+	[ "$(rdma resource show qp | grep -cE "state RTS .*pid ($1|$2) ")" = 2 ]
 }
 
 # told WHAT: the program that waits for an event of urdma0 is told that its device has gone, and ends. Its peer on urdma1 may
 # wait for ever, if all that it has sent was acknowledged.
 told() {
-	for _ in $(seq 600); do
-		kill -0 "${programs[2]}" 2>/dev/null || return 0
+	for _ in $(seq "$patience"); do
+		kill -0 "${programs[0]}" 2>/dev/null || return 0
 		sleep 0.1
 	done
 	fail "$1: a program that waits for an event was not told: $(tail -n 3 /tmp/server-e.log)"

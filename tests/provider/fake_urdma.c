@@ -11,7 +11,7 @@
 uint64_t fake_urdma_features = URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE |
 			       URDMA_RF_FEAT_RC_READ | URDMA_RF_FEAT_RC_ATOMIC |
 			       URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_UC |
-			       URDMA_RF_FEAT_UD | URDMA_RF_FEAT_SRQ;
+			       URDMA_RF_FEAT_UD | URDMA_RF_FEAT_SRQ | URDMA_RF_FEAT_XRC;
 
 static struct {
 	struct urdma_create_cq_req req;
@@ -43,6 +43,7 @@ void fake_nic_context(struct ib_uverbs_get_context_resp *resp)
 	r->log_max_cqe = 16;
 	r->log_max_msg = 30;
 	r->log_max_qp = 10;
+	r->log_max_srq = 6;
 }
 
 /* Words that can be told apart: in word w the low half has 2 w, the high half 2 w + 1. */

@@ -13,14 +13,14 @@
 
 const struct verbs_context_ops *fake_ops;
 int fake_error;
-uint32_t fake_next_qpn;
+uint32_t fake_next_qpn, fake_next_srqn;
 uint32_t fake_create_flags;
 int fake_members;
 
 static const struct verbs_device_ops *driver;
 static struct verbs_device *device;
 static uint8_t *doorbells;
-static uint32_t next_cqn, next_srqn, next_key;
+static uint32_t next_cqn, next_key, next_pd;
 
 /* ---- libibverbs ------------------------------------------------------------------------------ */
 
@@ -73,7 +73,7 @@ struct ibv_context *fake_open(void)
 	int fd = memfd_create("doorbells", 0);
 
 	next_cqn = 0;
-	next_srqn = 0;
+	fake_next_srqn = 0;
 	fake_next_qpn = FIRST_QPN;
 	next_key = 0;
 	if (fd < 0 || ftruncate(fd, FAKE_DOORBELL_BYTES))
@@ -131,6 +131,7 @@ int ibv_cmd_alloc_pd(struct ibv_context *context, struct ibv_pd *pd, struct ibv_
 		     size_t cmd_size, struct ib_uverbs_alloc_pd_resp *resp, size_t resp_size)
 {
 	pd->context = context;
+	pd->handle = next_pd++;
 	return fake_error;
 }
 
@@ -159,6 +160,14 @@ int ibv_cmd_rereg_mr(struct verbs_mr *vmr, uint32_t flags, void *addr, size_t le
 		     uint64_t hca_va, int access, struct ibv_pd *pd, struct ibv_rereg_mr *cmd,
 		     size_t cmd_sz, struct ib_uverbs_rereg_mr_resp *resp, size_t resp_sz)
 {
+	return fake_error;
+}
+
+int ibv_cmd_query_mr(struct ibv_pd *pd, struct verbs_mr *vmr, uint32_t mr_handle)
+{
+	vmr->ibv_mr.context = pd->context;
+	vmr->ibv_mr.lkey = mr_handle << 8;
+	vmr->ibv_mr.rkey = mr_handle << 8;
 	return fake_error;
 }
 
@@ -243,9 +252,47 @@ int ibv_cmd_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_in
 		return fake_error;
 	srq->context = pd->context;
 	srq->pd = pd;
-	srq->handle = next_srqn;
-	fake_nic_create_srq(cmd, resp, next_srqn++);
+	srq->handle = fake_next_srqn;
+	fake_nic_create_srq(cmd, resp, fake_next_srqn++);
 	return 0;
+}
+
+/* The same for SRQs of other types, by a command with a longer head. */
+int ibv_cmd_create_srq_ex(struct ibv_context *context, struct verbs_srq *srq,
+			  struct ibv_srq_init_attr_ex *attr, struct ibv_create_xsrq *cmd,
+			  size_t cmd_size, struct ib_uverbs_create_srq_resp *resp, size_t resp_size)
+{
+	struct {
+		struct ibv_create_srq core;
+		uint8_t driver[64];
+	} plain = { 0 };
+
+	if (fake_error)
+		return fake_error;
+	if (attr->srq_type != IBV_SRQT_XRC || !attr->xrcd || !attr->cq)
+		abort();
+	memcpy(plain.driver, cmd + 1, cmd_size - sizeof(*cmd));
+	srq->srq.context = context;
+	srq->srq.handle = fake_next_srqn;
+	srq->srq_type = attr->srq_type;
+	srq->xrcd = container_of(attr->xrcd, struct verbs_xrcd, xrcd);
+	srq->cq = attr->cq;
+	srq->srq_num = fake_next_srqn;
+	fake_nic_create_srq(&plain, resp, fake_next_srqn++);
+	return 0;
+}
+
+int ibv_cmd_open_xrcd(struct ibv_context *context, struct verbs_xrcd *xrcd, int vxrcd_size,
+		      struct ibv_xrcd_init_attr *attr, struct ibv_open_xrcd *cmd, size_t cmd_size,
+		      struct ib_uverbs_open_xrcd_resp *resp, size_t resp_size)
+{
+	xrcd->xrcd.context = context;
+	return fake_error;
+}
+
+int ibv_cmd_close_xrcd(struct verbs_xrcd *xrcd)
+{
+	return fake_error;
 }
 
 int ibv_cmd_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask,
@@ -294,7 +341,25 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 		.qp_type = attr->qp_type,
 	};
 
-	return ibv_cmd_create_qp(attr->pd, &qp->qp, &plain, cmd, cmd_size, resp, resp_size);
+	if (attr->qp_type != IBV_QPT_XRC_RECV)
+		return ibv_cmd_create_qp(attr->pd, &qp->qp, &plain, cmd, cmd_size, resp, resp_size);
+	/* The NIC's driver sees neither the command nor the response. */
+	if (!fake_error)
+		qp->qp = (struct ibv_qp){ .context = context,
+					  .qp_type = attr->qp_type,
+					  .qp_num = fake_next_qpn++ };
+	return fake_error;
+}
+
+int ibv_cmd_open_qp(struct ibv_context *context, struct verbs_qp *qp, int vqp_sz,
+		    struct ibv_qp_open_attr *attr, struct ibv_open_qp *cmd, size_t cmd_size,
+		    struct ib_uverbs_create_qp_resp *resp, size_t resp_size)
+{
+	qp->qp = (struct ibv_qp){ .context = context,
+				  .qp_type = attr->qp_type,
+				  .state = IBV_QPS_UNKNOWN,
+				  .qp_num = attr->qp_num };
+	return fake_error;
 }
 
 /* The same with flags. What the NIC's driver reads and writes lies behind another head. */
@@ -356,4 +421,10 @@ int ibv_cmd_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *qp_attr, int attr_ma
 int ibv_cmd_destroy_qp(struct ibv_qp *qp)
 {
 	return fake_error;
+}
+
+/* Importing a context goes through ioctl(), which is not faked. */
+int ibv_cmd_query_context(struct ibv_context *context, struct ibv_command_buffer *driver)
+{
+	return EOPNOTSUPP;
 }

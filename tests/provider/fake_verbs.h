@@ -17,8 +17,8 @@ extern const struct verbs_context_ops *fake_ops;
 /* When it is not 0, the kernel fails with it. */
 extern int fake_error;
 
-/* Number of the QP that is created next. */
-extern uint32_t fake_next_qpn;
+/* Number of the QP that is created next, and of the SRQ. */
+extern uint32_t fake_next_qpn, fake_next_srqn;
 
 /* Flags of the QP that was created last by the extended command, and how many memberships of groups
  * there are. */

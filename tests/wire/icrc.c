@@ -77,7 +77,7 @@ int roce_parse(const uint8_t *frame, size_t len, struct roce_frame *roce, const 
 		return broken(why, "transport header version");
 	roce->opcode = frame[roce->bth];
 	roce->pad = frame[roce->bth + 1] >> 4 & 3;
-	if (roce->opcode == 0x11) {
+	if (roce->opcode == 0x11 || roce->opcode == 0xb1) { /* of RC, of XRC */
 		if (roce->end != roce->bth + 12 + 4 + 4)
 			return broken(why, "length of an acknowledgement");
 		roce->syndrome = frame[roce->bth + 12];

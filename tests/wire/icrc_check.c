@@ -61,7 +61,7 @@ static void judge(void *ctx, const struct pcap_frame *frame)
 		fault(c, "bytes behind the IP packet of a frame that needs no padding");
 	if (frame->outbound) {
 		c->sent++;
-		if (roce.opcode == 0x11) {
+		if (roce.opcode == 0x11 || roce.opcode == 0xb1) {
 			c->acks += roce.syndrome >> 5 == 0;
 			c->rnr += roce.syndrome >> 5 == 1;
 			c->naks += roce.syndrome >> 5 == 3;

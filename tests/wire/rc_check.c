@@ -25,7 +25,10 @@
 #define PAUSE (UINT64_C(500000) * US)
 #define NEAR  64
 
-/* BTH opcodes, table 38 */
+/* Upper three bits of a BTH opcode (volume 1, table 38; annex A14) */
+enum { TRANSPORT_RC = 0, TRANSPORT_XRC = 5 };
+
+/* The lower five bits: XRC has those of RC */
 enum {
 	SEND_FIRST,
 	SEND_MIDDLE,
@@ -109,15 +112,16 @@ struct packet {
 	uint32_t rkey, dma_len;
 	uint32_t msn;
 	uint32_t digest; /* of everything behind the BTH */
-	uint8_t op, syndrome;
-	bool out, ackreq;
+	uint32_t srqn;	 /* XRCETH */
+	uint8_t op, syndrome, xrceth_resv;
+	bool xrc, out, ackreq;
 };
 
 /* A packet of a request as it was first seen. */
 struct memory {
 	uint32_t psn;
 	uint32_t base; /* PSN of the READ that this PSN belongs to */
-	uint32_t digest, rkey, dma_len, msn;
+	uint32_t digest, rkey, dma_len, msn, srqn;
 	uint64_t va; /* ATOMIC of the peer: the value it was answered with */
 	uint16_t kind;
 	uint8_t op;
@@ -149,6 +153,7 @@ struct waiting {
 
 struct half {
 	bool known, dead, lost; /* lost: no longer judged, the peer broke the rules */
+	bool typed, xrc;	/* the first request says which transport the pair has */
 	uint32_t next;		/* requester: next new PSN; responder: expected PSN */
 	uint64_t seen;		/* when the last request packet passed */
 	struct memory *mem;
@@ -173,7 +178,7 @@ struct requester {
 	/* the message whose packets come */
 	bool in_message;
 	bool in_write;
-	uint32_t message_left;
+	uint32_t message_left, message_srqn;
 	uint64_t dead_ns;
 };
 
@@ -262,6 +267,7 @@ static void remember(const struct rc_check *c, struct half *h, const struct pack
 				      .rkey = k->rkey,
 				      .dma_len = k->dma_len,
 				      .va = k->va,
+				      .srqn = k->srqn,
 				      .msn = msn,
 				      .kind = (uint16_t)k->kind,
 				      .op = k->op,
@@ -282,6 +288,16 @@ static bool new_life(const struct rc_check *c, struct half *h, const struct pack
 		return false;
 	return abs(d) > (int32_t)WINDOW ||
 	       (k->ns > h->seen + PAUSE && (d < 0 || d > NEAR) && !recall(h, k->psn));
+}
+
+/* Is it of the pair's transport? */
+static bool own_transport(struct half *h, const struct packet *k)
+{
+	if (!h->typed && k->kind & IS_REQUEST) {
+		h->typed = true;
+		h->xrc = k->xrc;
+	}
+	return h->typed && h->xrc == k->xrc;
 }
 
 /* Of a life before. */
@@ -363,8 +379,8 @@ static void response(struct rc_check *c, struct pair *p, const struct packet *k)
 	struct requester *r = &p->rq;
 	struct memory *m;
 
-	if (!r->h.known || r->h.dead || roce_psn_diff(k->psn, r->una) < 0 ||
-	    roce_psn_diff(k->psn, r->h.next) >= 0) {
+	if (!r->h.known || r->h.dead || !own_transport(&r->h, k) ||
+	    roce_psn_diff(k->psn, r->una) < 0 || roce_psn_diff(k->psn, r->h.next) >= 0) {
 		return; /* old, or about nothing that was sent: has to be ignored */
 	}
 	if (k->op == ACKNOWLEDGE && k->syndrome >> 5 == 0) {
@@ -518,7 +534,8 @@ static void same_as_before(struct rc_check *c, struct pair *p, const struct pack
 		return;
 	}
 	done = (uint32_t)roce_psn_diff(k->psn, m->base) * c->config.mtu;
-	if (k->va != m->va + done || k->dma_len != m->dma_len - done || k->rkey != m->rkey)
+	if (k->va != m->va + done || k->dma_len != m->dma_len - done || k->rkey != m->rkey ||
+	    k->srqn != m->srqn)
 		violation(c, p, k->ns,
 			  "READ of PSN 0x%06x asks for another place: length %u, was %u", k->psn,
 			  k->dma_len, m->dma_len - done);
@@ -534,6 +551,10 @@ static void check_new(struct rc_check *c, struct pair *p, const struct packet *k
 			  r->in_message ? "within" : "outside of");
 	else if (parts && r->in_message && !!(k->kind & IS_WRITE) != r->in_write)
 		violation(c, p, k->ns, "opcode 0x%02x in a message of another kind", k->op);
+	if (r->in_message && !(k->kind & IS_FIRST) && k->srqn != r->message_srqn)
+		violation(c, p, k->ns, "SRQ 0x%x in a message to SRQ 0x%x", k->srqn,
+			  r->message_srqn);
+	r->message_srqn = k->srqn;
 	if (parts && !(k->kind & IS_LAST) && k->len != c->config.mtu)
 		violation(c, p, k->ns, "%u bytes in a packet that is not the last", k->len);
 	if (k->len > c->config.mtu)
@@ -579,6 +600,11 @@ static void request_out(struct rc_check *c, struct pair *p, const struct packet 
 	}
 	if (new_life(c, &r->h, k))
 		*r = (struct requester){ .h = half_again(&r->h) };
+	if (!own_transport(&r->h, k))
+		violation(c, p, k->ns, "a request of %s from a QP of %s", k->xrc ? "XRC" : "RC",
+			  k->xrc ? "RC" : "XRC");
+	if (k->xrceth_resv)
+		violation(c, p, k->ns, "reserved bits 0x%02x in an XRCETH", k->xrceth_resv);
 	r->h.seen = k->ns;
 	if (!r->h.known) {
 		r->h.known = true;
@@ -687,6 +713,8 @@ static void request_in(struct rc_check *c, struct pair *p, const struct packet *
 		return;
 	if (new_life(c, &r->h, k))
 		*r = (struct responder){ .h = half_again(&r->h) };
+	if (!own_transport(&r->h, k))
+		return; /* to a QP of another type: nobody takes it */
 	r->h.seen = k->ns;
 	if (!r->h.known) {
 		r->h.known = true;
@@ -909,6 +937,9 @@ static void response_out(struct rc_check *c, struct pair *p, const struct packet
 	}
 	if (r->h.lost || r->stopped || (r->told && is_far(k->psn, r->h.next)))
 		return;
+	if (!own_transport(&r->h, k))
+		violation(c, p, k->ns, "an answer of %s to requests of %s", k->xrc ? "XRC" : "RC",
+			  k->xrc ? "RC" : "XRC");
 	if (r->h.dead) {
 		violation(c, p, k->ns, "an answer (opcode 0x%02x) after a NAK that ended the QP",
 			  k->op);
@@ -1012,8 +1043,10 @@ static bool decode(struct packet *k, const uint8_t *f, const struct roce_frame *
 	const uint8_t *bth = f + roce->bth, *at = bth + 12, *end = f + roce->end - 4;
 	size_t rest;
 
-	k->op = bth[0];
-	if (k->op >= sizeof(kinds) / sizeof(kinds[0]) || !kinds[k->op])
+	k->op = bth[0] & 0x1f;
+	k->xrc = bth[0] >> 5 == TRANSPORT_XRC;
+	if ((bth[0] >> 5 != TRANSPORT_RC && !k->xrc) || k->op >= sizeof(kinds) / sizeof(kinds[0]) ||
+	    !kinds[k->op])
 		return false;
 	k->kind = kinds[k->op];
 	k->dqpn = roce_be(bth + 5, 3);
@@ -1021,6 +1054,14 @@ static bool decode(struct packet *k, const uint8_t *f, const struct roce_frame *
 	k->psn = roce_be(bth + 9, 3);
 	rest = (size_t)(end - at);
 	k->digest = digest_of(at, rest);
+	if (k->xrc && k->kind & IS_REQUEST) {
+		if (rest < 4)
+			return false;
+		k->xrceth_resv = at[0];
+		k->srqn = roce_be(at + 1, 3);
+		at += 4;
+		rest -= 4;
+	}
 	if (k->kind & HAS_RETH) {
 		if (rest < 16)
 			return false;

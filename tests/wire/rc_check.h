@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Judge of the reliable connection, from what passed one port: for each pair of QPs it keeps its
- * own model of the requester and of the responder behind that port, and reports what they did
- * against the InfiniBand Architecture Specification (volume 1, chapter 9). The peer, and what
- * the wire did to the peer's packets, is input and not judged: a capture of a port shows exactly
- * what its NIC received and what it sent.
+ * Judge of the reliable connection and of XRC, which is the same with an XRCETH, from what passed
+ * one port: for each pair of QPs it keeps its own model of the requester and of the responder
+ * behind that port, and reports what they did against the InfiniBand Architecture Specification
+ * (volume 1, chapter 9). The peer, and what the wire did to the peer's packets, is input and not
+ * judged: a capture of a port shows exactly what its NIC received and what it sent.
  *
  * Requester: PSNs without a hole, opcode sequence, lengths, padding, RETH; what is sent again
  * equals what was sent; it begins where it has to and has a cause (NAK, missing READ response, end
@@ -14,6 +14,9 @@
  * front of them; one NAK for a gap with the first missing PSN, none without a gap; READ
  * responses complete, in order, with the right PSNs, opcodes and lengths; ATOMICs answered once
  * each, repetitions with the stored value; AETH syndromes.
+ *
+ * XRC: each request has an XRCETH, whose reserved bits are 0; all packets of a message name one
+ * SRQ, also when they are sent again; answers have none, and the transport of their requests.
  *
  * It shares no code with the NIC's models.
  */

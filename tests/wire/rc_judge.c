@@ -40,7 +40,7 @@ struct file {
 };
 
 /* Upper three bits of a BTH opcode (volume 1, table 38). */
-enum { TRANSPORT_UC = 1, TRANSPORT_UD = 3 };
+enum { TRANSPORT_UC = 1, TRANSPORT_UD = 3, TRANSPORT_XRC = 5 };
 
 /* A good RoCE packet of UC or UD. */
 static bool is_unreliable(const struct pcap_frame *frame)
@@ -121,7 +121,8 @@ static void guess_frame(void *ctx, const struct pcap_frame *frame)
 	const uint8_t *bth;
 	uint8_t icrc[4];
 	uint32_t psn;
-	bool answer;
+	bool answer, xrc;
+	uint8_t op;
 
 	if (frame->bad_fcs || roce_parse(frame->data, frame->len, &roce, &why))
 		return;
@@ -129,18 +130,20 @@ static void guess_frame(void *ctx, const struct pcap_frame *frame)
 	if (memcmp(icrc, frame->data + roce.end - 4, 4))
 		return;
 	bth = frame->data + roce.bth;
-	if (bth[0] >> 5)
+	xrc = bth[0] >> 5 == TRANSPORT_XRC;
+	if (bth[0] >> 5 && !xrc)
 		return;
+	op = bth[0] & 0x1f;
 	psn = roce_be(bth + 9, 3);
-	answer = bth[0] >= 0x0d && bth[0] <= 0x12;
+	answer = op >= 0x0d && op <= 0x12;
 	if (answer) {
 		guess_answer(frame->outbound ? &f->here : &f->there, roce_be(bth + 5, 3), psn,
 			     frame->ns);
 		return;
 	}
 	/* A READ request takes as many PSNs as its response has packets. */
-	if (bth[0] == 0x0c) {
-		uint32_t len = roce_be(bth + 24, 4);
+	if (op == 0x0c) {
+		uint32_t len = roce_be(bth + (xrc ? 28 : 24), 4);
 
 		psn = (psn + (len ? (len - 1) / f->mtu : 0)) & 0xffffff;
 	}

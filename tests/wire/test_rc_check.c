@@ -37,6 +37,7 @@ enum {
 	FETCH_ADD = 0x14,
 };
 
+#define XRC 0xa0 /* of XRC: with an XRCETH */
 #define OUT true
 #define IN  false
 
@@ -44,6 +45,7 @@ struct talk {
 	struct rc_check *check;
 	uint64_t ns;
 	bool spoil; /* the next frame's ICRC */
+	uint32_t xrceth;
 };
 
 static void frame(struct talk *t, bool out, unsigned int op, uint32_t psn, const uint8_t *ext,
@@ -86,9 +88,24 @@ static void frame(struct talk *t, bool out, unsigned int op, uint32_t psn, const
 	rc_check_frame(t->check, &frame);
 }
 
+/* The extended headers of a request: of XRC with an XRCETH in front. */
+static void request_with(struct talk *t, bool out, unsigned int op, uint32_t psn,
+			 const uint8_t *ext, size_t ext_len, size_t len)
+{
+	uint8_t all[32];
+
+	roce_put(all, t->xrceth, 4);
+	if (ext_len)
+		memcpy(all + 4, ext, ext_len);
+	if (op >= XRC)
+		frame(t, out, op, psn, all, ext_len + 4, len);
+	else
+		frame(t, out, op, psn, ext, ext_len, len);
+}
+
 static void request(struct talk *t, bool out, unsigned int op, uint32_t psn, size_t len)
 {
-	frame(t, out, op, psn, NULL, 0, len);
+	request_with(t, out, op, psn, NULL, 0, len);
 }
 
 static void reth(struct talk *t, bool out, unsigned int op, uint32_t psn, uint64_t va, uint32_t dma,
@@ -99,7 +116,7 @@ static void reth(struct talk *t, bool out, unsigned int op, uint32_t psn, uint64
 	roce_put(ext, va, 8);
 	roce_put(ext + 8, 0x1234, 4);
 	roce_put(ext + 12, dma, 4);
-	frame(t, out, op, psn, ext, sizeof(ext), len);
+	request_with(t, out, op, psn, ext, sizeof(ext), len);
 }
 
 static void answer(struct talk *t, bool out, unsigned int op, uint32_t psn, unsigned int syndrome,
@@ -108,7 +125,7 @@ static void answer(struct talk *t, bool out, unsigned int op, uint32_t psn, unsi
 	uint8_t ext[4];
 
 	roce_put(ext, (uint64_t)syndrome << 24 | msn, 4);
-	frame(t, out, op, psn, ext, op == READ_MIDDLE ? 0 : 4, len);
+	frame(t, out, op, psn, ext, (op & 0x1f) == READ_MIDDLE ? 0 : 4, len);
 }
 
 static void ack(struct talk *t, bool out, uint32_t psn, uint32_t msn)
@@ -661,6 +678,175 @@ static void rs_answers_when_dead(struct talk *t)
 	ack(t, OUT, 0, 1);
 }
 
+/* ---- XRC ---- */
+
+static void xrc_atomic(struct talk *t, bool out, uint32_t psn)
+{
+	uint8_t ext[28] = { 0 };
+
+	request_with(t, out, XRC | FETCH_ADD, psn, ext, sizeof(ext), 0);
+}
+
+static void xrc_atomic_ack(struct talk *t, bool out, uint32_t psn, uint32_t msn)
+{
+	uint8_t ext[12] = { 0 };
+
+	roce_put(ext, (uint64_t)0x1f << 24 | msn, 4);
+	frame(t, out, XRC | ATOMIC_ACK, psn, ext, sizeof(ext), 0);
+}
+
+/* Each message to another SRQ; one is sent again. */
+static void xrc_talk(struct talk *t, bool out)
+{
+	t->xrceth = 0xffffff;
+	request(t, out, XRC | SEND_FIRST, 0xfffffe, MTU);
+	request(t, out, XRC | SEND_MIDDLE, 0xffffff, MTU);
+	request(t, out, XRC | SEND_LAST, 0, 7);
+	answer(t, !out, XRC | ACK, 0, 0x1f, 1, 0);
+	t->xrceth = 7;
+	reth(t, out, XRC | WRITE_FIRST, 1, 0x1000, 300, MTU);
+	request(t, out, XRC | WRITE_LAST, 2, 44);
+	answer(t, !out, XRC | ACK, 2, 0x20 | 1, 1, 0);
+	wait_us(t, 20);
+	request(t, out, XRC | WRITE_LAST, 2, 44);
+	answer(t, !out, XRC | ACK, 2, 0x1f, 2, 0);
+	t->xrceth = 0;
+	reth(t, out, XRC | READ_REQ, 3, 0x2000, 3 * MTU, 0);
+	t->xrceth = 8;
+	request(t, out, XRC | SEND_ONLY, 6, 0);
+	answer(t, !out, XRC | READ_FIRST, 3, 0x1f, 3, MTU);
+	answer(t, !out, XRC | READ_MIDDLE, 4, 0, 0, MTU);
+	answer(t, !out, XRC | READ_LAST, 5, 0x1f, 3, MTU);
+	answer(t, !out, XRC | ACK, 6, 0x1f, 4, 0);
+	t->xrceth = 9;
+	xrc_atomic(t, out, 7);
+	xrc_atomic_ack(t, !out, 7, 5);
+}
+
+static void xrc_rq_clean(struct talk *t)
+{
+	xrc_talk(t, OUT);
+}
+
+static void xrc_rs_clean(struct talk *t)
+{
+	xrc_talk(t, IN);
+}
+
+static void xrc_no_xrceth(struct talk *t)
+{
+	frame(t, OUT, XRC | SEND_ONLY, 0, NULL, 0, 0);
+}
+
+static void xrc_no_xrceth_in_middle(struct talk *t)
+{
+	t->xrceth = 5;
+	request(t, OUT, XRC | SEND_FIRST, 0, MTU);
+	frame(t, OUT, XRC | SEND_MIDDLE, 1, NULL, 0, MTU);
+}
+
+static void xrc_no_xrceth_in_atomic(struct talk *t)
+{
+	uint8_t ext[28] = { 0 };
+
+	frame(t, OUT, XRC | FETCH_ADD, 0, ext, sizeof(ext), 0);
+}
+
+static void xrc_reserved(struct talk *t)
+{
+	t->xrceth = 0x01000005;
+	request(t, OUT, XRC | SEND_ONLY, 0, 8);
+}
+
+static void xrc_other_srq_in_message(struct talk *t)
+{
+	t->xrceth = 5;
+	request(t, OUT, XRC | SEND_FIRST, 0, MTU);
+	request(t, OUT, XRC | SEND_MIDDLE, 1, MTU);
+	t->xrceth = 6;
+	request(t, OUT, XRC | SEND_LAST, 2, 8);
+}
+
+static void xrc_other_srq_again(struct talk *t)
+{
+	t->xrceth = 5;
+	request(t, OUT, XRC | SEND_ONLY, 0, 8);
+	answer(t, IN, XRC | ACK, 0, 0x60, 0, 0);
+	t->xrceth = 6;
+	request(t, OUT, XRC | SEND_ONLY, 0, 8);
+}
+
+static void xrc_read_of_other_srq(struct talk *t)
+{
+	t->xrceth = 5;
+	reth(t, OUT, XRC | READ_REQ, 0, 0x2000, 4 * MTU, 0);
+	answer(t, IN, XRC | READ_FIRST, 0, 0x1f, 1, MTU);
+	answer(t, IN, XRC | READ_MIDDLE, 2, 0, 0, MTU);
+	t->xrceth = 6;
+	reth(t, OUT, XRC | READ_REQ, 1, 0x2000 + MTU, 3 * MTU, 0);
+	answer(t, IN, XRC | READ_FIRST, 1, 0x1f, 1, MTU);
+	answer(t, IN, XRC | READ_MIDDLE, 2, 0, 0, MTU);
+	answer(t, IN, XRC | READ_LAST, 3, 0x1f, 1, MTU);
+}
+
+static void xrc_answered_as_rc(struct talk *t)
+{
+	request(t, IN, XRC | SEND_ONLY, 0, 8);
+	answer(t, OUT, ACK, 0, 0x1f, 1, 0);
+}
+
+static void xrc_answer_with_xrceth(struct talk *t)
+{
+	uint8_t ext[8] = { 0, 0, 0, 5, 0x1f, 0, 0, 1 };
+
+	reth(t, IN, XRC | READ_REQ, 0, 0x2000, 8, 0);
+	frame(t, OUT, XRC | READ_ONLY, 0, ext, sizeof(ext), 8);
+}
+
+static void xrc_then_rc(struct talk *t)
+{
+	request(t, OUT, XRC | SEND_ONLY, 0, 8);
+	request(t, OUT, SEND_ONLY, 1, 8);
+}
+
+static void rc_answered_as_xrc(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	answer(t, OUT, XRC | ACK, 0, 0x1f, 1, 0);
+}
+
+/* A QP of RC takes no packet of XRC, wherever its PSN is. */
+static void rc_ignores_xrc(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	request(t, IN, XRC | SEND_ONLY, 1, 8);
+	request(t, IN, XRC | SEND_ONLY, 5, 8);
+	request(t, IN, SEND_ONLY, 1, 8);
+	ack(t, OUT, 1, 2);
+	request(t, OUT, SEND_ONLY, 0, 8);
+	answer(t, IN, XRC | ACK, 0, 0x62, 0, 0);
+	ack(t, IN, 0, 1);
+	request(t, OUT, SEND_ONLY, 1, 8);
+	ack(t, IN, 1, 2);
+}
+
+static void xrc_hole(struct talk *t)
+{
+	request(t, OUT, XRC | SEND_ONLY, 0, 8);
+	request(t, OUT, XRC | SEND_ONLY, 2, 8);
+}
+
+static void xrc_ack_ahead(struct talk *t)
+{
+	request(t, IN, XRC | SEND_ONLY, 0, 8);
+	answer(t, OUT, XRC | ACK, 1, 0x1f, 1, 0);
+}
+
+static void unknown_transport(struct talk *t)
+{
+	request(t, OUT, 0x80 | SEND_ONLY, 0, 8);
+}
+
 struct conversation {
 	const char *name;
 	void (*talk)(struct talk *t);
@@ -731,6 +917,23 @@ static const struct conversation conversations[] = {
 	CLEAN(rs_rnr),
 	CLEAN(rs_rnr_with_copies),
 	WRONG(rs_answers_when_dead),
+	CLEAN(xrc_rq_clean),
+	CLEAN(xrc_rs_clean),
+	WRONG(xrc_no_xrceth),
+	WRONG(xrc_no_xrceth_in_middle),
+	WRONG(xrc_no_xrceth_in_atomic),
+	WRONG(xrc_reserved),
+	WRONG(xrc_other_srq_in_message),
+	WRONG(xrc_other_srq_again),
+	WRONG(xrc_read_of_other_srq),
+	WRONG(xrc_answered_as_rc),
+	WRONG(xrc_answer_with_xrceth),
+	WRONG(xrc_then_rc),
+	WRONG(rc_answered_as_xrc),
+	CLEAN(rc_ignores_xrc),
+	WRONG(xrc_hole),
+	WRONG(xrc_ack_ahead),
+	WRONG(unknown_transport),
 };
 
 #define N (sizeof(conversations) / sizeof(conversations[0]))

@@ -94,7 +94,7 @@ expect "two guests" 3 --hosts 2 -- bash -c '
 	test "$(on 1 hostname)" = host1 || exit 10
 	on 1 sh -c "exit 4"
 	test $? = 4 || exit 11
-	sleeps() { for _ in $(seq 100); do test "$(on 1 pgrep -c sleep)" = "$1" && return 0; sleep 0.1; done; return 1; }
+	sleeps() { for _ in $(seq 1200); do test "$(on 1 pgrep -c sleep)" = "$1" && return 0; sleep 0.1; done; return 1; }
 	on 1 sleep 600 &
 	sleeps 1 || exit 12
 	kill $!

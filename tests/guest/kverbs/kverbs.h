@@ -128,6 +128,7 @@ int check_srq(struct test *t);
 int check_ud(struct test *t);
 int check_gsi(struct test *t);
 int check_uc(struct test *t);
+int check_no_xrc(struct test *t);
 
 /* dead.c */
 unsigned int run_dead(struct ib_device *a, struct ib_device *b, unsigned int *passed);

@@ -1277,6 +1277,7 @@ static const struct check checks[] = {
 	{ "ud", check_ud },
 	{ "gsi", check_gsi },
 	{ "uc", check_uc },
+	{ "no xrc", check_no_xrc },
 	{ "srq", check_srq },
 };
 

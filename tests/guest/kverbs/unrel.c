@@ -260,6 +260,25 @@ int check_gsi(struct test *t)
 	return 0;
 }
 
+/* XRC is for processes: a work request of the kernel cannot name an SRQ. */
+int check_no_xrc(struct test *t)
+{
+	struct ib_qp_init_attr init = {
+		.send_cq = t->a.scq,
+		.cap = { .max_send_wr = 1, .max_send_sge = 1 },
+		.qp_type = IB_QPT_XRC_INI,
+	};
+	struct ib_srq_init_attr srq = {
+		.attr = { .max_wr = 1, .max_sge = 1 },
+		.srq_type = IB_SRQT_XRC,
+		.ext.cq = t->a.rcq,
+	};
+
+	WANT(ib_create_qp(t->a.pd, &init) == ERR_PTR(-EOPNOTSUPP));
+	WANT(ib_create_srq(t->a.pd, &srq) == ERR_PTR(-EOPNOTSUPP));
+	return 0;
+}
+
 /* ---- UC ------------------------------------------------------------------------------------- */
 
 static int do_uc(struct test *t)

@@ -196,6 +196,9 @@ static void srqs(ctl *c, bool rst)
 		q.valid = kind == SRO_CREATE;
 		q.ring = ring(m->sro, FIELD_AT(cfg, srq_cfg_t, ring));
 		q.pd = FIELD(m->sro, cfg, srq_cfg_t, pd);
+		q.xrc = FIELD(m->sro, cfg, srq_cfg_t, xrc);
+		q.xrcd = FIELD(m->sro, cfg, srq_cfg_t, xrcd);
+		q.cqn = FIELD(m->sro, cfg, srq_cfg_t, cqn);
 	}
 	w->srq_at[srqn] = w->cycle;
 	w->n_cfg++;

@@ -59,6 +59,8 @@ struct seen_srq {
 	bool valid;
 	struct seen_ring ring;
 	uint32_t pd, limit;
+	bool xrc;
+	uint32_t xrcd, cqn;
 	uint32_t pi, ci; /* set by the test: what QUERY says */
 };
 

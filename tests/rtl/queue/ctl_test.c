@@ -239,6 +239,34 @@ static void good_qp_srq(uint64_t cmd[8], uint32_t pd, uint32_t scq, uint32_t rcq
 	cmd[6] = 0x1234567;
 }
 
+static bool is_xrc(uint32_t type)
+{
+	return type == URDMA_QPT_XRC_INI || type == URDMA_QPT_XRC_TGT;
+}
+
+static void good_srq_xrc(uint64_t cmd[8], uint32_t pd, uint32_t xrcd, uint32_t cqn)
+{
+	good_srq(cmd, pd);
+	cmd[1] |= URDMA_CMD_SRQ1_XRC;
+	cmd[4] = FIELD(URDMA_CMD_SRQ4_XRCD, xrcd) | FIELD(URDMA_CMD_SRQ4_CQN, cqn);
+}
+
+/* of XRC: what the type has not is given as badly as can be */
+static void good_qp_xrc(uint64_t cmd[8], uint32_t pd, uint32_t scq, uint32_t type)
+{
+	good_qp(cmd, pd, scq, 0);
+	cmd[1] &= ~URDMA_CMD_QP1_TYPE;
+	cmd[1] |= FIELD(URDMA_CMD_QP1_TYPE, type);
+	cmd[2] = URDMA_CMD_QP2_RECV_CQ;
+	cmd[5] = URDMA_CMD_QP5_RQ_RING | URDMA_CMD_QP5_SRQN;
+	cmd[6] = 0x1234567;
+	if (type == URDMA_QPT_XRC_TGT) {
+		cmd[1] |= URDMA_CMD_QP1_SEND_CQ;
+		cmd[3] = URDMA_CMD_QP3_SQ_RING;
+		cmd[4] = 0x7654321;
+	}
+}
+
 #define M_RTR                                                                                     \
 	(URDMA_QPM_STATE | URDMA_QPM_AV | URDMA_QPM_MTU | URDMA_QPM_DEST_QPN | URDMA_QPM_RQ_PSN | \
 	 URDMA_QPM_MAX_DEST_RD_ATOMIC | URDMA_QPM_MIN_RNR)
@@ -261,7 +289,11 @@ static void good_modify(uint64_t cmd[8], uint32_t state)
 		mask = M_RTR;
 	if (state == URDMA_QPS_RTS)
 		mask = M_RTS;
-	if (modify_type != URDMA_QPT_RC)
+	if (modify_type == URDMA_QPT_XRC_INI && state == URDMA_QPS_RTR)
+		mask &= ~(URDMA_QPM_MAX_DEST_RD_ATOMIC | URDMA_QPM_MIN_RNR);
+	if (modify_type == URDMA_QPT_XRC_TGT && state == URDMA_QPS_RTS)
+		mask &= ~(URDMA_QPM_RETRY | URDMA_QPM_RNR_RETRY | URDMA_QPM_MAX_RD_ATOMIC);
+	if (modify_type == URDMA_QPT_UC || modify_type == URDMA_QPT_UD)
 		mask &= ~(URDMA_QPM_MAX_DEST_RD_ATOMIC | URDMA_QPM_MIN_RNR | URDMA_QPM_TIMEOUT |
 			  URDMA_QPM_RETRY | URDMA_QPM_RNR_RETRY | URDMA_QPM_MAX_RD_ATOMIC);
 	if (modify_type == URDMA_QPT_UD) {
@@ -374,7 +406,7 @@ static void test_registers(void **state)
 				 URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_RC_RETRY |
 				 URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_ETH |
 				 URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD | URDMA_RF_FEAT_MCAST |
-				 URDMA_RF_FEAT_SRQ);
+				 URDMA_RF_FEAT_SRQ | URDMA_RF_FEAT_XRC);
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_ETH);
 	assert_int_equal(GET(URDMA_RF_CAP_ETH_QUEUES, v), 8);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_ETH_RING, v), 15);
@@ -687,7 +719,7 @@ static void test_bad(void **state)
 	REFUSE(b, good_qp(cmd, 1, 3, 4), set(cmd, 1, URDMA_CMD_QP1_DB_PAGE, 1024), CREATE_QP, 1,
 	       BAD_DB_PAGE);
 	for (uint32_t type = 0; type < 16; type++) {
-		if (type < URDMA_QPT_RC || type > URDMA_QPT_UD)
+		if ((type < URDMA_QPT_RC || type > URDMA_QPT_UD) && !is_xrc(type))
 			REFUSE(b, good_qp(cmd, 1, 3, 4), set(cmd, 1, URDMA_CMD_QP1_TYPE, type),
 			       CREATE_QP, 1, BAD_ATTR);
 	}
@@ -814,8 +846,8 @@ static void test_bad(void **state)
 
 /*
  * InfiniBand Architecture Specification, volume 1, table of QP transitions in 11.2.5.2, for RC, UC
- * and UD, without what is no attribute of the NIC (port, alternate path). The NIC has to be told
- * the MTU of a UD QP. Kept apart from the tables above.
+ * and UD, and annex A14 for XRC, without what is no attribute of the NIC (port, alternate path).
+ * The NIC has to be told the MTU of a UD QP. Kept apart from the tables above.
  */
 #define A(n) URDMA_QPM_##n
 static const struct rule {
@@ -894,12 +926,27 @@ static const struct rule {
 };
 #define RULES (sizeof(rules_rc) / sizeof(rules_rc[0]))
 
+/* XRC: where it differs from RC */
+static const struct rule rules_ini[] = {
+	{ URDMA_QPS_INIT, URDMA_QPS_RTR, A(AV) | A(MTU) | A(DEST_QPN) | A(RQ_PSN),
+	  A(PKEY) | A(ACCESS) },
+	{ URDMA_QPS_RTR, URDMA_QPS_RTS,
+	  A(TIMEOUT) | A(RETRY) | A(RNR_RETRY) | A(SQ_PSN) | A(MAX_RD_ATOMIC), A(ACCESS) },
+}, rules_tgt[] = {
+	{ URDMA_QPS_RTR, URDMA_QPS_RTS, A(TIMEOUT) | A(SQ_PSN), A(ACCESS) | A(MIN_RNR) },
+};
+
 static const struct rule *rule_of(uint32_t from, uint32_t to)
 {
-	const struct rule *rules = modify_type == URDMA_QPT_RC	 ? rules_rc
-				   : modify_type == URDMA_QPT_UC ? rules_uc
-								 : rules_ud;
+	const struct rule *rules = modify_type == URDMA_QPT_UC	 ? rules_uc
+				   : modify_type == URDMA_QPT_UD ? rules_ud
+								 : rules_rc;
 
+	for (size_t i = 0; modify_type == URDMA_QPT_XRC_INI && i < 2; i++)
+		if (rules_ini[i].from == from && rules_ini[i].to == to)
+			return &rules_ini[i];
+	if (modify_type == URDMA_QPT_XRC_TGT && rules_tgt[0].from == from && rules_tgt[0].to == to)
+		return &rules_tgt[0];
 	for (size_t i = 0; i < RULES; i++)
 		if (rules[i].from == from && rules[i].to == to)
 			return &rules[i];
@@ -961,6 +1008,8 @@ static void changed(struct seen_qp *q, uint32_t mask, uint32_t to)
 		q->recv_cq = was.recv_cq;
 		q->sq = was.sq;
 		q->rq = was.rq;
+		q->srq = was.srq;
+		q->srqn = was.srqn;
 		return;
 	}
 	if (mask & A(AV)) {
@@ -1088,6 +1137,8 @@ static void modify_all(uint32_t type)
 	/* what CREATE_QP gave stays over RESET, PRIV with it */
 	assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 5), URDMA_CS_OK);
 	good_qp(cmd, 1, 3, 4);
+	if (is_xrc(type))
+		good_qp_xrc(cmd, 1, 3, type);
 	cmd[1] |= URDMA_CMD_QP1_PRIV;
 	set(cmd, 1, URDMA_CMD_QP1_TYPE, type);
 	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 5), URDMA_CS_OK);
@@ -1178,6 +1229,8 @@ static void test_modify(void **state)
 	modify_all(URDMA_QPT_RC);
 	modify_all(URDMA_QPT_UC);
 	modify_all(URDMA_QPT_UD);
+	modify_all(URDMA_QPT_XRC_INI);
+	modify_all(URDMA_QPT_XRC_TGT);
 }
 #undef A
 
@@ -2320,6 +2373,167 @@ static void test_srq(void **state)
 	bench_free(b);
 }
 
+/* XRC: domains, SRQs with a domain and a CQ, QPs with less than two queues. */
+static void test_xrc(void **state)
+{
+	struct bench *b = bench_new(5);
+	struct world *w = b->w;
+	uint64_t cmd[8], zero[8] = { 0 };
+	struct seen_qp q;
+	uint16_t ds, dp, dd, dc;
+
+	(void)state;
+	/* PD 1, CQs 3 and 4, QP 5 */
+	populate(b);
+	assert_int_equal(run0(b, URDMA_CMD_ALLOC_PD, 2), URDMA_CS_OK);
+	good_cq(cmd, 2);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_CQ, 8), URDMA_CS_OK);
+
+	/* the domain and the CQ of an SRQ: both numbers count whole, in the order of the contract
+	 */
+	REFUSE(b, good_srq_xrc(cmd, 3, 2, 8), , CREATE_SRQ, 7, BAD_PD);
+	REFUSE(b, good_srq_xrc(cmd, 1, 3, 9), , CREATE_SRQ, 7, BAD_PD);
+	REFUSE(b, good_srq_xrc(cmd, 1, 4096 + 2, 8), , CREATE_SRQ, 7, BAD_PD);
+	REFUSE(b, good_srq_xrc(cmd, 4096 + 1, 2, 8), , CREATE_SRQ, 7, BAD_PD);
+	REFUSE(b, good_srq_xrc(cmd, 1, 2, 9), cmd[1] |= URDMA_CMD_SRQ1_DB_PAGE, CREATE_SRQ, 7,
+	       BAD_CQ);
+	REFUSE(b, good_srq_xrc(cmd, 1, 2, 4096 + 8), , CREATE_SRQ, 7, BAD_CQ);
+	REFUSE(b, good_srq_xrc(cmd, 1, 2, 8), set(cmd, 1, URDMA_CMD_SRQ1_DB_PAGE, 1024), CREATE_SRQ,
+	       7, BAD_DB_PAGE);
+	REFUSE(b, good_srq_xrc(cmd, 1, 2, 8), cmd[3] |= 0x20, CREATE_SRQ, 7, BAD_ALIGN);
+	assert_int_equal(run0(b, URDMA_CMD_DEALLOC_PD, 2), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_CQ, 8), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_ALLOC_PD, 2), URDMA_CS_OK);
+	good_cq(cmd, 2);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_CQ, 8), URDMA_CS_OK);
+
+	/* without the bit neither of them means anything */
+	good_srq_xrc(cmd, 1, 3, 9);
+	cmd[1] &= ~URDMA_CMD_SRQ1_XRC;
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_SRQ, 6), URDMA_CS_OK);
+	assert_false(w->srq[6].xrc);
+	good_srq_xrc(cmd, 1, 2, 8);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_SRQ, 7), URDMA_CS_OK);
+	assert_true(w->srq[7].xrc && w->srq[7].pd == 1 && w->srq[7].xrcd == 2 &&
+		    w->srq[7].cqn == 8);
+	check_ring(&w->srq[7].ring, cmd[2], cmd[3]);
+	/* domain and PD may be one; it is counted twice */
+	good_srq_xrc(cmd, 2, 2, 8);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_SRQ, 8), URDMA_CS_OK);
+
+	/* QPs of XRC name no SRQ, the others none of XRC; the reason comes behind those of PD and
+	 * CQ */
+	REFUSE(b, good_qp_srq(cmd, 1, 3, 4, 7), , CREATE_QP, 6, BAD_SRQ);
+	for (uint32_t type = URDMA_QPT_XRC_INI; type <= URDMA_QPT_XRC_TGT; type++) {
+		for (uint32_t srqn = 6; srqn <= 9; srqn++) {
+			REFUSE(b, good_qp_xrc(cmd, 1, 3, type);
+			       cmd[1] |= URDMA_CMD_QP1_SRQ, set(cmd, 5, URDMA_CMD_QP5_SRQN, srqn),
+			       CREATE_QP, 6, BAD_ATTR);
+		}
+		REFUSE(b, good_qp_xrc(cmd, 3, 3, type), , CREATE_QP, 6, BAD_PD);
+		REFUSE(b, good_qp_xrc(cmd, 1, 3, type), cmd[1] |= URDMA_CMD_QP1_DB_PAGE, CREATE_QP,
+		       6, BAD_DB_PAGE);
+	}
+	REFUSE(b, good_qp_xrc(cmd, 1, 9, URDMA_QPT_XRC_INI), , CREATE_QP, 6, BAD_CQ);
+	REFUSE(b, good_qp_xrc(cmd, 1, 3, URDMA_QPT_XRC_INI), cmd[4] |= 1, CREATE_QP, 6, BAD_ALIGN);
+	REFUSE(b, good_qp_xrc(cmd, 1, 3, URDMA_QPT_XRC_INI), set(cmd, 3, URDMA_RING_LOG_STRIDE, 5),
+	       CREATE_QP, 6, BAD_SIZE);
+	/* other types need both */
+	for (uint32_t type = URDMA_QPT_RC; type <= URDMA_QPT_UD; type++)
+		REFUSE(b, good_qp_xrc(cmd, 1, 3, type), , CREATE_QP, 6, BAD_CQ);
+
+	/* initiator 10 with CQ 4 in PD 1, target 11 in domain 2 */
+	good_qp_xrc(cmd, 1, 4, URDMA_QPT_XRC_INI);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 10), URDMA_CS_OK);
+	ctl_qp_cfg(b->c, 0, 10, &q);
+	assert_true(q.type == URDMA_QPT_XRC_INI && q.pd == 1 && q.send_cq == 4 && !q.srq);
+	check_ring(&q.sq, cmd[3], cmd[4]);
+	good_qp_xrc(cmd, 2, 0, URDMA_QPT_XRC_TGT);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 11), URDMA_CS_OK);
+	ctl_qp_cfg(b->c, 1, 11, &q);
+	assert_true(q.type == URDMA_QPT_XRC_TGT && q.pd == 2 && !q.srq);
+	/* groups are for UD */
+	memset(cmd, 0, 64);
+	refuse(b, cmd, URDMA_CMD_ATTACH_MCAST, 11, URDMA_CS_BAD_ATTR);
+
+	/* doorbells: only an initiator's SQ; the others count as those of a foreign object,
+	 * whatever the state */
+	uint64_t owner = counter(b, URDMA_CNT_DB_OWNER), bad = counter(b, URDMA_CNT_DB_BAD),
+		 ok = counter(b, URDMA_CNT_DB_OK);
+	for (int rts = 0; rts < 2; rts++) {
+		if (rts)
+			for (int i = 0; i < 2; i++) {
+				modify_type = i ? URDMA_QPT_XRC_TGT : URDMA_QPT_XRC_INI;
+				to_rts(b, 10 + i);
+			}
+		w->n_db = 0;
+		ctl_db(b->c, 9, URDMA_DB_RQ, dbw(10, 0, 1));
+		ctl_db(b->c, 9, URDMA_DB_SQ, dbw(10, 0, 2));
+		ctl_db(b->c, 9, URDMA_DB_SQ, dbw(11, 0, 3));
+		ctl_db(b->c, 9, URDMA_DB_RQ, dbw(11, 0, 4));
+		ctl_db(b->c, 8, URDMA_DB_SQ, dbw(10, 0, 5));
+		drain_dbs(b);
+		assert_int_equal(w->n_db, rts);
+	}
+	modify_type = URDMA_QPT_RC;
+	assert_true(w->db[0].kind == 's' && w->db[0].obj == 10 && w->db[0].index == 2);
+	assert_int_equal(counter(b, URDMA_CNT_DB_OWNER), owner + 8);
+	assert_int_equal(counter(b, URDMA_CNT_DB_BAD), bad + 1);
+	assert_int_equal(counter(b, URDMA_CNT_DB_OK), ok + 1);
+
+	/* who holds what: CQ 4 by QPs 5 and 10; CQ 3 by QP 5; CQ 8 by SRQs 7 and 8; PD 2 by QP 11
+	 * and the same, twice by SRQ 8 */
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 5), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_CQ, 3), URDMA_CS_OK);
+	refuse(b, zero, URDMA_CMD_DESTROY_CQ, 4, URDMA_CS_BUSY);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 10), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_CQ, 4), URDMA_CS_OK);
+	refuse(b, zero, URDMA_CMD_DESTROY_CQ, 8, URDMA_CS_BUSY);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_SRQ, 8), URDMA_CS_OK);
+	refuse(b, zero, URDMA_CMD_DESTROY_CQ, 8, URDMA_CS_BUSY);
+	refuse(b, zero, URDMA_CMD_DEALLOC_PD, 2, URDMA_CS_BUSY);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 11), URDMA_CS_OK);
+	refuse(b, zero, URDMA_CMD_DEALLOC_PD, 2, URDMA_CS_BUSY);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_SRQ, 6), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_MR, 6), URDMA_CS_OK);
+	refuse(b, zero, URDMA_CMD_DEALLOC_PD, 1, URDMA_CS_BUSY);
+	/* target QPs hold no SRQ: it goes while they work. Then all is free, before the fence is
+	 * over */
+	good_qp_xrc(cmd, 2, 0, URDMA_QPT_XRC_TGT);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 11), URDMA_CS_OK);
+	w->hold_fence = true;
+	ds = issue(b, zero, URDMA_CMD_DESTROY_SRQ, 7);
+	dc = issue(b, zero, URDMA_CMD_DESTROY_CQ, 8);
+	dp = issue(b, zero, URDMA_CMD_DEALLOC_PD, 1);
+	dd = issue(b, zero, URDMA_CMD_DEALLOC_PD, 2);
+	tick(b, 1000);
+	assert_false(b->done[ds] || b->done[dc]);
+	assert_false(w->srq[7].valid || w->cq[8].valid);
+	assert_true(w->srq_at[7] < w->cq_at[8]);
+	assert_int_equal(status_of(b, dp), URDMA_CS_OK);
+	assert_int_equal(status_of(b, dd), URDMA_CS_BUSY);
+	w->hold_fence = false;
+	wait_all(b);
+	assert_int_equal(status_of(b, ds), URDMA_CS_OK);
+	assert_int_equal(status_of(b, dc), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_QP, 11), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DEALLOC_PD, 2), URDMA_CS_OK);
+
+	/* a CQ that is going is no CQ for an SRQ */
+	assert_int_equal(run0(b, URDMA_CMD_ALLOC_PD, 1), URDMA_CS_OK);
+	good_cq(cmd, 2);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_CQ, 8), URDMA_CS_OK);
+	w->hold_fence = true;
+	dc = issue(b, zero, URDMA_CMD_DESTROY_CQ, 8);
+	good_srq_xrc(cmd, 1, 1, 8);
+	ds = issue(b, cmd, URDMA_CMD_CREATE_SRQ, 7);
+	tick(b, 1000);
+	assert_int_equal(status_of(b, ds), URDMA_CS_BAD_CQ);
+	w->hold_fence = false;
+	wait_all(b);
+	bench_free(b);
+}
+
 /* Doorbells of SRQs: the owner's page, in order with all others. */
 static void test_srq_doorbells(void **state)
 {
@@ -2534,6 +2748,9 @@ struct ref {
 	int pd_n[R_PD], eq_n[R_EQ], cq_n[R_CQ], srq_n[R_SRQ];
 	uint32_t cq_eq[R_CQ], qp_pd[R_QP], qp_scq[R_QP], qp_rcq[R_QP], qp_state[R_QP], mr_pd[R_MR];
 	uint32_t srq_pd[R_SRQ], srq_limit[R_SRQ], qp_srq[R_QP]; /* R_SRQ: it has none */
+	uint32_t qp_type[R_QP];
+	bool srq_xrc[R_SRQ];
+	uint32_t srq_xrcd[R_SRQ], srq_cq[R_SRQ];
 	/* a destroy or reset is under way: leave it alone until it is complete */
 	int eq_wait[R_EQ], cq_wait[R_CQ], qp_wait[R_QP], mr_wait[R_MR], srq_wait[R_SRQ];
 };
@@ -2558,7 +2775,8 @@ static bool may_go(uint32_t from, uint32_t to)
 static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t *op_out,
 			uint32_t *obj_out, int **wait)
 {
-	uint32_t obj, pd, cq, cq2, eq, srq, state, status = URDMA_CS_OK;
+	uint32_t obj, pd, cq, cq2, eq, srq, state, type, status = URDMA_CS_OK;
+	bool xrc, has_sq, has_rq;
 
 	*wait = NULL;
 	switch (rnd_below(rnd, 15)) {
@@ -2647,17 +2865,25 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 		srq = rnd_below(rnd, 2) ? rnd_below(rnd, R_SRQ) : R_SRQ;
 		if (srq != R_SRQ)
 			good_qp_srq(cmd, pd, cq, cq2, srq);
+		type = rnd_below(rnd, 3) ? URDMA_QPT_RC : URDMA_QPT_XRC_INI + rnd_below(rnd, 2);
+		if (type != URDMA_QPT_RC) {
+			srq = R_SRQ;
+			good_qp_xrc(cmd, pd, cq, type);
+		}
+		has_sq = type != URDMA_QPT_XRC_TGT;
+		has_rq = type == URDMA_QPT_RC;
 		if (r->qp_wait[obj])
 			return ~0u;
 		if (r->qp[obj]) {
 			status = URDMA_CS_EXISTS;
 		} else if (!r->pd[pd]) {
 			status = URDMA_CS_BAD_PD;
-		} else if (!r->cq[cq] || !r->cq[cq2]) {
+		} else if ((has_sq && !r->cq[cq]) || (has_rq && !r->cq[cq2])) {
 			status = URDMA_CS_BAD_CQ;
-		} else if (srq != R_SRQ && !r->srq[srq]) {
+		} else if (srq != R_SRQ && (!r->srq[srq] || r->srq_xrc[srq])) {
 			status = URDMA_CS_BAD_SRQ;
 		} else {
+			r->qp_type[obj] = type;
 			r->qp_srq[obj] = srq;
 			if (srq != R_SRQ)
 				r->srq_n[srq]++;
@@ -2667,8 +2893,8 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 			r->qp_scq[obj] = cq;
 			r->qp_rcq[obj] = cq2;
 			r->pd_n[pd]++;
-			r->cq_n[cq]++;
-			r->cq_n[cq2]++;
+			r->cq_n[cq] += has_sq;
+			r->cq_n[cq2] += has_rq;
 		}
 		break;
 	case 7:
@@ -2680,8 +2906,8 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 		} else {
 			r->qp[obj] = false;
 			r->pd_n[r->qp_pd[obj]]--;
-			r->cq_n[r->qp_scq[obj]]--;
-			r->cq_n[r->qp_rcq[obj]]--;
+			r->cq_n[r->qp_scq[obj]] -= r->qp_type[obj] != URDMA_QPT_XRC_TGT;
+			r->cq_n[r->qp_rcq[obj]] -= r->qp_type[obj] == URDMA_QPT_RC;
 			if (r->qp_srq[obj] != R_SRQ)
 				r->srq_n[r->qp_srq[obj]]--;
 			*wait = &r->qp_wait[obj];
@@ -2696,7 +2922,9 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 			return ~0u;
 		if (r->qp[obj] && rnd_below(rnd, 3) && r->qp_state[obj] < URDMA_QPS_RTS)
 			state = r->qp_state[obj] + 1;
+		modify_type = r->qp[obj] ? r->qp_type[obj] : URDMA_QPT_RC;
 		good_modify(cmd, state);
+		modify_type = URDMA_QPT_RC;
 		if (r->qp[obj] && r->qp_state[obj] >= URDMA_QPS_RTS && state == URDMA_QPS_RTS)
 			cmd[1] &= ~(URDMA_CMD_MOD1_MASK & ~URDMA_QPM_STATE);
 		if (!r->qp[obj]) {
@@ -2731,14 +2959,26 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 		obj = rnd_below(rnd, R_SRQ);
 		pd = rnd_below(rnd, R_PD);
 		*op_out = URDMA_CMD_CREATE_SRQ;
-		good_srq(cmd, pd);
+		xrc = rnd_below(rnd, 2);
+		eq = rnd_below(rnd, R_PD); /* the domain */
+		cq = rnd_below(rnd, R_CQ);
+		good_srq_xrc(cmd, pd, eq, cq);
+		if (!xrc)
+			cmd[1] &= ~URDMA_CMD_SRQ1_XRC;
 		if (r->srq_wait[obj])
 			return ~0u;
 		if (r->srq[obj]) {
 			status = URDMA_CS_EXISTS;
-		} else if (!r->pd[pd]) {
+		} else if (!r->pd[pd] || (xrc && !r->pd[eq])) {
 			status = URDMA_CS_BAD_PD;
+		} else if (xrc && !r->cq[cq]) {
+			status = URDMA_CS_BAD_CQ;
 		} else {
+			r->srq_xrc[obj] = xrc;
+			r->srq_xrcd[obj] = eq;
+			r->srq_cq[obj] = cq;
+			r->pd_n[eq] += xrc;
+			r->cq_n[cq] += xrc;
 			r->srq[obj] = true;
 			r->srq_pd[obj] = pd;
 			r->srq_limit[obj] = 0;
@@ -2756,6 +2996,8 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 		} else {
 			r->srq[obj] = false;
 			r->pd_n[r->srq_pd[obj]]--;
+			r->pd_n[r->srq_xrcd[obj]] -= r->srq_xrc[obj];
+			r->cq_n[r->srq_cq[obj]] -= r->srq_xrc[obj];
 			*wait = &r->srq_wait[obj];
 		}
 		break;
@@ -2899,7 +3141,7 @@ int main(void)
 		cmocka_unit_test(test_throughput),    cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_dma_error),     cmocka_unit_test(test_reset_under_load),
 		cmocka_unit_test(test_srq),	      cmocka_unit_test(test_srq_doorbells),
-		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_xrc),	      cmocka_unit_test(test_random),
 	};
 
 	seed = test_seed(seed);

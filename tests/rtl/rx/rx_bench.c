@@ -120,6 +120,7 @@ static void mr_request(struct bench *b, int c)
 	if (prev && prev->when > r.when)
 		r.when = prev->when;
 	if (ring) {
+		b->n_watched += b->out.mr[c].pt_addr == b->watch;
 		off = b->out.mr[c].pt_addr - HOST_BUS + va;
 		if (off + len > HOST_SIZE)
 			r.rsp.status = 5;
@@ -182,7 +183,8 @@ static void read_request(struct bench *b, int c)
 		memcpy(r.data, p + i, n);
 		r.last = i + 64 >= len;
 		r.err = r.last && err;
-		if (err)
+		/* what a failed read brings is anything: also what is in memory */
+		if (err && rnd(b) % 2)
 			memset(r.data, 0xff, 64);
 		fifo_put(&b->rdr, &r);
 	}
@@ -229,6 +231,39 @@ static void mr_operation(struct bench *b)
 	}
 	b->mro_wait = rnd_in(b, 1, 10);
 	b->n_mros++;
+}
+
+/* What was offered and not taken is offered in the next cycle, and is the same. */
+static void stays(const struct bench *b, const char *port, int client, uint8_t refused,
+		  uint8_t valid, const void *was, const void *is, size_t len)
+{
+	if ((refused >> client & 1) && (!(valid >> client & 1) || memcmp(was, is, len)))
+		fail_msg("cycle %llu: %s of client %d changes before it is taken",
+			 (unsigned long long)b->cycle, port, client);
+}
+
+static void ports_stay(struct bench *b, const struct rx_in *in, const struct rx_out *o)
+{
+	const struct rx_out *p = &b->before;
+
+	for (int c = 0; c < 2; c++) {
+		stays(b, "translation", c, b->refused_mr, o->mr_valid, &p->mr[c], &o->mr[c],
+		      sizeof(o->mr[c]));
+		stays(b, "DMA read", c, b->refused_rd, o->rd_valid, &p->rd_addr[c], &o->rd_addr[c],
+		      sizeof(o->rd_addr[c]));
+		stays(b, "DMA write", c, b->refused_wr, o->wr_valid, p->wr_data[c], o->wr_data[c],
+		      sizeof(o->wr_data[c]));
+		stays(b, "CQE", c, b->refused_cqe, o->cqe_valid, &p->cqe[c], &o->cqe[c],
+		      sizeof(o->cqe[c]));
+		stays(b, "error", c, b->refused_err, o->err_valid, &p->err[c], &o->err[c],
+		      sizeof(o->err[c]));
+	}
+	b->refused_mr = o->mr_valid & ~in->mr_ready;
+	b->refused_rd = o->rd_valid & ~in->rd_ready;
+	b->refused_wr = o->wr_valid & ~in->wr_ready;
+	b->refused_cqe = o->cqe_valid & ~in->cqe_ready;
+	b->refused_err = o->err_valid & ~in->err_ready;
+	b->before = *o;
 }
 
 /* ---- a cycle
@@ -329,6 +364,7 @@ void bench_cycle(struct bench *b)
 	in->ack_ready = !b->hold_ack && chance(b, b->ready);
 
 	rx_model_settle(b->m, in, o);
+	ports_stay(b, in, o);
 	if (in->db_valid && o->db_ready)
 		b->db.head++;
 	if (in->srq_db_valid && o->srq_db_ready)
@@ -388,6 +424,7 @@ void bench_cycle(struct bench *b)
 
 		if (a.kind == RSP_READ) {
 			a.key = o->ack_key;
+			a.pd = o->ack_pd;
 			a.len = o->ack_len;
 		}
 		if (a.kind != RSP_ACK) {

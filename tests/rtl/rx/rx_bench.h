@@ -30,6 +30,7 @@ struct bench_ack {
 	uint16_t qpn;
 	uint8_t kind, syndrome;
 	uint32_t psn, msn, key, len;
+	uint16_t pd; /* of a READ */
 	uint64_t va;
 	bool dup;
 };
@@ -61,6 +62,8 @@ struct bench {
 	struct rx_model *m;
 	struct rx_in in;
 	struct rx_out out;
+	struct rx_out before; /* the cycle before, and what was not taken in it */
+	uint8_t refused_mr, refused_rd, refused_wr, refused_cqe, refused_err;
 	uint64_t cycle;
 	uint32_t seed;
 
@@ -68,10 +71,12 @@ struct bench {
 	unsigned int ready, gap;
 	unsigned int mr_latency, rd_latency; /* cycles, up to twice */
 	bool hold_wr, hold_cqe[2], hold_ack, hold_rd, hold_atm, hold_mro, hold_inv, hold_qpr[2];
-	int fail_rd;  /* the n-th read from now fails; -1: none */
-	int fail_atm; /* the same of ATOMICs' operands */
-	int fail_pt;  /* the n-th translation of payload from now meets a page table that cannot be
-			 read */
+	int fail_rd;	/* the n-th read from now fails; -1: none */
+	int fail_atm;	/* the same of ATOMICs' operands */
+	uint64_t watch; /* ring whose translations are counted */
+	unsigned int n_watched;
+	int fail_pt; /* the n-th translation of payload from now meets a page table that cannot be
+			read */
 
 	uint8_t *host, *shadow;
 	struct bench_mr mr[16];

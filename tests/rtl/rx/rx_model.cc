@@ -61,6 +61,9 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	t.sro_srqn = in->sro.srqn;
 	t.sro_limit = in->sro.limit;
 	t.sro_pd = in->sro.pd;
+	t.sro_xrc = in->sro.xrc;
+	t.sro_xrcd = in->sro.xrcd;
+	t.sro_cqn = in->sro.cqn;
 	t.sro_addr = in->sro.addr;
 	t.sro_log_entries = in->sro.log_entries;
 	t.sro_log_stride = in->sro.log_stride;
@@ -192,6 +195,7 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	out->ack_msn = t.ack_msn;
 	out->ack_kind = t.ack_kind;
 	out->ack_dup = t.ack_dup;
+	out->ack_pd = t.ack_pd;
 	out->ack_key = t.ack_key;
 	out->ack_va = t.ack_va;
 	out->ack_len = t.ack_len;

@@ -53,6 +53,8 @@ struct rx_sro {
 	uint16_t srqn, limit, pd;
 	uint64_t addr;
 	uint8_t log_entries, log_stride;
+	bool xrc;
+	uint16_t xrcd, cqn;
 };
 
 struct rx_gid {
@@ -120,6 +122,7 @@ struct rx_out {
 	bool sent_ready, made_ready, acked_valid, ack_valid, ack_dup;
 	uint8_t acked_kind, acked_rd, ack_kind;
 	uint32_t ack_key, ack_len;
+	uint16_t ack_pd;
 	uint64_t ack_va;
 	uint16_t acked_qpn, acked_wqe, ack_qpn;
 	uint32_t acked_una, ack_psn, ack_msn;

@@ -18,6 +18,9 @@
 #include "rx_bench.h"
 
 #define QPN	 5
+#define QPN_INI	 6 /* XRC: of the initiator; QPN is the target's */
+#define SRQN	 0x155
+#define DOMAIN	 9
 #define PD	 7
 #define RQ_PSN	 0xffffff
 #define SQ_PSN	 0x7ffffe
@@ -25,6 +28,7 @@
 #define SQ_OFF	 0x20000
 #define RECV_OFF 0x100000 /* where a SEND goes */
 #define REM_OFF	 0x110000 /* a WRITE; what a READ reads */
+#define SRQ_OFF	 0x30000
 #define READ_OFF 0x120000 /* what is read, an ATOMIC's result */
 #define KEY	 0x1200
 #define KEY_INV	 0x1300
@@ -63,6 +67,7 @@ static void send(struct opcodes *o, unsigned int opcode, uint32_t psn, uint32_t 
 {
 	const struct opc_rule *r = &opc_rules[opcode];
 	static struct frame f;
+	uint8_t *ext;
 	struct packet k = { .ipv4 = true,
 			    .opcode = opcode,
 			    .pkey = 0xffff,
@@ -79,19 +84,25 @@ static void send(struct opcodes *o, unsigned int opcode, uint32_t psn, uint32_t 
 	memcpy(k.smac, mac_peer, 6);
 	gid(k.dip, 2);
 	gid(k.sip, 1);
+	ext = k.ext + opc_xrceth(opcode);
+	if (ext != k.ext)
+		put32(k.ext, 0x5a000000 | SRQN); /* the upper byte is reserved */
+	if (o->qp == OPC_T_XRC && opc_is_response(r->kind))
+		k.dqpn = QPN_INI;
 	if (opc_transport(opcode) == OPC_T_UD) {
-		put32(k.ext, QKEY);
-		put32(k.ext + 4, SRC_QPN);
+		put32(ext, QKEY);
+		put32(ext + 4, SRC_QPN);
 	} else if (r->inv) {
-		put32(k.ext, KEY_INV);
+		put32(ext, KEY_INV);
 	} else if (opc_is_response(r->kind)) {
-		put32(k.ext, 0x1f000001);
-	} else if (r->kind == OPC_READ || r->kind == OPC_ATOMIC || r->ext >= 16) {
-		put32(k.ext, (HOST_VA + REM_OFF) >> 32);
-		put32(k.ext + 4, (uint32_t)(HOST_VA + REM_OFF));
-		put32(k.ext + 8, KEY);
+		put32(ext, 0x1f000001);
+	} else if (r->kind == OPC_READ || r->kind == OPC_ATOMIC ||
+		   r->ext - opc_xrceth(opcode) >= 16) {
+		put32(ext, (HOST_VA + REM_OFF) >> 32);
+		put32(ext + 4, (uint32_t)(HOST_VA + REM_OFF));
+		put32(ext + 8, KEY);
 		/* of an ATOMIC: swaps or adds 0 */
-		put32(k.ext + 12, r->kind == OPC_ATOMIC ? 0 : total);
+		put32(ext + 12, r->kind == OPC_ATOMIC ? 0 : total);
 	}
 	packet_build(&k, &f);
 	memset(o->grh, 0, 20);
@@ -112,6 +123,36 @@ static void wqe(struct opcodes *o, uint64_t off, const uint8_t head[3], unsigned
 	bench_put(o->b, HOST_VA + off, w, sizeof(w));
 }
 
+static void begin(struct bench *b, const struct rx_cfg *c)
+{
+	bench_cfg(b, c);
+	bench_ctl_wait(b, false, QPC_RESET, c->qpn, 0, 200);
+	bench_ctl_wait(b, true, QPC_RESET, c->qpn, 0, 200);
+	bench_ctl_wait(b, false, QPC_RQ_PSN, c->qpn, RQ_PSN, 200);
+	bench_ctl_wait(b, true, QPC_SQ_PSN, c->qpn, SQ_PSN, 200);
+}
+
+/* The SRQ in a new life: the places 0 and 1 of its array are posted. */
+static void renew_srq(struct bench *b)
+{
+	struct rx_sro op = { .op = SRO_DESTROY, .srqn = SRQN };
+	uint16_t index[2] = { 0, 1 };
+
+	bench_srq(b, &op);
+	op = (struct rx_sro){ .op = SRO_CREATE,
+			      .srqn = SRQN,
+			      .pd = PD,
+			      .addr = HOST_BUS + SRQ_OFF,
+			      .log_entries = 4,
+			      .log_stride = 6,
+			      .xrc = true,
+			      .xrcd = DOMAIN,
+			      .cqn = 20 };
+	bench_srq(b, &op);
+	bench_put(b, HOST_VA + SRQ_OFF + (64 << 4), index, sizeof(index));
+	bench_srq_db(b, SRQN, 2);
+}
+
 /* The QP in a new life, with receives. */
 static void renew(struct opcodes *o)
 {
@@ -119,10 +160,11 @@ static void renew(struct opcodes *o)
 	struct rx_cfg c = { .qpn = QPN,
 			    .exists = true,
 			    .state = URDMA_QPS_RTS,
-			    .type = o->qp == OPC_T_UC	? URDMA_QPT_UC
-				    : o->qp == OPC_T_UD ? URDMA_QPT_UD
-							: URDMA_QPT_RC,
-			    .pd = PD,
+			    .type = o->qp == OPC_T_UC	 ? URDMA_QPT_UC
+				    : o->qp == OPC_T_UD	 ? URDMA_QPT_UD
+				    : o->qp == OPC_T_XRC ? URDMA_QPT_XRC_TGT
+							 : URDMA_QPT_RC,
+			    .pd = o->qp == OPC_T_XRC ? DOMAIN : PD,
 			    .send_cq = 30,
 			    .recv_cq = 20,
 			    .rq_addr = HOST_BUS + RQ_OFF,
@@ -139,13 +181,17 @@ static void renew(struct opcodes *o)
 			    .pkey = 0xffff };
 
 	gid(c.dgid, 1);
-	bench_cfg(b, &c);
-	bench_ctl_wait(b, false, QPC_RESET, QPN, 0, 200);
-	bench_ctl_wait(b, true, QPC_RESET, QPN, 0, 200);
-	bench_ctl_wait(b, false, QPC_RQ_PSN, QPN, RQ_PSN, 200);
-	bench_ctl_wait(b, true, QPC_SQ_PSN, QPN, SQ_PSN, 200);
+	begin(b, &c);
+	if (o->qp == OPC_T_XRC) {
+		c.qpn = QPN_INI;
+		c.type = URDMA_QPT_XRC_INI;
+		c.pd = PD;
+		begin(b, &c);
+		renew_srq(b);
+	} else {
+		bench_db(b, QPN, 2);
+	}
 	memset(b->mr_invalid, 0, sizeof(b->mr_invalid));
-	bench_db(b, QPN, 2);
 	bench_drain(b, 1000);
 	o->alive = true;
 }
@@ -160,7 +206,9 @@ static const struct opc_rule *rule(const struct opcodes *o, unsigned int opcode)
 static uint32_t outstanding(struct opcodes *o, const struct opc_rule *r, unsigned int len)
 {
 	unsigned int mtu = o->mtu, bytes = opc_message(r, mtu, len), packets;
-	struct rx_sent m = { .qpn = QPN, .signaled = 1, .opcode = URDMA_WR_READ };
+	struct rx_sent m = { .qpn = o->qp == OPC_T_XRC ? QPN_INI : QPN,
+			     .signaled = 1,
+			     .opcode = URDMA_WR_READ };
 
 	if (r->kind != OPC_READ_RSP)
 		m.opcode = r->kind == OPC_ACK ? URDMA_WR_SEND : URDMA_WR_ATOMIC_FA;
@@ -172,7 +220,8 @@ static uint32_t outstanding(struct opcodes *o, const struct opc_rule *r, unsigne
 	bench_drain(o->b, 1000);
 	if (r->place != OPC_MIDDLE && r->place != OPC_LAST)
 		return SQ_PSN;
-	send(o, 0x0d, SQ_PSN, 0, o->payload + 64, (struct opc_shape){ mtu, 0 });
+	send(o, o->qp == OPC_T_XRC ? 0xad : 0x0d, SQ_PSN, 0, o->payload + 64,
+	     (struct opc_shape){ mtu, 0 });
 	return SQ_PSN + 1;
 }
 
@@ -182,7 +231,7 @@ static uint32_t lead_in(struct opcodes *o, unsigned int opcode, enum opc_before 
 {
 	const struct opc_rule *r = rule(o, opcode);
 	bool write = r && r->kind == OPC_WRITE && opc_wants(r) == before;
-	unsigned int mtu = o->mtu, uc = o->qp == OPC_T_UC ? 0x20 : 0;
+	unsigned int mtu = o->mtu, uc = o->qp == OPC_T_UC ? 0x20 : o->qp == OPC_T_XRC ? 0xa0 : 0;
 
 	if (r && opc_is_response(r->kind))
 		return outstanding(o, r, len);
@@ -208,10 +257,12 @@ static void judge_taken(struct opcodes *o, const struct opc_rule *r, unsigned in
 {
 	struct bench *b = o->b;
 	bool last = r->place == OPC_LAST || r->place == OPC_ONLY, response, ud = o->qp == OPC_T_UD;
+	bool answered;
 	unsigned int off = r->place == OPC_MIDDLE || r->place == OPC_LAST ? o->mtu : 0;
 	uint64_t to = r->kind == OPC_SEND ? RECV_OFF : r->kind == OPC_WRITE ? REM_OFF : READ_OFF;
 
 	response = opc_is_response(r->kind);
+	answered = !response && (o->qp == OPC_T_RC || o->qp == OPC_T_XRC);
 	if (ud) {
 		memcpy(b->shadow + to, o->grh, sizeof(o->grh));
 		off = sizeof(o->grh);
@@ -219,11 +270,11 @@ static void judge_taken(struct opcodes *o, const struct opc_rule *r, unsigned in
 	memcpy(b->shadow + to + off, o->payload, len);
 	if (r->kind == OPC_ATOMIC_ACK)
 		memset(b->shadow + READ_OFF, 0, 8);
-	expect(o, "answers", b->n_acks, !response && o->qp == OPC_T_RC, packet);
+	expect(o, "answers", b->n_acks, answered, packet);
 	expect(o, "receive CQEs", b->n_cqes[0],
 	       last && (r->kind == OPC_SEND || (r->kind == OPC_WRITE && r->imm)), packet);
 	expect(o, "send CQEs", b->n_cqes[1], response && last, packet);
-	if (!response && o->qp == OPC_T_RC) {
+	if (answered) {
 		expect(o, "answer's kind", b->acks[0].kind,
 		       r->kind == OPC_READ     ? RSP_READ
 		       : r->kind == OPC_ATOMIC ? RSP_ATOMIC
@@ -242,7 +293,12 @@ static void judge_taken(struct opcodes *o, const struct opc_rule *r, unsigned in
 	if (b->n_cqes[0]) {
 		expect(o, "length", (uint32_t)b->cqes[0][0].w[1], off + len, packet);
 		expect(o, "GRH", b->cqes[0][0].w[0] >> 5 & 7, ud ? 3 : 0, packet);
-		expect(o, "source QPN", b->cqes[0][0].w[2] >> 32, ud ? SRC_QPN : 0xabc, packet);
+		expect(o, "source QPN or SRQ", b->cqes[0][0].w[2] >> 32,
+		       ud		    ? SRC_QPN
+		       : o->qp == OPC_T_XRC ? SRQN
+					    : 0xabc,
+		       packet);
+		expect(o, "XRC", b->cqes[0][0].w[0] & 1, o->qp == OPC_T_XRC, packet);
 	}
 }
 
@@ -259,8 +315,9 @@ static void judge(struct opcodes *o, enum opc_verdict verdict, const struct opc_
 	if (verdict == OPC_TAKEN) {
 		judge_taken(o, r, len, psn, packet);
 	} else {
-		/* a SEND that has begun has a WQE, which tells; else an event does */
-		bool has_wqe = refused && before == OPC_IN_SEND;
+		/* a SEND that has begun has a WQE, which tells; else an event does, also for XRC if
+		 * the packet names no SRQ */
+		bool has_wqe = refused && before == OPC_IN_SEND && (o->qp != OPC_T_XRC || r->name);
 
 		expect(o, "answers", b->n_acks, refused, packet);
 		expect(o, "receive CQEs", b->n_cqes[0], has_wqe, packet);
@@ -304,8 +361,9 @@ static void one(struct opcodes *o, unsigned int opcode, enum opc_before before,
 	static const char *const before_name[] = { "", " in a SEND", " in a WRITE" };
 	const struct opc_rule *r = rule(o, opcode);
 	enum opc_verdict verdict =
-		o->qp == OPC_T_RC ? opc_verdict(opcode, before, o->mtu, shape)
-				  : opc_verdict_unrel(o->qp, opcode, before, o->mtu, shape);
+		o->qp == OPC_T_RC    ? opc_verdict(opcode, before, o->mtu, shape)
+		: o->qp == OPC_T_XRC ? opc_verdict_xrc(opcode, before, o->mtu, shape)
+				     : opc_verdict_unrel(o->qp, opcode, before, o->mtu, shape);
 	bool dropped = verdict == OPC_MALFORMED || verdict == OPC_NO_QP;
 	unsigned int len = shape.room - shape.pad, total = 3 * o->mtu;
 	struct bench *b = o->b;
@@ -363,11 +421,13 @@ void test_opcodes(void **state)
 	o->b->mr[1] = o->b->mr[0];
 	o->b->mr[1].key = KEY_INV;
 	o->b->mrs = 2;
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		wqe(o, RQ_OFF + 64 * i, (uint8_t[]){ 1, 0, 0 }, 16, HOST_VA + RECV_OFF, MAX_LEN);
-	for (size_t m = 0; m < 3 * sizeof(mtus) / sizeof(mtus[0]); m++) {
-		o->qp = (enum opc_transport)(m % 3);
-		o->mtu_code = mtus[m / 3];
+		wqe(o, SRQ_OFF + 64 * i, (uint8_t[]){ 1, 0, 0 }, 16, HOST_VA + RECV_OFF, MAX_LEN);
+	}
+	for (size_t m = 0; m < 4 * sizeof(mtus) / sizeof(mtus[0]); m++) {
+		o->qp = (enum opc_transport)(m % 4);
+		o->mtu_code = mtus[m / 4];
 		o->mtu = 128u << o->mtu_code;
 		o->alive = false;
 		opc_shapes(o->mtu, shape);

@@ -46,12 +46,26 @@ void put64(uint8_t *p, uint64_t v)
 
 bool ref_invalid[16]; /* regions, as the reference sees them */
 
+struct ref_srq *ref_xrc_srqs;
+unsigned int ref_xrc_n;
+
+static bool is_tgt(const struct ref *r)
+{
+	return r->cfg.type == URDMA_QPT_XRC_TGT;
+}
+
+/* of the keys that a request names */
+static uint16_t ref_pd(const struct ref *r)
+{
+	return is_tgt(r) && r->srq ? r->srq->cfg.pd : r->cfg.pd;
+}
+
 /* Is the piece allowed? */
 bool ref_check(struct bench *b, const struct ref *r, uint32_t key, uint64_t va, uint64_t len,
 	       uint8_t acc)
 {
 	/* keys in the WQEs of an SRQ are of its PD */
-	uint16_t pd = acc == URDMA_ACC_LOCAL_WRITE && r->srq ? r->srq->cfg.pd : r->cfg.pd;
+	uint16_t pd = acc == URDMA_ACC_LOCAL_WRITE && r->srq ? r->srq->cfg.pd : ref_pd(r);
 
 	for (unsigned int k = 0; k < b->mrs; k++) {
 		const struct bench_mr *m = &b->mr[k];
@@ -95,6 +109,11 @@ void ref_cqe(struct ref *r, uint16_t wqe, uint8_t status, uint32_t len, const ui
 	/* a datagram says where it came from; a flush has none */
 	if (r->cfg.type == URDMA_QPT_UD)
 		c->w[2] = v;
+	if (is_tgt(r)) {
+		c->cqn = r->srq->cfg.cqn;
+		c->w[0] |= URDMA_CQE0_XRC;
+		c->w[2] = v | (uint64_t)r->srq->cfg.srqn << 32;
+	}
 }
 
 void ref_ack(struct ref *r, uint32_t psn, uint8_t syndrome, uint32_t msn)
@@ -136,6 +155,14 @@ uint16_t ref_end(struct ref *r)
 
 void ref_flush(struct ref *r)
 {
+	if (is_tgt(r)) {
+		/* an SRQ that is gone has taken its WQEs along */
+		r->srq = r->msg_srq;
+		if (r->held && r->srq->exists && r->srq->life == r->msg_life)
+			ref_cqe(r, ref_end(r), URDMA_WC_FLUSH_ERR, 0, NULL, false, 0);
+		r->held = false;
+		return;
+	}
 	if (r->srq) {
 		if (r->held)
 			ref_cqe(r, ref_end(r), URDMA_WC_FLUSH_ERR, 0, NULL, false, 0);
@@ -208,11 +235,14 @@ void ref_request(struct bench *b, struct ref *r, const struct packet *p, bool du
 	if (dup && read) {
 		int32_t ahead = (int32_t)((p->psn + n - r->epsn) << 8) >> 8;
 
-		if (bad || !right || ahead > 0)
+		if (bad || !right || ahead > 0 || r->missing)
 			return;
 		ref_ack(r, p->psn, 0x1f, r->msn);
 	} else if (dup) {
 		unsigned int k = r->n_atomic;
+
+		if (r->missing)
+			return;
 
 		/* as many as may be outstanding are remembered */
 		while (k && r->n_atomic - k < 16 && r->atomic[k - 1].psn != p->psn)
@@ -221,9 +251,9 @@ void ref_request(struct bench *b, struct ref *r, const struct packet *p, bool du
 			return;
 		ref_ack(r, p->psn, 0x1f, r->msn);
 		v = r->atomic[k - 1].value;
-	} else if (r->in_msg || bad) {
-		ref_nak(r, 0x61, r->in_msg && !r->write, URDMA_WC_REM_INV_REQ_ERR,
-			URDMA_EV_QP_REQ_ERR);
+	} else if (r->in_msg || bad || r->missing || r->other) {
+		ref_nak(r, 0x61, r->in_msg && !r->write && !r->missing && !r->other,
+			URDMA_WC_REM_INV_REQ_ERR, URDMA_EV_QP_REQ_ERR);
 		return;
 	} else if (!right ||
 		   (len && !ref_check(b, r, key, va, len,
@@ -250,6 +280,7 @@ void ref_request(struct bench *b, struct ref *r, const struct packet *p, bool du
 	r->acks[r->n_acks - 1].kind = read ? RSP_READ : RSP_ATOMIC;
 	if (read) {
 		r->acks[r->n_acks - 1].key = key;
+		r->acks[r->n_acks - 1].pd = ref_pd(r);
 		r->acks[r->n_acks - 1].len = len;
 	}
 	r->acks[r->n_acks - 1].va = read ? va : v;
@@ -295,9 +326,9 @@ void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 		if (write)
 			bad = bad || left > 1u << 31 || (last ? p->len != left : p->len >= left);
 		wqe = write ? imm : first;
-		if (bad) {
-			ref_nak(r, 0x61, r->in_msg && !r->write, URDMA_WC_REM_INV_REQ_ERR,
-				URDMA_EV_QP_REQ_ERR);
+		if (bad || r->missing || r->other) {
+			ref_nak(r, 0x61, r->in_msg && !r->write && !r->missing && !r->other,
+				URDMA_WC_REM_INV_REQ_ERR, URDMA_EV_QP_REQ_ERR);
 			return;
 		}
 		posted = ref_posted(r);
@@ -330,7 +361,7 @@ void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 			for (k = 0; k < b->mrs; k++)
 				if (b->mr[k].key == get32(p->ext) && !ref_invalid[k])
 					break;
-			if (k == b->mrs || b->mr[k].pd != r->cfg.pd)
+			if (k == b->mrs || b->mr[k].pd != ref_pd(r))
 				status = URDMA_WC_REM_INV_REQ_ERR;
 			else
 				ref_invalid[k] = true;
@@ -374,6 +405,36 @@ void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 			r->errs[r->n_errs++] =
 				(struct bench_err){ r->cfg.qpn, URDMA_EV_COMM_EST, true };
 		r->est = true;
+	}
+}
+
+/*
+ * A packet to a target of XRC (annex A14): the SRQ that it names gives PD, WQE and CQ. One that it
+ * may not use, or that is not the one of the message, is an invalid request.
+ */
+void ref_xrc(struct bench *b, struct ref *r, const struct packet *p)
+{
+	bool was = r->in_msg, has = opc_xrceth(p->opcode);
+	struct ref_srq *q = NULL;
+	struct packet k = *p;
+	uint32_t n = get32(p->ext) & 0xffffff;
+
+	if (opc_transport(p->opcode) != OPC_T_XRC || opc_is_response(opc_rules[p->opcode].kind))
+		return;
+	for (unsigned int i = 0; i < ref_xrc_n; i++)
+		if (has && ref_xrc_srqs[i].cfg.srqn == n && ref_xrc_srqs[i].exists)
+			q = &ref_xrc_srqs[i];
+	k.opcode &= 0x1f;
+	if (has)
+		memmove(k.ext, p->ext + 4, sizeof(k.ext) - 4);
+	r->missing = !q || !q->cfg.xrc || q->cfg.xrcd != r->cfg.pd;
+	r->other = r->in_msg && (n != r->msg_srqn || !q || q->life != r->msg_life);
+	r->srq = q;
+	ref_packet(b, r, &k);
+	if (!was && r->in_msg) {
+		r->msg_srq = q;
+		r->msg_srqn = n;
+		r->msg_life = q->life;
 	}
 }
 
@@ -512,7 +573,8 @@ void check(struct bench *b)
 				continue;
 			if (na >= r->n_acks || a->psn != e->psn || a->msn != e->msn ||
 			    a->syndrome != e->syndrome || a->kind != e->kind || a->key != e->key ||
-			    a->va != e->va || a->len != e->len || a->dup != e->dup)
+			    a->va != e->va || a->len != e->len || a->dup != e->dup ||
+			    a->pd != e->pd)
 				fail_msg("cycle %llu seed %u: QP %u answer %u: kind %u PSN %x MSN "
 					 "%x syndrome %x key %x va %llx len %x dup %u,"
 					 " expected (of %u) %u %x %x %x %x %llx %x %u",
@@ -699,6 +761,7 @@ struct bench *start(void)
 	b->mrs = 8 + QPS;
 	memset(ref_invalid, 0, sizeof(ref_invalid));
 	memset(refs, 0, sizeof(refs));
+	ref_xrc_n = 0;
 	qp_type = URDMA_QPT_RC;
 	memset(reqs, 0, sizeof(reqs));
 	return b;
@@ -747,6 +810,8 @@ void send_as(struct bench *b, struct ref *r, const struct packet *k)
 		ref_uc(b, r, k);
 	else if (r->cfg.type == URDMA_QPT_UD)
 		ref_ud(b, r, k, &f);
+	else if (is_tgt(r))
+		ref_xrc(b, r, k);
 	else
 		ref_packet(b, r, k);
 }

@@ -31,6 +31,8 @@
 /* A shared receive queue, as software and the reference see it. */
 struct ref_srq {
 	struct rx_sro cfg;
+	bool exists; /* XRC: it is not destroyed; how often it was created */
+	unsigned int life;
 	uint16_t pi, ci; /* of the ring of indices */
 	uint16_t ring[1 << 15];
 	bool used[1 << 15]; /* places of the array that are posted or in use */
@@ -41,6 +43,14 @@ struct ref {
 	struct ref_srq *srq; /* whose WQEs it takes; NULL: it has its own */
 	bool held;	     /* WQE held_idx of the SRQ */
 	uint16_t held_idx;
+	/*
+	 * A target of XRC: srq is what the last packet named. The SRQ of the message in progress,
+	 * and its life; the packet names none that it may use, or another one than the message
+	 */
+	uint32_t msg_srqn;
+	unsigned int msg_life;
+	struct ref_srq *msg_srq;
+	bool missing, other;
 	struct packet hdr; /* addresses for packets to this QP */
 	bool active, err, nak, in_msg;
 	bool write, est; /* the message in progress is a WRITE; COMM_EST is no longer due */
@@ -92,7 +102,9 @@ extern uint32_t seed;
 extern uint8_t qp_type; /* of the QPs that qp_init() makes */
 extern struct ref refs[QPS];
 extern struct req reqs[4];
-extern bool ref_invalid[16]; /* regions, as the reference sees them */
+extern bool ref_invalid[16];	     /* regions, as the reference sees them */
+extern struct ref_srq *ref_xrc_srqs; /* all SRQs that packets of XRC may name */
+extern unsigned int ref_xrc_n;
 extern const uint8_t mac_own[6], mac_peer[6];
 extern uint8_t payload[1 << 20];
 extern uint64_t next_va; /* memory for receive buffers */
@@ -120,6 +132,7 @@ void ref_nak(struct ref *r, uint8_t syndrome, bool wqe, uint8_t status, uint8_t 
 void ref_request(struct bench *b, struct ref *r, const struct packet *p, bool dup);
 void ref_packet(struct bench *b, struct ref *r, const struct packet *p);
 void ref_uc(struct bench *b, struct ref *r, const struct packet *p);
+void ref_xrc(struct bench *b, struct ref *r, const struct packet *p);
 void ref_ud(struct bench *b, struct ref *r, const struct packet *p, const struct frame *f);
 void check(struct bench *b);
 void gid4(uint8_t *g, uint8_t last);

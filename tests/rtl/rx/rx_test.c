@@ -10,6 +10,7 @@
 #include "rx_mcast.h"
 #include "rx_srq.h"
 #include "rx_unrel.h"
+#include "rx_xrc.h"
 #include "seed.h"
 
 #include <setjmp.h>
@@ -1701,6 +1702,9 @@ static void test_responses(void **state)
 	next_va = HOST_VA + DATA_OFF;
 	memset(sq_pi, 0, sizeof(sq_pi));
 	for (int round = 0; round < 12; round++) {
+		/* receives of the QPs' own, or of one SRQ */
+		struct ref_srq *srq = round % 2 ? srq_open(b, 0, 6, 6) : NULL;
+
 		bench_settings(b, round % 3 ? 60 : 100, round % 4 * 10, 4, 60);
 		for (int i = 0; i < 4; i++) {
 			struct req *q = &reqs[i];
@@ -1716,9 +1720,14 @@ static void test_responses(void **state)
 			memset(q, 0, sizeof(*q));
 			q->qpn = QPN0 + i;
 			q->next = 0xfffffe;
-			for (int k = 0; k < 3; k++)
+			for (int k = 0; k < 3 && !srq; k++)
 				post(b, &refs[i], &(struct sge){ take(b, 4096, 1), 4096, LKEY }, 1);
-			ring(b, &refs[i]);
+			if (srq) {
+				srq_attach(b, &refs[i], srq);
+				srq_receives(b, srq, 3, 4096);
+			} else {
+				ring(b, &refs[i]);
+			}
 			bench_drain(b, 1000);
 			len = atomic ? 8
 				     : (size_t[]){ 0,	    1,		 mtu,	mtu + 1,
@@ -1756,8 +1765,7 @@ static void test_responses(void **state)
 					/* requests of the peer among them */
 					if (rnd(b) % 4 == 0) {
 						fill(b, 700);
-						if (rnd(b) % 2 &&
-						    (uint16_t)(refs[i].pi - refs[i].ci))
+						if (rnd(b) % 2 && ref_posted(&refs[i]))
 							send_message(b, &refs[i], rnd(b) % mtu,
 								     false, false, 1);
 						else
@@ -1771,6 +1779,8 @@ static void test_responses(void **state)
 			read_cqe(b, q, 0);
 			check(b);
 		}
+		if (srq)
+			srq_close(b, srq);
 	}
 	/* loss: a response missing, one twice; then anew from the missing one, in the middle of an
 	 * element */
@@ -2743,31 +2753,77 @@ static void test_rates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),	    cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_writes),	    cmocka_unit_test(test_reads),
-		cmocka_unit_test(test_read_checks), cmocka_unit_test(test_atomics),
-		cmocka_unit_test(test_invalidate),  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_pkeys),	    cmocka_unit_test(test_duplicates),
-		cmocka_unit_test(test_comm_est),    cmocka_unit_test(test_sync),
-		cmocka_unit_test(test_responses),   cmocka_unit_test(test_malformed),
-		cmocka_unit_test(test_opcodes),	    cmocka_unit_test(test_overrun),
-		cmocka_unit_test(test_soak),	    cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_wqe_errors),  cmocka_unit_test(test_wqe_error_among_others),
-		cmocka_unit_test(test_requester),   cmocka_unit_test(test_control),
-		cmocka_unit_test(test_overload),    cmocka_unit_test(test_indices),
-		cmocka_unit_test(test_rates),	    cmocka_unit_test(test_uc),
-		cmocka_unit_test(test_uc_refused),  cmocka_unit_test(test_uc_back),
-		cmocka_unit_test(test_ud),	    cmocka_unit_test(test_ud_dropped),
-		cmocka_unit_test(test_unrel_sent),  cmocka_unit_test(test_unrel_rates),
-		cmocka_unit_test(test_mcast),	    cmocka_unit_test(test_mcast_table),
-		cmocka_unit_test(test_mcast_whose), cmocka_unit_test(test_mcast_leave),
-		cmocka_unit_test(test_mcast_twice), cmocka_unit_test(test_mcast_traffic),
-		cmocka_unit_test(test_mcast_load),  cmocka_unit_test(test_srq),
-		cmocka_unit_test(test_srq_traffic), cmocka_unit_test(test_srq_uc),
-		cmocka_unit_test(test_srq_flush),   cmocka_unit_test(test_srq_behind_error),
-		cmocka_unit_test(test_srq_index),   cmocka_unit_test(test_srq_unread),
-		cmocka_unit_test(test_srq_gone),    cmocka_unit_test(test_srq_many),
+		cmocka_unit_test(test_vectors),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_writes),
+		cmocka_unit_test(test_reads),
+		cmocka_unit_test(test_read_checks),
+		cmocka_unit_test(test_atomics),
+		cmocka_unit_test(test_invalidate),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_pkeys),
+		cmocka_unit_test(test_duplicates),
+		cmocka_unit_test(test_comm_est),
+		cmocka_unit_test(test_sync),
+		cmocka_unit_test(test_responses),
+		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_opcodes),
+		cmocka_unit_test(test_overrun),
+		cmocka_unit_test(test_soak),
+		cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_wqe_errors),
+		cmocka_unit_test(test_wqe_error_among_others),
+		cmocka_unit_test(test_requester),
+		cmocka_unit_test(test_control),
+		cmocka_unit_test(test_overload),
+		cmocka_unit_test(test_indices),
+		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_uc),
+		cmocka_unit_test(test_uc_refused),
+		cmocka_unit_test(test_uc_back),
+		cmocka_unit_test(test_ud),
+		cmocka_unit_test(test_ud_dropped),
+		cmocka_unit_test(test_unrel_sent),
+		cmocka_unit_test(test_unrel_rates),
+		cmocka_unit_test(test_mcast),
+		cmocka_unit_test(test_mcast_table),
+		cmocka_unit_test(test_mcast_whose),
+		cmocka_unit_test(test_mcast_leave),
+		cmocka_unit_test(test_mcast_twice),
+		cmocka_unit_test(test_mcast_traffic),
+		cmocka_unit_test(test_mcast_load),
+		cmocka_unit_test(test_srq),
+		cmocka_unit_test(test_srq_traffic),
+		cmocka_unit_test(test_srq_uc),
+		cmocka_unit_test(test_srq_flush),
+		cmocka_unit_test(test_srq_behind_error),
+		cmocka_unit_test(test_srq_index),
+		cmocka_unit_test(test_srq_unread),
+		cmocka_unit_test(test_srq_gone),
+		cmocka_unit_test(test_srq_many),
 		cmocka_unit_test(test_srq_rates),
+		cmocka_unit_test(test_srq_lines),
+		cmocka_unit_test(test_srq_pd),
+		cmocka_unit_test(test_srq_no_right),
+		cmocka_unit_test(test_srq_held_last),
+		cmocka_unit_test(test_srq_doorbells),
+		cmocka_unit_test(test_srq_last_wqe),
+		cmocka_unit_test(test_srq_reset_beside),
+		cmocka_unit_test(test_srq_reset_own),
+		cmocka_unit_test(test_srq_behind_bad),
+		cmocka_unit_test(test_xrc),
+		cmocka_unit_test(test_xrc_traffic),
+		cmocka_unit_test(test_xrc_refused),
+		cmocka_unit_test(test_xrc_keys),
+		cmocka_unit_test(test_xrc_transport),
+		cmocka_unit_test(test_xrc_flush),
+		cmocka_unit_test(test_xrc_lives),
+		cmocka_unit_test(test_xrc_wrap),
+		cmocka_unit_test(test_xrc_dead),
+		cmocka_unit_test(test_xrc_destroyed),
+		cmocka_unit_test(test_xrc_again),
+		cmocka_unit_test(test_xrc_behind_error),
+		cmocka_unit_test(test_xrc_rates),
 	};
 
 	seed = (unsigned int)test_seed(1);

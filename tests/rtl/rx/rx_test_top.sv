@@ -36,6 +36,9 @@ module rx_test_top
   input  wire logic [9:0]   sro_srqn,
   input  wire logic [15:0]  sro_limit,
   input  wire logic [11:0]  sro_pd,
+  input  wire logic         sro_xrc,
+  input  wire logic [11:0]  sro_xrcd,
+  input  wire logic [11:0]  sro_cqn,
   input  wire logic [63:0]  sro_addr,
   input  wire logic [4:0]   sro_log_entries,
   input  wire logic [3:0]   sro_log_stride,
@@ -163,6 +166,7 @@ module rx_test_top
   output      logic [23:0]  ack_msn,
   output      logic [1:0]   ack_kind,
   output      logic         ack_dup,
+  output      logic [11:0]  ack_pd,
   output      logic [31:0]  ack_key,
   output      logic [63:0]  ack_va,
   output      logic [31:0]  ack_len,
@@ -295,7 +299,7 @@ module rx_test_top
   mc_status_e mc_status;
   assign sro = '{kind: sro_e'(sro_kind), srqn: sro_srqn, limit: sro_limit,
       cfg: '{ring: '{pt: '{addr: sro_addr, levels: 2'd0, page_shift: 6'd12}, log_entries: sro_log_entries,
-                     log_stride: sro_log_stride}, pd: sro_pd}};
+                     log_stride: sro_log_stride}, pd: sro_pd, xrc: sro_xrc, xrcd: sro_xrcd, cqn: sro_cqn}};
   assign {sro_ans_ci, sro_ans_pi, sro_ans_limit} = sro_ans;
   assign srq_ev_type = srq_ev.ev_type;
   assign srq_ev_obj = srq_ev.obj;
@@ -319,6 +323,7 @@ module rx_test_top
   assign ack_psn = ack.psn;
   assign ack_syndrome = ack.syndrome;
   assign ack_msn = ack.msn;
+  assign ack_pd = ack.pd;
   assign ack_key = ack.key;
   assign ack_va = ack.va;
   assign ack_len = ack.len;

@@ -28,6 +28,8 @@ struct model {
 	uint16_t pi, ci, limit;
 	unsigned int log;
 	uint64_t cfg[2]; // the word of CREATE, as it was given
+	bool used;
+	unsigned int life; // creations; it outlives the SRQ
 };
 
 struct item {
@@ -148,6 +150,8 @@ static void check_got(struct bench *b, const struct item *it)
 	b->got_left = FIELD_GET(got, 0, srq_got_t, left);
 	assert_int_equal(FIELD_GET(got, 0, srq_got_t, exists), m->valid);
 	assert_int_equal(FIELD_GET(got, 0, srq_got_t, has_wqe), has);
+	assert_int_equal(FIELD_GET(got, 0, srq_got_t, life), m->life % (1u << SRQ_LIFE_W));
+	assert_int_equal(FIELD_GET(got, 0, srq_got_t, fresh), !m->used);
 	if (m->valid) {
 		assert_int_equal(FIELD_GET(got, 0, srq_got_t, dead), m->dead);
 		assert_int_equal(b->got_index, m->ci & (entries(m) - 1));
@@ -160,6 +164,7 @@ static void check_got(struct bench *b, const struct item *it)
 	if (!b->took)
 		return;
 	d->got_commit = 1;
+	m->used = true;
 	m->ci++;
 	b->n_take++;
 	b->n_wrap += !m->ci;
@@ -171,10 +176,12 @@ static void check_op(struct bench *b, bool quiet)
 {
 	Vurdma_srq *d = &b->dut;
 	struct model *m = &b->srq[b->op.srqn];
+	unsigned int life = m->life;
 
 	switch (b->op.kind) {
 	case SRO_CREATE:
 		*m = {};
+		m->life = life + 1;
 		m->valid = true;
 		m->log = b->op.log;
 		memcpy(m->cfg, b->op.cfg, sizeof(m->cfg));
@@ -189,6 +196,7 @@ static void check_op(struct bench *b, bool quiet)
 	case SRO_DESTROY:
 		b->op_done = quiet;
 		*m = {};
+		m->life = life;
 		break;
 	default:
 		b->ans_ci = FIELD_OF(d->op_ans, srq_ans_t, ci);

@@ -81,6 +81,7 @@ struct bench {
 		int qpn;
 		uint32_t psn, msn;
 		uint8_t syndrome, kind, nak;
+		uint16_t pd;
 		uint32_t key, len;
 		uint64_t va;
 	} ack[QLEN];
@@ -227,6 +228,37 @@ static bool is_unrel(const struct tx_cfg *cfg)
 	return is_ud(cfg) || cfg->qp_type == URDMA_QPT_UC;
 }
 
+static bool is_ini(const struct tx_cfg *cfg)
+{
+	return cfg->qp_type == URDMA_QPT_XRC_INI;
+}
+
+/* The transport in the upper three bits of a BTH opcode. */
+static uint8_t service(const struct tx_cfg *cfg)
+{
+	switch (cfg->qp_type) {
+	case URDMA_QPT_UC:
+		return 1 << 5;
+	case URDMA_QPT_UD:
+		return 3 << 5;
+	case URDMA_QPT_XRC_INI:
+	case URDMA_QPT_XRC_TGT:
+		return 5 << 5;
+	default:
+		return 0;
+	}
+}
+
+static bool is_xrc_key(uint32_t key)
+{
+	return key >= KEY_XRC(0) && key <= KEY_XRC(15);
+}
+
+static uint16_t pd_of_key(uint32_t key)
+{
+	return PD_XRC((key - KEY_XRC(0)) >> 8);
+}
+
 uint32_t bench_room(const struct tx_cfg *cfg)
 {
 	return (1u << cfg->log_stride) -
@@ -324,7 +356,10 @@ struct msg *bench_post(struct bench *b, int qpn, const struct msg *m)
 	put64(w, (uint64_t)m->op | (m->sig ? URDMA_SQE0_SIGNALED : 0) |
 			 (m->se ? URDMA_SQE0_SOLICITED : 0) | (m->inl ? URDMA_SQE0_INLINE : 0) |
 			 (m->fence ? URDMA_SQE0_FENCE : 0) | (uint64_t)m->num_sge << 16);
-	put64(w + 8, m->imm);
+	/* the SRQ counts for XRC only, and of it 24 bits */
+	put64(w + 8,
+	      m->imm | (uint64_t)(is_ini(&q->cfg) ? bench_rnd(b, UINT32_MAX) : q->pi * 0x9e3779b1u)
+			       << 32);
 	put64(w + 16, m->raddr);
 	put64(w + 24, (uint64_t)m->len << 32 | m->rkey);
 	if (m->op >= URDMA_WR_LOCAL_INV && m->op <= URDMA_WR_BIND_MW) {
@@ -360,6 +395,7 @@ struct msg *bench_post(struct bench *b, int qpn, const struct msg *m)
 		}
 	}
 	*own = *m;
+	own->srqn = w[12] | w[13] << 8 | w[14] << 16;
 	own->posted = b->cycle;
 	own->first_beat = own->done_at = 0;
 	own->sent = own->asked = false;
@@ -396,6 +432,7 @@ void bench_read(struct bench *b, int qpn, bool atomic, uint32_t psn, uint32_t ms
 {
 	bench_ack(b, qpn, psn, 0x1f, msn);
 	b->ack[(b->ack_tail - 1) % QLEN].kind = atomic ? RSP_ATOMIC : RSP_READ;
+	b->ack[(b->ack_tail - 1) % QLEN].pd = is_xrc_key(key) ? pd_of_key(key) : 0x300 + qpn;
 	b->ack[(b->ack_tail - 1) % QLEN].key = key;
 	b->ack[(b->ack_tail - 1) % QLEN].va = va;
 	b->ack[(b->ack_tail - 1) % QLEN].len = len;
@@ -540,7 +577,8 @@ static void judge_ack(struct bench *b, int qpn)
 		fail_msg("QP %d: an acknowledgement of PSN %06x nobody asked for", qpn, psn);
 	put_be(aeth, (uint32_t)q->ack[i % MAX_ACKS].syndrome << 24 | q->ack[i % MAX_ACKS].msn, 4);
 	compare(b, "ACK", qpn, want,
-		build(b, &q->cfg, 0x11, false, false, psn, aeth, 4, want, 0, want));
+		build(b, &q->cfg, service(&q->cfg) | 0x11, false, false, psn, aeth, 4, want, 0,
+		      want));
 	q->ack_behind_nak = q->ack[i % MAX_ACKS].syndrome >> 5;
 	q->ack_head = i + 1;
 	if (q->ack_behind_nak)
@@ -574,6 +612,7 @@ static void expect_rsp(struct bench *b, int qpn, const struct tx_in *in, uint8_t
 			r->opcode = 0x12;
 		if (nak)
 			r->opcode = 0x11;
+		r->opcode |= service(&q->cfg);
 	}
 }
 
@@ -582,9 +621,10 @@ static void judge_rsp(struct bench *b, int qpn)
 	struct qp *q = &b->qp[qpn];
 	struct rsp *r = &q->rsp[q->rsp_head++ % MAX_RSPS];
 	uint8_t want[8192], pay[4096], ext[12];
-	unsigned int ext_len = r->opcode == 0x0e ? 0 : r->opcode == 0x12 ? 12 : 4, len = r->len;
+	uint8_t op = r->opcode & 0x1f;
+	unsigned int ext_len = op == 0x0e ? 0 : op == 0x12 ? 12 : 4, len = r->len;
 
-	if (r->opcode == 0x12 || r->nak)
+	if (op == 0x12 || r->nak)
 		len = 0;
 	put_be(ext, (uint32_t)(r->nak ? r->nak : 0x1f) << 24 | r->msn, 4);
 	put_be(ext + 4, r->va, 8);
@@ -698,14 +738,14 @@ static void judge_made(struct bench *b, int qpn, uint32_t psn, bool asks)
 
 static void judge_frame(struct bench *b)
 {
-	uint8_t want[8192], pay[4096], ext[28], *e = ext;
+	uint8_t want[8192], pay[4096], ext[32], *e = ext;
 	unsigned int l3 = b->frame[12] == 0x81 ? 18 : 14, bth, len = 0;
 	struct qp *q;
 	struct msg *m;
 	uint32_t dqp, off, mtu, psn, n = 1;
 	bool first, last, imm, ackreq, unrel;
 	struct tx_cfg path;
-	uint8_t opcode;
+	uint8_t opcode, op;
 	uint16_t idx;
 	int qpn;
 
@@ -723,14 +763,14 @@ static void judge_frame(struct bench *b)
 	q = &b->qp[qpn];
 	/* to a group, or what looks like one */
 	assert_int_equal(b->frame_loop, (b->frame[0] & 1) && !q->cfg.no_loop);
-	opcode = b->frame[bth];
-	if (q->rsp_head != q->rsp_tail && ((opcode >= 0x0d && opcode <= 0x10) || opcode == 0x12 ||
-					   (opcode == 0x11 && q->rsp[q->rsp_head % MAX_RSPS].nak &&
+	op = b->frame[bth] & 0x1f;
+	if (q->rsp_head != q->rsp_tail && ((op >= 0x0d && op <= 0x10) || op == 0x12 ||
+					   (op == 0x11 && q->rsp[q->rsp_head % MAX_RSPS].nak &&
 					    q->rsp[q->rsp_head % MAX_RSPS].psn == psn))) {
 		judge_rsp(b, qpn);
 		return;
 	}
-	if (opcode == 0x11) {
+	if (op == 0x11) {
 		judge_ack(b, qpn);
 		return;
 	}
@@ -787,6 +827,8 @@ static void judge_frame(struct bench *b)
 		e = put_be(e, m->ud.qkey >> 31 ? path.qkey : m->ud.qkey, 4);
 		e = put_be(e, qpn, 4);
 	}
+	if (is_ini(&path)) /* XRCETH */
+		e = put_be(e, m->srqn, 4);
 	if (m->op == URDMA_WR_READ) {
 		opcode = 0x0c;
 		n = m->packets - off / mtu;
@@ -808,10 +850,9 @@ static void judge_frame(struct bench *b)
 		imm = last && (m->op == URDMA_WR_SEND_IMM || m->op == URDMA_WR_WRITE_IMM);
 		ackreq = !unrel && (last || (psn & 15) == 15);
 		opcode = (first ? (last ? 4 : 0) : (last ? 2 : 1)) + (write ? 6 : 0);
-		opcode += is_ud(&path) ? 0x60 : unrel ? 0x20 : 0;
 		if (imm)
 			opcode++;
-		if (last && inv) /* RC only */
+		if (last && inv) /* RC, XRC */
 			opcode = first ? 0x17 : 0x16;
 		if (write && first)
 			e = put_be(put_be(put_be(e, m->raddr, 8), m->rkey, 4), m->len, 4);
@@ -824,6 +865,7 @@ static void judge_frame(struct bench *b)
 		payload(b, m, off, len, pay);
 		last = last && (!write || m->op == URDMA_WR_WRITE_IMM);
 	}
+	opcode |= service(&path);
 	if (!m->first_beat)
 		m->first_beat = b->frame_first;
 	if (is_read(m)) {
@@ -1110,6 +1152,7 @@ static void take_mr(struct bench *b, int c)
 	struct mr_job *j = &b->mr[c][b->mr_tail[c]++ % QLEN];
 	uint64_t va = o->mr_va[c], at = b->cycle + b->w.mr_latency;
 	uint32_t len = o->mr_len[c];
+	bool remote;
 
 	assert_int_equal(o->mr_ring[c], c);
 	assert_in_range(len, 1, 4096);
@@ -1118,15 +1161,17 @@ static void take_mr(struct bench *b, int c)
 		j->rsp = (struct tx_mr_rsp){ MR_OK, o->mr_pt_addr + va, len, true };
 		return;
 	}
+	remote = o->mr_key == KEY_REMOTE || is_xrc_key(o->mr_key);
 	if (o->mr_key != KEY_BAD && o->mr_key != KEY_MTT_ERR)
-		assert_int_equal(o->mr_acc, o->mr_key == KEY_REMOTE ? URDMA_ACC_REMOTE_READ : 0);
-	assert_int_equal(o->mr_qpn, o->mr_pd - 0x300);
-	if (o->mr_key != KEY_GOOD && o->mr_key != KEY_REMOTE) {
+		assert_int_equal(o->mr_acc, remote ? URDMA_ACC_REMOTE_READ : 0);
+	assert_in_range(o->mr_qpn, 0, QPS - 1);
+	assert_int_equal(o->mr_pd,
+			 is_xrc_key(o->mr_key) ? pd_of_key(o->mr_key) : 0x300 + o->mr_qpn);
+	if (o->mr_key != KEY_GOOD && !remote) {
 		j->rsp = (struct tx_mr_rsp){ o->mr_key == KEY_MTT_ERR ? MR_DMA_ERR : MR_BAD_KEY, 0,
 					     0, true };
 		return;
 	}
-	assert_in_range(o->mr_pd, 0x300, 0x300 + QPS);
 	b->frags += (va & 4095) + len > 4096 ? 2 : 1;
 	b->key_frag[o->mr_key >> 8 & (KEYS - 1)] = b->frags;
 	if ((va & 4095) + len > 4096) {
@@ -1163,7 +1208,7 @@ void bench_step(struct bench *b)
 	in->gid = b->gids[gid_idx];
 	in->sent_ready = !chance(b, b->w.stall);
 	/* never so long that a frame leaves before its made_t is seen here */
-	in->made_ready = bench_rnd(b, 4);
+	in->made_ready = bench_rnd(b, 4) || b->w.made_at_once;
 	in->mac_ready = !chance(b, b->w.mac_stall);
 	if (!in->acked_valid && b->sent_head != b->sent_tail && !b->w.acks_off &&
 	    b->sent[b->sent_head % QLEN].at <= b->cycle) {
@@ -1197,6 +1242,7 @@ void bench_step(struct bench *b)
 		in->ack_req_syndrome = b->ack[b->ack_head % QLEN].syndrome;
 		in->ack_req_msn = b->ack[b->ack_head % QLEN].msn;
 		in->ack_req_kind = b->ack[b->ack_head % QLEN].kind;
+		in->ack_req_pd = b->ack[b->ack_head % QLEN].pd;
 		in->ack_req_key = b->ack[b->ack_head % QLEN].key;
 		in->ack_req_va = b->ack[b->ack_head % QLEN].va;
 		in->ack_req_len = b->ack[b->ack_head % QLEN].len;

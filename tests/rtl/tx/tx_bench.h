@@ -16,6 +16,8 @@
 #define MAX_RSPS    4096
 #define KEY_GOOD    0x00000105
 #define KEY_REMOTE  0x00000207
+#define KEY_XRC(i)  (0x00001007 + ((uint32_t)(i) << 8)) /* i below 16, of PD PD_XRC(i) */
+#define PD_XRC(i)   (0x700 + (i))
 #define KEY_BAD	    0x00000bad
 #define KEYS	    64 /* by the low bits of the index */
 #define KEY_MTT_ERR 0x00000dea
@@ -50,6 +52,7 @@ struct msg {
 	uint64_t raddr, swap, compare;
 	uint32_t rkey;
 	struct ud_dest ud;
+	uint32_t srqn;		  /* XRC; bench_post() draws it */
 	bool no_frame;		  /* the source GID is not valid: no packet */
 	uint64_t mr_len, mr_addr; /* local operations */
 	uint8_t acc, levels, page_shift;
@@ -116,6 +119,7 @@ struct weather {
 	unsigned int ack_delay; /* cycles from sent_t to acked_t */
 	unsigned int told;	/* the same of UC and UD */
 	bool acks_off;		/* acked_t is held back */
+	bool made_at_once;	/* made_t is always taken: a frame a cycle is possible */
 	bool peer;		/* acknowledgements by a peer that sees the frames */
 	unsigned int loss;	/* percent of request packets that do not arrive */
 	unsigned int rsp_loss;	/* percent of READs of whose answer a part is lost */
@@ -143,8 +147,10 @@ void bench_open(struct bench *b, int qpn, struct tx_cfg *cfg, uint32_t psn);
 struct msg *bench_post(struct bench *b, int qpn, const struct msg *m);
 void bench_doorbell(struct bench *b, int qpn, uint16_t pi);
 void bench_ack(struct bench *b, int qpn, uint32_t psn, uint8_t syndrome, uint32_t msn);
-/* READ (key, va, len) or, with atomic, its original value in va: an answer to send; ok 0: a NAK has
- * to come */
+/*
+ * READ (key, va, len) or, with atomic, its original value in va: an answer to send; nak: what has
+ * to come instead. Its PD is the QP's, of KEY_XRC another.
+ */
 void bench_read(struct bench *b, int qpn, bool atomic, uint32_t psn, uint32_t msn, uint32_t key,
 		uint64_t va, uint32_t len, uint8_t nak);
 /* Report progress of a QP to tx, beside what the bench does by itself. */

@@ -78,6 +78,7 @@ struct tx_in {
 	uint16_t ack_req_qpn;
 	uint32_t ack_req_psn, ack_req_msn;
 	uint8_t ack_req_syndrome, ack_req_kind;
+	uint16_t ack_req_pd;
 	uint32_t ack_req_key, ack_req_len;
 	uint64_t ack_req_va;
 	bool err_ready, mro_ready, mro_rsp_valid, sync_done, inv_req;

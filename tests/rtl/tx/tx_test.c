@@ -167,13 +167,19 @@ static struct msg unrel(struct bench *b, const struct tx_cfg *cfg, uint32_t max_
 	return m;
 }
 
+/* XRC sends what RC sends. */
+static uint8_t reliable(struct bench *b)
+{
+	return bench_rnd(b, 2) ? URDMA_QPT_XRC_INI : URDMA_QPT_RC;
+}
+
 /* Any work request, of a QP with this stride. */
 static struct msg any(struct bench *b, const struct tx_cfg *cfg, uint32_t max_len)
 {
 	uint32_t stride = 1u << cfg->log_stride, max = (stride - 32) / 16;
 	struct msg m;
 
-	if (cfg->qp_type != URDMA_QPT_RC) {
+	if (cfg->qp_type == URDMA_QPT_UC || cfg->qp_type == URDMA_QPT_UD) {
 		m = bench_rnd(b, 12) ? unrel(b, cfg, max_len) : local(b);
 		m.fence = bench_rnd(b, 8) == 0;
 		return m;
@@ -269,7 +275,8 @@ static void test_shapes(void **state)
 			w->ack_delay = 1 + bench_rnd(b, 1000);
 		}
 		for (int qpn = 0; qpn < 16; qpn++) {
-			struct tx_cfg cfg = { .mtu = 1 + bench_rnd(b, 5),
+			struct tx_cfg cfg = { .qp_type = reliable(b),
+					      .mtu = 1 + bench_rnd(b, 5),
 					      .sgid = bench_rnd(b, 4),
 					      .log_stride = 6 + qpn % 4,
 					      .log_entries = 2 + bench_rnd(b, 5),
@@ -340,7 +347,9 @@ static void test_errors(void **state)
 	for (unsigned int i = 0; i < 2 * sizeof(c) / sizeof(c[0]); i++) {
 		unsigned int k = i / 2;
 		struct bench *b = bench_new(seed + i);
-		struct tx_cfg cfg = { .mtu = 1, .log_stride = 7, .log_entries = 5 };
+		struct tx_cfg cfg = {
+			.qp_type = reliable(b), .mtu = 1, .log_stride = 7, .log_entries = 5
+		};
 		struct msg m = simple(0x2000, 300), good;
 		struct qp *q;
 
@@ -497,29 +506,33 @@ static void test_window(void **state)
  * going again. */
 static void test_psn_window(void **state)
 {
-	struct bench *b = bench_new(seed);
-	struct tx_cfg cfg = { .log_entries = 4, .mtu = 1 };
-	struct msg m = simple(0x7123, 120000);
-	struct qp *q = bench_qp(b, 6);
-	uint32_t seen;
+	static const uint8_t types[] = { URDMA_QPT_RC, URDMA_QPT_XRC_INI };
 
 	(void)state;
-	bench_open(b, 6, &cfg, 0x000123);
-	/* as if 4 million packets were not acknowledged, but for 80 */
-	bench_acked(b, 6, 0, (0x000123 - 4194304 + 256 + 80) & 0xffffff);
-	bench_post(b, 6, &m);
-	bench_post(b, 6, &m);
-	bench_doorbell(b, 6, 2);
-	bench_steps(b, 4000);
-	seen = (q->f_psn - 0x000123) & 0xffffff;
-	assert_in_range(seen, 80, 80 + 144);
-	assert_false(bench_out(b)->busy);
-	bench_steps(b, 1000);
-	assert_int_equal((q->f_psn - 0x000123) & 0xffffff, seen);
-	bench_acked(b, 6, 0, q->f_psn);
-	bench_drain(b, 40000);
-	assert_int_equal(q->s_msg, 2);
-	bench_free(b);
+	for (int t = 0; t < 2; t++) {
+		struct bench *b = bench_new(seed);
+		struct tx_cfg cfg = { .qp_type = types[t], .log_entries = 4, .mtu = 1 };
+		struct msg m = simple(0x7123, 120000);
+		struct qp *q = bench_qp(b, 6);
+		uint32_t seen;
+
+		bench_open(b, 6, &cfg, 0x000123);
+		/* as if 4 million packets were not acknowledged, but for 80 */
+		bench_acked(b, 6, 0, (0x000123 - 4194304 + 256 + 80) & 0xffffff);
+		bench_post(b, 6, &m);
+		bench_post(b, 6, &m);
+		bench_doorbell(b, 6, 2);
+		bench_steps(b, 4000);
+		seen = (q->f_psn - 0x000123) & 0xffffff;
+		assert_in_range(seen, 80, 80 + 144);
+		assert_false(bench_out(b)->busy);
+		bench_steps(b, 1000);
+		assert_int_equal((q->f_psn - 0x000123) & 0xffffff, seen);
+		bench_acked(b, 6, 0, q->f_psn);
+		bench_drain(b, 40000);
+		assert_int_equal(q->s_msg, 2);
+		bench_free(b);
+	}
 }
 
 /* A producer index that cannot be: the QP's error, and nobody else's. */
@@ -598,7 +611,7 @@ static void test_err_midway(void **state)
 	(void)state;
 	for (int round = 0; round < 20; round++) {
 		struct bench *b = bench_new(seed + round);
-		struct tx_cfg cfg = { .log_entries = 6, .mtu = 2 };
+		struct tx_cfg cfg = { .qp_type = reliable(b), .log_entries = 6, .mtu = 2 };
 		struct qp *q = bench_qp(b, 9);
 
 		bench_open(b, 9, &cfg, 10);
@@ -630,7 +643,8 @@ static void test_acks(void **state)
 	for (int i = 0; i < 8; i++)
 		psn[i] = bench_rnd(b, 1 << 24);
 	for (int i = 0; i < 8; i++) {
-		struct tx_cfg cfg = { .sgid = i % 4 };
+		struct tx_cfg cfg = { .qp_type = i > 4 ? URDMA_QPT_XRC_TGT : URDMA_QPT_RC,
+				      .sgid = i % 4 };
 
 		bench_open(b, i, &cfg, 0);
 	}
@@ -643,7 +657,7 @@ static void test_acks(void **state)
 		/* PSNs go up: an older acknowledgement would be left out */
 		psn[qpn] = (psn[qpn] + 1 + bench_rnd(b, 5)) & 0xffffff;
 		bench_ack(b, qpn, psn[qpn], syndromes[bench_rnd(b, 8)], bench_rnd(b, 1 << 24));
-		if (bench_rnd(b, 20) == 0) {
+		if (bench_rnd(b, 20) == 0 && qpn <= 4) {
 			struct msg m = simple(bench_rnd(b, 1 << 20), bench_rnd(b, 5000));
 
 			if ((uint16_t)(bench_qp(b, qpn)->pi - bench_qp(b, qpn)->acked) < 64) {
@@ -846,7 +860,9 @@ static void test_retry_points(void **state)
 	for (int round = 0; round < 4; round++)
 		for (uint32_t at = 0;; at++) {
 			struct bench *b = bench_new(seed + round);
-			struct tx_cfg cfg = { .mtu = 1 + round % 2,
+			struct tx_cfg cfg = { .qp_type = (round ^ at) & 1 ? URDMA_QPT_XRC_INI
+									  : URDMA_QPT_RC,
+					      .mtu = 1 + round % 2,
 					      .log_stride = 9,
 					      .log_entries = 5,
 					      .priv = true };
@@ -924,7 +940,8 @@ static void test_loss(void **state)
 			w->mac_stall = bench_rnd(b, 50);
 		}
 		for (int qpn = 0; qpn < 16; qpn++) {
-			struct tx_cfg cfg = { .mtu = 1 + bench_rnd(b, 5),
+			struct tx_cfg cfg = { .qp_type = reliable(b),
+					      .mtu = 1 + bench_rnd(b, 5),
 					      .sgid = bench_rnd(b, 4),
 					      .log_stride = 6 + qpn % 4,
 					      .log_entries = 2 + bench_rnd(b, 6),
@@ -1010,7 +1027,7 @@ static void test_overtaken(void **state)
 	(void)state;
 	for (int round = 0; round < 40; round++) {
 		struct bench *b = bench_new(seed + round);
-		struct tx_cfg cfg = { .mtu = 2, .log_entries = 4 };
+		struct tx_cfg cfg = { .qp_type = reliable(b), .mtu = 2, .log_entries = 4 };
 		struct qp *q = bench_qp(b, 2);
 		uint32_t una;
 
@@ -1254,7 +1271,9 @@ static void test_flush_after_retry(void **state)
 	(void)state;
 	for (int round = 0; round < 60; round++) {
 		struct bench *b = bench_new(seed + round);
-		struct tx_cfg cfg = { .log_entries = 6, .mtu = 2, .priv = true };
+		struct tx_cfg cfg = {
+			.qp_type = reliable(b), .log_entries = 6, .mtu = 2, .priv = true
+		};
 		struct qp *q = bench_qp(b, 9);
 
 		bench_weather(b)->acks_off = true;
@@ -1342,7 +1361,10 @@ static void test_responses(void **state)
 			bench_weather(b)->dma_jitter = 60;
 		}
 		for (int i = 0; i < 8; i++) {
-			struct tx_cfg cfg = { .mtu = 1 + i % 5, .sgid = i % 4, .log_entries = 8 };
+			struct tx_cfg cfg = { .qp_type = i > 3 ? URDMA_QPT_XRC_TGT : URDMA_QPT_RC,
+					      .mtu = 1 + i % 5,
+					      .sgid = (i + round) % 4,
+					      .log_entries = 8 };
 
 			bench_open(b, i, &cfg, 0);
 		}
@@ -1355,11 +1377,13 @@ static void test_responses(void **state)
 			if (q->rsp_tail == q->rsp_head || bench_rnd(b, 2) == 0) {
 				bool at = bench_rnd(b, 4) == 0;
 
-				bench_read(b, i, at, psn[i], n, KEY_REMOTE,
+				/* a target answers each READ with the PD of its SRQ */
+				bench_read(b, i, at, psn[i], n,
+					   i > 3 ? KEY_XRC(bench_rnd(b, 16)) : KEY_REMOTE,
 					   at ? rnd64(b) : bench_rnd(b, 1 << 20), len, 0);
 				psn[i] += at || !len ? 1 : (len + mtu - 1) / mtu;
 			}
-			if ((uint16_t)(q->pi - q->acked) < 100) {
+			if (i < 4 && (uint16_t)(q->pi - q->acked) < 100) {
 				struct msg m = simple(bench_rnd(b, 1 << 20), bench_rnd(b, 6000));
 
 				bench_post(b, i, &m);
@@ -1400,6 +1424,7 @@ static void test_closed(void **state)
 
 	(void)state;
 	for (int life = 0; life < 70; life++) {
+		cfg.qp_type = life & 1 ? URDMA_QPT_XRC_TGT : URDMA_QPT_RC;
 		bench_open(b, 3, &cfg, 0);
 		bench_read(b, 3, false, 100, 1, KEY_REMOTE, 0x5000, 2000, 0);
 		bench_drain(b, 3000);
@@ -1500,6 +1525,7 @@ static void test_invalidated(void **state)
 /* ---- UC and UD
  * ------------------------------------------------------------------------------------- */
 static const uint8_t unrel_types[] = { URDMA_QPT_UC, URDMA_QPT_UD };
+static const uint8_t senders[] = { URDMA_QPT_RC, URDMA_QPT_UC, URDMA_QPT_UD, URDMA_QPT_XRC_INI };
 
 /* Sizes around every border x MTU x kind of address x opcode, by one SGE and, as far as they fit,
  * inline. */
@@ -1585,7 +1611,7 @@ static void test_qkey(void **state)
 	bench_free(b);
 }
 
-/* Lists of each length a stride holds and inline data of each length, of RC, UC and UD beside each
+/* Lists of each length a stride holds and inline data of each length, of all types beside each
  * other, in bad weather, with acknowledgements and READ responses. */
 static void test_unrel_shapes(void **state)
 {
@@ -1606,14 +1632,14 @@ static void test_unrel_shapes(void **state)
 			w->told = 1 + bench_rnd(b, 100);
 		}
 		for (int qpn = 0; qpn < 24; qpn++) {
-			struct tx_cfg cfg = { .qp_type = URDMA_QPT_RC + qpn % 3,
+			struct tx_cfg cfg = { .qp_type = senders[qpn % 4],
 					      .mtu = 1 + bench_rnd(b, 5),
 					      .sgid = bench_rnd(b, 4),
 					      .log_entries = 2 + bench_rnd(b, 5),
 					      .sig_all = bench_rnd(b, 2) };
 
 			cfg.log_stride =
-				cfg.qp_type == URDMA_QPT_UD ? 7 + qpn % 9 / 3 : 6 + qpn / 3 % 4;
+				cfg.qp_type == URDMA_QPT_UD ? 7 + qpn / 4 % 3 : 6 + qpn / 4 % 4;
 			bench_open(b, qpn, &cfg, 0xffffff - bench_rnd(b, 100));
 		}
 		for (int turn = 0; turn < 12; turn++) {
@@ -1634,7 +1660,7 @@ static void test_unrel_shapes(void **state)
 			}
 			bench_read(b, 0, false, psn, turn, KEY_REMOTE, bench_rnd(b, 1 << 20), 200,
 				   0);
-			bench_ack(b, 3, turn, 0x1f, turn);
+			bench_ack(b, 4, turn, 0x1f, turn);
 			psn++;
 			bench_steps(b, bench_rnd(b, 3000));
 		}
@@ -1703,10 +1729,10 @@ static void test_unrel_opcodes(void **state)
 	char what[80];
 
 	(void)state;
-	for (int t = 0; t < 3; t++)
+	for (int t = 0; t < 4; t++)
 		for (int op = 0; op <= URDMA_WR_BIND_MW + 1; op++)
 			for (int inl = 0; inl < 2; inl++) {
-				struct tx_cfg cfg = { .qp_type = URDMA_QPT_RC + t,
+				struct tx_cfg cfg = { .qp_type = senders[t],
 						      .mtu = 1,
 						      .log_stride = 7,
 						      .log_entries = 5,
@@ -1723,7 +1749,7 @@ static void test_unrel_opcodes(void **state)
 				m.op = op;
 				m.raddr = 0x1000;
 				m.inl = inl;
-				if (t && rc_only)
+				if ((t == 1 || t == 2) && rc_only)
 					ok = false;
 				if (t == 2 && write)
 					ok = false;
@@ -2052,7 +2078,7 @@ static void test_unrel_end(void **state)
 	}
 }
 
-/* RC that loses and is not ready, beside UC and UD, which nobody answers. */
+/* RC and XRC that lose and are not ready, beside UC and UD, which nobody answers. */
 static void test_unrel_loss(void **state)
 {
 	uint64_t retries = 0, frames = 0, others = 0;
@@ -2078,10 +2104,10 @@ static void test_unrel_loss(void **state)
 			w->mac_stall = bench_rnd(b, 50);
 		}
 		for (int qpn = 0; qpn < 18; qpn++) {
-			struct tx_cfg cfg = { .qp_type = URDMA_QPT_RC + qpn % 3,
+			struct tx_cfg cfg = { .qp_type = senders[qpn % 4],
 					      .mtu = 1 + bench_rnd(b, 5),
 					      .sgid = bench_rnd(b, 4),
-					      .log_stride = 7 + qpn / 3 % 3,
+					      .log_stride = 7 + qpn / 4 % 3,
 					      .log_entries = 2 + bench_rnd(b, 6),
 					      .max_rd = 1 + bench_rnd(b, 16),
 					      .priv = true,
@@ -2111,7 +2137,7 @@ static void test_unrel_loss(void **state)
 
 			assert_int_equal(q->acked_psn, q->post_psn);
 			assert_int_equal(q->hpsn, q->post_psn);
-			if (qpn % 3)
+			if (qpn % 4 == 1 || qpn % 4 == 2)
 				others += q->frames;
 		}
 		retries += bench_stats(b)->retries;
@@ -2122,17 +2148,128 @@ static void test_unrel_loss(void **state)
 	assert_true(retries > 50 && others > 5000);
 }
 
-/* ---- rates: what the pipeline has to hold
- * ------------------------------------------------------------ */
-static double small_rate(int batch, unsigned int latency, uint32_t len, bool inl)
+/* ---- XRC
+ * ------------------------------------------------------------------------------------- */
+/*
+ * Each opcode x sizes around every border x MTU x kind of address, by one SGE, by none, and inline.
+ * Each message has an SRQ of its own, so a packet with that of a neighbour is found.
+ */
+static void test_xrc_sizes(void **state)
 {
 	struct bench *b = bench_new(seed);
-	struct tx_cfg cfg = { .log_entries = 9 };
+	int qpn = 0;
+
+	(void)state;
+	for (int mtu = 1; mtu <= 5; mtu++)
+		for (int sgid = 0; sgid < 4; sgid++, qpn++) {
+			struct tx_cfg cfg = { .qp_type = URDMA_QPT_XRC_INI,
+					      .mtu = mtu,
+					      .sgid = sgid,
+					      .log_stride = 9,
+					      .log_entries = 7 };
+			uint32_t m = 128u << mtu;
+			uint32_t sizes[] = { 0,	 1,	2,	   3,	  4,	     31,
+					     32, 33,	63,	   64,	  127,	     m - 1,
+					     m,	 m + 1, 2 * m - 1, 2 * m, 2 * m + 1, 0 };
+			int n = sizeof(sizes) / sizeof(sizes[0]);
+
+			bench_open(b, qpn, &cfg, bench_rnd(b, 1 << 24));
+			for (int i = 0; i < 7 * n; i++) {
+				uint32_t len = sizes[i % n];
+				struct msg msg = simple(bench_rnd(b, MEM_SIZE - 65536), len);
+
+				if (i & 1 && len <= bench_room(&cfg))
+					msg = inlined(b, len);
+				else if (!len)
+					msg.num_sge = i & 2 ? 0 : 1;
+				msg.op = i / n;
+				msg.raddr = rnd64(b);
+				msg.rkey = bench_rnd(b, UINT32_MAX);
+				msg.imm = bench_rnd(b, UINT32_MAX);
+				msg.se = bench_rnd(b, 2);
+				if (i / n == 5)
+					msg = reading(b, len);
+				else if (i / n == 6)
+					msg = atomic(b);
+				bench_post(b, qpn, &msg);
+			}
+			bench_doorbell(b, qpn, bench_qp(b, qpn)->pi);
+		}
+	bench_drain(b, 400000);
+	bench_free(b);
+}
+
+/* Empty messages leave in the cycle of their head; between them others, of RC as well. */
+static void test_xrc_empty(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 4; round++) {
+		struct bench *b = bench_new(seed + round);
+
+		if (round & 1) {
+			bench_weather(b)->mac_stall = 60;
+			bench_weather(b)->stall = 40;
+		}
+		for (int qpn = 0; qpn < 6; qpn++) {
+			struct tx_cfg cfg = { .qp_type = qpn & 1 ? URDMA_QPT_RC : URDMA_QPT_XRC_INI,
+					      .mtu = 1,
+					      .sgid = qpn % 4,
+					      .log_entries = 8 };
+
+			bench_open(b, qpn, &cfg, bench_rnd(b, 1 << 24));
+			for (int i = 0; i < 200; i++) {
+				struct msg m = i % 5 == 4 ? simple(0x3000, bench_rnd(b, 900))
+					       : i & 1	  ? inlined(b, 0)
+							  : simple(0, 0);
+
+				if (!m.len && !m.inl)
+					m.num_sge = bench_rnd(b, 2);
+				bench_post(b, qpn, &m);
+			}
+			bench_doorbell(b, qpn, 200);
+		}
+		bench_drain(b, 60000);
+		assert_true(bench_stats(b)->frames >= 1200);
+		bench_free(b);
+	}
+}
+
+/* A READ of a target that is refused: NAK, event; the QP of the SRQ's PD does not matter. */
+static void test_xrc_refused(void **state)
+{
+	struct bench *b = bench_new(seed);
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct tx_cfg cfg = { .qp_type = URDMA_QPT_XRC_TGT, .mtu = 2, .sgid = i };
+
+		bench_open(b, i, &cfg, 0);
+		bench_read(b, i, false, 5, 1, KEY_XRC(i), 0x5000, 2000, 0);
+		bench_read(b, i, true, 9, 2, 0, rnd64(b), 8, 0);
+		bench_drain(b, 4000);
+		bench_read(b, i, false, 10, 3, KEY_BAD, 0, 3000, 0x62);
+		bench_drain(b, 4000);
+		assert_int_equal(bench_stats(b)->naks_seen, i + 1);
+		assert_int_equal(bench_stats(b)->errs, i + 1);
+		assert_int_equal(bench_stats(b)->err_event, URDMA_EV_QP_ACCESS_ERR);
+		assert_int_equal(bench_stats(b)->err_qpn, i);
+	}
+	assert_int_equal(bench_stats(b)->read_rsps, 4 * 5);
+	bench_free(b);
+}
+
+/* ---- rates: what the pipeline has to hold
+ * ------------------------------------------------------------ */
+static double small_rate(uint8_t type, int batch, unsigned int latency, uint32_t len, bool inl)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .qp_type = type, .log_entries = 9 };
 	struct stats *st;
 	double r;
 	int total = 0;
 
 	bench_weather(b)->dma_latency = latency;
+	bench_weather(b)->made_at_once = !len;
 	for (int q = 0; q < 8; q++)
 		bench_open(b, q, &cfg, 0);
 	while (total < 3200) {
@@ -2158,10 +2295,10 @@ static double small_rate(int batch, unsigned int latency, uint32_t len, bool inl
 	return r;
 }
 
-static double op_rate(uint8_t op)
+static double op_rate(uint8_t type, uint8_t op)
 {
 	struct bench *b = bench_new(seed);
-	struct tx_cfg cfg = { .log_entries = 8, .max_rd = 255 };
+	struct tx_cfg cfg = { .qp_type = type, .log_entries = 8, .max_rd = 255 };
 	struct stats *st;
 	double r;
 
@@ -2182,10 +2319,10 @@ static double op_rate(uint8_t op)
 	return r;
 }
 
-static double big_rate(uint32_t len, uint32_t align, unsigned int latency, int mtu)
+static double big_rate(uint8_t type, uint32_t len, uint32_t align, unsigned int latency, int mtu)
 {
 	struct bench *b = bench_new(seed);
-	struct tx_cfg cfg = { .mtu = mtu };
+	struct tx_cfg cfg = { .qp_type = type, .mtu = mtu };
 	struct stats *st;
 	double r;
 
@@ -2281,47 +2418,78 @@ static void test_rates(void **state)
 	double r;
 
 	(void)state;
-	r = small_rate(16, 125, 64, false);
+	r = small_rate(URDMA_QPT_RC, 16, 125, 64, false);
 	printf("64 bytes, 8 QPs, 16 WQEs a doorbell: %.2f cycles a packet\n", r);
 	assert_true(r <= 4.0);
-	r = small_rate(1, 125, 64, false);
+	r = small_rate(URDMA_QPT_RC, 1, 125, 64, false);
 	printf("64 bytes, 8 QPs, 1 WQE a doorbell: %.2f cycles a packet\n", r);
 	assert_true(r <= 4.0);
-	r = small_rate(16, 125, 32, true);
+	r = small_rate(URDMA_QPT_RC, 16, 125, 32, true);
 	printf("32 bytes inline, 8 QPs: %.2f cycles a packet\n", r);
 	assert_true(r <= 4.0);
 	for (int op = URDMA_WR_WRITE; op <= URDMA_WR_READ; op += 2) {
-		r = op_rate(op);
+		r = op_rate(URDMA_QPT_RC, op);
 		printf("64-byte %s, 16 QPs: %.2f cycles a packet\n",
 		       op == URDMA_WR_READ ? "READ requests" : "WRITEs", r);
 		assert_true(r <= 3.3);
 	}
-	r = big_rate(65536, 0, 125, 5);
+	r = big_rate(URDMA_QPT_RC, 65536, 0, 125, 5);
 	printf("64 KB, 1 QP, MTU 4096, 500 ns: %.3f beats a cycle\n", r);
 	assert_true(r >= 0.9);
-	r = big_rate(65536, 13, 125, 5);
+	r = big_rate(URDMA_QPT_RC, 65536, 13, 125, 5);
 	printf("64 KB unaligned, 1 QP, MTU 4096, 500 ns: %.3f beats a cycle\n", r);
 	assert_true(r >= 0.9);
-	r = big_rate(65536, 0, 500, 5);
+	r = big_rate(URDMA_QPT_RC, 65536, 0, 500, 5);
 	printf("64 KB, 1 QP, MTU 4096, 2 us: %.3f beats a cycle\n", r);
 	assert_true(r >= 0.85);
-	r = big_rate(65536, 0, 125, 3);
+	r = big_rate(URDMA_QPT_RC, 65536, 0, 125, 3);
 	printf("64 KB, 1 QP, MTU 1024: %.3f beats a cycle\n", r);
 	assert_true(r >= 0.9);
-	r = big_rate(16384, 0, 125, 5);
+	r = big_rate(URDMA_QPT_RC, 16384, 0, 125, 5);
 	printf("16 KB, 1 QP, MTU 4096: %.3f beats a cycle\n", r);
 	assert_true(r >= 0.85);
 }
 
+/* XRC has the rates of RC. */
+static void test_xrc_rates(void **state)
+{
+	static const uint8_t ops[] = { URDMA_WR_SEND, URDMA_WR_WRITE, URDMA_WR_READ };
+	static const uint8_t types[] = { URDMA_QPT_RC, URDMA_QPT_XRC_INI };
+	double r[2];
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(ops); i++) {
+		for (int t = 0; t < 2; t++)
+			r[t] = op_rate(types[t], ops[i]);
+		printf("XRC, 64 bytes, opcode %d, 16 QPs: %.2f cycles a packet, RC %.2f\n", ops[i],
+		       r[1], r[0]);
+		assert_true(r[1] <= r[0] + 0.05);
+	}
+	for (int batch = 1; batch <= 16; batch += 15) {
+		for (int t = 0; t < 2; t++)
+			r[t] = small_rate(types[t], batch, 125, 64, false);
+		printf("XRC, 64 bytes, 8 QPs, %d WQEs a doorbell: %.2f cycles a packet, RC %.2f\n",
+		       batch, r[1], r[0]);
+		assert_true(r[1] <= r[0] + 0.05);
+	}
+	for (int t = 0; t < 2; t++)
+		r[t] = small_rate(types[t], 16, 125, 0, true);
+	printf("XRC, empty, 8 QPs: %.2f cycles a packet, RC %.2f\n", r[1], r[0]);
+	assert_true(r[1] <= r[0] + 0.05);
+	for (int t = 0; t < 2; t++)
+		r[t] = big_rate(types[t], 65536, 0, 125, 3);
+	printf("XRC, 64 KB, 1 QP, MTU 1024: %.3f beats a cycle, RC %.3f\n", r[1], r[0]);
+	assert_true(r[1] >= r[0] - 0.01);
+}
+
 /* Doorbell to first beat, without the PCIe round trips. */
-static void test_latency(void **state)
+static void latency_of(uint8_t type, const char *what)
 {
 	struct bench *b = bench_new(seed);
-	struct tx_cfg cfg = { 0 };
+	struct tx_cfg cfg = { .qp_type = type };
 	struct msg m = simple(0x40, 32), *p;
 	uint64_t lat, inl;
 
-	(void)state;
 	bench_weather(b)->dma_latency = 1;
 	bench_open(b, 0, &cfg, 0);
 	p = bench_post(b, 0, &m);
@@ -2333,12 +2501,19 @@ static void test_latency(void **state)
 	bench_doorbell(b, 0, 2);
 	bench_drain(b, 2000);
 	inl = p->first_beat - p->posted;
-	printf("doorbell to first beat: %lu cycles with one DMA payload, %lu inline (DMA latency "
-	       "1, mr 6)\n",
-	       lat, inl);
-	assert_true(inl <= 60);
-	assert_true(lat <= 75);
+	printf("%s, doorbell to first beat: %lu cycles with one DMA payload, %lu inline (DMA "
+	       "latency 1, mr 6)\n",
+	       what, lat, inl);
+	assert_true(inl <= 40);
+	assert_true(lat <= 49);
 	bench_free(b);
+}
+
+static void test_latency(void **state)
+{
+	(void)state;
+	latency_of(URDMA_QPT_RC, "RC");
+	latency_of(URDMA_QPT_XRC_INI, "XRC");
 }
 
 /* A datagram's data are two cycles further away than RC's: its WQE has two beats, and two blocks.
@@ -2414,6 +2589,10 @@ int main(void)
 		cmocka_unit_test(test_unrel_loss),
 		cmocka_unit_test(test_unrel_rates),
 		cmocka_unit_test(test_ud_latency),
+		cmocka_unit_test(test_xrc_sizes),
+		cmocka_unit_test(test_xrc_empty),
+		cmocka_unit_test(test_xrc_refused),
+		cmocka_unit_test(test_xrc_rates),
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

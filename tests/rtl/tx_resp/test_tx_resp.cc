@@ -34,6 +34,7 @@ static const uint32_t bad_key = 0xbad00000; // READs with it fail; lowest bit: h
 
 struct request {
 	unsigned int kind, qpn, psn, syndrome, msn;
+	unsigned int pd; // of the key: with XRC not the QP's
 	uint32_t key;
 	uint64_t va;
 	uint32_t len;
@@ -112,6 +113,12 @@ struct bench {
 static bool chance(struct bench *b, unsigned int p)
 {
 	return p >= 16 || rnd(b, 16) < p;
+}
+
+// QPs of type XRC_TGT stand among those of RC.
+static bool is_xrc(unsigned int qpn)
+{
+	return qpn % 3 == 1;
 }
 
 static unsigned int mtu_bytes(const struct qp *q)
@@ -236,6 +243,7 @@ static void check_ack(struct bench *b, unsigned int qpn, unsigned int psn, const
 	assert_true(acks_ok(q));
 	assert_int_equal(FIELD_GET(w, path, path_t, dest_qpn), qpn ^ 0xabc);
 	assert_int_equal(FIELD_GET(w, path, path_t, udp_sport), qpn ^ 0x1234);
+	assert_int_equal(FIELD_GET(w, path, path_t, service), is_xrc(qpn) ? 5 : 0);
 	// It is behind all READs of before it, and before all of behind it; a fence lets it pass
 	// those of after the fence.
 	if (reads_ok(q) && !q->failed && !b->fencing && b->now > b->fence_ended + 200) {
@@ -366,7 +374,7 @@ static void check_entry(struct bench *b, struct qp *q, unsigned int qpn)
 		assert_int_equal(FIELD_GET(pi, piece_t_meta_LSB, piece_meta_t, pkt_len), plen);
 		assert_int_equal(FIELD_GET(pi, 0, piece_t, va), e->rq.va + off);
 		assert_int_equal(FIELD_GET(pi, 0, piece_t, key), e->rq.key);
-		assert_int_equal(FIELD_GET(pi, 0, piece_t, pd), q->pd);
+		assert_int_equal(FIELD_GET(pi, 0, piece_t, pd), e->rq.pd);
 		assert_int_equal(FIELD_GET(pi, 0, piece_t, qpn), qpn);
 		assert_int_equal(FIELD_GET(pi, piece_t_meta_LSB, piece_meta_t, kind), 0);
 		assert_true(FIELD_GET(pi, 0, piece_t, remote) &&
@@ -411,6 +419,7 @@ static void check_pd(struct bench *b)
 		    !FIELD_GET(w, 0, pdesc_t, eom));
 	assert_int_equal(FIELD_GET(w, 0, pdesc_t, status), 0);
 	assert_int_equal(FIELD_GET(w, pdesc_t_path_LSB, path_t, dest_qpn), qpn ^ 0xabc);
+	assert_int_equal(FIELD_GET(w, pdesc_t_path_LSB, path_t, service), is_xrc(qpn) ? 5 : 0);
 	q = &b->qp[qpn];
 	f = { b->now + 1 + rnd(b, b->commit_latency),
 	      b->seq_in++,
@@ -529,6 +538,8 @@ static void drive_cfg(struct bench *b)
 	FIELD_SET(w, 0, qp_cfg_t, state, q->state);
 	FIELD_SET(w, 0, qp_cfg_t, mtu, q->mtu);
 	FIELD_SET(w, 0, qp_cfg_t, pd, q->pd);
+	FIELD_SET(w, 0, qp_cfg_t, qp_type,
+		  is_xrc(b->cfg.front().second) ? URDMA_QPT_XRC_TGT : URDMA_QPT_RC);
 	FIELD_SET(w, 0, qp_cfg_t, dest_qpn, b->cfg.front().second ^ 0xabc);
 	FIELD_SET(w, 0, qp_cfg_t, udp_sport, b->cfg.front().second ^ 0x1234);
 	b->dut.cfg_rsp_valid = 1;
@@ -557,6 +568,7 @@ static void drive_request(struct bench *b)
 
 	FIELD_SET(w, 0, ack_req_t, len, r->len);
 	FIELD_SET(w, 0, ack_req_t, va, r->va);
+	FIELD_SET(w, 0, ack_req_t, pd, r->pd);
 	FIELD_SET(w, 0, ack_req_t, key, r->key);
 	FIELD_SET(w, 0, ack_req_t, msn, r->msn);
 	FIELD_SET(w, 0, ack_req_t, syndrome, r->syndrome);
@@ -843,6 +855,7 @@ static struct request request(struct bench *b, unsigned int kind, unsigned int q
 	r.msn = b->msn++ & 0xffffff;
 	r.psn = q->epsn;
 	r.syndrome = 0x1f;
+	r.pd = is_xrc(qpn) ? rnd(b, 1 << PD_W) : q->pd;
 	r.key = rnd(b, 1u << 30);
 	r.va = rnd_next(&b->seed);
 	r.len = len;

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * urdma provider: memory of rings, and work queues of all kinds.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "urdma.h"
+
+/* Zeroed memory that begins with a cache line, for free(). */
+void *urdma_zalloc(size_t bytes)
+{
+	void *p = aligned_alloc(URDMA_CACHE_LINE, bytes);
+
+	if (p)
+		memset(p, 0, bytes);
+	return p;
+}
+
+static void urdma_release_ring(struct urdma_ring *ring)
+{
+	struct urdma_pd *domain = ring->domain;
+
+	if (domain)
+		domain->free(&domain->ibv_pd, domain->pd_context, ring->at, ring->type);
+	else
+		munmap(ring->at, ring->bytes);
+}
+
+/*
+ * Zeroed pages for a ring; ring->bytes is rounded up to them. A child of fork() does not get them.
+ * A parent domain may have an allocator of its own, which may leave it to us all the same.
+ */
+int urdma_alloc_ring(struct urdma_ring *ring, struct ibv_pd *pd, enum urdma_res_type type)
+{
+	struct urdma_pd *domain = pd ? to_upd(pd) : NULL;
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	ring->bytes = align(ring->bytes, page);
+	ring->domain = NULL;
+	ring->at = IBV_ALLOCATOR_USE_DEFAULT;
+	if (domain && domain->alloc)
+		ring->at = domain->alloc(pd, domain->pd_context, ring->bytes, page, type);
+	if (ring->at != IBV_ALLOCATOR_USE_DEFAULT) {
+		if (!ring->at)
+			return ENOMEM;
+		ring->domain = domain;
+		ring->type = type;
+		memset(ring->at, 0, ring->bytes);
+	} else {
+		ring->at = mmap(NULL, ring->bytes, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (ring->at == MAP_FAILED)
+			return ENOMEM;
+	}
+	if (ibv_dontfork_range(ring->at, ring->bytes)) {
+		urdma_release_ring(ring);
+		return ENOMEM;
+	}
+	return 0;
+}
+
+void urdma_free_ring(struct urdma_ring *ring)
+{
+	ibv_dofork_range(ring->at, ring->bytes);
+	urdma_release_ring(ring);
+}
+
+/* As it is when nothing was posted yet. With the queue and its CQ locked, if others know them. */
+void urdma_wq_reset(struct urdma_wq *wq)
+{
+	wq->head = 0;
+	wq->limit = wq->mask + 1;
+	atomic_store(&wq->tail, 0);
+}
+
+/*
+ * A work queue of at least so many WQEs of at least so many bytes, up to the limit of the device.
+ */
+int urdma_wq_init(struct urdma_wq *wq, const struct urdma_wq_shape *shape)
+{
+	uint32_t bytes = shape->wqe_bytes;
+	uint8_t log_max = shape->log_max;
+	uint32_t wr = shape->wr;
+	int err;
+
+	if (wr > 1U << log_max || bytes > 1U << URDMA_MAX_WQE_LOG)
+		return EINVAL;
+	wq->log = log_max > URDMA_MIN_WQ_LOG ? URDMA_MIN_WQ_LOG : log_max;
+	while (1U << wq->log < wr)
+		wq->log++;
+	wq->mask = (1U << wq->log) - 1;
+	wq->log_stride = URDMA_MIN_WQE_LOG;
+	while (1U << wq->log_stride < bytes)
+		wq->log_stride++;
+	wq->stride = 1U << wq->log_stride;
+	urdma_wq_reset(wq);
+
+	wq->wr_id = calloc(1U << wq->log, sizeof(*wq->wr_id));
+	if (!wq->wr_id)
+		return ENOMEM;
+	wq->mem.bytes =
+		((size_t)1 << (wq->log + wq->log_stride)) + ((size_t)shape->more << wq->log);
+	err = urdma_alloc_ring(&wq->mem, shape->pd, shape->type);
+	if (err) {
+		free(wq->wr_id);
+		return err;
+	}
+	wq->ring = wq->mem.at;
+	pthread_spin_init(&wq->lock, PTHREAD_PROCESS_PRIVATE);
+	return 0;
+}
+
+/* One that takes nothing: the index to post is always that of a slot in use. */
+void urdma_wq_init_closed(struct urdma_wq *wq)
+{
+	wq->mask = UINT16_MAX;
+	pthread_spin_init(&wq->lock, PTHREAD_PROCESS_PRIVATE);
+}
+
+void urdma_wq_uninit(struct urdma_wq *wq)
+{
+	pthread_spin_destroy(&wq->lock);
+	if (!wq->ring)
+		return;
+	urdma_free_ring(&wq->mem);
+	free(wq->wr_id);
+}
+
+void urdma_wq_set_doorbell(struct urdma_wq *wq, void *db, uint32_t obj)
+{
+	wq->db = db;
+	wq->db_word = FIELD_PREP(URDMA_DBW_OBJ, (uint64_t)obj);
+}
+
+/* SGEs that a receive WQE has room for. */
+uint32_t urdma_rq_max_sge(const struct urdma_context *ctx, const struct urdma_wq *rq)
+{
+	return min_u32((rq->stride - URDMA_RQE_DATA_OFFSET) / URDMA_SGE_SIZE, ctx->max_rq_sge);
+}
