@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,6 +58,8 @@ struct side {
 /* What the two processes tell each other, by pipes. */
 struct word {
 	uint32_t qpn, srqn;
+	/* an initiator's first */
+	uint32_t psn;
 	union ibv_gid gid;
 };
 
@@ -187,7 +190,7 @@ static void to_rtr(struct ibv_qp *qp, int gid_index, const struct word *peer)
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = peer->qpn,
-		.rq_psn = 100,
+		.rq_psn = peer->psn,
 		.max_dest_rd_atomic = 4,
 		.min_rnr_timer = 12,
 		.ah_attr = { .is_global = 1,
@@ -220,11 +223,11 @@ static struct ibv_qp *make_initiator(const struct side *s)
 	return qp;
 }
 
-static void start_initiator(struct ibv_qp *qp, int gid_index, const struct word *peer)
+static void start_initiator(struct ibv_qp *qp, int gid_index, const struct word *peer, uint32_t psn)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
-		.sq_psn = 100,
+		.sq_psn = psn,
 		.timeout = 14,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
@@ -235,6 +238,15 @@ static void start_initiator(struct ibv_qp *qp, int gid_index, const struct word 
 	WANT(!ibv_modify_qp(qp, &attr,
 			    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
 				    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+/* Each connection its own: from outside they are told apart by that. */
+static uint32_t some_psn(void)
+{
+	uint32_t psn;
+
+	WANT(getrandom(&psn, sizeof(psn), 0) == sizeof(psn));
+	return psn & 0xffffff;
 }
 
 static struct ibv_qp *make_target(const struct side *s)
@@ -266,7 +278,7 @@ static int maker(int fd, int from, int to, char **argv)
 	qp = make_target(&s);
 	WANT(read(from, &peer, sizeof(peer)) == sizeof(peer));
 	to_rtr(qp, s.gid_index, &peer);
-	mine = (struct word){ qp->qp_num, number(s.srq), s.gid };
+	mine = (struct word){ .qpn = qp->qp_num, .srqn = number(s.srq), .gid = s.gid };
 	WANT(write(to, &mine, sizeof(mine)) == sizeof(mine));
 
 	/* One message of the two is for this process. */
@@ -337,14 +349,14 @@ static void share(int fd, int from, int to, pid_t pid)
 	s.srq = make_srq(&s);
 	post_receives(&s, s.srq, WRS);
 	ini = make_initiator(&i);
-	mine = (struct word){ .qpn = ini->qp_num, .gid = i.gid };
+	mine = (struct word){ .qpn = ini->qp_num, .psn = some_psn(), .gid = i.gid };
 	WANT(write(to, &mine, sizeof(mine)) == sizeof(mine));
 	WANT(read(from, &peer, sizeof(peer)) == sizeof(peer));
 	open.xrcd = s.xrcd;
 	open.qp_num = peer.qpn;
 	tgt = ibv_open_qp(s.ctx, &open);
 	WANT(tgt && tgt->qp_num == peer.qpn);
-	start_initiator(ini, i.gid_index, &peer);
+	start_initiator(ini, i.gid_index, &peer, mine.psn);
 
 	send_to(number(s.srq), IBV_WR_SEND, 'u', 3000);
 	sent('u', IBV_WC_SUCCESS);
@@ -422,16 +434,16 @@ static void destroyed_in_use(void)
 	struct ibv_qp_init_attr init;
 	struct ibv_async_event e;
 	struct ibv_qp_attr attr;
+	uint32_t gone, psn = some_psn();
 	struct word peer;
-	uint32_t gone;
 
 	WANT(!ibv_destroy_qp(tgt) && !ibv_destroy_qp(ini));
 	ini = make_initiator(&i);
 	tgt = make_target(&s);
-	peer = (struct word){ .qpn = ini->qp_num, .gid = i.gid };
+	peer = (struct word){ .qpn = ini->qp_num, .psn = psn, .gid = i.gid };
 	to_rtr(tgt, s.gid_index, &peer);
 	peer = (struct word){ .qpn = tgt->qp_num, .gid = s.gid };
-	start_initiator(ini, i.gid_index, &peer);
+	start_initiator(ini, i.gid_index, &peer, psn);
 	send_to(number(s.srq), IBV_WR_SEND, 'h', 50);
 	sent('h', IBV_WC_SUCCESS);
 	received(10, 'h', 50);
