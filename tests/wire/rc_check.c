@@ -698,6 +698,15 @@ static bool before_first(const struct responder *r, uint32_t psn)
 	return !r->told && !r->answered && roce_psn_diff(psn, r->first) < 0;
 }
 
+/*
+ * A QP drops the packets that come before it is in RTR. If the first one was among them, it is
+ * missing when the next ones come. If rc_check_connect() has named the first PSN, the QP was ready.
+ */
+static bool came_early(const struct responder *r, uint32_t psn)
+{
+	return !r->told && !r->answered && psn == r->first && roce_psn_diff(r->h.next, psn) > 1;
+}
+
 static struct gap *gap_at(struct responder *r, unsigned int back)
 {
 	return &r->gap[(r->gap_n - 1 - back) % GAPS];
@@ -806,7 +815,7 @@ static void nak_out(struct rc_check *c, struct pair *p, const struct packet *k)
 {
 	struct responder *r = &p->rs;
 
-	if (before_first(r, k->psn)) {
+	if (before_first(r, k->psn) || came_early(r, k->psn)) {
 		/* the very first packet was lost: now its PSN is known */
 		r->h.next = k->psn;
 		r->first = k->psn;

@@ -534,6 +534,30 @@ static void rs_no_nak_after_answers(struct talk *t)
 	gap_behind_answers(t, 300);
 }
 
+/* The first packet came before the QP was in RTR. */
+static void rs_early(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	request(t, IN, SEND_ONLY, 1, 8);
+	request(t, IN, SEND_ONLY, 2, 8);
+	answer(t, OUT, ACK, 0, 0x60, 0, 0);
+	request(t, IN, SEND_ONLY, 0, 8);
+	request(t, IN, SEND_ONLY, 1, 8);
+	ack(t, OUT, 1, 2);
+}
+
+static void rs_early_twice(struct talk *t)
+{
+	rs_early(t);
+	answer(t, OUT, ACK, 0, 0x60, 2, 0);
+}
+
+static void rs_nak_of_first(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	answer(t, OUT, ACK, 0, 0x60, 0, 0);
+}
+
 static void rs_second_nak(struct talk *t)
 {
 	request(t, IN, SEND_ONLY, 0, 8);
@@ -898,6 +922,9 @@ static const struct conversation conversations[] = {
 	CLEAN(rs_gap),
 	CLEAN(rs_gap_behind_answers),
 	WRONG(rs_no_nak_after_answers),
+	CLEAN(rs_early),
+	WRONG(rs_early_twice),
+	WRONG(rs_nak_of_first),
 	WRONG(rs_second_nak),
 	WRONG(rs_no_nak),
 	WRONG(rs_nak_for_nothing),
