@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/lint.sh [CHECK...]: all checks, or those named: spdx shell docs format registers verilator
+# tools/lint.sh [CHECK...]: all checks, or those named: spdx shell docs format registers faults verilator
 # yosys checkpatch sparse pages. What is not built yet is left out with a note. Exit status 0 when all is clean.
 set -u
 
@@ -97,6 +97,12 @@ registers() {
 	[ -z "$found" ] && return 0
 	printf '%s: the name of a register ends in _reg\n' "$found"
 	return 1
+}
+
+# `make mutate` can plant each fault of its list. A change of the RTL may have taken the place of one away.
+faults() {
+	cp -r rtl "$tmp/planted"
+	awk -f tests/mutate/plant.awk -v rtl=rtl -v out="$tmp/planted" tests/mutate/faults
 }
 
 # The page of the hardware contract against its header; links, paths and options in all pages.
@@ -215,7 +221,7 @@ pages_lint() {
 	done
 }
 
-[ $# -gt 0 ] || set -- spdx shell docs format registers verilator yosys checkpatch sparse pages
+[ $# -gt 0 ] || set -- spdx shell docs format registers faults verilator yosys checkpatch sparse pages
 for c; do
 	case $c in
 	spdx) check "SPDX lines" spdx ;;
@@ -223,6 +229,7 @@ for c; do
 	docs) check "documents" docs ;;
 	format) check "clang-format" format ;;
 	registers) check "names of registers" registers ;;
+	faults) check "planted faults" faults ;;
 	verilator) check "verilator -Wall" verilator_lint ;;
 	yosys) check "Yosys" yosys_lint ;;
 	checkpatch) check "checkpatch" checkpatch ;;
