@@ -3100,8 +3100,11 @@ static void random_stream(uint32_t log_size, uint32_t commands)
 	collect(b, &from, next_tag);
 	assert_int_equal(from, next_tag);
 	wait_idle(b);
-	/* a stream that is nearly all refusals would prove little */
-	assert_true(ok > commands / 10);
+	/*
+	 * A stream that is nearly all refusals would prove little. One command in four is good; a
+	 * short stream that begins without PDs may have few of them.
+	 */
+	assert_true(commands < 1000 || ok > commands / 10);
 	for (uint32_t i = 0; i < R_MR; i++)
 		assert_int_equal(b->w->mr[i].valid, r->mr[i]);
 	for (uint32_t i = 0; i < R_CQ; i++)
