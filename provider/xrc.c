@@ -67,6 +67,18 @@ static void urdma_free_target(struct urdma_qp *qp)
 	free(qp);
 }
 
+/* What the kernel has said of it: err, or 0. */
+static struct ibv_qp *urdma_target_made(struct urdma_qp *qp, int err)
+{
+	if (err) {
+		urdma_free_target(qp);
+		errno = err;
+		return NULL;
+	}
+	qp->qpn = qp->vqp.qp.qp_num;
+	return &qp->vqp.qp;
+}
+
 /* PD, CQs and SRQ are allowed and mean nothing: librdmacm names them whatever the type is. */
 struct ibv_qp *urdma_create_target(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)
 {
@@ -86,13 +98,8 @@ struct ibv_qp *urdma_create_target(struct ibv_context *ibctx, struct ibv_qp_init
 	if (!qp)
 		goto err_errno;
 	err = ibv_cmd_create_qp_ex(ibctx, &qp->vqp, attr, &cmd, sizeof(cmd), &resp, sizeof(resp));
-	if (err)
-		goto err_free;
-	qp->qpn = qp->vqp.qp.qp_num;
-	return &qp->vqp.qp;
+	return urdma_target_made(qp, err);
 
-err_free:
-	urdma_free_target(qp);
 err_errno:
 	errno = err;
 	return NULL;
@@ -114,13 +121,8 @@ struct ibv_qp *urdma_open_qp(struct ibv_context *ibctx, struct ibv_qp_open_attr 
 		goto err_errno;
 	err = ibv_cmd_open_qp(ibctx, &qp->vqp, sizeof(qp->vqp), attr, &cmd, sizeof(cmd), &resp,
 			      sizeof(resp));
-	if (err)
-		goto err_free;
-	qp->qpn = qp->vqp.qp.qp_num;
-	return &qp->vqp.qp;
+	return urdma_target_made(qp, err);
 
-err_free:
-	urdma_free_target(qp);
 err_errno:
 	errno = err;
 	return NULL;
