@@ -712,6 +712,17 @@ static struct gap *gap_at(struct responder *r, unsigned int back)
 	return &r->gap[(r->gap_n - 1 - back) % GAPS];
 }
 
+/* The first PSN is that of k, and what came before k was ahead of it. */
+static void begin_at(struct responder *r, const struct packet *k, bool naked)
+{
+	r->h.next = k->psn;
+	r->first = k->psn;
+	r->msn = 0;
+	r->wait_n = 0;
+	r->gap_n = 1;
+	r->gap[0] = (struct gap){ .psn = k->psn, .waited = k->ns, .open = true, .naked = naked };
+}
+
 static void request_in(struct rc_check *c, struct pair *p, const struct packet *k)
 {
 	struct responder *r = &p->rs;
@@ -732,15 +743,8 @@ static void request_in(struct rc_check *c, struct pair *p, const struct packet *
 	}
 	if (r->h.dead || r->h.lost)
 		return;
-	if (before_first(r, k->psn)) {
-		/* the very first packet came late: what came before it was ahead */
-		r->h.next = k->psn;
-		r->first = k->psn;
-		r->msn = 0;
-		r->wait_n = 0;
-		r->gap_n = 1;
-		r->gap[0] = (struct gap){ .psn = k->psn, .waited = k->ns, .open = true };
-	}
+	if (before_first(r, k->psn))
+		begin_at(r, k, false); /* the very first packet came late */
 	d = roce_psn_diff(k->psn, r->h.next);
 	g = r->gap_n ? gap_at(r, 0) : NULL;
 	if (d < 0) {
@@ -811,21 +815,19 @@ static void ack_out(struct rc_check *c, struct pair *p, const struct packet *k)
 	r->last_ack = k->psn;
 }
 
+static void nak_of_first(struct responder *r, const struct packet *k)
+{
+	begin_at(r, k, true);
+	r->answered = true;
+	r->last_ack = psn_add(k->psn, PSN_MASK);
+}
+
 static void nak_out(struct rc_check *c, struct pair *p, const struct packet *k)
 {
 	struct responder *r = &p->rs;
 
-	if (before_first(r, k->psn) || came_early(r, k->psn)) {
-		/* the very first packet was lost: now its PSN is known */
-		r->h.next = k->psn;
-		r->first = k->psn;
-		r->msn = 0;
-		r->wait_n = 0;
-		r->gap_n = 1;
-		r->gap[0] =
-			(struct gap){ .psn = k->psn, .waited = k->ns, .open = true, .naked = true };
-		r->answered = true;
-		r->last_ack = psn_add(k->psn, PSN_MASK);
+	if (before_first(r, k->psn)) {
+		nak_of_first(r, k); /* it was lost: now its PSN is known */
 		return;
 	}
 	for (unsigned int i = 0; i < GAPS && i < r->gap_n; i++) {
@@ -836,6 +838,10 @@ static void nak_out(struct rc_check *c, struct pair *p, const struct packet *k)
 		if (g->naked)
 			violation(c, p, k->ns, "second NAK of the gap at PSN 0x%06x", k->psn);
 		g->naked = true;
+		return;
+	}
+	if (came_early(r, k->psn)) {
+		nak_of_first(r, k);
 		return;
 	}
 	violation(c, p, k->ns, "NAK of PSN 0x%06x without a gap; expected is 0x%06x", k->psn,

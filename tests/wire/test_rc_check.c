@@ -534,6 +534,16 @@ static void rs_no_nak_after_answers(struct talk *t)
 	gap_behind_answers(t, 300);
 }
 
+/* The first packet comes behind the second, and before the NAK. */
+static void rs_first_late(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 1, 8);
+	request(t, IN, SEND_ONLY, 0, 8);
+	request(t, IN, SEND_ONLY, 1, 8);
+	answer(t, OUT, ACK, 0, 0x60, 0, 0);
+	ack(t, OUT, 1, 2);
+}
+
 /* The first packet came before the QP was in RTR. */
 static void rs_early(struct talk *t)
 {
@@ -922,6 +932,7 @@ static const struct conversation conversations[] = {
 	CLEAN(rs_gap),
 	CLEAN(rs_gap_behind_answers),
 	WRONG(rs_no_nak_after_answers),
+	CLEAN(rs_first_late),
 	CLEAN(rs_early),
 	WRONG(rs_early_twice),
 	WRONG(rs_nak_of_first),
