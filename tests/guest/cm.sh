@@ -38,6 +38,9 @@ for options in "ib_send_bw -c UD -s 1024 -n 50" "ib_send_lat -c UD -s 64 -n 20 -
 	# shellcheck disable=SC2086
 	served $options -F -d urdma0 -x "$ga" -- $options -F -d urdma1 -x "$gb" 10.1.0.1
 done
+# More sends are posted than the program waits for.
+served ibv_srq_pingpong -n 50 -q 8 -s 4096 -d urdma0 -g "$ga" -- ibv_srq_pingpong -n 50 -q 8 -s 4096 -d urdma1 -g "$gb" 10.1.0.1
+served ibv_srq_pingpong -n 50 -e -s 3000 -d urdma0 -g "$ga" -- ibv_srq_pingpong -n 50 -e -s 3000 -d urdma1 -g "$gb" 10.1.0.1
 served ibv_xsrq_pingpong -n 10 -d urdma0 -g "$ga" -- ibv_xsrq_pingpong -n 10 -d urdma1 -g "$gb" 10.1.0.1
 served rdma_xserver -c x -- rdma_xclient -s 10.1.0.1 -c x
 served ib_send_bw -c XRC -s 1000 -n 20 -F -d urdma0 -x "$ga" -- ib_send_bw -c XRC -s 1000 -n 20 -F -d urdma1 -x "$gb" 10.1.0.1

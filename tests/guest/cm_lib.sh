@@ -7,45 +7,108 @@
 # Where the two halves run: words in front of a command.
 server_at=(ip netns exec a) client_at=(ip netns exec b)
 
-# served SERVER -- CLIENT: the first runs at server_at, and then the second at client_at; both have to end with 0.
-#
-# On a wire that loses frames, which lossy says, the half that ends first may leave the other alone. A client that ends takes
-# its connection with it, so nobody repeats a lost disconnect request, and the server waits for ever: it is stopped. A half
-# of a ping-pong takes its QP with it, so nobody repeats the acknowledgement of the other's last message, and the other
-# ends with a retry error. More than three of these in one run are a fault.
-left_alone=0
-served() {
-	local server=() pid status=0 server_status=0
+# halves SERVER -- CLIENT: the two commands, as arrays of the caller.
+halves() {
 	while [ "$1" != -- ]; do
 		server+=("$1")
 		shift
 	done
 	shift
-	timeout "$limit" "${server_at[@]}" "${server[@]}" >/tmp/server.log 2>&1 &
-	pid=$!
-	# They listen by QP 1, so there is nothing in /proc/net to wait for.
+	client=("$@")
+}
+
+# is_up SERVER...: does it wait for its client? Programs of libibverbs and perftest listen by TCP, or with -R as those of
+# librdmacm do: by QP 1, so there is nothing in /proc/net. mckey listens nowhere, but says when it is in its group.
+is_up() {
+	[[ "$*" != *mckey* ]] || { grep -q 'receiving data' /tmp/server.log && return; }
+	"${server_at[@]}" rdma resource show cm_id | grep -q 'state LISTEN' || { [ "${1#ib}" != "$1" ] && wait_listen_a; }
+}
+
+# begin SERVER...: in the background, as server_pid. Returns when it waits for its client.
+begin() {
+	timeout "$limit" "${server_at[@]}" "$@" >/tmp/server.log 2>&1 &
+	server_pid=$!
 	for _ in $(seq "$patience"); do
-		! "${server_at[@]}" rdma resource show cm_id | grep -q 'state LISTEN' || break
-		[ "${server[0]#ib}" = "${server[0]}" ] || { wait_listen_a && break; }
-		kill -0 $pid 2>/dev/null || break
+		! is_up "$@" || break
+		kill -0 "$server_pid" 2>/dev/null || break
 		sleep 0.1
 	done
-	timeout "$limit" "${client_at[@]}" "$@" >/tmp/client.log 2>&1 || status=$?
+}
+
+# served SERVER -- CLIENT: the first runs at server_at, and then the second at client_at; both have to end with 0.
+#
+# On a wire that loses frames, which lossy says, the half that ends first may leave the other alone. A client that ends takes
+# its connection with it, so nobody repeats a lost disconnect request, and the server waits for ever: it is stopped. A half
+# of a ping-pong takes its QP with it (last_ack_lost). More than three of these in one run are a fault.
+left_alone=0
+served() {
+	local server=() client=() server_pid status=0 server_status=0
+	halves "$@"
+	begin "${server[@]}"
+	timeout "$limit" "${client_at[@]}" "${client[@]}" >/tmp/client.log 2>&1 || status=$?
 	if [ "${lossy-}" ]; then
-		half_ends $pid || server_status=$?
-		case ${server[0]}/$server_status-$status in
-		*/124-0) alone "a disconnect request" && server_status=0 ;;
-		ibv_*pingpong/0-1 | ibv_*pingpong/1-0)
-			[ "$(cat /tmp/server.log /tmp/client.log | grep -c 'transport retry counter exceeded')" != 1 ] ||
-				! alone "the last acknowledgement" || server_status=0 status=0
-			;;
-		esac
+		half_ends "$server_pid" || server_status=$?
+		if [ $server_status-$status = 124-0 ]; then
+			! alone "a disconnect request" || server_status=0
+		elif last_ack_lost "${server[0]}"; then
+			! alone "the last acknowledgement" || server_status=0 status=0
+		fi
 	else
-		wait $pid || server_status=$?
+		wait "$server_pid" || server_status=$?
 	fi
-	[ "$status-$server_status" = 0-0 ] || fail "$*: status $status, server's $server_status
+	[ "$status-$server_status" = 0-0 ] || fail "${client[*]}: status $status, server's $server_status
 $(cat /tmp/server.log /tmp/client.log)"
-	echo "ok: $*"
+	echo "ok: ${client[*]}"
+}
+
+# datagrams SERVER -- CLIENT: as served, for programs of UD and UC. On a wire that loses frames they may wait for ever for a
+# message that was lost. So both are stopped when packets were lost and none has passed for `silence` seconds. If none was
+# lost, both have to end with 0.
+silence=4
+unreliable_lost=0 unreliable_stopped=0
+datagrams() {
+	local server=() client=() server_pid client_pid status=0 server_status=0 before now last='' since=0 lost end=''
+	[ "${lossy-}" ] || {
+		served "$@"
+		return
+	}
+	halves "$@"
+	before=$(lost_packets)
+	begin "${server[@]}"
+	timeout "$limit" "${client_at[@]}" "${client[@]}" >/tmp/client.log 2>&1 &
+	client_pid=$!
+	while kill -0 "$server_pid" 2>/dev/null || kill -0 $client_pid 2>/dev/null; do
+		now=$(counted tx_rdma_pkts rx_rdma_pkts)
+		if [ "$now" != "$last" ]; then
+			last=$now
+			since=$SECONDS
+		elif [ $((SECONDS - since)) -ge $silence ] && [ "$(lost_packets)" != "$before" ]; then
+			end=', stopped'
+			kill "$server_pid" $client_pid 2>/dev/null
+			break
+		fi
+		sleep 0.2
+	done
+	wait $client_pid || status=$?
+	wait "$server_pid" || server_status=$?
+	lost=$(($(lost_packets) - before))
+	[ "$end" ] || [ "$status-$server_status" = 0-0 ] || fail "${client[*]}: status $status, server's $server_status
+$(cat /tmp/server.log /tmp/client.log)"
+	unreliable_lost=$((unreliable_lost + lost))
+	[ -z "$end" ] || unreliable_stopped=$((unreliable_stopped + 1))
+	echo "ok: ${client[*]}: $lost packets lost$end"
+}
+
+# lost_packets: RoCE packets that the NICs have sent and not received, on a wire that does not change any. Where datagrams go
+# to a group, which the sender's NIC is to hear too, only those from client to server count: group_from and group_to say
+# which NICs these are.
+group_from='' group_to=''
+lost_packets() {
+	if [ "$group_from" ]; then
+		echo $(($(counted_of "$group_from" tx_rdma_pkts) - $(counted_of "$group_to" rx_rdma_pkts)))
+	else
+		echo $(($(counted tx_rdma_pkts) - $(counted rx_rdma_pkts)))
+	fi
 }
 
 # alone WHAT: that was lost, as often as it may be.
@@ -55,7 +118,7 @@ alone() {
 	echo "$1 was lost, time $left_alone"
 }
 
-# Programs of libibverbs and perftest meet by TCP first.
+# wait_listen_a: somebody listens by TCP where the server is.
 wait_listen_a() {
 	"${server_at[@]}" grep -q ' 00000000:0000 0A\|00000000000000000000000000000000:0000 0A' /proc/net/tcp /proc/net/tcp6
 }

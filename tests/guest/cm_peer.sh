@@ -44,24 +44,10 @@ meets ib_write_bw -c UC -s 3000 -m 1024
 meets ib_send_bw -c UD -s 1000 -m 1024
 meets ib_send_lat -c UD -s 64 -m 1024
 
-# member ADDRESS SENDER COMMAND...: what COMMAND's machine has joined arrives there from the other one. The sender is not
-# mckey, which does not wait for its datagrams (mcsend.c).
-member() {
-	local to=$1 from=$2 pid
-	shift 2
-	timeout "$limit" "$@" stdbuf -oL mckey -m 239.9.8.7 -b "$to" -C 10 >/tmp/server.log 2>&1 &
-	pid=$!
-	until grep -q 'receiving data' /tmp/server.log; do
-		kill -0 $pid 2>/dev/null || fail "mckey to $to does not join: $(cat /tmp/server.log)"
-		sleep 0.1
-	done
-	timeout "$limit" "${client_at[@]}" mcsend "$from" 239.9.8.7 10 >/tmp/client.log 2>&1 ||
-		fail "mcsend from $from: status $?: $(cat /tmp/client.log)"
-	wait $pid || fail "mckey to $to: $(cat /tmp/server.log)"
-	echo "ok: mckey to $to"
-}
-client_at=(env)
-member $theirs $ours on peer
-client_at=(on peer)
-member $ours $theirs env
+# What one has joined arrives from the other. The sender is not mckey, which does not wait for its datagrams (mcsend.c).
+group=239.9.8.7
+server_at=(on peer) client_at=(env)
+served stdbuf -oL mckey -m $group -b $theirs -C 10 -- mcsend $ours $group 10
+server_at=(env) client_at=(on peer)
+served stdbuf -oL mckey -m $group -b $ours -C 10 -- mcsend $theirs $group 10
 echo "ok: the connection manager, datagrams and UC with another implementation"

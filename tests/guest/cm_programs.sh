@@ -1,21 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# cm_programs.sh [hosts] [loss]: the programs of librdmacm, perftest with the connection manager, and those of UC, UD and XRC,
-# in all their modes, between two devices in network namespaces, or with "hosts" between two guests. With "loss" the wires lose
-# frames: what a reliable program does has to be complete; programs of datagrams, which wait for what is lost, are left out.
+# cm_programs.sh [hosts] [loss] [manager]: the programs of librdmacm, perftest with the connection manager, and those of UC, UD
+# and XRC, in all their modes, between two devices in network namespaces, or with "hosts" between two guests. With "loss" the
+# wires lose frames: what a reliable program does has to be complete; programs of UD and UC may wait for what is lost.
+#
+# With -R, perftest has one buffer for the parameters that it sends and receives, so a SEND that is sent again may have other
+# bytes. Its reliable programs with -R are therefore left out with "loss", and are all that runs with "loss manager".
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 # shellcheck source=tests/guest/cm_lib.sh
 . /opt/urdma/tests/cm_lib.sh
 
-lossy='' hosts=''
+lossy='' hosts='' manager=''
 for word; do
 	case $word in
 	loss) lossy=loss ;;
 	hosts) hosts=hosts ;;
-	*) fail "usage: cm_programs.sh [hosts] [loss]" ;;
+	manager) manager=manager ;;
+	*) fail "usage: cm_programs.sh [hosts] [loss] [manager]" ;;
 	esac
 done
 if [ "$hosts" ]; then
@@ -38,6 +42,21 @@ mtu=4096
 [ ! "$hosts" ] || mtu=1024
 baseline=$(resources)
 
+# end: nothing is left of any program.
+end() {
+	wait_resources "$baseline" || fail "objects are left: $(rdma resource show)"
+	echo "ok"
+	exit 0
+}
+
+if [ -z "$lossy" ] || [ "$manager" ]; then
+	for program in ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat "ib_send_lat --use-srq"; do
+		# shellcheck disable=SC2086
+		served $program -R -F -n 50 -s 3000 -d $da -x "$ga" -- $program -R -F -n 50 -s 3000 -d $db -x "$gb" $a
+	done
+fi
+[ -z "$manager" ] || end
+
 # rping: checked data, sizes, threads, one connection after the other, both versions of IP.
 served rping -s -a $a -C 5 -V -v -S 100 -- rping -c -a $a -C 5 -V -v -S 100
 served rping -s -a $a -C 5 -V -S 65535 -- rping -c -a $a -C 5 -V -S 65535
@@ -56,30 +75,38 @@ for mode in "-S 1000 -C 20" "-S 65536 -C 20 -T b" "-S 1000 -C 20 -T n"; do
 	served rstream -b $a $mode -- rstream -s $a $mode
 done
 served riostream -b $a -S 4096 -C 20 -- riostream -s $a -S 4096 -C 20
-[ "$lossy" ] || served udaddy -b $a -c 4 -C 10 -S 1000 -- udaddy -s $a -c 4 -C 10 -S 1000
+# The connection manager repeats its own datagrams after some seconds.
+silence=12
+datagrams udaddy -b $a -c 4 -C 10 -S 1000 -- udaddy -s $a -c 4 -C 10 -S 1000
+datagrams ib_send_bw -R -c UD -s 256 -n 50 -F -d $da -x "$ga" -- ib_send_bw -R -c UD -s 256 -n 50 -F -d $db -x "$gb" $a
+silence=4
+group_from=1 group_to=0
+[ ! "$hosts" ] || group_from=0 group_to=1
+datagrams stdbuf -oL mckey -m 239.9.8.7 -b $a -C 10 -- mckey -m 239.9.8.7 -b $b -s -C 10
+group_from='' group_to=''
 # udpong is left out: librdmacm's sockets of datagrams make an address handle of a LID alone, which RoCE does not have.
 
-# With -R, perftest has one buffer for the parameters that it sends and receives: what is sent again may be other bytes.
-for program in ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat; do
-	[ "$lossy" ] || served $program -R -F -n 50 -s 3000 -d $da -x "$ga" -- $program -R -F -n 50 -s 3000 -d $db -x "$gb" $a
-done
+ignored=$(counted rx_seq_err) lost=$unreliable_lost
 for program in ib_send_bw ib_send_lat ib_write_bw ib_write_lat; do
-	[ "$lossy" ] || served $program -c UC -F -n 50 -s 9000 -d $da -x "$ga" -- $program -c UC -F -n 50 -s 9000 -d $db -x "$gb" $a
+	datagrams $program -c UC -F -n 50 -s 9000 -d $da -x "$ga" -- $program -c UC -F -n 50 -s 9000 -d $db -x "$gb" $a
 done
-for options in "ib_send_bw -c UD -s 1024 -q 4" "ib_send_lat -c UD -s 1024" "ib_send_bw -c UD -s 64 -b" "ib_send_bw -c UD -s 256 -R" \
+datagrams ibv_uc_pingpong -n 50 -s 20000 -e -d $da -g "$ga" -- ibv_uc_pingpong -n 50 -s 20000 -e -d $db -g "$gb" $a
+# Of a message of UC whose packet is lost, the NIC drops and counts the rest. Nothing follows a packet that was the last.
+[ $((unreliable_lost - lost)) -lt 5 ] || [ "$(counted rx_seq_err)" != "$ignored" ] || fail "no packet of UC was counted as out of sequence"
+datagrams ibv_ud_pingpong -n 50 -s 1024 -d $da -g "$ga" -- ibv_ud_pingpong -n 50 -s 1024 -d $db -g "$gb" $a
+for options in "ib_send_bw -c UD -s 1024 -q 4" "ib_send_lat -c UD -s 1024" "ib_send_bw -c UD -s 64 -b" \
 	"ib_send_lat -c UD -s 64 -e"; do
 	# shellcheck disable=SC2086
-	[ "$lossy" ] || served $options -n 50 -F -d $da -x "$ga" -- $options -n 50 -F -d $db -x "$gb" $a
+	datagrams $options -n 50 -F -d $da -x "$ga" -- $options -n 50 -F -d $db -x "$gb" $a
 done
 # What is unreliable does not wait for a receive: there are as many as messages.
-for options in "ib_send_bw -s 4000 -q 4" "ib_send_bw -c UD -s 1024 -q 2 -r 512" "ib_send_bw -c UC -s 3000 -r 512" "ib_send_lat -s 64 -R" \
-	"ib_send_bw -s 1000 -b -q 2"; do
+for options in "ib_send_bw -c UD -s 1024 -q 2 -r 512" "ib_send_bw -c UC -s 3000 -r 512"; do
 	# shellcheck disable=SC2086
-	[ "$lossy" ] || served $options --use-srq -n 50 -F -d $da -x "$ga" -- $options --use-srq -n 50 -F -d $db -x "$gb" $a
+	datagrams $options --use-srq -n 50 -F -d $da -x "$ga" -- $options --use-srq -n 50 -F -d $db -x "$gb" $a
 done
-for options in "ibv_ud_pingpong -n 50 -s 1024" "ibv_uc_pingpong -n 50 -s 20000 -e"; do
+for options in "ib_send_bw -s 4000 -q 4" "ib_send_bw -s 1000 -b -q 2"; do
 	# shellcheck disable=SC2086
-	[ "$lossy" ] || served $options -d $da -g "$ga" -- $options -d $db -g "$gb" $a
+	served $options --use-srq -n 50 -F -d $da -x "$ga" -- $options --use-srq -n 50 -F -d $db -x "$gb" $a
 done
 served ibv_srq_pingpong -m $mtu -n 200 -q 8 -s 6000 -d $da -g "$ga" -- \
 	ibv_srq_pingpong -m $mtu -n 200 -q 8 -s 6000 -d $db -g "$gb" $a
@@ -112,5 +139,6 @@ for object in dev link "resource show" "resource show qp" "resource show cq" "re
 	# shellcheck disable=SC2086
 	rdma $object >/tmp/rdma.log 2>&1 || fail "rdma $object: $(cat /tmp/rdma.log)"
 done
-wait_resources "$baseline" || fail "objects are left: $(rdma resource show)"
-echo "ok"
+[ -z "$lossy" ] || echo "UD and UC: $unreliable_lost packets were lost, $unreliable_stopped programs waited for them"
+[ -z "$lossy" ] || [ $unreliable_lost -gt 0 ] || fail "the wire has lost nothing of UD and UC"
+end

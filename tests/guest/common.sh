@@ -122,13 +122,16 @@ half_ends() {
 	return 124
 }
 
-# last_ack_lost PROGRAM ADDRESS SERVER CLIENT...: is that why the pair failed? On a wire that loses frames the one half of
-# ibv_rc_pingpong goes as soon as it has all that it waits for; when the ACK of the other's very last message was lost,
-# nobody is left to repeat it, and that one ends with a retry error, on any NIC. rxe waits for ever instead: it takes
-# the retry count of 7 that the program asks for as no limit.
+# last_ack_lost PROGRAM [SERVER CLIENT]: is that why the pair failed? On a wire that loses frames one half of a ping-pong
+# with acknowledgements goes as soon as it has all that it waits for. When the ACK of the other half's very last message
+# was lost, nobody is left to repeat it, and that half ends with a retry error, on any NIC. rxe waits for ever instead: it
+# takes the retry count of 7 that the program asks for as no limit.
 last_ack_lost() {
-	[ "$1" = ibv_rc_pingpong ] || return 1
-	case $3/$server_status-$4/$status in
+	case $1 in
+	ibv_rc_pingpong | ibv_srq_pingpong | ibv_xsrq_pingpong) ;;
+	*) return 1 ;;
+	esac
+	case ${2-}/$server_status-${3-}/$status in
 	rxe0/124-*/0 | */0-rxe0/124) return 0 ;;
 	*/0-*/1 | */1-*/0) ;;
 	*) return 1 ;;
@@ -139,9 +142,16 @@ last_ack_lost() {
 # counted NAME...: the sum of these counters over all NICs. The simulator is asked, because the RDMA core shows
 # hw_counters in the first network namespace only.
 counted() {
-	local names
+	counted_of '' "$@"
+}
+
+# counted_of NIC NAME...: the same of one NIC.
+counted_of() {
+	local names nic=$1
+	shift
 	names=$(IFS='|' && echo "$*")
-	cosim counters | grep -oE "\"($names)\": *[0-9]+" | awk -F: '{ n += $2 } END { print n + 0 }'
+	# shellcheck disable=SC2086  # none is no word
+	cosim counters $nic | grep -oE "\"($names)\": *[0-9]+" | awk -F: '{ n += $2 } END { print n + 0 }'
 }
 
 # meet PROGRAM ADDRESS SERVER CLIENT OPTIONS...: a pair that has to do its work. On a wire that loses frames, which lossy
@@ -150,7 +160,7 @@ counted() {
 met_again=0
 meet() {
 	until pair "$@"; do
-		if [ -z "${lossy-}" ] || [ $met_again = 3 ] || ! last_ack_lost "$@"; then
+		if [ -z "${lossy-}" ] || [ $met_again = 3 ] || ! last_ack_lost "$1" "$3" "$4"; then
 			cat /tmp/server.log /tmp/client.log
 			fail "$*: server's status $server_status, client's $status (124: it hung); $met_again pairs were tried again"
 		fi

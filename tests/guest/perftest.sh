@@ -23,9 +23,12 @@ run ibv_rc_pingpong -c -e -s 65536
 # extended verbs, with times of completions
 run ibv_rc_pingpong -c -N -t -s 4096
 
-# QPs of one shared receive queue
-run ibv_srq_pingpong -c -q 8 -s 4096
-run ibv_srq_pingpong -c -e -s 3000
+# QPs of one shared receive queue. It posts more sends than it waits for, and its QPs go with some of them under way. On a good
+# wire that would not be judged (in-guest.sh); cm.sh runs it there.
+if [ "$lossy" ]; then
+	run ibv_srq_pingpong -c -q 8 -s 4096
+	run ibv_srq_pingpong -c -e -s 3000
+fi
 
 # perftest has several QPs for bandwidth only, and no events for WRITE.
 run ib_send_bw -s 65536

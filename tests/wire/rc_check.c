@@ -20,6 +20,7 @@
 #define GAPS	    8u
 #define UNAS	    2048u /* moves of una remembered: a READ response each */
 #define DEFAULT_LAG 50000u
+#define TURN_NS	    3000u
 #define US	    UINT64_C(1000)
 /* Nobody leaves a QP of his alone that long in the middle of what he does. */
 #define PAUSE (UINT64_C(500000) * US)
@@ -111,7 +112,7 @@ struct packet {
 	uint64_t va;  /* RETH, AtomicETH; ATOMIC_ACK: the value */
 	uint32_t rkey, dma_len;
 	uint32_t msn;
-	uint32_t digest; /* of everything behind the BTH */
+	uint32_t digest; /* of everything behind the BTH; see rc_check_config.rewritten */
 	uint32_t srqn;	 /* XRCETH */
 	uint8_t op, syndrome, xrceth_resv;
 	bool xrc, out, ackreq;
@@ -210,6 +211,7 @@ struct pair {
 struct rc_check {
 	char name[64];
 	struct rc_check_config config;
+	bool turns; /* other QPs lengthen the lag */
 	uint8_t macs[MACS][6];
 	unsigned int n_macs;
 	struct pair *pairs;
@@ -443,8 +445,19 @@ static bool was_una(const struct rc_check *c, const struct requester *r, uint32_
 	return false;
 }
 
+/* Until when `p` has to send again what was asked for at `since`. */
+static uint64_t reaction_until(const struct rc_check *c, const struct pair *p, uint64_t since)
+{
+	uint64_t until = since + c->config.lag_ns;
+
+	for (const struct pair *other = c->pairs; other && c->turns; other = other->next)
+		if (other != p && other->rq.h.known && other->rq.h.seen >= since)
+			until += TURN_NS;
+	return until;
+}
+
 /*
- * A packet that a NAK asks for goes out within the lag, unless an RNR timer holds it back. A gap
+ * A packet that a NAK asks for goes out in time, unless an RNR timer holds it back. A gap
  * among responses may be left to the ACK timer.
  */
 static void judge_reaction(struct rc_check *c, struct pair *p, const struct packet *k)
@@ -462,7 +475,7 @@ static void judge_reaction(struct rc_check *c, struct pair *p, const struct pack
 		if (why->kind == BY_NAK && (!oldest || why->ns < oldest->ns))
 			oldest = why;
 	}
-	if (oldest && k->ns > oldest->ns + c->config.lag_ns)
+	if (oldest && k->ns > reaction_until(c, p, oldest->ns))
 		violation(c, p, k->ns,
 			  "PSN 0x%06x sent again %" PRIu64 " us after it was asked for", k->psn,
 			  (k->ns - oldest->ns) / US);
@@ -657,7 +670,7 @@ static void requester_end(struct rc_check *c, struct pair *p, uint64_t now)
 		struct cause *k = &r->cause[i];
 
 		if (k->ns && !k->served && k->psn == r->una && r->una != r->h.next &&
-		    k->kind != BY_RNR && now > k->ns + c->config.lag_ns)
+		    k->kind != BY_RNR && now > reaction_until(c, p, k->ns))
 			violation(c, p, now, "PSN 0x%06x was asked for again and not sent", k->psn);
 	}
 	if (r->una != r->h.next && c->config.timeout &&
@@ -1053,9 +1066,10 @@ static uint32_t digest_of(const uint8_t *p, size_t len)
 }
 
 /* False when headers and length do not fit the opcode. */
-static bool decode(struct packet *k, const uint8_t *f, const struct roce_frame *roce)
+static bool decode(const struct rc_check *c, struct packet *k, const uint8_t *f,
+		   const struct roce_frame *roce)
 {
-	const uint8_t *bth = f + roce->bth, *at = bth + 12, *end = f + roce->end - 4;
+	const uint8_t *bth = f + roce->bth, *ext = bth + 12, *at = ext, *end = f + roce->end - 4;
 	size_t rest;
 
 	k->op = bth[0] & 0x1f;
@@ -1068,7 +1082,7 @@ static bool decode(struct packet *k, const uint8_t *f, const struct roce_frame *
 	k->ackreq = bth[8] >> 7;
 	k->psn = roce_be(bth + 9, 3);
 	rest = (size_t)(end - at);
-	k->digest = digest_of(at, rest);
+	k->digest = digest_of(ext, rest);
 	if (k->xrc && k->kind & IS_REQUEST) {
 		if (rest < 4)
 			return false;
@@ -1110,6 +1124,9 @@ static bool decode(struct packet *k, const uint8_t *f, const struct roce_frame *
 	if (end < at || (end - at) < (int)roce->pad)
 		return false;
 	k->len = (uint32_t)(end - at) - roce->pad;
+	if (c->config.rewritten && k->kind & IS_REQUEST && k->kind & HAS_PAYLOAD &&
+	    !(k->kind & IS_WRITE))
+		k->digest = digest_of(ext, (size_t)(at - ext)) ^ k->len;
 	if (!(k->kind & HAS_PAYLOAD) && (k->len || roce->pad))
 		return false;
 	return k->len % 4 + roce->pad == (k->len % 4 ? 4 : 0);
@@ -1165,7 +1182,7 @@ void rc_check_frame(struct rc_check *c, const struct pcap_frame *frame)
 	} else {
 		c->counts.rx_malformed += !k.out;
 	}
-	if (!ret && !decode(&k, frame->data, &roce)) {
+	if (!ret && !decode(c, &k, frame->data, &roce)) {
 		why = "headers and length do not fit the opcode";
 		c->counts.rx_malformed += !k.out;
 		ret = -1;
@@ -1210,7 +1227,8 @@ struct rc_check *rc_check_create(const char *name, const struct rc_check_config 
 	c->config = *config;
 	if (!c->config.rd_atomic)
 		c->config.rd_atomic = 16;
-	if (!c->config.lag_ns)
+	c->turns = !c->config.lag_ns;
+	if (c->turns)
 		c->config.lag_ns = DEFAULT_LAG;
 	return c;
 }

@@ -38,7 +38,17 @@ struct rc_check_config {
 	bool same_qpn;		/* each QP is connected to the one of its own number */
 	bool lives;		/* numbers of QPs are used again: a PSN far off begins a new life */
 	bool gone;		/* QPs may go in the midst of their work: no end is judged */
-	uint64_t lag_ns;	/* how long a NIC may take to react; 0: 50 us */
+	/*
+	 * Programs may change the buffer of a SEND before it is acknowledged: the payload of a SEND
+	 * that is sent again is not compared, its headers and length are.
+	 */
+	bool rewritten;
+	/*
+	 * How long a NIC may take to react. 0: 50 us, and to send again what a NAK asks for, 3 us
+	 * more for each other QP that sends meanwhile. QPs take turns of 32 KB and a packet; at
+	 * 100 Gb/s that is 3 us.
+	 */
+	uint64_t lag_ns;
 	/*
 	 * Addresses of the port, MAC and IP (IPv4 as ::ffff:a.b.c.d): packets to others are not for
 	 * it, and not counted. MAC 0: what it sends says it, and any IP address is the port's.

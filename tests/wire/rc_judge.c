@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rc_judge -m MTU [-t TIMEOUT] [-g] [-p LOCAL:REMOTE]... FILE...: judges captures of ports by the
- * rules of rc_check.h. Without -p the QPs of a file are paired by what answers what. With -g QPs
- * may go with work undone, as when programs are killed. Good packets of UC and UD, which nobody
- * answers, are counted and not judged. Prints a line of counts a file; ends with 1
- * when there was a violation, 2 when a file could not be read.
+ * rc_judge -m MTU [-t TIMEOUT] [-g] [-r] [-p LOCAL:REMOTE]... FILE...: judges captures of ports by
+ * the rules of rc_check.h. Without -p the QPs of a file are paired by what answers what. With -g
+ * QPs may go with work undone, as when programs are killed. With -r programs may rewrite the buffer
+ * of a SEND before it is acknowledged. Good packets of UC and UD, which nobody answers, are counted
+ * and not judged. Prints a line of counts a file; ends with 1 when there was a violation, 2 when a
+ * file could not be read.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -253,7 +254,8 @@ static int judge(const char *name, const struct rc_check_config *config, const s
 
 static int usage(const char *prog)
 {
-	fprintf(stderr, "usage: %s -m MTU [-t TIMEOUT] [-g] [-p LOCAL:REMOTE]... FILE...\n", prog);
+	fprintf(stderr, "usage: %s -m MTU [-t TIMEOUT] [-g] [-r] [-p LOCAL:REMOTE]... FILE...\n",
+		prog);
 	return 2;
 }
 
@@ -263,7 +265,7 @@ int main(int argc, char **argv)
 	static struct guess given;
 	int opt, status = 0;
 
-	while ((opt = getopt(argc, argv, "m:t:gp:")) != -1) {
+	while ((opt = getopt(argc, argv, "m:t:grp:")) != -1) {
 		char *end;
 
 		switch (opt) {
@@ -275,6 +277,9 @@ int main(int argc, char **argv)
 			break;
 		case 'g':
 			config.gone = true;
+			break;
+		case 'r':
+			config.rewritten = true;
 			break;
 		case 'p': {
 			uint32_t local = (uint32_t)strtoul(optarg, &end, 0);

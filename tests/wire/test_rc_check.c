@@ -45,6 +45,8 @@ struct talk {
 	struct rc_check *check;
 	uint64_t ns;
 	bool spoil; /* the next frame's ICRC */
+	bool other; /* the next frame has another payload */
+	uint32_t qpn;
 	uint32_t xrceth;
 };
 
@@ -71,13 +73,14 @@ static void frame(struct talk *t, bool out, unsigned int op, uint32_t psn, const
 	f[bth] = (uint8_t)op;
 	f[bth + 1] = (uint8_t)(pad << 4);
 	roce_put(f + bth + 2, 0xffff, 2);
-	roce_put(f + bth + 5, QPN, 3);
+	roce_put(f + bth + 5, t->qpn, 3);
 	f[bth + 8] = 0x80;
 	roce_put(f + bth + 9, psn, 3);
 	if (ext_len)
 		memcpy(f + bth + 12, ext, ext_len);
 	for (size_t i = 0; i < len; i++)
-		f[bth + 12 + ext_len + i] = (uint8_t)(psn + i);
+		f[bth + 12 + ext_len + i] = (uint8_t)(psn + i + t->other);
+	t->other = false;
 	assert_int_equal(roce_parse(f, frame.len, &roce, &why), 0);
 	roce_icrc(f, &roce, f + end - 4);
 	if (t->spoil)
@@ -272,6 +275,16 @@ static void rq_other_bytes(struct talk *t)
 	request(t, OUT, SEND_ONLY, 0, 12);
 }
 
+/* A SEND whose payload has changed when it is sent again. */
+static void rq_other_payload(struct talk *t)
+{
+	request(t, OUT, SEND_ONLY, 0, 8);
+	answer(t, IN, ACK, 0, 0x60, 0, 0);
+	t->other = true;
+	request(t, OUT, SEND_ONLY, 0, 8);
+	ack(t, IN, 0, 1);
+}
+
 static void rq_hole(struct talk *t)
 {
 	request(t, OUT, SEND_ONLY, 0, 8);
@@ -309,6 +322,32 @@ static void rq_nak_late(struct talk *t)
 	request(t, OUT, SEND_ONLY, 0, 8);
 	request(t, OUT, SEND_ONLY, 1, 8);
 	ack(t, IN, 1, 2);
+}
+
+/* What a NAK asks for waits for the turn of another QP. */
+static void nak_of_two(struct talk *t, unsigned int us)
+{
+	request(t, OUT, SEND_ONLY, 0, 8);
+	request(t, OUT, SEND_ONLY, 1, 8);
+	answer(t, IN, ACK, 0, 0x60, 0, 0);
+	t->qpn++;
+	request(t, OUT, SEND_ONLY, 0, 8);
+	ack(t, IN, 0, 1);
+	t->qpn--;
+	wait_us(t, us - 3);
+	request(t, OUT, SEND_ONLY, 0, 8);
+	request(t, OUT, SEND_ONLY, 1, 8);
+	ack(t, IN, 1, 2);
+}
+
+static void rq_nak_waits_for_other(struct talk *t)
+{
+	nak_of_two(t, 52);
+}
+
+static void rq_nak_late_with_other(struct talk *t)
+{
+	nak_of_two(t, 54);
 }
 
 static void rq_rnr(struct talk *t)
@@ -884,16 +923,21 @@ static void unknown_transport(struct talk *t)
 struct conversation {
 	const char *name;
 	void (*talk)(struct talk *t);
-	bool wrong;
+	bool wrong, rewritten;
 };
 
-#define CLEAN(f)             \
-	{                    \
-#f, f, false \
+#define CLEAN(f)                    \
+	{                           \
+#f, f, false, false \
 	}
-#define WRONG(f)            \
-	{                   \
-#f, f, true \
+#define WRONG(f)                   \
+	{                          \
+#f, f, true, false \
+	}
+/* Of programs that rewrite buffers. */
+#define REWRITTEN(f, wrong)              \
+	{                                \
+#f " -r", f, wrong, true \
 	}
 
 static const struct conversation conversations[] = {
@@ -907,11 +951,16 @@ static const struct conversation conversations[] = {
 	CLEAN(rq_ghosts),
 	WRONG(rq_ghost_obeyed),
 	WRONG(rq_other_bytes),
+	REWRITTEN(rq_other_bytes, true),
+	WRONG(rq_other_payload),
+	REWRITTEN(rq_other_payload, false),
 	WRONG(rq_hole),
 	WRONG(rq_no_cause),
 	CLEAN(rq_timeout),
 	WRONG(rq_never_again),
 	WRONG(rq_nak_late),
+	CLEAN(rq_nak_waits_for_other),
+	WRONG(rq_nak_late_with_other),
 	CLEAN(rq_rnr),
 	WRONG(rq_rnr_early),
 	CLEAN(rq_read_gap),
@@ -980,9 +1029,13 @@ static void test_conversation(void **state)
 {
 	const struct conversation *v = *state;
 	const struct rc_check_config config = {
-		.mtu = MTU, .timeout = 4, .rd_atomic = 4, .same_qpn = true
+		.mtu = MTU,
+		.timeout = 4,
+		.rd_atomic = 4,
+		.same_qpn = true,
+		.rewritten = v->rewritten,
 	};
-	struct talk t = { .check = rc_check_create(v->name, &config) };
+	struct talk t = { .check = rc_check_create(v->name, &config), .qpn = QPN };
 	uint64_t violations;
 
 	assert_non_null(t.check);

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# in-guest.sh [-m MTU] [-g] NAME [launcher options] -- COMMAND: a guest test, run on the host: the command's status
+# in-guest.sh [-m MTU] [-g] [-r] NAME [launcher options] -- COMMAND: a guest test, run on the host: the command's status
 # has to be 0, no guest's kernel may have complained, and the captures have to be right. What it prints is
-# kept, as output.log of the results. -g: QPs may go in the midst of their work, because programs are killed, or end
-# when the wire has lost the ACK of their peer's last message.
+# kept, as output.log of the results. -g: QPs may go in the midst of their work, because programs are killed, end
+# when the wire has lost the ACK of their peer's last message, or post more than they wait for. -r: programs rewrite
+# the buffers of SENDs that are not acknowledged yet.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 mtu=1024
@@ -13,10 +14,10 @@ if [ "$1" = -m ]; then
 	shift 2
 fi
 judge=("$top/build/tests/wire/rc_judge" -m "$mtu" -t 14)
-if [ "$1" = -g ]; then
-	judge+=(-g)
+while [ "$1" = -g ] || [ "$1" = -r ]; do
+	judge+=("$1")
 	shift
-fi
+done
 out=$top/build/guest/tests/$1
 shift
 rm -rf "$out"

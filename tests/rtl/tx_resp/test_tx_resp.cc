@@ -158,18 +158,21 @@ static uint64_t log_end(const struct qp *q)
 }
 
 // A QP in ERR drops READs and ATOMICs, and acknowledges nothing from the first of them on, but for
-// a NAK that ends the QP. Where it is in the log; behind all if there is none.
-static uint64_t cut_at(const struct qp *q)
+// a NAK that ends the QP. Returns where it is in the log, or the end of the log if there is none.
+// Duplicates from `passed` on do not count.
+static uint64_t cut_at(const struct qp *q, uint64_t passed = UINT64_MAX)
 {
-	uint64_t i = q->base;
+	if (q->cut)
+		return q->base;
+	if (reads_ok(q) || !acks_ok(q))
+		return log_end(q);
+	for (uint64_t i = q->base; i < log_end(q); i++) {
+		const struct event *e = &q->log[i - q->base];
 
-	if (!reads_ok(q) && acks_ok(q) && !q->cut)
-		while (i < log_end(q) && (q->log[i - q->base].fail || q->log[i - q->base].dropped ||
-					  q->log[i - q->base].rq.kind == RSP_ACK))
-			i++;
-	else if (!q->cut)
-		i = log_end(q);
-	return i;
+		if (!e->fail && !e->dropped && e->rq.kind != RSP_ACK && !(e->rq.dup && i >= passed))
+			return i;
+	}
+	return log_end(q);
 }
 
 // The rules: what one event makes of the pending acknowledgement.
@@ -203,13 +206,15 @@ static struct pending run(const struct qp *q, uint64_t from, uint64_t to)
 	return p;
 }
 
-// Events before all moments, whose READs have left, are of no more use.
+// Events before all moments, whose READs have left or are dropped, are of no more use.
 static void prune(struct qp *q)
 {
 	uint64_t low = q->moments.front();
 
 	if (reads_ok(q) && q->next < low)
 		low = q->next;
+	if (cut_at(q) < low)
+		low = cut_at(q);
 	while (q->base < low) {
 		q->log.pop_front();
 		q->base++;
@@ -237,16 +242,16 @@ static void check_ack(struct bench *b, unsigned int qpn, unsigned int psn, const
 	unsigned int msn = bits_get(w, ext + 8, 8) << 16 | bits_get(w, ext + 16, 8) << 8 |
 			   bits_get(w, ext + 24, 8);
 	std::vector<uint64_t> moments;
-	bool fatal = false;
-	uint64_t first = q->base, limit = log_end(q);
+	bool fatal = false, fenced = b->fencing || b->now <= b->fence_ended + 200;
+	uint64_t first = q->base, limit = log_end(q), cut;
 
 	assert_true(acks_ok(q));
 	assert_int_equal(FIELD_GET(w, path, path_t, dest_qpn), qpn ^ 0xabc);
 	assert_int_equal(FIELD_GET(w, path, path_t, udp_sport), qpn ^ 0x1234);
 	assert_int_equal(FIELD_GET(w, path, path_t, service), is_xrc(qpn) ? 5 : 0);
-	// It is behind all READs of before it, and before all of behind it; a fence lets it pass
-	// those of after the fence.
-	if (reads_ok(q) && !q->failed && !b->fencing && b->now > b->fence_ended + 200) {
+	// It comes after the answers to all READs before it, and before those to all READs behind
+	// it. During a fence it may overtake READs that were taken after the fence began.
+	if (reads_ok(q) && !q->failed && !fenced) {
 		for (uint64_t i = q->base; i < log_end(q); i++) {
 			struct event *e = &q->log[i - q->base];
 
@@ -260,8 +265,10 @@ static void check_ack(struct bench *b, unsigned int qpn, unsigned int psn, const
 			}
 		}
 	}
-	if (!is_end(syndrome) && cut_at(q) < limit)
-		limit = cut_at(q);
+	// In ERR it may overtake duplicates only: an ACK must not cover a new READ that is dropped.
+	cut = cut_at(q, fenced ? q->fence_at : UINT64_MAX);
+	if (!is_end(syndrome) && cut < limit)
+		limit = cut;
 	for (uint64_t k = first; k <= limit; k++) {
 		for (uint64_t s : q->moments) {
 			struct pending p;
