@@ -122,7 +122,13 @@ sources() {
 sources >"$tree/root$work/files.new"
 touch "$tree/root$work/files"
 comm -z -23 "$tree/root$work/files" "$tree/root$work/files.new" | (cd "$src" && xargs -0 -r rm -f --)
-tar -C "$dir" --null --verbatim-files-from -T "$tree/root$work/files.new" -cf - | tar -C "$src" -xf -
+# A file that has changed is newer than all that was made of it, whatever its time on the host.
+while IFS= read -r -d '' f; do
+	if [ -L "$dir/$f" ] || [ -L "$src/$f" ] || ! cmp -s "$dir/$f" "$src/$f"; then
+		mkdir -p "$(dirname "$src/$f")"
+		cp -d --remove-destination --preserve=mode "$dir/$f" "$src/$f"
+	fi
+done <"$tree/root$work/files.new"
 mv "$tree/root$work/files.new" "$tree/root$work/files"
 
 # tool COMMAND...: in the tree.
