@@ -44,6 +44,13 @@ struct rc_check_config {
 	 */
 	bool rewritten;
 	/*
+	 * Frames that the NIC received and dropped for lack of room (RX_DROP_FULL), which nothing
+	 * in a capture shows. Each may excuse one requester or responder that answers as if a
+	 * packet had not come, or sends again without a visible cause. What it does then, until the
+	 * next life of the QP, is not judged.
+	 */
+	uint64_t rx_dropped;
+	/*
 	 * How long a NIC may take to react. 0: 50 us, and to send again what a NAK asks for, 3 us
 	 * more for each other QP that sends meanwhile. QPs take turns of 32 KB and a packet; at
 	 * 100 Gb/s that is 3 us.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rc_judge -m MTU [-t TIMEOUT] [-g] [-r] [-p LOCAL:REMOTE]... FILE...: judges captures of ports by
- * the rules of rc_check.h. Without -p the QPs of a file are paired by what answers what. With -g
+ * rc_judge -m MTU [-t TIMEOUT] [-g] [-r] [-d FRAMES] [-p LOCAL:REMOTE]... FILE...: judges captures
+ * by the rules of rc_check.h. Without -p the QPs of a file are paired by what answers what. With -g
  * QPs may go with work undone, as when programs are killed. With -r programs may rewrite the buffer
- * of a SEND before it is acknowledged. Good packets of UC and UD, which nobody answers, are counted
- * and not judged. Prints a line of counts a file; ends with 1 when there was a violation, 2 when a
- * file could not be read.
+ * of a SEND before it is acknowledged. With -d the NIC of each file has dropped so many frames for
+ * lack of room. Good packets of UC and UD, which nobody answers, are counted and not judged. Prints
+ * a line of counts a file; ends with 1 when there was a violation, 2 when a file could not be read.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -254,7 +254,9 @@ static int judge(const char *name, const struct rc_check_config *config, const s
 
 static int usage(const char *prog)
 {
-	fprintf(stderr, "usage: %s -m MTU [-t TIMEOUT] [-g] [-r] [-p LOCAL:REMOTE]... FILE...\n",
+	fprintf(stderr,
+		"usage: %s -m MTU [-t TIMEOUT] [-g] [-r] [-d FRAMES] [-p LOCAL:REMOTE]... "
+		"FILE...\n",
 		prog);
 	return 2;
 }
@@ -265,7 +267,7 @@ int main(int argc, char **argv)
 	static struct guess given;
 	int opt, status = 0;
 
-	while ((opt = getopt(argc, argv, "m:t:grp:")) != -1) {
+	while ((opt = getopt(argc, argv, "m:t:grd:p:")) != -1) {
 		char *end;
 
 		switch (opt) {
@@ -277,6 +279,9 @@ int main(int argc, char **argv)
 			break;
 		case 'g':
 			config.gone = true;
+			break;
+		case 'd':
+			config.rx_dropped = strtoull(optarg, NULL, 0);
 			break;
 		case 'r':
 			config.rewritten = true;

@@ -623,6 +623,25 @@ static void rs_no_nak(struct talk *t)
 	wait_us(t, 5000);
 }
 
+/* The NIC had no room for PSN 1. */
+static void rs_nak_of_dropped(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	request(t, IN, SEND_ONLY, 1, 8);
+	request(t, IN, SEND_ONLY, 2, 8);
+	answer(t, OUT, ACK, 1, 0x60, 1, 0);
+	request(t, IN, SEND_ONLY, 1, 8);
+	request(t, IN, SEND_ONLY, 2, 8);
+	ack(t, OUT, 2, 3);
+}
+
+static void rs_nak_of_dropped_twice(struct talk *t)
+{
+	rs_nak_of_dropped(t);
+	t->qpn++;
+	rs_nak_of_dropped(t);
+}
+
 static void rs_nak_for_nothing(struct talk *t)
 {
 	request(t, IN, SEND_ONLY, 0, 8);
@@ -924,20 +943,27 @@ struct conversation {
 	const char *name;
 	void (*talk)(struct talk *t);
 	bool wrong, rewritten;
+	unsigned int dropped;
 };
 
-#define CLEAN(f)                    \
-	{                           \
-#f, f, false, false \
+#define CLEAN(f)                       \
+	{                              \
+#f, f, false, false, 0 \
 	}
-#define WRONG(f)                   \
-	{                          \
-#f, f, true, false \
+#define WRONG(f)                      \
+	{                             \
+#f, f, true, false, 0 \
 	}
 /* Of programs that rewrite buffers. */
-#define REWRITTEN(f, wrong)              \
-	{                                \
-#f " -r", f, wrong, true \
+#define REWRITTEN(f, wrong)                 \
+	{                                   \
+#f " -r", f, wrong, true, 0 \
+	}
+
+/* Of a NIC that has dropped N frames. */
+#define DROPPED(f, wrong, n)                     \
+	{                                        \
+#f " -d " #n, f, wrong, false, n \
 	}
 
 static const struct conversation conversations[] = {
@@ -987,6 +1013,13 @@ static const struct conversation conversations[] = {
 	WRONG(rs_nak_of_first),
 	WRONG(rs_second_nak),
 	WRONG(rs_no_nak),
+	WRONG(rs_nak_of_dropped),
+	DROPPED(rs_nak_of_dropped, false, 1),
+	DROPPED(rs_nak_of_dropped_twice, true, 1),
+	DROPPED(rs_nak_of_dropped_twice, false, 2),
+	DROPPED(rs_nak_for_nothing, true, 1),
+	DROPPED(rq_no_cause, false, 1),
+	DROPPED(rq_hole, true, 1),
 	WRONG(rs_nak_for_nothing),
 	WRONG(rs_nak_wrong_psn),
 	WRONG(rs_ack_ahead),
@@ -1034,6 +1067,7 @@ static void test_conversation(void **state)
 		.rd_atomic = 4,
 		.same_qpn = true,
 		.rewritten = v->rewritten,
+		.rx_dropped = v->dropped,
 	};
 	struct talk t = { .check = rc_check_create(v->name, &config), .qpn = QPN };
 	uint64_t violations;

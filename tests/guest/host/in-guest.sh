@@ -42,7 +42,11 @@ captures=("$out"/urdma*.pcapng)
 [ ${#captures[@]} != 0 ] || exit 0
 bad=0
 "$top/tests/wire/check_capture.sh" -o "${captures[@]}" || bad=1
-"${judge[@]}" "${captures[@]}" || bad=1
+# A NIC drops what it has no room for, as when both directions of READs together need more than its PCIe link carries.
+for capture in "${captures[@]}"; do
+	nic=$(basename "$capture" .pcapng)
+	"${judge[@]}" -d "$(jq --arg nic "$nic" '.[$nic].rx_drop_full' "$out/counters.json")" "$capture" || bad=1
+done
 if [ -e "$out/faults.log" ]; then
 	echo "faults of the wire: $(jq -c '.simulator.faults.counts // {}' "$out/summary.json")"
 fi
