@@ -42,7 +42,7 @@ captures=("$out"/urdma*.pcapng)
 [ ${#captures[@]} != 0 ] || exit 0
 bad=0
 "$top/tests/wire/check_capture.sh" -o "${captures[@]}" || bad=1
-# A NIC drops what it has no room for, as when both directions of READs together need more than its PCIe link carries.
+# A NIC drops and counts frames that it has no room for, which its capture does not show.
 for capture in "${captures[@]}"; do
 	nic=$(basename "$capture" .pcapng)
 	"${judge[@]}" -d "$(jq --arg nic "$nic" '.[$nic].rx_drop_full' "$out/counters.json")" "$capture" || bad=1
