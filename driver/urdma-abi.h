@@ -11,8 +11,8 @@
  * urdma_hw.h.
  *
  * Verbs without a structure here carry nothing of ours: a provider sends them as the core defines
- * them, and whatever it adds has to be zero. Such are REG_MR, REREG_MR, DEREG_MR, ALLOC_MW (type 2
- * only; the response's rkey has the index that each binding's key has to have) and DEALLOC_MW,
+ * them, and whatever it adds has to be zero. Such are REG_MR, REREG_MR, DEREG_MR, ALLOC_MW (the
+ * response's rkey has the index that each binding's key has to have) and DEALLOC_MW,
  * MODIFY_QP and QUERY_QP, PDs, XRC domains, OPEN_QP.
  */
 #ifndef URDMA_ABI_H

@@ -30,7 +30,7 @@
 
 /* Contract version: software refuses an unknown major; minor only adds. */
 #define URDMA_VERSION_MAJOR 1
-#define URDMA_VERSION_MINOR 6
+#define URDMA_VERSION_MINOR 7
 /* "URDM" */
 #define URDMA_MAGIC 0x5552444d
 
@@ -97,6 +97,8 @@
 #define URDMA_RF_FEAT_MCAST BIT_ULL(11)
 /* QPs of type XRC_INI and XRC_TGT, XRC SRQs */
 #define URDMA_RF_FEAT_XRC BIT_ULL(12)
+/* memory windows of type 1 */
+#define URDMA_RF_FEAT_MW_1 BIT_ULL(13)
 /* RO: Ethernet function: queue pairs, log2 of the greatest rings, longest frame (no FCS, no tag) */
 #define URDMA_REG_CAP_ETH 0x0030
 #define URDMA_RF_CAP_ETH_QUEUES GENMASK_ULL(7, 0)
@@ -471,6 +473,8 @@
 #define URDMA_MRK_FAST 1
 /* memory window type 2B: unbound until BIND_MW; only PD, VARIANT and KIND are used */
 #define URDMA_MRK_WINDOW 2
+/* memory window type 1: the same, but bound to its PD and not to a QP, and bound again while it is */
+#define URDMA_MRK_WINDOW_1 3
 #define URDMA_CMD_MR2_VA GENMASK_ULL(63, 0)
 #define URDMA_CMD_MR3_LENGTH GENMASK_ULL(63, 0)
 #define URDMA_CMD_MR4_ADDR GENMASK_ULL(63, 0)

@@ -478,15 +478,16 @@ int urdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	return 0;
 }
 
-/* Type 2B: bound by a work request, to the QP of that request. */
+/* Bound by a work request: type 1 to its PD, type 2B to the QP of that request. */
 int urdma_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {
 	struct urdma_dev *dev = to_udev(ibmw->device);
+	bool type_1 = ibmw->type == IB_MW_TYPE_1;
 	u64 cmd[URDMA_CMD_WORDS] = {};
 	u32 key;
 	int err;
 
-	if (ibmw->type != IB_MW_TYPE_2)
+	if (!(dev->caps.features & (type_1 ? URDMA_RF_FEAT_MW_1 : URDMA_RF_FEAT_MW_2B)))
 		return -EOPNOTSUPP;
 	if (!urdma_udata_is_empty(udata))
 		return -EINVAL;
@@ -495,7 +496,7 @@ int urdma_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 		return err;
 	cmd[1] = FIELD_PREP(URDMA_CMD_MR1_PD, to_upd(ibmw->pd)->pdn) |
 		 FIELD_PREP(URDMA_CMD_MR1_PAGE_SHIFT, PAGE_SHIFT) |
-		 FIELD_PREP(URDMA_CMD_MR1_KIND, URDMA_MRK_WINDOW);
+		 FIELD_PREP(URDMA_CMD_MR1_KIND, type_1 ? URDMA_MRK_WINDOW_1 : URDMA_MRK_WINDOW);
 	err = urdma_key_create(dev, key, cmd);
 	if (err) {
 		urdma_key_free(dev, key, key + 1);

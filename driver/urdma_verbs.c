@@ -79,8 +79,11 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 		attr->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 		attr->max_fast_reg_page_list_len = URDMA_MAX_FAST_PAGES;
 	}
-	if (caps->features & URDMA_RF_FEAT_MW_2B) {
+	if (caps->features & URDMA_RF_FEAT_MW_1)
+		attr->device_cap_flags |= IB_DEVICE_MEM_WINDOW;
+	if (caps->features & URDMA_RF_FEAT_MW_2B)
 		attr->device_cap_flags |= IB_DEVICE_MEM_WINDOW_TYPE_2B;
+	if (caps->features & (URDMA_RF_FEAT_MW_1 | URDMA_RF_FEAT_MW_2B)) {
 		/* out of the same indexes as regions */
 		attr->max_mw = caps->num_mr - URDMA_FIRST_MR;
 	}
@@ -518,7 +521,7 @@ static const struct ib_device_ops urdma_mem_mgt_ops = {
 	.map_mr_sg = urdma_map_mr_sg,
 };
 
-/* memory windows of type 2B */
+/* memory windows */
 static const struct ib_device_ops urdma_mw_ops = {
 	.alloc_mw = urdma_alloc_mw,
 	.dealloc_mw = urdma_dealloc_mw,
@@ -597,7 +600,7 @@ static void urdma_ib_init(struct urdma_dev *dev, struct ib_device *ibdev)
 		ib_set_device_ops(ibdev, &urdma_kverbs_ops);
 	if (dev->caps.features & URDMA_RF_FEAT_MEM_MGT)
 		ib_set_device_ops(ibdev, &urdma_mem_mgt_ops);
-	if (dev->caps.features & URDMA_RF_FEAT_MW_2B)
+	if (dev->caps.features & (URDMA_RF_FEAT_MW_1 | URDMA_RF_FEAT_MW_2B))
 		ib_set_device_ops(ibdev, &urdma_mw_ops);
 	if (dev->caps.features & URDMA_RF_FEAT_UD)
 		ib_set_device_ops(ibdev, &urdma_ud_ops);

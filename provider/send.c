@@ -143,6 +143,30 @@ static int urdma_put_send(struct urdma_qp *qp, uint16_t head, const struct ibv_s
 	return 0;
 }
 
+/*
+ * A window of type 1, which no work request of the program may bind. The NIC knows the type, so the
+ * WQE is that of a type 2 window. Each binding gives the window its next key.
+ */
+int urdma_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct ibv_mw window = *mw;
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = bind->wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = bind->send_flags,
+		.bind_mw = { &window, ibv_inc_rkey(mw->rkey), bind->bind_info },
+	};
+	int err;
+
+	if (mw->type != IBV_MW_TYPE_1)
+		return EINVAL;
+	window.type = IBV_MW_TYPE_2;
+	err = urdma_post_send(qp, &wr, &bad);
+	if (!err)
+		mw->rkey = wr.bind_mw.rkey;
+	return err;
+}
+
 /* Posting in ERR is right: what is posted is flushed. */
 bool urdma_may_send(const struct ibv_qp *qp)
 {

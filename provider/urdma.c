@@ -15,6 +15,7 @@ static void urdma_free_context(struct ibv_context *ibctx);
 
 static const struct verbs_context_ops urdma_ops = {
 	.alloc_mw = urdma_alloc_mw,
+	.bind_mw = urdma_bind_mw,
 	.alloc_parent_domain = urdma_alloc_parent_domain,
 	.alloc_pd = urdma_alloc_pd,
 	.alloc_td = urdma_alloc_td,

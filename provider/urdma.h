@@ -343,6 +343,7 @@ uint32_t urdma_rq_max_sge(const struct urdma_context *ctx, const struct urdma_wq
 /* send.c */
 uint32_t urdma_opcodes(uint64_t features);
 int urdma_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int urdma_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 
 /* send_ex.c */
 void urdma_set_wr_ops(struct urdma_qp *qp);

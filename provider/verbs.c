@@ -87,6 +87,7 @@ int urdma_dereg_mr(struct verbs_mr *vmr)
 
 struct ibv_mw *urdma_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
+	uint64_t needed = type == IBV_MW_TYPE_1 ? URDMA_RF_FEAT_MW_1 : URDMA_RF_FEAT_MW_2B;
 	struct ib_uverbs_alloc_mw_resp resp;
 	struct ibv_alloc_mw cmd;
 	struct ibv_mw *mw;
@@ -94,9 +95,8 @@ struct ibv_mw *urdma_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 
 	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
 		goto err_errno;
-	/* Windows are bound by work requests only. */
 	err = EOPNOTSUPP;
-	if (type != IBV_MW_TYPE_2 || !(to_uctx(pd->context)->features & URDMA_RF_FEAT_MW_2B))
+	if (!(to_uctx(pd->context)->features & needed))
 		goto err_errno;
 	err = ENOMEM;
 	mw = calloc(1, sizeof(*mw));

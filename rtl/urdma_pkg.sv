@@ -148,9 +148,10 @@ package urdma_pkg;
     MRO_CREATE,      // ctl: an index that is free; ctl has checked rights and format
     MRO_DESTROY,     // ctl: by index alone; MRO_BUSY while windows are bound to the region
     MRO_REG,         // tx, REG_MR: a FAST region that is invalid becomes valid with the key, rights, range, table given
-    MRO_INV_LOCAL,   // tx, LOCAL_INV: a FAST region becomes invalid, a window unbound
+    MRO_INV_LOCAL,   // tx, LOCAL_INV: a FAST region becomes invalid, a window of type 2B unbound
     MRO_INV_REMOTE,  // rx, SEND with invalidate: the same; a window only through the QP it is bound to
-    MRO_BIND,        // tx, BIND_MW: a window that is unbound is bound to the range of the region lkey
+    MRO_BIND,        // tx, BIND_MW: a window is bound to the range of the region lkey; one of type 2B has to be unbound,
+                     // one of type 1 is unbound before, and with len 0 it stays so
     MRO_QP_END       // ctl, RESET and DESTROY of a QP: one window bound to it is unbound; MRO_BUSY: ask again, MRO_OK:
                      // it has none
   } mr_op_e;
@@ -176,7 +177,8 @@ package urdma_pkg;
     MRO_BAD_RANGE,   // BIND: not within the region; REG: end beyond 2**64, page size, levels
     MRO_BAD_ACCESS,  // BIND: region without MW_BIND; remote write or atomic without local write of the region (REG: the same);
                      // INV_REMOTE of a FAST region without a remote right
-    MRO_BUSY         // DESTROY, INV: windows are bound; QP_END: there may be more
+    MRO_BUSY,        // DESTROY, INV: windows are bound; QP_END: there may be more
+    MRO_ENDED        // BIND: as MRO_OK, and an earlier binding of the window has ended
   } mro_status_e;
 
   localparam int MROC_CTL = 0;

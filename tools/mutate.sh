@@ -20,7 +20,7 @@ jobs=${JOBS:-$(nproc)}
 # Seconds of CPU time, which a busy machine does not use up. A good test takes a tenth of it.
 limit=${LIMIT:-300}
 # Cheap ones first.
-engine="commands errors loopback eth ring opcodes crossing unrel mcast srq many matrix send rc lumina status loss mix"
+engine="commands errors loopback eth ring opcodes crossing unrel mcast srq xrc many matrix send rc lumina status loss mix"
 cd "$top"
 
 # models_of FILE: the models of block tests that have the file, the smallest one first. The test of the

@@ -150,11 +150,12 @@ module urdma_mr
   } k1_t;
 
   k1_t k1_reg;
-  logic k1_valid_reg, k1_ready, k2_ready, head_window;
+  logic k1_valid_reg, k1_ready, k2_ready, head_window, head_2b;
 
   logic unused_ctx;  // what only operations need
   assign unused_ctx = &{1'b0, ctx_head.parent, ctx_head.bound};
-  assign head_window = ctx_head.kind == 2'(URDMA_MRK_WINDOW);
+  assign head_2b = ctx_head.kind == 2'(URDMA_MRK_WINDOW);
+  assign head_window = head_2b || ctx_head.kind == 2'(URDMA_MRK_WINDOW_1);
 
   assign k1_ready = !k1_valid_reg || k2_ready;
   assign wait_pop = wait_valid && ctx_head_valid && k1_ready;
@@ -170,7 +171,7 @@ module urdma_mr
       k1_reg.key_bad <= !wait_req.ring && (!ctx_head.valid || !ctx_head.usable || ctx_head.variant != wait_req.key[7:0]
                                            || wait_req.key[31:8+MRI_W] != '0
                                            || (head_window && (wait_req.acc & ACC_REMOTE) == '0));
-      k1_reg.pd_bad <= !wait_req.ring && (ctx_head.pd != wait_req.pd || (head_window && ctx_head.qpn != wait_req.qpn));
+      k1_reg.pd_bad <= !wait_req.ring && (ctx_head.pd != wait_req.pd || (head_2b && ctx_head.qpn != wait_req.qpn));
       k1_reg.acc_bad <= !wait_req.ring && (wait_req.acc & ~ctx_head.acc) != '0;
       k1_reg.below <= wait_req.va < ctx_head.va;
       k1_reg.rel <= wait_req.va - ctx_head.va;

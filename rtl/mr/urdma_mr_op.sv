@@ -9,6 +9,9 @@
 // atomic: no request needs two contexts (a window holds a copy of its region's table), and lookups ignore the count of
 // bound windows, which the second write changes.
 //
+// BIND of a type 1 window that is bound unbinds it first, in a pass of its own, and then begins again: 21 cycles, or 17 if
+// that was all. If the second pass refuses, the window stays unbound.
+//
 // REG invalidates the cached page table entries when it writes, because the table may be at the address of an older one.
 // Requests accepted after the answer enter the caches later.
 
@@ -94,15 +97,19 @@ module urdma_mr_op
   assign own_idx = op_reg.key[8 +: MRI_W];
 
   function automatic logic is_window(input logic [1:0] kind);
-    return kind == 2'(URDMA_MRK_WINDOW);
+    return kind == 2'(URDMA_MRK_WINDOW) || kind == 2'(URDMA_MRK_WINDOW_1);
   endfunction
 
   // a bound window, of which the region has to know
-  logic rsp_bound, own_bound_reg;
+  logic rsp_bound, own_bound_reg, own_1, again, nothing;
   assign rsp_bound = rsp_ctx.valid && rsp_ctx.usable && is_window(rsp_ctx.kind);
-  assign unbind = (state_reg == S_WAIT ? rsp_bound : own_bound_reg) && (is_inv || is_end || op_reg.op == MRO_DESTROY);
-  assign second = is_bind || unbind;
-  assign par_idx = is_bind ? op_reg.lkey[8 +: MRI_W] : own_reg.parent;
+  assign own_1 = (state_reg == S_WAIT ? rsp_ctx.kind : own_reg.kind) == 2'(URDMA_MRK_WINDOW_1);
+  assign again = is_bind && own_1;  // BIND of a window that is bound unbinds it
+  assign unbind = (state_reg == S_WAIT ? rsp_bound : own_bound_reg)
+                  && (again || is_end || op_reg.op == MRO_DESTROY || (is_inv && !own_1));
+  assign nothing = again && !unbind && op_reg.len == '0;  // to no range: it stays unbound
+  assign second = unbind || (is_bind && !nothing);
+  assign par_idx = unbind ? own_reg.parent : op_reg.lkey[8 +: MRI_W];
 
   assign rd_valid = state_reg == S_READ || state_reg == S_READ2;
   assign rd_idx = state_reg == S_READ2 ? par_idx : own_idx;
@@ -139,12 +146,13 @@ module urdma_mr_op
 
   // ---- verdict -----------------------------------------------------------------------------------------------
   mro_status_e verdict, verdict_reg;
+  logic good, ended_reg;       // ended: a binding has ended in the pass before
 
   always_comb begin
     verdict = MRO_OK;
     unique case (op_reg.op)
       MRO_CREATE:
-        if (op_reg.key[31:8+MRI_W] != '0 || own_here_reg || op_reg.kind == 2'd3) verdict = MRO_BAD_KEY;
+        if (op_reg.key[31:8+MRI_W] != '0 || own_here_reg) verdict = MRO_BAD_KEY;
       MRO_DESTROY:
         // by index: software chooses variants with REG and BIND, which the command queue does not follow
         if (!own_here_reg) verdict = MRO_BAD_KEY;
@@ -155,14 +163,16 @@ module urdma_mr_op
         else if (wrap_reg || format_bad_reg) verdict = MRO_BAD_RANGE;
         else if (change_reg && (op_reg.acc & ACC_LOCAL_WRITE) == '0) verdict = MRO_BAD_ACCESS;
       MRO_INV_LOCAL, MRO_INV_REMOTE:
-        if (!own_here_reg || !own_variant_reg || !own_reg.usable || own_reg.kind == 2'(URDMA_MRK_REGION))
+        if (!own_here_reg || !own_variant_reg || !own_reg.usable || own_1 || own_reg.kind == 2'(URDMA_MRK_REGION))
           verdict = MRO_BAD_KEY;
         else if (!own_pd_reg || (is_window(own_reg.kind) && !own_qpn_reg)) verdict = MRO_BAD_PD;
         else if (op_reg.op == MRO_INV_REMOTE && !is_window(own_reg.kind) && (own_reg.acc & ACC_REMOTE) == '0)
           verdict = MRO_BAD_ACCESS;
         else if (own_reg.bound != '0) verdict = MRO_BUSY;
       MRO_BIND:
-        if (!own_here_reg || !is_window(own_reg.kind) || own_reg.usable || !par_good_reg) verdict = MRO_BAD_KEY;
+        if (!own_here_reg || !is_window(own_reg.kind)) verdict = MRO_BAD_KEY;
+        else if (unbind || nothing) verdict = own_pd_reg ? MRO_OK : MRO_BAD_PD;
+        else if (own_reg.usable || !par_good_reg) verdict = MRO_BAD_KEY;
         else if (!own_pd_reg || !par_pd_reg) verdict = MRO_BAD_PD;
         // a type 2 window is not bound to nothing (IBA volume 1, o10-37.2.40)
         else if (empty_reg || below_reg || rel_reg > par_reg.len || par_reg.len - rel_reg < op_reg.len)
@@ -198,7 +208,9 @@ module urdma_mr_op
       end
       MRO_DESTROY: own_next = '0;
       MRO_INV_LOCAL, MRO_INV_REMOTE, MRO_QP_END: own_next.usable = 1'b0;
-      default: begin  // REG, BIND
+      default: if (unbind || nothing) begin
+        own_next.usable = 1'b0;
+      end else begin  // REG, BIND
         own_next.usable = 1'b1;
         own_next.variant = op_reg.key[7:0];
         own_next.va = op_reg.va;
@@ -217,10 +229,11 @@ module urdma_mr_op
       end
     endcase
     par_next = par_reg;
-    par_next.bound = is_bind ? par_reg.bound + 1'b1 : par_reg.bound - 1'b1;
+    par_next.bound = unbind ? par_reg.bound - 1'b1 : par_reg.bound + 1'b1;
   end
 
-  assign wr_valid = (state_reg == S_WRITE || state_reg == S_WRITE2) && verdict_reg == MRO_OK;
+  assign good = verdict_reg == MRO_OK || verdict_reg == MRO_ENDED;
+  assign wr_valid = (state_reg == S_WRITE || state_reg == S_WRITE2) && good;
   assign wr_idx = state_reg == S_WRITE2 ? par_idx : own_idx;
   assign wr_ctx = state_reg == S_WRITE2 ? par_next : own_next;
   assign flush = wr_valid && op_reg.op == MRO_REG;
@@ -229,8 +242,8 @@ module urdma_mr_op
   assign mro_rsp = verdict_reg;
 
   assign list_head_req = take && grant_op.op == MRO_QP_END;
-  assign list_insert = state_reg == S_WRITE && wr_valid && is_bind;
-  assign list_remove = state_reg == S_WRITE && wr_valid && unbind;
+  assign list_insert = state_reg == S_WRITE && wr_valid && is_bind && !own_1;
+  assign list_remove = state_reg == S_WRITE && wr_valid && unbind && !own_1;
   assign list_qpn = list_head_req ? grant_op.qpn : is_bind ? op_reg.qpn : own_reg.qpn;
   assign list_idx = own_idx;
 
@@ -246,7 +259,9 @@ module urdma_mr_op
     end
     if (state_reg == S_WAIT2 && rsp_valid) par_reg <= rsp_ctx;
     if (state_reg == S_HEAD) verdict_reg <= MRO_OK;
-    if (state_reg == S_VERDICT) verdict_reg <= verdict;
+    if (state_reg == S_VERDICT) verdict_reg <= (verdict == MRO_OK && ended_reg) ? MRO_ENDED : verdict;
+    if (take) ended_reg <= 1'b0;
+    else if (state_reg == S_WRITE2 && is_bind && unbind) ended_reg <= good;
     // the answer after the writes: there may be more
     if (state_reg == S_WRITE2 && is_end) verdict_reg <= MRO_BUSY;
 
@@ -263,7 +278,7 @@ module urdma_mr_op
         S_COMPARE: state_reg <= S_VERDICT;
         S_VERDICT: state_reg <= S_WRITE;
         S_WRITE: state_reg <= second ? S_WRITE2 : S_ANSWER;
-        S_WRITE2: state_reg <= S_ANSWER;
+        S_WRITE2: state_reg <= (is_bind && unbind && good) ? S_READ : S_ANSWER;
         default: state_reg <= S_IDLE;  // S_ANSWER
       endcase
     end
@@ -274,7 +289,7 @@ module urdma_mr_op
     if (!rst && state_reg == S_VERDICT && is_end) a_end: assert (unbind && own_reg.qpn == op_reg.qpn)
       else $error("%m: the list of a QP holds a window that is not bound to it");
   always_ff @(posedge clk)
-    if (!rst && state_reg == S_WRITE2 && wr_valid && !is_bind) a_count: assert (par_reg.valid && par_reg.bound != '0)
+    if (!rst && state_reg == S_WRITE2 && wr_valid && unbind) a_count: assert (par_reg.valid && par_reg.bound != '0)
       else $error("%m: more windows unbound than were bound");
 `endif
 

@@ -376,7 +376,6 @@ module urdma_cmdq
           end
           op_mr: begin
             if (!pd_ok_reg) status = 8'(URDMA_CS_BAD_PD);
-            else if (mr_kind > 2'(URDMA_MRK_WINDOW)) status = 8'(URDMA_CS_BAD_ATTR);
             // the rest of the command means nothing for what is not usable yet
             else if (mr_kind != 2'(URDMA_MRK_REGION)) ;
             // remote writing needs the local right (volume 1, 10.6.3)

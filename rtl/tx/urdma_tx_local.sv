@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Local operations: LOCAL_INV, REG_MR, BIND_MW are given to urdma_mr, one at a time, in order of arrival.
 //
-// Translations after the answer see the new state. A LOCAL_INV also waits until rx has written all that had been checked
-// with the key before (sync), so nothing arrives after its completion. Both are bounded. Of each QP there is at most one
+// Translations after the answer see the new state. An operation that ends the use of a key, LOCAL_INV or BIND_MW of a
+// type 1 window that was bound, also waits until rx has written all that had been checked with the key before (sync), so
+// nothing arrives after its completion. Both are bounded. Of each QP there is at most one
 // operation here; if DEPTH QPs wait, further ones are refused and try again in a later turn.
 
 `resetall
@@ -66,9 +67,9 @@ module urdma_tx_local
         if ((state_reg == S_ASK) && mro_ready) state_reg <= S_RSP;
         if (mro_rsp_valid) begin
           // "memory management operation error" of IBA volume 1, 11.6.2, has this name in the verbs
-          status_reg <= (mro_rsp == MRO_OK) ? 8'(URDMA_WC_SUCCESS) : 8'(URDMA_WC_MW_BIND_ERR);
+          status_reg <= (mro_rsp == MRO_OK || mro_rsp == MRO_ENDED) ? 8'(URDMA_WC_SUCCESS) : 8'(URDMA_WC_MW_BIND_ERR);
           // sync_done of the sync before has to have fallen; it does so at once
-          state_reg <= ((l.op.op == MRO_INV_LOCAL) && (mro_rsp == MRO_OK)) ? S_SYNC : S_DONE;
+          state_reg <= (((l.op.op == MRO_INV_LOCAL) && (mro_rsp == MRO_OK)) || (mro_rsp == MRO_ENDED)) ? S_SYNC : S_DONE;
         end
       end
       S_SYNC: if (sync_done) state_reg <= S_DONE;

@@ -352,6 +352,21 @@ static void send_with_invalidate(void **state)
 	stop();
 }
 
+/* Whatever the CQs hold of a pair that has ended; then it works again. */
+static void revive_pair(unsigned int pair)
+{
+	struct urdma_eh_cqe cqe;
+
+	settle();
+	for (unsigned int n = 0; n < 2; n++) {
+		while (urdma_eh_poll_cq(&rig.side[n].send_cq, &cqe, 1))
+			assert_int_equal(cqe.qpn, RIG_QPN(pair));
+		while (urdma_eh_poll_cq(&rig.side[n].recv_cq, &cqe, 1))
+			assert_int_equal(cqe.qpn, RIG_QPN(pair));
+	}
+	reconnect(pair, 3);
+}
+
 /* ---- memory windows ------------------------------------------------------------------------ */
 
 static void bind(struct urdma_eh_mr *mw, uint8_t variant, unsigned int access,
@@ -453,22 +468,105 @@ static void windows(void **state)
 	stop();
 }
 
-/* ---- LOCAL_INV and the end of its QP --------------------------------------------------------- */
-
-/* Whatever the CQs hold of a QP that has ended; then the pair works again. */
-static void revive(void)
+/*
+ * A window of type 1: any QP of its PD uses it, it outlives the QP that bound it, and it is bound
+ * again while it is bound. WRITEs through the old key may be under way then: when the binding is
+ * reported, none of them changes memory any more.
+ */
+static void windows_of_type_1(void **state)
 {
-	struct urdma_eh_cqe cqe;
+	struct urdma_eh_mr region, mw;
+	const uint64_t va = 0x7000000;
+	struct rig_side *owner;
+	unsigned int cut = 0;
+	uint8_t *p;
 
-	settle();
-	for (unsigned int n = 0; n < 2; n++) {
-		while (urdma_eh_poll_cq(&rig.side[n].send_cq, &cqe, 1))
-			assert_int_equal(cqe.qpn, RIG_QPN(0));
-		while (urdma_eh_poll_cq(&rig.side[n].recv_cq, &cqe, 1))
-			assert_int_equal(cqe.qpn, RIG_QPN(0));
+	(void)state;
+	start(2, NULL);
+	owner = &rig.side[1];
+	p = owner->buffer + (1u << 20);
+	assert_int_equal(urdma_eh_create_mr(owner->eh, FAST, 7, RIG_PD,
+					    ALL_ACCESS | URDMA_ACC_MW_BIND, p, 65536, va, &region),
+			 0);
+	assert_int_equal(
+		urdma_eh_create_mr_kind(owner->eh, WINDOW, 1, RIG_PD, URDMA_MRK_WINDOW_1, &mw), 0);
+	refused(URDMA_WR_WRITE, va, mw.key, 8, "a window before it is bound");
+	bind(&mw, 2, URDMA_ACC_REMOTE_WRITE, &region, va + 4000, 5000, URDMA_WC_SUCCESS);
+	for (unsigned int pair = 0; pair < 2; pair++) {
+		struct rig_side *side = &rig.side[0];
+		struct urdma_eh_sge sge = { (uintptr_t)side->buffer, 5000, side->mr.key };
+		struct urdma_eh_send wr = { .opcode = URDMA_WR_WRITE,
+					    .signaled = true,
+					    .raddr = va + 4000,
+					    .rkey = mw.key,
+					    .sge = &sge,
+					    .n_sge = 1 };
+
+		rig_fill(side->buffer, 5000, 5 + pair);
+		assert_int_equal(urdma_eh_post_send(&side->qp[pair], &wr), 0);
+		assert_int_equal(send_status(0, pair), URDMA_WC_SUCCESS);
+		assert_int_equal(rig_verify(p + 4000, 5000, 5 + pair), 5000);
 	}
+	refused(URDMA_WR_WRITE, va + 3999, mw.key, 1, "one byte before the window");
+	granted(URDMA_WR_WRITE, va + 4000, mw.key, 8, "behind the RESET of the QP that bound it");
+	/* nobody invalidates it */
+	local_inv(mw.key, URDMA_WC_MW_BIND_ERR);
 	reconnect(0, 3);
+	granted(URDMA_WR_WRITE, va + 4000, mw.key, 8, "behind a LOCAL_INV, which is refused");
+	assert_int_equal(urdma_eh_destroy_mr(&region), URDMA_CS_BUSY);
+	/* bound again */
+	bind(&mw, 3, URDMA_ACC_REMOTE_READ, &region, va, 100, URDMA_WC_SUCCESS);
+	granted(URDMA_WR_READ, va, mw.key, 100, "READ through the new binding");
+	refused(URDMA_WR_READ, va, WINDOW << 8 | 2, 8, "the key of the old one");
+	/* to nothing */
+	bind(&mw, 4, 0, &region, 0, 0, URDMA_WC_SUCCESS);
+	refused(URDMA_WR_READ, va, mw.key, 1, "a window that is bound to nothing");
+	bind(&mw, 5, URDMA_ACC_REMOTE_READ, &region, va, 65537, URDMA_WC_MW_BIND_ERR);
+	reconnect(0, 3);
+	refused(URDMA_WR_READ, va, WINDOW << 8 | 5, 1, "a binding that was refused");
+
+	for (unsigned int round = 0; round < 60; round++) {
+		enum { WRITES = 16, BYTES = 4096 };
+		struct rig_side *peer = &rig.side[0];
+		struct urdma_eh_sge sge = { (uintptr_t)peer->buffer, BYTES, peer->mr.key };
+		struct urdma_eh_send wr = {
+			.opcode = URDMA_WR_WRITE, .sge = &sge, .n_sge = 1, .raddr = va
+		};
+		size_t came = 0;
+
+		bind(&mw, (uint8_t)(10 + 2 * round), URDMA_ACC_REMOTE_WRITE, &region, va,
+		     WRITES * BYTES, URDMA_WC_SUCCESS);
+		wr.rkey = mw.key;
+		memset(p, 0, WRITES * BYTES);
+		memset(peer->buffer, 0x5a, BYTES);
+		for (unsigned int i = 0; i < WRITES; i++, wr.raddr += BYTES)
+			assert_int_equal(urdma_eh_put_send(&peer->qp[1], &wr), 0);
+		urdma_eh_ring_sq(&peer->qp[1]);
+		rig_check(&rig,
+			  urdma_cosim_run_until(rig.cosim,
+						urdma_cosim_now(rig.cosim) + 150 + 37 * round),
+			  "run");
+		bind(&mw, (uint8_t)(11 + 2 * round), URDMA_ACC_REMOTE_READ, &region, va, 8,
+		     URDMA_WC_SUCCESS);
+		/* reported: what memory has now, it keeps */
+		for (size_t i = 0; i < WRITES * BYTES; i++)
+			came += p[i] == 0x5a;
+		memset(p, 0, WRITES * BYTES);
+		settle();
+		for (size_t i = 0; i < WRITES * BYTES; i++)
+			if (p[i])
+				fail_msg("round %u: a byte written behind the new binding", round);
+		cut += came > 0 && came < WRITES * BYTES;
+		revive_pair(1);
+	}
+	print_message("%u bindings fell among the WRITEs\n", cut);
+	assert_true(cut > 10);
+	assert_int_equal(urdma_eh_destroy_mr(&mw), 0);
+	assert_int_equal(urdma_eh_destroy_mr(&region), 0);
+	stop();
 }
+
+/* ---- LOCAL_INV and the end of its QP --------------------------------------------------------- */
 
 /*
  * The peer reads through a window while its owner invalidates it: the READs that are taken are
@@ -523,7 +621,7 @@ static void window_invalidated_under_reads(void **state)
 		}
 		settle();
 		ended += rig_qp_state(&owner->qp[0]) == URDMA_QPS_ERR;
-		revive();
+		revive_pair(0);
 	}
 	print_message("%u of %u QPs were ended by a READ\n", ended, ROUNDS);
 	assert_true(ended > ROUNDS / 2);
@@ -594,7 +692,7 @@ static void invalidated_or_flushed(void **state)
 		if (send_status(1, 1))
 			fail_msg("%u cycles: LOCAL_INV is flushed, and the key is dead",
 				 30 * round);
-		revive();
+		revive_pair(0);
 	}
 	print_message("%u done, %u flushed\n", count[1], count[0]);
 	assert_true(count[0] > 5 && count[1] > 5);
@@ -892,6 +990,7 @@ int main(void)
 		cmocka_unit_test(fast_registration),
 		cmocka_unit_test(send_with_invalidate),
 		cmocka_unit_test(windows),
+		cmocka_unit_test(windows_of_type_1),
 		cmocka_unit_test(window_invalidated_under_reads),
 		cmocka_unit_test(invalidated_or_flushed),
 		cmocka_unit_test(draining),

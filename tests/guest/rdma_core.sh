@@ -33,8 +33,6 @@ may_skip=(
 	# device memory, dmabuf
 	"test_[a-z_]*\..*: 'Device memory is"
 	"test_mr\.test_dmabuf_.*: 'Device /dev/dri"
-	# memory windows of type 1
-	"test_mr\.test_(invalidate_mw_type1|mw_type1): 'Create MW"
 	# on-demand paging
 	"test_odp\..*: 'ODP is not"
 	# FLUSH, ATOMIC WRITE

@@ -92,7 +92,7 @@ static int open_with(uint64_t features)
 #define ALL_FEATURES                                                              \
 	(URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE | URDMA_RF_FEAT_RC_READ | \
 	 URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B |  \
-	 URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD)
+	 URDMA_RF_FEAT_MW_1 | URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD)
 
 static int setup(void **state)
 {
@@ -506,6 +506,58 @@ static void binding_takes_the_windows_index(void **state)
 	fake_ops->dereg_mr(container_of(mr, struct verbs_mr, ibv_mr));
 }
 
+static void expect_bind(struct ibv_mw *mw, struct ibv_mw_bind *bind, const uint64_t *words)
+{
+	uint32_t key = ibv_inc_rkey(mw->rkey);
+
+	memset((void *)fake_urdma_sqe(next_sqe), 0xee, 64);
+	silence();
+	assert_int_equal(fake_ops->bind_mw(qp, mw, bind), 0);
+	assert_memory_equal(fake_urdma_sqe(next_sqe), words, 64);
+	assert_int_equal(words[3], key);
+	assert_int_equal(mw->rkey, key);
+	assert_int_equal(mw->type, IBV_MW_TYPE_1);
+	expect_doorbell(URDMA_DB_SQ, qp->qp_num, 0, (uint16_t)(next_sqe + 1));
+	complete_send(next_sqe++);
+	expect_poll(cq, bind->wr_id);
+}
+
+/* A type 1 window is bound by a verb of its own, which chooses the key. */
+static void binding_of_type_1(void **state)
+{
+	struct ibv_mr *mr = fake_ops->reg_mr(pd, &one_sge, 4096, 0, IBV_ACCESS_MW_BIND);
+	struct ibv_mw *mw = fake_ops->alloc_mw(pd, IBV_MW_TYPE_1);
+	struct ibv_mw *other = fake_ops->alloc_mw(pd, IBV_MW_TYPE_2);
+	struct ibv_mw_bind bind = {
+		.wr_id = 77,
+		.bind_info = { mr, 0x2000, 512, IBV_ACCESS_REMOTE_READ },
+	};
+	uint64_t words[8] = { W0(10, 0), 0, 0x2000, 0, 512, 0, IBV_ACCESS_REMOTE_READ, 0 };
+	uint64_t nothing[8] = { W0(10, 0) };
+	uint32_t key;
+
+	assert_true(mr && mw && other && mw->type == IBV_MW_TYPE_1);
+	words[1] = mr->lkey;
+	words[3] = ibv_inc_rkey(mw->rkey);
+	expect_bind(mw, &bind, words);
+	bind.bind_info = (struct ibv_mw_bind_info){ 0 };
+	nothing[3] = ibv_inc_rkey(mw->rkey);
+	expect_bind(mw, &bind, nothing);
+	/* What is not posted changes no key. */
+	key = other->rkey;
+	assert_int_equal(fake_ops->bind_mw(qp, other, &bind), EINVAL);
+	assert_int_equal(other->rkey, key);
+	do
+		key = mw->rkey;
+	while (!fake_ops->bind_mw(qp, mw, &bind));
+	assert_int_equal(fake_ops->bind_mw(qp, mw, &bind), ENOMEM);
+	assert_int_equal(mw->rkey, key);
+
+	fake_ops->dealloc_mw(mw);
+	fake_ops->dealloc_mw(other);
+	fake_ops->dereg_mr(container_of(mr, struct verbs_mr, ibv_mr));
+}
+
 static void bad_bindings(void **state)
 {
 	struct ibv_pd *other = fake_ops->alloc_pd(ctx);
@@ -575,6 +627,11 @@ static void what_the_device_cannot_do(void **state)
 	}
 	errno = 0;
 	assert_null(fake_ops->alloc_mw(pd, IBV_MW_TYPE_2));
+	assert_int_equal(errno, EOPNOTSUPP);
+	teardown(NULL);
+	open_with(ALL_FEATURES & ~URDMA_RF_FEAT_MW_1);
+	errno = 0;
+	assert_null(fake_ops->alloc_mw(pd, IBV_MW_TYPE_1));
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
@@ -1182,6 +1239,7 @@ int main(void)
 		TEST(bad_lists_of_elements),
 		TEST(inline_data),
 		TEST(binding_takes_the_windows_index),
+		TEST(binding_of_type_1),
 		TEST(bad_bindings),
 		TEST(what_the_device_cannot_do),
 		TEST(states_that_may_post),

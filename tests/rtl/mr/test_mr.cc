@@ -34,7 +34,7 @@ enum {
 	QP_END = MRO_QP_END,
 	OPS
 };
-enum { KIND_REGION, KIND_FAST, KIND_WINDOW };
+enum { KIND_REGION, KIND_FAST, KIND_WINDOW, KIND_WINDOW_1 };
 enum { LOCAL_WRITE = 1, REMOTE_WRITE = 2, REMOTE_READ = 4, REMOTE_ATOMIC = 8, MW_BIND = 16 };
 enum { REMOTE = REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC };
 
@@ -82,10 +82,12 @@ struct answer {
 };
 
 // What may be answered to a request: one taken while an operation is under way may see the
-// contexts from before or from after it, but not a mixture.
+// contexts from before or from after it, but not a mixture. BIND of a type 1 window that is bound
+// has a state between: unbound.
+enum { STATES = 3 };
 struct expected {
-	std::vector<struct answer> may[2];
-	bool alive[2];
+	std::vector<struct answer> may[STATES];
+	bool alive[STATES];
 	unsigned int given;
 };
 
@@ -101,6 +103,8 @@ struct bench {
 	std::unordered_map<uint64_t, uint64_t> mem; // 64-bit words by address
 	struct region region[REGIONS];
 	struct region after[REGIONS]; // when the operation under way is done
+	struct region between[REGIONS];
+	bool ended; // the operation under way ends a binding first
 	std::deque<struct expected> expect[CLIENTS];
 	std::deque<struct op> ops[OP_CLIENTS];
 	int op_client; // whose operation is under way, -1: none
@@ -123,6 +127,7 @@ static void check_answer(struct bench *b, int c)
 	unsigned int lsb = c * mr_rsp_t_W;
 	struct expected *e;
 	struct answer got;
+	bool any = false;
 
 	got.last = FIELD_GET(w, lsb, mr_rsp_t, last);
 	got.len = FIELD_GET(w, lsb, mr_rsp_t, len);
@@ -131,19 +136,21 @@ static void check_answer(struct bench *b, int c)
 	if (b->expect[c].empty())
 		fail_msg("cycle %lu: client %d has an answer that it did not ask for", b->now, c);
 	e = &b->expect[c].front();
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < STATES; i++) {
 		const struct answer *want = &e->may[i][e->given];
 
-		if (!e->alive[i])
-			continue;
 		e->alive[i] =
-			got.status == want->status && got.last == want->last &&
+			e->alive[i] && got.status == want->status && got.last == want->last &&
 			(want->status != MR_OK || (got.addr == want->addr && got.len == want->len));
-		if (!e->alive[i] && !e->alive[0] && !e->alive[1])
-			fail_msg("cycle %lu client %d: status %u addr %lx len %u last %d, "
-				 "should be status %u addr %lx len %u last %d",
-				 b->now, c, got.status, got.addr, got.len, got.last, want->status,
-				 want->addr, want->len, want->last);
+		any |= e->alive[i];
+	}
+	if (!any) {
+		const struct answer *want = &e->may[0][e->given];
+
+		fail_msg("cycle %lu client %d: status %u addr %lx len %u last %d, "
+			 "should be status %u addr %lx len %u last %d",
+			 b->now, c, got.status, got.addr, got.len, got.last, want->status,
+			 want->addr, want->len, want->last);
 	}
 	e->given++;
 	if (got.last)
@@ -204,6 +211,24 @@ static unsigned int end_of_qp(struct region *r, unsigned int qpn)
 	return MRO_BUSY;
 }
 
+static bool is_window(unsigned int kind)
+{
+	return kind == KIND_WINDOW || kind == KIND_WINDOW_1;
+}
+
+// BIND of a type 1 window that is bound first ends that binding, whatever comes of the new one.
+static bool end_of_binding(struct region *r, const struct op *op)
+{
+	struct region *own = &r[(op->key >> 8) % REGIONS];
+
+	if (op->op != BIND || op->key >> 8 >= REGIONS || !own->valid || !own->usable ||
+	    own->kind != KIND_WINDOW_1 || own->pd != op->pd)
+		return false;
+	own->usable = false;
+	r[own->parent].bound--;
+	return true;
+}
+
 // The rules of mr_op_e and mro_status_e; changes r only if all of them hold.
 static unsigned int apply(struct region *r, const struct op *op)
 {
@@ -215,7 +240,7 @@ static unsigned int apply(struct region *r, const struct op *op)
 		return end_of_qp(r, op->qpn);
 	if (op->key >> 8 >= REGIONS)
 		return MRO_BAD_KEY;
-	if (op->op == CREATE ? own->valid || op->kind > KIND_WINDOW : !own->valid)
+	if (op->op == CREATE ? own->valid : !own->valid)
 		return MRO_BAD_KEY;
 	switch (op->op) {
 	case CREATE:
@@ -243,7 +268,8 @@ static unsigned int apply(struct region *r, const struct op *op)
 		break;
 	case INV_LOCAL:
 	case INV_REMOTE:
-		if (!own->usable || own->variant != variant || own->kind == KIND_REGION)
+		if (!own->usable || own->variant != variant || own->kind == KIND_REGION ||
+		    own->kind == KIND_WINDOW_1)
 			return MRO_BAD_KEY;
 		if (own->pd != op->pd || (own->kind == KIND_WINDOW && own->qpn != op->qpn))
 			return MRO_BAD_PD;
@@ -258,14 +284,17 @@ static unsigned int apply(struct region *r, const struct op *op)
 	case DESTROY:
 		if (own->bound)
 			return MRO_BUSY;
-		if (own->kind == KIND_WINDOW && own->usable)
+		if (is_window(own->kind) && own->usable)
 			r[own->parent].bound--;
 		*own = {};
 		return MRO_OK;
 	default: // BIND
-		if (own->kind != KIND_WINDOW || own->usable || op->lkey >> 8 >= REGIONS ||
-		    !par->valid || !par->usable || par->kind == KIND_WINDOW || par->all ||
-		    par->variant != (op->lkey & 0xff))
+		if (!is_window(own->kind))
+			return MRO_BAD_KEY;
+		if (own->kind == KIND_WINDOW_1 && (own->usable || !op->len))
+			return own->pd == op->pd ? MRO_OK : MRO_BAD_PD;
+		if (own->usable || op->lkey >> 8 >= REGIONS || !par->valid || !par->usable ||
+		    is_window(par->kind) || par->all || par->variant != (op->lkey & 0xff))
 			return MRO_BAD_KEY;
 		if (own->pd != op->pd || par->pd != op->pd)
 			return MRO_BAD_PD;
@@ -347,8 +376,8 @@ static void check_ops(struct bench *b)
 		if (b->now - b->op_taken > b->op_longest)
 			b->op_longest = b->now - b->op_taken;
 		memcpy(b->region, b->after, sizeof(b->region));
-		b->op_refused +=
-			b->op_status != MRO_OK && b->ops[b->op_client].front().op != QP_END;
+		b->op_refused += b->op_status != MRO_OK && b->op_status != MRO_ENDED &&
+				 b->ops[b->op_client].front().op != QP_END;
 		b->ops[b->op_client].pop_front();
 		b->op_client = -1;
 		b->op_done++;
@@ -359,22 +388,29 @@ static void check_ops(struct bench *b)
 		assert_int_equal(b->op_client, -1);
 		b->op_client = c;
 		b->op_taken = b->now;
-		memcpy(b->after, b->region, sizeof(b->region));
+		memcpy(b->between, b->region, sizeof(b->region));
+		b->ended = end_of_binding(b->between, &b->ops[c].front());
+		memcpy(b->after, b->between, sizeof(b->region));
 		b->op_status = apply(b->after, &b->ops[c].front());
 		if (b->op_status != MRO_OK && b->ops[c].front().op != QP_END)
-			assert_memory_equal(b->after, b->region, sizeof(b->region));
+			assert_memory_equal(b->after, b->between, sizeof(b->region));
+		if (b->op_status == MRO_OK && b->ended)
+			b->op_status = MRO_ENDED;
 	}
 }
 
 static void expect_answer(struct bench *b, int c, const struct request *rq)
 {
-	struct expected e = { {}, { true, b->op_client >= 0 }, 0 };
+	bool busy = b->op_client >= 0;
+	struct expected e = { {}, { true, busy, busy && b->ended }, 0 };
 
 	predict(b, b->region, rq, &e.may[0]);
 	if (e.alive[1])
 		predict(b, b->after, rq, &e.may[1]);
+	if (e.alive[2])
+		predict(b, b->between, rq, &e.may[2]);
 	// past the end of the shorter one
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < STATES; i++)
 		e.may[i].resize(2, { ~0u, 0, 0, false });
 	b->expect[c].push_back(e);
 }
@@ -558,13 +594,11 @@ static bool page_address(struct bench *b, const struct table *pt, uint64_t page,
 
 static unsigned int check(const struct region *r, const struct request *rq)
 {
-	bool window = r->kind == KIND_WINDOW;
-
 	if (rq->key >> 22 || !r->valid || !r->usable || r->variant != (rq->key & 0xff))
 		return MR_BAD_KEY;
-	if (window && !(rq->acc & REMOTE))
+	if (is_window(r->kind) && !(rq->acc & REMOTE))
 		return MR_BAD_KEY;
-	if (r->pd != rq->pd || (window && r->qpn != rq->qpn))
+	if (r->pd != rq->pd || (r->kind == KIND_WINDOW && r->qpn != rq->qpn))
 		return MR_BAD_PD;
 	if (!r->all &&
 	    (rq->va < r->va || rq->va - r->va > r->len || r->len - (rq->va - r->va) < rq->len))
@@ -936,6 +970,8 @@ enum {
 	W_BOUND,     // window on R_FULL, QP 9
 	W_ON_FAST,   // window on F_WINDOWED, QP 9
 	W_PD2,	     // window of another domain, unbound
+	W1_FREE,     // window of type 1, unbound
+	W1_BOUND,    // the same, on R_FULL
 	NOTHING,     // no such region
 	CAST
 };
@@ -951,7 +987,10 @@ static void make_cast(struct bench *b)
 	for (unsigned int i = 0; i < NOTHING; i++) {
 		struct op op = make_op(CREATE, i << 8 | (0x20 + i));
 
-		op.kind = i < F_FREE ? KIND_REGION : i < W_FREE ? KIND_FAST : KIND_WINDOW;
+		op.kind = i < F_FREE	? KIND_REGION
+			  : i < W_FREE	? KIND_FAST
+			  : i < W1_FREE ? KIND_WINDOW
+					: KIND_WINDOW_1;
 		op.pd = i == R_PD2 || i == F_PD2 || i == F_PD2_USED || i == W_PD2 ? 2 : 1;
 		op.acc = acc[i];
 		op.all = i == R_ALL;
@@ -966,9 +1005,9 @@ static void make_cast(struct bench *b)
 		op.key ^= 0x80; // a new variant
 		assert_int_equal(do_op(b, 1, &op), MRO_OK);
 	}
-	for (unsigned int i = W_BOUND; i <= W_ON_FAST; i++) {
+	for (unsigned int i : { W_BOUND, W_ON_FAST, W1_BOUND }) {
 		struct op op = make_op(BIND, i << 8 | (0xa0 + i));
-		unsigned int par = i == W_BOUND ? R_FULL : F_WINDOWED;
+		unsigned int par = i == W_ON_FAST ? F_WINDOWED : R_FULL;
 
 		op.lkey = par << 8 | b->region[par].variant;
 		op.va = VA + 0x1003;
@@ -1008,14 +1047,12 @@ static void test_refusals(void **state)
 
 	for (unsigned int i = 0; i < NOTHING; i++) {
 		op = make_op(CREATE, i << 8 | 1);
-		op.kind = i % 3;
+		op.kind = i % 4;
 		refused(b, "CREATE of one that exists", &op, MRO_BAD_KEY);
 	}
 	op = make_op(CREATE, 1u << 22 | NOTHING << 8);
 	refused(b, "CREATE out of range", &op, MRO_BAD_KEY);
 	op = make_op(CREATE, NOTHING << 8);
-	op.kind = 3;
-	refused(b, "CREATE of unknown kind", &op, MRO_BAD_KEY);
 
 	op = make_op(DESTROY, NOTHING << 8);
 	refused(b, "DESTROY of nothing", &op, MRO_BAD_KEY);
@@ -1096,7 +1133,7 @@ static void test_refusals(void **state)
 	good.len = 0x1000;
 	good.acc = REMOTE;
 	for (unsigned int i = 0; i < CAST; i++) {
-		if (i == W_FREE || i == W_PD2)
+		if (i == W_FREE || i == W_PD2 || i == W1_FREE || i == W1_BOUND)
 			continue;
 		op = good;
 		op.key = i << 8 | 0x55;
@@ -1225,7 +1262,7 @@ static void test_window(void **state)
 		assert_int_equal(do_op(b, 1, &op), MRO_OK);
 		assert_int_equal(ask(b, &rq), MR_BAD_KEY);
 		assert_int_equal(do_op(b, 1, &op), MRO_BAD_KEY);
-		assert_int_equal(b->region[par].bound, 0);
+		assert_int_equal(b->region[par].bound, par == R_FULL); // by W1_BOUND
 	}
 	// nothing is bound to the fast region any more: it can be invalidated and registered again
 	op = make_op(INV_REMOTE, key_of(b, F_WINDOWED));
@@ -1340,6 +1377,95 @@ static void test_qp_end(void **state)
 	delete b;
 }
 
+// A window of type 1: any QP of its domain may use it, and it is bound again while it is bound.
+static void test_window_1(void **state)
+{
+	struct bench *b = new struct bench;
+	const uint64_t va = VA + 0x1003;
+	struct request rq;
+	struct op op;
+
+	(void)state;
+	start(b, 7);
+	make_cast(b);
+	for (unsigned int qpn : { 9, 8, 0 }) {
+		rq = make_request(key_of(b, W1_BOUND), 1, qpn, REMOTE_WRITE, va, 100);
+		assert_int_equal(ask(b, &rq), MR_OK);
+	}
+	rq.acc = LOCAL_WRITE;
+	assert_int_equal(ask(b, &rq), MR_BAD_KEY);
+	rq.acc = REMOTE_ATOMIC;
+	assert_int_equal(ask(b, &rq), MR_BAD_ACCESS);
+	rq.acc = REMOTE_WRITE;
+	rq.pd = 2;
+	assert_int_equal(ask(b, &rq), MR_BAD_PD);
+	rq.pd = 1;
+
+	// The end of the QP that bound it is not its own, and nobody invalidates it.
+	op = make_op(QP_END, 0);
+	op.qpn = 9;
+	while (do_op(b, 0, &op) == MRO_BUSY)
+		;
+	assert_int_equal(ask(b, &rq), MR_OK);
+	for (unsigned int inv : { INV_LOCAL, INV_REMOTE }) {
+		op = make_op(inv, key_of(b, W1_BOUND));
+		refused(b, "INV of a type 1 window", &op, MRO_BAD_KEY);
+	}
+	op = make_op(DESTROY, R_FULL << 8);
+	refused(b, "DESTROY of a region with a type 1 window", &op, MRO_BUSY);
+
+	// bound anew, to another range and region
+	op = make_op(BIND, W1_BOUND << 8 | 0x11);
+	op.lkey = key_of(b, F_USED);
+	op.va = VA;
+	op.len = 16;
+	op.acc = REMOTE_WRITE;
+	op.pd = 2;
+	refused(b, "BIND of a bound window from another domain", &op, MRO_BAD_PD);
+	assert_int_equal(ask(b, &rq), MR_OK);
+	op.pd = 1;
+	assert_int_equal(do_op(b, 1, &op), MRO_ENDED);
+	assert_int_equal(ask(b, &rq), MR_BAD_KEY);
+	rq = make_request(key_of(b, W1_BOUND), 1, 3, REMOTE_WRITE, VA, 16);
+	assert_int_equal(ask(b, &rq), MR_OK);
+	assert_int_equal(b->region[R_FULL].bound, 0);
+	assert_int_equal(b->region[F_USED].bound, 1);
+	op.key ^= 0x30; // to the same region
+	assert_int_equal(do_op(b, 1, &op), MRO_ENDED);
+	assert_int_equal(b->region[F_USED].bound, 1);
+
+	// to nothing: unbound, without a region
+	op.len = 0;
+	op.lkey = ~0u;
+	assert_int_equal(do_op(b, 1, &op), MRO_ENDED);
+	assert_int_equal(ask(b, &rq), MR_BAD_KEY);
+	assert_int_equal(b->region[F_USED].bound, 0);
+	assert_int_equal(do_op(b, 1, &op), MRO_OK);
+	op.pd = 2;
+	refused(b, "BIND of an unbound window to nothing, from another domain", &op, MRO_BAD_PD);
+
+	// What is refused after the old binding has ended leaves the window unbound.
+	op = make_op(BIND, W1_BOUND << 8 | 0x12);
+	op.lkey = key_of(b, R_FULL);
+	op.va = VA;
+	op.len = 16;
+	op.acc = REMOTE_READ;
+	assert_int_equal(do_op(b, 1, &op), MRO_OK);
+	op.key ^= 0x30;
+	op.len = LEN + 1;
+	assert_int_equal(do_op(b, 1, &op), MRO_BAD_RANGE);
+	assert_int_equal(b->region[R_FULL].bound, 0);
+	probe(b, CAST);
+	op.len = 16;
+	assert_int_equal(do_op(b, 1, &op), MRO_OK);
+	op = make_op(DESTROY, W1_BOUND << 8);
+	assert_int_equal(do_op(b, 0, &op), MRO_OK);
+	op = make_op(DESTROY, R_FULL << 8);
+	assert_int_equal(do_op(b, 0, &op), MRO_OK);
+	probe(b, CAST);
+	delete b;
+}
+
 // REG of a table that lies where another one was, while lines of the old one are cached or on
 // their way: a request taken after the answer must see the new table.
 static void test_reg_table(void **state)
@@ -1432,23 +1558,24 @@ static void test_random_ops(void **state)
 			unsigned int what = rnd(b, 30) ? rnd(b, QP_END) : (unsigned int)QP_END;
 
 			// more of those that may be done
-			for (int n = 0;
-			     n < 6 && (what == CREATE		     ? r->valid
-				       : what == BIND || what == REG ? !r->valid || r->usable
-								     : !r->usable);
+			for (int n = 0; n < 6 && (what == CREATE ? r->valid
+						  : what == BIND || what == REG
+							  ? !r->valid || (r->usable &&
+									  r->kind != KIND_WINDOW_1)
+							  : !r->usable);
 			     n++)
 				r = &b->region[rnd(b, N)];
 			for (int n = 0;
-			     n < 4 && !(p->usable && p->kind != KIND_WINDOW && (p->acc & MW_BIND));
+			     n < 4 && !(p->usable && !is_window(p->kind) && (p->acc & MW_BIND));
 			     n++)
 				p = &b->region[rnd(b, N)];
-			if (what == REG && r->kind == KIND_WINDOW)
+			if (what == REG && is_window(r->kind))
 				what = BIND;
 			struct op op = make_op(what, (r - b->region) << 8 | r->variant);
 
 			if (op.op == DESTROY && rnd(b, 3))
 				op.op = BIND;
-			op.kind = rnd(b, 16) ? rnd(b, 3) : 3;
+			op.kind = rnd(b, 4);
 			op.pd = rnd(b, 20) ? 1 : 2;
 			op.qpn = rnd(b, 10) ? r->qpn : rnd(b, 4);
 			op.acc = rnd(b, 3) ? 31 : rnd(b, 32);
@@ -1468,6 +1595,7 @@ static void test_random_ops(void **state)
 				op.va = p->va + rnd(b, p->len + 1);
 				op.len = rnd(b, p->len + 1 - (op.va - p->va));
 				op.len += rnd(b, 16) == 0 ? 0x30000 : 0;
+				op.len *= rnd(b, 16) != 0;
 				op.va -= rnd(b, 16) == 0 ? 0x100 : 0;
 			}
 			if (op.op == REG || op.op == BIND)
@@ -1510,7 +1638,7 @@ static void test_random_ops(void **state)
 		      done[6], count[6]);
 	for (int i = 0; i < OPS; i++)
 		assert_true(done[i] > 300);
-	assert_true(b->op_longest <= 13);
+	assert_true(b->op_longest <= 21);
 	delete b;
 }
 
@@ -1521,7 +1649,7 @@ int main(void)
 		cmocka_unit_test(test_independent), cmocka_unit_test(test_rate),
 		cmocka_unit_test(test_refusals),    cmocka_unit_test(test_window),
 		cmocka_unit_test(test_reg_table),   cmocka_unit_test(test_random_ops),
-		cmocka_unit_test(test_qp_end),
+		cmocka_unit_test(test_qp_end),	    cmocka_unit_test(test_window_1),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

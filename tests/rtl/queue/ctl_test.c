@@ -406,7 +406,7 @@ static void test_registers(void **state)
 				 URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_RC_RETRY |
 				 URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_ETH |
 				 URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD | URDMA_RF_FEAT_MCAST |
-				 URDMA_RF_FEAT_SRQ | URDMA_RF_FEAT_XRC);
+				 URDMA_RF_FEAT_SRQ | URDMA_RF_FEAT_XRC | URDMA_RF_FEAT_MW_1);
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_ETH);
 	assert_int_equal(GET(URDMA_RF_CAP_ETH_QUEUES, v), 8);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_ETH_RING, v), 15);
@@ -775,8 +775,7 @@ static void test_bad(void **state)
 	REFUSE(b, good_mr(cmd, 1), cmd[4] |= 0x10, CREATE_MR, 1, BAD_ALIGN);
 	REFUSE(b, good_mr(cmd, 1), set(cmd, 1, URDMA_CMD_MR1_LEVELS, 0), CREATE_MR, 1, BAD_ALIGN);
 	refuse(b, cmd, URDMA_CMD_DESTROY_MR, 1, URDMA_CS_BAD_OBJECT);
-	REFUSE(b, good_mr(cmd, 1), set(cmd, 1, URDMA_CMD_MR1_KIND, 3), CREATE_MR, 1, BAD_ATTR);
-	for (uint32_t k = URDMA_MRK_FAST; k <= URDMA_MRK_WINDOW; k++) {
+	for (uint32_t k = URDMA_MRK_FAST; k <= URDMA_MRK_WINDOW_1; k++) {
 		REFUSE(b, good_mr(cmd, 0), set(cmd, 1, URDMA_CMD_MR1_KIND, k), CREATE_MR, 1,
 		       BAD_PD);
 		REFUSE(b, good_mr(cmd, 1), set(cmd, 1, URDMA_CMD_MR1_KIND, k), CREATE_MR, 6,
@@ -1247,7 +1246,7 @@ static void test_regions(void **state)
 	(void)state;
 	populate(b);
 	assert_int_equal(w->mr[6].kind, URDMA_MRK_REGION);
-	for (uint32_t k = URDMA_MRK_FAST; k <= URDMA_MRK_WINDOW; k++) {
+	for (uint32_t k = URDMA_MRK_FAST; k <= URDMA_MRK_WINDOW_1; k++) {
 		/* what would be wrong in a region does not count */
 		good_mr(cmd, 1);
 		set(cmd, 1, URDMA_CMD_MR1_KIND, k);
@@ -1286,6 +1285,7 @@ static void test_regions(void **state)
 	assert_int_equal(w->windows[4], 1);
 	assert_int_equal(run0(b, URDMA_CMD_DESTROY_MR, 21), URDMA_CS_OK);
 	assert_int_equal(run0(b, URDMA_CMD_DESTROY_MR, 22), URDMA_CS_OK);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_MR, 23), URDMA_CS_OK);
 	assert_int_equal(run0(b, URDMA_CMD_DEALLOC_PD, 1), URDMA_CS_BUSY);
 	/* BUSY behind a destruction that waits for its fence */
 	good_mr(cmd, 1);

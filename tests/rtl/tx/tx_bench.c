@@ -909,7 +909,7 @@ static void judge_sent(struct bench *b)
 
 	/* in ERR the first flushed message may be any, but for a local operation that was done */
 	if (q->cfg.state == URDMA_QPS_ERR && o->sent_status == URDMA_WC_FLUSH_ERR) {
-		if (!q->err && m->asked && !m->refuse)
+		if (!q->err && m->asked && (m->answer == MRO_OK || m->answer == MRO_ENDED))
 			fail_msg("cycle %" PRIu64 ": QP %d: WQE %u was done, and is flushed",
 				 b->cycle, o->sent_qpn, o->sent_wqe);
 		q->err = true;
@@ -1130,7 +1130,7 @@ static void judge_mro(struct bench *b)
 	q->lop_next++;
 	b->st.mros++;
 	b->mro_under_way = true;
-	b->mro_answer = m->refuse;
+	b->mro_answer = m->answer;
 	b->mro_at = b->cycle + 1 + bench_rnd(b, b->w.mro_latency);
 }
 

@@ -56,7 +56,7 @@ struct msg {
 	bool no_frame;		  /* the source GID is not valid: no packet */
 	uint64_t mr_len, mr_addr; /* local operations */
 	uint8_t acc, levels, page_shift;
-	uint8_t refuse;		     /* mro_status_e of the answer */
+	uint8_t answer;		     /* mro_status_e of urdma_mr's */
 	uint32_t psn;		     /* first */
 	bool sent, asked;	     /* sent_t has come; mro has come */
 	uint64_t done_at;	     /* READ: its data are written */
