@@ -631,6 +631,86 @@ static void window_invalidated_under_reads(void **state)
 }
 
 /*
+ * READs through a key that ends while they are answered. When the end is reported, memory belongs
+ * to the program alone again: what it writes then is in no response.
+ */
+static void reads_end_with_their_key(bool type_1)
+{
+	enum { READS = 16, BYTES = 4096, ROUNDS = 180 };
+	struct urdma_eh_mr region, mw;
+	struct rig_side *peer, *owner;
+	const uint64_t va = 0x7000000;
+	unsigned int cut = 0;
+	uint8_t *p;
+
+	start(1, NULL);
+	peer = &rig.side[0];
+	owner = &rig.side[1];
+	p = owner->buffer + (1u << 20);
+	assert_int_equal(urdma_eh_create_mr(owner->eh, FAST, 7, RIG_PD,
+					    ALL_ACCESS | URDMA_ACC_MW_BIND, p, 65536, va, &region),
+			 0);
+	assert_int_equal(urdma_eh_create_mr_kind(owner->eh, WINDOW, 1, RIG_PD,
+						 type_1 ? URDMA_MRK_WINDOW_1 : URDMA_MRK_WINDOW,
+						 &mw),
+			 0);
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		struct urdma_eh_send wr = { .opcode = URDMA_WR_READ, .raddr = va, .n_sge = 1 };
+		size_t came = 0;
+
+		memset(p, 0x5a, READS * BYTES);
+		memset(peer->buffer, 0, READS * BYTES);
+		bind(&mw, (uint8_t)(2 * round), URDMA_ACC_REMOTE_READ, &region, va, READS * BYTES,
+		     URDMA_WC_SUCCESS);
+		wr.rkey = mw.key;
+		for (unsigned int i = 0; i < READS; i++, wr.raddr += BYTES) {
+			struct urdma_eh_sge sge = { (uintptr_t)peer->buffer + i * BYTES, BYTES,
+						    peer->mr.key };
+
+			wr.sge = &sge;
+			assert_int_equal(urdma_eh_put_send(&peer->qp[0], &wr), 0);
+		}
+		urdma_eh_ring_sq(&peer->qp[0]);
+		rig_check(&rig,
+			  urdma_cosim_run_until(rig.cosim,
+						urdma_cosim_now(rig.cosim) + 100 + 7 * round),
+			  "run");
+		if (type_1)
+			bind(&mw, (uint8_t)(2 * round + 1), URDMA_ACC_REMOTE_WRITE, &region, va, 8,
+			     URDMA_WC_SUCCESS);
+		else
+			local_inv(mw.key, URDMA_WC_SUCCESS);
+		memset(p, 0xee, READS * BYTES);
+		settle();
+		for (size_t i = 0; i < READS * BYTES; i++) {
+			if (peer->buffer[i] == 0xee)
+				fail_msg("round %u: byte %zu was read behind the end of its key",
+					 round, i);
+			came += peer->buffer[i] == 0x5a;
+		}
+		cut += came > 0 && came < READS * BYTES;
+		revive_pair(0);
+	}
+	print_message("%u of %u keys ended among the READs\n", cut, ROUNDS);
+	assert_true(cut > 10);
+	assert_int_equal(urdma_eh_destroy_mr(&mw), 0);
+	assert_int_equal(urdma_eh_destroy_mr(&region), 0);
+	stop();
+}
+
+static void reads_end_with_local_inv(void **state)
+{
+	(void)state;
+	reads_end_with_their_key(false);
+}
+
+static void reads_end_with_binding(void **state)
+{
+	(void)state;
+	reads_end_with_their_key(true);
+}
+
+/*
  * ERR by command, from before the LOCAL_INV is begun until it is long done: reported as done the
  * key is dead, flushed it is alive. Another QP proves it.
  */
@@ -991,6 +1071,8 @@ int main(void)
 		cmocka_unit_test(send_with_invalidate),
 		cmocka_unit_test(windows),
 		cmocka_unit_test(windows_of_type_1),
+		cmocka_unit_test(reads_end_with_local_inv),
+		cmocka_unit_test(reads_end_with_binding),
 		cmocka_unit_test(window_invalidated_under_reads),
 		cmocka_unit_test(invalidated_or_flushed),
 		cmocka_unit_test(draining),
