@@ -30,7 +30,7 @@
 
 /* Contract version: software refuses an unknown major; minor only adds. */
 #define URDMA_VERSION_MAJOR 1
-#define URDMA_VERSION_MINOR 7
+#define URDMA_VERSION_MINOR 8
 /* "URDM" */
 #define URDMA_MAGIC 0x5552444d
 
@@ -99,6 +99,8 @@
 #define URDMA_RF_FEAT_XRC BIT_ULL(12)
 /* memory windows of type 1 */
 #define URDMA_RF_FEAT_MW_1 BIT_ULL(13)
+/* device memory */
+#define URDMA_RF_FEAT_DM BIT_ULL(14)
 /* RO: Ethernet function: queue pairs, log2 of the greatest rings, longest frame (no FCS, no tag) */
 #define URDMA_REG_CAP_ETH 0x0030
 #define URDMA_RF_CAP_ETH_QUEUES GENMASK_ULL(7, 0)
@@ -109,6 +111,12 @@
 /* entries of ETH_UC */
 #define URDMA_RF_CAP_ETH_UC GENMASK_ULL(47, 40)
 #define URDMA_RF_CAP_LOG_ETH_CQ GENMASK_ULL(55, 48)
+/* RO: device memory: log2 of its bytes, and of its offset in BAR_DB */
+#define URDMA_REG_CAP_DM 0x0038
+#define URDMA_RF_CAP_LOG_DM GENMASK_ULL(7, 0)
+#define URDMA_RF_CAP_LOG_DM_OFFSET GENMASK_ULL(15, 8)
+/* in a bus address that software gives the NIC: the rest is an offset in device memory */
+#define URDMA_ADDR_DM BIT_ULL(63)
 /* RW: RESET clears every object and queue and waits for DMA to end (STATUS.READY) */
 #define URDMA_REG_CTRL 0x0040
 #define URDMA_RF_CTRL_ENABLE BIT_ULL(0)
