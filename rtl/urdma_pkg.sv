@@ -13,6 +13,8 @@ package urdma_pkg;
   localparam int SRQN_W = 10;      // shared receive queues
   localparam int SRQ_LIFE_W = 8;   // creations of an SRQ number that are told apart
   localparam int DBP_W = 10;       // 4 KB doorbell pages in BAR2
+  localparam int DM_W = 17;        // bytes of device memory: 2**DM_W
+  localparam int DM_OFFSET_W = 22; // where it is in BAR2: 2**DM_OFFSET_W
   localparam int GID_W = 5;        // GID table entries
   localparam int VEC_W = 6;        // MSI-X vectors
   localparam int INFL_W = 7;       // log2 of messages a QP may have sent and not had acknowledged
@@ -27,6 +29,8 @@ package urdma_pkg;
   localparam int ETH_LOG_CQ = 16;
 
   // ---- PCIe side: what rtl/pcie offers the rest ------------------------------------------------
+  // An address with bit 63 (URDMA_ADDR_DM) is in device memory.
+  //
   // DMA read. A client holds valid until ready. Length 1..4096 bytes, any alignment; need not respect
   // 4 KB or maximum-read-request boundaries (the engine splits). Responses come back in the order in which
   // requests were granted over ALL clients, ceil(len/64) beats each, first byte in lane 0 of the first beat,
@@ -87,6 +91,14 @@ package urdma_pkg;
     logic [11:0]      offset;  // in the page, 8-byte aligned
     logic [63:0]      data;
   } db_t;
+
+  // The host's access to device memory (BAR2, inside rtl/pcie)
+  typedef struct packed {
+    logic            write;
+    logic [DM_W-1:0] addr;     // 8-byte aligned
+    logic [63:0]     wdata;
+    logic [7:0]      strb;
+  } dm_req_t;
 
   // ---- rings and page tables (see URDMA_RING_* in driver/urdma_hw.h) ---------------------------
   typedef struct packed {
@@ -678,6 +690,8 @@ package urdma_pkg;
     PART_RX_MCAST,
     PART_RX_SRQ,
     PART_RX_SRQ_IDX,
+    PART_PCIE_DM,
+    PART_PCIE_DM_RSP,
     PART_N
   } part_e;
 

@@ -66,7 +66,7 @@ int urdma_pcie_attach(struct urdma_pcie *pcie, const struct urdma_host_ops *ops,
 uint64_t urdma_pcie_bar_size(unsigned int bar);
 
 #define URDMA_PCIE_BAR0_SIZE  0x10000u
-#define URDMA_PCIE_BAR2_SIZE  0x400000u
+#define URDMA_PCIE_BAR2_SIZE  0x800000u
 #define URDMA_PCIE_BAR4_SIZE  0x1000u
 #define URDMA_PCIE_MSIX_COUNT 64u
 

@@ -4,6 +4,7 @@ lib/urdma_arb_rr.sv
 lib/urdma_crc32.sv
 lib/urdma_fifo.sv
 lib/urdma_ram_sdp.sv
+lib/urdma_ram_be.sv
 lib/urdma_ram_live.sv
 lib/urdma_queue_once.sv
 lib/urdma_gather.sv

@@ -17,6 +17,10 @@
 // after WRITEs of the same QP, rely on this order. The FIFO keeps reads flowing after a standing queue of writes: each read
 // waits for the writes before it, not for an empty queue.
 //
+// A read of device memory is cut and takes tags as others do, which keeps it in its place in the order. It sends no TLP:
+// its lines come from urdma_devmem when its turn has come to be read out. It is not cut before all writes to device memory
+// that were accepted before it are done, which takes a few cycles.
+//
 // Tags are allocated in rising order. Quarantine: after a time-out, or an error that leaves completions to come, a late
 // completion could otherwise be taken for one of the next request with this tag. The tag is released by a completion that
 // closes its request (Request Completed), or else TAG_QUARANTINE cycles after it was sent, by default 16 times the time-out
@@ -62,6 +66,16 @@ module urdma_dma_rd
   // pulses: a DMA write request was accepted; one has its place on RQ
   input  wire logic         wr_accept,
   input  wire logic         wr_pass,
+
+  // pulses: a DMA write request for device memory was accepted; one is done
+  input  wire logic         dm_accept,
+  input  wire logic         dm_done,
+
+  // lines of device memory; the data is there a cycle after the transfer
+  output      logic         dm_valid,
+  output      logic [DM_W-7:0] dm_line,
+  input  wire logic         dm_ready,
+  input  wire logic [511:0] dm_data,
 
   // read TLPs to RQ
   output      logic         tlp_valid,
@@ -111,6 +125,11 @@ module urdma_dma_rd
   logic [IW-1:0] s1_client_reg;
   logic s1_first_reg;
 
+  // Requests for device memory accepted and done so far, modulo 2**DM_SEQ_W. Few are on their way at any time.
+  localparam int DM_SEQ_W = 5;
+  logic [DM_SEQ_W-1:0] dm_accepted_reg, dm_accepted_now, dm_done_reg, s1_dm_seq_reg, dm_behind;
+  logic s1_dm, s1_go;
+
   urdma_arb_rr #(.N(N)) u_arb (
     .clk, .rst,
     .req(stop ? '0 : rd_req_valid), .advance(s1_ready),
@@ -135,6 +154,9 @@ module urdma_dma_rd
     logic [2:0]    line;            // of the first byte in the chunk
     logic [2:0]    lines_m1;        // lines, less one
     logic [6:0]    fill;            // valid bytes of its last line, counted from the line's start, 1..64
+    logic          dm;              // of device memory
+    logic          dm_bad;          // beyond its end
+    logic [DM_W-7:0] dm_line;       // its first line there
   } order_t;
   order_t order_in, order;
   logic order_valid, order_pop, order_ready;
@@ -153,7 +175,10 @@ module urdma_dma_rd
     dwords = ({1'b0, n} + {9'd0, s1_addr_reg[1:0]} + 11'd3) >> 2;
     end_off = s1_addr_reg[1:0] + n[1:0];
 
-    split = s1_valid_reg && nt_valid_reg && t_free && order_ready;
+    s1_dm = s1_addr_reg[63];
+    dm_behind = dm_done_reg - s1_dm_seq_reg;  // negative while a write is missing
+    s1_go = s1_valid_reg && !(s1_dm && dm_behind[DM_SEQ_W-1]);
+    split = s1_go && nt_valid_reg && t_free && order_ready;
     s1_ready = !s1_valid_reg || (split && s1_last);
 
     line_end = s1_addr_reg[5:0] + n[5:0];
@@ -165,6 +190,21 @@ module urdma_dma_rd
     order_in.line = s1_addr_reg[8:6];
     order_in.lines_m1 = 3'((10'(s1_addr_reg[5:0]) + n - 10'd1) >> 6);
     order_in.fill = {line_end == '0, line_end};
+    order_in.dm = s1_dm;
+    order_in.dm_bad = s1_addr_reg[62:DM_W] != '0;
+    order_in.dm_line = s1_addr_reg[DM_W-1:6];
+  end
+
+  assign dm_accepted_now = dm_accepted_reg + DM_SEQ_W'(dm_accept);
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      dm_accepted_reg <= '0;
+      dm_done_reg <= '0;
+    end else begin
+      dm_accepted_reg <= dm_accepted_now;
+      if (dm_done) dm_done_reg <= dm_done_reg + 1'b1;
+    end
   end
 
   always_ff @(posedge clk) begin
@@ -172,6 +212,7 @@ module urdma_dma_rd
       s1_addr_reg <= rd_req[grant_idx].addr;
       s1_len_reg <= rd_req[grant_idx].len;
       s1_client_reg <= grant_idx;
+      s1_dm_seq_reg <= dm_accepted_now;
     end else if (split) begin
       s1_addr_reg <= s1_addr_reg + {54'd0, n};
       s1_len_reg <= s1_len_reg - {3'd0, n};
@@ -213,7 +254,7 @@ module urdma_dma_rd
 
   urdma_fifo #(.WIDTH(SEQ_W + $bits(rd_tlp_t)), .DEPTH(TLP_DEPTH)) u_tlp (
     .clk, .rst,
-    .in_valid(split), .in_ready(t_free), .in_data({accepted_now, tlp_in}),
+    .in_valid(split && !s1_dm), .in_ready(t_free), .in_data({accepted_now, tlp_in}),
     .out_valid(tlp_out_valid), .out_ready(tlp_xfer), .out_data({tlp_seq, tlp}),
     .count(tlp_count)
   );
@@ -406,7 +447,7 @@ module urdma_dma_rd
     urdma_ram_sdp #(.WIDTH(512), .DEPTH(4 * TAGS)) u_ram (
       .clk,
       .wr_en(bank_wr[b]), .wr_addr(bank_waddr[b]), .wr_data(bank_wdata[b]),
-      .rd_en(issue && issue_bank == b[0]), .rd_addr(issue_addr), .rd_data(bank_rdata[b])
+      .rd_en(issue && !order.dm && issue_bank == b[0]), .rd_addr(issue_addr), .rd_data(bank_rdata[b])
     );
   end
 
@@ -516,8 +557,10 @@ module urdma_dma_rd
   always_comb begin
     o_last_line = (l_reg == order.lines_m1);
     // The last line of a TLP is written only with the completion's last beat, found right: no error can follow.
-    o_avail = fin_reg[order.tag] || (lines_reg[order.tag] > {1'b0, l_reg});
+    o_avail = order.dm ? dm_ready : (fin_reg[order.tag] || (lines_reg[order.tag] > {1'b0, l_reg}));
     issue = order_valid && o_avail && !bubble_reg;
+    dm_valid = order_valid && order.dm && !bubble_reg;
+    dm_line = order.dm_line + (DM_W-6)'(l_reg);
     o_line = order.line + l_reg;
     issue_addr = {order.tag, o_line[2:1]};
     issue_bank = o_line[0];
@@ -529,7 +572,7 @@ module urdma_dma_rd
     o_flush = o_req_end && !(order.first && l_reg == '0) && (o_off != '0) && (order.fill > {1'b0, o_off});
   end
 
-  logic b_valid_reg, b_bank_reg, b_first_reg, b_last_reg, b_fail_reg, b_flush_reg;
+  logic b_valid_reg, b_bank_reg, b_dm_reg, b_first_reg, b_last_reg, b_fail_reg, b_flush_reg;
   logic [5:0] b_off_reg;
   logic [6:0] b_fill_reg;
   logic [IW-1:0] b_client_reg;
@@ -538,9 +581,10 @@ module urdma_dma_rd
     if (issue) begin
       o_off_reg <= o_off;
       b_bank_reg <= issue_bank;
+      b_dm_reg <= order.dm;
       b_first_reg <= order.first && l_reg == '0;
       b_last_reg <= o_req_end;
-      b_fail_reg <= fail_reg[order.tag];
+      b_fail_reg <= order.dm ? order.dm_bad : fail_reg[order.tag];
       b_flush_reg <= o_flush;
       b_off_reg <= o_off;
       b_fill_reg <= order.fill;
@@ -580,7 +624,7 @@ module urdma_dma_rd
     lo_mask = '0;
     if (b_valid_reg || flush_reg) begin
       lo_mask = lanes_below({1'b0, b_off_reg});
-      if (!fail_now) b_line = bank_rdata[b_bank_reg];
+      if (!fail_now) b_line = b_dm_reg ? dm_data : bank_rdata[b_bank_reg];
       if (flush_reg) nbytes = b_fill_reg - {1'b0, b_off_reg};
       else if (b_off_reg == '0) nbytes = b_last_reg ? b_fill_reg : 7'd64;
       else if (b_first_reg) nbytes = b_fill_reg - {1'b0, b_off_reg};

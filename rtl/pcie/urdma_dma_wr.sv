@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // DMA write engine: takes write requests from N clients, one request after the other (round-robin), cuts them at
 // multiples of the maximum payload size in the host's address space (so also at 4 KB), and offers the TLPs, whole
-// ones only, to the RQ multiplexer.
+// ones only, to the RQ multiplexer. Requests for device memory leave after step 1, towards urdma_devmem; they are in none
+// of the counts by which others wait for writes.
 //
 // Three steps, each a cycle:
 //  1 the client's beat enters the head register;
@@ -41,7 +42,14 @@ module urdma_dma_wr
   output      rq_beat_t       tlp_beat,
   input  wire logic           tlp_ready,
 
-  output      logic           wr_accept,        // pulse: the last beat of a request has been accepted
+  // beats of requests for device memory; addr and len are those of the request in each beat
+  output      logic           dm_valid,
+  output      dma_wr_t        dm,
+  input  wire logic           dm_ready,
+
+  // pulses: the last beat of a request has been accepted: for the host, for device memory
+  output      logic           wr_accept,
+  output      logic           dm_accept,
   output      logic           busy
 );
 
@@ -59,7 +67,7 @@ module urdma_dma_wr
     .grant, .grant_idx, .grant_valid(arb_valid)
   );
 
-  logic head_valid_reg, head_last_reg, pop;
+  logic head_valid_reg, head_last_reg, head_host, pop, dm_pop, in_dm;
   logic [511:0] head_data_reg;
   logic [63:0] head_addr_reg;
   logic [12:0] head_len_reg;
@@ -71,13 +79,20 @@ module urdma_dma_wr
       sel = '0;
       sel[owner_reg] = 1'b1;
     end
-    head_free = !head_valid_reg || pop;
+    head_host = head_valid_reg && !head_addr_reg[63];
+    head_free = !head_valid_reg || pop || dm_pop;
     wr_ready = head_free ? sel : '0;
     in_xfer = head_free && (locked_reg ? wr_valid[owner_reg] : arb_valid);
   end
 
   assign open = locked_reg;
-  assign wr_accept = in_xfer && wr[sel_idx].last;
+  assign in_dm = locked_reg ? head_addr_reg[63] : wr[sel_idx].addr[63];
+  assign wr_accept = in_xfer && wr[sel_idx].last && !in_dm;
+  assign dm_accept = in_xfer && wr[sel_idx].last && in_dm;
+
+  assign dm_valid = head_valid_reg && head_addr_reg[63];
+  assign dm = '{addr: head_addr_reg, len: head_len_reg, data: head_data_reg, last: head_last_reg};
+  assign dm_pop = dm_valid && dm_ready;
 
   always_ff @(posedge clk) begin
     if (in_xfer) begin
@@ -154,7 +169,7 @@ module urdma_dma_wr
     off_next = last_beat ? (off_end - 8'sd16) : off_end;
     need_head = off_end > 8'sd64;
     shift = off_next >= 8'sd64;
-    fifo_valid = (active_reg || head_valid_reg) && (head_valid_reg || !(need_head || shift));
+    fifo_valid = (active_reg || head_host) && (head_host || !(need_head || shift));
     go = fifo_valid && fifo_ready;
     pop = go && ((last_beat && end_req) ? need_head : shift);
 

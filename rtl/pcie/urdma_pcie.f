@@ -4,7 +4,9 @@ pcie/urdma_pcie_pkg.sv
 lib/urdma_arb_rr.sv
 lib/urdma_fifo.sv
 lib/urdma_ram_sdp.sv
+lib/urdma_ram_be.sv
 lib/urdma_skid.sv
+pcie/urdma_devmem.sv
 pcie/urdma_pcie_cq.sv
 pcie/urdma_dma_rd.sv
 pcie/urdma_dma_wr.sv

@@ -119,9 +119,16 @@ module urdma_pcie
   logic wr_accept, wr_done, wr_pass;
   logic rsp_valid;
   logic [63:0] rsp_data;
-  logic cq_busy, rd_busy, wr_busy, rq_busy, irq_busy;
+  logic cq_busy, rd_busy, wr_busy, rq_busy, irq_busy, dm_busy;
+  logic bar_dm_valid, bar_dm_ready, bar_dm_rsp_valid, dm_rsp_valid;
+  dm_req_t bar_dm;
+  logic [63:0] bar_dm_rsp_data, dm_rsp_data;
+  logic dm_wr_valid, dm_wr_ready, dm_accept, dm_done, dm_rd_valid, dm_rd_ready;
+  dma_wr_t dm_wr;
+  logic [DM_W-7:0] dm_rd_line;
+  logic [511:0] dm_rd_data;
 
-  assign busy = cq_busy || rd_busy || wr_busy || rq_busy || irq_busy;
+  assign busy = cq_busy || rd_busy || wr_busy || rq_busy || irq_busy || dm_busy;
 
   logic cq_clk;
   urdma_clk #(.PART(PART_PCIE_CQ)) clk_u_cq (.clk, .part_clk(cq_clk));
@@ -131,6 +138,7 @@ module urdma_pcie
     .m_axis_cc_tdata, .m_axis_cc_tkeep, .m_axis_cc_tuser, .m_axis_cc_tlast, .m_axis_cc_tvalid, .m_axis_cc_tready,
     .reg_req_valid, .reg_req, .reg_req_ready, .reg_rsp_valid(rsp_valid), .reg_rsp_data(rsp_data),
     .db_valid, .db, .db_ready,
+    .dm_valid(bar_dm_valid), .dm(bar_dm), .dm_ready(bar_dm_ready), .dm_rsp_valid, .dm_rsp_data,
     .cnt_db_bad, .cnt_mmio_bad,
     .busy(cq_busy)
   );
@@ -141,7 +149,8 @@ module urdma_pcie
     .clk(rd_clk), .rst, .cycles, .timer_armed, .timer_cycles,
     .cfg_max_read_req,
     .stop, .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid, .rd_rsp,
-    .wr_accept, .wr_pass,
+    .wr_accept, .wr_pass, .dm_accept, .dm_done,
+    .dm_valid(dm_rd_valid), .dm_line(dm_rd_line), .dm_ready(dm_rd_ready), .dm_data(dm_rd_data),
     .tlp_valid(rd_tlp_valid), .tlp(rd_tlp), .tlp_ready(rd_tlp_ready), .tlp_drop(rd_tlp_drop),
     .s_axis_rc_tdata, .s_axis_rc_tkeep, .s_axis_rc_tuser, .s_axis_rc_tlast, .s_axis_rc_tvalid, .s_axis_rc_tready,
     .cnt_cpl_err, .cnt_cpl_timeout, .cnt_cpl_unexpected,
@@ -155,8 +164,20 @@ module urdma_pcie
     .cfg_max_payload,
     .stop, .open(wr_open), .wr_valid, .wr, .wr_ready,
     .tlp_valid(wr_tlp_valid), .tlp_beat(wr_beat), .tlp_ready(wr_tlp_ready),
-    .wr_accept,
+    .dm_valid(dm_wr_valid), .dm(dm_wr), .dm_ready(dm_wr_ready),
+    .wr_accept, .dm_accept,
     .busy(wr_busy)
+  );
+
+  logic dm_clk;
+  urdma_clk #(.PART(PART_PCIE_DM)) clk_u_dm (.clk, .part_clk(dm_clk));
+  urdma_devmem u_dm (
+    .clk(dm_clk), .rst,
+    .bar_valid(bar_dm_valid), .bar(bar_dm), .bar_ready(bar_dm_ready),
+    .bar_rsp_valid(bar_dm_rsp_valid), .bar_rsp_data(bar_dm_rsp_data),
+    .wr_valid(dm_wr_valid), .wr(dm_wr), .wr_ready(dm_wr_ready), .wr_done(dm_done),
+    .rd_valid(dm_rd_valid), .rd_line(dm_rd_line), .rd_ready(dm_rd_ready), .rd_data(dm_rd_data),
+    .busy(dm_busy)
   );
 
   logic rq_clk;
@@ -183,7 +204,7 @@ module urdma_pcie
 
   // As many answers as there can be reads under way find room.
   /* verilator lint_off UNUSEDSIGNAL */
-  logic rsp_room, rsp_busy;  // reads under way keep u_cq busy
+  logic rsp_room, rsp_busy, dm_rsp_room, dm_rsp_busy;  // reads under way keep u_cq busy
   /* verilator lint_on UNUSEDSIGNAL */
   logic rsp_clk;
   urdma_clk #(.PART(PART_PCIE_RSP)) clk_u_rsp (.clk, .part_clk(rsp_clk));
@@ -193,6 +214,16 @@ module urdma_pcie
     .wr_accept, .wr_done,
     .out_valid(rsp_valid), .out_data(rsp_data), .out_ready(1'b1),
     .busy(rsp_busy)
+  );
+
+  logic dm_rsp_clk;
+  urdma_clk #(.PART(PART_PCIE_DM_RSP)) clk_u_dm_rsp (.clk, .part_clk(dm_rsp_clk));
+  urdma_wr_order #(.WIDTH(64)) u_dm_rsp (
+    .clk(dm_rsp_clk), .rst,
+    .in_valid(bar_dm_rsp_valid), .in_data(bar_dm_rsp_data), .in_ready(dm_rsp_room),
+    .wr_accept, .wr_done,
+    .out_valid(dm_rsp_valid), .out_data(dm_rsp_data), .out_ready(1'b1),
+    .busy(dm_rsp_busy)
   );
 
 endmodule

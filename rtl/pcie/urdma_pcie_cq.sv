@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Target of the host's requests (CQ, CC): BAR0 becomes the register bus, BAR2 the doorbells.
+// Target of the host's requests (CQ, CC): BAR0 becomes the register bus, BAR2 the doorbells and device memory.
 //
 //  BAR0 write  1 to 8 bytes inside an aligned qword: one access with byte strobes; else dropped, cnt_mmio_bad
 //  BAR0 read   the same; else completer abort (the access breaks the programming model), cnt_mmio_bad
-//  BAR2 write  aligned 8 bytes in the lower half of a page: a doorbell; else dropped, cnt_db_bad
+//  BAR2, 2**DM_W bytes from 2**DM_OFFSET_W on: as BAR0, an access to device memory
+//  BAR2 write  aligned 8 bytes in the lower half of a page below: a doorbell; else dropped, cnt_db_bad
 //  BAR2 read   zeros, any length, in completions that end at 128-byte boundaries
 //  all else    non-posted: unsupported request; posted: dropped. cnt_mmio_bad, except for messages
 // Requests without any byte enable do nothing; reads of that kind complete with one dword of zeros (flush).
 //
-// All requests stay in order: one request a cycle, which waits while its target (register bus, doorbell port, completion
-// queue) is not ready. The completion queue limits the outstanding reads to READS, so that their answers, which have no
+// All requests stay in order: one request a cycle, which waits while its target (register bus, doorbell port, device memory,
+// completion queue) is not ready. The completion queue limits the outstanding reads to READS, so that their answers, which have no
 // back-pressure, find room.
 //
-// Latency: CQ to reg_req or db 2 cycles; reg_rsp to CC 2 cycles (urdma_wr_order before it has one more).
+// Latency: CQ to reg_req, db or dm 2 cycles; reg_rsp or dm_rsp to CC 2 cycles (urdma_wr_order before it has one more).
 
 `resetall
 `default_nettype none
@@ -55,6 +56,13 @@ module urdma_pcie_cq
   output      db_t          db,
   input  wire logic         db_ready,
 
+  // device memory; answers to reads in order, without back-pressure
+  output      logic         dm_valid,
+  output      dm_req_t      dm,
+  input  wire logic         dm_ready,
+  input  wire logic         dm_rsp_valid,
+  input  wire logic [63:0]  dm_rsp_data,
+
   // pulses
   output      logic         cnt_db_bad,
   output      logic         cnt_mmio_bad,
@@ -96,8 +104,9 @@ module urdma_pcie_cq
   );
 
   // ---- 2: decode -------------------------------------------------------------------------------
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     CPL_REG,       // wait for the register bus
+    CPL_DM,        // wait for device memory
     CPL_ZERO,      // zeros
     CPL_ABORT,     // CA
     CPL_UNSUP      // UR
@@ -111,8 +120,8 @@ module urdma_pcie_cq
   } cpl_t;
 
   logic posted, is_rd, is_wr, is_msg, in_qword, no_be;
-  logic to_reg, to_db, to_cpl, bad_db, bad_mmio;
-  logic reg_free, db_free, cpl_ready, go;
+  logic in_dm, to_reg, to_db, to_dm, to_word, to_cpl, bad_db, bad_mmio;
+  logic reg_free, db_free, dm_free, cpl_ready, go;
   cpl_t cpl_in, cpl;
   logic cpl_valid, cpl_pop;
   logic [$clog2(READS):0] cpl_count;
@@ -125,43 +134,50 @@ module urdma_pcie_cq
     in_qword = (a.desc.dword_count == 11'd1) || (a.desc.dword_count == 11'd2 && !a.desc.addr[0]);
     no_be = (a.desc.dword_count == 11'd1) && (a.first_be == '0);
 
-    to_reg = 1'b0;
+    in_dm = (a.desc.bar_id == BAR_DB) && a.desc.addr[DM_OFFSET_W-2] && (a.desc.addr[DM_OFFSET_W-3:DM_W-2] == '0);
+
+    to_word = 1'b0;  // an access to a word of 8 bytes: register or device memory
     to_db = 1'b0;
     bad_db = 1'b0;
     bad_mmio = 1'b0;
     cpl_in.kind = CPL_UNSUP;
-    if (is_rd && a.desc.bar_id == BAR_REG) begin
+    if (is_rd && (a.desc.bar_id == BAR_REG || in_dm)) begin
       if (no_be) cpl_in.kind = CPL_ZERO;
-      else if (in_qword) cpl_in.kind = CPL_REG;
+      else if (in_qword) cpl_in.kind = in_dm ? CPL_DM : CPL_REG;
       else cpl_in.kind = CPL_ABORT;
-      to_reg = in_qword && !no_be;
+      to_word = in_qword && !no_be;
       bad_mmio = !in_qword;
     end else if (is_rd && a.desc.bar_id == BAR_DB) begin
       cpl_in.kind = CPL_ZERO;
-    end else if (is_wr && a.desc.bar_id == BAR_REG) begin
-      to_reg = in_qword && !no_be && a.single;
+    end else if (is_wr && (a.desc.bar_id == BAR_REG || in_dm)) begin
+      to_word = in_qword && !no_be && a.single;
       bad_mmio = !in_qword || !a.single;
     end else if (is_wr && a.desc.bar_id == BAR_DB) begin
       to_db = (a.desc.dword_count == 11'd2) && !a.desc.addr[0] && (a.first_be == 4'hf) && (a.last_be == 4'hf)
-              && !a.desc.addr[9] && a.single;
+              && !a.desc.addr[9] && !a.desc.addr[DM_OFFSET_W-2] && a.single;
       bad_db = !to_db && !no_be;
     end else begin
       bad_mmio = !is_msg;
     end
+    to_reg = to_word && !in_dm;
+    to_dm = to_word && in_dm;
     to_cpl = !posted;
 
     cpl_in.first_be = a.first_be;
     cpl_in.last_be = a.last_be;
     cpl_in.desc = a.desc;
 
-    go = a_valid && (!to_reg || reg_free) && (!to_db || db_free) && (!to_cpl || cpl_ready);
+    go = a_valid && (!to_reg || reg_free) && (!to_db || db_free) && (!to_dm || dm_free) && (!to_cpl || cpl_ready);
     a_done = go;
   end
 
-  // registers toward the register bus and the doorbells
-  logic reg_valid_reg, db_valid_reg, bad_db_reg, bad_mmio_reg;
+  // registers toward the register bus, the doorbells and device memory
+  logic reg_valid_reg, db_valid_reg, dm_valid_reg, bad_db_reg, bad_mmio_reg;
   reg_req_t reg_req_reg;
   db_t db_reg;
+  dm_req_t dm_reg;
+  logic [63:0] word_data;
+  logic [7:0] word_strb;
 
   assign reg_req_valid = reg_valid_reg;
   assign reg_req = reg_req_reg;
@@ -169,20 +185,33 @@ module urdma_pcie_cq
   assign db_valid = db_valid_reg;
   assign db = db_reg;
   assign db_free = !db_valid_reg || db_ready;
+  assign dm_valid = dm_valid_reg;
+  assign dm = dm_reg;
+  assign dm_free = !dm_valid_reg || dm_ready;
   assign cnt_db_bad = bad_db_reg;
   assign cnt_mmio_bad = bad_mmio_reg;
+
+  always_comb begin
+    word_data = {2{a.data[31:0]}};
+    word_strb = a.desc.addr[0] ? {a.first_be, 4'h0} : {4'h0, a.first_be};
+    if (a.desc.dword_count == 11'd2) begin
+      word_data = a.data;
+      word_strb = {a.last_be, a.first_be};
+    end
+  end
 
   always_ff @(posedge clk) begin
     if (go && to_reg) begin
       reg_req_reg.write <= is_wr;
       reg_req_reg.addr <= {a.desc.addr[13:1], 3'd0};
-      if (a.desc.dword_count == 11'd2) begin
-        reg_req_reg.wdata <= a.data;
-        reg_req_reg.strb <= {a.last_be, a.first_be};
-      end else begin
-        reg_req_reg.wdata <= {2{a.data[31:0]}};
-        reg_req_reg.strb <= a.desc.addr[0] ? {a.first_be, 4'h0} : {4'h0, a.first_be};
-      end
+      reg_req_reg.wdata <= word_data;
+      reg_req_reg.strb <= word_strb;
+    end
+    if (go && to_dm) begin
+      dm_reg.write <= is_wr;
+      dm_reg.addr <= {a.desc.addr[DM_W-3:1], 3'd0};
+      dm_reg.wdata <= word_data;
+      dm_reg.strb <= word_strb;
     end
     if (go && to_db) begin
       db_reg.page <= a.desc.addr[10 +: DBP_W];
@@ -195,11 +224,13 @@ module urdma_pcie_cq
     if (rst) begin
       reg_valid_reg <= 1'b0;
       db_valid_reg <= 1'b0;
+      dm_valid_reg <= 1'b0;
       bad_db_reg <= 1'b0;
       bad_mmio_reg <= 1'b0;
     end else begin
       if (reg_free) reg_valid_reg <= go && to_reg;
       if (db_free) db_valid_reg <= go && to_db;
+      if (dm_free) dm_valid_reg <= go && to_dm;
       bad_db_reg <= go && bad_db;
       bad_mmio_reg <= go && bad_mmio;
     end
@@ -208,7 +239,7 @@ module urdma_pcie_cq
   // ---- completions, in order -------------------------------------------------------------------
   urdma_fifo #(.WIDTH($bits(cpl_t)), .DEPTH(READS)) u_cpl (
     .clk, .rst,
-    .in_valid(a_valid && to_cpl && (!to_reg || reg_free)), .in_ready(cpl_ready), .in_data(cpl_in),
+    .in_valid(a_valid && to_cpl && (!to_reg || reg_free) && (!to_dm || dm_free)), .in_ready(cpl_ready), .in_data(cpl_in),
     .out_valid(cpl_valid), .out_ready(cpl_pop), .out_data(cpl),
     .count(cpl_count)
   );
@@ -222,6 +253,17 @@ module urdma_pcie_cq
     .in_valid(reg_rsp_valid), .in_ready(rsp_ready), .in_data(reg_rsp_data),
     .out_valid(rsp_valid), .out_ready(rsp_pop), .out_data(rsp_data),
     .count(rsp_count)
+  );
+
+  logic dm_rsp_there, dm_rsp_pop, dm_rsp_ready;
+  logic [63:0] dm_rsp;
+  logic [$clog2(READS):0] dm_rsp_count;
+
+  urdma_fifo #(.WIDTH(64), .DEPTH(READS)) u_dm_rsp (
+    .clk, .rst,
+    .in_valid(dm_rsp_valid), .in_ready(dm_rsp_ready), .in_data(dm_rsp_data),
+    .out_valid(dm_rsp_there), .out_ready(dm_rsp_pop), .out_data(dm_rsp),
+    .count(dm_rsp_count)
   );
 
   // Byte count and lower address of the whole request (PCI Express Base Specification, 2.3.1.1)
@@ -249,6 +291,7 @@ module urdma_pcie_cq
   logic [5:0] piece_dw;                // payload of this completion, 1..32 dwords
   logic [6:0] low_addr;
   logic failed, last_piece, last_beat, cc_in_valid, cc_in_ready, cc_xfer;
+  logic [63:0] word;
   cc_desc_t cc_desc;
 
   typedef struct packed {
@@ -261,6 +304,7 @@ module urdma_pcie_cq
 
   always_comb begin
     failed = (cpl.kind == CPL_ABORT) || (cpl.kind == CPL_UNSUP);
+    word = (cpl.kind == CPL_DM) ? dm_rsp : rsp_data;
     rem_dw = piece_later_reg ? rem_dw_reg : cpl.desc.dword_count;
     rem_bytes = piece_later_reg ? rem_bytes_reg : all_bytes;
     low_addr = piece_later_reg ? 7'd0 : {cpl.desc.addr[4:0], low2};
@@ -294,19 +338,20 @@ module urdma_pcie_cq
       if (failed) begin
         cc_in.data[103:96] = {cpl.last_be, cpl.first_be};
         cc_in.data[255:128] = cpl.desc;
-      end else if (cpl.kind == CPL_REG) begin
-        cc_in.data[127:96] = cpl.desc.addr[0] ? rsp_data[63:32] : rsp_data[31:0];
-        if (cpl.desc.dword_count == 11'd2) cc_in.data[159:128] = rsp_data[63:32];
+      end else if (cpl.kind == CPL_REG || cpl.kind == CPL_DM) begin
+        cc_in.data[127:96] = cpl.desc.addr[0] ? word[63:32] : word[31:0];
+        if (cpl.desc.dword_count == 11'd2) cc_in.data[159:128] = word[63:32];
       end
     end
     cc_in.last_dw = last_beat ? 4'(left - 6'd1) : 4'd15;
     cc_in.last = last_beat;
     cc_in.sop = !beat_later_reg;
 
-    cc_in_valid = cpl_valid && (cpl.kind != CPL_REG || rsp_valid);
+    cc_in_valid = cpl_valid && (cpl.kind != CPL_REG || rsp_valid) && (cpl.kind != CPL_DM || dm_rsp_there);
     cc_xfer = cc_in_valid && cc_in_ready;
     cpl_pop = cc_xfer && last_beat && last_piece;
     rsp_pop = cpl_pop && cpl.kind == CPL_REG;
+    dm_rsp_pop = cpl_pop && cpl.kind == CPL_DM;
   end
 
   always_ff @(posedge clk) begin
@@ -345,10 +390,11 @@ module urdma_pcie_cq
     m_axis_cc_tuser[11:8] = cc.last ? cc.last_dw : 4'd0;     // is_eop0_ptr
   end
 
-  assign busy = a_valid || reg_valid_reg || db_valid_reg || (cpl_count != '0) || m_axis_cc_tvalid;
+  assign busy = a_valid || reg_valid_reg || db_valid_reg || dm_valid_reg || (cpl_count != '0) || m_axis_cc_tvalid;
 
   logic unused_cq;
-  assign unused_cq = &{1'b0, s_axis_cq_tdata[511:192], s_axis_cq_tkeep, s_axis_cq_tuser, rsp_ready, rsp_count, cpl};
+  assign unused_cq = &{1'b0, s_axis_cq_tdata[511:192], s_axis_cq_tkeep, s_axis_cq_tuser, rsp_ready, rsp_count, dm_rsp_ready,
+                      dm_rsp_count, cpl};
 
 `ifndef SYNTHESIS
   logic [$clog2(READS):0] reads_reg;   // reads given to the register bus and not answered
@@ -360,6 +406,7 @@ module urdma_pcie_cq
     if (!rst && reg_rsp_valid) a_rsp: assert (reads_reg != '0 && rsp_ready)
       else $error("%m: answer without a read");
   urdma_hold #(.WIDTH($bits(reg_req_t))) reg_hold (.clk, .rst, .valid(reg_req_valid), .ready(reg_req_ready), .data(reg_req));
+  urdma_hold #(.WIDTH($bits(dm_req_t))) dm_hold (.clk, .rst, .valid(dm_valid), .ready(dm_ready), .data(dm));
   urdma_hold #(.WIDTH($bits(db_t))) db_hold (.clk, .rst, .valid(db_valid), .ready(db_ready), .data(db));
   urdma_hold #(.WIDTH(512 + 81 + 16 + 1)) cc_hold (
     .clk, .rst, .valid(m_axis_cc_tvalid), .ready(m_axis_cc_tready),

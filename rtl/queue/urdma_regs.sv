@@ -101,13 +101,16 @@ module urdma_regs
                                        | 64'd1 << URDMA_RF_FEAT_MCAST_LSB
                                        | 64'd1 << URDMA_RF_FEAT_SRQ_LSB
                                        | 64'd1 << URDMA_RF_FEAT_XRC_LSB
-                                       | 64'd1 << URDMA_RF_FEAT_MW_1_LSB;
+                                       | 64'd1 << URDMA_RF_FEAT_MW_1_LSB
+                                       | 64'd1 << URDMA_RF_FEAT_DM_LSB;
   localparam logic [63:0] CAP_ETH = 64'(ETHQ_N) << URDMA_RF_CAP_ETH_QUEUES_LSB
                                   | 64'(ETH_LOG_RING) << URDMA_RF_CAP_LOG_ETH_RING_LSB
                                   | 64'(ETH_MAX_FRAME) << URDMA_RF_CAP_ETH_MAX_FRAME_LSB
                                   | 64'(ETH_TX_DESCS) << URDMA_RF_CAP_ETH_TX_DESCS_LSB
                                   | 64'(ETH_UC_N) << URDMA_RF_CAP_ETH_UC_LSB
                                   | 64'(ETH_LOG_CQ) << URDMA_RF_CAP_LOG_ETH_CQ_LSB;
+  localparam logic [63:0] CAP_DM = 64'(DM_W) << URDMA_RF_CAP_LOG_DM_LSB
+                                 | 64'(DM_OFFSET_W) << URDMA_RF_CAP_LOG_DM_OFFSET_LSB;
 
   typedef enum logic [1:0] {
     S_DRAIN,   // core_rst, wait for the PCIe side
@@ -251,6 +254,7 @@ module urdma_regs
         16'(URDMA_REG_CAP_XPORT): rd_data_reg <= CAP_XPORT;
         16'(URDMA_REG_CAP_PAGES): rd_data_reg <= CAP_PAGES;
         16'(URDMA_REG_CAP_ETH): rd_data_reg <= CAP_ETH;
+        16'(URDMA_REG_CAP_DM): rd_data_reg <= CAP_DM;
         16'(URDMA_REG_CAP_FEATURES): rd_data_reg <= CAP_FEATURES;
         16'(URDMA_REG_CTRL): rd_data_reg <= 64'(enable_reg) << URDMA_RF_CTRL_ENABLE_LSB;
         16'(URDMA_REG_STATUS): rd_data_reg <= status;

@@ -71,6 +71,8 @@ struct bench *bench_new(uint64_t seed)
 	assert_non_null(b);
 	b->wr_q = calloc(QUEUE, sizeof(*b->wr_q));
 	assert_non_null(b->wr_q);
+	b->dm = calloc(DM_SIZE, sizeof(*b->dm));
+	assert_non_null(b->dm);
 	b->m = pcie_model_new();
 	b->rng = seed * 0x9e3779b97f4a7c15ull + 1;
 	for (int i = 0; i < 8; i++)
@@ -101,7 +103,44 @@ void bench_free(struct bench *b)
 {
 	pcie_model_free(b->m);
 	free(b->wr_q);
+	free(b->dm);
 	free(b);
+}
+
+/* ---- device memory ----------------------------------------------------------------------------
+ */
+
+static void dm_write(struct bench *b, uint64_t off, uint8_t value, uint32_t serial)
+{
+	struct dm_byte *d = &b->dm[off];
+
+	if (off >= DM_SIZE)
+		return;
+	memmove(d->past + 1, d->past, (DM_PAST - 1) * sizeof(*d->past));
+	d->past[0] = (struct dm_value){ .since = ~0ull, .serial = serial, .value = value };
+	if (d->n < DM_PAST)
+		d->n++;
+}
+
+/* value was read where it had to be at least as new as the writes accepted before a cycle, and the
+ * host's first ones. */
+static bool dm_right(struct bench *b, uint64_t off, uint8_t value, uint64_t before,
+		     uint32_t bar_done)
+{
+	const struct dm_byte *d = &b->dm[off];
+
+	b->dm_bytes++;
+	for (int i = 0; i < d->n; i++) {
+		const struct dm_value *v = &d->past[i];
+
+		if (v->value == value)
+			return true;
+		if (v->serial ? v->serial <= bar_done : v->since < before)
+			return false;
+	}
+	/* before the first write, or the values before are forgotten */
+	b->dm_unknown++;
+	return true;
 }
 
 /* ---- clients ----------------------------------------------------------------------------------
@@ -121,6 +160,13 @@ static void pick(struct bench *b, uint32_t min, uint32_t max, uint32_t align, ui
 	}
 }
 
+static uint64_t dm_addr(struct bench *b, uint32_t from, uint32_t span, uint32_t align)
+{
+	uint32_t at = bench_rnd(b, span ? span : DM_HALF - 4096);
+
+	return DM_ADDR | (from + (align ? at / align * align : at));
+}
+
 static void drive_clients(struct bench *b)
 {
 	for (int i = 0; i < RD_N; i++) {
@@ -130,6 +176,8 @@ static void drive_clients(struct bench *b)
 		if (!r->valid && c->left && chance(b, c->prob)) {
 			pick(b, c->min, c->max, c->align ? c->align : 1, RD_BASE, RD_SIZE,
 			     &c->next_addr, &r->addr, &r->len);
+			if (chance(b, c->dm))
+				r->addr = dm_addr(b, c->dm_from, c->dm_span, c->align);
 			r->valid = true;
 			c->left--;
 			c->since = b->cycle;
@@ -142,6 +190,8 @@ static void drive_clients(struct bench *b)
 		if (!c->active && c->left && chance(b, c->prob)) {
 			pick(b, c->min, c->max, c->align ? c->align : 1, WR_BASE, WR_SIZE,
 			     &c->next_addr, &c->req.addr, &c->req.len);
+			if (chance(b, c->dm))
+				c->req.addr = dm_addr(b, c->dm_from, c->dm_span, c->align);
 			c->req.sent = 0;
 			c->req.dropped = !b->in.bus_master_en;
 			for (uint32_t k = 0; k < c->req.len; k++)
@@ -187,7 +237,15 @@ static void observe_clients(struct bench *b)
 			q->len = b->in.rd[i].len;
 			q->granted = b->cycle;
 			q->behind = b->wr_accepted;
-			if (!b->in.bus_master_en) {
+			if (q->addr & DM_ADDR) {
+				uint64_t off = q->addr & ~DM_ADDR;
+
+				q->dm = true;
+				q->bar_done = b->bar_done;
+				q->asked = q->len;
+				q->failed = off + q->len > DM_SIZE;
+				q->fail_off = q->fail_end = off < DM_SIZE ? DM_SIZE - off : 0;
+			} else if (!b->in.bus_master_en) {
 				q->dropped = q->failed = true;
 				q->fail_end = 0;
 			}
@@ -203,7 +261,17 @@ static void observe_clients(struct bench *b)
 		if (!b->in.wr[i].valid || !(b->out.wr_ready >> i & 1))
 			continue;
 		b->in.wr[i].valid = false;
-		if (c->pos == 0) {
+		if (c->req.addr & DM_ADDR) {
+			uint64_t off = c->req.addr & ~DM_ADDR;
+
+			for (uint32_t k = c->pos; k < min32(c->pos + 64, c->req.len); k++)
+				dm_write(b, off + k, c->req.data[k], 0);
+			for (uint32_t k = 0; c->pos + 64 >= c->req.len && k < c->req.len; k++)
+				if (off + k < DM_SIZE)
+					b->dm[off + k].past[0].since = b->cycle;
+			b->dm_wr_last = b->cycle;
+			b->dm_beats++;
+		} else if (c->pos == 0) {
 			CHECK(b, b->wr_tail - b->wr_head < QUEUE, "write queue of the test full");
 			b->wr_q[b->wr_tail++ % QUEUE] = c->req;
 		}
@@ -212,7 +280,7 @@ static void observe_clients(struct bench *b)
 			c->active = false;
 			c->bytes += c->req.len;
 			c->done++;
-			b->wr_accepted++;
+			b->wr_accepted += !(c->req.addr & DM_ADDR);
 		}
 	}
 	if (b->in.irq_req_valid && b->out.irq_req_ready) {
@@ -237,7 +305,7 @@ static void observe_read_data(struct bench *b)
 	CHECK(b, v == 1u << q->client, "read data for client mask 0x%x, %d asked first", v,
 	      q->client);
 	n = min32(64, q->len - q->got);
-	want = b->rd_mem + (q->addr - RD_BASE) + q->got;
+	want = q->dm ? b->rd_mem : b->rd_mem + (q->addr - RD_BASE) + q->got;
 	for (uint32_t i = 0; i < 64; i++) {
 		uint32_t off = q->got + i;
 		uint8_t d = b->out.rd_data[i];
@@ -245,6 +313,8 @@ static void observe_read_data(struct bench *b)
 
 		if (i >= n)
 			ok = d == 0;
+		else if (q->dm && (!q->failed || off < q->fail_off))
+			ok = dm_right(b, (q->addr & ~DM_ADDR) + off, d, q->granted, q->bar_done);
 		else if (!q->failed || off < q->fail_off)
 			ok = d == want[i];
 		else if (off < q->fail_end)
@@ -252,7 +322,10 @@ static void observe_read_data(struct bench *b)
 		else
 			ok = d == 0;
 		CHECK(b, ok, "read of 0x%llx, %u bytes: byte %u is %02x, memory has %02x%s",
-		      (unsigned long long)q->addr, q->len, off, d, i < n ? want[i] : 0,
+		      (unsigned long long)q->addr, q->len, off, d,
+		      i >= n  ? 0
+		      : q->dm ? b->dm[(q->addr + off) % DM_SIZE].past[0].value
+			      : want[i],
 		      q->failed ? " (failed request)" : "");
 	}
 	q->got += n;
@@ -310,7 +383,8 @@ static void host_read(struct bench *b, uint64_t addr, uint32_t len, uint8_t tag)
 	struct rd_request *q;
 	uint32_t want;
 
-	while (b->rd_cursor != b->rd_tail && b->rd_q[b->rd_cursor % QUEUE].dropped)
+	while (b->rd_cursor != b->rd_tail &&
+	       (b->rd_q[b->rd_cursor % QUEUE].dropped || b->rd_q[b->rd_cursor % QUEUE].dm))
 		b->rd_cursor++;
 	CHECK(b, b->rd_cursor != b->rd_tail, "read request nobody asked for");
 	q = &b->rd_q[b->rd_cursor % QUEUE];
@@ -614,6 +688,7 @@ void bench_host_request(struct bench *b, const struct host_request *r)
 		       : r->addr & 4 ? r->first_be << 4
 				     : r->first_be;
 	uint32_t qw = r->addr >> 3 & 8191;
+	bool dm = (rd || wr) && r->bar == 2 && r->addr >= DM_BAR && r->addr < DM_BAR + DM_SIZE;
 
 	CHECK(b, b->cq_tail - b->cq_head <= QUEUE, "request queue of the test full");
 	memset(t, 0, sizeof(*t));
@@ -652,8 +727,18 @@ void bench_host_request(struct bench *b, const struct host_request *r)
 					b->shadow[qw] = (b->shadow[qw] & ~m) | (e->data & m);
 			}
 		}
-	} else if (wr && r->bar == 2 && r->dw == 2 && !(r->addr & 7) && strb == 0xff &&
-		   !(r->addr & 0x800) && !r->discontinue) {
+	} else if (dm && wr && in_qword && !no_be && !r->discontinue) {
+		const uint8_t *bytes = (const uint8_t *)(const void *)r->data;
+		uint32_t at = (r->addr - DM_BAR) & ~7u;
+
+		t->serial = ++b->bar_writes;
+		for (int i = 0; i < 8; i++)
+			if (strb >> i & 1)
+				dm_write(b, at + i, bytes[r->dw == 2 ? i : i & 3], t->serial);
+	} else if (dm) {
+		b->want.mmio_bad += !no_be && !(rd && in_qword);
+	} else if (wr && r->bar == 2 && r->dw == 2 && r->addr < DM_BAR && !(r->addr & 7) &&
+		   strb == 0xff && !(r->addr & 0x800) && !r->discontinue) {
 		struct db_expect *e = &b->db_q[b->db_tail++ % QUEUE];
 
 		e->page = r->addr >> 12 & 1023;
@@ -669,11 +754,16 @@ void bench_host_request(struct bench *b, const struct host_request *r)
 		struct cpl_expect *e = &b->cpl_q[b->cpl_tail++ % QUEUE];
 
 		memset(e, 0, sizeof(*e));
+		t->cpl = e;
+		e->dm = dm && in_qword && !no_be;
+		e->dm_off = r->addr - DM_BAR;
+		e->serial = b->bar_writes;
+		e->word = e->dm || (rd && r->bar == 0 && in_qword && !no_be);
 		memcpy(e->desc, t->buf, 16);
 		e->first_be = r->first_be;
 		e->last_be = r->last_be;
 		e->dw = r->dw;
-		if (rd && r->bar == 0)
+		if ((rd && r->bar == 0) || dm)
 			e->kind = in_qword ? K_DATA : K_CA;
 		else
 			e->kind = rd && r->bar == 2 ? K_DATA : K_UR;
@@ -715,6 +805,10 @@ static void drive_host(struct bench *b)
 		if (x->last) {
 			b->cq_pos = 0;
 			b->cq_head++;
+			if (t->cpl) {
+				t->cpl->issued = b->cycle;
+				t->cpl->behind = b->wr_accepted;
+			}
 		}
 	}
 	b->in.rq_ready = !chance(b, b->rq_stall);
@@ -760,7 +854,23 @@ static void check_completion(struct bench *b)
 		return;
 	}
 	CHECK(b, b->cc_len == 12 + (int)dw * 4 && dw, "CC: %d bytes with %u dwords", b->cc_len, dw);
-	for (unsigned i = 0; i < dw; i++) {
+	skip_dropped(b);
+	CHECK(b, !e->word || b->wr_sent >= e->behind,
+	      "CC: the answer overtook a DMA write: %llu of %llu requests are on RQ",
+	      (unsigned long long)b->wr_sent, (unsigned long long)e->behind);
+	for (unsigned i = 0; e->dm && i < 4 * dw; i++) {
+		uint8_t be = i < 4 ? e->first_be : e->last_be;
+
+		/* DMA writes take effect a few cycles after they are accepted */
+		CHECK(b,
+		      !(be >> i % 4 & 1) || dm_right(b, e->dm_off + i, p[12 + i],
+						     e->issued < 8 ? 0 : e->issued - 8, e->serial),
+		      "CC: byte %u of device memory is %02x, not %02x", e->dm_off + i, p[12 + i],
+		      b->dm[e->dm_off + i].past[0].value);
+	}
+	if (e->dm)
+		b->bar_done = e->serial;
+	for (unsigned i = 0; !e->dm && i < dw; i++) {
 		uint32_t want = e->zero ? 0 : e->data[i];
 
 		CHECK(b, data[i] == want, "CC: dword %u is %08x, not %08x", i, data[i], want);

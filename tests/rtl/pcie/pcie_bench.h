@@ -16,8 +16,15 @@
 
 #define RD_BASE 0x0000001234000000ull /* what reads read */
 #define RD_SIZE (1u << 20)
-#define WR_BASE 0xffff800000400000ull /* where writes go */
+#define WR_BASE 0x7fff800000400000ull /* where writes go */
 #define WR_SIZE (1u << 20)
+
+/* Device memory. DMA writes go to its first half, the host's to the second; all read everywhere. */
+#define DM_ADDR (1ull << 63)
+#define DM_BAR	0x400000u /* in BAR 2 */
+#define DM_SIZE 0x20000u
+#define DM_HALF (DM_SIZE / 2)
+#define DM_PAST 24 /* values of a byte that are kept */
 
 #define QUEUE 8192 /* entries of each queue of expectations */
 
@@ -40,8 +47,26 @@ enum cpl_fault {
 	F_N
 };
 
+/*
+ * What was written to a byte of device memory. A read returns the last value that was there when it
+ * was asked for, or a later one.
+ */
+struct dm_value {
+	uint64_t since;	 /* DMA: cycle in which the request was accepted; ~0: it is not yet */
+	uint32_t serial; /* of a write of the host; 0: DMA */
+	uint8_t value;
+};
+
+struct dm_byte {
+	struct dm_value past[DM_PAST]; /* newest first */
+	uint8_t n;
+};
+
 struct rd_request {
 	int client;
+	bool dm;
+	uint32_t
+		bar_done; /* device memory: writes of the host that were done when it was granted */
 	uint64_t addr;
 	uint32_t len, asked, got;
 	uint32_t fail_off; /* from here on bytes may be zero; beyond fail_end they have to be */
@@ -72,11 +97,13 @@ struct host_read {
 };
 
 struct rd_client {
-	int prob;	    /* chance in 256 to ask in a cycle */
-	uint32_t left;	    /* requests still to ask */
-	uint32_t min, max;  /* length */
-	uint32_t align;	    /* of address */
-	uint64_t next_addr; /* if not 0: sequential */
+	int prob;		   /* chance in 256 to ask in a cycle */
+	uint32_t left;		   /* requests still to ask */
+	uint32_t min, max;	   /* length */
+	uint32_t align;		   /* of address */
+	int dm;			   /* chance in 256 of device memory, */
+	uint32_t dm_from, dm_span; /* there */
+	uint64_t next_addr;	   /* if not 0: sequential */
 	uint64_t bytes, last_grant, max_wait, since;
 	uint32_t done;
 };
@@ -86,7 +113,9 @@ struct wr_client {
 	int gap;  /* chance in 256 of a pause before a beat */
 	uint32_t left;
 	uint32_t min, max, align;
-	uint64_t next_addr; /* if not 0: sequential */
+	int dm;			   /* chance in 256 of device memory, */
+	uint32_t dm_from, dm_span; /* there */
+	uint64_t next_addr;	   /* if not 0: sequential */
 	bool active;
 	uint32_t pos;
 	struct wr_request req;
@@ -99,6 +128,8 @@ struct cq_tlp {
 	int bytes;
 	uint8_t first_be, last_be;
 	bool discontinue;
+	struct cpl_expect *cpl; /* NULL: posted */
+	uint32_t serial;	/* write to device memory, 0: another */
 };
 
 enum cpl_kind { K_DATA, K_CA, K_UR };
@@ -110,6 +141,12 @@ struct cpl_expect {
 	uint32_t dw, sent_dw, bytes, lower;
 	uint32_t data[2];
 	bool zero;
+	bool dm;
+	bool word; /* register or device memory: not before DMA writes that were there before */
+	uint32_t dm_off; /* of its first dword */
+	uint64_t issued; /* cycle in which the block took it */
+	uint64_t behind; /* DMA writes accepted before */
+	uint32_t serial; /* writes to device memory before it */
 };
 
 struct reg_expect {
@@ -142,6 +179,10 @@ struct bench {
 	int hold_tag;
 
 	uint8_t rd_mem[RD_SIZE];
+	struct dm_byte *dm;	       /* DM_SIZE */
+	uint32_t bar_writes, bar_done; /* the host's, to device memory */
+	uint64_t dm_bytes, dm_unknown; /* bytes read there; those of which anything goes */
+	uint64_t dm_wr_last, dm_beats; /* last beat of a DMA write accepted, and how many */
 
 	struct rd_client rdc[RD_N];
 	struct wr_client wrc[WR_N];

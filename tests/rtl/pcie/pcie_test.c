@@ -182,7 +182,7 @@ static void test_doorbells(void **state)
 	for (int i = 0; i < 500; i++) {
 		struct host_request r = { .type = 1,
 					  .bar = 2,
-					  .addr = bench_rnd(b, 1u << 22) & ~3u,
+					  .addr = bench_rnd(b, DM_BAR) & ~3u,
 					  .dw = 1 + bench_rnd(b, 4),
 					  .first_be = 0xf,
 					  .last_be = 0xf,
@@ -374,6 +374,264 @@ static void test_read_behind_write(void **state)
 			};
 		bench_drain(b, 400000);
 		assert_true(b->rd_waited > 100);
+		finish(b);
+	}
+}
+
+/* ---- device memory ----------------------------------------------------------------------------
+ */
+
+static void dm_access(struct bench *b, bool write, uint32_t off, uint32_t dw, uint8_t fbe,
+		      uint8_t lbe)
+{
+	uint32_t data[2] = { bench_rnd(b, ~0u), bench_rnd(b, ~0u) };
+
+	bench_host_request(b, &(struct host_request){ .type = write,
+						      .bar = 2,
+						      .addr = DM_BAR + off,
+						      .dw = dw,
+						      .first_be = fbe,
+						      .last_be = lbe,
+						      .data = write ? data : NULL });
+}
+
+/* A DMA write, until it is accepted; a read, until it is granted. */
+static void dm_dma_write(struct bench *b, uint32_t from, uint32_t len)
+{
+	b->wrc[0] = (struct wr_client){ .prob = 256,
+					.left = 1,
+					.min = len,
+					.max = len,
+					.dm = 256,
+					.dm_from = from,
+					.dm_span = 1 };
+	while (b->wrc[0].left || b->wrc[0].active)
+		bench_cycle(b);
+}
+
+static void dm_dma_read(struct bench *b, uint32_t from, uint32_t len)
+{
+	b->rdc[0] = (struct rd_client){ .prob = 256,
+					.left = 1,
+					.min = len,
+					.max = len,
+					.dm = 256,
+					.dm_from = from,
+					.dm_span = 1 };
+	while (b->rdc[0].left || b->in.rd[0].valid)
+		bench_cycle(b);
+}
+
+/* Every access of the host inside a word, in its first, second and last lines; what is none is
+ * refused. */
+static void test_dm_host(void **state)
+{
+	static const uint32_t at[] = { DM_HALF, DM_HALF + 8, DM_HALF + 120, DM_SIZE - 64,
+				       DM_SIZE - 8 };
+	struct bench *b = start(700);
+
+	(void)state;
+	for (unsigned k = 0; k < sizeof(at) / sizeof(*at); k++) {
+		dm_access(b, true, at[k], 2, 0xf, 0xf);
+		for (unsigned fbe = 0; fbe < 16; fbe++) {
+			for (unsigned lbe = 0; lbe < 16; lbe++) {
+				bool two = fbe && lbe;
+
+				dm_access(b, true, at[k] + (two ? 0 : lbe % 2 * 4), two ? 2 : 1,
+					  fbe, two ? lbe : 0);
+				dm_access(b, false, at[k], 2, 0xf, 0xf);
+				dm_access(b, false, at[k] + 4, 1, fbe, 0);
+			}
+			bench_drain(b, 20000);
+		}
+	}
+	assert_int_equal(b->have.mmio_bad + b->have.db_bad, 0);
+	assert_int_equal(b->dm_unknown, 0);
+	for (uint32_t dw = 2; dw <= 40; dw++) {
+		uint32_t data[40] = { 0 };
+
+		for (int write = 0; write < 2; write++)
+			bench_host_request(b, &(struct host_request){
+						      .type = write,
+						      .bar = 2,
+						      .addr = DM_BAR + DM_HALF + (dw == 2 ? 4 : 0),
+						      .dw = dw,
+						      .first_be = 0xf,
+						      .last_be = 0xf,
+						      .data = write ? data : NULL });
+		dm_access(b, false, DM_HALF, 2, 0xf, 0xf);
+	}
+	bench_drain(b, 20000);
+	assert_int_equal(b->have.mmio_bad, 2 * 39);
+	/* behind its end, and in the half of the BAR behind it, there is nothing */
+	for (uint32_t off = DM_SIZE; off < DM_BAR; off *= 2) {
+		dm_access(b, true, off, 2, 0xf, 0xf);
+		dm_access(b, false, off, 2, 0xf, 0xf);
+	}
+	bench_drain(b, 20000);
+	assert_int_equal(b->have.db_bad, 5);
+	finish(b);
+}
+
+/* Each offset in a line, each short length, also across the end: written by DMA, read by DMA and by
+ * the host. */
+static void test_dm_alignments(void **state)
+{
+	struct bench *b = start(701);
+
+	(void)state;
+	for (uint32_t off = 0; off < 64; off++)
+		for (uint32_t len = 1; len <= 200; len += len < 12 ? 1 : len < 60 ? 7 : 29)
+			for (int end = 0; end < 2; end++) {
+				uint32_t from = end ? DM_SIZE - 128 + off : 4096 + off;
+
+				dm_dma_write(b, from, len);
+				if (!end)
+					dm_access(b, false, from & ~7u, 2, 0xf, 0xf);
+				dm_dma_read(b, from - 2, len + bench_rnd(b, 9));
+			}
+	bench_drain(b, 20000);
+	assert_int_equal(b->have.rd_tlp + b->have.wr_tlp, 0);
+	assert_in_range(b->dm_unknown, 0, b->dm_bytes / 20);
+	/* far beyond the end */
+	for (int bit = 17; bit < 63; bit++) {
+		b->wrc[0] = (struct wr_client){ .prob = 256, .left = 1, .min = 100, .max = 100 };
+		b->wrc[0].next_addr = DM_ADDR | 1ull << bit;
+		b->rdc[0] = (struct rd_client){ .prob = 256, .left = 1, .min = 100, .max = 100 };
+		b->rdc[0].next_addr = DM_ADDR | 1ull << bit;
+		bench_drain(b, 1000);
+	}
+	dm_access(b, false, 0, 2, 0xf, 0xf);
+	finish(b);
+}
+
+/* Device memory and the host's, by all clients and the host at once. */
+static void test_dm_random(void **state)
+{
+	(void)state;
+	for (int v = 0; v < 8; v++) {
+		struct bench *b = start(710 + v);
+		int dm = v & 4 ? 256 : 128;
+		uint32_t span = v & 2 ? 300 : 3000;
+
+		if (v & 1)
+			rough_host(b);
+		b->in.max_read_req = v % 3;
+		/* fill both halves */
+		b->wrc[0] = (struct wr_client){
+			.prob = 256, .left = 2, .min = 4096, .max = 4096, .dm = 256, .dm_span = 1
+		};
+		for (uint32_t off = 0; off < 4096; off += 8)
+			dm_access(b, true, DM_HALF + off, 2, 0xf, 0xf);
+		bench_drain(b, 40000);
+		readers(b, RD_N, 60, 200, 1, v & 2 ? 400 : 900);
+		writers(b, WR_N, 60, 200, 1, v & 2 ? 400 : 900);
+		for (int i = 0; i < RD_N; i++) {
+			b->rdc[i].dm = dm;
+			b->rdc[i].dm_from = i & 1 ? DM_HALF : 0;
+			b->rdc[i].dm_span = span;
+		}
+		for (int i = 0; i < WR_N; i++) {
+			b->wrc[i].dm = dm;
+			b->wrc[i].dm_span = span;
+			b->wrc[i].gap = v & 2 ? 100 : 0;
+		}
+		b->irq_left = 100;
+		b->irq_prob = 60;
+		for (int i = 0; i < 3000; i++) {
+			uint32_t word = bench_rnd(b, span / 8) * 8;
+
+			if (bench_rnd(b, 3) == 0)
+				dm_access(b, true, DM_HALF + word, 1 + bench_rnd(b, 2), 0xf, 0);
+			else if (bench_rnd(b, 8) == 0)
+				reg_access(b, bench_rnd(b, 2), bench_rnd(b, 16) * 8, 2, 0xf, 0xf);
+			else
+				dm_access(b, false, word + (i & 1) * DM_HALF, 2, 0xf, 0xf);
+		}
+		bench_drain(b, 400000);
+		print_message("%llu bytes of device memory read, %llu of them unknown\n",
+			      (unsigned long long)b->dm_bytes, (unsigned long long)b->dm_unknown);
+		assert_in_range(b->dm_unknown, 0, b->dm_bytes / 100);
+		finish(b);
+	}
+}
+
+/* A read that is offered as soon as a write is accepted returns what was written, while the host
+ * keeps the ports busy. */
+static void test_dm_read_behind_write(void **state)
+{
+	(void)state;
+	for (int busy = 0; busy < 3; busy++)
+		for (uint32_t len = 1; len <= 260; len += 7) {
+			struct bench *b = start(720 + len);
+
+			for (int i = 0; i < 60 * busy; i++)
+				dm_access(b, i % busy, DM_HALF + 8 * (i % 8), 2, 0xf, 0xf);
+			bench_run(b, 30);
+			for (int round = 0; round < 4; round++) {
+				dm_dma_write(b, 64 + len % 64, len);
+				dm_dma_read(b, 64 + len % 64, len);
+			}
+			finish(b);
+		}
+}
+
+/* Without bus mastering, reads and writes of device memory work, and no TLP goes out. */
+static void test_dm_bus_master_off(void **state)
+{
+	struct bench *b = start(760);
+
+	(void)state;
+	b->in.bus_master_en = false;
+	readers(b, RD_N, 100, 50, 1, 1000);
+	writers(b, WR_N, 100, 50, 1, 1000);
+	for (int i = 0; i < RD_N; i++)
+		b->rdc[i].dm = 256, b->rdc[i].dm_span = 500;
+	for (int i = 0; i < WR_N; i++)
+		b->wrc[i].dm = 256, b->wrc[i].dm_span = 500;
+	finish(b);
+}
+
+/* A line a cycle each way, whatever the alignment, and at least half of that beside a host that
+ * wants each port. */
+static void test_dm_rate(void **state)
+{
+	(void)state;
+	for (int v = 0; v < 8; v++) {
+		struct bench *b = start(770 + v);
+		uint32_t from = v & 1 ? 37 : 0;
+		bool write = v & 2, host = v & 4;
+		uint64_t cycles, t0;
+
+		for (int i = 0; host && i < 3000; i++)
+			dm_access(b, write, DM_HALF + 8 * (i % 100), 2, 0xf, 0xf);
+		bench_run(b, 20);
+		t0 = b->cycle;
+		if (write)
+			b->wrc[0] = (struct wr_client){ .prob = 256,
+							.left = 20,
+							.min = 4096,
+							.max = 4096,
+							.dm = 256,
+							.dm_from = from,
+							.dm_span = 1 };
+		else
+			b->rdc[0] = (struct rd_client){ .prob = 256,
+							.left = 20,
+							.min = 4096,
+							.max = 4096,
+							.dm = 256,
+							.dm_from = from,
+							.dm_span = 1 };
+		while (write ? b->wrc[0].done < 20 : b->rdc[0].done < 20)
+			bench_cycle(b);
+		cycles = b->cycle - t0;
+		print_message("20 x 4096 bytes %s device memory at +%u%s: %u cycles\n",
+			      write ? "to" : "from", from, host ? ", beside the host" : "",
+			      (unsigned)cycles);
+		assert_in_range(cycles, 20 * 64, (host ? 2 : 1) * 20 * (from ? 65 : 64) + 20);
+		/* nor does DMA shut out the host */
+		bench_drain(b, 20000);
 		finish(b);
 	}
 }
@@ -780,6 +1038,12 @@ int main(void)
 		cmocka_unit_test(test_alignments),
 		cmocka_unit_test(test_all_traffic),
 		cmocka_unit_test(test_read_behind_write),
+		cmocka_unit_test(test_dm_host),
+		cmocka_unit_test(test_dm_alignments),
+		cmocka_unit_test(test_dm_random),
+		cmocka_unit_test(test_dm_read_behind_write),
+		cmocka_unit_test(test_dm_bus_master_off),
+		cmocka_unit_test(test_dm_rate),
 		cmocka_unit_test(test_faults_each),
 		cmocka_unit_test(test_faults_mixed),
 		cmocka_unit_test(test_all_tags_lost),
