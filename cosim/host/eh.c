@@ -165,6 +165,9 @@ static int read_caps(struct urdma_eh *eh)
 	c->eth_max_frame = (unsigned int)URDMA_GET(URDMA_RF_CAP_ETH_MAX_FRAME, v);
 	c->eth_tx_descs = (unsigned int)URDMA_GET(URDMA_RF_CAP_ETH_TX_DESCS, v);
 	c->eth_uc = (unsigned int)URDMA_GET(URDMA_RF_CAP_ETH_UC, v);
+	v = urdma_eh_reg(eh, URDMA_REG_CAP_DM);
+	c->log_dm = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_DM, v);
+	c->log_dm_offset = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_DM_OFFSET, v);
 	c->clock_hz = urdma_eh_reg(eh, URDMA_REG_CLOCK_HZ);
 	return 0;
 }
@@ -567,6 +570,36 @@ unsigned int urdma_eh_eq_poll(struct urdma_eh *eh, unsigned int eqn, struct urdm
 	return got;
 }
 
+/* ---- device memory -------------------------------------------------------------------------- */
+
+/* An access lies within an aligned word of 8 bytes. */
+static size_t dm_step(uint64_t offset)
+{
+	return offset % 8 ? 4 : 8;
+}
+
+void urdma_eh_dm_write(struct urdma_eh *eh, uint64_t offset, const void *p, size_t len)
+{
+	size_t step = dm_step(offset);
+
+	for (size_t i = 0; i < len; i += step)
+		urdma_embedded_write(eh->dev, URDMA_BAR_DB,
+				     (1ull << eh->caps.log_dm_offset) + offset + i,
+				     (const uint8_t *)p + i, step);
+}
+
+int urdma_eh_dm_read(struct urdma_eh *eh, uint64_t offset, void *p, size_t len)
+{
+	size_t step = dm_step(offset);
+	int ret = 0;
+
+	for (size_t i = 0; i < len && !ret; i += step)
+		ret = urdma_embedded_read(eh->dev, URDMA_BAR_DB,
+					  (1ull << eh->caps.log_dm_offset) + offset + i,
+					  (uint8_t *)p + i, step);
+	return ret;
+}
+
 /* ---- PD, MR -------------------------------------------------------------------------------- */
 
 static int simple(struct urdma_eh *eh, unsigned int opcode, uint32_t obj)
@@ -587,22 +620,17 @@ int urdma_eh_dealloc_pd(struct urdma_eh *eh, uint32_t pd)
 	return simple(eh, URDMA_CMD_DEALLOC_PD, pd);
 }
 
-int urdma_eh_create_mr_map(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
-			   unsigned int access, void *p, size_t len, uint64_t va, int levels,
-			   unsigned int page_shift, struct urdma_eh_mr *mr)
+/* With the map that is in mr. */
+static int create_mr(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
+		     unsigned int access, size_t len, uint64_t va, struct urdma_eh_mr *mr)
 {
 	struct urdma_eh_cmd cmd = { 0 };
-	int ret;
 
-	memset(mr, 0, sizeof(*mr));
 	mr->eh = eh;
 	mr->index = index;
 	mr->key = index << 8 | variant;
 	mr->va = va;
 	mr->length = len;
-	ret = urdma_eh_map(eh->host, p, len, levels, page_shift, &mr->map);
-	if (ret)
-		return ret;
 	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_CREATE_MR) |
 		   URDMA_SET(URDMA_CMD0_OBJ, index);
 	cmd.w[1] = URDMA_SET(URDMA_CMD_MR1_PD, pd) | URDMA_SET(URDMA_CMD_MR1_ACCESS, access) |
@@ -612,10 +640,32 @@ int urdma_eh_create_mr_map(struct urdma_eh *eh, uint32_t index, uint8_t variant,
 	cmd.w[2] = va;
 	cmd.w[3] = len;
 	cmd.w[4] = mr->map.addr;
-	ret = urdma_eh_cmd(eh, &cmd, NULL);
+	return urdma_eh_cmd(eh, &cmd, NULL);
+}
+
+int urdma_eh_create_mr_map(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
+			   unsigned int access, void *p, size_t len, uint64_t va, int levels,
+			   unsigned int page_shift, struct urdma_eh_mr *mr)
+{
+	int ret;
+
+	memset(mr, 0, sizeof(*mr));
+	ret = urdma_eh_map(eh->host, p, len, levels, page_shift, &mr->map);
+	if (ret)
+		return ret;
+	ret = create_mr(eh, index, variant, pd, access, len, va, mr);
 	if (ret)
 		urdma_eh_unmap(eh->host, &mr->map);
 	return ret;
+}
+
+int urdma_eh_create_mr_dm(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
+			  unsigned int access, uint64_t offset, size_t len, struct urdma_eh_mr *mr)
+{
+	memset(mr, 0, sizeof(*mr));
+	mr->map.page_shift = 12;
+	mr->map.addr = URDMA_ADDR_DM | offset;
+	return create_mr(eh, index, variant, pd, access, len, 0, mr);
 }
 
 int urdma_eh_create_mr(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,

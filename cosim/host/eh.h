@@ -32,6 +32,7 @@ struct urdma_eh_caps {
 	unsigned int max_sq_sge, max_rq_sge, max_inline, log_sq, log_rq, log_cqe, log_eqe;
 	unsigned int log_max_msg, log_max_mtu, gids, max_rd_atomic, log_cmdq, log_db_page_size;
 	unsigned int eth_queues, log_eth_ring, log_eth_cq, eth_max_frame, eth_tx_descs, eth_uc;
+	unsigned int log_dm, log_dm_offset;
 	uint64_t page_shifts, features, clock_hz;
 };
 
@@ -167,6 +168,9 @@ int urdma_eh_create_mr(struct urdma_eh *eh, uint32_t index, uint8_t variant, uin
 int urdma_eh_create_mr_map(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
 			   unsigned int access, void *p, size_t len, uint64_t va, int levels,
 			   unsigned int page_shift, struct urdma_eh_mr *mr);
+/* A region of len bytes of device memory from `offset` on, with addresses from 0. */
+int urdma_eh_create_mr_dm(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
+			  unsigned int access, uint64_t offset, size_t len, struct urdma_eh_mr *mr);
 /* A region for REG_MR (kind URDMA_MRK_FAST), or a window for BIND_MW (URDMA_MRK_WINDOW). */
 int urdma_eh_create_mr_kind(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
 			    unsigned int kind, struct urdma_eh_mr *mr);
@@ -376,6 +380,11 @@ void urdma_eh_ring_rq(struct urdma_eh_qp *qp);
 /* Put and ring. */
 int urdma_eh_post_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr);
 int urdma_eh_post_recv(struct urdma_eh_qp *qp, const struct urdma_eh_sge *sge, unsigned int n_sge);
+
+/* Device memory through BAR 2. Offset and length are multiples of 4 both, or of 8. Reading waits.
+ */
+void urdma_eh_dm_write(struct urdma_eh *eh, uint64_t offset, const void *p, size_t len);
+int urdma_eh_dm_read(struct urdma_eh *eh, uint64_t offset, void *p, size_t len);
 
 /* Any doorbell: the word as of urdma_hw.h. */
 void urdma_eh_doorbell(struct urdma_eh *eh, unsigned int page, unsigned int offset, uint64_t word);

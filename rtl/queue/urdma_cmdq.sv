@@ -386,7 +386,7 @@ module urdma_cmdq
               // an empty region has no last byte
               if (mr_levels == 2'd3 || mr_shift < 6'd12 || mr_shift > 6'd31 || (mr_len != '0 && mr_last < mr_va))
                 status = 8'(URDMA_CS_BAD_SIZE);
-              else if (mr_levels == 2'd0 ? mr_addr[11:2] != '0 && !mr_addr[63] || mr_addr[1:0] != '0 : mr_addr[5:0] != '0)
+              else if (mr_levels == 2'd0 ? (mr_addr[11:3] != '0 && !mr_addr[63]) || mr_addr[2:0] != '0 : mr_addr[5:0] != '0)
                 status = 8'(URDMA_CS_BAD_ALIGN);
             end
           end

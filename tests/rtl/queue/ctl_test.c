@@ -406,7 +406,8 @@ static void test_registers(void **state)
 				 URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_RC_RETRY |
 				 URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_ETH |
 				 URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD | URDMA_RF_FEAT_MCAST |
-				 URDMA_RF_FEAT_SRQ | URDMA_RF_FEAT_XRC | URDMA_RF_FEAT_MW_1);
+				 URDMA_RF_FEAT_SRQ | URDMA_RF_FEAT_XRC | URDMA_RF_FEAT_MW_1 |
+				 URDMA_RF_FEAT_DM);
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_ETH);
 	assert_int_equal(GET(URDMA_RF_CAP_ETH_QUEUES, v), 8);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_ETH_RING, v), 15);
@@ -414,6 +415,9 @@ static void test_registers(void **state)
 	assert_int_equal(GET(URDMA_RF_CAP_ETH_TX_DESCS, v), 32);
 	assert_int_equal(GET(URDMA_RF_CAP_ETH_UC, v), 16);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_ETH_CQ, v), 16);
+	v = ctl_reg_read(b->c, URDMA_REG_CAP_DM);
+	assert_int_equal(GET(URDMA_RF_CAP_LOG_DM, v), 17);
+	assert_int_equal(GET(URDMA_RF_CAP_LOG_DM_OFFSET, v), 22);
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_CLOCK_HZ), 250000000);
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_PORT_SPEED), 100000);
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_MAC), 0x665544332202);
@@ -774,6 +778,15 @@ static void test_bad(void **state)
 	REFUSE(b, good_mr(cmd, 1), cmd[3] = 0 - cmd[2] + 1, CREATE_MR, 1, BAD_SIZE);
 	REFUSE(b, good_mr(cmd, 1), cmd[4] |= 0x10, CREATE_MR, 1, BAD_ALIGN);
 	REFUSE(b, good_mr(cmd, 1), set(cmd, 1, URDMA_CMD_MR1_LEVELS, 0), CREATE_MR, 1, BAD_ALIGN);
+	REFUSE(b, good_mr(cmd, 1), cmd[4] = URDMA_ADDR_DM | 0x20, CREATE_MR, 1, BAD_ALIGN);
+	for (uint64_t low = 1; low < 8; low++)
+		REFUSE(b, good_mr(cmd, 1),
+		       (set(cmd, 1, URDMA_CMD_MR1_LEVELS, 0), cmd[4] = URDMA_ADDR_DM | low),
+		       CREATE_MR, 1, BAD_ALIGN);
+	for (unsigned int bit = 3; bit < 12; bit++)
+		REFUSE(b, good_mr(cmd, 1),
+		       (set(cmd, 1, URDMA_CMD_MR1_LEVELS, 0), cmd[4] = 0x40000 | 1u << bit),
+		       CREATE_MR, 1, BAD_ALIGN);
 	refuse(b, cmd, URDMA_CMD_DESTROY_MR, 1, URDMA_CS_BAD_OBJECT);
 	for (uint32_t k = URDMA_MRK_FAST; k <= URDMA_MRK_WINDOW_1; k++) {
 		REFUSE(b, good_mr(cmd, 0), set(cmd, 1, URDMA_CMD_MR1_KIND, k), CREATE_MR, 1,
