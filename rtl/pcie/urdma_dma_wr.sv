@@ -67,7 +67,7 @@ module urdma_dma_wr
     .grant, .grant_idx, .grant_valid(arb_valid)
   );
 
-  logic head_valid_reg, head_last_reg, head_host, pop, dm_pop, in_dm;
+  logic head_valid_reg, head_last_reg, head_host, pop, dm_pop, accept, in_dm;
   logic [511:0] head_data_reg;
   logic [63:0] head_addr_reg;
   logic [12:0] head_len_reg;
@@ -87,8 +87,9 @@ module urdma_dma_wr
 
   assign open = locked_reg;
   assign in_dm = locked_reg ? head_addr_reg[63] : wr[sel_idx].addr[63];
-  assign wr_accept = in_xfer && wr[sel_idx].last && !in_dm;
-  assign dm_accept = in_xfer && wr[sel_idx].last && in_dm;
+  assign accept = in_xfer && wr[sel_idx].last;
+  assign wr_accept = accept && !in_dm;
+  assign dm_accept = accept && in_dm;
 
   assign dm_valid = head_valid_reg && head_addr_reg[63];
   assign dm = '{addr: head_addr_reg, len: head_len_reg, data: head_data_reg, last: head_last_reg};

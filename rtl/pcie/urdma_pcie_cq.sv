@@ -154,7 +154,8 @@ module urdma_pcie_cq
       bad_mmio = !in_qword || !a.single;
     end else if (is_wr && a.desc.bar_id == BAR_DB) begin
       to_db = (a.desc.dword_count == 11'd2) && !a.desc.addr[0] && (a.first_be == 4'hf) && (a.last_be == 4'hf)
-              && !a.desc.addr[9] && !a.desc.addr[DM_OFFSET_W-2] && a.single;
+              && !a.desc.addr[DM_OFFSET_W-2]
+              && !a.desc.addr[9] && a.single;
       bad_db = !to_db && !no_be;
     end else begin
       bad_mmio = !is_msg;

@@ -160,7 +160,7 @@ static void pick(struct bench *b, uint32_t min, uint32_t max, uint32_t align, ui
 	}
 }
 
-static uint64_t dm_addr(struct bench *b, uint32_t from, uint32_t span, uint32_t align)
+static uint64_t dm_addr(struct bench *b, uint64_t from, uint32_t span, uint32_t align)
 {
 	uint32_t at = bench_rnd(b, span ? span : DM_HALF - 4096);
 

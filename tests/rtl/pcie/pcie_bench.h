@@ -97,13 +97,14 @@ struct host_read {
 };
 
 struct rd_client {
-	int prob;		   /* chance in 256 to ask in a cycle */
-	uint32_t left;		   /* requests still to ask */
-	uint32_t min, max;	   /* length */
-	uint32_t align;		   /* of address */
-	int dm;			   /* chance in 256 of device memory, */
-	uint32_t dm_from, dm_span; /* there */
-	uint64_t next_addr;	   /* if not 0: sequential */
+	int prob;	   /* chance in 256 to ask in a cycle */
+	uint32_t left;	   /* requests still to ask */
+	uint32_t min, max; /* length */
+	uint32_t align;	   /* of address */
+	int dm;		   /* chance in 256 of device memory, */
+	uint64_t dm_from;  /* there, */
+	uint32_t dm_span;
+	uint64_t next_addr; /* if not 0: sequential */
 	uint64_t bytes, last_grant, max_wait, since;
 	uint32_t done;
 };
@@ -113,9 +114,10 @@ struct wr_client {
 	int gap;  /* chance in 256 of a pause before a beat */
 	uint32_t left;
 	uint32_t min, max, align;
-	int dm;			   /* chance in 256 of device memory, */
-	uint32_t dm_from, dm_span; /* there */
-	uint64_t next_addr;	   /* if not 0: sequential */
+	int dm;		  /* chance in 256 of device memory, */
+	uint64_t dm_from; /* there, */
+	uint32_t dm_span;
+	uint64_t next_addr; /* if not 0: sequential */
 	bool active;
 	uint32_t pos;
 	struct wr_request req;
