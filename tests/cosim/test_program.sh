@@ -129,14 +129,21 @@ has '"generation":3,"lanes":16,"gbps":50.5'
 bad 'excludes' --check --socket "$s" --out "$dir/o" --pcie-gbps 50 --pcie-gen 4
 bad 'no --socket' --check --out "$dir/o"
 
+# start ARGUMENT...: runs the program until it is ready or has ended. Its output is emptied here: a shell that is
+# slow to open it would leave the "ready" of the run before.
+start() {
+	: >"$dir/out"
+	"$program" "$@" >"$dir/out" 2>"$dir/err" &
+	pid=$!
+	until grep -q ready "$dir/out"; do
+		kill -0 $pid 2>/dev/null || return
+		sleep 0.05
+	done
+}
+
 mkdir "$dir/o"
-"$program" --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --trace pcap --rate 99.5 \
-	--reorder-completions 3 --loss 1 --dup 0.5 --fault drop,side=1,nth=2 --seed 9 >"$dir/out" 2>"$dir/err" &
-pid=$!
-until grep -q ready "$dir/out"; do
-	kill -0 $pid 2>/dev/null || break
-	sleep 0.05
-done
+start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --trace pcap --rate 99.5 \
+	--reorder-completions 3 --loss 1 --dup 0.5 --fault drop,side=1,nth=2 --seed 9
 grep -qx ready "$dir/out" || fail "no ready: $(cat "$dir/err")"
 for i in 0 1; do
 	[ -S "$dir/s$i" ] || fail "no socket s$i"
@@ -168,16 +175,6 @@ done
 empty=$(stat -c %s "$dir/o/urdma0.pcapng")
 [ -e "$dir/s0" ] && fail "socket left behind"
 
-# A switch with NICs and other ports, and the control socket. The replay is of the capture above.
-start() {
-	"$program" "$@" >"$dir/out" 2>"$dir/err" &
-	pid=$!
-	until grep -q ready "$dir/out"; do
-		kill -0 $pid 2>/dev/null || return
-		sleep 0.05
-	done
-}
-
 # at_rest: until the program has nothing to do. With work, one of its threads runs or waits for a CPU.
 at_rest() {
 	local n=0
@@ -199,6 +196,7 @@ tell() {
 	esac
 }
 
+# A switch with NICs and other ports, and the control socket. The replay is of the capture above.
 start --socket "$dir/s0" --out "$dir/o" --wire 0-r --port "r=replay:$dir/o/urdma0.pcapng"
 wait $pid
 [ $? = 1 ] || fail "a replay of an empty capture does not exit 1"
@@ -275,7 +273,10 @@ lossy() {
 	start --socket "$dir/s0" --socket "$dir/s1" --out "$out" --control "$dir/control" \
 		--port "r=replay:$dir/many.pcapng,fast,hold" --switch 0,1,r --fault delay,side=0,count=all "$@"
 	grep -q ready "$dir/out" || fail "no ready: $(cat "$dir/err")"
-	[ "$("$real" --tell "$dir/control" start r)" = ok ] || fail "the replay does not start"
+	[ "$("$real" --tell "$dir/control" start r)" = ok ] || {
+		fail "the replay does not start"
+		kill -TERM $pid
+	}
 	until "$real" --tell "$dir/control" counters | grep -q '"group":1000'; do
 		kill -0 $pid 2>/dev/null || break
 		sleep 0.05
