@@ -26,6 +26,7 @@ is_up() {
 
 # begin SERVER...: in the background, as server_pid. Returns when it waits for its client.
 begin() {
+	: >/tmp/server.log # is_up must not read the last one's
 	timeout "$limit" "${server_at[@]}" "$@" >/tmp/server.log 2>&1 &
 	server_pid=$!
 	for _ in $(seq "$patience"); do

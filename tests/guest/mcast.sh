@@ -35,6 +35,7 @@ index_in() {
 # receiver N NAMESPACE ADDRESS: a member, in the background, which has joined when this returns.
 receivers=()
 receiver() {
+	: >/tmp/mckey"$1".log
 	timeout "$limit" ip netns exec "$2" stdbuf -oL mckey -m $group -b "$3" -C $count >/tmp/mckey"$1".log 2>&1 &
 	receivers+=($!)
 	for _ in $(seq "$patience"); do

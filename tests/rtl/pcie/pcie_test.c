@@ -977,6 +977,21 @@ static void test_latency(void **state)
 	print_message("CQ to doorbell %u cycles, to the register bus %u\n", (unsigned)rq,
 		      (unsigned)rsp);
 	assert_true(rq <= 2 && rsp <= 2);
+
+	b->rdc[0] = (struct rd_client){
+		.prob = 256, .left = 1, .min = 64, .max = 64, .dm = 256, .align = 64
+	};
+	t0 = b->cycle;
+	while (!b->out.rd_rsp_valid)
+		bench_cycle(b);
+	rq = b->cycle - 1 - t0;
+	bench_drain(b, 100);
+	t0 = b->cycle;
+	dm_access(b, false, 0, 2, 0xf, 0xf);
+	rsp = first_cycle(b, &b->out.cc.valid, 20) - t0;
+	print_message("read of device memory: %u cycles, through the BAR %u\n", (unsigned)rq,
+		      (unsigned)rsp);
+	assert_true(rq <= 4 && rsp <= 6);
 	finish(b);
 }
 
