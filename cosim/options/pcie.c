@@ -25,7 +25,7 @@ static const struct argp_option options[] = {
 	{ "mps", OPT_MPS, "BYTES", 0,
 	  "Maximum payload that the firmware programs: 128, 256, 512 (256)", 0 },
 	{ "mrrs", OPT_MRRS, "BYTES", 0,
-	  "Maximum read request that the firmware programs: 128 to 4096 (512)", 0 },
+	  "Maximum read request that the firmware programs: 128 to 4096 (4096)", 0 },
 	{ "rcb", OPT_RCB, "BYTES", 0,
 	  "Read completion boundary of the root complex: 64 or 128 (64)", 0 },
 	{ "completion", OPT_COMPLETION, "BYTES", 0,

@@ -128,7 +128,7 @@ void urdma_pcie_config_defaults(struct urdma_pcie_config *config)
 	config->latency_ns = 500;
 	config->timeout_ns = 50000;
 	config->mps = 256;
-	config->mrrs = 512;
+	config->mrrs = 4096;
 	config->rcb = 64;
 }
 

@@ -3,14 +3,19 @@
 // TLPs with tags, stores the completions in a reorder buffer, and outputs the data in the order of the requests, first byte
 // in lane 0, dense.
 //
-// A TLP ends at a multiple of the chunk size, min(maximum read request, 512 bytes), of the host's address space (so also at
-// 4 KB), so its lines (aligned 64-byte pieces) fit the 8 lines that each of the 256 tags has in the buffer. Completions of
-// one tag come in address order, each ending at a line boundary or at the end of the request (read completion boundary 64
-// or 128), so the buffer is written in whole lines, and a count of lines gives the progress of a tag. The state of a tag:
+// A TLP ends at a multiple of the maximum read request (4096 bytes at most) of the host's address space, so also at 4 KB.
+// Each of the 256 tags has 512 bytes of the buffer, which is 8 lines (aligned 64-byte pieces). A longer TLP takes as many
+// tags in a row as it has pieces between multiples of 512 bytes; it is known by the first of them, and the others lend
+// their lines. Large TLPs matter because RQ carries the received payload, too: reads of 512 bytes would take a tenth of its
+// beats.
 //
-//   used   allocated, not yet read out       fin   no more data will come: complete or failed
-//   outst  sent, completions expected        fail  with fin: failed; what has not been read out yet reads as zero
-//   quar   given up while completions may still come; not allocated until they cannot hurt
+// Completions of one tag come in address order, each ending at a line boundary or at the end of the request (read completion
+// boundary 64 or 128), so the buffer is written in whole lines, and a count of lines gives the progress of a tag. The state
+// of a tag:
+//
+//   outst  sent, completions expected        fin   no more data will come: complete or failed
+//   quar   given up while completions may    fail  with fin: failed; what has not been read out yet reads as zero
+//          still come; not allocated until they cannot hurt
 //
 // A read does not pass a write: a TLP waits in tlp_fifo until RQ has every DMA write request whose last beat was accepted
 // before the TLP was made (so at least those accepted before the read request was offered). ATOMICs, and READ responses
@@ -21,7 +26,8 @@
 // its lines come from urdma_devmem when its turn has come to be read out. It is not cut before all writes to device memory
 // that were accepted before it are done, which takes a few cycles.
 //
-// Tags are allocated in rising order. Quarantine: after a time-out, or an error that leaves completions to come, a late
+// Tags are allocated in rising order and read out in the same order, so those in use lie between two counters. Where a tag
+// in quarantine leaves too few in a row, a TLP is cut earlier, at a multiple of 512 bytes. Quarantine: after a time-out, or an error that leaves completions to come, a late
 // completion could otherwise be taken for one of the next request with this tag. The tag is released by a completion that
 // closes its request (Request Completed), or else TAG_QUARANTINE cycles after it was sent, by default 16 times the time-out
 // (0.8 s): far beyond the time that a working fabric delays a completion. The check of byte count and address catches most
@@ -105,14 +111,14 @@ module urdma_dma_rd
   localparam int TAGS = 256;
 
   // ---- state of the tags -----------------------------------------------------------------------
-  logic [TAGS-1:0] used_reg, outst_reg, fin_reg, fail_reg, quar_reg;
-  logic [3:0] lines_reg [TAGS];     // lines received, 0..8
+  logic [TAGS-1:0] outst_reg, fin_reg, fail_reg, quar_reg;
+  logic [6:0] lines_reg [TAGS];     // lines received, 0..64
 
   // what RC needs to know of a TLP
   typedef struct packed {
-    logic [5:0] off;                // of the first byte in its line
-    logic [2:0] line;               // of the first byte in the 512-byte chunk
-    logic [9:0] len;                // bytes, 1..512
+    logic [5:0]  off;               // of the first byte in its line
+    logic [2:0]  line;              // of the first byte in the tag's 512 bytes
+    logic [12:0] len;               // bytes, 1..4096
   } meta_t;
   meta_t meta_mem [TAGS];
 
@@ -139,11 +145,14 @@ module urdma_dma_rd
   assign rd_req_ready = s1_ready ? grant : '0;
 
   // ---- 2: split --------------------------------------------------------------------------------
-  logic [9:0] chunk, to_boundary, n;
+  logic [12:0] chunk, to_boundary, n;
   logic [10:0] dwords;
   logic [1:0] end_off;
-  logic s1_last, split, nt_valid_reg, t_free;
-  logic [7:0] nt_reg;               // next tag
+  logic s1_last, split, t_free, rest_last, cut;
+  logic [3:0] need;                 // tags for all up to the boundary, 1..8
+  logic [3:0] avail_reg;            // free tags in a row from the next one on
+  logic blocked;                    // the tag behind them is in quarantine
+  logic [7:0] next_tag;
 
   typedef struct packed {
     logic [7:0]    tag;
@@ -151,8 +160,8 @@ module urdma_dma_rd
     logic          first;           // TLP of its request
     logic          last;
     logic [5:0]    off;             // of the first byte in its line
-    logic [2:0]    line;            // of the first byte in the chunk
-    logic [2:0]    lines_m1;        // lines, less one
+    logic [2:0]    line;            // of the first byte in the tag's 512 bytes
+    logic [5:0]    lines_m1;        // lines, less one
     logic [6:0]    fill;            // valid bytes of its last line, counted from the line's start, 1..64
     logic          dm;              // of device memory
     logic          dm_bad;          // beyond its end
@@ -164,31 +173,31 @@ module urdma_dma_rd
   logic [5:0] line_end;
 
   always_comb begin
-    case (cfg_max_read_req)
-      3'd0: chunk = 10'd128;
-      3'd1: chunk = 10'd256;
-      default: chunk = 10'd512;
-    endcase
-    to_boundary = chunk - (s1_addr_reg[9:0] & (chunk - 10'd1));
-    s1_last = (s1_len_reg <= {3'd0, to_boundary});
-    n = s1_last ? s1_len_reg[9:0] : to_boundary;
-    dwords = ({1'b0, n} + {9'd0, s1_addr_reg[1:0]} + 11'd3) >> 2;
+    chunk = (cfg_max_read_req > 3'd5) ? 13'd4096 : 13'd128 << cfg_max_read_req;
+    to_boundary = chunk - ({1'b0, s1_addr_reg[11:0]} & (chunk - 13'd1));
+    rest_last = (s1_len_reg <= to_boundary);
+    n = rest_last ? s1_len_reg : to_boundary;
+    need = 4'((13'(s1_addr_reg[8:0]) + n - 13'd1) >> 9) + 4'd1;
+    cut = blocked && (avail_reg < need);
+    if (cut) n = {avail_reg, 9'd0} - 13'(s1_addr_reg[8:0]);
+    s1_last = rest_last && !cut;
+    dwords = 11'((n + 13'(s1_addr_reg[1:0]) + 13'd3) >> 2);
     end_off = s1_addr_reg[1:0] + n[1:0];
 
     s1_dm = s1_addr_reg[63];
     dm_behind = dm_done_reg - s1_dm_seq_reg;  // negative while a write is missing
     s1_go = s1_valid_reg && !(s1_dm && dm_behind[DM_SEQ_W-1]);
-    split = s1_go && nt_valid_reg && t_free && order_ready;
+    split = s1_go && (avail_reg >= need || (cut && avail_reg != '0)) && t_free && order_ready;
     s1_ready = !s1_valid_reg || (split && s1_last);
 
     line_end = s1_addr_reg[5:0] + n[5:0];
-    order_in.tag = nt_reg;
+    order_in.tag = next_tag;
     order_in.client = s1_client_reg;
     order_in.first = s1_first_reg;
     order_in.last = s1_last;
     order_in.off = s1_addr_reg[5:0];
     order_in.line = s1_addr_reg[8:6];
-    order_in.lines_m1 = 3'((10'(s1_addr_reg[5:0]) + n - 10'd1) >> 6);
+    order_in.lines_m1 = 6'((13'(s1_addr_reg[5:0]) + n - 13'd1) >> 6);
     order_in.fill = {line_end == '0, line_end};
     order_in.dm = s1_dm;
     order_in.dm_bad = s1_addr_reg[62:DM_W] != '0;
@@ -214,10 +223,10 @@ module urdma_dma_rd
       s1_client_reg <= grant_idx;
       s1_dm_seq_reg <= dm_accepted_now;
     end else if (split) begin
-      s1_addr_reg <= s1_addr_reg + {54'd0, n};
-      s1_len_reg <= s1_len_reg - {3'd0, n};
+      s1_addr_reg <= s1_addr_reg + {51'd0, n};
+      s1_len_reg <= s1_len_reg - n;
     end
-    if (split) meta_mem[nt_reg] <= '{off: s1_addr_reg[5:0], line: s1_addr_reg[8:6], len: n};
+    if (split) meta_mem[next_tag] <= '{off: s1_addr_reg[5:0], line: s1_addr_reg[8:6], len: n};
   end
 
   always_ff @(posedge clk) begin
@@ -249,7 +258,7 @@ module urdma_dma_rd
     tlp_in.dword_count = dwords;
     tlp_in.first_be = be_from(s1_addr_reg[1:0]) & ((dwords == 11'd1) ? be_upto(end_off) : 4'hf);
     tlp_in.last_be = (dwords == 11'd1) ? 4'h0 : be_upto(end_off);
-    tlp_in.tag = nt_reg;
+    tlp_in.tag = next_tag;
   end
 
   urdma_fifo #(.WIDTH(SEQ_W + $bits(rd_tlp_t)), .DEPTH(TLP_DEPTH)) u_tlp (
@@ -269,21 +278,33 @@ module urdma_dma_rd
     end
   end
 
-  // the next tag, found one cycle ahead; tags in quarantine are passed over, one in use is waited for
-  logic [7:0] cand_reg;
-  logic cand_free, cand_skip;
-  assign cand_free = !used_reg[cand_reg] && !quar_reg[cand_reg];
-  assign cand_skip = !used_reg[cand_reg] && quar_reg[cand_reg];
+  // The next tags, found one a cycle: a tag in quarantine is passed over if none before it is left, one in use is waited for.
+  // Both counters run free; tags from tail to head are in use, or were passed over. When none is in use, tail goes to head.
+  logic [8:0] head_reg, tail_reg, cand;
+  logic [3:0] taken;                // tags of this TLP
+  logic [7:0] tail_step;
+  logic cand_used, cand_grow, cand_skip;
+
+  assign next_tag = head_reg[7:0];
+  assign cand = head_reg + 9'(avail_reg);
+  assign cand_used = (cand - tail_reg) == 9'(TAGS);
+  assign blocked = !cand_used && quar_reg[cand[7:0]];
+  assign cand_grow = !cand_used && !quar_reg[cand[7:0]] && avail_reg != 4'd15;
+  assign cand_skip = blocked && avail_reg == '0;
+  assign taken = cut ? avail_reg : need;
+  assign tail_step = order.tag + 8'((9'(order.line) + 9'(order.lines_m1)) >> 3) + 8'd1 - tail_reg[7:0];
 
   always_ff @(posedge clk) begin
     if (rst) begin
-      nt_valid_reg <= 1'b0;
-      nt_reg <= '0;
-      cand_reg <= '0;
-    end else if (!nt_valid_reg || split) begin
-      nt_valid_reg <= cand_free;
-      nt_reg <= cand_reg;
-      if (cand_free || cand_skip) cand_reg <= cand_reg + 8'd1;
+      avail_reg <= '0;
+      head_reg <= '0;
+      tail_reg <= '0;
+    end else begin
+      avail_reg <= avail_reg + 4'(cand_grow) - (split ? taken : 4'd0);
+      if (split) head_reg <= head_reg + 9'(taken);
+      else if (cand_skip) head_reg <= head_reg + 9'd1;
+      if (order_pop) tail_reg <= tail_reg + 9'(tail_step);
+      else if (order_count == '0) tail_reg <= head_reg;
     end
   end
 
@@ -331,13 +352,14 @@ module urdma_dma_rd
   logic c_timeout, c_timeout_reg;   // the block's own time-out
   logic c_stray, c_stray_reg;       // the block does not know the tag: says nothing about a request of ours
   logic [10:0] c_left, c_left_reg;  // dwords of payload still to come, with this beat
-  logic [2:0] c_line, c_line_reg;   // the line that is put together
+  logic [10:0] c_line, c_line_reg;  // the line of the buffer that is put together
   logic [3:0] c_rot, c_rot_reg;     // lanes to rotate; later beats: also the lane their first dword goes to
   logic [511:0] carry_reg;          // rotated beat before: its lanes below c_rot belong to the current line
 
-  logic [3:0] have, x, end_lane, in_lane;
+  logic [6:0] have;
+  logic [3:0] x, end_lane, in_lane;
   logic [5:0] exp_off;
-  logic [9:0] exp_len;
+  logic [12:0] exp_len;
   logic [10:0] exp_dwords;
   logic exp_line_odd, seq_ok;
   logic [4:0] take, room, filled;   // dwords of this beat; lanes of the current line that are filled after it
@@ -356,8 +378,8 @@ module urdma_dma_rd
 
     // what the next completion of this tag has to look like
     exp_off = (have == '0) ? a_meta.off : 6'd0;
-    exp_len = (have == '0) ? a_meta.len : (a_meta.len + {4'd0, a_meta.off} - {have, 6'd0});
-    exp_dwords = (11'(exp_len) + 11'(exp_off[1:0]) + 11'd3) >> 2;
+    exp_len = (have == '0) ? a_meta.len : (a_meta.len + 13'(a_meta.off) - {have, 6'd0});
+    exp_dwords = 11'((exp_len + 13'(exp_off[1:0]) + 13'd3) >> 2);
     exp_line_odd = a_meta.line[0] ^ have[0];
     x = exp_off[5:2];
     c_final = c_final_reg;
@@ -373,7 +395,7 @@ module urdma_dma_rd
     if (a_sop_reg) begin
       c_final = (a_desc.dword_count == exp_dwords);
       end_lane = x + a_desc.dword_count[3:0];
-      seq_ok = (a_desc.lower_addr[6:0] == {exp_line_odd, exp_off}) && (a_desc.byte_count == 13'(exp_len))
+      seq_ok = (a_desc.lower_addr[6:0] == {exp_line_odd, exp_off}) && (a_desc.byte_count == exp_len)
                && (c_final || (end_lane == '0 && a_desc.dword_count < exp_dwords && a_desc.dword_count != '0));
       c_ok = outst_reg[c_tag] && seq_ok && a_desc.status == CPL_SC && !a_desc.poisoned
              && a_desc.error_code == RC_ERR_NONE;
@@ -381,7 +403,7 @@ module urdma_dma_rd
       c_timeout = (a_desc.error_code == RC_ERR_TIMEOUT);
       c_stray = (a_desc.error_code == RC_ERR_BAD_TAG);
       c_left = a_desc.dword_count;
-      c_line = a_meta.line + have[2:0];
+      c_line = {c_tag, a_meta.line} + 11'(have);
       c_rot = x - 4'd3;
     end
 
@@ -419,14 +441,14 @@ module urdma_dma_rd
       c_stray_reg <= c_stray;
       c_ok_reg <= beat_ok;
       c_left_reg <= c_left - {6'd0, take};
-      c_line_reg <= c_line + {2'd0, wr1};
+      c_line_reg <= c_line + 11'(wr1);
       c_rot_reg <= c_rot;
     end
     if (beat_ok) carry_reg <= rotated;
   end
 
   // two banks, odd and even lines: a last beat may end one line and hold the next
-  logic [2:0] line2;
+  logic [10:0] line2;
   logic [1:0] bank_wr;
   logic [511:0] bank_wdata [2], bank_rdata [2];
   logic [9:0] bank_waddr [2];
@@ -435,11 +457,11 @@ module urdma_dma_rd
   logic issue_bank;
 
   always_comb begin
-    line2 = c_line + 3'd1;
+    line2 = c_line + 11'd1;
     for (int b = 0; b < 2; b++) begin
       bank_wr[b] = (wr1 && c_line[0] == b[0]) || (wr2 && line2[0] == b[0]);
       bank_wdata[b] = (c_line[0] == b[0]) ? merged : rotated;
-      bank_waddr[b] = {c_tag, (c_line[0] == b[0]) ? c_line[2:1] : line2[2:1]};
+      bank_waddr[b] = (c_line[0] == b[0]) ? c_line[10:1] : line2[10:1];
     end
   end
 
@@ -485,23 +507,21 @@ module urdma_dma_rd
 
   // ---- the state of the tags moves -------------------------------------------------------------
   logic cnt_err_reg, cnt_timeout_reg, cnt_unexp_reg;
-  logic release_used;
-
   assign cnt_cpl_err = cnt_err_reg;
   assign cnt_cpl_timeout = cnt_timeout_reg;
   assign cnt_cpl_unexpected = cnt_unexp_reg;
 
   always_ff @(posedge clk) begin
     if (split) begin
-      fin_reg[nt_reg] <= 1'b0;
-      fail_reg[nt_reg] <= 1'b0;
-      lines_reg[nt_reg] <= '0;
+      fin_reg[next_tag] <= 1'b0;
+      fail_reg[next_tag] <= 1'b0;
+      lines_reg[next_tag] <= '0;
     end
     if (tlp_xfer && tlp_drop) begin
       fin_reg[tlp.tag] <= 1'b1;
       fail_reg[tlp.tag] <= 1'b1;
     end
-    if (wr1) lines_reg[c_tag] <= have + 4'd1 + {3'd0, wr2};
+    if (wr1) lines_reg[c_tag] <= have + 7'd1 + 7'(wr2);
     if (a_valid_reg && a_last_reg && outst_reg[c_tag] && !c_stray && (!end_ok || c_final)) begin
       fin_reg[c_tag] <= 1'b1;
       fail_reg[c_tag] <= !end_ok;
@@ -514,7 +534,6 @@ module urdma_dma_rd
 
   always_ff @(posedge clk) begin
     if (rst) begin
-      used_reg <= '0;
       outst_reg <= '0;
       quar_reg <= '0;
       cnt_err_reg <= 1'b0;
@@ -524,8 +543,6 @@ module urdma_dma_rd
       cnt_err_reg <= 1'b0;
       cnt_timeout_reg <= sc_timeout;
       cnt_unexp_reg <= 1'b0;
-      if (split) used_reg[nt_reg] <= 1'b1;
-      if (release_used) used_reg[order.tag] <= 1'b0;
       if (tlp_xfer && !tlp_drop) outst_reg[tlp.tag] <= 1'b1;
       if (a_valid_reg && a_last_reg) begin
         if (!outst_reg[c_tag] || c_stray) begin
@@ -550,22 +567,22 @@ module urdma_dma_rd
   end
 
   // ---- 4: read out, a line a cycle, in order ---------------------------------------------------
-  logic [2:0] l_reg, o_line;
+  logic [5:0] l_reg;
+  logic [10:0] o_line;              // of the buffer
   logic o_last_line, o_avail, o_req_end, o_flush, bubble_reg;
   logic [5:0] o_off, o_off_reg;
 
   always_comb begin
     o_last_line = (l_reg == order.lines_m1);
     // The last line of a TLP is written only with the completion's last beat, found right: no error can follow.
-    o_avail = order.dm ? dm_ready : (fin_reg[order.tag] || (lines_reg[order.tag] > {1'b0, l_reg}));
+    o_avail = order.dm ? dm_ready : (fin_reg[order.tag] || (lines_reg[order.tag] > 7'(l_reg)));
     issue = order_valid && o_avail && !bubble_reg;
     dm_valid = order_valid && order.dm && !bubble_reg;
     dm_line = order.dm_line + (DM_W-6)'(l_reg);
-    o_line = order.line + l_reg;
-    issue_addr = {order.tag, o_line[2:1]};
+    o_line = {order.tag, order.line} + 11'(l_reg);
+    issue_addr = o_line[10:1];
     issue_bank = o_line[0];
     order_pop = issue && o_last_line;
-    release_used = order_pop;
     o_req_end = o_last_line && order.last;
     o_off = order.first ? order.off : o_off_reg;
     // the last line fills the current beat and has bytes left for one more
@@ -600,7 +617,7 @@ module urdma_dma_rd
     end else begin
       b_valid_reg <= issue;
       bubble_reg <= issue && o_flush;
-      if (issue) l_reg <= o_last_line ? 3'd0 : (l_reg + 3'd1);
+      if (issue) l_reg <= o_last_line ? 6'd0 : (l_reg + 6'd1);
     end
   end
 
@@ -675,9 +692,11 @@ module urdma_dma_rd
         else $error("%m: client %0d: length out of 1..4096", i);
   end
   always_ff @(posedge clk)
-    if (!rst && split) a_order: assert (order_ready && !used_reg[nt_reg]
-        && !outst_reg[nt_reg] && !quar_reg[nt_reg])
+    if (!rst && split) a_order: assert (order_ready && !outst_reg[next_tag] && !quar_reg[next_tag])
       else $error("%m: tag allocated twice");
+  always_ff @(posedge clk)
+    if (!rst) a_window: assert (head_reg + 9'(avail_reg) - tail_reg <= 9'(TAGS))
+      else $error("%m: a tag is free and in use");
   always_ff @(posedge clk)
     if (!rst) a_flush: assert (!(flush_reg && b_valid_reg))
       else $error("%m: two beats at once");
@@ -687,6 +706,7 @@ module urdma_dma_rd
 
   // Cases that the tests have to meet (make coverage).
   c_tag_in_quarantine: cover property (@(posedge clk) !rst && cand_skip);
+  c_cut_by_quarantine: cover property (@(posedge clk) !rst && split && cut);
   c_timed_out: cover property (@(posedge clk) !rst && sc_timeout);
 `endif
 

@@ -22,6 +22,10 @@ struct messages_row {
 #define BULK(op, m, packets) \
 	GBPS, 95, .load = { .opcode = URDMA_WR_##op, .qps = 1, .mtu = m, .len = 65536, .doorbell = 1, \
 		    .signaled = 1, .window = 8, .warm = 4 * (packets), .count = 24 * (packets) }
+/* The same in both directions at once. */
+#define BULK_BOTH(op, m, packets) \
+	GBPS, 0, .load = { .opcode = URDMA_WR_##op, .qps = 1, .mtu = m, .len = 65536, .doorbell = 1, \
+		    .signaled = 1, .window = 8, .warm = 4 * (packets), .count = 24 * (packets), .both_ways = true }
 /* Small ones: 16 WQEs a doorbell. */
 #define SMALL(op, n, bytes, cqe, depth, rounds) SMALL_OF(0, op, n, bytes, cqe, depth, rounds)
 #define SMALL_OF(budget, op, n, bytes, cqe, depth, rounds) \
@@ -56,6 +60,15 @@ static const struct messages_row messages_rows[] = {
 	{ "READ 64 KB, MTU 4096, 1 QP", BULK(READ, 5, 16) },
 	{ "READ 64 KB, MTU 1024, 1 QP", BULK(READ, 3, 64) },
 	{ "READ 64 KB, MTU 256, 1 QP", BULK(READ, 1, 256) },
+	{ "SEND 64 KB, MTU 4096, 1 QP, both ways", BULK_BOTH(SEND, 5, 16) },
+	{ "SEND 64 KB, MTU 1024, 1 QP, both ways", BULK_BOTH(SEND, 3, 64) },
+	{ "SEND 64 KB, MTU 256, 1 QP, both ways", BULK_BOTH(SEND, 1, 256) },
+	{ "WRITE 64 KB, MTU 4096, 1 QP, both ways", BULK_BOTH(WRITE, 5, 16) },
+	{ "WRITE 64 KB, MTU 1024, 1 QP, both ways", BULK_BOTH(WRITE, 3, 64) },
+	{ "WRITE 64 KB, MTU 256, 1 QP, both ways", BULK_BOTH(WRITE, 1, 256) },
+	{ "READ 64 KB, MTU 4096, 1 QP, both ways", BULK_BOTH(READ, 5, 16) },
+	{ "READ 64 KB, MTU 1024, 1 QP, both ways", BULK_BOTH(READ, 3, 64) },
+	{ "READ 64 KB, MTU 256, 1 QP, both ways", BULK_BOTH(READ, 1, 256) },
 	{ "SEND 64 KB, MTU 4096, 1 QP, loopback", GBPS, 0,
 	  .load = { .opcode = URDMA_WR_SEND, .qps = 1, .mtu = 5, .len = 65536, .doorbell = 1, .signaled = 1,
 	    .window = 16, .warm = 16, .count = 64, .loopback = true } },

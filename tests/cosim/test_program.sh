@@ -115,13 +115,13 @@ has() {
 check
 has '"nics":2,"wires":\[\["urdma0","urdma1"\]\],"switches":\[\]'
 has '"rate_gbps":100.0,"delay_ns":250'
-has '"generation":3,"lanes":16,"gbps":115.92.*,"latency_ns":500,"max_payload":256,"max_read_request":512'
+has '"generation":3,"lanes":16,"gbps":115.92.*,"latency_ns":500,"max_payload":256,"max_read_request":4096'
 has '"read_completion_boundary":64,"completion":256,"reorder_seed":null,"stall_percent":0'
 has '"faults":0,"seed":1,"trace":"none"'
-check --rate 25.125 --pcie-gen 4 --pcie-lanes=8 --pcie-latency 700 --mps 512 --mrrs 4096 --rcb 128 --completion 128 \
+check --rate 25.125 --pcie-gen 4 --pcie-lanes=8 --pcie-latency 700 --mps 512 --mrrs 1024 --rcb 128 --completion 128 \
 	--reorder-completions 9 --pcie-stall 5 --loss 1 --dup 0 --trace pcap --port p=tap:x --switch 0,1,p --no-skip
 has '"wires":\[\],"switches":\[\["urdma0","urdma1","p"\]\],"rate_gbps":25.125'
-has '"generation":4,"lanes":8,"gbps":115.9.*,"latency_ns":700,"max_payload":512,"max_read_request":4096'
+has '"generation":4,"lanes":8,"gbps":115.9.*,"latency_ns":700,"max_payload":512,"max_read_request":1024'
 has '"read_completion_boundary":128,"completion":128,"reorder_seed":9,"stall_percent":5'
 has '"faults":1,"seed":1,"trace":"pcap","stall_us":1000,"skip":false'
 check --pcie-gbps 50.5

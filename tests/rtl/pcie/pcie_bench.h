@@ -88,7 +88,7 @@ struct host_read {
 	bool busy;
 	uint64_t addr, sent, ready;
 	uint32_t len, done;
-	uint32_t cut[10]; /* ends of the completions, as offsets */
+	uint32_t cut[66]; /* ends of the completions, as offsets */
 	int n, next;
 	enum cpl_fault fault;
 	int fault_at;
@@ -177,6 +177,9 @@ struct bench {
 	uint32_t rcb, max_cpl;
 	int fault_prob; /* in 1024 */
 	uint32_t fault_mask;
+	int lose_each;	 /* if not 0: the tags that are multiples of it */
+	bool given_up;	 /* a read has failed: its tag may be in quarantine */
+	uint32_t rd_cut; /* read TLPs that ended early */
 	bool hold_first; /* keep back the completions of hold_tag */
 	int hold_tag;
 

@@ -698,6 +698,53 @@ static void test_all_tags_lost(void **state)
 	finish(b);
 }
 
+/*
+ * One tag of eight lost, so that there are nowhere eight in a row: long reads are cut, and go on
+ * before the end of the quarantine.
+ */
+static void test_long_reads_around_lost_tags(void **state)
+{
+	struct bench *b = start(133);
+	uint64_t lost;
+
+	(void)state;
+	b->in.max_read_req = 2;
+	readers(b, 1, 256, 256, 64, 64);
+	b->rdc[0].align = 64;
+	b->fault_mask = 1u << F_LOST;
+	b->lose_each = 8;
+	bench_drain(b, 20000);
+	lost = b->cycle;
+	assert_int_equal(b->have.cpl_timeout, 32);
+	b->lose_each = 0;
+	b->in.max_read_req = 5;
+	readers(b, RD_N, 256, 15, 2000, 4096);
+	while (b->rd_head != b->rd_tail || b->rdc[0].left || b->rdc[RD_N - 1].left)
+		bench_cycle(b);
+	assert_in_range(b->cycle - lost, 1, TAG_QUARANTINE / 2);
+	assert_true(b->rd_cut > 60);
+	finish(b);
+}
+
+/* Long reads with all tags in use, and short ones between them. */
+static void test_long_reads(void **state)
+{
+	(void)state;
+	for (int v = 0; v < 6; v++) {
+		struct bench *b = start(150 + v);
+
+		b->in.max_read_req = 3 + v % 4;
+		b->lat_min = 600;
+		b->lat_rand = v & 1 ? 0 : 3000;
+		b->random_cuts = v & 2;
+		b->max_cpl = 512;
+		readers(b, RD_N, 256, 150, 1, 4096);
+		b->rdc[0].max = 100;
+		b->rdc[1].min = 4096;
+		finish(b);
+	}
+}
+
 /* A completion for a tag that is not in use is dropped and counted. */
 static void test_unexpected(void **state)
 {
@@ -843,20 +890,22 @@ static void test_write_rate(void **state)
 static void test_read_rate(void **state)
 {
 	static const struct {
-		uint32_t len, max_cpl, beats;
+		uint32_t len, max_cpl, beats, mrrs;
 	} t[] = {
-		{ 4096, 512, 72 }, { 4096, 256, 80 }, { 4096, 64, 128 },
-		{ 512, 512, 9 },   { 64, 64, 2 },
+		{ 4096, 512, 72, 2 }, { 4096, 256, 80, 2 }, { 4096, 64, 128, 2 },
+		{ 512, 512, 9, 2 },   { 64, 64, 2, 2 },	    { 4096, 512, 72, 5 },
+		{ 4096, 256, 80, 5 }, { 4096, 64, 128, 5 }, { 1536, 256, 30, 4 },
 	};
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(t) / sizeof(*t); i++) {
 		for (int ordered = 0; ordered < 2; ordered++) {
 			struct bench *b = start(220 + i);
-			uint32_t n = t[i].len == 4096 ? 40 : 400;
+			uint32_t n = t[i].len >= 1536 ? 40 : 400;
 			uint64_t cycles, ideal = (uint64_t)4 * n * t[i].beats;
 
 			b->max_cpl = t[i].max_cpl;
+			b->in.max_read_req = t[i].mrrs;
 			b->in_order = ordered;
 			b->reorder = 4;
 			b->lat_min = 100;
@@ -1062,6 +1111,8 @@ int main(void)
 		cmocka_unit_test(test_faults_each),
 		cmocka_unit_test(test_faults_mixed),
 		cmocka_unit_test(test_all_tags_lost),
+		cmocka_unit_test(test_long_reads_around_lost_tags),
+		cmocka_unit_test(test_long_reads),
 		cmocka_unit_test(test_unexpected),
 		cmocka_unit_test(test_bus_master_off),
 		cmocka_unit_test(test_stop),
