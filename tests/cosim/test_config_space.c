@@ -92,7 +92,7 @@ static void test_bars(void **state)
 		unsigned int bar;
 		uint64_t size;
 		uint32_t flags;
-	} want[] = { { 0, 0x10000, 0x4 }, { 2, 0x400000, 0xc }, { 4, 0x1000, 0x4 } };
+	} want[] = { { 0, 0x10000, 0x4 }, { 2, 0x800000, 0xc }, { 4, 0x1000, 0x4 } };
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < 3; i++) {

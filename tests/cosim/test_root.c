@@ -314,8 +314,8 @@ static void mmio_writes(void **state)
 			t = &b->cq[n];
 			assert_int_equal(pg213_get(t->dw, PG213_REQ_TYPE), PG213_TYPE_MEM_WRITE);
 			assert_int_equal(pg213_get(t->dw, PG213_CQ_BAR), 2);
-			assert_int_equal(pg213_get(t->dw, PG213_CQ_APERTURE), 22);
-			assert_int_equal(pg213_get(t->dw, PG213_REQ_ADDR_LO) << 2 & 0x3fffff,
+			assert_int_equal(pg213_get(t->dw, PG213_CQ_APERTURE), 23);
+			assert_int_equal(pg213_get(t->dw, PG213_REQ_ADDR_LO) << 2 & 0x7fffff,
 					 (0x1340 + off) & ~3u);
 			assert_int_equal(pg213_get(t->dw, PG213_REQ_DWORDS), dwords);
 			assert_int_equal(t->n_dw, 4 + dwords);
@@ -1064,11 +1064,15 @@ static void malformed(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(mutations) / sizeof(mutations[0]); i++) {
 		const struct mutation *m = &mutations[i];
-		struct bench *b = bench_new(NULL);
+		struct urdma_pcie_config cfg;
+		struct bench *b;
 		uint8_t data[600] = { 0 };
 		unsigned int at;
 		const char *e;
 
+		urdma_pcie_config_defaults(&cfg);
+		cfg.mrrs = 512;
+		b = bench_new(&cfg);
 		at = rq_request(b, MEM_BASE + m->addr, m->len, m->write ? data : NULL, 0);
 		pg213_set(m->user ? b->rq[at + m->beat].user : b->rq[at + m->beat].data, m->field,
 			  m->value);

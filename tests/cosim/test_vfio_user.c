@@ -450,7 +450,7 @@ static void test_bad_version(void **state)
 
 static void test_info(void **state)
 {
-	static const uint64_t sizes[9] = { 0x10000, 0, 0x400000, 0, 0x1000, 0, 0, 0x1000, 0 };
+	static const uint64_t sizes[9] = { 0x10000, 0, 0x800000, 0, 0x1000, 0, 0, 0x1000, 0 };
 	static const uint32_t counts[5] = { 0, 0, 64, 1, 1 };
 	struct fixture *f = *state;
 	struct vu_device_info d = { .argsz = 100 };
@@ -709,7 +709,7 @@ static void test_mmio_reads(void **state)
 	assert_int_equal(region_read(f, 0, 0xfffc, 8, buf), EINVAL);
 	assert_int_equal(region_read(f, 0, 0x10000, 1, buf), EINVAL);
 	assert_int_equal(region_read(f, 0, UINT64_MAX, 8, buf), EINVAL);
-	assert_int_equal(region_read(f, 2, 0x400000, 4, buf), EINVAL);
+	assert_int_equal(region_read(f, 2, 0x800000, 4, buf), EINVAL);
 	assert_int_equal(region_read(f, 1, 0, 4, buf), EINVAL);
 	assert_int_equal(region_read(f, VU_REGION_ROM, 0, 4, buf), EINVAL);
 	assert_int_equal(region_read(f, VU_REGION_VGA, 0, 4, buf), EINVAL);
@@ -776,7 +776,7 @@ static void test_mmio_writes(void **state)
 		assert_memory_equal(f->pcie->last_write, data, len);
 	}
 	assert_int_equal(region_write(f, 0, 0xfff8, 8, data), 0);
-	assert_int_equal(region_write(f, 2, 0x3fffc0, 64, data), 0); /* a pushed WQE */
+	assert_int_equal(region_write(f, 2, 0x7fffc0, 64, data), 0); /* a pushed WQE */
 	assert_int_equal(f->pcie->last_write_len, 64);
 	assert_int_equal(f->pcie->writes, 10);
 	assert_int_equal(f->error_lines, 0);
@@ -784,7 +784,7 @@ static void test_mmio_writes(void **state)
 	assert_int_equal(region_write(f, 0, 0x100, 9, data), EINVAL);
 	assert_int_equal(region_write(f, 0, 0x13c, 8, data), EINVAL);
 	assert_int_equal(region_write(f, 2, 0x20, 64, data), EINVAL);
-	assert_int_equal(region_write(f, 2, 0x3ffffc, 8, data), EINVAL);
+	assert_int_equal(region_write(f, 2, 0x7ffffc, 8, data), EINVAL);
 	assert_int_equal(region_write(f, 2, UINT64_MAX - 3, 8, data), EINVAL);
 	assert_int_equal(region_write(f, 3, 0, 4, data), EINVAL);
 	assert_int_equal(region_write(f, VU_REGION_ROM, 0, 4, data), EINVAL);
