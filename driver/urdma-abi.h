@@ -11,9 +11,9 @@
  * urdma_hw.h.
  *
  * Verbs without a structure here carry nothing of ours: a provider sends them as the core defines
- * them, and whatever it adds has to be zero. Such are REG_MR, REREG_MR, DEREG_MR, ALLOC_MW (the
- * response's rkey has the index that each binding's key has to have) and DEALLOC_MW,
- * MODIFY_QP and QUERY_QP, PDs, XRC domains, OPEN_QP.
+ * them, and whatever it adds has to be zero. Such are REG_MR, REREG_MR, DEREG_MR, DM_MR_REG,
+ * DM_FREE, ALLOC_MW (the response's rkey has the index that each binding's key has to have) and
+ * DEALLOC_MW, MODIFY_QP and QUERY_QP, PDs, XRC domains, OPEN_QP.
  */
 #ifndef URDMA_ABI_H
 #define URDMA_ABI_H
@@ -47,6 +47,35 @@ struct urdma_alloc_ucontext_resp {
  * The number is the first of a driver's own: 1 << UVERBS_ID_NS_SHIFT.
  */
 #define URDMA_ATTR_QUERY_CONTEXT_RESP 0x1000
+
+/*
+ * Device memory: where it is to be mapped. Each page has a mapping of its own, shared and not
+ * executable. The memory begins with its first page; what the last page has behind it belongs to
+ * nobody else.
+ */
+struct urdma_dm_resp {
+	/* offset to mmap of the first page; the others follow it */
+	__aligned_u64 mmap_offset;
+	/* as it was asked for */
+	__aligned_u64 length;
+	__u32 page_size;
+	__u32 reserved;
+};
+
+/* An attribute that DM_ALLOC has besides those of the core. */
+enum urdma_alloc_dm_attrs {
+	URDMA_ATTR_ALLOC_DM_RESP = 0x1000,
+};
+
+/* A method of UVERBS_OBJECT_DM, for whoever imports the memory. The response is the same. */
+enum urdma_dm_methods {
+	URDMA_METHOD_QUERY_DM = 0x1000,
+};
+
+enum urdma_query_dm_attrs {
+	URDMA_ATTR_QUERY_DM_HANDLE = 0x1000,
+	URDMA_ATTR_QUERY_DM_RESP,
+};
 
 /* The ring starts on a page, and len is at least what the entries take (32 bytes each). */
 struct urdma_create_cq_req {

@@ -31,6 +31,7 @@
 #include <linux/xarray.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
 
 #include "urdma_hw.h"
 
@@ -58,6 +59,9 @@
 #define URDMA_ETH_MAX_UC     16
 #define URDMA_ETH_LOG_MIN    6
 #define URDMA_MAX_EQS	     64
+
+/* 1 GB of device memory: the core counts its bytes in 32 bits. */
+#define URDMA_MAX_LOG_DM 30
 
 /* Multicast: the NIC's table. */
 #define URDMA_MCAST_GROUPS  64
@@ -97,6 +101,9 @@ struct urdma_caps {
 	/* greatest ring, such that a completion ring can hold what two of them cause */
 	u8 log_eth_ring;
 	u32 speed_mbps;
+	/* device memory: pages of the CPU, and where it begins in BAR_DB; both 0 without it */
+	u32 dm_pages;
+	u64 dm_offset;
 	u16 version_minor;
 };
 
@@ -176,6 +183,8 @@ struct urdma_dev {
 	void __iomem *regs;
 	/* doorbell page 0, the kernel's; the others are mapped by processes */
 	void __iomem *db;
+	/* device memory, all of it; NULL: there is none */
+	void __iomem *dm;
 	resource_size_t db_bus;
 	unsigned long flags;
 	struct urdma_caps caps;
@@ -198,6 +207,9 @@ struct urdma_dev {
 	u8 *mr_variant;
 	struct ida pd_ida;
 	struct ida db_ida;
+	/* protects dm_used: the pages of device memory that are not free */
+	spinlock_t dm_lock;
+	unsigned long *dm_used;
 	/* while it dies: see urdma_set_dead() */
 	spinlock_t dead_lock;
 	/* of this device alone; destroying an object waits for notify_work */
@@ -244,15 +256,27 @@ struct urdma_mem {
 	struct urdma_pt pt;
 };
 
-struct urdma_db_entry {
+/* A page that a process may map. It lives as long as its owner, and as the last mapping. */
+struct urdma_mmap_entry {
 	struct rdma_user_mmap_entry rdma_entry;
 	struct urdma_dev *dev;
+	/* of device memory; else it is the doorbell page of a context */
+	bool is_dm;
+	/* counted from the first of its kind */
 	u32 page;
 };
 
 struct urdma_ucontext {
 	struct ib_ucontext ibucontext;
-	struct urdma_db_entry *db;
+	struct urdma_mmap_entry *db;
+};
+
+struct urdma_dm {
+	struct ib_dm ibdm;
+	/* pages of device memory: the first, how many, and each one's */
+	u32 page;
+	u32 num;
+	struct urdma_mmap_entry *entry[] __counted_by(num);
 };
 
 struct urdma_pd {
@@ -393,6 +417,11 @@ static inline struct urdma_xrcd *to_uxrcd(struct ib_xrcd *ibxrcd)
 	return container_of(ibxrcd, struct urdma_xrcd, ibxrcd);
 }
 
+static inline struct urdma_dm *to_udm(struct ib_dm *ibdm)
+{
+	return container_of(ibdm, struct urdma_dm, ibdm);
+}
+
 static inline struct urdma_mr *to_umr(struct ib_mr *ibmr)
 {
 	return container_of(ibmr, struct urdma_mr, ibmr);
@@ -530,9 +559,20 @@ struct ib_mr *urdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 				  int access, struct ib_pd *ibpd, struct ib_udata *udata);
 struct ib_mr *urdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_pages);
 int urdma_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigned int *offset);
+struct ib_mr *urdma_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_dm_mr_attr *attr,
+			      struct uverbs_attr_bundle *attrs);
 int urdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 int urdma_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int urdma_dealloc_mw(struct ib_mw *ibmw);
+
+/* urdma_dm.c */
+extern const struct uapi_definition urdma_dm_uapi_defs[];
+int urdma_dm_init(struct urdma_dev *dev);
+void urdma_dm_exit(struct urdma_dev *dev);
+struct ib_dm *urdma_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibctx,
+			     struct ib_dm_alloc_attr *attr, struct uverbs_attr_bundle *attrs);
+int urdma_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs);
+void urdma_dm_put(struct urdma_dev *dev, u32 page);
 
 /* urdma_cq.c */
 int urdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,

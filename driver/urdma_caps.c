@@ -37,6 +37,31 @@ static int urdma_read_eth_caps(struct urdma_dev *dev)
 	return 0;
 }
 
+/* Processes map it, so it has to be whole pages. A NIC whose BAR cannot hold it works without. */
+static void urdma_read_dm_caps(struct urdma_dev *dev)
+{
+	struct urdma_caps *caps = &dev->caps;
+	u64 bar = pci_resource_len(dev->pdev, URDMA_BAR_DB);
+	u64 log, log_offset, dm;
+
+	if (!(caps->features & URDMA_RF_FEAT_DM))
+		return;
+	dm = urdma_read(dev, URDMA_REG_CAP_DM);
+	log = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_DM, dm), URDMA_MAX_LOG_DM);
+	log_offset = FIELD_GET(URDMA_RF_CAP_LOG_DM_OFFSET, dm);
+	if (log < PAGE_SHIFT || log_offset > 62 ||
+	    BIT_ULL(log_offset) < (u64)caps->num_db_pages << PAGE_SHIFT ||
+	    BIT_ULL(log_offset) + BIT_ULL(log) > bar) {
+		dev_warn(&dev->pdev->dev,
+			 "device memory of 2^%llu bytes at 2^%llu does not fit BAR %d of %#llx: not used\n",
+			 log, log_offset, URDMA_BAR_DB, bar);
+		caps->features &= ~URDMA_RF_FEAT_DM;
+		return;
+	}
+	caps->dm_pages = BIT(log - PAGE_SHIFT);
+	caps->dm_offset = BIT_ULL(log_offset);
+}
+
 /* Every limit that the driver keeps to, cut to what the layouts can hold. */
 int urdma_read_caps(struct urdma_dev *dev)
 {
@@ -127,5 +152,6 @@ int urdma_read_caps(struct urdma_dev *dev)
 			caps->num_db_pages);
 		return -ENODEV;
 	}
+	urdma_read_dm_caps(dev);
 	return urdma_read_eth_caps(dev);
 }

@@ -93,7 +93,8 @@ static int urdma_pci_init(struct urdma_dev *dev)
 	err = pci_request_mem_regions(pdev, URDMA_DRV_NAME);
 	if (err)
 		goto err_disable;
-	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	/* bit 63 of an address is URDMA_ADDR_DM */
+	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(63));
 	if (err)
 		goto err_release;
 	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
@@ -190,6 +191,7 @@ static struct urdma_dev *urdma_dev_alloc(struct pci_dev *pdev)
 	ida_init(&dev->pd_ida);
 	ida_init(&dev->db_ida);
 	INIT_WORK(&dev->notify_work, urdma_cq_notify_work);
+	spin_lock_init(&dev->dm_lock);
 	spin_lock_init(&dev->dead_lock);
 	spin_lock_init(&dev->link_lock);
 	spin_lock_init(&dev->ib_lock);
@@ -232,9 +234,12 @@ static int urdma_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = urdma_read_caps(dev);
 	if (err)
 		goto err_pci;
-	err = urdma_vectors_init(dev);
+	err = urdma_dm_init(dev);
 	if (err)
 		goto err_pci;
+	err = urdma_vectors_init(dev);
+	if (err)
+		goto err_dm;
 	dev->mr_variant = kvzalloc(dev->caps.num_mr, GFP_KERNEL);
 	if (!dev->mr_variant) {
 		err = -ENOMEM;
@@ -262,6 +267,8 @@ err_stop:
 	urdma_hw_stop(dev);
 err_vectors:
 	pci_free_irq_vectors(pdev);
+err_dm:
+	urdma_dm_exit(dev);
 err_pci:
 	urdma_pci_exit(dev);
 err_free:
@@ -282,6 +289,7 @@ static void urdma_remove(struct pci_dev *pdev)
 	urdma_netdev_exit(dev);
 	urdma_hw_stop(dev);
 	pci_free_irq_vectors(pdev);
+	urdma_dm_exit(dev);
 	urdma_pci_exit(dev);
 	pci_set_drvdata(pdev, NULL);
 	urdma_dev_free(dev);

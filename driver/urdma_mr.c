@@ -332,6 +332,39 @@ err_free:
 }
 
 /*
+ * Device memory is contiguous, so the region has no page table. Its addresses begin at 0. It may be
+ * empty, as one of other memory may not: programs that cut device memory into pieces make such.
+ */
+struct ib_mr *urdma_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_dm_mr_attr *attr,
+			      struct uverbs_attr_bundle *attrs)
+{
+	struct urdma_dev *dev = to_udev(ibpd->device);
+	struct urdma_mr *mr;
+	int err;
+
+	if (attr->access_flags & ~(URDMA_ACCESS_KNOWN | IB_ZERO_BASED))
+		return ERR_PTR(-EOPNOTSUPP);
+	/* The NIC wants words. It does not know whose memory it is, so the range counts. */
+	if (!(attr->access_flags & IB_ZERO_BASED) || (attr->offset | attr->length) & 3 ||
+	    attr->length > ibdm->length || attr->offset > ibdm->length - attr->length)
+		return ERR_PTR(-EINVAL);
+	mr = urdma_mr_new(dev, ibpd);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	mr->access = attr->access_flags & ~IB_ZERO_BASED;
+	mr->ibmr.length = attr->length;
+	mr->mem.pt.page_shift = PAGE_SHIFT;
+	mr->mem.pt.addr = URDMA_ADDR_DM |
+			  (((u64)to_udm(ibdm)->page << PAGE_SHIFT) + attr->offset);
+	err = urdma_mr_create(dev, mr);
+	if (err) {
+		urdma_mr_free(dev, mr);
+		return ERR_PTR(err);
+	}
+	return &mr->ibmr;
+}
+
+/*
  * Register anew: the region is destroyed in the NIC and created again under the same key. What can
  * be wrong is found before that; if the NIC fails all the same, the owner has a key without a
  * region, which the specification (11.2.8.3) allows. A region with windows bound to it is refused.
@@ -345,7 +378,8 @@ struct ib_mr *urdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 	struct urdma_mr was;
 	int err;
 
-	if (!urdma_udata_is_empty(udata))
+	/* A region of device memory has no pages that could be changed for others. */
+	if (ibmr->dm || !urdma_udata_is_empty(udata))
 		return ERR_PTR(-EINVAL);
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;

@@ -105,6 +105,7 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	attr->max_cq = caps->num_cq;
 	attr->max_cqe = urdma_cq_max_cqe(dev);
 	attr->max_mr = caps->num_mr - URDMA_FIRST_MR;
+	attr->max_dm_size = (u64)caps->dm_pages << PAGE_SHIFT;
 	attr->max_pd = caps->num_pd;
 	/* The NIC has no object for one. */
 	if (caps->features & URDMA_RF_FEAT_UD)
@@ -278,7 +279,7 @@ static int urdma_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udat
 	struct urdma_dev *dev = to_udev(ibctx->device);
 	const struct urdma_caps *caps = &dev->caps;
 	struct urdma_alloc_ucontext_resp resp;
-	struct urdma_db_entry *db;
+	struct urdma_mmap_entry *db;
 	int err, page;
 
 	if (!urdma_udata_is_empty(udata))
@@ -338,22 +339,28 @@ ADD_UVERBS_ATTRIBUTES_SIMPLE(urdma_query_context, UVERBS_OBJECT_DEVICE, UVERBS_M
 
 static const struct uapi_definition urdma_uapi_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &urdma_query_context),
+	UAPI_DEF_CHAIN(urdma_dm_uapi_defs),
 	{},
 };
 
-/* With the last reference, the context's or a mapping's: only now may the page be another's. */
+/* With the last reference, the owner's or a mapping's: only now may the page be another's. */
 static void urdma_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
 {
-	struct urdma_db_entry *db = container_of(rdma_entry, struct urdma_db_entry, rdma_entry);
+	struct urdma_mmap_entry *entry =
+		container_of(rdma_entry, struct urdma_mmap_entry, rdma_entry);
 
-	ida_free(&db->dev->db_ida, db->page);
-	kfree(db);
+	if (entry->is_dm)
+		urdma_dm_put(entry->dev, entry->page);
+	else
+		ida_free(&entry->dev->db_ida, entry->page);
+	kfree(entry);
 }
 
 static int urdma_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
 {
 	struct rdma_user_mmap_entry *rdma_entry;
-	struct urdma_db_entry *db;
+	struct urdma_mmap_entry *entry;
+	u64 bus;
 	int err;
 
 	if (vma->vm_flags & VM_EXEC)
@@ -362,9 +369,10 @@ static int urdma_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
 	rdma_entry = rdma_user_mmap_entry_get(ibctx, vma);
 	if (!rdma_entry)
 		return -EINVAL;
-	db = container_of(rdma_entry, struct urdma_db_entry, rdma_entry);
+	entry = container_of(rdma_entry, struct urdma_mmap_entry, rdma_entry);
+	bus = entry->dev->db_bus + (entry->is_dm ? entry->dev->caps.dm_offset : 0);
 	/* Checks that the mapping is shared and one page long. */
-	err = rdma_user_mmap_io(ibctx, vma, PHYS_PFN(db->dev->db_bus) + db->page, PAGE_SIZE,
+	err = rdma_user_mmap_io(ibctx, vma, PHYS_PFN(bus) + entry->page, PAGE_SIZE,
 				pgprot_noncached(vma->vm_page_prot), rdma_entry);
 	rdma_user_mmap_entry_put(rdma_entry);
 	return err;
@@ -545,6 +553,13 @@ static const struct ib_device_ops urdma_mcast_ops = {
 	.detach_mcast = urdma_detach_mcast,
 };
 
+/* device memory; without them, the core does not know the object */
+static const struct ib_device_ops urdma_dm_ops = {
+	.alloc_dm = urdma_alloc_dm,
+	.dealloc_dm = urdma_dealloc_dm,
+	.reg_dm_mr = urdma_reg_dm_mr,
+};
+
 /* shared receive queues */
 static const struct ib_device_ops urdma_srq_ops = {
 	.create_srq = urdma_create_srq,
@@ -606,6 +621,8 @@ static void urdma_ib_init(struct urdma_dev *dev, struct ib_device *ibdev)
 		ib_set_device_ops(ibdev, &urdma_ud_ops);
 	if (dev->caps.features & URDMA_RF_FEAT_MCAST)
 		ib_set_device_ops(ibdev, &urdma_mcast_ops);
+	if (dev->caps.dm_pages)
+		ib_set_device_ops(ibdev, &urdma_dm_ops);
 	if (dev->caps.num_srq)
 		ib_set_device_ops(ibdev, &urdma_srq_ops);
 	if (dev->caps.features & URDMA_RF_FEAT_XRC)

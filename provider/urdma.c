@@ -14,6 +14,7 @@
 static void urdma_free_context(struct ibv_context *ibctx);
 
 static const struct verbs_context_ops urdma_ops = {
+	.alloc_dm = urdma_alloc_dm,
 	.alloc_mw = urdma_alloc_mw,
 	.bind_mw = urdma_bind_mw,
 	.alloc_parent_domain = urdma_alloc_parent_domain,
@@ -38,7 +39,9 @@ static const struct verbs_context_ops urdma_ops = {
 	.destroy_srq = urdma_destroy_srq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = urdma_free_context,
+	.free_dm = urdma_free_dm,
 	.get_srq_num = urdma_get_srq_num,
+	.import_dm = urdma_import_dm,
 	.import_mr = urdma_import_mr,
 	.import_pd = urdma_import_pd,
 	.modify_qp = urdma_modify_qp,
@@ -53,10 +56,12 @@ static const struct verbs_context_ops urdma_ops = {
 	.query_port = urdma_query_port,
 	.query_qp = urdma_query_qp,
 	.query_srq = urdma_query_srq,
+	.reg_dm_mr = urdma_reg_dm_mr,
 	.reg_mr = urdma_reg_mr,
 	.req_notify_cq = urdma_req_notify_cq,
 	.rereg_mr = urdma_rereg_mr,
 	.resize_cq = urdma_resize_cq,
+	.unimport_dm = urdma_unimport_dm,
 	.unimport_mr = urdma_unimport_mr,
 	.unimport_pd = urdma_unimport_pd,
 };

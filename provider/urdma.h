@@ -125,6 +125,14 @@ struct urdma_ah {
 	__le64 av[4];
 };
 
+struct urdma_dm {
+	struct verbs_dm vdm;
+	/* where it is mapped, and the bytes of its pages */
+	uint8_t *at;
+	size_t mapped;
+	uint64_t length;
+};
+
 struct urdma_cqe {
 	__le64 w[URDMA_CQE_SIZE / 8];
 };
@@ -249,6 +257,11 @@ static inline struct urdma_ah *to_uah(struct ibv_ah *ah)
 	return container_of(ah, struct urdma_ah, ibv_ah);
 }
 
+static inline struct urdma_dm *to_udm(struct ibv_dm *dm)
+{
+	return container_of(dm, struct urdma_dm, vdm.dm);
+}
+
 static inline struct urdma_cq *to_ucq(struct ibv_cq *cq)
 {
 	return container_of(cq, struct urdma_cq, vcq.cq);
@@ -310,6 +323,14 @@ struct ibv_pd *urdma_import_pd(struct ibv_context *ctx, uint32_t handle);
 void urdma_unimport_pd(struct ibv_pd *pd);
 struct ibv_mr *urdma_import_mr(struct ibv_pd *pd, uint32_t handle);
 void urdma_unimport_mr(struct ibv_mr *mr);
+
+/* dm.c */
+struct ibv_dm *urdma_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *attr);
+int urdma_free_dm(struct ibv_dm *dm);
+struct ibv_mr *urdma_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+			       unsigned int access);
+struct ibv_dm *urdma_import_dm(struct ibv_context *ctx, uint32_t handle);
+void urdma_unimport_dm(struct ibv_dm *dm);
 
 /* xrc.c */
 struct ibv_xrcd *urdma_open_xrcd(struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr);

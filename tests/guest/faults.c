@@ -143,6 +143,9 @@ static void with_pd(struct ibv_context *ctx, struct ibv_pd *pd)
 	struct ibv_mr *large = ibv_reg_mr(pd, memory + SMALL, LARGE, access);
 	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
 	struct ibv_cq *cq = ibv_create_cq(ctx, 100, NULL, channel, 0);
+	struct ibv_alloc_dm_attr dm_attr = { .length = 2 * SMALL };
+	struct ibv_dm *dm = ibv_alloc_dm(ctx, &dm_attr);
+	struct ibv_mr *dm_mr;
 	union ibv_gid gid;
 
 	made(!!channel);
@@ -157,6 +160,12 @@ static void with_pd(struct ibv_context *ctx, struct ibv_pd *pd)
 		if (made(!ibv_query_gid(ctx, 1, 1, &gid)))
 			with_cq(pd, cq, &gid);
 		GONE(ibv_destroy_cq(cq));
+	}
+	if (made(!!dm)) {
+		dm_mr = ibv_reg_dm_mr(pd, dm, 0, SMALL, IBV_ACCESS_ZERO_BASED);
+		if (made(!!dm_mr))
+			GONE(ibv_dereg_mr(dm_mr));
+		GONE(ibv_free_dm(dm));
 	}
 	if (mw)
 		GONE(ibv_dealloc_mw(mw));

@@ -72,7 +72,7 @@ each() {
 
 each -12 pci_enable_device_mem pci_request_selected_regions dma_set_mask pci_alloc_irq_vectors urdma_cmd_exec \
 	request_threaded_irq register_netdev ib_device_set_netdev ib_register_device register_netdevice_notifier
-each 0 pci_iomap _ib_alloc_device dma_alloc_attrs alloc_etherdev_mqs bitmap_zalloc alloc_workqueue
+each 0 pci_iomap pci_iomap_range _ib_alloc_device dma_alloc_attrs alloc_etherdev_mqs bitmap_zalloc alloc_workqueue
 [ -e "$driver/$pci" ] || bound_works "the end"
 modprobe -r urdma || fail "modprobe -r urdma: status $?"
 modprobe urdma || fail "modprobe urdma: status $?"

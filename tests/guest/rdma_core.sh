@@ -30,8 +30,7 @@ may_skip=(
 	# raw packet QPs
 	"test_[a-z_]*\..*: 'Create QP type 8 is"
 	"test_qp\..*: 'Create Raw Packet QP"
-	# device memory, dmabuf
-	"test_[a-z_]*\..*: 'Device memory is"
+	# dmabuf
 	"test_mr\.test_dmabuf_.*: 'Device /dev/dri"
 	# on-demand paging
 	"test_odp\..*: 'ODP is not"

@@ -21,8 +21,9 @@ index() {
 	rdma dev show urdma0 | sed -n 's/^\([0-9]*\):.*/\1/p'
 }
 
-# traffic: two pairs of programs that go on until they are stopped, one waiting for events, one polling; and frames. Returns
-# when each pair has its QPs in RTS and packets have come: a server that still waits for its client is not told of anything.
+# traffic: two pairs of programs that go on until they are stopped, one waiting for events, one polling; frames; and one
+# that writes to all of the device memory. Returns when each pair has its QPs in RTS and packets have come: a server that
+# still waits for its client is not told of anything.
 traffic() {
 	local g0 g1 mode before
 	device=$(index)
@@ -46,6 +47,13 @@ traffic() {
 	done
 	ping -q -i 0.2 -I "$net" 10.77.0.250 >/dev/null 2>&1 &
 	programs+=($!)
+	dm urdma0 hold >/tmp/dm.log 2>&1 &
+	programs+=($!)
+	for _ in $(seq "$patience"); do
+		! grep -q '^held' /tmp/dm.log || return 0
+		sleep 0.1
+	done
+	fail "no device memory: $(cat /tmp/dm.log)"
 }
 
 # connected PID PID: both have a QP in RTS.
@@ -69,6 +77,9 @@ works_again() {
 	if [ ${#programs[@]} != 0 ]; then
 		told "$1"
 		[ "$(index)" != "$device" ] || fail "$1: the RDMA device is the one of before"
+		kill -0 "${programs[-1]}" || fail "$1: the program that has device memory has ended: $(cat /tmp/dm.log)"
+		# The program has lost it.
+		dm urdma0 all || fail "$1: device memory: status $?"
 	fi
 	# Those that poll do not look for events of the device; so they are stopped.
 	kill -KILL "${programs[@]}" 2>/dev/null

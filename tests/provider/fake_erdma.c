@@ -70,6 +70,17 @@ void fake_nic_create_srq(const void *cmd, void *resp, uint32_t srqn)
 	abort();
 }
 
+/* It has no device memory. */
+void fake_nic_alloc_dm(uint64_t length, struct ibv_command_buffer *driver)
+{
+	abort();
+}
+
+void fake_nic_ioctl(struct ibv_command_buffer *cmd)
+{
+	abort();
+}
+
 void fake_nic_complete(struct ibv_cq *ibcq, struct ibv_qp *qp, bool recv)
 {
 	struct erdma_cq *cq = to_ecq(ibcq);

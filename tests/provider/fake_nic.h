@@ -18,6 +18,11 @@
 #define FAKE_SRQS 8
 
 #define FAKE_DOORBELL_BYTES (3 * 4096)
+/* Device memory, which lies behind the doorbells in the file of a context. */
+#define FAKE_PAGE     4096
+#define FAKE_DM_BYTES (4 * FAKE_PAGE)
+
+struct ibv_command_buffer;
 
 /* What the kernel driver adds to the answers. Numbers of CQs, QPs and SRQs count up. */
 void fake_nic_context(struct ib_uverbs_get_context_resp *resp);
@@ -25,6 +30,9 @@ void fake_nic_create_ah(const struct ibv_ah_attr *attr, void *resp);
 void fake_nic_create_cq(const void *cmd, void *resp, uint32_t cqn);
 void fake_nic_create_qp(const void *cmd, void *resp, uint32_t qpn);
 void fake_nic_create_srq(const void *cmd, void *resp, uint32_t srqn);
+void fake_nic_alloc_dm(uint64_t length, struct ibv_command_buffer *driver);
+/* A method of the driver's own, whose attributes are all in one buffer. */
+void fake_nic_ioctl(struct ibv_command_buffer *cmd);
 
 /*
  * A good completion, into a CQ, of the next WQE in the send or receive queue of a QP. WQEs are

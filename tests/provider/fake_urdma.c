@@ -4,14 +4,19 @@
 #include <endian.h>
 #include <stdlib.h>
 
+#include <infiniband/cmd_ioctl.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+
 #include "urdma.h"
 
 #include "fake_nic.h"
+#include "fake_verbs.h"
 
-uint64_t fake_urdma_features = URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE |
-			       URDMA_RF_FEAT_RC_READ | URDMA_RF_FEAT_RC_ATOMIC |
-			       URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_UC |
-			       URDMA_RF_FEAT_UD | URDMA_RF_FEAT_SRQ | URDMA_RF_FEAT_XRC;
+uint64_t fake_urdma_features =
+	URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE | URDMA_RF_FEAT_RC_READ |
+	URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_UC |
+	URDMA_RF_FEAT_UD | URDMA_RF_FEAT_SRQ | URDMA_RF_FEAT_XRC | URDMA_RF_FEAT_DM;
+uint64_t fake_urdma_dm_offset;
 
 static struct {
 	struct urdma_create_cq_req req;
@@ -89,6 +94,43 @@ void fake_nic_create_srq(const void *cmd, void *resp, uint32_t srqn)
 		abort();
 	srqs[srqn] = c->drv_payload;
 	r->srqn = srqn;
+}
+
+/* Device memory is given out once, from its beginning on. The last answer is that of a query. */
+static struct urdma_dm_resp dm;
+
+static void dm_answer(struct ibv_command_buffer *cmd, uint32_t attr, uint16_t id)
+{
+	struct ib_uverbs_attr *a = &cmd->hdr.attrs[attr];
+
+	if (a->attr_id != id || a->len != sizeof(dm))
+		abort();
+	memcpy((void *)(uintptr_t)a->data, &dm, sizeof(dm));
+}
+
+void fake_nic_alloc_dm(uint64_t length, struct ibv_command_buffer *driver)
+{
+	static uint64_t next;
+
+	/* The first of this context. */
+	if (fake_dms == 1)
+		next = FAKE_DOORBELL_BYTES;
+	dm.mmap_offset = fake_urdma_dm_offset ? fake_urdma_dm_offset : next;
+	dm.length = length;
+	dm.page_size = FAKE_PAGE;
+	next += (length + FAKE_PAGE - 1) / FAKE_PAGE * FAKE_PAGE;
+	if (next > FAKE_DOORBELL_BYTES + FAKE_DM_BYTES)
+		abort();
+	dm_answer(driver, 0, URDMA_ATTR_ALLOC_DM_RESP);
+}
+
+void fake_nic_ioctl(struct ibv_command_buffer *cmd)
+{
+	if (cmd->hdr.object_id != UVERBS_OBJECT_DM || cmd->hdr.method_id != URDMA_METHOD_QUERY_DM ||
+	    cmd->hdr.attrs[0].attr_id != URDMA_ATTR_QUERY_DM_HANDLE ||
+	    cmd->hdr.attrs[0].data != 0x70)
+		abort();
+	dm_answer(cmd, 1, URDMA_ATTR_QUERY_DM_RESP);
 }
 
 uint32_t fake_urdma_cqes(const struct ibv_cq *cq)

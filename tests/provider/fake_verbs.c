@@ -2,9 +2,13 @@
 #include "fake_verbs.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <infiniband/cmd_ioctl.h>
 
 #include "fake_nic.h"
 
@@ -16,6 +20,11 @@ int fake_error;
 uint32_t fake_next_qpn, fake_next_srqn;
 uint32_t fake_create_flags;
 int fake_members;
+int fake_dms;
+
+/* The file of a context. */
+#define FILE_NAME  "doorbells"
+#define FILE_BYTES (FAKE_DOORBELL_BYTES + FAKE_DM_BYTES)
 
 static const struct verbs_device_ops *driver;
 static struct verbs_device *device;
@@ -70,15 +79,16 @@ int ibv_dofork_range(void *base, size_t size)
 struct ibv_context *fake_open(void)
 {
 	struct verbs_context *vctx;
-	int fd = memfd_create("doorbells", 0);
+	int fd = memfd_create(FILE_NAME, 0);
 
 	next_cqn = 0;
+	fake_dms = 0;
 	fake_next_srqn = 0;
 	fake_next_qpn = FIRST_QPN;
 	next_key = 0;
-	if (fd < 0 || ftruncate(fd, FAKE_DOORBELL_BYTES))
+	if (fd < 0 || ftruncate(fd, FILE_BYTES))
 		abort();
-	doorbells = mmap(NULL, FAKE_DOORBELL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	doorbells = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (doorbells == MAP_FAILED)
 		abort();
 	device = driver->alloc_device(NULL);
@@ -86,7 +96,7 @@ struct ibv_context *fake_open(void)
 	if (vctx)
 		return &vctx->context;
 	driver->uninit_device(device);
-	munmap(doorbells, FAKE_DOORBELL_BYTES);
+	munmap(doorbells, FILE_BYTES);
 	return NULL;
 }
 
@@ -94,12 +104,55 @@ void fake_close(struct ibv_context *ctx)
 {
 	fake_ops->free_context(ctx);
 	driver->uninit_device(device);
-	munmap(doorbells, FAKE_DOORBELL_BYTES);
+	munmap(doorbells, FILE_BYTES);
 }
 
 uint64_t *fake_doorbell(uint32_t offset)
 {
 	return (uint64_t *)(doorbells + offset);
+}
+
+uint8_t *fake_dm(void)
+{
+	return doorbells + FAKE_DOORBELL_BYTES;
+}
+
+/* How many pages of the file are mapped, and the last mapping that begins there in it. */
+static unsigned int look_for_mappings(unsigned long offset, void **found)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long start, end, from;
+	unsigned int n = 0;
+	char line[512];
+
+	if (!maps)
+		abort();
+	while (fgets(line, sizeof(line), maps)) {
+		if (!strstr(line, "/memfd:" FILE_NAME))
+			continue;
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &from) != 3)
+			abort();
+		n += (end - start) / FAKE_PAGE;
+		if (from == offset)
+			*found = (void *)start;
+	}
+	fclose(maps);
+	return n;
+}
+
+void *fake_dm_mapped(void)
+{
+	void *found = NULL;
+
+	look_for_mappings(FAKE_DOORBELL_BYTES, &found);
+	return found;
+}
+
+unsigned int fake_pages_mapped(void)
+{
+	void *found;
+
+	return look_for_mappings(0, &found);
 }
 
 /* ---- commands to the kernel ------------------------------------------------------------------ */
@@ -173,6 +226,45 @@ int ibv_cmd_query_mr(struct ibv_pd *pd, struct verbs_mr *vmr, uint32_t mr_handle
 
 int ibv_cmd_dereg_mr(struct verbs_mr *vmr)
 {
+	return fake_error;
+}
+
+int ibv_cmd_alloc_dm(struct ibv_context *ctx, const struct ibv_alloc_dm_attr *dm_attr,
+		     struct verbs_dm *dm, struct ibv_command_buffer *link)
+{
+	if (fake_error)
+		return fake_error;
+	dm->dm.context = ctx;
+	dm->dm.handle = dm->handle = 0x70 + (uint32_t)fake_dms++;
+	dm->dm.comp_mask = IBV_DM_MASK_HANDLE;
+	fake_nic_alloc_dm(dm_attr->length, link);
+	return 0;
+}
+
+int ibv_cmd_free_dm(struct verbs_dm *dm)
+{
+	if (!fake_error)
+		fake_dms--;
+	return fake_error;
+}
+
+int ibv_cmd_reg_dm_mr(struct ibv_pd *pd, struct verbs_dm *dm, uint64_t offset, size_t length,
+		      unsigned int access, struct verbs_mr *vmr, struct ibv_command_buffer *link)
+{
+	vmr->ibv_mr = (struct ibv_mr){
+		.context = pd->context,
+		.pd = pd,
+		.length = length,
+		.lkey = ++next_key << 8,
+	};
+	vmr->ibv_mr.rkey = vmr->ibv_mr.lkey;
+	return fake_error;
+}
+
+int execute_ioctl(struct ibv_context *context, struct ibv_command_buffer *cmd)
+{
+	if (!fake_error)
+		fake_nic_ioctl(cmd);
 	return fake_error;
 }
 

@@ -25,11 +25,21 @@ extern uint32_t fake_next_qpn, fake_next_srqn;
 extern uint32_t fake_create_flags;
 extern int fake_members;
 
+/* How many pieces of device memory the kernel has given out, and not got back. */
+extern int fake_dms;
+
 /* Opens the device; NULL when the provider refuses. */
 struct ibv_context *fake_open(void);
 void fake_close(struct ibv_context *ctx);
 
 /* Of the doorbell pages at an offset: what the provider wrote last. */
 uint64_t *fake_doorbell(uint32_t offset);
+
+/* Device memory, all of it; and where the provider has mapped its first page. */
+uint8_t *fake_dm(void);
+void *fake_dm_mapped(void);
+
+/* How many pages of doorbells and device memory are mapped. */
+unsigned int fake_pages_mapped(void);
 
 #endif
