@@ -426,14 +426,15 @@ static void check_regions(struct ibv_context *ctx)
 	/* Of its own address, beyond the memory, not of words, with rights that there are not. */
 	WANT(reg_raw(fd, pd->handle, dm->handle, 0, length, rw) == -EINVAL);
 	WANT(reg_raw(fd, pd->handle, dm->handle, 0, length + 4, zero) == -EINVAL);
-	WANT(reg_raw(fd, pd->handle, dm->handle, 4, length, zero) == -EINVAL);
+	WANT(reg_raw(fd, pd->handle, dm->handle, 8, length, zero) == -EINVAL);
 	WANT(reg_raw(fd, pd->handle, dm->handle, length + 4, 0, zero) == -EINVAL);
 	WANT(reg_raw(fd, pd->handle, dm->handle, PAGE, 4, zero) == -EINVAL);
 	WANT(reg_raw(fd, pd->handle, dm->handle, UINT64_MAX - 3, 8, zero) == -EINVAL);
 	WANT(reg_raw(fd, pd->handle, dm->handle, UINT64_C(1) << 32, 4, zero) == -EINVAL);
-	WANT(reg_raw(fd, pd->handle, dm->handle, 4, UINT64_MAX - 3, zero) == -EINVAL);
+	WANT(reg_raw(fd, pd->handle, dm->handle, 8, UINT64_MAX - 3, zero) == -EINVAL);
 	WANT(reg_raw(fd, pd->handle, dm->handle, 2, 4, zero) == -EINVAL);
-	WANT(reg_raw(fd, pd->handle, dm->handle, 4, 6, zero) == -EINVAL);
+	WANT(reg_raw(fd, pd->handle, dm->handle, 4, 4, zero) == -EINVAL);
+	WANT(reg_raw(fd, pd->handle, dm->handle, 8, 6, zero) == -EINVAL);
 	WANT(reg_raw(fd, pd->handle, dm->handle, 0, 4, zero | IBV_ACCESS_ON_DEMAND) < 0);
 	WANT(reg_raw(fd, pd->handle, dm->handle, 0, 4, zero | IBV_ACCESS_HUGETLB) < 0);
 	WANT(reg_raw(fd, pd->handle, dm->handle, 0, 4, zero | IBV_ACCESS_REMOTE_WRITE) < 0);
@@ -447,7 +448,7 @@ static void check_regions(struct ibv_context *ctx)
 
 	dm = try_dm(ctx, 2 * PAGE + length, 0);
 	WANT(dm);
-	mr = ibv_reg_dm_mr(pd, dm, PAGE - 4, PAGE + 8, zero | (uint32_t)rw);
+	mr = ibv_reg_dm_mr(pd, dm, PAGE - 8, PAGE + 8, zero | (uint32_t)rw);
 	WANT(mr && mr->length == PAGE + 8 && mr->lkey == mr->rkey);
 	WANT(ibv_free_dm(dm) == EBUSY && ibv_dealloc_pd(pd) == EBUSY);
 	fill(dm, PAGE, PATTERN);
