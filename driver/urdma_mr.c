@@ -345,8 +345,8 @@ struct ib_mr *urdma_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_
 	if (attr->access_flags & ~(URDMA_ACCESS_KNOWN | IB_ZERO_BASED))
 		return ERR_PTR(-EOPNOTSUPP);
 	/*
-	 * An ATOMIC at a multiple of 8 has to be one in the memory, too. The NIC does not know whose
-	 * memory it is, so the range counts.
+	 * A multiple of 8 in the region has to be one in the memory, too: for ATOMICs. The NIC does
+	 * not know whose memory it is, so the range counts.
 	 */
 	if (!(attr->access_flags & IB_ZERO_BASED) || attr->offset & 7 || attr->length & 3 ||
 	    attr->length > ibdm->length || attr->offset > ibdm->length - attr->length)
