@@ -140,8 +140,12 @@ static void whole(const char *name, double value, double limit)
 
 static uint8_t payload[BYTES];
 
-/* A WRITE or SEND has its 64 bytes inline; a READ and an ATOMIC have an SGE. */
-static void post_one(struct rig *rig, unsigned int from, unsigned int opcode)
+/*
+ * A WRITE or SEND has its 64 bytes inline; a READ and an ATOMIC have an SGE. dm: of this region of
+ * the peer's device memory; NULL: of its buffer.
+ */
+static void post_one(struct rig *rig, unsigned int from, unsigned int opcode,
+		     const struct urdma_eh_mr *dm)
 {
 	bool inlined = opcode == URDMA_WR_SEND || opcode == URDMA_WR_WRITE;
 	struct urdma_eh_sge sge = { (uintptr_t)rig->side[from].buffer,
@@ -149,8 +153,8 @@ static void post_one(struct rig *rig, unsigned int from, unsigned int opcode)
 				    rig->side[from].mr.key };
 	struct urdma_eh_send wr = { .opcode = opcode,
 				    .signaled = opcode != URDMA_WR_SEND,
-				    .raddr = (uintptr_t)rig->side[!from].buffer,
-				    .rkey = rig->side[!from].mr.key,
+				    .raddr = dm ? 0 : (uintptr_t)rig->side[!from].buffer,
+				    .rkey = dm ? dm->key : rig->side[!from].mr.key,
 				    .swap_add = 1 };
 
 	if (inlined) {
@@ -175,10 +179,11 @@ static void post_recv(struct rig *rig, unsigned int at)
  * One message through two quiet NICs whose page tables are on chip: the fourth of its kind. The
  * taps have what it did, first to last, until taps_clear().
  */
-static void one_message(unsigned int opcode)
+static void one_message(unsigned int opcode, bool dm)
 {
 	bool send = opcode == URDMA_WR_SEND;
 	struct rig_config config;
+	struct urdma_eh_mr mr;
 	struct urdma_eh_cqe cqe;
 	struct rig rig;
 
@@ -186,13 +191,19 @@ static void one_message(unsigned int opcode)
 	config.log_stride = 7;
 	config.model = &probe_ops;
 	rig_start(&rig, &config);
+	if (dm)
+		bench_must(!urdma_eh_create_mr_dm(rig.side[1].eh, 100, 0, RIG_PD,
+						  URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_READ |
+							  URDMA_ACC_REMOTE_ATOMIC,
+						  0, BYTES, &mr),
+			   "region of device memory");
 	taps.cosim = rig.cosim;
 	for (unsigned int i = 0; i < 4; i++) {
 		if (send)
 			post_recv(&rig, 1);
 		bench_settle(&rig);
 		taps.on = i == 3;
-		post_one(&rig, 0, opcode);
+		post_one(&rig, 0, opcode, dm ? &mr : NULL);
 		bench_settle(&rig);
 		bench_must(urdma_eh_poll_cq(send ? &rig.side[1].recv_cq : &rig.side[0].send_cq,
 					    &cqe, 1) == 1 &&
@@ -202,6 +213,8 @@ static void one_message(unsigned int opcode)
 	}
 	taps.on = false;
 	bench_account(&rig);
+	if (dm)
+		bench_must(!urdma_eh_destroy_mr(&mr), "region of device memory");
 	rig_stop(&rig);
 }
 
@@ -215,7 +228,7 @@ static void latency_send(void)
 {
 	double wqe = cycles(limits_dma_read(bench_model, 64));
 
-	one_message(URDMA_WR_SEND);
+	one_message(URDMA_WR_SEND, false);
 	bench_must(taps.n[0][TAP_DOORBELL] && taps.n[0][TAP_READ] && taps.n[0][TAP_ANSWER] &&
 			   taps.n[0][TAP_TX],
 		   "the sender's taps");
@@ -243,7 +256,7 @@ static void latency_send(void)
 
 static void latency_write(void)
 {
-	one_message(URDMA_WR_WRITE);
+	one_message(URDMA_WR_WRITE, false);
 	bench_must(taps.n[0][TAP_DOORBELL] && taps.n[0][TAP_READ] && taps.n[0][TAP_ANSWER] &&
 			   taps.n[0][TAP_TX] && taps.n[1][TAP_RX] && taps.n[1][TAP_WRITE] == 1,
 		   "taps of a WRITE");
@@ -255,9 +268,13 @@ static void latency_write(void)
 	taps_clear();
 }
 
-/* A request that is answered with data, and the least time of each part. */
+/*
+ * A request that is answered with data, and the least time of each part. The requester of a message
+ * from device memory does as for another: request and response are NULL.
+ */
 struct answered {
 	unsigned int opcode;
+	bool dm;
 	const char *request, *responder, *response, *whole;
 	uint32_t len;
 	uint32_t request_ext, response_ext; /* headers behind the BTH */
@@ -268,22 +285,25 @@ static void latency_answered(const struct answered *a)
 	uint32_t request = limits_roce(a->request_ext, 0);
 	uint32_t response = limits_roce(a->response_ext, a->len);
 
-	one_message(a->opcode);
+	one_message(a->opcode, a->dm);
 	/* the requester reads the WQE twice: to ask, and for where the data goes */
 	bench_must(taps.n[0][TAP_DOORBELL] && taps.n[0][TAP_READ] == 2 &&
 			   taps.n[0][TAP_ANSWER] == 2 && taps.n[0][TAP_TX] && taps.n[0][TAP_RX] &&
 			   taps.n[0][TAP_WRITE] == 2 && taps.n[1][TAP_RX] &&
-			   taps.n[1][TAP_READ] == 1 && taps.n[1][TAP_ANSWER] == 1 &&
+			   taps.n[1][TAP_READ] == !a->dm && taps.n[1][TAP_ANSWER] == !a->dm &&
 			   taps.n[1][TAP_TX],
 		   "taps of a READ");
-	part(a->request, transmit(), 2 * THROUGH, "registers");
-	part(a->responder, FIRST(1, TAP_RX, TAP_TX) - FIRST(1, TAP_READ, TAP_ANSWER),
-	     checked(a->request_ext, 0) + THROUGH, "frame");
-	part(a->response, FIRST(0, TAP_RX, TAP_WRITE) - SPAN(0, TAP_READ, 1, TAP_ANSWER, 1),
-	     checked(a->response_ext, a->len), "frame");
+	if (a->request)
+		part(a->request, transmit(), 2 * THROUGH, "registers");
+	part(a->responder, FIRST(1, TAP_RX, TAP_TX) - (a->dm ? 0 : FIRST(1, TAP_READ, TAP_ANSWER)),
+	     checked(a->request_ext, 0) + (a->dm ? 0 : THROUGH), "frame");
+	if (a->response)
+		part(a->response, FIRST(0, TAP_RX, TAP_WRITE) - SPAN(0, TAP_READ, 1, TAP_ANSWER, 1),
+		     checked(a->response_ext, a->len), "frame");
 	whole(a->whole, SPAN(0, TAP_DOORBELL, 0, TAP_WRITE, 1) * CYCLE_NS,
 	      limits_dma_read(bench_model, 64) + limits_flight(bench_model, request) +
-		      limits_dma_read(bench_model, a->len) + limits_flight(bench_model, response));
+		      (a->dm ? 0 : limits_dma_read(bench_model, a->len)) +
+		      limits_flight(bench_model, response));
 	taps_clear();
 }
 
@@ -308,7 +328,7 @@ static void ping_pong(void)
 		if (i == warm)
 			start = urdma_cosim_now(rig.cosim);
 		for (unsigned int n = 0; n < 2; n++) {
-			post_one(&rig, n, URDMA_WR_SEND);
+			post_one(&rig, n, URDMA_WR_SEND, NULL);
 			rig_check(&rig, urdma_eh_next_cqe(&rig.side[!n].recv_cq, &cqe, BENCH_LIMIT),
 				  "ping-pong");
 			bench_must(!cqe.status, "ping-pong");
@@ -329,7 +349,7 @@ static void ping_pong(void)
 
 void bench_latency(void)
 {
-	static const struct answered read = {
+	const struct answered read = {
 		.opcode = URDMA_WR_READ,
 		.request = "READ, request: NIC without PCIe",
 		.responder = "READ, responder: NIC without PCIe",
@@ -339,7 +359,7 @@ void bench_latency(void)
 		.request_ext = LIMITS_RETH,
 		.response_ext = LIMITS_AETH,
 	};
-	static const struct answered atomic = {
+	const struct answered atomic = {
 		.opcode = URDMA_WR_ATOMIC_FA,
 		.request = "FETCH_ADD, request: NIC without PCIe",
 		.responder = "FETCH_ADD, responder: NIC without PCIe",
@@ -350,16 +370,28 @@ void bench_latency(void)
 		.response_ext = LIMITS_AETH,
 	};
 
+	struct answered read_dm = read, atomic_dm = atomic;
+
+	read_dm.dm = atomic_dm.dm = true;
+	read_dm.request = read_dm.response = atomic_dm.request = atomic_dm.response = NULL;
+	read_dm.responder = "READ of device memory, responder";
+	read_dm.whole = "READ 64 bytes of device memory";
+	atomic_dm.responder = "FETCH_ADD in device memory, responder";
+	atomic_dm.whole = "FETCH_ADD in device memory";
 	for (unsigned int i = 0; i < sizeof(payload); i++)
 		payload[i] = (uint8_t)(i * 7);
 	if (bench_wanted("latency of SEND"))
 		latency_send();
 	if (bench_wanted("latency of WRITE"))
 		latency_write();
-	if (bench_wanted("latency of READ"))
+	if (bench_wanted("latency of READ")) {
 		latency_answered(&read);
-	if (bench_wanted("latency of FETCH_ADD"))
+		latency_answered(&read_dm);
+	}
+	if (bench_wanted("latency of FETCH_ADD")) {
 		latency_answered(&atomic);
+		latency_answered(&atomic_dm);
+	}
 	if (bench_wanted("latency of a round trip"))
 		ping_pong();
 }
