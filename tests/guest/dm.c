@@ -9,12 +9,15 @@
  *
  * dm DEVICE hold: takes all of it, says "held", and writes to it until it is killed.
  *
+ * dm DEVICE keep: takes half of it, fills it, says "held", waits for SIGTERM, and compares.
+ *
  * Exit status 0 when all is right, 3 when the device has no such memory, and nobody gets any.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -613,12 +616,31 @@ static void hold(struct ibv_context *ctx)
 	}
 }
 
+/* Half of the memory with a pattern, which has to be there when SIGTERM comes. */
+static void keep(struct ibv_context *ctx)
+{
+	struct ibv_dm *dm = try_dm(ctx, total / 2, 0);
+	sigset_t set;
+	int sig;
+
+	WANT(dm);
+	fill(dm, total / 2, PATTERN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	printf("held\n");
+	fflush(stdout);
+	WANT(!sigwait(&set, &sig));
+	holds(dm, total / 2, PATTERN);
+	WANT(!ibv_free_dm(dm) && !ibv_close_device(ctx));
+}
+
 int main(int argc, char **argv)
 {
 	struct ibv_context *ctx;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: dm DEVICE [all|hold]\n");
+		fprintf(stderr, "usage: dm DEVICE [all|hold|keep]\n");
 		return 2;
 	}
 	device = argv[1];
@@ -631,6 +653,10 @@ int main(int argc, char **argv)
 	}
 	if (argc > 2 && !strcmp(argv[2], "hold"))
 		hold(ctx);
+	if (argc > 2 && !strcmp(argv[2], "keep")) {
+		keep(ctx);
+		return 0;
+	}
 	if (argc > 2) {
 		struct ibv_dm *dm = try_dm(ctx, total, 0);
 		uint8_t *copy = malloc(total);

@@ -3,8 +3,9 @@
  * hostile DEVICE SECONDS SEED: a process that may use the device, and means ill. It writes to its
  * doorbell page and to its rings past the provider: random doorbells and nearly right ones, WQEs
  * with a field changed, keys near its own, address handles of its own making, rings overwritten
- * while the NIC reads them. QPs that end are started again, and objects are made and destroyed all
- * the time; XRC SRQs in the midst of messages. SECONDS are of the guest's clock.
+ * while the NIC reads them; device memory and windows of both types among the rest. QPs that end
+ * are started again, and objects are made and destroyed all the time; XRC SRQs in the midst of
+ * messages. SECONDS are of the guest's clock.
  *
  * Exit status 0 when its own objects could be used and destroyed until the end. What became of the
  * others is for the caller to judge.
@@ -29,6 +30,8 @@
 #define SRQS	3
 #define WQES	64
 #define BUFFER	65536
+#define DM	8192 /* bytes of device memory */
+#define WINDOWS 4    /* the first half are of type 1 */
 #define PORT	1
 #define SETTLED 16 /* attacks on a QP between two looks at its state */
 
@@ -59,6 +62,9 @@ static struct {
 	struct ibv_pd *pd;
 	struct ibv_mr *mr;
 	uint8_t *buffer;
+	struct ibv_dm *dm;
+	struct ibv_mr *dm_mr;
+	struct ibv_mw *windows[WINDOWS];
 	struct ibv_cq *cq;
 	struct ring cq_ring;
 	bool cq_spoilt; /* overwritten: not to be polled */
@@ -69,7 +75,7 @@ static struct {
 	struct ibv_xrcd *xrcd;
 	struct victim_srq srqs[SRQS];
 	unsigned int num_srqs;
-	uint64_t doorbells, wqes, restarts, renewals, srq_renewals, statuses[32];
+	uint64_t doorbells, wqes, restarts, renewals, srq_renewals, window_renewals, statuses[32];
 } h;
 
 /* The types of the QPs. Those from WITH_SRQ on have no receive queue; the last two are a pair. */
@@ -283,6 +289,21 @@ static int renew_srq(struct victim_srq *v)
 	return make_srq(v);
 }
 
+static int make_window(unsigned int i)
+{
+	h.windows[i] = ibv_alloc_mw(h.pd, i < WINDOWS / 2 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
+	return h.windows[i] ? 0 : fail("no window");
+}
+
+/* Bound or not, and in use: its key ends. */
+static int renew_window(unsigned int i)
+{
+	h.window_renewals++;
+	if (ibv_dealloc_mw(h.windows[i]))
+		return fail("a window cannot be freed");
+	return make_window(i);
+}
+
 static void ring_doorbell(uint32_t offset, uint64_t word)
 {
 	h.page[offset / 8] = word;
@@ -292,21 +313,40 @@ static void ring_doorbell(uint32_t offset, uint64_t word)
 /* A key: ours, one near it, or any. */
 static uint32_t some_key(void)
 {
-	switch (draw(4)) {
+	switch (draw(6)) {
 	case 0:
 		return h.mr->lkey;
 	case 1:
-		return h.mr->lkey + (draw(9) << 8) - (4 << 8);
+		return h.dm_mr->lkey;
 	case 2:
+		return (h.windows[draw(WINDOWS)]->rkey & ~0xffu) | draw(256);
+	case 3:
+		return h.mr->lkey + (draw(9) << 8) - (4 << 8);
+	case 4:
 		return h.mr->lkey ^ (1u << draw(32));
 	default:
 		return (uint32_t)draw64();
 	}
 }
 
+/* In the buffer, in device memory or behind it, or any. */
 static uint64_t some_address(void)
 {
-	return draw(4) ? (uintptr_t)h.buffer + draw(BUFFER) : draw64();
+	return draw(4) ? (uintptr_t)h.buffer + draw(BUFFER) : draw(2) ? draw(4 * DM) : draw64();
+}
+
+/* Of a WQE that binds a window to a part of one of the regions; of any, if it is not right. */
+static void bind_window(uint64_t *w, bool right)
+{
+	const struct ibv_mr *mr = draw(2) ? h.mr : h.dm_mr;
+	uint32_t size = mr == h.mr ? BUFFER : DM, from = draw(size);
+
+	w[0] &= ~URDMA_SQE0_NUM_SGE;
+	w[1] = right ? mr->lkey : some_key();
+	w[2] = right ? (mr == h.mr ? (uintptr_t)h.buffer : 0) + from : some_address();
+	w[3] = right ? (h.windows[draw(WINDOWS)]->rkey & ~0xffu) | draw(8) : some_key();
+	w[4] = right ? 1 + draw(size - from) : draw64();
+	w[6] = draw(32);
 }
 
 /* An XRC SRQ: ours, one near it, the one that is none of XRC, or any. */
@@ -350,12 +390,19 @@ static void send_wqe(struct victim_qp *v)
 		length = draw(1025);
 		data = 12;
 	} else {
-		w[2] = right ? (uintptr_t)h.buffer : some_address();
-		w[3] = right ? h.mr->rkey : some_key();
+		bool dm = draw(4) == 0;
+
+		/* Of device memory, length may reach behind what is ours. */
+		w[2] = !right ? some_address() : dm ? 0 : (uintptr_t)h.buffer;
+		w[3] = !right ? some_key() : dm ? h.dm_mr->rkey : h.mr->rkey;
 	}
 	w[3] |= (uint64_t)length << 32;
 	w[data] = right ? (uintptr_t)h.buffer : some_address();
 	w[data + 1] = length | (uint64_t)(right ? h.mr->lkey : some_key()) << 32;
+	if ((w[0] & 0xff) == URDMA_WR_BIND_MW)
+		bind_window(w, right);
+	else if ((w[0] & 0xff) == URDMA_WR_LOCAL_INV)
+		w[1] = some_key();
 	if (!draw(16))
 		w[draw(v->sq_stride / 8)] ^= 1ull << draw(64);
 	__sync_synchronize();
@@ -436,6 +483,8 @@ static int attack(struct victim_qp *v)
 			h.cq_spoilt = true;
 		} else if (srq != h.srqs && !draw(4)) {
 			return renew_srq(srq);
+		} else if (!draw(4)) {
+			return renew_window(draw(WINDOWS));
 		}
 		break;
 	case 3:
@@ -599,7 +648,18 @@ int main(int argc, char **argv)
 			  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
 				  IBV_ACCESS_MW_BIND);
-	if (!h.mr || make_all())
+	h.dm = ibv_alloc_dm(h.ctx, &(struct ibv_alloc_dm_attr){ .length = DM });
+	if (h.dm)
+		h.dm_mr = ibv_reg_dm_mr(h.pd, h.dm, 0, DM,
+					IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE |
+						IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+						IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
+	if (!h.mr || !h.dm_mr)
+		return fail("no region") ? 1 : 0;
+	for (unsigned int i = 0; i < WINDOWS; i++)
+		if (make_window(i))
+			return 1;
+	if (make_all())
 		return 1;
 	for (end = now() + atof(argv[2]); now() < end;) {
 		struct victim_qp *v = &h.qps[draw(h.num_qps)];
@@ -613,14 +673,18 @@ int main(int argc, char **argv)
 		if (!draw(h.cq_spoilt ? 4 : 64) && (destroy_all() || make_all()))
 			return 1;
 	}
+	for (unsigned int i = 0; i < WINDOWS; i++)
+		if (ibv_dealloc_mw(h.windows[i]))
+			return fail("a window cannot be freed") ? 1 : 0;
 	if (destroy_all() || (h.xrcd && ibv_close_xrcd(h.xrcd)) || ibv_dereg_mr(h.mr) ||
-	    ibv_dealloc_pd(h.pd) || ibv_close_device(h.ctx))
+	    ibv_dereg_mr(h.dm_mr) || ibv_free_dm(h.dm) || ibv_dealloc_pd(h.pd) ||
+	    ibv_close_device(h.ctx))
 		return fail("the end") ? 1 : 0;
 	printf("hostile: %llu doorbells, %llu WQEs, %llu QPs started again, %llu made anew, "
-	       "%llu SRQs\n",
+	       "%llu SRQs, %llu windows\n",
 	       (unsigned long long)h.doorbells, (unsigned long long)h.wqes,
 	       (unsigned long long)h.restarts, (unsigned long long)h.renewals,
-	       (unsigned long long)h.srq_renewals);
+	       (unsigned long long)h.srq_renewals, (unsigned long long)h.window_renewals);
 	for (int i = 0; i < 32; i++)
 		if (h.statuses[i])
 			printf("hostile: %llu times %s\n", (unsigned long long)h.statuses[i],

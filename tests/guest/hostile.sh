@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # hostile.sh [SECONDS [SEED]]: a process writes doorbells, WQEs, indices, keys and addresses past its provider (hostile.c), while
-# a neighbour on the same NICs transfers data that are compared. A failure means that a process can disturb another one, or
+# a neighbour on the same NICs transfers data that are compared, and another one has data in device memory. A failure means that a process can disturb another one, or
 # the NIC. suite.sh looks at the kernel's log. How much slower the neighbour gets is printed, not judged: that is time of the
 # guest's CPUs as well.
 set -u
@@ -20,6 +20,13 @@ usec() {
 
 pingpong -c -n 200 -s 4096 >/dev/null
 alone=$(usec)
+: >/tmp/dm.log
+dm urdma0 keep >/tmp/dm.log 2>&1 &
+keeper=$!
+for _ in $(seq "$patience"); do
+	! grep -q '^held' /tmp/dm.log || break
+	sleep 0.1
+done
 hostile urdma0 "$seconds" "$seed" >/tmp/hostile.log 2>&1 &
 pid=$!
 rounds=0 worst=0
@@ -34,5 +41,7 @@ echo "seed $seed"
 echo "an exchange of the neighbour: $alone us alone, at most $worst us in $rounds runs beside it"
 [ $rounds -gt 0 ] || fail "the neighbour had no turn"
 pingpong -c -n 100 -s 4096 >/dev/null
+kill $keeper
+wait $keeper || fail "the neighbour's device memory: status $?: $(cat /tmp/dm.log)"
 wait_resources "$baseline" || fail "objects are left: $(resources), before $baseline"
 echo "ok"
