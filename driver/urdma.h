@@ -555,6 +555,8 @@ u64 urdma_access(int access);
 struct ib_mr *urdma_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *urdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt, int access,
 				struct ib_udata *udata);
+struct ib_mr *urdma_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt, int fd,
+				       int access, struct uverbs_attr_bundle *attrs);
 struct ib_mr *urdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length, u64 virt,
 				  int access, struct ib_pd *ibpd, struct ib_udata *udata);
 struct ib_mr *urdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_pages);

@@ -105,26 +105,43 @@ err:
 	return -ENOMEM;
 }
 
-/* Pin user memory and make the page table by which the NIC sees it at virtual address virt. */
+/* Make the page table by which the NIC sees pinned memory at virtual address virt. */
+static int urdma_mem_map(struct urdma_dev *dev, struct urdma_mem *mem, struct ib_umem *umem,
+			 u64 virt)
+{
+	unsigned long page_size = ib_umem_find_best_pgsz(umem, dev->caps.page_sizes, virt);
+	int err = page_size ? urdma_pt_build(dev, &mem->pt, umem, page_size) : -EINVAL;
+
+	if (err)
+		ib_umem_release(umem);
+	else
+		mem->umem = umem;
+	return err;
+}
+
 static int urdma_mem_get(struct urdma_dev *dev, struct urdma_mem *mem, u64 addr, u64 length,
 			 u64 virt, int access)
 {
-	unsigned long page_size;
-	int err;
+	struct ib_umem *umem = ib_umem_get(&dev->ib->ibdev, addr, length, access);
 
-	mem->umem = ib_umem_get(&dev->ib->ibdev, addr, length, access);
-	if (IS_ERR(mem->umem)) {
-		err = PTR_ERR(mem->umem);
-		mem->umem = NULL;
-		return err;
-	}
-	page_size = ib_umem_find_best_pgsz(mem->umem, dev->caps.page_sizes, virt);
-	err = page_size ? urdma_pt_build(dev, &mem->pt, mem->umem, page_size) : -EINVAL;
-	if (err) {
-		ib_umem_release(mem->umem);
-		mem->umem = NULL;
-	}
-	return err;
+	return IS_ERR(umem) ? PTR_ERR(umem) : urdma_mem_map(dev, mem, umem, virt);
+}
+
+/* Memory of another device or driver. It stays where it is: the NIC cannot follow it. */
+static int urdma_mem_get_dmabuf(struct urdma_dev *dev, struct urdma_mem *mem, int fd, u64 offset,
+				u64 length, u64 virt, int access)
+{
+	struct ib_umem_dmabuf *dmabuf =
+		ib_umem_dmabuf_get_pinned(&dev->ib->ibdev, offset, length, fd, access);
+
+	return IS_ERR(dmabuf) ? PTR_ERR(dmabuf) : urdma_mem_map(dev, mem, &dmabuf->umem, virt);
+}
+
+/* No byte: as far as the NIC is concerned, a page at 0, of which nothing may be accessed. */
+static int urdma_mem_none(struct urdma_mem *mem)
+{
+	mem->pt.page_shift = PAGE_SHIFT;
+	return 0;
 }
 
 /* A ring counts from its first byte, so it has to start on a page of whatever size is chosen. */
@@ -299,6 +316,25 @@ struct ib_mr *urdma_get_dma_mr(struct ib_pd *ibpd, int access)
 	return &mr->ibmr;
 }
 
+/* A new region has its memory, or err says why not: it becomes a region of the NIC, or goes. */
+static struct ib_mr *urdma_mr_finish(struct urdma_dev *dev, struct urdma_mr *mr, int err,
+				     u64 length, u64 virt, int access)
+{
+	if (!err) {
+		mr->access = access;
+		mr->ibmr.iova = virt;
+		mr->ibmr.length = length;
+		err = urdma_mr_create(dev, mr);
+		if (err)
+			urdma_mem_free(dev, &mr->mem);
+	}
+	if (err) {
+		urdma_mr_free(dev, mr);
+		return ERR_PTR(err);
+	}
+	return &mr->ibmr;
+}
+
 struct ib_mr *urdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt, int access,
 				struct ib_udata *udata)
 {
@@ -308,27 +344,33 @@ struct ib_mr *urdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 v
 
 	if (access & ~URDMA_ACCESS_KNOWN)
 		return ERR_PTR(-EOPNOTSUPP);
-	if (!length || !urdma_udata_is_empty(udata))
+	if (!urdma_udata_is_empty(udata))
 		return ERR_PTR(-EINVAL);
 	mr = urdma_mr_new(dev, ibpd);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
-	err = urdma_mem_get(dev, &mr->mem, start, length, virt, access);
-	if (err)
-		goto err_free;
-	mr->access = access;
-	mr->ibmr.iova = virt;
-	mr->ibmr.length = length;
-	err = urdma_mr_create(dev, mr);
-	if (err)
-		goto err_mem;
-	return &mr->ibmr;
+	/* An empty region is one, but there is nothing to pin. */
+	if (length)
+		err = urdma_mem_get(dev, &mr->mem, start, length, virt, access);
+	else
+		err = urdma_mem_none(&mr->mem);
+	return urdma_mr_finish(dev, mr, err, length, virt, access);
+}
 
-err_mem:
-	urdma_mem_free(dev, &mr->mem);
-err_free:
-	urdma_mr_free(dev, mr);
-	return ERR_PTR(err);
+struct ib_mr *urdma_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt, int fd,
+				       int access, struct uverbs_attr_bundle *attrs)
+{
+	struct urdma_dev *dev = to_udev(ibpd->device);
+	struct urdma_mr *mr;
+	int err;
+
+	if (access & ~URDMA_ACCESS_KNOWN)
+		return ERR_PTR(-EOPNOTSUPP);
+	mr = urdma_mr_new(dev, ibpd);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	err = urdma_mem_get_dmabuf(dev, &mr->mem, fd, offset, length, virt, access);
+	return urdma_mr_finish(dev, mr, err, length, virt, access);
 }
 
 /*
@@ -384,17 +426,20 @@ struct ib_mr *urdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 	/* A region of device memory has no pages that could be changed for others. */
 	if (ibmr->dm || !urdma_udata_is_empty(udata))
 		return ERR_PTR(-EINVAL);
+	/* The pages of a dma-buf cannot be pinned again: nobody knows its file. */
+	if (mr->mem.umem && mr->mem.umem->is_dmabuf)
+		return ERR_PTR(-EOPNOTSUPP);
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;
 	if (access & ~URDMA_ACCESS_KNOWN)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (flags & IB_MR_REREG_TRANS) {
-		if (!length)
-			return ERR_PTR(-EINVAL);
-		err = urdma_mem_get(dev, &mem, start, length, virt, access);
+		err = length ? urdma_mem_get(dev, &mem, start, length, virt, access)
+			     : urdma_mem_none(&mem);
 		if (err)
 			return ERR_PTR(err);
-	} else if (access & ~mr->access && ib_access_writable(access) && !mr->mem.umem->writable) {
+	} else if (access & ~mr->access && ib_access_writable(access) && mr->mem.umem &&
+		   !mr->mem.umem->writable) {
 		/* The pages were pinned for reading only. */
 		err = urdma_mem_get(dev, &mem, mr->mem.umem->address, mr->ibmr.length,
 				    mr->ibmr.iova, access);
@@ -409,7 +454,7 @@ struct ib_mr *urdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 	}
 	mr->in_hw = false;
 	was = *mr;
-	if (mem.umem)
+	if (mem.pt.page_shift)
 		mr->mem = mem;
 	if (flags & IB_MR_REREG_TRANS) {
 		ibmr->iova = virt;
@@ -429,7 +474,7 @@ struct ib_mr *urdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 		urdma_mem_free(dev, &mem);
 		return ERR_PTR(err);
 	}
-	if (mem.umem)
+	if (mem.pt.page_shift)
 		urdma_mem_free(dev, &was.mem);
 	return NULL;
 }

@@ -507,6 +507,7 @@ static const struct ib_device_ops urdma_ops = {
 	.query_qp = urdma_query_qp,
 	.query_ucontext = urdma_query_ucontext,
 	.reg_user_mr = urdma_reg_user_mr,
+	.reg_user_mr_dmabuf = urdma_reg_user_mr_dmabuf,
 	.rereg_user_mr = urdma_rereg_user_mr,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, urdma_cq, ibcq),

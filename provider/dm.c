@@ -183,21 +183,14 @@ int urdma_free_dm(struct ibv_dm *ibdm)
 struct ibv_mr *urdma_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
 			       unsigned int access)
 {
-	struct verbs_mr *vmr;
+	struct verbs_mr *vmr = calloc(1, sizeof(*vmr));
 	int err;
 
-	vmr = calloc(1, sizeof(*vmr));
 	if (!vmr)
 		return NULL;
 	err = ibv_cmd_reg_dm_mr(pd, &to_udm(dm)->vdm, offset, length, access, vmr, NULL);
-	if (err) {
-		free(vmr);
-		errno = err;
-		return NULL;
-	}
 	vmr->access = access;
-	urdma_pd_get(pd);
-	return &vmr->ibv_mr;
+	return urdma_mr_made(pd, vmr, err);
 }
 
 /* Another user of the context has it, and frees it. */

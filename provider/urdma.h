@@ -281,8 +281,11 @@ static inline struct urdma_qp *to_uqp(struct ibv_qp *qp)
 int urdma_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
 			  struct ibv_device_attr_ex *attr, size_t attr_size);
 int urdma_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
+struct ibv_mr *urdma_mr_made(struct ibv_pd *pd, struct verbs_mr *vmr, int err);
 struct ibv_mr *urdma_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va,
 			    int access);
+struct ibv_mr *urdma_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+				   int fd, int access);
 int urdma_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		   int access);
 int urdma_dereg_mr(struct verbs_mr *vmr);

@@ -34,19 +34,9 @@ int urdma_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr
 	return ibv_cmd_query_port(ctx, port, attr, &cmd, sizeof(cmd));
 }
 
-struct ibv_mr *urdma_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va,
-			    int access)
+/* The kernel has registered it, or err says why not. */
+struct ibv_mr *urdma_mr_made(struct ibv_pd *pd, struct verbs_mr *vmr, int err)
 {
-	struct ib_uverbs_reg_mr_resp resp;
-	struct verbs_mr *vmr;
-	struct ibv_reg_mr cmd;
-	int err;
-
-	vmr = calloc(1, sizeof(*vmr));
-	if (!vmr)
-		return NULL;
-	err = ibv_cmd_reg_mr(pd, addr, length, hca_va, access, vmr, &cmd, sizeof(cmd), &resp,
-			     sizeof(resp));
 	if (err) {
 		free(vmr);
 		errno = err;
@@ -56,6 +46,33 @@ struct ibv_mr *urdma_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64
 	vmr->ibv_mr.pd = pd;
 	urdma_pd_get(pd);
 	return &vmr->ibv_mr;
+}
+
+struct ibv_mr *urdma_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va,
+			    int access)
+{
+	struct verbs_mr *vmr = calloc(1, sizeof(*vmr));
+	struct ib_uverbs_reg_mr_resp resp;
+	struct ibv_reg_mr cmd;
+	int err;
+
+	if (!vmr)
+		return NULL;
+	err = ibv_cmd_reg_mr(pd, addr, length, hca_va, access, vmr, &cmd, sizeof(cmd), &resp,
+			     sizeof(resp));
+	return urdma_mr_made(pd, vmr, err);
+}
+
+struct ibv_mr *urdma_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+				   int fd, int access)
+{
+	struct verbs_mr *vmr = calloc(1, sizeof(*vmr));
+	int err;
+
+	if (!vmr)
+		return NULL;
+	err = ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, vmr, NULL);
+	return urdma_mr_made(pd, vmr, err);
 }
 
 int urdma_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,

@@ -17,6 +17,7 @@
 
 const struct verbs_context_ops *fake_ops;
 int fake_error;
+int fake_dmabuf_fd;
 uint32_t fake_next_qpn, fake_next_srqn;
 uint32_t fake_create_flags;
 int fake_members;
@@ -207,6 +208,14 @@ int ibv_cmd_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va
 	};
 	vmr->ibv_mr.rkey = vmr->ibv_mr.lkey;
 	return fake_error;
+}
+
+int ibv_cmd_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+			  int access, struct verbs_mr *vmr, struct ibv_command_buffer *driver)
+{
+	fake_dmabuf_fd = fd;
+	return ibv_cmd_reg_mr(pd, (void *)(uintptr_t)(iova - offset), length, iova, access, vmr,
+			      NULL, 0, NULL, 0);
 }
 
 int ibv_cmd_rereg_mr(struct verbs_mr *vmr, uint32_t flags, void *addr, size_t length,

@@ -25,6 +25,9 @@ extern uint32_t fake_next_qpn, fake_next_srqn;
 extern uint32_t fake_create_flags;
 extern int fake_members;
 
+/* File of the last region of a dma-buf. */
+extern int fake_dmabuf_fd;
+
 /* How many pieces of device memory the kernel has given out, and not got back. */
 extern int fake_dms;
 

@@ -342,6 +342,30 @@ static void test_windows(void **state)
 	assert_int_equal(fake_ops->dealloc_pd(domain), 0);
 }
 
+/* A region of a dma-buf is one of its PD as any other; one that the kernel refuses is none. */
+static void test_dmabuf(void **state)
+{
+	struct ibv_pd *of = fake_ops->alloc_pd(ctx);
+	struct ibv_mr *mr;
+
+	(void)state;
+	domain = make_domain(false, NULL);
+	mr = fake_ops->reg_dmabuf_mr(domain, 0x1000, 0x2000, 0x7000, 33, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr);
+	assert_int_equal(fake_dmabuf_fd, 33);
+	assert_ptr_equal(mr->pd, domain);
+	assert_int_equal(mr->length, 0x2000);
+	assert_int_equal(fake_ops->dealloc_pd(domain), EBUSY);
+	assert_int_equal(fake_ops->dereg_mr(container_of(mr, struct verbs_mr, ibv_mr)), 0);
+	fake_error = EINVAL;
+	errno = 0;
+	assert_null(fake_ops->reg_dmabuf_mr(of, 0, 4096, 0, -1, 0));
+	assert_int_equal(errno, EINVAL);
+	fake_error = 0;
+	assert_int_equal(fake_ops->dealloc_pd(of), 0);
+	assert_int_equal(fake_ops->dealloc_pd(domain), 0);
+}
+
 /* What is imported is another's: nothing is destroyed, and the order of letting go does not matter.
  */
 static void test_import(void **state)
@@ -376,6 +400,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_thread_domain, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_windows, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_dmabuf, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_import, setup, teardown),
 	};
 
