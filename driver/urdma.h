@@ -239,6 +239,7 @@ struct urdma_pt {
 	u8 page_shift;
 	/* base, table or directory */
 	dma_addr_t addr;
+	size_t pages;
 	u32 num_tables;
 	/* 4 KB tables of page addresses */
 	__le64 **table;
@@ -298,6 +299,7 @@ struct urdma_mr {
 	u32 pdn;
 	/* false after a registration anew that failed: a key without a region */
 	bool in_hw;
+	bool dmabuf;
 	/* for REG_MR: the page table, one level, that map_mr_sg fills and the NIC reads */
 	__le64 *page;
 	dma_addr_t page_dma;
@@ -640,6 +642,12 @@ int urdma_udata_in(struct ib_udata *udata, void *req, size_t size);
 int urdma_udata_out(struct ib_udata *udata, void *resp, size_t size);
 bool urdma_udata_is_empty(struct ib_udata *udata);
 enum ib_mtu urdma_port_mtu(struct ib_device *ibdev);
+
+/* urdma_restrack.c */
+int urdma_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
+int urdma_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
+int urdma_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
+int urdma_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
 
 /* urdma_stats.c */
 struct rdma_hw_stats *urdma_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);

@@ -58,6 +58,7 @@ static int urdma_pt_build(struct urdma_dev *dev, struct urdma_pt *pt, struct ib_
 
 	memset(pt, 0, sizeof(*pt));
 	pt->page_shift = __ffs(page_size);
+	pt->pages = pages;
 	if (pages == 1) {
 		rdma_umem_for_each_dma_block(umem, &it, page_size)
 			pt->addr = rdma_block_iter_dma_address(&it);
@@ -369,6 +370,7 @@ struct ib_mr *urdma_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 lengt
 	mr = urdma_mr_new(dev, ibpd);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
+	mr->dmabuf = true;
 	err = urdma_mem_get_dmabuf(dev, &mr->mem, fd, offset, length, virt, access);
 	return urdma_mr_finish(dev, mr, err, length, virt, access);
 }
@@ -427,7 +429,7 @@ struct ib_mr *urdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 	if (ibmr->dm || !urdma_udata_is_empty(udata))
 		return ERR_PTR(-EINVAL);
 	/* The pages of a dma-buf cannot be pinned again: nobody knows its file. */
-	if (mr->mem.umem && mr->mem.umem->is_dmabuf)
+	if (mr->dmabuf)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;

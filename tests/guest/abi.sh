@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The rules of urdma-abi.h for kernels and providers of different ages; and a registration anew that the NIC refuses. A
-# failure of the first means that the next version of the driver breaks the providers in use, of the second that a
-# region is found in a PD that its owner does not know of.
+# The rules of urdma-abi.h for kernels and providers of different ages; a registration anew that the NIC refuses; details of
+# objects for `rdma resource`. A failure of the first means that the next version of the driver breaks the providers in use,
+# of the second that a region is found in a PD that its owner does not know of.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -14,4 +14,21 @@ abi urdma0 rereg || fail "abi urdma0 rereg: status $?"
 [ "$(cat /sys/module/failat/parameters/failed)" = 1 ] || fail "no fault was injected"
 modprobe -r failat
 pingpong -c -n 10 -s 64
-echo "ok: the ABI, and a registration anew that fails"
+
+# detail KIND NAME VALUE: what `rdma resource` tells of an object.
+detail() {
+	rdma resource show "$1" -dd | grep -q "drv_$2 $3 " || fail "no $1 has $2 $3: $(rdma resource show "$1" -dd)"
+}
+timeout "$limit" ibv_srq_pingpong -d urdma1 -g "$(gid_index urdma1)" -p 19333 -s 40000 >/dev/null &
+pid=$!
+wait_listen 19333
+detail mr page_shift 1[2-6]
+detail mr access 1
+detail cq entries 1024
+detail srq max_wr 512
+detail qp max_send_wr 128
+# The kernel's QP 1, in which nothing has moved.
+detail qp sq_ci 0
+kill $pid
+wait $pid
+echo "ok: the ABI, a registration anew that fails, details of objects"
