@@ -70,6 +70,7 @@ phase() {
 unload() {
 	local m
 	for m; do
+		[ -e "/sys/module/${m//-/_}" ] || continue
 		modprobe -r "$m" || fail "module $m cannot be unloaded: $(lsmod | grep "^${m//-/_} ")"
 	done
 }
