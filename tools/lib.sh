@@ -35,7 +35,8 @@ debug_packages="base-files bash dash coreutils sed grep findutils diffutils mawk
 	gcc make libc6-dev perl-base flex bison bc libelf-dev busybox-static"
 qemu_packages="libc6 qemu-system-x86"
 guest_packages="busybox-static rdma-core ibverbs-utils ibverbs-providers rdmacm-utils perftest
-	infiniband-diags python3-pyverbs iproute2 kmod ethtool iputils-ping iputils-arping iperf3 procps pciutils"
+	infiniband-diags python3-pyverbs iproute2 kmod ethtool iputils-ping iputils-arping iperf3 procps pciutils
+	e2fsprogs open-iscsi"
 
 host_packages_run="cmake ninja-build pkgconf g++ make ccache libcmocka-dev libjansson-dev zlib1g-dev liblz4-dev
 	clang-19 llvm-19 libclang-rt-19-dev

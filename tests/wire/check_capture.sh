@@ -84,7 +84,10 @@ for file in "$@"; do
 		echo "$name: tshark decodes $decoded of $roce RoCEv2 frames, there are $held" >&2
 		bad=1
 	fi
-	faults=$(shark "$file" "(_ws.malformed || _ws.expert.severity >= 8388608) && $whole") || {
+	# Payload that begins as EtherType, 0, 0 is a frame of that type to tshark, and no option forbids it. Answers of NVMe
+	# do. In front of a BTH there is one IP header.
+	inner='infiniband.bth.opcode && (count(ip.version) > 1 || (ip && ipv6) || arp)'
+	faults=$(shark "$file" "(_ws.malformed || _ws.expert.severity >= 8388608) && $whole && !($inner)") || {
 		echo "$name: tshark cannot read it" >&2
 		bad=1
 	}

@@ -24,7 +24,7 @@
 #define US	    UINT64_C(1000)
 /* Nobody leaves a QP of his alone that long in the middle of what he does. */
 #define PAUSE (UINT64_C(500000) * US)
-#define NEAR  64
+#define NEAR  4096 /* a READ takes as many PSNs as its answer has packets */
 
 /* Upper three bits of a BTH opcode (volume 1, table 38; annex A14) */
 enum { TRANSPORT_RC = 0, TRANSPORT_XRC = 5 };
@@ -299,7 +299,14 @@ static bool new_life(const struct rc_check *c, struct half *h, const struct pack
 	if (!c->config.lives || !h->known)
 		return false;
 	return abs(d) > (int32_t)WINDOW ||
-	       (k->ns > h->seen + PAUSE && (d < 0 || d > NEAR) && !recall(h, k->psn));
+	       (k->ns > h->seen + PAUSE && (d < 0 || d > NEAR) && !recall(h, k->psn) && !h->lost);
+}
+
+/* What a half is no longer judged by is not remembered, but where it is: new_life() wants to know.
+ */
+static void follow(const struct rc_check *c, struct half *h, const struct packet *k)
+{
+	h->next = psn_add(k->psn, k->op == READ_REQUEST ? packets_of(c, k->dma_len) : 1);
 }
 
 /* Is it of the pair's transport? */
@@ -646,6 +653,8 @@ static void request_out(struct rc_check *c, struct pair *p, const struct packet 
 	}
 	if (r->stopped)
 		count_again(c, &r->h.next, k);
+	else if (r->h.lost)
+		follow(c, &r->h, k);
 	if (r->h.lost || r->h.dead || r->stopped)
 		return;
 	d = roce_psn_diff(k->psn, r->h.next);
@@ -766,6 +775,8 @@ static void request_in(struct rc_check *c, struct pair *p, const struct packet *
 		r->h.next = k->psn;
 		r->first = k->psn;
 	}
+	if (r->h.lost)
+		follow(c, &r->h, k);
 	if (r->h.dead || r->h.lost)
 		return;
 	if (before_first(r, k->psn))

@@ -35,6 +35,10 @@ expect()
 
 make_capture "$dir/good.pcapng" "$packet"
 expect 0 "$dir/good.pcapng"
+# An answer of NVMe: payload of 16 bytes that begins as an IP packet would, behind its EtherType.
+make_capture "$dir/nvme.pcapng" "02 75 72 64 00 00 02 75 72 64 00 01 08 00 45 00 00 3c 00 00 40 00 40 11 26 15 0a 4d 00 02 0a 4d 00 01 c6 61 12 \
+b7 00 28 00 00 04 40 ff ff 00 00 00 03 80 21 cc df 08 00 00 00 00 00 00 00 15 00 00 00 00 40 00 00 cf e9 8b c9"
+expect 0 "$dir/nvme.pcapng"
 make_capture "$dir/icrc.pcapng" "${packet%f3}f2"
 expect 1 "$dir/icrc.pcapng"
 # the packet sequence number, which only the ICRC (and UDP's checksum) covers

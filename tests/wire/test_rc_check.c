@@ -642,6 +642,42 @@ static void rs_nak_of_dropped_twice(struct talk *t)
 	rs_nak_of_dropped(t);
 }
 
+/* It is no longer judged, and goes on for long. After a pause it is still the same QP. */
+static void rs_dropped_before_pause(struct talk *t)
+{
+	uint32_t p;
+
+	rs_nak_of_dropped(t);
+	for (p = 3; p < 5000; p++)
+		request(t, IN, SEND_ONLY, p, 8);
+	ack(t, OUT, p - 1, p);
+	wait_us(t, 600000);
+	request(t, IN, SEND_ONLY, p - 10, 8);
+	ack(t, OUT, p - 1, p);
+}
+
+/* A READ with many answers is lost twice: the next request is far ahead, but it is no other QP's.
+ */
+static void rs_read_lost_after_pause(struct talk *t)
+{
+	request(t, IN, SEND_ONLY, 0, 8);
+	ack(t, OUT, 0, 1);
+	t->spoil = true;
+	reth(t, IN, READ_REQ, 1, 0x2000, 256 * MTU, 0);
+	wait_us(t, 600000);
+	t->spoil = true;
+	reth(t, IN, READ_REQ, 1, 0x2000, 256 * MTU, 0);
+	request(t, IN, SEND_ONLY, 257, 8);
+	answer(t, OUT, ACK, 1, 0x60, 1, 0);
+	reth(t, IN, READ_REQ, 1, 0x2000, 256 * MTU, 0);
+	request(t, IN, SEND_ONLY, 257, 8);
+	answer(t, OUT, READ_FIRST, 1, 0x1f, 2, MTU);
+	for (uint32_t p = 2; p < 256; p++)
+		answer(t, OUT, READ_MIDDLE, p, 0, 0, MTU);
+	answer(t, OUT, READ_LAST, 256, 0x1f, 2, MTU);
+	ack(t, OUT, 257, 3);
+}
+
 static void rs_nak_for_nothing(struct talk *t)
 {
 	request(t, IN, SEND_ONLY, 0, 8);
@@ -944,26 +980,33 @@ struct conversation {
 	void (*talk)(struct talk *t);
 	bool wrong, rewritten;
 	unsigned int dropped;
+	bool lives;
 };
 
-#define CLEAN(f)                       \
-	{                              \
-#f, f, false, false, 0 \
+#define CLEAN(f)                              \
+	{                                     \
+#f, f, false, false, 0, false \
 	}
-#define WRONG(f)                      \
-	{                             \
-#f, f, true, false, 0 \
+#define WRONG(f)                             \
+	{                                    \
+#f, f, true, false, 0, false \
 	}
 /* Of programs that rewrite buffers. */
-#define REWRITTEN(f, wrong)                 \
-	{                                   \
-#f " -r", f, wrong, true, 0 \
+#define REWRITTEN(f, wrong)                        \
+	{                                          \
+#f " -r", f, wrong, true, 0, false \
+	}
+
+/* In a capture in which numbers of QPs may come again. */
+#define LIVES(f, n)                                   \
+	{                                             \
+#f " lives", f, false, false, n, true \
 	}
 
 /* Of a NIC that has dropped N frames. */
-#define DROPPED(f, wrong, n)                     \
-	{                                        \
-#f " -d " #n, f, wrong, false, n \
+#define DROPPED(f, wrong, n)                            \
+	{                                               \
+#f " -d " #n, f, wrong, false, n, false \
 	}
 
 static const struct conversation conversations[] = {
@@ -1020,6 +1063,8 @@ static const struct conversation conversations[] = {
 	DROPPED(rs_nak_for_nothing, true, 1),
 	DROPPED(rq_no_cause, false, 1),
 	DROPPED(rq_hole, true, 1),
+	LIVES(rs_dropped_before_pause, 1),
+	LIVES(rs_read_lost_after_pause, 0),
 	WRONG(rs_nak_for_nothing),
 	WRONG(rs_nak_wrong_psn),
 	WRONG(rs_ack_ahead),
@@ -1068,6 +1113,7 @@ static void test_conversation(void **state)
 		.same_qpn = true,
 		.rewritten = v->rewritten,
 		.rx_dropped = v->dropped,
+		.lives = v->lives,
 	};
 	struct talk t = { .check = rc_check_create(v->name, &config), .qpn = QPN };
 	uint64_t violations;

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced, behind common.sh, by the tests of the kernel's own consumers. Guest 0 is the client, guest 1 the server.
+# shellcheck source=tests/guest/common.sh
+[ -n "${limit-}" ] || . /opt/urdma/tests/common.sh
+
+# Where the server is, and where the client is.
+# shellcheck disable=SC2034  # used by those that source this
+server=10.77.0.2 client=10.77.0.1
+
+# far COMMAND...: run it in guest 1. It may be any function of this script; the variables that `shared` names are known
+# there, too.
+shared=()
+far() {
+	on 1 bash -c "$(declare -f; declare -p patience limit server client "${shared[@]}")
+		set -u
+		\"\$@\"" far "$@"
+}
+
+# waits WHAT COMMAND...: until COMMAND succeeds.
+waits() {
+	local what=$1
+	shift
+	for _ in $(seq "$patience"); do
+		"$@" >/dev/null 2>&1 && return 0
+		sleep 0.1
+	done
+	fail "$what: not after $((patience / 10)) s"
+}
+
+# pci_device: the PCI address of urdma0.
+pci_device() {
+	basename "$(readlink -f /sys/class/infiniband/urdma0/device)"
+}
+
+# unbind and bind_again PCI: the driver leaves the device, and comes back.
+unbind() {
+	echo "$1" >/sys/bus/pci/drivers/urdma/unbind
+}
+bind_again() {
+	echo "$1" >/sys/bus/pci/drivers/urdma/bind || fail "the driver does not come back"
+	/opt/urdma/guest/addresses
+	devices_up 1 || fail "the device does not come back: $(rdma link show)"
+}
+
+# resources: as in common.sh, but without the CQs that the RDMA core keeps for the next consumer (ib_cq_pool_get) until the
+# device goes, and without the index, which a device that comes again has not.
+resources() {
+	rdma resource show | sed -n '/urdma/ { s/^[0-9]*: //; s/ cq [0-9]*//; p }' | sort
+	rdma resource show cq | grep urdma | grep -v 'comm \[ib_core\]'
+}
+
+# beginning: both guests are ready. ARP first: on a wire that loses frames, the RDMA core does not wait long enough.
+beginning() {
+	devices_up 1 || fail "an active device is expected"
+	far devices_up 1 || fail "an active device is expected in guest 1"
+	ping -q -c 1 -A -w 120 "$server" >/dev/null || fail "guest 1 does not answer"
+	baseline=$(resources)
+	far_baseline=$(far resources)
+	began=$SECONDS
+}
+
+# phase WHAT: WHAT is done, and how long it took.
+phase() {
+	echo "ok: $* ($((SECONDS - began)) s)"
+	began=$SECONDS
+}
+
+# unload MODULE...: they go, and so do those that only they use.
+unload() {
+	local m
+	for m; do
+		[ -e "/sys/module/${m//-/_}" ] || continue
+		modprobe -r "$m" || fail "module $m cannot be unloaded: $(lsmod | grep "^${m//-/_} ")"
+	done
+}
+
+# ending "MODULES HERE" "MODULES IN GUEST 1": these can be unloaded, nothing is left of them, and the driver can go, too.
+ending() {
+	# shellcheck disable=SC2086  # words
+	unload $1
+	# shellcheck disable=SC2086
+	far unload $2 || fail "modules stay in guest 1"
+	wait_resources "$baseline" || fail "objects are left: $(rdma resource show)"
+	far wait_resources "$far_baseline" || fail "objects are left in guest 1: $(on 1 rdma resource show)"
+	unload urdma
+	far unload urdma || fail "the driver of guest 1 stays"
+	phase "nothing is left"
+}
+
+# tree DIR FILES: some files of very different lengths, in directories of a hundred.
+tree() {
+	python3 - "$1" "$2" <<-'END'
+		import os, random, sys
+		r = random.Random(7)
+		for i in range(int(sys.argv[2])):
+		    d = f"{sys.argv[1]}/{i // 100}"
+		    os.makedirs(d, exist_ok=True)
+		    with open(f"{d}/{i}", "wb") as f:
+		        f.write(r.randbytes(r.choice((0, 1, 100, 511, 1024, 4095, 4097, 9000))))
+	END
+}
+
+# same A B: the trees are equal; caches are dropped before, so that B is read.
+same() {
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+	diff -r "$1" "$2" >/tmp/diff.log 2>&1 || fail "$2 differs from $1: $(head -n 5 /tmp/diff.log)"
+}
+
+# one_byte NEW: in guest 1, byte 12345 of the RAM disk becomes NEW; prints what it was.
+one_byte() {
+	dd if=/dev/ram0 of=/tmp/block bs=4096 skip=3 count=1 iflag=direct 2>/dev/null || fail "the disk cannot be read"
+	od -An -tu1 -j57 -N1 /tmp/block | tr -d ' '
+	# shellcheck disable=SC2059  # the byte
+	printf "\\$(printf %o "$1")" | dd of=/tmp/block bs=1 seek=57 conv=notrunc 2>/dev/null
+	dd if=/tmp/block of=/dev/ram0 bs=4096 seek=3 count=1 oflag=direct 2>/dev/null || fail "the disk cannot be written"
+}
+
+# file_system DISK FILES AWAY AGAIN: ext4 on the disk, files that are compared after the disk was away and came again by these
+# two commands.
+file_system() {
+	mkfs.ext4 -q -F "$1" 64M || fail "mkfs.ext4"
+	mkdir -p /mnt/disk /tmp/tree
+	tree /tmp/tree "$2"
+	mount -t ext4 "$1" /mnt/disk || fail "mount"
+	cp -r /tmp/tree /mnt/disk/tree || fail "cp"
+	umount /mnt/disk || fail "umount"
+	e2fsck -fn "$1" >/tmp/fsck.log 2>&1 || fail "e2fsck: $(cat /tmp/fsck.log)"
+	"$3"
+	"$4"
+	mount -t ext4 "$1" /mnt/disk || fail "mount, when the disk has come again"
+	same /tmp/tree /mnt/disk/tree
+	umount /mnt/disk || fail "umount"
+}

@@ -1,0 +1,125 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# nfs.sh short|full: NFS over RDMA between two guests: the kernel's nfsd and its client, version 4.2. Small files and a
+# large one go to the server, come back and are compared; the server's own copy is compared, too. Then the server's device
+# goes away under load and comes back.
+#
+# There are no programs of nfs-utils in the guest. What rpc.mountd answers when nfsd asks for clients, exports and file
+# handles is written into these caches of the kernel beforehand.
+set -u
+# shellcheck source=tests/guest/common.sh
+. /opt/urdma/tests/common.sh
+# shellcheck source=tests/guest/consumer_lib.sh
+. /opt/urdma/tests/consumer_lib.sh
+
+case ${1-} in
+short) files=100 mb=4 mounts=3 outages=1 ;;
+full) files=3000 mb=200 mounts=20 outages=4 ;;
+*) fail "usage: nfs.sh short|full" ;;
+esac
+shared=(mb)
+
+# ---- the server -----------------------------------------------------------------------------------------------------------
+server_up() {
+	local never=4000000000 rpc=/proc/net/rpc
+	modprobe -a nfsd rpcrdma || fail "no nfsd"
+	mkdir -p /srv/nfs /var/lib/nfs/v4recovery
+	# nfsd wants a file system with file handles of its own.
+	mount -t tmpfs -o size=$((mb * 2 + 64))m tmpfs /srv/nfs || fail "no file system"
+	mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd || fail "no /proc/fs/nfsd"
+	# A client; the export (rw, insecure, no_subtree_check, no_root_squash, crossmnt, and fsid=0: the root of version 4);
+	# its handle.
+	echo "nfsd $client $never clients" >$rpc/auth.unix.ip/channel || fail "no client"
+	echo "clients /srv/nfs $never $((0x6402)) -2 -2 0" >$rpc/nfsd.export/channel || fail "no export"
+	printf 'clients 1 \\x00000000 %s /srv/nfs\n' $never >$rpc/nfsd.fh/channel || fail "no handle"
+	# Version 3 would need rpcbind.
+	echo "-3 +4 +4.1 +4.2" >/proc/fs/nfsd/versions
+	echo 10 >/proc/fs/nfsd/nfsv4leasetime
+	echo 10 >/proc/fs/nfsd/nfsv4gracetime
+	echo "rdma 20049" >/proc/fs/nfsd/portlist || fail "no port 20049"
+	echo 4 >/proc/fs/nfsd/threads || fail "no threads of nfsd"
+	# No client has anything to reclaim.
+	echo Y >/proc/fs/nfsd/v4_end_grace
+}
+server_down() {
+	local c
+	echo 0 >/proc/fs/nfsd/threads
+	for c in /proc/net/rpc/{nfsd.fh,nfsd.export,auth.unix.ip}; do
+		date +%s >"$c/flush"
+	done
+	umount /srv/nfs || fail "the export stays"
+	umount /proc/fs/nfsd
+}
+
+# flip FILE: a byte in the middle changes.
+flip() {
+	python3 -c 'import sys
+f = open(sys.argv[1], "r+b")
+f.seek(1234567)
+byte = f.read(1)[0]
+f.seek(1234567)
+f.write(bytes([byte ^ 1]))' "$1"
+}
+
+# ---- the client -----------------------------------------------------------------------------------------------------------
+mounted() {
+	# The program that nfs-utils would have for it is not needed: these are all options that the kernel wants.
+	mount -i -t nfs4 -o "vers=4.2,proto=rdma,port=20049,addr=$server,clientaddr=$client,${1-hard}" "$server:/" /mnt/nfs
+}
+unmounted() {
+	umount /mnt/nfs || fail "umount"
+}
+
+beginning
+mkdir -p /mnt/nfs /tmp/tree
+modprobe -a nfsv4 rpcrdma || fail "no client"
+! mounted soft,timeo=20,retrans=1 2>/dev/null || fail "mounted from a server that is not there"
+far server_up || fail "no server"
+mounted || fail "cannot mount: $(dmesg | tail -n 5)"
+grep ' /mnt/nfs ' /proc/mounts | grep -q proto=rdma || fail "not over RDMA: $(grep /mnt/nfs /proc/mounts)"
+phase "mounted: $(sed -n 's|.* /mnt/nfs nfs4 \([^ ]*\).*|\1|p' /proc/mounts)"
+
+tree /tmp/tree $files
+cp -r /tmp/tree /mnt/nfs/tree || fail "cp"
+same /tmp/tree /mnt/nfs/tree
+phase "$files small files"
+dd if=/dev/urandom of=/tmp/large bs=1M count=$mb 2>/dev/null
+cp /tmp/large /mnt/nfs/large || fail "cp"
+sync
+echo 3 >/proc/sys/vm/drop_caches
+cmp /tmp/large /mnt/nfs/large || fail "the large file"
+[ "$(md5sum </tmp/large)" = "$(far md5sum /srv/nfs/large | sed 's|/srv.*|-|')" ] || fail "the server's copy of the large file"
+phase "a file of $mb MB"
+unmounted
+far flip /srv/nfs/large
+mounted || fail "cannot mount again"
+! cmp -s /tmp/large /mnt/nfs/large || fail "a changed byte was not noticed"
+phase "a changed byte is noticed"
+
+for _ in $(seq $mounts); do
+	unmounted
+	mounted || fail "cannot mount again"
+	cmp -n 100000 /tmp/large /mnt/nfs/large || fail "the large file, after another mount"
+done
+phase "$mounts mounts"
+
+for _ in $(seq $outages); do
+	(
+		for i in 1 2 3; do
+			cp /tmp/large /mnt/nfs/large$i && cmp /tmp/large /mnt/nfs/large$i && rm /mnt/nfs/large$i || exit 1
+		done
+	) &
+	load=$!
+	sleep 2
+	pci=$(far pci_device)
+	far unbind "$pci"
+	sleep 2
+	far bind_again "$pci" || fail "the device of guest 1 does not come back"
+	wait $load || fail "a copy while the server's device was away"
+	phase "the server's device gone under load"
+done
+unmounted
+far server_down || fail "the server stays"
+ending "nfsv4 rpcrdma" "rpcrdma nfsd"
+echo "ok: NFS over RDMA"
