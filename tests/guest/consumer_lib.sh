@@ -90,15 +90,13 @@ ending() {
 
 # tree DIR FILES: some files of very different lengths, in directories of a hundred.
 tree() {
-	python3 - "$1" "$2" <<-'END'
-		import os, random, sys
-		r = random.Random(7)
-		for i in range(int(sys.argv[2])):
-		    d = f"{sys.argv[1]}/{i // 100}"
-		    os.makedirs(d, exist_ok=True)
-		    with open(f"{d}/{i}", "wb") as f:
-		        f.write(r.randbytes(r.choice((0, 1, 100, 511, 1024, 4095, 4097, 9000))))
-	END
+	local i d lengths=(0 1 100 511 1024 4095 4097 9000)
+	head -c 1M /dev/urandom >/tmp/pool
+	for i in $(seq "$2"); do
+		d=$1/$((i / 100))
+		[ -d "$d" ] || mkdir -p "$d"
+		tail -c +$((i * 977 % 1000000 + 1)) /tmp/pool | head -c "${lengths[RANDOM % 8]}" >"$d/$i"
+	done
 }
 
 # same A B: the trees are equal; caches are dropped before, so that B is read.

@@ -14,18 +14,17 @@ short) messages=100 ;;
 full) messages=2000 ;;
 *) fail "usage: rds.sh short|full" ;;
 esac
-tool=/opt/urdma/tests/rds.py
 
 beginning
 modprobe rds_rdma || fail "no rds_rdma"
 far modprobe rds_rdma || fail "no rds_rdma in guest 1"
-! timeout 60 python3 $tool client "$client" "$server" 1 2>/dev/null || fail "an answer, and there is no server"
+! timeout 60 rds client "$client" "$server" 1 2>/dev/null || fail "an answer, and there is no server"
 phase "no server, no answer"
 before=$(counted tx_rdma_pkts)
-on 1 timeout 900 python3 $tool server "$server" $messages >/tmp/server.log 2>&1 &
+on 1 timeout 900 rds server "$server" $messages >/tmp/server.log 2>&1 &
 server_pid=$!
 waits "the server" grep listening /tmp/server.log
-timeout 900 python3 $tool client "$client" "$server" $messages || fail "$(cat /tmp/server.log)"
+timeout 900 rds client "$client" "$server" $messages || fail "$(cat /tmp/server.log)"
 wait $server_pid || fail "the server: $(cat /tmp/server.log)"
 packets=$(($(counted tx_rdma_pkts) - before))
 [ $packets -ge $messages ] || fail "these were not packets of RDMA: $packets"
