@@ -39,6 +39,10 @@ expect 0 "$dir/good.pcapng"
 make_capture "$dir/nvme.pcapng" "02 75 72 64 00 00 02 75 72 64 00 01 08 00 45 00 00 3c 00 00 40 00 40 11 26 15 0a 4d 00 02 0a 4d 00 01 c6 61 12 \
 b7 00 28 00 00 04 40 ff ff 00 00 00 03 80 21 cc df 08 00 00 00 00 00 00 00 15 00 00 00 00 40 00 00 cf e9 8b c9"
 expect 0 "$dir/nvme.pcapng"
+# An ICMP message that returns a packet is none.
+make_capture "$dir/icmp.pcapng" "${packet%% 45 01*} 45 00 00 5c 00 00 40 00 40 01 00 00 c0 a8 00 07 c0 a8 00 07 \
+03 03 00 00 00 00 00 00 45 01 ${packet#* 45 01 }"
+expect 0 "$dir/icmp.pcapng"
 make_capture "$dir/icrc.pcapng" "${packet%f3}f2"
 expect 1 "$dir/icrc.pcapng"
 # the packet sequence number, which only the ICRC (and UDP's checksum) covers
