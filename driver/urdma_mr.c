@@ -375,16 +375,12 @@ struct ib_mr *urdma_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 lengt
 	return urdma_mr_finish(dev, mr, err, length, virt, access);
 }
 
-/*
- * Device memory is contiguous, so the region has no page table. Its addresses begin at 0. It may be
- * empty, as one of other memory may not: programs that cut device memory into pieces make such.
- */
+/* Device memory is contiguous, so the region has no page table. Its addresses begin at 0. */
 struct ib_mr *urdma_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_dm_mr_attr *attr,
 			      struct uverbs_attr_bundle *attrs)
 {
 	struct urdma_dev *dev = to_udev(ibpd->device);
 	struct urdma_mr *mr;
-	int err;
 
 	if (attr->access_flags & ~(URDMA_ACCESS_KNOWN | IB_ZERO_BASED))
 		return ERR_PTR(-EOPNOTSUPP);
@@ -398,17 +394,10 @@ struct ib_mr *urdma_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_
 	mr = urdma_mr_new(dev, ibpd);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
-	mr->access = attr->access_flags & ~IB_ZERO_BASED;
-	mr->ibmr.length = attr->length;
 	mr->mem.pt.page_shift = PAGE_SHIFT;
 	mr->mem.pt.addr = URDMA_ADDR_DM |
 			  (((u64)to_udm(ibdm)->page << PAGE_SHIFT) + attr->offset);
-	err = urdma_mr_create(dev, mr);
-	if (err) {
-		urdma_mr_free(dev, mr);
-		return ERR_PTR(err);
-	}
-	return &mr->ibmr;
+	return urdma_mr_finish(dev, mr, 0, attr->length, 0, attr->access_flags & ~IB_ZERO_BASED);
 }
 
 /*

@@ -160,14 +160,7 @@ struct ibv_mr *urdma_import_mr(struct ibv_pd *pd, uint32_t handle)
 	if (!vmr)
 		return NULL;
 	err = ibv_cmd_query_mr(pd, vmr, handle);
-	if (err) {
-		free(vmr);
-		errno = err;
-		return NULL;
-	}
-	vmr->ibv_mr.pd = pd;
-	urdma_pd_get(pd);
-	return &vmr->ibv_mr;
+	return urdma_mr_made(pd, vmr, err);
 }
 
 void urdma_unimport_mr(struct ibv_mr *mr)

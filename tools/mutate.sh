@@ -19,7 +19,7 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 dir=$top/build/mutate
 jobs=${JOBS:-$(nproc)}
 # Cheap ones first.
-engine="commands errors loopback eth ring opcodes crossing unrel mcast srq xrc many matrix send rc lumina status loss mix"
+engine="commands errors loopback eth ring opcodes crossing unrel mcast srq xrc dm many matrix send rc lumina status loss mix"
 cd "$top"
 
 # models_of FILE: the models of block tests that have the file, the smallest one first. The test of the
@@ -29,27 +29,10 @@ models_of() {
 		xargs -0r grep -c '\.sv"' /dev/null | sed '/^.dev.null:/d; s,/[^/:]*:, ,' | sort -k2n | cut -d' ' -f1
 }
 
-# tests_of FILE: lines "NAME PROGRAM", the tests whose models have the file, in the order in which to run them.
-tests_of() {
-	local model name test
-	while read -r model; do
-		name=$(basename "$model")
-		name=${name#V_}
-		name=${name%_model}
-		test=$(dirname "$model")/$name
-		[ -x "$test" ] && echo "rtl.$name $test"
-	done < <(models_of "$1")
-	for name in $engine; do
-		test=$dir/tests/engine/test_$name
-		[ -x "$test" ] && echo "engine.$name $test"
-	done
-	return 0
-}
-
-# all_tests: the same for all of them.
-all_tests() {
+# tests MODEL...: lines "NAME PROGRAM", the tests of these models, then the engine tests.
+tests() {
 	local model name
-	find "$dir/tests/rtl" -type d -name 'V_*_model' | while read -r model; do
+	for model; do
 		name=${model##*/V_}
 		name=${name%_model}
 		[ ! -x "${model%/*}/$name" ] || echo "rtl.$name ${model%/*}/$name"
@@ -83,9 +66,10 @@ passes() {
 # caught_by N FILE: prints the test that fails with fault N.
 caught_by() {
 	local name test
+	# shellcheck disable=SC2046  # no path has a blank
 	while read -r name test; do
 		passes "$1" "$name" "$test" || { echo "$name" && return; }
-	done < <(tests_of "$2")
+	done < <(tests $(models_of "$2"))
 	echo -
 }
 
@@ -101,7 +85,7 @@ one() {
 mkdir -p "$dir/log" "$dir/time"
 cmake -S . -B "$dir" -G Ninja -DURDMA_MUTATE=ON -DURDMA_PGO=OFF >"$dir.log" 2>&1 || die "cmake failed; see $dir.log"
 cmake --build "$dir" --target tests/rtl/all tests/engine/all >>"$dir.log" 2>&1 || die "the build failed; see $dir.log"
-export -f models_of tests_of without passes caught_by one
+export -f models_of tests without passes caught_by one
 export dir engine
 if [ $# != 0 ]; then
 	for n; do awk -F'\t' -v n="$n" '$1 == n' "$dir/rtl/list"; done
@@ -109,8 +93,8 @@ else
 	cat "$dir/rtl/list"
 fi >"$dir/chosen"
 # The tests themselves have to pass.
-# shellcheck disable=SC2016  # for the inner shells
-all_tests | xargs -n2 -P "$jobs" bash -c 'without "$1" "$2"' - || die "the tests fail without a fault"
+# shellcheck disable=SC2016,SC2046  # for the inner shells; no path has a blank
+tests $(find "$dir/tests/rtl" -type d -name 'V_*_model') | xargs -n2 -P "$jobs" bash -c 'without "$1" "$2"' - || die "the tests fail without a fault"
 : >"$dir/result"
 # shellcheck disable=SC2016
 tr '\n' '\0' <"$dir/chosen" | xargs -0 -n1 -P "$jobs" bash -c 'one "$1"' -
