@@ -7,6 +7,7 @@ lib/urdma_ram_sdp.sv
 lib/urdma_ram_be.sv
 lib/urdma_ram_live.sv
 lib/urdma_queue_once.sv
+lib/urdma_reorder.sv
 lib/urdma_gather.sv
 lib/urdma_skid.sv
 lib/urdma_window.sv

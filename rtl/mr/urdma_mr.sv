@@ -50,19 +50,23 @@ module urdma_mr
 
   localparam int CLI_W = $clog2(MRC_N);
   // Answers a client may have waiting. Half as many requests are under way, and rings of many QPs miss the cache: 64 cover a
-  // read from the host every 3 cycles.
-  localparam int RSP_DEPTH = 128;
-  localparam int RSP_CW = $clog2(RSP_DEPTH);
+  // read from the host every 3 cycles. Received payload has twice as many: 128 packets of 256 bytes cover 800 cycles at line
+  // rate, a read of a page table while payload is read at line rate, too.
+  localparam int RSP_W = 8;
   localparam int LOOKUPS = 8;      // context lookups in flight
+
+  function automatic int answers(input int client);
+    return client == MRC_RX ? 256 : 128;
+  endfunction
 
   // ---- arbitration -----------------------------------------------------------------------------------------
   logic [MRC_N-1:0] want, grant;
   logic [CLI_W-1:0] grant_idx;
   logic grant_valid, take;
-  logic [RSP_CW:0] owed_reg [MRC_N];   // answers reserved or waiting
+  logic [RSP_W:0] owed_reg [MRC_N];    // answers reserved or waiting
 
   for (genvar i = 0; i < MRC_N; i++) begin : g_want
-    assign want[i] = req_valid[i] && owed_reg[i] <= (RSP_CW + 1)'(RSP_DEPTH - 2);
+    assign want[i] = req_valid[i] && owed_reg[i] <= (RSP_W + 1)'(answers(i) - 2);
   end
 
   urdma_arb_rr #(.N(MRC_N)) arb (
@@ -252,7 +256,10 @@ module urdma_mr
     logic [30:0]      offset;
     logic [12:0]      len;
     logic             last;
+    logic [RSP_W-1:0] place;     // in the order of the client's answers
   } frag_t;
+
+  logic [MRC_N-1:0][RSP_W-1:0] place;
 
   frag_t frag, dir_meta, tbl_meta;
   logic dir_valid, dir_ready, dir_err, tbl_valid, tbl_err, tbl_ready;
@@ -270,6 +277,7 @@ module urdma_mr
     frag.offset = k2_second_reg ? '0 : k2_reg.offset;
     frag.len = k2_second_reg ? k2_reg.len2 : k2_reg.len;
     frag.last = !k2_reg.split || k2_second_reg;
+    frag.place = place[k2_reg.cli];
   end
 
   logic [1:0] cache_busy;
@@ -313,63 +321,74 @@ module urdma_mr
     .cnt_hit(cnt_hit[0]), .cnt_miss(cnt_miss[0])
   );
 
-  // ---- answers: an error ends the request, later fragments of it are dropped ----------------------------------------
-  logic ans_drop_reg, ans_valid_reg, ans_failed;
-  mr_status_e ans_status;
+  // ---- answers ---------------------------------------------------------------------------------------------------------
+  logic ans_valid_reg;
   mr_rsp_t ans_rsp_reg;
   logic [CLI_W-1:0] ans_cli_reg;
+  logic [RSP_W-1:0] ans_place_reg;
 
   assign tbl_ready = 1'b1;  // room was reserved
-  assign ans_status = !tbl_meta.direct && tbl_err ? MR_DMA_ERR : tbl_meta.status;
-  assign ans_failed = ans_status != MR_OK;
-
-  logic [MRC_N-1:0] fifo_in_ready, pop;
 
   always_ff @(posedge clk) begin
-    ans_rsp_reg.status <= ans_status;
+    ans_rsp_reg.status <= !tbl_meta.direct && tbl_err ? MR_DMA_ERR : tbl_meta.status;
     ans_rsp_reg.addr <= tbl_meta.direct ? tbl_meta.addr : {tbl_word[63:12], 12'd0} + 64'(tbl_meta.offset);
     ans_rsp_reg.len <= tbl_meta.len;
-    ans_rsp_reg.last <= tbl_meta.last || ans_failed;
+    ans_rsp_reg.last <= tbl_meta.last;
     ans_cli_reg <= tbl_meta.cli;
-    if (rst) begin
-      ans_valid_reg <= 1'b0;
-      ans_drop_reg <= 1'b0;
-    end else begin
-      ans_valid_reg <= tbl_valid && !ans_drop_reg;
-      if (tbl_valid) ans_drop_reg <= !tbl_meta.last && (ans_drop_reg || ans_failed);
-    end
+    ans_place_reg <= tbl_meta.place;
+    if (rst) ans_valid_reg <= 1'b0;
+    else ans_valid_reg <= tbl_valid;
   end
 
-  for (genvar i = 0; i < MRC_N; i++) begin : g_rsp
-    logic mine, taken;
-    assign mine = ans_valid_reg && ans_cli_reg == CLI_W'(i);
-    assign taken = take && grant[i];
-    assign pop[i] = rsp_valid[i] && rsp_ready[i];
+  logic [MRC_N-1:0] order_busy;
 
-    urdma_fifo #(.WIDTH($bits(mr_rsp_t)), .DEPTH(RSP_DEPTH)) fifo (
+  for (genvar i = 0; i < MRC_N; i++) begin : g_rsp
+    localparam int DEPTH = answers(i);
+    localparam int PLACE_W = $clog2(DEPTH);
+    logic taken, mine, out_valid, pop, failed, drop_reg, first_reg, one;
+    logic [PLACE_W-1:0] next_place;
+    mr_rsp_t out;
+
+    assign taken = take && grant[i];
+    assign mine = ans_valid_reg && ans_cli_reg == CLI_W'(i);
+    assign place[i] = RSP_W'(next_place);
+
+    urdma_reorder #(.WIDTH($bits(mr_rsp_t)), .DEPTH(DEPTH)) order (
       .clk, .rst,
-      .in_valid(mine), .in_ready(fifo_in_ready[i]), .in_data(ans_rsp_reg),
-      .out_valid(rsp_valid[i]), .out_ready(rsp_ready[i]), .out_data(rsp[i]),
-      .count()
+      .take(k2_valid_reg && frag_ready && k2_reg.cli == CLI_W'(i)), .place(next_place),
+      .in_valid(mine), .in_place(ans_place_reg[PLACE_W-1:0]), .in_data(ans_rsp_reg),
+      .out_valid, .out_ready(rsp_ready[i] || drop_reg), .out_data(out), .busy(order_busy[i])
     );
 
-    // Two places are reserved for each request. A request of one answer gives one back when that answer is taken
-    // (first_reg tells that no earlier answer of the request went before).
-    logic first_reg, one;
-    assign one = pop[i] && rsp[i].last && first_reg;
+    // An error ends the request. The answer for its second page is not given out.
+    assign failed = out.status != MR_OK;
+    assign rsp_valid[i] = out_valid && !drop_reg;
+    always_comb begin
+      rsp[i] = out;
+      rsp[i].last = out.last || failed;
+    end
+
+    // Two places are reserved for each request. One of a single answer gives one back when that answer is taken (first_reg:
+    // no other answer of the request went before).
+    assign pop = out_valid && (rsp_ready[i] || drop_reg);
+    assign one = pop && out.last && first_reg;
     always_ff @(posedge clk) begin
       if (rst) begin
         owed_reg[i] <= '0;
         first_reg <= 1'b1;
+        drop_reg <= 1'b0;
       end else begin
-        owed_reg[i] <= owed_reg[i] + (taken ? (RSP_CW + 1)'(2) : '0) - (RSP_CW + 1)'(pop[i]) - (RSP_CW + 1)'(one);
-        if (pop[i]) first_reg <= rsp[i].last;
+        owed_reg[i] <= owed_reg[i] + (taken ? (RSP_W + 1)'(2) : '0) - (RSP_W + 1)'(pop) - (RSP_W + 1)'(one);
+        if (pop) begin
+          first_reg <= out.last;
+          drop_reg <= failed && !out.last;
+        end
       end
     end
   end
 
   assign flush_done = flush_req;
-  assign busy = op_busy || wait_valid || k1_valid_reg || k2_valid_reg || cache_busy != '0 || ans_valid_reg || rsp_valid != '0;
+  assign busy = op_busy || wait_valid || k1_valid_reg || k2_valid_reg || cache_busy != '0 || order_busy != '0;
 
   // the directory's lookups count with the table's; a coincidence counts once
   always_comb begin
@@ -383,9 +402,6 @@ module urdma_mr
   always_ff @(posedge clk)
     if (!rst && ctx_rsp_valid) a_ctx: assert (ctx_fifo_ready)
       else $error("%m: no room for a context");
-  always_ff @(posedge clk)
-    if (!rst && ans_valid_reg) a_rsp: assert (fifo_in_ready[ans_cli_reg])
-      else $error("%m: no room for an answer");
   for (genvar i = 0; i < MRC_N; i++) begin : g_assert
     always_ff @(posedge clk)
       if (!rst && req_valid[i]) a_len: assert (req[i].len != '0 && req[i].len <= 13'd4096)

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Read cache of page table entries in host memory: one 64-bit word of a 64-byte line for each request, in order.
+// Read cache of page table entries in host memory: one 64-bit word of a 64-byte line for each request. A request that needs
+// no read overtakes those that wait for one.
 //
 //  in_*      a request: bus address of the word (bits 63:3), and META that comes out with the answer. Without in_need the
-//            request passes through in order and out_word has no meaning.
-//  out_*     the answers, in request order. out_err: the line could not be read.
+//            request passes through and out_word has no meaning.
+//  out_*     the answers, in any order. out_err: the line could not be read.
 //  flush     invalidate all lines. A request that enters from the next cycle on is not answered with a line read before.
 //  rd_*      DMA reads of 64 bytes, at most MAX_FILLS outstanding.
 //
-// Direct mapped. Requests after a miss continue with their lookups and start their own fills. Answers wait in a FIFO whose
-// entry either holds the word (hit) or names the fill that will bring it. A buffer keeps the last FILLS fills, so a word
-// can be read there even if the cache line has been replaced: at most MAX_FILLS fills are outstanding before an entry,
-// ORDER can follow it, and MAX_FILLS + ORDER <= FILLS. A hit takes 4 cycles from in to out; one request a cycle. A request
-// after a miss of the same line reads the tag memory before the miss has written it, so it gets the new tag by forwarding.
+// Direct mapped. A hit leaves after 2 cycles. A miss starts a fill, and waits for it in a FIFO with all requests whose line
+// is on its way; requests behind it continue with their lookups. Fills arrive in order, so the head of the FIFO is always the
+// next one to leave. A request enters only when both queues to the output have room, so a lookup never stops half way.
+//
+// A buffer keeps the last FILLS fills, so a request that waits gets its word there even if the cache line has been replaced.
+// A request waits for one of the MAX_FILLS fills before it at the earliest. No fill starts while the head of the FIFO has
+// seen FILLS - MAX_FILLS others start, so nothing in the FIFO loses its fill. A request after a miss of the same line reads
+// the tag memory before the miss has written it, so it gets the new tag by forwarding.
 
 `resetall
 `default_nettype none
@@ -25,9 +29,13 @@ module urdma_pte_cache
   parameter int META_W = 8,
   // log2 of the fills that are kept, twice as many as may be outstanding
   parameter int FILL_W = 7,
+  // requests that may wait for a fill, a power of two
+  parameter int WAITERS = 512,
   localparam int FILLS = 2 ** FILL_W,
   localparam int MAX_FILLS = FILLS / 2,
-  localparam int ORDER = FILLS / 2
+  localparam int HITS = 8,
+  localparam int WW = $clog2(WAITERS),
+  localparam int HW = $clog2(HITS)
 ) (
   input  wire logic              clk,
   input  wire logic              rst,
@@ -68,13 +76,16 @@ module urdma_pte_cache
   } tag_t;
 
   typedef struct packed {
-    logic              need;
-    logic              wait_fill;
-    logic [SEQ_W-1:0]  fill;
-    logic [2:0]        sel;
     logic [63:0]       word;
     logic [META_W-1:0] meta;
-  } order_t;
+  } hit_t;
+
+  typedef struct packed {
+    logic [SEQ_W-1:0]  fill;
+    logic [SEQ_W-1:0]  seen;       // next fill when the request came
+    logic [2:0]        sel;
+    logic [META_W-1:0] meta;
+  } waiter_t;
 
   // ---- lookup: request registered beside the RAM outputs ---------------------------------------------
   logic [LINES-1:0] valid_reg, filled_reg;
@@ -84,17 +95,20 @@ module urdma_pte_cache
   tag_t c1_tag, c1_ram_tag, c1_fwd_tag_reg;
   logic [511:0] c1_line;
   logic [IDX_W-1:0] in_idx, c1_idx;
-  logic take, c1_hit, c1_miss, c1_fwd;
+  logic take, c1_hit, c1_miss, c1_fwd, c1_wait;
   logic [SEQ_W-1:0] fill_next_reg, fill_done_reg;  // next to ask for, next to arrive
   logic [SEQ_W-1:0] fills_out;
-  logic [FILL_W-1:0] order_count;
-  logic fill_room;
+  logic [WW:0] wait_count;
+  logic [HW:0] hit_count;
+  logic fill_room, kept_room;
 
-  // Tables tend to start at round addresses: the tag's low bits are folded into the index, highest first, so that they do
-  // not all compete for the same lines.
+  // Which line of the cache. Many tables have a page of memory each and use its first lines, so successive pages have to get
+  // different lines: bits IN_PAGE and up of the number do that as they are. The bits beyond the index are folded in. The lowest
+  // of them, which differ most often, go to where they meet only the far end of a long table.
+  localparam int IN_PAGE = 6;      // log2 of the lines of a page
   function automatic logic [IDX_W-1:0] index(input logic [3*IDX_W-1:0] line);
     logic [IDX_W-1:0] folded;
-    for (int i = 0; i < IDX_W; i++) folded[i] = line[2*IDX_W-1-i];
+    for (int i = 0; i < IDX_W; i++) folded[i < IN_PAGE ? IN_PAGE - 1 - i : i] = line[IDX_W + i];
     return line[0 +: IDX_W] ^ folded ^ line[2 * IDX_W +: IDX_W];
   endfunction
 
@@ -103,10 +117,11 @@ module urdma_pte_cache
   assign fills_out = fill_next_reg - fill_done_reg;
   // one place each for the request in c1 and the one that enters
   assign fill_room = fills_out < SEQ_W'(MAX_FILLS - 1);
-  assign in_ready = fill_room && order_count < FILL_W'(ORDER - 2);
+  assign in_ready = fill_room && kept_room && wait_count < (WW+1)'(WAITERS - 1) && hit_count < (HW+1)'(HITS - 1);
   assign take = in_valid && in_ready;
   assign c1_hit = c1_line_valid_reg && !flush && c1_tag.tag == c1_addr_reg[63 -: TAG_W];
   assign c1_miss = c1_valid_reg && c1_need_reg && !c1_hit;
+  assign c1_wait = c1_need_reg && !(c1_hit && c1_line_filled_reg);
   assign c1_fwd = c1_miss && c1_idx == in_idx;
   assign c1_tag = c1_fwd_reg ? c1_fwd_tag_reg : c1_ram_tag;
 
@@ -196,30 +211,40 @@ module urdma_pte_cache
   assign rd_req.addr = {req_line, 6'd0};
   assign rd_req.len = 13'd64;
 
-  // ---- answers in order -----------------------------------------------------------------------------------
-  order_t order_in, head;
-  logic order_in_ready, head_valid, head_go, out_free;
-  logic [SEQ_W-1:0] head_age;
+  // ---- hits ---------------------------------------------------------------------------------------------
+  hit_t hit_in, hit;
+  logic hit_in_ready, hit_valid, w1_valid_reg;
 
-  always_comb begin
-    order_in.need = c1_need_reg;
-    order_in.wait_fill = c1_need_reg && !(c1_hit && c1_line_filled_reg);
-    order_in.fill = c1_hit ? c1_tag.fill : fill_next_reg;
-    order_in.sel = c1_addr_reg[5:3];
-    order_in.word = c1_line[64 * c1_addr_reg[5:3] +: 64];
-    order_in.meta = c1_meta_reg;
-  end
+  assign hit_in = '{word: c1_line[64 * c1_addr_reg[5:3] +: 64], meta: c1_meta_reg};
 
-  urdma_fifo #(.WIDTH($bits(order_t)), .DEPTH(ORDER)) order_fifo (
+  urdma_fifo #(.WIDTH($bits(hit_t)), .DEPTH(HITS)) hit_fifo (
     .clk, .rst,
-    .in_valid(c1_valid_reg), .in_ready(order_in_ready), .in_data(order_in),
-    .out_valid(head_valid), .out_ready(head_go), .out_data(head),
-    .count(order_count)
+    .in_valid(c1_valid_reg && !c1_wait), .in_ready(hit_in_ready), .in_data(hit_in),
+    .out_valid(hit_valid), .out_ready(out_ready && !w1_valid_reg), .out_data(hit),
+    .count(hit_count)
   );
+
+  // ---- requests that wait for a fill ---------------------------------------------------------------------
+  waiter_t wait_in, head;
+  logic wait_in_ready, head_valid, head_go;
+  logic [SEQ_W-1:0] head_age, head_seen;
+
+  assign wait_in = '{fill: c1_hit ? c1_tag.fill : fill_next_reg, seen: fill_next_reg, sel: c1_addr_reg[5:3], meta: c1_meta_reg};
+
+  urdma_fifo #(.WIDTH($bits(waiter_t)), .DEPTH(WAITERS)) wait_fifo (
+    .clk, .rst,
+    .in_valid(c1_valid_reg && c1_wait), .in_ready(wait_in_ready), .in_data(wait_in),
+    .out_valid(head_valid), .out_ready(head_go), .out_data(head),
+    .count(wait_count)
+  );
+
+  // The oldest fill that anything in the FIFO, or in c1, may wait for is MAX_FILLS + 1 before head.seen.
+  assign head_seen = fill_next_reg - head.seen;
+  assign kept_room = !head_valid || head_seen < SEQ_W'(FILLS - MAX_FILLS - 3);
 
   // fill number f has arrived when fill_done has passed it
   assign head_age = fill_done_reg - head.fill;
-  assign head_go = head_valid && out_free && (!head.wait_fill || (head_age != '0 && !head_age[SEQ_W-1]));
+  assign head_go = head_valid && (!w1_valid_reg || out_ready) && head_age != '0 && !head_age[SEQ_W-1];
 
   logic [512:0] fill_word;
   urdma_ram_sdp #(.WIDTH(513), .DEPTH(FILLS)) fill_ram (
@@ -232,31 +257,36 @@ module urdma_pte_cache
     .rd_data(fill_word)
   );
 
-  order_t h1_reg;
-  logic h1_valid_reg;
-  assign out_free = !h1_valid_reg || out_ready;
-  assign out_valid = h1_valid_reg;
-  assign out_meta = h1_reg.meta;
-  assign out_word = h1_reg.wait_fill ? fill_word[64 * h1_reg.sel +: 64] : h1_reg.word;
-  assign out_err = h1_reg.need && h1_reg.wait_fill && fill_word[512];
+  logic [2:0] w1_sel_reg;
+  logic [META_W-1:0] w1_meta_reg;
 
   always_ff @(posedge clk) begin
-    if (head_go) h1_reg <= head;
-    if (rst) h1_valid_reg <= 1'b0;
-    else if (out_free) h1_valid_reg <= head_go;
+    if (head_go) begin
+      w1_sel_reg <= head.sel;
+      w1_meta_reg <= head.meta;
+    end
+    if (rst) w1_valid_reg <= 1'b0;
+    else if (!w1_valid_reg || out_ready) w1_valid_reg <= head_go;
   end
 
-  logic unused_h1;
-  assign unused_h1 = &{1'b0, h1_reg.fill};
-  assign busy = c1_valid_reg || head_valid || h1_valid_reg || fills_out != '0;
+  // ---- answers: those that have waited go first -----------------------------------------------------------
+  assign out_valid = w1_valid_reg || hit_valid;
+  assign out_meta = w1_valid_reg ? w1_meta_reg : hit.meta;
+  assign out_word = w1_valid_reg ? fill_word[64 * w1_sel_reg +: 64] : hit.word;
+  assign out_err = w1_valid_reg && fill_word[512];
+
+  assign busy = c1_valid_reg || hit_valid || head_valid || w1_valid_reg || fills_out != '0;
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk)
     if (!rst && c1_miss) a_req_room: assert (req_in_ready)
       else $error("%m: no room for a fill request");
   always_ff @(posedge clk)
-    if (!rst && c1_valid_reg) a_order_room: assert (order_in_ready)
-      else $error("%m: no room in the order FIFO");
+    if (!rst && c1_valid_reg) a_room: assert (c1_wait ? wait_in_ready : hit_in_ready)
+      else $error("%m: no room for a request");
+  always_ff @(posedge clk)
+    if (!rst && head_valid) a_kept: assert (fill_next_reg - head.fill <= SEQ_W'(FILLS))
+      else $error("%m: a fill is lost before its turn");
   always_ff @(posedge clk)
     if (!rst && rd_rsp_valid) a_rsp: assert (fills_out != '0 && rd_rsp.last)
       else $error("%m: DMA answer that nobody asked for");
@@ -265,6 +295,7 @@ module urdma_pte_cache
   c_flush_at_look: cover property (@(posedge clk) !rst && flush && c1_valid_reg && c1_need_reg && c1_line_valid_reg && c1_tag.tag == c1_addr_reg[63 -: TAG_W]);
   c_flush_during_fill: cover property (@(posedge clk) !rst && flush && fills_out > SEQ_W'(1));
   c_fill_overtaken: cover property (@(posedge clk) !rst && rd_rsp_valid && stale_reg != '0);
+  c_overtaken: cover property (@(posedge clk) !rst && hit_valid && out_ready && !w1_valid_reg && head_valid);
   c_fill_failed: cover property (@(posedge clk) !rst && rd_rsp_valid && rd_rsp.err);
 `endif
 

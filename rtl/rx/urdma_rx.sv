@@ -139,8 +139,6 @@ module urdma_rx
   logic loop_room_reg;
   assign loop_room = loop_room_reg;
 
-  localparam int FRAGS = 64;
-
   // ---- parser --------------------------------------------------------------------------------------------
   logic [1:0] pkt_valid, pkt_ready, pq_valid, pq_ready;
   pkt_t pkt;
@@ -342,7 +340,7 @@ module urdma_rx
   end
 
   // ---- responder -------------------------------------------------------------------------------------------
-  logic r_op_valid, r_op_ready, w_op_valid, w_op_ready, no_op, place_valid, place_ready, piece_valid, piece_ready, frags_free;
+  logic r_op_valid, r_op_ready, w_op_valid, w_op_ready, no_op, place_valid, place_ready, piece_valid, piece_ready;
   op_t r_op, w_op, place_op;
   fetch_t r_fetch, w_fetch;
   find_t r_find;
@@ -353,7 +351,7 @@ module urdma_rx
   logic rst_valid, done_en, rekick_valid, rekick_ready, drop_valid, inv_over, unrel_bad;
   kick_t rekick;
   logic [1:0] op_done;
-  logic [7:0] issued, written;
+  logic [PIECE_W-1:0] issued, written;
   logic [QPN_W-1:0] rst_qpn, done_qpn, drop_qpn;
   logic [1:0] rst_gen;
   logic [15:0] done_idx, rst_idx;
@@ -430,12 +428,12 @@ module urdma_rx
 
   logic wqe_clk;
   urdma_clk #(.PART(PART_RX_WQE)) clk_u_wqe (.clk, .part_clk(wqe_clk));
-  urdma_rx_wqe #(.FRAGS(FRAGS)) u_wqe (
+  urdma_rx_wqe u_wqe (
     .clk(wqe_clk), .rst(rst), .busy(wqe_busy),
     .in_valid(w_op_valid), .in_ready(w_op_ready), .in(w_op), .in_fetch(w_fetch),
     .rr_valid(rr_valid), .rr(rr), .rr_ready(rr_ready), .inv_done(inv_over), .issued(issued),
     .op_valid(place_valid), .op_ready(place_ready), .op(place_op),
-    .piece_valid(piece_valid), .piece_ready(piece_ready), .piece(piece), .frags_free(frags_free),
+    .piece_valid(piece_valid), .piece_ready(piece_ready), .piece(piece),
     .mr1_req_valid(ring_mr_req_valid[0]), .mr1_req(ring_mr_req[0]), .mr1_req_ready(ring_mr_req_ready[0]),
     .mr1_rsp_valid(ring_mr_rsp_valid[0]), .mr1_rsp(mr_rsp[1]), .mr1_rsp_ready(ring_mr_rsp_ready[0]),
     .rd_req_valid(ring_rd_req_valid[0]), .rd_req(ring_rd_req[0]), .rd_req_ready(ring_rd_req_ready[0]),
@@ -445,10 +443,10 @@ module urdma_rx
 
   logic place_clk;
   urdma_clk #(.PART(PART_RX_PLACE)) clk_u_place (.clk, .part_clk(place_clk));
-  urdma_rx_place #(.FRAGS(FRAGS)) u_place (
+  urdma_rx_place u_place (
     .clk(place_clk), .rst(rst), .init_done(place_init), .busy(place_busy),
     .op_valid(place_valid), .op_ready(place_ready), .op(place_op),
-    .piece_valid(piece_valid), .piece_ready(piece_ready), .piece(piece), .frags_free(frags_free),
+    .piece_valid(piece_valid), .piece_ready(piece_ready), .piece(piece),
     .mr_rsp_valid(mr_rsp_valid[0]), .mr_rsp_ready(mr_rsp_ready[0]), .mr_rsp(mr_rsp[0]),
     .rd_en(buf_rd_en), .rd_line(buf_rd_line), .rd_data(buf_rd_data),
     .free_valid(free_valid), .free_lines(free_lines),
@@ -520,9 +518,9 @@ module urdma_rx
   // have begun end -------------------------------------------------------------------------------------------------
   typedef enum logic [1:0] {Y_IDLE, Y_PIECES, Y_ATOMICS, Y_DONE} sync_e;
   sync_e sync_reg;
-  logic [7:0] sync_to_reg;
+  logic [PIECE_W-1:0] sync_to_reg;
   /* verilator lint_off UNUSEDSIGNAL */  // its sign
-  logic [7:0] sync_left;
+  logic [PIECE_W-1:0] sync_left;
   /* verilator lint_on UNUSEDSIGNAL */
 
   assign sync_left = written - sync_to_reg;
@@ -538,7 +536,7 @@ module urdma_rx
           sync_reg <= Y_PIECES;
           sync_to_reg <= issued;
         end
-        Y_PIECES: if (!sync_left[7]) sync_reg <= Y_ATOMICS;
+        Y_PIECES: if (!sync_left[PIECE_W-1]) sync_reg <= Y_ATOMICS;
         Y_ATOMICS: if (!atm_busy) sync_reg <= Y_DONE;
         default: ;
       endcase

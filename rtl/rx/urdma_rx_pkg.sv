@@ -14,6 +14,8 @@ package urdma_rx_pkg;
   // request is dropped before a READ response is, and what requests wait for comes.
   localparam int RSP_PLACES = 256;
   localparam int RSP_LINES = 256;
+  localparam int PIECES = 256;     // pieces between walk and placement
+  localparam int PIECE_W = 10;     // their numbers; compared by their distance, below 2 * PIECES
   localparam int EXT_BYTES = 28;   // longest extended header: AtomicETH
 
   // AETH syndromes (IBA volume 1, 9.7.5.2.1): bits 6:5 tell the kind

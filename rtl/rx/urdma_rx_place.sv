@@ -9,7 +9,7 @@
 //  op_done   operations that have left (bit 1: an ATOMIC to its unit); fence_out: the fence's token has
 //  mro_*     invalidation of a SEND with invalidate; inv_req, inv_key, inv_done: then tx has no read through the key under way
 //            any more; inv_over: all this has been, or will not be
-//  written   pieces written (their DMA write accepted) or given up so far, modulo 256
+//  written   pieces written (their DMA write accepted) or given up so far
 //  atm_*     ATOMICs; chk_*: has this QP one under way? atm_hold: give it none now; atm_busy: it has some
 //  dead_*    an ATOMIC of the QP has failed: what is behind it has no effect
 //  rdone_*   to requester completion
@@ -33,8 +33,6 @@ module urdma_rx_place
   import urdma_hw_pkg::*;
   import urdma_rx_pkg::*;
 #(
-  // room for fragments, a power of two
-  parameter int FRAGS = 64,
   // flush completions of a QP before others have their turn
   parameter int FLUSH_TURN = 16
 ) (
@@ -49,9 +47,8 @@ module urdma_rx_place
   input  wire logic             piece_valid,
   output      logic             piece_ready,
   input  wire piece_t           piece,
-  output      logic             frags_free,
   output      logic             inv_over,
-  output      logic [7:0]       written,
+  output      logic [PIECE_W-1:0] written,
   input  wire logic             mr_rsp_valid,
   output      logic             mr_rsp_ready,
   input  wire mr_rsp_t          mr_rsp,
@@ -136,20 +133,19 @@ module urdma_rx_place
   frag_t frag;
   piece_t pc;
 
-  urdma_fifo #(.WIDTH($bits(frag_t)), .DEPTH(FRAGS)) u_frag (
+  // Translation keeps the answers until their turn.
+  urdma_fifo #(.WIDTH($bits(frag_t)), .DEPTH(4)) u_frag (
     .clk(clk), .rst(rst),
     .in_valid(mr_rsp_valid), .in_ready(mr_rsp_ready),
     .in_data({mr_rsp.addr, mr_rsp.len, mr_rsp.status == MR_OK, mr_rsp.last, mr_rsp.status == MR_DMA_ERR}),
     .out_valid(frag_valid), .out_ready(frag_pop), .out_data(frag), .count()
   );
 
-  urdma_fifo #(.WIDTH($bits(piece_t)), .DEPTH(FRAGS)) u_piece (
+  urdma_fifo #(.WIDTH($bits(piece_t)), .DEPTH(PIECES)) u_piece (
     .clk(clk), .rst(rst),
     .in_valid(piece_valid), .in_ready(piece_ready), .in_data(piece),
     .out_valid(pc_valid), .out_ready(pc_pop), .out_data(pc), .count()
   );
-
-  assign frags_free = pc_pop && pc.piece;
 
   // ---- an operation's turn -------------------------------------------------------------------------------------
   logic o1_valid_reg, o2_valid_reg, o1_poison_reg, o2_poison_reg, o2_kill_reg, o1_kill_reg;
@@ -381,7 +377,7 @@ module urdma_rx_place
   logic t1_beat_reg, t2_beat_reg, wr_valid_reg;
   logic t1_step_reg, t1_sh_any_reg, t1_first_reg, t2_first_reg, t1_last_reg, t2_last_reg, t3_last_reg;
   logic t1_fin_reg, t2_fin_reg, t3_fin_reg, t1_pc_reg, t2_pc_reg, t3_pc_reg, t1_swap_reg;
-  logic [7:0] written_reg;
+  logic [PIECE_W-1:0] written_reg;
   logic [511:0] rd_line_data;
   logic [5:0] t1_sh_reg;
   logic [3:0] t2_sh_reg;
@@ -454,10 +450,10 @@ module urdma_rx_place
       t2_beat_reg <= t1_beat_reg;
       wr_valid_reg <= t2_beat_reg;
       t1_fin_reg <= rec_push;
-      t1_pc_reg <= frags_free;
+      t1_pc_reg <= pc_pop && pc.piece;
       t2_pc_reg <= t1_pc_reg;
       t3_pc_reg <= t2_pc_reg;
-      written_reg <= written_reg + 8'(t3_pc_reg);
+      written_reg <= written_reg + PIECE_W'(t3_pc_reg);
       t2_fin_reg <= t1_fin_reg;
       t3_fin_reg <= t2_fin_reg;
     end

@@ -8,14 +8,14 @@
 //  piece_*  for each operation with data: its pieces (records), in order
 //  mr1_*    ring address; rd_*: the WQE; mr0_*: pieces of host memory to translate and check
 //  inv_done placement is through with a SEND with invalidate
-//  issued   pieces given to translation so far, modulo 256
+//  issued   pieces given to translation so far
 //
 // A packet fetches the whole WQE of its message: ring translation, one DMA read, walk. LINES lines of 64 bytes
 // are reserved before the ring address is asked for, so up to LINES WQEs of 64 bytes are in flight. The walk takes
 // one cycle for the header and one for each SGE, and one more to read the header's line, unless the WQE was there when
-// the walk before it ended (ahead_reg); fragments of translation are limited to FRAGS (two a piece), the
-// room for which placement has. A WRITE or ATOMIC is one piece, and takes one cycle at its turn. A piece has 4096 bytes at
-// most, so a datagram that its GRH makes longer may give two in one SGE.
+// the walk before it ended (ahead_reg). A WRITE or ATOMIC is one piece, and takes one cycle at its turn. Pieces are given
+// to translation long before their turn to be written, so that reads of page tables do not delay them. A piece has 4096 bytes
+// at most, so a datagram that its GRH makes longer may give two in one SGE.
 //
 // A READ request is one piece as well, of which nothing is written: placement wants to know if it is allowed before anything
 // behind it is done (IBA volume 1, 9.7.4.1). One of more than 4 KB gives two, for its first and its last byte. A repeated one
@@ -40,11 +40,9 @@ module urdma_rx_wqe
   import urdma_rx_pkg::*;
 #(
   // operations in flight, a power of two
-  parameter int OPS = 128,
+  parameter int OPS = 256,
   // lines of 64 bytes for WQEs on their way, a power of two, at least 8
-  parameter int LINES = 256,
-  // fragments that placement has room for
-  parameter int FRAGS = 64
+  parameter int LINES = 256
 ) (
   input  wire logic        clk,
   input  wire logic        rst,
@@ -65,9 +63,8 @@ module urdma_rx_wqe
   output      logic        piece_valid,
   input  wire logic        piece_ready,
   output      piece_t      piece,
-  input  wire logic        frags_free,      // a piece's two places are free again
   input  wire logic        inv_done,
-  output      logic [7:0]  issued,
+  output      logic [PIECE_W-1:0] issued,
 
   output      logic        mr1_req_valid,
   output      mr_req_t     mr1_req,
@@ -86,7 +83,6 @@ module urdma_rx_wqe
 );
 
   localparam int LW = $clog2(LINES);
-  localparam int FW = $clog2(FRAGS) + 1;
 
   // ---- ask for the ring's address -------------------------------------------------------------------------
   typedef struct packed {
@@ -237,8 +233,7 @@ module urdma_rx_wqe
   logic [4:0] unit_reg;            // 16-byte unit of the WQE that holds the SGE
   logic [31:0] skip_reg;           // bytes of the message before the packet that are still to pass over
   logic [12:0] rem_reg;            // bytes of the packet still to place
-  logic [FW-1:0] frags_reg;
-  logic [7:0] issued_reg;
+  logic [PIECE_W-1:0] issued_reg;
   logic barrier_reg;               // a key is being made invalid
   logic ahead_reg;                 // line is the first one of the next WQE
   logic mr0_ready;
@@ -262,7 +257,7 @@ module urdma_rx_wqe
   logic sge_skip, sge_none, w_go, w_ring, ends, rd_long, fresh, read_ahead;
   logic rd_last_reg;               // the second piece of a READ request
 
-  assign emit_ok = piece_ready && mr0_ready && frags_reg <= FW'(FRAGS - 2);
+  assign emit_ok = piece_ready && mr0_ready;
   assign sge = line[128*unit_reg[1:0]+:128];
   assign sge_len = sge[URDMA_SGE1_LENGTH_LSB+:32];
   assign sge_none = num_reg == '0;
@@ -424,14 +419,13 @@ module urdma_rx_wqe
     if (rst) begin
       state_reg <= W_IDLE;
       rp_reg <= '0;
-      frags_reg <= '0;
       ahead_reg <= 1'b0;
       issued_reg <= '0;
       barrier_reg <= 1'b0;
       rd_last_reg <= 1'b0;
     end else begin
       if (emit_piece && emit_ok && walk.direct) rd_last_reg <= !emit_end;
-      issued_reg <= issued_reg + 8'(emit_piece && emit_ok);
+      issued_reg <= issued_reg + PIECE_W'(emit_piece && emit_ok);
       if (walk_pop && walk.inv) barrier_reg <= 1'b1;
       else if (inv_done) barrier_reg <= 1'b0;
       if (read_ahead) ahead_reg <= 1'b1;
@@ -452,7 +446,6 @@ module urdma_rx_wqe
         state_reg <= W_IDLE;
         if (w_ring && !walk.keep && (walk.reuse ? kept_ring_reg : ring_good)) rp_reg <= rp_reg + LW'(walk.stride);
       end
-      frags_reg <= frags_reg + ((emit_piece && emit_ok) ? FW'(2) : '0) - (frags_free ? FW'(2) : '0);
     end
   end
 

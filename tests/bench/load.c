@@ -52,13 +52,26 @@ static size_t slot(const struct load *l)
 	return bytes > URDMA_EMBEDDED_PAGE ? bytes : URDMA_EMBEDDED_PAGE;
 }
 
-static uint8_t *memory(const struct run *r, const struct flow *f, const struct end *e,
-		       unsigned int q)
+static unsigned int places(const struct load *l)
 {
-	/* Behind one port both ends have the same buffer. */
-	size_t half = r->load->loopback && e == &f->to ? slot(r->load) * r->load->qps : 0;
+	return l->places ? l->places : 1;
+}
 
-	return e->side->buffer + f->at + half + q * slot(r->load);
+/* Bytes that one end of a flow uses. */
+static size_t extent(const struct load *l)
+{
+	return slot(l) * l->qps * places(l);
+}
+
+/* Where message m of a QP is. */
+static uint8_t *memory(const struct run *r, const struct flow *f, const struct end *e,
+		       unsigned int q, unsigned int m)
+{
+	const struct load *l = r->load;
+	/* Behind one port both ends have the same buffer. */
+	size_t half = l->loopback && e == &f->to ? extent(l) : 0;
+
+	return e->side->buffer + f->at + half + (q * places(l) + m % places(l)) * slot(l);
 }
 
 /* Any message may take any WQE of a shared receive queue: then all have the same bytes. */
@@ -78,13 +91,14 @@ static void post_sends(const struct run *r, struct flow *f, unsigned int q)
 {
 	const struct load *l = r->load;
 	struct urdma_eh_qp *qp = &f->from.qp[q];
-	struct urdma_eh_sge sge = { (uintptr_t)memory(r, f, &f->from, q), l->len,
-				    f->from.side->mr.key };
 
 	for (unsigned int i = 0; i < l->doorbell; i++) {
+		unsigned int m = f->posted[q] + i;
+		struct urdma_eh_sge sge = { (uintptr_t)memory(r, f, &f->from, q, m), l->len,
+					    f->from.side->mr.key };
 		struct urdma_eh_send wr = { .opcode = l->opcode,
 					    .signaled = (i + 1) % l->signaled == 0,
-					    .raddr = (uintptr_t)memory(r, f, &f->to, q),
+					    .raddr = (uintptr_t)memory(r, f, &f->to, q, m),
 					    .rkey = f->to.side->mr.key,
 					    .swap_add = 1,
 					    .ah = l->type == URDMA_QPT_UD ? &f->ah : NULL,
@@ -113,8 +127,8 @@ static void post_srq_recvs(const struct run *r, struct flow *f, unsigned int n)
 	struct urdma_eh_sge sge = { 0, in_front(r->load) + r->load->len, f->to.side->mr.key };
 
 	while (n--) {
-		sge.addr =
-			(uintptr_t)memory(r, f, &f->to, srq->free[srq->n_free - 1] % r->load->qps);
+		sge.addr = (uintptr_t)memory(r, f, &f->to,
+					     srq->free[srq->n_free - 1] % r->load->qps, 0);
 		bench_must(urdma_eh_put_srq_recv(srq, &sge, 1) >= 0, "put receive");
 	}
 	urdma_eh_ring_srq(srq);
@@ -124,7 +138,7 @@ static void post_srq_recvs(const struct run *r, struct flow *f, unsigned int n)
 static void post_recvs(const struct run *r, struct flow *f, unsigned int q, unsigned int n)
 {
 	struct urdma_eh_qp *qp = &f->to.qp[q];
-	struct urdma_eh_sge sge = { (uintptr_t)memory(r, f, &f->to, q),
+	struct urdma_eh_sge sge = { (uintptr_t)memory(r, f, &f->to, q, 0),
 				    in_front(r->load) + r->load->len, f->to.side->mr.key };
 
 	if (r->load->srq) {
@@ -264,7 +278,7 @@ static void configure(const struct load *l, struct rig_config *config)
 	/* A WQE with a destination has 96 bytes before its data. */
 	config->log_stride = l->type == URDMA_QPT_UD ? 7 : 6;
 	config->log_rq_stride = 6;
-	config->buffer = slot(l) * l->qps * 2;
+	config->buffer = 2 * extent(l);
 	/* Twice the window: a receive WQE is posted again a little later than its SEND's end. */
 	config->log_sq = log2_up(2 * l->window);
 	config->log_rq = l->opcode == URDMA_WR_SEND ? config->log_sq : 6;
@@ -288,15 +302,15 @@ static void begin_flow(struct run *r, unsigned int n)
 
 	f->from = (struct end){ from, from->qp };
 	f->to = (struct end){ to, to->qp + (l->loopback ? l->qps : 0) };
-	f->at = n * slot(l) * l->qps;
+	f->at = n * extent(l);
 	bench_must(!urdma_eh_ah_to(to->eh, false, &f->ah), "no way to the other end");
 	f->posted = calloc(l->qps, sizeof(*f->posted));
 	f->done = calloc(l->qps, sizeof(*f->done));
 	f->taken = calloc(l->qps, sizeof(*f->taken));
 	bench_must(f->posted && f->done && f->taken, "no memory");
 	for (unsigned int q = 0; q < l->qps; q++) {
-		if (l->opcode != URDMA_WR_ATOMIC_FA)
-			rig_fill(memory(r, f, data, q), l->len, content(l, n, q));
+		for (unsigned int m = 0; m < places(l) && l->opcode != URDMA_WR_ATOMIC_FA; m++)
+			rig_fill(memory(r, f, data, q, m), l->len, content(l, n, q));
 		if (l->opcode == URDMA_WR_SEND)
 			post_recvs(r, f, q, 2 * l->window - 1);
 	}
@@ -323,10 +337,14 @@ static void check_memory(const struct run *r, const struct flow *f, unsigned int
 {
 	const struct load *l = r->load;
 
-	for (unsigned int q = 0; q < l->qps; q++) {
+	for (unsigned int i = 0; i < l->qps * places(l); i++) {
 		const struct end *e = l->opcode == URDMA_WR_READ ? &f->from : &f->to;
-		const uint8_t *p = memory(r, f, e, q);
+		unsigned int q = i / places(l), m = i % places(l);
+		const uint8_t *p = memory(r, f, e, q, m);
 		uint64_t v;
+
+		if (m >= f->posted[q])
+			continue;
 
 		memcpy(&v, p, 8);
 		bench_must(l->opcode == URDMA_WR_ATOMIC_FA ? v == f->posted[q]

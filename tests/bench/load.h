@@ -22,6 +22,9 @@ struct load {
 	bool once; /* post the window once and no more: it is long enough for the figure */
 	uint64_t warm, count; /* packets of data before the figure, and in it;
 			       * loopback, which passes no port: messages */
+	/* Places in memory that the WRITEs or READs of a QP use in turn; 0: one. With as many
+	 * places as messages no page table entry has been used before. */
+	unsigned int places;
 	bool both_ways, loopback;
 	bool srq;    /* one shared receive queue for all QPs */
 	double loss; /* percent of the frames that the wire loses, in both directions */

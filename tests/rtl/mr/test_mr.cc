@@ -114,7 +114,9 @@ struct bench {
 	std::deque<struct read> reads;
 	bool refuse[CLIENTS];
 	bool flush;
+	unsigned int delay; // of a read, in cycles, and up to latency more
 	unsigned int latency;
+	bool no_tables; // reads of tables are not taken, those of directories are
 	uint64_t taken, answered, fills;
 };
 
@@ -430,7 +432,7 @@ static void cycle(struct bench *b)
 			ready |= 1u << c;
 	}
 	d->rsp_ready = ready;
-	d->rd_req_ready = b->latency ? rnd(b, 4) : 3;
+	d->rd_req_ready = b->no_tables ? 2 : b->latency ? rnd(b, 4) : 3;
 	d->flush_req = b->flush;
 	drive_reads(b);
 	drive_ops(b);
@@ -458,7 +460,7 @@ static void cycle(struct bench *b)
 		assert_int_equal(
 			FIELD_GET(d->rd_req.m_storage, p * dma_rd_req_t_W, dma_rd_req_t, len), 64);
 		assert_int_equal(rd.addr % 64, 0);
-		rd.due = b->now + 100 + (b->latency ? rnd(b, b->latency) : 0);
+		rd.due = b->now + b->delay + (b->latency ? rnd(b, b->latency) : 0);
 		if (!b->reads.empty() && rd.due < b->reads.back().due)
 			rd.due = b->reads.back().due;
 		for (int i = 0; i < 8; i++)
@@ -477,7 +479,9 @@ static void start(struct bench *b, uint64_t seed)
 	b->now = b->taken = b->answered = 0;
 	b->next_page = 0x100000000ull;
 	b->flush = false;
+	b->delay = 100;
 	b->latency = 200;
+	b->no_tables = false;
 	for (int c = 0; c < CLIENTS; c++)
 		b->refuse[c] = false;
 	b->op_client = -1;
@@ -815,6 +819,202 @@ static void test_independent(void **state)
 	assert_false(b->todo[2].empty());
 	b->refuse[2] = false;
 	drain(b);
+	delete b;
+}
+
+// A table of `pages` pages that nobody has read.
+static void make_cold(struct bench *b, unsigned int idx, uint64_t pages, unsigned int levels)
+{
+	struct region region = {
+		true, 1, 1, 31, false, 0, pages << 12, {}, 0, true, 0, 0, 0, 0, 0
+	};
+
+	region.pt = make_table(b, pages, 12, levels, false);
+	write_region(b, idx, &region);
+}
+
+static void push_page(struct bench *b, int c, unsigned int idx, uint64_t page)
+{
+	struct request rq = {};
+
+	rq.key = idx << 8 | 1;
+	rq.pd = 1;
+	rq.va = page << 12;
+	rq.len = 64;
+	b->todo[c].push_back(rq);
+}
+
+// Clients whose tables are cached do not wait for one whose tables are not, whichever cache misses.
+// The client that misses still gets its own answers in order (check_answer). The tables are where
+// their lines have no place of the cache in common.
+static void test_overtake(void **state)
+{
+	enum { ROUNDS = 40 };
+	const uint64_t base = 1ull << 36, dir = 2ull << 36;
+	struct bench *b = new struct bench;
+	unsigned int longest = 0, asked = 0;
+
+	(void)state;
+	start(b, 10);
+	b->latency = 0;
+	for (unsigned int idx = 0; idx < 3; idx++) {
+		struct region region = { true, 1,    1, 31, false, 0, 1ull << 32, {},
+					 0,    true, 0, 0,  0,	   0, 0 };
+
+		// lines 0 to 7; from 64 on; a directory
+		region.pt = { idx == 0	 ? base
+			      : idx == 1 ? base + 4096
+					 : dir,
+			      idx == 2 ? 2u : 1u, 12 };
+		write_region(b, idx, &region);
+	}
+	for (unsigned int page = 0; page < 64; page++)
+		b->mem[base + 8 * page] = rnd(b, 1ull << 28) << 12;
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		uint64_t leaf = base + (9 << 12) + ((uint64_t)round << 16);
+
+		b->mem[base + 4096 + 64 * round] = rnd(b, 1ull << 28) << 12;
+		b->mem[dir + 64 * round] = leaf;
+		b->mem[leaf] = rnd(b, 1ull << 28) << 12;
+	}
+	for (unsigned int page = 0; page < 64; page++)
+		push_page(b, 0, 0, page);
+	drain(b);
+	b->delay = 700;
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		// a line of the table, or one of the directory and one of the table, and then hits
+		push_page(b, 1, round % 2 + 1, round % 2 ? round << 12 : round << 3);
+		for (unsigned int page = 0; page < 20; page++)
+			push_page(b, 1, 0, page);
+		for (unsigned int i = 0; i < 30; i++) {
+			for (int c = 0; c < CLIENTS; c += 2) {
+				push_page(b, c, 0, rnd(b, 64));
+				asked++;
+			}
+			uint64_t from = b->now;
+
+			while (!b->todo[0].empty() || !b->expect[0].empty() ||
+			       !b->todo[2].empty() || !b->expect[2].empty() ||
+			       !b->todo[4].empty() || !b->expect[4].empty())
+				cycle(b);
+			if (b->now - from > longest)
+				longest = b->now - from;
+		}
+		assert_false(b->expect[1].empty());
+		assert_true(b->expect[3].empty());
+		drain(b);
+	}
+	print_message("%u requests of others while one waits: %u cycles at most\n", asked, longest);
+	// 12, two others at the same time, and the requests of the one that waits
+	assert_true(longest <= 18);
+	delete b;
+}
+
+// Nearly every request misses one cache or both: nothing is lost or mixed up, and the reads
+// overlap.
+static void test_misses(void **state)
+{
+	enum { REQUESTS = 6000, PAGES = 1 << 20 };
+	struct bench *b = new struct bench;
+	uint64_t from;
+
+	(void)state;
+	start(b, 11);
+	b->latency = 0;
+	make_cold(b, 0, PAGES, 2);
+	make_cold(b, 1, PAGES, 1);
+	for (unsigned int idx = 0; idx < 2; idx++) {
+		from = b->now;
+		b->fills = 0;
+		for (unsigned int i = 0; i < REQUESTS; i++)
+			push_page(b, (int)(i % CLIENTS), idx, rnd(b, PAGES));
+		drain(b);
+		print_message("%u levels: %u requests, %lu reads in %lu cycles\n", 2 - idx,
+			      REQUESTS, b->fills, b->now - from);
+		// the directory has four times as many lines as its cache
+		assert_true(b->fills > (idx ? REQUESTS * 9 / 10 : REQUESTS * 16 / 10));
+		assert_true(b->now - from < b->fills * 11 / 10);
+	}
+	// Requests that have their directory line cannot go on, while lines for others still come.
+	b->no_tables = true;
+	for (unsigned int i = 0; i < REQUESTS; i++) // a line of the directory has 4096 pages
+		push_page(b, (int)(i % CLIENTS), 0, ((uint64_t)i * 4096 + rnd(b, 4096)) % PAGES);
+	for (unsigned int i = 0; i < 2000; i++)
+		cycle(b);
+	b->no_tables = false;
+	drain(b);
+	// and with reads that arrive in bursts, and clients that take their time
+	b->latency = 1000;
+	for (unsigned int i = 0; i < REQUESTS; i++)
+		push_page(b, (int)(i % CLIENTS), i % 2, i % 7 ? i * 8 % PAGES : rnd(b, PAGES));
+	drain(b);
+	delete b;
+}
+
+// The tables of many small regions, each in a page of its own and two lines long, have room in the
+// cache at the same time: none takes the place of another one.
+static void test_small_tables(void **state)
+{
+	enum { PAGES = 16 };
+	struct bench *b = new struct bench;
+
+	(void)state;
+	start(b, 13);
+	b->latency = 0;
+	for (unsigned int idx = 0; idx < REGIONS; idx++) {
+		struct region region = { true, 1, 1, 31, false, 0, PAGES << 12, {}, 0,
+					 true, 0, 0, 0,	 0,	0 };
+
+		region.pt = { 0x40000000ull + 4096 * idx, 1, 12 };
+		for (unsigned int i = 0; i < PAGES; i++)
+			b->mem[region.pt.addr + 8 * i] = rnd(b, 1ull << 28) << 12;
+		write_region(b, idx, &region);
+	}
+	for (unsigned int round = 0; round < 2; round++) {
+		b->fills = 0;
+		for (unsigned int i = 0; i < 2 * REGIONS; i++)
+			push_page(b, (int)(i % CLIENTS), i / 2, i % 2 * 8);
+		drain(b);
+		assert_int_equal(b->fills, round ? 0 : 2 * REGIONS);
+	}
+	delete b;
+}
+
+// While a read takes long, 64 requests of each client are taken and wait for it, of received
+// payload 128. Each touches two pages, so there are more answers to wait for than the cache lets
+// wait.
+static void test_under_way(void **state)
+{
+	struct bench *b = new struct bench;
+	uint64_t taken;
+
+	(void)state;
+	start(b, 12);
+	b->latency = 0;
+	b->delay = 3000;
+	make_cold(b, 0, 8, 1);
+	for (unsigned int round = 0; round < 2; round++) {
+		bool split = round == 1;
+
+		for (unsigned int i = 0; i < 200 * CLIENTS; i++) {
+			push_page(b, (int)(i % CLIENTS), 0, i % 7);
+			if (split) {
+				b->todo[i % CLIENTS].back().va += 2048;
+				b->todo[i % CLIENTS].back().len = 4096;
+			}
+		}
+		taken = b->taken;
+		for (unsigned int i = 0; i < 1500; i++)
+			cycle(b);
+		taken = b->taken - taken;
+		print_message("%lu requests taken\n", taken);
+		if (!split)
+			assert_int_equal(taken, 128 + 64 * (CLIENTS - 1));
+		drain(b);
+		b->flush = true;
+		cycle(b);
+		b->flush = false;
+	}
 	delete b;
 }
 
@@ -1645,11 +1845,13 @@ static void test_random_ops(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random),	    cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_independent), cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_refusals),    cmocka_unit_test(test_window),
-		cmocka_unit_test(test_reg_table),   cmocka_unit_test(test_random_ops),
-		cmocka_unit_test(test_qp_end),	    cmocka_unit_test(test_window_1),
+		cmocka_unit_test(test_random),	     cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_independent),  cmocka_unit_test(test_overtake),
+		cmocka_unit_test(test_misses),	     cmocka_unit_test(test_under_way),
+		cmocka_unit_test(test_small_tables), cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_refusals),     cmocka_unit_test(test_window),
+		cmocka_unit_test(test_reg_table),    cmocka_unit_test(test_random_ops),
+		cmocka_unit_test(test_qp_end),	     cmocka_unit_test(test_window_1),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

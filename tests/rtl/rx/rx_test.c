@@ -2750,6 +2750,64 @@ static void test_rates(void **state)
 	bench_free(b);
 }
 
+/*
+ * Translations that take long, as when page tables are read while payload is, too, delay the first
+ * packet and no other: the pieces of what is in the packet buffer are translated meanwhile. More
+ * packets come than the buffer holds.
+ */
+static void test_slow_tables(void **state)
+{
+	struct bench *b = start();
+	static const struct {
+		size_t len;
+		unsigned int n, spacing; /* 100 Gb/s */
+		unsigned int latency;	 /* up to twice */
+		bool write;
+	} runs[] = {
+		{ 256, 1000, 8, 450, true },
+		{ 256, 1000, 8, 450, false },
+		{ 1024, 400, 22, 900, true },
+		{ 1024, 400, 22, 450, false }, /* the ring's translation comes before */
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(runs) / sizeof(runs[0]); k++) {
+		double per;
+
+		next_va = HOST_VA + DATA_OFF;
+		bench_settings(b, 100, 0, 1, 100);
+		qp_init(b, 0, 5, 10, 6, 0);
+		for (unsigned int i = 0; i < runs[k].n && !runs[k].write; i++)
+			post(b, &refs[0],
+			     &(struct sge){ take(b, runs[k].len, 64), runs[k].len, LKEY }, 1);
+		ring(b, &refs[0]);
+		bench_drain(b, 3000);
+		bench_clear_logs(b);
+		b->mr_latency = runs[k].latency;
+		for (unsigned int i = 0; i < runs[k].n; i++) {
+			fill(b, runs[k].len);
+			if (runs[k].write)
+				send_write(b, &refs[0], rem(0, 64 * i), RKEY, runs[k].len, false,
+					   1);
+			else
+				send_message(b, &refs[0], runs[k].len, false, false, 1);
+			bench_run(b, runs[k].spacing);
+		}
+		bench_drain(b, 200000);
+		per = (double)(b->last_wr - b->first_wr) / (runs[k].n - 1);
+		print_message(
+			"%4zu bytes, translations of %u to %u cycles: %6.2f cycles a packet\n",
+			runs[k].len, runs[k].latency, 2 * runs[k].latency, per);
+		assert_int_equal(b->cnt[URDMA_CNT_RX_DROP_FULL], 0);
+		/* the last one may wait longer than the first did, for each of its translations */
+		assert_true(per <
+			    runs[k].spacing + 0.5 +
+				    (double)runs[k].latency * (runs[k].write ? 1 : 2) / runs[k].n);
+		check(b);
+	}
+	bench_free(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -2778,6 +2836,7 @@ int main(void)
 		cmocka_unit_test(test_overload),
 		cmocka_unit_test(test_indices),
 		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_slow_tables),
 		cmocka_unit_test(test_uc),
 		cmocka_unit_test(test_uc_refused),
 		cmocka_unit_test(test_uc_back),
