@@ -48,6 +48,15 @@ struct urdma_alloc_ucontext_resp {
  */
 #define URDMA_ATTR_QUERY_CONTEXT_RESP 0x1000
 
+/* A method of UVERBS_OBJECT_DEVICE: what the NIC's clock says now. */
+enum urdma_device_methods {
+	URDMA_METHOD_QUERY_CLOCK = 0x1000,
+};
+
+enum urdma_query_clock_attrs {
+	URDMA_ATTR_QUERY_CLOCK_CYCLES = 0x1000, /* __u64, as in CQEs */
+};
+
 /*
  * Device memory: where it is to be mapped. Each page has a mapping of its own, shared and not
  * executable. The memory begins with its first page; what the last page has behind it belongs to

@@ -337,8 +337,33 @@ static int urdma_query_ucontext(struct ib_ucontext *ibctx, struct uverbs_attr_bu
 ADD_UVERBS_ATTRIBUTES_SIMPLE(urdma_query_context, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT,
 			     URDMA_QUERY_CONTEXT_RESP);
 
+/* So that a program can tell the age of a completion. */
+static int UVERBS_HANDLER(URDMA_METHOD_QUERY_CLOCK)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_ucontext *ibctx = ib_uverbs_get_ucontext(attrs);
+	struct urdma_dev *dev;
+	u64 cycles;
+
+	if (IS_ERR(ibctx))
+		return PTR_ERR(ibctx);
+	dev = to_udev(ibctx->device);
+	cycles = urdma_read(dev, URDMA_REG_CYCLES);
+	/* no device answers */
+	if (urdma_is_dead(dev) || cycles == U64_MAX)
+		return -EIO;
+	return uverbs_copy_to(attrs, URDMA_ATTR_QUERY_CLOCK_CYCLES, &cycles, sizeof(cycles));
+}
+
+DECLARE_UVERBS_NAMED_METHOD(URDMA_METHOD_QUERY_CLOCK,
+			    UVERBS_ATTR_PTR_OUT(URDMA_ATTR_QUERY_CLOCK_CYCLES,
+						UVERBS_ATTR_TYPE(u64), UA_MANDATORY));
+
+ADD_UVERBS_METHODS(urdma_query_clock_def, UVERBS_OBJECT_DEVICE,
+		   &UVERBS_METHOD(URDMA_METHOD_QUERY_CLOCK));
+
 static const struct uapi_definition urdma_uapi_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &urdma_query_context),
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &urdma_query_clock_def),
 	UAPI_DEF_CHAIN(urdma_dm_uapi_defs),
 	{},
 };

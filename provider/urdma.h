@@ -280,6 +280,7 @@ static inline struct urdma_qp *to_uqp(struct ibv_qp *qp)
 /* verbs.c */
 int urdma_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
 			  struct ibv_device_attr_ex *attr, size_t attr_size);
+int urdma_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values);
 int urdma_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
 struct ibv_mr *urdma_mr_made(struct ibv_pd *pd, struct verbs_mr *vmr, int err);
 struct ibv_mr *urdma_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va,

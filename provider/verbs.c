@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <infiniband/cmd_ioctl.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+
 #include "urdma.h"
 
 int urdma_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
@@ -24,6 +27,27 @@ int urdma_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device
 	fw = resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver), "%u.%u",
 		 (unsigned int)(fw >> 32), (unsigned int)(fw >> 16) & 0xffff);
+	return 0;
+}
+
+/* In cycles, as the time of a completion. */
+int urdma_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
+{
+	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_DEVICE, URDMA_METHOD_QUERY_CLOCK, 1);
+	uint32_t want = values->comp_mask;
+	uint64_t cycles;
+	int err;
+
+	values->comp_mask = 0;
+	if (!(want & IBV_VALUES_MASK_RAW_CLOCK))
+		return EINVAL;
+	fill_attr_out(cmd, URDMA_ATTR_QUERY_CLOCK_CYCLES, &cycles, sizeof(cycles));
+	err = execute_ioctl(ctx, cmd);
+	if (err)
+		return err;
+	values->raw_clock.tv_sec = 0;
+	values->raw_clock.tv_nsec = cycles;
+	values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
 	return 0;
 }
 

@@ -364,6 +364,56 @@ static void check_window_keys(struct ibv_context *ctx)
 	WANT(!ibv_dealloc_mw(mw) && !ibv_dealloc_pd(pd) && !ibv_close_device(ctx));
 }
 
+static uint64_t clock_now(struct ibv_context *ctx)
+{
+	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+
+	WANT(!ibv_query_rt_values_ex(ctx, &values));
+	WANT(values.comp_mask == IBV_VALUES_MASK_RAW_CLOCK && !values.raw_clock.tv_sec);
+	return values.raw_clock.tv_nsec;
+}
+
+/* The clock that a program reads is that of completions: one of them lies between two readings. */
+static void check_clock(struct ibv_context *ctx)
+{
+	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 16,
+					       .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP };
+	struct ibv_poll_cq_attr poll = {};
+	struct ibv_qp_init_attr attr = { .cap = { .max_send_wr = 1, .max_recv_wr = 1 },
+					 .qp_type = IBV_QPT_RC };
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
+	struct ibv_recv_wr wr = {}, *bad;
+	struct ibv_values_ex none = {};
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx, &cq_attr);
+	uint64_t before, at, after;
+	struct ibv_qp *qp;
+
+	WANT(pd && cq);
+	attr.send_cq = attr.recv_cq = ibv_cq_ex_to_cq(cq);
+	qp = ibv_create_qp(pd, &attr);
+	WANT(qp);
+	WANT(!ibv_modify_qp(qp, &init,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	WANT(!ibv_post_recv(qp, &wr, &bad));
+	before = clock_now(ctx);
+	WANT(!ibv_modify_qp(qp, &err, IBV_QP_STATE));
+	while (ibv_start_poll(cq, &poll))
+		;
+	WANT(cq->status == IBV_WC_WR_FLUSH_ERR);
+	at = ibv_wc_read_completion_ts(cq);
+	ibv_end_poll(cq);
+	after = clock_now(ctx);
+	if (!(before < at && at < after))
+		fprintf(stderr, "cycles %ju, completion %ju, %ju\n", (uintmax_t)before,
+			(uintmax_t)at, (uintmax_t)after);
+	WANT(before < at && at < after);
+	WANT(ibv_query_rt_values_ex(ctx, &none) == EINVAL);
+	WANT(!ibv_destroy_qp(qp) && !ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
+	WANT(!ibv_dealloc_pd(pd) && !ibv_close_device(ctx));
+}
+
 int main(int argc, char **argv)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -383,6 +433,8 @@ int main(int argc, char **argv)
 		WANT(ctx);
 		if (!strcmp(argv[2], "windows"))
 			check_window_keys(ctx);
+		else if (!strcmp(argv[2], "clock"))
+			check_clock(ctx);
 		else
 			check_rereg(ctx);
 		return 0;

@@ -9,6 +9,7 @@ set -u
 . /opt/urdma/tests/common.sh
 
 abi urdma0 || fail "abi urdma0: status $?"
+abi urdma0 clock || fail "abi urdma0 clock: status $?"
 modprobe failat func=urdma_cmd_exec nth=2 value=-22 scope=urdma_rereg_user_mr || fail "no probe can be set"
 abi urdma0 rereg || fail "abi urdma0 rereg: status $?"
 [ "$(cat /sys/module/failat/parameters/failed)" = 1 ] || fail "no fault was injected"

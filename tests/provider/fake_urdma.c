@@ -126,6 +126,16 @@ void fake_nic_alloc_dm(uint64_t length, struct ibv_command_buffer *driver)
 
 void fake_nic_ioctl(struct ibv_command_buffer *cmd)
 {
+	if (cmd->hdr.object_id == UVERBS_OBJECT_DEVICE &&
+	    cmd->hdr.method_id == URDMA_METHOD_QUERY_CLOCK) {
+		const struct ib_uverbs_attr *a = &cmd->hdr.attrs[0];
+		uint64_t cycles = FAKE_CYCLES;
+
+		if (a->attr_id != URDMA_ATTR_QUERY_CLOCK_CYCLES || a->len != sizeof(cycles))
+			abort();
+		memcpy((void *)(uintptr_t)a->data, &cycles, sizeof(cycles));
+		return;
+	}
 	if (cmd->hdr.object_id != UVERBS_OBJECT_DM || cmd->hdr.method_id != URDMA_METHOD_QUERY_DM ||
 	    cmd->hdr.attrs[0].attr_id != URDMA_ATTR_QUERY_DM_HANDLE ||
 	    cmd->hdr.attrs[0].data != 0x70)

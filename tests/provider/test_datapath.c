@@ -1230,9 +1230,31 @@ static void the_kernel_refuses(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* The NIC's clock, in the unit of completions' times, and nothing that was not asked for. */
+static void the_time_now(void **state)
+{
+	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK | 1u << 31,
+					.raw_clock = { -1, -1 } };
+
+	(void)state;
+	assert_int_equal(fake_ops->query_rt_values(ctx, &values), 0);
+	assert_int_equal(values.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
+	assert_int_equal(values.raw_clock.tv_sec, 0);
+	assert_int_equal(values.raw_clock.tv_nsec, FAKE_CYCLES);
+	values = (struct ibv_values_ex){ .comp_mask = 1u << 31 };
+	assert_int_equal(fake_ops->query_rt_values(ctx, &values), EINVAL);
+	assert_int_equal(values.comp_mask, 0);
+	values.comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+	fake_error = EIO;
+	assert_int_equal(fake_ops->query_rt_values(ctx, &values), EIO);
+	fake_error = 0;
+	assert_int_equal(values.comp_mask, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(the_time_now),
 		TEST(wqe_of_each_opcode),
 		TEST(flags_of_a_wqe),
 		TEST(lists_of_elements),
