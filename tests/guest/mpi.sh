@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# mpi.sh: Open MPI over UCX between two guests, 2 and 4 ranks, by RC and by UD (mpi/collectives.c, which /share has). The guests
+# need Debian's openmpi-bin (--packages).
+set -u
+# shellcheck source=tests/guest/common.sh
+. /opt/urdma/tests/common.sh
+# shellcheck source=tests/guest/consumer_lib.sh
+. /opt/urdma/tests/consumer_lib.sh
+
+beginning
+# What mpirun takes for ssh: the first word is the host. The daemon in guest 1 wants to find it, too.
+agent() {
+	printf '#!/bin/bash\nshift\nexec on 1 bash -c "$*"\n' >/tmp/agent
+	chmod +x /tmp/agent
+}
+agent
+far agent
+for transport in rc ud; do
+	for ranks in 2 4; do
+		timeout "$limit" mpirun.openmpi --allow-run-as-root --leave-session-attached --prtemca plm_ssh_agent /tmp/agent --mca pml ucx --mca osc ucx \
+			--host $client:$((ranks / 2)),$server:$((ranks / 2)) -np $ranks --map-by slot:OVERSUBSCRIBE --bind-to none \
+			-x UCX_NET_DEVICES=urdma0:1 -x UCX_UD_VERBS_ETH_DGID_CHECK=n -x UCX_TLS=$transport,self,sm /share/collectives >/tmp/mpi.log 2>&1 ||
+			fail "$ranks ranks by $transport: $(cat /tmp/mpi.log)"
+		grep -q "^ok: $ranks ranks" /tmp/mpi.log || fail "$ranks ranks by $transport: $(cat /tmp/mpi.log)"
+		echo "$(cat /tmp/mpi.log), by $transport"
+	done
+done
+ending '' ''

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# ucx.sh [N]: UCX between two guests, N messages of each kind and size, by RC and by UD: tags, active messages, put, get, and
+# streams. The guests need Debian's ucx-utils (--packages).
+set -u
+# shellcheck source=tests/guest/common.sh
+. /opt/urdma/tests/common.sh
+# shellcheck source=tests/guest/consumer_lib.sh
+. /opt/urdma/tests/consumer_lib.sh
+
+n=${1-200}
+port=13337
+# UCX before 1.19 takes a completion's service level for what the NICs of one vendor put there, and drops each datagram whose
+# destination it then looks for in vain. RC needs datagrams, too, to connect.
+settings=(UCX_NET_DEVICES=urdma0:1 UCX_LOG_LEVEL=warn UCX_UD_VERBS_ETH_DGID_CHECK=n)
+beginning
+ucx_info -v | head -1
+
+# perf TRANSPORT TEST SIZE: ucx_perftest, its server in guest 1. UCX may use nothing but the transport, so it fails when the
+# NIC lacks what it needs. UCX flushes the far side's memory only with NICs of one vendor, and says so at the end of puts.
+perf() {
+	local status=0 server_status=0
+	on 1 timeout "$limit" env "${settings[@]}" "UCX_TLS=$1" ucx_perftest -P 0 -p $port >/tmp/server.log 2>&1 &
+	far wait_listen $port
+	timeout "$limit" env "${settings[@]}" "UCX_TLS=$1" ucx_perftest "$server" -P 0 -p $port -t "$2" -s "$3" -n "$n" -w 10 -f \
+		>/tmp/client.log 2>&1 || status=$?
+	wait $! || server_status=$?
+	if [ $status-$server_status != 0-0 ] ||
+		grep -E 'ERROR|WARN' /tmp/client.log | grep -qvE 'flush\(remote\)|error during flush'; then
+		fail "ucx_perftest -t $2 -s $3 by $1: status $status, server's $server_status
+$(cat /tmp/server.log /tmp/client.log)"
+	fi
+	echo "ok: $2, $3 bytes, by $1"
+}
+
+for transport in rc ud; do
+	for test in tag_lat tag_bw ucp_am_lat ucp_am_bw ucp_put_lat ucp_put_bw ucp_get stream_lat stream_bw; do
+		for size in 8 4000 100000; do
+			perf $transport $test $size
+		done
+	done
+done
+ending '' ''
