@@ -822,15 +822,22 @@ static void test_independent(void **state)
 	delete b;
 }
 
+// Region `idx` begins at 0, has this table, and gives every right to the key idx << 8 | 1 and PD 1.
+static void open_region(struct bench *b, unsigned int idx, uint64_t pages, const struct table *pt)
+{
+	struct region region = {
+		true, 1, 1, 31, false, 0, pages << 12, *pt, 0, true, 0, 0, 0, 0, 0
+	};
+
+	write_region(b, idx, &region);
+}
+
 // A table of `pages` pages that nobody has read.
 static void make_cold(struct bench *b, unsigned int idx, uint64_t pages, unsigned int levels)
 {
-	struct region region = {
-		true, 1, 1, 31, false, 0, pages << 12, {}, 0, true, 0, 0, 0, 0, 0
-	};
+	struct table pt = make_table(b, pages, 12, levels, false);
 
-	region.pt = make_table(b, pages, 12, levels, false);
-	write_region(b, idx, &region);
+	open_region(b, idx, pages, &pt);
 }
 
 static void push_page(struct bench *b, int c, unsigned int idx, uint64_t page)
@@ -858,15 +865,13 @@ static void test_overtake(void **state)
 	start(b, 10);
 	b->latency = 0;
 	for (unsigned int idx = 0; idx < 3; idx++) {
-		struct region region = { true, 1,    1, 31, false, 0, 1ull << 32, {},
-					 0,    true, 0, 0,  0,	   0, 0 };
-
 		// lines 0 to 7; from 64 on; a directory
-		region.pt = { idx == 0	 ? base
-			      : idx == 1 ? base + 4096
-					 : dir,
-			      idx == 2 ? 2u : 1u, 12 };
-		write_region(b, idx, &region);
+		struct table pt = { idx == 0   ? base
+				    : idx == 1 ? base + 4096
+					       : dir,
+				    idx == 2 ? 2u : 1u, 12 };
+
+		open_region(b, idx, 1 << 20, &pt);
 	}
 	for (unsigned int page = 0; page < 64; page++)
 		b->mem[base + 8 * page] = rnd(b, 1ull << 28) << 12;
@@ -962,13 +967,11 @@ static void test_small_tables(void **state)
 	start(b, 13);
 	b->latency = 0;
 	for (unsigned int idx = 0; idx < REGIONS; idx++) {
-		struct region region = { true, 1, 1, 31, false, 0, PAGES << 12, {}, 0,
-					 true, 0, 0, 0,	 0,	0 };
+		struct table pt = { 0x40000000ull + 4096 * idx, 1, 12 };
 
-		region.pt = { 0x40000000ull + 4096 * idx, 1, 12 };
 		for (unsigned int i = 0; i < PAGES; i++)
-			b->mem[region.pt.addr + 8 * i] = rnd(b, 1ull << 28) << 12;
-		write_region(b, idx, &region);
+			b->mem[pt.addr + 8 * i] = rnd(b, 1ull << 28) << 12;
+		open_region(b, idx, PAGES, &pt);
 	}
 	for (unsigned int round = 0; round < 2; round++) {
 		b->fills = 0;
@@ -1023,14 +1026,12 @@ static void test_rate(void **state)
 {
 	struct bench *b = new struct bench;
 	struct request rq = {};
-	struct region region = { true, 1, 1, 31, false, 0, 64 << 12, {}, 0, true, 0, 0, 0, 0, 0 };
 	uint64_t from = 0;
 
 	(void)state;
 	start(b, 4);
 	b->latency = 0;
-	region.pt = make_table(b, 64, 12, 1, false);
-	write_region(b, 0, &region);
+	make_cold(b, 0, 64, 1);
 	for (int round = 0; round < 2; round++) {
 		from = b->now;
 		for (int i = 0; i < 5000; i++) {
