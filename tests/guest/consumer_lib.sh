@@ -28,6 +28,11 @@ waits() {
 	fail "$what: not after $((patience / 10)) s"
 }
 
+# For UCX. Before 1.19 it takes a completion's service level for what the NICs of one vendor put there, and drops each datagram
+# whose destination it then looks for in vain. RC needs datagrams, too, to connect.
+# shellcheck disable=SC2034  # used by those that source this
+ucx=(UCX_NET_DEVICES=urdma0:1 UCX_UD_VERBS_ETH_DGID_CHECK=n)
+
 # pci_device: the PCI address of urdma0.
 pci_device() {
 	basename "$(readlink -f /sys/class/infiniband/urdma0/device)"
