@@ -14,8 +14,8 @@ set -u
 . /opt/urdma/tests/consumer_lib.sh
 
 case ${1-} in
-short) files=100 mb=4 mounts=3 outages=1 ;;
-full) files=3000 mb=200 mounts=20 outages=4 ;;
+short) files=50 mb=4 mounts=3 outages=1 load_mb=4 ;;
+full) files=3000 mb=100 mounts=20 outages=4 load_mb=16 ;;
 *) fail "usage: nfs.sh short|full" ;;
 esac
 shared=(mb)
@@ -50,16 +50,6 @@ server_down() {
 	done
 	umount /srv/nfs || fail "the export stays"
 	umount /proc/fs/nfsd
-}
-
-# flip FILE: a byte in the middle changes.
-flip() {
-	python3 -c 'import sys
-f = open(sys.argv[1], "r+b")
-f.seek(1234567)
-byte = f.read(1)[0]
-f.seek(1234567)
-f.write(bytes([byte ^ 1]))' "$1"
 }
 
 # ---- the client -----------------------------------------------------------------------------------------------------------
@@ -104,10 +94,14 @@ for _ in $(seq $mounts); do
 done
 phase "$mounts mounts"
 
+head -c ${load_mb}M /tmp/large >/tmp/load
 for _ in $(seq $outages); do
 	(
 		for i in 1 2 3; do
-			cp /tmp/large /mnt/nfs/large$i && cmp /tmp/large /mnt/nfs/large$i && rm /mnt/nfs/large$i || exit 1
+			cp /tmp/load /mnt/nfs/load$i || exit 1
+			# The comparison reads from the server.
+			sync && echo 3 >/proc/sys/vm/drop_caches
+			cmp /tmp/load /mnt/nfs/load$i && rm /mnt/nfs/load$i || exit 1
 		done
 	) &
 	load=$!

@@ -11,7 +11,7 @@ set -u
 . /opt/urdma/tests/consumer_lib.sh
 
 case ${1-} in
-short) mb=16 seconds=5 files=300 cycles=10 outages="port device" ;;
+short) mb=16 seconds=5 files=100 cycles=5 outages="device" ;;
 full) mb=64 seconds=40 files=2000 cycles=50 outages="port device link port device link" ;;
 *) fail "usage: nvme.sh short|full" ;;
 esac

@@ -11,7 +11,7 @@ set -u
 
 kind=${1-}
 case $kind-${2-} in
-iser-short | srp-short) mb=16 seconds=5 files=200 cycles=3 ;;
+iser-short | srp-short) mb=16 seconds=3 files=50 cycles=3 ;;
 iser-full | srp-full) mb=64 seconds=40 files=2000 cycles=20 ;;
 *) fail "usage: scsi.sh iser|srp short|full" ;;
 esac

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# suite.sh TEST...: runs the tests one after the other in one boot, with the time each took; one that
+# suite.sh "TEST [ARGUMENT...]"...: runs the tests one after the other in one boot, with the time each took; one that
 # fails does not keep the others from running.
 set -u
 bad=()
@@ -11,7 +11,8 @@ limit=900
 for t; do
 	start=$(cut -d. -f1 /proc/uptime)
 	printf '\n== %s\n' "$t"
-	if ! timeout -k 5 "$limit" bash "/opt/urdma/tests/$t.sh"; then
+	read -r -a words <<<"$t"
+	if ! timeout -k 5 "$limit" bash "/opt/urdma/tests/${words[0]}.sh" "${words[@]:1}"; then
 		bad+=("$t")
 	fi
 	echo "== $t: $(($(cut -d. -f1 /proc/uptime) - start)) s"

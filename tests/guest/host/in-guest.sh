@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # in-guest.sh [-m MTU] [-g] [-r] NAME [launcher options] -- COMMAND: a guest test, run on the host: the command's status
-# has to be 0, no guest's kernel may have complained, and the captures have to be right. What it prints is
-# kept, as output.log of the results. -g: QPs may go in the midst of their work, because programs are killed, end
-# when the wire has lost the ACK of their peer's last message, or post more than they wait for. -r: programs rewrite
-# the buffers of SENDs that are not acknowledged yet.
+# has to be 0, no guest's kernel may have complained, and the captures have to be right. What it prints is kept, as
+# output.log of the results. Captures that are right are not kept when they have more than 100 MB: those of all tests of
+# `make test-full` would fill a disk.
+# -g: QPs may go in the midst of their work, because programs are killed, end when the wire has lost the ACK of their
+# peer's last message, or post more than they wait for. -r: programs rewrite the buffers of SENDs that are not acknowledged
+# yet.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 mtu=1024
@@ -53,4 +55,7 @@ fi
 if [ $bad != 0 ]; then
 	echo "FAIL: the wire was not kept to the rules; the captures are in $out" >&2
 	exit 1
+fi
+if [ "$(stat -c %s "${captures[@]}" | awk '{ n += $1 } END { print n > 100e6 }')" = 1 ]; then
+	rm "${captures[@]}"
 fi

@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# p9.sh short|full: the kernel's 9p over RDMA between two guests. The kernel has only the client; the server in guest 1 is
+# p9_server.c. Small files and a large one go to the server, come back and are compared; then the server dies and another
+# one comes.
+set -u
+# shellcheck source=tests/guest/common.sh
+. /opt/urdma/tests/common.sh
+# shellcheck source=tests/guest/consumer_lib.sh
+. /opt/urdma/tests/consumer_lib.sh
+
+case ${1-} in
+short) files=50 mb=4 mounts=3 ;;
+full) files=300 mb=50 mounts=20 ;;
+*) fail "usage: p9.sh short|full" ;;
+esac
+shared=(mb)
+
+export_there() {
+	mkdir -p /srv/p9
+	mount -t tmpfs -o size=$((mb + 64))m tmpfs /srv/p9 || fail "no file system"
+}
+start_server() {
+	on 1 p9_server "$server" /srv/p9 >/tmp/p9.log 2>&1 &
+	server_pid=$!
+	waits "the server" grep listening /tmp/p9.log
+}
+# Its process in guest 1 ends; that of `on` here with it.
+kill_server() {
+	on 1 pkill -x p9_server || fail "there is no server"
+	wait $server_pid
+}
+mounted() {
+	mount -i -t 9p -o "trans=rdma,port=5640,version=9p2000.L,msize=131072,access=any${1-}" "$server" /mnt/p9
+}
+unmounted() {
+	umount /mnt/p9 || fail "umount"
+}
+
+beginning
+mkdir -p /mnt/p9 /tmp/tree
+modprobe -a 9p 9pnet_rdma || fail "no client"
+! mounted ,timeout=5000 2>/dev/null || fail "mounted from a server that is not there"
+far export_there || fail "no directory"
+start_server
+mounted || fail "cannot mount: $(dmesg | tail -n 5; cat /tmp/p9.log)"
+[ "$(rdma resource show qp | grep -c 'type RC state RTS .*comm \[rdma_cm\]')" = 1 ] ||
+	fail "not over RDMA: $(rdma resource show qp)"
+phase "mounted"
+
+tree /tmp/tree $files
+cp -r /tmp/tree /mnt/p9/tree || fail "cp"
+same /tmp/tree /mnt/p9/tree
+mv /mnt/p9/tree /mnt/p9/moved || fail "mv"
+same /tmp/tree /mnt/p9/moved
+phase "$files small files"
+dd if=/dev/urandom of=/tmp/large bs=1M count=$mb 2>/dev/null
+cp /tmp/large /mnt/p9/large || fail "cp"
+unmounted
+[ "$(md5sum </tmp/large)" = "$(far md5sum /srv/p9/large | sed 's|/srv.*|-|')" ] || fail "the server's copy of the large file"
+mounted || fail "cannot mount again"
+cmp /tmp/large /mnt/p9/large || fail "the large file"
+phase "a file of $mb MB"
+unmounted
+far flip /srv/p9/large
+mounted || fail "cannot mount again"
+! cmp -s /tmp/large /mnt/p9/large || fail "a changed byte was not noticed"
+phase "a changed byte is noticed"
+
+for _ in $(seq $mounts); do
+	unmounted
+	mounted || fail "cannot mount again"
+	cmp -n 100000 /tmp/large /mnt/p9/large || fail "the large file, after another mount"
+done
+phase "$mounts mounts"
+
+# The server dies while it has no request: the kernel never ends a request that is under way when the connection goes, whatever the
+# NIC.
+kill_server
+sleep 5
+! timeout -s KILL 300 cat /mnt/p9/large >/dev/null 2>/tmp/cat.log || fail "read from a server that is not there"
+[ -s /tmp/cat.log ] || fail "the read did not end when the server was away"
+unmounted
+start_server
+mounted || fail "cannot mount from the new server"
+same /tmp/tree /mnt/p9/moved
+phase "the server died, another one came: $(cat /tmp/cat.log)"
+unmounted
+kill_server
+far umount /srv/p9 || fail "the directory stays"
+ending "9pnet_rdma" ""
+echo "ok: 9p over RDMA"

@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# smc.sh short|full: stream sockets of SMC-R version 2 between two guests. A server in guest 1 sends back what comes; lengths and
+# bytes are compared. SMC falls back to TCP silently when it cannot use RDMA, so the test looks for its QPs and packets.
+#
+# The guests talk as through a router, from one subnet into another. Within a subnet Linux 6.12 needs a NIC that has RoCE v1, too:
+# a client that can offer only version 2 leaves its MAC address out of the proposal, and the server sends to 00:00:00:00:00:00.
+set -u
+# shellcheck source=tests/guest/common.sh
+. /opt/urdma/tests/common.sh
+# shellcheck source=tests/guest/consumer_lib.sh
+. /opt/urdma/tests/consumer_lib.sh
+
+case ${1-} in
+short) connections=2 messages=16 rounds=2 ;;
+full) connections=8 messages=200 rounds=10 ;;
+*) fail "usage: smc.sh short|full" ;;
+esac
+
+# Where SMC's client and server are.
+smc_client=10.78.0.1 smc_server=10.79.0.2
+
+# move OWN FAR: this guest gets another address, and reaches the other guest's as a gateway. It keeps no other: SMC takes the first
+# GID of IPv4 that it finds.
+move() {
+	local net
+	net=$(net_of urdma0)
+	ip -4 address flush dev "$net"
+	ip address add "$1/24" dev "$net" || fail "no address $1"
+	ip route add "${2%.*}.0/24" via "$2" dev "$net" onlink || fail "no route to $2"
+}
+
+move_back() {
+	ip -4 address flush dev "$(net_of urdma0)"
+	/opt/urdma/guest/addresses
+}
+
+# talk: a server and a client, and how many QPs of SMC there were. Sets queues and packets.
+talk() {
+	local before
+	before=$(counted tx_rdma_pkts)
+	on 1 timeout 1500 smc server $smc_server $connections $messages >/tmp/server.log 2>&1 &
+	server_pid=$!
+	waits "the server" grep listening /tmp/server.log
+	coproc talker { timeout 1500 smc client $smc_server $connections $messages 2>&1; }
+	talker_pid=$!
+	# shellcheck disable=SC2154  # coproc sets it
+	read -r line <&"${talker[0]}"
+	[ "$line" = connected ] || fail "the client: $line"
+	queues=$(rdma resource show qp | grep -c 'link urdma0/1 .*type RC state RTS .*comm \[smc\]')
+	echo >&"${talker[1]}"
+	wait $talker_pid || fail "the client has failed, and the server says: $(cat /tmp/server.log)"
+	wait $server_pid || fail "the server: $(cat /tmp/server.log)"
+	packets=$(($(counted tx_rdma_pkts) - before))
+}
+
+beginning
+move $smc_client $smc_server
+far move $smc_server $smc_client
+modprobe smc || fail "no smc"
+far modprobe smc || fail "no smc in guest 1"
+talk
+[ "$queues" = 0 ] || fail "$queues QPs without an enterprise ID"
+phase "no enterprise ID: TCP"
+smc eid URDMA || fail "no enterprise ID"
+on 1 smc eid URDMA || fail "no enterprise ID in guest 1"
+for _ in $(seq $rounds); do
+	talk
+	[ "$queues" -ge 1 ] || fail "not over RDMA: $(rdma resource show qp)"
+	[ $packets -ge $((connections * messages)) ] || fail "these were not packets of RDMA: $packets"
+done
+phase "$rounds times $connections connections of $messages messages there and back, $queues QPs, $packets packets of RDMA"
+move_back
+far move_back
+ending smc smc
+echo "ok: SMC-R"
