@@ -206,7 +206,7 @@ module urdma_rx_atomic
   assign ready = x.dup || fwd_reg[head_reg] || got_reg[head_reg];
   assign x_dead = dead_reg[head_reg] || (rst_valid && rst_qpn == x.qpn);
   assign equal = orig_reg == x.compare;
-  assign changed = (x.fetch_add || equal) && !x.flush;
+  assign changed = x.fetch_add || equal;
 
   assign st_rd = state_reg == X_IDLE && x_here && ready;
   assign st_wr = state_reg == X_STORE && !x_dead && !rst_valid;

@@ -36,10 +36,12 @@ module urdma_tx_wqe_check
   assign room = (10'd1 << log_stride) - (ud ? 10'(URDMA_SQE_UD_DATA_OFFSET) : 10'(URDMA_SQE_DATA_OFFSET));
   // an ATOMIC has its operands where a second SGE would be
   assign bad_shape = (m.inl && (m.len > 32'(room))) || ({m.num_sge, 4'd0} > 12'(room)) ||
-                     ((m.read || m.atomic) && (m.inl || (max_rd == '0))) || (m.atomic && (m.num_sge > 8'd1)) || (m.mpe && (m.num_sge != '0));
+                     ((m.read || m.atomic) && (m.inl || (max_rd == '0))) || (m.atomic && (m.num_sge > 8'd1)) ||
+                     (m.mpe && (m.num_sge != '0));
 
   assign bad_len = (m.len > 32'h4000_0000) || (ud && (m.len > 32'(mtu))) ||
-                   (m.mpe && (m.len != '0)) || (m.atomic && ((m.len != 32'd8) || (m.num_sge == '0) || (sge_len != 32'd8)));
+                   (m.mpe && (m.len != '0)) ||
+                   (m.atomic && ((m.len != 32'd8) || (m.num_sge == '0) || (sge_len != 32'd8)));
 
   always_comb begin
     status = 8'(URDMA_WC_SUCCESS);

@@ -1691,7 +1691,7 @@ static void test_duplicates(void **state)
 		send_inv(b, r, 0x17, psn + 12, RKEY_INV, payload, 10);
 		send_reth(b, r, 0x0a, psn + 12, rem(0, 0), 0x99, 10, payload, 10,
 			  true); /* a bad key is not looked at */
-		send_raw(b, r, 0x1c, psn, NULL, NULL, 0, true, false); /* nor is the opcode */
+		send_raw(b, r, 0x1f, psn, NULL, NULL, 0, true, false); /* nor is the opcode */
 		bench_drain(b, 5000);
 		assert_int_equal(b->n_mros, 0);
 		check(b);
