@@ -20,6 +20,9 @@
 // A READ moves the expected PSN behind its last response. READ responses and ATOMIC acknowledges pass through, for their
 // place in order; the decision on them is requester completion's.
 //
+// FLUSH and ATOMIC WRITE (annex A19) are answered like a READ of 0 bytes: an ATOMIC WRITE when it is placed, a FLUSH by the
+// ATOMIC unit. A FLUSH of 0 bytes, and what comes again, is only answered.
+//
 // A packet of UC or UD is decided on by urdma_rx_unrel. Placement may refuse the key of a WRITE of UC, and the QP goes on: a WQE
 // that was meant for its immediate is taken back, and what has begun to use WQEs behind it meanwhile is lost with it, as
 // an unreliable service may do; `gen` tells it from what comes later.

@@ -174,8 +174,8 @@ package urdma_tx_pkg;
   // ---- the head of a send WQE: URDMA_SQE0 to SQE3 ------------------------------------------------------
   typedef struct packed {
     logic [7:0]  op;
-    logic        read;            // what op is, decoded once. FLUSH and ATOMIC WRITE are READs of 0 bytes, too:
-    logic        mpe;
+    logic        read;            // what op is, decoded once
+    logic        mpe;             // with read: FLUSH, ATOMIC WRITE (annex A19), which are READs of 0 bytes here
     logic        atomic;
     logic        local_op;
     logic        write;
