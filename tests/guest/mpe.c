@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * mpe -d DEVICE -x GID-INDEX -p PORT [-m MTU] [-n N] [-F] [SERVER]: FLUSH and ATOMIC WRITE. Called
- * as perftest's programs are, so that `meet` can call it; without SERVER it is the server. The
- * client sends N times a WRITE, a FLUSH and an ATOMIC WRITE. The server's CPU sees them in this
- * order: when a number comes by ATOMIC WRITE, the data before it are there, and no byte of the
- * number is of another. Then the client sends what the server has to refuse, each on a QP of its
- * own. Exit status 0 if all is so.
+ * mpe -d DEVICE -x GID-INDEX -p PORT [-m MTU] [-n N] [-F] [-a] [SERVER]: FLUSH and ATOMIC WRITE;
+ * with -a ATOMIC WRITE alone. Called as perftest's programs are, so that `meet` can call it;
+ * without SERVER it is the server. The client sends N times a WRITE, a FLUSH and an ATOMIC WRITE.
+ * The server's CPU sees them in this order: when a number comes by ATOMIC WRITE, the data before it
+ * are there, and no byte of the number is of another. Then the client sends what the server has to
+ * refuse, each on a QP of its own. Exit status 0 if all is so.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <netdb.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,7 @@ static struct ibv_qp *qp[QPS];
 static uint8_t *memory;
 static struct ibv_mr *mr;
 static struct side own, peer;
+static bool no_flush;
 
 static void die(const char *what)
 {
@@ -214,11 +216,13 @@ static void send_round(uint64_t i)
 	ibv_wr_rdma_write(x, peer.rkey, peer.addr);
 	ibv_wr_set_sge(x, mr->lkey, own.addr, DATA);
 	x->wr_flags = IBV_SEND_SIGNALED;
-	ibv_wr_flush(x, peer.rkey, peer.addr, i % 5 ? DATA : 1, IBV_FLUSH_GLOBAL,
-		     i % 3 ? IBV_FLUSH_RANGE : IBV_FLUSH_MR);
+	if (!no_flush)
+		ibv_wr_flush(x, peer.rkey, peer.addr, i % 5 ? DATA : 1, IBV_FLUSH_GLOBAL,
+			     i % 3 ? IBV_FLUSH_RANGE : IBV_FLUSH_MR);
 	ibv_wr_atomic_write(x, peer.rkey, peer.addr + WORD, &value);
 	must(ibv_wr_complete(x), "post");
-	completion(IBV_WC_FLUSH, IBV_WC_SUCCESS, "FLUSH");
+	if (!no_flush)
+		completion(IBV_WC_FLUSH, IBV_WC_SUCCESS, "FLUSH");
 	completion(IBV_WC_ATOMIC_WRITE, IBV_WC_SUCCESS, "ATOMIC WRITE");
 }
 
@@ -294,7 +298,7 @@ int main(int argc, char **argv)
 	char bye = 0;
 	int opt, fd;
 
-	while ((opt = getopt(argc, argv, "d:x:p:m:n:F")) != -1)
+	while ((opt = getopt(argc, argv, "d:x:p:m:n:Fa")) != -1)
 		switch (opt) {
 		case 'd':
 			name = optarg;
@@ -312,6 +316,9 @@ int main(int argc, char **argv)
 			n = (unsigned int)atoi(optarg);
 			break;
 		case 'F':
+			break;
+		case 'a':
+			no_flush = true;
 			break;
 		default:
 			return 2;
@@ -334,7 +341,7 @@ int main(int argc, char **argv)
 	if (server) {
 		for (uint64_t i = 1; i <= n; i++)
 			send_round(i);
-		for (unsigned int i = 1; i < QPS; i++)
+		for (unsigned int i = no_flush ? QPS - 1 : 1; i < QPS; i++)
 			refused(i, i < 4 ? IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_INV_REQ_ERR);
 	} else {
 		watch(n);

@@ -25,7 +25,16 @@ extern "C" {
 #include "urdma_pkg.h"
 #include "urdma_rx_pkg.h"
 
-enum { SEND = 0, WRITE = 3, READ = 5, CS = 6, FA = 7, LOCAL_INV = 8, FLUSH = 11, AWRITE = 12 };
+enum {
+	SEND = 0,
+	WRITE = 3,
+	READ = 5,
+	CS = 6,
+	FA = 7,
+	LOCAL_INV = 8,
+	MPE_FLUSH = 11,
+	MPE_WRITE = 12
+};
 enum { RR_FIRST = 0x0d, RR_MIDDLE, RR_LAST, RR_ONLY, ACK_OP, ATOMIC_ACK };
 enum { PROGRESS = AK_PROGRESS, RETRY = AK_RETRY, HOLD = AK_HOLD };
 enum {
@@ -381,7 +390,7 @@ static bool is_atomic(unsigned int op)
 // answered by a READ response of 0 bytes
 static bool is_mpe(unsigned int op)
 {
-	return op == FLUSH || op == AWRITE;
+	return op == MPE_FLUSH || op == MPE_WRITE;
 }
 
 static bool is_rd(unsigned int op)
@@ -785,8 +794,8 @@ static void check_timers(struct bench *b, struct model *m)
 
 static void next_message(struct bench *b, struct qp *q)
 {
-	static const unsigned int ops[] = { SEND, SEND, WRITE,	   READ,  READ,
-					    CS,	  FA,	LOCAL_INV, FLUSH, AWRITE };
+	static const unsigned int ops[] = { SEND, SEND, WRITE,	   READ,      READ,
+					    CS,	  FA,	LOCAL_INV, MPE_FLUSH, MPE_WRITE };
 	unsigned int mtu = 128u << b->cfg[q->n].mtu;
 
 	q->op = ops[rnd(b, 10)];
@@ -1347,7 +1356,8 @@ static void fail_wire(struct bench *b, const struct wire *w, uint64_t left)
 
 static void run_wire(struct bench *b, unsigned int loss, bool slow, bool kill)
 {
-	static const unsigned int ops[] = { SEND, SEND, WRITE, READ, CS, LOCAL_INV, FLUSH, AWRITE };
+	static const unsigned int ops[] = { SEND, SEND,	     WRITE,	READ,
+					    CS,	  LOCAL_INV, MPE_FLUSH, MPE_WRITE };
 	struct wire *w = new wire{};
 	uint64_t left = 1, limit = b->now + 3000000, begin = b->now;
 
