@@ -10,7 +10,8 @@
 //  mro_*     invalidation of a SEND with invalidate; inv_req, inv_key, inv_done: then tx has no read through the key under way
 //            any more; inv_over: all this has been, or will not be
 //  written   pieces written (their DMA write accepted) or given up so far
-//  atm_*     ATOMICs and FLUSHes; chk_*: has this QP one under way, one that may still write? atm_hold: give it none now; atm_busy: it has some
+//  atm_*     ATOMICs and FLUSHes; chk_*: has this QP one under way, one that may still write? atm_hold: give it none now;
+//            atm_busy: it has some
 //  dead_*    an ATOMIC of the QP has failed: what is behind it has no effect
 //  rdone_*   to requester completion
 //  unrel_bad a packet of UC is dropped here: the key of its WRITE is refused. The rest of the message has no effect
