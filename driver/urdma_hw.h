@@ -30,7 +30,7 @@
 
 /* Contract version: software refuses an unknown major; minor only adds. */
 #define URDMA_VERSION_MAJOR 1
-#define URDMA_VERSION_MINOR 8
+#define URDMA_VERSION_MINOR 9
 /* "URDM" */
 #define URDMA_MAGIC 0x5552444d
 
@@ -101,6 +101,9 @@
 #define URDMA_RF_FEAT_MW_1 BIT_ULL(13)
 /* device memory */
 #define URDMA_RF_FEAT_DM BIT_ULL(14)
+/* FLUSH to global visibility, and ATOMIC WRITE, of RC and XRC */
+#define URDMA_RF_FEAT_FLUSH BIT_ULL(15)
+#define URDMA_RF_FEAT_ATOMIC_WRITE BIT_ULL(16)
 /* RO: Ethernet function: queue pairs, log2 of the greatest rings, longest frame (no FCS, no tag) */
 #define URDMA_REG_CAP_ETH 0x0030
 #define URDMA_RF_CAP_ETH_QUEUES GENMASK_ULL(7, 0)
@@ -432,6 +435,8 @@
 #define URDMA_CMD_MOD7_ACCESS GENMASK_ULL(54, 52)
 /* with AV: priority in the VLAN tag, if the GID has one */
 #define URDMA_CMD_MOD7_PCP GENMASK_ULL(57, 55)
+/* with ACCESS: the peer may FLUSH */
+#define URDMA_CMD_MOD7_FLUSH_GLOBAL BIT_ULL(58)
 
 /* bits of MODIFY_QP's MASK */
 #define URDMA_QPM_STATE BIT_ULL(0)
@@ -468,7 +473,7 @@
  * VA with these bits cleared.
  */
 #define URDMA_CMD_MR1_PD GENMASK_ULL(15, 0)
-#define URDMA_CMD_MR1_ACCESS GENMASK_ULL(20, 16)
+#define URDMA_CMD_MR1_ACCESS GENMASK_ULL(21, 16)
 #define URDMA_CMD_MR1_VARIANT GENMASK_ULL(31, 24)
 #define URDMA_CMD_MR1_LEVELS GENMASK_ULL(33, 32)
 #define URDMA_CMD_MR1_PAGE_SHIFT GENMASK_ULL(39, 34)
@@ -491,6 +496,8 @@
 #define URDMA_ACC_REMOTE_READ BIT_ULL(2)
 #define URDMA_ACC_REMOTE_ATOMIC BIT_ULL(3)
 #define URDMA_ACC_MW_BIND BIT_ULL(4)
+/* remote FLUSH to global visibility; no right allows one to persistence */
+#define URDMA_ACC_FLUSH_GLOBAL BIT_ULL(5)
 
 /* SET_GID; object: index in the table. VALID 0 removes the entry */
 #define URDMA_CMD_GID1_VALID BIT_ULL(0)
@@ -592,9 +599,24 @@
 #define URDMA_SQE4_MR_LENGTH GENMASK_ULL(63, 0)
 /* REG_MR: bus address of the page table, as MR4_ADDR; read by the NIC until the invalidation */
 #define URDMA_SQE5_MR_ADDR GENMASK_ULL(63, 0)
-#define URDMA_SQE6_MR_ACCESS GENMASK_ULL(4, 0)
+#define URDMA_SQE6_MR_ACCESS GENMASK_ULL(5, 0)
 #define URDMA_SQE6_MR_LEVELS GENMASK_ULL(9, 8)
 #define URDMA_SQE6_MR_PAGE_SHIFT GENMASK_ULL(21, 16)
+/*
+ * FLUSH and ATOMIC WRITE carry no SGEs; NUM_SGE and LENGTH are 0. FLUSH: what the FETH says, and
+ * the bytes of the range from SQE2_RADDR on.
+ */
+#define URDMA_SQE1_FLUSH_TYPE GENMASK_ULL(3, 0)
+#define URDMA_SQE1_FLUSH_LEVEL GENMASK_ULL(5, 4)
+#define URDMA_SQE4_FLUSH_LENGTH GENMASK_ULL(31, 0)
+/* FLUSH_TYPE, a mask */
+#define URDMA_FLUSH_GLOBAL 1
+#define URDMA_FLUSH_PERSISTENT 2
+/* FLUSH_LEVEL: the range, or all of the region or window of the key */
+#define URDMA_FLUSH_RANGE 0
+#define URDMA_FLUSH_MR 1
+/* ATOMIC WRITE: the 8 bytes in memory order, the first in bits 7:0 */
+#define URDMA_SQE6_WRITE_VALUE GENMASK_ULL(63, 0)
 /*
  * UD: the destination. Words 4 to 6 are MODIFY_QP's words 5, 6 and 4. The WQE has at least 128
  * bytes; bytes 64 to 95 are reserved and 0.
@@ -628,6 +650,8 @@
 #define URDMA_WR_LOCAL_INV 8
 #define URDMA_WR_REG_MR 9
 #define URDMA_WR_BIND_MW 10
+#define URDMA_WR_FLUSH 11
+#define URDMA_WR_ATOMIC_WRITE 12
 
 /* ---- receive WQE: 64 << n bytes, n = 0..3; SGEs follow at byte 16 --------------------------- */
 #define URDMA_RQE0_NUM_SGE GENMASK_ULL(7, 0)

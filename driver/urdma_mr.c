@@ -193,13 +193,18 @@ u64 urdma_access(int access)
 	       (access & IB_ACCESS_REMOTE_WRITE ? URDMA_ACC_REMOTE_WRITE : 0) |
 	       (access & IB_ACCESS_REMOTE_READ ? URDMA_ACC_REMOTE_READ : 0) |
 	       (access & IB_ACCESS_REMOTE_ATOMIC ? URDMA_ACC_REMOTE_ATOMIC : 0) |
-	       (access & IB_ACCESS_MW_BIND ? URDMA_ACC_MW_BIND : 0);
+	       (access & IB_ACCESS_MW_BIND ? URDMA_ACC_MW_BIND : 0) |
+	       (access & IB_ACCESS_FLUSH_GLOBAL ? URDMA_ACC_FLUSH_GLOBAL : 0);
 }
 
-/* What we can give; what is merely a hint (IB_ACCESS_OPTIONAL) may be asked for. */
+/*
+ * What we can give; what is merely a hint (IB_ACCESS_OPTIONAL) may be asked for. A NIC that cannot
+ * FLUSH has no such capability, and ib_core does not let a process ask for the right.
+ */
 #define URDMA_ACCESS_KNOWN                                                        \
 	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
-	 IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND | IB_ACCESS_OPTIONAL)
+	 IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL |   \
+	 IB_ACCESS_OPTIONAL)
 
 /*
  * Take an index, and with it a key that differs from the index's last 255. Indexes go round, so a

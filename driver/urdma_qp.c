@@ -481,6 +481,8 @@ static void urdma_modify_cmd(struct urdma_qp *qp, const struct ib_qp_attr *attr,
 	if (mask & IB_QP_ACCESS_FLAGS) {
 		m |= URDMA_QPM_ACCESS;
 		cmd[7] |= FIELD_PREP(URDMA_CMD_MOD7_ACCESS, urdma_qp_access(attr->qp_access_flags));
+		if (attr->qp_access_flags & IB_ACCESS_FLUSH_GLOBAL)
+			cmd[7] |= URDMA_CMD_MOD7_FLUSH_GLOBAL;
 	}
 	if (mask & IB_QP_AV) {
 		dest = mask & IB_QP_DEST_QPN ? attr->dest_qp_num : qp->attr.dest_qp_num;

@@ -79,6 +79,11 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 		attr->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 		attr->max_fast_reg_page_list_len = URDMA_MAX_FAST_PAGES;
 	}
+	/* Not FLUSH_PERSISTENT: the NIC cannot know if host memory keeps its contents. */
+	if (caps->features & URDMA_RF_FEAT_FLUSH)
+		attr->device_cap_flags |= IB_DEVICE_FLUSH_GLOBAL;
+	if (caps->features & URDMA_RF_FEAT_ATOMIC_WRITE)
+		attr->device_cap_flags |= IB_DEVICE_ATOMIC_WRITE;
 	if (caps->features & URDMA_RF_FEAT_MW_1)
 		attr->device_cap_flags |= IB_DEVICE_MEM_WINDOW;
 	if (caps->features & URDMA_RF_FEAT_MW_2B)

@@ -20,6 +20,8 @@ uint32_t urdma_opcodes(uint64_t features)
 		[URDMA_WR_ATOMIC_FA] = URDMA_RF_FEAT_RC_ATOMIC,
 		[URDMA_WR_LOCAL_INV] = URDMA_RF_FEAT_MEM_MGT,
 		[URDMA_WR_BIND_MW] = URDMA_RF_FEAT_MW_2B,
+		[URDMA_WR_FLUSH] = URDMA_RF_FEAT_FLUSH,
+		[URDMA_WR_ATOMIC_WRITE] = URDMA_RF_FEAT_ATOMIC_WRITE,
 	};
 	uint32_t opcodes = 0;
 	uint32_t i;
@@ -88,14 +90,17 @@ static bool urdma_op_of(const struct ibv_send_wr *wr, struct urdma_op *op)
 
 /*
  * What a binding says, into op and the WQE's second half. The index of the new key is the window's,
- * of the caller's key only the variant counts. Rights of verbs and of the NIC are the same bits.
+ * of the caller's key only the variant counts. Rights of verbs and of the NIC are the same bits,
+ * but for that to FLUSH.
  */
 int urdma_put_bind(const struct urdma_qp *qp, __le64 *w, struct urdma_op *op,
 		   const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind)
 {
 	/* Local rights are those of the region: they are allowed here and mean nothing. */
 	const unsigned int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+				    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+				    IBV_ACCESS_FLUSH_GLOBAL;
+	uint64_t access = bind->mw_access_flags & ~IBV_ACCESS_FLUSH_GLOBAL;
 
 	if (mw->type != IBV_MW_TYPE_2)
 		return EINVAL;
@@ -104,12 +109,14 @@ int urdma_put_bind(const struct urdma_qp *qp, __le64 *w, struct urdma_op *op,
 	if (bind->length && (!bind->mr || bind->mr->pd->handle != mw->pd->handle ||
 			     mw->pd->handle != qp->vqp.qp.pd->handle))
 		return EPERM;
+	if (bind->mw_access_flags & IBV_ACCESS_FLUSH_GLOBAL)
+		access |= URDMA_ACC_FLUSH_GLOBAL;
 	op->imm = bind->mr ? bind->mr->lkey : 0;
 	op->raddr = bind->addr;
 	op->rkey = (mw->rkey & ~URDMA_KEY_VARIANT) | (rkey & URDMA_KEY_VARIANT);
 	w[4] = htole64(FIELD_PREP(URDMA_SQE4_MR_LENGTH, bind->length));
 	w[5] = 0;
-	w[6] = htole64(FIELD_PREP(URDMA_SQE6_MR_ACCESS, (uint64_t)bind->mw_access_flags));
+	w[6] = htole64(FIELD_PREP(URDMA_SQE6_MR_ACCESS, access));
 	w[7] = 0;
 	return 0;
 }

@@ -155,6 +155,46 @@ static void urdma_wr_atomic_fetch_add(struct ibv_qp_ex *qpx, uint32_t rkey, uint
 	urdma_wr_atomic(urdma_of_ex(qpx), &op, add, 0);
 }
 
+/* Whether the peer can do it is for the peer to say. */
+static void urdma_wr_flush(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t addr, size_t len,
+			   uint8_t type, uint8_t level)
+{
+	struct urdma_qp *qp = urdma_of_ex(qpx);
+	struct urdma_op op = {
+		.opcode = URDMA_WR_FLUSH,
+		.imm = FIELD_PREP(URDMA_SQE1_FLUSH_TYPE, (uint64_t)type) |
+		       FIELD_PREP(URDMA_SQE1_FLUSH_LEVEL, (uint64_t)level),
+		.raddr = addr,
+		.rkey = rkey,
+	};
+	__le64 *w = urdma_wr_slot(qp, op.opcode);
+
+	if (!w)
+		return;
+	/* Other values would be cut to ones that mean something else. */
+	if (type > (IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT) || level > IBV_FLUSH_MR ||
+	    len > UINT32_MAX) {
+		qp->sq.batch_err = EINVAL;
+		return;
+	}
+	w[4] = htole64(FIELD_PREP(URDMA_SQE4_FLUSH_LENGTH, (uint64_t)len));
+	urdma_wr_put(qp, w, &op);
+}
+
+/* 8 bytes, which go out as they lie in memory. */
+static void urdma_wr_atomic_write(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t addr,
+				  const void *value)
+{
+	struct urdma_qp *qp = urdma_of_ex(qpx);
+	struct urdma_op op = { .opcode = URDMA_WR_ATOMIC_WRITE, .raddr = addr, .rkey = rkey };
+	__le64 *w = urdma_wr_slot(qp, op.opcode);
+
+	if (!w)
+		return;
+	memcpy(&w[6], value, sizeof(w[6]));
+	urdma_wr_put(qp, w, &op);
+}
+
 static void urdma_wr_local_inv(struct ibv_qp_ex *qpx, uint32_t rkey)
 {
 	urdma_wr_op(qpx, (struct urdma_op){ .opcode = URDMA_WR_LOCAL_INV, .imm = rkey });
@@ -313,6 +353,8 @@ void urdma_set_wr_ops(struct urdma_qp *qp)
 	qpx->wr_rdma_read = urdma_wr_rdma_read;
 	qpx->wr_atomic_cmp_swp = urdma_wr_atomic_cmp_swp;
 	qpx->wr_atomic_fetch_add = urdma_wr_atomic_fetch_add;
+	qpx->wr_flush = urdma_wr_flush;
+	qpx->wr_atomic_write = urdma_wr_atomic_write;
 	qpx->wr_local_inv = urdma_wr_local_inv;
 	qpx->wr_bind_mw = urdma_wr_bind_mw;
 	qpx->wr_set_sge = urdma_wr_set_sge;

@@ -453,18 +453,26 @@ static void urdma_forget_cqes(struct urdma_qp *qp)
 	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |     \
 	 IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
 
+/* Of RC, and of XRC. */
+static uint64_t urdma_rc_send_ops(const struct urdma_context *ctx)
+{
+	return URDMA_RC_SEND_OPS |
+	       (ctx->features & URDMA_RF_FEAT_FLUSH ? IBV_QP_EX_WITH_FLUSH : 0) |
+	       (ctx->features & URDMA_RF_FEAT_ATOMIC_WRITE ? IBV_QP_EX_WITH_ATOMIC_WRITE : 0);
+}
+
 /* Of a type that the device has; 0 of another. */
 static uint64_t urdma_send_ops(const struct urdma_context *ctx, enum ibv_qp_type type)
 {
 	switch (type) {
 	case IBV_QPT_RC:
-		return URDMA_RC_SEND_OPS;
+		return urdma_rc_send_ops(ctx);
 	case IBV_QPT_UC:
 		return ctx->features & URDMA_RF_FEAT_UC ? URDMA_UC_SEND_OPS : 0;
 	case IBV_QPT_UD:
 		return ctx->features & URDMA_RF_FEAT_UD ? URDMA_UD_SEND_OPS : 0;
 	case IBV_QPT_XRC_SEND:
-		return ctx->features & URDMA_RF_FEAT_XRC ? URDMA_RC_SEND_OPS : 0;
+		return ctx->features & URDMA_RF_FEAT_XRC ? urdma_rc_send_ops(ctx) : 0;
 	default:
 		return 0;
 	}

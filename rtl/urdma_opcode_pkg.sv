@@ -17,7 +17,9 @@ package urdma_opcode_pkg;
     logic       valid;           // the transport has the opcode; if not, all below is 0
     logic       send;
     logic       write;
-    logic       read;            // READ request
+    logic       read;            // READ request, FLUSH, ATOMIC WRITE: what READ responses answer
+    logic       flush;           // with read: FLUSH
+    logic       awrite;          // with read: ATOMIC WRITE
     logic       atomic;          // ATOMIC request
     logic       fetch_add;       // with atomic: no compare and swap
     logic       ack;
@@ -34,6 +36,7 @@ package urdma_opcode_pkg;
   // IBA volume 1, 5.2.1 (transports) and table 38 (operations, headers). UC has SEND and WRITE of RC, UD the SEND ONLY of
   // both kinds with a DETH of 8 bytes in front of the immediate. XRC (annex A14) has all of RC, and an XRCETH in each request.
   // ext_len does not count it: the parser takes it out, so the stages behind it find the other headers where RC has them.
+  // FLUSH and ATOMIC WRITE are of annex A19.
   function automatic bth_t bth_decode(input logic [7:0] opcode);
     bth_t r;
     logic ud;
@@ -42,7 +45,7 @@ package urdma_opcode_pkg;
     case (opcode[7:5])
       3'b000: begin
         r.transport = XP_RC;
-        r.valid = opcode[4:0] <= 5'h14 || opcode[4:1] == 4'hb;
+        r.valid = opcode[4:0] <= 5'h14 || opcode[4:1] == 4'hb || opcode[4:1] == 4'he;
       end
       3'b001: begin
         r.transport = XP_UC;
@@ -55,7 +58,7 @@ package urdma_opcode_pkg;
       end
       3'b101: begin
         r.transport = XP_XRC;
-        r.valid = opcode[4:0] <= 5'h14 || opcode[4:1] == 4'hb;
+        r.valid = opcode[4:0] <= 5'h14 || opcode[4:1] == 4'hb || opcode[4:1] == 4'he;
       end
       default: r.transport = XP_OTHER;
     endcase
@@ -83,12 +86,14 @@ package urdma_opcode_pkg;
         5'h13: r.atomic = 1'b1;
         5'h14: {r.atomic, r.fetch_add} = '1;
         5'h16: {r.send, r.last, r.inv} = '1;
+        5'h1c: {r.read, r.flush} = '1;
+        5'h1d: {r.read, r.awrite} = '1;
         default: {r.send, r.first, r.last, r.inv} = '1;  // 5'h17
       endcase
       case (opcode[4:0])
         5'h03, 5'h05, 5'h09: r.ext_len = 5'd4;           // ImmDt
-        5'h06, 5'h0a, 5'h0c: r.ext_len = 5'd16;          // RETH
-        5'h0b: r.ext_len = 5'd20;                        // RETH, ImmDt
+        5'h06, 5'h0a, 5'h0c, 5'h1d: r.ext_len = 5'd16;   // RETH
+        5'h0b, 5'h1c: r.ext_len = 5'd20;                 // RETH, ImmDt; FETH, RETH
         5'h0d, 5'h0f, 5'h10, 5'h11: r.ext_len = 5'd4;    // AETH
         5'h12: r.ext_len = 5'd12;                        // AETH, AtomicAckETH
         5'h13, 5'h14: r.ext_len = 5'd28;                 // AtomicETH

@@ -9,6 +9,7 @@ package urdma_pkg;
   localparam int CQN_W = 12;       // completion queues
   localparam int EQN_W = 6;        // event queues, EQ 0 takes commands and asynchronous events
   localparam int MRI_W = 14;       // memory regions (index part of a key)
+  localparam int ACC_W = 6;        // rights of a region or window (URDMA_ACC_*)
   localparam int PD_W = 12;        // protection domains
   localparam int SRQN_W = 10;      // shared receive queues
   localparam int SRQ_LIFE_W = 8;   // creations of an SRQ number that are told apart
@@ -135,7 +136,8 @@ package urdma_pkg;
     logic [31:0] key;    // index << 8 | variant
     logic [PD_W-1:0] pd;
     logic [QPN_W-1:0] qpn; // the QP in whose name: a type 2B window belongs to one
-    logic [4:0]  acc;    // rights needed (URDMA_ACC_*); 0: local read
+    logic [ACC_W-1:0] acc; // rights needed (URDMA_ACC_*); 0: local read
+    logic        whole;  // instead of va: the first byte of what the key opens; not of a region of any address
     logic [63:0] va;
     logic [12:0] len;    // 1..4096
   } mr_req_t;
@@ -175,7 +177,7 @@ package urdma_pkg;
     logic [31:0]     lkey;         // BIND: the region
     logic [PD_W-1:0] pd;           // CREATE: the owner; else of the QP, has to agree
     logic [QPN_W-1:0] qpn;         // not CREATE, DESTROY
-    logic [4:0]      acc;
+    logic [ACC_W-1:0] acc;
     logic            all;          // CREATE: any address, untranslated
     logic [63:0]     va;
     logic [63:0]     len;
@@ -224,7 +226,7 @@ package urdma_pkg;
     logic [7:0]       max_dest_rd_atomic;
     logic [31:0]      qkey;
     logic [15:0]      pkey;
-    logic [2:0]       acc;         // remote write, read, atomic
+    logic [3:0]       acc;         // remote write, read, atomic; FLUSH
     logic [GID_W-1:0] sgid;
     logic [47:0]      dmac;        // byte 0 in [7:0]
     logic [127:0]     dgid;        // byte 0 in [7:0]; IPv4 ::ffff:a.b.c.d
@@ -468,7 +470,7 @@ package urdma_pkg;
   // responder to tx: the answers to send, in their order.
   typedef enum logic [1:0] {
     RSP_ACK,           // ACK, NAK, RNR NAK: an ACK covers those before it
-    RSP_READ,          // READ response of len bytes at va; checked against key as it is made
+    RSP_READ,          // READ response of len bytes at va; checked against key as it is made. FLUSH, ATOMIC WRITE: len 0
     RSP_ATOMIC         // ATOMIC acknowledge with the original value in va
   } rsp_e;
 
@@ -509,6 +511,8 @@ package urdma_pkg;
   localparam logic [7:0] BTH_FETCH_ADD = 8'h14;
   localparam logic [7:0] BTH_SEND_LAST_INV = 8'h16;
   localparam logic [7:0] BTH_SEND_ONLY_INV = 8'h17;
+  localparam logic [7:0] BTH_FLUSH = 8'h1c;          // annex A19
+  localparam logic [7:0] BTH_ATOMIC_WRITE = 8'h1d;
 
   // ---- frames -------------------------------------------------------------------------------------
   typedef struct packed {

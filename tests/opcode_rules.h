@@ -23,6 +23,8 @@ enum opc_kind {
 	OPC_WRITE,
 	OPC_READ,
 	OPC_ATOMIC,
+	OPC_FLUSH, /* this and the next: annex A19, answered like a READ of 0 bytes */
+	OPC_ATOMIC_WRITE,
 	OPC_READ_RSP,
 	OPC_ATOMIC_ACK,
 	OPC_ACK,
@@ -36,6 +38,7 @@ enum opc_length {
 	OPC_FULL,  /* MTU */
 	OPC_SOME,  /* 1 to MTU */
 	OPC_UP_TO, /* 0 to MTU */
+	OPC_EIGHT, /* 8 */
 };
 
 struct opc_rule {
@@ -71,6 +74,8 @@ static const struct opc_rule opc_rules[OPC_ALL] = {
 	[0x14] = { "fetch and add", OPC_ATOMIC, OPC_ONLY, OPC_NONE, 28, 0, 0 },
 	[0x16] = { "SEND LAST with invalidate", OPC_SEND, OPC_LAST, OPC_SOME, 4, 0, 1 },
 	[0x17] = { "SEND ONLY with invalidate", OPC_SEND, OPC_ONLY, OPC_UP_TO, 4, 0, 1 },
+	[0x1c] = { "FLUSH", OPC_FLUSH, OPC_ONLY, OPC_NONE, 20, 0, 0 },
+	[0x1d] = { "ATOMIC WRITE", OPC_ATOMIC_WRITE, OPC_ONLY, OPC_EIGHT, 16, 0, 0 },
 	[0x20] = { "UC SEND FIRST", OPC_SEND, OPC_FIRST, OPC_FULL, 0, 0, 0 },
 	[0x21] = { "UC SEND MIDDLE", OPC_SEND, OPC_MIDDLE, OPC_FULL, 0, 0, 0 },
 	[0x22] = { "UC SEND LAST", OPC_SEND, OPC_LAST, OPC_SOME, 0, 0, 0 },
@@ -109,6 +114,8 @@ static const struct opc_rule opc_rules[OPC_ALL] = {
 	[0xb4] = { "XRC fetch and add", OPC_ATOMIC, OPC_ONLY, OPC_NONE, 32, 0, 0 },
 	[0xb6] = { "XRC SEND LAST with invalidate", OPC_SEND, OPC_LAST, OPC_SOME, 8, 0, 1 },
 	[0xb7] = { "XRC SEND ONLY with invalidate", OPC_SEND, OPC_ONLY, OPC_UP_TO, 8, 0, 1 },
+	[0xbc] = { "XRC FLUSH", OPC_FLUSH, OPC_ONLY, OPC_NONE, 24, 0, 0 },
+	[0xbd] = { "XRC ATOMIC WRITE", OPC_ATOMIC_WRITE, OPC_ONLY, OPC_EIGHT, 20, 0, 0 },
 };
 
 static inline enum opc_transport opc_transport(unsigned int opcode)
@@ -120,6 +127,11 @@ static inline enum opc_transport opc_transport(unsigned int opcode)
 				  : OPC_T_OTHER;
 }
 
+static inline bool opc_is_response(enum opc_kind kind)
+{
+	return kind == OPC_READ_RSP || kind == OPC_ATOMIC_ACK || kind == OPC_ACK;
+}
+
 /* Bytes of the XRCETH, which stands in front of the other extended headers. */
 static inline unsigned int opc_xrceth(unsigned int opcode)
 {
@@ -127,10 +139,7 @@ static inline unsigned int opc_xrceth(unsigned int opcode)
 
 	if (opc_transport(opcode) != OPC_T_XRC || !r->name)
 		return 0;
-	return r->kind == OPC_SEND || r->kind == OPC_WRITE || r->kind == OPC_READ ||
-			       r->kind == OPC_ATOMIC
-		       ? 4
-		       : 0;
+	return opc_is_response(r->kind) ? 0 : 4;
 }
 
 /* What stands between the headers and the ICRC: room bytes, the last pad of which are no payload.
@@ -153,11 +162,6 @@ enum opc_verdict {
 			*/
 };
 
-static inline bool opc_is_response(enum opc_kind kind)
-{
-	return kind == OPC_READ_RSP || kind == OPC_ATOMIC_ACK || kind == OPC_ACK;
-}
-
 /* Where a packet of this kind and place is in sequence. */
 static inline enum opc_before opc_wants(const struct opc_rule *r)
 {
@@ -175,6 +179,8 @@ static inline bool opc_length_good(enum opc_length rule, unsigned int mtu, unsig
 		return len >= 1 && len <= mtu;
 	case OPC_UP_TO:
 		return len <= mtu;
+	case OPC_EIGHT:
+		return len == 8;
 	default:
 		return len == 0;
 	}

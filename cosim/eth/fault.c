@@ -491,6 +491,8 @@ static const struct {
 	{ "fetch_add", 0x14 },
 	{ "send_last_inv", 0x16 },
 	{ "send_only_inv", 0x17 },
+	{ "flush", 0x1c },
+	{ "atomic_write", 0x1d },
 	{ "cnp", 0x81 },
 };
 

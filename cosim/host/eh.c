@@ -938,7 +938,10 @@ int urdma_eh_to_init(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn)
 		URDMA_SET(URDMA_CMD_MOD1_STATE, URDMA_QPS_INIT);
 	cmd.w[3] = URDMA_SET(URDMA_CMD_MOD3_QKEY, conn->qkey);
 	cmd.w[7] = URDMA_SET(URDMA_CMD_MOD7_PKEY, conn->pkey ? conn->pkey : 0xffff) |
-		   URDMA_SET(URDMA_CMD_MOD7_ACCESS, conn->access >> 1);
+		   URDMA_SET(URDMA_CMD_MOD7_ACCESS,
+			     (conn->access & ~(unsigned int)URDMA_ACC_FLUSH_GLOBAL) >> 1) |
+		   URDMA_SET(URDMA_CMD_MOD7_FLUSH_GLOBAL,
+			     (conn->access & URDMA_ACC_FLUSH_GLOBAL) != 0);
 	return urdma_eh_modify_qp(qp, &cmd);
 }
 
@@ -1137,7 +1140,8 @@ void urdma_eh_conn_defaults(struct urdma_eh_conn *conn, unsigned int mtu)
 		.min_rnr = 1, /* 0.01 ms */
 		.max_rd_atomic = 16,
 		.max_dest_rd_atomic = 16,
-		.access = URDMA_ACC_REMOTE_WRITE | URDMA_ACC_REMOTE_READ | URDMA_ACC_REMOTE_ATOMIC,
+		.access = URDMA_ACC_REMOTE_WRITE | URDMA_ACC_REMOTE_READ | URDMA_ACC_REMOTE_ATOMIC |
+			  URDMA_ACC_FLUSH_GLOBAL,
 		.qkey = 0x11111111,
 	};
 }
@@ -1298,6 +1302,10 @@ int urdma_eh_put_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr)
 	       URDMA_SET(URDMA_SQE0_NUM_SGE, wr->inline_data ? 0 : wr->n_sge);
 	w[1] = URDMA_SET(URDMA_SQE1_IMM, has_imm(wr->opcode) ? wr->imm : wr->key) |
 	       URDMA_SET(URDMA_SQE1_XRC_SRQN, wr->srqn);
+	if (wr->opcode == URDMA_WR_FLUSH)
+		w[1] = URDMA_SET(URDMA_SQE1_FLUSH_TYPE, wr->flush_type) |
+		       URDMA_SET(URDMA_SQE1_FLUSH_LEVEL, wr->flush_level) |
+		       URDMA_SET(URDMA_SQE1_XRC_SRQN, wr->srqn);
 	w[2] = wr->raddr;
 	w[3] = URDMA_SET(URDMA_SQE3_RKEY, wr->rkey) | URDMA_SET(URDMA_SQE3_LENGTH, length);
 	if (wr->ah) {
@@ -1307,6 +1315,10 @@ int urdma_eh_put_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr)
 	} else if (is_atomic(wr->opcode)) {
 		w[6] = wr->swap_add;
 		w[7] = wr->compare;
+	} else if (wr->opcode == URDMA_WR_FLUSH) {
+		w[4] = URDMA_SET(URDMA_SQE4_FLUSH_LENGTH, wr->flush_length);
+	} else if (wr->opcode == URDMA_WR_ATOMIC_WRITE) {
+		w[6] = wr->write_value;
 	} else if (wr->opcode == URDMA_WR_REG_MR || wr->opcode == URDMA_WR_BIND_MW) {
 		w[4] = wr->mr_length;
 		w[5] = wr->map ? wr->map->addr : 0;

@@ -346,7 +346,11 @@ struct urdma_eh_send {
 	uint64_t raddr; /* REG_MR, BIND_MW: start */
 	uint32_t rkey;	/* REG_MR, BIND_MW: the new key */
 	uint64_t swap_add, compare; /* ATOMIC */
-	uint64_t mr_length;	    /* REG_MR, BIND_MW */
+	/* FLUSH: URDMA_FLUSH_GLOBAL and so on, URDMA_FLUSH_RANGE or MR, bytes of the range */
+	unsigned int flush_type, flush_level;
+	uint32_t flush_length;
+	uint64_t write_value; /* ATOMIC WRITE */
+	uint64_t mr_length;   /* REG_MR, BIND_MW */
 	unsigned int mr_access;
 	const struct urdma_eh_map *map; /* REG_MR */
 	const struct urdma_eh_sge *sge;

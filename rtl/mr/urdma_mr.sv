@@ -148,6 +148,7 @@ module urdma_mr
     logic             acc_bad;
     logic             below;     // va below the region or window
     logic             any;       // no range
+    logic             no_start;  // the whole of a region of any address
     logic [63:0]      rel;       // va - start of the region or window
     logic [63:0]      len;       // of the region or window
     logic [63:0]      first_page; // page number of the start of what the table describes
@@ -168,8 +169,10 @@ module urdma_mr
     if (k1_ready) begin
       k1_reg.cli <= wait_cli;
       k1_reg.rq <= wait_req;
+      if (wait_req.whole) k1_reg.rq.va <= ctx_head.va;
       k1_reg.pt <= wait_req.ring ? wait_req.pt : ctx_head.pt;
-      k1_reg.any <= wait_req.ring || ctx_head.all;
+      k1_reg.any <= wait_req.ring || (ctx_head.all && !wait_req.whole);
+      k1_reg.no_start <= ctx_head.all && wait_req.whole;
       k1_reg.direct <= wait_req.ring ? wait_req.pt.levels == 2'd0 : (ctx_head.all || ctx_head.pt.levels == 2'd0);
       // a window is for remote use only; its key in an SGE is no key
       k1_reg.key_bad <= !wait_req.ring && (!ctx_head.valid || !ctx_head.usable || ctx_head.variant != wait_req.key[7:0]
@@ -177,8 +180,8 @@ module urdma_mr
                                            || (head_window && (wait_req.acc & ACC_REMOTE) == '0));
       k1_reg.pd_bad <= !wait_req.ring && (ctx_head.pd != wait_req.pd || (head_2b && ctx_head.qpn != wait_req.qpn));
       k1_reg.acc_bad <= !wait_req.ring && (wait_req.acc & ~ctx_head.acc) != '0;
-      k1_reg.below <= wait_req.va < ctx_head.va;
-      k1_reg.rel <= wait_req.va - ctx_head.va;
+      k1_reg.below <= wait_req.va < ctx_head.va && !wait_req.whole;
+      k1_reg.rel <= wait_req.whole ? '0 : wait_req.va - ctx_head.va;
       k1_reg.len <= ctx_head.len;
       k1_reg.first_page <= wait_req.ring ? '0 : ctx_head.pt_va >> ctx_head.pt.page_shift;
       // a region of any address: the table's base is 0 and so is its first page
@@ -219,7 +222,7 @@ module urdma_mr
     k2_next.status = MR_OK;
     if (k1_reg.key_bad) k2_next.status = MR_BAD_KEY;
     else if (k1_reg.pd_bad) k2_next.status = MR_BAD_PD;
-    else if (!k1_reg.any && (k1_reg.below || k1_reg.rel > k1_reg.len || k1_reg.len - k1_reg.rel < 64'(k1_reg.rq.len)))
+    else if (!k1_reg.any && (k1_reg.no_start || k1_reg.below || k1_reg.rel > k1_reg.len || k1_reg.len - k1_reg.rel < 64'(k1_reg.rq.len)))
       k2_next.status = MR_BAD_RANGE;
     else if (k1_reg.acc_bad) k2_next.status = MR_BAD_ACCESS;
     k2_next.direct = k1_reg.direct || k2_next.status != MR_OK;

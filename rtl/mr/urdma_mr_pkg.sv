@@ -13,7 +13,7 @@ package urdma_mr_pkg;
     logic [QPN_W-1:0] qpn;         // window: the QP it is bound to
     logic [MRI_W-1:0] parent;      // window: the region it is bound to
     logic [MRI_W-1:0] bound;       // region: windows bound to it, fewer than there are indexes
-    logic [4:0]       acc;
+    logic [ACC_W-1:0] acc;
     logic             all;         // any address, untranslated
     logic [63:0]      va;          // what the key opens
     logic [63:0]      len;
@@ -21,12 +21,13 @@ package urdma_mr_pkg;
     pt_t              pt;
   } mr_ctx_t;
 
-  localparam logic [4:0] ACC_LOCAL_WRITE = 5'd1 << urdma_hw_pkg::URDMA_ACC_LOCAL_WRITE_LSB;
-  localparam logic [4:0] ACC_MW_BIND = 5'd1 << urdma_hw_pkg::URDMA_ACC_MW_BIND_LSB;
+  localparam logic [ACC_W-1:0] ACC_LOCAL_WRITE = ACC_W'(1) << urdma_hw_pkg::URDMA_ACC_LOCAL_WRITE_LSB;
+  localparam logic [ACC_W-1:0] ACC_MW_BIND = ACC_W'(1) << urdma_hw_pkg::URDMA_ACC_MW_BIND_LSB;
   // rights that let a remote side change memory: for them the region has to have local write
-  localparam logic [4:0] ACC_REMOTE_CHANGE = (5'd1 << urdma_hw_pkg::URDMA_ACC_REMOTE_WRITE_LSB)
-                                             | (5'd1 << urdma_hw_pkg::URDMA_ACC_REMOTE_ATOMIC_LSB);
-  localparam logic [4:0] ACC_REMOTE = ACC_REMOTE_CHANGE | (5'd1 << urdma_hw_pkg::URDMA_ACC_REMOTE_READ_LSB);
+  localparam logic [ACC_W-1:0] ACC_REMOTE_CHANGE = (ACC_W'(1) << urdma_hw_pkg::URDMA_ACC_REMOTE_WRITE_LSB)
+                                             | (ACC_W'(1) << urdma_hw_pkg::URDMA_ACC_REMOTE_ATOMIC_LSB);
+  localparam logic [ACC_W-1:0] ACC_REMOTE = ACC_REMOTE_CHANGE | (ACC_W'(1) << urdma_hw_pkg::URDMA_ACC_REMOTE_READ_LSB)
+                                             | (ACC_W'(1) << urdma_hw_pkg::URDMA_ACC_FLUSH_GLOBAL_LSB);
 
 endpackage
 /* verilator lint_on UNUSEDPARAM */

@@ -253,7 +253,7 @@ module urdma_cmdq
   logic pd_ok_reg, scq_ok_reg, own_in_range, own_exists, own_live, own_used, xrcd_ok, eq_ok, rcq_ok;
   logic [15:0] c_xrcd;
   logic [3:0] ref_type;
-  logic [4:0] mr_acc;
+  logic [ACC_W-1:0] mr_acc;
   logic [1:0] mr_levels;
   logic [5:0] mr_shift;
   logic [63:0] mr_va, mr_len, mr_addr, mr_last;

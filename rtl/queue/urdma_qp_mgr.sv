@@ -332,7 +332,8 @@ module urdma_qp_mgr
                 if (mask[URDMA_QPM_PKEY_LSB])
                   new_entry.cfg.pkey = cmd[URDMA_CMD_MOD7_PKEY_LSB +: URDMA_CMD_MOD7_PKEY_W];
                 if (mask[URDMA_QPM_ACCESS_LSB])
-                  new_entry.cfg.acc = cmd[URDMA_CMD_MOD7_ACCESS_LSB +: URDMA_CMD_MOD7_ACCESS_W];
+                  new_entry.cfg.acc = {cmd[URDMA_CMD_MOD7_FLUSH_GLOBAL_LSB],
+                                       cmd[URDMA_CMD_MOD7_ACCESS_LSB +: URDMA_CMD_MOD7_ACCESS_W]};
                 unique case (new_state)
                   4'(URDMA_QPS_RESET): begin
                     // what CREATE_QP gave stays, all else is as after it

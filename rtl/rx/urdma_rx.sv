@@ -361,7 +361,7 @@ module urdma_rx
   logic rr_valid, rdone_valid, rdone_ready;
   rr_t rr_in, rr;
   rdone_t rdone;
-  logic atm_valid, atm_ready, atm_busy, atm_hold, chk_busy, dead_valid, dead_ready, dead_fifo_ready;
+  logic atm_valid, atm_ready, atm_busy, atm_hold, chk_busy, chk_writes, dead_valid, dead_ready, dead_fifo_ready;
   atm_t atm;
   logic [QPN_W-1:0] chk_qpn;
   logic [1:0] ack_valid, ack_ready, rerr_valid, rerr_ready;
@@ -454,7 +454,7 @@ module urdma_rx
     .inv_over(inv_over), .written(written), .inv_req(inv_req), .inv_key(inv_key), .inv_done(inv_done),
     .mro_valid(mro_valid), .mro(mro), .mro_ready(mro_ready), .mro_rsp_valid(mro_rsp_valid), .mro_rsp(mro_rsp),
     .atm_valid(atm_valid), .atm(atm), .atm_ready(atm_ready), .atm_busy(atm_busy), .atm_hold(atm_hold),
-    .chk_qpn(chk_qpn), .chk_busy(chk_busy),
+    .chk_qpn(chk_qpn), .chk_busy(chk_busy), .chk_writes(chk_writes),
     .dead_valid(dead_valid && dead_fifo_ready), .dead_qpn(dead.qpn), .dead_ready(dead_ready),
     .rdone_valid(rdone_valid), .rdone(rdone), .rdone_ready(rdone_ready),
     .cqe_valid(cqe_valid[0]), .cqe(cqe[0]), .cqe_ready(cqe_ready[0]),
@@ -477,7 +477,7 @@ module urdma_rx
     .wr_valid(wr_valid[1]), .wr(wr[1]), .wr_ready(wr_ready[1]),
     .rsp_valid(ack_valid[1]), .rsp(ack[1]), .rsp_ready(ack_ready[1]),
     .err_valid(dead_valid), .err(dead), .err_ready(dead_ready && dead_fifo_ready),
-    .chk_qpn(chk_qpn), .chk_busy(chk_busy),
+    .chk_qpn(chk_qpn), .chk_busy(chk_busy), .chk_writes(chk_writes),
     .rst_valid(rst_valid), .rst_qpn(rst_qpn)
   );
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The responder's ATOMICs: compare and swap, fetch and add on 8 aligned bytes of host memory, little-endian.
+// The responder's ATOMICs: compare and swap, fetch and add on 8 aligned bytes of host memory, little-endian. And FLUSHes,
+// which read the 8 bytes around an address: all writes before the read are visible when its answer is here.
 //
 //  in_*     from placement, in order, address translated and checked. in_ready is 0 while a failure is told.
 //  rd_*     DMA reads of 8 bytes, up to ENTRIES under way; wr_* DMA writes of 8 bytes
-//  rsp_*    answers, in the order of acceptance, each after its write has been accepted
+//  rsp_*    answers, in the order of acceptance, each after its write has been accepted. That of a FLUSH is a READ response of
+//           0 bytes
 //  err_*    a DMA read failed: the QP ends. The answer is a NAK then, nothing is written or stored, and ATOMICs of the QP
 //           that had come behind it are dropped
-//  chk_*    has the QP chk_qpn an ATOMIC here? From registers; 1 from the cycle after acceptance until its write is accepted
-//           and its answer taken
+//  chk_*    has the QP chk_qpn an ATOMIC here? From registers; busy: 1 from the cycle after acceptance until its write is
+//           accepted and its answer taken; writes: until its write is accepted, or it is known that there will be none
 //  rst_*    forget the QP: its stored results, and what of it has not begun to write
 //
 // Up to ENTRIES ATOMICs wait in a ring. Their operands are read ahead, in order; they are executed in order, 5 cycles
@@ -62,6 +64,7 @@ module urdma_rx_atomic
 
   input  wire logic [QPN_W-1:0] chk_qpn,
   output      logic             chk_busy,
+  output      logic             chk_writes,
 
   input  wire logic             rst_valid,
   input  wire logic [QPN_W-1:0] rst_qpn
@@ -98,7 +101,7 @@ module urdma_rx_atomic
   always_comb begin
     match = 1'b0;
     match_idx = '0;
-    if (in_valid && !in.dup && count_reg != '0) begin
+    if (in_valid && !in.dup && !in.flush && count_reg != '0) begin
       for (int i = 0; i < N; i++) begin
         if (live_reg[i] && newest_reg[i] && ent_mem[i].addr[63:3] == in.addr[63:3] && !(finish && head_reg == idx_t'(i))) begin
           match = 1'b1;
@@ -111,8 +114,14 @@ module urdma_rx_atomic
 
   always_comb begin
     chk_busy = 1'b0;
+    chk_writes = 1'b0;
     if (count_reg != '0) begin
-      for (int i = 0; i < N; i++) if (used_reg[i] && ent_mem[i].qpn == chk_qpn) chk_busy = 1'b1;
+      for (int i = 0; i < N; i++) begin
+        if (used_reg[i] && ent_mem[i].qpn == chk_qpn) begin
+          chk_busy = 1'b1;
+          if (live_reg[i]) chk_writes = 1'b1;
+        end
+      end
     end
   end
 
@@ -220,13 +229,13 @@ module urdma_rx_atomic
   assign rsp_valid = state_reg == X_ANSWER || (state_reg == X_NAK && !rsp_done_reg);
   always_comb begin
     rsp = '0;
-    rsp.kind = state_reg == X_NAK ? RSP_ACK : RSP_ATOMIC;
+    rsp.kind = state_reg == X_NAK ? RSP_ACK : x.flush ? RSP_READ : RSP_ATOMIC;
     rsp.dup = x.dup;
     rsp.qpn = x.qpn;
     rsp.psn = x.psn;
     rsp.msn = state_reg == X_NAK ? x.msn - 24'd1 : x.msn;  // what failed is not completed
     rsp.syndrome = state_reg == X_NAK ? SYN_NAK_OP : SYN_ACK;
-    if (state_reg != X_NAK) rsp.va = orig_reg;
+    if (state_reg != X_NAK && !x.flush) rsp.va = orig_reg;
   end
   assign err_valid = state_reg == X_NAK && !err_done_reg;
   assign err = '{qpn: x.qpn, only_event: 1'b0, event_type: 8'(urdma_hw_pkg::URDMA_EV_QP_FATAL)};
@@ -291,7 +300,7 @@ module urdma_rx_atomic
       if (take) begin
         tail_reg <= tail_reg + 1'b1;
         used_reg[tail_reg] <= 1'b1;
-        live_reg[tail_reg] <= !in.dup;
+        live_reg[tail_reg] <= !in.dup && !in.flush;
         newest_reg[tail_reg] <= 1'b1;
         if (match) newest_reg[match_idx] <= 1'b0;
         fwd_reg[tail_reg] <= match_chain;
@@ -314,7 +323,7 @@ module urdma_rx_atomic
         X_CALC:
           if (x_dead) state_reg <= X_GONE;
           else if (bad_op_reg) state_reg <= X_NAK;
-          else state_reg <= changed ? X_WRITE : X_STORE;
+          else state_reg <= x.flush ? X_ANSWER : changed ? X_WRITE : X_STORE;
         X_WRITE: if (wr_ready) state_reg <= X_STORE;
         X_STORE:
           // memory has changed: a QP forgotten meanwhile gets no answer, and none is kept
@@ -343,7 +352,7 @@ module urdma_rx_atomic
     if (!rst && rd_rsp_valid) a_rsp: assert (read_owed && rd_rsp.last)
       else $error("%m: DMA answer that nobody asked for");
   always_ff @(posedge clk)
-    if (!rst && in_valid && !in.dup) a_align: assert (in.addr[2:0] == '0)
+    if (!rst && in_valid && !in.dup && !in.flush) a_align: assert (in.addr[2:0] == '0)
       else $error("%m: address is not a multiple of 8");
 `endif
 

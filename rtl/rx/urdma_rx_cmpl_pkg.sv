@@ -114,9 +114,15 @@ package urdma_rx_cmpl_pkg;
     return kind != 3'b000 && kind != 3'b001 && kind != 3'b011;
   endfunction
 
+  // answered by READ responses or an ATOMIC acknowledge
   function automatic logic is_read(input logic [7:0] opcode);
     return opcode == 8'(urdma_hw_pkg::URDMA_WR_READ) || opcode == 8'(urdma_hw_pkg::URDMA_WR_ATOMIC_CS)
-        || opcode == 8'(urdma_hw_pkg::URDMA_WR_ATOMIC_FA);
+        || opcode == 8'(urdma_hw_pkg::URDMA_WR_ATOMIC_FA) || opcode == 8'(urdma_hw_pkg::URDMA_WR_FLUSH)
+        || opcode == 8'(urdma_hw_pkg::URDMA_WR_ATOMIC_WRITE);
+  endfunction
+
+  function automatic logic is_atomic(input logic [7:0] opcode);
+    return opcode == 8'(urdma_hw_pkg::URDMA_WR_ATOMIC_CS) || opcode == 8'(urdma_hw_pkg::URDMA_WR_ATOMIC_FA);
   endfunction
 
   // IBA volume 1, 9.7.5.2.8: 10 us are 2500 cycles; code 0 is the longest

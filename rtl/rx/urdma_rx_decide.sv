@@ -68,7 +68,7 @@ module urdma_rx_decide
     // LAST and ONLY are the last; FIRST and ONLY come first, or first again
     fit = !it.bth.atomic_ack && last == it.bth.last && (it.bth.first ? ahead == '0 || s.restart : ahead != '0);
     if (32'(it.len) != (last ? rest : mtu_bytes)) fit = 1'b0;
-    if (ent.opcode != 8'(URDMA_WR_READ)) fit = it.bth.atomic_ack && last && it.len == '0;
+    if (is_atomic(ent.opcode)) fit = it.bth.atomic_ack && last && it.len == '0;
     // all but the MIDDLE have an AETH
     if (it.bth.ext_len != '0 && it.ext[7:5] != 3'b000) fit = 1'b0;
   end
@@ -150,7 +150,7 @@ module urdma_rx_decide
     if (rr.take) begin
       rr.last = last;
       rr.wqe = s.ack;
-      rr.off = (ent.opcode == 8'(URDMA_WR_READ)) ? off : 32'd0;
+      rr.off = is_atomic(ent.opcode) ? 32'd0 : off;
       moved = 1'b1;
       d.una = it.psn + 24'd1;
       d.retries = '0;

@@ -190,7 +190,7 @@ module urdma_rx_finish
   always_ff @(posedge clk) begin
     if (cqe_put) cqe_reg <= cqe_new;
     if (out_put) begin
-      ack_reg <= '{kind: (rec.op.kind == OK_READ) ? RSP_READ : RSP_ACK, dup: rec.op.dup, qpn: rec.op.qpn, psn: rec.op.psn,
+      ack_reg <= '{kind: (rec.op.kind == OK_READ || rec.op.mpe) ? RSP_READ : RSP_ACK, dup: rec.op.dup, qpn: rec.op.qpn, psn: rec.op.psn,
           syndrome: rec.op.syndrome, msn: rec.op.msn, pd: rec.op.pd, va: rec.op.arg[127:64], key: rec.op.arg[63:32], len: rec.op.arg[31:0]};
       err_reg <= '{qpn: rec.op.qpn, only_event: !rec.op.err, event_type: rec.op.err ? rec.op.ev
           : (rec.op.kind == OK_FLUSH) ? 8'(URDMA_EV_LAST_WQE) : 8'(URDMA_EV_COMM_EST)};

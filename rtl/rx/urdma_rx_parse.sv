@@ -20,7 +20,8 @@
 //   3  x0      stream shifted by 2 bytes: behind the 14 or 18 bytes of Ethernet header, every part of a RoCE
 //              packet then lies at a multiple of 4
 //   4  x1      headers decoded (dec); with x0, the window from which the payload is aligned
-//   5  y0      payload line, and the beat as the ICRC sees it; the XRCETH is taken out of the extended headers
+//   5  y0      payload line, and the beat as the ICRC sees it; the XRCETH is taken out of the extended headers, and a FETH
+//              put behind the RETH
 //   6-9 y1-4   the ICRC engine's stages
 //   10         y4: payload line to the buffer; with the frame's last beat the verdict, and the packet goes on.
 //
@@ -394,6 +395,10 @@ module urdma_rx_parse
           y0_dec_reg.pkt.srqn <= be24(dec_reg.pkt.ext[31:8]);
           y0_dec_reg.pkt.ext <= {dec_reg.tail, dec_reg.pkt.ext[8*EXT_BYTES-1:32]};
         end
+        // the FETH goes behind the RETH: the RETH is then where other requests have it
+        if (dec_reg.pkt.bth.flush)
+          y0_dec_reg.pkt.ext[159:0] <= dec_reg.pkt.bth.xrceth ? {dec_reg.pkt.ext[63:32], dec_reg.pkt.ext[191:64]}
+              : {dec_reg.pkt.ext[31:0], dec_reg.pkt.ext[159:32]};
       end
       if (y_next.line) begin
         w = {x0_reg[479:0], x1_reg};

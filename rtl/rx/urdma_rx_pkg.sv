@@ -48,7 +48,7 @@ package urdma_rx_pkg;
     logic [23:0]      dqpn;
     logic [23:0]      psn;
     logic [23:0]      srqn;        // of the XRCETH; only if bth.xrceth
-    logic [8*EXT_BYTES-1:0] ext;   // the other extended headers as they lie on the wire, first byte in [7:0]
+    logic [8*EXT_BYTES-1:0] ext;   // the other extended headers as they lie on the wire, first byte in [7:0]; FLUSH: RETH, FETH
     logic [12:0]      len;         // payload bytes without pad, 0..4096; UD: 40..4136
     logic [BUF_W-1:0] line;        // where the payload begins in the packet buffer
     logic [6:0]       lines;       // ceil(len / 64), 65 at most; ATOMIC acknowledge: 1, its value lies there too
@@ -109,7 +109,7 @@ package urdma_rx_pkg;
     logic [6:0]       lines;
     // from the configuration
     logic [3:0]       state;
-    logic [2:0]       acc;         // remote write, read, atomic
+    logic [3:0]       acc;         // remote write, read, atomic; FLUSH
     logic [7:0]       max_dest_rd_atomic;
     logic [4:0]       timeout;
     logic [2:0]       retry;
@@ -168,7 +168,7 @@ package urdma_rx_pkg;
     OK_DATA,       // payload of a SEND to the receive WQE, then the acknowledgement and the CQE
     OK_WRITE,      // payload of a WRITE to where its RETH says, then the same
     OK_READ,       // READ request: if its range is allowed, to tx, which makes the answer
-    OK_ATOMIC,     // to the ATOMIC unit
+    OK_ATOMIC,     // ATOMIC, FLUSH: to the ATOMIC unit
     OK_RSP,        // READ response, ATOMIC acknowledge: payload to the send WQE that rr_t names, then rdone_t
     OK_FLUSH,      // receive WQEs up to wqe (not included) complete with FLUSH_ERR; with an SRQ: the one in use
     OK_FENCE
@@ -193,6 +193,7 @@ package urdma_rx_pkg;
     logic             swap;        // OK_RSP of an ATOMIC: value in the order of the wire
     logic             dup;           // OK_ATOMIC, OK_READ: repeated
     logic             fetch_add;   // OK_ATOMIC
+    logic             mpe;         // OK_ATOMIC: FLUSH; OK_WRITE: ATOMIC WRITE. Answered by a READ response of 0 bytes
     logic             check;       // OK_WRITE: only its key is looked at, nothing is written; no WQE is posted for its immediate
     logic             ack;         // send an acknowledgement
     logic [23:0]      psn;         // its PSN; with data: of the packet
@@ -216,7 +217,7 @@ package urdma_rx_pkg;
     logic             ipv4;
     logic             vlan_valid;
     logic [15:0]      tci;
-    logic [127:0]     arg;         // OK_READ: va, key, length; OK_ATOMIC: swap_add, compare
+    logic [127:0]     arg;         // OK_READ, with mpe: va, key, length; OK_ATOMIC: swap_add, compare
   } op_t;
 
   // What the WQE fetch needs beside the operation.
@@ -226,6 +227,7 @@ package urdma_rx_pkg;
     ring_t            rq;
     logic [31:0]      key;         // OK_WRITE, OK_READ, OK_ATOMIC
     logic [63:0]      va;
+    logic             whole;       // FLUSH of all that the key opens
   } fetch_t;
 
   // Where urdma_rx_srq_idx finds the WQE of an operation with srq_new.
@@ -273,6 +275,7 @@ package urdma_rx_pkg;
     logic [QPN_W-1:0] qpn;
     logic             dup;         // answer from the stored result; nothing is executed
     logic             fetch_add;   // 0: compare and swap
+    logic             flush;       // only reads, at any address
     logic [63:0]      addr;
     logic [63:0]      swap_add;    // values, not bytes of the wire
     logic [63:0]      compare;

@@ -10,7 +10,8 @@
 //  mro_*     invalidation of a SEND with invalidate; inv_req, inv_key, inv_done: then tx has no read through the key under way
 //            any more; inv_over: all this has been, or will not be
 //  written   pieces written (their DMA write accepted) or given up so far
-//  atm_*     ATOMICs; chk_*: has this QP one under way? atm_hold: give it none now; atm_busy: it has some
+//  atm_*     ATOMICs and FLUSHes; chk_*: has this QP one under way, one that may still write? atm_hold: give it none now;
+//            atm_busy: it has some
 //  dead_*    an ATOMIC of the QP has failed: what is behind it has no effect
 //  rdone_*   to requester completion
 //  unrel_bad a packet of UC is dropped here: the key of its WRITE is refused. The rest of the message has no effect
@@ -22,6 +23,7 @@
 // An operation that failed poisons its QP: those of the QP that are already behind it lose their effect.
 // An ATOMIC goes to its unit when all operations before it have left both halves, so the unit's answers and these here
 // are in order. Later operations of the QP wait at their turn until the unit is through with it; so does the fence.
+// A FLUSH goes there with its last piece, and not before every earlier ATOMIC of the QP has written: its read must come behind.
 // Second half, F: the record of the operation waits until its last step has left wr_*; then CQE, acknowledgement and error
 // go out side by side, and the count of completed WQEs moves.
 
@@ -79,6 +81,7 @@ module urdma_rx_place
   input  wire logic             atm_hold,
   output      logic [QPN_W-1:0] chk_qpn,
   input  wire logic             chk_busy,
+  input  wire logic             chk_writes,
   input  wire logic             dead_valid,
   input  wire logic [QPN_W-1:0] dead_qpn,
   output      logic             dead_ready,
@@ -220,7 +223,7 @@ module urdma_rx_place
 
   // ---- steps ------------------------------------------------------------------------------------------------
   logic en;                        // the three stages move
-  logic need, dead, refused_unrel, void_dead, void_err, quiet, hold, is_atomic, atm_go, rec_ready, rec_push, frag_run, frag_end;
+  logic need, dead, refused_unrel, void_dead, void_err, quiet, hold, is_atomic, atm_go, atm_more, rec_ready, rec_push, frag_run, frag_end;
   logic step_valid, o2_pieces;
   logic [7:0] refused;
   typedef enum logic [2:0] {I_NONE, I_REQ, I_RSP, I_READS, I_DONE} i_e;
@@ -248,7 +251,8 @@ module urdma_rx_place
   always_comb begin
     case (o2_reg.kind)
       OK_FENCE: hold = atm_busy;
-      OK_ATOMIC: hold = chk_busy && !atm_go;     // its NAK may not overtake an answer
+      // its NAK may not overtake an answer; the read of a FLUSH, no write of an earlier ATOMIC
+      OK_ATOMIC: hold = (chk_busy && !atm_go && !atm_more) || (chk_writes && o2_reg.mpe);
       OK_RSP, OK_FLUSH: hold = 1'b0;
       default: hold = chk_busy;
     endcase
@@ -265,9 +269,11 @@ module urdma_rx_place
   assign frag_end = k_reg == k_last;
 
   // an ATOMIC that may go
-  assign atm_go = !dead && (o2_reg.dup || (pc_valid && pc.piece && frag_valid && frag.ok));
-  assign atm_valid = o2_valid_reg && is_atomic && atm_go && finish_none && !atm_hold && !rst_valid;
-  assign atm = '{qpn: o2_reg.qpn, dup: o2_reg.dup, fetch_add: o2_reg.fetch_add, addr: frag.addr,
+  assign atm_go = !dead && (o2_reg.dup || (pc_valid && pc.piece && pc.last && frag_valid && frag.ok));
+  // the first piece of a FLUSH may be read
+  assign atm_more = !dead && pc_valid && pc.piece && !pc.last && frag_valid && frag.ok;
+  assign atm_valid = o2_valid_reg && is_atomic && atm_go && !hold && finish_none && !atm_hold && !rst_valid;
+  assign atm = '{qpn: o2_reg.qpn, dup: o2_reg.dup, fetch_add: o2_reg.fetch_add, flush: o2_reg.mpe, addr: frag.addr,
       swap_add: o2_reg.arg[127:64], compare: o2_reg.arg[63:0], psn: o2_reg.psn, msn: o2_reg.msn};
 
   // What a refused piece means: to the receiver of a SEND or READ response its own list is wrong, a WRITE, READ or ATOMIC
@@ -480,6 +486,7 @@ module urdma_rx_place
       if (inv_bad) rec_in.op.msn = o2_reg.msn + 24'd1;  // the SEND itself is acknowledged
       else rec_in.op.syndrome = nak_of(status);
       rec_in.op.est = 1'b0;
+      rec_in.op.mpe = 1'b0;
       rec_in.op.err = 1'b1;
       rec_in.op.ev = 8'd0;
       rec_in.op.imm_valid = 1'b0;

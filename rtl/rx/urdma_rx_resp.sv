@@ -20,6 +20,9 @@
 // A READ moves the expected PSN behind its last response. READ responses and ATOMIC acknowledges pass through, for their
 // place in order; the decision on them is requester completion's.
 //
+// FLUSH and ATOMIC WRITE (annex A19) are answered like a READ of 0 bytes: an ATOMIC WRITE when it is placed, a FLUSH by the
+// ATOMIC unit. A FLUSH of 0 bytes, and what comes again, is only answered.
+//
 // A packet of UC or UD is decided on by urdma_rx_unrel. Placement may refuse the key of a WRITE of UC, and the QP goes on: a WQE
 // that was meant for its immediate is taken back, and what has begun to use WQEs behind it meanwhile is lost with it, as
 // an unreliable service may do; `gen` tells it from what comes later.
@@ -166,7 +169,7 @@ module urdma_rx_resp
       s2_st_reg <= rd;
       if (s1_src_reg == S_ITEM) begin
         s2_in_reg <= s1_in_reg;
-        s2_npk_reg <= (s1_rlen == '0) ? 24'd1 : 24'((s1_rsum >> 7) >> s1_in_reg.mtu);
+        s2_npk_reg <= (s1_rlen == '0 || s1_in_reg.bth.flush) ? 24'd1 : 24'((s1_rsum >> 7) >> s1_in_reg.mtu);
       end
       if (s1_src_reg == S_KICK) s2_kick_reg <= s1_kick_reg;
       if (s1_src_reg == S_QPC) s2_done_reg <= done_idx;
@@ -192,6 +195,8 @@ module urdma_rx_resp
   logic push, flush_push;
   op_t op, op_base, u_op;
   fetch_t fe;
+  logic [1:0] feth_plt, feth_sel;
+  logic whole, flushes;
   logic is_dup, bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, posted, srq, srq_dead, use_wqe, c_dup, c_seq, c_noqp, drop, alive, u_en, u_seq, xrc, x_missing, x_other, x_open;
   drop_why_e u_why;
   logic [12:0] mtu;
@@ -226,15 +231,28 @@ module urdma_rx_resp
       if (left[31] && left[30:0] != '0) bad_len = 1'b1;
     end else if (!h.send) begin
       bad_len = s2_in_reg.len != '0 || (h.read && left[31:30] != '0 && left != 32'h4000_0000);
+      if (h.awrite) bad_len = s2_in_reg.len != 13'd8 || left != 32'd8;
+      if (h.flush) bad_len = s2_in_reg.len != '0 || (left[31] && left[30:0] != '0 && !whole);
     end else if (s2_st_reg.moff[31] && !h.first) begin
       bad_len = 1'b1;
     end
   end
   assign bad_req = bad_len || !(h.send || h.write || h.read || h.atomic)
       || ((h.read || h.atomic) && s2_in_reg.max_dest_rd_atomic == '0)
-      || (h.atomic && wr_va[2:0] != 3'd0);
-  assign no_right = (h.write && !s2_in_reg.acc[0]) || (h.read && !s2_in_reg.acc[1])
-      || (h.atomic && !s2_in_reg.acc[2]);
+      || ((h.atomic || h.awrite) && wr_va[2:0] != 3'd0) || (h.flush && (feth_sel[1] || feth_plt == '0));
+  // no region has the right to be made persistent (docs/hardware-interface.md, section 13)
+  always_comb begin
+    no_right = h.atomic && !s2_in_reg.acc[2];
+    if (h.write || h.awrite) no_right = !s2_in_reg.acc[0];
+    else if (h.flush) no_right = !s2_in_reg.acc[3] || feth_plt[1];
+    else if (h.read) no_right = !s2_in_reg.acc[1];
+  end
+  // FETH (annex A19): PLT in bits 3:0, of which 1:0 are used, SEL in 5:4
+  assign feth_plt = s2_in_reg.ext[153:152];
+  assign feth_sel = s2_in_reg.ext[157:156];
+  assign whole = h.flush && feth_sel[0];
+  // only a FLUSH of something has more to do than to be answered
+  assign flushes = h.flush && (whole || left != '0) && !is_dup;
   // the message begins to use a WQE; has one in use
   assign need_wqe = h.write ? h.imm : (h.send && h.first);
   assign has_wqe = s2_st_reg.in_msg && !s2_st_reg.write;
@@ -261,6 +279,7 @@ module urdma_rx_resp
     fe.rq = srq ? got.cfg.ring : s2_in_reg.rq;
     fe.key = wr_key;
     fe.va = wr_va;
+    fe.whole = whole;
 
     op_base = '0;
     op_base.kind = OK_NONE;
@@ -282,6 +301,8 @@ module urdma_rx_resp
     else op_base.imm = (h.write && h.first) ? s2_in_reg.ext[159:128] : s2_in_reg.ext[31:0];
     op_base.fetch_add = h.fetch_add;
     op_base.arg = h.atomic ? {be64(s2_in_reg.ext[159:96]), be64(s2_in_reg.ext[223:160])} : {wr_va, aeth_key, left};
+    // the answer has no bytes
+    if (h.awrite || (h.flush && !flushes)) op_base.arg[31:0] = '0;
     op_base.se = s2_in_reg.se;
     op_base.mlen = mlen;
     op_base.wqe = srq ? got.index : s2_st_reg.ci;
@@ -493,9 +514,11 @@ module urdma_rx_resp
               wd.est = 1'b1;
               op.est = !s2_st_reg.est && s2_in_reg.state == 4'(URDMA_QPS_RTR);
               if (h.read || h.atomic) begin
-                op.kind = h.read ? OK_READ : OK_ATOMIC;
-                op.ack = h.read;
-                op.msn = s2_st_reg.msn + 24'd1;
+                op.kind = h.awrite ? OK_WRITE : (h.read && !flushes) ? OK_READ : OK_ATOMIC;
+                op.mpe = h.awrite || flushes;
+                op.ack = h.read && !flushes;
+                op.last = h.awrite;
+                if (!h.awrite) op.msn = s2_st_reg.msn + 24'd1;
                 wd.msn = s2_st_reg.msn + 24'd1;
                 wd.epsn = s2_st_reg.epsn + (h.read ? s2_npk_reg : 24'd1);
               end else begin

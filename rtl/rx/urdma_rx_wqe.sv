@@ -19,7 +19,7 @@
 //
 // A READ request is one piece as well, of which nothing is written: placement wants to know if it is allowed before anything
 // behind it is done (IBA volume 1, 9.7.4.1). One of more than 4 KB gives two, for its first and its last byte. A repeated one
-// needs none; tx checks all that it reads, when it reads it.
+// needs none; tx checks all that it reads, when it reads it. A FLUSH gives two of one byte each: its first and its last.
 //
 // The list of a READ's WQE has to end where its data end: behind the last response the walk passes over the SGEs of length 0.
 //
@@ -99,6 +99,8 @@ module urdma_rx_wqe
     logic            inv;
     logic            atomic;
     logic            read;         // a READ request, whose length is moff
+    logic            flush;        // a FLUSH, likewise
+    logic            whole;        // of all that the key opens
     logic [31:0]     key;
     logic [63:0]     va;
   } walk_t;
@@ -158,13 +160,14 @@ module urdma_rx_wqe
   assign mr1_req_valid = in_valid && go && fetch && !reuse && lines_room;
   assign in_slot = in_wqe & 16'((17'd1 << in_fetch.rq.log_entries) - 17'd1);
   assign mr1_req = '{
-    ring: 1'b1, pt: in_fetch.rq.pt, key: '0, pd: '0, qpn: in.qpn, acc: '0,
+    ring: 1'b1, pt: in_fetch.rq.pt, key: '0, pd: '0, qpn: in.qpn, acc: '0, whole: 1'b0,
     va: 64'(in_slot) << in_fetch.rq.log_stride, len: 13'd1 << in_fetch.rq.log_stride
   };
   assign walk_in = '{
-    moff: (in.kind == OK_READ) ? in.arg[31:0] : in_moff, len: direct && in.kind == OK_ATOMIC ? 13'd8 : in.len, pd: in_fetch.pd, qpn: in.qpn,
+    moff: (in.kind inside {OK_READ, OK_ATOMIC}) ? in.arg[31:0] : in_moff, len: in.kind == OK_ATOMIC ? 13'd8 : in.len, pd: in_fetch.pd, qpn: in.qpn,
     stride: in_lines, reuse: reuse, keep: !in_op.last, sq: is_rsp, direct: direct, data: data, inv: in.inv,
-    atomic: in.kind == OK_ATOMIC, read: in.kind == OK_READ, key: in_fetch.key, va: in_fetch.va
+    atomic: in.kind == OK_ATOMIC && !in.mpe, read: in.kind == OK_READ, flush: in.kind == OK_ATOMIC && in.mpe,
+    whole: in_fetch.whole, key: in_fetch.key, va: in_fetch.va
   };
 
   urdma_fifo #(.WIDTH($bits(op_t)), .DEPTH(OPS)) u_op (
@@ -270,7 +273,7 @@ module urdma_rx_wqe
   assign head_bad = head_num > {2'd0, walk.stride, 2'd0} - (walk.sq ? 8'd2 : 8'd1);
   assign w_go = walk_valid && !barrier_reg;
   assign w_ring = walk.data && !walk.direct;
-  assign rd_long = walk.read && walk.moff > 32'd4096;
+  assign rd_long = (walk.read && walk.moff > 32'd4096) || (walk.flush && !walk.whole && walk.moff > 32'd1);
   // the packet is the last response of a READ: its list must end too
   assign ends = walk.sq && !walk.keep;
 
@@ -375,13 +378,14 @@ module urdma_rx_wqe
     mr0_in.qpn = walk.qpn;
     if (walk.direct) begin
       mr0_in.key = walk.key;
-      mr0_in.acc = walk.atomic ? 5'd1 << URDMA_ACC_REMOTE_ATOMIC_LSB
-          : walk.read ? 5'd1 << URDMA_ACC_REMOTE_READ_LSB : 5'd1 << URDMA_ACC_REMOTE_WRITE_LSB;
+      mr0_in.acc = walk.atomic ? ACC_W'(1) << URDMA_ACC_REMOTE_ATOMIC_LSB : walk.flush ? ACC_W'(1) << URDMA_ACC_FLUSH_GLOBAL_LSB
+          : walk.read ? ACC_W'(1) << URDMA_ACC_REMOTE_READ_LSB : ACC_W'(1) << URDMA_ACC_REMOTE_WRITE_LSB;
+      mr0_in.whole = walk.flush && walk.whole;
       mr0_in.va = rd_last_reg ? walk.va + 64'(walk.moff) - 64'd1 : walk.va;
-      mr0_in.len = !walk.read ? walk.len : rd_long ? 13'd1 : walk.moff[12:0];
+      mr0_in.len = (rd_long || walk.flush) ? 13'd1 : walk.read ? walk.moff[12:0] : walk.len;
     end else begin
       mr0_in.key = sge[URDMA_SGE1_LKEY_LSB+:32];
-      mr0_in.acc = 5'd1 << URDMA_ACC_LOCAL_WRITE_LSB;
+      mr0_in.acc = ACC_W'(1) << URDMA_ACC_LOCAL_WRITE_LSB;
       mr0_in.va = sge[63:0] + 64'(skip_reg);
       mr0_in.len = part;
     end

@@ -175,6 +175,7 @@ package urdma_tx_pkg;
   typedef struct packed {
     logic [7:0]  op;
     logic        read;            // what op is, decoded once
+    logic        mpe;             // with read: FLUSH, ATOMIC WRITE (annex A19), which are READs of 0 bytes here
     logic        atomic;
     logic        local_op;
     logic        write;

@@ -96,7 +96,7 @@ module urdma_tx_read
     mr_req.key = p.key;
     mr_req.pd = p.pd;
     mr_req.qpn = p.qpn;
-    if (p.remote) mr_req.acc = 5'(1 << URDMA_ACC_REMOTE_READ_LSB);
+    if (p.remote) mr_req.acc = ACC_W'(1 << URDMA_ACC_REMOTE_READ_LSB);
     mr_req.va = p.va;
     mr_req.len = p.len;
   end

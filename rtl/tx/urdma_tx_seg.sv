@@ -243,9 +243,10 @@ module urdma_tx_seg
             se: d[URDMA_SQE0_SOLICITED_LSB], inl: d[URDMA_SQE0_INLINE_LSB], fence: d[URDMA_SQE0_FENCE_LSB],
             num_sge: d[URDMA_SQE0_INLINE_LSB] ? 8'd0 : d[URDMA_SQE0_NUM_SGE_LSB+:8], imm: d[URDMA_SQE1_IMM_LSB+:32],
             raddr: d[URDMA_SQE2_RADDR_LSB+:64], rkey: d[URDMA_SQE3_RKEY_LSB+:32], len: d[URDMA_SQE3_LENGTH_LSB+:32], default: '0};
-    dec.read = (dec.op == 8'(URDMA_WR_READ));
+    dec.mpe = (dec.op == 8'(URDMA_WR_FLUSH)) || (dec.op == 8'(URDMA_WR_ATOMIC_WRITE));
+    dec.read = (dec.op == 8'(URDMA_WR_READ)) || dec.mpe;
     dec.atomic = (dec.op == 8'(URDMA_WR_ATOMIC_CS)) || (dec.op == 8'(URDMA_WR_ATOMIC_FA));
-    dec.local_op = (dec.op >= 8'(URDMA_WR_LOCAL_INV));
+    dec.local_op = (dec.op >= 8'(URDMA_WR_LOCAL_INV)) && !dec.mpe;
     dec.write = (dec.op == 8'(URDMA_WR_WRITE)) || (dec.op == 8'(URDMA_WR_WRITE_IMM));
     dec.imm_op = (dec.op == 8'(URDMA_WR_SEND_IMM)) || (dec.op == 8'(URDMA_WR_WRITE_IMM));
     dec.inv_op = (dec.op == 8'(URDMA_WR_SEND_INV));
@@ -493,7 +494,7 @@ module urdma_tx_seg
       lop.op.lkey = m_reg.imm;
       lop.op.va = m_reg.raddr;
       lop.op.len = blk_reg[URDMA_SQE4_MR_LENGTH_LSB+:64];
-      lop.op.acc = blk_reg[URDMA_SQE6_MR_ACCESS_LSB+:5];
+      lop.op.acc = blk_reg[URDMA_SQE6_MR_ACCESS_LSB+:ACC_W];
       lop.op.pt = '{addr: blk_reg[URDMA_SQE5_MR_ADDR_LSB+:64], levels: blk_reg[URDMA_SQE6_MR_LEVELS_LSB+:2],
                     page_shift: blk_reg[URDMA_SQE6_MR_PAGE_SHIFT_LSB+:6]};
     end
@@ -538,6 +539,19 @@ module urdma_tx_seg
         pd.opcode = BTH_READ_REQ;
         pd.ext[127:0] = reth;
         pd.ext_len = 6'd16;
+        // what the NIC sends as payload of an ATOMIC WRITE is a header here: it fits, and needs no packet buffer
+        if (m.mpe) begin
+          if (m_reg.op == 8'(URDMA_WR_FLUSH)) begin
+            pd.opcode = BTH_FLUSH;
+            pd.ext[159:0] = {be32(blk_reg[URDMA_SQE4_FLUSH_LENGTH_LSB+:32]), reth[95:0],
+                             be32({26'd0, blk_reg[URDMA_SQE1_FLUSH_LEVEL_LSB+:2], blk_reg[URDMA_SQE1_FLUSH_TYPE_LSB+:4]})};
+            pd.ext_len = 6'd20;
+          end else begin
+            pd.opcode = BTH_ATOMIC_WRITE;
+            pd.ext[191:0] = {blk_reg[URDMA_SQE6_WRITE_VALUE_LSB+:64], be32(32'd8), reth[95:0]};
+            pd.ext_len = 6'd24;
+          end
+        end
       end else if (m.atomic) begin
         // FETCH_ADD has its operand where the swap stands, and compares nothing
         pd.opcode = (m_reg.op == 8'(URDMA_WR_ATOMIC_CS)) ? BTH_CMP_SWAP : BTH_FETCH_ADD;

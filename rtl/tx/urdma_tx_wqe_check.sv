@@ -30,15 +30,17 @@ module urdma_tx_wqe_check
   assign ud = (xport == XP_UD);
 
   // SEND with invalidate, READ and ATOMIC are for RC and XRC; a datagram is a SEND
-  assign bad_op = (m.op > 8'(URDMA_WR_BIND_MW)) || (is_unrel(xport) && (m.read || m.atomic || m.inv_op)) ||
+  assign bad_op = (m.op > 8'(URDMA_WR_ATOMIC_WRITE)) || (is_unrel(xport) && (m.read || m.atomic || m.inv_op)) ||
                   (ud && (m.write || (log_stride == 4'd6)));
 
   assign room = (10'd1 << log_stride) - (ud ? 10'(URDMA_SQE_UD_DATA_OFFSET) : 10'(URDMA_SQE_DATA_OFFSET));
   // an ATOMIC has its operands where a second SGE would be
   assign bad_shape = (m.inl && (m.len > 32'(room))) || ({m.num_sge, 4'd0} > 12'(room)) ||
-                     ((m.read || m.atomic) && (m.inl || (max_rd == '0))) || (m.atomic && (m.num_sge > 8'd1));
+                     ((m.read || m.atomic) && (m.inl || (max_rd == '0))) || (m.atomic && (m.num_sge > 8'd1)) ||
+                     (m.mpe && (m.num_sge != '0));
 
   assign bad_len = (m.len > 32'h4000_0000) || (ud && (m.len > 32'(mtu))) ||
+                   (m.mpe && (m.len != '0)) ||
                    (m.atomic && ((m.len != 32'd8) || (m.num_sge == '0) || (sge_len != 32'd8)));
 
   always_comb begin

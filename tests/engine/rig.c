@@ -134,11 +134,11 @@ static void start_side(struct rig *rig, unsigned int n)
 	side->buffer = urdma_embedded_alloc(rig->host, config->buffer);
 	rig_check(rig, side->buffer ? 0 : -1, "allocate buffer");
 	rig_check(rig,
-		  urdma_eh_create_mr(side->eh, 1, 0x5a, RIG_PD,
-				     URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_WRITE |
-					     URDMA_ACC_REMOTE_READ | URDMA_ACC_REMOTE_ATOMIC,
-				     side->buffer, config->buffer, (uintptr_t)side->buffer,
-				     &side->mr),
+		  urdma_eh_create_mr(
+			  side->eh, 1, 0x5a, RIG_PD,
+			  URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_WRITE | URDMA_ACC_REMOTE_READ |
+				  URDMA_ACC_REMOTE_ATOMIC | URDMA_ACC_FLUSH_GLOBAL,
+			  side->buffer, config->buffer, (uintptr_t)side->buffer, &side->mr),
 		  "create MR");
 	side->qp = calloc(config->qps, sizeof(*side->qp));
 	side->srq = calloc(config->srqs + 1, sizeof(*side->srq));

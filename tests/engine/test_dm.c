@@ -23,7 +23,7 @@
 
 #define ALL_ACCESS                                                                \
 	(URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_WRITE | URDMA_ACC_REMOTE_READ | \
-	 URDMA_ACC_REMOTE_ATOMIC)
+	 URDMA_ACC_REMOTE_ATOMIC | URDMA_ACC_FLUSH_GLOBAL)
 
 static struct rig rig;
 static bool running;
@@ -202,13 +202,18 @@ static void message(unsigned int opcode, struct mem *local, struct mem *remote, 
 	struct urdma_eh_sge sge = { mem_addr(local, l_off), len, mem_key(local) };
 	struct urdma_eh_sge rsge = { mem_addr(remote, r_off), len, mem_key(remote) };
 	bool recv = opcode == URDMA_WR_SEND || opcode == URDMA_WR_WRITE_IMM;
+	bool mpe = opcode == URDMA_WR_FLUSH || opcode == URDMA_WR_ATOMIC_WRITE;
 	struct urdma_eh_send wr = { .opcode = opcode,
 				    .signaled = true,
 				    .raddr = mem_addr(remote, r_off),
 				    .rkey = mem_key(remote),
 				    .swap_add = 0x1122334455667788,
+				    .write_value = UINT64_C(0x8877665544332211) * (r_off + 1),
+				    .flush_type = URDMA_FLUSH_GLOBAL,
+				    .flush_level = len % 2 ? URDMA_FLUSH_RANGE : URDMA_FLUSH_MR,
+				    .flush_length = len,
 				    .sge = &sge,
-				    .n_sge = 1 };
+				    .n_sge = !mpe };
 	uint64_t old;
 	char what[96];
 
@@ -227,6 +232,9 @@ static void message(unsigned int opcode, struct mem *local, struct mem *remote, 
 		memcpy(&old, remote->image + r_off, 8);
 		old += wr.swap_add;
 		memcpy(remote->image + r_off, &old, 8);
+	} else if (mpe) {
+		if (opcode == URDMA_WR_ATOMIC_WRITE)
+			memcpy(remote->image + r_off, &wr.write_value, 8);
 	} else {
 		memcpy(remote->image + r_off, local->image + l_off, len);
 	}
@@ -236,8 +244,10 @@ static void message(unsigned int opcode, struct mem *local, struct mem *remote, 
 
 static void messages(void **state)
 {
-	static const unsigned int opcode[] = { URDMA_WR_SEND, URDMA_WR_WRITE, URDMA_WR_WRITE_IMM,
-					       URDMA_WR_READ, URDMA_WR_ATOMIC_FA };
+	static const unsigned int opcode[] = { URDMA_WR_SEND,	     URDMA_WR_WRITE,
+					       URDMA_WR_WRITE_IMM,   URDMA_WR_READ,
+					       URDMA_WR_ATOMIC_FA,   URDMA_WR_FLUSH,
+					       URDMA_WR_ATOMIC_WRITE };
 	static const uint32_t len[] = { 1, 7, 63, 64, 65, 300, 1023, 2049 };
 	/* not at the start of a page, and to the end */
 	static const uint64_t at[] = { 0x3008, 0x20000 - SPAN };
@@ -260,7 +270,11 @@ static void messages(void **state)
 				for (unsigned int i = 0; i < 4; i++)
 					mem_fill(&mem[i], 1000 * o + 10 * kind + i);
 				for (unsigned int i = 0; i < COUNT(len); i++) {
-					uint32_t n = opcode[o] == URDMA_WR_ATOMIC_FA ? 8 : len[i];
+					uint32_t n =
+						opcode[o] == URDMA_WR_ATOMIC_FA ||
+								opcode[o] == URDMA_WR_ATOMIC_WRITE
+							? 8
+							: len[i];
 
 					message(opcode[o], local, remote, 256 + 17 * i, 8 * (i + 3),
 						n);

@@ -241,7 +241,7 @@ static const struct pattern patterns[] = {
 	{ "answer doubled", ATOMIC, true, FIRST, "dup", NULL, NONE, NONE, NONE },
 	{ "answer comes again late", ATOMIC, true, FIRST, "dup,ns=50000", NULL, NONE, NONE, NONE },
 	{ "answer behind the next", ATOMIC, true, FIRST, "reorder", NULL, NONE, NONE, OPEN },
-	{ "answer changed", ATOMIC, true, FIRST, "corrupt,byte=62", NULL, NONE, LATE, AGAIN },
+	{ "answer changed", ATOMIC, true, FIRST, "corrupt,byte=56", NULL, NONE, LATE, AGAIN },
 	{ "first response lost", READ, true, FIRST, "drop", NULL, NONE, NONE, ONCE },
 	{ "middle response lost", READ, true, MIDDLE, "drop", NULL, NONE, NONE, ONCE },
 	{ "last response lost", READ, true, LAST, "drop", NULL, NONE, LATE, AGAIN },
@@ -265,7 +265,9 @@ static const struct pattern patterns[] = {
 
 static unsigned int class_of(unsigned int opcode)
 {
-	return opcode == URDMA_WR_READ ? READ : work_is_atomic(opcode) ? ATOMIC : STREAM;
+	if (work_is_atomic(opcode) || work_is_mpe(opcode))
+		return ATOMIC;
+	return opcode == URDMA_WR_READ ? READ : STREAM;
 }
 
 struct one_case {
@@ -288,7 +290,7 @@ static void one_fault(void **state)
 	const struct one_case *c = *state;
 	const struct pattern *p = c->pattern;
 	unsigned int messages = c->alone ? 2 : 3, side = p->answer;
-	bool atomic = work_is_atomic(c->opcode);
+	bool atomic = class_of(c->opcode) == ATOMIC;
 	uint32_t first, last, hits;
 	bool last_packet = class_of(c->opcode) != STREAM || p->where >= LAST;
 	uint64_t before;
@@ -826,10 +828,11 @@ static void add(const char *name, CMUnitTestFunction fn, void *state, int argc, 
 
 int main(int argc, char **argv)
 {
-	static const unsigned int opcode[] = { URDMA_WR_SEND,	  URDMA_WR_SEND_IMM,
-					       URDMA_WR_WRITE,	  URDMA_WR_WRITE_IMM,
-					       URDMA_WR_READ,	  URDMA_WR_ATOMIC_CS,
-					       URDMA_WR_ATOMIC_FA };
+	static const unsigned int opcode[] = { URDMA_WR_SEND,	     URDMA_WR_SEND_IMM,
+					       URDMA_WR_WRITE,	     URDMA_WR_WRITE_IMM,
+					       URDMA_WR_READ,	     URDMA_WR_ATOMIC_CS,
+					       URDMA_WR_ATOMIC_FA,   URDMA_WR_FLUSH,
+					       URDMA_WR_ATOMIC_WRITE };
 	static struct one_case one[COUNT(opcode) * COUNT(patterns) * 2];
 	struct one_case *c = one;
 	int ret;

@@ -117,9 +117,10 @@ static const struct pattern patterns[] = {
 	  .other = { "drop,p=1", "dup,p=1", "reorder,p=1", "corrupt,p=1", "delay,ns=5000,p=1" } },
 };
 
-static const unsigned int opcodes[] = { URDMA_WR_SEND,	    URDMA_WR_SEND_IMM,	URDMA_WR_SEND_INV,
-					URDMA_WR_WRITE,	    URDMA_WR_WRITE_IMM, URDMA_WR_READ,
-					URDMA_WR_ATOMIC_CS, URDMA_WR_ATOMIC_FA };
+static const unsigned int opcodes[] = { URDMA_WR_SEND,	      URDMA_WR_SEND_IMM,  URDMA_WR_SEND_INV,
+					URDMA_WR_WRITE,	      URDMA_WR_WRITE_IMM, URDMA_WR_READ,
+					URDMA_WR_ATOMIC_CS,   URDMA_WR_ATOMIC_FA, URDMA_WR_FLUSH,
+					URDMA_WR_ATOMIC_WRITE };
 
 #define SIZES 23u
 
@@ -248,7 +249,8 @@ static void harm(struct matrix *x, const struct work *w)
 	x->psn[w->pair] += psns;
 	if (!p->fault)
 		return;
-	if (p->answer && w->opcode != URDMA_WR_READ && !work_is_atomic(w->opcode))
+	if (p->answer && w->opcode != URDMA_WR_READ && !work_is_atomic(w->opcode) &&
+	    !work_is_mpe(w->opcode))
 		from = n - 1; /* its ACK, if it has one for itself */
 	else if (!p->answer && w->opcode == URDMA_WR_READ)
 		n = 1;

@@ -68,11 +68,11 @@ static uint32_t oldest(const struct flow *f)
 
 static void put(struct mix *s, unsigned int side, unsigned int pair)
 {
-	static const unsigned int opcode[] = { URDMA_WR_SEND,	   URDMA_WR_SEND_IMM,
-					       URDMA_WR_WRITE,	   URDMA_WR_WRITE,
-					       URDMA_WR_WRITE_IMM, URDMA_WR_READ,
-					       URDMA_WR_READ,	   URDMA_WR_ATOMIC_CS,
-					       URDMA_WR_ATOMIC_FA };
+	static const unsigned int opcode[] = {
+		URDMA_WR_SEND,	    URDMA_WR_SEND_IMM, URDMA_WR_WRITE,	     URDMA_WR_WRITE,
+		URDMA_WR_WRITE_IMM, URDMA_WR_READ,     URDMA_WR_READ,	     URDMA_WR_ATOMIC_CS,
+		URDMA_WR_ATOMIC_FA, URDMA_WR_FLUSH,    URDMA_WR_ATOMIC_WRITE
+	};
 	struct flow *f = &s->flow[side][pair];
 	struct work *w = &f->w[f->posted % WINDOW];
 	bool last = f->posted + 1 == f->total;

@@ -224,11 +224,14 @@ static void put(struct opcodes *o, const struct item *it, unsigned int opcode, u
 		roce_put(k.ext, NO_KEY, 4);
 	} else if (r && opc_is_response(r->kind)) {
 		roce_put(k.ext, 0x1f000001, 4);
-	} else if (r && (r->kind == OPC_READ || r->kind == OPC_ATOMIC || r->ext >= 16)) {
+	} else if (r && r->ext >= 16) {
+		uint8_t *reth = k.ext + (r->kind == OPC_FLUSH ? 4 : 0);
+
+		roce_put(k.ext, URDMA_FLUSH_GLOBAL, 4);
 		/* an ATOMIC swaps or adds 0 */
-		roce_put(k.ext, (uintptr_t)slot(o, it->qp), 8);
-		roce_put(k.ext + 8, o->rig.side[1].mr.key, 4);
-		roce_put(k.ext + 12, r->kind == OPC_ATOMIC ? 0 : total, 4);
+		roce_put(reth, (uintptr_t)slot(o, it->qp), 8);
+		roce_put(reth + 8, o->rig.side[1].mr.key, 4);
+		roce_put(reth + 12, r->kind == OPC_ATOMIC ? 0 : total, 4);
 	}
 	packet_build(&k, &f);
 	if (f.len < 60) {
@@ -293,6 +296,8 @@ static void send(struct opcodes *o, struct item *it)
 	it->psn &= 0xffffff;
 	if (write)
 		total = opc_message(r, mtu, len);
+	if (r && r->kind == OPC_ATOMIC_WRITE)
+		total = 8;
 	put(o, it, it->opcode, it->psn, it->shape, total, data, !is_response(it));
 	if (it->verdict != OPC_TAKEN)
 		return;
@@ -356,7 +361,9 @@ static void judge(struct opcodes *o, const struct item *it)
 	expect(it, "ACKs of this PSN", SENT(TRACE_ACK, psn),
 	       taken && (r->kind == OPC_SEND || r->kind == OPC_WRITE));
 	expect(it, "READ responses", SENT(TRACE_RESPONSE, -1),
-	       taken && r->kind == OPC_READ ? 3 : 0);
+	       !taken		     ? 0
+	       : r->kind == OPC_READ ? 3
+				     : r->kind == OPC_FLUSH || r->kind == OPC_ATOMIC_WRITE);
 	expect(it, "ATOMIC acknowledges", SENT(TRACE_ATOMIC_ACK, -1),
 	       taken && r->kind == OPC_ATOMIC);
 	if (refused)

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "judge.h"
+#include "trace.h"
 #include "work.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -236,7 +237,7 @@ static void granted(unsigned int opcode, uint64_t raddr, uint32_t rkey, uint32_t
 
 #define ALL_ACCESS                                                                \
 	(URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_WRITE | URDMA_ACC_REMOTE_READ | \
-	 URDMA_ACC_REMOTE_ATOMIC)
+	 URDMA_ACC_REMOTE_ATOMIC | URDMA_ACC_FLUSH_GLOBAL)
 
 static void reg(struct urdma_eh_mr *mr, uint8_t variant, unsigned int access, void *p, size_t len,
 		uint64_t va, int levels)
@@ -856,6 +857,218 @@ static void order(void **state)
 	stop();
 }
 
+/*
+ * The answer of a FLUSH comes when what its QP has done before is in memory; that of what went
+ * before comes earlier. A DMA write takes longer here than an answer takes to the wire.
+ */
+static void flush_is_visible(void **state)
+{
+	static const struct {
+		const char *name;
+		unsigned int opcode, level;
+		bool flush;
+	} t[] = {
+		{ "WRITE alone", URDMA_WR_WRITE, 0, false },
+		{ "ATOMIC WRITE alone", URDMA_WR_ATOMIC_WRITE, 0, false },
+		{ "FLUSH of a WRITE", URDMA_WR_WRITE, URDMA_FLUSH_RANGE, true },
+		{ "FLUSH of a region after a WRITE", URDMA_WR_WRITE, URDMA_FLUSH_MR, true },
+		{ "FLUSH of an ATOMIC WRITE", URDMA_WR_ATOMIC_WRITE, URDMA_FLUSH_RANGE, true },
+		{ "FLUSH of an ATOMIC", URDMA_WR_ATOMIC_FA, URDMA_FLUSH_MR, true },
+	};
+	struct rig_config config;
+	struct trace trace;
+
+	(void)state;
+	rig_defaults(&config);
+	config.cosim.pcie.latency_ns = 8000;
+	rig_start(&rig, &config);
+	trace_start(&trace, &rig);
+	for (unsigned int i = 0; i < COUNT(t); i++) {
+		struct rig_side *a = &rig.side[0], *b = &rig.side[1];
+		uint64_t *word = (uint64_t *)(void *)(b->buffer + 4096);
+		struct urdma_eh_sge sge = { (uintptr_t)a->buffer, 8, a->mr.key };
+		struct urdma_eh_send wr = { .opcode = t[i].opcode,
+					    .raddr = (uintptr_t)word,
+					    .rkey = b->mr.key,
+					    .write_value = 1,
+					    .swap_add = 1,
+					    .sge = &sge,
+					    .n_sge = t[i].opcode != URDMA_WR_ATOMIC_WRITE };
+		struct urdma_eh_send flush = { .opcode = URDMA_WR_FLUSH,
+					       .flush_type = URDMA_FLUSH_GLOBAL,
+					       .flush_level = t[i].level,
+					       .flush_length = 8,
+					       .raddr = (uintptr_t)word,
+					       .rkey = b->mr.key };
+		const struct trace_packet *answer = NULL;
+		unsigned int requests = 0;
+		uint32_t psn = 0;
+		size_t k = 0;
+
+		memset(a->buffer, 1, 8);
+		*word = 0;
+		wr.signaled = !t[i].flush;
+		flush.signaled = true;
+		assert_int_equal(urdma_eh_put_send(&a->qp[0], &wr), 0);
+		if (t[i].flush)
+			assert_int_equal(urdma_eh_put_send(&a->qp[0], &flush), 0);
+		urdma_eh_ring_sq(&a->qp[0]);
+		while (!answer) {
+			rig_check(&rig,
+				  urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + 16),
+				  t[i].name);
+			for (; k < trace.n && !answer; k++) {
+				const struct trace_packet *p = &trace.packet[k];
+
+				if (p->out && p->side == 0) {
+					psn = p->psn;
+					requests++;
+				} else if (p->out && requests == 1u + t[i].flush && p->psn == psn) {
+					answer = p;
+				}
+			}
+		}
+		if (t[i].flush != (*word != 0))
+			fail_msg("%s: %svisible when it is answered", t[i].name,
+				 *word ? "" : "not ");
+		assert_int_equal(answer->len, 0);
+		assert_int_equal(send_status(0, 0), URDMA_WC_SUCCESS);
+		trace_forget(&trace);
+	}
+	trace_stop(&trace);
+	trace_free(&trace);
+	rig_stop(&rig);
+}
+
+/* FLUSHes and ATOMIC WRITEs that the peer refuses; each ends the QPs. */
+static void mpe_refused(void **state)
+{
+	const unsigned int no_flush = ALL_ACCESS & ~(unsigned int)URDMA_ACC_FLUSH_GLOBAL;
+	const unsigned int read_only = URDMA_ACC_REMOTE_READ | URDMA_ACC_FLUSH_GLOBAL;
+	struct urdma_eh_mr mr[2];
+	struct rig_side *a, *b;
+
+	(void)state;
+	start(1, NULL);
+	a = &rig.side[0];
+	b = &rig.side[1];
+	for (unsigned int i = 0; i < 2; i++)
+		rig_check(&rig,
+			  urdma_eh_create_mr(b->eh, 100 + i, 7, RIG_PD, i ? read_only : no_flush,
+					     b->buffer, 4096, 0x10000, &mr[i]),
+			  "MR");
+	for (unsigned int i = 0;; i++) {
+		struct urdma_eh_send wr = { .opcode = URDMA_WR_FLUSH,
+					    .signaled = true,
+					    .flush_type = URDMA_FLUSH_GLOBAL,
+					    .flush_length = 64,
+					    .raddr = 0x10000,
+					    .rkey = mr[1].key };
+		unsigned int want = URDMA_WC_REM_ACCESS_ERR, status;
+
+		switch (i) {
+		case 0:
+			wr.rkey = mr[0].key;
+			break;
+		case 1:
+			wr.rkey = mr[0].key;
+			wr.flush_level = URDMA_FLUSH_MR;
+			break;
+		case 2:
+			wr.raddr = 0x10000 + 4096 - 63;
+			break;
+		case 3:
+			wr.flush_type = URDMA_FLUSH_PERSISTENT;
+			break;
+		case 4:
+			wr.flush_type |= URDMA_FLUSH_PERSISTENT;
+			wr.flush_level = URDMA_FLUSH_MR;
+			break;
+		case 5:
+			wr.flush_type = 0;
+			want = URDMA_WC_REM_INV_REQ_ERR;
+			break;
+		case 6:
+			wr.flush_level = 2;
+			want = URDMA_WC_REM_INV_REQ_ERR;
+			break;
+		case 7:
+			wr.opcode = URDMA_WR_ATOMIC_WRITE;
+			break;
+		case 8:
+			wr.opcode = URDMA_WR_ATOMIC_WRITE;
+			wr.rkey = mr[0].key;
+			wr.raddr = 0x10004;
+			want = URDMA_WC_REM_INV_REQ_ERR;
+			break;
+		default: /* address and length of the whole region do not matter; an empty range */
+			wr.flush_level = URDMA_FLUSH_MR;
+			wr.raddr = 0;
+			wr.flush_length = UINT32_MAX;
+			assert_int_equal(urdma_eh_post_send(&a->qp[0], &wr), 0);
+			assert_int_equal(send_status(0, 0), URDMA_WC_SUCCESS);
+			wr.flush_level = URDMA_FLUSH_RANGE;
+			wr.flush_length = 0;
+			assert_int_equal(urdma_eh_post_send(&a->qp[0], &wr), 0);
+			assert_int_equal(send_status(0, 0), URDMA_WC_SUCCESS);
+			for (unsigned int k = 0; k < 2; k++)
+				rig_check(&rig, urdma_eh_destroy_mr(&mr[k]), "MR");
+			stop();
+			return;
+		}
+		assert_int_equal(urdma_eh_post_send(&a->qp[0], &wr), 0);
+		status = send_status(0, 0);
+		if (status != want)
+			fail_msg("case %u: status %u", i, status);
+		settle();
+		assert_int_equal(rig_qp_state(&b->qp[0]), URDMA_QPS_ERR);
+		reconnect(0, 3);
+	}
+}
+
+/* A window with the right to FLUSH, to a region without it, and the other way round. */
+static void flush_by_window(void **state)
+{
+	struct rig_side *a, *b;
+	struct urdma_eh_mr mr, mw;
+
+	(void)state;
+	start(1, NULL);
+	a = &rig.side[0];
+	b = &rig.side[1];
+	rig_check(&rig,
+		  urdma_eh_create_mr(b->eh, 100, 7, RIG_PD,
+				     URDMA_ACC_LOCAL_WRITE | URDMA_ACC_MW_BIND, b->buffer, 8192,
+				     0x10000, &mr),
+		  "MR");
+	rig_check(&rig, urdma_eh_create_mr_kind(b->eh, 101, 7, RIG_PD, URDMA_MRK_WINDOW, &mw),
+		  "window");
+	for (unsigned int right = 0; right < 2; right++) {
+		struct urdma_eh_send wr = { .opcode = URDMA_WR_FLUSH,
+					    .signaled = true,
+					    .flush_type = URDMA_FLUSH_GLOBAL,
+					    .flush_level =
+						    right ? URDMA_FLUSH_MR : URDMA_FLUSH_RANGE,
+					    .flush_length = 64,
+					    .raddr = 0x10100 };
+
+		bind(&mw, 8 + right,
+		     right ? URDMA_ACC_FLUSH_GLOBAL : (unsigned int)URDMA_ACC_REMOTE_READ, &mr,
+		     0x10100, 64, URDMA_WC_SUCCESS);
+		wr.rkey = mw.key;
+		assert_int_equal(urdma_eh_post_send(&a->qp[0], &wr), 0);
+		assert_int_equal(send_status(0, 0),
+				 right ? URDMA_WC_SUCCESS : URDMA_WC_REM_ACCESS_ERR);
+		settle();
+		if (!right)
+			reconnect(0, 3);
+	}
+	local_inv(mw.key, URDMA_WC_SUCCESS);
+	rig_check(&rig, urdma_eh_destroy_mr(&mw), "window");
+	rig_check(&rig, urdma_eh_destroy_mr(&mr), "MR");
+	stop();
+}
+
 /* Never more READs and atomics outstanding than agreed: the wire checker counts them. */
 static void rd_atomic(void **state)
 {
@@ -875,6 +1088,8 @@ static void rd_atomic(void **state)
 		for (unsigned int i = 0; i < 120; i++)
 			w[i] = (struct work){ .opcode = i % 5 == 4   ? URDMA_WR_WRITE
 							: i % 7 == 3 ? URDMA_WR_ATOMIC_FA
+							: i % 7 == 4 ? URDMA_WR_FLUSH
+							: i % 7 == 5 ? URDMA_WR_ATOMIC_WRITE
 								     : URDMA_WR_READ,
 					      .from = i / 2 % 2,
 					      .pair = i % 2,
@@ -1052,19 +1267,23 @@ static void communication_established(void **state)
 
 int main(void)
 {
-	static unsigned int opcode[] = { URDMA_WR_SEND, URDMA_WR_SEND_IMM, URDMA_WR_WRITE,
-					 URDMA_WR_WRITE_IMM, URDMA_WR_READ };
+	static unsigned int opcode[] = { URDMA_WR_SEND,	     URDMA_WR_SEND_IMM, URDMA_WR_WRITE,
+					 URDMA_WR_WRITE_IMM, URDMA_WR_READ,	URDMA_WR_FLUSH };
 	const struct CMUnitTest tests[] = {
 		{ "SEND of each size", sizes, NULL, NULL, &opcode[0] },
 		{ "SEND_IMM of each size", sizes, NULL, NULL, &opcode[1] },
 		{ "WRITE of each size", sizes, NULL, NULL, &opcode[2] },
 		{ "WRITE_IMM of each size", sizes, NULL, NULL, &opcode[3] },
 		{ "READ of each size", sizes, NULL, NULL, &opcode[4] },
+		{ "FLUSH of each size", sizes, NULL, NULL, &opcode[5] },
 		cmocka_unit_test(atomics),
 		cmocka_unit_test(counter),
 		cmocka_unit_test(inline_data),
 		cmocka_unit_test(fence),
 		cmocka_unit_test(order),
+		cmocka_unit_test(flush_is_visible),
+		cmocka_unit_test(mpe_refused),
+		cmocka_unit_test(flush_by_window),
 		cmocka_unit_test(rd_atomic),
 		cmocka_unit_test(no_rd_atomic),
 		cmocka_unit_test(fast_registration),

@@ -117,6 +117,11 @@ static bool is_atomic(unsigned int opcode)
 	return opcode == URDMA_WR_ATOMIC_FA || opcode == URDMA_WR_ATOMIC_CS;
 }
 
+static bool is_mpe(unsigned int opcode)
+{
+	return opcode == URDMA_WR_FLUSH || opcode == URDMA_WR_ATOMIC_WRITE;
+}
+
 static bool takes_recv(unsigned int opcode)
 {
 	return opcode <= URDMA_WR_SEND_INV || opcode == URDMA_WR_WRITE_IMM;
@@ -273,11 +278,11 @@ static void make_side(unsigned int n)
 
 	rig_check(&rig, urdma_eh_alloc_pd(side->eh, OTHER_PD), "allocate PD");
 	rig_check(&rig,
-		  urdma_eh_create_mr(side->eh, 2, 0x33, OTHER_PD,
-				     URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_WRITE |
-					     URDMA_ACC_REMOTE_READ | URDMA_ACC_REMOTE_ATOMIC,
-				     side->buffer, rig.config.buffer, (uintptr_t)side->buffer,
-				     &other_mr[n]),
+		  urdma_eh_create_mr(
+			  side->eh, 2, 0x33, OTHER_PD,
+			  URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_WRITE | URDMA_ACC_REMOTE_READ |
+				  URDMA_ACC_REMOTE_ATOMIC | URDMA_ACC_FLUSH_GLOBAL,
+			  side->buffer, rig.config.buffer, (uintptr_t)side->buffer, &other_mr[n]),
 		  "create MR");
 	rig_check(&rig,
 		  urdma_eh_create_cq(side->eh, OTHER_CQ, rig.config.log_cqe, 1, RIG_DB_PAGE,
@@ -762,8 +767,10 @@ static void post(unsigned int q, unsigned int opcode, uint32_t srqn, uint32_t rk
 				    .key = rkey,
 				    .imm = 0x1234,
 				    .swap_add = 1,
+				    .flush_type = URDMA_FLUSH_GLOBAL,
+				    .flush_length = len,
 				    .sge = &sge,
-				    .n_sge = 1 };
+				    .n_sge = !is_mpe(opcode) };
 
 	assert_int_equal(urdma_eh_post_send(&rig.side[n].qp[q], &wr), 0);
 }
@@ -868,9 +875,11 @@ static void nothing_touched(unsigned int n, unsigned int q)
 /* A request whose SRQ is not there: NAK 0x61, event, ERR; no other QP notices. */
 static void refused(unsigned int q, uint32_t srqn, const char *what)
 {
-	static const uint8_t ops[] = { URDMA_WR_SEND,	  URDMA_WR_SEND_IMM,  URDMA_WR_SEND_INV,
-				       URDMA_WR_WRITE,	  URDMA_WR_WRITE_IMM, URDMA_WR_READ,
-				       URDMA_WR_ATOMIC_FA };
+	static const uint8_t ops[] = {
+		URDMA_WR_SEND,	    URDMA_WR_SEND_IMM,	URDMA_WR_SEND_INV,
+		URDMA_WR_WRITE,	    URDMA_WR_WRITE_IMM, URDMA_WR_READ,
+		URDMA_WR_ATOMIC_FA, URDMA_WR_FLUSH,	URDMA_WR_ATOMIC_WRITE
+	};
 	unsigned int from = sender(q), to = !from;
 
 	print_message("  %s\n", what);
@@ -937,8 +946,10 @@ static void test_refused(void **state)
 /* Keys of each kind of request are those of the SRQ's PD, whatever the domain is. */
 static void test_pd(void **state)
 {
-	static const uint8_t ops[] = { URDMA_WR_WRITE, URDMA_WR_WRITE_IMM, URDMA_WR_READ,
-				       URDMA_WR_ATOMIC_FA };
+	static const uint8_t ops[] = {
+		URDMA_WR_WRITE,	    URDMA_WR_WRITE_IMM, URDMA_WR_READ,
+		URDMA_WR_ATOMIC_FA, URDMA_WR_FLUSH,	URDMA_WR_ATOMIC_WRITE
+	};
 	unsigned int q = 0;
 	struct urdma_eh_cqe cqe;
 

@@ -28,12 +28,14 @@ enum {
 	OP_FETCH_ADD = 0x14,
 	OP_SEND_LAST_INV = 0x16,
 	OP_SEND_ONLY_INV = 0x17,
+	OP_FLUSH = 0x1c,
+	OP_ATOMIC_WRITE = 0x1d,
 };
 
 static bool has_reth(uint8_t op)
 {
 	return op == OP_WRITE_FIRST || op == OP_WRITE_ONLY || op == OP_WRITE_ONLY_IMM ||
-	       op == OP_READ_REQUEST;
+	       op == OP_READ_REQUEST || op == OP_FLUSH || op == OP_ATOMIC_WRITE;
 }
 
 static bool is_atomic(uint8_t op)
@@ -62,6 +64,8 @@ static bool decode(struct trace_packet *p, const uint8_t *frame, const struct ro
 	p->qpn = roce_be(bth + 5, 3);
 	p->ack_req = bth[8] >> 7;
 	p->psn = roce_be(bth + 9, 3);
+	if (p->opcode == OP_FLUSH)
+		at += 4; /* FETH */
 	need = 16 * has_reth(p->opcode) + 28 * is_atomic(p->opcode) + 4 * has_aeth(p->opcode) +
 	       8 * (p->opcode == OP_ATOMIC_ACK) + 4 * has_imm(p->opcode) + (ptrdiff_t)roce->pad;
 	if (end - at < need)

@@ -16,9 +16,10 @@
 
 const char *work_name(unsigned int opcode)
 {
-	static const char *const name[] = { "SEND",	 "SEND_IMM", "SEND_INV",  "WRITE",
-					    "WRITE_IMM", "READ",     "ATOMIC_CS", "ATOMIC_FA",
-					    "LOCAL_INV", "REG_MR",   "BIND_MW" };
+	static const char *const name[] = { "SEND",	   "SEND_IMM", "SEND_INV",  "WRITE",
+					    "WRITE_IMM",   "READ",     "ATOMIC_CS", "ATOMIC_FA",
+					    "LOCAL_INV",   "REG_MR",   "BIND_MW",   "FLUSH",
+					    "ATOMIC_WRITE" };
 
 	return opcode < sizeof(name) / sizeof(name[0]) ? name[opcode] : "?";
 }
@@ -31,6 +32,11 @@ bool work_takes_recv(unsigned int opcode)
 bool work_is_atomic(unsigned int opcode)
 {
 	return opcode == URDMA_WR_ATOMIC_CS || opcode == URDMA_WR_ATOMIC_FA;
+}
+
+bool work_is_mpe(unsigned int opcode)
+{
+	return opcode == URDMA_WR_FLUSH || opcode == URDMA_WR_ATOMIC_WRITE;
 }
 
 static bool is_send(unsigned int opcode)
@@ -52,7 +58,8 @@ uint32_t work_psns(unsigned int opcode, uint32_t len, unsigned int mtu)
 {
 	uint32_t bytes = 128u << mtu;
 
-	return work_is_atomic(opcode) || !len ? 1 : (len + bytes - 1) / bytes;
+	return work_is_atomic(opcode) || work_is_mpe(opcode) || !len ? 1
+								     : (len + bytes - 1) / bytes;
 }
 
 size_t work_slot(uint32_t len)
@@ -126,6 +133,22 @@ static void lay_out_atomic(struct work *w, uint8_t *const slot[2])
 	memcpy(w->image[0] + WORK_GUARD + w->odd, &before, 8);
 }
 
+/* FLUSH of a range of len bytes, or of the region; ATOMIC WRITE. Neither has data of the requester.
+ */
+static void lay_out_mpe(struct work *w, uint8_t *const slot[2], struct urdma_eh_send *wr)
+{
+	size_t at = WORK_GUARD + (w->odd & ~7u);
+
+	w->n_sge[0] = 0;
+	wr->raddr = (uintptr_t)slot[1] + at;
+	wr->flush_type = URDMA_FLUSH_GLOBAL;
+	wr->flush_level = w->seed % 4 ? URDMA_FLUSH_RANGE : URDMA_FLUSH_MR;
+	wr->flush_length = w->len;
+	wr->write_value = word(w, 1);
+	if (w->opcode == URDMA_WR_ATOMIC_WRITE)
+		memcpy(w->image[1] + at, &wr->write_value, 8);
+}
+
 void work_put_recv(struct rig *rig, struct work *w)
 {
 	struct urdma_eh_qp *qp = &rig->side[!w->from].qp[w->pair];
@@ -147,7 +170,7 @@ void work_put(struct rig *rig, struct work *w)
 	bool read = w->opcode == URDMA_WR_READ;
 	uint8_t *data = NULL;
 
-	if (work_is_atomic(w->opcode))
+	if (work_is_atomic(w->opcode) || w->opcode == URDMA_WR_ATOMIC_WRITE)
 		w->len = 8;
 	w->slot = work_slot(w->len);
 	assert_true(w->at + w->slot <= rig->config.buffer);
@@ -159,7 +182,9 @@ void work_put(struct rig *rig, struct work *w)
 		memset(w->image[i], (int)FILL, w->slot);
 		w->n_sge[i] = lay_out(w, &side[i]->mr, slot[i], list ? w->pieces : 1, w->sge[i]);
 	}
-	if (work_is_atomic(w->opcode)) {
+	if (work_is_mpe(w->opcode)) {
+		lay_out_mpe(w, slot, &wr);
+	} else if (work_is_atomic(w->opcode)) {
 		lay_out_atomic(w, slot);
 		wr.raddr = (uintptr_t)slot[1] + WORK_GUARD + (w->odd & ~7u);
 	} else {

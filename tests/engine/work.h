@@ -16,7 +16,7 @@
 
 struct work {
 	/* The caller's. */
-	unsigned int opcode; /* URDMA_WR_*, SEND to ATOMIC */
+	unsigned int opcode; /* URDMA_WR_*, SEND to ATOMIC, FLUSH, ATOMIC_WRITE */
 	unsigned int from, pair;
 	size_t at; /* of the slot, in both regions */
 	uint32_t len;
@@ -40,6 +40,8 @@ struct work {
 const char *work_name(unsigned int opcode);
 bool work_takes_recv(unsigned int opcode);
 bool work_is_atomic(unsigned int opcode);
+/* FLUSH, ATOMIC WRITE: answered by a READ response of 0 bytes; len of a FLUSH: of its range */
+bool work_is_mpe(unsigned int opcode);
 /* PSNs that it takes, and bytes of a slot that is long enough for it. */
 uint32_t work_psns(unsigned int opcode, uint32_t len, unsigned int mtu);
 size_t work_slot(uint32_t len);

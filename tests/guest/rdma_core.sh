@@ -34,9 +34,6 @@ may_skip=(
 	"test_mr\.test_dmabuf_.*: 'Device /dev/dri"
 	# on-demand paging
 	"test_odp\..*: 'ODP is not"
-	# FLUSH, ATOMIC WRITE
-	"test_qpex\.test_qp_ex_rc_flush.*: 'Create custom mr"
-	"test_qpex\.test_qp_ex_rc_atomic_write: 'Extended QP"
 	# resizing an SRQ, tag matching
 	"test_srq\.test_resize_srq: 'SRQ resize is not"
 	"test_tag_matching\..*: 'Extended CQ"

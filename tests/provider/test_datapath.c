@@ -89,10 +89,11 @@ static int open_with(uint64_t features)
 	return 0;
 }
 
-#define ALL_FEATURES                                                              \
-	(URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE | URDMA_RF_FEAT_RC_READ | \
-	 URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B |  \
-	 URDMA_RF_FEAT_MW_1 | URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD)
+#define ALL_FEATURES                                                                      \
+	(URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE | URDMA_RF_FEAT_RC_READ |         \
+	 URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B |          \
+	 URDMA_RF_FEAT_MW_1 | URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD | URDMA_RF_FEAT_FLUSH | \
+	 URDMA_RF_FEAT_ATOMIC_WRITE)
 
 static int setup(void **state)
 {
@@ -469,6 +470,104 @@ static void inline_data(void **state)
 	assert_int_equal(post_ex(&atomic), EINVAL);
 }
 
+/* There is no work request for these: only the extended verbs post them. */
+static int post_flush(size_t len, uint8_t type, uint8_t level)
+{
+	ibv_wr_start(qpx);
+	qpx->wr_id = 5;
+	qpx->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE;
+	ibv_wr_flush(qpx, RKEY, RADDR, len, type, level);
+	return ibv_wr_complete(qpx);
+}
+
+static int post_atomic_write(const void *value)
+{
+	ibv_wr_start(qpx);
+	qpx->wr_id = 6;
+	qpx->wr_flags = 0;
+	ibv_wr_atomic_write(qpx, RKEY, RADDR, value);
+	return ibv_wr_complete(qpx);
+}
+
+static void flush_and_atomic_write(void **state)
+{
+	static const uint8_t value[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	static const struct {
+		size_t len;
+		uint8_t type, level;
+		uint64_t imm;
+	} t[] = {
+		{ 4096, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE, 0x01 },
+		{ 0, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR, 0x11 },
+		{ UINT32_MAX, IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR, 0x12 },
+		{ 1, IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE, 0x03 },
+	};
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		uint64_t words[] = { W0(11, 5 << 8), t[i].imm, RADDR, W3(RKEY, 0), t[i].len };
+
+		memset((void *)fake_urdma_sqe(next_sqe), 0xee, sizeof(words));
+		assert_int_equal(post_flush(t[i].len, t[i].type, t[i].level), 0);
+		assert_memory_equal(fake_urdma_sqe(next_sqe), words, sizeof(words));
+		expect_doorbell(URDMA_DB_SQ, qp->qp_num, 0, (uint16_t)(next_sqe + 1));
+		complete_send(next_sqe++);
+		expect_poll(cq, 5);
+	}
+	for (int i = 0; i < 2; i++) {
+		const uint64_t words[] = { W0(12, 0), 0, RADDR, W3(RKEY, 0) };
+
+		memset((void *)fake_urdma_sqe(next_sqe), 0xee, 64);
+		assert_int_equal(post_atomic_write(value), 0);
+		assert_memory_equal(fake_urdma_sqe(next_sqe), words, sizeof(words));
+		assert_memory_equal(&fake_urdma_sqe(next_sqe)[6], value, sizeof(value));
+		complete_send(next_sqe++);
+		expect_poll(cq, 6);
+	}
+	/* what the WQE has no place for */
+	silence();
+	assert_int_equal(post_flush((size_t)UINT32_MAX + 1, IBV_FLUSH_GLOBAL, 0), EINVAL);
+	assert_int_equal(post_flush(1, 4, 0), EINVAL);
+	assert_int_equal(post_flush(1, IBV_FLUSH_GLOBAL, 2), EINVAL);
+	expect_silence(URDMA_DB_SQ);
+}
+
+/* A QP may be made for each only if the NIC can do it. */
+static void flush_and_atomic_write_without_the_features(void **state)
+{
+	static const uint64_t features[] = { URDMA_RF_FEAT_FLUSH, URDMA_RF_FEAT_ATOMIC_WRITE };
+	static const uint64_t ops[] = { IBV_QP_EX_WITH_FLUSH, IBV_QP_EX_WITH_ATOMIC_WRITE };
+	const uint64_t value = 0;
+
+	for (int missing = 0; missing < 2; missing++) {
+		teardown(NULL);
+		open_with(ALL_FEATURES & ~features[missing]);
+		for (int i = 0; i < 2; i++) {
+			struct ibv_qp_init_attr_ex attr = {
+				.send_cq = cq,
+				.recv_cq = recv_cq,
+				.cap = { SQ_DEPTH, RQ_DEPTH, SGES, SGES, INLINE },
+				.qp_type = IBV_QPT_RC,
+				.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+				.pd = pd,
+				.send_ops_flags = ops[i],
+			};
+			struct ibv_qp *made;
+
+			errno = 0;
+			made = fake_ops->create_qp_ex(ctx, &attr);
+			if (i == missing) {
+				assert_null(made);
+				assert_int_equal(errno, EOPNOTSUPP);
+			} else {
+				assert_non_null(made);
+				assert_int_equal(fake_ops->destroy_qp(made), 0);
+			}
+		}
+		assert_int_equal(post_flush(8, IBV_FLUSH_GLOBAL, 0), missing ? 0 : EOPNOTSUPP);
+		assert_int_equal(post_atomic_write(&value), missing ? EOPNOTSUPP : 0);
+	}
+}
+
 static void binding_takes_the_windows_index(void **state)
 {
 	struct ibv_mr *mr = fake_ops->reg_mr(pd, &one_sge, 4096, 0, IBV_ACCESS_MW_BIND);
@@ -489,6 +588,10 @@ static void binding_takes_the_windows_index(void **state)
 		.length = 512,
 		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
 	};
+	expect_wqe(&wr, words, 8);
+	/* The right to FLUSH has another place. */
+	wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_FLUSH_GLOBAL;
+	words[6] |= URDMA_ACC_FLUSH_GLOBAL;
 	expect_wqe(&wr, words, 8);
 	/* The key that is A's anyway. */
 	wr.bind_mw.rkey = ibv_inc_rkey(a->rkey);
@@ -900,6 +1003,8 @@ static void opcode_of_a_completion(void **state)
 		{ 7, false, IBV_WC_FETCH_ADD },
 		{ 8, false, IBV_WC_LOCAL_INV },
 		{ 10, false, IBV_WC_BIND_MW },
+		{ 11, false, IBV_WC_FLUSH },
+		{ 12, false, IBV_WC_ATOMIC_WRITE },
 		{ 0, true, IBV_WC_RECV },
 		{ 1, true, IBV_WC_RECV },
 		{ 2, true, IBV_WC_RECV },
@@ -1260,6 +1365,8 @@ int main(void)
 		TEST(lists_of_elements),
 		TEST(bad_lists_of_elements),
 		TEST(inline_data),
+		TEST(flush_and_atomic_write),
+		TEST(flush_and_atomic_write_without_the_features),
 		TEST(binding_takes_the_windows_index),
 		TEST(binding_of_type_1),
 		TEST(bad_bindings),

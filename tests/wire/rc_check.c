@@ -54,6 +54,8 @@ enum {
 	FETCH_ADD,
 	SEND_LAST_INV = 0x16,
 	SEND_ONLY_INV = 0x17,
+	FLUSH = 0x1c, /* annex A19 */
+	ATOMIC_WRITE = 0x1d,
 };
 
 /* What an opcode is made of. */
@@ -69,6 +71,8 @@ enum {
 	IS_READ_RSP = 256,
 	HAS_PAYLOAD = 512,
 	KNOWN = 1024,
+	IS_READ = 2048, /* READ responses answer it; but for a READ: one of 0 bytes */
+	HAS_FETH = 4096,
 };
 
 static const uint16_t kinds[] = {
@@ -85,7 +89,7 @@ static const uint16_t kinds[] = {
 	[WRITE_ONLY] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_WRITE | IS_FIRST | IS_LAST | HAS_RETH,
 	[WRITE_ONLY_IMM] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_WRITE | IS_FIRST | IS_LAST |
 			   HAS_RETH | HAS_IMM,
-	[READ_REQUEST] = KNOWN | IS_REQUEST | IS_FIRST | IS_LAST | HAS_RETH,
+	[READ_REQUEST] = KNOWN | IS_REQUEST | IS_FIRST | IS_LAST | HAS_RETH | IS_READ,
 	[READ_FIRST] = KNOWN | IS_READ_RSP | HAS_PAYLOAD | IS_FIRST | HAS_AETH,
 	[READ_MIDDLE] = KNOWN | IS_READ_RSP | HAS_PAYLOAD,
 	[READ_LAST] = KNOWN | IS_READ_RSP | HAS_PAYLOAD | IS_LAST | HAS_AETH,
@@ -96,6 +100,8 @@ static const uint16_t kinds[] = {
 	[FETCH_ADD] = KNOWN | IS_REQUEST | IS_ATOMIC | IS_FIRST | IS_LAST,
 	[SEND_LAST_INV] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_LAST | HAS_IMM,
 	[SEND_ONLY_INV] = KNOWN | IS_REQUEST | HAS_PAYLOAD | IS_FIRST | IS_LAST | HAS_IMM,
+	[FLUSH] = KNOWN | IS_REQUEST | IS_FIRST | IS_LAST | HAS_RETH | IS_READ | HAS_FETH,
+	[ATOMIC_WRITE] = KNOWN | IS_REQUEST | IS_FIRST | IS_LAST | HAS_RETH | IS_READ,
 };
 
 /* 9.7.5.2.8, table 45: RNR timer codes in 10 us */
@@ -114,6 +120,7 @@ struct packet {
 	uint32_t msn;
 	uint32_t digest; /* of everything behind the BTH; see rc_check_config.rewritten */
 	uint32_t srqn;	 /* XRCETH */
+	uint32_t feth;
 	uint8_t op, syndrome, xrceth_resv;
 	bool xrc, out, ackreq;
 };
@@ -384,7 +391,7 @@ static bool advance(struct requester *r, uint32_t to, uint64_t ns)
 	while (roce_psn_diff(to, una) > 0) {
 		struct memory *m = recall(&r->h, una);
 
-		if (m && (m->op == READ_REQUEST || m->kind & IS_ATOMIC))
+		if (m && m->kind & (IS_READ | IS_ATOMIC))
 			break;
 		una = psn_add(una, 1);
 	}
@@ -425,7 +432,7 @@ static void response(struct rc_check *c, struct pair *p, const struct packet *k)
 	/* READ response or ATOMIC acknowledge */
 	m = recall(&r->h, k->psn);
 	if (!m || (k->op == ATOMIC_ACK) != !!(m->kind & IS_ATOMIC) ||
-	    (k->op != ATOMIC_ACK && m->op != READ_REQUEST)) {
+	    (k->op != ATOMIC_ACK && !(m->kind & IS_READ))) {
 		r->h.lost = true; /* the peer answers what was not asked */
 		return;
 	}
@@ -603,7 +610,7 @@ static void check_new(struct rc_check *c, struct pair *p, const struct packet *k
 	}
 	r->in_message = parts && !(k->kind & IS_LAST);
 	r->in_write = k->kind & IS_WRITE;
-	if (k->op == READ_REQUEST || k->kind & IS_ATOMIC) {
+	if (k->kind & (IS_READ | IS_ATOMIC)) {
 		if (++r->outstanding > c->config.rd_atomic)
 			violation(c, p, k->ns, "%u READs and ATOMICs are outstanding",
 				  r->outstanding);
@@ -637,6 +644,8 @@ static void request_out(struct rc_check *c, struct pair *p, const struct packet 
 			  k->xrc ? "RC" : "XRC");
 	if (k->xrceth_resv)
 		violation(c, p, k->ns, "reserved bits 0x%02x in an XRCETH", k->xrceth_resv);
+	if (k->feth & ~0x33u)
+		violation(c, p, k->ns, "reserved bits in the FETH 0x%08x", k->feth);
 	r->h.seen = k->ns;
 	if (!r->h.known) {
 		r->h.known = true;
@@ -716,7 +725,7 @@ static void wait_for(struct rc_check *c, struct responder *r, const struct packe
 	*w = (struct waiting){ .psn = k->psn,
 			       .next = k->psn,
 			       .n = k->op == READ_REQUEST ? packets_of(c, k->dma_len) : 1,
-			       .len = k->dma_len,
+			       .len = k->op == READ_REQUEST ? k->dma_len : 0,
 			       .atomic = k->kind & IS_ATOMIC,
 			       .again = again };
 }
@@ -788,7 +797,7 @@ static void request_in(struct rc_check *c, struct pair *p, const struct packet *
 
 		c->counts.rx_duplicate++;
 		r->duplicate_ns = k->ns;
-		if (m && (k->op == READ_REQUEST || k->kind & IS_ATOMIC) &&
+		if (m && k->kind & (IS_READ | IS_ATOMIC) &&
 		    roce_psn_diff(
 			    psn_add(k->psn, k->op == READ_REQUEST ? packets_of(c, k->dma_len) : 1),
 			    r->h.next) <= 0)
@@ -811,7 +820,7 @@ static void request_in(struct rc_check *c, struct pair *p, const struct packet *
 	if (k->kind & IS_LAST)
 		r->msn = (r->msn + 1) & PSN_MASK;
 	remember(c, &r->h, k, r->msn);
-	if (k->op == READ_REQUEST || k->kind & IS_ATOMIC)
+	if (k->kind & (IS_READ | IS_ATOMIC))
 		wait_for(c, r, k, false);
 }
 
@@ -950,6 +959,13 @@ static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 		}
 		wait_drop(r, i);
 	} else {
+		struct memory *m = recall(&r->h, k->psn);
+
+		if (m && m->op == ATOMIC_WRITE && (m->va % 8 || m->dma_len != 8))
+			violation(c, p, k->ns,
+				  "ATOMIC WRITE of PSN 0x%06x, of %u bytes at an address %u behind "
+				  "a multiple of 8, is executed",
+				  k->psn, m->dma_len, (unsigned int)(m->va % 8));
 		index = (uint32_t)roce_psn_diff(k->psn, w->psn);
 		rest = w->len - index * c->config.mtu;
 		if (!!(k->kind & IS_FIRST) != (index == 0) ||
@@ -1116,6 +1132,13 @@ static bool decode(const struct rc_check *c, struct packet *k, const uint8_t *f,
 		at += 4;
 		rest -= 4;
 	}
+	if (k->kind & HAS_FETH) {
+		if (rest < 4)
+			return false;
+		k->feth = roce_be(at, 4);
+		at += 4;
+		rest -= 4;
+	}
 	if (k->kind & HAS_RETH) {
 		if (rest < 16)
 			return false;
@@ -1152,6 +1175,8 @@ static bool decode(const struct rc_check *c, struct packet *k, const uint8_t *f,
 	if (c->config.rewritten && k->kind & IS_REQUEST && k->kind & HAS_PAYLOAD &&
 	    !(k->kind & IS_WRITE))
 		k->digest = digest_of(ext, (size_t)(at - ext)) ^ k->len;
+	if (k->op == ATOMIC_WRITE)
+		return k->len == 8 && !roce->pad;
 	if (!(k->kind & HAS_PAYLOAD) && (k->len || roce->pad))
 		return false;
 	return k->len % 4 + roce->pad == (k->len % 4 ? 4 : 0);

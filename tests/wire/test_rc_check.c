@@ -35,6 +35,8 @@ enum {
 	ACK = 0x11,
 	ATOMIC_ACK = 0x12,
 	FETCH_ADD = 0x14,
+	FLUSH = 0x1c,
+	ATOMIC_WRITE = 0x1d,
 };
 
 #define XRC 0xa0 /* of XRC: with an XRCETH */
@@ -134,6 +136,25 @@ static void answer(struct talk *t, bool out, unsigned int op, uint32_t psn, unsi
 static void ack(struct talk *t, bool out, uint32_t psn, uint32_t msn)
 {
 	answer(t, out, ACK, psn, 0x1f, msn, 0);
+}
+
+static void flush_with(struct talk *t, bool out, unsigned int op, uint32_t psn, uint32_t feth)
+{
+	uint8_t ext[20] = { 0 };
+
+	roce_put(ext, feth, 4);
+	roce_put(ext + 16, 5000, 4); /* many packets long, but one PSN */
+	request_with(t, out, op, psn, ext, sizeof(ext), 0);
+}
+
+static void flush(struct talk *t, bool out, unsigned int op, uint32_t psn)
+{
+	flush_with(t, out, op, psn, 0x11);
+}
+
+static void atomic_write(struct talk *t, bool out, unsigned int op, uint32_t psn)
+{
+	reth(t, out, op, psn, 0x1000, 8, 8);
 }
 
 static void atomic_to(struct talk *t, bool out, uint32_t psn, uint64_t va)
@@ -806,6 +827,90 @@ static void rs_answers_when_dead(struct talk *t)
 	ack(t, OUT, 0, 1);
 }
 
+/* ---- FLUSH, ATOMIC WRITE: of RC and of XRC ---- */
+
+static void mpe_talk(struct talk *t, bool out, unsigned int xrc)
+{
+	flush(t, out, xrc | FLUSH, 0);
+	atomic_write(t, out, xrc | ATOMIC_WRITE, 1);
+	request(t, out, xrc | SEND_ONLY, 2, 8);
+	answer(t, !out, xrc | READ_ONLY, 0, 0x1f, 1, 0);
+	answer(t, !out, xrc | READ_ONLY, 1, 0x1f, 2, 0);
+	answer(t, !out, xrc | ACK, 2, 0x1f, 3, 0);
+	/* the answers are lost: both are asked for again */
+	flush(t, out, xrc | FLUSH, 3);
+	atomic_write(t, out, xrc | ATOMIC_WRITE, 4);
+	wait_us(t, 300);
+	flush(t, out, xrc | FLUSH, 3);
+	atomic_write(t, out, xrc | ATOMIC_WRITE, 4);
+	answer(t, !out, xrc | READ_ONLY, 3, 0x1f, 4, 0);
+	if (!out) /* the port has taken them twice */
+		answer(t, !out, xrc | READ_ONLY, 3, 0x1f, 4, 0);
+	answer(t, !out, xrc | READ_ONLY, 4, 0x1f, 5, 0);
+}
+
+static void mpe_rq_clean(struct talk *t)
+{
+	mpe_talk(t, OUT, 0);
+}
+
+static void mpe_rs_clean(struct talk *t)
+{
+	mpe_talk(t, IN, 0);
+}
+
+static void mpe_xrc_rq_clean(struct talk *t)
+{
+	mpe_talk(t, OUT, XRC);
+}
+
+static void mpe_xrc_rs_clean(struct talk *t)
+{
+	mpe_talk(t, IN, XRC);
+}
+
+static void mpe_too_many(struct talk *t)
+{
+	for (uint32_t psn = 0; psn < 5; psn++)
+		flush(t, OUT, FLUSH, psn);
+}
+
+static void mpe_reserved(struct talk *t)
+{
+	flush_with(t, OUT, FLUSH, 0, 0x41);
+}
+
+static void mpe_other_value_again(struct talk *t)
+{
+	atomic_write(t, OUT, ATOMIC_WRITE, 0);
+	wait_us(t, 300);
+	t->other = true;
+	atomic_write(t, OUT, ATOMIC_WRITE, 0);
+}
+
+static void mpe_seven_bytes(struct talk *t)
+{
+	reth(t, OUT, ATOMIC_WRITE, 0, 0x1000, 8, 7);
+}
+
+static void mpe_acknowledged(struct talk *t)
+{
+	flush(t, IN, FLUSH, 0);
+	ack(t, OUT, 0, 1);
+}
+
+static void mpe_answer_with_data(struct talk *t)
+{
+	flush(t, IN, FLUSH, 0);
+	answer(t, OUT, READ_ONLY, 0, 0x1f, 1, 8);
+}
+
+static void mpe_misaligned(struct talk *t)
+{
+	reth(t, IN, ATOMIC_WRITE, 0, 0x1004, 8, 8);
+	answer(t, OUT, READ_ONLY, 0, 0x1f, 1, 0);
+}
+
 /* ---- XRC ---- */
 
 static void xrc_atomic(struct talk *t, bool out, uint32_t psn)
@@ -1082,6 +1187,17 @@ static const struct conversation conversations[] = {
 	CLEAN(rs_rnr),
 	CLEAN(rs_rnr_with_copies),
 	WRONG(rs_answers_when_dead),
+	CLEAN(mpe_rq_clean),
+	CLEAN(mpe_rs_clean),
+	CLEAN(mpe_xrc_rq_clean),
+	CLEAN(mpe_xrc_rs_clean),
+	WRONG(mpe_too_many),
+	WRONG(mpe_reserved),
+	WRONG(mpe_other_value_again),
+	WRONG(mpe_seven_bytes),
+	WRONG(mpe_acknowledged),
+	WRONG(mpe_answer_with_data),
+	WRONG(mpe_misaligned),
 	CLEAN(xrc_rq_clean),
 	CLEAN(xrc_rs_clean),
 	WRONG(xrc_no_xrceth),

@@ -29,7 +29,7 @@ static const uint64_t ring_base = 0x5500001000ull;
 
 struct atomic {
 	unsigned int qpn;
-	bool dup, fetch_add;
+	bool dup, fetch_add, flush;
 	uint64_t addr, swap_add, compare;
 	unsigned int psn, msn;
 };
@@ -41,6 +41,7 @@ struct answer {
 
 struct write {
 	uint64_t addr, value;
+	unsigned int qpn;
 };
 
 struct stored {
@@ -72,7 +73,7 @@ struct bench {
 	unsigned int stall;	      // of 8 cycles in which a ready is 0, about
 	int reset_qpn;
 	bool loose; // resets while under way: effects are not predicted
-	uint64_t taken, answered, written, told, read_count, found, missed;
+	uint64_t taken, answered, written, told, read_count, found, missed, flushed;
 	unsigned int most_reads;
 };
 
@@ -104,6 +105,9 @@ static void accept(struct bench *b, const struct atomic *a)
 		ans.syndrome = SYN_NAK_OP;
 		b->errors.push_back(a->qpn);
 		b->doomed[a->qpn] = true;
+	} else if (answer && a->flush) {
+		ans.kind = RSP_READ;
+		b->flushed++;
 	} else if (answer) {
 		uint64_t old = b->model[a->addr];
 
@@ -112,7 +116,7 @@ static void accept(struct bench *b, const struct atomic *a)
 			uint64_t now = a->fetch_add ? old + a->swap_add : a->swap_add;
 
 			b->model[a->addr] = now;
-			b->writes.push_back({ a->addr, now });
+			b->writes.push_back({ a->addr, now, a->qpn });
 		}
 		kept->push_back({ a->psn, old });
 		if (kept->size() > KEPT)
@@ -173,7 +177,7 @@ static void check_write(struct bench *b)
 {
 	const uint32_t *w = b->dut.wr.m_storage;
 	struct write want, got = { FIELD_GET(w, 0, dma_wr_t, addr),
-				   bits_get(w, FIELD_AT(0, dma_wr_t, data), 64) };
+				   bits_get(w, FIELD_AT(0, dma_wr_t, data), 64), 0 };
 
 	assert_int_equal(FIELD_GET(w, 0, dma_wr_t, len), 8);
 	assert_int_equal(FIELD_GET(w, 0, dma_wr_t, last), 1);
@@ -219,6 +223,7 @@ static void drive(struct bench *b)
 		FIELD_SET(w, 0, atm_t, swap_add, a->swap_add);
 		FIELD_SET(w, 0, atm_t, addr, a->addr);
 		FIELD_SET(w, 0, atm_t, fetch_add, a->fetch_add);
+		FIELD_SET(w, 0, atm_t, flush, a->flush);
 		FIELD_SET(w, 0, atm_t, dup, a->dup);
 		FIELD_SET(w, 0, atm_t, qpn, a->qpn);
 	}
@@ -257,6 +262,16 @@ static void cycle(struct bench *b)
 		if ((must && !d->chk_busy) || (!may && d->chk_busy))
 			fail_msg("cycle %lu: chk_busy of QP %u is %u, %u answers are due", b->now,
 				 q, d->chk_busy, b->owed[q]);
+
+		// with no write to come it may be 1, until that is known; of FLUSHes alone it is
+		// not
+		bool due = false, plain = b->silent[q] || b->doomed[q];
+		for (const struct write &wr : b->writes)
+			due |= wr.qpn == q;
+		for (const struct answer &a : b->answers)
+			plain |= a.qpn == q && a.kind != RSP_READ;
+		if (due ? !d->chk_writes : d->chk_writes && !plain)
+			fail_msg("cycle %lu: chk_writes of QP %u is %u", b->now, q, d->chk_writes);
 	}
 	if (!d->rst && !d->busy) {
 		for (unsigned int &s : b->silent)
@@ -270,6 +285,7 @@ static void cycle(struct bench *b)
 		struct read rd = { addr, 0, b->mem[addr], rnd(b, 2) == 0 };
 
 		assert_int_equal(FIELD_GET(d->rd_req.m_storage, 0, dma_rd_req_t, len), 8);
+		assert_int_equal(addr % 8, 0);
 		rd.due = b->now + b->latency + (b->jitter ? rnd(b, b->jitter) : 0);
 		if (!b->reads.empty() && rd.due <= b->reads.back().due)
 			rd.due = b->reads.back().due + 1;
@@ -395,6 +411,11 @@ static void test_random(void **state)
 				if (bad && rnd(b, bad) == 0)
 					a.addr = bad_memory + 8 * rnd(b, 4);
 				a.dup = rnd(b, 5) == 0;
+				// of any address, also where ATOMICs are under way
+				if (!a.dup && rnd(b, 4) == 0) {
+					a.flush = true;
+					a.addr += rnd(b, 8);
+				}
 				if (a.dup && !b->kept[q].empty()) {
 					size_t n = rnd(b, b->kept[q].size());
 
@@ -423,7 +444,7 @@ static void test_random(void **state)
 		"%lu failures, up to %u reads at once, %lu cycles\n",
 		b->taken, b->answered, b->read_count, b->written, b->found, b->missed, failures,
 		b->most_reads, b->now);
-	assert_true(b->found > 1000 && b->missed > 100 && failures > 50);
+	assert_true(b->found > 1000 && b->missed > 100 && failures > 50 && b->flushed > 10000);
 	assert_int_equal(b->most_reads, IN_FLIGHT);
 	delete b;
 }
@@ -462,6 +483,32 @@ static void test_failure(void **state)
 		cycle(b);
 	}
 	assert_int_equal(b->told, 400);
+	delete b;
+}
+
+// A FLUSH reads, also where an ATOMIC on the same bytes is under way whose result others take; and
+// no ATOMIC takes anything from it.
+static void test_flush_reads(void **state)
+{
+	struct bench *b = start(7);
+
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		uint64_t addr = word(b, i % 3), reads = b->read_count;
+
+		for (int n = 0; n < 4; n++) {
+			struct atomic a = next(b, n % 2, 1);
+
+			a.addr = addr + (n % 2 ? i % 8 : 0);
+			a.flush = n % 2;
+			a.fetch_add = true;
+			b->todo.push_back(a);
+		}
+		b->stall = i % 4;
+		drain(b);
+		// the ATOMICs read once, or twice if the first was done by then
+		assert_in_range(b->read_count - reads, 3, 4);
+	}
 	delete b;
 }
 
@@ -632,9 +679,13 @@ static void test_rate(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random), cmocka_unit_test(test_failure),
-		cmocka_unit_test(test_kept),   cmocka_unit_test(test_reset_under_way),
-		cmocka_unit_test(test_lock),   cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_failure),
+		cmocka_unit_test(test_flush_reads),
+		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_reset_under_way),
+		cmocka_unit_test(test_lock),
+		cmocka_unit_test(test_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,16 @@ extern "C" {
 #include "urdma_pkg.h"
 #include "urdma_rx_pkg.h"
 
-enum { SEND = 0, WRITE = 3, READ = 5, CS = 6, FA = 7, LOCAL_INV = 8 };
+enum {
+	SEND = 0,
+	WRITE = 3,
+	READ = 5,
+	CS = 6,
+	FA = 7,
+	LOCAL_INV = 8,
+	MPE_FLUSH = 11,
+	MPE_WRITE = 12
+};
 enum { RR_FIRST = 0x0d, RR_MIDDLE, RR_LAST, RR_ONLY, ACK_OP, ATOMIC_ACK };
 enum { PROGRESS = AK_PROGRESS, RETRY = AK_RETRY, HOLD = AK_HOLD };
 enum {
@@ -373,9 +382,20 @@ struct model {
 	uint64_t cnt[CNT_N];
 };
 
+static bool is_atomic(unsigned int op)
+{
+	return op == CS || op == FA;
+}
+
+// answered by a READ response of 0 bytes
+static bool is_mpe(unsigned int op)
+{
+	return op == MPE_FLUSH || op == MPE_WRITE;
+}
+
 static bool is_rd(unsigned int op)
 {
-	return op == READ || op == CS || op == FA;
+	return op == READ || is_atomic(op) || is_mpe(op);
 }
 
 static uint64_t rnr_wait(unsigned int code)
@@ -543,7 +563,7 @@ static bool fits(struct bench *b, struct qp *q, const struct ent *e, const struc
 	// an AETH that is not an ACK's; a MIDDLE has none
 	if (it->opcode != RR_MIDDLE && it->syndrome >> 5)
 		return false;
-	if (e->op != READ)
+	if (is_atomic(e->op))
 		return it->opcode == ATOMIC_ACK && last && it->len == 0;
 	if (it->len != (last ? e->len - i * mtu : mtu))
 		return false;
@@ -625,7 +645,7 @@ static void model_item(struct bench *b, struct model *m, struct qp *q, const str
 			want_retry(b, m, q, true, false);
 		} else if (e && fits(b, q, e, it, again)) {
 			rr = { true, it->psn == e->psn, e->wqe, 0 };
-			if (e->op == READ)
+			if (!is_atomic(e->op))
 				rr.off = psn_diff(it->psn, e->first) * (128u << b->cfg[q->n].mtu);
 			if (rr.last) {
 				q->acks++;
@@ -774,16 +794,17 @@ static void check_timers(struct bench *b, struct model *m)
 
 static void next_message(struct bench *b, struct qp *q)
 {
-	static const unsigned int ops[] = { SEND, SEND, WRITE, READ, READ, CS, FA, LOCAL_INV };
+	static const unsigned int ops[] = { SEND, SEND, WRITE,	   READ,      READ,
+					    CS,	  FA,	LOCAL_INV, MPE_FLUSH, MPE_WRITE };
 	unsigned int mtu = 128u << b->cfg[q->n].mtu;
 
-	q->op = ops[rnd(b, 8)];
+	q->op = ops[rnd(b, 10)];
 	if (b->cfg[q->n].unrel && is_rd(q->op))
 		q->op = WRITE;
 	q->len = one_in(b, 4) ? rnd(b, 3) * mtu : rnd(b, 5 * mtu);
 	q->npsn = q->len ? (q->len + mtu - 1) / mtu : 1;
-	if (q->op == CS || q->op == FA) {
-		q->len = 8;
+	if (is_atomic(q->op) || is_mpe(q->op)) {
+		q->len = is_mpe(q->op) ? 0 : 8;
 		q->npsn = 1;
 	}
 	if (q->op == LOCAL_INV)
@@ -926,12 +947,12 @@ static void step_packet(struct bench *b, struct model *m, struct qp *q)
 		if (one_in(b, 8))
 			at += (int)rnd(b, 4) - 1; // lost or repeated
 		it.psn = psn_add(rd->first, at);
-		it.opcode = rd->op != READ ? ATOMIC_ACK
+		it.opcode = is_atomic(rd->op) ? ATOMIC_ACK
 			    : at == n
 				    ? (at == 0 || (q->restart && one_in(b, 2)) ? RR_ONLY : RR_LAST)
 			    : at == 0 || (q->restart && one_in(b, 2)) ? RR_FIRST
 								      : RR_MIDDLE;
-		it.len = rd->op != READ ? 0 : at == n ? rd->len - n * mtu : mtu;
+		it.len = is_atomic(rd->op) ? 0 : at == n ? rd->len - n * mtu : mtu;
 		if (one_in(b, 100))
 			it.opcode = RR_FIRST + rnd(b, 4);
 		if (one_in(b, 100))
@@ -1157,7 +1178,7 @@ static void serve(struct bench *b, struct wire *w, unsigned int n, unsigned int 
 				60);
 		return;
 	}
-	if (k->op != READ) {
+	if (is_atomic(k->op)) {
 		respond(b, w, { IT_PKT, n, ATOMIC_ACK, psn, 0, 0, true }, 60);
 		return;
 	}
@@ -1335,7 +1356,8 @@ static void fail_wire(struct bench *b, const struct wire *w, uint64_t left)
 
 static void run_wire(struct bench *b, unsigned int loss, bool slow, bool kill)
 {
-	static const unsigned int ops[] = { SEND, SEND, WRITE, READ, CS, LOCAL_INV };
+	static const unsigned int ops[] = { SEND, SEND,	     WRITE,	READ,
+					    CS,	  LOCAL_INV, MPE_FLUSH, MPE_WRITE };
 	struct wire *w = new wire{};
 	uint64_t left = 1, limit = b->now + 3000000, begin = b->now;
 
@@ -1355,8 +1377,10 @@ static void run_wire(struct bench *b, unsigned int loss, bool slow, bool kill)
 		b->ctrls.push_back({ C_SQ_PSN, n, psn });
 		p->epsn = psn;
 		for (int i = 0; i < 150; i++) {
-			unsigned int op = ops[rnd(b, 6)], mtu = 128u << b->cfg[n].mtu;
-			unsigned int len = op == CS ? 8 : op == LOCAL_INV ? 0 : rnd(b, 6 * mtu);
+			unsigned int op = ops[rnd(b, 8)], mtu = 128u << b->cfg[n].mtu;
+			unsigned int len = op == CS			   ? 8
+					   : op == LOCAL_INV || is_mpe(op) ? 0
+									   : rnd(b, 6 * mtu);
 			unsigned int np = op == LOCAL_INV ? 0 : len ? (len + mtu - 1) / mtu : 1;
 
 			p->work.push_back({ op, len, psn, np, false, {}, false });

@@ -35,8 +35,16 @@ enum {
 	OPS
 };
 enum { KIND_REGION, KIND_FAST, KIND_WINDOW, KIND_WINDOW_1 };
-enum { LOCAL_WRITE = 1, REMOTE_WRITE = 2, REMOTE_READ = 4, REMOTE_ATOMIC = 8, MW_BIND = 16 };
-enum { REMOTE = REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC };
+enum {
+	LOCAL_WRITE = 1,
+	REMOTE_WRITE = 2,
+	REMOTE_READ = 4,
+	REMOTE_ATOMIC = 8,
+	MW_BIND = 16,
+	FLUSH = 32,
+	ALL_RIGHTS = 63
+};
+enum { REMOTE = REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC | FLUSH };
 
 struct table {
 	uint64_t addr;
@@ -72,6 +80,7 @@ struct request {
 	uint64_t va;
 	unsigned int len;
 	unsigned int qpn;
+	bool whole; // instead of va: the start of the region or window
 };
 
 struct answer {
@@ -172,6 +181,7 @@ static void put_request(uint32_t *w, unsigned int lsb, const struct request *rq)
 {
 	FIELD_SET(w, lsb, mr_req_t, len, rq->len);
 	FIELD_SET(w, lsb, mr_req_t, va, rq->va);
+	FIELD_SET(w, lsb, mr_req_t, whole, rq->whole);
 	FIELD_SET(w, lsb, mr_req_t, acc, rq->acc);
 	FIELD_SET(w, lsb, mr_req_t, qpn, rq->qpn);
 	FIELD_SET(w, lsb, mr_req_t, pd, rq->pd);
@@ -572,7 +582,7 @@ static void make_region(struct bench *b, unsigned int idx)
 	r->valid = rnd(b, 16) != 0;
 	r->variant = rnd(b, 256);
 	r->pd = rnd(b, 3);
-	r->acc = rnd(b, 2) ? 31 : rnd(b, 32);
+	r->acc = rnd(b, 2) ? ALL_RIGHTS : rnd(b, ALL_RIGHTS + 1);
 	r->all = rnd(b, 16) == 0;
 	r->va = (rnd(b, 1ull << 30) << 12) + rnd(b, 1ull << shift);
 	r->len = (pages << shift) - (r->va & ((1ull << shift) - 1));
@@ -604,8 +614,9 @@ static unsigned int check(const struct region *r, const struct request *rq)
 		return MR_BAD_KEY;
 	if (r->pd != rq->pd || (r->kind == KIND_WINDOW && r->qpn != rq->qpn))
 		return MR_BAD_PD;
-	if (!r->all &&
-	    (rq->va < r->va || rq->va - r->va > r->len || r->len - (rq->va - r->va) < rq->len))
+	if (rq->whole ? r->all || r->len < rq->len
+		      : !r->all && (rq->va < r->va || rq->va - r->va > r->len ||
+				    r->len - (rq->va - r->va) < rq->len))
 		return MR_BAD_RANGE;
 	if (rq->acc & ~r->acc)
 		return MR_BAD_ACCESS;
@@ -618,7 +629,7 @@ static void predict(struct bench *b, const struct region *regions, const struct 
 	const struct region *r = &regions[(rq->key >> 8) % REGIONS];
 	const struct table *pt = rq->ring ? &rq->pt : &r->pt;
 	struct answer a = { MR_OK, 0, rq->len, true };
-	uint64_t mask, start, va = rq->va;
+	uint64_t mask, start, va = rq->whole ? r->va : rq->va;
 	unsigned int left = rq->len;
 
 	if (!rq->ring)
@@ -666,7 +677,7 @@ static struct request random_request(struct bench *b)
 
 	rq.len = 1 + rnd(b, rnd(b, 2) ? 64 : 4096);
 	rq.pd = r->pd;
-	rq.acc = rnd(b, 32) & r->acc;
+	rq.acc = rnd(b, ALL_RIGHTS + 1) & r->acc;
 	rq.key = idx << 8 | r->variant;
 	if (rnd(b, 8) == 0 && r->pt.levels && r->valid) {
 		rq.ring = true;
@@ -697,10 +708,15 @@ static struct request random_request(struct bench *b)
 		rq.key |= 1u << (22 + rnd(b, 10));
 		break;
 	case 5:
-		rq.acc = rnd(b, 32);
+		rq.acc = rnd(b, ALL_RIGHTS + 1);
 		break;
 	case 6:
 		rq.va = rnd_next(&b->seed);
+		break;
+	case 7:
+	case 8:
+		rq.va = rnd_next(&b->seed);
+		rq.whole = true;
 		break;
 	}
 	return rq;
@@ -765,9 +781,8 @@ static void test_flush(void **state)
 {
 	struct bench *b = new struct bench;
 	struct request rq = {};
-	struct region region = {
-		true, 7, 1, 31, false, 0x10000, 0x20000, {}, 0, true, 0, 0, 0, 0, 0
-	};
+	struct region region = { true, 7,    1, ALL_RIGHTS, false, 0x10000, 0x20000, {},
+				 0,    true, 0, 0,	    0,	   0,	    0 };
 	struct region *r = &region;
 
 	(void)state;
@@ -825,9 +840,8 @@ static void test_independent(void **state)
 // Region `idx` begins at 0, has this table, and gives every right to the key idx << 8 | 1 and PD 1.
 static void open_region(struct bench *b, unsigned int idx, uint64_t pages, const struct table *pt)
 {
-	struct region region = {
-		true, 1, 1, 31, false, 0, pages << 12, *pt, 0, true, 0, 0, 0, 0, 0
-	};
+	struct region region = { true, 1, 1, ALL_RIGHTS, false, 0, pages << 12, *pt, 0,
+				 true, 0, 0, 0,		 0,	0 };
 
 	write_region(b, idx, &region);
 }
@@ -1126,8 +1140,10 @@ static void probe(struct bench *b, unsigned int n)
 		const struct region *r = &b->region[i];
 		uint32_t key = i << 8 | r->variant;
 
-		for (unsigned int acc = 0; acc < 32; acc = acc ? acc << 1 : 1)
+		for (unsigned int acc = 0; acc <= ALL_RIGHTS; acc = acc ? acc << 1 : 1)
 			b->todo[0].push_back(make_request(key, r->pd, r->qpn, acc, r->va, 1));
+		b->todo[0].push_back(make_request(key, r->pd, r->qpn, FLUSH, 0, 1));
+		b->todo[0].back().whole = true;
 		for (unsigned int acc = 1; acc < 5; acc += 3) {
 			b->todo[1].push_back(make_request(key, r->pd, r->qpn, acc, r->va - 1, 1));
 			b->todo[1].push_back(
@@ -1182,7 +1198,17 @@ enum { VA = 0x7f0000012345, LEN = 0x9000 };
 static void make_cast(struct bench *b)
 {
 	static const unsigned int acc[CAST] = {
-		31, 15, MW_BIND | REMOTE_READ, 31, 31, 0, 31, LOCAL_WRITE, 31, 0, 31,
+		ALL_RIGHTS,
+		ALL_RIGHTS & ~MW_BIND,
+		MW_BIND | REMOTE_READ,
+		ALL_RIGHTS,
+		ALL_RIGHTS,
+		0,
+		ALL_RIGHTS,
+		LOCAL_WRITE,
+		ALL_RIGHTS,
+		0,
+		ALL_RIGHTS,
 	};
 
 	for (unsigned int i = 0; i < NOTHING; i++) {
@@ -1267,7 +1293,7 @@ static void test_refusals(void **state)
 	good = make_op(REG, F_FREE << 8 | 0x77);
 	good.va = VA;
 	good.len = LEN;
-	good.acc = 31;
+	good.acc = ALL_RIGHTS;
 	good.pt = make_table(b, 16, 12, 1, false);
 	for (unsigned int i = 0; i < CAST; i++) {
 		if (i == F_FREE || i == F_PD2)
@@ -1511,7 +1537,7 @@ static void test_qp_end(void **state)
 	(void)state;
 	start(b, 9);
 	op = make_op(CREATE, MR << 8);
-	op.acc = 31;
+	op.acc = ALL_RIGHTS;
 	op.va = VA;
 	op.len = LEN;
 	op.pt = make_table(b, 16, 12, 1, false);
@@ -1684,7 +1710,7 @@ static void test_reg_table(void **state)
 		assert_int_equal(do_op(b, 0, &fast), MRO_OK);
 		// a region that uses the same table all the time brings its lines into the caches
 		same = make_op(CREATE, other);
-		same.acc = 31;
+		same.acc = ALL_RIGHTS;
 		same.va = VA;
 		same.len = 600 << 12;
 		same.pt = pt;
@@ -1779,7 +1805,7 @@ static void test_random_ops(void **state)
 			op.kind = rnd(b, 4);
 			op.pd = rnd(b, 20) ? 1 : 2;
 			op.qpn = rnd(b, 10) ? r->qpn : rnd(b, 4);
-			op.acc = rnd(b, 3) ? 31 : rnd(b, 32);
+			op.acc = rnd(b, 3) ? ALL_RIGHTS : rnd(b, ALL_RIGHTS + 1);
 			op.all = rnd(b, 8) == 0;
 			op.lkey = (p - b->region) << 8 | p->variant;
 			if (op.op == CREATE || op.op == REG) {

@@ -214,7 +214,7 @@ static void good_qp(uint64_t cmd[8], uint32_t pd, uint32_t scq, uint32_t rcq)
 static void good_mr(uint64_t cmd[8], uint32_t pd)
 {
 	memset(cmd, 0, 64);
-	cmd[1] = FIELD(URDMA_CMD_MR1_PD, pd) | FIELD(URDMA_CMD_MR1_ACCESS, 0x3) |
+	cmd[1] = FIELD(URDMA_CMD_MR1_PD, pd) | FIELD(URDMA_CMD_MR1_ACCESS, 0x23) |
 		 FIELD(URDMA_CMD_MR1_VARIANT, 0xa5) | FIELD(URDMA_CMD_MR1_LEVELS, 1) |
 		 FIELD(URDMA_CMD_MR1_PAGE_SHIFT, 12);
 	cmd[2] = 0x7fff12345678;
@@ -407,7 +407,8 @@ static void test_registers(void **state)
 				 URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_ETH |
 				 URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD | URDMA_RF_FEAT_MCAST |
 				 URDMA_RF_FEAT_SRQ | URDMA_RF_FEAT_XRC | URDMA_RF_FEAT_MW_1 |
-				 URDMA_RF_FEAT_DM);
+				 URDMA_RF_FEAT_DM | URDMA_RF_FEAT_FLUSH |
+				 URDMA_RF_FEAT_ATOMIC_WRITE);
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_ETH);
 	assert_int_equal(GET(URDMA_RF_CAP_ETH_QUEUES, v), 8);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_ETH_RING, v), 15);
@@ -529,7 +530,7 @@ static void test_good(void **state)
 	assert_true(b->w->mr[6].valid);
 	assert_int_equal(b->w->mr[6].variant, 0xa5);
 	assert_int_equal(b->w->mr[6].pd, 1);
-	assert_int_equal(b->w->mr[6].acc, 3);
+	assert_int_equal(b->w->mr[6].acc, 0x23);
 	assert_int_equal(b->w->mr[6].va, cmd[2]);
 	assert_int_equal(b->w->mr[6].len, cmd[3]);
 	assert_int_equal(b->w->mr[6].addr, cmd[4]);
@@ -998,7 +999,8 @@ static void other_values(uint64_t cmd[8], uint32_t mask, uint32_t state)
 	cmd[6] = 0x0123012301230123;
 	cmd[7] = FIELD(URDMA_CMD_MOD7_FLOW_LABEL, 0x12345) |
 		 FIELD(URDMA_CMD_MOD7_UDP_SPORT, 0xd00d) | FIELD(URDMA_CMD_MOD7_PKEY, 0x8001) |
-		 FIELD(URDMA_CMD_MOD7_ACCESS, 2) | FIELD(URDMA_CMD_MOD7_PCP, 6);
+		 FIELD(URDMA_CMD_MOD7_ACCESS, 2) | FIELD(URDMA_CMD_MOD7_PCP, 6) |
+		 URDMA_CMD_MOD7_FLUSH_GLOBAL;
 }
 
 /* what other_values() makes of a configuration */
@@ -1056,7 +1058,7 @@ static void changed(struct seen_qp *q, uint32_t mask, uint32_t to)
 	if (mask & A(QKEY))
 		q->qkey = 0x11223344;
 	if (mask & A(ACCESS))
-		q->acc = 2;
+		q->acc = 8 | 2;
 }
 
 /* messages that a transition sends, as owner * QPC_OPS + operation, in a mask */

@@ -84,7 +84,7 @@ static bool chance(struct bench *b, unsigned int percent)
  * ---------------------------------------------------------------------------------- */
 
 /* Neighbouring pages of the process are no neighbours on the bus. */
-static uint64_t bus_of(uint64_t off)
+uint64_t bench_bus(uint64_t off)
 {
 	return HOST_BUS + (off ^ 0x5000);
 }
@@ -133,7 +133,10 @@ static void mr_request(struct bench *b, int c)
 				m = &b->mr[i];
 		assert_true(acc == URDMA_ACC_LOCAL_WRITE || acc == URDMA_ACC_REMOTE_WRITE ||
 			    acc == URDMA_ACC_REMOTE_READ ||
-			    (acc == URDMA_ACC_REMOTE_ATOMIC && len == 8 && !(va & 7)));
+			    (acc == URDMA_ACC_REMOTE_ATOMIC && len == 8 && !(va & 7)) ||
+			    (acc == URDMA_ACC_FLUSH_GLOBAL && len == 1));
+		if (m && b->out.mr[c].whole)
+			va = m->va;
 		assert_in_range(b->out.mr[c].qpn, 5, 12);
 		if (b->fail_pt >= 0 && b->fail_pt-- == 0)
 			r.rsp.status = 5;
@@ -156,7 +159,7 @@ static void mr_request(struct bench *b, int c)
 		n = 4096 - (off & 4095);
 		if (n > len)
 			n = len;
-		r.rsp.addr = bus_of(off);
+		r.rsp.addr = bench_bus(off);
 		r.rsp.len = n;
 		len -= n;
 		off += n;
@@ -175,6 +178,10 @@ static void read_request(struct bench *b, int c)
 	int *fail = c ? &b->fail_atm : &b->fail_rd;
 	bool err = *fail >= 0 && (*fail)-- == 0;
 
+	if (c) {
+		b->atm_addr = addr;
+		b->atm_writes = b->n_writes;
+	}
 	assert_in_range(len, 1, 4096);
 	for (unsigned int i = 0; i < len; i += 64) {
 		unsigned int n = len - i < 64 ? len - i : 64;
@@ -206,8 +213,10 @@ static void write_beat(struct bench *b, int c)
 	if ((b->out.wr_last >> c & 1) != (b->wr_pos[c] == b->wr_len[c]))
 		fail_msg("cycle %llu: DMA write of %u bytes: last is wrong at byte %u",
 			 (unsigned long long)b->cycle, b->wr_len[c], b->wr_pos[c]);
-	if (b->out.wr_last >> c & 1)
+	if (b->out.wr_last >> c & 1) {
 		b->wr_pos[c] = 0;
+		b->n_writes++;
+	}
 	b->last_wr = b->cycle;
 	if (!b->first_wr)
 		b->first_wr = b->cycle;

@@ -102,6 +102,9 @@ struct bench {
 	struct bench_err errs[2][LOG_MAX];
 	unsigned int n_acks, n_cqes[2], n_ackeds, n_errs[2];
 	uint64_t cnt[64], bytes, traces[16], classes[2], first_mac, first_wr, last_wr;
+	/* DMA writes; how many there were at the last read of the ATOMIC unit, which was here */
+	unsigned int n_writes, atm_writes;
+	uint64_t atm_addr;
 	struct rx_out ctl; /* of the last QUERY */
 	struct rx_out sro; /* of the last operation of an SRQ */
 	bool hold_srq_ev;
@@ -111,6 +114,8 @@ struct bench {
 
 struct bench *bench_new(uint32_t seed);
 void bench_free(struct bench *b);
+/* the bus address of a byte of host */
+uint64_t bench_bus(uint64_t off);
 uint32_t rnd(struct bench *b);
 unsigned int rnd_in(struct bench *b, unsigned int lo, unsigned int hi);
 

@@ -96,8 +96,11 @@ static void send(struct opcodes *o, unsigned int opcode, uint32_t psn, uint32_t 
 		put32(ext, KEY_INV);
 	} else if (opc_is_response(r->kind)) {
 		put32(ext, 0x1f000001);
-	} else if (r->kind == OPC_READ || r->kind == OPC_ATOMIC ||
-		   r->ext - opc_xrceth(opcode) >= 16) {
+	} else if (r->ext - opc_xrceth(opcode) >= 16) {
+		if (r->kind == OPC_FLUSH) {
+			put32(ext, URDMA_FLUSH_GLOBAL); /* the FETH: a range */
+			ext += 4;
+		}
 		put32(ext, (HOST_VA + REM_OFF) >> 32);
 		put32(ext + 4, (uint32_t)(HOST_VA + REM_OFF));
 		put32(ext + 8, KEY);
@@ -174,7 +177,7 @@ static void renew(struct opcodes *o)
 			    .sq_log_entries = 4,
 			    .sq_log_stride = 6,
 			    .mtu = o->mtu_code,
-			    .acc = 7,
+			    .acc = 15,
 			    .max_dest = 16,
 			    .dest_qpn = 0xabc,
 			    .qkey = QKEY,
@@ -259,7 +262,8 @@ static void judge_taken(struct opcodes *o, const struct opc_rule *r, unsigned in
 	bool last = r->place == OPC_LAST || r->place == OPC_ONLY, response, ud = o->qp == OPC_T_UD;
 	bool answered;
 	unsigned int off = r->place == OPC_MIDDLE || r->place == OPC_LAST ? o->mtu : 0;
-	uint64_t to = r->kind == OPC_SEND ? RECV_OFF : r->kind == OPC_WRITE ? REM_OFF : READ_OFF;
+	bool write = r->kind == OPC_WRITE || r->kind == OPC_ATOMIC_WRITE;
+	uint64_t to = r->kind == OPC_SEND ? RECV_OFF : write ? REM_OFF : READ_OFF;
 
 	response = opc_is_response(r->kind);
 	answered = !response && (o->qp == OPC_T_RC || o->qp == OPC_T_XRC);
@@ -276,11 +280,14 @@ static void judge_taken(struct opcodes *o, const struct opc_rule *r, unsigned in
 	expect(o, "send CQEs", b->n_cqes[1], response && last, packet);
 	if (answered) {
 		expect(o, "answer's kind", b->acks[0].kind,
-		       r->kind == OPC_READ     ? RSP_READ
-		       : r->kind == OPC_ATOMIC ? RSP_ATOMIC
-					       : RSP_ACK,
+		       r->kind == OPC_ATOMIC ? RSP_ATOMIC
+		       : r->kind == OPC_READ || r->kind == OPC_FLUSH || r->kind == OPC_ATOMIC_WRITE
+			       ? RSP_READ
+			       : RSP_ACK,
 		       packet);
 		expect(o, "answer's PSN", b->acks[0].psn, psn & 0xffffff, packet);
+		if (r->kind == OPC_FLUSH || r->kind == OPC_ATOMIC_WRITE)
+			expect(o, "answer's length", b->acks[0].len, 0, packet);
 		if (r->kind != OPC_ATOMIC)
 			expect(o, "syndrome", b->acks[0].syndrome, 0x1f, packet);
 	}
@@ -389,6 +396,8 @@ static void one(struct opcodes *o, unsigned int opcode, enum opc_before before,
 	bench_clear_logs(b);
 	if (r && r->kind == OPC_WRITE)
 		total = opc_message(r, o->mtu, len);
+	if (r && r->kind == OPC_ATOMIC_WRITE)
+		total = 8;
 	send(o, opcode, psn, total, o->payload, shape);
 	bench_drain(b, 3000);
 	judge(o, verdict, r, before, len, psn, packet);
@@ -416,7 +425,8 @@ void test_opcodes(void **state)
 	bench_settings(o->b, 100, 0, 1, 1);
 	o->b->mr[0] = (struct bench_mr){ KEY, PD,
 					 URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_WRITE |
-						 URDMA_ACC_REMOTE_READ | URDMA_ACC_REMOTE_ATOMIC,
+						 URDMA_ACC_REMOTE_READ | URDMA_ACC_REMOTE_ATOMIC |
+						 URDMA_ACC_FLUSH_GLOBAL,
 					 HOST_VA + RECV_OFF, HOST_SIZE - RECV_OFF };
 	o->b->mr[1] = o->b->mr[0];
 	o->b->mr[1].key = KEY_INV;

@@ -222,17 +222,45 @@ void ref_nak(struct ref *r, uint8_t syndrome, bool wqe, uint8_t status, uint8_t 
 	ref_error(r, wqe ? 0 : event);
 }
 
-/* READ and ATOMIC requests */
+/* Is what a FLUSH is for allowed? A range of 0 bytes always is. */
+static bool ref_flush_check(struct bench *b, const struct ref *r, uint32_t key, uint64_t va,
+			    uint32_t len, bool whole)
+{
+	for (unsigned int k = 0; whole && k < b->mrs; k++)
+		if (b->mr[k].key == key && !ref_invalid[k]) {
+			va = b->mr[k].va;
+			len = 1;
+		}
+	return (!whole && !len) || ref_check(b, r, key, va, len, URDMA_ACC_FLUSH_GLOBAL);
+}
+
+/* READ, ATOMIC, FLUSH and ATOMIC WRITE requests */
 void ref_request(struct bench *b, struct ref *r, const struct packet *p, bool dup)
 {
-	uint32_t mtu = 128u << r->cfg.mtu, key = get32(p->ext + 8);
-	uint64_t va = get64(p->ext), v = 0;
-	bool read = p->opcode == 0x0c, bad, right;
-	uint32_t len = read ? get32(p->ext + 12) : 8, n = read && len ? (len + mtu - 1) / mtu : 1;
+	bool flush = p->opcode == 0x1c, awrite = p->opcode == 0x1d;
+	const uint8_t *reth = p->ext + (flush ? 4 : 0);
+	uint32_t mtu = 128u << r->cfg.mtu, key = get32(reth + 8);
+	uint64_t va = get64(reth), v = 0;
+	unsigned int type = p->ext[3] & 3, level = p->ext[3] >> 4 & 3;
+	bool read = p->opcode == 0x0c, empty = flush || awrite, bad, right, allowed;
+	uint32_t len = read || empty ? get32(reth + 12) : 8;
+	uint32_t n = read && len ? (len + mtu - 1) / mtu : 1;
 
-	bad = p->len || !r->cfg.max_dest || (read ? len > 1u << 30 : (va & 7) != 0);
-	right = r->cfg.acc & (read ? 2 : 4);
-	if (dup && read) {
+	bad = p->len != (awrite ? 8 : 0) || !r->cfg.max_dest;
+	right = r->cfg.acc & (awrite ? 1 : flush ? 8 : read ? 2 : 4);
+	if (flush) {
+		bad |= !type || level > URDMA_FLUSH_MR ||
+		       (level == URDMA_FLUSH_RANGE && len > 1u << 31);
+		right &= !(type & URDMA_FLUSH_PERSISTENT);
+		allowed = ref_flush_check(b, r, key, va, len, level);
+	} else {
+		bad |= awrite ? len != 8 || va & 7 : read ? len > 1u << 30 : (va & 7) != 0;
+		allowed = !len || ref_check(b, r, key, va, len,
+					    awrite ? URDMA_ACC_REMOTE_WRITE
+					    : read ? URDMA_ACC_REMOTE_READ
+						   : URDMA_ACC_REMOTE_ATOMIC);
+	}
+	if (dup && (read || empty)) {
 		int32_t ahead = (int32_t)((p->psn + n - r->epsn) << 8) >> 8;
 
 		if (bad || !right || ahead > 0 || r->missing)
@@ -255,18 +283,19 @@ void ref_request(struct bench *b, struct ref *r, const struct packet *p, bool du
 		ref_nak(r, 0x61, r->in_msg && !r->write && !r->missing && !r->other,
 			URDMA_WC_REM_INV_REQ_ERR, URDMA_EV_QP_REQ_ERR);
 		return;
-	} else if (!right ||
-		   (len && !ref_check(b, r, key, va, len,
-				      read ? URDMA_ACC_REMOTE_READ : URDMA_ACC_REMOTE_ATOMIC))) {
+	} else if (!right || !allowed) {
 		ref_nak(r, 0x62, false, 0, URDMA_EV_QP_ACCESS_ERR);
 		return;
 	} else {
+		uint8_t *m = b->shadow + (va - HOST_VA);
+
 		r->nak = false;
 		r->msn = (r->msn + 1) & 0xffffff;
 		ref_ack(r, p->psn, 0x1f, r->msn);
 		r->epsn = (r->epsn + n) & 0xffffff;
-		if (!read) {
-			uint8_t *m = b->shadow + (va - HOST_VA);
+		if (awrite)
+			memcpy(m, p->payload, 8);
+		if (!read && !empty) {
 			uint64_t a = get64(p->ext + 12), next;
 
 			memcpy(&v, m, 8);
@@ -277,7 +306,7 @@ void ref_request(struct bench *b, struct ref *r, const struct packet *p, bool du
 			r->atomic[r->n_atomic++].value = v;
 		}
 	}
-	r->acks[r->n_acks - 1].kind = read ? RSP_READ : RSP_ATOMIC;
+	r->acks[r->n_acks - 1].kind = read || empty ? RSP_READ : RSP_ATOMIC;
 	if (read) {
 		r->acks[r->n_acks - 1].key = key;
 		r->acks[r->n_acks - 1].pd = ref_pd(r);
@@ -312,7 +341,7 @@ void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 		return;
 	}
 	r->n_dup += diff != 0;
-	if (op == 0x0c || op == 0x13 || op == 0x14) {
+	if (op == 0x0c || op == 0x13 || op == 0x14 || op == 0x1c || op == 0x1d) {
 		ref_request(b, r, p, diff != 0);
 	} else if (diff) {
 		ref_ack(r, r->epsn - 1, 0x1f, r->msn);
@@ -572,9 +601,11 @@ void check(struct bench *b)
 			if (a->qpn != r->cfg.qpn)
 				continue;
 			if (na >= r->n_acks || a->psn != e->psn || a->msn != e->msn ||
-			    a->syndrome != e->syndrome || a->kind != e->kind || a->key != e->key ||
-			    a->va != e->va || a->len != e->len || a->dup != e->dup ||
-			    a->pd != e->pd)
+			    a->syndrome != e->syndrome || a->kind != e->kind || a->len != e->len ||
+			    a->dup != e->dup ||
+			    /* a READ of 0 bytes reads nowhere */
+			    ((a->kind != RSP_READ || a->len) &&
+			     (a->key != e->key || a->va != e->va || a->pd != e->pd)))
 				fail_msg("cycle %llu seed %u: QP %u answer %u: kind %u PSN %x MSN "
 					 "%x syndrome %x key %x va %llx len %x dup %u,"
 					 " expected (of %u) %u %x %x %x %x %llx %x %u",
@@ -703,7 +734,7 @@ void qp_init(struct bench *b, int i, uint8_t mtu, uint8_t log_entries, uint8_t l
 			    .rq_log_stride = log_stride,
 			    .sq_log_entries = 6,
 			    .sq_log_stride = 6 + i % 3,
-			    .acc = 7,
+			    .acc = 15,
 			    .max_dest = 16,
 			    .retry = 7,
 			    .rnr_retry = 7,
@@ -866,6 +897,18 @@ void send_atomic(struct bench *b, struct ref *r, uint8_t opcode, uint32_t psn, u
 	put64(ext + 12, swap_add);
 	put64(ext + 20, compare);
 	send_raw(b, r, opcode, psn, ext, NULL, 0, true, false);
+}
+
+void send_flush(struct bench *b, struct ref *r, uint32_t psn, uint64_t va, uint32_t key,
+		uint32_t len, unsigned int type, unsigned int level)
+{
+	uint8_t ext[32];
+
+	put32(ext, level << 4 | type);
+	put64(ext + 4, va);
+	put32(ext + 12, key);
+	put32(ext + 16, len);
+	send_raw(b, r, 0x1c, psn, ext, NULL, 0, true, false);
 }
 
 void send_inv(struct bench *b, struct ref *r, uint8_t opcode, uint32_t psn, uint32_t key,

@@ -23,7 +23,7 @@
 #define RKEY_INV 0x6000 /* one a QP, to be made invalid */
 #define ACC_ALL                                                                   \
 	(URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_WRITE | URDMA_ACC_REMOTE_READ | \
-	 URDMA_ACC_REMOTE_ATOMIC)
+	 URDMA_ACC_REMOTE_ATOMIC | URDMA_ACC_FLUSH_GLOBAL)
 
 /* ---- reference: the responder of one QP
  * ------------------------------------------------------------- */
@@ -154,6 +154,9 @@ void send_reth(struct bench *b, struct ref *r, uint8_t opcode, uint32_t psn, uin
 void send_as(struct bench *b, struct ref *r, const struct packet *k);
 void send_atomic(struct bench *b, struct ref *r, uint8_t opcode, uint32_t psn, uint64_t va,
 		 uint32_t key, uint64_t swap_add, uint64_t compare);
+/* type: URDMA_FLUSH_GLOBAL and so on; level: URDMA_FLUSH_RANGE, URDMA_FLUSH_MR */
+void send_flush(struct bench *b, struct ref *r, uint32_t psn, uint64_t va, uint32_t key,
+		uint32_t len, unsigned int type, unsigned int level);
 void send_inv(struct bench *b, struct ref *r, uint8_t opcode, uint32_t psn, uint32_t key,
 	      const uint8_t *p, size_t len);
 void send_message(struct bench *b, struct ref *r, size_t len, bool imm, bool se,

@@ -541,7 +541,7 @@ static unsigned int soak_packet_to(struct bench *b, int q)
 		op = rnd(b) % 3 ? 1 : rnd(b) % 4 ? rnd_in(b, 2, 3) : 0x16;
 		len = op == 1 ? mtu : rnd_in(b, 1, mtu);
 	} else {
-		switch (rnd(b) % 8) {
+		switch (rnd(b) % 10) {
 		case 0:
 		case 1:
 		case 2:
@@ -558,6 +558,15 @@ static unsigned int soak_packet_to(struct bench *b, int q)
 		case 6:
 			op = 0x0c;
 			total = rnd(b) % 4 ? rnd_in(b, 0, 20000) : 0;
+			break;
+		case 7:
+			op = 0x1c;
+			total = rnd(b) % 4 ? rnd_in(b, 0, 20000) : rnd_in(b, 0, 2);
+			break;
+		case 8:
+			op = 0x1d;
+			len = total = 8;
+			va &= ~7ull;
 			break;
 		default:
 			op = rnd_in(b, 0x13, 0x14);
@@ -591,13 +600,13 @@ static unsigned int soak_packet_to(struct bench *b, int q)
 		else
 			total = rnd(b) % 2 ? 0x80000001 : 0x40000001;
 		break;
-	case 8: /* an ATOMIC or READ that comes again */
+	case 8: /* an ATOMIC, READ, FLUSH or ATOMIC WRITE that comes again */
 	case 9:
 	case 10:
-		len = 0;
-		op = fault == 8 ? 0x0c : 0x13;
+		op = fault == 8 ? 0x0c : rnd(b) % 2 ? 0x13 : rnd_in(b, 0x1c, 0x1d);
+		len = op == 0x1d ? 8 : 0;
 		psn -= rnd_in(b, 1, 8);
-		total = rnd_in(b, 0, 2 * mtu);
+		total = op == 0x1d ? 8 : rnd_in(b, 0, 2 * mtu);
 		if (op == 0x13 && r->n_atomic)
 			psn = r->atomic[r->n_atomic - 1 -
 					rnd(b) % (r->n_atomic < 8 ? r->n_atomic : 8)]
@@ -620,7 +629,12 @@ static unsigned int soak_packet_to(struct bench *b, int q)
 	} else if (op == 0x16 || op == 0x17) {
 		send_inv(b, r, op, psn, rnd(b) % 16 ? RKEY_INV + 256 * (rnd(b) % QPS) : key,
 			 payload, len);
-	} else if (op >= 6 && op <= 0x0c) {
+	} else if (op == 0x1c) {
+		/* now and then to persistence, or with reserved values */
+		send_flush(b, r, psn, va, key, total, rnd(b) % 20 ? 1 : rnd(b) % 4,
+			   rnd(b) % 30 ? rnd(b) % 2 : rnd(b) % 4);
+		len = 0;
+	} else if ((op >= 6 && op <= 0x0c) || op == 0x1d) {
 		send_reth(b, r, op, psn, va, key, total, payload, len, rnd(b) % 2);
 	} else {
 		send_packet(b, r, op, psn, payload, len, rnd(b) % 2, rnd(b) % 2);
@@ -935,6 +949,201 @@ static void test_read_checks(void **state)
 	bench_free(b);
 }
 
+/*
+ * FLUSHes and ATOMIC WRITEs of one QP and of several, with other requests in between that touch the
+ * same bytes.
+ */
+static void test_mpe(void **state)
+{
+	struct bench *b = start();
+
+	(void)state;
+	next_va = HOST_VA + DATA_OFF;
+	for (int q = 0; q < 4; q++)
+		qp_init(b, q, 3, 6, 6, 0xfffffa + q);
+	for (int round = 0; round < 20; round++) {
+		bench_settings(b, round % 3 ? 100 : 50, 0, rnd_in(b, 1, 10), rnd_in(b, 10, 100));
+		for (int i = 0; i < 60; i++) {
+			struct ref *r = &refs[rnd(b) % 4];
+			uint64_t va = rem(r - refs, 8 * (rnd(b) % 3));
+
+			fill(b, 64);
+			switch (rnd(b) % 6) {
+			case 0:
+				send_write(b, r, va, RKEY, rnd_in(b, 0, 40), false, 1);
+				break;
+			case 1:
+				send_reth(b, r, 0x0c, r->epsn, va, RKEY, 100, NULL, 0, false);
+				break;
+			case 2:
+				send_atomic(b, r, 0x14, r->epsn, va, RKEY, rnd(b), 0);
+				break;
+			case 3:
+				send_reth(b, r, 0x1d, r->epsn, va, RKEY, 8, payload, 8, true);
+				break;
+			default:
+				send_flush(b, r, r->epsn, va + rnd(b) % 8, RKEY, rnd_in(b, 0, 9000),
+					   URDMA_FLUSH_GLOBAL, rnd(b) % 2);
+			}
+		}
+		bench_drain(b, 50000);
+		check(b);
+		for (int q = 0; q < 4; q++)
+			refs[q].n_atomic = 0;
+	}
+	bench_free(b);
+}
+
+/* The read of a FLUSH comes when all of its QP before it is written, and the answer behind it. */
+static void test_mpe_order(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t off, len;
+		unsigned int level;
+		uint64_t at; /* what is read: of the region */
+	} t[] = {
+		{ "one byte", 5, 1, URDMA_FLUSH_RANGE, 0 },
+		{ "two bytes over the end of 8", 7, 2, URDMA_FLUSH_RANGE, 8 },
+		{ "a page", 0, 4096, URDMA_FLUSH_RANGE, 4088 },
+		{ "more", 100, 20000, URDMA_FLUSH_RANGE, 20096 },
+		{ "the region", 0x100000, 0xffffffff, URDMA_FLUSH_MR, 0 },
+	};
+	struct bench *b = start();
+	struct ref *r = &refs[0];
+
+	(void)state;
+	qp_init(b, 0, 3, 4, 6, 0xfffff0);
+	bench_settings(b, 100, 0, 4, 60);
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		unsigned int before = b->n_writes;
+
+		fill(b, 8192);
+		b->atm_addr = 0;
+		b->hold_wr = true;
+		send_write(b, r, rem(0, 0), RKEY, 8192, false, 0);
+		send_reth(b, r, 0x1d, r->epsn, rem(0, 8), RKEY, 8, payload, 8, true);
+		send_flush(b, r, r->epsn, rem(0, t[i].off), RKEY, t[i].len, URDMA_FLUSH_GLOBAL,
+			   t[i].level);
+		bench_run(b, 400);
+		if (b->atm_addr)
+			fail_msg("%s: read in front of the writes", t[i].name);
+		b->hold_wr = false;
+		b->hold_atm = true;
+		bench_run(b, 400);
+		/* the ACK of the WRITE, the answer of the ATOMIC WRITE */
+		assert_int_equal(b->n_acks, 2);
+		b->hold_atm = false;
+		bench_drain(b, 5000);
+		assert_int_equal(b->atm_writes - before, 9);
+		if (b->atm_addr != bench_bus(rem(0, t[i].at) - HOST_VA))
+			fail_msg("%s: read of %llx", t[i].name, (unsigned long long)b->atm_addr);
+		check(b);
+		bench_clear_logs(b);
+	}
+
+	/* behind ATOMICs of the QP: their writes come first, and no others need to */
+	for (int same = 0; same < 2; same++) {
+		unsigned int before = b->n_writes;
+
+		qp_init(b, 1, 3, 4, 6, 0xfffff0);
+		for (int k = 0; k < 4; k++)
+			send_atomic(b, r, 0x14, r->epsn, rem(0, 8 * k), RKEY, 1, 0);
+		send_flush(b, same ? r : &refs[1], same ? r->epsn : refs[1].epsn, rem(0, 64), RKEY,
+			   64, URDMA_FLUSH_GLOBAL, URDMA_FLUSH_RANGE);
+		bench_drain(b, 5000);
+		if (same)
+			assert_int_equal(b->atm_writes - before, 4);
+		else
+			assert_true(b->atm_writes - before < 4);
+		check(b);
+		bench_clear_logs(b);
+		r->n_atomic = 0;
+	}
+
+	/* a range of 0 bytes, and one that comes again, read nothing */
+	b->atm_addr = 0;
+	send_flush(b, r, r->epsn, rem(0, 0), 0x77, 0, URDMA_FLUSH_GLOBAL, URDMA_FLUSH_RANGE);
+	send_flush(b, r, r->epsn - 1, rem(0, 0), RKEY, 64, URDMA_FLUSH_GLOBAL, URDMA_FLUSH_RANGE);
+	fill(b, 8);
+	send_reth(b, r, 0x1d, r->epsn - 1, rem(0, 0), RKEY, 8, payload, 8, true);
+	bench_drain(b, 5000);
+	assert_int_equal(b->atm_addr, 0);
+	check(b);
+	bench_clear_logs(b);
+
+	/* a read that fails: NAK, and what is behind has no effect */
+	b->fail_atm = 0;
+	r->err = true; /* the reference knows nothing of it */
+	send_flush(b, r, r->epsn, rem(0, 0), RKEY, 64, URDMA_FLUSH_GLOBAL, URDMA_FLUSH_RANGE);
+	send_reth(b, r, 0x1d, r->epsn + 1, rem(0, 0), RKEY, 8, payload, 8, true);
+	bench_drain(b, 5000);
+	r->err = false;
+	ref_nak(r, 0x63, false, 0, URDMA_EV_QP_FATAL);
+	check(b);
+	bench_free(b);
+}
+
+/* FLUSHes that are refused, each alone and behind a WRITE. */
+static void test_mpe_refused(void **state)
+{
+	static const struct {
+		const char *name;
+		unsigned int acc, max_dest;
+		uint32_t key;
+		uint64_t off;
+		uint32_t len;
+		unsigned int type, level;
+		uint8_t nak;
+	} t[] = {
+		{ "no right of the QP", 7, 16, RKEY, 0, 64, 1, 0, 0x62 },
+		{ "no right of the region", 15, 16, RKEY_RO, 0, 64, 1, 0, 0x62 },
+		{ "no right of the region, all of it", 15, 16, RKEY_RO, 0, 64, 1, 1, 0x62 },
+		{ "no such key", 15, 16, 0x77, 0, 64, 1, 0, 0x62 },
+		{ "no such key, all of it", 15, 16, 0x77, 0, 64, 1, 1, 0x62 },
+		{ "another PD", 15, 16, RKEY_PD, 0, 64, 1, 0, 0x62 },
+		{ "another PD, all of it", 15, 16, RKEY_PD, 0, 64, 1, 1, 0x62 },
+		{ "begins in front", 15, 16, RKEY, -1, 64, 1, 0, 0x62 },
+		{ "ends behind", 15, 16, RKEY, HOST_SIZE - REM_OFF - 63, 64, 1, 0, 0x62 },
+		{ "one byte behind", 15, 16, RKEY, HOST_SIZE - REM_OFF, 1, 1, 0, 0x62 },
+		{ "2 GB", 15, 16, RKEY, 0, 1u << 31, 1, 0, 0x62 },
+		{ "to persistence", 15, 16, RKEY, 0, 64, 2, 0, 0x62 },
+		{ "to both", 15, 16, RKEY, 0, 64, 3, 1, 0x62 },
+		{ "more than 2 GB", 15, 16, RKEY, 0, (1u << 31) + 1, 1, 0, 0x61 },
+		{ "to nothing", 15, 16, RKEY, 0, 64, 0, 0, 0x61 },
+		{ "reserved SEL", 15, 16, RKEY, 0, 64, 1, 2, 0x61 },
+		{ "reserved SEL 3", 15, 16, RKEY, 0, 64, 1, 3, 0x61 },
+		{ "none allowed", 15, 0, RKEY, 0, 64, 1, 0, 0x61 },
+	};
+	struct bench *b = start();
+	struct ref *r = &refs[0];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		for (int write = 0; write < 2; write++) {
+			qp_init(b, 0, 3, 4, 6, 100);
+			r->cfg.acc = t[i].acc;
+			r->cfg.max_dest = t[i].max_dest;
+			bench_cfg(b, &r->cfg);
+			fill(b, 64);
+			b->atm_addr = 0;
+			if (write)
+				send_write(b, r, rem(0, 0), RKEY, 64, false, 1);
+			send_flush(b, r, r->epsn, HOST_VA + REM_OFF + t[i].off, t[i].key, t[i].len,
+				   t[i].type, t[i].level);
+			send_write(b, r, rem(0, 0), RKEY, 64, false, 1);
+			bench_drain(b, 3000);
+			if (b->n_acks != 1u + write || b->acks[write].syndrome != t[i].nak ||
+			    b->atm_addr)
+				fail_msg("FLUSH, %s: %u answers, syndrome %x", t[i].name, b->n_acks,
+					 b->acks[write].syndrome);
+			check(b);
+			end_life(b, 0);
+		}
+	}
+	bench_free(b);
+}
+
 /* ATOMICs of one QP and of several, with other requests in between that touch the same bytes. */
 static void test_atomics(void **state)
 {
@@ -1240,6 +1449,22 @@ static void test_refused(void **state)
 		  URDMA_EV_QP_REQ_ERR },
 		{ "ATOMIC with payload", 0x13, 8, 7, 16, RKEY, 0, 0, false, 0x61, 0,
 		  URDMA_EV_QP_REQ_ERR },
+		{ "ATOMIC WRITE, no right of the QP", 0x1d, 8, 14, 16, RKEY, 0, 8, false, 0x62, 0,
+		  URDMA_EV_QP_ACCESS_ERR },
+		{ "ATOMIC WRITE, no right of the region", 0x1d, 8, 7, 16, RKEY_RO, 0, 8, false,
+		  0x62, 0, URDMA_EV_QP_ACCESS_ERR },
+		{ "ATOMIC WRITE, out of range", 0x1d, 8, 7, 16, RKEY, 0x80000, 8, false, 0x62, 0,
+		  URDMA_EV_QP_ACCESS_ERR },
+		{ "ATOMIC WRITE, none allowed", 0x1d, 8, 7, 0, RKEY, 0, 8, false, 0x61, 0,
+		  URDMA_EV_QP_REQ_ERR },
+		{ "ATOMIC WRITE, not aligned", 0x1d, 8, 7, 16, RKEY, 4, 8, false, 0x61, 0,
+		  URDMA_EV_QP_REQ_ERR },
+		{ "ATOMIC WRITE of 4 bytes", 0x1d, 4, 7, 16, RKEY, 0, 4, false, 0x61, 0,
+		  URDMA_EV_QP_REQ_ERR },
+		{ "ATOMIC WRITE of 8 bytes, RETH of 16", 0x1d, 8, 7, 16, RKEY, 0, 16, false, 0x61,
+		  0, URDMA_EV_QP_REQ_ERR },
+		{ "ATOMIC WRITE of 16 bytes, RETH of 8", 0x1d, 16, 7, 16, RKEY, 0, 8, false, 0x61,
+		  0, URDMA_EV_QP_REQ_ERR },
 		{ "opcode 0x15", 0x15, 0, 7, 16, RKEY, 0, 0, false, 0x61, 0, URDMA_EV_QP_REQ_ERR },
 		{ "opcode 0x1f", 0x1f, 0, 7, 16, RKEY, 0, 0, false, 0x61, 0, URDMA_EV_QP_REQ_ERR },
 		/* the requester is not told (9.9.6.3, class J) */
@@ -1466,7 +1691,7 @@ static void test_duplicates(void **state)
 		send_inv(b, r, 0x17, psn + 12, RKEY_INV, payload, 10);
 		send_reth(b, r, 0x0a, psn + 12, rem(0, 0), 0x99, 10, payload, 10,
 			  true); /* a bad key is not looked at */
-		send_raw(b, r, 0x1c, psn, NULL, NULL, 0, true, false); /* nor is the opcode */
+		send_raw(b, r, 0x1f, psn, NULL, NULL, 0, true, false); /* nor is the opcode */
 		bench_drain(b, 5000);
 		assert_int_equal(b->n_mros, 0);
 		check(b);
@@ -2817,6 +3042,9 @@ int main(void)
 		cmocka_unit_test(test_reads),
 		cmocka_unit_test(test_read_checks),
 		cmocka_unit_test(test_atomics),
+		cmocka_unit_test(test_mpe),
+		cmocka_unit_test(test_mpe_order),
+		cmocka_unit_test(test_mpe_refused),
 		cmocka_unit_test(test_invalidate),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_pkeys),

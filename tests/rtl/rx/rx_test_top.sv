@@ -95,7 +95,7 @@ module rx_test_top
   input  wire logic [63:0]  cfg_sq_addr,
   input  wire logic [4:0]   cfg_sq_log_entries,
   input  wire logic [3:0]   cfg_sq_log_stride,
-  input  wire logic [2:0]   cfg_acc,
+  input  wire logic [3:0]   cfg_acc,
   input  wire logic [7:0]   cfg_max_dest,
   input  wire logic [4:0]   cfg_timeout,
   input  wire logic [2:0]   cfg_retry,
@@ -178,7 +178,8 @@ module rx_test_top
   output      logic [1:0][31:0] mr_key,
   output      logic [1:0][11:0] mr_pd,
   output      logic [1:0][11:0] mr_qpn,
-  output      logic [1:0][4:0]  mr_acc,
+  output      logic [1:0][ACC_W-1:0] mr_acc,
+  output      logic [1:0]       mr_whole,
   output      logic [1:0][63:0] mr_va,
   output      logic [1:0][12:0] mr_len,
   input  wire logic [1:0]       mr_ready,
@@ -341,6 +342,7 @@ module rx_test_top
     assign {rd_addr[i], rd_len[i]} = rd[i];
     assign {wr_addr[i], wr_len[i], wr_data[i], wr_last[i]} = wr[i];
     assign mr_acc[i] = mr_req[i].acc;
+    assign mr_whole[i] = mr_req[i].whole;
     assign mr_va[i] = mr_req[i].va;
     assign mr_len[i] = mr_req[i].len;
     assign mr_rsp[i] = '{status: mr_status_e'(mrr_status[i]), addr: mrr_addr[i], len: mrr_len[i], last: mrr_last[i]};

@@ -182,6 +182,10 @@ static void send_key(struct bench *b, struct ref *r, uint32_t srqn, uint8_t opco
 		put64(ext + 12, rnd(b));
 		put64(ext + 20, rnd(b) % 2);
 	}
+	if (opcode == 0x1c) { /* the FETH is first: a range or all of the region */
+		memmove(ext + 4, ext, 16);
+		put32(ext, URDMA_FLUSH_GLOBAL | (psn & 1) << 4);
+	}
 	fill(b, len);
 	send_xrc(b, r, srqn, opcode, psn, opcode == 9 ? ext + 16 : ext, len, false);
 }
@@ -270,7 +274,7 @@ void test_xrc(void **state)
 				receives(b, q, 1 + rnd(b) % 20, 2048);
 				bench_drain(b, 1000);
 			}
-			switch (rnd(b) % 6) {
+			switch (rnd(b) % 8) {
 			case 0:
 				send_key(b, r, q->cfg.srqn, rnd(b) % 2 ? 0x0a : 0x0b, r->epsn,
 					 rem_at(0x200 * i), rkey(q), len % MTU, len % MTU);
@@ -289,6 +293,14 @@ void test_xrc(void **state)
 			case 3:
 				send_key(b, r, q->cfg.srqn, 0x13 + rnd(b) % 2, r->epsn,
 					 rem_at(0x8000 + 8 * i), rkey(q), 0, 0);
+				break;
+			case 4:
+				send_key(b, r, q->cfg.srqn, 0x1c, r->epsn, rem_at(len), rkey(q),
+					 len, 0);
+				break;
+			case 5:
+				send_key(b, r, q->cfg.srqn, 0x1d, r->epsn, rem_at(0x8000 + 8 * i),
+					 rkey(q), 8, 8);
 				break;
 			default:
 				message(b, r, q->cfg.srqn, len, rnd(b) % 2);
@@ -440,6 +452,8 @@ void test_xrc_refused(void **state)
 		send_xrc(b, r, srqn, 4, r->epsn - 1, NULL, 5, false);
 		send_key(b, r, srqn, 0x0c, r->epsn - 1, rem_at(0), rkey(q), 5, 0);
 		send_key(b, r, srqn, 0x14, r->epsn - 1, rem_at(0), rkey(q), 0, 0);
+		send_key(b, r, srqn, 0x1c, r->epsn - 1, rem_at(0), rkey(q), 8, 0);
+		send_key(b, r, srqn, 0x1d, r->epsn - 1, rem_at(0), rkey(q), 8, 8);
 		send_xrc(b, r, srqn, 4, r->epsn + 1, NULL, 5, false);
 		settle(b);
 		assert_false(r->err);
@@ -511,8 +525,13 @@ void test_xrc_keys(void **state)
 			send_key(b, r, n, 0x0c, r->epsn, rem_at(0x40), key, 600, 0);
 			break;
 		case 3:
+			send_key(b, r, n, 0x13 + rnd(b) % 2, r->epsn, rem_at(0x40), key, 0, 0);
+			break;
 		case 4:
-			send_key(b, r, n, 0x13 + kind - 3, r->epsn, rem_at(0x40), key, 0, 0);
+			if (rnd(b) % 2)
+				send_key(b, r, n, 0x1c, r->epsn, rem_at(0x40), key, 600, 0);
+			else
+				send_key(b, r, n, 0x1d, r->epsn, rem_at(0x40), key, 8, 8);
 			break;
 		case 5: {
 			/* an SGE of another PD */

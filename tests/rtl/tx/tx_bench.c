@@ -327,10 +327,16 @@ static bool is_atomic(const struct msg *m)
 	return m->op == URDMA_WR_ATOMIC_CS || m->op == URDMA_WR_ATOMIC_FA;
 }
 
+/* answered by a READ response of 0 bytes */
+static bool is_mpe(const struct msg *m)
+{
+	return m->op == URDMA_WR_FLUSH || m->op == URDMA_WR_ATOMIC_WRITE;
+}
+
 /* taking READ credit */
 static bool is_read(const struct msg *m)
 {
-	return m->op == URDMA_WR_READ || is_atomic(m);
+	return m->op == URDMA_WR_READ || is_atomic(m) || is_mpe(m);
 }
 
 static bool idx_before(uint16_t a, uint16_t b)
@@ -392,6 +398,11 @@ struct msg *bench_post(struct bench *b, int qpn, const struct msg *m)
 		if (is_atomic(m)) {
 			put64(w + 48, m->swap);
 			put64(w + 56, m->compare);
+		}
+		if (is_mpe(m)) {
+			/* of word 4 only the lower half counts */
+			put64(w + 32, m->mr_len);
+			put64(w + 48, m->swap);
 		}
 	}
 	*own = *m;
@@ -840,6 +851,17 @@ static void judge_frame(struct bench *b)
 		opcode = cs ? 0x13 : 0x14;
 		e = put_be(put_be(e, m->raddr, 8), m->rkey, 4);
 		e = put_be(put_be(e, m->swap, 8), cs ? m->compare : 0, 8);
+		last = false;
+	} else if (m->op == URDMA_WR_FLUSH) {
+		opcode = 0x1c;
+		e = put_be(e, m->imm & 0x3f, 4); /* FETH: type, level */
+		e = put_be(put_be(put_be(e, m->raddr, 8), m->rkey, 4), (uint32_t)m->mr_len, 4);
+		last = false;
+	} else if (m->op == URDMA_WR_ATOMIC_WRITE) {
+		opcode = 0x1d;
+		e = put_be(put_be(put_be(e, m->raddr, 8), m->rkey, 4), 8, 4);
+		len = 8;
+		put64(pay, m->swap); /* as in memory */
 		last = false;
 	} else {
 		bool write = m->op == URDMA_WR_WRITE || m->op == URDMA_WR_WRITE_IMM;

@@ -54,7 +54,7 @@ struct msg {
 	struct ud_dest ud;
 	uint32_t srqn;		  /* XRC; bench_post() draws it */
 	bool no_frame;		  /* the source GID is not valid: no packet */
-	uint64_t mr_len, mr_addr; /* local operations */
+	uint64_t mr_len, mr_addr; /* local operations; FLUSH: mr_len, type and level in imm */
 	uint8_t acc, levels, page_shift;
 	uint8_t answer;		     /* mro_status_e of urdma_mr's */
 	uint32_t psn;		     /* first */

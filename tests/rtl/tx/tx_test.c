@@ -95,6 +95,25 @@ static struct msg atomic(struct bench *b)
 	return m;
 }
 
+/* FLUSH, ATOMIC WRITE; types and levels that only the responder refuses are among them */
+static struct msg mpe(struct bench *b)
+{
+	return (struct msg){ .op = bench_rnd(b, 2) ? URDMA_WR_FLUSH : URDMA_WR_ATOMIC_WRITE,
+			     .raddr = rnd64(b),
+			     .rkey = bench_rnd(b, UINT32_MAX),
+			     .imm = bench_rnd(b, UINT32_MAX),
+			     .mr_len = rnd64(b),
+			     .swap = rnd64(b),
+			     .se = bench_rnd(b, 2),
+			     .sig = bench_rnd(b, 2) };
+}
+
+/* What takes READ credit and is one packet. */
+static struct msg single(struct bench *b)
+{
+	return bench_rnd(b, 2) ? atomic(b) : mpe(b);
+}
+
 static struct msg local(struct bench *b)
 {
 	struct msg m = { .op = URDMA_WR_LOCAL_INV + bench_rnd(b, 3),
@@ -103,7 +122,7 @@ static struct msg local(struct bench *b)
 			 .rkey = bench_rnd(b, UINT32_MAX),
 			 .mr_len = rnd64(b),
 			 .mr_addr = rnd64(b),
-			 .acc = bench_rnd(b, 32),
+			 .acc = bench_rnd(b, 64),
 			 .levels = bench_rnd(b, 3),
 			 .page_shift = 12 + bench_rnd(b, 20),
 			 .sig = bench_rnd(b, 2) };
@@ -190,7 +209,7 @@ static struct msg any(struct bench *b, const struct tx_cfg *cfg, uint32_t max_le
 		m = reading(b, bench_rnd(b, 5) ? bench_rnd(b, max_len) : 0);
 		break;
 	case 2:
-		m = atomic(b);
+		m = single(b);
 		break;
 	case 3:
 		m = local(b);
@@ -781,7 +800,7 @@ static void test_read_requests(void **state)
 				struct msg msg = reading(b, sizes[i]);
 
 				bench_post(b, qpn, &msg);
-				msg = atomic(b);
+				msg = single(b);
 				bench_post(b, qpn, &msg);
 				msg = simple(64, 64);
 				msg.op = URDMA_WR_WRITE;
@@ -797,7 +816,7 @@ static void test_read_requests(void **state)
 static void test_request_errors(void **state)
 {
 	(void)state;
-	for (int k = 0; k < 8; k++) {
+	for (int k = 0; k < 14; k++) {
 		struct bench *b = bench_new(seed + k);
 		struct tx_cfg cfg = { .mtu = 2, .log_stride = 7 };
 		struct msg m = k < 2 ? reading(b, 100) : atomic(b), good = simple(0, 100);
@@ -834,8 +853,22 @@ static void test_request_errors(void **state)
 			m.op = URDMA_WR_REG_MR;
 			m.status = URDMA_WC_LOC_QP_OP_ERR;
 			break;
-		default:
+		case 7:
 			q->cfg.max_rd = 0;
+			break;
+		default: /* FLUSH, ATOMIC WRITE */
+			m = mpe(b);
+			m.op = k & 1 ? URDMA_WR_FLUSH : URDMA_WR_ATOMIC_WRITE;
+			m.status = URDMA_WC_LOC_QP_OP_ERR;
+			if (k < 10) {
+				m.len = 8;
+				m.status = URDMA_WC_LOC_LEN_ERR;
+			} else if (k < 12) {
+				m.num_sge = 1;
+				m.sge[0] = (struct sge){ 0, 8, KEY_GOOD };
+			} else {
+				q->cfg.max_rd = 0;
+			}
 			break;
 		}
 		bench_post(b, 1, &good);
@@ -875,7 +908,7 @@ static void test_retry_points(void **state)
 			for (int i = 0; i < 10; i++) {
 				m = i == 2   ? reading(b, 1300)
 				    : i == 4 ? inlined(b, 480)
-				    : i == 6 ? atomic(b)
+				    : i == 6 ? single(b)
 				    : i == 7 ? local(b)
 					     : scattered(b, 300 + bench_rnd(b, 1500),
 							 1 + bench_rnd(b, 20));
@@ -1077,7 +1110,7 @@ static void test_credit(void **state)
 	bench_weather(b)->acks_off = true;
 	bench_open(b, 2, &cfg, 100);
 	for (int i = 0; i < 8; i++) {
-		m = i & 1 ? atomic(b) : reading(b, 64);
+		m = i & 1 ? single(b) : reading(b, 64);
 		bench_post(b, 2, &m);
 	}
 	m = simple(0, 64);
@@ -1738,7 +1771,7 @@ static void test_unrel_opcodes(void **state)
 
 	(void)state;
 	for (int t = 0; t < 4; t++)
-		for (int op = 0; op <= URDMA_WR_BIND_MW + 1; op++)
+		for (int op = 0; op <= URDMA_WR_ATOMIC_WRITE + 1; op++)
 			for (int inl = 0; inl < 2; inl++) {
 				struct tx_cfg cfg = { .qp_type = senders[t],
 						      .mtu = 1,
@@ -1746,11 +1779,14 @@ static void test_unrel_opcodes(void **state)
 						      .log_entries = 5,
 						      .priv = true };
 				bool is_local = op >= URDMA_WR_LOCAL_INV && op <= URDMA_WR_BIND_MW;
+				bool is_mpe = op == URDMA_WR_FLUSH || op == URDMA_WR_ATOMIC_WRITE;
 				bool rc_only = op == URDMA_WR_SEND_INV || op == URDMA_WR_READ ||
-					       op == URDMA_WR_ATOMIC_CS || op == URDMA_WR_ATOMIC_FA;
+					       op == URDMA_WR_ATOMIC_CS ||
+					       op == URDMA_WR_ATOMIC_FA || is_mpe;
 				bool write = op == URDMA_WR_WRITE || op == URDMA_WR_WRITE_IMM;
-				bool ok = op <= URDMA_WR_BIND_MW;
+				bool ok = op <= URDMA_WR_ATOMIC_WRITE;
 				struct msg m = is_local ? local(b)
+					       : is_mpe ? mpe(b)
 					       : inl	? inlined(b, 8)
 							: simple(0x300, 8);
 
@@ -2198,7 +2234,7 @@ static void test_xrc_sizes(void **state)
 				if (i / n == 5)
 					msg = reading(b, len);
 				else if (i / n == 6)
-					msg = atomic(b);
+					msg = single(b);
 				bench_post(b, qpn, &msg);
 			}
 			bench_doorbell(b, qpn, bench_qp(b, qpn)->pi);

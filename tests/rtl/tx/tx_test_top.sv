@@ -78,7 +78,7 @@ module tx_test_top
   output      logic [31:0]  mro_lkey,
   output      logic [11:0]  mro_pd,
   output      logic [11:0]  mro_qpn,
-  output      logic [4:0]   mro_acc,
+  output      logic [ACC_W-1:0] mro_acc,
   output      logic [63:0]  mro_va,
   output      logic [63:0]  mro_len,
   output      logic [63:0]  mro_pt_addr,
@@ -137,7 +137,7 @@ module tx_test_top
   output      logic [31:0]  mr_req_key,       // of the payload client
   output      logic [11:0]  mr_req_pd,
   output      logic [11:0]  mr_req_qpn,
-  output      logic [4:0]   mr_req_acc,
+  output      logic [ACC_W-1:0] mr_req_acc,
   output      logic [63:0]  mr_req_va0,
   output      logic [63:0]  mr_req_va1,
   output      logic [12:0]  mr_req_len0,
