@@ -212,9 +212,10 @@ static void urdma_ring_cq(struct urdma_cq *cq, uint32_t arm)
 {
 	/* Reads of CQEs end before the NIC may write there again. */
 	udma_to_device_barrier();
-	mmio_write64_le(cq->db, htole64(FIELD_PREP(URDMA_DBW_OBJ, (uint64_t)cq->cqn) |
-					FIELD_PREP(URDMA_DBW_ARM, (uint64_t)arm) |
-					FIELD_PREP(URDMA_DBW_INDEX, (uint64_t)cq->ci)));
+	mmio_write64_le(cq->db,
+			htole64(FIELD_PREP(URDMA_DBW_OBJ, (uint64_t)cq->cqn) |
+				FIELD_PREP(URDMA_DBW_ARM, (uint64_t)arm) |
+				FIELD_PREP(URDMA_DBW_INDEX, (uint64_t)(cq->base + cq->ci))));
 	cq->told = cq->ci;
 }
 
@@ -224,7 +225,7 @@ static void urdma_ring_cq(struct urdma_cq *cq, uint32_t arm)
  */
 static void urdma_tell_ci(struct urdma_cq *cq)
 {
-	if (unlikely(cq->ci - cq->told > cq->mask / 4))
+	if (unlikely(cq->ci - cq->told > cq->slack))
 		urdma_ring_cq(cq, URDMA_DB_ARM_NONE);
 }
 
@@ -435,14 +436,48 @@ void urdma_cq_forget_srq(struct urdma_cq *cq, uint32_t srqn)
 			urdma_drop_cqe(cqe);
 }
 
-/* CQEs that nobody has polled yet. */
+/* With the CQ locked: CQEs that nobody has polled yet. */
 uint32_t urdma_cq_pending(struct urdma_cq *cq)
 {
 	uint32_t n = 0;
 
-	pthread_spin_lock(&cq->lock);
 	while (urdma_cqe_ahead(cq, cq->ci + n))
 		n++;
-	pthread_spin_unlock(&cq->lock);
 	return n;
+}
+
+/* With the CQ locked, if others know it. */
+void urdma_cq_set_ring(struct urdma_cq *cq, const struct urdma_ring *mem, uint8_t log)
+{
+	cq->mem = *mem;
+	cq->ring = mem->at;
+	cq->log = log;
+	cq->mask = (1U << log) - 1;
+	cq->phase_shift = 63 - log;
+	cq->slack = cq->mask / 4;
+}
+
+/*
+ * With the CQ locked. The NIC writes CQEs from index base on to the new ring, from its entry 0.
+ * Those before are in the old ring. They move in front of entry 0, that is to the end: the NIC
+ * keeps so many entries free until it is told that they are consumed. There the phase bit is the
+ * one before the first round.
+ */
+void urdma_cq_change_ring(struct urdma_cq *cq, const struct urdma_ring *mem, uint8_t log,
+			  uint32_t base)
+{
+	uint32_t first = base - cq->base, mask = (1U << log) - 1, i;
+	struct urdma_cqe *ring = mem->at, *cqe;
+
+	udma_from_device_barrier();
+	for (i = cq->ci; i != first; i++) {
+		cqe = &ring[(i - first) & mask];
+		*cqe = cq->ring[i & cq->mask];
+		cqe->w[3] &= ~htole64(URDMA_CQE3_PHASE);
+	}
+	cq->ci -= first;
+	cq->base = base;
+	urdma_cq_set_ring(cq, mem, log);
+	/* What was consumed of the old ring is room in the new one. */
+	urdma_ring_cq(cq, URDMA_DB_ARM_NONE);
 }

@@ -742,8 +742,8 @@ int urdma_eh_modify_cq(struct urdma_eh_cq *cq, unsigned int count, unsigned int 
 
 	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_MODIFY_CQ) |
 		   URDMA_SET(URDMA_CMD0_OBJ, cq->cqn);
-	cmd.w[1] = URDMA_SET(URDMA_CMD_MCQ1_COUNT, count) |
-		   URDMA_SET(URDMA_CMD_MCQ1_PERIOD, period);
+	cmd.w[1] =
+		URDMA_SET(URDMA_CMD_MCQ1_COUNT, count) | URDMA_SET(URDMA_CMD_MCQ1_PERIOD, period);
 	return urdma_eh_cmd(cq->eh, &cmd, NULL);
 }
 

@@ -12,14 +12,14 @@
 
 #include "rig.h"
 
-#define COUNT(x)       (sizeof(x) / sizeof((x)[0]))
-#define LIMIT	       2000000u /* cycles without a CQE that is awaited */
-#define CYCLES_PER_US  250u
+#define COUNT(x)      (sizeof(x) / sizeof((x)[0]))
+#define LIMIT	      2000000u /* cycles without a CQE that is awaited */
+#define CYCLES_PER_US 250u
 /* Two sweeps of the timer (section 15 of the contract), and the way of a CQE. */
-#define LATE	       (2 * (128 + 2) + 100)
-#define QPS	       4u
-#define WINDOW	       6u /* messages of a QP that are not completed */
-#define LEN	       64u
+#define LATE   (2 * (128 + 2) + 100)
+#define QPS    4u
+#define WINDOW 6u /* messages of a QP that are not completed */
+#define LEN    64u
 
 static void settle(struct rig *rig)
 {
@@ -34,7 +34,8 @@ static void pass(struct rig *rig, uint64_t cycles)
 		  "run");
 }
 
-/* ---- traffic: SENDs from side 0 to side 1 -------------------------------------------------------- */
+/* ---- traffic: SENDs from side 0 to side 1
+ * -------------------------------------------------------- */
 
 struct traffic {
 	struct rig rig;
@@ -61,11 +62,11 @@ static void post(struct traffic *t, unsigned int i)
 {
 	struct rig_side *tx = &t->rig.side[0], *rx = &t->rig.side[1];
 	struct urdma_eh_sge to = { (uintptr_t)rx->buffer, LEN, rx->mr.key };
-	uint8_t data[LEN] = { 0 };
+	uint8_t data[16] = { 0 };
 	struct urdma_eh_send wr = { .opcode = URDMA_WR_SEND,
 				    .solicited = true,
 				    .inline_data = data,
-				    .inline_len = LEN };
+				    .inline_len = sizeof(data) };
 
 	assert_int_equal(urdma_eh_post_recv(&rx->qp[i], &to, 1), 0);
 	assert_int_equal(urdma_eh_post_send(&tx->qp[i], &wr), 0);
@@ -102,8 +103,7 @@ static void finish(struct traffic *t)
 		assert_int_equal(t->received[i], t->posted[i]);
 	}
 	for (unsigned int side = 0; side < 2; side++)
-		assert_int_equal(
-			urdma_eh_counter(t->rig.side[side].eh, URDMA_CNT_CQ_OVERFLOW), 0);
+		assert_int_equal(urdma_eh_counter(t->rig.side[side].eh, URDMA_CNT_CQ_OVERFLOW), 0);
 	rig_stop(&t->rig);
 }
 
@@ -113,8 +113,8 @@ static void finish(struct traffic *t)
  */
 static void test_resize(void **state)
 {
-	static const enum urdma_eh_ring_kind kind[] = { URDMA_EH_RING_PAGED,
-							URDMA_EH_RING_CONTIGUOUS };
+	static const enum urdma_eh_ring_kind kind[] = { URDMA_EH_RING_PAGED, URDMA_EH_RING_CONTIG,
+							URDMA_EH_RING_LEVELS_2 };
 	struct traffic t;
 	uint32_t total = 0;
 
@@ -206,7 +206,8 @@ static void test_armed(void **state)
 	finish(&t);
 }
 
-/* ---- moderation ------------------------------------------------------------------------------- */
+/* ---- moderation -------------------------------------------------------------------------------
+ */
 
 /* Messages by twos and threes under each pair of limits: how many events come, and when. */
 static void test_moderation(void **state)
@@ -364,8 +365,8 @@ static void test_overrun(void **state)
 	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_CREATE_CQ) |
 		   URDMA_SET(URDMA_CMD0_OBJ, cq.cqn);
 	cmd.w[1] = URDMA_SET(URDMA_CMD_CQ1_RING, urdma_eh_ring_word(&cq.ring)) |
-		   URDMA_SET(URDMA_CMD_CQ1_EQN, 1) |
-		   URDMA_SET(URDMA_CMD_CQ1_DB_PAGE, RIG_DB_PAGE) | URDMA_CMD_CQ1_OVERRUN;
+		   URDMA_SET(URDMA_CMD_CQ1_EQN, 1) | URDMA_SET(URDMA_CMD_CQ1_DB_PAGE, RIG_DB_PAGE) |
+		   URDMA_CMD_CQ1_OVERRUN;
 	cmd.w[2] = cq.ring.map.addr;
 	assert_int_equal(urdma_eh_cmd(tx->eh, &cmd, NULL), 0);
 	assert_int_equal(urdma_eh_destroy_qp(&tx->qp[0]), 0);
@@ -376,8 +377,7 @@ static void test_overrun(void **state)
 		  "connect");
 
 	for (unsigned int i = 0; i < 29; i++) {
-		struct urdma_eh_sge to = { (uintptr_t)rig.side[1].buffer, LEN,
-					   rig.side[1].mr.key };
+		struct urdma_eh_sge to = { (uintptr_t)rig.side[1].buffer, LEN, rig.side[1].mr.key };
 		uint8_t data[8] = { 0 };
 		struct urdma_eh_send wr = { .opcode = URDMA_WR_SEND,
 					    .inline_data = data,
@@ -406,9 +406,9 @@ static void test_overrun(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_resize),	   cmocka_unit_test(test_too_small),
-		cmocka_unit_test(test_armed),	   cmocka_unit_test(test_moderation),
-		cmocka_unit_test(test_sleeper),	   cmocka_unit_test(test_overrun),
+		cmocka_unit_test(test_resize),	cmocka_unit_test(test_too_small),
+		cmocka_unit_test(test_armed),	cmocka_unit_test(test_moderation),
+		cmocka_unit_test(test_sleeper), cmocka_unit_test(test_overrun),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,8 +33,8 @@ struct model {
 	bool due;	// a doorbell raised an event that is not among the items yet
 	bool due_stale; // of an earlier life of the CQ, or a CQE's event has told all of it
 	uint32_t pi, ci;
-	uint32_t told; // behind the last CQE that is consumed or had its event
-	uint32_t sol;  // behind the last CQE that a solicited arming waits for
+	uint32_t told;	// behind the last CQE that is consumed or had its event
+	uint32_t sol;	// behind the last CQE that a solicited arming waits for
 	uint32_t first; // index of the first CQE in the ring
 	uint64_t base;
 	bool overrun;
@@ -713,7 +713,8 @@ static void test_overrun(void **state)
 	delete b;
 }
 
-// ---- change of ring ------------------------------------------------------------------------------
+// ---- change of ring
+// ------------------------------------------------------------------------------
 
 // Small and large rings in turn, in the middle of a round of the old one: the model says where each
 // CQE lies, how much room there is, and that the arming stays.
@@ -766,7 +767,8 @@ static void test_resize(void **state)
 	delete b;
 }
 
-// ---- moderation ----------------------------------------------------------------------------------
+// ---- moderation
+// ----------------------------------------------------------------------------------
 
 // What count and period say, each alone and both.
 static void test_moderation(void **state)
@@ -776,12 +778,18 @@ static void test_moderation(void **state)
 		bool solicited, failed;
 		uint64_t at_once, in_time;
 	} cases[] = {
-		{ 0, 0, 1, false, false, 1, 1 }, { 1, 0, 1, false, false, 1, 1 },
-		{ 1, 9, 1, false, false, 1, 1 }, { 4, 0, 3, false, false, 0, 0 },
-		{ 4, 0, 4, false, false, 1, 1 }, { 4, 9, 3, false, false, 0, 1 },
-		{ 4, 9, 4, false, false, 1, 1 }, { 0, 9, 20, false, false, 0, 1 },
-		{ 4, 9, 3, true, false, 0, 1 },	 { 4, 9, 3, false, true, 1, 1 },
-		{ 4, 0, 1, false, true, 1, 1 },	 { 0, 9, 1, false, true, 1, 1 },
+		{ 0, 0, 1, false, false, 1, 1 },
+		{ 1, 0, 1, false, false, 1, 1 },
+		{ 1, 9, 1, false, false, 1, 1 },
+		{ 4, 0, 3, false, false, 0, 0 },
+		{ 4, 0, 4, false, false, 1, 1 },
+		{ 4, 9, 3, false, false, 0, 1 },
+		{ 4, 9, 4, false, false, 1, 1 },
+		{ 0, 9, 20, false, false, 0, 1 },
+		{ 4, 9, 3, true, false, 0, 1 },
+		{ 4, 9, 3, false, true, 1, 1 },
+		{ 4, 0, 1, false, true, 1, 1 },
+		{ 0, 9, 1, false, true, 1, 1 },
 		{ 0xffff, 0xffff, 9, false, false, 0, 1 },
 	};
 	struct bench *b = new struct bench;
@@ -792,8 +800,8 @@ static void test_moderation(void **state)
 		for (unsigned int arm = URDMA_DB_ARM_ANY; arm <= URDMA_DB_ARM_SOLICITED; arm++) {
 			for (const auto &c : cases) {
 				struct cqe_req rq = {};
-				bool sleeps = arm == URDMA_DB_ARM_SOLICITED && !c.solicited &&
-					      !c.failed;
+				bool sleeps =
+					arm == URDMA_DB_ARM_SOLICITED && !c.solicited && !c.failed;
 
 				start(b, 25);
 				configure(b, 0, true, 6);
@@ -882,8 +890,7 @@ static void test_offsets(void **state)
 			b->hold_percent = 0;
 			configure(b, 0, true, 6);
 			moderate(b, 0, 3, 1);
-			b->doorbell.push_back(
-				doorbell_of(0, b->cq[0].page, URDMA_DB_ARM_ANY, 0));
+			b->doorbell.push_back(doorbell_of(0, b->cq[0].page, URDMA_DB_ARM_ANY, 0));
 			b->todo[0].push_back({});
 			drain(b);
 			uint64_t from = b->cq[0].deadline - CYCLES_PER_US;

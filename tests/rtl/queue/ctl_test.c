@@ -1340,7 +1340,8 @@ static void test_regions(void **state)
 	bench_free(b);
 }
 
-/* MODIFY_CQ, RESIZE_CQ: what the CQ is told, its answer, and the round before the old ring is free. */
+/* MODIFY_CQ, RESIZE_CQ: what the CQ is told, its answer, and the round before the old ring is free.
+ */
 static void test_cq(void **state)
 {
 	struct bench *b = bench_new(7);
@@ -3262,18 +3263,29 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_registers),     cmocka_unit_test(test_good),
-		cmocka_unit_test(test_bad),	      cmocka_unit_test(test_fence),
+		cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_fence),
 		cmocka_unit_test(test_cq),
-		cmocka_unit_test(test_modify),	      cmocka_unit_test(test_regions),
-		cmocka_unit_test(test_qp_events),     cmocka_unit_test(test_doorbells),
-		cmocka_unit_test(test_eth_doorbells), cmocka_unit_test(test_eth_registers),
-		cmocka_unit_test(test_gid_told),      cmocka_unit_test(test_link),
-		cmocka_unit_test(test_events),	      cmocka_unit_test(test_qp_err),
-		cmocka_unit_test(test_throughput),    cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_dma_error),     cmocka_unit_test(test_reset_under_load),
-		cmocka_unit_test(test_srq),	      cmocka_unit_test(test_srq_doorbells),
-		cmocka_unit_test(test_xrc),	      cmocka_unit_test(test_random),
+		cmocka_unit_test(test_modify),
+		cmocka_unit_test(test_regions),
+		cmocka_unit_test(test_qp_events),
+		cmocka_unit_test(test_doorbells),
+		cmocka_unit_test(test_eth_doorbells),
+		cmocka_unit_test(test_eth_registers),
+		cmocka_unit_test(test_gid_told),
+		cmocka_unit_test(test_link),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_qp_err),
+		cmocka_unit_test(test_throughput),
+		cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_dma_error),
+		cmocka_unit_test(test_reset_under_load),
+		cmocka_unit_test(test_srq),
+		cmocka_unit_test(test_srq_doorbells),
+		cmocka_unit_test(test_xrc),
+		cmocka_unit_test(test_random),
 	};
 
 	seed = test_seed(seed);
