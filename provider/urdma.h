@@ -167,6 +167,9 @@ struct urdma_cq {
 	uint32_t base;
 	/* CQEs that may be consumed before the NIC is told */
 	uint32_t slack;
+	/* during a resize: the ring that the NIC changes to; else its address is NULL */
+	struct urdma_ring next;
+	uint8_t next_log;
 	/* of extended polling: the completion that is looked at, and the cycle when it was made */
 	struct ibv_wc wc;
 	uint64_t cycles;
@@ -396,7 +399,6 @@ void urdma_cq_forget_qp(struct urdma_cq *cq, const struct urdma_qp *qp);
 void urdma_cq_forget_srq(struct urdma_cq *cq, uint32_t srqn);
 uint32_t urdma_cq_pending(struct urdma_cq *cq);
 void urdma_cq_set_ring(struct urdma_cq *cq, const struct urdma_ring *mem, uint8_t log);
-void urdma_cq_change_ring(struct urdma_cq *cq, const struct urdma_ring *mem, uint8_t log,
-			  uint32_t base);
+void urdma_cq_change_ring(struct urdma_cq *cq, uint32_t base);
 
 #endif

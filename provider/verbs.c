@@ -313,11 +313,13 @@ struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init
 	return &cq->vcq.cq_ex;
 }
 
-/* Polling goes on meanwhile, in the old ring. The index is that of the next CQE to poll, or older.
+/*
+ * Polling goes on meanwhile, in the old ring, and changes to the new one when it finds a CQE there.
+ * The index is that of the next CQE to poll, or older.
  */
 static int urdma_replace_ring(struct urdma_cq *cq, uint8_t log, uint32_t ci)
 {
-	struct urdma_ring mem = { .bytes = (size_t)URDMA_CQE_SIZE << log }, old;
+	struct urdma_ring mem = { .bytes = (size_t)URDMA_CQE_SIZE << log }, old = cq->mem;
 	struct urdma_cmd_resize_cq_resp resp = {};
 	struct urdma_cmd_resize_cq cmd = {};
 	int err;
@@ -325,22 +327,23 @@ static int urdma_replace_ring(struct urdma_cq *cq, uint8_t log, uint32_t ci)
 	err = urdma_alloc_ring(&mem, cq->domain, URDMA_RES_CQ);
 	if (err)
 		return err;
+	pthread_spin_lock(&cq->lock);
+	cq->next = mem;
+	cq->next_log = log;
+	pthread_spin_unlock(&cq->lock);
 	cmd.buf_addr = (uintptr_t)mem.at;
 	cmd.buf_len = mem.bytes;
 	cmd.log_entries = log;
 	cmd.ci = ci;
 	err = ibv_cmd_resize_cq(&cq->vcq.cq, urdma_cq_size(log), &cmd.ibv_cmd, sizeof(cmd),
 				&resp.ibv_resp, sizeof(resp));
-	if (err) {
-		urdma_free_ring(&mem);
-		return err;
-	}
 	pthread_spin_lock(&cq->lock);
-	old = cq->mem;
-	urdma_cq_change_ring(cq, &mem, log, resp.base);
+	if (!err && cq->next.at)
+		urdma_cq_change_ring(cq, resp.base);
+	cq->next.at = NULL;
 	pthread_spin_unlock(&cq->lock);
-	urdma_free_ring(&old);
-	return 0;
+	urdma_free_ring(err ? &mem : &old);
+	return err;
 }
 
 /*

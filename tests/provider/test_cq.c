@@ -218,6 +218,34 @@ static void told_in_time(void **state)
 	assert_true(*fake_doorbell(URDMA_DB_CQ) >> 32 == 42);
 }
 
+/*
+ * A CQE comes to the new ring while the command runs, and its event wakes a program that polls:
+ * there is no other event for that CQE, so it has to be found. What is in the old ring comes first.
+ */
+static void poll_at_resize(bool done)
+{
+	complete(done ? after_change : before_change);
+	if (done) {
+		while (poll_some(3))
+			;
+		assert_int_equal(polled, written);
+		complete(2);
+	}
+}
+
+static void seen_before_the_end(void **state)
+{
+	fake_urdma_at_resize = poll_at_resize;
+	for (unsigned int i = 0; i < 64; i++) {
+		before_change = i & 3;
+		after_change = i >> 2 & 3;
+		complete(i >> 4 & 3);
+		assert_int_equal(resize(i & 1 ? SMALLEST : 700), 0);
+		assert_int_equal(poll_some(64), 2);
+		assert_int_equal(poll_some(64), 0);
+	}
+}
+
 /* A QP goes: its CQEs are dropped in the new ring, those taken over from the old one included. */
 static void forgets(void **state)
 {
@@ -308,9 +336,9 @@ static void overrun(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(every_place),  TEST(full),	   TEST(refused),
-		TEST(told_in_time), TEST(forgets), TEST(beside_a_poller),
-		TEST(moderation),   TEST(overrun),
+		TEST(every_place),	   TEST(full),	       TEST(refused),
+		TEST(seen_before_the_end), TEST(told_in_time), TEST(forgets),
+		TEST(beside_a_poller),	   TEST(moderation),   TEST(overrun),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
