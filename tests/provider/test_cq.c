@@ -222,13 +222,16 @@ static void told_in_time(void **state)
  * A CQE comes to the new ring while the command runs, and its event wakes a program that polls:
  * there is no other event for that CQE, so it has to be found. What is in the old ring comes first.
  */
+static bool found;
+
 static void poll_at_resize(bool done)
 {
 	complete(done ? after_change : before_change);
 	if (done) {
 		while (poll_some(3))
 			;
-		assert_int_equal(polled, written);
+		/* judged later: the provider holds a mutex here */
+		found = polled == written;
 		complete(2);
 	}
 }
@@ -241,6 +244,7 @@ static void seen_before_the_end(void **state)
 		after_change = i >> 2 & 3;
 		complete(i >> 4 & 3);
 		assert_int_equal(resize(i & 1 ? SMALLEST : 700), 0);
+		assert_true(found);
 		assert_int_equal(poll_some(64), 2);
 		assert_int_equal(poll_some(64), 0);
 	}
