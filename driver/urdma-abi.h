@@ -100,6 +100,25 @@ struct urdma_create_cq_resp {
 };
 
 /*
+ * A new ring, zeroed, as in CREATE_CQ, and the consumer index as doorbells have it. The response
+ * has the index, likewise, of the CQE in entry 0 of the new ring. CQEs before that one are in the
+ * old ring, which the NIC has left.
+ */
+struct urdma_resize_cq_req {
+	__aligned_u64 buf_addr;
+	__u32 buf_len;
+	__u8 log_entries;
+	__u8 reserved[3];
+	__u32 ci;
+	__u32 reserved2;
+};
+
+struct urdma_resize_cq_resp {
+	__u32 base;
+	__u32 reserved;
+};
+
+/*
  * Both rings start on a page. Strides are log2 of bytes, as in URDMA_RING_LOG_STRIDE. A QP with an
  * SRQ has no receive ring, nor has an initiator QP of XRC: its four fields are zero. For a target
  * QP of XRC the core takes neither request nor response.

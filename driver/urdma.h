@@ -320,7 +320,11 @@ struct urdma_ah {
 
 struct urdma_cq {
 	struct ib_cq ibcq;
+	/* serialises resize and modify; protects mem, log, the number of entries, and moderation */
+	struct mutex resize_lock;
 	struct urdma_mem mem;
+	u16 mod_count;
+	u16 mod_period;
 	u32 cqn;
 	struct urdma_eq *eq;
 
@@ -582,6 +586,8 @@ void urdma_dm_put(struct urdma_dev *dev, u32 page);
 int urdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs);
 int urdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int urdma_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
+int urdma_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 int urdma_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc);
 int urdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 void urdma_cq_add_qp(struct urdma_qp *qp);

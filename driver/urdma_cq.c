@@ -19,6 +19,15 @@ u32 urdma_cq_max_cqe(struct urdma_dev *dev)
 	return 3U << (dev->caps.log_cqe - 2);
 }
 
+/* A ring of a process, for so many CQEs. */
+static int urdma_cq_user_ring(struct urdma_dev *dev, struct urdma_mem *mem, u64 addr, u32 len,
+			      u8 log, u32 cqe)
+{
+	if (log > dev->caps.log_cqe || cqe > 1U << log || len < (u64)URDMA_CQE_SIZE << log)
+		return -EINVAL;
+	return urdma_mem_ring(dev, mem, addr, URDMA_CQE_SIZE << log, IB_ACCESS_LOCAL_WRITE);
+}
+
 static int urdma_create_cq_user(struct urdma_dev *dev, struct urdma_cq *cq, u32 cqe,
 				struct ib_udata *udata)
 {
@@ -30,14 +39,9 @@ static int urdma_create_cq_user(struct urdma_dev *dev, struct urdma_cq *cq, u32 
 		return err;
 	if (memchr_inv(req.reserved, 0, sizeof(req.reserved)))
 		return -EINVAL;
-	if (req.log_entries > dev->caps.log_cqe || cqe > 1U << req.log_entries)
-		return -EINVAL;
-	if (req.buf_len < (u64)URDMA_CQE_SIZE << req.log_entries)
-		return -EINVAL;
 	cq->log = req.log_entries;
 	cq->ibcq.cqe = cqe;
-	return urdma_mem_ring(dev, &cq->mem, req.buf_addr, URDMA_CQE_SIZE << cq->log,
-			      IB_ACCESS_LOCAL_WRITE);
+	return urdma_cq_user_ring(dev, &cq->mem, req.buf_addr, req.buf_len, req.log_entries, cqe);
 }
 
 static int urdma_create_cq_kernel(struct urdma_dev *dev, struct urdma_cq *cq, u32 cqe)
@@ -64,15 +68,20 @@ int urdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct urdma_ucontext *uctx =
 		rdma_udata_to_drv_context(udata, struct urdma_ucontext, ibucontext);
 	u64 cmd[URDMA_CMD_WORDS] = {};
+	bool overrun = attr->flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
 	struct urdma_create_cq_resp resp = {};
 	struct urdma_cq *cq = to_ucq(ibcq);
 	int err;
 
 	/* Every CQE carries the time. */
-	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
+	if (attr->flags &
+	    ~(IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION | IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN))
+		return -EOPNOTSUPP;
+	if (overrun && !(dev->caps.features & URDMA_RF_FEAT_CQ_MODIFY))
 		return -EOPNOTSUPP;
 	if (!attr->cqe || attr->cqe > urdma_cq_max_cqe(dev))
 		return -EINVAL;
+	mutex_init(&cq->resize_lock);
 	spin_lock_init(&cq->lock);
 	INIT_LIST_HEAD(&cq->send_qps);
 	INIT_LIST_HEAD(&cq->recv_qps);
@@ -94,7 +103,8 @@ int urdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	cmd[0] = urdma_cmd0(URDMA_CMD_CREATE_CQ, cq->cqn);
 	cmd[1] = FIELD_PREP(URDMA_CMD_CQ1_RING, urdma_ring_word(&cq->mem, cq->log, URDMA_CQE_LOG)) |
 		 FIELD_PREP(URDMA_CMD_CQ1_EQN, cq->eq->eqn) |
-		 FIELD_PREP(URDMA_CMD_CQ1_DB_PAGE, uctx ? uctx->db->page : URDMA_KERNEL_DB_PAGE);
+		 FIELD_PREP(URDMA_CMD_CQ1_DB_PAGE, uctx ? uctx->db->page : URDMA_KERNEL_DB_PAGE) |
+		 FIELD_PREP(URDMA_CMD_CQ1_OVERRUN, overrun);
 	cmd[2] = cq->mem.pt.addr;
 	err = urdma_cmd_exec(dev, cmd, NULL);
 	if (err)
@@ -131,6 +141,90 @@ int urdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	urdma_eq_sync(&dev->eqs[0]);
 	urdma_mem_free(dev, &cq->mem);
 	return 0;
+}
+
+/*
+ * The provider takes over what the old ring still has, which it maps as long as it needs. Only the
+ * rings of processes are replaced: consumers in the kernel do not ask for it.
+ */
+int urdma_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+{
+	struct urdma_dev *dev = to_udev(ibcq->device);
+	u64 cmd[URDMA_CMD_WORDS] = {}, cpl[URDMA_CMD_WORDS];
+	struct urdma_resize_cq_resp resp = {};
+	struct urdma_cq *cq = to_ucq(ibcq);
+	struct urdma_resize_cq_req req;
+	struct urdma_mem mem = {};
+	int err;
+
+	if (!udata || cq->ring)
+		return -EOPNOTSUPP;
+	if (cqe < 1 || cqe > urdma_cq_max_cqe(dev))
+		return -EINVAL;
+	err = urdma_udata_in(udata, &req, sizeof(req));
+	if (err)
+		return err;
+	if (memchr_inv(req.reserved, 0, sizeof(req.reserved)) || req.reserved2)
+		return -EINVAL;
+	err = urdma_cq_user_ring(dev, &mem, req.buf_addr, req.buf_len, req.log_entries, cqe);
+	if (err)
+		return err;
+
+	mutex_lock(&cq->resize_lock);
+	err = -EINVAL;
+	if (!cq->mod_period && cq->mod_count > cqe)
+		goto err_unlock;
+	cmd[0] = urdma_cmd0(URDMA_CMD_RESIZE_CQ, cq->cqn);
+	cmd[1] = FIELD_PREP(URDMA_CMD_CQ1_RING,
+			    urdma_ring_word(&mem, req.log_entries, URDMA_CQE_LOG));
+	cmd[2] = mem.pt.addr;
+	cmd[3] = FIELD_PREP(URDMA_CMD_RCQ3_CI, req.ci);
+	err = urdma_cmd_exec(dev, cmd, cpl);
+	/* More CQEs wait than fit. */
+	if (err == -EBUSY)
+		err = -EINVAL;
+	if (err)
+		goto err_unlock;
+	swap(cq->mem, mem);
+	cq->log = req.log_entries;
+	ibcq->cqe = cqe;
+	mutex_unlock(&cq->resize_lock);
+
+	/* The old one: the NIC does not use it any more. */
+	urdma_mem_free(dev, &mem);
+	resp.base = FIELD_GET(URDMA_CPL_CQ1_BASE, cpl[1]);
+	/* A process without room for this has lost its CQEs, and nothing else. */
+	return urdma_udata_out(udata, &resp, sizeof(resp));
+
+err_unlock:
+	mutex_unlock(&cq->resize_lock);
+	urdma_mem_free(dev, &mem);
+	return err;
+}
+
+/* An event waits for so many CQEs, or so many microseconds; 0: no such limit. */
+int urdma_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
+{
+	struct urdma_dev *dev = to_udev(ibcq->device);
+	u64 cmd[URDMA_CMD_WORDS] = {};
+	struct urdma_cq *cq = to_ucq(ibcq);
+	int err = -EINVAL;
+
+	mutex_lock(&cq->resize_lock);
+	/* An event would wait for more CQEs than there may be. */
+	if (!period && count > ibcq->cqe)
+		goto out;
+	cmd[0] = urdma_cmd0(URDMA_CMD_MODIFY_CQ, cq->cqn);
+	cmd[1] =
+		FIELD_PREP(URDMA_CMD_MCQ1_COUNT, count) | FIELD_PREP(URDMA_CMD_MCQ1_PERIOD, period);
+	err = urdma_cmd_exec(dev, cmd, NULL);
+	if (err)
+		goto out;
+	cq->mod_count = count;
+	cq->mod_period = period;
+out:
+	mutex_unlock(&cq->resize_lock);
+	return err;
 }
 
 /* ---- polling by the kernel ------------------------------------------------------------------ */

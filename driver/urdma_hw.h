@@ -104,6 +104,8 @@
 /* FLUSH to global visibility, and ATOMIC WRITE, of RC and XRC */
 #define URDMA_RF_FEAT_FLUSH BIT_ULL(15)
 #define URDMA_RF_FEAT_ATOMIC_WRITE BIT_ULL(16)
+/* MODIFY_CQ, RESIZE_CQ, CQ1_OVERRUN */
+#define URDMA_RF_FEAT_CQ_MODIFY BIT_ULL(17)
 /* RO: Ethernet function: queue pairs, log2 of the greatest rings, longest frame (no FCS, no tag) */
 #define URDMA_REG_CAP_ETH 0x0030
 #define URDMA_RF_CAP_ETH_QUEUES GENMASK_ULL(7, 0)
@@ -350,6 +352,8 @@
 #define URDMA_CMD_DESTROY_EQ 0x11
 #define URDMA_CMD_CREATE_CQ 0x18
 #define URDMA_CMD_DESTROY_CQ 0x19
+#define URDMA_CMD_MODIFY_CQ 0x1a
+#define URDMA_CMD_RESIZE_CQ 0x1b
 #define URDMA_CMD_CREATE_QP 0x20
 #define URDMA_CMD_MODIFY_QP 0x21
 #define URDMA_CMD_QUERY_QP 0x22
@@ -373,7 +377,14 @@
 #define URDMA_CMD_CQ1_RING GENMASK_ULL(16, 0)
 #define URDMA_CMD_CQ1_EQN GENMASK_ULL(25, 20)
 #define URDMA_CMD_CQ1_DB_PAGE GENMASK_ULL(43, 32)
+/* a full CQ overwrites its oldest CQE; without it a full CQ is an error */
+#define URDMA_CMD_CQ1_OVERRUN BIT_ULL(48)
 #define URDMA_CMD_CQ2_ADDR GENMASK_ULL(63, 0)
+/* MODIFY_CQ: an armed CQ waits for COUNT CQEs or PERIOD microseconds; 0: no such limit */
+#define URDMA_CMD_MCQ1_COUNT GENMASK_ULL(15, 0)
+#define URDMA_CMD_MCQ1_PERIOD GENMASK_ULL(31, 16)
+/* RESIZE_CQ: the new ring in CQ1_RING and CQ2_ADDR, and the consumer index as in a doorbell */
+#define URDMA_CMD_RCQ3_CI GENMASK_ULL(31, 0)
 
 /* CREATE_QP; the QP starts in RESET */
 /* XRC_TGT: the XRC domain. To the NIC, an XRC domain is a PD */
@@ -546,6 +557,8 @@
 #define URDMA_CPL_SRQ1_LIMIT GENMASK_ULL(15, 0)
 #define URDMA_CPL_SRQ1_PI GENMASK_ULL(31, 16)
 #define URDMA_CPL_SRQ1_CI GENMASK_ULL(47, 32)
+/* RESIZE_CQ: index of the CQE in entry 0 of the new ring */
+#define URDMA_CPL_CQ1_BASE GENMASK_ULL(31, 0)
 /* of every completion; in the last word, see CQE3_PHASE */
 #define URDMA_CPL7_PHASE BIT_ULL(63)
 
@@ -562,7 +575,7 @@
 #define URDMA_CS_BAD_SIZE 8
 #define URDMA_CS_BAD_ALIGN 9
 #define URDMA_CS_BAD_ATTR 10
-/* other objects still refer to it */
+/* other objects still refer to it; RESIZE_CQ: more CQEs wait than the new ring has entries */
 #define URDMA_CS_BUSY 11
 #define URDMA_CS_BAD_DB_PAGE 12
 #define URDMA_CS_BAD_SRQ 13

@@ -109,6 +109,10 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	attr->max_sge_rd = caps->max_sq_sge;
 	attr->max_cq = caps->num_cq;
 	attr->max_cqe = urdma_cq_max_cqe(dev);
+	if (caps->features & URDMA_RF_FEAT_CQ_MODIFY) {
+		attr->cq_caps.max_cq_moderation_count = U16_MAX;
+		attr->cq_caps.max_cq_moderation_period = U16_MAX;
+	}
 	attr->max_mr = caps->num_mr - URDMA_FIRST_MR;
 	attr->max_dm_size = (u64)caps->dm_pages << PAGE_SHIFT;
 	attr->max_pd = caps->num_pd;
@@ -557,6 +561,11 @@ static const struct ib_device_ops urdma_kverbs_ops = {
 	.req_notify_cq = urdma_req_notify_cq,
 };
 
+static const struct ib_device_ops urdma_cq_modify_ops = {
+	.modify_cq = urdma_modify_cq,
+	.resize_cq = urdma_resize_cq,
+};
+
 /* fast registration */
 static const struct ib_device_ops urdma_mem_mgt_ops = {
 	.alloc_mr = urdma_alloc_mr,
@@ -648,6 +657,11 @@ static void urdma_ib_init(struct urdma_dev *dev, struct ib_device *ibdev)
 	ib_set_device_ops(ibdev, &urdma_ops);
 	if (urdma_has_kverbs(&dev->caps))
 		ib_set_device_ops(ibdev, &urdma_kverbs_ops);
+	if (dev->caps.features & URDMA_RF_FEAT_CQ_MODIFY) {
+		ib_set_device_ops(ibdev, &urdma_cq_modify_ops);
+		/* The core moderates the CQs of the kernel by their load. */
+		ibdev->use_cq_dim = true;
+	}
 	if (dev->caps.features & URDMA_RF_FEAT_MEM_MGT)
 		ib_set_device_ops(ibdev, &urdma_mem_mgt_ops);
 	if (dev->caps.features & (URDMA_RF_FEAT_MW_1 | URDMA_RF_FEAT_MW_2B))

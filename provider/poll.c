@@ -179,6 +179,74 @@ static bool urdma_take_more(struct urdma_cq *cq, const struct urdma_cqe *cqe, st
 	return true;
 }
 
+/* With the CQ locked: the consumer index goes to the NIC, and perhaps arms the CQ. */
+static void urdma_ring_cq(struct urdma_cq *cq, uint32_t arm)
+{
+	/* Reads of CQEs end before the NIC may write there again. */
+	udma_to_device_barrier();
+	mmio_write64_le(cq->db,
+			htole64(FIELD_PREP(URDMA_DBW_OBJ, (uint64_t)cq->cqn) |
+				FIELD_PREP(URDMA_DBW_ARM, (uint64_t)arm) |
+				FIELD_PREP(URDMA_DBW_INDEX, (uint64_t)(cq->base + cq->ci))));
+	cq->told = cq->ci;
+}
+
+/* With the CQ locked, if others know it. */
+void urdma_cq_set_ring(struct urdma_cq *cq, const struct urdma_ring *mem, uint8_t log)
+{
+	cq->mem = *mem;
+	cq->ring = mem->at;
+	cq->log = log;
+	cq->mask = (1U << log) - 1;
+	cq->phase_shift = 63 - log;
+	cq->slack = cq->mask / 4;
+}
+
+/*
+ * With the CQ locked. The NIC writes CQEs from index base on to the next ring, from its entry 0.
+ * Those before are in the old ring. They move in front of entry 0, that is to the end: the NIC
+ * keeps so many entries free until it is told that they are consumed. There the phase bit is the
+ * one before the first round.
+ */
+void urdma_cq_change_ring(struct urdma_cq *cq, uint32_t base)
+{
+	uint32_t first = base - cq->base, mask = (1U << cq->next_log) - 1, i;
+	struct urdma_cqe *ring = cq->next.at, *cqe;
+
+	udma_from_device_barrier();
+	for (i = cq->ci; i != first; i++) {
+		cqe = &ring[(i - first) & mask];
+		*cqe = cq->ring[i & cq->mask];
+		cqe->w[3] &= ~htole64(URDMA_CQE3_PHASE);
+	}
+	cq->ci -= first;
+	cq->base = base;
+	urdma_cq_set_ring(cq, &cq->next, cq->next_log);
+	cq->next.at = NULL;
+	/* What was consumed of the old ring is room in the new one. */
+	urdma_ring_cq(cq, URDMA_DB_ARM_NONE);
+}
+
+/*
+ * With the CQ locked, during a resize, when the ring is empty. The CQE that an event has told of
+ * may be in the next ring: whoever sleeps after this poll gets no other event for it.
+ */
+static struct urdma_cqe *urdma_cqe_of_next(struct urdma_cq *cq)
+{
+	const struct urdma_cqe *first = cq->next.at;
+	struct urdma_cqe *cqe;
+
+	if (!(le64toh(*(volatile const __le64 *)&first->w[3]) & URDMA_CQE3_PHASE))
+		return NULL;
+	/* What the NIC wrote before that is in the old ring, and can be seen now. */
+	udma_from_device_barrier();
+	cqe = urdma_cqe_at(cq, cq->ci);
+	if (cqe)
+		return cqe;
+	urdma_cq_change_ring(cq, cq->base + cq->ci);
+	return urdma_cqe_at(cq, cq->ci);
+}
+
 /*
  * With the CQ locked: takes the next CQE of something that is still there; NULL when there is none.
  * Inlined into the loop of urdma_poll_cq(), where a call costs a tenth of it.
@@ -191,6 +259,8 @@ static inline ALWAYS_INLINE const struct urdma_cqe *urdma_next_cqe(struct urdma_
 
 	do {
 		cqe = urdma_cqe_at(cq, cq->ci);
+		if (!cqe && unlikely(cq->next.at))
+			cqe = urdma_cqe_of_next(cq);
 		if (!cqe)
 			return NULL;
 		/* the phase bit before the rest of the CQE and the data that it announces */
@@ -209,24 +279,13 @@ static inline ALWAYS_INLINE const struct urdma_cqe *urdma_next_cqe(struct urdma_
 	return cqe;
 }
 
-/* With the CQ locked: the consumer index goes to the NIC, and perhaps arms the CQ. */
-static void urdma_ring_cq(struct urdma_cq *cq, uint32_t arm)
-{
-	/* Reads of CQEs end before the NIC may write there again. */
-	udma_to_device_barrier();
-	mmio_write64_le(cq->db, htole64(FIELD_PREP(URDMA_DBW_OBJ, (uint64_t)cq->cqn) |
-					FIELD_PREP(URDMA_DBW_ARM, (uint64_t)arm) |
-					FIELD_PREP(URDMA_DBW_INDEX, (uint64_t)cq->ci)));
-	cq->told = cq->ci;
-}
-
 /*
  * With the CQ locked: tells the NIC what was consumed, at each quarter of the ring. Also after a
  * poll that found nothing, because that may have dropped CQEs.
  */
 static void urdma_tell_ci(struct urdma_cq *cq)
 {
-	if (unlikely(cq->ci - cq->told > cq->mask / 4))
+	if (unlikely(cq->ci - cq->told > cq->slack))
 		urdma_ring_cq(cq, URDMA_DB_ARM_NONE);
 }
 
@@ -437,14 +496,12 @@ void urdma_cq_forget_srq(struct urdma_cq *cq, uint32_t srqn)
 			urdma_drop_cqe(cqe);
 }
 
-/* CQEs that nobody has polled yet. */
+/* With the CQ locked: CQEs that nobody has polled yet. */
 uint32_t urdma_cq_pending(struct urdma_cq *cq)
 {
 	uint32_t n = 0;
 
-	pthread_spin_lock(&cq->lock);
 	while (urdma_cqe_ahead(cq, cq->ci + n))
 		n++;
-	pthread_spin_unlock(&cq->lock);
 	return n;
 }

@@ -44,6 +44,7 @@ static const struct verbs_context_ops urdma_ops = {
 	.import_dm = urdma_import_dm,
 	.import_mr = urdma_import_mr,
 	.import_pd = urdma_import_pd,
+	.modify_cq = urdma_modify_cq,
 	.modify_qp = urdma_modify_qp,
 	.modify_srq = urdma_modify_srq,
 	.open_qp = urdma_open_qp,

@@ -8,7 +8,8 @@
  * RQ, SRQ.
  *
  * Cache lines. What the poster of a work queue writes, and what the poller writes, are lines of
- * their own: the two are often different CPUs. A third line has what neither of them writes.
+ * their own: the two are often different CPUs. A third line has what neither of them writes, but
+ * for a CQ's ring, which may be replaced under the lock.
  */
 #ifndef URDMA_PROVIDER_H
 #define URDMA_PROVIDER_H
@@ -32,6 +33,8 @@ DECLARE_DRV_CMD(urdma_alloc_context, IB_USER_VERBS_CMD_GET_CONTEXT, empty,
 DECLARE_DRV_CMD(urdma_cmd_create_ah, IB_USER_VERBS_CMD_CREATE_AH, empty, urdma_create_ah_resp);
 DECLARE_DRV_CMD(urdma_cmd_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ, urdma_create_cq_req,
 		urdma_create_cq_resp);
+DECLARE_DRV_CMD(urdma_cmd_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ, urdma_resize_cq_req,
+		urdma_resize_cq_resp);
 DECLARE_DRV_CMD(urdma_cmd_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ, urdma_create_srq_req,
 		urdma_create_srq_resp);
 /* the same of another type */
@@ -157,9 +160,16 @@ struct urdma_cq {
 	struct ibv_pd *domain;
 
 	alignas(URDMA_CACHE_LINE) pthread_spinlock_t lock;
-	/* consumer index, free running, and what the NIC has been told of it */
+	/* consumer index in the ring, free running, and what the NIC has been told of it */
 	uint32_t ci;
 	uint32_t told;
+	/* the index, as doorbells have it, of entry 0 of the ring */
+	uint32_t base;
+	/* CQEs that may be consumed before the NIC is told */
+	uint32_t slack;
+	/* during a resize: the ring that the NIC changes to; else its address is NULL */
+	struct urdma_ring next;
+	uint8_t next_log;
 	/* of extended polling: the completion that is looked at, and the cycle when it was made */
 	struct ibv_wc wc;
 	uint64_t cycles;
@@ -298,6 +308,7 @@ struct ibv_cq *urdma_create_cq(struct ibv_context *ctx, int cqe, struct ibv_comp
 			       int comp_vector);
 struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 int urdma_resize_cq(struct ibv_cq *cq, int cqe);
+int urdma_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int urdma_destroy_cq(struct ibv_cq *cq);
 struct ibv_qp *urdma_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
@@ -387,5 +398,7 @@ void urdma_set_poll_ops(struct urdma_cq *cq, uint64_t wc_flags);
 void urdma_cq_forget_qp(struct urdma_cq *cq, const struct urdma_qp *qp);
 void urdma_cq_forget_srq(struct urdma_cq *cq, uint32_t srqn);
 uint32_t urdma_cq_pending(struct urdma_cq *cq);
+void urdma_cq_set_ring(struct urdma_cq *cq, const struct urdma_ring *mem, uint8_t log);
+void urdma_cq_change_ring(struct urdma_cq *cq, uint32_t base);
 
 #endif

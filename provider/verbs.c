@@ -202,6 +202,20 @@ int urdma_destroy_ah(struct ibv_ah *ibah)
  * used to it that are not: the ring is a third larger than what is asked for, and then a power of
  * two.
  */
+static uint32_t urdma_cq_size(uint8_t log)
+{
+	return 3U << (log - 2);
+}
+
+static uint8_t urdma_cq_log(const struct urdma_context *ctx, uint32_t cqe)
+{
+	uint8_t log = ctx->log_max_cqe > URDMA_MIN_CQ_LOG ? URDMA_MIN_CQ_LOG : ctx->log_max_cqe;
+
+	while (urdma_cq_size(log) < cqe)
+		log++;
+	return log;
+}
+
 static struct urdma_cq *urdma_make_cq(struct ibv_context *ibctx,
 				      const struct ibv_cq_init_attr_ex *attr)
 {
@@ -211,9 +225,11 @@ static struct urdma_cq *urdma_make_cq(struct ibv_context *ibctx,
 	struct urdma_cmd_create_cq cmd = {};
 	struct urdma_cq *cq;
 	bool with_domain = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD;
+	struct urdma_ring mem;
 	int err = EINVAL;
+	uint8_t log;
 
-	if (attr->cqe == 0 || attr->cqe > 3U << (ctx->log_max_cqe - 2))
+	if (attr->cqe == 0 || attr->cqe > urdma_cq_size(ctx->log_max_cqe))
 		goto err_errno;
 	if (with_domain && (!attr->parent_domain || !to_upd(attr->parent_domain)->contained))
 		goto err_errno;
@@ -222,27 +238,23 @@ static struct urdma_cq *urdma_make_cq(struct ibv_context *ibctx,
 	if (!cq)
 		goto err_errno;
 	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
-	cq->log = ctx->log_max_cqe > URDMA_MIN_CQ_LOG ? URDMA_MIN_CQ_LOG : ctx->log_max_cqe;
-	while (3U << (cq->log - 2) < attr->cqe)
-		cq->log++;
-	cq->mask = (1U << cq->log) - 1;
-	cq->phase_shift = 63 - cq->log;
+	log = urdma_cq_log(ctx, attr->cqe);
 	cq->db = ctx->db + URDMA_DB_CQ;
 	cq->qp_table = ctx->qp_table;
 	cq->qp_mask = (1U << ctx->log_max_qp) - 1;
 	cq->srq_table = ctx->srq_table;
 	cq->srq_mask = ctx->srq_mask;
 	cq->domain = with_domain ? attr->parent_domain : NULL;
-	cq->mem.bytes = (size_t)URDMA_CQE_SIZE << cq->log;
-	err = urdma_alloc_ring(&cq->mem, cq->domain, URDMA_RES_CQ);
+	mem.bytes = (size_t)URDMA_CQE_SIZE << log;
+	err = urdma_alloc_ring(&mem, cq->domain, URDMA_RES_CQ);
 	if (err)
 		goto err_free;
-	cq->ring = cq->mem.at;
+	urdma_cq_set_ring(cq, &mem, log);
 
-	cmd.buf_addr = (uintptr_t)cq->ring;
-	cmd.buf_len = cq->mem.bytes;
-	cmd.log_entries = cq->log;
-	ask.cqe = 3U << (cq->log - 2);
+	cmd.buf_addr = (uintptr_t)mem.at;
+	cmd.buf_len = mem.bytes;
+	cmd.log_entries = log;
+	ask.cqe = urdma_cq_size(log);
 	/* The kernel does not know of parent domains. */
 	ask.comp_mask &= ~IBV_CQ_INIT_ATTR_MASK_PD;
 	err = ibv_cmd_create_cq_ex(ibctx, &ask, &cq->vcq, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
@@ -279,15 +291,18 @@ struct ibv_cq *urdma_create_cq(struct ibv_context *ctx, int cqe, struct ibv_comp
 
 struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr)
 {
+	uint32_t flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
 	struct urdma_cq *cq;
 
 	/* One that is told to be used by one thread at a time is locked all the same. */
+	if (to_uctx(ctx)->features & URDMA_RF_FEAT_CQ_MODIFY)
+		flags |= IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	if (!check_comp_mask(attr->comp_mask,
 			     IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
 	    !check_comp_mask(attr->wc_flags,
 			     IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) ||
 	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
-	     !check_comp_mask(attr->flags, IBV_CREATE_CQ_ATTR_SINGLE_THREADED))) {
+	     !check_comp_mask(attr->flags, flags))) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
@@ -299,18 +314,76 @@ struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init
 }
 
 /*
- * Within the ring, which stays as it is: the size that a CQ has may be larger than what is asked
- * for. The NIC cannot change to another ring.
+ * Polling goes on meanwhile, in the old ring, and changes to the new one when it finds a CQE there.
+ * The index is that of the next CQE to poll, or older.
+ */
+static int urdma_replace_ring(struct urdma_cq *cq, uint8_t log, uint32_t ci)
+{
+	struct urdma_ring mem = { .bytes = (size_t)URDMA_CQE_SIZE << log }, old = cq->mem;
+	struct urdma_cmd_resize_cq_resp resp = {};
+	struct urdma_cmd_resize_cq cmd = {};
+	int err;
+
+	err = urdma_alloc_ring(&mem, cq->domain, URDMA_RES_CQ);
+	if (err)
+		return err;
+	pthread_spin_lock(&cq->lock);
+	cq->next = mem;
+	cq->next_log = log;
+	pthread_spin_unlock(&cq->lock);
+	cmd.buf_addr = (uintptr_t)mem.at;
+	cmd.buf_len = mem.bytes;
+	cmd.log_entries = log;
+	cmd.ci = ci;
+	err = ibv_cmd_resize_cq(&cq->vcq.cq, urdma_cq_size(log), &cmd.ibv_cmd, sizeof(cmd),
+				&resp.ibv_resp, sizeof(resp));
+	pthread_spin_lock(&cq->lock);
+	if (!err && cq->next.at)
+		urdma_cq_change_ring(cq, resp.base);
+	cq->next.at = NULL;
+	pthread_spin_unlock(&cq->lock);
+	urdma_free_ring(err ? &mem : &old);
+	return err;
+}
+
+/*
+ * Within the ring, if that is the one for the new size too; else to another one. Nobody drops CQEs
+ * of a QP or an SRQ meanwhile, and nobody else resizes: qp_mutex is held.
  */
 int urdma_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
-	struct urdma_cq *cq = to_ucq(ibcq);
 	struct urdma_context *ctx = to_uctx(ibcq->context);
+	struct urdma_cq *cq = to_ucq(ibcq);
+	uint32_t ci;
+	uint8_t log;
+	int err = 0;
 
-	if (cqe < 1 || cqe > (int)(3U << (ctx->log_max_cqe - 2)) ||
-	    urdma_cq_pending(cq) > (uint32_t)cqe)
+	if (cqe < 1 || (uint32_t)cqe > urdma_cq_size(ctx->log_max_cqe))
 		return EINVAL;
-	return cqe > ibcq->cqe ? EOPNOTSUPP : 0;
+	log = urdma_cq_log(ctx, cqe);
+	pthread_mutex_lock(&ctx->qp_mutex);
+	pthread_spin_lock(&cq->lock);
+	if (urdma_cq_pending(cq) > (uint32_t)cqe)
+		err = EINVAL;
+	else if (log < cq->log)
+		/* From now on the NIC is told soon enough for either ring. */
+		cq->slack = ((1U << log) - 1) / 4;
+	ci = cq->base + cq->ci;
+	pthread_spin_unlock(&cq->lock);
+	if (!err && log != cq->log)
+		err = urdma_replace_ring(cq, log, ci);
+	pthread_spin_lock(&cq->lock);
+	cq->slack = cq->mask / 4;
+	pthread_spin_unlock(&cq->lock);
+	pthread_mutex_unlock(&ctx->qp_mutex);
+	return err;
+}
+
+int urdma_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+{
+	struct ibv_modify_cq cmd;
+
+	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
 }
 
 int urdma_destroy_cq(struct ibv_cq *ibcq)

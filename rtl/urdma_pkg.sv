@@ -390,7 +390,20 @@ package urdma_pkg;
     ring_t            ring;
     logic [EQN_W-1:0] eqn;
     logic [DBP_W-1:0] db_page;
+    logic             overrun;     // full: overwrite the oldest CQE
+    logic [15:0]      count;       // moderation: CQEs, microseconds; 0: no such limit
+    logic [15:0]      period;
   } cq_cfg_t;
+
+  // What a configuration of a CQ changes. RESIZE takes only ring, and the consumer index beside it; MODERATE only count
+  // and period. The CQ exists, and is created without moderation.
+  typedef enum logic [1:0] {CQO_SET, CQO_RESIZE, CQO_MODERATE} cq_cfg_op_e;
+
+  // The answer to RESIZE, two cycles after it was accepted, until the next configuration.
+  typedef struct packed {
+    logic        busy;             // refused: more CQEs wait than the ring has entries
+    logic [31:0] base;             // index of the first CQE in the new ring
+  } cq_resized_t;
 
   typedef struct packed {
     logic             valid;       // 0: destroy

@@ -158,6 +158,9 @@ module urdma_top
   logic cq_cfg_valid, cq_cfg_ready, eq_cfg_valid, eq_cfg_ready;
   logic [CQN_W-1:0] cq_cfg_cqn;
   cq_cfg_t cq_cfg;
+  cq_cfg_op_e cq_cfg_op;
+  logic [31:0] cq_cfg_ci;
+  cq_resized_t cq_resized;
   logic [EQN_W-1:0] eq_cfg_eqn;
   eq_cfg_t eq_cfg;
   logic tx_fence_req, tx_fence_done, rx_fence_req, rx_fence_done, cq_fence_req, cq_fence_done;
@@ -205,7 +208,7 @@ module urdma_top
     .ack_qpc_valid, .ack_qpc, .ack_qpc_ready, .ack_qpc_rsp,
     .mro_valid(mro_valid[MROC_CTL]), .mro(mro[MROC_CTL]), .mro_ready(mro_ready[MROC_CTL]),
     .mro_rsp_valid(mro_rsp_valid[MROC_CTL]), .mro_rsp, .mr_flush_req, .mr_flush_done,
-    .cq_cfg_valid, .cq_cfg_cqn, .cq_cfg, .cq_cfg_ready,
+    .cq_cfg_valid, .cq_cfg_cqn, .cq_cfg, .cq_cfg_op, .cq_cfg_ci, .cq_cfg_ready, .cq_resized,
     .eq_cfg_valid, .eq_cfg_eqn, .eq_cfg, .eq_cfg_ready,
     .tx_fence_req, .tx_fence_done, .rx_fence_req, .rx_fence_done, .cq_fence_req, .cq_fence_done,
     .qpr_req_valid, .qpr_req_qpn, .qpr_req_ready, .qpr_rsp_valid, .qpr_rsp,
@@ -244,11 +247,14 @@ module urdma_top
   logic [CQC_N-1:0] cqe_valid, cqe_ready;
   cqe_req_t [CQC_N-1:0] cqe;
 
+  logic cq_timer_armed;
+  logic [31:0] cq_timer_cycles;
   logic cq_clk;
   urdma_clk #(.PART(PART_CQ)) clk_cq (.clk, .part_clk(cq_clk));
   urdma_cq cq (
     .clk(cq_clk), .rst(block_rst), .init_done(cq_init_done), .busy(cq_busy),
-    .cfg_valid(cq_cfg_valid), .cfg_cqn(cq_cfg_cqn), .cfg(cq_cfg), .cfg_ready(cq_cfg_ready),
+    .cfg_valid(cq_cfg_valid), .cfg_cqn(cq_cfg_cqn), .cfg(cq_cfg), .cfg_op(cq_cfg_op), .cfg_ci(cq_cfg_ci),
+    .cfg_ready(cq_cfg_ready), .resized(cq_resized),
     .db_valid(cq_db_valid), .db(cq_db), .db_ready(cq_db_ready),
     .fence_req(cq_fence_req), .fence_done(cq_fence_done),
     .cqe_valid, .cqe, .cqe_ready,
@@ -257,7 +263,7 @@ module urdma_top
     .wr_valid(wr_valid[WR_CQ]), .wr(wr[WR_CQ]), .wr_ready(wr_ready[WR_CQ]),
     .ev_valid(ev_valid[EQC_CQ]), .ev(ev[EQC_CQ]), .ev_ready(ev_ready[EQC_CQ]),
     .err_valid(qp_err_valid[QPE_CQ]), .err(qp_err[QPE_CQ]), .err_ready(qp_err_ready[QPE_CQ]),
-    .cycles, .cnt(cq_cnt), .trace_valid(trace_valid[TRC_CQ]), .trace_tap(trace_tap[TRC_CQ])
+    .cycles, .timer_armed(cq_timer_armed), .timer_cycles(cq_timer_cycles), .cnt(cq_cnt), .trace_valid(trace_valid[TRC_CQ]), .trace_tap(trace_tap[TRC_CQ])
   );
 
   logic eq_clk;
@@ -408,9 +414,10 @@ module urdma_top
   // ---- time -------------------------------------------------------------------------------------------------------------
   // An armed timer keeps no block busy: who stops the clock goes on in time for the next one.
   always_comb begin
-    timer_armed = rx_timer_armed || eth_timer_armed || pcie_timer_armed;
+    timer_armed = rx_timer_armed || cq_timer_armed || eth_timer_armed || pcie_timer_armed;
     timer_cycles = '1;
     if (rx_timer_armed) timer_cycles = rx_timer_cycles;
+    if (cq_timer_armed && cq_timer_cycles < timer_cycles) timer_cycles = cq_timer_cycles;
     if (eth_timer_armed && eth_timer_cycles < timer_cycles) timer_cycles = eth_timer_cycles;
     if (pcie_timer_armed && pcie_timer_cycles < timer_cycles) timer_cycles = pcie_timer_cycles;
   end

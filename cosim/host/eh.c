@@ -736,6 +736,54 @@ int urdma_eh_destroy_cq(struct urdma_eh_cq *cq)
 	return ret;
 }
 
+int urdma_eh_modify_cq(struct urdma_eh_cq *cq, unsigned int count, unsigned int period)
+{
+	struct urdma_eh_cmd cmd = { 0 };
+
+	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_MODIFY_CQ) |
+		   URDMA_SET(URDMA_CMD0_OBJ, cq->cqn);
+	cmd.w[1] =
+		URDMA_SET(URDMA_CMD_MCQ1_COUNT, count) | URDMA_SET(URDMA_CMD_MCQ1_PERIOD, period);
+	return urdma_eh_cmd(cq->eh, &cmd, NULL);
+}
+
+int urdma_eh_resize_cq(struct urdma_eh_cq *cq, unsigned int log_entries,
+		       enum urdma_eh_ring_kind kind)
+{
+	struct urdma_eh_cmd cmd = { 0 }, cpl;
+	struct urdma_eh_ring ring;
+	uint32_t step;
+	int ret = urdma_eh_ring_create(cq->eh, log_entries, 5, 0, kind, &ring);
+
+	if (ret)
+		return ret;
+	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_RESIZE_CQ) |
+		   URDMA_SET(URDMA_CMD0_OBJ, cq->cqn);
+	cmd.w[1] = URDMA_SET(URDMA_CMD_CQ1_RING, urdma_eh_ring_word(&ring));
+	cmd.w[2] = ring.map.addr;
+	cmd.w[3] = URDMA_SET(URDMA_CMD_RCQ3_CI, cq->base + cq->ci);
+	ret = urdma_eh_cmd(cq->eh, &cmd, &cpl);
+	if (ret) {
+		urdma_eh_ring_destroy(cq->eh, &ring);
+		return ret;
+	}
+	/* In the new ring the CQEs of the old one stand before entry 0. */
+	step = (uint32_t)URDMA_GET(URDMA_CPL_CQ1_BASE, cpl.w[1]) - cq->base;
+	for (uint32_t i = cq->ci; i != step; i++) {
+		const uint64_t *from = ring_slot(&cq->ring, i);
+		uint64_t *to = ring_slot(&ring, i - step);
+
+		memcpy(to, from, URDMA_CQE_SIZE);
+		to[3] = (from[3] & ~URDMA_CQE3_PHASE) |
+			URDMA_SET(URDMA_CQE3_PHASE, ring_phase(log_entries, i - step));
+	}
+	urdma_eh_ring_destroy(cq->eh, &cq->ring);
+	cq->ring = ring;
+	cq->ci -= step;
+	cq->base += step;
+	return 0;
+}
+
 bool urdma_eh_cq_ready(const struct urdma_eh_cq *cq)
 {
 	const uint64_t *e = ring_slot(&cq->ring, cq->ci);
@@ -747,7 +795,7 @@ static void cq_doorbell(struct urdma_eh_cq *cq, unsigned int arm)
 {
 	urdma_eh_doorbell(cq->eh, cq->db_page, URDMA_DB_CQ,
 			  URDMA_SET(URDMA_DBW_OBJ, cq->cqn) | URDMA_SET(URDMA_DBW_ARM, arm) |
-				  URDMA_SET(URDMA_DBW_INDEX, cq->ci));
+				  URDMA_SET(URDMA_DBW_INDEX, cq->base + cq->ci));
 }
 
 unsigned int urdma_eh_poll_cq(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, unsigned int n)

@@ -192,13 +192,22 @@ struct urdma_eh_cq {
 	uint32_t cqn;
 	unsigned int db_page;
 	struct urdma_eh_ring ring;
-	uint32_t ci;
+	/* of the ring; and the index, as in doorbells, of its entry 0 */
+	uint32_t ci, base;
 };
 
 int urdma_eh_create_cq(struct urdma_eh *eh, uint32_t cqn, unsigned int log_entries,
 		       unsigned int eqn, unsigned int db_page, enum urdma_eh_ring_kind kind,
 		       struct urdma_eh_cq *cq);
 int urdma_eh_destroy_cq(struct urdma_eh_cq *cq);
+/* Moderates its events: so many CQEs, so many microseconds; 0: no such limit. */
+int urdma_eh_modify_cq(struct urdma_eh_cq *cq, unsigned int count, unsigned int period);
+/*
+ * Gives it a ring of another size, and takes CQEs that the old one has to the new one. The status:
+ * CS_BUSY if more CQEs wait than fit.
+ */
+int urdma_eh_resize_cq(struct urdma_eh_cq *cq, unsigned int log_entries,
+		       enum urdma_eh_ring_kind kind);
 /* Takes up to n CQEs and tells the NIC the consumer index. */
 unsigned int urdma_eh_poll_cq(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, unsigned int n);
 /* True if there is a CQE; does not take it. */

@@ -11,6 +11,7 @@ lib/urdma_reorder.sv
 lib/urdma_gather.sv
 lib/urdma_skid.sv
 lib/urdma_window.sv
+lib/urdma_timer.sv
 lib/urdma_clk.sv
 lib/urdma_reset.sv
 lib/urdma_hold.sv

@@ -74,8 +74,8 @@ module urdma_cmd_cpl
       wr.data[URDMA_CPL0_OBJ_LSB +: URDMA_CPL0_OBJ_W] = head.obj;
       wr.data[URDMA_CPL_QP1_STATE_LSB +: URDMA_CPL_QP1_STATE_W] = head.state;
       wr.data[URDMA_CPL_QP1_SQ_DRAINING_LSB] = head.draining;
-      // in the word of QUERY_QP's state; one of the two is 0
-      wr.data[URDMA_CPL_SRQ1_LIMIT_LSB +: 48] = wr.data[URDMA_CPL_SRQ1_LIMIT_LSB +: 48] | head.srq;
+      // in the word of QUERY_QP's state; all but one of the three are 0
+      wr.data[URDMA_CPL_SRQ1_LIMIT_LSB +: 48] = wr.data[URDMA_CPL_SRQ1_LIMIT_LSB +: 48] | head.srq | 48'(head.cq_base);
       wr.data[URDMA_CPL_QP2_SQ_PSN_LSB +: URDMA_CPL_QP2_SQ_PSN_W] = head.sq_psn;
       wr.data[URDMA_CPL_QP2_RQ_PSN_LSB +: URDMA_CPL_QP2_RQ_PSN_W] = head.rq_psn;
       wr.data[URDMA_CPL_QP3_SQ_PI_LSB +: URDMA_CPL_QP3_SQ_PI_W] = head.sq_pi;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Destroys and resets of QPs wait here until nothing in the NIC can touch the object's memory any more.
+// Destroys, resets of QPs and resizes of CQs wait here until nothing in the NIC can touch the object's memory any more.
 //
-// When a command comes here its object is already unlinked: no new work for it starts. All commands that wait when a
+// When a command comes here its object is already unlinked, or has its new ring: no new work with the old memory starts. All commands that wait when a
 // round begins share the round; those that come during a round wait for the next one. A round:
 //
 //   doorbells  those checked against the old configuration have reached tx or rx

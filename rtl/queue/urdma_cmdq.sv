@@ -5,7 +5,7 @@
 //           as fetched when the last beat of its read has come without error
 //   exec    one command at a time, about 15 cycles: look up what it refers to, check, write the directory and
 //           the reference counts, configure the owner (mr, cq, eq), then complete it, or pass it to the QP manager
-//           (commands of QPs, SET_GID), or to the fence (destroys)
+//           (commands of QPs, SET_GID), or to the fence (destroys, RESIZE_CQ)
 //
 // urdma_srq_cmd has the directory of SRQs and their commands; it follows the steps of exec here.
 //
@@ -51,7 +51,10 @@ module urdma_cmdq
   output      logic                   cq_cfg_valid,
   output      logic [CQN_W-1:0]       cq_cfg_cqn,
   output      cq_cfg_t                cq_cfg,
+  output      cq_cfg_op_e             cq_cfg_op,
+  output      logic [31:0]            cq_cfg_ci,
   input  wire logic                   cq_cfg_ready,
+  input  wire cq_resized_t            cq_resized,
   output      logic                   eq_cfg_valid,
   output      logic [EQN_W-1:0]       eq_cfg_eqn,
   output      eq_cfg_t                eq_cfg,
@@ -184,8 +187,8 @@ module urdma_cmdq
   } mr_ent_t;
 
   typedef enum logic [3:0] {
-    X_INIT, X_IDLE, X_DEC, X_LOOK, X_CHECK, X_ACT, X_REF, X_REF_RD, X_REF_WR, X_OUT, X_MRO, X_MRO_RSP, X_FENCE, X_FIN,
-    X_CPL
+    X_INIT, X_IDLE, X_DEC, X_LOOK, X_CHECK, X_ACT, X_REF, X_REF_RD, X_REF_WR, X_OUT, X_TOLD, X_MRO, X_MRO_RSP, X_FENCE,
+    X_FIN, X_CPL
   } state_e;
   state_e state_reg;
 
@@ -215,12 +218,12 @@ module urdma_cmdq
   // ---- the command in hand -------------------------------------------------------------------------------
   logic [7:0] op;
   logic [23:0] obj;
-  logic is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_srq, op_known, op_job, op_mcast;
+  logic is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_srq, op_known, op_job, op_mcast, op_resize;
   assign op = cmd[URDMA_CMD0_OPCODE_LSB +: URDMA_CMD0_OPCODE_W];
   assign obj = cmd[URDMA_CMD0_OBJ_LSB +: URDMA_CMD0_OBJ_W];
 
   always_comb begin
-    {is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_srq, op_job, op_mcast} = '0;
+    {is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_srq, op_job, op_mcast, op_resize} = '0;
     op_known = 1'b1;
     unique case (op)
       8'(URDMA_CMD_NOP): ;
@@ -230,6 +233,8 @@ module urdma_cmdq
       8'(URDMA_CMD_DESTROY_EQ): {op_eq, is_destroy} = '1;
       8'(URDMA_CMD_CREATE_CQ): {op_cq, is_create} = '1;
       8'(URDMA_CMD_DESTROY_CQ): {op_cq, is_destroy} = '1;
+      8'(URDMA_CMD_MODIFY_CQ): op_cq = 1'b1;
+      8'(URDMA_CMD_RESIZE_CQ): {op_cq, op_resize} = '1;
       8'(URDMA_CMD_CREATE_QP): {op_qp, is_create, op_job} = '1;
       8'(URDMA_CMD_DESTROY_QP): {op_qp, is_destroy, op_job} = '1;
       8'(URDMA_CMD_MODIFY_QP), 8'(URDMA_CMD_QUERY_QP): {op_qp, op_job} = '1;
@@ -335,14 +340,16 @@ module urdma_cmdq
     status = 8'(URDMA_CS_OK);
     sq_status = 8'(URDMA_CS_OK);
     rq_status = 8'(URDMA_CS_OK);
-    ring_status = 8'(URDMA_CS_OK);
+    ring_status = check_ring(cmd[URDMA_CMD_CQ1_RING_LSB +: URDMA_CMD_CQ1_RING_W], cmd[URDMA_CMD_CQ2_ADDR_LSB +: 12],
+                             5'd20, 4'd5, 4'd5);
     if (state_reg == X_CHECK) begin
       if (!op_known) status = 8'(URDMA_CS_BAD_OPCODE);
       else if (op_srq) status = srq_status;
       else if (!own_in_range) status = 8'(URDMA_CS_BAD_OBJECT);
       else if (is_create && own_exists) status = 8'(URDMA_CS_EXISTS);
-      else if ((is_destroy || op_qp) && !is_create && !own_live) status = 8'(URDMA_CS_BAD_OBJECT);
+      else if ((is_destroy || op_qp || op_cq) && !is_create && !own_live) status = 8'(URDMA_CS_BAD_OBJECT);
       else if (is_destroy && own_used) status = 8'(URDMA_CS_BUSY);
+      else if (op_resize) status = ring_status;
       else if (op_mcast && qp_ent.qp_type != 4'(URDMA_QPT_UD)) status = 8'(URDMA_CS_BAD_ATTR);
       else if (is_create) begin
         unique case (1'b1)
@@ -352,8 +359,6 @@ module urdma_cmdq
             else if (cmd[URDMA_CMD_EQ2_ADDR_LSB +: 12] != '0) status = 8'(URDMA_CS_BAD_ALIGN);
           end
           op_cq: begin
-            ring_status = check_ring(cmd[URDMA_CMD_CQ1_RING_LSB +: URDMA_CMD_CQ1_RING_W],
-                                     cmd[URDMA_CMD_CQ2_ADDR_LSB +: 12], 5'd20, 4'd5, 4'd5);
             if (!eq_ok) status = 8'(URDMA_CS_BAD_EQ);
             else if ((c_dbp >> DBP_W) != '0) status = 8'(URDMA_CS_BAD_DB_PAGE);
             else status = ring_status;
@@ -499,8 +504,9 @@ module urdma_cmdq
     endcase
   end
 
-  logic out_done, mro_end;
+  logic out_done, mro_end, told_reg, told_last;
   state_e mro_next;
+  assign told_last = state_reg == X_TOLD && told_reg;
   assign out_done = (!op_eq || eq_cfg_ready) && (!op_cq || cq_cfg_ready) && (!op_srq || sro_ready);
 
   always_ff @(posedge clk) begin
@@ -523,7 +529,8 @@ module urdma_cmdq
                     (op_qp && has_rq(ref_type)) || (op_srq && srq_held.xrc), op_qp && has_sq(ref_type),
                     op_qp || op_mr || op_srq};
     end
-    if (mro_end && mro_rsp != MRO_OK) status_reg <= 8'(URDMA_CS_BUSY);
+    if ((mro_end && mro_rsp != MRO_OK) || (told_last && cq_resized.busy)) status_reg <= 8'(URDMA_CS_BUSY);
+    told_reg <= state_reg == X_TOLD;
     if (rst) begin
       state_reg <= X_INIT;
       sweep_reg <= '0;
@@ -560,8 +567,11 @@ module urdma_cmdq
         X_OUT: begin
           if (op_job) state_reg <= X_IDLE;
           else if (op_mr && is_create) state_reg <= X_MRO;
+          else if (op_resize) state_reg <= out_done ? X_TOLD : X_OUT;
           else if (out_done) state_reg <= (is_destroy && !op_pd) ? X_FENCE : X_CPL;
         end
+        // RESIZE_CQ: the CQ answers in the second cycle
+        X_TOLD: if (told_last) state_reg <= cq_resized.busy ? X_CPL : X_FENCE;
         // a creation ends with the operation, a destruction begins with it; QP_END is asked until nothing is left
         X_MRO: begin
           if (mro_end) state_reg <= mro_next;
@@ -587,23 +597,26 @@ module urdma_cmdq
     end
   end
 
-  logic [16:0] cq_ring;
-  assign cq_ring = cmd[URDMA_CMD_CQ1_RING_LSB +: URDMA_CMD_CQ1_RING_W];
   assign cq_cfg_valid = state_reg == X_OUT && op_cq;
   assign cq_cfg_cqn = obj[CQN_W-1:0];
   always_comb begin
     cq_cfg = '0;
-    if (cq_cfg_valid && is_create) begin
+    cq_cfg_op = CQO_SET;
+    if (op_resize) cq_cfg_op = CQO_RESIZE;
+    else if (!is_create && !is_destroy) cq_cfg_op = CQO_MODERATE;
+    if (cq_cfg_valid && !is_destroy) begin
       cq_cfg.valid = 1'b1;
-      cq_cfg.ring.pt.addr = cmd[URDMA_CMD_CQ2_ADDR_LSB +: 64];
-      cq_cfg.ring.pt.levels = cq_ring[URDMA_RING_LEVELS_LSB +: URDMA_RING_LEVELS_W];
-      cq_cfg.ring.pt.page_shift = cq_ring[URDMA_RING_PAGE_SHIFT_LSB +: URDMA_RING_PAGE_SHIFT_W];
-      cq_cfg.ring.log_entries = cq_ring[URDMA_RING_LOG_ENTRIES_LSB +: URDMA_RING_LOG_ENTRIES_W];
-      cq_cfg.ring.log_stride = cq_ring[URDMA_RING_LOG_STRIDE_LSB +: URDMA_RING_LOG_STRIDE_W];
+      cq_cfg.ring = get_ring(cmd[URDMA_CMD_CQ1_RING_LSB +: URDMA_CMD_CQ1_RING_W], cmd[URDMA_CMD_CQ2_ADDR_LSB +: 64]);
       cq_cfg.eqn = c_eqn;
       cq_cfg.db_page = c_dbp[DBP_W-1:0];
+      cq_cfg.overrun = cmd[URDMA_CMD_CQ1_OVERRUN_LSB];
+    end
+    if (cq_cfg_op == CQO_MODERATE) begin
+      cq_cfg.count = cmd[URDMA_CMD_MCQ1_COUNT_LSB +: URDMA_CMD_MCQ1_COUNT_W];
+      cq_cfg.period = cmd[URDMA_CMD_MCQ1_PERIOD_LSB +: URDMA_CMD_MCQ1_PERIOD_W];
     end
   end
+  assign cq_cfg_ci = cmd[URDMA_CMD_RCQ3_CI_LSB +: URDMA_CMD_RCQ3_CI_W];
 
   // ---- SRQs ----------------------------------------------------------------------------------------------------
   urdma_srq_cmd srq_cmd (
@@ -653,8 +666,9 @@ module urdma_cmdq
 
   assign fence_valid = state_reg == X_FENCE;
   fence_kind_e fence_kind;
-  assign fence_kind = op_eq ? FK_EQ : op_cq ? FK_CQ : op_srq ? FK_SRQ : FK_MR;
-  assign fence = '{kind: fence_kind, tag: cmd[URDMA_CMD0_TAG_LSB +: URDMA_CMD0_TAG_W], obj: obj, ev: cmd[URDMA_CMD0_EVENT_LSB]};
+  assign fence_kind = op_eq ? FK_EQ : op_resize ? FK_RESIZE : op_cq ? FK_CQ : op_srq ? FK_SRQ : FK_MR;
+  assign fence = '{kind: fence_kind, tag: cmd[URDMA_CMD0_TAG_LSB +: URDMA_CMD0_TAG_W], obj: obj, ev: cmd[URDMA_CMD0_EVENT_LSB],
+                   cq_base: op_resize ? cq_resized.base : '0};
 
   assign cpl_valid = state_reg == X_CPL;
   assign fin_ready = cpl_valid && fin_reg && cpl_ready;
@@ -664,6 +678,7 @@ module urdma_cmdq
       cpl.tag = fin.tag;
       cpl.obj = fin.obj;
       cpl.ev = fin.ev;
+      cpl.cq_base = fin.cq_base;
     end else begin
       cpl.status = status_reg;
       cpl.tag = cmd[URDMA_CMD0_TAG_LSB +: URDMA_CMD0_TAG_W];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion queues: contexts, CQE writes, arming, overflow.
+// Completion queues: contexts, CQE writes, arming, moderation, change of ring, overflow.
 //
 // Ports: docs/rtl-interfaces.md. This block is the one owner of CQ contexts. Creation and destruction, doorbells and
 // CQEs are operations on a context; one enters a cycle (cfg before doorbells before CQEs, which
@@ -16,6 +16,17 @@
 // follows all CQEs before it. An arming that finds a CQE behind told raises an event at once; with none it waits for the
 // next CQE. So no CQE has two events, and one that came before its arming has one (IBA volume 1, 11.4.2.2). told and sol
 // lie between ci and pi: AHEAD_W bits of them are enough.
+//
+// Moderation. An armed CQ that has CQEs behind told, and may not tell of them yet, holds its event (held). The event comes
+// with the CQE that reaches count, with one that failed, or when the period ends: each CQ that holds an event and has a
+// period has a deadline in urdma_timer. An expiry waits in t_*_reg for its turn as an operation, and any setting of the
+// same CQ's timer after it takes it back. A CQ may hold although nothing is behind told any more, if software has consumed
+// it: that is found at the expiry.
+//
+// RESIZE. pos, and not pi, says where the next CQE lies: it begins anew with each ring, while pi, ci and told go on. A CQE
+// holds its place until it is consumed, whichever ring it is in.
+//
+// overrun: ci, told and sol move away from a CQE that is overwritten.
 //
 // A CQE for a full ring is lost: the CQ is dead from then on (every later CQE for it is lost too), event CQ_ERR is raised
 // once, and each QP that loses a CQE is reported on err. Reports pass through a FIFO that drops when full: were they to wait,
@@ -35,7 +46,10 @@ module urdma_cq
   input  wire logic                   cfg_valid,
   input  wire logic [CQN_W-1:0]       cfg_cqn,
   input  wire cq_cfg_t                cfg,
+  input  wire cq_cfg_op_e             cfg_op,
+  input  wire logic [31:0]            cfg_ci,
   output      logic                   cfg_ready,
+  output      cq_resized_t            resized,
 
   input  wire logic                   db_valid,
   input  wire cq_db_t                 db,
@@ -68,6 +82,8 @@ module urdma_cq
   input  wire logic                   err_ready,
 
   input  wire logic [63:0]            cycles,
+  output      logic                   timer_armed,
+  output      logic [31:0]            timer_cycles,
   output      logic [URDMA_CNT_N-1:0] cnt,
   output      logic                   trace_valid,
   output      trace_t                 trace_tap  // not "trace": a method of Verilated models has that name
@@ -76,12 +92,16 @@ module urdma_cq
   localparam int ITEMS = 32;
   localparam int SEQ_W = 16;
   localparam int AHEAD_W = 21;  // counts the CQEs of a full ring, 2**20
+  localparam int CLOCK_MHZ = 250;
 
   typedef struct packed {
     cq_cfg_t            cfg;
     logic               dead;
     logic               due;       // stands in the queue of events that doorbells have raised
     logic               due_void;  // but for an earlier life of the CQ, or a CQE's own event has told of all
+    logic               held;      // armed, and an event waits for more CQEs or the end of the period
+    logic               urgent;    // a failed CQE behind told
+    logic [AHEAD_W-1:0] pos;       // CQEs that the ring has got: place and phase of the next
     logic [1:0]         arm;
     logic [31:0]        pi;
     logic [31:0]        ci;
@@ -89,7 +109,7 @@ module urdma_cq
     logic [AHEAD_W-1:0] sol;       // index behind the newest CQE that a solicited arming waits for, or ci
   } ctx_t;
 
-  typedef enum logic [1:0] { OP_CFG, OP_DB, OP_EV, OP_CQE } op_e;
+  typedef enum logic [2:0] { OP_CFG, OP_DB, OP_TIME, OP_EV, OP_CQE } op_e;
 
   typedef struct packed {
     logic             write;
@@ -105,8 +125,9 @@ module urdma_cq
 
   // ---- c0: choose an operation, read its context ------------------------------------------------------------------
   logic [CQN_W:0] init_reg;
-  logic room, take, due_push, due_pop, due_valid;
+  logic room, take, due_push, due_pop, due_valid, t_valid_reg, t_go;
   logic [CQN_W-1:0] due_cqn;
+  logic [CQN_W-1:0] t_cqn_reg;
   logic [CQN_W:0] due_count;
   logic [5:0] item_count;
   logic [CQC_N-1:0] grant;
@@ -130,21 +151,26 @@ module urdma_cq
     end else if (db_valid) begin
       op = OP_DB;
       op_cqn = db.cqn;
+    end else if (t_go) begin
+      op = OP_TIME;
+      op_cqn = t_cqn_reg;
     end else if (due_valid) begin
       op = OP_EV;
       op_cqn = due_cqn;
     end
   end
-  assign take = init_done && (cfg_valid || db_valid || (room && (due_valid || grant_valid)));
+  assign take = init_done && (cfg_valid || db_valid || t_go || (room && (due_valid || grant_valid)));
   assign cfg_ready = init_done;
   assign db_ready = init_done && !cfg_valid;
-  assign due_pop = room && !cfg_valid && !db_valid;
-  assign cqe_ready = room && !cfg_valid && !db_valid && !due_valid ? grant : '0;
+  assign due_pop = room && !cfg_valid && !db_valid && !t_go;
+  assign cqe_ready = room && !cfg_valid && !db_valid && !t_go && !due_valid ? grant : '0;
 
   logic c1_valid_reg, c1_fwd_reg;
   op_e c1_op_reg;
   logic [CQN_W-1:0] c1_cqn_reg;
   cq_cfg_t c1_cfg_reg;
+  cq_cfg_op_e c1_cfg_op_reg;
+  logic [31:0] c1_ci_reg;
   cq_db_t c1_db_reg;
   cqe_req_t c1_cqe_reg;
   ctx_t c1_ram, c1_fwd_ctx_reg, ctx, ctx_next;
@@ -179,7 +205,9 @@ module urdma_cq
       c1_op_reg <= op;
       c1_cqn_reg <= op_cqn;
       c1_cfg_reg <= cfg;
+      c1_cfg_op_reg <= cfg_op;
       c1_db_reg <= db;
+      c1_ci_reg <= cfg_valid ? cfg_ci : db.ci;
       c1_cqe_reg <= cqe[grant_idx];
       c1_fwd_reg <= c1_valid_reg && c1_cqn_reg == op_cqn;
       c1_fwd_ctx_reg <= ctx_next;
@@ -194,14 +222,17 @@ module urdma_cq
   end
 
   // ---- c1: what the operation does to the context -------------------------------------------------------------------
-  logic [31:0] used, size, ci_step;
-  logic [AHEAD_W-1:0] told_step, sol_step;   // from ci
-  logic db_mine, ci_good, any_new, sol_new, waits, item_push, item_ready;
+  cq_resized_t resized_reg;
+  assign resized = resized_reg;
+  logic [31:0] used, left, size, ci_step;
+  logic [AHEAD_W-1:0] told_step, sol_step, news;   // from ci; behind told
+  logic [15:0] count, period;
+  logic db_mine, ci_good, any_new, sol_new, sol_behind, wants, waits, failed_cqe, plain, enough, now, full, fits;
+  logic arm_any, arm_sol, fire, hold, time_set, time_on, item_push, item_ready;
   item_t item_in, stamped, item;
 
   always_comb begin
     ctx_next = ctx;
-    due_push = 1'b0;
     item_push = 1'b0;
     item_in = '0;
     item_in.ring = ctx.cfg.ring;
@@ -210,42 +241,75 @@ module urdma_cq
     item_in.event_type = 8'(URDMA_EV_CQ);
     item_in.cqe = c1_cqe_reg.cqe;
     used = ctx.pi - ctx.ci;
+    left = ctx.pi - c1_ci_reg;
     size = 32'd1 << ctx.cfg.ring.log_entries;
-    item_in.offset = 27'(ctx.pi & (size - 32'd1)) << 5;
-    ci_step = c1_db_reg.ci - ctx.ci;
+    item_in.offset = 27'(32'(ctx.pos) & (size - 32'd1)) << 5;
+    ci_step = c1_ci_reg - ctx.ci;
     told_step = ctx.told - AHEAD_W'(ctx.ci);
     sol_step = ctx.sol - AHEAD_W'(ctx.ci);
     // an older index (a repeated doorbell) or one never reached leaves the consumer index alone
     ci_good = ci_step <= used;
-    any_new = AHEAD_W'(ctx.pi) != ctx.told && ctx.pi != c1_db_reg.ci;
-    sol_new = sol_step > told_step && !(ci_good && AHEAD_W'(ci_step) >= sol_step);
+    sol_behind = sol_step > told_step;
+    any_new = AHEAD_W'(ctx.pi) != ctx.told && ctx.pi != c1_ci_reg;
+    sol_new = sol_behind && !(ci_good && AHEAD_W'(ci_step) >= sol_step);
     db_mine = ctx.cfg.valid && ctx.cfg.db_page == c1_db_reg.page;
-    waits = c1_cqe_reg.solicited || c1_cqe_reg.cqe[URDMA_CQE0_STATUS_LSB +: URDMA_CQE0_STATUS_W] != '0;
+    failed_cqe = c1_cqe_reg.cqe[URDMA_CQE0_STATUS_LSB +: URDMA_CQE0_STATUS_W] != '0;
+    waits = c1_cqe_reg.solicited || failed_cqe;
+    full = used >= size;
+    // in the new ring; used is what counts if the index is not good
+    fits = (ci_good ? left : used) <= 32'd1 << c1_cfg_reg.ring.log_entries;
+
+    // moderation: does an event wait?
+    count = c1_op_reg == OP_CFG ? c1_cfg_reg.count : ctx.cfg.count;
+    period = c1_op_reg == OP_CFG ? c1_cfg_reg.period : ctx.cfg.period;
+    plain = count == '0 && period == '0;
+    news = AHEAD_W'(ctx.pi) - ctx.told + AHEAD_W'(c1_op_reg == OP_CQE);
+    enough = count != '0 && news >= AHEAD_W'(count)
+             && !(c1_op_reg == OP_DB && ci_good && AHEAD_W'(left) < AHEAD_W'(count));
+    now = plain || enough || ctx.urgent || (c1_op_reg == OP_CQE && failed_cqe);
+    // an arming for any outlasts one for solicited
+    arm_any = ctx.arm == 2'(URDMA_DB_ARM_ANY) || (c1_op_reg == OP_DB && c1_db_reg.arm == 2'(URDMA_DB_ARM_ANY));
+    arm_sol = ctx.arm == 2'(URDMA_DB_ARM_SOLICITED) || (c1_op_reg == OP_DB && c1_db_reg.arm == 2'(URDMA_DB_ARM_SOLICITED));
+    fire = 1'b0;
+    hold = ctx.held;
+    wants = 1'b0;
 
     case (c1_op_reg)
       OP_CFG: begin
-        ctx_next = '0;
-        ctx_next.cfg = c1_cfg_reg;
-        ctx_next.due = ctx.due;
-        ctx_next.due_void = ctx.due;
+        wants = ctx.held && (arm_any ? AHEAD_W'(ctx.pi) != ctx.told : sol_behind);
+        unique case (c1_cfg_op_reg)
+          CQO_RESIZE: begin
+            if (fits) begin
+              ctx_next.cfg.ring = c1_cfg_reg.ring;
+              ctx_next.pos = '0;
+            end
+          end
+          CQO_MODERATE: begin
+            ctx_next.cfg.count = c1_cfg_reg.count;
+            ctx_next.cfg.period = c1_cfg_reg.period;
+            fire = wants && now;
+          end
+          default: begin
+            ctx_next = '0;
+            ctx_next.cfg = c1_cfg_reg;
+            ctx_next.due = ctx.due;
+            ctx_next.due_void = ctx.due;
+            hold = 1'b0;
+          end
+        endcase
       end
 
-      OP_DB: if (db_mine) begin
-        if (ci_good) begin
-          ctx_next.ci = c1_db_reg.ci;
-          if (AHEAD_W'(ci_step) > told_step) ctx_next.told = AHEAD_W'(c1_db_reg.ci);
-          if (AHEAD_W'(ci_step) > sol_step) ctx_next.sol = AHEAD_W'(c1_db_reg.ci);
-        end
-        if ((c1_db_reg.arm == 2'(URDMA_DB_ARM_ANY) && any_new)
-            || (c1_db_reg.arm == 2'(URDMA_DB_ARM_SOLICITED) && sol_new)) begin
-          due_push = !ctx.due;
-          ctx_next.due = 1'b1;
-          ctx_next.due_void = 1'b0;
-          ctx_next.arm = 2'(URDMA_DB_ARM_NONE);
-        end else if (c1_db_reg.arm == 2'(URDMA_DB_ARM_ANY)
-                     || (c1_db_reg.arm == 2'(URDMA_DB_ARM_SOLICITED) && ctx.arm != 2'(URDMA_DB_ARM_ANY))) begin
-          ctx_next.arm = c1_db_reg.arm;
-        end
+      OP_DB: if (db_mine && c1_db_reg.arm inside {2'(URDMA_DB_ARM_ANY), 2'(URDMA_DB_ARM_SOLICITED)}) begin
+        wants = arm_any ? any_new : sol_new;
+        fire = wants && now;
+        hold = wants;
+        ctx_next.arm = arm_any ? 2'(URDMA_DB_ARM_ANY) : 2'(URDMA_DB_ARM_SOLICITED);
+      end
+
+      OP_TIME: begin
+        wants = ctx.held && (arm_any ? AHEAD_W'(ctx.pi) != ctx.told : sol_behind);
+        fire = wants;
+        hold = 1'b0;
       end
 
       OP_EV: begin
@@ -254,13 +318,14 @@ module urdma_cq
         if (ctx.cfg.valid && !ctx.due_void) begin
           item_push = 1'b1;
           ctx_next.told = AHEAD_W'(ctx.pi);
+          ctx_next.urgent = 1'b0;
         end
         item_in.event_on = 1'b1;
       end
 
       default: if (ctx.cfg.valid) begin
         item_push = 1'b1;
-        if (ctx.dead || used >= size) begin
+        if (ctx.dead || (full && !ctx.cfg.overrun)) begin
           item_in.lost = 1'b1;
           item_in.event_on = !ctx.dead;
           item_in.event_type = 8'(URDMA_EV_CQ_ERR);
@@ -268,23 +333,106 @@ module urdma_cq
         end else begin
           item_in.write = 1'b1;
           ctx_next.pi = ctx.pi + 32'd1;
+          ctx_next.pos = ctx.pos + 1'b1;
+          if (full) begin
+            ctx_next.ci = ctx.ci + 32'd1;
+            if (told_step == '0) ctx_next.told = ctx.told + 1'b1;
+            if (sol_step == '0) ctx_next.sol = ctx.sol + 1'b1;
+          end
           if (waits) ctx_next.sol = AHEAD_W'(ctx.pi) + 1'b1;
-          if (ctx.arm == 2'(URDMA_DB_ARM_ANY) || (ctx.arm == 2'(URDMA_DB_ARM_SOLICITED) && waits)) begin
+          if (failed_cqe) ctx_next.urgent = 1'b1;
+          wants = arm_any || (arm_sol && (waits || sol_behind));
+          if (wants && now) begin
             item_in.event_on = 1'b1;
             ctx_next.arm = 2'(URDMA_DB_ARM_NONE);
             ctx_next.told = AHEAD_W'(ctx.pi) + 1'b1;
+            ctx_next.urgent = 1'b0;
             ctx_next.due_void = ctx.due;
+            hold = 1'b0;
+          end else if (wants) begin
+            hold = 1'b1;
           end
         end
       end
     endcase
+
+    // what is consumed
+    if (ci_good && ((c1_op_reg == OP_DB && db_mine) || (c1_op_reg == OP_CFG && c1_cfg_op_reg == CQO_RESIZE && fits))) begin
+      ctx_next.ci = c1_ci_reg;
+      if (AHEAD_W'(ci_step) > told_step) ctx_next.told = AHEAD_W'(c1_ci_reg);
+      if (AHEAD_W'(ci_step) > sol_step) ctx_next.sol = AHEAD_W'(c1_ci_reg);
+      if (left == '0) ctx_next.urgent = 1'b0;
+    end
+
+    // an event that no CQE brings
+    due_push = fire && !ctx.due;
+    if (fire) begin
+      ctx_next.due = 1'b1;
+      ctx_next.due_void = 1'b0;
+      ctx_next.arm = 2'(URDMA_DB_ARM_NONE);
+      hold = 1'b0;
+    end
+    ctx_next.held = hold;
+
+    // the timer runs while the event is held, with a period; a new period begins anew
+    time_on = hold && ctx_next.cfg.period != '0;
+    time_set = c1_valid_reg && (hold != ctx.held || (c1_op_reg == OP_CFG && c1_cfg_op_reg == CQO_MODERATE && ctx.held))
+               && (ctx_next.cfg.period != '0 || ctx.cfg.period != '0);
   end
 
   // Apart from the above, which the simulator need not evaluate in each cycle.
   always_comb begin
     stamped = item_in;
     stamped.cqe[URDMA_CQE3_CYCLES_LSB +: 64] = cycles;  // whose top bit gives way to the phase
-    stamped.cqe[URDMA_CQE3_PHASE_LSB] = (ctx.pi & size) == '0;
+    stamped.cqe[URDMA_CQE3_PHASE_LSB] = (32'(ctx.pos) & size) == '0;
+  end
+
+  always_ff @(posedge clk) begin
+    if (c1_valid_reg && c1_op_reg == OP_CFG) resized_reg <= '{busy: !fits, base: ctx.pi};
+  end
+
+  // ---- time: c2 has the period, c3 sets the timer ------------------------------------------------------------------------
+  logic c2_set_reg, c2_on_reg, c3_set_reg, c3_on_reg, time_init, time_busy, exp_valid, undo;
+  logic [CQN_W-1:0] c2_cqn_reg, c3_cqn_reg, exp_cqn;
+  logic [15:0] c2_period_reg;
+  logic [23:0] c2_wait;
+  logic [63:0] c3_deadline_reg;
+
+  assign c2_wait = 24'(c2_period_reg) * 24'(CLOCK_MHZ);
+  always_ff @(posedge clk) begin
+    if (time_set) begin
+      c2_cqn_reg <= c1_cqn_reg;
+      c2_on_reg <= time_on;
+      c2_period_reg <= ctx_next.cfg.period;
+    end
+    if (c2_set_reg) begin
+      c3_cqn_reg <= c2_cqn_reg;
+      c3_on_reg <= c2_on_reg;
+      c3_deadline_reg <= cycles + 64'(c2_wait);
+    end
+    if (rst) begin
+      c2_set_reg <= 1'b0;
+      c3_set_reg <= 1'b0;
+    end else begin
+      c2_set_reg <= time_set;
+      c3_set_reg <= c2_set_reg;
+    end
+  end
+
+  urdma_timer #(.IDX_W(CQN_W)) timer (
+    .clk, .rst, .init_done(time_init), .busy(time_busy), .cycles,
+    .set_valid(c3_set_reg), .set_idx(c3_cqn_reg), .set_arm(c3_on_reg), .set_deadline(c3_deadline_reg),
+    .exp_valid, .exp_idx(exp_cqn), .exp_ready(!t_valid_reg), .armed(timer_armed), .wait_cycles(timer_cycles)
+  );
+
+  // What the timer does not know yet is newer than the expiry. A configuration in c1 may set it, too.
+  assign undo = (c2_set_reg && c2_cqn_reg == t_cqn_reg) || (c3_set_reg && c3_cqn_reg == t_cqn_reg);
+  assign t_go = t_valid_reg && !undo && init_done && !(c1_valid_reg && c1_op_reg == OP_CFG);
+  always_ff @(posedge clk) begin
+    if (exp_valid && !t_valid_reg) t_cqn_reg <= exp_cqn;
+    if (rst) t_valid_reg <= 1'b0;
+    else if (t_valid_reg) t_valid_reg <= !undo && (!t_go || cfg_valid || db_valid);
+    else t_valid_reg <= exp_valid;
   end
 
   // ---- ring addresses: asked for when the item enters ------------------------------------------------------------------
@@ -385,7 +533,7 @@ module urdma_cq
   assign fence_age = out_seq_reg - fence_seq_reg;
   assign fence_done = fence_req && fence_reg[2] && !fence_age[SEQ_W-1];
 
-  assign busy = c1_valid_reg || due_count != '0 || item_valid || err_valid || db_valid || cqe_valid != '0;
+  assign busy = c1_valid_reg || c2_set_reg || c3_set_reg || t_valid_reg || time_busy || due_count != '0 || item_valid || err_valid || db_valid || cqe_valid != '0;
 
   always_comb begin
     cnt = '0;
@@ -402,7 +550,7 @@ module urdma_cq
 
   logic unused_bits;
   assign unused_bits = &{1'b0, item.ring, item.offset, mr_rsp.len, mr_rsp.last, err_in_ready, ctx.cfg.ring.log_stride, due_in_ready,
-                         c1_db_reg.cqn, c1_cqe_reg.cqn};
+                         c1_db_reg.cqn, c1_db_reg.ci, c1_cqe_reg.cqn, time_init};
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk)

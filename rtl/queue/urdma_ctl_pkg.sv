@@ -4,7 +4,7 @@
 package urdma_ctl_pkg;
   import urdma_pkg::*, urdma_hw_pkg::*;
 
-  // What a command completion says; the words of QUERY_QP and QUERY_SRQ are 0 otherwise.
+  // What a command completion says; the words of QUERY_QP, QUERY_SRQ and RESIZE_CQ are 0 otherwise.
   typedef struct packed {
     logic [7:0]  status;     // URDMA_CS_*
     logic [15:0] tag;
@@ -19,6 +19,7 @@ package urdma_ctl_pkg;
     logic [15:0] rq_pi;
     logic [15:0] rq_ci;
     srq_ans_t    srq;
+    logic [31:0] cq_base;
   } cpl_t;
 
   // What an SRQ refers to.
@@ -33,6 +34,7 @@ package urdma_ctl_pkg;
   typedef enum logic [2:0] {
     FK_EQ,
     FK_CQ,
+    FK_RESIZE,   // RESIZE_CQ: nothing uses the old ring any more
     FK_MR,
     FK_SRQ,
     FK_QP,       // DESTROY_QP
@@ -44,6 +46,7 @@ package urdma_ctl_pkg;
     logic [15:0] tag;
     logic [23:0] obj;
     logic        ev;
+    logic [31:0] cq_base;          // of FK_RESIZE
   } fence_item_t;
 
   // Commands between fetch and completion; every queue of urdma_ctl that holds commands has this many places,

@@ -462,7 +462,7 @@ module urdma_qp_mgr
   assign job_ready = state_reg == M_END && src_reg == SRC_JOB && (do_fence_reg || cpl_ready);
   assign fence_valid = state_reg == M_END && src_reg == SRC_JOB && do_fence_reg;
   assign fence = '{kind: (opcode == 8'(URDMA_CMD_DESTROY_QP)) ? FK_QP : FK_RESET,
-                   tag: cmd[URDMA_CMD0_TAG_LSB +: URDMA_CMD0_TAG_W], obj: obj, ev: cmd[URDMA_CMD0_EVENT_LSB]};
+                   tag: cmd[URDMA_CMD0_TAG_LSB +: URDMA_CMD0_TAG_W], obj: obj, ev: cmd[URDMA_CMD0_EVENT_LSB], cq_base: '0};
   assign cpl_valid = state_reg == M_END && src_reg == SRC_JOB && !do_fence_reg;
 
   logic is_query;

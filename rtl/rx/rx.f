@@ -15,7 +15,6 @@ rx/urdma_rx_void.sv
 rx/urdma_rx_cqe.sv
 rx/urdma_rx_finish.sv
 rx/urdma_rx_place.sv
-rx/urdma_rx_timer.sv
 rx/urdma_rx_cmpl_pkg.sv
 rx/urdma_rx_told.sv
 rx/urdma_rx_decide.sv

@@ -23,7 +23,7 @@
 // An item may only begin its walk when no item of its QP is in a stage ahead; it may begin in the cycle in which the state is
 // written. So items of different QPs follow each other without a gap, items of one QP after one more cycle.
 //
-// Timers. One deadline a QP (urdma_rx_timer): the ACK timer or the RNR timer. An expiry is a kick; the deadline is also in the
+// Timers. One deadline a QP (urdma_timer): the ACK timer or the RNR timer. An expiry is a kick; the deadline is also in the
 // QP's state, so that a turn knows if it is still the one that counts. UC and UD have none: sent_t kicks, and the turn takes all
 // that the table has as acknowledged.
 //
@@ -139,11 +139,11 @@ module urdma_rx_cmpl
     .run_valid({load, run_valid[1] && !fire, run_valid[0]}), .run_qpn({l_reg.qpn, run[1].it.qpn, run[0].it.qpn}), .news
   );
 
-  urdma_rx_timer u_timer (
+  urdma_timer #(.IDX_W(QPN_W)) u_timer (
     .clk, .rst, .init_done(timer_init), .busy(timer_busy), .cycles,
     .set_valid(init_done && (set || (ctl_en_reg && (aqc.op == QPC_RESET || aqc.op == QPC_ERR)))),
-    .set_qpn(st_wqpn), .set_arm(set && arm), .set_deadline(settle_st.deadline),
-    .exp_valid, .exp_qpn, .exp_ready, .armed(timer_armed), .wait_cycles(timer_cycles)
+    .set_idx(st_wqpn), .set_arm(set && arm), .set_deadline(settle_st.deadline),
+    .exp_valid, .exp_idx(exp_qpn), .exp_ready, .armed(timer_armed), .wait_cycles(timer_cycles)
   );
 
   // ---- control: two cycles in which every stage stands still. The first reads the QP's state; the second writes it, or changes the

@@ -174,6 +174,7 @@ static void measure(void)
 	bench_messages();
 	bench_ethernet();
 	bench_latency();
+	bench_events();
 	if (args.plant)
 		table_add(&bench_table, "planted", 1.01, "Gb/s", (struct limit){ 1, "wire" });
 	cost_report();

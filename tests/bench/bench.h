@@ -28,5 +28,6 @@ void bench_account(const struct rig *rig);
 void bench_messages(void);
 void bench_ethernet(void);
 void bench_latency(void);
+void bench_events(void);
 
 #endif

@@ -147,6 +147,74 @@ static int create_qp(int fd, uint32_t pd, uint32_t cq, uint8_t *rings, size_t le
 		    sizeof(r.core) + room);
 }
 
+/* A new ring for a CQ, with so much of the driver's request, and so much room for its response. */
+struct resize_resp {
+	struct ib_uverbs_resize_cq_resp core;
+	struct urdma_resize_cq_resp drv;
+	uint8_t more[16];
+};
+
+static int resize_cq(int fd, uint32_t cq, int cqe, struct urdma_resize_cq_req req, size_t len,
+		     uint8_t beyond, size_t room, struct resize_resp *r)
+{
+	struct ib_uverbs_resize_cq cmd = { .cq_handle = cq, .cqe = (uint32_t)cqe };
+	struct {
+		struct urdma_resize_cq_req req;
+		uint8_t more[16];
+	} drv = { .req = req };
+
+	memset(drv.more, beyond, sizeof(drv.more));
+	memset(r, 0xa5, sizeof(*r));
+	return verb(fd, IB_USER_VERBS_CMD_RESIZE_CQ, &cmd, sizeof(cmd), &drv, len, r,
+		    sizeof(r->core) + room);
+}
+
+static void check_resize(int fd, uint32_t cq, uint8_t *ring)
+{
+	const struct urdma_resize_cq_req good = {
+		.buf_addr = (uintptr_t)ring,
+		.buf_len = PAGE,
+		.log_entries = 7,
+	};
+	const size_t len = sizeof(good), room = sizeof(struct urdma_resize_cq_resp);
+	struct urdma_resize_cq_req bad;
+	struct resize_resp r;
+
+	WANT(!resize_cq(fd, cq, 64, good, len, 0, room, &r) && r.core.cqe == 64 && !r.drv.base);
+	WANT(!resize_cq(fd, cq, 64, good, len + 16, 0, room + 16, &r));
+	WANT(!resize_cq(fd, cq, 64, good, len - 8, 0, 0, &r) && r.drv.base == 0xa5a5a5a5);
+	WANT(resize_cq(fd, cq, 64, good, len + 16, 1, room, &r) == -EINVAL);
+	WANT(resize_cq(fd, cq, 0, good, len, 0, room, &r) == -EINVAL);
+	WANT(resize_cq(fd, cq, -1, good, len, 0, room, &r) == -EINVAL);
+	/* more than the ring has, or the device */
+	WANT(resize_cq(fd, cq, 129, good, len, 0, room, &r) == -EINVAL);
+	WANT(resize_cq(fd, cq, 1 << 30, good, len, 0, room, &r) == -EINVAL);
+	WANT(resize_cq(fd, cq, 64, good, 8, 0, room, &r) == -EINVAL);
+	WANT(resize_cq(fd, cq + 77, 64, good, len, 0, room, &r) == -ENOENT);
+	bad = good;
+	bad.log_entries = 40;
+	WANT(resize_cq(fd, cq, 64, bad, len, 0, room, &r) == -EINVAL);
+	bad = good;
+	bad.buf_len = PAGE - 1;
+	WANT(resize_cq(fd, cq, 64, bad, len, 0, room, &r) == -EINVAL);
+	bad = good;
+	bad.buf_addr += 8;
+	WANT(resize_cq(fd, cq, 64, bad, len, 0, room, &r) == -EINVAL);
+	bad = good;
+	bad.buf_addr = 0;
+	WANT(resize_cq(fd, cq, 64, bad, len, 0, room, &r) < 0);
+	bad = good;
+	bad.reserved[2] = 1;
+	WANT(resize_cq(fd, cq, 64, bad, len, 0, room, &r) == -EINVAL);
+	bad = good;
+	bad.reserved2 = 1;
+	WANT(resize_cq(fd, cq, 64, bad, len, 0, room, &r) == -EINVAL);
+	/* an index that it never reached is of no effect */
+	bad = good;
+	bad.ci = 12345;
+	WANT(!resize_cq(fd, cq, 64, bad, len, 0, room, &r) && !r.drv.base);
+}
+
 static void check_objects(const char *path)
 {
 	const size_t cq_req = sizeof(struct urdma_create_cq_req);
@@ -179,6 +247,7 @@ static void check_objects(const char *path)
 	WANT(create_cq(fd, ring, 8, 0, sizeof(r.drv), &r) == -EINVAL);
 	WANT(create_cq(fd, ring, 0, 0, sizeof(r.drv), &r) == -EINVAL);
 	WANT(create_qp(fd, pd.pd_handle, cq, ring + PAGE, 16, 8) == -EINVAL);
+	check_resize(fd, cq, ring);
 	close(fd);
 }
 

@@ -2,6 +2,7 @@
 /*
  * Alibaba's erdma, whose provider in rdma-core is the measure of ours: see instructions.c.
  */
+#include <errno.h>
 #include <endian.h>
 #include <stdlib.h>
 #include <util/mmio.h>
@@ -48,6 +49,11 @@ void fake_nic_create_cq(const void *cmd, void *resp, uint32_t cqn)
 	written = 0;
 	r->cq_id = cqn;
 	r->num_cqe = CQES;
+}
+
+int fake_nic_resize_cq(const void *cmd, void *resp, uint32_t cqn)
+{
+	return EOPNOTSUPP;
 }
 
 void fake_nic_create_qp(const void *cmd, void *resp, uint32_t qpn)

@@ -28,6 +28,8 @@ struct ibv_command_buffer;
 void fake_nic_context(struct ib_uverbs_get_context_resp *resp);
 void fake_nic_create_ah(const struct ibv_ah_attr *attr, void *resp);
 void fake_nic_create_cq(const void *cmd, void *resp, uint32_t cqn);
+/* An errno, as a NIC refuses it. */
+int fake_nic_resize_cq(const void *cmd, void *resp, uint32_t cqn);
 void fake_nic_create_qp(const void *cmd, void *resp, uint32_t qpn);
 void fake_nic_create_srq(const void *cmd, void *resp, uint32_t srqn);
 void fake_nic_alloc_dm(uint64_t length, struct ibv_command_buffer *driver);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_urdma.h"
 
+#include <errno.h>
 #include <endian.h>
 #include <stdlib.h>
 
@@ -12,16 +13,17 @@
 #include "fake_nic.h"
 #include "fake_verbs.h"
 
-uint64_t fake_urdma_features =
-	URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE | URDMA_RF_FEAT_RC_READ |
-	URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_UC |
-	URDMA_RF_FEAT_UD | URDMA_RF_FEAT_SRQ | URDMA_RF_FEAT_XRC | URDMA_RF_FEAT_DM;
+uint64_t fake_urdma_features = URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE |
+			       URDMA_RF_FEAT_RC_READ | URDMA_RF_FEAT_RC_ATOMIC |
+			       URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B | URDMA_RF_FEAT_UC |
+			       URDMA_RF_FEAT_UD | URDMA_RF_FEAT_SRQ | URDMA_RF_FEAT_XRC |
+			       URDMA_RF_FEAT_DM | URDMA_RF_FEAT_CQ_MODIFY;
 uint64_t fake_urdma_dm_offset;
 
 static struct {
 	struct urdma_create_cq_req req;
-	/* CQEs so far */
-	uint32_t written;
+	/* CQEs so far, and the number of the first in the ring */
+	uint32_t written, first;
 } cqs[FAKE_CQS];
 
 /* Of each QP the next WQEs to complete, and the QP that was created last. */
@@ -68,8 +70,39 @@ void fake_nic_create_cq(const void *cmd, void *resp, uint32_t cqn)
 	if (cqn >= FAKE_CQS)
 		abort();
 	cqs[cqn].req = c->drv_payload;
-	cqs[cqn].written = 0;
+	cqs[cqn].written = cqs[cqn].first = 0;
 	r->cqn = cqn;
+}
+
+void (*fake_urdma_at_resize)(bool done);
+
+int fake_nic_resize_cq(const void *cmd, void *resp, uint32_t cqn)
+{
+	const struct urdma_cmd_resize_cq *c = cmd;
+	struct urdma_cmd_resize_cq_resp *r = resp;
+	const struct urdma_resize_cq_req *req = &c->drv_payload;
+	const uint8_t *ring = (const uint8_t *)(uintptr_t)req->buf_addr;
+
+	/* zeroed, and of the size that is said */
+	for (uint64_t i = 0; i < req->buf_len; i++)
+		if (ring[i])
+			abort();
+	if (req->buf_len < (uint64_t)URDMA_CQE_SIZE << req->log_entries || req->reserved[0] ||
+	    req->reserved[1] || req->reserved[2] || req->reserved2)
+		abort();
+	if (fake_urdma_at_resize)
+		fake_urdma_at_resize(false);
+	if (cqs[cqn].written - req->ci > 1U << req->log_entries)
+		return EINVAL;
+	cqs[cqn].req.buf_addr = req->buf_addr;
+	cqs[cqn].req.buf_len = req->buf_len;
+	cqs[cqn].req.log_entries = req->log_entries;
+	cqs[cqn].first = cqs[cqn].written;
+	r->base = cqs[cqn].written;
+	/* CQEs of the new ring may come before the command has ended. */
+	if (fake_urdma_at_resize)
+		fake_urdma_at_resize(true);
+	return 0;
 }
 
 void fake_nic_create_qp(const void *cmd, void *resp, uint32_t qpn)
@@ -203,7 +236,7 @@ const uint64_t *fake_urdma_srqe(const struct ibv_srq *srq, uint16_t place)
 
 void fake_urdma_cqe(struct ibv_cq *cq, uint64_t w0, uint64_t w1, uint64_t w2, uint64_t cycles)
 {
-	uint32_t n = cqs[cq->handle].written++;
+	uint32_t n = cqs[cq->handle].written++ - cqs[cq->handle].first;
 	uint64_t *w = (uint64_t *)(uintptr_t)cqs[cq->handle].req.buf_addr;
 	uint64_t phase = n / fake_urdma_cqes(cq) % 2 ? 0 : URDMA_CQE3_PHASE;
 

@@ -23,6 +23,9 @@ extern uint64_t fake_urdma_dm_offset;
 /* What the NIC's clock says. */
 #define FAKE_CYCLES 0x123456789abull
 
+/* Called while the NIC changes the ring of a CQ: before, and after it. */
+extern void (*fake_urdma_at_resize)(bool done);
+
 /* Writes the next CQE; the phase bit is added. */
 void fake_urdma_cqe(struct ibv_cq *cq, uint64_t w0, uint64_t w1, uint64_t w2, uint64_t cycles);
 

@@ -20,6 +20,8 @@ int fake_error;
 int fake_dmabuf_fd;
 uint32_t fake_next_qpn, fake_next_srqn;
 uint32_t fake_create_flags;
+uint32_t fake_cq_flags;
+struct ibv_moderate_cq fake_moderation;
 int fake_members;
 int fake_dms;
 
@@ -335,9 +337,29 @@ int ibv_cmd_create_cq_ex(struct ibv_context *context, const struct ibv_cq_init_a
 	cq->cq.context = context;
 	cq->cq.channel = attr->channel;
 	cq->cq.cqe = attr->cqe;
+	fake_cq_flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
 	cq->cq.handle = next_cqn;
 	fake_nic_create_cq(cmd, resp, next_cqn++);
 	return 0;
+}
+
+int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe, struct ibv_resize_cq *cmd, size_t cmd_size,
+		      struct ib_uverbs_resize_cq_resp *resp, size_t resp_size)
+{
+	int err = fake_error;
+
+	if (!err)
+		err = fake_nic_resize_cq(cmd, resp, cq->handle);
+	if (!err)
+		cq->cqe = cqe;
+	return err;
+}
+
+int ibv_cmd_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr, struct ibv_modify_cq *cmd,
+		      size_t cmd_size)
+{
+	fake_moderation = attr->moderate;
+	return fake_error;
 }
 
 int ibv_cmd_destroy_cq(struct ibv_cq *cq)

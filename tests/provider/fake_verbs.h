@@ -25,6 +25,10 @@ extern uint32_t fake_next_qpn, fake_next_srqn;
 extern uint32_t fake_create_flags;
 extern int fake_members;
 
+/* Flags of the CQ that was created last by the extended command, and the last moderation. */
+extern uint32_t fake_cq_flags;
+extern struct ibv_moderate_cq fake_moderation;
+
 /* File of the last region of a dma-buf. */
 extern int fake_dmabuf_fd;
 

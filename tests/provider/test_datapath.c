@@ -1268,28 +1268,6 @@ static void dropped_cqes_are_told(void **state)
 }
 
 /* What the kernel refuses leaves nothing behind: the address sanitizer looks for leaks. */
-/* Within the ring, and not below what waits there; the ring stays. */
-static void resizing(void **state)
-{
-	struct ibv_wc wc;
-	int cqe = cq->cqe;
-
-	assert_true(cqe >= CQES);
-	assert_int_equal(fake_ops->resize_cq(cq, 1), 0);
-	assert_int_equal(fake_ops->resize_cq(cq, cqe), 0);
-	assert_int_equal(cq->cqe, cqe);
-	assert_int_equal(fake_ops->resize_cq(cq, cqe + 1), EOPNOTSUPP);
-	assert_int_equal(fake_ops->resize_cq(cq, 0), EINVAL);
-	assert_int_equal(fake_ops->resize_cq(cq, -1), EINVAL);
-	assert_int_equal(fake_ops->resize_cq(cq, 1 << 24), EINVAL);
-	for (int i = 0; i < 3; i++)
-		fake_nic_complete(cq, qp, false);
-	assert_int_equal(fake_ops->resize_cq(cq, 2), EINVAL);
-	assert_int_equal(fake_ops->resize_cq(cq, 3), 0);
-	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
-	assert_int_equal(fake_ops->resize_cq(cq, 2), 0);
-}
-
 static void the_kernel_refuses(void **state)
 {
 	struct ibv_qp_init_attr attr = {
@@ -1385,7 +1363,6 @@ int main(void)
 		TEST(reset_forgets),
 		TEST(a_destroyed_qp_is_forgotten),
 		TEST(dropped_cqes_are_told),
-		TEST(resizing),
 		TEST(the_kernel_refuses),
 	};
 

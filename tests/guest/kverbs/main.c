@@ -1235,6 +1235,26 @@ static int check_cq_full(struct test *t)
 	return with_bare(t, do_cq_full);
 }
 
+/* The core moderates the CQs that have events; a message arrives though its events wait. */
+static int check_moderation(struct test *t)
+{
+	struct ib_cq *cqs[] = { t->a.scq, t->a.rcq, t->b.scq, t->b.rcq };
+	size_t i;
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(cqs); i++) {
+		WANT(!cqs[i]->dim == (t->ctx == IB_POLL_DIRECT));
+		/* an event that could not come */
+		WANT(rdma_set_cq_moderation(cqs[i], cqs[i]->cqe + 1, 0) == -EINVAL);
+		TRY(rdma_set_cq_moderation(cqs[i], 1000, 2000));
+		WANT(ib_resize_cq(cqs[i], cqs[i]->cqe) == -EOPNOTSUPP);
+	}
+	err = check_send(t);
+	for (i = 0; i < ARRAY_SIZE(cqs); i++)
+		TRY(rdma_set_cq_moderation(cqs[i], 0, 0));
+	return err;
+}
+
 static int with_region(struct test *t, int (*fn)(struct test *t, struct region *r))
 {
 	struct region r = {};
@@ -1264,6 +1284,7 @@ static const struct check checks[] = {
 	{ "sqd", check_sqd },
 	{ "notify", check_notify },
 	{ "cq_full", check_cq_full },
+	{ "moderation", check_moderation },
 	{ "write_read", .with_region = do_write_read },
 	{ "write_imm", .with_region = do_write_imm },
 	{ "atomic", .with_region = do_atomic },

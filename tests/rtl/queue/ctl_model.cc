@@ -89,6 +89,8 @@ struct ctl {
 	uint64_t sro_due = 0;
 	bool mco_up = false; /* an operation of groups waits for its answer */
 	uint64_t mco_due = 0;
+	unsigned int resized_age = 2; /* cycles since the last configuration of a CQ */
+	uint64_t resized_next = 0;
 	fence fences[FENCE_N] = {};
 	uint64_t qpc_due[OWN_N] = {};
 	bool qpc_up[OWN_N] = {};
@@ -292,6 +294,10 @@ void ctl_tick(struct ctl *c)
 	groups(c, rst);
 	srqs(c, rst);
 	m->cq_cfg_ready = ready(c);
+	if (c->resized_age < 2 && ++c->resized_age == 2)
+		m->cq_resized = c->resized_next;
+	else if (c->resized_age < 2)
+		m->cq_resized = ~UINT64_C(0) >> 31;
 	m->eq_cfg_ready = ready(c);
 	m->mgr_ev_ready = ready(c);
 	m->cmd_ev_ready = ready(c);
@@ -489,10 +495,33 @@ void ctl_tick(struct ctl *c)
 	}
 	if (!rst && m->cq_cfg_valid && m->cq_cfg_ready) {
 		seen_cq &q = w->cq[m->cq_cfg_cqn];
-		q.db_page = FIELD(m->cq_cfg, 0, cq_cfg_t, db_page);
-		q.eqn = FIELD(m->cq_cfg, 0, cq_cfg_t, eqn);
-		q.ring = ring(m->cq_cfg, cq_cfg_t_ring_LSB);
-		q.valid = FIELD(m->cq_cfg, 0, cq_cfg_t, valid);
+		seen_ring new_ring = ring(m->cq_cfg, cq_cfg_t_ring_LSB);
+		bool busy = new_ring.log_entries < q.room;
+
+		switch (m->cq_cfg_op) {
+		case CQO_SET:
+			q.db_page = FIELD(m->cq_cfg, 0, cq_cfg_t, db_page);
+			q.eqn = FIELD(m->cq_cfg, 0, cq_cfg_t, eqn);
+			q.overrun = FIELD(m->cq_cfg, 0, cq_cfg_t, overrun);
+			q.count = FIELD(m->cq_cfg, 0, cq_cfg_t, count);
+			q.period = FIELD(m->cq_cfg, 0, cq_cfg_t, period);
+			q.ring = new_ring;
+			q.valid = FIELD(m->cq_cfg, 0, cq_cfg_t, valid);
+			break;
+		case CQO_MODERATE:
+			q.count = FIELD(m->cq_cfg, 0, cq_cfg_t, count);
+			q.period = FIELD(m->cq_cfg, 0, cq_cfg_t, period);
+			w->protocol_errors += !q.valid;
+			break;
+		default:
+			q.ci = m->cq_cfg_ci;
+			if (!busy)
+				q.ring = new_ring;
+			w->protocol_errors += !q.valid;
+		}
+		/* two cycles later; in between it may be anything */
+		c->resized_next = (uint64_t)busy << cq_resized_t_busy_LSB | q.pi;
+		c->resized_age = 0;
 		w->cq_at[m->cq_cfg_cqn] = w->cycle;
 		w->n_cfg++;
 	}

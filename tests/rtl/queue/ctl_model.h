@@ -52,7 +52,10 @@ struct seen_ring {
 struct seen_cq {
 	bool valid;
 	struct seen_ring ring;
-	uint32_t eqn, db_page;
+	uint32_t eqn, db_page, count, period;
+	bool overrun;
+	uint32_t ci;	   /* of the last RESIZE_CQ */
+	uint32_t pi, room; /* set by the test: the CQ's, and the least ring that takes what waits */
 };
 
 struct seen_srq {

@@ -198,6 +198,14 @@ static void good_cq(uint64_t cmd[8], uint32_t eqn)
 	cmd[2] = 0xabcdef40;
 }
 
+static void good_resize(uint64_t cmd[8])
+{
+	memset(cmd, 0, 64);
+	cmd[1] = FIELD(URDMA_CMD_CQ1_RING, ring_bits(12, 5, 2, 13));
+	cmd[2] = 0x5a5a5a5a5a40;
+	cmd[3] = FIELD(URDMA_CMD_RCQ3_CI, 0x87654321);
+}
+
 static void good_qp(uint64_t cmd[8], uint32_t pd, uint32_t scq, uint32_t rcq)
 {
 	memset(cmd, 0, 64);
@@ -408,7 +416,7 @@ static void test_registers(void **state)
 				 URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD | URDMA_RF_FEAT_MCAST |
 				 URDMA_RF_FEAT_SRQ | URDMA_RF_FEAT_XRC | URDMA_RF_FEAT_MW_1 |
 				 URDMA_RF_FEAT_DM | URDMA_RF_FEAT_FLUSH |
-				 URDMA_RF_FEAT_ATOMIC_WRITE);
+				 URDMA_RF_FEAT_ATOMIC_WRITE | URDMA_RF_FEAT_CQ_MODIFY);
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_ETH);
 	assert_int_equal(GET(URDMA_RF_CAP_ETH_QUEUES, v), 8);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_ETH_RING, v), 15);
@@ -709,6 +717,15 @@ static void test_bad(void **state)
 	REFUSE(b, good_cq(cmd, 2), set(cmd, 1, URDMA_RING_PAGE_SHIFT, 32), CREATE_CQ, 1, BAD_SIZE);
 	REFUSE(b, good_cq(cmd, 2), cmd[2] |= 0x20, CREATE_CQ, 1, BAD_ALIGN);
 	REFUSE(b, good_cq(cmd, 2), set(cmd, 1, URDMA_RING_LEVELS, 0), CREATE_CQ, 1, BAD_ALIGN);
+	REFUSE(b, good_resize(cmd), , RESIZE_CQ, 4096 + 3, BAD_OBJECT);
+	REFUSE(b, good_resize(cmd), , RESIZE_CQ, 1, BAD_OBJECT);
+	REFUSE(b, good_resize(cmd), set(cmd, 1, URDMA_RING_LOG_ENTRIES, 21), RESIZE_CQ, 3,
+	       BAD_SIZE);
+	REFUSE(b, good_resize(cmd), set(cmd, 1, URDMA_RING_LOG_STRIDE, 6), RESIZE_CQ, 3, BAD_SIZE);
+	REFUSE(b, good_resize(cmd), set(cmd, 1, URDMA_RING_LEVELS, 3), RESIZE_CQ, 3, BAD_SIZE);
+	REFUSE(b, good_resize(cmd), cmd[2] |= 0x20, RESIZE_CQ, 3, BAD_ALIGN);
+	refuse(b, cmd, URDMA_CMD_MODIFY_CQ, 4096 + 3, URDMA_CS_BAD_OBJECT);
+	refuse(b, cmd, URDMA_CMD_MODIFY_CQ, 1, URDMA_CS_BAD_OBJECT);
 	refuse(b, cmd, URDMA_CMD_DESTROY_CQ, 1, URDMA_CS_BAD_OBJECT);
 	refuse(b, cmd, URDMA_CMD_DESTROY_CQ, 3, URDMA_CS_BUSY);
 	refuse(b, cmd, URDMA_CMD_DESTROY_CQ, 4, URDMA_CS_BUSY);
@@ -1322,6 +1339,90 @@ static void test_regions(void **state)
 	assert_true(w->mr_at[6] < w->round_start);
 	assert_false(w->mr[6].valid);
 	assert_int_equal(run0(b, URDMA_CMD_DEALLOC_PD, 1), URDMA_CS_OK);
+	bench_free(b);
+}
+
+/* MODIFY_CQ, RESIZE_CQ: what the CQ is told, its answer, and the round before the old ring is free.
+ */
+static void test_cq(void **state)
+{
+	struct bench *b = bench_new(7);
+	struct world *w = b->w;
+	uint64_t cmd[8], zero[8] = { 0 };
+	uint16_t tag, dc;
+	uint32_t rounds;
+
+	(void)state;
+	populate(b);
+	assert_false(w->cq[3].overrun || w->cq[3].count || w->cq[3].period);
+	good_cq(cmd, 2);
+	/* moderation does not come with the creation: these bits are of the ring */
+	cmd[1] |= URDMA_CMD_CQ1_OVERRUN;
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_CQ, 9), URDMA_CS_OK);
+	assert_true(w->cq[9].overrun && !w->cq[9].count && !w->cq[9].period);
+
+	rounds = w->n_rounds;
+	memset(cmd, 0, 64);
+	cmd[1] = FIELD(URDMA_CMD_MCQ1_COUNT, 0x1234) | FIELD(URDMA_CMD_MCQ1_PERIOD, 0x8765);
+	assert_int_equal(run(b, cmd, URDMA_CMD_MODIFY_CQ, 3), URDMA_CS_OK);
+	assert_int_equal(w->cq[3].count, 0x1234);
+	assert_int_equal(w->cq[3].period, 0x8765);
+	assert_int_equal(w->n_rounds, rounds);
+
+	/* the answer of the CQ comes through the fence */
+	w->cq[3].pi = 0xfedcba98;
+	w->hold_fence = true;
+	good_resize(cmd);
+	tag = issue(b, cmd, URDMA_CMD_RESIZE_CQ, 3);
+	tick(b, 3000);
+	check_ring(&w->cq[3].ring, cmd[1], cmd[2]);
+	assert_int_equal(w->cq[3].ci, 0x87654321);
+	assert_false(b->done[tag]);
+	/* others go on, and it may be named */
+	good_qp(cmd, 1, 3, 3);
+	dc = issue(b, cmd, URDMA_CMD_CREATE_QP, 6);
+	tick(b, 1000);
+	assert_true(b->done[dc]);
+	assert_int_equal(status_of(b, dc), URDMA_CS_OK);
+	w->cq[4].pi = 77;
+	good_resize(cmd);
+	dc = issue(b, cmd, URDMA_CMD_RESIZE_CQ, 4);
+	tick(b, 1000);
+	w->hold_fence = false;
+	wait_all(b);
+	assert_int_equal(status_of(b, tag), URDMA_CS_OK);
+	assert_int_equal(b->cpl[tag][1], 0xfedcba98);
+	assert_int_equal(b->cpl[dc][1], 77);
+	assert_int_equal(w->n_rounds, rounds + 2);
+	assert_true(w->fence_done[FENCE_MR] < b->done_at[dc]);
+	/* what else a completion says is not of it */
+	tag = issue(b, zero, URDMA_CMD_NOP, 0);
+	wait_all(b);
+	assert_int_equal(b->cpl[tag][1], 0);
+
+	/* the CQ refuses: no round, the ring stays */
+	w->cq[3].room = 13;
+	good_resize(cmd);
+	cmd[2] += 64;
+	tag = issue(b, cmd, URDMA_CMD_RESIZE_CQ, 3);
+	wait_all(b);
+	assert_int_equal(status_of(b, tag), URDMA_CS_BUSY);
+	assert_int_equal(b->cpl[tag][1], 0);
+	assert_int_equal(w->cq[3].ring.addr, cmd[2] - 64);
+	assert_int_equal(w->n_rounds, rounds + 2);
+
+	/* resized and destroyed in one go; then it is there no more */
+	good_resize(cmd);
+	tag = issue(b, cmd, URDMA_CMD_RESIZE_CQ, 9);
+	dc = issue(b, zero, URDMA_CMD_DESTROY_CQ, 9);
+	wait_all(b);
+	assert_int_equal(status_of(b, tag), URDMA_CS_OK);
+	assert_int_equal(status_of(b, dc), URDMA_CS_OK);
+	assert_false(w->cq[9].valid);
+	refuse(b, cmd, URDMA_CMD_RESIZE_CQ, 9, URDMA_CS_BAD_OBJECT);
+	/* one that was resized has kept its references */
+	refuse(b, zero, URDMA_CMD_DESTROY_CQ, 3, URDMA_CS_BUSY);
+	assert_int_equal(w->protocol_errors, 0);
 	bench_free(b);
 }
 
@@ -2794,7 +2895,7 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 	bool xrc, has_sq, has_rq;
 
 	*wait = NULL;
-	switch (rnd_below(rnd, 15)) {
+	switch (rnd_below(rnd, 17)) {
 	case 0:
 		obj = rnd_below(rnd, R_PD);
 		*op_out = URDMA_CMD_ALLOC_PD;
@@ -3028,6 +3129,21 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 		else
 			r->srq_limit[obj] = cmd[1];
 		break;
+	case 15:
+		obj = rnd_below(rnd, R_CQ);
+		*op_out = URDMA_CMD_MODIFY_CQ;
+		memset(cmd, 0, 64);
+		cmd[1] = rnd_below(rnd, 1 << 30);
+		if (!r->cq[obj])
+			status = URDMA_CS_BAD_OBJECT;
+		break;
+	case 16:
+		obj = rnd_below(rnd, R_CQ);
+		*op_out = URDMA_CMD_RESIZE_CQ;
+		good_resize(cmd);
+		if (!r->cq[obj])
+			status = URDMA_CS_BAD_OBJECT;
+		break;
 	default:
 		obj = rnd_below(rnd, R_MR);
 		*op_out = URDMA_CMD_DESTROY_MR;
@@ -3149,17 +3265,29 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_registers),     cmocka_unit_test(test_good),
-		cmocka_unit_test(test_bad),	      cmocka_unit_test(test_fence),
-		cmocka_unit_test(test_modify),	      cmocka_unit_test(test_regions),
-		cmocka_unit_test(test_qp_events),     cmocka_unit_test(test_doorbells),
-		cmocka_unit_test(test_eth_doorbells), cmocka_unit_test(test_eth_registers),
-		cmocka_unit_test(test_gid_told),      cmocka_unit_test(test_link),
-		cmocka_unit_test(test_events),	      cmocka_unit_test(test_qp_err),
-		cmocka_unit_test(test_throughput),    cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_dma_error),     cmocka_unit_test(test_reset_under_load),
-		cmocka_unit_test(test_srq),	      cmocka_unit_test(test_srq_doorbells),
-		cmocka_unit_test(test_xrc),	      cmocka_unit_test(test_random),
+		cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_fence),
+		cmocka_unit_test(test_cq),
+		cmocka_unit_test(test_modify),
+		cmocka_unit_test(test_regions),
+		cmocka_unit_test(test_qp_events),
+		cmocka_unit_test(test_doorbells),
+		cmocka_unit_test(test_eth_doorbells),
+		cmocka_unit_test(test_eth_registers),
+		cmocka_unit_test(test_gid_told),
+		cmocka_unit_test(test_link),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_qp_err),
+		cmocka_unit_test(test_throughput),
+		cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_dma_error),
+		cmocka_unit_test(test_reset_under_load),
+		cmocka_unit_test(test_srq),
+		cmocka_unit_test(test_srq_doorbells),
+		cmocka_unit_test(test_xrc),
+		cmocka_unit_test(test_random),
 	};
 
 	seed = test_seed(seed);

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// One deadline for each QP: what requester completion waits for is an acknowledgement or the end of an RNR wait.
+// One deadline for each object of a kind (QP, CQ).
 //
-//  set_*    arm (or arm anew) or disarm the timer of a QP; taken in the cycle, always
-//  exp_*    the deadline of a QP has passed; its timer is disarmed by that
+//  set_*    arm (or arm anew) or disarm the timer of an object; taken in the cycle, always
+//  exp_*    the deadline of an object has passed; its timer is disarmed by that
 //  armed, wait_cycles   a timer is armed; cycles until the earliest deadline, saturated, never more than the truth
 //
 // The deadlines are in a memory, what is armed in a bitmap. next_reg is no later than the earliest armed deadline: arming
 // lowers it, arming anew to a later time (each acknowledgement does) leaves it. When it is reached, a sweep goes over the
-// bitmap (two cycles a word, two an armed QP), hands out what has expired and finds the new minimum. So nothing runs
+// bitmap (two cycles a word, two an armed object), hands out what has expired and finds the new minimum. So nothing runs
 // while time passes, a sweep costs 128 cycles and is due at most once for each deadline that was ever the
-// earliest; an expiry is at most two sweeps late. A QP that is armed anew while the sweep looks at it is left to the
+// earliest; an expiry is at most two sweeps late. An object that is armed anew while the sweep looks at it is left to the
 // next one. cycles may jump ahead while the block is not busy.
 
 `resetall
 `default_nettype none
 
-module urdma_rx_timer
-  import urdma_pkg::*;
-(
+module urdma_timer #(
+  parameter int IDX_W = 12          // log2 of the objects, at least 6
+) (
   input  wire logic             clk,
   input  wire logic             rst,
   output      logic             init_done,
@@ -25,26 +25,26 @@ module urdma_rx_timer
 
   input  wire logic [63:0]      cycles,
   input  wire logic             set_valid,
-  input  wire logic [QPN_W-1:0] set_qpn,
+  input  wire logic [IDX_W-1:0] set_idx,
   input  wire logic             set_arm,
   input  wire logic [63:0]      set_deadline,
 
   output      logic             exp_valid,
-  output      logic [QPN_W-1:0] exp_qpn,
+  output      logic [IDX_W-1:0] exp_idx,
   input  wire logic             exp_ready,
 
   output      logic             armed,
   output      logic [31:0]      wait_cycles
 );
 
-  localparam int WORD_W = QPN_W - 6;
+  localparam int WORD_W = IDX_W - 6;
 
   typedef enum logic [1:0] {S_IDLE, S_WORD, S_BIT, S_CHECK} s_e;
 
   s_e s_reg;
   logic [WORD_W:0] init_reg;
   logic [63:0] map [1 << WORD_W];
-  logic [QPN_W:0] count_reg;
+  logic [IDX_W:0] count_reg;
   logic [63:0] next_reg, acc_reg, deadline;
   logic [63:0] word_reg, set_word, look_word, lowest, map_wdata;
   logic [WORD_W-1:0] w_reg, map_waddr;
@@ -58,21 +58,21 @@ module urdma_rx_timer
     else if (!init_done) init_reg <= init_reg + 1'b1;
   end
 
-  urdma_ram_sdp #(.WIDTH(64), .DEPTH(1 << QPN_W)) u_deadline (
-    .clk(clk), .wr_en(set_valid && set_arm), .wr_addr(set_qpn), .wr_data(set_deadline),
+  urdma_ram_sdp #(.WIDTH(64), .DEPTH(1 << IDX_W)) u_deadline (
+    .clk(clk), .wr_en(set_valid && set_arm), .wr_addr(set_idx), .wr_data(set_deadline),
     .rd_en(s_reg == S_BIT), .rd_addr({w_reg, bit_sel}), .rd_data(deadline)
   );
 
   // ---- the bitmap: one write a cycle, set_* goes first --------------------------------------------------
-  assign set_word = map[set_qpn[QPN_W-1:6]];
+  assign set_word = map[set_idx[IDX_W-1:6]];
   assign look_word = map[w_reg];
-  assign was_armed = set_word[set_qpn[5:0]];
+  assign was_armed = set_word[set_idx[5:0]];
 
   always_comb begin
     map_we = !init_done || set_valid || fire;
-    map_waddr = set_valid ? set_qpn[QPN_W-1:6] : w_reg;
+    map_waddr = set_valid ? set_idx[IDX_W-1:6] : w_reg;
     map_wdata = set_valid ? set_word : look_word;
-    if (set_valid) map_wdata[set_qpn[5:0]] = set_arm;
+    if (set_valid) map_wdata[set_idx[5:0]] = set_arm;
     else map_wdata[bit_reg] = 1'b0;
     if (!init_done) begin
       map_waddr = init_reg[WORD_W-1:0];
@@ -97,9 +97,9 @@ module urdma_rx_timer
     for (int i = 0; i < 64; i++) if (lowest[i]) bit_sel |= 6'(i);
   end
 
-  assign exp_qpn = {w_reg, bit_reg};
+  assign exp_idx = {w_reg, bit_reg};
   // the deadline read may be an old one, or the timer off meanwhile
-  assign skip = touched_reg || (set_valid && set_qpn == exp_qpn) || !look_word[bit_reg];
+  assign skip = touched_reg || (set_valid && set_idx == exp_idx) || !look_word[bit_reg];
   assign late = deadline <= cycles;
   assign exp_valid = s_reg == S_CHECK && !skip && late && !set_valid;
   assign fire = exp_valid && exp_ready;
@@ -117,8 +117,8 @@ module urdma_rx_timer
     if (s_reg == S_BIT) begin
       bit_reg <= bit_sel;
       word_reg <= word_reg & ~lowest;
-      touched_reg <= set_valid && set_qpn == {w_reg, bit_sel};
-    end else if (set_valid && set_qpn == exp_qpn) begin
+      touched_reg <= set_valid && set_idx == {w_reg, bit_sel};
+    end else if (set_valid && set_idx == exp_idx) begin
       touched_reg <= 1'b1;
     end
     if (s_reg == S_IDLE) begin
@@ -165,8 +165,8 @@ module urdma_rx_timer
 
 `ifndef SYNTHESIS
   // Cases that the tests have to meet (make coverage).
-  c_armed_at_look: cover property (@(posedge clk) !rst && s_reg == S_CHECK && set_valid && set_arm && set_qpn == exp_qpn);
-  c_stopped_at_look: cover property (@(posedge clk) !rst && s_reg == S_CHECK && set_valid && !set_arm && set_qpn == exp_qpn);
+  c_armed_at_look: cover property (@(posedge clk) !rst && s_reg == S_CHECK && set_valid && set_arm && set_idx == exp_idx);
+  c_stopped_at_look: cover property (@(posedge clk) !rst && s_reg == S_CHECK && set_valid && !set_arm && set_idx == exp_idx);
   c_touched_before_look: cover property (@(posedge clk) !rst && s_reg == S_CHECK && touched_reg);
   c_armed_in_sweep: cover property (@(posedge clk) !rst && s_reg != S_IDLE && set_lower && !was_armed);
 `endif

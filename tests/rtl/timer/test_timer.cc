@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_rx_timer alone. A model with a deadline for each QP looks at every clock: no timer is lost,
+// urdma_timer alone. A model with a deadline for each QP looks at every clock: no timer is lost,
 // early, or more than two sweeps late, none expires twice or after it was disarmed, and what the
 // simulator may skip is never more than the truth. A failure means that a QP would wait for ever
 // for an answer that was lost, or send again without need.
@@ -18,7 +18,7 @@ extern "C" {
 #include <utility>
 #include <vector>
 
-#include "Vurdma_rx_timer.h"
+#include "Vurdma_timer.h"
 #include "rtl/bench.h"
 
 enum {
@@ -47,7 +47,7 @@ struct set {
 typedef std::set<std::pair<uint64_t, unsigned int>> order;
 
 struct bench {
-	Vurdma_rx_timer dut;
+	Vurdma_timer dut;
 	uint64_t first_seed, seed; // the one it began with; now
 	uint64_t now, time;	   // clocks; cycles as the block is told
 	struct timer t[QPS];
@@ -158,8 +158,8 @@ static void model_set(struct bench *b, const struct set *s)
 // An expiry is shown, and taken if ready.
 static void check_expiry(struct bench *b, const struct set *s)
 {
-	Vurdma_rx_timer *d = &b->dut;
-	unsigned int qpn = d->exp_qpn;
+	Vurdma_timer *d = &b->dut;
+	unsigned int qpn = d->exp_idx;
 	const struct timer *t = &b->t[qpn];
 
 	if (s && s->qpn == qpn)
@@ -189,7 +189,7 @@ static void check_expiry(struct bench *b, const struct set *s)
 // What the block tells of its state. All rules are for the state before this clock's edge.
 static void check_state(struct bench *b)
 {
-	Vurdma_rx_timer *d = &b->dut;
+	Vurdma_timer *d = &b->dut;
 	uint64_t truth = earliest(b) - b->time, least;
 
 	if (d->armed != (b->count != 0))
@@ -222,13 +222,13 @@ static void check_state(struct bench *b)
 // One clock, with a set or without; cycles is then jump ahead of what it would be.
 static void cycle(struct bench *b, const struct set *s, uint64_t jump = 0)
 {
-	Vurdma_rx_timer *d = &b->dut;
+	Vurdma_timer *d = &b->dut;
 
 	model_time(b);
 	d->cycles = b->time;
 	d->set_valid = s != NULL;
 	if (s) {
-		d->set_qpn = s->qpn;
+		d->set_idx = s->qpn;
 		d->set_arm = s->arm;
 		d->set_deadline = s->deadline;
 	}
@@ -238,7 +238,7 @@ static void cycle(struct bench *b, const struct set *s, uint64_t jump = 0)
 		fault(b, "the bench jumps over a busy clock");
 	check_state(b);
 	// an expiry stays until it is taken; it lets each set go first
-	if (b->offer != NONE && !s && !(d->exp_valid && d->exp_qpn == b->offer))
+	if (b->offer != NONE && !s && !(d->exp_valid && d->exp_idx == b->offer))
 		fault(b, "the expiry of QP %d was shown and is gone", b->offer);
 	if (d->exp_valid)
 		check_expiry(b, s);
@@ -277,7 +277,7 @@ static void run(struct bench *b, unsigned int n)
 // last cycle() are from before its edge, so they are looked at anew.
 static uint64_t may_jump(struct bench *b)
 {
-	Vurdma_rx_timer *d = &b->dut;
+	Vurdma_timer *d = &b->dut;
 	uint64_t left = earliest(b) - b->time;
 
 	d->cycles = b->time;
@@ -314,7 +314,7 @@ static void settle(struct bench *b)
 
 static void reset(struct bench *b)
 {
-	Vurdma_rx_timer *d = &b->dut;
+	Vurdma_timer *d = &b->dut;
 	unsigned int n = 0;
 
 	d->rst = 1;
@@ -474,7 +474,7 @@ static void test_offsets(void **state)
 
 static bool shows_expiry(struct bench *b)
 {
-	Vurdma_rx_timer *d = &b->dut;
+	Vurdma_timer *d = &b->dut;
 
 	d->cycles = b->time;
 	d->set_valid = 0;
@@ -508,7 +508,7 @@ static void expiry_case(struct bench *b, const std::vector<unsigned int> &qps, e
 		run(b, rnd(b, hold + 1));
 		times--;
 		if (who < 3)
-			qpn = (b->dut.exp_qpn + who) % QPS;
+			qpn = (b->dut.exp_idx + who) % QPS;
 		else if (who < 5)
 			qpn = qps[who - 3];
 		sets = op_sets(op, qpn, b->time, b->time + 60, s);
@@ -703,7 +703,7 @@ static struct set random_set(struct bench *b, const struct phase *p)
 
 	// where the sweep is, or what has just expired
 	if (p->qps.size() > 1 && one_in(b, 3))
-		s.qpn = (b->dut.exp_qpn + rnd(b, 3)) % QPS;
+		s.qpn = (b->dut.exp_idx + rnd(b, 3)) % QPS;
 	else if (b->last != NONE && one_in(b, 6))
 		s.qpn = b->last;
 	switch (rnd(b, 8)) {
