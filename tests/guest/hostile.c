@@ -5,7 +5,7 @@
  * with a field changed, keys near its own, address handles of its own making, rings overwritten
  * while the NIC reads them; device memory and windows of both types among the rest. QPs that end
  * are started again, and objects are made and destroyed all the time; XRC SRQs in the midst of
- * messages. SECONDS are of the guest's clock.
+ * messages, and the CQ changes its size. SECONDS are of the guest's clock.
  *
  * Exit status 0 when its own objects could be used and destroyed until the end. What became of the
  * others is for the caller to judge.
@@ -75,7 +75,8 @@ static struct {
 	struct ibv_xrcd *xrcd;
 	struct victim_srq srqs[SRQS];
 	unsigned int num_srqs;
-	uint64_t doorbells, wqes, restarts, renewals, srq_renewals, window_renewals, statuses[32];
+	uint64_t doorbells, wqes, restarts, renewals, srq_renewals, window_renewals, resizes,
+		moderations, statuses[32];
 } h;
 
 /* The types of the QPs. Those from WITH_SRQ on have no receive queue; the last two are a pair. */
@@ -177,7 +178,8 @@ static int start_qp(struct victim_qp *v)
 		mask |= IBV_QP_ACCESS_FLAGS;
 		attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 		if (v->type == IBV_QPT_RC || is_xrc(v))
-			attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+			attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+						IBV_ACCESS_FLUSH_GLOBAL;
 	}
 	if (ibv_modify_qp(v->qp, &attr, mask))
 		return fail("INIT");
@@ -349,6 +351,16 @@ static void bind_window(uint64_t *w, bool right)
 	w[6] = draw(32);
 }
 
+/* FLUSH, of a range of that length or of a region, and ATOMIC WRITE: without SGEs. */
+static void no_data(uint64_t *w, bool right, uint32_t length)
+{
+	w[0] &= ~URDMA_SQE0_NUM_SGE;
+	if (right)
+		w[3] &= 0xffffffff;
+	w[1] = (w[1] & ~0xffffffffull) | (right ? URDMA_FLUSH_GLOBAL | draw(2) << 4 : draw(256));
+	w[4] = right ? length : draw64();
+}
+
 /* An XRC SRQ: ours, one near it, the one that is none of XRC, or any. */
 static uint32_t some_srqn(bool right)
 {
@@ -362,9 +374,10 @@ static uint32_t some_srqn(bool right)
 /* The next WQE of a QP, which is right but for what the dice say, and its doorbell. */
 static void send_wqe(struct victim_qp *v)
 {
-	static const uint8_t rc[] = { URDMA_WR_SEND,	  URDMA_WR_SEND_IMM, URDMA_WR_WRITE,
-				      URDMA_WR_WRITE_IMM, URDMA_WR_READ,     URDMA_WR_ATOMIC_FA,
-				      URDMA_WR_LOCAL_INV, URDMA_WR_BIND_MW,  URDMA_WR_REG_MR };
+	static const uint8_t rc[] = { URDMA_WR_SEND,	  URDMA_WR_SEND_IMM,	URDMA_WR_WRITE,
+				      URDMA_WR_WRITE_IMM, URDMA_WR_READ,	URDMA_WR_ATOMIC_FA,
+				      URDMA_WR_LOCAL_INV, URDMA_WR_BIND_MW,	URDMA_WR_REG_MR,
+				      URDMA_WR_FLUSH,	  URDMA_WR_ATOMIC_WRITE };
 	uint32_t slots = (uint32_t)(v->sq.bytes / v->sq_stride);
 	uint32_t slot = v->sq_head % slots;
 	uint64_t *w = (uint64_t *)(v->sq.at + (size_t)slot * v->sq_stride);
@@ -375,7 +388,7 @@ static void send_wqe(struct victim_qp *v)
 	memset(w, 0, v->sq_stride);
 	w[0] = rc[draw(v->type == IBV_QPT_UD   ? 2
 		       : v->type == IBV_QPT_UC ? 4
-					       : 9)] |
+					       : 11)] |
 	       URDMA_SQE0_SIGNALED | 1 << 16;
 	if (v->type == IBV_QPT_XRC_SEND)
 		w[1] = (uint64_t)some_srqn(right) << 32 | (uint32_t)draw64();
@@ -403,6 +416,8 @@ static void send_wqe(struct victim_qp *v)
 		bind_window(w, right);
 	else if ((w[0] & 0xff) == URDMA_WR_LOCAL_INV)
 		w[1] = some_key();
+	else if ((w[0] & 0xff) >= URDMA_WR_FLUSH)
+		no_data(w, right, length);
 	if (!draw(16))
 		w[draw(v->sq_stride / 8)] ^= 1ull << draw(64);
 	__sync_synchronize();
@@ -511,6 +526,27 @@ static void poll_all(void)
 	while (!h.cq_spoilt && (n = ibv_poll_cq(h.cq, 16, wc)) > 0)
 		for (int i = 0; i < n; i++)
 			h.statuses[wc[i].status % 32]++;
+}
+
+/*
+ * Another size and moderation for the CQ, in mid-traffic. That may be refused: random doorbells
+ * have told the NIC of indexes that are none.
+ */
+static void change_cq(void)
+{
+	struct ibv_modify_cq_attr attr = { .attr_mask = IBV_CQ_ATTR_MODERATE,
+					   .moderate = { .cq_count = (uint16_t)draw(20),
+							 .cq_period = (uint16_t)draw(100) } };
+
+	memset(mapped, 0, sizeof(mapped));
+	if (!ibv_resize_cq(h.cq, 64 + (int)draw(1000))) {
+		h.resizes++;
+		/* It has a new ring, or the old one is of that size. */
+		if (mapped[1].at)
+			h.cq_ring = mapped[1];
+	}
+	if (!ibv_modify_cq(h.cq, &attr))
+		h.moderations++;
 }
 
 /* -1: the query failed. */
@@ -647,13 +683,14 @@ int main(int argc, char **argv)
 	h.mr = ibv_reg_mr(h.pd, h.buffer, BUFFER,
 			  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-				  IBV_ACCESS_MW_BIND);
+				  IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_MW_BIND);
 	h.dm = ibv_alloc_dm(h.ctx, &(struct ibv_alloc_dm_attr){ .length = DM });
 	if (h.dm)
 		h.dm_mr = ibv_reg_dm_mr(h.pd, h.dm, 0, DM,
 					IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE |
 						IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-						IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
+						IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_FLUSH_GLOBAL |
+						IBV_ACCESS_MW_BIND);
 	if (!h.mr || !h.dm_mr)
 		return fail("no region") ? 1 : 0;
 	for (unsigned int i = 0; i < WINDOWS; i++)
@@ -668,6 +705,8 @@ int main(int argc, char **argv)
 			if (attack(v))
 				return 1;
 		poll_all();
+		if (!h.cq_spoilt && !draw(16))
+			change_cq();
 		if (look_after(v))
 			return 1;
 		if (!draw(h.cq_spoilt ? 4 : 64) && (destroy_all() || make_all()))
@@ -681,10 +720,11 @@ int main(int argc, char **argv)
 	    ibv_close_device(h.ctx))
 		return fail("the end") ? 1 : 0;
 	printf("hostile: %llu doorbells, %llu WQEs, %llu QPs started again, %llu made anew, "
-	       "%llu SRQs, %llu windows\n",
+	       "%llu SRQs, %llu windows, %llu resizes and %llu moderations of CQs\n",
 	       (unsigned long long)h.doorbells, (unsigned long long)h.wqes,
 	       (unsigned long long)h.restarts, (unsigned long long)h.renewals,
-	       (unsigned long long)h.srq_renewals, (unsigned long long)h.window_renewals);
+	       (unsigned long long)h.srq_renewals, (unsigned long long)h.window_renewals,
+	       (unsigned long long)h.resizes, (unsigned long long)h.moderations);
 	for (int i = 0; i < 32; i++)
 		if (h.statuses[i])
 			printf("hostile: %llu times %s\n", (unsigned long long)h.statuses[i],
