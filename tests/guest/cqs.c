@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "device.h"
 
@@ -50,13 +51,16 @@ struct pair {
 	unsigned int events;
 };
 
-static void bring_up(struct ibv_qp *qp, uint32_t peer, enum ibv_mtu mtu)
+/* Both of a pair begin with this PSN. */
+static void bring_up(struct ibv_qp *qp, uint32_t peer, uint32_t psn, enum ibv_mtu mtu)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.path_mtu = mtu,
 		.dest_qp_num = peer,
+		.rq_psn = psn,
+		.sq_psn = psn,
 		.ah_attr = { .is_global = 1,
 			     .port_num = 1,
 			     .grh = { .dgid = gid,
@@ -92,6 +96,7 @@ static void open_pair(struct pair *p, struct ibv_cq *send_cq)
 			 .max_inline_data = 8 },
 	};
 	struct ibv_port_attr port;
+	uint32_t psn;
 
 	memset(p, 0, sizeof(*p));
 	WANT(!ibv_query_port(ctx, 1, &port));
@@ -104,8 +109,11 @@ static void open_pair(struct pair *p, struct ibv_cq *send_cq)
 	init.recv_cq = p->recv_cq;
 	WANT(p->from = ibv_create_qp(pd, &init));
 	WANT(p->to = ibv_create_qp(pd, &init));
-	bring_up(p->from, p->to->qp_num, port.active_mtu);
-	bring_up(p->to, p->from->qp_num, port.active_mtu);
+	/* The judge of the wire tells connections apart by their PSNs. */
+	WANT(getrandom(&psn, sizeof(psn), 0) == sizeof(psn));
+	psn &= 0xffffff;
+	bring_up(p->from, p->to->qp_num, psn, port.active_mtu);
+	bring_up(p->to, p->from->qp_num, psn, port.active_mtu);
 }
 
 static void close_pair(struct pair *p)
