@@ -18,6 +18,7 @@ talk() {
 
 # index_in NAMESPACE DEV: gid_index there, when the GID of its IPv4 address is there.
 index_in() {
+	# shellcheck disable=SC2016  # for the other shell
 	ip netns exec "$1" bash -c '. /opt/urdma/tests/common.sh
 		for _ in $(seq "$patience"); do
 			gids "$1" | grep -q " 0000:0000:0000:0000:0000:ffff:" && gid_index "$1" && break
