@@ -13,5 +13,5 @@ for d in urdma0 urdma1; do
 	[ $((caps >> 38 & 7)) = 5 ] || fail "$d: capabilities $caps"
 done
 meet mpe 127.0.0.1 urdma0 urdma1 -n "${1-100}"
-meet mpe 127.0.0.1 urdma1 urdma0 -n "${1-100}" -m 512
+meet mpe 127.0.0.1 urdma1 urdma0 -n "${1-100}" -m 1024
 cat /tmp/server.log
