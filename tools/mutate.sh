@@ -6,8 +6,9 @@
 #
 # The models are built once, in build/mutate, with all faults; URDMA_FAULT says which one is at
 # work. The block tests whose models have the file run against each fault, then the engine tests. The first
-# test that fails has caught the fault, and the others are left out. A test that hangs has caught it, too:
-# each test may take four times the CPU time that it takes without a fault, and 10 s.
+# test that fails has caught the fault, and the others are left out; its program ends with its first case that
+# fails. A test that hangs has caught it, too: each test may take four times the CPU time that it takes without
+# a fault, and 10 s.
 # Prints a line for each fault, with the seconds that it took, and a table by folder. build/mutate/result
 # keeps the lines.
 #
@@ -19,7 +20,7 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 dir=$top/build/mutate
 jobs=${JOBS:-$(nproc)}
 # Cheap ones first.
-engine="commands errors loopback eth ring opcodes crossing unrel mcast srq xrc dm many matrix send rc lumina status loss mix"
+engine="commands errors cq loopback eth ring opcodes crossing unrel mcast srq xrc dm many matrix send rc lumina status loss mix"
 cd "$top"
 
 # models_of FILE: the models of block tests that have the file, the smallest one first. The test of the
@@ -60,7 +61,8 @@ passes() {
 	local seconds
 	seconds=$(cat "$dir/time/$2")
 	[ -n "$seconds" ] || exit 255
-	(cd "$dir/log" && ulimit -t $((10 + 4 * ${seconds%.*})) && URDMA_FAULT=$1 exec "$3") >"$dir/log/$1.$2" 2>&1
+	(cd "$dir/log" && ulimit -c 0 -t $((10 + 4 * ${seconds%.*})) &&
+		CMOCKA_TEST_ABORT=1 URDMA_FAULT=$1 exec "$3") >"$dir/log/$1.$2" 2>&1
 }
 
 # caught_by N FILE: prints the test that fails with fault N.

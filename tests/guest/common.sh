@@ -15,6 +15,17 @@ fail() {
 	exit 1
 }
 
+# waits WHAT COMMAND...: until COMMAND succeeds.
+waits() {
+	local what=$1
+	shift
+	for _ in $(seq "$patience"); do
+		"$@" >/dev/null 2>&1 && return 0
+		sleep 0.1
+	done
+	fail "$what: not after $((patience / 10)) s"
+}
+
 # gids DEV: its RoCE v2 GIDs, each a line of index and GID, as sysfs writes it. Entries that are not in use cannot be read.
 gids() {
 	local d=/sys/class/infiniband/$1/ports/1 i type gid

@@ -19,17 +19,6 @@ far() {
 		\"\$@\"" far "$@"
 }
 
-# waits WHAT COMMAND...: until COMMAND succeeds.
-waits() {
-	local what=$1
-	shift
-	for _ in $(seq "$patience"); do
-		"$@" >/dev/null 2>&1 && return 0
-		sleep 0.1
-	done
-	fail "$what: not after $((patience / 10)) s"
-}
-
 # For UCX. Before 1.19 it takes a completion's service level for what the NICs of one vendor put there, and drops each datagram
 # whose destination it then looks for in vain. RC needs datagrams, too, to connect.
 # shellcheck disable=SC2034  # used by those that source this
@@ -134,6 +123,38 @@ f.seek(1234567)
 byte = f.read(1)[0]
 f.seek(1234567)
 f.write(bytes([byte ^ 1]))' "$1"
+}
+
+# exchange MOUNT EXPORT FILES MB MOUNTS: FILES small files and one of MB megabytes go to the server, which has them in EXPORT.
+# They come back and are compared, the large one also after MOUNTS more mounts. The script has `mounted` and `unmounted`.
+# /tmp/tree, /tmp/large, MOUNT/moved and MOUNT/large stay.
+exchange() {
+	local files=$3 mb=$4 mounts=$5
+	mkdir -p /tmp/tree
+	tree /tmp/tree "$files"
+	cp -r /tmp/tree "$1/tree" || fail "cp"
+	same /tmp/tree "$1/tree"
+	mv "$1/tree" "$1/moved" || fail "mv"
+	same /tmp/tree "$1/moved"
+	phase "$files small files"
+	dd if=/dev/urandom of=/tmp/large bs=1M count="$mb" 2>/dev/null
+	cp /tmp/large "$1/large" || fail "cp"
+	unmounted
+	[ "$(md5sum </tmp/large)" = "$(far md5sum "$2/large" | sed "s|$2.*|-|")" ] || fail "the server's copy of the large file"
+	mounted || fail "cannot mount again"
+	cmp /tmp/large "$1/large" || fail "the large file"
+	phase "a file of $mb MB"
+	unmounted
+	far flip "$2/large"
+	mounted || fail "cannot mount again"
+	! cmp -s /tmp/large "$1/large" || fail "a changed byte was not noticed"
+	phase "a changed byte is noticed"
+	for _ in $(seq "$mounts"); do
+		unmounted
+		mounted || fail "cannot mount again"
+		cmp -n 100000 /tmp/large "$1/large" || fail "the large file, after another mount"
+	done
+	phase "$mounts mounts"
 }
 
 # file_system DISK FILES AWAY AGAIN: ext4 on the disk, files that are compared after the disk was away and came again by these

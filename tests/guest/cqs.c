@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "device.h"
 
@@ -51,39 +50,6 @@ struct pair {
 	unsigned int events;
 };
 
-/* Both of a pair begin with this PSN. */
-static void bring_up(struct ibv_qp *qp, uint32_t peer, uint32_t psn, enum ibv_mtu mtu)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.path_mtu = mtu,
-		.dest_qp_num = peer,
-		.rq_psn = psn,
-		.sq_psn = psn,
-		.ah_attr = { .is_global = 1,
-			     .port_num = 1,
-			     .grh = { .dgid = gid,
-				      .sgid_index = (uint8_t)gid_index,
-				      .hop_limit = 64 } },
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-	};
-
-	WANT(!ibv_modify_qp(qp, &attr,
-			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	attr.qp_state = IBV_QPS_RTR;
-	WANT(!ibv_modify_qp(qp, &attr,
-			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				    IBV_QP_MIN_RNR_TIMER));
-	attr.qp_state = IBV_QPS_RTS;
-	WANT(!ibv_modify_qp(qp, &attr,
-			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
-}
-
 static void open_pair(struct pair *p, struct ibv_cq *send_cq)
 {
 	struct ibv_qp_init_attr init = {
@@ -96,7 +62,7 @@ static void open_pair(struct pair *p, struct ibv_cq *send_cq)
 			 .max_inline_data = 8 },
 	};
 	struct ibv_port_attr port;
-	uint32_t psn;
+	const uint32_t psn = random_psn();
 
 	memset(p, 0, sizeof(*p));
 	WANT(!ibv_query_port(ctx, 1, &port));
@@ -109,11 +75,10 @@ static void open_pair(struct pair *p, struct ibv_cq *send_cq)
 	init.recv_cq = p->recv_cq;
 	WANT(p->from = ibv_create_qp(pd, &init));
 	WANT(p->to = ibv_create_qp(pd, &init));
-	/* The judge of the wire tells connections apart by their PSNs. */
-	WANT(getrandom(&psn, sizeof(psn), 0) == sizeof(psn));
-	psn &= 0xffffff;
-	bring_up(p->from, p->to->qp_num, psn, port.active_mtu);
-	bring_up(p->to, p->from->qp_num, psn, port.active_mtu);
+	WANT(!connect_rc(p->from, 0, (uint8_t)gid_index, port.active_mtu, psn,
+			 &(struct rc_end){ gid, p->to->qp_num, psn }));
+	WANT(!connect_rc(p->to, 0, (uint8_t)gid_index, port.active_mtu, psn,
+			 &(struct rc_end){ gid, p->from->qp_num, psn }));
 }
 
 static void close_pair(struct pair *p)

@@ -11,7 +11,7 @@ set -u
 
 port=47592
 beginning
-fi_pingpong --version 2>/dev/null || fi_info --version | head -1
+fi_info --version | head -1
 
 # pingpong PROVIDER ENDPOINT SIZE N
 pingpong() {

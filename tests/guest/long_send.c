@@ -51,39 +51,6 @@ static void make(struct side *s, struct ibv_pd *pd, struct ibv_cq *cq, size_t pi
 					      .lkey = s->mr->lkey };
 }
 
-static void connect_to(struct ibv_qp *qp, uint32_t peer, const union ibv_gid *gid, uint8_t index,
-		       enum ibv_mtu mtu)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.path_mtu = mtu,
-		.dest_qp_num = peer,
-		.ah_attr = { .is_global = 1,
-			     .port_num = 1,
-			     .grh = { .dgid = *gid, .sgid_index = index, .hop_limit = 64 } },
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-	};
-	int bad;
-
-	bad = ibv_modify_qp(qp, &attr,
-			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-	attr.qp_state = IBV_QPS_RTR;
-	bad = bad || ibv_modify_qp(qp, &attr,
-				   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					   IBV_QP_MIN_RNR_TIMER);
-	attr.qp_state = IBV_QPS_RTS;
-	bad = bad ||
-	      ibv_modify_qp(qp, &attr,
-			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
-	if (bad)
-		die("the QPs cannot be connected");
-}
-
 int main(int argc, char **argv)
 {
 	struct ibv_recv_wr recv = { .num_sge = PIECES }, *bad_recv;
@@ -98,6 +65,7 @@ int main(int argc, char **argv)
 	union ibv_gid gid;
 	struct side from, to;
 	struct ibv_wc wc;
+	const uint32_t psn = random_psn();
 	size_t piece;
 	int index;
 
@@ -109,8 +77,11 @@ int main(int argc, char **argv)
 		die("no such GID, or no bytes");
 	make(&from, pd, cq, piece);
 	make(&to, pd, cq, piece);
-	connect_to(from.qp, to.qp->qp_num, &gid, (uint8_t)index, port.active_mtu);
-	connect_to(to.qp, from.qp->qp_num, &gid, (uint8_t)index, port.active_mtu);
+	if (connect_rc(from.qp, 0, (uint8_t)index, port.active_mtu, psn,
+		       &(struct rc_end){ gid, to.qp->qp_num, psn }) ||
+	    connect_rc(to.qp, 0, (uint8_t)index, port.active_mtu, psn,
+		       &(struct rc_end){ gid, from.qp->qp_num, psn }))
+		die("the QPs cannot be connected");
 	for (size_t i = 0; i < piece / 8; i++)
 		from.memory[i] = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
 

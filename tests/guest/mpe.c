@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,10 +28,8 @@
 
 /* What each side tells the other. */
 struct side {
-	union ibv_gid gid;
+	struct rc_end end[QPS];
 	uint64_t addr;
-	uint32_t qpn[QPS];
-	uint32_t psn[QPS]; /* by random: the judge of the wire tells connections apart by them */
 	uint32_t rkey, no_flush; /* no_flush: of a region without that right */
 };
 
@@ -117,7 +114,6 @@ static void make(uint8_t gid_index)
 	other = ibv_reg_mr(pd, memory, SIZE, all);
 	if (!mr || !other)
 		die("MR");
-	must(ibv_query_gid(ctx, 1, gid_index, &own.gid), "GID");
 	own.addr = (uintptr_t)memory;
 	own.rkey = mr->rkey;
 	own.no_flush = other->rkey;
@@ -136,52 +132,10 @@ static void make(uint8_t gid_index)
 		qp[i] = ibv_create_qp_ex(ctx, &attr);
 		if (!qp[i])
 			die("QP with FLUSH and ATOMIC WRITE");
-		own.qpn[i] = qp[i]->qp_num;
-		if (getrandom(&own.psn[i], sizeof(own.psn[i]), 0) != sizeof(own.psn[i]))
-			die("random number");
-		own.psn[i] &= 0xffffff;
+		must(ibv_query_gid(ctx, 1, gid_index, &own.end[i].gid), "GID");
+		own.end[i].qpn = qp[i]->qp_num;
+		own.end[i].psn = random_psn();
 	}
-}
-
-static void connect_qp(unsigned int i, uint8_t gid_index, enum ibv_mtu mtu)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		/* to persistence, too: then the region's rights decide */
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_FLUSH_GLOBAL |
-				   IBV_ACCESS_FLUSH_PERSISTENT,
-		.path_mtu = mtu,
-		.dest_qp_num = peer.qpn[i],
-		.rq_psn = peer.psn[i],
-		.max_dest_rd_atomic = 4,
-		.min_rnr_timer = 12,
-		.ah_attr = { .is_global = 1,
-			     .port_num = 1,
-			     .grh = { .dgid = peer.gid,
-				      .sgid_index = gid_index,
-				      .hop_limit = 64 } },
-	};
-
-	must(ibv_modify_qp(qp[i], &attr,
-			   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	     "INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	must(ibv_modify_qp(qp[i], &attr,
-			   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				   IBV_QP_MIN_RNR_TIMER),
-	     "RTR");
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
-				     .timeout = 14,
-				     .retry_cnt = 7,
-				     .rnr_retry = 7,
-				     .sq_psn = own.psn[i],
-				     .max_rd_atomic = 4 };
-	must(ibv_modify_qp(qp[i], &attr,
-			   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-	     "RTS");
 }
 
 /* ---- the client -------------------------------------------------------------------------------
@@ -341,7 +295,12 @@ int main(int argc, char **argv)
 	fd = meet(server, port);
 	swap(fd, &own, &peer, sizeof(own));
 	for (unsigned int i = 0; i < QPS; i++)
-		connect_qp(i, (uint8_t)gid_index, code);
+		/* to persistence, too: then the region's rights decide */
+		must(connect_rc(qp[i],
+				IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_FLUSH_GLOBAL |
+					IBV_ACCESS_FLUSH_PERSISTENT,
+				(uint8_t)gid_index, code, own.end[i].psn, &peer.end[i]),
+		     "connection");
 	swap(fd, &bye, &bye, 1);
 	if (server) {
 		for (uint64_t i = 1; i <= n; i++)

@@ -32,14 +32,13 @@ devices() {
 }
 
 # wants DEVICES [COMMAND...]: these are seen there.
-wants() {
-	local seen=
-	for _ in $(seq "$patience"); do
-		seen=$(devices "${@:2}")
-		[ "$seen" = "$1" ] && return 0
-		sleep 0.1
-	done
-	fail "devices '$seen', expected '$1'"
+sees() { [ "$(devices "${@:2}")" = "$1" ]; }
+wants() { waits "devices '$1' as '${*:2}' sees them" sees "$@"; }
+
+# mode shared|exclusive: not as long as other namespaces are there, and they go in a work queue.
+mode() {
+	waits "$1 namespaces" rdma system set netns "$1"
+	rdma system show | grep -q "netns $1" || fail "not $1: $(rdma system show)"
 }
 
 step "another name"
@@ -66,13 +65,8 @@ rdma system show | grep -q 'netns shared' || fail "not shared: $(rdma system sho
 	talk urdma0 urdma1 10.1.0.1
 ) || exit 1
 
-# Not as long as other namespaces are there, and they go in a work queue.
 step "exclusive"
-for _ in $(seq "$patience"); do
-	rdma system set netns exclusive 2>/dev/null && break
-	sleep 0.1
-done
-rdma system show | grep -q 'netns exclusive' || fail "not exclusive: $(rdma system show)"
+mode exclusive
 (
 	namespaces
 	rdma dev set urdma0 netns a || fail "urdma0 cannot go to a"
@@ -102,10 +96,6 @@ rdma system show | grep -q 'netns exclusive' || fail "not exclusive: $(rdma syst
 wants "urdma0 urdma1 "
 
 step "shared again"
-for _ in $(seq "$patience"); do
-	rdma system set netns shared 2>/dev/null && break
-	sleep 0.1
-done
-rdma system show | grep -q 'netns shared' || fail "not shared: $(rdma system show)"
+mode shared
 talk urdma0 urdma1 127.0.0.1
 echo "ok: names and network namespaces"

@@ -62,7 +62,7 @@ unmounted() {
 }
 
 beginning
-mkdir -p /mnt/nfs /tmp/tree
+mkdir -p /mnt/nfs
 modprobe -a nfsv4 rpcrdma || fail "no client"
 ! mounted soft,timeo=20,retrans=1 2>/dev/null || fail "mounted from a server that is not there"
 far server_up || fail "no server"
@@ -70,29 +70,7 @@ mounted || fail "cannot mount: $(dmesg | tail -n 5)"
 grep ' /mnt/nfs ' /proc/mounts | grep -q proto=rdma || fail "not over RDMA: $(grep /mnt/nfs /proc/mounts)"
 phase "mounted: $(sed -n 's|.* /mnt/nfs nfs4 \([^ ]*\).*|\1|p' /proc/mounts)"
 
-tree /tmp/tree $files
-cp -r /tmp/tree /mnt/nfs/tree || fail "cp"
-same /tmp/tree /mnt/nfs/tree
-phase "$files small files"
-dd if=/dev/urandom of=/tmp/large bs=1M count=$mb 2>/dev/null
-cp /tmp/large /mnt/nfs/large || fail "cp"
-sync
-echo 3 >/proc/sys/vm/drop_caches
-cmp /tmp/large /mnt/nfs/large || fail "the large file"
-[ "$(md5sum </tmp/large)" = "$(far md5sum /srv/nfs/large | sed 's|/srv.*|-|')" ] || fail "the server's copy of the large file"
-phase "a file of $mb MB"
-unmounted
-far flip /srv/nfs/large
-mounted || fail "cannot mount again"
-! cmp -s /tmp/large /mnt/nfs/large || fail "a changed byte was not noticed"
-phase "a changed byte is noticed"
-
-for _ in $(seq $mounts); do
-	unmounted
-	mounted || fail "cannot mount again"
-	cmp -n 100000 /tmp/large /mnt/nfs/large || fail "the large file, after another mount"
-done
-phase "$mounts mounts"
+exchange /mnt/nfs /srv/nfs $files $mb $mounts
 
 head -c ${load_mb}M /tmp/large >/tmp/load
 for _ in $(seq $outages); do

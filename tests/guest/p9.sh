@@ -39,7 +39,7 @@ unmounted() {
 }
 
 beginning
-mkdir -p /mnt/p9 /tmp/tree
+mkdir -p /mnt/p9
 modprobe -a 9p 9pnet_rdma || fail "no client"
 ! mounted ,timeout=5000 2>/dev/null || fail "mounted from a server that is not there"
 far export_there || fail "no directory"
@@ -49,31 +49,7 @@ mounted || fail "cannot mount: $(dmesg | tail -n 5; cat /tmp/p9.log)"
 	fail "not over RDMA: $(rdma resource show qp)"
 phase "mounted"
 
-tree /tmp/tree $files
-cp -r /tmp/tree /mnt/p9/tree || fail "cp"
-same /tmp/tree /mnt/p9/tree
-mv /mnt/p9/tree /mnt/p9/moved || fail "mv"
-same /tmp/tree /mnt/p9/moved
-phase "$files small files"
-dd if=/dev/urandom of=/tmp/large bs=1M count=$mb 2>/dev/null
-cp /tmp/large /mnt/p9/large || fail "cp"
-unmounted
-[ "$(md5sum </tmp/large)" = "$(far md5sum /srv/p9/large | sed 's|/srv.*|-|')" ] || fail "the server's copy of the large file"
-mounted || fail "cannot mount again"
-cmp /tmp/large /mnt/p9/large || fail "the large file"
-phase "a file of $mb MB"
-unmounted
-far flip /srv/p9/large
-mounted || fail "cannot mount again"
-! cmp -s /tmp/large /mnt/p9/large || fail "a changed byte was not noticed"
-phase "a changed byte is noticed"
-
-for _ in $(seq $mounts); do
-	unmounted
-	mounted || fail "cannot mount again"
-	cmp -n 100000 /tmp/large /mnt/p9/large || fail "the large file, after another mount"
-done
-phase "$mounts mounts"
+exchange /mnt/p9 /srv/p9 $files $mb $mounts
 
 # The server dies while it has no request: the kernel never ends a request that is under way when the connection goes, whatever the
 # NIC.

@@ -153,7 +153,7 @@ static void clunk(struct fid *f)
 	else if (f->fd >= 0)
 		close(f->fd);
 	free(f->path);
-	*f = (struct fid){ .fd = -1 };
+	*f = (struct fid){};
 }
 
 /* A new fid; NULL when the number cannot be had. */
@@ -646,8 +646,6 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	top = argv[2];
-	for (size_t i = 0; i < FIDS; i++)
-		fids[i].fd = -1;
 	if (rdma_getaddrinfo(argv[1], "5640", &hints, &where) ||
 	    rdma_create_ep(&listener, where, NULL, &attr) || rdma_listen(listener, 8))
 		die("listen");

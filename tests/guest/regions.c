@@ -45,52 +45,21 @@ static uint8_t *plain;
 static struct ibv_mr *plain_mr;
 
 /* To RTS, also out of ERR. */
-static void connect_one(struct ibv_qp *self, const struct ibv_qp *peer)
+static void connect_both(void)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
-	const int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	const uint32_t psn = random_psn();
 	struct ibv_gid_entry gid[64];
-	int err;
 	ssize_t n = ibv_query_gid_table(ctx, gid, 64, 0), i;
 
 	for (i = 0; i < n && gid[i].gid_type != IBV_GID_TYPE_ROCE_V2; i++)
 		;
 	WANT(i < n);
-	WANT(!ibv_modify_qp(self, &attr, IBV_QP_STATE));
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT,
-				     .port_num = PORT,
-				     .qp_access_flags = (unsigned int)ALL };
-	WANT(!ibv_modify_qp(self, &attr,
-			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer->qp_num,
-		.max_dest_rd_atomic = 4,
-		.ah_attr = { .is_global = 1,
-			     .port_num = PORT,
-			     .grh = { .dgid = gid[i].gid,
-				      .hop_limit = 1,
-				      .sgid_index = (uint8_t)gid[i].gid_index } },
-	};
-	/* A link-local address of a guest that has just come up is not valid yet. */
-	for (int tries = 0; (err = ibv_modify_qp(self, &attr, rtr)) == ETIMEDOUT && tries < 20;
-	     tries++)
-		;
-	WANT(!err);
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .max_rd_atomic = 4
-	};
-	WANT(!ibv_modify_qp(self, &attr,
-			    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
-}
-
-static void connect_both(void)
-{
-	connect_one(qp[0], qp[1]);
-	connect_one(qp[1], qp[0]);
+	for (int q = 0; q < 2; q++)
+		WANT(!ibv_modify_qp(qp[q], &reset, IBV_QP_STATE));
+	for (int q = 0; q < 2; q++)
+		WANT(!connect_rc(qp[q], (unsigned int)ALL, (uint8_t)gid[i].gid_index, IBV_MTU_1024,
+				 psn, &(struct rc_end){ gid[i].gid, qp[!q]->qp_num, psn }));
 }
 
 /* A WRITE or READ; the status of its completion. After an error the QPs are brought up again. */

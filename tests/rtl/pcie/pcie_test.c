@@ -956,6 +956,27 @@ static void test_read_drain_rate(void **state)
 	}
 }
 
+/* A read gives back all of its tags as soon as its data are out: 32 of eight tags each are all that
+ * there are, and the next one follows the first one's end. */
+static void test_read_tags(void **state)
+{
+	struct bench *b = start(247);
+
+	(void)state;
+	b->in.max_read_req = 5;
+	b->hold_first = true;
+	b->hold_tag = 8; /* the second read's first one */
+	b->rdc[0] = (struct rd_client){
+		.prob = 256, .left = 40, .min = 4096, .max = 4096, .align = 4096
+	};
+	bench_run(b, 6000);
+	assert_int_equal(b->have.rd_tlp, 33);
+	b->hold_first = false;
+	bench_drain(b, 10000);
+	assert_int_equal(b->have.rd_tlp, 40);
+	finish(b);
+}
+
 /* Read requests go out one a cycle. */
 static void test_read_issue_rate(void **state)
 {
@@ -1119,6 +1140,7 @@ int main(void)
 		cmocka_unit_test(test_write_rate),
 		cmocka_unit_test(test_read_rate),
 		cmocka_unit_test(test_read_drain_rate),
+		cmocka_unit_test(test_read_tags),
 		cmocka_unit_test(test_read_issue_rate),
 		cmocka_unit_test(test_latency),
 		cmocka_unit_test(test_fairness),
