@@ -53,6 +53,18 @@ void bench_settle(struct rig *rig)
 		  "settle");
 }
 
+void bench_dm(struct rig *rig, unsigned int side, struct urdma_eh_mr *mr)
+{
+	const unsigned int index = 100;
+	struct urdma_eh *eh = rig->side[side].eh;
+	unsigned int access = URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_WRITE |
+			      URDMA_ACC_REMOTE_READ | URDMA_ACC_REMOTE_ATOMIC;
+
+	bench_must(!urdma_eh_create_mr_dm(eh, index, 0, RIG_PD, access, 0,
+					  (size_t)1 << urdma_eh_caps(eh)->log_dm, mr),
+		   "region of device memory");
+}
+
 /* ---- cost of simulating -------------------------------------------------------------------- */
 
 static struct {

@@ -21,6 +21,8 @@ unsigned int bench_threads(void);
 void bench_must(bool ok, const char *what);
 /* Until nothing is under way. */
 void bench_settle(struct rig *rig);
+/* A region of all device memory of a side, with addresses from 0 and all rights. */
+void bench_dm(struct rig *rig, unsigned int side, struct urdma_eh_mr *mr);
 /* Before a rig is stopped: its counters with --verbose, its cycles into the cost of simulating. */
 void bench_account(const struct rig *rig);
 

@@ -14,12 +14,31 @@
 #define NIC_CYCLES 2u
 
 /* What messages of a NIC occupy. */
-enum resource { WIRE, NIC_TX, NIC_RX, LINK_UP, LINK_DOWN, RQ, RC, CQ, RESOURCES };
+enum resource {
+	WIRE,
+	NIC_TX,
+	NIC_RX,
+	LINK_UP,
+	LINK_DOWN,
+	RQ,
+	RC,
+	CQ,
+	DMA_RD,
+	DMA_WR,
+	RESOURCES,
+};
 
 static const char *const resource_name[RESOURCES] = {
-	[WIRE] = "wire",	 [NIC_TX] = "NIC, transmit", [NIC_RX] = "NIC, receive",
-	[LINK_UP] = "PCIe, up",	 [LINK_DOWN] = "PCIe, down", [RQ] = "PCIe, RQ beats",
-	[RC] = "PCIe, RC beats", [CQ] = "PCIe, CQ beats",
+	[WIRE] = "wire",
+	[NIC_TX] = "NIC, transmit",
+	[NIC_RX] = "NIC, receive",
+	[LINK_UP] = "PCIe, up",
+	[LINK_DOWN] = "PCIe, down",
+	[RQ] = "PCIe, RQ beats",
+	[RC] = "PCIe, RC beats",
+	[CQ] = "PCIe, CQ beats",
+	[DMA_RD] = "DMA port, read",
+	[DMA_WR] = "DMA port, write",
 };
 
 struct usage {
@@ -141,7 +160,21 @@ static void wire(const struct limits_model *m, const struct limits_load *l, stru
 		packet(m, responder, requester, limits_roce(LIMITS_AETH, 0), 1.0 / l->window);
 }
 
-/* ---- PCIe ---------------------------------------------------------------------------------- */
+/* ---- DMA ----------------------------------------------------------------------------------- */
+
+/*
+ * n reads for each message at the NIC's own port, which is also that of device memory. A beat at
+ * the port is a line there, since the data begin at a line.
+ */
+static void port_read(struct usage *u, uint32_t len, double n)
+{
+	u->ns[DMA_RD] += n * pieces(len, BEAT) * URDMA_SIM_CYCLE_NS;
+}
+
+static void port_write(struct usage *u, uint32_t len, double n)
+{
+	u->ns[DMA_WR] += n * pieces(len, BEAT) * URDMA_SIM_CYCLE_NS;
+}
 
 static void dma_read(const struct limits_model *m, struct usage *u, uint32_t len, double n)
 {
@@ -154,6 +187,7 @@ static void dma_read(const struct limits_model *m, struct usage *u, uint32_t len
 	u->ns[LINK_DOWN] += n * (len + answers * URDMA_PCIE_CPL_BYTES) * 8 / m->pcie;
 	u->ns[RQ] += n * requests * URDMA_SIM_CYCLE_NS;
 	u->ns[RC] += n * beats * URDMA_SIM_CYCLE_NS;
+	port_read(u, len, n);
 }
 
 /* The share of len bytes in a read of full length: queue entries are read many at a time. */
@@ -170,6 +204,24 @@ static void dma_write(const struct limits_model *m, struct usage *u, uint32_t le
 
 	u->ns[LINK_UP] += n * (len + requests * URDMA_PCIE_TLP_BYTES) * 8 / m->pcie;
 	u->ns[RQ] += n * beats * URDMA_SIM_CYCLE_NS;
+	port_write(u, len, n);
+}
+
+/* The data of a message: no TLPs if they are in device memory. */
+static void data_read(const struct limits_model *m, struct usage *u, uint32_t len, bool dm)
+{
+	if (dm)
+		port_read(u, len, 1);
+	else
+		dma_read(m, u, len, 1);
+}
+
+static void data_write(const struct limits_model *m, struct usage *u, uint32_t len, bool dm)
+{
+	if (dm)
+		port_write(u, len, 1);
+	else
+		dma_write(m, u, len, 1);
 }
 
 static void doorbell(const struct limits_model *m, struct usage *u, double n)
@@ -178,27 +230,29 @@ static void doorbell(const struct limits_model *m, struct usage *u, double n)
 	u->ns[CQ] += n * URDMA_SIM_CYCLE_NS;
 }
 
-static void pcie(const struct limits_model *m, const struct limits_load *l, struct usage *requester,
-		 struct usage *responder)
+static void dma(const struct limits_model *m, const struct limits_load *l, struct usage *requester,
+		struct usage *responder)
 {
 	doorbell(m, requester, 1.0 / l->doorbell);
 	dma_read_share(m, requester, l->stride);
 	dma_write(m, requester, URDMA_CQE_SIZE, 1.0 / l->signaled);
 	switch (l->opcode) {
 	case URDMA_WR_ATOMIC_FA:
-		dma_write(m, responder, l->len, 1);
+		data_write(m, responder, l->len, l->responder_dm);
 		/* fall through */
 	case URDMA_WR_READ:
-		dma_read(m, responder, l->len, 1);
-		dma_write(m, requester, l->len, 1);
+		data_read(m, responder, l->len, l->responder_dm);
+		data_write(m, requester, l->len, l->requester_dm);
 		break;
 	case URDMA_WR_SEND:
 		dma_read_share(m, responder, l->recv_stride + (l->srq ? SRQ_INDEX : 0));
 		dma_write(m, responder, URDMA_CQE_SIZE, 1);
 		/* fall through */
 	default:
-		dma_read(m, requester, l->len, 1);
-		dma_write(m, responder, l->len + (l->type == URDMA_QPT_UD ? LIMITS_GRH : 0), 1);
+		if (!l->inlined)
+			data_read(m, requester, l->len, l->requester_dm);
+		data_write(m, responder, l->len + (l->type == URDMA_QPT_UD ? LIMITS_GRH : 0),
+			   l->responder_dm);
 	}
 }
 
@@ -246,17 +300,19 @@ static void sum(struct usage *to, const struct usage *from)
 
 /*
  * The least time that a WQE is under way: of a READ or an ATOMIC from the request's leaving, since
- * the number of those is limited by the connection; of others from the doorbell to the CQE.
+ * the number of those is limited by the connection; of others from the doorbell to the CQE. Device
+ * memory answers at once.
  */
 static double round_trip(const struct limits_model *m, const struct limits_load *l)
 {
 	/* What nobody answers is done when it has left. */
 	double wires = l->loopback || !is_reliable(l) ? 0 : 2 * m->delay;
+	double data = limits_dma_read(m, l->len);
 
 	if (l->opcode == URDMA_WR_READ || l->opcode == URDMA_WR_ATOMIC_FA)
-		return wires + limits_dma_read(m, l->len);
+		return wires + (l->responder_dm ? 0 : data);
 	return wires + limits_doorbell(m) + limits_dma_read(m, l->stride) +
-	       limits_dma_read(m, l->len) + limits_dma_write(m, URDMA_CQE_SIZE);
+	       (l->inlined || l->requester_dm ? 0 : data) + limits_dma_write(m, URDMA_CQE_SIZE);
 }
 
 struct limit limits_messages(const struct limits_model *m, const struct limits_load *l)
@@ -269,7 +325,7 @@ struct limit limits_messages(const struct limits_model *m, const struct limits_l
 	double outstanding;
 
 	wire(m, l, &requester, &responder);
-	pcie(m, l, &requester, &responder);
+	dma(m, l, &requester, &responder);
 	if (l->loopback) {
 		requester.ns[WIRE] = 0;
 		responder.ns[WIRE] = 0;

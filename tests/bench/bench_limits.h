@@ -42,6 +42,9 @@ struct limits_load {
 	bool both_ways;		  /* the same load in the other direction */
 	bool loopback;		  /* both QPs behind one port */
 	bool srq;		  /* the receive WQEs are those of a shared receive queue */
+	bool inlined;		  /* the data are in the WQE; stride has room for them */
+	bool requester_dm;	  /* its memory of the message is device memory, */
+	bool responder_dm;	  /* that of the responder is */
 	double loss;		  /* share of the frames that the wire loses */
 };
 

@@ -9,8 +9,10 @@
 
 #include "bench.h"
 
-#define BYTES  64u  /* of a message */
-#define BUDGET 75.0 /* cycles, of design.md */
+#define BYTES	   64u	/* of a message */
+#define WQE	   64u	/* bytes of a WQE */
+#define WQE_INLINE 128u /* of one with the message in it */
+#define BUDGET	   75.0 /* cycles, of design.md */
 
 /* ---- taps on the ports of the model -------------------------------------------------------- */
 
@@ -140,82 +142,104 @@ static void whole(const char *name, double value, double limit)
 
 static uint8_t payload[BYTES];
 
-/*
- * A WRITE or SEND has its 64 bytes inline; a READ and an ATOMIC have an SGE. dm: of this region of
- * the peer's device memory; NULL: of its buffer.
- */
-static void post_one(struct rig *rig, unsigned int from, unsigned int opcode,
-		     const struct urdma_eh_mr *dm)
+/* 64 bytes, or 8 of an ATOMIC. */
+struct message {
+	unsigned int opcode;
+	bool inlined;			 /* SEND, WRITE: the data are in the WQE */
+	bool requester_dm, responder_dm; /* its memory there is device memory */
+};
+
+/* Two NICs, and a region of the device memory of each. */
+struct pair {
+	struct rig rig;
+	struct urdma_eh_mr dm[2];
+};
+
+static struct urdma_eh_sge memory(const struct pair *pair, unsigned int side, bool dm, uint32_t len)
 {
-	bool inlined = opcode == URDMA_WR_SEND || opcode == URDMA_WR_WRITE;
-	struct urdma_eh_sge sge = { (uintptr_t)rig->side[from].buffer,
-				    opcode == URDMA_WR_ATOMIC_FA ? 8 : sizeof(payload),
-				    rig->side[from].mr.key };
-	struct urdma_eh_send wr = { .opcode = opcode,
-				    .signaled = opcode != URDMA_WR_SEND,
-				    .raddr = dm ? 0 : (uintptr_t)rig->side[!from].buffer,
-				    .rkey = dm ? dm->key : rig->side[!from].mr.key,
+	const struct rig_side *s = &pair->rig.side[side];
+
+	if (dm)
+		return (struct urdma_eh_sge){ 0, len, pair->dm[side].key };
+	return (struct urdma_eh_sge){ (uintptr_t)s->buffer, len, s->mr.key };
+}
+
+static void post_one(struct pair *pair, unsigned int from, const struct message *m)
+{
+	uint32_t len = m->opcode == URDMA_WR_ATOMIC_FA ? 8 : BYTES;
+	struct urdma_eh_sge sge = memory(pair, from, m->requester_dm, len);
+	struct urdma_eh_sge remote = memory(pair, !from, m->responder_dm, len);
+	struct urdma_eh_send wr = { .opcode = m->opcode,
+				    .signaled = m->opcode != URDMA_WR_SEND,
+				    .raddr = remote.addr,
+				    .rkey = remote.lkey,
 				    .swap_add = 1 };
 
-	if (inlined) {
+	if (m->inlined) {
 		wr.inline_data = payload;
 		wr.inline_len = sizeof(payload);
 	} else {
 		wr.sge = &sge;
 		wr.n_sge = 1;
 	}
-	bench_must(!urdma_eh_post_send(&rig->side[from].qp[0], &wr), "post send");
+	bench_must(!urdma_eh_post_send(&pair->rig.side[from].qp[0], &wr), "post send");
 }
 
-static void post_recv(struct rig *rig, unsigned int at)
+static void post_recv(struct pair *pair, unsigned int at, const struct message *m)
 {
-	struct urdma_eh_sge sge = { (uintptr_t)rig->side[at].buffer, sizeof(payload),
-				    rig->side[at].mr.key };
+	struct urdma_eh_sge sge = memory(pair, at, m->responder_dm, BYTES);
 
-	bench_must(!urdma_eh_post_recv(&rig->side[at].qp[0], &sge, 1), "post receive");
+	bench_must(!urdma_eh_post_recv(&pair->rig.side[at].qp[0], &sge, 1), "post receive");
+}
+
+static void begin(struct pair *pair, const struct message *m, const struct urdma_model_ops *model)
+{
+	struct rig_config config;
+
+	rig_defaults(&config);
+	config.log_stride = 7;
+	config.model = model;
+	rig_start(&pair->rig, &config);
+	for (unsigned int n = 0; n < 2 && (m->requester_dm || m->responder_dm); n++)
+		bench_dm(&pair->rig, n, &pair->dm[n]);
+}
+
+static void end(struct pair *pair, const struct message *m)
+{
+	bench_account(&pair->rig);
+	for (unsigned int n = 0; n < 2 && (m->requester_dm || m->responder_dm); n++)
+		bench_must(!urdma_eh_destroy_mr(&pair->dm[n]), "region of device memory");
+	rig_stop(&pair->rig);
 }
 
 /*
  * One message through two quiet NICs whose page tables are on chip: the fourth of its kind. The
  * taps have what it did, first to last, until taps_clear().
  */
-static void one_message(unsigned int opcode, bool dm)
+static void one_message(const struct message *m)
 {
-	bool send = opcode == URDMA_WR_SEND;
-	struct rig_config config;
-	struct urdma_eh_mr mr;
+	bool send = m->opcode == URDMA_WR_SEND;
 	struct urdma_eh_cqe cqe;
-	struct rig rig;
+	struct pair pair;
+	struct rig *rig = &pair.rig;
 
-	rig_defaults(&config);
-	config.log_stride = 7;
-	config.model = &probe_ops;
-	rig_start(&rig, &config);
-	if (dm)
-		bench_must(!urdma_eh_create_mr_dm(rig.side[1].eh, 100, 0, RIG_PD,
-						  URDMA_ACC_LOCAL_WRITE | URDMA_ACC_REMOTE_READ |
-							  URDMA_ACC_REMOTE_ATOMIC,
-						  0, BYTES, &mr),
-			   "region of device memory");
-	taps.cosim = rig.cosim;
+	begin(&pair, m, &probe_ops);
+	taps.cosim = rig->cosim;
 	for (unsigned int i = 0; i < 4; i++) {
 		if (send)
-			post_recv(&rig, 1);
-		bench_settle(&rig);
+			post_recv(&pair, 1, m);
+		bench_settle(rig);
 		taps.on = i == 3;
-		post_one(&rig, 0, opcode, dm ? &mr : NULL);
-		bench_settle(&rig);
-		bench_must(urdma_eh_poll_cq(send ? &rig.side[1].recv_cq : &rig.side[0].send_cq,
+		post_one(&pair, 0, m);
+		bench_settle(rig);
+		bench_must(urdma_eh_poll_cq(send ? &rig->side[1].recv_cq : &rig->side[0].send_cq,
 					    &cqe, 1) == 1 &&
 				   !cqe.status,
 			   "latency");
-		bench_settle(&rig);
+		bench_settle(rig);
 	}
 	taps.on = false;
-	bench_account(&rig);
-	if (dm)
-		bench_must(!urdma_eh_destroy_mr(&mr), "region of device memory");
-	rig_stop(&rig);
+	end(&pair, m);
 }
 
 /* Doorbell to first beat, without the host's part. */
@@ -226,9 +250,10 @@ static double transmit(void)
 
 static void latency_send(void)
 {
-	double wqe = cycles(limits_dma_read(bench_model, 64));
+	const struct message inlined = { .opcode = URDMA_WR_SEND, .inlined = true };
+	double wqe = cycles(limits_dma_read(bench_model, WQE));
 
-	one_message(URDMA_WR_SEND, false);
+	one_message(&inlined);
 	bench_must(taps.n[0][TAP_DOORBELL] && taps.n[0][TAP_READ] && taps.n[0][TAP_ANSWER] &&
 			   taps.n[0][TAP_TX],
 		   "the sender's taps");
@@ -254,12 +279,35 @@ static void latency_send(void)
 	taps_clear();
 }
 
+/* A WRITE into the responder's buffer. Its ACK need not wait until the data are there. */
+static void whole_write(const char *name, const struct message *m)
+{
+	unsigned int reads = m->inlined || m->requester_dm ? 1 : 2;
+
+	one_message(m);
+	bench_must(taps.n[0][TAP_DOORBELL] && taps.n[0][TAP_READ] == reads &&
+			   taps.n[0][TAP_ANSWER] == reads && taps.n[0][TAP_TX] &&
+			   taps.n[0][TAP_WRITE] == 1 && taps.n[1][TAP_RX] && taps.n[1][TAP_TX] &&
+			   taps.n[1][TAP_WRITE] == 1,
+		   "taps of a WRITE");
+	whole(name, FIRST(0, TAP_DOORBELL, TAP_WRITE) * CYCLE_NS,
+	      limits_dma_read(bench_model, m->inlined ? WQE_INLINE : WQE) +
+		      (reads == 2 ? limits_dma_read(bench_model, BYTES) : 0) +
+		      limits_flight(bench_model, limits_roce(LIMITS_RETH, BYTES)) +
+		      limits_flight(bench_model, limits_roce(LIMITS_AETH, 0)));
+}
+
 static void latency_write(void)
 {
-	one_message(URDMA_WR_WRITE, false);
-	bench_must(taps.n[0][TAP_DOORBELL] && taps.n[0][TAP_READ] && taps.n[0][TAP_ANSWER] &&
-			   taps.n[0][TAP_TX] && taps.n[1][TAP_RX] && taps.n[1][TAP_WRITE] == 1,
-		   "taps of a WRITE");
+	const struct message write = { .opcode = URDMA_WR_WRITE };
+	struct message inlined = write, dm = write;
+
+	inlined.inlined = dm.requester_dm = true;
+	whole_write("WRITE 64 bytes, doorbell to CQE", &write);
+	taps_clear();
+	whole_write("WRITE 64 bytes out of device memory", &dm);
+	taps_clear();
+	whole_write("WRITE 64 bytes inline, doorbell to CQE", &inlined);
 	budgeted("WRITE, transmit: NIC without PCIe", transmit(), 2 * THROUGH, "registers");
 	budgeted("WRITE, receive: first beat to DMA write", FIRST(1, TAP_RX, TAP_WRITE),
 		 checked(LIMITS_RETH, BYTES), "frame");
@@ -285,7 +333,7 @@ static void latency_answered(const struct answered *a)
 	uint32_t request = limits_roce(a->request_ext, 0);
 	uint32_t response = limits_roce(a->response_ext, a->len);
 
-	one_message(a->opcode, a->dm);
+	one_message(&(struct message){ .opcode = a->opcode, .responder_dm = a->dm });
 	/* the requester reads the WQE twice: to ask, and for where the data goes */
 	bench_must(taps.n[0][TAP_DOORBELL] && taps.n[0][TAP_READ] == 2 &&
 			   taps.n[0][TAP_ANSWER] == 2 && taps.n[0][TAP_TX] && taps.n[0][TAP_RX] &&
@@ -301,7 +349,7 @@ static void latency_answered(const struct answered *a)
 		part(a->response, FIRST(0, TAP_RX, TAP_WRITE) - SPAN(0, TAP_READ, 1, TAP_ANSWER, 1),
 		     checked(a->response_ext, a->len), "frame");
 	whole(a->whole, SPAN(0, TAP_DOORBELL, 0, TAP_WRITE, 1) * CYCLE_NS,
-	      limits_dma_read(bench_model, 64) + limits_flight(bench_model, request) +
+	      limits_dma_read(bench_model, WQE) + limits_flight(bench_model, request) +
 		      (a->dm ? 0 : limits_dma_read(bench_model, a->len)) +
 		      limits_flight(bench_model, response));
 	taps_clear();
@@ -309,42 +357,55 @@ static void latency_answered(const struct answered *a)
 
 /* ---- round trips --------------------------------------------------------------------------- */
 
-static void ping_pong(void)
+/* SENDs; the time ends when the receiver's CQE is in memory. */
+static void ping_pong(const char *name, const struct message *m)
 {
 	const unsigned int rounds = 24, warm = 4;
-	struct rig_config config;
+	bool read = !m->inlined && !m->requester_dm;
 	struct urdma_eh_cqe cqe;
-	struct rig rig;
-	uint64_t start = 0, end;
+	struct pair pair;
+	struct rig *rig = &pair.rig;
+	uint64_t from = 0, to;
 
-	rig_defaults(&config);
-	config.log_stride = 7;
-	rig_start(&rig, &config);
+	begin(&pair, m, NULL);
 	for (unsigned int i = 0; i < rounds; i++)
 		for (unsigned int n = 0; n < 2; n++)
-			post_recv(&rig, n);
-	bench_settle(&rig);
+			post_recv(&pair, n, m);
+	bench_settle(rig);
 	for (unsigned int i = 0; i < rounds; i++) {
 		if (i == warm)
-			start = urdma_cosim_now(rig.cosim);
+			from = urdma_cosim_now(rig->cosim);
 		for (unsigned int n = 0; n < 2; n++) {
-			post_one(&rig, n, URDMA_WR_SEND, NULL);
-			rig_check(&rig, urdma_eh_next_cqe(&rig.side[!n].recv_cq, &cqe, BENCH_LIMIT),
+			post_one(&pair, n, m);
+			rig_check(rig, urdma_eh_next_cqe(&rig->side[!n].recv_cq, &cqe, BENCH_LIMIT),
 				  "ping-pong");
 			bench_must(!cqe.status, "ping-pong");
 		}
 	}
-	end = urdma_cosim_now(rig.cosim);
-	bench_settle(&rig);
-	bench_account(&rig);
-	rig_stop(&rig);
-	/* the receive WQE may have been read before; payload and CQE are written behind each other
+	to = urdma_cosim_now(rig->cosim);
+	bench_settle(rig);
+	end(&pair, m);
+	/*
+	 * The receive WQE may have been read before. Payload and CQE are written behind each other.
+	 * Of the send WQE the part counts that all have.
 	 */
-	whole("half round trip, 64 bytes inline",
-	      (double)(end - start) * CYCLE_NS / (2.0 * (rounds - warm)),
-	      limits_doorbell(bench_model) + limits_dma_read(bench_model, 64) +
+	whole(name, (double)(to - from) * CYCLE_NS / (2.0 * (rounds - warm)),
+	      limits_doorbell(bench_model) + limits_dma_read(bench_model, WQE) +
+		      (read ? limits_dma_read(bench_model, BYTES) : 0) +
 		      limits_flight(bench_model, limits_roce(0, BYTES)) +
-		      limits_dma_write(bench_model, BYTES + URDMA_CQE_SIZE));
+		      limits_dma_write(bench_model,
+				       (m->responder_dm ? 0 : BYTES) + URDMA_CQE_SIZE));
+}
+
+static void round_trips(void)
+{
+	const struct message send = { .opcode = URDMA_WR_SEND };
+	struct message inlined = send, dm = send;
+
+	inlined.inlined = dm.requester_dm = dm.responder_dm = true;
+	ping_pong("half round trip, 64 bytes inline", &inlined);
+	ping_pong("half round trip, 64 bytes", &send);
+	ping_pong("half round trip, 64 bytes in device memory", &dm);
 }
 
 void bench_latency(void)
@@ -393,5 +454,5 @@ void bench_latency(void)
 		latency_answered(&atomic_dm);
 	}
 	if (bench_wanted("latency of a round trip"))
-		ping_pong();
+		round_trips();
 }

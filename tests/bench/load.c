@@ -15,12 +15,13 @@
 struct end {
 	struct rig_side *side;
 	struct urdma_eh_qp *qp;
+	const struct urdma_eh_mr *dm; /* the region of its memory, if that is device memory */
 };
 
 /* Messages in one direction. */
 struct flow {
 	struct end from, to;
-	size_t at;	      /* of its memory, in the buffers of both ends */
+	size_t at;	      /* of its part, in the memory of both ends */
 	unsigned int *posted; /* of each QP */
 	unsigned int *done;
 	unsigned int *taken; /* receive WQEs that are done and not posted again */
@@ -32,6 +33,7 @@ struct run {
 	const char *name;
 	const struct load *load;
 	struct rig rig;
+	struct urdma_eh_mr dm[2]; /* all device memory of each side, with addresses from 0 */
 	struct flow flow[2];
 	unsigned int flows;
 	struct meter meter[2];
@@ -63,15 +65,27 @@ static size_t extent(const struct load *l)
 	return slot(l) * l->qps * places(l);
 }
 
-/* Where message m of a QP is. */
-static uint8_t *memory(const struct run *r, const struct flow *f, const struct end *e,
-		       unsigned int q, unsigned int m)
+/* Where message m of a QP is, in the buffer or the device memory of an end. */
+static size_t offset(const struct run *r, const struct flow *f, const struct end *e, unsigned int q,
+		     unsigned int m)
 {
 	const struct load *l = r->load;
-	/* Behind one port both ends have the same buffer. */
+	/* Behind one port both ends have the same memory. */
 	size_t half = l->loopback && e == &f->to ? extent(l) : 0;
 
-	return e->side->buffer + f->at + half + (q * places(l) + m % places(l)) * slot(l);
+	return f->at + half + (q * places(l) + m % places(l)) * slot(l);
+}
+
+/* The same as WQEs have it. */
+static uint64_t address(const struct run *r, const struct flow *f, const struct end *e,
+			unsigned int q, unsigned int m)
+{
+	return (e->dm ? 0 : (uintptr_t)e->side->buffer) + offset(r, f, e, q, m);
+}
+
+static uint32_t key(const struct end *e)
+{
+	return e->dm ? e->dm->key : e->side->mr.key;
 }
 
 /* Any message may take any WQE of a shared receive queue: then all have the same bytes. */
@@ -94,12 +108,11 @@ static void post_sends(const struct run *r, struct flow *f, unsigned int q)
 
 	for (unsigned int i = 0; i < l->doorbell; i++) {
 		unsigned int m = f->posted[q] + i;
-		struct urdma_eh_sge sge = { (uintptr_t)memory(r, f, &f->from, q, m), l->len,
-					    f->from.side->mr.key };
+		struct urdma_eh_sge sge = { address(r, f, &f->from, q, m), l->len, key(&f->from) };
 		struct urdma_eh_send wr = { .opcode = l->opcode,
 					    .signaled = (i + 1) % l->signaled == 0,
-					    .raddr = (uintptr_t)memory(r, f, &f->to, q, m),
-					    .rkey = f->to.side->mr.key,
+					    .raddr = address(r, f, &f->to, q, m),
+					    .rkey = key(&f->to),
 					    .swap_add = 1,
 					    .ah = l->type == URDMA_QPT_UD ? &f->ah : NULL,
 					    .dest_qpn = f->to.qp[q].qpn,
@@ -108,6 +121,10 @@ static void post_sends(const struct run *r, struct flow *f, unsigned int q)
 					    .sge = &sge,
 					    .n_sge = 1 };
 
+		if (l->inlined) {
+			wr.inline_data = f->from.side->buffer + offset(r, f, &f->from, q, m);
+			wr.inline_len = l->len;
+		}
 		bench_must(!urdma_eh_put_send(qp, &wr), "put send");
 	}
 	urdma_eh_ring_sq(qp);
@@ -124,11 +141,10 @@ static void post_window(const struct run *r, struct flow *f, unsigned int q)
 static void post_srq_recvs(const struct run *r, struct flow *f, unsigned int n)
 {
 	struct urdma_eh_srq *srq = f->to.side->srq;
-	struct urdma_eh_sge sge = { 0, in_front(r->load) + r->load->len, f->to.side->mr.key };
+	struct urdma_eh_sge sge = { 0, in_front(r->load) + r->load->len, key(&f->to) };
 
 	while (n--) {
-		sge.addr = (uintptr_t)memory(r, f, &f->to,
-					     srq->free[srq->n_free - 1] % r->load->qps, 0);
+		sge.addr = address(r, f, &f->to, srq->free[srq->n_free - 1] % r->load->qps, 0);
 		bench_must(urdma_eh_put_srq_recv(srq, &sge, 1) >= 0, "put receive");
 	}
 	urdma_eh_ring_srq(srq);
@@ -138,8 +154,8 @@ static void post_srq_recvs(const struct run *r, struct flow *f, unsigned int n)
 static void post_recvs(const struct run *r, struct flow *f, unsigned int q, unsigned int n)
 {
 	struct urdma_eh_qp *qp = &f->to.qp[q];
-	struct urdma_eh_sge sge = { (uintptr_t)memory(r, f, &f->to, q, 0),
-				    in_front(r->load) + r->load->len, f->to.side->mr.key };
+	struct urdma_eh_sge sge = { address(r, f, &f->to, q, 0), in_front(r->load) + r->load->len,
+				    key(&f->to) };
 
 	if (r->load->srq) {
 		post_srq_recvs(r, f, n);
@@ -264,6 +280,15 @@ static bool answered(const struct load *l)
 	return l->opcode == URDMA_WR_READ || l->opcode == URDMA_WR_ATOMIC_FA;
 }
 
+/* A WQE has its data, or one SGE. */
+static unsigned int log_stride(const struct load *l)
+{
+	unsigned int at =
+		l->type == URDMA_QPT_UD ? URDMA_SQE_UD_DATA_OFFSET : URDMA_SQE_DATA_OFFSET;
+
+	return log2_up(at + (l->inlined ? l->len : URDMA_SGE_SIZE));
+}
+
 static void configure(const struct load *l, struct rig_config *config)
 {
 	rig_defaults(config);
@@ -275,8 +300,7 @@ static void configure(const struct load *l, struct rig_config *config)
 	config->type = l->type;
 	config->xrc = l->type == URDMA_QPT_XRC_INI;
 	config->conn.qkey = QKEY;
-	/* A WQE with a destination has 96 bytes before its data. */
-	config->log_stride = l->type == URDMA_QPT_UD ? 7 : 6;
+	config->log_stride = log_stride(l);
 	config->log_rq_stride = 6;
 	config->buffer = 2 * extent(l);
 	/* Twice the window: a receive WQE is posted again a little later than its SEND's end. */
@@ -293,27 +317,53 @@ static void configure(const struct load *l, struct rig_config *config)
 	config->conn.timeout = config->faults ? 12 : 14;
 }
 
+static void put(const struct end *e, size_t at, const uint8_t *p, size_t len)
+{
+	if (e->dm)
+		urdma_eh_dm_write(e->side->eh, at, p, len);
+	else
+		memcpy(e->side->buffer + at, p, len);
+}
+
+/* Messages have their content where they come from, and zeros where they go; ATOMICs add to 0. */
+static void fill(const struct run *r, const struct flow *f, unsigned int n)
+{
+	const struct load *l = r->load;
+	const struct end *data = answered(l) ? &f->to : &f->from;
+	const struct end *target = answered(l) ? &f->from : &f->to;
+	uint8_t *zeros = calloc(1, l->len), *p = calloc(1, l->len);
+
+	bench_must(zeros && p, "no memory");
+	for (unsigned int i = 0; i < l->qps * places(l); i++) {
+		unsigned int q = i / places(l), m = i % places(l);
+
+		if (l->opcode != URDMA_WR_ATOMIC_FA)
+			rig_fill(p, l->len, content(l, n, q));
+		put(data, offset(r, f, data, q, m), p, l->len);
+		put(target, offset(r, f, target, q, m), zeros, l->len);
+	}
+	free(zeros);
+	free(p);
+}
+
 static void begin_flow(struct run *r, unsigned int n)
 {
 	const struct load *l = r->load;
 	struct rig_side *from = &r->rig.side[n], *to = &r->rig.side[l->loopback ? n : !n];
 	struct flow *f = &r->flow[n];
-	const struct end *data = l->opcode == URDMA_WR_READ ? &f->to : &f->from;
 
-	f->from = (struct end){ from, from->qp };
-	f->to = (struct end){ to, to->qp + (l->loopback ? l->qps : 0) };
+	f->from = (struct end){ from, from->qp, l->requester_dm ? &r->dm[n] : NULL };
+	f->to = (struct end){ to, to->qp + (l->loopback ? l->qps : 0),
+			      l->responder_dm ? &r->dm[to - r->rig.side] : NULL };
 	f->at = n * extent(l);
 	bench_must(!urdma_eh_ah_to(to->eh, false, &f->ah), "no way to the other end");
 	f->posted = calloc(l->qps, sizeof(*f->posted));
 	f->done = calloc(l->qps, sizeof(*f->done));
 	f->taken = calloc(l->qps, sizeof(*f->taken));
 	bench_must(f->posted && f->done && f->taken, "no memory");
-	for (unsigned int q = 0; q < l->qps; q++) {
-		for (unsigned int m = 0; m < places(l) && l->opcode != URDMA_WR_ATOMIC_FA; m++)
-			rig_fill(memory(r, f, data, q, m), l->len, content(l, n, q));
-		if (l->opcode == URDMA_WR_SEND)
-			post_recvs(r, f, q, 2 * l->window - 1);
-	}
+	fill(r, f, n);
+	for (unsigned int q = 0; q < l->qps && l->opcode == URDMA_WR_SEND; q++)
+		post_recvs(r, f, q, 2 * l->window - 1);
 	meter_start(&r->meter[n], urdma_cosim_port(r->rig.cosim, answered(l) ? n : !n), METER_RDMA,
 		    l->warm, l->count);
 }
@@ -324,6 +374,10 @@ static void begin(struct run *r)
 
 	configure(r->load, &config);
 	rig_start(&r->rig, &config);
+	for (unsigned int n = 0; n < 2 && (r->load->requester_dm || r->load->responder_dm); n++) {
+		bench_dm(&r->rig, n, &r->dm[n]);
+		bench_must(config.buffer <= r->dm[n].length, "device memory is too small");
+	}
 	r->flows = r->load->both_ways ? 2 : 1;
 	for (unsigned int n = 0; n < r->flows; n++)
 		begin_flow(r, n);
@@ -332,26 +386,43 @@ static void begin(struct run *r)
 		rig_fault(&r->rig, "drop,p=%g", r->load->loss);
 }
 
+/* What is where message m of a QP goes. `copy` is for that of device memory. */
+static const uint8_t *brought(const struct run *r, const struct flow *f, const struct end *e,
+			      unsigned int q, unsigned int m, uint8_t *copy)
+{
+	size_t at = offset(r, f, e, q, m);
+
+	if (!e->dm)
+		return e->side->buffer + at;
+	bench_must(!urdma_eh_dm_read(e->side->eh, at, copy, in_front(r->load) + r->load->len),
+		   "device memory cannot be read");
+	return copy;
+}
+
 /* Memory says that every message arrived, and an ATOMIC no more than once. */
 static void check_memory(const struct run *r, const struct flow *f, unsigned int n)
 {
 	const struct load *l = r->load;
+	const struct end *e = l->opcode == URDMA_WR_READ ? &f->from : &f->to;
+	uint8_t *copy = malloc(slot(l));
 
+	bench_must(copy, "no memory");
 	for (unsigned int i = 0; i < l->qps * places(l); i++) {
-		const struct end *e = l->opcode == URDMA_WR_READ ? &f->from : &f->to;
 		unsigned int q = i / places(l), m = i % places(l);
-		const uint8_t *p = memory(r, f, e, q, m);
+		const uint8_t *p;
 		uint64_t v;
 
 		if (m >= f->posted[q])
 			continue;
 
+		p = brought(r, f, e, q, m, copy);
 		memcpy(&v, p, 8);
 		bench_must(l->opcode == URDMA_WR_ATOMIC_FA ? v == f->posted[q]
 							   : rig_verify(p + in_front(l), l->len,
 									content(l, n, q)) == l->len,
 			   "memory is not as it should be");
 	}
+	free(copy);
 }
 
 static void count_losses(const struct run *r, struct losses *losses)
@@ -395,7 +466,7 @@ void load_run(const char *name, const struct load *l, struct load_result *result
 				      .opcode = l->opcode,
 				      .len = l->len,
 				      .mtu = 128u << l->mtu,
-				      .stride = l->type == URDMA_QPT_UD ? 128 : 64,
+				      .stride = 1u << log_stride(l),
 				      .recv_stride = 64,
 				      .qps = l->qps,
 				      .window = l->window,
@@ -404,6 +475,9 @@ void load_run(const char *name, const struct load *l, struct load_result *result
 				      .both_ways = l->both_ways,
 				      .loopback = l->loopback,
 				      .srq = l->srq,
+				      .inlined = l->inlined,
+				      .requester_dm = l->requester_dm,
+				      .responder_dm = l->responder_dm,
 				      .loss = l->loss / 100 };
 
 	bench_must(r, "no memory");

@@ -26,7 +26,11 @@ struct load {
 	 * places as messages no page table entry has been used before. */
 	unsigned int places;
 	bool both_ways, loopback;
-	bool srq;    /* one shared receive queue for all QPs */
+	bool srq;     /* one shared receive queue for all QPs */
+	bool inlined; /* SEND, WRITE: the data are in the WQE */
+	/* At its requester, at its responder a message is in device memory, which has to have room
+	 * for all. */
+	bool requester_dm, responder_dm;
 	double loss; /* percent of the frames that the wire loses, in both directions */
 };
 

@@ -14,6 +14,7 @@ struct messages_row {
 	struct load load;
 	unsigned int type; /* of the QPs, URDMA_QPT_*; 0: RC */
 	bool srq;
+	bool inlined, requester_dm, responder_dm; /* as of struct load, like type and srq */
 };
 
 /* clang-format off */
@@ -97,6 +98,14 @@ static const struct messages_row messages_rows[] = {
 	{ "WRITE 32 bytes, 256 QPs, both ways", MANY(WRITE, 256, 32, true, 0, 24, false) },
 	{ "WRITE 32 bytes, 1024 QPs, both ways", MANY(WRITE, 1024, 32, true, 0, 16, true) },
 	{ "SEND 64 bytes, 64 QPs", MANY(SEND, 64, 64, false, FOUR_CYCLES, 80, false) },
+	{ "WRITE 64 bytes inline, 1 QP", SMALL(WRITE, 1, 64, 16, 512, 64), .inlined = true },
+	{ "WRITE 64 bytes inline, 16 QPs", SMALL(WRITE, 16, 64, 16, 64, 12), .inlined = true },
+	{ "WRITE 64 bytes inline, 64 QPs", MANY(WRITE, 64, 64, false, 0, 80, false), .inlined = true },
+	{ "WRITE 32 bytes inline, 1 QP", SMALL(WRITE, 1, 32, 16, 512, 64), .inlined = true },
+	{ "WRITE 32 bytes inline, 64 QPs", MANY(WRITE, 64, 32, false, 0, 80, false), .inlined = true },
+	{ "SEND 64 bytes inline, 1 QP", SMALL(SEND, 1, 64, 16, 512, 64), .inlined = true },
+	{ "SEND 64 bytes inline, 8 QPs", SMALL(SEND, 8, 64, 16, 64, 24), .inlined = true },
+	{ "SEND 32 bytes inline, 8 QPs", SMALL(SEND, 8, 32, 16, 64, 24), .inlined = true },
 	{ "UC WRITE 64 KB, MTU 4096, 1 QP", BULK(WRITE, 5, 16), .type = URDMA_QPT_UC },
 	{ "UC WRITE 64 bytes, 16 QPs", SMALL(WRITE, 16, 64, 16, 64, 12), .type = URDMA_QPT_UC },
 	{ "UC WRITE 64 bytes, 1 QP", SMALL(WRITE, 1, 64, 16, 512, 64), .type = URDMA_QPT_UC },
@@ -115,6 +124,20 @@ static const struct messages_row messages_rows[] = {
 	  .type = URDMA_QPT_XRC_INI, .srq = true },
 	{ "XRC SEND 64 bytes, 64 QPs, SRQ", MANY(SEND, 64, 64, false, SHARED_64, 80, false),
 	  .type = URDMA_QPT_XRC_INI, .srq = true },
+	{ "WRITE 64 KB into device memory, 1 QP", BULK(WRITE, 5, 16), .responder_dm = true },
+	{ "WRITE 64 KB out of device memory, 1 QP", BULK(WRITE, 5, 16), .requester_dm = true },
+	{ "READ 64 KB of device memory, 1 QP", BULK(READ, 5, 16), .responder_dm = true },
+	{ "WRITE 64 bytes into device memory, 16 QPs", SMALL(WRITE, 16, 64, 16, 64, 12),
+	  .responder_dm = true },
+	{ "WRITE 64 bytes out of device memory, 16 QPs", SMALL(WRITE, 16, 64, 16, 64, 12),
+	  .requester_dm = true },
+	{ "SEND 64 bytes into device memory, 8 QPs", SMALL(SEND, 8, 64, 16, 64, 24),
+	  .responder_dm = true },
+	{ "READ 64 bytes of device memory, 1 QP", SMALL(READ, 1, 64, 16, 64, 16), .responder_dm = true },
+	{ "READ 64 bytes of device memory, 16 QPs", SMALL(READ, 16, 64, 16, 64, 12),
+	  .responder_dm = true },
+	{ "FETCH_ADD in device memory, 16 QPs", SMALL(ATOMIC_FA, 16, 8, 16, 64, 8),
+	  .responder_dm = true },
 	{ "WRITE 64 KB, 16 QPs, loss 0.1 %", LOSSY(WRITE, 0.1, 320, 90) },
 	{ "WRITE 64 KB, 16 QPs, loss 1 %", LOSSY(WRITE, 1, 192, 0) },
 	{ "READ 64 KB, 16 QPs, loss 0.1 %", LOSSY(READ, 0.1, 320, 0) },
@@ -136,6 +159,9 @@ void bench_messages(void)
 		load = m->load;
 		load.type = m->type;
 		load.srq = m->srq;
+		load.inlined = m->inlined;
+		load.requester_dm = m->requester_dm;
+		load.responder_dm = m->responder_dm;
 		load_run(m->name, &load, &result);
 		limit = result.limit;
 		if (m->unit == GBPS) {

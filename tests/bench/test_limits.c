@@ -207,6 +207,148 @@ static void small(void **state)
 	defaults(NULL);
 }
 
+static void inlined(void **state)
+{
+	struct limits_load l = load(URDMA_WR_WRITE, 64, 4096);
+	struct limit limit;
+
+	(void)state;
+	l.qps = 64;
+	l.stride = 128;
+	l.inlined = true;
+	/* RC: four WQEs of 128 bytes take ten beats. The wire allows one for 162 bytes. */
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "wire");
+	assert_float_equal(limit.value, 1000 / (162 * 8 / 100.0), 1e-9);
+	/* RC: ten beats for a WQE of 512 bytes; two more, if it has an SGE */
+	l.stride = 512;
+	l.doorbell = 16;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "PCIe, RC beats");
+	assert_float_equal(limit.value, 1000 / (4 * 10.0), 1e-9);
+	l.inlined = false;
+	assert_float_equal(limits_messages(&model, &l).value, 1000 / (4 * 12.0), 1e-9);
+	/* The receiver's RQ: two beats for the data, one for the CQE, a 64th of one for a WQE. */
+	l = load(URDMA_WR_SEND, 64, 4096);
+	l.qps = 64;
+	l.stride = 128;
+	l.inlined = true;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "PCIe, RQ beats");
+	assert_float_equal(limit.value, 1000 / (4 * (3 + 1 / 64.0)), 1e-9);
+	/*
+	 * One under way. Two wires and two DMA writes take 800 ns, the WQE 500; 32, 172 and 56
+	 * bytes of TLPs.
+	 */
+	l.qps = l.window = 1;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "outstanding");
+	assert_float_equal(limit.value, 1000 / (1300 + 260 * 8 / model.pcie), 1e-9);
+	/* 108 more for the data, and their time */
+	l.inlined = false;
+	assert_float_equal(limits_messages(&model, &l).value, 1000 / (1800 + 368 * 8 / model.pcie),
+			   1e-9);
+}
+
+static void device_memory(void **state)
+{
+	struct limits_load l = load(URDMA_WR_WRITE, 64, 4096);
+	struct limit limit;
+
+	(void)state;
+	l.qps = 64;
+	/* Into it: RC as for memory of the host. Out of it: five beats for four WQEs. */
+	l.responder_dm = true;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "PCIe, RC beats");
+	assert_float_equal(limit.value, 1000 / (4 * 3.25), 1e-9);
+	l.requester_dm = true;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "wire");
+	assert_float_equal(limit.value, 1000 / (162 * 8 / 100.0), 1e-9);
+	/* As in both(): writes into device memory leave RQ to the read requests. */
+	l = load(URDMA_WR_WRITE, 65536, 4096);
+	l.both_ways = true;
+	model.mrrs = 512;
+	assert_string_equal(limits_messages(&model, &l).by, "PCIe, RQ beats");
+	l.responder_dm = true;
+	assert_string_equal(limits_messages(&model, &l).by, "wire");
+	defaults(NULL);
+	/* A fast wire. 64 KB take 1280 beats of the responder's RC and of the requester's RQ. */
+	model.line = 400;
+	l = load(URDMA_WR_READ, 65536, 4096);
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "PCIe, RQ beats");
+	assert_float_equal(limit.value, 1000 / (4 * (1280 + 1 + 1 / 64.0)), 1e-9);
+	l.requester_dm = true;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "PCIe, RC beats");
+	assert_float_equal(limit.value, 1000 / (4 * 1280.0), 1e-9);
+	/* without either, 16 frames of 65 beats */
+	l.responder_dm = true;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "NIC, transmit");
+	assert_float_equal(limit.value, 1000 / (4 * 1040.0), 1e-9);
+	/* The ports. Reads: a beat each for both WQEs and the data. */
+	l = load(URDMA_WR_SEND, 64, 4096);
+	l.qps = 64;
+	l.signaled = 16;
+	l.both_ways = l.requester_dm = l.responder_dm = true;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "DMA port, read");
+	assert_float_equal(limit.value, 1000 / (4 * 3.0), 1e-9);
+	/* Writes: the data and two CQEs; reads: both WQEs. */
+	l.len = 32;
+	l.signaled = 1;
+	l.inlined = true;
+	l.requester_dm = false;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "DMA port, write");
+	assert_float_equal(limit.value, 1000 / (4 * 3.0), 1e-9);
+	defaults(NULL);
+	/*
+	 * A slow link, down: 4416 bytes for 64 WQEs, 32 for 16 doorbells; 28 for the old value, if
+	 * it is in memory of the host.
+	 */
+	model.pcie = 1;
+	l = load(URDMA_WR_ATOMIC_FA, 8, 4096);
+	l.qps = 64;
+	l.signaled = l.doorbell = 16;
+	l.both_ways = true;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "PCIe, down");
+	assert_float_equal(limit.value, 1000 / ((69 + 2 + 28) * 8.0), 1e-9);
+	l.responder_dm = true;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "PCIe, down");
+	assert_float_equal(limit.value, 1000 / ((69 + 2) * 8.0), 1e-9);
+	/*
+	 * Up, with a CQE of 56 bytes each: 24 bytes for 64 WQEs, 32 for the old value at the
+	 * requester. Memory of the host takes a request of 24 and a write of 32 bytes besides.
+	 */
+	l.signaled = 1;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "PCIe, up");
+	assert_float_equal(limit.value, 1000 / ((0.375 + 56 + 32) * 8), 1e-9);
+	l.responder_dm = false;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "PCIe, up");
+	assert_float_equal(limit.value, 1000 / ((0.375 + 56 + 32 + 24 + 32) * 8), 1e-9);
+	defaults(NULL);
+	/* One under way: a READ of it takes two wires. A SEND out of it reads its WQE alone. */
+	l = load(URDMA_WR_READ, 64, 4096);
+	l.window = 1;
+	l.responder_dm = true;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "outstanding");
+	assert_float_equal(limit.value, 1000 / 500.0, 1e-9);
+	l.opcode = URDMA_WR_SEND;
+	l.requester_dm = true;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "outstanding");
+	assert_float_equal(limit.value, 1000 / (1300 + (32 + 108 + 56) * 8 / model.pcie), 1e-9);
+}
+
 static void outstanding(void **state)
 {
 	struct limits_load l = load(URDMA_WR_READ, 64, 4096);
@@ -265,6 +407,7 @@ int main(void)
 		cmocka_unit_test(outstanding), cmocka_unit_test(loss),
 		cmocka_unit_test(ethernet),    cmocka_unit_test(times),
 		cmocka_unit_test(unreliable),  cmocka_unit_test(xrc),
+		cmocka_unit_test(inlined),     cmocka_unit_test(device_memory),
 	};
 
 	return cmocka_run_group_tests(tests, defaults, NULL);
