@@ -51,10 +51,12 @@ template <typename T> T sum(int round, size_t i)
 /*
  * The algorithm registers its buffers once and runs with them several times, as training does. Gloo
  * ends the program when a buffer goes whose last send has not completed, and offers nothing to wait
- * for that. So no vector, algorithm or barrier is ever freed.
+ * for that. So no vector, algorithm or barrier is ever freed. `between`, unless it is NULL, runs
+ * after each round.
  */
 template <typename T, template <typename> class Allreduce>
-void check_sum(const std::shared_ptr<gloo::Context> &context, const char *what, size_t length)
+void check_sum(const std::shared_ptr<gloo::Context> &context, const char *what, size_t length,
+	       gloo::Algorithm *between = nullptr)
 {
 	auto &v = *new std::vector<T>(length);
 	auto all = new Allreduce<T>(context, { v.data() }, static_cast<int>(length));
@@ -66,6 +68,8 @@ void check_sum(const std::shared_ptr<gloo::Context> &context, const char *what, 
 		for (size_t i = 0; i < length; i++)
 			if (v[i] != sum<T>(round, i))
 				wrong(what, length, i, static_cast<double>(v[i]));
+		if (between)
+			between->run();
 	}
 }
 
@@ -117,9 +121,10 @@ try {
 		check_sum<double, Chunked>(context, "ring in chunks", length);
 		check_sum<uint64_t, Halving>(context, "halving and doubling", length);
 		/* With fewer elements than ranks its nodes add the same element twice, one in the
-		 * other's way. */
+		 * other's way. And a node tells only its peers of step 0 that it has read what it
+		 * gathered: those of step 1 may send the next round's data on top of it. */
 		if (length >= static_cast<size_t>(ranks))
-			check_sum<float, Bcube>(context, "bcube", length);
+			check_sum<float, Bcube>(context, "bcube", length, barrier);
 		for (int root = 0; root < ranks; root++)
 			check_broadcast(context, barrier, root, length);
 	}
