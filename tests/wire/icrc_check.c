@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * icrc_check FILE...: reads pcapng files and judges every RoCEv2 frame: lengths, checksums,
- * padding, ICRC. Prints each fault, and a line of counts a file. Ends with 1 when there was a
- * fault, 2 when a file could not be read. With -s it prints what was sent instead: frames, ACKs,
- * RNR NAKs, other NAKs.
+ * icrc_check [-o | -s] FILE...: reads pcapng files and judges every RoCEv2 frame: lengths,
+ * checksums, padding, ICRC. With -o only those that the port has sent. Prints each fault, and a
+ * line of counts a file. Ends with 1 when there was a fault, 2 when a file could not be read. With
+ * -s it prints what was sent instead: frames, ACKs, RNR NAKs, other NAKs.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -20,6 +20,8 @@
 
 struct counts {
 	const char *file;
+	bool sent_only;
+	uint64_t number; /* of the frame in the file */
 	uint64_t frames, roce, other, fcs, faults;
 	uint64_t sent, acks, rnr, naks;
 };
@@ -27,7 +29,7 @@ struct counts {
 static void fault(struct counts *c, const char *what)
 {
 	if (c->faults++ < MAX_REPORTS)
-		fprintf(stderr, "%s: frame %" PRIu64 ": %s\n", c->file, c->frames, what);
+		fprintf(stderr, "%s: frame %" PRIu64 ": %s\n", c->file, c->number, what);
 }
 
 static void judge(void *ctx, const struct pcap_frame *frame)
@@ -40,6 +42,9 @@ static void judge(void *ctx, const struct pcap_frame *frame)
 	const char *why;
 	int ret;
 
+	c->number++;
+	if (c->sent_only && !frame->outbound)
+		return;
 	c->frames++;
 	if (frame->bad_fcs) {
 		c->fcs++; /* spoiled on purpose: nobody has to make sense of it */
@@ -78,18 +83,24 @@ static void judge(void *ctx, const struct pcap_frame *frame)
 
 int main(int argc, char **argv)
 {
-	bool sent = false;
+	bool sent = false, sent_only = false;
 	int opt, status = 0;
 
-	while ((opt = getopt(argc, argv, "s")) != -1) {
-		if (opt != 's') {
-			fprintf(stderr, "usage: %s [-s] FILE...\n", argv[0]);
+	while ((opt = getopt(argc, argv, "os")) != -1) {
+		switch (opt) {
+		case 'o':
+			sent_only = true;
+			break;
+		case 's':
+			sent = true;
+			break;
+		default:
+			fprintf(stderr, "usage: %s [-o | -s] FILE...\n", argv[0]);
 			return 2;
 		}
-		sent = true;
 	}
 	for (int i = optind; i < argc; i++) {
-		struct counts c = { .file = argv[i] };
+		struct counts c = { .file = argv[i], .sent_only = sent_only };
 		const char *error = pcap_read(argv[i], judge, &c);
 
 		if (error) {

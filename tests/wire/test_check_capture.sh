@@ -43,6 +43,10 @@ expect 0 "$dir/nvme.pcapng"
 make_capture "$dir/icmp.pcapng" "${packet%% 45 01*} 45 00 00 5c 00 00 40 00 40 01 00 00 c0 a8 00 07 c0 a8 00 07 \
 03 03 00 00 00 00 00 00 45 01 ${packet#* 45 01 }"
 expect 0 "$dir/icmp.pcapng"
+# A TCP header that says it has 4 bytes: tshark alone looks at frames that are not RoCE.
+make_capture "$dir/tcp.pcapng" "02 75 72 64 00 00 02 75 72 64 00 01 08 00 45 00 00 28 00 00 40 00 40 06 26 a4 0a 4d 00 02 0a 4d 00 01 \
+c6 61 12 b7 00 00 00 01 00 00 00 00 10 02 ff ff 00 00 00 00 00 00 00 00 00 00"
+expect 1 "$dir/tcp.pcapng"
 make_capture "$dir/icrc.pcapng" "${packet%f3}f2"
 expect 1 "$dir/icrc.pcapng"
 # the packet sequence number, which only the ICRC (and UDP's checksum) covers
