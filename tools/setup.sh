@@ -312,6 +312,7 @@ compile_debug() {
 		grep -qxF "$line" "$d/root/usr/src/linux/.config" || die "debug.config: not in the kernel: $line"
 	done
 	debug_make "$d" -j "$(nproc)" bzImage modules
+	debug_make "$d" modules_install INSTALL_MOD_PATH=/usr/src/linux/installed INSTALL_MOD_STRIP=1 DEPMOD=true
 }
 
 # Of the compiled source stays what modules are built against.
@@ -321,8 +322,9 @@ keep_debug() {
 	echo "$kver" >"$d/kver"
 	cp "$src/arch/x86/boot/bzImage" "$d/vmlinuz"
 	cp "$src/.config" "$d/config"
-	mkdir -p "$d/image/usr/lib/modules/$kver/kernel"
-	cp "$src"/modules.{builtin,builtin.modinfo,order} "$d/image/usr/lib/modules/$kver/"
+	mkdir -p "$d/image/usr/lib/modules"
+	mv "$src/installed/lib/modules/$kver" "$d/image/usr/lib/modules/"
+	rm -f "$d/image/usr/lib/modules/$kver/build"
 	ln -s usr/lib "$d/image/lib"
 	as_root chown -R 0:0 "$d/image"
 	as_root depmod -b "$d/image" "$kver"
