@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced, behind common.sh, by the tests of the kernel's own consumers. Guest 0 is the client, guest 1 the server.
+# Sourced, behind common.sh, by the tests of the kernel's own consumers. Guest 0 is the client, guest 1 the server. Either of them
+# may be the soft-RoCE peer (`./urdma run --peer rxe:N`).
 # shellcheck source=tests/guest/common.sh
 [ -n "${limit-}" ] || . /opt/urdma/tests/common.sh
 
@@ -8,7 +9,11 @@
 form=${*: -1}
 # Where the server is, and where the client is.
 # shellcheck disable=SC2034  # used by those that source this
-server=10.77.0.2 client=10.77.0.1
+case $(sed -n 's/^peer=//p' /opt/urdma/run/options) in
+self) server=10.77.0.1 client=10.77.0.100 ;;
+other) server=10.77.0.100 client=10.77.0.1 ;;
+*) server=10.77.0.2 client=10.77.0.1 ;;
+esac
 
 # far COMMAND...: run it in guest 1. It may be any function of this script; the variables that `shared` names are known
 # there, too.
@@ -24,32 +29,58 @@ far() {
 # shellcheck disable=SC2034  # used by those that source this
 ucx=(UCX_NET_DEVICES=urdma0:1 UCX_UD_VERBS_ETH_DGID_CHECK=n)
 
-# pci_device: the PCI address of urdma0.
-pci_device() {
-	basename "$(readlink -f /sys/class/infiniband/urdma0/device)"
+# device: the RDMA device of this guest, urdma0 or rxe0.
+device() {
+	basename /sys/class/infiniband/*
 }
 
-# unbind and bind_again PCI: the driver leaves the device, and comes back.
-unbind() {
-	echo "$1" >/sys/bus/pci/drivers/urdma/unbind
+# device_net: its net device.
+device_net() {
+	rdma link show "$(device)/1" | sed -n 's/.* netdev \([^ ]*\).*/\1/p'
 }
-bind_again() {
-	echo "$1" >/sys/bus/pci/drivers/urdma/bind || fail "the driver does not come back"
-	/opt/urdma/guest/addresses
-	devices_up 1 || fail "the device does not come back: $(rdma link show)"
+
+# device_up: the port of the device becomes active.
+device_up() {
+	waits "an active device" device_active
+}
+device_active() {
+	grep -q ACTIVE "/sys/class/infiniband/$(device)/ports/1/state"
+}
+
+# device_goes and device_comes: the driver leaves its device with all that uses it, and comes back. rxe0 is deleted and made anew.
+device_goes() {
+	if [ "$(device)" = rxe0 ]; then
+		rdma link delete rxe0
+	else
+		pci_device >/sys/bus/pci/drivers/urdma/unbind
+	fi
+}
+device_comes() {
+	if [ -e /sys/class/net/peer0 ]; then
+		rdma link add rxe0 type rxe netdev peer0 || fail "rxe0 does not come back"
+	else
+		pci_device >/sys/bus/pci/drivers/urdma/bind || fail "the driver does not come back"
+		/opt/urdma/guest/addresses
+	fi
+	device_up
+}
+
+# pci_device: the PCI address of the NIC, whether it has a driver or not.
+pci_device() {
+	lspci -D -d 1234:5244 | cut -d' ' -f1
 }
 
 # resources: as in common.sh, but without the CQs that the RDMA core keeps for the next consumer (ib_cq_pool_get) until the
 # device goes, and without the index, which a device that comes again has not.
 resources() {
-	rdma resource show | sed -n '/urdma/ { s/^[0-9]*: //; s/ cq [0-9]*//; p }' | sort
-	rdma resource show cq | grep urdma | grep -v 'comm \[ib_core\]'
+	rdma resource show | sed -n '/urdma\|rxe/ { s/^[0-9]*: //; s/ cq [0-9]*//; p }' | sort
+	rdma resource show cq | grep 'urdma\|rxe' | grep -v 'comm \[ib_core\]'
 }
 
 # beginning: both guests are ready. ARP first: on a wire that loses frames, the RDMA core does not wait long enough.
 beginning() {
-	devices_up 1 || fail "an active device is expected"
-	far devices_up 1 || fail "an active device is expected in guest 1"
+	device_up
+	far device_up || fail "guest 1 is not ready"
 	ping -q -c 1 -A -w 120 "$server" >/dev/null || fail "guest 1 does not answer"
 	baseline=$(resources)
 	far_baseline=$(far resources)
@@ -82,8 +113,8 @@ ending() {
 	wait_resources "$baseline" || fail "objects are left: $(rdma resource show)"
 	far wait_resources "$far_baseline" || fail "objects are left in guest 1: $(on 1 rdma resource show)"
 	if [ "$form" != short ]; then
-		unload urdma
-		far unload urdma || fail "the driver of guest 1 stays"
+		unload urdma rdma_rxe
+		far unload urdma rdma_rxe || fail "the driver of guest 1 stays"
 	fi
 	phase "nothing is left"
 }

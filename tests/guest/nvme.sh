@@ -79,7 +79,6 @@ disconnected() {
 }
 # outage KIND SECONDS: the target goes, and comes back.
 outage() {
-	local pci
 	case $1 in
 	port)
 		far target_no_port || fail "the port stays"
@@ -87,10 +86,9 @@ outage() {
 		far target_port || fail "the port does not come back"
 		;;
 	device)
-		pci=$(far pci_device)
-		far unbind "$pci"
+		far device_goes || fail "the device of guest 1 stays"
 		sleep "$2"
-		far bind_again "$pci" || fail "the device of guest 1 does not come back"
+		far device_comes || fail "the device of guest 1 does not come back"
 		# nvmet-rdma does not listen again by itself on a device that was away.
 		{ far target_no_port && far target_port; } || fail "the port does not come back"
 		;;

@@ -29,7 +29,7 @@ tpg() {
 	else
 		# ib_srpt names a port by the second half of its first GID.
 		local gid
-		read -r gid </sys/class/infiniband/urdma0/ports/1/gids/0
+		read -r gid <"/sys/class/infiniband/$(device)/ports/1/gids/0"
 		echo "$lio/srpt/${gid#*:*:*:*:}/${gid#*:*:*:*:}"
 	fi
 }
@@ -89,7 +89,7 @@ login() {
 	if [ "$kind" = iser ]; then
 		iscsi --login
 	else
-		echo "id_ext=${guid#0x},ioc_guid=${guid#0x},dest=$server:5555" >/sys/class/infiniband_srp/srp-urdma0-1/add_target
+		echo "id_ext=${guid#0x},ioc_guid=${guid#0x},dest=$server:5555" >"/sys/class/infiniband_srp/srp-$(device)-1/add_target"
 	fi
 }
 logged_in() {

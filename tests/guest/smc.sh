@@ -25,15 +25,18 @@ smc_client=10.78.0.1 smc_server=10.79.0.2
 # GID of IPv4 that it finds.
 move() {
 	local net
-	net=$(net_of urdma0)
+	net=$(device_net)
 	ip -4 address flush dev "$net"
 	ip address add "$1/24" dev "$net" || fail "no address $1"
 	ip route add "${2%.*}.0/24" via "$2" dev "$net" onlink || fail "no route to $2"
 }
 
+# move_back OWN: it has its first address again.
 move_back() {
-	ip -4 address flush dev "$(net_of urdma0)"
-	/opt/urdma/guest/addresses
+	local net
+	net=$(device_net)
+	ip -4 address flush dev "$net"
+	ip address add "$1/24" dev "$net" || fail "no address $1"
 }
 
 # talk: a server and a client, and how many QPs of SMC there were. Sets queues and packets.
@@ -48,7 +51,7 @@ talk() {
 	# shellcheck disable=SC2154  # coproc sets it
 	read -r line <&"${talker[0]}"
 	[ "$line" = connected ] || fail "the client: $line"
-	queues=$(rdma resource show qp | grep -c 'link urdma0/1 .*type RC state RTS .*comm \[smc\]')
+	queues=$(rdma resource show qp | grep -c "link $(device)/1 .*type RC state RTS .*comm \[smc\]")
 	echo >&"${talker[1]}"
 	wait $talker_pid || fail "the client has failed, and the server says: $(cat /tmp/server.log)"
 	wait $server_pid || fail "the server: $(cat /tmp/server.log)"
@@ -71,7 +74,7 @@ for _ in $(seq $rounds); do
 	[ $packets -ge $((connections * messages)) ] || fail "these were not packets of RDMA: $packets"
 done
 phase "$rounds times $connections connections of $messages messages there and back, $queues QPs, $packets packets of RDMA"
-move_back
-far move_back
+move_back "$client"
+far move_back "$server" || fail "guest 1 has not its address"
 ending smc smc
 echo "ok: SMC-R"

@@ -285,7 +285,7 @@ static int on_peer(char **argv)
 	int net, mnt;
 
 	if (access("/sys/class/infiniband/rxe0", F_OK)) {
-		fprintf(stderr, "on: there is no peer in this run\n");
+		fprintf(stderr, "on: there is no peer in this guest\n");
 		return 125;
 	}
 	if (!getcwd(cwd, sizeof(cwd)))

@@ -140,6 +140,7 @@ done
 joined() {
 	local name=$1 words=$2
 	shift 2
+	rm "$tmp/args"
 	URDMA_COSIM=$cosim expect "$name" 125 "$@" -- true
 	check "$name: the simulator's options" grep -q -e "$words" "$tmp/args"
 }
@@ -151,6 +152,13 @@ joined "a NIC and a port on a switch" "--port t=tap:x --switch 0,t " --nics 1 --
 joined "NICs and ports" "--port t=tap:x --port u=tap:y --switch 0,1,t,u " --nics 2 --port t=tap:x --port=u=tap:y
 joined "a peer" "--port peer=stream:unix:[^ ]*,listen --wire 0-peer " --nics 1 --peer rxe
 joined "a peer and NICs" "--switch 0,1,peer " --nics 2 --peer rxe
+joined "a peer beside the NICs of one of two hosts" "--switch 0,1,peer " --nics 1 --hosts 2 --peer rxe
+for k in 0 1; do
+	joined "host $k is the peer" "--control [^ ]* --socket [^ ]*/nic0 --port peer=stream:unix:[^ ]*,listen --wire 0-peer " \
+		--nics 1 --hosts 2 --peer rxe:$k
+done
+joined "a host is the peer of two NICs" "/nic0 --socket [^ ]*/nic1 --port peer=[^ ]* --switch 0,1,peer " \
+	--nics 2 --hosts 2 --peer rxe:1
 joined "a control socket" "--control $tmp/c " --nics 2 --control "$tmp/c"
 
 # Runs that begin in one second have directories of their own, where they were asked for.
@@ -194,7 +202,10 @@ refused "a switch without NICs" 'need a NIC' --nics 0 --switch
 refused "a port without a name" 'not of the form NAME' --port tap:x
 expect "an unknown short option" 2 -x -- true
 expect "no directory for results" 2 --out '' -- true
-expect "an unknown peer" 2 --peer cable -- true
+refused "an unknown peer" "--peer: 'cable' is not known: it is rxe, rxe:0 or rxe:1" --peer cable
+refused "a peer in no guest" "--peer: 'rxe:2' is not known" --hosts 2 --peer rxe:2
+refused "a peer in the only guest" "--peer rxe:0: a guest that is the peer needs --hosts 2" --peer rxe:0
+refused "a peer of no NIC" 'need a NIC' --nics 0 --hosts 2 --peer rxe:1
 expect "an unknown kernel" 2 --kernel fast -- true
 expect "no number" 2 --timeout soon -- true
 expect "no command" 2
