@@ -53,6 +53,18 @@ check "written through /share" grep -qx back "$tmp/sh,are/out"
 check "summary" jq -e '.exit_status == 7 and .error == null and .kernel_complaints == []' \
 	"$results/summary.json"
 check "the console's log" grep -q 'Linux version' "$results/console.log"
+# Under TCG the guest's kernel is told how fast its counter is, and does not measure that.
+if jq -e '.accel == "tcg"' "$results/summary.json" >/dev/null && khz=$("$top/build/tools/tsc-khz"); then
+	# shellcheck disable=SC2016  # of awk
+	check "the guest's clock" awk -v khz="$khz" '
+		function good(x) { return x / khz > 0.999 && x / khz < 1.001 }
+		sub(/.*tsc_early_khz=/, "") { told = $1 }
+		sub(/.*tsc: Detected /, "") { detected = $1 * 1000 }
+		END {
+			print told, detected, khz
+			exit good(told) && good(detected) ? 0 : 1
+		}' "$results/console.log"
+fi
 
 # Again into the same directory: an earlier run's files go, and are named; others stay.
 echo mine >"$results/urdma7.pcapng"
