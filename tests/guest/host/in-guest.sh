@@ -56,6 +56,6 @@ if [ $bad != 0 ]; then
 	echo "FAIL: the wire was not kept to the rules; the captures are in $out" >&2
 	exit 1
 fi
-if [ "$(stat -c %s "${captures[@]}" | awk '{ n += $1 } END { print n > 100e6 }')" = 1 ]; then
+if [ "$(stat -c %s "${captures[@]}" | awk '{ n += $1 } END { print (n > 100e6) }')" = 1 ]; then
 	rm "${captures[@]}"
 fi
