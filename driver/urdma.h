@@ -71,6 +71,8 @@ struct urdma_caps {
 	u32 num_qp;
 	/* 0: there are no SRQs */
 	u32 num_srq;
+	/* counter sets of QPs, set 0 included; 0: there are none */
+	u32 num_cnt_sets;
 	u32 num_cq;
 	u32 num_mr;
 	u32 num_eq;
@@ -207,6 +209,7 @@ struct urdma_dev {
 	u8 *mr_variant;
 	struct ida pd_ida;
 	struct ida db_ida;
+	struct ida cnt_ida;
 	/* protects dm_used: the pages of device memory that are not free */
 	spinlock_t dm_lock;
 	unsigned long *dm_used;
@@ -655,9 +658,18 @@ int urdma_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
 int urdma_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
 int urdma_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
 
+/* urdma_counter.c */
+int urdma_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp);
+int urdma_counter_unbind_qp(struct ib_qp *ibqp);
+int urdma_counter_update_stats(struct rdma_counter *counter);
+int urdma_counter_dealloc(struct rdma_counter *counter);
+
 /* urdma_stats.c */
 struct rdma_hw_stats *urdma_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int urdma_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index);
+int urdma_modify_hw_stat(struct ib_device *ibdev, u32 port, u32 index, bool enable);
+struct rdma_hw_stats *urdma_counter_alloc_stats(struct rdma_counter *counter);
+u64 *urdma_qp_stat_values(struct rdma_hw_stats *stats);
 void urdma_debugfs_register(void);
 void urdma_debugfs_unregister(void);
 void urdma_debugfs_init(struct urdma_dev *dev);

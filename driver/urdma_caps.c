@@ -62,6 +62,19 @@ static void urdma_read_dm_caps(struct urdma_dev *dev)
 	caps->dm_offset = BIT_ULL(log_offset);
 }
 
+/* The number of a set has 16 bits, and set 0 counts nothing. */
+static void urdma_read_cnt_caps(struct urdma_dev *dev)
+{
+	struct urdma_caps *caps = &dev->caps;
+	u64 log;
+
+	if (!(caps->features & URDMA_RF_FEAT_QP_CNT))
+		return;
+	log = FIELD_GET(URDMA_RF_CAP_LOG_CNT_SETS, urdma_read(dev, URDMA_REG_CAP_CNT));
+	if (log)
+		caps->num_cnt_sets = 1U << min_t(u64, log, 16);
+}
+
 /* Every limit that the driver keeps to, cut to what the layouts can hold. */
 int urdma_read_caps(struct urdma_dev *dev)
 {
@@ -153,5 +166,6 @@ int urdma_read_caps(struct urdma_dev *dev)
 		return -ENODEV;
 	}
 	urdma_read_dm_caps(dev);
+	urdma_read_cnt_caps(dev);
 	return urdma_read_eth_caps(dev);
 }

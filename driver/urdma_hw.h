@@ -30,7 +30,7 @@
 
 /* Contract version: software refuses an unknown major; minor only adds. */
 #define URDMA_VERSION_MAJOR 1
-#define URDMA_VERSION_MINOR 9
+#define URDMA_VERSION_MINOR 10
 /* "URDM" */
 #define URDMA_MAGIC 0x5552444d
 
@@ -106,6 +106,8 @@
 #define URDMA_RF_FEAT_ATOMIC_WRITE BIT_ULL(16)
 /* MODIFY_CQ, RESIZE_CQ, CQ1_OVERRUN */
 #define URDMA_RF_FEAT_CQ_MODIFY BIT_ULL(17)
+/* counter sets of QPs: SET_QP_CNT, QUERY_CNT, CLEAR_CNT */
+#define URDMA_RF_FEAT_QP_CNT BIT_ULL(18)
 /* RO: Ethernet function: queue pairs, log2 of the greatest rings, longest frame (no FCS, no tag) */
 #define URDMA_REG_CAP_ETH 0x0030
 #define URDMA_RF_CAP_ETH_QUEUES GENMASK_ULL(7, 0)
@@ -138,6 +140,9 @@
 #define URDMA_REG_MAC 0x0060
 /* RO: line rate in Mb/s */
 #define URDMA_REG_PORT_SPEED 0x0068
+/* RO: log2 of the number of counter sets; set 0 counts nothing */
+#define URDMA_REG_CAP_CNT 0x0070
+#define URDMA_RF_CAP_LOG_CNT_SETS GENMASK_ULL(7, 0)
 /* Command queue: bases 4 KB aligned; set while PI is 0 and ENABLE is 0 */
 #define URDMA_REG_CMDQ_BASE 0x0100
 #define URDMA_REG_CMDQ_CPL_BASE 0x0108
@@ -358,6 +363,7 @@
 #define URDMA_CMD_MODIFY_QP 0x21
 #define URDMA_CMD_QUERY_QP 0x22
 #define URDMA_CMD_DESTROY_QP 0x23
+#define URDMA_CMD_SET_QP_CNT 0x24
 #define URDMA_CMD_CREATE_MR 0x28
 #define URDMA_CMD_DESTROY_MR 0x29
 #define URDMA_CMD_SET_GID 0x30
@@ -367,6 +373,8 @@
 #define URDMA_CMD_DESTROY_SRQ 0x3b
 #define URDMA_CMD_ATTACH_MCAST 0x3c
 #define URDMA_CMD_DETACH_MCAST 0x3d
+#define URDMA_CMD_QUERY_CNT 0x40
+#define URDMA_CMD_CLEAR_CNT 0x41
 
 /* CREATE_EQ: 16-byte EQEs in contiguous memory, 4 KB aligned */
 #define URDMA_CMD_EQ1_LOG_ENTRIES GENMASK_ULL(4, 0)
@@ -539,6 +547,38 @@
 #define URDMA_CMD_MC5_GID_LO GENMASK_ULL(63, 0)
 #define URDMA_CMD_MC6_GID_HI GENMASK_ULL(63, 0)
 
+/* SET_QP_CNT; object: QP. The set that counts its packets from now on; 0: none does */
+#define URDMA_CMD_QPC1_SET GENMASK_ULL(15, 0)
+/* QUERY_CNT; object: set. Which of its counters, see URDMA_QCNT_GROUP */
+#define URDMA_CMD_QCNT1_GROUP GENMASK_ULL(7, 0)
+/*
+ * Counters of a set. Counter n is in word 1 + n % QCNT_GROUP of the answer to a query of group
+ * n / QCNT_GROUP, in the bits of CPL_QCNT1_VALUE.
+ */
+#define URDMA_QCNT_RX_PKTS 0
+#define URDMA_QCNT_RX_BYTES 1
+#define URDMA_QCNT_RX_SEND 2
+#define URDMA_QCNT_RX_WRITE 3
+#define URDMA_QCNT_RX_READ 4
+#define URDMA_QCNT_RX_ATOMIC 5
+#define URDMA_QCNT_RX_DUP 6
+#define URDMA_QCNT_RX_SEQ_ERR 7
+#define URDMA_QCNT_RX_NO_WQE 8
+#define URDMA_QCNT_RESP_ERR 9
+#define URDMA_QCNT_RESP_FLUSH 10
+#define URDMA_QCNT_TX_PKTS 11
+#define URDMA_QCNT_TX_BYTES 12
+#define URDMA_QCNT_TX_RETRANS 13
+#define URDMA_QCNT_RX_ACK 14
+#define URDMA_QCNT_RX_NAK_SEQ 15
+#define URDMA_QCNT_RX_NAK_RNR 16
+#define URDMA_QCNT_RX_READ_GAP 17
+#define URDMA_QCNT_TX_TIMEOUT 18
+#define URDMA_QCNT_REQ_ERR 19
+#define URDMA_QCNT_REQ_FLUSH 20
+#define URDMA_QCNT_N 21
+#define URDMA_QCNT_GROUP 7
+
 /* command completion */
 #define URDMA_CPL0_STATUS GENMASK_ULL(15, 8)
 #define URDMA_CPL0_TAG GENMASK_ULL(31, 16)
@@ -559,6 +599,8 @@
 #define URDMA_CPL_SRQ1_CI GENMASK_ULL(47, 32)
 /* RESIZE_CQ: index of the CQE in entry 0 of the new ring */
 #define URDMA_CPL_CQ1_BASE GENMASK_ULL(31, 0)
+/* QUERY_CNT: a counter; the words behind it hold the next ones in the same bits */
+#define URDMA_CPL_QCNT1_VALUE GENMASK_ULL(62, 0)
 /* of every completion; in the last word, see CQE3_PHASE */
 #define URDMA_CPL7_PHASE BIT_ULL(63)
 

@@ -190,6 +190,7 @@ static struct urdma_dev *urdma_dev_alloc(struct pci_dev *pdev)
 	xa_init_flags(&dev->mr_xa, XA_FLAGS_ALLOC);
 	ida_init(&dev->pd_ida);
 	ida_init(&dev->db_ida);
+	ida_init(&dev->cnt_ida);
 	INIT_WORK(&dev->notify_work, urdma_cq_notify_work);
 	spin_lock_init(&dev->dm_lock);
 	spin_lock_init(&dev->dead_lock);
@@ -213,6 +214,7 @@ static void urdma_dev_free(struct urdma_dev *dev)
 	xa_destroy(&dev->mr_xa);
 	ida_destroy(&dev->pd_ida);
 	ida_destroy(&dev->db_ida);
+	ida_destroy(&dev->cnt_ida);
 	kvfree(dev->mr_variant);
 	kfree(dev);
 }

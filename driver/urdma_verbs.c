@@ -566,6 +566,15 @@ static const struct ib_device_ops urdma_cq_modify_ops = {
 	.resize_cq = urdma_resize_cq,
 };
 
+static const struct ib_device_ops urdma_counter_ops = {
+	.counter_alloc_stats = urdma_counter_alloc_stats,
+	.counter_bind_qp = urdma_counter_bind_qp,
+	.counter_dealloc = urdma_counter_dealloc,
+	.counter_unbind_qp = urdma_counter_unbind_qp,
+	.counter_update_stats = urdma_counter_update_stats,
+	.modify_hw_stat = urdma_modify_hw_stat,
+};
+
 /* fast registration */
 static const struct ib_device_ops urdma_mem_mgt_ops = {
 	.alloc_mr = urdma_alloc_mr,
@@ -676,6 +685,8 @@ static void urdma_ib_init(struct urdma_dev *dev, struct ib_device *ibdev)
 		ib_set_device_ops(ibdev, &urdma_srq_ops);
 	if (dev->caps.features & URDMA_RF_FEAT_XRC)
 		ib_set_device_ops(ibdev, &urdma_xrc_ops);
+	if (dev->caps.num_cnt_sets)
+		ib_set_device_ops(ibdev, &urdma_counter_ops);
 }
 
 int urdma_ib_register(struct urdma_dev *dev)

@@ -13,6 +13,7 @@ package urdma_pkg;
   localparam int PD_W = 12;        // protection domains
   localparam int SRQN_W = 10;      // shared receive queues
   localparam int SRQ_LIFE_W = 8;   // creations of an SRQ number that are told apart
+  localparam int CSET_W = 8;       // counter sets of QPs; set 0 counts nothing
   localparam int DBP_W = 10;       // 4 KB doorbell pages in BAR2
   localparam int DM_W = 17;        // bytes of device memory: 2**DM_W
   localparam int DM_OFFSET_W = 22; // where it is in BAR2: 2**DM_OFFSET_W
@@ -359,6 +360,78 @@ package urdma_pkg;
     logic [15:0] left;             // indices that are posted, from there on
     srq_cfg_t    cfg;
   } srq_got_t;
+
+  // ---- counters of QPs (owner: queue/urdma_qp_cnt) --------------------------------------------------
+  // Each source has a port of events of its own, at most one event a cycle, never refused. It raises events only while
+  // some QP has a set (cset_on). The bits say which counters of the QP's set count, by 1 each; bytes: by so many.
+  localparam int QC_VALUE_W = 63;  // bits of a counter
+
+  typedef struct packed {
+    logic             no_wqe;      // QCNT_RX_PKTS to QCNT_RX_NO_WQE, the last one first
+    logic             seq_err;
+    logic             dup;
+    logic             atomic;
+    logic             read;
+    logic             write;
+    logic             send;
+    logic             bytes;
+    logic             pkt;
+  } qc_rx_hit_t;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [12:0]      bytes;
+    qc_rx_hit_t       hit;
+  } qc_rx_t;             // responder: a packet
+
+  typedef struct packed {
+    logic             flush;       // QCNT_RESP_ERR, QCNT_RESP_FLUSH
+    logic             err;
+  } qc_resp_hit_t;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    qc_resp_hit_t     hit;
+  } qc_resp_t;           // responder: a CQE with an error
+
+  typedef struct packed {
+    logic             again;       // QCNT_TX_PKTS to QCNT_TX_RETRANS
+    logic             bytes;
+    logic             pkt;
+  } qc_tx_hit_t;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [12:0]      bytes;
+    qc_tx_hit_t       hit;
+  } qc_tx_t;             // tx: a packet
+
+  typedef struct packed {
+    logic             flush;       // QCNT_RX_ACK to QCNT_REQ_FLUSH
+    logic             err;
+    logic             timeout;
+    logic             read_gap;
+    logic             nak_rnr;
+    logic             nak_seq;
+    logic             ack;
+  } qc_req_hit_t;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    qc_req_hit_t      hit;
+  } qc_req_t;            // requester completion: an acknowledgement, a time-out, or a CQE with an error
+
+  // One operation at a time; valid and payload stay until ready, the answer is valid with it.
+  typedef enum logic [1:0] {
+    QCO_BIND,      // the QP has set cset from now on; 0: none
+    QCO_QUERY,     // a group of counters of the set
+    QCO_CLEAR
+  } qc_kind_e;
+
+  typedef struct packed {
+    qc_kind_e          kind;
+    logic [QPN_W-1:0]  qpn;        // BIND
+    logic [CSET_W-1:0] cset;
+    logic [1:0]        group;      // QUERY
+  } qc_op_t;
+
+  typedef logic [urdma_hw_pkg::URDMA_QCNT_GROUP-1:0][QC_VALUE_W-1:0] qc_ans_t;
 
   // ---- doorbells after the ownership check -----------------------------------------------------------
   typedef struct packed {
@@ -709,6 +782,7 @@ package urdma_pkg;
     PART_RX_SRQ_IDX,
     PART_PCIE_DM,
     PART_PCIE_DM_RSP,
+    PART_QP_CNT,
     PART_N
   } part_e;
 

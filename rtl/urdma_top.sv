@@ -179,6 +179,13 @@ module urdma_top
   srq_op_t sro;
   srq_ans_t sro_ans;
   srq_db_t srq_db;
+  logic qco_valid, qco_ready, cset_on, qc_rx_valid, qc_resp_valid, qc_tx_valid, qc_req_valid;
+  qc_op_t qco;
+  qc_ans_t qco_ans;
+  qc_rx_t qc_rx;
+  qc_resp_t qc_resp;
+  qc_tx_t qc_tx;
+  qc_req_t qc_req;
   logic eth_reg_valid, eth_db_valid;
   logic [63:0] eth_reg_rdata;
   eth_db_t eth_db;
@@ -190,11 +197,11 @@ module urdma_top
   logic ctl_busy, eq0_lost, blocks_init_done;
   logic [6:0] tx_bytes, rx_bytes;
   logic [URDMA_CNT_N-1:0] tx_cnt, rx_cnt, mr_cnt, cq_cnt, eq_cnt, eth_cnt, mux_cnt, irq_cnt;
-  logic tx_busy, rx_busy, mr_busy, cq_busy, eq_busy, eth_busy;
-  logic tx_init_done, rx_init_done, mr_init_done, cq_init_done, eq_init_done, eth_init_done;
+  logic tx_busy, rx_busy, mr_busy, cq_busy, eq_busy, eth_busy, qp_cnt_busy;
+  logic tx_init_done, rx_init_done, mr_init_done, cq_init_done, eq_init_done, eth_init_done, qp_cnt_init_done;
 
   assign blocks_init_done = tx_init_done && rx_init_done && mr_init_done && cq_init_done && eq_init_done
-                            && eth_init_done && !block_rst;
+                            && eth_init_done && qp_cnt_init_done && !block_rst;
 
   urdma_ctl ctl (
     .clk, .rst, .core_rst, .pcie_busy, .blocks_init_done, .busy(ctl_busy),
@@ -202,7 +209,7 @@ module urdma_top
     .pcie_db_valid, .pcie_db, .pcie_db_ready, .eth_db_valid, .eth_db,
     .sq_db_valid, .sq_db, .sq_db_ready, .rq_db_valid, .rq_db, .rq_db_ready,
     .srq_db_valid, .srq_db, .srq_db_ready, .sro_valid, .sro, .sro_ready, .sro_ans,
-    .cq_db_valid, .cq_db, .cq_db_ready, .eq_db_valid, .eq_db, .eq_db_ready,
+    .qco_valid, .qco, .qco_ready, .qco_ans, .cq_db_valid, .cq_db, .cq_db_ready, .eq_db_valid, .eq_db, .eq_db_ready,
     .tx_qpc_valid, .tx_qpc, .tx_qpc_ready, .tx_qpc_rsp,
     .rx_qpc_valid, .rx_qpc, .rx_qpc_ready, .rx_qpc_rsp,
     .ack_qpc_valid, .ack_qpc, .ack_qpc_ready, .ack_qpc_rsp,
@@ -326,7 +333,7 @@ module urdma_top
     .rd_req_ready({rd_req_ready[RD_SQ], rd_req_ready[RD_PAY]}),
     .rd_rsp_valid({rd_rsp_valid[RD_SQ], rd_rsp_valid[RD_PAY]}), .rd_rsp,
     .mac_valid(tx_beat_valid[0]), .mac(tx_beat[0]), .mac_loop(tx_beat_loop), .mac_ready(tx_beat_ready[0]),
-    .cnt(tx_cnt), .trace_valid(trace_valid[TRC_TX]), .trace(trace_tap[TRC_TX])
+    .cnt(tx_cnt), .cset_on, .qc_tx_valid, .qc_tx, .trace_valid(trace_valid[TRC_TX]), .trace(trace_tap[TRC_TX])
   );
 
   logic frame_mux_clk;
@@ -387,7 +394,16 @@ module urdma_top
     .wr_ready({wr_ready[WR_ATM], wr_ready[WR_PAY]}),
     .cqe_valid, .cqe, .cqe_ready,
     .err_valid(qp_err_valid[QPE_ACK:QPE_RX]), .err(qp_err[QPE_ACK:QPE_RX]), .err_ready(qp_err_ready[QPE_ACK:QPE_RX]),
-    .cnt(rx_cnt), .rx_bytes, .trace_valid(trace_valid[TRC_RX]), .trace(trace_tap[TRC_RX])
+    .cnt(rx_cnt), .rx_bytes, .cset_on, .qc_rx_valid, .qc_rx, .qc_resp_valid, .qc_resp, .qc_req_valid, .qc_req, .trace_valid(trace_valid[TRC_RX]), .trace(trace_tap[TRC_RX])
+  );
+
+  logic qp_cnt_clk;
+  urdma_clk #(.PART(PART_QP_CNT)) clk_qp_cnt (.clk, .part_clk(qp_cnt_clk));
+  urdma_qp_cnt qp_cnt (
+    .clk(qp_cnt_clk), .rst(block_rst), .init_done(qp_cnt_init_done), .busy(qp_cnt_busy), .on(cset_on),
+    .op_valid(qco_valid), .op(qco), .op_ready(qco_ready), .op_ans(qco_ans),
+    .rx_valid(qc_rx_valid), .rx(qc_rx), .resp_valid(qc_resp_valid), .resp(qc_resp),
+    .tx_valid(qc_tx_valid), .tx(qc_tx), .req_valid(qc_req_valid), .req(qc_req)
   );
 
   urdma_eth eth (
@@ -422,7 +438,7 @@ module urdma_top
     if (pcie_timer_armed && pcie_timer_cycles < timer_cycles) timer_cycles = pcie_timer_cycles;
   end
 
-  assign idle = !(pcie_busy || ctl_busy || mr_busy || cq_busy || eq_busy || eth_busy || irq_busy || tx_busy || rx_busy || mac_tx_busy
+  assign idle = !(pcie_busy || ctl_busy || mr_busy || cq_busy || eq_busy || eth_busy || irq_busy || tx_busy || rx_busy || qp_cnt_busy || mac_tx_busy
                   || loop_busy || block_rst
                   || s_axis_cq_tvalid || s_axis_rc_tvalid || s_axis_rx_tvalid);
 

@@ -168,6 +168,8 @@ static int read_caps(struct urdma_eh *eh)
 	v = urdma_eh_reg(eh, URDMA_REG_CAP_DM);
 	c->log_dm = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_DM, v);
 	c->log_dm_offset = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_DM_OFFSET, v);
+	v = urdma_eh_reg(eh, URDMA_REG_CAP_CNT);
+	c->log_cnt_sets = (unsigned int)URDMA_GET(URDMA_RF_CAP_LOG_CNT_SETS, v);
 	c->clock_hz = urdma_eh_reg(eh, URDMA_REG_CLOCK_HZ);
 	return 0;
 }
@@ -965,6 +967,39 @@ int urdma_eh_qp_info(struct urdma_eh_qp *qp, struct urdma_eh_qp_info *info)
 	info->rq_pi = (uint16_t)URDMA_GET(URDMA_CPL_QP3_RQ_PI, cpl.w[3]);
 	info->rq_ci = (uint16_t)URDMA_GET(URDMA_CPL_QP3_RQ_CI, cpl.w[3]);
 	return 0;
+}
+
+int urdma_eh_set_qp_cnt(struct urdma_eh_qp *qp, uint32_t set)
+{
+	struct urdma_eh_cmd cmd = { 0 };
+
+	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_SET_QP_CNT) |
+		   URDMA_SET(URDMA_CMD0_OBJ, qp->qpn);
+	cmd.w[1] = URDMA_SET(URDMA_CMD_QPC1_SET, set);
+	return urdma_eh_cmd(qp->eh, &cmd, NULL);
+}
+
+int urdma_eh_query_cnt(struct urdma_eh *eh, uint32_t set, uint64_t value[URDMA_QCNT_N])
+{
+	for (unsigned int i = 0; i < URDMA_QCNT_N; i += URDMA_QCNT_GROUP) {
+		struct urdma_eh_cmd cmd = { 0 }, cpl;
+		int ret;
+
+		cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_QUERY_CNT) |
+			   URDMA_SET(URDMA_CMD0_OBJ, set);
+		cmd.w[1] = URDMA_SET(URDMA_CMD_QCNT1_GROUP, i / URDMA_QCNT_GROUP);
+		ret = urdma_eh_cmd(eh, &cmd, &cpl);
+		if (ret)
+			return ret;
+		for (unsigned int k = 0; k < URDMA_QCNT_GROUP && i + k < URDMA_QCNT_N; k++)
+			value[i + k] = URDMA_GET(URDMA_CPL_QCNT1_VALUE, cpl.w[1 + k]);
+	}
+	return 0;
+}
+
+int urdma_eh_clear_cnt(struct urdma_eh *eh, uint32_t set)
+{
+	return simple(eh, URDMA_CMD_CLEAR_CNT, set);
 }
 
 static uint64_t bytes_le(const uint8_t *p, unsigned int n)

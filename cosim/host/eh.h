@@ -32,7 +32,7 @@ struct urdma_eh_caps {
 	unsigned int max_sq_sge, max_rq_sge, max_inline, log_sq, log_rq, log_cqe, log_eqe;
 	unsigned int log_max_msg, log_max_mtu, gids, max_rd_atomic, log_cmdq, log_db_page_size;
 	unsigned int eth_queues, log_eth_ring, log_eth_cq, eth_max_frame, eth_tx_descs, eth_uc;
-	unsigned int log_dm, log_dm_offset;
+	unsigned int log_dm, log_dm_offset, log_cnt_sets;
 	uint64_t page_shifts, features, clock_hz;
 };
 
@@ -254,6 +254,10 @@ struct urdma_eh_qp_info {
 	uint16_t sq_pi, sq_ci, rq_pi, rq_ci;
 };
 int urdma_eh_qp_info(struct urdma_eh_qp *qp, struct urdma_eh_qp_info *info);
+/* Which set of counters counts for the QP, 0: none. Reads, clears a set. */
+int urdma_eh_set_qp_cnt(struct urdma_eh_qp *qp, uint32_t set);
+int urdma_eh_query_cnt(struct urdma_eh *eh, uint32_t set, uint64_t value[URDMA_QCNT_N]);
+int urdma_eh_clear_cnt(struct urdma_eh *eh, uint32_t set);
 
 /*
  * Attributes of a connection. Zero is a valid value of each field. UC and UD use only the

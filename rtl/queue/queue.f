@@ -15,3 +15,5 @@ queue/urdma_ctl.sv
 queue/urdma_cq.sv
 queue/urdma_eq.sv
 queue/urdma_irq_mux.sv
+queue/urdma_qp_cnt_bank.sv
+queue/urdma_qp_cnt.sv

@@ -82,6 +82,10 @@ module urdma_cmd_cpl
       wr.data[URDMA_CPL_QP3_SQ_CI_LSB +: URDMA_CPL_QP3_SQ_CI_W] = head.sq_ci;
       wr.data[URDMA_CPL_QP3_RQ_PI_LSB +: URDMA_CPL_QP3_RQ_PI_W] = head.rq_pi;
       wr.data[URDMA_CPL_QP3_RQ_CI_LSB +: URDMA_CPL_QP3_RQ_CI_W] = head.rq_ci;
+      // the same words: all is 0 but what the command asks for
+      for (int i = 0; i < URDMA_QCNT_GROUP; i++)
+        wr.data[URDMA_CPL_QCNT1_VALUE_LSB + 64 * i +: URDMA_CPL_QCNT1_VALUE_W] =
+            wr.data[URDMA_CPL_QCNT1_VALUE_LSB + 64 * i +: URDMA_CPL_QCNT1_VALUE_W] | head.qc[i];
     end
   end
 

@@ -55,6 +55,11 @@ module urdma_cmdq
   output      logic [31:0]            cq_cfg_ci,
   input  wire logic                   cq_cfg_ready,
   input  wire cq_resized_t            cq_resized,
+  // counters of QPs
+  output      logic                   qco_valid,
+  output      qc_op_t                 qco,
+  input  wire logic                   qco_ready,
+  input  wire qc_ans_t                qco_ans,
   output      logic                   eq_cfg_valid,
   output      logic [EQN_W-1:0]       eq_cfg_eqn,
   output      eq_cfg_t                eq_cfg,
@@ -218,12 +223,12 @@ module urdma_cmdq
   // ---- the command in hand -------------------------------------------------------------------------------
   logic [7:0] op;
   logic [23:0] obj;
-  logic is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_srq, op_known, op_job, op_mcast, op_resize;
+  logic is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_srq, op_known, op_job, op_mcast, op_resize, op_bind, op_cnt;
   assign op = cmd[URDMA_CMD0_OPCODE_LSB +: URDMA_CMD0_OPCODE_W];
   assign obj = cmd[URDMA_CMD0_OBJ_LSB +: URDMA_CMD0_OBJ_W];
 
   always_comb begin
-    {is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_srq, op_job, op_mcast, op_resize} = '0;
+    {is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_srq, op_job, op_mcast, op_resize, op_bind, op_cnt} = '0;
     op_known = 1'b1;
     unique case (op)
       8'(URDMA_CMD_NOP): ;
@@ -239,6 +244,8 @@ module urdma_cmdq
       8'(URDMA_CMD_DESTROY_QP): {op_qp, is_destroy, op_job} = '1;
       8'(URDMA_CMD_MODIFY_QP), 8'(URDMA_CMD_QUERY_QP): {op_qp, op_job} = '1;
       8'(URDMA_CMD_ATTACH_MCAST), 8'(URDMA_CMD_DETACH_MCAST): {op_qp, op_job, op_mcast} = '1;
+      8'(URDMA_CMD_SET_QP_CNT): {op_qp, op_bind} = '1;
+      8'(URDMA_CMD_QUERY_CNT), 8'(URDMA_CMD_CLEAR_CNT): op_cnt = 1'b1;
       8'(URDMA_CMD_CREATE_MR): {op_mr, is_create} = '1;
       8'(URDMA_CMD_DESTROY_MR): {op_mr, is_destroy} = '1;
       8'(URDMA_CMD_SET_GID): op_job = 1'b1;
@@ -250,7 +257,9 @@ module urdma_cmdq
   end
 
   // ---- checks ----------------------------------------------------------------------------------------------
-  logic [15:0] c_pd;
+  localparam int CNT_GROUPS = (URDMA_QCNT_N + URDMA_QCNT_GROUP - 1) / URDMA_QCNT_GROUP;
+  logic [15:0] c_pd, c_set;
+  logic [7:0] c_group;
   logic [3:0] c_type;
   logic [23:0] c_scq, c_rcq;
   logic [EQN_W-1:0] c_eqn;
@@ -284,6 +293,8 @@ module urdma_cmdq
   assign c_eqn = cmd[URDMA_CMD_CQ1_EQN_LSB +: URDMA_CMD_CQ1_EQN_W];
   assign c_dbp = op_qp ? cmd[URDMA_CMD_QP1_DB_PAGE_LSB +: URDMA_CMD_QP1_DB_PAGE_W]
                        : cmd[URDMA_CMD_CQ1_DB_PAGE_LSB +: URDMA_CMD_CQ1_DB_PAGE_W];
+  assign c_set = cmd[URDMA_CMD_QPC1_SET_LSB +: URDMA_CMD_QPC1_SET_W];
+  assign c_group = cmd[URDMA_CMD_QCNT1_GROUP_LSB +: URDMA_CMD_QCNT1_GROUP_W];
   assign mr_acc = cmd[URDMA_CMD_MR1_ACCESS_LSB +: URDMA_CMD_MR1_ACCESS_W];
   assign mr_levels = cmd[URDMA_CMD_MR1_LEVELS_LSB +: URDMA_CMD_MR1_LEVELS_W];
   assign mr_shift = cmd[URDMA_CMD_MR1_PAGE_SHIFT_LSB +: URDMA_CMD_MR1_PAGE_SHIFT_W];
@@ -329,6 +340,7 @@ module urdma_cmdq
         own_exists = mr_ent.valid;
         own_live = mr_ent.valid && !mr_ent.dying;
       end
+      op_cnt: own_in_range = (obj >> CSET_W) == '0 && obj != '0;
       default: own_in_range = op != 8'(URDMA_CMD_SET_GID) || (obj >> GID_W) == '0;
     endcase
     xrcd_ok = (c_xrcd >> PD_W) == '0 && pd_ent.valid;
@@ -350,6 +362,8 @@ module urdma_cmdq
       else if ((is_destroy || op_qp || op_cq) && !is_create && !own_live) status = 8'(URDMA_CS_BAD_OBJECT);
       else if (is_destroy && own_used) status = 8'(URDMA_CS_BUSY);
       else if (op_resize) status = ring_status;
+      else if (op_bind && (c_set >> CSET_W) != '0) status = 8'(URDMA_CS_BAD_ATTR);
+      else if (op == 8'(URDMA_CMD_QUERY_CNT) && c_group >= 8'(CNT_GROUPS)) status = 8'(URDMA_CS_BAD_ATTR);
       else if (op_mcast && qp_ent.qp_type != 4'(URDMA_QPT_UD)) status = 8'(URDMA_CS_BAD_ATTR);
       else if (is_create) begin
         unique case (1'b1)
@@ -507,7 +521,8 @@ module urdma_cmdq
   logic out_done, mro_end, told_reg, told_last;
   state_e mro_next;
   assign told_last = state_reg == X_TOLD && told_reg;
-  assign out_done = (!op_eq || eq_cfg_ready) && (!op_cq || cq_cfg_ready) && (!op_srq || sro_ready);
+  assign out_done = (!op_eq || eq_cfg_ready) && (!op_cq || cq_cfg_ready) && (!op_srq || sro_ready)
+                    && (!(op_bind || op_cnt) || qco_ready);
 
   always_ff @(posedge clk) begin
     if (state_reg == X_LOOK) begin
@@ -579,7 +594,8 @@ module urdma_cmdq
         end
         X_MRO_RSP: if (mro_end) state_reg <= mro_next;
         X_FENCE: if (fence_ready) state_reg <= X_IDLE;
-        X_FIN: state_reg <= X_CPL;
+        // a QP that is gone has no set of counters
+        X_FIN: if (fin.kind != FK_QP || qco_ready) state_reg <= X_CPL;
         default: if (cpl_ready) state_reg <= X_IDLE;  // X_CPL
       endcase
     end
@@ -629,6 +645,21 @@ module urdma_cmdq
     .sro_valid, .sro, .sro_ready, .sro_ans,
     .srq_req_valid, .srq_req_srqn, .srq_rsp_valid, .srq_rsp_open, .srq_rsp_page
   );
+
+  // ---- counters of QPs -------------------------------------------------------------------------------------------
+  qc_ans_t qc_ans_reg;
+  assign qco_valid = (state_reg == X_OUT && (op_bind || op_cnt)) || (state_reg == X_FIN && fin.kind == FK_QP);
+  always_comb begin
+    qco = '{kind: QCO_BIND, qpn: obj[QPN_W-1:0], cset: c_set[CSET_W-1:0], group: c_group[1:0]};
+    if (fin_reg) begin
+      qco.qpn = fin.obj[QPN_W-1:0];
+      qco.cset = '0;
+    end else if (op_cnt) begin
+      qco.kind = op == 8'(URDMA_CMD_QUERY_CNT) ? QCO_QUERY : QCO_CLEAR;
+      qco.cset = obj[CSET_W-1:0];
+    end
+  end
+  always_ff @(posedge clk) if (qco_ready) qc_ans_reg <= qco_ans;
 
   assign mro_valid = state_reg == X_MRO;
   always_comb begin
@@ -685,6 +716,7 @@ module urdma_cmdq
       cpl.obj = obj;
       cpl.ev = cmd[URDMA_CMD0_EVENT_LSB];
       if (op_srq && status_reg == 8'(URDMA_CS_OK)) cpl.srq = srq_ans;
+      if (op_cnt && status_reg == 8'(URDMA_CS_OK)) cpl.qc = qc_ans_reg;
     end
   end
 

@@ -81,6 +81,11 @@ module urdma_ctl
   input  wire logic                        sro_ready,
   input  wire srq_ans_t                    sro_ans,
 
+  output      logic                        qco_valid,
+  output      qc_op_t                      qco,
+  input  wire logic                        qco_ready,
+  input  wire qc_ans_t                     qco_ans,
+
   output      logic                        tx_fence_req,
   input  wire logic                        tx_fence_done,
   output      logic                        rx_fence_req,
@@ -248,6 +253,7 @@ module urdma_ctl
     .cq_cfg_ready(cq_cfg_ready), .cq_resized,
     .eq_cfg_valid(eq_cfg_valid), .eq_cfg_eqn(eq_cfg_eqn), .eq_cfg(eq_cfg), .eq_cfg_ready(eq_cfg_ready),
     .sro_valid(sro_valid), .sro(sro), .sro_ready(sro_ready), .sro_ans(sro_ans),
+    .qco_valid, .qco, .qco_ready, .qco_ans,
     .srq_req_valid(srq_req_valid), .srq_req_srqn(srq_req_srqn),
     .srq_rsp_valid(srq_rsp_valid), .srq_rsp_open(srq_rsp_open), .srq_rsp_page(srq_rsp_page),
     .job_valid(job_valid), .job(job), .job_ready(job_ready),

@@ -4,7 +4,7 @@
 package urdma_ctl_pkg;
   import urdma_pkg::*, urdma_hw_pkg::*;
 
-  // What a command completion says; the words of QUERY_QP, QUERY_SRQ and RESIZE_CQ are 0 otherwise.
+  // What a command completion says; the words of QUERY_QP, QUERY_SRQ, RESIZE_CQ and QUERY_CNT are 0 otherwise.
   typedef struct packed {
     logic [7:0]  status;     // URDMA_CS_*
     logic [15:0] tag;
@@ -20,6 +20,7 @@ package urdma_ctl_pkg;
     logic [15:0] rq_ci;
     srq_ans_t    srq;
     logic [31:0] cq_base;
+    qc_ans_t     qc;
   } cpl_t;
 
   // What an SRQ refers to.

@@ -105,7 +105,8 @@ module urdma_regs
                                        | 64'd1 << URDMA_RF_FEAT_DM_LSB
                                        | 64'd1 << URDMA_RF_FEAT_FLUSH_LSB
                                        | 64'd1 << URDMA_RF_FEAT_ATOMIC_WRITE_LSB
-                                       | 64'd1 << URDMA_RF_FEAT_CQ_MODIFY_LSB;
+                                       | 64'd1 << URDMA_RF_FEAT_CQ_MODIFY_LSB
+                                       | 64'd1 << URDMA_RF_FEAT_QP_CNT_LSB;
   localparam logic [63:0] CAP_ETH = 64'(ETHQ_N) << URDMA_RF_CAP_ETH_QUEUES_LSB
                                   | 64'(ETH_LOG_RING) << URDMA_RF_CAP_LOG_ETH_RING_LSB
                                   | 64'(ETH_MAX_FRAME) << URDMA_RF_CAP_ETH_MAX_FRAME_LSB
@@ -114,6 +115,7 @@ module urdma_regs
                                   | 64'(ETH_LOG_CQ) << URDMA_RF_CAP_LOG_ETH_CQ_LSB;
   localparam logic [63:0] CAP_DM = 64'(DM_W) << URDMA_RF_CAP_LOG_DM_LSB
                                  | 64'(DM_OFFSET_W) << URDMA_RF_CAP_LOG_DM_OFFSET_LSB;
+  localparam logic [63:0] CAP_CNT = 64'(CSET_W) << URDMA_RF_CAP_LOG_CNT_SETS_LSB;
 
   typedef enum logic [1:0] {
     S_DRAIN,   // core_rst, wait for the PCIe side
@@ -258,6 +260,7 @@ module urdma_regs
         16'(URDMA_REG_CAP_PAGES): rd_data_reg <= CAP_PAGES;
         16'(URDMA_REG_CAP_ETH): rd_data_reg <= CAP_ETH;
         16'(URDMA_REG_CAP_DM): rd_data_reg <= CAP_DM;
+        16'(URDMA_REG_CAP_CNT): rd_data_reg <= CAP_CNT;
         16'(URDMA_REG_CAP_FEATURES): rd_data_reg <= CAP_FEATURES;
         16'(URDMA_REG_CTRL): rd_data_reg <= 64'(enable_reg) << URDMA_RF_CTRL_ENABLE_LSB;
         16'(URDMA_REG_STATUS): rd_data_reg <= status;

@@ -132,6 +132,16 @@ module urdma_rx
 
   output      logic [URDMA_CNT_N-1:0] cnt,
   output      logic [6:0]             rx_bytes,
+
+  // counters of QPs
+  input  wire logic                   cset_on,
+  output      logic                   qc_rx_valid,
+  output      qc_rx_t                 qc_rx,
+  output      logic                   qc_resp_valid,
+  output      qc_resp_t               qc_resp,
+  output      logic                   qc_req_valid,
+  output      qc_req_t                qc_req,
+
   output      logic                   trace_valid,
   output      trace_t                 trace
 );
@@ -381,7 +391,7 @@ module urdma_rx
     .rst_valid(rst_valid), .rst_qpn(rst_qpn), .rst_gen(rst_gen), .rst_idx(rst_idx),
     .done_en(done_en), .done_qpn(done_qpn), .done_idx(done_idx),
     .take_valid, .take_srqn, .got, .got_commit, .tok_en(tok_en[0]), .tok_qpn(tok_qpn[0]), .tok_srqn,
-    .cnt(cnt_resp), .drop_valid(drop_valid), .drop_psn(drop_psn), .drop_qpn(drop_qpn), .drop_opcode(drop_opcode)
+    .cnt(cnt_resp), .cset_on, .qc_valid(qc_rx_valid), .qc(qc_rx), .drop_valid(drop_valid), .drop_psn(drop_psn), .drop_qpn(drop_qpn), .drop_opcode(drop_opcode)
   );
 
   logic srq_clk;
@@ -572,7 +582,7 @@ module urdma_rx
     .rr_valid(rr_in_valid), .rr(rr_in), .rr_ready(rr_in_ready),
     .rdone_valid(rdone_valid), .rdone(rdone), .rdone_ready(rdone_ready),
     .fence_out(fence_out[1]),
-    .cnt(cnt_cmpl), .drop_valid(cmpl_drop), .ack_valid(cmpl_ack),
+    .cnt(cnt_cmpl), .cset_on, .qc_valid(qc_req_valid), .qc(qc_req), .drop_valid(cmpl_drop), .ack_valid(cmpl_ack),
     .ack_qpn(cmpl_qpn), .ack_psn(cmpl_psn), .ack_syndrome(cmpl_syndrome)
   );
 
@@ -591,6 +601,20 @@ module urdma_rx
     cnt = cnt_parse | cnt_resp | cnt_cmpl;
     cnt[URDMA_CNT_RX_NO_QP] = no_qp;
     cnt[URDMA_CNT_RX_DROP_UNREL] = drop_unrel;
+  end
+
+  // The responder's CQEs with an error, for the counters of their QPs.
+  logic qc_resp_valid_reg;
+  qc_resp_t qc_resp_reg;
+  logic [7:0] cqe_status;
+  assign cqe_status = cqe[0].cqe[URDMA_CQE0_STATUS_LSB+:8];
+  assign qc_resp_valid = qc_resp_valid_reg;
+  assign qc_resp = qc_resp_reg;
+  always_ff @(posedge clk) begin
+    if (cset_on && cqe_valid[0])
+      qc_resp_reg <= '{qpn: cqe[0].cqe[URDMA_CQE1_QPN_LSB+:QPN_W], hit: '{err: cqe_status != 8'(URDMA_WC_FLUSH_ERR),
+                       flush: cqe_status == 8'(URDMA_WC_FLUSH_ERR)}};
+    qc_resp_valid_reg <= cset_on && cqe_valid[0] && cqe_ready[0] && cqe_status != '0 && !rst;
   end
 
   // ---- trace: packets as they come; what became of them goes into the free cycles ----------------------------

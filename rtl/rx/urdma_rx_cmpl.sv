@@ -7,6 +7,7 @@
 //  rr_*    (WQE fetch) the decision on a READ response or ATOMIC acknowledge: one for each such item, in order
 //  acked_* (tx) progress of a QP, and what to do about loss;  cqe_*, err_*: completions, errors
 //  aqc_*   control from qp_mgr: taken without waiting for any output of this block
+//  qc_*    (urdma_qp_cnt) for the counters of the QP
 //  timer_* for the simulator: cycles until the earliest armed deadline, never more than the truth
 //
 // Each QP has 2**INFL_W entries, found by the low bits of the WQE index. Three places in this ring, in order:
@@ -87,6 +88,9 @@ module urdma_rx_cmpl
 
   output      logic                   fence_out,
   output      logic [URDMA_CNT_N-1:0] cnt,
+  input  wire logic                   cset_on,
+  output      logic                   qc_valid,
+  output      qc_req_t                qc,
   output      logic                   drop_valid,  // acknowledgement or response without effect, for the trace
   output      logic                   ack_valid,   // acknowledgement or response taken
   output      logic [QPN_W-1:0]       ack_qpn,
@@ -253,7 +257,7 @@ module urdma_rx_cmpl
     .load_says(l_says), .load_goal, .load_apart(l_apart), .news(news[0]), .ctl_en(ctl_run[0]), .ctl_op(aqc.op),
     .ctl_psn(aqc.psn), .ent_en(walk_ent_en), .ent_idx(walk_ent_idx), .ent, .valid(run_valid[0]), .run(run[0]),
     .end_valid(walk_end), .end_ready(walk_end_ready), .end_run, .end_did, .cqe_valid, .cqe, .cqe_ready,
-    .cnt_rsp, .cnt_gap, .cnt_timeout, .cnt_retry_exc, .cnt_rnr_exc
+    .cnt_rsp, .cnt_gap, .cnt_timeout, .cnt_retry_exc, .cnt_rnr_exc, .cset_on, .qc_valid, .qc
   );
 
   urdma_rx_settle u_settle (

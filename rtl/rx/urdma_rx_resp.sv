@@ -12,6 +12,7 @@
 //  take_*  (to urdma_srq) a request to a QP with an SRQ is looked at; got is the answer, when it is decided on, and got_commit
 //          takes the WQE. A flush token of XRC asks, too
 //  tok_*   (from the look-up) the SRQ that such a token is for; latency 1
+//  qc_*    packets, for the counters of their QPs
 //
 // A request is looked at in the order of volume 1, 9.7.4.1: PSN, opcode sequence, opcode and length, the right of the QP and
 // the key, and only then what it needs here, a receive WQE. The key is not checked here: a WRITE with immediate that finds no
@@ -89,6 +90,9 @@ module urdma_rx_resp
   output      logic [SRQN_W-1:0]      tok_srqn,
 
   output      logic [URDMA_CNT_N-1:0] cnt,
+  input  wire logic                   cset_on,
+  output      logic                   qc_valid,
+  output      qc_rx_t                 qc,
   output      logic                   drop_valid,  // a packet without effect, for the trace
   output      logic [23:0]            drop_psn,
   output      logic [QPN_W-1:0]       drop_qpn,
@@ -197,7 +201,7 @@ module urdma_rx_resp
   fetch_t fe;
   logic [1:0] feth_plt, feth_sel;
   logic whole, flushes;
-  logic is_dup, bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, posted, srq, srq_dead, use_wqe, c_dup, c_seq, c_noqp, drop, alive, u_en, u_seq, xrc, x_missing, x_other, x_open;
+  logic is_dup, bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, posted, srq, srq_dead, use_wqe, c_dup, c_seq, c_noqp, c_no_wqe, c_begun, drop, alive, u_en, u_seq, xrc, x_missing, x_other, x_open;
   drop_why_e u_why;
   logic [12:0] mtu;
   logic [PD_W-1:0] pd;
@@ -351,6 +355,8 @@ module urdma_rx_resp
     c_dup = 1'b0;
     c_seq = 1'b0;
     c_noqp = 1'b0;
+    c_no_wqe = 1'b0;
+    c_begun = 1'b0;
     drop = 1'b0;
     use_wqe = 1'b0;
 
@@ -440,6 +446,8 @@ module urdma_rx_resp
               wd = u_next;
               op = u_op;
               c_seq = u_seq;
+              c_no_wqe = u_why == DW_NO_WQE;
+              c_begun = u_why == DW_NONE && h.first;
               drop = u_why != DW_NONE;
               use_wqe = u_why == DW_NONE && need_wqe;
               if (u_why == DW_NO_WQE && srq_dead) begin
@@ -502,6 +510,7 @@ module urdma_rx_resp
               op.ev = 8'(URDMA_EV_QP_FATAL);
               drop = 1'b1;
             end else if (need_wqe && !posted) begin
+              c_no_wqe = 1'b1;
               wd.nak = 1'b1;
               // placement sends another NAK if the key of a WRITE is refused
               op.kind = h.write ? OK_WRITE : OK_NONE;
@@ -513,6 +522,7 @@ module urdma_rx_resp
               wd.nak = 1'b0;
               wd.est = 1'b1;
               op.est = !s2_st_reg.est && s2_in_reg.state == 4'(URDMA_QPS_RTR);
+              c_begun = h.first || h.read || h.atomic;
               if (h.read || h.atomic) begin
                 op.kind = h.awrite ? OK_WRITE : (h.read && !flushes) ? OK_READ : OK_ATOMIC;
                 op.mpe = h.awrite || flushes;
@@ -566,6 +576,23 @@ module urdma_rx_resp
         cnt_reg[URDMA_CNT_RX_BAD_QKEY] <= u_why == DW_QKEY;
       end
     end
+  end
+
+  // ---- counters of the QP -------------------------------------------------------------------------------
+  logic qc_valid_reg;
+  qc_rx_t qc_reg;
+  assign qc_valid = qc_valid_reg;
+  assign qc = qc_reg;
+
+  always_ff @(posedge clk) begin
+    if (cset_on && s2_valid_reg) begin
+      qc_reg.qpn <= s2_qpn_reg;
+      qc_reg.bytes <= (h.valid && h.transport == XP_UD) ? s2_in_reg.len - 13'(GRH_BYTES) : s2_in_reg.len;
+      qc_reg.hit <= '{pkt: 1'b1, bytes: 1'b1, send: c_begun && h.send, write: c_begun && (h.write || h.awrite),
+                      read: c_begun && h.read && !h.flush && !h.awrite, atomic: c_begun && h.atomic, dup: c_dup, seq_err: c_seq,
+                      no_wqe: c_no_wqe};
+    end
+    qc_valid_reg <= cset_on && s2_valid_reg && s2_src_reg == S_ITEM && s2_in_reg.kind == IT_PKT && alive && !rst;
   end
 
   // ---- queues --------------------------------------------------------------------------------------------

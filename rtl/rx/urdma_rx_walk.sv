@@ -6,6 +6,7 @@
 //  ent_*   the next entry to read
 //  end_*   the walk is at its end, and its turn leaves when end_ready
 //  ctl_*   control for the QP of the turn; frozen: nothing moves
+//  qc_*    acknowledgements, time-outs, CQEs with an error, for the counters of the QP
 //
 // A walk begins at head. Where head waits for a placement a packet's walk begins at ack (apart: it finds head and ack apart, and
 // each rdone causes a kick, which sees to head), a kick's ends, unless a timer has expired: then it goes on from ack, too. An
@@ -65,7 +66,10 @@ module urdma_rx_walk
   output      logic              cnt_gap,
   output      logic              cnt_timeout,
   output      logic              cnt_retry_exc,
-  output      logic              cnt_rnr_exc
+  output      logic              cnt_rnr_exc,
+  input  wire logic              cset_on,
+  output      logic              qc_valid,
+  output      qc_req_t           qc
 );
 
   logic valid_reg;
@@ -210,6 +214,29 @@ module urdma_rx_walk
     if (rst) valid_reg <= 1'b0;
     else if (load) valid_reg <= 1'b1;
     else if (end_valid && end_ready) valid_reg <= 1'b0;
+  end
+
+  // ---- counters of the QP: an entry or the end of the walk in a cycle ------------------------------------------------
+  logic qc_valid_reg, says_nak_seq;
+  qc_req_t qc_reg;
+  qc_req_hit_t qc_hit;
+  assign qc_valid = qc_valid_reg;
+  assign qc = qc_reg;
+
+  assign says_nak_seq = says_reg.nak && run_reg.it.ext[7:0] == SYN_NAK_SEQ;
+  always_comb begin
+    qc_hit = '0;
+    qc_hit.ack = end_valid && end_ready && run_reg.it.kind == IT_PKT && run_reg.it.pass && run_reg.it.bth.ack;
+    qc_hit.nak_seq = decide && says_nak_seq;
+    qc_hit.nak_rnr = decide && says_reg.rnr;
+    qc_hit.read_gap = cnt_gap;
+    qc_hit.timeout = cnt_timeout;
+    qc_hit.err = step && ent_cqe && c_status != '0 && c_status != 8'(URDMA_WC_FLUSH_ERR);
+    qc_hit.flush = step && ent_cqe && c_status == 8'(URDMA_WC_FLUSH_ERR);
+  end
+  always_ff @(posedge clk) begin
+    if (cset_on && valid_reg) qc_reg <= '{qpn: run_reg.it.qpn, hit: qc_hit};
+    qc_valid_reg <= cset_on && valid_reg && qc_hit != '0 && !rst;
   end
 
   // ---- completions ---------------------------------------------------------------------------------------------------

@@ -218,7 +218,7 @@ module urdma_tx_commit
 
   // A dropped packet goes through as well if it holds lines of the packet buffer: they are given back in order.
   assign pkt_valid = c_valid_reg && here && room && !c_reg.fence && (has_data || frame);
-  assign pkt = '{drop: !frame, qpn: c_reg.qpn, opcode: c_reg.opcode, se: c_reg.se, ackreq: c_reg.ackreq, psn: c_reg.psn,
+  assign pkt = '{drop: !frame, again: c_reg.again && !c_reg.resp, qpn: c_reg.qpn, opcode: c_reg.opcode, se: c_reg.se, ackreq: c_reg.ackreq, psn: c_reg.psn,
                  ext_len: c_reg.ext_len, ext: c_reg.ext, plen: c_reg.plen, path: c_reg.path};
 
   assign p_pop = p_valid && init_done_reg && (!c_valid_reg || done);

@@ -29,6 +29,11 @@ module urdma_tx_hdr
   output      logic [GID_W-1:0] gid_idx,
   input  wire gid_t             gid,
 
+  // for the counters of the QP: a packet that becomes a frame
+  input  wire logic             cset_on,
+  output      logic             qc_valid,
+  output      qc_tx_t           qc,
+
   output      logic             hdr_valid,
   output      hdr_t             hdr,
   input  wire logic             hdr_ready
@@ -136,6 +141,18 @@ module urdma_tx_hdr
     out.beats = 7'((total + 13'd63) >> 6);
     out.last_len = (total[5:0] == '0) ? 7'd64 : {1'b0, total[5:0]};
     out.hdr = bytes;
+  end
+
+  logic qc_valid_reg;
+  qc_tx_t qc_reg;
+  assign qc_valid = qc_valid_reg;
+  assign qc = qc_reg;
+  always_ff @(posedge clk) begin
+    // the payload of an ATOMIC WRITE stands with its headers
+    if (cset_on && h3_valid_reg)
+      qc_reg <= '{qpn: h3_reg.qpn, bytes: (opcode[4:0] == BTH_ATOMIC_WRITE[4:0]) ? 13'd8 : h3_reg.plen,
+                  hit: '{pkt: 1'b1, bytes: 1'b1, again: h3_reg.again}};
+    qc_valid_reg <= cset_on && h3_valid_reg && !out.drop && !rst;
   end
 
   logic fifo_ready;

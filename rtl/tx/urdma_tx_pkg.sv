@@ -275,6 +275,7 @@ package urdma_tx_pkg;
   // ---- commit and ack queue to header assembly ------------------------------------------------------------
   typedef struct packed {
     logic             drop;       // no frame; only give back the payload's lines
+    logic             again;      // as in pdesc_t, of the send queue
     logic [QPN_W-1:0] qpn;
     logic [7:0]       opcode;     // as in pdesc_t
     logic             se;

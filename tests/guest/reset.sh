@@ -21,13 +21,14 @@ index() {
 	rdma dev show urdma0 | sed -n 's/^\([0-9]*\):.*/\1/p'
 }
 
-# traffic: two pairs of programs that go on until they are stopped, one waiting for events, one polling; frames; and one
-# that writes to all of the device memory. Returns when each pair has its QPs in RTS and packets have come: a server that
-# still waits for its client is not told of anything.
+# traffic: two pairs of programs that go on until they are stopped, one waiting for events, one polling, whose QPs on urdma0
+# have a counter; frames; and one that writes to all of the device memory. Returns when each pair has its QPs in RTS and
+# packets have come: a server that still waits for its client is not told of anything.
 traffic() {
 	local g0 g1 mode before
 	device=$(index)
 	g0=$(gid_index urdma0) g1=$(gid_index urdma1)
+	rdma statistic qp set link urdma0/1 auto type on || fail "no counters of QPs: status $?"
 	programs=()
 	for mode in -e ""; do
 		port=$((port + 1))
@@ -45,6 +46,7 @@ traffic() {
 		done
 		fail "no traffic: $(cat /tmp/server$mode.log /tmp/client$mode.log)"
 	done
+	rdma statistic qp show link urdma0/1 | grep -q LQPN || fail "QPs without a counter: $(rdma statistic qp mode)"
 	ping -q -i 0.2 -I "$net" 10.77.0.250 >/dev/null 2>&1 &
 	programs+=($!)
 	dm urdma0 hold >/tmp/dm.log 2>&1 &
@@ -90,6 +92,7 @@ works_again() {
 	now=$(ip -o -4 address show dev "$net" | awk '{ print $4 }')
 	[ "$now" = "$address" ] || fail "$1: the address was $address, is $now"
 	[ "$(rdma resource show qp | grep -c 'type GSI state RTS')" = 2 ] || fail "$1: QP 1: $(rdma resource show qp)"
+	[ -z "$(rdma statistic qp show link urdma0/1)" ] || fail "$1: a counter is left: $(rdma statistic qp show)"
 	! rdma resource show qp | grep -qv 'type GSI' || fail "$1: QPs are left: $(rdma resource show qp)"
 	pingpong -c -n 50 -s 4096 >/tmp/next.log || fail "$1: messages do not pass: $(cat /tmp/next.log)"
 	pingpong -e -c -n 50 -s 100 >/tmp/next.log || fail "$1: with events messages do not pass: $(cat /tmp/next.log)"

@@ -105,6 +105,9 @@ struct ctrl {
 	unsigned int op, qpn, psn;
 };
 
+// bits of qc_req_t.hit, in the order of URDMA_QCNT_RX_ACK and so on
+enum { QC_ACK, QC_NAK_SEQ, QC_NAK_RNR, QC_GAP, QC_TIMEOUT, QC_ERR, QC_FLUSH, QC_N };
+
 struct bench {
 	Vurdma_rx_cmpl dut;
 	uint64_t seed, now, time; // clocks; cycles as the block is told
@@ -121,6 +124,8 @@ struct bench {
 	std::vector<struct rr> rrs;
 	std::vector<unsigned int> errs;
 	uint64_t query, cnt[CNT_N], in_taken, fences;
+	unsigned int qc[4096][QC_N];	// counters of each QP, as the block has told
+	unsigned int bad_cqes[4096][2]; // CQEs seen: with an error, with FLUSH_ERR
 	unsigned int rdone_wait, ctrl_wait;
 	bool item_on;
 	size_t room; // items: kicks find room up to here
@@ -207,6 +212,8 @@ static void take_outputs(struct bench *b)
 		c.qpn = HW_GET(URDMA_CQE1_QPN, word[1]);
 		c.cqn = FIELD_GET(w, 0, cqe_req_t, cqn);
 		assert_int_equal(word[0] & 0xff, 0); /* no flag */
+		if (c.status)
+			b->bad_cqes[c.qpn][c.status == FLUSH]++;
 		b->cqes.push_back(c);
 	}
 	if (d->acked_valid && d->acked_ready) {
@@ -234,6 +241,13 @@ static void take_outputs(struct bench *b)
 	}
 	if (d->kick_valid && d->kick_ready)
 		b->items.push_back({ IT_KICK, d->kick_qpn, 0, 0, 0, 0, true });
+	if (d->qc_valid) {
+		unsigned int hit = FIELD_OF(d->qc, qc_req_t, hit);
+
+		assert_true(hit);
+		for (int i = 0; i < QC_N; i++)
+			b->qc[FIELD_OF(d->qc, qc_req_t, qpn)][i] += hit >> i & 1;
+	}
 	if (d->fence_out)
 		b->fences++;
 	for (int i = 0; i < CNT_N; i++)
@@ -323,6 +337,12 @@ static void settle(struct bench *b)
 		if (++n > 30000)
 			fail_msg("cycle %lu: busy without end", b->now);
 	}
+	for (unsigned int q = 0; q < 4096; q++)
+		if (b->qc[q][QC_ERR] != b->bad_cqes[q][0] ||
+		    b->qc[q][QC_FLUSH] != b->bad_cqes[q][1])
+			fail_msg("cycle %lu, QP %u: %u errors and %u flushes counted, CQEs: %u, %u",
+				 b->now, q, b->qc[q][QC_ERR], b->qc[q][QC_FLUSH], b->bad_cqes[q][0],
+				 b->bad_cqes[q][1]);
 }
 
 static void start(struct bench *b, uint64_t seed, unsigned int qps)
@@ -337,6 +357,9 @@ static void start(struct bench *b, uint64_t seed, unsigned int qps)
 	b->in_taken = b->fences = 0;
 	b->rdone_wait = b->ctrl_wait = 0;
 	memset(b->cnt, 0, sizeof(b->cnt));
+	memset(b->qc, 0, sizeof(b->qc));
+	memset(b->bad_cqes, 0, sizeof(b->bad_cqes));
+	b->dut.cset_on = 1;
 	b->cfg.assign(qps, { 1, 3, 3, 1, 5 });
 	b->dut.rst = 1;
 	cycle(b);
@@ -380,6 +403,7 @@ struct model {
 	unsigned int errs, retry_msgs, hold_msgs;
 	bool moved;
 	uint64_t cnt[CNT_N];
+	unsigned int qc[8][QC_N];
 };
 
 static bool is_atomic(unsigned int op)
@@ -505,8 +529,10 @@ static void want_retry(struct bench *b, struct model *m, struct qp *q, bool miss
 {
 	if (q->tk == T_RNR || q->gap)
 		return;
-	if (miss)
+	if (miss) {
 		m->cnt[CNT_GAP]++;
+		m->qc[q->n][QC_GAP]++;
+	}
 	if (q->retries == b->cfg[q->n].retry) {
 		m->cnt[CNT_RETRY]++;
 		fail_qp(m, q, RETRY_EXC);
@@ -611,6 +637,7 @@ static void model_item(struct bench *b, struct model *m, struct qp *q, const str
 	struct rr rr = { false, false, 0, 0 };
 	struct ent *e;
 
+	m->qc[q->n][QC_ACK] += it->pass && !resp;
 	if (live &&
 	    (psn_diff(it->psn, q->una) < 0 || psn_diff(q->newest, it->psn) < 0 ||
 	     (resp && (q->t.size() == q->acks || psn_diff(q->t.back().psn, it->psn) < 0)))) {
@@ -670,11 +697,13 @@ static void model_item(struct bench *b, struct model *m, struct qp *q, const str
 		// a reserved kind is a bad response, whatever its code
 		if (kind != 3)
 			code = 4;
+		m->qc[q->n][QC_NAK_SEQ] += !code;
 		if (miss || !code)
 			want_retry(b, m, q, miss, false);
 		else
 			fail_qp(m, q, status[code < 4 ? code : 4]);
 	} else {
+		m->qc[q->n][QC_NAK_RNR]++;
 		model_rnr(b, m, q, it->syndrome & 0x1f, moved);
 	}
 }
@@ -691,6 +720,7 @@ static void model_expire(struct bench *b, struct model *m, struct qp *q)
 	if (q->want)
 		return;
 	m->cnt[CNT_TIMEOUT]++;
+	m->qc[q->n][QC_TIMEOUT]++;
 	q->gap = false;
 	want_retry(b, m, q, false, true);
 }
@@ -764,6 +794,12 @@ static void check_step(struct bench *b, struct model *m, const char *what)
 		if (b->cnt[c] != m->cnt[c])
 			fail_msg("cycle %lu, %s: counter %d is %lu, should be %lu", b->now, what, c,
 				 b->cnt[c], m->cnt[c]);
+	for (unsigned int n = 0; n < 8; n++)
+		for (int i = 0; i < QC_ERR; i++)
+			if (b->qc[n][i] != m->qc[n][i])
+				fail_msg("cycle %lu, %s, QP %u: counter %d of the QP is %u, should "
+					 "be %u",
+					 b->now, what, n, i, b->qc[n][i], m->qc[n][i]);
 	b->cqes.clear();
 	b->ackeds.clear();
 	b->rrs.clear();

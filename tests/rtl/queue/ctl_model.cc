@@ -8,6 +8,7 @@
 #include "Vurdma_ctl.h"
 #include "rtl/bench.h"
 #include "ctl_model.h"
+#include "urdma_hw.h"
 
 namespace
 {
@@ -87,6 +88,8 @@ struct ctl {
 	seen_mr mro_new = {};
 	bool sro_up = false; /* an operation on an SRQ waits for its answer */
 	uint64_t sro_due = 0;
+	bool qco_up = false; /* an operation on counters waits for its answer */
+	uint64_t qco_due = 0;
 	bool mco_up = false; /* an operation of groups waits for its answer */
 	uint64_t mco_due = 0;
 	unsigned int resized_age = 2; /* cycles since the last configuration of a CQ */
@@ -206,6 +209,48 @@ static void srqs(ctl *c, bool rst)
 	w->n_cfg++;
 }
 
+// Counters of QPs: each operation after some cycles.
+static void counters(ctl *c, bool rst)
+{
+	Vurdma_ctl *m = c->m.get();
+	world *w = &c->w;
+
+	m->qco_ready = 0;
+	for (unsigned i = 0; i < URDMA_QCNT_GROUP; i++)
+		put(m->qco_ans, QC_VALUE_W * i, QC_VALUE_W, rnd_next(&w->rnd));
+	if (rst || !m->qco_valid) {
+		if (rst)
+			memset(w->qp_set, 0, sizeof(w->qp_set));
+		c->qco_up = false;
+		return;
+	}
+	if (!c->qco_up) {
+		c->qco_up = true;
+		c->qco_due = w->cycle + rnd_below(&w->rnd, w->qco_delay_max + 1);
+	}
+	if (w->cycle < c->qco_due)
+		return;
+	unsigned kind = FIELD(m->qco, 0, qc_op_t, kind), set = FIELD(m->qco, 0, qc_op_t, cset);
+	c->qco_up = false;
+	m->qco_ready = 1;
+	w->n_qco[kind]++;
+	if (kind == QCO_BIND) {
+		unsigned qpn = FIELD(m->qco, 0, qc_op_t, qpn);
+
+		w->qp_set[qpn] = set;
+		w->qp_set_at[qpn] = w->cycle;
+	} else if (!set) {
+		w->protocol_errors++;
+	}
+	if (kind == QCO_CLEAR)
+		w->cleared = set;
+	if (kind == QCO_QUERY)
+		for (unsigned i = 0; i < URDMA_QCNT_GROUP; i++)
+			put(m->qco_ans, QC_VALUE_W * i, QC_VALUE_W,
+			    seen_count(set, FIELD(m->qco, 0, qc_op_t, group), i));
+	w->n_cfg += set != 0; // a QP that ends is told of by the fence
+}
+
 extern "C" {
 
 struct ctl *ctl_new(uint64_t seed)
@@ -222,6 +267,7 @@ struct ctl *ctl_new(uint64_t seed)
 	c->w.mro_delay_max = 12;
 	c->w.mco_delay_max = 12;
 	c->w.sro_delay_max = 12;
+	c->w.qco_delay_max = 12;
 	c->m->mac_default = 0x665544332202ull;
 	c->m->link_up = 1;
 	c->m->rst = 1;
@@ -293,6 +339,7 @@ void ctl_tick(struct ctl *c)
 	}
 	groups(c, rst);
 	srqs(c, rst);
+	counters(c, rst);
 	m->cq_cfg_ready = ready(c);
 	if (c->resized_age < 2 && ++c->resized_age == 2)
 		m->cq_resized = c->resized_next;

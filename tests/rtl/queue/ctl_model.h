@@ -124,7 +124,8 @@ struct world {
 	/* settings */
 	uint32_t rd_latency_min, rd_latency_max; /* cycles */
 	uint32_t stall_percent;			 /* chance that a ready is down in a cycle */
-	uint32_t fence_delay_max, qpc_delay_max, mro_delay_max, mco_delay_max, sro_delay_max;
+	uint32_t fence_delay_max, qpc_delay_max, mro_delay_max, mco_delay_max, sro_delay_max,
+		qco_delay_max;
 	bool hold_fence; /* no fence is answered */
 	bool hold_qpc;	 /* no QPC is accepted */
 	bool hold_db;	 /* no doorbell is accepted */
@@ -137,7 +138,10 @@ struct world {
 	struct seen_eq eq[N_EQ];
 	struct seen_srq srq[N_SRQ];
 	uint64_t mr_at[N_MR], cq_at[N_CQ], eq_at[N_EQ], srq_at[N_SRQ];
-	uint32_t n_cfg;			/* changes of mr, cq, eq, srq */
+	uint32_t qp_set[N_QP]; /* counter set of each QP */
+	uint64_t qp_set_at[N_QP];
+	uint32_t n_qco[3], cleared;	/* operations on counters by kind; the set cleared last */
+	uint32_t n_cfg;			/* changes of mr, cq, eq, srq, counters */
 	uint32_t n_sro;			/* operations on SRQs */
 	uint32_t n_mro;			/* operations, those refused too */
 	uint32_t windows[N_QP];		/* set by the test: bound to the QP */
@@ -167,6 +171,12 @@ struct world {
 	uint32_t last_rd_len;
 	uint32_t protocol_errors; /* a valid that fell, a payload that changed */
 };
+
+/* What the stand-in of urdma_qp_cnt says of a counter: each of the 63 bits is used. */
+static inline uint64_t seen_count(uint32_t set, uint32_t group, uint32_t i)
+{
+	return (0x9e3779b97f4a7c15ull * (set * 64 + group * 8 + i + 1)) >> 1;
+}
 
 struct ctl;
 

@@ -416,7 +416,8 @@ static void test_registers(void **state)
 				 URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD | URDMA_RF_FEAT_MCAST |
 				 URDMA_RF_FEAT_SRQ | URDMA_RF_FEAT_XRC | URDMA_RF_FEAT_MW_1 |
 				 URDMA_RF_FEAT_DM | URDMA_RF_FEAT_FLUSH |
-				 URDMA_RF_FEAT_ATOMIC_WRITE | URDMA_RF_FEAT_CQ_MODIFY);
+				 URDMA_RF_FEAT_ATOMIC_WRITE | URDMA_RF_FEAT_CQ_MODIFY |
+				 URDMA_RF_FEAT_QP_CNT);
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_ETH);
 	assert_int_equal(GET(URDMA_RF_CAP_ETH_QUEUES, v), 8);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_ETH_RING, v), 15);
@@ -427,6 +428,8 @@ static void test_registers(void **state)
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_DM);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_DM, v), 17);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_DM_OFFSET, v), 22);
+	v = ctl_reg_read(b->c, URDMA_REG_CAP_CNT);
+	assert_int_equal(GET(URDMA_RF_CAP_LOG_CNT_SETS, v), 8);
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_CLOCK_HZ), 250000000);
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_PORT_SPEED), 100000);
 	assert_int_equal(ctl_reg_read(b->c, URDMA_REG_MAC), 0x665544332202);
@@ -1422,6 +1425,119 @@ static void test_cq(void **state)
 	refuse(b, cmd, URDMA_CMD_RESIZE_CQ, 9, URDMA_CS_BAD_OBJECT);
 	/* one that was resized has kept its references */
 	refuse(b, zero, URDMA_CMD_DESTROY_CQ, 3, URDMA_CS_BUSY);
+	assert_int_equal(w->protocol_errors, 0);
+	bench_free(b);
+}
+
+static uint32_t set_counters(struct bench *b, uint32_t qpn, uint32_t set)
+{
+	uint64_t cmd[8] = { 0, FIELD(URDMA_CMD_QPC1_SET, set) };
+
+	return run(b, cmd, URDMA_CMD_SET_QP_CNT, qpn);
+}
+
+/* A query: its words are the counters of the group. */
+static void query_counters(struct bench *b, uint32_t set, uint32_t group)
+{
+	uint64_t cmd[8] = { 0, FIELD(URDMA_CMD_QCNT1_GROUP, group) };
+	uint16_t tag = issue(b, cmd, URDMA_CMD_QUERY_CNT, set);
+
+	wait_all(b);
+	assert_int_equal(status_of(b, tag), URDMA_CS_OK);
+	for (uint32_t i = 0; i < URDMA_QCNT_GROUP; i++)
+		assert_int_equal(GET(URDMA_CPL_QCNT1_VALUE, b->cpl[tag][1 + i]),
+				 seen_count(set, group, i));
+}
+
+/* Commands of counters: what urdma_qp_cnt is told, its answer, each refusal, and the end of a QP.
+ */
+static void test_counters(void **state)
+{
+	struct bench *b = bench_new(5);
+	struct world *w = b->w;
+	uint64_t cmd[8] = { 0 }, zero[8] = { 0 };
+	uint32_t rounds, n;
+	uint16_t tag, late;
+
+	(void)state;
+	populate(b);
+	/* populate() makes QP 5, and none with number 6 */
+	cmd[1] = 1;
+	refuse(b, cmd, URDMA_CMD_SET_QP_CNT, 6, URDMA_CS_BAD_OBJECT);
+	refuse(b, cmd, URDMA_CMD_SET_QP_CNT, 4096 + 5, URDMA_CS_BAD_OBJECT);
+	cmd[1] = 256;
+	refuse(b, cmd, URDMA_CMD_SET_QP_CNT, 5, URDMA_CS_BAD_ATTR);
+	cmd[1] = 0x8001;
+	refuse(b, cmd, URDMA_CMD_SET_QP_CNT, 5, URDMA_CS_BAD_ATTR);
+	for (uint32_t i = 0; i < 3; i++) {
+		static const uint32_t sets[] = { 0, 256, 0x800001 };
+
+		refuse(b, zero, URDMA_CMD_QUERY_CNT, sets[i], URDMA_CS_BAD_OBJECT);
+		refuse(b, zero, URDMA_CMD_CLEAR_CNT, sets[i], URDMA_CS_BAD_OBJECT);
+	}
+	for (uint32_t i = 3; i < 256; i += 84) {
+		cmd[1] = i;
+		refuse(b, cmd, URDMA_CMD_QUERY_CNT, 1, URDMA_CS_BAD_ATTR);
+	}
+	assert_int_equal(w->n_qco[QCO_BIND] + w->n_qco[QCO_QUERY] + w->n_qco[QCO_CLEAR], 0);
+
+	/* in any state of the QP, of which nobody else is told */
+	n = w->n_qpc;
+	rounds = w->n_rounds;
+	for (uint32_t i = 0; i < 4; i++) {
+		static const uint32_t sets[] = { 255, 1, 128, 0 };
+
+		assert_int_equal(set_counters(b, 5, sets[i]), URDMA_CS_OK);
+		assert_int_equal(w->qp_set[5], sets[i]);
+	}
+	assert_int_equal(w->n_qpc, n);
+	assert_int_equal(w->n_rounds, rounds);
+	for (uint32_t to = URDMA_QPS_RESET; to <= URDMA_QPS_ERR; to++) {
+		if (to == URDMA_QPS_SQE)
+			continue;
+		bring(b, to);
+		assert_int_equal(set_counters(b, 5, 10 + to), URDMA_CS_OK);
+		assert_int_equal(w->qp_set[5], 10 + to);
+	}
+
+	for (uint32_t i = 0; i < 3; i++) {
+		query_counters(b, 1, i);
+		query_counters(b, 255, i);
+	}
+	/* what else a completion says is not of it */
+	tag = issue(b, zero, URDMA_CMD_NOP, 0);
+	wait_all(b);
+	for (uint32_t i = 1; i < 7; i++)
+		assert_int_equal(b->cpl[tag][i], 0);
+	cmd[1] = 3;
+	tag = issue(b, cmd, URDMA_CMD_QUERY_CNT, 1);
+	wait_all(b);
+	for (uint32_t i = 1; i < 7; i++)
+		assert_int_equal(b->cpl[tag][i], 0);
+	assert_int_equal(run(b, zero, URDMA_CMD_CLEAR_CNT, 77), URDMA_CS_OK);
+	assert_int_equal(w->cleared, 77);
+
+	/* RESET keeps the set, DESTROY_QP ends it: behind the round, and before the completion */
+	assert_int_equal(set_counters(b, 5, 9), URDMA_CS_OK);
+	assert_int_equal(modify(b, 5, URDMA_QPS_RESET), URDMA_CS_OK);
+	assert_int_equal(w->qp_set[5], 9);
+	w->hold_fence = true;
+	tag = issue(b, zero, URDMA_CMD_DESTROY_QP, 5);
+	tick(b, 2000);
+	assert_int_equal(w->qp_set[5], 9);
+	cmd[1] = 8;
+	late = issue(b, cmd, URDMA_CMD_SET_QP_CNT, 5);
+	tick(b, 1000);
+	assert_true(b->done[late]);
+	assert_int_equal(status_of(b, late), URDMA_CS_BAD_OBJECT);
+	w->hold_fence = false;
+	wait_all(b);
+	assert_int_equal(status_of(b, tag), URDMA_CS_OK);
+	assert_int_equal(w->qp_set[5], 0);
+	assert_in_range(w->qp_set_at[5], w->fence_done[FENCE_CQ], b->done_at[tag]);
+	good_qp(cmd, 1, 3, 4);
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 5), URDMA_CS_OK);
+	assert_int_equal(w->qp_set[5], 0);
 	assert_int_equal(w->protocol_errors, 0);
 	bench_free(b);
 }
@@ -2863,6 +2979,7 @@ struct ref {
 	/* number of users */
 	int pd_n[R_PD], eq_n[R_EQ], cq_n[R_CQ], srq_n[R_SRQ];
 	uint32_t cq_eq[R_CQ], qp_pd[R_QP], qp_scq[R_QP], qp_rcq[R_QP], qp_state[R_QP], mr_pd[R_MR];
+	uint32_t qp_set[R_QP];
 	uint32_t srq_pd[R_SRQ], srq_limit[R_SRQ], qp_srq[R_QP]; /* R_SRQ: it has none */
 	uint32_t qp_type[R_QP];
 	bool srq_xrc[R_SRQ];
@@ -2895,7 +3012,7 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 	bool xrc, has_sq, has_rq;
 
 	*wait = NULL;
-	switch (rnd_below(rnd, 17)) {
+	switch (rnd_below(rnd, 18)) {
 	case 0:
 		obj = rnd_below(rnd, R_PD);
 		*op_out = URDMA_CMD_ALLOC_PD;
@@ -3005,6 +3122,7 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 				r->srq_n[srq]++;
 			r->qp[obj] = true;
 			r->qp_state[obj] = URDMA_QPS_RESET;
+			r->qp_set[obj] = 0;
 			r->qp_pd[obj] = pd;
 			r->qp_scq[obj] = cq;
 			r->qp_rcq[obj] = cq2;
@@ -3144,6 +3262,18 @@ static uint32_t ref_cmd(struct ref *r, uint64_t *rnd, uint64_t cmd[8], uint32_t 
 		if (!r->cq[obj])
 			status = URDMA_CS_BAD_OBJECT;
 		break;
+	case 17:
+		obj = rnd_below(rnd, R_QP);
+		*op_out = URDMA_CMD_SET_QP_CNT;
+		memset(cmd, 0, 64);
+		cmd[1] = rnd_below(rnd, 300);
+		if (!r->qp[obj])
+			status = URDMA_CS_BAD_OBJECT;
+		else if (cmd[1] > 255)
+			status = URDMA_CS_BAD_ATTR;
+		else
+			r->qp_set[obj] = cmd[1];
+		break;
 	default:
 		obj = rnd_below(rnd, R_MR);
 		*op_out = URDMA_CMD_DESTROY_MR;
@@ -3206,6 +3336,7 @@ static void random_stream(uint32_t log_size, uint32_t commands)
 		b->w->qpc_delay_max = rnd_below(&rnd, 100);
 		b->w->mro_delay_max = rnd_below(&rnd, 60);
 		b->w->sro_delay_max = rnd_below(&rnd, 60);
+		b->w->qco_delay_max = rnd_below(&rnd, 60);
 		while (burst-- && b->outstanding < (1u << log_size)) {
 			uint32_t op, obj, status;
 			int *wait;
@@ -3246,8 +3377,10 @@ static void random_stream(uint32_t log_size, uint32_t commands)
 		assert_int_equal(b->w->srq[i].valid, r->srq[i]);
 		assert_int_equal(b->w->srq[i].limit, r->srq[i] ? r->srq_limit[i] : 0);
 	}
-	for (uint32_t i = 0; i < R_QP; i++)
+	for (uint32_t i = 0; i < R_QP; i++) {
 		assert_int_equal(qp_state(b, i), r->qp[i] ? r->qp_state[i] : 99);
+		assert_int_equal(b->w->qp_set[i], r->qp[i] ? r->qp_set[i] : 0);
+	}
 	assert_int_equal(counter(b, URDMA_CNT_CMD_OK), ok + 1);
 	assert_int_equal(counter(b, URDMA_CNT_CMD_ERR), sent - ok);
 	free(r);
@@ -3270,6 +3403,7 @@ int main(void)
 		cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_fence),
 		cmocka_unit_test(test_cq),
+		cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_modify),
 		cmocka_unit_test(test_regions),
 		cmocka_unit_test(test_qp_events),

@@ -452,6 +452,11 @@ void bench_cycle(struct bench *b)
 					  o->acked_una });
 	for (int i = 0; i < URDMA_CNT_N; i++)
 		b->cnt[i] += o->cnt >> i & 1;
+	for (int i = 0; o->qc_rx_valid && i < URDMA_QCNT_RESP_ERR; i++)
+		if (o->qc_rx_hit >> i & 1)
+			b->qc[o->qc_rx_qpn][i] += i == URDMA_QCNT_RX_BYTES ? o->qc_rx_bytes : 1;
+	for (int i = 0; o->qc_resp_valid && i < 2; i++)
+		b->qc[o->qc_resp_qpn][URDMA_QCNT_RESP_ERR + i] += o->qc_resp_hit >> i & 1;
 	b->bytes += o->rx_bytes;
 	if (o->trace_valid)
 		b->traces[o->trace_ev]++;
@@ -506,6 +511,8 @@ void bench_clear_logs(struct bench *b)
 	for (int c = 0; c < 2; c++)
 		b->n_cqes[c] = b->n_errs[c] = 0;
 	memset(b->cnt, 0, sizeof(b->cnt));
+	memset(b->qc, 0, sizeof(b->qc));
+	b->responses = false;
 	memset(b->traces, 0, sizeof(b->traces));
 	memset(b->classes, 0, sizeof(b->classes));
 	b->bytes = 0;
@@ -529,11 +536,21 @@ void bench_gid(struct bench *b, const struct rx_gid *gid)
 	b->in.gid_we = false;
 }
 
+/* A READ response or ATOMIC acknowledge, by its BTH. */
+static bool is_response(const struct frame *f)
+{
+	size_t ip = f->b[12] == 0x81 ? 18 : 14, bth = ip + (f->b[ip] >> 4 == 4 ? 20 : 40) + 8;
+	uint8_t op = f->b[bth] & 0x1f;
+
+	return bth < f->len && ((op >= 0x0d && op <= 0x10) || op == 0x12);
+}
+
 void bench_frame(struct bench *b, const struct frame *f, bool err)
 {
 	size_t len = f->len < 60 ? 60 : f->len;
 	struct beat t;
 
+	b->responses |= is_response(f);
 	for (size_t i = 0; i < len; i += 64) {
 		size_t n = len - i < 64 ? len - i : 64;
 

@@ -102,6 +102,8 @@ struct bench {
 	struct bench_err errs[2][LOG_MAX];
 	unsigned int n_acks, n_cqes[2], n_ackeds, n_errs[2];
 	uint64_t cnt[64], bytes, traces[16], classes[2], first_mac, first_wr, last_wr;
+	uint64_t qc[4096][URDMA_QCNT_TX_PKTS]; /* counters of QPs that the responder counts */
+	bool responses;			       /* some came, which they count, too */
 	/* DMA writes; how many there were at the last read of the ATOMIC unit, which was here */
 	unsigned int n_writes, atm_writes;
 	uint64_t atm_addr;

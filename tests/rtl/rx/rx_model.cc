@@ -244,6 +244,13 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	out->cqe_solicited = t.cqe_solicited;
 	out->err_valid = t.err_valid;
 	out->cnt = t.cnt;
+	out->qc_rx_valid = t.qc_rx_valid;
+	out->qc_rx_qpn = t.qc_rx_qpn;
+	out->qc_rx_bytes = t.qc_rx_bytes;
+	out->qc_rx_hit = t.qc_rx_hit;
+	out->qc_resp_valid = t.qc_resp_valid;
+	out->qc_resp_qpn = t.qc_resp_qpn;
+	out->qc_resp_hit = t.qc_resp_hit;
 	out->rx_bytes = t.rx_bytes;
 	out->trace_valid = t.trace_valid;
 	out->trace_ev = t.trace_ev;

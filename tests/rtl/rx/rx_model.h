@@ -150,6 +150,9 @@ struct rx_out {
 		bool only;
 	} err[2];
 	uint64_t cnt;
+	/* counters of QPs: a packet; a CQE with an error. hit: bits in the order of URDMA_QCNT_* */
+	bool qc_rx_valid, qc_resp_valid;
+	uint16_t qc_rx_qpn, qc_rx_bytes, qc_rx_hit, qc_resp_qpn, qc_resp_hit;
 	uint8_t rx_bytes, trace_ev;
 	bool trace_valid, class_valid, class_rdma, loop_room;
 	bool mco_ready, mc_any;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rx_ref.h"
 #include "opcode_rules.h"
+#include "rtl/bits.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +21,14 @@ void ref_clear(struct ref *r)
 {
 	r->n_acks = r->n_cqes = r->n_errs = r->n_dup = r->n_seq = 0;
 	r->n_unrel = r->n_no_wqe = r->n_qkey = 0;
+	memset(r->qc, 0, sizeof(r->qc));
+}
+
+/* A packet that the QP takes, whatever comes of it. */
+static void ref_count(struct ref *r, const struct packet *p)
+{
+	r->qc[URDMA_QCNT_RX_PKTS]++;
+	r->qc[URDMA_QCNT_RX_BYTES] += p->len;
 }
 
 uint32_t get32(const uint8_t *p)
@@ -290,6 +299,9 @@ void ref_request(struct bench *b, struct ref *r, const struct packet *p, bool du
 		uint8_t *m = b->shadow + (va - HOST_VA);
 
 		r->nak = false;
+		r->qc[URDMA_QCNT_RX_WRITE] += awrite;
+		r->qc[URDMA_QCNT_RX_READ] += read;
+		r->qc[URDMA_QCNT_RX_ATOMIC] += !read && !empty;
 		r->msn = (r->msn + 1) & 0xffffff;
 		ref_ack(r, p->psn, 0x1f, r->msn);
 		r->epsn = (r->epsn + n) & 0xffffff;
@@ -333,6 +345,7 @@ void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 
 	if (!r->active || r->err || (op >= 0x0d && op <= 0x12))
 		return;
+	ref_count(r, p);
 	if (diff && !(diff & 0x800000)) {
 		if (!r->nak)
 			ref_ack(r, r->epsn, 0x60, r->msn);
@@ -369,6 +382,7 @@ void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 			return;
 		}
 		if (wqe && !posted) {
+			r->qc[URDMA_QCNT_RX_NO_WQE]++;
 			ref_ack(r, p->psn, 0x20 | r->cfg.min_rnr, r->msn);
 			r->nak = true;
 			return;
@@ -376,6 +390,8 @@ void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 		r->nak = false;
 		if (first)
 			r->moff = 0;
+		r->qc[URDMA_QCNT_RX_SEND] += first && send;
+		r->qc[URDMA_QCNT_RX_WRITE] += first && write;
 		if (send) {
 			status = ref_place(b, r, ref_use(r), r->moff, p->payload, p->len);
 		} else if (p->len) {
@@ -493,6 +509,7 @@ void ref_uc(struct bench *b, struct ref *r, const struct packet *p)
 
 	if (!r->active || r->err || opc_transport(p->opcode) != OPC_T_UC)
 		return;
+	ref_count(r, p);
 	gap = p->psn != r->epsn;
 	r->epsn = (p->psn + 1) & 0xffffff;
 	left = first && write ? get32(p->ext + 12) : r->wleft;
@@ -521,6 +538,7 @@ void ref_uc(struct bench *b, struct ref *r, const struct packet *p)
 	if (first) {
 		r->moff = 0;
 		r->refused = false;
+		r->qc[write ? URDMA_QCNT_RX_WRITE : URDMA_QCNT_RX_SEND]++;
 	}
 	r->write = write;
 	if (write) {
@@ -560,6 +578,7 @@ void ref_ud(struct bench *b, struct ref *r, const struct packet *p, const struct
 
 	if (!r->active || r->err || opc_transport(p->opcode) != OPC_T_UD)
 		return;
+	ref_count(r, p);
 	if (!o->name) {
 		r->n_unrel++;
 	} else if (get32(p->ext) != r->cfg.qkey) {
@@ -569,6 +588,7 @@ void ref_ud(struct bench *b, struct ref *r, const struct packet *p, const struct
 	} else if (!ref_posted(r)) {
 		r->n_no_wqe++;
 	} else {
+		r->qc[URDMA_QCNT_RX_SEND]++;
 		memset(data, 0, 20);
 		memcpy(data + (p->ipv4 ? 20 : 0), ip, p->ipv4 ? 20 : 40);
 		memcpy(data + 40, p->payload, p->len);
@@ -583,6 +603,36 @@ void ref_ud(struct bench *b, struct ref *r, const struct packet *p, const struct
 		if (p->vlan_valid)
 			c->w[0] |= URDMA_CQE0_VLAN | (uint64_t)(p->vlan | 0x6000) << 48;
 	}
+}
+
+/* What the responder counts of a QP. An error of placement comes too late for the packets behind.
+ */
+static void check_counters(struct bench *b, struct ref *r)
+{
+	const uint64_t *got = b->qc[r->cfg.qpn];
+	int first = 0;
+
+	for (unsigned int k = 0; k < b->n_cqes[0]; k++) {
+		uint8_t status = HW_GET(URDMA_CQE0_STATUS, b->cqes[0][k].w[0]);
+
+		if (status && b->cqes[0][k].w[1] >> 32 == r->cfg.qpn)
+			r->qc[status == URDMA_WC_FLUSH_ERR ? URDMA_QCNT_RESP_FLUSH
+							   : URDMA_QCNT_RESP_ERR]++;
+	}
+	r->qc[URDMA_QCNT_RX_DUP] = r->n_dup;
+	r->qc[URDMA_QCNT_RX_SEQ_ERR] = r->n_seq;
+	r->qc[URDMA_QCNT_RX_NO_WQE] += r->n_no_wqe;
+	/* the reference does not see responses */
+	if (b->responses)
+		first = URDMA_QCNT_RX_SEND;
+	if (r->err)
+		first = URDMA_QCNT_RESP_ERR;
+	for (int i = first; i < URDMA_QCNT_TX_PKTS; i++)
+		if (got[i] != r->qc[i])
+			fail_msg(
+				"cycle %llu seed %u: QP %u: its counter %d is %llu, should be %llu",
+				(unsigned long long)b->cycle, seed, r->cfg.qpn, i,
+				(unsigned long long)got[i], (unsigned long long)r->qc[i]);
 }
 
 /* Compare what was seen with the reference, QP by QP, and forget both. */
@@ -651,6 +701,7 @@ void check(struct bench *b)
 				 " %u",
 				 (unsigned long long)b->cycle, seed, r->cfg.qpn, na, nc, ne,
 				 r->n_acks, r->n_cqes, r->n_errs);
+		check_counters(b, r);
 		err |= r->err;
 		dups += r->n_dup;
 		seqs += r->n_seq;

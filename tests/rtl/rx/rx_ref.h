@@ -68,6 +68,7 @@ struct ref {
 	uint8_t skip;
 	bool refused, back;
 	unsigned int n_unrel, n_no_wqe, n_qkey; /* dropped */
+	uint64_t qc[URDMA_QCNT_TX_PKTS];	/* counters of the QP */
 	/* what is to be seen */
 	struct bench_ack acks[4096];
 	struct bench_cqe cqes[8192];

@@ -2701,6 +2701,9 @@ static void test_control(void **state)
 		send_message(b, &refs[3], 64, false, false, 1);
 	}
 	bench_run(b, 300);
+	/* but for the QP's own counters, which are no state of the QP */
+	assert_int_equal(b->qc[QPN0 + 3][URDMA_QCNT_RX_SEND], 10);
+	memset(b->qc, 0, sizeof(b->qc));
 	ref_clear(&refs[3]);
 	qp_init(b, 3, 1, 8, 6, 0);
 	b->hold_rd = false;

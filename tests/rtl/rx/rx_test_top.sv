@@ -217,6 +217,13 @@ module rx_test_top
   input  wire logic [1:0]        err_ready,
 
   output      logic [63:0]  cnt,
+  output      logic         qc_rx_valid,
+  output      logic [QPN_W-1:0] qc_rx_qpn,
+  output      logic [12:0]  qc_rx_bytes,
+  output      logic [8:0]   qc_rx_hit,
+  output      logic         qc_resp_valid,
+  output      logic [QPN_W-1:0] qc_resp_qpn,
+  output      logic [1:0]   qc_resp_hit,
   output      logic [6:0]   rx_bytes,
   output      logic         trace_valid,
   output      logic [3:0]   trace_ev
@@ -306,7 +313,11 @@ module rx_test_top
   assign srq_ev_obj = srq_ev.obj;
   assign mco_status = mc_status;
 
+  qc_rx_t qc_rx;
+  qc_resp_t qc_resp;
   assign cnt = 64'(cnt_n);
+  assign {qc_rx_qpn, qc_rx_bytes, qc_rx_hit} = qc_rx;
+  assign {qc_resp_qpn, qc_resp_hit} = qc_resp;
   assign qpc_rsp_psn = qpc_rsp.psn;
   assign qpc_rsp_pi = qpc_rsp.pi;
   assign qpc_rsp_ci = qpc_rsp.ci;
@@ -383,6 +394,7 @@ module rx_test_top
     .wr_valid(wr_valid), .wr(wr), .wr_ready(wr_ready),
     .cqe_valid(cqe_valid), .cqe(cqe), .cqe_ready(cqe_ready),
     .err_valid(err_valid), .err(err), .err_ready(err_ready),
+    .cset_on(1'b1), .qc_rx_valid, .qc_rx, .qc_resp_valid, .qc_resp, .qc_req_valid(), .qc_req(),
     .cnt(cnt_n), .rx_bytes(rx_bytes), .trace_valid(trace_valid), .trace(trace)
   );
 

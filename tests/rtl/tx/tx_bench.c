@@ -44,6 +44,11 @@ struct sent_job {
 	uint64_t at;
 };
 
+/* packets of a QP: as frames, or as told to its counters */
+struct qp_count {
+	uint64_t pkts, bytes, again;
+};
+
 struct bench {
 	struct tx_model *m;
 	struct tx_in in;
@@ -51,6 +56,7 @@ struct bench {
 	uint64_t seed, cycle;
 	struct weather w;
 	struct qp qp[QPS];
+	struct qp_count seen[QPS], told[QPS];
 	struct tx_gid gids[32];
 	struct stats st;
 	uint8_t *mem, *rings;
@@ -566,6 +572,13 @@ static void compare(const struct bench *b, const char *what, int qpn, const uint
 	fail();
 }
 
+static void count_frame(struct bench *b, int qpn, unsigned int len, bool again)
+{
+	b->seen[qpn].pkts++;
+	b->seen[qpn].bytes += len;
+	b->seen[qpn].again += again;
+}
+
 /*
  * When the pending acknowledgement leaves is not known from outside. Whatever comes must be what
  * was pending at some moment: what is asked for takes the place of what it covers, and a NAK stays
@@ -590,6 +603,7 @@ static void judge_ack(struct bench *b, int qpn)
 	compare(b, "ACK", qpn, want,
 		build(b, &q->cfg, service(&q->cfg) | 0x11, false, false, psn, aeth, 4, want, 0,
 		      want));
+	count_frame(b, qpn, 0, false);
 	q->ack_behind_nak = q->ack[i % MAX_ACKS].syndrome >> 5;
 	q->ack_head = i + 1;
 	if (q->ack_behind_nak)
@@ -643,6 +657,7 @@ static void judge_rsp(struct bench *b, int qpn)
 		pay[i] = *bench_mem(b, r->va + i);
 	compare(b, "response", qpn, want,
 		build(b, &q->cfg, r->opcode, false, false, r->psn, ext, ext_len, pay, len, want));
+	count_frame(b, qpn, len, false);
 	if (r->nak)
 		b->st.naks_seen++;
 	else
@@ -906,6 +921,7 @@ static void judge_frame(struct bench *b)
 		build(b, &path, opcode, last && m->se, ackreq, psn, ext, e - ext, pay, len, want));
 	judge_made(b, qpn, psn + n - 1, ackreq);
 	q->frames++;
+	count_frame(b, qpn, len, before(psn, q->hpsn));
 	if (before(psn, q->hpsn)) {
 		q->resent++;
 		b->st.resent++;
@@ -1391,6 +1407,14 @@ taken:;
 		if (!o->mac_valid)
 			assert_int_equal(b->frame_len, 0);
 	}
+	if (o->qc_valid) {
+		struct qp_count *c = &b->told[o->qc_qpn];
+
+		assert_true(o->qc_qpn < QPS && o->qc_pkt && o->qc_bytes);
+		c->pkts++;
+		c->bytes += o->qc_len;
+		c->again += o->qc_again;
+	}
 	b->st.cnt_frames += o->cnt >> URDMA_CNT_TX_RDMA_PKTS & 1;
 	b->st.cnt_retrans += o->cnt >> URDMA_CNT_TX_RETRANS & 1;
 	b->st.cnt_read_rsp += o->cnt >> URDMA_CNT_TX_READ_RSP & 1;
@@ -1505,6 +1529,14 @@ void bench_drain(struct bench *b, unsigned int limit)
 	}
 	for (int i = 0; i < QPS; i++)
 		assert_true(bench_acks_done(b, i));
+	for (int i = 0; i < QPS; i++) {
+		struct qp_count *t = &b->told[i], *s = &b->seen[i];
+
+		if (memcmp(t, s, sizeof(*t)))
+			fail_msg("QP %d: %" PRIu64 " packets, %" PRIu64 " bytes, %" PRIu64
+				 " again are counted; sent %" PRIu64 ", %" PRIu64 ", %" PRIu64,
+				 i, t->pkts, t->bytes, t->again, s->pkts, s->bytes, s->again);
+	}
 	pass_unseen(b);
 	assert_int_equal(b->made_head, b->made_tail);
 	assert_int_equal(b->st.cnt_frames, b->st.frames);

@@ -192,6 +192,12 @@ void tx_model_eval(tx_model *m, const tx_in *in, tx_out *out)
 	std::memcpy(out->mac_data, &t.mac_data[0], 64);
 	out->mac_keep = t.mac_keep;
 	out->cnt = t.cnt;
+	out->qc_valid = t.qc_valid;
+	out->qc_qpn = t.qc_qpn;
+	out->qc_len = t.qc_bytes;
+	out->qc_pkt = t.qc_hit & 1;
+	out->qc_bytes = t.qc_hit >> 1 & 1;
+	out->qc_again = t.qc_hit >> 2 & 1;
 	out->trace_valid = t.trace_valid;
 	out->trace_ev = t.trace_ev;
 	out->trace_qpn = t.trace_qpn;

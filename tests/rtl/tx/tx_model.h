@@ -131,6 +131,8 @@ struct tx_out {
 	uint8_t mac_data[64];
 	uint64_t mac_keep;
 	uint64_t cnt;
+	bool qc_valid, qc_pkt, qc_bytes, qc_again;
+	uint32_t qc_qpn, qc_len;
 	bool trace_valid;
 	uint8_t trace_ev;
 	uint32_t trace_qpn, trace_psn;

@@ -173,6 +173,10 @@ module tx_test_top
   input  wire logic         mac_ready,
 
   output      logic [63:0]  cnt,
+  output      logic         qc_valid,
+  output      logic [QPN_W-1:0] qc_qpn,
+  output      logic [12:0]  qc_bytes,
+  output      logic [2:0]   qc_hit,      // packet, bytes, sent again
   output      logic         trace_valid,
   output      logic [3:0]   trace_ev,
   output      logic [23:0]  trace_qpn,
@@ -227,6 +231,7 @@ module tx_test_top
     mr_rsp[1] = '{status: mr_status_e'(mr_rsp_status1), addr: mr_rsp_addr1, len: mr_rsp_len1, last: mr_rsp_last[1]};
   end
 
+  qc_tx_t qc;
   urdma_tx tx (
     .clk, .rst, .init_done, .busy,
     .sq_db_valid(db_valid), .sq_db('{qpn: db_qpn, pi: db_pi}), .sq_db_ready(db_ready),
@@ -243,7 +248,8 @@ module tx_test_top
     .ack_req_ready, .mr_req_valid, .mr_req, .mr_req_ready, .mr_rsp_valid, .mr_rsp, .mr_rsp_ready,
     .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid,
     .rd_rsp('{data: rd_rsp_data, last: rd_rsp_last, err: rd_rsp_err}),
-    .mac_valid, .mac, .mac_loop, .mac_ready, .cnt(counters), .trace_valid, .trace
+    .mac_valid, .mac, .mac_loop, .mac_ready, .cnt(counters), .cset_on(1'b1), .qc_tx_valid(qc_valid), .qc_tx(qc),
+    .trace_valid, .trace
   );
 
   assign qpc_rsp_psn = qpc_rsp.psn;
@@ -294,6 +300,7 @@ module tx_test_top
   assign mac_last = mac.last;
   assign mac_err = mac.err;
   assign cnt = 64'(counters);
+  assign {qc_qpn, qc_bytes, qc_hit} = qc;
   assign trace_ev = trace.ev;
   assign trace_qpn = trace.qpn;
   assign trace_psn = trace.psn;

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * urdma: counters of QPs ("rdma statistic qp"). A counter of the core is a counter set of the NIC,
+ * whose number is the counter's id; set 0 counts nothing. The core holds the lock of the counter
+ * around each of these calls but the last, and they may sleep.
+ *
+ * A reset of the function destroys all QPs first, so the core has given back all counters before
+ * the NIC forgets its sets.
+ */
+#include <rdma/rdma_counter.h>
+
+#include "urdma.h"
+
+static int urdma_set_qp_cnt(struct ib_qp *ibqp, u32 set)
+{
+	u64 cmd[URDMA_CMD_WORDS] = { urdma_cmd0(URDMA_CMD_SET_QP_CNT, ibqp->qp_num) };
+
+	cmd[1] = FIELD_PREP(URDMA_CMD_QPC1_SET, set);
+	return urdma_cmd_exec(to_udev(ibqp->device), cmd, NULL);
+}
+
+/* A set that is all 0, whoever had it before. */
+static int urdma_cnt_alloc(struct urdma_dev *dev, u32 *set)
+{
+	u64 cmd[URDMA_CMD_WORDS];
+	int id, err;
+
+	id = ida_alloc_range(&dev->cnt_ida, 1, dev->caps.num_cnt_sets - 1, GFP_KERNEL);
+	if (id < 0)
+		return id;
+	memset(cmd, 0, sizeof(cmd));
+	cmd[0] = urdma_cmd0(URDMA_CMD_CLEAR_CNT, id);
+	err = urdma_cmd_exec(dev, cmd, NULL);
+	if (err) {
+		ida_free(&dev->cnt_ida, id);
+		return err;
+	}
+	*set = id;
+	return 0;
+}
+
+/* The first QP brings the set. In any state of the QP: the NIC keeps the set through RESET. */
+int urdma_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
+{
+	struct urdma_dev *dev = to_udev(ibqp->device);
+	bool first = !counter->id;
+	int err;
+
+	if (first) {
+		err = urdma_cnt_alloc(dev, &counter->id);
+		if (err)
+			return err;
+	}
+	err = urdma_set_qp_cnt(ibqp, counter->id);
+	if (err) {
+		/* The core does not give back a counter that its first QP did not get. */
+		if (first) {
+			urdma_counter_dealloc(counter);
+			counter->id = 0;
+		}
+		return err;
+	}
+	ibqp->counter = counter;
+	return 0;
+}
+
+/*
+ * Does not fail: the core frees the counter of a QP that it destroys, whatever this returns. A NIC
+ * that refuses is broken, as in urdma_cmd_destroy().
+ */
+int urdma_counter_unbind_qp(struct ib_qp *ibqp)
+{
+	struct urdma_dev *dev = to_udev(ibqp->device);
+
+	if (urdma_set_qp_cnt(ibqp, 0))
+		urdma_set_dead(dev, "the counters of a QP could not be taken away");
+	ibqp->counter = NULL;
+	return 0;
+}
+
+int urdma_counter_update_stats(struct rdma_counter *counter)
+{
+	struct urdma_dev *dev = to_udev(counter->device);
+	u64 *value = urdma_qp_stat_values(counter->stats);
+	u64 cmd[URDMA_CMD_WORDS], cpl[URDMA_CMD_WORDS];
+	u32 i, k;
+	int err;
+
+	for (i = 0; i < URDMA_QCNT_N; i += URDMA_QCNT_GROUP) {
+		memset(cmd, 0, sizeof(cmd));
+		cmd[0] = urdma_cmd0(URDMA_CMD_QUERY_CNT, counter->id);
+		cmd[1] = FIELD_PREP(URDMA_CMD_QCNT1_GROUP, i / URDMA_QCNT_GROUP);
+		err = urdma_cmd_exec(dev, cmd, cpl);
+		if (err)
+			return err;
+		for (k = 0; k < URDMA_QCNT_GROUP && i + k < URDMA_QCNT_N; k++)
+			value[i + k] = FIELD_GET(URDMA_CPL_QCNT1_VALUE, cpl[1 + k]);
+	}
+	return 0;
+}
+
+/* No QP has it any more. */
+int urdma_counter_dealloc(struct rdma_counter *counter)
+{
+	ida_free(&to_udev(counter->device)->cnt_ida, counter->id);
+	return 0;
+}
