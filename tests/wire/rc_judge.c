@@ -17,7 +17,7 @@
 #include "rc_check.h"
 #include "rc_pairs.h"
 
-#define MAX_GIVEN 64u
+#define MAX_GIVEN 4096u
 
 /* Pairs of the options. */
 struct given {
@@ -28,44 +28,52 @@ struct given {
 struct file {
 	struct rc_check *check;
 	struct rc_pairs *pairs;
+	unsigned int n_pairs;
 	uint64_t last_ns, unreliable;
 };
 
 /* Upper three bits of a BTH opcode (volume 1, table 38). */
 enum { TRANSPORT_RC = 0, TRANSPORT_UC = 1, TRANSPORT_UD = 3, TRANSPORT_XRC = 5 };
 
-/* A good RoCE packet of UC or UD. */
+/* A RoCE packet with a good ICRC? */
+static bool is_good(const struct pcap_frame *frame, struct roce_frame *roce)
+{
+	const char *why;
+	uint8_t icrc[4];
+
+	if (frame->bad_fcs || roce_parse(frame->data, frame->len, roce, &why))
+		return false;
+	roce_icrc(frame->data, roce, icrc);
+	return !memcmp(icrc, frame->data + roce->end - 4, 4);
+}
+
+static unsigned int transport(const struct pcap_frame *frame, const struct roce_frame *roce)
+{
+	return frame->data[roce->bth] >> 5;
+}
+
+/* A good packet of UC or UD. */
 static bool is_unreliable(const struct pcap_frame *frame)
 {
 	struct roce_frame roce;
-	const char *why;
-	uint8_t icrc[4];
-	unsigned int transport;
+	unsigned int t;
 
-	if (frame->bad_fcs || roce_parse(frame->data, frame->len, &roce, &why))
+	if (!is_good(frame, &roce))
 		return false;
-	transport = frame->data[roce.bth] >> 5;
-	if (transport != TRANSPORT_UC && transport != TRANSPORT_UD)
-		return false;
-	roce_icrc(frame->data, &roce, icrc);
-	return !memcmp(icrc, frame->data + roce.end - 4, 4);
+	t = transport(frame, &roce);
+	return t == TRANSPORT_UC || t == TRANSPORT_UD;
 }
 
 static void pair_frame(void *ctx, const struct pcap_frame *frame)
 {
 	struct file *f = ctx;
 	struct roce_frame roce;
-	const char *why;
-	unsigned int transport;
-	uint8_t icrc[4];
+	unsigned int t;
 
-	if (frame->bad_fcs || roce_parse(frame->data, frame->len, &roce, &why))
+	if (!is_good(frame, &roce))
 		return;
-	roce_icrc(frame->data, &roce, icrc);
-	if (memcmp(icrc, frame->data + roce.end - 4, 4))
-		return;
-	transport = frame->data[roce.bth] >> 5;
-	if (transport == TRANSPORT_RC || transport == TRANSPORT_XRC)
+	t = transport(frame, &roce);
+	if (t == TRANSPORT_RC || t == TRANSPORT_XRC)
 		rc_pairs_packet(f->pairs, frame->data + roce.bth, frame->outbound, frame->ns);
 }
 
@@ -98,13 +106,13 @@ static void judge_frame(void *ctx, const struct pcap_frame *frame)
 	rc_check_frame(f->check, frame);
 }
 
-/* Also without a packet of its own, a pair that -p names counts. */
+/* Tells the judge of all pairs. */
 static int name_pairs(struct file *f)
 {
-	unsigned int n = rc_pairs_settle(f->pairs);
 	int ret = 0;
 
-	for (unsigned int i = 0; i < n && !ret; i++) {
+	f->n_pairs = rc_pairs_settle(f->pairs);
+	for (unsigned int i = 0; i < f->n_pairs && !ret; i++) {
 		const struct rc_pair *pair = rc_pairs_get(f->pairs, i);
 
 		ret = rc_check_pair(f->check, pair->local, pair->remote);
@@ -141,7 +149,7 @@ static int judge(const char *name, const struct rc_check_config *config, const s
 	       " RNR NAKs; received %" PRIu64 " packets, %" PRIu64 " duplicates, %" PRIu64
 	       " ahead, %" PRIu64 " with a wrong ICRC; %" PRIu64
 	       " packets of QPs without a pair; %" PRIu64 " of UC and UD; %" PRIu64 " violations\n",
-	       name, rc_pairs_settle(f.pairs), n->tx_packets, n->tx_again, n->timeouts, n->tx_ack,
+	       name, f.n_pairs, n->tx_packets, n->tx_again, n->timeouts, n->tx_ack,
 	       n->tx_nak_seq + n->tx_nak_other, n->tx_nak_rnr, n->rx_packets, n->rx_duplicate,
 	       n->rx_ahead, n->rx_bad_icrc, n->unpaired, f.unreliable, n->violations);
 out:
@@ -162,7 +170,7 @@ static int usage(const char *prog)
 int main(int argc, char **argv)
 {
 	struct rc_check_config config = { .lives = true };
-	struct given given = { 0 };
+	static struct given given;
 	int opt, status = 0;
 
 	while ((opt = getopt(argc, argv, "m:t:grd:p:")) != -1) {
