@@ -51,6 +51,14 @@ static struct limits_load load(unsigned int opcode, uint32_t len, uint32_t mtu)
 				     .doorbell = 1 };
 }
 
+/* The limit of a load, and what sets it. */
+#define expect(load, what, messages, epsilon)                        \
+	do {                                                         \
+		struct limit limit_ = limits_messages(&model, load); \
+		assert_string_equal(limit_.by, what);                \
+		assert_float_equal(limit_.value, messages, epsilon); \
+	} while (0)
+
 static void goodput(unsigned int opcode, uint32_t mtu, double bytes)
 {
 	struct limits_load l = load(opcode, 65536, mtu);
@@ -117,14 +125,10 @@ static void unreliable(void **state)
 	l.type = URDMA_QPT_UD;
 	l.stride = 128;
 	l.qps = 64;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "PCIe, RC beats");
-	assert_float_equal(limit.value, 1000 / (4 * 4.5), 1e-9);
+	expect(&l, "PCIe, RC beats", 1000 / (4 * 4.5), 1e-9);
 	/* A slow wire: 64 bytes, 82 and the DETH. */
 	model.line = 10;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "wire");
-	assert_float_equal(limit.value, 10e3 / 8 / (64 + 82 + 8), 1e-6);
+	expect(&l, "wire", 10e3 / 8 / (64 + 82 + 8), 1e-6);
 	defaults(state);
 }
 
@@ -150,9 +154,7 @@ static void xrc(void **state)
 	l.type = URDMA_QPT_XRC_INI;
 	l.qps = 64;
 	model.line = 10;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "wire");
-	assert_float_equal(limit.value, 10e3 / 8 / (64 + 82 + 4), 1e-6);
+	expect(&l, "wire", 10e3 / 8 / (64 + 82 + 4), 1e-6);
 	defaults(state);
 }
 
@@ -177,9 +179,7 @@ static void small(void **state)
 	l.both_ways = true;
 	l.signaled = l.doorbell = 16;
 	l.recv_stride = 512;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "PCIe, RC beats");
-	assert_float_equal(limit.value, 1000 / (4 * (3.25 + 10)), 1e-9);
+	expect(&l, "PCIe, RC beats", 1000 / (4 * (3.25 + 10)), 1e-9);
 	l.srq = true;
 	limit = limits_messages(&model, &l);
 	assert_float_equal(limit.value, 1000 / (4 * (3.25 + 10.0 * 514 / 512)), 1e-9);
@@ -188,44 +188,33 @@ static void small(void **state)
 	l.window = 32;
 	/* RC: one byte takes one beat. The wire would allow one for 86 bytes. */
 	l.len = 1;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "PCIe, RC beats");
-	assert_float_equal(limit.value, 1000 / (4 * 2.25), 1e-9);
+	expect(&l, "PCIe, RC beats", 1000 / (4 * 2.25), 1e-9);
 	/* a READ of a byte: 98 bytes of wire for the request, 90 for the answer; two cycles each */
 	l.opcode = URDMA_WR_READ;
 	l.signaled = 16;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "NIC, transmit");
-	assert_float_equal(limit.value, 1000 / 8.0, 1e-9);
+	expect(&l, "NIC, transmit", 1000 / 8.0, 1e-9);
 	/* a slow wire */
 	model.line = 25;
 	l.opcode = URDMA_WR_SEND;
 	l.len = 64;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "wire");
-	assert_float_equal(limit.value, 1000 / (146 * 8 / 25.0), 1e-9);
+	expect(&l, "wire", 1000 / (146 * 8 / 25.0), 1e-9);
 	defaults(NULL);
 }
 
 static void inlined(void **state)
 {
 	struct limits_load l = load(URDMA_WR_WRITE, 64, 4096);
-	struct limit limit;
 
 	(void)state;
 	l.qps = 64;
 	l.stride = 128;
 	l.inlined = true;
 	/* RC: four WQEs of 128 bytes take ten beats. The wire allows one for 162 bytes. */
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "wire");
-	assert_float_equal(limit.value, 1000 / (162 * 8 / 100.0), 1e-9);
+	expect(&l, "wire", 1000 / (162 * 8 / 100.0), 1e-9);
 	/* RC: ten beats for a WQE of 512 bytes; two more, if it has an SGE */
 	l.stride = 512;
 	l.doorbell = 16;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "PCIe, RC beats");
-	assert_float_equal(limit.value, 1000 / (4 * 10.0), 1e-9);
+	expect(&l, "PCIe, RC beats", 1000 / (4 * 10.0), 1e-9);
 	l.inlined = false;
 	assert_float_equal(limits_messages(&model, &l).value, 1000 / (4 * 12.0), 1e-9);
 	/* The receiver's RQ: two beats for the data, one for the CQE, a 64th of one for a WQE. */
@@ -233,17 +222,13 @@ static void inlined(void **state)
 	l.qps = 64;
 	l.stride = 128;
 	l.inlined = true;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "PCIe, RQ beats");
-	assert_float_equal(limit.value, 1000 / (4 * (3 + 1 / 64.0)), 1e-9);
+	expect(&l, "PCIe, RQ beats", 1000 / (4 * (3 + 1 / 64.0)), 1e-9);
 	/*
 	 * One under way. Two wires and two DMA writes take 800 ns, the WQE 500; 32, 172 and 56
 	 * bytes of TLPs.
 	 */
 	l.qps = l.window = 1;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "outstanding");
-	assert_float_equal(limit.value, 1000 / (1300 + 260 * 8 / model.pcie), 1e-9);
+	expect(&l, "outstanding", 1000 / (1300 + 260 * 8 / model.pcie), 1e-9);
 	/* 108 more for the data, and their time */
 	l.inlined = false;
 	assert_float_equal(limits_messages(&model, &l).value, 1000 / (1800 + 368 * 8 / model.pcie),
@@ -253,19 +238,14 @@ static void inlined(void **state)
 static void device_memory(void **state)
 {
 	struct limits_load l = load(URDMA_WR_WRITE, 64, 4096);
-	struct limit limit;
 
 	(void)state;
 	l.qps = 64;
 	/* Into it: RC as for memory of the host. Out of it: five beats for four WQEs. */
 	l.responder_dm = true;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "PCIe, RC beats");
-	assert_float_equal(limit.value, 1000 / (4 * 3.25), 1e-9);
+	expect(&l, "PCIe, RC beats", 1000 / (4 * 3.25), 1e-9);
 	l.requester_dm = true;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "wire");
-	assert_float_equal(limit.value, 1000 / (162 * 8 / 100.0), 1e-9);
+	expect(&l, "wire", 1000 / (162 * 8 / 100.0), 1e-9);
 	/* As in both(): writes into device memory leave RQ to the read requests. */
 	l = load(URDMA_WR_WRITE, 65536, 4096);
 	l.both_ways = true;
@@ -277,34 +257,24 @@ static void device_memory(void **state)
 	/* A fast wire. 64 KB take 1280 beats of the responder's RC and of the requester's RQ. */
 	model.line = 400;
 	l = load(URDMA_WR_READ, 65536, 4096);
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "PCIe, RQ beats");
-	assert_float_equal(limit.value, 1000 / (4 * (1280 + 1 + 1 / 64.0)), 1e-9);
+	expect(&l, "PCIe, RQ beats", 1000 / (4 * (1280 + 1 + 1 / 64.0)), 1e-9);
 	l.requester_dm = true;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "PCIe, RC beats");
-	assert_float_equal(limit.value, 1000 / (4 * 1280.0), 1e-9);
+	expect(&l, "PCIe, RC beats", 1000 / (4 * 1280.0), 1e-9);
 	/* without either, 16 frames of 65 beats */
 	l.responder_dm = true;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "NIC, transmit");
-	assert_float_equal(limit.value, 1000 / (4 * 1040.0), 1e-9);
+	expect(&l, "NIC, transmit", 1000 / (4 * 1040.0), 1e-9);
 	/* The ports. Reads: a beat each for both WQEs and the data. */
 	l = load(URDMA_WR_SEND, 64, 4096);
 	l.qps = 64;
 	l.signaled = 16;
 	l.both_ways = l.requester_dm = l.responder_dm = true;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "DMA port, read");
-	assert_float_equal(limit.value, 1000 / (4 * 3.0), 1e-9);
+	expect(&l, "DMA port, read", 1000 / (4 * 3.0), 1e-9);
 	/* Writes: the data and two CQEs; reads: both WQEs. */
 	l.len = 32;
 	l.signaled = 1;
 	l.inlined = true;
 	l.requester_dm = false;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "DMA port, write");
-	assert_float_equal(limit.value, 1000 / (4 * 3.0), 1e-9);
+	expect(&l, "DMA port, write", 1000 / (4 * 3.0), 1e-9);
 	defaults(NULL);
 	/*
 	 * A slow link, down: 4416 bytes for 64 WQEs, 32 for 16 doorbells; 28 for the old value, if
@@ -315,38 +285,26 @@ static void device_memory(void **state)
 	l.qps = 64;
 	l.signaled = l.doorbell = 16;
 	l.both_ways = true;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "PCIe, down");
-	assert_float_equal(limit.value, 1000 / ((69 + 2 + 28) * 8.0), 1e-9);
+	expect(&l, "PCIe, down", 1000 / ((69 + 2 + 28) * 8.0), 1e-9);
 	l.responder_dm = true;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "PCIe, down");
-	assert_float_equal(limit.value, 1000 / ((69 + 2) * 8.0), 1e-9);
+	expect(&l, "PCIe, down", 1000 / ((69 + 2) * 8.0), 1e-9);
 	/*
 	 * Up, with a CQE of 56 bytes each: 24 bytes for 64 WQEs, 32 for the old value at the
 	 * requester. Memory of the host takes a request of 24 and a write of 32 bytes besides.
 	 */
 	l.signaled = 1;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "PCIe, up");
-	assert_float_equal(limit.value, 1000 / ((0.375 + 56 + 32) * 8), 1e-9);
+	expect(&l, "PCIe, up", 1000 / ((0.375 + 56 + 32) * 8), 1e-9);
 	l.responder_dm = false;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "PCIe, up");
-	assert_float_equal(limit.value, 1000 / ((0.375 + 56 + 32 + 24 + 32) * 8), 1e-9);
+	expect(&l, "PCIe, up", 1000 / ((0.375 + 56 + 32 + 24 + 32) * 8), 1e-9);
 	defaults(NULL);
 	/* One under way: a READ of it takes two wires. A SEND out of it reads its WQE alone. */
 	l = load(URDMA_WR_READ, 64, 4096);
 	l.window = 1;
 	l.responder_dm = true;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "outstanding");
-	assert_float_equal(limit.value, 1000 / 500.0, 1e-9);
+	expect(&l, "outstanding", 1000 / 500.0, 1e-9);
 	l.opcode = URDMA_WR_SEND;
 	l.requester_dm = true;
-	limit = limits_messages(&model, &l);
-	assert_string_equal(limit.by, "outstanding");
-	assert_float_equal(limit.value, 1000 / (1300 + (32 + 108 + 56) * 8 / model.pcie), 1e-9);
+	expect(&l, "outstanding", 1000 / (1300 + (32 + 108 + 56) * 8 / model.pcie), 1e-9);
 }
 
 static void outstanding(void **state)
