@@ -8,10 +8,12 @@
 // health of a QP: OK; PASSING: a message has failed and been reported, packets are dropped until its end;
 // DEAD: messages end with FLUSH_ERR. A new era (the QP was reset) begins with OK. Messages before the failed one may still
 // be sent again in each. A message that is sent again has had its sent_t; if it was completed meanwhile, its packets
-// are dropped, and it matters no more whether its memory can still be read.
+// are dropped, and it matters no more whether its memory can still be read. Of a QP in ERR no packet is sent: the flush completes
+// its messages one after the other, and those that are not completed yet would follow a gap.
 //
 // A packet of urdma_tx_resp (READ response) whose payload fails is dropped and reported by rfail, and so are those of the
-// same life behind it.
+// same life behind it. But if a repeated READ is refused by its key, only its packets are dropped: the requester may have
+// got all answers to the first one, and the key may have been invalidated since.
 
 `resetall
 `default_nettype none
@@ -152,7 +154,7 @@ module urdma_tx_commit
 
 
   // ---- decision ------------------------------------------------------------------------------------------------
-  logic has_data, here, room, done, good, frame, passed, alive;
+  logic has_data, here, room, done, good, frame, passed, ended, alive, late;
   logic [SEQ_W-1:0] behind;
   logic [7:0] status;
 
@@ -170,7 +172,8 @@ module urdma_tx_commit
   assign passed = c_reg.resent && !c_reg.resp && (look.era == c_reg.era) && wqe_before(c_reg.wqe, look.done);
   assign alive = c_reg.resp ? !rs.dead : ((st.health == OK) || (c_reg.resent && wqe_before(c_reg.wqe, st.wqe)));
   assign good = (status == '0) && alive && !passed;
-  assign frame = good && (c_reg.resp || !c_reg.local_op);
+  assign ended = (look.era == c_reg.era) && look.err;
+  assign frame = good && (c_reg.resp || (!c_reg.local_op && !ended));
   // a fence waits until the messages before it are taken
   assign room = c_reg.fence ? (s_count == '0 && m_count == '0) : (s_ready && m_ready);
   assign done = c_valid_reg && here && room && (pkt_ready || c_reg.fence || (!has_data && !frame));
@@ -180,7 +183,8 @@ module urdma_tx_commit
   assign fence_hit = done && c_reg.fence;
   assign retrans = done && frame && !c_reg.resp && c_reg.again;
   assign resp_gone = done && c_reg.resp;
-  assign rfail_valid = resp_gone && (status != '0) && !rs.dead;
+  assign late = c_reg.again && (status == 8'(URDMA_WC_REM_ACCESS_ERR));
+  assign rfail_valid = resp_gone && (status != '0) && !late && !rs.dead;
   assign rfail_qpn = c_reg.qpn;
   assign rfail_era = c_reg.era;
   assign rfail_psn = c_reg.psn;
@@ -259,6 +263,8 @@ module urdma_tx_commit
 `ifndef SYNTHESIS
   // Cases that the tests have to meet (make coverage).
   c_completed_while_resent: cover property (@(posedge clk) !rst && done && passed);
+  c_ended: cover property (@(posedge clk) !rst && done && good && !c_reg.resp && !c_reg.local_op && ended);
+  c_late_response: cover property (@(posedge clk) !rst && resp_gone && late && !rs.dead);
   c_response_behind_failed: cover property (@(posedge clk) !rst && resp_gone && rs.dead);
   c_failed_in_message: cover property (@(posedge clk) !rst && done && !c_reg.fence && !c_reg.resp && alive && status != '0 && !c_reg.eom);
 `endif

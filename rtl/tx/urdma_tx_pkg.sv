@@ -152,11 +152,13 @@ package urdma_tx_pkg;
   } rewind_t;
 
   // What the scheduler has last said of a QP; the segmenter and commit hold copies. A turn of another generation is void;
-  // a WQE that is completed is not sent again (its place in the ring, its key, its memory may be used anew).
+  // a WQE that is completed is not sent again (its place in the ring, its key, its memory may be used anew); a QP in ERR
+  // sends nothing.
   typedef struct packed {
     logic [ERA_W-1:0] era;
     logic [GEN_W-1:0] gen;
     logic [15:0]      done;
+    logic             err;
   } look_t;
 
   // segmenter to urdma_tx_local, and its answer to the scheduler
@@ -260,7 +262,7 @@ package urdma_tx_pkg;
     logic             inl;
     // message
     logic             resent;     // the message was sent to its end before: no sent_t unless it fails
-    logic             again;      // the packet was sent before: counts as TX_RETRANS
+    logic             again;      // the packet was sent before: counts as TX_RETRANS; resp: it answers a repeated READ
     logic             local_op;   // eom of a local operation: a sent_t, no packet
     logic             eom;        // ends its message: a sent_t follows
     logic [7:0]       status;     // not 0: no packet, the message fails (or is flushed)

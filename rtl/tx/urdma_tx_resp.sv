@@ -120,6 +120,7 @@ module urdma_tx_resp
 
   typedef struct packed {
     logic             atomic;
+    logic             dup;
     logic [23:0]      psn;
     logic [23:0]      msn;
     logic [PD_W-1:0]  pd;          // of the key: the QP's, of XRC the SRQ's
@@ -260,8 +261,8 @@ module urdma_tx_resp
   work_t work;
   urdma_ram_sdp #(.WIDTH($bits(entry_t)), .DEPTH(1 << (QPN_W + RING_W))) ring_ram (
     .clk, .wr_en(ring_wr), .wr_addr({e1_qpn_reg, RING_W'(st.head + st.count[RING_W-1:0])}),
-    .wr_data({e1_req_reg.kind == RSP_ATOMIC, e1_req_reg.psn, e1_req_reg.msn, e1_req_reg.pd, e1_req_reg.key, e1_req_reg.va,
-              e1_req_reg.len}),
+    .wr_data({e1_req_reg.kind == RSP_ATOMIC, e1_req_reg.dup, e1_req_reg.psn, e1_req_reg.msn, e1_req_reg.pd, e1_req_reg.key,
+              e1_req_reg.va, e1_req_reg.len}),
     .rd_en(ring_rd), .rd_addr({work.qpn, ring_rd_idx}), .rd_data(ring_q)
   );
 
@@ -537,6 +538,7 @@ module urdma_tx_resp
     end else begin
       o_pd.psn = cur_reg.psn;
       o_pd.plen = plen;
+      o_pd.again = cur_reg.dup;
       if (cur_reg.atomic) begin
         o_pd.opcode = BTH_ATOMIC_ACK;
         o_pd.ext_len = 6'd12;

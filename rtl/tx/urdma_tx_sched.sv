@@ -520,7 +520,7 @@ module urdma_tx_sched
   assign ram_wr_data = init_done_reg ? nx : '0;
   assign look_wr = ram_wr;
   assign look_wr_qpn = ram_wr_qpn;
-  assign look_wr_data = '{era: ram_wr_data.era, gen: ram_wr_data.gen, done: ram_wr_data.done};
+  assign look_wr_data = '{era: ram_wr_data.era, gen: ram_wr_data.gen, done: ram_wr_data.done, err: ram_wr_data.err};
 
   // ---- the turn goes out -------------------------------------------------------------------------------
   logic [TURN_W-1:0] slot_reg;

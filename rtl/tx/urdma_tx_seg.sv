@@ -865,7 +865,8 @@ module urdma_tx_seg
   assign busy = !init_done_reg || turn_valid || (t_count != '0) || pre_valid_reg || cur_valid_reg || rewind_valid_reg;
 
   logic unused;
-  assign unused = ^{t_in_ready, cur_reg.psn0, cur_reg.blk, cur_reg.rw, cur_reg.npk, m.num_sge, m.fence, d_sge.key};
+  // ERR changes the generation
+  assign unused = ^{look.err, t_in_ready, cur_reg.psn0, cur_reg.blk, cur_reg.rw, cur_reg.npk, m.num_sge, m.fence, d_sge.key};
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk)

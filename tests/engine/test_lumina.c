@@ -1504,6 +1504,117 @@ static void invalidated_in_use(void **state)
 		invalidate_once(*state, round);
 }
 
+/*
+ * A repeated READ may come when its key has ended: the first one was answered, and whoever has the
+ * answer may end the key, as a target of NVMe does by a SEND with invalidate. It has no effect.
+ */
+static void duplicate_read_of_an_ended_key(void **state)
+{
+	static const int how[] = { LOCAL_INV, REMOTE_INV, DEREG };
+
+	(void)state;
+	for (unsigned int k = 0; k < COUNT(how); k++) {
+		struct urdma_eh_send inv = { .opcode = URDMA_WR_SEND_INV };
+		struct rig_side *peer;
+		struct urdma_eh_mr mr;
+
+		enter(2);
+		peer = &rig.side[1];
+		assert_int_equal(
+			urdma_eh_create_mr_kind(peer->eh, 10, 1, RIG_PD, URDMA_MRK_FAST, &mr), 0);
+		assert_int_equal(urdma_eh_put_reg_mr(&peer->qp[1], &mr, 2, URDMA_ACC_REMOTE_READ,
+						     peer->buffer, LEN, (uintptr_t)peer->buffer, 1,
+						     12, true),
+				 0);
+		urdma_eh_ring_sq(&peer->qp[1]);
+		EQUAL(next_cqe(&peer->send_cq, "REG_MR").status, URDMA_WC_SUCCESS);
+		rig_fault(&rig, "dup,side=0,ns=50000,op=read_request");
+		assert_int_equal(put_simple(0, URDMA_WR_READ, (uintptr_t)rig.side[0].buffer,
+					    rig.side[0].mr.key, (uintptr_t)peer->buffer, mr.key,
+					    LEN),
+				 0);
+		EQUAL(next_cqe(&rig.side[0].send_cq, "READ").status, URDMA_WC_SUCCESS);
+		switch (how[k]) {
+		case LOCAL_INV:
+			assert_int_equal(urdma_eh_put_local_inv(&peer->qp[1], mr.key, true), 0);
+			urdma_eh_ring_sq(&peer->qp[1]);
+			EQUAL(next_cqe(&peer->send_cq, "LOCAL_INV").status, URDMA_WC_SUCCESS);
+			break;
+		case REMOTE_INV:
+			assert_int_equal(urdma_eh_post_recv(&peer->qp[0], NULL, 0), 0);
+			inv.key = mr.key;
+			inv.signaled = true;
+			assert_int_equal(urdma_eh_post_send(&rig.side[0].qp[0], &inv), 0);
+			EQUAL(next_cqe(&peer->recv_cq, "SEND_INV").status, URDMA_WC_SUCCESS);
+			EQUAL(next_cqe(&rig.side[0].send_cq, "SEND_INV").status, URDMA_WC_SUCCESS);
+			break;
+		default:
+			assert_int_equal(urdma_eh_destroy_mr(&mr), 0);
+			break;
+		}
+		EQUAL(counter(1, URDMA_CNT_RX_DUP), 0);
+		run_for(30000);
+		EQUAL(counter(1, URDMA_CNT_RX_DUP), 1);
+		EQUAL(SEEN(1, true, TRACE_RESPONSE, -1), PACKETS);
+		EQUAL(SEEN(1, true, TRACE_NAK_OTHER, -1), 0);
+		/* the QPs go on */
+		rig_message(&rig, 0, 0, 0, 2000, 1);
+		rig_message(&rig, 1, 0, 0, 2000, 1);
+		if (how[k] != DEREG)
+			assert_int_equal(urdma_eh_destroy_mr(&mr), 0);
+		end("duplicate READ of an ended key");
+	}
+}
+
+static bool nak_came(void *ctx)
+{
+	(void)ctx;
+	return SEEN(0, false, TRACE_NAK_SEQ, -1) != 0;
+}
+
+/*
+ * A QP that goes to ERR stops to send, also what is on its way to the wire: the flush completes its
+ * messages one after the other, and those that are not completed yet would follow a gap.
+ */
+static void err_amid_a_retransmission(void **state)
+{
+	unsigned int met = 0;
+
+	(void)state;
+	for (uint64_t offset = 0; offset < 1000; offset += 20) {
+		struct urdma_eh_cmd cmd = { 0 };
+		struct urdma_eh_cqe cqe;
+		size_t sent;
+
+		enter(1);
+		rig_fault(&rig, "drop,side=0,psn=%u", next_psn(0, 0));
+		for (unsigned int i = 0; i < 48; i++)
+			assert_int_equal(
+				put_simple(0, URDMA_WR_WRITE, (uintptr_t)rig.side[0].buffer,
+					   rig.side[0].mr.key, (uintptr_t)rig.side[1].buffer,
+					   rig.side[1].mr.key, MTU_SIZE),
+				0);
+		rig_check(&rig,
+			  urdma_cosim_run_cond(rig.cosim, nak_came, NULL,
+					       urdma_cosim_now(rig.cosim) + LIMIT),
+			  "NAK");
+		run_for(offset);
+		cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK, URDMA_QPM_STATE) |
+			   URDMA_SET(URDMA_CMD_MOD1_STATE, URDMA_QPS_ERR);
+		assert_int_equal(urdma_eh_modify_qp(&rig.side[0].qp[0], &cmd), 0);
+		/* frames that were made may leave */
+		run_for(200);
+		sent = SEEN(0, true, TRACE_REQUEST, -1);
+		settle();
+		EQUAL(SEEN(0, true, TRACE_REQUEST, -1), sent);
+		met += sent > 48 && sent < 96;
+		while (urdma_eh_poll_cq(&rig.side[0].send_cq, &cqe, 1))
+			assert_true(!cqe.status || cqe.status == URDMA_WC_FLUSH_ERR);
+		end("ERR amid a retransmission");
+	}
+	assert_true(met > 5);
+}
+
 /* ---- counters ------------------------------------------------------------------------------ */
 
 /* What a side did and saw, by its port. */
@@ -1924,6 +2035,8 @@ int main(int argc, char **argv)
 		{ "time-outs do not adapt, retries are counted", timeouts_do_not_adapt },
 		{ "duplicates change no receive state", duplicates_change_nothing },
 		{ "duplicate READs are executed again", duplicate_reads_are_executed_again },
+		{ "duplicate READ of a key that has ended", duplicate_read_of_an_ended_key },
+		{ "ERR amid a retransmission", err_amid_a_retransmission },
 		{ "a gap in READ responses re-issues the READ from there",
 		  read_gap_asks_from_there },
 		{ "an ACK behind a READ is a gap", ack_behind_a_read_is_a_gap },

@@ -87,6 +87,7 @@ struct bench {
 		int qpn;
 		uint32_t psn, msn;
 		uint8_t syndrome, kind, nak;
+		bool dup;
 		uint16_t pd;
 		uint32_t key, len;
 		uint64_t va;
@@ -440,6 +441,7 @@ void bench_ack(struct bench *b, int qpn, uint32_t psn, uint8_t syndrome, uint32_
 	b->ack[b->ack_tail % QLEN].qpn = qpn;
 	b->ack[b->ack_tail % QLEN].psn = psn;
 	b->ack[b->ack_tail % QLEN].kind = RSP_ACK;
+	b->ack[b->ack_tail % QLEN].dup = false;
 	b->ack[b->ack_tail % QLEN].syndrome = syndrome;
 	b->ack[b->ack_tail++ % QLEN].msn = msn;
 }
@@ -454,6 +456,13 @@ void bench_read(struct bench *b, int qpn, bool atomic, uint32_t psn, uint32_t ms
 	b->ack[(b->ack_tail - 1) % QLEN].va = va;
 	b->ack[(b->ack_tail - 1) % QLEN].len = len;
 	b->ack[(b->ack_tail - 1) % QLEN].nak = nak;
+}
+
+void bench_read_again(struct bench *b, int qpn, uint32_t psn, uint32_t msn, uint32_t key,
+		      uint64_t va, uint32_t len)
+{
+	bench_read(b, qpn, false, psn, msn, key, va, len, 0);
+	b->ack[(b->ack_tail - 1) % QLEN].dup = true;
 }
 
 /* ---- the frame that has to come
@@ -1280,6 +1289,7 @@ void bench_step(struct bench *b)
 		in->ack_req_syndrome = b->ack[b->ack_head % QLEN].syndrome;
 		in->ack_req_msn = b->ack[b->ack_head % QLEN].msn;
 		in->ack_req_kind = b->ack[b->ack_head % QLEN].kind;
+		in->ack_req_dup = b->ack[b->ack_head % QLEN].dup;
 		in->ack_req_pd = b->ack[b->ack_head % QLEN].pd;
 		in->ack_req_key = b->ack[b->ack_head % QLEN].key;
 		in->ack_req_va = b->ack[b->ack_head % QLEN].va;
@@ -1341,7 +1351,8 @@ void bench_step(struct bench *b)
 
 		b->ack_head++;
 		if (in->ack_req_kind != RSP_ACK) {
-			expect_rsp(b, in->ack_req_qpn, in, nak);
+			if (!in->ack_req_dup || in->ack_req_key != KEY_BAD)
+				expect_rsp(b, in->ack_req_qpn, in, nak);
 			goto taken;
 		}
 		assert_true(q->ack_tail - q->ack_head < MAX_ACKS);

@@ -93,6 +93,7 @@ void tx_model_eval(tx_model *m, const tx_in *in, tx_out *out)
 	t.ack_req_syndrome = in->ack_req_syndrome;
 	t.ack_req_msn = in->ack_req_msn;
 	t.ack_req_kind = in->ack_req_kind;
+	t.ack_req_dup = in->ack_req_dup;
 	t.ack_req_pd = in->ack_req_pd;
 	t.ack_req_key = in->ack_req_key;
 	t.ack_req_va = in->ack_req_va;

@@ -75,7 +75,7 @@ struct tx_in {
 	uint8_t acked_kind, acked_rd_done;
 	uint16_t acked_qpn, acked_wqe_done;
 	uint32_t acked_first_psn, acked_una_psn;
-	bool ack_req_valid;
+	bool ack_req_valid, ack_req_dup;
 	uint16_t ack_req_qpn;
 	uint32_t ack_req_psn, ack_req_msn;
 	uint8_t ack_req_syndrome, ack_req_kind;

@@ -1418,6 +1418,13 @@ static void test_responses(void **state)
 			if (q->rsp_tail == q->rsp_head || bench_rnd(b, 2) == 0) {
 				bool at = bench_rnd(b, 4) == 0;
 
+				/* the key of a repeated READ may have ended */
+				if (bench_rnd(b, 8) == 0)
+					bench_read_again(b, i, psn[i] - 9, n, KEY_BAD,
+							 bench_rnd(b, 1 << 20), bench_rnd(b, 9000));
+				if (bench_rnd(b, 8) == 0)
+					bench_read_again(b, i, psn[i] - 9, n, KEY_REMOTE,
+							 bench_rnd(b, 1 << 20), bench_rnd(b, 9000));
 				/* a target answers each READ with the PD of its SRQ */
 				bench_read(b, i, at, psn[i], n,
 					   i > 3 ? KEY_XRC(bench_rnd(b, 16)) : KEY_REMOTE,

@@ -121,6 +121,7 @@ module tx_test_top
 
   input  wire logic         ack_req_valid,
   input  wire logic [1:0]   ack_req_kind,
+  input  wire logic         ack_req_dup,
   input  wire logic [11:0]  ack_req_qpn,
   input  wire logic [23:0]  ack_req_psn,
   input  wire logic [7:0]   ack_req_syndrome,
@@ -242,7 +243,7 @@ module tx_test_top
     .inv_req, .inv_key, .inv_done, .sent_valid, .sent, .sent_ready, .made_valid, .made, .made_ready,
     .acked_valid, .acked('{kind: acked_kind_e'(acked_kind), qpn: acked_qpn, wqe_done: acked_wqe_done,
                             first_psn: acked_first_psn, una_psn: acked_una_psn, rd_done: acked_rd_done}), .acked_ready,
-    .ack_req_valid, .ack_req('{kind: rsp_e'(ack_req_kind), dup: 1'b0, qpn: ack_req_qpn, psn: ack_req_psn,
+    .ack_req_valid, .ack_req('{kind: rsp_e'(ack_req_kind), dup: ack_req_dup, qpn: ack_req_qpn, psn: ack_req_psn,
                                 syndrome: ack_req_syndrome, msn: ack_req_msn, pd: ack_req_pd, key: ack_req_key,
                                 va: ack_req_va, len: ack_req_len}),
     .ack_req_ready, .mr_req_valid, .mr_req, .mr_req_ready, .mr_rsp_valid, .mr_rsp, .mr_rsp_ready,
