@@ -6,7 +6,7 @@
 # wires lose frames: what a reliable program does has to be complete; programs of UD and UC may wait for what is lost.
 #
 # With -R, perftest has one buffer for the parameters that it sends and receives, so a SEND that is sent again may have other
-# bytes. Its reliable programs with -R are therefore left out with "loss", and are all that runs with "loss manager".
+# bytes. Its programs with -R are therefore left out with "loss", and are all that runs with "loss manager".
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -54,6 +54,9 @@ if [ -z "$lossy" ] || [ "$manager" ]; then
 		# shellcheck disable=SC2086
 		served $program -R -F -n 50 -s 3000 -d $da -x "$ga" -- $program -R -F -n 50 -s 3000 -d $db -x "$gb" $a
 	done
+	# The connection manager repeats its own datagrams after some seconds.
+	silence=12
+	datagrams ib_send_bw -R -c UD -s 256 -n 50 -F -d $da -x "$ga" -- ib_send_bw -R -c UD -s 256 -n 50 -F -d $db -x "$gb" $a
 fi
 [ -z "$manager" ] || end
 
@@ -75,10 +78,8 @@ for mode in "-S 1000 -C 20" "-S 65536 -C 20 -T b" "-S 1000 -C 20 -T n"; do
 	served rstream -b $a $mode -- rstream -s $a $mode
 done
 served riostream -b $a -S 4096 -C 20 -- riostream -s $a -S 4096 -C 20
-# The connection manager repeats its own datagrams after some seconds.
 silence=12
 datagrams udaddy -b $a -c 4 -C 10 -S 1000 -- udaddy -s $a -c 4 -C 10 -S 1000
-datagrams ib_send_bw -R -c UD -s 256 -n 50 -F -d $da -x "$ga" -- ib_send_bw -R -c UD -s 256 -n 50 -F -d $db -x "$gb" $a
 silence=4
 group_from=1 group_to=0
 [ ! "$hosts" ] || group_from=0 group_to=1

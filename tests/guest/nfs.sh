@@ -15,7 +15,7 @@ set -u
 
 case ${1-} in
 short) files=50 mb=4 mounts=3 outages=1 load_mb=4 ;;
-full) files=3000 mb=100 mounts=20 outages=4 load_mb=16 ;;
+full) files=2000 mb=50 mounts=20 outages=2 load_mb=8 ;;
 *) fail "usage: nfs.sh short|full" ;;
 esac
 shared=(mb)

@@ -12,7 +12,7 @@ set -u
 
 case ${1-} in
 short) mb=16 seconds=5 files=100 cycles=5 outages="device" ;;
-full) mb=64 seconds=20 files=1000 cycles=50 outages="port device link" ;;
+full) mb=24 seconds=8 files=400 cycles=50 outages="port device link" ;;
 *) fail "usage: nvme.sh short|full" ;;
 esac
 nqn=nqn.2026-01.urdma:disk

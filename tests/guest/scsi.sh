@@ -12,7 +12,7 @@ set -u
 kind=${1-}
 case $kind-${2-} in
 iser-short | srp-short) mb=16 seconds=3 files=50 cycles=3 ;;
-iser-full | srp-full) mb=64 seconds=40 files=2000 cycles=20 ;;
+iser-full | srp-full) mb=32 seconds=10 files=500 cycles=20 ;;
 *) fail "usage: scsi.sh iser|srp short|full" ;;
 esac
 iqn=iqn.2026-01.org.urdma:disk
