@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A thin front: what to type. The build proper is CMake's, the set-up tools/setup.sh.
 
-.PHONY: run build test test-full test-debug mutate coverage bench bench-update speed lint clean
+.PHONY: run build test test-full test-debug mutate coverage waves bench bench-update speed lint clean
 
 # The launcher builds what it needs, which is less than `build`.
 run:
@@ -22,7 +22,7 @@ test: build
 
 # With what became of rdma-core's own tests, by file. Random tests get other seeds in each run.
 test-full: build
-	@tools/setup.sh test
+	@tools/setup.sh full
 	@export SEED=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
 	echo "[test-full] SEED=$$SEED"; \
 	status=0; ctest --test-dir build --output-on-failure -j $(JOBS) -LE debug || status=$$?; \
@@ -45,6 +45,10 @@ mutate:
 coverage:
 	@tools/setup.sh coverage
 	@tools/coverage.sh
+
+# Repeats a failed block or engine test, with waves: make waves TEST=engine.loss [ARGS=...] [BEFORE=NS] [WINDOW=N:FROM] [SEED=n]
+waves:
+	@tools/waves.sh $(if $(BEFORE),--before $(BEFORE)) $(if $(WINDOW),--window $(WINDOW)) $(TEST) $(ARGS)
 
 bench: build
 	cmake --build build --target bench

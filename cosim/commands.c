@@ -69,6 +69,13 @@ static char *all_counters(struct urdma_program *p)
 	return say_json(json);
 }
 
+static char *waves_command(struct urdma_program *p, const char *way)
+{
+	const char *why = urdma_program_waves_command(p, !strcmp(way, "on"));
+
+	return why ? say("error %s", why) : NULL;
+}
+
 char *urdma_program_command(void *ctx, char *line)
 {
 	struct urdma_program *p = ctx;
@@ -83,6 +90,9 @@ char *urdma_program_command(void *ctx, char *line)
 	}
 	if (!n)
 		return NULL;
+	if (!strcmp(word[0], "waves") && n == 2 &&
+	    (!strcmp(word[1], "on") || !strcmp(word[1], "off")))
+		return waves_command(p, word[1]);
 	if (n > 1) {
 		port = urdma_options_find_port(&p->opt.cosim, word[1], strlen(word[1]));
 		if (port < 0)
@@ -102,5 +112,6 @@ char *urdma_program_command(void *ctx, char *line)
 		return all_counters(p);
 	if (!strcmp(word[0], "time") && n == 1)
 		return say("ok %" PRIu64, urdma_cosim_now(p->c) * URDMA_SIM_CYCLE_NS);
-	return say("error not a command: link PORT [up|down], start PORT, counters [NIC], time");
+	return say("error not a command: link PORT [up|down], start PORT, counters [NIC], time, "
+		   "waves on|off");
 }

@@ -38,6 +38,7 @@ static void serve(struct urdma_program *p)
 	if (p->control)
 		urdma_control_process(p->control);
 	urdma_program_watch_files(p);
+	urdma_program_watch_waves(p);
 }
 
 enum came {

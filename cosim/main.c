@@ -113,7 +113,7 @@ static int set_up(struct urdma_program *p)
 		return 1;
 	}
 	return catch_signals(p) || open_ports(p) || make_simulation(p) ||
-	       urdma_program_open_files(p) || make_sockets(p);
+	       urdma_program_open_files(p) || urdma_program_open_waves(p) || make_sockets(p);
 }
 
 static void run(struct urdma_program *p)

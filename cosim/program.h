@@ -25,7 +25,8 @@ struct urdma_program {
 	struct urdma_control *control;
 	int signals;
 	struct timespec start;
-	uint64_t looks; /* at the sockets */
+	uint64_t waves_since; /* ns: when the present files of waves began */
+	uint64_t looks;	      /* at the sockets */
 	/* The simulation's error, and files that could not be written. Empty: no error. */
 	char error[4096];
 };
@@ -57,6 +58,16 @@ void urdma_program_close_files(struct urdma_program *p);
 /* An error of the run: prints it on stderr and keeps it for the reports. */
 void urdma_program_fail(struct urdma_program *p, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* ---- waves.c -----------------------------------------------------------------------------------
+ */
+
+/* Begins the files of waves, if the run has any. 0, or 1 after a message. */
+int urdma_program_open_waves(struct urdma_program *p);
+/* With a window of the last moments: begins new files when the present ones are long enough. */
+void urdma_program_watch_waves(struct urdma_program *p);
+/* Goes on with the waves, or stops them. NULL, or why this cannot be done. */
+const char *urdma_program_waves_command(struct urdma_program *p, bool on);
 
 /* ---- report.c ----------------------------------------------------------------------------------
  */

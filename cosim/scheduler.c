@@ -495,6 +495,7 @@ static void evaluate(void *item)
 		in.cfg_max_read_req = nic->seen.max_read_req;
 		in.cfg_bus_master_en = nic->seen.bus_master_en;
 		in.link_up = nic->seen.link_up;
+		in.cycle--;
 		in.skip_cycles = nic->dozed - 1;
 		in.skip_valid = in.skip_cycles != 0;
 		nic->dozed = 0;
@@ -669,6 +670,7 @@ static void step(struct urdma_cosim *c)
 		struct nic *nic = &c->nic[i];
 
 		urdma_pcie_drive(nic->pcie, &nic->in);
+		nic->in.cycle = c->now;
 		urdma_eth_port_drive(&nic->port, c->now, &nic->in);
 		if (nic->in.rst)
 			urdma_eth_port_reset(&nic->port, c->now);

@@ -10,9 +10,7 @@
 #include "clocks.h"
 #include "parts.h"
 #include "verilated.h"
-#if VM_TRACE
-#include "verilated_fst_c.h"
-#endif
+#include "waves.h"
 
 struct urdma_sim {
 	VerilatedContext context;
@@ -20,9 +18,7 @@ struct urdma_sim {
 	std::unique_ptr<Clocks> clocks;
 	std::unique_ptr<Parts> parts;
 	uint64_t cycles = 0;
-#if VM_TRACE
-	std::unique_ptr<VerilatedFstC> wave;
-#endif
+	Waves waves;
 };
 
 struct urdma_sim *urdma_sim_create(const char *name)
@@ -49,10 +45,7 @@ void urdma_sim_destroy(struct urdma_sim *sim)
 {
 	if (!sim)
 		return;
-#if VM_TRACE
-	if (sim->wave)
-		sim->wave->close();
-#endif
+	sim->waves.close();
 	sim->top->final();
 	delete sim;
 }
@@ -62,36 +55,34 @@ uint64_t urdma_sim_cycles(const struct urdma_sim *sim)
 	return sim->cycles;
 }
 
-int urdma_sim_wave(struct urdma_sim *sim, const char *path)
+bool urdma_sim_has_waves(void)
 {
 #if VM_TRACE
-	if (sim->wave) {
-		sim->wave->close();
-		sim->wave.reset();
-	}
-	if (path) {
-		sim->wave.reset(new VerilatedFstC);
-		sim->top->trace(sim->wave.get(), 99);
-		sim->wave->open(path);
-		if (!sim->wave->isOpen())
-			return -EIO;
-	}
-	return 0;
+	return true;
 #else
-	(void)sim;
-	return path ? -ENOTSUP : 0;
+	return false;
 #endif
 }
 
-static inline void dump(struct urdma_sim *sim, unsigned int half)
+int urdma_sim_waves(struct urdma_sim *sim, const char *path, const char *scope, uint64_t cycle)
 {
-#if VM_TRACE
-	if (sim->wave)
-		sim->wave->dump(sim->cycles * 2 + half);
-#else
-	(void)sim;
-	(void)half;
-#endif
+	int ret = 0;
+
+	sim->waves.dump(cycle * URDMA_SIM_CYCLE_NS);
+	if (path)
+		ret = sim->waves.open(*sim->top, path, scope);
+	else
+		sim->waves.close();
+	sim->waves.dump(cycle * URDMA_SIM_CYCLE_NS);
+	return ret;
+}
+
+void urdma_sim_pause_waves(struct urdma_sim *sim, bool pause)
+{
+	if (pause)
+		sim->waves.pause();
+	else
+		sim->waves.resume();
 }
 
 /* The groups of inputs in urdma_sim_top.sv: bits of in_clk. */
@@ -208,7 +199,7 @@ void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 	Vurdma_sim_top *const t = sim->top.get();
 
 	sim->clocks->raise_inputs(sim->cycles ? drive(t, in) : drive(t, in) | 0x1ff);
-	dump(sim, 0);
+	sim->waves.dump(in->cycle * URDMA_SIM_CYCLE_NS + 1);
 
 	out->cq_ready = t->s_axis_cq_tready;
 	out->rc_ready = t->s_axis_rc_tready;
@@ -233,7 +224,7 @@ void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 	const uint64_t due = sim->parts->due();
 
 	sim->clocks->raise_parts(in->all_parts ? sim->parts->all() : due);
-	dump(sim, 1);
+	sim->waves.dump((in->cycle + 1) * URDMA_SIM_CYCLE_NS);
 	out->surprise = in->all_parts ? sim->parts->surprise(due) : nullptr;
 	out->still = sim->parts->clocked(due);
 	out->mover = sim->parts->mover();

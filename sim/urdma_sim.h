@@ -61,6 +61,7 @@ struct urdma_sim_in {
 	struct urdma_pcie_beat rc;
 	struct urdma_eth_beat rx;
 	uint64_t mac_default;
+	uint64_t cycle; /* number of this cycle, for the time in waves; the NIC does not see it */
 	uint64_t skip_cycles; /* with skip_valid: cycles that passed besides this one */
 	uint8_t rst;
 	uint8_t cc_ready;
@@ -137,12 +138,23 @@ void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 /* Clock cycles evaluated since creation, without skipped ones. */
 uint64_t urdma_sim_cycles(const struct urdma_sim *sim);
 
+/* Whether this library was built with URDMA_TRACE, which waves need. */
+bool urdma_sim_has_waves(void);
+
 /*
- * Records an FST waveform of the following cycles, until a call with NULL or the end of the model.
- * The time in the file counts the evaluated cycles, two steps each, without skipped ones. -ENOTSUP
- * when built without URDMA_TRACE.
+ * Begins an FST file of the signals of the instance `scope` (its full name, as
+ * "urdma0.urdma_sim_top.nic.tx" in a model that was created as urdma0; NULL: of all instances). It
+ * ends with the next call, with the call with path NULL, or with the model. `cycle` is the next
+ * one: the file begins and ends with what holds then, also if the NIC is not clocked in between.
+ * Returns 0, -EIO, or -ENOTSUP without URDMA_TRACE.
+ *
+ * Time in the file is in ns. The clock edge that begins cycle n is at 4 n: from there on outputs
+ * and registers have their values of that cycle. Its inputs follow at 4 n + 1. Skipped cycles are
+ * in the file as time that passes.
  */
-int urdma_sim_wave(struct urdma_sim *sim, const char *path);
+int urdma_sim_waves(struct urdma_sim *sim, const char *path, const char *scope, uint64_t cycle);
+/* Between a pause and its end nothing is written. */
+void urdma_sim_pause_waves(struct urdma_sim *sim, bool pause);
 
 #ifdef __cplusplus
 }

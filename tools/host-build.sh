@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/host-build.sh [TARGET...]: configures build/ when needed and builds the host's programs.
+# tools/host-build.sh [--waves] [TARGET...]: configures build/ when needed and builds the host's programs. --waves: those of
+# build/waves, whose models can write waves.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -9,9 +10,17 @@ prog=build
 # shellcheck source=tools/lib.sh
 . "$top/tools/lib.sh"
 
-log=$top/build/host-build.log
-mkdir -p "$top/build"
-exec 8>"$top/build/lock"
+build=$top/build
+options=()
+if [ "${1-}" = --waves ]; then
+	shift
+	build=$top/build/waves
+	# The profile's loads would take long with waves, and its gain would be lost in them.
+	options=(-DURDMA_TRACE=ON -DURDMA_PGO=OFF)
+fi
+log=$build/host-build.log
+mkdir -p "$build"
+exec 8>"$build/lock"
 flock 8
 
 run() {
@@ -24,13 +33,13 @@ run() {
 	fi
 }
 
-if [ ! -e "$top/build/build.ninja" ]; then
+if [ ! -e "$build/build.ninja" ]; then
 	say "[build] configuring"
-	run cmake -S "$top" -B "$top/build" -G Ninja
+	run cmake -S "$top" -B "$build" -G Ninja ${options[@]+"${options[@]}"}
 fi
 t=$SECONDS
-if ! ninja -C "$top/build" -n "$@" 2>/dev/null | grep -q 'no work to do'; then
+if ! ninja -C "$build" -n "$@" 2>/dev/null | grep -q 'no work to do'; then
 	say "[build] ${*:-everything} (the first time takes minutes: the RTL becomes C++ and is compiled) ..."
-	run ninja -C "$top/build" -j "$(nproc)" "$@"
+	run ninja -C "$build" -j "$(nproc)" "$@"
 	say "[build] ... $((SECONDS - t)) s"
 fi

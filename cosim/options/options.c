@@ -194,6 +194,22 @@ static json_t *pcie_json(const struct urdma_pcie_config *c)
 	return json;
 }
 
+static json_t *waves_json(const struct urdma_waves_options *w)
+{
+	json_t *json = json_object();
+
+	if (!w->on) {
+		json_decref(json);
+		return json_null();
+	}
+	json_object_set_new(json, "from_ns", integer(w->from));
+	json_object_set_new(json, "to_ns", w->to ? integer(w->to) : json_null());
+	json_object_set_new(json, "last_ns", w->last ? integer(w->last) : json_null());
+	json_object_set_new(json, "hold", json_boolean(w->hold));
+	json_object_set_new(json, "scope", w->scope ? json_string(w->scope) : json_null());
+	return json;
+}
+
 json_t *urdma_options_json(const struct urdma_options *o)
 {
 	const struct urdma_cosim_config *c = &o->cosim;
@@ -214,7 +230,8 @@ json_t *urdma_options_json(const struct urdma_options *o)
 	json_object_set_new(json, "pcie", pcie_json(&c->pcie));
 	json_object_set_new(json, "faults", integer(o->n_faults));
 	json_object_set_new(json, "seed", integer(o->seed));
-	json_object_set_new(json, "trace", json_string(o->trace_pcap ? "pcap" : "none"));
+	json_object_set_new(json, "captures", json_boolean(o->trace_pcap));
+	json_object_set_new(json, "waves", waves_json(&o->waves));
 	json_object_set_new(json, "stall_us", integer(c->stall_ns / 1000));
 	json_object_set_new(json, "skip", json_boolean(!c->no_skip));
 	json_object_set_new(json, "threads", integer(c->threads));

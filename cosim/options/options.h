@@ -16,11 +16,21 @@
 
 #define URDMA_OPTIONS_MAX_FAULTS 64u
 
+/* Of the files with the NICs' signals. Times are in ns. */
+struct urdma_waves_options {
+	bool on;
+	bool hold;	   /* until the command `waves on` */
+	uint64_t from, to; /* the window; to 0: until the end */
+	uint64_t last;	   /* instead: at least the last so many ns of the run. 0: all */
+	const char *scope; /* name of an instance below urdma_sim_top, as "nic.tx", or NULL */
+};
+
 struct urdma_options {
 	const char *socket[URDMA_COSIM_MAX_NICS]; /* of each NIC */
 	const char *out;
 	const char *control;
 	bool trace_pcap;
+	struct urdma_waves_options waves;
 	unsigned int slow_clock; /* wall-clock ns for each simulated ns in which NICs only wait */
 	bool verbose;
 	bool check;	  /* print the settings, and end */

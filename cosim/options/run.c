@@ -17,8 +17,13 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{ "trace", OPT_TRACE, "KIND", 0,
-	  "pcap: capture each port into a file of its own, urdma0.pcapng or NAME.pcapng; none", 0 },
+	{ "trace", OPT_TRACE, "KIND[,KIND]...", 0,
+	  "What is written besides counters. pcap: a capture of each port, urdma0.pcapng or "
+	  "NAME.pcapng. fst: waves of each NIC, urdma0.fst; fst=FROM-TO or fst=FROM- in a window "
+	  "of "
+	  "time, as 20us-1ms; fst=last:TIME only the end; fst=hold from the command `waves on` on. "
+	  "scope=NAME: waves of this instance alone, as nic.tx. none",
+	  0 },
 	{ "stall-us", OPT_STALL, "US", 0,
 	  "Report a stall after that much simulated time, 0: never (1000)", 0 },
 	{ "no-skip", OPT_NO_SKIP, NULL, 0, "Evaluate every cycle, also when nothing happens", 0 },
@@ -41,6 +46,65 @@ static unsigned int cores(void)
 	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned int)CPU_COUNT(&set);
 }
 
+/* What follows "fst=". False: not a window. */
+static bool parse_window(struct urdma_waves_options *w, const char *text)
+{
+	if (!strcmp(text, "hold")) {
+		w->hold = true;
+		return true;
+	}
+	if (!strncmp(text, "last:", 5)) {
+		text = urdma_option_time(text + 5, &w->last);
+		return text && !*text && w->last;
+	}
+	text = urdma_option_time(text, &w->from);
+	if (!text || *text++ != '-')
+		return false;
+	if (!*text)
+		return true;
+	text = urdma_option_time(text, &w->to);
+	return text && !*text && w->to > w->from;
+}
+
+static void parse_trace(struct argp_state *state, struct urdma_options *o, char *list)
+{
+	struct urdma_waves_options *w = &o->waves;
+	char *kind, *save = NULL;
+
+	o->trace_pcap = false;
+	memset(w, 0, sizeof(*w));
+	if (!strcmp(list, "none"))
+		return;
+	if (!*list)
+		argp_error(state, "--trace '': it is none, or a list of pcap, fst and scope=NAME");
+	for (kind = strtok_r(list, ",", &save); kind; kind = strtok_r(NULL, ",", &save)) {
+		if (!strcmp(kind, "pcap"))
+			o->trace_pcap = true;
+		else if (!strcmp(kind, "fst"))
+			w->on = true;
+		else if (!strncmp(kind, "scope=", 6) && kind[6])
+			w->scope = kind + 6;
+		else if (strncmp(kind, "fst=", 4))
+			argp_error(
+				state,
+				"--trace '%s': it is none, or a list of pcap, fst and scope=NAME",
+				kind);
+		else if (!parse_window(w, kind + 4))
+			argp_error(
+				state,
+				"--trace '%s': a window is FROM-TO or FROM-, with times as 20us, "
+				"or last:TIME, or hold",
+				kind);
+		else
+			w->on = true;
+	}
+	if (w->scope && !w->on)
+		argp_error(state, "--trace: scope=%s is for waves, and fst is missing", w->scope);
+	if (w->on && !urdma_sim_has_waves())
+		argp_error(state, "--trace fst: this urdma-cosim is built without waves; "
+				  "tools/host-build.sh --waves makes one with them");
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct urdma_options *o = state->input;
@@ -52,9 +116,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->slow_clock = 1;
 		return 0;
 	case OPT_TRACE:
-		if (strcmp(arg, "pcap") && strcmp(arg, "none"))
-			argp_error(state, "--trace '%s': it is pcap or none", arg);
-		o->trace_pcap = !strcmp(arg, "pcap");
+		parse_trace(state, o, arg);
 		return 0;
 	case OPT_STALL:
 		o->cosim.stall_ns =

@@ -30,6 +30,30 @@ uint32_t urdma_option_power_of_two(struct argp_state *state, const char *option,
 	return v;
 }
 
+const char *urdma_option_time(const char *text, uint64_t *ns)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} unit[] = { { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 } };
+	unsigned long long v;
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return NULL;
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	for (size_t i = 0; i < sizeof(unit) / sizeof(unit[0]) && !errno; i++) {
+		size_t n = strlen(unit[i].name);
+
+		if (strncmp(end, unit[i].name, n) || v > UINT64_MAX / 4 / unit[i].ns)
+			continue;
+		*ns = v * unit[i].ns;
+		return end + n;
+	}
+	return NULL;
+}
+
 uint64_t urdma_option_gbps(struct argp_state *state, const char *option, const char *text)
 {
 	size_t whole = strspn(text, "0123456789"), digits = 0;

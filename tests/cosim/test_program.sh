@@ -31,8 +31,17 @@ bad '--out is missing' --socket "$s" --out ''
 bad "'--socket' requires an argument" --socket
 bad "unrecognized option '--frobnicate'" --socket "$s" --out "$dir/o" --frobnicate
 bad "unexpected argument 'extra'" --socket "$s" --out "$dir/o" extra
-bad "--trace 'fst': it is pcap or none" --socket "$s" --out "$dir/o" --trace fst
-bad "--trace '': it is pcap or none" --socket "$s" --out "$dir/o" --trace ''
+bad "--trace '': it is none, or a list of" --socket "$s" --out "$dir/o" --trace ''
+bad "--trace 'vcd': it is none, or a list of" --socket "$s" --out "$dir/o" --trace pcap,vcd
+bad "--trace 'none': it is none, or a list of" --socket "$s" --out "$dir/o" --trace pcap,none
+bad "scope=a.b is for waves" --socket "$s" --out "$dir/o" --trace pcap,scope=a.b
+for window in '' 5 5us 5us-4us 5us-5us -5us 5-6 5us-6 last last: last:0us last:5 5ks- held 99999999999999999999s-; do
+	bad "--trace 'fst=$window': a window is" --socket "$s" --out "$dir/o" --trace "fst=$window"
+done
+# The program of the ordinary build writes no waves, and says which one does.
+for kind in fst pcap,fst fst=5us-6us fst=5us- fst=last:5ms fst=hold fst,scope=nic.tx; do
+	bad "built without waves; tools/host-build.sh --waves" --socket "$s" --out "$dir/o" --trace "$kind"
+done
 bad 'form A-B' --socket "$s" --out "$dir/o" --wire 0:1
 bad 'with itself' --socket "$s" --out "$dir/o" --wire 0-0
 bad 'counted from 0' --socket "$s" --out "$dir/o" --wire 0-1
@@ -117,13 +126,13 @@ has '"nics":2,"wires":\[\["urdma0","urdma1"\]\],"switches":\[\]'
 has '"rate_gbps":100.0,"delay_ns":250'
 has '"generation":3,"lanes":16,"gbps":115.92.*,"latency_ns":500,"max_payload":256,"max_read_request":4096'
 has '"read_completion_boundary":64,"completion":256,"reorder_seed":null,"stall_percent":0'
-has '"faults":0,"seed":1,"trace":"none"'
+has '"faults":0,"seed":1,"captures":false,"waves":null'
 check --rate 25.125 --pcie-gen 4 --pcie-lanes=8 --pcie-latency 700 --mps 512 --mrrs 1024 --rcb 128 --completion 128 \
 	--reorder-completions 9 --pcie-stall 5 --loss 1 --dup 0 --trace pcap --port p=tap:x --switch 0,1,p --no-skip
 has '"wires":\[\],"switches":\[\["urdma0","urdma1","p"\]\],"rate_gbps":25.125'
 has '"generation":4,"lanes":8,"gbps":115.9.*,"latency_ns":700,"max_payload":512,"max_read_request":1024'
 has '"read_completion_boundary":128,"completion":128,"reorder_seed":9,"stall_percent":5'
-has '"faults":1,"seed":1,"trace":"pcap","stall_us":1000,"skip":false'
+has '"faults":1,"seed":1,"captures":true,"waves":null,"stall_us":1000,"skip":false'
 check --pcie-gbps 50.5
 has '"generation":3,"lanes":16,"gbps":50.5'
 bad 'excludes' --check --socket "$s" --out "$dir/o" --pcie-gbps 50 --pcie-gen 4
@@ -231,6 +240,8 @@ tell 'error not a command' reboot
 tell 'ok {"urdma0":{' counters
 tell 'ok {' counters 1
 tell 'ok ' time
+tell 'error there are no waves in this run' waves on
+tell 'error there is no NIC' waves maybe
 "$program" --tell "$dir/control" nonsense >/dev/null && fail "--tell exits 0 after an error"
 kill -TERM $pid
 wait $pid || fail "exit status $? after SIGTERM: $(cat "$dir/err")"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -168,17 +170,88 @@ static void connect_pairs(struct rig *rig, struct urdma_eh_qp *a, struct urdma_e
 			  "connect");
 }
 
-static void start_waves(struct rig *rig)
+/* Of the rig that was started last; how many there were in this process. */
+static struct rig *rig_now;
+static unsigned int rigs;
+
+static void end_waves(struct rig *rig)
+{
+	for (unsigned int n = 0; n < rig->config.cosim.n_nics && rig->waves; n++)
+		urdma_sim_waves(urdma_cosim_model(rig->cosim, n), NULL, NULL,
+				urdma_cosim_now(rig->cosim));
+	rig->waves = false;
+}
+
+static void start_waves(void *ctx)
 {
 	const char *directory = getenv("URDMA_TEST_WAVES");
+	struct rig *rig = ctx;
 
-	for (unsigned int n = 0; directory && n < rig->config.cosim.n_nics; n++) {
+	rig->waves = true;
+	for (unsigned int n = 0; n < rig->config.cosim.n_nics; n++) {
 		char path[512];
 
 		snprintf(path, sizeof(path), "%s/urdma%u.fst", directory, n);
-		rig_check(rig, urdma_sim_wave(urdma_cosim_model(rig->cosim, n), path),
+		rig_check(rig,
+			  urdma_sim_waves(urdma_cosim_model(rig->cosim, n), path, NULL,
+					  urdma_cosim_now(rig->cosim)),
 			  "URDMA_TEST_WAVES, which needs a build with -DURDMA_TRACE=ON");
 	}
+}
+
+/* The process ends: at a failure, if a rig is up. The files have to end well. */
+static void ended(void)
+{
+	const char *where = getenv("URDMA_TEST_WHERE");
+	FILE *f = where && rig_now ? fopen(where, "w") : NULL;
+
+	if (f) {
+		fprintf(f, "%u:%llu\n", rigs - 1,
+			(unsigned long long)(urdma_cosim_now(rig_now->cosim) * URDMA_SIM_CYCLE_NS));
+		fclose(f);
+	}
+	if (rig_now)
+		end_waves(rig_now);
+	rig_now = NULL;
+}
+
+/* cmocka aborts at a failure if CMOCKA_TEST_ABORT asks for it. */
+static void aborted(int signal)
+{
+	(void)signal;
+	ended();
+}
+
+/*
+ * URDMA_TEST_WAVES=DIR: waves of each NIC. URDMA_TEST_WAVES_FROM=N:NS: of the Nth rig of the
+ * process alone, from 0, and from NS ns on; otherwise each rig writes all, over the files of the
+ * one before. URDMA_TEST_WHERE=FILE: when the process fails, FILE gets the N:NS of this moment.
+ */
+static void watch(struct rig *rig)
+{
+	const char *from = getenv("URDMA_TEST_WAVES_FROM");
+	unsigned long long ns = 0;
+	unsigned int n;
+
+	rig_now = rig;
+	n = rigs++;
+	if (!getenv("URDMA_TEST_WAVES") && !getenv("URDMA_TEST_WHERE"))
+		return;
+	signal(SIGABRT, aborted);
+	if (!n)
+		atexit(ended);
+	if (!getenv("URDMA_TEST_WAVES"))
+		return;
+	if (from && sscanf(from, "%u:%llu", &n, &ns) != 2)
+		rig_check(rig, -EINVAL, "URDMA_TEST_WAVES_FROM is not N:NS");
+	if (n != rigs - 1)
+		return;
+	if (ns)
+		rig_check(rig,
+			  urdma_cosim_at(rig->cosim, ns / URDMA_SIM_CYCLE_NS, start_waves, rig),
+			  "waves");
+	else
+		start_waves(rig);
 }
 
 /* Prints, once, the seed that the seeds of all tests follow from. */
@@ -209,6 +282,7 @@ void rig_start(struct rig *rig, const struct rig_config *config)
 					      : &urdma_model_verilated;
 	rig_check(rig, urdma_cosim_create(&rig->config.cosim, model, &rig->cosim),
 		  "create simulation");
+	watch(rig);
 	rig_check(rig, urdma_embedded_create(rig->cosim, &config->memory, &rig->host),
 		  "create host");
 	for (unsigned int n = 0; n < config->cosim.n_nics; n++)
@@ -221,7 +295,6 @@ void rig_start(struct rig *rig, const struct rig_config *config)
 			rig_check(rig, urdma_cosim_capture(rig->cosim, n, path), "capture");
 		}
 	}
-	start_waves(rig);
 	if (config->faults) {
 		rig_check(rig, urdma_faults_create(config->fault_seed, &rig->faults), "faults");
 		rig_check(rig, urdma_faults_attach(rig->faults, urdma_cosim_wire(rig->cosim, 0), 0),
@@ -237,6 +310,7 @@ void rig_start(struct rig *rig, const struct rig_config *config)
 
 static void end(struct rig *rig)
 {
+	rig_now = NULL;
 	for (unsigned int n = 0; n < rig->config.cosim.n_nics; n++) {
 		free(rig->side[n].qp);
 		free(rig->side[n].srq);

@@ -61,6 +61,7 @@ struct rig {
 	struct urdma_embedded *host;
 	struct urdma_faults *faults;
 	struct rig_side side[URDMA_COSIM_MAX_NICS]; /* one for each NIC */
+	bool waves;				    /* are being written */
 };
 
 /*

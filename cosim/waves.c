@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waves of the NICs: files, windows of time, commands.
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "program.h"
+
+static void name_file(char *name, size_t size, const struct urdma_program *p, unsigned int nic,
+		      const char *suffix)
+{
+	snprintf(name, size, "%s/%s%s.fst", p->opt.out, urdma_cosim_port(p->c, nic)->name, suffix);
+}
+
+static int begin(struct urdma_program *p, unsigned int nic)
+{
+	char name[4096], scope[512];
+	int ret;
+
+	name_file(name, sizeof(name), p, nic, "");
+	/* The model's names begin with the NIC's. */
+	if (p->opt.waves.scope)
+		snprintf(scope, sizeof(scope), "%s.urdma_sim_top.%s",
+			 urdma_cosim_port(p->c, nic)->name, p->opt.waves.scope);
+	ret = urdma_sim_waves(urdma_cosim_model(p->c, nic), name, p->opt.waves.scope ? scope : NULL,
+			      urdma_cosim_now(p->c));
+	if (ret)
+		urdma_program_fail(p, "cannot write %s: %s", name, strerror(-ret));
+	return ret;
+}
+
+static void pause_all(struct urdma_program *p, bool pause)
+{
+	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
+		urdma_sim_pause_waves(urdma_cosim_model(p->c, i), pause);
+}
+
+static void from(void *ctx)
+{
+	pause_all(ctx, false);
+}
+
+static void to(void *ctx)
+{
+	pause_all(ctx, true);
+}
+
+static int at(struct urdma_program *p, uint64_t ns, urdma_cosim_event_fn fn)
+{
+	return urdma_cosim_at(p->c, ns / URDMA_SIM_CYCLE_NS, fn, p);
+}
+
+int urdma_program_open_waves(struct urdma_program *p)
+{
+	const struct urdma_waves_options *o = &p->opt.waves;
+
+	if (!o->on)
+		return 0;
+	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
+		if (begin(p, i))
+			return 1;
+	if (o->hold || o->from)
+		pause_all(p, true);
+	if ((o->from && at(p, o->from, from)) || (o->to && at(p, o->to, to))) {
+		fprintf(stderr, "urdma-cosim: no memory for events\n");
+		return 1;
+	}
+	return 0;
+}
+
+/* The file before the last one goes, the last one takes its place. */
+void urdma_program_watch_waves(struct urdma_program *p)
+{
+	uint64_t now = urdma_cosim_now(p->c) * URDMA_SIM_CYCLE_NS;
+
+	if (!p->opt.waves.last || now - p->waves_since < p->opt.waves.last)
+		return;
+	p->waves_since = now;
+	for (unsigned int i = 0; i < p->opt.cosim.n_nics && p->opt.waves.last; i++) {
+		char name[4096], before[4096];
+
+		urdma_sim_waves(urdma_cosim_model(p->c, i), NULL, NULL, urdma_cosim_now(p->c));
+		name_file(name, sizeof(name), p, i, "");
+		name_file(before, sizeof(before), p, i, ".before");
+		if (rename(name, before))
+			urdma_program_fail(p, "cannot rename %s: %s", name, strerror(errno));
+		else if (!begin(p, i))
+			continue;
+		p->opt.waves.last = 0;
+	}
+}
+
+const char *urdma_program_waves_command(struct urdma_program *p, bool on)
+{
+	if (!p->opt.waves.on)
+		return "there are no waves in this run: it needs --trace fst";
+	pause_all(p, !on);
+	return NULL;
+}

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# test_waves.sh DIR: waves of an engine test and of urdma-cosim, with the models of build/waves, which are built if need be.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+prog=test_waves
+# shellcheck source=tools/lib.sh
+. "$top/tools/lib.sh"
+dir=$1
+rm -rf "$dir"
+mkdir -p "$dir"
+waves=$top/tools/waves.sh
+files=$top/out/waves/engine.lumina
+case='=duplicate READs are executed again'
+
+fail() {
+	echo "FAIL: $*" >&2
+	exit 1
+}
+python() {
+	PYTHONPATH=$wellen_dir/python /usr/bin/python3 "$@"
+}
+
+# refused WORDS ARGUMENT...: status 2, and says why.
+refused() {
+	local words=$1 status=0
+	shift
+	"$waves" "$@" >"$dir/out" 2>&1 || status=$?
+	if [ $status != 2 ] || ! grep -q -e "$words" "$dir/out"; then
+		fail "waves.sh $*: status $status: $(cat "$dir/out")"
+	fi
+}
+refused 'TEST is missing'
+refused "there is no test 'rtl.none'" rtl.none
+refused "there is no test 'engine.none'" engine.none
+refused 'neither a block test' guest_pingpong
+refused 'runs many seeds: take rtl.cq' rtl.cq.full
+refused 'runs more than one program' engine.skip.loss
+refused "BEFORE: 'soon'" --before soon rtl.cq
+refused "WINDOW: '5'" --window 5 rtl.cq
+refused "unknown option '--after'" --after 5 rtl.cq
+
+# A test that passes: what crosses the MAC is where the capture has it, to the cycle.
+URDMA_TEST_CAPTURE=$dir "$waves" --window 0:0 engine.lumina "$case" >"$dir/out" 2>&1 || fail "$(cat "$dir/out")"
+grep -q '^\[waves\] status 0, from 0 ns on' "$dir/out" || fail "$(cat "$dir/out")"
+for nic in urdma0 urdma1; do
+	tshark -n -r "$dir/$nic.pcapng" -T fields -e frame.time_epoch -e frame.packet_flags_direction 2>/dev/null |
+		awk -v dir="$dir" '{ sub(/\./, "", $1); print $1 + 0 >(dir ($2 ~ /2$/ ? "/sent" : "/received")) }'
+	python "$top/tests/waves/check_waves.py" "$files/$nic.fst" $nic "$dir/sent" "$dir/received" || fail "waves of $nic"
+done
+
+# One that fails says where, and leaves waves of what was before.
+URDMA_TEST_CAPTURE=$dir/none "$waves" engine.lumina "$case" >"$dir/out" 2>&1 || fail "$(cat "$dir/out")"
+grep -q '^\[waves\] status 1, from' "$dir/out" || fail "a test that fails: $(cat "$dir/out")"
+grep -qE 'it fails at [1-9][0-9]* ns of model or rig 0$' "$dir/out" || fail "a test that fails: $(cat "$dir/out")"
+for nic in urdma0 urdma1; do
+	python -c 'import pywellen, sys; assert len(pywellen.Waveform(sys.argv[1])[sys.argv[2] + ".clk"].tv) > 10' \
+		"$files/$nic.fst" $nic || fail "$nic has no waves"
+done
+
+# urdma-cosim: one instance, from one command to another.
+"$top/tools/host-build.sh" --waves urdma-cosim || fail "urdma-cosim"
+cosim=$top/build/waves/cosim/urdma-cosim
+"$cosim" --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --control "$dir/control" --trace fst=hold,scope=nic.tx \
+	>"$dir/out" 2>&1 &
+pid=$!
+for _ in $(seq 600); do
+	[ ! -S "$dir/control" ] || break
+	sleep 0.1
+done
+for way in on off; do
+	[ "$("$cosim" --tell "$dir/control" waves $way)" = ok ] || fail "waves $way"
+done
+kill -TERM $pid
+wait $pid || fail "urdma-cosim: $(cat "$dir/out")"
+for nic in urdma0 urdma1; do
+	python -c 'import pywellen, sys
+names = {v.full_name for v in pywellen.Waveform(sys.argv[1]).all_vars()}
+others = [n for n in names if not n.startswith(sys.argv[2] + ".urdma_sim_top.nic.tx.")]
+assert names and not others, others[:5]' \
+		"$dir/o/$nic.fst" $nic || fail "signals of $nic"
+done
+settings() {
+	"$cosim" --check --socket "$dir/s0" --out "$dir/o" --trace "$1" | jq -c '[.captures, .waves]'
+}
+want() {
+	local got
+	got=$(settings "$1")
+	[ "$got" = "$2" ] || fail "--trace $1: $got"
+}
+want pcap,fst '[true,{"from_ns":0,"to_ns":null,"last_ns":null,"hold":false,"scope":null}]'
+want fst=20us-1ms '[false,{"from_ns":20000,"to_ns":1000000,"last_ns":null,"hold":false,"scope":null}]'
+want fst=5ns-,pcap '[true,{"from_ns":5,"to_ns":null,"last_ns":null,"hold":false,"scope":null}]'
+want fst=last:2s,scope=nic.rx '[false,{"from_ns":0,"to_ns":null,"last_ns":2000000000,"hold":false,"scope":"nic.rx"}]'
+echo "ok"
