@@ -321,6 +321,40 @@ static void log_record(struct urdma_faults *f, const struct urdma_fault_record *
 	urdma_output_record(f->log, &(struct iovec){ line, (size_t)n }, 1);
 }
 
+/* What a rule does to a frame, in its note; a note that is full stays as it is. */
+static void note(struct urdma_eth_frame *frame, unsigned int rule,
+		 const struct urdma_fault_record *r)
+{
+	size_t at = strlen(frame->note);
+	char what[64] = "lost";
+
+	switch (r->kind) {
+	case URDMA_FAULT_DROP:
+		break;
+	case URDMA_FAULT_DUP:
+		snprintf(what, sizeof(what), "doubled, %u more", r->n);
+		break;
+	case URDMA_FAULT_REORDER:
+		snprintf(what, sizeof(what), "overtaken by %u", r->n);
+		break;
+	case URDMA_FAULT_CORRUPT:
+		snprintf(what, sizeof(what), "bit %d of byte %d inverted", r->bit, r->byte);
+		break;
+	case URDMA_FAULT_FCS:
+		snprintf(what, sizeof(what), "bit %d of byte %d inverted, bad FCS", r->bit,
+			 r->byte);
+		break;
+	case URDMA_FAULT_DELAY:
+		snprintf(what, sizeof(what), "delayed by %" PRIu64 " ns", r->ns);
+		break;
+	default:
+		snprintf(what, sizeof(what), "marked: congestion experienced");
+		break;
+	}
+	snprintf(frame->note + at, sizeof(frame->note) - at, "%sfault %u: %s", at ? "; " : "", rule,
+		 what);
+}
+
 /* Inverts a bit; false when the frame has no such byte. */
 static bool flip(const struct urdma_fault_rule *r, struct urdma_random *rnd,
 		 struct urdma_eth_frame *frame, struct urdma_fault_record *rec)
@@ -405,6 +439,7 @@ static void hook(void *ctx, unsigned int side, struct urdma_eth_frame *frame,
 	const struct attachment *at = ctx;
 	struct urdma_faults *f = at->faults;
 	struct urdma_fault_record rec[2 * URDMA_FAULT_KINDS];
+	unsigned int by[2 * URDMA_FAULT_KINDS];
 	bool has_bth, drop = false;
 	struct urdma_roce roce;
 	unsigned int n = 0;
@@ -440,7 +475,7 @@ static void hook(void *ctx, unsigned int side, struct urdma_eth_frame *frame,
 		};
 		if (apply(r, &rnd, has_bth, frame, verdict, &rec[n])) {
 			drop |= r->kind == URDMA_FAULT_DROP;
-			n++;
+			by[n++] = rule->id;
 		}
 	}
 	/* Of a frame that is lost nobody sees what else would have become of it. */
@@ -448,6 +483,7 @@ static void hook(void *ctx, unsigned int side, struct urdma_eth_frame *frame,
 		if (drop && rec[i].kind != URDMA_FAULT_DROP)
 			continue;
 		log_record(f, &rec[i]);
+		note(frame, by[i], &rec[i]);
 		if (drop)
 			break;
 	}

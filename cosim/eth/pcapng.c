@@ -13,6 +13,7 @@
 #define BLOCK_EPB 0x00000006u /* enhanced packet, 4.3 */
 
 #define OPT_END	       0u
+#define OPT_COMMENT    1u
 #define OPT_SHB_APPL   4u
 #define OPT_IF_NAME    2u
 #define OPT_IF_SPEED   8u
@@ -117,7 +118,7 @@ int urdma_pcapng_open(const char *path, const char *if_name, uint64_t if_speed,
 }
 
 void urdma_pcapng_write(struct urdma_pcapng *p, uint64_t ns, const void *frame, size_t len,
-			bool outbound, bool crc_error)
+			bool outbound, bool crc_error, const char *comment)
 {
 	uint8_t zero[4] = { 0 };
 	struct block head = { .n = 0 }, tail = { .n = 0 }, flags = { .n = 0 };
@@ -132,6 +133,8 @@ void urdma_pcapng_write(struct urdma_pcapng *p, uint64_t ns, const void *frame, 
 	put(&head, len, 4);
 	put(&head, len, 4);
 	put(&flags, (outbound ? EPB_OUTBOUND : EPB_INBOUND) | (crc_error ? EPB_CRC_ERROR : 0), 4);
+	if (*comment)
+		put_option(&tail, OPT_COMMENT, comment, strnlen(comment, URDMA_PCAPNG_COMMENT));
 	put_option(&tail, OPT_EPB_FLAGS, flags.buf, flags.n);
 	put_option(&tail, OPT_END, NULL, 0);
 	put(&tail, 0, 4);

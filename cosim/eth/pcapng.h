@@ -22,9 +22,13 @@ int urdma_pcapng_open(const char *path, const char *if_name, uint64_t if_speed,
  */
 int urdma_pcapng_close(struct urdma_pcapng *pcap);
 
-/* crc_error: the frame came with a bad FCS. */
+/*
+ * crc_error: the frame came with a bad FCS. comment: of the packet, at most URDMA_PCAPNG_COMMENT
+ * bytes; empty: none.
+ */
+#define URDMA_PCAPNG_COMMENT 160u
 void urdma_pcapng_write(struct urdma_pcapng *pcap, uint64_t ns, const void *frame, size_t len,
-			bool outbound, bool crc_error);
+			bool outbound, bool crc_error, const char *comment);
 /* Makes everything written so far visible to other processes. Returns 0 or the first error. */
 int urdma_pcapng_flush(struct urdma_pcapng *pcap);
 /* 0, or the error that ended the capture. */

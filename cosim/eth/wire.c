@@ -20,6 +20,7 @@ struct urdma_wire {
 	uint64_t frames[2]; /* sent by each side */
 	urdma_wire_fault_fn fault;
 	void *fault_ctx;
+	struct urdma_eth_frame sent; /* a frame as it was before the faults: the sender's capture */
 	bool down;
 };
 
@@ -297,15 +298,25 @@ bool urdma_wire_link(const struct urdma_wire *w)
 	return w && !w->down;
 }
 
-/* A whole frame goes past the fault hook and, at `end` of it, starts towards the other side. */
+/* What becomes of a whole frame. Returns it as its sender knows it. */
+static const struct urdma_eth_frame *wire_decide(struct urdma_wire *w, unsigned int side,
+						 struct urdma_eth_frame *f,
+						 struct urdma_wire_verdict *v)
+{
+	if (!w->fault)
+		return f;
+	memcpy(&w->sent, f, offsetof(struct urdma_eth_frame, data) + f->len);
+	w->fault(w->fault_ctx, side, f, v);
+	memcpy(w->sent.note, f->note, sizeof(f->note));
+	return &w->sent;
+}
+
+/* At `end` of it, a whole frame starts towards the other side. */
 static void wire_forward(struct urdma_wire *w, unsigned int side, struct urdma_eth_frame *f,
-			 const struct urdma_rate *end)
+			 const struct urdma_rate *end, struct urdma_wire_verdict v)
 {
 	struct urdma_eth_queue *q = &w->to[!side];
-	struct urdma_wire_verdict v = { 0 };
 
-	if (w->fault)
-		w->fault(w->fault_ctx, side, f, &v);
 	if (v.drop) {
 		frame_put(q, f);
 		return;
@@ -321,6 +332,8 @@ static void wire_forward(struct urdma_wire *w, unsigned int side, struct urdma_e
 			break;
 		memcpy(copy, f, offsetof(struct urdma_eth_frame, data) + f->len);
 		copy->behind = 0;
+		snprintf(copy->note, sizeof(copy->note), "a copy: %.*s",
+			 (int)sizeof(copy->note) - 16, f->note);
 		copy->begin.cycle += v.copy_delay_cycles;
 		queue_insert(q, copy);
 	}
@@ -335,7 +348,7 @@ static void show(struct urdma_eth_port *port, uint64_t cycle, const struct urdma
 	uint64_t ns = cycle * URDMA_SIM_CYCLE_NS;
 
 	if (port->capture)
-		urdma_pcapng_write(port->capture, ns, f->data, f->len, outbound, f->error);
+		urdma_pcapng_write(port->capture, ns, f->data, f->len, outbound, f->error, f->note);
 	if (port->tap)
 		port->tap(port->tap_ctx, ns, f, outbound);
 }
@@ -385,6 +398,9 @@ static void tx_pad(struct urdma_eth_port *port)
 static void tx_end(struct urdma_eth_port *port, uint64_t end)
 {
 	struct urdma_eth_frame *f = port->tx;
+	struct urdma_wire_verdict verdict = { 0 };
+	const struct urdma_eth_frame *sent = f;
+	bool forward;
 
 	tx_pad(port);
 	urdma_rate_charge(&port->line, URDMA_ETH_FCS);
@@ -393,15 +409,18 @@ static void tx_end(struct urdma_eth_port *port, uint64_t end)
 	port->stats.tx_frames++;
 	port->stats.tx_bytes += f->len;
 	port->stats.tx_errors += f->error;
-	show(port, end, f, true);
 	if (port->wire) {
 		f->sent = end;
 		f->number = port->wire->frames[port->side]++;
 	}
+	forward = f != port->scratch && !f->queued;
+	if (forward)
+		sent = wire_decide(port->wire, port->side, f, &verdict);
+	show(port, end, sent, true);
 	if (f == port->scratch)
 		port->stats.tx_unconnected += !f->queued;
-	else if (!f->queued)
-		wire_forward(port->wire, port->side, f, &port->line);
+	if (forward)
+		wire_forward(port->wire, port->side, f, &port->line, verdict);
 	urdma_rate_charge(&port->line, URDMA_ETH_GAP);
 }
 

@@ -27,8 +27,10 @@
 #define URDMA_ETH_PREAMBLE  8u
 #define URDMA_ETH_FCS	    4u
 #define URDMA_ETH_GAP	    12u
-#define URDMA_ETH_MIN_FRAME 60u	   /* without FCS */
-#define URDMA_ETH_RX_FIFO   512u   /* beats between the MAC's clock and the NIC's: 32 KB */
+#define URDMA_ETH_MIN_FRAME 60u	 /* without FCS */
+#define URDMA_ETH_RX_FIFO   512u /* beats between the MAC's clock and the NIC's: 32 KB */
+/* Text that captures have with a frame. */
+#define URDMA_ETH_NOTE	    160u
 #define URDMA_ETH_MAX_FRAME 16384u /* no frame of any standard is longer; more is a lost tlast */
 
 struct urdma_pcapng;
@@ -42,8 +44,9 @@ struct urdma_eth_frame {
 	bool queued; /* stands in a queue: seen by the receiver */
 	uint64_t
 		sent; /* cycle in which its end left the sender: the time in the sender's capture */
-	uint64_t number; /* among the frames the sender has put on this wire, from 0 */
-	uint32_t behind; /* frames that still have to overtake it */
+	uint64_t number;	   /* among the frames the sender has put on this wire, from 0 */
+	uint32_t behind;	   /* frames that still have to overtake it */
+	char note[URDMA_ETH_NOTE]; /* what the wire does to it, for captures; empty: nothing */
 	uint8_t data[URDMA_ETH_MAX_FRAME + 1]; /* a frame that is cut may need one byte more */
 };
 

@@ -725,7 +725,7 @@ static void make_capture(const char *path)
 	for (unsigned int i = 0; i < N_REC; i++) {
 		fill(f, rec_len[i], i);
 		urdma_pcapng_write(pcap, UINT64_C(1700000000000000000) + rec_ns[i], f, rec_len[i],
-				   i % 2, i == 4);
+				   i % 2, i == 4, "");
 	}
 	assert_int_equal(urdma_pcapng_close(pcap), 0);
 }

@@ -629,6 +629,7 @@ static void repeats(void **state)
 struct captured {
 	uint64_t ns;
 	bool outbound, crc_error;
+	char comment[200];
 	struct frame f;
 };
 
@@ -641,7 +642,7 @@ static uint32_t le32(const uint8_t *p)
 static struct captured *read_capture(const char *path, size_t *count)
 {
 	struct captured *c = NULL;
-	uint8_t head[8], *body;
+	uint8_t head[8], *body, *option;
 	FILE *f = fopen(path, "rb");
 
 	assert_non_null(f);
@@ -657,6 +658,11 @@ static struct captured *read_capture(const char *path, size_t *count)
 			c[*count].ns = (uint64_t)le32(body + 4) << 32 | le32(body + 8);
 			c[*count].f.len = le32(body + 12);
 			memcpy(c[*count].f.data, body + 20, c[*count].f.len);
+			option = body + 20 + (c[*count].f.len + 3) / 4 * 4;
+			if (option[0] == 1) {
+				assert_true(option[2] < sizeof(c->comment));
+				memcpy(c[*count].comment, option + 4, option[2]);
+			}
 			flags = le32(body + len - 12);
 			c[*count].outbound = (flags & 3) == 2;
 			c[*count].crc_error = flags >> 24 & 1;
@@ -671,12 +677,19 @@ static struct captured *read_capture(const char *path, size_t *count)
 static const char *const log_keys[] = { "cycle",  "wire", "side", "frame", "qpn", "psn",
 					"opcode", "n",	  "ns",	  "byte",  "bit" };
 
+static const char *const comment_of[URDMA_FAULT_KINDS] = {
+	"lost",	      "doubled, ",  "overtaken by ", " inverted", " inverted, bad FCS",
+	"delayed by", "congestion",
+};
+
 /* The log says what the callback was told, and finds each frame in its sender's capture. */
 static void log_and_captures(void **state)
 {
 	char dir[] = "/tmp/urdma-fault-XXXXXX", path[2][64], log[64], line[512];
 	struct captured *cap[2], *mine[2][2] = { { NULL } };
 	size_t n_cap[2], n_mine[2][2] = { { 0 } }, k = 0;
+	bool commented[2][500] = { { false } };
+	size_t copies = 0, comments = 0;
 	struct net n;
 	FILE *f;
 
@@ -737,8 +750,25 @@ static void log_and_captures(void **state)
 				    urdma_fault_name(r->kind));
 		json_decref(json);
 		assert_int_equal(mine[r->side][1][r->frame].ns, r->cycle * 4);
+		assert_non_null(strstr(mine[r->side][1][r->frame].comment, comment_of[r->kind]));
+		commented[r->side][r->frame] = true;
 	}
 	fclose(f);
+	for (unsigned int i = 0; i < 2; i++) {
+		/* No others have comments; a frame that comes has the sender's, and a copy says so.
+		 */
+		for (size_t c = 0; c < n.tx[i].n; c++)
+			assert_int_equal(mine[i][1][c].comment[0] != 0, commented[i][c]);
+		for (size_t c = 0; c < n.rx[i].n; c++) {
+			const char *comment = mine[i][0][c].comment;
+
+			assert_null(strstr(comment, "lost"));
+			copies += !strncmp(comment, "a copy: fault ", 14);
+			comments += !strncmp(comment, "fault ", 6);
+			assert_true(!*comment || strstr(comment, "fault "));
+		}
+	}
+	assert_true(copies > 10 && comments > 50);
 	assert_true(k > 100);
 	assert_int_equal(k, n.records);
 	net_close(&n);

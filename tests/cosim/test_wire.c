@@ -377,22 +377,23 @@ static void captures(void **state)
 	assert_int_equal(urdma_pcapng_open(path, "urdma0", UINT64_C(100000000000), &p), 0);
 	for (unsigned int i = 0; i < 10; i++)
 		urdma_pcapng_write(p, UINT64_C(5000000000) + i * UINT64_C(1000000004), frame,
-				   60 + i * 101, i % 2, i == 7);
+				   60 + i * 101, i % 2, i == 7, i == 3 ? "what became of it" : "");
 	assert_int_equal(urdma_pcapng_close(p), 0);
-	snprintf(cmd, sizeof(cmd),
-		 "tshark -r %s -T fields -e frame.time_epoch -e frame.len -e frame.cap_len "
-		 "-e frame.interface_name -e frame.packet_flags_direction "
-		 "-e frame.packet_flags_crc_error 2>&1 | grep -v 'Running as user'",
-		 path);
+	snprintf(
+		cmd, sizeof(cmd),
+		"tshark -r %s -T fields -e frame.time_epoch -e frame.len -e frame.cap_len "
+		"-e frame.interface_name -e frame.packet_flags_direction "
+		"-e frame.packet_flags_crc_error -e frame.comment 2>&1 | grep -v 'Running as user'",
+		path);
 	f = popen(cmd, "r");
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {
 		unsigned long long s, ns;
 		unsigned int len, cap, direction;
-		char name[64], crc[16];
+		char name[64], crc[16], comment[64] = "";
 
-		if (sscanf(line, "%llu.%llu %u %u %63s %x %15s", &s, &ns, &len, &cap, name,
-			   &direction, crc) != 7)
+		if (sscanf(line, "%llu.%llu %u %u %63s %x %15s %63[^\n]", &s, &ns, &len, &cap, name,
+			   &direction, crc, comment) < 7)
 			fail_msg("tshark says: %s", line);
 		assert_true(s * 1000000000 + ns == UINT64_C(5000000000) + n * UINT64_C(1000000004));
 		assert_int_equal(len, 60 + n * 101);
@@ -400,6 +401,7 @@ static void captures(void **state)
 		assert_string_equal(name, "urdma0");
 		assert_int_equal(direction, n % 2 ? 2 : 1);
 		assert_int_equal(crc[0] == '1' || crc[0] == 'T', n == 7);
+		assert_string_equal(comment, n == 3 ? "what became of it" : "");
 		n++;
 	}
 	pclose(f);
