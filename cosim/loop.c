@@ -39,6 +39,7 @@ static void serve(struct urdma_program *p)
 		urdma_control_process(p->control);
 	urdma_program_watch_files(p);
 	urdma_program_watch_waves(p);
+	urdma_program_watch_live(p);
 }
 
 enum came {

@@ -113,7 +113,8 @@ static int set_up(struct urdma_program *p)
 		return 1;
 	}
 	return catch_signals(p) || open_ports(p) || make_simulation(p) ||
-	       urdma_program_open_files(p) || urdma_program_open_waves(p) || make_sockets(p);
+	       urdma_program_open_files(p) || urdma_program_open_waves(p) ||
+	       urdma_program_open_live(p) || make_sockets(p);
 }
 
 static void run(struct urdma_program *p)
@@ -127,6 +128,7 @@ static void run(struct urdma_program *p)
 		urdma_program_fail(p, "simulation error: %s",
 				   urdma_cosim_error(p->c) ? urdma_cosim_error(p->c)
 							   : strerror(-ret));
+	urdma_program_close_live(p);
 	urdma_program_report(p);
 }
 

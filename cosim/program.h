@@ -24,6 +24,7 @@ struct urdma_program {
 	struct urdma_vfio_user_server *server[URDMA_COSIM_MAX_NICS];
 	struct urdma_control *control;
 	int signals;
+	struct urdma_live *live; /* NULL: without --live */
 	struct timespec start;
 	uint64_t waves_since; /* ns: when the present files of waves began */
 	uint64_t looks;	      /* at the sockets */
@@ -58,6 +59,15 @@ void urdma_program_close_files(struct urdma_program *p);
 /* An error of the run: prints it on stderr and keeps it for the reports. */
 void urdma_program_fail(struct urdma_program *p, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* ---- live.c ------------------------------------------------------------------------------------
+ */
+
+/* Makes the FIFOs, if the run has any. 0, or 1 after a message. */
+int urdma_program_open_live(struct urdma_program *p);
+/* Looks for readers. */
+void urdma_program_watch_live(struct urdma_program *p);
+void urdma_program_close_live(struct urdma_program *p);
 
 /* ---- waves.c -----------------------------------------------------------------------------------
  */

@@ -21,6 +21,7 @@
 #define OPT_EPB_FLAGS  2u
 
 #define LINKTYPE_ETHERNET 1u
+#define MAX_IF_NAME	  64u
 
 /* epb_flags, 4.3.1: direction in bits 1:0, link-layer errors from bit 16 on. */
 #define EPB_INBOUND   1u
@@ -28,8 +29,18 @@
 #define EPB_CRC_ERROR (1u << 24)
 
 struct urdma_pcapng {
-	struct urdma_output *out;
+	struct urdma_output *out; /* NULL: the records go to fn */
+	urdma_pcapng_record_fn fn;
+	void *ctx;
 };
+
+static void record(struct urdma_pcapng *p, const struct iovec *part, unsigned int n)
+{
+	if (p->out)
+		urdma_output_record(p->out, part, n);
+	else
+		p->fn(p->ctx, part, n);
+}
 
 /* A block being made: at most headers and options; packet data stays where it is. */
 struct block {
@@ -62,31 +73,17 @@ static void out_block(struct urdma_pcapng *p, struct block *b, uint32_t type)
 	put(&head, type, 4);
 	put(&head, b->n + 12, 4);
 	put(&tail, b->n + 12, 4);
-	urdma_output_record(
-		p->out,
-		(struct iovec[]){ { head.buf, head.n }, { b->buf, b->n }, { tail.buf, tail.n } },
-		3);
+	record(p, (struct iovec[]){ { head.buf, head.n }, { b->buf, b->n }, { tail.buf, tail.n } },
+	       3);
 }
 
-int urdma_pcapng_open(const char *path, const char *if_name, uint64_t if_speed,
-		      struct urdma_pcapng **pcap)
+/* Section header and interface. */
+static void out_head(struct urdma_pcapng *p, const char *if_name, uint64_t if_speed)
 {
 	static const char appl[] = "urdma-cosim";
 	const uint8_t tsresol = 9; /* 10^-9 s */
-	struct urdma_pcapng *p;
 	struct block b = { .n = 0 };
-	int ret;
 
-	if (strlen(if_name) > 64)
-		return -ENAMETOOLONG;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	ret = urdma_output_open(path, &p->out);
-	if (ret) {
-		free(p);
-		return ret;
-	}
 	put(&b, 0x1a2b3c4d, 4); /* byte order */
 	put(&b, 1, 2);		/* version 1.0 */
 	put(&b, 0, 2);
@@ -98,7 +95,7 @@ int urdma_pcapng_open(const char *path, const char *if_name, uint64_t if_speed,
 	put(&b, LINKTYPE_ETHERNET, 2);
 	put(&b, 0, 2);
 	put(&b, 0, 4); /* snap length: no limit */
-	put_option(&b, OPT_IF_NAME, if_name, strlen(if_name));
+	put_option(&b, OPT_IF_NAME, if_name, strnlen(if_name, MAX_IF_NAME));
 	if (if_speed) {
 		struct block v = { .n = 0 };
 
@@ -108,6 +105,38 @@ int urdma_pcapng_open(const char *path, const char *if_name, uint64_t if_speed,
 	put_option(&b, OPT_IF_TSRESOL, &tsresol, 1);
 	put_option(&b, OPT_END, NULL, 0);
 	out_block(p, &b, BLOCK_IDB);
+}
+
+struct urdma_pcapng *urdma_pcapng_to(urdma_pcapng_record_fn fn, void *ctx, const char *if_name,
+				     uint64_t if_speed)
+{
+	struct urdma_pcapng *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->fn = fn;
+	p->ctx = ctx;
+	out_head(p, if_name, if_speed);
+	return p;
+}
+
+int urdma_pcapng_open(const char *path, const char *if_name, uint64_t if_speed,
+		      struct urdma_pcapng **pcap)
+{
+	struct urdma_pcapng *p;
+	int ret;
+
+	if (strlen(if_name) > MAX_IF_NAME)
+		return -ENAMETOOLONG;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	ret = urdma_output_open(path, &p->out);
+	if (ret) {
+		free(p);
+		return ret;
+	}
+	out_head(p, if_name, if_speed);
 	ret = urdma_output_flush(p->out);
 	if (ret) {
 		urdma_pcapng_close(p);
@@ -144,22 +173,22 @@ void urdma_pcapng_write(struct urdma_pcapng *p, uint64_t ns, const void *frame, 
 		head.buf[4 + i] = (uint8_t)(total >> (8 * i));
 		tail.buf[tail.n - 4 + i] = (uint8_t)(total >> (8 * i));
 	}
-	urdma_output_record(p->out,
-			    (struct iovec[]){ { head.buf, head.n },
-					      { (void *)(uintptr_t)frame, len },
-					      { zero, pad },
-					      { tail.buf, tail.n } },
-			    4);
+	record(p,
+	       (struct iovec[]){ { head.buf, head.n },
+				 { (void *)(uintptr_t)frame, len },
+				 { zero, pad },
+				 { tail.buf, tail.n } },
+	       4);
 }
 
 int urdma_pcapng_flush(struct urdma_pcapng *p)
 {
-	return urdma_output_flush(p->out);
+	return p->out ? urdma_output_flush(p->out) : 0;
 }
 
 int urdma_pcapng_error(const struct urdma_pcapng *p)
 {
-	return urdma_output_error(p->out);
+	return p->out ? urdma_output_error(p->out) : 0;
 }
 
 int urdma_pcapng_close(struct urdma_pcapng *p)

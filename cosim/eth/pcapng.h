@@ -10,10 +10,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 struct urdma_pcapng;
 
-/* if_speed in bits a second, 0: unknown. Returns 0 or a negative errno. */
+/* A record of the file, out of n parts. */
+typedef void (*urdma_pcapng_record_fn)(void *ctx, const struct iovec *part, unsigned int n);
+
+/* Gives all records to fn. Returns NULL when there is no memory. */
+struct urdma_pcapng *urdma_pcapng_to(urdma_pcapng_record_fn fn, void *ctx, const char *if_name,
+				     uint64_t if_speed);
+/* Into a file. if_speed in bits a second, 0: unknown. Returns 0 or a negative errno. */
 int urdma_pcapng_open(const char *path, const char *if_name, uint64_t if_speed,
 		      struct urdma_pcapng **pcap);
 /*

@@ -232,6 +232,7 @@ json_t *urdma_options_json(const struct urdma_options *o)
 	json_object_set_new(json, "seed", integer(o->seed));
 	json_object_set_new(json, "captures", json_boolean(o->trace_pcap));
 	json_object_set_new(json, "waves", waves_json(&o->waves));
+	json_object_set_new(json, "live", json_boolean(o->live));
 	json_object_set_new(json, "stall_us", integer(c->stall_ns / 1000));
 	json_object_set_new(json, "skip", json_boolean(!c->no_skip));
 	json_object_set_new(json, "threads", integer(c->threads));

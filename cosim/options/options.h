@@ -31,6 +31,7 @@ struct urdma_options {
 	const char *control;
 	bool trace_pcap;
 	struct urdma_waves_options waves;
+	bool live;		 /* captures for readers, through FIFOs */
 	unsigned int slow_clock; /* wall-clock ns for each simulated ns in which NICs only wait */
 	bool verbose;
 	bool check;	  /* print the settings, and end */

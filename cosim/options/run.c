@@ -9,6 +9,7 @@
 
 enum {
 	OPT_TRACE = 0x500,
+	OPT_LIVE,
 	OPT_STALL,
 	OPT_NO_SKIP,
 	OPT_THREADS,
@@ -23,6 +24,11 @@ static const struct argp_option options[] = {
 	  "of "
 	  "time, as 20us-1ms; fst=last:TIME only the end; fst=hold from the command `waves on` on. "
 	  "scope=NAME: waves of this instance alone, as nic.tx. none",
+	  0 },
+	{ "live", OPT_LIVE, NULL, 0,
+	  "A FIFO for each port besides, DIR/urdma0.live, that a program follows while the run "
+	  "goes "
+	  "on: wireshark -k -i DIR/urdma0.live",
 	  0 },
 	{ "stall-us", OPT_STALL, "US", 0,
 	  "Report a stall after that much simulated time, 0: never (1000)", 0 },
@@ -117,6 +123,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_TRACE:
 		parse_trace(state, o, arg);
+		return 0;
+	case OPT_LIVE:
+		o->live = true;
 		return 0;
 	case OPT_STALL:
 		o->cosim.stall_ns =

@@ -100,7 +100,7 @@ good --help --help
 # Every option is told, with its default where it has one.
 for option in socket out control tell check port wire switch rate delay switch-queue switch-latency switch-age loss dup \
 	reorder corrupt ecn seed fault pcie-gen pcie-lanes pcie-gbps pcie-latency mps mrrs rcb completion \
-	reorder-completions pcie-stall trace stall-us no-skip threads slow-clock verbose version; do
+	reorder-completions pcie-stall trace live stall-us no-skip threads slow-clock verbose version; do
 	grep -q -e "--$option\b" "$dir/out" || fail "--help does not tell --$option"
 done
 # What the launcher shows: settings of any run, and nothing that the launcher sets itself.
@@ -132,7 +132,7 @@ check --rate 25.125 --pcie-gen 4 --pcie-lanes=8 --pcie-latency 700 --mps 512 --m
 has '"wires":\[\],"switches":\[\["urdma0","urdma1","p"\]\],"rate_gbps":25.125'
 has '"generation":4,"lanes":8,"gbps":115.9.*,"latency_ns":700,"max_payload":512,"max_read_request":1024'
 has '"read_completion_boundary":128,"completion":128,"reorder_seed":9,"stall_percent":5'
-has '"faults":1,"seed":1,"captures":true,"waves":null,"stall_us":1000,"skip":false'
+has '"faults":1,"seed":1,"captures":true,"waves":null,"live":false,"stall_us":1000,"skip":false'
 check --pcie-gbps 50.5
 has '"generation":3,"lanes":16,"gbps":50.5'
 bad 'excludes' --check --socket "$s" --out "$dir/o" --pcie-gbps 50 --pcie-gen 4
@@ -274,6 +274,56 @@ grep -q '"group": 1000' "$dir/o/cosim.json" || fail "the replay is not over: $(c
 [ "$(figure cycles_evaluated)" -gt 2000 ] || fail "$(figure cycles_evaluated) clocks for 1000 frames"
 [ "$(figure cycles_evaluated)" -le $((40 * $(figure socket_looks))) ] ||
 	fail "$(figure socket_looks) looks at the sockets in $(figure cycles_evaluated) clocks"
+
+# ---- readers that follow a run --------------------------------------------------------------------
+
+# One that reads gets what the capture has. One that does not read holds nobody up, and loses what its pipe has no room for.
+live() {
+	start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/live" --trace pcap --live --control "$dir/control" \
+		--port "r=replay:$dir/many.pcapng,fast,hold" --switch 0,1,r
+	for port in urdma0 urdma1 r; do
+		[ -p "$dir/live/$port.live" ] || fail "no FIFO of $port: $(cat "$dir/err")"
+	done
+	"$@" <"$dir/live/r.live" >"$dir/followed.pcapng" &
+	reader=$!
+	tell ok start r
+	until "$program" --tell "$dir/control" counters | grep -q '"group":1000'; do
+		kill -0 $pid 2>/dev/null || break
+		sleep 0.05
+	done
+	kill -TERM $pid
+	wait $pid || fail "exit status $? with --live: $(cat "$dir/err")"
+	touch "$dir/go"
+	wait $reader
+	[ -e "$dir/live/r.live" ] && fail "the FIFOs are left behind"
+}
+live cat
+cmp "$dir/live/r.pcapng" "$dir/followed.pcapng" || fail "the reader got something else"
+grep -q 'left out' "$dir/err" && fail "it says: $(cat "$dir/err")"
+size=$(stat -c %s "$dir/followed.pcapng")
+live true
+[ "$(stat -c %s "$dir/live/r.pcapng")" = "$size" ] || fail "a reader that has gone changes the capture"
+# 1000 frames of 1400 bytes are more than a pipe holds. What is left out is told, and the rest is whole.
+mv "$dir/many.pcapng" "$dir/small.pcapng"
+head -c 48 "$dir/one.pcapng" >"$dir/many.pcapng"
+{
+	printf '\x06\0\0\0\x98\x05\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x78\x05\0\0\x78\x05\0\0'
+	printf '\xff\xff\xff\xff\xff\xff\x02\0\0\0\0\x09\x88\xb5'
+	head -c 1386 /dev/zero
+	printf '\x98\x05\0\0'
+} >"$dir/large"
+for _ in $(seq 1000); do
+	cat "$dir/large"
+done >>"$dir/many.pcapng"
+rm -f "$dir/go"
+# shellcheck disable=SC2016  # for bash
+live bash -c 'until [ -e "$0/go" ]; do sleep 0.05; done; cat' "$dir"
+left=$(sed -n 's|.*/r.live: \([0-9]*\) packets were left out, because the reader was too slow|\1|p' "$dir/err")
+[ "${left:-0}" -gt 0 ] || fail "nothing is left out of $(stat -c %s "$dir/followed.pcapng") bytes: $(cat "$dir/err")"
+# 44 bytes more than the frame for each packet
+[ "$(stat -c %s "$dir/followed.pcapng")" = $((size - 1000 * 104 + 1444 * (1000 - left))) ] ||
+	fail "$left packets are left out, and the reader has $(stat -c %s "$dir/followed.pcapng") bytes"
+mv "$dir/small.pcapng" "$dir/many.pcapng"
 
 real=$program
 # lossy OUT [ARGUMENT...]: a run whose files in OUT have to fail. What it simulates is whole all the

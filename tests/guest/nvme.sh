@@ -3,7 +3,8 @@
 #
 # nvme.sh short|full: NVMe over RDMA between two guests. The target (nvmet-rdma) offers a RAM disk, the host (nvme-rdma)
 # connects to it: requests of many sizes with compared data, a file system, connections one after the other, a target that
-# goes away under load and comes back.
+# goes away under load and comes back. The long form needs nvme-cli and fio (--packages): nvme-cli connects, and fio writes,
+# reads and verifies.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -72,6 +73,30 @@ connected() {
 is_live() {
 	[ "$(cat "/sys/class/nvme/$controller/state")" = live ]
 }
+# fio_run OPTION...: on the disk, with data that it verifies.
+fio_run() {
+	timeout "$limit" fio --name=urdma --filename="$disk" --direct=1 --ioengine=libaio --iodepth=16 --size=${mb}m \
+		--verify=crc32c --verify_fatal=1 --verify_state_save=0 --output=/tmp/fio.log "$@"
+}
+# The stock programs do the same.
+programs() {
+	local was
+	disconnected
+	nvme connect -t rdma -a "$server" -s 4420 -n $nqn -c 1 -l 600 -k 30 || fail "nvme connect"
+	controller=$(nvme list-subsys | sed -n 's/.* \(nvme[0-9]*\) rdma .*/\1/p')
+	disk=/dev/${controller}n1
+	waits "$disk comes" test -b "$disk"
+	fio_run --rw=randrw --bsrange=4k-128k --rwmixread=30 --verify_backlog=64 || fail "fio: $(tail -n 20 /tmp/fio.log)"
+	fio_run --rw=write --bs=64k || fail "fio: $(tail -n 20 /tmp/fio.log)"
+	was=$(far one_byte 0) || fail "the disk of the target"
+	[ "$was" != 0 ] || far one_byte 255 >/dev/null
+	! fio_run --rw=read --bs=64k >/dev/null 2>&1 || fail "fio does not notice a changed byte"
+	far one_byte "$was" >/dev/null
+	fio_run --rw=read --bs=64k || fail "fio: $(tail -n 20 /tmp/fio.log)"
+	nvme disconnect -n $nqn | grep -q 'disconnected 1 controller' || fail "nvme disconnect"
+	waits "$disk goes" test ! -e "$disk"
+	connected
+}
 disconnected() {
 	echo 1 >"/sys/class/nvme/$controller/delete_controller"
 	waits "$controller goes" test ! -e "/sys/class/nvme/$controller"
@@ -121,6 +146,11 @@ was=$(far one_byte 0) || fail "the disk of the target"
 far one_byte "$was" >/dev/null
 blockio check "$disk" /tmp/state || fail "data"
 phase "a changed byte is noticed"
+
+if [ "$form" = full ]; then
+	programs
+	phase "nvme-cli, and fio with verification"
+fi
 
 file_system "$disk" $files disconnected connected
 phase "ext4: $files files"

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Captures that a reader follows: a FIFO for each port.
+#define _GNU_SOURCE /* F_SETPIPE_SZ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "eth/pcapng.h"
+#include "program.h"
+
+/* As much as the kernel allows everyone. */
+#define PIPE_BYTES (1 << 20)
+
+/* How long the end of a packet waits for its reader when the run has ended. */
+#define LAST_WAIT_MS 2000
+
+/*
+ * The simulation does not wait for a reader. Packets that find no room in the pipe are left out,
+ * and the next one says how many. A record of up to PIPE_BUF bytes goes whole or not at all. Of a
+ * longer one a part may go, and its rest goes first when there is room again.
+ */
+struct live {
+	char path[4096];
+	struct urdma_eth_port *port;
+	uint64_t speed;
+	int fd; /* -1: there is no reader */
+	struct urdma_pcapng *pcap;
+	uint8_t rest[URDMA_ETH_MAX_FRAME + 1024];
+	size_t n;      /* bytes of rest */
+	uint64_t out;  /* packets left out since the last one */
+	uint64_t lost; /* in all */
+};
+
+struct urdma_live {
+	unsigned int n;
+	struct live live[URDMA_COSIM_MAX_PORTS];
+};
+
+static void leave(struct live *l)
+{
+	urdma_pcapng_close(l->pcap);
+	l->pcap = NULL;
+	if (l->fd >= 0)
+		close(l->fd);
+	l->fd = -1;
+	l->n = 0;
+	l->out = 0;
+}
+
+/* Writes the rest of a record. True: there is none any more. */
+static bool complete(struct live *l)
+{
+	ssize_t n = l->n ? write(l->fd, l->rest, l->n) : 0;
+
+	if (n < 0 && errno != EAGAIN)
+		leave(l);
+	if (n > 0) {
+		l->n -= (size_t)n;
+		memmove(l->rest, l->rest + n, l->n);
+	}
+	return !l->n;
+}
+
+static void record(void *ctx, const struct iovec *part, unsigned int n)
+{
+	struct live *l = ctx;
+	ssize_t gone = -1;
+
+	errno = EAGAIN;
+	if (l->fd < 0)
+		return;
+	if (complete(l) && l->fd >= 0)
+		gone = writev(l->fd, part, (int)n);
+	if (gone < 0) {
+		if (errno != EAGAIN) {
+			leave(l); /* the reader has gone */
+			return;
+		}
+		l->out++;
+		l->lost++;
+		return;
+	}
+	l->out = 0;
+	for (unsigned int i = 0; i < n; i++) {
+		size_t skip = (size_t)gone < part[i].iov_len ? (size_t)gone : part[i].iov_len;
+
+		memcpy(l->rest + l->n, (uint8_t *)part[i].iov_base + skip, part[i].iov_len - skip);
+		l->n += part[i].iov_len - skip;
+		gone -= (ssize_t)skip;
+	}
+}
+
+static void frame(void *ctx, uint64_t ns, const struct urdma_eth_frame *f, bool outbound)
+{
+	struct live *l = ctx;
+	char comment[URDMA_PCAPNG_COMMENT + 1];
+
+	if (!l->pcap)
+		return;
+	snprintf(comment, sizeof(comment), "%s", f->note);
+	if (l->out)
+		snprintf(comment, sizeof(comment),
+			 "%" PRIu64 " packets before it are left out%s%.*s", l->out,
+			 *f->note ? "; " : "", (int)sizeof(comment) - 64, f->note);
+	urdma_pcapng_write(l->pcap, ns, f->data, f->len, outbound, f->error, comment);
+	/* The reader has gone amid it. */
+	if (l->fd < 0)
+		leave(l);
+}
+
+void urdma_program_watch_live(struct urdma_program *p)
+{
+	for (unsigned int i = 0; p->live && i < p->live->n; i++) {
+		struct live *l = &p->live->live[i];
+
+		if (l->fd >= 0) {
+			complete(l);
+			continue;
+		}
+		l->fd = open(l->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+		if (l->fd < 0)
+			continue;
+		/* If this fails, the pipe is smaller, and more is left out. */
+		(void)fcntl(l->fd, F_SETPIPE_SZ, PIPE_BYTES);
+		l->pcap = urdma_pcapng_to(record, l, l->port->name, l->speed);
+		if (!l->pcap || l->fd < 0)
+			leave(l);
+	}
+}
+
+int urdma_program_open_live(struct urdma_program *p)
+{
+	if (!p->opt.live)
+		return 0;
+	p->live = calloc(1, sizeof(*p->live));
+	for (unsigned int i = 0; p->live && i < URDMA_COSIM_MAX_PORTS; i++) {
+		struct urdma_eth_port *port = urdma_cosim_port(p->c, i);
+		struct live *l = &p->live->live[p->live->n];
+
+		if (!port)
+			continue;
+		l->fd = -1;
+		l->port = port;
+		l->speed = p->opt.cosim.rate_mbps * 1000000;
+		snprintf(l->path, sizeof(l->path), "%s/%s.live", p->opt.out, port->name);
+		if (mkfifo(l->path, 0666)) {
+			fprintf(stderr, "urdma-cosim: cannot make %s: %s\n", l->path,
+				strerror(errno));
+			return 1;
+		}
+		port->tap = frame;
+		port->tap_ctx = l;
+		p->live->n++;
+	}
+	if (!p->live)
+		fprintf(stderr, "urdma-cosim: no memory for --live\n");
+	return !p->live;
+}
+
+static void end_record(struct live *l)
+{
+	struct timespec tick = { .tv_nsec = 10000000 };
+
+	for (unsigned int ms = 0; ms < LAST_WAIT_MS && l->fd >= 0 && !complete(l); ms += 10)
+		nanosleep(&tick, NULL);
+}
+
+void urdma_program_close_live(struct urdma_program *p)
+{
+	for (unsigned int i = 0; p->live && i < p->live->n; i++) {
+		struct live *l = &p->live->live[i];
+
+		l->port->tap = NULL;
+		end_record(l);
+		leave(l);
+		unlink(l->path);
+		if (l->lost)
+			fprintf(stderr,
+				"urdma-cosim: %s: %" PRIu64
+				" packets were left out, because the reader was too slow\n",
+				l->path, l->lost);
+	}
+	free(p->live);
+	p->live = NULL;
+}
