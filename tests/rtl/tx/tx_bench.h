@@ -153,7 +153,9 @@ void bench_ack(struct bench *b, int qpn, uint32_t psn, uint8_t syndrome, uint32_
  */
 void bench_read(struct bench *b, int qpn, bool atomic, uint32_t psn, uint32_t msn, uint32_t key,
 		uint64_t va, uint32_t len, uint8_t nak);
-/* READ that was asked for before. With KEY_BAD nothing comes, because its key may have ended since.
+/*
+ * READ that was asked for before. With KEY_BAD and a length nothing comes, because its key may have
+ * ended since.
  */
 void bench_read_again(struct bench *b, int qpn, uint32_t psn, uint32_t msn, uint32_t key,
 		      uint64_t va, uint32_t len);

@@ -1421,7 +1421,8 @@ static void test_responses(void **state)
 				/* the key of a repeated READ may have ended */
 				if (bench_rnd(b, 8) == 0)
 					bench_read_again(b, i, psn[i] - 9, n, KEY_BAD,
-							 bench_rnd(b, 1 << 20), bench_rnd(b, 9000));
+							 bench_rnd(b, 1 << 20),
+							 1 + bench_rnd(b, 9000));
 				if (bench_rnd(b, 8) == 0)
 					bench_read_again(b, i, psn[i] - 9, n, KEY_REMOTE,
 							 bench_rnd(b, 1 << 20), bench_rnd(b, 9000));
