@@ -9,6 +9,8 @@
 //  READ, ATOMIC  appended; no room: dropped and counted, the requester will ask again. Until it does, nothing behind a new one
 //                that was dropped is answered, for answers keep the order of their requests. A pending ACK or NAK of this PSN
 //                or of one before is dropped: the answer says the same, and an ACK must not go back (a NAK's gap is closed).
+//                A repeated one that finds no room is only dropped, though its first request may have been dropped, too: then
+//                an answer behind it goes first, and the requester asks for the gap again.
 //  ACK, NAK      takes the place of the pending one, which it covers. A NAK stays if an ACK of a PSN before comes, which is
 //                that of a duplicate: the responder gives only one NAK for a gap.
 //  NAK that ends the QP (0x61 and up): takes the place of any other, and the QP is closed.

@@ -938,7 +938,7 @@ static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 		wait_drop(r, i);
 		return;
 	}
-	if (!w->again && must_wait(r, psn_add(w->psn, PSN_MASK)))
+	if (!w->again && must_wait(r, psn_add(w->psn, PSN_MASK)) && !dropped(c, &r->h))
 		violation(c, p, k->ns, "answer of PSN 0x%06x in front of an older one", k->psn);
 	if (k->kind & HAS_AETH && k->syndrome >> 5)
 		violation(c, p, k->ns, "syndrome 0x%02x in an answer", k->syndrome);

@@ -773,6 +773,17 @@ static void rs_read_unanswered(struct talk *t)
 	wait_us(t, 5000);
 }
 
+static void rs_read_overtaken(struct talk *t)
+{
+	reth(t, IN, READ_REQ, 0, 0, 8, 0);
+	reth(t, IN, READ_REQ, 1, 0, 8, 0);
+	answer(t, OUT, READ_ONLY, 1, 0x1f, 2, 8);
+	reth(t, IN, READ_REQ, 0, 0, 8, 0);
+	reth(t, IN, READ_REQ, 1, 0, 8, 0);
+	answer(t, OUT, READ_ONLY, 0, 0x1f, 1, 8);
+	answer(t, OUT, READ_ONLY, 1, 0x1f, 2, 8);
+}
+
 static void rs_answer_unasked(struct talk *t)
 {
 	request(t, IN, SEND_ONLY, 0, 8);
@@ -1181,6 +1192,8 @@ static const struct conversation conversations[] = {
 	WRONG(rs_read_opcode),
 	WRONG(rs_read_hole),
 	WRONG(rs_read_unanswered),
+	WRONG(rs_read_overtaken),
+	DROPPED(rs_read_overtaken, false, 1),
 	WRONG(rs_answer_unasked),
 	WRONG(rs_atomic_other_value),
 	WRONG(rs_atomic_misaligned),
