@@ -124,10 +124,10 @@ module urdma_mr_op
   logic change_reg;      // rights ask for changing memory
   logic below_reg, wrap_reg, empty_reg, format_bad_reg;
   logic [63:0] rel_reg;
-  logic [63:0] page_mask, in_page, pt_va_reg;  // pt_va: of the context that is written
+  logic [63:0] pt_va_reg;      // of the context that is written
+  logic [30:0] in_page;        // va in its page, which has at most 2**31 bytes
 
-  assign page_mask = (64'd1 << op_reg.pt.page_shift) - 64'd1;
-  assign in_page = op_reg.va & page_mask;
+  always_comb for (int i = 0; i < 31; i++) in_page[i] = op_reg.va[i] && 6'(i) < op_reg.pt.page_shift;
 
   always_ff @(posedge clk) begin
     if (state_reg == S_COMPARE) begin
@@ -142,7 +142,7 @@ module urdma_mr_op
       below_reg <= op_reg.va < par_reg.va;
       rel_reg <= op_reg.va - par_reg.va;
       if (is_bind) pt_va_reg <= par_reg.pt_va - (op_reg.zero_based ? op_reg.va : '0);
-      else pt_va_reg <= (op_reg.zero_based ? '0 : op_reg.va) - in_page;
+      else pt_va_reg <= (op_reg.zero_based ? '0 : op_reg.va) - 64'(in_page);
       // the byte behind the last one may be 2**64
       wrap_reg <= op_reg.len != '0 && op_reg.va + (op_reg.len - 64'd1) < op_reg.va;
       empty_reg <= op_reg.len == '0;
