@@ -561,6 +561,7 @@ int urdma_mem_alloc(struct urdma_dev *dev, struct urdma_mem *mem, size_t bytes);
 void urdma_mem_free(struct urdma_dev *dev, struct urdma_mem *mem);
 u64 urdma_ring_word(const struct urdma_mem *mem, u8 log_entries, u8 log_stride);
 u64 urdma_access(int access);
+bool urdma_access_ok(const struct urdma_dev *dev, int access);
 struct ib_mr *urdma_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *urdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt, int access,
 				struct ib_udata *udata);

@@ -30,7 +30,7 @@
 
 /* Contract version: software refuses an unknown major; minor only adds. */
 #define URDMA_VERSION_MAJOR 1
-#define URDMA_VERSION_MINOR 10
+#define URDMA_VERSION_MINOR 11
 /* "URDM" */
 #define URDMA_MAGIC 0x5552444d
 
@@ -108,6 +108,8 @@
 #define URDMA_RF_FEAT_CQ_MODIFY BIT_ULL(17)
 /* counter sets of QPs: SET_QP_CNT, QUERY_CNT, CLEAR_CNT */
 #define URDMA_RF_FEAT_QP_CNT BIT_ULL(18)
+/* regions and windows whose addresses begin at 0 */
+#define URDMA_RF_FEAT_ZERO_BASED BIT_ULL(19)
 /* RO: Ethernet function: queue pairs, log2 of the greatest rings, longest frame (no FCS, no tag) */
 #define URDMA_REG_CAP_ETH 0x0030
 #define URDMA_RF_CAP_ETH_QUEUES GENMASK_ULL(7, 0)
@@ -493,6 +495,8 @@
  */
 #define URDMA_CMD_MR1_PD GENMASK_ULL(15, 0)
 #define URDMA_CMD_MR1_ACCESS GENMASK_ULL(21, 16)
+/* the addresses are 0 to LENGTH - 1; VA only says where the first byte is in its page */
+#define URDMA_CMD_MR1_ZERO_BASED BIT_ULL(22)
 #define URDMA_CMD_MR1_VARIANT GENMASK_ULL(31, 24)
 #define URDMA_CMD_MR1_LEVELS GENMASK_ULL(33, 32)
 #define URDMA_CMD_MR1_PAGE_SHIFT GENMASK_ULL(39, 34)
@@ -655,6 +659,8 @@
 /* REG_MR: bus address of the page table, as MR4_ADDR; read by the NIC until the invalidation */
 #define URDMA_SQE5_MR_ADDR GENMASK_ULL(63, 0)
 #define URDMA_SQE6_MR_ACCESS GENMASK_ULL(5, 0)
+/* the addresses are 0 to MR_LENGTH - 1; RADDR: as VA of CREATE_MR; BIND_MW: in the region */
+#define URDMA_SQE6_MR_ZERO_BASED BIT_ULL(6)
 #define URDMA_SQE6_MR_LEVELS GENMASK_ULL(9, 8)
 #define URDMA_SQE6_MR_PAGE_SHIFT GENMASK_ULL(21, 16)
 /*

@@ -206,6 +206,16 @@ u64 urdma_access(int access)
 	 IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL |   \
 	 IB_ACCESS_OPTIONAL)
 
+/* What a region of memory may have. Only one with addresses of its own can be zero-based. */
+bool urdma_access_ok(const struct urdma_dev *dev, int access)
+{
+	int known = URDMA_ACCESS_KNOWN;
+
+	if (dev->caps.features & URDMA_RF_FEAT_ZERO_BASED)
+		known |= IB_ZERO_BASED;
+	return !(access & ~known);
+}
+
 /*
  * Take an index, and with it a key that differs from the index's last 255. Indexes go round, so a
  * stale key stays invalid for long.
@@ -263,6 +273,7 @@ static int urdma_mr_create(struct urdma_dev *dev, struct urdma_mr *mr)
 
 	cmd[1] = FIELD_PREP(URDMA_CMD_MR1_PD, mr->pdn) |
 		 FIELD_PREP(URDMA_CMD_MR1_ACCESS, urdma_access(mr->access)) |
+		 (mr->access & IB_ZERO_BASED ? URDMA_CMD_MR1_ZERO_BASED : 0) |
 		 FIELD_PREP(URDMA_CMD_MR1_LEVELS, mr->mem.pt.levels) |
 		 FIELD_PREP(URDMA_CMD_MR1_PAGE_SHIFT, mr->mem.pt.page_shift) |
 		 FIELD_PREP(URDMA_CMD_MR1_KIND, URDMA_MRK_REGION);
@@ -348,7 +359,7 @@ struct ib_mr *urdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 v
 	struct urdma_mr *mr;
 	int err;
 
-	if (access & ~URDMA_ACCESS_KNOWN)
+	if (!urdma_access_ok(dev, access))
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!urdma_udata_is_empty(udata))
 		return ERR_PTR(-EINVAL);
@@ -370,7 +381,7 @@ struct ib_mr *urdma_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 lengt
 	struct urdma_mr *mr;
 	int err;
 
-	if (access & ~URDMA_ACCESS_KNOWN)
+	if (!urdma_access_ok(dev, access))
 		return ERR_PTR(-EOPNOTSUPP);
 	mr = urdma_mr_new(dev, ibpd);
 	if (IS_ERR(mr))
@@ -427,7 +438,7 @@ struct ib_mr *urdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;
-	if (access & ~URDMA_ACCESS_KNOWN)
+	if (!urdma_access_ok(dev, access))
 		return ERR_PTR(-EOPNOTSUPP);
 	if (flags & IB_MR_REREG_TRANS) {
 		err = length ? urdma_mem_get(dev, &mem, start, length, virt, access)

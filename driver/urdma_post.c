@@ -211,9 +211,12 @@ static int urdma_put_reg_mr(struct urdma_qp *qp, const struct ib_reg_wr *wr, __l
 	if (!mr->page || !mr->num_pages || (wr->key ^ mr->ibmr.lkey) >> 8 ||
 	    wr->mr->pd != qp->ibqp.pd)
 		return -EINVAL;
+	if (!urdma_access_ok(to_udev(qp->ibqp.device), wr->access))
+		return -EOPNOTSUPP;
 	w[4] = cpu_to_le64(FIELD_PREP(URDMA_SQE4_MR_LENGTH, wr->mr->length));
 	w[5] = cpu_to_le64(FIELD_PREP(URDMA_SQE5_MR_ADDR, mr->page_dma));
 	w[6] = cpu_to_le64(FIELD_PREP(URDMA_SQE6_MR_ACCESS, urdma_access(wr->access)) |
+			   FIELD_PREP(URDMA_SQE6_MR_ZERO_BASED, !!(wr->access & IB_ZERO_BASED)) |
 			   FIELD_PREP(URDMA_SQE6_MR_LEVELS, 1) |
 			   FIELD_PREP(URDMA_SQE6_MR_PAGE_SHIFT, ilog2(wr->mr->page_size)));
 	return 0;

@@ -91,7 +91,7 @@ static bool urdma_op_of(const struct ibv_send_wr *wr, struct urdma_op *op)
 /*
  * What a binding says, into op and the WQE's second half. The index of the new key is the window's,
  * of the caller's key only the variant counts. Rights of verbs and of the NIC are the same bits,
- * but for that to FLUSH.
+ * but for that to FLUSH, whose bit is the one of zero-based addresses in verbs.
  */
 int urdma_put_bind(const struct urdma_qp *qp, __le64 *w, struct urdma_op *op,
 		   const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind)
@@ -100,11 +100,14 @@ int urdma_put_bind(const struct urdma_qp *qp, __le64 *w, struct urdma_op *op,
 	const unsigned int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
 				    IBV_ACCESS_FLUSH_GLOBAL;
-	uint64_t access = bind->mw_access_flags & ~IBV_ACCESS_FLUSH_GLOBAL;
+	const bool zero_based = bind->mw_access_flags & IBV_ACCESS_ZERO_BASED;
+	uint64_t access = bind->mw_access_flags & rights & ~IBV_ACCESS_FLUSH_GLOBAL;
 
 	if (mw->type != IBV_MW_TYPE_2)
 		return EINVAL;
-	if (bind->mw_access_flags & ~rights)
+	if (bind->mw_access_flags & ~(rights | IBV_ACCESS_ZERO_BASED))
+		return EOPNOTSUPP;
+	if (zero_based && !(to_uctx(qp->vqp.qp.context)->features & URDMA_RF_FEAT_ZERO_BASED))
 		return EOPNOTSUPP;
 	if (bind->length && (!bind->mr || bind->mr->pd->handle != mw->pd->handle ||
 			     mw->pd->handle != qp->vqp.qp.pd->handle))
@@ -116,7 +119,8 @@ int urdma_put_bind(const struct urdma_qp *qp, __le64 *w, struct urdma_op *op,
 	op->rkey = (mw->rkey & ~URDMA_KEY_VARIANT) | (rkey & URDMA_KEY_VARIANT);
 	w[4] = htole64(FIELD_PREP(URDMA_SQE4_MR_LENGTH, bind->length));
 	w[5] = 0;
-	w[6] = htole64(FIELD_PREP(URDMA_SQE6_MR_ACCESS, access));
+	w[6] = htole64(FIELD_PREP(URDMA_SQE6_MR_ACCESS, access) |
+		       FIELD_PREP(URDMA_SQE6_MR_ZERO_BASED, zero_based));
 	w[7] = 0;
 	return 0;
 }

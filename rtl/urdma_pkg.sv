@@ -125,7 +125,7 @@ package urdma_pkg;
     MR_OK,
     MR_BAD_KEY,      // no such index, or variant differs
     MR_BAD_PD,
-    MR_BAD_RANGE,
+    MR_BAD_RANGE,    // also: aligned, and it is not
     MR_BAD_ACCESS,
     MR_DMA_ERR       // a page table could not be read
     // a memory window used through another QP than the one it is bound to: MR_BAD_PD
@@ -139,6 +139,7 @@ package urdma_pkg;
     logic [QPN_W-1:0] qpn; // the QP in whose name: a type 2B window belongs to one
     logic [ACC_W-1:0] acc; // rights needed (URDMA_ACC_*); 0: local read
     logic        whole;  // instead of va: the first byte of what the key opens; not of a region of any address
+    logic        aligned; // the bytes have to begin at a multiple of 8 in memory: those of an ATOMIC
     logic [63:0] va;
     logic [12:0] len;    // 1..4096
   } mr_req_t;
@@ -180,7 +181,8 @@ package urdma_pkg;
     logic [QPN_W-1:0] qpn;         // not CREATE, DESTROY
     logic [ACC_W-1:0] acc;
     logic            all;          // CREATE: any address, untranslated
-    logic [63:0]     va;
+    logic            zero_based;   // CREATE, REG, BIND: addresses begin at 0
+    logic [63:0]     va;           // BIND: in the addresses of the region
     logic [63:0]     len;
     pt_t             pt;           // CREATE, REG
   } mr_op_t;

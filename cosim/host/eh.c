@@ -622,6 +622,17 @@ int urdma_eh_dealloc_pd(struct urdma_eh *eh, uint32_t pd)
 	return simple(eh, URDMA_CMD_DEALLOC_PD, pd);
 }
 
+/* The rights as the NIC has them. */
+static unsigned int rights(unsigned int access)
+{
+	return access & ~URDMA_EH_ZERO_BASED;
+}
+
+static uint64_t first_address(unsigned int access, uint64_t va)
+{
+	return access & URDMA_EH_ZERO_BASED ? 0 : va;
+}
+
 /* With the map that is in mr. */
 static int create_mr(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
 		     unsigned int access, size_t len, uint64_t va, struct urdma_eh_mr *mr)
@@ -631,11 +642,13 @@ static int create_mr(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint3
 	mr->eh = eh;
 	mr->index = index;
 	mr->key = index << 8 | variant;
-	mr->va = va;
+	mr->va = first_address(access, va);
 	mr->length = len;
 	cmd.w[0] = URDMA_SET(URDMA_CMD0_OPCODE, URDMA_CMD_CREATE_MR) |
 		   URDMA_SET(URDMA_CMD0_OBJ, index);
-	cmd.w[1] = URDMA_SET(URDMA_CMD_MR1_PD, pd) | URDMA_SET(URDMA_CMD_MR1_ACCESS, access) |
+	cmd.w[1] = URDMA_SET(URDMA_CMD_MR1_PD, pd) |
+		   URDMA_SET(URDMA_CMD_MR1_ACCESS, rights(access)) |
+		   URDMA_SET(URDMA_CMD_MR1_ZERO_BASED, !!(access & URDMA_EH_ZERO_BASED)) |
 		   URDMA_SET(URDMA_CMD_MR1_VARIANT, variant) |
 		   URDMA_SET(URDMA_CMD_MR1_LEVELS, mr->map.levels) |
 		   URDMA_SET(URDMA_CMD_MR1_PAGE_SHIFT, mr->map.page_shift);
@@ -1405,7 +1418,8 @@ int urdma_eh_put_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr)
 	} else if (wr->opcode == URDMA_WR_REG_MR || wr->opcode == URDMA_WR_BIND_MW) {
 		w[4] = wr->mr_length;
 		w[5] = wr->map ? wr->map->addr : 0;
-		w[6] = URDMA_SET(URDMA_SQE6_MR_ACCESS, wr->mr_access);
+		w[6] = URDMA_SET(URDMA_SQE6_MR_ACCESS, rights(wr->mr_access)) |
+		       URDMA_SET(URDMA_SQE6_MR_ZERO_BASED, !!(wr->mr_access & URDMA_EH_ZERO_BASED));
 		if (wr->map)
 			w[6] |= URDMA_SET(URDMA_SQE6_MR_LEVELS, wr->map->levels) |
 				URDMA_SET(URDMA_SQE6_MR_PAGE_SHIFT, wr->map->page_shift);
@@ -1434,7 +1448,7 @@ int urdma_eh_put_reg_mr(struct urdma_eh_qp *qp, struct urdma_eh_mr *mr, uint8_t 
 	if (ret)
 		return ret;
 	mr->key = wr.rkey;
-	mr->va = va;
+	mr->va = first_address(access, va);
 	mr->length = len;
 	return urdma_eh_put_send(qp, &wr);
 }
@@ -1454,7 +1468,7 @@ int urdma_eh_put_bind_mw(struct urdma_eh_qp *qp, struct urdma_eh_mr *mw, uint8_t
 	};
 
 	mw->key = wr.rkey;
-	mw->va = va;
+	mw->va = first_address(access, va);
 	mw->length = len;
 	return urdma_eh_put_send(qp, &wr);
 }

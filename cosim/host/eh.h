@@ -152,10 +152,13 @@ unsigned int urdma_eh_eq_poll(struct urdma_eh *eh, unsigned int eqn, struct urdm
 int urdma_eh_alloc_pd(struct urdma_eh *eh, uint32_t pd);
 int urdma_eh_dealloc_pd(struct urdma_eh *eh, uint32_t pd);
 
+/* With the rights of a region or window: its addresses begin at 0. */
+#define URDMA_EH_ZERO_BASED 0x80000000u
+
 struct urdma_eh_mr {
 	struct urdma_eh *eh;
 	uint32_t index, key;
-	uint64_t va, length;
+	uint64_t va, length; /* va: of its first byte, 0 if it is zero-based */
 	struct urdma_eh_map map;
 };
 

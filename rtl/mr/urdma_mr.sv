@@ -140,9 +140,9 @@ module urdma_mr
   // ---- check, cycle 1: differences and comparisons -------------------------------------------------------------
   typedef struct packed {
     logic [CLI_W-1:0] cli;
-    mr_req_t          rq;
+    logic [12:0]      size;      // of the request
+    logic             aligned;
     pt_t              pt;
-    logic             direct;    // address known without a page table
     logic             key_bad;
     logic             pd_bad;
     logic             acc_bad;
@@ -151,7 +151,7 @@ module urdma_mr
     logic             no_start;  // the whole of a region of any address
     logic [63:0]      rel;       // va - start of the region or window
     logic [63:0]      len;       // of the region or window
-    logic [63:0]      first_page; // page number of the start of what the table describes
+    logic [63:0]      off;       // va - first byte that the page table describes
   } k1_t;
 
   k1_t k1_reg;
@@ -168,12 +168,11 @@ module urdma_mr
   always_ff @(posedge clk) begin
     if (k1_ready) begin
       k1_reg.cli <= wait_cli;
-      k1_reg.rq <= wait_req;
-      if (wait_req.whole) k1_reg.rq.va <= ctx_head.va;
+      k1_reg.size <= wait_req.len;
+      k1_reg.aligned <= wait_req.aligned;
       k1_reg.pt <= wait_req.ring ? wait_req.pt : ctx_head.pt;
       k1_reg.any <= wait_req.ring || (ctx_head.all && !wait_req.whole);
       k1_reg.no_start <= ctx_head.all && wait_req.whole;
-      k1_reg.direct <= wait_req.ring ? wait_req.pt.levels == 2'd0 : (ctx_head.all || ctx_head.pt.levels == 2'd0);
       // a window is for remote use only; its key in an SGE is no key
       k1_reg.key_bad <= !wait_req.ring && (!ctx_head.valid || !ctx_head.usable || ctx_head.variant != wait_req.key[7:0]
                                            || wait_req.key[31:8+MRI_W] != '0
@@ -183,12 +182,7 @@ module urdma_mr
       k1_reg.below <= wait_req.va < ctx_head.va && !wait_req.whole;
       k1_reg.rel <= wait_req.whole ? '0 : wait_req.va - ctx_head.va;
       k1_reg.len <= ctx_head.len;
-      k1_reg.first_page <= wait_req.ring ? '0 : ctx_head.pt_va >> ctx_head.pt.page_shift;
-      // a region of any address: the table's base is 0 and so is its first page
-      if (!wait_req.ring && ctx_head.all) begin
-        k1_reg.pt.addr <= '0;
-        k1_reg.first_page <= '0;
-      end
+      k1_reg.off <= (wait_req.whole ? ctx_head.va : wait_req.va) - (wait_req.ring ? '0 : ctx_head.pt_va);
     end
     if (rst) k1_valid_reg <= 1'b0;
     else if (k1_ready) k1_valid_reg <= wait_pop;
@@ -198,7 +192,7 @@ module urdma_mr
   typedef struct packed {
     logic [CLI_W-1:0] cli;
     mr_status_e       status;
-    logic             direct;
+    logic             direct;    // address known without a page table
     logic [63:0]      addr;      // direct: bus address; else table address
     logic [1:0]       levels;
     logic [51:0]      page;      // page number in the table
@@ -210,29 +204,29 @@ module urdma_mr
 
   k2_t k2_next, k2_reg;
   logic k2_valid_reg, k2_second_reg, frag_ready;
-  logic [63:0] page_mask, room, span;
-  logic [51:0] page_no;
+  logic flat;                    // no page table
+  logic [63:0] page_mask, room;
 
   always_comb begin
     page_mask = (64'd1 << k1_reg.pt.page_shift) - 64'd1;
-    page_no = 52'(k1_reg.rq.va >> k1_reg.pt.page_shift) - 52'(k1_reg.first_page);
-    room = page_mask + 64'd1 - (k1_reg.rq.va & page_mask);
-    span = k1_reg.first_page << k1_reg.pt.page_shift;
+    room = page_mask + 64'd1 - (k1_reg.off & page_mask);
+    flat = k1_reg.pt.levels == 2'd0;
     k2_next.cli = k1_reg.cli;
     k2_next.status = MR_OK;
     if (k1_reg.key_bad) k2_next.status = MR_BAD_KEY;
     else if (k1_reg.pd_bad) k2_next.status = MR_BAD_PD;
-    else if (!k1_reg.any && (k1_reg.no_start || k1_reg.below || k1_reg.rel > k1_reg.len || k1_reg.len - k1_reg.rel < 64'(k1_reg.rq.len)))
+    else if (!k1_reg.any && (k1_reg.no_start || k1_reg.below || k1_reg.rel > k1_reg.len || k1_reg.len - k1_reg.rel < 64'(k1_reg.size)))
       k2_next.status = MR_BAD_RANGE;
+    else if (k1_reg.aligned && k1_reg.off[2:0] != '0) k2_next.status = MR_BAD_RANGE;
     else if (k1_reg.acc_bad) k2_next.status = MR_BAD_ACCESS;
-    k2_next.direct = k1_reg.direct || k2_next.status != MR_OK;
+    k2_next.direct = flat || k2_next.status != MR_OK;
     k2_next.levels = k1_reg.pt.levels;
-    k2_next.addr = k1_reg.direct ? k1_reg.pt.addr + k1_reg.rq.va - span : k1_reg.pt.addr;
-    k2_next.page = page_no;
-    k2_next.offset = 31'(k1_reg.rq.va & page_mask);
-    k2_next.split = !k2_next.direct && room < 64'(k1_reg.rq.len);
-    k2_next.len = k2_next.split ? room[12:0] : k1_reg.rq.len;
-    k2_next.len2 = k1_reg.rq.len - room[12:0];
+    k2_next.addr = flat ? k1_reg.pt.addr + k1_reg.off : k1_reg.pt.addr;
+    k2_next.page = 52'(k1_reg.off >> k1_reg.pt.page_shift);
+    k2_next.offset = 31'(k1_reg.off & page_mask);
+    k2_next.split = !k2_next.direct && room < 64'(k1_reg.size);
+    k2_next.len = k2_next.split ? room[12:0] : k1_reg.size;
+    k2_next.len2 = k1_reg.size - room[12:0];
   end
 
   assign k2_ready = !k2_valid_reg || (frag_ready && (!k2_reg.split || k2_second_reg));

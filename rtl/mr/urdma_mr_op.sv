@@ -124,6 +124,10 @@ module urdma_mr_op
   logic change_reg;      // rights ask for changing memory
   logic below_reg, wrap_reg, empty_reg, format_bad_reg;
   logic [63:0] rel_reg;
+  logic [63:0] pt_va_reg;      // of the context that is written
+  logic [30:0] in_page;        // va in its page, which has at most 2**31 bytes
+
+  always_comb for (int i = 0; i < 31; i++) in_page[i] = op_reg.va[i] && 6'(i) < op_reg.pt.page_shift;
 
   always_ff @(posedge clk) begin
     if (state_reg == S_COMPARE) begin
@@ -137,6 +141,8 @@ module urdma_mr_op
       change_reg <= (op_reg.acc & ACC_REMOTE_CHANGE) != '0;
       below_reg <= op_reg.va < par_reg.va;
       rel_reg <= op_reg.va - par_reg.va;
+      if (is_bind) pt_va_reg <= par_reg.pt_va - (op_reg.zero_based ? op_reg.va : '0);
+      else pt_va_reg <= (op_reg.zero_based ? '0 : op_reg.va) - 64'(in_page);
       // the byte behind the last one may be 2**64
       wrap_reg <= op_reg.len != '0 && op_reg.va + (op_reg.len - 64'd1) < op_reg.va;
       empty_reg <= op_reg.len == '0;
@@ -186,6 +192,8 @@ module urdma_mr_op
 
   // ---- new contexts ------------------------------------------------------------------------------------------
   mr_ctx_t own_next, par_next;
+  logic [63:0] start;
+  assign start = op_reg.zero_based ? '0 : op_reg.va;
 
   always_comb begin
     own_next = own_reg;
@@ -200,10 +208,12 @@ module urdma_mr_op
           own_next.usable = 1'b1;
           own_next.acc = op_reg.acc;
           own_next.all = op_reg.all;
-          own_next.va = op_reg.va;
+          own_next.va = start;
           own_next.len = op_reg.len;
-          own_next.pt_va = op_reg.va;
-          own_next.pt = op_reg.pt;
+          if (!op_reg.all) begin  // else addresses are bus addresses: the table begins at 0 and has no level
+            own_next.pt_va = pt_va_reg;
+            own_next.pt = op_reg.pt;
+          end
         end
       end
       MRO_DESTROY: own_next = '0;
@@ -213,17 +223,16 @@ module urdma_mr_op
       end else begin  // REG, BIND
         own_next.usable = 1'b1;
         own_next.variant = op_reg.key[7:0];
-        own_next.va = op_reg.va;
+        own_next.va = start;
         own_next.len = op_reg.len;
+        own_next.pt_va = pt_va_reg;
         if (is_bind) begin
           own_next.acc = op_reg.acc & ACC_REMOTE;
           own_next.qpn = op_reg.qpn;
           own_next.parent = par_idx;
-          own_next.pt_va = par_reg.pt_va;
           own_next.pt = par_reg.pt;
         end else begin
           own_next.acc = op_reg.acc;
-          own_next.pt_va = op_reg.va;
           own_next.pt = op_reg.pt;
         end
       end

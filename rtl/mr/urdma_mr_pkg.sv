@@ -15,9 +15,9 @@ package urdma_mr_pkg;
     logic [MRI_W-1:0] bound;       // region: windows bound to it, fewer than there are indexes
     logic [ACC_W-1:0] acc;
     logic             all;         // any address, untranslated
-    logic [63:0]      va;          // what the key opens
+    logic [63:0]      va;          // what the key opens; 0 if it is zero-based
     logic [63:0]      len;
-    logic [63:0]      pt_va;       // where the page table begins: va of the region, also in a window
+    logic [63:0]      pt_va;       // the key's address of the first byte that the page table describes, modulo 2**64
     pt_t              pt;
   } mr_ctx_t;
 

@@ -681,6 +681,7 @@ module urdma_cmdq
       if (!fin_reg && is_create && mr_kind == 2'(URDMA_MRK_REGION)) begin
         mro.acc = mr_acc;
         mro.all = mr_all;
+        mro.zero_based = cmd[URDMA_CMD_MR1_ZERO_BASED_LSB];
         mro.va = mr_va;
         mro.len = mr_len;
         mro.pt = '{addr: mr_addr, levels: mr_levels, page_shift: mr_shift};

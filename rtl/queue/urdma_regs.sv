@@ -106,7 +106,8 @@ module urdma_regs
                                        | 64'd1 << URDMA_RF_FEAT_FLUSH_LSB
                                        | 64'd1 << URDMA_RF_FEAT_ATOMIC_WRITE_LSB
                                        | 64'd1 << URDMA_RF_FEAT_CQ_MODIFY_LSB
-                                       | 64'd1 << URDMA_RF_FEAT_QP_CNT_LSB;
+                                       | 64'd1 << URDMA_RF_FEAT_QP_CNT_LSB
+                                       | 64'd1 << URDMA_RF_FEAT_ZERO_BASED_LSB;
   localparam logic [63:0] CAP_ETH = 64'(ETHQ_N) << URDMA_RF_CAP_ETH_QUEUES_LSB
                                   | 64'(ETH_LOG_RING) << URDMA_RF_CAP_LOG_ETH_RING_LSB
                                   | 64'(ETH_MAX_FRAME) << URDMA_RF_CAP_ETH_MAX_FRAME_LSB

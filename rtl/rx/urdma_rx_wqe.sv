@@ -98,6 +98,7 @@ module urdma_rx_wqe
     logic            data;         // 0: nothing to place, only the invalidation
     logic            inv;
     logic            atomic;
+    logic            word;         // 8 bytes at once: an ATOMIC, or ATOMIC WRITE
     logic            read;         // a READ request, whose length is moff
     logic            flush;        // a FLUSH, likewise
     logic            whole;        // of all that the key opens
@@ -160,13 +161,13 @@ module urdma_rx_wqe
   assign mr1_req_valid = in_valid && go && fetch && !reuse && lines_room;
   assign in_slot = in_wqe & 16'((17'd1 << in_fetch.rq.log_entries) - 17'd1);
   assign mr1_req = '{
-    ring: 1'b1, pt: in_fetch.rq.pt, key: '0, pd: '0, qpn: in.qpn, acc: '0, whole: 1'b0,
+    ring: 1'b1, pt: in_fetch.rq.pt, key: '0, pd: '0, qpn: in.qpn, acc: '0, whole: 1'b0, aligned: 1'b0,
     va: 64'(in_slot) << in_fetch.rq.log_stride, len: 13'd1 << in_fetch.rq.log_stride
   };
   assign walk_in = '{
     moff: (in.kind inside {OK_READ, OK_ATOMIC}) ? in.arg[31:0] : in_moff, len: in.kind == OK_ATOMIC ? 13'd8 : in.len, pd: in_fetch.pd, qpn: in.qpn,
     stride: in_lines, reuse: reuse, keep: !in_op.last, sq: is_rsp, direct: direct, data: data, inv: in.inv,
-    atomic: in.kind == OK_ATOMIC && !in.mpe, read: in.kind == OK_READ, flush: in.kind == OK_ATOMIC && in.mpe,
+    atomic: in.kind == OK_ATOMIC && !in.mpe, word: in.mpe ? in.kind == OK_WRITE : in.kind == OK_ATOMIC, read: in.kind == OK_READ, flush: in.kind == OK_ATOMIC && in.mpe,
     whole: in_fetch.whole, key: in_fetch.key, va: in_fetch.va
   };
 
@@ -381,6 +382,7 @@ module urdma_rx_wqe
       mr0_in.acc = walk.atomic ? ACC_W'(1) << URDMA_ACC_REMOTE_ATOMIC_LSB : walk.flush ? ACC_W'(1) << URDMA_ACC_FLUSH_GLOBAL_LSB
           : walk.read ? ACC_W'(1) << URDMA_ACC_REMOTE_READ_LSB : ACC_W'(1) << URDMA_ACC_REMOTE_WRITE_LSB;
       mr0_in.whole = walk.flush && walk.whole;
+      mr0_in.aligned = walk.word;
       mr0_in.va = rd_last_reg ? walk.va + 64'(walk.moff) - 64'd1 : walk.va;
       mr0_in.len = (rd_long || walk.flush) ? 13'd1 : walk.read ? walk.moff[12:0] : walk.len;
     end else begin

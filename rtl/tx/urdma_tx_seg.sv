@@ -492,6 +492,7 @@ module urdma_tx_seg
       lop.op.op = (m_reg.op == 8'(URDMA_WR_REG_MR)) ? MRO_REG : MRO_BIND;
       lop.op.key = m_reg.rkey;
       lop.op.lkey = m_reg.imm;
+      lop.op.zero_based = blk_reg[URDMA_SQE6_MR_ZERO_BASED_LSB];
       lop.op.va = m_reg.raddr;
       lop.op.len = blk_reg[URDMA_SQE4_MR_LENGTH_LSB+:64];
       lop.op.acc = blk_reg[URDMA_SQE6_MR_ACCESS_LSB+:ACC_W];

@@ -2,9 +2,9 @@
 /*
  * The reliable connection without loss: every opcode at every size around a boundary and with each
  * path MTU, lists of pieces, both directions at once; operands of atomics; invalidation, fast
- * registration and memory windows with what they allow and forbid; fences; limits of READs and
- * atomics outstanding; draining. All bytes are compared, those around the data included. A failure
- * says which message went wrong; there is no other input.
+ * registration, memory windows and zero-based addresses with what they allow and forbid; fences;
+ * limits of READs and atomics outstanding; draining. All bytes are compared, those around the data
+ * included. A failure says which message went wrong; there is no other input.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -1069,6 +1069,246 @@ static void flush_by_window(void **state)
 	stop();
 }
 
+/* ---- zero-based addresses ------------------------------------------------------------------ */
+
+/* What a key of side 1 opens: bytes from p on, whose addresses begin at va. */
+struct opened {
+	const char *what;
+	uint64_t va;
+	uint32_t key, len;
+	uint8_t *p;
+};
+
+/* The first address that an ATOMIC may have. */
+static uint64_t word_address(const struct opened *o)
+{
+	return (o->va + 7) & ~7ull;
+}
+
+static bool word_is_aligned(const struct opened *o)
+{
+	return (uintptr_t)(o->p + (word_address(o) - o->va)) % 8 == 0;
+}
+
+static unsigned int word_status(unsigned int opcode, uint64_t raddr, uint32_t rkey)
+{
+	struct urdma_eh_send wr = { .opcode = opcode,
+				    .signaled = true,
+				    .raddr = raddr,
+				    .rkey = rkey,
+				    .write_value = 0x1122334455667788,
+				    .flush_type = URDMA_FLUSH_GLOBAL,
+				    .flush_level = URDMA_FLUSH_MR };
+
+	assert_int_equal(urdma_eh_post_send(&rig.side[0].qp[0], &wr), 0);
+	return send_status(0, 0);
+}
+
+/* Each byte of it, by WRITE and READ; FLUSH of all of it; ATOMICs where they are allowed. */
+static void all_of(const struct opened *o)
+{
+	uint8_t *near = rig.side[0].buffer, *word = o->p + (word_address(o) - o->va);
+	uint64_t value;
+
+	rig_fill(near, o->len, o->key);
+	rig_fill(o->p - 64, o->len + 128, 77);
+	granted(URDMA_WR_WRITE, o->va, o->key, o->len, o->what);
+	assert_int_equal(rig_verify(o->p, o->len, o->key), o->len);
+	rig_fill(near, 64, 77);
+	assert_memory_equal(o->p - 64, near, 64);
+	rig_fill(near, o->len + 128, 77);
+	assert_memory_equal(o->p + o->len, near + 64 + o->len, 64);
+	granted(URDMA_WR_READ, o->va + 1, o->key, o->len - 1, o->what);
+	assert_memory_equal(near, o->p + 1, o->len - 1);
+	if (word_status(URDMA_WR_FLUSH, 0, o->key))
+		fail_msg("%s: FLUSH", o->what);
+	if (!word_is_aligned(o))
+		return;
+	memcpy(&value, word, 8);
+	granted(URDMA_WR_ATOMIC_FA, word_address(o), o->key, 8, o->what);
+	assert_memory_equal(near, &value, 8);
+	value++;
+	assert_memory_equal(word, &value, 8);
+	if (word_status(URDMA_WR_ATOMIC_WRITE, word_address(o), o->key))
+		fail_msg("%s: ATOMIC WRITE", o->what);
+	value = 0x1122334455667788;
+	assert_memory_equal(word, &value, 8);
+}
+
+#define BEYOND 5u
+
+/* What is beyond it; each one ends the connection. */
+static void beyond(const struct opened *o, unsigned int which)
+{
+	uint8_t before[16];
+
+	memcpy(before, o->p, 16);
+	switch (which) {
+	case 0:
+		refused(URDMA_WR_READ, o->va + o->len - 7, o->key, 8, o->what);
+		break;
+	case 1:
+		refused(URDMA_WR_WRITE, o->va + o->len, o->key, 1, o->what);
+		break;
+	case 2:
+		refused(URDMA_WR_WRITE, o->va - 1, o->key, 1, o->what);
+		break;
+	default: /* two words at once, an ATOMIC would be */
+		if (word_is_aligned(o))
+			return;
+		if (which == 3)
+			refused(URDMA_WR_ATOMIC_FA, word_address(o), o->key, 8, o->what);
+		else if (word_status(URDMA_WR_ATOMIC_WRITE, word_address(o), o->key) !=
+			 URDMA_WC_REM_ACCESS_ERR)
+			fail_msg("%s: ATOMIC WRITE", o->what);
+		else
+			revive_pair(0);
+	}
+	assert_memory_equal(o->p, before, 16);
+}
+
+/* As the key of an SGE: to send from, to receive and to READ into. */
+static void locally(const struct opened *o)
+{
+	struct rig_side *near = &rig.side[0], *far = &rig.side[1];
+	struct urdma_eh_sge there = { o->va, o->len, o->key };
+	struct urdma_eh_sge here = { (uintptr_t)near->buffer, o->len, near->mr.key };
+	struct urdma_eh_send wr = { .opcode = URDMA_WR_WRITE,
+				    .signaled = true,
+				    .raddr = (uintptr_t)near->buffer,
+				    .rkey = near->mr.key,
+				    .sge = &there,
+				    .n_sge = 1 };
+	struct urdma_eh_cqe cqe;
+
+	rig_fill(o->p, o->len, 5);
+	assert_int_equal(urdma_eh_post_send(&far->qp[0], &wr), 0);
+	assert_int_equal(send_status(1, 0), URDMA_WC_SUCCESS);
+	assert_int_equal(rig_verify(near->buffer, o->len, 5), o->len);
+	rig_fill(near->buffer, o->len, 6);
+	wr.opcode = URDMA_WR_READ;
+	assert_int_equal(urdma_eh_post_send(&far->qp[0], &wr), 0);
+	assert_int_equal(send_status(1, 0), URDMA_WC_SUCCESS);
+	assert_int_equal(rig_verify(o->p, o->len, 6), o->len);
+	rig_fill(near->buffer, o->len, 7);
+	wr = (struct urdma_eh_send){
+		.opcode = URDMA_WR_SEND, .signaled = true, .sge = &here, .n_sge = 1
+	};
+	assert_int_equal(urdma_eh_post_recv(&far->qp[0], &there, 1), 0);
+	assert_int_equal(urdma_eh_post_send(&near->qp[0], &wr), 0);
+	assert_int_equal(send_status(0, 0), URDMA_WC_SUCCESS);
+	rig_check(&rig, urdma_eh_next_cqe(&far->recv_cq, &cqe, LIMIT), "receive CQE");
+	assert_int_equal(cqe.status, URDMA_WC_SUCCESS);
+	assert_int_equal(rig_verify(o->p, o->len, 7), o->len);
+	/* one byte too far */
+	there.addr++;
+	wr.sge = &there;
+	assert_int_equal(urdma_eh_post_send(&far->qp[0], &wr), 0);
+	assert_int_equal(send_status(1, 0), URDMA_WC_LOC_PROT_ERR);
+	revive_pair(0);
+}
+
+/* Where regions begin in their first page. */
+static const uint32_t starts[] = { 0, 8, 100, 2049, 4095 };
+
+static void zero_based(void **state)
+{
+	const uint32_t len = 3 * 4096 + 100;
+
+	(void)state;
+	start(1, NULL);
+	for (unsigned int i = 0; i < 3 * COUNT(starts); i++) {
+		/* by CREATE_MR with every number of levels, and by REG_MR */
+		int levels = (int)(i % 3);
+		bool fast = i % 4 == 3;
+		struct rig_side *side = &rig.side[1];
+		struct opened o = { "a zero-based region", 0, 0, len, NULL };
+		struct urdma_eh_mr mr;
+		uint64_t va;
+
+		o.p = side->buffer + 0x10000 + starts[i / 3];
+		va = 0x7ffff7c00000 + (uintptr_t)o.p % 4096;
+		/* one page, without a table */
+		if (!levels && starts[i / 3] > 3000)
+			continue;
+		if (!levels)
+			o.len = 4096 - starts[i / 3];
+		if (fast) {
+			assert_int_equal(urdma_eh_create_mr_kind(side->eh, FAST, 1, RIG_PD,
+								 URDMA_MRK_FAST, &mr),
+					 0);
+			reg(&mr, (uint8_t)(i + 2), ALL_ACCESS | URDMA_EH_ZERO_BASED, o.p, o.len, va,
+			    levels);
+		} else {
+			assert_int_equal(urdma_eh_create_mr_map(side->eh, FAST, (uint8_t)i, RIG_PD,
+								ALL_ACCESS | URDMA_EH_ZERO_BASED,
+								o.p, o.len, va, levels, 12, &mr),
+					 0);
+		}
+		assert_int_equal(mr.va, 0);
+		o.key = mr.key;
+		all_of(&o);
+		locally(&o);
+		for (unsigned int k = 0; k < BEYOND; k++)
+			beyond(&o, k);
+		/* where the program has it */
+		refused(URDMA_WR_READ, va, o.key, 1, "a region by its address");
+		assert_int_equal(urdma_eh_destroy_mr(&mr), 0);
+	}
+	stop();
+}
+
+/* Windows of both types to both kinds of region, that begin at 0 or not. */
+static void zero_based_windows(void **state)
+{
+	const uint32_t len = 5 * 4096;
+
+	(void)state;
+	start(1, NULL);
+	for (unsigned int i = 0; i < 8 * COUNT(starts); i++) {
+		const unsigned int zero = i & 1 ? URDMA_EH_ZERO_BASED : 0;
+		const unsigned int region_zero = i & 2 ? URDMA_EH_ZERO_BASED : 0;
+		const bool type_1 = i & 4;
+		const uint32_t from = 4096 - starts[(i / 8 + 1) % COUNT(starts)];
+		struct rig_side *side = &rig.side[1];
+		uint8_t *p = side->buffer + 0x10000 + starts[i / 8];
+		uint64_t va = 0x7ffff7c00000 + (uintptr_t)p % 4096;
+		struct opened o = { "a window", 0, 0, 6000 + i, p + from };
+		struct urdma_eh_mr mr, mw;
+
+		assert_int_equal(
+			urdma_eh_create_mr_map(side->eh, FAST, (uint8_t)i, RIG_PD,
+					       ALL_ACCESS | URDMA_ACC_MW_BIND | region_zero, p, len,
+					       va, 1 + (int)(i / 4 % 2), 12, &mr),
+			0);
+		assert_int_equal(urdma_eh_create_mr_kind(
+					 side->eh, WINDOW, 1, RIG_PD,
+					 type_1 ? URDMA_MRK_WINDOW_1 : URDMA_MRK_WINDOW, &mw),
+				 0);
+		for (unsigned int k = 0; k <= BEYOND; k++) {
+			/* RESET has unbound one of type 2 */
+			bind(&mw, (uint8_t)(2 + k), ALL_ACCESS | zero, &mr, mr.va + from, o.len,
+			     URDMA_WC_SUCCESS);
+			o.key = mw.key;
+			o.va = zero ? 0 : mr.va + from;
+			if (!k)
+				all_of(&o);
+			else
+				beyond(&o, k - 1);
+			if (!type_1 && (!k || (k > 3 && word_is_aligned(&o))))
+				local_inv(mw.key, URDMA_WC_SUCCESS);
+		}
+		/* its end counts where the region does */
+		bind(&mw, 20, ALL_ACCESS | zero, &mr, mr.va + len - 8, 9, URDMA_WC_MW_BIND_ERR);
+		reconnect(0, 3);
+		bind(&mw, 21, ALL_ACCESS | zero, &mr, mr.va - 1, 9, URDMA_WC_MW_BIND_ERR);
+		reconnect(0, 3);
+		assert_int_equal(urdma_eh_destroy_mr(&mw), 0);
+		assert_int_equal(urdma_eh_destroy_mr(&mr), 0);
+	}
+	stop();
+}
+
 /* Never more READs and atomics outstanding than agreed: the wire checker counts them. */
 static void rd_atomic(void **state)
 {
@@ -1290,6 +1530,8 @@ int main(void)
 		cmocka_unit_test(send_with_invalidate),
 		cmocka_unit_test(windows),
 		cmocka_unit_test(windows_of_type_1),
+		cmocka_unit_test(zero_based),
+		cmocka_unit_test(zero_based_windows),
 		cmocka_unit_test(reads_end_with_local_inv),
 		cmocka_unit_test(reads_end_with_binding),
 		cmocka_unit_test(window_invalidated_under_reads),

@@ -93,7 +93,7 @@ static int open_with(uint64_t features)
 	(URDMA_RF_FEAT_RC_SEND | URDMA_RF_FEAT_RC_WRITE | URDMA_RF_FEAT_RC_READ |         \
 	 URDMA_RF_FEAT_RC_ATOMIC | URDMA_RF_FEAT_MEM_MGT | URDMA_RF_FEAT_MW_2B |          \
 	 URDMA_RF_FEAT_MW_1 | URDMA_RF_FEAT_UC | URDMA_RF_FEAT_UD | URDMA_RF_FEAT_FLUSH | \
-	 URDMA_RF_FEAT_ATOMIC_WRITE)
+	 URDMA_RF_FEAT_ATOMIC_WRITE | URDMA_RF_FEAT_ZERO_BASED)
 
 static int setup(void **state)
 {
@@ -593,6 +593,16 @@ static void binding_takes_the_windows_index(void **state)
 	wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_FLUSH_GLOBAL;
 	words[6] |= URDMA_ACC_FLUSH_GLOBAL;
 	expect_wqe(&wr, words, 8);
+	/* Its addresses begin at 0. The bit is that of the right to FLUSH in the NIC. */
+	words[6] |= URDMA_SQE6_MR_ZERO_BASED;
+	wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
+	expect_wqe(&wr, words, 8);
+	words[6] &= ~URDMA_ACC_FLUSH_GLOBAL;
+	wr.bind_mw.bind_info.mw_access_flags &= ~IBV_ACCESS_FLUSH_GLOBAL;
+	expect_wqe(&wr, words, 8);
+	words[6] |= URDMA_ACC_LOCAL_WRITE;
+	wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_LOCAL_WRITE;
+	expect_wqe(&wr, words, 8);
 	/* The key that is A's anyway. */
 	wr.bind_mw.rkey = ibv_inc_rkey(a->rkey);
 	words[3] = ibv_inc_rkey(a->rkey);
@@ -643,6 +653,10 @@ static void binding_of_type_1(void **state)
 	words[1] = mr->lkey;
 	words[3] = ibv_inc_rkey(mw->rkey);
 	expect_bind(mw, &bind, words);
+	bind.bind_info.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
+	words[3] = ibv_inc_rkey(mw->rkey);
+	words[6] |= URDMA_SQE6_MR_ZERO_BASED;
+	expect_bind(mw, &bind, words);
 	bind.bind_info = (struct ibv_mw_bind_info){ 0 };
 	nothing[3] = ibv_inc_rkey(mw->rkey);
 	expect_bind(mw, &bind, nothing);
@@ -680,7 +694,7 @@ static void bad_bindings(void **state)
 	expect_refused(&wr, EPERM);
 	assert_int_equal(post_ex(&wr), EPERM);
 	wr = good;
-	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_ZERO_BASED;
+	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_ON_DEMAND;
 	expect_refused(&wr, EOPNOTSUPP);
 	assert_int_equal(post_ex(&wr), EOPNOTSUPP);
 	wr = good;
@@ -692,6 +706,33 @@ static void bad_bindings(void **state)
 	fake_ops->dereg_mr(container_of(mr, struct verbs_mr, ibv_mr));
 	fake_ops->dereg_mr(container_of(foreign, struct verbs_mr, ibv_mr));
 	fake_ops->dealloc_pd(other);
+}
+
+/* Of both types. Any other binding is posted. */
+static void cannot_bind_zero_based(void)
+{
+	struct ibv_mr *mr = fake_ops->reg_mr(pd, &one_sge, 4096, 0, IBV_ACCESS_MW_BIND);
+	struct ibv_mw *mw = fake_ops->alloc_mw(pd, IBV_MW_TYPE_2);
+	struct ibv_mw *one = fake_ops->alloc_mw(pd, IBV_MW_TYPE_1);
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_BIND_MW,
+		.bind_mw = { .mw = mw,
+			     .rkey = mw->rkey,
+			     .bind_info = { mr, 0x2000, 512, IBV_ACCESS_ZERO_BASED } },
+	};
+	struct ibv_mw_bind bind = { .bind_info = wr.bind_mw.bind_info };
+	uint32_t key = one->rkey;
+
+	expect_refused(&wr, EOPNOTSUPP);
+	assert_int_equal(post_ex(&wr), EOPNOTSUPP);
+	assert_int_equal(fake_ops->bind_mw(qp, one, &bind), EOPNOTSUPP);
+	assert_int_equal(one->rkey, key);
+	bind.bind_info.mw_access_flags = 0;
+	assert_int_equal(fake_ops->bind_mw(qp, one, &bind), 0);
+
+	fake_ops->dealloc_mw(mw);
+	fake_ops->dealloc_mw(one);
+	fake_ops->dereg_mr(container_of(mr, struct verbs_mr, ibv_mr));
 }
 
 static void what_the_device_cannot_do(void **state)
@@ -731,6 +772,9 @@ static void what_the_device_cannot_do(void **state)
 	errno = 0;
 	assert_null(fake_ops->alloc_mw(pd, IBV_MW_TYPE_2));
 	assert_int_equal(errno, EOPNOTSUPP);
+	teardown(NULL);
+	open_with(ALL_FEATURES & ~URDMA_RF_FEAT_ZERO_BASED);
+	cannot_bind_zero_based();
 	teardown(NULL);
 	open_with(ALL_FEATURES & ~URDMA_RF_FEAT_MW_1);
 	errno = 0;

@@ -737,6 +737,31 @@ static int do_rights(struct test *t, struct region *r)
 	return want_refused(t, IB_WR_RDMA_READ, r->mr->iova - 1, 64, r->mr->rkey);
 }
 
+/* The same memory by offsets, and not by its addresses. A right that there is not is refused. */
+static int do_zero_based(struct test *t, struct region *r)
+{
+	struct ib_reg_wr wr = { .wr = { .opcode = IB_WR_REG_MR } };
+
+	TRY(region_make(r, &t->b));
+	TRY(reg_wait(r, REMOTE_ALL | IB_ZERO_BASED, IB_WC_SUCCESS));
+	fill(t->a.buf, REGION_SIZE, 31);
+	TRY(rdma_wait(&t->a, IB_WR_RDMA_WRITE, 0, REGION_SIZE, 0, r->mr->rkey, IB_WC_SUCCESS));
+	TRY(region_want(r, 0, REGION_SIZE, 31));
+	region_fill(r, 5000, 3000, 32);
+	TRY(rdma_wait(&t->a, IB_WR_RDMA_READ, 0, 3000, 5000, r->mr->rkey, IB_WC_SUCCESS));
+	TRY(want_data(t->a.buf, 3000, 32));
+	TRY(want_refused(t, IB_WR_RDMA_READ, r->mr->iova, 8, r->mr->rkey));
+	TRY(connect_sides(t));
+	TRY(want_refused(t, IB_WR_RDMA_WRITE, REGION_SIZE - 63, 64, r->mr->rkey));
+	TRY(connect_sides(t));
+	TRY(inv_wait(&t->b, r->mr->rkey, IB_WC_SUCCESS));
+	wr.mr = r->mr;
+	wr.key = r->mr->rkey;
+	wr.access = REMOTE_ALL | IB_ACCESS_ON_DEMAND;
+	WANT(ib_post_send(t->b.qp, &wr.wr, NULL) == -EOPNOTSUPP);
+	return 0;
+}
+
 /* What a registration refuses. */
 static int do_bad_reg(struct test *t, struct region *r)
 {
@@ -1292,6 +1317,7 @@ static const struct check checks[] = {
 	{ "local_inv", .with_region = do_local_inv },
 	{ "remap", .with_region = do_remap },
 	{ "rights", .with_region = do_rights },
+	{ "zero_based", .with_region = do_zero_based },
 	{ "bad_reg", .with_region = do_bad_reg },
 	{ "reads", .with_region = do_reads },
 	{ "chain", .with_region = do_chain },

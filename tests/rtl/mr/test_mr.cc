@@ -55,19 +55,20 @@ struct region {
 	bool valid;
 	unsigned int variant, pd, acc;
 	bool all;
-	uint64_t va, len;
+	uint64_t va, len; // of a zero-based one 0, len
 	struct table pt;
-	uint64_t pt_va;
+	uint64_t first; // where its first byte is in what the table describes
 	bool usable;
 	unsigned int kind, qpn, parent, bound;
-	uint64_t age; // of a window: BINDs before its own
+	uint64_t age;	 // of a window: BINDs before its own
+	bool zero_based; // only of one that is to be created
 };
 
 struct op {
 	unsigned int op, kind;
 	uint32_t key, lkey;
 	unsigned int pd, qpn, acc;
-	bool all;
+	bool all, zero_based;
 	uint64_t va, len;
 	struct table pt;
 };
@@ -80,7 +81,8 @@ struct request {
 	uint64_t va;
 	unsigned int len;
 	unsigned int qpn;
-	bool whole; // instead of va: the start of the region or window
+	bool whole;   // instead of va: the start of the region or window
+	bool aligned; // to 8 bytes in memory
 };
 
 struct answer {
@@ -118,6 +120,7 @@ struct bench {
 	std::deque<struct op> ops[OP_CLIENTS];
 	int op_client; // whose operation is under way, -1: none
 	unsigned int op_status, last_status;
+	uint64_t last_addr;
 	uint64_t op_taken, op_done, op_longest, op_refused;
 	std::deque<struct request> todo[CLIENTS];
 	std::deque<struct read> reads;
@@ -167,6 +170,7 @@ static void check_answer(struct bench *b, int c)
 	if (got.last)
 		b->expect[c].pop_front();
 	b->last_status = got.status;
+	b->last_addr = got.addr;
 	b->answered++;
 }
 
@@ -181,6 +185,7 @@ static void put_request(uint32_t *w, unsigned int lsb, const struct request *rq)
 {
 	FIELD_SET(w, lsb, mr_req_t, len, rq->len);
 	FIELD_SET(w, lsb, mr_req_t, va, rq->va);
+	FIELD_SET(w, lsb, mr_req_t, aligned, rq->aligned);
 	FIELD_SET(w, lsb, mr_req_t, whole, rq->whole);
 	FIELD_SET(w, lsb, mr_req_t, acc, rq->acc);
 	FIELD_SET(w, lsb, mr_req_t, qpn, rq->qpn);
@@ -195,6 +200,7 @@ static void put_op(uint32_t *w, unsigned int lsb, const struct op *op)
 	put_table(w, FIELD_AT(lsb, mr_op_t, pt), &op->pt);
 	FIELD_SET(w, lsb, mr_op_t, len, op->len);
 	FIELD_SET(w, lsb, mr_op_t, va, op->va);
+	FIELD_SET(w, lsb, mr_op_t, zero_based, op->zero_based);
 	FIELD_SET(w, lsb, mr_op_t, all, op->all);
 	FIELD_SET(w, lsb, mr_op_t, acc, op->acc);
 	FIELD_SET(w, lsb, mr_op_t, qpn, op->qpn);
@@ -324,16 +330,16 @@ static unsigned int apply(struct region *r, const struct op *op)
 		own->parent = par - r;
 		own->variant = variant;
 		own->usable = true;
-		own->va = op->va;
+		own->va = op->zero_based ? 0 : op->va;
 		own->len = op->len;
-		own->pt_va = par->pt_va;
+		own->first = par->first + (op->va - par->va);
 		own->pt = par->pt;
 		return MRO_OK;
 	}
 	own->usable = true;
 	own->variant = variant;
-	own->va = op->va;
-	own->pt_va = op->va;
+	own->va = op->zero_based ? 0 : op->va;
+	own->first = op->va & ((1ull << op->pt.page_shift) - 1);
 	own->len = op->len;
 	own->pt = op->pt;
 	return MRO_OK;
@@ -566,6 +572,7 @@ static void write_region(struct bench *b, unsigned int idx, const struct region 
 	op.pd = r->pd;
 	op.acc = r->acc;
 	op.all = r->all;
+	op.zero_based = r->zero_based;
 	op.va = r->va;
 	op.len = r->len;
 	op.pt = r->pt;
@@ -584,6 +591,7 @@ static void make_region(struct bench *b, unsigned int idx)
 	r->pd = rnd(b, 3);
 	r->acc = rnd(b, 2) ? ALL_RIGHTS : rnd(b, ALL_RIGHTS + 1);
 	r->all = rnd(b, 16) == 0;
+	r->zero_based = !r->all && rnd(b, 2);
 	r->va = (rnd(b, 1ull << 30) << 12) + rnd(b, 1ull << shift);
 	r->len = (pages << shift) - (r->va & ((1ull << shift) - 1));
 	if (r->len > 1)
@@ -606,6 +614,14 @@ static bool page_address(struct bench *b, const struct table *pt, uint64_t page,
 	return true;
 }
 
+// Where in what its table describes the request begins.
+static uint64_t place(const struct region *r, const struct request *rq)
+{
+	if (rq->ring || r->all)
+		return rq->va;
+	return r->first + (rq->whole ? 0 : rq->va - r->va);
+}
+
 static unsigned int check(const struct region *r, const struct request *rq)
 {
 	if (rq->key >> 22 || !r->valid || !r->usable || r->variant != (rq->key & 0xff))
@@ -618,6 +634,8 @@ static unsigned int check(const struct region *r, const struct request *rq)
 		      : !r->all && (rq->va < r->va || rq->va - r->va > r->len ||
 				    r->len - (rq->va - r->va) < rq->len))
 		return MR_BAD_RANGE;
+	if (rq->aligned && place(r, rq) % 8)
+		return MR_BAD_RANGE;
 	if (rq->acc & ~r->acc)
 		return MR_BAD_ACCESS;
 	return MR_OK;
@@ -629,7 +647,7 @@ static void predict(struct bench *b, const struct region *regions, const struct 
 	const struct region *r = &regions[(rq->key >> 8) % REGIONS];
 	const struct table *pt = rq->ring ? &rq->pt : &r->pt;
 	struct answer a = { MR_OK, 0, rq->len, true };
-	uint64_t mask, start, va = rq->whole ? r->va : rq->va;
+	uint64_t mask, at = place(r, rq);
 	unsigned int left = rq->len;
 
 	if (!rq->ring)
@@ -639,30 +657,29 @@ static void predict(struct bench *b, const struct region *regions, const struct 
 		return;
 	}
 	mask = (1ull << pt->page_shift) - 1;
-	start = rq->ring ? 0 : r->pt_va & ~mask;
 	if (!rq->ring && r->all) {
-		a.addr = va;
+		a.addr = at;
 		out->push_back(a);
 		return;
 	}
 	if (pt->levels == 0) {
-		a.addr = pt->addr + (va - start);
+		a.addr = pt->addr + at;
 		out->push_back(a);
 		return;
 	}
 	while (left) {
-		uint64_t room = mask + 1 - (va & mask), page;
+		uint64_t room = mask + 1 - (at & mask), page;
 
 		a.len = left < room ? left : room;
-		if (!page_address(b, pt, (va - start) >> pt->page_shift, &page)) {
+		if (!page_address(b, pt, at >> pt->page_shift, &page)) {
 			a.status = MR_DMA_ERR;
 			a.last = true;
 			out->push_back(a);
 			return;
 		}
-		a.addr = page + (va & mask);
+		a.addr = page + (at & mask);
 		left -= a.len;
-		va += a.len;
+		at += a.len;
 		a.last = left == 0;
 		out->push_back(a);
 	}
@@ -717,6 +734,17 @@ static struct request random_request(struct bench *b)
 	case 8:
 		rq.va = rnd_next(&b->seed);
 		rq.whole = true;
+		break;
+	case 9:
+	case 10:
+		rq.aligned = true;
+		rq.len = 8;
+		rq.va = r->va + rnd(b, r_len);
+		break;
+	case 11: // aligned in memory
+		rq.aligned = true;
+		rq.len = 8;
+		rq.va += -place(r, &rq) % 8;
 		break;
 	}
 	return rq;
@@ -782,7 +810,7 @@ static void test_flush(void **state)
 	struct bench *b = new struct bench;
 	struct request rq = {};
 	struct region region = { true, 7,    1, ALL_RIGHTS, false, 0x10000, 0x20000, {},
-				 0,    true, 0, 0,	    0,	   0,	    0 };
+				 0,    true, 0, 0,	    0,	   0,	    0,	     false };
 	struct region *r = &region;
 
 	(void)state;
@@ -840,8 +868,8 @@ static void test_independent(void **state)
 // Region `idx` begins at 0, has this table, and gives every right to the key idx << 8 | 1 and PD 1.
 static void open_region(struct bench *b, unsigned int idx, uint64_t pages, const struct table *pt)
 {
-	struct region region = { true, 1, 1, ALL_RIGHTS, false, 0, pages << 12, *pt, 0,
-				 true, 0, 0, 0,		 0,	0 };
+	struct region region = { true, 1,    1, ALL_RIGHTS, false, 0, pages << 12, *pt,
+				 0,    true, 0, 0,	    0,	   0, 0,	   false };
 
 	write_region(b, idx, &region);
 }
@@ -1090,7 +1118,7 @@ static void test_rate(void **state)
 	// with three clients that ask for operations without a pause, each of which reads twice
 	for (int i = 0; i < 2000; i++)
 		b->ops[i % OP_CLIENTS].push_back(
-			{ BIND, 0, 9 << 8, 9 << 8, 1, 1, 0, false, 0, 0, {} });
+			{ BIND, 0, 9 << 8, 9 << 8, 1, 1, 0, false, false, 0, 0, {} });
 	from = b->now;
 	for (int i = 0; i < 5000; i++) {
 		rq.va = (uint64_t)(i * 9 % 64) << 12;
@@ -1144,6 +1172,8 @@ static void probe(struct bench *b, unsigned int n)
 			b->todo[0].push_back(make_request(key, r->pd, r->qpn, acc, r->va, 1));
 		b->todo[0].push_back(make_request(key, r->pd, r->qpn, FLUSH, 0, 1));
 		b->todo[0].back().whole = true;
+		b->todo[0].push_back(make_request(key, r->pd, r->qpn, REMOTE_ATOMIC, r->va, 8));
+		b->todo[0].back().aligned = true;
 		for (unsigned int acc = 1; acc < 5; acc += 3) {
 			b->todo[1].push_back(make_request(key, r->pd, r->qpn, acc, r->va - 1, 1));
 			b->todo[1].push_back(
@@ -1693,6 +1723,203 @@ static void test_window_1(void **state)
 	delete b;
 }
 
+// The status of one request, and the address of its first byte.
+static unsigned int ask_at(struct bench *b, uint32_t key, unsigned int acc, uint64_t va,
+			   uint64_t *addr)
+{
+	struct request rq = make_request(key, 1, 9, acc, va, 1);
+	unsigned int status = ask(b, &rq);
+
+	*addr = b->last_addr;
+	return status;
+}
+
+// The same memory under a key that counts as the program does and under one that begins at 0, of
+// every page size and number of levels, each begun anywhere in its first page.
+static void test_zero_based(void **state)
+{
+	struct bench *b = new struct bench;
+
+	(void)state;
+	start(b, 14);
+	b->latency = 0;
+	for (unsigned int round = 0; round < 300; round++) {
+		unsigned int levels = round % 3, shift = 12 + round / 3 % 20;
+		uint64_t page = 1ull << shift, in_page = rnd(b, page);
+		uint64_t pages = levels == 0 ? 1 : levels == 1 ? 40 : 600;
+		uint64_t len = (pages << shift) - in_page, addr, as_zero;
+		struct table pt = make_table(b, pages, shift, levels, false);
+		struct request rq;
+		struct op op;
+
+		if (len > 8)
+			len -= rnd(b, len < 5000 ? len - 8 : 5000 - 8);
+		for (unsigned int i = 0; i < 4; i++) {
+			bool fast = i & 2;
+
+			op = make_op(CREATE, i << 8);
+			op.kind = fast ? KIND_FAST : KIND_REGION;
+			op.acc = ALL_RIGHTS;
+			// nobody looks at what is above a page
+			op.va = in_page + (rnd(b, 1ull << 20) << shift);
+			op.len = len;
+			op.pt = pt;
+			op.zero_based = i & 1;
+			assert_int_equal(do_op(b, 0, &op), MRO_OK);
+			if (fast) {
+				op.op = REG;
+				assert_int_equal(do_op(b, 1, &op), MRO_OK);
+			}
+			assert_true(!op.zero_based || b->region[i].va == 0);
+		}
+		for (unsigned int n = 0; n < 6; n++) {
+			uint64_t at = n == 0 ? 0 : n == 1 ? len - 1 : rnd(b, len);
+
+			for (unsigned int i = 0; i < 4; i += 2) {
+				uint64_t plain = b->region[i].va + at;
+
+				assert_int_equal(ask_at(b, i << 8, 0, plain, &addr), MR_OK);
+				assert_int_equal(ask_at(b, (i + 1) << 8, 0, at, &as_zero), MR_OK);
+				assert_int_equal(addr, as_zero);
+			}
+			if (n == 0 && levels == 0)
+				assert_int_equal(addr, pt.addr + in_page);
+			if (n == 0 && levels == 1)
+				assert_int_equal(addr, b->mem[pt.addr] + in_page);
+		}
+		for (unsigned int i = 1; i < 4; i += 2) {
+			assert_int_equal(ask_at(b, i << 8, 0, len, &addr), MR_BAD_RANGE);
+			assert_int_equal(ask_at(b, i << 8, 0, ~0ull, &addr), MR_BAD_RANGE);
+			assert_int_equal(ask_at(b, i << 8, 0, b->region[i - 1].va, &addr),
+					 b->region[i - 1].va < len ? MR_OK : MR_BAD_RANGE);
+			// the last bytes, from the page before if it is long enough
+			rq = make_request(i << 8, 1, 9, REMOTE_READ,
+					  len - (len < 4096 ? len : 4096), len < 4096 ? len : 4096);
+			assert_int_equal(ask(b, &rq), MR_OK);
+			rq.va++;
+			assert_int_equal(ask(b, &rq), MR_BAD_RANGE);
+			rq = make_request(i << 8, 1, 9, FLUSH, rnd_next(&b->seed), 1);
+			rq.whole = true;
+			assert_int_equal(ask(b, &rq), MR_OK);
+			rq = make_request(i << 8, 1, 9, REMOTE_ATOMIC, 0, 8);
+			rq.aligned = true;
+			assert_int_equal(ask(b, &rq), in_page % 8 ? MR_BAD_RANGE : MR_OK);
+			rq.va = -in_page % 8;
+			assert_int_equal(ask(b, &rq), rq.va + 8 <= len ? MR_OK : MR_BAD_RANGE);
+		}
+		for (unsigned int i = 0; i < 4; i++) {
+			op = make_op(DESTROY, i << 8);
+			assert_int_equal(do_op(b, 0, &op), MRO_OK);
+		}
+		b->flush = true;
+		cycle(b);
+		b->flush = false;
+	}
+	delete b;
+}
+
+// Windows of both types on both kinds of region, each counting from 0 or as its region does: the
+// bytes are those of the region, and no others.
+static void test_zero_based_windows(void **state)
+{
+	enum { REGION, WINDOW = 8 };
+	struct bench *b = new struct bench;
+
+	(void)state;
+	start(b, 15);
+	b->latency = 0;
+	for (unsigned int round = 0; round < 100; round++) {
+		unsigned int shift = 12 + rnd(b, 5), levels = rnd(b, 3);
+		uint64_t in_page = rnd(b, 1ull << shift), len = 0x8000 + rnd(b, 0x1000);
+		struct table pt = make_table(b, 16, shift, levels, false);
+		struct op op;
+
+		for (unsigned int i = 0; i < 2; i++) {
+			op = make_op(CREATE, (REGION + i) << 8);
+			op.acc = ALL_RIGHTS;
+			op.va = in_page + (rnd(b, 1ull << 20) << shift);
+			op.len = len;
+			op.pt = pt;
+			op.zero_based = i;
+			assert_int_equal(do_op(b, 0, &op), MRO_OK);
+		}
+		for (unsigned int i = 0; i < 8; i++) {
+			struct region *par = &b->region[REGION + (i & 1)],
+				      *w = &b->region[WINDOW + i];
+			bool zero = i & 2, type_1 = i & 4;
+			uint64_t off = rnd(b, 0x4000), size = 1 + rnd(b, 0x3000);
+			uint64_t through, direct;
+			struct request rq;
+
+			op = make_op(CREATE, (WINDOW + i) << 8);
+			op.kind = type_1 ? KIND_WINDOW_1 : KIND_WINDOW;
+			// of no meaning yet
+			op.zero_based = rnd(b, 2);
+			assert_int_equal(do_op(b, 0, &op), MRO_OK);
+			op = make_op(BIND, (WINDOW + i) << 8 | 1);
+			op.lkey = (REGION + (i & 1)) << 8;
+			op.acc = REMOTE_READ | REMOTE_WRITE | REMOTE_ATOMIC | FLUSH;
+			op.zero_based = zero;
+			// its range is one of the region's addresses, whatever it counts itself
+			op.va = par->va + len - 1;
+			op.len = 2;
+			assert_int_equal(do_op(b, 1, &op), MRO_BAD_RANGE);
+			op.va = par->va - 1;
+			assert_int_equal(do_op(b, 1, &op), MRO_BAD_RANGE);
+			if (type_1) { // bound before, the other way
+				op.va = par->va + 7;
+				op.zero_based = !zero;
+				assert_int_equal(do_op(b, 1, &op), MRO_OK);
+			}
+			op.zero_based = zero;
+			op.va = par->va + off;
+			op.len = size;
+			assert_int_equal(do_op(b, 1, &op), type_1 ? MRO_ENDED : MRO_OK);
+			for (unsigned int n = 0; n < 6; n++) {
+				uint64_t at = n == 0 ? 0 : n == 1 ? size - 1 : rnd(b, size);
+				uint64_t va = zero ? at : par->va + off + at;
+
+				assert_int_equal(ask_at(b, op.key, REMOTE_READ, va, &through),
+						 MR_OK);
+				assert_int_equal(ask_at(b, op.lkey, 0, par->va + off + at, &direct),
+						 MR_OK);
+				assert_int_equal(through, direct);
+			}
+			assert_int_equal(w->va, zero ? 0 : par->va + off);
+			assert_int_equal(ask_at(b, op.key, REMOTE_READ, w->va + size, &through),
+					 MR_BAD_RANGE);
+			assert_int_equal(ask_at(b, op.key, REMOTE_READ, w->va - 1, &through),
+					 MR_BAD_RANGE);
+			if (zero && off >= size)
+				assert_int_equal(
+					ask_at(b, op.key, REMOTE_READ, par->va + off, &through),
+					MR_BAD_RANGE);
+			rq = make_request(op.key, 1, 9, FLUSH, rnd_next(&b->seed), 1);
+			rq.whole = true;
+			assert_int_equal(ask(b, &rq), MR_OK);
+			through = b->last_addr;
+			assert_int_equal(ask_at(b, op.lkey, 0, par->va + off, &direct), MR_OK);
+			assert_int_equal(through, direct);
+			rq = make_request(op.key, 1, 9, REMOTE_ATOMIC, w->va, 8);
+			rq.aligned = true;
+			assert_int_equal(ask(b, &rq),
+					 (in_page + off) % 8 || size < 8 ? MR_BAD_RANGE : MR_OK);
+		}
+		for (unsigned int i = 0; i < 8; i++) {
+			op = make_op(DESTROY, (WINDOW + i) << 8);
+			assert_int_equal(do_op(b, 0, &op), MRO_OK);
+		}
+		for (unsigned int i = 0; i < 2; i++) {
+			op = make_op(DESTROY, (REGION + i) << 8);
+			assert_int_equal(do_op(b, 0, &op), MRO_OK);
+		}
+		b->flush = true;
+		cycle(b);
+		b->flush = false;
+	}
+	delete b;
+}
+
 // REG of a table that lies where another one was, while lines of the old one are cached or on
 // their way: a request taken after the answer must see the new table.
 static void test_reg_table(void **state)
@@ -1807,6 +2034,7 @@ static void test_random_ops(void **state)
 			op.qpn = rnd(b, 10) ? r->qpn : rnd(b, 4);
 			op.acc = rnd(b, 3) ? ALL_RIGHTS : rnd(b, ALL_RIGHTS + 1);
 			op.all = rnd(b, 8) == 0;
+			op.zero_based = !op.all && rnd(b, 2);
 			op.lkey = (p - b->region) << 8 | p->variant;
 			if (op.op == CREATE || op.op == REG) {
 				uint64_t pages = 1 + rnd(b, 40);
@@ -1846,6 +2074,7 @@ static void test_random_ops(void **state)
 					  rnd(b, 16) ? r->qpn : rnd(b, 4), rnd(b, 8) & ~1, 0, 1);
 			rq.va = r->va + rnd(b, r->len + 1);
 			rq.len = 1 + rnd(b, 64);
+			rq.aligned = rnd(b, 4) == 0;
 			b->todo[c].push_back(rq);
 		}
 		int busy = b->op_client;
@@ -1879,6 +2108,7 @@ int main(void)
 		cmocka_unit_test(test_refusals),     cmocka_unit_test(test_window),
 		cmocka_unit_test(test_reg_table),    cmocka_unit_test(test_random_ops),
 		cmocka_unit_test(test_qp_end),	     cmocka_unit_test(test_window_1),
+		cmocka_unit_test(test_zero_based),   cmocka_unit_test(test_zero_based_windows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -533,6 +533,7 @@ void ctl_tick(struct ctl *c)
 			r.len = FIELD(m->mro, 0, mr_op_t, len);
 			r.va = FIELD(m->mro, 0, mr_op_t, va);
 			r.all = FIELD(m->mro, 0, mr_op_t, all);
+			r.zero_based = FIELD(m->mro, 0, mr_op_t, zero_based);
 			r.acc = FIELD(m->mro, 0, mr_op_t, acc);
 			r.pd = FIELD(m->mro, 0, mr_op_t, pd);
 			r.variant = get(m->mro, mr_op_t_key_LSB, 8);

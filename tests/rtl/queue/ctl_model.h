@@ -38,7 +38,7 @@ enum { QPC_OPS = QPC_SQ_RUN + 1 };
 #define ERR_SRCS 4
 
 struct seen_mr {
-	bool valid, all;
+	bool valid, all, zero_based;
 	bool bound; /* set by the test: DESTROY is answered BUSY */
 	uint32_t kind, variant, pd, acc, levels, page_shift;
 	uint64_t va, len, addr;

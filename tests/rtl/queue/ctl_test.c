@@ -417,7 +417,7 @@ static void test_registers(void **state)
 				 URDMA_RF_FEAT_SRQ | URDMA_RF_FEAT_XRC | URDMA_RF_FEAT_MW_1 |
 				 URDMA_RF_FEAT_DM | URDMA_RF_FEAT_FLUSH |
 				 URDMA_RF_FEAT_ATOMIC_WRITE | URDMA_RF_FEAT_CQ_MODIFY |
-				 URDMA_RF_FEAT_QP_CNT);
+				 URDMA_RF_FEAT_QP_CNT | URDMA_RF_FEAT_ZERO_BASED);
 	v = ctl_reg_read(b->c, URDMA_REG_CAP_ETH);
 	assert_int_equal(GET(URDMA_RF_CAP_ETH_QUEUES, v), 8);
 	assert_int_equal(GET(URDMA_RF_CAP_LOG_ETH_RING, v), 15);
@@ -1281,13 +1281,23 @@ static void test_regions(void **state)
 	(void)state;
 	populate(b);
 	assert_int_equal(w->mr[6].kind, URDMA_MRK_REGION);
+	assert_false(w->mr[6].zero_based);
+	good_mr(cmd, 1);
+	cmd[1] |= URDMA_CMD_MR1_ZERO_BASED;
+	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_MR, 30), URDMA_CS_OK);
+	assert_true(w->mr[30].zero_based);
+	assert_int_equal(w->mr[30].va, cmd[2]);
+	/* what would wrap around does so, wherever the addresses begin */
+	cmd[2] = -cmd[3] + 1;
+	refuse(b, cmd, URDMA_CMD_CREATE_MR, 31, URDMA_CS_BAD_SIZE);
+	assert_int_equal(run0(b, URDMA_CMD_DESTROY_MR, 30), URDMA_CS_OK);
 	for (uint32_t k = URDMA_MRK_FAST; k <= URDMA_MRK_WINDOW_1; k++) {
 		/* what would be wrong in a region does not count */
 		good_mr(cmd, 1);
 		set(cmd, 1, URDMA_CMD_MR1_KIND, k);
 		set(cmd, 1, URDMA_CMD_MR1_LEVELS, 3);
 		set(cmd, 1, URDMA_CMD_MR1_ACCESS, 0xa);
-		cmd[1] |= URDMA_CMD_MR1_ALL;
+		cmd[1] |= URDMA_CMD_MR1_ALL | URDMA_CMD_MR1_ZERO_BASED;
 		cmd[2] = cmd[3] = cmd[4] = ~0ull;
 		assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_MR, 20 + k), URDMA_CS_OK);
 		memset(&before, 0, sizeof(before));

@@ -144,7 +144,8 @@ static void mr_request(struct bench *b, int c)
 			r.rsp.status = 1;
 		else if (m->pd != b->out.mr[c].pd)
 			r.rsp.status = 2;
-		else if (va < m->va || va - m->va > m->len || len > m->len - (va - m->va))
+		else if (va < m->va || va - m->va > m->len || len > m->len - (va - m->va) ||
+			 (b->out.mr[c].aligned && m->key == b->odd_key))
 			r.rsp.status = 3;
 		else if (!(m->acc & acc))
 			r.rsp.status = 4;

@@ -79,9 +79,10 @@ struct bench {
 			read */
 
 	uint8_t *host, *shadow;
-	struct bench_mr mr[16];
+	struct bench_mr mr[17];
 	unsigned int mrs;
-	bool mr_invalid[16]; /* by a SEND with invalidate */
+	uint32_t odd_key;    /* of a region that is not aligned in memory as its addresses are */
+	bool mr_invalid[17]; /* by a SEND with invalidate */
 
 	bool home; /* frames to come are the port's own and turn round */
 	struct fifo beats, db, srq_db, qpc, aqc, sent, made, mrr[2], rdr;

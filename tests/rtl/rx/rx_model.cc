@@ -222,6 +222,7 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 		out->mr[i].qpn = t.mr_qpn >> (12 * i) & 0xfff;
 		out->mr[i].acc = t.mr_acc >> (6 * i) & 0x3f;
 		out->mr[i].whole = t.mr_whole >> i & 1;
+		out->mr[i].aligned = t.mr_aligned >> i & 1;
 		out->mr[i].len = t.mr_len >> (13 * i) & 0x1fff;
 		out->cqe[i].cqn = t.cqe_cqn >> (12 * i) & 0xfff;
 		for (int k = 0; k < 4; k++)

@@ -133,7 +133,7 @@ struct rx_out {
 		uint32_t key;
 		uint16_t pd, qpn, len;
 		uint8_t acc;
-		bool whole;
+		bool whole, aligned;
 	} mr[2];
 	uint8_t rd_valid, wr_valid, wr_last; /* bit 0: WQEs, payload; 1: ATOMICs */
 	uint64_t rd_addr[2], wr_addr[2];

@@ -53,7 +53,7 @@ void put64(uint8_t *p, uint64_t v)
 	put32(p + 4, v);
 }
 
-bool ref_invalid[16]; /* regions, as the reference sees them */
+bool ref_invalid[17]; /* regions, as the reference sees them */
 
 struct ref_srq *ref_xrc_srqs;
 unsigned int ref_xrc_n;
@@ -268,6 +268,7 @@ void ref_request(struct bench *b, struct ref *r, const struct packet *p, bool du
 					    awrite ? URDMA_ACC_REMOTE_WRITE
 					    : read ? URDMA_ACC_REMOTE_READ
 						   : URDMA_ACC_REMOTE_ATOMIC);
+		allowed &= read || key != RKEY_ODD;
 	}
 	if (dup && (read || empty)) {
 		int32_t ahead = (int32_t)((p->psn + n - r->epsn) << 8) >> 8;
@@ -837,10 +838,13 @@ struct bench *start(void)
 	for (int i = 0; i < QPS; i++)
 		b->mr[6 + i] = (struct bench_mr){ RKEY_INV + 256 * i, 7, ACC_ALL,
 						  HOST_VA + REM_OFF + 0x10000 * i, 1 << 16 };
-	b->mr[6 + QPS] = (struct bench_mr){ RKEY_WO, 7, ACC_ALL & ~URDMA_ACC_REMOTE_READ,
+	b->mr[6 + QPS] =
+		(struct bench_mr){ RKEY_ODD, 7, ACC_ALL, HOST_VA + REM_OFF, HOST_SIZE - REM_OFF };
+	b->odd_key = RKEY_ODD;
+	b->mr[7 + QPS] = (struct bench_mr){ RKEY_WO, 7, ACC_ALL & ~URDMA_ACC_REMOTE_READ,
 					    HOST_VA + REM_OFF, 1 << 16 };
-	b->mr[7 + QPS] = (struct bench_mr){ RKEY_BIG, 7, URDMA_ACC_REMOTE_READ, HOST_VA, 1u << 31 };
-	b->mrs = 8 + QPS;
+	b->mr[8 + QPS] = (struct bench_mr){ RKEY_BIG, 7, URDMA_ACC_REMOTE_READ, HOST_VA, 1u << 31 };
+	b->mrs = 9 + QPS;
 	memset(ref_invalid, 0, sizeof(ref_invalid));
 	memset(refs, 0, sizeof(refs));
 	ref_xrc_n = 0;

@@ -19,6 +19,7 @@
 #define RKEY_RO	 0x5100 /* remote read only */
 #define RKEY_PD	 0x5200 /* of another PD */
 #define RKEY_WO	 0x5300 /* all but remote read */
+#define RKEY_ODD 0x5500 /* as RKEY, but not aligned in memory */
 #define RKEY_BIG 0x5400 /* remote read of 2 GB that nobody reads here */
 #define RKEY_INV 0x6000 /* one a QP, to be made invalid */
 #define ACC_ALL                                                                   \
@@ -103,7 +104,7 @@ extern uint32_t seed;
 extern uint8_t qp_type; /* of the QPs that qp_init() makes */
 extern struct ref refs[QPS];
 extern struct req reqs[4];
-extern bool ref_invalid[16];	     /* regions, as the reference sees them */
+extern bool ref_invalid[17];	     /* regions, as the reference sees them */
 extern struct ref_srq *ref_xrc_srqs; /* all SRQs that packets of XRC may name */
 extern unsigned int ref_xrc_n;
 extern const uint8_t mac_own[6], mac_peer[6];

@@ -1447,6 +1447,8 @@ static void test_refused(void **state)
 		  URDMA_EV_QP_REQ_ERR },
 		{ "ATOMIC, not aligned", 0x13, 0, 7, 16, RKEY, 4, 0, false, 0x61, 0,
 		  URDMA_EV_QP_REQ_ERR },
+		{ "ATOMIC, not aligned in memory", 0x13, 0, 7, 16, RKEY_ODD, 8, 0, false, 0x62, 0,
+		  URDMA_EV_QP_ACCESS_ERR },
 		{ "ATOMIC with payload", 0x13, 8, 7, 16, RKEY, 0, 0, false, 0x61, 0,
 		  URDMA_EV_QP_REQ_ERR },
 		{ "ATOMIC WRITE, no right of the QP", 0x1d, 8, 14, 16, RKEY, 0, 8, false, 0x62, 0,
@@ -1459,6 +1461,8 @@ static void test_refused(void **state)
 		  URDMA_EV_QP_REQ_ERR },
 		{ "ATOMIC WRITE, not aligned", 0x1d, 8, 7, 16, RKEY, 4, 8, false, 0x61, 0,
 		  URDMA_EV_QP_REQ_ERR },
+		{ "ATOMIC WRITE, not aligned in memory", 0x1d, 8, 7, 16, RKEY_ODD, 8, 8, false,
+		  0x62, 0, URDMA_EV_QP_ACCESS_ERR },
 		{ "ATOMIC WRITE of 4 bytes", 0x1d, 4, 7, 16, RKEY, 0, 4, false, 0x61, 0,
 		  URDMA_EV_QP_REQ_ERR },
 		{ "ATOMIC WRITE of 8 bytes, RETH of 16", 0x1d, 8, 7, 16, RKEY, 0, 16, false, 0x61,
@@ -1510,8 +1514,10 @@ static void test_refused(void **state)
 				put32(ext, t[i].key);
 			fill(b, 64);
 			send_raw(b, r, t[i].op, r->epsn, ext, payload, t[i].len, true, false);
-			/* what follows is lost; another QP's WRITE is not */
-			send_write(b, &refs[1], rem(1, 0), RKEY, 64, false, 1);
+			/* what follows is lost; another QP's WRITE is not. One of 8 bytes may lie
+			 * anywhere. */
+			send_write(b, &refs[1], rem(1, 0), i % 2 ? RKEY : RKEY_ODD, i % 2 ? 64 : 8,
+				   false, 1);
 			send_write(b, r, rem(0, 0), RKEY, 64, false, 1);
 			bench_drain(b, 3000);
 			if (!before &&

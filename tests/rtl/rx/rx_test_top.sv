@@ -180,6 +180,7 @@ module rx_test_top
   output      logic [1:0][11:0] mr_qpn,
   output      logic [1:0][ACC_W-1:0] mr_acc,
   output      logic [1:0]       mr_whole,
+  output      logic [1:0]       mr_aligned,
   output      logic [1:0][63:0] mr_va,
   output      logic [1:0][12:0] mr_len,
   input  wire logic [1:0]       mr_ready,
@@ -354,6 +355,7 @@ module rx_test_top
     assign {wr_addr[i], wr_len[i], wr_data[i], wr_last[i]} = wr[i];
     assign mr_acc[i] = mr_req[i].acc;
     assign mr_whole[i] = mr_req[i].whole;
+    assign mr_aligned[i] = mr_req[i].aligned;
     assign mr_va[i] = mr_req[i].va;
     assign mr_len[i] = mr_req[i].len;
     assign mr_rsp[i] = '{status: mr_status_e'(mrr_status[i]), addr: mrr_addr[i], len: mrr_len[i], last: mrr_last[i]};

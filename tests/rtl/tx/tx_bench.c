@@ -378,7 +378,8 @@ struct msg *bench_post(struct bench *b, int qpn, const struct msg *m)
 	if (m->op >= URDMA_WR_LOCAL_INV && m->op <= URDMA_WR_BIND_MW) {
 		put64(w + 32, m->mr_len);
 		put64(w + 40, m->mr_addr);
-		put64(w + 48, m->acc | m->levels << 8 | m->page_shift << 16);
+		put64(w + 48, m->acc | (m->zero_based ? URDMA_SQE6_MR_ZERO_BASED : 0) |
+				      m->levels << 8 | m->page_shift << 16);
 	} else {
 		uint32_t at = URDMA_SQE_DATA_OFFSET;
 
@@ -1166,6 +1167,7 @@ static void judge_mro(struct bench *b)
 		assert_int_equal(o->mro_key, m->rkey);
 		assert_true(o->mro_va == m->raddr && o->mro_len == m->mr_len);
 		assert_int_equal(o->mro_acc, m->acc);
+		assert_int_equal(o->mro_zero_based, m->zero_based);
 		if (m->op == URDMA_WR_REG_MR) {
 			assert_true(o->mro_pt_addr == m->mr_addr);
 			assert_int_equal(o->mro_pt_levels, m->levels);

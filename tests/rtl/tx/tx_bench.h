@@ -56,6 +56,7 @@ struct msg {
 	bool no_frame;		  /* the source GID is not valid: no packet */
 	uint64_t mr_len, mr_addr; /* local operations; FLUSH: mr_len, type and level in imm */
 	uint8_t acc, levels, page_shift;
+	bool zero_based;
 	uint8_t answer;		     /* mro_status_e of urdma_mr's */
 	uint32_t psn;		     /* first */
 	bool sent, asked;	     /* sent_t has come; mro has come */

@@ -139,6 +139,7 @@ void tx_model_eval(tx_model *m, const tx_in *in, tx_out *out)
 	out->inv_done = t.inv_done;
 	out->mro_op = t.mro_op;
 	out->mro_acc = t.mro_acc;
+	out->mro_zero_based = t.mro_zero_based;
 	out->mro_pt_levels = t.mro_pt_levels;
 	out->mro_pt_page_shift = t.mro_pt_page_shift;
 	out->mro_key = t.mro_key;

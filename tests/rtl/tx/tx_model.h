@@ -102,7 +102,7 @@ struct tx_out {
 	bool err_valid, err_only_event;
 	uint16_t err_qpn;
 	uint8_t err_event;
-	bool mro_valid, sync_req, inv_done;
+	bool mro_valid, mro_zero_based, sync_req, inv_done;
 	uint8_t mro_op, mro_acc, mro_pt_levels, mro_pt_page_shift;
 	uint32_t mro_key, mro_lkey;
 	uint16_t mro_pd, mro_qpn;

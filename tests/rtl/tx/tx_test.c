@@ -125,6 +125,7 @@ static struct msg local(struct bench *b)
 			 .acc = bench_rnd(b, 64),
 			 .levels = bench_rnd(b, 3),
 			 .page_shift = 12 + bench_rnd(b, 20),
+			 .zero_based = bench_rnd(b, 2),
 			 .sig = bench_rnd(b, 2) };
 
 	return m;

@@ -79,6 +79,7 @@ module tx_test_top
   output      logic [11:0]  mro_pd,
   output      logic [11:0]  mro_qpn,
   output      logic [ACC_W-1:0] mro_acc,
+  output      logic         mro_zero_based,
   output      logic [63:0]  mro_va,
   output      logic [63:0]  mro_len,
   output      logic [63:0]  mro_pt_addr,
@@ -265,6 +266,7 @@ module tx_test_top
   assign mro_pd = mro.pd;
   assign mro_qpn = mro.qpn;
   assign mro_acc = mro.acc;
+  assign mro_zero_based = mro.zero_based;
   assign mro_va = mro.va;
   assign mro_len = mro.len;
   assign mro_pt_addr = mro.pt.addr;
