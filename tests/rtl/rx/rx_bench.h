@@ -82,6 +82,7 @@ struct bench {
 	struct bench_mr mr[16];
 	unsigned int mrs;
 	bool mr_invalid[16]; /* by a SEND with invalidate */
+	bool mr_again;	     /* the key is registered again at once */
 
 	bool home; /* frames to come are the port's own and turn round */
 	struct fifo beats, db, srq_db, qpc, aqc, sent, made, mrr[2], rdr;
@@ -89,9 +90,9 @@ struct bench {
 	unsigned int wr_len[2], wr_pos[2];
 	unsigned int mro_wait; /* cycles until the answer */
 	uint8_t mro_status;
-	unsigned int n_mros, n_invs;
-	uint32_t inv_key; /* the key that tx is to be asked about; 0: none */
-	bool inv_was;
+	unsigned int n_mros, n_invs, n_pieces; /* pieces: translations of payload */
+	unsigned int reads_owed;	       /* answers of tx to them */
+	uint32_t inv_key;		       /* the key that tx is to be asked about; 0: none */
 	bool mc_answered;
 	enum mc_status mc_status;
 
