@@ -92,7 +92,7 @@ module urdma_pte_cache
 
   // ---- lookup: request registered beside the RAM outputs ---------------------------------------------
   logic [LINES-1:0] valid_reg, filled_reg, fast_reg;
-  logic c1_valid_reg, c1_need_reg, c1_fast_reg, any_flush, c1_line_valid_reg, c1_line_filled_reg, c1_line_fast_reg, c1_fwd_reg;
+  logic c1_valid_reg, c1_need_reg, c1_fast_reg, c1_usable, any_flush, c1_line_valid_reg, c1_line_filled_reg, c1_line_fast_reg, c1_fwd_reg;
   logic [63:3] c1_addr_reg;
   logic [META_W-1:0] c1_meta_reg;
   tag_t c1_tag, c1_ram_tag, c1_fwd_tag_reg;
@@ -123,7 +123,8 @@ module urdma_pte_cache
   assign in_ready = fill_room && kept_room && wait_count < (WW+1)'(WAITERS - 1) && hit_count < (HW+1)'(HITS - 1);
   assign take = in_valid && in_ready;
   assign any_flush = flush || flush_fast;
-  assign c1_hit = c1_line_valid_reg && !any_flush && (c1_line_fast_reg || !c1_fast_reg) && c1_tag.tag == c1_addr_reg[63 -: TAG_W];
+  assign c1_usable = c1_line_fast_reg || !c1_fast_reg;
+  assign c1_hit = c1_line_valid_reg && !any_flush && c1_usable && c1_tag.tag == c1_addr_reg[63 -: TAG_W];
   assign c1_miss = c1_valid_reg && c1_need_reg && !c1_hit;
   assign c1_wait = c1_need_reg && !(c1_hit && c1_line_filled_reg);
   assign c1_fwd = c1_miss && c1_idx == in_idx;

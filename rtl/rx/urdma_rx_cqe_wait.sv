@@ -64,10 +64,11 @@ module urdma_rx_cqe_wait
   /* verilator lint_off UNUSEDSIGNAL */  // its sign
   logic [ATM_W-1:0] atm_past;
   /* verilator lint_on UNUSEDSIGNAL */
-  logic atm_valid, atm_pop, end_one;
+  logic atm_valid, atm_pop, atms_over, end_one;
 
   assign gone_room = !gone_reg[GONE_W];
-  assign over = atm_over_reg != '0 && reads_over_reg != '0;
+  assign atms_over = atm_over_reg != '0;
+  assign over = atms_over && reads_over_reg != '0;
   assign end_one = head_valid && go && head_wait;
 
   urdma_fifo #(.WIDTH(ATM_W), .DEPTH(INV_GONE)) u_atm (

@@ -73,7 +73,7 @@ module urdma_tx_keys
   end
 
   // ---- the requests ---------------------------------------------------------------------------------------------
-  logic head_valid, head_pop, over_reg, inv_room;
+  logic head_valid, head_pop, all_left, over_reg, inv_room;
   logic [BUCKET_W-1:0] head_bucket;
   logic [N_W-1:0] head_to;
   /* verilator lint_off UNUSEDSIGNAL */  // its sign
@@ -84,7 +84,8 @@ module urdma_tx_keys
     .out_valid(head_valid), .out_ready(head_pop), .out_data({head_bucket, head_to}), .count()
   );
   assign past = out_reg - head_to;
-  assign head_pop = head_valid && ((n_reg[head_bucket] == '0) || !past[N_W-1]);
+  assign all_left = !past[N_W-1];
+  assign head_pop = head_valid && ((n_reg[head_bucket] == '0) || all_left);
   assign reads_over = over_reg;
   always_ff @(posedge clk) over_reg <= head_pop && !rst;
 
