@@ -7,7 +7,8 @@
 //  atm_*       an ATOMIC begins, ends; they end in order
 //  inv_*       to tx: the key is invalid. reads_over: tx has no read through the oldest such key any more
 //
-// At most GONE SENDs with invalidate are here, so nothing that comes back has to wait for room.
+// At most INV_GONE SENDs with invalidate are here, so nothing that comes back has to wait for room. Without one of them a single
+// CQE is kept: payload does not run ahead of a CQ that is slow.
 
 `resetall
 `default_nettype none
@@ -45,21 +46,23 @@ module urdma_rx_cqe_wait
   localparam int ATM_W = 7;        // ATOMICs that begin while one is under way: far less than 2**(ATM_W-1)
 
   // ---- CQEs ---------------------------------------------------------------------------------------------------
-  logic head_valid, head_wait, head_void, go, over;
+  logic head_valid, head_wait, head_void, go, over, room, take;
+  logic [GONE_W:0] gone_reg, atm_over_reg, reads_over_reg;   // SENDs here; those among them that wait no more
   logic [$clog2(CQE_QUEUE):0] count;
 
   urdma_fifo #(.WIDTH(2 + $bits(cqe_req_t)), .DEPTH(CQE_QUEUE)) u_cqe (
     .clk, .rst,
-    .in_valid, .in_ready, .in_data({in_wait, in_void, in}),
+    .in_valid(in_valid && take), .in_ready(room), .in_data({in_wait, in_void, in}),
     .out_valid(head_valid), .out_ready(go), .out_data({head_wait, head_void, cqe}), .count
   );
 
   assign empty = count == '0;
+  assign take = gone_reg != '0 || empty || go;
+  assign in_ready = room && take;
   assign cqe_valid = head_valid && !head_void && (!head_wait || over);
-  assign go = head_void ? over : cqe_valid && cqe_ready;
+  assign go = head_valid && (head_void ? over : cqe_valid && cqe_ready);
 
   // ---- what is at work: ATOMICs that have begun before, reads of tx ---------------------------------------------
-  logic [GONE_W:0] gone_reg, atm_over_reg, reads_over_reg;   // here; those among them that wait no more
   logic [ATM_W-1:0] begun_reg, ended_reg, atm_to;
   /* verilator lint_off UNUSEDSIGNAL */  // its sign
   logic [ATM_W-1:0] atm_past;
@@ -69,7 +72,7 @@ module urdma_rx_cqe_wait
   assign gone_room = !gone_reg[GONE_W];
   assign atms_over = atm_over_reg != '0;
   assign over = atms_over && reads_over_reg != '0;
-  assign end_one = head_valid && go && head_wait;
+  assign end_one = go && head_wait;
 
   urdma_fifo #(.WIDTH(ATM_W), .DEPTH(INV_GONE)) u_atm (
     .clk, .rst,
