@@ -156,14 +156,6 @@ module urdma_rx_place
     .out_valid(pq_valid), .out_ready(pq_ready), .out_data(pq), .count()
   );
 
-  urdma_rx_inv u_inv (
-    .clk, .rst,
-    .in_valid(pq_valid), .in_ready(pq_ready), .in(pq),
-    .out_valid(pc_valid), .out_ready(pc_pop), .out(pc), .out_void(pc_void),
-    .inv_valid(inv_over), .inv_live, .inv_key(o2_reg.imm), .invs_done, .invs_kept
-  );
-  assign frag_ok = frag.ok && !pc_void;
-
   // ---- an operation's turn -------------------------------------------------------------------------------------
   logic o1_valid_reg, o2_valid_reg, o1_poison_reg, o2_poison_reg, o2_kill_reg, o1_kill_reg;
   op_t o1_reg, o2_reg;
@@ -361,6 +353,15 @@ module urdma_rx_place
   assign inv_bad = i_reg == I_DONE && i_bad_reg && o2_status_reg == '0;
   assign inv_over = o2_done && o2_reg.inv;
   assign inv_live = i_reg == I_DONE && !i_bad_reg;
+
+  // Pieces behind it that translation has allowed before are refused at their turn.
+  urdma_rx_inv u_inv (
+    .clk, .rst,
+    .in_valid(pq_valid), .in_ready(pq_ready), .in(pq),
+    .out_valid(pc_valid), .out_ready(pc_pop), .out(pc), .out_void(pc_void),
+    .inv_valid(inv_over), .inv_live, .inv_key(o2_reg.imm), .invs_done, .invs_kept
+  );
+  assign frag_ok = frag.ok && !pc_void;
 
   // A key that is refused is no reason to end an unreliable QP, unless the WRITE has a WQE of an SRQ for its immediate: what is
   // behind it has taken WQEs too, and none of them can be given back.
