@@ -306,7 +306,7 @@ module urdma_top
   logic class_valid, class_rdma, rx_half_full, eth_loopback, rx_loop_room, eth_loop_room;
   logic rx_timer_armed, eth_timer_armed;
   logic [31:0] rx_timer_cycles, eth_timer_cycles;
-  logic sync_req, sync_done, inv_req, inv_done;
+  logic sync_req, sync_done, inv_valid, reads_over;
   logic [31:0] inv_key;
 
   logic tx_clk;
@@ -322,7 +322,7 @@ module urdma_top
     .err_valid(qp_err_valid[QPE_TX]), .err(qp_err[QPE_TX]), .err_ready(qp_err_ready[QPE_TX]),
     .mro_valid(mro_valid[MROC_TX]), .mro(mro[MROC_TX]), .mro_ready(mro_ready[MROC_TX]),
     .mro_rsp_valid(mro_rsp_valid[MROC_TX]), .mro_rsp, .sync_req, .sync_done,
-    .inv_req, .inv_key, .inv_done,
+    .inv_valid, .inv_key, .reads_over,
     .sent_valid, .sent, .sent_ready, .made_valid, .made, .made_ready, .acked_valid, .acked, .acked_ready,
     .ack_req_valid, .ack_req, .ack_req_ready,
     .mr_req_valid({mr_req_valid[MRC_SQ], mr_req_valid[MRC_TX]}), .mr_req({mr_req[MRC_SQ], mr_req[MRC_TX]}),
@@ -379,7 +379,7 @@ module urdma_top
     .gid_idx(gid_idx[2:1]), .gid(gid[2:1]),
     .mro_valid(mro_valid[MROC_RX]), .mro(mro[MROC_RX]), .mro_ready(mro_ready[MROC_RX]),
     .mro_rsp_valid(mro_rsp_valid[MROC_RX]), .mro_rsp, .sync_req, .sync_done,
-    .inv_req, .inv_key, .inv_done,
+    .inv_valid, .inv_key, .reads_over,
     .cycles, .timer_armed(rx_timer_armed), .timer_cycles(rx_timer_cycles),
     .sent_valid, .sent, .sent_ready, .made_valid, .made, .made_ready, .acked_valid, .acked, .acked_ready,
     .ack_req_valid, .ack_req, .ack_req_ready,

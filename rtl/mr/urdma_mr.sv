@@ -143,6 +143,7 @@ module urdma_mr
     logic [12:0]      size;      // of the request
     logic             aligned;
     pt_t              pt;
+    logic             fast;      // its page table may change by REG
     logic             key_bad;
     logic             pd_bad;
     logic             acc_bad;
@@ -172,6 +173,7 @@ module urdma_mr
       k1_reg.aligned <= wait_req.aligned;
       k1_reg.pt <= wait_req.ring ? wait_req.pt : ctx_head.pt;
       k1_reg.any <= wait_req.ring || (ctx_head.all && !wait_req.whole);
+      k1_reg.fast <= !wait_req.ring && ctx_head.kind != 2'(URDMA_MRK_REGION);
       k1_reg.no_start <= ctx_head.all && wait_req.whole;
       // a window is for remote use only; its key in an SGE is no key
       k1_reg.key_bad <= !wait_req.ring && (!ctx_head.valid || !ctx_head.usable || ctx_head.variant != wait_req.key[7:0]
@@ -192,6 +194,7 @@ module urdma_mr
   typedef struct packed {
     logic [CLI_W-1:0] cli;
     mr_status_e       status;
+    logic             fast;
     logic             direct;    // address known without a page table
     logic [63:0]      addr;      // direct: bus address; else table address
     logic [1:0]       levels;
@@ -220,6 +223,7 @@ module urdma_mr
     else if (k1_reg.aligned && k1_reg.off[2:0] != '0) k2_next.status = MR_BAD_RANGE;
     else if (k1_reg.acc_bad) k2_next.status = MR_BAD_ACCESS;
     k2_next.direct = flat || k2_next.status != MR_OK;
+    k2_next.fast = k1_reg.fast;
     k2_next.levels = k1_reg.pt.levels;
     k2_next.addr = flat ? k1_reg.pt.addr + k1_reg.off : k1_reg.pt.addr;
     k2_next.page = 52'(k1_reg.off >> k1_reg.pt.page_shift);
@@ -246,6 +250,7 @@ module urdma_mr
   typedef struct packed {
     logic [CLI_W-1:0] cli;
     mr_status_e       status;
+    logic             fast;
     logic             direct;
     logic [63:0]      addr;      // direct: bus address; else of the last-level table (known after the directory)
     logic             two;       // has a directory
@@ -262,11 +267,12 @@ module urdma_mr
   logic dir_valid, dir_ready, dir_err, tbl_valid, tbl_err, tbl_ready;
   logic [63:0] dir_word, tbl_word;
   logic unused_low;
-  assign unused_low = &{1'b0, dir_word[11:0], tbl_word[11:0], tbl_meta.two, tbl_meta.page};  // pages are at least 4 KB
+  assign unused_low = &{1'b0, dir_word[11:0], tbl_word[11:0], tbl_meta.two, tbl_meta.fast, tbl_meta.page};  // pages are at least 4 KB
 
   always_comb begin
     frag.cli = k2_reg.cli;
     frag.status = k2_reg.status;
+    frag.fast = k2_reg.fast;
     frag.direct = k2_reg.direct;
     frag.addr = k2_reg.addr;
     frag.two = k2_reg.levels == 2'd2;
@@ -278,14 +284,12 @@ module urdma_mr
   end
 
   logic [1:0] cache_busy;
-  logic flush;
-  assign flush = flush_req || op_flush;
   logic [1:0] cnt_hit, cnt_miss;
 
   urdma_pte_cache #(.LINES(64), .META_W($bits(frag_t))) dir_cache (
-    .clk, .rst, .busy(cache_busy[1]), .flush(flush),
+    .clk, .rst, .busy(cache_busy[1]), .flush(flush_req), .flush_fast(op_flush),
     .in_valid(k2_valid_reg), .in_ready(frag_ready),
-    .in_need(!frag.direct && frag.two),
+    .in_need(!frag.direct && frag.two), .in_fast(frag.fast),
     .in_addr(frag.addr[63:3] + {18'd0, frag.page[51:9]}), .in_meta(frag),
     .out_valid(dir_valid), .out_ready(dir_ready), .out_word(dir_word), .out_err(dir_err), .out_meta(dir_meta),
     .rd_req_valid(rd_req_valid[1]), .rd_req(rd_req[1]), .rd_req_ready(rd_req_ready[1]),
@@ -310,8 +314,8 @@ module urdma_mr
   end
 
   urdma_pte_cache #(.LINES(1024), .META_W($bits(frag_t)), .FILL_W(8)) tbl_cache (
-    .clk, .rst, .busy(cache_busy[0]), .flush(flush),
-    .in_valid(dir_valid), .in_ready(dir_ready), .in_need(!tbl_in.direct), .in_addr(tbl_addr), .in_meta(tbl_in),
+    .clk, .rst, .busy(cache_busy[0]), .flush(flush_req), .flush_fast(op_flush),
+    .in_valid(dir_valid), .in_ready(dir_ready), .in_need(!tbl_in.direct), .in_fast(tbl_in.fast), .in_addr(tbl_addr), .in_meta(tbl_in),
     .out_valid(tbl_valid), .out_ready(tbl_ready), .out_word(tbl_word), .out_err(tbl_err), .out_meta(tbl_meta),
     .rd_req_valid(rd_req_valid[0]), .rd_req(rd_req[0]), .rd_req_ready(rd_req_ready[0]),
     .rd_rsp_valid(rd_rsp_valid[0]), .rd_rsp,

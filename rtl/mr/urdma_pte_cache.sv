@@ -6,6 +6,7 @@
 //            request passes through and out_word has no meaning.
 //  out_*     the answers, in any order. out_err: the line could not be read.
 //  flush     invalidate all lines. A request that enters from the next cycle on is not answered with a line read before.
+//            flush_fast: only those that were read for a request with in_fast. Such a request uses no others
 //  rd_*      DMA reads of 64 bytes, at most MAX_FILLS outstanding.
 //
 // Direct mapped. A hit leaves after 2 cycles. A miss starts a fill, and waits for it in a FIFO with all requests whose line
@@ -42,10 +43,12 @@ module urdma_pte_cache
   output      logic              busy,
 
   input  wire logic              flush,
+  input  wire logic              flush_fast,
 
   input  wire logic              in_valid,
   output      logic              in_ready,
   input  wire logic              in_need,
+  input  wire logic              in_fast,
   input  wire logic [63:3]       in_addr,
   input  wire logic [META_W-1:0] in_meta,
 
@@ -88,8 +91,8 @@ module urdma_pte_cache
   } waiter_t;
 
   // ---- lookup: request registered beside the RAM outputs ---------------------------------------------
-  logic [LINES-1:0] valid_reg, filled_reg;
-  logic c1_valid_reg, c1_need_reg, c1_line_valid_reg, c1_line_filled_reg, c1_fwd_reg;
+  logic [LINES-1:0] valid_reg, filled_reg, fast_reg;
+  logic c1_valid_reg, c1_need_reg, c1_fast_reg, c1_usable, any_flush, c1_line_valid_reg, c1_line_filled_reg, c1_line_fast_reg, c1_fwd_reg;
   logic [63:3] c1_addr_reg;
   logic [META_W-1:0] c1_meta_reg;
   tag_t c1_tag, c1_ram_tag, c1_fwd_tag_reg;
@@ -119,7 +122,9 @@ module urdma_pte_cache
   assign fill_room = fills_out < SEQ_W'(MAX_FILLS - 1);
   assign in_ready = fill_room && kept_room && wait_count < (WW+1)'(WAITERS - 1) && hit_count < (HW+1)'(HITS - 1);
   assign take = in_valid && in_ready;
-  assign c1_hit = c1_line_valid_reg && !flush && c1_tag.tag == c1_addr_reg[63 -: TAG_W];
+  assign any_flush = flush || flush_fast;
+  assign c1_usable = c1_line_fast_reg || !c1_fast_reg;
+  assign c1_hit = c1_line_valid_reg && !any_flush && c1_usable && c1_tag.tag == c1_addr_reg[63 -: TAG_W];
   assign c1_miss = c1_valid_reg && c1_need_reg && !c1_hit;
   assign c1_wait = c1_need_reg && !(c1_hit && c1_line_filled_reg);
   assign c1_fwd = c1_miss && c1_idx == in_idx;
@@ -158,12 +163,14 @@ module urdma_pte_cache
   always_ff @(posedge clk) begin
     if (take) begin
       c1_need_reg <= in_need;
+      c1_fast_reg <= in_fast;
       c1_addr_reg <= in_addr;
       c1_meta_reg <= in_meta;
       c1_fwd_reg <= c1_fwd;
       c1_fwd_tag_reg <= '{tag: c1_addr_reg[63 -: TAG_W], fill: fill_next_reg};
-      c1_line_valid_reg <= c1_fwd || (valid_reg[in_idx] && !flush);
+      c1_line_valid_reg <= c1_fwd || (valid_reg[in_idx] && !any_flush);
       c1_line_filled_reg <= !c1_fwd && filled_reg[in_idx];
+      c1_line_fast_reg <= c1_fwd ? c1_fast_reg : fast_reg[in_idx];
     end
     if (c1_miss) begin
       fill_idx_mem[fill_next_reg[FILL_W-1:0]] <= c1_idx;
@@ -175,9 +182,11 @@ module urdma_pte_cache
       else filled_reg[fill_idx] <= 1'b1;
     end
     if (flush) valid_reg <= '0;
+    else if (flush_fast) valid_reg <= valid_reg & ~fast_reg;
     if (c1_miss) begin
       valid_reg[c1_idx] <= 1'b1;
       filled_reg[c1_idx] <= 1'b0;
+      fast_reg[c1_idx] <= c1_fast_reg;
     end
 
     if (rst) begin

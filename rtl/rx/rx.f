@@ -14,6 +14,8 @@ rx/urdma_rx_wqe.sv
 rx/urdma_rx_void.sv
 rx/urdma_rx_cqe.sv
 rx/urdma_rx_finish.sv
+rx/urdma_rx_inv.sv
+rx/urdma_rx_cqe_wait.sv
 rx/urdma_rx_place.sv
 rx/urdma_rx_cmpl_pkg.sv
 rx/urdma_rx_told.sv

@@ -73,7 +73,8 @@ module urdma_rx
   output      logic [1:0][GID_W-1:0]  gid_idx,
   input  wire gid_t [1:0]             gid,
 
-  // SEND with invalidate; sync: pieces checked before are written; inv: tx has read what was checked with the key
+  // SEND with invalidate; sync: pieces checked before are written; inv: a key is invalid; reads_over: tx has read what was
+  // checked with it
   output      logic                   mro_valid,
   output      mr_op_t                 mro,
   input  wire logic                   mro_ready,
@@ -81,9 +82,9 @@ module urdma_rx
   input  wire mro_status_e            mro_rsp,
   input  wire logic                   sync_req,
   output      logic                   sync_done,
-  output      logic                   inv_req,
+  output      logic                   inv_valid,
   output      logic [31:0]            inv_key,
-  input  wire logic                   inv_done,
+  input  wire logic                   reads_over,
 
   // time, for the timers of requester completion
   input  wire logic [63:0]            cycles,
@@ -358,10 +359,11 @@ module urdma_rx
   logic [SRQN_W-1:0] take_srqn, kill_srqn;
   srq_got_t got;
   piece_t piece;
-  logic rst_valid, done_en, rekick_valid, rekick_ready, drop_valid, inv_over, unrel_bad;
+  logic rst_valid, done_en, rekick_valid, rekick_ready, drop_valid, unrel_bad;
   kick_t rekick;
   logic [1:0] op_done;
   logic [PIECE_W-1:0] issued, written;
+  logic [INV_W:0] invs_done, invs_kept;
   logic [QPN_W-1:0] rst_qpn, done_qpn, drop_qpn;
   logic [1:0] rst_gen;
   logic [15:0] done_idx, rst_idx;
@@ -371,7 +373,7 @@ module urdma_rx
   logic rr_valid, rdone_valid, rdone_ready;
   rr_t rr_in, rr;
   rdone_t rdone;
-  logic atm_valid, atm_ready, atm_busy, atm_hold, chk_busy, chk_writes, dead_valid, dead_ready, dead_fifo_ready;
+  logic atm_valid, atm_ready, atm_busy, atm_hold, chk_busy, chk_writes, atm_ended, dead_valid, dead_ready, dead_fifo_ready;
   atm_t atm;
   logic [QPN_W-1:0] chk_qpn;
   logic [1:0] ack_valid, ack_ready, rerr_valid, rerr_ready;
@@ -441,7 +443,7 @@ module urdma_rx
   urdma_rx_wqe u_wqe (
     .clk(wqe_clk), .rst(rst), .busy(wqe_busy),
     .in_valid(w_op_valid), .in_ready(w_op_ready), .in(w_op), .in_fetch(w_fetch),
-    .rr_valid(rr_valid), .rr(rr), .rr_ready(rr_ready), .inv_done(inv_over), .issued(issued),
+    .rr_valid(rr_valid), .rr(rr), .rr_ready(rr_ready), .invs_done, .invs_kept, .issued(issued),
     .op_valid(place_valid), .op_ready(place_ready), .op(place_op),
     .piece_valid(piece_valid), .piece_ready(piece_ready), .piece(piece),
     .mr1_req_valid(ring_mr_req_valid[0]), .mr1_req(ring_mr_req[0]), .mr1_req_ready(ring_mr_req_ready[0]),
@@ -461,9 +463,9 @@ module urdma_rx
     .rd_en(buf_rd_en), .rd_line(buf_rd_line), .rd_data(buf_rd_data),
     .free_valid(free_valid), .free_lines(free_lines),
     .wr_valid(wr_valid[0]), .wr(wr[0]), .wr_ready(wr_ready[0]),
-    .inv_over(inv_over), .written(written), .inv_req(inv_req), .inv_key(inv_key), .inv_done(inv_done),
+    .invs_done, .invs_kept, .written(written), .inv_valid, .inv_key, .reads_over,
     .mro_valid(mro_valid), .mro(mro), .mro_ready(mro_ready), .mro_rsp_valid(mro_rsp_valid), .mro_rsp(mro_rsp),
-    .atm_valid(atm_valid), .atm(atm), .atm_ready(atm_ready), .atm_busy(atm_busy), .atm_hold(atm_hold),
+    .atm_valid(atm_valid), .atm(atm), .atm_ready(atm_ready), .atm_busy(atm_busy), .atm_hold(atm_hold), .atm_ended,
     .chk_qpn(chk_qpn), .chk_busy(chk_busy), .chk_writes(chk_writes),
     .dead_valid(dead_valid && dead_fifo_ready), .dead_qpn(dead.qpn), .dead_ready(dead_ready),
     .rdone_valid(rdone_valid), .rdone(rdone), .rdone_ready(rdone_ready),
@@ -480,7 +482,7 @@ module urdma_rx
   logic atomic_clk;
   urdma_clk #(.PART(PART_RX_ATOMIC)) clk_u_atomic (.clk, .part_clk(atomic_clk));
   urdma_rx_atomic u_atomic (
-    .clk(atomic_clk), .rst(rst), .init_done(atm_init), .busy(atm_unit_busy),
+    .clk(atomic_clk), .rst(rst), .init_done(atm_init), .busy(atm_unit_busy), .ended(atm_ended),
     .in_valid(atm_valid), .in(atm), .in_ready(atm_ready),
     .rd_req_valid(rd_req_valid[1]), .rd_req(rd_req[1]), .rd_req_ready(rd_req_ready[1]),
     .rd_rsp_valid(rd_rsp_valid[1]), .rd_rsp(rd_rsp),

@@ -2,6 +2,7 @@
 // The responder's ATOMICs: compare and swap, fetch and add on 8 aligned bytes of host memory, little-endian. And FLUSHes,
 // which read the 8 bytes around an address: all writes before the read are visible when its answer is here.
 //
+//  ended    one that was accepted has left; in the order of acceptance
 //  in_*     from placement, in order, address translated and checked. in_ready is 0 while a failure is told.
 //  rd_*     DMA reads of 8 bytes, up to ENTRIES under way; wr_* DMA writes of 8 bytes
 //  rsp_*    answers, in the order of acceptance, each after its write has been accepted. That of a FLUSH is a READ response of
@@ -37,6 +38,7 @@ module urdma_rx_atomic
   input  wire logic             rst,
   output      logic             init_done,
   output      logic             busy,
+  output      logic             ended,
 
   input  wire logic             in_valid,
   input  wire atm_t             in,
@@ -94,6 +96,7 @@ module urdma_rx_atomic
 
   assign take = in_valid && in_ready;
   assign busy = count_reg != '0;
+  assign ended = retire;
 
   // the youngest one on the address that will write later than now
   logic match, match_chain;

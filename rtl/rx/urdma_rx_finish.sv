@@ -4,7 +4,8 @@
 //  rec_*     records of operations, in order; left: the last step of the oldest one that was not told yet has left the DMA
 //            write port; rec_done: a record is done
 //  none      no record waits, and the acknowledgement of the last one has been taken
-//  cqe_* ack_* err_* rdone_*  go out side by side
+//  cqe_* ack_* err_* rdone_*  go out side by side; cqe_* to urdma_rx_cqe_wait: cqe_gone: it waits there; cqe_void, with that:
+//            the operation has no CQE any more; cqe_none: all CQEs have been taken
 //  rst_*     (responder) a QP begins a new life with WQE rst_idx
 //  done_*    completed WQEs of a QP, for QUERY; latency 1. 0 of a QP with an SRQ
 //  kick_*    a QP whose flush has more to do, or whose WQE is to be used again
@@ -41,7 +42,10 @@ module urdma_rx_finish
   input  wire logic             rdone_ready,
   output      logic             cqe_valid,
   output      cqe_req_t         cqe,
+  output      logic             cqe_gone,
+  output      logic             cqe_void,
   input  wire logic             cqe_ready,
+  input  wire logic             cqe_none,
   output      logic             ack_valid,
   output      ack_req_t         ack,
   input  wire logic             ack_ready,
@@ -75,7 +79,7 @@ module urdma_rx_finish
   logic [QPN_W:0] init_reg;
   f_e f_reg;
   rec_t rec;
-  logic head_valid, f_start, f_kill_reg, f_kill, done_we, f_end, flush_more, open_reg, cqe_put, out_put, out_free;
+  logic head_valid, f_start, f_kill_reg, f_kill, done_we, f_end, flush_more, open_reg, cqe_put, cqe_drop, out_put, out_free;
   logic [4:0] count, left_reg;     // left_reg: records whose last step has left
   logic [4:0] turn_reg;
   logic [15:0] idx_reg, cqe_wqe;
@@ -84,12 +88,12 @@ module urdma_rx_finish
   /* verilator lint_off UNUSEDSIGNAL */  // QUERY does not look at the life
   done_t done_q2;
   /* verilator lint_on UNUSEDSIGNAL */
-  cqe_req_t cqe_reg, cqe_new;
+  cqe_req_t cqe_new;
   ack_req_t ack_reg;
   rdone_t rdone_reg;
   qp_err_t err_reg;
   kick_t kick_reg;
-  logic cqe_valid_reg, ack_valid_reg, err_valid_reg, rdone_valid_reg;
+  logic ack_valid_reg, err_valid_reg, rdone_valid_reg;
 
   assign init_done = init_reg[QPN_W];
 
@@ -109,7 +113,7 @@ module urdma_rx_finish
     end
   end
 
-  assign out_free = (!cqe_valid_reg || cqe_ready) && (!ack_valid_reg || ack_ready) && (!err_valid_reg || err_ready)
+  assign out_free = cqe_ready && (!ack_valid_reg || ack_ready) && (!err_valid_reg || err_ready)
       && (!rdone_valid_reg || rdone_ready);
   assign f_start = f_reg == F_IDLE && head_valid && left_reg != '0;
   // a new life of the QP begins between reading and writing
@@ -125,16 +129,18 @@ module urdma_rx_finish
       done_wdata.idx = rec.op.wqe;
     end
     cqe_put = 1'b0;
+    cqe_drop = 1'b0;
     out_put = 1'b0;
     cqe_status = rec.op.status;
     cqe_wqe = rec.op.wqe;
     fence_out = 1'b0;
     if (f_reg == F_RUN) begin
       if (rec.op.kind == OK_FENCE) begin
-        fence_out = !cqe_valid_reg && !ack_valid_reg && !err_valid_reg && !rdone_valid_reg;
+        fence_out = cqe_none && !ack_valid_reg && !err_valid_reg && !rdone_valid_reg;
         f_end = fence_out;
       end else if (f_kill || !(rec.live || rec.lost)) begin
-        f_end = 1'b1;
+        cqe_drop = rec.gone && cqe_ready;
+        f_end = !rec.gone || cqe_ready;
       end else if (rec.lost) begin
         cqe_status = 8'(URDMA_WC_FLUSH_ERR);
         cqe_put = out_free;
@@ -146,7 +152,7 @@ module urdma_rx_finish
         done_wdata.idx = idx_reg;
         if (!flush_more || turn_reg == 5'(FLUSH_TURN)) begin
           // LAST_WQE goes out when the CQ has taken the CQE
-          f_end = !rst_valid && (!rec.op.srq || (out_free && !cqe_valid_reg));
+          f_end = !rst_valid && (!rec.op.srq || (out_free && cqe_none));
           done_we = f_end;
           out_put = f_end && rec.op.srq;
         end else begin
@@ -188,7 +194,6 @@ module urdma_rx_finish
   assign done_idx = done_q2.idx;
 
   always_ff @(posedge clk) begin
-    if (cqe_put) cqe_reg <= cqe_new;
     if (out_put) begin
       ack_reg <= '{kind: (rec.op.kind == OK_READ || rec.op.mpe) ? RSP_READ : RSP_ACK, dup: rec.op.dup, qpn: rec.op.qpn, psn: rec.op.psn,
           syndrome: rec.op.syndrome, msn: rec.op.msn, pd: rec.op.pd, va: rec.op.arg[127:64], key: rec.op.arg[63:32], len: rec.op.arg[31:0]};
@@ -212,7 +217,6 @@ module urdma_rx_finish
     if (rst) begin
       f_reg <= F_IDLE;
       f_kill_reg <= 1'b0;
-      cqe_valid_reg <= 1'b0;
       ack_valid_reg <= 1'b0;
       err_valid_reg <= 1'b0;
       rdone_valid_reg <= 1'b0;
@@ -230,8 +234,6 @@ module urdma_rx_finish
       if (f_reg == F_IDLE) f_kill_reg <= f_start && rst_valid && rst_qpn == rec.op.qpn;
       else if (rst_valid && rst_qpn == rec.op.qpn) f_kill_reg <= 1'b1;
 
-      if (cqe_put) cqe_valid_reg <= 1'b1;
-      else if (cqe_ready) cqe_valid_reg <= 1'b0;
       if (out_put && rec.op.ack) ack_valid_reg <= 1'b1;
       else if (ack_ready) ack_valid_reg <= 1'b0;
       if (out_put && (rec.op.err || rec.op.est)) err_valid_reg <= 1'b1;
@@ -241,15 +243,17 @@ module urdma_rx_finish
     end
   end
 
-  assign cqe_valid = cqe_valid_reg;
-  assign cqe = cqe_reg;
+  assign cqe_valid = cqe_put || cqe_drop;
+  assign cqe = cqe_new;
+  assign cqe_gone = rec.gone;
+  assign cqe_void = cqe_drop;
   assign ack_valid = ack_valid_reg;
   assign ack = ack_reg;
   assign err_valid = err_valid_reg;
   assign err = err_reg;
   assign rdone_valid = rdone_valid_reg;
   assign rdone = rdone_reg;
-  assign busy = head_valid || f_reg != F_IDLE || cqe_valid_reg || ack_valid_reg || err_valid_reg || rdone_valid_reg || !init_done;
+  assign busy = head_valid || f_reg != F_IDLE || ack_valid_reg || err_valid_reg || rdone_valid_reg || !init_done;
 
 `ifndef SYNTHESIS
   // Cases that the tests have to meet (make coverage).

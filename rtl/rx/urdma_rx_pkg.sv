@@ -16,6 +16,12 @@ package urdma_rx_pkg;
   localparam int RSP_LINES = 256;
   localparam int PIECES = 256;     // pieces between walk and placement
   localparam int PIECE_W = 10;     // their numbers; compared by their distance, below 2 * PIECES
+  // SENDs with invalidate between the walk and the last piece that was given to translation before their end. The walk waits
+  // before one more.
+  localparam int INV_W = 5;
+  localparam int INV_N = 1 << INV_W;
+  localparam int INV_GONE = 32;    // keys that are invalid while ATOMICs and tx's reads through them may still be under way
+  localparam int CQE_QUEUE = 64;   // CQEs of the responder, those behind the CQE of such a key too
   localparam int EXT_BYTES = 28;   // longest extended header: AtomicETH
 
   // AETH syndromes (IBA volume 1, 9.7.5.2.1): bits 6:5 tell the kind
@@ -243,6 +249,7 @@ package urdma_rx_pkg;
     logic live;
     logic lost;                    // without effect as its QP has ended, but the first to use its WQE of an SRQ
     logic rdone;                   // report to requester completion, with op.status
+    logic gone;                    // it has made its key invalid: its CQE waits in urdma_rx_cqe_wait
     logic back;                    // its WQE is not used
   } rec_t;
 
@@ -251,6 +258,8 @@ package urdma_rx_pkg;
     logic       piece;             // fragments follow from translation
     logic       last;              // last record of the packet
     logic [7:0] status;            // with last: URDMA_WC_*
+    logic [31:0] key;              // with piece: by which it is checked
+    logic [INV_W:0] invs;          // SENDs with invalidate that were through before
   } piece_t;
 
   // Requester completion's decision on a READ response or ATOMIC acknowledge; one for each such packet, in the order

@@ -7,11 +7,11 @@
 //  rst_*     (responder) a QP begins a new life
 //  kick_*    a QP whose flush has more to do, or whose WQE is to be used again
 //  op_done   operations that have left (bit 1: an ATOMIC to its unit); fence_out: the fence's token has
-//  mro_*     invalidation of a SEND with invalidate; inv_req, inv_key, inv_done: then tx has no read through the key under way
-//            any more; inv_over: all this has been, or will not be
+//  mro_*     invalidation of a SEND with invalidate; invs_*: to the walk, see urdma_rx_inv; inv_*, reads_over: to tx, from tx,
+//            see urdma_rx_cqe_wait
 //  written   pieces written (their DMA write accepted) or given up so far
 //  atm_*     ATOMICs and FLUSHes; chk_*: has this QP one under way, one that may still write? atm_hold: give it none now;
-//            atm_busy: it has some
+//            atm_busy: it has some; atm_ended: one of those that have begun has left
 //  dead_*    an ATOMIC of the QP has failed: what is behind it has no effect
 //  rdone_*   to requester completion
 //  unrel_bad a packet of UC is dropped here: the key of its WRITE is refused. The rest of the message has no effect
@@ -24,6 +24,7 @@
 // An ATOMIC goes to its unit when all operations before it have left both halves, so the unit's answers and these here
 // are in order. Later operations of the QP wait at their turn until the unit is through with it; so does the fence.
 // A FLUSH goes there with its last piece, and not before every earlier ATOMIC of the QP has written: its read must come behind.
+// A SEND with invalidate waits at its turn for the operation on its key, a few cycles. Its CQE waits longer, in urdma_rx_cqe_wait.
 // Second half, F: the record of the operation waits until its last step has left wr_*; then CQE, acknowledgement and error
 // go out side by side, and the count of completed WQEs moves.
 
@@ -49,7 +50,8 @@ module urdma_rx_place
   input  wire logic             piece_valid,
   output      logic             piece_ready,
   input  wire piece_t           piece,
-  output      logic             inv_over,
+  output      logic [INV_W:0]   invs_done,
+  output      logic [INV_W:0]   invs_kept,
   output      logic [PIECE_W-1:0] written,
   input  wire logic             mr_rsp_valid,
   output      logic             mr_rsp_ready,
@@ -70,15 +72,16 @@ module urdma_rx_place
   input  wire logic             mro_ready,
   input  wire logic             mro_rsp_valid,
   input  wire mro_status_e      mro_rsp,
-  output      logic             inv_req,
+  output      logic             inv_valid,
   output      logic [31:0]      inv_key,
-  input  wire logic             inv_done,
+  input  wire logic             reads_over,
 
   output      logic             atm_valid,
   output      atm_t             atm,
   input  wire logic             atm_ready,
   input  wire logic             atm_busy,
   input  wire logic             atm_hold,
+  input  wire logic             atm_ended,
   output      logic [QPN_W-1:0] chk_qpn,
   input  wire logic             chk_busy,
   input  wire logic             chk_writes,
@@ -132,9 +135,12 @@ module urdma_rx_place
     logic        dma;              // failed because a page table could not be read
   } frag_t;
 
-  logic frag_valid, frag_pop, pc_valid, pc_pop;
+  logic frag_valid, frag_pop, frag_ok, pq_valid, pq_ready, pc_valid, pc_pop, pc_void, inv_over, inv_live;
   frag_t frag;
+  piece_t pq;
+  /* verilator lint_off UNUSEDSIGNAL */  // its key and number are for urdma_rx_inv
   piece_t pc;
+  /* verilator lint_on UNUSEDSIGNAL */
 
   // Translation keeps the answers until their turn.
   urdma_fifo #(.WIDTH($bits(frag_t)), .DEPTH(4)) u_frag (
@@ -147,7 +153,7 @@ module urdma_rx_place
   urdma_fifo #(.WIDTH($bits(piece_t)), .DEPTH(PIECES)) u_piece (
     .clk(clk), .rst(rst),
     .in_valid(piece_valid), .in_ready(piece_ready), .in_data(piece),
-    .out_valid(pc_valid), .out_ready(pc_pop), .out_data(pc), .count()
+    .out_valid(pq_valid), .out_ready(pq_ready), .out_data(pq), .count()
   );
 
   // ---- an operation's turn -------------------------------------------------------------------------------------
@@ -226,9 +232,9 @@ module urdma_rx_place
   logic need, dead, refused_unrel, void_dead, void_err, quiet, hold, is_atomic, atm_go, atm_more, rec_ready, rec_push, frag_run, frag_end;
   logic step_valid, o2_pieces;
   logic [7:0] refused;
-  typedef enum logic [2:0] {I_NONE, I_REQ, I_RSP, I_READS, I_DONE} i_e;
+  typedef enum logic [1:0] {I_NONE, I_REQ, I_RSP, I_DONE} i_e;
   i_e i_reg;
-  logic i_bad_reg, i_skip_reg, inv_bad;
+  logic i_bad_reg, i_skip_reg, inv_bad, gone_reg, gone_room;
   /* verilator lint_off UNUSEDSIGNAL */  // only its line number counts
   logic [12:0] pos_reg, frag_last_byte;
   /* verilator lint_on UNUSEDSIGNAL */
@@ -264,14 +270,14 @@ module urdma_rx_place
   assign k_last = {1'b0, frag_last_byte[11:6]} + 7'(sh_any);
   // a fragment that has begun is written to its end; those of a READ request, or of a WRITE that has to come again, only tell
   // if it is allowed
-  assign frag_run = need && pc_valid && pc.piece && frag_valid && frag.ok && (!dead || k_reg != '0) && !is_atomic
+  assign frag_run = need && pc_valid && pc.piece && frag_valid && frag_ok && (!dead || k_reg != '0) && !is_atomic
       && o2_reg.kind != OK_READ && !o2_reg.check;
   assign frag_end = k_reg == k_last;
 
   // an ATOMIC that may go
-  assign atm_go = !dead && (o2_reg.dup || (pc_valid && pc.piece && pc.last && frag_valid && frag.ok));
+  assign atm_go = !dead && (o2_reg.dup || (pc_valid && pc.piece && pc.last && frag_valid && frag_ok));
   // the first piece of a FLUSH may be read
-  assign atm_more = !dead && pc_valid && pc.piece && !pc.last && frag_valid && frag.ok;
+  assign atm_more = !dead && pc_valid && pc.piece && !pc.last && frag_valid && frag_ok;
   assign atm_valid = o2_valid_reg && is_atomic && atm_go && !hold && finish_none && !atm_hold && !rst_valid;
   assign atm = '{qpn: o2_reg.qpn, dup: o2_reg.dup, fetch_add: o2_reg.fetch_add, flush: o2_reg.mpe, addr: frag.addr,
       swap_add: o2_reg.arg[127:64], compare: o2_reg.arg[63:0], psn: o2_reg.psn, msn: o2_reg.msn};
@@ -279,7 +285,7 @@ module urdma_rx_place
   // What a refused piece means: to the receiver of a SEND or READ response its own list is wrong, a WRITE, READ or ATOMIC
   // is at fault itself.
   always_comb begin
-    if (frag.dma) refused = 8'(URDMA_WC_LOC_QP_OP_ERR);
+    if (frag.dma && !pc_void) refused = 8'(URDMA_WC_LOC_QP_OP_ERR);
     else if (o2_reg.kind inside {OK_WRITE, OK_READ, OK_ATOMIC}) refused = 8'(URDMA_WC_LOC_ACCESS_ERR);
     else refused = 8'(URDMA_WC_LOC_PROT_ERR);
   end
@@ -314,15 +320,15 @@ module urdma_rx_place
         frag_pop = !frag_run || frag_end;
         pc_pop = frag_pop && frag.last;
         o2_pieces = pc_pop && pc.last;
-        if (!frag.ok && status == '0) status = refused;
+        if (!frag_ok && status == '0) status = refused;
       end
       if (o2_pieces && !o2_reg.inv) o2_done = 1'b1;
     end
   end
 
   // ---- the end of a SEND with invalidate --------------------------------------------------------------------
-  // What was checked with the key before may still be at work: READ responses and messages of tx, ATOMICs (no new one begins, as
-  // this operation is at its turn). Neither waits for placement. WRITEs and the like have been at their turn before.
+  // What was checked with the key before may still be at work: READ responses and messages of tx, ATOMICs. The CQE waits for
+  // them, placement does not. WRITEs and the like have been at their turn before. Those behind are refused, see urdma_rx_inv.
   always_ff @(posedge clk) begin
     if (rst) begin
       i_reg <= I_NONE;
@@ -333,21 +339,29 @@ module urdma_rx_place
           if (o2_done) i_reg <= I_NONE;
           else if (mro_valid && mro_ready) i_reg <= I_RSP;
         end
-        I_RSP: if (mro_rsp_valid) i_reg <= (mro_rsp == MRO_OK) ? I_READS : I_DONE;
-        I_READS: if (inv_done && !atm_busy) i_reg <= I_DONE;
+        I_RSP: if (mro_rsp_valid) i_reg <= I_DONE;
         default: if (o2_done) i_reg <= I_NONE;
       endcase
     end
     if (i_reg == I_NONE) i_skip_reg <= o2_poison_reg || o2_kill_reg || status != '0;
     if (mro_rsp_valid) i_bad_reg <= mro_rsp != MRO_OK;
+    gone_reg <= mro_rsp_valid && mro_rsp == MRO_OK && !rst;
   end
 
   // The key may not be invalidated: the receive completes in error and the QP with it, and the requester is not told
   // (IBA volume 1, 9.9.6.3, class J).
   assign inv_bad = i_reg == I_DONE && i_bad_reg && o2_status_reg == '0;
   assign inv_over = o2_done && o2_reg.inv;
-  assign inv_req = i_reg == I_READS;
-  assign inv_key = o2_reg.imm;
+  assign inv_live = i_reg == I_DONE && !i_bad_reg;
+
+  // Pieces behind it that translation has allowed before are refused at their turn.
+  urdma_rx_inv u_inv (
+    .clk, .rst,
+    .in_valid(pq_valid), .in_ready(pq_ready), .in(pq),
+    .out_valid(pc_valid), .out_ready(pc_pop), .out(pc), .out_void(pc_void),
+    .inv_valid(inv_over), .inv_live, .inv_key(o2_reg.imm), .invs_done, .invs_kept
+  );
+  assign frag_ok = frag.ok && !pc_void;
 
   // A key that is refused is no reason to end an unreliable QP, unless the WRITE has a WQE of an SRQ for its immediate: what is
   // behind it has taken WQEs too, and none of them can be given back.
@@ -470,12 +484,15 @@ module urdma_rx_place
 
   // ---- records -------------------------------------------------------------------------------------------------
   rec_t rec_in;
+  logic fin_cqe_valid, fin_cqe_ready, fin_gone, fin_void, cqes_none;
+  cqe_req_t fin_cqe;
 
   always_comb begin
     rec_in.op = o2_reg;
     rec_in.live = 1'b1;
     rec_in.rdone = 1'b0;
     rec_in.back = quiet && o2_reg.cqe;
+    rec_in.gone = o2_reg.inv && inv_live;
     rec_in.lost = o2_poison_reg && !o2_kill_reg && o2_reg.srq_new;
     if (o2_reg.kind == OK_RSP) begin
       rec_in.op.status = o2_poison_reg ? 8'(URDMA_WC_FLUSH_ERR) : status;
@@ -513,14 +530,23 @@ module urdma_rx_place
   urdma_rx_finish #(.FLUSH_TURN(FLUSH_TURN)) u_finish (
     .clk, .rst, .init_done(finish_init), .busy(finish_busy),
     .rec_valid(rec_push), .rec_ready, .rec_in, .left(t3_fin_reg && en), .none(finish_none),
-    .rdone_valid, .rdone, .rdone_ready, .cqe_valid, .cqe, .cqe_ready, .ack_valid, .ack, .ack_ready, .err_valid, .err, .err_ready,
+    .rdone_valid, .rdone, .rdone_ready, .cqe_valid(fin_cqe_valid), .cqe(fin_cqe), .cqe_gone(fin_gone), .cqe_void(fin_void),
+    .cqe_ready(fin_cqe_ready), .cqe_none(cqes_none), .ack_valid, .ack, .ack_ready, .err_valid, .err, .err_ready,
     .rst_valid, .rst_qpn, .rst_gen, .rst_idx, .done_en, .done_qpn, .done_idx, .kick_valid, .kick, .kick_ready,
     .rec_done(op_done[0]), .fence_out
   );
   assign op_done[1] = o2_done && !rec_push;
 
+  urdma_rx_cqe_wait u_cqe_wait (
+    .clk, .rst, .empty(cqes_none),
+    .gone_valid(gone_reg), .gone_key(o2_reg.imm), .gone_room,
+    .in_valid(fin_cqe_valid), .in_ready(fin_cqe_ready), .in(fin_cqe), .in_wait(fin_gone), .in_void(fin_void),
+    .cqe_valid, .cqe, .cqe_ready,
+    .atm_begun(atm_valid && atm_ready), .atm_ended, .inv_valid, .inv_key, .reads_over
+  );
+
   assign written = written_reg;
-  assign mro_valid = i_reg == I_REQ && !i_skip_reg;
+  assign mro_valid = i_reg == I_REQ && !i_skip_reg && gone_room;
   always_comb begin
     mro = '0;
     mro.op = MRO_INV_REMOTE;
@@ -529,7 +555,7 @@ module urdma_rx_place
     mro.qpn = o2_reg.qpn;
   end
 
-  assign busy = op_valid || o1_valid_reg || o2_valid_reg || finish_busy || !init_done;
+  assign busy = op_valid || o1_valid_reg || o2_valid_reg || finish_busy || !cqes_none || !init_done;
 
 `ifndef SYNTHESIS
   // Cases that the tests have to meet (make coverage).

@@ -7,7 +7,7 @@
 //  op_*     the same, to placement, at once; only data with a length takes the way through here
 //  piece_*  for each operation with data: its pieces (records), in order
 //  mr1_*    ring address; rd_*: the WQE; mr0_*: pieces of host memory to translate and check
-//  inv_done placement is through with a SEND with invalidate
+//  invs_*   SENDs with invalidate that placement is through with; up to where it has forgotten their keys (urdma_rx_inv)
 //  issued   pieces given to translation so far
 //
 // A packet fetches the whole WQE of its message: ring translation, one DMA read, walk. LINES lines of 64 bytes
@@ -28,8 +28,9 @@
 // on where it ended, else a long list would cost more cycles than a small packet has. Only packets behind the first
 // use what is kept, so it always belongs to the same life of the QP.
 //
-// Behind a SEND with invalidate no piece is given to translation until the key is invalid: so what comes later cannot
-// use it, and all that was checked with it before is written before the CQE.
+// Pieces behind a SEND with invalidate are given to translation before its key is invalid. They take their key along, and the
+// number of those SENDs that are through: placement then knows which of them translation has not seen. It keeps INV_N keys, so
+// the walk stops before a SEND with invalidate only while placement has no room for one more.
 
 `resetall
 `default_nettype none
@@ -63,7 +64,8 @@ module urdma_rx_wqe
   output      logic        piece_valid,
   input  wire logic        piece_ready,
   output      piece_t      piece,
-  input  wire logic        inv_done,
+  input  wire logic [INV_W:0] invs_done,
+  input  wire logic [INV_W:0] invs_kept,
   output      logic [PIECE_W-1:0] issued,
 
   output      logic        mr1_req_valid,
@@ -238,7 +240,8 @@ module urdma_rx_wqe
   logic [31:0] skip_reg;           // bytes of the message before the packet that are still to pass over
   logic [12:0] rem_reg;            // bytes of the packet still to place
   logic [PIECE_W-1:0] issued_reg;
-  logic barrier_reg;               // a key is being made invalid
+  logic [INV_W:0] invs_reg;        // SENDs with invalidate that have passed
+  logic inv_room;
   logic ahead_reg;                 // line is the first one of the next WQE
   logic mr0_ready;
   mr_req_t mr0_in;
@@ -272,7 +275,8 @@ module urdma_rx_wqe
   assign cut = !sge_skip && rem_reg != rem_part && avail > 32'(rem_part);
   assign head_num = walk.sq ? line[URDMA_SQE0_NUM_SGE_LSB+:8] : line[URDMA_RQE0_NUM_SGE_LSB+:8];
   assign head_bad = head_num > {2'd0, walk.stride, 2'd0} - (walk.sq ? 8'd2 : 8'd1);
-  assign w_go = walk_valid && !barrier_reg;
+  assign inv_room = invs_reg - invs_kept != (INV_W+1)'(INV_N);
+  assign w_go = walk_valid && (inv_room || !walk.inv);
   assign w_ring = walk.data && !walk.direct;
   assign rd_long = (walk.read && walk.moff > 32'd4096) || (walk.flush && !walk.whole && walk.moff > 32'd1);
   // the packet is the last response of a READ: its list must end too
@@ -288,7 +292,7 @@ module urdma_rx_wqe
     case (state_reg)
       W_IDLE: begin
         if (w_go && !walk.data) begin
-          // placement waits for this record, so that the end of the invalidation cannot come before its begin
+          // placement waits for this record
           emit = 1'b1;
           emit_end = 1'b1;
         end else if (w_go && walk.direct) begin
@@ -365,7 +369,7 @@ module urdma_rx_wqe
     else if (drop_kept) kept_reg <= 1'b0;
   end
   assign piece_valid = emit && emit_ok;
-  assign piece = '{piece: emit_piece, last: emit_end, status: emit_status};
+  assign piece = '{piece: emit_piece, last: emit_end, status: emit_status, key: mr0_in.key, invs: invs_done};
   // The walk has no cycle to lose, so it does not wait until translation takes a piece.
   urdma_fifo #(.WIDTH($bits(mr_req_t)), .DEPTH(4)) u_mr0 (
     .clk(clk), .rst(rst),
@@ -427,13 +431,12 @@ module urdma_rx_wqe
       rp_reg <= '0;
       ahead_reg <= 1'b0;
       issued_reg <= '0;
-      barrier_reg <= 1'b0;
+      invs_reg <= '0;
       rd_last_reg <= 1'b0;
     end else begin
       if (emit_piece && emit_ok && walk.direct) rd_last_reg <= !emit_end;
       issued_reg <= issued_reg + PIECE_W'(emit_piece && emit_ok);
-      if (walk_pop && walk.inv) barrier_reg <= 1'b1;
-      else if (inv_done) barrier_reg <= 1'b0;
+      if (walk_pop && walk.inv) invs_reg <= invs_reg + 1'b1;
       if (read_ahead) ahead_reg <= 1'b1;
       else if (line_en || fresh || fresh_pop) ahead_reg <= 1'b0;
       case (state_reg)

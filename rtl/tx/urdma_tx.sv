@@ -43,9 +43,9 @@ module urdma_tx
   input  wire mro_status_e       mro_rsp,
   output      logic              sync_req,
   input  wire logic              sync_done,
-  input  wire logic              inv_req,
+  input  wire logic              inv_valid,
   input  wire logic [31:0]       inv_key,
-  output      logic              inv_done,
+  output      logic              reads_over,
 
   output      logic              sent_valid,
   output      sent_t             sent,
@@ -270,7 +270,7 @@ module urdma_tx
   urdma_clk #(.PART(PART_TX_KEYS)) clk_keys (.clk, .part_clk(keys_clk));
   urdma_tx_keys keys (
     .clk(keys_clk), .rst, .in_valid(chk_valid), .in_bucket(chk_bucket), .asked_valid, .asked_ready, .asked_bucket, .asked_seq, .frags_here,
-    .inv_req, .inv_bucket(inv_key[8+:BUCKET_W]), .inv_done
+    .inv_valid, .inv_bucket(inv_key[8+:BUCKET_W]), .reads_over
   );
 
   logic gather_clk;

@@ -6,19 +6,23 @@
 // They pass the second gate (asked_*) in the same order, as their DMA reads have been asked for, and leave when so many
 // fragments have arrived.
 //
-//  inv_req, inv_bucket  rises when a key is invalid for mr, and stays until inv_done
-//  inv_done             no piece that was checked with the key before is read any more: its bucket is empty, or all that
-//                       were here when the request came have left. Falls with inv_req.
+//  inv_valid, inv_bucket  pulse: a key is invalid for mr. At most INVS without an answer
+//  reads_over             pulse, for each in order: no piece that was checked with the key before is read any more: its
+//                         bucket is empty, or all that were here when the request came have left
 //
 // The first is so at once as a rule; the second bounds the time when other keys of the bucket are in use all the time, to a
-// DMA read: a piece has room in the packet buffer before mr takes it.
+// DMA read: a piece has room in the packet buffer before mr takes it. Requests behind wait no longer than that either, as
+// each has its own end.
 
 `resetall
 `default_nettype none
 
 module urdma_tx_keys
   import urdma_tx_pkg::*;
-(
+#(
+  // requests without an answer, a power of two
+  parameter int INVS = 32
+) (
   input  wire logic                clk,
   input  wire logic                rst,
 
@@ -30,9 +34,9 @@ module urdma_tx_keys
   input  wire logic [SEQ_W-1:0]    asked_seq,    // its data are here when so many fragments are
   input  wire logic [SEQ_W-1:0]    frags_here,
 
-  input  wire logic                inv_req,
+  input  wire logic                inv_valid,
   input  wire logic [BUCKET_W-1:0] inv_bucket,
-  output      logic                inv_done
+  output      logic                reads_over
 );
 
   localparam int N_W = FRAG_W + 2;      // pieces here: AHEAD of urdma_tx_read and the FIFO below, far less than 2**(N_W-1)
@@ -68,24 +72,22 @@ module urdma_tx_keys
     end
   end
 
-  // ---- the request ----------------------------------------------------------------------------------------------
-  logic wait_reg, done_reg;
-  logic [N_W-1:0] to_reg;
+  // ---- the requests ---------------------------------------------------------------------------------------------
+  logic head_valid, head_pop, all_left, over_reg, inv_room;
+  logic [BUCKET_W-1:0] head_bucket;
+  logic [N_W-1:0] head_to;
   /* verilator lint_off UNUSEDSIGNAL */  // its sign
   logic [N_W-1:0] past;
   /* verilator lint_on UNUSEDSIGNAL */
-  assign past = out_reg - to_reg;
-  assign inv_done = done_reg && inv_req;
-  always_ff @(posedge clk) begin
-    if (inv_req && !wait_reg) to_reg <= in_reg;
-    if (rst || !inv_req) begin
-      wait_reg <= 1'b0;
-      done_reg <= 1'b0;
-    end else begin
-      wait_reg <= 1'b1;
-      if ((n_reg[inv_bucket] == '0) || (wait_reg && !past[N_W-1])) done_reg <= 1'b1;
-    end
-  end
+  urdma_fifo #(.WIDTH(BUCKET_W + N_W), .DEPTH(INVS)) inv_fifo (
+    .clk, .rst, .in_valid(inv_valid), .in_ready(inv_room), .in_data({inv_bucket, in_reg}),
+    .out_valid(head_valid), .out_ready(head_pop), .out_data({head_bucket, head_to}), .count()
+  );
+  assign past = out_reg - head_to;
+  assign all_left = !past[N_W-1];
+  assign head_pop = head_valid && ((n_reg[head_bucket] == '0) || all_left);
+  assign reads_over = over_reg;
+  always_ff @(posedge clk) over_reg <= head_pop && !rst;
 
 `ifndef SYNTHESIS
   logic [N_W-1:0] all, out_n;
@@ -97,6 +99,9 @@ module urdma_tx_keys
   always_ff @(posedge clk)
     if (!rst && out_pop) a_out: assert ((out_n != '0))
       else $error("%m: more pieces have left than came");
+  always_ff @(posedge clk)
+    if (!rst && inv_valid) a_room: assert (inv_room)
+      else $error("%m: more requests than there is room for");
 `endif
 
 endmodule

@@ -184,6 +184,7 @@ static void measure(void)
 {
 	cost_start();
 	bench_messages();
+	bench_storage();
 	bench_ethernet();
 	bench_latency();
 	bench_events();

@@ -28,6 +28,7 @@ void bench_account(const struct rig *rig);
 
 /* The rows, in groups. */
 void bench_messages(void);
+void bench_storage(void);
 void bench_ethernet(void);
 void bench_latency(void);
 void bench_events(void);

@@ -149,14 +149,19 @@ static void wire(const struct limits_model *m, const struct limits_load *l, stru
 	case URDMA_WR_WRITE:
 		packets(m, requester, responder, l, xrceth, LIMITS_RETH, 0, LIMITS_RETH);
 		break;
+	case URDMA_WR_SEND_INV:
+		packets(m, requester, responder, l, xrceth, 0, LIMITS_IETH, LIMITS_IETH);
+		break;
 	default:
 		packets(m, requester, responder, l, xrceth, 0, 0,
 			l->type == URDMA_QPT_UD ? LIMITS_DETH : 0);
 	}
+	if (l->answer)
+		packet(m, requester, responder, limits_roce(LIMITS_IETH, l->answer), 1);
 	if (!is_reliable(l))
 		return;
 	/* One ACK may answer all that a QP has under way, but it cannot answer more. */
-	if (l->opcode == URDMA_WR_WRITE || l->opcode == URDMA_WR_SEND)
+	if (l->opcode != URDMA_WR_READ && l->opcode != URDMA_WR_ATOMIC_FA)
 		packet(m, responder, requester, limits_roce(LIMITS_AETH, 0), 1.0 / l->window);
 }
 
@@ -245,6 +250,7 @@ static void dma(const struct limits_model *m, const struct limits_load *l, struc
 		data_write(m, requester, l->len, l->requester_dm);
 		break;
 	case URDMA_WR_SEND:
+	case URDMA_WR_SEND_INV:
 		dma_read_share(m, responder, l->recv_stride + (l->srq ? SRQ_INDEX : 0));
 		dma_write(m, responder, URDMA_CQE_SIZE, 1);
 		/* fall through */
@@ -253,6 +259,18 @@ static void dma(const struct limits_model *m, const struct limits_load *l, struc
 			data_read(m, requester, l->len, l->requester_dm);
 		data_write(m, responder, l->len + (l->type == URDMA_QPT_UD ? LIMITS_GRH : 0),
 			   l->responder_dm);
+	}
+	if (l->answer) {
+		dma_read_share(m, requester, l->stride);
+		dma_read(m, requester, l->answer, 1);
+		dma_read_share(m, responder, l->recv_stride);
+		dma_write(m, responder, l->answer, 1);
+		dma_write(m, responder, URDMA_CQE_SIZE, 1);
+	}
+	if (l->registered) {
+		doorbell(m, responder, 1);
+		dma_read_share(m, responder, l->stride);
+		dma_write(m, responder, URDMA_CQE_SIZE, 1);
 	}
 }
 

@@ -32,7 +32,7 @@ struct limit {
 /* Messages of one kind, always enough of them under way. */
 struct limits_load {
 	unsigned int type;	  /* URDMA_QPT_*; XRC_INI: the other side has XRC_TGT */
-	unsigned int opcode;	  /* URDMA_WR_SEND, _WRITE, _READ, _ATOMIC_FA */
+	unsigned int opcode;	  /* URDMA_WR_SEND, _SEND_INV, _WRITE, _READ, _ATOMIC_FA */
 	uint32_t len, mtu;	  /* bytes */
 	uint32_t stride;	  /* bytes of a WQE */
 	uint32_t recv_stride;	  /* bytes of a receive WQE */
@@ -46,6 +46,10 @@ struct limits_load {
 	bool requester_dm;	  /* its memory of the message is device memory, */
 	bool responder_dm;	  /* that of the responder is */
 	double loss;		  /* share of the frames that the wire loses */
+	/* A SEND with invalidate of so many bytes follows; it has the CQE and the doorbell of both.
+	 * 0: none does */
+	uint32_t answer;
+	bool registered; /* the responder has posted a REG_MR for it */
 };
 
 /* Million messages a second, in each direction. */
@@ -62,6 +66,7 @@ enum {
 	LIMITS_AETH = 4,
 	LIMITS_DETH = 8,
 	LIMITS_XRCETH = 4,
+	LIMITS_IETH = 4,
 	LIMITS_GRH = 40, /* in front of a datagram's data */
 	LIMITS_ATOMIC_ETH = 28,
 	LIMITS_ATOMIC_ACK = 8,

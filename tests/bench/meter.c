@@ -35,6 +35,8 @@ static int headers(unsigned int opcode)
 	case 0x0f:
 	case 0x10:
 		return LIMITS_AETH;
+	case 0x17: /* SEND only, with invalidate */
+		return LIMITS_IETH;
 	case 0x12: /* ATOMIC acknowledge */
 		return LIMITS_AETH;
 	case 0x64: /* datagram */
@@ -71,7 +73,7 @@ static enum meter_kind classify(struct meter *m, const struct urdma_eth_frame *f
 	if (ext < 0 || !in_order(m, &roce))
 		return METER_OTHER;
 	*payload = roce.end - roce.bth - LIMITS_BTH - (uint32_t)ext - roce.pad - ICRC;
-	return METER_RDMA;
+	return roce.opcode == 0x17 ? METER_INV : METER_RDMA;
 }
 
 static void frame_in(void *ctx, uint64_t ns, const struct urdma_eth_frame *frame, bool outbound)

@@ -16,6 +16,7 @@
 /* What frames are told apart. */
 enum meter_kind {
 	METER_RDMA,  /* payload of SENDs and WRITEs, READ responses, answers of ATOMICs; in order */
+	METER_INV,   /* single SENDs with invalidate, in order */
 	METER_ETH,   /* frames of the net device */
 	METER_OTHER, /* requests, acknowledgements, packets that come again or too early */
 	METER_KINDS,

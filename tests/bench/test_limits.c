@@ -235,6 +235,40 @@ static void inlined(void **state)
 			   1e-9);
 }
 
+static void answers(void **state)
+{
+	struct limits_load l = load(URDMA_WR_WRITE, 4096, 4096);
+	struct limit limit;
+
+	(void)state;
+	/* 82 bytes and a RETH, and 16 bytes in a packet of 82 and an IETH */
+	l.qps = 8;
+	l.answer = 16;
+	l.registered = true;
+	limit = limits_messages(&model, &l);
+	assert_string_equal(limit.by, "wire");
+	assert_float_equal(limit.value * 4096 * 8 / 1000, 4096.0 / (4194 + 102) * 100, 1e-6);
+	/* A fast wire. The requester's RC: five beats for 256 bytes, one for the answer, two WQEs
+	 */
+	model.line = 400;
+	expect(&l, "PCIe, RC beats", 1000 / (4 * (80 + 1 + 2.5)), 1e-9);
+	/*
+	 * The responder's RQ: five beats for 256 bytes, one for the answer and for each of the CQEs
+	 * of answer and REG_MR; their WQEs are read with others.
+	 */
+	l.requester_dm = true;
+	expect(&l, "PCIe, RQ beats", 1000 / (4 * (80 + 3 + 2 / 64.0)), 1e-9);
+	/* Without the region there is neither a CQE nor a WQE of it. */
+	l.registered = false;
+	expect(&l, "PCIe, RQ beats", 1000 / (4 * (80 + 2 + 1 / 64.0)), 1e-9);
+	defaults(state);
+	/* Alone: two beats for 64 bytes */
+	l = load(URDMA_WR_SEND_INV, 64, 4096);
+	l.qps = 64;
+	l.registered = true;
+	expect(&l, "PCIe, RQ beats", 1000 / (4 * (4 + 2 / 64.0)), 1e-9);
+}
+
 static void device_memory(void **state)
 {
 	struct limits_load l = load(URDMA_WR_WRITE, 64, 4096);
@@ -360,12 +394,13 @@ static void times(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames),      cmocka_unit_test(bulk),
-		cmocka_unit_test(both),	       cmocka_unit_test(small),
-		cmocka_unit_test(outstanding), cmocka_unit_test(loss),
-		cmocka_unit_test(ethernet),    cmocka_unit_test(times),
-		cmocka_unit_test(unreliable),  cmocka_unit_test(xrc),
-		cmocka_unit_test(inlined),     cmocka_unit_test(device_memory),
+		cmocka_unit_test(frames),	 cmocka_unit_test(bulk),
+		cmocka_unit_test(both),		 cmocka_unit_test(small),
+		cmocka_unit_test(outstanding),	 cmocka_unit_test(loss),
+		cmocka_unit_test(ethernet),	 cmocka_unit_test(times),
+		cmocka_unit_test(unreliable),	 cmocka_unit_test(xrc),
+		cmocka_unit_test(inlined),	 cmocka_unit_test(answers),
+		cmocka_unit_test(device_memory),
 	};
 
 	return cmocka_run_group_tests(tests, defaults, NULL);

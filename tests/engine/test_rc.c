@@ -368,6 +368,111 @@ static void revive_pair(unsigned int pair)
 	reconnect(pair, 3);
 }
 
+/* ---- SENDs with invalidate at line rate -------------------------------------------------------
+ */
+
+/* Pair 0 WRITEs through a key of another pair: that of region INTRUDED. */
+enum { ANSWERS = 120, ANSWER_LEN = 4096, ANSWER_QPS = 3, INTRUDED = 60 };
+
+static uint8_t *answer_data(unsigned int side, unsigned int i)
+{
+	return rig.side[side].buffer + (1u << 20) + (size_t)i * ANSWER_LEN;
+}
+
+/* Regions of side 1, the receives for their answers, then the data and the answers of side 0. */
+static void post_answers(struct urdma_eh_mr *mr, unsigned int mtu)
+{
+	struct rig_side *target = &rig.side[0], *host = &rig.side[1];
+
+	for (unsigned int i = 0; i < ANSWERS; i++) {
+		struct urdma_eh_sge recv = { (uintptr_t)host->buffer, 64, host->mr.key };
+
+		reg(&mr[i], (uint8_t)mtu, ALL_ACCESS, answer_data(1, i), ANSWER_LEN, 0, 1);
+		assert_int_equal(urdma_eh_post_recv(&host->qp[1 + i % ANSWER_QPS], &recv, 1), 0);
+	}
+	for (unsigned int i = 0; i < ANSWERS; i++) {
+		struct urdma_eh_qp *qp = &target->qp[1 + i % ANSWER_QPS];
+		struct urdma_eh_sge sge = { (uintptr_t)answer_data(0, i), ANSWER_LEN,
+					    target->mr.key };
+		struct urdma_eh_send wr = {
+			.opcode = URDMA_WR_WRITE, .rkey = mr[i].key, .sge = &sge, .n_sge = 1
+		};
+
+		rig_fill(answer_data(0, i), ANSWER_LEN, 100 * mtu + i);
+		assert_int_equal(urdma_eh_put_send(qp, &wr), 0);
+		sge.length = 16;
+		wr.opcode = URDMA_WR_SEND_INV;
+		wr.key = mr[i].key;
+		assert_int_equal(urdma_eh_put_send(qp, &wr), 0);
+	}
+	for (unsigned int q = 0; q < ANSWER_QPS; q++)
+		urdma_eh_ring_sq(&target->qp[1 + q]);
+}
+
+/* From before the SEND with invalidate of the key until after it. */
+static void post_intruder(const struct urdma_eh_mr *mr)
+{
+	struct rig_side *side = &rig.side[0];
+	struct urdma_eh_sge sge = { (uintptr_t)side->buffer, 1024, side->mr.key };
+	struct urdma_eh_send wr = {
+		.opcode = URDMA_WR_WRITE, .rkey = mr->key, .sge = &sge, .n_sge = 1
+	};
+
+	memset(side->buffer, 0x11, 1024);
+	for (unsigned int i = 0; i < 100; i++)
+		assert_int_equal(urdma_eh_put_send(&side->qp[0], &wr), 0);
+	urdma_eh_ring_sq(&side->qp[0]);
+}
+
+/*
+ * Nothing is dropped behind SENDs with invalidate. From its CQE on a region keeps what the host
+ * writes there, and a WRITE of another QP that comes behind the SEND is refused.
+ */
+static void invalidated_at_line_rate(void **state)
+{
+	struct urdma_eh_mr mr[ANSWERS];
+	struct rig_side *host = &rig.side[1];
+	struct urdma_eh_cqe cqe;
+
+	(void)state;
+	start(1 + ANSWER_QPS, NULL);
+	for (unsigned int i = 0; i < ANSWERS; i++)
+		assert_int_equal(urdma_eh_create_mr_kind(host->eh, FAST + i, 1, RIG_PD,
+							 URDMA_MRK_FAST, &mr[i]),
+				 0);
+	for (unsigned int mtu = 3; mtu <= 5; mtu += 2) {
+		for (unsigned int q = 0; q <= ANSWER_QPS; q++)
+			reconnect(q, mtu);
+		post_answers(mr, mtu);
+		post_intruder(&mr[INTRUDED]);
+		for (unsigned int n = 0; n < ANSWERS; n++) {
+			unsigned int i;
+
+			rig_check(&rig, urdma_eh_next_cqe(&host->recv_cq, &cqe, LIMIT), "answer");
+			i = (cqe.imm >> 8) - FAST;
+			assert_true(!cqe.status && cqe.has_inv && i < ANSWERS);
+			assert_int_equal(cqe.imm, mr[i].key);
+			if (i != INTRUDED)
+				assert_int_equal(
+					rig_verify(answer_data(1, i), ANSWER_LEN, 100 * mtu + i),
+					ANSWER_LEN);
+			memset(answer_data(1, i), 0x22, ANSWER_LEN);
+		}
+		settle();
+		for (size_t k = 0; k < (size_t)ANSWERS * ANSWER_LEN; k++)
+			if (answer_data(1, 0)[k] != 0x22)
+				fail_msg("MTU %u: byte %zu was written after its CQE", 128u << mtu,
+					 k);
+		assert_int_equal(send_status(0, 0), URDMA_WC_REM_ACCESS_ERR);
+		assert_int_equal(urdma_eh_counter(host->eh, URDMA_CNT_RX_DROP_FULL), 0);
+		assert_int_equal(urdma_eh_counter(rig.side[0].eh, URDMA_CNT_TX_RETRANS), 0);
+		revive_pair(0);
+	}
+	for (unsigned int i = 0; i < ANSWERS; i++)
+		assert_int_equal(urdma_eh_destroy_mr(&mr[i]), 0);
+	stop();
+}
+
 /* ---- memory windows ------------------------------------------------------------------------ */
 
 static void bind(struct urdma_eh_mr *mw, uint8_t variant, unsigned int access,
@@ -1528,6 +1633,7 @@ int main(void)
 		cmocka_unit_test(no_rd_atomic),
 		cmocka_unit_test(fast_registration),
 		cmocka_unit_test(send_with_invalidate),
+		cmocka_unit_test(invalidated_at_line_rate),
 		cmocka_unit_test(windows),
 		cmocka_unit_test(windows_of_type_1),
 		cmocka_unit_test(zero_based),

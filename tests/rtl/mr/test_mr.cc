@@ -1937,11 +1937,14 @@ static void test_reg_table(void **state)
 		assert_int_equal(do_op(b, 0, &fast), MRO_OK);
 		// a region that uses the same table all the time brings its lines into the caches
 		same = make_op(CREATE, other);
+		same.kind = KIND_FAST;
+		assert_int_equal(do_op(b, 0, &same), MRO_OK);
+		same = make_op(REG, other);
 		same.acc = ALL_RIGHTS;
 		same.va = VA;
 		same.len = 600 << 12;
 		same.pt = pt;
-		assert_int_equal(do_op(b, 0, &same), MRO_OK);
+		assert_int_equal(do_op(b, 1, &same), MRO_OK);
 		for (int i = 0; i < 300; i++) {
 			uint32_t key = fast.key | (i & 0xff);
 			unsigned int wait = rnd(b, 3) ? rnd(b, 400) : 2000;
@@ -1990,6 +1993,75 @@ static void test_reg_table(void **state)
 			assert_int_equal(do_op(b, 1, &op), MRO_OK);
 			drain(b);
 		}
+	}
+	delete b;
+}
+
+// REG invalidates what was read through regions that REG has made, and windows. Lines of other
+// regions and of rings stay.
+static void test_reg_keeps(void **state)
+{
+	struct bench *b = new struct bench;
+
+	(void)state;
+	start(b, 14);
+	b->latency = 0;
+	for (unsigned int levels = 1; levels <= 2; levels++) {
+		uint32_t plain = (4 * levels) << 8, fast = plain + 0x100, next = plain + 0x200;
+		struct table pt = make_table(b, 16, 12, levels, false);
+		struct request ring = {};
+		struct op op = make_op(CREATE, plain);
+		uint64_t leaf;
+
+		op.acc = ALL_RIGHTS;
+		op.va = VA;
+		op.len = 16 << 12;
+		op.pt = pt;
+		assert_int_equal(do_op(b, 0, &op), MRO_OK);
+		for (uint32_t key = fast; key <= next; key += 0x100) {
+			op = make_op(CREATE, key);
+			op.kind = KIND_FAST;
+			assert_int_equal(do_op(b, 0, &op), MRO_OK);
+		}
+		op = make_op(REG, fast);
+		op.acc = REMOTE_READ;
+		op.va = VA;
+		op.len = 16 << 12;
+		op.pt = make_table(b, 16, 12, levels, false);
+		assert_int_equal(do_op(b, 1, &op), MRO_OK);
+		ring.ring = true;
+		ring.pt = make_table(b, 16, 12, levels, false);
+		ring.va = 64;
+		ring.len = 64;
+		for (unsigned int round = 0; round < 4; round++) {
+			b->fills = 0;
+			b->todo[0].push_back(make_request(plain, 1, 0, REMOTE_READ, VA, 64));
+			b->todo[1].push_back(ring);
+			b->todo[2].push_back(make_request(fast, 1, 0, REMOTE_READ, VA, 64));
+			drain(b);
+			assert_int_equal(b->fills, round ? levels : 3 * levels);
+			op = make_op(REG, next | round);
+			op.acc = REMOTE_READ;
+			op.va = VA;
+			op.len = 16 << 12;
+			op.pt = make_table(b, 16, 12, levels, false);
+			assert_int_equal(do_op(b, 1, &op), MRO_OK);
+			op = make_op(INV_LOCAL, next | round);
+			assert_int_equal(do_op(b, 1, &op), MRO_OK);
+		}
+		// where the table of the region was: its lines are there, and are not used
+		op = make_op(DESTROY, plain);
+		assert_int_equal(do_op(b, 0, &op), MRO_OK);
+		leaf = levels == 2 ? b->mem[pt.addr] : pt.addr;
+		b->mem[leaf] ^= 1 << 12;
+		op = make_op(REG, next | 9);
+		op.acc = REMOTE_READ;
+		op.va = VA;
+		op.len = 16 << 12;
+		op.pt = pt;
+		assert_int_equal(do_op(b, 1, &op), MRO_OK);
+		b->todo[2].push_back(make_request(next | 9, 1, 0, REMOTE_READ, VA, 64));
+		drain(b);
 	}
 	delete b;
 }
@@ -2101,14 +2173,23 @@ static void test_random_ops(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random),	     cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_independent),  cmocka_unit_test(test_overtake),
-		cmocka_unit_test(test_misses),	     cmocka_unit_test(test_under_way),
-		cmocka_unit_test(test_small_tables), cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_refusals),     cmocka_unit_test(test_window),
-		cmocka_unit_test(test_reg_table),    cmocka_unit_test(test_random_ops),
-		cmocka_unit_test(test_qp_end),	     cmocka_unit_test(test_window_1),
-		cmocka_unit_test(test_zero_based),   cmocka_unit_test(test_zero_based_windows),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_independent),
+		cmocka_unit_test(test_overtake),
+		cmocka_unit_test(test_misses),
+		cmocka_unit_test(test_under_way),
+		cmocka_unit_test(test_small_tables),
+		cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_reg_table),
+		cmocka_unit_test(test_reg_keeps),
+		cmocka_unit_test(test_random_ops),
+		cmocka_unit_test(test_qp_end),
+		cmocka_unit_test(test_window_1),
+		cmocka_unit_test(test_zero_based),
+		cmocka_unit_test(test_zero_based_windows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

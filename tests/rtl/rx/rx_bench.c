@@ -138,6 +138,7 @@ static void mr_request(struct bench *b, int c)
 		if (m && b->out.mr[c].whole)
 			va = m->va;
 		assert_in_range(b->out.mr[c].qpn, 5, 12);
+		b->n_pieces++;
 		if (b->fail_pt >= 0 && b->fail_pt-- == 0)
 			r.rsp.status = 5;
 		else if (!m)
@@ -236,7 +237,7 @@ static void mr_operation(struct bench *b)
 	b->mro_status = i == b->mrs ? 1 : b->mr[i].pd != b->out.mro_pd ? 2 : 0;
 	b->inv_key = 0;
 	if (!b->mro_status) {
-		b->mr_invalid[i] = true;
+		b->mr_invalid[i] = !b->mr_again;
 		b->inv_key = b->out.mro_key;
 	}
 	b->mro_wait = rnd_in(b, 1, 10);
@@ -367,8 +368,9 @@ void bench_cycle(struct bench *b)
 	in->mro_ready = !b->hold_mro && !b->mro_wait && chance(b, b->ready);
 	in->mro_rsp_valid = b->mro_wait && !--b->mro_wait;
 	in->mro_rsp = b->mro_status;
-	/* tx answers when it likes, and lets go when it is not asked any more */
-	in->inv_done = b->out.inv_req && !b->hold_inv && (in->inv_done || chance(b, 30));
+	/* tx answers when it likes */
+	in->reads_over = b->reads_owed && !b->hold_inv && chance(b, 30);
+	b->reads_owed -= in->reads_over;
 	in->cycles = b->cycle;
 	in->acked_ready = chance(b, b->ready);
 	in->ack_ready = !b->hold_ack && chance(b, b->ready);
@@ -417,12 +419,13 @@ void bench_cycle(struct bench *b)
 		if ((o->wr_valid & in->wr_ready) >> c & 1)
 			write_beat(b, c);
 	}
-	if (o->inv_req) {
+	if (o->inv_valid) {
 		assert_false(b->mro_wait); /* the key is invalid already */
 		assert_true(b->inv_key && o->inv_key == b->inv_key);
-		b->n_invs += !b->inv_was;
+		b->inv_key = 0; /* once */
+		b->n_invs++;
+		assert_in_range(++b->reads_owed, 1, 32);
 	}
-	b->inv_was = o->inv_req;
 	if (o->mro_valid && in->mro_ready)
 		mr_operation(b);
 	if (o->ack_valid && in->ack_ready) {
@@ -518,7 +521,7 @@ void bench_clear_logs(struct bench *b)
 	memset(b->classes, 0, sizeof(b->classes));
 	b->bytes = 0;
 	b->first_mac = b->first_wr = 0;
-	b->n_mros = b->n_invs = 0;
+	b->n_mros = b->n_invs = b->n_pieces = 0;
 }
 
 void bench_cfg(struct bench *b, const struct rx_cfg *cfg)

@@ -83,6 +83,7 @@ struct bench {
 	unsigned int mrs;
 	uint32_t odd_key;    /* of a region that is not aligned in memory as its addresses are */
 	bool mr_invalid[17]; /* by a SEND with invalidate */
+	bool mr_again;	     /* the key is registered again at once */
 
 	bool home; /* frames to come are the port's own and turn round */
 	struct fifo beats, db, srq_db, qpc, aqc, sent, made, mrr[2], rdr;
@@ -90,9 +91,9 @@ struct bench {
 	unsigned int wr_len[2], wr_pos[2];
 	unsigned int mro_wait; /* cycles until the answer */
 	uint8_t mro_status;
-	unsigned int n_mros, n_invs;
-	uint32_t inv_key; /* the key that tx is to be asked about; 0: none */
-	bool inv_was;
+	unsigned int n_mros, n_invs, n_pieces; /* pieces: translations of payload */
+	unsigned int reads_owed;	       /* answers of tx to them */
+	uint32_t inv_key;		       /* the key that tx is to be asked about; 0: none */
 	bool mc_answered;
 	enum mc_status mc_status;
 

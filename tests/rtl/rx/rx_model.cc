@@ -117,7 +117,7 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	t.mro_ready = in->mro_ready;
 	t.mro_rsp_valid = in->mro_rsp_valid;
 	t.mro_rsp = in->mro_rsp;
-	t.inv_done = in->inv_done;
+	t.reads_over = in->reads_over;
 	t.gid_we = in->gid_we;
 	t.gid_widx = in->gid.idx;
 	t.gid_valid = in->gid.valid;
@@ -207,7 +207,7 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	out->mro_valid = t.mro_valid;
 	out->mro_op = t.mro_op;
 	out->mro_key = t.mro_key;
-	out->inv_req = t.inv_req;
+	out->inv_valid = t.inv_valid;
 	out->inv_key = t.inv_key;
 	out->mro_pd = t.mro_pd;
 	out->mro_qpn = t.mro_qpn;

@@ -91,7 +91,7 @@ struct rx_in {
 	uint8_t qpr_ready;
 	bool sync_req;
 	uint64_t cycles;
-	bool mro_ready, mro_rsp_valid, inv_done;
+	bool mro_ready, mro_rsp_valid, reads_over;
 	uint8_t mro_rsp;
 	bool sent_valid;
 	struct rx_sent sent;
@@ -115,7 +115,7 @@ struct rx_out {
 	uint32_t srq_ev_obj;
 	uint32_t qpc_psn, aqc_psn;
 	uint16_t qpc_pi, qpc_ci, aqc_pi, aqc_ci;
-	bool sync_done, timer_armed, mro_valid, inv_req;
+	bool sync_done, timer_armed, mro_valid, inv_valid;
 	uint32_t timer_cycles, mro_key, inv_key;
 	uint8_t mro_op;
 	uint16_t mro_pd, mro_qpn;

@@ -1339,7 +1339,8 @@ static void test_invalidate(void **state)
 	b->in.fence_req = false;
 	bench_drain(b, 1000);
 	check(b);
-	/* the CQE waits for reads of tx through the key; what comes behind waits as well */
+	/* the CQE waits for reads of tx through the key, and with it the CQEs behind and the fence;
+	 * what comes behind is done and acknowledged */
 	memset(ref_invalid, 0, sizeof(ref_invalid));
 	memset(b->mr_invalid, 0, sizeof(b->mr_invalid));
 	post(b, &refs[0], NULL, 0);
@@ -1350,13 +1351,20 @@ static void test_invalidate(void **state)
 	send_write(b, &refs[1], rem(1, 0), RKEY, 64, false, 1);
 	bench_run(b, 300);
 	assert_int_equal(b->n_invs, 1);
-	assert_int_equal(b->n_acks, 0);
+	assert_int_equal(b->n_acks, 2);
 	assert_int_equal(b->n_cqes[0], 0);
 	for (int i = 0; i < 2; i++)
 		bench_ctl_wait(b, false, QPC_QUERY, QPN0 + i, 0, 20);
+	b->in.fence_req = true;
+	bench_run(b, 300);
+	assert_false(b->out.fence_done);
 	b->hold_inv = false;
-	bench_drain(b, 1000);
+	for (int i = 0; i < 300 && !b->out.fence_done; i++)
+		bench_cycle(b);
+	assert_true(b->out.fence_done);
 	assert_int_equal(b->n_cqes[0], 1);
+	b->in.fence_req = false;
+	bench_drain(b, 1000);
 	check(b);
 	/* and for ATOMICs that are under way */
 	memset(ref_invalid, 0, sizeof(ref_invalid));
@@ -1369,9 +1377,195 @@ static void test_invalidate(void **state)
 	send_inv(b, &refs[0], 0x17, refs[0].epsn, RKEY_INV, NULL, 0);
 	bench_run(b, 300);
 	assert_int_equal(b->n_invs, 1);
-	assert_int_equal(b->n_acks, 0);
+	assert_int_equal(b->n_acks, 1);
 	assert_int_equal(b->n_cqes[0], 0);
 	b->hold_atm = false;
+	bench_drain(b, 1000);
+	assert_int_equal(b->n_cqes[0], 1);
+	check(b);
+	bench_free(b);
+}
+
+/* The keys that were made invalid are valid again, for the reference and for translation. */
+static void valid_again(struct bench *b)
+{
+	memset(ref_invalid, 0, sizeof(ref_invalid));
+	memset(b->mr_invalid, 0, sizeof(b->mr_invalid));
+}
+
+/* n receives without memory on QP 0. */
+static void post_empty(struct bench *b, int n)
+{
+	while (n--)
+		post(b, &refs[0], NULL, 0);
+	ring(b, &refs[0]);
+	bench_drain(b, 1000);
+}
+
+/* Pieces behind SENDs with invalidate are translated before these are through. So translation has
+ * allowed what placement has to refuse, and must not refuse a key that is registered again. */
+static void test_invalidate_ahead(void **state)
+{
+	struct bench *b = start();
+
+	(void)state;
+	next_va = HOST_VA + DATA_OFF;
+	for (int q = 0; q < 4; q++)
+		qp_init(b, q, 5, 7, 6, 0);
+	fill(b, 8192);
+	/* translation takes no operation: the walk goes on behind 32 SENDs with invalidate */
+	post_empty(b, 40);
+	b->hold_mro = true;
+	b->mr_again = true;
+	for (int i = 0; i < 40; i++) {
+		send_inv(b, &refs[0], 0x17, refs[0].epsn, RKEY_INV, NULL, 0);
+		memset(ref_invalid, 0, sizeof(ref_invalid));
+		send_write(b, &refs[1], rem(1, 64 * i), RKEY, 64, false, 1);
+	}
+	bench_run(b, 2000);
+	assert_int_equal(b->n_pieces, 32);
+	assert_int_equal(b->n_acks, 0);
+	b->hold_mro = false;
+	bench_drain(b, 20000);
+	assert_int_equal(b->n_mros, 40);
+	assert_int_equal(b->n_cqes[0], 40);
+	check(b);
+	/* what comes behind with the key is refused, with another key not */
+	for (int round = 0; round < 40; round++) {
+		valid_again(b);
+		post_empty(b, 1);
+		b->hold_mro = true;
+		send_inv(b, &refs[0], 0x17, refs[0].epsn, RKEY_INV, NULL, 0);
+		/* the refused one directly behind it, or farther away; of some the page table could
+		 * not even be read */
+		if (round & 4)
+			send_write(b, &refs[2], rem(1, 0), RKEY_INV + 256, 300, false, 1);
+		else if (round & 8)
+			b->fail_pt = 0;
+		if (round % 4 == 0)
+			send_write(b, &refs[1], rem(0, 0), RKEY_INV, 64, false, 1);
+		if (round % 4 == 1)
+			send_atomic(b, &refs[1], 0x14, refs[1].epsn, rem(0, 8), RKEY_INV, 1, 0);
+		if (round % 4 == 2)
+			send_reth(b, &refs[1], 0x0c, refs[1].epsn, rem(0, 0), RKEY_INV, 64, NULL, 0,
+				  true);
+		if (round % 4 == 3)
+			send_flush(b, &refs[1], refs[1].epsn, rem(0, 0), RKEY_INV, 64, 1,
+				   round & 16 ? URDMA_FLUSH_MR : URDMA_FLUSH_RANGE);
+		/* of two pages, the last ones that translation has allowed */
+		send_write(b, &refs[3], rem(0, 4000), RKEY_INV, 400, false, 1);
+		bench_run(b, 300);
+		b->hold_mro = false;
+		bench_drain(b, 20000);
+		assert_true(refs[1].err && refs[3].err && !refs[2].err);
+		check(b);
+		end_life(b, 1);
+		end_life(b, 3);
+		qp_init(b, 1, 5, 7, 6, 0);
+		qp_init(b, 3, 5, 7, 6, 0);
+	}
+	/* The key has a new life while pieces wait that were translated before the end of the old
+	 * one: one of those is refused, and a later one is not. */
+	valid_again(b);
+	post_empty(b, 1);
+	b->hold_mro = true;
+	send_inv(b, &refs[0], 0x17, refs[0].epsn, RKEY_INV, NULL, 0);
+	for (int i = 0; i < 4; i++)
+		send_write(b, &refs[2], rem(1, 4096 * i), RKEY, 4096, false, 1);
+	send_write(b, &refs[3], rem(0, 0), RKEY_INV, 64, false, 1);
+	bench_run(b, 500);
+	b->hold_wr = true;
+	b->hold_mro = false;
+	bench_run(b, 500);
+	assert_int_equal(b->n_cqes[0], 1);
+	valid_again(b);
+	send_write(b, &refs[1], rem(0, 64), RKEY_INV, 64, false, 1);
+	bench_run(b, 500);
+	b->hold_wr = false;
+	bench_drain(b, 20000);
+	assert_true(refs[3].err && !refs[1].err);
+	check(b);
+	bench_free(b);
+}
+
+/* What waits for tx, and how long: only CQEs, and no more than 32 SENDs with invalidate. */
+static void test_invalidate_wait(void **state)
+{
+	struct bench *b = start();
+
+	(void)state;
+	next_va = HOST_VA + DATA_OFF;
+	for (int q = 0; q < 4; q++)
+		qp_init(b, q, 5, 7, 6, 0);
+	b->mr_again = true;
+	fill(b, 8192);
+	post_empty(b, 40);
+	b->hold_inv = true;
+	for (int i = 0; i < 34; i++) {
+		send_inv(b, &refs[0], 0x17, refs[0].epsn, RKEY_INV, NULL, 0);
+		memset(ref_invalid, 0, sizeof(ref_invalid));
+		send_write(b, &refs[1], rem(1, 64 * i), RKEY, 64, false, 1);
+	}
+	bench_run(b, 3000);
+	assert_int_equal(b->n_invs, 32);
+	assert_int_equal(b->n_acks, 64);
+	assert_int_equal(b->n_cqes[0], 0);
+	b->hold_inv = false;
+	bench_drain(b, 20000);
+	assert_int_equal(b->n_invs, 34);
+	check(b);
+	/* SENDs behind them on other QPs: their CQEs are in order, and there is room for 64 */
+	post_empty(b, 1);
+	for (int i = 0; i < 70; i++)
+		post(b, &refs[1], NULL, 0);
+	ring(b, &refs[1]);
+	bench_drain(b, 1000);
+	b->hold_inv = true;
+	send_inv(b, &refs[0], 0x17, refs[0].epsn, RKEY_INV, NULL, 0);
+	for (int i = 0; i < 70; i++)
+		send_message(b, &refs[1], 0, false, false, 1);
+	bench_run(b, 3000);
+	assert_int_equal(b->n_acks, 64);
+	assert_int_equal(b->n_cqes[0], 0);
+	b->hold_inv = false;
+	bench_drain(b, 20000);
+	valid_again(b);
+	check(b);
+	/* ATOMICs that begin later do not prolong it */
+	post_empty(b, 1);
+	for (int i = 0; i < 200; i++) {
+		struct ref *r = &refs[1 + i % 3];
+
+		send_atomic(b, r, 0x14, r->epsn, rem(1, 8 * (i % 3)), RKEY, 1, 0);
+		if (i == 20)
+			send_inv(b, &refs[0], 0x17, refs[0].epsn, RKEY_INV, NULL, 0);
+	}
+	bench_drain(b, 20000);
+	assert_int_equal(b->n_cqes[0], 1);
+	assert_true(b->cqe_at[0] + 500 < b->last_wr);
+	valid_again(b);
+	check(b);
+	/* The QP ends while its key is made invalid: no CQE, and the next one waits for its own
+	 * answer. */
+	post_empty(b, 1);
+	b->hold_mro = true;
+	send_inv(b, &refs[0], 0x17, refs[0].epsn, RKEY_INV, NULL, 0);
+	bench_run(b, 300);
+	qp_init(b, 0, 5, 7, 6, 0);
+	ref_clear(&refs[0]);
+	b->hold_mro = false;
+	bench_drain(b, 1000);
+	assert_int_equal(b->n_invs, 1);
+	assert_int_equal(b->n_cqes[0], 0);
+	bench_clear_logs(b);
+	valid_again(b);
+	post_empty(b, 1);
+	b->hold_inv = true;
+	send_inv(b, &refs[0], 0x17, refs[0].epsn, RKEY_INV, NULL, 0);
+	bench_run(b, 500);
+	assert_int_equal(b->n_invs, 1);
+	assert_int_equal(b->n_cqes[0], 0);
+	b->hold_inv = false;
 	bench_drain(b, 1000);
 	assert_int_equal(b->n_cqes[0], 1);
 	check(b);
@@ -3055,6 +3249,8 @@ int main(void)
 		cmocka_unit_test(test_mpe_order),
 		cmocka_unit_test(test_mpe_refused),
 		cmocka_unit_test(test_invalidate),
+		cmocka_unit_test(test_invalidate_ahead),
+		cmocka_unit_test(test_invalidate_wait),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_pkeys),
 		cmocka_unit_test(test_duplicates),

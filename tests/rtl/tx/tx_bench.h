@@ -20,6 +20,7 @@
 #define PD_XRC(i)   (0x700 + (i))
 #define KEY_BAD	    0x00000bad
 #define KEYS	    64 /* by the low bits of the index */
+#define INVS	    32 /* requests about keys without an answer */
 #define KEY_MTT_ERR 0x00000dea
 #define MEM_SIZE    (16u << 20)
 #define RING_BASE   (1ull << 32)
@@ -178,8 +179,10 @@ void bench_set_err(struct bench *b, int qpn);
 /* Is no acknowledgement missing? */
 bool bench_acks_done(struct bench *b, int qpn);
 void bench_fence(struct bench *b, unsigned int limit);
-/* The key has been made invalid: until when are there reads through it? Fails if tx says so too
- * early, or after limit cycles. Gives the cycles it took. */
+/* The key has been made invalid: tx is asked until when there are reads through it. bench_step()
+ * fails if tx answers too early. */
+void bench_inv_ask(struct bench *b, uint32_t key);
+/* The same, and waits for the answer; fails after limit cycles. Gives the cycles it took. */
 unsigned int bench_inv(struct bench *b, uint32_t key, unsigned int limit);
 /* bytes of host memory by address as a WQE has it */
 uint8_t *bench_mem(struct bench *b, uint64_t va);

@@ -103,7 +103,7 @@ void tx_model_eval(tx_model *m, const tx_in *in, tx_out *out)
 	t.mro_rsp_valid = in->mro_rsp_valid;
 	t.mro_rsp = in->mro_rsp;
 	t.sync_done = in->sync_done;
-	t.inv_req = in->inv_req;
+	t.inv_valid = in->inv_valid;
 	t.inv_key = in->inv_key;
 	t.mr_req_ready = in->mr_req_ready[0] | in->mr_req_ready[1] << 1;
 	t.mr_rsp_valid = in->mr_rsp_valid[0] | in->mr_rsp_valid[1] << 1;
@@ -136,7 +136,7 @@ void tx_model_eval(tx_model *m, const tx_in *in, tx_out *out)
 	out->err_event = t.err_event;
 	out->mro_valid = t.mro_valid;
 	out->sync_req = t.sync_req;
-	out->inv_done = t.inv_done;
+	out->reads_over = t.reads_over;
 	out->mro_op = t.mro_op;
 	out->mro_acc = t.mro_acc;
 	out->mro_zero_based = t.mro_zero_based;

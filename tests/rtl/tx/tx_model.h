@@ -82,7 +82,7 @@ struct tx_in {
 	uint16_t ack_req_pd;
 	uint32_t ack_req_key, ack_req_len;
 	uint64_t ack_req_va;
-	bool err_ready, mro_ready, mro_rsp_valid, sync_done, inv_req;
+	bool err_ready, mro_ready, mro_rsp_valid, sync_done, inv_valid;
 	uint8_t mro_rsp;
 	uint32_t inv_key;
 	bool mr_req_ready[2], mr_rsp_valid[2];
@@ -102,7 +102,7 @@ struct tx_out {
 	bool err_valid, err_only_event;
 	uint16_t err_qpn;
 	uint8_t err_event;
-	bool mro_valid, mro_zero_based, sync_req, inv_done;
+	bool mro_valid, mro_zero_based, sync_req, reads_over;
 	uint8_t mro_op, mro_acc, mro_pt_levels, mro_pt_page_shift;
 	uint32_t mro_key, mro_lkey;
 	uint16_t mro_pd, mro_qpn;

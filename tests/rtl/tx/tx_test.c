@@ -1498,6 +1498,28 @@ static void test_closed(void **state)
 	bench_free(b);
 }
 
+/* Requests about a key that is in use without end wait side by side, not one after the other. */
+static void many_invalidated(void)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .mtu = 3 };
+	unsigned int n;
+
+	bench_weather(b)->dma_latency = 1000;
+	bench_open(b, 1, &cfg, 0);
+	for (int i = 0; i < 16; i++)
+		bench_read(b, 1, false, 64 * i, i, KEY_REMOTE, 0, 65536, 0);
+	bench_steps(b, 3000);
+	for (int i = 0; i < INVS - 1; i++) {
+		bench_inv_ask(b, KEY_REMOTE);
+		bench_steps(b, 10);
+	}
+	n = bench_inv(b, KEY_REMOTE, 3000);
+	assert_in_range(n, 300, 2000);
+	bench_drain(b, 400000);
+	bench_free(b);
+}
+
 /* The end of reads through a key: not too early, at once if the key is not in use, and in bounded
  * time if its bucket is in use without end. */
 static void test_invalidated(void **state)
@@ -1540,7 +1562,7 @@ static void test_invalidated(void **state)
 				bench_doorbell(b, 2, q->pi);
 			}
 			bench_steps(b, bench_rnd(b, 60));
-			switch (bench_rnd(b, 3)) {
+			switch (bench_rnd(b, 4)) {
 			case 0:
 				n = bench_inv(b, KEY_REMOTE, 20000);
 				max = n > max ? n : max;
@@ -1548,6 +1570,11 @@ static void test_invalidated(void **state)
 				break;
 			case 1:
 				bench_inv(b, KEY_GOOD, 20000);
+				break;
+			case 2: /* many, of any keys */
+				for (n = bench_rnd(b, INVS - 1); n; n--)
+					bench_inv_ask(b, bench_rnd(b, 2) ? KEY_REMOTE : KEY_GOOD);
+				bench_inv(b, bench_rnd(b, KEYS) << 8, 20000);
 				break;
 			default: /* not in use */
 				assert_in_range(bench_inv(b, 0x300, 3), 1, 3);
@@ -1570,6 +1597,7 @@ static void test_invalidated(void **state)
 	bench_drain(b, 5000);
 	assert_in_range(bench_inv(b, KEY_BAD, 100), 1, 3);
 	bench_free(b);
+	many_invalidated();
 }
 
 /* ---- UC and UD
