@@ -12,7 +12,8 @@
 // BIND of a type 1 window that is bound unbinds it first, in a pass of its own, and then begins again: 21 cycles, or 17 if
 // that was all. If the second pass refuses, the window stays unbound.
 //
-// REG invalidates the cached page table entries when it writes, because the table may be at the address of an older one.
+// REG invalidates the cached page table entries of FAST regions and windows when it writes, because the table may be at the
+// address of an older one.
 // Requests accepted after the answer enter the caches later.
 
 `resetall
