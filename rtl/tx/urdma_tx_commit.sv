@@ -12,8 +12,8 @@
 // its messages one after the other, and those that are not completed yet would follow a gap.
 //
 // A packet of urdma_tx_resp (READ response) whose payload fails is dropped and reported by rfail, and so are those of the
-// same life behind it. But if a repeated READ is refused by its key, only its packets are dropped: the requester may have
-// got all answers to the first one, and the key may have been invalidated since.
+// same life behind it. But if a repeated READ (again: of up to 2 MB) is refused by its key, only its packets are
+// dropped: the requester may have got all answers to the first one, and the key may have been invalidated since.
 
 `resetall
 `default_nettype none

@@ -93,6 +93,7 @@ module urdma_tx_resp
   localparam int PEND = 8;               // QPs taken from the queue and not served
   localparam int PEND_W = $clog2(PEND);
   localparam int FLY_W = PKT_W + 2;      // packets between here and commit
+  localparam int LATE_W = 21;            // log2 of the bytes of a repeated READ that may come when its key has ended
   localparam logic [7:0] AETH_ACK = 8'h1f;  // ACK, credits not used (IBA volume 1, 9.7.5.2.2)
   localparam logic [7:0] AETH_NAK_ACCESS = 8'h62;
   localparam logic [7:0] AETH_NAK_OP = 8'h63;
@@ -540,7 +541,8 @@ module urdma_tx_resp
     end else begin
       o_pd.psn = cur_reg.psn;
       o_pd.plen = plen;
-      o_pd.again = cur_reg.dup;
+      // commit drops the packets of a repeated READ one by one: no more than some thousands
+      o_pd.again = cur_reg.dup && cur_reg.len[31:LATE_W] == '0;
       if (cur_reg.atomic) begin
         o_pd.opcode = BTH_ATOMIC_ACK;
         o_pd.ext_len = 6'd12;
