@@ -66,16 +66,13 @@ endif()
 find_package(Threads REQUIRED)
 target_link_libraries(verilated_runtime PUBLIC Threads::Threads)
 
+set(URDMA_MODEL_CFLAGS -O2 -fno-strict-aliasing)
 # Waves, for all models of the build.
 if(URDMA_TRACE)
   add_library(verilated_fst STATIC ${VERILATOR_ROOT}/include/verilated_fst_c.cpp)
   target_compile_definitions(verilated_fst PUBLIC VM_TRACE=1 VM_TRACE_FST=1)
   target_compile_options(verilated_fst PRIVATE -O2 -w)
   target_link_libraries(verilated_fst PUBLIC verilated_runtime PkgConfig::ZLIB PkgConfig::LZ4)
-endif()
-
-set(URDMA_MODEL_CFLAGS -O2 -fno-strict-aliasing)
-if(URDMA_TRACE)
   list(APPEND URDMA_MODEL_CFLAGS -UVM_TRACE -DVM_TRACE=1 -DVM_TRACE_FST=1)
 endif()
 if(URDMA_NATIVE)

@@ -71,16 +71,14 @@ static void record(void *ctx, const struct iovec *part, unsigned int n)
 	struct live *l = ctx;
 	ssize_t gone = -1;
 
-	errno = EAGAIN;
-	if (l->fd < 0)
-		return;
-	if (complete(l) && l->fd >= 0)
+	if (complete(l) && l->fd >= 0) {
 		gone = writev(l->fd, part, (int)n);
+		if (gone < 0 && errno != EAGAIN)
+			leave(l);
+	}
+	if (l->fd < 0)
+		return; /* the reader has gone */
 	if (gone < 0) {
-		if (errno != EAGAIN) {
-			leave(l); /* the reader has gone */
-			return;
-		}
 		l->out++;
 		l->lost++;
 		return;
@@ -98,19 +96,17 @@ static void record(void *ctx, const struct iovec *part, unsigned int n)
 static void frame(void *ctx, uint64_t ns, const struct urdma_eth_frame *f, bool outbound)
 {
 	struct live *l = ctx;
-	char comment[URDMA_PCAPNG_COMMENT + 1];
+	char text[URDMA_PCAPNG_COMMENT + 1];
+	const char *comment = f->note;
 
 	if (!l->pcap)
 		return;
-	snprintf(comment, sizeof(comment), "%s", f->note);
-	if (l->out)
-		snprintf(comment, sizeof(comment),
-			 "%" PRIu64 " packets before it are left out%s%.*s", l->out,
-			 *f->note ? "; " : "", (int)sizeof(comment) - 64, f->note);
+	if (l->out) {
+		snprintf(text, sizeof(text), "%" PRIu64 " packets before it are left out%s%.*s",
+			 l->out, *f->note ? "; " : "", (int)sizeof(text) - 64, f->note);
+		comment = text;
+	}
 	urdma_pcapng_write(l->pcap, ns, f->data, f->len, outbound, f->error, comment);
-	/* The reader has gone amid it. */
-	if (l->fd < 0)
-		leave(l);
 }
 
 void urdma_program_watch_live(struct urdma_program *p)

@@ -79,10 +79,7 @@ int urdma_sim_waves(struct urdma_sim *sim, const char *path, const char *scope, 
 
 void urdma_sim_pause_waves(struct urdma_sim *sim, bool pause)
 {
-	if (pause)
-		sim->waves.pause();
-	else
-		sim->waves.resume();
+	sim->waves.pause(pause);
 }
 
 /* The groups of inputs in urdma_sim_top.sv: bits of in_clk. */

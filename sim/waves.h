@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * FST files with the signals of a Verilated model, for models that were built with URDMA_TRACE.
- * Time is in nanoseconds and never goes back. Nothing is written between pause() and resume(), and
- * time passes in the file. Without URDMA_TRACE the class does nothing, and open() returns -ENOTSUP.
+ * Time is in nanoseconds and never goes back. Nothing is written during a pause, and time passes in
+ * the file. Without URDMA_TRACE the class does nothing, and open() returns -ENOTSUP.
  */
 #ifndef URDMA_SIM_WAVES_H
 #define URDMA_SIM_WAVES_H
@@ -47,13 +47,9 @@ class Waves
 		fst.reset();
 	}
 
-	void pause()
+	void pause(bool off)
 	{
-		on = false;
-	}
-	void resume()
-	{
-		on = true;
+		on = !off;
 	}
 
 	void dump(uint64_t ns)
@@ -80,10 +76,7 @@ class Waves
 	void close()
 	{
 	}
-	void pause()
-	{
-	}
-	void resume()
+	void pause(bool)
 	{
 	}
 	void dump(uint64_t)

@@ -196,12 +196,11 @@ static json_t *pcie_json(const struct urdma_pcie_config *c)
 
 static json_t *waves_json(const struct urdma_waves_options *w)
 {
-	json_t *json = json_object();
+	json_t *json;
 
-	if (!w->on) {
-		json_decref(json);
+	if (!w->on)
 		return json_null();
-	}
+	json = json_object();
 	json_object_set_new(json, "from_ns", integer(w->from));
 	json_object_set_new(json, "to_ns", w->to ? integer(w->to) : json_null());
 	json_object_set_new(json, "last_ns", w->last ? integer(w->last) : json_null());

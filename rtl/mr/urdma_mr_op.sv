@@ -13,8 +13,7 @@
 // that was all. If the second pass refuses, the window stays unbound.
 //
 // REG invalidates the cached page table entries of FAST regions and windows when it writes, because the table may be at the
-// address of an older one.
-// Requests accepted after the answer enter the caches later.
+// address of an older one. Requests accepted after the answer enter the caches later.
 
 `resetall
 `default_nettype none
