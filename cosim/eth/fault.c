@@ -322,8 +322,7 @@ static void log_record(struct urdma_faults *f, const struct urdma_fault_record *
 }
 
 /* What a rule does to a frame, in its note; a note that is full stays as it is. */
-static void note(struct urdma_eth_frame *frame, unsigned int rule,
-		 const struct urdma_fault_record *r)
+static void note(struct urdma_eth_frame *frame, const struct urdma_fault_record *r)
 {
 	size_t at = strlen(frame->note);
 	char what[64] = "lost";
@@ -351,8 +350,8 @@ static void note(struct urdma_eth_frame *frame, unsigned int rule,
 		snprintf(what, sizeof(what), "marked: congestion experienced");
 		break;
 	}
-	snprintf(frame->note + at, sizeof(frame->note) - at, "%sfault %u: %s", at ? "; " : "", rule,
-		 what);
+	snprintf(frame->note + at, sizeof(frame->note) - at, "%sfault %u: %s", at ? "; " : "",
+		 r->rule, what);
 }
 
 /* Inverts a bit; false when the frame has no such byte. */
@@ -439,7 +438,6 @@ static void hook(void *ctx, unsigned int side, struct urdma_eth_frame *frame,
 	const struct attachment *at = ctx;
 	struct urdma_faults *f = at->faults;
 	struct urdma_fault_record rec[2 * URDMA_FAULT_KINDS];
-	unsigned int by[2 * URDMA_FAULT_KINDS];
 	bool has_bth, drop = false;
 	struct urdma_roce roce;
 	unsigned int n = 0;
@@ -466,6 +464,7 @@ static void hook(void *ctx, unsigned int side, struct urdma_eth_frame *frame,
 			.wire = at->wire,
 			.side = side,
 			.frame = frame->number,
+			.rule = rule->id,
 			.kind = r->kind,
 			.qpn = has_bth ? (int32_t)roce.qpn : -1,
 			.psn = has_bth ? (int32_t)roce.psn : -1,
@@ -475,7 +474,7 @@ static void hook(void *ctx, unsigned int side, struct urdma_eth_frame *frame,
 		};
 		if (apply(r, &rnd, has_bth, frame, verdict, &rec[n])) {
 			drop |= r->kind == URDMA_FAULT_DROP;
-			by[n++] = rule->id;
+			n++;
 		}
 	}
 	/* Of a frame that is lost nobody sees what else would have become of it. */
@@ -483,7 +482,7 @@ static void hook(void *ctx, unsigned int side, struct urdma_eth_frame *frame,
 		if (drop && rec[i].kind != URDMA_FAULT_DROP)
 			continue;
 		log_record(f, &rec[i]);
-		note(frame, by[i], &rec[i]);
+		note(frame, &rec[i]);
 		if (drop)
 			break;
 	}

@@ -80,6 +80,7 @@ struct urdma_fault_record {
 			 */
 	unsigned int wire, side; /* side of the sender */
 	uint64_t frame;		 /* number among those the sender has sent, from 0 */
+	unsigned int rule;	 /* number, from 0, among all rules there have been */
 	enum urdma_fault_kind kind;
 	int32_t qpn, psn, opcode; /* -1: no BTH */
 	uint32_t n;		  /* DUP: copies; REORDER: frames to fall behind */
