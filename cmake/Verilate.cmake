@@ -29,7 +29,7 @@ add_custom_target(urdma_hw_pkg DEPENDS ${URDMA_HW_PKG})
 # Where the members of the packages' packed structs lie, for block tests: gen/rtl_types/<package>.h.
 set(URDMA_TYPES ${CMAKE_BINARY_DIR}/gen/rtl_types)
 set(URDMA_TYPE_PKGS)
-foreach(pkg urdma_pkg urdma_opcode_pkg rx/urdma_rx_pkg rx/urdma_rx_cmpl_pkg tx/urdma_tx_pkg mr/urdma_mr_pkg queue/urdma_ctl_pkg
+foreach(pkg urdma_pkg urdma_opcode_pkg urdma_trace_pkg rx/urdma_rx_pkg rx/urdma_rx_cmpl_pkg tx/urdma_tx_pkg mr/urdma_mr_pkg queue/urdma_ctl_pkg
         eth/urdma_eth_rx_pkg eth/urdma_eth_tx_pkg)
   list(APPEND URDMA_TYPE_PKGS ${CMAKE_SOURCE_DIR}/rtl/${pkg}.sv)
 endforeach()

@@ -84,8 +84,11 @@ struct urdma_cosim {
 	bool running;
 	struct urdma_team *team;
 	struct pace pace;
-	urdma_cosim_trace_fn trace;
-	void *trace_ctx;
+	struct listener {
+		urdma_cosim_trace_fn fn;
+		void *ctx;
+	} listener[URDMA_COSIM_MAX_LISTENERS];
+	unsigned int n_listeners;
 	struct urdma_cosim_stats stats;
 	char error[2048];
 	bool failed;
@@ -308,10 +311,22 @@ int urdma_cosim_capture(struct urdma_cosim *c, unsigned int port, const char *pa
 	return urdma_pcapng_open(path, p->name, c->cfg.rate_mbps * 1000000, &p->capture);
 }
 
-void urdma_cosim_trace(struct urdma_cosim *c, urdma_cosim_trace_fn fn, void *ctx)
+int urdma_cosim_listen(struct urdma_cosim *c, urdma_cosim_trace_fn fn, void *ctx)
 {
-	c->trace = fn;
-	c->trace_ctx = ctx;
+	if (c->n_listeners == URDMA_COSIM_MAX_LISTENERS)
+		return -ENOSPC;
+	c->listener[c->n_listeners++] = (struct listener){ fn, ctx };
+	return 0;
+}
+
+void urdma_cosim_unlisten(struct urdma_cosim *c, urdma_cosim_trace_fn fn, void *ctx)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < c->n_listeners; i++)
+		if (c->listener[i].fn != fn || c->listener[i].ctx != ctx)
+			c->listener[n++] = c->listener[i];
+	c->n_listeners = n;
 }
 
 void urdma_cosim_flush_captures(struct urdma_cosim *c)
@@ -566,6 +581,12 @@ static void evaluate_all(struct urdma_cosim *c, void **working, unsigned int n)
 		judge_alone(&c->pace, wall_ns() - begin);
 }
 
+static void tell(struct urdma_cosim *c, const struct urdma_trace_event *event)
+{
+	for (unsigned int i = 0; i < c->n_listeners; i++)
+		c->listener[i].fn(c->listener[i].ctx, event);
+}
+
 /* What follows from a NIC's evaluation for others. */
 static void look_at(struct urdma_cosim *c, struct nic *nic)
 {
@@ -586,11 +607,16 @@ static void look_at(struct urdma_cosim *c, struct nic *nic)
 			 nic->port.name, (unsigned long long)c->now, nic->out.surprise);
 		set_error(c, text);
 	}
-	if (!nic->out.traced || !c->trace || nic->in.rst)
+	if (!nic->out.traced || !c->n_listeners || nic->in.rst)
 		return;
-	for (unsigned int i = 0; i < URDMA_SIM_TRACE_TAPS; i++)
-		if (nic->out.traced >> i & 1)
-			c->trace(c->trace_ctx, (unsigned int)(nic - c->nic), &nic->out.trace[i]);
+	for (uint32_t m = nic->out.traced; m; m &= m - 1) {
+		unsigned int lane = (unsigned int)__builtin_ctz(m);
+		struct urdma_trace_event event = { .cycle = c->now,
+						   .nic = (uint8_t)(nic - c->nic) };
+
+		urdma_trace_from_lane(&event, lane, &nic->out.lane[lane]);
+		tell(c, &event);
+	}
 }
 
 /* After a clock in cycle now, whose outputs are from before it. */

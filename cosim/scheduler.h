@@ -31,6 +31,7 @@
 #include "eth/switch.h"
 #include "eth/wire.h"
 #include "pcie/root.h"
+#include "trace/events.h"
 #include "urdma_sim.h"
 
 #define URDMA_COSIM_MAX_NICS	 16u
@@ -40,6 +41,7 @@
 #define URDMA_COSIM_EXTERNAL(n) (URDMA_COSIM_MAX_NICS + (n))
 #define URDMA_COSIM_MAX_PORTS	(URDMA_COSIM_MAX_NICS + URDMA_COSIM_MAX_EXTERNAL)
 #define URDMA_COSIM_MAX_WIRES	URDMA_COSIM_MAX_PORTS
+#define URDMA_COSIM_MAX_LISTENERS 4u
 #define URDMA_COSIM_FOREVER	(UINT64_MAX / 2)
 
 struct urdma_cosim;
@@ -126,9 +128,13 @@ int urdma_cosim_capture_error(struct urdma_cosim *c, unsigned int port);
  */
 int urdma_cosim_end_capture(struct urdma_cosim *c, unsigned int port);
 
-/* Calls fn for each event of the NICs' trace taps, in its cycle; NULL ends this. */
-typedef void (*urdma_cosim_trace_fn)(void *ctx, unsigned int nic, const struct urdma_trace *event);
-void urdma_cosim_trace(struct urdma_cosim *c, urdma_cosim_trace_fn fn, void *ctx);
+/*
+ * Calls fn for each event of the NICs, in its cycle, in an order that does not depend on threads.
+ * -ENOSPC: there are URDMA_COSIM_MAX_LISTENERS already. unlisten: fn and ctx as before.
+ */
+typedef void (*urdma_cosim_trace_fn)(void *ctx, const struct urdma_trace_event *event);
+int urdma_cosim_listen(struct urdma_cosim *c, urdma_cosim_trace_fn fn, void *ctx);
+void urdma_cosim_unlisten(struct urdma_cosim *c, urdma_cosim_trace_fn fn, void *ctx);
 
 /* The cycle that comes next. */
 uint64_t urdma_cosim_now(const struct urdma_cosim *c);

@@ -12,13 +12,13 @@
 //  skip_*                 cycles that passed while the clock was stopped (tie to 0 in hardware). The clock may stop while
 //                         no register but the cycle counter changes, until an input changes or until shortly before the
 //                         timer
-//  trace_*                taps: one event a cycle and tap, see trace_t
+//  trace_*                lanes, see urdma_trace_pkg
 
 `resetall
 `default_nettype none
 
 module urdma_top
-  import urdma_pkg::*, urdma_hw_pkg::*;
+  import urdma_pkg::*, urdma_hw_pkg::*, urdma_trace_pkg::*;
 (
   input  wire logic               clk,
   input  wire logic               rst,
@@ -81,10 +81,22 @@ module urdma_top
   input  wire logic               skip_valid,
   input  wire logic [63:0]        skip_cycles,
 
-  // trace taps
-  output      logic   [TRC_N-1:0] trace_valid,
-  output      trace_t [TRC_N-1:0] trace_tap  // not "trace": a method of Verilated models has that name
+  output      logic [TRACE_N-1:0] trace_valid,
+  output      trace_lane_t        trace_lane [TRACE_N]
 );
+
+  // ---- lanes --------------------------------------------------------------------------------------------------------------
+  logic [TRC_N-1:0] tap_valid;
+  trace_t [TRC_N-1:0] tap;
+  tr_in_t lane_in;
+
+  assign lane_in = '{qpn: tap[TRC_RX].qpn, psn: tap[TRC_RX].psn, opcode: tap[TRC_RX].arg[7:0], full: tap[TRC_RX].ev == TR_FULL};
+  always_comb begin
+    trace_valid = '0;
+    for (int i = 0; i < TRACE_N; i++) trace_lane[i] = '0;
+    trace_valid[TRACE_IN] = tap_valid[TRC_RX] && (tap[TRC_RX].ev == TR_RX || tap[TRC_RX].ev == TR_FULL);
+    trace_lane[TRACE_IN] = TRACE_W'(lane_in);
+  end
 
   // ---- reset ------------------------------------------------------------------------------------------------------------
   // A software reset first keeps the DMA engine from taking new requests; when the request that it is writing has ended, the
@@ -229,7 +241,7 @@ module urdma_top
     .wr_valid(wr_valid[WR_CMD]), .wr(wr[WR_CMD]), .wr_ready(wr_ready[WR_CMD]),
     .cnt(pcie_cnt | tx_cnt | rx_cnt | mr_cnt | cq_cnt | eq_cnt | eth_cnt | mux_cnt | irq_cnt), .tx_bytes, .rx_bytes, .eq0_lost,
     .mac_default, .mac(own_mac), .link_up, .skip_valid, .skip_cycles, .cycles,
-    .trace_valid(trace_valid[TRC_DB]), .trace_tap(trace_tap[TRC_DB])
+    .trace_valid(tap_valid[TRC_DB]), .trace_tap(tap[TRC_DB])
   );
 
   // ---- translation ---------------------------------------------------------------------------------------------------------------
@@ -270,7 +282,7 @@ module urdma_top
     .wr_valid(wr_valid[WR_CQ]), .wr(wr[WR_CQ]), .wr_ready(wr_ready[WR_CQ]),
     .ev_valid(ev_valid[EQC_CQ]), .ev(ev[EQC_CQ]), .ev_ready(ev_ready[EQC_CQ]),
     .err_valid(qp_err_valid[QPE_CQ]), .err(qp_err[QPE_CQ]), .err_ready(qp_err_ready[QPE_CQ]),
-    .cycles, .timer_armed(cq_timer_armed), .timer_cycles(cq_timer_cycles), .cnt(cq_cnt), .trace_valid(trace_valid[TRC_CQ]), .trace_tap(trace_tap[TRC_CQ])
+    .cycles, .timer_armed(cq_timer_armed), .timer_cycles(cq_timer_cycles), .cnt(cq_cnt), .trace_valid(tap_valid[TRC_CQ]), .trace_tap(tap[TRC_CQ])
   );
 
   logic eq_clk;
@@ -333,7 +345,7 @@ module urdma_top
     .rd_req_ready({rd_req_ready[RD_SQ], rd_req_ready[RD_PAY]}),
     .rd_rsp_valid({rd_rsp_valid[RD_SQ], rd_rsp_valid[RD_PAY]}), .rd_rsp,
     .mac_valid(tx_beat_valid[0]), .mac(tx_beat[0]), .mac_loop(tx_beat_loop), .mac_ready(tx_beat_ready[0]),
-    .cnt(tx_cnt), .cset_on, .qc_tx_valid, .qc_tx, .trace_valid(trace_valid[TRC_TX]), .trace(trace_tap[TRC_TX])
+    .cnt(tx_cnt), .cset_on, .qc_tx_valid, .qc_tx, .trace_valid(tap_valid[TRC_TX]), .trace(tap[TRC_TX])
   );
 
   logic frame_mux_clk;
@@ -394,7 +406,7 @@ module urdma_top
     .wr_ready({wr_ready[WR_ATM], wr_ready[WR_PAY]}),
     .cqe_valid, .cqe, .cqe_ready,
     .err_valid(qp_err_valid[QPE_ACK:QPE_RX]), .err(qp_err[QPE_ACK:QPE_RX]), .err_ready(qp_err_ready[QPE_ACK:QPE_RX]),
-    .cnt(rx_cnt), .rx_bytes, .cset_on, .qc_rx_valid, .qc_rx, .qc_resp_valid, .qc_resp, .qc_req_valid, .qc_req, .trace_valid(trace_valid[TRC_RX]), .trace(trace_tap[TRC_RX])
+    .cnt(rx_cnt), .rx_bytes, .cset_on, .qc_rx_valid, .qc_rx, .qc_resp_valid, .qc_resp, .qc_req_valid, .qc_req, .trace_valid(tap_valid[TRC_RX]), .trace(tap[TRC_RX])
   );
 
   logic qp_cnt_clk;

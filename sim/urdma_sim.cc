@@ -160,33 +160,14 @@ static uint32_t drive(Vurdma_sim_top *t, const struct urdma_sim_in *in)
 		}                                                                               \
 	} while (0)
 
-// trace_t: arg in bits 0..15, psn 16..39, qpn 40..63, ev 64..67; taps side by side.
-static inline uint64_t bits(const Vurdma_sim_top *t, unsigned int lsb, unsigned int n)
+static void sample_lanes(const Vurdma_sim_top *t, struct urdma_sim_out *out)
 {
-	unsigned int word = lsb / 32, shift = lsb % 32;
-	uint64_t v = (uint64_t)t->trace_tap[word] >> shift;
+	static_assert(sizeof(t->trace_lane[0]) == sizeof(out->lane[0]), "width of a lane");
+	static_assert(sizeof(t->trace_lane) == sizeof(out->lane), "number of lanes");
+	for (uint32_t m = out->traced; m; m &= m - 1) {
+		const int i = __builtin_ctz(m);
 
-	if (shift + n > 32)
-		v |= (uint64_t)t->trace_tap[word + 1] << (32 - shift);
-	return v & ((UINT64_C(1) << n) - 1);
-}
-
-static void sample_trace(const Vurdma_sim_top *t, struct urdma_sim_out *out)
-{
-	constexpr unsigned int width = 68;
-
-	static_assert(sizeof(t->trace_tap) * 8 >= URDMA_SIM_TRACE_TAPS * width &&
-			      sizeof(t->trace_tap) * 8 < URDMA_SIM_TRACE_TAPS * width + 32,
-		      "width of trace_t");
-	for (unsigned int i = 0; i < URDMA_SIM_TRACE_TAPS; i++) {
-		struct urdma_trace *e = &out->trace[i];
-
-		if (!(out->traced >> i & 1))
-			continue;
-		e->arg = (uint16_t)bits(t, i * width, 16);
-		e->psn = (uint32_t)bits(t, i * width + 16, 24);
-		e->qpn = (uint32_t)bits(t, i * width + 40, 24);
-		e->ev = (uint8_t)bits(t, i * width + 64, 4);
+		memcpy(&out->lane[i], &t->trace_lane[i], sizeof(out->lane[i]));
 	}
 }
 
@@ -216,7 +197,7 @@ void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 	out->timer_cycles = t->timer_cycles;
 	out->traced = t->trace_valid;
 	if (out->traced)
-		sample_trace(t, out);
+		sample_lanes(t, out);
 
 	const uint64_t due = sim->parts->due();
 

@@ -35,7 +35,7 @@ extern "C" {
 #define URDMA_SIM_CYCLE_NS   4u /* 250 MHz */
 #define URDMA_SIM_BEAT_BYTES 64u
 #define URDMA_SIM_BEAT_DW    16u
-#define URDMA_SIM_TRACE_TAPS 4u
+#define URDMA_SIM_LANES      18u
 
 /* One beat of CQ, CC, RQ or RC. keep has one bit a dword. user: 183, 81, 137, 161 bits used. */
 struct urdma_pcie_beat {
@@ -76,23 +76,9 @@ struct urdma_sim_in {
 	uint8_t all_parts; /* every part gets each clock, for tests: see urdma_sim_cycle() */
 };
 
-/* Events of the taps, trace_ev_e of rtl/urdma_pkg.sv. */
-enum urdma_trace_ev {
-	URDMA_TRACE_DB = 1,
-	URDMA_TRACE_WQE,
-	URDMA_TRACE_TX,
-	URDMA_TRACE_RX,
-	URDMA_TRACE_DROP,
-	URDMA_TRACE_ACK,
-	URDMA_TRACE_CQE,
-	URDMA_TRACE_FULL,
-};
-
-struct urdma_trace {
-	uint32_t qpn;
-	uint32_t psn;
-	uint16_t arg;
-	uint8_t ev; /* enum urdma_trace_ev */
+/* An event of a lane, the bits of its type in rtl/urdma_trace_pkg.sv. */
+struct urdma_sim_lane {
+	uint32_t w[3];
 };
 
 /* Outputs of the NIC. */
@@ -111,8 +97,8 @@ struct urdma_sim_out {
 	const char *mover;    /* a part that keeps the NIC from being still, or NULL */
 	const char *surprise; /* with all_parts: a part that changed and would have had no clock, or
 				 NULL */
-	uint8_t traced;	      /* taps with an event, a bit each; only their trace is set */
-	struct urdma_trace trace[URDMA_SIM_TRACE_TAPS];
+	uint32_t traced;      /* lanes with an event, a bit each; only these are set */
+	struct urdma_sim_lane lane[URDMA_SIM_LANES];
 };
 
 struct urdma_sim;

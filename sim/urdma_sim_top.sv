@@ -11,7 +11,7 @@
 `default_nettype none
 
 module urdma_sim_top
-  import urdma_pkg::*;
+  import urdma_pkg::*, urdma_trace_pkg::*;
 (
   input  wire logic               clk,
   input  wire logic               part_clk [PART_N],
@@ -78,8 +78,8 @@ module urdma_sim_top
   output      logic               idle,
   output      logic               timer_armed,
   output      logic [31:0]        timer_cycles,
-  output      logic   [TRC_N-1:0] trace_valid,
-  output      trace_t [TRC_N-1:0] trace_tap
+  output      logic [TRACE_N-1:0] trace_valid,
+  output      trace_lane_t        trace_lane [TRACE_N]
 );
 
   logic [511:0] cq_data, rc_data, rx_data;
@@ -155,7 +155,7 @@ module urdma_sim_top
     .s_axis_rx_tdata(rx_data), .s_axis_rx_tkeep(rx_keep), .s_axis_rx_tlast(rx_last), .s_axis_rx_tuser(rx_user),
     .s_axis_rx_tvalid(rx_valid), .mac_default(mac), .link_up(link),
     .idle, .timer_armed, .timer_cycles, .skip_valid(skip), .skip_cycles(skipped),
-    .trace_valid, .trace_tap
+    .trace_valid, .trace_lane
   );
 
 endmodule

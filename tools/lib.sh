@@ -39,7 +39,7 @@ guest_packages="busybox-static rdma-core ibverbs-utils ibverbs-providers rdmacm-
 	infiniband-diags python3-pyverbs iproute2 kmod ethtool iputils-ping iputils-arping iperf3 procps pciutils
 	e2fsprogs open-iscsi"
 
-host_packages_run="cmake ninja-build pkgconf g++ make ccache libcmocka-dev libjansson-dev zlib1g-dev liblz4-dev
+host_packages_run="cmake ninja-build pkgconf g++ make ccache libcmocka-dev libjansson-dev zlib1g-dev liblz4-dev libzstd-dev
 	clang-19 llvm-19 libclang-rt-19-dev
 	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd python3 python3-pip"
 host_packages_test="tshark python3-scapy valgrind"

@@ -80,14 +80,13 @@ static void cycle(void *model, const struct urdma_sim_in *in, struct urdma_sim_o
 			add_beat(d, 5, out->tx.keep, out->tx.last);
 		if (out->irq_valid && in->irq_ready)
 			add_beat(d, 6, out->irq_vec, 1);
-		for (unsigned int i = 0; i < URDMA_SIM_TRACE_TAPS; i++) {
-			const struct urdma_trace *t = &out->trace[i];
+		for (uint32_t m = out->traced; m; m &= m - 1) {
+			unsigned int i = (unsigned int)__builtin_ctz(m);
+			const struct urdma_sim_lane *lane = &out->lane[i];
 
-			if (!(out->traced >> i & 1))
-				continue;
 			add_beat(d, 7, i, 1);
-			add(d, (uint64_t)t->qpn << 40 | (uint64_t)t->psn << 16 | t->arg);
-			add(d, t->ev);
+			add(d, (uint64_t)lane->w[1] << 32 | lane->w[0]);
+			add(d, lane->w[2]);
 		}
 	}
 	d->cycle += 1 + (in->skip_valid ? in->skip_cycles : 0);

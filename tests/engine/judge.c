@@ -116,19 +116,19 @@ void judge_stop(struct judge *judge, unsigned int side, unsigned int pair)
 
 /* Of two equal frames one may be changed, which the NIC says nothing about: the time tells them
  * apart. */
-static void traced(void *ctx, unsigned int nic, const struct urdma_trace *e)
+static void traced(void *ctx, const struct urdma_trace_event *e)
 {
 	struct judge *judge = ctx;
-	uint64_t now = urdma_cosim_now(judge->rig->cosim) * URDMA_SIM_CYCLE_NS;
+	uint64_t now = e->cycle * URDMA_SIM_CYCLE_NS;
 
-	if (e->ev != URDMA_TRACE_RX && e->ev != URDMA_TRACE_FULL)
+	if (e->kind != URDMA_TRACE_IN)
 		return;
-	for (struct judge_frame *h = judge->port[nic].first; h; h = h->next) {
-		if (!h->open || now - h->f.ns > VERDICT_NS || h->roce.qpn != e->qpn ||
-		    h->roce.psn != e->psn || h->roce.opcode != e->arg)
+	for (struct judge_frame *h = judge->port[e->nic].first; h; h = h->next) {
+		if (!h->open || now - h->f.ns > VERDICT_NS || h->roce.qpn != e->in.qpn ||
+		    h->roce.psn != e->in.psn || h->roce.opcode != e->in.opcode)
 			continue;
 		h->open = false;
-		h->full = e->ev == URDMA_TRACE_FULL;
+		h->full = e->in.full;
 		return;
 	}
 }
@@ -204,7 +204,7 @@ void judge_start(struct judge *judge, struct rig *rig, bool lives)
 		port->tap = tap;
 		port->tap_ctx = &judge->port[n];
 	}
-	urdma_cosim_trace(rig->cosim, traced, judge);
+	assert_int_equal(urdma_cosim_listen(rig->cosim, traced, judge), 0);
 }
 
 void judge_drop(struct judge *judge)
@@ -215,7 +215,7 @@ void judge_drop(struct judge *judge)
 		if (!port->check)
 			continue;
 		urdma_cosim_port(judge->rig->cosim, n)->tap = NULL;
-		urdma_cosim_trace(judge->rig->cosim, NULL, NULL);
+		urdma_cosim_unlisten(judge->rig->cosim, traced, judge);
 		release(port, UINT64_MAX);
 		rc_check_destroy(port->check);
 		port->check = NULL;

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lanes: what the NIC tells a listener about its work. docs/tracing.md has the rules and says what each lane is for.
+//
+// A lane reports at most one event a cycle, in the cycle of its valid. A block raises an event when it has decided what
+// the event says. Lanes have no state of their own, so a synthesis without a listener removes them. cosim/trace/lanes.def
+// lists lanes and fields once more, for the simulator; its compiler checks that the two lists agree.
+/* verilator lint_off UNUSEDPARAM */
+package urdma_trace_pkg;
+  import urdma_pkg::*;
+
+  localparam int TRACE_W = 96;      // bits of a lane; narrower types are padded with zeros at the top
+
+  // ---- doorbells that have passed their checks, each as its owner takes it ------------------------------------
+  localparam int TRACE_SQ_DB = 0;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [15:0]      pi;           // producer index
+  } tr_sq_db_t;
+
+  localparam int TRACE_RQ_DB = 1;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [15:0]      pi;
+  } tr_rq_db_t;
+
+  localparam int TRACE_CQ_DB = 2;
+  typedef struct packed {
+    logic [CQN_W-1:0] cqn;
+    logic [31:0]      ci;           // software has seen all CQEs before it
+    logic             arm;          // it asks for an event
+  } tr_cq_db_t;
+
+  // ---- requester: send queue to wire --------------------------------------------------------------------------
+  // The scheduler gives a QP its turn and fetches WQEs.
+  localparam int TRACE_TURN = 3;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [15:0]      wqe;          // index of the first WQE
+    logic [4:0]       n;            // WQEs
+    logic             again;        // a retransmission begins
+  } tr_turn_t;
+
+  // A WQE is on chip and is the next one of its QP: its first packet may be cut. Once for each WQE, but again if a
+  // retransmission comes before its last packet was cut.
+  localparam int TRACE_WQE = 4;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [15:0]      wqe;
+    logic [23:0]      psn;
+    logic [7:0]       op;           // URDMA_OP_*
+    logic [31:0]      len;          // bytes of the message
+  } tr_wqe_t;
+
+  // A packet is cut, and its payload will be read: of a WQE, or a READ response or ATOMIC acknowledge.
+  localparam int TRACE_PKT = 5;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [15:0]      wqe;          // without resp
+    logic [23:0]      psn;
+    logic [7:0]       opcode;       // of the BTH, as RC has it
+    logic [12:0]      len;          // bytes of payload
+    logic             resp;         // the responder sends it
+    logic             again;        // it was sent before
+    logic             last;         // of its message
+  } tr_pkt_t;
+
+  // The payload of such a packet has arrived; it goes to header assembly, or is given up.
+  localparam int TRACE_FULL = 6;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [23:0]      psn;
+    logic [7:0]       opcode;
+    logic             drop;         // no frame follows
+  } tr_full_t;
+
+  // An ACK or NAK goes to header assembly.
+  localparam int TRACE_ANS = 7;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [23:0]      psn;
+    logic [7:0]       syndrome;     // of the AETH
+  } tr_ans_t;
+
+  // First beat of an RDMA frame on its way to the MAC, or, if it is for this NIC, back to the receiver.
+  localparam int TRACE_OUT = 8;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;          // its sender
+    logic [23:0]      dqpn;         // as the BTH has it, like the rest
+    logic [23:0]      psn;
+    logic [7:0]       opcode;
+  } tr_out_t;
+
+  // Requester completion tells the sender about progress, or asks for a retransmission.
+  localparam int TRACE_ACKED = 9;
+  typedef enum logic [2:0] {
+    TRC_PROGRESS,                   // acknowledged, or completed without an acknowledgement (UC, UD)
+    TRC_NAK,                        // send again: NAK for a gap
+    TRC_IMPLIED,                    // an answer passed over an earlier READ
+    TRC_TIMEOUT,
+    TRC_RNR_WAIT,                   // RNR NAK: send nothing for now
+    TRC_RNR                         // the wait is over: send again
+  } trace_cause_e;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [15:0]      wqe;          // all WQEs before it are completed
+    logic [23:0]      psn;          // oldest that is not acknowledged
+    logic [2:0]       cause;        // trace_cause_e
+  } tr_acked_t;
+
+  // ---- receiver -----------------------------------------------------------------------------------------------
+  // The parser has checked an RDMA packet, and stores it or drops it because there is no room.
+  localparam int TRACE_IN = 10;
+  typedef struct packed {
+    logic [23:0]      qpn;          // destination
+    logic [23:0]      psn;
+    logic [7:0]       opcode;
+    logic             full;         // dropped
+  } tr_in_t;
+
+  // The responder has decided on a request.
+  localparam int TRACE_RSP = 11;
+  typedef enum logic [2:0] {
+    TRV_TAKEN,
+    TRV_REPEATED,                   // a duplicate
+    TRV_GAP,                        // out of sequence
+    TRV_RNR,                        // no receive WQE
+    TRV_REFUSED,                    // it ends the QP, or its message (UC, UD)
+    TRV_DROPPED                     // no such QP, wrong state, behind an error
+  } trace_verdict_e;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [23:0]      psn;
+    logic [7:0]       opcode;
+    logic [2:0]       verdict;      // trace_verdict_e
+  } tr_rsp_t;
+
+  // Requester completion has decided on a response or acknowledgement.
+  localparam int TRACE_REQ = 12;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [23:0]      psn;
+    logic [7:0]       syndrome;     // of the AETH, 0 without
+    logic             drop;         // it has no effect
+  } tr_req_t;
+
+  // The last DMA write of a request or response is accepted by the PCIe side; without payload, its turn has come.
+  localparam int TRACE_PUT = 13;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [23:0]      psn;
+    logic             resp;         // a READ response or ATOMIC acknowledge
+  } tr_put_t;
+
+  // ---- completions, events, commands -----------------------------------------------------------------------------
+  // The DMA write of a CQE is accepted by the PCIe side.
+  localparam int TRACE_CQE = 14;
+  typedef struct packed {
+    logic [CQN_W-1:0] cqn;
+    logic [QPN_W-1:0] qpn;
+    logic [15:0]      wqe;          // index of the WQE
+    logic             send;         // of the send queue
+    logic [7:0]       status;       // URDMA_WC_*
+  } tr_cqe_t;
+
+  // The same of an EQE.
+  localparam int TRACE_EQE = 15;
+  typedef struct packed {
+    logic [EQN_W-1:0] eqn;
+    logic [7:0]       kind;         // URDMA_EV_*
+    logic [23:0]      obj;
+  } tr_eqe_t;
+
+  // A command has taken effect: its completion goes to PCIe.
+  localparam int TRACE_CMD = 16;
+  typedef struct packed {
+    logic [15:0]      tag;
+    logic [7:0]       status;       // URDMA_CS_*
+  } tr_cmd_t;
+
+  // ---- translation ------------------------------------------------------------------------------------------------
+  // A client's access was checked against its key and its page looked for.
+  localparam int TRACE_XLAT = 17;
+  typedef struct packed {
+    logic [2:0]       client;       // MRC_*
+    logic [31:0]      key;          // of a region or window; of a ring, 0
+    logic [1:0]       misses;       // page table entries that have to be read from memory: 0 to 2
+    logic             refused;
+  } tr_xlat_t;
+
+  localparam int TRACE_N = 18;
+
+  typedef logic [TRACE_W-1:0] trace_lane_t;
+
+endpackage
+/* verilator lint_on UNUSEDPARAM */
