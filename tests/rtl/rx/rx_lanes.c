@@ -144,8 +144,8 @@ static void lane_req(struct lanes *l, const struct rx_out *o, uint64_t cycle)
 			 "not next",
 			 cycle, LANE(req, qpn), LANE(req, psn), LANE(req, syndrome));
 	l->answers.head++;
-	l->req++;
 	l->dropped += LANE(req, drop);
+	l->naks += k->syndrome == 0x60 && !LANE(req, drop);
 	if (is_response(k->opcode) && !LANE(req, drop)) {
 		l->taken_rsp++;
 		put(&l->placed[LANE(req, qpn)], k);
@@ -237,6 +237,8 @@ void lanes_end(struct lanes *l, const uint64_t *cnt, const uint64_t (*qc)[URDMA_
 	assert_in_range(l->verdict[TRV_GAP], 0, cnt[URDMA_CNT_RX_SEQ_ERR]);
 	assert_in_range(l->cause[TRC_TIMEOUT], 0, cnt[URDMA_CNT_TX_TIMEOUT]);
 	assert_in_range(l->cause[TRC_IMPLIED], 0, cnt[URDMA_CNT_RX_READ_GAP]);
+	assert_in_range(l->cause[TRC_NAK], 0, l->naks);
+	assert_in_range(cnt[URDMA_CNT_RX_ACK_GHOST], 0, l->dropped);
 	for (unsigned int i = 0; i < 4096; i++) {
 		decided = 0;
 		for (unsigned int v = TRV_TAKEN; v < TRV_DROPPED; v++)
@@ -256,7 +258,7 @@ void lanes_end(struct lanes *l, const uint64_t *cnt, const uint64_t (*qc)[URDMA_
 
 void lanes_clear(struct lanes *l)
 {
-	l->in = l->full = l->req = l->taken_rsp = l->dropped = l->not_put = 0;
+	l->in = l->full = l->taken_rsp = l->dropped = l->naks = l->not_put = 0;
 	memset(l->verdict, 0, sizeof(l->verdict));
 	memset(l->by_qp, 0, sizeof(l->by_qp));
 	memset(l->cause, 0, sizeof(l->cause));

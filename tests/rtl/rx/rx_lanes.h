@@ -34,7 +34,7 @@ struct lanes {
 	struct lane_queue taken[4096];	/* requests whose bytes have to be put */
 	struct lane_queue placed[4096]; /* responses, the same */
 	uint64_t in, full, verdict[LANE_VERDICTS], by_qp[4096][LANE_VERDICTS];
-	uint64_t req, taken_rsp, dropped, cause[LANE_CAUSES], not_put;
+	uint64_t taken_rsp, dropped, naks, cause[LANE_CAUSES], not_put;
 	bool excused; /* a QP has ended or begun: what is under way has no effect */
 };
 
