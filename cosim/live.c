@@ -149,9 +149,11 @@ int urdma_program_open_live(struct urdma_program *p)
 				strerror(errno));
 			return 1;
 		}
-		port->tap = frame;
-		port->tap_ctx = l;
 		p->live->n++;
+		if (urdma_eth_port_tap(port, frame, l)) {
+			fprintf(stderr, "urdma-cosim: %s: the port has too many taps\n", l->path);
+			return 1;
+		}
 	}
 	if (!p->live)
 		fprintf(stderr, "urdma-cosim: no memory for --live\n");
@@ -171,7 +173,7 @@ void urdma_program_close_live(struct urdma_program *p)
 	for (unsigned int i = 0; p->live && i < p->live->n; i++) {
 		struct live *l = &p->live->live[i];
 
-		l->port->tap = NULL;
+		urdma_eth_port_untap(l->port, frame, l);
 		end_record(l);
 		leave(l);
 		unlink(l->path);
