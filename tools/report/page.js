@@ -45,7 +45,7 @@ function scaled(value, units, step) {
 }
 const time = (ns) => scaled(ns, ['ns', 'µs', 'ms', 's'], 1000);
 const bytes = (n) => scaled(n, ['B', 'KB', 'MB', 'GB'], 1000);
-const rate = (perSecond) => scaled(perSecond, ['/s', 'thousand/s', 'million/s'], 1000);
+const rate = (perSecond) => scaled(perSecond, ['/s', 'k/s', 'M/s'], 1000);
 const gbps = (value) => `${number(value, 2)} Gb/s`;
 const percent = (share) => `${number(share * 100, 1)} %`;
 
@@ -61,6 +61,10 @@ function section(parent, title, text, className) {
 
 // rows: arrays of texts or elements. text: columns, by number, that hold text.
 function table(parent, head, rows, text, ids) {
+	if (!rows.length) {
+		parent.append(element('p', 'None.'));
+		return;
+	}
 	const box = element('div', null, { class: 'scroll' }), t = element('table'), first = element('tr');
 
 	head.forEach((h, i) => first.append(element('th', h, text && text.includes(i) ? { class: 'text' } : {})));
