@@ -43,7 +43,7 @@ guest_packages="busybox-static rdma-core ibverbs-utils ibverbs-providers rdmacm-
 host_packages_run="cmake ninja-build pkgconf g++ make ccache libcmocka-dev libjansson-dev zlib1g-dev liblz4-dev libzstd-dev
 	libprotobuf-c-dev protobuf-c-compiler
 	clang-19 llvm-19 libclang-rt-19-dev
-	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd python3 python3-pip"
+	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd python3 python3-pip libjs-chart.js"
 host_packages_test="tshark python3-scapy valgrind"
 host_packages_lint="shellcheck clang-format"
 host_packages_coverage="gcovr"
