@@ -65,7 +65,7 @@ trap 'rm -rf "$tmp"' EXIT
 
 # run_data DIR NAME: what the page knows of a run, as JSON.
 run_data() {
-	local dir=$1 name=$2 trace= capture captures=()
+	local dir=$1 name=$2 trace='' capture captures=()
 	echo null >"$tmp/events.json"
 	if [ -s "$dir/events.urdma" ]; then
 		[ -x "$reader" ] || "$top/tools/host-build.sh" urdma-events >&2
@@ -99,5 +99,6 @@ $0 == "@style@" { put(style); next }
 $0 == "@data@" { put(data); next }
 $0 == "@chart@" { put(chart); next }
 $0 == "@script@" { put(script); next }
-{ print }' "$top/tools/report/page.html" >"$tmp/page" && cp "$tmp/page" "$page" || die "cannot write $page"
+{ print }' "$top/tools/report/page.html" >"$tmp/page"
+cp "$tmp/page" "$page" || die "cannot write $page"
 echo "$page"

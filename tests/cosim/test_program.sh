@@ -299,7 +299,9 @@ live() {
 	reader=$!
 	# The simulator looks for readers when it gets a message. What passes before that is not for them.
 	until readlink "/proc/$pid/fd/"* | grep -q '/r\.live$'; do
-		kill -0 $pid 2>/dev/null && kill -0 $reader 2>/dev/null || break
+		if ! kill -0 $pid 2>/dev/null || ! kill -0 $reader 2>/dev/null; then
+			break
+		fi
 		tell ok time
 		sleep 0.05
 	done
@@ -514,7 +516,9 @@ kill -TERM $pid
 wait $pid
 [ $? = 1 ] || fail "it exits 0 though events are missing"
 lost events.urdma 'File too large'
-[ "$(count 2)" -ge 4000 ] && [ "$(count 2)" -lt "$(count 1)" ] || fail "$(count 2) of $(count 1) events are missing"
+if [ "$(count 2)" -lt 4000 ] || [ "$(count 2)" -ge "$(count 1)" ]; then
+	fail "$(count 2) of $(count 1) events are missing"
+fi
 
 # Captures that grow too large in the middle of the run. They end with a whole packet.
 out=$dir/limited
