@@ -928,22 +928,27 @@ static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 	unsigned int i;
 	struct waiting *w;
 
-	/* one that has begun goes on; else the first that asks for this PSN */
+	/*
+	 * One that has begun goes on, also if others that wait before it ask for this PSN: the NIC
+	 * may have dropped those, and counted them. Else the first that asks for it.
+	 */
 	for (i = 0; i < r->wait_n; i++)
-		if ((r->wait[i].begun && !stopped(c, r, &r->wait[i], k->psn)) ||
-		    (r->wait[i].psn == k->psn && r->wait[i].atomic == (k->op == ATOMIC_ACK)))
+		if (r->wait[i].begun && !stopped(c, r, &r->wait[i], k->psn))
 			break;
+	for (unsigned int j = 0; j < r->wait_n && i == r->wait_n; j++)
+		if (r->wait[j].psn == k->psn && r->wait[j].atomic == (k->op == ATOMIC_ACK))
+			i = j;
 	if (i == r->wait_n) {
 		if (!r->overflow)
 			violation(c, p, k->ns, "answer of PSN 0x%06x to nothing that was asked",
 				  k->psn);
 		return;
 	}
-	for (unsigned int j = i; j-- > 0;) {
+	for (unsigned int j = r->wait_n; j-- > 0;) {
 		if (!stopped(c, r, &r->wait[j], k->psn))
 			continue;
 		wait_drop(r, j);
-		i--;
+		i -= j < i;
 	}
 	w = &r->wait[i];
 	if (w->begun && w->next != k->psn) {

@@ -780,6 +780,20 @@ static void rs_repeated_read_stops(struct talk *t)
 	answer(t, OUT, READ_ONLY, 3, 0x1f, 2, 8);
 }
 
+/* The NIC has dropped a repetition of the end of a READ, and answers one of the whole that came
+ * later. */
+static void rs_repetition_dropped(struct talk *t)
+{
+	for (int i = 0; i < 2; i++) {
+		if (i)
+			reth(t, IN, READ_REQ, 1, 0, 2 * MTU, 0);
+		reth(t, IN, READ_REQ, 0, 0, 3 * MTU, 0);
+		answer(t, OUT, READ_FIRST, 0, 0x1f, 1, MTU);
+		answer(t, OUT, READ_MIDDLE, 1, 0x1f, 1, MTU);
+		answer(t, OUT, READ_LAST, 2, 0x1f, 1, MTU);
+	}
+}
+
 /* The first answers to a READ must not stop. */
 static void rs_read_stops(struct talk *t)
 {
@@ -1212,6 +1226,7 @@ static const struct conversation conversations[] = {
 	WRONG(rs_second_nak),
 	WRONG(rs_no_nak),
 	WRONG(rs_nak_of_dropped),
+	CLEAN(rs_repetition_dropped),
 	WRONG(rs_repeated_read_stops),
 	KEYS(rs_repeated_read_stops, false),
 	KEYS(rs_read_stops, true),
