@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # in-guest.sh [-m MTU] [-g] [-r] NAME [launcher options] -- COMMAND: a guest test, run on the host: the command's status
-# has to be 0, no guest's kernel may have complained, and the captures have to be right. What it prints is kept, as
-# output.log of the results. Captures that are right are not kept when they have more than 100 MB: those of all tests of
-# `make test-full` would fill a disk.
+# has to be 0, no guest's kernel may have complained, the captures have to be right, and events, if they are recorded, have
+# to agree with them. What the command prints is kept, as output.log of the results. Captures that are right are not kept
+# when they have more than 100 MB: those of all tests of `make test-full` would fill a disk.
 # -g: QPs may go in the midst of their work, because programs are killed, end when the wire has lost the ACK of their
 # peer's last message, or post more than they wait for. -r: programs rewrite the buffers of SENDs that are not acknowledged
 # yet.
@@ -49,6 +49,9 @@ for capture in "${captures[@]}"; do
 	nic=$(basename "$capture" .pcapng)
 	"${judge[@]}" -d "$(jq --arg nic "$nic" '.[$nic] | .rx_drop_full + .rx_read_drop' "$out/counters.json")" "$capture" || bad=1
 done
+if [ -e "$out/events.urdma" ]; then
+	"$top/tests/guest/host/check_events.sh" "$out" || bad=1
+fi
 if [ -e "$out/faults.log" ]; then
 	echo "faults of the wire: $(jq -c '.simulator.faults.counts // {}' "$out/summary.json")"
 fi

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# check_events.sh DIR: the events of a run agree with what else says what happened: the capture, the NICs' counters, the
+# simulator's own. Each completion has a whole life, and the stages of a life sum to it. The NICs must not have been
+# reset after their traffic, as counters begin anew then.
+set -euo pipefail
+dir=$1
+top=$(cd "$(dirname "$0")/../../.." && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+status=0
+
+"$top/build/cosim/urdma-events" --json "$tmp/report" --csv "$tmp/wqes" "$dir/events.urdma" >&2
+
+# same WHAT A B
+same() {
+	if [ "$2" != "$3" ]; then
+		echo "events: $1: $2, not $3" >&2
+		status=1
+	fi
+}
+
+same "events that are missing" "$(jq .simulator.events.missing "$dir/summary.json")" 0
+same "events in the file" "$(jq .events "$tmp/report")" "$(jq .simulator.events.events "$dir/summary.json")"
+same "the file is whole" "$(jq .complete "$tmp/report")" true
+for nic in $(jq -r '.nics[].nic' "$tmp/report"); do
+	events() { jq --arg nic "$nic" ".nics[] | select(.nic == \$nic) | $1" "$tmp/report"; }
+	counter() { jq --arg nic "$nic" ".[\$nic].$1" "$dir/counters.json"; }
+	simulator() { jq --arg nic "$nic" ".simulator.nics[] | select(.name == \$nic) | $1" "$dir/summary.json"; }
+
+	same "$nic: lives without an end, or without a moment" "$(events '[.incomplete[]] | add')" 0
+	same "$nic: CQEs" "$(events '.messages + .receive_completions')" "$(counter cqe)"
+	same "$nic: lines of the table" "$(awk -F, -v nic="$nic" '$1 == nic' "$tmp/wqes" | wc -l)" "$(events .messages)"
+	same "$nic: packets sent again" "$(events .packets_sent_again)" "$(counter tx_retrans)"
+	same "$nic: time-outs" "$(events '.retries["time-out"]')" "$(counter tx_timeout)"
+	same "$nic: frames sent" "$(events .wire.sent.frames)" "$(simulator .tx_frames)"
+	same "$nic: frames received" "$(events .wire.received.frames)" "$(simulator .rx_frames)"
+	same "$nic: frames in the capture" "$(events '.wire.sent.frames + .wire.received.frames')" \
+		"$(capinfos -Mc "$dir/$nic.pcapng" | sed -n 's/^Number of packets: *//p')"
+	same "$nic: DMA reads" "$(events .pcie.from_host.tlps)" "$(simulator .pcie.dma_reads)"
+	same "$nic: DMA writes" "$(events .pcie.to_host.tlps)" "$(simulator .pcie.dma_writes)"
+	same "$nic: bytes of DMA writes" "$(events .pcie.to_host.bytes)" "$(simulator .pcie.dma_write_bytes)"
+	same "$nic: interrupts" "$(events .interrupts)" "$(simulator .pcie.interrupts)"
+done
+
+# Columns of stages end in _ns; the first is the beginning, the last the whole.
+awk -F, '
+{ sub(/\r$/, "") }
+NR == 1 { for (i = 1; i <= NF; i++) if ($i ~ /_ns$/) { if ($i == "start_ns") continue; last = i; if (!first) first = i }; next }
+{ sum = 0; for (i = first; i < last; i++) sum += $i; if (sum != $last) { print "events: line " NR ": the stages sum to " sum ", the whole is " $last; bad = 1 } }
+END { if (!first || NR < 2) { print "events: there is no message"; bad = 1 }; exit bad }' "$tmp/wqes" >&2 || status=1
+[ $status != 0 ] || echo "$(jq .events "$tmp/report") events agree with captures and counters; $(($(wc -l <"$tmp/wqes") - 1)) messages"
+exit $status
