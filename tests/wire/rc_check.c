@@ -944,6 +944,9 @@ static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 				  k->psn);
 		return;
 	}
+	/* in the middle of answers to a request for which there was no place */
+	if (r->overflow && !r->wait[i].begun && k->op != ATOMIC_ACK && !(k->kind & IS_FIRST))
+		return;
 	for (unsigned int j = r->wait_n; j-- > 0;) {
 		if (!stopped(c, r, &r->wait[j], k->psn))
 			continue;

@@ -794,6 +794,20 @@ static void rs_repetition_dropped(struct talk *t)
 	}
 }
 
+/* The NIC has dropped so many repetitions that the judge has no place for the one that it answers.
+ */
+static void rs_many_repetitions_dropped(struct talk *t)
+{
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < 1000 * i; k++)
+			reth(t, IN, READ_REQ, 1, 0, 2 * MTU, 0);
+		reth(t, IN, READ_REQ, 0, 0, 3 * MTU, 0);
+		answer(t, OUT, READ_FIRST, 0, 0x1f, 1, MTU);
+		answer(t, OUT, READ_MIDDLE, 1, 0x1f, 1, MTU);
+		answer(t, OUT, READ_LAST, 2, 0x1f, 1, MTU);
+	}
+}
+
 /* The first answers to a READ must not stop. */
 static void rs_read_stops(struct talk *t)
 {
@@ -1227,6 +1241,7 @@ static const struct conversation conversations[] = {
 	WRONG(rs_no_nak),
 	WRONG(rs_nak_of_dropped),
 	CLEAN(rs_repetition_dropped),
+	CLEAN(rs_many_repetitions_dropped),
 	WRONG(rs_repeated_read_stops),
 	KEYS(rs_repeated_read_stops, false),
 	KEYS(rs_read_stops, true),
