@@ -142,7 +142,7 @@ int urdma_program_open_live(struct urdma_program *p)
 			continue;
 		l->fd = -1;
 		l->port = port;
-		l->speed = p->opt.cosim.rate_mbps * 1000000;
+		l->speed = port->line.mbps * 1000000;
 		snprintf(l->path, sizeof(l->path), "%s/%s.live", p->opt.out, port->name);
 		if (mkfifo(l->path, 0666)) {
 			fprintf(stderr, "urdma-cosim: cannot make %s: %s\n", l->path,

@@ -137,6 +137,8 @@ typedef void (*urdma_wire_fault_fn)(void *ctx, unsigned int side, struct urdma_e
 				    struct urdma_wire_verdict *verdict);
 
 void urdma_eth_port_init(struct urdma_eth_port *port, const char *name, uint64_t mbps);
+/* Before the port has a wire, and before it sends. */
+void urdma_eth_port_set_rate(struct urdma_eth_port *port, uint64_t mbps);
 void urdma_eth_port_cleanup(struct urdma_eth_port *port);
 
 /* Both ports need the same rate; it is taken from a. delay_cycles at least 1. */
