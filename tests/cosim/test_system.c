@@ -371,6 +371,21 @@ static void effective_file(void **state)
 		"--pcie gen5x1 --switch-queue 16384 --delay 5 --port p=tap:x --switch 2,p");
 }
 
+/* Each setting of PCIe is in it. */
+static void effective_pcie(void **state)
+{
+	json_t *json =
+		good("--socket a --out o --pcie gen4x2 --pcie-latency 600 --mps 512 --mrrs 1024 "
+		     "--rcb 128 --completion 256 --reorder-completions 9 --pcie-stall 3");
+
+	(void)state;
+	has(json, "hosts.0.nics.0",
+	    "{ \"pcie-gen\": 4, \"pcie-lanes\": 2, \"pcie-latency\": 600, \"mps\": 512,"
+	    "\"mrrs\": 1024, \"rcb\": 128, \"completion\": 256, \"reorder-completions\": 9,"
+	    "\"pcie-stall\": 3 }");
+	json_decref(json);
+}
+
 static void presets(void **state)
 {
 	static const char *const slot[][2] = {
@@ -623,6 +638,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(rates),
 		cmocka_unit_test(errors),
 		cmocka_unit_test(errors_of_both),
+		cmocka_unit_test(effective_pcie),
 		cmocka_unit_test(sockets),
 	};
 
