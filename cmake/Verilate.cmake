@@ -11,13 +11,14 @@
 #       the block TOP alone, Verilated and linked with SOURCES and cmocka, as a ctest case; and once more, with
 #       the label full, for many seeds.
 #
-# The generated package urdma_hw_pkg (from driver/urdma_hw.h) and urdma_pkg are always read first.
+# The generated package urdma_hw_pkg (from driver/urdma_hw.h), urdma_pkg and urdma_trace_pkg are always read first.
 
 execute_process(COMMAND ${VERILATOR} --getenv VERILATOR_ROOT OUTPUT_VARIABLE VERILATOR_ROOT
                 OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 
 set(URDMA_HW_PKG ${CMAKE_BINARY_DIR}/gen/urdma_hw_pkg.sv)
-set(URDMA_PKGS ${CMAKE_SOURCE_DIR}/rtl/urdma.vlt ${URDMA_HW_PKG} ${CMAKE_SOURCE_DIR}/rtl/urdma_pkg.sv)
+set(URDMA_PKGS ${CMAKE_SOURCE_DIR}/rtl/urdma.vlt ${URDMA_HW_PKG} ${CMAKE_SOURCE_DIR}/rtl/urdma_pkg.sv
+               ${CMAKE_SOURCE_DIR}/rtl/urdma_trace_pkg.sv)
 add_custom_command(
   OUTPUT ${URDMA_HW_PKG}
   COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/gen

@@ -69,9 +69,12 @@ static char *all_counters(struct urdma_program *p)
 	return say_json(json);
 }
 
-static char *waves_command(struct urdma_program *p, const char *way)
+/* Of what is written in a window. */
+static char *gate_command(struct urdma_program *p, const char *what, const char *way)
 {
-	const char *why = urdma_program_waves_command(p, !strcmp(way, "on"));
+	bool on = !strcmp(way, "on");
+	const char *why = !strcmp(what, "waves") ? urdma_program_waves_command(p, on)
+						 : urdma_program_events_command(p, on);
 
 	return why ? say("error %s", why) : NULL;
 }
@@ -90,9 +93,9 @@ char *urdma_program_command(void *ctx, char *line)
 	}
 	if (!n)
 		return NULL;
-	if (!strcmp(word[0], "waves") && n == 2 &&
+	if ((!strcmp(word[0], "waves") || !strcmp(word[0], "events")) && n == 2 &&
 	    (!strcmp(word[1], "on") || !strcmp(word[1], "off")))
-		return waves_command(p, word[1]);
+		return gate_command(p, word[0], word[1]);
 	if (n > 1) {
 		port = urdma_options_find_port(&p->opt.cosim, word[1], strlen(word[1]));
 		if (port < 0)
@@ -113,5 +116,5 @@ char *urdma_program_command(void *ctx, char *line)
 	if (!strcmp(word[0], "time") && n == 1)
 		return say("ok %" PRIu64, urdma_cosim_now(p->c) * URDMA_SIM_CYCLE_NS);
 	return say("error not a command: link PORT [up|down], start PORT, counters [NIC], time, "
-		   "waves on|off");
+		   "events on|off, waves on|off");
 }

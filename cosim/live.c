@@ -129,6 +129,58 @@ void urdma_program_watch_live(struct urdma_program *p)
 	}
 }
 
+/*
+ * A FIFO that was left behind by a run that did not come to its end: it is ours, and no program has
+ * it open. NULL, or why it is something else.
+ */
+static const char *not_left_behind(const char *path)
+{
+	const char *why = NULL;
+	struct stat st;
+	char byte;
+	int fd;
+
+	if (lstat(path, &st))
+		return strerror(errno);
+	if (!S_ISFIFO(st.st_mode))
+		return "it is there already, and not a FIFO";
+	if (st.st_uid != geteuid())
+		return "it is there already, of another user";
+	fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && errno != ENXIO)
+		return strerror(errno);
+	if (fd >= 0) {
+		close(fd);
+		return "it is there already, and a program reads it";
+	}
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return strerror(errno);
+	if (read(fd, &byte, 1)) /* with a writer it has data, or none yet */
+		why = "it is there already, and a program writes to it";
+	close(fd);
+	return why;
+}
+
+static int make_fifo(const char *path)
+{
+	const char *why;
+
+	if (!mkfifo(path, 0666))
+		return 0;
+	if (errno != EEXIST) {
+		fprintf(stderr, "urdma-cosim: cannot make %s: %s\n", path, strerror(errno));
+		return 1;
+	}
+	why = not_left_behind(path);
+	if (why)
+		fprintf(stderr,
+			"urdma-cosim: %s: %s; end the program or remove the file, or choose "
+			"another --out\n",
+			path, why);
+	return why != NULL;
+}
+
 int urdma_program_open_live(struct urdma_program *p)
 {
 	if (!p->opt.live)
@@ -144,14 +196,13 @@ int urdma_program_open_live(struct urdma_program *p)
 		l->port = port;
 		l->speed = port->line.mbps * 1000000;
 		snprintf(l->path, sizeof(l->path), "%s/%s.live", p->opt.out, port->name);
-		if (mkfifo(l->path, 0666)) {
-			fprintf(stderr, "urdma-cosim: cannot make %s: %s\n", l->path,
-				strerror(errno));
+		if (make_fifo(l->path))
+			return 1;
+		p->live->n++;
+		if (urdma_eth_port_tap(port, frame, l)) {
+			fprintf(stderr, "urdma-cosim: %s: the port has too many taps\n", l->path);
 			return 1;
 		}
-		port->tap = frame;
-		port->tap_ctx = l;
-		p->live->n++;
 	}
 	if (!p->live)
 		fprintf(stderr, "urdma-cosim: no memory for --live\n");
@@ -171,7 +222,7 @@ void urdma_program_close_live(struct urdma_program *p)
 	for (unsigned int i = 0; p->live && i < p->live->n; i++) {
 		struct live *l = &p->live->live[i];
 
-		l->port->tap = NULL;
+		urdma_eth_port_untap(l->port, frame, l);
 		end_record(l);
 		leave(l);
 		unlink(l->path);

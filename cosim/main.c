@@ -133,17 +133,21 @@ static void run(struct urdma_program *p)
 	urdma_program_report(p);
 }
 
+/* Also of what set_up() has made when it fails. */
 static void tear_down(struct urdma_program *p)
 {
+	urdma_program_close_live(p);
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
 		urdma_vfio_user_destroy(p->server[i]);
 	urdma_control_destroy(p->control);
 	urdma_counters_destroy(p->counters);
 	urdma_cosim_destroy(p->c);
+	urdma_recorder_close(p->recorder);
 	for (unsigned int i = 0; i < p->opt.cosim.n_external; i++)
 		urdma_external_destroy(p->opt.cosim.external[i]);
 	urdma_faults_destroy(p->faults);
-	close(p->signals);
+	if (p->signals >= 0)
+		close(p->signals);
 }
 
 int main(int argc, char **argv)
@@ -158,8 +162,11 @@ int main(int argc, char **argv)
 		putchar('\n');
 		return ferror(stdout) || fflush(stdout) ? 1 : 0;
 	}
-	if (set_up(&p))
+	p.signals = -1;
+	if (set_up(&p)) {
+		tear_down(&p);
 		return 1;
+	}
 	run(&p);
 	tear_down(&p);
 	return p.error[0] ? 1 : 0;

@@ -13,8 +13,18 @@
 #include "host/vfio_user.h"
 #include "options/options.h"
 #include "scheduler.h"
+#include "trace/recorder.h"
 
 #define URDMA_FAULT_LOG "faults.log"
+#define URDMA_EVENTS	"events.urdma"
+
+struct urdma_program;
+
+/* What is written in a window only: set() begins it, or goes on with it, or stops it. */
+struct urdma_gate {
+	struct urdma_program *p;
+	void (*set)(struct urdma_program *p, bool on);
+};
 
 struct urdma_program {
 	struct urdma_options opt;
@@ -27,7 +37,13 @@ struct urdma_program {
 	struct urdma_live *live; /* NULL: without --live */
 	struct timespec start;
 	uint64_t waves_since; /* ns: when the present files of waves began */
-	uint64_t looks;	      /* at the sockets */
+	struct urdma_gate waves;
+	struct urdma_recorder *recorder; /* NULL: without events, and when their file has ended */
+	struct urdma_gate events;
+	bool listening;		      /* the recorder gets events */
+	bool events_failed;	      /* this was said */
+	uint64_t n_events, n_missing; /* of the file that has ended */
+	uint64_t looks;		      /* at the sockets */
 	/* The simulation's error, and files that could not be written. Empty: no error. */
 	char error[4096];
 };
@@ -42,7 +58,8 @@ struct urdma_program {
  */
 int urdma_program_loop(struct urdma_program *p);
 
-/* ---- files.c: captures and the log of faults ----------------------------------------------------
+/* ---- files.c: captures, the log of faults, events
+ * ----------------------------------------------------
  */
 
 /* Begins all of them. 0, or 1 after a message. */
@@ -56,9 +73,19 @@ void urdma_program_flush_files(struct urdma_program *p);
 void urdma_program_watch_files(struct urdma_program *p);
 /* Ends all of them. An incomplete file is an error of the run. */
 void urdma_program_close_files(struct urdma_program *p);
+/* Goes on with events, or stops them. NULL, or why this cannot be done. */
+const char *urdma_program_events_command(struct urdma_program *p, bool on);
 /* An error of the run: prints it on stderr and keeps it for the reports. */
 void urdma_program_fail(struct urdma_program *p, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* ---- window.c ----------------------------------------------------------------------------------
+ */
+
+/* Sets the gate as it is at the beginning, and again at the ends of the window. -ENOMEM. */
+int urdma_program_gate(struct urdma_program *p, struct urdma_gate *gate,
+		       const struct urdma_window *window,
+		       void (*set)(struct urdma_program *p, bool on));
 
 /* ---- live.c ------------------------------------------------------------------------------------
  */

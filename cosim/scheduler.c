@@ -11,6 +11,7 @@
 #include "eth/pcapng.h"
 #include "rate.h"
 #include "team.h"
+#include "trace/monitor.h"
 
 /*
  * Time is not skipped closer to an armed timer than this; it then runs down clock by clock. For as
@@ -51,6 +52,7 @@ struct nic {
 	void *model;
 	struct urdma_pcie *pcie;
 	struct urdma_eth_port port;
+	struct urdma_monitor *monitor; /* awake while there are listeners */
 	struct urdma_sim_in in;
 	struct urdma_sim_out out;
 	struct settings {
@@ -85,7 +87,7 @@ struct urdma_cosim {
 	struct urdma_team *team;
 	struct pace pace;
 	struct listener {
-		urdma_cosim_trace_fn fn;
+		urdma_trace_fn fn;
 		void *ctx;
 	} listener[URDMA_COSIM_MAX_LISTENERS];
 	unsigned int n_listeners;
@@ -129,6 +131,7 @@ void urdma_cosim_destroy(struct urdma_cosim *c)
 	for (unsigned int i = 0; i < c->n; i++) {
 		struct nic *nic = &c->nic[i];
 
+		urdma_monitor_destroy(nic->monitor);
 		urdma_pcapng_close(nic->port.capture);
 		urdma_eth_port_cleanup(&nic->port);
 		urdma_pcie_destroy(nic->pcie);
@@ -189,6 +192,15 @@ static int add_switch(struct urdma_cosim *c, unsigned int index)
 	return ret;
 }
 
+/* To all who listen. ctx: the simulation. */
+static void tell(void *ctx, const struct urdma_trace_event *event)
+{
+	struct urdma_cosim *c = ctx;
+
+	for (unsigned int i = 0; i < c->n_listeners; i++)
+		c->listener[i].fn(c->listener[i].ctx, event);
+}
+
 static int add_nic(struct urdma_cosim *c, unsigned int i)
 {
 	const struct urdma_cosim_config *cfg = &c->cfg;
@@ -211,7 +223,8 @@ static int add_nic(struct urdma_cosim *c, unsigned int i)
 	if (ret)
 		return ret;
 	nic->model = c->ops->create(name, i);
-	return nic->model ? 0 : -ENOMEM;
+	nic->monitor = urdma_monitor_create((uint8_t)i, &nic->port, tell, c);
+	return nic->model && nic->monitor ? 0 : -ENOMEM;
 }
 
 int urdma_cosim_create(const struct urdma_cosim_config *config, const struct urdma_model_ops *model,
@@ -327,29 +340,52 @@ void *urdma_cosim_model(struct urdma_cosim *c, unsigned int nic)
 int urdma_cosim_capture(struct urdma_cosim *c, unsigned int port, const char *path)
 {
 	struct urdma_eth_port *p = urdma_cosim_port(c, port);
+	int ret;
 
 	if (!p)
 		return -EINVAL;
 	if (p->capture)
 		return -EBUSY;
-	return urdma_pcapng_open(path, p->name, p->line.mbps * 1000000, &p->capture);
+	ret = urdma_pcapng_open(path, p->name, p->line.mbps * 1000000, &p->capture);
+	if (!ret)
+		p->shown = 0;
+	return ret;
 }
 
-int urdma_cosim_listen(struct urdma_cosim *c, urdma_cosim_trace_fn fn, void *ctx)
+static int wake_monitors(struct urdma_cosim *c)
 {
-	if (c->n_listeners == URDMA_COSIM_MAX_LISTENERS)
-		return -ENOSPC;
-	c->listener[c->n_listeners++] = (struct listener){ fn, ctx };
+	for (unsigned int i = 0; i < c->n; i++) {
+		int ret = urdma_monitor_start(c->nic[i].monitor);
+
+		while (ret && i--)
+			urdma_monitor_stop(c->nic[i].monitor);
+		if (ret)
+			return ret;
+	}
 	return 0;
 }
 
-void urdma_cosim_unlisten(struct urdma_cosim *c, urdma_cosim_trace_fn fn, void *ctx)
+int urdma_cosim_listen(struct urdma_cosim *c, urdma_trace_fn fn, void *ctx)
+{
+	int ret;
+
+	if (c->n_listeners == URDMA_COSIM_MAX_LISTENERS)
+		return -ENOSPC;
+	ret = c->n_listeners ? 0 : wake_monitors(c);
+	if (!ret)
+		c->listener[c->n_listeners++] = (struct listener){ fn, ctx };
+	return ret;
+}
+
+void urdma_cosim_unlisten(struct urdma_cosim *c, urdma_trace_fn fn, void *ctx)
 {
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < c->n_listeners; i++)
 		if (c->listener[i].fn != fn || c->listener[i].ctx != ctx)
 			c->listener[n++] = c->listener[i];
+	for (unsigned int i = 0; i < c->n && c->n_listeners && !n; i++)
+		urdma_monitor_stop(c->nic[i].monitor);
 	c->n_listeners = n;
 }
 
@@ -605,12 +641,6 @@ static void evaluate_all(struct urdma_cosim *c, void **working, unsigned int n)
 		judge_alone(&c->pace, wall_ns() - begin);
 }
 
-static void tell(struct urdma_cosim *c, const struct urdma_trace_event *event)
-{
-	for (unsigned int i = 0; i < c->n_listeners; i++)
-		c->listener[i].fn(c->listener[i].ctx, event);
-}
-
 /* What follows from a NIC's evaluation for others. */
 static void look_at(struct urdma_cosim *c, struct nic *nic)
 {
@@ -631,8 +661,16 @@ static void look_at(struct urdma_cosim *c, struct nic *nic)
 			 nic->port.name, (unsigned long long)c->now, nic->out.surprise);
 		set_error(c, text);
 	}
-	if (!nic->out.traced || !c->n_listeners || nic->in.rst)
+}
+
+/* Events of this cycle: what the NIC has taken, then its lanes. */
+static void tell_taken(struct urdma_cosim *c, struct nic *nic)
+{
+	if (!c->n_listeners)
 		return;
+	urdma_monitor_taken(nic->monitor, c->now, &nic->in, &nic->out);
+	if (urdma_pcie_reset_ends(nic->pcie))
+		urdma_monitor_reset(nic->monitor, c->now);
 	for (uint32_t m = nic->out.traced; m; m &= m - 1) {
 		unsigned int lane = (unsigned int)__builtin_ctz(m);
 		struct urdma_trace_event event = { .cycle = c->now,
@@ -740,6 +778,7 @@ static void step(struct urdma_cosim *c)
 			/* Before the first edges the outputs mean nothing. */
 			if (nic->in.rst)
 				memset(&nic->out, 0, sizeof(nic->out));
+			tell_taken(c, nic);
 		}
 		moved |= urdma_pcie_sample(nic->pcie, &nic->in, &nic->out);
 		moved |= urdma_eth_port_sample(&nic->port, c->now, &nic->in, &nic->out);
@@ -753,6 +792,12 @@ static void step(struct urdma_cosim *c)
 			set_error(c, urdma_eth_port_error(&nic->port));
 	}
 	c->now++;
+	/* What leaves the NICs is of the next cycle: no listener hears it before what is of this.
+	 */
+	for (unsigned int i = 0; i < c->n && c->n_listeners; i++)
+		if (c->nic[i].working)
+			urdma_monitor_left(c->nic[i].monitor, c->now, &c->nic[i].in,
+					   &c->nic[i].out);
 	if (n) {
 		c->stats.steps++;
 		c->stats.waited += c->n - n;

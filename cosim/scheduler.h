@@ -146,12 +146,13 @@ int urdma_cosim_capture_error(struct urdma_cosim *c, unsigned int port);
 int urdma_cosim_end_capture(struct urdma_cosim *c, unsigned int port);
 
 /*
- * Calls fn for each event of the NICs, in its cycle, in an order that does not depend on threads.
- * -ENOSPC: there are URDMA_COSIM_MAX_LISTENERS already. unlisten: fn and ctx as before.
+ * Calls fn for each event of the NICs, of their lanes and of their boundaries, in its cycle, in an
+ * order that does not depend on threads. -ENOSPC: there are URDMA_COSIM_MAX_LISTENERS already, or a
+ * port has too many taps. unlisten: fn and ctx as before. Call between runs, or in an event of
+ * urdma_cosim_at(): it holds from the next cycle on, or from that of the event.
  */
-typedef void (*urdma_cosim_trace_fn)(void *ctx, const struct urdma_trace_event *event);
-int urdma_cosim_listen(struct urdma_cosim *c, urdma_cosim_trace_fn fn, void *ctx);
-void urdma_cosim_unlisten(struct urdma_cosim *c, urdma_cosim_trace_fn fn, void *ctx);
+int urdma_cosim_listen(struct urdma_cosim *c, urdma_trace_fn fn, void *ctx);
+void urdma_cosim_unlisten(struct urdma_cosim *c, urdma_trace_fn fn, void *ctx);
 
 /* The cycle that comes next. */
 uint64_t urdma_cosim_now(const struct urdma_cosim *c);

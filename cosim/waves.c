@@ -29,25 +29,10 @@ static int begin(struct urdma_program *p, unsigned int nic)
 	return ret;
 }
 
-static void pause_all(struct urdma_program *p, bool pause)
+static void set(struct urdma_program *p, bool on)
 {
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
-		urdma_sim_pause_waves(urdma_cosim_model(p->c, i), pause);
-}
-
-static void from(void *ctx)
-{
-	pause_all(ctx, false);
-}
-
-static void to(void *ctx)
-{
-	pause_all(ctx, true);
-}
-
-static int at(struct urdma_program *p, uint64_t ns, urdma_cosim_event_fn fn)
-{
-	return urdma_cosim_at(p->c, ns / URDMA_SIM_CYCLE_NS, fn, p);
+		urdma_sim_pause_waves(urdma_cosim_model(p->c, i), !on);
 }
 
 int urdma_program_open_waves(struct urdma_program *p)
@@ -59,10 +44,8 @@ int urdma_program_open_waves(struct urdma_program *p)
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
 		if (begin(p, i))
 			return 1;
-	if (o->hold || o->from)
-		pause_all(p, true);
-	if ((o->from && at(p, o->from, from)) || (o->to && at(p, o->to, to))) {
-		fprintf(stderr, "urdma-cosim: no memory for events\n");
+	if (urdma_program_gate(p, &p->waves, &o->window, set)) {
+		fprintf(stderr, "urdma-cosim: no memory for the window of waves\n");
 		return 1;
 	}
 	return 0;
@@ -73,10 +56,10 @@ void urdma_program_watch_waves(struct urdma_program *p)
 {
 	uint64_t now = urdma_cosim_now(p->c) * URDMA_SIM_CYCLE_NS;
 
-	if (!p->opt.waves.last || now - p->waves_since < p->opt.waves.last)
+	if (!p->opt.waves.window.last || now - p->waves_since < p->opt.waves.window.last)
 		return;
 	p->waves_since = now;
-	for (unsigned int i = 0; i < p->opt.cosim.n_nics && p->opt.waves.last; i++) {
+	for (unsigned int i = 0; i < p->opt.cosim.n_nics && p->opt.waves.window.last; i++) {
 		char name[4096], before[4096];
 
 		urdma_sim_waves(urdma_cosim_model(p->c, i), NULL, NULL, urdma_cosim_now(p->c));
@@ -86,7 +69,7 @@ void urdma_program_watch_waves(struct urdma_program *p)
 			urdma_program_fail(p, "cannot rename %s: %s", name, strerror(errno));
 		else if (!begin(p, i))
 			continue;
-		p->opt.waves.last = 0;
+		p->opt.waves.window.last = 0;
 	}
 }
 
@@ -94,6 +77,6 @@ const char *urdma_program_waves_command(struct urdma_program *p, bool on)
 {
 	if (!p->opt.waves.on)
 		return "there are no waves in this run: it needs --trace fst";
-	pause_all(p, !on);
+	set(p, on);
 	return NULL;
 }

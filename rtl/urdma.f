@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every file of the NIC, relative to rtl/; urdma_hw_pkg.sv (generated) and urdma_pkg.sv come first.
+// Every file of the NIC, relative to rtl/; urdma_hw_pkg.sv (generated) and urdma_pkg.sv come before.
 urdma_trace_pkg.sv
 -f lib/lib.f
 -f pcie/urdma_pcie.f

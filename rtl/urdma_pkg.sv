@@ -679,32 +679,6 @@ package urdma_pkg;
     logic [15:0]       index;  // of the first buffer
   } eth_rxc_t;
 
-  // ---- trace taps ---------------------------------------------------------------------------------
-  typedef enum logic [3:0] {
-    TR_NONE,
-    TR_DB,         // SQ doorbell taken; arg: producer index
-    TR_WQE,        // send WQE arrived on chip; arg: index
-    TR_TX,         // first beat of an RDMA packet to the MAC; arg: opcode
-    TR_RX,         // RDMA packet passed its ICRC; arg: opcode
-    TR_DROP,       // packet dropped by the responder or requester; arg: opcode
-    TR_ACK,        // acknowledgement taken; arg: syndrome
-    TR_CQE,        // CQE written; arg: status
-    TR_FULL        // RDMA packet dropped at the MAC because there was no room for it; arg: opcode
-  } trace_ev_e;
-
-  typedef struct packed {
-    trace_ev_e   ev;
-    logic [23:0] qpn;
-    logic [23:0] psn;
-    logic [15:0] arg;
-  } trace_t;
-
-  localparam int TRC_DB = 0;
-  localparam int TRC_TX = 1;
-  localparam int TRC_RX = 2;
-  localparam int TRC_CQ = 3;
-  localparam int TRC_N = 4;
-
   // ---- numbers of the wire: most significant byte first, at the lowest address -------------------
   function automatic logic [15:0] be16(input logic [15:0] x);
     return {x[7:0], x[15:8]};

@@ -86,17 +86,43 @@ module urdma_top
 );
 
   // ---- lanes --------------------------------------------------------------------------------------------------------------
-  logic [TRC_N-1:0] tap_valid;
-  trace_t [TRC_N-1:0] tap;
-  tr_in_t lane_in;
+  tr_sq_db_t trace_sq_db;
+  tr_rq_db_t trace_rq_db;
+  tr_cq_db_t trace_cq_db;
+  tr_turn_t trace_turn;
+  tr_wqe_t trace_wqe;
+  tr_pkt_t trace_pkt;
+  tr_full_t trace_full;
+  tr_ans_t trace_ans;
+  tr_out_t trace_out;
+  tr_acked_t trace_acked;
+  tr_in_t trace_in;
+  tr_rsp_t trace_rsp;
+  tr_req_t trace_req;
+  tr_put_t trace_put;
+  tr_cqe_t trace_cqe;
+  tr_eqe_t trace_eqe;
+  tr_cmd_t trace_cmd;
+  tr_xlat_t trace_xlat;
 
-  assign lane_in = '{qpn: tap[TRC_RX].qpn, psn: tap[TRC_RX].psn, opcode: tap[TRC_RX].arg[7:0], full: tap[TRC_RX].ev == TR_FULL};
-  always_comb begin
-    trace_valid = '0;
-    for (int i = 0; i < TRACE_N; i++) trace_lane[i] = '0;
-    trace_valid[TRACE_IN] = tap_valid[TRC_RX] && (tap[TRC_RX].ev == TR_RX || tap[TRC_RX].ev == TR_FULL);
-    trace_lane[TRACE_IN] = TRACE_W'(lane_in);
-  end
+  assign trace_lane[TRACE_SQ_DB] = TRACE_W'(trace_sq_db);
+  assign trace_lane[TRACE_RQ_DB] = TRACE_W'(trace_rq_db);
+  assign trace_lane[TRACE_CQ_DB] = TRACE_W'(trace_cq_db);
+  assign trace_lane[TRACE_TURN] = TRACE_W'(trace_turn);
+  assign trace_lane[TRACE_WQE] = TRACE_W'(trace_wqe);
+  assign trace_lane[TRACE_PKT] = TRACE_W'(trace_pkt);
+  assign trace_lane[TRACE_FULL] = TRACE_W'(trace_full);
+  assign trace_lane[TRACE_ANS] = TRACE_W'(trace_ans);
+  assign trace_lane[TRACE_OUT] = TRACE_W'(trace_out);
+  assign trace_lane[TRACE_ACKED] = TRACE_W'(trace_acked);
+  assign trace_lane[TRACE_IN] = TRACE_W'(trace_in);
+  assign trace_lane[TRACE_RSP] = TRACE_W'(trace_rsp);
+  assign trace_lane[TRACE_REQ] = TRACE_W'(trace_req);
+  assign trace_lane[TRACE_PUT] = TRACE_W'(trace_put);
+  assign trace_lane[TRACE_CQE] = TRACE_W'(trace_cqe);
+  assign trace_lane[TRACE_EQE] = TRACE_W'(trace_eqe);
+  assign trace_lane[TRACE_CMD] = TRACE_W'(trace_cmd);
+  assign trace_lane[TRACE_XLAT] = TRACE_W'(trace_xlat);
 
   // ---- reset ------------------------------------------------------------------------------------------------------------
   // A software reset first keeps the DMA engine from taking new requests; when the request that it is writing has ended, the
@@ -241,7 +267,8 @@ module urdma_top
     .wr_valid(wr_valid[WR_CMD]), .wr(wr[WR_CMD]), .wr_ready(wr_ready[WR_CMD]),
     .cnt(pcie_cnt | tx_cnt | rx_cnt | mr_cnt | cq_cnt | eq_cnt | eth_cnt | mux_cnt | irq_cnt), .tx_bytes, .rx_bytes, .eq0_lost,
     .mac_default, .mac(own_mac), .link_up, .skip_valid, .skip_cycles, .cycles,
-    .trace_valid(tap_valid[TRC_DB]), .trace_tap(tap[TRC_DB])
+    .trace_sq_db_valid(trace_valid[TRACE_SQ_DB]), .trace_sq_db, .trace_rq_db_valid(trace_valid[TRACE_RQ_DB]), .trace_rq_db,
+    .trace_cmd_valid(trace_valid[TRACE_CMD]), .trace_cmd
   );
 
   // ---- translation ---------------------------------------------------------------------------------------------------------------
@@ -259,7 +286,7 @@ module urdma_top
     .rsp_valid(mr_rsp_valid), .rsp(mr_rsp), .rsp_ready(mr_rsp_ready),
     .rd_req_valid(rd_req_valid[RD_MTT2:RD_MTT1]), .rd_req(rd_req[RD_MTT2:RD_MTT1]),
     .rd_req_ready(rd_req_ready[RD_MTT2:RD_MTT1]), .rd_rsp_valid(rd_rsp_valid[RD_MTT2:RD_MTT1]), .rd_rsp,
-    .cnt(mr_cnt)
+    .cnt(mr_cnt), .trace_xlat_valid(trace_valid[TRACE_XLAT]), .trace_xlat
   );
 
   // ---- completions and events ------------------------------------------------------------------------------------------------------
@@ -282,7 +309,8 @@ module urdma_top
     .wr_valid(wr_valid[WR_CQ]), .wr(wr[WR_CQ]), .wr_ready(wr_ready[WR_CQ]),
     .ev_valid(ev_valid[EQC_CQ]), .ev(ev[EQC_CQ]), .ev_ready(ev_ready[EQC_CQ]),
     .err_valid(qp_err_valid[QPE_CQ]), .err(qp_err[QPE_CQ]), .err_ready(qp_err_ready[QPE_CQ]),
-    .cycles, .timer_armed(cq_timer_armed), .timer_cycles(cq_timer_cycles), .cnt(cq_cnt), .trace_valid(tap_valid[TRC_CQ]), .trace_tap(tap[TRC_CQ])
+    .cycles, .timer_armed(cq_timer_armed), .timer_cycles(cq_timer_cycles), .cnt(cq_cnt),
+    .trace_cq_db_valid(trace_valid[TRACE_CQ_DB]), .trace_cq_db, .trace_cqe_valid(trace_valid[TRACE_CQE]), .trace_cqe
   );
 
   logic eq_clk;
@@ -294,7 +322,7 @@ module urdma_top
     .ev_valid, .ev, .ev_ready,
     .wr_valid(wr_valid[WR_EQ]), .wr(wr[WR_EQ]), .wr_ready(wr_ready[WR_EQ]),
     .irq_valid(eq_irq_valid), .irq_vec(eq_irq_vec), .irq_ready(eq_irq_ready),
-    .eq0_lost, .cycles, .cnt(eq_cnt)
+    .eq0_lost, .cycles, .cnt(eq_cnt), .trace_eqe_valid(trace_valid[TRACE_EQE]), .trace_eqe
   );
 
   logic irq_mux_clk;
@@ -345,7 +373,10 @@ module urdma_top
     .rd_req_ready({rd_req_ready[RD_SQ], rd_req_ready[RD_PAY]}),
     .rd_rsp_valid({rd_rsp_valid[RD_SQ], rd_rsp_valid[RD_PAY]}), .rd_rsp,
     .mac_valid(tx_beat_valid[0]), .mac(tx_beat[0]), .mac_loop(tx_beat_loop), .mac_ready(tx_beat_ready[0]),
-    .cnt(tx_cnt), .cset_on, .qc_tx_valid, .qc_tx, .trace_valid(tap_valid[TRC_TX]), .trace(tap[TRC_TX])
+    .cnt(tx_cnt), .cset_on, .qc_tx_valid, .qc_tx,
+    .trace_turn_valid(trace_valid[TRACE_TURN]), .trace_turn, .trace_wqe_valid(trace_valid[TRACE_WQE]), .trace_wqe,
+    .trace_pkt_valid(trace_valid[TRACE_PKT]), .trace_pkt, .trace_full_valid(trace_valid[TRACE_FULL]), .trace_full,
+    .trace_ans_valid(trace_valid[TRACE_ANS]), .trace_ans, .trace_out_valid(trace_valid[TRACE_OUT]), .trace_out
   );
 
   logic frame_mux_clk;
@@ -406,7 +437,10 @@ module urdma_top
     .wr_ready({wr_ready[WR_ATM], wr_ready[WR_PAY]}),
     .cqe_valid, .cqe, .cqe_ready,
     .err_valid(qp_err_valid[QPE_ACK:QPE_RX]), .err(qp_err[QPE_ACK:QPE_RX]), .err_ready(qp_err_ready[QPE_ACK:QPE_RX]),
-    .cnt(rx_cnt), .rx_bytes, .cset_on, .qc_rx_valid, .qc_rx, .qc_resp_valid, .qc_resp, .qc_req_valid, .qc_req, .trace_valid(tap_valid[TRC_RX]), .trace(tap[TRC_RX])
+    .cnt(rx_cnt), .rx_bytes, .cset_on, .qc_rx_valid, .qc_rx, .qc_resp_valid, .qc_resp, .qc_req_valid, .qc_req,
+    .trace_acked_valid(trace_valid[TRACE_ACKED]), .trace_acked, .trace_in_valid(trace_valid[TRACE_IN]), .trace_in,
+    .trace_rsp_valid(trace_valid[TRACE_RSP]), .trace_rsp, .trace_req_valid(trace_valid[TRACE_REQ]), .trace_req,
+    .trace_put_valid(trace_valid[TRACE_PUT]), .trace_put
   );
 
   logic qp_cnt_clk;

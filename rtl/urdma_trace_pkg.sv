@@ -10,7 +10,8 @@ package urdma_trace_pkg;
 
   localparam int TRACE_W = 96;      // bits of a lane; narrower types are padded with zeros at the top
 
-  // ---- doorbells that have passed their checks, each as its owner takes it ------------------------------------
+  // ---- doorbells that have passed their checks ------------------------------------------------------------------
+  // SQ, RQ: urdma_doorbell hands it on. CQ: urdma_cq takes it.
   localparam int TRACE_SQ_DB = 0;
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
@@ -40,8 +41,9 @@ package urdma_trace_pkg;
     logic             again;        // a retransmission begins
   } tr_turn_t;
 
-  // A WQE is on chip and is the next one of its QP: its first packet may be cut. Once for each WQE, but again if a
-  // retransmission comes before its last packet was cut.
+  // The head of a WQE is on chip, and it is the next WQE of its QP. With held it has to wait, for credit, a fence, PSNs, or
+  // its local operation; its head is then read again later. Without held its first packet is cut, or the WQE ends without
+  // one: once for each WQE, but again if a retransmission comes before its last packet was cut.
   localparam int TRACE_WQE = 4;
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
@@ -49,28 +51,30 @@ package urdma_trace_pkg;
     logic [23:0]      psn;
     logic [7:0]       op;           // URDMA_OP_*
     logic [31:0]      len;          // bytes of the message
+    logic             held;
   } tr_wqe_t;
 
-  // A packet is cut, and its payload will be read: of a WQE, or a READ response or ATOMIC acknowledge.
+  // A packet is cut, and its payload, if it has any, will be read: of a WQE, or a READ response or ATOMIC acknowledge.
   localparam int TRACE_PKT = 5;
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic [15:0]      wqe;          // without resp
     logic [23:0]      psn;
     logic [7:0]       opcode;       // of the BTH, as RC has it
-    logic [12:0]      len;          // bytes of payload
+    logic [12:0]      len;          // bytes of payload; of an ATOMIC WRITE 0
     logic             resp;         // the responder sends it
-    logic             again;        // it was sent before
+    logic             again;        // it was sent before; resp: its READ is repeated, and short
     logic             last;         // of its message
   } tr_pkt_t;
 
-  // The payload of such a packet has arrived; it goes to header assembly, or is given up.
+  // The payload of such a packet has arrived; it goes to header assembly, or is given up. Once for each tr_pkt_t, in the
+  // same order.
   localparam int TRACE_FULL = 6;
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic [23:0]      psn;
     logic [7:0]       opcode;
-    logic             drop;         // no frame follows
+    logic             drop;         // no frame follows. Without drop one follows if the source GID is valid
   } tr_full_t;
 
   // An ACK or NAK goes to header assembly.
@@ -103,7 +107,7 @@ package urdma_trace_pkg;
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic [15:0]      wqe;          // all WQEs before it are completed
-    logic [23:0]      psn;          // oldest that is not acknowledged
+    logic [23:0]      psn;          // oldest that is not acknowledged, in the message of wqe
     logic [2:0]       cause;        // trace_cause_e
   } tr_acked_t;
 
@@ -117,7 +121,8 @@ package urdma_trace_pkg;
     logic             full;         // dropped
   } tr_in_t;
 
-  // The responder has decided on a request.
+  // The responder has decided on a request: of a datagram to a group, once for each member. Placement may still refuse one that
+  // is taken, by its key. qpn: the low bits of the destination.
   localparam int TRACE_RSP = 11;
   typedef enum logic [2:0] {
     TRV_TAKEN,
@@ -134,7 +139,7 @@ package urdma_trace_pkg;
     logic [2:0]       verdict;      // trace_verdict_e
   } tr_rsp_t;
 
-  // Requester completion has decided on a response or acknowledgement.
+  // Requester completion has decided on a response or acknowledgement. qpn as in tr_rsp_t.
   localparam int TRACE_REQ = 12;
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
@@ -143,7 +148,8 @@ package urdma_trace_pkg;
     logic             drop;         // it has no effect
   } tr_req_t;
 
-  // The last DMA write of a request or response is accepted by the PCIe side; without payload, its turn has come.
+  // The last DMA write of a request or response is accepted by the PCIe side; without payload, its turn has come: a READ goes
+  // to tx, an ATOMIC to its unit, repeated ones too. Not of what has no effect, or is refused now.
   localparam int TRACE_PUT = 13;
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
@@ -178,13 +184,14 @@ package urdma_trace_pkg;
   } tr_cmd_t;
 
   // ---- translation ------------------------------------------------------------------------------------------------
-  // A client's access was checked against its key and its page looked for.
+  // A client's access to a page is answered: checked against its key, and its address found. An access that goes over the
+  // end of a page has one for each of the two.
   localparam int TRACE_XLAT = 17;
   typedef struct packed {
     logic [2:0]       client;       // MRC_*
     logic [31:0]      key;          // of a region or window; of a ring, 0
-    logic [1:0]       misses;       // page table entries that have to be read from memory: 0 to 2
-    logic             refused;
+    logic [1:0]       misses;       // page table entries that were not in the cache yet: 0 to 2
+    logic             refused;      // also if the page table could not be read
   } tr_xlat_t;
 
   localparam int TRACE_N = 18;

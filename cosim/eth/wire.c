@@ -167,6 +167,24 @@ void urdma_eth_port_cleanup(struct urdma_eth_port *port)
 	port->scratch = NULL;
 }
 
+int urdma_eth_port_tap(struct urdma_eth_port *port, urdma_eth_tap_fn fn, void *ctx)
+{
+	if (port->n_taps == URDMA_ETH_MAX_TAPS)
+		return -ENOSPC;
+	port->tap[port->n_taps++] = (struct urdma_eth_tap){ fn, ctx };
+	return 0;
+}
+
+void urdma_eth_port_untap(struct urdma_eth_port *port, urdma_eth_tap_fn fn, void *ctx)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < port->n_taps; i++)
+		if (port->tap[i].fn != fn || port->tap[i].ctx != ctx)
+			port->tap[n++] = port->tap[i];
+	port->n_taps = n;
+}
+
 int urdma_wire_create(struct urdma_eth_port *a, struct urdma_eth_port *b, uint64_t delay_cycles,
 		      struct urdma_wire **wire)
 {
@@ -352,10 +370,11 @@ static void show(struct urdma_eth_port *port, uint64_t cycle, const struct urdma
 {
 	uint64_t ns = cycle * URDMA_SIM_CYCLE_NS;
 
+	port->shown++;
 	if (port->capture)
 		urdma_pcapng_write(port->capture, ns, f->data, f->len, outbound, f->error, f->note);
-	if (port->tap)
-		port->tap(port->tap_ctx, ns, f, outbound);
+	for (unsigned int i = 0; i < port->n_taps; i++)
+		port->tap[i].fn(port->tap[i].ctx, ns, f, outbound);
 }
 
 /* ---- transmit ------------------------------------------------------------------------------ */
@@ -612,6 +631,16 @@ void urdma_eth_port_reset(struct urdma_eth_port *port, uint64_t now)
 		port->tx->error = true;
 		tx_end(port, now + 1);
 	}
+}
+
+bool urdma_eth_port_sending(const struct urdma_eth_port *port)
+{
+	return port->tx;
+}
+
+bool urdma_eth_port_receiving(const struct urdma_eth_port *port)
+{
+	return port->wire && port->wire->to[port->side].started;
 }
 
 /* ---- ports of whole frames ------------------------------------------------------------------- */

@@ -76,10 +76,11 @@ struct urdma_wire;
 
 /*
  * Called for each frame at the time of the capture: at the end of each sent and each received
- * frame.
+ * frame, padding included.
  */
 typedef void (*urdma_eth_tap_fn)(void *ctx, uint64_t ns, const struct urdma_eth_frame *frame,
 				 bool outbound);
+#define URDMA_ETH_MAX_TAPS 4u
 
 struct urdma_eth_port;
 
@@ -101,8 +102,12 @@ struct urdma_eth_port {
 	struct urdma_eth_frame *tx;
 	uint64_t tx_buffer_cycles;
 	struct urdma_pcapng *capture;
-	urdma_eth_tap_fn tap; /* or NULL */
-	void *tap_ctx;
+	uint64_t shown; /* number of the last frame in the capture; without one, of all frames */
+	struct urdma_eth_tap {
+		urdma_eth_tap_fn fn;
+		void *ctx;
+	} tap[URDMA_ETH_MAX_TAPS];
+	unsigned int n_taps;
 	struct urdma_eth_stats stats;
 	char error[160];
 	bool failed;
@@ -140,6 +145,9 @@ void urdma_eth_port_init(struct urdma_eth_port *port, const char *name, uint64_t
 /* Before the port has a wire, and before it sends. */
 void urdma_eth_port_set_rate(struct urdma_eth_port *port, uint64_t mbps);
 void urdma_eth_port_cleanup(struct urdma_eth_port *port);
+/* -ENOSPC: there are URDMA_ETH_MAX_TAPS already. untap: fn and ctx as before. */
+int urdma_eth_port_tap(struct urdma_eth_port *port, urdma_eth_tap_fn fn, void *ctx);
+void urdma_eth_port_untap(struct urdma_eth_port *port, urdma_eth_tap_fn fn, void *ctx);
 
 /* Both ports need the same rate; it is taken from a. delay_cycles at least 1. */
 int urdma_wire_create(struct urdma_eth_port *a, struct urdma_eth_port *b, uint64_t delay_cycles,
@@ -167,6 +175,9 @@ bool urdma_eth_port_sample(struct urdma_eth_port *port, uint64_t now, const stru
  * lost.
  */
 void urdma_eth_port_reset(struct urdma_eth_port *port, uint64_t now);
+/* Whether a frame has begun that has not ended, between cycles. */
+bool urdma_eth_port_sending(const struct urdma_eth_port *port);
+bool urdma_eth_port_receiving(const struct urdma_eth_port *port);
 /* First cycle with something to do; 0 when busy, UINT64_MAX when nothing is on its way to this
  * port. */
 uint64_t urdma_eth_port_next(const struct urdma_eth_port *port);

@@ -264,17 +264,25 @@ static json_t *names_of(const struct urdma_cosim_config *c, const unsigned int *
 	return names;
 }
 
+static json_t *window_json(const struct urdma_window *w)
+{
+	json_t *json = json_object();
+
+	json_object_set_new(json, "from_ns", integer(w->from));
+	json_object_set_new(json, "to_ns", w->to ? integer(w->to) : json_null());
+	json_object_set_new(json, "hold", json_boolean(w->hold));
+	return json;
+}
+
 static json_t *waves_json(const struct urdma_waves_options *w)
 {
 	json_t *json;
 
 	if (!w->on)
 		return json_null();
-	json = json_object();
-	json_object_set_new(json, "from_ns", integer(w->from));
-	json_object_set_new(json, "to_ns", w->to ? integer(w->to) : json_null());
-	json_object_set_new(json, "last_ns", w->last ? integer(w->last) : json_null());
-	json_object_set_new(json, "hold", json_boolean(w->hold));
+	json = window_json(&w->window);
+	json_object_set_new(json, "last_ns",
+			    w->window.last ? integer(w->window.last) : json_null());
 	json_object_set_new(json, "scope", w->scope ? json_string(w->scope) : json_null());
 	return json;
 }
@@ -293,6 +301,8 @@ json_t *urdma_options_json(const struct urdma_options *o)
 	json_object_set_new(json, "switches", switches);
 	json_object_set_new(json, "system", urdma_system_json(o));
 	json_object_set_new(json, "captures", json_boolean(o->trace_pcap));
+	json_object_set_new(json, "events",
+			    o->events.on ? window_json(&o->events.window) : json_null());
 	json_object_set_new(json, "waves", waves_json(&o->waves));
 	json_object_set_new(json, "live", json_boolean(o->live));
 	json_object_set_new(json, "stall_us", integer(c->stall_ns / 1000));

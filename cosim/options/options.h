@@ -16,13 +16,24 @@
 
 #define URDMA_OPTIONS_MAX_FAULTS 64u
 
-/* Of the files with the NICs' signals. Times are in ns. */
+/* When something is written. Times are in ns. All 0: the whole run. */
+struct urdma_window {
+	bool hold;	   /* from a command of the control socket on */
+	uint64_t from, to; /* to 0: until the end */
+	uint64_t last;	   /* instead: at least the last so many ns of the run. Waves only */
+};
+
+/* Of the files with the NICs' signals. */
 struct urdma_waves_options {
 	bool on;
-	bool hold;	   /* until the command `waves on` */
-	uint64_t from, to; /* the window; to 0: until the end */
-	uint64_t last;	   /* instead: at least the last so many ns of the run. 0: all */
+	struct urdma_window window;
 	const char *scope; /* name of an instance below urdma_sim_top, as "nic.tx", or NULL */
+};
+
+/* Of the file of events. */
+struct urdma_events_options {
+	bool on;
+	struct urdma_window window;
 };
 
 struct urdma_nic_options {
@@ -77,6 +88,7 @@ struct urdma_options {
 	const char *control;
 	bool trace_pcap;
 	struct urdma_waves_options waves;
+	struct urdma_events_options events;
 	bool live;		 /* captures for readers, through FIFOs */
 	unsigned int slow_clock; /* wall-clock ns for each simulated ns in which NICs only wait */
 	bool verbose;

@@ -20,10 +20,10 @@ enum {
 static const struct argp_option options[] = {
 	{ "trace", OPT_TRACE, "KIND[,KIND]...", 0,
 	  "What is written besides counters. pcap: a capture of each port, urdma0.pcapng or "
-	  "NAME.pcapng. fst: waves of each NIC, urdma0.fst; fst=FROM-TO or fst=FROM- in a window "
-	  "of "
-	  "time, as 20us-1ms; fst=last:TIME only the end; fst=hold from the command `waves on` on. "
-	  "scope=NAME: waves of this instance alone, as nic.tx. none",
+	  "NAME.pcapng. events: what happens in each NIC, and when, in events.urdma. fst: waves of "
+	  "each NIC, urdma0.fst. events and fst take a window: fst=FROM-TO or fst=FROM- of time, "
+	  "as 20us-1ms; fst=hold from the command `waves on` on, events=hold from `events on` on; "
+	  "fst=last:TIME only the end. scope=NAME: waves of this instance alone, as nic.tx. none",
 	  0 },
 	{ "live", OPT_LIVE, NULL, 0,
 	  "A FIFO for each port besides, DIR/urdma0.live, that a program follows while the run "
@@ -52,9 +52,12 @@ static unsigned int cores(void)
 	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned int)CPU_COUNT(&set);
 }
 
-/* What follows "fst=". False: not a window. */
-static bool parse_window(struct urdma_waves_options *w, const char *text)
+#define TRACE_KINDS "it is none, or a list of pcap, events, fst and scope=NAME"
+
+/* What follows "fst=" or "events=". False: not a window. */
+static bool parse_window(struct urdma_window *w, const char *text)
 {
+	memset(w, 0, sizeof(*w));
 	if (!strcmp(text, "hold")) {
 		w->hold = true;
 		return true;
@@ -72,6 +75,42 @@ static bool parse_window(struct urdma_waves_options *w, const char *text)
 	return text && !*text && w->to > w->from;
 }
 
+/* One of the list. False: not known. */
+static bool parse_kind(struct argp_state *state, struct urdma_options *o, char *kind)
+{
+	struct urdma_waves_options *w = &o->waves;
+	struct urdma_events_options *e = &o->events;
+
+	if (!strcmp(kind, "pcap")) {
+		o->trace_pcap = true;
+	} else if (!strcmp(kind, "events")) {
+		e->on = true;
+	} else if (!strncmp(kind, "events=", 7)) {
+		e->on = true;
+		if (!parse_window(&e->window, kind + 7) || e->window.last)
+			argp_error(
+				state,
+				"--trace '%s': a window is FROM-TO or FROM-, with times as 20us, "
+				"or hold",
+				kind);
+	} else if (!strcmp(kind, "fst")) {
+		w->on = true;
+	} else if (!strncmp(kind, "fst=", 4)) {
+		w->on = true;
+		if (!parse_window(&w->window, kind + 4))
+			argp_error(
+				state,
+				"--trace '%s': a window is FROM-TO or FROM-, with times as 20us, "
+				"or last:TIME, or hold",
+				kind);
+	} else if (!strncmp(kind, "scope=", 6) && kind[6]) {
+		w->scope = kind + 6;
+	} else {
+		return false;
+	}
+	return true;
+}
+
 static void parse_trace(struct argp_state *state, struct urdma_options *o, char *list)
 {
 	struct urdma_waves_options *w = &o->waves;
@@ -79,31 +118,14 @@ static void parse_trace(struct argp_state *state, struct urdma_options *o, char 
 
 	o->trace_pcap = false;
 	memset(w, 0, sizeof(*w));
+	memset(&o->events, 0, sizeof(o->events));
 	if (!strcmp(list, "none"))
 		return;
 	if (!*list)
-		argp_error(state, "--trace '': it is none, or a list of pcap, fst and scope=NAME");
-	for (kind = strtok_r(list, ",", &save); kind; kind = strtok_r(NULL, ",", &save)) {
-		if (!strcmp(kind, "pcap"))
-			o->trace_pcap = true;
-		else if (!strcmp(kind, "fst"))
-			w->on = true;
-		else if (!strncmp(kind, "scope=", 6) && kind[6])
-			w->scope = kind + 6;
-		else if (strncmp(kind, "fst=", 4))
-			argp_error(
-				state,
-				"--trace '%s': it is none, or a list of pcap, fst and scope=NAME",
-				kind);
-		else if (!parse_window(w, kind + 4))
-			argp_error(
-				state,
-				"--trace '%s': a window is FROM-TO or FROM-, with times as 20us, "
-				"or last:TIME, or hold",
-				kind);
-		else
-			w->on = true;
-	}
+		argp_error(state, "--trace '': " TRACE_KINDS);
+	for (kind = strtok_r(list, ",", &save); kind; kind = strtok_r(NULL, ",", &save))
+		if (!parse_kind(state, o, kind))
+			argp_error(state, "--trace '%s': " TRACE_KINDS, kind);
 	if (w->scope && !w->on)
 		argp_error(state, "--trace: scope=%s is for waves, and fst is missing", w->scope);
 	if (w->on && !urdma_sim_has_waves())

@@ -60,6 +60,22 @@ static inline void pg213_set(uint32_t *w, struct pg213_field f, uint32_t value)
 #define PG213_TYPE_MEM_READ  0u
 #define PG213_TYPE_MEM_WRITE 1u
 
+/*
+ * Bytes from the first to the last enabled one of a request; 0 if there is none. *skip: bytes
+ * before the first.
+ */
+static inline uint32_t pg213_enabled(uint32_t dwords, uint32_t first_be, uint32_t last_be,
+				     uint32_t *skip)
+{
+	uint32_t last = dwords == 1 ? first_be : last_be;
+
+	*skip = 0;
+	if (!first_be || !last)
+		return 0;
+	*skip = (uint32_t)__builtin_ctz(first_be);
+	return (dwords - 1) * 4 + 32 - (uint32_t)__builtin_clz(last) - *skip;
+}
+
 /* Completion descriptors, 3 dwords: completer (CC) and requester (RC) completion. */
 #define PG213_CPL_DW	    3u
 #define PG213_CC_LOWER_ADDR PG213_FIELD(6, 0)

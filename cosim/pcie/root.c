@@ -622,23 +622,9 @@ static uint32_t mrrs(const struct urdma_pcie *p)
 	return urdma_config_space_mrrs(p->cs);
 }
 
-/* Bytes from the first to the last enabled one; *skip: bytes before the first. */
 static uint32_t enabled_span(const struct tlp *t, uint32_t *skip)
 {
-	uint32_t first = t->first_be, last = t->last_be;
-	uint32_t end;
-
-	if (t->dwords == 1) {
-		if (!first) {
-			*skip = 0;
-			return 0;
-		}
-		*skip = (uint32_t)__builtin_ctz(first);
-		return 32 - (uint32_t)__builtin_clz(first) - *skip;
-	}
-	*skip = (uint32_t)__builtin_ctz(first);
-	end = (t->dwords - 1) * 4 + 32 - (uint32_t)__builtin_clz(last);
-	return end - *skip;
+	return pg213_enabled(t->dwords, t->first_be, t->last_be, skip);
 }
 
 /* PCI Express base specification, 2.2.5: which byte enables are allowed. */
@@ -1332,6 +1318,11 @@ uint64_t urdma_pcie_next(const struct urdma_pcie *p)
 			next = mature;
 	}
 	return next;
+}
+
+bool urdma_pcie_reset_ends(const struct urdma_pcie *p)
+{
+	return p->reset_left == 1;
 }
 
 bool urdma_pcie_pending(const struct urdma_pcie *p)

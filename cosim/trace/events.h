@@ -62,6 +62,8 @@ struct urdma_trace_event {
 	};
 };
 
+typedef void (*urdma_trace_fn)(void *ctx, const struct urdma_trace_event *event);
+
 /* What a kind is called, and its fields. */
 struct urdma_trace_desc {
 	const char *name;

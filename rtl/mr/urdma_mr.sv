@@ -15,7 +15,7 @@
 `default_nettype none
 
 module urdma_mr
-  import urdma_pkg::*, urdma_mr_pkg::*, urdma_hw_pkg::*;
+  import urdma_pkg::*, urdma_mr_pkg::*, urdma_hw_pkg::*, urdma_trace_pkg::*;
 (
   input  wire logic                    clk,
   input  wire logic                    rst,
@@ -45,7 +45,9 @@ module urdma_mr
   input  wire logic        [1:0]       rd_rsp_valid,
   input  wire dma_rd_rsp_t             rd_rsp,
 
-  output      logic [URDMA_CNT_N-1:0]  cnt
+  output      logic [URDMA_CNT_N-1:0]  cnt,
+  output      logic                    trace_xlat_valid,
+  output      tr_xlat_t                trace_xlat
 );
 
   localparam int CLI_W = $clog2(MRC_N);
@@ -140,6 +142,7 @@ module urdma_mr
   // ---- check, cycle 1: differences and comparisons -------------------------------------------------------------
   typedef struct packed {
     logic [CLI_W-1:0] cli;
+    logic [31:0]      key;       // 0 of a ring
     logic [12:0]      size;      // of the request
     logic             aligned;
     pt_t              pt;
@@ -169,6 +172,7 @@ module urdma_mr
   always_ff @(posedge clk) begin
     if (k1_ready) begin
       k1_reg.cli <= wait_cli;
+      k1_reg.key <= wait_req.ring ? '0 : wait_req.key;
       k1_reg.size <= wait_req.len;
       k1_reg.aligned <= wait_req.aligned;
       k1_reg.pt <= wait_req.ring ? wait_req.pt : ctx_head.pt;
@@ -193,6 +197,7 @@ module urdma_mr
   // ---- check, cycle 2: the verdict, and the place in the page table ---------------------------------------------
   typedef struct packed {
     logic [CLI_W-1:0] cli;
+    logic [31:0]      key;
     mr_status_e       status;
     logic             fast;
     logic             direct;    // address known without a page table
@@ -215,6 +220,7 @@ module urdma_mr
     room = page_mask + 64'd1 - (k1_reg.off & page_mask);
     flat = k1_reg.pt.levels == 2'd0;
     k2_next.cli = k1_reg.cli;
+    k2_next.key = k1_reg.key;
     k2_next.status = MR_OK;
     if (k1_reg.key_bad) k2_next.status = MR_BAD_KEY;
     else if (k1_reg.pd_bad) k2_next.status = MR_BAD_PD;
@@ -249,9 +255,11 @@ module urdma_mr
   // ---- page tables -----------------------------------------------------------------------------------------------
   typedef struct packed {
     logic [CLI_W-1:0] cli;
+    logic [31:0]      key;
     mr_status_e       status;
     logic             fast;
     logic             direct;
+    logic             waited;    // for the directory
     logic [63:0]      addr;      // direct: bus address; else of the last-level table (known after the directory)
     logic             two;       // has a directory
     logic [51:0]      page;
@@ -264,13 +272,15 @@ module urdma_mr
   logic [MRC_N-1:0][RSP_W-1:0] place;
 
   frag_t frag, dir_meta, tbl_meta;
-  logic dir_valid, dir_ready, dir_err, tbl_valid, tbl_err, tbl_ready;
+  logic dir_valid, dir_ready, dir_err, dir_waited, tbl_valid, tbl_err, tbl_ready, tbl_waited;
   logic [63:0] dir_word, tbl_word;
   logic unused_low;
   assign unused_low = &{1'b0, dir_word[11:0], tbl_word[11:0], tbl_meta.two, tbl_meta.fast, tbl_meta.page};  // pages are at least 4 KB
 
   always_comb begin
     frag.cli = k2_reg.cli;
+    frag.key = k2_reg.key;
+    frag.waited = 1'b0;
     frag.status = k2_reg.status;
     frag.fast = k2_reg.fast;
     frag.direct = k2_reg.direct;
@@ -291,7 +301,7 @@ module urdma_mr
     .in_valid(k2_valid_reg), .in_ready(frag_ready),
     .in_need(!frag.direct && frag.two), .in_fast(frag.fast),
     .in_addr(frag.addr[63:3] + {18'd0, frag.page[51:9]}), .in_meta(frag),
-    .out_valid(dir_valid), .out_ready(dir_ready), .out_word(dir_word), .out_err(dir_err), .out_meta(dir_meta),
+    .out_valid(dir_valid), .out_ready(dir_ready), .out_word(dir_word), .out_err(dir_err), .out_meta(dir_meta), .out_waited(dir_waited),
     .rd_req_valid(rd_req_valid[1]), .rd_req(rd_req[1]), .rd_req_ready(rd_req_ready[1]),
     .rd_rsp_valid(rd_rsp_valid[1]), .rd_rsp,
     .cnt_hit(cnt_hit[1]), .cnt_miss(cnt_miss[1])
@@ -302,6 +312,7 @@ module urdma_mr
 
   always_comb begin
     tbl_in = dir_meta;
+    tbl_in.waited = dir_waited;
     if (!dir_meta.direct && dir_meta.two) begin
       if (dir_err) begin
         tbl_in.status = MR_DMA_ERR;
@@ -316,7 +327,7 @@ module urdma_mr
   urdma_pte_cache #(.LINES(1024), .META_W($bits(frag_t)), .FILL_W(8)) tbl_cache (
     .clk, .rst, .busy(cache_busy[0]), .flush(flush_req), .flush_fast(op_flush),
     .in_valid(dir_valid), .in_ready(dir_ready), .in_need(!tbl_in.direct), .in_fast(tbl_in.fast), .in_addr(tbl_addr), .in_meta(tbl_in),
-    .out_valid(tbl_valid), .out_ready(tbl_ready), .out_word(tbl_word), .out_err(tbl_err), .out_meta(tbl_meta),
+    .out_valid(tbl_valid), .out_ready(tbl_ready), .out_word(tbl_word), .out_err(tbl_err), .out_meta(tbl_meta), .out_waited(tbl_waited),
     .rd_req_valid(rd_req_valid[0]), .rd_req(rd_req[0]), .rd_req_ready(rd_req_ready[0]),
     .rd_rsp_valid(rd_rsp_valid[0]), .rd_rsp,
     .cnt_hit(cnt_hit[0]), .cnt_miss(cnt_miss[0])
@@ -327,6 +338,8 @@ module urdma_mr
   mr_rsp_t ans_rsp_reg;
   logic [CLI_W-1:0] ans_cli_reg;
   logic [RSP_W-1:0] ans_place_reg;
+  logic [31:0] ans_key_reg;
+  logic [1:0] ans_misses_reg;
 
   assign tbl_ready = 1'b1;  // room was reserved
 
@@ -337,6 +350,8 @@ module urdma_mr
     ans_rsp_reg.last <= tbl_meta.last;
     ans_cli_reg <= tbl_meta.cli;
     ans_place_reg <= tbl_meta.place;
+    ans_key_reg <= tbl_meta.key;
+    ans_misses_reg <= 2'(tbl_meta.waited) + 2'(tbl_waited);
     if (rst) ans_valid_reg <= 1'b0;
     else ans_valid_reg <= tbl_valid;
   end
@@ -398,6 +413,9 @@ module urdma_mr
     cnt[URDMA_CNT_PTE_MISS] = |cnt_miss;
     cnt[URDMA_CNT_MR_ERR] = ans_valid_reg && ans_rsp_reg.status != MR_OK && ans_rsp_reg.status != MR_DMA_ERR;
   end
+
+  assign trace_xlat_valid = ans_valid_reg;
+  assign trace_xlat = '{client: 3'(ans_cli_reg), key: ans_key_reg, misses: ans_misses_reg, refused: ans_rsp_reg.status != MR_OK};
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk)

@@ -57,6 +57,7 @@ module urdma_pte_cache
   output      logic [63:0]       out_word,
   output      logic              out_err,
   output      logic [META_W-1:0] out_meta,
+  output      logic              out_waited,   // for a fill
 
   output      logic              rd_req_valid,
   output      dma_rd_req_t       rd_req,
@@ -283,6 +284,7 @@ module urdma_pte_cache
   assign out_meta = w1_valid_reg ? w1_meta_reg : hit.meta;
   assign out_word = w1_valid_reg ? fill_word[64 * w1_sel_reg +: 64] : hit.word;
   assign out_err = w1_valid_reg && fill_word[512];
+  assign out_waited = w1_valid_reg;
 
   assign busy = c1_valid_reg || hit_valid || head_valid || w1_valid_reg || fills_out != '0;
 

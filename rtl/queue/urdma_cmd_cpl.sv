@@ -9,7 +9,7 @@
 `default_nettype none
 
 module urdma_cmd_cpl
-  import urdma_pkg::*, urdma_hw_pkg::*, urdma_ctl_pkg::*;
+  import urdma_pkg::*, urdma_hw_pkg::*, urdma_ctl_pkg::*, urdma_trace_pkg::*;
 (
   input  wire logic         clk,
   input  wire logic         rst,
@@ -32,7 +32,9 @@ module urdma_cmd_cpl
   input  wire logic         ev_ready,
 
   output      logic         cnt_ok,
-  output      logic         cnt_err
+  output      logic         cnt_err,
+  output      logic         trace_cmd_valid,
+  output      tr_cmd_t      trace_cmd
 );
 
   localparam int EV_IDLE = 16;
@@ -91,6 +93,8 @@ module urdma_cmd_cpl
 
   assign cnt_ok = wr_valid && wr_ready && head.status == 8'(URDMA_CS_OK);
   assign cnt_err = wr_valid && wr_ready && head.status != 8'(URDMA_CS_OK);
+  assign trace_cmd_valid = wr_valid && wr_ready;
+  assign trace_cmd = '{tag: head.tag, status: head.status};
 
   // ---- events -------------------------------------------------------------------------------------
   logic pend_reg, ev_valid_reg;

@@ -36,7 +36,7 @@
 `default_nettype none
 
 module urdma_cq
-  import urdma_pkg::*, urdma_hw_pkg::*;
+  import urdma_pkg::*, urdma_hw_pkg::*, urdma_trace_pkg::*;
 (
   input  wire logic                   clk,
   input  wire logic                   rst,
@@ -85,8 +85,10 @@ module urdma_cq
   output      logic                   timer_armed,
   output      logic [31:0]            timer_cycles,
   output      logic [URDMA_CNT_N-1:0] cnt,
-  output      logic                   trace_valid,
-  output      trace_t                 trace_tap  // not "trace": a method of Verilated models has that name
+  output      logic                   trace_cq_db_valid,
+  output      tr_cq_db_t              trace_cq_db,
+  output      logic                   trace_cqe_valid,
+  output      tr_cqe_t                trace_cqe
 );
 
   localparam int ITEMS = 32;
@@ -541,12 +543,16 @@ module urdma_cq
     cnt[URDMA_CNT_CQ_OVERFLOW] = item_pop && (item.lost || failed_reg);
     cnt[URDMA_CNT_DB_OK] = c1_valid_reg && c1_op_reg == OP_DB && db_mine;
     cnt[URDMA_CNT_DB_OWNER] = c1_valid_reg && c1_op_reg == OP_DB && !db_mine;
-    trace_tap = '0;
-    trace_tap.ev = TR_CQE;
-    trace_tap.qpn = item.cqe[URDMA_CQE1_QPN_LSB +: URDMA_CQE1_QPN_W];
-    trace_tap.arg = 16'(item.cqe[URDMA_CQE0_STATUS_LSB +: URDMA_CQE0_STATUS_W]);
   end
-  assign trace_valid = wr_valid && wr_ready;
+
+  // ---- lanes ------------------------------------------------------------------------------------------------------------
+  assign trace_cq_db_valid = c1_valid_reg && c1_op_reg == OP_DB && db_mine;
+  assign trace_cq_db = '{cqn: c1_cqn_reg, ci: c1_ci_reg,
+                         arm: c1_db_reg.arm inside {2'(URDMA_DB_ARM_ANY), 2'(URDMA_DB_ARM_SOLICITED)}};
+  assign trace_cqe_valid = wr_valid && wr_ready;
+  assign trace_cqe = '{cqn: item.cqn, qpn: item.cqe[URDMA_CQE1_QPN_LSB +: QPN_W],
+                       wqe: item.cqe[URDMA_CQE0_WQE_LSB +: URDMA_CQE0_WQE_W], send: !item.cqe[URDMA_CQE0_RECV_LSB],
+                       status: item.cqe[URDMA_CQE0_STATUS_LSB +: URDMA_CQE0_STATUS_W]};
 
   logic unused_bits;
   assign unused_bits = &{1'b0, item.ring, item.offset, mr_rsp.len, mr_rsp.last, err_in_ready, ctx.cfg.ring.log_stride, due_in_ready,

@@ -5,7 +5,7 @@
 `default_nettype none
 
 module urdma_ctl
-  import urdma_pkg::*, urdma_hw_pkg::*, urdma_ctl_pkg::*;
+  import urdma_pkg::*, urdma_hw_pkg::*, urdma_ctl_pkg::*, urdma_trace_pkg::*;
 (
   input  wire logic                        clk,
   input  wire logic                        rst,
@@ -144,8 +144,12 @@ module urdma_ctl
   input  wire logic [63:0]                 skip_cycles,
   output      logic [63:0]                 cycles,
 
-  output      logic                        trace_valid,
-  output      trace_t                      trace_tap  // not "trace": a method of Verilated models has that name
+  output      logic                        trace_sq_db_valid,
+  output      tr_sq_db_t                   trace_sq_db,
+  output      logic                        trace_rq_db_valid,
+  output      tr_rq_db_t                   trace_rq_db,
+  output      logic                        trace_cmd_valid,
+  output      tr_cmd_t                     trace_cmd
 );
 
   logic ready, cmdq_enable, cmdq_err, cmdq_init_done, mgr_init_done, merge_init_done;
@@ -219,7 +223,7 @@ module urdma_ctl
     .cq_db_valid(cq_db_valid), .cq_db(cq_db), .cq_db_ready(cq_db_ready),
     .eq_db_valid(eq_db_valid), .eq_db(eq_db), .eq_db_ready(eq_db_ready), .eth_db_valid(eth_db_valid), .eth_db(eth_db),
     .flush_req(db_flush_req), .flush_done(db_flushed),
-    .cnt(db_cnt), .trace_valid(trace_valid), .trace(trace_tap)
+    .cnt(db_cnt), .trace_sq_db_valid, .trace_sq_db, .trace_rq_db_valid, .trace_rq_db
   );
 
   logic rq_merge_clk;
@@ -324,7 +328,7 @@ module urdma_ctl
     .cpl_valid(cpl_valid), .cpl(cpl), .cpl_ready(cpl_ready), .done(cpl_done),
     .wr_valid(wr_valid), .wr(wr), .wr_ready(wr_ready),
     .ev_valid(cmd_ev_valid), .ev(cmd_ev), .ev_ready(cmd_ev_ready),
-    .cnt_ok(cnt_cmd_ok), .cnt_err(cnt_cmd_err)
+    .cnt_ok(cnt_cmd_ok), .cnt_err(cnt_cmd_err), .trace_cmd_valid, .trace_cmd
   );
 
 endmodule

@@ -17,7 +17,7 @@
 `default_nettype none
 
 module urdma_doorbell
-  import urdma_pkg::*, urdma_hw_pkg::*;
+  import urdma_pkg::*, urdma_hw_pkg::*, urdma_trace_pkg::*;
 (
   input  wire logic                   clk,
   input  wire logic                   rst,
@@ -66,8 +66,10 @@ module urdma_doorbell
   output      logic                   flush_done,
 
   output      logic [URDMA_CNT_N-1:0] cnt,
-  output      logic                   trace_valid,
-  output      trace_t                 trace
+  output      logic                   trace_sq_db_valid,
+  output      tr_sq_db_t              trace_sq_db,
+  output      logic                   trace_rq_db_valid,
+  output      tr_rq_db_t              trace_rq_db
 );
 
   localparam int DEPTH = 16;
@@ -278,7 +280,7 @@ module urdma_doorbell
     end
   end
 
-  // ---- counters, trace ------------------------------------------------------------------------------
+  // ---- counters, lanes ------------------------------------------------------------------------------
   // Doorbells of CQs are judged, and so counted, by urdma_cq. Good ones may leave two a cycle, but enter one a cycle: so
   // no more than DEPTH wait to be counted.
   logic [1:0] ok;
@@ -297,8 +299,10 @@ module urdma_doorbell
     cnt[URDMA_CNT_DB_BAD] = (take && !known) || (wait_pop && closed);
   end
 
-  assign trace_valid = sq_db_valid && sq_db_ready;
-  assign trace = '{ev: TR_DB, qpn: 24'(sq_db.qpn), psn: '0, arg: sq_db.pi};
+  assign trace_sq_db_valid = sq_db_valid && sq_db_ready;
+  assign trace_sq_db = '{qpn: sq_db.qpn, pi: sq_db.pi};
+  assign trace_rq_db_valid = rq_db_valid && rq_db_ready;
+  assign trace_rq_db = '{qpn: rq_db.qpn, pi: rq_db.pi};
 
 endmodule
 

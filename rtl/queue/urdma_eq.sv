@@ -14,7 +14,7 @@
 `default_nettype none
 
 module urdma_eq
-  import urdma_pkg::*, urdma_hw_pkg::*;
+  import urdma_pkg::*, urdma_hw_pkg::*, urdma_trace_pkg::*;
 (
   input  wire logic                   clk,
   input  wire logic                   rst,
@@ -45,7 +45,9 @@ module urdma_eq
   output      logic                   eq0_lost,
 
   input  wire logic [63:0]            cycles,
-  output      logic [URDMA_CNT_N-1:0] cnt
+  output      logic [URDMA_CNT_N-1:0] cnt,
+  output      logic                   trace_eqe_valid,
+  output      tr_eqe_t                trace_eqe
 );
 
   localparam int ITEMS = 16;
@@ -66,6 +68,7 @@ module urdma_eq
     logic [127:0]     eqe;
     logic             irq;
     logic [VEC_W-1:0] vec;
+    logic [EQN_W-1:0] eqn;      // for the lane
   } item_t;
 
   // ---- c0: choose an operation, read its context ------------------------------------------------------------------
@@ -156,6 +159,7 @@ module urdma_eq
     slot = ctx.pi & (size - 32'd1);
     item_in.addr = ctx.cfg.addr + {28'd0, slot, 4'd0};
     item_in.vec = ctx.cfg.vec;
+    item_in.eqn = c1_eqn_reg;
     item_in.eqe[URDMA_EQE0_TYPE_LSB +: URDMA_EQE0_TYPE_W] = c1_ev_reg.ev_type;
     item_in.eqe[URDMA_EQE0_OBJ_LSB +: URDMA_EQE0_OBJ_W] = c1_ev_reg.obj;
     item_in.eqe[URDMA_EQE0_DATA_LSB +: URDMA_EQE0_DATA_W] = c1_ev_reg.data;
@@ -230,6 +234,10 @@ module urdma_eq
     cnt[URDMA_CNT_EQE] = wr_valid && wr_ready;
     cnt[URDMA_CNT_EQ_LOST] = c1_valid_reg && c1_op_reg == OP_EQE && lost;
   end
+
+  assign trace_eqe_valid = wr_valid && wr_ready;
+  assign trace_eqe = '{eqn: item.eqn, kind: item.eqe[URDMA_EQE0_TYPE_LSB +: URDMA_EQE0_TYPE_W],
+                       obj: item.eqe[URDMA_EQE0_OBJ_LSB +: URDMA_EQE0_OBJ_W]};
 
   logic unused_bits;
   assign unused_bits = &{1'b0, c1_ev_reg.eqn, c1_db_reg.eqn};

@@ -8,6 +8,7 @@ module urdma_rx
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
   import urdma_rx_pkg::*;
+  import urdma_trace_pkg::*;
 (
   input  wire logic                   clk,
   input  wire logic                   rst,
@@ -143,8 +144,16 @@ module urdma_rx
   output      logic                   qc_req_valid,
   output      qc_req_t                qc_req,
 
-  output      logic                   trace_valid,
-  output      trace_t                 trace
+  output      logic                   trace_acked_valid,
+  output      tr_acked_t              trace_acked,
+  output      logic                   trace_in_valid,
+  output      tr_in_t                 trace_in,
+  output      logic                   trace_rsp_valid,
+  output      tr_rsp_t                trace_rsp,
+  output      logic                   trace_req_valid,
+  output      tr_req_t                trace_req,
+  output      logic                   trace_put_valid,
+  output      tr_put_t                trace_put
 );
 
   logic loop_room_reg;
@@ -155,13 +164,12 @@ module urdma_rx
   pkt_t pkt;
   pkt_t [1:0] pq;
   logic [1:0][$clog2(PKT_QUEUE):0] pq_count;
-  logic buf_rd_en, free_valid, parse_busy, parse_trace_valid;
+  logic buf_rd_en, free_valid, parse_busy;
   logic [BUF_W-1:0] buf_rd_line;
   logic [511:0] buf_rd_data;
   logic [6:0] free_lines;
   logic [BUF_W:0] buf_free;
   logic [URDMA_CNT_N-1:0] cnt_parse, cnt_resp, cnt_cmpl;
-  trace_t parse_trace;
   logic mc_look_valid, mc_hit, mc_full, mc_loop_room, copy_valid, copy_last;
   mc_look_t mc_look;
   logic [MCG_W-1:0] mc_hit_idx;
@@ -180,7 +188,7 @@ module urdma_rx
     .gid_wr_valid(gid_wr_valid), .gid_wr_idx(gid_wr_idx), .gid_wr(gid_wr),
     .mc_look_valid, .mc_look, .mc_hit, .mc_hit_idx, .mc_hit_copies, .mc_full,
     .class_valid(class_valid), .class_rdma(class_rdma), .free(buf_free),
-    .cnt(cnt_parse), .rx_bytes(rx_bytes), .trace_valid(parse_trace_valid), .trace(parse_trace)
+    .cnt(cnt_parse), .rx_bytes(rx_bytes), .trace_in_valid, .trace_in
   );
 
   for (genvar i = 0; i < 2; i++) begin : g_pq
@@ -359,16 +367,14 @@ module urdma_rx
   logic [SRQN_W-1:0] take_srqn, kill_srqn;
   srq_got_t got;
   piece_t piece;
-  logic rst_valid, done_en, rekick_valid, rekick_ready, drop_valid, unrel_bad;
+  logic rst_valid, done_en, rekick_valid, rekick_ready, unrel_bad;
   kick_t rekick;
   logic [1:0] op_done;
   logic [PIECE_W-1:0] issued, written;
   logic [INV_W:0] invs_done, invs_kept;
-  logic [QPN_W-1:0] rst_qpn, done_qpn, drop_qpn;
+  logic [QPN_W-1:0] rst_qpn, done_qpn;
   logic [1:0] rst_gen;
   logic [15:0] done_idx, rst_idx;
-  logic [23:0] drop_psn;
-  logic [7:0] drop_opcode;
   logic resp_busy, wqe_busy, place_busy, cmpl_busy, atm_unit_busy, resp_init, place_init, cmpl_init, atm_init;
   logic rr_valid, rdone_valid, rdone_ready;
   rr_t rr_in, rr;
@@ -393,7 +399,7 @@ module urdma_rx
     .rst_valid(rst_valid), .rst_qpn(rst_qpn), .rst_gen(rst_gen), .rst_idx(rst_idx),
     .done_en(done_en), .done_qpn(done_qpn), .done_idx(done_idx),
     .take_valid, .take_srqn, .got, .got_commit, .tok_en(tok_en[0]), .tok_qpn(tok_qpn[0]), .tok_srqn,
-    .cnt(cnt_resp), .cset_on, .qc_valid(qc_rx_valid), .qc(qc_rx), .drop_valid(drop_valid), .drop_psn(drop_psn), .drop_qpn(drop_qpn), .drop_opcode(drop_opcode)
+    .cnt(cnt_resp), .cset_on, .qc_valid(qc_rx_valid), .qc(qc_rx), .trace_rsp_valid, .trace_rsp
   );
 
   logic srq_clk;
@@ -475,7 +481,7 @@ module urdma_rx
     .rst_valid(rst_valid), .rst_qpn(rst_qpn), .rst_gen(rst_gen), .rst_idx(rst_idx),
     .done_en(done_en), .done_qpn(done_qpn), .done_idx(done_idx),
     .kick_valid(rekick_valid), .kick(rekick), .kick_ready(rekick_ready),
-    .unrel_bad(unrel_bad), .op_done(op_done), .fence_out(fence_out[0])
+    .unrel_bad(unrel_bad), .op_done(op_done), .fence_out(fence_out[0]), .trace_put_valid, .trace_put
   );
 
   // ---- ATOMICs ----------------------------------------------------------------------------------------------
@@ -563,11 +569,6 @@ module urdma_rx
   );
 
   // ---- requester completion -----------------------------------------------------------------------------------
-  logic cmpl_drop, cmpl_ack;
-  logic [QPN_W-1:0] cmpl_qpn;
-  logic [23:0] cmpl_psn;
-  logic [7:0] cmpl_syndrome;
-
   logic cmpl_clk;
   urdma_clk #(.PART(PART_RX_CMPL)) clk_u_cmpl (.clk, .part_clk(cmpl_clk));
   urdma_rx_cmpl u_cmpl (
@@ -584,8 +585,8 @@ module urdma_rx
     .rr_valid(rr_in_valid), .rr(rr_in), .rr_ready(rr_in_ready),
     .rdone_valid(rdone_valid), .rdone(rdone), .rdone_ready(rdone_ready),
     .fence_out(fence_out[1]),
-    .cnt(cnt_cmpl), .cset_on, .qc_valid(qc_req_valid), .qc(qc_req), .drop_valid(cmpl_drop), .ack_valid(cmpl_ack),
-    .ack_qpn(cmpl_qpn), .ack_psn(cmpl_psn), .ack_syndrome(cmpl_syndrome)
+    .cnt(cnt_cmpl), .cset_on, .qc_valid(qc_req_valid), .qc(qc_req),
+    .trace_acked_valid, .trace_acked, .trace_req_valid, .trace_req
   );
 
   // ---- counters; some are raised in two places ----------------------------------------------------------------
@@ -619,31 +620,6 @@ module urdma_rx
     qc_resp_valid_reg <= cset_on && cqe_valid[0] && cqe_ready[0] && cqe_status != '0 && !rst;
   end
 
-  // ---- trace: packets as they come; what became of them goes into the free cycles ----------------------------
-  logic tq_valid, tq_in_valid, tr_resp_valid, tr_resp_take;
-  trace_t tq, tq_in, tr_resp;
-
-  assign tq_in_valid = cmpl_drop || cmpl_ack || tr_resp_valid;
-  assign tr_resp_take = !(cmpl_drop || cmpl_ack);
-  assign tq_in = (cmpl_drop || cmpl_ack) ? '{ev: cmpl_ack ? TR_ACK : TR_DROP, qpn: 24'(cmpl_qpn), psn: cmpl_psn,
-      arg: cmpl_ack ? 16'(cmpl_syndrome) : 16'(BTH_ACK)} : tr_resp;
-
-  urdma_fifo #(.WIDTH($bits(trace_t)), .DEPTH(4)) u_tr_resp (
-    .clk(clk), .rst(rst),
-    .in_valid(drop_valid), .in_ready(),
-    .in_data({TR_DROP, 24'(drop_qpn), drop_psn, 16'(drop_opcode)}),
-    .out_valid(tr_resp_valid), .out_ready(tr_resp_take), .out_data(tr_resp), .count()
-  );
-
-  urdma_fifo #(.WIDTH($bits(trace_t)), .DEPTH(32)) u_tr (
-    .clk(clk), .rst(rst),
-    .in_valid(tq_in_valid), .in_ready(), .in_data(tq_in),
-    .out_valid(tq_valid), .out_ready(!parse_trace_valid), .out_data(tq), .count()
-  );
-
-  assign trace_valid = parse_trace_valid || tq_valid;
-  assign trace = parse_trace_valid ? parse_trace : tq;
-
   // ---- busy: items between look-up and their end, by number -----------------------------------------------------
   logic [11:0] inflight_reg;
   always_ff @(posedge clk) begin
@@ -660,7 +636,7 @@ module urdma_rx
 
   assign init_done = resp_init && place_init && cmpl_init && atm_init && srq_init;
   assign busy = !init_done || parse_busy || pq_count[0] != '0 || pq_count[1] != '0 || (|it_valid) || inflight_reg != '0 || look1_reg != '0
-      || resp_busy || srq_busy || idx_busy || wqe_busy || place_busy || cmpl_busy || atm_busy || rr_valid || tq_valid || (fence_req && !fence_done)
+      || resp_busy || srq_busy || idx_busy || wqe_busy || place_busy || cmpl_busy || atm_busy || rr_valid || (fence_req && !fence_done)
       || (sync_req && !sync_done);
 
   logic unused;

@@ -40,6 +40,7 @@ module urdma_rx_cmpl
   import urdma_hw_pkg::*;
   import urdma_rx_pkg::*;
   import urdma_rx_cmpl_pkg::*;
+  import urdma_trace_pkg::*;
 (
   input  wire logic                   clk,
   input  wire logic                   rst,
@@ -91,11 +92,10 @@ module urdma_rx_cmpl
   input  wire logic                   cset_on,
   output      logic                   qc_valid,
   output      qc_req_t                qc,
-  output      logic                   drop_valid,  // acknowledgement or response without effect, for the trace
-  output      logic                   ack_valid,   // acknowledgement or response taken
-  output      logic [QPN_W-1:0]       ack_qpn,
-  output      logic [23:0]            ack_psn,
-  output      logic [7:0]             ack_syndrome
+  output      logic                   trace_acked_valid,
+  output      tr_acked_t              trace_acked,
+  output      logic                   trace_req_valid,
+  output      tr_req_t                trace_req
 );
 
   logic [URDMA_CNT_N-1:0] cnt_reg;
@@ -264,14 +264,11 @@ module urdma_rx_cmpl
     .clk, .rst, .frozen, .cycles, .in_valid(walk_end), .in_ready(walk_end_ready), .in(end_run), .in_did(end_did),
     .news(news[1]), .ctl_en(ctl_run[1]), .ctl_op(aqc.op), .ctl_psn(aqc.psn), .valid(run_valid[1]), .run(run[1]),
     .fire, .look, .st(settle_st), .set, .arm,
-    .rr_valid, .rr, .rr_ready, .acked_valid, .acked, .acked_ready, .err_valid, .err, .err_ready, .drop_valid, .ack_valid
+    .rr_valid, .rr, .rr_ready, .acked_valid, .acked, .acked_ready, .err_valid, .err, .err_ready,
+    .trace_acked_valid, .trace_acked, .trace_req_valid, .trace_req
   );
 
-  // ---- trace, counters ---------------------------------------------------------------------------------------------
-  assign ack_qpn = run[1].it.qpn;
-  assign ack_psn = run[1].it.psn;
-  assign ack_syndrome = run[1].it.bth.ext_len == '0 ? SYN_ACK : run[1].it.ext[7:0];
-
+  // ---- counters ----------------------------------------------------------------------------------------------------
   always_ff @(posedge clk) begin
     cnt_reg <= '0;
     if (!rst && load && l_pkt) begin

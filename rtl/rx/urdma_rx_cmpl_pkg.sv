@@ -4,6 +4,7 @@
 package urdma_rx_cmpl_pkg;
   import urdma_pkg::*;
   import urdma_rx_pkg::*;
+  import urdma_trace_pkg::*;
 
   typedef enum logic [1:0] {T_NONE, T_ACK, T_RNR} timer_e;
 
@@ -15,6 +16,7 @@ package urdma_rx_cmpl_pkg;
     logic        gap;              // a retry has begun, nothing has moved since
     logic        restart;          // tx was sent back and may begin anew at any una since: so may a READ's responses
     logic        want;             // AK_RETRY is due when head has come to ack
+    trace_cause_e cause;           // with want: why
     logic        watch;            // a turn has seen that an answer is due
     logic [7:0]  nak;              // error that waits for the entry at ack
     logic [2:0]  retries;          // used since the last progress

@@ -18,6 +18,7 @@ module urdma_rx_decide
   import urdma_hw_pkg::*;
   import urdma_rx_pkg::*;
   import urdma_rx_cmpl_pkg::*;
+  import urdma_trace_pkg::*;
 (
   /* verilator lint_off UNUSEDSIGNAL */  // the responder's fields, a WQE's completion
   input  wire found_t      it,
@@ -128,6 +129,7 @@ module urdma_rx_decide
     if (says.expired && s.tk == T_RNR) begin
       d.tk = T_NONE;
       d.want = 1'b1;
+      d.cause = TRC_RNR;
       d.gap = 1'b0;
     end
     if (says.expired && s.tk == T_ACK && due && !s.want) begin
@@ -145,6 +147,7 @@ module urdma_rx_decide
         d.retries = d.retries + 3'd1;
         d.gap = !cnt_timeout;
         d.want = 1'b1;
+        d.cause = cnt_timeout ? TRC_TIMEOUT : miss ? TRC_IMPLIED : TRC_NAK;
       end
     end
     if (rr.take) begin

@@ -37,6 +37,7 @@ module urdma_rx_parse
   import urdma_crc32_pkg::*;
   import urdma_opcode_pkg::*;
   import urdma_rx_pkg::*;
+  import urdma_trace_pkg::*;
 (
   input  wire logic                   clk,
   input  wire logic                   rst,
@@ -72,8 +73,8 @@ module urdma_rx_parse
 
   output      logic [URDMA_CNT_N-1:0] cnt,
   output      logic [6:0]             rx_bytes,
-  output      logic                   trace_valid,
-  output      trace_t                 trace
+  output      logic                   trace_in_valid,
+  output      tr_in_t                 trace_in
 );
 
   logic [URDMA_CNT_N-1:0] cnt_reg;
@@ -559,8 +560,8 @@ module urdma_rx_parse
     end
   end
 
-  assign trace_valid = z_good;
-  assign trace = '{ev: z_commit ? TR_RX : TR_FULL, qpn: z_dec.pkt.dqpn, psn: z_dec.pkt.psn, arg: 16'(z_dec.pkt.opcode)};
+  assign trace_in_valid = z_good;
+  assign trace_in = '{qpn: z_dec.pkt.dqpn, psn: z_dec.pkt.psn, opcode: z_dec.pkt.opcode, full: !z_commit};
 
   assign busy = mac_valid || d_busy || x0_valid_reg || x1_valid_reg || y0_valid_reg
       || y_valid_reg != '0;

@@ -46,7 +46,7 @@ package urdma_rx_pkg;
     logic             ipv4;
     logic [127:0]     sip;
     logic [127:0]     dip;
-    logic [7:0]       opcode;      // for the trace
+    logic [7:0]       opcode;      // for the lanes
     bth_t             bth;         // what it says
     logic             se;
     logic             ackreq;
@@ -101,7 +101,7 @@ package urdma_rx_pkg;
     logic             xrc;         // with srq: a target QP of XRC. srqn: of the packet; IT_KICK: of the message in progress
     logic             no_srqn;     // with xrc: the packet names no SRQ, or one beyond 2**SRQN_W
     logic [QPN_W-1:0] qpn;
-    logic [7:0]       opcode;      // for the trace
+    logic [7:0]       opcode;      // for the lanes
     bth_t             bth;
     logic             ipv4;
     logic             vlan_valid;

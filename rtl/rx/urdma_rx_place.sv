@@ -35,6 +35,7 @@ module urdma_rx_place
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
   import urdma_rx_pkg::*;
+  import urdma_trace_pkg::*;
 #(
   // flush completions of a QP before others have their turn
   parameter int FLUSH_TURN = 16
@@ -115,7 +116,9 @@ module urdma_rx_place
 
   output      logic             unrel_bad,
   output      logic [1:0]       op_done,
-  output      logic             fence_out
+  output      logic             fence_out,
+  output      logic             trace_put_valid,
+  output      tr_put_t          trace_put
 );
 
   logic [QPN_W:0] init_reg;
@@ -397,6 +400,8 @@ module urdma_rx_place
   logic t1_beat_reg, t2_beat_reg, wr_valid_reg;
   logic t1_step_reg, t1_sh_any_reg, t1_first_reg, t2_first_reg, t1_last_reg, t2_last_reg, t3_last_reg;
   logic t1_fin_reg, t2_fin_reg, t3_fin_reg, t1_pc_reg, t2_pc_reg, t3_pc_reg, t1_swap_reg;
+  logic put, t1_put_valid_reg, t2_put_valid_reg, t3_put_valid_reg;
+  tr_put_t t1_put_reg, t2_put_reg, t3_put_reg;
   logic [PIECE_W-1:0] written_reg;
   logic [511:0] rd_line_data;
   logic [5:0] t1_sh_reg;
@@ -463,6 +468,9 @@ module urdma_rx_place
       t1_pc_reg <= 1'b0;
       t2_pc_reg <= 1'b0;
       t3_pc_reg <= 1'b0;
+      t1_put_valid_reg <= 1'b0;
+      t2_put_valid_reg <= 1'b0;
+      t3_put_valid_reg <= 1'b0;
       written_reg <= '0;
     end else if (en) begin
       t1_step_reg <= step_valid;
@@ -476,8 +484,33 @@ module urdma_rx_place
       written_reg <= written_reg + PIECE_W'(t3_pc_reg);
       t2_fin_reg <= t1_fin_reg;
       t3_fin_reg <= t2_fin_reg;
+      t1_put_valid_reg <= put;
+      t2_put_valid_reg <= t1_put_valid_reg;
+      t3_put_valid_reg <= t2_put_valid_reg;
     end
   end
+
+  // For the lane: what becomes of an operation goes beside its last beat.
+  always_comb begin
+    put = 1'b0;
+    if (o2_done && !dead && status == '0) begin
+      case (o2_reg.kind)
+        OK_DATA, OK_READ, OK_ATOMIC: put = 1'b1;
+        OK_WRITE: put = !o2_reg.check;
+        OK_RSP: put = o2_reg.pass && o2_reg.take;
+        default: ;
+      endcase
+    end
+  end
+  always_ff @(posedge clk) begin
+    if (en) begin
+      t1_put_reg <= '{qpn: o2_reg.qpn, psn: o2_reg.psn, resp: o2_reg.kind == OK_RSP};
+      t2_put_reg <= t1_put_reg;
+      t3_put_reg <= t2_put_reg;
+    end
+  end
+  assign trace_put_valid = t3_put_valid_reg && en;
+  assign trace_put = t3_put_reg;
 
   assign wr_valid = wr_valid_reg;
   assign wr = '{addr: t3_addr_reg, len: t3_len_reg, data: t3_data_reg, last: t3_last_reg};

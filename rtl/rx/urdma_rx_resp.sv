@@ -44,6 +44,7 @@ module urdma_rx_resp
   import urdma_hw_pkg::*;
   import urdma_opcode_pkg::*;
   import urdma_rx_pkg::*;
+  import urdma_trace_pkg::*;
 (
   input  wire logic                   clk,
   input  wire logic                   rst,
@@ -93,10 +94,8 @@ module urdma_rx_resp
   input  wire logic                   cset_on,
   output      logic                   qc_valid,
   output      qc_rx_t                 qc,
-  output      logic                   drop_valid,  // a packet without effect, for the trace
-  output      logic [23:0]            drop_psn,
-  output      logic [QPN_W-1:0]       drop_qpn,
-  output      logic [7:0]             drop_opcode
+  output      logic                   trace_rsp_valid,
+  output      tr_rsp_t                trace_rsp
 );
 
   logic [URDMA_CNT_N-1:0] cnt_reg;
@@ -201,8 +200,9 @@ module urdma_rx_resp
   fetch_t fe;
   logic [1:0] feth_plt, feth_sel;
   logic whole, flushes;
-  logic is_dup, bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, posted, srq, srq_dead, use_wqe, c_dup, c_seq, c_noqp, c_no_wqe, c_begun, drop, alive, u_en, u_seq, xrc, x_missing, x_other, x_open;
+  logic is_dup, bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, posted, srq, srq_dead, use_wqe, c_dup, c_seq, c_noqp, c_no_wqe, c_begun, alive, u_en, u_seq, xrc, x_missing, x_other, x_open;
   drop_why_e u_why;
+  trace_verdict_e verdict;
   logic [12:0] mtu;
   logic [PD_W-1:0] pd;
   logic [23:0] psn_diff, rd_diff;
@@ -357,7 +357,7 @@ module urdma_rx_resp
     c_noqp = 1'b0;
     c_no_wqe = 1'b0;
     c_begun = 1'b0;
-    drop = 1'b0;
+    verdict = TRV_TAKEN;
     use_wqe = 1'b0;
 
     case (s2_src_reg)
@@ -434,21 +434,26 @@ module urdma_rx_resp
           default: begin  // IT_PKT: whatever happens, placement gives the lines back
             push = 1'b1;
             if (h.response) begin
-              // requester completion decides, counts and traces
+              // requester completion decides and counts
               op.kind = OK_RSP;
               op.pass = alive;
               op.swap = h.atomic_ack;
               if (op.swap) op.len = 13'd8;
             end else if (!alive) begin
               c_noqp = 1'b1;
-              drop = 1'b1;
+              verdict = TRV_DROPPED;
             end else if (u_en) begin
               wd = u_next;
               op = u_op;
               c_seq = u_seq;
               c_no_wqe = u_why == DW_NO_WQE;
               c_begun = u_why == DW_NONE && h.first;
-              drop = u_why != DW_NONE;
+              case (u_why)
+                DW_NONE: verdict = TRV_TAKEN;
+                DW_SEQ: verdict = TRV_GAP;
+                DW_NO_WQE: verdict = TRV_RNR;
+                default: verdict = TRV_REFUSED;
+              endcase
               use_wqe = u_why == DW_NONE && need_wqe;
               if (u_why == DW_NO_WQE && srq_dead) begin
                 wd.err = 1'b1;
@@ -457,20 +462,19 @@ module urdma_rx_resp
               end
             end else if (is_dup) begin
               c_dup = 1'b1;
+              verdict = TRV_REPEATED;
               if (h.read) begin
                 // what it asks for now may be wrong; that is no reason to end the QP
-                if (bad_req || no_right || x_missing || !(rd_diff[23] || rd_diff == '0)) begin
-                  drop = 1'b1;
-                end else begin
+                if (!bad_req && !no_right && !x_missing && (rd_diff[23] || rd_diff == '0)) begin
                   op.kind = OK_READ;
                   op.dup = 1'b1;
                   op.ack = 1'b1;
                 end
-              end else if (h.atomic && x_missing) begin
-                drop = 1'b1;
               end else if (h.atomic) begin
-                op.kind = OK_ATOMIC;
-                op.dup = 1'b1;
+                if (!x_missing) begin
+                  op.kind = OK_ATOMIC;
+                  op.dup = 1'b1;
+                end
               end else begin
                 op.ack = 1'b1;
                 op.psn = s2_st_reg.epsn - 24'd1;
@@ -481,7 +485,7 @@ module urdma_rx_resp
               op.ack = !s2_st_reg.nak;
               op.psn = s2_st_reg.epsn;
               op.syndrome = SYN_NAK_SEQ;
-              drop = 1'b1;
+              verdict = TRV_GAP;
             end else if (bad_seq || bad_req || x_missing || x_other) begin
               wd.err = 1'b1;
               op.ack = 1'b1;
@@ -491,7 +495,7 @@ module urdma_rx_resp
               op.cqe = has_wqe && !x_missing && !x_other;
               op.status = 8'(URDMA_WC_REM_INV_REQ_ERR);
               op.ev = op.cqe ? 8'd0 : 8'(URDMA_EV_QP_REQ_ERR);
-              drop = 1'b1;
+              verdict = TRV_REFUSED;
             end else if (no_right) begin
               wd.err = 1'b1;
               op.ack = 1'b1;
@@ -501,14 +505,14 @@ module urdma_rx_resp
               op.status = 8'(URDMA_WC_LOC_ACCESS_ERR);
               op.ev = op.cqe ? 8'd0 : 8'(URDMA_EV_QP_ACCESS_ERR);
               use_wqe = op.cqe;
-              drop = 1'b1;
+              verdict = TRV_REFUSED;
             end else if (need_wqe && !posted && srq_dead) begin
               wd.err = 1'b1;
               op.ack = 1'b1;
               op.syndrome = SYN_NAK_OP;
               op.err = 1'b1;
               op.ev = 8'(URDMA_EV_QP_FATAL);
-              drop = 1'b1;
+              verdict = TRV_REFUSED;
             end else if (need_wqe && !posted) begin
               c_no_wqe = 1'b1;
               wd.nak = 1'b1;
@@ -517,7 +521,7 @@ module urdma_rx_resp
               op.check = 1'b1;
               op.ack = 1'b1;
               op.syndrome = SYN_RNR | 8'(s2_in_reg.min_rnr);
-              drop = 1'b1;
+              verdict = TRV_RNR;
             end else begin
               wd.nak = 1'b0;
               wd.est = 1'b1;
@@ -559,10 +563,8 @@ module urdma_rx_resp
   assign qpc_rsp = '{psn: s2_st_reg.epsn, pi: s2_st_reg.pi, ci: s2_done_reg, draining: 1'b0};
   assign rst_qpn = s2_qpn_reg;
   assign rst_gen = s2_st_reg.gen + 2'd1;
-  assign drop_valid = s2_valid_reg && s2_src_reg == S_ITEM && drop;
-  assign drop_psn = s2_in_reg.psn;
-  assign drop_qpn = s2_qpn_reg;
-  assign drop_opcode = s2_in_reg.opcode;
+  assign trace_rsp_valid = s2_valid_reg && s2_src_reg == S_ITEM && s2_in_reg.kind == IT_PKT && !h.response;
+  assign trace_rsp = '{qpn: s2_qpn_reg, psn: s2_in_reg.psn, opcode: s2_in_reg.opcode, verdict: verdict};
 
   always_ff @(posedge clk) begin
     cnt_reg <= '0;

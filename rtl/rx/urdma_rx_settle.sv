@@ -19,6 +19,7 @@ module urdma_rx_settle
   import urdma_pkg::*;
   import urdma_rx_pkg::*;
   import urdma_rx_cmpl_pkg::*;
+  import urdma_trace_pkg::*;
 (
   input  wire logic         clk,
   input  wire logic         rst,
@@ -52,8 +53,10 @@ module urdma_rx_settle
   output      qp_err_t      err,
   input  wire logic         err_ready,
 
-  output      logic         drop_valid,  // acknowledgement or response without effect, for the trace
-  output      logic         ack_valid    // acknowledgement or response taken
+  output      logic         trace_acked_valid,
+  output      tr_acked_t    trace_acked,
+  output      logic         trace_req_valid,
+  output      tr_req_t      trace_req
 );
 
   logic valid_reg;
@@ -63,6 +66,7 @@ module urdma_rx_settle
   run_t run_reg;
   did_t did_reg;
   acked_t acked_reg;
+  trace_cause_e acked_cause_reg;
   qp_err_t err_reg;
   rr_t rr_reg;
   logic [63:0] rnr_end;
@@ -132,6 +136,7 @@ module urdma_rx_settle
                      wqe_done: s.head, first_psn: s.first,
                      // in the message of wqe_done always: tx may begin anew at any acked_t
                      una_psn: (s.head == s.ack) ? s.una : s.first, rd_done: s.rd_done};
+      acked_cause_reg <= (did_reg.hold && !s.err) ? TRC_RNR_WAIT : retry ? s.cause : TRC_PROGRESS;
     end
     // an error of the send queue is told by its CQEs, not by an event
     if (fire && did_reg.failed) err_reg <= '{qpn: run_reg.it.qpn, only_event: 1'b0, event_type: 8'd0};
@@ -159,8 +164,13 @@ module urdma_rx_settle
   assign err = err_reg;
   assign rr_valid = rr_valid_reg;
   assign rr = rr_reg;
-  assign ack_valid = fire && run_reg.it.kind == IT_PKT && did_reg.hit;
-  assign drop_valid = fire && run_reg.it.kind == IT_PKT && !did_reg.hit;
+
+  assign trace_acked_valid = acked_valid_reg && acked_ready;
+  assign trace_acked = '{qpn: acked_reg.qpn, wqe: acked_reg.wqe_done, psn: acked_reg.una_psn, cause: acked_cause_reg};
+  // a MIDDLE of a READ response has no AETH
+  assign trace_req_valid = fire && run_reg.it.kind == IT_PKT;
+  assign trace_req = '{qpn: run_reg.it.qpn, psn: run_reg.it.psn,
+                       syndrome: (run_reg.it.bth.ext_len == '0) ? 8'd0 : run_reg.it.ext[7:0], drop: !did_reg.hit};
 
 endmodule
 

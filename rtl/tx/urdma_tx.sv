@@ -8,6 +8,7 @@
 module urdma_tx
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
+  import urdma_trace_pkg::*;
   import urdma_tx_pkg::*;
 (
   input  wire logic              clk,
@@ -82,8 +83,19 @@ module urdma_tx
   input  wire logic              cset_on,
   output      logic              qc_tx_valid,
   output      qc_tx_t            qc_tx,
-  output      logic              trace_valid,
-  output      trace_t            trace
+
+  output      logic              trace_turn_valid,
+  output      tr_turn_t          trace_turn,
+  output      logic              trace_wqe_valid,
+  output      tr_wqe_t           trace_wqe,
+  output      logic              trace_pkt_valid,
+  output      tr_pkt_t           trace_pkt,
+  output      logic              trace_full_valid,
+  output      tr_full_t          trace_full,
+  output      logic              trace_ans_valid,
+  output      tr_ans_t           trace_ans,
+  output      logic              trace_out_valid,
+  output      tr_out_t           trace_out
 );
 
   logic sched_init, seg_init, commit_init, resp_init;
@@ -189,7 +201,7 @@ module urdma_tx
   );
 
   // ---- segmenter ----------------------------------------------------------------------------------------------------
-  logic pd_valid, pd_ready, piece_valid, piece_ready, inl_valid, inl_ready, wqe_trace_valid;
+  logic pd_valid, pd_ready, piece_valid, piece_ready, inl_valid, inl_ready;
   logic s_want, s_pd_valid, s_pd_ready, s_piece_valid, s_piece_ready, head_valid;
   logic r_pd_valid, r_pd_ready, r_piece_valid, r_piece_ready;
   pdesc_t pd, s_pd, x_pd, r_pd;
@@ -197,7 +209,6 @@ module urdma_tx
   logic [31:0] head_qkey;
   piece_t piece, s_piece, r_piece;
   logic [511:0] inl_data;
-  trace_t wqe_trace;
 
   logic seg_clk;
   urdma_clk #(.PART(PART_TX_SEG)) clk_seg (.clk, .part_clk(seg_clk));
@@ -209,7 +220,7 @@ module urdma_tx
     .head_valid, .head_qkey, .pd_xport(s_pd_xport), .pd_valid(s_pd_valid), .pd(s_pd), .pd_ready(s_pd_ready),
     .piece_valid(s_piece_valid), .piece(s_piece), .piece_ready(s_piece_ready), .inl_valid, .inl_data, .inl_ready,
     .want(s_want), .lop_valid, .lop, .lop_ready, .look_wr, .look_wr_qpn, .look_wr_data,
-    .wqe_trace_valid, .wqe_trace
+    .trace_wqe_valid, .trace_wqe
   );
 
   urdma_tx_local local_ops (
@@ -290,10 +301,9 @@ module urdma_tx
   logic [23:0] rfail_psn;
   logic [7:0] rfail_status;
   qp_err_t r_err;
-  logic data_valid, data_ready, ack_valid, ack_ready, hdr_valid, hdr_ready, mac_frame, tx_trace_valid;
+  logic data_valid, data_ready, ack_valid, ack_ready, hdr_valid, hdr_ready, mac_frame;
   pkt_t data, ack;
   hdr_t hdr;
-  trace_t tx_trace;
 
   logic commit_clk;
   urdma_clk #(.PART(PART_TX_COMMIT)) clk_commit (.clk, .part_clk(commit_clk));
@@ -303,7 +313,7 @@ module urdma_tx
     .slot_clear, .slot, .pkt_valid(data_valid), .pkt(data), .pkt_ready(data_ready),
     .retrans, .sent_valid, .sent, .sent_ready, .made_valid, .made, .made_ready,
     .resp_gone, .rfail_valid, .rfail_qpn, .rfail_era, .rfail_psn, .rfail_status,
-    .look_wr, .look_wr_qpn, .look_wr_data, .fence_hit
+    .look_wr, .look_wr_qpn, .look_wr_data, .fence_hit, .trace_full_valid, .trace_full
   );
 
   logic resp_clk;
@@ -333,7 +343,7 @@ module urdma_tx
   urdma_tx_frame frame (
     .clk(frame_clk), .rst, .busy(frame_busy), .hdr_valid, .hdr, .hdr_ready,
     .line_rd_en, .line_rd, .line_data, .line_free, .line_free_n,
-    .mac_valid, .mac, .mac_loop, .mac_ready, .mac_frame, .trace_valid(tx_trace_valid), .trace(tx_trace)
+    .mac_valid, .mac, .mac_loop, .mac_ready, .mac_frame, .trace_out_valid, .trace_out
   );
 
   // ---- errors: a READ that is refused goes before what only tells of rest --------------------------------------------------
@@ -350,7 +360,7 @@ module urdma_tx
     else if (err_room) err_valid_reg <= r_err_valid || drained_valid;
   end
 
-  // ---- counters, trace --------------------------------------------------------------------------------------------------
+  // ---- counters, lanes --------------------------------------------------------------------------------------------------
   // An acknowledgement goes straight to header assembly or, behind READ responses, through commit; one of the two a cycle.
   logic ack_sent, data_sent, ack_one;
   logic [7:0] syndrome;
@@ -372,23 +382,24 @@ module urdma_tx
     cnt[URDMA_CNT_RX_READ_DROP] = read_drop;
   end
 
-  // Two kinds of events, one port: WQEs wait for a cycle without a packet.
-  logic wt_valid, wt_in_ready;
-  trace_t wt;
-  logic [4:0] wt_count;
-  urdma_fifo #(.WIDTH($bits(trace_t)), .DEPTH(16)) wqe_trace_fifo (
-    .clk, .rst, .in_valid(wqe_trace_valid), .in_ready(wt_in_ready), .in_data(wqe_trace),
-    .out_valid(wt_valid), .out_ready(!tx_trace_valid), .out_data(wt), .count(wt_count)
-  );
-  assign trace_valid = tx_trace_valid || wt_valid;
-  assign trace = tx_trace_valid ? tx_trace : wt;
+  assign trace_turn_valid = fetch_valid;
+  assign trace_turn = '{qpn: turn.qpn, wqe: turn.widx, n: turn.n, again: turn.rw};
+
+  logic pd_last;
+  assign pd_last = pd.resp ? (pd.opcode inside {BTH_READ_RSP_LAST, BTH_READ_RSP_ONLY, BTH_ATOMIC_ACK}) : pd.eom;
+  assign trace_pkt_valid = pd_valid && pd_ready && is_packet(pd);
+  assign trace_pkt = '{qpn: pd.qpn, wqe: pd.wqe, psn: pd.psn, opcode: pd.opcode, len: pd.plen, resp: pd.resp, again: pd.again,
+                       last: pd_last};
+
+  assign trace_ans_valid = ack_one;
+  assign trace_ans = '{qpn: ack_sent ? ack.qpn : data.qpn, psn: ack_sent ? ack.psn : data.psn, syndrome: syndrome};
 
   assign init_done = sched_init && seg_init && commit_init && resp_init;
   assign busy = sched_busy || fetch_busy || seg_busy || read_busy || gather_busy || commit_busy || resp_busy ||
-                hdr_busy || frame_busy || (il_count != '0) || wt_valid || merge_busy || local_busy || err_valid_reg || (fence_req && !fence_done_reg);
+                hdr_busy || frame_busy || (il_count != '0) || merge_busy || local_busy || err_valid_reg || (fence_req && !fence_done_reg);
 
   logic unused;
-  assign unused = ^{who_valid, who_count, wt_in_ready, wt_count, syndrome[7], inv_key};
+  assign unused = ^{who_valid, who_count, syndrome[7], inv_key};
 
 endmodule
 

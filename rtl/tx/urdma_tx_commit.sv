@@ -21,6 +21,7 @@
 module urdma_tx_commit
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
+  import urdma_trace_pkg::*;
   import urdma_tx_pkg::*;
 (
   input  wire logic                  clk,
@@ -61,7 +62,9 @@ module urdma_tx_commit
   input  wire logic                  look_wr,
   input  wire logic [QPN_W-1:0]      look_wr_qpn,
   input  wire look_t                 look_wr_data,
-  output      logic                  fence_hit      // pulse: a fence has come through
+  output      logic                  fence_hit,     // pulse: a fence has come through
+  output      logic                  trace_full_valid,
+  output      tr_full_t              trace_full
 );
 
   typedef enum logic [1:0] {OK, PASSING, DEAD} health_e;
@@ -224,6 +227,9 @@ module urdma_tx_commit
   assign pkt_valid = c_valid_reg && here && room && !c_reg.fence && (has_data || frame);
   assign pkt = '{drop: !frame, again: c_reg.again && !c_reg.resp, qpn: c_reg.qpn, opcode: c_reg.opcode, se: c_reg.se, ackreq: c_reg.ackreq, psn: c_reg.psn,
                  ext_len: c_reg.ext_len, ext: c_reg.ext, plen: c_reg.plen, path: c_reg.path};
+
+  assign trace_full_valid = done && is_packet(c_reg);
+  assign trace_full = '{qpn: c_reg.qpn, psn: c_reg.psn, opcode: c_reg.opcode, drop: !frame};
 
   assign p_pop = p_valid && init_done_reg && (!c_valid_reg || done);
 

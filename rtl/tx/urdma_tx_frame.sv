@@ -18,6 +18,7 @@
 
 module urdma_tx_frame
   import urdma_pkg::*;
+  import urdma_trace_pkg::*;
   import urdma_crc32_pkg::*;
   import urdma_tx_pkg::*;
 (
@@ -40,8 +41,8 @@ module urdma_tx_frame
   output      logic              mac_loop,     // of the frame: it turns round as well
   input  wire logic              mac_ready,
   output      logic              mac_frame,    // pulse: a frame has gone
-  output      logic              trace_valid,  // first beat taken
-  output      trace_t            trace
+  output      logic              trace_out_valid,
+  output      tr_out_t           trace_out
 );
 
   localparam int OUT = 32;       // beats in the output FIFO
@@ -77,6 +78,7 @@ module urdma_tx_frame
     logic        second;
     logic        last;
     logic        loop;
+    tr_out_t     what;           // the frame, for its lane
     logic        has_line;
     logic [6:0]  line_bytes;     // payload bytes in the line
     logic        long_hdr;
@@ -101,6 +103,7 @@ module urdma_tx_frame
     g0.second = (beat_reg == 7'd1);
     g0.last = last;
     g0.loop = hdr.loop;
+    g0.what = '{qpn: hdr.qpn, dqpn: hdr.dqpn, psn: hdr.psn, opcode: hdr.opcode};
     g0.has_line = has_line;
     g0.line_bytes = (left >= 13'd64) ? 7'd64 : left[6:0];
     g0.long_hdr = long_hdr;
@@ -225,8 +228,10 @@ module urdma_tx_frame
 
   // ---- output FIFOs: beats, CRCs ---------------------------------------------------------------------------------
   typedef struct packed {
+    logic         first;
     logic         last;
     logic         loop;
+    tr_out_t      what;
     logic         crc_here;      // ICRC begins in this beat
     logic         crc_next;      // lanes 0 and 1 are its second half
     logic [3:0]   crc_group;     // it begins at lane 4 * crc_group + 2
@@ -238,7 +243,7 @@ module urdma_tx_frame
   o_t o_in, o;
   logic [31:0] c;
   logic [$clog2(OUT):0] o_count, c_count;
-  assign o_in = '{last: g3_reg.last, loop: g3_reg.loop, crc_here: g3_reg.crc_last, crc_next: g3_reg.crc_next,
+  assign o_in = '{first: g3_reg.first, last: g3_reg.last, loop: g3_reg.loop, what: g3_reg.what, crc_here: g3_reg.crc_last, crc_next: g3_reg.crc_next,
                   crc_group: g3_reg.crc_at[5:2], len: g3_reg.len, data: beat};
   urdma_fifo #(.WIDTH($bits(o_t)), .DEPTH(OUT)) out_fifo (
     .clk, .rst, .in_valid(g3_valid_reg), .in_ready(o_in_ready), .in_data(o_in),
@@ -252,7 +257,8 @@ module urdma_tx_frame
   // beats that are old enough
   logic [CRC_WAIT-2:0] age_reg;
   logic [5:0] ripe_reg;
-  logic mac_valid_reg, mac_last_reg, mac_loop_reg;
+  logic mac_valid_reg, mac_first_reg, mac_last_reg, mac_loop_reg;
+  tr_out_t mac_what_reg;
   logic [511:0] mac_data_reg, mac_data;
   logic [63:0] mac_keep_reg;
   assign o_pop = o_valid && (ripe_reg != '0) && (!mac_valid_reg || mac_ready);
@@ -269,7 +275,9 @@ module urdma_tx_frame
   always_ff @(posedge clk) begin
     if (o_pop) begin
       mac_data_reg <= mac_data;
+      mac_first_reg <= o.first;
       mac_last_reg <= o.last;
+      mac_what_reg <= o.what;
       mac_loop_reg <= o.loop;
       mac_keep_reg <= {64{1'b1}} >> (7'd64 - o.len);
     end
@@ -290,30 +298,13 @@ module urdma_tx_frame
   assign mac_loop = mac_loop_reg;
   assign mac_frame = mac_valid_reg && mac_ready && mac_last_reg;
 
-  // ---- trace -------------------------------------------------------------------------------------------------------
-  typedef struct packed {
-    logic [QPN_W-1:0] qpn;
-    logic [7:0]       opcode;
-    logic [23:0]      psn;
-  } tr_t;
-  tr_t tr;
-  logic tr_valid, tr_in_ready, sof_reg;
-  logic [$clog2(OUT)+1:0] tr_count;
-  urdma_fifo #(.WIDTH($bits(tr_t)), .DEPTH(2 * OUT)) trace_fifo (
-    .clk, .rst, .in_valid(step && first), .in_ready(tr_in_ready), .in_data({hdr.qpn, hdr.opcode, hdr.psn}),
-    .out_valid(tr_valid), .out_ready(trace_valid), .out_data(tr), .count(tr_count)
-  );
-  assign trace_valid = mac_valid_reg && mac_ready && sof_reg;
-  assign trace = '{ev: TR_TX, qpn: 24'(tr.qpn), psn: tr.psn, arg: 16'(tr.opcode)};
-  always_ff @(posedge clk) begin
-    if (rst) sof_reg <= 1'b1;
-    else if (mac_valid_reg && mac_ready) sof_reg <= mac_last_reg;
-  end
+  assign trace_out_valid = mac_valid_reg && mac_ready && mac_first_reg;
+  assign trace_out = mac_what_reg;
 
   assign busy = hdr_valid || (used_reg != '0) || mac_valid_reg;
 
   logic unused;
-  assign unused = ^{o_in_ready, o_count, c_in_ready, c_count, tr_valid, tr_in_ready, tr_count, g3_reg.has_line, g3_reg.line_bytes};
+  assign unused = ^{o_in_ready, o_count, c_in_ready, c_count, g3_reg.has_line, g3_reg.line_bytes};
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk)

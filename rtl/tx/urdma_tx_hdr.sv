@@ -127,6 +127,7 @@ module urdma_tx_hdr
     out = '0;
     out.qpn = h3_reg.qpn;
     out.opcode = opcode;
+    out.dqpn = h3_reg.path.dest_qpn;
     out.psn = h3_reg.psn;
     out.vlan = h3_gid_reg.vlan_valid;
     out.ipv6 = !h3_gid_reg.ipv4;

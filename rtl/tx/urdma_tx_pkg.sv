@@ -274,6 +274,12 @@ package urdma_tx_pkg;
     path_t            path;
   } pdesc_t;
 
+  // It is a packet with a place among those that become frames: no marker, local operation, or message that only fails, and
+  // no acknowledgement, which has a lane of its own.
+  function automatic logic is_packet(input pdesc_t d);
+    return !d.fence && !d.local_op && (d.opcode != BTH_ACK) && ((d.status == '0) || (d.plen != '0));
+  endfunction
+
   // ---- commit and ack queue to header assembly ------------------------------------------------------------
   typedef struct packed {
     logic             drop;       // no frame; only give back the payload's lines
@@ -297,6 +303,7 @@ package urdma_tx_pkg;
     logic                   loop;    // to a group: it turns round as well, to members on this NIC
     logic [QPN_W-1:0]       qpn;
     logic [7:0]             opcode;  // BTH
+    logic [23:0]            dqpn;
     logic [23:0]            psn;
     logic                   vlan;
     logic                   ipv6;

@@ -26,6 +26,7 @@
 module urdma_tx_seg
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
+  import urdma_trace_pkg::*;
   import urdma_tx_pkg::*;
 (
   input  wire logic                   clk,
@@ -75,8 +76,8 @@ module urdma_tx_seg
   input  wire logic [QPN_W-1:0]       look_wr_qpn,
   input  wire look_t                  look_wr_data,
 
-  output      logic                   wqe_trace_valid,
-  output      trace_t                 wqe_trace
+  output      logic                   trace_wqe_valid,
+  output      tr_wqe_t                trace_wqe
 );
 
   typedef struct packed {
@@ -860,8 +861,10 @@ module urdma_tx_seg
     else if (rewind_ready) rewind_valid_reg <= 1'b0;
   end
 
-  assign wqe_trace_valid = hdr_cycle && go && first_pkt && !resent && !h_halt && !pass && !step_out;
-  assign wqe_trace = '{ev: TR_WQE, qpn: 24'(cur_reg.qpn), psn: g_reg.psn, arg: g_reg.si};
+  // A local operation has its head read twice: it begins, and it is done.
+  assign trace_wqe_valid = hdr_cycle && go && first_pkt && !resent && !h_halt && !pass;
+  assign trace_wqe = '{qpn: cur_reg.qpn, wqe: g_reg.si, psn: g_reg.psn, op: dec.op, len: dec.len,
+                       held: step_out || (dec.local_op && (d_status == '0) && !lop_here)};
 
   assign busy = !init_done_reg || turn_valid || (t_count != '0) || pre_valid_reg || cur_valid_reg || rewind_valid_reg;
 

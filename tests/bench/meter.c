@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meter.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "eth/fault.h"
@@ -115,8 +116,8 @@ void meter_start(struct meter *m, struct urdma_eth_port *port, enum meter_kind k
 	m->kind = kind;
 	m->warm = warm;
 	m->count = count;
-	port->tap = frame_in;
-	port->tap_ctx = m;
+	if (urdma_eth_port_tap(port, frame_in, m))
+		abort(); /* the simulation has one meter a port */
 }
 
 double meter_ns(const struct meter *m)

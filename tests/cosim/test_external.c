@@ -740,7 +740,7 @@ static void replay(const char *options, bool hold)
 		   make("b=stream:unix:%s,listen", path_of("b")));
 	b = peer_connect(path_of("b"));
 	settle(&w);
-	urdma_external_port(w.ext[1])->tap = watch;
+	assert_int_equal(urdma_eth_port_tap(urdma_external_port(w.ext[1]), watch, NULL), 0);
 	if (hold) {
 		assert_int_equal(urdma_cosim_run_until(w.c, 12345), 0);
 		assert_int_equal(n_seen, 0);

@@ -19,7 +19,7 @@
 #include "eth/fault.h"
 #include "eth/pcapng.h"
 #include "random.h"
-#include "ref_hash.h"
+#include "roce_frame.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -157,56 +157,10 @@ static void net_run(struct net *n)
 
 /* ---- frames -------------------------------------------------------------------------------- */
 
-enum shape { IPV4, IPV6, VLAN4, VLAN6, OPTIONS, SHAPES };
-
-static void put16(uint8_t *p, uint32_t v)
-{
-	p[0] = (uint8_t)(v >> 8);
-	p[1] = (uint8_t)v;
-}
-
-/* A frame with a BTH and behind it `tail` bytes, ICRC included; byte 0 of the tail is the syndrome.
- */
-static void roce(struct frame *f, enum shape shape, uint8_t opcode, uint32_t qpn, uint32_t psn,
+static void roce(struct frame *f, enum roce_shape shape, uint8_t opcode, uint32_t qpn, uint32_t psn,
 		 uint8_t syndrome, uint32_t tail)
 {
-	bool v6 = shape == IPV6 || shape == VLAN6;
-	uint32_t at = 12, ihl = v6 ? 40 : shape == OPTIONS ? 28 : 20, udp = 8 + 12 + tail;
-	uint8_t *p = f->data;
-
-	for (uint32_t i = 0; i < sizeof(f->data); i++)
-		p[i] = (uint8_t)(i * 7 + psn);
-	if (shape == VLAN4 || shape == VLAN6) {
-		put16(p + at, 0x8100);
-		at += 4;
-	}
-	put16(p + at, v6 ? 0x86dd : 0x0800);
-	at += 2;
-	if (v6) {
-		memset(p + at, 0, 8);
-		p[at] = 0x60;
-		put16(p + at + 4, udp);
-		p[at + 6] = 17;
-	} else {
-		p[at] = (uint8_t)(0x40 | ihl / 4);
-		p[at + 1] = 0x40;
-		put16(p + at + 2, ihl + udp);
-		put16(p + at + 6, 0x4000);
-		p[at + 9] = 17;
-		ref_ip_checksum(p + at);
-	}
-	at += ihl;
-	put16(p + at + 2, 4791);
-	put16(p + at + 4, udp);
-	at += 8;
-	memset(p + at, 0, 12);
-	p[at] = opcode;
-	put16(p + at + 6, qpn);
-	p[at + 5] = (uint8_t)(qpn >> 16);
-	put16(p + at + 10, psn);
-	p[at + 9] = (uint8_t)(psn >> 16);
-	p[at + 12] = syndrome;
-	f->len = at + 12 + tail;
+	f->len = roce_frame(f->data, sizeof(f->data), shape, opcode, qpn, psn, syndrome, tail);
 	if (f->len < 60)
 		f->len = 60;
 }
@@ -216,7 +170,8 @@ static void send_n(struct net *n, unsigned int side, unsigned int count, uint8_t
 		   uint32_t qpn)
 {
 	for (unsigned int i = 0; i < count; i++)
-		roce(push(&n->tx[side]), (enum shape)(i % SHAPES), opcode, qpn, i, 0, 20 + i % 300);
+		roce(push(&n->tx[side]), (enum roce_shape)(i % ROCE_SHAPES), opcode, qpn, i, 0,
+		     20 + i % 300);
 }
 
 static void add(struct net *n, const char *text)
@@ -243,13 +198,13 @@ static void parsing(void **state)
 	struct frame f;
 
 	(void)state;
-	for (unsigned int s = 0; s < SHAPES; s++) {
-		roce(&f, (enum shape)s, 0x11, 0x123456, 0xfedcba, 0x63, 8);
+	for (unsigned int s = 0; s < ROCE_SHAPES; s++) {
+		roce(&f, (enum roce_shape)s, 0x11, 0x123456, 0xfedcba, 0x63, 8);
 		assert_true(urdma_roce_parse(f.data, f.len, &r));
 		assert_int_equal(r.qpn, 0x123456);
 		assert_int_equal(r.psn, 0xfedcba);
 		assert_int_equal(r.opcode, 0x11);
-		assert_int_equal(r.ipv6, s == IPV6 || s == VLAN6);
+		assert_int_equal(r.ipv6, s == ROCE_IPV6 || s == ROCE_VLAN6);
 		assert_true(r.has_aeth);
 		assert_int_equal(r.syndrome, 0x63);
 		assert_int_equal(r.end, r.bth + 12 + 8);
@@ -262,15 +217,15 @@ static void parsing(void **state)
 			assert_false(urdma_roce_parse(exact, len, &none));
 			free(exact);
 		}
-		put16(f.data + r.bth - 6, 4790);
+		roce_put16(f.data + r.bth - 6, 4790);
 		assert_false(urdma_roce_parse(f.data, f.len, &r));
 	}
-	roce(&f, IPV4, 4, 1, 2, 0, 8);
+	roce(&f, ROCE_IPV4, 4, 1, 2, 0, 8);
 	assert_true(urdma_roce_parse(f.data, f.len, &r));
 	assert_false(r.has_aeth);
-	put16(f.data + 20, 0x2000); /* more fragments */
+	roce_put16(f.data + 20, 0x2000); /* more fragments */
 	assert_false(urdma_roce_parse(f.data, f.len, &r));
-	roce(&f, IPV4, 4, 1, 2, 0, 8);
+	roce(&f, ROCE_IPV4, 4, 1, 2, 0, 8);
 	f.data[23] = 6; /* TCP */
 	assert_false(urdma_roce_parse(f.data, f.len, &r));
 }
@@ -332,7 +287,7 @@ static void timing(void **state)
 	for (unsigned int i = 0; i < 4; i++) {
 		struct frame *f = push(&n.tx[0]);
 
-		roce(f, IPV4, 4, 17, i, 0, 20);
+		roce(f, ROCE_IPV4, 4, 17, i, 0, 20);
 		f->at = i * 100000;
 	}
 	net_run(&n);
@@ -404,7 +359,7 @@ static void corruption_of_others(void **state)
 	net_open(&n, 1);
 	add(&n, "corrupt");
 	send_n(&n, 0, 1, 4, 17);
-	put16(n.tx[0].f[0].data + 12, 0x0806);
+	roce_put16(n.tx[0].f[0].data + 12, 0x0806);
 	net_run(&n);
 	assert_int_equal(n.rx[1].n, 1);
 	assert_true(n.rx[1].f[0].error);
@@ -426,14 +381,14 @@ static void ecn(void **state)
 	(void)state;
 	net_open(&n, 1);
 	add(&n, "ecn,count=all");
-	send_n(&n, 0, 2 * SHAPES, 4, 17);
+	send_n(&n, 0, 2 * ROCE_SHAPES, 4, 17);
 	/* no IP in one; one is marked already */
-	put16(n.tx[0].f[0].data + 12, 0x0806);
+	roce_put16(n.tx[0].f[0].data + 12, 0x0806);
 	n.tx[0].f[1].data[15] |= 0x30;
 	net_run(&n);
-	assert_int_equal(n.records, 2 * SHAPES - 2);
+	assert_int_equal(n.records, 2 * ROCE_SHAPES - 2);
 	assert_memory_equal(n.rx[1].f[0].data, n.tx[0].f[0].data, n.tx[0].f[0].len);
-	for (unsigned int i = 1; i < 2 * SHAPES; i++) {
+	for (unsigned int i = 1; i < 2 * ROCE_SHAPES; i++) {
 		const struct frame *was = &n.tx[0].f[i], *is = &n.rx[1].f[i];
 		struct urdma_roce r;
 
@@ -498,9 +453,9 @@ static void selectors(void **state)
 		add(&n, cases[i].spec);
 		for (unsigned int side = 0; side < 2; side++)
 			for (unsigned int k = 0; k < 64; k++)
-				roce(push(&n.tx[side]), (enum shape)(k % SHAPES), k % 4 ? 0x11 : 4,
-				     17 + k / 4 % 2, (0xfffff8 + k / 4) & 0xffffff, syndrome[k % 4],
-				     8);
+				roce(push(&n.tx[side]), (enum roce_shape)(k % ROCE_SHAPES),
+				     k % 4 ? 0x11 : 4, 17 + k / 4 % 2,
+				     (0xfffff8 + k / 4) & 0xffffff, syndrome[k % 4], 8);
 		net_run(&n);
 		if (n.records != cases[i].hits || n.rx[0].n + n.rx[1].n != 128 - n.records)
 			fail_msg("%s: %zu faults, %zu and %zu frames arrive", cases[i].spec,
@@ -704,7 +659,7 @@ static void log_and_captures(void **state)
 		assert_int_equal(urdma_pcapng_open(path[i], "x", 0, &n.port[i].capture), 0);
 		send_n(&n, i, 500, 4, 17);
 	}
-	put16(n.tx[0].f[5].data + 12, 0x0806);
+	roce_put16(n.tx[0].f[5].data + 12, 0x0806);
 	net_run(&n);
 	assert_int_equal(urdma_faults_flush(n.faults), 0);
 	for (unsigned int i = 0; i < 2; i++) {

@@ -38,6 +38,10 @@ bad "scope=a.b is for waves" --socket "$s" --out "$dir/o" --trace pcap,scope=a.b
 for window in '' 5 5us 5us-4us 5us-5us -5us 5-6 5us-6 last last: last:0us last:5 5ks- held 99999999999999999999s-; do
 	bad "--trace 'fst=$window': a window is" --socket "$s" --out "$dir/o" --trace "fst=$window"
 done
+for window in '' 5 5us 5us-4us 5us-5us -5us 5-6 5us-6 last last:5us held; do
+	bad "--trace 'events=$window': a window is FROM-TO or FROM-, with times as 20us, or hold" --socket "$s" --out "$dir/o" \
+		--trace "events=$window"
+done
 # The program of the ordinary build writes no waves, and says which one does.
 for kind in fst pcap,fst fst=5us-6us fst=5us- fst=last:5ms fst=hold fst,scope=nic.tx; do
 	bad "built without waves; tools/host-build.sh --waves" --socket "$s" --out "$dir/o" --trace "$kind"
@@ -126,7 +130,7 @@ check
 has '"nics":2,"wires":\[\["urdma0","urdma1"\]\],"switches":\[\]'
 has '{"wire":"urdma0-urdma1","rate":100,"delay":250}'
 has '"pcie-gen":3,"pcie-lanes":16,"pcie-latency":500,"mps":256,"mrrs":4096,"rcb":64,"pcie-stall":0}'
-has '"faults":\[\],"seed":1},"captures":false,"waves":null'
+has '"faults":\[\],"seed":1},"captures":false,"events":null,"waves":null'
 check --rate 25.125 --pcie-gen 4 --pcie-lanes=8 --pcie-latency 700 --mps 512 --mrrs 1024 --rcb 128 --completion 128 \
 	--reorder-completions 9 --pcie-stall 5 --loss 1 --dup 0 --trace pcap --port p=tap:x --switch 0,1,p --no-skip
 has '"wires":\[\],"switches":\[\["urdma0","urdma1","p"\]\]'
@@ -136,7 +140,13 @@ for _ in 0 1; do
 	nics=${nics:+$nics,}$nic
 done
 has "\"nics\":\[$nics\]"
-has '"faults":\["drop,p=1"\],"seed":1},"captures":true,"waves":null,"live":false,"stall_us":1000,"skip":false'
+has '"faults":\["drop,p=1"\],"seed":1},"captures":true,"events":null,"waves":null,"live":false,"stall_us":1000,"skip":false'
+check --trace events
+has '"captures":false,"events":{"from_ns":0,"to_ns":null,"hold":false},"waves":null'
+check --trace pcap,events=20us-1ms
+has '"captures":true,"events":{"from_ns":20000,"to_ns":1000000,"hold":false}'
+check --trace events=hold --trace none
+has '"captures":false,"events":null'
 check --pcie-gbps 50.5
 has '"pcie-gbps":50.5,'
 check --pcie gen4x8
@@ -292,6 +302,7 @@ tell 'ok {"urdma0":{' counters
 tell 'ok {' counters 1
 tell 'ok ' time
 tell 'error there are no waves in this run' waves on
+tell 'error there are no events in this run' events on
 tell 'error there is no NIC' waves maybe
 "$program" --tell "$dir/control" nonsense >/dev/null && fail "--tell exits 0 after an error"
 kill -TERM $pid
@@ -337,6 +348,12 @@ live() {
 	done
 	"$@" <"$dir/live/r.live" >"$dir/followed.pcapng" &
 	reader=$!
+	# The simulator looks for readers when it gets a message. What passes before that is not for them.
+	until readlink "/proc/$pid/fd/"* | grep -q '/r\.live$'; do
+		kill -0 $pid 2>/dev/null && kill -0 $reader 2>/dev/null || break
+		tell ok time
+		sleep 0.05
+	done
 	tell ok start r
 	until "$program" --tell "$dir/control" counters | grep -q '"group":1000'; do
 		kill -0 $pid 2>/dev/null || break
@@ -352,8 +369,49 @@ live cat
 cmp "$dir/live/r.pcapng" "$dir/followed.pcapng" || fail "the reader got something else"
 grep -q 'left out' "$dir/err" && fail "it says: $(cat "$dir/err")"
 size=$(stat -c %s "$dir/followed.pcapng")
+# One that a killed run has left behind is used again.
+mkfifo "$dir/live/urdma0.live" "$dir/live/r.live"
 live true
 [ "$(stat -c %s "$dir/live/r.pcapng")" = "$size" ] || fail "a reader that has gone changes the capture"
+# refused WORDS: --live refuses what is at urdma1.live, and leaves behind nothing of its own.
+refused() {
+	start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/live" --live --control "$dir/control" \
+		--port "q=stream:unix:$dir/q,listen" --switch 0,1,q
+	wait $pid
+	[ $? = 1 ] || fail "it does not exit 1: $(cat "$dir/err")"
+	grep -q "/live/urdma1.live: it is there already, $1; end the program or remove the file" "$dir/err" ||
+		fail "it says: $(cat "$dir/err")"
+	for file in live/urdma0.live live/q.live s0 s1 q control; do
+		[ -e "$dir/$file" ] && fail "$file is left behind"
+	done
+	[ -e "$dir/live/urdma1.live" ] || fail "what was there has gone"
+	rm -f "$dir/live/urdma1.live"
+}
+echo mine >"$dir/live/urdma1.live"
+refused 'and not a FIFO'
+mkfifo "$dir/live/urdma1.live"
+exec 8<>"$dir/live/urdma1.live"
+refused 'and a program reads it'
+exec 8>&-
+# A writer alone: a FIFO that is open for both helps it up.
+mkfifo "$dir/live/urdma1.live"
+exec 8<>"$dir/live/urdma1.live"
+exec 9>"$dir/live/urdma1.live"
+exec 8>&-
+refused 'and a program writes to it'
+exec 9>&-
+# A set-up that fails later takes back what it has made.
+mkdir "$dir/s1"
+start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/live" --live --trace events --control "$dir/control" \
+	--port "q=stream:unix:$dir/q,listen" --switch 0,1,q
+wait $pid
+[ $? = 1 ] || fail "a socket that cannot be made does not exit 1"
+grep -q "cannot listen at $dir/s1" "$dir/err" || fail "it says: $(cat "$dir/err")"
+for file in live/urdma0.live live/urdma1.live live/q.live s0 q control; do
+	[ -e "$dir/$file" ] && fail "$file is left behind"
+done
+rmdir "$dir/s1"
+
 # 1000 frames of 1400 bytes are more than a pipe holds. What is left out is told, and the rest is whole.
 mv "$dir/many.pcapng" "$dir/small.pcapng"
 head -c 48 "$dir/one.pcapng" >"$dir/many.pcapng"
@@ -375,6 +433,59 @@ left=$(sed -n 's|.*/r.live: \([0-9]*\) packets were left out, because the reader
 [ "$(stat -c %s "$dir/followed.pcapng")" = $((size - 1000 * 104 + 1444 * (1000 - left))) ] ||
 	fail "$left packets are left out, and the reader has $(stat -c %s "$dir/followed.pcapng") bytes"
 mv "$dir/small.pcapng" "$dir/many.pcapng"
+
+# ---- events --------------------------------------------------------------------------------------
+
+# events TRACE [COMMAND...]: a run of 1000 frames to both NICs with this --trace. The commands go to the control socket before
+# the frames, and "events off" behind them.
+events() {
+	local trace=$1 n
+	shift
+	start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/events" --trace "$trace" --control "$dir/control" \
+		--port "r=replay:$dir/many.pcapng,fast,hold" --switch 0,1,r
+	for n in "$@"; do
+		# shellcheck disable=SC2086  # words of a command
+		tell ok $n
+	done
+	tell ok start r
+	until "$program" --tell "$dir/control" counters | grep -q '"group":1000'; do
+		kill -0 $pid 2>/dev/null || break
+		sleep 0.05
+	done
+	at_rest
+	[ $# = 0 ] || tell ok events off
+	kill -TERM $pid
+	wait $pid || fail "exit status $? with --trace $trace: $(cat "$dir/err")"
+	[ -s "$dir/events/events.urdma" ] || fail "no events.urdma"
+}
+# count KEY: of the events in cosim.json.
+count() {
+	tr -d ' \n' <"$dir/events/cosim.json" | sed -n "s/.*\"events\":{\"file\":\"events.urdma\",\"events\":\([0-9]*\),\"missing\":\([0-9]*\)}.*/\\$1/p"
+}
+events events
+[ "$(count 2)" = 0 ] || fail "events are missing: $(count 2)"
+# Each frame begins and ends at each NIC.
+[ "$(count 1)" -ge 4000 ] || fail "$(count 1) events of 1000 frames"
+[ -e "$dir/events/urdma0.pcapng" ] && fail "--trace events writes captures"
+events pcap,events=hold 'events on'
+[ "$(count 1)" -ge 4000 ] || fail "$(count 1) events behind events on"
+[ -s "$dir/events/urdma0.pcapng" ] || fail "no capture beside the events"
+events events=hold
+[ "$(count 1)" = 0 ] || fail "$(count 1) events without events on"
+# The resets of the two NICs end in cycle 15.
+events events=60ns-64ns
+[ "$(count 1)" = 2 ] || fail "$(count 1) events in the cycle that ends the resets"
+events events=64ns-100ns
+[ "$(count 1)" = 0 ] || fail "$(count 1) events behind the resets"
+events events=64ns-
+[ "$(count 1)" -ge 4000 ] || fail "$(count 1) events from 64 ns on"
+# A directory in which no file can be made.
+mkdir -p "$dir/dir/events.urdma"
+start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/dir" --trace events
+wait $pid
+[ $? = 1 ] || fail "events that cannot be written do not exit 1"
+grep -q 'cannot write .*/dir/events.urdma: Is a directory' "$dir/err" || fail "it says: $(cat "$dir/err")"
+[ -e "$dir/s0" ] && fail "a socket is left behind"
 
 real=$program
 # lossy OUT [ARGUMENT...]: a run whose files in OUT have to fail. What it simulates is whole all the
@@ -429,6 +540,32 @@ kill -TERM $pid 2>/dev/null
 wait $pid
 [ $? = 1 ] || fail "a capture on a full disk does not exit 1"
 grep -q 'cannot write .*/urdma1.pcapng: No space left on device' "$dir/err" || fail "it says: $(cat "$dir/err")"
+
+# The same of the events: the beginning, then the middle.
+out=$dir/full-events
+mkdir "$out"
+ln -s /dev/full "$out/events.urdma"
+start --socket "$dir/s0" --socket "$dir/s1" --out "$out" --trace events
+wait $pid
+[ $? = 1 ] || fail "events on a full disk do not exit 1"
+grep -q 'cannot write .*/events.urdma: No space left on device' "$dir/err" || fail "it says: $(cat "$dir/err")"
+out=$dir/events
+start --socket "$dir/s0" --socket "$dir/s1" --out "$out" --trace events --control "$dir/control" \
+	--port "r=replay:$dir/many.pcapng,fast,hold" --switch 0,1,r
+at_rest
+prlimit --pid $pid --fsize=1000: || fail "no limit can be set"
+tell ok start r
+until "$program" --tell "$dir/control" counters | grep -q '"group":1000'; do
+	kill -0 $pid 2>/dev/null || break
+	sleep 0.05
+done
+at_rest
+prlimit --pid $pid --fsize=unlimited: || fail "the limit cannot be taken away"
+kill -TERM $pid
+wait $pid
+[ $? = 1 ] || fail "it exits 0 though events are missing"
+lost events.urdma 'File too large'
+[ "$(count 2)" -ge 4000 ] && [ "$(count 2)" -lt "$(count 1)" ] || fail "$(count 2) of $(count 1) events are missing"
 
 # Captures that grow too large in the middle of the run. They end with a whole packet.
 out=$dir/limited

@@ -44,10 +44,48 @@ static void on_irq(void *ctx, struct urdma_embedded_dev *dev, unsigned int vecto
 	note(w, urdma_embedded_nic(dev) * 64 + vector);
 }
 
+/* A listener to events. Each of several hears an event behind the one before it. */
+struct ear {
+	struct urdma_cosim *c;
+	const struct ear *before;
+	uint64_t n, last, hash;
+};
+
+static void hear(void *ctx, const struct urdma_trace_event *e)
+{
+	struct ear *ear = ctx;
+	uint64_t word[3 + URDMA_TRACE_MAX_FIELDS] = { e->cycle, e->kind, e->nic };
+
+	/* In its cycle, and in the order of cycles. */
+	assert_int_equal(e->cycle, urdma_cosim_now(ear->c));
+	assert_true(e->cycle >= ear->last);
+	ear->last = e->cycle;
+	ear->n++;
+	if (ear->before)
+		assert_int_equal(ear->before->n, ear->n);
+	memcpy(&word[3], e->field, urdma_trace_desc[e->kind].n_fields * sizeof(*word));
+	for (unsigned int i = 0; i < sizeof(word) / sizeof(word[0]); i++)
+		ear->hash = (ear->hash ^ word[i]) * UINT64_C(0x100000001b3);
+}
+
+/* Two of them in each world while this is set. */
+static bool listening;
+static struct ear ears[2];
+
+static void listen(struct urdma_cosim *c)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		ears[i] = (struct ear){ .c = c, .before = i ? &ears[0] : NULL };
+		assert_int_equal(urdma_cosim_listen(c, hear, &ears[i]), 0);
+	}
+}
+
 static void world_open(struct world *w, const struct urdma_cosim_config *cfg)
 {
 	memset(w, 0, sizeof(*w));
 	assert_int_equal(urdma_cosim_create(cfg, &model_nic, &w->c), 0);
+	if (listening)
+		listen(w->c);
 	assert_int_equal(urdma_embedded_create(w->c, NULL, &w->h), 0);
 	for (unsigned int i = 0; i < 2; i++) {
 		assert_int_equal(urdma_embedded_attach(w->h, i, &w->dev[i]), 0);
@@ -98,6 +136,8 @@ static void frames(void **state)
 	world_close(&w);
 }
 
+static unsigned int actions = 300;
+
 /* Host actions at random cycles: far apart, so that there is much to skip, and sometimes close. */
 static void action(void *arg)
 {
@@ -110,7 +150,7 @@ static void action(void *arg)
 	else if (r < 8)
 		urdma_embedded_write64(w->dev[r % 2], 0, 0x60,
 				       1 + urdma_random_below(&w->rnd, 3000));
-	if (++w->sends < 300)
+	if (++w->sends < actions)
 		urdma_cosim_at(w->c,
 			       urdma_cosim_now(w->c) + 1200 + urdma_random_below(&w->rnd, 20000),
 			       action, w);
@@ -124,7 +164,7 @@ static uint64_t random_run(const struct urdma_cosim_config *cfg, struct urdma_co
 
 	world_open(&w, cfg);
 	urdma_cosim_at(w.c, 5000, action, &w);
-	while (w.sends < 300)
+	while (w.sends < actions)
 		assert_int_equal(urdma_cosim_run_until(w.c, urdma_cosim_now(w.c) + 7777), 0);
 	assert_int_equal(urdma_cosim_run_while_busy(w.c, URDMA_COSIM_FOREVER), 0);
 	for (unsigned int i = 0; i < 2; i++) {
@@ -134,7 +174,7 @@ static uint64_t random_run(const struct urdma_cosim_config *cfg, struct urdma_co
 		for (unsigned int k = 0; k < 16384; k++)
 			w.log = (w.log ^ w.dst[i][k]) * UINT64_C(0x100000001b3);
 	}
-	assert_true(w.irqs > 100);
+	assert_true(w.irqs > actions / 3);
 	*stats = *urdma_cosim_stats(w.c);
 	*end = urdma_cosim_now(w.c);
 	log = w.log;
@@ -179,6 +219,78 @@ static void skipping_changes_nothing(void **state)
 		 */
 		assert_true(a.evaluated - a.wakings + a.waited == 2 * a.steps);
 	}
+}
+
+/* Listening changes nothing, and all that is heard is the same with and without skipping. */
+static void listeners(void **state)
+{
+	uint64_t end[2] = { 0 }, log[2] = { 0 }, hash = 0;
+
+	(void)state;
+	actions = 40;
+	for (unsigned int variant = 0; variant < 3; variant++) {
+		struct urdma_cosim_config cfg;
+		struct urdma_cosim_stats stats;
+
+		urdma_cosim_config_defaults(&cfg, 2);
+		cfg.pcie.stall_percent = 30;
+		cfg.pcie.reorder = 1;
+		cfg.threads = variant == 1 ? 2 : 0;
+		cfg.no_skip = variant == 2;
+		if (!variant)
+			log[0] = random_run(&cfg, &stats, &end[0]);
+		listening = true;
+		log[1] = random_run(&cfg, &stats, &end[1]);
+		listening = false;
+		assert_true(log[0] == log[1] && end[0] == end[1]);
+		assert_true(ears[0].n > 400);
+		assert_true(ears[0].n == ears[1].n && ears[0].hash == ears[1].hash);
+		assert_true(!variant || ears[0].hash == hash);
+		hash = ears[0].hash;
+	}
+	actions = 300;
+}
+
+static void start_to_listen(void *arg)
+{
+	listen(arg);
+}
+
+/* They come and go; as long as there is one, the others hear. */
+static void coming_and_going(void **state)
+{
+	struct ear ear[URDMA_COSIM_MAX_LISTENERS + 1];
+	struct urdma_cosim_config cfg;
+	struct world w;
+
+	(void)state;
+	urdma_cosim_config_defaults(&cfg, 2);
+	world_open(&w, &cfg);
+	for (unsigned int i = 0; i <= URDMA_COSIM_MAX_LISTENERS; i++) {
+		ear[i] = (struct ear){ .c = w.c };
+		assert_int_equal(urdma_cosim_listen(w.c, hear, &ear[i]),
+				 i == URDMA_COSIM_MAX_LISTENERS ? -ENOSPC : 0);
+	}
+	urdma_cosim_unlisten(w.c, hear, &ear[1]);
+	urdma_cosim_unlisten(w.c, hear, &w); /* who does not listen */
+	send_frame(&w, 0, 1000, 0);
+	assert_int_equal(urdma_cosim_run_while_busy(w.c, URDMA_COSIM_FOREVER), 0);
+	assert_true(ear[0].n > 20 && ear[0].n == ear[2].n && ear[0].n == ear[3].n);
+	assert_int_equal(ear[1].n, 0);
+	for (unsigned int i = 0; i < URDMA_COSIM_MAX_LISTENERS; i++)
+		urdma_cosim_unlisten(w.c, hear, &ear[i]);
+	assert_int_equal(urdma_cosim_port(w.c, 0)->n_taps, 0);
+	send_frame(&w, 1, 1000, 0);
+	assert_int_equal(urdma_cosim_run_while_busy(w.c, URDMA_COSIM_FOREVER), 0);
+	assert_int_equal(ear[0].n, ear[2].n);
+	/* From an event on, in the middle of what happens. */
+	ear[0].n = 0;
+	send_frame(&w, 0, 9000, 0);
+	urdma_cosim_at(w.c, urdma_cosim_now(w.c) + 500, start_to_listen, w.c);
+	assert_int_equal(urdma_cosim_run_while_busy(w.c, URDMA_COSIM_FOREVER), 0);
+	assert_int_equal(ear[0].n, 0);
+	assert_true(ears[0].n > 20 && ears[0].n == ears[1].n);
+	world_close(&w);
 }
 
 /* A link that goes down and up at times that fall into skips, and into frames. */
@@ -664,6 +776,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames),
+		cmocka_unit_test(listeners),
+		cmocka_unit_test(coming_and_going),
 		cmocka_unit_test(skipping_changes_nothing),
 		cmocka_unit_test(link_and_switch),
 		cmocka_unit_test(event_order),

@@ -201,8 +201,7 @@ void judge_start(struct judge *judge, struct rig *rig, bool lives)
 		judge->port[n].check = rc_check_create(n ? "side 1" : "side 0", &config);
 		rig_check(rig, judge->port[n].check ? 0 : -1, "wire checker");
 		counters(rig, n, judge->port[n].before);
-		port->tap = tap;
-		port->tap_ctx = &judge->port[n];
+		assert_int_equal(urdma_eth_port_tap(port, tap, &judge->port[n]), 0);
 	}
 	assert_int_equal(urdma_cosim_listen(rig->cosim, traced, judge), 0);
 }
@@ -214,7 +213,7 @@ void judge_drop(struct judge *judge)
 
 		if (!port->check)
 			continue;
-		urdma_cosim_port(judge->rig->cosim, n)->tap = NULL;
+		urdma_eth_port_untap(urdma_cosim_port(judge->rig->cosim, n), tap, port);
 		urdma_cosim_unlisten(judge->rig->cosim, traced, judge);
 		release(port, UINT64_MAX);
 		rc_check_destroy(port->check);

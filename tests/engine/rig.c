@@ -254,6 +254,24 @@ static void watch(struct rig *rig)
 		start_waves(rig);
 }
 
+static void record(void *ctx, const struct urdma_trace_event *event)
+{
+	struct rig *rig = ctx;
+
+	urdma_recorder_add(rig->recorder, event);
+}
+
+static void start_events(struct rig *rig, const char *path)
+{
+	const char *name[URDMA_COSIM_MAX_NICS];
+
+	for (unsigned int n = 0; n < rig->config.cosim.n_nics; n++)
+		name[n] = urdma_cosim_port(rig->cosim, n)->name;
+	rig_check(rig, urdma_recorder_open(path, name, rig->config.cosim.n_nics, &rig->recorder),
+		  "file of events");
+	rig_check(rig, urdma_cosim_listen(rig->cosim, record, rig), "events");
+}
+
 /* Prints, once, the seed that the seeds of all tests follow from. */
 static void tell_seed(void)
 {
@@ -273,6 +291,8 @@ void rig_start(struct rig *rig, const struct rig_config *config)
 	rig->config = *config;
 	if (!config->capture)
 		rig->config.capture = getenv("URDMA_TEST_CAPTURE");
+	if (!config->events)
+		rig->config.events = getenv("URDMA_TEST_EVENTS");
 	if (getenv("URDMA_TEST_NO_SKIP"))
 		rig->config.cosim.no_skip = true;
 	if (getenv("URDMA_TEST_THREADS"))
@@ -283,6 +303,8 @@ void rig_start(struct rig *rig, const struct rig_config *config)
 	rig_check(rig, urdma_cosim_create(&rig->config.cosim, model, &rig->cosim),
 		  "create simulation");
 	watch(rig);
+	if (rig->config.events)
+		start_events(rig, rig->config.events);
 	rig_check(rig, urdma_embedded_create(rig->cosim, &config->memory, &rig->host),
 		  "create host");
 	for (unsigned int n = 0; n < config->cosim.n_nics; n++)
@@ -317,6 +339,7 @@ static void end(struct rig *rig)
 	}
 	urdma_embedded_destroy(rig->host);
 	urdma_cosim_destroy(rig->cosim);
+	rig_check(&(struct rig){ .cosim = NULL }, urdma_recorder_close(rig->recorder), "events");
 	urdma_faults_destroy(rig->faults);
 }
 

@@ -8,6 +8,7 @@
 
 #include "eth/fault.h"
 #include "host/eh_srq.h"
+#include "trace/recorder.h"
 
 #include <stdlib.h>
 
@@ -43,6 +44,9 @@ struct rig_config {
 	/* Directory for pcapng files, which has to exist; NULL: that of the environment,
 	 * URDMA_TEST_CAPTURE, if it has one. */
 	const char *capture;
+	/* File of events, from the beginning on; NULL: that of the environment, URDMA_TEST_EVENTS,
+	 * if it has one. */
+	const char *events;
 	const struct urdma_model_ops *model; /* NULL: the Verilated NIC */
 };
 
@@ -60,6 +64,7 @@ struct rig {
 	struct urdma_cosim *cosim;
 	struct urdma_embedded *host;
 	struct urdma_faults *faults;
+	struct urdma_recorder *recorder;	    /* NULL: without events */
 	struct rig_side side[URDMA_COSIM_MAX_NICS]; /* one for each NIC */
 	bool waves;				    /* are being written */
 };

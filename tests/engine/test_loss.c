@@ -493,14 +493,12 @@ static void watch(unsigned int side, struct moments *m, uint8_t inbound, uint8_t
 	memset(m, 0, sizeof(*m));
 	m->opcode[0] = inbound;
 	m->opcode[1] = outbound;
-	port->tap = note_moment;
-	port->tap_ctx = m;
+	assert_int_equal(urdma_eth_port_tap(port, note_moment, m), 0);
 }
 
-static void unwatch(void)
+static void unwatch(unsigned int side, struct moments *m)
 {
-	for (unsigned int n = 0; n < 2; n++)
-		urdma_cosim_port(rig.cosim, n)->tap = NULL;
+	urdma_eth_port_untap(urdma_cosim_port(rig.cosim, side), note_moment, m);
 }
 
 static unsigned int wait_status(unsigned int side)
@@ -554,7 +552,7 @@ static void retries_used_up(void **state)
 		assert_int_equal(wait_status(0), URDMA_WC_RETRY_EXC_ERR);
 		assert_int_equal(wait_status(0), URDMA_WC_FLUSH_ERR);
 		settle();
-		unwatch();
+		unwatch(0, &m);
 		assert_int_equal(rig_qp_state(&rig.side[0].qp[0]), URDMA_QPS_ERR);
 		assert_int_equal(rig_qp_state(&rig.side[1].qp[0]), URDMA_QPS_RTS);
 		tally_since(&t);
@@ -602,7 +600,7 @@ static void no_timeout(void **state)
 		rig_check(&rig, urdma_eh_next_cqe(&rig.side[0].send_cq, &cqe, LIMIT), "WRITE");
 		assert_int_equal(cqe.status, URDMA_WC_SUCCESS);
 	}
-	unwatch();
+	unwatch(0, &m);
 	rig_stop(&rig);
 	running = false;
 }
@@ -664,7 +662,7 @@ static void rnr_timers(void **state)
 				fail_msg("code %u: sent again after %.0f ns instead of %u", code,
 					 gap, rnr_ns[code]);
 		}
-		unwatch();
+		unwatch(0, &m);
 		rig_stop(&rig);
 		running = false;
 	}

@@ -96,8 +96,6 @@ static void tap(void *ctx, uint64_t ns, const struct urdma_eth_frame *frame, boo
 	uint8_t icrc[4];
 	int ret;
 
-	if (port->next)
-		port->next(port->next_ctx, ns, frame, outbound);
 	ret = roce_parse(frame->data, frame->len, &roce, &why);
 	if (ret > 0)
 		return;
@@ -121,20 +119,15 @@ void trace_start(struct trace *t, struct rig *rig)
 	for (unsigned int n = 0; n < 2; n++) {
 		struct urdma_eth_port *port = urdma_cosim_port(rig->cosim, n);
 
-		t->port[n] = (struct trace_port){ t, n, port->tap, port->tap_ctx };
-		port->tap = tap;
-		port->tap_ctx = &t->port[n];
+		t->port[n] = (struct trace_port){ t, n };
+		rig_check(rig, urdma_eth_port_tap(port, tap, &t->port[n]), "tap");
 	}
 }
 
 void trace_stop(struct trace *t)
 {
-	for (unsigned int n = 0; n < 2 && t->rig; n++) {
-		struct urdma_eth_port *port = urdma_cosim_port(t->rig->cosim, n);
-
-		port->tap = t->port[n].next;
-		port->tap_ctx = t->port[n].next_ctx;
-	}
+	for (unsigned int n = 0; n < 2 && t->rig; n++)
+		urdma_eth_port_untap(urdma_cosim_port(t->rig->cosim, n), tap, &t->port[n]);
 	t->rig = NULL;
 }
 

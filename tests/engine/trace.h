@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A record of the RoCEv2 packets of both ports of a rig, for tests that look at the wire
- * themselves. It listens in front of whoever listens already (judge.h), who goes on listening.
+ * themselves.
  */
 #ifndef URDMA_TESTS_TRACE_H
 #define URDMA_TESTS_TRACE_H
@@ -38,17 +38,13 @@ struct trace {
 	struct trace_port {
 		struct trace *trace;
 		unsigned int side;
-		urdma_eth_tap_fn next;
-		void *next_ctx;
 	} port[2];
 	struct trace_packet *packet;
 	size_t n, room;
 };
 
-/* After judge_start(), if there is a judge. */
 void trace_start(struct trace *t, struct rig *rig);
-/* Before judge_end() and judge_drop(). The record stays. */
-void trace_stop(struct trace *t);
+void trace_stop(struct trace *t);   /* the record stays */
 void trace_forget(struct trace *t); /* the packets so far */
 void trace_free(struct trace *t);
 

@@ -13,6 +13,7 @@
 #include <linux/genetlink.h>
 #include <linux/netlink.h>
 #include <linux/smc.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,6 +144,8 @@ static void get(int s, void *data, size_t length)
 	while (length) {
 		ssize_t n = recv(s, p, length, 0);
 
+		if (!n)
+			errno = ECONNRESET;
 		if (n <= 0)
 			die("receive");
 		p += n;
@@ -171,7 +174,8 @@ static void put_message(int s, const void *data, uint32_t length)
 
 static void serve(const struct sockaddr_in *own, unsigned int connections, unsigned int messages)
 {
-	int listener = socket(AF_SMC, SOCK_STREAM, SMC_OVER_IPV4), s[MAX_CONNECTIONS], yes = 1;
+	int listener = socket(AF_SMC, SOCK_STREAM, SMC_OVER_IPV4), yes = 1;
+	struct pollfd s[MAX_CONNECTIONS];
 
 	if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) ||
 	    bind(listener, (const struct sockaddr *)own, sizeof(*own)) ||
@@ -180,15 +184,23 @@ static void serve(const struct sockaddr_in *own, unsigned int connections, unsig
 	printf("listening\n");
 	fflush(stdout);
 	for (unsigned int c = 0; c < connections; c++) {
-		s[c] = accept(listener, NULL, NULL);
-		if (s[c] < 0)
+		s[c] = (struct pollfd){ .fd = accept(listener, NULL, NULL), .events = POLLIN };
+		if (s[c].fd < 0)
 			die("accept");
 	}
-	for (unsigned int i = 0; i < messages; i++)
-		for (unsigned int c = 0; c < connections; c++)
-			put_message(s[c], got, get_message(s[c]));
+	/* SMC may accept connections in another order than the client made them. */
+	for (unsigned int n = 0; n < connections * messages;) {
+		if (poll(s, connections, -1) < 0)
+			die("poll");
+		for (unsigned int c = 0; c < connections; c++) {
+			if (!s[c].revents)
+				continue;
+			put_message(s[c].fd, got, get_message(s[c].fd));
+			n++;
+		}
+	}
 	for (unsigned int c = 0; c < connections; c++)
-		close(s[c]);
+		close(s[c].fd);
 	close(listener);
 }
 

@@ -913,6 +913,14 @@ static void roll_back(struct responder *r, uint32_t psn)
 			*gap_at(r, i) = (struct gap){ .psn = psn, .naked = true };
 }
 
+/* Has its key ended, between the answer before psn and that of psn? */
+static bool stopped(const struct rc_check *c, const struct responder *r, const struct waiting *w,
+		    uint32_t psn)
+{
+	return c->config.keys_end && w->begun && w->next != psn && w->again && r->answered &&
+	       roce_psn_diff(r->last_ack, psn_add(w->psn, w->n - 1)) >= 0;
+}
+
 static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 {
 	struct responder *r = &p->rs;
@@ -922,7 +930,7 @@ static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 
 	/* one that has begun goes on; else the first that asks for this PSN */
 	for (i = 0; i < r->wait_n; i++)
-		if (r->wait[i].begun ||
+		if ((r->wait[i].begun && !stopped(c, r, &r->wait[i], k->psn)) ||
 		    (r->wait[i].psn == k->psn && r->wait[i].atomic == (k->op == ATOMIC_ACK)))
 			break;
 	if (i == r->wait_n) {
@@ -930,6 +938,12 @@ static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 			violation(c, p, k->ns, "answer of PSN 0x%06x to nothing that was asked",
 				  k->psn);
 		return;
+	}
+	for (unsigned int j = i; j-- > 0;) {
+		if (!stopped(c, r, &r->wait[j], k->psn))
+			continue;
+		wait_drop(r, j);
+		i--;
 	}
 	w = &r->wait[i];
 	if (w->begun && w->next != k->psn) {

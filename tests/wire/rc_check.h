@@ -39,6 +39,11 @@ struct rc_check_config {
 	bool lives;		/* numbers of QPs are used again: a PSN far off begins a new life */
 	bool gone;		/* QPs may go in the midst of their work: no end is judged */
 	/*
+	 * Programs may end the key of a READ when they have its data. If the READ was repeated
+	 * meanwhile, the answers of the repetition then stop in the middle.
+	 */
+	bool keys_end;
+	/*
 	 * Programs may change the buffer of a SEND before it is acknowledged: the payload of a SEND
 	 * that is sent again is not compared, its headers and length are.
 	 */

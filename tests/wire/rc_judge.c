@@ -169,7 +169,7 @@ static int usage(const char *prog)
 
 int main(int argc, char **argv)
 {
-	struct rc_check_config config = { .lives = true };
+	struct rc_check_config config = { .lives = true, .keys_end = true };
 	static struct given given;
 	int opt, status = 0;
 

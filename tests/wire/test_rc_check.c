@@ -767,6 +767,39 @@ static void rs_read_hole(struct talk *t)
 	answer(t, OUT, READ_LAST, 2, 0x1f, 1, MTU);
 }
 
+/* The answers to a READ that was repeated stop, and those to the next one follow. */
+static void rs_repeated_read_stops(struct talk *t)
+{
+	reth(t, IN, READ_REQ, 0, 0, 3 * MTU, 0);
+	answer(t, OUT, READ_FIRST, 0, 0x1f, 1, MTU);
+	answer(t, OUT, READ_MIDDLE, 1, 0x1f, 1, MTU);
+	answer(t, OUT, READ_LAST, 2, 0x1f, 1, MTU);
+	reth(t, IN, READ_REQ, 0, 0, 3 * MTU, 0);
+	reth(t, IN, READ_REQ, 3, 0, 8, 0);
+	answer(t, OUT, READ_FIRST, 0, 0x1f, 1, MTU);
+	answer(t, OUT, READ_ONLY, 3, 0x1f, 2, 8);
+}
+
+/* The first answers to a READ must not stop. */
+static void rs_read_stops(struct talk *t)
+{
+	reth(t, IN, READ_REQ, 0, 0, 3 * MTU, 0);
+	reth(t, IN, READ_REQ, 3, 0, 8, 0);
+	answer(t, OUT, READ_FIRST, 0, 0x1f, 1, MTU);
+	answer(t, OUT, READ_ONLY, 3, 0x1f, 2, 8);
+}
+
+/* Nor those to a repetition while a part of the READ has never been answered. */
+static void rs_repeated_read_stops_early(struct talk *t)
+{
+	reth(t, IN, READ_REQ, 0, 0, 3 * MTU, 0);
+	answer(t, OUT, READ_FIRST, 0, 0x1f, 1, MTU);
+	reth(t, IN, READ_REQ, 0, 0, 3 * MTU, 0);
+	reth(t, IN, READ_REQ, 3, 0, 8, 0);
+	answer(t, OUT, READ_MIDDLE, 1, 0x1f, 1, MTU);
+	answer(t, OUT, READ_ONLY, 3, 0x1f, 2, 8);
+}
+
 static void rs_read_unanswered(struct talk *t)
 {
 	reth(t, IN, READ_REQ, 0, 0, 8, 0);
@@ -1096,33 +1129,39 @@ struct conversation {
 	void (*talk)(struct talk *t);
 	bool wrong, rewritten;
 	unsigned int dropped;
-	bool lives;
+	bool lives, keys_end;
 };
 
-#define CLEAN(f)                              \
-	{                                     \
-#f, f, false, false, 0, false \
+#define CLEAN(f)                                     \
+	{                                            \
+#f, f, false, false, 0, false, false \
 	}
-#define WRONG(f)                             \
-	{                                    \
-#f, f, true, false, 0, false \
+#define WRONG(f)                                    \
+	{                                           \
+#f, f, true, false, 0, false, false \
 	}
 /* Of programs that rewrite buffers. */
-#define REWRITTEN(f, wrong)                        \
-	{                                          \
-#f " -r", f, wrong, true, 0, false \
+#define REWRITTEN(f, wrong)                               \
+	{                                                 \
+#f " -r", f, wrong, true, 0, false, false \
 	}
 
 /* In a capture in which numbers of QPs may come again. */
-#define LIVES(f, n)                                   \
-	{                                             \
-#f " lives", f, false, false, n, true \
+#define LIVES(f, n)                                          \
+	{                                                    \
+#f " lives", f, false, false, n, true, false \
 	}
 
 /* Of a NIC that has dropped N frames. */
-#define DROPPED(f, wrong, n)                            \
-	{                                               \
-#f " -d " #n, f, wrong, false, n, false \
+#define DROPPED(f, wrong, n)                                   \
+	{                                                      \
+#f " -d " #n, f, wrong, false, n, false, false \
+	}
+
+/* Of programs that end keys. */
+#define KEYS(f, wrong)                                      \
+	{                                                   \
+#f " keys", f, wrong, false, 0, false, true \
 	}
 
 static const struct conversation conversations[] = {
@@ -1173,6 +1212,10 @@ static const struct conversation conversations[] = {
 	WRONG(rs_second_nak),
 	WRONG(rs_no_nak),
 	WRONG(rs_nak_of_dropped),
+	WRONG(rs_repeated_read_stops),
+	KEYS(rs_repeated_read_stops, false),
+	KEYS(rs_read_stops, true),
+	KEYS(rs_repeated_read_stops_early, true),
 	DROPPED(rs_nak_of_dropped, false, 1),
 	DROPPED(rs_nak_of_dropped_twice, true, 1),
 	DROPPED(rs_nak_of_dropped_twice, false, 2),
@@ -1243,6 +1286,7 @@ static void test_conversation(void **state)
 		.rewritten = v->rewritten,
 		.rx_dropped = v->dropped,
 		.lives = v->lives,
+		.keys_end = v->keys_end,
 	};
 	struct talk t = { .check = rc_check_create(v->name, &config), .qpn = QPN };
 	uint64_t violations;

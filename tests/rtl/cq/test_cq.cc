@@ -22,6 +22,7 @@ extern "C" {
 #include "rtl/bench.h"
 #include "urdma_hw.h"
 #include "urdma_pkg.h"
+#include "urdma_trace_pkg.h"
 
 enum { CQS = 6, CYCLES_PER_US = 250 };
 // An expiry is late by two sweeps of the timer at most, and by the doorbells that go first.
@@ -73,6 +74,8 @@ struct bench {
 	std::deque<uint64_t> translate; // answered in order: ring offset, or -1 to fail
 	std::deque<struct cqe_req> todo[2];
 	std::deque<uint64_t> doorbell;
+	bool db_good; // the one taken in the cycle before, good_db, passed its check
+	uint64_t good_db;
 	unsigned int doorbell_percent; // of cycles in which one that waits is shown
 	struct view view[CQS];
 	unsigned int fail_percent, hold_percent;
@@ -193,6 +196,8 @@ static void model_doorbell(struct bench *b, uint64_t db)
 
 	if (!m->valid || m->page != page)
 		return;
+	b->db_good = true;
+	b->good_db = db;
 	consumed(m, ci);
 	if (arm != URDMA_DB_ARM_ANY && arm != URDMA_DB_ARM_SOLICITED)
 		return;
@@ -281,6 +286,14 @@ static void take_write(struct bench *b)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(bits_get(w, FIELD_AT(64 * i, dma_wr_t, data), 64), it->word[i]);
 	assert_int_equal(bits_get(w, FIELD_AT(255, dma_wr_t, data), 1), it->phase);
+	assert_int_equal(FIELD_OF(b->dut.trace_cqe, tr_cqe_t, cqn), it->cqn);
+	assert_int_equal(FIELD_OF(b->dut.trace_cqe, tr_cqe_t, qpn), it->qpn);
+	assert_int_equal(FIELD_OF(b->dut.trace_cqe, tr_cqe_t, wqe),
+			 HW_GET(URDMA_CQE0_WQE, it->word[0]));
+	assert_int_equal(FIELD_OF(b->dut.trace_cqe, tr_cqe_t, send),
+			 !(it->word[0] & URDMA_CQE0_RECV));
+	assert_int_equal(FIELD_OF(b->dut.trace_cqe, tr_cqe_t, status),
+			 HW_GET(URDMA_CQE0_STATUS, it->word[0]));
 	b->view[it->cqn].waits.push_back(it->waits);
 	it->write = false;
 	b->writes++;
@@ -312,6 +325,23 @@ static void take_event(struct bench *b)
 	it->event = false;
 	b->events++;
 	settle(b);
+}
+
+// A good doorbell, in the cycle after it was taken.
+static void check_cq_db(struct bench *b)
+{
+	const Vurdma_cq *d = &b->dut;
+	uint64_t db = b->good_db;
+	unsigned int arm = FIELD_OF(db, cq_db_t, arm);
+
+	assert_int_equal(d->trace_cq_db_valid, b->db_good);
+	if (!b->db_good)
+		return;
+	b->db_good = false;
+	assert_int_equal(FIELD_OF(d->trace_cq_db, tr_cq_db_t, cqn), FIELD_OF(db, cq_db_t, cqn));
+	assert_int_equal(FIELD_OF(d->trace_cq_db, tr_cq_db_t, ci), FIELD_OF(db, cq_db_t, ci));
+	assert_int_equal(FIELD_OF(d->trace_cq_db, tr_cq_db_t, arm),
+			 arm == URDMA_DB_ARM_ANY || arm == URDMA_DB_ARM_SOLICITED);
 }
 
 static void put_cqe(uint32_t *w, unsigned int lsb, const struct cqe_req *rq)
@@ -366,6 +396,8 @@ static void cycle(struct bench *b)
 	unsigned int time_cqn = d->rootp->urdma_cq__DOT__t_cqn_reg;
 
 	assert_true(cfg + db + !!(cqe & 1) + !!(cqe & 2) <= 1);
+	check_cq_db(b);
+	assert_int_equal(d->trace_cqe_valid, d->wr_valid && d->wr_ready);
 	if (d->wr_valid && d->wr_ready)
 		take_write(b);
 	if (d->ev_valid && d->ev_ready)
@@ -427,6 +459,7 @@ static void start(struct bench *b, uint64_t seed)
 	b->sparse = 1;
 	b->hold_percent = 30;
 	b->doorbell_percent = 100;
+	b->db_good = false;
 	for (int i = 0; i < CQS; i++) {
 		b->cq[i] = {};
 		b->view[i] = {};

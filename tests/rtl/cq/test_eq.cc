@@ -17,6 +17,7 @@ extern "C" {
 #include "rtl/bench.h"
 #include "urdma_hw.h"
 #include "urdma_pkg.h"
+#include "urdma_trace_pkg.h"
 
 enum { EQS = 4, CLIENTS = EQC_N };
 
@@ -30,7 +31,7 @@ struct model {
 struct item {
 	bool write, irq, phase;
 	uint64_t addr, word;
-	unsigned int vec;
+	unsigned int eqn, vec;
 };
 
 struct bench {
@@ -64,6 +65,7 @@ static void model_event(struct bench *b, uint64_t ev)
 	it.phase = !(m->pi >> m->log & 1);
 	it.word = FIELD_OF(ev, eqe_req_t, ev_type) << 8 | FIELD_OF(ev, eqe_req_t, obj) << 16 |
 		  FIELD_OF(ev, eqe_req_t, data) << 40;
+	it.eqn = FIELD_OF(ev, eqe_req_t, eqn);
 	it.irq = m->armed;
 	it.vec = m->vec;
 	m->armed = false;
@@ -113,6 +115,7 @@ static void cycle(struct bench *b)
 	unsigned int ev = d->ev_valid & d->ev_ready;
 	bool db = d->db_valid && d->db_ready;
 
+	assert_int_equal(d->trace_eqe_valid, d->wr_valid && d->wr_ready);
 	if (d->wr_valid && d->wr_ready) {
 		settle(b);
 		if (b->items.empty() || !b->items.front().write)
@@ -123,6 +126,9 @@ static void cycle(struct bench *b)
 		assert_int_equal(FIELD_GET(d->wr.m_storage, 0, dma_wr_t, len), 16);
 		assert_int_equal(bits_get(d->wr.m_storage, dma_wr_t_data_LSB, 64), it->word);
 		assert_int_equal(bits_get(d->wr.m_storage, dma_wr_t_data_LSB + 127, 1), it->phase);
+		assert_int_equal(FIELD_OF(d->trace_eqe, tr_eqe_t, eqn), it->eqn);
+		assert_int_equal(FIELD_OF(d->trace_eqe, tr_eqe_t, kind), it->word >> 8 & 0xff);
+		assert_int_equal(FIELD_OF(d->trace_eqe, tr_eqe_t, obj), it->word >> 16 & 0xffffff);
 		it->write = false;
 		b->writes++;
 	}

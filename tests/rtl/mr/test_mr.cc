@@ -20,6 +20,7 @@ extern "C" {
 #include "Vurdma_mr.h"
 #include "rtl/bench.h"
 #include "urdma_pkg.h"
+#include "urdma_trace_pkg.h"
 
 enum { CLIENTS = MRC_N, REGIONS = 128 };
 
@@ -97,6 +98,7 @@ struct answer {
 // has a state between: unbound.
 enum { STATES = 3 };
 struct expected {
+	uint32_t key; // 0 of a ring
 	std::vector<struct answer> may[STATES];
 	bool alive[STATES];
 	unsigned int given;
@@ -130,6 +132,11 @@ struct bench {
 	unsigned int latency;
 	bool no_tables; // reads of tables are not taken, those of directories are
 	uint64_t taken, answered, fills;
+	// Lanes: pages told of, those that were refused, entries waited for. Answers: refused, of a
+	// table that could not be read. Requests by client and key that are not answered to the
+	// end.
+	uint64_t told, told_refused, told_misses, refused, unread;
+	std::unordered_map<uint64_t, int> open;
 };
 
 // reads of tables at or above fail
@@ -167,8 +174,12 @@ static void check_answer(struct bench *b, int c)
 			 want->addr, want->len, want->last);
 	}
 	e->given++;
-	if (got.last)
+	b->refused += got.status != MR_OK;
+	b->unread += got.status == MR_DMA_ERR;
+	if (got.last) {
+		b->open[(uint64_t)c << 32 | e->key]--;
 		b->expect[c].pop_front();
+	}
 	b->last_status = got.status;
 	b->last_addr = got.addr;
 	b->answered++;
@@ -420,7 +431,9 @@ static void check_ops(struct bench *b)
 static void expect_answer(struct bench *b, int c, const struct request *rq)
 {
 	bool busy = b->op_client >= 0;
-	struct expected e = { {}, { true, busy, busy && b->ended }, 0 };
+	struct expected e = { rq->ring ? 0 : rq->key, {}, { true, busy, busy && b->ended }, 0 };
+
+	b->open[(uint64_t)c << 32 | e.key]++;
 
 	predict(b, b->region, rq, &e.may[0]);
 	if (e.alive[1])
@@ -431,6 +444,23 @@ static void expect_answer(struct bench *b, int c, const struct request *rq)
 	for (int i = 0; i < STATES; i++)
 		e.may[i].resize(2, { ~0u, 0, 0, false });
 	b->expect[c].push_back(e);
+}
+
+// A page of a request. Its answer is given out later; the one of a second page, behind a first that
+// failed, never.
+static void check_xlat(struct bench *b)
+{
+	uint64_t x = b->dut.trace_xlat, client = FIELD_OF(x, tr_xlat_t, client);
+
+	if (!b->dut.trace_xlat_valid)
+		return;
+	if (b->open[client << 32 | FIELD_OF(x, tr_xlat_t, key)] <= 0 && !b->unread)
+		fail_msg("cycle %lu: client %lu: key %lx that nobody asked for", b->now, client,
+			 FIELD_OF(x, tr_xlat_t, key));
+	b->told++;
+	b->told_refused += FIELD_OF(x, tr_xlat_t, refused);
+	b->told_misses += FIELD_OF(x, tr_xlat_t, misses);
+	assert_in_range(FIELD_OF(x, tr_xlat_t, misses), 0, 2);
 }
 
 static void cycle(struct bench *b)
@@ -455,6 +485,7 @@ static void cycle(struct bench *b)
 	bench_settle(*d);
 
 	check_ops(b);
+	check_xlat(b);
 	for (int c = 0; c < CLIENTS; c++) {
 		if ((d->req_valid & d->req_ready) >> c & 1) {
 			expect_answer(b, c, &b->todo[c].front());
@@ -492,7 +523,9 @@ static void start(struct bench *b, uint64_t seed)
 {
 	print_message("seed %lu\n", seed);
 	b->seed = test_seed(seed);
-	b->now = b->taken = b->answered = 0;
+	b->now = b->taken = b->answered = b->fills = 0;
+	b->told = b->told_refused = b->told_misses = b->refused = b->unread = 0;
+	b->open.clear();
 	b->next_page = 0x100000000ull;
 	b->flush = false;
 	b->delay = 100;
@@ -768,6 +801,10 @@ static void drain(struct bench *b)
 	}
 	for (int c = 0; c < CLIENTS; c++)
 		assert_int_equal(b->expect[c].size(), 0);
+	assert_in_range(b->told - b->answered, 0, b->unread);
+	assert_in_range(b->told_refused - b->refused, 0, b->told - b->answered);
+	// who asks for an entry waits for it, and others may
+	assert_true(b->told_misses >= b->fills);
 }
 
 static void test_random(void **state)
@@ -1068,7 +1105,7 @@ static void test_rate(void **state)
 {
 	struct bench *b = new struct bench;
 	struct request rq = {};
-	uint64_t from = 0;
+	uint64_t from = 0, misses = 0;
 
 	(void)state;
 	start(b, 4);
@@ -1076,6 +1113,7 @@ static void test_rate(void **state)
 	make_cold(b, 0, 64, 1);
 	for (int round = 0; round < 2; round++) {
 		from = b->now;
+		misses = b->told_misses;
 		for (int i = 0; i < 5000; i++) {
 			rq.key = 1;
 			rq.pd = 1;
@@ -1087,6 +1125,7 @@ static void test_rate(void **state)
 	}
 	print_message("5000 requests in %lu cycles\n", b->now - from);
 	assert_true(b->now - from < 5600);
+	assert_int_equal(b->told_misses, misses); // all is in the cache
 
 	// all of them in one line of the cache, that is not there
 	b->flush = true;

@@ -550,7 +550,8 @@ static void test_dm_random(void **state)
 		bench_drain(b, 400000);
 		print_message("%llu bytes of device memory read, %llu of them unknown\n",
 			      (unsigned long long)b->dm_bytes, (unsigned long long)b->dm_unknown);
-		assert_in_range(b->dm_unknown, 0, b->dm_bytes / 100);
+		/* what overlaps with a write under way: in a small span 0.5 to 1.2 % of the bytes */
+		assert_in_range(b->dm_unknown, 0, b->dm_bytes / (v & 2 ? 50 : 1000));
 		finish(b);
 	}
 }

@@ -9,6 +9,7 @@
 #include "rtl/bench.h"
 #include "ctl_model.h"
 #include "urdma_hw.h"
+#include "urdma_trace_pkg.h"
 
 namespace
 {
@@ -493,6 +494,8 @@ void ctl_tick(struct ctl *c)
 		w->last_rd_addr = r.addr;
 		w->last_rd_len = r.len;
 	}
+	// one event for each completion, in its cycle
+	w->protocol_errors += !rst && m->trace_cmd_valid != (m->wr_valid && m->wr_ready);
 	if (!rst && c->wr_held &&
 	    (!m->wr_valid || FIELD(m->wr, 0, dma_wr_t, addr) != c->wr_held_addr))
 		w->protocol_errors++;
@@ -508,6 +511,11 @@ void ctl_tick(struct ctl *c)
 				uint64_t word = get(m->wr, FIELD_AT(64 * i, dma_wr_t, data), 64);
 				memcpy(w->mem + addr + 8 * i, &word, 8);
 			}
+			uint64_t word = get(m->wr, dma_wr_t_data_LSB, 64);
+			if (FIELD_OF(m->trace_cmd, tr_cmd_t, tag) != HW_GET(URDMA_CPL0_TAG, word) ||
+			    FIELD_OF(m->trace_cmd, tr_cmd_t, status) !=
+				    HW_GET(URDMA_CPL0_STATUS, word))
+				w->protocol_errors++;
 			w->wr_addr[w->n_wr % LOG_SIZE] = addr;
 			w->wr_at[w->n_wr++ % LOG_SIZE] = w->cycle;
 		}
@@ -631,6 +639,13 @@ void ctl_tick(struct ctl *c)
 	for (auto &e : d)
 		if (!rst && e.on)
 			w->db[w->n_db++ % LOG_SIZE] = e.d;
+	w->protocol_errors += !rst && (m->trace_sq_db_valid != d[1].on ||
+				       (d[1].on && m->trace_sq_db != m->sq_db));
+	if (!rst && m->trace_rq_db_valid)
+		w->rq_lane[w->n_rq_lane++ % LOG_SIZE] = {
+			'r', (uint32_t)FIELD_OF(m->trace_rq_db, tr_rq_db_t, qpn), 0, 0,
+			(uint32_t)FIELD_OF(m->trace_rq_db, tr_rq_db_t, pi)
+		};
 	if (!rst && m->gid_wr_valid) {
 		w->last_gid_wr = m->gid_wr_idx;
 		w->gid_wr[m->gid_wr_idx] = gid_of(m->gid_wr, 0);

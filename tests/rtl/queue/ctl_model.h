@@ -156,6 +156,8 @@ struct world {
 	uint32_t n_rounds;
 	struct seen_db db[LOG_SIZE];
 	uint32_t n_db;
+	struct seen_db rq_lane[LOG_SIZE]; /* the lane rq_db: before they merge */
+	uint32_t n_rq_lane;
 	uint64_t eth_reg[ETH_REGS_SIZE / 8];
 	uint32_t n_eth_rd, n_eth_wr;
 	struct seen_gid gid_wr[N_GID]; /* what was told of each entry last */
@@ -169,7 +171,9 @@ struct world {
 	uint32_t n_rd;
 	uint64_t last_rd_addr;
 	uint32_t last_rd_len;
-	uint32_t protocol_errors; /* a valid that fell, a payload that changed */
+	/* a valid that fell, a payload that changed, a lane that does not tell what its port does
+	 */
+	uint32_t protocol_errors;
 };
 
 /* What the stand-in of urdma_qp_cnt says of a counter: each of the 63 bits is used. */

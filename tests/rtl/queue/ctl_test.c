@@ -1691,6 +1691,8 @@ static void test_doorbells(void **state)
 	assert_true(d->obj == 5 && d->index == 0x1234);
 	d = db_of(w, 'r');
 	assert_true(d->obj == 5 && d->index == 0x4321);
+	assert_int_equal(w->n_rq_lane, 1);
+	assert_true(w->rq_lane[0].obj == 5 && w->rq_lane[0].index == 0x4321);
 	d = db_of(w, 'c');
 	assert_true(d->obj == 3 && d->index == 0x89abcdef && d->arm == 2 && d->page == 7);
 	d = db_of(w, 'e');
@@ -1722,7 +1724,7 @@ static void test_doorbells(void **state)
 		static const uint32_t posted[] = { 1, 10, 12, 11, 12, 10, 0x800c, 13, 0x8000 };
 		uint32_t newest = 0;
 
-		w->n_db = 0;
+		w->n_db = w->n_rq_lane = 0;
 		w->hold_db = true;
 		for (uint32_t i = 0; i < sizeof(posted) / sizeof(posted[0]); i++)
 			ctl_db(b->c, 9, URDMA_DB_RQ, dbw(5, 0, (base + posted[i]) & 0xffff));
@@ -1738,6 +1740,12 @@ static void test_doorbells(void **state)
 			newest += step;
 		}
 		assert_int_equal(newest, 0x800c);
+		/* the lane tells of each */
+		assert_int_equal(w->n_rq_lane, sizeof(posted) / sizeof(posted[0]));
+		for (uint32_t i = 0; i < w->n_rq_lane; i++) {
+			assert_int_equal(w->rq_lane[i].obj, 5);
+			assert_int_equal(w->rq_lane[i].index, (base + posted[i]) & 0xffff);
+		}
 		/* what was consumed meanwhile: the next round begins there */
 		base += 0x800c - 0x7fff;
 	}

@@ -377,6 +377,7 @@ void bench_cycle(struct bench *b)
 
 	rx_model_settle(b->m, in, o);
 	ports_stay(b, in, o);
+	lanes_cycle(&b->lanes, in, o, b->cycle);
 	if (in->db_valid && o->db_ready)
 		b->db.head++;
 	if (in->srq_db_valid && o->srq_db_ready)
@@ -462,8 +463,6 @@ void bench_cycle(struct bench *b)
 	for (int i = 0; o->qc_resp_valid && i < 2; i++)
 		b->qc[o->qc_resp_qpn][URDMA_QCNT_RESP_ERR + i] += o->qc_resp_hit >> i & 1;
 	b->bytes += o->rx_bytes;
-	if (o->trace_valid)
-		b->traces[o->trace_ev]++;
 	if (o->class_valid)
 		b->classes[o->class_rdma]++;
 	rx_model_edge(b->m);
@@ -498,6 +497,7 @@ void bench_drain(struct bench *b, unsigned int limit)
 	    b->wr_pos[1])
 		fail_msg("cycle %llu: idle, but an answer is on its way or a write is not complete",
 			 (unsigned long long)b->cycle);
+	lanes_end(&b->lanes, b->cnt, b->qc, b->responses);
 }
 
 void bench_settings(struct bench *b, unsigned int ready, unsigned int gap, unsigned int mr_lat,
@@ -517,7 +517,7 @@ void bench_clear_logs(struct bench *b)
 	memset(b->cnt, 0, sizeof(b->cnt));
 	memset(b->qc, 0, sizeof(b->qc));
 	b->responses = false;
-	memset(b->traces, 0, sizeof(b->traces));
+	lanes_clear(&b->lanes);
 	memset(b->classes, 0, sizeof(b->classes));
 	b->bytes = 0;
 	b->first_mac = b->first_wr = 0;
@@ -555,6 +555,7 @@ void bench_frame(struct bench *b, const struct frame *f, bool err)
 	struct beat t;
 
 	b->responses |= is_response(f);
+	lanes_frame(&b->lanes, f);
 	for (size_t i = 0; i < len; i += 64) {
 		size_t n = len - i < 64 ? len - i : 64;
 
@@ -692,6 +693,7 @@ void bench_free(struct bench *b)
 
 	for (size_t i = 0; i < sizeof(f) / sizeof(f[0]); i++)
 		free(f[i]->data);
+	lanes_free(&b->lanes);
 	rx_model_free(b->m);
 	free(b->host);
 	free(b->shadow);

@@ -7,6 +7,7 @@
 #ifndef RX_BENCH_H
 #define RX_BENCH_H
 
+#include "rx_lanes.h"
 #include "rx_model.h"
 #include "rx_packet.h"
 #include "urdma_hw.h"
@@ -103,12 +104,13 @@ struct bench {
 	struct bench_acked ackeds[LOG_MAX];
 	struct bench_err errs[2][LOG_MAX];
 	unsigned int n_acks, n_cqes[2], n_ackeds, n_errs[2];
-	uint64_t cnt[64], bytes, traces[16], classes[2], first_mac, first_wr, last_wr;
+	uint64_t cnt[64], bytes, classes[2], first_mac, first_wr, last_wr;
 	uint64_t qc[4096][URDMA_QCNT_TX_PKTS]; /* counters of QPs that the responder counts */
 	bool responses;			       /* some came, which they count, too */
 	/* DMA writes; how many there were at the last read of the ATOMIC unit, which was here */
 	unsigned int n_writes, atm_writes;
 	uint64_t atm_addr;
+	struct lanes lanes;
 	struct rx_out ctl; /* of the last QUERY */
 	struct rx_out sro; /* of the last operation of an SRQ */
 	bool hold_srq_ev;

@@ -153,8 +153,11 @@ struct rx_out {
 	/* counters of QPs: a packet; a CQE with an error. hit: bits in the order of URDMA_QCNT_* */
 	bool qc_rx_valid, qc_resp_valid;
 	uint16_t qc_rx_qpn, qc_rx_bytes, qc_rx_hit, qc_resp_qpn, qc_resp_hit;
-	uint8_t rx_bytes, trace_ev;
-	bool trace_valid, class_valid, class_rdma, loop_room;
+	uint8_t rx_bytes;
+	/* lanes: packed structs of urdma_trace_pkg */
+	bool trace_acked_valid, trace_in_valid, trace_rsp_valid, trace_req_valid, trace_put_valid;
+	uint64_t trace_acked, trace_in, trace_rsp, trace_req, trace_put;
+	bool class_valid, class_rdma, loop_room;
 	bool mco_ready, mc_any;
 	uint8_t mco_status;
 };

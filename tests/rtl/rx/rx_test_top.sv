@@ -8,6 +8,7 @@
 module rx_test_top
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
+  import urdma_trace_pkg::*;
 #(
   parameter int CFG_LATENCY = 4
 ) (
@@ -226,8 +227,18 @@ module rx_test_top
   output      logic [QPN_W-1:0] qc_resp_qpn,
   output      logic [1:0]   qc_resp_hit,
   output      logic [6:0]   rx_bytes,
-  output      logic         trace_valid,
-  output      logic [3:0]   trace_ev
+
+  // lanes, as they are
+  output      logic         trace_acked_valid,
+  output      tr_acked_t    trace_acked,
+  output      logic         trace_in_valid,
+  output      tr_in_t       trace_in,
+  output      logic         trace_rsp_valid,
+  output      tr_rsp_t      trace_rsp,
+  output      logic         trace_req_valid,
+  output      tr_req_t      trace_req,
+  output      logic         trace_put_valid,
+  output      tr_put_t      trace_put
 );
 
   // ---- configuration ------------------------------------------------------------------------------------
@@ -300,7 +311,6 @@ module rx_test_top
   cqe_req_t [1:0] cqe;
   qp_err_t [1:0] err;
   qpc_rsp_t qpc_rsp, aqc_rsp;
-  trace_t trace;
   logic [URDMA_CNT_N-1:0] cnt_n;
   srq_op_t sro;
   srq_ans_t sro_ans;
@@ -344,7 +354,6 @@ module rx_test_top
   assign mro_key = mro.key;
   assign mro_pd = mro.pd;
   assign mro_qpn = mro.qpn;
-  assign trace_ev = trace.ev;
   for (genvar i = 0; i < 2; i++) begin : g_i
     assign mr_ring[i] = mr_req[i].ring;
     assign mr_pt_addr[i] = mr_req[i].pt.addr;
@@ -397,12 +406,13 @@ module rx_test_top
     .cqe_valid(cqe_valid), .cqe(cqe), .cqe_ready(cqe_ready),
     .err_valid(err_valid), .err(err), .err_ready(err_ready),
     .cset_on(1'b1), .qc_rx_valid, .qc_rx, .qc_resp_valid, .qc_resp, .qc_req_valid(), .qc_req(),
-    .cnt(cnt_n), .rx_bytes(rx_bytes), .trace_valid(trace_valid), .trace(trace)
+    .cnt(cnt_n), .rx_bytes(rx_bytes), .trace_acked_valid, .trace_acked, .trace_in_valid, .trace_in,
+    .trace_rsp_valid, .trace_rsp, .trace_req_valid, .trace_req, .trace_put_valid, .trace_put
   );
 
   logic unused;
   assign unused = &{1'b0, mr_req[0].pt.levels, mr_req[0].pt.page_shift, mr_req[1].pt.levels, mr_req[1].pt.page_shift,
-      trace.qpn, trace.psn, trace.arg, qpc_rsp.draining, aqc_rsp.draining, acked.first_psn, mro,
+      qpc_rsp.draining, aqc_rsp.draining, acked.first_psn, mro,
       srq_ev.eqn, srq_ev.data};
 
 endmodule

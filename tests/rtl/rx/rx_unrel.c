@@ -694,7 +694,8 @@ void test_ud_dropped(void **state)
 				fail_msg("case %d: counter %d is %u", i, all[k],
 					 (unsigned int)b->cnt[all[k]]);
 		assert_int_equal(b->n_acks + b->n_errs[0] + b->n_cqes[0], 0);
-		assert_int_equal(b->traces[5], 1); /* TR_DROP */
+		assert_int_equal(b->lanes.in, 1);
+		assert_int_equal(b->lanes.verdict[TRV_TAKEN], 0);
 		r->cfg.state = URDMA_QPS_RTS;
 		bench_cfg(b, &r->cfg);
 		if (i == WQE)

@@ -11,8 +11,10 @@
 
 #include "../crc/icrc.h"
 #include "ref_hash.h"
+#include "rtl/bits.h"
 #include "tx_bench.h"
 #include "urdma_hw.h"
+#include "urdma_trace_pkg.h"
 
 #define QLEN 4096
 
@@ -47,6 +49,16 @@ struct sent_job {
 /* packets of a QP: as frames, or as told to its counters */
 struct qp_count {
 	uint64_t pkts, bytes, again;
+};
+
+/* a packet as the lanes tell of it */
+struct lane_pkt {
+	int qpn;
+	uint32_t psn;
+	uint16_t wqe, len;
+	uint8_t opcode, syndrome;
+	bool ans, resp, again, last;
+	uint32_t dqpn; /* of its frame */
 };
 
 struct bench {
@@ -104,6 +116,16 @@ struct bench {
 	unsigned int inv_head, inv_tail;
 	bool mro_under_way;
 	uint8_t mro_answer;
+
+	/* lanes: fetches to come; packets without their payload; what goes to the wire in that
+	 * order, and the frame that is there */
+	struct turn {
+		int qpn;
+		uint16_t wqe, n;
+	} turn[QLEN];
+	unsigned int turn_head, turn_tail;
+	struct lane_pkt cut[QLEN], wire[QLEN], on_wire;
+	unsigned int cut_head, cut_tail, wire_head, wire_tail;
 
 	uint8_t frame[8192];
 	unsigned int frame_len;
@@ -421,6 +443,11 @@ struct msg *bench_post(struct bench *b, int qpn, const struct msg *m)
 	own->posted = b->cycle;
 	own->first_beat = own->done_at = 0;
 	own->sent = own->asked = false;
+	own->looked = own->begun = false;
+	if (m->status && !q->bad) {
+		q->bad = true;
+		q->bad_idx = q->pi;
+	}
 	if (!m->status) {
 		uint32_t mtu = 128u << q->cfg.mtu;
 
@@ -617,6 +644,8 @@ static void judge_ack(struct bench *b, int qpn)
 		build(b, &q->cfg, service(&q->cfg) | 0x11, false, false, psn, aeth, 4, want, 0,
 		      want));
 	count_frame(b, qpn, 0, false);
+	assert_true(b->on_wire.ans);
+	assert_int_equal(b->on_wire.syndrome, q->ack[i % MAX_ACKS].syndrome);
 	q->ack_behind_nak = q->ack[i % MAX_ACKS].syndrome >> 5;
 	q->ack_head = i + 1;
 	if (q->ack_behind_nak)
@@ -640,12 +669,11 @@ static void expect_rsp(struct bench *b, int qpn, const struct tx_in *in, uint8_t
 		bool last = i == n - 1;
 
 		assert_true(q->rsp_tail - q->rsp_head < MAX_RSPS);
-		*r = (struct rsp){ i ? (last ? 0x0f : 0x0e) : (last ? 0x10 : 0x0d),
-				   nak,
-				   (in->ack_req_psn + i) & 0xffffff,
-				   in->ack_req_msn,
-				   last ? in->ack_req_len - i * mtu : mtu,
-				   in->ack_req_va + i * mtu };
+		*r = (struct rsp){ i ? (last ? 0x0f : 0x0e) : (last ? 0x10 : 0x0d), nak,
+				   (in->ack_req_psn + i) & 0xffffff, in->ack_req_msn,
+				   last ? in->ack_req_len - i * mtu : mtu, in->ack_req_va + i * mtu,
+				   /* those of a long READ are not */
+				   in->ack_req_dup && !(in->ack_req_len >> 21) };
 		if (in->ack_req_kind == RSP_ATOMIC)
 			r->opcode = 0x12;
 		if (nak)
@@ -671,10 +699,17 @@ static void judge_rsp(struct bench *b, int qpn)
 	compare(b, "response", qpn, want,
 		build(b, &q->cfg, r->opcode, false, false, r->psn, ext, ext_len, pay, len, want));
 	count_frame(b, qpn, len, false);
-	if (r->nak)
+	assert_int_equal(b->on_wire.ans, r->nak != 0);
+	if (r->nak) {
+		assert_int_equal(b->on_wire.syndrome, r->nak);
 		b->st.naks_seen++;
-	else
+	} else {
+		assert_true(b->on_wire.resp);
+		assert_int_equal(b->on_wire.len, len);
+		assert_int_equal(b->on_wire.again, r->again);
+		assert_int_equal(b->on_wire.last, op == 0x0f || op == 0x10 || op == 0x12);
 		b->st.read_rsps++;
+	}
 }
 
 bool bench_acks_done(struct bench *b, int qpn)
@@ -793,6 +828,9 @@ static void judge_frame(struct bench *b)
 	psn = b->frame[bth + 9] << 16 | b->frame[bth + 10] << 8 | b->frame[bth + 11];
 	qpn = dqp - 0xa5b000;
 	pass_unseen(b);
+	assert_int_equal(psn, b->on_wire.psn);
+	assert_int_equal(dqp, b->on_wire.dqpn);
+	assert_int_equal(b->frame[bth], b->on_wire.opcode);
 	if (b->frame[bth] >> 5 == 3) /* the source QP is in the DETH */
 		qpn = b->frame[bth + 17] << 16 | b->frame[bth + 18] << 8 | b->frame[bth + 19];
 	if (qpn < 0 || qpn >= QPS) {
@@ -800,6 +838,7 @@ static void judge_frame(struct bench *b)
 		fail();
 	}
 	q = &b->qp[qpn];
+	assert_int_equal(qpn, b->on_wire.qpn);
 	/* to a group, or what looks like one */
 	assert_int_equal(b->frame_loop, (b->frame[0] & 1) && !q->cfg.no_loop);
 	op = b->frame[bth] & 0x1f;
@@ -933,6 +972,12 @@ static void judge_frame(struct bench *b)
 	compare(b, "request", qpn, want,
 		build(b, &path, opcode, last && m->se, ackreq, psn, ext, e - ext, pay, len, want));
 	judge_made(b, qpn, psn + n - 1, ackreq);
+	assert_false(b->on_wire.ans || b->on_wire.resp);
+	assert_int_equal(b->on_wire.wqe, idx);
+	assert_int_equal(b->on_wire.len, m->op == URDMA_WR_ATOMIC_WRITE ? 0 : len);
+	assert_int_equal(b->on_wire.again, before(psn, q->hpsn));
+	if (!m->status)
+		assert_int_equal(b->on_wire.last, ((psn + n - m->psn) & 0xffffff) == m->packets);
 	q->frames++;
 	count_frame(b, qpn, len, before(psn, q->hpsn));
 	if (before(psn, q->hpsn)) {
@@ -991,6 +1036,9 @@ static void judge_sent(struct bench *b)
 		assert_int_equal(o->sent_psn, q->s_psn);
 		q->err = true;
 	}
+	/* others end without their head being read */
+	if (!status || (status != URDMA_WC_FLUSH_ERR && status != URDMA_WC_LOC_QP_OP_ERR))
+		assert_true(m->begun || (is_local(m) && m->looked));
 	q->s_msg = (uint16_t)(q->s_msg + 1);
 	assert_false(o->sent_resent);
 	m->sent = true;
@@ -1210,6 +1258,14 @@ static void take_mr(struct bench *b, int c)
 	assert_in_range(len, 1, 4096);
 	j->at = at;
 	if (c == 1) {
+		struct turn *t = &b->turn[b->turn_head++ % QLEN];
+		const struct tx_cfg *cfg = &b->qp[t->qpn].cfg;
+
+		assert_true(b->turn_head <= b->turn_tail);
+		assert_int_equal(o->mr_pt_addr, cfg->sq_addr);
+		assert_int_equal(va, (uint64_t)(t->wqe & ((1u << cfg->log_entries) - 1))
+					     << cfg->log_stride);
+		assert_int_equal(len, (uint32_t)t->n << cfg->log_stride);
 		j->rsp = (struct tx_mr_rsp){ MR_OK, o->mr_pt_addr + va, len, true };
 		return;
 	}
@@ -1249,6 +1305,156 @@ static void inv_answered(struct bench *b)
 		fail_msg("%" PRIu64 " reads are here, the last through the key is the %" PRIu64
 			 "th",
 			 b->frags_here, want);
+}
+
+/* ---- lanes
+ * ------------------------------------------------------------------------------------------- */
+#define LANE(lane, member) ((uint32_t)FIELD_GET(o->lane.w, 0, tr_##lane##_t, member))
+
+static void lane_turn(struct bench *b)
+{
+	const struct tx_out *o = &b->out;
+	struct qp *q = &b->qp[LANE(turn, qpn)];
+
+	assert_true(b->turn_tail - b->turn_head < QLEN);
+	b->turn[b->turn_tail++ % QLEN] =
+		(struct turn){ LANE(turn, qpn), LANE(turn, wqe), LANE(turn, n) };
+	assert_in_range(LANE(turn, n), 1, 16);
+	/* some cycles lie between acked_t and the turn that knows of it */
+	if (LANE(turn, again)) {
+		assert_true(q->sent_back);
+		q->turn_owed = false;
+	} else if (q->turn_owed && b->cycle - q->sent_back_at > 3) {
+		fail_msg("cycle %" PRIu64 ": QP %u was sent back, and does not say so", b->cycle,
+			 LANE(turn, qpn));
+	}
+}
+
+static void lane_wqe(struct bench *b)
+{
+	const struct tx_out *o = &b->out;
+	struct qp *q = &b->qp[LANE(wqe, qpn)];
+	struct msg *m = &q->msgs[LANE(wqe, wqe) % MAX_MSGS];
+
+	if (!idx_before(LANE(wqe, wqe), q->pi) || (m->begun && !q->sent_back))
+		fail_msg("cycle %" PRIu64 ": QP %u begins WQE %u, posted %u", b->cycle,
+			 LANE(wqe, qpn), LANE(wqe, wqe), q->pi);
+	assert_int_equal(LANE(wqe, op), m->op);
+	assert_int_equal(LANE(wqe, len), m->len);
+	/* behind a WQE that fails the PSNs go on as if it did not */
+	if (!q->bad || !idx_before(q->bad_idx, LANE(wqe, wqe)))
+		assert_int_equal(LANE(wqe, psn), m->psn);
+	m->looked = true;
+	if (!LANE(wqe, held))
+		m->begun = true;
+	else if (!m->fence && !is_read(m) && !is_local(m))
+		assert_true(((m->psn - q->acked_psn) & 0xffffff) > 4000000);
+	if (is_local(m) && !m->status && !LANE(wqe, held))
+		assert_true(m->asked);
+}
+
+static void lane_pkt(struct bench *b)
+{
+	const struct tx_out *o = &b->out;
+
+	assert_true(b->cut_tail - b->cut_head < QLEN);
+	b->cut[b->cut_tail++ % QLEN] = (struct lane_pkt){ .qpn = LANE(pkt, qpn),
+							  .psn = LANE(pkt, psn),
+							  .wqe = LANE(pkt, wqe),
+							  .len = LANE(pkt, len),
+							  .opcode = LANE(pkt, opcode),
+							  .resp = LANE(pkt, resp),
+							  .again = LANE(pkt, again),
+							  .last = LANE(pkt, last) };
+	if (!LANE(pkt, resp))
+		assert_true(b->qp[LANE(pkt, qpn)].msgs[LANE(pkt, wqe) % MAX_MSGS].begun);
+}
+
+static void to_wire(struct bench *b, const struct lane_pkt *p)
+{
+	assert_true(b->wire_tail - b->wire_head < QLEN);
+	b->wire[b->wire_tail++ % QLEN] = *p;
+}
+
+/* Each packet that was cut is full once, in that order. */
+static void lane_full(struct bench *b)
+{
+	const struct tx_out *o = &b->out;
+	struct lane_pkt *p = &b->cut[b->cut_head++ % QLEN];
+
+	assert_true(b->cut_head <= b->cut_tail);
+	assert_int_equal(LANE(full, qpn), p->qpn);
+	assert_int_equal(LANE(full, psn), p->psn);
+	assert_int_equal(LANE(full, opcode), p->opcode);
+	if (!LANE(full, drop))
+		to_wire(b, p);
+}
+
+static void lane_ans(struct bench *b)
+{
+	const struct tx_out *o = &b->out;
+
+	to_wire(b, &(struct lane_pkt){ .ans = true,
+				       .qpn = LANE(ans, qpn),
+				       .psn = LANE(ans, psn),
+				       .opcode = 0x11,
+				       .syndrome = LANE(ans, syndrome) });
+}
+
+/* A packet without a source address is no frame. */
+static bool no_source(struct bench *b, const struct lane_pkt *p)
+{
+	struct qp *q = &b->qp[p->qpn];
+
+	if (is_ud(&q->cfg) && !p->ans)
+		return q->msgs[p->wqe % MAX_MSGS].no_frame;
+	return !b->gids[q->cfg.sgid].valid;
+}
+
+static void pass_no_source(struct bench *b)
+{
+	while (b->wire_head != b->wire_tail && no_source(b, &b->wire[b->wire_head % QLEN]))
+		b->wire_head++;
+}
+
+static void lane_out(struct bench *b)
+{
+	const struct tx_out *o = &b->out;
+	struct lane_pkt *p;
+	uint8_t opcode;
+
+	pass_no_source(b);
+	p = &b->wire[b->wire_head++ % QLEN];
+	assert_true(b->wire_head <= b->wire_tail);
+	opcode = (p->opcode & 0x1f) | service(&b->qp[p->qpn].cfg);
+	if (LANE(out, qpn) != (uint32_t)p->qpn || LANE(out, psn) != p->psn ||
+	    LANE(out, opcode) != opcode)
+		fail_msg("cycle %" PRIu64 ": frame of QP %u, PSN %06x, opcode %02x; QP %d, PSN "
+			 "%06x, opcode %02x was next",
+			 b->cycle, LANE(out, qpn), LANE(out, psn), LANE(out, opcode), p->qpn,
+			 p->psn, opcode);
+	b->on_wire = *p;
+	b->on_wire.opcode = opcode;
+	b->on_wire.dqpn = LANE(out, dqpn);
+}
+
+static void lanes(struct bench *b, bool first_beat)
+{
+	const struct tx_out *o = &b->out;
+
+	if (o->turn.valid)
+		lane_turn(b);
+	if (o->wqe.valid)
+		lane_wqe(b);
+	if (o->pkt.valid)
+		lane_pkt(b);
+	if (o->full.valid)
+		lane_full(b);
+	if (o->ans.valid)
+		lane_ans(b);
+	assert_int_equal(o->out.valid, first_beat);
+	if (o->out.valid)
+		lane_out(b);
 }
 
 void bench_step(struct bench *b)
@@ -1344,6 +1550,7 @@ void bench_step(struct bench *b)
 
 	sync_was = o->sync_req;
 	tx_model_eval(b->m, in, o);
+	lanes(b, o->mac_valid && in->mac_ready && !b->frame_len);
 	if (o->sync_req && !sync_was) {
 		b->st.syncs++;
 		b->sync_at = b->cycle + 1 + bench_rnd(b, b->w.sync_latency);
@@ -1363,8 +1570,15 @@ void bench_step(struct bench *b)
 	/* handshakes */
 	if (in->db_valid && o->db_ready)
 		b->db_head++;
-	if (in->acked_valid && o->acked_ready)
+	if (in->acked_valid && o->acked_ready) {
+		struct qp *q = &b->qp[in->acked_qpn];
+
 		in->acked_valid = false;
+		if (in->acked_kind != AK_PROGRESS) {
+			q->sent_back = q->turn_owed = true;
+			q->sent_back_at = b->cycle;
+		}
+	}
 	if (in->ack_req_valid && o->ack_req_ready) {
 		struct qp *q = &b->qp[in->ack_req_qpn];
 		uint8_t nak = b->ack[b->ack_head % QLEN].nak;
@@ -1453,10 +1667,6 @@ taken:;
 	b->st.cnt_nak += (o->cnt >> URDMA_CNT_TX_NAK_SEQ & 1) +
 			 (o->cnt >> URDMA_CNT_TX_NAK_RNR & 1) +
 			 (o->cnt >> URDMA_CNT_TX_NAK_OTHER & 1);
-	if (o->trace_valid) {
-		b->st.wqe_traces += o->trace_ev == 2;
-		b->st.tx_traces += o->trace_ev == 3;
-	}
 	tx_model_clock(b->m);
 	b->cycle++;
 }
@@ -1570,7 +1780,10 @@ void bench_drain(struct bench *b, unsigned int limit)
 	pass_unseen(b);
 	assert_int_equal(b->made_head, b->made_tail);
 	assert_int_equal(b->st.cnt_frames, b->st.frames);
-	assert_int_equal(b->st.tx_traces, b->st.frames);
+	pass_no_source(b);
+	assert_int_equal(b->wire_head, b->wire_tail);
+	assert_int_equal(b->cut_head, b->cut_tail);
+	assert_int_equal(b->turn_head, b->turn_tail);
 	assert_int_equal(b->st.cnt_retrans, b->st.resent);
 	assert_int_equal(b->st.cnt_read_rsp, b->st.read_rsps);
 	assert_int_equal(b->st.cnt_ack, b->st.acks);

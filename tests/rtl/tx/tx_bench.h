@@ -61,6 +61,7 @@ struct msg {
 	uint8_t answer;		     /* mro_status_e of urdma_mr's */
 	uint32_t psn;		     /* first */
 	bool sent, asked;	     /* sent_t has come; mro has come */
+	bool looked, begun;	     /* its head was read; and it was not held */
 	uint64_t done_at;	     /* READ: its data are written */
 	uint8_t status;		     /* that has to come: URDMA_WC_* */
 	uint32_t packets;	     /* PSNs it takes */
@@ -82,6 +83,11 @@ struct qp {
 	uint32_t s_msg, s_psn;
 	bool err;	/* an error was reported: the rest is flushed */
 	uint64_t bytes; /* payload seen on the wire */
+	/* tx has been sent back, in that cycle; a turn that says so has to come */
+	bool sent_back, turn_owed;
+	bool bad; /* WQE bad_idx ends with an error */
+	uint16_t bad_idx;
+	uint64_t sent_back_at;
 	/* requester completion */
 	uint32_t acked; /* messages reported to tx */
 	uint32_t acked_psn;
@@ -106,6 +112,7 @@ struct qp {
 		uint8_t opcode, nak;
 		uint32_t psn, msn, len;
 		uint64_t va;
+		bool again;
 	} rsp[MAX_RSPS];
 	uint32_t rsp_head, rsp_tail;
 };
@@ -199,7 +206,6 @@ struct stats {
 	uint8_t err_event;
 	bool err_only;
 	uint64_t naks_seen, retries, holds;
-	uint64_t wqe_traces, tx_traces;
 };
 struct stats *bench_stats(struct bench *b);
 

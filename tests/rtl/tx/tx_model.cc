@@ -200,11 +200,19 @@ void tx_model_eval(tx_model *m, const tx_in *in, tx_out *out)
 	out->qc_pkt = t.qc_hit & 1;
 	out->qc_bytes = t.qc_hit >> 1 & 1;
 	out->qc_again = t.qc_hit >> 2 & 1;
-	out->trace_valid = t.trace_valid;
-	out->trace_ev = t.trace_ev;
-	out->trace_qpn = t.trace_qpn;
-	out->trace_psn = t.trace_psn;
-	out->trace_arg = t.trace_arg;
+#define LANE(name)                                                                      \
+	do {                                                                            \
+		out->name.valid = t.trace_##name##_valid;                               \
+		static_assert(sizeof(t.trace_##name) <= sizeof(out->name.w), "a lane"); \
+		std::memcpy(out->name.w, &t.trace_##name, sizeof(t.trace_##name));      \
+	} while (0)
+	LANE(turn);
+	LANE(wqe);
+	LANE(pkt);
+	LANE(full);
+	LANE(ans);
+	LANE(out);
+#undef LANE
 }
 
 tx_model *tx_model_new(void)

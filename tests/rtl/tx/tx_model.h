@@ -133,10 +133,11 @@ struct tx_out {
 	uint64_t cnt;
 	bool qc_valid, qc_pkt, qc_bytes, qc_again;
 	uint32_t qc_qpn, qc_len;
-	bool trace_valid;
-	uint8_t trace_ev;
-	uint32_t trace_qpn, trace_psn;
-	uint16_t trace_arg;
+	/* lanes: packed structs of urdma_trace_pkg */
+	struct tx_lane {
+		bool valid;
+		uint32_t w[3];
+	} turn, wqe, pkt, full, ans, out;
 };
 
 struct tx_model;

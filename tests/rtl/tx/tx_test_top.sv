@@ -6,6 +6,7 @@
 module tx_test_top
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
+  import urdma_trace_pkg::*;
 (
   input  wire logic         clk,
   input  wire logic         rst,
@@ -179,11 +180,20 @@ module tx_test_top
   output      logic [QPN_W-1:0] qc_qpn,
   output      logic [12:0]  qc_bytes,
   output      logic [2:0]   qc_hit,      // packet, bytes, sent again
-  output      logic         trace_valid,
-  output      logic [3:0]   trace_ev,
-  output      logic [23:0]  trace_qpn,
-  output      logic [23:0]  trace_psn,
-  output      logic [15:0]  trace_arg
+
+  // lanes, as they are
+  output      logic         trace_turn_valid,
+  output      tr_turn_t     trace_turn,
+  output      logic         trace_wqe_valid,
+  output      tr_wqe_t      trace_wqe,
+  output      logic         trace_pkt_valid,
+  output      tr_pkt_t      trace_pkt,
+  output      logic         trace_full_valid,
+  output      tr_full_t     trace_full,
+  output      logic         trace_ans_valid,
+  output      tr_ans_t      trace_ans,
+  output      logic         trace_out_valid,
+  output      tr_out_t      trace_out
 );
 
   qp_cfg_t cfg;
@@ -194,7 +204,6 @@ module tx_test_top
   mr_rsp_t [1:0] mr_rsp;
   dma_rd_req_t [1:0] rd_req;
   mac_beat_t mac;
-  trace_t trace;
   qpc_rsp_t qpc_rsp;
   qp_err_t err;
   mr_op_t mro;
@@ -251,7 +260,8 @@ module tx_test_top
     .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid,
     .rd_rsp('{data: rd_rsp_data, last: rd_rsp_last, err: rd_rsp_err}),
     .mac_valid, .mac, .mac_loop, .mac_ready, .cnt(counters), .cset_on(1'b1), .qc_tx_valid(qc_valid), .qc_tx(qc),
-    .trace_valid, .trace
+    .trace_turn_valid, .trace_turn, .trace_wqe_valid, .trace_wqe, .trace_pkt_valid, .trace_pkt,
+    .trace_full_valid, .trace_full, .trace_ans_valid, .trace_ans, .trace_out_valid, .trace_out
   );
 
   assign qpc_rsp_psn = qpc_rsp.psn;
@@ -304,10 +314,6 @@ module tx_test_top
   assign mac_err = mac.err;
   assign cnt = 64'(counters);
   assign {qc_qpn, qc_bytes, qc_hit} = qc;
-  assign trace_ev = trace.ev;
-  assign trace_qpn = trace.qpn;
-  assign trace_psn = trace.psn;
-  assign trace_arg = trace.arg;
 
   logic unused;
   assign unused = ^{mr_req, qpc_rsp, mro};

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A distribution of numbers in memory that does not grow with their count.
+ *
+ * Numbers below 16 have buckets of their own. Above, each power of two is divided into 16 buckets
+ * of the same width, so a bucket is at most 1/16 as wide as its lowest number. The buckets of a
+ * power of two are allocated when the first number falls into it. Without memory the number counts
+ * for sum, maximum and n only.
+ */
+#ifndef URDMA_EVENTS_HISTOGRAM_H
+#define URDMA_EVENTS_HISTOGRAM_H
+
+#include <stdint.h>
+
+#define URDMA_HISTOGRAM_BUCKETS 16u
+#define URDMA_HISTOGRAM_OCTAVES 61u
+
+struct urdma_histogram {
+	uint64_t n, sum, max;
+	uint64_t *octave[URDMA_HISTOGRAM_OCTAVES];
+};
+
+void urdma_histogram_add(struct urdma_histogram *h, uint64_t value);
+/*
+ * The largest number of the bucket that contains the percentile, at most the maximum: at least the
+ * true value, less than 1/16 above it. percent: above 0, at most 100. 0 if there are no numbers.
+ */
+uint64_t urdma_histogram_percentile(const struct urdma_histogram *h, double percent);
+double urdma_histogram_mean(const struct urdma_histogram *h);
+/* Bucket number i, from 0: its lowest number, one more than its highest, numbers in it. 0: none. */
+uint64_t urdma_histogram_bucket(const struct urdma_histogram *h, unsigned int i, uint64_t *from,
+				uint64_t *to);
+void urdma_histogram_free(struct urdma_histogram *h);
+
+#endif

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// urdma-events: what the events of a run come to.
+#include <argp.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "events/outputs.h"
+#include "output.h"
+#include "trace/recorder.h"
+
+#define MAX_NICS 255u
+
+enum { OPT_CSV = 0x600, OPT_PERFETTO, OPT_JSON };
+
+struct program {
+	const char *file, *csv_path, *perfetto_path, *json_path;
+	struct urdma_events *events;
+	const char *name[MAX_NICS];
+	unsigned int n;
+	struct urdma_csv *csv;
+	struct urdma_perfetto *perfetto;
+	struct urdma_stats *stats;
+	struct urdma_sink sink[3];
+	unsigned int n_sinks;
+	struct urdma_follow *follow;
+	bool complete;
+	bool failed;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct program *p = state->input;
+
+	switch (key) {
+	case OPT_CSV:
+		p->csv_path = arg;
+		return 0;
+	case OPT_PERFETTO:
+		p->perfetto_path = arg;
+		return 0;
+	case OPT_JSON:
+		p->json_path = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (p->file)
+			argp_error(state, "unexpected argument '%s': one file of events at a time",
+				   arg);
+		p->file = arg;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "which file? A run with --trace events writes events.urdma");
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static void parse_options(struct program *p, int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{ "csv", OPT_CSV, "FILE", 0, "Write a line for each completed send WQE", 0 },
+		{ "perfetto", OPT_PERFETTO, "FILE", 0, "Write a trace for ui.perfetto.dev", 0 },
+		{ "json", OPT_JSON, "FILE", 0, "Write the data of the report", 0 },
+		{ 0 },
+	};
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "EVENTS",
+		.doc = "Reads a file of events (events.urdma of a run with --trace events). Prints "
+		       "a table, or writes the files that are asked for.\v"
+		       "Exits with 0; with 1 if the file is damaged or was cut off, after it has "
+		       "written what it could read, or if a file could not be written; with 2 for "
+		       "bad options.",
+	};
+
+	argp_program_version = "urdma-events " URDMA_COSIM_VERSION;
+	argp_err_exit_status = 2;
+	argp_parse(&argp, argc, argv, 0, NULL, p);
+}
+
+static void complain(struct program *p, const char *what, const char *path, int error)
+{
+	fprintf(stderr, "urdma-events: cannot %s %s: %s\n", what, path, strerror(-error));
+	p->failed = true;
+}
+
+static int open_output(struct program *p, const char *path, int ret, struct urdma_sink sink)
+{
+	if (ret)
+		complain(p, "write", path, ret);
+	else
+		p->sink[p->n_sinks++] = sink;
+	return ret;
+}
+
+/* 0, or 1 after a message. */
+static int set_up(struct program *p)
+{
+	char *error = NULL;
+	int ret = urdma_events_open(p->file, &p->events, &error);
+
+	if (ret) {
+		fprintf(stderr, "urdma-events: %s\n", error ? error : strerror(-ret));
+		free(error);
+		return 1;
+	}
+	p->n = urdma_events_nics(p->events);
+	for (unsigned int i = 0; i < p->n; i++)
+		p->name[i] = urdma_events_nic(p->events, i);
+	if (p->csv_path) {
+		ret = urdma_csv_open(p->csv_path, p->name, &p->csv);
+		if (open_output(p, p->csv_path, ret, urdma_csv_sink(p->csv)))
+			return 1;
+	}
+	if (p->perfetto_path) {
+		ret = urdma_perfetto_open(p->perfetto_path, p->name, p->n, &p->perfetto);
+		if (open_output(p, p->perfetto_path, ret, urdma_perfetto_sink(p->perfetto)))
+			return 1;
+	}
+	if (p->json_path || (!p->csv_path && !p->perfetto_path)) {
+		p->stats = urdma_stats_create(p->name, p->n);
+		if (p->stats)
+			p->sink[p->n_sinks++] = urdma_stats_sink(p->stats);
+	}
+	p->follow = urdma_follow_create(p->n, p->sink, p->n_sinks);
+	if (!p->follow || (!p->stats && !p->n_sinks)) {
+		fprintf(stderr, "urdma-events: no memory\n");
+		return 1;
+	}
+	return 0;
+}
+
+static void run(struct program *p)
+{
+	struct urdma_trace_event event = { 0 };
+	unsigned long long n = 0;
+	int ret, end;
+
+	while ((ret = urdma_events_next(p->events, &event)) == 1) {
+		ret = urdma_follow_event(p->follow, &event);
+		if (ret)
+			break;
+		n++;
+	}
+	end = urdma_follow_end(p->follow);
+	if (!ret)
+		ret = end;
+	p->complete = !ret && urdma_events_complete(p->events);
+	if (p->complete)
+		return;
+	p->failed = true;
+	if (ret == -ENOMEM)
+		fprintf(stderr, "urdma-events: no memory");
+	else if (ret == -EIO)
+		fprintf(stderr, "urdma-events: cannot read %s to its end", p->file);
+	else if (ret)
+		fprintf(stderr, "urdma-events: %s is damaged", p->file);
+	else
+		fprintf(stderr,
+			"urdma-events: %s is not complete: the simulation goes on, was killed, or "
+			"its disk was full",
+			p->file);
+	fprintf(stderr, "; the results are those of the %llu events until %llu ns\n", n,
+		(unsigned long long)event.cycle * URDMA_CYCLE_NS);
+}
+
+static int put_text(const char *text, size_t n, void *out)
+{
+	struct iovec part = { .iov_base = (void *)text, .iov_len = n };
+
+	urdma_output_record(out, &part, 1);
+	return urdma_output_error(out);
+}
+
+static void write_json(struct program *p)
+{
+	json_t *json = urdma_stats_json(p->stats, p->complete);
+	struct urdma_output *out;
+	int ret = json ? urdma_output_open(p->json_path, &out) : -ENOMEM;
+
+	if (!ret) {
+		json_dump_callback(json, put_text, out, JSON_INDENT(1));
+		put_text("\n", 1, out);
+		ret = urdma_output_close(out);
+	}
+	json_decref(json);
+	if (ret)
+		complain(p, "write", p->json_path, ret);
+}
+
+static void finish(struct program *p)
+{
+	int ret = urdma_csv_close(p->csv);
+
+	if (ret)
+		complain(p, "write", p->csv_path, ret);
+	ret = urdma_perfetto_close(p->perfetto);
+	if (ret)
+		complain(p, "write", p->perfetto_path, ret);
+	if (p->stats)
+		urdma_stats_end(p->stats);
+	if (p->json_path)
+		write_json(p);
+	else if (p->stats)
+		urdma_stats_table(p->stats);
+	if (fflush(stdout) || ferror(stdout))
+		complain(p, "write", "the table", -errno);
+}
+
+int main(int argc, char **argv)
+{
+	static struct program p;
+
+	parse_options(&p, argc, argv);
+	signal(SIGPIPE, SIG_IGN);
+	/* A file that grows beyond its limit is an error of that file. */
+	signal(SIGXFSZ, SIG_IGN);
+	if (!set_up(&p)) {
+		run(&p);
+		finish(&p);
+	} else {
+		p.failed = true;
+		urdma_csv_close(p.csv);
+		urdma_perfetto_close(p.perfetto);
+	}
+	urdma_follow_destroy(p.follow);
+	urdma_stats_destroy(p.stats);
+	urdma_events_close(p.events);
+	return p.failed;
+}

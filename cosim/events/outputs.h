@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What urdma-events makes of a file: each output is a sink of follow.h. The functions that open
+ * return 0 or a negative errno; those that close free the output, and return 0 or the first error
+ * of its file. close allows NULL.
+ */
+#ifndef URDMA_EVENTS_OUTPUTS_H
+#define URDMA_EVENTS_OUTPUTS_H
+
+#include <jansson.h>
+
+#include "events/follow.h"
+
+#define URDMA_CYCLE_NS 4u
+
+/* name[]: of the n NICs. They live as long as the outputs. */
+
+struct urdma_csv;
+int urdma_csv_open(const char *path, const char *const *name, struct urdma_csv **csv);
+struct urdma_sink urdma_csv_sink(struct urdma_csv *csv);
+int urdma_csv_close(struct urdma_csv *csv);
+
+struct urdma_perfetto;
+int urdma_perfetto_open(const char *path, const char *const *name, unsigned int n,
+			struct urdma_perfetto **perfetto);
+struct urdma_sink urdma_perfetto_sink(struct urdma_perfetto *perfetto);
+int urdma_perfetto_close(struct urdma_perfetto *perfetto);
+
+struct urdma_stats;
+struct urdma_stats *urdma_stats_create(const char *const *name, unsigned int n);
+struct urdma_sink urdma_stats_sink(struct urdma_stats *stats);
+/* After the last event. */
+void urdma_stats_end(struct urdma_stats *stats);
+/* NULL: no memory. complete: the file was read to its proper end. */
+json_t *urdma_stats_json(const struct urdma_stats *stats, bool complete);
+void urdma_stats_table(const struct urdma_stats *stats);
+void urdma_stats_destroy(struct urdma_stats *stats);
+
+#endif

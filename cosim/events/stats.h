@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stats.c collects, for the two that print it: stats_json.c and table.c. */
+#ifndef URDMA_EVENTS_STATS_H
+#define URDMA_EVENTS_STATS_H
+
+#include "events/histogram.h"
+#include "events/outputs.h"
+#include "events/series.h"
+
+#define URDMA_SLOWEST 10u
+
+/* Completed WQEs: of a QP, of a NIC. Times in cycles. */
+struct urdma_messages {
+	uint64_t n, bytes, failed;
+	uint64_t first, last; /* begin of the first, end of the last */
+	struct urdma_histogram whole;
+	struct urdma_histogram stage[URDMA_STAGES];
+	uint64_t retries[URDMA_CAUSES]; /* events */
+	uint64_t repeated;		/* packets */
+	uint64_t incomplete[URDMA_INCOMPLETES];
+};
+
+/* A number that changes: its sum over cycles, its maximum. */
+struct urdma_level {
+	uint64_t value, since, max;
+	uint64_t begun; /* cycle of the first change, URDMA_NEVER before */
+	double area;
+};
+
+struct urdma_qp_stats {
+	struct urdma_messages messages;
+	struct urdma_level depth;
+};
+
+/* Both directions of a link: transfers and bytes, and bytes over time. */
+struct urdma_link_stats {
+	uint64_t n[2], bytes[2];
+	struct urdma_series series[2];
+};
+
+struct urdma_nic_stats {
+	struct urdma_messages messages;
+	struct urdma_qp_stats **qp[URDMA_EVENTS_MAX_QPS / 256];
+	struct urdma_link_stats pcie; /* payload: [0] to the host, [1] from it */
+	struct urdma_link_stats wire; /* frames with preamble, FCS, gap: [0] sent, [1] received */
+	struct urdma_level reads;     /* outstanding */
+	struct urdma_series reads_series;
+	uint64_t read_bytes[1024]; /* of reads that are outstanding, by tag */
+	uint64_t irqs, read_errors, recv_cqes, bad_frames, dropped_full;
+	struct {
+		uint64_t n, misses, refused;
+	} xlat[URDMA_CLIENTS];
+	struct {
+		uint64_t n, cycles, max;
+	} stall[URDMA_TRACE_STREAMS];
+	uint64_t verdicts[URDMA_VERDICTS];
+	struct urdma_histogram packet[URDMA_PACKET_STAGES];
+};
+
+struct urdma_stats {
+	const char *const *name;
+	unsigned int n;
+	struct urdma_nic_stats *nic;
+	struct urdma_wqe slowest[URDMA_SLOWEST]; /* the slowest first */
+	unsigned int n_slowest;
+	uint64_t events, first, last; /* cycles */
+	bool no_memory;
+};
+
+/* From the first change to now. */
+double urdma_level_mean(const struct urdma_level *l, uint64_t now);
+/* NULL: none. Of NIC n, numbers below URDMA_EVENTS_MAX_QPS. */
+const struct urdma_qp_stats *urdma_stats_qp(const struct urdma_stats *s, unsigned int n,
+					    uint32_t qpn);
+
+#endif

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data of the report as JSON. docs/events.md describes it.
+#include "events/stats.h"
+
+static const struct {
+	const char *name;
+	double percent;
+} percentiles[] = { { "p50", 50 }, { "p90", 90 }, { "p99", 99 }, { "p99_9", 99.9 } };
+
+static void set(json_t *json, const char *key, uint64_t value)
+{
+	json_object_set_new(json, key, json_integer((json_int_t)value));
+}
+
+static void set_real(json_t *json, const char *key, double value)
+{
+	json_object_set_new(json, key, json_real(value));
+}
+
+static json_t *distribution(const struct urdma_histogram *h)
+{
+	json_t *json = json_object();
+
+	set(json, "n", h->n);
+	set_real(json, "mean", urdma_histogram_mean(h));
+	for (unsigned int i = 0; i < sizeof(percentiles) / sizeof(*percentiles); i++)
+		set(json, percentiles[i].name,
+		    urdma_histogram_percentile(h, percentiles[i].percent));
+	set(json, "max", h->max);
+	return json;
+}
+
+/* [from, to, count] of each bucket that is not empty; to is not in it. */
+static json_t *buckets(const struct urdma_histogram *h)
+{
+	json_t *list = json_array();
+	uint64_t from, to;
+
+	for (unsigned int i = 0; i < URDMA_HISTOGRAM_BUCKETS * URDMA_HISTOGRAM_OCTAVES; i++) {
+		uint64_t n = urdma_histogram_bucket(h, i, &from, &to);
+
+		if (n)
+			json_array_append_new(list, json_pack("[I, I, I]", (json_int_t)from,
+							      (json_int_t)to, (json_int_t)n));
+	}
+	return list;
+}
+
+static json_t *causes(const uint64_t *n)
+{
+	json_t *json = json_object();
+
+	for (unsigned int i = 1; i < URDMA_CAUSES; i++)
+		set(json, urdma_name_cause(i), n[i]);
+	return json;
+}
+
+static json_t *messages(const struct urdma_messages *m)
+{
+	double ns = (double)(m->last - m->first) * URDMA_CYCLE_NS;
+	json_t *json = json_object(), *stages = json_object(), *incomplete = json_object(), *part;
+
+	set(json, "messages", m->n);
+	set(json, "failed", m->failed);
+	set(json, "bytes", m->bytes);
+	set(json, "first_ns", m->first * URDMA_CYCLE_NS);
+	set(json, "last_ns", m->last * URDMA_CYCLE_NS);
+	set_real(json, "goodput_gbps", ns > 0 ? (double)m->bytes * 8 / ns : 0);
+	set_real(json, "messages_per_s", ns > 0 ? (double)m->n * 1e9 / ns : 0);
+	part = distribution(&m->whole);
+	json_object_set_new(part, "buckets", buckets(&m->whole));
+	json_object_set_new(json, "latency_ns", part);
+	for (unsigned int i = 0; i < URDMA_STAGES; i++) {
+		part = distribution(&m->stage[i]);
+		set_real(part, "share",
+			 m->whole.sum ? (double)m->stage[i].sum / (double)m->whole.sum : 0);
+		json_object_set_new(stages, urdma_stage_name[i], part);
+	}
+	json_object_set_new(json, "stages_ns", stages);
+	json_object_set_new(json, "retries", causes(m->retries));
+	set(json, "packets_sent_again", m->repeated);
+	for (unsigned int i = 0; i < URDMA_INCOMPLETES; i++)
+		set(incomplete, urdma_incomplete_key[i], m->incomplete[i]);
+	json_object_set_new(json, "incomplete", incomplete);
+	return json;
+}
+
+static json_t *qps(const struct urdma_stats *s, unsigned int n)
+{
+	json_t *list = json_array();
+
+	for (uint32_t qpn = 0; qpn < URDMA_EVENTS_MAX_QPS; qpn++) {
+		const struct urdma_qp_stats *qp = urdma_stats_qp(s, n, qpn);
+		json_t *json;
+
+		if (!qp)
+			continue;
+		json = messages(&qp->messages);
+		set(json, "qp", qpn);
+		json_object_set_new(json, "depth",
+				    json_pack("{s:f, s:I}", "mean",
+					      urdma_level_mean(&qp->depth, s->last), "max",
+					      (json_int_t)qp->depth.max));
+		json_array_append_new(list, json);
+	}
+	return list;
+}
+
+/* The mean of each slice, in a cycle, times the factor. */
+static json_t *rates(const struct urdma_series *series, double factor)
+{
+	json_t *list = json_array();
+
+	for (unsigned int i = 0; i < series->n; i++)
+		json_array_append_new(
+			list, json_real((double)series->sum[i] * factor / (double)series->cycles));
+	return list;
+}
+
+static json_t *link_of(const struct urdma_link_stats *l, const char *name0, const char *name1,
+		       const char *count)
+{
+	const char *name[] = { name0, name1 };
+	json_t *json = json_object();
+
+	for (unsigned int i = 0; i < 2; i++) {
+		json_t *part = json_object();
+
+		set(part, count, l->n[i]);
+		set(part, "bytes", l->bytes[i]);
+		set(part, "slice_ns", l->series[i].cycles * URDMA_CYCLE_NS);
+		json_object_set_new(part, "gbps", rates(&l->series[i], 8.0 / URDMA_CYCLE_NS));
+		json_object_set_new(json, name[i], part);
+	}
+	return json;
+}
+
+static json_t *reads(const struct urdma_stats *s, const struct urdma_nic_stats *nic)
+{
+	json_t *json = json_object();
+
+	set_real(json, "mean", urdma_level_mean(&nic->reads, s->last));
+	set(json, "max", nic->reads.max);
+	set(json, "errors", nic->read_errors);
+	set(json, "slice_ns", nic->reads_series.cycles * URDMA_CYCLE_NS);
+	json_object_set_new(json, "outstanding", rates(&nic->reads_series, 1));
+	return json;
+}
+
+static json_t *translation(const struct urdma_nic_stats *nic)
+{
+	json_t *json = json_object();
+
+	for (unsigned int i = 0; i < URDMA_CLIENTS; i++) {
+		json_t *part = json_object();
+
+		set(part, "lookups", nic->xlat[i].n);
+		set(part, "misses", nic->xlat[i].misses);
+		set(part, "refused", nic->xlat[i].refused);
+		json_object_set_new(json, urdma_name_client(i), part);
+	}
+	return json;
+}
+
+static json_t *stalls(const struct urdma_nic_stats *nic)
+{
+	json_t *json = json_object();
+
+	for (unsigned int i = 0; i < URDMA_TRACE_STREAMS; i++) {
+		json_t *part = json_object();
+
+		set(part, "n", nic->stall[i].n);
+		set(part, "ns", nic->stall[i].cycles * URDMA_CYCLE_NS);
+		set(part, "longest_ns", nic->stall[i].max * URDMA_CYCLE_NS);
+		json_object_set_new(json, urdma_name_stream(i), part);
+	}
+	return json;
+}
+
+static json_t *responder(const struct urdma_nic_stats *nic)
+{
+	json_t *json = json_object(), *verdicts = json_object(), *stages = json_object();
+
+	for (unsigned int i = 0; i < URDMA_VERDICTS; i++)
+		set(verdicts, urdma_name_verdict(i), nic->verdicts[i]);
+	for (unsigned int i = 0; i < URDMA_PACKET_STAGES; i++)
+		json_object_set_new(stages, urdma_packet_stage_name[i],
+				    distribution(&nic->packet[i]));
+	json_object_set_new(json, "packets", verdicts);
+	json_object_set_new(json, "stages_ns", stages);
+	set(json, "dropped_for_lack_of_room", nic->dropped_full);
+	return json;
+}
+
+static json_t *nic_json(const struct urdma_stats *s, unsigned int n)
+{
+	const struct urdma_nic_stats *nic = &s->nic[n];
+	json_t *json = messages(&nic->messages);
+
+	json_object_set_new(json, "nic", json_string(s->name[n]));
+	json_object_set_new(json, "qps", qps(s, n));
+	json_object_set_new(json, "pcie", link_of(&nic->pcie, "to_host", "from_host", "tlps"));
+	json_object_set_new(json, "pcie_reads", reads(s, nic));
+	json_object_set_new(json, "wire", link_of(&nic->wire, "sent", "received", "frames"));
+	set(json, "bad_frames", nic->bad_frames);
+	set(json, "interrupts", nic->irqs);
+	set(json, "receive_completions", nic->recv_cqes);
+	json_object_set_new(json, "translation", translation(nic));
+	json_object_set_new(json, "stalls", stalls(nic));
+	json_object_set_new(json, "responder", responder(nic));
+	return json;
+}
+
+static json_t *slow(const struct urdma_stats *s, const struct urdma_wqe *w)
+{
+	json_t *json = json_object(), *stages = json_object(), *times = json_array();
+	uint64_t retries[URDMA_CAUSES];
+
+	for (unsigned int i = 0; i < URDMA_CAUSES; i++)
+		retries[i] = w->retries[i];
+	for (unsigned int i = 0; i < URDMA_STAGES; i++)
+		set(stages, urdma_stage_name[i], urdma_wqe_stage(w, i) * URDMA_CYCLE_NS);
+	for (unsigned int i = 0; i < URDMA_MOMENTS; i++)
+		json_array_append_new(times, json_integer((json_int_t)w->at[i] * URDMA_CYCLE_NS));
+	json_object_set_new(json, "nic", json_string(s->name[w->nic]));
+	set(json, "qp", w->qpn);
+	set(json, "wqe", w->index);
+	json_object_set_new(json, "op", json_string(urdma_name_op(w->op)));
+	set(json, "bytes", w->bytes);
+	set(json, "psn", w->psn);
+	set(json, "packets", w->packets);
+	json_object_set_new(json, "status", json_string(urdma_name_status(w->status)));
+	json_object_set_new(json, "retries", causes(retries));
+	set(json, "whole_ns", urdma_wqe_whole(w) * URDMA_CYCLE_NS);
+	json_object_set_new(json, "stages_ns", stages);
+	json_object_set_new(json, "moments_ns", times);
+	set(json, "first_frame", w->first_frame);
+	set(json, "last_frame", w->last_frame);
+	set(json, "answer_frame", w->answer_frame);
+	return json;
+}
+
+json_t *urdma_stats_json(const struct urdma_stats *s, bool complete)
+{
+	json_t *json = json_object(), *nics = json_array(), *slowest = json_array();
+
+	json_object_set_new(json, "file", json_string("urdma events report"));
+	set(json, "version", 1);
+	json_object_set_new(json, "complete", json_boolean(complete));
+	set(json, "events", s->events);
+	set(json, "from_ns", s->first * URDMA_CYCLE_NS);
+	set(json, "to_ns", s->last * URDMA_CYCLE_NS);
+	for (unsigned int i = 0; i < s->n; i++)
+		json_array_append_new(nics, nic_json(s, i));
+	json_object_set_new(json, "nics", nics);
+	for (unsigned int i = 0; i < s->n_slowest; i++)
+		json_array_append_new(slowest, slow(s, &s->slowest[i]));
+	json_object_set_new(json, "slowest", slowest);
+	return json;
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Events at the boundary of whole NICs, against what others saw of the same runs: captures, the
+ * counters of PCIe and of the ports, and registers. Without faults, and with frames that are lost,
+ * changed, doubled and late. A failure means that events.urdma does not tell what happened.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "eth/pcapng.h"
+#include "icrc.h"
+#include "trace/recorder.h"
+#include "work.h"
+
+#define LIMIT 4000000u
+#define QPS   2u
+#define TAGS  256u
+
+static struct rig rig;
+static char dir[] = "/tmp/urdma-events-XXXXXX";
+static char events_path[64];
+
+static void start(bool faults)
+{
+	struct rig_config config;
+
+	rig_defaults(&config);
+	config.qps = QPS;
+	config.log_stride = 9;
+	config.buffer = 8u << 20;
+	config.memory.memory = 96u << 20;
+	config.faults = faults;
+	config.capture = dir;
+	config.events = events_path;
+	config.cosim.pcie.stall_percent = 20;
+	rig_start(&rig, &config);
+}
+
+static void settle(void)
+{
+	rig_check(&rig, urdma_cosim_run_while_busy(rig.cosim, urdma_cosim_now(rig.cosim) + 3000000),
+		  "settle");
+}
+
+/* Messages of every opcode, both ways, all at once. */
+static void traffic(void)
+{
+	static const uint32_t len[] = { 0, 8, 60, 700, 4096, 9000, 70000 };
+	const unsigned int n = 2 * QPS * 7;
+	struct work *w = test_calloc(n, sizeof(*w));
+	size_t at = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		static const unsigned int op[] = { URDMA_WR_SEND, URDMA_WR_WRITE, URDMA_WR_READ,
+						   URDMA_WR_SEND_IMM, URDMA_WR_ATOMIC_FA };
+
+		w[i] = (struct work){ .opcode = op[i % 5],
+				      .from = i % 2,
+				      .pair = i / 2 % QPS,
+				      .at = at,
+				      .len = work_is_atomic(op[i % 5]) ? 8 : len[i % 7],
+				      .seed = i,
+				      .pieces = 1 + i % 3,
+				      .odd = i % 61 };
+		at += work_slot(w[i].len);
+	}
+	/* The first CQE of each side raises an interrupt. */
+	for (unsigned int i = 0; i < 2; i++) {
+		struct urdma_eh_event ev[8];
+
+		urdma_eh_eq_poll(rig.side[i].eh, 1, ev, 8, true);
+		urdma_eh_arm_cq(&rig.side[i].send_cq, false);
+	}
+	work_run(&rig, w, n, 4 * LIMIT, "traffic");
+	test_free(w);
+}
+
+/* ---- what the events of a NIC say ------------------------------------------------------------ */
+
+struct seen {
+	struct urdma_pcapng_reader *capture;
+	uint64_t kinds[URDMA_TRACE_KINDS];
+	uint64_t stalled[URDMA_TRACE_STREAMS];
+	uint64_t read_bytes, write_bytes, resets;
+	uint64_t frame[2];	  /* frames, inbound and outbound */
+	uint64_t begun[2];	  /* cycle + 1 of the frame that has not ended */
+	bool rd[TAGS], reg[TAGS]; /* outstanding */
+	struct urdma_trace_event reset, reg_read, reg_done; /* the last ones */
+};
+
+/* The end of a frame, against the next one of the capture. */
+static void compare(struct seen *s, unsigned int nic, const struct urdma_trace_event *e)
+{
+	bool out = e->kind == URDMA_TRACE_TX_END;
+	uint64_t number = out ? e->tx_end.number : e->rx_end.number;
+	uint64_t len = out ? e->tx_end.len : e->rx_end.len;
+	uint64_t error = out ? e->tx_end.error : e->rx_end.error;
+	uint64_t rdma = out ? e->tx_end.rdma : e->rx_end.rdma;
+	uint64_t dqpn = out ? e->tx_end.dqpn : e->rx_end.dqpn;
+	uint64_t psn = out ? e->tx_end.psn : e->rx_end.psn;
+	uint64_t opcode = out ? e->tx_end.opcode : e->rx_end.opcode;
+	struct urdma_pcapng_packet p;
+	struct roce_frame roce;
+	const char *why;
+	char text[256];
+	int ret;
+
+	s->frame[out]++;
+	if (urdma_pcapng_read(s->capture, &p, text, sizeof(text)) != 1)
+		fail_msg("side %u: frame %" PRIu64 " is not in the capture", nic, number);
+	if (number != s->frame[0] + s->frame[1] || p.ns != e->cycle * URDMA_SIM_CYCLE_NS ||
+	    p.len != len || p.outbound != out || p.inbound == out || p.crc_error != error)
+		fail_msg("side %u: frame %" PRIu64 " of the capture (%" PRIu64
+			 " ns, %u bytes, outbound %u, error %u) is frame %" PRIu64 " at %" PRIu64
+			 " ns, %" PRIu64 " bytes, outbound %u, error %" PRIu64,
+			 nic, s->frame[0] + s->frame[1], p.ns, p.len, p.outbound, p.crc_error,
+			 number, e->cycle * URDMA_SIM_CYCLE_NS, len, out, error);
+	/* Of one that was changed on the wire, it depends on who reads it what is in it. */
+	ret = error ? -1 : roce_parse(p.data, p.len, &roce, &why);
+	if (ret == 0)
+		assert_true(rdma && dqpn == roce_be(p.data + roce.bth + 5, 3) &&
+			    psn == roce_be(p.data + roce.bth + 9, 3) && opcode == roce.opcode);
+	if (ret == 1)
+		assert_false(rdma || dqpn || psn || opcode);
+	/* It has begun, so many beats before. */
+	assert_true(s->begun[out]);
+	assert_true(e->cycle - (s->begun[out] - 1) >= (len - 1) / 64 || len == 60);
+	s->begun[out] = 0;
+}
+
+static void note(struct seen *s, unsigned int nic, const struct urdma_trace_event *e)
+{
+	s->kinds[e->kind]++;
+	switch (e->kind) {
+	case URDMA_TRACE_TX:
+	case URDMA_TRACE_RX:
+		assert_false(s->begun[e->kind == URDMA_TRACE_TX]);
+		s->begun[e->kind == URDMA_TRACE_TX] = e->cycle + 1;
+		break;
+	case URDMA_TRACE_TX_END:
+	case URDMA_TRACE_RX_END:
+		compare(s, nic, e);
+		break;
+	case URDMA_TRACE_RD:
+		assert_true(e->rd.tag < TAGS && !s->rd[e->rd.tag]);
+		s->rd[e->rd.tag] = true;
+		s->read_bytes += e->rd.len;
+		break;
+	case URDMA_TRACE_RD_DONE:
+		assert_true(e->rd_done.tag < TAGS && s->rd[e->rd_done.tag]);
+		assert_int_equal(e->rd_done.error, 0);
+		s->rd[e->rd_done.tag] = false;
+		break;
+	case URDMA_TRACE_WR:
+		s->write_bytes += e->wr.len;
+		break;
+	case URDMA_TRACE_REG_READ:
+		assert_true(e->reg_read.tag < TAGS && !s->reg[e->reg_read.tag]);
+		s->reg[e->reg_read.tag] = true;
+		s->reg_read = *e;
+		break;
+	case URDMA_TRACE_REG_DONE:
+		assert_true(e->reg_done.tag < TAGS && s->reg[e->reg_done.tag]);
+		s->reg[e->reg_done.tag] = false;
+		s->reg_done = *e;
+		break;
+	case URDMA_TRACE_STALL:
+		assert_true(e->stall.stream < URDMA_TRACE_STREAMS && e->stall.cycles);
+		s->stalled[e->stall.stream] += e->stall.cycles;
+		break;
+	case URDMA_TRACE_RESET:
+		memset(s->rd, 0, sizeof(s->rd));
+		memset(s->reg, 0, sizeof(s->reg));
+		s->reset = *e;
+		break;
+	default:
+		break;
+	}
+}
+
+/* All of the file, so far. */
+static void read_events(struct seen seen[2])
+{
+	struct urdma_events *events;
+	struct urdma_trace_event e;
+	char *error;
+	int ret;
+
+	memset(seen, 0, 2 * sizeof(*seen));
+	settle();
+	urdma_cosim_flush_captures(rig.cosim);
+	assert_int_equal(urdma_recorder_flush(rig.recorder), 0);
+	for (unsigned int n = 0; n < 2; n++) {
+		char path[128], text[256];
+
+		snprintf(path, sizeof(path), "%s/urdma%u.pcapng", dir, n);
+		assert_int_equal(
+			urdma_pcapng_reader_open(path, &seen[n].capture, text, sizeof(text)), 0);
+	}
+	if (urdma_events_open(events_path, &events, &error))
+		fail_msg("%s", error);
+	assert_int_equal(urdma_events_nics(events), 2);
+	while ((ret = urdma_events_next(events, &e)) == 1)
+		note(&seen[e.nic], e.nic, &e);
+	assert_int_equal(ret, 0);
+	urdma_events_close(events);
+	for (unsigned int n = 0; n < 2; n++) {
+		struct urdma_pcapng_packet p;
+		char text[256];
+
+		if (urdma_pcapng_read(seen[n].capture, &p, text, sizeof(text)))
+			fail_msg("side %u: a frame of the capture is not among the events", n);
+		urdma_pcapng_reader_close(seen[n].capture);
+	}
+}
+
+/* At rest: against what PCIe and the ports have counted since the beginning. */
+static void against_counts(const struct seen *s, unsigned int n)
+{
+	const struct urdma_pcie_stats *ps = urdma_pcie_stats(urdma_cosim_pcie(rig.cosim, n));
+	const struct urdma_eth_stats *es = &urdma_cosim_port(rig.cosim, n)->stats;
+
+	assert_int_equal(s->kinds[URDMA_TRACE_RD], ps->rq_reads);
+	assert_int_equal(s->read_bytes, ps->rq_read_bytes);
+	assert_int_equal(s->kinds[URDMA_TRACE_RD_DONE], ps->rq_reads);
+	assert_int_equal(s->kinds[URDMA_TRACE_WR], ps->rq_writes);
+	assert_int_equal(s->write_bytes, ps->rq_write_bytes);
+	assert_int_equal(s->kinds[URDMA_TRACE_IRQ], ps->irqs);
+	assert_int_equal(s->kinds[URDMA_TRACE_REG_READ], s->kinds[URDMA_TRACE_REG_DONE]);
+	assert_int_equal(s->frame[0], es->rx_frames);
+	assert_int_equal(s->frame[1], es->tx_frames);
+	assert_int_equal(s->kinds[URDMA_TRACE_RX], es->rx_frames);
+	assert_int_equal(s->kinds[URDMA_TRACE_TX], es->tx_frames);
+	assert_int_equal(s->stalled[URDMA_TRACE_STREAM_RQ], ps->rq_stalled);
+	assert_int_equal(s->stalled[URDMA_TRACE_STREAM_RC], ps->rc_stalled);
+	assert_int_equal(s->stalled[URDMA_TRACE_STREAM_TX], es->tx_stalled);
+	/* Each of them has happened. */
+	assert_true(ps->rq_reads && ps->rq_writes && ps->irqs && es->rx_frames && es->tx_frames &&
+		    ps->rq_stalled && s->kinds[URDMA_TRACE_REG_READ] &&
+		    s->kinds[URDMA_TRACE_REG_WRITE] && s->kinds[URDMA_TRACE_DB_WRITE]);
+}
+
+static void no_faults(void **state)
+{
+	struct seen seen[2];
+
+	(void)state;
+	start(false);
+	traffic();
+	read_events(seen);
+	for (unsigned int n = 0; n < 2; n++) {
+		against_counts(&seen[n], n);
+		assert_int_equal(seen[n].frame[0], seen[!n].frame[1]);
+		/* Of the simulation's beginning. */
+		assert_int_equal(seen[n].kinds[URDMA_TRACE_RESET], 1);
+	}
+	rig_stop(&rig);
+}
+
+static void faults(void **state)
+{
+	static const char *const rule[] = { "drop,p=3", "fcs,p=2", "corrupt,p=2", "dup,p=2",
+					    "reorder,p=2" };
+	struct seen seen[2];
+
+	(void)state;
+	start(true);
+	for (unsigned int i = 0; i < sizeof(rule) / sizeof(rule[0]); i++)
+		rig_fault(&rig, "%s", rule[i]);
+	for (unsigned int i = 0; i < 3; i++)
+		traffic();
+	read_events(seen);
+	for (unsigned int n = 0; n < 2; n++) {
+		against_counts(&seen[n], n);
+		assert_true(rig_fault_count(&rig, n, URDMA_FAULT_DROP) > 0);
+		assert_true(rig_fault_count(&rig, n, URDMA_FAULT_FCS) > 0);
+	}
+	rig_stop(&rig);
+}
+
+/* The NIC's cycle counter is 0 in the cycle behind the reset, also after one in mid-run. */
+static void origin(void **state)
+{
+	struct seen seen[2];
+
+	(void)state;
+	start(false);
+	for (unsigned int i = 0; i < 2; i++) {
+		uint64_t cycles = urdma_eh_reg(rig.side[1].eh, URDMA_REG_CYCLES);
+		uint64_t at;
+
+		/* It is the last register that was read. */
+		read_events(seen);
+		assert_int_equal(seen[1].kinds[URDMA_TRACE_RESET], 1 + i);
+		at = seen[1].reset.cycle + 1 + cycles;
+		assert_int_equal(seen[1].reg_read.reg_read.offset, URDMA_REG_CYCLES);
+		assert_in_range(at, seen[1].reg_read.cycle, seen[1].reg_done.cycle - 1);
+		assert_true(seen[1].reg_done.cycle - seen[1].reg_read.cycle < 40);
+		if (!i)
+			rig_restart_side(&rig, 1);
+	}
+	rig_abandon(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_faults),
+		cmocka_unit_test(faults),
+		cmocka_unit_test(origin),
+	};
+	char path[128];
+	int ret;
+
+	if (!mkdtemp(dir))
+		return 1;
+	snprintf(events_path, sizeof(events_path), "%s/events.urdma", dir);
+	ret = cmocka_run_group_tests_name("engine/events", tests, NULL, NULL);
+	for (unsigned int n = 0; n < 2; n++) {
+		snprintf(path, sizeof(path), "%s/urdma%u.pcapng", dir, n);
+		unlink(path);
+	}
+	unlink(events_path);
+	rmdir(dir);
+	return ret;
+}

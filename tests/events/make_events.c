@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// make_events FILE [FROM TO]: a file of events of two NICs, or of these cycles of it. For tests of
+// the program.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "nic_pair.h"
+#include "urdma_hw.h"
+
+int main(int argc, char **argv)
+{
+	struct pair_message m = { .qpn = 2, .bytes = 2500 };
+	uint64_t cycle = 1000, from = 0, to = UINT64_MAX;
+	struct pair p;
+	int ret;
+
+	if (argc != 2 && argc != 4) {
+		fprintf(stderr, "usage: make_events FILE [FROM TO]\n");
+		return 2;
+	}
+	if (argc == 4) {
+		from = strtoull(argv[2], NULL, 0);
+		to = strtoull(argv[3], NULL, 0);
+	}
+	pair_begin(&p);
+	for (unsigned int i = 0; i < 2000; i++) {
+		m.lose_last = i % 50 == 7;
+		m.op = i % 3 ? URDMA_WR_WRITE : URDMA_WR_READ;
+		m.nic = i % 7 == 6;
+		m.qpn = m.nic ? 20 : 2 + 2 * (i % 4);
+		cycle = pair_send(&p, cycle, &m) - 200;
+	}
+	pair_sort(&p);
+	ret = pair_write(&p, argv[1], from, to);
+	pair_free(&p);
+	if (ret)
+		fprintf(stderr, "make_events: cannot write %s\n", argv[1]);
+	return ret != 0;
+}

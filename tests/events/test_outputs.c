@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// Histograms, slices, and the files that urdma-events writes.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "events/histogram.h"
+#include "events/outputs.h"
+#include "events/series.h"
+#include "nic_pair.h"
+#include "perfetto.pb-c.h"
+#include "random.h"
+#include "urdma_hw.h"
+
+static const char *const names[] = { "urdma0", "a \"NIC\", twice" };
+static char path[] = "/tmp/urdma-events-XXXXXX";
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void test_histogram(void **state)
+{
+	(void)state;
+	static const double percents[] = { 0.1, 1, 50, 90, 99, 99.9, 100 };
+	static uint64_t value[20000];
+	const size_t n = sizeof(value) / sizeof(*value);
+	struct urdma_histogram h = { 0 };
+	struct urdma_random seed = { 1 };
+	uint64_t from, to, sum = 0, count = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		value[i] = urdma_random_next(&seed) >> (20 + urdma_random_next(&seed) % 44);
+		urdma_histogram_add(&h, value[i]);
+		sum += value[i];
+	}
+	qsort(value, n, sizeof(*value), compare);
+	assert_int_equal(h.max, value[n - 1]);
+	assert_int_equal(h.sum, sum);
+	for (unsigned int i = 0; i < sizeof(percents) / sizeof(*percents); i++) {
+		uint64_t got = urdma_histogram_percentile(&h, percents[i]);
+		uint64_t want = value[(size_t)((double)n * percents[i] / 100 + 0.999) - 1];
+
+		assert_true(got >= want && got - want <= want / 16);
+	}
+	for (unsigned int i = 0; i < URDMA_HISTOGRAM_BUCKETS * URDMA_HISTOGRAM_OCTAVES; i++) {
+		uint64_t in_it = 0, got = urdma_histogram_bucket(&h, i, &from, &to);
+
+		count += got;
+		if (!got)
+			continue;
+		assert_true(to - from == 1 || (to - from) * 16 <= from);
+		for (size_t k = 0; k < n; k++)
+			in_it += value[k] >= from && value[k] < to;
+		assert_int_equal(got, in_it);
+	}
+	assert_int_equal(count, n);
+	urdma_histogram_add(&h, UINT64_MAX);
+	assert_int_equal(urdma_histogram_percentile(&h, 100), UINT64_MAX);
+	urdma_histogram_free(&h);
+}
+
+static void test_series(void **state)
+{
+	(void)state;
+	static uint64_t at[100000];
+	struct urdma_random seed = { 2 };
+	struct urdma_series s;
+
+	urdma_series_init(&s, 1000);
+	for (unsigned int i = 0; i < 300; i++) {
+		uint64_t cycle = urdma_random_next(&seed) % 90000, len;
+
+		len = urdma_random_next(&seed) % 9000;
+		urdma_series_add(&s, 1000 + cycle, 7);
+		at[cycle] += 7;
+		urdma_series_span(&s, 1000 + cycle, 1000 + cycle + len, 3);
+		for (uint64_t k = cycle; k < cycle + len; k++)
+			at[k] += 3;
+	}
+	assert_true(s.n > URDMA_SERIES_SLICES / 2 && s.n <= URDMA_SERIES_SLICES);
+	for (unsigned int i = 0; i < s.n; i++) {
+		uint64_t sum = 0;
+
+		for (uint64_t k = i * s.cycles; k < (i + 1) * s.cycles && k < 100000; k++)
+			sum += at[k];
+		assert_int_equal(s.sum[i], sum);
+	}
+}
+
+/* Some WRITEs and READs, the sixth with a loss, and a READ in the other direction. */
+static void make(struct pair *p)
+{
+	struct pair_message m = { .qpn = 2, .op = URDMA_WR_WRITE, .bytes = 2500 };
+	uint64_t cycle = 1000;
+
+	pair_begin(p);
+	for (unsigned int i = 0; i < 20; i++) {
+		m.lose_last = i == 5;
+		m.op = i % 3 ? URDMA_WR_WRITE : URDMA_WR_READ;
+		m.nic = i == 19;
+		cycle = pair_send(p, cycle, &m) - 100;
+	}
+	pair_sort(p);
+}
+
+static void feed(const struct pair *p, struct urdma_sink sink)
+{
+	struct urdma_follow *f = urdma_follow_create(2, &sink, 1);
+
+	for (size_t i = 0; i < p->n; i++)
+		assert_int_equal(urdma_follow_event(f, &p->event[i]), 0);
+	assert_int_equal(urdma_follow_end(f), 0);
+	urdma_follow_destroy(f);
+}
+
+static char *slurp(size_t *n)
+{
+	char *text = calloc(1, 4 << 20);
+	FILE *file = fopen(path, "rb");
+
+	assert_non_null(file);
+	*n = fread(text, 1, (4 << 20) - 1, file);
+	fclose(file);
+	return text;
+}
+
+static void test_csv(void **state)
+{
+	(void)state;
+	unsigned int lines = 0;
+	struct urdma_csv *csv;
+	struct pair p;
+	char *text, *line, *next;
+	size_t n;
+
+	make(&p);
+	assert_int_equal(urdma_csv_open(path, names, &csv), 0);
+	feed(&p, urdma_csv_sink(csv));
+	assert_int_equal(urdma_csv_close(csv), 0);
+	text = slurp(&n);
+	for (line = text; *line; line = next, lines++) {
+		const struct pair_truth *t = &p.truth[lines - 1];
+		char want[512];
+		int len;
+
+		next = strstr(line, "\r\n");
+		assert_non_null(next);
+		*next = 0;
+		next += 2;
+		if (!lines) {
+			assert_string_equal(line,
+					    "nic,qp,wqe,op,bytes,psn,packets,retries,causes,status,"
+					    "start_ns,posted_ns,queued_ns,fetch_ns,held_ns,"
+					    "payload_ns,transmit_ns,answer_ns,completion_ns,"
+					    "report_ns,whole_ns");
+			continue;
+		}
+		len = snprintf(want, sizeof(want), "%s,%u,%u,%s,%u,%u,%u,%u,%s,success,%llu",
+			       t->nic ? "\"a \"\"NIC\"\", twice\"" : "urdma0", t->qpn, t->index,
+			       t->op == URDMA_WR_READ ? "RDMA READ" : "RDMA WRITE", t->bytes,
+			       t->psn, t->packets, t->timeouts, t->timeouts ? "1 time-out" : "",
+			       (unsigned long long)t->at[0] * 4);
+		for (unsigned int i = 0; i < URDMA_STAGES; i++)
+			len += snprintf(want + len, sizeof(want) - (size_t)len, ",%llu",
+					(unsigned long long)(t->at[i + 1] - t->at[i]) * 4);
+		snprintf(want + len, sizeof(want) - (size_t)len, ",%llu",
+			 (unsigned long long)(t->at[URDMA_AT_REPORTED] - t->at[0]) * 4);
+		assert_string_equal(line, want);
+	}
+	assert_int_equal(lines, p.n_truth + 1);
+	free(text);
+	pair_free(&p);
+}
+
+static json_int_t number(const json_t *json, const char *key)
+{
+	const json_t *value = json_object_get(json, key);
+
+	if (!json_is_integer(value))
+		fail_msg("%s is no integer", key);
+	return json_integer_value(value);
+}
+
+static void test_json(void **state)
+{
+	(void)state;
+	struct urdma_stats *stats = urdma_stats_create(names, 2);
+	json_t *json, *nic, *qp, *part;
+	double share = 0, sum = 0;
+	uint64_t slowest = 0, frames = 0, wire = 0, reads = 0;
+	const char *key;
+	struct pair p;
+
+	make(&p);
+	feed(&p, urdma_stats_sink(stats));
+	urdma_stats_end(stats);
+	json = urdma_stats_json(stats, true);
+	assert_true(json_is_true(json_object_get(json, "complete")));
+	assert_int_equal(number(json, "events"), p.n);
+	nic = json_array_get(json_object_get(json, "nics"), 0);
+	qp = json_array_get(json_object_get(nic, "qps"), 0);
+	assert_int_equal(number(nic, "messages"), 19);
+	assert_int_equal(number(qp, "messages"), 19);
+	assert_int_equal(number(qp, "bytes"), 19 * 2500);
+	assert_int_equal(number(json_object_get(qp, "retries"), "time-out"), 1);
+	assert_int_equal(number(qp, "packets_sent_again"), 1);
+	json_object_foreach(json_object_get(qp, "stages_ns"), key, part) share +=
+		json_real_value(json_object_get(part, "share"));
+	assert_true(share > 0.9999 && share < 1.0001);
+	for (size_t i = 0; i < p.n; i++) {
+		const struct urdma_trace_event *e = &p.event[i];
+
+		if (e->kind == URDMA_TRACE_TX_END && !e->nic) {
+			frames++;
+			wire += e->tx_end.len + 24;
+		}
+		if (e->kind == URDMA_TRACE_RD && !e->nic)
+			reads += e->rd.len;
+	}
+	part = json_object_get(json_object_get(nic, "wire"), "sent");
+	assert_int_equal(number(part, "frames"), frames);
+	assert_int_equal(number(part, "bytes"), wire);
+	for (size_t i = 0; i < json_array_size(json_object_get(part, "gbps")); i++)
+		sum += json_real_value(json_array_get(json_object_get(part, "gbps"), i));
+	sum *= (double)number(part, "slice_ns") / 8;
+	assert_true(sum > (double)wire - 1 && sum < (double)wire + 1);
+	part = json_object_get(json_object_get(nic, "pcie"), "from_host");
+	assert_int_equal(number(part, "bytes"), reads);
+	/* The slowest one is that with the time-out, and its frames are in the captures. */
+	for (size_t i = 0; i < p.n_truth; i++)
+		if (p.truth[i].timeouts)
+			slowest = i;
+	part = json_array_get(json_object_get(json, "slowest"), 0);
+	assert_int_equal(number(part, "wqe"), p.truth[slowest].index);
+	assert_int_equal(json_array_size(json_object_get(json, "slowest")), 10);
+	for (size_t i = 0, n = 0; i < p.n; i++) {
+		const struct urdma_trace_event *e = &p.event[i];
+
+		if (e->nic || e->kind != URDMA_TRACE_TX_END ||
+		    e->tx_end.psn < p.truth[slowest].psn || n == 3)
+			continue;
+		if (!n)
+			assert_int_equal(number(part, "first_frame"), e->tx_end.number);
+		if (++n == 3)
+			assert_int_equal(number(part, "last_frame"), e->tx_end.number);
+	}
+	assert_true(number(part, "answer_frame") > 0);
+	json_decref(json);
+	urdma_stats_destroy(stats);
+	pair_free(&p);
+}
+
+/* Slices of a track nest in the order of time and of the file; flows end; a track comes first. */
+static void test_perfetto(void **state)
+{
+	(void)state;
+	enum { TRACKS = 200 };
+	struct {
+		uint64_t uuid, ts, end[8];
+		unsigned int depth;
+	} track[TRACKS] = { 0 };
+	unsigned int n_tracks = 0, slices = 0, wqes = 0, stages = 0, counters = 0, instants = 0;
+	unsigned int flows = 0, ends = 0;
+	struct urdma_perfetto *perfetto;
+	UrdmaPerfetto__Trace *trace;
+	struct pair p;
+	char *text;
+	size_t n;
+
+	make(&p);
+	assert_int_equal(urdma_perfetto_open(path, names, 2, &perfetto), 0);
+	feed(&p, urdma_perfetto_sink(perfetto));
+	assert_int_equal(urdma_perfetto_close(perfetto), 0);
+	text = slurp(&n);
+	trace = urdma_perfetto__trace__unpack(NULL, n, (uint8_t *)text);
+	assert_non_null(trace);
+	for (size_t i = 0; i < trace->n_packet; i++) {
+		const UrdmaPerfetto__TracePacket *packet = trace->packet[i];
+		const UrdmaPerfetto__TrackEvent *e = packet->track_event;
+		unsigned int k = 0;
+
+		if (packet->track_descriptor) {
+			assert_true(n_tracks < TRACKS);
+			track[n_tracks++].uuid = packet->track_descriptor->uuid;
+			continue;
+		}
+		if (!e)
+			continue;
+		while (k < n_tracks && track[k].uuid != e->track_uuid)
+			k++;
+		assert_true(k < n_tracks);
+		flows += e->n_flow_ids && strstr(e->name, "WRITE");
+		ends += e->n_terminating_flow_ids;
+		switch (e->type) {
+		case URDMA_PERFETTO__TRACK_EVENT__TYPE__SLICE_BEGIN:
+			assert_true(packet->timestamp >= track[k].ts || track[k].depth == 0);
+			if (track[k].depth)
+				stages++;
+			else
+				slices++;
+			wqes += !strncmp(e->name, "RDMA WRITE ", 11) && e->name[11] >= '0' &&
+				e->name[11] <= '9';
+			track[k].depth++;
+			track[k].ts = packet->timestamp;
+			break;
+		case URDMA_PERFETTO__TRACK_EVENT__TYPE__SLICE_END:
+			assert_true(track[k].depth > 0);
+			assert_true(packet->timestamp >= track[k].ts);
+			track[k].depth--;
+			track[k].ts = packet->timestamp;
+			break;
+		case URDMA_PERFETTO__TRACK_EVENT__TYPE__COUNTER:
+			counters++;
+			break;
+		default:
+			instants++;
+		}
+	}
+	for (unsigned int k = 0; k < n_tracks; k++)
+		assert_int_equal(track[k].depth, 0);
+	assert_int_equal(wqes, 13);
+	assert_true(stages >= 20 * 8 && slices > 100 && counters > 100 && instants > 20);
+	/* One at each end of a WRITE's frames, fewer by the lost one. */
+	assert_true(flows > 2 * 3 * 13);
+	assert_int_equal(ends, 20);
+	urdma_perfetto__trace__free_unpacked(trace, NULL);
+	free(text);
+	pair_free(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_histogram), cmocka_unit_test(test_series),
+		cmocka_unit_test(test_csv),	  cmocka_unit_test(test_json),
+		cmocka_unit_test(test_perfetto),
+	};
+	int fd = mkstemp(path), ret;
+
+	if (fd < 0)
+		return 1;
+	close(fd);
+	ret = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(path);
+	return ret;
+}

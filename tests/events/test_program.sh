@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# test_program.sh URDMA_EVENTS MAKE_EVENTS: the command line, good files, and files that are not.
+set -u
+
+events=$1 make_events=$2
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+
+# expect STATUS TEXT COMMAND...: its status, and a text in what it prints.
+expect() {
+	local want=$1 text=$2 status=0
+	shift 2
+	"$@" >"$dir/out" 2>&1 || status=$?
+	if [ "$status" != "$want" ] || { [ "$text" ] && ! grep -qF -- "$text" "$dir/out"; }; then
+		echo "$*: status $status, not $want, or no '$text' in:"
+		head -n 20 "$dir/out"
+		bad=1
+	fi
+}
+
+check() {
+	"$@" || {
+		echo "failed: $*"
+		bad=1
+	}
+}
+
+"$make_events" "$dir/good" || exit 1
+
+# Options.
+expect 2 "which file" "$events"
+expect 2 "unexpected argument" "$events" a b
+expect 2 "unrecognized option" "$events" --other "$dir/good"
+expect 0 "urdma-events" "$events" --version
+expect 0 "--perfetto=FILE" "$events" --help
+
+# The table, and all files in one reading.
+expect 0 "largest stage" "$events" "$dir/good"
+check grep -q '^urdma0 * 2 ' "$dir/out"
+expect 0 "" "$events" --csv "$dir/csv" --json "$dir/json" --perfetto "$dir/perfetto" "$dir/good"
+check [ ! -s "$dir/out" ]
+check [ "$(wc -l <"$dir/csv")" = 2001 ]
+check jq -e '.complete and (.nics | length) == 2 and ([.nics[].messages] | add) == 2000' "$dir/json" >/dev/null
+check jq -e '.nics[0].retries["time-out"] > 0 and (.slowest | length) == 10' "$dir/json" >/dev/null
+check [ "$(stat -c %s "$dir/perfetto")" -gt 500000 ]
+
+# A window: lives that are not in it as a whole are counted.
+"$make_events" "$dir/window" 100000 200000 || exit 1
+expect 0 "that began before the file does" "$events" "$dir/window"
+check grep -q 'that had not ended' "$dir/out"
+
+# Not a file of events, or another version's.
+expect 1 "cannot read $dir/none" "$events" "$dir/none"
+expect 1 "is no file of events" "$events" "$0"
+"$make_events" "$dir/empty" 0 0 || exit 1
+expect 0 "0 events" "$events" "$dir/empty"
+zstd -q -d <"$dir/empty" | head -c -1 | sed 's/"version":1/"version":9/' | zstd -q >"$dir/other"
+expect 1 "was written by another version" "$events" "$dir/other"
+
+# Cut off, and damaged: the part that can be read is in the outputs.
+size=$(stat -c %s "$dir/good")
+head -c $((size / 2)) "$dir/good" >"$dir/cut"
+expect 1 "the results are those of" "$events" --json "$dir/json" "$dir/cut"
+check jq -e '(.complete | not) and ([.nics[].messages] | add) > 100' "$dir/json" >/dev/null
+{
+	head -c $((size / 2)) "$dir/good"
+	head -c 4000 /dev/zero | tr '\0' 'x'
+} >"$dir/damaged"
+expect 1 "is damaged" "$events" "$dir/damaged"
+check grep -q '^urdma0 * 2 ' "$dir/out"
+
+# Files that cannot be written, or not to their end.
+for kind in csv json perfetto; do
+	expect 1 "cannot write $dir/none/x: No such file" "$events" --$kind "$dir/none/x" "$dir/good"
+	expect 1 "cannot write $dir/x: File too large" bash -c "ulimit -f 8; exec $events --$kind $dir/x $dir/good"
+	expect 1 "cannot write /dev/full" "$events" --$kind /dev/full "$dir/good"
+done
+expect 1 "cannot write the table" bash -c "exec $events $dir/good >/dev/full"
+
+exit $bad

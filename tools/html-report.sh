@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# ./urdma report: makes an HTML page of a run's results, or of two runs. docs/report.md describes it.
+set -euo pipefail
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+prog="urdma report"
+# shellcheck source=tools/lib.sh
+. "$top/tools/lib.sh"
+
+chart=${URDMA_CHART_JS:-/usr/share/javascript/chart.js/chart.min.js}
+reader=${URDMA_EVENTS:-$top/build/cosim/urdma-events}
+
+usage() {
+	cat <<-'EOF'
+	usage: ./urdma report [--out FILE] DIR [DIR]
+
+	Makes one HTML file of the results in DIR, a directory that `./urdma run --out DIR` has filled; of two
+	directories, a comparison. The file needs no server and no network.
+
+	A run shows where its messages spend their time if it was recorded: --trace pcap,events.
+
+	  --out FILE   where the page goes (default DIR/report.html; of two, report.html in the second DIR)
+	EOF
+}
+
+bad_usage() {
+	printf '%s: %s\nTry ./urdma report --help\n' "$prog" "$*" >&2
+	exit 2
+}
+
+page=
+dirs=()
+while [ $# -gt 0 ]; do
+	case $1 in
+	--help | -h)
+		usage
+		exit 0
+		;;
+	--out)
+		[ $# -gt 1 ] || bad_usage "--out needs a file"
+		page=$2
+		shift
+		;;
+	--out=*) page=${1#*=} ;;
+	-*) bad_usage "unknown option '$1'" ;;
+	*) dirs+=("${1%/}") ;;
+	esac
+	shift
+done
+case ${#dirs[@]} in
+1 | 2) ;;
+0) bad_usage "which results? Name the directory of a run, such as out/latest" ;;
+*) bad_usage "two runs can be compared, not ${#dirs[@]}" ;;
+esac
+for dir in "${dirs[@]}"; do
+	[ -s "$dir/summary.json" ] || die "there is no $dir/summary.json: $dir is not the results of a run of ./urdma"
+done
+[ -s "$chart" ] || die "there is no $chart: run tools/setup.sh, which installs the package libjs-chart.js"
+page=${page:-${dirs[-1]}/report.html}
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# run_data DIR NAME: what the page knows of a run, as JSON.
+run_data() {
+	local dir=$1 name=$2 trace= capture captures=()
+	echo null >"$tmp/events.json"
+	if [ -s "$dir/events.urdma" ]; then
+		[ -x "$reader" ] || "$top/tools/host-build.sh" urdma-events >&2
+		"$reader" --json "$tmp/events.json" "$dir/events.urdma" >&2 || die "$dir/events.urdma cannot be read"
+	fi
+	[ ! -s "$dir/trace.perfetto" ] || trace=trace.perfetto
+	for capture in "$dir"/*.pcapng; do
+		[ ! -e "$capture" ] || captures+=("${capture##*/}")
+	done
+	jq -n --arg name "$name" --arg trace "$trace" --slurpfile summary "$dir/summary.json" --slurpfile events "$tmp/events.json" \
+		'{$name, summary: $summary[0], events: $events[0], files: {
+			trace: (if $trace == "" then null else $trace end),
+			captures: ($ARGS.positional | map({key: rtrimstr(".pcapng"), value: .}) | from_entries)}}' \
+		--args "${captures[@]}"
+}
+
+for i in "${!dirs[@]}"; do
+	name=$(basename "$(realpath "${dirs[i]}")")
+	# Two runs need two names.
+	if [ "${#dirs[@]}" = 2 ] && [ "$(basename "$(realpath "${dirs[0]}")")" = "$(basename "$(realpath "${dirs[1]}")")" ]; then
+		name="$name ($((i + 1)))"
+	fi
+	run_data "${dirs[i]}" "$name" >"$tmp/run$i.json"
+done
+# In a script element, "</" would end it; JSON has another way to write that.
+jq -c -n '{runs: [inputs]}' "$tmp"/run?.json | sed 's,</,<\\/,g' >"$tmp/data"
+
+awk -v style="$top/tools/report/page.css" -v script="$top/tools/report/page.js" -v chart="$chart" -v data="$tmp/data" '
+function put(file,   line) { while ((getline line <file) > 0) print line; close(file) }
+$0 == "@style@" { put(style); next }
+$0 == "@data@" { put(data); next }
+$0 == "@chart@" { put(chart); next }
+$0 == "@script@" { put(script); next }
+{ print }' "$top/tools/report/page.html" >"$tmp/page" && cp "$tmp/page" "$page" || die "cannot write $page"
+echo "$page"
