@@ -58,8 +58,7 @@ struct urdma_program {
  */
 int urdma_program_loop(struct urdma_program *p);
 
-/* ---- files.c: captures, the log of faults, events
- * ----------------------------------------------------
+/* ---- files.c: captures, the log of faults, events -----------------------------------------------
  */
 
 /* Begins all of them. 0, or 1 after a message. */

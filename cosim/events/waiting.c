@@ -69,10 +69,11 @@ struct urdma_waiting_item *urdma_waiting_next(struct urdma_waiting *w,
 struct urdma_waiting_item *urdma_waiting_find(struct urdma_waiting *w, uint64_t key,
 					      const struct urdma_waiting_item *after)
 {
-	for (uint32_t i = after ? after->place + 1 : w->head; i != w->tail; i++)
-		if (at(w, i)->live && at(w, i)->key == key)
-			return at(w, i);
-	return NULL;
+	struct urdma_waiting_item *item = urdma_waiting_next(w, after);
+
+	while (item && item->key != key)
+		item = urdma_waiting_next(w, item);
+	return item;
 }
 
 void urdma_waiting_remove(struct urdma_waiting *w, struct urdma_waiting_item *item)

@@ -75,6 +75,17 @@ static bool parse_window(struct urdma_window *w, const char *text)
 	return text && !*text && w->to > w->from;
 }
 
+/* kind: "fst=" or "events=" and a window. last: it may be one of the end of the run. */
+static void parse_window_of(struct argp_state *state, struct urdma_window *w, const char *kind,
+			    bool last)
+{
+	if (!parse_window(w, strchr(kind, '=') + 1) || (w->last && !last))
+		argp_error(
+			state,
+			"--trace '%s': a window is FROM-TO or FROM-, with times as 20us, %sor hold",
+			kind, last ? "or last:TIME, " : "");
+}
+
 /* One of the list. False: not known. */
 static bool parse_kind(struct argp_state *state, struct urdma_options *o, char *kind)
 {
@@ -87,22 +98,12 @@ static bool parse_kind(struct argp_state *state, struct urdma_options *o, char *
 		e->on = true;
 	} else if (!strncmp(kind, "events=", 7)) {
 		e->on = true;
-		if (!parse_window(&e->window, kind + 7) || e->window.last)
-			argp_error(
-				state,
-				"--trace '%s': a window is FROM-TO or FROM-, with times as 20us, "
-				"or hold",
-				kind);
+		parse_window_of(state, &e->window, kind, false);
 	} else if (!strcmp(kind, "fst")) {
 		w->on = true;
 	} else if (!strncmp(kind, "fst=", 4)) {
 		w->on = true;
-		if (!parse_window(&w->window, kind + 4))
-			argp_error(
-				state,
-				"--trace '%s': a window is FROM-TO or FROM-, with times as 20us, "
-				"or last:TIME, or hold",
-				kind);
+		parse_window_of(state, &w->window, kind, true);
 	} else if (!strncmp(kind, "scope=", 6) && kind[6]) {
 		w->scope = kind + 6;
 	} else {

@@ -101,8 +101,7 @@ static int get_header(struct urdma_events *e, const char *path, char **error)
 		 !json_equal(kinds, mine))
 		ret = say(error, -EINVAL,
 			  "%s was written by another version: use the urdma-events that was built "
-			  "with the "
-			  "urdma-cosim that wrote it",
+			  "with the urdma-cosim that wrote it",
 			  path);
 	else
 		ret = 0;

@@ -215,6 +215,14 @@ tell() {
 	esac
 }
 
+# all_frames PROGRAM: waits until the 1000 frames of a replay have come to the switch, or the run has ended.
+all_frames() {
+	until "$1" --tell "$dir/control" counters | grep -q '"group":1000'; do
+		kill -0 $pid 2>/dev/null || break
+		sleep 0.05
+	done
+}
+
 # A switch with NICs and other ports, and the control socket. The replay is of the capture above.
 start --socket "$dir/s0" --out "$dir/o" --wire 0-r --port "r=replay:$dir/o/urdma0.pcapng"
 wait $pid
@@ -306,10 +314,7 @@ live() {
 		sleep 0.05
 	done
 	tell ok start r
-	until "$program" --tell "$dir/control" counters | grep -q '"group":1000'; do
-		kill -0 $pid 2>/dev/null || break
-		sleep 0.05
-	done
+	all_frames "$program"
 	kill -TERM $pid
 	wait $pid || fail "exit status $? with --live: $(cat "$dir/err")"
 	touch "$dir/go"
@@ -399,10 +404,7 @@ events() {
 		tell ok $n
 	done
 	tell ok start r
-	until "$program" --tell "$dir/control" counters | grep -q '"group":1000'; do
-		kill -0 $pid 2>/dev/null || break
-		sleep 0.05
-	done
+	all_frames "$program"
 	at_rest
 	[ $# = 0 ] || tell ok events off
 	kill -TERM $pid
@@ -451,10 +453,7 @@ lossy() {
 		fail "the replay does not start"
 		kill -TERM $pid
 	}
-	until "$real" --tell "$dir/control" counters | grep -q '"group":1000'; do
-		kill -0 $pid 2>/dev/null || break
-		sleep 0.05
-	done
+	all_frames "$real"
 	kill -TERM $pid
 	wait $pid
 	status=$?
@@ -506,10 +505,7 @@ start --socket "$dir/s0" --socket "$dir/s1" --out "$out" --trace events --contro
 at_rest
 prlimit --pid $pid --fsize=1000: || fail "no limit can be set"
 tell ok start r
-until "$program" --tell "$dir/control" counters | grep -q '"group":1000'; do
-	kill -0 $pid 2>/dev/null || break
-	sleep 0.05
-done
+all_frames "$program"
 at_rest
 prlimit --pid $pid --fsize=unlimited: || fail "the limit cannot be taken away"
 kill -TERM $pid

@@ -767,45 +767,44 @@ static void rs_read_hole(struct talk *t)
 	answer(t, OUT, READ_LAST, 2, 0x1f, 1, MTU);
 }
 
-/* The answers to a READ that was repeated stop, and those to the next one follow. */
-static void rs_repeated_read_stops(struct talk *t)
+/* A READ of three packets, and its answers. */
+static void read_of_three(struct talk *t)
 {
 	reth(t, IN, READ_REQ, 0, 0, 3 * MTU, 0);
 	answer(t, OUT, READ_FIRST, 0, 0x1f, 1, MTU);
 	answer(t, OUT, READ_MIDDLE, 1, 0x1f, 1, MTU);
 	answer(t, OUT, READ_LAST, 2, 0x1f, 1, MTU);
+}
+
+/* The answers to a READ that was repeated stop, and those to the next one follow. */
+static void rs_repeated_read_stops(struct talk *t)
+{
+	read_of_three(t);
 	reth(t, IN, READ_REQ, 0, 0, 3 * MTU, 0);
 	reth(t, IN, READ_REQ, 3, 0, 8, 0);
 	answer(t, OUT, READ_FIRST, 0, 0x1f, 1, MTU);
 	answer(t, OUT, READ_ONLY, 3, 0x1f, 2, 8);
 }
 
-/* The NIC has dropped a repetition of the end of a READ, and answers one of the whole that came
+/* The NIC has dropped n repetitions of the end of a READ, and answers one of the whole that came
  * later. */
-static void rs_repetition_dropped(struct talk *t)
+static void repetitions_dropped(struct talk *t, unsigned int n)
 {
-	for (int i = 0; i < 2; i++) {
-		if (i)
-			reth(t, IN, READ_REQ, 1, 0, 2 * MTU, 0);
-		reth(t, IN, READ_REQ, 0, 0, 3 * MTU, 0);
-		answer(t, OUT, READ_FIRST, 0, 0x1f, 1, MTU);
-		answer(t, OUT, READ_MIDDLE, 1, 0x1f, 1, MTU);
-		answer(t, OUT, READ_LAST, 2, 0x1f, 1, MTU);
-	}
+	read_of_three(t);
+	while (n--)
+		reth(t, IN, READ_REQ, 1, 0, 2 * MTU, 0);
+	read_of_three(t);
 }
 
-/* The NIC has dropped so many repetitions that the judge has no place for the one that it answers.
- */
+static void rs_repetition_dropped(struct talk *t)
+{
+	repetitions_dropped(t, 1);
+}
+
+/* More than the judge has places for. */
 static void rs_many_repetitions_dropped(struct talk *t)
 {
-	for (int i = 0; i < 2; i++) {
-		for (int k = 0; k < 1000 * i; k++)
-			reth(t, IN, READ_REQ, 1, 0, 2 * MTU, 0);
-		reth(t, IN, READ_REQ, 0, 0, 3 * MTU, 0);
-		answer(t, OUT, READ_FIRST, 0, 0x1f, 1, MTU);
-		answer(t, OUT, READ_MIDDLE, 1, 0x1f, 1, MTU);
-		answer(t, OUT, READ_LAST, 2, 0x1f, 1, MTU);
-	}
+	repetitions_dropped(t, 1000);
 }
 
 /* The first answers to a READ must not stop. */

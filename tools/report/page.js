@@ -148,12 +148,11 @@ function nics() {
 }
 const senders = () => nics().filter(({ nic }) => nic.messages);
 
-// The limits of a NIC's links, in Gb/s, as the simulator was set.
-function limits(run, nic) {
+// The limits of each NIC's links, in Gb/s, as the simulator was set.
+function limits(run) {
 	const settings = run.summary.simulator.settings;
-	const own = (settings.nics_settings || {})[nic.nic] || {};
 
-	return { wire: own.rate_gbps || settings.rate_gbps, pcie: (own.pcie || settings.pcie).gbps };
+	return { wire: settings.rate_gbps, pcie: settings.pcie.gbps };
 }
 
 // Payload and TLP overhead to payload alone.
@@ -167,7 +166,7 @@ function busy(list, limit) {
 }
 
 function loads(run, nic) {
-	const limit = limits(run, nic);
+	const limit = limits(run);
 
 	return [
 		['the wire, sending', busy(nic.wire.sent.gbps, limit.wire)],
@@ -315,11 +314,11 @@ function plots(main) {
 				y: { beginAtZero: true, title: { display: true, text: 'messages' } } } } });
 	}
 	overTime(section(grid, 'Wire', 'Frames with preamble, FCS and gap'), 'wire', 'Gb/s', nics().flatMap(({ run, nic }) =>
-		['sent', 'received'].map((d) => ({ label: `${label(run, nic)} ${d}`, limit: limits(run, nic).wire,
+		['sent', 'received'].map((d) => ({ label: `${label(run, nic)} ${d}`, limit: limits(run).wire,
 			points: slices(run, nic.wire[d].gbps, nic.wire[d].slice_ns) }))));
 	overTime(section(grid, 'PCIe', 'Payload with the share of framing and headers'), 'pcie', 'Gb/s',
 		nics().flatMap(({ run, nic }) => [['to_host', 'to the host'], ['from_host', 'from the host']].map(([d, text]) => ({
-			label: `${label(run, nic)} ${text}`, limit: limits(run, nic).pcie,
+			label: `${label(run, nic)} ${text}`, limit: limits(run).pcie,
 			points: slices(run, nic.pcie[d].gbps.map((v) => v * overhead(nic.pcie[d])), nic.pcie[d].slice_ns) }))));
 	overTime(section(grid, 'PCIe reads outstanding', 'Mean of each slice'), 'reads', 'reads', nics().map(({ run, nic }) => ({
 		label: label(run, nic), points: slices(run, nic.pcie_reads.outstanding, nic.pcie_reads.slice_ns) })));

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # check_events.sh DIR: the events of a run agree with what else says what happened: the capture, the NICs' counters, the
-# simulator's own. Each completion has a whole life, and the stages of a life sum to it. The NICs must not have been
-# reset after their traffic, as counters begin anew then.
+# simulator's own. Each completion has a whole life, and the stages of a life sum to it. For runs in which each WQE asks
+# for a CQE, and no NIC is reset after its traffic, as counters begin anew then.
 set -euo pipefail
 dir=$1
 top=$(cd "$(dirname "$0")/../../.." && pwd)
