@@ -20,7 +20,7 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 dir=$top/build/mutate
 jobs=${JOBS:-$(nproc)}
 # Cheap ones first.
-engine="commands errors cq qp_cnt loopback eth ring opcodes crossing unrel mcast srq xrc dm many matrix send rc lumina status loss mix"
+engine="commands errors cq qp_cnt lanes events loopback eth ring opcodes crossing unrel mcast srq xrc dm many matrix send rc lumina status loss mix"
 cd "$top"
 
 # models_of FILE: the models of block tests that have the file, the smallest one first. The test of the

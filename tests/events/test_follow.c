@@ -248,7 +248,17 @@ static void test_mix(void **state)
 	end(&p, &s);
 }
 
-/* One doorbell for several WQEs; doorbells that the NIC merges; one that it refuses. */
+/* A write to a page of BAR2, for QP 4 of NIC 0. */
+static struct urdma_trace_event doorbell(uint64_t cycle, uint64_t page, uint64_t pi)
+{
+	return (struct urdma_trace_event){
+		.cycle = cycle,
+		.kind = URDMA_TRACE_DB_WRITE,
+		.db_write = { page * URDMA_DB_PAGE_SIZE + URDMA_DB_SQ, 8, 4 | pi << 32 },
+	};
+}
+
+/* One doorbell for several WQEs; doorbells that the NIC merges; some that it refuses. */
 static void test_doorbells(void **state)
 {
 	(void)state;
@@ -266,17 +276,13 @@ static void test_doorbells(void **state)
 
 		if (e->kind == URDMA_TRACE_DB_WRITE && e->db_write.value >> 32 >= 2)
 			e->cycle = 1001 + (e->db_write.value >> 32);
+		/* Instead: a write for the QP by another process, one with an index too high. */
 		if (e->kind == URDMA_TRACE_SQ_DB && e->sq_db.pi >= 2 && e->sq_db.pi <= 3)
-			*e = (struct urdma_trace_event){ .cycle = 1, .kind = URDMA_TRACE_XLAT };
+			*e = e->sq_db.pi == 2 ? doorbell(1002, 9, 2) : doorbell(1002, 7, 50);
 		if (e->kind == URDMA_TRACE_SQ_DB && e->sq_db.pi == 4)
 			e->cycle = 1012;
 	}
-	/* Another process writes a doorbell for the QP to its own page. */
-	p.event[p.n - 1] = (struct urdma_trace_event){
-		.cycle = 900,
-		.kind = URDMA_TRACE_DB_WRITE,
-		.db_write = { 4096 * 9, 8, 4 | 77ull << 32 },
-	};
+	p.event[p.n - 1] = doorbell(900, 9, 77);
 	pair_sort(&p);
 	follow(&p, 0, UINT64_MAX, -1, &s);
 	/* The last event was the report of the last WQE. */

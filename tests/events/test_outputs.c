@@ -196,7 +196,7 @@ static void test_json(void **state)
 	(void)state;
 	struct urdma_stats *stats = urdma_stats_create(names, 2);
 	json_t *json, *nic, *qp, *part;
-	double share = 0, sum = 0;
+	double share = 0, sum = 0, whole = 0;
 	uint64_t slowest = 0, frames = 0, wire = 0, reads = 0;
 	const char *key;
 	struct pair p;
@@ -217,6 +217,13 @@ static void test_json(void **state)
 	json_object_foreach(json_object_get(qp, "stages_ns"), key, part) share +=
 		json_real_value(json_object_get(part, "share"));
 	assert_true(share > 0.9999 && share < 1.0001);
+	for (size_t i = 0; i < p.n_truth; i++)
+		if (!p.truth[i].nic)
+			whole += (double)(p.truth[i].at[URDMA_AT_REPORTED] -
+					  p.truth[i].at[URDMA_AT_WRITE]) *
+				 URDMA_CYCLE_NS;
+	whole -= 19 * json_real_value(json_object_get(json_object_get(qp, "latency_ns"), "mean"));
+	assert_true(whole > -0.01 && whole < 0.01);
 	for (size_t i = 0; i < p.n; i++) {
 		const struct urdma_trace_event *e = &p.event[i];
 

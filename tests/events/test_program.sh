@@ -60,6 +60,10 @@ expect 0 "0 events" "$events" "$dir/empty"
 zstd -q -d <"$dir/empty" | head -c -1 | sed 's/"version":1/"version":9/' | zstd -q >"$dir/other"
 expect 1 "was written by another version" "$events" "$dir/other"
 
+# Without the writer's last record, as when the simulation goes on.
+zstd -q -d <"$dir/empty" | head -c -1 | zstd -q >"$dir/going_on"
+expect 1 "is not complete" "$events" "$dir/going_on"
+
 # Cut off, and damaged: the part that can be read is in the outputs.
 size=$(stat -c %s "$dir/good")
 head -c $((size / 2)) "$dir/good" >"$dir/cut"
