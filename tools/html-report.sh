@@ -63,22 +63,24 @@ page=${page:-${dirs[-1]}/report.html}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# run_data DIR NAME: what the page knows of a run, as JSON.
+# run_data DIR NAME: what the page knows of a run, as JSON. The names of files are those from the page's directory.
 run_data() {
-	local dir=$1 name=$2 trace='' capture captures=()
+	local dir=$1 name=$2 beside trace='' capture captures=()
 	echo null >"$tmp/events.json"
 	if [ -s "$dir/events.urdma" ]; then
 		[ -x "$reader" ] || "$top/tools/host-build.sh" urdma-events >&2
 		"$reader" --json "$tmp/events.json" "$dir/events.urdma" >&2 || die "$dir/events.urdma cannot be read"
 	fi
-	[ ! -s "$dir/trace.perfetto" ] || trace=trace.perfetto
+	beside=$(realpath --relative-to "$(dirname "$page")" "$dir")/
+	[ "$beside" != ./ ] || beside=
+	[ ! -s "$dir/trace.perfetto" ] || trace=${beside}trace.perfetto
 	for capture in "$dir"/*.pcapng; do
-		[ ! -e "$capture" ] || captures+=("${capture##*/}")
+		[ ! -e "$capture" ] || captures+=("$beside${capture##*/}")
 	done
 	jq -n --arg name "$name" --arg trace "$trace" --slurpfile summary "$dir/summary.json" --slurpfile events "$tmp/events.json" \
 		'{$name, summary: $summary[0], events: $events[0], files: {
 			trace: (if $trace == "" then null else $trace end),
-			captures: ($ARGS.positional | map({key: rtrimstr(".pcapng"), value: .}) | from_entries)}}' \
+			captures: ($ARGS.positional | map({key: (split("/")[-1] | rtrimstr(".pcapng")), value: .}) | from_entries)}}' \
 		--args "${captures[@]}"
 }
 
@@ -93,11 +95,12 @@ done
 # In a script element, "</" would end it; JSON has another way to write that.
 jq -c -n '{runs: [inputs]}' "$tmp"/run?.json | sed 's,</,<\\/,g' >"$tmp/data"
 
-awk -v style="$top/tools/report/page.css" -v script="$top/tools/report/page.js" -v chart="$chart" -v data="$tmp/data" '
+awk -v style="$top/tools/report/page.css" -v draw="$top/tools/report/draw.js" -v script="$top/tools/report/page.js" -v chart="$chart" -v data="$tmp/data" '
 function put(file,   line) { while ((getline line <file) > 0) print line; close(file) }
 $0 == "@style@" { put(style); next }
 $0 == "@data@" { put(data); next }
 $0 == "@chart@" { put(chart); next }
+$0 == "@draw@" { put(draw); next }
 $0 == "@script@" { put(script); next }
 { print }' "$top/tools/report/page.html" >"$tmp/page"
 cp "$tmp/page" "$page" || die "cannot write $page"
