@@ -18,12 +18,12 @@ static void set_level(struct urdma_level *l, const struct urdma_timeline *t, uin
 		l->max = value;
 }
 
-double urdma_level_mean(const struct urdma_level *l, const struct urdma_timeline *t)
+double urdma_level_mean(const struct urdma_level *l, uint64_t until)
 {
-	if (l->begun == URDMA_NEVER || t->at == l->begun)
+	if (l->begun == URDMA_NEVER || until == l->begun)
 		return 0;
-	return (l->area + (double)l->value * (double)(t->at - l->since)) /
-	       (double)(t->at - l->begun);
+	return (l->area + (double)l->value * (double)(until - l->since)) /
+	       (double)(until - l->begun);
 }
 
 /* ---- NICs and QPs ---------------------------------------------------------------------------- */

@@ -70,8 +70,8 @@ struct urdma_stats {
 	bool no_memory;
 };
 
-/* From the first change to the end of the timeline. */
-double urdma_level_mean(const struct urdma_level *l, const struct urdma_timeline *t);
+/* From the first change to `until` on the timeline, which is not before the last one. */
+double urdma_level_mean(const struct urdma_level *l, uint64_t until);
 /* NULL: none. Of NIC n, numbers below URDMA_EVENTS_MAX_QPS. */
 const struct urdma_qp_stats *urdma_stats_qp(const struct urdma_stats *s, unsigned int n,
 					    uint32_t qpn);

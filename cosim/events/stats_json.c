@@ -100,7 +100,7 @@ static json_t *qps(const struct urdma_stats *s, unsigned int n)
 		set(json, "qp", qpn);
 		json_object_set_new(json, "depth",
 				    json_pack("{s:f, s:I}", "mean",
-					      urdma_level_mean(&qp->depth, &s->timeline), "max",
+					      urdma_level_mean(&qp->depth, qp->depth.since), "max",
 					      (json_int_t)qp->depth.max));
 		json_array_append_new(list, json);
 	}
@@ -140,7 +140,7 @@ static json_t *reads(const struct urdma_stats *s, const struct urdma_nic_stats *
 {
 	json_t *json = json_object();
 
-	set_real(json, "mean", urdma_level_mean(&nic->reads, &s->timeline));
+	set_real(json, "mean", urdma_level_mean(&nic->reads, s->timeline.at));
 	set(json, "max", nic->reads.max);
 	set(json, "errors", nic->read_errors);
 	set(json, "slice_ns", nic->reads_series.cycles * URDMA_CYCLE_NS);

@@ -40,7 +40,7 @@ static void nic_line(const struct urdma_stats *s, unsigned int n)
 	printf("%-12s %10.2f %10.2f %10.2f %10.2f %10.1f %10llu\n", s->name[n],
 	       gbps(nic->wire.bytes[0], ns), gbps(nic->wire.bytes[1], ns),
 	       gbps(nic->pcie.bytes[0], ns), gbps(nic->pcie.bytes[1], ns),
-	       urdma_level_mean(&nic->reads, &s->timeline), (unsigned long long)nic->reads.max);
+	       urdma_level_mean(&nic->reads, s->timeline.at), (unsigned long long)nic->reads.max);
 }
 
 static void incomplete_lines(const struct urdma_stats *s)

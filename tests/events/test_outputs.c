@@ -261,7 +261,8 @@ static void test_json(void **state)
 	(void)state;
 	struct urdma_stats *stats = urdma_stats_create(names, 2);
 	json_t *json, *nic, *qp, *part;
-	double share = 0, sum = 0, whole = 0;
+	double share = 0, sum = 0, whole = 0, depth;
+	uint64_t posted = 0, last = 0;
 	uint64_t slowest = 0, frames = 0, wire = 0, reads = 0;
 	const char *key;
 	struct pair p;
@@ -295,6 +296,17 @@ static void test_json(void **state)
 					  p.truth[i].at[URDMA_AT_WRITE]) *
 				 URDMA_CYCLE_NS;
 	whole -= 19 * json_real_value(json_object_get(json_object_get(qp, "latency_ns"), "mean"));
+	for (size_t i = 0; i < p.n_truth; i++) {
+		const uint64_t *at = p.truth[i].at;
+
+		if (p.truth[i].nic)
+			continue;
+		posted += at[URDMA_AT_ACKED] - at[URDMA_AT_TAKEN];
+		last = at[URDMA_AT_ACKED];
+	}
+	depth = (double)posted / (double)(last - p.truth[0].at[URDMA_AT_TAKEN]);
+	depth -= json_real_value(json_object_get(json_object_get(qp, "depth"), "mean"));
+	assert_true(depth > -1e-9 && depth < 1e-9);
 	assert_true(whole > -0.01 && whole < 0.01);
 	for (size_t i = 0; i < p.n; i++) {
 		const struct urdma_trace_event *e = &p.event[i];
