@@ -115,7 +115,7 @@ function plot(parent, id, config) {
 
 const colour = (i) => palette[i % palette.length];
 
-// series: { label, points: [{x, y}], limit }. x in ns from the start of the simulation.
+// series: { label, points: [{x, y, begin}], limit }. x in ns of traffic, without the pauses; begin in ns of simulated time.
 function overTime(parent, id, unit, series) {
 	const datasets = [], limits = new Map();
 
@@ -128,14 +128,17 @@ function overTime(parent, id, unit, series) {
 	for (const [limit, [from, to]] of limits)
 		datasets.push({ label: `limit ${number(limit, 2)}`, data: [{ x: from, y: limit }, { x: to, y: limit }],
 			borderColor: '#666666', borderDash: [6, 4], borderWidth: 1, pointRadius: 0 });
-	plot(parent, id, { type: 'line', data: { datasets }, options: { parsing: false, scales: {
-		x: { type: 'linear', title: { display: true, text: 'simulated time' },
+	const title = ([item]) => item.raw.begin === undefined ? '' : `from ${number(item.raw.begin)} ns on`;
+
+	plot(parent, id, { type: 'line', data: { datasets }, options: { parsing: false,
+		plugins: { tooltip: { callbacks: { title } } }, scales: {
+		x: { type: 'linear', title: { display: true, text: 'simulated time without pauses' },
 			ticks: { maxTicksLimit: 7, callback: (v) => time(v) } },
 		y: { beginAtZero: true, title: { display: true, text: unit } } } } });
 }
 
 function slices(run, list, ns) {
-	return list.map((y, i) => ({ x: run.events.from_ns + i * ns, y }));
+	return list.map((y, i) => ({ x: i * ns, y, begin: run.events.slices_ns[i] }));
 }
 
 // ---- what a run's figures are ---------------------------------------------------------------------
