@@ -95,20 +95,6 @@ static json_t *report_faults(const struct urdma_program *p)
 	return faults;
 }
 
-/* Of the file that has ended. */
-static json_t *report_events(const struct urdma_program *p)
-{
-	json_t *json;
-
-	if (!p->opt.events.on)
-		return json_null();
-	json = json_object();
-	json_object_set_new(json, "file", json_string(URDMA_EVENTS));
-	json_object_set_new(json, "events", integer(p->n_events));
-	json_object_set_new(json, "missing", integer(p->n_missing));
-	return json;
-}
-
 static void put_port(json_t *json, const struct urdma_eth_stats *es)
 {
 	json_object_set_new(json, "tx_frames", integer(es->tx_frames));
@@ -263,7 +249,8 @@ void urdma_program_report(struct urdma_program *p)
 	json_object_set_new(root, "settings", urdma_options_json(&p->opt));
 	/* Reading the counters ran the NICs once more: the captures end behind it. */
 	urdma_program_close_files(p);
-	json_object_set_new(root, "events", report_events(p));
+	urdma_program_close_events(p);
+	json_object_set_new(root, "events", urdma_program_events(p));
 	dump(p, "counters.json", counters);
 	/* Last, so that it can name whatever could not be written. */
 	json_object_set_new(root, "error", p->error[0] ? json_string(p->error) : json_null());

@@ -30,9 +30,10 @@ struct urdma_waves_options {
 	const char *scope; /* name of an instance below urdma_sim_top, as "nic.tx", or NULL */
 };
 
-/* Of the file of events. */
+/* Of the file of events, and of those that are made of it. */
 struct urdma_events_options {
 	bool on;
+	bool csv, perfetto;
 	struct urdma_window window;
 };
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # urdma-cosim as a program: bad options exit 2 and say why; with good ones it listens, says so, and
-# leaves its reports when it is told to end. Usage: test_program.sh PROGRAM
+# leaves its reports when it is told to end. Usage: test_program.sh PROGRAM URDMA_EVENTS
 set -u
 program=$1
+urdma_events=$2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 failed=0
@@ -41,6 +42,15 @@ done
 for window in '' 5 5us 5us-4us 5us-5us -5us 5-6 5us-6 last last:5us held; do
 	bad "--trace 'events=$window': a window is FROM-TO or FROM-, with times as 20us, or hold" --socket "$s" --out "$dir/o" \
 		--trace "events=$window"
+done
+for kind in csv= perfetto=5us csv=last:5us events=5us-,csv=; do
+	bad "--trace '${kind#*,}': a window is FROM-TO or FROM-, with times as 20us, or hold" --socket "$s" --out "$dir/o" --trace "$kind"
+done
+bad "--trace 'csv=6us-': events, csv and perfetto have one window; give it once" --socket "$s" --out "$dir/o" \
+	--trace events=5us-,csv=6us-
+for kind in csvs perfettos eventss; do
+	bad "--trace '$kind': it is none, or a list of pcap, events, csv, perfetto, fst and scope=NAME" --socket "$s" \
+		--out "$dir/o" --trace "$kind"
 done
 # The program of the ordinary build writes no waves, and says which one does.
 for kind in fst pcap,fst fst=5us-6us fst=5us- fst=last:5ms fst=hold fst,scope=nic.tx; do
@@ -130,7 +140,7 @@ check
 has '"nics":2,"wires":\[\["urdma0","urdma1"\]\],"switches":\[\]'
 has '{"wire":"urdma0-urdma1","rate":100,"delay":250}'
 has '"pcie-gen":3,"pcie-lanes":16,"pcie-latency":500,"mps":256,"mrrs":4096,"rcb":64,"pcie-stall":0}'
-has '"faults":\[\],"seed":1},"captures":false,"events":null,"waves":null'
+has '"faults":\[\],"seed":1},"captures":false,"events":null,"csv":false,"perfetto":false,"waves":null'
 check --rate 25.125 --pcie-gen 4 --pcie-lanes=8 --pcie-latency 700 --mps 512 --mrrs 1024 --rcb 128 --completion 128 \
 	--reorder-completions 9 --pcie-stall 5 --loss 1 --dup 0 --trace pcap --port p=tap:x --switch 0,1,p --no-skip
 has '"wires":\[\],"switches":\[\["urdma0","urdma1","p"\]\]'
@@ -140,12 +150,20 @@ for _ in 0 1; do
 	nics=${nics:+$nics,}$nic
 done
 has "\"nics\":\[$nics\]"
-has '"faults":\["drop,p=1"\],"seed":1},"captures":true,"events":null,"waves":null,"live":false,"stall_us":1000,"skip":false'
+has '"faults":\["drop,p=1"\],"seed":1},"captures":true,"events":null,"csv":false,"perfetto":false,"waves":null,"live":false,"stall_us":1000,"skip":false'
 check --trace events
-has '"captures":false,"events":{"from_ns":0,"to_ns":null,"hold":false},"waves":null'
+has '"captures":false,"events":{"from_ns":0,"to_ns":null,"hold":false},"csv":false,"perfetto":false,"waves":null'
 check --trace pcap,events=20us-1ms
 has '"captures":true,"events":{"from_ns":20000,"to_ns":1000000,"hold":false}'
-check --trace events=hold --trace none
+for kind in csv,perfetto=20us-1ms csv=20us-1ms,perfetto events=20us-1ms,csv,perfetto csv=20us-1ms,perfetto=20us-1ms; do
+	check --trace "$kind"
+	has '"captures":false,"events":{"from_ns":20000,"to_ns":1000000,"hold":false},"csv":true,"perfetto":true'
+done
+check --trace csv=hold
+has '"events":{"from_ns":0,"to_ns":null,"hold":true},"csv":true,"perfetto":false'
+check --trace perfetto
+has '"events":{"from_ns":0,"to_ns":null,"hold":false},"csv":false,"perfetto":true'
+check --trace events=hold,csv --trace none
 has '"captures":false,"events":null'
 check --pcie-gbps 50.5
 has '"pcie-gbps":50.5,'
@@ -464,7 +482,7 @@ events() {
 }
 # count KEY: of the events in cosim.json.
 count() {
-	tr -d ' \n' <"$dir/events/cosim.json" | sed -n "s/.*\"events\":{\"file\":\"events.urdma\",\"events\":\([0-9]*\),\"missing\":\([0-9]*\)}.*/\\$1/p"
+	tr -d ' \n' <"$dir/events/cosim.json" | sed -n "s/.*\"events\":{\"file\":\"events.urdma\",\"events\":\([0-9]*\),\"missing\":\([0-9]*\),.*/\\$1/p"
 }
 events events
 [ "$(count 2)" = 0 ] || fail "events are missing: $(count 2)"
@@ -483,7 +501,75 @@ events events=64ns-100ns
 [ "$(count 1)" = 0 ] || fail "$(count 1) events behind the resets"
 events events=64ns-
 [ "$(count 1)" -ge 4000 ] || fail "$(count 1) events from 64 ns on"
+
+# What is made of the events while the run goes on is what urdma-events makes of their file afterwards.
+for kind in csv,perfetto events=hold,csv,perfetto; do
+	rm -rf "$dir/events"
+	if [ $kind = csv,perfetto ]; then
+		events $kind
+	else
+		events $kind 'events on' 'events off' 'events on'
+	fi
+	"$urdma_events" --csv "$dir/csv" --perfetto "$dir/perfetto" "$dir/events/events.urdma" || fail "urdma-events: $?"
+	cmp "$dir/csv" "$dir/events/wqes.csv" || fail "--trace $kind: wqes.csv"
+	cmp "$dir/perfetto" "$dir/events/trace.perfetto" || fail "--trace $kind: trace.perfetto"
+	# A slice of 1000 frames at each NIC.
+	[ "$(stat -c %s "$dir/perfetto")" -gt 50000 ] || fail "--trace $kind: trace.perfetto is short"
+	tr -d ' \n' <"$dir/events/cosim.json" | grep -q '"csv":"wqes.csv","perfetto":"trace.perfetto"' || fail "cosim.json: $kind"
+done
+# A window that ends with the end of a frame: what its last cycle makes is there, too. The first run tells when that is.
+first_frame() {
+	start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/events" --trace "$1" --port "r=replay:$dir/one.pcapng" --switch 0,1,r
+	at_rest
+	kill -TERM $pid
+	wait $pid || fail "exit status $? with --trace $1: $(cat "$dir/err")"
+}
+first_frame pcap
+read -r high low < <(od -An -tu4 -j $((empty + 12)) -N 8 "$dir/events/urdma0.pcapng")
+first_frame "csv,perfetto=0ns-$(((high << 32 | low) + 4))ns"
+"$urdma_events" --perfetto "$dir/perfetto" "$dir/events/events.urdma" || fail "urdma-events: $?"
+cmp "$dir/perfetto" "$dir/events/trace.perfetto" || fail "the last cycle is missing in trace.perfetto"
+rm -rf "$dir/events"
+events events,csv
+[ -s "$dir/events/wqes.csv" ] || fail "no wqes.csv"
+[ -e "$dir/events/trace.perfetto" ] && fail "a trace that was not asked for"
+
+# paced FRAMES US: a capture of so many frames, one each so many microseconds.
+paced() {
+	local i t
+	head -c 48 "$dir/one.pcapng"
+	for ((i = 0; i < $1; i++)); do
+		t=$(printf '%08x' $((i * $2)))
+		printf '\x06\0\0\0\x5c\0\0\0\0\0\0\0\0\0\0\0'
+		# shellcheck disable=SC2059  # bytes
+		printf "\x${t:6:2}\x${t:4:2}\x${t:2:2}\x${t:0:2}"
+		tail -c +69 "$dir/one.pcapng"
+	done
+}
+# The NICs are quiet between the frames. The events of all pauses share a few zstd frames, and others see them in seconds.
+paced 500 200 >"$dir/paced.pcapng"
+start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/events" --trace csv,perfetto --port "r=replay:$dir/paced.pcapng" --switch 0,1,r
+seen=0
+for _ in $(seq 200); do
+	seen=$("$urdma_events" "$dir/events/events.urdma" 2>&1 | sed -n 's/.*the results are those of the \([0-9]*\) events.*/\1/p')
+	[ "${seen:-0}" -lt 2000 ] || break
+	sleep 0.1
+done
+[ "${seen:-0}" -ge 2000 ] || fail "${seen:-0} events can be read while the run goes on"
+kill -TERM $pid
+wait $pid || fail "exit status $? after pauses: $(cat "$dir/err")"
+[ "$(zstd -l "$dir/events/events.urdma" | awk 'NR == 2 {print $1}')" -le 12 ] ||
+	fail "$(zstd -l "$dir/events/events.urdma") for 500 pauses"
+
 # A directory in which no file can be made.
+for file in wqes.csv trace.perfetto; do
+	mkdir -p "$dir/dir-$file/$file"
+	start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/dir-$file" --trace csv,perfetto
+	wait $pid
+	[ $? = 1 ] || fail "$file cannot be written, and it does not exit 1"
+	grep -q "cannot write .*/dir-$file/$file: Is a directory" "$dir/err" || fail "it says: $(cat "$dir/err")"
+	[ -e "$dir/s0" ] && fail "a socket is left behind"
+done
 mkdir -p "$dir/dir/events.urdma"
 start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/dir" --trace events
 wait $pid
@@ -542,6 +628,17 @@ wait $pid
 [ $? = 1 ] || fail "a capture on a full disk does not exit 1"
 grep -q 'cannot write .*/urdma1.pcapng: No space left on device' "$dir/err" || fail "it says: $(cat "$dir/err")"
 
+# What is made of events: the run goes on, and the events are whole.
+for file in wqes.csv trace.perfetto; do
+	out=$dir/full-$file
+	mkdir "$out"
+	ln -s /dev/full "$out/$file"
+	lossy "$out" --trace csv,perfetto
+	lost $file 'No space left on device'
+	[ "$(grep -c . "$dir/err")" = 1 ] || fail "more than one message: $(cat "$dir/err")"
+	"$urdma_events" "$out/events.urdma" >"$dir/out" || fail "events.urdma is not whole beside a full $file"
+done
+
 # The same of the events: the beginning, then the middle.
 out=$dir/full-events
 mkdir "$out"
@@ -554,10 +651,13 @@ out=$dir/events
 start --socket "$dir/s0" --socket "$dir/s1" --out "$out" --trace events --control "$dir/control" \
 	--port "r=replay:$dir/many.pcapng,fast,hold" --switch 0,1,r
 at_rest
+tell ok events off
+tell ok events on
 prlimit --pid $pid --fsize=1000: || fail "no limit can be set"
 tell ok start r
 all_frames "$program"
 at_rest
+tell ok events off
 prlimit --pid $pid --fsize=unlimited: || fail "the limit cannot be taken away"
 kill -TERM $pid
 wait $pid
