@@ -20,7 +20,7 @@
 /* Looks of which one serves everybody, asked for or not, and looks after the files. */
 #define FULL_LOOKS 64u
 
-static uint64_t wall_ns(void)
+uint64_t urdma_program_wall_ns(void)
 {
 	struct timespec now;
 
@@ -38,6 +38,7 @@ static void serve(struct urdma_program *p)
 	if (p->control)
 		urdma_control_process(p->control);
 	urdma_program_watch_files(p);
+	urdma_program_watch_events(p);
 	urdma_program_watch_waves(p);
 	urdma_program_watch_live(p);
 }
@@ -84,8 +85,8 @@ static enum came wait(struct urdma_program *p, uint64_t ns)
 static uint64_t cycle_by_the_clock(const struct urdma_program *p, uint64_t since_ns,
 				   uint64_t since_cycle)
 {
-	return since_cycle +
-	       (wall_ns() - since_ns) / ((uint64_t)URDMA_SIM_CYCLE_NS * p->opt.slow_clock);
+	return since_cycle + (urdma_program_wall_ns() - since_ns) /
+				     ((uint64_t)URDMA_SIM_CYCLE_NS * p->opt.slow_clock);
 }
 
 /*
@@ -97,13 +98,14 @@ static int sleep_and_skip(struct urdma_program *p, uint64_t since_ns, uint64_t s
 {
 	const uint64_t cycle_ns = (uint64_t)URDMA_SIM_CYCLE_NS * p->opt.slow_clock;
 	uint64_t timer = urdma_cosim_next(p->c);
-	uint64_t target = cycle_by_the_clock(p, since_ns, since_cycle), left = 0;
+	uint64_t target = cycle_by_the_clock(p, since_ns, since_cycle), left = 0, flush;
 
 	if (timer > target)
 		/* The times of a capture may be centuries apart. */
 		left = timer - target > UINT64_MAX / cycle_ns ? UINT64_MAX
 							      : (timer - target) * cycle_ns;
-	*came = wait(p, left);
+	flush = urdma_program_watch_events(p);
+	*came = wait(p, left < flush ? left : flush);
 	if (*came == CAME_SIGNAL)
 		return 0;
 	if (left)
@@ -167,7 +169,7 @@ int urdma_program_loop(struct urdma_program *p)
 		}
 		if (!quiet) {
 			quiet = true;
-			quiet_wall = wall_ns();
+			quiet_wall = urdma_program_wall_ns();
 			quiet_cycle = urdma_cosim_now(p->c);
 			urdma_program_flush_files(p);
 			serve(p);

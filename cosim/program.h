@@ -13,10 +13,12 @@
 #include "host/vfio_user.h"
 #include "options/options.h"
 #include "scheduler.h"
-#include "trace/recorder.h"
 
+/* Files of results. */
 #define URDMA_FAULT_LOG "faults.log"
 #define URDMA_EVENTS	"events.urdma"
+#define URDMA_WQES	"wqes.csv"
+#define URDMA_PERFETTO	"trace.perfetto"
 
 struct urdma_program;
 
@@ -38,12 +40,8 @@ struct urdma_program {
 	struct timespec start;
 	uint64_t waves_since; /* ns: when the present files of waves began */
 	struct urdma_gate waves;
-	struct urdma_recorder *recorder; /* NULL: without events, and when their file has ended */
-	struct urdma_gate events;
-	bool listening;		      /* the recorder gets events */
-	bool events_failed;	      /* this was said */
-	uint64_t n_events, n_missing; /* of the file that has ended */
-	uint64_t looks;		      /* at the sockets */
+	struct urdma_recording *recording; /* NULL: without events */
+	uint64_t looks;			   /* at the sockets */
 	/* The simulation's error, and files that could not be written. Empty: no error. */
 	char error[4096];
 };
@@ -57,8 +55,9 @@ struct urdma_program {
  * time to act.
  */
 int urdma_program_loop(struct urdma_program *p);
+uint64_t urdma_program_wall_ns(void);
 
-/* ---- files.c: captures, the log of faults, events -----------------------------------------------
+/* ---- files.c: captures, the log of faults ------------------------------------------------------
  */
 
 /* Begins all of them. 0, or 1 after a message. */
@@ -72,11 +71,30 @@ void urdma_program_flush_files(struct urdma_program *p);
 void urdma_program_watch_files(struct urdma_program *p);
 /* Ends all of them. An incomplete file is an error of the run. */
 void urdma_program_close_files(struct urdma_program *p);
-/* Goes on with events, or stops them. NULL, or why this cannot be done. */
-const char *urdma_program_events_command(struct urdma_program *p, bool on);
 /* An error of the run: prints it on stderr and keeps it for the reports. */
 void urdma_program_fail(struct urdma_program *p, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* The same of a file of results that lacks something; error is a negative errno. */
+void urdma_program_not_whole(struct urdma_program *p, const char *name, int error);
+
+/* ---- recording.c: events, and the files made of them -------------------------------------------
+ */
+
+/* Begins the files, if the run has any. 0, or 1 after a message. */
+int urdma_program_open_events(struct urdma_program *p);
+/*
+ * Makes visible to other processes what has waited for some seconds of wall time. Returns the ns
+ * after which it has to be called again; UINT64_MAX if nothing waits. A file that can no longer be
+ * written is reported once, and the simulation continues.
+ */
+uint64_t urdma_program_watch_events(struct urdma_program *p);
+/* Goes on with events, or stops them. NULL, or why this cannot be done. */
+const char *urdma_program_events_command(struct urdma_program *p, bool on);
+/* Ends the files. An incomplete file is an error of the run. */
+void urdma_program_close_events(struct urdma_program *p);
+/* For cosim.json, after the files have ended. */
+json_t *urdma_program_events(const struct urdma_program *p);
+void urdma_program_free_events(struct urdma_program *p);
 
 /* ---- window.c ----------------------------------------------------------------------------------
  */
@@ -108,6 +126,8 @@ const char *urdma_program_waves_command(struct urdma_program *p, bool on);
 /* ---- report.c ----------------------------------------------------------------------------------
  */
 
+/* system.json, when the run begins: what is simulated. 0, or 1 after a message. */
+int urdma_program_describe(struct urdma_program *p);
 /* counters.json and cosim.json. A file that cannot be written is an error of the run. */
 void urdma_program_report(struct urdma_program *p);
 /* The counters of a NIC, by name. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// counters.json and cosim.json.
+// system.json, counters.json and cosim.json.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static double wall_seconds(const struct urdma_program *p)
 
 static void dump(struct urdma_program *p, const char *name, json_t *json)
 {
-	char *text = json_dumps(json, JSON_INDENT(2)), path[4096];
+	char *text = json_dumps(json, URDMA_OPTIONS_DUMP), path[4096];
 	struct urdma_output *out = NULL;
 	int ret = text ? 0 : -ENOMEM;
 
@@ -93,20 +93,6 @@ static json_t *report_faults(const struct urdma_program *p)
 	json_object_set_new(faults, "log", json_string(URDMA_FAULT_LOG));
 	json_object_set_new(faults, "counts", counts);
 	return faults;
-}
-
-/* Of the file that has ended. */
-static json_t *report_events(const struct urdma_program *p)
-{
-	json_t *json;
-
-	if (!p->opt.events.on)
-		return json_null();
-	json = json_object();
-	json_object_set_new(json, "file", json_string(URDMA_EVENTS));
-	json_object_set_new(json, "events", integer(p->n_events));
-	json_object_set_new(json, "missing", integer(p->n_missing));
-	return json;
 }
 
 static void put_port(json_t *json, const struct urdma_eth_stats *es)
@@ -219,9 +205,11 @@ static json_t *report_nic(const struct urdma_program *p, unsigned int nic)
 	json_t *json = json_object(), *pcie = json_object();
 
 	json_object_set_new(json, "name", json_string(port->name));
-	json_object_set_new(json, "socket", json_string(p->opt.socket[nic]));
+	json_object_set_new(json, "socket", json_string(p->opt.nic[nic].socket));
+	json_object_set_new(json, "rate_gbps", json_real((double)port->line.mbps / 1000));
 	put_port(json, &port->stats);
 	put_capture(p, json, port->name);
+	json_object_set_new(pcie, "gbps", json_real((double)p->opt.nic[nic].pcie.mbps / 1000));
 	json_object_set_new(pcie, "dma_reads", integer(ps->rq_reads));
 	json_object_set_new(pcie, "dma_read_bytes", integer(ps->rq_read_bytes));
 	json_object_set_new(pcie, "dma_writes", integer(ps->rq_writes));
@@ -233,6 +221,12 @@ static json_t *report_nic(const struct urdma_program *p, unsigned int nic)
 	json_object_set_new(pcie, "resets", integer(ps->resets));
 	json_object_set_new(json, "pcie", pcie);
 	return json;
+}
+
+int urdma_program_describe(struct urdma_program *p)
+{
+	dump(p, "system.json", urdma_system_json(&p->opt));
+	return p->error[0] != 0;
 }
 
 void urdma_program_report(struct urdma_program *p)
@@ -255,7 +249,8 @@ void urdma_program_report(struct urdma_program *p)
 	json_object_set_new(root, "settings", urdma_options_json(&p->opt));
 	/* Reading the counters ran the NICs once more: the captures end behind it. */
 	urdma_program_close_files(p);
-	json_object_set_new(root, "events", report_events(p));
+	urdma_program_close_events(p);
+	json_object_set_new(root, "events", urdma_program_events(p));
 	dump(p, "counters.json", counters);
 	/* Last, so that it can name whatever could not be written. */
 	json_object_set_new(root, "error", p->error[0] ? json_string(p->error) : json_null());

@@ -101,6 +101,11 @@ struct urdma_sink urdma_csv_sink(struct urdma_csv *csv)
 	return (struct urdma_sink){ .ctx = csv, .wqe = wqe };
 }
 
+int urdma_csv_flush(struct urdma_csv *c)
+{
+	return c ? urdma_output_flush(c->out) : 0;
+}
+
 int urdma_csv_close(struct urdma_csv *c)
 {
 	int ret;

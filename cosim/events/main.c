@@ -9,27 +9,36 @@
 #include <unistd.h>
 
 #include "events/outputs.h"
+#include "events/results.h"
+#include "options/value.h"
 #include "output.h"
 #include "trace/recorder.h"
 
 #define MAX_NICS 255u
 
-enum { OPT_CSV = 0x600, OPT_PERFETTO, OPT_JSON };
+enum { OPT_CSV = 0x600, OPT_PERFETTO, OPT_JSON, OPT_FROM, OPT_TO };
 
 struct program {
-	const char *file, *csv_path, *perfetto_path, *json_path;
+	const char *file, *json_path;
+	uint64_t from_ns, to_ns; /* what is read: events from the first on, before the second */
 	struct urdma_events *events;
 	const char *name[MAX_NICS];
-	unsigned int n;
-	struct urdma_csv *csv;
-	struct urdma_perfetto *perfetto;
+	struct urdma_results_config config;
+	struct urdma_results *results;
 	struct urdma_stats *stats;
-	struct urdma_sink sink[3];
-	unsigned int n_sinks;
-	struct urdma_follow *follow;
 	bool complete;
 	bool failed;
 };
+
+static uint64_t parse_time(struct argp_state *state, const char *option, const char *arg)
+{
+	uint64_t ns = 0;
+	const char *rest = urdma_option_time(arg, &ns);
+
+	if (!rest || *rest)
+		argp_error(state, "--%s %s: not a time, as 20us", option, arg);
+	return ns;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -37,13 +46,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case OPT_CSV:
-		p->csv_path = arg;
+		p->config.path[URDMA_RESULT_CSV] = arg;
 		return 0;
 	case OPT_PERFETTO:
-		p->perfetto_path = arg;
+		p->config.path[URDMA_RESULT_PERFETTO] = arg;
 		return 0;
 	case OPT_JSON:
 		p->json_path = arg;
+		return 0;
+	case OPT_FROM:
+		p->from_ns = parse_time(state, "from", arg);
+		return 0;
+	case OPT_TO:
+		p->to_ns = parse_time(state, "to", arg);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (p->file)
@@ -54,6 +69,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_NO_ARGS:
 		argp_error(state, "which file? A run with --trace events writes events.urdma");
 		return EINVAL;
+	case ARGP_KEY_SUCCESS:
+		if (p->from_ns >= p->to_ns)
+			argp_error(state, "--from and --to: there is no time between them");
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -65,6 +84,9 @@ static void parse_options(struct program *p, int argc, char **argv)
 		{ "csv", OPT_CSV, "FILE", 0, "Write a line for each completed send WQE", 0 },
 		{ "perfetto", OPT_PERFETTO, "FILE", 0, "Write a trace for ui.perfetto.dev", 0 },
 		{ "json", OPT_JSON, "FILE", 0, "Write the data of the report", 0 },
+		{ "from", OPT_FROM, "TIME", 0, "Read events from this simulated time on, as 20us",
+		  0 },
+		{ "to", OPT_TO, "TIME", 0, "Read events before this simulated time", 0 },
 		{ 0 },
 	};
 	static const struct argp argp = {
@@ -80,6 +102,7 @@ static void parse_options(struct program *p, int argc, char **argv)
 
 	argp_program_version = "urdma-events " URDMA_COSIM_VERSION;
 	argp_err_exit_status = 2;
+	p->to_ns = UINT64_MAX;
 	argp_parse(&argp, argc, argv, 0, NULL, p);
 }
 
@@ -89,18 +112,11 @@ static void complain(struct program *p, const char *what, const char *path, int 
 	p->failed = true;
 }
 
-static int open_output(struct program *p, const char *path, int ret, struct urdma_sink sink)
-{
-	if (ret)
-		complain(p, "write", path, ret);
-	else
-		p->sink[p->n_sinks++] = sink;
-	return ret;
-}
-
 /* 0, or 1 after a message. */
 static int set_up(struct program *p)
 {
+	struct urdma_results_config *config = &p->config;
+	enum urdma_result which;
 	char *error = NULL;
 	int ret = urdma_events_open(p->file, &p->events, &error);
 
@@ -109,48 +125,52 @@ static int set_up(struct program *p)
 		free(error);
 		return 1;
 	}
-	p->n = urdma_events_nics(p->events);
-	for (unsigned int i = 0; i < p->n; i++)
+	config->n_nics = urdma_events_nics(p->events);
+	for (unsigned int i = 0; i < config->n_nics; i++)
 		p->name[i] = urdma_events_nic(p->events, i);
-	if (p->csv_path) {
-		ret = urdma_csv_open(p->csv_path, p->name, &p->csv);
-		if (open_output(p, p->csv_path, ret, urdma_csv_sink(p->csv)))
+	config->name = p->name;
+	if (p->json_path ||
+	    (!config->path[URDMA_RESULT_CSV] && !config->path[URDMA_RESULT_PERFETTO])) {
+		p->stats = urdma_stats_create(p->name, config->n_nics);
+		if (!p->stats) {
+			fprintf(stderr, "urdma-events: no memory\n");
 			return 1;
+		}
+		config->another = urdma_stats_sink(p->stats);
 	}
-	if (p->perfetto_path) {
-		ret = urdma_perfetto_open(p->perfetto_path, p->name, p->n, &p->perfetto);
-		if (open_output(p, p->perfetto_path, ret, urdma_perfetto_sink(p->perfetto)))
-			return 1;
-	}
-	if (p->json_path || (!p->csv_path && !p->perfetto_path)) {
-		p->stats = urdma_stats_create(p->name, p->n);
-		if (p->stats)
-			p->sink[p->n_sinks++] = urdma_stats_sink(p->stats);
-	}
-	p->follow = urdma_follow_create(p->n, p->sink, p->n_sinks);
-	if (!p->follow || (!p->stats && !p->n_sinks)) {
+	ret = urdma_results_open(config, &p->results, &which);
+	if (ret && which < URDMA_RESULTS)
+		complain(p, "write", config->path[which], ret);
+	else if (ret)
 		fprintf(stderr, "urdma-events: no memory\n");
-		return 1;
-	}
-	return 0;
+	return ret != 0;
 }
 
 static void run(struct program *p)
 {
 	struct urdma_trace_event event = { 0 };
 	unsigned long long n = 0;
+	bool to = false;
 	int ret, end;
 
 	while ((ret = urdma_events_next(p->events, &event)) == 1) {
-		ret = urdma_follow_event(p->follow, &event);
+		uint64_t ns = event.cycle * URDMA_CYCLE_NS;
+
+		if (ns < p->from_ns)
+			continue;
+		if (ns >= p->to_ns) {
+			to = true;
+			break;
+		}
+		ret = urdma_results_event(p->results, &event);
 		if (ret)
 			break;
 		n++;
 	}
-	end = urdma_follow_end(p->follow);
-	if (!ret)
+	end = urdma_results_end(p->results);
+	if (!ret || to)
 		ret = end;
-	p->complete = !ret && urdma_events_complete(p->events);
+	p->complete = !ret && (to || urdma_events_complete(p->events));
 	if (p->complete)
 		return;
 	p->failed = true;
@@ -195,13 +215,12 @@ static void write_json(struct program *p)
 
 static void finish(struct program *p)
 {
-	int ret = urdma_csv_close(p->csv);
+	for (unsigned int i = 0; i < URDMA_RESULTS; i++) {
+		int ret = urdma_results_close(p->results, i);
 
-	if (ret)
-		complain(p, "write", p->csv_path, ret);
-	ret = urdma_perfetto_close(p->perfetto);
-	if (ret)
-		complain(p, "write", p->perfetto_path, ret);
+		if (ret)
+			complain(p, "write", p->config.path[i], ret);
+	}
 	if (p->stats)
 		urdma_stats_end(p->stats);
 	if (p->json_path)
@@ -225,10 +244,8 @@ int main(int argc, char **argv)
 		finish(&p);
 	} else {
 		p.failed = true;
-		urdma_csv_close(p.csv);
-		urdma_perfetto_close(p.perfetto);
 	}
-	urdma_follow_destroy(p.follow);
+	urdma_results_destroy(p.results);
 	urdma_stats_destroy(p.stats);
 	urdma_events_close(p.events);
 	return p.failed;

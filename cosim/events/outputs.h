@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What urdma-events makes of a file: each output is a sink of follow.h. The functions that open
- * return 0 or a negative errno; those that close free the output, and return 0 or the first error
- * of its file. close allows NULL.
+ * What is made of events: each output is a sink of follow.h. The functions that open return 0 or a
+ * negative errno. Those that flush make what was written so far visible to other processes, and
+ * return 0 or the first error of the file; those that close free the output, and return the same.
+ * Both allow NULL.
  */
 #ifndef URDMA_EVENTS_OUTPUTS_H
 #define URDMA_EVENTS_OUTPUTS_H
@@ -18,12 +19,14 @@
 struct urdma_csv;
 int urdma_csv_open(const char *path, const char *const *name, struct urdma_csv **csv);
 struct urdma_sink urdma_csv_sink(struct urdma_csv *csv);
+int urdma_csv_flush(struct urdma_csv *csv);
 int urdma_csv_close(struct urdma_csv *csv);
 
 struct urdma_perfetto;
 int urdma_perfetto_open(const char *path, const char *const *name, unsigned int n,
 			struct urdma_perfetto **perfetto);
 struct urdma_sink urdma_perfetto_sink(struct urdma_perfetto *perfetto);
+int urdma_perfetto_flush(struct urdma_perfetto *perfetto);
 int urdma_perfetto_close(struct urdma_perfetto *perfetto);
 
 struct urdma_stats;

@@ -509,6 +509,13 @@ struct urdma_sink urdma_perfetto_sink(struct urdma_perfetto *p)
 	};
 }
 
+int urdma_perfetto_flush(struct urdma_perfetto *p)
+{
+	int ret = p ? urdma_output_flush(p->out) : 0;
+
+	return ret || !p ? ret : p->error;
+}
+
 int urdma_perfetto_close(struct urdma_perfetto *p)
 {
 	int ret;

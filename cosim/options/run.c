@@ -20,10 +20,14 @@ enum {
 static const struct argp_option options[] = {
 	{ "trace", OPT_TRACE, "KIND[,KIND]...", 0,
 	  "What is written besides counters. pcap: a capture of each port, urdma0.pcapng or "
-	  "NAME.pcapng. events: what happens in each NIC, and when, in events.urdma. fst: waves of "
-	  "each NIC, urdma0.fst. events and fst take a window: fst=FROM-TO or fst=FROM- of time, "
-	  "as 20us-1ms; fst=hold from the command `waves on` on, events=hold from `events on` on; "
-	  "fst=last:TIME only the end. scope=NAME: waves of this instance alone, as nic.tx. none",
+	  "NAME.pcapng. events: what happens in each NIC, and when, in events.urdma. csv: besides, "
+	  "a "
+	  "line for each send WQE, wqes.csv. perfetto: besides, a trace for ui.perfetto.dev, "
+	  "trace.perfetto. fst: waves of each NIC, urdma0.fst. All but pcap take a window: "
+	  "fst=FROM-TO or fst=FROM- of time, as 20us-1ms; fst=hold from the command `waves on` on, "
+	  "events=hold from `events on` on; fst=last:TIME only the end. events, csv and perfetto "
+	  "have one window, given with any of them. scope=NAME: waves of this instance alone, as "
+	  "nic.tx. none",
 	  0 },
 	{ "live", OPT_LIVE, NULL, 0,
 	  "A FIFO for each port besides, DIR/urdma0.live, that a program follows while the run "
@@ -52,7 +56,7 @@ static unsigned int cores(void)
 	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned int)CPU_COUNT(&set);
 }
 
-#define TRACE_KINDS "it is none, or a list of pcap, events, fst and scope=NAME"
+#define TRACE_KINDS "it is none, or a list of pcap, events, csv, perfetto, fst and scope=NAME"
 
 /* What follows "fst=" or "events=". False: not a window. */
 static bool parse_window(struct urdma_window *w, const char *text)
@@ -75,35 +79,59 @@ static bool parse_window(struct urdma_window *w, const char *text)
 	return text && !*text && w->to > w->from;
 }
 
-/* kind: "fst=" or "events=" and a window. last: it may be one of the end of the run. */
-static void parse_window_of(struct argp_state *state, struct urdma_window *w, const char *kind,
-			    bool last)
+/* The window of a kind "NAME=WINDOW". last: it may be one of the end of the run. */
+static struct urdma_window window_of(struct argp_state *state, const char *kind, bool last)
 {
-	if (!parse_window(w, strchr(kind, '=') + 1) || (w->last && !last))
+	struct urdma_window w;
+
+	if (!parse_window(&w, strchr(kind, '=') + 1) || (w.last && !last))
 		argp_error(
 			state,
 			"--trace '%s': a window is FROM-TO or FROM-, with times as 20us, %sor hold",
 			kind, last ? "or last:TIME, " : "");
+	return w;
+}
+
+/* kind is name, or name and a window. */
+static bool is_kind(const char *kind, const char *name)
+{
+	size_t n = strlen(name);
+
+	return !strncmp(kind, name, n) && (!kind[n] || kind[n] == '=');
+}
+
+/* events, or what is made of them: they have one window. */
+static void parse_events(struct argp_state *state, struct urdma_events_options *e, const char *kind)
+{
+	static const struct urdma_window whole_run;
+	struct urdma_window w;
+
+	e->on = true;
+	e->csv |= is_kind(kind, "csv");
+	e->perfetto |= is_kind(kind, "perfetto");
+	if (!strchr(kind, '='))
+		return;
+	w = window_of(state, kind, false);
+	if (memcmp(&e->window, &whole_run, sizeof(w)) && memcmp(&e->window, &w, sizeof(w)))
+		argp_error(state,
+			   "--trace '%s': events, csv and perfetto have one window; give it once",
+			   kind);
+	e->window = w;
 }
 
 /* One of the list. False: not known. */
 static bool parse_kind(struct argp_state *state, struct urdma_options *o, char *kind)
 {
 	struct urdma_waves_options *w = &o->waves;
-	struct urdma_events_options *e = &o->events;
 
 	if (!strcmp(kind, "pcap")) {
 		o->trace_pcap = true;
-	} else if (!strcmp(kind, "events")) {
-		e->on = true;
-	} else if (!strncmp(kind, "events=", 7)) {
-		e->on = true;
-		parse_window_of(state, &e->window, kind, false);
-	} else if (!strcmp(kind, "fst")) {
+	} else if (is_kind(kind, "events") || is_kind(kind, "csv") || is_kind(kind, "perfetto")) {
+		parse_events(state, &o->events, kind);
+	} else if (is_kind(kind, "fst")) {
 		w->on = true;
-	} else if (!strncmp(kind, "fst=", 4)) {
-		w->on = true;
-		parse_window_of(state, &w->window, kind, true);
+		if (kind[3])
+			w->window = window_of(state, kind, true);
 	} else if (!strncmp(kind, "scope=", 6) && kind[6]) {
 		w->scope = kind + 6;
 	} else {

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # urdma-cosim as a program: bad options exit 2 and say why; with good ones it listens, says so, and
-# leaves its reports when it is told to end. Usage: test_program.sh PROGRAM
+# leaves its reports when it is told to end. Usage: test_program.sh PROGRAM URDMA_EVENTS
 set -u
 program=$1
+urdma_events=$2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 failed=0
@@ -42,6 +43,15 @@ for window in '' 5 5us 5us-4us 5us-5us -5us 5-6 5us-6 last last:5us held; do
 	bad "--trace 'events=$window': a window is FROM-TO or FROM-, with times as 20us, or hold" --socket "$s" --out "$dir/o" \
 		--trace "events=$window"
 done
+for kind in csv= perfetto=5us csv=last:5us events=5us-,csv=; do
+	bad "--trace '${kind#*,}': a window is FROM-TO or FROM-, with times as 20us, or hold" --socket "$s" --out "$dir/o" --trace "$kind"
+done
+bad "--trace 'csv=6us-': events, csv and perfetto have one window; give it once" --socket "$s" --out "$dir/o" \
+	--trace events=5us-,csv=6us-
+for kind in csvs perfettos eventss; do
+	bad "--trace '$kind': it is none, or a list of pcap, events, csv, perfetto, fst and scope=NAME" --socket "$s" \
+		--out "$dir/o" --trace "$kind"
+done
 # The program of the ordinary build writes no waves, and says which one does.
 for kind in fst pcap,fst fst=5us-6us fst=5us- fst=last:5ms fst=hold fst,scope=nic.tx; do
 	bad "built without waves; tools/host-build.sh --waves" --socket "$s" --out "$dir/o" --trace "$kind"
@@ -50,8 +60,8 @@ bad 'form A-B' --socket "$s" --out "$dir/o" --wire 0:1
 bad 'with itself' --socket "$s" --out "$dir/o" --wire 0-0
 bad 'counted from 0' --socket "$s" --out "$dir/o" --wire 0-1
 bad 'NIC 1 has a wire already' --socket "$s" --socket "$s.1" --out "$dir/o" --wire 0-1 --wire 1-0
-bad "no --port has this name" --socket "$s" --out "$dir/o" --wire 0-peer
-bad "no --wire and no --switch has it" --socket "$s" --out "$dir/o" --port peer=tap:x
+bad "no port has this name" --socket "$s" --out "$dir/o" --wire 0-peer
+bad "no wire and no switch has it" --socket "$s" --out "$dir/o" --port peer=tap:x
 bad "peer has a wire already" --socket "$s" --socket "$s.1" --out "$dir/o" --port peer=tap:x --wire 0-peer --switch 1,peer
 bad "'' is no NIC" --socket "$s" --out "$dir/o" --switch 0,
 bad 'counted from 0' --socket "$s" --out "$dir/o" --switch 0,1
@@ -67,6 +77,7 @@ bad 'not a rate' --socket "$s" --out "$dir/o" --rate fast
 for rate in '' . 0 .5 1. -1 1e3 1000.001 20000000000000000000000 0x10; do
 	bad "--rate '$rate': not a rate from 0.1 to 1000 Gb/s" --socket "$s" --out "$dir/o" --rate "$rate"
 done
+bad "--rate '200': a NIC takes at most 128 Gb/s, 512 bits in each cycle" --socket "$s" --out "$dir/o" --rate 200
 bad "--rate '25.1234': more than three digits behind the point" --socket "$s" --out "$dir/o" --rate 25.1234
 bad "--pcie-gbps '1.0000': more than three digits" --socket "$s" --out "$dir/o" --pcie-gbps 1.0000
 bad 'not a number' --socket "$s" --out "$dir/o" --delay -5
@@ -102,15 +113,15 @@ good() {
 }
 good --help --help
 # Every option is told, with its default where it has one.
-for option in socket out control tell check port wire switch rate delay switch-queue switch-latency switch-age loss dup \
-	reorder corrupt ecn seed fault pcie-gen pcie-lanes pcie-gbps pcie-latency mps mrrs rcb completion \
+for option in system socket out control tell check port wire switch rate delay switch-queue switch-latency switch-age loss dup \
+	reorder corrupt ecn seed fault pcie pcie-gen pcie-lanes pcie-gbps pcie-latency mps mrrs rcb completion \
 	reorder-completions pcie-stall trace live stall-us no-skip threads slow-clock verbose version; do
 	grep -q -e "--$option\b" "$dir/out" || fail "--help does not tell --$option"
 done
 # What the launcher shows: settings of any run, and nothing that the launcher sets itself.
 good --help-settings --help-settings
 grep -q -e '--pcie-gen=N' "$dir/out" || fail "--help-settings lacks --pcie-gen"
-grep -qE -e '--(socket|out|control|tell|check|wire|switch|port)\b[^-]' "$dir/out" && fail "--help-settings tells too much"
+grep -qE -e '--(system|socket|out|control|tell|check|wire|switch|port)\b[^-]' "$dir/out" && fail "--help-settings tells too much"
 good --version --version
 grep -qxE 'urdma-cosim [0-9]+\.[0-9]+\.[0-9]+ \(hardware contract 1\.[0-9]+\)' "$dir/out" ||
 	fail "--version says $(cat "$dir/out")"
@@ -127,24 +138,39 @@ has() {
 }
 check
 has '"nics":2,"wires":\[\["urdma0","urdma1"\]\],"switches":\[\]'
-has '"rate_gbps":100.0,"delay_ns":250'
-has '"generation":3,"lanes":16,"gbps":115.92.*,"latency_ns":500,"max_payload":256,"max_read_request":4096'
-has '"read_completion_boundary":64,"completion":256,"reorder_seed":null,"stall_percent":0'
-has '"faults":0,"seed":1,"captures":false,"events":null,"waves":null'
+has '{"wire":"urdma0-urdma1","rate":100,"delay":250}'
+has '"pcie-gen":3,"pcie-lanes":16,"pcie-latency":500,"mps":256,"mrrs":4096,"rcb":64,"pcie-stall":0}'
+has '"faults":\[\],"seed":1},"captures":false,"events":null,"csv":false,"perfetto":false,"waves":null'
 check --rate 25.125 --pcie-gen 4 --pcie-lanes=8 --pcie-latency 700 --mps 512 --mrrs 1024 --rcb 128 --completion 128 \
 	--reorder-completions 9 --pcie-stall 5 --loss 1 --dup 0 --trace pcap --port p=tap:x --switch 0,1,p --no-skip
-has '"wires":\[\],"switches":\[\["urdma0","urdma1","p"\]\],"rate_gbps":25.125'
-has '"generation":4,"lanes":8,"gbps":115.9.*,"latency_ns":700,"max_payload":512,"max_read_request":1024'
-has '"read_completion_boundary":128,"completion":128,"reorder_seed":9,"stall_percent":5'
-has '"faults":1,"seed":1,"captures":true,"events":null,"waves":null,"live":false,"stall_us":1000,"skip":false'
+has '"wires":\[\],"switches":\[\["urdma0","urdma1","p"\]\]'
+has '"switch":"urdma0,urdma1,p",.*"p":{"rate":25.125,"delay":250}}'
+for _ in 0 1; do
+	nic='{"pcie-gen":4,"pcie-lanes":8,"pcie-latency":700,"mps":512,"mrrs":1024,"rcb":128,"completion":128,"reorder-completions":9,"pcie-stall":5}'
+	nics=${nics:+$nics,}$nic
+done
+has "\"nics\":\[$nics\]"
+has '"faults":\["drop,p=1"\],"seed":1},"captures":true,"events":null,"csv":false,"perfetto":false,"waves":null,"live":false,"stall_us":1000,"skip":false'
 check --trace events
-has '"captures":false,"events":{"from_ns":0,"to_ns":null,"hold":false},"waves":null'
+has '"captures":false,"events":{"from_ns":0,"to_ns":null,"hold":false},"csv":false,"perfetto":false,"waves":null'
 check --trace pcap,events=20us-1ms
 has '"captures":true,"events":{"from_ns":20000,"to_ns":1000000,"hold":false}'
-check --trace events=hold --trace none
+for kind in csv,perfetto=20us-1ms csv=20us-1ms,perfetto events=20us-1ms,csv,perfetto csv=20us-1ms,perfetto=20us-1ms; do
+	check --trace "$kind"
+	has '"captures":false,"events":{"from_ns":20000,"to_ns":1000000,"hold":false},"csv":true,"perfetto":true'
+done
+check --trace csv=hold
+has '"events":{"from_ns":0,"to_ns":null,"hold":true},"csv":true,"perfetto":false'
+check --trace perfetto
+has '"events":{"from_ns":0,"to_ns":null,"hold":false},"csv":false,"perfetto":true'
+check --trace events=hold,csv --trace none
 has '"captures":false,"events":null'
 check --pcie-gbps 50.5
-has '"generation":3,"lanes":16,"gbps":50.5'
+has '"pcie-gbps":50.5,'
+check --pcie gen4x8
+has '"pcie-gen":4,"pcie-lanes":8,'
+bad 'excludes' --check --socket "$s" --out "$dir/o" --pcie-gbps 50 --pcie gen4x8
+bad "neither a slot" --check --socket "$s" --out "$dir/o" --pcie gen4
 bad 'excludes' --check --socket "$s" --out "$dir/o" --pcie-gbps 50 --pcie-gen 4
 bad 'no --socket' --check --out "$dir/o"
 
@@ -222,6 +248,49 @@ all_frames() {
 		sleep 0.05
 	done
 }
+
+# ---- machines from a file ------------------------------------------------------------------------
+
+examples=$(cd "$(dirname "$0")/../../examples/systems" && pwd)
+bad 'unable to open' --system "$dir/nothing" --out "$dir/o"
+printf '{\n  "hosts": [ { "nics": [ { "mps": "256" } ] } ]\n}\n' >"$dir/bad.json"
+bad "urdma-cosim: $dir/bad.json: hosts\[0\].nics\[0\].mps: has to be a number, and is a string" --system "$dir/bad.json" --out "$dir/o"
+grep -q 'Try' "$dir/err" && fail "a mistake in a file is no reason to try --help"
+
+# A run writes down what it is, and the next one is the same, with its sockets in the directory of results.
+for name in slow-slot four-hosts; do
+	start --system "$examples/$name.json" --out "$dir/sys" --seed 5 --fault drop,nth=3
+	n=0
+	for socket in "$dir"/sys/urdma*.sock; do
+		[ -S "$socket" ] && n=$((n + 1))
+	done
+	[ $n = "$(grep -c '"pcie-gen"' "$dir/sys/system.json")" ] || fail "$n sockets: $(cat "$dir/err" "$dir/sys/system.json")"
+	kill -TERM $pid
+	wait $pid || fail "exit status $? with --system $name: $(cat "$dir/err")"
+	start --system "$dir/sys/system.json" --out "$dir/sys2"
+	kill -TERM $pid
+	wait $pid || fail "exit status $? with the system.json of $name: $(cat "$dir/err")"
+	cmp "$dir/sys/system.json" "$dir/sys2/system.json" || fail "$name: system.json is not repeated"
+	grep -q '"drop,nth=3"' "$dir/sys2/system.json" || fail "system.json lacks the fault: $(cat "$dir/sys2/system.json")"
+done
+# Of the four hosts' ports the last one has 25 Gb/s, on the whole way to the capture.
+start --system "$examples/four-hosts.json" --out "$dir/sys" --trace pcap
+kill -TERM $pid
+wait $pid || fail "exit status $?: $(cat "$dir/err")"
+# speed FILE: if_speed of its interface, option 8, in bits a second.
+speed() {
+	od -An -v -t x1 "$1" | tr -d ' \n' | sed -n 's/.*08000800\(................\).*/\1/p'
+}
+[ "$(speed "$dir/sys/urdma3.pcapng")" = 00ba1dd205000000 ] || fail "speed of urdma3: $(speed "$dir/sys/urdma3.pcapng")"
+[ "$(speed "$dir/sys/urdma0.pcapng")" = 00e8764817000000 ] || fail "speed of urdma0: $(speed "$dir/sys/urdma0.pcapng")"
+# It is the run's first file: without it there is no run.
+mkdir "$dir/full-system"
+ln -s /dev/full "$dir/full-system/system.json"
+start --socket "$s" --out "$dir/full-system"
+kill -TERM $pid 2>/dev/null
+wait $pid
+[ $? = 1 ] || fail "a system.json on a full disk does not exit 1"
+grep -q 'system.json could not be written: No space left' "$dir/err" || fail "it says: $(cat "$dir/err")"
 
 # A switch with NICs and other ports, and the control socket. The replay is of the capture above.
 start --socket "$dir/s0" --out "$dir/o" --wire 0-r --port "r=replay:$dir/o/urdma0.pcapng"
@@ -413,7 +482,7 @@ events() {
 }
 # count KEY: of the events in cosim.json.
 count() {
-	tr -d ' \n' <"$dir/events/cosim.json" | sed -n "s/.*\"events\":{\"file\":\"events.urdma\",\"events\":\([0-9]*\),\"missing\":\([0-9]*\)}.*/\\$1/p"
+	tr -d ' \n' <"$dir/events/cosim.json" | sed -n "s/.*\"events\":{\"file\":\"events.urdma\",\"events\":\([0-9]*\),\"missing\":\([0-9]*\),.*/\\$1/p"
 }
 events events
 [ "$(count 2)" = 0 ] || fail "events are missing: $(count 2)"
@@ -432,7 +501,75 @@ events events=64ns-100ns
 [ "$(count 1)" = 0 ] || fail "$(count 1) events behind the resets"
 events events=64ns-
 [ "$(count 1)" -ge 4000 ] || fail "$(count 1) events from 64 ns on"
+
+# What is made of the events while the run goes on is what urdma-events makes of their file afterwards.
+for kind in csv,perfetto events=hold,csv,perfetto; do
+	rm -rf "$dir/events"
+	if [ $kind = csv,perfetto ]; then
+		events $kind
+	else
+		events $kind 'events on' 'events off' 'events on'
+	fi
+	"$urdma_events" --csv "$dir/csv" --perfetto "$dir/perfetto" "$dir/events/events.urdma" || fail "urdma-events: $?"
+	cmp "$dir/csv" "$dir/events/wqes.csv" || fail "--trace $kind: wqes.csv"
+	cmp "$dir/perfetto" "$dir/events/trace.perfetto" || fail "--trace $kind: trace.perfetto"
+	# A slice of 1000 frames at each NIC.
+	[ "$(stat -c %s "$dir/perfetto")" -gt 50000 ] || fail "--trace $kind: trace.perfetto is short"
+	tr -d ' \n' <"$dir/events/cosim.json" | grep -q '"csv":"wqes.csv","perfetto":"trace.perfetto"' || fail "cosim.json: $kind"
+done
+# A window that ends with the end of a frame: what its last cycle makes is there, too. The first run tells when that is.
+first_frame() {
+	start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/events" --trace "$1" --port "r=replay:$dir/one.pcapng" --switch 0,1,r
+	at_rest
+	kill -TERM $pid
+	wait $pid || fail "exit status $? with --trace $1: $(cat "$dir/err")"
+}
+first_frame pcap
+read -r high low < <(od -An -tu4 -j $((empty + 12)) -N 8 "$dir/events/urdma0.pcapng")
+first_frame "csv,perfetto=0ns-$(((high << 32 | low) + 4))ns"
+"$urdma_events" --perfetto "$dir/perfetto" "$dir/events/events.urdma" || fail "urdma-events: $?"
+cmp "$dir/perfetto" "$dir/events/trace.perfetto" || fail "the last cycle is missing in trace.perfetto"
+rm -rf "$dir/events"
+events events,csv
+[ -s "$dir/events/wqes.csv" ] || fail "no wqes.csv"
+[ -e "$dir/events/trace.perfetto" ] && fail "a trace that was not asked for"
+
+# paced FRAMES US: a capture of so many frames, one each so many microseconds.
+paced() {
+	local i t
+	head -c 48 "$dir/one.pcapng"
+	for ((i = 0; i < $1; i++)); do
+		t=$(printf '%08x' $((i * $2)))
+		printf '\x06\0\0\0\x5c\0\0\0\0\0\0\0\0\0\0\0'
+		# shellcheck disable=SC2059  # bytes
+		printf "\x${t:6:2}\x${t:4:2}\x${t:2:2}\x${t:0:2}"
+		tail -c +69 "$dir/one.pcapng"
+	done
+}
+# The NICs are quiet between the frames. The events of all pauses share a few zstd frames, and others see them in seconds.
+paced 500 200 >"$dir/paced.pcapng"
+start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/events" --trace csv,perfetto --port "r=replay:$dir/paced.pcapng" --switch 0,1,r
+seen=0
+for _ in $(seq 200); do
+	seen=$("$urdma_events" "$dir/events/events.urdma" 2>&1 | sed -n 's/.*the results are those of the \([0-9]*\) events.*/\1/p')
+	[ "${seen:-0}" -lt 2000 ] || break
+	sleep 0.1
+done
+[ "${seen:-0}" -ge 2000 ] || fail "${seen:-0} events can be read while the run goes on"
+kill -TERM $pid
+wait $pid || fail "exit status $? after pauses: $(cat "$dir/err")"
+[ "$(zstd -l "$dir/events/events.urdma" | awk 'NR == 2 {print $1}')" -le 12 ] ||
+	fail "$(zstd -l "$dir/events/events.urdma") for 500 pauses"
+
 # A directory in which no file can be made.
+for file in wqes.csv trace.perfetto; do
+	mkdir -p "$dir/dir-$file/$file"
+	start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/dir-$file" --trace csv,perfetto
+	wait $pid
+	[ $? = 1 ] || fail "$file cannot be written, and it does not exit 1"
+	grep -q "cannot write .*/dir-$file/$file: Is a directory" "$dir/err" || fail "it says: $(cat "$dir/err")"
+	[ -e "$dir/s0" ] && fail "a socket is left behind"
+done
 mkdir -p "$dir/dir/events.urdma"
 start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/dir" --trace events
 wait $pid
@@ -491,6 +628,17 @@ wait $pid
 [ $? = 1 ] || fail "a capture on a full disk does not exit 1"
 grep -q 'cannot write .*/urdma1.pcapng: No space left on device' "$dir/err" || fail "it says: $(cat "$dir/err")"
 
+# What is made of events: the run goes on, and the events are whole.
+for file in wqes.csv trace.perfetto; do
+	out=$dir/full-$file
+	mkdir "$out"
+	ln -s /dev/full "$out/$file"
+	lossy "$out" --trace csv,perfetto
+	lost $file 'No space left on device'
+	[ "$(grep -c . "$dir/err")" = 1 ] || fail "more than one message: $(cat "$dir/err")"
+	"$urdma_events" "$out/events.urdma" >"$dir/out" || fail "events.urdma is not whole beside a full $file"
+done
+
 # The same of the events: the beginning, then the middle.
 out=$dir/full-events
 mkdir "$out"
@@ -503,10 +651,13 @@ out=$dir/events
 start --socket "$dir/s0" --socket "$dir/s1" --out "$out" --trace events --control "$dir/control" \
 	--port "r=replay:$dir/many.pcapng,fast,hold" --switch 0,1,r
 at_rest
+tell ok events off
+tell ok events on
 prlimit --pid $pid --fsize=1000: || fail "no limit can be set"
 tell ok start r
 all_frames "$program"
 at_rest
+tell ok events off
 prlimit --pid $pid --fsize=unlimited: || fail "the limit cannot be taken away"
 kill -TERM $pid
 wait $pid

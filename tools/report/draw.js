@@ -167,23 +167,24 @@ const colour = (i) => palette[i % palette.length];
 const limitLine = (c) => ({ borderColor: c || '#5b6776', backgroundColor: 'transparent', borderDash: [6, 4], borderWidth: 1.2,
 	pointRadius: 0 });
 
-// series: { label, points: [{x, y}], from, limit }. x and from are ns since the start of the simulation; the plot begins
-// with `from`, so that runs can be compared.
+// series: { label, points: [{x, y, begin}], limit }. x in ns of traffic, without the pauses; begin in ns of simulated time.
 function overTime(parent, id, unit, series) {
-	const datasets = [], limits = new Map(), starts = new Set(series.map((s) => s.from));
-	const end = Math.max(0, ...series.flatMap((s) => s.points.map((p) => p.x - s.from)));
-	const title = starts.size === 1 && series[0].from ? `simulated time since ${number(series[0].from)} ns` : 'simulated time';
+	const datasets = [], limits = new Map();
+	const end = Math.max(0, ...series.flatMap((s) => s.points.map((p) => p.x)));
 
 	series.forEach((s, i) => {
-		datasets.push({ label: s.label, data: s.points.map(({ x, y }) => ({ x: x - s.from, y })), borderColor: colour(i),
-			backgroundColor: colour(i), borderWidth: 1.5, pointRadius: 0, stepped: true });
+		datasets.push({ label: s.label, data: s.points, borderColor: colour(i), backgroundColor: colour(i),
+			borderWidth: 1.5, pointRadius: 0, stepped: true });
 		limits.set(s.limit, [{ x: 0, y: s.limit }, { x: end, y: s.limit }]);
 	});
 	for (const [limit, points] of limits)
 		if (limit)
 			datasets.push({ label: `limit ${number(limit, 2)}`, data: points, ...limitLine() });
-	plot(parent, id, { type: 'line', data: { datasets }, options: { parsing: false, scales: {
-		x: { type: 'linear', title: { display: true, text: title }, max: end || undefined,
+	const title = ([item]) => item.raw.begin === undefined ? '' : `from ${number(item.raw.begin)} ns on`;
+
+	plot(parent, id, { type: 'line', data: { datasets }, options: { parsing: false,
+		plugins: { tooltip: { callbacks: { title } } }, scales: {
+		x: { type: 'linear', title: { display: true, text: 'simulated time without pauses' }, max: end || undefined,
 			ticks: { maxTicksLimit: 7, maxRotation: 0, callback: (v) => time(v) } },
 		y: { beginAtZero: true, title: { display: true, text: unit } } } } });
 }

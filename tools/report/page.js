@@ -20,7 +20,7 @@ const stageInfo = {
 const PCIE_TLP_BYTES = 24; // framing and header of a TLP, as docs/cosim.md counts them
 
 function slices(run, list, ns) {
-	return list.map((y, i) => ({ x: run.events.from_ns + i * ns, y }));
+	return list.map((y, i) => ({ x: i * ns, y, begin: run.events.slices_ns[i] }));
 }
 
 // ---- what a run's figures are ---------------------------------------------------------------------
@@ -33,11 +33,11 @@ function nics() {
 }
 const senders = () => nics().filter(({ nic }) => nic.messages);
 
-// The limits of each NIC's links, in Gb/s, as the simulator was set.
-function limits(run) {
-	const settings = run.summary.simulator.settings;
+// The limits of a NIC's links, in Gb/s, as the simulator was set.
+function limits(run, nic) {
+	const set = run.summary.simulator.nics.find((n) => n.name === nic.nic);
 
-	return { wire: settings.rate_gbps, pcie: settings.pcie.gbps };
+	return { wire: set.rate_gbps, pcie: set.pcie.gbps };
 }
 
 // Payload and TLP overhead to payload alone.
@@ -51,7 +51,7 @@ function busy(list, limit) {
 }
 
 function loads(run, nic) {
-	const limit = limits(run);
+	const limit = limits(run, nic);
 
 	return [
 		['the wire, sending', busy(nic.wire.sent.gbps, limit.wire)],
@@ -87,6 +87,29 @@ function verdict(run) {
 
 // ---- the page -------------------------------------------------------------------------------------
 
+// What all wires, or all NICs, have in common is one text; else each has its own, with names before it.
+function texts(named) {
+	const of = new Map();
+
+	for (const [name, text] of named)
+		of.set(text, [...of.get(text) || [], name]);
+	return [...of].map(([text, names]) => of.size > 1 ? `${names.join(', ')}: ${text}` : text);
+}
+
+function lines(system) {
+	const wires = system.wires.map((w) => [`wire ${w.wire}`, w]);
+
+	for (const s of system.switches)
+		wires.push(...Object.entries(s.wires).map(([port, w]) => [`wire of ${port}`, w]));
+	return texts(wires.map(([name, w]) => [name, `${w.rate} Gb/s, ${w.delay} ns`]));
+}
+
+function slots(system) {
+	return texts(system.hosts.flatMap((host) => host.nics).map((nic, i) => [`urdma${i}`,
+		(nic['pcie-gbps'] ? `PCIe ${nic['pcie-gbps']} Gb/s` : `PCIe ${nic['pcie-gen']}.0 x${nic['pcie-lanes']}`) +
+		`, ${nic['pcie-latency']} ns, payload ${nic.mps}, read request ${nic.mrrs}`]));
+}
+
 function head(box) {
 	for (const run of runs) {
 		const s = run.summary, chips = element('div', null, { class: 'chips' });
@@ -95,10 +118,8 @@ function head(box) {
 
 		box.append(element('small', two ? `urdma: run ${run.name}` : 'urdma: where the time of a run goes'), element('h1', s.command));
 		if (set)
-			list.push(`${set.nics} NICs`, `wire ${set.rate_gbps} Gb/s, ${set.delay_ns} ns`,
-				`PCIe ${set.pcie.generation}.0 x${set.pcie.lanes}, ${set.pcie.latency_ns} ns`,
-				`payload ${set.pcie.max_payload}, read request ${set.pcie.max_read_request}`,
-				set.faults ? `${set.faults} fault rules, seed ${set.seed}` : 'no faults');
+			list.push(`${set.nics} NICs`, ...lines(set.system), ...slots(set.system),
+				set.system.faults.length ? `${set.system.faults.join(' ')}, seed ${set.system.seed}` : 'no faults');
 		if (run.events)
 			list.push(`${number(run.events.events)} events` + (run.events.complete ? '' : ', not complete'));
 		list.forEach((c) => chips.append(element('span', c, { class: 'chip' })));
@@ -238,14 +259,14 @@ function plots(main) {
 				y: { beginAtZero: true, title: { display: true, text: 'messages' } } } } });
 	depths(box);
 	overTime(section(box, 'Wire', 'Frames with preamble, FCS and gap'), 'wire', 'Gb/s', nics().flatMap(({ run, nic }) =>
-		['sent', 'received'].map((d) => ({ label: `${label(run, nic)} ${d}`, from: run.events.from_ns,
-			limit: limits(run).wire, points: slices(run, nic.wire[d].gbps, nic.wire[d].slice_ns) }))));
+		['sent', 'received'].map((d) => ({ label: `${label(run, nic)} ${d}`, limit: limits(run, nic).wire,
+			points: slices(run, nic.wire[d].gbps, nic.wire[d].slice_ns) }))));
 	overTime(section(box, 'PCIe', 'Payload with the share of framing and headers'), 'pcie', 'Gb/s',
 		nics().flatMap(({ run, nic }) => [['to_host', 'to the host'], ['from_host', 'from the host']].map(([d, text]) => ({
-			label: `${label(run, nic)} ${text}`, from: run.events.from_ns,
-			limit: limits(run).pcie, points: slices(run, nic.pcie[d].gbps.map((v) => v * overhead(nic.pcie[d])), nic.pcie[d].slice_ns) }))));
+			label: `${label(run, nic)} ${text}`, limit: limits(run, nic).pcie,
+			points: slices(run, nic.pcie[d].gbps.map((v) => v * overhead(nic.pcie[d])), nic.pcie[d].slice_ns) }))));
 	overTime(section(box, 'PCIe reads outstanding', 'Mean of each slice'), 'reads', 'reads', nics().map(({ run, nic }) => ({
-		label: label(run, nic), from: run.events.from_ns, points: slices(run, nic.pcie_reads.outstanding, nic.pcie_reads.slice_ns) })));
+		label: label(run, nic), points: slices(run, nic.pcie_reads.outstanding, nic.pcie_reads.slice_ns) })));
 	retransmissions(box);
 }
 

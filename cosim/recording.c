@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// The events of a run: their file, and the files that are made of them while the run goes on.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "events/results.h"
+#include "program.h"
+#include "trace/recorder.h"
+
+/*
+ * Events wait for so long in memory, at most, before a program that follows the files sees them. A
+ * guest pauses many times a second: a zstd frame for each pause would make the file much larger.
+ */
+#define FLUSH_NS UINT64_C(2000000000)
+
+static const char *const result_name[URDMA_RESULTS] = {
+	[URDMA_RESULT_CSV] = URDMA_WQES,
+	[URDMA_RESULT_PERFETTO] = URDMA_PERFETTO,
+};
+
+struct urdma_recording {
+	struct urdma_gate gate;
+	const char *nic[URDMA_COSIM_MAX_NICS];
+	struct urdma_recorder *recorder; /* NULL: its file has ended */
+	struct urdma_results *results;	 /* NULL: none are asked for, or they have ended */
+	bool wanted[URDMA_RESULTS];
+	bool recorder_failed, failed[URDMA_RESULTS]; /* this was said */
+	bool on;
+	uint64_t flushed;    /* events, in files that others can see */
+	uint64_t flush_at;   /* wall ns by which the others have to be, 0: there are none */
+	uint64_t n, missing; /* events in all, and of these not in the file, when it has ended */
+};
+
+/* The files of results end here, but for the events themselves. */
+static void give_up_results(struct urdma_program *p, int error)
+{
+	struct urdma_recording *r = p->recording;
+
+	for (unsigned int i = 0; i < URDMA_RESULTS; i++)
+		if (r->wanted[i] && !r->failed[i])
+			urdma_program_not_whole(p, result_name[i], error);
+	memset(r->failed, true, sizeof(r->failed));
+	urdma_results_destroy(r->results);
+	r->results = NULL;
+}
+
+static void event(void *ctx, const struct urdma_trace_event *e)
+{
+	struct urdma_program *p = ctx;
+	struct urdma_recording *r = p->recording;
+	int ret;
+
+	urdma_recorder_add(r->recorder, e);
+	ret = r->results ? urdma_results_event(r->results, e) : 0;
+	if (ret)
+		give_up_results(p, ret);
+}
+
+static void flush(struct urdma_program *p)
+{
+	struct urdma_recording *r = p->recording;
+	int ret = urdma_recorder_flush(r->recorder);
+
+	/* It counts what is missing until the end. */
+	if (ret && !r->recorder_failed)
+		urdma_program_not_whole(p, URDMA_EVENTS, ret);
+	r->recorder_failed = ret;
+	for (unsigned int i = 0; i < URDMA_RESULTS && r->results; i++) {
+		ret = urdma_results_flush(r->results, i);
+		if (ret && !r->failed[i])
+			urdma_program_not_whole(p, result_name[i], ret);
+		r->failed[i] |= ret != 0;
+	}
+	r->flushed = urdma_recorder_events(r->recorder);
+	r->flush_at = 0;
+}
+
+uint64_t urdma_program_watch_events(struct urdma_program *p)
+{
+	struct urdma_recording *r = p->recording;
+	uint64_t now;
+
+	if (!r || !r->recorder || r->flushed == urdma_recorder_events(r->recorder))
+		return UINT64_MAX;
+	now = urdma_program_wall_ns();
+	if (!r->flush_at)
+		r->flush_at = now + FLUSH_NS;
+	if (now < r->flush_at)
+		return r->flush_at - now;
+	flush(p);
+	return UINT64_MAX;
+}
+
+static void set(struct urdma_program *p, bool on)
+{
+	struct urdma_recording *r = p->recording;
+	int ret = 0;
+
+	if (on == r->on || !r->recorder)
+		return;
+	if (on)
+		ret = urdma_cosim_listen(p->c, event, p);
+	else
+		urdma_cosim_unlisten(p->c, event, p);
+	if (ret)
+		urdma_program_fail(p, "cannot listen to events: %s", strerror(-ret));
+	else
+		r->on = on;
+}
+
+static void cannot_write(const struct urdma_program *p, const char *name, int error)
+{
+	fprintf(stderr, "urdma-cosim: cannot write %s/%s: %s\n", p->opt.out, name,
+		strerror(-error));
+}
+
+static int open_results(struct urdma_program *p)
+{
+	const struct urdma_events_options *o = &p->opt.events;
+	struct urdma_recording *r = p->recording;
+	struct urdma_results_config config = { .name = r->nic, .n_nics = p->opt.cosim.n_nics };
+	char path[URDMA_RESULTS][4096];
+	enum urdma_result which;
+	int ret;
+
+	r->wanted[URDMA_RESULT_CSV] = o->csv;
+	r->wanted[URDMA_RESULT_PERFETTO] = o->perfetto;
+	if (!o->csv && !o->perfetto)
+		return 0;
+	for (unsigned int i = 0; i < URDMA_RESULTS; i++) {
+		snprintf(path[i], sizeof(path[i]), "%s/%s", p->opt.out, result_name[i]);
+		config.path[i] = r->wanted[i] ? path[i] : NULL;
+	}
+	ret = urdma_results_open(&config, &r->results, &which);
+	if (ret)
+		cannot_write(p, which < URDMA_RESULTS ? result_name[which] : URDMA_EVENTS, ret);
+	return ret;
+}
+
+int urdma_program_open_events(struct urdma_program *p)
+{
+	struct urdma_recording *r;
+	char path[4096];
+	int ret;
+
+	if (!p->opt.events.on)
+		return 0;
+	p->recording = r = calloc(1, sizeof(*r));
+	if (!r) {
+		cannot_write(p, URDMA_EVENTS, -ENOMEM);
+		return 1;
+	}
+	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
+		r->nic[i] = urdma_cosim_port(p->c, i)->name;
+	snprintf(path, sizeof(path), "%s/" URDMA_EVENTS, p->opt.out);
+	ret = urdma_recorder_open(path, r->nic, p->opt.cosim.n_nics, &r->recorder);
+	if (!ret && open_results(p))
+		return 1;
+	if (!ret)
+		ret = urdma_program_gate(p, &r->gate, &p->opt.events.window, set);
+	if (ret)
+		cannot_write(p, URDMA_EVENTS, ret);
+	return ret != 0;
+}
+
+static void end_results(struct urdma_program *p)
+{
+	struct urdma_recording *r = p->recording;
+	int ret = urdma_results_end(r->results);
+
+	if (ret) {
+		give_up_results(p, ret);
+		return;
+	}
+	for (unsigned int i = 0; i < URDMA_RESULTS; i++) {
+		ret = urdma_results_close(r->results, i);
+		if (ret && !r->failed[i])
+			urdma_program_not_whole(p, result_name[i], ret);
+	}
+	urdma_results_destroy(r->results);
+	r->results = NULL;
+}
+
+void urdma_program_close_events(struct urdma_program *p)
+{
+	struct urdma_recording *r = p->recording;
+	int ret;
+
+	if (!r || !r->recorder)
+		return;
+	set(p, false);
+	flush(p);
+	if (r->results)
+		end_results(p);
+	r->n = urdma_recorder_events(r->recorder);
+	r->missing = urdma_recorder_missing(r->recorder);
+	ret = urdma_recorder_close(r->recorder);
+	if (ret && !r->recorder_failed)
+		urdma_program_not_whole(p, URDMA_EVENTS, ret);
+	r->recorder = NULL;
+}
+
+void urdma_program_free_events(struct urdma_program *p)
+{
+	if (!p->recording)
+		return;
+	urdma_results_destroy(p->recording->results);
+	urdma_recorder_close(p->recording->recorder);
+	free(p->recording);
+	p->recording = NULL;
+}
+
+const char *urdma_program_events_command(struct urdma_program *p, bool on)
+{
+	if (!p->recording)
+		return "there are no events in this run: it needs --trace events";
+	set(p, on);
+	if (!on)
+		flush(p);
+	return NULL;
+}
+
+json_t *urdma_program_events(const struct urdma_program *p)
+{
+	const struct urdma_recording *r = p->recording;
+	json_t *json;
+
+	if (!r)
+		return json_null();
+	json = json_pack("{s:s, s:I, s:I}", "file", URDMA_EVENTS, "events", (json_int_t)r->n,
+			 "missing", (json_int_t)r->missing);
+	for (unsigned int i = 0; i < URDMA_RESULTS; i++)
+		json_object_set_new(json, i == URDMA_RESULT_CSV ? "csv" : "perfetto",
+				    r->wanted[i] ? json_string(result_name[i]) : json_null());
+	return json;
+}
