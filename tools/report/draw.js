@@ -46,8 +46,9 @@ const rate = (perSecond) => scaled(perSecond, ['/s', 'k/s', 'M/s'], 1000);
 const gbps = (value) => `${number(value, 2)} Gb/s`;
 const percent = (share) => `${number(share * 100, 1)} %`;
 
-function section(parent, title, text, className) {
-	const s = element('section', null, className ? { class: className } : {});
+// The id is for links, for tests and for pictures of one section.
+function section(parent, id, title, text, className) {
+	const s = element('section', null, className ? { id, class: className } : { id });
 
 	s.append(element('h2', title));
 	if (text)
@@ -142,14 +143,15 @@ function legend(parent, list) {
 
 // ---- plots --------------------------------------------------------------------------------------
 
+Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
 Chart.defaults.color = '#5b6776';
 Chart.defaults.borderColor = '#e8ecf1';
 Chart.defaults.plugins.legend.labels.boxWidth = 12;
 Chart.defaults.plugins.legend.labels.boxHeight = 12;
 Chart.defaults.plugins.legend.align = 'start';
 
-function plot(parent, id, config) {
-	const box = element('div', null, { class: 'plot' }), canvas = element('canvas', null, { id });
+function plot(parent, config) {
+	const box = element('div', null, { class: 'plot' }), canvas = element('canvas');
 	const points = config.data.datasets.reduce((sum, d) => sum + d.data.length, 0);
 
 	canvas.dataset.points = points;
@@ -158,17 +160,20 @@ function plot(parent, id, config) {
 	config.options = Object.assign({ responsive: true, maintainAspectRatio: false, animation: false,
 		interaction: { mode: 'nearest', intersect: false } }, config.options);
 	new Chart(canvas, config);
-	return canvas;
 }
 
 const colour = (i) => palette[i % palette.length];
+
+// A logarithmic axis with numbers at 1, 2 and 5.
+const logarithmic = (show, title) => ({ type: 'logarithmic', title: { display: Boolean(title), text: title },
+	ticks: { maxRotation: 0, callback: (v) => ['1', '2', '5'].includes(v.toExponential()[0]) ? show(v) : null } });
 
 // How a limit looks.
 const limitLine = (c) => ({ borderColor: c || '#5b6776', backgroundColor: 'transparent', borderDash: [6, 4], borderWidth: 1.2,
 	pointRadius: 0 });
 
 // series: { label, points: [{x, y, begin}], limit }. x in ns of traffic, without the pauses; begin in ns of simulated time.
-function overTime(parent, id, unit, series) {
+function overTime(parent, unit, series) {
 	const datasets = [], limits = new Map();
 	const end = Math.max(0, ...series.flatMap((s) => s.points.map((p) => p.x)));
 
@@ -182,7 +187,7 @@ function overTime(parent, id, unit, series) {
 			datasets.push({ label: `limit ${number(limit, 2)}`, data: points, ...limitLine() });
 	const title = ([item]) => item.raw.begin === undefined ? '' : `from ${number(item.raw.begin)} ns on`;
 
-	plot(parent, id, { type: 'line', data: { datasets }, options: { parsing: false,
+	plot(parent, { type: 'line', data: { datasets }, options: { parsing: false,
 		plugins: { tooltip: { callbacks: { title } } }, scales: {
 		x: { type: 'linear', title: { display: true, text: 'simulated time without pauses' }, max: end || undefined,
 			ticks: { maxTicksLimit: 7, maxRotation: 0, callback: (v) => time(v) } },

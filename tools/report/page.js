@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of one run, or of two that are compared.
+// The report of one run, or of two that are compared: from summary.json and the JSON of urdma-events.
 'use strict';
 
 const runs = data.runs;
@@ -9,7 +9,7 @@ const two = runs.length > 1;
 const stageInfo = {
 	posted: ['doorbell written, until the NIC takes it', '#999999'],
 	queued: ['until it is its QP’s turn', '#cc79a7'],
-	fetch: ['the WQE is read from memory', '#56b4e9'],
+	fetch: ['the WQE is read from memory, and those before it begin', '#56b4e9'],
 	held: ['waits for credit, fence or PSNs', '#f0d000'],
 	payload: ['the first packet’s payload is read from memory', '#009e73'],
 	transmit: ['until the last frame has left', '#0072b2'],
@@ -32,6 +32,12 @@ function nics() {
 	return runs.filter((r) => r.events).flatMap((run) => run.events.nics.map((nic) => ({ run, nic })));
 }
 const senders = () => nics().filter(({ nic }) => nic.messages);
+const busiest = (run) => run.events.nics.filter((n) => n.messages).sort((a, b) => b.bytes - a.bytes)[0];
+// Without pauses, which the software of a guest makes: in Gb/s, and for each second.
+const goodput = (run, nic) => run.events.traffic_ns ? nic.bytes * 8 / run.events.traffic_ns : 0;
+const messageRate = (run, nic) => run.events.traffic_ns ? nic.messages * 1e9 / run.events.traffic_ns : 0;
+// An id for each run's section of a kind.
+const idOf = (kind, run) => run === runs[0] ? kind : `${kind}-${runs.indexOf(run) + 1}`;
 
 // The limits of a NIC's links, in Gb/s, as the simulator was set.
 function limits(run, nic) {
@@ -54,11 +60,11 @@ function loads(run, nic) {
 	const limit = limits(run, nic);
 
 	return [
-		['the wire, sending', busy(nic.wire.sent.gbps, limit.wire)],
-		['the wire, receiving', busy(nic.wire.received.gbps, limit.wire)],
-		['PCIe towards the host', busy(nic.pcie.to_host.gbps, limit.pcie / overhead(nic.pcie.to_host))],
-		['PCIe from the host', busy(nic.pcie.from_host.gbps, limit.pcie / overhead(nic.pcie.from_host))],
-	].map(([what, share]) => ({ what, share, nic }));
+		['wire, sending', 'The wire', 'sends', busy(nic.wire.sent.gbps, limit.wire)],
+		['wire, receiving', 'The wire', 'receives', busy(nic.wire.received.gbps, limit.wire)],
+		['PCIe to the host', 'PCIe', 'writes to its host', busy(nic.pcie.to_host.gbps, limit.pcie / overhead(nic.pcie.to_host))],
+		['PCIe from the host', 'PCIe', 'reads from its host', busy(nic.pcie.from_host.gbps, limit.pcie / overhead(nic.pcie.from_host))],
+	].map(([what, link, does, share]) => ({ what, link, does: `${nic.nic} ${does} at ${percent(share)} of the limit`, share }));
 }
 
 function largestStage(m) {
@@ -69,20 +75,21 @@ const BOUND = 0.85; // of a link's limit: beyond it the link is what bounds a ru
 
 // A headline, and a sentence that explains it.
 function verdict(run) {
-	const most = run.events.nics.flatMap((nic) => loads(run, nic)).sort((a, b) => b.share - a.share)[0];
-	const busiest = run.events.nics.filter((n) => n.messages).sort((a, b) => b.bytes - a.bytes)[0];
+	const most = run.events.nics.flatMap((n) => loads(run, n)).sort((a, b) => b.share - a.share)[0];
+	const nic = busiest(run);
 
-	if (!busiest)
+	if (!nic)
 		return ['No message was recorded from its doorbell to its completion',
 			'Record longer, or begin the window before the messages.'];
-	const [stage, s] = largestStage(busiest);
-	const where = `A message of ${busiest.nic} takes ${time(busiest.latency_ns.mean)} on average, ` +
-		`${percent(s.share)} of it in the stage “${stage}”: ${stageInfo[stage][0]}.`;
+	const [stage, s] = largestStage(nic);
+	const again = nic.packets_sent_again ? ` ${nic.nic} has sent ${number(nic.packets_sent_again)} packets again.` : '';
+	const where = `A message of ${nic.nic} takes ${time(nic.latency_ns.mean)} on average, ` +
+		`${percent(s.share)} of it in the stage “${stage}”: ${stageInfo[stage][0]}.${again}`;
 
 	if (most.share >= BOUND)
-		return [`${most.nic.nic}: ${most.what} bounds this run, ${percent(most.share)} used`, where];
+		return [`${most.link} bounds this run: ${most.does}`, where];
 	return [`No link bounds this run; its messages wait in “${stage}”`,
-		`${where} The busiest link is used by ${percent(most.share)} while there is traffic: ${most.nic.nic}, ${most.what}.`];
+		`${where} The busiest link is that on which ${most.does}, while there is traffic.`];
 }
 
 // ---- the page -------------------------------------------------------------------------------------
@@ -116,7 +123,7 @@ function head(box) {
 		const set = s.simulator ? s.simulator.settings : null;
 		const list = [`exit status ${s.exit_status}`, `${s.hosts} host${s.hosts > 1 ? 's' : ''}`];
 
-		box.append(element('small', two ? `urdma: run ${run.name}` : 'urdma: where the time of a run goes'), element('h1', s.command));
+		box.append(element('small', two ? `urdma: run ${run.name}` : 'urdma: where the time of a run goes'), element('h1', s.command, { title: s.command }));
 		if (set)
 			list.push(`${set.nics} NICs`, ...lines(set.system), ...slots(set.system),
 				set.system.faults.length ? `${set.system.faults.join(' ')}, seed ${set.system.seed}` : 'no faults');
@@ -131,19 +138,19 @@ function head(box) {
 function figures(main) {
 	for (const run of runs) {
 		if (!run.events) {
-			section(main, two ? run.name : 'What bounds this run',
+			section(main, idOf('verdict', run), two ? run.name : 'What bounds this run',
 				'This run recorded no events. Repeat it with --trace pcap,events.', 'verdict');
 			continue;
 		}
 		const [headline, text] = verdict(run);
-		const s = section(main, two ? `${run.name}: ${headline}` : headline, text, 'verdict');
+		const s = section(main, idOf('verdict', run), two ? `${run.name}: ${headline}` : headline, text, 'verdict');
 
 		for (const nic of run.events.nics.filter((n) => n.messages)) {
 			s.append(element('h3', nic.nic));
 			cards(s, [
 				[number(nic.messages), nic.failed ? `messages, ${nic.failed} failed` : 'messages'],
-				[gbps(nic.goodput_gbps), 'goodput'],
-				[rate(nic.messages_per_s), 'messages'],
+				[gbps(goodput(run, nic)), 'goodput, without pauses'],
+				[rate(messageRate(run, nic)), 'messages'],
 				[time(nic.latency_ns.p50), 'median latency'],
 				[time(nic.latency_ns.p99), '99th percentile'],
 				[time(nic.latency_ns.max), 'longest'],
@@ -160,11 +167,11 @@ function metrics(run) {
 	for (const nic of run.events.nics) {
 		const put = (name, value, show) => list.set(`${nic.nic}: ${name}`, { value, show });
 
-		put('goodput', nic.goodput_gbps, gbps);
-		put('message rate', nic.messages_per_s, rate);
-		for (const p of ['p50', 'p90', 'p99', 'max'])
+		put('goodput', goodput(run, nic), gbps);
+		put('message rate', messageRate(run, nic), rate);
+		for (const p of nic.messages ? ['p50', 'p90', 'p99', 'max'] : [])
 			put(`latency, ${p}`, nic.latency_ns[p], time);
-		for (const [stage, d] of Object.entries(nic.stages_ns))
+		for (const [stage, d] of nic.messages ? Object.entries(nic.stages_ns) : [])
 			put(`stage ${stage}, mean`, d.mean, time);
 		put('packets sent again', nic.packets_sent_again, (v) => number(v));
 		for (const [cause, n] of Object.entries(nic.retries))
@@ -180,7 +187,7 @@ function metrics(run) {
 }
 
 function comparison(main) {
-	const s = section(main, 'What changed most', `${runs[0].name} against ${runs[1].name}, the greatest change first`);
+	const s = section(main, 'comparison', 'What changed most', `${runs[0].name} against ${runs[1].name}, the greatest change first`);
 	const [a, b] = runs.map(metrics), rows = [];
 
 	for (const [name, x] of a) {
@@ -191,14 +198,14 @@ function comparison(main) {
 			rows.push([name, x, y, Math.abs(Math.log((y.value + 1e-3) / (x.value + 1e-3)))]);
 	}
 	rows.sort((p, q) => q[3] - p[3]);
-	table(s, ['what', runs[0].name, runs[1].name, 'ratio'], rows.slice(0, 30).map(([name, x, y]) =>
+	table(s, ['what', runs[0].name, runs[1].name, 'ratio'], rows.slice(0, 20).map(([name, x, y]) =>
 		[name, x.show(x.value), y.show(y.value), x.value ? number(y.value / x.value, 3) : 'new']));
 }
 
 // The stages as they follow each other, and their figures.
 function timeOfMessage(main) {
 	const some = senders();
-	const s = section(main, 'Where a message spends its time',
+	const s = section(main, 'stages', 'Where a message spends its time',
 		'Mean of all messages, from the doorbell to the CQE in memory. Each stage begins where the one before it ends.');
 	const box = grid(s), names = Object.keys(stageInfo);
 	const datasets = some.map(({ run, nic }, i) => {
@@ -208,12 +215,14 @@ function timeOfMessage(main) {
 			minBarLength: 2, data: names.map((n) => [at, at += nic.stages_ns[n].mean]) };
 	});
 
-	plot(box, 'stages', { type: 'bar', data: { labels: names, datasets }, options: { indexAxis: 'y',
+	plot(box, { type: 'bar', data: { labels: names, datasets }, options: { indexAxis: 'y',
 		scales: { x: { ticks: { callback: (v) => time(v) } }, y: { grid: { display: false } } },
 		plugins: { legend: { display: some.length > 1 },
 			tooltip: { callbacks: { label: (c) => `${c.dataset.label}: ${time(c.raw[1] - c.raw[0])}` } } } } });
 
-	const right = element('div'), shown = some.slice(0, 2);
+	// The table has room for two NICs.
+	const right = element('div'), shown = two ? runs.filter((run) => run.events && busiest(run)).map((run) => ({ run, nic: busiest(run) }))
+		: some.slice().sort((a, b) => b.nic.bytes - a.nic.bytes).slice(0, 2);
 
 	box.append(right);
 	table(right, ['stage', 'in which', ...shown.flatMap(({ run, nic }) => [label(run, nic), 'share'])], names.map((n) =>
@@ -232,7 +241,7 @@ function stageName(n) {
 }
 
 function links(main) {
-	const s = section(main, 'Use of the links', 'Mean while there is traffic, of what the settings allow. A link in red ' +
+	const s = section(main, 'links', 'Use of the links', 'Mean while there is traffic, of what the settings allow. A link in red ' +
 		`is used by ${percent(BOUND)} or more, and bounds the run.`);
 	const box = grid(s);
 
@@ -250,24 +259,47 @@ function plots(main) {
 	const some = senders();
 
 	if (some.length)
-		plot(section(box, 'Latency', 'Messages in each bucket, from the doorbell to the CQE in memory'), 'latency', { type: 'line',
+		plot(section(box, 'latency', 'Latency', 'Messages in each bucket, from the doorbell to the CQE in memory'), { type: 'line',
 			data: { datasets: some.map(({ run, nic }, i) => ({ label: label(run, nic), borderColor: colour(i),
 				backgroundColor: colour(i) + '33', fill: true, borderWidth: 1.5, pointRadius: 0, stepped: true,
 				data: histogram(nic.latency_ns.buckets) })) },
 			options: { parsing: false, scales: {
-				x: { type: 'logarithmic', ticks: { maxTicksLimit: 8, callback: (v) => time(v) } },
+				x: logarithmic(time),
 				y: { beginAtZero: true, title: { display: true, text: 'messages' } } } } });
 	depths(box);
-	overTime(section(box, 'Wire', 'Frames with preamble, FCS and gap'), 'wire', 'Gb/s', nics().flatMap(({ run, nic }) =>
-		['sent', 'received'].map((d) => ({ label: `${label(run, nic)} ${d}`, limit: limits(run, nic).wire,
+	// What a NIC receives is what another one has sent: a comparison can do without.
+	overTime(section(box, 'wire', 'Wire', 'Frames with preamble, FCS and gap'), 'Gb/s', nics().flatMap(({ run, nic }) =>
+		(two ? ['sent'] : ['sent', 'received']).map((d) => ({ label: `${label(run, nic)} ${d}`, limit: limits(run, nic).wire,
 			points: slices(run, nic.wire[d].gbps, nic.wire[d].slice_ns) }))));
-	overTime(section(box, 'PCIe', 'Payload with the share of framing and headers'), 'pcie', 'Gb/s',
+	overTime(section(box, 'pcie', 'PCIe', 'Payload with the share of framing and headers'), 'Gb/s',
 		nics().flatMap(({ run, nic }) => [['to_host', 'to the host'], ['from_host', 'from the host']].map(([d, text]) => ({
 			label: `${label(run, nic)} ${text}`, limit: limits(run, nic).pcie,
 			points: slices(run, nic.pcie[d].gbps.map((v) => v * overhead(nic.pcie[d])), nic.pcie[d].slice_ns) }))));
-	overTime(section(box, 'PCIe reads outstanding', 'Mean of each slice'), 'reads', 'reads', nics().map(({ run, nic }) => ({
+	overTime(section(box, 'reads', 'PCIe reads outstanding', 'Mean of each slice'), 'reads', nics().map(({ run, nic }) => ({
 		label: label(run, nic), points: slices(run, nic.pcie_reads.outstanding, nic.pcie_reads.slice_ns) })));
-	retransmissions(box);
+	costOfMessage(box);
+	retransmissions(main);
+}
+
+const per = (n, of) => of ? number(n / of, 2) : 'none';
+
+// What software and NIC do for one message. Reads and writes of a NIC that only receives are those for the messages of the
+// others, so they count as a share of all messages of the run.
+function costOfMessage(box) {
+	const s = section(box, 'cost-of-message', 'What a message costs', 'Of all messages of the run, for each NIC. A look-up is an access to ' +
+		'memory within one page; a miss waits for a read of the page table.');
+	const columns = nics().slice(0, 4), all = (run) => run.events.nics.reduce((sum, nic) => sum + nic.messages, 0);
+	const row = (name, value) => [name, ...columns.map(({ run, nic }) => value(nic, all(run)))];
+	const clients = Object.keys(columns[0].nic.translation).filter((c) => columns.some(({ nic }) => nic.translation[c].lookups));
+
+	table(s, ['for each message', ...columns.map(({ run, nic }) => label(run, nic))], [
+		row('WQEs for each doorbell', (nic) => per(nic.messages, nic.doorbells)),
+		row('PCIe reads', (nic, n) => per(nic.pcie.from_host.tlps, n)),
+		row('PCIe writes', (nic, n) => per(nic.pcie.to_host.tlps, n)),
+		row('interrupts', (nic, n) => per(nic.interrupts, n)),
+		...clients.map((c) => row(`look-ups, ${c}`, (nic, n) => per(nic.translation[c].lookups, n))),
+		row('page table misses', (nic, n) => per(Object.values(nic.translation).reduce((sum, x) => sum + x.misses, 0), n)),
+	]);
 }
 
 // Steps that fall to 0 between buckets that do not touch.
@@ -295,38 +327,45 @@ function busyQps() {
 
 function depths(box) {
 	const all = busyQps(), some = all.slice(0, MOST_QPS);
-	const s = section(box, 'Depth of the send queues', 'WQEs posted and not completed' +
+	const s = section(box, 'depth', 'Depth of the send queues', 'WQEs posted and not acknowledged' +
 		(all.length > some.length ? `, of the ${MOST_QPS} QPs with the most messages` : ''));
 
 	if (!some.length)
 		return;
-	plot(s, 'depth', { type: 'bar', data: { labels: some.map(({ run, nic, q }) => `${label(run, nic)} QP ${q.qp}`), datasets: [
+	plot(s, { type: 'bar', data: { labels: some.map(({ run, nic, q }) => `${label(run, nic)} QP ${q.qp}`), datasets: [
 		{ label: 'mean', backgroundColor: colour(0), data: some.map(({ q }) => q.depth.mean) },
 		{ label: 'most', backgroundColor: colour(4), data: some.map(({ q }) => q.depth.max) }] },
 	options: { scales: { x: { grid: { display: false } }, y: { beginAtZero: true, title: { display: true, text: 'WQEs' } } } } });
 }
 
-function retransmissions(box) {
+const MOST_CAUSES = 10; // QPs in the table
+
+function retransmissions(main) {
 	const some = senders().filter(({ nic }) => Object.values(nic.retries).some((n) => n));
-	const s = section(box, 'Retransmissions', some.length ? 'Retries by cause' : 'There were none.');
+	const s = section(main, 'retransmissions', 'Retransmissions', some.length ? `Retries by cause, of each NIC, and of the ${MOST_CAUSES} QPs that sent most packets again` : 'There were none.');
 
 	if (!some.length)
 		return;
 	const causes = Object.keys(some[0].nic.retries).filter((c) => some.some(({ nic }) => nic.retries[c]));
+	const box = grid(s), right = element('div');
 
-	plot(s, 'retries', { type: 'bar', data: { labels: causes, datasets: some.map(({ run, nic }, i) => ({ label: label(run, nic),
+	plot(box, { type: 'bar', data: { labels: causes, datasets: some.map(({ run, nic }, i) => ({ label: label(run, nic),
 		backgroundColor: colour(i), maxBarThickness: 60, data: causes.map((c) => nic.retries[c]) })) },
 	options: { scales: { x: { grid: { display: false } }, y: { beginAtZero: true, ticks: { precision: 0 } } } } });
+	box.append(right);
+	table(right, ['NIC', 'QP', ...causes, 'packets sent again'], busyQps().filter(({ q }) => Object.values(q.retries).some((n) => n))
+		.sort((a, b) => b.q.packets_sent_again - a.q.packets_sent_again).slice(0, MOST_CAUSES).map(({ run, nic, q }) =>
+			[label(run, nic), q.qp, ...causes.map((c) => number(q.retries[c])), number(q.packets_sent_again)]));
 }
 
 function details(main) {
-	const stages = section(main, 'Stages', 'Of all messages of a NIC');
+	const stages = section(main, 'stage-figures', 'Stages', 'Of all messages of a NIC');
 	const rows = senders().flatMap(({ run, nic }) => Object.entries(nic.stages_ns).map(([stage, d]) =>
 		[label(run, nic), stage, time(d.mean), time(d.p50), time(d.p99), time(d.max), percent(d.share)]));
 
 	table(stages, ['NIC', 'stage', 'mean', 'p50', 'p99', 'max', 'share'], rows, [1]);
 
-	const qps = section(main, 'Queue pairs', 'Depth: send WQEs posted and not completed');
+	const qps = section(main, 'qps', 'Queue pairs', 'Depth: send WQEs posted and not acknowledged');
 
 	table(qps, ['NIC', 'QP', 'messages', 'bytes', 'goodput', 'mean depth', 'max', 'p50', 'p99', 'largest stage'],
 		busyQps().map(({ run, nic, q }) => {
@@ -337,19 +376,14 @@ function details(main) {
 				`${stage} ${percent(d.share)}`];
 		}));
 
-	const causes = section(main, 'Causes of retransmissions', 'Of each QP that had to send packets again');
+	const misses = section(main, 'translation', 'Translation', 'Look-ups of pages. A hit finds the page table entry in the cache, a miss waits for a read from memory');
 
-	table(causes, ['NIC', 'QP', 'cause', 'retries', 'packets sent again by the QP'], busyQps().flatMap(({ run, nic, q }) =>
-		Object.entries(q.retries).filter(([, n]) => n).map(([cause, n]) =>
-			[label(run, nic), q.qp, cause, number(n), number(q.packets_sent_again)])), [2]);
-
-	const misses = section(main, 'Translation', 'Page table entries that had to be read from memory');
-
-	table(misses, ['NIC', 'client', 'look-ups', 'misses', 'refused'], nics().flatMap(({ run, nic }) =>
+	table(misses, ['NIC', 'client', 'look-ups', 'hits', 'hit rate', 'entries missed', 'refused'], nics().flatMap(({ run, nic }) =>
 		Object.entries(nic.translation).filter(([, x]) => x.lookups).map(([client, x]) =>
-			[label(run, nic), client, number(x.lookups), number(x.misses), number(x.refused)])), [1]);
+			[label(run, nic), client, number(x.lookups), number(x.hits), percent(x.hits / x.lookups),
+				number(x.misses), number(x.refused)])), [1]);
 
-	const waits = section(main, 'Stalls', 'Streams that had valid without ready');
+	const waits = section(main, 'stalls', 'Stalls', 'Streams that had valid without ready');
 
 	table(waits, ['NIC', 'stream', 'stalls', 'in all', 'longest'], nics().flatMap(({ run, nic }) =>
 		Object.entries(nic.stalls).filter(([, x]) => x.n).map(([stream, x]) =>
@@ -358,35 +392,43 @@ function details(main) {
 
 // What shows the frames of a message in Wireshark: those from its first to its last, and the answer.
 function wiresharkFilter(w) {
-	return `frame.number in {${w.first_frame}..${w.last_frame}${w.answer_frame ? `, ${w.answer_frame}` : ''}}`;
+	return `frame.number in {${w.first_frame}..${w.last_frame}${w.answer_frame ? `,${w.answer_frame}` : ''}}`;
 }
 
 function slowest(main) {
 	for (const run of runs.filter((r) => r.events && r.events.slowest.length)) {
-		const s = section(main, two ? `The slowest messages of ${run.name}` : 'The slowest messages',
-			'“Begins” is the moment in the trace. The filter shows the frames in the sender’s capture: those of the message, ' +
-			'with what other QPs sent meanwhile, and the answer.');
-		const ids = run.events.slowest.map((w) => `${run.name}-${w.nic}-${w.qp}-${w.wqe}-${w.moments_ns[0]}`);
+		const s = section(main, idOf('slowest', run), two ? `The slowest messages of ${run.name}` : 'The slowest messages',
+			'“Begins” is the moment of the doorbell, in the time of trace and captures. The filter shows the frames in the sender’s capture: those of the message, with what other QPs sent meanwhile, and the answer.');
+		const ids = run.events.slowest.map((w) => `${idOf('wqe', run)}-${w.nic}-${w.qp}-${w.wqe}-${w.moments_ns[0]}`);
 
 		legend(s, Object.entries(stageInfo).map(([name, [, c]]) => ({ name, colour: c })));
-		table(s, ['message', 'operation', 'status', 'retries', 'latency', 'stages', 'begins', 'capture', 'filter for Wireshark'],
+		table(s, ['message', 'operation', 'latency', 'stages', 'begins', 'capture', 'filter for Wireshark'],
 			run.events.slowest.map((w, i) => {
-				const retries = Object.values(w.retries).reduce((a, b) => a + b, 0);
 				const parts = Object.entries(w.stages_ns).map(([name, value]) => ({ name, value, colour: stageInfo[name][1] }));
-				const file = run.files.captures[w.nic];
+				const begins = `${number(w.moments_ns[0])} ns`, capture = run.files.captures[w.nic];
 
-				return [element('a', `${w.nic} QP ${w.qp} WQE ${w.wqe}`, { href: `#${ids[i]}` }), `${w.op}, ${bytes(w.bytes)}`, w.status,
-					number(retries), time(w.whole_ns), stack(parts, time), `${number(w.moments_ns[0])} ns`,
-					file ? element('a', file.split('/').pop(), { href: file }) : 'none',
+				return [element('a', `${w.nic} QP ${w.qp} WQE ${w.wqe}`, { href: `#${ids[i]}` }), operation(w), time(w.whole_ns), stack(parts, time),
+					run.files.trace ? element('a', begins, { href: run.files.trace }) : begins,
+					capture ? element('a', capture.split('/').pop(), { href: capture }) : 'none',
 					w.first_frame ? element('code', wiresharkFilter(w)) : 'no frames'];
-			}), [1, 2, 5, 7, 8], ids);
+			}), [1, 3, 5, 6], ids);
 	}
+}
+
+// What the message was, and what went wrong with it.
+function operation(w) {
+	const retries = Object.entries(w.retries).filter(([, n]) => n).map(([cause, n]) => `${n} × ${cause}`);
+	const trouble = [...w.status === 'success' ? [] : [w.status], ...retries].join(', '), box = element('span', `${w.op}, ${number(w.bytes)} B`);
+
+	if (trouble)
+		box.append(element('br'), element('small', trouble, { class: 'bad' }));
+	return box;
 }
 
 // The files beside the page, and what opens them.
 function files(main) {
 	for (const run of runs.filter((r) => r.files.trace || Object.keys(r.files.captures).length)) {
-		const s = section(main, two ? `Files of ${run.name}` : 'Files'), rows = [];
+		const s = section(main, idOf('files', run), two ? `Files of ${run.name}` : 'Files'), rows = [];
 
 		if (run.files.trace)
 			rows.push([element('a', run.files.trace, { href: run.files.trace }),
@@ -398,7 +440,7 @@ function files(main) {
 }
 
 function cost(main) {
-	const s = section(main, 'Cost of the simulation', 'Wall time and CPU time of the machine that simulated');
+	const s = section(main, 'cost', 'Cost of the simulation', 'Wall time and CPU time of the machine that simulated');
 
 	table(s, ['run', 'wall time', 'CPU time', 'cycles evaluated', 'skipped', 'cycles per CPU second'],
 		runs.filter((r) => r.summary.simulator).map((run) => {
