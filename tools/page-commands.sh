@@ -1,0 +1,16 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# page-commands.sh PAGE [OUT]: the commands of a Markdown page, one a line, for whoever runs them: the test of the page,
+# and tools/pictures.sh. These are the indented blocks that begin with a program of the tree or with tshark; the other
+# blocks are output. A backslash at the end of a line joins it with the next one. With OUT, what goes to out/ goes there.
+set -eu
+awk -v out="${2-out}" '
+!/^    / { if ($0 !~ /^ *$/) inside = 0; blank = 1; next }
+{ sub(/^    /, "") }
+blank { inside = /^(\.\/urdma|build\/|tshark) *[^ ]/; blank = 0 }
+!inside { next }
+{ gsub(/(^| )out\//, "&@"); gsub(/out\/@/, out "/") }
+sub(/ *\\$/, "") { line = line $0 " "; sub(/^ */, "", line); next }
+{ sub(/^ */, ""); print line $0; line = "" }
+' "$1"
