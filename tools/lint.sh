@@ -45,6 +45,7 @@ spdx() {
 		case $f in
 		LICENSES/*) continue ;;
 		*.json) continue ;; # JSON has no comments
+		docs/images/*.png) continue ;; # the only binaries: tools/pictures.sh makes them
 		driver/urdma-abi.h) want='SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB)' ;;
 		driver/* | provider/* | examples/kernel_loop/*.c) want='SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB' ;;
 		*) want='SPDX-License-Identifier: Apache-2.0' ;;

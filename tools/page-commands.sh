@@ -11,6 +11,7 @@ awk -v out="${2-out}" '
 blank { inside = /^(\.\/urdma|build\/|tshark) *[^ ]/; blank = 0 }
 !inside { next }
 { gsub(/(^| )out\//, "&@"); gsub(/out\/@/, out "/") }
-sub(/ *\\$/, "") { line = line $0 " "; sub(/^ */, "", line); next }
-{ sub(/^ */, ""); print line $0; line = "" }
+{ sub(/^ */, "") }
+sub(/ *\\$/, "") { line = line $0 " "; next }
+{ print line $0; line = "" }
 ' "$1"

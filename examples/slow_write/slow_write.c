@@ -217,17 +217,22 @@ static uint32_t number(const char *text, uint32_t max)
 	unsigned long value = strtoul(text, &end, 10);
 
 	if (!*text || *end || !value || value > max)
-		error(2, 0, "'%s' is not a number from 1 to %u", text, max);
+		error(2, 0, "usage: '%s' is not a number from 1 to %u", text, max);
 	return (uint32_t)value;
 }
 
 static struct plan parse(int argc, char **argv)
 {
-	struct plan plan = { .count = 4000, .size = 64, .batch = 32, .window = MAX_WINDOW };
+	struct plan plan = {
+		.count = 4000,
+		.size = 64,
+		.batch = 32,
+		.window = MAX_WINDOW,
+		.timeout = 8, /* 1 ms */
+	};
 	uint32_t megabytes = 0;
 	int option;
 
-	plan.timeout = 8; /* 1 ms */
 	while ((option = getopt(argc, argv, "n:s:b:w:r:Ht:")) != -1) {
 		switch (option) {
 		case 'n':

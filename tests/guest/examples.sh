@@ -64,6 +64,15 @@ says "3 WRITEs of 1 bytes from urdma0 to urdma0: all right" /share/rc_write/rc_w
 refuses /share/rc_write/rc_write -n 0
 none_left rc_write
 
+says "4000 WRITEs of 64 bytes, 32 a doorbell: all right" /share/slow_write/slow_write
+says "300 WRITEs of 1000 bytes, 1 a doorbell: all right" /share/slow_write/slow_write -n 300 -s 1000 -b 1 -w 1 -r 8 -t 14
+echo 2 >/proc/sys/vm/nr_hugepages
+says "300 WRITEs of 64 bytes, 8 a doorbell: all right" /share/slow_write/slow_write -n 300 -b 8 -r 2 -H
+echo 0 >/proc/sys/vm/nr_hugepages
+refuses /share/slow_write/slow_write -b 32 -w 8
+refuses /share/slow_write/slow_write -n 1x
+none_left slow_write
+
 says "100 datagrams of 1024 bytes from urdma0 to urdma1, each answered: all right" /share/ud_ah/ud_ah
 says "20 datagrams of 17 bytes from urdma1 to urdma0, each answered: all right" /share/ud_ah/ud_ah -n 20 -s 17 urdma1 urdma0
 refuses /share/ud_ah/ud_ah a b c
