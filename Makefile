@@ -57,9 +57,10 @@ bench: build
 bench-update: build
 	cmake --build build --target bench-update
 
-# The simulator's speed against that of another commit: make speed COMMIT=... ROUNDS=...
+# The simulator's speed against that of another commit: make speed COMMIT=... ROUNDS=... With EVENTS=1 against its own while
+# it records events.
 speed:
-	@tools/speed.sh $(if $(ROUNDS),--rounds $(ROUNDS)) $(COMMIT)
+	@tools/speed.sh $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(EVENTS),--events) $(COMMIT)
 
 lint:
 	@tools/setup.sh lint

@@ -194,7 +194,7 @@ int urdma_program_open_live(struct urdma_program *p)
 			continue;
 		l->fd = -1;
 		l->port = port;
-		l->speed = p->opt.cosim.rate_mbps * 1000000;
+		l->speed = port->line.mbps * 1000000;
 		snprintf(l->path, sizeof(l->path), "%s/%s.live", p->opt.out, port->name);
 		if (make_fifo(l->path))
 			return 1;

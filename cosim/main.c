@@ -68,7 +68,8 @@ static int make_simulation(struct urdma_program *p)
 {
 	int ret;
 
-	p->opt.cosim.pcie.backlog = BACKLOG;
+	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
+		p->opt.nic[i].pcie.backlog = BACKLOG;
 	ret = urdma_cosim_create(&p->opt.cosim, &urdma_model_verilated, &p->c);
 	if (!ret) {
 		p->counters = urdma_counters_create(p->c);
@@ -90,7 +91,7 @@ static int make_sockets(struct urdma_program *p)
 {
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++) {
 		struct urdma_vfio_user_config vc = {
-			.path = p->opt.socket[i],
+			.path = p->opt.nic[i].socket,
 			.pcie = urdma_cosim_pcie(p->c, i),
 			.log_debug = p->opt.verbose,
 		};
@@ -112,8 +113,8 @@ static int set_up(struct urdma_program *p)
 			strerror(errno));
 		return 1;
 	}
-	return catch_signals(p) || open_ports(p) || make_simulation(p) ||
-	       urdma_program_open_files(p) || urdma_program_open_events(p) ||
+	return catch_signals(p) || urdma_program_describe(p) || open_ports(p) ||
+	       make_simulation(p) || urdma_program_open_files(p) || urdma_program_open_events(p) ||
 	       urdma_program_open_waves(p) || urdma_program_open_live(p) || make_sockets(p);
 }
 
@@ -157,7 +158,7 @@ int main(int argc, char **argv)
 	if (p.opt.tell)
 		return urdma_control_tell(p.opt.tell, p.opt.tell_line);
 	if (p.opt.check) {
-		json_dumpf(urdma_options_json(&p.opt), stdout, JSON_INDENT(2));
+		json_dumpf(urdma_options_json(&p.opt), stdout, URDMA_OPTIONS_DUMP);
 		putchar('\n');
 		return ferror(stdout) || fflush(stdout) ? 1 : 0;
 	}

@@ -126,6 +126,8 @@ const char *urdma_program_waves_command(struct urdma_program *p, bool on);
 /* ---- report.c ----------------------------------------------------------------------------------
  */
 
+/* system.json, when the run begins: what is simulated. 0, or 1 after a message. */
+int urdma_program_describe(struct urdma_program *p);
 /* counters.json and cosim.json. A file that cannot be written is an error of the run. */
 void urdma_program_report(struct urdma_program *p);
 /* The counters of a NIC, by name. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// counters.json and cosim.json.
+// system.json, counters.json and cosim.json.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static double wall_seconds(const struct urdma_program *p)
 
 static void dump(struct urdma_program *p, const char *name, json_t *json)
 {
-	char *text = json_dumps(json, JSON_INDENT(2)), path[4096];
+	char *text = json_dumps(json, URDMA_OPTIONS_DUMP), path[4096];
 	struct urdma_output *out = NULL;
 	int ret = text ? 0 : -ENOMEM;
 
@@ -205,9 +205,11 @@ static json_t *report_nic(const struct urdma_program *p, unsigned int nic)
 	json_t *json = json_object(), *pcie = json_object();
 
 	json_object_set_new(json, "name", json_string(port->name));
-	json_object_set_new(json, "socket", json_string(p->opt.socket[nic]));
+	json_object_set_new(json, "socket", json_string(p->opt.nic[nic].socket));
+	json_object_set_new(json, "rate_gbps", json_real((double)port->line.mbps / 1000));
 	put_port(json, &port->stats);
 	put_capture(p, json, port->name);
+	json_object_set_new(pcie, "gbps", json_real((double)p->opt.nic[nic].pcie.mbps / 1000));
 	json_object_set_new(pcie, "dma_reads", integer(ps->rq_reads));
 	json_object_set_new(pcie, "dma_read_bytes", integer(ps->rq_read_bytes));
 	json_object_set_new(pcie, "dma_writes", integer(ps->rq_writes));
@@ -219,6 +221,12 @@ static json_t *report_nic(const struct urdma_program *p, unsigned int nic)
 	json_object_set_new(pcie, "resets", integer(ps->resets));
 	json_object_set_new(json, "pcie", pcie);
 	return json;
+}
+
+int urdma_program_describe(struct urdma_program *p)
+{
+	dump(p, "system.json", urdma_system_json(&p->opt));
+	return p->error[0] != 0;
 }
 
 void urdma_program_report(struct urdma_program *p)

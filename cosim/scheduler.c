@@ -143,34 +143,52 @@ void urdma_cosim_destroy(struct urdma_cosim *c)
 	free(c);
 }
 
-static int add_wire(struct urdma_cosim *c, struct urdma_eth_port *a, struct urdma_eth_port *b)
+static uint64_t own_or(uint64_t own, uint64_t all)
 {
-	uint64_t delay = urdma_ns_to_cycles(c->cfg.delay_ns);
+	return own ? own : all;
+}
+
+/* At least a cycle. */
+static uint64_t delay_cycles(uint64_t ns)
+{
+	uint64_t cycles = urdma_ns_to_cycles(ns);
+
+	return cycles ? cycles : 1;
+}
+
+static int add_wire(struct urdma_cosim *c, struct urdma_eth_port *a, struct urdma_eth_port *b,
+		    const struct urdma_cosim_line *own)
+{
+	uint64_t rate = own_or(own->rate_mbps, c->cfg.rate_mbps);
+	uint64_t delay = own_or(own->delay_ns, c->cfg.delay_ns);
 
 	if (!a || !b || c->n_wires == URDMA_COSIM_MAX_WIRES)
 		return -EINVAL;
-	return urdma_wire_create(a, b, delay ? delay : 1, &c->wire[c->n_wires++]);
+	urdma_eth_port_set_rate(a, rate);
+	urdma_eth_port_set_rate(b, rate);
+	return urdma_wire_create(a, b, delay_cycles(delay), &c->wire[c->n_wires++]);
 }
 
 static int add_switch(struct urdma_cosim *c, unsigned int index)
 {
-	uint64_t latency = urdma_ns_to_cycles(c->cfg.switch_latency_ns);
+	const struct urdma_cosim_config *cfg = &c->cfg;
 	char name[20];
 	struct urdma_switch_config config = {
 		.name = name,
-		.n_ports = c->cfg.sw[index].n,
-		.rate_mbps = c->cfg.rate_mbps,
-		.latency_cycles = latency ? latency : 1,
-		.queue_bytes = c->cfg.switch_queue,
-		.age_cycles = urdma_ns_to_cycles(c->cfg.switch_age_ns),
+		.n_ports = cfg->sw[index].n,
+		.rate_mbps = cfg->rate_mbps,
+		.latency_cycles =
+			delay_cycles(own_or(cfg->sw[index].latency_ns, cfg->switch_latency_ns)),
+		.queue_bytes = own_or(cfg->sw[index].queue, cfg->switch_queue),
+		.age_cycles = urdma_ns_to_cycles(own_or(cfg->sw[index].age_ns, cfg->switch_age_ns)),
 	};
 	int ret;
 
 	snprintf(name, sizeof(name), "switch%u", index);
 	ret = urdma_switch_create(&config, &c->sw[index]);
 	for (unsigned int i = 0; i < config.n_ports && !ret; i++)
-		ret = add_wire(c, urdma_cosim_port(c, c->cfg.sw[index].port[i]),
-			       urdma_switch_port(c->sw[index], i));
+		ret = add_wire(c, urdma_cosim_port(c, cfg->sw[index].port[i]),
+			       urdma_switch_port(c->sw[index], i), &cfg->sw[index].line[i]);
 	return ret;
 }
 
@@ -181,6 +199,32 @@ static void tell(void *ctx, const struct urdma_trace_event *event)
 
 	for (unsigned int i = 0; i < c->n_listeners; i++)
 		c->listener[i].fn(c->listener[i].ctx, event);
+}
+
+static int add_nic(struct urdma_cosim *c, unsigned int i)
+{
+	const struct urdma_cosim_config *cfg = &c->cfg;
+	struct urdma_pcie_config pcie = cfg->nic_pcie[i] ? *cfg->nic_pcie[i] : cfg->pcie;
+	struct nic *nic = &c->nic[i];
+	char name[16];
+	int ret;
+
+	c->n = i + 1;
+	snprintf(name, sizeof(name), "urdma%u", i);
+	pcie.name = name;
+	pcie.seed += i * UINT64_C(0x9e3779b97f4a7c15);
+	urdma_eth_port_init(&nic->port, name, cfg->rate_mbps);
+	nic->timer_at = UINT64_MAX;
+	nic->ops = c->ops;
+	nic->in.all_parts = cfg->no_skip;
+	/* Locally administered, "urd" and the number; byte 0 lowest. */
+	nic->in.mac_default = UINT64_C(0x000064727502) | (uint64_t)i << 40;
+	ret = urdma_pcie_create(&pcie, &nic->pcie);
+	if (ret)
+		return ret;
+	nic->model = c->ops->create(name, i);
+	nic->monitor = urdma_monitor_create((uint8_t)i, &nic->port, tell, c);
+	return nic->model && nic->monitor ? 0 : -ENOMEM;
 }
 
 int urdma_cosim_create(const struct urdma_cosim_config *config, const struct urdma_model_ops *model,
@@ -201,33 +245,13 @@ int urdma_cosim_create(const struct urdma_cosim_config *config, const struct urd
 	c->ops = model;
 	c->stall_cycles = urdma_ns_to_cycles(config->stall_ns);
 	for (unsigned int i = 0; i < config->n_nics; i++) {
-		struct urdma_pcie_config pcie = config->pcie;
-		struct nic *nic = &c->nic[i];
-		char name[16];
-
-		c->n = i + 1;
-		snprintf(name, sizeof(name), "urdma%u", i);
-		pcie.name = name;
-		pcie.seed += i * UINT64_C(0x9e3779b97f4a7c15);
-		urdma_eth_port_init(&nic->port, name, config->rate_mbps);
-		nic->timer_at = UINT64_MAX;
-		nic->ops = model;
-		/* Locally administered, "urd" and the number; byte 0 lowest. */
-		nic->in.all_parts = config->no_skip;
-		nic->in.mac_default = UINT64_C(0x000064727502) | (uint64_t)i << 40;
-		ret = urdma_pcie_create(&pcie, &nic->pcie);
+		ret = add_nic(c, i);
 		if (ret)
 			goto err;
-		nic->model = c->ops->create(name, i);
-		nic->monitor = urdma_monitor_create((uint8_t)i, &nic->port, tell, c);
-		if (!nic->model || !nic->monitor) {
-			ret = -ENOMEM;
-			goto err;
-		}
 	}
 	for (unsigned int i = 0; i < config->n_wires; i++) {
 		ret = add_wire(c, urdma_cosim_port(c, config->wire[i][0]),
-			       urdma_cosim_port(c, config->wire[i][1]));
+			       urdma_cosim_port(c, config->wire[i][1]), &config->line[i]);
 		if (ret)
 			goto err;
 	}
@@ -322,7 +346,7 @@ int urdma_cosim_capture(struct urdma_cosim *c, unsigned int port, const char *pa
 		return -EINVAL;
 	if (p->capture)
 		return -EBUSY;
-	ret = urdma_pcapng_open(path, p->name, c->cfg.rate_mbps * 1000000, &p->capture);
+	ret = urdma_pcapng_open(path, p->name, p->line.mbps * 1000000, &p->capture);
 	if (!ret)
 		p->shown = 0;
 	return ret;

@@ -54,17 +54,29 @@ struct urdma_model_ops {
 };
 extern const struct urdma_model_ops urdma_model_verilated; /* in library urdma_cosim */
 
+/* Of a single wire. 0: as all others. */
+struct urdma_cosim_line {
+	uint64_t rate_mbps;
+	uint64_t delay_ns;
+};
+
 struct urdma_cosim_config {
 	unsigned int n_nics;
-	struct urdma_pcie_config pcie; /* of every NIC; the seed is varied per NIC */
-	uint64_t rate_mbps;	       /* of every port */
-	uint64_t delay_ns;	       /* of every wire */
+	struct urdma_pcie_config pcie; /* of each NIC without its own */
+	/*
+	 * NULL, or what this NIC has instead; read by urdma_cosim_create(). In both cases the name
+	 * is the NIC's, and the seed is varied by its number.
+	 */
+	const struct urdma_pcie_config *nic_pcie[URDMA_COSIM_MAX_NICS];
+	uint64_t rate_mbps; /* of each wire without its own; of ports without a wire */
+	uint64_t delay_ns;  /* of each wire without its own */
 	/* Opened by the caller, who still owns them; they have to outlive the simulation. */
 	unsigned int n_external;
 	struct urdma_external *external[URDMA_COSIM_MAX_EXTERNAL];
 	/* Pairs of ports joined by a wire. */
 	unsigned int n_wires;
 	unsigned int wire[URDMA_COSIM_MAX_WIRES][2];
+	struct urdma_cosim_line line[URDMA_COSIM_MAX_WIRES]; /* of these pairs */
 	/*
 	 * Switches and the ports on them. Each port has its own wire; these wires are numbered
 	 * after the ones above, in this order, and the switch is at side 1.
@@ -73,6 +85,11 @@ struct urdma_cosim_config {
 	struct {
 		unsigned int n;
 		unsigned int port[URDMA_SWITCH_MAX_PORTS];
+		struct urdma_cosim_line line[URDMA_SWITCH_MAX_PORTS];
+		/* 0: as all others, below */
+		uint64_t latency_ns;
+		size_t queue;
+		uint64_t age_ns;
 	} sw[URDMA_COSIM_MAX_SWITCHES];
 	uint64_t switch_latency_ns;
 	size_t switch_queue; /* bytes, of each port */

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # tools/speed.sh [options] [COMMIT]: compares the speed of the simulator of this tree with that of
-# another commit, in CPU time for the same work. docs/performance.md says what is compared.
+# another commit, or with itself while it records events, in CPU time for the same work. docs/performance.md says what is
+# compared.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -12,11 +13,12 @@ prog=speed
 
 usage() {
 	cat <<-'END'
-	usage: tools/speed.sh [options] [COMMIT]
+	usage: tools/speed.sh [options] [COMMIT | --events]
 
 	Compares the speed of the simulator of this tree with that of COMMIT (default 4de8acc). COMMIT is
 	built in build/speed. The loads are run by both in turn.
 
+	  --events       compare with this tree while it records events
 	  --only LOADS   which loads, by commas (default: all): write-64k write-64 pingpong-64
 	                 pingpong-4096 idle
 	  --rounds N     how often each is run (default 5)
@@ -33,6 +35,7 @@ bad_usage() {
 }
 
 commit=
+events=
 only=write-64k,write-64,pingpong-64,pingpong-4096,idle
 rounds=5
 iters=500
@@ -45,6 +48,10 @@ while [ $# -gt 0 ]; do
 	--help)
 		usage
 		exit 0
+		;;
+	--events)
+		events=1
+		continue
 		;;
 	--*=*)
 		value=${option#*=}
@@ -82,6 +89,7 @@ while [ $# -gt 0 ]; do
 	*) bad_usage "unknown option '$option'" ;;
 	esac
 done
+[ -z "$events" ] || [ -z "$commit" ] || bad_usage "--events compares this tree with itself, not with '$commit'"
 commit=${commit:-4de8acc}
 IFS=, read -ra loads <<<"$only"
 
@@ -91,31 +99,40 @@ wanted() {
 
 # ---- both trees, built ---------------------------------------------------------------------
 
-if ! hash=$(git -C "$top" rev-parse --verify --quiet --short=12 "$commit^{commit}"); then
-	if [ "$(git -C "$top" rev-parse --is-shallow-repository 2>/dev/null)" = true ]; then
-		die "there is no commit '$commit' in this clone, which is a shallow one: git fetch --unshallow"
+# The other side's tree and name.
+take_commit() {
+	if ! hash=$(git -C "$top" rev-parse --verify --quiet --short=12 "$commit^{commit}"); then
+		if [ "$(git -C "$top" rev-parse --is-shallow-repository 2>/dev/null)" = true ]; then
+			die "there is no commit '$commit' in this clone, which is a shallow one: git fetch --unshallow"
+		fi
+		die "there is no commit '$commit'"
 	fi
-	die "there is no commit '$commit'"
-fi
-other=$top/build/speed/$hash
-if [ ! -e "$other/urdma" ]; then
-	say "[speed] $hash goes to build/speed"
-	mkdir -p "$top/build/speed"
-	rm -rf "$other" "$other.part"
-	mkdir "$other.part"
-	# Not through a pipe alone: a failing git has to be seen, too.
-	git -C "$top" archive "$hash" >"$other.part/tar" || die "$hash cannot be unpacked"
-	tar -x -C "$other.part" -f "$other.part/tar"
-	rm "$other.part/tar"
-	mv "$other.part" "$other"
+	other=$top/build/speed/$hash
+	if [ ! -e "$other/urdma" ]; then
+		say "[speed] $hash goes to build/speed"
+		mkdir -p "$top/build/speed"
+		rm -rf "$other" "$other.part"
+		mkdir "$other.part"
+		# Not through a pipe alone: a failing git has to be seen, too.
+		git -C "$top" archive "$hash" >"$other.part/tar" || die "$hash cannot be unpacked"
+		tar -x -C "$other.part" -f "$other.part/tar"
+		rm "$other.part/tar"
+		mv "$other.part" "$other"
+	fi
+}
+if [ -z "$events" ]; then
+	take_commit
+else
+	hash=events other=$top
 fi
 
 # The benchmark of the other commit is linked with both simulators: this one measures other amounts.
 bench_here=$top/build/tests/bench/urdma-bench-speed
 bench_there=$other/build/tests/bench/urdma-bench
+[ -z "$events" ] || bench_here=$bench_there
 host_here=() host_there=()
 if wanted write; then
-	host_here+=(urdma-bench-speed)
+	host_here+=("${bench_here##*/}")
 	host_there+=(urdma-bench)
 fi
 guests=
@@ -125,10 +142,12 @@ if wanted pingpong || wanted idle; then
 	host_there+=(urdma-cosim)
 fi
 "$top/tools/setup.sh" run
-"$other/tools/setup.sh" run
-say "[speed] building $hash"
-"$other/tools/host-build.sh" "${host_there[@]}" || die "$hash cannot be built"
-if wanted write; then
+if [ -z "$events" ]; then
+	"$other/tools/setup.sh" run
+	say "[speed] building $hash"
+	"$other/tools/host-build.sh" "${host_there[@]}" || die "$hash cannot be built"
+fi
+if [ -z "$events" ] && wanted write; then
 	mkdir -p "$top/build"
 	if ! cmake -S "$top" -B "$top/build" -G Ninja -DURDMA_SPEED_BENCH="$other/tests/bench" >"$top/build/speed/cmake.log" 2>&1; then
 		tail -n 20 "$top/build/speed/cmake.log" >&2
@@ -139,7 +158,9 @@ say "[speed] building this tree"
 "$top/tools/host-build.sh" "${host_here[@]}" ||
 	die "this tree cannot be built, or not with the benchmark of $hash: its interfaces may differ (--only takes other loads)"
 if [ -n "$guests" ]; then
-	"$other/tools/guest-build.sh" || die "what $hash has for guests cannot be built"
+	if [ -z "$events" ]; then
+		"$other/tools/guest-build.sh" || die "what $hash has for guests cannot be built"
+	fi
 	"$top/tools/guest-build.sh"
 fi
 
@@ -170,16 +191,19 @@ note() {
 
 # bench SIDE LOAD ROW PACKETS: a row of the benchmark, whose messages have so many packets.
 bench() {
-	local side=$1 program=$bench_here received cpu
+	local side=$1 program=(env -u URDMA_TEST_EVENTS "$bench_here") received cpu
 	local TIMEFORMAT='%U %S'
-	[ "$side" = here ] || program=$bench_there
+	if [ "$side" = there ]; then
+		program=("$bench_there")
+		[ -z "$events" ] || program=(env "URDMA_TEST_EVENTS=$tmp/events.urdma" "$bench_there")
+	fi
 	# Its judgement of the figure is no matter here.
-	{ time "$program" --verbose --only "$3" >"$tmp/rows" 2>"$tmp/err" || true; } 2>"$tmp/time"
+	{ time "${program[@]}" --verbose --only "$3" >"$tmp/rows" 2>"$tmp/err" || true; } 2>"$tmp/time"
 	# Packets of data that side 1 has received: both sides simulate about as many.
 	received=$(sed -n 's/^side 1:.* rx_rdma_pkts=\([0-9]*\).*/\1/p' "$tmp/err" | awk '{ n += $1 } END { print n + 0 }')
 	if [ "$received" = 0 ] || ! grep -q "^$3" "$tmp/rows"; then
 		cat "$tmp/rows" "$tmp/err" >&2
-		die "the row '$3' was not measured by $program"
+		die "the row '$3' was not measured by ${program[*]}"
 	fi
 	cpu=$(awk '{ print $1 + $2 }' "$tmp/time")
 	note "$side" "$2" "CPU ms per message" "$(awk -v c="$cpu" -v p="$received" -v n="$4" 'BEGIN { print c * 1000 * n / p }')"
@@ -226,12 +250,16 @@ step() {
 
 # guest SIDE: a guest with two NICs goes through the loads.
 guest() {
-	local side=$1 tree=$top load before after wall
-	[ "$side" = here ] || tree=$other
+	local side=$1 tree=$top trace=none load before after wall
+	if [ "$side" = there ]; then
+		tree=$other
+		trace=${events:+events}
+		trace=${trace:-none}
+	fi
 	rm -rf "$tmp/share" "$tmp/out"
 	mkdir "$tmp/share"
 	cp "$top/tools/speed/guest.sh" "$tmp/share/"
-	URDMA_NO_BUILD=1 "$tree/urdma" run --nics 2 --timeout 3600 --trace none --out "$tmp/out" --share "$tmp/share" -- \
+	URDMA_NO_BUILD=1 "$tree/urdma" run --nics 2 --timeout 3600 --trace "$trace" --out "$tmp/out" --share "$tmp/share" -- \
 		bash /share/guest.sh "$iters" "$idle" "${loads[@]}" >"$tmp/run.log" 2>&1 &
 	run_pid=$!
 	for load in "${loads[@]}"; do

@@ -146,6 +146,11 @@ void urdma_eth_port_init(struct urdma_eth_port *port, const char *name, uint64_t
 {
 	memset(port, 0, sizeof(*port));
 	snprintf(port->name, sizeof(port->name), "%s", name);
+	urdma_eth_port_set_rate(port, mbps);
+}
+
+void urdma_eth_port_set_rate(struct urdma_eth_port *port, uint64_t mbps)
+{
 	urdma_rate_init(&port->line, mbps);
 	port->tx_buffer_cycles = (uint64_t)TX_BUFFER_BYTES * URDMA_RATE_UNITS_PER_BYTE / mbps + 1;
 }

@@ -142,6 +142,8 @@ typedef void (*urdma_wire_fault_fn)(void *ctx, unsigned int side, struct urdma_e
 				    struct urdma_wire_verdict *verdict);
 
 void urdma_eth_port_init(struct urdma_eth_port *port, const char *name, uint64_t mbps);
+/* Before the port has a wire, and before it sends. */
+void urdma_eth_port_set_rate(struct urdma_eth_port *port, uint64_t mbps);
 void urdma_eth_port_cleanup(struct urdma_eth_port *port);
 /* -ENOSPC: there are URDMA_ETH_MAX_TAPS already. untap: fn and ctx as before. */
 int urdma_eth_port_tap(struct urdma_eth_port *port, urdma_eth_tap_fn fn, void *ctx);

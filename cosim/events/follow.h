@@ -40,11 +40,9 @@ struct urdma_wqe {
 	uint32_t qpn;
 	uint32_t bytes;
 	uint32_t psn;
-	uint32_t packets;		/* each counts once */
-	uint32_t repeated;		/* packets sent again */
+	uint32_t packets;		/* each counts once; a READ has one request */
 	uint32_t retries[URDMA_CAUSES]; /* that began while it was sent and not completed */
 	uint32_t flight;		/* bytes of its packets; not acknowledged */
-	uint32_t last_psn;		/* of the packets that were cut */
 	uint16_t index;
 	uint8_t nic, op, status;
 	bool has_cqe;
@@ -125,6 +123,8 @@ struct urdma_sink {
 	/* An acked event with a cause: a retry of the QP, from WQE `index` on. */
 	void (*retry)(void *ctx, uint64_t cycle, unsigned int nic, uint32_t qpn, uint16_t index,
 		      unsigned int cause);
+	/* A packet of a request is sent again. */
+	void (*resent)(void *ctx, unsigned int nic, uint32_t qpn);
 	/* WQEs posted and not completed; changes only. */
 	void (*depth)(void *ctx, uint64_t cycle, unsigned int nic, uint32_t qpn, uint32_t depth);
 	/* Bytes of payload cut into packets and not acknowledged, of a NIC; changes only. */

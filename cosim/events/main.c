@@ -10,15 +10,17 @@
 
 #include "events/outputs.h"
 #include "events/results.h"
+#include "options/value.h"
 #include "output.h"
 #include "trace/recorder.h"
 
 #define MAX_NICS 255u
 
-enum { OPT_CSV = 0x600, OPT_PERFETTO, OPT_JSON };
+enum { OPT_CSV = 0x600, OPT_PERFETTO, OPT_JSON, OPT_FROM, OPT_TO };
 
 struct program {
 	const char *file, *json_path;
+	uint64_t from_ns, to_ns; /* what is read: events from the first on, before the second */
 	struct urdma_events *events;
 	const char *name[MAX_NICS];
 	struct urdma_results_config config;
@@ -27,6 +29,16 @@ struct program {
 	bool complete;
 	bool failed;
 };
+
+static uint64_t parse_time(struct argp_state *state, const char *option, const char *arg)
+{
+	uint64_t ns = 0;
+	const char *rest = urdma_option_time(arg, &ns);
+
+	if (!rest || *rest)
+		argp_error(state, "--%s %s: not a time, as 20us", option, arg);
+	return ns;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -42,6 +54,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_JSON:
 		p->json_path = arg;
 		return 0;
+	case OPT_FROM:
+		p->from_ns = parse_time(state, "from", arg);
+		return 0;
+	case OPT_TO:
+		p->to_ns = parse_time(state, "to", arg);
+		return 0;
 	case ARGP_KEY_ARG:
 		if (p->file)
 			argp_error(state, "unexpected argument '%s': one file of events at a time",
@@ -51,6 +69,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_NO_ARGS:
 		argp_error(state, "which file? A run with --trace events writes events.urdma");
 		return EINVAL;
+	case ARGP_KEY_SUCCESS:
+		if (p->from_ns >= p->to_ns)
+			argp_error(state, "--from and --to: there is no time between them");
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -62,6 +84,9 @@ static void parse_options(struct program *p, int argc, char **argv)
 		{ "csv", OPT_CSV, "FILE", 0, "Write a line for each completed send WQE", 0 },
 		{ "perfetto", OPT_PERFETTO, "FILE", 0, "Write a trace for ui.perfetto.dev", 0 },
 		{ "json", OPT_JSON, "FILE", 0, "Write the data of the report", 0 },
+		{ "from", OPT_FROM, "TIME", 0, "Read events from this simulated time on, as 20us",
+		  0 },
+		{ "to", OPT_TO, "TIME", 0, "Read events before this simulated time", 0 },
 		{ 0 },
 	};
 	static const struct argp argp = {
@@ -77,6 +102,7 @@ static void parse_options(struct program *p, int argc, char **argv)
 
 	argp_program_version = "urdma-events " URDMA_COSIM_VERSION;
 	argp_err_exit_status = 2;
+	p->to_ns = UINT64_MAX;
 	argp_parse(&argp, argc, argv, 0, NULL, p);
 }
 
@@ -124,18 +150,27 @@ static void run(struct program *p)
 {
 	struct urdma_trace_event event = { 0 };
 	unsigned long long n = 0;
+	bool to = false;
 	int ret, end;
 
 	while ((ret = urdma_events_next(p->events, &event)) == 1) {
+		uint64_t ns = event.cycle * URDMA_CYCLE_NS;
+
+		if (ns < p->from_ns)
+			continue;
+		if (ns >= p->to_ns) {
+			to = true;
+			break;
+		}
 		ret = urdma_results_event(p->results, &event);
 		if (ret)
 			break;
 		n++;
 	}
 	end = urdma_results_end(p->results);
-	if (!ret)
+	if (!ret || to)
 		ret = end;
-	p->complete = !ret && urdma_events_complete(p->events);
+	p->complete = !ret && (to || urdma_events_complete(p->events));
 	if (p->complete)
 		return;
 	p->failed = true;

@@ -3,50 +3,79 @@
 
 #include <string.h>
 
-#define SLICES URDMA_SERIES_SLICES
+/* ---- the timeline ---------------------------------------------------------------------------- */
 
-void urdma_series_init(struct urdma_series *s, uint64_t origin)
+void urdma_timeline_init(struct urdma_timeline *t)
 {
-	memset(s, 0, sizeof(*s));
-	s->origin = origin;
-	s->cycles = URDMA_SERIES_START;
+	memset(t, 0, sizeof(*t));
+	t->cycles = URDMA_SLICE_START;
 }
 
-static unsigned int slice_of(struct urdma_series *s, uint64_t cycle)
+void urdma_timeline_move(struct urdma_timeline *t, uint64_t cycle, bool traffic)
 {
-	uint64_t at = cycle > s->origin ? cycle - s->origin : 0;
-	unsigned int slice;
+	uint64_t before = t->at, step = cycle - t->last;
 
-	while (at / s->cycles >= SLICES) {
-		for (unsigned int i = 0; i < SLICES; i += 2)
-			s->sum[i / 2] = s->sum[i] + s->sum[i + 1];
-		memset(s->sum + SLICES / 2, 0, sizeof(s->sum) / 2);
-		s->n = (s->n + 1) / 2;
-		s->cycles *= 2;
-	}
-	slice = (unsigned int)(at / s->cycles);
-	if (slice >= s->n)
-		s->n = slice + 1;
-	return slice;
-}
-
-void urdma_series_add(struct urdma_series *s, uint64_t cycle, uint64_t amount)
-{
-	s->sum[slice_of(s, cycle)] += amount;
-}
-
-void urdma_series_span(struct urdma_series *s, uint64_t from, uint64_t to, uint64_t amount)
-{
-	if (from >= to)
+	if (!traffic && (!t->begun || cycle - t->traffic > URDMA_PAUSE))
 		return;
-	slice_of(s, to - 1);
-	while (from < to) {
-		unsigned int slice = slice_of(s, from);
-		uint64_t end = s->origin + (slice + 1) * s->cycles;
+	if (!t->begun)
+		step = 0;
+	t->begun = true;
+	/* It stands still until the end of a pause. */
+	t->at += step < URDMA_PAUSE ? step : URDMA_PAUSE;
+	while (t->at / t->cycles >= URDMA_SLICES) {
+		for (unsigned int i = 0; i < t->n; i += 2)
+			t->from[i / 2] = t->from[i];
+		t->n = (t->n + 1) / 2;
+		t->cycles *= 2;
+	}
+	for (; t->n <= t->at / t->cycles; t->n++) {
+		uint64_t begin = t->n * t->cycles;
 
-		if (end > to)
-			end = to;
-		s->sum[slice] += amount * (end - from);
+		t->from[t->n] = begin == t->at ? cycle : t->last + (begin - before);
+	}
+	t->last = cycle;
+	if (traffic)
+		t->traffic = cycle;
+}
+
+/* ---- series ---------------------------------------------------------------------------------- */
+
+/* Its slices become as long as the timeline's. */
+static void fold(struct urdma_series *s, const struct urdma_timeline *t)
+{
+	if (!s->cycles)
+		s->cycles = URDMA_SLICE_START;
+	for (; s->cycles < t->cycles; s->cycles *= 2) {
+		for (unsigned int i = 0; i < URDMA_SLICES; i += 2)
+			s->sum[i / 2] = s->sum[i] + s->sum[i + 1];
+		memset(s->sum + URDMA_SLICES / 2, 0, sizeof(s->sum) / 2);
+	}
+}
+
+void urdma_series_add(struct urdma_series *s, const struct urdma_timeline *t, uint64_t amount)
+{
+	fold(s, t);
+	s->sum[t->at / s->cycles] += amount;
+}
+
+void urdma_series_level(struct urdma_series *s, const struct urdma_timeline *t, uint64_t value)
+{
+	uint64_t from = s->begun;
+
+	fold(s, t);
+	while (from < t->at) {
+		uint64_t slice = from / s->cycles, end = (slice + 1) * s->cycles;
+
+		if (end > t->at)
+			end = t->at;
+		s->sum[slice] += s->value * (end - from);
 		from = end;
 	}
+	s->begun = t->at;
+	s->value = value;
+}
+
+void urdma_series_end(struct urdma_series *s, const struct urdma_timeline *t)
+{
+	urdma_series_level(s, t, s->value);
 }

@@ -1,27 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A quantity over the run, in slices of the same length. When a moment lies behind the last slice,
- * pairs of slices become one, and the length doubles: memory is constant.
+ * Quantities over the time in which there is traffic, in slices of the same length. All series of a
+ * run share a timeline. Its first slice begins with the first traffic, and it stands still while
+ * there is none for longer than URDMA_PAUSE. When a moment lies behind the last slice, pairs of
+ * slices become one, and the length doubles: memory is constant.
  */
 #ifndef URDMA_EVENTS_SERIES_H
 #define URDMA_EVENTS_SERIES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#define URDMA_SERIES_SLICES 200u
-#define URDMA_SERIES_START  64u /* cycles of a slice at first */
+#define URDMA_SLICES	  200u
+#define URDMA_SLICE_START 64u	 /* cycles of a slice at first */
+#define URDMA_PAUSE	  25000u /* cycles: 100 us */
 
-struct urdma_series {
-	uint64_t origin; /* cycle in which slice 0 begins */
-	uint64_t cycles; /* of a slice */
-	unsigned int n;	 /* slices that have begun */
-	uint64_t sum[URDMA_SERIES_SLICES];
+struct urdma_timeline {
+	bool begun;
+	uint64_t traffic;	     /* cycle of the last traffic */
+	uint64_t last;		     /* cycle of the last moment, */
+	uint64_t at;		     /* which is so many cycles behind the begin of slice 0 */
+	uint64_t cycles;	     /* of a slice */
+	unsigned int n;		     /* slices that have begun */
+	uint64_t from[URDMA_SLICES]; /* of each of these, the cycle in which it begins */
 };
 
-void urdma_series_init(struct urdma_series *s, uint64_t origin);
-/* Cycles before the origin count for slice 0. */
-void urdma_series_add(struct urdma_series *s, uint64_t cycle, uint64_t amount);
-/* The amount in each cycle of [from, to). */
-void urdma_series_span(struct urdma_series *s, uint64_t from, uint64_t to, uint64_t amount);
+void urdma_timeline_init(struct urdma_timeline *t);
+/*
+ * Goes on to this cycle. traffic: there is some; what is none neither begins the timeline nor ends
+ * a pause. Cycles may not decrease.
+ */
+void urdma_timeline_move(struct urdma_timeline *t, uint64_t cycle, bool traffic);
+
+struct urdma_series {
+	uint64_t cycles; /* of a slice, at most the timeline's */
+	uint64_t sum[URDMA_SLICES];
+	uint64_t begun, value; /* a level: where on the timeline it took its present value */
+};
+
+/* Both are for the last moment of the timeline. */
+void urdma_series_add(struct urdma_series *s, const struct urdma_timeline *t, uint64_t amount);
+/* The level had its value in each cycle until now, and has another from now on. */
+void urdma_series_level(struct urdma_series *s, const struct urdma_timeline *t, uint64_t value);
+/* Before a look at it: its slices are the timeline's, and a level goes to the last moment. */
+void urdma_series_end(struct urdma_series *s, const struct urdma_timeline *t);
 
 #endif

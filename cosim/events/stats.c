@@ -7,23 +7,23 @@
 
 /* ---- levels ---------------------------------------------------------------------------------- */
 
-static void set_level(struct urdma_level *l, uint64_t cycle, uint64_t value)
+static void set_level(struct urdma_level *l, const struct urdma_timeline *t, uint64_t value)
 {
 	if (l->begun == URDMA_NEVER)
-		l->begun = l->since = cycle;
-	if (cycle > l->since)
-		l->area += (double)l->value * (double)(cycle - l->since);
-	l->since = cycle;
+		l->begun = l->since = t->at;
+	l->area += (double)l->value * (double)(t->at - l->since);
+	l->since = t->at;
 	l->value = value;
 	if (value > l->max)
 		l->max = value;
 }
 
-double urdma_level_mean(const struct urdma_level *l, uint64_t now)
+double urdma_level_mean(const struct urdma_level *l, uint64_t until)
 {
-	if (l->begun == URDMA_NEVER || now <= l->begun)
+	if (l->begun == URDMA_NEVER || until == l->begun)
 		return 0;
-	return (l->area + (double)l->value * (double)(now - l->since)) / (double)(now - l->begun);
+	return (l->area + (double)l->value * (double)(until - l->since)) /
+	       (double)(until - l->begun);
 }
 
 /* ---- NICs and QPs ---------------------------------------------------------------------------- */
@@ -41,21 +41,10 @@ struct urdma_stats *urdma_stats_create(const char *const *name, unsigned int n)
 	}
 	s->name = name;
 	s->n = n;
+	urdma_timeline_init(&s->timeline);
 	for (unsigned int i = 0; i < n; i++)
 		s->nic[i].reads.begun = URDMA_NEVER;
 	return s;
-}
-
-static void begin(struct urdma_stats *s, uint64_t cycle)
-{
-	s->first = cycle;
-	for (unsigned int i = 0; i < s->n; i++) {
-		for (unsigned int d = 0; d < 2; d++) {
-			urdma_series_init(&s->nic[i].pcie.series[d], cycle);
-			urdma_series_init(&s->nic[i].wire.series[d], cycle);
-		}
-		urdma_series_init(&s->nic[i].reads_series, cycle);
-	}
 }
 
 const struct urdma_qp_stats *urdma_stats_qp(const struct urdma_stats *s, unsigned int n,
@@ -131,7 +120,7 @@ static void count_wqe(struct urdma_messages *m, const struct urdma_wqe *w)
 		m->failed++;
 	else
 		m->bytes += w->bytes;
-	m->repeated += w->repeated;
+	m->completions += w->has_cqe;
 	urdma_histogram_add(&m->whole, urdma_wqe_whole(w) * URDMA_CYCLE_NS);
 	for (unsigned int i = 0; i < URDMA_STAGES; i++)
 		urdma_histogram_add(&m->stage[i], urdma_wqe_stage(w, i) * URDMA_CYCLE_NS);
@@ -187,48 +176,64 @@ static void retry(void *ctx, uint64_t cycle, unsigned int nic, uint32_t qpn, uin
 		qp->messages.retries[cause]++;
 }
 
+static void resent(void *ctx, unsigned int nic, uint32_t qpn)
+{
+	struct urdma_stats *s = ctx;
+	struct urdma_qp_stats *qp = qp_of(s, nic, qpn);
+
+	s->nic[nic].messages.resent++;
+	if (qp)
+		qp->messages.resent++;
+}
+
 static void depth(void *ctx, uint64_t cycle, unsigned int nic, uint32_t qpn, uint32_t value)
 {
-	struct urdma_qp_stats *qp = qp_of(ctx, nic, qpn);
+	struct urdma_stats *s = ctx;
+	struct urdma_qp_stats *qp = qp_of(s, nic, qpn);
 
+	(void)cycle;
 	if (qp)
-		set_level(&qp->depth, cycle, value);
+		set_level(&qp->depth, &s->timeline, value);
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-static void transfer(struct urdma_link_stats *l, unsigned int direction, uint64_t cycle,
-		     uint64_t bytes)
+static void transfer(const struct urdma_stats *s, struct urdma_link_stats *l,
+		     unsigned int direction, uint64_t bytes)
 {
 	l->n[direction]++;
 	l->bytes[direction] += bytes;
-	urdma_series_add(&l->series[direction], cycle, bytes);
+	/* What passes in a pause is in no slice. */
+	if (s->timeline.begun && s->timeline.last == s->last)
+		urdma_series_add(&l->series[direction], &s->timeline, bytes);
 }
 
 /* On the wire: at least 60 bytes, FCS 4, preamble 8, gap 12. */
 static void frame(void *ctx, const struct urdma_frame *f)
 {
-	struct urdma_nic_stats *nic = &((struct urdma_stats *)ctx)->nic[f->nic];
+	struct urdma_stats *s = ctx;
+	struct urdma_nic_stats *nic = &s->nic[f->nic];
 
-	transfer(&nic->wire, f->received, f->end, (f->len < 60 ? 60 : f->len) + 24);
+	transfer(s, &nic->wire, f->received, (f->len < 60 ? 60 : f->len) + 24);
 	nic->bad_frames += f->error;
 }
 
-static void change_reads(struct urdma_nic_stats *nic, uint64_t cycle, uint64_t value)
+static void change_reads(const struct urdma_stats *s, struct urdma_nic_stats *nic, uint64_t value)
 {
-	if (nic->reads.begun != URDMA_NEVER)
-		urdma_series_span(&nic->reads_series, nic->reads.since, cycle, nic->reads.value);
-	set_level(&nic->reads, cycle, value);
+	urdma_series_level(&nic->reads_series, &s->timeline, value);
+	set_level(&nic->reads, &s->timeline, value);
 }
 
-static void read_begins(struct urdma_nic_stats *nic, const struct urdma_trace_event *e)
+static void read_begins(const struct urdma_stats *s, struct urdma_nic_stats *nic,
+			const struct urdma_trace_event *e)
 {
 	if (e->rd.tag < sizeof(nic->read_bytes) / sizeof(*nic->read_bytes))
 		nic->read_bytes[e->rd.tag] = e->rd.len;
-	change_reads(nic, e->cycle, nic->reads.value + 1);
+	change_reads(s, nic, nic->reads.value + 1);
 }
 
-static void read_ends(struct urdma_nic_stats *nic, const struct urdma_trace_event *e)
+static void read_ends(const struct urdma_stats *s, struct urdma_nic_stats *nic,
+		      const struct urdma_trace_event *e)
 {
 	uint64_t bytes = 0;
 
@@ -237,10 +242,18 @@ static void read_ends(struct urdma_nic_stats *nic, const struct urdma_trace_even
 	if (e->rd_done.error)
 		nic->read_errors++;
 	else
-		transfer(&nic->pcie, 1, e->cycle, bytes);
+		transfer(s, &nic->pcie, 1, bytes);
 	/* The read may have begun before the file. */
 	if (nic->reads.value)
-		change_reads(nic, e->cycle, nic->reads.value - 1);
+		change_reads(s, nic, nic->reads.value - 1);
+}
+
+/* Frames, and what begins and ends WQEs: not the commands and registers of a driver. */
+static bool is_traffic(const struct urdma_trace_event *e)
+{
+	return e->kind == URDMA_TRACE_SQ_DB || e->kind == URDMA_TRACE_CQE ||
+	       e->kind == URDMA_TRACE_OUT || e->kind == URDMA_TRACE_TX_END ||
+	       e->kind == URDMA_TRACE_RX_END;
 }
 
 static void event(void *ctx, const struct urdma_trace_event *e)
@@ -249,20 +262,21 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 	struct urdma_nic_stats *nic = &s->nic[e->nic];
 
 	if (!s->events++)
-		begin(s, e->cycle);
+		s->first = e->cycle;
 	s->last = e->cycle;
+	urdma_timeline_move(&s->timeline, e->cycle, is_traffic(e));
 	switch (e->kind) {
 	case URDMA_TRACE_RD:
-		read_begins(nic, e);
+		read_begins(s, nic, e);
 		break;
 	case URDMA_TRACE_RD_DONE:
-		read_ends(nic, e);
+		read_ends(s, nic, e);
 		break;
 	case URDMA_TRACE_WR:
-		transfer(&nic->pcie, 0, e->cycle, e->wr.len);
+		transfer(s, &nic->pcie, 0, e->wr.len);
 		break;
 	case URDMA_TRACE_RESET:
-		change_reads(nic, e->cycle, 0);
+		change_reads(s, nic, 0);
 		break;
 	case URDMA_TRACE_IRQ:
 		nic->irqs++;
@@ -271,7 +285,7 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 		nic->dropped_full += e->in.full != 0;
 		break;
 	case URDMA_TRACE_CQE:
-		nic->recv_cqes += !e->cqe.send;
+		nic->cqes[e->cqe.send != 0]++;
 		break;
 	case URDMA_TRACE_XLAT:
 		if (e->xlat.client >= URDMA_CLIENTS)
@@ -309,9 +323,15 @@ static void packet(void *ctx, const struct urdma_packet *p)
 
 void urdma_stats_end(struct urdma_stats *s)
 {
-	for (unsigned int i = 0; i < s->n; i++)
-		if (s->nic[i].reads.begun != URDMA_NEVER)
-			change_reads(&s->nic[i], s->last, s->nic[i].reads.value);
+	for (unsigned int i = 0; i < s->n; i++) {
+		struct urdma_nic_stats *nic = &s->nic[i];
+
+		for (unsigned int d = 0; d < 2; d++) {
+			urdma_series_end(&nic->pcie.series[d], &s->timeline);
+			urdma_series_end(&nic->wire.series[d], &s->timeline);
+		}
+		urdma_series_end(&nic->reads_series, &s->timeline);
+	}
 }
 
 struct urdma_sink urdma_stats_sink(struct urdma_stats *stats)
@@ -324,6 +344,7 @@ struct urdma_sink urdma_stats_sink(struct urdma_stats *stats)
 		.frame = frame,
 		.packet = packet,
 		.retry = retry,
+		.resent = resent,
 		.depth = depth,
 	};
 }

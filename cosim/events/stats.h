@@ -12,18 +12,19 @@
 /* Completed WQEs: of a QP, of a NIC. Times in cycles. */
 struct urdma_messages {
 	uint64_t n, bytes, failed;
+	uint64_t completions; /* of n, those with a CQE */
 	uint64_t first, last; /* begin of the first, end of the last */
 	struct urdma_histogram whole;
 	struct urdma_histogram stage[URDMA_STAGES];
 	uint64_t retries[URDMA_CAUSES]; /* events */
-	uint64_t repeated;		/* packets */
+	uint64_t resent;		/* packets */
 	uint64_t incomplete[URDMA_INCOMPLETES];
 };
 
-/* A number that changes: its sum over cycles, its maximum. */
+/* A number that changes: its sum over cycles of the timeline, its maximum. */
 struct urdma_level {
 	uint64_t value, since, max;
-	uint64_t begun; /* cycle of the first change, URDMA_NEVER before */
+	uint64_t begun; /* the first change, URDMA_NEVER before */
 	double area;
 };
 
@@ -46,7 +47,8 @@ struct urdma_nic_stats {
 	struct urdma_level reads;     /* outstanding */
 	struct urdma_series reads_series;
 	uint64_t read_bytes[1024]; /* of reads that are outstanding, by tag */
-	uint64_t irqs, read_errors, recv_cqes, bad_frames, dropped_full;
+	uint64_t irqs, read_errors, bad_frames, dropped_full;
+	uint64_t cqes[2]; /* of receives, of sends */
 	struct {
 		uint64_t n, misses, refused;
 	} xlat[URDMA_CLIENTS];
@@ -63,12 +65,13 @@ struct urdma_stats {
 	struct urdma_nic_stats *nic;
 	struct urdma_wqe slowest[URDMA_SLOWEST]; /* the slowest first */
 	unsigned int n_slowest;
+	struct urdma_timeline timeline;
 	uint64_t events, first, last; /* cycles */
 	bool no_memory;
 };
 
-/* From the first change to now. */
-double urdma_level_mean(const struct urdma_level *l, uint64_t now);
+/* From the first change to `until` on the timeline, which is not before the last one. */
+double urdma_level_mean(const struct urdma_level *l, uint64_t until);
 /* NULL: none. Of NIC n, numbers below URDMA_EVENTS_MAX_QPS. */
 const struct urdma_qp_stats *urdma_stats_qp(const struct urdma_stats *s, unsigned int n,
 					    uint32_t qpn);

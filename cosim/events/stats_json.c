@@ -62,6 +62,7 @@ static json_t *messages(const struct urdma_messages *m)
 
 	set(json, "messages", m->n);
 	set(json, "failed", m->failed);
+	set(json, "completions", m->completions);
 	set(json, "bytes", m->bytes);
 	set(json, "first_ns", m->first * URDMA_CYCLE_NS);
 	set(json, "last_ns", m->last * URDMA_CYCLE_NS);
@@ -78,7 +79,7 @@ static json_t *messages(const struct urdma_messages *m)
 	}
 	json_object_set_new(json, "stages_ns", stages);
 	json_object_set_new(json, "retries", causes(m->retries));
-	set(json, "packets_sent_again", m->repeated);
+	set(json, "packets_sent_again", m->resent);
 	for (unsigned int i = 0; i < URDMA_INCOMPLETES; i++)
 		set(incomplete, urdma_incomplete_key[i], m->incomplete[i]);
 	json_object_set_new(json, "incomplete", incomplete);
@@ -99,7 +100,7 @@ static json_t *qps(const struct urdma_stats *s, unsigned int n)
 		set(json, "qp", qpn);
 		json_object_set_new(json, "depth",
 				    json_pack("{s:f, s:I}", "mean",
-					      urdma_level_mean(&qp->depth, s->last), "max",
+					      urdma_level_mean(&qp->depth, qp->depth.since), "max",
 					      (json_int_t)qp->depth.max));
 		json_array_append_new(list, json);
 	}
@@ -107,18 +108,18 @@ static json_t *qps(const struct urdma_stats *s, unsigned int n)
 }
 
 /* The mean of each slice, in a cycle, times the factor. */
-static json_t *rates(const struct urdma_series *series, double factor)
+static json_t *rates(const struct urdma_stats *s, const struct urdma_series *series, double factor)
 {
 	json_t *list = json_array();
 
-	for (unsigned int i = 0; i < series->n; i++)
+	for (unsigned int i = 0; i < s->timeline.n; i++)
 		json_array_append_new(
 			list, json_real((double)series->sum[i] * factor / (double)series->cycles));
 	return list;
 }
 
-static json_t *link_of(const struct urdma_link_stats *l, const char *name0, const char *name1,
-		       const char *count)
+static json_t *link_of(const struct urdma_stats *s, const struct urdma_link_stats *l,
+		       const char *name0, const char *name1, const char *count)
 {
 	const char *name[] = { name0, name1 };
 	json_t *json = json_object();
@@ -129,7 +130,7 @@ static json_t *link_of(const struct urdma_link_stats *l, const char *name0, cons
 		set(part, count, l->n[i]);
 		set(part, "bytes", l->bytes[i]);
 		set(part, "slice_ns", l->series[i].cycles * URDMA_CYCLE_NS);
-		json_object_set_new(part, "gbps", rates(&l->series[i], 8.0 / URDMA_CYCLE_NS));
+		json_object_set_new(part, "gbps", rates(s, &l->series[i], 8.0 / URDMA_CYCLE_NS));
 		json_object_set_new(json, name[i], part);
 	}
 	return json;
@@ -139,11 +140,11 @@ static json_t *reads(const struct urdma_stats *s, const struct urdma_nic_stats *
 {
 	json_t *json = json_object();
 
-	set_real(json, "mean", urdma_level_mean(&nic->reads, s->last));
+	set_real(json, "mean", urdma_level_mean(&nic->reads, s->timeline.at));
 	set(json, "max", nic->reads.max);
 	set(json, "errors", nic->read_errors);
 	set(json, "slice_ns", nic->reads_series.cycles * URDMA_CYCLE_NS);
-	json_object_set_new(json, "outstanding", rates(&nic->reads_series, 1));
+	json_object_set_new(json, "outstanding", rates(s, &nic->reads_series, 1));
 	return json;
 }
 
@@ -199,12 +200,13 @@ static json_t *nic_json(const struct urdma_stats *s, unsigned int n)
 
 	json_object_set_new(json, "nic", json_string(s->name[n]));
 	json_object_set_new(json, "qps", qps(s, n));
-	json_object_set_new(json, "pcie", link_of(&nic->pcie, "to_host", "from_host", "tlps"));
+	json_object_set_new(json, "pcie", link_of(s, &nic->pcie, "to_host", "from_host", "tlps"));
 	json_object_set_new(json, "pcie_reads", reads(s, nic));
-	json_object_set_new(json, "wire", link_of(&nic->wire, "sent", "received", "frames"));
+	json_object_set_new(json, "wire", link_of(s, &nic->wire, "sent", "received", "frames"));
 	set(json, "bad_frames", nic->bad_frames);
 	set(json, "interrupts", nic->irqs);
-	set(json, "receive_completions", nic->recv_cqes);
+	set(json, "send_completions", nic->cqes[1]);
+	set(json, "receive_completions", nic->cqes[0]);
 	json_object_set_new(json, "translation", translation(nic));
 	json_object_set_new(json, "stalls", stalls(nic));
 	json_object_set_new(json, "responder", responder(nic));
@@ -243,6 +245,7 @@ static json_t *slow(const struct urdma_stats *s, const struct urdma_wqe *w)
 json_t *urdma_stats_json(const struct urdma_stats *s, bool complete)
 {
 	json_t *json = json_object(), *nics = json_array(), *slowest = json_array();
+	json_t *slices = json_array();
 
 	json_object_set_new(json, "file", json_string("urdma events report"));
 	set(json, "version", 1);
@@ -250,6 +253,10 @@ json_t *urdma_stats_json(const struct urdma_stats *s, bool complete)
 	set(json, "events", s->events);
 	set(json, "from_ns", s->first * URDMA_CYCLE_NS);
 	set(json, "to_ns", s->last * URDMA_CYCLE_NS);
+	for (unsigned int i = 0; i < s->timeline.n; i++)
+		json_array_append_new(
+			slices, json_integer((json_int_t)(s->timeline.from[i] * URDMA_CYCLE_NS)));
+	json_object_set_new(json, "slices_ns", slices);
 	for (unsigned int i = 0; i < s->n; i++)
 		json_array_append_new(nics, nic_json(s, i));
 	json_object_set_new(json, "nics", nics);

@@ -35,12 +35,12 @@ static double gbps(uint64_t bytes, double ns)
 static void nic_line(const struct urdma_stats *s, unsigned int n)
 {
 	const struct urdma_nic_stats *nic = &s->nic[n];
-	double ns = (double)(s->last - s->first) * URDMA_CYCLE_NS;
+	double ns = (double)s->timeline.at * URDMA_CYCLE_NS;
 
 	printf("%-12s %10.2f %10.2f %10.2f %10.2f %10.1f %10llu\n", s->name[n],
 	       gbps(nic->wire.bytes[0], ns), gbps(nic->wire.bytes[1], ns),
 	       gbps(nic->pcie.bytes[0], ns), gbps(nic->pcie.bytes[1], ns),
-	       urdma_level_mean(&nic->reads, s->last), (unsigned long long)nic->reads.max);
+	       urdma_level_mean(&nic->reads, s->timeline.at), (unsigned long long)nic->reads.max);
 }
 
 static void incomplete_lines(const struct urdma_stats *s)

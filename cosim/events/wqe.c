@@ -286,7 +286,6 @@ static int pkt(struct urdma_follow *f, const struct urdma_trace_event *e, struct
 	struct urdma_waiting_item *item = urdma_waiting_add(
 		&qp->cut, URDMA_MAX_PACKETS, key_of(e->pkt.psn, e->pkt.opcode), e->cycle);
 	struct urdma_wqe *w = e->pkt.resp ? NULL : get(qp, (uint16_t)e->pkt.wqe);
-	uint32_t psn = (uint32_t)e->pkt.psn;
 
 	if (!item)
 		return -ENOMEM;
@@ -299,19 +298,16 @@ static int pkt(struct urdma_follow *f, const struct urdma_trace_event *e, struct
 	if (!w)
 		return 0;
 	first_time(w, URDMA_AT_PACKET, e->cycle);
-	item->first = psn == w->psn;
-	if (w->packets && ((psn - w->last_psn - 1) & 0xffffff) >= 0x800000) {
-		w->repeated++;
+	item->first = e->pkt.psn == w->psn;
+	if (e->pkt.again)
 		return 0;
-	}
 	w->packets++;
-	w->last_psn = psn;
 	w->flight += (uint32_t)e->pkt.len;
 	change_flight(f, e->nic, e->cycle, e->pkt.len, 0);
 	return 0;
 }
 
-static void full(const struct urdma_trace_event *e, struct urdma_qp *qp)
+static void full(struct urdma_follow *f, const struct urdma_trace_event *e, struct urdma_qp *qp)
 {
 	uint64_t key = key_of(e->full.psn, e->full.opcode);
 	struct urdma_waiting_item *item = urdma_waiting_find(&qp->cut, key, NULL);
@@ -326,6 +322,8 @@ static void full(const struct urdma_trace_event *e, struct urdma_qp *qp)
 		return;
 	}
 	item->full = true;
+	if (item->again && !item->resp)
+		URDMA_TELL(f, resent, e->nic, qp->qpn);
 	w = item->resp ? NULL : get(qp, item->wqe);
 	if (w && item->first)
 		first_time(w, URDMA_AT_FULL, e->cycle);
@@ -575,7 +573,7 @@ int urdma_follow_wqe(struct urdma_follow *f, const struct urdma_trace_event *e)
 		wqe(f, e, qp);
 		break;
 	case URDMA_TRACE_FULL:
-		full(e, qp);
+		full(f, e, qp);
 		break;
 	default:
 		acked(f, e, qp);

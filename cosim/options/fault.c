@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options for faults of the wires.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "options/layers.h"
 #include "options/value.h"
 
@@ -19,7 +23,7 @@ static const struct argp_option options[] = {
 	{ "reorder", OPT_REORDER, "P", 0, "Put P percent behind frames that follow", 0 },
 	{ "corrupt", OPT_CORRUPT, "P", 0, "Invert a bit of P percent, with a good FCS", 0 },
 	{ "ecn", OPT_ECN, "P", 0, "Mark P percent \"congestion experienced\"", 0 },
-	{ "seed", OPT_SEED, "S", 0,
+	{ "seed", OPT_SEED, "SEED", 0,
 	  "Of what is random on the wires (1): the same frames meet the same faults", 0 },
 	{ "fault", OPT_FAULT, "SPEC", 0,
 	  "A chosen fault, KIND[,KEY=VALUE...], such as drop,side=0,qpn=0x11,op=write_last,nth=3; "
@@ -28,12 +32,22 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-static void add(struct argp_state *state, const char *option, const struct urdma_fault_rule *rule)
+/* text: the rule as --fault takes it. */
+static void add(struct argp_state *state, const char *option, const char *text,
+		const struct urdma_fault_rule *rule)
 {
 	struct urdma_options *o = state->input;
 
+	/* Those of the command line come in place of the file's. */
+	if (o->faults_of_file && !o->scope.place[0]) {
+		o->faults_of_file = false;
+		while (o->n_faults)
+			free(o->fault_text[--o->n_faults]);
+	}
 	if (o->n_faults == URDMA_OPTIONS_MAX_FAULTS)
-		argp_error(state, "--%s: more than %u faults", option, URDMA_OPTIONS_MAX_FAULTS);
+		urdma_option_bad(state, option, NULL, "more than %u faults",
+				 URDMA_OPTIONS_MAX_FAULTS);
+	o->fault_text[o->n_faults] = strdup(text);
 	o->fault[o->n_faults++] = *rule;
 }
 
@@ -41,24 +55,26 @@ static error_t add_random(struct argp_state *state, const char *option, enum urd
 			  const char *text)
 {
 	struct urdma_fault_rule rule;
+	char whole[64];
 
 	urdma_fault_rule_defaults(&rule, kind);
 	if (urdma_fault_percent(text, &rule.probability))
-		argp_error(state, "--%s '%s': not a number of percent from 0 to 100", option, text);
-	if (rule.probability)
-		add(state, option, &rule);
+		urdma_option_bad(state, option, text, "not a number of percent from 0 to 100");
+	if (!rule.probability)
+		return 0;
+	snprintf(whole, sizeof(whole), "%s,p=%s", urdma_fault_name(kind), text);
+	add(state, option, whole, &rule);
 	return 0;
 }
 
-static error_t add_chosen(struct argp_state *state, const char *text)
+void urdma_fault_options_add(struct argp_state *state, const char *text)
 {
 	struct urdma_fault_rule rule;
 	char error[160];
 
 	if (urdma_fault_parse(text, &rule, error, sizeof(error)))
-		argp_error(state, "--fault '%s': %s", text, error);
-	add(state, "fault", &rule);
-	return 0;
+		urdma_option_bad(state, "fault", text, "%s", error);
+	add(state, "fault", text, &rule);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -80,7 +96,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->seed = urdma_option_number(state, "seed", arg, 0, UINT64_MAX);
 		return 0;
 	case OPT_FAULT:
-		return add_chosen(state, arg);
+		urdma_fault_options_add(state, arg);
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}

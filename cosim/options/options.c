@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program's own options, and what concerns more than one layer.
+#define _GNU_SOURCE /* asprintf */
 #include "options/options.h"
 
 #include <stdio.h>
@@ -14,7 +15,8 @@
 #define TEXT(macro) TEXT_OF(macro)
 
 enum {
-	OPT_SOCKET = 0x600,
+	OPT_SYSTEM = 0x600,
+	OPT_SOCKET,
 	OPT_OUT,
 	OPT_CONTROL,
 	OPT_TELL,
@@ -23,7 +25,14 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{ "socket", OPT_SOCKET, "PATH", 0, "vfio-user socket of the next NIC (urdma0, urdma1, ...)",
+	{ "system", OPT_SYSTEM, "FILE", 0,
+	  "What is simulated: hosts, their NICs, wires and so on, as JSON; see docs/cosim.md. "
+	  "Other "
+	  "options go before what it says",
+	  0 },
+	{ "socket", OPT_SOCKET, "PATH", 0,
+	  "vfio-user socket of the next NIC (urdma0, urdma1, ...). With --system the default is "
+	  "urdma0.sock and so on in the directory of --out",
 	  0 },
 	{ "out", OPT_OUT, "DIR", 0, "Where counters.json, cosim.json and captures go", 0 },
 	{ "control", OPT_CONTROL, "PATH", 0, "Socket that takes commands; see docs/cosim.md", 0 },
@@ -67,20 +76,39 @@ static void take_command(struct argp_state *state, struct urdma_options *o)
 
 static void add_socket(struct argp_state *state, struct urdma_options *o, const char *path)
 {
-	if (o->cosim.n_nics == URDMA_COSIM_MAX_NICS)
-		argp_error(state, "--socket: more than %u NICs", URDMA_COSIM_MAX_NICS);
-	o->socket[o->cosim.n_nics++] = path;
+	unsigned int max = o->loaded ? o->cosim.n_nics : URDMA_COSIM_MAX_NICS;
+
+	if (o->n_sockets == max)
+		urdma_option_bad(state, "socket", path, "more than %u NICs%s%s", max,
+				 o->loaded ? ", which is what there are in " : "",
+				 o->loaded ? o->system : "");
+	o->nic[o->n_sockets++].socket = path;
+}
+
+/* Of the NICs that --socket does not name. */
+static void default_sockets(struct urdma_options *o)
+{
+	for (unsigned int i = o->n_sockets; i < o->cosim.n_nics; i++) {
+		char *path;
+
+		o->nic[i].socket = asprintf(&path, "%s/urdma%u.sock", o->out, i) < 0 ? NULL : path;
+	}
 }
 
 static void check(struct argp_state *state, struct urdma_options *o)
 {
 	if (o->tell)
 		return;
+	if (!o->loaded)
+		o->cosim.n_nics = o->n_sockets;
 	if (!o->cosim.n_nics)
 		argp_error(state, "no --socket: nothing to simulate");
 	if (!o->out || !o->out[0])
 		argp_error(state, "--out is missing");
+	default_sockets(o);
 	urdma_topology_resolve(state, o);
+	for (unsigned int i = 0; i < o->cosim.n_nics; i++)
+		o->cosim.nic_pcie[i] = &o->nic[i].pcie;
 	if (o->n_faults && !o->cosim.n_wires && !o->cosim.n_switches)
 		argp_error(state, "there is no wire for the faults that are asked for");
 }
@@ -93,6 +121,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		for (size_t i = 0; layers[i].argp; i++)
 			state->child_inputs[i] = o;
+		if (o->loaded) {
+			/* argp sets it a moment later; a mistake in the file is told before. */
+			char *slash = strrchr(state->argv[0], '/');
+
+			state->name = slash ? slash + 1 : state->argv[0];
+			urdma_system_load(state);
+		}
+		return 0;
+	case OPT_SYSTEM:
+		if (o->system && strcmp(o->system, arg))
+			urdma_option_bad(state, "system", arg, "there is one already: %s",
+					 o->system);
+		o->system = arg;
 		return 0;
 	case OPT_SOCKET:
 		add_socket(state, o, arg);
@@ -117,20 +158,63 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		argp_error(state, "unexpected argument '%s'", arg);
 		return EINVAL;
 	case ARGP_KEY_END: /* comes after that of the layers */
-		check(state, o);
+		if (!o->system || o->loaded)
+			check(state, o);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
+static void set_defaults(struct urdma_options *o)
+{
+	memset(o, 0, sizeof(*o));
+	urdma_cosim_config_defaults(&o->cosim, 0);
+	for (unsigned int i = 0; i < URDMA_COSIM_MAX_NICS; i++)
+		o->nic[i].pcie = o->cosim.pcie;
+	o->scope.n_nics = URDMA_COSIM_MAX_NICS;
+	o->n_hosts = 1;
+	o->seed = 1;
+}
+
+/* What options of a first reading have allocated. */
+static void forget(struct urdma_options *o)
+{
+	for (unsigned int i = 0; i < o->cosim.n_external; i++) {
+		urdma_external_destroy(o->cosim.external[i]);
+		free(o->port_text[i]);
+	}
+	for (unsigned int i = 0; i < o->n_faults; i++)
+		free(o->fault_text[i]);
+}
+
+/* Parsers of options may cut a word to pieces. */
+static char **copy_words(int n, char **word)
+{
+	char **copy = calloc((size_t)n + 1, sizeof(*copy));
+
+	for (int i = 0; copy && i < n; i++)
+		copy[i] = strdup(word[i]);
+	return copy;
+}
+
+static void free_words(char **word)
+{
+	for (size_t i = 0; word && word[i]; i++)
+		free(word[i]);
+	free(word);
+}
+
 void urdma_options_parse(struct urdma_options *o, int argc, char **argv)
 {
+	const char *file;
+	char **again;
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
 		.children = layers,
-		.args_doc = "--socket PATH [--socket PATH ...] --out DIR\n--tell PATH COMMAND...",
+		.args_doc = "--socket PATH [--socket PATH ...] --out DIR\n--system FILE --out DIR\n"
+			    "--tell PATH COMMAND...",
 		.doc = "Simulates one urdma NIC for each socket, to be used by QEMU's "
 		       "vfio-user-pci device.\v"
 		       "Prints \"ready\" when all sockets listen. SIGTERM or SIGINT ends it: it "
@@ -142,10 +226,21 @@ void urdma_options_parse(struct urdma_options *o, int argc, char **argv)
 		"urdma-cosim " URDMA_COSIM_VERSION
 		" (hardware contract " TEXT(URDMA_VERSION_MAJOR) "." TEXT(URDMA_VERSION_MINOR) ")";
 	argp_err_exit_status = 2;
-	memset(o, 0, sizeof(*o));
-	urdma_cosim_config_defaults(&o->cosim, 0);
-	o->seed = 1;
+	again = copy_words(argc, argv);
+	set_defaults(o);
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, o);
+	if (!o->system || o->tell) {
+		free_words(again);
+		return;
+	}
+	/* Once more, on top of the file. */
+	file = o->system;
+	forget(o);
+	set_defaults(o);
+	o->words = again;
+	o->system = file;
+	o->loaded = true;
+	argp_parse(&argp, argc, again, ARGP_IN_ORDER, NULL, o);
 }
 
 /* ---- what they come to ----------------------------------------------------------------------- */
@@ -155,43 +250,18 @@ static json_t *integer(uint64_t v)
 	return json_integer((json_int_t)v);
 }
 
-static json_t *gbps(uint64_t mbps)
-{
-	return json_real((double)mbps / 1000);
-}
-
-static json_t *name_of(const struct urdma_cosim_config *c, unsigned int port)
-{
-	if (port < URDMA_COSIM_MAX_NICS)
-		return json_sprintf("urdma%u", port);
-	return json_string(urdma_external_name(c->external[port - URDMA_COSIM_EXTERNAL(0)]));
-}
-
 static json_t *names_of(const struct urdma_cosim_config *c, const unsigned int *port,
 			unsigned int n)
 {
 	json_t *names = json_array();
 
-	for (unsigned int i = 0; i < n; i++)
-		json_array_append_new(names, name_of(c, port[i]));
+	for (unsigned int i = 0; i < n; i++) {
+		char *name = urdma_topology_name(c, port[i]);
+
+		json_array_append_new(names, json_string(name));
+		free(name);
+	}
 	return names;
-}
-
-static json_t *pcie_json(const struct urdma_pcie_config *c)
-{
-	json_t *json = json_object();
-
-	json_object_set_new(json, "generation", integer(c->gen));
-	json_object_set_new(json, "lanes", integer(c->lanes));
-	json_object_set_new(json, "gbps", gbps(c->mbps));
-	json_object_set_new(json, "latency_ns", integer(c->latency_ns));
-	json_object_set_new(json, "max_payload", integer(c->mps));
-	json_object_set_new(json, "max_read_request", integer(c->mrrs));
-	json_object_set_new(json, "read_completion_boundary", integer(c->rcb));
-	json_object_set_new(json, "completion", integer(c->cpl ? c->cpl : c->mps));
-	json_object_set_new(json, "reorder_seed", c->reorder ? integer(c->seed) : json_null());
-	json_object_set_new(json, "stall_percent", integer(c->stall_percent));
-	return json;
 }
 
 static json_t *window_json(const struct urdma_window *w)
@@ -229,14 +299,7 @@ json_t *urdma_options_json(const struct urdma_options *o)
 	json_object_set_new(json, "nics", integer(c->n_nics));
 	json_object_set_new(json, "wires", wires);
 	json_object_set_new(json, "switches", switches);
-	json_object_set_new(json, "rate_gbps", gbps(c->rate_mbps));
-	json_object_set_new(json, "delay_ns", integer(c->delay_ns));
-	json_object_set_new(json, "switch_queue", integer(c->switch_queue));
-	json_object_set_new(json, "switch_latency_ns", integer(c->switch_latency_ns));
-	json_object_set_new(json, "switch_age_s", integer(c->switch_age_ns / 1000000000));
-	json_object_set_new(json, "pcie", pcie_json(&c->pcie));
-	json_object_set_new(json, "faults", integer(o->n_faults));
-	json_object_set_new(json, "seed", integer(o->seed));
+	json_object_set_new(json, "system", urdma_system_json(o));
 	json_object_set_new(json, "captures", json_boolean(o->trace_pcap));
 	json_object_set_new(json, "events",
 			    o->events.on ? window_json(&o->events.window) : json_null());

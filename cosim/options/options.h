@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command line of urdma-cosim. All options are checked here, before anything is opened or
- * created: the simulation accepts any configuration that passes.
+ * The command line of urdma-cosim, and the file of --system. All options are checked here, before
+ * anything is opened or created: the simulation accepts any configuration that passes.
  */
 #ifndef URDMA_COSIM_OPTIONS_H
 #define URDMA_COSIM_OPTIONS_H
@@ -37,8 +37,54 @@ struct urdma_events_options {
 	struct urdma_window window;
 };
 
+struct urdma_nic_options {
+	const char *socket;
+	unsigned int host; /* of the file */
+	struct urdma_pcie_config pcie;
+};
+
+/*
+ * A --wire, or the same of the file. place: in the file; NULL: the command line. Settings that are
+ * 0 are as those of all others.
+ */
+struct urdma_wire_options {
+	const char *text; /* it may name ports that come after it */
+	char *place;
+	struct urdma_cosim_line line;
+};
+
+struct urdma_switch_options {
+	const char *text;
+	char *place;
+	struct urdma_cosim_line line; /* of its wires without their own */
+	uint64_t latency_ns;
+	size_t queue;
+	uint64_t age_ns;
+	unsigned int n_own;
+	struct {
+		const char *port;
+		struct urdma_cosim_line line;
+	} own[URDMA_SWITCH_MAX_PORTS];
+};
+
+/* What the option that is being read applies to. */
+struct urdma_options_scope {
+	char place[512];	       /* of the object in the file; empty: the command line */
+	unsigned int nic, n_nics;      /* the NICs */
+	struct urdma_cosim_line *line; /* the wires; NULL: all of them */
+	struct urdma_switch_options *sw;
+	bool link_given, gbps_given; /* of PCIe, in this object */
+};
+
 struct urdma_options {
-	const char *socket[URDMA_COSIM_MAX_NICS]; /* of each NIC */
+	struct urdma_options_scope scope;
+	const char *system; /* the file of --system, or NULL */
+	char **words;	    /* of the command line then: other members point into them */
+	bool loaded;	    /* the options come after those of the file */
+	unsigned int n_hosts;
+
+	struct urdma_nic_options nic[URDMA_COSIM_MAX_NICS];
+	unsigned int n_sockets;
 	const char *out;
 	const char *control;
 	bool trace_pcap;
@@ -51,26 +97,31 @@ struct urdma_options {
 	const char *tell; /* the socket that tell_line goes to; there is no simulation then */
 	char tell_line[URDMA_CONTROL_MAX_LINE];
 
-	/* Texts of --wire and --switch: they may name ports that come after them. */
-	const char *wire[URDMA_COSIM_MAX_WIRES];
+	struct urdma_wire_options wire[URDMA_COSIM_MAX_WIRES];
 	unsigned int n_wires;
-	const char *sw[URDMA_COSIM_MAX_SWITCHES];
+	struct urdma_switch_options sw[URDMA_COSIM_MAX_SWITCHES];
 	unsigned int n_switches;
+	char *port_text[URDMA_COSIM_MAX_EXTERNAL];
+	unsigned int n_file_ports; /* of the external ports the first ones */
+	bool wires_of_file;	   /* wires and switches */
 
 	uint64_t seed; /* of the faults */
 	struct urdma_fault_rule fault[URDMA_OPTIONS_MAX_FAULTS];
+	char *fault_text[URDMA_OPTIONS_MAX_FAULTS];
 	unsigned int n_faults;
-
-	bool link_given; /* --pcie-gen or --pcie-lanes */
-	bool gbps_given;
+	bool faults_of_file;
 
 	struct urdma_cosim_config cosim;
 };
 
 /* Ends the program after --help and --version, and with status 2 after a bad option. */
 void urdma_options_parse(struct urdma_options *o, int argc, char **argv);
-/* The resulting settings, including defaults. */
+/* Flags of jansson for these: rates have three digits behind the point. */
+#define URDMA_OPTIONS_DUMP (JSON_INDENT(2) | JSON_REAL_PRECISION(9))
+/* The resulting settings, including defaults; `system` in it is that of urdma_system_json(). */
 json_t *urdma_options_json(const struct urdma_options *o);
+/* Hosts, NICs, wires and so on as they are, for --system. */
+json_t *urdma_system_json(const struct urdma_options *o);
 
 /*
  * The port that len characters name: a NIC by its number, with or without the prefix "urdma", or an

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options that say which ports there are besides the NICs, and what is joined with what.
+#define _GNU_SOURCE /* asprintf */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "options/layers.h"
+#include "options/value.h"
 
 enum {
 	OPT_PORT = 0x100,
@@ -24,42 +28,88 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-static void add_port(struct argp_state *state, const char *text)
+void urdma_topology_add_port(struct argp_state *state, const char *text)
 {
 	struct urdma_options *o = state->input;
 	struct urdma_cosim_config *c = &o->cosim;
 	struct urdma_external *e;
 	char error[256];
 
-	if (c->n_external == URDMA_COSIM_MAX_EXTERNAL)
-		argp_error(state, "--port %s: more than %u", text, URDMA_COSIM_MAX_EXTERNAL);
 	if (urdma_external_parse(text, &e, error, sizeof(error)))
-		argp_error(state, "--port '%s': %s", text, error);
-	for (unsigned int i = 0; i < c->n_external; i++)
-		if (!strcmp(urdma_external_name(c->external[i]), urdma_external_name(e)))
-			argp_error(state, "--port %s: there is one of this name already", text);
+		urdma_option_bad(state, "port", text, "%s", error);
+	for (unsigned int i = 0; i < c->n_external; i++) {
+		if (strcmp(urdma_external_name(c->external[i]), urdma_external_name(e)))
+			continue;
+		if (i >= o->n_file_ports || o->scope.place[0])
+			urdma_option_bad(state, "port", text, "there is one of this name already");
+		/* That of the command line comes in place of the file's. */
+		urdma_external_destroy(c->external[i]);
+		c->external[i] = e;
+		free(o->port_text[i]);
+		o->port_text[i] = strdup(text);
+		return;
+	}
+	if (c->n_external == URDMA_COSIM_MAX_EXTERNAL)
+		urdma_option_bad(state, "port", text, "more than %u ports",
+				 URDMA_COSIM_MAX_EXTERNAL);
+	o->port_text[c->n_external] = strdup(text);
 	c->external[c->n_external++] = e;
+}
+
+/* Wires and switches of the command line come in place of all of the file's. */
+static void forget_those_of_file(struct urdma_options *o)
+{
+	if (!o->wires_of_file || o->scope.place[0])
+		return;
+	o->wires_of_file = false;
+	for (unsigned int i = 0; i < o->n_wires; i++)
+		free(o->wire[i].place);
+	for (unsigned int i = 0; i < o->n_switches; i++)
+		free(o->sw[i].place);
+	o->n_wires = 0;
+	o->n_switches = 0;
+}
+
+/* The place in the file, to be kept. */
+static char *place_of(const struct urdma_options *o)
+{
+	return o->scope.place[0] ? strdup(o->scope.place) : NULL;
+}
+
+struct urdma_wire_options *urdma_topology_add_wire(struct argp_state *state, const char *text)
+{
+	struct urdma_options *o = state->input;
+
+	forget_those_of_file(o);
+	if (o->n_wires == URDMA_COSIM_MAX_WIRES)
+		urdma_option_bad(state, "wire", text, "more than %u wires", URDMA_COSIM_MAX_WIRES);
+	o->wire[o->n_wires] = (struct urdma_wire_options){ .text = text, .place = place_of(o) };
+	return &o->wire[o->n_wires++];
+}
+
+struct urdma_switch_options *urdma_topology_add_switch(struct argp_state *state, const char *text)
+{
+	struct urdma_options *o = state->input;
+
+	forget_those_of_file(o);
+	if (o->n_switches == URDMA_COSIM_MAX_SWITCHES)
+		urdma_option_bad(state, "switch", text, "more than %u switches",
+				 URDMA_COSIM_MAX_SWITCHES);
+	o->sw[o->n_switches] = (struct urdma_switch_options){ .text = text, .place = place_of(o) };
+	return &o->sw[o->n_switches++];
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct urdma_options *o = state->input;
-
 	switch (key) {
 	case OPT_PORT:
-		add_port(state, arg);
+		urdma_topology_add_port(state, arg);
 		return 0;
 	case OPT_WIRE:
-		if (o->n_wires == URDMA_COSIM_MAX_WIRES)
-			argp_error(state, "--wire %s: more than %u wires", arg,
-				   URDMA_COSIM_MAX_WIRES);
-		o->wire[o->n_wires++] = arg;
+		urdma_topology_add_wire(state, arg);
 		return 0;
 	case OPT_SWITCH:
-		if (o->n_switches == URDMA_COSIM_MAX_SWITCHES)
-			argp_error(state, "--switch %s: more than %u switches", arg,
-				   URDMA_COSIM_MAX_SWITCHES);
-		o->sw[o->n_switches++] = arg;
+		urdma_topology_add_switch(state, arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -94,6 +144,15 @@ int urdma_options_find_port(const struct urdma_cosim_config *c, const char *text
 	return v < c->n_nics ? (int)v : -1;
 }
 
+char *urdma_topology_name(const struct urdma_cosim_config *c, unsigned int port)
+{
+	char *name;
+
+	if (port >= URDMA_COSIM_MAX_NICS)
+		return strdup(urdma_external_name(c->external[port - URDMA_COSIM_EXTERNAL(0)]));
+	return asprintf(&name, "urdma%u", port) < 0 ? NULL : name;
+}
+
 /* An option that is being resolved; a port may have one wire only. */
 struct resolver {
 	struct argp_state *state;
@@ -103,24 +162,36 @@ struct resolver {
 };
 
 /* The port that an end of a wire names. */
-static unsigned int wire_end(struct resolver *r, const char *name, size_t len)
+static unsigned int port_named(struct resolver *r, const char *name, size_t len)
 {
 	int port = urdma_options_find_port(r->c, name, len);
+	const char *digits = len > 5 && !memcmp(name, "urdma", 5) ? name + 5 : name;
 
-	if (port < 0 && len && strspn(name, "0123456789") >= len)
-		argp_error(r->state, "--%s %s: there are %u NICs, counted from 0", r->option,
-			   r->text, r->c->n_nics);
-	if (port < 0)
-		argp_error(r->state, "--%s %s: '%.*s' is no NIC, and no --port has this name",
-			   r->option, r->text, (int)len, name);
-	if (r->used[port])
-		argp_error(r->state, "--%s %s: %s%.*s has a wire already", r->option, r->text,
-			   port < (int)URDMA_COSIM_MAX_NICS ? "NIC " : "", (int)len, name);
-	r->used[port] = true;
-	return (unsigned int)port;
+	if (port >= 0)
+		return (unsigned int)port;
+	if (len && strspn(digits, "0123456789") >= len - (size_t)(digits - name))
+		urdma_option_bad(r->state, r->option, r->text,
+				 "there %s %u NIC%s, counted from 0; '%.*s' is none of them",
+				 r->c->n_nics == 1 ? "is" : "are", r->c->n_nics,
+				 r->c->n_nics == 1 ? "" : "s", (int)len, name);
+	urdma_option_bad(r->state, r->option, r->text,
+			 "'%.*s' is no NIC, and no port has this name", (int)len, name);
 }
 
-static void resolve_wire(struct resolver *r, struct urdma_cosim_config *c)
+/* The same, of a port without a wire; it has one from now on. */
+static unsigned int wire_end(struct resolver *r, const char *name, size_t len)
+{
+	unsigned int port = port_named(r, name, len);
+
+	if (r->used[port])
+		urdma_option_bad(r->state, r->option, r->text, "%s%.*s has a wire already",
+				 port < URDMA_COSIM_MAX_NICS ? "NIC " : "", (int)len, name);
+	r->used[port] = true;
+	return port;
+}
+
+static void resolve_wire(struct resolver *r, struct urdma_cosim_config *c,
+			 const struct urdma_wire_options *w)
 {
 	const char *text = r->text, *dash = strchr(text, '-');
 	size_t len = dash ? (size_t)(dash - text) : 0;
@@ -128,53 +199,95 @@ static void resolve_wire(struct resolver *r, struct urdma_cosim_config *c)
 	if (!strcmp(text, "none"))
 		return;
 	if (!dash || strchr(dash + 1, '-') || !len || !dash[1])
-		argp_error(r->state, "--wire '%s': not of the form A-B", text);
+		urdma_option_bad(r->state, r->option, text, "not of the form A-B");
 	if (strlen(dash + 1) == len && !memcmp(text, dash + 1, len))
-		argp_error(r->state, "--wire %s: joins a NIC with itself", text);
+		urdma_option_bad(r->state, r->option, text, "joins a NIC with itself");
 	c->wire[c->n_wires][0] = wire_end(r, text, len);
 	c->wire[c->n_wires][1] = wire_end(r, dash + 1, strlen(dash + 1));
-	c->n_wires++;
+	c->line[c->n_wires++] = w->line;
 }
 
-static void resolve_switch(struct resolver *r, struct urdma_cosim_config *c)
+/* The settings of single wires of the switch, which are resolved already. */
+static void set_own(struct resolver *r, struct urdma_cosim_config *c, unsigned int i,
+		    const struct urdma_switch_options *sw)
+{
+	for (unsigned int k = 0; k < sw->n_own; k++) {
+		const char *name = sw->own[k].port;
+		struct urdma_cosim_line *line;
+		unsigned int port, p = 0;
+
+		r->option = "wires";
+		r->text = name;
+		port = port_named(r, name, strlen(name));
+		while (p < c->sw[i].n && c->sw[i].port[p] != port)
+			p++;
+		if (p == c->sw[i].n)
+			urdma_option_bad(r->state, r->option, name, "it is not on this switch");
+		line = &c->sw[i].line[p];
+		if (sw->own[k].line.rate_mbps)
+			line->rate_mbps = sw->own[k].line.rate_mbps;
+		if (sw->own[k].line.delay_ns)
+			line->delay_ns = sw->own[k].line.delay_ns;
+	}
+}
+
+static void resolve_switch(struct resolver *r, struct urdma_cosim_config *c,
+			   const struct urdma_switch_options *sw)
 {
 	unsigned int i = c->n_switches++;
 	const char *at = r->text;
 
-	for (;;) {
+	c->sw[i].latency_ns = sw->latency_ns;
+	c->sw[i].queue = sw->queue;
+	c->sw[i].age_ns = sw->age_ns;
+	for (;; at++) {
 		size_t len = strcspn(at, ",");
 
 		if (c->sw[i].n == URDMA_SWITCH_MAX_PORTS)
-			argp_error(r->state, "--switch %s: more than %u ports", r->text,
-				   URDMA_SWITCH_MAX_PORTS);
+			urdma_option_bad(r->state, r->option, r->text, "more than %u ports",
+					 URDMA_SWITCH_MAX_PORTS);
+		c->sw[i].line[c->sw[i].n] = sw->line;
 		c->sw[i].port[c->sw[i].n++] = wire_end(r, at, len);
-		if (!at[len])
-			return;
-		at += len + 1;
+		at += len;
+		if (!*at)
+			break;
 	}
+	set_own(r, c, i, sw);
+}
+
+/* What follows is about an option there. */
+static void go_to(struct resolver *r, struct urdma_options *o, const char *option, const char *text,
+		  const char *place)
+{
+	r->option = option;
+	r->text = text;
+	snprintf(o->scope.place, sizeof(o->scope.place), "%s", place ? place : "");
 }
 
 void urdma_topology_resolve(struct argp_state *state, struct urdma_options *o)
 {
 	struct urdma_cosim_config *c = &o->cosim;
-	struct resolver r = { .state = state, .c = c, .option = "wire" };
+	struct resolver r = { .state = state, .c = c };
 
 	for (unsigned int i = 0; i < o->n_wires; i++) {
-		r.text = o->wire[i];
-		resolve_wire(&r, c);
+		go_to(&r, o, "wire", o->wire[i].text, o->wire[i].place);
+		resolve_wire(&r, c, &o->wire[i]);
 	}
-	r.option = "switch";
 	for (unsigned int i = 0; i < o->n_switches; i++) {
-		r.text = o->sw[i];
-		resolve_switch(&r, c);
+		go_to(&r, o, "switch", o->sw[i].text, o->sw[i].place);
+		resolve_switch(&r, c, &o->sw[i]);
 	}
 	for (unsigned int i = 0; i + 1 < c->n_nics && !o->n_wires && !o->n_switches; i += 2) {
 		c->wire[c->n_wires][0] = i;
 		c->wire[c->n_wires][1] = i + 1;
 		c->n_wires++;
 	}
-	for (unsigned int i = 0; i < c->n_external; i++)
-		if (!r.used[URDMA_COSIM_EXTERNAL(i)])
-			argp_error(state, "--port %s=...: no --wire and no --switch has it",
-				   urdma_external_name(c->external[i]));
+	for (unsigned int i = 0; i < c->n_external; i++) {
+		if (r.used[URDMA_COSIM_EXTERNAL(i)])
+			continue;
+		go_to(&r, o, "port", NULL, i < o->n_file_ports ? o->system : NULL);
+		urdma_option_bad(state, "port", urdma_external_name(c->external[i]),
+				 "no wire and no switch has it");
+	}
+	go_to(&r, o, NULL, NULL, NULL);
 }

@@ -3,8 +3,32 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "options/options.h"
+
+void urdma_option_bad(struct argp_state *state, const char *option, const char *text,
+		      const char *fmt, ...)
+{
+	const struct urdma_options *o = state->input;
+	char why[1024], value[512] = "";
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	if (text)
+		snprintf(value, sizeof(value), " '%s'", text);
+	if (o->scope.place[0])
+		argp_failure(state, argp_err_exit_status, 0, "%s%s%s%s: %s", o->scope.place,
+			     option[0] ? "." : "", option, value, why);
+	else
+		argp_error(state, "--%s%s: %s", option, value, why);
+	exit(argp_err_exit_status); /* neither of them returns */
+}
 
 uint64_t urdma_option_number(struct argp_state *state, const char *option, const char *text,
 			     uint64_t min, uint64_t max)
@@ -15,8 +39,8 @@ uint64_t urdma_option_number(struct argp_state *state, const char *option, const
 	errno = 0;
 	v = strtoull(text, &end, 0);
 	if (errno || end == text || *end || strchr(text, '-') || v < min || v > max)
-		argp_error(state, "--%s '%s': not a number from %" PRIu64 " to %" PRIu64, option,
-			   text, min, max);
+		urdma_option_bad(state, option, text, "not a number from %" PRIu64 " to %" PRIu64,
+				 min, max);
 	return v;
 }
 
@@ -26,7 +50,7 @@ uint32_t urdma_option_power_of_two(struct argp_state *state, const char *option,
 	uint32_t v = (uint32_t)urdma_option_number(state, option, text, min, max);
 
 	if (v & (v - 1))
-		argp_error(state, "--%s '%s': not a power of two", option, text);
+		urdma_option_bad(state, option, text, "not a power of two");
 	return v;
 }
 
@@ -54,7 +78,8 @@ const char *urdma_option_time(const char *text, uint64_t *ns)
 	return NULL;
 }
 
-uint64_t urdma_option_gbps(struct argp_state *state, const char *option, const char *text)
+uint64_t urdma_option_gbps(struct argp_state *state, const char *option, const char *text,
+			   unsigned int max)
 {
 	size_t whole = strspn(text, "0123456789"), digits = 0;
 	uint64_t mbps = 0;
@@ -67,13 +92,14 @@ uint64_t urdma_option_gbps(struct argp_state *state, const char *option, const c
 
 		digits = strspn(fraction, "0123456789");
 		if (digits > 3)
-			argp_error(state, "--%s '%s': more than three digits behind the point",
-				   option, text);
+			urdma_option_bad(state, option, text,
+					 "more than three digits behind the point");
 		for (size_t i = 0; i < digits; i++)
 			mbps += (uint64_t)(fraction[i] - '0') * unit[i];
 		digits++;
 	}
-	if (!whole || digits == 1 || text[whole + digits] || mbps < 100 || mbps > 1000000)
-		argp_error(state, "--%s '%s': not a rate from 0.1 to 1000 Gb/s", option, text);
+	if (!whole || digits == 1 || text[whole + digits] || mbps < 100 ||
+	    mbps > (uint64_t)max * 1000)
+		urdma_option_bad(state, option, text, "not a rate from 0.1 to %u Gb/s", max);
 	return mbps;
 }

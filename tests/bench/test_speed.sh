@@ -40,6 +40,7 @@ refused 2 'not a number from 1 on' --rounds 0
 refused 2 'needs a value' --rounds
 refused 2 "unknown option '--round'" --round 3
 refused 2 'one commit is enough' a b
+refused 2 'compares this tree with itself' --events a
 refused 1 "no commit '$first' in this clone, which is a shallow one" "$first"
 git -C "$dir/clone" fetch -q --unshallow
 refused 1 "there is no commit 'nobody'" nobody

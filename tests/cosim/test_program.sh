@@ -60,8 +60,8 @@ bad 'form A-B' --socket "$s" --out "$dir/o" --wire 0:1
 bad 'with itself' --socket "$s" --out "$dir/o" --wire 0-0
 bad 'counted from 0' --socket "$s" --out "$dir/o" --wire 0-1
 bad 'NIC 1 has a wire already' --socket "$s" --socket "$s.1" --out "$dir/o" --wire 0-1 --wire 1-0
-bad "no --port has this name" --socket "$s" --out "$dir/o" --wire 0-peer
-bad "no --wire and no --switch has it" --socket "$s" --out "$dir/o" --port peer=tap:x
+bad "no port has this name" --socket "$s" --out "$dir/o" --wire 0-peer
+bad "no wire and no switch has it" --socket "$s" --out "$dir/o" --port peer=tap:x
 bad "peer has a wire already" --socket "$s" --socket "$s.1" --out "$dir/o" --port peer=tap:x --wire 0-peer --switch 1,peer
 bad "'' is no NIC" --socket "$s" --out "$dir/o" --switch 0,
 bad 'counted from 0' --socket "$s" --out "$dir/o" --switch 0,1
@@ -77,6 +77,7 @@ bad 'not a rate' --socket "$s" --out "$dir/o" --rate fast
 for rate in '' . 0 .5 1. -1 1e3 1000.001 20000000000000000000000 0x10; do
 	bad "--rate '$rate': not a rate from 0.1 to 1000 Gb/s" --socket "$s" --out "$dir/o" --rate "$rate"
 done
+bad "--rate '200': a NIC takes at most 128 Gb/s, 512 bits in each cycle" --socket "$s" --out "$dir/o" --rate 200
 bad "--rate '25.1234': more than three digits behind the point" --socket "$s" --out "$dir/o" --rate 25.1234
 bad "--pcie-gbps '1.0000': more than three digits" --socket "$s" --out "$dir/o" --pcie-gbps 1.0000
 bad 'not a number' --socket "$s" --out "$dir/o" --delay -5
@@ -112,15 +113,15 @@ good() {
 }
 good --help --help
 # Every option is told, with its default where it has one.
-for option in socket out control tell check port wire switch rate delay switch-queue switch-latency switch-age loss dup \
-	reorder corrupt ecn seed fault pcie-gen pcie-lanes pcie-gbps pcie-latency mps mrrs rcb completion \
+for option in system socket out control tell check port wire switch rate delay switch-queue switch-latency switch-age loss dup \
+	reorder corrupt ecn seed fault pcie pcie-gen pcie-lanes pcie-gbps pcie-latency mps mrrs rcb completion \
 	reorder-completions pcie-stall trace live stall-us no-skip threads slow-clock verbose version; do
 	grep -q -e "--$option\b" "$dir/out" || fail "--help does not tell --$option"
 done
 # What the launcher shows: settings of any run, and nothing that the launcher sets itself.
 good --help-settings --help-settings
 grep -q -e '--pcie-gen=N' "$dir/out" || fail "--help-settings lacks --pcie-gen"
-grep -qE -e '--(socket|out|control|tell|check|wire|switch|port)\b[^-]' "$dir/out" && fail "--help-settings tells too much"
+grep -qE -e '--(system|socket|out|control|tell|check|wire|switch|port)\b[^-]' "$dir/out" && fail "--help-settings tells too much"
 good --version --version
 grep -qxE 'urdma-cosim [0-9]+\.[0-9]+\.[0-9]+ \(hardware contract 1\.[0-9]+\)' "$dir/out" ||
 	fail "--version says $(cat "$dir/out")"
@@ -137,16 +138,19 @@ has() {
 }
 check
 has '"nics":2,"wires":\[\["urdma0","urdma1"\]\],"switches":\[\]'
-has '"rate_gbps":100.0,"delay_ns":250'
-has '"generation":3,"lanes":16,"gbps":115.92.*,"latency_ns":500,"max_payload":256,"max_read_request":4096'
-has '"read_completion_boundary":64,"completion":256,"reorder_seed":null,"stall_percent":0'
-has '"faults":0,"seed":1,"captures":false,"events":null,"csv":false,"perfetto":false,"waves":null'
+has '{"wire":"urdma0-urdma1","rate":100,"delay":250}'
+has '"pcie-gen":3,"pcie-lanes":16,"pcie-latency":500,"mps":256,"mrrs":4096,"rcb":64,"pcie-stall":0}'
+has '"faults":\[\],"seed":1},"captures":false,"events":null,"csv":false,"perfetto":false,"waves":null'
 check --rate 25.125 --pcie-gen 4 --pcie-lanes=8 --pcie-latency 700 --mps 512 --mrrs 1024 --rcb 128 --completion 128 \
 	--reorder-completions 9 --pcie-stall 5 --loss 1 --dup 0 --trace pcap --port p=tap:x --switch 0,1,p --no-skip
-has '"wires":\[\],"switches":\[\["urdma0","urdma1","p"\]\],"rate_gbps":25.125'
-has '"generation":4,"lanes":8,"gbps":115.9.*,"latency_ns":700,"max_payload":512,"max_read_request":1024'
-has '"read_completion_boundary":128,"completion":128,"reorder_seed":9,"stall_percent":5'
-has '"faults":1,"seed":1,"captures":true,"events":null,"csv":false,"perfetto":false,"waves":null,"live":false,"stall_us":1000,"skip":false'
+has '"wires":\[\],"switches":\[\["urdma0","urdma1","p"\]\]'
+has '"switch":"urdma0,urdma1,p",.*"p":{"rate":25.125,"delay":250}}'
+for _ in 0 1; do
+	nic='{"pcie-gen":4,"pcie-lanes":8,"pcie-latency":700,"mps":512,"mrrs":1024,"rcb":128,"completion":128,"reorder-completions":9,"pcie-stall":5}'
+	nics=${nics:+$nics,}$nic
+done
+has "\"nics\":\[$nics\]"
+has '"faults":\["drop,p=1"\],"seed":1},"captures":true,"events":null,"csv":false,"perfetto":false,"waves":null,"live":false,"stall_us":1000,"skip":false'
 check --trace events
 has '"captures":false,"events":{"from_ns":0,"to_ns":null,"hold":false},"csv":false,"perfetto":false,"waves":null'
 check --trace pcap,events=20us-1ms
@@ -162,7 +166,11 @@ has '"events":{"from_ns":0,"to_ns":null,"hold":false},"csv":false,"perfetto":tru
 check --trace events=hold,csv --trace none
 has '"captures":false,"events":null'
 check --pcie-gbps 50.5
-has '"generation":3,"lanes":16,"gbps":50.5'
+has '"pcie-gbps":50.5,'
+check --pcie gen4x8
+has '"pcie-gen":4,"pcie-lanes":8,'
+bad 'excludes' --check --socket "$s" --out "$dir/o" --pcie-gbps 50 --pcie gen4x8
+bad "neither a slot" --check --socket "$s" --out "$dir/o" --pcie gen4
 bad 'excludes' --check --socket "$s" --out "$dir/o" --pcie-gbps 50 --pcie-gen 4
 bad 'no --socket' --check --out "$dir/o"
 
@@ -240,6 +248,49 @@ all_frames() {
 		sleep 0.05
 	done
 }
+
+# ---- machines from a file ------------------------------------------------------------------------
+
+examples=$(cd "$(dirname "$0")/../../examples/systems" && pwd)
+bad 'unable to open' --system "$dir/nothing" --out "$dir/o"
+printf '{\n  "hosts": [ { "nics": [ { "mps": "256" } ] } ]\n}\n' >"$dir/bad.json"
+bad "urdma-cosim: $dir/bad.json: hosts\[0\].nics\[0\].mps: has to be a number, and is a string" --system "$dir/bad.json" --out "$dir/o"
+grep -q 'Try' "$dir/err" && fail "a mistake in a file is no reason to try --help"
+
+# A run writes down what it is, and the next one is the same, with its sockets in the directory of results.
+for name in slow-slot four-hosts; do
+	start --system "$examples/$name.json" --out "$dir/sys" --seed 5 --fault drop,nth=3
+	n=0
+	for socket in "$dir"/sys/urdma*.sock; do
+		[ -S "$socket" ] && n=$((n + 1))
+	done
+	[ $n = "$(grep -c '"pcie-gen"' "$dir/sys/system.json")" ] || fail "$n sockets: $(cat "$dir/err" "$dir/sys/system.json")"
+	kill -TERM $pid
+	wait $pid || fail "exit status $? with --system $name: $(cat "$dir/err")"
+	start --system "$dir/sys/system.json" --out "$dir/sys2"
+	kill -TERM $pid
+	wait $pid || fail "exit status $? with the system.json of $name: $(cat "$dir/err")"
+	cmp "$dir/sys/system.json" "$dir/sys2/system.json" || fail "$name: system.json is not repeated"
+	grep -q '"drop,nth=3"' "$dir/sys2/system.json" || fail "system.json lacks the fault: $(cat "$dir/sys2/system.json")"
+done
+# Of the four hosts' ports the last one has 25 Gb/s, on the whole way to the capture.
+start --system "$examples/four-hosts.json" --out "$dir/sys" --trace pcap
+kill -TERM $pid
+wait $pid || fail "exit status $?: $(cat "$dir/err")"
+# speed FILE: if_speed of its interface, option 8, in bits a second.
+speed() {
+	od -An -v -t x1 "$1" | tr -d ' \n' | sed -n 's/.*08000800\(................\).*/\1/p'
+}
+[ "$(speed "$dir/sys/urdma3.pcapng")" = 00ba1dd205000000 ] || fail "speed of urdma3: $(speed "$dir/sys/urdma3.pcapng")"
+[ "$(speed "$dir/sys/urdma0.pcapng")" = 00e8764817000000 ] || fail "speed of urdma0: $(speed "$dir/sys/urdma0.pcapng")"
+# It is the run's first file: without it there is no run.
+mkdir "$dir/full-system"
+ln -s /dev/full "$dir/full-system/system.json"
+start --socket "$s" --out "$dir/full-system"
+kill -TERM $pid 2>/dev/null
+wait $pid
+[ $? = 1 ] || fail "a system.json on a full disk does not exit 1"
+grep -q 'system.json could not be written: No space left' "$dir/err" || fail "it says: $(cat "$dir/err")"
 
 # A switch with NICs and other ports, and the control socket. The replay is of the capture above.
 start --socket "$dir/s0" --out "$dir/o" --wire 0-r --port "r=replay:$dir/o/urdma0.pcapng"

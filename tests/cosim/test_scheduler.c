@@ -16,6 +16,7 @@
 
 #include "host/embedded.h"
 #include "model_nic.h"
+#include "pcie/config_space.h"
 #include "random.h"
 
 struct world {
@@ -356,6 +357,192 @@ static void link_and_switch(void **state)
 	}
 }
 
+/* ---- settings of single NICs and wires ------------------------------------------------------- */
+
+/* Cycles of the interrupts of frames that NIC 0 sends to NIC 1 and NIC 2 to NIC 3, begun at once.
+ */
+struct arrivals {
+	uint64_t of[4];
+	uint8_t lanes[4]; /* of the link, as configuration space shows them */
+};
+
+struct watch {
+	struct urdma_cosim *c;
+	struct arrivals *a;
+};
+
+static void on_arrival(void *ctx, struct urdma_embedded_dev *dev, unsigned int vector)
+{
+	struct watch *w = ctx;
+
+	(void)vector;
+	w->a->of[urdma_embedded_nic(dev)] = urdma_cosim_now(w->c);
+}
+
+static struct arrivals arrivals(const struct urdma_cosim_config *cfg)
+{
+	struct urdma_embedded_dev *dev[4];
+	struct urdma_embedded *h;
+	struct arrivals a = { 0 };
+	struct urdma_cosim *c;
+	struct watch w;
+
+	assert_int_equal(urdma_cosim_create(cfg, &model_nic, &c), 0);
+	assert_int_equal(urdma_embedded_create(c, NULL, &h), 0);
+	w = (struct watch){ c, &a };
+	for (unsigned int i = 0; i < 4; i++) {
+		uint8_t status[2];
+
+		assert_int_equal(urdma_embedded_attach(h, i, &dev[i]), 0);
+		urdma_embedded_on_irq(dev[i], on_arrival, &w);
+		assert_int_equal(urdma_pcie_config_read(urdma_cosim_pcie(c, i),
+							URDMA_CONFIG_CAP_PCIE + 0x12, status, 2),
+				 0);
+		a.lanes[i] = (uint8_t)(status[0] >> 4 | (status[1] & 3) << 4);
+	}
+	assert_int_equal(urdma_cosim_run_until(c, 5000), 0);
+	for (unsigned int i = 0; i < 4; i += 2) {
+		uint8_t *src = urdma_embedded_alloc_contig(h, 4096, 0);
+		uint8_t *dst = urdma_embedded_alloc_contig(h, 4096, 0);
+
+		/* To all, since a switch floods. */
+		memset(src, 0xff, 4096);
+		urdma_embedded_write64(dev[i + 1], 0, 0x50, urdma_embedded_bus(h, dst));
+		urdma_embedded_write64(dev[i], 0, 0x50, urdma_embedded_bus(h, dst));
+		urdma_embedded_write64(dev[i], 0, 0x40, urdma_embedded_bus(h, src));
+		urdma_embedded_write64(dev[i], 0, 0x48, 1000);
+	}
+	assert_int_equal(urdma_cosim_run_while_busy(c, URDMA_COSIM_FOREVER), 0);
+	assert_int_equal(urdma_embedded_stats(h)->faults, 0);
+	for (unsigned int i = 1; i < 4; i += 2)
+		assert_true(a.of[i]);
+	urdma_embedded_destroy(h);
+	urdma_cosim_destroy(c);
+	return a;
+}
+
+static void own_pcie(void **state)
+{
+	struct urdma_cosim_config cfg;
+	struct urdma_pcie_config own;
+	struct arrivals all, a;
+
+	(void)state;
+	urdma_cosim_config_defaults(&cfg, 4);
+	all = arrivals(&cfg);
+	assert_true(all.of[1] == all.of[3]);
+	/* 1000 ns more: 3/10 for the register write, all of it for the DMA read. */
+	own = cfg.pcie;
+	own.latency_ns += 1000;
+	own.lanes = 4;
+	cfg.nic_pcie[2] = &own;
+	a = arrivals(&cfg);
+	assert_int_equal(a.of[1], all.of[1]);
+	assert_int_equal(a.of[3], all.of[3] + 75 + 250);
+	assert_int_equal(a.lanes[1], 16);
+	assert_int_equal(a.lanes[2], 4);
+	/* At the receiver 3/10, for data and interrupt. */
+	cfg.nic_pcie[2] = NULL;
+	cfg.nic_pcie[1] = &own;
+	a = arrivals(&cfg);
+	assert_int_equal(a.of[1], all.of[1] + 75);
+	assert_int_equal(a.of[3], all.of[3]);
+	/* 1 Gb/s: half a byte a cycle. */
+	own = cfg.pcie;
+	own.mbps = 1000;
+	a = arrivals(&cfg);
+	assert_in_range(a.of[1], all.of[1] + 2000, all.of[1] + 2600);
+	assert_int_equal(a.of[3], all.of[3]);
+	/* It takes the place of the common one, which does not matter then. */
+	own = cfg.pcie;
+	for (unsigned int i = 0; i < 4; i++)
+		cfg.nic_pcie[i] = &own;
+	cfg.pcie.latency_ns = 9000;
+	a = arrivals(&cfg);
+	assert_memory_equal(&a, &all, sizeof(a));
+}
+
+/* Random numbers of a NIC depend on its number, whether or not it has a configuration of its own.
+ */
+static void own_seed(void **state)
+{
+	struct urdma_cosim_config cfg;
+	struct urdma_cosim_stats stats;
+	struct urdma_pcie_config own;
+	uint64_t log, end, own_log, own_end;
+
+	(void)state;
+	urdma_cosim_config_defaults(&cfg, 2);
+	cfg.pcie.stall_percent = 30;
+	log = random_run(&cfg, &stats, &end);
+	own = cfg.pcie;
+	cfg.nic_pcie[1] = &own;
+	own_log = random_run(&cfg, &stats, &own_end);
+	assert_true(log == own_log && end == own_end);
+	own.seed++;
+	assert_true(log != random_run(&cfg, &stats, &own_end));
+}
+
+static void own_lines(void **state)
+{
+	struct urdma_cosim_config cfg;
+	struct arrivals all, a;
+
+	(void)state;
+	urdma_cosim_config_defaults(&cfg, 4);
+	all = arrivals(&cfg);
+	cfg.line[1].delay_ns = cfg.delay_ns + 4000;
+	a = arrivals(&cfg);
+	assert_int_equal(a.of[1], all.of[1]);
+	assert_int_equal(a.of[3], all.of[3] + 1000);
+	/* 1012 bytes take 81 ns at 100 Gb/s, 810 ns at 10 Gb/s: 182 cycles more. */
+	cfg.line[0].rate_mbps = 10000;
+	a = arrivals(&cfg);
+	assert_in_range(a.of[1], all.of[1] + 181, all.of[1] + 183);
+	assert_int_equal(a.of[3], all.of[3] + 1000);
+	/* The common ones still hold for what has none. */
+	cfg.delay_ns += 400;
+	a = arrivals(&cfg);
+	assert_in_range(a.of[1], all.of[1] + 281, all.of[1] + 283);
+	assert_int_equal(a.of[3], all.of[3] + 1000);
+}
+
+static void own_lines_of_switches(void **state)
+{
+	struct urdma_cosim_config cfg;
+	struct arrivals all, a;
+
+	(void)state;
+	urdma_cosim_config_defaults(&cfg, 4);
+	cfg.n_wires = 0;
+	cfg.n_switches = 2;
+	for (unsigned int i = 0; i < 4; i++)
+		cfg.sw[i / 2].port[cfg.sw[i / 2].n++] = i;
+	all = arrivals(&cfg);
+	assert_true(all.of[1] == all.of[3]);
+	cfg.sw[0].latency_ns = cfg.switch_latency_ns + 2000;
+	a = arrivals(&cfg);
+	assert_int_equal(a.of[1], all.of[1] + 500);
+	assert_int_equal(a.of[3], all.of[3]);
+	/* It stores and forwards, so that each of the two lines takes its own time. */
+	cfg.sw[0].latency_ns = 0;
+	cfg.sw[1].line[0].rate_mbps = 10000;
+	cfg.sw[0].line[1].delay_ns = cfg.delay_ns + 4000;
+	a = arrivals(&cfg);
+	assert_int_equal(a.of[1], all.of[1] + 1000);
+	assert_in_range(a.of[3], all.of[3] + 181, all.of[3] + 183);
+	cfg.sw[1].line[1].rate_mbps = 10000;
+	a = arrivals(&cfg);
+	assert_in_range(a.of[3], all.of[3] + 363, all.of[3] + 366);
+	/* A queue that is too small for the longest frame is refused, for one switch as for all. */
+	cfg.sw[1].queue = 1000;
+	{
+		struct urdma_cosim *c;
+
+		assert_int_equal(urdma_cosim_create(&cfg, &model_nic, &c), -EINVAL);
+	}
+}
+
 static unsigned int order_n;
 static unsigned int order_seen[100];
 
@@ -588,12 +775,21 @@ static void memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames),	    cmocka_unit_test(listeners),
-		cmocka_unit_test(coming_and_going), cmocka_unit_test(skipping_changes_nothing),
-		cmocka_unit_test(link_and_switch),  cmocka_unit_test(event_order),
-		cmocka_unit_test(timers),	    cmocka_unit_test(late_timers),
-		cmocka_unit_test(errors),	    cmocka_unit_test(no_nesting),
+		cmocka_unit_test(frames),
+		cmocka_unit_test(listeners),
+		cmocka_unit_test(coming_and_going),
+		cmocka_unit_test(skipping_changes_nothing),
+		cmocka_unit_test(link_and_switch),
+		cmocka_unit_test(event_order),
+		cmocka_unit_test(timers),
+		cmocka_unit_test(late_timers),
+		cmocka_unit_test(errors),
+		cmocka_unit_test(no_nesting),
 		cmocka_unit_test(memory),
+		cmocka_unit_test(own_pcie),
+		cmocka_unit_test(own_seed),
+		cmocka_unit_test(own_lines),
+		cmocka_unit_test(own_lines_of_switches),
 	};
 
 	return cmocka_run_group_tests_name("cosim/scheduler", tests, NULL, NULL);

@@ -15,20 +15,23 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "eth/pcapng.h"
-#include "icrc.h"
+#include "agree.h"
 #include "trace/recorder.h"
 #include "work.h"
 
 #define LIMIT 4000000u
 #define QPS   2u
 #define TAGS  256u
+#define CQES  16u
+
+/* Cycles from the stamp of a CQE to its event: the latency of urdma_cq without other work. */
+#define STAMP_TO_CQE 13u
 
 static struct rig rig;
 static char dir[] = "/tmp/urdma-events-XXXXXX";
 static char events_path[64];
 
-static void start(bool faults)
+static void start(bool faults, unsigned int stall_percent)
 {
 	struct rig_config config;
 
@@ -40,7 +43,7 @@ static void start(bool faults)
 	config.faults = faults;
 	config.capture = dir;
 	config.events = events_path;
-	config.cosim.pcie.stall_percent = 20;
+	config.cosim.pcie.stall_percent = stall_percent;
 	rig_start(&rig, &config);
 }
 
@@ -86,50 +89,24 @@ static void traffic(void)
 /* ---- what the events of a NIC say ------------------------------------------------------------ */
 
 struct seen {
-	struct urdma_pcapng_reader *capture;
+	struct agree agree; /* with the capture */
 	uint64_t kinds[URDMA_TRACE_KINDS];
 	uint64_t stalled[URDMA_TRACE_STREAMS];
 	uint64_t read_bytes, write_bytes, resets;
-	uint64_t frame[2];	  /* frames, inbound and outbound */
 	uint64_t begun[2];	  /* cycle + 1 of the frame that has not ended */
 	bool rd[TAGS], reg[TAGS]; /* outstanding */
 	struct urdma_trace_event reset, reg_read, reg_done; /* the last ones */
+	uint64_t cqe[CQES];				    /* cycles of the first ones */
 };
 
 /* The end of a frame, against the next one of the capture. */
 static void compare(struct seen *s, unsigned int nic, const struct urdma_trace_event *e)
 {
 	bool out = e->kind == URDMA_TRACE_TX_END;
-	uint64_t number = out ? e->tx_end.number : e->rx_end.number;
 	uint64_t len = out ? e->tx_end.len : e->rx_end.len;
-	uint64_t error = out ? e->tx_end.error : e->rx_end.error;
-	uint64_t rdma = out ? e->tx_end.rdma : e->rx_end.rdma;
-	uint64_t dqpn = out ? e->tx_end.dqpn : e->rx_end.dqpn;
-	uint64_t psn = out ? e->tx_end.psn : e->rx_end.psn;
-	uint64_t opcode = out ? e->tx_end.opcode : e->rx_end.opcode;
-	struct urdma_pcapng_packet p;
-	struct roce_frame roce;
-	const char *why;
-	char text[256];
-	int ret;
 
-	s->frame[out]++;
-	if (urdma_pcapng_read(s->capture, &p, text, sizeof(text)) != 1)
-		fail_msg("side %u: frame %" PRIu64 " is not in the capture", nic, number);
-	if (number != s->frame[0] + s->frame[1] || p.ns != e->cycle * URDMA_SIM_CYCLE_NS ||
-	    p.len != len || p.outbound != out || p.inbound == out || p.crc_error != error)
-		fail_msg("side %u: frame %" PRIu64 " of the capture (%" PRIu64
-			 " ns, %u bytes, outbound %u, error %u) is frame %" PRIu64 " at %" PRIu64
-			 " ns, %" PRIu64 " bytes, outbound %u, error %" PRIu64,
-			 nic, s->frame[0] + s->frame[1], p.ns, p.len, p.outbound, p.crc_error,
-			 number, e->cycle * URDMA_SIM_CYCLE_NS, len, out, error);
-	/* Of one that was changed on the wire, it depends on who reads it what is in it. */
-	ret = error ? -1 : roce_parse(p.data, p.len, &roce, &why);
-	if (ret == 0)
-		assert_true(rdma && dqpn == roce_be(p.data + roce.bth + 5, 3) &&
-			    psn == roce_be(p.data + roce.bth + 9, 3) && opcode == roce.opcode);
-	if (ret == 1)
-		assert_false(rdma || dqpn || psn || opcode);
+	if (!agree_frame(&s->agree, e))
+		fail_msg("side %u: %s", nic, s->agree.wrong);
 	/* It has begun, so many beats before. */
 	assert_true(s->begun[out]);
 	assert_true(e->cycle - (s->begun[out] - 1) >= (len - 1) / 64 || len == 60);
@@ -176,6 +153,10 @@ static void note(struct seen *s, unsigned int nic, const struct urdma_trace_even
 		assert_true(e->stall.stream < URDMA_TRACE_STREAMS && e->stall.cycles);
 		s->stalled[e->stall.stream] += e->stall.cycles;
 		break;
+	case URDMA_TRACE_CQE:
+		if (s->kinds[URDMA_TRACE_CQE] <= CQES)
+			s->cqe[s->kinds[URDMA_TRACE_CQE] - 1] = e->cycle;
+		break;
 	case URDMA_TRACE_RESET:
 		memset(s->rd, 0, sizeof(s->rd));
 		memset(s->reg, 0, sizeof(s->reg));
@@ -199,11 +180,11 @@ static void read_events(struct seen seen[2])
 	urdma_cosim_flush_captures(rig.cosim);
 	assert_int_equal(urdma_recorder_flush(rig.recorder), 0);
 	for (unsigned int n = 0; n < 2; n++) {
-		char path[128], text[256];
+		char path[128];
 
 		snprintf(path, sizeof(path), "%s/urdma%u.pcapng", dir, n);
-		assert_int_equal(
-			urdma_pcapng_reader_open(path, &seen[n].capture, text, sizeof(text)), 0);
+		if (!agree_open(&seen[n].agree, path))
+			fail_msg("side %u: %s", n, seen[n].agree.wrong);
 	}
 	if (urdma_events_open(events_path, &events, &error))
 		fail_msg("%s", error);
@@ -212,14 +193,9 @@ static void read_events(struct seen seen[2])
 		note(&seen[e.nic], e.nic, &e);
 	assert_int_equal(ret, 0);
 	urdma_events_close(events);
-	for (unsigned int n = 0; n < 2; n++) {
-		struct urdma_pcapng_packet p;
-		char text[256];
-
-		if (urdma_pcapng_read(seen[n].capture, &p, text, sizeof(text)))
-			fail_msg("side %u: a frame of the capture is not among the events", n);
-		urdma_pcapng_reader_close(seen[n].capture);
-	}
+	for (unsigned int n = 0; n < 2; n++)
+		if (!agree_close(&seen[n].agree))
+			fail_msg("side %u: %s", n, seen[n].agree.wrong);
 }
 
 /* At rest: against what PCIe and the ports have counted since the beginning. */
@@ -235,8 +211,8 @@ static void against_counts(const struct seen *s, unsigned int n)
 	assert_int_equal(s->write_bytes, ps->rq_write_bytes);
 	assert_int_equal(s->kinds[URDMA_TRACE_IRQ], ps->irqs);
 	assert_int_equal(s->kinds[URDMA_TRACE_REG_READ], s->kinds[URDMA_TRACE_REG_DONE]);
-	assert_int_equal(s->frame[0], es->rx_frames);
-	assert_int_equal(s->frame[1], es->tx_frames);
+	assert_int_equal(s->agree.received, es->rx_frames);
+	assert_int_equal(s->agree.sent, es->tx_frames);
 	assert_int_equal(s->kinds[URDMA_TRACE_RX], es->rx_frames);
 	assert_int_equal(s->kinds[URDMA_TRACE_TX], es->tx_frames);
 	assert_int_equal(s->stalled[URDMA_TRACE_STREAM_RQ], ps->rq_stalled);
@@ -253,12 +229,12 @@ static void no_faults(void **state)
 	struct seen seen[2];
 
 	(void)state;
-	start(false);
+	start(false, 20);
 	traffic();
 	read_events(seen);
 	for (unsigned int n = 0; n < 2; n++) {
 		against_counts(&seen[n], n);
-		assert_int_equal(seen[n].frame[0], seen[!n].frame[1]);
+		assert_int_equal(seen[n].agree.received, seen[!n].agree.sent);
 		/* Of the simulation's beginning. */
 		assert_int_equal(seen[n].kinds[URDMA_TRACE_RESET], 1);
 	}
@@ -272,7 +248,7 @@ static void faults(void **state)
 	struct seen seen[2];
 
 	(void)state;
-	start(true);
+	start(true, 20);
 	for (unsigned int i = 0; i < sizeof(rule) / sizeof(rule[0]); i++)
 		rig_fault(&rig, "%s", rule[i]);
 	for (unsigned int i = 0; i < 3; i++)
@@ -292,7 +268,7 @@ static void origin(void **state)
 	struct seen seen[2];
 
 	(void)state;
-	start(false);
+	start(false, 20);
 	for (unsigned int i = 0; i < 2; i++) {
 		uint64_t cycles = urdma_eh_reg(rig.side[1].eh, URDMA_REG_CYCLES);
 		uint64_t at;
@@ -310,12 +286,52 @@ static void origin(void **state)
 	rig_abandon(&rig);
 }
 
+/* The time stamp of a CQE, which software reads, is on the same clock as its event. */
+static void stamps(void **state)
+{
+	uint64_t stamp[2][CQES];
+	struct seen seen[2];
+
+	(void)state;
+	start(false, 0);
+	for (unsigned int i = 0; i < CQES; i++) {
+		struct rig_side *tx = &rig.side[0], *rx = &rig.side[1];
+		struct urdma_eh_sge src = { (uintptr_t)tx->buffer, 64, tx->mr.key };
+		struct urdma_eh_sge dst = { (uintptr_t)rx->buffer, 64, rx->mr.key };
+		struct urdma_eh_send wr = {
+			.opcode = URDMA_WR_SEND, .signaled = true, .sge = &src, .n_sge = 1
+		};
+		struct urdma_eh_cqe cqe;
+
+		assert_int_equal(urdma_eh_post_recv(&rx->qp[0], &dst, 1), 0);
+		assert_int_equal(urdma_eh_post_send(&tx->qp[0], &wr), 0);
+		rig_check(&rig, urdma_eh_next_cqe(&rx->recv_cq, &cqe, LIMIT), "receive CQE");
+		stamp[1][i] = cqe.cycles;
+		rig_check(&rig, urdma_eh_next_cqe(&tx->send_cq, &cqe, LIMIT), "send CQE");
+		stamp[0][i] = cqe.cycles;
+	}
+	read_events(seen);
+	for (unsigned int n = 0; n < 2; n++) {
+		assert_int_equal(seen[n].kinds[URDMA_TRACE_CQE], CQES);
+		/* For the first, the NIC reads where the ring is. */
+		for (unsigned int i = 0; i < CQES; i++) {
+			uint64_t at = seen[n].reset.cycle + 1 + stamp[n][i];
+
+			assert_true(seen[n].cqe[i] >= at + STAMP_TO_CQE);
+			if (i)
+				assert_int_equal(seen[n].cqe[i] - at, STAMP_TO_CQE);
+		}
+	}
+	rig_stop(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_faults),
 		cmocka_unit_test(faults),
 		cmocka_unit_test(origin),
+		cmocka_unit_test(stamps),
 	};
 	char path[128];
 	int ret;

@@ -69,32 +69,96 @@ static void test_histogram(void **state)
 	urdma_histogram_free(&h);
 }
 
+/* Where a cycle is on a timeline that has all of them. */
+static uint64_t slice_of(const struct urdma_timeline *t, uint64_t cycle)
+{
+	uint64_t slice = 0;
+
+	while (slice + 1 < t->n && t->from[slice + 1] <= cycle)
+		slice++;
+	return slice;
+}
+
 static void test_series(void **state)
 {
 	(void)state;
-	static uint64_t at[100000];
+	enum { BEGIN = 1000, END = 200000 };
+	static uint64_t at[END], level[END];
 	struct urdma_random seed = { 2 };
-	struct urdma_series s;
+	struct urdma_series s = { 0 }, l = { 0 };
+	struct urdma_timeline t;
+	uint64_t value = 0, last = BEGIN;
 
-	urdma_series_init(&s, 1000);
-	for (unsigned int i = 0; i < 300; i++) {
-		uint64_t cycle = urdma_random_next(&seed) % 90000, len;
-
-		len = urdma_random_next(&seed) % 9000;
-		urdma_series_add(&s, 1000 + cycle, 7);
+	urdma_timeline_init(&t);
+	/* What is no traffic does not begin it. */
+	urdma_timeline_move(&t, 500, false);
+	assert_int_equal(t.n, 0);
+	for (uint64_t cycle = BEGIN; cycle < END; cycle += 1 + urdma_random_next(&seed) % 1500) {
+		urdma_timeline_move(&t, cycle, true);
+		urdma_series_add(&s, &t, 7);
 		at[cycle] += 7;
-		urdma_series_span(&s, 1000 + cycle, 1000 + cycle + len, 3);
-		for (uint64_t k = cycle; k < cycle + len; k++)
-			at[k] += 3;
+		for (uint64_t k = last; k < cycle; k++)
+			level[k] = value;
+		last = cycle;
+		value = urdma_random_next(&seed) % 20;
+		urdma_series_level(&l, &t, value);
 	}
-	assert_true(s.n > URDMA_SERIES_SLICES / 2 && s.n <= URDMA_SERIES_SLICES);
-	for (unsigned int i = 0; i < s.n; i++) {
-		uint64_t sum = 0;
+	urdma_series_end(&s, &t);
+	urdma_series_end(&l, &t);
+	assert_true(t.n > URDMA_SLICES / 2 && t.n <= URDMA_SLICES);
+	assert_int_equal(s.cycles, t.cycles);
+	assert_int_equal(l.cycles, t.cycles);
+	for (unsigned int i = 0; i < t.n; i++) {
+		uint64_t sum = 0, area = 0;
 
-		for (uint64_t k = i * s.cycles; k < (i + 1) * s.cycles && k < 100000; k++)
+		assert_int_equal(t.from[i], BEGIN + i * t.cycles);
+		for (uint64_t k = t.from[i]; k < t.from[i] + t.cycles && k < END; k++) {
 			sum += at[k];
+			area += level[k];
+		}
 		assert_int_equal(s.sum[i], sum);
+		assert_int_equal(l.sum[i], area);
 	}
+}
+
+/* Pauses are not in the slices, whose begins tell where they were; nor does it end one what is no
+ * traffic. */
+static void test_pauses(void **state)
+{
+	(void)state;
+	enum { BURSTS = 50, EVENTS = 1000, STEP = 10 };
+	static uint64_t cycle_of[BURSTS * EVENTS];
+	uint64_t cycle = 777, used, want[URDMA_SLICES] = { 0 };
+	struct urdma_series s = { 0 };
+	struct urdma_timeline t;
+
+	urdma_timeline_init(&t);
+	for (unsigned int i = 0; i < BURSTS; i++) {
+		for (unsigned int k = 0; k < EVENTS; k++) {
+			cycle += STEP;
+			urdma_timeline_move(&t, cycle, true);
+			urdma_series_add(&s, &t, 1);
+			cycle_of[i * EVENTS + k] = cycle;
+		}
+		used = t.at;
+		/* A command of the driver, soon and later. */
+		urdma_timeline_move(&t, cycle + 100, false);
+		assert_int_equal(t.at, used + 100);
+		urdma_timeline_move(&t, cycle + 10 * URDMA_PAUSE, false);
+		assert_int_equal(t.at, used + 100);
+		cycle += 100 * URDMA_PAUSE + i;
+	}
+	urdma_series_end(&s, &t);
+	assert_int_equal(t.at, (BURSTS * EVENTS - 1) * STEP +
+				       (BURSTS - 1) * (URDMA_PAUSE + 100 - STEP) + 100);
+	assert_true(t.n > URDMA_SLICES / 2 && t.n <= URDMA_SLICES);
+	for (unsigned int i = 0; i < BURSTS * EVENTS; i++)
+		want[slice_of(&t, cycle_of[i])]++;
+	for (unsigned int i = 0; i < t.n; i++) {
+		assert_true(!i || t.from[i] > t.from[i - 1]);
+		assert_int_equal(s.sum[i], want[i]);
+	}
+	assert_int_equal(t.from[0], 777 + STEP);
 }
 
 /* Some WRITEs and READs, the sixth with a loss, and a READ in the other direction. */
@@ -106,6 +170,7 @@ static void make(struct pair *p)
 	pair_begin(p);
 	for (unsigned int i = 0; i < 20; i++) {
 		m.lose_last = i == 5;
+		m.unsignaled = i == 7;
 		m.op = i % 3 ? URDMA_WR_WRITE : URDMA_WR_READ;
 		m.nic = i == 19;
 		cycle = pair_send(p, cycle, &m) - 100;
@@ -196,7 +261,8 @@ static void test_json(void **state)
 	(void)state;
 	struct urdma_stats *stats = urdma_stats_create(names, 2);
 	json_t *json, *nic, *qp, *part;
-	double share = 0, sum = 0, whole = 0;
+	double share = 0, sum = 0, whole = 0, depth;
+	uint64_t posted = 0, last = 0;
 	uint64_t slowest = 0, frames = 0, wire = 0, reads = 0;
 	const char *key;
 	struct pair p;
@@ -214,6 +280,13 @@ static void test_json(void **state)
 	assert_int_equal(number(qp, "bytes"), 19 * 2500);
 	assert_int_equal(number(json_object_get(qp, "retries"), "time-out"), 1);
 	assert_int_equal(number(qp, "packets_sent_again"), 1);
+	/* One is not signaled. */
+	assert_int_equal(number(nic, "completions"), 18);
+	assert_int_equal(number(nic, "send_completions"), 18);
+	assert_int_equal(number(nic, "receive_completions"), 0);
+	assert_int_equal(json_array_size(json_object_get(json, "slices_ns")),
+			 json_array_size(json_object_get(
+				 json_object_get(json_object_get(nic, "wire"), "sent"), "gbps")));
 	json_object_foreach(json_object_get(qp, "stages_ns"), key, part) share +=
 		json_real_value(json_object_get(part, "share"));
 	assert_true(share > 0.9999 && share < 1.0001);
@@ -223,6 +296,17 @@ static void test_json(void **state)
 					  p.truth[i].at[URDMA_AT_WRITE]) *
 				 URDMA_CYCLE_NS;
 	whole -= 19 * json_real_value(json_object_get(json_object_get(qp, "latency_ns"), "mean"));
+	for (size_t i = 0; i < p.n_truth; i++) {
+		const uint64_t *at = p.truth[i].at;
+
+		if (p.truth[i].nic)
+			continue;
+		posted += at[URDMA_AT_ACKED] - at[URDMA_AT_TAKEN];
+		last = at[URDMA_AT_ACKED];
+	}
+	depth = (double)posted / (double)(last - p.truth[0].at[URDMA_AT_TAKEN]);
+	depth -= json_real_value(json_object_get(json_object_get(qp, "depth"), "mean"));
+	assert_true(depth > -1e-9 && depth < 1e-9);
 	assert_true(whole > -0.01 && whole < 0.01);
 	for (size_t i = 0; i < p.n; i++) {
 		const struct urdma_trace_event *e = &p.event[i];
@@ -349,8 +433,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_histogram), cmocka_unit_test(test_series),
-		cmocka_unit_test(test_csv),	  cmocka_unit_test(test_json),
-		cmocka_unit_test(test_perfetto),
+		cmocka_unit_test(test_pauses),	  cmocka_unit_test(test_csv),
+		cmocka_unit_test(test_json),	  cmocka_unit_test(test_perfetto),
 	};
 	int fd = mkstemp(path), ret;
 

@@ -47,8 +47,17 @@ check jq -e '.complete and (.nics | length) == 2 and ([.nics[].messages] | add) 
 check jq -e '.nics[0].retries["time-out"] > 0 and (.slowest | length) == 10' "$dir/json" >/dev/null
 check [ "$(stat -c %s "$dir/perfetto")" -gt 500000 ]
 
-# A window: lives that are not in it as a whole are counted.
+# A part of the time: as a file that has only that. The part behind its end is not read.
 "$make_events" "$dir/window" 100000 200000 || exit 1
+expect 0 "" "$events" --json "$dir/want" "$dir/window"
+expect 0 "" "$events" --json "$dir/json" --from 400us --to 800000ns "$dir/good"
+check cmp "$dir/want" "$dir/json"
+check jq -e '.from_ns >= 400000 and .to_ns < 800000 and .complete and .events > 1000' "$dir/json" >/dev/null
+expect 2 "--from 3: not a time" "$events" --from 3 "$dir/good"
+expect 2 "--to 3usx: not a time" "$events" --to 3usx "$dir/good"
+expect 2 "there is no time between them" "$events" --from 2us --to 2us "$dir/good"
+
+# A window: lives that are not in it as a whole are counted.
 expect 0 "that began before the file does" "$events" "$dir/window"
 check grep -q 'that had not ended' "$dir/out"
 

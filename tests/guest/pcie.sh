@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# pcie.sh GT/S LANES MPS MRRS: configuration space tells of both NICs what the simulator was asked
+# pcie.sh GT/S LANES MPS MRRS [NICS]: configuration space tells of this guest's NICs (2) what the simulator was asked
 # for, after the kernel and the driver have done what they do to it. A failure means that PCIe
 # options of the simulator do not reach the guest, or that the guest undoes them.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 
-devices_up 2 || fail "two active devices are expected: $(rdma link show 2>&1)"
+nics=${5-2}
+devices_up "$nics" || fail "$nics active devices are expected: $(rdma link show 2>&1)"
 seen=0
 for device in $(lspci -d 1234:5244 | cut -d' ' -f1); do
 	lspci -vv -s "$device" >/tmp/lspci
@@ -18,5 +19,5 @@ for device in $(lspci -d 1234:5244 | cut -d' ' -f1); do
 	done
 	seen=$((seen + 1))
 done
-[ $seen = 2 ] || fail "$seen NICs instead of 2: $(lspci)"
+[ $seen = "$nics" ] || fail "$seen NICs instead of $nics: $(lspci)"
 echo "PCIe: $1 GT/s x$2, payload $3, read requests $4"

@@ -43,6 +43,9 @@ run ib_send_bw -s 1000 -q 8 --use-srq
 run ib_send_bw -s 64 -e -q 4 --use-srq
 run ib_send_lat -s 64 --use-srq
 
+# Nobody repeats a datagram.
+[ "$lossy" ] || run ib_send_bw -c UD -s 1000
+
 run ib_write_bw -s 65536
 run ib_write_bw -s 1000 -q 4
 run ib_write_bw -s 8192 -b

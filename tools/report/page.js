@@ -115,7 +115,7 @@ function plot(parent, id, config) {
 
 const colour = (i) => palette[i % palette.length];
 
-// series: { label, points: [{x, y}], limit }. x in ns from the start of the simulation.
+// series: { label, points: [{x, y, begin}], limit }. x in ns of traffic, without the pauses; begin in ns of simulated time.
 function overTime(parent, id, unit, series) {
 	const datasets = [], limits = new Map();
 
@@ -128,14 +128,17 @@ function overTime(parent, id, unit, series) {
 	for (const [limit, [from, to]] of limits)
 		datasets.push({ label: `limit ${number(limit, 2)}`, data: [{ x: from, y: limit }, { x: to, y: limit }],
 			borderColor: '#666666', borderDash: [6, 4], borderWidth: 1, pointRadius: 0 });
-	plot(parent, id, { type: 'line', data: { datasets }, options: { parsing: false, scales: {
-		x: { type: 'linear', title: { display: true, text: 'simulated time' },
+	const title = ([item]) => item.raw.begin === undefined ? '' : `from ${number(item.raw.begin)} ns on`;
+
+	plot(parent, id, { type: 'line', data: { datasets }, options: { parsing: false,
+		plugins: { tooltip: { callbacks: { title } } }, scales: {
+		x: { type: 'linear', title: { display: true, text: 'simulated time without pauses' },
 			ticks: { maxTicksLimit: 7, callback: (v) => time(v) } },
 		y: { beginAtZero: true, title: { display: true, text: unit } } } } });
 }
 
 function slices(run, list, ns) {
-	return list.map((y, i) => ({ x: run.events.from_ns + i * ns, y }));
+	return list.map((y, i) => ({ x: i * ns, y, begin: run.events.slices_ns[i] }));
 }
 
 // ---- what a run's figures are ---------------------------------------------------------------------
@@ -148,11 +151,11 @@ function nics() {
 }
 const senders = () => nics().filter(({ nic }) => nic.messages);
 
-// The limits of each NIC's links, in Gb/s, as the simulator was set.
-function limits(run) {
-	const settings = run.summary.simulator.settings;
+// The limits of a NIC's links, in Gb/s, as the simulator was set.
+function limits(run, nic) {
+	const set = run.summary.simulator.nics.find((n) => n.name === nic.nic);
 
-	return { wire: settings.rate_gbps, pcie: settings.pcie.gbps };
+	return { wire: set.rate_gbps, pcie: set.pcie.gbps };
 }
 
 // Payload and TLP overhead to payload alone.
@@ -166,7 +169,7 @@ function busy(list, limit) {
 }
 
 function loads(run, nic) {
-	const limit = limits(run);
+	const limit = limits(run, nic);
 
 	return [
 		['the wire, sending', busy(nic.wire.sent.gbps, limit.wire)],
@@ -200,6 +203,29 @@ function verdict(run) {
 
 // ---- the page -------------------------------------------------------------------------------------
 
+// What all wires, or all NICs, have in common is one text; else each has its own, with names before it.
+function texts(named) {
+	const of = new Map();
+
+	for (const [name, text] of named)
+		of.set(text, [...of.get(text) || [], name]);
+	return [...of].map(([text, names]) => of.size > 1 ? `${names.join(', ')}: ${text}` : text);
+}
+
+function lines(system) {
+	const wires = system.wires.map((w) => [`wire ${w.wire}`, w]);
+
+	for (const s of system.switches)
+		wires.push(...Object.entries(s.wires).map(([port, w]) => [`wire of ${port}`, w]));
+	return texts(wires.map(([name, w]) => [name, `${w.rate} Gb/s, ${w.delay} ns`]));
+}
+
+function slots(system) {
+	return texts(system.hosts.flatMap((host) => host.nics).map((nic, i) => [`urdma${i}`,
+		(nic['pcie-gbps'] ? `PCIe ${nic['pcie-gbps']} Gb/s` : `PCIe ${nic['pcie-gen']}.0 x${nic['pcie-lanes']}`) +
+		`, ${nic['pcie-latency']} ns, payload ${nic.mps}, read request ${nic.mrrs}`]));
+}
+
 function head() {
 	const box = document.getElementById('head');
 
@@ -210,10 +236,8 @@ function head() {
 
 		box.append(element('h1', two ? `${run.name}: ${s.command}` : s.command));
 		if (set)
-			list.push(`${set.nics} NICs`, `wire ${set.rate_gbps} Gb/s, ${set.delay_ns} ns`,
-				`PCIe ${set.pcie.generation}.0 x${set.pcie.lanes}, ${set.pcie.latency_ns} ns`,
-				`payload ${set.pcie.max_payload}, read request ${set.pcie.max_read_request}`,
-				set.faults ? `${set.faults} fault rules, seed ${set.seed}` : 'no faults');
+			list.push(`${set.nics} NICs`, ...lines(set.system), ...slots(set.system),
+				set.system.faults.length ? `${set.system.faults.join(' ')}, seed ${set.system.seed}` : 'no faults');
 		if (run.events)
 			list.push(`${number(run.events.events)} events` + (run.events.complete ? '' : ', not complete'));
 		list.forEach((c) => chips.append(element('span', c, { class: 'chip' })));
@@ -314,11 +338,11 @@ function plots(main) {
 				y: { beginAtZero: true, title: { display: true, text: 'messages' } } } } });
 	}
 	overTime(section(grid, 'Wire', 'Frames with preamble, FCS and gap'), 'wire', 'Gb/s', nics().flatMap(({ run, nic }) =>
-		['sent', 'received'].map((d) => ({ label: `${label(run, nic)} ${d}`, limit: limits(run).wire,
+		['sent', 'received'].map((d) => ({ label: `${label(run, nic)} ${d}`, limit: limits(run, nic).wire,
 			points: slices(run, nic.wire[d].gbps, nic.wire[d].slice_ns) }))));
 	overTime(section(grid, 'PCIe', 'Payload with the share of framing and headers'), 'pcie', 'Gb/s',
 		nics().flatMap(({ run, nic }) => [['to_host', 'to the host'], ['from_host', 'from the host']].map(([d, text]) => ({
-			label: `${label(run, nic)} ${text}`, limit: limits(run).pcie,
+			label: `${label(run, nic)} ${text}`, limit: limits(run, nic).pcie,
 			points: slices(run, nic.pcie[d].gbps.map((v) => v * overhead(nic.pcie[d])), nic.pcie[d].slice_ns) }))));
 	overTime(section(grid, 'PCIe reads outstanding', 'Mean of each slice'), 'reads', 'reads', nics().map(({ run, nic }) => ({
 		label: label(run, nic), points: slices(run, nic.pcie_reads.outstanding, nic.pcie_reads.slice_ns) })));

@@ -45,7 +45,8 @@ builds "$tmp/mine" "$tmp/mine" 2 "directory of the sources"
 printf 'all:\n\techo text >text\n' >"$tmp/text/Makefile"
 builds "$tmp/text" "$tmp/o,ut" 1 "made no program"
 
-for dir in "$top"/examples/*/; do
+for readme in "$top"/examples/*/README.md; do # `systems` has no sources.
+	dir=$(dirname "$readme")
 	name=$(basename "$dir")
 	builds "$dir" "$share/$name" 0 "$share/$name/"
 done

@@ -16,8 +16,10 @@ if [ "$1" = -m ]; then
 	shift 2
 fi
 judge=("$top/build/tests/wire/rc_judge" -m "$mtu" -t 14)
+events=()
 while [ "$1" = -g ] || [ "$1" = -r ]; do
 	judge+=("$1")
+	[ "$1" = -r ] || events=(-g)
 	shift
 done
 out=$top/build/guest/tests/$1
@@ -50,7 +52,7 @@ for capture in "${captures[@]}"; do
 	"${judge[@]}" -d "$(jq --arg nic "$nic" '.[$nic] | .rx_drop_full + .rx_read_drop' "$out/counters.json")" "$capture" || bad=1
 done
 if [ -e "$out/events.urdma" ]; then
-	"$top/tests/guest/host/check_events.sh" "$out" || bad=1
+	"$top/tests/guest/host/check_events.sh" "${events[@]}" "$out" || bad=1
 fi
 if [ -e "$out/faults.log" ]; then
 	echo "faults of the wire: $(jq -c '.simulator.faults.counts // {}' "$out/summary.json")"

@@ -12,12 +12,12 @@ bad=0
 # QEMU's options end at a comma; ours do not.
 results=$tmp/re,sults
 
-# expect NAME STATUS [options] -- COMMAND: run it, its streams go to $tmp/out and $tmp/err.
-expect() {
+# launch NAME STATUS [options] -- COMMAND: run it, its streams go to $tmp/out and $tmp/err.
+launch() {
 	local name=$1 want=$2 got=0 start=$SECONDS
 	shift 2
 	rm -rf "$results"
-	"$top/urdma" run --nics 0 --out "$results" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || got=$?
+	"$top/urdma" run --out "$results" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || got=$?
 	if [ "$got" != "$want" ]; then
 		echo "FAIL: $name: status $got, not $want"
 		tail -n 20 "$tmp/err"
@@ -25,6 +25,11 @@ expect() {
 	else
 		echo "ok: $name ($((SECONDS - start)) s)"
 	fi
+}
+
+# The same without NICs, if the options do not ask for some.
+expect() {
+	launch "$1" "$2" --nics 0 "${@:3}"
 }
 
 check() {
@@ -172,6 +177,40 @@ done
 joined "a host is the peer of two NICs" "/nic0 --socket [^ ]*/nic1 --port peer=[^ ]* --switch 0,1,peer " \
 	--nics 2 --hosts 2 --peer rxe:1
 joined "a control socket" "--control $tmp/c " --nics 2 --control "$tmp/c"
+
+# Hosts and NICs from a file. The simulator checks it, and then says what it was called with.
+# shellcheck disable=SC2016  # for its shell
+printf '#!/bin/sh\n[ "$1" != --check ] || exec "%s" "$@"\nprintf "%%s " "$@" >"%s/args"\nexit 1\n' \
+	"$top/build/cosim/urdma-cosim" "$tmp" >"$cosim"
+system() {
+	URDMA_COSIM=$cosim launch "$@" -- true
+}
+systems=$top/examples/systems
+system "machines from a file" 125 --system "$systems/slow-slot.json" --mps 512
+check "reach the simulator" grep -q -e '^--control [^ ]* --system [^ ]*/system.json --socket [^ ]*/nic0 --socket [^ ]*/nic1 --trace pcap --out [^ ]* --mps 512 $' \
+	"$tmp/args"
+check "its console's name is kept for guest 1" grep -qx console-1.log "$results/.urdma-run"
+# The results may go where the file is.
+mkdir "$tmp/earlier"
+echo system.json >"$tmp/earlier/.urdma-run"
+cp "$systems/two-hosts.json" "$tmp/earlier/system.json"
+got=0
+URDMA_COSIM=$cosim "$top/urdma" run --out "$tmp/earlier" --system "$tmp/earlier/system.json" -- true >"$tmp/out" 2>"$tmp/err" || got=$?
+check "a run again, in place of the first" test $got = 125
+check "removes its file" grep -q 'removing the results of an earlier run in .*: system.json$' "$tmp/err"
+system "more hosts than there can be" 2 --system "$systems/four-hosts.json"
+check "says so" grep -q 'four-hosts.json has 4 hosts, and a run has 2 guests at most' "$tmp/err"
+system "no such file" 2 --system "$tmp/nothing"
+check "says so" grep -q "'$tmp/nothing' is not a file" "$tmp/err"
+for option in --nics=2 --hosts=1 --switch --port=a=tap:x --peer=rxe; do
+	system "a file and $option" 2 --system "$systems/two-hosts.json" "$option"
+	check "says so" grep -q -e "${option%%=*} and --system exclude each other" "$tmp/err"
+done
+echo '{ "hosts": [ { "nics": [ { "mps": "x" } ] } ] }' >"$tmp/bad.json"
+system "a mistake in the file" 2 --system "$tmp/bad.json"
+check "tells its place" grep -q "^urdma: $tmp/bad.json: hosts\[0\].nics\[0\].mps: has to be a number, and is a string" "$tmp/err"
+system "an option that ends the simulator" 2 --system "$systems/two-hosts.json" --help-settings
+check "says so" grep -q 'the simulator does not run' "$tmp/err"
 
 # Runs that begin in one second have directories of their own, where they were asked for.
 (
