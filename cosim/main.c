@@ -115,7 +115,8 @@ static int set_up(struct urdma_program *p)
 	}
 	return catch_signals(p) || urdma_program_describe(p) || open_ports(p) ||
 	       make_simulation(p) || urdma_program_open_files(p) || urdma_program_open_events(p) ||
-	       urdma_program_open_waves(p) || urdma_program_open_live(p) || make_sockets(p);
+	       urdma_program_open_waves(p) || urdma_program_open_trigger(p) ||
+	       urdma_program_open_live(p) || make_sockets(p);
 }
 
 static void run(struct urdma_program *p)

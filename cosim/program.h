@@ -22,10 +22,31 @@
 
 struct urdma_program;
 
-/* What is written in a window only: set() begins it, or goes on with it, or stops it. */
+/* What is written in a window only. */
+enum urdma_gate_state {
+	URDMA_GATE_SHUT,  /* nothing is written */
+	URDMA_GATE_WAITS, /* for the trigger: what is before it has to be kept */
+	URDMA_GATE_OPEN,
+};
 struct urdma_gate {
 	struct urdma_program *p;
-	void (*set)(struct urdma_program *p, bool on);
+	const struct urdma_window *window;
+	void (*set)(struct urdma_program *p, enum urdma_gate_state state);
+};
+#define URDMA_MAX_GATES 2u /* events, waves */
+
+/* The trigger of the run. */
+struct urdma_trigger_watch {
+	struct urdma_gate *gate[URDMA_MAX_GATES]; /* those that wait for it */
+	unsigned int n_gates;
+	bool watches;
+	uint64_t matches; /* what it would be, if it were not for the number; counted until it came
+			   */
+	bool came;
+	uint64_t cycle;		 /* when it came */
+	uint64_t events_cycle;	 /* from which cycle on events are whole then */
+	unsigned int wire, side; /* of the last fault that counted, and its frame */
+	uint64_t frame;
 };
 
 struct urdma_program {
@@ -39,7 +60,9 @@ struct urdma_program {
 	struct urdma_live *live; /* NULL: without --live */
 	struct timespec start;
 	uint64_t waves_since; /* ns: when the present files of waves began */
+	uint64_t waves_turn;  /* ns after which new ones take their place; 0: never */
 	struct urdma_gate waves;
+	struct urdma_trigger_watch trigger;
 	struct urdma_recording *recording; /* NULL: without events */
 	uint64_t looks;			   /* at the sockets */
 	/* The simulation's error, and files that could not be written. Empty: no error. */
@@ -102,7 +125,20 @@ void urdma_program_free_events(struct urdma_program *p);
 /* Sets the gate as it is at the beginning, and again at the ends of the window. -ENOMEM. */
 int urdma_program_gate(struct urdma_program *p, struct urdma_gate *gate,
 		       const struct urdma_window *window,
-		       void (*set)(struct urdma_program *p, bool on));
+		       void (*set)(struct urdma_program *p, enum urdma_gate_state state));
+/* The trigger has come in this cycle: opens a gate that waits. -ENOMEM. */
+int urdma_program_gate_trigger(struct urdma_gate *gate, uint64_t cycle);
+
+/* ---- trigger.c ---------------------------------------------------------------------------------
+ */
+
+/* Looks for the trigger from now on, if the run has one. After the gates. 0, or 1 after a message.
+ */
+int urdma_program_open_trigger(struct urdma_program *p);
+/* Ends that, and says if it never came. */
+void urdma_program_close_trigger(struct urdma_program *p);
+/* For cosim.json. */
+json_t *urdma_program_trigger(const struct urdma_program *p);
 
 /* ---- live.c ------------------------------------------------------------------------------------
  */
@@ -118,7 +154,7 @@ void urdma_program_close_live(struct urdma_program *p);
 
 /* Begins the files of waves, if the run has any. 0, or 1 after a message. */
 int urdma_program_open_waves(struct urdma_program *p);
-/* With a window of the last moments: begins new files when the present ones are long enough. */
+/* With a window that looks back: begins new files when the present ones are long enough. */
 void urdma_program_watch_waves(struct urdma_program *p);
 /* Goes on with the waves, or stops them. NULL, or why this cannot be done. */
 const char *urdma_program_waves_command(struct urdma_program *p, bool on);

@@ -237,6 +237,7 @@ void urdma_program_report(struct urdma_program *p)
 
 	/* Before the counters are read: reading them takes time of its own. */
 	put_time(p, root);
+	urdma_program_close_trigger(p);
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++) {
 		json_array_append_new(nics, report_nic(p, i));
 		json_object_set_new(counters, urdma_cosim_port(p->c, i)->name,
@@ -251,6 +252,7 @@ void urdma_program_report(struct urdma_program *p)
 	urdma_program_close_files(p);
 	urdma_program_close_events(p);
 	json_object_set_new(root, "events", urdma_program_events(p));
+	json_object_set_new(root, "trigger", urdma_program_trigger(p));
 	dump(p, "counters.json", counters);
 	/* Last, so that it can name whatever could not be written. */
 	json_object_set_new(root, "error", p->error[0] ? json_string(p->error) : json_null());

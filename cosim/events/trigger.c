@@ -12,6 +12,8 @@
 #include "urdma_hw.h"
 
 #define NAMED_VALUES 256u /* names belong to values below this */
+/* Those of a message: opcodes of all transports share their names, in blocks of 32. */
+#define LISTED_VALUES 32u
 
 static int say(char *error, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -52,9 +54,9 @@ static const char *(*namer(uint8_t kind, const char *field))(uint64_t)
 		const char *field;
 		const char *(*name_of)(uint64_t value);
 	} fields[] = {
-		{ "cause", urdma_name_cause },	   { "op", urdma_name_op },
-		{ "opcode", urdma_name_opcode },   { "verdict", urdma_name_verdict },
-		{ "stream", urdma_name_stream },   { "client", urdma_name_client },
+		{ "cause", urdma_name_cause },	 { "op", urdma_name_op },
+		{ "opcode", urdma_name_opcode }, { "verdict", urdma_name_verdict },
+		{ "stream", urdma_name_stream }, { "client", urdma_name_client },
 	};
 
 	/* That of a command is another one. */
@@ -84,8 +86,8 @@ static int parse_name(struct urdma_trigger *t, struct urdma_trigger_term *term, 
 		      char *error, size_t size)
 {
 	const char *field = urdma_trace_desc[t->kind].field[term->field];
+	const char *separator = " ";
 	char given[64], word[64];
-	const char *last = NULL;
 
 	term->name_of = namer(t->kind, field);
 	if (!term->name_of)
@@ -100,12 +102,12 @@ static int parse_name(struct urdma_trigger *t, struct urdma_trigger_term *term, 
 	}
 	say(error, size, "'%s' is no value of %s.%s: it is a number, or one of", text,
 	    urdma_trace_desc[t->kind].name, field);
-	/* Opcodes of all transports share their names, in blocks of 32. */
-	for (uint64_t v = 0; v < 32; v++) {
+	for (uint64_t v = 0; v < LISTED_VALUES; v++) {
 		one_word(term->name_of(v), word, sizeof(word));
-		if (*word)
-			list(error, size, last ? ", " : " ", word);
-		last = word;
+		if (!*word)
+			continue;
+		list(error, size, separator, word);
+		separator = ", ";
 	}
 	return -EINVAL;
 }
@@ -185,11 +187,9 @@ static int parse_fault(struct urdma_trigger *t, const char *text, char *error, s
 	return 0;
 }
 
-int urdma_trigger_parse(const char *text, const char *const *nic, unsigned int n,
-			struct urdma_trigger *t, char *error, size_t size)
+int urdma_trigger_parse(const char *text, struct urdma_trigger *t, char *error, size_t size)
 {
-	char copy[512], *rest = copy, *colon;
-	bool plain;
+	char copy[512], *rest = copy;
 
 	memset(t, 0, sizeof(*t));
 	t->nth = 1;
@@ -202,42 +202,36 @@ int urdma_trigger_parse(const char *text, const char *const *nic, unsigned int n
 			return say(error, size, "before '*' there is no number from 1");
 		rest++;
 	}
-	colon = strchr(rest, ':');
-	if (colon) {
-		*colon = '\0';
-		for (t->nic = 0; t->nic < (int)n; t->nic++)
-			if (!strcmp(rest, nic[t->nic]))
-				break;
-		if (t->nic == (int)n)
-			return say(error, size, "there is no NIC '%s': they are %s to %s", rest,
-				   nic[0], nic[n - 1]);
-		rest = colon + 1;
-	}
-	plain = rest == copy;
 	if (!strncmp(rest, "fault", 5) && (!rest[5] || rest[5] == '='))
-		return plain ? parse_fault(t, rest + 5, error, size)
-			     : say(error, size, "a fault is of no NIC, and the Nth one is fault=N");
-	if (!strcmp(rest, "error")) {
+		return rest == copy ? parse_fault(t, rest + 5, error, size)
+				    : say(error, size, "the Nth fault is fault=N");
+	if (!strncmp(rest, "error", 5) && (!rest[5] || rest[5] == '.')) {
 		t->what = URDMA_TRIGGER_ERROR;
-		return 0;
+		return !rest[5] ? 0
+				: say(error, size, "error has no fields; those of cqe have them");
 	}
 	return parse_event(t, rest, error, size);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/*
- * What goes wrong, but not what follows: a QP that fails flushes its WQEs, and so does one that
- * software ends.
- */
 static bool is_error(const struct urdma_trace_event *event)
 {
 	if (event->kind == URDMA_TRACE_CQE)
 		return event->cqe.status != URDMA_WC_SUCCESS &&
 		       event->cqe.status != URDMA_WC_FLUSH_ERR;
-	return event->kind == URDMA_TRACE_EQE && (event->eqe.kind == URDMA_EV_QP_FATAL ||
-						  event->eqe.kind == URDMA_EV_QP_REQ_ERR ||
-						  event->eqe.kind == URDMA_EV_QP_ACCESS_ERR);
+	if (event->kind != URDMA_TRACE_EQE)
+		return false;
+	switch (event->eqe.kind) {
+	case URDMA_EV_CQ_ERR:
+	case URDMA_EV_QP_FATAL:
+	case URDMA_EV_QP_REQ_ERR:
+	case URDMA_EV_QP_ACCESS_ERR:
+	case URDMA_EV_SRQ_ERR:
+		return true;
+	default:
+		return false;
+	}
 }
 
 bool urdma_trigger_matches(const struct urdma_trigger *t, const struct urdma_trace_event *event)
