@@ -677,6 +677,33 @@ for n in 1 2 3; do
 done
 triggered events=trigger:10us-10us fault=30 --fault delay,side=0,wire=2,nth=2,count=all,ns=40
 grep -q 'the trigger fault=30 never came: 29 of 30 were seen' "$dir/err" || fail "it says: $(cat "$dir/err")"
+# No memory for all that is before it: the last events are there, and it says so.
+paced 1000 100 >"$dir/paced.pcapng"
+rm -rf "$dir/events"
+start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/events" --trace events=trigger:1s-0ns --trigger '2000*rx_end' \
+	--control "$dir/control" --port "r=replay:$dir/paced.pcapng,hold" --switch 0,1,r
+at_rest
+prlimit --pid $pid --as=$(($(sed -n 's/^VmSize:[^0-9]*\([0-9]*\) kB/\1/p' /proc/$pid/status) * 1024)): || fail "no limit can be set"
+tell ok start r
+until grep -q trigger "$dir/err"; do
+	kill -0 $pid 2>/dev/null || break
+	sleep 0.05
+done
+prlimit --pid $pid --as=unlimited: || fail "the limit cannot be taken away"
+kill -TERM $pid
+wait $pid || fail "exit status $? with no memory before a trigger: $(cat "$dir/err")"
+case $(count 1) in
+1024 | 2048) ;;
+*) fail "$(count 1) events before the trigger though there is no memory" ;;
+esac
+"$urdma_events" --json "$dir/json" "$dir/events/events.urdma" || fail "events.urdma is not whole after a lack of memory"
+# Each frame has its four events in one cycle.
+from=$(tr -d ' \n' <"$dir/json" | sed -n 's/.*"from_ns":\([0-9]*\),.*/\1/p')
+if [ "$(trigger events_from_ns)" -gt "$from" ] || [ "$(trigger events_from_ns)" -le $((from - 100000)) ]; then
+	fail "events from $(trigger events_from_ns) ns on, and the first one is at $from ns"
+fi
+grep -q "events.urdma begins $(($(trigger at_ns) - $(trigger events_from_ns))) ns before the trigger: there was no memory for" "$dir/err" ||
+	fail "it says: $(cat "$dir/err")"
 grep -q '"trigger": null' "$dir/o/cosim.json" || fail "a trigger in a run without one"
 
 # A directory in which no file can be made.
