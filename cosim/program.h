@@ -40,8 +40,7 @@ struct urdma_trigger_watch {
 	struct urdma_gate *gate[URDMA_MAX_GATES]; /* those that wait for it */
 	unsigned int n_gates;
 	bool watches;
-	uint64_t matches; /* what it would be, if it were not for the number; counted until it came
-			   */
+	uint64_t matches; /* events, or frames with a fault, until it came */
 	bool came;
 	uint64_t cycle;		 /* when it came */
 	uint64_t events_cycle;	 /* from which cycle on events are whole then */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "events/names.h"
 #include "urdma_hw.h"
@@ -87,17 +88,16 @@ static int parse_name(struct urdma_trigger *t, struct urdma_trigger_term *term, 
 {
 	const char *field = urdma_trace_desc[t->kind].field[term->field];
 	const char *separator = " ";
-	char given[64], word[64];
+	char word[64];
 
 	term->name_of = namer(t->kind, field);
 	if (!term->name_of)
 		return say(error, size, "'%s' is no value of %s.%s: it is a number", text,
 			   urdma_trace_desc[t->kind].name, field);
-	one_word(text, given, sizeof(given));
 	for (uint64_t v = 0; v < NAMED_VALUES; v++) {
 		term->name = term->name_of(v);
 		one_word(term->name, word, sizeof(word));
-		if (*word && !strcmp(given, word))
+		if (*word && !strcasecmp(text, word))
 			return 0;
 	}
 	say(error, size, "'%s' is no value of %s.%s: it is a number, or one of", text,

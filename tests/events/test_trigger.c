@@ -128,7 +128,7 @@ static void test_names(void **state)
 
 	assert_true(matches("acked.cause=time-out", &event));
 	assert_true(matches("acked.cause=TIME-OUT", &event));
-	assert_true(matches("acked.cause=time out.qpn=0x11", &event));
+	assert_true(matches("acked.cause=time-out.qpn=0x11", &event));
 	assert_false(matches("acked.cause=nak-sequence-error", &event));
 	event.acked.cause = TRC_RNR_WAIT;
 	assert_true(matches("acked.cause=rnr-nak-waits", &event));
@@ -207,6 +207,8 @@ static void test_refused(void **state)
 		{ "acked.cause=bad",
 		  "'bad' is no value of acked.cause: it is a number, or one of acknowledged, "
 		  "nak-sequence-error, implied-nak, time-out, rnr-nak-waits, rnr-nak" },
+		{ "acked.cause=time out", "'time out' is no value of acked.cause" },
+		{ "acked.cause=time\xffout", "is no value of acked.cause" },
 		{ "acked.cause=?", "'?' is no value of acked.cause" },
 		{ "pkt.opcode=send", "'send' is no value of pkt.opcode" },
 		{ "cmd.status=flushed", "'flushed' is no value of cmd.status: it is a number" },
