@@ -209,6 +209,8 @@ static json_t *report_nic(const struct urdma_program *p, unsigned int nic)
 	json_object_set_new(json, "rate_gbps", json_real((double)port->line.mbps / 1000));
 	put_port(json, &port->stats);
 	put_capture(p, json, port->name);
+	json_object_set_new(json, "frames_without_fate",
+			    integer(urdma_cosim_unknown_fates(p->c, nic)));
 	json_object_set_new(pcie, "gbps", json_real((double)p->opt.nic[nic].pcie.mbps / 1000));
 	json_object_set_new(pcie, "dma_reads", integer(ps->rq_reads));
 	json_object_set_new(pcie, "dma_read_bytes", integer(ps->rq_read_bytes));

@@ -681,9 +681,11 @@ for file in urdma0.pcapng urdma1.pcapng r.pcapng faults.log; do
 	lost $file 'File too large'
 done
 grep -q '"delay": 1000' "$out/cosim.json" || fail "not every fault was counted: $(cat "$out/cosim.json")"
-# 104 bytes for each packet.
+# 180 bytes for each packet, with the comment on its drop: the NIC receives no frames yet.
+comment='dropped: no filter of the Ethernet function passes it (eth_rx_filtered)'
+[ "$(grep -aoF "$comment" "$out/urdma0.pcapng" | wc -l)" -gt 100 ] || fail "urdma0.pcapng does not tell of drops"
 size=$(stat -c %s "$out/urdma0.pcapng")
-[ $(((size - empty) % 104)) = 0 ] || fail "urdma0.pcapng has $size bytes and ends in the middle of a packet"
+[ $(((size - empty) % 180)) = 0 ] || fail "urdma0.pcapng has $size bytes and ends in the middle of a packet"
 tail -n 1 "$out/faults.log" | grep -q '}$' || fail "faults.log ends in the middle of a line"
 
 # A disk that becomes full.
