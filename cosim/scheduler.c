@@ -93,6 +93,13 @@ struct urdma_cosim {
 		void *ctx;
 	} listener[URDMA_COSIM_MAX_LISTENERS];
 	unsigned int n_listeners;
+	struct sampling {
+		uint64_t at; /* cycle of the next one; UINT64_MAX: none */
+		uint64_t period;
+		bool stepped; /* since the last one */
+		urdma_cosim_sample_fn fn;
+		void *ctx;
+	} sampling;
 	struct urdma_cosim_stats stats;
 	char error[2048];
 	bool failed;
@@ -247,6 +254,7 @@ int urdma_cosim_create(const struct urdma_cosim_config *config, const struct urd
 	c->cfg = *config;
 	c->ops = model;
 	c->stall_cycles = urdma_ns_to_cycles(config->stall_ns);
+	c->sampling.at = UINT64_MAX;
 	for (unsigned int i = 0; i < config->n_nics; i++) {
 		ret = add_nic(c, i);
 		if (ret)
@@ -982,6 +990,30 @@ static void check_stall(struct urdma_cosim *c)
 	c->progress = c->now;
 }
 
+/* If it is time; nothing more happens before the present cycle. */
+static void take_sample(struct urdma_cosim *c)
+{
+	struct sampling *s = &c->sampling;
+	uint64_t at = s->at;
+
+	if (c->now < at)
+		return;
+	s->at = (c->now / s->period + 1) * s->period;
+	if (s->stepped)
+		s->fn(s->ctx, at);
+	s->stepped = false;
+}
+
+void urdma_cosim_sample(struct urdma_cosim *c, uint64_t period, urdma_cosim_sample_fn fn, void *ctx)
+{
+	c->sampling = (struct sampling){
+		.at = fn ? (c->now / period + 1) * period : UINT64_MAX,
+		.period = period,
+		.fn = fn,
+		.ctx = ctx,
+	};
+}
+
 /* while_busy, cond: see the callers. */
 static int run(struct urdma_cosim *c, uint64_t limit, bool while_busy, urdma_cosim_cond_fn cond,
 	       void *arg)
@@ -1013,10 +1045,13 @@ static int run(struct urdma_cosim *c, uint64_t limit, bool while_busy, urdma_cos
 		}
 		n = look ? 0 : can_pass(c, limit);
 		look = false;
-		if (n)
+		if (n) {
 			pass(c, n);
-		else
+		} else {
 			step(c);
+			c->sampling.stepped = true;
+		}
+		take_sample(c);
 		check_stall(c);
 	}
 	c->running = false;

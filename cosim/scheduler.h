@@ -172,6 +172,15 @@ uint64_t urdma_cosim_now(const struct urdma_cosim *c);
 int urdma_cosim_at(struct urdma_cosim *c, uint64_t cycle, urdma_cosim_event_fn fn, void *arg);
 
 /* Runs until cycle is the next one, or urdma_cosim_stop(). */
+/*
+ * Calls fn for cycles that are multiples of the period, with all that has happened before the
+ * cycle. Where nothing has happened since the call before, there is none: time that is skipped has
+ * at most one. fn only looks. fn NULL: no more.
+ */
+typedef void (*urdma_cosim_sample_fn)(void *ctx, uint64_t cycle);
+void urdma_cosim_sample(struct urdma_cosim *c, uint64_t period, urdma_cosim_sample_fn fn,
+			void *ctx);
+
 int urdma_cosim_run_until(struct urdma_cosim *c, uint64_t cycle);
 /* Runs until nothing is in flight and no NIC has work (timers and events aside), or until cycle. */
 int urdma_cosim_run_while_busy(struct urdma_cosim *c, uint64_t cycle);

@@ -124,6 +124,12 @@ void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 /* Clock cycles evaluated since creation, without skipped ones. */
 uint64_t urdma_sim_cycles(const struct urdma_sim *sim);
 
+/*
+ * The NIC's counter registers as of now, URDMA_CNT_N of urdma_hw.h, without an access that the NIC
+ * would see.
+ */
+void urdma_sim_counters(const struct urdma_sim *sim, uint64_t *values);
+
 /* Whether this library was built with URDMA_TRACE, which waves need. */
 bool urdma_sim_has_waves(void);
 

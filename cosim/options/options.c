@@ -306,6 +306,8 @@ json_t *urdma_options_json(const struct urdma_options *o)
 	json_object_set_new(json, "csv", json_boolean(o->events.csv));
 	json_object_set_new(json, "perfetto", json_boolean(o->events.perfetto));
 	json_object_set_new(json, "waves", waves_json(&o->waves));
+	json_object_set_new(json, "sample_us",
+			    o->sample_ns ? integer(o->sample_ns / 1000) : json_null());
 	json_object_set_new(json, "live", json_boolean(o->live));
 	json_object_set_new(json, "stall_us", integer(c->stall_ns / 1000));
 	json_object_set_new(json, "skip", json_boolean(!c->no_skip));

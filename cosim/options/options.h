@@ -90,6 +90,7 @@ struct urdma_options {
 	bool trace_pcap;
 	struct urdma_waves_options waves;
 	struct urdma_events_options events;
+	uint64_t sample_ns;	 /* counters over time; 0: none */
 	bool live;		 /* captures for readers, through FIFOs */
 	unsigned int slow_clock; /* wall-clock ns for each simulated ns in which NICs only wait */
 	bool verbose;

@@ -9,6 +9,7 @@
 
 enum {
 	OPT_TRACE = 0x500,
+	OPT_SAMPLE,
 	OPT_LIVE,
 	OPT_STALL,
 	OPT_NO_SKIP,
@@ -28,6 +29,10 @@ static const struct argp_option options[] = {
 	  "events=hold from `events on` on; fst=last:TIME only the end. events, csv and perfetto "
 	  "have one window, given with any of them. scope=NAME: waves of this instance alone, as "
 	  "nic.tx. none",
+	  0 },
+	{ "sample-us", OPT_SAMPLE, "US", 0,
+	  "Counters over time: a line in samples.jsonl each US of simulated time, if any has "
+	  "changed",
 	  0 },
 	{ "live", OPT_LIVE, NULL, 0,
 	  "A FIFO for each port besides, DIR/urdma0.live, that a program follows while the run "
@@ -174,6 +179,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_TRACE:
 		parse_trace(state, o, arg);
+		return 0;
+	case OPT_SAMPLE:
+		o->sample_ns = urdma_option_number(state, "sample-us", arg, 1, 1000000000) * 1000;
 		return 0;
 	case OPT_LIVE:
 		o->live = true;
