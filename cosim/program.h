@@ -19,6 +19,7 @@
 #define URDMA_EVENTS	"events.urdma"
 #define URDMA_WQES	"wqes.csv"
 #define URDMA_PERFETTO	"trace.perfetto"
+#define URDMA_SAMPLES	"samples.jsonl"
 
 struct urdma_program;
 
@@ -63,6 +64,7 @@ struct urdma_program {
 	struct urdma_gate waves;
 	struct urdma_trigger_watch trigger;
 	struct urdma_recording *recording; /* NULL: without events */
+	struct urdma_samples *samples;	   /* NULL: none */
 	uint64_t looks;			   /* at the sockets */
 	/* The simulation's error, and files that could not be written. Empty: no error. */
 	char error[4096];
@@ -118,6 +120,19 @@ void urdma_program_close_events(struct urdma_program *p);
 json_t *urdma_program_events(const struct urdma_program *p);
 void urdma_program_free_events(struct urdma_program *p);
 
+/* ---- samples.c: counters over time ------------------------------------------------------------
+ */
+
+/* Begins the file, if the run has one. 0, or 1 after a message. */
+int urdma_program_open_samples(struct urdma_program *p);
+/* Makes what is written visible to other processes. */
+void urdma_program_flush_samples(struct urdma_program *p);
+/* Ends a file that can no longer be written: reported once, and the simulation continues. */
+void urdma_program_watch_samples(struct urdma_program *p);
+/* A last sample, and the end of the file. An incomplete file is an error of the run. */
+void urdma_program_close_samples(struct urdma_program *p);
+void urdma_program_free_samples(struct urdma_program *p);
+
 /* ---- window.c ----------------------------------------------------------------------------------
  */
 
@@ -167,6 +182,9 @@ int urdma_program_describe(struct urdma_program *p);
 void urdma_program_report(struct urdma_program *p);
 /* The counters of a NIC, by name. */
 json_t *urdma_program_counters(const struct urdma_program *p, unsigned int nic, bool quiet);
+/* Traffic of a NIC, as in cosim.json: of its port; its `pcie`. */
+void urdma_program_put_port(json_t *json, const struct urdma_eth_stats *stats);
+json_t *urdma_program_pcie(const struct urdma_program *p, unsigned int nic);
 /* Traffic of the external ports, and of the switches. */
 json_t *urdma_program_ports(const struct urdma_program *p);
 json_t *urdma_program_switches(const struct urdma_program *p);

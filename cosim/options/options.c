@@ -314,6 +314,8 @@ json_t *urdma_options_json(const struct urdma_options *o)
 	json_object_set_new(json, "waves", waves_json(&o->waves));
 	json_object_set_new(json, "trigger",
 			    o->trigger_text ? json_string(o->trigger_text) : json_null());
+	json_object_set_new(json, "sample_us",
+			    o->sample_ns ? integer(o->sample_ns / 1000) : json_null());
 	json_object_set_new(json, "live", json_boolean(o->live));
 	json_object_set_new(json, "stall_us", integer(c->stall_ns / 1000));
 	json_object_set_new(json, "skip", json_boolean(!c->no_skip));

@@ -95,6 +95,7 @@ struct urdma_options {
 	struct urdma_events_options events;
 	const char *trigger_text; /* NULL: there is none */
 	struct urdma_trigger trigger;
+	uint64_t sample_ns;	 /* counters over time; 0: none */
 	bool live;		 /* captures for readers, through FIFOs */
 	unsigned int slow_clock; /* wall-clock ns for each simulated ns in which NICs only wait */
 	bool verbose;

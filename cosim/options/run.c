@@ -10,6 +10,7 @@
 enum {
 	OPT_TRACE = 0x500,
 	OPT_TRIGGER,
+	OPT_SAMPLE,
 	OPT_LIVE,
 	OPT_STALL,
 	OPT_NO_SKIP,
@@ -35,6 +36,10 @@ static const struct argp_option options[] = {
 	  "the (Nth) such event (of this NIC), as urdma0:acked.qpn=17.cause=time-out; "
 	  "docs/tracing.md lists them. [NIC:][N*]error: a CQE or EQE that reports an error. "
 	  "fault[=N]: the (Nth) frame that a fault of the wires hits",
+	  0 },
+	{ "sample-us", OPT_SAMPLE, "US", 0,
+	  "Counters over time: a line in samples.jsonl each US of simulated time, if any has "
+	  "changed",
 	  0 },
 	{ "live", OPT_LIVE, NULL, 0,
 	  "A FIFO for each port besides, DIR/urdma0.live, that a program follows while the run "
@@ -231,6 +236,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_TRIGGER:
 		o->trigger_text = arg;
+		return 0;
+	case OPT_SAMPLE:
+		o->sample_ns = urdma_option_number(state, "sample-us", arg, 1, 1000000000) * 1000;
 		return 0;
 	case OPT_LIVE:
 		o->live = true;

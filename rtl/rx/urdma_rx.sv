@@ -153,7 +153,13 @@ module urdma_rx
   output      logic                   trace_req_valid,
   output      tr_req_t                trace_req,
   output      logic                   trace_put_valid,
-  output      tr_put_t                trace_put
+  output      tr_put_t                trace_put,
+  output      logic                   trace_bad_valid,
+  output      tr_bad_t                trace_bad,
+  output      logic                   trace_voided_valid,
+  output      tr_voided_t             trace_voided,
+  output      logic                   trace_mute_valid,
+  output      tr_mute_t               trace_mute
 );
 
   logic loop_room_reg;
@@ -188,7 +194,7 @@ module urdma_rx
     .gid_wr_valid(gid_wr_valid), .gid_wr_idx(gid_wr_idx), .gid_wr(gid_wr),
     .mc_look_valid, .mc_look, .mc_hit, .mc_hit_idx, .mc_hit_copies, .mc_full,
     .class_valid(class_valid), .class_rdma(class_rdma), .free(buf_free),
-    .cnt(cnt_parse), .rx_bytes(rx_bytes), .trace_in_valid, .trace_in
+    .cnt(cnt_parse), .rx_bytes(rx_bytes), .trace_in_valid, .trace_in, .trace_bad_valid, .trace_bad
   );
 
   for (genvar i = 0; i < 2; i++) begin : g_pq
@@ -309,6 +315,7 @@ module urdma_rx
       // the last copy gives back the lines that all have read
       it[0].pkt.dqpn = copy_qpn;
       if (!copy_last) it[0].pkt.lines = '0;
+      it[0].pkt.mc = !copy_last;
     end
     if (is_fence[0]) it[0] = plain(IT_FENCE, '0, '0);
     else if (rq_sel[1]) it[0] = plain(IT_DB, rq_db.qpn, rq_db.pi);
@@ -481,7 +488,8 @@ module urdma_rx
     .rst_valid(rst_valid), .rst_qpn(rst_qpn), .rst_gen(rst_gen), .rst_idx(rst_idx),
     .done_en(done_en), .done_qpn(done_qpn), .done_idx(done_idx),
     .kick_valid(rekick_valid), .kick(rekick), .kick_ready(rekick_ready),
-    .unrel_bad(unrel_bad), .op_done(op_done), .fence_out(fence_out[0]), .trace_put_valid, .trace_put
+    .unrel_bad(unrel_bad), .op_done(op_done), .fence_out(fence_out[0]), .trace_put_valid, .trace_put,
+    .trace_voided_valid, .trace_voided
   );
 
   // ---- ATOMICs ----------------------------------------------------------------------------------------------
@@ -496,7 +504,7 @@ module urdma_rx
     .rsp_valid(ack_valid[1]), .rsp(ack[1]), .rsp_ready(ack_ready[1]),
     .err_valid(dead_valid), .err(dead), .err_ready(dead_ready && dead_fifo_ready),
     .chk_qpn(chk_qpn), .chk_busy(chk_busy), .chk_writes(chk_writes),
-    .rst_valid(rst_valid), .rst_qpn(rst_qpn)
+    .rst_valid(rst_valid), .rst_qpn(rst_qpn), .trace_mute_valid, .trace_mute
   );
 
   // An ATOMIC that failed ends its QP here before it is reported.

@@ -226,7 +226,7 @@ module urdma_rx_cmpl
     load_goal = (l_says.nak || l_says.rnr || l_says.resp) ? l_reg.psn : l_says.ack ? l_reg.psn + 24'd1
         : (l_reg.unrel && l_st.head != mem_tail.idx) ? mem_tail.psn + 24'd1 : l_st.una;
     load_run = '{it: l_reg, st: l_same ? settle_st : mem_st, armed: l_st.tk != T_NONE || (l_same && arm), asked: mem_psns.asked,
-                 fresh: 1'b0, fresh_psn: '0};
+                 fresh: 1'b0, fresh_psn: '0, ghost: l_ok && !l_known};
   end
   // each rdone causes a kick, which looks at what it is for
   assign l_apart = l_pkt && l_st.head != l_st.ack;

@@ -95,7 +95,9 @@ module urdma_tx
   output      logic              trace_ans_valid,
   output      tr_ans_t           trace_ans,
   output      logic              trace_out_valid,
-  output      tr_out_t           trace_out
+  output      tr_out_t           trace_out,
+  output      logic              trace_ask_valid,
+  output      tr_ask_t           trace_ask
 );
 
   logic sched_init, seg_init, commit_init, resp_init;
@@ -327,7 +329,7 @@ module urdma_tx
     .piece_valid(r_piece_valid), .piece(r_piece), .piece_ready(r_piece_ready),
     .resp_gone, .rfail_valid, .rfail_qpn, .rfail_era, .rfail_psn, .rfail_status,
     .rst_valid(resp_rst_valid), .rst_qpn(qpc.qpn), .rst_ready(resp_rst_ready),
-    .err_valid(r_err_valid), .err(r_err), .err_ready(r_err_ready), .cnt_read_drop(read_drop),
+    .err_valid(r_err_valid), .err(r_err), .err_ready(r_err_ready), .cnt_read_drop(read_drop), .trace_ask_valid, .trace_ask,
     .fence_start, .fence_hit(resp_fence_hit)
   );
 

@@ -125,6 +125,7 @@ bad 'not a power of two' --socket "$s" --out "$dir/o" --mps 300
 bad 'not a number' --socket "$s" --out "$dir/o" --mps 4096
 bad 'excludes' --socket "$s" --out "$dir/o" --pcie-gbps 50 --pcie-lanes 8
 bad 'below the read completion boundary' --socket "$s" --out "$dir/o" --rcb 128 --completion 64
+bad 'not a number from 1 to' --socket "$s" --out "$dir/o" --sample-us 0
 bad 'not a number from 1 to 5' --socket "$s" --out "$dir/o" --pcie-gen 6
 bad 'not a power of two' --socket "$s" --out "$dir/o" --pcie-lanes 12
 bad 'no wire for the faults' --socket "$s" --out "$dir/o" --loss 1
@@ -141,7 +142,7 @@ good --help --help
 # Every option is told, with its default where it has one.
 for option in system socket out control tell check port wire switch rate delay switch-queue switch-latency switch-age loss dup \
 	reorder corrupt ecn seed fault pcie pcie-gen pcie-lanes pcie-gbps pcie-latency mps mrrs rcb completion \
-	reorder-completions pcie-stall trace trigger live stall-us no-skip threads slow-clock verbose version; do
+	reorder-completions pcie-stall trace trigger sample-us live stall-us no-skip threads slow-clock verbose version; do
 	grep -q -e "--$option\b" "$dir/out" || fail "--help does not tell --$option"
 done
 # What the launcher shows: settings of any run, and nothing that the launcher sets itself.
@@ -176,7 +177,7 @@ for _ in 0 1; do
 	nics=${nics:+$nics,}$nic
 done
 has "\"nics\":\[$nics\]"
-has '"faults":\["drop,p=1"\],"seed":1},"captures":true,"events":null,"csv":false,"perfetto":false,"waves":null,"trigger":null,"live":false,"stall_us":1000,"skip":false'
+has '"faults":\["drop,p=1"\],"seed":1},"captures":true,"events":null,"csv":false,"perfetto":false,"waves":null,"trigger":null,"sample_us":null,"live":false,"stall_us":1000,"skip":false'
 check --trace events
 has '"captures":false,"events":{"from_ns":0,"to_ns":null,"hold":false},"csv":false,"perfetto":false,"waves":null'
 check --trace pcap,events=20us-1ms
@@ -393,6 +394,57 @@ grep -q '"group": 1000' "$dir/o/cosim.json" || fail "the replay is not over: $(c
 [ "$(figure cycles_evaluated)" -gt 2000 ] || fail "$(figure cycles_evaluated) clocks for 1000 frames"
 [ "$(figure cycles_evaluated)" -le $((40 * $(figure socket_looks))) ] ||
 	fail "$(figure socket_looks) looks at the sockets in $(figure cycles_evaluated) clocks"
+
+# ---- counters over time ---------------------------------------------------------------------------
+
+# Values of what has changed, at multiples of the interval; the last ones are those of the reports.
+[ -e "$dir/o/samples.jsonl" ] && fail "samples that nobody asked for"
+start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --sample-us 1 --control "$dir/control" \
+	--port "r=replay:$dir/many.pcapng,fast,hold" --switch 0,1,r
+tell ok start r
+all_frames "$program"
+at_rest
+lines=$(wc -l <"$dir/o/samples.jsonl")
+[ "$lines" -gt 4 ] || fail "$lines samples can be seen while the run goes on"
+# A simulation that sleeps adds none.
+sleep 0.3
+[ "$(wc -l <"$dir/o/samples.jsonl")" = "$lines" ] || fail "samples of a simulation that sleeps"
+kill -TERM $pid
+wait $pid || fail "exit status $? after SIGTERM: $(cat "$dir/err")"
+python3 - "$dir/o" <<'END' || fail "samples.jsonl is wrong"
+import json
+import sys
+
+out = sys.argv[1]
+lines = [json.loads(line) for line in open(out + "/samples.jsonl")]
+report = json.load(open(out + "/cosim.json"))
+counters = json.load(open(out + "/counters.json"))
+assert report["samples"] == "samples.jsonl" and report["settings"]["sample_us"] == 1
+ns = [line["ns"] for line in lines]
+assert ns == sorted(set(ns)), "times"
+assert all(t % 1000 == 0 for t in ns[:-1]), "not at multiples of the interval"
+last = {}
+for line in lines:
+    for nic in line.keys() - {"ns"}:
+        for part in line[nic]:
+            values = last.setdefault(nic, {}).setdefault(part, {})
+            for key, value in line[nic][part].items():
+                assert value != values.get(key, 0), "a value that has not changed"
+                assert value > values.get(key, 0), "a counter goes back"
+                values[key] = value
+for nic in report["nics"]:
+    seen = last[nic["name"]]
+    for part, want in ("counters", counters[nic["name"]]), ("port", nic), ("pcie", nic["pcie"]):
+        for key, value in seen[part].items():
+            # reading the counters are register reads
+            assert value == want[key] or key == "register_reads", (part, key, value, want[key])
+    assert seen["counters"]["rx_frames"] == 1000
+    frames = [line[nic["name"]]["port"]["rx_frames"] for line in lines
+              if "rx_frames" in line.get(nic["name"], {}).get("port", {})]
+    # 84 bytes a frame at 100 Gb/s: 149 in 1 us at most
+    steps = [b - a for a, b in zip([0] + frames, frames)]
+    assert len(frames) > 1 and max(steps) <= 150, steps
+END
 
 # ---- readers that follow a run --------------------------------------------------------------------
 
@@ -755,11 +807,11 @@ lost() {
 }
 
 # A device that is always full.
-for file in counters.json cosim.json faults.log; do
+for file in counters.json cosim.json faults.log samples.jsonl; do
 	out=$dir/full-$file
 	mkdir "$out"
 	ln -s /dev/full "$out/$file"
-	lossy "$out"
+	lossy "$out" --sample-us 1
 	lost $file 'No space left on device'
 	[ "$(grep -c . "$dir/err")" = 1 ] || fail "more than one message: $(cat "$dir/err")"
 done
@@ -826,9 +878,11 @@ for file in urdma0.pcapng urdma1.pcapng r.pcapng faults.log; do
 	lost $file 'File too large'
 done
 grep -q '"delay": 1000' "$out/cosim.json" || fail "not every fault was counted: $(cat "$out/cosim.json")"
-# 104 bytes for each packet.
+# 180 bytes for each packet, with the comment on its drop: the NIC receives no frames yet.
+comment='dropped: no filter of the Ethernet function passes it (eth_rx_filtered)'
+[ "$(grep -aoF "$comment" "$out/urdma0.pcapng" | wc -l)" -gt 100 ] || fail "urdma0.pcapng does not tell of drops"
 size=$(stat -c %s "$out/urdma0.pcapng")
-[ $(((size - empty) % 104)) = 0 ] || fail "urdma0.pcapng has $size bytes and ends in the middle of a packet"
+[ $(((size - empty) % 180)) = 0 ] || fail "urdma0.pcapng has $size bytes and ends in the middle of a packet"
 tail -n 1 "$out/faults.log" | grep -q '}$' || fail "faults.log ends in the middle of a line"
 
 # A disk that becomes full.
