@@ -45,6 +45,8 @@ host_packages_run="cmake ninja-build pkgconf g++ make ccache libcmocka-dev libja
 	clang-19 llvm-19 libclang-rt-19-dev
 	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd python3 python3-pip libjs-chart.js"
 host_packages_test="tshark python3-scapy valgrind"
+# A browser that draws the report, and the fonts that it needs.
+host_packages_full="chromium fonts-dejavu-core"
 host_packages_lint="shellcheck clang-format"
 host_packages_coverage="gcovr"
 # Verilator as a binary: Debian 12 has 5.006, whose models are slower (docs/performance.md).

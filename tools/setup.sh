@@ -88,7 +88,8 @@ Free some, or set URDMA_CACHE to a directory on another disk."
 
 wanted=$host_packages_run
 case $level in
-test | full) wanted="$wanted $host_packages_test" ;;
+test) wanted="$wanted $host_packages_test" ;;
+full) wanted="$wanted $host_packages_test $host_packages_full" ;;
 lint) wanted="$wanted $host_packages_lint" ;;
 coverage) wanted="$wanted $host_packages_test $host_packages_coverage" ;;
 esac

@@ -256,6 +256,26 @@ static bool is_traffic(const struct urdma_trace_event *e)
 	       e->kind == URDMA_TRACE_RX_END;
 }
 
+static void doorbell(struct urdma_stats *s, struct urdma_nic_stats *nic,
+		     const struct urdma_trace_event *e)
+{
+	struct urdma_qp_stats *qp = qp_of(s, e->nic, (uint32_t)e->sq_db.qpn);
+
+	nic->messages.doorbells++;
+	if (qp)
+		qp->messages.doorbells++;
+}
+
+static void lookup(struct urdma_nic_stats *nic, const struct urdma_trace_event *e)
+{
+	if (e->xlat.client >= URDMA_CLIENTS)
+		return;
+	nic->xlat[e->xlat.client].n++;
+	nic->xlat[e->xlat.client].hits += !e->xlat.misses && !e->xlat.refused;
+	nic->xlat[e->xlat.client].misses += e->xlat.misses;
+	nic->xlat[e->xlat.client].refused += e->xlat.refused;
+}
+
 static void event(void *ctx, const struct urdma_trace_event *e)
 {
 	struct urdma_stats *s = ctx;
@@ -281,6 +301,9 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 	case URDMA_TRACE_IRQ:
 		nic->irqs++;
 		break;
+	case URDMA_TRACE_SQ_DB:
+		doorbell(s, nic, e);
+		break;
 	case URDMA_TRACE_IN:
 		nic->dropped_full += e->in.full != 0;
 		break;
@@ -288,11 +311,7 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 		nic->cqes[e->cqe.send != 0]++;
 		break;
 	case URDMA_TRACE_XLAT:
-		if (e->xlat.client >= URDMA_CLIENTS)
-			break;
-		nic->xlat[e->xlat.client].n++;
-		nic->xlat[e->xlat.client].misses += e->xlat.misses;
-		nic->xlat[e->xlat.client].refused += e->xlat.refused;
+		lookup(nic, e);
 		break;
 	case URDMA_TRACE_STALL:
 		if (e->stall.stream >= URDMA_TRACE_STREAMS)

@@ -13,6 +13,7 @@
 struct urdma_messages {
 	uint64_t n, bytes, failed;
 	uint64_t completions; /* of n, those with a CQE */
+	uint64_t doorbells;   /* that the NIC has taken */
 	uint64_t first, last; /* begin of the first, end of the last */
 	struct urdma_histogram whole;
 	struct urdma_histogram stage[URDMA_STAGES];
@@ -50,7 +51,7 @@ struct urdma_nic_stats {
 	uint64_t irqs, read_errors, bad_frames, dropped_full;
 	uint64_t cqes[2]; /* of receives, of sends */
 	struct {
-		uint64_t n, misses, refused;
+		uint64_t n, hits, misses, refused;
 	} xlat[URDMA_CLIENTS];
 	struct {
 		uint64_t n, cycles, max;

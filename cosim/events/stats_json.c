@@ -63,6 +63,7 @@ static json_t *messages(const struct urdma_messages *m)
 	set(json, "messages", m->n);
 	set(json, "failed", m->failed);
 	set(json, "completions", m->completions);
+	set(json, "doorbells", m->doorbells);
 	set(json, "bytes", m->bytes);
 	set(json, "first_ns", m->first * URDMA_CYCLE_NS);
 	set(json, "last_ns", m->last * URDMA_CYCLE_NS);
@@ -156,6 +157,7 @@ static json_t *translation(const struct urdma_nic_stats *nic)
 		json_t *part = json_object();
 
 		set(part, "lookups", nic->xlat[i].n);
+		set(part, "hits", nic->xlat[i].hits);
 		set(part, "misses", nic->xlat[i].misses);
 		set(part, "refused", nic->xlat[i].refused);
 		json_object_set_new(json, urdma_name_client(i), part);
@@ -257,6 +259,7 @@ json_t *urdma_stats_json(const struct urdma_stats *s, bool complete)
 		json_array_append_new(
 			slices, json_integer((json_int_t)(s->timeline.from[i] * URDMA_CYCLE_NS)));
 	json_object_set_new(json, "slices_ns", slices);
+	set(json, "traffic_ns", s->timeline.at * URDMA_CYCLE_NS);
 	for (unsigned int i = 0; i < s->n; i++)
 		json_array_append_new(nics, nic_json(s, i));
 	json_object_set_new(json, "nics", nics);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "urdma_hw.h"
+#include "urdma_pkg.h"
 #include "urdma_trace_pkg.h"
 
 #define CQ_RING	   0x100000000ull
@@ -68,11 +69,12 @@ static uint64_t frame(struct pair *p, unsigned int n, uint64_t cycle, uint32_t q
 	return end;
 }
 
-/* Payload of one packet by a PCIe read. Returns when it is there. */
+/* Payload of one packet by a PCIe read. Every eighth misses the page table's cache. */
 static uint64_t fetch(struct pair *p, unsigned int n, uint64_t cycle, uint32_t len)
 {
 	if (!len)
 		return cycle + 2;
+	ADD(p, cycle + 1, n, URDMA_TRACE_XLAT, xlat, MRC_TX, 1, p->tag[n] % 8 == 0, 0);
 	ADD(p, cycle + 1, n, URDMA_TRACE_RD, rd, p->tag[n], BUFFER, len);
 	ADD(p, cycle + 131, n, URDMA_TRACE_RD_DONE, rd_done, p->tag[n], 0);
 	p->tag[n]++;

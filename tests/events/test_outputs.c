@@ -263,7 +263,7 @@ static void test_json(void **state)
 	json_t *json, *nic, *qp, *part;
 	double share = 0, sum = 0, whole = 0, depth;
 	uint64_t posted = 0, last = 0;
-	uint64_t slowest = 0, frames = 0, wire = 0, reads = 0;
+	uint64_t slowest = 0, frames = 0, wire = 0, reads = 0, lookups = 0, misses = 0;
 	const char *key;
 	struct pair p;
 
@@ -284,6 +284,12 @@ static void test_json(void **state)
 	assert_int_equal(number(nic, "completions"), 18);
 	assert_int_equal(number(nic, "send_completions"), 18);
 	assert_int_equal(number(nic, "receive_completions"), 0);
+	assert_int_equal(number(nic, "doorbells"), 19);
+	assert_int_equal(number(qp, "doorbells"), 19);
+	/* From the first doorbell on, and there is no pause. */
+	assert_int_equal(number(json, "traffic_ns"),
+			 number(json, "to_ns") -
+				 (json_int_t)p.truth[0].at[URDMA_AT_TAKEN] * URDMA_CYCLE_NS);
 	assert_int_equal(json_array_size(json_object_get(json, "slices_ns")),
 			 json_array_size(json_object_get(
 				 json_object_get(json_object_get(nic, "wire"), "sent"), "gbps")));
@@ -317,7 +323,16 @@ static void test_json(void **state)
 		}
 		if (e->kind == URDMA_TRACE_RD && !e->nic)
 			reads += e->rd.len;
+		if (e->kind == URDMA_TRACE_XLAT && !e->nic) {
+			lookups++;
+			misses += e->xlat.misses;
+		}
 	}
+	part = json_object_get(json_object_get(nic, "translation"), "transmit payload");
+	assert_int_equal(number(part, "lookups"), lookups);
+	assert_int_equal(number(part, "misses"), misses);
+	assert_int_equal(number(part, "hits"), lookups - misses);
+	assert_true(misses > 0 && misses < lookups);
 	part = json_object_get(json_object_get(nic, "wire"), "sent");
 	assert_int_equal(number(part, "frames"), frames);
 	assert_int_equal(number(part, "bytes"), wire);

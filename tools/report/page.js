@@ -1,141 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws the report from the data in the page: one run, or two that are compared. docs/report.md describes
-// the page. The page's body says how drawing went: data-drawn, data-errors.
+// The report of one run, or of two that are compared: from summary.json and the JSON of urdma-events.
 'use strict';
 
-const data = JSON.parse(document.getElementById('data').textContent);
 const runs = data.runs;
 const two = runs.length > 1;
-const errors = [];
 
-window.addEventListener('error', (e) => {
-	errors.push(e.message);
-	document.body.dataset.errors = errors.join('; ');
-});
-
-// Okabe and Ito's palette: all colours can be told apart by everybody.
-const palette = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#f0e442', '#999999', '#332288'];
+// Stages of a send WQE: from where to where, and a colour.
+const stageInfo = {
+	posted: ['doorbell written, until the NIC takes it', '#999999'],
+	queued: ['until it is its QP’s turn', '#cc79a7'],
+	fetch: ['the WQE is read from memory, and those before it begin', '#56b4e9'],
+	held: ['waits for credit, fence or PSNs', '#f0d000'],
+	payload: ['the first packet’s payload is read from memory', '#009e73'],
+	transmit: ['until the last frame has left', '#0072b2'],
+	answer: ['wire, responder, and the acknowledgement’s way back', '#e69f00'],
+	completion: ['until the NIC writes the CQE', '#d55e00'],
+	report: ['until the CQE is in memory', '#332288'],
+};
 const PCIE_TLP_BYTES = 24; // framing and header of a TLP, as docs/cosim.md counts them
-
-// ---- text ---------------------------------------------------------------------------------------
-
-function element(tag, text, attributes) {
-	const e = document.createElement(tag);
-
-	if (text !== undefined && text !== null)
-		e.textContent = text;
-	for (const [key, value] of Object.entries(attributes || {}))
-		e.setAttribute(key, value);
-	return e;
-}
-
-function number(value, digits) {
-	return value.toLocaleString('en-US', { maximumFractionDigits: digits === undefined ? 0 : digits });
-}
-
-// Three digits, with the unit that suits.
-function scaled(value, units, step) {
-	let i = 0;
-
-	while (Math.abs(value) >= step && i + 1 < units.length) {
-		value /= step;
-		i++;
-	}
-	return `${number(value, value >= 100 ? 0 : value >= 10 ? 1 : 2)} ${units[i]}`;
-}
-const time = (ns) => scaled(ns, ['ns', 'µs', 'ms', 's'], 1000);
-const bytes = (n) => scaled(n, ['B', 'KB', 'MB', 'GB'], 1000);
-const rate = (perSecond) => scaled(perSecond, ['/s', 'k/s', 'M/s'], 1000);
-const gbps = (value) => `${number(value, 2)} Gb/s`;
-const percent = (share) => `${number(share * 100, 1)} %`;
-
-function section(parent, title, text, className) {
-	const s = element('section', null, className ? { class: className } : {});
-
-	s.append(element('h2', title));
-	if (text)
-		s.append(element('p', text));
-	parent.append(s);
-	return s;
-}
-
-// rows: arrays of texts or elements. text: columns, by number, that hold text.
-function table(parent, head, rows, text, ids) {
-	if (!rows.length) {
-		parent.append(element('p', 'None.'));
-		return;
-	}
-	const box = element('div', null, { class: 'scroll' }), t = element('table'), first = element('tr');
-
-	head.forEach((h, i) => first.append(element('th', h, text && text.includes(i) ? { class: 'text' } : {})));
-	t.append(first);
-	rows.forEach((row, n) => {
-		const tr = element('tr', null, ids ? { id: ids[n] } : {});
-
-		row.forEach((cell, i) => {
-			const td = element('td', cell instanceof Node ? null : cell,
-				text && text.includes(i) ? { class: 'text' } : {});
-
-			if (cell instanceof Node)
-				td.append(cell);
-			tr.append(td);
-		});
-		t.append(tr);
-	});
-	box.append(t);
-	parent.append(box);
-}
-
-function cards(parent, list) {
-	const box = element('div', null, { class: 'cards' });
-
-	for (const [value, name] of list) {
-		const card = element('div', null, { class: 'card' });
-
-		card.append(element('b', value), element('span', name));
-		box.append(card);
-	}
-	parent.append(box);
-}
-
-// ---- plots --------------------------------------------------------------------------------------
-
-function plot(parent, id, config) {
-	const box = element('div', null, { class: 'plot' }), canvas = element('canvas', null, { id });
-	const points = config.data.datasets.reduce((sum, d) => sum + d.data.length, 0);
-
-	canvas.dataset.points = points;
-	box.append(canvas);
-	parent.append(box);
-	config.options = Object.assign({ responsive: true, maintainAspectRatio: false, animation: false,
-		interaction: { mode: 'nearest', intersect: false } }, config.options);
-	new Chart(canvas, config);
-	return canvas;
-}
-
-const colour = (i) => palette[i % palette.length];
-
-// series: { label, points: [{x, y, begin}], limit }. x in ns of traffic, without the pauses; begin in ns of simulated time.
-function overTime(parent, id, unit, series) {
-	const datasets = [], limits = new Map();
-
-	series.forEach((s, i) => {
-		datasets.push({ label: s.label, data: s.points, borderColor: colour(i), backgroundColor: colour(i),
-			borderWidth: 1.5, pointRadius: 0, stepped: true });
-		if (s.limit && s.points.length)
-			limits.set(s.limit, [s.points[0].x, s.points[s.points.length - 1].x]);
-	});
-	for (const [limit, [from, to]] of limits)
-		datasets.push({ label: `limit ${number(limit, 2)}`, data: [{ x: from, y: limit }, { x: to, y: limit }],
-			borderColor: '#666666', borderDash: [6, 4], borderWidth: 1, pointRadius: 0 });
-	const title = ([item]) => item.raw.begin === undefined ? '' : `from ${number(item.raw.begin)} ns on`;
-
-	plot(parent, id, { type: 'line', data: { datasets }, options: { parsing: false,
-		plugins: { tooltip: { callbacks: { title } } }, scales: {
-		x: { type: 'linear', title: { display: true, text: 'simulated time without pauses' },
-			ticks: { maxTicksLimit: 7, callback: (v) => time(v) } },
-		y: { beginAtZero: true, title: { display: true, text: unit } } } } });
-}
 
 function slices(run, list, ns) {
 	return list.map((y, i) => ({ x: i * ns, y, begin: run.events.slices_ns[i] }));
@@ -150,6 +32,12 @@ function nics() {
 	return runs.filter((r) => r.events).flatMap((run) => run.events.nics.map((nic) => ({ run, nic })));
 }
 const senders = () => nics().filter(({ nic }) => nic.messages);
+const busiest = (run) => run.events.nics.filter((n) => n.messages).sort((a, b) => b.bytes - a.bytes)[0];
+// Without pauses, which the software of a guest makes: in Gb/s, and for each second.
+const goodput = (run, nic) => run.events.traffic_ns ? nic.bytes * 8 / run.events.traffic_ns : 0;
+const messageRate = (run, nic) => run.events.traffic_ns ? nic.messages * 1e9 / run.events.traffic_ns : 0;
+// An id for each run's section of a kind.
+const idOf = (kind, run) => run === runs[0] ? kind : `${kind}-${runs.indexOf(run) + 1}`;
 
 // The limits of a NIC's links, in Gb/s, as the simulator was set.
 function limits(run, nic) {
@@ -172,11 +60,11 @@ function loads(run, nic) {
 	const limit = limits(run, nic);
 
 	return [
-		['the wire, sending', busy(nic.wire.sent.gbps, limit.wire)],
-		['the wire, receiving', busy(nic.wire.received.gbps, limit.wire)],
-		['PCIe towards the host', busy(nic.pcie.to_host.gbps, limit.pcie / overhead(nic.pcie.to_host))],
-		['PCIe from the host', busy(nic.pcie.from_host.gbps, limit.pcie / overhead(nic.pcie.from_host))],
-	].map(([what, share]) => ({ what, share, nic }));
+		['wire, sending', 'The wire', 'sends', busy(nic.wire.sent.gbps, limit.wire)],
+		['wire, receiving', 'The wire', 'receives', busy(nic.wire.received.gbps, limit.wire)],
+		['PCIe to the host', 'PCIe', 'writes to its host', busy(nic.pcie.to_host.gbps, limit.pcie / overhead(nic.pcie.to_host))],
+		['PCIe from the host', 'PCIe', 'reads from its host', busy(nic.pcie.from_host.gbps, limit.pcie / overhead(nic.pcie.from_host))],
+	].map(([what, link, does, share]) => ({ what, link, does: `${nic.nic} ${does} at ${percent(share)} of the limit`, share }));
 }
 
 function largestStage(m) {
@@ -185,20 +73,23 @@ function largestStage(m) {
 
 const BOUND = 0.85; // of a link's limit: beyond it the link is what bounds a run
 
+// A headline, and a sentence that explains it.
 function verdict(run) {
-	const most = run.events.nics.flatMap((nic) => loads(run, nic)).sort((a, b) => b.share - a.share)[0];
-	const busiest = run.events.nics.filter((n) => n.messages).sort((a, b) => b.bytes - a.bytes)[0];
+	const most = run.events.nics.flatMap((n) => loads(run, n)).sort((a, b) => b.share - a.share)[0];
+	const nic = busiest(run);
 
-	if (!busiest)
-		return 'No send WQE began and ended while events were recorded.';
-	const [stage, s] = largestStage(busiest);
-	const where = `${percent(s.share)} of the time of a message of ${busiest.nic} passes in the stage “${stage}”`;
+	if (!nic)
+		return ['No message was recorded from its doorbell to its completion',
+			'Record longer, or begin the window before the messages.'];
+	const [stage, s] = largestStage(nic);
+	const again = nic.packets_sent_again ? ` ${nic.nic} has sent ${number(nic.packets_sent_again)} packets again.` : '';
+	const where = `A message of ${nic.nic} takes ${time(nic.latency_ns.mean)} on average, ` +
+		`${percent(s.share)} of it in the stage “${stage}”: ${stageInfo[stage][0]}.${again}`;
 
 	if (most.share >= BOUND)
-		return `${most.nic.nic}: ${most.what} is used by ${percent(most.share)} while there is traffic. ` +
-			`This link bounds the run. ${where}.`;
-	return `No link bounds the run: the busiest is ${most.nic.nic}, ${most.what}, with ${percent(most.share)} ` +
-		`while there is traffic. ${where}.`;
+		return [`${most.link} bounds this run: ${most.does}`, where];
+	return [`No link bounds this run; its messages wait in “${stage}”`,
+		`${where} The busiest link is that on which ${most.does}, while there is traffic.`];
 }
 
 // ---- the page -------------------------------------------------------------------------------------
@@ -226,15 +117,13 @@ function slots(system) {
 		`, ${nic['pcie-latency']} ns, payload ${nic.mps}, read request ${nic.mrrs}`]));
 }
 
-function head() {
-	const box = document.getElementById('head');
-
+function head(box) {
 	for (const run of runs) {
 		const s = run.summary, chips = element('div', null, { class: 'chips' });
 		const set = s.simulator ? s.simulator.settings : null;
 		const list = [`exit status ${s.exit_status}`, `${s.hosts} host${s.hosts > 1 ? 's' : ''}`];
 
-		box.append(element('h1', two ? `${run.name}: ${s.command}` : s.command));
+		box.append(element('small', two ? `urdma: run ${run.name}` : 'urdma: where the time of a run goes'), element('h1', s.command, { title: s.command }));
 		if (set)
 			list.push(`${set.nics} NICs`, ...lines(set.system), ...slots(set.system),
 				set.system.faults.length ? `${set.system.faults.join(' ')}, seed ${set.system.seed}` : 'no faults');
@@ -248,19 +137,20 @@ function head() {
 
 function figures(main) {
 	for (const run of runs) {
-		const s = section(main, two ? run.name : 'What bounds this run', null, 'verdict');
-
 		if (!run.events) {
-			s.append(element('p', 'This run recorded no events. Repeat it with --trace pcap,events.'));
+			section(main, idOf('verdict', run), two ? run.name : 'What bounds this run',
+				'This run recorded no events. Repeat it with --trace pcap,events.', 'verdict');
 			continue;
 		}
-		s.append(element('p', verdict(run)));
+		const [headline, text] = verdict(run);
+		const s = section(main, idOf('verdict', run), two ? `${run.name}: ${headline}` : headline, text, 'verdict');
+
 		for (const nic of run.events.nics.filter((n) => n.messages)) {
-			s.append(element('h2', nic.nic));
+			s.append(element('h3', nic.nic));
 			cards(s, [
 				[number(nic.messages), nic.failed ? `messages, ${nic.failed} failed` : 'messages'],
-				[gbps(nic.goodput_gbps), 'goodput'],
-				[rate(nic.messages_per_s), 'message rate'],
+				[gbps(goodput(run, nic)), 'goodput, without pauses'],
+				[rate(messageRate(run, nic)), 'messages'],
 				[time(nic.latency_ns.p50), 'median latency'],
 				[time(nic.latency_ns.p99), '99th percentile'],
 				[time(nic.latency_ns.max), 'longest'],
@@ -277,11 +167,11 @@ function metrics(run) {
 	for (const nic of run.events.nics) {
 		const put = (name, value, show) => list.set(`${nic.nic}: ${name}`, { value, show });
 
-		put('goodput', nic.goodput_gbps, gbps);
-		put('message rate', nic.messages_per_s, rate);
-		for (const p of ['p50', 'p90', 'p99', 'max'])
+		put('goodput', goodput(run, nic), gbps);
+		put('message rate', messageRate(run, nic), rate);
+		for (const p of nic.messages ? ['p50', 'p90', 'p99', 'max'] : [])
 			put(`latency, ${p}`, nic.latency_ns[p], time);
-		for (const [stage, d] of Object.entries(nic.stages_ns))
+		for (const [stage, d] of nic.messages ? Object.entries(nic.stages_ns) : [])
 			put(`stage ${stage}, mean`, d.mean, time);
 		put('packets sent again', nic.packets_sent_again, (v) => number(v));
 		for (const [cause, n] of Object.entries(nic.retries))
@@ -297,7 +187,7 @@ function metrics(run) {
 }
 
 function comparison(main) {
-	const s = section(main, 'What changed most', `${runs[0].name} against ${runs[1].name}, the greatest change first`);
+	const s = section(main, 'comparison', 'What changed most', `${runs[0].name} against ${runs[1].name}, the greatest change first`);
 	const [a, b] = runs.map(metrics), rows = [];
 
 	for (const [name, x] of a) {
@@ -308,122 +198,249 @@ function comparison(main) {
 			rows.push([name, x, y, Math.abs(Math.log((y.value + 1e-3) / (x.value + 1e-3)))]);
 	}
 	rows.sort((p, q) => q[3] - p[3]);
-	table(s, ['what', runs[0].name, runs[1].name, 'ratio'], rows.slice(0, 30).map(([name, x, y]) =>
+	table(s, ['what', runs[0].name, runs[1].name, 'ratio'], rows.slice(0, 20).map(([name, x, y]) =>
 		[name, x.show(x.value), y.show(y.value), x.value ? number(y.value / x.value, 3) : 'new']));
 }
 
+// The stages as they follow each other, and their figures.
+function timeOfMessage(main) {
+	const some = senders();
+	const s = section(main, 'stages', 'Where a message spends its time',
+		'Mean of all messages, from the doorbell to the CQE in memory. Each stage begins where the one before it ends.');
+	const box = grid(s), names = Object.keys(stageInfo);
+	const datasets = some.map(({ run, nic }, i) => {
+		let at = 0;
+
+		return { label: label(run, nic), backgroundColor: some.length > 1 ? colour(i) : names.map((n) => stageInfo[n][1]),
+			minBarLength: 2, data: names.map((n) => [at, at += nic.stages_ns[n].mean]) };
+	});
+
+	plot(box, { type: 'bar', data: { labels: names, datasets }, options: { indexAxis: 'y',
+		scales: { x: { ticks: { callback: (v) => time(v) } }, y: { grid: { display: false } } },
+		plugins: { legend: { display: some.length > 1 },
+			tooltip: { callbacks: { label: (c) => `${c.dataset.label}: ${time(c.raw[1] - c.raw[0])}` } } } } });
+
+	// The table has room for two NICs.
+	const right = element('div'), shown = two ? runs.filter((run) => run.events && busiest(run)).map((run) => ({ run, nic: busiest(run) }))
+		: some.slice().sort((a, b) => b.nic.bytes - a.nic.bytes).slice(0, 2);
+
+	box.append(right);
+	table(right, ['stage', 'in which', ...shown.flatMap(({ run, nic }) => [label(run, nic), 'share'])], names.map((n) =>
+		[stageName(n), element('small', stageInfo[n][0]), ...shown.flatMap(({ nic }) => {
+			const d = nic.stages_ns[n], cells = [time(d.mean), percent(d.share)];
+
+			return n === largestStage(nic)[0] ? cells.map((cell) => element('b', cell)) : cells;
+		})]), [1]);
+}
+
+function stageName(n) {
+	const name = element('span', n, { class: 'stage' });
+
+	name.prepend(element('i', null, { style: `background: ${stageInfo[n][1]}` }));
+	return name;
+}
+
+function links(main) {
+	const s = section(main, 'links', 'Use of the links', 'Mean while there is traffic, of what the settings allow. A link in red ' +
+		`is used by ${percent(BOUND)} or more, and bounds the run.`);
+	const box = grid(s);
+
+	for (const { run, nic } of nics()) {
+		const part = element('div');
+
+		part.append(element('h3', label(run, nic)));
+		bars(part, loads(run, nic).map(({ what, share }) => ({ name: what, share, text: percent(share), strong: share >= BOUND })));
+		box.append(part);
+	}
+}
+
 function plots(main) {
-	const grid = element('div', null, { class: 'grid' });
+	const box = grid(main);
 	const some = senders();
 
-	main.append(grid);
-	if (some.length) {
-		const names = Object.keys(some[0].nic.stages_ns);
-		const s = section(grid, 'Where the time of a message goes', 'Mean of all messages, split by stage');
-
-		plot(s, 'stages', { type: 'bar', data: { labels: some.map(({ run, nic }) => label(run, nic)),
-			datasets: names.map((stage, i) => ({ label: stage, backgroundColor: colour(i),
-				data: some.map(({ nic }) => nic.stages_ns[stage].mean) })) },
-			options: { indexAxis: 'y', scales: { x: { stacked: true, ticks: { callback: (v) => time(v) } },
-				y: { stacked: true } } } });
-
-		const h = section(grid, 'Latency', 'Messages in each bucket, from the doorbell to the CQE in memory');
-
-		plot(h, 'latency', { type: 'line', data: { datasets: some.map(({ run, nic }, i) => ({
-			label: label(run, nic), borderColor: colour(i), backgroundColor: colour(i), borderWidth: 1.5,
-			pointRadius: 1.5, stepped: true,
-			data: nic.latency_ns.buckets.map(([from, , n]) => ({ x: Math.max(from, 1), y: n })) })) },
+	if (some.length)
+		plot(section(box, 'latency', 'Latency', 'Messages in each bucket, from the doorbell to the CQE in memory'), { type: 'line',
+			data: { datasets: some.map(({ run, nic }, i) => ({ label: label(run, nic), borderColor: colour(i),
+				backgroundColor: colour(i) + '33', fill: true, borderWidth: 1.5, pointRadius: 0, stepped: true,
+				data: histogram(nic.latency_ns.buckets) })) },
 			options: { parsing: false, scales: {
-				x: { type: 'logarithmic', ticks: { maxTicksLimit: 8, callback: (v) => time(v) } },
+				x: logarithmic(time),
 				y: { beginAtZero: true, title: { display: true, text: 'messages' } } } } });
-	}
-	overTime(section(grid, 'Wire', 'Frames with preamble, FCS and gap'), 'wire', 'Gb/s', nics().flatMap(({ run, nic }) =>
-		['sent', 'received'].map((d) => ({ label: `${label(run, nic)} ${d}`, limit: limits(run, nic).wire,
+	depths(box);
+	// What a NIC receives is what another one has sent: a comparison can do without.
+	overTime(section(box, 'wire', 'Wire', 'Frames with preamble, FCS and gap'), 'Gb/s', nics().flatMap(({ run, nic }) =>
+		(two ? ['sent'] : ['sent', 'received']).map((d) => ({ label: `${label(run, nic)} ${d}`, limit: limits(run, nic).wire,
 			points: slices(run, nic.wire[d].gbps, nic.wire[d].slice_ns) }))));
-	overTime(section(grid, 'PCIe', 'Payload with the share of framing and headers'), 'pcie', 'Gb/s',
+	overTime(section(box, 'pcie', 'PCIe', 'Payload with the share of framing and headers'), 'Gb/s',
 		nics().flatMap(({ run, nic }) => [['to_host', 'to the host'], ['from_host', 'from the host']].map(([d, text]) => ({
 			label: `${label(run, nic)} ${text}`, limit: limits(run, nic).pcie,
 			points: slices(run, nic.pcie[d].gbps.map((v) => v * overhead(nic.pcie[d])), nic.pcie[d].slice_ns) }))));
-	overTime(section(grid, 'PCIe reads outstanding', 'Mean of each slice'), 'reads', 'reads', nics().map(({ run, nic }) => ({
+	overTime(section(box, 'reads', 'PCIe reads outstanding', 'Mean of each slice'), 'reads', nics().map(({ run, nic }) => ({
 		label: label(run, nic), points: slices(run, nic.pcie_reads.outstanding, nic.pcie_reads.slice_ns) })));
-	retransmissions(grid);
+	costOfMessage(box);
+	retransmissions(main);
 }
 
-function retransmissions(grid) {
-	const some = senders().filter(({ nic }) => Object.values(nic.retries).some((n) => n));
-	const s = section(grid, 'Retransmissions', some.length ? 'Retries by cause' : 'There were none.');
+const per = (n, of) => of ? number(n / of, 2) : 'none';
+
+// What software and NIC do for one message. Reads and writes of a NIC that only receives are those for the messages of the
+// others, so they count as a share of all messages of the run.
+function costOfMessage(box) {
+	const s = section(box, 'cost-of-message', 'What a message costs', 'Of all messages of the run, for each NIC. A look-up is an access to ' +
+		'memory within one page; a miss waits for a read of the page table.');
+	const columns = nics().slice(0, 4), all = (run) => run.events.nics.reduce((sum, nic) => sum + nic.messages, 0);
+	const row = (name, value) => [name, ...columns.map(({ run, nic }) => value(nic, all(run)))];
+	const clients = Object.keys(columns[0].nic.translation).filter((c) => columns.some(({ nic }) => nic.translation[c].lookups));
+
+	table(s, ['for each message', ...columns.map(({ run, nic }) => label(run, nic))], [
+		row('WQEs for each doorbell', (nic) => per(nic.messages, nic.doorbells)),
+		row('PCIe reads', (nic, n) => per(nic.pcie.from_host.tlps, n)),
+		row('PCIe writes', (nic, n) => per(nic.pcie.to_host.tlps, n)),
+		row('interrupts', (nic, n) => per(nic.interrupts, n)),
+		...clients.map((c) => row(`look-ups, ${c}`, (nic, n) => per(nic.translation[c].lookups, n))),
+		row('page table misses', (nic, n) => per(Object.values(nic.translation).reduce((sum, x) => sum + x.misses, 0), n)),
+	]);
+}
+
+// Steps that fall to 0 between buckets that do not touch.
+function histogram(buckets) {
+	const points = [];
+	let last = null;
+
+	for (const [from, to, n] of buckets) {
+		if (last !== from)
+			points.push({ x: Math.max(last || from * 0.97, 1), y: 0 });
+		points.push({ x: Math.max(from, 1), y: n });
+		last = to;
+	}
+	points.push({ x: Math.max(last, 1), y: 0 });
+	return points;
+}
+
+const MOST_QPS = 32; // that a plot shows
+
+// QPs that have sent, with the most messages first.
+function busyQps() {
+	return nics().flatMap(({ run, nic }) => nic.qps.filter((q) => q.messages).map((q) => ({ run, nic, q })))
+		.sort((a, b) => b.q.messages - a.q.messages);
+}
+
+function depths(box) {
+	const all = busyQps(), some = all.slice(0, MOST_QPS);
+	const s = section(box, 'depth', 'Depth of the send queues', 'WQEs posted and not acknowledged' +
+		(all.length > some.length ? `, of the ${MOST_QPS} QPs with the most messages` : ''));
 
 	if (!some.length)
 		return;
-	plot(s, 'retries', { type: 'bar', data: { labels: Object.keys(some[0].nic.retries),
-		datasets: some.map(({ run, nic }, i) => ({ label: label(run, nic), backgroundColor: colour(i),
-			data: Object.values(nic.retries) })) }, options: { scales: { y: { beginAtZero: true } } } });
+	plot(s, { type: 'bar', data: { labels: some.map(({ run, nic, q }) => `${label(run, nic)} QP ${q.qp}`), datasets: [
+		{ label: 'mean', backgroundColor: colour(0), data: some.map(({ q }) => q.depth.mean) },
+		{ label: 'most', backgroundColor: colour(4), data: some.map(({ q }) => q.depth.max) }] },
+	options: { scales: { x: { grid: { display: false } }, y: { beginAtZero: true, title: { display: true, text: 'WQEs' } } } } });
+}
+
+const MOST_CAUSES = 10; // QPs in the table
+
+function retransmissions(main) {
+	const some = senders().filter(({ nic }) => Object.values(nic.retries).some((n) => n));
+	const s = section(main, 'retransmissions', 'Retransmissions', some.length ? `Retries by cause, of each NIC, and of the ${MOST_CAUSES} QPs that sent most packets again` : 'There were none.');
+
+	if (!some.length)
+		return;
+	const causes = Object.keys(some[0].nic.retries).filter((c) => some.some(({ nic }) => nic.retries[c]));
+	const box = grid(s), right = element('div');
+
+	plot(box, { type: 'bar', data: { labels: causes, datasets: some.map(({ run, nic }, i) => ({ label: label(run, nic),
+		backgroundColor: colour(i), maxBarThickness: 60, data: causes.map((c) => nic.retries[c]) })) },
+	options: { scales: { x: { grid: { display: false } }, y: { beginAtZero: true, ticks: { precision: 0 } } } } });
+	box.append(right);
+	table(right, ['NIC', 'QP', ...causes, 'packets sent again'], busyQps().filter(({ q }) => Object.values(q.retries).some((n) => n))
+		.sort((a, b) => b.q.packets_sent_again - a.q.packets_sent_again).slice(0, MOST_CAUSES).map(({ run, nic, q }) =>
+			[label(run, nic), q.qp, ...causes.map((c) => number(q.retries[c])), number(q.packets_sent_again)]));
 }
 
 function details(main) {
-	const stages = section(main, 'Stages', 'From the doorbell to the CQE in memory');
+	const stages = section(main, 'stage-figures', 'Stages', 'Of all messages of a NIC');
 	const rows = senders().flatMap(({ run, nic }) => Object.entries(nic.stages_ns).map(([stage, d]) =>
 		[label(run, nic), stage, time(d.mean), time(d.p50), time(d.p99), time(d.max), percent(d.share)]));
 
 	table(stages, ['NIC', 'stage', 'mean', 'p50', 'p99', 'max', 'share'], rows, [1]);
 
-	const qps = section(main, 'Queue pairs', 'Depth: send WQEs posted and not completed');
+	const qps = section(main, 'qps', 'Queue pairs', 'Depth: send WQEs posted and not acknowledged');
 
 	table(qps, ['NIC', 'QP', 'messages', 'bytes', 'goodput', 'mean depth', 'max', 'p50', 'p99', 'largest stage'],
-		nics().flatMap(({ run, nic }) => nic.qps.filter((q) => q.messages).map((q) => {
+		busyQps().map(({ run, nic, q }) => {
 			const [stage, d] = largestStage(q);
 
 			return [label(run, nic), q.qp, number(q.messages), bytes(q.bytes), gbps(q.goodput_gbps),
 				number(q.depth.mean, 1), number(q.depth.max), time(q.latency_ns.p50), time(q.latency_ns.p99),
 				`${stage} ${percent(d.share)}`];
-		})));
+		}));
 
-	const links = section(main, 'Links', 'Mean use while there is traffic, against the limit of the settings');
+	const misses = section(main, 'translation', 'Translation', 'Look-ups of pages. A hit finds the page table entry in the cache, a miss waits for a read from memory');
 
-	table(links, ['NIC', 'link', 'use'], nics().flatMap(({ run, nic }) => loads(run, nic).map(({ what, share }) =>
-		[label(run, nic), what, percent(share)])), [1]);
-
-	const misses = section(main, 'Translation', 'Page table entries that had to be read from memory');
-
-	table(misses, ['NIC', 'client', 'look-ups', 'misses', 'refused'], nics().flatMap(({ run, nic }) =>
+	table(misses, ['NIC', 'client', 'look-ups', 'hits', 'hit rate', 'entries missed', 'refused'], nics().flatMap(({ run, nic }) =>
 		Object.entries(nic.translation).filter(([, x]) => x.lookups).map(([client, x]) =>
-			[label(run, nic), client, number(x.lookups), number(x.misses), number(x.refused)])), [1]);
+			[label(run, nic), client, number(x.lookups), number(x.hits), percent(x.hits / x.lookups),
+				number(x.misses), number(x.refused)])), [1]);
 
-	const waits = section(main, 'Stalls', 'Streams that had valid without ready');
+	const waits = section(main, 'stalls', 'Stalls', 'Streams that had valid without ready');
 
 	table(waits, ['NIC', 'stream', 'stalls', 'in all', 'longest'], nics().flatMap(({ run, nic }) =>
 		Object.entries(nic.stalls).filter(([, x]) => x.n).map(([stream, x]) =>
 			[label(run, nic), stream, number(x.n), time(x.ns), time(x.longest_ns)])), [1]);
 }
 
-// The longest stage, with the moment at which it began.
-function longest(w) {
-	return Object.entries(w.stages_ns).sort((a, b) => b[1] - a[1])[0];
+// What shows the frames of a message in Wireshark: those from its first to its last, and the answer.
+function wiresharkFilter(w) {
+	return `frame.number in {${w.first_frame}..${w.last_frame}${w.answer_frame ? `,${w.answer_frame}` : ''}}`;
 }
 
 function slowest(main) {
 	for (const run of runs.filter((r) => r.events && r.events.slowest.length)) {
-		const s = section(main, two ? `The slowest messages of ${run.name}` : 'The slowest messages',
-			'Moments are those of the trace and of the capture. Frames are numbered as in the capture.');
-		const ids = run.events.slowest.map((w) => `${run.name}-${w.nic}-${w.qp}-${w.wqe}-${w.moments_ns[0]}`);
+		const s = section(main, idOf('slowest', run), two ? `The slowest messages of ${run.name}` : 'The slowest messages',
+			'“Begins” is the moment of the doorbell, in the time of trace and captures. The filter shows the frames in the sender’s capture: those of the message, with what other QPs sent meanwhile, and the answer.');
+		const ids = run.events.slowest.map((w) => `${idOf('wqe', run)}-${w.nic}-${w.qp}-${w.wqe}-${w.moments_ns[0]}`);
 
-		table(s, ['NIC', 'QP', 'WQE', 'operation', 'bytes', 'status', 'retries', 'latency', 'longest stage', 'trace', 'capture'],
+		legend(s, Object.entries(stageInfo).map(([name, [, c]]) => ({ name, colour: c })));
+		table(s, ['message', 'operation', 'latency', 'stages', 'begins', 'capture', 'filter for Wireshark'],
 			run.events.slowest.map((w, i) => {
-				const [stage, ns] = longest(w), retries = Object.values(w.retries).reduce((a, b) => a + b, 0);
-				const at = w.moments_ns[0], trace = run.files.trace ? element('a', `${number(at)} ns`,
-					{ href: `${run.files.trace}#${at}` }) : `${number(at)} ns`;
-				const file = run.files.captures[w.nic];
-				const frames = w.first_frame ? `${number(w.first_frame)} to ${number(w.last_frame)}` : 'none';
-				const capture = file && w.first_frame ? element('a', frames, { href: `${file}#frame=${w.first_frame}` }) : frames;
+				const parts = Object.entries(w.stages_ns).map(([name, value]) => ({ name, value, colour: stageInfo[name][1] }));
+				const begins = `${number(w.moments_ns[0])} ns`, capture = run.files.captures[w.nic];
 
-				return [w.nic, element('a', w.qp, { href: `#${ids[i]}` }), w.wqe, w.op, bytes(w.bytes), w.status, number(retries),
-					time(w.whole_ns), `${stage} ${time(ns)}`, trace, capture];
-			}), [3, 5], ids);
+				return [element('a', `${w.nic} QP ${w.qp} WQE ${w.wqe}`, { href: `#${ids[i]}` }), operation(w), time(w.whole_ns), stack(parts, time),
+					run.files.trace ? element('a', begins, { href: run.files.trace }) : begins,
+					capture ? element('a', capture.split('/').pop(), { href: capture }) : 'none',
+					w.first_frame ? element('code', wiresharkFilter(w)) : 'no frames'];
+			}), [1, 3, 5, 6], ids);
+	}
+}
+
+// What the message was, and what went wrong with it.
+function operation(w) {
+	const retries = Object.entries(w.retries).filter(([, n]) => n).map(([cause, n]) => `${n} × ${cause}`);
+	const trouble = [...w.status === 'success' ? [] : [w.status], ...retries].join(', '), box = element('span', `${w.op}, ${number(w.bytes)} B`);
+
+	if (trouble)
+		box.append(element('br'), element('small', trouble, { class: 'bad' }));
+	return box;
+}
+
+// The files beside the page, and what opens them.
+function files(main) {
+	for (const run of runs.filter((r) => r.files.trace || Object.keys(r.files.captures).length)) {
+		const s = section(main, idOf('files', run), two ? `Files of ${run.name}` : 'Files'), rows = [];
+
+		if (run.files.trace)
+			rows.push([element('a', run.files.trace, { href: run.files.trace }),
+				'every message, packet and TLP on a line of time: open it at ui.perfetto.dev']);
+		for (const file of Object.values(run.files.captures))
+			rows.push([element('a', file, { href: file }), 'frames of the port, for Wireshark']);
+		table(s, ['file', 'what'], rows, [0, 1]);
 	}
 }
 
 function cost(main) {
-	const s = section(main, 'Cost of the simulation', 'Wall time and CPU time of the machine that simulated');
+	const s = section(main, 'cost', 'Cost of the simulation', 'Wall time and CPU time of the machine that simulated');
 
 	table(s, ['run', 'wall time', 'CPU time', 'cycles evaluated', 'skipped', 'cycles per CPU second'],
 		runs.filter((r) => r.summary.simulator).map((run) => {
@@ -434,22 +451,19 @@ function cost(main) {
 		}));
 }
 
-function draw() {
-	const main = document.getElementById('main');
-
-	head();
+drawPage((box, main) => {
+	head(box);
 	figures(main);
 	if (two && runs.every((r) => r.events))
 		comparison(main);
 	if (nics().length) {
+		if (senders().length)
+			timeOfMessage(main);
+		links(main);
 		plots(main);
-		main.append(element('p'));
-		details(main);
 		slowest(main);
+		details(main);
 	}
+	files(main);
 	cost(main);
-	document.body.dataset.drawn = document.querySelectorAll('canvas').length;
-}
-
-draw();
-document.body.dataset.errors = errors.join('; ');
+});
