@@ -229,7 +229,7 @@ module urdma_top
   srq_op_t sro;
   srq_ans_t sro_ans;
   srq_db_t srq_db;
-  logic qco_valid, qco_ready, cset_on, qc_rx_valid, qc_resp_valid, qc_tx_valid, qc_req_valid;
+  logic qco_valid, qco_ready, qc_rx_valid, qc_resp_valid, qc_tx_valid, qc_req_valid;
   qc_op_t qco;
   qc_ans_t qco_ans;
   qc_rx_t qc_rx;
@@ -385,7 +385,7 @@ module urdma_top
     .rd_req_ready({rd_req_ready[RD_SQ], rd_req_ready[RD_PAY]}),
     .rd_rsp_valid({rd_rsp_valid[RD_SQ], rd_rsp_valid[RD_PAY]}), .rd_rsp,
     .mac_valid(tx_beat_valid[0]), .mac(tx_beat[0]), .mac_loop(tx_beat_loop), .mac_ready(tx_beat_ready[0]),
-    .cnt(tx_cnt), .cset_on, .qc_tx_valid, .qc_tx,
+    .cnt(tx_cnt), .qc_tx_valid, .qc_tx,
     .trace_turn_valid(trace_valid[TRACE_TURN]), .trace_turn, .trace_wqe_valid(trace_valid[TRACE_WQE]), .trace_wqe,
     .trace_pkt_valid(trace_valid[TRACE_PKT]), .trace_pkt, .trace_full_valid(trace_valid[TRACE_FULL]), .trace_full,
     .trace_ans_valid(trace_valid[TRACE_ANS]), .trace_ans, .trace_out_valid(trace_valid[TRACE_OUT]), .trace_out,
@@ -450,7 +450,7 @@ module urdma_top
     .wr_ready({wr_ready[WR_ATM], wr_ready[WR_PAY]}),
     .cqe_valid, .cqe, .cqe_ready,
     .err_valid(qp_err_valid[QPE_ACK:QPE_RX]), .err(qp_err[QPE_ACK:QPE_RX]), .err_ready(qp_err_ready[QPE_ACK:QPE_RX]),
-    .cnt(rx_cnt), .rx_bytes, .cset_on, .qc_rx_valid, .qc_rx, .qc_resp_valid, .qc_resp, .qc_req_valid, .qc_req,
+    .cnt(rx_cnt), .rx_bytes, .qc_rx_valid, .qc_rx, .qc_resp_valid, .qc_resp, .qc_req_valid, .qc_req,
     .trace_acked_valid(trace_valid[TRACE_ACKED]), .trace_acked, .trace_in_valid(trace_valid[TRACE_IN]), .trace_in,
     .trace_rsp_valid(trace_valid[TRACE_RSP]), .trace_rsp, .trace_req_valid(trace_valid[TRACE_REQ]), .trace_req,
     .trace_put_valid(trace_valid[TRACE_PUT]), .trace_put, .trace_bad_valid(trace_valid[TRACE_BAD]), .trace_bad,
@@ -460,7 +460,7 @@ module urdma_top
   logic qp_cnt_clk;
   urdma_clk #(.PART(PART_QP_CNT)) clk_qp_cnt (.clk, .part_clk(qp_cnt_clk));
   urdma_qp_cnt qp_cnt (
-    .clk(qp_cnt_clk), .rst(block_rst), .init_done(qp_cnt_init_done), .busy(qp_cnt_busy), .on(cset_on),
+    .clk(qp_cnt_clk), .rst(block_rst), .init_done(qp_cnt_init_done), .busy(qp_cnt_busy),
     .op_valid(qco_valid), .op(qco), .op_ready(qco_ready), .op_ans(qco_ans),
     .rx_valid(qc_rx_valid), .rx(qc_rx), .resp_valid(qc_resp_valid), .resp(qc_resp),
     .tx_valid(qc_tx_valid), .tx(qc_tx), .req_valid(qc_req_valid), .req(qc_req)

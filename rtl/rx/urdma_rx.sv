@@ -136,7 +136,6 @@ module urdma_rx
   output      logic [6:0]             rx_bytes,
 
   // counters of QPs
-  input  wire logic                   cset_on,
   output      logic                   qc_rx_valid,
   output      qc_rx_t                 qc_rx,
   output      logic                   qc_resp_valid,
@@ -406,7 +405,7 @@ module urdma_rx
     .rst_valid(rst_valid), .rst_qpn(rst_qpn), .rst_gen(rst_gen), .rst_idx(rst_idx),
     .done_en(done_en), .done_qpn(done_qpn), .done_idx(done_idx),
     .take_valid, .take_srqn, .got, .got_commit, .tok_en(tok_en[0]), .tok_qpn(tok_qpn[0]), .tok_srqn,
-    .cnt(cnt_resp), .cset_on, .qc_valid(qc_rx_valid), .qc(qc_rx), .trace_rsp_valid, .trace_rsp
+    .cnt(cnt_resp), .qc_valid(qc_rx_valid), .qc(qc_rx), .trace_rsp_valid, .trace_rsp
   );
 
   logic srq_clk;
@@ -593,7 +592,7 @@ module urdma_rx
     .rr_valid(rr_in_valid), .rr(rr_in), .rr_ready(rr_in_ready),
     .rdone_valid(rdone_valid), .rdone(rdone), .rdone_ready(rdone_ready),
     .fence_out(fence_out[1]),
-    .cnt(cnt_cmpl), .cset_on, .qc_valid(qc_req_valid), .qc(qc_req),
+    .cnt(cnt_cmpl), .qc_valid(qc_req_valid), .qc(qc_req),
     .trace_acked_valid, .trace_acked, .trace_req_valid, .trace_req
   );
 
@@ -622,10 +621,10 @@ module urdma_rx
   assign qc_resp_valid = qc_resp_valid_reg;
   assign qc_resp = qc_resp_reg;
   always_ff @(posedge clk) begin
-    if (cset_on && cqe_valid[0])
+    if (cqe_valid[0])
       qc_resp_reg <= '{qpn: cqe[0].cqe[URDMA_CQE1_QPN_LSB+:QPN_W], hit: '{err: cqe_status != 8'(URDMA_WC_FLUSH_ERR),
                        flush: cqe_status == 8'(URDMA_WC_FLUSH_ERR)}};
-    qc_resp_valid_reg <= cset_on && cqe_valid[0] && cqe_ready[0] && cqe_status != '0 && !rst;
+    qc_resp_valid_reg <= cqe_valid[0] && cqe_ready[0] && cqe_status != '0 && !rst;
   end
 
   // ---- busy: items between look-up and their end, by number -----------------------------------------------------

@@ -91,7 +91,6 @@ module urdma_rx_resp
   output      logic [SRQN_W-1:0]      tok_srqn,
 
   output      logic [URDMA_CNT_N-1:0] cnt,
-  input  wire logic                   cset_on,
   output      logic                   qc_valid,
   output      qc_rx_t                 qc,
   output      logic                   trace_rsp_valid,
@@ -596,14 +595,14 @@ module urdma_rx_resp
   assign qc = qc_reg;
 
   always_ff @(posedge clk) begin
-    if (cset_on && s2_valid_reg) begin
+    if (s2_valid_reg) begin
       qc_reg.qpn <= s2_qpn_reg;
       qc_reg.bytes <= (h.valid && h.transport == XP_UD) ? s2_in_reg.len - 13'(GRH_BYTES) : s2_in_reg.len;
       qc_reg.hit <= '{pkt: 1'b1, bytes: 1'b1, send: c_begun && h.send, write: c_begun && (h.write || h.awrite),
                       read: c_begun && h.read && !h.flush && !h.awrite, atomic: c_begun && h.atomic, dup: c_dup, seq_err: c_seq,
                       no_wqe: c_no_wqe};
     end
-    qc_valid_reg <= cset_on && s2_valid_reg && s2_src_reg == S_ITEM && s2_in_reg.kind == IT_PKT && alive && !rst;
+    qc_valid_reg <= s2_valid_reg && s2_src_reg == S_ITEM && s2_in_reg.kind == IT_PKT && alive && !rst;
   end
 
   // ---- queues --------------------------------------------------------------------------------------------

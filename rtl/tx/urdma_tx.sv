@@ -80,7 +80,6 @@ module urdma_tx
   input  wire logic              mac_ready,
 
   output      logic [URDMA_CNT_N-1:0] cnt,
-  input  wire logic              cset_on,
   output      logic              qc_tx_valid,
   output      qc_tx_t            qc_tx,
 
@@ -337,7 +336,7 @@ module urdma_tx
   urdma_clk #(.PART(PART_TX_HEADERS)) clk_headers (.clk, .part_clk(headers_clk));
   urdma_tx_hdr headers (
     .clk(headers_clk), .rst, .busy(hdr_busy), .data_valid, .data, .data_ready, .ack_valid, .ack, .ack_ready,
-    .gid_idx, .gid, .cset_on, .qc_valid(qc_tx_valid), .qc(qc_tx), .hdr_valid, .hdr, .hdr_ready
+    .gid_idx, .gid, .qc_valid(qc_tx_valid), .qc(qc_tx), .hdr_valid, .hdr, .hdr_ready
   );
 
   logic frame_clk;
