@@ -150,3 +150,9 @@ int urdma_counters_read(struct urdma_counters *counters, unsigned int nic,
 		values[i] += counters->watch[nic].sum[i];
 	return ret;
 }
+
+void urdma_counters_cleared(const struct urdma_counters *counters, unsigned int nic,
+			    uint64_t values[URDMA_CNT_N])
+{
+	memcpy(values, counters->watch[nic].sum, sizeof(counters->watch[nic].sum));
+}

@@ -20,6 +20,9 @@ void urdma_counters_destroy(struct urdma_counters *counters);
 /* Reads all counters of a NIC through its registers, which runs the simulation a little. */
 int urdma_counters_read(struct urdma_counters *counters, unsigned int nic,
 			uint64_t values[URDMA_CNT_N]);
+/* What resets have cleared: registers read in another way count besides. */
+void urdma_counters_cleared(const struct urdma_counters *counters, unsigned int nic,
+			    uint64_t values[URDMA_CNT_N]);
 /* Lower-case name of a counter as in urdma_hw.h: "tx_frames". */
 const char *urdma_counter_name(unsigned int index);
 

@@ -62,6 +62,7 @@ void urdma_program_flush_files(struct urdma_program *p)
 	urdma_cosim_flush_captures(p->c);
 	if (p->faults)
 		urdma_faults_flush(p->faults);
+	urdma_program_flush_samples(p);
 }
 
 static void end_capture(struct urdma_program *p, unsigned int port)
@@ -90,6 +91,7 @@ void urdma_program_watch_files(struct urdma_program *p)
 			end_capture(p, i);
 	if (p->faults && urdma_faults_log_error(p->faults))
 		end_log(p);
+	urdma_program_watch_samples(p);
 }
 
 void urdma_program_close_files(struct urdma_program *p)

@@ -27,6 +27,7 @@
 struct live {
 	char path[4096];
 	struct urdma_eth_port *port;
+	unsigned int number; /* of the port */
 	uint64_t speed;
 	int fd; /* -1: there is no reader */
 	struct urdma_pcapng *pcap;
@@ -194,13 +195,14 @@ int urdma_program_open_live(struct urdma_program *p)
 			continue;
 		l->fd = -1;
 		l->port = port;
+		l->number = i;
 		l->speed = port->line.mbps * 1000000;
 		snprintf(l->path, sizeof(l->path), "%s/%s.live", p->opt.out, port->name);
 		if (make_fifo(l->path))
 			return 1;
 		p->live->n++;
-		if (urdma_eth_port_tap(port, frame, l)) {
-			fprintf(stderr, "urdma-cosim: %s: the port has too many taps\n", l->path);
+		if (urdma_cosim_follow(p->c, i, frame, l)) {
+			fprintf(stderr, "urdma-cosim: %s: no memory\n", l->path);
 			return 1;
 		}
 	}
@@ -222,7 +224,7 @@ void urdma_program_close_live(struct urdma_program *p)
 	for (unsigned int i = 0; p->live && i < p->live->n; i++) {
 		struct live *l = &p->live->live[i];
 
-		urdma_eth_port_untap(l->port, frame, l);
+		urdma_cosim_follow(p->c, l->number, NULL, NULL);
 		end_record(l);
 		leave(l);
 		unlink(l->path);

@@ -115,7 +115,8 @@ static int set_up(struct urdma_program *p)
 	}
 	return catch_signals(p) || urdma_program_describe(p) || open_ports(p) ||
 	       make_simulation(p) || urdma_program_open_files(p) || urdma_program_open_events(p) ||
-	       urdma_program_open_waves(p) || urdma_program_open_live(p) || make_sockets(p);
+	       urdma_program_open_samples(p) || urdma_program_open_waves(p) ||
+	       urdma_program_open_trigger(p) || urdma_program_open_live(p) || make_sockets(p);
 }
 
 static void run(struct urdma_program *p)
@@ -143,6 +144,7 @@ static void tear_down(struct urdma_program *p)
 	urdma_counters_destroy(p->counters);
 	urdma_cosim_destroy(p->c);
 	urdma_program_free_events(p);
+	urdma_program_free_samples(p);
 	for (unsigned int i = 0; i < p->opt.cosim.n_external; i++)
 		urdma_external_destroy(p->opt.cosim.external[i]);
 	urdma_faults_destroy(p->faults);

@@ -19,13 +19,34 @@
 #define URDMA_EVENTS	"events.urdma"
 #define URDMA_WQES	"wqes.csv"
 #define URDMA_PERFETTO	"trace.perfetto"
+#define URDMA_SAMPLES	"samples.jsonl"
 
 struct urdma_program;
 
-/* What is written in a window only: set() begins it, or goes on with it, or stops it. */
+/* What is written in a window only. */
+enum urdma_gate_state {
+	URDMA_GATE_SHUT,  /* nothing is written */
+	URDMA_GATE_WAITS, /* for the trigger: what is before it has to be kept */
+	URDMA_GATE_OPEN,
+};
 struct urdma_gate {
 	struct urdma_program *p;
-	void (*set)(struct urdma_program *p, bool on);
+	const struct urdma_window *window;
+	void (*set)(struct urdma_program *p, enum urdma_gate_state state);
+};
+#define URDMA_MAX_GATES 2u /* events, waves */
+
+/* The trigger of the run. */
+struct urdma_trigger_watch {
+	struct urdma_gate *gate[URDMA_MAX_GATES]; /* those that wait for it */
+	unsigned int n_gates;
+	bool watches;
+	uint64_t matches; /* events, or frames with a fault, until it came */
+	bool came;
+	uint64_t cycle;		 /* when it came */
+	uint64_t events_cycle;	 /* from which cycle on events are whole then */
+	unsigned int wire, side; /* of the last fault that counted, and its frame */
+	uint64_t frame;
 };
 
 struct urdma_program {
@@ -39,8 +60,11 @@ struct urdma_program {
 	struct urdma_live *live; /* NULL: without --live */
 	struct timespec start;
 	uint64_t waves_since; /* ns: when the present files of waves began */
+	uint64_t waves_turn;  /* ns after which new ones take their place; 0: never */
 	struct urdma_gate waves;
+	struct urdma_trigger_watch trigger;
 	struct urdma_recording *recording; /* NULL: without events */
+	struct urdma_samples *samples;	   /* NULL: none */
 	uint64_t looks;			   /* at the sockets */
 	/* The simulation's error, and files that could not be written. Empty: no error. */
 	char error[4096];
@@ -96,13 +120,39 @@ void urdma_program_close_events(struct urdma_program *p);
 json_t *urdma_program_events(const struct urdma_program *p);
 void urdma_program_free_events(struct urdma_program *p);
 
+/* ---- samples.c: counters over time ------------------------------------------------------------
+ */
+
+/* Begins the file, if the run has one. 0, or 1 after a message. */
+int urdma_program_open_samples(struct urdma_program *p);
+/* Makes what is written visible to other processes. */
+void urdma_program_flush_samples(struct urdma_program *p);
+/* Ends a file that can no longer be written: reported once, and the simulation continues. */
+void urdma_program_watch_samples(struct urdma_program *p);
+/* A last sample, and the end of the file. An incomplete file is an error of the run. */
+void urdma_program_close_samples(struct urdma_program *p);
+void urdma_program_free_samples(struct urdma_program *p);
+
 /* ---- window.c ----------------------------------------------------------------------------------
  */
 
 /* Sets the gate as it is at the beginning, and again at the ends of the window. -ENOMEM. */
 int urdma_program_gate(struct urdma_program *p, struct urdma_gate *gate,
 		       const struct urdma_window *window,
-		       void (*set)(struct urdma_program *p, bool on));
+		       void (*set)(struct urdma_program *p, enum urdma_gate_state state));
+/* The trigger has come in this cycle: opens a gate that waits. -ENOMEM. */
+int urdma_program_gate_trigger(struct urdma_gate *gate, uint64_t cycle);
+
+/* ---- trigger.c ---------------------------------------------------------------------------------
+ */
+
+/* Looks for the trigger from now on, if the run has one. After the gates. 0, or 1 after a message.
+ */
+int urdma_program_open_trigger(struct urdma_program *p);
+/* Ends that, and says if it never came. */
+void urdma_program_close_trigger(struct urdma_program *p);
+/* For cosim.json. */
+json_t *urdma_program_trigger(const struct urdma_program *p);
 
 /* ---- live.c ------------------------------------------------------------------------------------
  */
@@ -118,7 +168,7 @@ void urdma_program_close_live(struct urdma_program *p);
 
 /* Begins the files of waves, if the run has any. 0, or 1 after a message. */
 int urdma_program_open_waves(struct urdma_program *p);
-/* With a window of the last moments: begins new files when the present ones are long enough. */
+/* With a window that looks back: begins new files when the present ones are long enough. */
 void urdma_program_watch_waves(struct urdma_program *p);
 /* Goes on with the waves, or stops them. NULL, or why this cannot be done. */
 const char *urdma_program_waves_command(struct urdma_program *p, bool on);
@@ -132,6 +182,9 @@ int urdma_program_describe(struct urdma_program *p);
 void urdma_program_report(struct urdma_program *p);
 /* The counters of a NIC, by name. */
 json_t *urdma_program_counters(const struct urdma_program *p, unsigned int nic, bool quiet);
+/* Traffic of a NIC, as in cosim.json: of its port; its `pcie`. */
+void urdma_program_put_port(json_t *json, const struct urdma_eth_stats *stats);
+json_t *urdma_program_pcie(const struct urdma_program *p, unsigned int nic);
 /* Traffic of the external ports, and of the switches. */
 json_t *urdma_program_ports(const struct urdma_program *p);
 json_t *urdma_program_switches(const struct urdma_program *p);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The events of a run: their file, and the files that are made of them while the run goes on.
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "events/results.h"
 #include "program.h"
+#include "trace/history.h"
 #include "trace/recorder.h"
 
 /*
@@ -14,6 +16,8 @@
  * guest pauses many times a second: a zstd frame for each pause would make the file much larger.
  */
 #define FLUSH_NS UINT64_C(2000000000)
+/* Events that are kept for the trigger, at most: 160 MiB. */
+#define MAX_HISTORY (UINT64_C(2) << 20)
 
 static const char *const result_name[URDMA_RESULTS] = {
 	[URDMA_RESULT_CSV] = URDMA_WQES,
@@ -27,8 +31,9 @@ struct urdma_recording {
 	struct urdma_results *results;	 /* NULL: none are asked for, or they have ended */
 	bool wanted[URDMA_RESULTS];
 	bool recorder_failed, failed[URDMA_RESULTS]; /* this was said */
-	bool on;
-	uint64_t flushed;    /* events, in files that others can see */
+	enum urdma_gate_state state;
+	struct urdma_history *history; /* while it waits */
+	uint64_t flushed;	       /* events, in files that others can see */
 	uint64_t flush_at;   /* wall ns by which the others have to be, 0: there are none */
 	uint64_t n, missing; /* events in all, and of these not in the file, when it has ended */
 };
@@ -46,7 +51,7 @@ static void give_up_results(struct urdma_program *p, int error)
 	r->results = NULL;
 }
 
-static void event(void *ctx, const struct urdma_trace_event *e)
+static void put(void *ctx, const struct urdma_trace_event *e)
 {
 	struct urdma_program *p = ctx;
 	struct urdma_recording *r = p->recording;
@@ -56,6 +61,34 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 	ret = r->results ? urdma_results_event(r->results, e) : 0;
 	if (ret)
 		give_up_results(p, ret);
+}
+
+static void event(void *ctx, const struct urdma_trace_event *e)
+{
+	struct urdma_program *p = ctx;
+
+	if (p->recording->state == URDMA_GATE_WAITS)
+		urdma_history_add(p->recording->history, e);
+	else
+		put(p, e);
+}
+
+/* The trigger has come: writes what was before it. */
+static void look_back(struct urdma_program *p)
+{
+	struct urdma_recording *r = p->recording;
+	uint64_t before = p->opt.events.window.before / URDMA_SIM_CYCLE_NS;
+	uint64_t from = p->trigger.cycle > before ? p->trigger.cycle - before : 0;
+	uint64_t whole = urdma_history_take(r->history, from, put, p);
+
+	p->trigger.events_cycle = whole;
+	if (whole != from)
+		fprintf(stderr,
+			"urdma-cosim: " URDMA_EVENTS " begins %" PRIu64 " ns before the trigger: "
+			"there was no memory for the events before that\n",
+			(p->trigger.cycle - whole) * URDMA_SIM_CYCLE_NS);
+	urdma_history_destroy(r->history);
+	r->history = NULL;
 }
 
 static void flush(struct urdma_program *p)
@@ -93,21 +126,23 @@ uint64_t urdma_program_watch_events(struct urdma_program *p)
 	return UINT64_MAX;
 }
 
-static void set(struct urdma_program *p, bool on)
+static void set(struct urdma_program *p, enum urdma_gate_state state)
 {
 	struct urdma_recording *r = p->recording;
 	int ret = 0;
 
-	if (on == r->on || !r->recorder)
+	if (state == r->state || !r->recorder)
 		return;
-	if (on)
+	if (r->state == URDMA_GATE_SHUT)
 		ret = urdma_cosim_listen(p->c, event, p);
-	else
+	else if (state == URDMA_GATE_SHUT)
 		urdma_cosim_unlisten(p->c, event, p);
+	else
+		look_back(p);
 	if (ret)
 		urdma_program_fail(p, "cannot listen to events: %s", strerror(-ret));
 	else
-		r->on = on;
+		r->state = state;
 }
 
 static void cannot_write(const struct urdma_program *p, const char *name, int error)
@@ -158,6 +193,11 @@ int urdma_program_open_events(struct urdma_program *p)
 	ret = urdma_recorder_open(path, r->nic, p->opt.cosim.n_nics, &r->recorder);
 	if (!ret && open_results(p))
 		return 1;
+	if (!ret && p->opt.events.window.trigger) {
+		r->history = urdma_history_create(p->opt.events.window.before / URDMA_SIM_CYCLE_NS,
+						  MAX_HISTORY);
+		ret = r->history ? 0 : -ENOMEM;
+	}
 	if (!ret)
 		ret = urdma_program_gate(p, &r->gate, &p->opt.events.window, set);
 	if (ret)
@@ -190,7 +230,7 @@ void urdma_program_close_events(struct urdma_program *p)
 
 	if (!r || !r->recorder)
 		return;
-	set(p, false);
+	set(p, URDMA_GATE_SHUT);
 	flush(p);
 	if (r->results)
 		end_results(p);
@@ -208,6 +248,7 @@ void urdma_program_free_events(struct urdma_program *p)
 		return;
 	urdma_results_destroy(p->recording->results);
 	urdma_recorder_close(p->recording->recorder);
+	urdma_history_destroy(p->recording->history);
 	free(p->recording);
 	p->recording = NULL;
 }
@@ -216,7 +257,9 @@ const char *urdma_program_events_command(struct urdma_program *p, bool on)
 {
 	if (!p->recording)
 		return "there are no events in this run: it needs --trace events";
-	set(p, on);
+	if (p->opt.events.window.trigger)
+		return "the events of this run are those around its trigger";
+	set(p, on ? URDMA_GATE_OPEN : URDMA_GATE_SHUT);
 	if (!on)
 		flush(p);
 	return NULL;

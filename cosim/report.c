@@ -95,7 +95,7 @@ static json_t *report_faults(const struct urdma_program *p)
 	return faults;
 }
 
-static void put_port(json_t *json, const struct urdma_eth_stats *es)
+void urdma_program_put_port(json_t *json, const struct urdma_eth_stats *es)
 {
 	json_object_set_new(json, "tx_frames", integer(es->tx_frames));
 	json_object_set_new(json, "tx_bytes", integer(es->tx_bytes));
@@ -125,7 +125,7 @@ json_t *urdma_program_ports(const struct urdma_program *p)
 		json_object_set_new(port, "name", json_string(urdma_external_name(e)));
 		json_object_set_new(port, "kind", json_string(urdma_external_kind(e)));
 		json_object_set_new(port, "up", json_boolean(xs->up));
-		put_port(port, &urdma_external_port(e)->stats);
+		urdma_program_put_port(port, &urdma_external_port(e)->stats);
 		json_object_set_new(port, "no_peer", integer(xs->no_peer));
 		json_object_set_new(port, "peer_full", integer(xs->peer_full));
 		json_object_set_new(port, "bad_fcs", integer(xs->bad_fcs));
@@ -172,7 +172,7 @@ json_t *urdma_program_switches(const struct urdma_program *p)
 
 			json_object_set_new(port, "to",
 					    json_string(port_name(p, p->opt.cosim.sw[i].port[k])));
-			put_port(port, es);
+			urdma_program_put_port(port, es);
 			json_object_set_new(port, "tail_drops", integer(es->tx_dropped));
 			json_object_set_new(port, "queue_max", integer(es->tx_queue_max));
 			json_array_append_new(ports, port);
@@ -198,18 +198,11 @@ json_t *urdma_program_counters(const struct urdma_program *p, unsigned int nic, 
 	return values;
 }
 
-static json_t *report_nic(const struct urdma_program *p, unsigned int nic)
+json_t *urdma_program_pcie(const struct urdma_program *p, unsigned int nic)
 {
-	const struct urdma_eth_port *port = urdma_cosim_port(p->c, nic);
 	const struct urdma_pcie_stats *ps = urdma_pcie_stats(urdma_cosim_pcie(p->c, nic));
-	json_t *json = json_object(), *pcie = json_object();
+	json_t *pcie = json_object();
 
-	json_object_set_new(json, "name", json_string(port->name));
-	json_object_set_new(json, "socket", json_string(p->opt.nic[nic].socket));
-	json_object_set_new(json, "rate_gbps", json_real((double)port->line.mbps / 1000));
-	put_port(json, &port->stats);
-	put_capture(p, json, port->name);
-	json_object_set_new(pcie, "gbps", json_real((double)p->opt.nic[nic].pcie.mbps / 1000));
 	json_object_set_new(pcie, "dma_reads", integer(ps->rq_reads));
 	json_object_set_new(pcie, "dma_read_bytes", integer(ps->rq_read_bytes));
 	json_object_set_new(pcie, "dma_writes", integer(ps->rq_writes));
@@ -219,6 +212,23 @@ static json_t *report_nic(const struct urdma_program *p, unsigned int nic)
 	json_object_set_new(pcie, "register_writes", integer(ps->mmio_writes));
 	json_object_set_new(pcie, "interrupts", integer(ps->irqs));
 	json_object_set_new(pcie, "resets", integer(ps->resets));
+	return pcie;
+}
+
+static json_t *report_nic(const struct urdma_program *p, unsigned int nic)
+{
+	const struct urdma_eth_port *port = urdma_cosim_port(p->c, nic);
+	json_t *json = json_object(), *pcie;
+
+	json_object_set_new(json, "name", json_string(port->name));
+	json_object_set_new(json, "socket", json_string(p->opt.nic[nic].socket));
+	json_object_set_new(json, "rate_gbps", json_real((double)port->line.mbps / 1000));
+	urdma_program_put_port(json, &port->stats);
+	put_capture(p, json, port->name);
+	json_object_set_new(json, "frames_without_fate",
+			    integer(urdma_cosim_unknown_fates(p->c, nic)));
+	pcie = urdma_program_pcie(p, nic);
+	json_object_set_new(pcie, "gbps", json_real((double)p->opt.nic[nic].pcie.mbps / 1000));
 	json_object_set_new(json, "pcie", pcie);
 	return json;
 }
@@ -237,6 +247,7 @@ void urdma_program_report(struct urdma_program *p)
 
 	/* Before the counters are read: reading them takes time of its own. */
 	put_time(p, root);
+	urdma_program_close_trigger(p);
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++) {
 		json_array_append_new(nics, report_nic(p, i));
 		json_object_set_new(counters, urdma_cosim_port(p->c, i)->name,
@@ -246,11 +257,14 @@ void urdma_program_report(struct urdma_program *p)
 	json_object_set_new(root, "ports", urdma_program_ports(p));
 	json_object_set_new(root, "switches", urdma_program_switches(p));
 	json_object_set_new(root, "faults", report_faults(p));
+	json_object_set_new(root, "samples", p->samples ? json_string(URDMA_SAMPLES) : json_null());
 	json_object_set_new(root, "settings", urdma_options_json(&p->opt));
 	/* Reading the counters ran the NICs once more: the captures end behind it. */
 	urdma_program_close_files(p);
+	urdma_program_close_samples(p);
 	urdma_program_close_events(p);
 	json_object_set_new(root, "events", urdma_program_events(p));
+	json_object_set_new(root, "trigger", urdma_program_trigger(p));
 	dump(p, "counters.json", counters);
 	/* Last, so that it can name whatever could not be written. */
 	json_object_set_new(root, "error", p->error[0] ? json_string(p->error) : json_null());

@@ -11,6 +11,7 @@
 #include "eth/pcapng.h"
 #include "rate.h"
 #include "team.h"
+#include "trace/fates.h"
 #include "trace/monitor.h"
 
 /*
@@ -53,6 +54,7 @@ struct nic {
 	struct urdma_pcie *pcie;
 	struct urdma_eth_port port;
 	struct urdma_monitor *monitor; /* awake while there are listeners */
+	struct urdma_fates *fates;     /* NULL: nothing records its frames */
 	struct urdma_sim_in in;
 	struct urdma_sim_out out;
 	struct settings {
@@ -91,6 +93,13 @@ struct urdma_cosim {
 		void *ctx;
 	} listener[URDMA_COSIM_MAX_LISTENERS];
 	unsigned int n_listeners;
+	struct sampling {
+		uint64_t at; /* cycle of the next one; UINT64_MAX: none */
+		uint64_t period;
+		bool stepped; /* since the last one */
+		urdma_cosim_sample_fn fn;
+		void *ctx;
+	} sampling;
 	struct urdma_cosim_stats stats;
 	char error[2048];
 	bool failed;
@@ -132,6 +141,7 @@ void urdma_cosim_destroy(struct urdma_cosim *c)
 		struct nic *nic = &c->nic[i];
 
 		urdma_monitor_destroy(nic->monitor);
+		urdma_fates_destroy(nic->fates);
 		urdma_pcapng_close(nic->port.capture);
 		urdma_eth_port_cleanup(&nic->port);
 		urdma_pcie_destroy(nic->pcie);
@@ -244,6 +254,7 @@ int urdma_cosim_create(const struct urdma_cosim_config *config, const struct urd
 	c->cfg = *config;
 	c->ops = model;
 	c->stall_cycles = urdma_ns_to_cycles(config->stall_ns);
+	c->sampling.at = UINT64_MAX;
 	for (unsigned int i = 0; i < config->n_nics; i++) {
 		ret = add_nic(c, i);
 		if (ret)
@@ -337,6 +348,45 @@ void *urdma_cosim_model(struct urdma_cosim *c, unsigned int nic)
 	return c->nic[nic].model;
 }
 
+/* What records the frames of a NIC gets comments on those that it drops. */
+static int hold_frames(struct urdma_cosim *c, unsigned int port)
+{
+	if (port >= c->n || c->nic[port].fates)
+		return 0;
+	c->nic[port].fates = urdma_fates_create(&c->nic[port].port);
+	return c->nic[port].fates ? 0 : -ENOMEM;
+}
+
+/* Nothing that is on its way now will still be decided. */
+static void flush_held(struct urdma_cosim *c, unsigned int port)
+{
+	if (port < c->n && c->nic[port].fates)
+		urdma_fates_flush(c->nic[port].fates);
+}
+
+uint64_t urdma_cosim_unknown_fates(const struct urdma_cosim *c, unsigned int nic)
+{
+	return c->nic[nic].fates ? urdma_fates_unknown(c->nic[nic].fates) : 0;
+}
+
+int urdma_cosim_follow(struct urdma_cosim *c, unsigned int port, urdma_eth_tap_fn fn, void *ctx)
+{
+	struct urdma_eth_port *p = urdma_cosim_port(c, port);
+	int ret;
+
+	if (!p)
+		return -EINVAL;
+	if (fn && p->live.fn)
+		return -EBUSY;
+	ret = fn ? hold_frames(c, port) : 0;
+	if (ret)
+		return ret;
+	if (!fn)
+		flush_held(c, port);
+	p->live = (struct urdma_eth_tap){ fn, ctx };
+	return 0;
+}
+
 int urdma_cosim_capture(struct urdma_cosim *c, unsigned int port, const char *path)
 {
 	struct urdma_eth_port *p = urdma_cosim_port(c, port);
@@ -346,6 +396,10 @@ int urdma_cosim_capture(struct urdma_cosim *c, unsigned int port, const char *pa
 		return -EINVAL;
 	if (p->capture)
 		return -EBUSY;
+	ret = hold_frames(c, port);
+	if (ret)
+		return ret;
+	flush_held(c, port);
 	ret = urdma_pcapng_open(path, p->name, p->line.mbps * 1000000, &p->capture);
 	if (!ret)
 		p->shown = 0;
@@ -391,10 +445,16 @@ void urdma_cosim_unlisten(struct urdma_cosim *c, urdma_trace_fn fn, void *ctx)
 
 void urdma_cosim_flush_captures(struct urdma_cosim *c)
 {
+	bool idle = !urdma_cosim_busy(c);
+
 	for (unsigned int i = 0; i < URDMA_COSIM_MAX_PORTS; i++) {
 		struct urdma_eth_port *port = urdma_cosim_port(c, i);
 
-		if (port && port->capture)
+		if (!port)
+			continue;
+		if (idle)
+			flush_held(c, i);
+		if (port->capture)
 			urdma_pcapng_flush(port->capture);
 	}
 }
@@ -413,6 +473,7 @@ int urdma_cosim_end_capture(struct urdma_cosim *c, unsigned int port)
 
 	if (!p)
 		return 0;
+	flush_held(c, port);
 	ret = urdma_pcapng_close(p->capture);
 	p->capture = NULL;
 	return ret;
@@ -666,17 +727,24 @@ static void look_at(struct urdma_cosim *c, struct nic *nic)
 /* Events of this cycle: what the NIC has taken, then its lanes. */
 static void tell_taken(struct urdma_cosim *c, struct nic *nic)
 {
-	if (!c->n_listeners)
-		return;
-	urdma_monitor_taken(nic->monitor, c->now, &nic->in, &nic->out);
-	if (urdma_pcie_reset_ends(nic->pcie))
-		urdma_monitor_reset(nic->monitor, c->now);
-	for (uint32_t m = nic->out.traced; m; m &= m - 1) {
+	uint32_t lanes = c->n_listeners ? UINT32_MAX : nic->fates ? URDMA_FATES_LANES : 0;
+
+	if (c->n_listeners)
+		urdma_monitor_taken(nic->monitor, c->now, &nic->in, &nic->out);
+	if (urdma_pcie_reset_ends(nic->pcie)) {
+		if (c->n_listeners)
+			urdma_monitor_reset(nic->monitor, c->now);
+		if (nic->fates)
+			urdma_fates_reset(nic->fates);
+	}
+	for (uint32_t m = nic->out.traced & lanes; m; m &= m - 1) {
 		unsigned int lane = (unsigned int)__builtin_ctz(m);
 		struct urdma_trace_event event = { .cycle = c->now,
 						   .nic = (uint8_t)(nic - c->nic) };
 
 		urdma_trace_from_lane(&event, lane, &nic->out.lane[lane]);
+		if (nic->fates)
+			urdma_fates_event(nic->fates, &event);
 		tell(c, &event);
 	}
 }
@@ -922,6 +990,30 @@ static void check_stall(struct urdma_cosim *c)
 	c->progress = c->now;
 }
 
+/* If it is time; nothing more happens before the present cycle. */
+static void take_sample(struct urdma_cosim *c)
+{
+	struct sampling *s = &c->sampling;
+	uint64_t at = s->at;
+
+	if (c->now < at)
+		return;
+	s->at = (c->now / s->period + 1) * s->period;
+	if (s->stepped)
+		s->fn(s->ctx, at);
+	s->stepped = false;
+}
+
+void urdma_cosim_sample(struct urdma_cosim *c, uint64_t period, urdma_cosim_sample_fn fn, void *ctx)
+{
+	c->sampling = (struct sampling){
+		.at = fn ? (c->now / period + 1) * period : UINT64_MAX,
+		.period = period,
+		.fn = fn,
+		.ctx = ctx,
+	};
+}
+
 /* while_busy, cond: see the callers. */
 static int run(struct urdma_cosim *c, uint64_t limit, bool while_busy, urdma_cosim_cond_fn cond,
 	       void *arg)
@@ -953,10 +1045,13 @@ static int run(struct urdma_cosim *c, uint64_t limit, bool while_busy, urdma_cos
 		}
 		n = look ? 0 : can_pass(c, limit);
 		look = false;
-		if (n)
+		if (n) {
 			pass(c, n);
-		else
+		} else {
 			step(c);
+			c->sampling.stepped = true;
+		}
+		take_sample(c);
 		check_stall(c);
 	}
 	c->running = false;

@@ -136,9 +136,17 @@ int urdma_cosim_link(struct urdma_cosim *c, unsigned int port, bool up);
 /* The model of a NIC as create() of the ops returned it; for the Verilated model, for waveforms. */
 void *urdma_cosim_model(struct urdma_cosim *c, unsigned int nic);
 
-/* Capture of a port into a pcapng file, named after it: urdma0 and so on. */
+/*
+ * Capture of a port into a pcapng file, named after it: urdma0 and so on. A frame that a NIC drops
+ * has a comment with the reason (trace/fates.h), so frames come into the file some time after they
+ * have crossed the port.
+ */
 int urdma_cosim_capture(struct urdma_cosim *c, unsigned int port, const char *path);
 void urdma_cosim_flush_captures(struct urdma_cosim *c);
+/* Gives fn the frames of a port as its capture has them, and when. fn NULL: no more. -EBUSY. */
+int urdma_cosim_follow(struct urdma_cosim *c, unsigned int port, urdma_eth_tap_fn fn, void *ctx);
+/* Frames that a NIC received and whose fate is not known, of those captured or followed. */
+uint64_t urdma_cosim_unknown_fates(const struct urdma_cosim *c, unsigned int nic);
 /* 0, also without a capture, or the error that ended the capture. */
 int urdma_cosim_capture_error(struct urdma_cosim *c, unsigned int port);
 /* Ends it. Returns 0 if every frame is in the file, also without a capture, else the first error.
@@ -164,6 +172,15 @@ uint64_t urdma_cosim_now(const struct urdma_cosim *c);
 int urdma_cosim_at(struct urdma_cosim *c, uint64_t cycle, urdma_cosim_event_fn fn, void *arg);
 
 /* Runs until cycle is the next one, or urdma_cosim_stop(). */
+/*
+ * Calls fn for cycles that are multiples of the period, with all that has happened before the
+ * cycle. Where nothing has happened since the call before, there is none: time that is skipped has
+ * at most one. fn only looks. fn NULL: no more.
+ */
+typedef void (*urdma_cosim_sample_fn)(void *ctx, uint64_t cycle);
+void urdma_cosim_sample(struct urdma_cosim *c, uint64_t period, urdma_cosim_sample_fn fn,
+			void *ctx);
+
 int urdma_cosim_run_until(struct urdma_cosim *c, uint64_t cycle);
 /* Runs until nothing is in flight and no NIC has work (timers and events aside), or until cycle. */
 int urdma_cosim_run_while_busy(struct urdma_cosim *c, uint64_t cycle);

@@ -6,6 +6,9 @@
 
 #include "program.h"
 
+/* New files before a trigger are begun no sooner than after so many ns: each costs milliseconds. */
+#define LEAST_TURN UINT64_C(10000)
+
 static void name_file(char *name, size_t size, const struct urdma_program *p, unsigned int nic,
 		      const char *suffix)
 {
@@ -29,10 +32,12 @@ static int begin(struct urdma_program *p, unsigned int nic)
 	return ret;
 }
 
-static void set(struct urdma_program *p, bool on)
+static void set(struct urdma_program *p, enum urdma_gate_state state)
 {
+	if (p->opt.waves.window.trigger && state != URDMA_GATE_WAITS)
+		p->waves_turn = 0;
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
-		urdma_sim_pause_waves(urdma_cosim_model(p->c, i), !on);
+		urdma_sim_pause_waves(urdma_cosim_model(p->c, i), state == URDMA_GATE_SHUT);
 }
 
 int urdma_program_open_waves(struct urdma_program *p)
@@ -44,6 +49,9 @@ int urdma_program_open_waves(struct urdma_program *p)
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
 		if (begin(p, i))
 			return 1;
+	p->waves_turn = o->window.last;
+	if (o->window.trigger)
+		p->waves_turn = o->window.before > LEAST_TURN ? o->window.before : LEAST_TURN;
 	if (urdma_program_gate(p, &p->waves, &o->window, set)) {
 		fprintf(stderr, "urdma-cosim: no memory for the window of waves\n");
 		return 1;
@@ -56,10 +64,10 @@ void urdma_program_watch_waves(struct urdma_program *p)
 {
 	uint64_t now = urdma_cosim_now(p->c) * URDMA_SIM_CYCLE_NS;
 
-	if (!p->opt.waves.window.last || now - p->waves_since < p->opt.waves.window.last)
+	if (!p->waves_turn || now - p->waves_since < p->waves_turn)
 		return;
 	p->waves_since = now;
-	for (unsigned int i = 0; i < p->opt.cosim.n_nics && p->opt.waves.window.last; i++) {
+	for (unsigned int i = 0; i < p->opt.cosim.n_nics && p->waves_turn; i++) {
 		char name[4096], before[4096];
 
 		urdma_sim_waves(urdma_cosim_model(p->c, i), NULL, NULL, urdma_cosim_now(p->c));
@@ -69,7 +77,7 @@ void urdma_program_watch_waves(struct urdma_program *p)
 			urdma_program_fail(p, "cannot rename %s: %s", name, strerror(errno));
 		else if (!begin(p, i))
 			continue;
-		p->opt.waves.window.last = 0;
+		p->waves_turn = 0;
 	}
 }
 
@@ -77,6 +85,8 @@ const char *urdma_program_waves_command(struct urdma_program *p, bool on)
 {
 	if (!p->opt.waves.on)
 		return "there are no waves in this run: it needs --trace fst";
-	set(p, on);
+	if (p->opt.waves.window.trigger)
+		return "the waves of this run are those around its trigger";
+	set(p, on ? URDMA_GATE_OPEN : URDMA_GATE_SHUT);
 	return NULL;
 }

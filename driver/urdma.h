@@ -668,9 +668,8 @@ int urdma_counter_dealloc(struct rdma_counter *counter);
 /* urdma_stats.c */
 struct rdma_hw_stats *urdma_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int urdma_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index);
-int urdma_modify_hw_stat(struct ib_device *ibdev, u32 port, u32 index, bool enable);
 struct rdma_hw_stats *urdma_counter_alloc_stats(struct rdma_counter *counter);
-u64 *urdma_qp_stat_values(struct rdma_hw_stats *stats);
+int urdma_get_qp_stats(struct urdma_dev *dev, u32 set, struct rdma_hw_stats *stats);
 void urdma_debugfs_register(void);
 void urdma_debugfs_unregister(void);
 void urdma_debugfs_init(struct urdma_dev *dev);

@@ -62,13 +62,16 @@ static void urdma_read_dm_caps(struct urdma_dev *dev)
 	caps->dm_offset = BIT_ULL(log_offset);
 }
 
-/* The number of a set has 16 bits, and set 0 counts nothing. */
+/*
+ * The number of a set has 16 bits. Set 0 counts since version 1.12; without it the counters of the
+ * port would lack the QPs that have no counter.
+ */
 static void urdma_read_cnt_caps(struct urdma_dev *dev)
 {
 	struct urdma_caps *caps = &dev->caps;
 	u64 log;
 
-	if (!(caps->features & URDMA_RF_FEAT_QP_CNT))
+	if (!(caps->features & URDMA_RF_FEAT_QP_CNT) || caps->version_minor < 12)
 		return;
 	log = FIELD_GET(URDMA_RF_CAP_LOG_CNT_SETS, urdma_read(dev, URDMA_REG_CAP_CNT));
 	if (log)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * urdma: counters of QPs ("rdma statistic qp"). A counter of the core is a counter set of the NIC,
- * whose number is the counter's id; set 0 counts nothing. The core holds the lock of the counter
- * around each of these calls but the last, and they may sleep.
+ * whose number is the counter's id. QPs without a counter have set 0. The core holds the lock of the
+ * counter around each of these calls but the last, and they may sleep.
  *
  * A reset of the function destroys all QPs first, so the core has given back all counters before
  * the NIC forgets its sets.
@@ -80,23 +80,7 @@ int urdma_counter_unbind_qp(struct ib_qp *ibqp)
 
 int urdma_counter_update_stats(struct rdma_counter *counter)
 {
-	struct urdma_dev *dev = to_udev(counter->device);
-	u64 *value = urdma_qp_stat_values(counter->stats);
-	u64 cmd[URDMA_CMD_WORDS], cpl[URDMA_CMD_WORDS];
-	u32 i, k;
-	int err;
-
-	for (i = 0; i < URDMA_QCNT_N; i += URDMA_QCNT_GROUP) {
-		memset(cmd, 0, sizeof(cmd));
-		cmd[0] = urdma_cmd0(URDMA_CMD_QUERY_CNT, counter->id);
-		cmd[1] = FIELD_PREP(URDMA_CMD_QCNT1_GROUP, i / URDMA_QCNT_GROUP);
-		err = urdma_cmd_exec(dev, cmd, cpl);
-		if (err)
-			return err;
-		for (k = 0; k < URDMA_QCNT_GROUP && i + k < URDMA_QCNT_N; k++)
-			value[i + k] = FIELD_GET(URDMA_CPL_QCNT1_VALUE, cpl[1 + k]);
-	}
-	return 0;
+	return urdma_get_qp_stats(to_udev(counter->device), counter->id, counter->stats);
 }
 
 /* No QP has it any more. */

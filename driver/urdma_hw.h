@@ -30,7 +30,7 @@
 
 /* Contract version: software refuses an unknown major; minor only adds. */
 #define URDMA_VERSION_MAJOR 1
-#define URDMA_VERSION_MINOR 11
+#define URDMA_VERSION_MINOR 12
 /* "URDM" */
 #define URDMA_MAGIC 0x5552444d
 
@@ -142,7 +142,7 @@
 #define URDMA_REG_MAC 0x0060
 /* RO: line rate in Mb/s */
 #define URDMA_REG_PORT_SPEED 0x0068
-/* RO: log2 of the number of counter sets; set 0 counts nothing */
+/* RO: log2 of the number of counter sets, set 0 included: that of QPs that have no other */
 #define URDMA_REG_CAP_CNT 0x0070
 #define URDMA_RF_CAP_LOG_CNT_SETS GENMASK_ULL(7, 0)
 /* Command queue: bases 4 KB aligned; set while PI is 0 and ENABLE is 0 */

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * urdma: the counters of the NIC. Those of RDMA are among the statistics of the RDMA port, those of
- * Ethernet among the net device's (ethtool -S). Those of PCIe, commands and caches are in debugfs
- * alone, where all are (urdma/<PCI address>/counters). All count from power-up
- * or the last reset of the function. Those of QPs (urdma_counter.c) count from their binding.
+ * Ethernet among the net device's (ethtool -S). debugfs has all, and those of PCIe, commands and
+ * caches alone (urdma/<PCI address>/counters). All count from power-up or the last reset of the
+ * function. Those of QPs (urdma_counter.c) count from their binding.
+ *
+ * A counter of the port has the name that mlx5 or rxe gives a counter of this meaning, if one does.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -12,39 +14,29 @@
 
 #define URDMA_STAT(cnt_, name_) { .name = (name_), .priv = (void *)(uintptr_t)URDMA_CNT_##cnt_ }
 /* In the order of URDMA_QCNT_*. */
-#define URDMA_QP_STAT(cnt_, name_)                                             \
-	{                                                                      \
-		.name = (name_), .priv = (void *)(uintptr_t)URDMA_QCNT_##cnt_, \
-		.flags = IB_STAT_FLAG_OPTIONAL                                 \
-	}
+#define URDMA_QP_STAT(cnt_, name_) { .name = (name_), .priv = (void *)(uintptr_t)URDMA_QCNT_##cnt_ }
 
 static const struct rdma_stat_desc urdma_rdma_stats[] = {
-	URDMA_STAT(TX_RDMA_PKTS, "tx_rdma_pkts"),
-	URDMA_STAT(RX_RDMA_PKTS, "rx_rdma_pkts"),
-	URDMA_STAT(RX_ICRC_ERR, "rx_icrc_err"),
+	URDMA_STAT(RX_RDMA_PKTS, "rcvd_pkts"),
+	URDMA_STAT(RX_ICRC_ERR, "rx_icrc_encapsulated"),
 	URDMA_STAT(RX_MALFORMED, "rx_malformed"),
 	URDMA_STAT(RX_DROP_FULL, "rx_drop_full"),
 	URDMA_STAT(RX_NO_QP, "rx_no_qp"),
-	URDMA_STAT(RX_SEQ_ERR, "rx_seq_err"),
-	URDMA_STAT(RX_DUP, "rx_dup"),
 	URDMA_STAT(TX_ACK, "tx_ack"),
 	URDMA_STAT(TX_NAK_SEQ, "tx_nak_seq"),
-	URDMA_STAT(TX_NAK_RNR, "tx_nak_rnr"),
+	URDMA_STAT(TX_NAK_RNR, "send_rnr_err"),
 	URDMA_STAT(TX_NAK_OTHER, "tx_nak_other"),
 	URDMA_STAT(RX_ACK, "rx_ack"),
 	URDMA_STAT(RX_NAK, "rx_nak"),
-	URDMA_STAT(RX_NAK_RNR, "rx_nak_rnr"),
+	URDMA_STAT(RX_NAK_RNR, "rcvd_rnr_err"),
 	URDMA_STAT(DB_OK, "db_ok"),
 	URDMA_STAT(DB_OWNER, "db_owner"),
 	URDMA_STAT(DB_BAD, "db_bad"),
 	URDMA_STAT(CQE, "cqe"),
 	URDMA_STAT(CQ_OVERFLOW, "cq_overflow"),
 	URDMA_STAT(MR_ERR, "mr_err"),
-	URDMA_STAT(TX_RETRANS, "tx_retrans"),
-	URDMA_STAT(TX_TIMEOUT, "tx_timeout"),
-	URDMA_STAT(RX_READ_GAP, "rx_read_gap"),
-	URDMA_STAT(RETRY_EXC, "retry_exc"),
-	URDMA_STAT(RNR_EXC, "rnr_exc"),
+	URDMA_STAT(RETRY_EXC, "retry_exceeded_err"),
+	URDMA_STAT(RNR_EXC, "retry_rnr_exceeded_err"),
 	URDMA_STAT(TX_READ_RSP, "tx_read_rsp"),
 	URDMA_STAT(RX_READ_RSP, "rx_read_rsp"),
 	URDMA_STAT(RX_READ_DROP, "rx_read_drop"),
@@ -54,10 +46,8 @@ static const struct rdma_stat_desc urdma_rdma_stats[] = {
 	URDMA_STAT(RX_BAD_QKEY, "rx_bad_qkey"),
 
 	/*
-	 * The core adds what the counters of QPs have to the port's values of the same index. The
-	 * port's own include all QPs, so those of QPs have indexes of their own, behind them. As
-	 * optional ones they are shown for the port only on request: the sum over all QPs that
-	 * have, or had, a counter.
+	 * What the NIC counts for each QP. To the port's value the core adds what the counters of
+	 * QPs have at the same index. So the port's own is that of set 0: the QPs without a counter.
 	 */
 	URDMA_QP_STAT(RX_PKTS, "rx_pkts"),
 	URDMA_QP_STAT(RX_BYTES, "rx_bytes"),
@@ -70,7 +60,7 @@ static const struct rdma_stat_desc urdma_rdma_stats[] = {
 	URDMA_QP_STAT(RX_NO_WQE, "out_of_buffer"),
 	URDMA_QP_STAT(RESP_ERR, "resp_cqe_error"),
 	URDMA_QP_STAT(RESP_FLUSH, "resp_cqe_flush_error"),
-	URDMA_QP_STAT(TX_PKTS, "tx_pkts"),
+	URDMA_QP_STAT(TX_PKTS, "sent_pkts"),
 	URDMA_QP_STAT(TX_BYTES, "tx_bytes"),
 	URDMA_QP_STAT(TX_RETRANS, "retransmitted_pkts"),
 	URDMA_QP_STAT(RX_ACK, "rx_ack_pkts"),
@@ -101,7 +91,14 @@ static const struct rdma_stat_desc urdma_eth_stats[] = {
 	URDMA_STAT(ETH_RX_LENGTH, "eth_rx_length"),
 };
 
+/* In debugfs alone. The first ones are sums of counters above. */
 static const struct rdma_stat_desc urdma_nic_stats[] = {
+	URDMA_STAT(TX_RDMA_PKTS, "tx_rdma_pkts"),
+	URDMA_STAT(RX_SEQ_ERR, "rx_seq_err"),
+	URDMA_STAT(RX_DUP, "rx_dup"),
+	URDMA_STAT(TX_RETRANS, "tx_retrans"),
+	URDMA_STAT(TX_TIMEOUT, "tx_timeout"),
+	URDMA_STAT(RX_READ_GAP, "rx_read_gap"),
 	URDMA_STAT(RD_TLP, "rd_tlp"),
 	URDMA_STAT(WR_TLP, "wr_tlp"),
 	URDMA_STAT(CPL_ERR, "cpl_err"),
@@ -135,20 +132,8 @@ static struct rdma_hw_stats *urdma_alloc_stats(int n)
 
 struct rdma_hw_stats *urdma_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
 {
-	struct rdma_hw_stats *stats;
-
-	if (!to_udev(ibdev)->caps.num_cnt_sets)
-		return urdma_alloc_stats(URDMA_NUM_RDMA_STATS);
-	stats = urdma_alloc_stats(ARRAY_SIZE(urdma_rdma_stats));
-	if (stats)
-		bitmap_set(stats->is_disabled, URDMA_NUM_RDMA_STATS, URDMA_QCNT_N);
-	return stats;
-}
-
-/* An optional one is shown from now on, or no more. The NIC counts it anyway. */
-int urdma_modify_hw_stat(struct ib_device *ibdev, u32 port, u32 index, bool enable)
-{
-	return 0;
+	return urdma_alloc_stats(to_udev(ibdev)->caps.num_cnt_sets ? ARRAY_SIZE(urdma_rdma_stats) :
+								     URDMA_NUM_RDMA_STATS);
 }
 
 /* Of a counter of QPs: the same list, for its indexes, without what is only the port's. */
@@ -161,27 +146,46 @@ struct rdma_hw_stats *urdma_counter_alloc_stats(struct rdma_counter *counter)
 	return stats;
 }
 
-/* URDMA_QCNT_N of them. */
-u64 *urdma_qp_stat_values(struct rdma_hw_stats *stats)
+/* The counters of a set among these. May sleep. */
+int urdma_get_qp_stats(struct urdma_dev *dev, u32 set, struct rdma_hw_stats *stats)
 {
-	return &stats->value[URDMA_NUM_RDMA_STATS];
+	u64 *value = &stats->value[URDMA_NUM_RDMA_STATS];
+	u64 cmd[URDMA_CMD_WORDS], cpl[URDMA_CMD_WORDS];
+	u32 i, k;
+	int err;
+
+	for (i = 0; i < URDMA_QCNT_N; i += URDMA_QCNT_GROUP) {
+		memset(cmd, 0, sizeof(cmd));
+		cmd[0] = urdma_cmd0(URDMA_CMD_QUERY_CNT, set);
+		cmd[1] = FIELD_PREP(URDMA_CMD_QCNT1_GROUP, i / URDMA_QCNT_GROUP);
+		err = urdma_cmd_exec(dev, cmd, cpl);
+		if (err)
+			return err;
+		for (k = 0; k < URDMA_QCNT_GROUP && i + k < URDMA_QCNT_N; k++)
+			value[i + k] = FIELD_GET(URDMA_CPL_QCNT1_VALUE, cpl[1 + k]);
+	}
+	return 0;
 }
 
 /*
  * One of them, or all. "rdma statistic show" names the first one, and takes the answer for the
- * number of those that are there: so this one is never updated alone. Optional ones are 0: what
- * there is to say of them the core adds.
+ * number of those that are there: so this one is never updated alone.
  */
 int urdma_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index)
 {
 	struct urdma_dev *dev = to_udev(ibdev);
-	int i;
+	int i, err;
 
 	if (urdma_is_dead(dev))
 		return -EIO;
 	if (index && index < URDMA_NUM_RDMA_STATS) {
 		stats->value[index] = urdma_stat(dev, &urdma_rdma_stats[index]);
 		return index;
+	}
+	if (dev->caps.num_cnt_sets) {
+		err = urdma_get_qp_stats(dev, 0, stats);
+		if (err)
+			return err;
 	}
 	for (i = 0; i < URDMA_NUM_RDMA_STATS; i++)
 		stats->value[i] = urdma_stat(dev, &urdma_rdma_stats[i]);

@@ -572,7 +572,6 @@ static const struct ib_device_ops urdma_counter_ops = {
 	.counter_dealloc = urdma_counter_dealloc,
 	.counter_unbind_qp = urdma_counter_unbind_qp,
 	.counter_update_stats = urdma_counter_update_stats,
-	.modify_hw_stat = urdma_modify_hw_stat,
 };
 
 /* fast registration */

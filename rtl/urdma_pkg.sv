@@ -13,7 +13,7 @@ package urdma_pkg;
   localparam int PD_W = 12;        // protection domains
   localparam int SRQN_W = 10;      // shared receive queues
   localparam int SRQ_LIFE_W = 8;   // creations of an SRQ number that are told apart
-  localparam int CSET_W = 8;       // counter sets of QPs; set 0 counts nothing
+  localparam int CSET_W = 8;       // counter sets of QPs; set 0 is that of all QPs that software has given none
   localparam int DBP_W = 10;       // 4 KB doorbell pages in BAR2
   localparam int DM_W = 17;        // bytes of device memory: 2**DM_W
   localparam int DM_OFFSET_W = 22; // where it is in BAR2: 2**DM_OFFSET_W
@@ -364,8 +364,8 @@ package urdma_pkg;
   } srq_got_t;
 
   // ---- counters of QPs (owner: queue/urdma_qp_cnt) --------------------------------------------------
-  // Each source has a port of events of its own, at most one event a cycle, never refused. It raises events only while
-  // some QP has a set (cset_on). The bits say which counters of the QP's set count, by 1 each; bytes: by so many.
+  // Each source has a port of events of its own, at most one event a cycle, never refused. The bits say which counters of
+  // the QP's set count, by 1 each; bytes: by so many.
   localparam int QC_VALUE_W = 63;  // bits of a counter
 
   typedef struct packed {
@@ -421,7 +421,7 @@ package urdma_pkg;
 
   // One operation at a time; valid and payload stay until ready, the answer is valid with it.
   typedef enum logic [1:0] {
-    QCO_BIND,      // the QP has set cset from now on; 0: none
+    QCO_BIND,      // the QP has set cset from now on
     QCO_QUERY,     // a group of counters of the set
     QCO_CLEAR
   } qc_kind_e;

@@ -104,6 +104,12 @@ module urdma_top
   tr_eqe_t trace_eqe;
   tr_cmd_t trace_cmd;
   tr_xlat_t trace_xlat;
+  tr_bad_t trace_bad;
+  tr_eth_in_t trace_eth_in;
+  tr_eth_buf_t trace_eth_buf;
+  tr_voided_t trace_voided;
+  tr_ask_t trace_ask;
+  tr_mute_t trace_mute;
 
   assign trace_lane[TRACE_SQ_DB] = TRACE_W'(trace_sq_db);
   assign trace_lane[TRACE_RQ_DB] = TRACE_W'(trace_rq_db);
@@ -123,6 +129,12 @@ module urdma_top
   assign trace_lane[TRACE_EQE] = TRACE_W'(trace_eqe);
   assign trace_lane[TRACE_CMD] = TRACE_W'(trace_cmd);
   assign trace_lane[TRACE_XLAT] = TRACE_W'(trace_xlat);
+  assign trace_lane[TRACE_BAD] = TRACE_W'(trace_bad);
+  assign trace_lane[TRACE_ETH_IN] = TRACE_W'(trace_eth_in);
+  assign trace_lane[TRACE_ETH_BUF] = TRACE_W'(trace_eth_buf);
+  assign trace_lane[TRACE_VOIDED] = TRACE_W'(trace_voided);
+  assign trace_lane[TRACE_ASK] = TRACE_W'(trace_ask);
+  assign trace_lane[TRACE_MUTE] = TRACE_W'(trace_mute);
 
   // ---- reset ------------------------------------------------------------------------------------------------------------
   // A software reset first keeps the DMA engine from taking new requests; when the request that it is writing has ended, the
@@ -217,7 +229,7 @@ module urdma_top
   srq_op_t sro;
   srq_ans_t sro_ans;
   srq_db_t srq_db;
-  logic qco_valid, qco_ready, cset_on, qc_rx_valid, qc_resp_valid, qc_tx_valid, qc_req_valid;
+  logic qco_valid, qco_ready, qc_rx_valid, qc_resp_valid, qc_tx_valid, qc_req_valid;
   qc_op_t qco;
   qc_ans_t qco_ans;
   qc_rx_t qc_rx;
@@ -373,10 +385,11 @@ module urdma_top
     .rd_req_ready({rd_req_ready[RD_SQ], rd_req_ready[RD_PAY]}),
     .rd_rsp_valid({rd_rsp_valid[RD_SQ], rd_rsp_valid[RD_PAY]}), .rd_rsp,
     .mac_valid(tx_beat_valid[0]), .mac(tx_beat[0]), .mac_loop(tx_beat_loop), .mac_ready(tx_beat_ready[0]),
-    .cnt(tx_cnt), .cset_on, .qc_tx_valid, .qc_tx,
+    .cnt(tx_cnt), .qc_tx_valid, .qc_tx,
     .trace_turn_valid(trace_valid[TRACE_TURN]), .trace_turn, .trace_wqe_valid(trace_valid[TRACE_WQE]), .trace_wqe,
     .trace_pkt_valid(trace_valid[TRACE_PKT]), .trace_pkt, .trace_full_valid(trace_valid[TRACE_FULL]), .trace_full,
-    .trace_ans_valid(trace_valid[TRACE_ANS]), .trace_ans, .trace_out_valid(trace_valid[TRACE_OUT]), .trace_out
+    .trace_ans_valid(trace_valid[TRACE_ANS]), .trace_ans, .trace_out_valid(trace_valid[TRACE_OUT]), .trace_out,
+    .trace_ask_valid(trace_valid[TRACE_ASK]), .trace_ask
   );
 
   logic frame_mux_clk;
@@ -437,16 +450,17 @@ module urdma_top
     .wr_ready({wr_ready[WR_ATM], wr_ready[WR_PAY]}),
     .cqe_valid, .cqe, .cqe_ready,
     .err_valid(qp_err_valid[QPE_ACK:QPE_RX]), .err(qp_err[QPE_ACK:QPE_RX]), .err_ready(qp_err_ready[QPE_ACK:QPE_RX]),
-    .cnt(rx_cnt), .rx_bytes, .cset_on, .qc_rx_valid, .qc_rx, .qc_resp_valid, .qc_resp, .qc_req_valid, .qc_req,
+    .cnt(rx_cnt), .rx_bytes, .qc_rx_valid, .qc_rx, .qc_resp_valid, .qc_resp, .qc_req_valid, .qc_req,
     .trace_acked_valid(trace_valid[TRACE_ACKED]), .trace_acked, .trace_in_valid(trace_valid[TRACE_IN]), .trace_in,
     .trace_rsp_valid(trace_valid[TRACE_RSP]), .trace_rsp, .trace_req_valid(trace_valid[TRACE_REQ]), .trace_req,
-    .trace_put_valid(trace_valid[TRACE_PUT]), .trace_put
+    .trace_put_valid(trace_valid[TRACE_PUT]), .trace_put, .trace_bad_valid(trace_valid[TRACE_BAD]), .trace_bad,
+    .trace_voided_valid(trace_valid[TRACE_VOIDED]), .trace_voided, .trace_mute_valid(trace_valid[TRACE_MUTE]), .trace_mute
   );
 
   logic qp_cnt_clk;
   urdma_clk #(.PART(PART_QP_CNT)) clk_qp_cnt (.clk, .part_clk(qp_cnt_clk));
   urdma_qp_cnt qp_cnt (
-    .clk(qp_cnt_clk), .rst(block_rst), .init_done(qp_cnt_init_done), .busy(qp_cnt_busy), .on(cset_on),
+    .clk(qp_cnt_clk), .rst(block_rst), .init_done(qp_cnt_init_done), .busy(qp_cnt_busy),
     .op_valid(qco_valid), .op(qco), .op_ready(qco_ready), .op_ans(qco_ans),
     .rx_valid(qc_rx_valid), .rx(qc_rx), .resp_valid(qc_resp_valid), .resp(qc_resp),
     .tx_valid(qc_tx_valid), .tx(qc_tx), .req_valid(qc_req_valid), .req(qc_req)
@@ -461,7 +475,9 @@ module urdma_top
     .rd_req_valid(rd_req_valid[RD_ERD:RD_ETD]), .rd_req(rd_req[RD_ERD:RD_ETD]), .rd_req_ready(rd_req_ready[RD_ERD:RD_ETD]),
     .rd_rsp_valid(rd_rsp_valid[RD_ERD:RD_ETD]), .rd_rsp,
     .wr_valid(wr_valid[WR_ECQ:WR_ERX]), .wr(wr[WR_ECQ:WR_ERX]), .wr_ready(wr_ready[WR_ECQ:WR_ERX]),
-    .irq_valid(eth_irq_valid), .irq_vec(eth_irq_vec), .irq_ready(eth_irq_ready), .cnt(eth_cnt)
+    .irq_valid(eth_irq_valid), .irq_vec(eth_irq_vec), .irq_ready(eth_irq_ready), .cnt(eth_cnt),
+    .trace_eth_in_valid(trace_valid[TRACE_ETH_IN]), .trace_eth_in,
+    .trace_eth_buf_valid(trace_valid[TRACE_ETH_BUF]), .trace_eth_buf
   );
 
   assign m_axis_tx_tdata = mac_tx.data;

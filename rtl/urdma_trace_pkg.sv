@@ -132,11 +132,27 @@ package urdma_trace_pkg;
     TRV_REFUSED,                    // it ends the QP, or its message (UC, UD)
     TRV_DROPPED                     // no such QP, wrong state, behind an error
   } trace_verdict_e;
+  // Why a packet has no effect; TRW_NONE if it has one, or if the verdict says all.
+  typedef enum logic [3:0] {
+    TRW_NONE,
+    TRW_NO_QP,                      // no such QP
+    TRW_TRANSPORT,                  // the opcode is of another transport than the QP
+    TRW_STATE,                      // the QP's state takes no such packets
+    TRW_ADDRESS,                    // not from the QP's peer, or not to the QP's GID entry
+    TRW_PKEY,
+    TRW_QKEY,
+    TRW_ERROR,                      // the QP has failed, or its SRQ is missing
+    TRW_OLD,                        // a repeated READ or ATOMIC that may not be answered again
+    TRW_GHOST,                      // an answer to what is acknowledged already, or was not sent
+    TRW_LOST                        // an answer behind a READ response that is lost
+  } trace_why_e;
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic [23:0]      psn;
     logic [7:0]       opcode;
     logic [2:0]       verdict;      // trace_verdict_e
+    logic [3:0]       why;          // trace_why_e
+    logic             more;         // of the same datagram there is one for another member
   } tr_rsp_t;
 
   // Requester completion has decided on a response or acknowledgement. qpn as in tr_rsp_t.
@@ -146,6 +162,7 @@ package urdma_trace_pkg;
     logic [23:0]      psn;
     logic [7:0]       syndrome;     // of the AETH, 0 without
     logic             drop;         // it has no effect
+    logic [3:0]       why;          // trace_why_e
   } tr_req_t;
 
   // The last DMA write of a request or response is accepted by the PCIe side; without payload, its turn has come: a READ goes
@@ -194,7 +211,83 @@ package urdma_trace_pkg;
     logic             refused;      // also if the page table could not be read
   } tr_xlat_t;
 
-  localparam int TRACE_N = 18;
+  // ---- frames that end in the NIC -----------------------------------------------------------------------------------
+  // The parser drops a frame: it is not given to RDMA, nor to the Ethernet function.
+  localparam int TRACE_BAD = 18;
+  typedef enum logic [1:0] {
+    TRB_MAC,                        // the MAC marked it bad
+    TRB_MALFORMED,
+    TRB_ICRC,
+    TRB_BACK                        // a datagram to a group that the network has sent back, or that has no member here
+  } trace_bad_e;
+  typedef struct packed {
+    logic [1:0]       why;          // trace_bad_e
+    logic [23:0]      qpn;          // as the BTH has them; TRB_MAC: if it is a packet
+    logic [23:0]      psn;
+    logic [7:0]       opcode;
+  } tr_bad_t;
+
+  // The Ethernet function has checked a frame that is not RDMA's, and stores it or drops it.
+  localparam int TRACE_ETH_IN = 19;
+  typedef enum logic [1:0] {
+    TRE_TAKEN,
+    TRE_FILTERED,                   // no filter passes it, or frames are not received
+    TRE_LENGTH,
+    TRE_FULL
+  } trace_eth_e;
+  typedef struct packed {
+    logic [14:0]      len;          // bytes on the wire, without FCS; of more than 255 beats, less
+    logic [1:0]       verdict;      // trace_eth_e
+  } tr_eth_in_t;
+
+  // A frame that it has stored has its buffers, or is dropped because there are none. In the order of tr_eth_in_t.
+  localparam int TRACE_ETH_BUF = 20;
+  typedef struct packed {
+    logic [14:0]      len;
+    logic             drop;
+  } tr_eth_buf_t;
+
+  // A request that the responder has taken, or a repeated READ or ATOMIC, ends at placement without effect. Each such request
+  // has this or a tr_put_t, which may come some cycles after this one of the next request.
+  localparam int TRACE_VOIDED = 21;
+  typedef enum logic [1:0] {
+    TRO_DEAD,                       // behind an error of its QP, or of an earlier life
+    TRO_REFUSED,                    // a key, a WQE or its SGEs are refused
+    TRO_UNREL                       // UC: a key is refused, of this packet or of an earlier one of the message
+  } trace_voided_e;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [23:0]      psn;
+    logic [1:0]       why;          // trace_voided_e
+  } tr_voided_t;
+
+  // A READ, or the result of an ATOMIC or FLUSH, has come to tx, which answers it when its turn comes, or drops it.
+  localparam int TRACE_ASK = 22;
+  typedef enum logic [1:0] {
+    TRA_TAKEN,
+    TRA_FULL,                       // too many wait, or it is behind one that was dropped for that
+    TRA_ENDED                       // the QP has failed
+  } trace_ask_e;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [23:0]      psn;
+    logic [1:0]       verdict;      // trace_ask_e
+  } tr_ask_t;
+
+  // An ATOMIC or FLUSH that has a tr_put_t leaves its unit without a result for tx. Each has this or a tr_ask_t.
+  localparam int TRACE_MUTE = 23;
+  typedef enum logic [1:0] {
+    TRM_ENDED,                      // the QP has failed, or has begun a new life
+    TRM_NAK,                        // its read of host memory failed; the QP fails
+    TRM_OLD                         // repeated, and its result is not kept any more
+  } trace_mute_e;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [23:0]      psn;
+    logic [1:0]       why;          // trace_mute_e
+  } tr_mute_t;
+
+  localparam int TRACE_N = 24;
 
   typedef logic [TRACE_W-1:0] trace_lane_t;
 

@@ -9,6 +9,7 @@
 
 #include "clocks.h"
 #include "parts.h"
+#include "urdma_hw.h"
 #include "verilated.h"
 #include "waves.h"
 
@@ -53,6 +54,15 @@ void urdma_sim_destroy(struct urdma_sim *sim)
 uint64_t urdma_sim_cycles(const struct urdma_sim *sim)
 {
 	return sim->cycles;
+}
+
+void urdma_sim_counters(const struct urdma_sim *sim, uint64_t *values)
+{
+	const auto &counters =
+		sim->top->rootp->urdma_sim_top__DOT__nic__DOT__ctl__DOT__regs__DOT__cnt_reg;
+
+	static_assert(sizeof(counters) == URDMA_CNT_N * sizeof(*values), "counters");
+	std::memcpy(values, &counters, sizeof(counters));
 }
 
 bool urdma_sim_has_waves(void)

@@ -35,7 +35,7 @@ extern "C" {
 #define URDMA_SIM_CYCLE_NS   4u /* 250 MHz */
 #define URDMA_SIM_BEAT_BYTES 64u
 #define URDMA_SIM_BEAT_DW    16u
-#define URDMA_SIM_LANES	     18u
+#define URDMA_SIM_LANES	     24u
 
 /* One beat of CQ, CC, RQ or RC. keep has one bit a dword. user: 183, 81, 137, 161 bits used. */
 struct urdma_pcie_beat {
@@ -123,6 +123,12 @@ void urdma_sim_cycle(struct urdma_sim *sim, const struct urdma_sim_in *in,
 
 /* Clock cycles evaluated since creation, without skipped ones. */
 uint64_t urdma_sim_cycles(const struct urdma_sim *sim);
+
+/*
+ * The NIC's counter registers as of now, URDMA_CNT_N of urdma_hw.h, without an access that the NIC
+ * would see.
+ */
+void urdma_sim_counters(const struct urdma_sim *sim, uint64_t *values);
 
 /* Whether this library was built with URDMA_TRACE, which waves need. */
 bool urdma_sim_has_waves(void);

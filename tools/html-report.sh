@@ -15,12 +15,14 @@ reader=${URDMA_EVENTS:-$top/build/cosim/urdma-events}
 usage() {
 	cat <<-'EOF'
 	usage: ./urdma report [--out FILE] DIR [DIR]
+	       ./urdma report --bench ROWS SWEEPS --out FILE
 
 	Makes one HTML file of the results in DIR, a directory that `./urdma run --out DIR` has filled; of two
 	directories, a comparison. The file needs no server and no network.
 
 	A run shows where its messages spend their time if it was recorded: --trace pcap,events.
 
+	  --bench      the page of `make bench`: ROWS is its bench.json, SWEEPS its sweeps.csv
 	  --out FILE   where the page goes (default DIR/report.html; of two, report.html in the second DIR)
 	EOF
 }
@@ -31,6 +33,7 @@ bad_usage() {
 }
 
 page=
+script=page.js
 dirs=()
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -44,17 +47,24 @@ while [ $# -gt 0 ]; do
 		shift
 		;;
 	--out=*) page=${1#*=} ;;
+	--bench) script=bench.js ;;
 	-*) bad_usage "unknown option '$1'" ;;
 	*) dirs+=("${1%/}") ;;
 	esac
 	shift
 done
-case ${#dirs[@]} in
-1 | 2) ;;
-0) bad_usage "which results? Name the directory of a run, such as out/latest" ;;
+case $script,${#dirs[@]} in
+bench.js,2) [ -n "$page" ] || bad_usage "--bench needs --out FILE" ;;
+bench.js,*) bad_usage "--bench needs two files: bench.json and sweeps.csv" ;;
+page.js,1 | page.js,2) ;;
+*,0) bad_usage "which results? Name the directory of a run, such as out/latest" ;;
 *) bad_usage "two runs can be compared, not ${#dirs[@]}" ;;
 esac
 for dir in "${dirs[@]}"; do
+	if [ "$script" = bench.js ]; then
+		[ -s "$dir" ] || die "there is no $dir: make bench writes it"
+		continue
+	fi
 	[ -s "$dir/summary.json" ] || die "there is no $dir/summary.json: $dir is not the results of a run of ./urdma"
 done
 [ -s "$chart" ] || die "there is no $chart: run tools/setup.sh, which installs the package libjs-chart.js"
@@ -84,18 +94,34 @@ run_data() {
 		--args "${captures[@]}"
 }
 
-for i in "${!dirs[@]}"; do
-	name=$(basename "$(realpath "${dirs[i]}")")
-	# Two runs need two names.
-	if [ "${#dirs[@]}" = 2 ] && [ "$(basename "$(realpath "${dirs[0]}")")" = "$(basename "$(realpath "${dirs[1]}")")" ]; then
-		name="$name ($((i + 1)))"
-	fi
-	run_data "${dirs[i]}" "$name" >"$tmp/run$i.json"
-done
-# In a script element, "</" would end it; JSON has another way to write that.
-jq -c -n '{runs: [inputs]}' "$tmp"/run?.json | sed 's,</,<\\/,g' >"$tmp/data"
+# bench_data ROWS SWEEPS
+bench_data() {
+	jq -n --slurpfile rows "$1" --rawfile sweeps "$2" '{rows: $rows[0], $sweeps}'
+}
 
-awk -v style="$top/tools/report/page.css" -v draw="$top/tools/report/draw.js" -v script="$top/tools/report/page.js" -v chart="$chart" -v data="$tmp/data" '
+# All runs.
+runs_data() {
+	local i name
+	for i in "${!dirs[@]}"; do
+		name=$(basename "$(realpath "${dirs[i]}")")
+		# Two runs need two names.
+		if [ "${#dirs[@]}" = 2 ] && [ "$(basename "$(realpath "${dirs[0]}")")" = "$(basename "$(realpath "${dirs[1]}")")" ]; then
+			name="$name ($((i + 1)))"
+		fi
+		run_data "${dirs[i]}" "$name" >"$tmp/run$i.json"
+	done
+	jq -n '{runs: [inputs]}' "$tmp"/run?.json
+}
+
+if [ "$script" = bench.js ]; then
+	bench_data "${dirs[@]}" >"$tmp/json" || die "${dirs[*]}: they are not the results of make bench"
+else
+	runs_data >"$tmp/json"
+fi
+# In a script element, "</" would end it; JSON has another way to write that.
+jq -c . "$tmp/json" | sed 's,</,<\\/,g' >"$tmp/data"
+
+awk -v style="$top/tools/report/page.css" -v draw="$top/tools/report/draw.js" -v script="$top/tools/report/$script" -v chart="$chart" -v data="$tmp/data" '
 function put(file,   line) { while ((getline line <file) > 0) print line; close(file) }
 $0 == "@style@" { put(style); next }
 $0 == "@data@" { put(data); next }

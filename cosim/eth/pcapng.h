@@ -49,6 +49,7 @@ struct urdma_pcapng_packet {
 	bool crc_error;
 	bool truncated; /* the capture has the beginning only */
 	bool ethernet;
+	char comment[URDMA_PCAPNG_COMMENT + 1]; /* the first one; empty: none */
 };
 
 struct urdma_pcapng_reader;

@@ -18,6 +18,7 @@
 #define PCAP_NS_MAGIC	 0xa1b23c4du
 
 #define OPT_END		0u
+#define OPT_COMMENT	1u
 #define OPT_IF_TSRESOL	9u
 #define OPT_IF_TSOFFSET 14u
 #define OPT_EPB_FLAGS	2u
@@ -83,9 +84,12 @@ static uint64_t get64(const struct urdma_pcapng_reader *r, const uint8_t *p)
 	return r->swap ? __builtin_bswap64(v) : v;
 }
 
-/* The value of an option among those from `at` to the end of the block, of at least len bytes. */
-static const uint8_t *option(const struct urdma_pcapng_reader *r, uint32_t at, unsigned int code,
-			     uint32_t len)
+/*
+ * The value of an option among those from `at` to the end of the block, of at least *len bytes;
+ * sets len to its length.
+ */
+static const uint8_t *find_option(const struct urdma_pcapng_reader *r, uint32_t at,
+				  unsigned int code, uint32_t *len)
 {
 	while (at + 4 <= r->len) {
 		uint32_t c = get16(r, r->block + at), n = get16(r, r->block + at + 2);
@@ -93,11 +97,21 @@ static const uint8_t *option(const struct urdma_pcapng_reader *r, uint32_t at, u
 		at += 4;
 		if (c == OPT_END || n > r->len - at)
 			break;
-		if (c == code)
-			return n >= len ? r->block + at : NULL;
+		if (c == code && n < *len)
+			break;
+		if (c == code) {
+			*len = n;
+			return r->block + at;
+		}
 		at += (n + 3) / 4 * 4;
 	}
 	return NULL;
+}
+
+static const uint8_t *option(const struct urdma_pcapng_reader *r, uint32_t at, unsigned int code,
+			     uint32_t len)
+{
+	return find_option(r, at, code, &len);
 }
 
 /* 1, 0 at the end of the file. */
@@ -204,7 +218,7 @@ static uint64_t to_ns(const struct interface *ifc, uint64_t stamp)
 static int take_packet(struct urdma_pcapng_reader *r, uint32_t type,
 		       struct urdma_pcapng_packet *packet, char *error, size_t size)
 {
-	uint32_t head = type == BLOCK_EPB ? 20 : 4, ifc = 0, len, orig, flags;
+	uint32_t head = type == BLOCK_EPB ? 20 : 4, ifc = 0, len, orig, flags, n = 0;
 	const uint8_t *p;
 
 	if (r->len < head)
@@ -235,6 +249,9 @@ static int take_packet(struct urdma_pcapng_reader *r, uint32_t type,
 	packet->inbound = (flags & EPB_DIRECTION) == EPB_INBOUND;
 	packet->outbound = (flags & EPB_DIRECTION) == EPB_OUTBOUND;
 	packet->crc_error = flags & EPB_CRC_ERROR;
+	p = type == BLOCK_EPB ? find_option(r, head + (len + 3) / 4 * 4, OPT_COMMENT, &n) : NULL;
+	if (p)
+		memcpy(packet->comment, p, n < URDMA_PCAPNG_COMMENT ? n : URDMA_PCAPNG_COMMENT);
 	return 1;
 }
 

@@ -364,6 +364,15 @@ static void wire_forward(struct urdma_wire *w, unsigned int side, struct urdma_e
 		queue_overtaken(q, f);
 }
 
+void urdma_eth_port_record(struct urdma_eth_port *port, uint64_t ns,
+			   const struct urdma_eth_frame *f, bool outbound)
+{
+	if (port->capture)
+		urdma_pcapng_write(port->capture, ns, f->data, f->len, outbound, f->error, f->note);
+	if (port->live.fn)
+		port->live.fn(port->live.ctx, ns, f, outbound);
+}
+
 /* To those who watch this port. */
 static void show(struct urdma_eth_port *port, uint64_t cycle, const struct urdma_eth_frame *f,
 		 bool outbound)
@@ -371,8 +380,10 @@ static void show(struct urdma_eth_port *port, uint64_t cycle, const struct urdma
 	uint64_t ns = cycle * URDMA_SIM_CYCLE_NS;
 
 	port->shown++;
-	if (port->capture)
-		urdma_pcapng_write(port->capture, ns, f->data, f->len, outbound, f->error, f->note);
+	if (port->hold.fn)
+		port->hold.fn(port->hold.ctx, ns, f, outbound);
+	else
+		urdma_eth_port_record(port, ns, f, outbound);
 	for (unsigned int i = 0; i < port->n_taps; i++)
 		port->tap[i].fn(port->tap[i].ctx, ns, f, outbound);
 }

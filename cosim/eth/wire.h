@@ -108,6 +108,12 @@ struct urdma_eth_port {
 		void *ctx;
 	} tap[URDMA_ETH_MAX_TAPS];
 	unsigned int n_taps;
+	/*
+	 * Gets frames in place of the records, which are the capture and live, and gives them on by
+	 * urdma_eth_port_record(), in their order.
+	 */
+	struct urdma_eth_tap hold;
+	struct urdma_eth_tap live;
 	struct urdma_eth_stats stats;
 	char error[160];
 	bool failed;
@@ -148,6 +154,9 @@ void urdma_eth_port_cleanup(struct urdma_eth_port *port);
 /* -ENOSPC: there are URDMA_ETH_MAX_TAPS already. untap: fn and ctx as before. */
 int urdma_eth_port_tap(struct urdma_eth_port *port, urdma_eth_tap_fn fn, void *ctx);
 void urdma_eth_port_untap(struct urdma_eth_port *port, urdma_eth_tap_fn fn, void *ctx);
+/* Writes a frame that was held. */
+void urdma_eth_port_record(struct urdma_eth_port *port, uint64_t ns,
+			   const struct urdma_eth_frame *frame, bool outbound);
 
 /* Both ports need the same rate; it is taken from a. delay_cycles at least 1. */
 int urdma_wire_create(struct urdma_eth_port *a, struct urdma_eth_port *b, uint64_t delay_cycles,

@@ -27,6 +27,9 @@ void urdma_pcie_options_end(struct argp_state *state);
  */
 void urdma_topology_resolve(struct argp_state *state, struct urdma_options *o);
 
+/* After all options: parses the trigger. After the topology, whose NICs it may name. */
+void urdma_run_resolve(struct argp_state *state, struct urdma_options *o);
+
 /* An end of a wire as it is named in texts; the caller frees it. */
 char *urdma_topology_name(const struct urdma_cosim_config *c, unsigned int port);
 

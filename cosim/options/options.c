@@ -107,6 +107,7 @@ static void check(struct argp_state *state, struct urdma_options *o)
 		argp_error(state, "--out is missing");
 	default_sockets(o);
 	urdma_topology_resolve(state, o);
+	urdma_run_resolve(state, o);
 	for (unsigned int i = 0; i < o->cosim.n_nics; i++)
 		o->cosim.nic_pcie[i] = &o->nic[i].pcie;
 	if (o->n_faults && !o->cosim.n_wires && !o->cosim.n_switches)
@@ -268,6 +269,11 @@ static json_t *window_json(const struct urdma_window *w)
 {
 	json_t *json = json_object();
 
+	if (w->trigger) {
+		json_object_set_new(json, "before_ns", integer(w->before));
+		json_object_set_new(json, "after_ns", integer(w->after));
+		return json;
+	}
 	json_object_set_new(json, "from_ns", integer(w->from));
 	json_object_set_new(json, "to_ns", w->to ? integer(w->to) : json_null());
 	json_object_set_new(json, "hold", json_boolean(w->hold));
@@ -306,6 +312,10 @@ json_t *urdma_options_json(const struct urdma_options *o)
 	json_object_set_new(json, "csv", json_boolean(o->events.csv));
 	json_object_set_new(json, "perfetto", json_boolean(o->events.perfetto));
 	json_object_set_new(json, "waves", waves_json(&o->waves));
+	json_object_set_new(json, "trigger",
+			    o->trigger_text ? json_string(o->trigger_text) : json_null());
+	json_object_set_new(json, "sample_us",
+			    o->sample_ns ? integer(o->sample_ns / 1000) : json_null());
 	json_object_set_new(json, "live", json_boolean(o->live));
 	json_object_set_new(json, "stall_us", integer(c->stall_ns / 1000));
 	json_object_set_new(json, "skip", json_boolean(!c->no_skip));

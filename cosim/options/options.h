@@ -12,6 +12,7 @@
 
 #include "control.h"
 #include "eth/fault.h"
+#include "events/trigger.h"
 #include "scheduler.h"
 
 #define URDMA_OPTIONS_MAX_FAULTS 64u
@@ -21,6 +22,8 @@ struct urdma_window {
 	bool hold;	   /* from a command of the control socket on */
 	uint64_t from, to; /* to 0: until the end */
 	uint64_t last;	   /* instead: at least the last so many ns of the run. Waves only */
+	bool trigger;	   /* instead: around the moment of the trigger */
+	uint64_t before, after;
 };
 
 /* Of the files with the NICs' signals. */
@@ -90,6 +93,9 @@ struct urdma_options {
 	bool trace_pcap;
 	struct urdma_waves_options waves;
 	struct urdma_events_options events;
+	const char *trigger_text; /* NULL: there is none */
+	struct urdma_trigger trigger;
+	uint64_t sample_ns;	 /* counters over time; 0: none */
 	bool live;		 /* captures for readers, through FIFOs */
 	unsigned int slow_clock; /* wall-clock ns for each simulated ns in which NICs only wait */
 	bool verbose;

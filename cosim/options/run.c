@@ -9,6 +9,8 @@
 
 enum {
 	OPT_TRACE = 0x500,
+	OPT_TRIGGER,
+	OPT_SAMPLE,
 	OPT_LIVE,
 	OPT_STALL,
 	OPT_NO_SKIP,
@@ -25,9 +27,19 @@ static const struct argp_option options[] = {
 	  "line for each send WQE, wqes.csv. perfetto: besides, a trace for ui.perfetto.dev, "
 	  "trace.perfetto. fst: waves of each NIC, urdma0.fst. All but pcap take a window: "
 	  "fst=FROM-TO or fst=FROM- of time, as 20us-1ms; fst=hold from the command `waves on` on, "
-	  "events=hold from `events on` on; fst=last:TIME only the end. events, csv and perfetto "
-	  "have one window, given with any of them. scope=NAME: waves of this instance alone, as "
-	  "nic.tx. none",
+	  "events=hold from `events on` on; fst=last:TIME only the end; events=trigger:20us-50us "
+	  "what is around the moment of --trigger. events, csv and perfetto have one window, given "
+	  "with any of them. scope=NAME: waves of this instance alone, as nic.tx. none",
+	  0 },
+	{ "trigger", OPT_TRIGGER, "WHAT", 0,
+	  "The moment of the windows KIND=trigger:BEFORE-AFTER. [NIC:][N*]EVENT[.FIELD=VALUE]...: "
+	  "the (Nth) such event (of this NIC), as urdma0:acked.qpn=17.cause=time-out; "
+	  "docs/tracing.md lists them. [NIC:][N*]error: a CQE or EQE that reports an error. "
+	  "fault[=N]: the (Nth) frame that a fault of the wires hits",
+	  0 },
+	{ "sample-us", OPT_SAMPLE, "US", 0,
+	  "Counters over time: a line in samples.jsonl each US of simulated time, if any has "
+	  "changed",
 	  0 },
 	{ "live", OPT_LIVE, NULL, 0,
 	  "A FIFO for each port besides, DIR/urdma0.live, that a program follows while the run "
@@ -70,6 +82,12 @@ static bool parse_window(struct urdma_window *w, const char *text)
 		text = urdma_option_time(text + 5, &w->last);
 		return text && !*text && w->last;
 	}
+	if (!strncmp(text, "trigger:", 8)) {
+		w->trigger = true;
+		text = urdma_option_time(text + 8, &w->before);
+		text = text && *text == '-' ? urdma_option_time(text + 1, &w->after) : NULL;
+		return text && !*text;
+	}
 	text = urdma_option_time(text, &w->from);
 	if (!text || *text++ != '-')
 		return false;
@@ -85,10 +103,10 @@ static struct urdma_window window_of(struct argp_state *state, const char *kind,
 	struct urdma_window w;
 
 	if (!parse_window(&w, strchr(kind, '=') + 1) || (w.last && !last))
-		argp_error(
-			state,
-			"--trace '%s': a window is FROM-TO or FROM-, with times as 20us, %sor hold",
-			kind, last ? "or last:TIME, " : "");
+		argp_error(state,
+			   "--trace '%s': a window is FROM-TO, FROM-, %shold, or "
+			   "trigger:BEFORE-AFTER, with times as 20us",
+			   kind, last ? "last:TIME, " : "");
 	return w;
 }
 
@@ -162,6 +180,47 @@ static void parse_trace(struct argp_state *state, struct urdma_options *o, char 
 				  "tools/host-build.sh --waves makes one with them");
 }
 
+static void parse_trigger(struct argp_state *state, struct urdma_options *o)
+{
+	const char *text = o->trigger_text, *what = text, *colon = strchr(text, ':');
+	int nic = -1;
+	/* The list of all opcodes fits. */
+	char why[1024];
+
+	if (colon) {
+		nic = urdma_options_find_port(&o->cosim, text, (size_t)(colon - text));
+		if (nic < 0 || nic >= (int)o->cosim.n_nics)
+			urdma_option_bad(state, "trigger", text, "there is no NIC '%.*s'",
+					 (int)(colon - text), text);
+		what = colon + 1;
+	}
+	if (urdma_trigger_parse(what, &o->trigger, why, sizeof(why)))
+		urdma_option_bad(state, "trigger", text, "%s", why);
+	o->trigger.nic = nic;
+	if (o->trigger.what != URDMA_TRIGGER_FAULT)
+		return;
+	if (nic >= 0)
+		urdma_option_bad(state, "trigger", text, "a fault is of a wire, not of a NIC");
+	if (!o->n_faults)
+		urdma_option_bad(state, "trigger", text,
+				 "there are no faults: --fault, --loss and so on make them");
+}
+
+void urdma_run_resolve(struct argp_state *state, struct urdma_options *o)
+{
+	bool window = o->events.window.trigger || o->waves.window.trigger;
+
+	if (o->trigger_text && !window)
+		urdma_option_bad(state, "trigger", o->trigger_text,
+				 "nothing is written around it: --trace needs a window such as "
+				 "events=trigger:20us-50us");
+	if (window && !o->trigger_text)
+		argp_error(state, "--trace: a window waits for a trigger, and --trigger is "
+				  "missing");
+	if (o->trigger_text)
+		parse_trigger(state, o);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct urdma_options *o = state->input;
@@ -174,6 +233,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_TRACE:
 		parse_trace(state, o, arg);
+		return 0;
+	case OPT_TRIGGER:
+		o->trigger_text = arg;
+		return 0;
+	case OPT_SAMPLE:
+		o->sample_ns = urdma_option_number(state, "sample-us", arg, 1, 1000000000) * 1000;
 		return 0;
 	case OPT_LIVE:
 		o->live = true;

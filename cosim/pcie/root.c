@@ -1325,6 +1325,11 @@ bool urdma_pcie_reset_ends(const struct urdma_pcie *p)
 	return p->reset_left == 1;
 }
 
+bool urdma_pcie_in_reset(const struct urdma_pcie *p)
+{
+	return p->reset_left != 0;
+}
+
 bool urdma_pcie_pending(const struct urdma_pcie *p)
 {
 	return p->cq.head || p->rc.head || p->rq_tlp || p->mmio_in_rtl;

@@ -91,6 +91,8 @@ bool urdma_pcie_sample(struct urdma_pcie *pcie, const struct urdma_sim_in *in,
 uint64_t urdma_pcie_next(const struct urdma_pcie *pcie);
 /* Between drive() and sample(): this cycle is the last one of a reset. */
 bool urdma_pcie_reset_ends(const struct urdma_pcie *pcie);
+/* From urdma_pcie_reset() to the end of the reset: registers of the NIC may be those of before. */
+bool urdma_pcie_in_reset(const struct urdma_pcie *pcie);
 /* True if work waits that only the RTL can advance; for the stall detector. */
 bool urdma_pcie_pending(const struct urdma_pcie *pcie);
 

@@ -8,6 +8,7 @@
 module urdma_eth
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
+  import urdma_trace_pkg::*;
 (
   input  wire logic                   clk,
   input  wire logic                   rst,
@@ -52,7 +53,11 @@ module urdma_eth
   output      logic [VEC_W-1:0]       irq_vec,
   input  wire logic                   irq_ready,
 
-  output      logic [URDMA_CNT_N-1:0] cnt
+  output      logic [URDMA_CNT_N-1:0] cnt,
+  output      logic                   trace_eth_in_valid,
+  output      tr_eth_in_t             trace_eth_in,
+  output      logic                   trace_eth_buf_valid,
+  output      tr_eth_buf_t            trace_eth_buf
 );
 
   eth_cfg_t cfg;
@@ -99,7 +104,8 @@ module urdma_eth
     .db_valid(db_valid && db.kind == EDB_RX), .db_q(db.q), .db_pi(db.index[15:0]),
     .rx_valid, .rx, .class_valid, .class_rdma, .rdma_first, .loop_room,
     .rd_req_valid(rd_req_valid[2]), .rd_req(rd_req[2]), .rd_req_ready(rd_req_ready[2]), .rd_rsp_valid(rd_rsp_valid[2]), .rd_rsp,
-    .wr_valid(wr_valid[0]), .wr(wr[0]), .wr_ready(wr_ready[0]), .rxc_valid, .rxc, .rxc_ready, .cnt(rx_cnt)
+    .wr_valid(wr_valid[0]), .wr(wr[0]), .wr_ready(wr_ready[0]), .rxc_valid, .rxc, .rxc_ready, .cnt(rx_cnt),
+    .trace_eth_in_valid, .trace_eth_in, .trace_eth_buf_valid, .trace_eth_buf
   );
 
   logic completions_clk;

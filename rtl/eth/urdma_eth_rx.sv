@@ -11,6 +11,7 @@
 module urdma_eth_rx
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
+  import urdma_trace_pkg::*;
   import urdma_eth_rx_pkg::*;
 (
   input  wire logic                    clk,
@@ -50,7 +51,11 @@ module urdma_eth_rx
   output      eth_rxc_t                rxc,
   input  wire logic                    rxc_ready,
 
-  output      logic [URDMA_CNT_N-1:0]  cnt
+  output      logic [URDMA_CNT_N-1:0]  cnt,
+  output      logic                    trace_eth_in_valid,
+  output      tr_eth_in_t              trace_eth_in,
+  output      logic                    trace_eth_buf_valid,
+  output      tr_eth_buf_t             trace_eth_buf
 );
 
   logic parse_busy, desc_busy, place_busy;
@@ -80,7 +85,8 @@ module urdma_eth_rx
     .rx_valid(rx_valid), .rx(rx), .class_valid(class_valid), .class_rdma(class_rdma),
     .frm_valid(frm_valid), .frm(frm), .frm_ready(frm_ready),
     .rd_en(line_en), .rd_line(line_idx), .rd_data(line_data),
-    .free_valid(free_valid), .free_lines(free_lines), .loop_room(loop_room), .cnt(parse_cnt)
+    .free_valid(free_valid), .free_lines(free_lines), .loop_room(loop_room), .cnt(parse_cnt),
+    .trace_eth_in_valid, .trace_eth_in
   );
 
   urdma_eth_rx_desc u_desc (
@@ -109,7 +115,7 @@ module urdma_eth_rx
     .rdma_first(rdma_first),
     .wr_valid(wr_valid), .wr(wr), .wr_ready(wr_ready),
     .rxc_valid(rxc_valid), .rxc(rxc), .rxc_ready(rxc_ready),
-    .cnt(place_cnt)
+    .cnt(place_cnt), .trace_eth_buf_valid, .trace_eth_buf
   );
 
 endmodule

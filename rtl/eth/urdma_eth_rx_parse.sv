@@ -32,6 +32,7 @@
 module urdma_eth_rx_parse
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
+  import urdma_trace_pkg::*;
   import urdma_crc32_pkg::*;
   import urdma_eth_rx_pkg::*;
 (
@@ -59,7 +60,9 @@ module urdma_eth_rx_parse
   input  wire logic [7:0]             free_lines,
   output      logic                   loop_room,
 
-  output      logic [URDMA_CNT_N-1:0] cnt
+  output      logic [URDMA_CNT_N-1:0] cnt,
+  output      logic                   trace_eth_in_valid,
+  output      tr_eth_in_t             trace_eth_in
 );
 
   logic loop_room_reg;
@@ -375,6 +378,15 @@ module urdma_eth_rx_parse
       else if (!z_dec.pass) cnt_reg[URDMA_CNT_ETH_RX_FILTERED] <= 1'b1;
       else if (!z_commit) cnt_reg[URDMA_CNT_ETH_RX_DROP_FULL] <= 1'b1;
     end
+  end
+
+  assign trace_eth_in_valid = z_mine;
+  always_comb begin
+    trace_eth_in = '{len: z.len + (z_dec.strip ? 15'd4 : 15'd0), verdict: TRE_TAKEN};
+    if (!z_dec.enable) trace_eth_in.verdict = TRE_FILTERED;
+    else if (z_length) trace_eth_in.verdict = TRE_LENGTH;
+    else if (!z_dec.pass) trace_eth_in.verdict = TRE_FILTERED;
+    else if (!z_commit) trace_eth_in.verdict = TRE_FULL;
   end
 
   assign busy = rx_valid || d_busy || x0_valid_reg || x_valid_reg != '0 || frm_count != '0;

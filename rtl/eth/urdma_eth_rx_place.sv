@@ -22,6 +22,7 @@
 module urdma_eth_rx_place
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
+  import urdma_trace_pkg::*;
   import urdma_eth_rx_pkg::*;
 (
   input  wire logic                    clk,
@@ -65,7 +66,9 @@ module urdma_eth_rx_place
   output      eth_rxc_t                rxc,
   input  wire logic                    rxc_ready,
 
-  output      logic [URDMA_CNT_N-1:0]  cnt
+  output      logic [URDMA_CNT_N-1:0]  cnt,
+  output      logic                    trace_eth_buf_valid,
+  output      tr_eth_buf_t             trace_eth_buf
 );
 
   logic [URDMA_CNT_N-1:0] cnt_reg;
@@ -290,6 +293,11 @@ module urdma_eth_rx_place
       cnt_reg[URDMA_CNT_ETH_RX_MCAST] <= w_done && w_mcast_reg;
     end
   end
+
+  // One frame at a time: a frame begins when the one before has all its pieces, or is given up.
+  assign trace_eth_buf_valid = drop || give_up || (cut && cur_last);
+  assign trace_eth_buf = drop ? '{len: 15'(n2_reg.len) + (n2_reg.vlan ? 15'd4 : 15'd0), drop: 1'b1}
+      : '{len: 15'(cur_reg.len) + (cur_reg.vlan ? 15'd4 : 15'd0), drop: give_up};
 
   assign busy = n1_valid_reg || n2_valid_reg || cur_valid_reg || d_valid_reg || c_valid || w_valid_reg || rxc_valid;
 

@@ -340,7 +340,7 @@ module urdma_cmdq
         own_exists = mr_ent.valid;
         own_live = mr_ent.valid && !mr_ent.dying;
       end
-      op_cnt: own_in_range = (obj >> CSET_W) == '0 && obj != '0;
+      op_cnt: own_in_range = (obj >> CSET_W) == '0;
       default: own_in_range = op != 8'(URDMA_CMD_SET_GID) || (obj >> GID_W) == '0;
     endcase
     xrcd_ok = (c_xrcd >> PD_W) == '0 && pd_ent.valid;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters of QPs: sets of counters in memory, and the set of each QP.
+// Counters of QPs: sets of counters in memory, and the set of each QP. After a reset all QPs have set 0, and all counters are 0.
 //
-//  on      some QP has a set. Without one no source raises an event, and nothing here moves
 //  rx_*, resp_*, tx_*, req_*   events of the sources, see urdma_pkg
 //  op_*    from urdma_cmdq: one operation at a time
 //
@@ -22,7 +21,6 @@ module urdma_qp_cnt
   input  wire logic     rst,
   output      logic     init_done,
   output      logic     busy,
-  output      logic     on,
 
   input  wire logic     op_valid,
   input  wire qc_op_t   op,
@@ -63,27 +61,19 @@ module urdma_qp_cnt
   // ---- operations -----------------------------------------------------------------------------------------
   typedef enum logic [1:0] {
     Q_IDLE,
-    Q_BIND,      // had says whether the QP has a set
     Q_BANKS,     // the banks have the operation
     Q_DONE
   } state_e;
   state_e state_reg;
-  logic start, had, binds;
-  logic [QPN_W:0] bound_reg;       // QPs that have a set
+  logic start, binds;
   logic [BANKS-1:0] ask_reg, left_reg, bank_ready, bank_q_valid, bank_busy;
   logic [URDMA_QCNT_N-1:0][QC_VALUE_W-1:0] q;
   qc_ans_t ans_reg;
 
-  assign on = bound_reg != '0;
   assign start = state_reg == Q_IDLE && op_valid && init_done;
-  assign binds = state_reg == Q_BIND;
+  assign binds = start && op.kind == QCO_BIND;
   assign op_ready = state_reg == Q_DONE;
   assign op_ans = ans_reg;
-
-  urdma_ram_sdp #(.WIDTH(1), .DEPTH(1 << QPN_W)) u_bound (
-    .clk, .wr_en(!init_done || binds), .wr_addr(init_done ? op.qpn : init_reg[QPN_W-1:0]),
-    .wr_data(init_done && op.cset != '0), .rd_en(start), .rd_addr(op.qpn), .rd_data(had)
-  );
 
   always_ff @(posedge clk) begin
     if (start) begin
@@ -96,7 +86,6 @@ module urdma_qp_cnt
     end
     if (rst) begin
       state_reg <= Q_IDLE;
-      bound_reg <= '0;
       ask_reg <= '0;
       left_reg <= '0;
     end else begin
@@ -104,12 +93,8 @@ module urdma_qp_cnt
       left_reg <= left_reg & ~bank_q_valid;
       case (state_reg)
         Q_IDLE: if (start) begin
-          state_reg <= op.kind == QCO_BIND ? Q_BIND : Q_BANKS;
-          if (op.kind != QCO_BIND) {ask_reg, left_reg} <= '1;
-        end
-        Q_BIND: begin
-          bound_reg <= bound_reg + (QPN_W+1)'(op.cset != '0) - (QPN_W+1)'(had);
-          state_reg <= Q_DONE;
+          state_reg <= binds ? Q_DONE : Q_BANKS;
+          if (!binds) {ask_reg, left_reg} <= '1;
         end
         Q_BANKS: if ((left_reg & ~bank_q_valid) == '0) state_reg <= Q_DONE;
         default: state_reg <= Q_IDLE;

@@ -9,7 +9,6 @@
 //
 // Three stages. The first reads the QP's set, the second the line of the set, the third adds and writes. urdma_ram_live shows
 // the second stage what the third writes in the same cycle, so events of one set may follow each other in each cycle.
-// An event of a QP without a set ends in the second stage.
 
 `resetall
 `default_nettype none
@@ -65,30 +64,29 @@ module urdma_qp_cnt_bank
   end
 
   // ---- its line ----------------------------------------------------------------------------------------
-  logic s1_counts, s2_valid_reg, s2_op_reg, s2_clear_reg;
+  logic s2_valid_reg, s2_op_reg, s2_clear_reg;
   logic [12:0] s2_bytes_reg;
   logic [N-1:0] s2_hit_reg;
   logic [CSET_W-1:0] rd_set, s2_set_reg;
   logic [N-1:0][QC_VALUE_W-1:0] line, sum;
 
-  assign s1_counts = s1_valid_reg && s1_set != '0;
   assign op_ready = op_valid && !s1_valid_reg;
   assign rd_set = s1_valid_reg ? s1_set : op_set;
 
   urdma_ram_live #(.WIDTH(N * QC_VALUE_W), .DEPTH(1 << CSET_W)) u_line (
     .clk, .wr_en(init_valid || s2_valid_reg || (s2_op_reg && s2_clear_reg)),
     .wr_addr(init_valid ? init_addr[CSET_W-1:0] : s2_set_reg), .wr_data((init_valid || s2_op_reg) ? '0 : sum),
-    .rd_en(s1_counts || op_ready), .rd_addr(rd_set), .rd_data(line)
+    .rd_en(s1_valid_reg || op_ready), .rd_addr(rd_set), .rd_data(line)
   );
 
   always_ff @(posedge clk) begin
-    if (s1_counts || op_ready) s2_set_reg <= rd_set;
-    if (s1_counts) begin
+    if (s1_valid_reg || op_ready) s2_set_reg <= rd_set;
+    if (s1_valid_reg) begin
       s2_bytes_reg <= s1_bytes_reg;
       s2_hit_reg <= s1_hit_reg;
     end
     if (op_ready) s2_clear_reg <= op_clear;
-    s2_valid_reg <= s1_counts && !rst;
+    s2_valid_reg <= s1_valid_reg && !rst;
     s2_op_reg <= op_ready && !rst;
   end
 
@@ -104,7 +102,7 @@ module urdma_qp_cnt_bank
 
 `ifndef SYNTHESIS
   // Cases that the tests have to meet (make coverage).
-  c_same_set: cover property (@(posedge clk) !rst && s1_counts && s2_valid_reg && s1_set == s2_set_reg);
+  c_same_set: cover property (@(posedge clk) !rst && s1_valid_reg && s2_valid_reg && s1_set == s2_set_reg);
   c_op_waits: cover property (@(posedge clk) !rst && op_valid && !op_ready);
   c_op_behind: cover property (@(posedge clk) !rst && op_ready && s2_valid_reg && op_set == s2_set_reg);
 `endif

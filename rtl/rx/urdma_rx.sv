@@ -136,7 +136,6 @@ module urdma_rx
   output      logic [6:0]             rx_bytes,
 
   // counters of QPs
-  input  wire logic                   cset_on,
   output      logic                   qc_rx_valid,
   output      qc_rx_t                 qc_rx,
   output      logic                   qc_resp_valid,
@@ -153,7 +152,13 @@ module urdma_rx
   output      logic                   trace_req_valid,
   output      tr_req_t                trace_req,
   output      logic                   trace_put_valid,
-  output      tr_put_t                trace_put
+  output      tr_put_t                trace_put,
+  output      logic                   trace_bad_valid,
+  output      tr_bad_t                trace_bad,
+  output      logic                   trace_voided_valid,
+  output      tr_voided_t             trace_voided,
+  output      logic                   trace_mute_valid,
+  output      tr_mute_t               trace_mute
 );
 
   logic loop_room_reg;
@@ -188,7 +193,7 @@ module urdma_rx
     .gid_wr_valid(gid_wr_valid), .gid_wr_idx(gid_wr_idx), .gid_wr(gid_wr),
     .mc_look_valid, .mc_look, .mc_hit, .mc_hit_idx, .mc_hit_copies, .mc_full,
     .class_valid(class_valid), .class_rdma(class_rdma), .free(buf_free),
-    .cnt(cnt_parse), .rx_bytes(rx_bytes), .trace_in_valid, .trace_in
+    .cnt(cnt_parse), .rx_bytes(rx_bytes), .trace_in_valid, .trace_in, .trace_bad_valid, .trace_bad
   );
 
   for (genvar i = 0; i < 2; i++) begin : g_pq
@@ -309,6 +314,7 @@ module urdma_rx
       // the last copy gives back the lines that all have read
       it[0].pkt.dqpn = copy_qpn;
       if (!copy_last) it[0].pkt.lines = '0;
+      it[0].pkt.mc = !copy_last;
     end
     if (is_fence[0]) it[0] = plain(IT_FENCE, '0, '0);
     else if (rq_sel[1]) it[0] = plain(IT_DB, rq_db.qpn, rq_db.pi);
@@ -399,7 +405,7 @@ module urdma_rx
     .rst_valid(rst_valid), .rst_qpn(rst_qpn), .rst_gen(rst_gen), .rst_idx(rst_idx),
     .done_en(done_en), .done_qpn(done_qpn), .done_idx(done_idx),
     .take_valid, .take_srqn, .got, .got_commit, .tok_en(tok_en[0]), .tok_qpn(tok_qpn[0]), .tok_srqn,
-    .cnt(cnt_resp), .cset_on, .qc_valid(qc_rx_valid), .qc(qc_rx), .trace_rsp_valid, .trace_rsp
+    .cnt(cnt_resp), .qc_valid(qc_rx_valid), .qc(qc_rx), .trace_rsp_valid, .trace_rsp
   );
 
   logic srq_clk;
@@ -481,7 +487,8 @@ module urdma_rx
     .rst_valid(rst_valid), .rst_qpn(rst_qpn), .rst_gen(rst_gen), .rst_idx(rst_idx),
     .done_en(done_en), .done_qpn(done_qpn), .done_idx(done_idx),
     .kick_valid(rekick_valid), .kick(rekick), .kick_ready(rekick_ready),
-    .unrel_bad(unrel_bad), .op_done(op_done), .fence_out(fence_out[0]), .trace_put_valid, .trace_put
+    .unrel_bad(unrel_bad), .op_done(op_done), .fence_out(fence_out[0]), .trace_put_valid, .trace_put,
+    .trace_voided_valid, .trace_voided
   );
 
   // ---- ATOMICs ----------------------------------------------------------------------------------------------
@@ -496,7 +503,7 @@ module urdma_rx
     .rsp_valid(ack_valid[1]), .rsp(ack[1]), .rsp_ready(ack_ready[1]),
     .err_valid(dead_valid), .err(dead), .err_ready(dead_ready && dead_fifo_ready),
     .chk_qpn(chk_qpn), .chk_busy(chk_busy), .chk_writes(chk_writes),
-    .rst_valid(rst_valid), .rst_qpn(rst_qpn)
+    .rst_valid(rst_valid), .rst_qpn(rst_qpn), .trace_mute_valid, .trace_mute
   );
 
   // An ATOMIC that failed ends its QP here before it is reported.
@@ -585,7 +592,7 @@ module urdma_rx
     .rr_valid(rr_in_valid), .rr(rr_in), .rr_ready(rr_in_ready),
     .rdone_valid(rdone_valid), .rdone(rdone), .rdone_ready(rdone_ready),
     .fence_out(fence_out[1]),
-    .cnt(cnt_cmpl), .cset_on, .qc_valid(qc_req_valid), .qc(qc_req),
+    .cnt(cnt_cmpl), .qc_valid(qc_req_valid), .qc(qc_req),
     .trace_acked_valid, .trace_acked, .trace_req_valid, .trace_req
   );
 
@@ -614,10 +621,10 @@ module urdma_rx
   assign qc_resp_valid = qc_resp_valid_reg;
   assign qc_resp = qc_resp_reg;
   always_ff @(posedge clk) begin
-    if (cset_on && cqe_valid[0])
+    if (cqe_valid[0])
       qc_resp_reg <= '{qpn: cqe[0].cqe[URDMA_CQE1_QPN_LSB+:QPN_W], hit: '{err: cqe_status != 8'(URDMA_WC_FLUSH_ERR),
                        flush: cqe_status == 8'(URDMA_WC_FLUSH_ERR)}};
-    qc_resp_valid_reg <= cset_on && cqe_valid[0] && cqe_ready[0] && cqe_status != '0 && !rst;
+    qc_resp_valid_reg <= cqe_valid[0] && cqe_ready[0] && cqe_status != '0 && !rst;
   end
 
   // ---- busy: items between look-up and their end, by number -----------------------------------------------------

@@ -27,7 +27,7 @@
 `default_nettype none
 
 module urdma_rx_atomic
-  import urdma_pkg::*, urdma_rx_pkg::*;
+  import urdma_pkg::*, urdma_rx_pkg::*, urdma_trace_pkg::*;
 #(
   // log2 of ATOMICs in the ring
   parameter int ENTRY_W = 4,
@@ -69,7 +69,10 @@ module urdma_rx_atomic
   output      logic             chk_writes,
 
   input  wire logic             rst_valid,
-  input  wire logic [QPN_W-1:0] rst_qpn
+  input  wire logic [QPN_W-1:0] rst_qpn,
+
+  output      logic             trace_mute_valid,
+  output      tr_mute_t         trace_mute
 );
 
   localparam int N = 1 << ENTRY_W;
@@ -349,6 +352,10 @@ module urdma_rx_atomic
       if (state_reg != X_FIND) find_pend_reg <= 1'b0;
     end
   end
+
+  assign trace_mute_valid = retire && state_reg != X_ANSWER;
+  assign trace_mute = '{qpn: x.qpn, psn: x.psn,
+                        why: state_reg == X_NAK ? TRM_NAK : (x.dup && !x_dead) ? TRM_OLD : TRM_ENDED};
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk)

@@ -89,7 +89,6 @@ module urdma_rx_cmpl
 
   output      logic                   fence_out,
   output      logic [URDMA_CNT_N-1:0] cnt,
-  input  wire logic                   cset_on,
   output      logic                   qc_valid,
   output      qc_req_t                qc,
   output      logic                   trace_acked_valid,
@@ -226,7 +225,7 @@ module urdma_rx_cmpl
     load_goal = (l_says.nak || l_says.rnr || l_says.resp) ? l_reg.psn : l_says.ack ? l_reg.psn + 24'd1
         : (l_reg.unrel && l_st.head != mem_tail.idx) ? mem_tail.psn + 24'd1 : l_st.una;
     load_run = '{it: l_reg, st: l_same ? settle_st : mem_st, armed: l_st.tk != T_NONE || (l_same && arm), asked: mem_psns.asked,
-                 fresh: 1'b0, fresh_psn: '0};
+                 fresh: 1'b0, fresh_psn: '0, ghost: l_ok && !l_known};
   end
   // each rdone causes a kick, which looks at what it is for
   assign l_apart = l_pkt && l_st.head != l_st.ack;
@@ -257,7 +256,7 @@ module urdma_rx_cmpl
     .load_says(l_says), .load_goal, .load_apart(l_apart), .news(news[0]), .ctl_en(ctl_run[0]), .ctl_op(aqc.op),
     .ctl_psn(aqc.psn), .ent_en(walk_ent_en), .ent_idx(walk_ent_idx), .ent, .valid(run_valid[0]), .run(run[0]),
     .end_valid(walk_end), .end_ready(walk_end_ready), .end_run, .end_did, .cqe_valid, .cqe, .cqe_ready,
-    .cnt_rsp, .cnt_gap, .cnt_timeout, .cnt_retry_exc, .cnt_rnr_exc, .cset_on, .qc_valid, .qc
+    .cnt_rsp, .cnt_gap, .cnt_timeout, .cnt_retry_exc, .cnt_rnr_exc, .qc_valid, .qc
   );
 
   urdma_rx_settle u_settle (

@@ -75,6 +75,7 @@ package urdma_rx_cmpl_pkg;
     logic [23:0] asked;            // as psns_t
     logic        fresh;            // the table has grown since the tail was read: by the message of PSN fresh_psn, and others
     logic [23:0] fresh_psn;
+    logic        ghost;            // a packet that answers nothing; for the lane
   } run_t;
 
   // what a turn has done, for its end

@@ -20,6 +20,7 @@ module urdma_rx_lookup
   import urdma_hw_pkg::*;
   import urdma_opcode_pkg::*;
   import urdma_rx_pkg::*;
+  import urdma_trace_pkg::*;
 #(
   // states (bit n: URDMA_QPS_ n) in which a packet is taken
   parameter logic [15:0] STATES = 16'h0000,
@@ -88,6 +89,7 @@ module urdma_rx_lookup
   logic r1_exists, r1_pass, r1_ud, r1_tgt, r1_own, r2_pass;
   bth_t r1_bth;
   found_t r2_found_reg, f_in;
+  trace_why_e r1_why;
   logic [11:0] r2_vlan;
 
   // The same partition, which is not 0 (the invalid one), and one of the two is a full member (IBA volume 1, 10.9.3).
@@ -114,6 +116,14 @@ module urdma_rx_lookup
   end
   assign r1_pass = (r1_bth.response ? RSP_STATES[r1_cfg_reg.state] : STATES[r1_cfg_reg.state]) && r1_own
       && (r1_ud || r1_cfg_reg.dgid == r1_reg.pkt.sip) && pkeys_match(r1_cfg_reg.pkey, r1_reg.pkt.pkey);
+  // For the lanes. Nothing else wrong means an address that is not that of the GID entry, which is known in the next cycle.
+  always_comb begin
+    r1_why = TRW_ADDRESS;
+    if (!r1_exists) r1_why = TRW_NO_QP;
+    else if (!r1_own) r1_why = TRW_TRANSPORT;
+    else if (!(r1_bth.response ? RSP_STATES[r1_cfg_reg.state] : STATES[r1_cfg_reg.state])) r1_why = TRW_STATE;
+    else if (!pkeys_match(r1_cfg_reg.pkey, r1_reg.pkt.pkey)) r1_why = TRW_PKEY;
+  end
   // a tag with VLAN 0 carries a priority only
   assign r2_vlan = r2_reg.pkt.vlan_valid ? r2_reg.pkt.tci[11:0] : 12'd0;
   assign r2_pass = r2_exists_reg && (r2_reg.kind != IT_PKT || (r2_pass_reg && (r2_ud_reg || (gid.valid
@@ -132,6 +142,8 @@ module urdma_rx_lookup
       r2_ud_reg <= r1_ud;
       r2_found_reg.kind <= r1_reg.kind;
       r2_found_reg.pass <= 1'b0;
+      r2_found_reg.why <= r1_why;
+      r2_found_reg.more <= r1_reg.pkt.mc;
       r2_found_reg.qpn <= r1_reg.pkt.dqpn[QPN_W-1:0];
       r2_found_reg.bad_qkey <= r1_ud && r1_cfg_reg.qkey != be32(r1_reg.pkt.ext[31:0]);
       r2_found_reg.unrel <= r1_ud || r1_cfg_reg.qp_type == 4'(URDMA_QPT_UC);
@@ -179,6 +191,7 @@ module urdma_rx_lookup
   always_comb begin
     f_in = r2_found_reg;
     f_in.pass = r2_pass;
+    if (r2_pass) f_in.why = TRW_NONE;
   end
 
   urdma_fifo #(.WIDTH($bits(found_t)), .DEPTH(DEPTH)) u_out (

@@ -74,7 +74,9 @@ module urdma_rx_parse
   output      logic [URDMA_CNT_N-1:0] cnt,
   output      logic [6:0]             rx_bytes,
   output      logic                   trace_in_valid,
-  output      tr_in_t                 trace_in
+  output      tr_in_t                 trace_in,
+  output      logic                   trace_bad_valid,
+  output      tr_bad_t                trace_bad
 );
 
   logic [URDMA_CNT_N-1:0] cnt_reg;
@@ -158,6 +160,7 @@ module urdma_rx_parse
   typedef struct packed {
     logic        rdma;             // UDP to port 4791, not a fragment, no IP options
     logic        bad;              // a header is wrong
+    logic        back;             // to a group, and neither RDMA's nor the Ethernet function's; for the lane
     logic        v6;
     logic [13:0] xlen;             // bytes of the shifted stream up to the end of the ICRC
     logic [6:0]  off;              // where the payload begins in it
@@ -188,6 +191,7 @@ module urdma_rx_parse
     logic ip4, ip6, ud;
     ip4 = etype == 16'h0800 && h[7:0] == 8'h45 && {h[8*6+:5], h[8*7+:8]} == 13'd0 && !h[8*6+5];
     ip6 = etype == 16'h86dd && h[7:4] == 4'd6;
+    d.back = 1'b0;                                    // known later
     d.v6 = ip6;
     ipl = ip6 ? 7'd40 : 7'd20;
     l4 = ip6 ? h[8*40+:8*L4] : h[8*20+:8*L4];
@@ -462,6 +466,7 @@ module urdma_rx_parse
       if (y0_reg.first) begin
         y_dec_reg[1] <= y0_dec_reg;
         y_dec_reg[1].rdma <= own_reg || mc;
+        y_dec_reg[1].back <= back && !own_reg && !mc;
         if (mc && y0_dec_reg.pkt.bth.valid && y0_dec_reg.pkt.bth.transport == XP_UD) begin
           y_dec_reg[1].pkt.mc <= 1'b1;
           y_dec_reg[1].pkt.mc_idx <= mc_hit_idx;
@@ -562,6 +567,13 @@ module urdma_rx_parse
 
   assign trace_in_valid = z_good;
   assign trace_in = '{qpn: z_dec.pkt.dqpn, psn: z_dec.pkt.psn, opcode: z_dec.pkt.opcode, full: !z_commit};
+  assign trace_bad_valid = z_end && !z_good && (z.err || z_dec.rdma || z_dec.back);
+  always_comb begin
+    trace_bad = '{qpn: z_dec.pkt.dqpn, psn: z_dec.pkt.psn, opcode: z_dec.pkt.opcode, why: TRB_ICRC};
+    if (z.err) trace_bad.why = TRB_MAC;
+    else if (!z_dec.rdma) trace_bad.why = TRB_BACK;
+    else if (z_dec.bad || z.short_) trace_bad.why = TRB_MALFORMED;
+  end
 
   assign busy = mac_valid || d_busy || x0_valid_reg || x1_valid_reg || y0_valid_reg
       || y_valid_reg != '0;

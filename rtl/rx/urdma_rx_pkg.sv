@@ -58,7 +58,7 @@ package urdma_rx_pkg;
     logic [12:0]      len;         // payload bytes without pad, 0..4096; UD: 40..4136
     logic [BUF_W-1:0] line;        // where the payload begins in the packet buffer
     logic [6:0]       lines;       // ceil(len / 64), 65 at most; ATOMIC acknowledge: 1, its value lies there too
-    logic             mc;          // UD, to a group of this NIC: a copy for each member
+    logic             mc;          // UD, to a group of this NIC: a copy for each member. In a copy: another one follows
     logic [MCG_W-1:0] mc_idx;
     logic [MCM_W:0]   mc_copies;   // as the packet came; 0: the destination QPN is not that of groups
   } pkt_t;
@@ -94,6 +94,8 @@ package urdma_rx_pkg;
   typedef struct packed {
     item_e            kind;
     logic             pass;        // IT_PKT: the packet belongs to the QP; else: the QP exists
+    logic [3:0]       why;         // without pass, for the lanes: trace_why_e
+    logic             more;        // for the lanes: a copy of the same datagram follows
     logic             bad_qkey;    // with pass: UD, the Q_Key is not the QP's
     logic             unrel;       // the QP is of UC or UD
     logic             srq;         // its receive WQEs come from SRQ srqn

@@ -118,7 +118,9 @@ module urdma_rx_place
   output      logic [1:0]       op_done,
   output      logic             fence_out,
   output      logic             trace_put_valid,
-  output      tr_put_t          trace_put
+  output      tr_put_t          trace_put,
+  output      logic             trace_voided_valid,
+  output      tr_voided_t       trace_voided
 );
 
   logic [QPN_W:0] init_reg;
@@ -511,6 +513,12 @@ module urdma_rx_place
   end
   assign trace_put_valid = t3_put_valid_reg && en;
   assign trace_put = t3_put_reg;
+
+  // What was refused before has no operation of these kinds. A WRITE that has to come again was not taken.
+  assign trace_voided_valid = o2_done && !put
+      && ((o2_reg.kind inside {OK_DATA, OK_WRITE, OK_READ, OK_ATOMIC} && !o2_reg.check) || o2_reg.srq_bad);
+  assign trace_voided = '{qpn: o2_reg.qpn, psn: o2_reg.psn,
+                        why: quiet ? TRO_UNREL : (dead && o2_status_reg == '0) ? TRO_DEAD : TRO_REFUSED};
 
   assign wr_valid = wr_valid_reg;
   assign wr = '{addr: t3_addr_reg, len: t3_len_reg, data: t3_data_reg, last: t3_last_reg};

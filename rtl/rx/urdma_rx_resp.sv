@@ -91,7 +91,6 @@ module urdma_rx_resp
   output      logic [SRQN_W-1:0]      tok_srqn,
 
   output      logic [URDMA_CNT_N-1:0] cnt,
-  input  wire logic                   cset_on,
   output      logic                   qc_valid,
   output      qc_rx_t                 qc,
   output      logic                   trace_rsp_valid,
@@ -203,6 +202,7 @@ module urdma_rx_resp
   logic is_dup, bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, posted, srq, srq_dead, use_wqe, c_dup, c_seq, c_noqp, c_no_wqe, c_begun, alive, u_en, u_seq, xrc, x_missing, x_other, x_open;
   drop_why_e u_why;
   trace_verdict_e verdict;
+  trace_why_e why;
   logic [12:0] mtu;
   logic [PD_W-1:0] pd;
   logic [23:0] psn_diff, rd_diff;
@@ -358,6 +358,7 @@ module urdma_rx_resp
     c_no_wqe = 1'b0;
     c_begun = 1'b0;
     verdict = TRV_TAKEN;
+    why = TRW_NONE;
     use_wqe = 1'b0;
 
     case (s2_src_reg)
@@ -442,6 +443,7 @@ module urdma_rx_resp
             end else if (!alive) begin
               c_noqp = 1'b1;
               verdict = TRV_DROPPED;
+              why = s2_in_reg.pass ? TRW_ERROR : trace_why_e'(s2_in_reg.why);
             end else if (u_en) begin
               wd = u_next;
               op = u_op;
@@ -454,6 +456,7 @@ module urdma_rx_resp
                 DW_NO_WQE: verdict = TRV_RNR;
                 default: verdict = TRV_REFUSED;
               endcase
+              if (u_why == DW_QKEY) why = TRW_QKEY;
               use_wqe = u_why == DW_NONE && need_wqe;
               if (u_why == DW_NO_WQE && srq_dead) begin
                 wd.err = 1'b1;
@@ -469,11 +472,15 @@ module urdma_rx_resp
                   op.kind = OK_READ;
                   op.dup = 1'b1;
                   op.ack = 1'b1;
+                end else begin
+                  why = TRW_OLD;
                 end
               end else if (h.atomic) begin
                 if (!x_missing) begin
                   op.kind = OK_ATOMIC;
                   op.dup = 1'b1;
+                end else begin
+                  why = TRW_OLD;
                 end
               end else begin
                 op.ack = 1'b1;
@@ -564,7 +571,8 @@ module urdma_rx_resp
   assign rst_qpn = s2_qpn_reg;
   assign rst_gen = s2_st_reg.gen + 2'd1;
   assign trace_rsp_valid = s2_valid_reg && s2_src_reg == S_ITEM && s2_in_reg.kind == IT_PKT && !h.response;
-  assign trace_rsp = '{qpn: s2_qpn_reg, psn: s2_in_reg.psn, opcode: s2_in_reg.opcode, verdict: verdict};
+  assign trace_rsp = '{qpn: s2_qpn_reg, psn: s2_in_reg.psn, opcode: s2_in_reg.opcode, verdict: verdict, why: why,
+                       more: s2_in_reg.more};
 
   always_ff @(posedge clk) begin
     cnt_reg <= '0;
@@ -587,14 +595,14 @@ module urdma_rx_resp
   assign qc = qc_reg;
 
   always_ff @(posedge clk) begin
-    if (cset_on && s2_valid_reg) begin
+    if (s2_valid_reg) begin
       qc_reg.qpn <= s2_qpn_reg;
       qc_reg.bytes <= (h.valid && h.transport == XP_UD) ? s2_in_reg.len - 13'(GRH_BYTES) : s2_in_reg.len;
       qc_reg.hit <= '{pkt: 1'b1, bytes: 1'b1, send: c_begun && h.send, write: c_begun && (h.write || h.awrite),
                       read: c_begun && h.read && !h.flush && !h.awrite, atomic: c_begun && h.atomic, dup: c_dup, seq_err: c_seq,
                       no_wqe: c_no_wqe};
     end
-    qc_valid_reg <= cset_on && s2_valid_reg && s2_src_reg == S_ITEM && s2_in_reg.kind == IT_PKT && alive && !rst;
+    qc_valid_reg <= s2_valid_reg && s2_src_reg == S_ITEM && s2_in_reg.kind == IT_PKT && alive && !rst;
   end
 
   // ---- queues --------------------------------------------------------------------------------------------

@@ -67,6 +67,7 @@ module urdma_rx_settle
   did_t did_reg;
   acked_t acked_reg;
   trace_cause_e acked_cause_reg;
+  trace_why_e why;
   qp_err_t err_reg;
   rr_t rr_reg;
   logic [63:0] rnr_end;
@@ -170,7 +171,15 @@ module urdma_rx_settle
   // a MIDDLE of a READ response has no AETH
   assign trace_req_valid = fire && run_reg.it.kind == IT_PKT;
   assign trace_req = '{qpn: run_reg.it.qpn, psn: run_reg.it.psn,
-                       syndrome: (run_reg.it.bth.ext_len == '0) ? 8'd0 : run_reg.it.ext[7:0], drop: !did_reg.hit};
+                       syndrome: (run_reg.it.bth.ext_len == '0) ? 8'd0 : run_reg.it.ext[7:0], drop: !did_reg.hit, why: why};
+  always_comb begin
+    why = TRW_NONE;
+    if (did_reg.hit) why = TRW_NONE;
+    else if (!run_reg.it.pass) why = trace_why_e'(run_reg.it.why);
+    else if (run_reg.ghost) why = TRW_GHOST;
+    else if (s.err || !s.active) why = TRW_ERROR;
+    else if (is_resp) why = TRW_LOST;
+  end
 
 endmodule
 

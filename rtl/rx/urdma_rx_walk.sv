@@ -67,7 +67,6 @@ module urdma_rx_walk
   output      logic              cnt_timeout,
   output      logic              cnt_retry_exc,
   output      logic              cnt_rnr_exc,
-  input  wire logic              cset_on,
   output      logic              qc_valid,
   output      qc_req_t           qc
 );
@@ -235,8 +234,8 @@ module urdma_rx_walk
     qc_hit.flush = step && ent_cqe && c_status == 8'(URDMA_WC_FLUSH_ERR);
   end
   always_ff @(posedge clk) begin
-    if (cset_on && valid_reg) qc_reg <= '{qpn: run_reg.it.qpn, hit: qc_hit};
-    qc_valid_reg <= cset_on && valid_reg && qc_hit != '0 && !rst;
+    if (valid_reg) qc_reg <= '{qpn: run_reg.it.qpn, hit: qc_hit};
+    qc_valid_reg <= valid_reg && qc_hit != '0 && !rst;
   end
 
   // ---- completions ---------------------------------------------------------------------------------------------------

@@ -80,7 +80,6 @@ module urdma_tx
   input  wire logic              mac_ready,
 
   output      logic [URDMA_CNT_N-1:0] cnt,
-  input  wire logic              cset_on,
   output      logic              qc_tx_valid,
   output      qc_tx_t            qc_tx,
 
@@ -95,7 +94,9 @@ module urdma_tx
   output      logic              trace_ans_valid,
   output      tr_ans_t           trace_ans,
   output      logic              trace_out_valid,
-  output      tr_out_t           trace_out
+  output      tr_out_t           trace_out,
+  output      logic              trace_ask_valid,
+  output      tr_ask_t           trace_ask
 );
 
   logic sched_init, seg_init, commit_init, resp_init;
@@ -327,7 +328,7 @@ module urdma_tx
     .piece_valid(r_piece_valid), .piece(r_piece), .piece_ready(r_piece_ready),
     .resp_gone, .rfail_valid, .rfail_qpn, .rfail_era, .rfail_psn, .rfail_status,
     .rst_valid(resp_rst_valid), .rst_qpn(qpc.qpn), .rst_ready(resp_rst_ready),
-    .err_valid(r_err_valid), .err(r_err), .err_ready(r_err_ready), .cnt_read_drop(read_drop),
+    .err_valid(r_err_valid), .err(r_err), .err_ready(r_err_ready), .cnt_read_drop(read_drop), .trace_ask_valid, .trace_ask,
     .fence_start, .fence_hit(resp_fence_hit)
   );
 
@@ -335,7 +336,7 @@ module urdma_tx
   urdma_clk #(.PART(PART_TX_HEADERS)) clk_headers (.clk, .part_clk(headers_clk));
   urdma_tx_hdr headers (
     .clk(headers_clk), .rst, .busy(hdr_busy), .data_valid, .data, .data_ready, .ack_valid, .ack, .ack_ready,
-    .gid_idx, .gid, .cset_on, .qc_valid(qc_tx_valid), .qc(qc_tx), .hdr_valid, .hdr, .hdr_ready
+    .gid_idx, .gid, .qc_valid(qc_tx_valid), .qc(qc_tx), .hdr_valid, .hdr, .hdr_ready
   );
 
   logic frame_clk;

@@ -30,7 +30,6 @@ module urdma_tx_hdr
   input  wire gid_t             gid,
 
   // for the counters of the QP: a packet that becomes a frame
-  input  wire logic             cset_on,
   output      logic             qc_valid,
   output      qc_tx_t           qc,
 
@@ -150,10 +149,10 @@ module urdma_tx_hdr
   assign qc = qc_reg;
   always_ff @(posedge clk) begin
     // the payload of an ATOMIC WRITE stands with its headers
-    if (cset_on && h3_valid_reg)
+    if (h3_valid_reg)
       qc_reg <= '{qpn: h3_reg.qpn, bytes: (opcode[4:0] == BTH_ATOMIC_WRITE[4:0]) ? 13'd8 : h3_reg.plen,
                   hit: '{pkt: 1'b1, bytes: 1'b1, again: h3_reg.again}};
-    qc_valid_reg <= cset_on && h3_valid_reg && !out.drop && !rst;
+    qc_valid_reg <= h3_valid_reg && !out.drop && !rst;
   end
 
   logic fifo_ready;

@@ -36,6 +36,7 @@
 module urdma_tx_resp
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
+  import urdma_trace_pkg::*;
   import urdma_tx_pkg::*;
 (
   input  wire logic             clk,
@@ -84,6 +85,8 @@ module urdma_tx_resp
   input  wire logic             err_ready,
 
   output      logic             cnt_read_drop, // pulse: a READ or ATOMIC found the ring full
+  output      logic             trace_ask_valid,
+  output      tr_ask_t          trace_ask,
 
   input  wire logic             fence_start,   // pulse
   output      logic             fence_hit      // level: all requests taken before fence_start have left
@@ -279,6 +282,10 @@ module urdma_tx_resp
   // syndrome bits 6:5: 0 ACK, 1 RNR NAK, 3 NAK, whose code 0 asks for a repetition and whose others end the QP (IBA volume 1,
   // 9.7.5.2.1)
   assign is_end = (e1_req_reg.syndrome[6:5] == 2'd3) && (e1_req_reg.syndrome[4:0] != 5'd0);
+
+  assign trace_ask_valid = e1_valid_reg && e1_ev_reg == EV_REQ && !is_ack;
+  assign trace_ask = '{qpn: e1_qpn_reg, psn: e1_req_reg.psn,
+                      verdict: st.closed ? TRA_ENDED : cnt_read_drop ? TRA_FULL : TRA_TAKEN};
 
   assign behind = st.lost && (e1_req_reg.psn != st.lost_psn) && not_before(e1_req_reg.psn, st.lost_psn) && !(is_ack && is_end);
 

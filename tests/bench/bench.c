@@ -18,7 +18,7 @@
 #include "bench.h"
 
 static struct {
-	const char *output, *floors, *compare, *update, *only;
+	const char *output, *floors, *compare, *update, *only, *sweep;
 	bool verbose, plant;
 	unsigned int threads;
 } args;
@@ -144,6 +144,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'n':
 		args.only = arg;
 		return 0;
+	case 's':
+		args.sweep = arg;
+		return 0;
 	case 'p':
 		args.plant = true;
 		return 0;
@@ -174,6 +177,8 @@ static const struct argp_option options[] = {
 	{ "only", 'n', "TEXT", 0,
 	  "only loads whose name has TEXT; those of one message are \"latency of SEND\" and so on",
 	  0 },
+	{ "sweep", 's', "FILE", 0,
+	  "run the sweeps instead of the rows, and write their points as CSV", 0 },
 	{ "plant", 'p', NULL, 0, "add a row 1 % above its limit, which has to fail", 0 },
 	{ "threads", 't', "N", 0, "threads that evaluate the two NICs (1)", 0 },
 	{ "verbose", 'v', NULL, 0, "counters of each row, on stderr", 0 },
@@ -188,8 +193,6 @@ static void measure(void)
 	bench_ethernet();
 	bench_latency();
 	bench_events();
-	if (args.plant)
-		table_add(&bench_table, "planted", 1.01, "Gb/s", (struct limit){ 1, "wire" });
 	cost_report();
 }
 
@@ -205,7 +208,12 @@ int main(int argc, char **argv)
 	urdma_cosim_config_defaults(&config, 2);
 	limits_model_of(&config, &model);
 	bench_table.part = args.only;
-	measure();
+	if (!args.sweep)
+		measure();
+	else if (bench_sweeps(args.sweep))
+		return 2;
+	if (args.plant)
+		table_add(&bench_table, "planted", 1.01, "Gb/s", (struct limit){ 1, "wire" });
 	table = args.compare ? args.compare : args.floors;
 	if (table && table_load(&bench_table, table))
 		return 2;

@@ -33,4 +33,7 @@ void bench_ethernet(void);
 void bench_latency(void);
 void bench_events(void);
 
+/* The sweeps: each point is a row, and a line of the file. -1: it cannot be written. */
+int bench_sweeps(const char *path);
+
 #endif

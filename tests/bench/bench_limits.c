@@ -196,9 +196,9 @@ static void dma_read(const struct limits_model *m, struct usage *u, uint32_t len
 }
 
 /* The share of len bytes in a read of full length: queue entries are read many at a time. */
-static void dma_read_share(const struct limits_model *m, struct usage *u, uint32_t len)
+static void dma_read_share(const struct limits_model *m, struct usage *u, double len)
 {
-	dma_read(m, u, m->mrrs, (double)len / m->mrrs);
+	dma_read(m, u, m->mrrs, len / m->mrrs);
 }
 
 static void dma_write(const struct limits_model *m, struct usage *u, uint32_t len, double n)
@@ -212,21 +212,23 @@ static void dma_write(const struct limits_model *m, struct usage *u, uint32_t le
 	port_write(u, len, n);
 }
 
-/* The data of a message: no TLPs if they are in device memory. */
-static void data_read(const struct limits_model *m, struct usage *u, uint32_t len, bool dm)
+/* The data of a message, in n equal pieces: no TLPs if they are in device memory. */
+static void data_read(const struct limits_model *m, struct usage *u, uint32_t len, unsigned int n,
+		      bool dm)
 {
 	if (dm)
-		port_read(u, len, 1);
+		port_read(u, len / n, n);
 	else
-		dma_read(m, u, len, 1);
+		dma_read(m, u, len / n, n);
 }
 
-static void data_write(const struct limits_model *m, struct usage *u, uint32_t len, bool dm)
+static void data_write(const struct limits_model *m, struct usage *u, uint32_t len, unsigned int n,
+		       bool dm)
 {
 	if (dm)
-		port_write(u, len, 1);
+		port_write(u, len / n, n);
 	else
-		dma_write(m, u, len, 1);
+		dma_write(m, u, len / n, n);
 }
 
 static void doorbell(const struct limits_model *m, struct usage *u, double n)
@@ -238,16 +240,18 @@ static void doorbell(const struct limits_model *m, struct usage *u, double n)
 static void dma(const struct limits_model *m, const struct limits_load *l, struct usage *requester,
 		struct usage *responder)
 {
+	unsigned int sges = l->sges ? l->sges : 1;
+
 	doorbell(m, requester, 1.0 / l->doorbell);
-	dma_read_share(m, requester, l->stride);
+	dma_read_share(m, requester, l->stride * (1 - l->ahead));
 	dma_write(m, requester, URDMA_CQE_SIZE, 1.0 / l->signaled);
 	switch (l->opcode) {
 	case URDMA_WR_ATOMIC_FA:
-		data_write(m, responder, l->len, l->responder_dm);
+		data_write(m, responder, l->len, 1, l->responder_dm);
 		/* fall through */
 	case URDMA_WR_READ:
-		data_read(m, responder, l->len, l->responder_dm);
-		data_write(m, requester, l->len, l->requester_dm);
+		data_read(m, responder, l->len, 1, l->responder_dm);
+		data_write(m, requester, l->len, sges, l->requester_dm);
 		break;
 	case URDMA_WR_SEND:
 	case URDMA_WR_SEND_INV:
@@ -256,8 +260,8 @@ static void dma(const struct limits_model *m, const struct limits_load *l, struc
 		/* fall through */
 	default:
 		if (!l->inlined)
-			data_read(m, requester, l->len, l->requester_dm);
-		data_write(m, responder, l->len + (l->type == URDMA_QPT_UD ? LIMITS_GRH : 0),
+			data_read(m, requester, l->len, sges, l->requester_dm);
+		data_write(m, responder, l->len + (l->type == URDMA_QPT_UD ? LIMITS_GRH : 0), 1,
 			   l->responder_dm);
 	}
 	if (l->answer) {

@@ -34,7 +34,9 @@ struct limits_load {
 	unsigned int type;	  /* URDMA_QPT_*; XRC_INI: the other side has XRC_TGT */
 	unsigned int opcode;	  /* URDMA_WR_SEND, _SEND_INV, _WRITE, _READ, _ATOMIC_FA */
 	uint32_t len, mtu;	  /* bytes */
+	unsigned int sges;	  /* the requester's data are in so many equal pieces; 0: one */
 	uint32_t stride;	  /* bytes of a WQE */
+	double ahead;		  /* share of the WQEs that were read before the figure begins */
 	uint32_t recv_stride;	  /* bytes of a receive WQE */
 	unsigned int qps, window; /* WQEs of a QP under way */
 	unsigned int signaled;	  /* WQEs for a CQE */

@@ -8,8 +8,9 @@
 #include "bench.h"
 #include "meter.h"
 
-#define POLL 64u
-#define QKEY 0x1234567u
+#define POLL	  64u
+#define QKEY	  0x1234567u
+#define MOST_SGES 16u
 
 /* One end of all connections: its QPs are numbered from that of qp[0] on. */
 struct end {
@@ -52,6 +53,11 @@ static size_t slot(const struct load *l)
 	size_t bytes = in_front(l) + l->len;
 
 	return bytes > URDMA_EMBEDDED_PAGE ? bytes : URDMA_EMBEDDED_PAGE;
+}
+
+static unsigned int sges(const struct load *l)
+{
+	return l->sges ? l->sges : 1;
 }
 
 static unsigned int places(const struct load *l)
@@ -101,6 +107,14 @@ static unsigned int number_of(const struct end *e, uint32_t qpn)
 
 /* ---- posting ------------------------------------------------------------------------------- */
 
+/* The message's memory in equal pieces. */
+static void put_sges(const struct load *l, struct urdma_eh_sge *sge, uint64_t at, uint32_t lkey)
+{
+	for (unsigned int i = 0; i < sges(l); i++)
+		sge[i] = (struct urdma_eh_sge){ at + (uint64_t)i * (l->len / sges(l)),
+						l->len / sges(l), lkey };
+}
+
 static void post_sends(const struct run *r, struct flow *f, unsigned int q)
 {
 	const struct load *l = r->load;
@@ -108,7 +122,7 @@ static void post_sends(const struct run *r, struct flow *f, unsigned int q)
 
 	for (unsigned int i = 0; i < l->doorbell; i++) {
 		unsigned int m = f->posted[q] + i;
-		struct urdma_eh_sge sge = { address(r, f, &f->from, q, m), l->len, key(&f->from) };
+		struct urdma_eh_sge sge[MOST_SGES];
 		struct urdma_eh_send wr = { .opcode = l->opcode,
 					    .signaled = (i + 1) % l->signaled == 0,
 					    .raddr = address(r, f, &f->to, q, m),
@@ -118,9 +132,10 @@ static void post_sends(const struct run *r, struct flow *f, unsigned int q)
 					    .dest_qpn = f->to.qp[q].qpn,
 					    .srqn = RIG_SRQN(0),
 					    .qkey = QKEY,
-					    .sge = &sge,
-					    .n_sge = 1 };
+					    .sge = sge,
+					    .n_sge = sges(l) };
 
+		put_sges(l, sge, address(r, f, &f->from, q, m), key(&f->from));
 		if (l->inlined) {
 			wr.inline_data = f->from.side->buffer + offset(r, f, &f->from, q, m);
 			wr.inline_len = l->len;
@@ -280,19 +295,21 @@ static bool answered(const struct load *l)
 	return l->opcode == URDMA_WR_READ || l->opcode == URDMA_WR_ATOMIC_FA;
 }
 
-/* A WQE has its data, or one SGE. */
+/* A WQE has its data, or SGEs. */
 static unsigned int log_stride(const struct load *l)
 {
 	unsigned int at =
 		l->type == URDMA_QPT_UD ? URDMA_SQE_UD_DATA_OFFSET : URDMA_SQE_DATA_OFFSET;
 
-	return log2_up(at + (l->inlined ? l->len : URDMA_SGE_SIZE));
+	return log2_up(at + (l->inlined ? l->len : sges(l) * URDMA_SGE_SIZE));
 }
 
 static void configure(const struct load *l, struct rig_config *config)
 {
 	rig_defaults(config);
 	config->cosim.threads = bench_threads();
+	if (l->read_latency)
+		config->cosim.pcie.latency_ns = l->read_latency;
 	config->qps = l->loopback ? 2 * l->qps : l->qps;
 	config->loopback = l->loopback;
 	config->batch = true;
@@ -465,8 +482,10 @@ void load_run(const char *name, const struct load *l, struct load_result *result
 	struct limits_load limits = { .type = l->type,
 				      .opcode = l->opcode,
 				      .len = l->len,
+				      .sges = l->sges,
 				      .mtu = 128u << l->mtu,
 				      .stride = 1u << log_stride(l),
+				      .ahead = (double)l->ahead * l->qps / (double)l->count,
 				      .recv_stride = 64,
 				      .qps = l->qps,
 				      .window = l->window,
@@ -480,7 +499,9 @@ void load_run(const char *name, const struct load *l, struct load_result *result
 				      .responder_dm = l->responder_dm,
 				      .loss = l->loss / 100 };
 
-	bench_must(r, "no memory");
+	struct limits_model model;
+
+	bench_must(r && sges(l) <= MOST_SGES, "no memory, or too many SGEs");
 	r->name = name;
 	r->load = l;
 	memset(result, 0, sizeof(*result));
@@ -489,7 +510,8 @@ void load_run(const char *name, const struct load *l, struct load_result *result
 	for (unsigned int n = 0; n < r->flows; n++)
 		check_memory(r, &r->flow[n], n);
 	figures(r, result);
-	result->limit = limits_messages(bench_model, &limits);
+	limits_model_of(&r->rig.config.cosim, &model);
+	result->limit = limits_messages(&model, &limits);
 	if (!r->rig.faults)
 		count_losses(r, &result->losses);
 	bench_account(&r->rig);

@@ -16,6 +16,7 @@ struct load {
 	unsigned int qps;
 	unsigned int mtu; /* 1: 256 .. 5: 4096 */
 	uint32_t len;
+	unsigned int sges;     /* of the requester; 0: one. Divides len */
 	unsigned int doorbell; /* WQEs for a doorbell */
 	unsigned int signaled; /* WQEs for a CQE; divides doorbell */
 	unsigned int window;
@@ -31,7 +32,11 @@ struct load {
 	/* At its requester, at its responder a message is in device memory, which has to have room
 	 * for all. */
 	bool requester_dm, responder_dm;
-	double loss; /* percent of the frames that the wire loses, in both directions */
+	/* WQEs of a QP that may be on chip at the begin of the figure but not at its end: a
+	 * fetch of the NIC. The limit allows for them. 0: for none, which is the long run */
+	unsigned int ahead;
+	uint64_t read_latency; /* ns of a DMA read; 0: as the simulator has it */
+	double loss;	       /* percent of the frames that the wire loses, in both directions */
 };
 
 struct load_result {

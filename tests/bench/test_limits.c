@@ -201,6 +201,34 @@ static void small(void **state)
 	defaults(NULL);
 }
 
+/* 1 KB in 8 pieces of 128 bytes: of 3 beats each. The WQE has 256 bytes, 5 beats with its answer.
+ */
+static void pieces_of_memory(void **state)
+{
+	struct limits_load l = load(URDMA_WR_WRITE, 1024, 4096);
+
+	(void)state;
+	l.window = 64;
+	l.sges = 8;
+	l.stride = 256;
+	expect(&l, "PCIe, RC beats", 1000.0 / 4 / (8 * 3 + 5), 1e-9);
+	/* Half of the WQEs were read before. */
+	l.ahead = 0.5;
+	expect(&l, "PCIe, RC beats", 1000.0 / 4 / (8 * 3 + 2.5), 1e-9);
+	/* One piece is read as 4 completions of 5 beats. */
+	l.sges = 1;
+	l.stride = 64;
+	l.ahead = 0;
+	expect(&l, "wire", 100 * 1000.0 / 8 / (1024 + 82 + 16), 1e-6);
+	/* A READ writes 16 pieces of 64 bytes in 2 beats each. */
+	l = load(URDMA_WR_READ, 1024, 4096);
+	l.window = 64;
+	l.qps = 64;
+	l.sges = 16;
+	l.stride = 512;
+	expect(&l, "PCIe, RQ beats", 1000.0 / 4 / (16 * 2 + 1 + 512.0 / 4096), 1e-9);
+}
+
 static void inlined(void **state)
 {
 	struct limits_load l = load(URDMA_WR_WRITE, 64, 4096);
@@ -394,12 +422,20 @@ static void times(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames),	 cmocka_unit_test(bulk),
-		cmocka_unit_test(both),		 cmocka_unit_test(small),
-		cmocka_unit_test(outstanding),	 cmocka_unit_test(loss),
-		cmocka_unit_test(ethernet),	 cmocka_unit_test(times),
-		cmocka_unit_test(unreliable),	 cmocka_unit_test(xrc),
-		cmocka_unit_test(inlined),	 cmocka_unit_test(answers),
+		cmocka_unit_test(frames),
+		cmocka_unit_test(bulk),
+		cmocka_unit_test(both),
+		cmocka_unit_test(small),
+		cmocka_unit_test(outstanding),
+		cmocka_unit_test(loss),
+		cmocka_unit_test(ethernet),
+		cmocka_unit_test(times),
+		cmocka_unit_test(unreliable),
+		cmocka_unit_test(xrc),
+		cmocka_unit_test(pieces_of_memory),
+		cmocka_unit_test(answers),
+		cmocka_unit_test(inlined),
+		cmocka_unit_test(answers),
 		cmocka_unit_test(device_memory),
 	};
 

@@ -36,15 +36,17 @@ bad "--trace '': it is none, or a list of" --socket "$s" --out "$dir/o" --trace 
 bad "--trace 'vcd': it is none, or a list of" --socket "$s" --out "$dir/o" --trace pcap,vcd
 bad "--trace 'none': it is none, or a list of" --socket "$s" --out "$dir/o" --trace pcap,none
 bad "scope=a.b is for waves" --socket "$s" --out "$dir/o" --trace pcap,scope=a.b
-for window in '' 5 5us 5us-4us 5us-5us -5us 5-6 5us-6 last last: last:0us last:5 5ks- held 99999999999999999999s-; do
-	bad "--trace 'fst=$window': a window is" --socket "$s" --out "$dir/o" --trace "fst=$window"
+for window in '' 5 5us 5us-4us 5us-5us -5us 5-6 5us-6 last last: last:0us last:5 5ks- held 99999999999999999999s- \
+	trigger trigger: trigger:5us trigger:5us- trigger:-5us trigger:5-6us trigger:5us-6 trigger:5us-6us,7 trigger:5us-6us-; do
+	bad "--trace '\(fst=${window%,*}\|7\)': \(a window is FROM-TO, FROM-, last:TIME, hold, or trigger:BEFORE-AFTER\|it is none\)" --socket "$s" --out "$dir/o" --trace "fst=$window"
 done
-for window in '' 5 5us 5us-4us 5us-5us -5us 5-6 5us-6 last last:5us held; do
-	bad "--trace 'events=$window': a window is FROM-TO or FROM-, with times as 20us, or hold" --socket "$s" --out "$dir/o" \
+window_is='a window is FROM-TO, FROM-, hold, or trigger:BEFORE-AFTER, with times as 20us'
+for window in '' 5 5us 5us-4us 5us-5us -5us 5-6 5us-6 last last:5us held trigger trigger:5us trigger:5us- trigger:5us-6 triggers:5us-6us; do
+	bad "--trace 'events=$window': $window_is" --socket "$s" --out "$dir/o" \
 		--trace "events=$window"
 done
 for kind in csv= perfetto=5us csv=last:5us events=5us-,csv=; do
-	bad "--trace '${kind#*,}': a window is FROM-TO or FROM-, with times as 20us, or hold" --socket "$s" --out "$dir/o" --trace "$kind"
+	bad "--trace '${kind#*,}': $window_is" --socket "$s" --out "$dir/o" --trace "$kind"
 done
 bad "--trace 'csv=6us-': events, csv and perfetto have one window; give it once" --socket "$s" --out "$dir/o" \
 	--trace events=5us-,csv=6us-
@@ -52,8 +54,32 @@ for kind in csvs perfettos eventss; do
 	bad "--trace '$kind': it is none, or a list of pcap, events, csv, perfetto, fst and scope=NAME" --socket "$s" \
 		--out "$dir/o" --trace "$kind"
 done
+bad "--trace 'csv=trigger:5us-6us': events, csv and perfetto have one window; give it once" --socket "$s" --out "$dir/o" \
+	--trace perfetto=trigger:6us-6us,csv=trigger:5us-6us --trigger error
+bad "a window waits for a trigger, and --trigger is missing" --socket "$s" --out "$dir/o" --trace csv=trigger:5us-6us
+for trace in pcap events csv,perfetto=20us-50us events=hold none; do
+	bad "--trigger 'error': nothing is written around it: --trace needs a window such as events=trigger:20us-50us" \
+		--socket "$s" --out "$dir/o" --trace $trace --trigger error
+done
+# bad_trigger WORDS TRIGGER [ARGUMENT...]
+bad_trigger() {
+	local words=$1 trigger=$2
+	shift 2
+	bad "--trigger '${trigger//\*/\\*}': $words" --socket "$s" --socket "$s.1" --out "$dir/o" --trace events=trigger:5us-6us \
+		--trigger="$trigger" "$@"
+}
+bad_trigger "there is no event ''" ''
+bad_trigger "there is no event 'ack'" ack
+bad_trigger "there is no NIC 'urdma2'" urdma2:reset
+bad_trigger "there is no NIC ''" :reset
+bad_trigger "there is no NIC '3'" '3:urdma0:reset'
+bad_trigger "there is no NIC 'p'" p:reset --port p=tap:x --switch 0,1,p
+bad_trigger "there is no event 'urdma0:reset'" 0:urdma0:reset
+bad_trigger "acked has no field 'qp'" '1:3*acked.qp=1'
+bad_trigger "a fault is of a wire, not of a NIC" urdma1:fault --loss 1
+bad_trigger "there are no faults: --fault, --loss" fault=3
 # The program of the ordinary build writes no waves, and says which one does.
-for kind in fst pcap,fst fst=5us-6us fst=5us- fst=last:5ms fst=hold fst,scope=nic.tx; do
+for kind in fst pcap,fst fst=5us-6us fst=5us- fst=last:5ms fst=hold fst=trigger:5us-6us fst,scope=nic.tx; do
 	bad "built without waves; tools/host-build.sh --waves" --socket "$s" --out "$dir/o" --trace "$kind"
 done
 bad 'form A-B' --socket "$s" --out "$dir/o" --wire 0:1
@@ -99,6 +125,7 @@ bad 'not a power of two' --socket "$s" --out "$dir/o" --mps 300
 bad 'not a number' --socket "$s" --out "$dir/o" --mps 4096
 bad 'excludes' --socket "$s" --out "$dir/o" --pcie-gbps 50 --pcie-lanes 8
 bad 'below the read completion boundary' --socket "$s" --out "$dir/o" --rcb 128 --completion 64
+bad 'not a number from 1 to' --socket "$s" --out "$dir/o" --sample-us 0
 bad 'not a number from 1 to 5' --socket "$s" --out "$dir/o" --pcie-gen 6
 bad 'not a power of two' --socket "$s" --out "$dir/o" --pcie-lanes 12
 bad 'no wire for the faults' --socket "$s" --out "$dir/o" --loss 1
@@ -115,7 +142,7 @@ good --help --help
 # Every option is told, with its default where it has one.
 for option in system socket out control tell check port wire switch rate delay switch-queue switch-latency switch-age loss dup \
 	reorder corrupt ecn seed fault pcie pcie-gen pcie-lanes pcie-gbps pcie-latency mps mrrs rcb completion \
-	reorder-completions pcie-stall trace live stall-us no-skip threads slow-clock verbose version; do
+	reorder-completions pcie-stall trace trigger sample-us live stall-us no-skip threads slow-clock verbose version; do
 	grep -q -e "--$option\b" "$dir/out" || fail "--help does not tell --$option"
 done
 # What the launcher shows: settings of any run, and nothing that the launcher sets itself.
@@ -150,7 +177,7 @@ for _ in 0 1; do
 	nics=${nics:+$nics,}$nic
 done
 has "\"nics\":\[$nics\]"
-has '"faults":\["drop,p=1"\],"seed":1},"captures":true,"events":null,"csv":false,"perfetto":false,"waves":null,"live":false,"stall_us":1000,"skip":false'
+has '"faults":\["drop,p=1"\],"seed":1},"captures":true,"events":null,"csv":false,"perfetto":false,"waves":null,"trigger":null,"sample_us":null,"live":false,"stall_us":1000,"skip":false'
 check --trace events
 has '"captures":false,"events":{"from_ns":0,"to_ns":null,"hold":false},"csv":false,"perfetto":false,"waves":null'
 check --trace pcap,events=20us-1ms
@@ -163,7 +190,12 @@ check --trace csv=hold
 has '"events":{"from_ns":0,"to_ns":null,"hold":true},"csv":true,"perfetto":false'
 check --trace perfetto
 has '"events":{"from_ns":0,"to_ns":null,"hold":false},"csv":false,"perfetto":true'
+check --trace events=trigger:20us-50us,csv,perfetto=trigger:20us-50us --trigger 'urdma1:3*acked.qpn=17.cause=time-out'
+has '"events":{"before_ns":20000,"after_ns":50000},"csv":true,"perfetto":true,"waves":null,"trigger":"urdma1:3\*acked.qpn=17.cause=time-out"'
+check --trace csv=trigger:0ns-0ns --trigger fault=3 --loss 1
+has '"events":{"before_ns":0,"after_ns":0},.*"trigger":"fault=3"'
 check --trace events=hold,csv --trace none
+has '"trigger":null'
 has '"captures":false,"events":null'
 check --pcie-gbps 50.5
 has '"pcie-gbps":50.5,'
@@ -363,6 +395,57 @@ grep -q '"group": 1000' "$dir/o/cosim.json" || fail "the replay is not over: $(c
 [ "$(figure cycles_evaluated)" -le $((40 * $(figure socket_looks))) ] ||
 	fail "$(figure socket_looks) looks at the sockets in $(figure cycles_evaluated) clocks"
 
+# ---- counters over time ---------------------------------------------------------------------------
+
+# Values of what has changed, at multiples of the interval; the last ones are those of the reports.
+[ -e "$dir/o/samples.jsonl" ] && fail "samples that nobody asked for"
+start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --sample-us 1 --control "$dir/control" \
+	--port "r=replay:$dir/many.pcapng,fast,hold" --switch 0,1,r
+tell ok start r
+all_frames "$program"
+at_rest
+lines=$(wc -l <"$dir/o/samples.jsonl")
+[ "$lines" -gt 4 ] || fail "$lines samples can be seen while the run goes on"
+# A simulation that sleeps adds none.
+sleep 0.3
+[ "$(wc -l <"$dir/o/samples.jsonl")" = "$lines" ] || fail "samples of a simulation that sleeps"
+kill -TERM $pid
+wait $pid || fail "exit status $? after SIGTERM: $(cat "$dir/err")"
+python3 - "$dir/o" <<'END' || fail "samples.jsonl is wrong"
+import json
+import sys
+
+out = sys.argv[1]
+lines = [json.loads(line) for line in open(out + "/samples.jsonl")]
+report = json.load(open(out + "/cosim.json"))
+counters = json.load(open(out + "/counters.json"))
+assert report["samples"] == "samples.jsonl" and report["settings"]["sample_us"] == 1
+ns = [line["ns"] for line in lines]
+assert ns == sorted(set(ns)), "times"
+assert all(t % 1000 == 0 for t in ns[:-1]), "not at multiples of the interval"
+last = {}
+for line in lines:
+    for nic in line.keys() - {"ns"}:
+        for part in line[nic]:
+            values = last.setdefault(nic, {}).setdefault(part, {})
+            for key, value in line[nic][part].items():
+                assert value != values.get(key, 0), "a value that has not changed"
+                assert value > values.get(key, 0), "a counter goes back"
+                values[key] = value
+for nic in report["nics"]:
+    seen = last[nic["name"]]
+    for part, want in ("counters", counters[nic["name"]]), ("port", nic), ("pcie", nic["pcie"]):
+        for key, value in seen[part].items():
+            # reading the counters are register reads
+            assert value == want[key] or key == "register_reads", (part, key, value, want[key])
+    assert seen["counters"]["rx_frames"] == 1000
+    frames = [line[nic["name"]]["port"]["rx_frames"] for line in lines
+              if "rx_frames" in line.get(nic["name"], {}).get("port", {})]
+    # 84 bytes a frame at 100 Gb/s: 149 in 1 us at most
+    steps = [b - a for a, b in zip([0] + frames, frames)]
+    assert len(frames) > 1 and max(steps) <= 150, steps
+END
+
 # ---- readers that follow a run --------------------------------------------------------------------
 
 # One that reads gets what the capture has. One that does not read holds nobody up, and loses what its pipe has no room for.
@@ -561,6 +644,120 @@ wait $pid || fail "exit status $? after pauses: $(cat "$dir/err")"
 [ "$(zstd -l "$dir/events/events.urdma" | awk 'NR == 2 {print $1}')" -le 12 ] ||
 	fail "$(zstd -l "$dir/events/events.urdma") for 500 pauses"
 
+# ---- triggers ------------------------------------------------------------------------------------
+
+# One frame each 200 us, to both NICs at once: it begins and ends in one cycle at each of them. The replay is on wire 2.
+paced 30 200 >"$dir/paced.pcapng"
+# triggered TRACE TRIGGER [ARGUMENT...]: a run with these frames.
+triggered() {
+	local trace=$1 trigger=$2 end
+	shift 2
+	rm -rf "$dir/events"
+	start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/events" --trace "pcap,$trace" --trigger "$trigger" \
+		--control "$dir/control" --port "r=replay:$dir/paced.pcapng,hold" --switch 0,1,r "$@"
+	tell 'error the events of this run are those around its trigger' events on
+	tell ok start r
+	# Not by "counters": reads of counters are events, too.
+	end=$(($("$program" --tell "$dir/control" time | tr -dc 0-9) + 8000000))
+	while [ "$("$program" --tell "$dir/control" time | tr -dc 0-9)" -lt $end ]; do
+		kill -0 $pid 2>/dev/null || break
+		sleep 0.05
+	done
+	kill -TERM $pid
+	wait $pid || fail "exit status $? with --trigger $trigger: $(cat "$dir/err")"
+}
+# trigger KEY: what cosim.json has of it.
+trigger() {
+	tr -d ' \n' <"$dir/events/cosim.json" | sed -n "s/.*\"trigger\":{[^}]*\"$1\":\([^,}]*\).*/\1/p"
+}
+# captured N FILE: ns at which a capture has its Nth packet, of 60 bytes.
+captured() {
+	local high low
+	read -r high low < <(od -An -tu4 -j $((empty + ($1 - 1) * 104 + 12)) -N 8 "$dir/events/$2.pcapng")
+	echo $((high << 32 | low))
+}
+# came NS EVENTS: it came at this moment, with so many events in the window.
+came() {
+	local what
+	what=$(trigger what)
+	[ "$(trigger at_ns)" = "$1" ] || fail "$what came at $(trigger at_ns), and not at $1 ns"
+	[ "$(cat "$dir/err")" = "urdma-cosim: the trigger ${what//\"/} came at $1 ns" ] || fail "it says: $(cat "$dir/err")"
+	[ "$(count 1)" = "$2" ] || fail "$what: $(count 1) events, and not $2"
+	[ "$(count 2)" = 0 ] || fail "$what: $(count 2) events are missing"
+	"$urdma_events" --json "$dir/json" "$dir/events/events.urdma" || fail "$what: events.urdma is not whole"
+}
+# span FROM TO: of the events in the file.
+span() {
+	tr -d ' \n' <"$dir/json" | grep -q "\"from_ns\":$1,\"to_ns\":$2," || fail "the events are not from $1 to $2 ns: $(head -n 9 "$dir/json")"
+}
+triggered events=trigger:0ns-0ns urdma1:rx_end
+at=$(captured 1 urdma1)
+came "$at" 4
+span "$at" "$at"
+triggered events=trigger:0ns-0ns '1:2*rx_end.len=60.number=3'
+[ "$(cat "$dir/err")" = "urdma-cosim: the trigger 1:2*rx_end.len=60.number=3 never came: 1 of 2 were seen" ] ||
+	fail "it says: $(cat "$dir/err")"
+[ "$(trigger at_ns),$(trigger events_from_ns),$(trigger seen)" = null,null,1 ] || fail "it came: $(trigger at_ns)"
+[ "$(count 1)" = 0 ] || fail "$(count 1) events without the trigger"
+"$urdma_events" --json "$dir/json" "$dir/events/events.urdma" || fail "events.urdma without the trigger is not whole"
+# The last frame before this one is in the window, and so is the next one.
+triggered events=trigger:201us-201us,csv,perfetto 'urdma0:5*rx_end'
+came "$(captured 5 urdma0)" 12
+span "$(captured 4 urdma0)" "$(captured 6 urdma0)"
+[ "$(trigger events_from_ns)" = $(($(captured 5 urdma0) - 201000)) ] || fail "events from $(trigger events_from_ns) ns on"
+"$urdma_events" --csv "$dir/csv" --perfetto "$dir/perfetto" "$dir/events/events.urdma" || fail "urdma-events: $?"
+cmp "$dir/csv" "$dir/events/wqes.csv" || fail "wqes.csv around a trigger"
+cmp "$dir/perfetto" "$dir/events/trace.perfetto" || fail "trace.perfetto around a trigger"
+# To the cycle, at both ends.
+triggered events=trigger:200us-200us 'urdma0:5*rx_end'
+came "$(captured 5 urdma0)" 12
+triggered events=trigger:199996ns-199996ns 'urdma0:5*rx_end'
+came "$(captured 5 urdma0)" 4
+# Of any NIC: each frame is two events.
+triggered events=trigger:10ns-10ns '5*rx_end'
+came "$(captured 3 urdma0)" 4
+# More than there is before it.
+triggered events=trigger:1s-6ms rx_end
+came "$(captured 1 urdma0)" $((2 + 120))
+[ "$(trigger events_from_ns)" = 0 ] || fail "events from $(trigger events_from_ns) ns on"
+# A fault of the wire, at the moment that its log tells. Two rules hit the second frame: it counts once.
+for n in 1 2 3; do
+	triggered events=trigger:10us-10us fault=$n --fault delay,side=0,wire=2,nth=2,count=all,ns=40 --fault ecn,count=all \
+		--fault dup,side=0,wire=2,nth=2
+	cycle=$(sed -n 's/^{.*"cycle": *\([0-9]*\),.*"frame": *'$n',.*/\1/p' "$dir/events/faults.log" | sort -nu | head -n 1)
+	came $((cycle * 4)) $((n == 1 ? 8 : 4))
+done
+triggered events=trigger:10us-10us fault=30 --fault delay,side=0,wire=2,nth=2,count=all,ns=40
+grep -q 'the trigger fault=30 never came: 29 of 30 were seen' "$dir/err" || fail "it says: $(cat "$dir/err")"
+# No memory for all that is before it: the last events are there, and it says so.
+paced 1000 100 >"$dir/paced.pcapng"
+rm -rf "$dir/events"
+start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/events" --trace events=trigger:1s-0ns --trigger '2000*rx_end' \
+	--control "$dir/control" --port "r=replay:$dir/paced.pcapng,hold" --switch 0,1,r
+at_rest
+prlimit --pid $pid --as=$(($(sed -n 's/^VmSize:[^0-9]*\([0-9]*\) kB/\1/p' /proc/$pid/status) * 1024)): || fail "no limit can be set"
+tell ok start r
+until grep -q trigger "$dir/err"; do
+	kill -0 $pid 2>/dev/null || break
+	sleep 0.05
+done
+prlimit --pid $pid --as=unlimited: || fail "the limit cannot be taken away"
+kill -TERM $pid
+wait $pid || fail "exit status $? with no memory before a trigger: $(cat "$dir/err")"
+case $(count 1) in
+1024 | 2048) ;;
+*) fail "$(count 1) events before the trigger though there is no memory" ;;
+esac
+"$urdma_events" --json "$dir/json" "$dir/events/events.urdma" || fail "events.urdma is not whole after a lack of memory"
+# Each frame has its four events in one cycle.
+from=$(tr -d ' \n' <"$dir/json" | sed -n 's/.*"from_ns":\([0-9]*\),.*/\1/p')
+if [ "$(trigger events_from_ns)" -gt "$from" ] || [ "$(trigger events_from_ns)" -le $((from - 100000)) ]; then
+	fail "events from $(trigger events_from_ns) ns on, and the first one is at $from ns"
+fi
+grep -q "events.urdma begins $(($(trigger at_ns) - $(trigger events_from_ns))) ns before the trigger: there was no memory for" "$dir/err" ||
+	fail "it says: $(cat "$dir/err")"
+grep -q '"trigger": null' "$dir/o/cosim.json" || fail "a trigger in a run without one"
+
 # A directory in which no file can be made.
 for file in wqes.csv trace.perfetto; do
 	mkdir -p "$dir/dir-$file/$file"
@@ -610,11 +807,11 @@ lost() {
 }
 
 # A device that is always full.
-for file in counters.json cosim.json faults.log; do
+for file in counters.json cosim.json faults.log samples.jsonl; do
 	out=$dir/full-$file
 	mkdir "$out"
 	ln -s /dev/full "$out/$file"
-	lossy "$out"
+	lossy "$out" --sample-us 1
 	lost $file 'No space left on device'
 	[ "$(grep -c . "$dir/err")" = 1 ] || fail "more than one message: $(cat "$dir/err")"
 done
@@ -681,9 +878,11 @@ for file in urdma0.pcapng urdma1.pcapng r.pcapng faults.log; do
 	lost $file 'File too large'
 done
 grep -q '"delay": 1000' "$out/cosim.json" || fail "not every fault was counted: $(cat "$out/cosim.json")"
-# 104 bytes for each packet.
+# 180 bytes for each packet, with the comment on its drop: the NIC receives no frames yet.
+comment='dropped: no filter of the Ethernet function passes it (eth_rx_filtered)'
+[ "$(grep -aoF "$comment" "$out/urdma0.pcapng" | wc -l)" -gt 100 ] || fail "urdma0.pcapng does not tell of drops"
 size=$(stat -c %s "$out/urdma0.pcapng")
-[ $(((size - empty) % 104)) = 0 ] || fail "urdma0.pcapng has $size bytes and ends in the middle of a packet"
+[ $(((size - empty) % 180)) = 0 ] || fail "urdma0.pcapng has $size bytes and ends in the middle of a packet"
 tail -n 1 "$out/faults.log" | grep -q '}$' || fail "faults.log ends in the middle of a line"
 
 # A disk that becomes full.

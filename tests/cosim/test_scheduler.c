@@ -44,6 +44,36 @@ static void on_irq(void *ctx, struct urdma_embedded_dev *dev, unsigned int vecto
 	note(w, urdma_embedded_nic(dev) * 64 + vector);
 }
 
+/* Values of a port over time, and the number of samples. */
+struct series {
+	struct urdma_cosim *c;
+	uint64_t last, n, period;
+	unsigned int changes;
+	struct {
+		uint64_t cycle, frames, bytes;
+	} change[64];
+};
+
+static void take(void *ctx, uint64_t cycle)
+{
+	struct series *s = ctx;
+	const struct urdma_eth_stats *es = &urdma_cosim_port(s->c, 1)->stats;
+	unsigned int i = s->changes;
+
+	assert_int_equal(cycle % s->period, 0);
+	assert_true(cycle > s->last);
+	assert_in_range(cycle, 1, urdma_cosim_now(s->c));
+	s->last = cycle;
+	s->n++;
+	if (i && s->change[i - 1].frames == es->rx_frames && s->change[i - 1].bytes == es->tx_bytes)
+		return;
+	assert_true(i < 64);
+	s->change[i].cycle = cycle;
+	s->change[i].frames = es->rx_frames;
+	s->change[i].bytes = es->tx_bytes;
+	s->changes++;
+}
+
 /* A listener to events. Each of several hears an event behind the one before it. */
 struct ear {
 	struct urdma_cosim *c;
@@ -110,6 +140,42 @@ static void send_frame(struct world *w, unsigned int from, uint32_t len, uint32_
 	urdma_embedded_write64(w->dev[!from], 0, 0x50, urdma_embedded_bus(w->h, w->dst[!from]));
 	urdma_embedded_write64(w->dev[from], 0, 0x40, urdma_embedded_bus(w->h, w->src[from]) + off);
 	urdma_embedded_write64(w->dev[from], 0, 0x48, len);
+}
+
+static void sampled(struct series *s, bool no_skip)
+{
+	struct urdma_cosim_config cfg;
+	struct world w;
+
+	urdma_cosim_config_defaults(&cfg, 2);
+	cfg.no_skip = no_skip;
+	world_open(&w, &cfg);
+	*s = (struct series){ .c = w.c, .period = 50 };
+	urdma_cosim_sample(w.c, s->period, take, s);
+	for (unsigned int i = 0; i < 8; i++) {
+		send_frame(&w, i % 2, 100 + 100 * i, 0);
+		assert_int_equal(urdma_cosim_run_until(w.c, (i + 1) * 10000), 0);
+	}
+	/* This is not seen any more. */
+	urdma_cosim_sample(w.c, s->period, NULL, NULL);
+	send_frame(&w, 0, 100, 0);
+	assert_int_equal(urdma_cosim_run_while_busy(w.c, URDMA_COSIM_FOREVER), 0);
+	world_close(&w);
+}
+
+/* Samples see the same whether or not time is skipped, and skipped time has hardly any. */
+static void samples(void **state)
+{
+	struct series plain, skipping;
+
+	(void)state;
+	sampled(&plain, true);
+	sampled(&skipping, false);
+	assert_in_range(plain.n, 8 * 10000 / 50 - 1, 8 * 10000 / 50);
+	assert_in_range(skipping.n, 16, plain.n / 4);
+	assert_int_equal(plain.changes, skipping.changes);
+	assert_true(plain.changes >= 9);
+	assert_memory_equal(plain.change, skipping.change, sizeof(plain.change));
 }
 
 static void frames(void **state)
@@ -777,6 +843,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames),
 		cmocka_unit_test(listeners),
+		cmocka_unit_test(samples),
 		cmocka_unit_test(coming_and_going),
 		cmocka_unit_test(skipping_changes_nothing),
 		cmocka_unit_test(link_and_switch),

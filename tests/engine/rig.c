@@ -12,6 +12,7 @@
 
 #include "counters.h"
 #include "digest.h"
+#include "drops.h"
 #include "rig.h"
 
 void rig_defaults(struct rig_config *config)
@@ -343,8 +344,22 @@ static void end(struct rig *rig)
 	urdma_faults_destroy(rig->faults);
 }
 
+/*
+ * What it has captured, before anything is gone. URDMA_TEST_DROPS=exact, or home for NICs that send
+ * to themselves, too (drops.h).
+ */
+static void check_drops(struct rig *rig)
+{
+	const char *how = getenv("URDMA_TEST_DROPS");
+
+	if (how && rig->config.capture && !urdma_cosim_error(rig->cosim))
+		rig_check(rig, drops_check(rig, !strcmp(how, "home")) ? 0 : -EBADMSG,
+			  "comments on dropped frames");
+}
+
 void rig_stop(struct rig *rig)
 {
+	check_drops(rig);
 	for (unsigned int n = 0; n < rig->config.cosim.n_nics; n++) {
 		struct rig_side *side = &rig->side[n];
 

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "agree.h"
+#include "events/trigger.h"
 #include "trace/recorder.h"
 #include "work.h"
 
@@ -97,6 +98,7 @@ struct seen {
 	bool rd[TAGS], reg[TAGS]; /* outstanding */
 	struct urdma_trace_event reset, reg_read, reg_done; /* the last ones */
 	uint64_t cqe[CQES];				    /* cycles of the first ones */
+	uint64_t errors[2];				    /* of software, by CQE and by EQE */
 };
 
 /* The end of a frame, against the next one of the capture. */
@@ -115,6 +117,10 @@ static void compare(struct seen *s, unsigned int nic, const struct urdma_trace_e
 
 static void note(struct seen *s, unsigned int nic, const struct urdma_trace_event *e)
 {
+	static const struct urdma_trigger error = { .what = URDMA_TRIGGER_ERROR, .nic = -1 };
+
+	if (urdma_trigger_matches(&error, e))
+		s->errors[e->kind == URDMA_TRACE_EQE]++;
 	s->kinds[e->kind]++;
 	switch (e->kind) {
 	case URDMA_TRACE_TX:
@@ -218,6 +224,7 @@ static void against_counts(const struct seen *s, unsigned int n)
 	assert_int_equal(s->stalled[URDMA_TRACE_STREAM_RQ], ps->rq_stalled);
 	assert_int_equal(s->stalled[URDMA_TRACE_STREAM_RC], ps->rc_stalled);
 	assert_int_equal(s->stalled[URDMA_TRACE_STREAM_TX], es->tx_stalled);
+	assert_false(s->errors[0] || s->errors[1]);
 	/* Each of them has happened. */
 	assert_true(ps->rq_reads && ps->rq_writes && ps->irqs && es->rx_frames && es->tx_frames &&
 		    ps->rq_stalled && s->kinds[URDMA_TRACE_REG_READ] &&
@@ -325,13 +332,49 @@ static void stamps(void **state)
 	rig_stop(&rig);
 }
 
+/* What a trigger takes for an error: what software hears of, but not the WQEs that are flushed
+ * then. */
+static void errors(void **state)
+{
+	struct rig_side *tx = &rig.side[0], *rx = &rig.side[1];
+	struct urdma_eh_sge src;
+	struct urdma_eh_send wr = {
+		.opcode = URDMA_WR_WRITE, .signaled = true, .sge = &src, .n_sge = 1
+	};
+	struct seen seen[2];
+
+	(void)state;
+	start(false, 0);
+	src = (struct urdma_eh_sge){ (uintptr_t)tx->buffer, 64, tx->mr.key };
+	wr.raddr = (uintptr_t)rx->buffer;
+	for (unsigned int i = 0; i < 4; i++) {
+		/* The first one is good, the second is refused by the peer. */
+		wr.rkey = i == 1 ? rx->mr.key + 1 : rx->mr.key;
+		assert_int_equal(urdma_eh_post_send(&tx->qp[0], &wr), 0);
+	}
+	for (unsigned int i = 0; i < 4; i++) {
+		static const unsigned int status[] = { URDMA_WC_SUCCESS, URDMA_WC_REM_ACCESS_ERR,
+						       URDMA_WC_FLUSH_ERR, URDMA_WC_FLUSH_ERR };
+		struct urdma_eh_cqe cqe;
+
+		rig_check(&rig, urdma_eh_next_cqe(&tx->send_cq, &cqe, LIMIT), "CQE");
+		assert_int_equal(cqe.status, status[i]);
+	}
+	read_events(seen);
+	assert_int_equal(seen[0].kinds[URDMA_TRACE_CQE], 4);
+	assert_int_equal(seen[0].errors[0], 1);
+	assert_int_equal(seen[0].errors[1], 0);
+	assert_int_equal(seen[1].errors[0], 0);
+	/* URDMA_EV_QP_ACCESS_ERR */
+	assert_int_equal(seen[1].errors[1], 1);
+	rig_abandon(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_faults),
-		cmocka_unit_test(faults),
-		cmocka_unit_test(origin),
-		cmocka_unit_test(stamps),
+		cmocka_unit_test(no_faults), cmocka_unit_test(faults), cmocka_unit_test(origin),
+		cmocka_unit_test(stamps),    cmocka_unit_test(errors),
 	};
 	char path[128];
 	int ret;

@@ -249,7 +249,7 @@ static void check_port(unsigned int side)
  */
 static void test_wire(void **state)
 {
-	static const uint32_t given[2][QPS] = { { 1, 2, 3, 3, 255, 128 }, { 9, 9, 9, 10, 11, 1 } };
+	static const uint32_t given[2][QPS] = { { 1, 2, 3, 3, 255, 128 }, { 9, 9, 9, 10, 11, 0 } };
 	static const unsigned int opcode[] = { URDMA_WR_SEND,	   URDMA_WR_WRITE,
 					       URDMA_WR_READ,	   URDMA_WR_ATOMIC_FA,
 					       URDMA_WR_WRITE_IMM, URDMA_WR_ATOMIC_WRITE,
@@ -551,7 +551,7 @@ static uint64_t count(unsigned int side, uint32_t set, unsigned int counter)
 	return v[counter];
 }
 
-/* A QP without a set, one that gets and loses it, and sets that are cleared. */
+/* A QP with set 0, one that gets another and goes back, and sets that are cleared. */
 static void test_give(void **state)
 {
 	(void)state;
@@ -581,11 +581,16 @@ static void test_give(void **state)
 	set_cnt(0, 0, 0);
 	one_message(0, 0, 7);
 	assert_int_equal(count(0, 2, URDMA_QCNT_TX_PKTS), PACKETS);
+	/* messages 1, 3, 6, 7 */
+	assert_int_equal(count(0, 0, URDMA_QCNT_TX_PKTS), 4 * PACKETS);
+	assert_int_equal(count(1, 0, URDMA_QCNT_RX_PKTS), 7 * PACKETS);
+	assert_int_equal(urdma_eh_clear_cnt(rig.side[0].eh, 0), 0);
+	CHECK_SET(0, 0, -1, 0);
 	assert_int_equal(urdma_eh_set_qp_cnt(&rig.side[0].qp[0], 256), URDMA_CS_BAD_ATTR);
 	leave();
 }
 
-/* RESET keeps the set; another QP with the number has none. */
+/* RESET keeps the set; another QP with the number has set 0. */
 static void test_again(void **state)
 {
 	uint64_t before;
@@ -616,7 +621,7 @@ static void test_again(void **state)
 	leave();
 }
 
-/* A reset of the function: all sets are 0, and no QP has one. */
+/* A reset of the function: all counters are 0, and all QPs have set 0. */
 static void test_restart(void **state)
 {
 	(void)state;
@@ -628,8 +633,10 @@ static void test_restart(void **state)
 	CHECK_SET(0, 7, -1, 0);
 	assert_int_equal(urdma_eh_to_reset(&rig.side[1].qp[0]), 0);
 	assert_int_equal(urdma_eh_connect(&rig.side[0].qp[0], &rig.side[1].qp[0], MTU, false), 0);
+	CHECK_SET(0, 0, -1, 0);
 	one_message(0, 0, 2);
 	CHECK_SET(0, 7, -1, 0);
+	assert_int_equal(count(0, 0, URDMA_QCNT_TX_PKTS), PACKETS);
 	assert_int_equal(count(1, 7, URDMA_QCNT_RX_PKTS), 2 * PACKETS);
 	leave();
 }

@@ -23,10 +23,10 @@ for round in $(seq "${1-20}"); do
 	# shellcheck disable=SC2086
 	ibv_rc_pingpong -d urdma1 -g "$g1" -p $port -n 100000000 $mode 127.0.0.1 >/tmp/client.log 2>&1 &
 	client=$!
-	before=$(hw_counter urdma0 rx_rdma_pkts)
+	before=$(hw_counter urdma0 rcvd_pkts)
 	moving=
 	for _ in $(seq "$patience"); do
-		if [ $(($(hw_counter urdma0 rx_rdma_pkts) - before)) -ge 20 ]; then
+		if [ $(($(hw_counter urdma0 rcvd_pkts) - before)) -ge 20 ]; then
 			moving=1
 			break
 		fi

@@ -65,18 +65,21 @@ want() {
 	done
 }
 
-# All that the port counts, without the optional ones.
+# All that the port counts: what the NIC counts for the port, and the sum over all QPs.
 port_shown=$(rdma statistic show link urdma0/1)
-[ -n "$(value "$port_shown" tx_rdma_pkts)" ] || fail "the port shows: $port_shown"
+[ -n "$(value "$port_shown" rcvd_pkts)" ] || fail "the port shows: $port_shown"
 [ -n "$(value "$port_shown" rx_bad_qkey)" ] || fail "the port does not show all: $port_shown"
-[ -z "$(value "$port_shown" out_of_buffer)" ] || fail "the port shows optional counters: $port_shown"
+for name in out_of_buffer duplicate_request out_of_sequence local_ack_timeout_err req_cqe_flush_error; do
+	[ -n "$(value "$port_shown" $name)" ] || fail "the port does not show $name: $port_shown"
+	[ -e "/sys/class/infiniband/urdma0/ports/1/hw_counters/$name" ] || fail "there is no hw_counters/$name"
+done
 
 # ---- by hand
 begin
 work 0 write 5 100
 stat qp bind link urdma0/1 lqpn "$from0"
 stat qp bind link urdma1/1 lqpn "$to0"
-want "a new counter" "$(counter urdma0 "$from0")" tx_pkts 0 rx_pkts 0 tx_bytes 0
+want "a new counter" "$(counter urdma0 "$from0")" sent_pkts 0 rx_pkts 0 tx_bytes 0
 refused qp bind link urdma0/1 lqpn "$from0"
 refused qp bind link urdma0/1 lqpn 4000
 refused qp unbind link urdma0/1 cntn 200 lqpn "$from0"
@@ -94,7 +97,7 @@ want "requester" "$sent" tx_bytes $((30 * 1000 + 20 * 3000)) rx_bytes $((10 * 25
 	retransmitted_pkts 0 req_cqe_error 0 local_ack_timeout_err 0
 want "responder" "$came" rx_send_requests 30 rx_write_requests 20 rx_read_requests 10 rx_atomic_requests 4 \
 	rx_bytes $((30 * 1000 + 20 * 3000)) tx_bytes $((10 * 2500)) duplicate_request 0 out_of_buffer 0 out_of_sequence 0 \
-	rx_pkts "$(value "$sent" tx_pkts)" tx_pkts $(($(value "$sent" rx_pkts) + $(value "$sent" rx_ack_pkts)))
+	rx_pkts "$(value "$sent" sent_pkts)" sent_pkts $(($(value "$sent" rx_pkts) + $(value "$sent" rx_ack_pkts)))
 
 # two QPs, one counter
 stat qp bind link urdma1/1 lqpn "$to1" cntn "$(value "$came" cntn)"
@@ -102,19 +105,17 @@ work 1 send 3 64
 work 0 send 2 64
 want "two QPs" "$(counter urdma1 "$to1")" rx_send_requests 35 rx_write_requests 20
 
-# taken away; the port keeps what it has counted
+# taken away; the port counts all QPs, with and without a counter
 stat qp unbind link urdma0/1 cntn "$(value "$sent" cntn)" lqpn "$from0"
 work 0 write 9 100
 [ -z "$(counter urdma0 "$from0")" ] || fail "the QP still has a counter: $(counter urdma0 "$from0")"
-stat set link urdma0/1 optional-counters tx_bytes,tx_pkts
-want "the port" "$(rdma statistic show link urdma0/1)" tx_bytes $((30 * 1000 + 20 * 3000 + 2 * 64))
-stat unset link urdma0/1 optional-counters
-[ -z "$(value "$(rdma statistic show link urdma0/1)" tx_bytes)" ] || fail "the port still shows an optional counter"
+want "the port" "$(rdma statistic show link urdma0/1)" \
+	tx_bytes $(($(value "$port_shown" tx_bytes) + 14 * 100 + 30 * 1000 + 20 * 3000 + 7 * 50 + 5 * 64))
 
 # again: from 0 on
 stat qp bind link urdma0/1 lqpn "$from0"
 work 0 write 6 100
-want "bound again" "$(counter urdma0 "$from0")" tx_bytes 600 tx_pkts 6
+want "bound again" "$(counter urdma0 "$from0")" tx_bytes 600 sent_pkts 6
 
 # The QPs go, and their counters with them.
 end
@@ -140,10 +141,10 @@ stat qp set link urdma1/1 auto off
 stat qp set link urdma0/1 auto pid,type on
 before=$(rdma statistic show link urdma0/1)
 pair ibv_rc_pingpong 127.0.0.1 urdma0 urdma1 -n 200 -s 2000 || fail "pingpong: $(cat /tmp/server.log /tmp/client.log)"
-stat set link urdma0/1 optional-counters rx_send_requests,tx_bytes
 after=$(rdma statistic show link urdma0/1)
-stat unset link urdma0/1 optional-counters
 stat qp set link urdma0/1 auto off
-want "pingpong" "$after" rx_send_requests 200
-[ "$(value "$after" tx_rdma_pkts)" -gt "$(value "$before" tx_rdma_pkts)" ] || fail "the port did not count"
+want "pingpong" "$after" rx_send_requests $(($(value "$before" rx_send_requests) + 200))
+[ "$(cat /sys/class/infiniband/urdma0/ports/1/hw_counters/rx_send_requests)" = "$(value "$after" rx_send_requests)" ] ||
+	fail "hw_counters and rdma statistic differ"
+[ "$(value "$after" rcvd_pkts)" -gt "$(value "$before" rcvd_pkts)" ] || fail "the port did not count"
 echo "ok: counters of QPs"

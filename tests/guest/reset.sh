@@ -32,7 +32,7 @@ traffic() {
 	programs=()
 	for mode in -e ""; do
 		port=$((port + 1))
-		before=$(hw_counter urdma0 rx_rdma_pkts)
+		before=$(hw_counter urdma0 rcvd_pkts)
 		# shellcheck disable=SC2086  # an option or none
 		ibv_rc_pingpong -d urdma0 -g "$g0" -p $port -n 100000000 $mode >/tmp/server$mode.log 2>&1 &
 		programs+=($!)
@@ -41,7 +41,7 @@ traffic() {
 		ibv_rc_pingpong -d urdma1 -g "$g1" -p $port -n 100000000 $mode 127.0.0.1 >/tmp/client$mode.log 2>&1 &
 		programs+=($!)
 		for _ in $(seq "$patience"); do
-			! connected "${programs[@]: -2}" || [ $(($(hw_counter urdma0 rx_rdma_pkts) - before)) -lt 20 ] || continue 2
+			! connected "${programs[@]: -2}" || [ $(($(hw_counter urdma0 rcvd_pkts) - before)) -lt 20 ] || continue 2
 			sleep 0.1
 		done
 		fail "no traffic: $(cat /tmp/server$mode.log /tmp/client$mode.log)"

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# test_report.sh URDMA_EVENTS MAKE_EVENTS OUT GUESTS
+# test_report.sh URDMA_EVENTS MAKE_EVENTS OUT GUESTS BENCH
 #
 # The report as a browser shows it: of runs whose events MAKE_EVENTS makes, of two that are compared, and of the results of
-# guest tests below GUESTS, if there are any. Pictures of all pages go to OUT. Then faults are planted into pages: the checks
+# guest tests below GUESTS and of the benchmark in BENCH, if there are any. Pictures of all pages go to OUT. Then faults are planted into pages: the checks
 # notice each of them.
 set -u
 
-events=$1 make_events=$2 out=$3 guests=$4
+events=$1 make_events=$2 out=$3 guests=$4 bench=$5
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)
 prog=test_report
@@ -98,6 +98,28 @@ for name in pingpong perftest-loss; do
 	good "$dir/$name.html" "${run[@]}"
 done
 
+# The page of the benchmark: of a few figures, and of all that there are.
+cat >"$dir/rows.json" <<'EOF'
+[{"name": "WRITE, 1 QP", "value": 98.0, "unit": "Gb/s", "limit": 98.5, "by": "wire", "percent": 99.5},
+ {"name": "latency of SEND", "value": 2000, "unit": "ns", "limit": 1500, "by": "latency", "percent": 75},
+ {"name": "simulator speed", "value": 500, "unit": "kcycles/CPU s", "limit": null, "by": "", "percent": null}]
+EOF
+cat >"$dir/sweeps.csv" <<'EOF'
+sweep,x_unit,series,x,value,unit,limit,by,percent
+message size,bytes,WRITE,64,5.1,Gb/s,9,"PCIe, RC beats",56.7
+message size,bytes,WRITE,4096,97,Gb/s,98,"wire",99
+QPs,,READ,1,4.5,million/s,15.8,"outstanding",28.5
+EOF
+"$top/tools/html-report.sh" --bench "$dir/rows.json" "$dir/sweeps.csv" --out "$dir/figures.html" >"$dir/log" ||
+	fail "no page: $(cat "$dir/log")"
+good "$dir/figures.html" verdict rows sweep-message-size sweep-qps
+grep -q 'PCIe, RC beats' "$dir/dom" || fail "figures.html does not say what limits a point"
+if [ -s "$bench/bench.json" ] && [ -s "$bench/sweeps.csv" ]; then
+	"$top/tools/html-report.sh" --bench "$bench/bench.json" "$bench/sweeps.csv" --out "$dir/bench.html" >"$dir/log" ||
+		fail "no page: $(cat "$dir/log")"
+	good "$dir/bench.html" verdict rows sweep-message-size sweep-qps sweep-mtu sweep-pcie-read-latency sweep-sges sweep-pages-in-use
+fi
+
 # shellcheck disable=SC2016  # what is in braces is for the script of the page
 planted_all() {
 	# Exceptions, a message, a plot without data, links to nothing, a section that is gone, wrong figures.
@@ -118,6 +140,9 @@ refuses "which results" --out x
 refuses "there is no $dir/none/summary.json" "$dir/none"
 refuses "two runs can be compared, not 3" a b c
 refuses "unknown option '--x'" --x
+refuses "--bench needs two files" --bench "$dir/rows.json"
+refuses "--bench needs --out" --bench "$dir/rows.json" "$dir/sweeps.csv"
+refuses "make bench writes it" --bench --out "$dir/x.html" "$dir/rows.json" "$dir/none"
 head -c 1000 "$dir/one/events.urdma" >"$dir/silent/events.urdma"
 refuses "cannot be read" "$dir/silent"
 

@@ -81,16 +81,63 @@ others = [n for n in names if not n.startswith(sys.argv[2] + ".urdma_sim_top.nic
 assert names and not others, others[:5]' \
 		"$dir/o/$nic.fst" $nic || fail "signals of $nic"
 done
+# Around a trigger: in both files of a NIC, what is before it, and nothing that is later than the window.
+{
+	printf '\x0a\x0d\x0d\x0a\x1c\0\0\0\x4d\x3c\x2b\x1a\x01\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\x1c\0\0\0'
+	printf '\x01\0\0\0\x14\0\0\0\x01\0\0\0\0\0\0\0\x14\0\0\0'
+	for ((i = 0; i < 40; i++)); do
+		# A frame of 60 bytes each 50 us
+		t=$(printf '%08x' $((i * 50)))
+		printf '\x06\0\0\0\x5c\0\0\0\0\0\0\0\0\0\0\0'
+		# shellcheck disable=SC2059  # bytes
+		printf "\\x${t:6:2}\\x${t:4:2}\\x${t:2:2}\\x${t:0:2}"
+		printf '\x3c\0\0\0\x3c\0\0\0\xff\xff\xff\xff\xff\xff\x02\0\0\0\0\x09\x88\xb5'
+		head -c 46 /dev/zero
+		printf '\x5c\0\0\0'
+	done
+} >"$dir/paced.pcapng"
+# triggered BEFORE AFTER OFFSET...: a run with waves around the tenth frame. They have the frames at these ns from it on.
+triggered() {
+	local before=$1 after=$2 at
+	shift 2
+	rm -rf "$dir/o"
+	"$cosim" --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --control "$dir/control" --trace "fst=trigger:${before}ns-${after}ns" \
+		--trigger '20*rx_end' --port "r=replay:$dir/paced.pcapng" --switch 0,1,r >"$dir/out" 2>&1 &
+	pid=$!
+	until grep -q 'the trigger' "$dir/out"; do
+		kill -0 $pid 2>/dev/null || fail "urdma-cosim: $(cat "$dir/out")"
+		sleep 0.1
+	done
+	[ "$("$cosim" --tell "$dir/control" waves off)" = 'error the waves of this run are those around its trigger' ] || fail "waves off"
+	at=$(sed -n 's/.* came at \([0-9]*\) ns$/\1/p' "$dir/out")
+	# Until a frame has come that is not in the window.
+	until [ "$("$cosim" --tell "$dir/control" time | tr -dc 0-9)" -gt $((at + after + 100000)) ]; do
+		kill -0 $pid 2>/dev/null || fail "urdma-cosim: $(cat "$dir/out")"
+		sleep 0.1
+	done
+	kill -TERM $pid
+	wait $pid || fail "urdma-cosim: $(cat "$dir/out")"
+	for nic in urdma0 urdma1; do
+		python "$top/tests/waves/check_trigger.py" $nic "$at" "$before" "$after" "$@" -- "$dir/o/$nic".*fst || fail "$nic"
+	done
+}
+triggered 120000 60000 -100000 -50000 0 50000
+triggered 0 50000 0 50000
 settings() {
-	"$cosim" --check --socket "$dir/s0" --out "$dir/o" --trace "$1" | jq -c '[.captures, .waves]'
+	local trigger=
+	case $1 in
+	*trigger*) trigger=--trigger=error ;;
+	esac
+	"$cosim" --check --socket "$dir/s0" --out "$dir/o" --trace "$1" $trigger | jq -c '[.captures, .waves]'
 }
 want() {
 	local got
 	got=$(settings "$1")
 	[ "$got" = "$2" ] || fail "--trace $1: $got"
 }
-want pcap,fst '[true,{"from_ns":0,"to_ns":null,"last_ns":null,"hold":false,"scope":null}]'
-want fst=20us-1ms '[false,{"from_ns":20000,"to_ns":1000000,"last_ns":null,"hold":false,"scope":null}]'
-want fst=5ns-,pcap '[true,{"from_ns":5,"to_ns":null,"last_ns":null,"hold":false,"scope":null}]'
-want fst=last:2s,scope=nic.rx '[false,{"from_ns":0,"to_ns":null,"last_ns":2000000000,"hold":false,"scope":"nic.rx"}]'
+want pcap,fst '[true,{"from_ns":0,"to_ns":null,"hold":false,"last_ns":null,"scope":null}]'
+want fst=20us-1ms '[false,{"from_ns":20000,"to_ns":1000000,"hold":false,"last_ns":null,"scope":null}]'
+want fst=5ns-,pcap '[true,{"from_ns":5,"to_ns":null,"hold":false,"last_ns":null,"scope":null}]'
+want fst=last:2s,scope=nic.rx '[false,{"from_ns":0,"to_ns":null,"hold":false,"last_ns":2000000000,"scope":"nic.rx"}]'
+want fst=trigger:20us-1ms,scope=nic.rx '[false,{"before_ns":20000,"after_ns":1000000,"last_ns":null,"scope":"nic.rx"}]'
 echo "ok"

@@ -235,6 +235,7 @@ refused "a rate that is none" "--rate 'fast': not a rate" --rate fast
 refused "too many digits" "--rate '25.1234': more than three digits" --rate 25.1234
 refused "a trace of nothing" "--trace '': it is none, or a list of" --trace ''
 refused "an unknown trace" "--trace 'all': it is none, or a list of" --trace=all
+refused "a trigger of nothing" "--trigger 'error': nothing is written around it" --trigger error
 refused "a delay below a cycle" "--delay '3': not a number" --delay 3
 refused "loss below nothing" "--loss '-1': not a number of percent" --loss -1
 refused "an unknown fault" 'is not drop' --fault lose

@@ -20,6 +20,7 @@ extern "C" {
 #include "urdma_hw.h"
 #include "urdma_pkg.h"
 #include "urdma_rx_pkg.h"
+#include "urdma_trace_pkg.h"
 
 enum { QPS = 6, KEPT = 16, IN_FLIGHT = 16 };
 
@@ -37,6 +38,12 @@ struct atomic {
 struct answer {
 	unsigned int kind, qpn, psn, msn, syndrome;
 	uint64_t value, writes; // writes that have to be accepted before
+};
+
+// told by the lane
+struct mute {
+	unsigned int qpn, psn, why;
+	bool reset; // of its QP since: that may be why
 };
 
 struct write {
@@ -62,6 +69,7 @@ struct bench {
 	std::deque<struct read> reads;
 	std::deque<struct write> writes;
 	std::deque<struct answer> answers;
+	std::deque<struct mute> mutes;
 	std::deque<unsigned int> errors;
 	std::deque<struct stored> kept[QPS];
 	bool doomed[QPS];	  // a failure is accepted, not yet told
@@ -73,7 +81,7 @@ struct bench {
 	unsigned int stall;	      // of 8 cycles in which a ready is 0, about
 	int reset_qpn;
 	bool loose; // resets while under way: effects are not predicted
-	uint64_t taken, answered, written, told, read_count, found, missed, flushed;
+	uint64_t taken, answered, muted, naks, written, told, read_count, found, missed, flushed;
 	unsigned int most_reads;
 };
 
@@ -87,6 +95,8 @@ static void accept(struct bench *b, const struct atomic *a)
 	bool answer = !b->doomed[a->qpn];
 
 	b->taken++;
+	if (!answer)
+		b->mutes.push_back({ a->qpn, a->psn, TRM_ENDED, false });
 	if (answer && a->dup) {
 		answer = false;
 		for (const struct stored &s : *kept) {
@@ -95,15 +105,18 @@ static void accept(struct bench *b, const struct atomic *a)
 			ans.value = s.value;
 			answer = true;
 		}
-		if (answer)
+		if (answer) {
 			b->found++;
-		else
+		} else {
 			b->missed++;
+			b->mutes.push_back({ a->qpn, a->psn, TRM_OLD, false });
+		}
 	} else if (answer && a->addr >= bad_memory) {
 		ans.kind = RSP_ACK;
 		ans.msn = (a->msn - 1) & 0xffffff; // what failed is not completed
 		ans.syndrome = SYN_NAK_OP;
 		b->errors.push_back(a->qpn);
+		b->mutes.push_back({ a->qpn, a->psn, TRM_NAK, false });
 		b->doomed[a->qpn] = true;
 	} else if (answer && a->flush) {
 		ans.kind = RSP_READ;
@@ -171,6 +184,29 @@ static void check_answer(struct bench *b)
 			 got.psn);
 	b->owed[want.qpn]--;
 	b->answered++;
+}
+
+static void check_mute(struct bench *b)
+{
+	uint64_t lane = b->dut.trace_mute;
+	struct mute want, got = { (unsigned int)FIELD_OF(lane, tr_mute_t, qpn),
+				  (unsigned int)FIELD_OF(lane, tr_mute_t, psn),
+				  (unsigned int)FIELD_OF(lane, tr_mute_t, why), false };
+
+	b->muted++;
+	b->naks += got.why == TRM_NAK;
+	if (b->loose)
+		return;
+	if (b->mutes.empty())
+		fail_msg("cycle %lu: the lane tells of QP %u PSN %u, why %u, and nothing is due",
+			 b->now, got.qpn, got.psn, got.why);
+	want = b->mutes.front();
+	if (want.qpn != got.qpn || want.psn != got.psn ||
+	    (want.why != got.why && !(want.reset && got.why == TRM_ENDED)))
+		fail_msg("cycle %lu: the lane tells of QP %u PSN %u, why %u, should be QP %u "
+			 "PSN %u, why %u",
+			 b->now, got.qpn, got.psn, got.why, want.qpn, want.psn, want.why);
+	b->mutes.pop_front();
 }
 
 static void check_write(struct bench *b)
@@ -298,10 +334,14 @@ static void cycle(struct bench *b)
 		check_write(b);
 	if (d->rsp_valid && d->rsp_ready)
 		check_answer(b);
+	if (!d->rst && d->trace_mute_valid)
+		check_mute(b);
 	if (d->err_valid && d->err_ready)
 		check_error(b);
 	if (d->rst_valid) {
 		b->kept[b->reset_qpn].clear();
+		for (struct mute &m : b->mutes)
+			m.reset |= m.qpn == (unsigned int)b->reset_qpn;
 		b->failed[b->reset_qpn] = false;
 		b->reset_qpn = -1;
 	}
@@ -344,9 +384,12 @@ static void drain(struct bench *b)
 			fail_msg("no end: an ATOMIC is stuck");
 	}
 	cycle(b);
+	// each has an answer or an event of the lane; a NAK has both
+	assert_int_equal(b->taken + b->naks, b->answered + b->muted);
 	if (b->loose)
 		return;
 	assert_int_equal(b->answers.size(), 0);
+	assert_int_equal(b->mutes.size(), 0);
 	assert_int_equal(b->writes.size(), 0);
 	assert_int_equal(b->errors.size(), 0);
 	for (const auto &word : b->model)

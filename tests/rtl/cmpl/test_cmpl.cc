@@ -359,7 +359,6 @@ static void start(struct bench *b, uint64_t seed, unsigned int qps)
 	memset(b->cnt, 0, sizeof(b->cnt));
 	memset(b->qc, 0, sizeof(b->qc));
 	memset(b->bad_cqes, 0, sizeof(b->bad_cqes));
-	b->dut.cset_on = 1;
 	b->cfg.assign(qps, { 1, 3, 3, 1, 5 });
 	b->dut.rst = 1;
 	cycle(b);

@@ -12,6 +12,7 @@
 
 #include "rtl/bits.h"
 #include "urdma_hw.h"
+#include "urdma_trace_pkg.h"
 
 #define RING0	 0x000000a500000000ull
 #define RING_GAP 0x100000ull
@@ -94,6 +95,9 @@ void bench_reset(struct bench *b)
 	b->rd_head = b->rd_tail;
 	b->wr_held = b->rd_held = b->rxc_held = false;
 	b->wr_at = 0;
+	b->checked_head = b->checked_tail;
+	b->stored_head = b->stored_tail;
+	b->full = b->no_buf = 0;
 	b->in.enable = 0;
 	for (int i = 0; i < ETH_QUEUES; i++) {
 		b->q[i].enabled = false;
@@ -197,6 +201,19 @@ static void add_frame(struct bench *b, struct bench_frame *f)
 	b->last = f;
 }
 
+/* Of the lane, a bit each. */
+static unsigned int verdicts(enum ref_fate fate)
+{
+	switch (fate) {
+	case REF_LENGTH:
+		return 1u << TRE_LENGTH;
+	case REF_FILTERED:
+		return 1u << TRE_FILTERED;
+	default:
+		return 1u << TRE_TAKEN | 1u << TRE_FULL;
+	}
+}
+
 static void begin_frame(struct bench *b)
 {
 	b->len = b->source(b, b->data);
@@ -208,12 +225,16 @@ static void begin_frame(struct bench *b)
 	b->err = chance(b, b->p_err);
 	if (b->rdma || b->err)
 		return;
+	assert_true(b->checked_tail - b->checked_head < 1024);
+	b->checked[b->checked_tail % 1024].len = b->len;
+	b->checked[b->checked_tail % 1024].may = 0;
 	/* while registers change, either will do */
 	for (const struct eth_cfg *cfg = &b->cfg; cfg; cfg = cfg == &b->cfg ? b->alt : NULL) {
 		struct bench_frame *f = malloc(sizeof(*f));
 
 		assert_non_null(f);
 		ref_receive(cfg, b->data, b->len, &f->ref);
+		b->checked[b->checked_tail % 1024].may |= verdicts(f->ref.fate);
 		b->want_length += f->ref.fate == REF_LENGTH;
 		b->want_filtered += f->ref.fate == REF_FILTERED;
 		if (f->ref.fate == REF_TAKEN)
@@ -221,6 +242,7 @@ static void begin_frame(struct bench *b)
 		else
 			free(f);
 	}
+	b->checked_tail++;
 }
 
 static void drive_mac(struct bench *b)
@@ -371,6 +393,39 @@ static void check_write(struct bench *b)
 	b->wr_at = o->wr_last ? 0 : b->wr_at + 1;
 }
 
+/* The block counts no more than 256 beats. */
+static bool same_length(unsigned int sent, unsigned int told)
+{
+	return sent > 255 * 64 ? told > 255 * 64 - 4 : sent == told;
+}
+
+static void check_lanes(struct bench *b)
+{
+	uint64_t in = b->out.trace_eth_in, buf = b->out.trace_eth_buf;
+	unsigned int len, verdict;
+
+	if (b->out.trace_eth_in_valid) {
+		len = (unsigned int)FIELD_OF(in, tr_eth_in_t, len);
+		verdict = (unsigned int)FIELD_OF(in, tr_eth_in_t, verdict);
+		if (b->checked_head == b->checked_tail ||
+		    !same_length(b->checked[b->checked_head % 1024].len, len) ||
+		    !(b->checked[b->checked_head % 1024].may >> verdict & 1))
+			fail_at(b, "lane: %u bytes with verdict %u, which are not next", len,
+				verdict);
+		if (verdict == TRE_TAKEN)
+			b->stored[b->stored_tail++ % 1024].len = len;
+		b->full += verdict == TRE_FULL;
+		b->checked_head++;
+	}
+	if (b->out.trace_eth_buf_valid) {
+		len = (unsigned int)FIELD_OF(buf, tr_eth_buf_t, len);
+		if (b->stored_head == b->stored_tail || b->stored[b->stored_head % 1024].len != len)
+			fail_at(b, "lane: %u stored bytes, which are not next", len);
+		b->no_buf += FIELD_OF(buf, tr_eth_buf_t, drop);
+		b->stored_head++;
+	}
+}
+
 /* Where a frame in the buffers differs from f, or -1. */
 static int compare(struct bench *b, const struct eth_rxc *c, const struct ref_frame *f)
 {
@@ -484,6 +539,7 @@ void bench_step(struct bench *b)
 		check_read(b);
 		check_write(b);
 		check_rxc(b);
+		check_lanes(b);
 		b->held = b->out;
 		check_queues(b);
 		for (int i = 0; i < 64; i++)
@@ -526,6 +582,15 @@ void bench_drain(struct bench *b)
 	}
 	while (b->first)
 		skip_frame(b);
+	if (b->checked_head != b->checked_tail || b->stored_head != b->stored_tail)
+		fail_at(b, "lanes: the fate of %u frames is not told",
+			b->checked_tail - b->checked_head + b->stored_tail - b->stored_head);
+	if (b->full != b->cnt[URDMA_CNT_ETH_RX_DROP_FULL] ||
+	    b->no_buf != b->cnt[URDMA_CNT_ETH_RX_NO_BUF])
+		fail_at(b, "lanes: %llu without room, %llu without buffer; counted %llu, %llu",
+			(unsigned long long)b->full, (unsigned long long)b->no_buf,
+			(unsigned long long)b->cnt[URDMA_CNT_ETH_RX_DROP_FULL],
+			(unsigned long long)b->cnt[URDMA_CNT_ETH_RX_NO_BUF]);
 	if (b->alt)
 		return; /* counters: nobody knows */
 	for (unsigned int q = 0; q < ETH_QUEUES; q++)

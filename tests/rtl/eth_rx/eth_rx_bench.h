@@ -77,6 +77,14 @@ struct bench {
 	unsigned int wr_len;
 	int wr_q;
 
+	/* For the lanes: frames whose end is to come, by their length on the wire; a bit for each
+	 * verdict that may be. Then those that are stored. */
+	struct {
+		unsigned int len, may;
+	} checked[1024], stored[1024];
+	unsigned int checked_head, checked_tail, stored_head, stored_tail;
+	uint64_t full, no_buf;
+
 	struct bench_frame *first, *last;
 	uint64_t cnt[64], want_length, want_filtered, want_mcast, got, dropped;
 	uint64_t sent, last_rxc, first_wr; /* cycles */

@@ -96,6 +96,10 @@ extern "C" void eth_model_settle(struct eth_model *m, const struct eth_in *in, s
 		out->rxc.index = t.rxc_index;
 	}
 	out->cnt = t.cnt;
+	out->trace_eth_in_valid = t.trace_eth_in_valid;
+	out->trace_eth_in = t.trace_eth_in;
+	out->trace_eth_buf_valid = t.trace_eth_buf_valid;
+	out->trace_eth_buf = t.trace_eth_buf;
 }
 
 extern "C" void eth_model_edge(struct eth_model *m)

@@ -58,6 +58,9 @@ struct eth_out {
 	uint8_t wr_data[64];
 	struct eth_rxc rxc;
 	uint64_t cnt;
+	/* lanes: packed structs of urdma_trace_pkg */
+	bool trace_eth_in_valid, trace_eth_buf_valid;
+	uint32_t trace_eth_in, trace_eth_buf;
 };
 
 struct eth_model;

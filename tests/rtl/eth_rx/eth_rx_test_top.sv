@@ -7,6 +7,7 @@
 module eth_rx_test_top
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
+  import urdma_trace_pkg::*;
 (
   input  wire logic              clk,
   input  wire logic              rst,
@@ -74,7 +75,12 @@ module eth_rx_test_top
   output      logic [15:0]       rxc_index,
   input  wire logic              rxc_ready,
 
-  output      logic [63:0]       cnt
+  output      logic [63:0]       cnt,
+
+  output      logic              trace_eth_in_valid,
+  output      tr_eth_in_t        trace_eth_in,
+  output      logic              trace_eth_buf_valid,
+  output      tr_eth_buf_t       trace_eth_buf
 );
 
   eth_cfg_t cfg;
@@ -126,7 +132,7 @@ module eth_rx_test_top
     .rd_rsp_valid(rdr_valid), .rd_rsp({rdr_data, rdr_last, rdr_err}),
     .wr_valid(wr_valid), .wr(wr), .wr_ready(wr_ready),
     .rxc_valid(rxc_valid), .rxc(rxc), .rxc_ready(rxc_ready),
-    .cnt(cnt_n)
+    .cnt(cnt_n), .trace_eth_in_valid, .trace_eth_in, .trace_eth_buf_valid, .trace_eth_buf
   );
 
   logic unused;

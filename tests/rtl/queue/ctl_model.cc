@@ -240,8 +240,6 @@ static void counters(ctl *c, bool rst)
 
 		w->qp_set[qpn] = set;
 		w->qp_set_at[qpn] = w->cycle;
-	} else if (!set) {
-		w->protocol_errors++;
 	}
 	if (kind == QCO_CLEAR)
 		w->cleared = set;
@@ -249,7 +247,7 @@ static void counters(ctl *c, bool rst)
 		for (unsigned i = 0; i < URDMA_QCNT_GROUP; i++)
 			put(m->qco_ans, QC_VALUE_W * i, QC_VALUE_W,
 			    seen_count(set, FIELD(m->qco, 0, qc_op_t, group), i));
-	w->n_cfg += set != 0; // a QP that ends is told of by the fence
+	w->n_cfg += kind != QCO_BIND || set; // a QP that ends is told of by the fence
 }
 
 extern "C" {

@@ -1480,7 +1480,7 @@ static void test_counters(void **state)
 	cmd[1] = 0x8001;
 	refuse(b, cmd, URDMA_CMD_SET_QP_CNT, 5, URDMA_CS_BAD_ATTR);
 	for (uint32_t i = 0; i < 3; i++) {
-		static const uint32_t sets[] = { 0, 256, 0x800001 };
+		static const uint32_t sets[] = { 256, 512, 0x800001 };
 
 		refuse(b, zero, URDMA_CMD_QUERY_CNT, sets[i], URDMA_CS_BAD_OBJECT);
 		refuse(b, zero, URDMA_CMD_CLEAR_CNT, sets[i], URDMA_CS_BAD_OBJECT);
@@ -1511,6 +1511,7 @@ static void test_counters(void **state)
 	}
 
 	for (uint32_t i = 0; i < 3; i++) {
+		query_counters(b, 0, i);
 		query_counters(b, 1, i);
 		query_counters(b, 255, i);
 	}
@@ -1526,6 +1527,8 @@ static void test_counters(void **state)
 		assert_int_equal(b->cpl[tag][i], 0);
 	assert_int_equal(run(b, zero, URDMA_CMD_CLEAR_CNT, 77), URDMA_CS_OK);
 	assert_int_equal(w->cleared, 77);
+	assert_int_equal(run(b, zero, URDMA_CMD_CLEAR_CNT, 0), URDMA_CS_OK);
+	assert_int_equal(w->cleared, 0);
 
 	/* RESET keeps the set, DESTROY_QP ends it: behind the round, and before the completion */
 	assert_int_equal(set_counters(b, 5, 9), URDMA_CS_OK);

@@ -12,7 +12,10 @@
 #include "opcode_rules.h"
 #include "rtl/bits.h"
 
-#define LANE(lane, member) ((uint32_t)FIELD_OF(o->trace_##lane, tr_##lane##_t, member))
+/* of urdma_rx_place, behind its decision */
+#define PUT_STAGES 3
+
+#define LANE(lane, member) ((uint32_t)FIELD_GET(o->trace_##lane.w, 0, tr_##lane##_t, member))
 
 static void put(struct lane_queue *q, const struct lane_packet *p)
 {
@@ -52,6 +55,18 @@ static bool is_read(uint8_t opcode)
 	return op == 0x0c || op == 0x13 || op == 0x14 || op == 0x1c || op == 0x1d;
 }
 
+static bool is_unrel(uint8_t opcode)
+{
+	return opcode >> 5 == 1 || opcode >> 5 == 3; /* UC, UD */
+}
+
+static bool is_atomic(uint8_t opcode)
+{
+	uint8_t op = opcode & 0x1f;
+
+	return op == 0x13 || op == 0x14 || op == 0x1c;
+}
+
 void lanes_frame(struct lanes *l, const struct frame *f)
 {
 	size_t ip = f->b[12] == 0x81 ? 18 : 14, bth = ip + (f->b[ip] >> 4 == 4 ? 20 : 40) + 8;
@@ -87,17 +102,49 @@ static void lane_in(struct lanes *l, const struct rx_out *o, uint64_t cycle)
 		return;
 	}
 	l->in++;
-	if (!is_ack(k->opcode) && !is_response(k->opcode)) {
-		const struct lane_packet *before = l->requests.head == l->requests.tail
-							   ? NULL
-							   : &l->requests.p[l->requests.tail - 1];
-
-		/* a packet to one QP that looks like the copies before it */
-		if (before && before->group && before->psn == k->psn && before->opcode == k->opcode)
-			k->group = true;
-		put(&l->requests, k);
-	} else
+	if (is_ack(k->opcode) || is_response(k->opcode))
 		put(&l->answers, k);
+	else
+		put(&l->requests, k);
+}
+
+static void lane_bad(struct lanes *l, const struct rx_out *o, uint64_t cycle)
+{
+	uint32_t why = LANE(bad, why);
+	unsigned int at = l->frames.head;
+
+	l->bad[why]++;
+	/* A frame that is marked, or too short, may have no names. */
+	while (at != l->frames.tail &&
+	       (l->frames.p[at].qpn != LANE(bad, qpn) || l->frames.p[at].psn != LANE(bad, psn) ||
+		l->frames.p[at].opcode != LANE(bad, opcode)))
+		at++;
+	if (at != l->frames.tail)
+		l->frames.head = at + 1;
+	else if (why == TRB_ICRC || why == TRB_BACK)
+		fail_msg("cycle %" PRIu64 ": a bad packet to QP %x, PSN %06x was not sent", cycle,
+			 LANE(bad, qpn), LANE(bad, psn));
+}
+
+/* Each verdict has its reasons. */
+static void check_why(struct lanes *l, uint32_t verdict, uint32_t why, uint64_t cycle)
+{
+	bool good = why == TRW_NONE;
+
+	switch (verdict) {
+	case TRV_DROPPED:
+		good = (why >= TRW_NO_QP && why <= TRW_PKEY) || why == TRW_ERROR;
+		break;
+	case TRV_REPEATED:
+		good |= why == TRW_OLD;
+		break;
+	case TRV_REFUSED:
+		good |= why == TRW_QKEY;
+		break;
+	}
+	if (!good)
+		fail_msg("cycle %" PRIu64 ": verdict %u with reason %u", cycle, verdict, why);
+	l->why[why]++;
 }
 
 static void lane_rsp(struct lanes *l, const struct rx_out *o, uint64_t cycle)
@@ -105,33 +152,24 @@ static void lane_rsp(struct lanes *l, const struct rx_out *o, uint64_t cycle)
 	struct lane_packet *k;
 	uint32_t qpn = LANE(rsp, qpn), verdict = LANE(rsp, verdict);
 
-	for (; (k = head(&l->requests)); l->requests.head++) {
-		if (k->psn == LANE(rsp, psn) && k->opcode == LANE(rsp, opcode) &&
-		    (k->group || (k->qpn & 0xfff) == qpn))
-			break;
-		/* all members of the group have theirs */
-		if (!k->group)
-			k = NULL;
-		if (!k)
-			break;
-	}
-	if (!k) {
-		k = head(&l->requests);
+	k = head(&l->requests);
+	if (!k || k->psn != LANE(rsp, psn) || k->opcode != LANE(rsp, opcode) ||
+	    (!k->group && (k->qpn & 0xfff) != qpn))
 		fail_msg("cycle %" PRIu64
 			 ": a decision on QP %u, PSN %06x; QP %x, PSN %06x is next",
 			 cycle, qpn, LANE(rsp, psn), k ? k->qpn : 0, k ? k->psn : 0);
-	}
 	assert_in_range(verdict, 0, TRV_DROPPED);
 	l->verdict[verdict]++;
+	l->refused_unrel +=
+		verdict == TRV_REFUSED && is_unrel(k->opcode) && LANE(rsp, why) == TRW_NONE;
 	l->by_qp[qpn][verdict]++;
-	if (verdict == TRV_TAKEN || (verdict == TRV_REPEATED && is_read(k->opcode))) {
-		struct lane_packet t = *k;
-
-		t.may = verdict == TRV_REPEATED;
-		put(&l->taken[qpn], &t);
-	}
-	if (!k->group)
-		l->requests.head++;
+	check_why(l, verdict, LANE(rsp, why), cycle);
+	if (verdict == TRV_TAKEN ||
+	    (verdict == TRV_REPEATED && is_read(k->opcode) && LANE(rsp, why) == TRW_NONE))
+		put(&l->taken[qpn], k);
+	if (LANE(rsp, more) && !k->group)
+		fail_msg("cycle %" PRIu64 ": QP %u is no group", cycle, qpn);
+	l->requests.head += !LANE(rsp, more);
 }
 
 static void lane_req(struct lanes *l, const struct rx_out *o, uint64_t cycle)
@@ -145,6 +183,11 @@ static void lane_req(struct lanes *l, const struct rx_out *o, uint64_t cycle)
 			 cycle, LANE(req, qpn), LANE(req, psn), LANE(req, syndrome));
 	l->answers.head++;
 	l->dropped += LANE(req, drop);
+	if ((LANE(req, why) != TRW_NONE) != LANE(req, drop))
+		fail_msg("cycle %" PRIu64 ": an answer is dropped: %u, and why: %u", cycle,
+			 LANE(req, drop), LANE(req, why));
+	l->ghosts += LANE(req, why) == TRW_GHOST;
+	l->strangers += LANE(req, why) >= TRW_NO_QP && LANE(req, why) <= TRW_PKEY;
 	l->naks += k->syndrome == 0x60 && !LANE(req, drop);
 	if (is_response(k->opcode) && !LANE(req, drop)) {
 		l->taken_rsp++;
@@ -152,21 +195,63 @@ static void lane_req(struct lanes *l, const struct rx_out *o, uint64_t cycle)
 	}
 }
 
+/* The next of a queue has this PSN. */
+static void must_be_next(struct lane_queue *q, uint32_t qpn, uint32_t psn, const char *what,
+			 uint64_t cycle)
+{
+	struct lane_packet *k = head(q);
+
+	if (!k || k->psn != psn)
+		fail_msg("cycle %" PRIu64 ": QP %u %s PSN %06x; %06x is next", cycle, qpn, what,
+			 psn, k ? k->psn : 0);
+}
+
 static void lane_put(struct lanes *l, const struct rx_out *o, uint64_t cycle)
 {
-	struct lane_queue *q =
-		LANE(put, resp) ? &l->placed[LANE(put, qpn)] : &l->taken[LANE(put, qpn)];
+	uint32_t qpn = LANE(put, qpn), psn = LANE(put, psn);
+	struct lane_queue *q = &l->taken[qpn];
 	struct lane_packet *k;
 
-	while ((k = head(q))) {
-		q->head++;
-		if (k->psn == LANE(put, psn))
-			break;
-		l->not_put += !k->may;
+	if (LANE(put, resp)) {
+		/* those before it have failed */
+		for (q = &l->placed[qpn]; (k = head(q)) && k->psn != psn; q->head++)
+			l->not_put++;
 	}
-	if (!k)
-		fail_msg("cycle %" PRIu64 ": QP %u puts PSN %06x, which it has not taken", cycle,
-			 LANE(put, qpn), LANE(put, psn));
+	must_be_next(q, qpn, psn, "puts", cycle);
+	k = head(q);
+	q->head++;
+	if (!LANE(put, resp) && is_atomic(k->opcode))
+		put(&l->atomics, k);
+}
+
+static void lane_voided(struct lanes *l, const struct rx_out *o, uint64_t cycle)
+{
+	uint32_t qpn = LANE(voided, qpn);
+	struct lane_queue *q = &l->taken[qpn];
+	unsigned int at = q->head;
+
+	/* put comes some cycles later, beside the last beat */
+	while (at != q->tail && at - q->head < PUT_STAGES && q->p[at].psn != LANE(voided, psn))
+		at++;
+	if (at != q->tail && q->p[at].psn == LANE(voided, psn)) {
+		struct lane_packet k = q->p[at];
+
+		memmove(&q->p[q->head + 1], &q->p[q->head], (at - q->head) * sizeof(k));
+		q->p[q->head] = k;
+	}
+	must_be_next(q, qpn, LANE(voided, psn), "voids", cycle);
+	q->head++;
+	l->voided[LANE(voided, why)]++;
+}
+
+/* It stands for the answer of an ATOMIC or FLUSH, and comes in their order. */
+static void lane_mute(struct lanes *l, const struct rx_out *o, uint64_t cycle)
+{
+	for (struct lane_packet *k; (k = head(&l->atomics)); l->atomics.head++)
+		if ((k->qpn & 0xfff) == LANE(mute, qpn) && k->psn == LANE(mute, psn))
+			break;
+	must_be_next(&l->atomics, LANE(mute, qpn), LANE(mute, psn), "leaves unanswered", cycle);
+	l->atomics.head++;
 }
 
 static void lane_acked(struct lanes *l, const struct rx_out *o)
@@ -194,26 +279,26 @@ static void lane_acked(struct lanes *l, const struct rx_out *o)
 void lanes_cycle(struct lanes *l, const struct rx_in *in, const struct rx_out *o, uint64_t cycle)
 {
 	/* In the order of a packet: it may be decided on at once. */
-	if (o->trace_in_valid)
+	if (o->trace_in.valid)
 		lane_in(l, o, cycle);
-	if (o->trace_rsp_valid)
+	if (o->trace_rsp.valid)
 		lane_rsp(l, o, cycle);
-	if (o->trace_req_valid)
+	if (o->trace_req.valid)
 		lane_req(l, o, cycle);
-	if (o->trace_put_valid)
+	if (o->trace_bad.valid)
+		lane_bad(l, o, cycle);
+	if (o->trace_put.valid)
 		lane_put(l, o, cycle);
-	assert_int_equal(o->trace_acked_valid, o->acked_valid && in->acked_ready);
-	if (o->trace_acked_valid)
+	if (o->trace_voided.valid)
+		lane_voided(l, o, cycle);
+	if (o->trace_mute.valid)
+		lane_mute(l, o, cycle);
+	assert_int_equal(o->trace_acked.valid, o->acked_valid && in->acked_ready);
+	if (o->trace_acked.valid)
 		lane_acked(l, o);
 	for (int c = 0; c < 2; c++)
 		l->excused |= (o->err_valid & in->err_ready) >> c & 1 && !o->err[c].only;
 	l->excused |= (in->qpc_valid && o->qpc_ready) || (in->aqc_valid && o->aqc_ready);
-}
-
-static void all_put(struct lanes *l, struct lane_queue *q)
-{
-	for (; q->head != q->tail; q->head++)
-		l->not_put += !q->p[q->head].may;
 }
 
 void lanes_end(struct lanes *l, const uint64_t *cnt, const uint64_t (*qc)[URDMA_QCNT_TX_PKTS],
@@ -221,24 +306,32 @@ void lanes_end(struct lanes *l, const uint64_t *cnt, const uint64_t (*qc)[URDMA_
 {
 	uint64_t decided;
 
-	for (; head(&l->requests); l->requests.head++)
-		assert_true(head(&l->requests)->group);
+	assert_null(head(&l->requests));
 	assert_null(head(&l->answers));
 	for (unsigned int i = 0; i < 4096; i++) {
-		all_put(l, &l->taken[i]);
-		all_put(l, &l->placed[i]);
+		/* each is put or voided */
+		assert_null(head(&l->taken[i]));
+		for (; head(&l->placed[i]); l->placed[i].head++)
+			l->not_put++;
 	}
+	l->atomics.head = l->atomics.tail;
+	assert_int_equal(l->bad[TRB_MAC], cnt[URDMA_CNT_RX_MAC_ERR]);
+	assert_int_equal(l->bad[TRB_MALFORMED], cnt[URDMA_CNT_RX_MALFORMED]);
+	assert_int_equal(l->bad[TRB_ICRC], cnt[URDMA_CNT_RX_ICRC_ERR]);
+	assert_in_range(l->bad[TRB_BACK], 0, cnt[URDMA_CNT_RX_NOT_RDMA]);
+	assert_int_equal(l->refused_unrel + l->voided[TRO_UNREL], cnt[URDMA_CNT_RX_DROP_UNREL]);
+	assert_int_equal(l->why[TRW_QKEY], cnt[URDMA_CNT_RX_BAD_QKEY]);
+	assert_int_equal(l->ghosts, cnt[URDMA_CNT_RX_ACK_GHOST]);
 	assert_int_equal(l->in, cnt[URDMA_CNT_RX_RDMA_PKTS]);
 	assert_int_equal(l->full, cnt[URDMA_CNT_RX_DROP_FULL]);
 	assert_int_equal(l->verdict[TRV_REPEATED], cnt[URDMA_CNT_RX_DUP]);
 	assert_int_equal(l->taken_rsp, cnt[URDMA_CNT_RX_READ_RSP]);
-	assert_in_range(l->verdict[TRV_DROPPED], 0, cnt[URDMA_CNT_RX_NO_QP]);
+	assert_int_equal(l->verdict[TRV_DROPPED] + l->strangers, cnt[URDMA_CNT_RX_NO_QP]);
 	/* an UC packet may be out of sequence and refused for another reason */
 	assert_in_range(l->verdict[TRV_GAP], 0, cnt[URDMA_CNT_RX_SEQ_ERR]);
 	assert_in_range(l->cause[TRC_TIMEOUT], 0, cnt[URDMA_CNT_TX_TIMEOUT]);
 	assert_in_range(l->cause[TRC_IMPLIED], 0, cnt[URDMA_CNT_RX_READ_GAP]);
 	assert_in_range(l->cause[TRC_NAK], 0, l->naks);
-	assert_in_range(cnt[URDMA_CNT_RX_ACK_GHOST], 0, l->dropped);
 	for (unsigned int i = 0; i < 4096; i++) {
 		decided = 0;
 		for (unsigned int v = TRV_TAKEN; v < TRV_DROPPED; v++)
@@ -251,14 +344,18 @@ void lanes_end(struct lanes *l, const uint64_t *cnt, const uint64_t (*qc)[URDMA_
 		assert_int_equal(l->by_qp[i][TRV_RNR], qc[i][URDMA_QCNT_RX_NO_WQE]);
 		assert_int_equal(l->by_qp[i][TRV_REPEATED], qc[i][URDMA_QCNT_RX_DUP]);
 	}
-	/* what placement refuses, a WRITE of UC */
+	/* nothing has failed, nor has UC gone back to a WQE */
 	if (!l->excused && !cnt[URDMA_CNT_RX_DROP_UNREL])
-		assert_int_equal(l->not_put, 0);
+		assert_int_equal(l->not_put + l->voided[TRO_DEAD] + l->voided[TRO_REFUSED], 0);
 }
 
 void lanes_clear(struct lanes *l)
 {
 	l->in = l->full = l->taken_rsp = l->dropped = l->naks = l->not_put = 0;
+	l->ghosts = l->strangers = l->refused_unrel = 0;
+	memset(l->bad, 0, sizeof(l->bad));
+	memset(l->why, 0, sizeof(l->why));
+	memset(l->voided, 0, sizeof(l->voided));
 	memset(l->verdict, 0, sizeof(l->verdict));
 	memset(l->by_qp, 0, sizeof(l->by_qp));
 	memset(l->cause, 0, sizeof(l->cause));
@@ -270,6 +367,7 @@ void lanes_free(struct lanes *l)
 	free(l->frames.p);
 	free(l->requests.p);
 	free(l->answers.p);
+	free(l->atomics.p);
 	for (unsigned int i = 0; i < 4096; i++) {
 		free(l->taken[i].p);
 		free(l->placed[i].p);

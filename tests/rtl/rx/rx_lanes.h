@@ -13,13 +13,15 @@
 
 #define LANE_VERDICTS (TRV_DROPPED + 1)
 #define LANE_CAUSES   (TRC_RNR + 1)
+#define LANE_BADS     (TRB_BACK + 1)
+#define LANE_WHYS     (TRW_LOST + 1)
+#define LANE_VOIDED   (TRO_UNREL + 1)
 
 /* a packet on its way */
 struct lane_packet {
 	uint32_t qpn, psn;
 	uint8_t opcode, syndrome; /* of the AETH, 0 without */
 	bool group;		  /* each member has a copy */
-	bool may;		  /* put need not come: a repeated READ may be refused */
 };
 
 struct lane_queue {
@@ -33,6 +35,10 @@ struct lanes {
 	struct lane_queue answers;	/* for requester completion */
 	struct lane_queue taken[4096];	/* requests whose bytes have to be put */
 	struct lane_queue placed[4096]; /* responses, the same */
+	struct lane_queue atomics;	/* of all QPs, with their unit; some have left it */
+	uint64_t bad[LANE_BADS], why[LANE_WHYS], voided[LANE_VOIDED];
+	uint64_t ghosts, strangers; /* answers without effect, to no QP */
+	uint64_t refused_unrel;	    /* requests of UC and UD */
 	uint64_t in, full, verdict[LANE_VERDICTS], by_qp[4096][LANE_VERDICTS];
 	uint64_t taken_rsp, dropped, naks, cause[LANE_CAUSES], not_put;
 	bool excused; /* a QP has ended or begun: what is under way has no effect */

@@ -253,16 +253,22 @@ extern "C" void rx_model_settle(struct rx_model *m, const struct rx_in *in, stru
 	out->qc_resp_qpn = t.qc_resp_qpn;
 	out->qc_resp_hit = t.qc_resp_hit;
 	out->rx_bytes = t.rx_bytes;
-	out->trace_acked_valid = t.trace_acked_valid;
-	out->trace_acked = t.trace_acked;
-	out->trace_in_valid = t.trace_in_valid;
-	out->trace_in = t.trace_in;
-	out->trace_rsp_valid = t.trace_rsp_valid;
-	out->trace_rsp = t.trace_rsp;
-	out->trace_req_valid = t.trace_req_valid;
-	out->trace_req = t.trace_req;
-	out->trace_put_valid = t.trace_put_valid;
-	out->trace_put = t.trace_put;
+#define LANE(name)                                                              \
+	do {                                                                    \
+		out->name.valid = t.name##_valid;                               \
+		static_assert(sizeof(t.name) <= sizeof(out->name.w), "a lane"); \
+		std::memset(out->name.w, 0, sizeof(out->name.w));               \
+		std::memcpy(out->name.w, &t.name, sizeof(t.name));              \
+	} while (0)
+	LANE(trace_acked);
+	LANE(trace_in);
+	LANE(trace_rsp);
+	LANE(trace_req);
+	LANE(trace_put);
+	LANE(trace_bad);
+	LANE(trace_voided);
+	LANE(trace_mute);
+#undef LANE
 	out->class_valid = t.class_valid;
 	out->class_rdma = t.class_rdma;
 }

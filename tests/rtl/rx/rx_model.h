@@ -155,8 +155,11 @@ struct rx_out {
 	uint16_t qc_rx_qpn, qc_rx_bytes, qc_rx_hit, qc_resp_qpn, qc_resp_hit;
 	uint8_t rx_bytes;
 	/* lanes: packed structs of urdma_trace_pkg */
-	bool trace_acked_valid, trace_in_valid, trace_rsp_valid, trace_req_valid, trace_put_valid;
-	uint64_t trace_acked, trace_in, trace_rsp, trace_req, trace_put;
+	struct rx_lane {
+		bool valid;
+		uint32_t w[3];
+	} trace_acked, trace_in, trace_rsp, trace_req, trace_put, trace_bad, trace_voided,
+		trace_mute;
 	bool class_valid, class_rdma, loop_room;
 	bool mco_ready, mc_any;
 	uint8_t mco_status;

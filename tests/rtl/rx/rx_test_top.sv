@@ -238,7 +238,13 @@ module rx_test_top
   output      logic         trace_req_valid,
   output      tr_req_t      trace_req,
   output      logic         trace_put_valid,
-  output      tr_put_t      trace_put
+  output      tr_put_t      trace_put,
+  output      logic         trace_bad_valid,
+  output      tr_bad_t      trace_bad,
+  output      logic         trace_voided_valid,
+  output      tr_voided_t   trace_voided,
+  output      logic         trace_mute_valid,
+  output      tr_mute_t     trace_mute
 );
 
   // ---- configuration ------------------------------------------------------------------------------------
@@ -405,9 +411,10 @@ module rx_test_top
     .wr_valid(wr_valid), .wr(wr), .wr_ready(wr_ready),
     .cqe_valid(cqe_valid), .cqe(cqe), .cqe_ready(cqe_ready),
     .err_valid(err_valid), .err(err), .err_ready(err_ready),
-    .cset_on(1'b1), .qc_rx_valid, .qc_rx, .qc_resp_valid, .qc_resp, .qc_req_valid(), .qc_req(),
+    .qc_rx_valid, .qc_rx, .qc_resp_valid, .qc_resp, .qc_req_valid(), .qc_req(),
     .cnt(cnt_n), .rx_bytes(rx_bytes), .trace_acked_valid, .trace_acked, .trace_in_valid, .trace_in,
-    .trace_rsp_valid, .trace_rsp, .trace_req_valid, .trace_req, .trace_put_valid, .trace_put
+    .trace_rsp_valid, .trace_rsp, .trace_req_valid, .trace_req, .trace_put_valid, .trace_put, .trace_bad_valid, .trace_bad,
+    .trace_voided_valid, .trace_voided, .trace_mute_valid, .trace_mute
   );
 
   logic unused;

@@ -193,7 +193,9 @@ module tx_test_top
   output      logic         trace_ans_valid,
   output      tr_ans_t      trace_ans,
   output      logic         trace_out_valid,
-  output      tr_out_t      trace_out
+  output      tr_out_t      trace_out,
+  output      logic         trace_ask_valid,
+  output      tr_ask_t      trace_ask
 );
 
   qp_cfg_t cfg;
@@ -259,9 +261,10 @@ module tx_test_top
     .ack_req_ready, .mr_req_valid, .mr_req, .mr_req_ready, .mr_rsp_valid, .mr_rsp, .mr_rsp_ready,
     .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid,
     .rd_rsp('{data: rd_rsp_data, last: rd_rsp_last, err: rd_rsp_err}),
-    .mac_valid, .mac, .mac_loop, .mac_ready, .cnt(counters), .cset_on(1'b1), .qc_tx_valid(qc_valid), .qc_tx(qc),
+    .mac_valid, .mac, .mac_loop, .mac_ready, .cnt(counters), .qc_tx_valid(qc_valid), .qc_tx(qc),
     .trace_turn_valid, .trace_turn, .trace_wqe_valid, .trace_wqe, .trace_pkt_valid, .trace_pkt,
-    .trace_full_valid, .trace_full, .trace_ans_valid, .trace_ans, .trace_out_valid, .trace_out
+    .trace_full_valid, .trace_full, .trace_ans_valid, .trace_ans, .trace_out_valid, .trace_out,
+    .trace_ask_valid, .trace_ask
   );
 
   assign qpc_rsp_psn = qpc_rsp.psn;

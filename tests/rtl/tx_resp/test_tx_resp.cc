@@ -25,6 +25,7 @@ extern "C" {
 #include "rtl/bench.h"
 #include "urdma_hw.h"
 #include "urdma_pkg.h"
+#include "urdma_trace_pkg.h"
 #include "urdma_tx_pkg.h"
 
 enum { QPS = 4096, OUTSTANDING = 16, RING = 2 * OUTSTANDING, PSN_MASK = 0xffffff };
@@ -97,13 +98,13 @@ struct bench {
 	std::deque<unsigned int> resets;
 	uint64_t seq_in, seq_out, fence_seq;
 	unsigned int last_qpn, last_psn; // of the request that was taken in the cycle before
-	bool offering, last_entry, last_behind, pkt_was, fence_want, fencing;
+	bool offering, last_ask, last_ended, last_entry, last_behind, pkt_was, fence_want, fencing;
 	uint64_t fence_since, fence_ended, fences;
 	uint32_t pkt_old[18];
 	// knobs, in 1/16
 	unsigned int p_req, p_pd, p_piece, p_pkt, p_cfg, p_err, cfg_latency, commit_latency;
 	// seen
-	uint64_t behind, again;
+	uint64_t behind, again, ended;
 	uint64_t pds, pkts, bytes, drops, fails, slow_acks, naks, taken, ends, refused;
 	unsigned int turn_qpn;
 	uint64_t turn_bytes, turn_max;
@@ -604,7 +605,9 @@ static void take_request(struct bench *b)
 	b->offering = false;
 	b->last_qpn = r.qpn;
 	b->last_psn = r.psn;
-	b->last_entry = r.kind != RSP_ACK && !q->closed && !q->cut;
+	b->last_ask = r.kind != RSP_ACK;
+	b->last_ended = q->closed || q->cut;
+	b->last_entry = b->last_ask && !b->last_ended;
 	b->last_behind = is_behind(q, &r);
 	b->taken++;
 	if (q->closed || q->cut) {
@@ -625,10 +628,30 @@ static void take_request(struct bench *b)
 	}
 }
 
+// One cycle after a READ or ATOMIC was taken the lane tells what becomes of it.
+static void check_lane(struct bench *b)
+{
+	uint64_t lane = b->dut.trace_ask, verdict = FIELD_OF(lane, tr_ask_t, verdict);
+	const struct qp *q = &b->qp[b->last_qpn];
+
+	assert_int_equal(b->dut.trace_ask_valid, b->last_ask);
+	if (!b->last_ask)
+		return;
+	assert_int_equal(FIELD_OF(lane, tr_ask_t, qpn), b->last_qpn);
+	assert_int_equal(FIELD_OF(lane, tr_ask_t, psn), b->last_psn);
+	assert_int_equal(verdict == TRA_FULL, b->dut.cnt_read_drop);
+	// a QP whose state has changed, or whose READ has failed, may have ended meanwhile
+	if (verdict == TRA_ENDED ? !b->last_ended && reads_ok(q) && !q->failed : b->last_ended)
+		fail_msg("cycle %lu QP %u: the lane has verdict %lu", b->now, b->last_qpn, verdict);
+	b->ended += verdict == TRA_ENDED;
+}
+
 // One cycle after a READ or ATOMIC was taken the counter says whether there was room.
 static void check_drop(struct bench *b)
 {
 	struct qp *q = &b->qp[b->last_qpn];
+
+	check_lane(b);
 
 	if (!b->last_entry) {
 		assert_int_equal(b->dut.cnt_read_drop, 0);
@@ -755,7 +778,7 @@ static void cycle(struct bench *b)
 		if (d->ack_req_valid && d->ack_req_ready) {
 			take_request(b);
 		} else {
-			b->last_entry = false;
+			b->last_ask = b->last_entry = false;
 		}
 		if (d->fence_start) {
 			// what is offered in this cycle may count either way
