@@ -302,8 +302,8 @@ static void test_bad_object(void **state)
 		{ URDMA_CMD_DETACH_MCAST, 4096, 999 }, { URDMA_CMD_MODIFY_SRQ, 1024, 999 },
 		{ URDMA_CMD_QUERY_SRQ, 1024, 999 },    { URDMA_CMD_DESTROY_SRQ, 1024, 999 },
 		{ URDMA_CMD_MODIFY_CQ, 4096, 999 },    { URDMA_CMD_RESIZE_CQ, 4096, 999 },
-		{ URDMA_CMD_SET_QP_CNT, 4096, 999 },   { URDMA_CMD_QUERY_CNT, 256, 0 },
-		{ URDMA_CMD_CLEAR_CNT, 256, 0 },
+		{ URDMA_CMD_SET_QP_CNT, 4096, 999 },   { URDMA_CMD_QUERY_CNT, 256, 257 },
+		{ URDMA_CMD_CLEAR_CNT, 256, 257 },
 	};
 	struct rig_config config;
 	struct rig rig;
