@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * urdma: counters of QPs ("rdma statistic qp"). A counter of the core is a counter set of the NIC,
- * whose number is the counter's id. QPs without a counter have set 0. The core holds the lock of the
- * counter around each of these calls but the last, and they may sleep.
+ * whose number is the counter's id. QPs without a counter have set 0. The core holds the lock of
+ * the counter around each of these calls but the last, and they may sleep.
  *
  * A reset of the function destroys all QPs first, so the core has given back all counters before
  * the NIC forgets its sets.

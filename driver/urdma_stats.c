@@ -47,7 +47,7 @@ static const struct rdma_stat_desc urdma_rdma_stats[] = {
 
 	/*
 	 * What the NIC counts for each QP. To the port's value the core adds what the counters of
-	 * QPs have at the same index. So the port's own is that of set 0: the QPs without a counter.
+	 * QPs have at the same index. So the port's own is that of set 0: QPs without a counter.
 	 */
 	URDMA_QP_STAT(RX_PKTS, "rx_pkts"),
 	URDMA_QP_STAT(RX_BYTES, "rx_bytes"),
