@@ -110,6 +110,7 @@ module urdma_top
   tr_voided_t trace_voided;
   tr_ask_t trace_ask;
   tr_mute_t trace_mute;
+  tr_loss_t trace_loss;
 
   assign trace_lane[TRACE_SQ_DB] = TRACE_W'(trace_sq_db);
   assign trace_lane[TRACE_RQ_DB] = TRACE_W'(trace_rq_db);
@@ -135,6 +136,7 @@ module urdma_top
   assign trace_lane[TRACE_VOIDED] = TRACE_W'(trace_voided);
   assign trace_lane[TRACE_ASK] = TRACE_W'(trace_ask);
   assign trace_lane[TRACE_MUTE] = TRACE_W'(trace_mute);
+  assign trace_lane[TRACE_LOSS] = TRACE_W'(trace_loss);
 
   // ---- reset ------------------------------------------------------------------------------------------------------------
   // A software reset first keeps the DMA engine from taking new requests; when the request that it is writing has ended, the
@@ -454,7 +456,8 @@ module urdma_top
     .trace_acked_valid(trace_valid[TRACE_ACKED]), .trace_acked, .trace_in_valid(trace_valid[TRACE_IN]), .trace_in,
     .trace_rsp_valid(trace_valid[TRACE_RSP]), .trace_rsp, .trace_req_valid(trace_valid[TRACE_REQ]), .trace_req,
     .trace_put_valid(trace_valid[TRACE_PUT]), .trace_put, .trace_bad_valid(trace_valid[TRACE_BAD]), .trace_bad,
-    .trace_voided_valid(trace_valid[TRACE_VOIDED]), .trace_voided, .trace_mute_valid(trace_valid[TRACE_MUTE]), .trace_mute
+    .trace_voided_valid(trace_valid[TRACE_VOIDED]), .trace_voided, .trace_mute_valid(trace_valid[TRACE_MUTE]), .trace_mute,
+    .trace_loss_valid(trace_valid[TRACE_LOSS]), .trace_loss
   );
 
   logic qp_cnt_clk;

@@ -287,7 +287,17 @@ package urdma_trace_pkg;
     logic [1:0]       why;          // trace_mute_e
   } tr_mute_t;
 
-  localparam int TRACE_N = 24;
+  // Requester completion notices that something it waits for is lost, and counts a retry of the QP. A tr_acked_t with this cause
+  // follows, or one with another cause for both if the QP notices more before it can send again.
+  localparam int TRACE_LOSS = 24;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic [23:0]      psn;          // oldest that is not acknowledged
+    logic [2:0]       cause;        // trace_cause_e: TRC_NAK, TRC_IMPLIED, TRC_TIMEOUT
+    logic             out;          // there is no retry left: the QP fails
+  } tr_loss_t;
+
+  localparam int TRACE_N = 25;
 
   typedef logic [TRACE_W-1:0] trace_lane_t;
 

@@ -35,7 +35,7 @@ extern "C" {
 #define URDMA_SIM_CYCLE_NS   4u /* 250 MHz */
 #define URDMA_SIM_BEAT_BYTES 64u
 #define URDMA_SIM_BEAT_DW    16u
-#define URDMA_SIM_LANES	     24u
+#define URDMA_SIM_LANES	     25u
 
 /* One beat of CQ, CC, RQ or RC. keep has one bit a dword. user: 183, 81, 137, 161 bits used. */
 struct urdma_pcie_beat {

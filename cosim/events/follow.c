@@ -129,6 +129,7 @@ static bool sane(const struct urdma_follow *f, const struct urdma_trace_event *e
 	case URDMA_TRACE_ANS:
 	case URDMA_TRACE_OUT:
 	case URDMA_TRACE_ACKED:
+	case URDMA_TRACE_LOSS:
 	case URDMA_TRACE_RSP:
 	case URDMA_TRACE_REQ:
 	case URDMA_TRACE_PUT:

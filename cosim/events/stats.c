@@ -313,6 +313,10 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 	case URDMA_TRACE_XLAT:
 		lookup(nic, e);
 		break;
+	case URDMA_TRACE_LOSS:
+		if (e->loss.cause < URDMA_CAUSES)
+			nic->losses[e->loss.cause]++;
+		break;
 	case URDMA_TRACE_STALL:
 		if (e->stall.stream >= URDMA_TRACE_STREAMS)
 			break;

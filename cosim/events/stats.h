@@ -49,7 +49,8 @@ struct urdma_nic_stats {
 	struct urdma_series reads_series;
 	uint64_t read_bytes[1024]; /* of reads that are outstanding, by tag */
 	uint64_t irqs, read_errors, bad_frames, dropped_full;
-	uint64_t cqes[2]; /* of receives, of sends */
+	uint64_t cqes[2];	       /* of receives, of sends */
+	uint64_t losses[URDMA_CAUSES]; /* that QPs have noticed */
 	struct {
 		uint64_t n, hits, misses, refused;
 	} xlat[URDMA_CLIENTS];

@@ -209,6 +209,7 @@ static json_t *nic_json(const struct urdma_stats *s, unsigned int n)
 	set(json, "interrupts", nic->irqs);
 	set(json, "send_completions", nic->cqes[1]);
 	set(json, "receive_completions", nic->cqes[0]);
+	json_object_set_new(json, "losses", causes(nic->losses));
 	json_object_set_new(json, "translation", translation(nic));
 	json_object_set_new(json, "stalls", stalls(nic));
 	json_object_set_new(json, "responder", responder(nic));

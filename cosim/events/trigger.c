@@ -56,13 +56,15 @@ static const char *(*namer(uint8_t kind, const char *field))(uint64_t)
 		const char *(*name_of)(uint64_t value);
 	} fields[] = {
 		{ "cause", urdma_name_cause },	 { "op", urdma_name_op },
-		{ "opcode", urdma_name_opcode }, { "verdict", urdma_name_verdict },
-		{ "stream", urdma_name_stream }, { "client", urdma_name_client },
+		{ "opcode", urdma_name_opcode }, { "stream", urdma_name_stream },
+		{ "client", urdma_name_client },
 	};
 
-	/* That of a command is another one. */
+	/* Others have fields of the same name that mean something else. */
 	if (kind == URDMA_TRACE_CQE && !strcmp(field, "status"))
 		return urdma_name_status;
+	if (kind == URDMA_TRACE_RSP && !strcmp(field, "verdict"))
+		return urdma_name_verdict;
 	for (unsigned int i = 0; i < sizeof(fields) / sizeof(*fields); i++)
 		if (!strcmp(field, fields[i].field))
 			return fields[i].name_of;

@@ -158,7 +158,9 @@ module urdma_rx
   output      logic                   trace_voided_valid,
   output      tr_voided_t             trace_voided,
   output      logic                   trace_mute_valid,
-  output      tr_mute_t               trace_mute
+  output      tr_mute_t               trace_mute,
+  output      logic                   trace_loss_valid,
+  output      tr_loss_t               trace_loss
 );
 
   logic loop_room_reg;
@@ -593,7 +595,7 @@ module urdma_rx
     .rdone_valid(rdone_valid), .rdone(rdone), .rdone_ready(rdone_ready),
     .fence_out(fence_out[1]),
     .cnt(cnt_cmpl), .qc_valid(qc_req_valid), .qc(qc_req),
-    .trace_acked_valid, .trace_acked, .trace_req_valid, .trace_req
+    .trace_acked_valid, .trace_acked, .trace_req_valid, .trace_req, .trace_loss_valid, .trace_loss
   );
 
   // ---- counters; some are raised in two places ----------------------------------------------------------------

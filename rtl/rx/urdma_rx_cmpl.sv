@@ -94,7 +94,9 @@ module urdma_rx_cmpl
   output      logic                   trace_acked_valid,
   output      tr_acked_t              trace_acked,
   output      logic                   trace_req_valid,
-  output      tr_req_t                trace_req
+  output      tr_req_t                trace_req,
+  output      logic                   trace_loss_valid,
+  output      tr_loss_t               trace_loss
 );
 
   logic [URDMA_CNT_N-1:0] cnt_reg;
@@ -256,7 +258,7 @@ module urdma_rx_cmpl
     .load_says(l_says), .load_goal, .load_apart(l_apart), .news(news[0]), .ctl_en(ctl_run[0]), .ctl_op(aqc.op),
     .ctl_psn(aqc.psn), .ent_en(walk_ent_en), .ent_idx(walk_ent_idx), .ent, .valid(run_valid[0]), .run(run[0]),
     .end_valid(walk_end), .end_ready(walk_end_ready), .end_run, .end_did, .cqe_valid, .cqe, .cqe_ready,
-    .cnt_rsp, .cnt_gap, .cnt_timeout, .cnt_retry_exc, .cnt_rnr_exc, .qc_valid, .qc
+    .cnt_rsp, .cnt_gap, .cnt_timeout, .cnt_retry_exc, .cnt_rnr_exc, .qc_valid, .qc, .trace_loss_valid, .trace_loss
   );
 
   urdma_rx_settle u_settle (

@@ -36,6 +36,8 @@ module urdma_rx_decide
   output      rr_t         rr,
   output      logic        fail,           // the QP ends, d.nak tells why
   output      logic        rnr,            // an RNR wait begins or goes on
+  output      logic        loss,           // something is lost: a retry counts, or there is none left
+  output      trace_cause_e loss_cause,
   output      logic        cnt_gap,
   output      logic        cnt_timeout,
   output      logic        cnt_retry_exc,
@@ -99,6 +101,7 @@ module urdma_rx_decide
     fail_status = nak_status;
     rr = '0;
     rnr = 1'b0;
+    loss = 1'b0;
     {cnt_gap, cnt_timeout, cnt_retry_exc, cnt_rnr_exc} = '0;
     if (says.ack) retry_want = miss;
     if (says.nak) begin
@@ -137,7 +140,9 @@ module urdma_rx_decide
       d.gap = 1'b0;
       cnt_timeout = 1'b1;
     end
+    loss_cause = cnt_timeout ? TRC_TIMEOUT : miss ? TRC_IMPLIED : TRC_NAK;
     if (retry_want && s.tk != T_RNR && !d.gap) begin
+      loss = 1'b1;
       cnt_gap = miss && !cnt_timeout;
       if (d.retries == it.retry) begin
         fail = 1'b1;
@@ -147,7 +152,7 @@ module urdma_rx_decide
         d.retries = d.retries + 3'd1;
         d.gap = !cnt_timeout;
         d.want = 1'b1;
-        d.cause = cnt_timeout ? TRC_TIMEOUT : miss ? TRC_IMPLIED : TRC_NAK;
+        d.cause = loss_cause;
       end
     end
     if (rr.take) begin

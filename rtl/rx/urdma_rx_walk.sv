@@ -30,6 +30,7 @@ module urdma_rx_walk
   import urdma_hw_pkg::*;
   import urdma_rx_pkg::*;
   import urdma_rx_cmpl_pkg::*;
+  import urdma_trace_pkg::*;
 (
   input  wire logic              clk,
   input  wire logic              rst,
@@ -68,14 +69,17 @@ module urdma_rx_walk
   output      logic              cnt_retry_exc,
   output      logic              cnt_rnr_exc,
   output      logic              qc_valid,
-  output      qc_req_t           qc
+  output      qc_req_t           qc,
+  output      logic              trace_loss_valid,
+  output      tr_loss_t          trace_loss
 );
 
   logic valid_reg;
   assign valid = valid_reg;
 
   logic apart_reg, at_ack, none, is_rd, rd_good, rd_bad, passed, c_done, c_block, a_pass, ent_cqe, go_on, step, decide, is_resp;
-  logic due, moved, fail, rnr, c_gap, c_timeout, c_retry_exc, c_rnr_exc;
+  logic due, moved, fail, rnr, loss, c_gap, c_timeout, c_retry_exc, c_rnr_exc;
+  trace_cause_e loss_cause;
   /* verilator lint_off UNUSEDSIGNAL */
   logic [15:0] next_idx;           // the table has its low bits
   /* verilator lint_on UNUSEDSIGNAL */
@@ -142,7 +146,8 @@ module urdma_rx_walk
 
   urdma_rx_decide u_decide (
     .it(run_reg.it), .says(says_reg), .is_resp, .s(st), .ent, .none, .goal(goal_reg), .due,
-    .d, .moved, .rr, .fail, .rnr, .cnt_gap(c_gap), .cnt_timeout(c_timeout), .cnt_retry_exc(c_retry_exc), .cnt_rnr_exc(c_rnr_exc)
+    .d, .moved, .rr, .fail, .rnr, .loss, .loss_cause, .cnt_gap(c_gap), .cnt_timeout(c_timeout), .cnt_retry_exc(c_retry_exc),
+    .cnt_rnr_exc(c_rnr_exc)
   );
 
   always_comb begin
@@ -165,6 +170,8 @@ module urdma_rx_walk
   assign cnt_timeout = decide && c_timeout;
   assign cnt_retry_exc = decide && c_retry_exc;
   assign cnt_rnr_exc = decide && c_rnr_exc;
+  assign trace_loss_valid = decide && loss;
+  assign trace_loss = '{qpn: run_reg.it.qpn, psn: d.una, cause: loss_cause, out: c_retry_exc};
 
   always_ff @(posedge clk) begin
     run_reg <= follow(run_reg, news);

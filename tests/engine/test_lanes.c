@@ -52,7 +52,7 @@ struct nic {
 	struct queue cut, wire; /* packets without payload; frames that have to come */
 	struct queue out;	/* those that have come, for the other NIC */
 	struct queue requests, answers;
-	uint64_t ans[4], cause[TRC_RNR + 1], verdict[TRV_DROPPED + 1];
+	uint64_t ans[4], cause[TRC_RNR + 1], loss[TRC_RNR + 1], verdict[TRV_DROPPED + 1];
 	uint64_t full_drop, again, rsp_packets, in_full, taken_rsp, misses, refused;
 	uint64_t puts[2], to_put; /* requests, responses; requests that have to be put */
 	uint64_t before[URDMA_CNT_N];
@@ -208,6 +208,9 @@ static void heard(void *ctx, const struct urdma_trace_event *e)
 			first(&life(l, e, e->acked.qpn, i)->acked, e->cycle);
 		nic->done[e->acked.qpn - RIG_QPN(0)] = (uint16_t)e->acked.wqe;
 		break;
+	case URDMA_TRACE_LOSS:
+		nic->loss[e->loss.cause]++;
+		break;
 	case URDMA_TRACE_IN:
 		k = (struct packet){ .qpn = e->in.qpn, .psn = e->in.psn, .opcode = e->in.opcode };
 		/* what is lost does not come; what comes has been sent before */
@@ -353,8 +356,12 @@ static void check_nic(struct lanes *l, unsigned int n)
 	EQUAL(nic->taken_rsp, now[URDMA_CNT_RX_READ_RSP]);
 	EQUAL(nic->puts[0], nic->to_put);
 	EQUAL(nic->puts[1], nic->taken_rsp);
-	EQUAL(nic->cause[TRC_TIMEOUT], now[URDMA_CNT_TX_TIMEOUT]);
-	EQUAL(nic->cause[TRC_IMPLIED], now[URDMA_CNT_RX_READ_GAP]);
+	EQUAL(nic->loss[TRC_TIMEOUT], now[URDMA_CNT_TX_TIMEOUT]);
+	EQUAL(nic->loss[TRC_IMPLIED], now[URDMA_CNT_RX_READ_GAP]);
+	/* a retry is for all that was noticed before it */
+	assert_true(nic->cause[TRC_TIMEOUT] <= nic->loss[TRC_TIMEOUT]);
+	assert_true(nic->cause[TRC_IMPLIED] <= nic->loss[TRC_IMPLIED]);
+	assert_true(nic->cause[TRC_NAK] <= nic->loss[TRC_NAK]);
 	EQUAL(N(CQE), now[URDMA_CNT_CQE]);
 	EQUAL(N(EQE), now[URDMA_CNT_EQE]);
 	EQUAL(N(CMD), now[URDMA_CNT_CMD_OK] + now[URDMA_CNT_CMD_ERR]);

@@ -218,6 +218,9 @@ uint64_t pair_send(struct pair *p, uint64_t cycle, const struct pair_message *m)
 	if (m->lose_last) {
 		t->timeouts = 1;
 		at += PAIR_TIMEOUT;
+		/* Two losses, one retry. */
+		ADD(p, at - 9, m->nic, URDMA_TRACE_LOSS, loss, m->qpn, t->psn, TRC_IMPLIED, 0);
+		ADD(p, at - 8, m->nic, URDMA_TRACE_LOSS, loss, m->qpn, t->psn, TRC_TIMEOUT, 0);
 		ADD(p, at, m->nic, URDMA_TRACE_ACKED, acked, m->qpn, t->index,
 		    t->psn + t->packets - 1, TRC_TIMEOUT);
 		ADD(p, at + 4, m->nic, URDMA_TRACE_TURN, turn, m->qpn, t->index, 1, 1);

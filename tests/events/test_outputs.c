@@ -280,6 +280,9 @@ static void test_json(void **state)
 	assert_int_equal(number(qp, "bytes"), 19 * 2500);
 	assert_int_equal(number(json_object_get(qp, "retries"), "time-out"), 1);
 	assert_int_equal(number(qp, "packets_sent_again"), 1);
+	assert_int_equal(number(json_object_get(nic, "retries"), "implied NAK"), 0);
+	assert_int_equal(number(json_object_get(nic, "losses"), "implied NAK"), 1);
+	assert_int_equal(number(json_object_get(nic, "losses"), "time-out"), 1);
 	/* One is not signaled. */
 	assert_int_equal(number(nic, "completions"), 18);
 	assert_int_equal(number(nic, "send_completions"), 18);

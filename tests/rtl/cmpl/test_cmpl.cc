@@ -13,9 +13,11 @@ extern "C" {
 #include <stdlib.h>
 #include <cmocka.h>
 }
+#include <algorithm>
 #include <deque>
 #include <set>
 #include <string.h>
+#include <tuple>
 #include <vector>
 
 #include "Vurdma_rx_cmpl.h"
@@ -24,6 +26,7 @@ extern "C" {
 #include "urdma_opcode_pkg.h"
 #include "urdma_pkg.h"
 #include "urdma_rx_pkg.h"
+#include "urdma_trace_pkg.h"
 
 enum {
 	SEND = 0,
@@ -91,6 +94,11 @@ struct acked {
 	unsigned int kind, qpn, wqe_done, first, una, rd_done;
 };
 
+struct loss { // a lane's
+	unsigned int qpn, psn, cause;
+	bool out;
+};
+
 struct rr {
 	bool take, last;
 	unsigned int wqe, off;
@@ -121,6 +129,7 @@ struct bench {
 	std::deque<struct ctrl> ctrls;
 	std::vector<struct cqe> cqes;
 	std::vector<struct acked> ackeds;
+	std::vector<struct loss> losses;
 	std::vector<struct rr> rrs;
 	std::vector<unsigned int> errs;
 	uint64_t query, cnt[CNT_N], in_taken, fences;
@@ -248,6 +257,14 @@ static void take_outputs(struct bench *b)
 		for (int i = 0; i < QC_N; i++)
 			b->qc[FIELD_OF(d->qc, qc_req_t, qpn)][i] += hit >> i & 1;
 	}
+	if (d->trace_loss_valid) {
+		uint64_t lane = d->trace_loss;
+
+		b->losses.push_back({ (unsigned int)FIELD_OF(lane, tr_loss_t, qpn),
+				      (unsigned int)FIELD_OF(lane, tr_loss_t, psn),
+				      (unsigned int)FIELD_OF(lane, tr_loss_t, cause),
+				      FIELD_OF(lane, tr_loss_t, out) != 0 });
+	}
 	if (d->fence_out)
 		b->fences++;
 	for (int i = 0; i < CNT_N; i++)
@@ -355,6 +372,7 @@ static void start(struct bench *b, uint64_t seed, unsigned int qps)
 	b->item_on = false;
 	b->room = SIZE_MAX;
 	b->in_taken = b->fences = 0;
+	b->losses.clear();
 	b->rdone_wait = b->ctrl_wait = 0;
 	memset(b->cnt, 0, sizeof(b->cnt));
 	memset(b->qc, 0, sizeof(b->qc));
@@ -399,6 +417,7 @@ struct model {
 	struct qp q[8];
 	std::vector<struct cqe> cqes;
 	std::vector<struct rr> rrs;
+	std::vector<struct loss> losses;
 	unsigned int errs, retry_msgs, hold_msgs;
 	bool moved;
 	uint64_t cnt[CNT_N];
@@ -526,8 +545,11 @@ static void fail_qp(struct model *m, struct qp *q, unsigned int status)
 
 static void want_retry(struct bench *b, struct model *m, struct qp *q, bool miss, bool timeout)
 {
+	unsigned int cause = timeout ? TRC_TIMEOUT : miss ? TRC_IMPLIED : TRC_NAK;
+
 	if (q->tk == T_RNR || q->gap)
 		return;
+	m->losses.push_back({ q->n, q->una, cause, q->retries == b->cfg[q->n].retry });
 	if (miss) {
 		m->cnt[CNT_GAP]++;
 		m->qc[q->n][QC_GAP]++;
@@ -724,6 +746,31 @@ static void model_expire(struct bench *b, struct model *m, struct qp *q)
 	want_retry(b, m, q, false, true);
 }
 
+// The lane of losses. The order over QPs is not given when timers of several expire.
+static void check_losses(struct bench *b, struct model *m, const char *what)
+{
+	auto before = [](const struct loss &x, const struct loss &y) {
+		return std::tie(x.qpn, x.psn, x.cause) < std::tie(y.qpn, y.psn, y.cause);
+	};
+
+	if (b->losses.size() != m->losses.size())
+		fail_msg("cycle %lu, %s: %zu losses are told, should be %zu", b->now, what,
+			 b->losses.size(), m->losses.size());
+	std::sort(b->losses.begin(), b->losses.end(), before);
+	std::sort(m->losses.begin(), m->losses.end(), before);
+	for (size_t i = 0; i < m->losses.size(); i++) {
+		struct loss g = b->losses[i], w = m->losses[i];
+
+		if (g.qpn != w.qpn || g.psn != w.psn || g.cause != w.cause || g.out != w.out)
+			fail_msg("cycle %lu, %s: a loss of QP %u, PSN %x, cause %u, out %d, "
+				 "should be %u, %x, %u, %d",
+				 b->now, what, g.qpn, g.psn, g.cause, g.out, w.qpn, w.psn, w.cause,
+				 w.out);
+	}
+	b->losses.clear();
+	m->losses.clear();
+}
+
 static void check_step(struct bench *b, struct model *m, const char *what)
 {
 	unsigned int retries = 0, holds = 0;
@@ -799,6 +846,7 @@ static void check_step(struct bench *b, struct model *m, const char *what)
 				fail_msg("cycle %lu, %s, QP %u: counter %d of the QP is %u, should "
 					 "be %u",
 					 b->now, what, n, i, b->qc[n][i], m->qc[n][i]);
+	check_losses(b, m, what);
 	b->cqes.clear();
 	b->ackeds.clear();
 	b->rrs.clear();

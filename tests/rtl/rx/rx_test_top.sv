@@ -414,7 +414,8 @@ module rx_test_top
     .qc_rx_valid, .qc_rx, .qc_resp_valid, .qc_resp, .qc_req_valid(), .qc_req(),
     .cnt(cnt_n), .rx_bytes(rx_bytes), .trace_acked_valid, .trace_acked, .trace_in_valid, .trace_in,
     .trace_rsp_valid, .trace_rsp, .trace_req_valid, .trace_req, .trace_put_valid, .trace_put, .trace_bad_valid, .trace_bad,
-    .trace_voided_valid, .trace_voided, .trace_mute_valid, .trace_mute
+    .trace_voided_valid, .trace_voided, .trace_mute_valid, .trace_mute,
+    .trace_loss_valid(), .trace_loss()
   );
 
   logic unused;
