@@ -100,12 +100,6 @@ registers() {
 	return 1
 }
 
-# `make mutate` can plant each fault of its list. A change of the RTL may have taken the place of one away.
-faults() {
-	cp -r rtl "$tmp/planted"
-	awk -f tests/mutate/plant.awk -v rtl=rtl -v out="$tmp/planted" tests/mutate/faults
-}
-
 # The page of the hardware contract against its header; links, paths and options in all pages.
 docs() {
 	local status=0
@@ -148,6 +142,17 @@ verilator_lint() {
 	local list
 	rtl_sources list || return 1
 	(cd rtl && "$verilator_dir/verilator" --lint-only -Wall --top-module urdma_top urdma.vlt "$tmp/urdma_hw_pkg.sv" "${list[@]}")
+}
+
+# `make mutate` can plant each fault of its list, and Verilator takes what comes of it. A change of the RTL may have taken
+# the place of one away.
+faults() {
+	local list
+	cp -r rtl "$tmp/planted"
+	awk -f tests/mutate/plant.awk -v rtl=rtl -v out="$tmp/planted" tests/mutate/faults || return 1
+	rtl_sources list || return 1
+	(cd "$tmp/planted" && "$verilator_dir/verilator" --lint-only -Wno-lint --top-module urdma_top urdma.vlt \
+		"$top/tests/mutate/urdma_mutate_pkg.sv" "$tmp/urdma_hw_pkg.sv" "${list[@]}")
 }
 
 # What a synthesis tool makes of it: the language as the standard has it, no latch, no combinational loop, no net with two
