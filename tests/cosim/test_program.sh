@@ -76,6 +76,7 @@ bad_trigger "there is no NIC '3'" '3:urdma0:reset'
 bad_trigger "there is no NIC 'p'" p:reset --port p=tap:x --switch 0,1,p
 bad_trigger "there is no event 'urdma0:reset'" 0:urdma0:reset
 bad_trigger "acked has no field 'qp'" '1:3*acked.qp=1'
+bad_trigger "rsp.psn=0x1000000 never comes: psn has 24 bits, its largest value is 0xffffff" rsp.psn=0x1000000
 bad_trigger "a fault is of a wire, not of a NIC" urdma1:fault --loss 1
 bad_trigger "there are no faults: --fault, --loss" fault=3
 # The program of the ordinary build writes no waves, and says which one does.
