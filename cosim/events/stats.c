@@ -28,7 +28,7 @@ double urdma_level_mean(const struct urdma_level *l, uint64_t until)
 
 /* ---- NICs and QPs ---------------------------------------------------------------------------- */
 
-struct urdma_stats *urdma_stats_create(const char *const *name, unsigned int n)
+struct urdma_stats *urdma_stats_create(const char *const *name, unsigned int n, const char *trigger)
 {
 	struct urdma_stats *s = calloc(1, sizeof(*s));
 
@@ -41,6 +41,8 @@ struct urdma_stats *urdma_stats_create(const char *const *name, unsigned int n)
 	}
 	s->name = name;
 	s->n = n;
+	s->trigger = trigger;
+	s->trigger_cycle = URDMA_NEVER;
 	urdma_timeline_init(&s->timeline);
 	for (unsigned int i = 0; i < n; i++)
 		s->nic[i].reads.begun = URDMA_NEVER;
@@ -312,6 +314,10 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 		break;
 	case URDMA_TRACE_XLAT:
 		lookup(nic, e);
+		break;
+	case URDMA_TRACE_TRIGGER:
+		s->trigger_cycle = e->cycle;
+		s->trigger_nic = e->trigger.fault ? s->n : e->nic;
 		break;
 	case URDMA_TRACE_STALL:
 		if (e->stall.stream >= URDMA_TRACE_STREAMS)

@@ -68,6 +68,9 @@ struct urdma_stats {
 	unsigned int n_slowest;
 	struct urdma_timeline timeline;
 	uint64_t events, first, last; /* cycles */
+	const char *trigger;	      /* of the run; NULL: it has none */
+	uint64_t trigger_cycle;	      /* URDMA_NEVER: it is not among the events */
+	unsigned int trigger_nic;     /* whose event it was; n: a fault of a wire */
 	bool no_memory;
 };
 

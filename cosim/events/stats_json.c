@@ -244,6 +244,22 @@ static json_t *slow(const struct urdma_stats *s, const struct urdma_wqe *w)
 	return json;
 }
 
+static json_t *trigger(const struct urdma_stats *s)
+{
+	bool came = s->trigger_cycle != URDMA_NEVER;
+	json_t *json;
+
+	if (!s->trigger)
+		return json_null();
+	json = json_pack("{s:s, s:o, s:o}", "what", s->trigger, "at_ns", json_null(), "nic",
+			 json_null());
+	if (came)
+		set(json, "at_ns", s->trigger_cycle * URDMA_CYCLE_NS);
+	if (came && s->trigger_nic < s->n)
+		json_object_set_new(json, "nic", json_string(s->name[s->trigger_nic]));
+	return json;
+}
+
 json_t *urdma_stats_json(const struct urdma_stats *s, bool complete)
 {
 	json_t *json = json_object(), *nics = json_array(), *slowest = json_array();
@@ -255,6 +271,7 @@ json_t *urdma_stats_json(const struct urdma_stats *s, bool complete)
 	set(json, "events", s->events);
 	set(json, "from_ns", s->first * URDMA_CYCLE_NS);
 	set(json, "to_ns", s->last * URDMA_CYCLE_NS);
+	json_object_set_new(json, "trigger", trigger(s));
 	for (unsigned int i = 0; i < s->timeline.n; i++)
 		json_array_append_new(
 			slices, json_integer((json_int_t)(s->timeline.from[i] * URDMA_CYCLE_NS)));

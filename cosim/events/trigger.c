@@ -154,6 +154,12 @@ static int parse_term(struct urdma_trigger *t, char *text, char *error, size_t s
 	return 0;
 }
 
+/* The event of the trigger itself cannot. */
+static bool can_be_one(unsigned int kind)
+{
+	return kind != URDMA_TRACE_TRIGGER;
+}
+
 /* EVENT[.FIELD=VALUE]... */
 static int parse_event(struct urdma_trigger *t, char *text, char *error, size_t size)
 {
@@ -163,12 +169,13 @@ static int parse_event(struct urdma_trigger *t, char *text, char *error, size_t 
 	if (next)
 		*next++ = '\0';
 	for (t->kind = 0; t->kind < URDMA_TRACE_KINDS; t->kind++)
-		if (!strcmp(text, urdma_trace_desc[t->kind].name))
+		if (!strcmp(text, urdma_trace_desc[t->kind].name) && can_be_one(t->kind))
 			break;
 	if (t->kind == URDMA_TRACE_KINDS) {
 		say(error, size, "there is no event '%s': it is error, fault, or one of", text);
 		for (unsigned int i = 0; i < URDMA_TRACE_KINDS; i++)
-			list(error, size, i ? ", " : " ", urdma_trace_desc[i].name);
+			if (can_be_one(i))
+				list(error, size, i ? ", " : " ", urdma_trace_desc[i].name);
 		return -EINVAL;
 	}
 	while (next && !ret) {

@@ -680,15 +680,17 @@ captured() {
 		END { for (i = 0; i < NR && (word[i] != 6 || --n); i += word[i + 1] / 4); print word[i + 3], word[i + 4] }')
 	echo $((high << 32 | low))
 }
-# came NS EVENTS: it came at this moment, with so many events in the window.
+# came NS EVENTS: it came at this moment, with so many events in the window, and its own one.
 came() {
 	local what
 	what=$(trigger what)
 	[ "$(trigger at_ns)" = "$1" ] || fail "$what came at $(trigger at_ns), and not at $1 ns"
 	[ "$(cat "$dir/err")" = "urdma-cosim: the trigger ${what//\"/} came at $1 ns" ] || fail "it says: $(cat "$dir/err")"
-	[ "$(count 1)" = "$2" ] || fail "$what: $(count 1) events, and not $2"
+	[ "$(count 1)" = $(($2 + 1)) ] || fail "$what: $(count 1) events, and not $2 and that of the trigger"
 	[ "$(count 2)" = 0 ] || fail "$what: $(count 2) events are missing"
 	"$urdma_events" --json "$dir/json" "$dir/events/events.urdma" || fail "$what: events.urdma is not whole"
+	jq -e --argjson what "$what" --argjson at "$1" '.trigger.what == $what and .trigger.at_ns == $at' "$dir/json" >/dev/null ||
+		fail "$what: the file has the trigger $(jq -c .trigger "$dir/json")"
 }
 # span FROM TO [NS]: of the events in the file. The last one may be up to NS behind TO.
 span() {
@@ -706,6 +708,8 @@ triggered events=trigger:0ns-0ns '1:2*rx_end.len=60.number=3'
 [ "$(trigger at_ns),$(trigger events_from_ns),$(trigger seen)" = null,null,1 ] || fail "it came: $(trigger at_ns)"
 [ "$(count 1)" = 0 ] || fail "$(count 1) events without the trigger"
 "$urdma_events" --json "$dir/json" "$dir/events/events.urdma" || fail "events.urdma without the trigger is not whole"
+jq -e '.trigger.at_ns == null and .trigger.what == "1:2*rx_end.len=60.number=3"' "$dir/json" >/dev/null ||
+	fail "the file has the trigger $(jq -c .trigger "$dir/json")"
 # The last frame before this one is in the window, and so is the next one.
 triggered events=trigger:201us-201us,csv,perfetto 'urdma0:5*rx_end'
 came "$(captured 5 urdma0)" 18
@@ -751,7 +755,7 @@ prlimit --pid $pid --as=unlimited: || fail "the limit cannot be taken away"
 kill -TERM $pid
 wait $pid || fail "exit status $? with no memory before a trigger: $(cat "$dir/err")"
 case $(count 1) in
-1024 | 2048) ;;
+1025 | 2049) ;;
 *) fail "$(count 1) events before the trigger though there is no memory" ;;
 esac
 "$urdma_events" --json "$dir/json" "$dir/events/events.urdma" || fail "events.urdma is not whole after a lack of memory"

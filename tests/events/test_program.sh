@@ -57,6 +57,17 @@ expect 2 "--from 3: not a time" "$events" --from 3 "$dir/good"
 expect 2 "--to 3usx: not a time" "$events" --to 3usx "$dir/good"
 expect 2 "there is no time between them" "$events" --from 2us --to 2us "$dir/good"
 
+# The trigger of a run, in the file as a whole and in a part of it.
+"$make_events" -t "$dir/triggered" || exit 1
+expect 0 "trigger: urdma0:acked.cause=time-out, at " "$events" "$dir/triggered"
+expect 0 "trigger: urdma0:acked.cause=time-out, not among these events" "$events" --to 10us "$dir/triggered"
+expect 0 "" "$events" --csv "$dir/csv.1" --json "$dir/json" --perfetto "$dir/perfetto.1" "$dir/triggered"
+check cmp "$dir/csv" "$dir/csv.1"
+check jq -e '.trigger | .what == "urdma0:acked.cause=time-out" and .nic == "urdma0" and .at_ns > 20000' "$dir/json" >/dev/null
+check grep -qaF 'trigger: urdma0:acked.cause=time-out' "$dir/perfetto.1"
+check jq -e '.trigger == null' "$dir/want" >/dev/null
+check [ "$(grep -caF trigger "$dir/perfetto")" = 0 ]
+
 # A window: lives that are not in it as a whole are counted.
 expect 0 "that began before the file does" "$events" "$dir/window"
 check grep -q 'that had not ended' "$dir/out"

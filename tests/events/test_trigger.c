@@ -76,7 +76,7 @@ static void test_all_fields(void **state)
 	(void)state;
 	char text[512];
 
-	for (unsigned int kind = 0; kind < URDMA_TRACE_KINDS; kind++) {
+	for (unsigned int kind = 0; kind < URDMA_TRACE_TRIGGER; kind++) {
 		const struct urdma_trace_desc *desc = &urdma_trace_desc[kind];
 		struct urdma_trace_event event = { .kind = (uint8_t)kind };
 		int n = snprintf(text, sizeof(text), "%s", desc->name);
@@ -108,7 +108,7 @@ static void test_widths(void **state)
 	struct urdma_trigger t;
 	char text[128], error[512], words[256];
 
-	for (unsigned int kind = 0; kind < URDMA_TRACE_KINDS; kind++) {
+	for (unsigned int kind = 0; kind < URDMA_TRACE_TRIGGER; kind++) {
 		const struct urdma_trace_desc *desc = &urdma_trace_desc[kind];
 
 		for (unsigned int i = 0; i < desc->n_fields; i++) {
@@ -224,6 +224,7 @@ static void test_refused(void **state)
 		{ "", "there is no event ''" },
 		{ "acks", "there is no event 'acks': it is error, fault, or one of sq_db, " },
 		{ "Acked", "there is no event 'Acked'" },
+		{ "trigger", "there is no event 'trigger'" },
 		{ "acked.", "'' is not of the form FIELD=VALUE" },
 		{ ".qpn=1", "there is no event ''" },
 		{ "acked.qpn", "'qpn' is not of the form FIELD=VALUE" },
