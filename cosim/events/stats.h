@@ -47,6 +47,8 @@ struct urdma_nic_stats {
 	struct urdma_link_stats wire; /* frames with preamble, FCS, gap: [0] sent, [1] received */
 	struct urdma_level reads;     /* outstanding */
 	struct urdma_series reads_series;
+	struct urdma_level posted; /* WQEs posted and not acknowledged, of all send queues */
+	struct urdma_series posted_series;
 	uint64_t read_bytes[1024]; /* of reads that are outstanding, by tag */
 	uint64_t irqs, read_errors, bad_frames, dropped_full;
 	uint64_t cqes[2]; /* of receives, of sends */

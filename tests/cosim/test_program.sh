@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # urdma-cosim as a program: bad options exit 2 and say why; with good ones it listens, says so, and
 # leaves its reports when it is told to end. Usage: test_program.sh PROGRAM URDMA_EVENTS
+# URDMA_SAMPLES
 set -u
 program=$1
 urdma_events=$2
+urdma_samples=$3
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 failed=0
@@ -446,6 +448,10 @@ for nic in report["nics"]:
     steps = [b - a for a, b in zip([0] + frames, frames)]
     assert len(frames) > 1 and max(steps) <= 150, steps
 END
+# As the report reads it.
+"$urdma_samples" 1us "$dir/o/samples.jsonl" >"$dir/json" || fail "urdma-samples: $?"
+jq -e '[.nics[] | .port.rx_frames, .counters.rx_frames | add] == [1000, 1000, 1000, 1000]' "$dir/json" >/dev/null ||
+	fail "the slices have $(jq -c '[.nics[].port.rx_frames]' "$dir/json")"
 
 # ---- readers that follow a run --------------------------------------------------------------------
 

@@ -91,7 +91,7 @@ static void test_series(void **state)
 	struct urdma_timeline t;
 	uint64_t value = 0, last = BEGIN;
 
-	urdma_timeline_init(&t);
+	urdma_timeline_init(&t, URDMA_SLICE_START, URDMA_PAUSE);
 	/* What is no traffic does not begin it. */
 	urdma_timeline_move(&t, 500, false);
 	assert_int_equal(t.n, 0);
@@ -134,7 +134,7 @@ static void test_pauses(void **state)
 	struct urdma_series s = { 0 };
 	struct urdma_timeline t;
 
-	urdma_timeline_init(&t);
+	urdma_timeline_init(&t, URDMA_SLICE_START, URDMA_PAUSE);
 	for (unsigned int i = 0; i < BURSTS; i++) {
 		for (unsigned int k = 0; k < EVENTS; k++) {
 			cycle += STEP;
@@ -321,6 +321,17 @@ static void test_json(void **state)
 	depth -= json_real_value(json_object_get(json_object_get(qp, "depth"), "mean"));
 	assert_true(depth > -1e-9 && depth < 1e-9);
 	assert_true(whole > -0.01 && whole < 0.01);
+	/* One QP sends: what its NIC has posted is what it has, as a whole and in slices. */
+	part = json_object_get(nic, "send_queues");
+	assert_int_equal(number(part, "max"), number(json_object_get(qp, "depth"), "max"));
+	depth = json_real_value(json_object_get(part, "mean")) -
+		json_real_value(json_object_get(json_object_get(qp, "depth"), "mean"));
+	assert_true(depth > -1e-9 && depth < 1e-9);
+	depth = 0;
+	for (size_t i = 0; i < json_array_size(json_object_get(part, "wqes")); i++)
+		depth += json_real_value(json_array_get(json_object_get(part, "wqes"), i));
+	depth = depth * (double)number(part, "slice_ns") / URDMA_CYCLE_NS - (double)posted;
+	assert_true(depth > -1e-3 && depth < 1e-3);
 	for (size_t i = 0; i < p.n; i++) {
 		const struct urdma_trace_event *e = &p.event[i];
 
