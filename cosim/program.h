@@ -114,6 +114,11 @@ int urdma_program_open_events(struct urdma_program *p);
 uint64_t urdma_program_watch_events(struct urdma_program *p);
 /* Goes on with events, or stops them. NULL, or why this cannot be done. */
 const char *urdma_program_events_command(struct urdma_program *p, bool on);
+/*
+ * The event of the trigger, for the files if they are not shut. Its cycle may lie ahead: a fault
+ * hits a frame before the frame's end has left. It is written in its turn among the others.
+ */
+void urdma_program_mark_trigger(struct urdma_program *p, const struct urdma_trace_event *mark);
 /* Ends the files. An incomplete file is an error of the run. */
 void urdma_program_close_events(struct urdma_program *p);
 /* For cosim.json, after the files have ended. */

@@ -33,7 +33,9 @@ struct urdma_recording {
 	bool recorder_failed, failed[URDMA_RESULTS]; /* this was said */
 	enum urdma_gate_state state;
 	struct urdma_history *history; /* while it waits */
-	uint64_t flushed;	       /* events, in files that others can see */
+	bool marked;		       /* the trigger has come, and its event is not written: */
+	struct urdma_trace_event mark;
+	uint64_t flushed;    /* events, in files that others can see */
 	uint64_t flush_at;   /* wall ns by which the others have to be, 0: there are none */
 	uint64_t n, missing; /* events in all, and of these not in the file, when it has ended */
 };
@@ -51,9 +53,8 @@ static void give_up_results(struct urdma_program *p, int error)
 	r->results = NULL;
 }
 
-static void put(void *ctx, const struct urdma_trace_event *e)
+static void write_event(struct urdma_program *p, const struct urdma_trace_event *e)
 {
-	struct urdma_program *p = ctx;
 	struct urdma_recording *r = p->recording;
 	int ret;
 
@@ -61,6 +62,33 @@ static void put(void *ctx, const struct urdma_trace_event *e)
 	ret = r->results ? urdma_results_event(r->results, e) : 0;
 	if (ret)
 		give_up_results(p, ret);
+}
+
+/* The event of the trigger is written before the first one of a later cycle. */
+static void write_mark(struct urdma_program *p, uint64_t before)
+{
+	struct urdma_recording *r = p->recording;
+
+	if (!r->marked || r->mark.cycle >= before)
+		return;
+	r->marked = false;
+	write_event(p, &r->mark);
+}
+
+static void put(void *ctx, const struct urdma_trace_event *e)
+{
+	write_mark(ctx, e->cycle);
+	write_event(ctx, e);
+}
+
+void urdma_program_mark_trigger(struct urdma_program *p, const struct urdma_trace_event *mark)
+{
+	struct urdma_recording *r = p->recording;
+
+	if (!r || !r->recorder || r->state == URDMA_GATE_SHUT)
+		return;
+	r->mark = *mark;
+	r->marked = true;
 }
 
 static void event(void *ctx, const struct urdma_trace_event *e)
@@ -139,6 +167,9 @@ static void set(struct urdma_program *p, enum urdma_gate_state state)
 		urdma_cosim_unlisten(p->c, event, p);
 	else
 		look_back(p);
+	/* Without this, nothing writes it when the window is over. */
+	if (state == URDMA_GATE_SHUT)
+		write_mark(p, urdma_cosim_now(p->c));
 	if (ret)
 		urdma_program_fail(p, "cannot listen to events: %s", strerror(-ret));
 	else
@@ -155,7 +186,9 @@ static int open_results(struct urdma_program *p)
 {
 	const struct urdma_events_options *o = &p->opt.events;
 	struct urdma_recording *r = p->recording;
-	struct urdma_results_config config = { .name = r->nic, .n_nics = p->opt.cosim.n_nics };
+	struct urdma_results_config config = { .name = r->nic,
+					       .n_nics = p->opt.cosim.n_nics,
+					       .trigger = p->opt.trigger_text };
 	char path[URDMA_RESULTS][4096];
 	enum urdma_result which;
 	int ret;
@@ -190,7 +223,8 @@ int urdma_program_open_events(struct urdma_program *p)
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
 		r->nic[i] = urdma_cosim_port(p->c, i)->name;
 	snprintf(path, sizeof(path), "%s/" URDMA_EVENTS, p->opt.out);
-	ret = urdma_recorder_open(path, r->nic, p->opt.cosim.n_nics, &r->recorder);
+	ret = urdma_recorder_open(path, r->nic, p->opt.cosim.n_nics, p->opt.trigger_text,
+				  &r->recorder);
 	if (!ret && open_results(p))
 		return 1;
 	if (!ret && p->opt.events.window.trigger) {
@@ -231,6 +265,7 @@ void urdma_program_close_events(struct urdma_program *p)
 	if (!r || !r->recorder)
 		return;
 	set(p, URDMA_GATE_SHUT);
+	write_mark(p, UINT64_MAX);
 	flush(p);
 	if (r->results)
 		end_results(p);

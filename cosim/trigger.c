@@ -17,8 +17,8 @@ static void ignore(void *arg)
 	p->trigger.watches = false;
 }
 
-/* Something in this cycle is what the trigger says, but for its number. */
-static void count(struct urdma_program *p, uint64_t cycle)
+/* Something is what the trigger says, but for its number. mark: the event of it. */
+static void count(struct urdma_program *p, const struct urdma_trace_event *mark)
 {
 	struct urdma_trigger_watch *t = &p->trigger;
 	int ret;
@@ -26,13 +26,14 @@ static void count(struct urdma_program *p, uint64_t cycle)
 	if (t->came || ++t->matches != p->opt.trigger.nth)
 		return;
 	t->came = true;
-	t->cycle = cycle;
+	t->cycle = mark->cycle;
 	fprintf(stderr, "urdma-cosim: the trigger %s came at %" PRIu64 " ns\n", p->opt.trigger_text,
-		cycle * URDMA_SIM_CYCLE_NS);
+		mark->cycle * URDMA_SIM_CYCLE_NS);
+	urdma_program_mark_trigger(p, mark);
 	/* A listener may not go while events are told. */
 	ret = urdma_cosim_at(p->c, 0, ignore, p);
 	for (unsigned int i = 0; i < t->n_gates && !ret; i++)
-		ret = urdma_program_gate_trigger(t->gate[i], cycle);
+		ret = urdma_program_gate_trigger(t->gate[i], mark->cycle);
 	if (ret)
 		urdma_program_fail(p, "cannot write what is around the trigger: %s",
 				   strerror(-ret));
@@ -40,15 +41,21 @@ static void count(struct urdma_program *p, uint64_t cycle)
 
 static void event(void *ctx, const struct urdma_trace_event *e)
 {
+	const struct urdma_trace_event mark = { .cycle = e->cycle,
+						.kind = URDMA_TRACE_TRIGGER,
+						.nic = e->nic };
 	struct urdma_program *p = ctx;
 
 	if (urdma_trigger_matches(&p->opt.trigger, e))
-		count(p, e->cycle);
+		count(p, &mark);
 }
 
 /* Several rules may hit a frame: it counts once. */
 static void fault(void *ctx, const struct urdma_fault_record *r)
 {
+	const struct urdma_trace_event mark = { .cycle = r->cycle,
+						.kind = URDMA_TRACE_TRIGGER,
+						.trigger.fault = true };
 	struct urdma_program *p = ctx;
 	struct urdma_trigger_watch *t = &p->trigger;
 
@@ -57,7 +64,7 @@ static void fault(void *ctx, const struct urdma_fault_record *r)
 	t->wire = r->wire;
 	t->side = r->side;
 	t->frame = r->frame;
-	count(p, r->cycle);
+	count(p, &mark);
 }
 
 int urdma_program_open_trigger(struct urdma_program *p)

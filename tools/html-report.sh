@@ -11,6 +11,7 @@ prog="urdma report"
 
 chart=${URDMA_CHART_JS:-/usr/share/javascript/chart.js/chart.min.js}
 reader=${URDMA_EVENTS:-$top/build/cosim/urdma-events}
+sampler=${URDMA_SAMPLES:-$top/build/cosim/urdma-samples}
 
 usage() {
 	cat <<-'EOF'
@@ -20,7 +21,8 @@ usage() {
 	Makes one HTML file of the results in DIR, a directory that `./urdma run --out DIR` has filled; of two
 	directories, a comparison. The file needs no server and no network.
 
-	A run shows where its messages spend their time if it was recorded: --trace pcap,events.
+	A run shows where its messages spend their time if it was recorded: --trace pcap,events. With --sample-us it
+	shows counters over time.
 
 	  --bench      the page of `make bench`: ROWS is its bench.json, SWEEPS its sweeps.csv
 	  --out FILE   where the page goes (default DIR/report.html; of two, report.html in the second DIR)
@@ -75,11 +77,17 @@ trap 'rm -rf "$tmp"' EXIT
 
 # run_data DIR NAME: what the page knows of a run, as JSON. The names of files are those from the page's directory.
 run_data() {
-	local dir=$1 name=$2 beside trace='' capture captures=()
+	local dir=$1 name=$2 us beside trace='' capture captures=()
 	echo null >"$tmp/events.json"
+	echo null >"$tmp/samples.json"
 	if [ -s "$dir/events.urdma" ]; then
 		[ -x "$reader" ] || "$top/tools/host-build.sh" urdma-events >&2
 		"$reader" --json "$tmp/events.json" "$dir/events.urdma" >&2 || die "$dir/events.urdma cannot be read"
+	fi
+	us=$(jq -r '.simulator.settings.sample_us // empty' "$dir/summary.json")
+	if [ -n "$us" ] && [ -s "$dir/samples.jsonl" ]; then
+		[ -x "$sampler" ] || "$top/tools/host-build.sh" urdma-samples >&2
+		"$sampler" "${us}us" "$dir/samples.jsonl" >"$tmp/samples.json" || die "$dir/samples.jsonl cannot be read"
 	fi
 	beside=$(realpath --relative-to "$(dirname "$page")" "$dir")/
 	[ "$beside" != ./ ] || beside=
@@ -88,7 +96,7 @@ run_data() {
 		[ ! -e "$capture" ] || captures+=("$beside${capture##*/}")
 	done
 	jq -n --arg name "$name" --arg trace "$trace" --slurpfile summary "$dir/summary.json" --slurpfile events "$tmp/events.json" \
-		'{$name, summary: $summary[0], events: $events[0], files: {
+		--slurpfile samples "$tmp/samples.json" '{$name, summary: $summary[0], events: $events[0], samples: $samples[0], files: {
 			trace: (if $trace == "" then null else $trace end),
 			captures: ($ARGS.positional | map({key: (split("/")[-1] | rtrimstr(".pcapng")), value: .}) | from_entries)}}' \
 		--args "${captures[@]}"

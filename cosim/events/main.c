@@ -129,9 +129,10 @@ static int set_up(struct program *p)
 	for (unsigned int i = 0; i < config->n_nics; i++)
 		p->name[i] = urdma_events_nic(p->events, i);
 	config->name = p->name;
+	config->trigger = urdma_events_trigger(p->events);
 	if (p->json_path ||
 	    (!config->path[URDMA_RESULT_CSV] && !config->path[URDMA_RESULT_PERFETTO])) {
-		p->stats = urdma_stats_create(p->name, config->n_nics);
+		p->stats = urdma_stats_create(p->name, config->n_nics, config->trigger);
 		if (!p->stats) {
 			fprintf(stderr, "urdma-events: no memory\n");
 			return 1;

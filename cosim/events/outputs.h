@@ -14,7 +14,10 @@
 
 #define URDMA_CYCLE_NS 4u
 
-/* name[]: of the n NICs. They live as long as the outputs. */
+/*
+ * name[]: of the n NICs. trigger: what the trigger of the run is, NULL: it has none. They live as
+ * long as the outputs.
+ */
 
 struct urdma_csv;
 int urdma_csv_open(const char *path, const char *const *name, struct urdma_csv **csv);
@@ -24,13 +27,14 @@ int urdma_csv_close(struct urdma_csv *csv);
 
 struct urdma_perfetto;
 int urdma_perfetto_open(const char *path, const char *const *name, unsigned int n,
-			struct urdma_perfetto **perfetto);
+			const char *trigger, struct urdma_perfetto **perfetto);
 struct urdma_sink urdma_perfetto_sink(struct urdma_perfetto *perfetto);
 int urdma_perfetto_flush(struct urdma_perfetto *perfetto);
 int urdma_perfetto_close(struct urdma_perfetto *perfetto);
 
 struct urdma_stats;
-struct urdma_stats *urdma_stats_create(const char *const *name, unsigned int n);
+struct urdma_stats *urdma_stats_create(const char *const *name, unsigned int n,
+				       const char *trigger);
 struct urdma_sink urdma_stats_sink(struct urdma_stats *stats);
 /* After the last event. */
 void urdma_stats_end(struct urdma_stats *stats);

@@ -20,6 +20,9 @@
 #define MAX_LANES	 32768u
 #define TRACK(nic, kind) ((uint64_t)((nic) + 1) << 48 | (uint64_t)(kind) << 40)
 
+/* The trigger is of the run: its track belongs to no NIC. */
+#define TRIGGER_TRACK UINT64_C(1)
+
 enum track {
 	TRACK_PROCESS,
 	TRACK_TX,
@@ -56,6 +59,7 @@ struct urdma_perfetto {
 	const char *const *name;
 	struct nic *nic;
 	unsigned int n;
+	const char *trigger;
 	int error;
 	uint8_t *buffer;
 	size_t size;
@@ -310,7 +314,7 @@ static void declare(struct urdma_perfetto *p, unsigned int n)
 }
 
 int urdma_perfetto_open(const char *path, const char *const *name, unsigned int n,
-			struct urdma_perfetto **perfetto)
+			const char *trigger, struct urdma_perfetto **perfetto)
 {
 	UrdmaPerfetto__TracePacket first = URDMA_PERFETTO__TRACE_PACKET__INIT;
 	struct urdma_perfetto *p = calloc(1, sizeof(*p));
@@ -327,9 +331,12 @@ int urdma_perfetto_open(const char *path, const char *const *name, unsigned int 
 	}
 	p->name = name;
 	p->n = n;
+	p->trigger = trigger;
 	first.has_sequence_flags = 1;
 	first.sequence_flags = STATE_CLEARED;
 	put(p, &first);
+	if (trigger)
+		put_plain_track(p, TRIGGER_TRACK, 0, "trigger");
 	for (unsigned int i = 0; i < n; i++)
 		declare(p, i);
 	*perfetto = p;
@@ -465,6 +472,18 @@ static void end_read(struct urdma_perfetto *p, const struct urdma_trace_event *e
 	counter(p, TRACK(e->nic, TRACK_OUTSTANDING), e->cycle, nic->n_reads);
 }
 
+static void trigger(struct urdma_perfetto *p, const struct urdma_trace_event *e)
+{
+	struct args args = { 0 };
+	char name[1024];
+
+	if (!p->trigger)
+		return;
+	arg_text(&args, "seen at", e->trigger.fault ? "wire" : p->name[e->nic]);
+	snprintf(name, sizeof(name), "trigger: %s", p->trigger);
+	instant(p, TRIGGER_TRACK, e->cycle, name, &args);
+}
+
 static void event(void *ctx, const struct urdma_trace_event *e)
 {
 	struct urdma_perfetto *p = ctx;
@@ -482,6 +501,9 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 		arg_number(&args, "address", e->wr.addr);
 		arg_number(&args, "bytes", e->wr.len);
 		instant(p, TRACK(e->nic, TRACK_WRITES), e->cycle, "write", &args);
+		break;
+	case URDMA_TRACE_TRIGGER:
+		trigger(p, e);
 		break;
 	case URDMA_TRACE_STALL:
 		if (e->stall.stream >= URDMA_TRACE_STREAMS)

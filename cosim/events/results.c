@@ -27,7 +27,8 @@ static int open_file(struct urdma_results *r, const struct urdma_results_config 
 		ret = urdma_csv_open(path, config->name, &r->csv);
 		sink = urdma_csv_sink(r->csv);
 	} else {
-		ret = urdma_perfetto_open(path, config->name, config->n_nics, &r->perfetto);
+		ret = urdma_perfetto_open(path, config->name, config->n_nics, config->trigger,
+					  &r->perfetto);
 		sink = urdma_perfetto_sink(r->perfetto);
 	}
 	if (!ret)

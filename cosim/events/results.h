@@ -14,6 +14,7 @@ enum urdma_result { URDMA_RESULT_CSV, URDMA_RESULT_PERFETTO, URDMA_RESULTS };
 struct urdma_results_config {
 	const char *const *name; /* of the NICs; they live as long as the results */
 	unsigned int n_nics;
+	const char *trigger; /* of the run; it lives as long, too. NULL: there is none */
 	const char *path[URDMA_RESULTS]; /* NULL: not wanted */
 	struct urdma_sink another;	 /* hears what the files hear; all NULL: nobody */
 };

@@ -5,23 +5,24 @@
 
 /* ---- the timeline ---------------------------------------------------------------------------- */
 
-void urdma_timeline_init(struct urdma_timeline *t)
+void urdma_timeline_init(struct urdma_timeline *t, uint64_t start, uint64_t pause)
 {
 	memset(t, 0, sizeof(*t));
-	t->cycles = URDMA_SLICE_START;
+	t->start = t->cycles = start;
+	t->pause = pause;
 }
 
 void urdma_timeline_move(struct urdma_timeline *t, uint64_t cycle, bool traffic)
 {
 	uint64_t before = t->at, step = cycle - t->last;
 
-	if (!traffic && (!t->begun || cycle - t->traffic > URDMA_PAUSE))
+	if (!traffic && (!t->begun || cycle - t->traffic > t->pause))
 		return;
 	if (!t->begun)
 		step = 0;
 	t->begun = true;
 	/* It stands still until the end of a pause. */
-	t->at += step < URDMA_PAUSE ? step : URDMA_PAUSE;
+	t->at += step < t->pause ? step : t->pause;
 	while (t->at / t->cycles >= URDMA_SLICES) {
 		for (unsigned int i = 0; i < t->n; i += 2)
 			t->from[i / 2] = t->from[i];
@@ -44,7 +45,7 @@ void urdma_timeline_move(struct urdma_timeline *t, uint64_t cycle, bool traffic)
 static void fold(struct urdma_series *s, const struct urdma_timeline *t)
 {
 	if (!s->cycles)
-		s->cycles = URDMA_SLICE_START;
+		s->cycles = t->start;
 	for (; s->cycles < t->cycles; s->cycles *= 2) {
 		for (unsigned int i = 0; i < URDMA_SLICES; i += 2)
 			s->sum[i / 2] = s->sum[i] + s->sum[i + 1];

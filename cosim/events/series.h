@@ -2,7 +2,7 @@
 /*
  * Quantities over the time in which there is traffic, in slices of the same length. All series of a
  * run share a timeline. Its first slice begins with the first traffic, and it stands still while
- * there is none for longer than URDMA_PAUSE. When a moment lies behind the last slice, pairs of
+ * there is none for longer than a pause. When a moment lies behind the last slice, pairs of
  * slices become one, and the length doubles: memory is constant.
  */
 #ifndef URDMA_EVENTS_SERIES_H
@@ -12,10 +12,11 @@
 #include <stdint.h>
 
 #define URDMA_SLICES	  200u
-#define URDMA_SLICE_START 64u	 /* cycles of a slice at first */
-#define URDMA_PAUSE	  25000u /* cycles: 100 us */
+#define URDMA_SLICE_START 64u	 /* cycles of a slice of events, at first */
+#define URDMA_PAUSE	  25000u /* cycles, of events: 100 us */
 
 struct urdma_timeline {
+	uint64_t start, pause; /* cycles: a slice at first; the longest time without traffic */
 	bool begun;
 	uint64_t traffic;	     /* cycle of the last traffic */
 	uint64_t last;		     /* cycle of the last moment, */
@@ -25,7 +26,8 @@ struct urdma_timeline {
 	uint64_t from[URDMA_SLICES]; /* of each of these, the cycle in which it begins */
 };
 
-void urdma_timeline_init(struct urdma_timeline *t);
+/* start, pause: cycles, not 0. */
+void urdma_timeline_init(struct urdma_timeline *t, uint64_t start, uint64_t pause);
 /*
  * Goes on to this cycle. traffic: there is some; what is none neither begins the timeline nor ends
  * a pause. Cycles may not decrease.

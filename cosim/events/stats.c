@@ -26,9 +26,17 @@ double urdma_level_mean(const struct urdma_level *l, uint64_t until)
 	       (double)(until - l->begun);
 }
 
+/* A level whose means of slices are wanted, too. */
+static void change(const struct urdma_stats *s, struct urdma_level *l, struct urdma_series *series,
+		   uint64_t value)
+{
+	urdma_series_level(series, &s->timeline, value);
+	set_level(l, &s->timeline, value);
+}
+
 /* ---- NICs and QPs ---------------------------------------------------------------------------- */
 
-struct urdma_stats *urdma_stats_create(const char *const *name, unsigned int n)
+struct urdma_stats *urdma_stats_create(const char *const *name, unsigned int n, const char *trigger)
 {
 	struct urdma_stats *s = calloc(1, sizeof(*s));
 
@@ -41,9 +49,11 @@ struct urdma_stats *urdma_stats_create(const char *const *name, unsigned int n)
 	}
 	s->name = name;
 	s->n = n;
-	urdma_timeline_init(&s->timeline);
+	s->trigger = trigger;
+	s->trigger_cycle = URDMA_NEVER;
+	urdma_timeline_init(&s->timeline, URDMA_SLICE_START, URDMA_PAUSE);
 	for (unsigned int i = 0; i < n; i++)
-		s->nic[i].reads.begun = URDMA_NEVER;
+		s->nic[i].reads.begun = s->nic[i].posted.begun = URDMA_NEVER;
 	return s;
 }
 
@@ -190,10 +200,13 @@ static void depth(void *ctx, uint64_t cycle, unsigned int nic, uint32_t qpn, uin
 {
 	struct urdma_stats *s = ctx;
 	struct urdma_qp_stats *qp = qp_of(s, nic, qpn);
+	struct urdma_nic_stats *n = &s->nic[nic];
 
 	(void)cycle;
-	if (qp)
-		set_level(&qp->depth, &s->timeline, value);
+	if (!qp)
+		return;
+	change(s, &n->posted, &n->posted_series, n->posted.value + value - qp->depth.value);
+	set_level(&qp->depth, &s->timeline, value);
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */
@@ -220,8 +233,7 @@ static void frame(void *ctx, const struct urdma_frame *f)
 
 static void change_reads(const struct urdma_stats *s, struct urdma_nic_stats *nic, uint64_t value)
 {
-	urdma_series_level(&nic->reads_series, &s->timeline, value);
-	set_level(&nic->reads, &s->timeline, value);
+	change(s, &nic->reads, &nic->reads_series, value);
 }
 
 static void read_begins(const struct urdma_stats *s, struct urdma_nic_stats *nic,
@@ -317,6 +329,10 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 		if (e->loss.cause < URDMA_CAUSES)
 			nic->losses[e->loss.cause]++;
 		break;
+	case URDMA_TRACE_TRIGGER:
+		s->trigger_cycle = e->cycle;
+		s->trigger_nic = e->trigger.fault ? s->n : e->nic;
+		break;
 	case URDMA_TRACE_STALL:
 		if (e->stall.stream >= URDMA_TRACE_STREAMS)
 			break;
@@ -354,6 +370,7 @@ void urdma_stats_end(struct urdma_stats *s)
 			urdma_series_end(&nic->wire.series[d], &s->timeline);
 		}
 		urdma_series_end(&nic->reads_series, &s->timeline);
+		urdma_series_end(&nic->posted_series, &s->timeline);
 	}
 }
 

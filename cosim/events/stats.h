@@ -47,6 +47,8 @@ struct urdma_nic_stats {
 	struct urdma_link_stats wire; /* frames with preamble, FCS, gap: [0] sent, [1] received */
 	struct urdma_level reads;     /* outstanding */
 	struct urdma_series reads_series;
+	struct urdma_level posted; /* WQEs posted and not acknowledged, of all send queues */
+	struct urdma_series posted_series;
 	uint64_t read_bytes[1024]; /* of reads that are outstanding, by tag */
 	uint64_t irqs, read_errors, bad_frames, dropped_full;
 	uint64_t cqes[2];	       /* of receives, of sends */
@@ -69,6 +71,9 @@ struct urdma_stats {
 	unsigned int n_slowest;
 	struct urdma_timeline timeline;
 	uint64_t events, first, last; /* cycles */
+	const char *trigger;	      /* of the run; NULL: it has none */
+	uint64_t trigger_cycle;	      /* URDMA_NEVER: it is not among the events */
+	unsigned int trigger_nic;     /* whose event it was; n: a fault of a wire */
 	bool no_memory;
 };
 

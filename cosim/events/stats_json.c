@@ -137,15 +137,24 @@ static json_t *link_of(const struct urdma_stats *s, const struct urdma_link_stat
 	return json;
 }
 
-static json_t *reads(const struct urdma_stats *s, const struct urdma_nic_stats *nic)
+/* A level, with its mean until then, and with the means of slices by the name `slices`. */
+static json_t *level(const struct urdma_stats *s, const struct urdma_level *l,
+		     const struct urdma_series *series, uint64_t until, const char *slices)
 {
 	json_t *json = json_object();
 
-	set_real(json, "mean", urdma_level_mean(&nic->reads, s->timeline.at));
-	set(json, "max", nic->reads.max);
+	set_real(json, "mean", urdma_level_mean(l, until));
+	set(json, "max", l->max);
+	set(json, "slice_ns", series->cycles * URDMA_CYCLE_NS);
+	json_object_set_new(json, slices, rates(s, series, 1));
+	return json;
+}
+
+static json_t *reads(const struct urdma_stats *s, const struct urdma_nic_stats *nic)
+{
+	json_t *json = level(s, &nic->reads, &nic->reads_series, s->timeline.at, "outstanding");
+
 	set(json, "errors", nic->read_errors);
-	set(json, "slice_ns", nic->reads_series.cycles * URDMA_CYCLE_NS);
-	json_object_set_new(json, "outstanding", rates(s, &nic->reads_series, 1));
 	return json;
 }
 
@@ -204,6 +213,8 @@ static json_t *nic_json(const struct urdma_stats *s, unsigned int n)
 	json_object_set_new(json, "qps", qps(s, n));
 	json_object_set_new(json, "pcie", link_of(s, &nic->pcie, "to_host", "from_host", "tlps"));
 	json_object_set_new(json, "pcie_reads", reads(s, nic));
+	json_object_set_new(json, "send_queues",
+			    level(s, &nic->posted, &nic->posted_series, nic->posted.since, "wqes"));
 	json_object_set_new(json, "wire", link_of(s, &nic->wire, "sent", "received", "frames"));
 	set(json, "bad_frames", nic->bad_frames);
 	set(json, "interrupts", nic->irqs);
@@ -245,6 +256,22 @@ static json_t *slow(const struct urdma_stats *s, const struct urdma_wqe *w)
 	return json;
 }
 
+static json_t *trigger(const struct urdma_stats *s)
+{
+	bool came = s->trigger_cycle != URDMA_NEVER;
+	json_t *json;
+
+	if (!s->trigger)
+		return json_null();
+	json = json_pack("{s:s, s:o, s:o}", "what", s->trigger, "at_ns", json_null(), "nic",
+			 json_null());
+	if (came)
+		set(json, "at_ns", s->trigger_cycle * URDMA_CYCLE_NS);
+	if (came && s->trigger_nic < s->n)
+		json_object_set_new(json, "nic", json_string(s->name[s->trigger_nic]));
+	return json;
+}
+
 json_t *urdma_stats_json(const struct urdma_stats *s, bool complete)
 {
 	json_t *json = json_object(), *nics = json_array(), *slowest = json_array();
@@ -256,6 +283,7 @@ json_t *urdma_stats_json(const struct urdma_stats *s, bool complete)
 	set(json, "events", s->events);
 	set(json, "from_ns", s->first * URDMA_CYCLE_NS);
 	set(json, "to_ns", s->last * URDMA_CYCLE_NS);
+	json_object_set_new(json, "trigger", trigger(s));
 	for (unsigned int i = 0; i < s->timeline.n; i++)
 		json_array_append_new(
 			slices, json_integer((json_int_t)(s->timeline.from[i] * URDMA_CYCLE_NS)));

@@ -58,8 +58,14 @@ static void incomplete_lines(const struct urdma_stats *s)
 
 void urdma_stats_table(const struct urdma_stats *s)
 {
-	printf("%llu events, %.3f to %.3f us\n\n", (unsigned long long)s->events,
+	printf("%llu events, %.3f to %.3f us\n", (unsigned long long)s->events,
 	       (double)s->first * URDMA_CYCLE_NS / 1000, (double)s->last * URDMA_CYCLE_NS / 1000);
+	if (s->trigger && s->trigger_cycle != URDMA_NEVER)
+		printf("trigger: %s, at %.3f us\n", s->trigger,
+		       (double)s->trigger_cycle * URDMA_CYCLE_NS / 1000);
+	else if (s->trigger)
+		printf("trigger: %s, not among these events\n", s->trigger);
+	printf("\n");
 	printf("%-12s %6s %10s %14s %10s %10s %10s  %s\n", "NIC", "QP", "messages", "bytes",
 	       "mean ns", "p50 ns", "p99 ns", "largest stage");
 	for (unsigned int i = 0; i < s->n; i++)

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +89,7 @@ static void one_word(const char *name, char *word, size_t size)
 static int parse_name(struct urdma_trigger *t, struct urdma_trigger_term *term, const char *text,
 		      char *error, size_t size)
 {
-	const char *field = urdma_trace_desc[t->kind].field[term->field];
+	const char *field = urdma_trace_desc[t->kind].field[term->field].name;
 	const char *separator = " ";
 	char word[64];
 
@@ -121,18 +122,19 @@ static int parse_term(struct urdma_trigger *t, char *text, char *error, size_t s
 {
 	const struct urdma_trace_desc *desc = &urdma_trace_desc[t->kind];
 	struct urdma_trigger_term *term = &t->term[t->n_terms];
+	const struct urdma_trace_field *field;
 	char *value = strchr(text, '='), *end;
 
 	if (!value || value == text || !value[1])
 		return say(error, size, "'%s' is not of the form FIELD=VALUE", text);
 	*value++ = '\0';
 	for (term->field = 0; term->field < desc->n_fields; term->field++)
-		if (!strcmp(text, desc->field[term->field]))
+		if (!strcmp(text, desc->field[term->field].name))
 			break;
 	if (term->field == desc->n_fields) {
 		say(error, size, "%s has no field '%s': it has", desc->name, text);
 		for (unsigned int i = 0; i < desc->n_fields; i++)
-			list(error, size, i ? ", " : " ", desc->field[i]);
+			list(error, size, i ? ", " : " ", desc->field[i].name);
 		if (!desc->n_fields)
 			list(error, size, " ", "none");
 		return -EINVAL;
@@ -145,7 +147,19 @@ static int parse_term(struct urdma_trigger *t, char *text, char *error, size_t s
 		return parse_name(t, term, value, error, size);
 	if (!number(value, &end, &term->value) || *end)
 		return say(error, size, "'%s' is not a number", value);
+	field = &desc->field[term->field];
+	if (term->value > urdma_trace_max(field))
+		return say(error, size,
+			   "%s.%s=%s never comes: %s has %u bit%s, its largest value is 0x%" PRIx64,
+			   desc->name, text, value, text, field->width, field->width > 1 ? "s" : "",
+			   urdma_trace_max(field));
 	return 0;
+}
+
+/* The event of the trigger itself cannot. */
+static bool can_be_one(unsigned int kind)
+{
+	return kind != URDMA_TRACE_TRIGGER;
 }
 
 /* EVENT[.FIELD=VALUE]... */
@@ -157,12 +171,13 @@ static int parse_event(struct urdma_trigger *t, char *text, char *error, size_t 
 	if (next)
 		*next++ = '\0';
 	for (t->kind = 0; t->kind < URDMA_TRACE_KINDS; t->kind++)
-		if (!strcmp(text, urdma_trace_desc[t->kind].name))
+		if (!strcmp(text, urdma_trace_desc[t->kind].name) && can_be_one(t->kind))
 			break;
 	if (t->kind == URDMA_TRACE_KINDS) {
 		say(error, size, "there is no event '%s': it is error, fault, or one of", text);
 		for (unsigned int i = 0; i < URDMA_TRACE_KINDS; i++)
-			list(error, size, i ? ", " : " ", urdma_trace_desc[i].name);
+			if (can_be_one(i))
+				list(error, size, i ? ", " : " ", urdma_trace_desc[i].name);
 		return -EINVAL;
 	}
 	while (next && !ret) {

@@ -8,8 +8,9 @@
 #define LANE(kind, name)         \
 	[URDMA_TRACE_##kind] = { \
 		#name, sizeof(((struct urdma_trace_event *)0)->name) / sizeof(uint64_t), {
-#define EVENT(kind, name)   LANE(kind, name)
-#define FIELD(name, member) #member,
+#define EVENT(kind, name)	  LANE(kind, name)
+#define BITS(name, member, width) { #member, width },
+#define FIELD(name, member)	  BITS(name, member, tr_##name##_t_##member##_W)
 #define END(name) \
 	}         \
 	}         \
@@ -21,16 +22,13 @@ const struct urdma_trace_desc urdma_trace_desc[URDMA_TRACE_KINDS] = {
 #undef LANE
 #undef EVENT
 #undef FIELD
+#undef BITS
 #undef END
 
-struct bits {
-	uint8_t lsb, width;
-};
-
-/* Where the members of each lane's type are. */
-static const struct bits lanes[URDMA_TRACE_LANES][URDMA_TRACE_MAX_FIELDS] = {
+/* Where the members of each lane's type begin: the number of the bit. */
+static const uint8_t lsb[URDMA_TRACE_LANES][URDMA_TRACE_MAX_FIELDS] = {
 #define LANE(kind, name)    [URDMA_TRACE_##kind] = {
-#define FIELD(name, member) { tr_##name##_t_##member##_LSB, tr_##name##_t_##member##_W },
+#define FIELD(name, member) tr_##name##_t_##member##_LSB,
 #define END(name) \
 	}         \
 	,
@@ -54,20 +52,23 @@ static_assert(sizeof(struct urdma_sim_lane) * 8 == TRACE_W, "width of a lane");
 #undef FIELD
 #undef END
 
-static uint64_t get(const struct urdma_sim_lane *data, struct bits b)
+static uint64_t get(const struct urdma_sim_lane *data, unsigned int at,
+		    const struct urdma_trace_field *field)
 {
-	unsigned int word = b.lsb / 32, shift = b.lsb % 32;
+	unsigned int word = at / 32, shift = at % 32;
 	uint64_t value = (uint64_t)data->w[word] >> shift;
 
-	if (shift + b.width > 32)
+	if (shift + field->width > 32)
 		value |= (uint64_t)data->w[word + 1] << (32 - shift);
-	return value & (UINT64_MAX >> (64 - b.width));
+	return value & urdma_trace_max(field);
 }
 
 void urdma_trace_from_lane(struct urdma_trace_event *event, unsigned int lane,
 			   const struct urdma_sim_lane *data)
 {
+	const struct urdma_trace_desc *desc = &urdma_trace_desc[lane];
+
 	event->kind = (uint8_t)lane;
-	for (unsigned int i = 0; i < urdma_trace_desc[lane].n_fields; i++)
-		event->field[i] = get(data, lanes[lane][i]);
+	for (unsigned int i = 0; i < desc->n_fields; i++)
+		event->field[i] = get(data, lsb[lane][i], &desc->field[i]);
 }

@@ -19,6 +19,7 @@ enum urdma_trace_kind {
 #define LANE(kind, name)  URDMA_TRACE_##kind,
 #define EVENT(kind, name) URDMA_TRACE_##kind,
 #define FIELD(name, member)
+#define BITS(name, member, width)
 #define END(name)
 #include "trace/lanes.def"
 	URDMA_TRACE_LANES,
@@ -27,6 +28,7 @@ enum urdma_trace_kind {
 #undef LANE
 #undef EVENT
 #undef FIELD
+#undef BITS
 #undef END
 	URDMA_TRACE_KINDS
 };
@@ -47,9 +49,10 @@ struct urdma_trace_event {
 	uint8_t nic;
 	union {
 		uint64_t field[URDMA_TRACE_MAX_FIELDS]; /* the members below, in their order */
-#define LANE(kind, name)    struct {
-#define EVENT(kind, name)   struct {
-#define FIELD(name, member) uint64_t member;
+#define LANE(kind, name)	  struct {
+#define EVENT(kind, name)	  struct {
+#define FIELD(name, member)	  uint64_t member;
+#define BITS(name, member, width) uint64_t member;
 #define END(name) \
 	}         \
 	name;
@@ -58,6 +61,7 @@ struct urdma_trace_event {
 #undef LANE
 #undef EVENT
 #undef FIELD
+#undef BITS
 #undef END
 	};
 };
@@ -68,9 +72,18 @@ typedef void (*urdma_trace_fn)(void *ctx, const struct urdma_trace_event *event)
 struct urdma_trace_desc {
 	const char *name;
 	unsigned int n_fields;
-	const char *field[URDMA_TRACE_MAX_FIELDS];
+	struct urdma_trace_field {
+		const char *name;
+		uint8_t width; /* bits, 1 to 64 */
+	} field[URDMA_TRACE_MAX_FIELDS];
 };
 extern const struct urdma_trace_desc urdma_trace_desc[URDMA_TRACE_KINDS];
+
+/* The largest value that the field can have. */
+static inline uint64_t urdma_trace_max(const struct urdma_trace_field *field)
+{
+	return UINT64_MAX >> (64 - field->width);
+}
 
 /* The fields of an event of a lane, kind included. */
 void urdma_trace_from_lane(struct urdma_trace_event *event, unsigned int lane,

@@ -23,7 +23,7 @@ static inline json_t *urdma_trace_kinds(void)
 
 		json_array_append_new(kind, json_string(desc->name));
 		for (unsigned int k = 0; k < desc->n_fields; k++)
-			json_array_append_new(kind, json_string(desc->field[k]));
+			json_array_append_new(kind, json_string(desc->field[k].name));
 		json_array_append_new(kinds, kind);
 	}
 	return kinds;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "eth/fault.h"
+#include "pcie/pcie.h"
 #include "pcie/pg213.h"
 
 #define TAGS 256u
@@ -28,6 +29,13 @@ struct frame_end {
 	bool told;
 	struct urdma_trace_event event;
 };
+
+/* The widths of boundary.def. */
+static_assert(URDMA_PCIE_BAR0_SIZE == 1u << 16, "offset of a register has 16 bits");
+static_assert(URDMA_PCIE_BAR2_SIZE == 1u << 23, "offset of a doorbell has 23 bits");
+static_assert(URDMA_ETH_MAX_FRAME < 1u << 15, "length of a frame has 15 bits");
+static_assert(TAGS == 1u << 8, "tag has 8 bits");
+static_assert(URDMA_TRACE_STREAMS <= 1u << 3, "stream has 3 bits");
 
 struct urdma_monitor {
 	uint8_t nic;

@@ -17,7 +17,7 @@ struct urdma_events {
 	ZSTD_DCtx *zstd;
 	ZSTD_inBuffer in;
 	uint64_t cycle;
-	json_t *names;
+	json_t *names, *trigger;
 	unsigned int n_nics;
 	bool at_end;   /* of the file */
 	bool complete; /* the writer's last record was seen */
@@ -93,8 +93,9 @@ static int get_header(struct urdma_events *e, const char *path, char **error)
 		json = json_loadb((const char *)e->raw, e->n, 0, NULL);
 	e->at = e->n;
 	if (!json ||
-	    json_unpack(json, "{s:s, s:i, s:i, s:O, s:o}", "file", &what, "version", &version,
-			"cycle_ns", &ns, "nics", &e->names, "kinds", &kinds) ||
+	    json_unpack(json, "{s:s, s:i, s:i, s:O, s?O, s:o}", "file", &what, "version", &version,
+			"cycle_ns", &ns, "nics", &e->names, "trigger", &e->trigger, "kinds",
+			&kinds) ||
 	    strcmp(what, URDMA_TRACE_WHAT))
 		ret = say(error, -EINVAL, "%s is no file of events", path);
 	else if (version != (int)URDMA_TRACE_VERSION || ns != (int)URDMA_SIM_CYCLE_NS ||
@@ -146,6 +147,7 @@ void urdma_events_close(struct urdma_events *e)
 	if (e->file)
 		fclose(e->file);
 	json_decref(e->names);
+	json_decref(e->trigger);
 	ZSTD_freeDCtx(e->zstd);
 	free(e->buffer);
 	free(e);
@@ -161,6 +163,11 @@ const char *urdma_events_nic(const struct urdma_events *e, unsigned int nic)
 	const char *name = json_string_value(json_array_get(e->names, nic));
 
 	return name ? name : "?";
+}
+
+const char *urdma_events_trigger(const struct urdma_events *e)
+{
+	return json_string_value(e->trigger);
 }
 
 int urdma_events_next(struct urdma_events *e, struct urdma_trace_event *event)

@@ -56,7 +56,8 @@ static void put_number(struct urdma_recorder *r, uint64_t value)
 	r->raw[r->n++] = (uint8_t)value;
 }
 
-static int put_header(struct urdma_recorder *r, const char *const *name, unsigned int n)
+static int put_header(struct urdma_recorder *r, const char *const *name, unsigned int n,
+		      const char *trigger)
 {
 	json_t *names = json_array(), *json;
 	char *text;
@@ -64,9 +65,9 @@ static int put_header(struct urdma_recorder *r, const char *const *name, unsigne
 
 	for (unsigned int i = 0; i < n; i++)
 		json_array_append_new(names, json_string(name[i]));
-	json = json_pack("{s:s, s:i, s:i, s:o, s:o}", "file", URDMA_TRACE_WHAT, "version",
+	json = json_pack("{s:s, s:i, s:i, s:o, s:s?, s:o}", "file", URDMA_TRACE_WHAT, "version",
 			 (int)URDMA_TRACE_VERSION, "cycle_ns", (int)URDMA_SIM_CYCLE_NS, "nics",
-			 names, "kinds", urdma_trace_kinds());
+			 names, "trigger", trigger, "kinds", urdma_trace_kinds());
 	text = json ? json_dumps(json, JSON_COMPACT) : NULL;
 	json_decref(json);
 	if (!text)
@@ -82,7 +83,7 @@ static int put_header(struct urdma_recorder *r, const char *const *name, unsigne
 }
 
 int urdma_recorder_open(const char *path, const char *const *name, unsigned int n,
-			struct urdma_recorder **recorder)
+			const char *trigger, struct urdma_recorder **recorder)
 {
 	struct urdma_recorder *r = calloc(1, sizeof(*r));
 	int ret;
@@ -92,7 +93,7 @@ int urdma_recorder_open(const char *path, const char *const *name, unsigned int 
 	r->zstd = ZSTD_createCCtx();
 	ret = r->zstd ? urdma_output_open(path, &r->out) : -ENOMEM;
 	if (!ret)
-		ret = put_header(r, name, n);
+		ret = put_header(r, name, n, trigger);
 	if (ret) {
 		urdma_output_close(r->out);
 		ZSTD_freeCCtx(r->zstd);

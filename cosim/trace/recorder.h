@@ -3,9 +3,10 @@
  * Writes events into a file, and reads them again.
  *
  * The file is a sequence of zstd frames, each with whole records, and begins with a frame of JSON:
- * the version of the format, the names of the NICs, and the kinds of events with their fields. So a
- * file that was cut off, or that another version made, is recognized. A record is the kind, the
- * NIC, the cycles since the record before it and the fields, all as LEB128.
+ * the version of the format, the names of the NICs, the trigger if the run has one, and the kinds
+ * of events with their fields. So a file that was cut off, or that another version made, is
+ * recognized. A record is the kind, the NIC, the cycles since the record before it and the fields,
+ * all as LEB128.
  */
 #ifndef URDMA_COSIM_TRACE_RECORDER_H
 #define URDMA_COSIM_TRACE_RECORDER_H
@@ -18,9 +19,10 @@
 
 struct urdma_recorder;
 
-/* name[]: the n NICs. Creates or truncates the file. 0, -errno. */
+/* name[]: the n NICs. trigger: what the trigger of the run is; NULL: there is none. Creates or
+ * truncates the file. 0, -errno. */
 int urdma_recorder_open(const char *path, const char *const *name, unsigned int n,
-			struct urdma_recorder **recorder);
+			const char *trigger, struct urdma_recorder **recorder);
 /* Cycles may not decrease. After an error nothing more is written, and the events are counted. */
 void urdma_recorder_add(struct urdma_recorder *r, const struct urdma_trace_event *event);
 /* Makes everything added so far visible to other processes. 0, or the first error. */
@@ -39,6 +41,8 @@ int urdma_events_open(const char *path, struct urdma_events **events, char **err
 void urdma_events_close(struct urdma_events *events);
 unsigned int urdma_events_nics(const struct urdma_events *events);
 const char *urdma_events_nic(const struct urdma_events *events, unsigned int nic);
+/* What the trigger of the run is; NULL: it has none. */
+const char *urdma_events_trigger(const struct urdma_events *events);
 /* 1: *event is the next one; 0: there is no more; -EBADMSG: the file is damaged. */
 int urdma_events_next(struct urdma_events *events, struct urdma_trace_event *event);
 /* After the last event: whether the writer has closed the file. */

@@ -46,9 +46,11 @@ static void listen(void *ctx, const struct urdma_trace_event *e)
 	assert_int_equal(e->nic, 3);
 	b->n += (size_t)snprintf(b->told + b->n, sizeof(b->told) - b->n, "%" PRIu64 " %s", e->cycle,
 				 desc->name);
-	for (unsigned int i = 0; i < desc->n_fields; i++)
+	for (unsigned int i = 0; i < desc->n_fields; i++) {
+		assert_true(e->field[i] <= urdma_trace_max(&desc->field[i]));
 		b->n += (size_t)snprintf(b->told + b->n, sizeof(b->told) - b->n, " %s=%" PRIx64,
-					 desc->field[i], e->field[i]);
+					 desc->field[i].name, e->field[i]);
+	}
 	b->n += (size_t)snprintf(b->told + b->n, sizeof(b->told) - b->n, "\n");
 	assert_true(b->n < sizeof(b->told));
 }

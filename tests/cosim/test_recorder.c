@@ -34,11 +34,11 @@ static struct urdma_trace_event draw(struct urdma_random *seed, uint64_t *cycle)
 	return event;
 }
 
-static struct urdma_recorder *create(void)
+static struct urdma_recorder *create(const char *trigger)
 {
 	struct urdma_recorder *r;
 
-	assert_int_equal(urdma_recorder_open(path, names, 2, &r), 0);
+	assert_int_equal(urdma_recorder_open(path, names, 2, trigger, &r), 0);
 	return r;
 }
 
@@ -92,7 +92,7 @@ static void test_same(void **state)
 	static const unsigned int counts[] = { 0, 1, 1000, 200000 };
 
 	for (unsigned int i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
-		struct urdma_recorder *r = create();
+		struct urdma_recorder *r = create(i % 2 ? "3*error" : NULL);
 		struct urdma_events *e;
 		int last;
 
@@ -103,6 +103,10 @@ static void test_same(void **state)
 		e = open_events();
 		assert_int_equal(urdma_events_nics(e), 2);
 		assert_string_equal(urdma_events_nic(e, 1), "urdma1");
+		if (i % 2)
+			assert_string_equal(urdma_events_trigger(e), "3*error");
+		else
+			assert_null(urdma_events_trigger(e));
 		assert_int_equal(compare(e, 7 + i, &last), counts[i]);
 		assert_int_equal(last, 0);
 		assert_true(urdma_events_complete(e));
@@ -114,7 +118,7 @@ static void test_same(void **state)
 static void test_flush(void **state)
 {
 	(void)state;
-	struct urdma_recorder *r = create();
+	struct urdma_recorder *r = create(NULL);
 	struct urdma_events *e;
 	int last;
 
@@ -133,7 +137,7 @@ static void test_full(void **state)
 {
 	(void)state;
 	struct rlimit old, limit = { .rlim_cur = 200000, .rlim_max = RLIM_INFINITY };
-	struct urdma_recorder *r = create();
+	struct urdma_recorder *r = create(NULL);
 	unsigned int there, all = 200000;
 	struct urdma_events *e;
 	uint64_t missing;
@@ -162,7 +166,7 @@ static void test_full(void **state)
 static void test_cut(void **state)
 {
 	(void)state;
-	struct urdma_recorder *r = create();
+	struct urdma_recorder *r = create(NULL);
 	struct stat st;
 
 	fill(r, 5, 300);

@@ -268,7 +268,8 @@ static void start_events(struct rig *rig, const char *path)
 
 	for (unsigned int n = 0; n < rig->config.cosim.n_nics; n++)
 		name[n] = urdma_cosim_port(rig->cosim, n)->name;
-	rig_check(rig, urdma_recorder_open(path, name, rig->config.cosim.n_nics, &rig->recorder),
+	rig_check(rig,
+		  urdma_recorder_open(path, name, rig->config.cosim.n_nics, NULL, &rig->recorder),
 		  "file of events");
 	rig_check(rig, urdma_cosim_listen(rig->cosim, record, rig), "events");
 }

@@ -118,7 +118,11 @@ static void compare(struct seen *s, unsigned int nic, const struct urdma_trace_e
 static void note(struct seen *s, unsigned int nic, const struct urdma_trace_event *e)
 {
 	static const struct urdma_trigger error = { .what = URDMA_TRIGGER_ERROR, .nic = -1 };
+	const struct urdma_trace_desc *desc = &urdma_trace_desc[e->kind];
 
+	/* A trigger refuses values beyond these. */
+	for (unsigned int i = 0; i < desc->n_fields; i++)
+		assert_true(e->field[i] <= urdma_trace_max(&desc->field[i]));
 	if (urdma_trigger_matches(&error, e))
 		s->errors[e->kind == URDMA_TRACE_EQE]++;
 	s->kinds[e->kind]++;

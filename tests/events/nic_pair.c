@@ -50,6 +50,12 @@ void pair_begin(struct pair *p)
 	add(p, 0, 1, URDMA_TRACE_RESET);
 }
 
+void pair_trigger(struct pair *p, uint64_t cycle, uint8_t nic, const char *trigger)
+{
+	p->trigger = trigger;
+	add(p, cycle, nic, URDMA_TRACE_TRIGGER);
+}
+
 /* A frame of `len` bytes from NIC n, not before `cycle`. Returns its last beat. */
 static uint64_t frame(struct pair *p, unsigned int n, uint64_t cycle, uint32_t qpn, uint32_t dqpn,
 		      uint32_t psn, uint32_t opcode, uint32_t len, bool lost)
@@ -262,7 +268,7 @@ int pair_write(const struct pair *p, const char *path, uint64_t from, uint64_t t
 {
 	static const char *const names[] = { "urdma0", "urdma1" };
 	struct urdma_recorder *r;
-	int ret = urdma_recorder_open(path, names, 2, &r);
+	int ret = urdma_recorder_open(path, names, 2, p->trigger, &r);
 
 	if (ret)
 		return ret;

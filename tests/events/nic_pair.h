@@ -32,6 +32,7 @@ struct pair {
 		uint32_t psn;
 	} qp[2][64];
 	uint8_t tag[2];
+	const char *trigger; /* of the run, NULL: none */
 };
 
 struct pair_message {
@@ -48,6 +49,8 @@ struct pair_message {
 void pair_begin(struct pair *p);
 /* The message's doorbell is written in this cycle. Returns the cycle of its last event. */
 uint64_t pair_send(struct pair *p, uint64_t cycle, const struct pair_message *m);
+/* The trigger of the run, an event of the NIC, comes in this cycle. Once. */
+void pair_trigger(struct pair *p, uint64_t cycle, uint8_t nic, const char *trigger);
 /* In the order of time; frames get their numbers, CQEs their places. No message after that. */
 void pair_sort(struct pair *p);
 /* The events of [from, to) as a file. 0, -errno. */

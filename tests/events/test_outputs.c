@@ -19,6 +19,8 @@
 #include "urdma_hw.h"
 
 static const char *const names[] = { "urdma0", "a \"NIC\", twice" };
+#define TRIGGER 3000u /* cycle */
+static const char trigger[] = "2*acked.qpn=2";
 static char path[] = "/tmp/urdma-events-XXXXXX";
 
 static int compare(const void *a, const void *b)
@@ -89,7 +91,7 @@ static void test_series(void **state)
 	struct urdma_timeline t;
 	uint64_t value = 0, last = BEGIN;
 
-	urdma_timeline_init(&t);
+	urdma_timeline_init(&t, URDMA_SLICE_START, URDMA_PAUSE);
 	/* What is no traffic does not begin it. */
 	urdma_timeline_move(&t, 500, false);
 	assert_int_equal(t.n, 0);
@@ -132,7 +134,7 @@ static void test_pauses(void **state)
 	struct urdma_series s = { 0 };
 	struct urdma_timeline t;
 
-	urdma_timeline_init(&t);
+	urdma_timeline_init(&t, URDMA_SLICE_START, URDMA_PAUSE);
 	for (unsigned int i = 0; i < BURSTS; i++) {
 		for (unsigned int k = 0; k < EVENTS; k++) {
 			cycle += STEP;
@@ -175,6 +177,7 @@ static void make(struct pair *p)
 		m.nic = i == 19;
 		cycle = pair_send(p, cycle, &m) - 100;
 	}
+	pair_trigger(p, TRIGGER, 1, trigger);
 	pair_sort(p);
 }
 
@@ -259,7 +262,7 @@ static json_int_t number(const json_t *json, const char *key)
 static void test_json(void **state)
 {
 	(void)state;
-	struct urdma_stats *stats = urdma_stats_create(names, 2);
+	struct urdma_stats *stats = urdma_stats_create(names, 2, trigger);
 	json_t *json, *nic, *qp, *part;
 	double share = 0, sum = 0, whole = 0, depth;
 	uint64_t posted = 0, last = 0;
@@ -273,6 +276,10 @@ static void test_json(void **state)
 	json = urdma_stats_json(stats, true);
 	assert_true(json_is_true(json_object_get(json, "complete")));
 	assert_int_equal(number(json, "events"), p.n);
+	part = json_object_get(json, "trigger");
+	assert_string_equal(json_string_value(json_object_get(part, "what")), trigger);
+	assert_string_equal(json_string_value(json_object_get(part, "nic")), names[1]);
+	assert_int_equal(number(part, "at_ns"), TRIGGER * URDMA_CYCLE_NS);
 	nic = json_array_get(json_object_get(json, "nics"), 0);
 	qp = json_array_get(json_object_get(nic, "qps"), 0);
 	assert_int_equal(number(nic, "messages"), 19);
@@ -317,6 +324,17 @@ static void test_json(void **state)
 	depth -= json_real_value(json_object_get(json_object_get(qp, "depth"), "mean"));
 	assert_true(depth > -1e-9 && depth < 1e-9);
 	assert_true(whole > -0.01 && whole < 0.01);
+	/* One QP sends: what its NIC has posted is what it has, as a whole and in slices. */
+	part = json_object_get(nic, "send_queues");
+	assert_int_equal(number(part, "max"), number(json_object_get(qp, "depth"), "max"));
+	depth = json_real_value(json_object_get(part, "mean")) -
+		json_real_value(json_object_get(json_object_get(qp, "depth"), "mean"));
+	assert_true(depth > -1e-9 && depth < 1e-9);
+	depth = 0;
+	for (size_t i = 0; i < json_array_size(json_object_get(part, "wqes")); i++)
+		depth += json_real_value(json_array_get(json_object_get(part, "wqes"), i));
+	depth = depth * (double)number(part, "slice_ns") / URDMA_CYCLE_NS - (double)posted;
+	assert_true(depth > -1e-3 && depth < 1e-3);
 	for (size_t i = 0; i < p.n; i++) {
 		const struct urdma_trace_event *e = &p.event[i];
 
@@ -369,6 +387,41 @@ static void test_json(void **state)
 	pair_free(&p);
 }
 
+/* A trigger that no event tells of, one of a wire, and a run without one. */
+static void test_trigger(void **state)
+{
+	(void)state;
+	static const char *const what[] = { "fault", "fault=7", NULL };
+
+	for (unsigned int i = 0; i < sizeof(what) / sizeof(*what); i++) {
+		struct urdma_stats *stats = urdma_stats_create(names, 2, what[i]);
+		struct urdma_trace_event e = { .cycle = TRIGGER,
+					       .kind = URDMA_TRACE_TRIGGER,
+					       .trigger.fault = true };
+		struct urdma_sink sink = urdma_stats_sink(stats);
+		json_t *json, *part;
+
+		if (i == 1)
+			sink.event(sink.ctx, &e);
+		urdma_stats_end(stats);
+		json = urdma_stats_json(stats, true);
+		part = json_object_get(json, "trigger");
+		if (what[i]) {
+			assert_string_equal(json_string_value(json_object_get(part, "what")),
+					    what[i]);
+			assert_true(json_is_null(json_object_get(part, "nic")));
+			if (i == 1)
+				assert_int_equal(number(part, "at_ns"), TRIGGER * URDMA_CYCLE_NS);
+			else
+				assert_true(json_is_null(json_object_get(part, "at_ns")));
+		} else {
+			assert_true(json_is_null(part));
+		}
+		json_decref(json);
+		urdma_stats_destroy(stats);
+	}
+}
+
 /* Slices of a track nest in the order of time and of the file; flows end; a track comes first. */
 static void test_perfetto(void **state)
 {
@@ -377,9 +430,10 @@ static void test_perfetto(void **state)
 	struct {
 		uint64_t uuid, ts, end[8];
 		unsigned int depth;
+		const char *name;
 	} track[TRACKS] = { 0 };
 	unsigned int n_tracks = 0, slices = 0, wqes = 0, stages = 0, counters = 0, instants = 0;
-	unsigned int flows = 0, ends = 0;
+	unsigned int flows = 0, ends = 0, triggers = 0;
 	struct urdma_perfetto *perfetto;
 	UrdmaPerfetto__Trace *trace;
 	struct pair p;
@@ -387,7 +441,7 @@ static void test_perfetto(void **state)
 	size_t n;
 
 	make(&p);
-	assert_int_equal(urdma_perfetto_open(path, names, 2, &perfetto), 0);
+	assert_int_equal(urdma_perfetto_open(path, names, 2, trigger, &perfetto), 0);
 	feed(&p, urdma_perfetto_sink(perfetto));
 	assert_int_equal(urdma_perfetto_close(perfetto), 0);
 	text = slurp(&n);
@@ -400,6 +454,7 @@ static void test_perfetto(void **state)
 
 		if (packet->track_descriptor) {
 			assert_true(n_tracks < TRACKS);
+			track[n_tracks].name = packet->track_descriptor->name;
 			track[n_tracks++].uuid = packet->track_descriptor->uuid;
 			continue;
 		}
@@ -433,11 +488,19 @@ static void test_perfetto(void **state)
 			break;
 		default:
 			instants++;
+			if (strncmp(e->name, "trigger", 7))
+				break;
+			triggers++;
+			assert_string_equal(e->name, "trigger: 2*acked.qpn=2");
+			assert_string_equal(track[k].name, "trigger");
+			assert_int_equal(packet->timestamp, TRIGGER * URDMA_CYCLE_NS);
+			assert_string_equal(e->debug_annotations[0]->string_value, names[1]);
 		}
 	}
 	for (unsigned int k = 0; k < n_tracks; k++)
 		assert_int_equal(track[k].depth, 0);
 	assert_int_equal(wqes, 13);
+	assert_int_equal(triggers, 1);
 	assert_true(stages >= 20 * 8 && slices > 100 && counters > 100 && instants > 20);
 	/* One at each end of a WRITE's frames, fewer by the lost one. */
 	assert_true(flows > 2 * 3 * 13);
@@ -452,7 +515,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_histogram), cmocka_unit_test(test_series),
 		cmocka_unit_test(test_pauses),	  cmocka_unit_test(test_csv),
-		cmocka_unit_test(test_json),	  cmocka_unit_test(test_perfetto),
+		cmocka_unit_test(test_json),	  cmocka_unit_test(test_trigger),
+		cmocka_unit_test(test_perfetto),
 	};
 	int fd = mkstemp(path), ret;
 

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# test_program.sh URDMA_EVENTS MAKE_EVENTS: the command line, good files, and files that are not.
+# test_program.sh URDMA_EVENTS MAKE_EVENTS URDMA_SAMPLES: the command lines, good files, and files that are not.
 set -u
 
-events=$1 make_events=$2
+events=$1 make_events=$2 samples=$3
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 bad=0
@@ -57,6 +57,17 @@ expect 2 "--from 3: not a time" "$events" --from 3 "$dir/good"
 expect 2 "--to 3usx: not a time" "$events" --to 3usx "$dir/good"
 expect 2 "there is no time between them" "$events" --from 2us --to 2us "$dir/good"
 
+# The trigger of a run, in the file as a whole and in a part of it.
+"$make_events" -t "$dir/triggered" || exit 1
+expect 0 "trigger: urdma0:acked.cause=time-out, at " "$events" "$dir/triggered"
+expect 0 "trigger: urdma0:acked.cause=time-out, not among these events" "$events" --to 10us "$dir/triggered"
+expect 0 "" "$events" --csv "$dir/csv.1" --json "$dir/json" --perfetto "$dir/perfetto.1" "$dir/triggered"
+check cmp "$dir/csv" "$dir/csv.1"
+check jq -e '.trigger | .what == "urdma0:acked.cause=time-out" and .nic == "urdma0" and .at_ns > 20000' "$dir/json" >/dev/null
+check grep -qaF 'trigger: urdma0:acked.cause=time-out' "$dir/perfetto.1"
+check jq -e '.trigger == null' "$dir/want" >/dev/null
+check [ "$(grep -caF trigger "$dir/perfetto")" = 0 ]
+
 # A window: lives that are not in it as a whole are counted.
 expect 0 "that began before the file does" "$events" "$dir/window"
 check grep -q 'that had not ended' "$dir/out"
@@ -92,5 +103,25 @@ for kind in csv json perfetto; do
 	expect 1 "cannot write /dev/full" "$events" --$kind /dev/full "$dir/good"
 done
 expect 1 "cannot write the table" bash -c "exec $events $dir/good >/dev/full"
+
+# Counters over time.
+for ((i = 1; i <= 1000; i++)); do
+	echo "{\"ns\":$((i * 10000)),\"urdma0\":{\"port\":{\"tx_frames\":$((i * 3))}}}"
+done >"$dir/samples"
+expect 0 '"tx_frames":[24,24,' "$samples" 10us "$dir/samples"
+check jq -e '.slice_ns == 80000 and (.slices_ns | length) == 125 and (.nics.urdma0.port.tx_frames | add) == 3000' "$dir/out" >/dev/null
+expect 0 "TIME SAMPLES" "$samples" --help
+expect 0 "urdma-samples" "$samples" --version
+expect 2 "it needs the time of a sample" "$samples"
+expect 2 "it needs the time of a sample" "$samples" 10us
+expect 2 "unexpected argument 'x'" "$samples" 10us "$dir/samples" x
+for time in 10 us 10usx 0us 999ns -1us; do
+	expect 2 "'$time' is not the time of a sample" "$samples" -- $time "$dir/samples"
+done
+expect 1 "cannot read $dir/none: No such file" "$samples" 10us "$dir/none"
+expect 1 "cannot read $dir: Is a directory" "$samples" 10us "$dir"
+head -c -5 "$dir/samples" >"$dir/cut"
+expect 1 "$dir/cut: line 1000 is no sample of counters" "$samples" 10us "$dir/cut"
+expect 1 "cannot write the slices" bash -c "exec $samples 10us $dir/samples >/dev/full"
 
 exit $bad

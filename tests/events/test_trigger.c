@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Triggers: which texts are taken, which are refused with what words, and which events match.
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,21 +70,21 @@ static void test_forms(void **state)
 	}
 }
 
-/* Every event and every field by its name. */
+/* Every event and every field by its name, with the largest value. */
 static void test_all_fields(void **state)
 {
 	(void)state;
 	char text[512];
 
-	for (unsigned int kind = 0; kind < URDMA_TRACE_KINDS; kind++) {
+	for (unsigned int kind = 0; kind < URDMA_TRACE_TRIGGER; kind++) {
 		const struct urdma_trace_desc *desc = &urdma_trace_desc[kind];
 		struct urdma_trace_event event = { .kind = (uint8_t)kind };
 		int n = snprintf(text, sizeof(text), "%s", desc->name);
 
 		for (unsigned int i = 0; i < desc->n_fields; i++) {
-			event.field[i] = UINT64_MAX - i;
-			n += snprintf(text + n, sizeof(text) - (size_t)n, ".%s=%llu",
-				      desc->field[i], (unsigned long long)event.field[i]);
+			event.field[i] = urdma_trace_max(&desc->field[i]);
+			n += snprintf(text + n, sizeof(text) - (size_t)n, ".%s=%" PRIu64,
+				      desc->field[i].name, event.field[i]);
 		}
 		assert_true(matches(text, &event));
 		assert_true(matches(desc->name, &event));
@@ -97,6 +98,37 @@ static void test_all_fields(void **state)
 		assert_false(matches(text, &event));
 		assert_false(matches(desc->name, &event));
 	}
+}
+
+/* No field takes a value that is wider than itself: such a trigger would never come. */
+static void test_widths(void **state)
+{
+	(void)state;
+	unsigned int refused = 0;
+	struct urdma_trigger t;
+	char text[128], error[512], words[256];
+
+	for (unsigned int kind = 0; kind < URDMA_TRACE_TRIGGER; kind++) {
+		const struct urdma_trace_desc *desc = &urdma_trace_desc[kind];
+
+		for (unsigned int i = 0; i < desc->n_fields; i++) {
+			const struct urdma_trace_field *field = &desc->field[i];
+
+			assert_in_range(field->width, 1, 64);
+			if (field->width == 64)
+				continue;
+			snprintf(text, sizeof(text), "%s.%s=%" PRIu64, desc->name, field->name,
+				 UINT64_C(1) << field->width);
+			snprintf(words, sizeof(words), "%s never comes: %s has %u bit", text,
+				 field->name, field->width);
+			assert_int_not_equal(urdma_trigger_parse(text, &t, error, sizeof(error)),
+					     0);
+			if (!strstr(error, words))
+				fail_msg("%s: %s", text, error);
+			refused++;
+		}
+	}
+	assert_true(refused > 80);
 }
 
 static void test_nic(void **state)
@@ -192,6 +224,7 @@ static void test_refused(void **state)
 		{ "", "there is no event ''" },
 		{ "acks", "there is no event 'acks': it is error, fault, or one of sq_db, " },
 		{ "Acked", "there is no event 'Acked'" },
+		{ "trigger", "there is no event 'trigger'" },
 		{ "acked.", "'' is not of the form FIELD=VALUE" },
 		{ ".qpn=1", "there is no event ''" },
 		{ "acked.qpn", "'qpn' is not of the form FIELD=VALUE" },
@@ -204,6 +237,12 @@ static void test_refused(void **state)
 		{ "acked.qpn=-1", "'-1' is no value of acked.qpn: it is a number" },
 		{ "acked.qpn=1x", "'1x' is not a number" },
 		{ "acked.qpn=18446744073709551616", "'18446744073709551616' is not a number" },
+		{ "rsp.psn=0x1000000",
+		  "rsp.psn=0x1000000 never comes: psn has 24 bits, its largest value is 0xffffff" },
+		{ "acked.cause=8",
+		  "acked.cause=8 never comes: cause has 3 bits, its largest value is 0x7" },
+		{ "in.full=2", "in.full=2 never comes: full has 1 bit, its largest value is 0x1" },
+		{ "db_write.offset=0x800000", "never comes: offset has 23 bits" },
 		{ "acked.cause=bad",
 		  "'bad' is no value of acked.cause: it is a number, or one of acknowledged, "
 		  "nak-sequence-error, implied-nak, time-out, rnr-nak-waits, rnr-nak" },
@@ -277,10 +316,10 @@ static void test_any_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),	 cmocka_unit_test(test_all_fields),
-		cmocka_unit_test(test_nic),	 cmocka_unit_test(test_names),
-		cmocka_unit_test(test_error),	 cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_any_text),
+		cmocka_unit_test(test_forms),	cmocka_unit_test(test_all_fields),
+		cmocka_unit_test(test_widths),	cmocka_unit_test(test_nic),
+		cmocka_unit_test(test_names),	cmocka_unit_test(test_error),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_any_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,8 +20,12 @@ class Page(html.parser.HTMLParser):
         self.body = {}
         self.ids = collections.Counter()
         self.links = []
-        self.plots = []         # (id of the section, attributes)
+        self.plots = []         # (id of the section, attributes, heading before it)
         self.text = {}          # of each section
+        self.triggers = {}      # id: text of the line in the head
+        self.trigger = None
+        self.heading = None     # in the section
+        self.in_heading = False
         self.data = ""
         self.section = None
         self.script = None
@@ -34,25 +38,125 @@ class Page(html.parser.HTMLParser):
             self.body = a
         elif tag == "section":
             self.section = a.get("id")
+            self.heading = None
             self.text[self.section] = ""
         elif tag == "canvas":
-            self.plots.append((self.section, a))
+            self.plots.append((self.section, a, self.heading))
         elif tag == "a":
             self.links.append(a.get("href", ""))
+        elif tag == "h3":
+            self.heading = ""
+            self.in_heading = True
+        elif tag == "p" and a.get("id", "").startswith("trigger"):
+            self.trigger = a["id"]
+            self.triggers[self.trigger] = ""
         elif tag in ("script", "style"):
             self.script = a.get("id", tag)
 
     def handle_endtag(self, tag):
         if tag == "section":
             self.section = None
+        elif tag == "h3":
+            self.in_heading = False
+        elif tag == "p":
+            self.trigger = None
         elif tag in ("script", "style"):
             self.script = None
 
     def handle_data(self, data):
         if self.script == "data":
             self.data += data
+        elif self.trigger:
+            self.triggers[self.trigger] += data
         elif self.script is None and self.section:
             self.text[self.section] += data + " "
+            if self.in_heading:
+                self.heading += data
+
+
+def suffix(i):
+    """Of the ids of run i's sections."""
+    return f"-{i + 1}" if i else ""
+
+
+def place(slices_ns, slice_ns, at):
+    """Where a moment is on a plot, in ns; None: outside."""
+    before = [k for k, begin in enumerate(slices_ns) if begin <= at]
+    if not before or (before[-1] == len(slices_ns) - 1 and at >= slices_ns[-1] + slice_ns):
+        return None
+    return before[-1] * slice_ns + min(at - slices_ns[before[-1]], slice_ns)
+
+
+def trigger_faults(page, runs):
+    """The line in the head, and the marks of plots over time."""
+    wanted = {}                 # section: marks
+    for i, run in enumerate(runs):
+        trigger = (run["summary"]["simulator"] or {}).get("trigger")
+        text = page.triggers.get("trigger" + suffix(i), "")
+        if not trigger:
+            if text:
+                yield f"a trigger of a run without one: {text}"
+            continue
+        moment = "never came" if trigger["at_ns"] is None else f" {trigger['at_ns']:,} ns"
+        if trigger["what"] not in text or moment not in text:
+            yield f"the head does not show the trigger: {trigger['what']},{moment}"
+        if trigger["at_ns"] is None:
+            continue
+        if run["events"]:
+            slice_ns = run["events"]["nics"][0]["pcie_reads"]["slice_ns"]
+            x = place(run["events"]["slices_ns"], slice_ns, trigger["at_ns"])
+            for section in "queues", "wire", "pcie", "reads":
+                wanted.setdefault(section, []).extend([] if x is None else [x])
+        if run["samples"]:
+            x = place(run["samples"]["slices_ns"], run["samples"]["slice_ns"], trigger["at_ns"])
+            wanted["counters" + suffix(i)] = [] if x is None else [x]
+    for section, canvas, _ in page.plots:
+        if "data-marks" not in canvas:
+            continue
+        want = wanted.get(section, [])
+        got = [float(x) for x in canvas["data-marks"].split()]
+        if len(got) < len(want):
+            yield f"plot {section} has no mark of the trigger"
+        elif got != want:
+            yield f"the mark of plot {section} is not at the trigger: {got}, not {want}"
+
+
+def most(samples, *counters):
+    """The highest rate of a slice, in 1/s, of the sums of these: (list, factor)."""
+    return max(sum(values[k] * factor for values, factor in counters) for k in range(len(samples["slices_ns"]))) * 1e9 / samples["slice_ns"]
+
+
+def counter_faults(page, runs):
+    """Plots of counters, for each NIC: links, and groups of what has changed, with the highest value of some."""
+    for i, run in enumerate(runs):
+        plots = {title: canvas for section, canvas, title in page.plots if section == "counters" + suffix(i)}
+        samples = run["samples"]
+        if not samples or not samples["slices_ns"]:
+            if plots:
+                yield f"there are plots of counters without samples: {', '.join(plots)}"
+            continue
+        for name, nic in list(samples["nics"].items())[:4]:
+            zeros = [0] * len(samples["slices_ns"])
+            port, pcie, counters = (nic.get(kind, {}) for kind in ("port", "pcie", "counters"))
+            # The highest value; None: it is not known here.
+            want = {"wire": max(most(samples, (port.get(d + "_bytes", zeros), 8e-9), (port.get(d + "_frames", zeros), 24 * 8e-9))
+                                for d in ("tx", "rx")),
+                    "PCIe": max(most(samples, (pcie.get(d + "_bytes", zeros), 8e-9), (pcie.get(d + "s", zeros), 24 * 8e-9))
+                                for d in ("dma_read", "dma_write"))}
+            if "tx_frames" in port or "rx_frames" in port:
+                want["frames, packets and completions"] = None
+            if "dma_reads" in pcie or "dma_writes" in pcie:
+                want["TLPs and interrupts"] = None
+            if "pte_hit" in counters:
+                want["look-ups of page table entries"] = most(samples, (counters["pte_hit"], 1))
+            if "tx_retrans" in counters or "tx_timeout" in counters:
+                want["retries, drops and errors"] = None
+            for title, highest in want.items():
+                canvas = plots.get(f"{name}: {title}")
+                if canvas is None:
+                    yield f"there is no plot {name}: {title}"
+                elif highest is not None and abs(float(canvas["data-highest"]) - highest) > 1e-9 * highest:
+                    yield f"the plot {name}: {title} reaches {canvas['data-highest']}, not {highest}"
 
 
 def faults(page, directory, sections):
@@ -63,7 +167,7 @@ def faults(page, directory, sections):
         yield f"{drawn} plots were drawn, the page has {len(page.plots)}"
     if page.body.get("data-errors", ""):
         yield f"errors: {page.body['data-errors']}"
-    for section, canvas in page.plots:
+    for section, canvas, _ in page.plots:
         if int(canvas.get("data-points", 0)) == 0:
             yield f"plot {section} has no data"
         if int(canvas.get("width", 0)) < 100 or int(canvas.get("height", 0)) < 100:
@@ -83,8 +187,11 @@ def faults(page, directory, sections):
     for section, text in page.text.items():
         for word in re.findall(r"\b(undefined|NaN|null|Infinity|\[object)", text):
             yield f"section {section} shows {word}"
-    for i, run in enumerate(json.loads(page.data).get("runs", [])):
-        text = page.text.get(f"verdict-{i + 1}" if i else "verdict", "")
+    runs = json.loads(page.data).get("runs", [])
+    yield from trigger_faults(page, runs)
+    yield from counter_faults(page, runs)
+    for i, run in enumerate(runs):
+        text = page.text.get("verdict" + suffix(i), "")
         for nic in run["events"]["nics"] if run["events"] else []:
             if nic["messages"] and f" {nic['messages']:,} " not in f" {text} ":
                 yield f"the verdict does not show the messages of {nic['nic']}: {nic['messages']:,}"

@@ -1,14 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# test_report.sh URDMA_EVENTS MAKE_EVENTS OUT GUESTS BENCH
+# test_report.sh PROGRAMS MAKE_EVENTS OUT GUESTS BENCH
 #
 # The report as a browser shows it: of runs whose events MAKE_EVENTS makes, of two that are compared, and of the results of
-# guest tests below GUESTS and of the benchmark in BENCH, if there are any of this build. Pictures of all pages go to OUT.
-# Then faults are planted into pages: the checks notice each of them.
+# guest tests below GUESTS and of the benchmark in BENCH, if there are any of this build. PROGRAMS is the directory of the
+# simulator, of urdma-events and of urdma-samples. Pictures of all pages go to OUT. Then faults are planted into pages: the
+# checks notice each of them.
 set -u
 
-events=$1 make_events=$2 out=$3 guests=$4 bench=$5
+programs=$1 make_events=$2 out=$3 guests=$4 bench=$5
+events=$programs/urdma-events
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)
 prog=test_report
@@ -16,7 +18,7 @@ prog=test_report
 . "$top/tools/lib.sh"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-export URDMA_EVENTS=$events
+export URDMA_EVENTS=$events URDMA_SAMPLES=$programs/urdma-samples
 bad=0
 
 command -v chromium >/dev/null || die "chromium is missing: tools/setup.sh full installs it"
@@ -58,8 +60,43 @@ planted() {
 	cp "$dir/one/report.html" "$dir/one/planted.html"
 	sed -i "$2" "$dir/one/planted.html"
 	cmp -s "$dir/one/report.html" "$dir/one/planted.html" && fail "the fault '$2' has no place in the page"
-	found=$(faults "$dir/one/planted.html" latency)
+	found=$(faults "$dir/one/planted.html" latency counters)
 	[[ "$found" = *"$text"* ]] || fail "the fault '$2' is noticed as '$found', not as '$text'"
+}
+
+# summary DIR ARGUMENT...: DIR/summary.json of a run of the simulator, in which nothing happens.
+summary() {
+	local dir=$1 pid
+	shift
+	"$programs/urdma-cosim" --socket "$dir/s0" --socket "$dir/s1" --out "$dir/cosim" "$@" >"$dir/cosim.out" 2>&1 &
+	pid=$!
+	until grep -q ready "$dir/cosim.out"; do
+		kill -0 $pid 2>/dev/null || die "the simulator does not begin: $(cat "$dir/cosim.out")"
+		sleep 0.05
+	done
+	kill -TERM $pid
+	wait $pid || die "the simulator failed: $(cat "$dir/cosim.out")"
+	# As ./urdma makes it.
+	jq '{command: "ib_write_bw -s 2500 localhost", exit_status: 0, error: null, hosts: 1, nics: [2], accel: "tcg", kernel: "stock",
+		wall_seconds: 20.04, boot_seconds: 9.6, kernel_complaints: [], simulator: .}' "$dir/cosim/cosim.json" >"$dir/summary.json"
+}
+
+# samples: counters of two NICs each 10 us, a thousand samples of 40 frames of 2500 bytes from urdma0 on, and a pause. One sample
+# in ten has lost frames.
+samples() {
+	awk 'BEGIN {
+		print "{\"ns\":10000,\"urdma0\":{\"pcie\":{\"register_reads\":61}},\"urdma1\":{\"pcie\":{\"register_reads\":61}}}"
+		for (i = 1; i <= 1000; i++) {
+			n = i * 40
+			printf "{\"ns\":%d,\"urdma0\":{\"counters\":{\"tx_frames\":%d,\"tx_rdma_pkts\":%d,\"cqe\":%d,\"pte_hit\":%d,\"pte_miss\":%d",
+				i * 10000 + (i > 700 ? 50000000 : 0) + 100000, n, n, n, n, i
+			if (i % 10 == 0)
+				printf ",\"tx_retrans\":%d,\"tx_timeout\":%d", i, i / 10
+			printf "},\"port\":{\"tx_frames\":%d,\"tx_bytes\":%d},\"pcie\":{\"dma_reads\":%d,\"dma_read_bytes\":%d}}", n, n * 2500, n, n * 2500
+			printf ",\"urdma1\":{\"port\":{\"rx_frames\":%d,\"rx_bytes\":%d},\"pcie\":{\"dma_writes\":%d,\"dma_write_bytes\":%d}}}\n",
+				n, n * 2500, 10 * n, n * 2500
+		}
+	}'
 }
 
 # refuses TEXT ARGUMENT...
@@ -70,28 +107,39 @@ refuses() {
 	grep -qF -- "$text" "$dir/log" || fail "html-report.sh $*: $(cat "$dir/log")"
 }
 
-mkdir -p "$out" "$dir"/{one,"the other",silent}
-"$make_events" "$dir/one/events.urdma" || exit 1
+mkdir -p "$out" "$dir"/{one,"the other",silent,sampled}
+"$make_events" -t "$dir/one/events.urdma" || exit 1
 "$make_events" "$dir/the other/events.urdma" 100000 200000 || exit 1
 # A link leads to a file, so these need no content.
 for file in urdma0.pcapng urdma1.pcapng; do
 	: >"$dir/one/$file"
 done
 "$events" --perfetto "$dir/one/trace.perfetto" "$dir/one/events.urdma" || exit 1
+"$events" --json "$dir/json" "$dir/one/events.urdma" || exit 1
+trigger=$(jq -r .trigger.what "$dir/json")
+summary "$dir/one" --trace events=trigger:1us-1us --trigger "$trigger" --sample-us 10
 # A text that would end the page's data, and one that would be an element.
-jq '.command += " </script><b>"' "$here/summary.json" >"$dir/one/summary.json"
-jq '.simulator.settings.system.faults = ["loss=1"]' "$here/summary.json" >"$dir/the other/summary.json"
-cp "$here/summary.json" "$dir/silent"
+jq --slurpfile events "$dir/json" '.command += " </script><b>" | .simulator.trigger.at_ns = $events[0].trigger.at_ns' \
+	"$dir/one/summary.json" >"$dir/edited" || exit 1
+mv "$dir/edited" "$dir/one/summary.json"
+samples >"$dir/one/samples.jsonl"
+summary "$dir/the other" --loss 1 --trace csv=trigger:1us-1us --trigger error
+summary "$dir/silent"
+summary "$dir/sampled" --sample-us 10
+samples >"$dir/sampled/samples.jsonl"
 
-run=(verdict stages links latency depth wire pcie reads cost-of-message retransmissions slowest stage-figures qps translation
+run=(verdict stages links latency depth queues wire pcie reads cost-of-message retransmissions slowest stage-figures qps translation
 	stalls cost)
 "$top/tools/html-report.sh" "$dir/one" >"$dir/log" || fail "no page: $(cat "$dir/log")"
-good "$dir/one/report.html" "${run[@]}" files
+good "$dir/one/report.html" "${run[@]}" counters files
 # Elsewhere, so that its links lead to the two directories.
 "$top/tools/html-report.sh" --out "$dir/two.html" "$dir/one" "$dir/the other" >"$dir/log" || fail "no page: $(cat "$dir/log")"
-good "$dir/two.html" "${run[@]}" comparison verdict-2 slowest-2 files
+good "$dir/two.html" "${run[@]}" comparison verdict-2 slowest-2 counters files
 "$top/tools/html-report.sh" --out "$dir/silent.html" "$dir/silent" >"$dir/log" || fail "no page: $(cat "$dir/log")"
 good "$dir/silent.html" verdict cost
+grep -q 'id="counters"' "$dir/dom" && fail "silent.html has counters over time without samples"
+"$top/tools/html-report.sh" --out "$dir/sampled.html" "$dir/sampled" >"$dir/log" || fail "no page: $(cat "$dir/log")"
+good "$dir/sampled.html" verdict counters cost
 for name in pingpong perftest-loss; do
 	# urdma-events refuses those of another build.
 	[ "$guests/$name/events.urdma" -nt "$events" ] || continue
@@ -133,6 +181,13 @@ planted_all() {
 	planted "there is no section latency" "s/'latency', 'Latency'/'delay', 'Latency'/"
 	planted "does not show the messages" 's/\[number(nic.messages),/[number(nic.messages + 1),/'
 	planted "two elements have the id stages" "s/section(main, 'links'/section(main, 'stages'/"
+	planted "does not show the trigger" 's/it came at \${number(t.at_ns)} ns/it came/'
+	planted "has no mark of the trigger" "s/points: slices(eventSlices(run), nic.pcie_reads.outstanding) })), marks)/points: slices(eventSlices(run), nic.pcie_reads.outstanding) })), [])/"
+	planted "is not at the trigger" 's/return i \* ns + Math.min/return ns + i * ns + Math.min/'
+	planted "there is no plot urdma0: look-ups of page table entries" "s/=> kind === 'counters' \&\& \/^pte_/=> kind === 'none' \&\& \/^pte_/"
+	planted "the plot urdma0: look-ups of page table entries reaches" 's/1e9 \/ samples.slice_ns/1e6 \/ samples.slice_ns/'
+	planted "the plot urdma0: wire reaches" "s/'tx_bytes', 'tx_frames', FRAME_BYTES/'tx_bytes', 'tx_frames', 0/"
+	planted "there is no section counters" "s/idOf('counters', run)/idOf('samples', run)/"
 	planted "verdict shows undefined" 's/time(nic.latency_ns.p50)/String(nic.latency_ns.p51)/'
 }
 planted_all
@@ -144,6 +199,8 @@ refuses "unknown option '--x'" --x
 refuses "--bench needs two files" --bench "$dir/rows.json"
 refuses "--bench needs --out" --bench "$dir/rows.json" "$dir/sweeps.csv"
 refuses "make bench writes it" --bench --out "$dir/x.html" "$dir/rows.json" "$dir/none"
+sed -i '500s/port/prt/; 500s/,.*//' "$dir/sampled/samples.jsonl"
+refuses "line 500 is no sample" "$dir/sampled"
 head -c 1000 "$dir/one/events.urdma" >"$dir/silent/events.urdma"
 refuses "cannot be read" "$dir/silent"
 

@@ -160,6 +160,7 @@ function plot(parent, config) {
 	config.options = Object.assign({ responsive: true, maintainAspectRatio: false, animation: false,
 		interaction: { mode: 'nearest', intersect: false } }, config.options);
 	new Chart(canvas, config);
+	return canvas;
 }
 
 const colour = (i) => palette[i % palette.length];
@@ -172,8 +173,12 @@ const logarithmic = (show, title) => ({ type: 'logarithmic', title: { display: B
 const limitLine = (c) => ({ borderColor: c || '#5b6776', backgroundColor: 'transparent', borderDash: [6, 4], borderWidth: 1.2,
 	pointRadius: 0 });
 
+// How a moment looks.
+const markLine = { borderColor: '#b3261e', backgroundColor: '#b3261e', borderDash: [2, 3], borderWidth: 1.5, pointRadius: 0 };
+
 // series: { label, points: [{x, y, begin}], limit }. x in ns of traffic, without the pauses; begin in ns of simulated time.
-function overTime(parent, unit, series) {
+// marks: [{ label, x, at }], moments: at is simulated time. show: how the values of the axis are written.
+function overTime(parent, unit, series, marks, show) {
 	const datasets = [], limits = new Map();
 	const end = Math.max(0, ...series.flatMap((s) => s.points.map((p) => p.x)));
 
@@ -185,13 +190,21 @@ function overTime(parent, unit, series) {
 	for (const [limit, points] of limits)
 		if (limit)
 			datasets.push({ label: `limit ${number(limit, 2)}`, data: points, ...limitLine() });
-	const title = ([item]) => item.raw.begin === undefined ? '' : `from ${number(item.raw.begin)} ns on`;
+	const highest = Math.max(0, ...series.flatMap((s) => s.points.map((p) => p.y)));
+	const top = Math.max(...datasets.flatMap((d) => d.data.map((p) => p.y))) || 1;
 
-	plot(parent, { type: 'line', data: { datasets }, options: { parsing: false,
+	for (const m of marks)
+		datasets.push({ label: m.label, data: [0, top].map((y) => ({ x: m.x, y, at: m.at })), ...markLine });
+	const title = ([item]) => item.raw.at !== undefined ? `at ${number(item.raw.at)} ns` :
+		item.raw.begin === undefined ? '' : `from ${number(item.raw.begin)} ns on`;
+	const canvas = plot(parent, { type: 'line', data: { datasets }, options: { parsing: false,
 		plugins: { tooltip: { callbacks: { title } } }, scales: {
 		x: { type: 'linear', title: { display: true, text: 'simulated time without pauses' }, max: end || undefined,
 			ticks: { maxTicksLimit: 7, maxRotation: 0, callback: (v) => time(v) } },
-		y: { beginAtZero: true, title: { display: true, text: unit } } } } });
+		y: { beginAtZero: true, title: { display: true, text: unit }, ticks: show ? { callback: (v) => show(v) } : {} } } } });
+
+	canvas.dataset.highest = highest;
+	canvas.dataset.marks = marks.map((m) => m.x).join(' ');
 }
 
 // ---- the page -------------------------------------------------------------------------------------

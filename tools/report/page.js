@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of one run, or of two that are compared: from summary.json and the JSON of urdma-events.
+// The report of one run, or of two that are compared: from summary.json and the JSON of urdma-events and urdma-samples.
 'use strict';
 
 const runs = data.runs;
@@ -18,9 +18,38 @@ const stageInfo = {
 	report: ['until the CQE is in memory', '#332288'],
 };
 const PCIE_TLP_BYTES = 24; // framing and header of a TLP, as docs/cosim.md counts them
+const FRAME_BYTES = 24; // preamble, FCS and gap of a frame
 
-function slices(run, list, ns) {
-	return list.map((y, i) => ({ x: i * ns, y, begin: run.events.slices_ns[i] }));
+// Slices of events, or of samples: their length, where they begin in simulated time, and how long all are.
+const eventSlices = (run) => ({ slice_ns: run.events.nics[0].wire.sent.slice_ns, slices_ns: run.events.slices_ns });
+
+function slices(timeline, list) {
+	return list.map((y, i) => ({ x: i * timeline.slice_ns, y, begin: timeline.slices_ns[i] }));
+}
+
+// ---- the trigger ----------------------------------------------------------------------------------
+
+const triggerOf = (run) => run.summary.simulator ? run.summary.simulator.trigger : null;
+
+function triggerText(t) {
+	return t.at_ns === null ? `Trigger ${t.what}: it never came, ${number(t.seen)} of its events were seen`
+		: `Trigger ${t.what}: it came at ${number(t.at_ns)} ns`;
+}
+
+// Where a moment is among the slices, in ns from the first one on; null: it is outside. A pause is a point in time.
+function placeOf(timeline, at) {
+	const begins = timeline.slices_ns, i = begins.filter((begin) => begin <= at).length - 1, ns = timeline.slice_ns;
+
+	if (i < 0 || (i === begins.length - 1 && at >= begins[i] + ns))
+		return null;
+	return i * ns + Math.min(at - begins[i], ns);
+}
+
+// The triggers of these runs, as marks of a plot whose slices timelineOf(run) has.
+function triggers(list, timelineOf) {
+	return list.filter((run) => triggerOf(run) && triggerOf(run).at_ns !== null).map((run) => ({
+		label: two ? `trigger of ${run.name}` : 'trigger', at: triggerOf(run).at_ns,
+		x: placeOf(timelineOf(run), triggerOf(run).at_ns) })).filter((m) => m.x !== null);
 }
 
 // ---- what a run's figures are ---------------------------------------------------------------------
@@ -131,6 +160,8 @@ function head(box) {
 			list.push(`${number(run.events.events)} events` + (run.events.complete ? '' : ', not complete'));
 		list.forEach((c) => chips.append(element('span', c, { class: 'chip' })));
 		box.append(chips);
+		if (triggerOf(run))
+			box.append(element('p', triggerText(triggerOf(run)), { id: idOf('trigger', run) }));
 	}
 	document.title = `urdma: ${runs.map((r) => two ? r.name : r.summary.command).join(' and ')}`;
 }
@@ -256,7 +287,7 @@ function links(main) {
 
 function plots(main) {
 	const box = grid(main);
-	const some = senders();
+	const some = senders(), marks = triggers(runs.filter((run) => run.events), eventSlices);
 
 	if (some.length)
 		plot(section(box, 'latency', 'Latency', 'Messages in each bucket, from the doorbell to the CQE in memory'), { type: 'line',
@@ -267,19 +298,105 @@ function plots(main) {
 				x: logarithmic(time),
 				y: { beginAtZero: true, title: { display: true, text: 'messages' } } } } });
 	depths(box);
+	overTime(section(box, 'queues', 'Send queues over time', 'WQEs posted and not acknowledged, of all QPs of a NIC. Mean of each slice'),
+		'WQEs', nics().map(({ run, nic }) => ({ label: label(run, nic), points: slices(eventSlices(run), nic.send_queues.wqes) })), marks);
 	// What a NIC receives is what another one has sent: a comparison can do without.
 	overTime(section(box, 'wire', 'Wire', 'Frames with preamble, FCS and gap'), 'Gb/s', nics().flatMap(({ run, nic }) =>
 		(two ? ['sent'] : ['sent', 'received']).map((d) => ({ label: `${label(run, nic)} ${d}`, limit: limits(run, nic).wire,
-			points: slices(run, nic.wire[d].gbps, nic.wire[d].slice_ns) }))));
+			points: slices(eventSlices(run), nic.wire[d].gbps) }))), marks);
 	overTime(section(box, 'pcie', 'PCIe', 'Payload with the share of framing and headers'), 'Gb/s',
 		nics().flatMap(({ run, nic }) => [['to_host', 'to the host'], ['from_host', 'from the host']].map(([d, text]) => ({
 			label: `${label(run, nic)} ${text}`, limit: limits(run, nic).pcie,
-			points: slices(run, nic.pcie[d].gbps.map((v) => v * overhead(nic.pcie[d])), nic.pcie[d].slice_ns) }))));
+			points: slices(eventSlices(run), nic.pcie[d].gbps.map((v) => v * overhead(nic.pcie[d]))) }))), marks);
 	overTime(section(box, 'reads', 'PCIe reads outstanding', 'Mean of each slice'), 'reads', nics().map(({ run, nic }) => ({
-		label: label(run, nic), points: slices(run, nic.pcie_reads.outstanding, nic.pcie_reads.slice_ns) })));
+		label: label(run, nic), points: slices(eventSlices(run), nic.pcie_reads.outstanding) })), marks);
 	costOfMessage(box);
 	retransmissions(main);
 }
+
+// ---- counters over time ---------------------------------------------------------------------------
+
+const MOST_NICS = 4; // whose counters are shown, and
+const MOST_COUNTERS = 8; // in a plot
+
+// A counter has its place in the first group that takes it. Those of simulator and NIC that count the same show once.
+const GROUPS = [
+	['frames, packets and completions', (kind, name) => (kind === 'port' && /^[rt]x_frames$/.test(name)) ||
+		(kind === 'counters' && /^(cqe|eqe|eth_[rt]x_frames|[rt]x_(rdma_pkts|ack|read_rsp))$/.test(name))],
+	['TLPs and interrupts', (kind, name) => kind === 'pcie' && /^(dma_reads|dma_writes|register_reads|register_writes|interrupts)$/.test(name)],
+	['look-ups of page table entries', (kind, name) => kind === 'counters' && /^pte_/.test(name)],
+	['retries, drops and errors', (kind, name) => kind === 'counters' ?
+		/_(err|exc|gap|dup|ghost|drop|lost|overflow|timeout|unexpected|malformed|retrans|bad|filtered|length)$|^(db|mmio|dma|rx)_bad|nak|_drop_|_no_/.test(name)
+		: /^lost_|faults$|resets$/.test(name)],
+	['doorbells and others', (kind, name) => kind === 'counters' && !/^(([rt]x_(frames|bytes))|(rd|wr)_tlp|irq)$/.test(name)],
+];
+
+const sum = (list) => list.reduce((a, b) => a + b, 0);
+
+// For each slice a sum of counters, each times a factor, in a second.
+function rates(samples, kind, terms) {
+	return samples.slices_ns.map((_, i) => sum(Object.entries(terms).map(([name, factor]) => kind[name] ? kind[name][i] * factor : 0)) *
+		1e9 / samples.slice_ns);
+}
+
+// What a NIC's links carry, beside their limits.
+function linkPlots(box, run, name, nic, marks) {
+	const limit = limits(run, { nic: name }), s = run.samples, bits = 8e-9;
+	const gbit = (kind, bytesName, nName, overheadBytes) => slices(s, rates(s, nic[kind] || {}, { [bytesName]: bits, [nName]: overheadBytes * bits }));
+
+	titled(box, `${name}: wire`, 'Gb/s', [
+		{ label: 'sent', limit: limit.wire, points: gbit('port', 'tx_bytes', 'tx_frames', FRAME_BYTES) },
+		{ label: 'received', limit: limit.wire, points: gbit('port', 'rx_bytes', 'rx_frames', FRAME_BYTES) }], marks);
+	titled(box, `${name}: PCIe`, 'Gb/s', [
+		{ label: 'to the host', limit: limit.pcie, points: gbit('pcie', 'dma_write_bytes', 'dma_writes', PCIE_TLP_BYTES) },
+		{ label: 'from the host', limit: limit.pcie, points: gbit('pcie', 'dma_read_bytes', 'dma_reads', PCIE_TLP_BYTES) }], marks);
+}
+
+function titled(box, title, unit, series, marks, show) {
+	const part = element('div');
+
+	part.append(element('h3', title));
+	box.append(part);
+	overTime(part, unit, series, marks, show);
+}
+
+// The counters of each group that changed, the largest first.
+function grouped(nic) {
+	const found = GROUPS.map(() => []);
+
+	for (const [kind, counters] of Object.entries(nic))
+		for (const [name, list] of Object.entries(counters)) {
+			const i = GROUPS.findIndex(([, takes]) => takes(kind, name));
+
+			if (i >= 0)
+				found[i].push({ kind, name, n: sum(list) });
+		}
+	return found.map((list, i) => ({ title: GROUPS[i][0], list: list.sort((a, b) => b.n - a.n) })).filter(({ list }) => list.length);
+}
+
+function counters(main) {
+	for (const run of runs.filter((r) => r.samples && r.samples.slices_ns.length)) {
+		const frames = ([, nic]) => sum(Object.entries(nic.port || {}).filter(([n]) => n.endsWith('frames')).map(([, list]) => sum(list)));
+		const all = Object.entries(run.samples.nics), some = all.slice().sort((a, b) => frames(b) - frames(a)).slice(0, MOST_NICS);
+		const shown = all.filter((nic) => some.includes(nic)), marks = triggers([run], () => run.samples);
+		const s = section(main, idOf('counters', run), two ? `Counters of ${run.name} over time` : 'Counters over time',
+			`Those that changed, in a second, from samples each ${time(run.summary.simulator.settings.sample_us * 1000)}` +
+			(all.length > shown.length ? `, of the ${MOST_NICS} NICs with the most frames` : ''));
+		const box = grid(s);
+
+		for (const [name, nic] of shown) {
+			linkPlots(box, run, name, nic, marks);
+			for (const { title, list } of grouped(nic)) {
+				const more = list.length > MOST_COUNTERS ? `, the ${MOST_COUNTERS} largest of ${list.length}` : '';
+
+				titled(box, `${name}: ${title}${more}`, 'per second', list.slice(0, MOST_COUNTERS).map((c) => ({ label: c.name,
+					points: slices(run.samples, rates(run.samples, nic[c.kind], { [c.name]: 1 })) })), marks, rate);
+			}
+		}
+	}
+}
+
+// ---- figures --------------------------------------------------------------------------------------
 
 const per = (n, of) => of ? number(n / of, 2) : 'none';
 
@@ -464,6 +581,7 @@ drawPage((box, main) => {
 		slowest(main);
 		details(main);
 	}
+	counters(main);
 	files(main);
 	cost(main);
 });
