@@ -108,7 +108,7 @@ package urdma_trace_pkg;
     logic [QPN_W-1:0] qpn;
     logic [15:0]      wqe;          // all WQEs before it are completed
     logic [23:0]      psn;          // oldest that is not acknowledged, in the message of wqe
-    logic [2:0]       cause;        // trace_cause_e
+    trace_cause_e     cause;
   } tr_acked_t;
 
   // ---- receiver -----------------------------------------------------------------------------------------------
@@ -150,8 +150,8 @@ package urdma_trace_pkg;
     logic [QPN_W-1:0] qpn;
     logic [23:0]      psn;
     logic [7:0]       opcode;
-    logic [2:0]       verdict;      // trace_verdict_e
-    logic [3:0]       why;          // trace_why_e
+    trace_verdict_e   verdict;
+    trace_why_e       why;
     logic             more;         // of the same datagram there is one for another member
   } tr_rsp_t;
 
@@ -162,7 +162,7 @@ package urdma_trace_pkg;
     logic [23:0]      psn;
     logic [7:0]       syndrome;     // of the AETH, 0 without
     logic             drop;         // it has no effect
-    logic [3:0]       why;          // trace_why_e
+    trace_why_e       why;
   } tr_req_t;
 
   // The last DMA write of a request or response is accepted by the PCIe side; without payload, its turn has come: a READ goes
@@ -221,7 +221,7 @@ package urdma_trace_pkg;
     TRB_BACK                        // a datagram to a group that the network has sent back, or that has no member here
   } trace_bad_e;
   typedef struct packed {
-    logic [1:0]       why;          // trace_bad_e
+    trace_bad_e       why;
     logic [23:0]      qpn;          // as the BTH has them; TRB_MAC: if it is a packet
     logic [23:0]      psn;
     logic [7:0]       opcode;
@@ -237,7 +237,7 @@ package urdma_trace_pkg;
   } trace_eth_e;
   typedef struct packed {
     logic [14:0]      len;          // bytes on the wire, without FCS; of more than 255 beats, less
-    logic [1:0]       verdict;      // trace_eth_e
+    trace_eth_e       verdict;
   } tr_eth_in_t;
 
   // A frame that it has stored has its buffers, or is dropped because there are none. In the order of tr_eth_in_t.
@@ -258,7 +258,7 @@ package urdma_trace_pkg;
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic [23:0]      psn;
-    logic [1:0]       why;          // trace_voided_e
+    trace_voided_e    why;
   } tr_voided_t;
 
   // A READ, or the result of an ATOMIC or FLUSH, has come to tx, which answers it when its turn comes, or drops it.
@@ -271,7 +271,7 @@ package urdma_trace_pkg;
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic [23:0]      psn;
-    logic [1:0]       verdict;      // trace_ask_e
+    trace_ask_e       verdict;
   } tr_ask_t;
 
   // An ATOMIC or FLUSH that has a tr_put_t leaves its unit without a result for tx. Each has this or a tr_ask_t.
@@ -284,7 +284,7 @@ package urdma_trace_pkg;
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic [23:0]      psn;
-    logic [1:0]       why;          // trace_mute_e
+    trace_mute_e      why;
   } tr_mute_t;
 
   // Requester completion notices that something it waits for is lost, and counts a retry of the QP. A tr_acked_t with this cause
@@ -293,7 +293,7 @@ package urdma_trace_pkg;
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic [23:0]      psn;          // oldest that is not acknowledged
-    logic [2:0]       cause;        // trace_cause_e: TRC_NAK, TRC_IMPLIED, TRC_TIMEOUT
+    trace_cause_e     cause;        // TRC_NAK, TRC_IMPLIED, TRC_TIMEOUT
     logic             out;          // there is no retry left: the QP fails
   } tr_loss_t;
 

@@ -12,6 +12,9 @@
 #include "urdma_hw.h"
 #include "verilated.h"
 #include "waves.h"
+#if VM_TRACE
+#include "view.h"
+#endif
 
 struct urdma_sim {
 	VerilatedContext context;
@@ -84,6 +87,10 @@ int urdma_sim_waves(struct urdma_sim *sim, const char *path, const char *scope, 
 	else
 		sim->waves.close();
 	sim->waves.dump(cycle * URDMA_SIM_CYCLE_NS);
+#if VM_TRACE
+	if (path && !ret)
+		ret = View::write(path, std::string(sim->top->name()) + ".urdma_sim_top", scope);
+#endif
 	return ret;
 }
 

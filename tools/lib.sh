@@ -87,6 +87,11 @@ die() {
 	exit 1
 }
 
+# view_command FST: what shows these waves of a NIC, in either viewer.
+view_command() {
+	echo "gtkwave ${1%.fst}.gtkw, or surfer -c ${1%.fst}.sucl $1"
+}
+
 # A short key of the strings given, for names in the cache.
 key_of() {
 	printf '%s\n' "$@" | tr -s ' \t\n' '\n' | sha256sum | cut -c1-12

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # tools/lint.sh [CHECK...]: all checks, or those named: spdx shell docs format registers faults verilator
-# yosys checkpatch sparse pages. What is not built yet is left out with a note. Exit status 0 when all is clean.
+# waves yosys checkpatch sparse pages. What is not built yet is left out with a note. Exit status 0 when all is clean.
 set -u
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -155,6 +155,14 @@ faults() {
 		"$top/tests/mutate/urdma_mutate_pkg.sv" "$tmp/urdma_hw_pkg.sv" "${list[@]}")
 }
 
+# Each signal that the viewers of waves show first is in the RTL.
+waves_lint() {
+	local list
+	rtl_sources list || return 1
+	tools/waves/view.sh "$tmp/view.inc" tools/waves/view.def cosim/trace/lanes.def "$verilator_dir/verilator" -Irtl \
+		-DURDMA_PART_CLOCKS rtl/urdma.vlt "$tmp/urdma_hw_pkg.sv" "${list[@]/#/rtl/}" sim/urdma_sim_top.sv
+}
+
 # What a synthesis tool makes of it: the language as the standard has it, no latch, no combinational loop, no net with two
 # drivers or none. In a directory of its own, because this Yosys sees little else.
 yosys_lint() {
@@ -227,7 +235,7 @@ pages_lint() {
 	done
 }
 
-[ $# -gt 0 ] || set -- spdx shell docs format registers faults verilator yosys checkpatch sparse pages
+[ $# -gt 0 ] || set -- spdx shell docs format registers faults verilator waves yosys checkpatch sparse pages
 for c; do
 	case $c in
 	spdx) check "SPDX lines" spdx ;;
@@ -237,6 +245,7 @@ for c; do
 	registers) check "names of registers" registers ;;
 	faults) check "planted faults" faults ;;
 	verilator) check "verilator -Wall" verilator_lint ;;
+	waves) check "view of waves" waves_lint ;;
 	yosys) check "Yosys" yosys_lint ;;
 	checkpatch) check "checkpatch" checkpatch ;;
 	sparse) check "sparse, kernel warnings (W=1)" sparse_lint ;;

@@ -84,5 +84,10 @@ files=("$out"/*.fst)
 [ -s "${files[0]}" ] || die "no waves: model or rig ${window%%:*} never came to ${window##*:} ns; see $out/output.log"
 say "[waves] status $status, from ${window##*:} ns on; $out/output.log has what the test said"
 for file in "${files[@]}"; do
-	say "  $file"
+	# The model of a block has no view.
+	if [ -e "${file%.fst}.gtkw" ]; then
+		say "  $(view_command "$file")"
+	else
+		say "  $file"
+	fi
 done

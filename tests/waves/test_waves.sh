@@ -48,6 +48,8 @@ for nic in urdma0 urdma1; do
 	tshark -n -r "$dir/$nic.pcapng" -T fields -e frame.time_epoch -e frame.packet_flags_direction 2>/dev/null |
 		awk -v dir="$dir" '{ sub(/\./, "", $1); print $1 + 0 >(dir ($2 ~ /2$/ ? "/sent" : "/received")) }'
 	python "$top/tests/waves/check_waves.py" "$files/$nic.fst" $nic "$dir/sent" "$dir/received" || fail "waves of $nic"
+	grep -qF "gtkwave $files/$nic.gtkw, or surfer -c $files/$nic.sucl $files/$nic.fst" "$dir/out" || fail "$(cat "$dir/out")"
+	python "$top/tests/waves/check_view.py" "$top" $nic "$files/$nic.fst" || fail "view of $nic"
 done
 
 # One that fails says where, and leaves waves of what was before.
@@ -80,7 +82,22 @@ names = {v.full_name for v in pywellen.Waveform(sys.argv[1]).all_vars()}
 others = [n for n in names if not n.startswith(sys.argv[2] + ".urdma_sim_top.nic.tx.")]
 assert names and not others, others[:5]' \
 		"$dir/o/$nic.fst" $nic || fail "signals of $nic"
+	python "$top/tests/waves/check_view.py" "$top" $nic "$dir/o/$nic.fst" nic.tx || fail "view of a part of $nic"
 done
+# A view of what the RTL does not have, or that is not understood, is not built.
+command=$(ninja -C "$top/build/waves" -t commands sim/gen/view.inc | grep -F /view.sh)
+command=${command//"$top/build/waves/sim/gen/view.inc"/"$dir/view.inc"}
+command=${command//"$top/tools/waves/view.def"/"$dir/view.def"}
+no_view() {
+	printf 'group A\n%s\n' "$2" >"$dir/view.def"
+	! bash -c "$command" >"$dir/out" 2>&1 || fail "there is a view of '$2'"
+	[ "$(cat "$dir/out")" = "$dir/view.def:2: $1" ] || fail "$2: $(cat "$dir/out")"
+}
+no_view 'the RTL has no signal nic.tx.seg.gone_reg' 'enum nic.tx.seg.gone_reg'
+no_view 'the RTL has no signal nic.tx.trace_pkt.gone' 'hex nic.tx.trace_pkt.gone'
+no_view 'the RTL has no signal nic.gone.clk' 'hex nic.gone.clk'
+no_view 'there is no lane gone' 'lane nic.tx gone'
+no_view 'not understood: hec clk' 'hec clk'
 # Around a trigger: in both files of a NIC, what is before it, and nothing that is later than the window.
 {
 	printf '\x0a\x0d\x0d\x0a\x1c\0\0\0\x4d\x3c\x2b\x1a\x01\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\x1c\0\0\0'
