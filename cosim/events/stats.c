@@ -260,12 +260,15 @@ static void read_ends(const struct urdma_stats *s, struct urdma_nic_stats *nic,
 		change_reads(s, nic, nic->reads.value - 1);
 }
 
-/* Frames, and what begins and ends WQEs: not the commands and registers of a driver. */
+/*
+ * Frames, and what begins and ends WQEs: not the commands and registers of a driver. The trigger,
+ * too: its moment is in the slices.
+ */
 static bool is_traffic(const struct urdma_trace_event *e)
 {
 	return e->kind == URDMA_TRACE_SQ_DB || e->kind == URDMA_TRACE_CQE ||
 	       e->kind == URDMA_TRACE_OUT || e->kind == URDMA_TRACE_TX_END ||
-	       e->kind == URDMA_TRACE_RX_END;
+	       e->kind == URDMA_TRACE_RX_END || e->kind == URDMA_TRACE_TRIGGER;
 }
 
 static void doorbell(struct urdma_stats *s, struct urdma_nic_stats *nic,

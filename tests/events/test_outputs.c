@@ -405,6 +405,12 @@ static void test_trigger(void **state)
 			sink.event(sink.ctx, &e);
 		urdma_stats_end(stats);
 		json = urdma_stats_json(stats, true);
+		/* Its moment is in the slices, also without traffic. */
+		part = json_object_get(json, "slices_ns");
+		assert_int_equal(json_array_size(part), i == 1);
+		if (i == 1)
+			assert_int_equal(json_integer_value(json_array_get(part, 0)),
+					 TRIGGER * URDMA_CYCLE_NS);
 		part = json_object_get(json, "trigger");
 		if (what[i]) {
 			assert_string_equal(json_string_value(json_object_get(part, "what")),

@@ -68,6 +68,7 @@ planted() {
 summary() {
 	local dir=$1 pid
 	shift
+	: >"$dir/cosim.out"
 	"$programs/urdma-cosim" --socket "$dir/s0" --socket "$dir/s1" --out "$dir/cosim" "$@" >"$dir/cosim.out" 2>&1 &
 	pid=$!
 	until grep -q ready "$dir/cosim.out"; do
