@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/lint.sh [CHECK...]: all checks, or those named: spdx shell docs format registers faults verilator
-# waves yosys checkpatch sparse pages. What is not built yet is left out with a note. Exit status 0 when all is clean.
+# tools/lint.sh [CHECK...]: all checks, or those named: spdx whitespace shell docs format registers faults
+# verilator waves yosys checkpatch sparse pages. What is not built yet is left out with a note. Exit status 0 when all is clean.
 set -u
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -56,6 +56,11 @@ spdx() {
 		}
 	done <"$tmp/list"
 	return $status
+}
+
+# Trailing white space, and the marks of a merge that was not finished. Licences are as their authors wrote them.
+whitespace() {
+	git diff --check "$(git hash-object -t tree /dev/null)" -- . ':!LICENSES'
 }
 
 shell() {
@@ -235,10 +240,11 @@ pages_lint() {
 	done
 }
 
-[ $# -gt 0 ] || set -- spdx shell docs format registers faults verilator waves yosys checkpatch sparse pages
+[ $# -gt 0 ] || set -- spdx whitespace shell docs format registers faults verilator waves yosys checkpatch sparse pages
 for c; do
 	case $c in
 	spdx) check "SPDX lines" spdx ;;
+	whitespace) check "white space" whitespace ;;
 	shell) check "shellcheck" shell ;;
 	docs) check "documents" docs ;;
 	format) check "clang-format" format ;;
