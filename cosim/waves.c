@@ -46,9 +46,6 @@ int urdma_program_open_waves(struct urdma_program *p)
 
 	if (!o->on)
 		return 0;
-	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
-		if (begin(p, i))
-			return 1;
 	p->waves_turn = o->window.last;
 	if (o->window.trigger)
 		p->waves_turn = o->window.before > LEAST_TURN ? o->window.before : LEAST_TURN;
@@ -56,6 +53,10 @@ int urdma_program_open_waves(struct urdma_program *p)
 		fprintf(stderr, "urdma-cosim: no memory for the window of waves\n");
 		return 1;
 	}
+	/* Behind the window: a file whose window is shut begins when it opens, not with 0. */
+	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
+		if (begin(p, i))
+			return 1;
 	return 0;
 }
 
