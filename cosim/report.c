@@ -207,6 +207,8 @@ json_t *urdma_program_pcie(const struct urdma_program *p, unsigned int nic)
 	json_object_set_new(pcie, "dma_read_bytes", integer(ps->rq_read_bytes));
 	json_object_set_new(pcie, "dma_writes", integer(ps->rq_writes));
 	json_object_set_new(pcie, "dma_write_bytes", integer(ps->rq_write_bytes));
+	json_object_set_new(pcie, "to_host_bytes", integer(ps->to_host_bytes));
+	json_object_set_new(pcie, "from_host_bytes", integer(ps->from_host_bytes));
 	json_object_set_new(pcie, "dma_faults", integer(ps->read_faults + ps->write_faults));
 	json_object_set_new(pcie, "register_reads", integer(ps->mmio_reads));
 	json_object_set_new(pcie, "register_writes", integer(ps->mmio_writes));
@@ -248,11 +250,12 @@ void urdma_program_report(struct urdma_program *p)
 	/* Before the counters are read: reading them takes time of its own. */
 	put_time(p, root);
 	urdma_program_close_trigger(p);
-	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++) {
-		json_array_append_new(nics, report_nic(p, i));
+	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
 		json_object_set_new(counters, urdma_cosim_port(p->c, i)->name,
 				    urdma_program_counters(p, i, quiet));
-	}
+	/* The register reads for the counters are in, as they are in samples and events. */
+	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
+		json_array_append_new(nics, report_nic(p, i));
 	json_object_set_new(root, "nics", nics);
 	json_object_set_new(root, "ports", urdma_program_ports(p));
 	json_object_set_new(root, "switches", urdma_program_switches(p));

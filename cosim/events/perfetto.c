@@ -465,6 +465,7 @@ static void end_read(struct urdma_perfetto *p, const struct urdma_trace_event *e
 	arg_number(&args, "tag", read.tag);
 	arg_number(&args, "address", read.addr);
 	arg_number(&args, "bytes", read.len);
+	arg_number(&args, "completions", e->rd_done.tlps);
 	if (e->rd_done.error)
 		arg_number(&args, "error", e->rd_done.error);
 	begin(p, uuid, read.begin, "read", &args, 0, false);

@@ -214,7 +214,6 @@ static void depth(void *ctx, uint64_t cycle, unsigned int nic, uint32_t qpn, uin
 static void transfer(const struct urdma_stats *s, struct urdma_link_stats *l,
 		     unsigned int direction, uint64_t bytes)
 {
-	l->n[direction]++;
 	l->bytes[direction] += bytes;
 	/* What passes in a pause is in no slice. */
 	if (s->timeline.begun && s->timeline.last == s->last)
@@ -228,6 +227,7 @@ static void frame(void *ctx, const struct urdma_frame *f)
 	struct urdma_nic_stats *nic = &s->nic[f->nic];
 
 	transfer(s, &nic->wire, f->received, (f->len < 60 ? 60 : f->len) + 24);
+	nic->frames[f->received]++;
 	nic->bad_frames += f->error;
 }
 
@@ -247,14 +247,13 @@ static void read_begins(const struct urdma_stats *s, struct urdma_nic_stats *nic
 static void read_ends(const struct urdma_stats *s, struct urdma_nic_stats *nic,
 		      const struct urdma_trace_event *e)
 {
-	uint64_t bytes = 0;
-
-	if (e->rd_done.tag < sizeof(nic->read_bytes) / sizeof(*nic->read_bytes))
-		bytes = nic->read_bytes[e->rd_done.tag];
-	if (e->rd_done.error)
+	if (e->rd_done.error) {
 		nic->read_errors++;
-	else
-		transfer(s, &nic->pcie, 1, bytes);
+	} else {
+		nic->dma[1]++;
+		if (e->rd_done.tag < sizeof(nic->read_bytes) / sizeof(*nic->read_bytes))
+			nic->dma_payload[1] += nic->read_bytes[e->rd_done.tag];
+	}
 	/* The read may have begun before the file. */
 	if (nic->reads.value)
 		change_reads(s, nic, nic->reads.value - 1);
@@ -295,11 +294,16 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 {
 	struct urdma_stats *s = ctx;
 	struct urdma_nic_stats *nic = &s->nic[e->nic];
+	uint32_t tlp_bytes;
+	bool to_host;
 
 	if (!s->events++)
 		s->first = e->cycle;
 	s->last = e->cycle;
 	urdma_timeline_move(&s->timeline, e->cycle, is_traffic(e));
+	tlp_bytes = urdma_trace_tlp_bytes(e, &to_host);
+	if (tlp_bytes)
+		transfer(s, &nic->pcie, !to_host, tlp_bytes);
 	switch (e->kind) {
 	case URDMA_TRACE_RD:
 		read_begins(s, nic, e);
@@ -308,7 +312,8 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 		read_ends(s, nic, e);
 		break;
 	case URDMA_TRACE_WR:
-		transfer(s, &nic->pcie, 0, e->wr.len);
+		nic->dma[0]++;
+		nic->dma_payload[0] += e->wr.len;
 		break;
 	case URDMA_TRACE_RESET:
 		change_reads(s, nic, 0);

@@ -34,18 +34,20 @@ struct urdma_qp_stats {
 	struct urdma_level depth;
 };
 
-/* Both directions of a link: transfers and bytes, and bytes over time. */
+/* Both directions of a link: bytes with framing and headers, and the same over time. */
 struct urdma_link_stats {
-	uint64_t n[2], bytes[2];
+	uint64_t bytes[2];
 	struct urdma_series series[2];
 };
 
 struct urdma_nic_stats {
 	struct urdma_messages messages;
 	struct urdma_qp_stats **qp[URDMA_EVENTS_MAX_QPS / 256];
-	struct urdma_link_stats pcie; /* payload: [0] to the host, [1] from it */
+	struct urdma_link_stats pcie;	 /* TLPs: [0] to the host, [1] from it */
+	uint64_t dma[2], dma_payload[2]; /* [0] writes, [1] reads that ended well; bytes */
 	struct urdma_link_stats wire; /* frames with preamble, FCS, gap: [0] sent, [1] received */
-	struct urdma_level reads;     /* outstanding */
+	uint64_t frames[2];
+	struct urdma_level reads; /* outstanding */
 	struct urdma_series reads_series;
 	struct urdma_level posted; /* WQEs posted and not acknowledged, of all send queues */
 	struct urdma_series posted_series;

@@ -119,19 +119,42 @@ static json_t *rates(const struct urdma_stats *s, const struct urdma_series *ser
 	return list;
 }
 
-static json_t *link_of(const struct urdma_stats *s, const struct urdma_link_stats *l,
-		       const char *name0, const char *name1, const char *count)
+static json_t *direction(const struct urdma_stats *s, const struct urdma_link_stats *l,
+			 unsigned int i)
 {
-	const char *name[] = { name0, name1 };
+	json_t *json = json_object();
+
+	set(json, "bytes", l->bytes[i]);
+	set(json, "slice_ns", l->series[i].cycles * URDMA_CYCLE_NS);
+	json_object_set_new(json, "gbps", rates(s, &l->series[i], 8.0 / URDMA_CYCLE_NS));
+	return json;
+}
+
+static json_t *wire(const struct urdma_stats *s, const struct urdma_nic_stats *nic)
+{
+	static const char *const name[] = { "sent", "received" };
 	json_t *json = json_object();
 
 	for (unsigned int i = 0; i < 2; i++) {
-		json_t *part = json_object();
+		json_t *part = direction(s, &nic->wire, i);
 
-		set(part, count, l->n[i]);
-		set(part, "bytes", l->bytes[i]);
-		set(part, "slice_ns", l->series[i].cycles * URDMA_CYCLE_NS);
-		json_object_set_new(part, "gbps", rates(s, &l->series[i], 8.0 / URDMA_CYCLE_NS));
+		set(part, "frames", nic->frames[i]);
+		json_object_set_new(json, name[i], part);
+	}
+	return json;
+}
+
+static json_t *pcie(const struct urdma_stats *s, const struct urdma_nic_stats *nic)
+{
+	static const char *const name[] = { "to_host", "from_host" };
+	static const char *const dma[] = { "dma_writes", "dma_reads" };
+	json_t *json = json_object();
+
+	for (unsigned int i = 0; i < 2; i++) {
+		json_t *part = direction(s, &nic->pcie, i);
+
+		set(part, dma[i], nic->dma[i]);
+		set(part, "dma_bytes", nic->dma_payload[i]);
 		json_object_set_new(json, name[i], part);
 	}
 	return json;
@@ -211,11 +234,11 @@ static json_t *nic_json(const struct urdma_stats *s, unsigned int n)
 
 	json_object_set_new(json, "nic", json_string(s->name[n]));
 	json_object_set_new(json, "qps", qps(s, n));
-	json_object_set_new(json, "pcie", link_of(s, &nic->pcie, "to_host", "from_host", "tlps"));
+	json_object_set_new(json, "pcie", pcie(s, nic));
 	json_object_set_new(json, "pcie_reads", reads(s, nic));
 	json_object_set_new(json, "send_queues",
 			    level(s, &nic->posted, &nic->posted_series, nic->posted.since, "wqes"));
-	json_object_set_new(json, "wire", link_of(s, &nic->wire, "sent", "received", "frames"));
+	json_object_set_new(json, "wire", wire(s, nic));
 	set(json, "bad_frames", nic->bad_frames);
 	set(json, "interrupts", nic->irqs);
 	set(json, "send_completions", nic->cqes[1]);

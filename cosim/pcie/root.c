@@ -240,6 +240,7 @@ static void send_up(struct urdma_pcie *p, struct tlp *t, uint32_t bytes)
 	urdma_rate_start(&p->up_rate,
 			 p->now + 1); /* what is sampled in this cycle leaves in the next */
 	urdma_rate_charge(&p->up_rate, bytes);
+	p->stats.to_host_bytes += bytes;
 	t->arrive = urdma_rate_end(&p->up_rate) + p->link_cycles;
 	queue_push(&p->up, t);
 }
@@ -248,6 +249,7 @@ static void send_down(struct urdma_pcie *p, struct tlp *t, uint32_t bytes)
 {
 	urdma_rate_start(&p->down_rate, p->now);
 	urdma_rate_charge(&p->down_rate, bytes);
+	p->stats.from_host_bytes += bytes;
 	t->arrive = urdma_rate_end(&p->down_rate) + p->link_cycles;
 	queue_push(&p->down, t);
 }

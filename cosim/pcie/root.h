@@ -55,6 +55,8 @@ struct urdma_pcie_stats {
 	uint64_t rq_reads, rq_read_bytes; /* DMA reads: TLPs, bytes asked for */
 	uint64_t rq_writes, rq_write_bytes;
 	uint64_t rc_tlps, rc_bytes;
+	/* Of all TLPs on the link, with their framing and headers, as mbps counts them. */
+	uint64_t to_host_bytes, from_host_bytes;
 	uint64_t mmio_reads, mmio_writes;
 	uint64_t irqs;
 	uint64_t read_faults, write_faults; /* not mapped, or bus master off */

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "pcie/root.h"
 #include "urdma_trace_pkg.h"
 
 #define LANE(kind, name)         \
@@ -71,4 +72,36 @@ void urdma_trace_from_lane(struct urdma_trace_event *event, unsigned int lane,
 	event->kind = (uint8_t)lane;
 	for (unsigned int i = 0; i < desc->n_fields; i++)
 		event->field[i] = get(data, lsb[lane][i], &desc->field[i]);
+}
+
+/* TLPs carry whole dwords. */
+static uint32_t payload(uint64_t addr, uint64_t len)
+{
+	return ((uint32_t)(addr & 3) + (uint32_t)len + 3) / 4 * 4;
+}
+
+uint32_t urdma_trace_tlp_bytes(const struct urdma_trace_event *e, bool *to_host)
+{
+	*to_host = e->kind == URDMA_TRACE_RD || e->kind == URDMA_TRACE_WR ||
+		   e->kind == URDMA_TRACE_IRQ || e->kind == URDMA_TRACE_REG_DONE;
+	switch (e->kind) {
+	case URDMA_TRACE_DB_WRITE:
+		return URDMA_PCIE_TLP_BYTES + payload(e->db_write.offset, e->db_write.len);
+	case URDMA_TRACE_REG_WRITE:
+		return URDMA_PCIE_TLP_BYTES + payload(e->reg_write.offset, e->reg_write.len);
+	case URDMA_TRACE_REG_READ:
+	case URDMA_TRACE_RD:
+		return URDMA_PCIE_TLP_BYTES;
+	case URDMA_TRACE_REG_DONE:
+		return URDMA_PCIE_CPL_BYTES + (uint32_t)e->reg_done.dwords * 4;
+	case URDMA_TRACE_RD_DONE:
+		return (uint32_t)e->rd_done.tlps * URDMA_PCIE_CPL_BYTES +
+		       (uint32_t)e->rd_done.dwords * 4;
+	case URDMA_TRACE_WR:
+		return URDMA_PCIE_TLP_BYTES + payload(e->wr.addr, e->wr.len);
+	case URDMA_TRACE_IRQ: /* a message: a write of one dword */
+		return URDMA_PCIE_TLP_BYTES + 4;
+	default:
+		return 0;
+	}
 }

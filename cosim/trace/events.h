@@ -89,4 +89,11 @@ static inline uint64_t urdma_trace_max(const struct urdma_trace_field *field)
 void urdma_trace_from_lane(struct urdma_trace_event *event, unsigned int lane,
 			   const struct urdma_sim_lane *data);
 
+/*
+ * Bytes that the TLPs of this event take on the PCIe link, with their framing and headers; 0 for an
+ * event of something else. to_host: they go to the host of the NIC. Of all TLPs only reads of BAR2
+ * have no event.
+ */
+uint32_t urdma_trace_tlp_bytes(const struct urdma_trace_event *event, bool *to_host);
+
 #endif

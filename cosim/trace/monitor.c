@@ -45,8 +45,11 @@ struct urdma_monitor {
 	struct watch {
 		uint64_t waited[URDMA_TRACE_STREAMS]; /* cycles */
 		struct request cq, rq;
-		bool reg_read[TAGS];	/* by tag: a read of a register waits for its answer */
-		uint8_t rd_error[TAGS]; /* by tag: the first error of a DMA read's completions */
+		bool reg_read[TAGS]; /* by tag: a read of a register waits for its answer */
+		struct completions {
+			uint8_t error; /* the first one */
+			uint16_t tlps, dwords;
+		} rd[TAGS]; /* by tag, of a DMA read */
 		bool rc_seen, rc_done;
 		uint32_t rc_tag;
 		bool sending, receiving; /* in the middle of a frame */
@@ -202,6 +205,7 @@ static void cq_beat(struct urdma_monitor *m, uint64_t cycle, const struct urdma_
 	} else if (r->write) {
 		e = event(m, cycle, URDMA_TRACE_REG_WRITE);
 		e.reg_write.offset = offset;
+		e.reg_write.len = r->len;
 		e.reg_write.value = r->value;
 	} else {
 		e = event(m, cycle, URDMA_TRACE_REG_READ);
@@ -222,6 +226,7 @@ static void cc_beat(struct urdma_monitor *m, uint64_t cycle, const struct urdma_
 		return;
 	m->w.reg_read[tag] = false;
 	e.reg_done.tag = tag;
+	e.reg_done.dwords = pg213_get(b->data, PG213_CPL_DWORDS);
 	tell(m, &e);
 }
 
@@ -237,7 +242,7 @@ static void rq_beat(struct urdma_monitor *m, uint64_t cycle, const struct urdma_
 			e.rd.tag = r->tag;
 			e.rd.addr = r->addr;
 			e.rd.len = r->len;
-			m->w.rd_error[r->tag] = 0;
+			m->w.rd[r->tag] = (struct completions){ 0 };
 			tell(m, &e);
 		}
 	}
@@ -255,6 +260,7 @@ static void rq_beat(struct urdma_monitor *m, uint64_t cycle, const struct urdma_
 static void rc_beat(struct urdma_monitor *m, uint64_t cycle, const struct urdma_pcie_beat *b)
 {
 	struct urdma_trace_event e;
+	struct completions *rd;
 
 	if (pg213_get(b->user, PG213_RC_IS_SOP)) {
 		uint8_t error = (uint8_t)pg213_get(b->data, PG213_RC_ERROR);
@@ -262,18 +268,27 @@ static void rc_beat(struct urdma_monitor *m, uint64_t cycle, const struct urdma_
 		m->w.rc_seen = true;
 		m->w.rc_tag = pg213_get(b->data, PG213_CPL_TAG);
 		m->w.rc_done = pg213_get(b->data, PG213_RC_DONE);
-		if (!m->w.rd_error[m->w.rc_tag])
-			m->w.rd_error[m->w.rc_tag] = error;
+		rd = &m->w.rd[m->w.rc_tag];
+		if (!rd->error)
+			rd->error = error;
+		/* A time-out is told by the integrated block: nothing came over the link. */
+		if (error != PG213_ERROR_TIMEOUT) {
+			rd->tlps++;
+			rd->dwords += (uint16_t)pg213_get(b->data, PG213_CPL_DWORDS);
+		}
 	}
 	if (!b->last || !m->w.rc_seen)
 		return;
 	m->w.rc_seen = false;
 	if (!m->w.rc_done)
 		return;
+	rd = &m->w.rd[m->w.rc_tag];
 	e = event(m, cycle, URDMA_TRACE_RD_DONE);
 	e.rd_done.tag = m->w.rc_tag;
-	e.rd_done.error = m->w.rd_error[m->w.rc_tag];
-	m->w.rd_error[m->w.rc_tag] = 0;
+	e.rd_done.error = rd->error;
+	e.rd_done.tlps = rd->tlps;
+	e.rd_done.dwords = rd->dwords;
+	*rd = (struct completions){ 0 };
 	tell(m, &e);
 }
 

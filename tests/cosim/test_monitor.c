@@ -166,6 +166,7 @@ static struct tlp completion(uint32_t tag, uint32_t bytes, uint32_t error, bool 
 {
 	struct tlp t = { .n = PG213_CPL_DW + bytes / 4 };
 
+	pg213_set(t.dw, PG213_CPL_DWORDS, bytes / 4);
 	pg213_set(t.dw, PG213_CPL_TAG, tag);
 	pg213_set(t.dw, PG213_RC_ERROR, error);
 	pg213_set(t.dw, PG213_RC_DONE, done);
@@ -265,9 +266,9 @@ static void requests_of_the_host(void **state)
 	pass(&b, cq, to_reg(0x1004, 4, bytes, 0));
 	pass(&b, cq, to_reg(0x1007, 1, bytes, 0));
 	pass(&b, cq, to_reg(0x1010, 8, bytes, 0));
-	expect(&b, "105 reg_write offset=1004 value=44332211\n"
-		   "106 reg_write offset=1007 value=11\n"
-		   "107 reg_write offset=1010 value=8877665544332211\n");
+	expect(&b, "105 reg_write offset=1004 len=4 value=44332211\n"
+		   "106 reg_write offset=1007 len=1 value=11\n"
+		   "107 reg_write offset=1010 len=8 value=8877665544332211\n");
 
 	/* Two reads, answered in the other order. What the NIC sends leaves in the next cycle. */
 	pass(&b, cq, to_reg(0x2000, 8, NULL, 31));
@@ -276,8 +277,8 @@ static void requests_of_the_host(void **state)
 	pass(&b, cc, completion(31, 8, 0, false));
 	expect(&b, "108 reg_read offset=2000 tag=1f\n"
 		   "109 reg_read offset=2008 tag=0\n"
-		   "111 reg_done tag=0\n"
-		   "112 reg_done tag=1f\n");
+		   "111 reg_done tag=0 dwords=1\n"
+		   "112 reg_done tag=1f dwords=2\n");
 	/* Reads of BAR2 are none of a register. */
 	pass(&b, cq, to_bar(DB_BASE + 8, 8, NULL, 7, 2, 23));
 	pass(&b, cc, completion(7, 8, 0, false));
@@ -312,8 +313,8 @@ static void requests_of_the_nic(void **state)
 	pass(&b, rc, completion(255, 128, 0, false));
 	pass(&b, rc, completion(0, 64, 0, true));
 	pass(&b, rc, completion(255, 128, 0, true));
-	expect(&b, "113 rd_done tag=0 error=0\n"
-		   "116 rd_done tag=ff error=0\n");
+	expect(&b, "113 rd_done tag=0 error=0 tlps=1 dwords=10\n"
+		   "116 rd_done tag=ff error=0 tlps=2 dwords=40\n");
 	b.out[0].irq_valid = 1;
 	b.out[0].irq_vec = 63;
 	step(&b);
@@ -338,18 +339,18 @@ static void errors_of_reads(void **state)
 	pass(&b, rc, completion(3, 4, 0, true));
 	pass(&b, rc, completion(2, 4, 0, true));
 	pass(&b, rc, completion(4, 0, PG213_ERROR_TIMEOUT, true));
-	expect(&b, "100 rd_done tag=1 error=2\n"
-		   "102 rd_done tag=3 error=0\n"
-		   "103 rd_done tag=2 error=1\n"
-		   "104 rd_done tag=4 error=9\n");
+	expect(&b, "100 rd_done tag=1 error=2 tlps=1 dwords=0\n"
+		   "102 rd_done tag=3 error=0 tlps=1 dwords=1\n"
+		   "103 rd_done tag=2 error=1 tlps=2 dwords=2\n"
+		   "104 rd_done tag=4 error=9 tlps=0 dwords=0\n");
 	/* The next read with this tag is another one. */
 	pass(&b, rc, completion(2, 4, 0, true));
 	pass(&b, rc, completion(5, 4, PG213_ERROR_POISONED, false));
 	pass(&b, rq, request(0x1000, 4, NULL, 5));
 	pass(&b, rc, completion(5, 4, 0, true));
-	expect(&b, "105 rd_done tag=2 error=0\n"
+	expect(&b, "105 rd_done tag=2 error=0 tlps=1 dwords=1\n"
 		   "108 rd tag=5 addr=1000 len=4\n"
-		   "108 rd_done tag=5 error=0\n");
+		   "108 rd_done tag=5 error=0 tlps=1 dwords=1\n");
 	bench_close(&b);
 }
 
@@ -373,9 +374,9 @@ static void order(void **state)
 	b.in[0].irq_ready = 1;
 	step(&b);
 	expect(&b, "101 reg_read offset=8 tag=3\n"
-		   "101 rd_done tag=9 error=0\n"
+		   "101 rd_done tag=9 error=0 tlps=1 dwords=1\n"
 		   "102 rd tag=5 addr=1000 len=4\n"
-		   "102 reg_done tag=2\n"
+		   "102 reg_done tag=2 dwords=1\n"
 		   "102 irq vector=0\n");
 	bench_close(&b);
 }
@@ -406,10 +407,10 @@ static void stalls(void **state)
 	expect(&b, "101 stall stream=0 cycles=1\n"
 		   "101 reg_read offset=0 tag=2\n"
 		   "102 stall stream=3 cycles=2\n"
-		   "102 rd_done tag=9 error=0\n"
+		   "102 rd_done tag=9 error=0 tlps=1 dwords=1\n"
 		   "104 stall stream=2 cycles=3\n"
 		   "105 stall stream=1 cycles=4\n"
-		   "105 reg_done tag=2\n");
+		   "105 reg_done tag=2 dwords=1\n");
 	/* In the middle of a request; each stall counts by itself. */
 	rq(&b, &write, 1);
 	b.in[0].rq_ready = 0;
@@ -740,7 +741,7 @@ static void reset(void **state)
 	pass(&b, rq, write);
 	pass(&b, rc, completion(9, 4, 0, true));
 	expect(&b, "123 wr addr=1000 len=64\n"
-		   "123 rd_done tag=9 error=0\n");
+		   "123 rd_done tag=9 error=0 tlps=1 dwords=1\n");
 	bench_close(&b);
 }
 

@@ -94,6 +94,7 @@ struct seen {
 	uint64_t kinds[URDMA_TRACE_KINDS];
 	uint64_t stalled[URDMA_TRACE_STREAMS];
 	uint64_t read_bytes, write_bytes, resets;
+	uint64_t tlp_bytes[2];	  /* of PCIe, to the host and from it */
 	uint64_t begun[2];	  /* cycle + 1 of the frame that has not ended */
 	bool rd[TAGS], reg[TAGS]; /* outstanding */
 	struct urdma_trace_event reset, reg_read, reg_done; /* the last ones */
@@ -119,6 +120,8 @@ static void note(struct seen *s, unsigned int nic, const struct urdma_trace_even
 {
 	static const struct urdma_trigger error = { .what = URDMA_TRIGGER_ERROR, .nic = -1 };
 	const struct urdma_trace_desc *desc = &urdma_trace_desc[e->kind];
+	uint32_t tlp_bytes;
+	bool to_host;
 
 	/* A trigger refuses values beyond these. */
 	for (unsigned int i = 0; i < desc->n_fields; i++)
@@ -126,6 +129,8 @@ static void note(struct seen *s, unsigned int nic, const struct urdma_trace_even
 	if (urdma_trigger_matches(&error, e))
 		s->errors[e->kind == URDMA_TRACE_EQE]++;
 	s->kinds[e->kind]++;
+	tlp_bytes = urdma_trace_tlp_bytes(e, &to_host);
+	s->tlp_bytes[!to_host] += tlp_bytes;
 	switch (e->kind) {
 	case URDMA_TRACE_TX:
 	case URDMA_TRACE_RX:
@@ -220,6 +225,8 @@ static void against_counts(const struct seen *s, unsigned int n)
 	assert_int_equal(s->kinds[URDMA_TRACE_WR], ps->rq_writes);
 	assert_int_equal(s->write_bytes, ps->rq_write_bytes);
 	assert_int_equal(s->kinds[URDMA_TRACE_IRQ], ps->irqs);
+	assert_int_equal(s->tlp_bytes[0], ps->to_host_bytes);
+	assert_int_equal(s->tlp_bytes[1], ps->from_host_bytes);
 	assert_int_equal(s->kinds[URDMA_TRACE_REG_READ], s->kinds[URDMA_TRACE_REG_DONE]);
 	assert_int_equal(s->agree.received, es->rx_frames);
 	assert_int_equal(s->agree.sent, es->tx_frames);

@@ -82,7 +82,8 @@ static uint64_t fetch(struct pair *p, unsigned int n, uint64_t cycle, uint32_t l
 		return cycle + 2;
 	ADD(p, cycle + 1, n, URDMA_TRACE_XLAT, xlat, MRC_TX, 1, p->tag[n] % 8 == 0, 0);
 	ADD(p, cycle + 1, n, URDMA_TRACE_RD, rd, p->tag[n], BUFFER, len);
-	ADD(p, cycle + 131, n, URDMA_TRACE_RD_DONE, rd_done, p->tag[n], 0);
+	ADD(p, cycle + 131, n, URDMA_TRACE_RD_DONE, rd_done, p->tag[n], 0, 1 + len / 300,
+	    (len + 3) / 4);
 	p->tag[n]++;
 	return cycle + 133;
 }

@@ -267,6 +267,7 @@ static void test_json(void **state)
 	double share = 0, sum = 0, whole = 0, depth;
 	uint64_t posted = 0, last = 0;
 	uint64_t slowest = 0, frames = 0, wire = 0, reads = 0, lookups = 0, misses = 0;
+	uint64_t to_host = 0, from_host = 0;
 	const char *key;
 	struct pair p;
 
@@ -342,8 +343,18 @@ static void test_json(void **state)
 			frames++;
 			wire += e->tx_end.len + 24;
 		}
-		if (e->kind == URDMA_TRACE_RD && !e->nic)
+		if (e->kind == URDMA_TRACE_RD && !e->nic) {
 			reads += e->rd.len;
+			to_host += 24;
+		}
+		if (e->kind == URDMA_TRACE_RD_DONE && !e->nic)
+			from_host += 20 * e->rd_done.tlps + 4 * e->rd_done.dwords;
+		if (e->kind == URDMA_TRACE_WR && !e->nic)
+			to_host += 24 + (e->wr.len + 3) / 4 * 4;
+		if (e->kind == URDMA_TRACE_DB_WRITE && !e->nic)
+			from_host += 24 + 8;
+		if (e->kind == URDMA_TRACE_IRQ && !e->nic)
+			to_host += 24 + 4;
 		if (e->kind == URDMA_TRACE_XLAT && !e->nic) {
 			lookups++;
 			misses += e->xlat.misses;
@@ -362,7 +373,10 @@ static void test_json(void **state)
 	sum *= (double)number(part, "slice_ns") / 8;
 	assert_true(sum > (double)wire - 1 && sum < (double)wire + 1);
 	part = json_object_get(json_object_get(nic, "pcie"), "from_host");
-	assert_int_equal(number(part, "bytes"), reads);
+	assert_int_equal(number(part, "dma_bytes"), reads);
+	assert_int_equal(number(part, "bytes"), from_host);
+	part = json_object_get(json_object_get(nic, "pcie"), "to_host");
+	assert_int_equal(number(part, "bytes"), to_host);
 	/* The slowest one is that with the time-out, and its frames are in the captures. */
 	for (size_t i = 0; i < p.n_truth; i++)
 		if (p.truth[i].timeouts)

@@ -142,8 +142,7 @@ def counter_faults(page, runs):
             # The highest value; None: it is not known here.
             want = {"wire": max(most(samples, (port.get(d + "_bytes", zeros), 8e-9), (port.get(d + "_frames", zeros), 24 * 8e-9))
                                 for d in ("tx", "rx")),
-                    "PCIe": max(most(samples, (pcie.get(d + "_bytes", zeros), 8e-9), (pcie.get(d + "s", zeros), 24 * 8e-9))
-                                for d in ("dma_read", "dma_write"))}
+                    "PCIe": max(most(samples, (pcie.get(d + "_bytes", zeros), 8e-9)) for d in ("to_host", "from_host"))}
             if "tx_frames" in port or "rx_frames" in port:
                 want["frames, packets and completions"] = None
             if "dma_reads" in pcie or "dma_writes" in pcie:

@@ -93,9 +93,9 @@ samples() {
 				i * 10000 + (i > 700 ? 50000000 : 0) + 100000, n, n, n, n, i
 			if (i % 10 == 0)
 				printf ",\"tx_retrans\":%d,\"tx_timeout\":%d", i, i / 10
-			printf "},\"port\":{\"tx_frames\":%d,\"tx_bytes\":%d},\"pcie\":{\"dma_reads\":%d,\"dma_read_bytes\":%d}}", n, n * 2500, n, n * 2500
-			printf ",\"urdma1\":{\"port\":{\"rx_frames\":%d,\"rx_bytes\":%d},\"pcie\":{\"dma_writes\":%d,\"dma_write_bytes\":%d}}}\n",
-				n, n * 2500, 10 * n, n * 2500
+			printf "},\"port\":{\"tx_frames\":%d,\"tx_bytes\":%d},\"pcie\":{\"dma_reads\":%d,\"from_host_bytes\":%d}}", n, n * 2500, n, n * 2700
+			printf ",\"urdma1\":{\"port\":{\"rx_frames\":%d,\"rx_bytes\":%d},\"pcie\":{\"dma_writes\":%d,\"to_host_bytes\":%d}}}\n",
+				n, n * 2500, 10 * n, n * 2740
 		}
 	}'
 }

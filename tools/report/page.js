@@ -17,7 +17,6 @@ const stageInfo = {
 	completion: ['until the NIC writes the CQE', '#d55e00'],
 	report: ['until the CQE is in memory', '#332288'],
 };
-const PCIE_TLP_BYTES = 24; // framing and header of a TLP, as docs/cosim.md counts them
 const FRAME_BYTES = 24; // preamble, FCS and gap of a frame
 
 // Slices of events, or of samples: their length, where they begin in simulated time, and how long all are.
@@ -75,9 +74,6 @@ function limits(run, nic) {
 	return { wire: set.rate_gbps, pcie: set.pcie.gbps };
 }
 
-// Payload and TLP overhead to payload alone.
-const overhead = (d) => d.bytes ? (d.bytes + d.tlps * PCIE_TLP_BYTES) / d.bytes : 1;
-
 // Mean of the slices in which traffic passed, as a share of the limit.
 function busy(list, limit) {
 	const some = list.filter((v) => v > 0);
@@ -91,8 +87,8 @@ function loads(run, nic) {
 	return [
 		['wire, sending', 'The wire', 'sends', busy(nic.wire.sent.gbps, limit.wire)],
 		['wire, receiving', 'The wire', 'receives', busy(nic.wire.received.gbps, limit.wire)],
-		['PCIe to the host', 'PCIe', 'writes to its host', busy(nic.pcie.to_host.gbps, limit.pcie / overhead(nic.pcie.to_host))],
-		['PCIe from the host', 'PCIe', 'reads from its host', busy(nic.pcie.from_host.gbps, limit.pcie / overhead(nic.pcie.from_host))],
+		['PCIe to the host', 'PCIe', 'sends to its host', busy(nic.pcie.to_host.gbps, limit.pcie)],
+		['PCIe from the host', 'PCIe', 'receives from its host', busy(nic.pcie.from_host.gbps, limit.pcie)],
 	].map(([what, link, does, share]) => ({ what, link, does: `${nic.nic} ${does} at ${percent(share)} of the limit`, share }));
 }
 
@@ -304,10 +300,10 @@ function plots(main) {
 	overTime(section(box, 'wire', 'Wire', 'Frames with preamble, FCS and gap'), 'Gb/s', nics().flatMap(({ run, nic }) =>
 		(two ? ['sent'] : ['sent', 'received']).map((d) => ({ label: `${label(run, nic)} ${d}`, limit: limits(run, nic).wire,
 			points: slices(eventSlices(run), nic.wire[d].gbps) }))), marks);
-	overTime(section(box, 'pcie', 'PCIe', 'Payload with the share of framing and headers'), 'Gb/s',
+	overTime(section(box, 'pcie', 'PCIe', 'TLPs with framing and headers'), 'Gb/s',
 		nics().flatMap(({ run, nic }) => [['to_host', 'to the host'], ['from_host', 'from the host']].map(([d, text]) => ({
 			label: `${label(run, nic)} ${text}`, limit: limits(run, nic).pcie,
-			points: slices(eventSlices(run), nic.pcie[d].gbps.map((v) => v * overhead(nic.pcie[d]))) }))), marks);
+			points: slices(eventSlices(run), nic.pcie[d].gbps) }))), marks);
 	overTime(section(box, 'reads', 'PCIe reads outstanding', 'Mean of each slice'), 'reads', nics().map(({ run, nic }) => ({
 		label: label(run, nic), points: slices(eventSlices(run), nic.pcie_reads.outstanding) })), marks);
 	costOfMessage(box);
@@ -342,14 +338,14 @@ function rates(samples, kind, terms) {
 // What a NIC's links carry, beside their limits.
 function linkPlots(box, run, name, nic, marks) {
 	const limit = limits(run, { nic: name }), s = run.samples, bits = 8e-9;
-	const gbit = (kind, bytesName, nName, overheadBytes) => slices(s, rates(s, nic[kind] || {}, { [bytesName]: bits, [nName]: overheadBytes * bits }));
+	const gbit = (kind, terms) => slices(s, rates(s, nic[kind] || {}, terms));
 
 	titled(box, `${name}: wire`, 'Gb/s', [
-		{ label: 'sent', limit: limit.wire, points: gbit('port', 'tx_bytes', 'tx_frames', FRAME_BYTES) },
-		{ label: 'received', limit: limit.wire, points: gbit('port', 'rx_bytes', 'rx_frames', FRAME_BYTES) }], marks);
+		{ label: 'sent', limit: limit.wire, points: gbit('port', { tx_bytes: bits, tx_frames: FRAME_BYTES * bits }) },
+		{ label: 'received', limit: limit.wire, points: gbit('port', { rx_bytes: bits, rx_frames: FRAME_BYTES * bits }) }], marks);
 	titled(box, `${name}: PCIe`, 'Gb/s', [
-		{ label: 'to the host', limit: limit.pcie, points: gbit('pcie', 'dma_write_bytes', 'dma_writes', PCIE_TLP_BYTES) },
-		{ label: 'from the host', limit: limit.pcie, points: gbit('pcie', 'dma_read_bytes', 'dma_reads', PCIE_TLP_BYTES) }], marks);
+		{ label: 'to the host', limit: limit.pcie, points: gbit('pcie', { to_host_bytes: bits }) },
+		{ label: 'from the host', limit: limit.pcie, points: gbit('pcie', { from_host_bytes: bits }) }], marks);
 }
 
 function titled(box, title, unit, series, marks, show) {
@@ -411,8 +407,8 @@ function costOfMessage(box) {
 
 	table(s, ['for each message', ...columns.map(({ run, nic }) => label(run, nic))], [
 		row('WQEs for each doorbell', (nic) => per(nic.messages, nic.doorbells)),
-		row('PCIe reads', (nic, n) => per(nic.pcie.from_host.tlps, n)),
-		row('PCIe writes', (nic, n) => per(nic.pcie.to_host.tlps, n)),
+		row('PCIe reads', (nic, n) => per(nic.pcie.from_host.dma_reads, n)),
+		row('PCIe writes', (nic, n) => per(nic.pcie.to_host.dma_writes, n)),
 		row('interrupts', (nic, n) => per(nic.interrupts, n)),
 		...clients.map((c) => row(`look-ups, ${c}`, (nic, n) => per(nic.translation[c].lookups, n))),
 		row('page table misses', (nic, n) => per(Object.values(nic.translation).reduce((sum, x) => sum + x.misses, 0), n)),

@@ -49,9 +49,12 @@ for nic in $(jq -r '.nics[].nic' "$tmp/report"); do
 	same "$nic: accesses that were refused" "$(events '[.translation[].refused] | add')" "$(counter mr_err)"
 	same "$nic: frames sent" "$(events .wire.sent.frames)" "$(simulator .tx_frames)"
 	same "$nic: frames received" "$(events .wire.received.frames)" "$(simulator .rx_frames)"
-	same "$nic: DMA reads" "$(events .pcie.from_host.tlps)" "$(simulator .pcie.dma_reads)"
-	same "$nic: DMA writes" "$(events .pcie.to_host.tlps)" "$(simulator .pcie.dma_writes)"
-	same "$nic: bytes of DMA writes" "$(events .pcie.to_host.bytes)" "$(simulator .pcie.dma_write_bytes)"
+	same "$nic: DMA reads" "$(events .pcie.from_host.dma_reads)" "$(simulator .pcie.dma_reads)"
+	same "$nic: DMA writes" "$(events .pcie.to_host.dma_writes)" "$(simulator .pcie.dma_writes)"
+	same "$nic: bytes of DMA reads" "$(events .pcie.from_host.dma_bytes)" "$(simulator .pcie.dma_read_bytes)"
+	same "$nic: bytes of DMA writes" "$(events .pcie.to_host.dma_bytes)" "$(simulator .pcie.dma_write_bytes)"
+	same "$nic: bytes of PCIe to the host" "$(events .pcie.to_host.bytes)" "$(simulator .pcie.to_host_bytes)"
+	same "$nic: bytes of PCIe from the host" "$(events .pcie.from_host.bytes)" "$(simulator .pcie.from_host_bytes)"
 	same "$nic: interrupts" "$(events .interrupts)" "$(simulator .pcie.interrupts)"
 done
 
