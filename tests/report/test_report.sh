@@ -187,7 +187,8 @@ planted_all() {
 	planted "is not at the trigger" 's/return i \* ns + Math.min/return ns + i * ns + Math.min/'
 	planted "there is no plot urdma0: look-ups of page table entries" "s/=> kind === 'counters' \&\& \/^pte_/=> kind === 'none' \&\& \/^pte_/"
 	planted "the plot urdma0: look-ups of page table entries reaches" 's/1e9 \/ samples.slice_ns/1e6 \/ samples.slice_ns/'
-	planted "the plot urdma0: wire reaches" "s/'tx_bytes', 'tx_frames', FRAME_BYTES/'tx_bytes', 'tx_frames', 0/"
+	planted "the plot urdma0: wire reaches" 's/tx_frames: FRAME_BYTES/tx_frames: 0/'
+	planted "the plot urdma0: PCIe reaches" 's/from_host_bytes: bits/from_host_bytes: 7e-9/'
 	planted "there is no section counters" "s/idOf('counters', run)/idOf('samples', run)/"
 	planted "verdict shows undefined" 's/time(nic.latency_ns.p50)/String(nic.latency_ns.p51)/'
 }
