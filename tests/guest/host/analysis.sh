@@ -54,8 +54,8 @@ holds() {
 functions='
 def per_message(f): f / .messages;
 def reads: per_message(.pcie.from_host.tlps);
-# Each doorbell and each read has 24 bytes of framing and header; a doorbell has 8 bytes.
-def towards: per_message(.pcie.from_host | .bytes + 24 * .tlps) + per_message(32 * .doorbells);
+# A doorbell has 8 bytes, and 24 of framing and header; a completion, one for each of these short reads, has 20.
+def towards: per_message(.pcie.from_host | .bytes + 20 * .tlps) + per_message(32 * .doorbells);
 def fetches: per_message(.translation["send queue"].lookups);
 def misses(client): .translation[client] | .misses / .lookups;
 def latency: .sender.latency_ns.mean;
