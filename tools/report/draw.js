@@ -189,7 +189,7 @@ function overTime(parent, unit, series, marks, show) {
 	});
 	for (const [limit, points] of limits)
 		if (limit)
-			datasets.push({ label: `limit ${number(limit, 2)}`, data: points, ...limitLine() });
+			datasets.push({ label: `limit ${number(limit, 2)} ${unit}`, data: points, ...limitLine() });
 	const highest = Math.max(0, ...series.flatMap((s) => s.points.map((p) => p.y)));
 	const top = Math.max(...datasets.flatMap((d) => d.data.map((p) => p.y))) || 1;
 

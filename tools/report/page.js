@@ -105,7 +105,7 @@ function verdict(run) {
 
 	if (!nic)
 		return ['No message was recorded from its doorbell to its completion',
-			'Record longer, or begin the window before the messages.'];
+			'If the run has sent messages by RDMA, record longer, or begin the window before them.'];
 	const [stage, s] = largestStage(nic);
 	const again = nic.packets_sent_again ? ` ${nic.nic} has sent ${number(nic.packets_sent_again)} packets again.` : '';
 	const where = `A message of ${nic.nic} takes ${time(nic.latency_ns.mean)} on average, ` +
@@ -443,8 +443,10 @@ function depths(box) {
 	const s = section(box, 'depth', 'Depth of the send queues', 'WQEs posted and not acknowledged' +
 		(all.length > some.length ? `, of the ${MOST_QPS} QPs with the most messages` : ''));
 
-	if (!some.length)
+	if (!some.length) {
+		s.append(element('p', 'No message was recorded as a whole.'));
 		return;
+	}
 	plot(s, { type: 'bar', data: { labels: some.map(({ run, nic, q }) => `${label(run, nic)} QP ${q.qp}`), datasets: [
 		{ label: 'mean', backgroundColor: colour(0), data: some.map(({ q }) => q.depth.mean) },
 		{ label: 'most', backgroundColor: colour(4), data: some.map(({ q }) => q.depth.max) }] },
