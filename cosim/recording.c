@@ -209,6 +209,7 @@ static int open_results(struct urdma_program *p)
 
 int urdma_program_open_events(struct urdma_program *p)
 {
+	struct urdma_trace_nic nic[URDMA_COSIM_MAX_NICS];
 	struct urdma_recording *r;
 	char path[4096];
 	int ret;
@@ -220,10 +221,15 @@ int urdma_program_open_events(struct urdma_program *p)
 		cannot_write(p, URDMA_EVENTS, -ENOMEM);
 		return 1;
 	}
-	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
-		r->nic[i] = urdma_cosim_port(p->c, i)->name;
+	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++) {
+		const struct urdma_eth_port *port = urdma_cosim_port(p->c, i);
+
+		nic[i] = (struct urdma_trace_nic){ port->name, port->line.mbps,
+						   p->opt.nic[i].pcie.mbps };
+		r->nic[i] = port->name;
+	}
 	snprintf(path, sizeof(path), "%s/" URDMA_EVENTS, p->opt.out);
-	ret = urdma_recorder_open(path, r->nic, p->opt.cosim.n_nics, p->opt.trigger_text,
+	ret = urdma_recorder_open(path, nic, p->opt.cosim.n_nics, p->opt.trigger_text,
 				  &r->recorder);
 	if (!ret && open_results(p))
 		return 1;

@@ -82,8 +82,12 @@ run_data() {
 	echo null >"$tmp/samples.json"
 	if [ -s "$dir/events.urdma" ]; then
 		[ -x "$reader" ] || "$top/tools/host-build.sh" urdma-events >&2
-		"$reader" --json "$tmp/events.json" "$dir/events.urdma" >&2 || die "$dir/events.urdma cannot be read"
+		# Of a file that was cut off there is a report, too: the reader says so, and writes what it could read.
+		"$reader" --json "$tmp/events.json" "$dir/events.urdma" >&2 || jq -e . "$tmp/events.json" >/dev/null ||
+			die "$dir/events.urdma cannot be read"
 	fi
+	echo null >"$tmp/system.json"
+	[ ! -s "$dir/system.json" ] || cp "$dir/system.json" "$tmp/system.json"
 	us=$(jq -r '.simulator.settings.sample_us // empty' "$dir/summary.json")
 	if [ -n "$us" ] && [ -s "$dir/samples.jsonl" ]; then
 		[ -x "$sampler" ] || "$top/tools/host-build.sh" urdma-samples >&2
@@ -96,7 +100,8 @@ run_data() {
 		[ ! -e "$capture" ] || captures+=("$beside${capture##*/}")
 	done
 	jq -n --arg name "$name" --arg trace "$trace" --slurpfile summary "$dir/summary.json" --slurpfile events "$tmp/events.json" \
-		--slurpfile samples "$tmp/samples.json" '{$name, summary: $summary[0], events: $events[0], samples: $samples[0], files: {
+		--slurpfile samples "$tmp/samples.json" --slurpfile system "$tmp/system.json" '{$name, summary: $summary[0], events: $events[0],
+		samples: $samples[0], system: $system[0], files: {
 			trace: (if $trace == "" then null else $trace end),
 			captures: ($ARGS.positional | map({key: (split("/")[-1] | rtrimstr(".pcapng")), value: .}) | from_entries)}}' \
 		--args "${captures[@]}"

@@ -15,8 +15,8 @@
 #define URDMA_CYCLE_NS 4u
 
 /*
- * name[]: of the n NICs. trigger: what the trigger of the run is, NULL: it has none. They live as
- * long as the outputs.
+ * name[], nic[]: the n NICs. trigger: what the trigger of the run is, NULL: it has none. They live
+ * as long as the outputs.
  */
 
 struct urdma_csv;
@@ -33,7 +33,7 @@ int urdma_perfetto_flush(struct urdma_perfetto *perfetto);
 int urdma_perfetto_close(struct urdma_perfetto *perfetto);
 
 struct urdma_stats;
-struct urdma_stats *urdma_stats_create(const char *const *name, unsigned int n,
+struct urdma_stats *urdma_stats_create(const struct urdma_trace_nic *nic, unsigned int n,
 				       const char *trigger);
 struct urdma_sink urdma_stats_sink(struct urdma_stats *stats);
 /* After the last event. */

@@ -80,3 +80,78 @@ void urdma_series_end(struct urdma_series *s, const struct urdma_timeline *t)
 {
 	urdma_series_level(s, t, s->value);
 }
+
+/* ---- flows ----------------------------------------------------------------------------------- */
+
+/* An amount that passed evenly between two places of the timeline, which are not behind its last.
+ */
+static void spread(struct urdma_series *s, const struct urdma_timeline *t, uint64_t from,
+		   uint64_t to, uint64_t amount)
+{
+	uint64_t begin = from, before = 0;
+
+	fold(s, t);
+	while (from < to) {
+		uint64_t slice = from / s->cycles, end = (slice + 1) * s->cycles, until;
+
+		if (end > to)
+			end = to;
+		until = amount * (end - begin) / (to - begin);
+		s->sum[slice] += until - before;
+		before = until;
+		from = end;
+	}
+}
+
+/* What the link has carried since, until that place of the timeline. */
+static void carry(struct urdma_flow *f, const struct urdma_timeline *t, uint64_t until)
+{
+	uint64_t units = (until - f->since) * f->mbps;
+	uint64_t before = f->carried / URDMA_FLOW_UNITS, to = until;
+
+	if (units > f->waits) {
+		units = f->waits;
+		to = f->since + (units + f->mbps - 1) / f->mbps;
+	}
+	f->waits -= units;
+	f->carried += units;
+	spread(&f->series, t, f->since, to, f->carried / URDMA_FLOW_UNITS - before);
+	f->since = until;
+}
+
+void urdma_flow_came(struct urdma_flow *f, const struct urdma_timeline *t, uint64_t bytes)
+{
+	uint64_t units = bytes * URDMA_FLOW_UNITS, cycles;
+
+	if (!f->mbps) {
+		urdma_series_add(&f->series, t, bytes);
+		return;
+	}
+	cycles = (units + f->mbps - 1) / f->mbps;
+	if (cycles > t->at) {
+		units = t->at * f->mbps;
+		cycles = t->at;
+	}
+	/* Those before it may have come a bit later than the rate allows: it follows them. */
+	if (t->at - cycles > f->since)
+		carry(f, t, t->at - cycles);
+	f->waits += units;
+	carry(f, t, t->at);
+}
+
+void urdma_flow_goes(struct urdma_flow *f, const struct urdma_timeline *t, uint64_t bytes)
+{
+	if (!f->mbps) {
+		urdma_series_add(&f->series, t, bytes);
+		return;
+	}
+	carry(f, t, t->at);
+	f->waits += bytes * URDMA_FLOW_UNITS;
+}
+
+void urdma_flow_end(struct urdma_flow *f, const struct urdma_timeline *t)
+{
+	if (f->mbps)
+		carry(f, t, t->at);
+	urdma_series_end(&f->series, t);
+}

@@ -47,4 +47,25 @@ void urdma_series_level(struct urdma_series *s, const struct urdma_timeline *t, 
 /* Before a look at it: its slices are the timeline's, and a level goes to the last moment. */
 void urdma_series_end(struct urdma_series *s, const struct urdma_timeline *t);
 
+/*
+ * Bytes on a link. An event tells of many bytes at once, but a link carries them one after the
+ * other: so each has its place in the slices at the link's rate.
+ */
+struct urdma_flow {
+	struct urdma_series series; /* bytes */
+	uint32_t mbps;		 /* 0: not known; then all bytes are in the slice of their event */
+	uint64_t since;		 /* where on the timeline it was brought up to date */
+	uint64_t waits, carried; /* then, in 1/URDMA_FLOW_UNITS bytes */
+};
+/* A cycle carries as many units as the rate has Mb/s. */
+#define URDMA_FLOW_UNITS 2000u
+
+/* They came over the link until now, one after the other. What came before the timeline began is in
+ * no slice. */
+void urdma_flow_came(struct urdma_flow *f, const struct urdma_timeline *t, uint64_t bytes);
+/* They go from now on, behind those that wait for the link. */
+void urdma_flow_goes(struct urdma_flow *f, const struct urdma_timeline *t, uint64_t bytes);
+/* Before a look at the series. What has not gone until the last moment is in no slice. */
+void urdma_flow_end(struct urdma_flow *f, const struct urdma_timeline *t);
+
 #endif

@@ -36,7 +36,8 @@ static void change(const struct urdma_stats *s, struct urdma_level *l, struct ur
 
 /* ---- NICs and QPs ---------------------------------------------------------------------------- */
 
-struct urdma_stats *urdma_stats_create(const char *const *name, unsigned int n, const char *trigger)
+struct urdma_stats *urdma_stats_create(const struct urdma_trace_nic *nic, unsigned int n,
+				       const char *trigger)
 {
 	struct urdma_stats *s = calloc(1, sizeof(*s));
 
@@ -47,13 +48,18 @@ struct urdma_stats *urdma_stats_create(const char *const *name, unsigned int n, 
 		free(s);
 		return NULL;
 	}
-	s->name = name;
+	s->of = nic;
 	s->n = n;
 	s->trigger = trigger;
 	s->trigger_cycle = URDMA_NEVER;
 	urdma_timeline_init(&s->timeline, URDMA_SLICE_START, URDMA_PAUSE);
-	for (unsigned int i = 0; i < n; i++)
+	for (unsigned int i = 0; i < n; i++) {
 		s->nic[i].reads.begun = s->nic[i].posted.begun = URDMA_NEVER;
+		for (unsigned int d = 0; d < 2; d++) {
+			s->nic[i].wire.flow[d].mbps = nic[i].wire_mbps;
+			s->nic[i].pcie.flow[d].mbps = nic[i].pcie_mbps;
+		}
+	}
 	return s;
 }
 
@@ -205,6 +211,8 @@ static void depth(void *ctx, uint64_t cycle, unsigned int nic, uint32_t qpn, uin
 	(void)cycle;
 	if (!qp)
 		return;
+	if (n->posted.value)
+		n->active += s->timeline.at - n->posted.since;
 	change(s, &n->posted, &n->posted_series, n->posted.value + value - qp->depth.value);
 	set_level(&qp->depth, &s->timeline, value);
 }
@@ -216,8 +224,12 @@ static void transfer(const struct urdma_stats *s, struct urdma_link_stats *l,
 {
 	l->bytes[direction] += bytes;
 	/* What passes in a pause is in no slice. */
-	if (s->timeline.begun && s->timeline.last == s->last)
-		urdma_series_add(&l->series[direction], &s->timeline, bytes);
+	if (!s->timeline.begun || s->timeline.last != s->last)
+		return;
+	if (direction)
+		urdma_flow_came(&l->flow[1], &s->timeline, bytes);
+	else
+		urdma_flow_goes(&l->flow[0], &s->timeline, bytes);
 }
 
 /* On the wire: at least 60 bytes, FCS 4, preamble 8, gap 12. */
@@ -374,9 +386,11 @@ void urdma_stats_end(struct urdma_stats *s)
 		struct urdma_nic_stats *nic = &s->nic[i];
 
 		for (unsigned int d = 0; d < 2; d++) {
-			urdma_series_end(&nic->pcie.series[d], &s->timeline);
-			urdma_series_end(&nic->wire.series[d], &s->timeline);
+			urdma_flow_end(&nic->pcie.flow[d], &s->timeline);
+			urdma_flow_end(&nic->wire.flow[d], &s->timeline);
 		}
+		if (nic->posted.value)
+			nic->active += s->timeline.at - nic->posted.since;
 		urdma_series_end(&nic->reads_series, &s->timeline);
 		urdma_series_end(&nic->posted_series, &s->timeline);
 	}

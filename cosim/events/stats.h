@@ -34,10 +34,11 @@ struct urdma_qp_stats {
 	struct urdma_level depth;
 };
 
-/* Both directions of a link: bytes with framing and headers, and the same over time. */
+/* Both directions of a link: bytes with framing and headers, and the same over time. [0] leaves
+ * the NIC. */
 struct urdma_link_stats {
 	uint64_t bytes[2];
-	struct urdma_series series[2];
+	struct urdma_flow flow[2];
 };
 
 struct urdma_nic_stats {
@@ -50,6 +51,7 @@ struct urdma_nic_stats {
 	struct urdma_level reads; /* outstanding */
 	struct urdma_series reads_series;
 	struct urdma_level posted; /* WQEs posted and not acknowledged, of all send queues */
+	uint64_t active;	   /* cycles of the timeline with some */
 	struct urdma_series posted_series;
 	uint64_t read_bytes[1024]; /* of reads that are outstanding, by tag */
 	uint64_t irqs, read_errors, bad_frames, dropped_full;
@@ -66,7 +68,7 @@ struct urdma_nic_stats {
 };
 
 struct urdma_stats {
-	const char *const *name;
+	const struct urdma_trace_nic *of;
 	unsigned int n;
 	struct urdma_nic_stats *nic;
 	struct urdma_wqe slowest[URDMA_SLOWEST]; /* the slowest first */

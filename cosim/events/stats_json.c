@@ -119,14 +119,22 @@ static json_t *rates(const struct urdma_stats *s, const struct urdma_series *ser
 	return list;
 }
 
+/* Of the NIC's links in each direction; 0: not known. */
+static void limits(json_t *json, const struct urdma_trace_nic *nic)
+{
+	json_object_set_new(json, "limits_gbps",
+			    json_pack("{s:f, s:f}", "wire", nic->wire_mbps / 1e3, "pcie",
+				      nic->pcie_mbps / 1e3));
+}
+
 static json_t *direction(const struct urdma_stats *s, const struct urdma_link_stats *l,
 			 unsigned int i)
 {
 	json_t *json = json_object();
 
 	set(json, "bytes", l->bytes[i]);
-	set(json, "slice_ns", l->series[i].cycles * URDMA_CYCLE_NS);
-	json_object_set_new(json, "gbps", rates(s, &l->series[i], 8.0 / URDMA_CYCLE_NS));
+	set(json, "slice_ns", l->flow[i].series.cycles * URDMA_CYCLE_NS);
+	json_object_set_new(json, "gbps", rates(s, &l->flow[i].series, 8.0 / URDMA_CYCLE_NS));
 	return json;
 }
 
@@ -232,8 +240,10 @@ static json_t *nic_json(const struct urdma_stats *s, unsigned int n)
 	const struct urdma_nic_stats *nic = &s->nic[n];
 	json_t *json = messages(&nic->messages);
 
-	json_object_set_new(json, "nic", json_string(s->name[n]));
+	json_object_set_new(json, "nic", json_string(s->of[n].name));
 	json_object_set_new(json, "qps", qps(s, n));
+	set(json, "active_ns", nic->active * URDMA_CYCLE_NS);
+	limits(json, &s->of[n]);
 	json_object_set_new(json, "pcie", pcie(s, nic));
 	json_object_set_new(json, "pcie_reads", reads(s, nic));
 	json_object_set_new(json, "send_queues",
@@ -261,7 +271,7 @@ static json_t *slow(const struct urdma_stats *s, const struct urdma_wqe *w)
 		set(stages, urdma_stage_name[i], urdma_wqe_stage(w, i) * URDMA_CYCLE_NS);
 	for (unsigned int i = 0; i < URDMA_MOMENTS; i++)
 		json_array_append_new(times, json_integer((json_int_t)w->at[i] * URDMA_CYCLE_NS));
-	json_object_set_new(json, "nic", json_string(s->name[w->nic]));
+	json_object_set_new(json, "nic", json_string(s->of[w->nic].name));
 	set(json, "qp", w->qpn);
 	set(json, "wqe", w->index);
 	json_object_set_new(json, "op", json_string(urdma_name_op(w->op)));
@@ -291,7 +301,7 @@ static json_t *trigger(const struct urdma_stats *s)
 	if (came)
 		set(json, "at_ns", s->trigger_cycle * URDMA_CYCLE_NS);
 	if (came && s->trigger_nic < s->n)
-		json_object_set_new(json, "nic", json_string(s->name[s->trigger_nic]));
+		json_object_set_new(json, "nic", json_string(s->of[s->trigger_nic].name));
 	return json;
 }
 

@@ -37,7 +37,7 @@ static void nic_line(const struct urdma_stats *s, unsigned int n)
 	const struct urdma_nic_stats *nic = &s->nic[n];
 	double ns = (double)s->timeline.at * URDMA_CYCLE_NS;
 
-	printf("%-12s %10.2f %10.2f %10.2f %10.2f %10.1f %10llu\n", s->name[n],
+	printf("%-12s %10.2f %10.2f %10.2f %10.2f %10.1f %10llu\n", s->of[n].name,
 	       gbps(nic->wire.bytes[0], ns), gbps(nic->wire.bytes[1], ns),
 	       gbps(nic->pcie.bytes[0], ns), gbps(nic->pcie.bytes[1], ns),
 	       urdma_level_mean(&nic->reads, s->timeline.at), (unsigned long long)nic->reads.max);
@@ -71,7 +71,7 @@ void urdma_stats_table(const struct urdma_stats *s)
 	for (unsigned int i = 0; i < s->n; i++)
 		for (uint32_t qpn = 0; qpn < URDMA_EVENTS_MAX_QPS; qpn++)
 			if (urdma_stats_qp(s, i, qpn))
-				qp_line(s->name[i], qpn, &urdma_stats_qp(s, i, qpn)->messages);
+				qp_line(s->of[i].name, qpn, &urdma_stats_qp(s, i, qpn)->messages);
 	printf("\n%-12s %10s %10s %10s %10s %10s %10s\n", "NIC", "tx Gb/s", "rx Gb/s", "to host",
 	       "from host", "reads", "most reads");
 	for (unsigned int i = 0; i < s->n; i++)

@@ -66,6 +66,13 @@ struct urdma_trace_event {
 	};
 };
 
+/* A NIC, and what its links carry in each direction, in Mb/s: bytes with preamble, FCS and gap on
+ * the wire, of TLPs with framing and headers on PCIe. */
+struct urdma_trace_nic {
+	const char *name;
+	uint32_t wire_mbps, pcie_mbps;
+};
+
 typedef void (*urdma_trace_fn)(void *ctx, const struct urdma_trace_event *event);
 
 /* What a kind is called, and its fields. */

@@ -17,7 +17,7 @@ struct urdma_events {
 	ZSTD_DCtx *zstd;
 	ZSTD_inBuffer in;
 	uint64_t cycle;
-	json_t *names, *trigger;
+	json_t *nics, *trigger;
 	unsigned int n_nics;
 	bool at_end;   /* of the file */
 	bool complete; /* the writer's last record was seen */
@@ -94,7 +94,7 @@ static int get_header(struct urdma_events *e, const char *path, char **error)
 	e->at = e->n;
 	if (!json ||
 	    json_unpack(json, "{s:s, s:i, s:i, s:O, s?O, s:o}", "file", &what, "version", &version,
-			"cycle_ns", &ns, "nics", &e->names, "trigger", &e->trigger, "kinds",
+			"cycle_ns", &ns, "nics", &e->nics, "trigger", &e->trigger, "kinds",
 			&kinds) ||
 	    strcmp(what, URDMA_TRACE_WHAT))
 		ret = say(error, -EINVAL, "%s is no file of events", path);
@@ -106,9 +106,9 @@ static int get_header(struct urdma_events *e, const char *path, char **error)
 			  path);
 	else
 		ret = 0;
-	if (!ret && (!json_array_size(e->names) || json_array_size(e->names) > MAX_NICS))
+	if (!ret && (!json_array_size(e->nics) || json_array_size(e->nics) > MAX_NICS))
 		ret = say(error, -EINVAL, "%s names no NICs", path);
-	e->n_nics = (unsigned int)json_array_size(e->names);
+	e->n_nics = (unsigned int)json_array_size(e->nics);
 	json_decref(mine);
 	json_decref(json);
 	return ret;
@@ -146,7 +146,7 @@ void urdma_events_close(struct urdma_events *e)
 		return;
 	if (e->file)
 		fclose(e->file);
-	json_decref(e->names);
+	json_decref(e->nics);
 	json_decref(e->trigger);
 	ZSTD_freeDCtx(e->zstd);
 	free(e->buffer);
@@ -158,11 +158,16 @@ unsigned int urdma_events_nics(const struct urdma_events *e)
 	return e->n_nics;
 }
 
-const char *urdma_events_nic(const struct urdma_events *e, unsigned int nic)
+struct urdma_trace_nic urdma_events_nic(const struct urdma_events *e, unsigned int nic)
 {
-	const char *name = json_string_value(json_array_get(e->names, nic));
+	json_t *json = json_array_get(e->nics, nic);
+	const char *name = json_string_value(json_object_get(json, "name"));
 
-	return name ? name : "?";
+	return (struct urdma_trace_nic){
+		.name = name ? name : "?",
+		.wire_mbps = (uint32_t)json_integer_value(json_object_get(json, "wire_mbps")),
+		.pcie_mbps = (uint32_t)json_integer_value(json_object_get(json, "pcie_mbps")),
+	};
 }
 
 const char *urdma_events_trigger(const struct urdma_events *e)

@@ -56,18 +56,20 @@ static void put_number(struct urdma_recorder *r, uint64_t value)
 	r->raw[r->n++] = (uint8_t)value;
 }
 
-static int put_header(struct urdma_recorder *r, const char *const *name, unsigned int n,
+static int put_header(struct urdma_recorder *r, const struct urdma_trace_nic *nic, unsigned int n,
 		      const char *trigger)
 {
-	json_t *names = json_array(), *json;
+	json_t *nics = json_array(), *json;
 	char *text;
 	size_t len;
 
 	for (unsigned int i = 0; i < n; i++)
-		json_array_append_new(names, json_string(name[i]));
+		json_array_append_new(nics, json_pack("{s:s, s:I, s:I}", "name", nic[i].name,
+						      "wire_mbps", (json_int_t)nic[i].wire_mbps,
+						      "pcie_mbps", (json_int_t)nic[i].pcie_mbps));
 	json = json_pack("{s:s, s:i, s:i, s:o, s:s?, s:o}", "file", URDMA_TRACE_WHAT, "version",
 			 (int)URDMA_TRACE_VERSION, "cycle_ns", (int)URDMA_SIM_CYCLE_NS, "nics",
-			 names, "trigger", trigger, "kinds", urdma_trace_kinds());
+			 nics, "trigger", trigger, "kinds", urdma_trace_kinds());
 	text = json ? json_dumps(json, JSON_COMPACT) : NULL;
 	json_decref(json);
 	if (!text)
@@ -82,7 +84,7 @@ static int put_header(struct urdma_recorder *r, const char *const *name, unsigne
 	return len <= sizeof(r->raw) ? r->error : -EMSGSIZE;
 }
 
-int urdma_recorder_open(const char *path, const char *const *name, unsigned int n,
+int urdma_recorder_open(const char *path, const struct urdma_trace_nic *nic, unsigned int n,
 			const char *trigger, struct urdma_recorder **recorder)
 {
 	struct urdma_recorder *r = calloc(1, sizeof(*r));
@@ -93,7 +95,7 @@ int urdma_recorder_open(const char *path, const char *const *name, unsigned int 
 	r->zstd = ZSTD_createCCtx();
 	ret = r->zstd ? urdma_output_open(path, &r->out) : -ENOMEM;
 	if (!ret)
-		ret = put_header(r, name, n, trigger);
+		ret = put_header(r, nic, n, trigger);
 	if (ret) {
 		urdma_output_close(r->out);
 		ZSTD_freeCCtx(r->zstd);

@@ -3,8 +3,8 @@
  * Writes events into a file, and reads them again.
  *
  * The file is a sequence of zstd frames, each with whole records, and begins with a frame of JSON:
- * the version of the format, the names of the NICs, the trigger if the run has one, and the kinds
- * of events with their fields. So a file that was cut off, or that another version made, is
+ * the version of the format, the NICs, the trigger if the run has one, and the kinds of events
+ * with their fields. So a file that was cut off, or that another version made, is
  * recognized. A record is the kind, the NIC, the cycles since the record before it and the fields,
  * all as LEB128.
  */
@@ -15,13 +15,13 @@
 
 #include "trace/events.h"
 
-#define URDMA_TRACE_VERSION 1u
+#define URDMA_TRACE_VERSION 2u
 
 struct urdma_recorder;
 
-/* name[]: the n NICs. trigger: what the trigger of the run is; NULL: there is none. Creates or
+/* nic[]: the n NICs. trigger: what the trigger of the run is; NULL: there is none. Creates or
  * truncates the file. 0, -errno. */
-int urdma_recorder_open(const char *path, const char *const *name, unsigned int n,
+int urdma_recorder_open(const char *path, const struct urdma_trace_nic *nic, unsigned int n,
 			const char *trigger, struct urdma_recorder **recorder);
 /* Cycles may not decrease. After an error nothing more is written, and the events are counted. */
 void urdma_recorder_add(struct urdma_recorder *r, const struct urdma_trace_event *event);
@@ -40,7 +40,7 @@ struct urdma_events; /* a reader */
 int urdma_events_open(const char *path, struct urdma_events **events, char **error);
 void urdma_events_close(struct urdma_events *events);
 unsigned int urdma_events_nics(const struct urdma_events *events);
-const char *urdma_events_nic(const struct urdma_events *events, unsigned int nic);
+struct urdma_trace_nic urdma_events_nic(const struct urdma_events *events, unsigned int nic);
 /* What the trigger of the run is; NULL: it has none. */
 const char *urdma_events_trigger(const struct urdma_events *events);
 /* 1: *event is the next one; 0: there is no more; -EBADMSG: the file is damaged. */

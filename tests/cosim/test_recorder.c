@@ -17,7 +17,8 @@
 #include "trace/recorder.h"
 
 static char path[] = "/tmp/urdma-recorder-XXXXXX";
-static const char *const names[] = { "urdma0", "urdma1" };
+static const struct urdma_trace_nic nics[] = { { "urdma0", 100000, 115920 },
+					       { "urdma1", 25000, 7360 } };
 
 static struct urdma_trace_event draw(struct urdma_random *seed, uint64_t *cycle)
 {
@@ -38,7 +39,7 @@ static struct urdma_recorder *create(const char *trigger)
 {
 	struct urdma_recorder *r;
 
-	assert_int_equal(urdma_recorder_open(path, names, 2, trigger, &r), 0);
+	assert_int_equal(urdma_recorder_open(path, nics, 2, trigger, &r), 0);
 	return r;
 }
 
@@ -102,7 +103,9 @@ static void test_same(void **state)
 		assert_int_equal(urdma_recorder_close(r), 0);
 		e = open_events();
 		assert_int_equal(urdma_events_nics(e), 2);
-		assert_string_equal(urdma_events_nic(e, 1), "urdma1");
+		assert_string_equal(urdma_events_nic(e, 1).name, nics[1].name);
+		assert_int_equal(urdma_events_nic(e, 1).wire_mbps, nics[1].wire_mbps);
+		assert_int_equal(urdma_events_nic(e, 1).pcie_mbps, nics[1].pcie_mbps);
 		if (i % 2)
 			assert_string_equal(urdma_events_trigger(e), "3*error");
 		else

@@ -264,12 +264,16 @@ static void record(void *ctx, const struct urdma_trace_event *event)
 
 static void start_events(struct rig *rig, const char *path)
 {
-	const char *name[URDMA_COSIM_MAX_NICS];
+	struct urdma_trace_nic nic[URDMA_COSIM_MAX_NICS];
 
-	for (unsigned int n = 0; n < rig->config.cosim.n_nics; n++)
-		name[n] = urdma_cosim_port(rig->cosim, n)->name;
+	for (unsigned int n = 0; n < rig->config.cosim.n_nics; n++) {
+		const struct urdma_eth_port *port = urdma_cosim_port(rig->cosim, n);
+
+		nic[n] = (struct urdma_trace_nic){ port->name, port->line.mbps,
+						   rig->config.cosim.pcie.mbps };
+	}
 	rig_check(rig,
-		  urdma_recorder_open(path, name, rig->config.cosim.n_nics, NULL, &rig->recorder),
+		  urdma_recorder_open(path, nic, rig->config.cosim.n_nics, NULL, &rig->recorder),
 		  "file of events");
 	rig_check(rig, urdma_cosim_listen(rig->cosim, record, rig), "events");
 }

@@ -58,7 +58,8 @@ static bool check_events(struct urdma_events *events)
 		if (e.kind != URDMA_TRACE_TX_END && e.kind != URDMA_TRACE_RX_END)
 			continue;
 		if (!agree_frame(&nics[e.nic].agree, &e))
-			return complain(urdma_events_nic(events, e.nic), nics[e.nic].agree.wrong);
+			return complain(urdma_events_nic(events, e.nic).name,
+					nics[e.nic].agree.wrong);
 		if (e.kind == URDMA_TRACE_TX_END)
 			keep(&nics[e.nic], &e);
 	}
@@ -73,15 +74,15 @@ static bool check_captures(struct urdma_events *events)
 	char path[4096];
 
 	for (unsigned int i = 0; good && i < urdma_events_nics(events); i++) {
-		snprintf(path, sizeof(path), "%s/%s.pcapng", dir, urdma_events_nic(events, i));
+		snprintf(path, sizeof(path), "%s/%s.pcapng", dir, urdma_events_nic(events, i).name);
 		good = agree_open(&nics[i].agree, path);
 		if (!good)
-			complain(urdma_events_nic(events, i), nics[i].agree.wrong);
+			complain(urdma_events_nic(events, i).name, nics[i].agree.wrong);
 	}
 	good = good && check_events(events);
 	for (unsigned int i = 0; i < urdma_events_nics(events); i++)
 		if (!agree_close(&nics[i].agree) && good)
-			good = complain(urdma_events_nic(events, i), nics[i].agree.wrong);
+			good = complain(urdma_events_nic(events, i).name, nics[i].agree.wrong);
 	return good;
 }
 

@@ -267,9 +267,10 @@ void pair_sort(struct pair *p)
 
 int pair_write(const struct pair *p, const char *path, uint64_t from, uint64_t to)
 {
-	static const char *const names[] = { "urdma0", "urdma1" };
+	/* No wire has the rate at which frames follow one another here: that of the pins. */
+	static const struct urdma_trace_nic nics[] = { { "urdma0", 0, 0 }, { "urdma1", 0, 0 } };
 	struct urdma_recorder *r;
-	int ret = urdma_recorder_open(path, names, 2, p->trigger, &r);
+	int ret = urdma_recorder_open(path, nics, 2, p->trigger, &r);
 
 	if (ret)
 		return ret;

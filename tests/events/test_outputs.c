@@ -19,6 +19,8 @@
 #include "urdma_hw.h"
 
 static const char *const names[] = { "urdma0", "a \"NIC\", twice" };
+static const struct urdma_trace_nic nics[] = { { "urdma0", 400000, 400000 },
+					       { "a \"NIC\", twice", 400000, 400000 } };
 #define TRIGGER 3000u /* cycle */
 static const char trigger[] = "2*acked.qpn=2";
 static char path[] = "/tmp/urdma-events-XXXXXX";
@@ -262,7 +264,7 @@ static json_int_t number(const json_t *json, const char *key)
 static void test_json(void **state)
 {
 	(void)state;
-	struct urdma_stats *stats = urdma_stats_create(names, 2, trigger);
+	struct urdma_stats *stats = urdma_stats_create(nics, 2, trigger);
 	json_t *json, *nic, *qp, *part;
 	double share = 0, sum = 0, whole = 0, depth;
 	uint64_t posted = 0, last = 0;
@@ -401,6 +403,70 @@ static void test_json(void **state)
 	pair_free(&p);
 }
 
+/* Frames over a link and its idle times: every byte has its slice, and no slice more than it can.
+ */
+static void test_links(void **state)
+{
+	static const uint32_t rates[] = { 100000, 7360, 25000 };
+	unsigned int full = 0;
+
+	(void)state;
+	for (unsigned int i = 0; i < 6; i++) {
+		const uint32_t mbps = rates[i / 2];
+		struct urdma_timeline t;
+		struct urdma_flow f = { .mbps = mbps };
+		uint64_t total = 0, rest = 0;
+		uint64_t free_at = 20000 * URDMA_FLOW_UNITS; /* of the link, in units */
+
+		urdma_timeline_init(&t, URDMA_SLICE_START, URDMA_PAUSE);
+		urdma_timeline_move(&t, 0, true);
+		for (unsigned int n = 0; n < 3000; n++) {
+			uint64_t bytes = 64 + random() % 4200, cycle;
+
+			/* Some in a row, then the link rests. What goes is told before, what came
+			 * behind. */
+			if (n % 50 == 0)
+				free_at += random() % 4000000 * mbps / 2000;
+			cycle = free_at / mbps;
+			free_at += bytes * URDMA_FLOW_UNITS;
+			if (i % 2)
+				cycle = (free_at + mbps - 1) / mbps;
+			if (i % 2 == 0)
+				cycle -= random() % 3 * (n % 50 == 0 ? 0 : 20);
+			if (cycle < t.last)
+				cycle = t.last;
+			urdma_timeline_move(&t, cycle, true);
+			if (i % 2)
+				urdma_flow_came(&f, &t, bytes);
+			else
+				urdma_flow_goes(&f, &t, bytes);
+			total += bytes;
+		}
+		urdma_timeline_move(&t, t.last + URDMA_PAUSE, true);
+		urdma_flow_end(&f, &t);
+		for (unsigned int k = 0; k < t.n; k++) {
+			uint64_t most = t.cycles * mbps / URDMA_FLOW_UNITS;
+
+			assert_true(f.series.sum[k] <= most + 2);
+			full += f.series.sum[k] + 2 >= most;
+			total -= f.series.sum[k];
+		}
+		assert_int_equal(total, 0);
+		/* One that comes after a rest is where it came. */
+		if (i % 2 == 0)
+			continue;
+		urdma_timeline_move(&t, t.last + URDMA_PAUSE, true);
+		urdma_flow_came(&f, &t, 64);
+		urdma_flow_end(&f, &t);
+		for (uint64_t k = (t.at - 64 * URDMA_FLOW_UNITS / mbps - 1) / t.cycles; k < t.n;
+		     k++)
+			rest += f.series.sum[k];
+		assert_int_equal(rest, 64);
+	}
+	print_message("%u slices are full\n", full);
+	assert_true(full > 20);
+}
+
 /* A trigger that no event tells of, one of a wire, and a run without one. */
 static void test_trigger(void **state)
 {
@@ -408,7 +474,7 @@ static void test_trigger(void **state)
 	static const char *const what[] = { "fault", "fault=7", NULL };
 
 	for (unsigned int i = 0; i < sizeof(what) / sizeof(*what); i++) {
-		struct urdma_stats *stats = urdma_stats_create(names, 2, what[i]);
+		struct urdma_stats *stats = urdma_stats_create(nics, 2, what[i]);
 		struct urdma_trace_event e = { .cycle = TRIGGER,
 					       .kind = URDMA_TRACE_TRIGGER,
 					       .trigger.fault = true };
@@ -534,9 +600,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_histogram), cmocka_unit_test(test_series),
-		cmocka_unit_test(test_pauses),	  cmocka_unit_test(test_csv),
-		cmocka_unit_test(test_json),	  cmocka_unit_test(test_trigger),
-		cmocka_unit_test(test_perfetto),
+		cmocka_unit_test(test_links),	  cmocka_unit_test(test_pauses),
+		cmocka_unit_test(test_csv),	  cmocka_unit_test(test_json),
+		cmocka_unit_test(test_trigger),	  cmocka_unit_test(test_perfetto),
 	};
 	int fd = mkstemp(path), ret;
 

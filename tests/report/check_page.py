@@ -159,6 +159,15 @@ def counter_faults(page, runs):
                     yield f"the plot {name}: {title} reaches {canvas['data-highest']}, not {highest}"
 
 
+def limit_faults(runs):
+    for run in runs:
+        for nic in run["events"]["nics"] if run["events"] else []:
+            for link in "wire", "pcie":
+                for way, part in nic[link].items():
+                    if nic["limits_gbps"][link] and max(part["gbps"], default=0) > nic["limits_gbps"][link] * 1.0001:
+                        yield f"{nic['nic']}, {link} {way}: {max(part['gbps'])} Gb/s pass the limit of {nic['limits_gbps'][link]}"
+
+
 def faults(page, directory, sections):
     drawn = page.body.get("data-drawn")
     if drawn is None:
@@ -190,6 +199,7 @@ def faults(page, directory, sections):
     runs = json.loads(page.data).get("runs", [])
     yield from trigger_faults(page, runs)
     yield from counter_faults(page, runs)
+    yield from limit_faults(runs)
     for i, run in enumerate(runs):
         text = page.text.get("verdict" + suffix(i), "")
         for nic in run["events"]["nics"] if run["events"] else []:

@@ -108,7 +108,7 @@ refuses() {
 	grep -qF -- "$text" "$dir/log" || fail "html-report.sh $*: $(cat "$dir/log")"
 }
 
-mkdir -p "$out" "$dir"/{one,"the other",silent,sampled}
+mkdir -p "$out" "$dir"/{one,"the other",silent,sampled,killed}
 "$make_events" -t "$dir/one/events.urdma" || exit 1
 "$make_events" "$dir/the other/events.urdma" 100000 200000 || exit 1
 # A link leads to a file, so these need no content.
@@ -141,6 +141,18 @@ good "$dir/silent.html" verdict cost
 grep -q 'id="counters"' "$dir/dom" && fail "silent.html has counters over time without samples"
 "$top/tools/html-report.sh" --out "$dir/sampled.html" "$dir/sampled" >"$dir/log" || fail "no page: $(cat "$dir/log")"
 good "$dir/sampled.html" verdict counters cost
+# A run whose simulator was killed: events that end somewhere, or before the first one, and no report of the simulator.
+jq '.simulator = null | .exit_status = 125 | .error = "the simulator was killed"' "$dir/silent/summary.json" >"$dir/killed/summary.json"
+jq .simulator.settings.system "$dir/silent/summary.json" >"$dir/killed/system.json"
+for bytes in 1000 200000; do
+	head -c $bytes "$dir/one/events.urdma" >"$dir/killed/events.urdma"
+	"$top/tools/html-report.sh" "$dir/killed" >"$dir/log" 2>&1 || fail "no page: $(cat "$dir/log")"
+	grep -q "is damaged" "$dir/log" || fail "html-report.sh does not tell that the events are cut: $(cat "$dir/log")"
+	good "$dir/killed/report.html" verdict
+	for text in 'not complete' 'the simulator was killed' '100 Gb/s'; do
+		grep -qF "$text" "$dir/dom" || fail "the page of a run that was killed does not say '$text'"
+	done
+done
 for name in pingpong perftest-loss; do
 	# urdma-events refuses those of another build.
 	[ "$guests/$name/events.urdma" -nt "$events" ] || continue
@@ -203,7 +215,7 @@ refuses "--bench needs --out" --bench "$dir/rows.json" "$dir/sweeps.csv"
 refuses "make bench writes it" --bench --out "$dir/x.html" "$dir/rows.json" "$dir/none"
 sed -i '500s/port/prt/; 500s/,.*//' "$dir/sampled/samples.jsonl"
 refuses "line 500 is no sample" "$dir/sampled"
-head -c 1000 "$dir/one/events.urdma" >"$dir/silent/events.urdma"
+head -c 100 "$dir/one/events.urdma" >"$dir/silent/events.urdma"
 refuses "cannot be read" "$dir/silent"
 
 exit $bad

@@ -182,6 +182,10 @@ function overTime(parent, unit, series, marks, show) {
 	const datasets = [], limits = new Map();
 	const end = Math.max(0, ...series.flatMap((s) => s.points.map((p) => p.x)));
 
+	if (!series.some((s) => s.points.length)) {
+		parent.append(element('p', 'Nothing passed.'));
+		return;
+	}
 	series.forEach((s, i) => {
 		datasets.push({ label: s.label, data: s.points, borderColor: colour(i), backgroundColor: colour(i),
 			borderWidth: 1.5, pointRadius: 0, stepped: true });

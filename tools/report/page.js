@@ -61,34 +61,39 @@ function nics() {
 }
 const senders = () => nics().filter(({ nic }) => nic.messages);
 const busiest = (run) => run.events.nics.filter((n) => n.messages).sort((a, b) => b.bytes - a.bytes)[0];
-// Without pauses, which the software of a guest makes: in Gb/s, and for each second.
-const goodput = (run, nic) => run.events.traffic_ns ? nic.bytes * 8 / run.events.traffic_ns : 0;
-const messageRate = (run, nic) => run.events.traffic_ns ? nic.messages * 1e9 / run.events.traffic_ns : 0;
+// While messages are in flight, without the pauses that the software of a guest makes: in Gb/s, and for each second.
+const goodput = (nic) => nic.active_ns ? nic.bytes * 8 / nic.active_ns : 0;
+const messageRate = (nic) => nic.active_ns ? nic.messages * 1e9 / nic.active_ns : 0;
 // An id for each run's section of a kind.
 const idOf = (kind, run) => run === runs[0] ? kind : `${kind}-${runs.indexOf(run) + 1}`;
 
-// The limits of a NIC's links, in Gb/s, as the simulator was set.
-function limits(run, nic) {
-	const set = run.summary.simulator.nics.find((n) => n.name === nic.nic);
+// The limits of a NIC's links, in Gb/s, as the simulator was set: the events have them, or the simulator's report.
+function limits(run, name) {
+	const recorded = run.events && run.events.nics.find((n) => n.nic === name);
+	const set = run.summary.simulator && run.summary.simulator.nics.find((n) => n.name === name);
 
-	return { wire: set.rate_gbps, pcie: set.pcie.gbps };
+	if (recorded)
+		return recorded.limits_gbps;
+	return set ? { wire: set.rate_gbps, pcie: set.pcie.gbps } : { wire: 0, pcie: 0 };
 }
 
-// Mean of the slices in which traffic passed, as a share of the limit.
-function busy(list, limit) {
-	const some = list.filter((v) => v > 0);
+// The use of a link, as a share of its limit, as messages see it while they are in flight: the mean of the slices, where each
+// counts as often as messages are in flight in it. So a long exchange of single messages does not hide a short stream.
+function busy(run, list, limit) {
+	const flying = list.map((_, i) => run.events.nics.reduce((sum, nic) => sum + nic.send_queues.wqes[i], 0));
+	const all = flying.reduce((a, b) => a + b, 0);
 
-	return some.length && limit ? some.reduce((a, b) => a + b, 0) / some.length / limit : 0;
+	return all && limit ? list.reduce((sum, v, i) => sum + v * flying[i], 0) / all / limit : 0;
 }
 
 function loads(run, nic) {
-	const limit = limits(run, nic);
+	const limit = limits(run, nic.nic), use = (d, l) => busy(run, d.gbps, l);
 
 	return [
-		['wire, sending', 'The wire', 'sends', busy(nic.wire.sent.gbps, limit.wire)],
-		['wire, receiving', 'The wire', 'receives', busy(nic.wire.received.gbps, limit.wire)],
-		['PCIe to the host', 'PCIe', 'sends to its host', busy(nic.pcie.to_host.gbps, limit.pcie)],
-		['PCIe from the host', 'PCIe', 'receives from its host', busy(nic.pcie.from_host.gbps, limit.pcie)],
+		['wire, sending', 'The wire', 'sends', use(nic.wire.sent, limit.wire)],
+		['wire, receiving', 'The wire', 'receives', use(nic.wire.received, limit.wire)],
+		['PCIe to the host', 'PCIe', 'sends to its host', use(nic.pcie.to_host, limit.pcie)],
+		['PCIe from the host', 'PCIe', 'receives from its host', use(nic.pcie.from_host, limit.pcie)],
 	].map(([what, link, does, share]) => ({ what, link, does: `${nic.nic} ${does} at ${percent(share)} of the limit`, share }));
 }
 
@@ -114,7 +119,7 @@ function verdict(run) {
 	if (most.share >= BOUND)
 		return [`${most.link} bounds this run: ${most.does}`, where];
 	return [`No link bounds this run; its messages wait in “${stage}”`,
-		`${where} The busiest link is that on which ${most.does}, while there is traffic.`];
+		`${where} The busiest link is that on which ${most.does}, while messages are in flight.`];
 }
 
 // ---- the page -------------------------------------------------------------------------------------
@@ -145,17 +150,19 @@ function slots(system) {
 function head(box) {
 	for (const run of runs) {
 		const s = run.summary, chips = element('div', null, { class: 'chips' });
-		const set = s.simulator ? s.simulator.settings : null;
+		const system = s.simulator ? s.simulator.settings.system : run.system;
 		const list = [`exit status ${s.exit_status}`, `${s.hosts} host${s.hosts > 1 ? 's' : ''}`];
 
 		box.append(element('small', two ? `urdma: run ${run.name}` : 'urdma: where the time of a run goes'), element('h1', s.command, { title: s.command }));
-		if (set)
-			list.push(`${set.nics} NICs`, ...lines(set.system), ...slots(set.system),
-				set.system.faults.length ? `${set.system.faults.join(' ')}, seed ${set.system.seed}` : 'no faults');
+		if (system)
+			list.push(`${system.hosts.reduce((sum, host) => sum + host.nics.length, 0)} NICs`, ...lines(system), ...slots(system),
+				system.faults.length ? `${system.faults.join(' ')}, seed ${system.seed}` : 'no faults');
 		if (run.events)
 			list.push(`${number(run.events.events)} events` + (run.events.complete ? '' : ', not complete'));
 		list.forEach((c) => chips.append(element('span', c, { class: 'chip' })));
 		box.append(chips);
+		if (s.error)
+			box.append(element('p', `The run failed: ${s.error}`));
 		if (triggerOf(run))
 			box.append(element('p', triggerText(triggerOf(run)), { id: idOf('trigger', run) }));
 	}
@@ -176,8 +183,8 @@ function figures(main) {
 			s.append(element('h3', nic.nic));
 			cards(s, [
 				[number(nic.messages), nic.failed ? `messages, ${nic.failed} failed` : 'messages'],
-				[gbps(goodput(run, nic)), 'goodput, without pauses'],
-				[rate(messageRate(run, nic)), 'messages'],
+				[gbps(goodput(nic)), 'goodput, in flight'],
+				[rate(messageRate(nic)), 'messages, in flight'],
 				[time(nic.latency_ns.p50), 'median latency'],
 				[time(nic.latency_ns.p99), '99th percentile'],
 				[time(nic.latency_ns.max), 'longest'],
@@ -194,8 +201,8 @@ function metrics(run) {
 	for (const nic of run.events.nics) {
 		const put = (name, value, show) => list.set(`${nic.nic}: ${name}`, { value, show });
 
-		put('goodput', goodput(run, nic), gbps);
-		put('message rate', messageRate(run, nic), rate);
+		put('goodput', goodput(nic), gbps);
+		put('message rate', messageRate(nic), rate);
 		for (const p of nic.messages ? ['p50', 'p90', 'p99', 'max'] : [])
 			put(`latency, ${p}`, nic.latency_ns[p], time);
 		for (const [stage, d] of nic.messages ? Object.entries(nic.stages_ns) : [])
@@ -268,7 +275,7 @@ function stageName(n) {
 }
 
 function links(main) {
-	const s = section(main, 'links', 'Use of the links', 'Mean while there is traffic, of what the settings allow. A link in red ' +
+	const s = section(main, 'links', 'Use of the links', 'Mean while messages are in flight, of what the settings allow. A link in red ' +
 		`is used by ${percent(BOUND)} or more, and bounds the run.`);
 	const box = grid(s);
 
@@ -298,11 +305,11 @@ function plots(main) {
 		'WQEs', nics().map(({ run, nic }) => ({ label: label(run, nic), points: slices(eventSlices(run), nic.send_queues.wqes) })), marks);
 	// What a NIC receives is what another one has sent: a comparison can do without.
 	overTime(section(box, 'wire', 'Wire', 'Frames with preamble, FCS and gap'), 'Gb/s', nics().flatMap(({ run, nic }) =>
-		(two ? ['sent'] : ['sent', 'received']).map((d) => ({ label: `${label(run, nic)} ${d}`, limit: limits(run, nic).wire,
+		(two ? ['sent'] : ['sent', 'received']).map((d) => ({ label: `${label(run, nic)} ${d}`, limit: limits(run, nic.nic).wire,
 			points: slices(eventSlices(run), nic.wire[d].gbps) }))), marks);
 	overTime(section(box, 'pcie', 'PCIe', 'TLPs with framing and headers'), 'Gb/s',
 		nics().flatMap(({ run, nic }) => [['to_host', 'to the host'], ['from_host', 'from the host']].map(([d, text]) => ({
-			label: `${label(run, nic)} ${text}`, limit: limits(run, nic).pcie,
+			label: `${label(run, nic)} ${text}`, limit: limits(run, nic.nic).pcie,
 			points: slices(eventSlices(run), nic.pcie[d].gbps) }))), marks);
 	overTime(section(box, 'reads', 'PCIe reads outstanding', 'Mean of each slice'), 'reads', nics().map(({ run, nic }) => ({
 		label: label(run, nic), points: slices(eventSlices(run), nic.pcie_reads.outstanding) })), marks);
@@ -337,7 +344,7 @@ function rates(samples, kind, terms) {
 
 // What a NIC's links carry, beside their limits.
 function linkPlots(box, run, name, nic, marks) {
-	const limit = limits(run, { nic: name }), s = run.samples, bits = 8e-9;
+	const limit = limits(run, name), s = run.samples, bits = 8e-9;
 	const gbit = (kind, terms) => slices(s, rates(s, nic[kind] || {}, terms));
 
 	titled(box, `${name}: wire`, 'Gb/s', [

@@ -55,6 +55,8 @@ for nic in $(jq -r '.nics[].nic' "$tmp/report"); do
 	same "$nic: bytes of DMA writes" "$(events .pcie.to_host.dma_bytes)" "$(simulator .pcie.dma_write_bytes)"
 	same "$nic: bytes of PCIe to the host" "$(events .pcie.to_host.bytes)" "$(simulator .pcie.to_host_bytes)"
 	same "$nic: bytes of PCIe from the host" "$(events .pcie.from_host.bytes)" "$(simulator .pcie.from_host_bytes)"
+	same "$nic: slices in which a link carries more than it can" "$(events '[.limits_gbps.wire * 1.0001 < .wire[].gbps[],
+		.limits_gbps.pcie * 1.0001 < .pcie[].gbps[]] | map(select(.)) | length')" 0
 	same "$nic: interrupts" "$(events .interrupts)" "$(simulator .pcie.interrupts)"
 done
 
