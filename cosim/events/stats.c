@@ -26,6 +26,12 @@ double urdma_level_mean(const struct urdma_level *l, uint64_t until)
 	       (double)(until - l->begun);
 }
 
+/* How long it has had its value, if that is not 0. */
+static uint64_t in_use(const struct urdma_stats *s, const struct urdma_level *l)
+{
+	return l->value ? s->timeline.at - l->since : 0;
+}
+
 /* A level whose means of slices are wanted, too. */
 static void change(const struct urdma_stats *s, struct urdma_level *l, struct urdma_series *series,
 		   uint64_t value)
@@ -63,12 +69,17 @@ struct urdma_stats *urdma_stats_create(const struct urdma_trace_nic *nic, unsign
 	return s;
 }
 
-const struct urdma_qp_stats *urdma_stats_qp(const struct urdma_stats *s, unsigned int n,
-					    uint32_t qpn)
+static struct urdma_qp_stats *known_qp(const struct urdma_stats *s, unsigned int n, uint32_t qpn)
 {
 	struct urdma_qp_stats **page = s->nic[n].qp[qpn / 256];
 
 	return page ? page[qpn % 256] : NULL;
+}
+
+const struct urdma_qp_stats *urdma_stats_qp(const struct urdma_stats *s, unsigned int n,
+					    uint32_t qpn)
+{
+	return known_qp(s, n, qpn);
 }
 
 /* NULL: no memory. */
@@ -211,8 +222,8 @@ static void depth(void *ctx, uint64_t cycle, unsigned int nic, uint32_t qpn, uin
 	(void)cycle;
 	if (!qp)
 		return;
-	if (n->posted.value)
-		n->active += s->timeline.at - n->posted.since;
+	n->active += in_use(s, &n->posted);
+	qp->active += in_use(s, &qp->depth);
 	change(s, &n->posted, &n->posted_series, n->posted.value + value - qp->depth.value);
 	set_level(&qp->depth, &s->timeline, value);
 }
@@ -389,8 +400,13 @@ void urdma_stats_end(struct urdma_stats *s)
 			urdma_flow_end(&nic->pcie.flow[d], &s->timeline);
 			urdma_flow_end(&nic->wire.flow[d], &s->timeline);
 		}
-		if (nic->posted.value)
-			nic->active += s->timeline.at - nic->posted.since;
+		nic->active += in_use(s, &nic->posted);
+		for (uint32_t qpn = 0; qpn < URDMA_EVENTS_MAX_QPS; qpn++) {
+			struct urdma_qp_stats *qp = known_qp(s, i, qpn);
+
+			if (qp)
+				qp->active += in_use(s, &qp->depth);
+		}
 		urdma_series_end(&nic->reads_series, &s->timeline);
 		urdma_series_end(&nic->posted_series, &s->timeline);
 	}

@@ -32,6 +32,7 @@ struct urdma_level {
 struct urdma_qp_stats {
 	struct urdma_messages messages;
 	struct urdma_level depth;
+	uint64_t active; /* cycles of the timeline with WQEs posted and not acknowledged */
 };
 
 /* Both directions of a link: bytes with framing and headers, and the same over time. [0] leaves
@@ -51,7 +52,7 @@ struct urdma_nic_stats {
 	struct urdma_level reads; /* outstanding */
 	struct urdma_series reads_series;
 	struct urdma_level posted; /* WQEs posted and not acknowledged, of all send queues */
-	uint64_t active;	   /* cycles of the timeline with some */
+	uint64_t active;	   /* as of a QP, of all together */
 	struct urdma_series posted_series;
 	uint64_t read_bytes[1024]; /* of reads that are outstanding, by tag */
 	uint64_t irqs, read_errors, bad_frames, dropped_full;

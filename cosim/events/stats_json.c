@@ -103,6 +103,7 @@ static json_t *qps(const struct urdma_stats *s, unsigned int n)
 				    json_pack("{s:f, s:I}", "mean",
 					      urdma_level_mean(&qp->depth, qp->depth.since), "max",
 					      (json_int_t)qp->depth.max));
+		set(json, "active_ns", qp->active * URDMA_CYCLE_NS);
 		json_array_append_new(list, json);
 	}
 	return list;

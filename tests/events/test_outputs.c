@@ -261,6 +261,23 @@ static json_int_t number(const json_t *json, const char *key)
 	return json_integer_value(value);
 }
 
+/* In which the NIC has WQEs that were posted and not acknowledged. */
+static uint64_t busy_cycles(const struct pair *p, unsigned int nic)
+{
+	uint64_t end = 0, sum = 0;
+
+	for (size_t i = 0; i < p->n_truth; i++) {
+		const uint64_t *at = p->truth[i].at;
+		uint64_t from = at[URDMA_AT_TAKEN] > end ? at[URDMA_AT_TAKEN] : end;
+
+		if (p->truth[i].nic != nic || at[URDMA_AT_ACKED] < from)
+			continue;
+		end = at[URDMA_AT_ACKED];
+		sum += end - from;
+	}
+	return sum;
+}
+
 static void test_json(void **state)
 {
 	(void)state;
@@ -328,6 +345,9 @@ static void test_json(void **state)
 	assert_true(depth > -1e-9 && depth < 1e-9);
 	assert_true(whole > -0.01 && whole < 0.01);
 	/* One QP sends: what its NIC has posted is what it has, as a whole and in slices. */
+	assert_true(number(nic, "active_ns") > 0);
+	assert_int_equal(number(nic, "active_ns"), number(qp, "active_ns"));
+	assert_int_equal(number(nic, "active_ns"), busy_cycles(&p, 0) * URDMA_CYCLE_NS);
 	part = json_object_get(nic, "send_queues");
 	assert_int_equal(number(part, "max"), number(json_object_get(qp, "depth"), "max"));
 	depth = json_real_value(json_object_get(part, "mean")) -

@@ -129,8 +129,8 @@ summary "$dir/silent"
 summary "$dir/sampled" --sample-us 10
 samples >"$dir/sampled/samples.jsonl"
 
-run=(verdict stages links latency depth queues wire pcie reads cost-of-message retransmissions slowest stage-figures qps translation
-	stalls cost)
+run=(verdict stages links latency depth queues wire pcie reads cost-of-message retransmissions slowest stage-figures responder qps
+	translation stalls cost)
 "$top/tools/html-report.sh" "$dir/one" >"$dir/log" || fail "no page: $(cat "$dir/log")"
 good "$dir/one/report.html" "${run[@]}" counters files
 # Elsewhere, so that its links lead to the two directories.

@@ -62,8 +62,8 @@ function nics() {
 const senders = () => nics().filter(({ nic }) => nic.messages);
 const busiest = (run) => run.events.nics.filter((n) => n.messages).sort((a, b) => b.bytes - a.bytes)[0];
 // While messages are in flight, without the pauses that the software of a guest makes: in Gb/s, and for each second.
-const goodput = (nic) => nic.active_ns ? nic.bytes * 8 / nic.active_ns : 0;
-const messageRate = (nic) => nic.active_ns ? nic.messages * 1e9 / nic.active_ns : 0;
+const goodput = (of) => of.active_ns ? of.bytes * 8 / of.active_ns : 0;
+const messageRate = (of) => of.active_ns ? of.messages * 1e9 / of.active_ns : 0;
 // An id for each run's section of a kind.
 const idOf = (kind, run) => run === runs[0] ? kind : `${kind}-${runs.indexOf(run) + 1}`;
 
@@ -480,6 +480,25 @@ function retransmissions(main) {
 			[label(run, nic), q.qp, ...causes.map((c) => number(q.retries[c])), number(q.packets_sent_again)]));
 }
 
+// What a request packet does at the NIC that receives it.
+const packetStages = {
+	receive: 'from its first to its last beat',
+	check: 'until its checks are over',
+	decide: 'until the responder has decided on it',
+	place: 'until its payload is on its way to memory',
+	answer: 'from the decision to the answer that covers it',
+	send: 'until the answer begins on the wire',
+};
+
+function responders(main) {
+	const s = section(main, 'responder', 'Packets at their receiver', 'What the stage “answer” has besides the wire: the way of a request ' +
+		'packet through the NIC that receives it. Placement and answer begin together, with the decision');
+	const rows = nics().flatMap(({ run, nic }) => Object.entries(nic.responder.stages_ns).filter(([, d]) => d.n).map(([stage, d]) =>
+		[label(run, nic), stage, packetStages[stage], number(d.n), time(d.mean), time(d.p50), time(d.p99), time(d.max)]));
+
+	table(s, ['NIC', 'stage', 'in which', 'packets', 'mean', 'p50', 'p99', 'max'], rows, [1, 2]);
+}
+
 function details(main) {
 	const stages = section(main, 'stage-figures', 'Stages', 'Of all messages of a NIC');
 	const rows = senders().flatMap(({ run, nic }) => Object.entries(nic.stages_ns).map(([stage, d]) =>
@@ -487,13 +506,15 @@ function details(main) {
 
 	table(stages, ['NIC', 'stage', 'mean', 'p50', 'p99', 'max', 'share'], rows, [1]);
 
-	const qps = section(main, 'qps', 'Queue pairs', 'Depth: send WQEs posted and not acknowledged');
+	responders(main);
+
+	const qps = section(main, 'qps', 'Queue pairs', 'Depth: send WQEs posted and not acknowledged. Goodput: while there are some');
 
 	table(qps, ['NIC', 'QP', 'messages', 'bytes', 'goodput', 'mean depth', 'max', 'p50', 'p99', 'largest stage'],
 		busyQps().map(({ run, nic, q }) => {
 			const [stage, d] = largestStage(q);
 
-			return [label(run, nic), q.qp, number(q.messages), bytes(q.bytes), gbps(q.goodput_gbps),
+			return [label(run, nic), q.qp, number(q.messages), bytes(q.bytes), gbps(goodput(q)),
 				number(q.depth.mean, 1), number(q.depth.max), time(q.latency_ns.p50), time(q.latency_ns.p99),
 				`${stage} ${percent(d.share)}`];
 		}));
