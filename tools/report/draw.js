@@ -44,7 +44,7 @@ const time = (ns) => scaled(ns, ['ns', 'µs', 'ms', 's'], 1000);
 const bytes = (n) => scaled(n, ['B', 'KB', 'MB', 'GB'], 1000);
 const rate = (perSecond) => scaled(perSecond, ['/s', 'k/s', 'M/s'], 1000);
 const gbps = (value) => `${number(value, 2)} Gb/s`;
-const percent = (share) => `${number(share * 100, 1)} %`;
+const percent = (share) => share > 0 && share < 0.0005 ? '< 0.1 %' : `${number(share * 100, 1)} %`;
 
 // The id is for links, for tests and for pictures of one section.
 function section(parent, id, title, text, className) {

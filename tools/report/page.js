@@ -194,46 +194,65 @@ function figures(main) {
 	}
 }
 
-// Metrics of two runs, by how much they differ.
+// Metrics of a run. least: a change by less means little: a hundredth of a message's time, of a link, of one for each message.
 function metrics(run) {
 	const list = new Map();
 
 	for (const nic of run.events.nics) {
-		const put = (name, value, show) => list.set(`${nic.nic}: ${name}`, { value, show });
+		const put = (name, value, show, least) => list.set(`${nic.nic}: ${name}`, { value, show, least });
+		const times = nic.messages ? nic.latency_ns.mean / 100 : 1, counts = Math.max(1, nic.messages / 100);
 
-		put('goodput', goodput(nic), gbps);
-		put('message rate', messageRate(nic), rate);
-		for (const p of nic.messages ? ['p50', 'p90', 'p99', 'max'] : [])
-			put(`latency, ${p}`, nic.latency_ns[p], time);
+		put('goodput', goodput(nic), gbps, 1e-3);
+		put('message rate', messageRate(nic), rate, 1);
+		for (const p of nic.messages ? ['mean', 'p50', 'p90', 'p99', 'max'] : [])
+			put(`latency, ${p}`, nic.latency_ns[p], time, times);
 		for (const [stage, d] of nic.messages ? Object.entries(nic.stages_ns) : [])
-			put(`stage ${stage}, mean`, d.mean, time);
-		put('packets sent again', nic.packets_sent_again, (v) => number(v));
+			put(`stage ${stage}, mean`, d.mean, time, times);
+		put('packets sent again', nic.packets_sent_again, (v) => number(v), counts);
 		for (const [cause, n] of Object.entries(nic.retries))
-			put(`retries by ${cause}`, n, (v) => number(v));
+			put(`retries by ${cause}`, n, (v) => number(v), counts);
 		for (const [client, x] of Object.entries(nic.translation))
-			put(`translation misses, ${client}`, x.misses, (v) => number(v));
+			put(`translation misses, ${client}`, x.misses, (v) => number(v), counts);
 		for (const [stream, x] of Object.entries(nic.stalls))
-			put(`stalls of ${stream}`, x.ns, time);
+			put(`stalls of ${stream}`, x.ns, time, times * counts);
 		for (const { what, share } of loads(run, nic))
-			put(`use of ${what}`, share, percent);
+			put(`use of ${what}`, share, percent, 0.01);
 	}
 	return list;
 }
 
+// Of a smaller value the ratio is a fraction: 1/200.
+function ratio(to, from) {
+	if (!from)
+		return 'new';
+	return to && to < from ? `1/${number(from / to, 1)}` : number(to / from, 1);
+}
+
+// What a message takes in both runs, in a sentence: of the NICs that sent most.
+function compared() {
+	const [a, b] = runs.map(busiest);
+
+	if (!a || !b)
+		return '';
+	return `A message of ${a.nic} takes ${time(a.latency_ns.mean)} on average in ${runs[0].name}, and one of ${b.nic} takes ` +
+		`${time(b.latency_ns.mean)} in ${runs[1].name}, a ratio of ${ratio(b.latency_ns.mean, a.latency_ns.mean)}. `;
+}
+
 function comparison(main) {
-	const s = section(main, 'comparison', 'What changed most', `${runs[0].name} against ${runs[1].name}, the greatest change first`);
+	const s = section(main, 'comparison', 'What changed most',
+		`${compared()}${runs[0].name} against ${runs[1].name}, the greatest change first.`);
 	const [a, b] = runs.map(metrics), rows = [];
 
 	for (const [name, x] of a) {
 		const y = b.get(name);
 
-		// What is 0 in both runs has not changed; 1 keeps a change from 0 finite.
+		// What is 0 in both runs has not changed.
 		if (y && (x.value || y.value))
-			rows.push([name, x, y, Math.abs(Math.log((y.value + 1e-3) / (x.value + 1e-3)))]);
+			rows.push([name, x, y, Math.abs(Math.log((y.value + x.least) / (x.value + x.least)))]);
 	}
 	rows.sort((p, q) => q[3] - p[3]);
 	table(s, ['what', runs[0].name, runs[1].name, 'ratio'], rows.slice(0, 20).map(([name, x, y]) =>
-		[name, x.show(x.value), y.show(y.value), x.value ? number(y.value / x.value, 3) : 'new']));
+		[name, x.show(x.value), y.show(y.value), ratio(y.value, x.value)]));
 }
 
 // The stages as they follow each other, and their figures.
