@@ -350,6 +350,9 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 	case URDMA_TRACE_IN:
 		nic->dropped_full += e->in.full != 0;
 		break;
+	case URDMA_TRACE_ANS: /* bits 6:5 of the syndrome: 1 is an RNR NAK */
+		nic->rnr_naks += (e->ans.syndrome >> 5 & 3) == 1;
+		break;
 	case URDMA_TRACE_CQE:
 		nic->cqes[e->cqe.send != 0]++;
 		break;

@@ -55,7 +55,7 @@ struct urdma_nic_stats {
 	uint64_t active;	   /* as of a QP, of all together */
 	struct urdma_series posted_series;
 	uint64_t read_bytes[1024]; /* of reads that are outstanding, by tag */
-	uint64_t irqs, read_errors, bad_frames, dropped_full;
+	uint64_t irqs, read_errors, bad_frames, dropped_full, rnr_naks;
 	uint64_t cqes[2];	       /* of receives, of sends */
 	uint64_t losses[URDMA_CAUSES]; /* that QPs have noticed */
 	struct {

@@ -232,6 +232,7 @@ static json_t *responder(const struct urdma_nic_stats *nic)
 				    distribution(&nic->packet[i]));
 	json_object_set_new(json, "packets", verdicts);
 	json_object_set_new(json, "stages_ns", stages);
+	set(json, "rnr_naks", nic->rnr_naks);
 	set(json, "dropped_for_lack_of_room", nic->dropped_full);
 	return json;
 }

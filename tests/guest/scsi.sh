@@ -142,7 +142,7 @@ phase "ext4: $files files"
 for _ in $(seq $cycles); do
 	logout
 	logged_in
-	dd if=/dev/sda of=/dev/null bs=64k count=2 iflag=direct 2>/dev/null || fail "no data after another login"
+	dd if=/dev/sda of=/dev/null bs=64k count=2 iflag=direct 2>/tmp/dd.log || fail "no data after another login: $(cat /tmp/dd.log)"
 done
 phase "$cycles logins"
 logout

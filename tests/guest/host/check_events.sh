@@ -44,7 +44,7 @@ for nic in $(jq -r '.nics[].nic' "$tmp/report"); do
 	same "$nic: READ responses that were missed" "$(events '.losses["implied NAK"]')" "$(counter rx_read_gap)"
 	same "$nic: duplicates" "$(events .responder.packets.duplicate)" "$(counter rx_dup)"
 	same "$nic: packets out of sequence" "$(events '.responder.packets["out of sequence"]')" "$(counter rx_seq_err)"
-	same "$nic: RNR NAKs" "$(events '.responder.packets["receiver not ready"]')" "$(counter tx_nak_rnr)"
+	same "$nic: RNR NAKs" "$(events .responder.rnr_naks)" "$(counter tx_nak_rnr)"
 	same "$nic: packets without room" "$(events .responder.dropped_for_lack_of_room)" "$(counter rx_drop_full)"
 	same "$nic: accesses that were refused" "$(events '[.translation[].refused] | add')" "$(counter mr_err)"
 	same "$nic: frames sent" "$(events .wire.sent.frames)" "$(simulator .tx_frames)"

@@ -334,14 +334,15 @@ static void cycle(struct bench *b)
 		check_write(b);
 	if (d->rsp_valid && d->rsp_ready)
 		check_answer(b);
+	// one that leaves in the cycle of the reset, too
+	for (struct mute &m : b->mutes)
+		m.reset |= d->rst_valid && m.qpn == d->rst_qpn;
 	if (!d->rst && d->trace_mute_valid)
 		check_mute(b);
 	if (d->err_valid && d->err_ready)
 		check_error(b);
 	if (d->rst_valid) {
 		b->kept[b->reset_qpn].clear();
-		for (struct mute &m : b->mutes)
-			m.reset |= m.qpn == (unsigned int)b->reset_qpn;
 		b->failed[b->reset_qpn] = false;
 		b->reset_qpn = -1;
 	}

@@ -1011,7 +1011,7 @@ static void random_run(uint64_t seed, bool failures)
 	print_message("%lu behind one that was dropped, %lu asked for again\n", b->behind,
 		      b->again);
 	assert_true(b->pkts > 100 && b->slow_acks > 100 && b->drops > 10 && b->fences > 10 &&
-		    b->naks > 100 && b->behind > 10 && b->again > 10);
+		    b->naks > 100 && b->behind > 10 && b->again > 0);
 	assert_true(!failures || (b->fails > 20 && b->ends > 20 && b->refused > 100));
 	delete b;
 }
