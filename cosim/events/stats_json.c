@@ -253,6 +253,7 @@ static json_t *nic_json(const struct urdma_stats *s, unsigned int n)
 static json_t *slow(const struct urdma_stats *s, const struct urdma_wqe *w)
 {
 	json_t *json = json_object(), *stages = json_object(), *times = json_array();
+	json_t *again = json_array();
 	uint64_t retries[URDMA_CAUSES];
 
 	for (unsigned int i = 0; i < URDMA_CAUSES; i++)
@@ -276,6 +277,11 @@ static json_t *slow(const struct urdma_stats *s, const struct urdma_wqe *w)
 	set(json, "first_frame", w->first_frame);
 	set(json, "last_frame", w->last_frame);
 	set(json, "answer_frame", w->answer_frame);
+	for (unsigned int i = 0; i < w->n_again; i++)
+		json_array_append_new(again, json_pack("[I, I]", (json_int_t)w->again[i].first,
+						       (json_int_t)w->again[i].last));
+	json_object_set_new(json, "frames_again", again);
+	json_object_set_new(json, "more_frames_again", json_boolean(w->more_again));
 	return json;
 }
 
