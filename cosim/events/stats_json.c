@@ -30,15 +30,27 @@ static json_t *distribution(const struct urdma_histogram *h)
 	return json;
 }
 
-/* [from, to, count] of each bucket that is not empty; to is not in it. */
+/* Buckets of the histogram in one of the JSON: a picture needs fewer than a percentile. */
+#define MERGED 4u
+
+/* [from, to, count] of buckets that are not empty, MERGED together; to is not in it. */
 static json_t *buckets(const struct urdma_histogram *h)
 {
 	json_t *list = json_array();
-	uint64_t from, to;
 
-	for (unsigned int i = 0; i < URDMA_HISTOGRAM_BUCKETS * URDMA_HISTOGRAM_OCTAVES; i++) {
-		uint64_t n = urdma_histogram_bucket(h, i, &from, &to);
+	for (unsigned int i = 0; i < URDMA_HISTOGRAM_BUCKETS * URDMA_HISTOGRAM_OCTAVES;
+	     i += MERGED) {
+		uint64_t from = 0, to = 0, low, high, n = 0;
 
+		for (unsigned int k = 0; k < MERGED; k++) {
+			uint64_t count = urdma_histogram_bucket(h, i + k, &low, &high);
+
+			if (!h->octave[i / URDMA_HISTOGRAM_BUCKETS])
+				continue;
+			from = k ? from : low;
+			to = high;
+			n += count;
+		}
 		if (n)
 			json_array_append_new(list, json_pack("[I, I, I]", (json_int_t)from,
 							      (json_int_t)to, (json_int_t)n));
