@@ -23,7 +23,8 @@ struct urdma_histogram {
 void urdma_histogram_add(struct urdma_histogram *h, uint64_t value);
 /*
  * The middle of the bucket that contains the percentile, at most the maximum: within 1/128 of the
- * true value. The maximum itself if the percentile is the largest number. percent: above 0, at most 100. 0 if there are no numbers.
+ * true value. The maximum itself if the percentile is the largest number. percent: above 0, at most
+ * 100. 0 if there are no numbers.
  */
 uint64_t urdma_histogram_percentile(const struct urdma_histogram *h, double percent);
 double urdma_histogram_mean(const struct urdma_histogram *h);

@@ -53,7 +53,7 @@ struct urdma_stats *urdma_stats_create(const char *const *name, unsigned int n, 
 	s->trigger_cycle = URDMA_NEVER;
 	urdma_timeline_init(&s->timeline, URDMA_SLICE_START, URDMA_PAUSE);
 	for (unsigned int i = 0; i < n; i++)
-		s->nic[i].reads.begun = s->nic[i].posted.begun = URDMA_NEVER;
+		s->nic[i].reads.begun = s->nic[i].posted.begun = s->nic[i].origin = URDMA_NEVER;
 	return s;
 }
 
@@ -316,6 +316,7 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 		nic->dma_payload[0] += e->wr.len;
 		break;
 	case URDMA_TRACE_RESET:
+		nic->origin = e->cycle + 1;
 		change_reads(s, nic, 0);
 		break;
 	case URDMA_TRACE_IRQ:

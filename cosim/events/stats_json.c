@@ -245,6 +245,10 @@ static json_t *nic_json(const struct urdma_stats *s, unsigned int n)
 	json_t *json = messages(&nic->messages);
 
 	json_object_set_new(json, "nic", json_string(s->name[n]));
+	json_object_set_new(json, "origin_ns",
+			    nic->origin == URDMA_NEVER
+				    ? json_null()
+				    : json_integer((json_int_t)(nic->origin * URDMA_CYCLE_NS)));
 	json_object_set_new(json, "qps", qps(s, n));
 	json_object_set_new(json, "pcie", pcie(s, nic));
 	json_object_set_new(json, "pcie_reads", reads(s, nic));

@@ -285,6 +285,8 @@ static void test_json(void **state)
 	nic = json_array_get(json_object_get(json, "nics"), 0);
 	qp = json_array_get(json_object_get(nic, "qps"), 0);
 	assert_int_equal(number(nic, "messages"), 19);
+	/* The reset was in cycle 0. */
+	assert_int_equal(number(nic, "origin_ns"), URDMA_CYCLE_NS);
 	assert_int_equal(number(qp, "messages"), 19);
 	assert_int_equal(number(qp, "bytes"), 19 * 2500);
 	assert_int_equal(number(json_object_get(qp, "retries"), "time-out"), 1);
@@ -447,6 +449,8 @@ static void test_trigger(void **state)
 		if (i == 1)
 			assert_int_equal(json_integer_value(json_array_get(part, 0)),
 					 TRIGGER * URDMA_CYCLE_NS);
+		part = json_array_get(json_object_get(json, "nics"), 0);
+		assert_true(json_is_null(json_object_get(part, "origin_ns")));
 		part = json_object_get(json, "trigger");
 		if (what[i]) {
 			assert_string_equal(json_string_value(json_object_get(part, "what")),
