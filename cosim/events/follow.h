@@ -33,10 +33,19 @@ enum urdma_moment {
 /* posted, queued and so on. */
 extern const char *const urdma_stage_name[URDMA_STAGES];
 
+/* Ranges of frames sent again that a WQE keeps. */
+#define URDMA_AGAIN_RANGES 16u
+
 struct urdma_wqe {
 	uint64_t at[URDMA_MOMENTS]; /* cycles. In a sink each is at or after the one before it */
 	uint64_t first_frame, last_frame; /* numbers in the sender's capture, 0: in none */
 	uint64_t answer_frame;		  /* the frame received that acknowledged it */
+	/* Its frames that were sent again, in the order of the sender's capture. */
+	struct {
+		uint64_t first, last;
+	} again[URDMA_AGAIN_RANGES];
+	uint8_t n_again;
+	bool more_again; /* than there is room for */
 	uint32_t qpn;
 	uint32_t bytes;
 	uint32_t psn;

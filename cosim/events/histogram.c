@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #define BUCKETS URDMA_HISTOGRAM_BUCKETS
-#define LOG	4 /* of BUCKETS */
+#define LOG	6 /* of BUCKETS */
 
 /* Octave 0 has the numbers below BUCKETS, octave o those of the power of two o + LOG - 1. */
 void urdma_histogram_add(struct urdma_histogram *h, uint64_t value)
@@ -45,12 +45,17 @@ uint64_t urdma_histogram_percentile(const struct urdma_histogram *h, double perc
 
 	if (!rank)
 		rank = 1;
+	if (rank >= h->n)
+		return h->max;
 	for (unsigned int i = 0; i < BUCKETS * URDMA_HISTOGRAM_OCTAVES; i++) {
 		uint64_t count = urdma_histogram_bucket(h, i, &from, &to);
 
 		n += count;
-		if (count && n >= rank)
-			return to - 1 < h->max ? to - 1 : h->max;
+		if (count && n >= rank) {
+			uint64_t middle = from + (to - from) / 2;
+
+			return middle < h->max ? middle : h->max;
+		}
 	}
 	return h->max;
 }

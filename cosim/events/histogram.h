@@ -2,8 +2,8 @@
 /*
  * A distribution of numbers in memory that does not grow with their count.
  *
- * Numbers below 16 have buckets of their own. Above, each power of two is divided into 16 buckets
- * of the same width, so a bucket is at most 1/16 as wide as its lowest number. The buckets of a
+ * Numbers below 64 have buckets of their own. Above, each power of two is divided into 64 buckets
+ * of the same width, so a bucket is at most 1/64 as wide as its lowest number. The buckets of a
  * power of two are allocated when the first number falls into it. Without memory the number counts
  * for sum, maximum and n only.
  */
@@ -12,8 +12,8 @@
 
 #include <stdint.h>
 
-#define URDMA_HISTOGRAM_BUCKETS 16u
-#define URDMA_HISTOGRAM_OCTAVES 61u
+#define URDMA_HISTOGRAM_BUCKETS 64u
+#define URDMA_HISTOGRAM_OCTAVES 59u
 
 struct urdma_histogram {
 	uint64_t n, sum, max;
@@ -22,8 +22,9 @@ struct urdma_histogram {
 
 void urdma_histogram_add(struct urdma_histogram *h, uint64_t value);
 /*
- * The largest number of the bucket that contains the percentile, at most the maximum: at least the
- * true value, less than 1/16 above it. percent: above 0, at most 100. 0 if there are no numbers.
+ * The middle of the bucket that contains the percentile, at most the maximum: within 1/128 of the
+ * true value. The maximum itself if the percentile is the largest number. percent: above 0, at most
+ * 100. 0 if there are no numbers.
  */
 uint64_t urdma_histogram_percentile(const struct urdma_histogram *h, double percent);
 double urdma_histogram_mean(const struct urdma_histogram *h);

@@ -60,7 +60,7 @@ struct urdma_stats *urdma_stats_create(const struct urdma_trace_nic *nic, unsign
 	s->trigger_cycle = URDMA_NEVER;
 	urdma_timeline_init(&s->timeline, URDMA_SLICE_START, URDMA_PAUSE);
 	for (unsigned int i = 0; i < n; i++) {
-		s->nic[i].reads.begun = s->nic[i].posted.begun = URDMA_NEVER;
+		s->nic[i].reads.begun = s->nic[i].posted.begun = s->nic[i].origin = URDMA_NEVER;
 		for (unsigned int d = 0; d < 2; d++) {
 			s->nic[i].wire.flow[d].mbps = nic[i].wire_mbps;
 			s->nic[i].pcie.flow[d].mbps = nic[i].pcie_mbps;
@@ -339,6 +339,7 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 		nic->dma_payload[0] += e->wr.len;
 		break;
 	case URDMA_TRACE_RESET:
+		nic->origin = e->cycle + 1;
 		change_reads(s, nic, 0);
 		break;
 	case URDMA_TRACE_IRQ:

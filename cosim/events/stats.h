@@ -44,6 +44,7 @@ struct urdma_link_stats {
 
 struct urdma_nic_stats {
 	struct urdma_messages messages;
+	uint64_t origin; /* cycle in which the NIC's counter is 0; URDMA_NEVER: no reset seen */
 	struct urdma_qp_stats **qp[URDMA_EVENTS_MAX_QPS / 256];
 	struct urdma_link_stats pcie;	 /* TLPs: [0] to the host, [1] from it */
 	uint64_t dma[2], dma_payload[2]; /* [0] writes, [1] reads that ended well; bytes */

@@ -30,15 +30,27 @@ static json_t *distribution(const struct urdma_histogram *h)
 	return json;
 }
 
-/* [from, to, count] of each bucket that is not empty; to is not in it. */
+/* Buckets of the histogram in one of the JSON: a picture needs fewer than a percentile. */
+#define MERGED 4u
+
+/* [from, to, count] of buckets that are not empty, MERGED together; to is not in it. */
 static json_t *buckets(const struct urdma_histogram *h)
 {
 	json_t *list = json_array();
-	uint64_t from, to;
 
-	for (unsigned int i = 0; i < URDMA_HISTOGRAM_BUCKETS * URDMA_HISTOGRAM_OCTAVES; i++) {
-		uint64_t n = urdma_histogram_bucket(h, i, &from, &to);
+	for (unsigned int i = 0; i < URDMA_HISTOGRAM_BUCKETS * URDMA_HISTOGRAM_OCTAVES;
+	     i += MERGED) {
+		uint64_t from = 0, to = 0, low, high, n = 0;
 
+		for (unsigned int k = 0; k < MERGED; k++) {
+			uint64_t count = urdma_histogram_bucket(h, i + k, &low, &high);
+
+			if (!h->octave[i / URDMA_HISTOGRAM_BUCKETS])
+				continue;
+			from = k ? from : low;
+			to = high;
+			n += count;
+		}
 		if (n)
 			json_array_append_new(list, json_pack("[I, I, I]", (json_int_t)from,
 							      (json_int_t)to, (json_int_t)n));
@@ -243,6 +255,10 @@ static json_t *nic_json(const struct urdma_stats *s, unsigned int n)
 	json_t *json = messages(&nic->messages);
 
 	json_object_set_new(json, "nic", json_string(s->of[n].name));
+	json_object_set_new(json, "origin_ns",
+			    nic->origin == URDMA_NEVER
+				    ? json_null()
+				    : json_integer((json_int_t)(nic->origin * URDMA_CYCLE_NS)));
 	json_object_set_new(json, "qps", qps(s, n));
 	set(json, "active_ns", nic->active * URDMA_CYCLE_NS);
 	limits(json, &s->of[n]);
@@ -265,6 +281,7 @@ static json_t *nic_json(const struct urdma_stats *s, unsigned int n)
 static json_t *slow(const struct urdma_stats *s, const struct urdma_wqe *w)
 {
 	json_t *json = json_object(), *stages = json_object(), *times = json_array();
+	json_t *again = json_array();
 	uint64_t retries[URDMA_CAUSES];
 
 	for (unsigned int i = 0; i < URDMA_CAUSES; i++)
@@ -288,6 +305,11 @@ static json_t *slow(const struct urdma_stats *s, const struct urdma_wqe *w)
 	set(json, "first_frame", w->first_frame);
 	set(json, "last_frame", w->last_frame);
 	set(json, "answer_frame", w->answer_frame);
+	for (unsigned int i = 0; i < w->n_again; i++)
+		json_array_append_new(again, json_pack("[I, I]", (json_int_t)w->again[i].first,
+						       (json_int_t)w->again[i].last));
+	json_object_set_new(json, "frames_again", again);
+	json_object_set_new(json, "more_frames_again", json_boolean(w->more_again));
 	return json;
 }
 

@@ -329,6 +329,18 @@ static void full(struct urdma_follow *f, const struct urdma_trace_event *e, stru
 		first_time(w, URDMA_AT_FULL, e->cycle);
 }
 
+static void note_again(struct urdma_wqe *w, uint64_t number)
+{
+	if (w->n_again && number == w->again[w->n_again - 1].last + 1) {
+		w->again[w->n_again - 1].last = number;
+	} else if (w->n_again < URDMA_AGAIN_RANGES) {
+		w->again[w->n_again].first = w->again[w->n_again].last = number;
+		w->n_again++;
+	} else {
+		w->more_again = true;
+	}
+}
+
 void urdma_wqe_sent(struct urdma_follow *f, unsigned int nic,
 		    const struct urdma_waiting_item *frame, uint64_t cycle, uint64_t number)
 {
@@ -339,6 +351,8 @@ void urdma_wqe_sent(struct urdma_follow *f, unsigned int nic,
 		return;
 	if (!w->first_frame)
 		w->first_frame = number;
+	if (frame->again && number && !w->more_again)
+		note_again(w, number);
 	if (frame->last && w->at[URDMA_AT_SENT] == URDMA_NEVER) {
 		w->at[URDMA_AT_SENT] = cycle;
 		w->last_frame = number;

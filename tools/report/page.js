@@ -552,9 +552,21 @@ function details(main) {
 			[label(run, nic), stream, number(x.n), time(x.ns), time(x.longest_ns)])), [1]);
 }
 
-// What shows the frames of a message in Wireshark: those from its first to its last, and the answer.
+// What shows the frames of a message in Wireshark: those from its first to its last, those that were
+// sent again, and the answer.
 function wiresharkFilter(w) {
-	return `frame.number in {${w.first_frame}..${w.last_frame}${w.answer_frame ? `,${w.answer_frame}` : ''}}`;
+	const again = w.frames_again.map(([from, to]) => (from === to ? `,${from}` : `,${from}..${to}`)).join('');
+
+	return `frame.number in {${w.first_frame}..${w.last_frame}${again}${w.answer_frame ? `,${w.answer_frame}` : ''}}`;
+}
+
+function filterOf(w) {
+	const box = element('span');
+
+	box.append(element('code', wiresharkFilter(w)));
+	if (w.more_frames_again)
+		box.append(' and more that were sent again');
+	return box;
 }
 
 function slowest(main) {
@@ -572,7 +584,7 @@ function slowest(main) {
 				return [element('a', `${w.nic} QP ${w.qp} WQE ${w.wqe}`, { href: `#${ids[i]}` }), operation(w), time(w.whole_ns), stack(parts, time),
 					run.files.trace ? element('a', begins, { href: run.files.trace }) : begins,
 					capture ? element('a', capture.split('/').pop(), { href: capture }) : 'none',
-					w.first_frame ? element('code', wiresharkFilter(w)) : 'no frames'];
+					w.first_frame ? filterOf(w) : 'no frames'];
 			}), [1, 3, 5, 6], ids);
 	}
 }
