@@ -26,7 +26,7 @@ static const char *const result_name[URDMA_RESULTS] = {
 
 struct urdma_recording {
 	struct urdma_gate gate;
-	const char *nic[URDMA_COSIM_MAX_NICS];
+	struct urdma_trace_nic nic[URDMA_COSIM_MAX_NICS];
 	struct urdma_recorder *recorder; /* NULL: its file has ended */
 	struct urdma_results *results;	 /* NULL: none are asked for, or they have ended */
 	bool wanted[URDMA_RESULTS];
@@ -186,7 +186,7 @@ static int open_results(struct urdma_program *p)
 {
 	const struct urdma_events_options *o = &p->opt.events;
 	struct urdma_recording *r = p->recording;
-	struct urdma_results_config config = { .name = r->nic,
+	struct urdma_results_config config = { .nic = r->nic,
 					       .n_nics = p->opt.cosim.n_nics,
 					       .trigger = p->opt.trigger_text };
 	char path[URDMA_RESULTS][4096];
@@ -209,7 +209,6 @@ static int open_results(struct urdma_program *p)
 
 int urdma_program_open_events(struct urdma_program *p)
 {
-	struct urdma_trace_nic nic[URDMA_COSIM_MAX_NICS];
 	struct urdma_recording *r;
 	char path[4096];
 	int ret;
@@ -224,12 +223,11 @@ int urdma_program_open_events(struct urdma_program *p)
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++) {
 		const struct urdma_eth_port *port = urdma_cosim_port(p->c, i);
 
-		nic[i] = (struct urdma_trace_nic){ port->name, port->line.mbps,
-						   p->opt.nic[i].pcie.mbps };
-		r->nic[i] = port->name;
+		r->nic[i] = (struct urdma_trace_nic){ port->name, port->line.mbps,
+						      p->opt.nic[i].pcie.mbps };
 	}
 	snprintf(path, sizeof(path), "%s/" URDMA_EVENTS, p->opt.out);
-	ret = urdma_recorder_open(path, nic, p->opt.cosim.n_nics, p->opt.trigger_text,
+	ret = urdma_recorder_open(path, r->nic, p->opt.cosim.n_nics, p->opt.trigger_text,
 				  &r->recorder);
 	if (!ret && open_results(p))
 		return 1;

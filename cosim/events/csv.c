@@ -11,7 +11,7 @@
 
 struct urdma_csv {
 	struct urdma_output *out;
-	const char *const *name;
+	const struct urdma_trace_nic *nic;
 	size_t n;
 	char line[8192];
 };
@@ -54,7 +54,7 @@ static void end_line(struct urdma_csv *c)
 	c->n = 0;
 }
 
-int urdma_csv_open(const char *path, const char *const *name, struct urdma_csv **csv)
+int urdma_csv_open(const char *path, const struct urdma_trace_nic *nic, struct urdma_csv **csv)
 {
 	struct urdma_csv *c = calloc(1, sizeof(*c));
 	int ret = c ? urdma_output_open(path, &c->out) : -ENOMEM;
@@ -63,7 +63,7 @@ int urdma_csv_open(const char *path, const char *const *name, struct urdma_csv *
 		free(c);
 		return ret;
 	}
-	c->name = name;
+	c->nic = nic;
 	put(c, "nic,qp,wqe,op,bytes,psn,packets,retries,causes,status,start_ns");
 	for (unsigned int i = 0; i < URDMA_STAGES; i++)
 		put(c, ",%s_ns", urdma_stage_name[i]);
@@ -83,7 +83,7 @@ static void wqe(void *ctx, const struct urdma_wqe *w)
 		if (w->retries[i] && urdma_cause_resends(i))
 			n += (size_t)snprintf(causes + n, sizeof(causes) - n, "%s%u %s",
 					      n ? "; " : "", w->retries[i], urdma_name_cause(i));
-	put_text(c, c->name[w->nic]);
+	put_text(c, c->nic[w->nic].name);
 	put(c, "%u,%u,", w->qpn, w->index);
 	put_text(c, urdma_name_op(w->op));
 	put(c, "%u,%u,%u,%u,", w->bytes, w->psn, w->packets, urdma_wqe_retries(w));

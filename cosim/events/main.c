@@ -22,7 +22,6 @@ struct program {
 	const char *file, *json_path;
 	uint64_t from_ns, to_ns; /* what is read: events from the first on, before the second */
 	struct urdma_events *events;
-	const char *name[MAX_NICS];
 	struct urdma_trace_nic nic[MAX_NICS];
 	struct urdma_results_config config;
 	struct urdma_results *results;
@@ -127,11 +126,9 @@ static int set_up(struct program *p)
 		return 1;
 	}
 	config->n_nics = urdma_events_nics(p->events);
-	for (unsigned int i = 0; i < config->n_nics; i++) {
+	for (unsigned int i = 0; i < config->n_nics; i++)
 		p->nic[i] = urdma_events_nic(p->events, i);
-		p->name[i] = p->nic[i].name;
-	}
-	config->name = p->name;
+	config->nic = p->nic;
 	config->trigger = urdma_events_trigger(p->events);
 	if (p->json_path ||
 	    (!config->path[URDMA_RESULT_CSV] && !config->path[URDMA_RESULT_PERFETTO])) {

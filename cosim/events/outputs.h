@@ -15,18 +15,18 @@
 #define URDMA_CYCLE_NS 4u
 
 /*
- * name[], nic[]: the n NICs. trigger: what the trigger of the run is, NULL: it has none. They live
- * as long as the outputs.
+ * nic[]: the n NICs. trigger: what the trigger of the run is, NULL: it has none. They live as long
+ * as the outputs.
  */
 
 struct urdma_csv;
-int urdma_csv_open(const char *path, const char *const *name, struct urdma_csv **csv);
+int urdma_csv_open(const char *path, const struct urdma_trace_nic *nic, struct urdma_csv **csv);
 struct urdma_sink urdma_csv_sink(struct urdma_csv *csv);
 int urdma_csv_flush(struct urdma_csv *csv);
 int urdma_csv_close(struct urdma_csv *csv);
 
 struct urdma_perfetto;
-int urdma_perfetto_open(const char *path, const char *const *name, unsigned int n,
+int urdma_perfetto_open(const char *path, const struct urdma_trace_nic *nic, unsigned int n,
 			const char *trigger, struct urdma_perfetto **perfetto);
 struct urdma_sink urdma_perfetto_sink(struct urdma_perfetto *perfetto);
 int urdma_perfetto_flush(struct urdma_perfetto *perfetto);

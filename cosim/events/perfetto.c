@@ -56,7 +56,7 @@ struct nic {
 
 struct urdma_perfetto {
 	struct urdma_output *out;
-	const char *const *name;
+	const struct urdma_trace_nic *of;
 	struct nic *nic;
 	unsigned int n;
 	const char *trigger;
@@ -300,7 +300,7 @@ static void declare(struct urdma_perfetto *p, unsigned int n)
 
 	process.has_pid = 1;
 	process.pid = (int32_t)n + 1;
-	process.process_name = (char *)p->name[n];
+	process.process_name = (char *)p->of[n].name;
 	track.process = &process;
 	put_track(p, &track, parent, 0);
 	put_thread(p, n, TRACK(n, TRACK_TX), 1, "MAC tx");
@@ -313,7 +313,7 @@ static void declare(struct urdma_perfetto *p, unsigned int n)
 	put_counter_track(p, TRACK(n, TRACK_FLIGHT), parent, "bytes in flight", "bytes");
 }
 
-int urdma_perfetto_open(const char *path, const char *const *name, unsigned int n,
+int urdma_perfetto_open(const char *path, const struct urdma_trace_nic *nic, unsigned int n,
 			const char *trigger, struct urdma_perfetto **perfetto)
 {
 	UrdmaPerfetto__TracePacket first = URDMA_PERFETTO__TRACE_PACKET__INIT;
@@ -329,7 +329,7 @@ int urdma_perfetto_open(const char *path, const char *const *name, unsigned int 
 		free(p);
 		return ret;
 	}
-	p->name = name;
+	p->of = nic;
 	p->n = n;
 	p->trigger = trigger;
 	first.has_sequence_flags = 1;
@@ -480,7 +480,7 @@ static void trigger(struct urdma_perfetto *p, const struct urdma_trace_event *e)
 
 	if (!p->trigger)
 		return;
-	arg_text(&args, "seen at", e->trigger.fault ? "wire" : p->name[e->nic]);
+	arg_text(&args, "seen at", e->trigger.fault ? "wire" : p->of[e->nic].name);
 	snprintf(name, sizeof(name), "trigger: %s", p->trigger);
 	instant(p, TRIGGER_TRACK, e->cycle, name, &args);
 }

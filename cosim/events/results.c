@@ -24,10 +24,10 @@ static int open_file(struct urdma_results *r, const struct urdma_results_config 
 	if (!path)
 		return 0;
 	if (which == URDMA_RESULT_CSV) {
-		ret = urdma_csv_open(path, config->name, &r->csv);
+		ret = urdma_csv_open(path, config->nic, &r->csv);
 		sink = urdma_csv_sink(r->csv);
 	} else {
-		ret = urdma_perfetto_open(path, config->name, config->n_nics, config->trigger,
+		ret = urdma_perfetto_open(path, config->nic, config->n_nics, config->trigger,
 					  &r->perfetto);
 		sink = urdma_perfetto_sink(r->perfetto);
 	}

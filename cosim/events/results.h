@@ -12,7 +12,7 @@
 enum urdma_result { URDMA_RESULT_CSV, URDMA_RESULT_PERFETTO, URDMA_RESULTS };
 
 struct urdma_results_config {
-	const char *const *name; /* of the NICs; they live as long as the results */
+	const struct urdma_trace_nic *nic; /* the NICs; they live as long as the results */
 	unsigned int n_nics;
 	const char *trigger; /* of the run; it lives as long, too. NULL: there is none */
 	const char *path[URDMA_RESULTS]; /* NULL: not wanted */

@@ -7,11 +7,17 @@
 
 /* ---- levels ---------------------------------------------------------------------------------- */
 
+uint64_t urdma_level_busy(const struct urdma_level *l, uint64_t until)
+{
+	return l->busy + (l->value ? until - l->since : 0);
+}
+
 static void set_level(struct urdma_level *l, const struct urdma_timeline *t, uint64_t value)
 {
 	if (l->begun == URDMA_NEVER)
 		l->begun = l->since = t->at;
 	l->area += (double)l->value * (double)(t->at - l->since);
+	l->busy = urdma_level_busy(l, t->at);
 	l->since = t->at;
 	l->value = value;
 	if (value > l->max)
@@ -24,12 +30,6 @@ double urdma_level_mean(const struct urdma_level *l, uint64_t until)
 		return 0;
 	return (l->area + (double)l->value * (double)(until - l->since)) /
 	       (double)(until - l->begun);
-}
-
-/* How long it has had its value, if that is not 0. */
-static uint64_t in_use(const struct urdma_stats *s, const struct urdma_level *l)
-{
-	return l->value ? s->timeline.at - l->since : 0;
 }
 
 /* A level whose means of slices are wanted, too. */
@@ -69,17 +69,12 @@ struct urdma_stats *urdma_stats_create(const struct urdma_trace_nic *nic, unsign
 	return s;
 }
 
-static struct urdma_qp_stats *known_qp(const struct urdma_stats *s, unsigned int n, uint32_t qpn)
+const struct urdma_qp_stats *urdma_stats_qp(const struct urdma_stats *s, unsigned int n,
+					    uint32_t qpn)
 {
 	struct urdma_qp_stats **page = s->nic[n].qp[qpn / 256];
 
 	return page ? page[qpn % 256] : NULL;
-}
-
-const struct urdma_qp_stats *urdma_stats_qp(const struct urdma_stats *s, unsigned int n,
-					    uint32_t qpn)
-{
-	return known_qp(s, n, qpn);
 }
 
 /* NULL: no memory. */
@@ -222,8 +217,6 @@ static void depth(void *ctx, uint64_t cycle, unsigned int nic, uint32_t qpn, uin
 	(void)cycle;
 	if (!qp)
 		return;
-	n->active += in_use(s, &n->posted);
-	qp->active += in_use(s, &qp->depth);
 	change(s, &n->posted, &n->posted_series, n->posted.value + value - qp->depth.value);
 	set_level(&qp->depth, &s->timeline, value);
 }
@@ -403,13 +396,6 @@ void urdma_stats_end(struct urdma_stats *s)
 		for (unsigned int d = 0; d < 2; d++) {
 			urdma_flow_end(&nic->pcie.flow[d], &s->timeline);
 			urdma_flow_end(&nic->wire.flow[d], &s->timeline);
-		}
-		nic->active += in_use(s, &nic->posted);
-		for (uint32_t qpn = 0; qpn < URDMA_EVENTS_MAX_QPS; qpn++) {
-			struct urdma_qp_stats *qp = known_qp(s, i, qpn);
-
-			if (qp)
-				qp->active += in_use(s, &qp->depth);
 		}
 		urdma_series_end(&nic->reads_series, &s->timeline);
 		urdma_series_end(&nic->posted_series, &s->timeline);

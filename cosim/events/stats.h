@@ -25,14 +25,14 @@ struct urdma_messages {
 /* A number that changes: its sum over cycles of the timeline, its maximum. */
 struct urdma_level {
 	uint64_t value, since, max;
+	uint64_t busy;	/* cycles in which it was not 0, until `since` */
 	uint64_t begun; /* the first change, URDMA_NEVER before */
 	double area;
 };
 
 struct urdma_qp_stats {
 	struct urdma_messages messages;
-	struct urdma_level depth;
-	uint64_t active; /* cycles of the timeline with WQEs posted and not acknowledged */
+	struct urdma_level depth; /* WQEs posted and not acknowledged */
 };
 
 /* Both directions of a link: bytes with framing and headers, and the same over time. [0] leaves
@@ -53,7 +53,6 @@ struct urdma_nic_stats {
 	struct urdma_level reads; /* outstanding */
 	struct urdma_series reads_series;
 	struct urdma_level posted; /* WQEs posted and not acknowledged, of all send queues */
-	uint64_t active;	   /* as of a QP, of all together */
 	struct urdma_series posted_series;
 	uint64_t read_bytes[1024]; /* of reads that are outstanding, by tag */
 	uint64_t irqs, read_errors, bad_frames, dropped_full, rnr_naks;
@@ -85,6 +84,8 @@ struct urdma_stats {
 
 /* From the first change to `until` on the timeline, which is not before the last one. */
 double urdma_level_mean(const struct urdma_level *l, uint64_t until);
+/* In how many cycles until then it was not 0. */
+uint64_t urdma_level_busy(const struct urdma_level *l, uint64_t until);
 /* NULL: none. Of NIC n, numbers below URDMA_EVENTS_MAX_QPS. */
 const struct urdma_qp_stats *urdma_stats_qp(const struct urdma_stats *s, unsigned int n,
 					    uint32_t qpn);

@@ -115,7 +115,8 @@ static json_t *qps(const struct urdma_stats *s, unsigned int n)
 				    json_pack("{s:f, s:I}", "mean",
 					      urdma_level_mean(&qp->depth, qp->depth.since), "max",
 					      (json_int_t)qp->depth.max));
-		set(json, "active_ns", qp->active * URDMA_CYCLE_NS);
+		set(json, "active_ns",
+		    urdma_level_busy(&qp->depth, s->timeline.at) * URDMA_CYCLE_NS);
 		json_array_append_new(list, json);
 	}
 	return list;
@@ -260,7 +261,7 @@ static json_t *nic_json(const struct urdma_stats *s, unsigned int n)
 				    ? json_null()
 				    : json_integer((json_int_t)(nic->origin * URDMA_CYCLE_NS)));
 	json_object_set_new(json, "qps", qps(s, n));
-	set(json, "active_ns", nic->active * URDMA_CYCLE_NS);
+	set(json, "active_ns", urdma_level_busy(&nic->posted, s->timeline.at) * URDMA_CYCLE_NS);
 	limits(json, &s->of[n]);
 	json_object_set_new(json, "pcie", pcie(s, nic));
 	json_object_set_new(json, "pcie_reads", reads(s, nic));

@@ -3,10 +3,9 @@
  * Writes events into a file, and reads them again.
  *
  * The file is a sequence of zstd frames, each with whole records, and begins with a frame of JSON:
- * the version of the format, the NICs, the trigger if the run has one, and the kinds of events
- * with their fields. So a file that was cut off, or that another version made, is
- * recognized. A record is the kind, the NIC, the cycles since the record before it and the fields,
- * all as LEB128.
+ * the version of the format, the NICs, the trigger if the run has one, and the kinds of events with
+ * their fields. So a file that was cut off, or that another version made, is recognized. A record
+ * is the kind, the NIC, the cycles since the record before it and the fields, all as LEB128.
  */
 #ifndef URDMA_COSIM_TRACE_RECORDER_H
 #define URDMA_COSIM_TRACE_RECORDER_H

@@ -267,8 +267,9 @@ void pair_sort(struct pair *p)
 
 int pair_write(const struct pair *p, const char *path, uint64_t from, uint64_t to)
 {
-	/* No wire has the rate at which frames follow one another here: that of the pins. */
-	static const struct urdma_trace_nic nics[] = { { "urdma0", 0, 0 }, { "urdma1", 0, 0 } };
+	/* Frames follow one another at the rate of the pins: their links can carry that. */
+	static const struct urdma_trace_nic nics[] = { { "urdma0", 200000, 200000 },
+						       { "urdma1", 200000, 200000 } };
 	struct urdma_recorder *r;
 	int ret = urdma_recorder_open(path, nics, 2, p->trigger, &r);
 

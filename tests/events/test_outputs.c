@@ -18,8 +18,7 @@
 #include "random.h"
 #include "urdma_hw.h"
 
-static const char *const names[] = { "urdma0", "a \"NIC\", twice" };
-static const struct urdma_trace_nic nics[] = { { "urdma0", 400000, 400000 },
+static const struct urdma_trace_nic nics[] = { { "urdma0", 400000, 500000 },
 					       { "a \"NIC\", twice", 400000, 400000 } };
 #define TRIGGER 3000u /* cycle */
 static const char trigger[] = "2*acked.qpn=2";
@@ -214,7 +213,7 @@ static void test_csv(void **state)
 	size_t n;
 
 	make(&p);
-	assert_int_equal(urdma_csv_open(path, names, &csv), 0);
+	assert_int_equal(urdma_csv_open(path, nics, &csv), 0);
 	feed(&p, urdma_csv_sink(csv));
 	assert_int_equal(urdma_csv_close(csv), 0);
 	text = slurp(&n);
@@ -292,6 +291,10 @@ static void test_json(void **state)
 	struct pair p;
 
 	make(&p);
+	/* Two answers of NIC 1 are RNR NAKs, one is a NAK. */
+	for (size_t i = 0, n = 0; i < p.n && n < 3; i++)
+		if (p.event[i].kind == URDMA_TRACE_ANS && p.event[i].nic)
+			p.event[i].ans.syndrome = n++ < 2 ? 0x2c : 0x60;
 	feed(&p, urdma_stats_sink(stats));
 	urdma_stats_end(stats);
 	json = urdma_stats_json(stats, true);
@@ -299,7 +302,7 @@ static void test_json(void **state)
 	assert_int_equal(number(json, "events"), p.n);
 	part = json_object_get(json, "trigger");
 	assert_string_equal(json_string_value(json_object_get(part, "what")), trigger);
-	assert_string_equal(json_string_value(json_object_get(part, "nic")), names[1]);
+	assert_string_equal(json_string_value(json_object_get(part, "nic")), nics[1].name);
 	assert_int_equal(number(part, "at_ns"), TRIGGER * URDMA_CYCLE_NS);
 	nic = json_array_get(json_object_get(json, "nics"), 0);
 	qp = json_array_get(json_object_get(nic, "qps"), 0);
@@ -396,6 +399,11 @@ static void test_json(void **state)
 			misses += e->xlat.misses;
 		}
 	}
+	part = json_object_get(nic, "limits_gbps");
+	assert_true(json_real_value(json_object_get(part, "wire")) == 400);
+	assert_true(json_real_value(json_object_get(part, "pcie")) == 500);
+	part = json_object_get(json_array_get(json_object_get(json, "nics"), 1), "responder");
+	assert_int_equal(number(part, "rnr_naks"), 2);
 	part = json_object_get(json_object_get(nic, "translation"), "transmit payload");
 	assert_int_equal(number(part, "lookups"), lookups);
 	assert_int_equal(number(part, "misses"), misses);
@@ -573,7 +581,7 @@ static void test_perfetto(void **state)
 	size_t n;
 
 	make(&p);
-	assert_int_equal(urdma_perfetto_open(path, names, 2, trigger, &perfetto), 0);
+	assert_int_equal(urdma_perfetto_open(path, nics, 2, trigger, &perfetto), 0);
 	feed(&p, urdma_perfetto_sink(perfetto));
 	assert_int_equal(urdma_perfetto_close(perfetto), 0);
 	text = slurp(&n);
@@ -626,7 +634,7 @@ static void test_perfetto(void **state)
 			assert_string_equal(e->name, "trigger: 2*acked.qpn=2");
 			assert_string_equal(track[k].name, "trigger");
 			assert_int_equal(packet->timestamp, TRIGGER * URDMA_CYCLE_NS);
-			assert_string_equal(e->debug_annotations[0]->string_value, names[1]);
+			assert_string_equal(e->debug_annotations[0]->string_value, nics[1].name);
 		}
 	}
 	for (unsigned int k = 0; k < n_tracks; k++)

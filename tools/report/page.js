@@ -61,6 +61,7 @@ function nics() {
 }
 const senders = () => nics().filter(({ nic }) => nic.messages);
 const busiest = (run) => run.events.nics.filter((n) => n.messages).sort((a, b) => b.bytes - a.bytes)[0];
+const sum = (list) => list.reduce((a, b) => a + b, 0);
 // While messages are in flight, without the pauses that the software of a guest makes: in Gb/s, and for each second.
 const goodput = (of) => of.active_ns ? of.bytes * 8 / of.active_ns : 0;
 const messageRate = (of) => of.active_ns ? of.messages * 1e9 / of.active_ns : 0;
@@ -79,15 +80,10 @@ function limits(run, name) {
 
 // The use of a link, as a share of its limit, as messages see it while they are in flight: the mean of the slices, where each
 // counts as often as messages are in flight in it. So a long exchange of single messages does not hide a short stream.
-function busy(run, list, limit) {
-	const flying = list.map((_, i) => run.events.nics.reduce((sum, nic) => sum + nic.send_queues.wqes[i], 0));
-	const all = flying.reduce((a, b) => a + b, 0);
-
-	return all && limit ? list.reduce((sum, v, i) => sum + v * flying[i], 0) / all / limit : 0;
-}
-
 function loads(run, nic) {
-	const limit = limits(run, nic.nic), use = (d, l) => busy(run, d.gbps, l);
+	const limit = limits(run, nic.nic);
+	const flying = run.events.slices_ns.map((_, i) => sum(run.events.nics.map((n) => n.send_queues.wqes[i])));
+	const use = (d, l) => sum(flying) && l ? sum(d.gbps.map((v, i) => v * flying[i])) / sum(flying) / l : 0;
 
 	return [
 		['wire, sending', 'The wire', 'sends', use(nic.wire.sent, limit.wire)],
@@ -352,8 +348,6 @@ const GROUPS = [
 		: /^lost_|faults$|resets$/.test(name)],
 	['doorbells and others', (kind, name) => kind === 'counters' && !/^(([rt]x_(frames|bytes))|(rd|wr)_tlp|irq)$/.test(name)],
 ];
-
-const sum = (list) => list.reduce((a, b) => a + b, 0);
 
 // For each slice a sum of counters, each times a factor, in a second.
 function rates(samples, kind, terms) {

@@ -977,7 +977,8 @@ static void random_run(uint64_t seed, bool failures)
 		b->qp[n].state = n < 4 ? URDMA_QPS_RTS : states[n % 8];
 		b->qp[n].valid = n % 13 != 12;
 	}
-	for (int round = 0; round < 60; round++) {
+	// on until what is rare has come often enough
+	for (int round = 0; round < 60 || (b->again <= 10 && round < 600); round++) {
 		unsigned int qps = rnd(b, 3) == 0 ? 1 + rnd(b, 4) : rnd(b, 2) ? 16 : QPS;
 		unsigned int count = 100 + rnd(b, 1200);
 
@@ -1011,7 +1012,7 @@ static void random_run(uint64_t seed, bool failures)
 	print_message("%lu behind one that was dropped, %lu asked for again\n", b->behind,
 		      b->again);
 	assert_true(b->pkts > 100 && b->slow_acks > 100 && b->drops > 10 && b->fences > 10 &&
-		    b->naks > 100 && b->behind > 10 && b->again > 0);
+		    b->naks > 100 && b->behind > 10 && b->again > 10);
 	assert_true(!failures || (b->fails > 20 && b->ends > 20 && b->refused > 100));
 	delete b;
 }
