@@ -546,8 +546,7 @@ function details(main) {
 			[label(run, nic), stream, number(x.n), time(x.ns), time(x.longest_ns)])), [1]);
 }
 
-// What shows the frames of a message in Wireshark: those from its first to its last, those that were
-// sent again, and the answer.
+// What shows the frames of a message in Wireshark: those from its first to its last, those that were sent again, and the answer.
 function wiresharkFilter(w) {
 	const again = w.frames_again.map(([from, to]) => (from === to ? `,${from}` : `,${from}..${to}`)).join('');
 
@@ -566,7 +565,7 @@ function filterOf(w) {
 function slowest(main) {
 	for (const run of runs.filter((r) => r.events && r.events.slowest.length)) {
 		const s = section(main, idOf('slowest', run), two ? `The slowest messages of ${run.name}` : 'The slowest messages',
-			'“Begins” is the moment of the doorbell, in the time of trace and captures. The filter shows the frames in the sender’s capture: those of the message, with what other QPs sent meanwhile, and the answer.');
+			'“Begins” is the moment of the doorbell, in the time of trace and captures. The filter shows the frames in the sender’s capture: those of the message, with what other QPs sent meanwhile, those that were sent again, and the answer.');
 		const ids = run.events.slowest.map((w) => `${idOf('wqe', run)}-${w.nic}-${w.qp}-${w.wqe}-${w.moments_ns[0]}`);
 
 		legend(s, Object.entries(stageInfo).map(([name, [, c]]) => ({ name, colour: c })));
