@@ -130,7 +130,7 @@ unsigned int rig_qp_state(struct urdma_eh_qp *qp);
  * skipped. */
 static inline uint64_t rig_longest_wait(void)
 {
-	return getenv("URDMA_TEST_SHORT_WAITS") ? 2000000 : UINT64_MAX;
+	return getenv("URDMA_TEST_SHORT_WAITS") ? 300000 : UINT64_MAX;
 }
 
 /* Deterministic random numbers (xorshift64*). Any state but 0. */

@@ -53,7 +53,9 @@ struct nic {
 	struct queue out;	/* those that have come, for the other NIC */
 	struct queue requests, answers;
 	uint64_t ans[4], cause[TRC_RNR + 1], loss[TRC_RNR + 1], verdict[TRV_DROPPED + 1];
-	uint64_t full_drop, again, rsp_packets, in_full, taken_rsp, misses, refused;
+	uint64_t full_drop, again, rsp_packets, in_full, taken_rsp, refused;
+	uint64_t hits[2], misses[2]; /* of page tables, of directories */
+	uint64_t ended[QPS], reset[QPS];
 	uint64_t puts[2], to_put; /* requests, responses; requests that have to be put */
 	uint64_t before[URDMA_CNT_N];
 };
@@ -256,8 +258,15 @@ static void heard(void *ctx, const struct urdma_trace_event *e)
 			WRONG(l, e, "status %u", (unsigned int)e->cqe.status);
 		break;
 	case URDMA_TRACE_XLAT:
-		nic->misses += e->xlat.misses;
+		nic->hits[0] += e->xlat.pte_hit;
+		nic->hits[1] += e->xlat.dir_hit;
+		nic->misses[0] += e->xlat.pte_miss;
+		nic->misses[1] += e->xlat.dir_miss;
 		nic->refused += e->xlat.refused;
+		break;
+	case URDMA_TRACE_QP_END:
+		nic->ended[e->qp_end.qpn - RIG_QPN(0)]++;
+		nic->reset[e->qp_end.qpn - RIG_QPN(0)] += e->qp_end.reset;
 		break;
 	default:
 		break;
@@ -367,14 +376,37 @@ static void check_nic(struct lanes *l, unsigned int n)
 	EQUAL(N(CMD), now[URDMA_CNT_CMD_OK] + now[URDMA_CNT_CMD_ERR]);
 	EQUAL(N(SQ_DB) + N(RQ_DB) + N(CQ_DB), now[URDMA_CNT_DB_OK]);
 	EQUAL(nic->refused, now[URDMA_CNT_MR_ERR]);
-	/* others wait for the entry that one has missed, too */
-	assert_true(nic->misses >= now[URDMA_CNT_PTE_MISS]);
+	EQUAL(nic->hits[0], now[URDMA_CNT_PTE_HIT]);
+	EQUAL(nic->misses[0], now[URDMA_CNT_PTE_MISS]);
+	EQUAL(nic->hits[1], now[URDMA_CNT_DIR_HIT]);
+	EQUAL(nic->misses[1], now[URDMA_CNT_DIR_MISS]);
+	assert_true(nic->hits[0] && nic->misses[0]);
 	for (unsigned int qp = 0; qp < QPS; qp++) {
 		assert_int_equal(nic->posted[qp], nic->done[qp]);
 		for (unsigned int i = 0; i < nic->posted[qp]; i++)
 			check_life(&nic->wqe[qp][i], n, qp, i);
 	}
 	assert_int_equal(nic->wire.head, nic->wire.tail);
+}
+
+/* A QP is destroyed, another one is reset: one event each, before the completion. */
+static void check_ends(struct lanes *l, unsigned int n)
+{
+	struct nic *nic = &l->nic[n];
+	struct urdma_eh_cmd cmd = { 0 };
+
+	for (unsigned int qp = 0; qp < QPS; qp++)
+		assert_int_equal(nic->ended[qp], 0);
+	rig_renew_qp(&l->rig, n, 0);
+	assert_int_equal(nic->ended[0], 1);
+	assert_int_equal(nic->reset[0], 0);
+	cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK, URDMA_QPM_STATE) |
+		   URDMA_SET(URDMA_CMD_MOD1_STATE, URDMA_QPS_RESET);
+	rig_check(&l->rig, urdma_eh_modify_qp(&l->rig.side[n].qp[1], &cmd), "reset QP");
+	assert_int_equal(nic->ended[1], 1);
+	assert_int_equal(nic->reset[1], 1);
+	for (unsigned int qp = 2; qp < QPS; qp++)
+		assert_int_equal(nic->ended[qp], 0);
 }
 
 static void run(uint64_t seed, unsigned int type, const char *const *fault)
@@ -421,6 +453,8 @@ static void run(uint64_t seed, unsigned int type, const char *const *fault)
 		  "rest");
 	for (unsigned int n = 0; n < 2; n++)
 		check_nic(l, n);
+	for (unsigned int n = 0; n < 2; n++)
+		check_ends(l, n);
 	if (l->lossy)
 		for (unsigned int i = TRC_NAK; i <= TRC_TIMEOUT; i++)
 			assert_true(l->nic[0].cause[i] + l->nic[1].cause[i] > 0);

@@ -478,7 +478,11 @@ static struct result mix(uint64_t seed, const char *percent, unsigned int messag
 	return result;
 }
 
-static const char *const percents[] = { "0", "0.1", "1", "5" };
+/*
+ * At 3 % about one attempt of nine fails, and a message has eight: at 5 % all eight fail once in
+ * some hundred thousand messages, and the QP ends as it must.
+ */
+static const char *const percents[] = { "0", "0.1", "1", "3" };
 
 static void some(void **state)
 {

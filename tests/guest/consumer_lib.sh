@@ -29,6 +29,11 @@ far() {
 # shellcheck disable=SC2034  # used by those that source this
 ucx=(UCX_NET_DEVICES=urdma0:1 UCX_UD_VERBS_ETH_DGID_CHECK=n)
 
+# disk_opens DISK: a disk's node comes some time before the kernel lets anybody open it.
+disk_opens() {
+	[ -b "$1" ] && : <"$1"
+}
+
 # device: the RDMA device of this guest, urdma0 or rxe0.
 device() {
 	basename /sys/class/infiniband/*

@@ -67,7 +67,7 @@ connect_to() {
 connected() {
 	connect_to "$server" || fail "cannot connect: $(dmesg | tail -n 5)"
 	disk=/dev/${controller}n1
-	waits "$disk comes" test -b "$disk"
+	waits "$disk comes" disk_opens "$disk"
 	is_live || fail "$controller is $(cat "/sys/class/nvme/$controller/state")"
 }
 is_live() {
@@ -85,7 +85,7 @@ programs() {
 	nvme connect -t rdma -a "$server" -s 4420 -n $nqn -c 1 -l 600 -k 30 || fail "nvme connect"
 	controller=$(nvme list-subsys | sed -n 's/.* \(nvme[0-9]*\) rdma .*/\1/p')
 	disk=/dev/${controller}n1
-	waits "$disk comes" test -b "$disk"
+	waits "$disk comes" disk_opens "$disk"
 	fio_run --rw=randrw --bsrange=4k-128k --rwmixread=30 --verify_backlog=64 || fail "fio: $(tail -n 20 /tmp/fio.log)"
 	fio_run --rw=write --bs=64k || fail "fio: $(tail -n 20 /tmp/fio.log)"
 	was=$(far one_byte 0) || fail "the disk of the target"

@@ -95,7 +95,7 @@ login() {
 logged_in() {
 	# ib_srp refuses a second login while it still takes the first one apart.
 	waits "login: $(cat /tmp/iscsi.log)" login
-	waits "a disk comes" test -b /dev/sda
+	waits "a disk comes" disk_opens /dev/sda
 }
 logout() {
 	if [ "$kind" = iser ]; then
