@@ -30,7 +30,7 @@
 
 /* Contract version: software refuses an unknown major; minor only adds. */
 #define URDMA_VERSION_MAJOR 1
-#define URDMA_VERSION_MINOR 12
+#define URDMA_VERSION_MINOR 13
 /* "URDM" */
 #define URDMA_MAGIC 0x5552444d
 
@@ -304,7 +304,10 @@
 #define URDMA_CNT_RX_DROP_NO_WQE 59
 /* UD: packets dropped because their Q_Key is not the QP's */
 #define URDMA_CNT_RX_BAD_QKEY 60
-#define URDMA_CNT_N 61
+/* look-ups in directories of page tables: on chip, waited for the host */
+#define URDMA_CNT_DIR_HIT 61
+#define URDMA_CNT_DIR_MISS 62
+#define URDMA_CNT_N 63
 
 /* ---- BAR2: doorbell pages of 4 KB, byte offsets in a page ----------------------------------- */
 #define URDMA_DB_PAGE_SIZE 4096

@@ -113,6 +113,8 @@ static const struct rdma_stat_desc urdma_nic_stats[] = {
 	URDMA_STAT(IRQ, "irq"),
 	URDMA_STAT(PTE_HIT, "pte_hit"),
 	URDMA_STAT(PTE_MISS, "pte_miss"),
+	URDMA_STAT(DIR_HIT, "dir_hit"),
+	URDMA_STAT(DIR_MISS, "dir_miss"),
 };
 
 static_assert(URDMA_NUM_RDMA_STATS + ARRAY_SIZE(urdma_eth_stats) +

@@ -111,6 +111,7 @@ module urdma_top
   tr_ask_t trace_ask;
   tr_mute_t trace_mute;
   tr_loss_t trace_loss;
+  tr_qp_end_t trace_qp_end;
 
   assign trace_lane[TRACE_SQ_DB] = TRACE_W'(trace_sq_db);
   assign trace_lane[TRACE_RQ_DB] = TRACE_W'(trace_rq_db);
@@ -137,6 +138,7 @@ module urdma_top
   assign trace_lane[TRACE_ASK] = TRACE_W'(trace_ask);
   assign trace_lane[TRACE_MUTE] = TRACE_W'(trace_mute);
   assign trace_lane[TRACE_LOSS] = TRACE_W'(trace_loss);
+  assign trace_lane[TRACE_QP_END] = TRACE_W'(trace_qp_end);
 
   // ---- reset ------------------------------------------------------------------------------------------------------------
   // A software reset first keeps the DMA engine from taking new requests; when the request that it is writing has ended, the
@@ -282,7 +284,7 @@ module urdma_top
     .cnt(pcie_cnt | tx_cnt | rx_cnt | mr_cnt | cq_cnt | eq_cnt | eth_cnt | mux_cnt | irq_cnt), .tx_bytes, .rx_bytes, .eq0_lost,
     .mac_default, .mac(own_mac), .link_up, .skip_valid, .skip_cycles, .cycles,
     .trace_sq_db_valid(trace_valid[TRACE_SQ_DB]), .trace_sq_db, .trace_rq_db_valid(trace_valid[TRACE_RQ_DB]), .trace_rq_db,
-    .trace_cmd_valid(trace_valid[TRACE_CMD]), .trace_cmd
+    .trace_cmd_valid(trace_valid[TRACE_CMD]), .trace_cmd, .trace_qp_end_valid(trace_valid[TRACE_QP_END]), .trace_qp_end
   );
 
   // ---- translation ---------------------------------------------------------------------------------------------------------------

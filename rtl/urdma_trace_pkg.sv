@@ -207,8 +207,11 @@ package urdma_trace_pkg;
   typedef struct packed {
     logic [2:0]       client;       // MRC_*
     logic [31:0]      key;          // of a region or window; of a ring, 0
-    logic [1:0]       misses;       // page table entries that were not in the cache yet: 0 to 2
-    logic             refused;      // also if the page table could not be read
+    logic             dir_hit;      // the entry of a directory was on chip
+    logic             dir_miss;     // it was not: the access has waited for it
+    logic             pte_hit;      // the same of the page table's entry
+    logic             pte_miss;
+    logic             refused;      // also if directory or page table could not be read
   } tr_xlat_t;
 
   // ---- frames that end in the NIC -----------------------------------------------------------------------------------
@@ -297,7 +300,15 @@ package urdma_trace_pkg;
     logic             out;          // there is no retry left: the QP fails
   } tr_loss_t;
 
-  localparam int TRACE_N = 25;
+  // A QP's life is over: it is destroyed or reset, and nothing of that life is under way any more. The command's completion
+  // follows.
+  localparam int TRACE_QP_END = 25;
+  typedef struct packed {
+    logic [QPN_W-1:0] qpn;
+    logic             reset;        // not destroyed
+  } tr_qp_end_t;
+
+  localparam int TRACE_N = 26;
 
   typedef logic [TRACE_W-1:0] trace_lane_t;
 

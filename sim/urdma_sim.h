@@ -22,6 +22,7 @@
 #define URDMA_SIM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -35,7 +36,7 @@ extern "C" {
 #define URDMA_SIM_CYCLE_NS   4u /* 250 MHz */
 #define URDMA_SIM_BEAT_BYTES 64u
 #define URDMA_SIM_BEAT_DW    16u
-#define URDMA_SIM_LANES	     25u
+#define URDMA_SIM_LANES	     26u
 
 /* One beat of CQ, CC, RQ or RC. keep has one bit a dword. user: 183, 81, 137, 161 bits used. */
 struct urdma_pcie_beat {
@@ -132,14 +133,21 @@ void urdma_sim_counters(const struct urdma_sim *sim, uint64_t *values);
 
 /* Whether this library was built with URDMA_TRACE, which waves need. */
 bool urdma_sim_has_waves(void);
+/*
+ * Whether waves of the instance `scope` alone can be written: its name in urdma_sim_top, as
+ * "nic.tx". Returns 0, or -ENOENT and why not, with the names that there are. -ENOTSUP without
+ * URDMA_TRACE, and `why` is empty.
+ */
+int urdma_sim_check_scope(const char *scope, char *why, size_t size);
 
 /*
  * Begins an FST file of the signals of the instance `scope` (its full name, as
- * "urdma0.urdma_sim_top.nic.tx" in a model that was created as urdma0; NULL: of all instances). It
- * ends with the next call, with the call with path NULL, or with the model. `cycle` is the next
- * one: the file begins and ends with what holds then, also if the NIC is not clocked in between.
- * Returns 0, -EIO, or -ENOTSUP without URDMA_TRACE. Beside DIR/x.fst it writes DIR/x.gtkw and
- * DIR/x.sucl, in which GTKWave and Surfer find the signals that one wants first (view.h).
+ * "urdma0.urdma_sim_top.nic.tx" in a model that was created as urdma0; NULL: of all instances). The
+ * instance exists: urdma_sim_check_scope() has said so. The file ends with the next call, with the
+ * call with path NULL, or with the model. `cycle` is the next one: the file begins and ends with
+ * what holds then, also if the NIC is not clocked in between. Returns 0, -EIO, or -ENOTSUP without
+ * URDMA_TRACE. Beside DIR/x.fst it writes DIR/x.gtkw and DIR/x.sucl, in which GTKWave and Surfer
+ * find the signals that one wants first (view.h).
  *
  * Time in the file is in ns. The clock edge that begins cycle n is at 4 n: from there on outputs
  * and registers have their values of that cycle. Its inputs follow at 4 n + 1. Skipped cycles are

@@ -259,9 +259,9 @@ module urdma_mr
     mr_status_e       status;
     logic             fast;
     logic             direct;
-    logic             waited;    // for the directory
+    logic             looked;    // in the directory
+    logic             waited;    // for its entry
     logic [63:0]      addr;      // direct: bus address; else of the last-level table (known after the directory)
-    logic             two;       // has a directory
     logic [51:0]      page;
     logic [30:0]      offset;
     logic [12:0]      len;
@@ -275,17 +275,17 @@ module urdma_mr
   logic dir_valid, dir_ready, dir_err, dir_waited, tbl_valid, tbl_err, tbl_ready, tbl_waited;
   logic [63:0] dir_word, tbl_word;
   logic unused_low;
-  assign unused_low = &{1'b0, dir_word[11:0], tbl_word[11:0], tbl_meta.two, tbl_meta.fast, tbl_meta.page};  // pages are at least 4 KB
+  assign unused_low = &{1'b0, dir_word[11:0], tbl_word[11:0], tbl_meta.fast, tbl_meta.page};  // pages are at least 4 KB
 
   always_comb begin
     frag.cli = k2_reg.cli;
     frag.key = k2_reg.key;
+    frag.looked = !k2_reg.direct && k2_reg.levels == 2'd2;
     frag.waited = 1'b0;
     frag.status = k2_reg.status;
     frag.fast = k2_reg.fast;
     frag.direct = k2_reg.direct;
     frag.addr = k2_reg.addr;
-    frag.two = k2_reg.levels == 2'd2;
     frag.page = k2_reg.page + 52'(k2_second_reg);
     frag.offset = k2_second_reg ? '0 : k2_reg.offset;
     frag.len = k2_second_reg ? k2_reg.len2 : k2_reg.len;
@@ -294,17 +294,15 @@ module urdma_mr
   end
 
   logic [1:0] cache_busy;
-  logic [1:0] cnt_hit, cnt_miss;
 
   urdma_pte_cache #(.LINES(64), .META_W($bits(frag_t))) dir_cache (
     .clk, .rst, .busy(cache_busy[1]), .flush(flush_req), .flush_fast(op_flush),
     .in_valid(k2_valid_reg), .in_ready(frag_ready),
-    .in_need(!frag.direct && frag.two), .in_fast(frag.fast),
+    .in_need(frag.looked), .in_fast(frag.fast),
     .in_addr(frag.addr[63:3] + {18'd0, frag.page[51:9]}), .in_meta(frag),
     .out_valid(dir_valid), .out_ready(dir_ready), .out_word(dir_word), .out_err(dir_err), .out_meta(dir_meta), .out_waited(dir_waited),
     .rd_req_valid(rd_req_valid[1]), .rd_req(rd_req[1]), .rd_req_ready(rd_req_ready[1]),
-    .rd_rsp_valid(rd_rsp_valid[1]), .rd_rsp,
-    .cnt_hit(cnt_hit[1]), .cnt_miss(cnt_miss[1])
+    .rd_rsp_valid(rd_rsp_valid[1]), .rd_rsp
   );
 
   frag_t tbl_in;
@@ -313,7 +311,7 @@ module urdma_mr
   always_comb begin
     tbl_in = dir_meta;
     tbl_in.waited = dir_waited;
-    if (!dir_meta.direct && dir_meta.two) begin
+    if (dir_meta.looked) begin
       if (dir_err) begin
         tbl_in.status = MR_DMA_ERR;
         tbl_in.direct = 1'b1;
@@ -329,8 +327,7 @@ module urdma_mr
     .in_valid(dir_valid), .in_ready(dir_ready), .in_need(!tbl_in.direct), .in_fast(tbl_in.fast), .in_addr(tbl_addr), .in_meta(tbl_in),
     .out_valid(tbl_valid), .out_ready(tbl_ready), .out_word(tbl_word), .out_err(tbl_err), .out_meta(tbl_meta), .out_waited(tbl_waited),
     .rd_req_valid(rd_req_valid[0]), .rd_req(rd_req[0]), .rd_req_ready(rd_req_ready[0]),
-    .rd_rsp_valid(rd_rsp_valid[0]), .rd_rsp,
-    .cnt_hit(cnt_hit[0]), .cnt_miss(cnt_miss[0])
+    .rd_rsp_valid(rd_rsp_valid[0]), .rd_rsp
   );
 
   // ---- answers ---------------------------------------------------------------------------------------------------------
@@ -339,7 +336,7 @@ module urdma_mr
   logic [CLI_W-1:0] ans_cli_reg;
   logic [RSP_W-1:0] ans_place_reg;
   logic [31:0] ans_key_reg;
-  logic [1:0] ans_misses_reg;
+  logic [1:0] ans_hit_reg, ans_miss_reg;  // directory, table
 
   assign tbl_ready = 1'b1;  // room was reserved
 
@@ -351,7 +348,8 @@ module urdma_mr
     ans_cli_reg <= tbl_meta.cli;
     ans_place_reg <= tbl_meta.place;
     ans_key_reg <= tbl_meta.key;
-    ans_misses_reg <= 2'(tbl_meta.waited) + 2'(tbl_waited);
+    ans_hit_reg <= {tbl_meta.looked && !tbl_meta.waited, !tbl_meta.direct && !tbl_waited};
+    ans_miss_reg <= {tbl_meta.waited, tbl_waited};
     if (rst) ans_valid_reg <= 1'b0;
     else ans_valid_reg <= tbl_valid;
   end
@@ -406,16 +404,18 @@ module urdma_mr
   assign flush_done = flush_req;
   assign busy = op_busy || wait_valid || k1_valid_reg || k2_valid_reg || cache_busy != '0 || order_busy != '0;
 
-  // the directory's lookups count with the table's; a coincidence counts once
   always_comb begin
     cnt = '0;
-    cnt[URDMA_CNT_PTE_HIT] = |cnt_hit;
-    cnt[URDMA_CNT_PTE_MISS] = |cnt_miss;
+    cnt[URDMA_CNT_DIR_HIT] = ans_valid_reg && ans_hit_reg[1];
+    cnt[URDMA_CNT_DIR_MISS] = ans_valid_reg && ans_miss_reg[1];
+    cnt[URDMA_CNT_PTE_HIT] = ans_valid_reg && ans_hit_reg[0];
+    cnt[URDMA_CNT_PTE_MISS] = ans_valid_reg && ans_miss_reg[0];
     cnt[URDMA_CNT_MR_ERR] = ans_valid_reg && ans_rsp_reg.status != MR_OK && ans_rsp_reg.status != MR_DMA_ERR;
   end
 
   assign trace_xlat_valid = ans_valid_reg;
-  assign trace_xlat = '{client: 3'(ans_cli_reg), key: ans_key_reg, misses: ans_misses_reg, refused: ans_rsp_reg.status != MR_OK};
+  assign trace_xlat = '{client: 3'(ans_cli_reg), key: ans_key_reg, dir_hit: ans_hit_reg[1], dir_miss: ans_miss_reg[1],
+                        pte_hit: ans_hit_reg[0], pte_miss: ans_miss_reg[0], refused: ans_rsp_reg.status != MR_OK};
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk)

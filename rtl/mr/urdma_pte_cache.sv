@@ -63,10 +63,7 @@ module urdma_pte_cache
   output      dma_rd_req_t       rd_req,
   input  wire logic              rd_req_ready,
   input  wire logic              rd_rsp_valid,
-  input  wire dma_rd_rsp_t       rd_rsp,
-
-  output      logic              cnt_hit,
-  output      logic              cnt_miss
+  input  wire dma_rd_rsp_t       rd_rsp
 );
 
   localparam int IDX_W = $clog2(LINES);
@@ -205,9 +202,6 @@ module urdma_pte_cache
       else if (rd_rsp_valid && stale_reg != '0) stale_reg <= stale_reg - 1'b1;
     end
   end
-
-  assign cnt_hit = c1_valid_reg && c1_need_reg && c1_hit;
-  assign cnt_miss = c1_miss;
 
   // ---- fill requests ------------------------------------------------------------------------------------
   logic req_in_ready;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Destroys, resets of QPs and resizes of CQs wait here until nothing in the NIC can touch the object's memory any more.
 //
-// When a command comes here its object is already unlinked, or has its new ring: no new work with the old memory starts. All commands that wait when a
-// round begins share the round; those that come during a round wait for the next one. A round:
+// When a command comes here its object is already unlinked, or has its new ring: no new work with the old memory starts.
+// All commands that wait when a round begins share the round; those that come during a round wait for the next one. A round:
 //
 //   doorbells  those checked against the old configuration have reached tx or rx
 //   tx         its work of before is gone; its messages are in rx
@@ -17,7 +17,7 @@
 `default_nettype none
 
 module urdma_cmd_fence
-  import urdma_ctl_pkg::*;
+  import urdma_pkg::*, urdma_ctl_pkg::*, urdma_trace_pkg::*;
 (
   input  wire logic        clk,
   input  wire logic        rst,
@@ -42,7 +42,10 @@ module urdma_cmd_fence
   output      logic        fin_valid,    // the rest: directory entry, completion
   output      fence_item_t fin,
   input  wire logic        fin_qp_ready,
-  input  wire logic        fin_ready
+  input  wire logic        fin_ready,
+
+  output      logic        trace_qp_end_valid,
+  output      tr_qp_end_t  trace_qp_end
 );
 
   typedef enum logic [2:0] {F_IDLE, F_LOW, F_WAIT, F_NEXT, F_QP, F_FIN} state_e;
@@ -83,6 +86,8 @@ module urdma_cmd_fence
   assign fin_qp_valid = state_reg == F_QP;
   assign fin_valid = state_reg == F_FIN;
   assign pop = fin_valid && fin_ready;
+  assign trace_qp_end_valid = pop && is_qp;
+  assign trace_qp_end = '{qpn: fin.obj[QPN_W-1:0], reset: fin.kind == FK_RESET};
   assign busy = state_reg != F_IDLE || head_valid || push_valid;
 
   always_ff @(posedge clk) begin

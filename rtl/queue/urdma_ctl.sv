@@ -149,7 +149,9 @@ module urdma_ctl
   output      logic                        trace_rq_db_valid,
   output      tr_rq_db_t                   trace_rq_db,
   output      logic                        trace_cmd_valid,
-  output      tr_cmd_t                     trace_cmd
+  output      tr_cmd_t                     trace_cmd,
+  output      logic                        trace_qp_end_valid,
+  output      tr_qp_end_t                  trace_qp_end
 );
 
   logic ready, cmdq_enable, cmdq_err, cmdq_init_done, mgr_init_done, merge_init_done;
@@ -317,7 +319,8 @@ module urdma_ctl
     .cq_fence_req(cq_fence_req), .cq_fence_done(cq_fence_done),
     .mr_flush_req(mr_flush_req), .mr_flush_done(mr_flush_done),
     .fin_qp_valid(fin_qp_valid), .fin_valid(fin_valid), .fin(fin),
-    .fin_qp_ready(fin_qp_ready), .fin_ready(fin_ready)
+    .fin_qp_ready(fin_qp_ready), .fin_ready(fin_ready),
+    .trace_qp_end_valid, .trace_qp_end
   );
 
   logic completions_clk;

@@ -19,6 +19,7 @@ extern "C" {
 
 #include "Vurdma_mr.h"
 #include "rtl/bench.h"
+#include "urdma_hw.h"
 #include "urdma_pkg.h"
 #include "urdma_trace_pkg.h"
 
@@ -132,10 +133,11 @@ struct bench {
 	unsigned int latency;
 	bool no_tables; // reads of tables are not taken, those of directories are
 	uint64_t taken, answered, fills;
-	// Lanes: pages told of, those that were refused, entries waited for. Answers: refused, of a
+	// Lanes: pages told of, those that were refused, look-ups by cache. Answers: refused, of a
 	// table that could not be read. Requests by client and key that are not answered to the
 	// end.
-	uint64_t told, told_refused, told_misses, refused, unread;
+	uint64_t told, told_refused, told_hits[2], told_misses[2], refused, unread;
+	uint64_t counted[URDMA_CNT_N]; // the counters
 	std::unordered_map<uint64_t, int> open;
 };
 
@@ -459,8 +461,16 @@ static void check_xlat(struct bench *b)
 			 FIELD_OF(x, tr_xlat_t, key));
 	b->told++;
 	b->told_refused += FIELD_OF(x, tr_xlat_t, refused);
-	b->told_misses += FIELD_OF(x, tr_xlat_t, misses);
-	assert_in_range(FIELD_OF(x, tr_xlat_t, misses), 0, 2);
+	b->told_hits[0] += FIELD_OF(x, tr_xlat_t, pte_hit);
+	b->told_hits[1] += FIELD_OF(x, tr_xlat_t, dir_hit);
+	b->told_misses[0] += FIELD_OF(x, tr_xlat_t, pte_miss);
+	b->told_misses[1] += FIELD_OF(x, tr_xlat_t, dir_miss);
+	// a table is found in the directory first
+	assert_false(FIELD_OF(x, tr_xlat_t, pte_hit) && FIELD_OF(x, tr_xlat_t, pte_miss));
+	assert_false(FIELD_OF(x, tr_xlat_t, dir_hit) && FIELD_OF(x, tr_xlat_t, dir_miss));
+	if (!FIELD_OF(x, tr_xlat_t, refused) &&
+	    (FIELD_OF(x, tr_xlat_t, dir_hit) || FIELD_OF(x, tr_xlat_t, dir_miss)))
+		assert_true(FIELD_OF(x, tr_xlat_t, pte_hit) || FIELD_OF(x, tr_xlat_t, pte_miss));
 }
 
 static void cycle(struct bench *b)
@@ -486,6 +496,8 @@ static void cycle(struct bench *b)
 
 	check_ops(b);
 	check_xlat(b);
+	for (unsigned int i = 0; i < URDMA_CNT_N; i++)
+		b->counted[i] += d->cnt >> i & 1;
 	for (int c = 0; c < CLIENTS; c++) {
 		if ((d->req_valid & d->req_ready) >> c & 1) {
 			expect_answer(b, c, &b->todo[c].front());
@@ -524,7 +536,10 @@ static void start(struct bench *b, uint64_t seed)
 	print_message("seed %lu\n", seed);
 	b->seed = test_seed(seed);
 	b->now = b->taken = b->answered = b->fills = 0;
-	b->told = b->told_refused = b->told_misses = b->refused = b->unread = 0;
+	b->told = b->told_refused = b->refused = b->unread = 0;
+	memset(b->told_hits, 0, sizeof(b->told_hits));
+	memset(b->told_misses, 0, sizeof(b->told_misses));
+	memset(b->counted, 0, sizeof(b->counted));
 	b->open.clear();
 	b->next_page = 0x100000000ull;
 	b->flush = false;
@@ -804,7 +819,11 @@ static void drain(struct bench *b)
 	assert_in_range(b->told - b->answered, 0, b->unread);
 	assert_in_range(b->told_refused - b->refused, 0, b->told - b->answered);
 	// who asks for an entry waits for it, and others may
-	assert_true(b->told_misses >= b->fills);
+	assert_true(b->told_misses[0] + b->told_misses[1] >= b->fills);
+	assert_int_equal(b->counted[URDMA_CNT_PTE_HIT], b->told_hits[0]);
+	assert_int_equal(b->counted[URDMA_CNT_PTE_MISS], b->told_misses[0]);
+	assert_int_equal(b->counted[URDMA_CNT_DIR_HIT], b->told_hits[1]);
+	assert_int_equal(b->counted[URDMA_CNT_DIR_MISS], b->told_misses[1]);
 }
 
 static void test_random(void **state)
@@ -1000,7 +1019,7 @@ static void test_misses(void **state)
 {
 	enum { REQUESTS = 6000, PAGES = 1 << 20 };
 	struct bench *b = new struct bench;
-	uint64_t from;
+	uint64_t from, looked[2];
 
 	(void)state;
 	start(b, 11);
@@ -1010,9 +1029,14 @@ static void test_misses(void **state)
 	for (unsigned int idx = 0; idx < 2; idx++) {
 		from = b->now;
 		b->fills = 0;
+		for (unsigned int i = 0; i < 2; i++)
+			looked[i] = b->told_hits[i] + b->told_misses[i];
 		for (unsigned int i = 0; i < REQUESTS; i++)
 			push_page(b, (int)(i % CLIENTS), idx, rnd(b, PAGES));
 		drain(b);
+		for (unsigned int i = 0; i < 2; i++)
+			assert_int_equal(b->told_hits[i] + b->told_misses[i] - looked[i],
+					 i && idx ? 0 : REQUESTS);
 		print_message("%u levels: %u requests, %lu reads in %lu cycles\n", 2 - idx,
 			      REQUESTS, b->fills, b->now - from);
 		// the directory has four times as many lines as its cache
@@ -1105,7 +1129,7 @@ static void test_rate(void **state)
 {
 	struct bench *b = new struct bench;
 	struct request rq = {};
-	uint64_t from = 0, misses = 0;
+	uint64_t from = 0, misses = 0, hits = 0;
 
 	(void)state;
 	start(b, 4);
@@ -1113,7 +1137,8 @@ static void test_rate(void **state)
 	make_cold(b, 0, 64, 1);
 	for (int round = 0; round < 2; round++) {
 		from = b->now;
-		misses = b->told_misses;
+		misses = b->told_misses[0];
+		hits = b->told_hits[0];
 		for (int i = 0; i < 5000; i++) {
 			rq.key = 1;
 			rq.pd = 1;
@@ -1125,7 +1150,8 @@ static void test_rate(void **state)
 	}
 	print_message("5000 requests in %lu cycles\n", b->now - from);
 	assert_true(b->now - from < 5600);
-	assert_int_equal(b->told_misses, misses); // all is in the cache
+	assert_int_equal(b->told_misses[0], misses); // all is in the cache
+	assert_int_equal(b->told_hits[0], hits + 5000);
 
 	// all of them in one line of the cache, that is not there
 	b->flush = true;

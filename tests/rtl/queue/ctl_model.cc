@@ -492,6 +492,16 @@ void ctl_tick(struct ctl *c)
 		w->last_rd_addr = r.addr;
 		w->last_rd_len = r.len;
 	}
+	// the owners of QP state have forgotten it
+	if (!rst && m->trace_qp_end_valid) {
+		uint32_t qpn = FIELD_OF(m->trace_qp_end, tr_qp_end_t, qpn);
+
+		for (int i = 0; i < OWN_N; i++)
+			w->protocol_errors += w->own[i][qpn].at[QPC_RESET] <= w->qp_end_at[qpn];
+		w->n_qp_end[qpn]++;
+		w->qp_end_at[qpn] = w->cycle;
+		w->qp_end_reset[qpn] = FIELD_OF(m->trace_qp_end, tr_qp_end_t, reset);
+	}
 	// one event for each completion, in its cycle
 	w->protocol_errors += !rst && m->trace_cmd_valid != (m->wr_valid && m->wr_ready);
 	if (!rst && c->wr_held &&

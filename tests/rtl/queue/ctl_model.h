@@ -140,6 +140,10 @@ struct world {
 	uint64_t mr_at[N_MR], cq_at[N_CQ], eq_at[N_EQ], srq_at[N_SRQ];
 	uint32_t qp_set[N_QP]; /* counter set of each QP */
 	uint64_t qp_set_at[N_QP];
+	/* the lane qp_end */
+	uint32_t n_qp_end[N_QP];
+	uint64_t qp_end_at[N_QP];
+	bool qp_end_reset[N_QP];	/* what the last one said */
 	uint32_t n_qco[3], cleared;	/* operations on counters by kind; the set cleared last */
 	uint32_t n_cfg;			/* changes of mr, cq, eq, srq, counters */
 	uint32_t n_sro;			/* operations on SRQs */

@@ -1468,6 +1468,7 @@ static void test_counters(void **state)
 	uint64_t cmd[8] = { 0 }, zero[8] = { 0 };
 	uint32_t rounds, n;
 	uint16_t tag, late;
+	uint32_t ends;
 
 	(void)state;
 	populate(b);
@@ -1532,8 +1533,11 @@ static void test_counters(void **state)
 
 	/* RESET keeps the set, DESTROY_QP ends it: behind the round, and before the completion */
 	assert_int_equal(set_counters(b, 5, 9), URDMA_CS_OK);
+	ends = w->n_qp_end[5];
 	assert_int_equal(modify(b, 5, URDMA_QPS_RESET), URDMA_CS_OK);
 	assert_int_equal(w->qp_set[5], 9);
+	assert_int_equal(w->n_qp_end[5], ends + 1);
+	assert_true(w->qp_end_reset[5]);
 	w->hold_fence = true;
 	tag = issue(b, zero, URDMA_CMD_DESTROY_QP, 5);
 	tick(b, 2000);
@@ -1548,6 +1552,9 @@ static void test_counters(void **state)
 	assert_int_equal(status_of(b, tag), URDMA_CS_OK);
 	assert_int_equal(w->qp_set[5], 0);
 	assert_in_range(w->qp_set_at[5], w->fence_done[FENCE_CQ], b->done_at[tag]);
+	assert_int_equal(w->n_qp_end[5], ends + 2);
+	assert_false(w->qp_end_reset[5]);
+	assert_in_range(w->qp_end_at[5], w->fence_done[FENCE_CQ], b->done_at[tag]);
 	good_qp(cmd, 1, 3, 4);
 	assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 5), URDMA_CS_OK);
 	assert_int_equal(w->qp_set[5], 0);
