@@ -85,6 +85,7 @@ static unsigned int place_of(const struct urdma_trace_event *event)
 		[URDMA_TRACE_IN] = 13,	    [URDMA_TRACE_RSP] = 14,	[URDMA_TRACE_REQ] = 15,
 		[URDMA_TRACE_PUT] = 16,	    [URDMA_TRACE_ACKED] = 17,	[URDMA_TRACE_CQE] = 18,
 		[URDMA_TRACE_RD] = 19,	    [URDMA_TRACE_RD_DONE] = 20, [URDMA_TRACE_WR] = 21,
+		[URDMA_TRACE_QP_END] = 22,
 	};
 
 	return place[event->kind];
@@ -133,6 +134,7 @@ static bool sane(const struct urdma_follow *f, const struct urdma_trace_event *e
 	case URDMA_TRACE_RSP:
 	case URDMA_TRACE_REQ:
 	case URDMA_TRACE_PUT:
+	case URDMA_TRACE_QP_END:
 		obj = event->field[0];
 		break;
 	case URDMA_TRACE_TURN:

@@ -8,14 +8,20 @@
 #define LOG	6 /* of BUCKETS */
 
 /* Octave 0 has the numbers below BUCKETS, octave o those of the power of two o + LOG - 1. */
+unsigned int urdma_histogram_number(uint64_t value)
+{
+	unsigned int octave;
+
+	if (value < BUCKETS)
+		return (unsigned int)value;
+	octave = 64 - LOG - (unsigned int)__builtin_clzll(value);
+	return octave * BUCKETS + (value >> (octave - 1) & (BUCKETS - 1));
+}
+
 void urdma_histogram_add(struct urdma_histogram *h, uint64_t value)
 {
-	unsigned int octave = 0, shift = 0;
+	unsigned int i = urdma_histogram_number(value), octave = i / BUCKETS;
 
-	if (value >= BUCKETS) {
-		octave = 64 - LOG - (unsigned int)__builtin_clzll(value);
-		shift = octave - 1;
-	}
 	h->n++;
 	h->sum += value;
 	if (value > h->max)
@@ -23,7 +29,7 @@ void urdma_histogram_add(struct urdma_histogram *h, uint64_t value)
 	if (!h->octave[octave])
 		h->octave[octave] = calloc(BUCKETS, sizeof(uint64_t));
 	if (h->octave[octave])
-		h->octave[octave][value >> shift & (BUCKETS - 1)]++;
+		h->octave[octave][i % BUCKETS]++;
 }
 
 uint64_t urdma_histogram_bucket(const struct urdma_histogram *h, unsigned int i, uint64_t *from,

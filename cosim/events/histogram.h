@@ -28,6 +28,8 @@ void urdma_histogram_add(struct urdma_histogram *h, uint64_t value);
  */
 uint64_t urdma_histogram_percentile(const struct urdma_histogram *h, double percent);
 double urdma_histogram_mean(const struct urdma_histogram *h);
+/* The number of the bucket that contains the value. */
+unsigned int urdma_histogram_number(uint64_t value);
 /* Bucket number i, from 0: its lowest number, one more than its highest, numbers in it. 0: none. */
 uint64_t urdma_histogram_bucket(const struct urdma_histogram *h, unsigned int i, uint64_t *from,
 				uint64_t *to);

@@ -96,8 +96,9 @@ static void parse_options(struct program *p, int argc, char **argv)
 		.doc = "Reads a file of events (events.urdma of a run with --trace events). Prints "
 		       "a table, or writes the files that are asked for.\v"
 		       "Exits with 0; with 1 if the file is damaged or was cut off, after it has "
-		       "written what it could read, or if a file could not be written; with 2 for "
-		       "bad options.",
+		       "written what it could read, if a file could not be written, or if there "
+		       "are "
+		       "no events between --from and --to; with 2 for bad options.",
 	};
 
 	argp_program_version = "urdma-events " URDMA_COSIM_VERSION;
@@ -150,13 +151,14 @@ static int set_up(struct program *p)
 static void run(struct program *p)
 {
 	struct urdma_trace_event event = { 0 };
-	unsigned long long n = 0;
-	bool to = false;
+	unsigned long long n = 0, first = 0, ns = 0;
+	bool any = false, to = false;
 	int ret, end;
 
 	while ((ret = urdma_events_next(p->events, &event)) == 1) {
-		uint64_t ns = event.cycle * URDMA_CYCLE_NS;
-
+		ns = event.cycle * URDMA_CYCLE_NS;
+		first = any ? first : ns;
+		any = true;
 		if (ns < p->from_ns)
 			continue;
 		if (ns >= p->to_ns) {
@@ -172,6 +174,16 @@ static void run(struct program *p)
 	if (!ret || to)
 		ret = end;
 	p->complete = !ret && (to || urdma_events_complete(p->events));
+	if (p->complete && any && !n) {
+		p->failed = true;
+		fprintf(stderr, "urdma-events: there are no events from %llu ns on",
+			(unsigned long long)p->from_ns);
+		if (to)
+			fprintf(stderr, " until %llu ns; the next one is at %llu ns\n",
+				(unsigned long long)p->to_ns, ns);
+		else
+			fprintf(stderr, "; the file has those from %llu to %llu ns\n", first, ns);
+	}
 	if (p->complete)
 		return;
 	p->failed = true;

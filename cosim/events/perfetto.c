@@ -18,6 +18,7 @@
 #define MAX_ARGS	 12u
 #define MAX_READS	 1024u /* outstanding at once, at most; later ones are left out */
 #define MAX_LANES	 32768u
+#define BYTES_EACH	 250u /* cycles, 1 us: between values of the counters of PCIe */
 #define TRACK(nic, kind) ((uint64_t)((nic) + 1) << 48 | (uint64_t)(kind) << 40)
 
 /* The trigger is of the run: its track belongs to no NIC. */
@@ -35,6 +36,12 @@ enum track {
 	TRACK_QP,	   /* | QP */
 	TRACK_DEPTH,	   /* | QP, counter */
 	TRACK_WQE,	   /* | QP << 16 | lane; needs 32 bits, so QPs below 2^16 */
+	TRACK_PACKET,	   /* the same */
+	TRACK_CONTROL,
+	TRACK_DOORBELLS,
+	TRACK_INTERRUPTS,
+	TRACK_MISSES,
+	TRACK_PCIE, /* | direction, counter */
 };
 
 /* Tracks side by side for slices that overlap: when each is free, in cycles. */
@@ -47,9 +54,20 @@ struct read {
 	uint64_t begin, addr, len, tag;
 };
 
+struct qp {
+	struct lanes wqes, packets;
+};
+
+/* Bytes of TLPs in one direction, from the begin on. */
+struct bytes {
+	uint64_t n, told;
+	uint64_t slot; /* of BYTES_EACH cycles, of the last TLP */
+};
+
 struct nic {
 	struct lanes reads;
-	struct lanes **qp[URDMA_EVENTS_MAX_QPS / 256];
+	struct bytes pcie[2]; /* to the host, from it */
+	struct qp **qp[URDMA_EVENTS_MAX_QPS / 256];
 	struct read read[MAX_READS];
 	unsigned int n_reads;
 };
@@ -63,6 +81,11 @@ struct urdma_perfetto {
 	int error;
 	uint8_t *buffer;
 	size_t size;
+};
+
+/* Stages of a packet at its receiver, in ns. */
+static const char *const stage_arg[URDMA_PACKET_STAGES] = {
+	"receive ns", "check ns", "decide ns", "place ns", "answer ns", "send ns",
 };
 
 /* What a slice or an instant tells besides its name. */
@@ -264,11 +287,11 @@ static uint32_t take_lane(struct urdma_perfetto *p, struct lanes *l, uint64_t fr
 	return i;
 }
 
-/* The lanes of a QP's WQEs; its tracks are declared when it is first asked for. NULL: no memory. */
-static struct lanes *qp_of(struct urdma_perfetto *p, unsigned int n, uint32_t qpn)
+/* The tracks of a QP are declared when it is first asked for. NULL: no memory. */
+static struct qp *qp_of(struct urdma_perfetto *p, unsigned int n, uint32_t qpn)
 {
 	struct nic *nic = &p->nic[n];
-	struct lanes ***page = &nic->qp[qpn / 256], **qp;
+	struct qp ***page = &nic->qp[qpn / 256], **qp;
 	char name[64];
 
 	if (!*page)
@@ -306,11 +329,17 @@ static void declare(struct urdma_perfetto *p, unsigned int n)
 	put_thread(p, n, TRACK(n, TRACK_TX), 1, "MAC tx");
 	put_thread(p, n, TRACK(n, TRACK_RX), 2, "MAC rx");
 	put_thread(p, n, TRACK(n, TRACK_WRITES), 3, "PCIe writes");
+	put_thread(p, n, TRACK(n, TRACK_CONTROL), 4, "control");
+	put_thread(p, n, TRACK(n, TRACK_DOORBELLS), 5, "doorbells");
+	put_thread(p, n, TRACK(n, TRACK_INTERRUPTS), 6, "events and interrupts");
+	put_thread(p, n, TRACK(n, TRACK_MISSES), 7, "page table misses");
 	for (unsigned int i = 0; i < URDMA_TRACE_STREAMS; i++)
 		put_thread(p, n, TRACK(n, TRACK_STALL) | i, 10 + i, urdma_name_stream(i));
 	put_counter_track(p, TRACK(n, TRACK_OUTSTANDING), parent, "PCIe reads outstanding",
 			  "reads");
 	put_counter_track(p, TRACK(n, TRACK_FLIGHT), parent, "bytes in flight", "bytes");
+	put_counter_track(p, TRACK(n, TRACK_PCIE), parent, "PCIe bytes to the host", "bytes");
+	put_counter_track(p, TRACK(n, TRACK_PCIE) | 1, parent, "PCIe bytes from the host", "bytes");
 }
 
 int urdma_perfetto_open(const char *path, const struct urdma_trace_nic *nic, unsigned int n,
@@ -350,15 +379,15 @@ static void wqe(void *ctx, const struct urdma_wqe *w)
 	struct urdma_perfetto *p = ctx;
 	uint64_t from = w->at[URDMA_AT_WRITE], to = w->at[URDMA_AT_REPORTED], uuid;
 	uint64_t parent = TRACK(w->nic, TRACK_QP) | w->qpn;
-	struct lanes *lanes = qp_of(p, w->nic, w->qpn);
+	struct qp *qp = qp_of(p, w->nic, w->qpn);
 	struct args args = { 0 };
 	char name[80];
 	uint32_t lane;
 	bool fresh;
 
-	if (!lanes)
+	if (!qp)
 		return;
-	lane = take_lane(p, lanes, from, to, &fresh);
+	lane = take_lane(p, &qp->wqes, from, to, &fresh);
 	uuid = TRACK(w->nic, TRACK_WQE) | (uint64_t)w->qpn << 16 | lane;
 	if (fresh)
 		put_plain_track(p, uuid, parent, "WQEs");
@@ -406,6 +435,43 @@ static void frame(void *ctx, const struct urdma_frame *f)
 	begin(p, uuid, f->begin, f->rdma ? urdma_name_opcode(f->opcode) : "Ethernet", &args,
 	      f->flow, f->flow_ends);
 	end(p, uuid, f->end + 1);
+}
+
+/* A request at its receiver, until its payload is on its way to memory or it ends before. */
+static void packet(void *ctx, const struct urdma_packet *packet)
+{
+	struct urdma_perfetto *p = ctx;
+	const uint64_t ends[] = { packet->put, packet->decided, packet->in, packet->rx_end };
+	struct args args = { 0 };
+	uint64_t from = packet->rx, to = URDMA_NEVER, cycles, uuid;
+	struct qp *qp;
+	bool fresh;
+
+	for (unsigned int i = 0; i < sizeof(ends) / sizeof(*ends) && to == URDMA_NEVER; i++)
+		to = ends[i];
+	/* What the NIC sends to itself does not pass the MAC. */
+	if (from == URDMA_NEVER)
+		from = packet->in;
+	if (from == URDMA_NEVER || to == URDMA_NEVER || packet->qpn >= URDMA_EVENTS_MAX_QPS ||
+	    urdma_opcode_answers(packet->opcode))
+		return;
+	qp = qp_of(p, packet->nic, packet->qpn);
+	if (!qp)
+		return;
+	uuid = TRACK(packet->nic, TRACK_PACKET) | (uint64_t)packet->qpn << 16 |
+	       take_lane(p, &qp->packets, from, to, &fresh);
+	if (fresh)
+		put_plain_track(p, uuid, TRACK(packet->nic, TRACK_QP) | packet->qpn,
+				"requests received");
+	arg_number(&args, "frame", packet->number);
+	arg_number(&args, "psn", packet->psn);
+	if (packet->decided != URDMA_NEVER)
+		arg_text(&args, "verdict", urdma_name_verdict(packet->verdict));
+	for (unsigned int i = 0; i < URDMA_PACKET_STAGES; i++)
+		if (urdma_packet_stage(packet, i, &cycles))
+			arg_number(&args, stage_arg[i], cycles * URDMA_CYCLE_NS);
+	begin(p, uuid, from, urdma_name_opcode(packet->opcode), &args, 0, false);
+	end(p, uuid, to);
 }
 
 static void retry(void *ctx, uint64_t cycle, unsigned int nic, uint32_t qpn, uint16_t index,
@@ -485,11 +551,70 @@ static void trigger(struct urdma_perfetto *p, const struct urdma_trace_event *e)
 	instant(p, TRIGGER_TRACK, e->cycle, name, &args);
 }
 
+/* The counter's value until now, behind the last TLP of its slot. */
+static void tell_bytes(struct urdma_perfetto *p, unsigned int n, unsigned int direction)
+{
+	struct bytes *b = &p->nic[n].pcie[direction];
+
+	if (b->n != b->told)
+		counter(p, TRACK(n, TRACK_PCIE) | direction, (b->slot + 1) * BYTES_EACH, b->n);
+	b->told = b->n;
+}
+
+static void count_bytes(struct urdma_perfetto *p, const struct urdma_trace_event *e)
+{
+	bool to_host;
+	uint64_t n = urdma_trace_tlp_bytes(e, &to_host);
+	struct bytes *b = &p->nic[e->nic].pcie[!to_host];
+
+	if (!n)
+		return;
+	if (b->slot != e->cycle / BYTES_EACH)
+		tell_bytes(p, e->nic, !to_host);
+	b->slot = e->cycle / BYTES_EACH;
+	b->n += n;
+}
+
+/* Doorbells, interrupts, misses, commands: instants with their fields. */
+static void tell_instant(struct urdma_perfetto *p, const struct urdma_trace_event *e)
+{
+	static const struct {
+		enum track track;
+		const char *name;
+	} instants[URDMA_TRACE_KINDS] = {
+		[URDMA_TRACE_SQ_DB] = { TRACK_DOORBELLS, "send queue" },
+		[URDMA_TRACE_RQ_DB] = { TRACK_DOORBELLS, "receive queue" },
+		[URDMA_TRACE_CQ_DB] = { TRACK_DOORBELLS, "CQ" },
+		[URDMA_TRACE_EQE] = { TRACK_INTERRUPTS, "EQE" },
+		[URDMA_TRACE_IRQ] = { TRACK_INTERRUPTS, "interrupt" },
+		[URDMA_TRACE_XLAT] = { TRACK_MISSES, NULL },
+		[URDMA_TRACE_RESET] = { TRACK_CONTROL, "reset: the NIC's cycle counter begins" },
+		[URDMA_TRACE_CMD] = { TRACK_CONTROL, "command" },
+		[URDMA_TRACE_QP_END] = { TRACK_CONTROL, "QP ends" },
+	};
+	const struct urdma_trace_desc *desc = &urdma_trace_desc[e->kind];
+	const char *name = instants[e->kind].name;
+	struct args args = { 0 };
+
+	if (e->kind == URDMA_TRACE_XLAT) {
+		if (!e->xlat.pte_miss && !e->xlat.dir_miss)
+			return;
+		name = urdma_name_client(e->xlat.client);
+	}
+	if (!name)
+		return;
+	for (unsigned int i = 0; i < desc->n_fields; i++)
+		arg_number(&args, desc->field[i].name, e->field[i]);
+	instant(p, TRACK(e->nic, instants[e->kind].track), e->cycle, name, &args);
+}
+
 static void event(void *ctx, const struct urdma_trace_event *e)
 {
 	struct urdma_perfetto *p = ctx;
 	struct args args = { 0 };
 	uint64_t uuid, from;
+
+	count_bytes(p, e);
 
 	switch (e->kind) {
 	case URDMA_TRACE_RD:
@@ -515,6 +640,7 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 		end(p, uuid, e->cycle);
 		break;
 	default:
+		tell_instant(p, e);
 		break;
 	}
 }
@@ -526,6 +652,7 @@ struct urdma_sink urdma_perfetto_sink(struct urdma_perfetto *p)
 		.event = event,
 		.wqe = wqe,
 		.frame = frame,
+		.packet = packet,
 		.retry = retry,
 		.depth = depth,
 		.flight = flight,
@@ -545,15 +672,21 @@ int urdma_perfetto_close(struct urdma_perfetto *p)
 
 	if (!p)
 		return 0;
+	for (unsigned int i = 0; i < 2 * p->n; i++)
+		tell_bytes(p, i / 2, i % 2);
 	ret = urdma_output_close(p->out);
 	if (!ret)
 		ret = p->error;
 	for (unsigned int i = 0; i < p->n; i++) {
 		for (unsigned int k = 0; k < URDMA_EVENTS_MAX_QPS / 256; k++) {
 			for (unsigned int q = 0; p->nic[i].qp[k] && q < 256; q++) {
-				if (p->nic[i].qp[k][q])
-					free(p->nic[i].qp[k][q]->until);
-				free(p->nic[i].qp[k][q]);
+				struct qp *qp = p->nic[i].qp[k][q];
+
+				if (qp) {
+					free(qp->wqes.until);
+					free(qp->packets.until);
+				}
+				free(qp);
 			}
 			free(p->nic[i].qp[k]);
 		}

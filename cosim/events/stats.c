@@ -112,13 +112,17 @@ void urdma_stats_destroy(struct urdma_stats *s)
 
 		for (unsigned int k = 0; k < URDMA_EVENTS_MAX_QPS / 256; k++) {
 			for (unsigned int q = 0; nic->qp[k] && q < 256; q++) {
-				if (nic->qp[k][q])
+				if (nic->qp[k][q]) {
 					free_messages(&nic->qp[k][q]->messages);
+					free(nic->qp[k][q]->times);
+				}
 				free(nic->qp[k][q]);
 			}
 			free(nic->qp[k]);
 		}
 		free_messages(&nic->messages);
+		for (unsigned int k = 0; k < URDMA_HISTOGRAM_OCTAVES; k++)
+			free(nic->split[k]);
 		for (unsigned int k = 0; k < URDMA_PACKET_STAGES; k++)
 			urdma_histogram_free(&nic->packet[k]);
 	}
@@ -148,6 +152,22 @@ static void count_wqe(struct urdma_messages *m, const struct urdma_wqe *w)
 		urdma_histogram_add(&m->stage[i], urdma_wqe_stage(w, i) * URDMA_CYCLE_NS);
 }
 
+static void note_split(struct urdma_stats *s, const struct urdma_wqe *w)
+{
+	unsigned int i = urdma_histogram_number(urdma_wqe_whole(w) * URDMA_CYCLE_NS);
+	urdma_split **split = &s->nic[w->nic].split[i / URDMA_HISTOGRAM_BUCKETS];
+
+	if (!*split)
+		*split = calloc(1, sizeof(**split));
+	if (!*split) {
+		s->no_memory = true;
+		return;
+	}
+	for (unsigned int k = 0; k < URDMA_STAGES; k++)
+		(**split)[i % URDMA_HISTOGRAM_BUCKETS / URDMA_MERGED][k] +=
+			urdma_wqe_stage(w, k) * URDMA_CYCLE_NS;
+}
+
 /* Of equal ones the first stays. */
 static void note_slow(struct urdma_stats *s, const struct urdma_wqe *w)
 {
@@ -171,6 +191,7 @@ static void wqe(void *ctx, const struct urdma_wqe *w)
 	count_wqe(&s->nic[w->nic].messages, w);
 	if (qp)
 		count_wqe(&qp->messages, w);
+	note_split(s, w);
 	note_slow(s, w);
 }
 
@@ -204,8 +225,11 @@ static void resent(void *ctx, unsigned int nic, uint32_t qpn)
 	struct urdma_qp_stats *qp = qp_of(s, nic, qpn);
 
 	s->nic[nic].messages.resent++;
-	if (qp)
-		qp->messages.resent++;
+	if (!qp)
+		return;
+	qp->messages.resent++;
+	if (qp->times)
+		urdma_series_add(&qp->times->resent, &s->timeline, 1);
 }
 
 static void depth(void *ctx, uint64_t cycle, unsigned int nic, uint32_t qpn, uint32_t value)
@@ -236,15 +260,39 @@ static void transfer(const struct urdma_stats *s, struct urdma_link_stats *l,
 		urdma_flow_goes(&l->flow[0], &s->timeline, bytes);
 }
 
+/* A frame of the QP has left. */
+static void sent(struct urdma_stats *s, unsigned int nic, uint32_t qpn, uint64_t bytes)
+{
+	struct urdma_qp_stats *qp = qp_of(s, nic, qpn);
+
+	if (!qp)
+		return;
+	if (!qp->times) {
+		qp->times = calloc(1, sizeof(*qp->times));
+		if (!qp->times) {
+			s->no_memory = true;
+			return;
+		}
+		qp->times->sent.mbps = s->of[nic].wire_mbps;
+	}
+	urdma_flow_came(&qp->times->sent, &s->timeline, bytes);
+	qp->frames++;
+	qp->bytes += bytes;
+}
+
 /* On the wire: at least 60 bytes, FCS 4, preamble 8, gap 12. */
 static void frame(void *ctx, const struct urdma_frame *f)
 {
 	struct urdma_stats *s = ctx;
 	struct urdma_nic_stats *nic = &s->nic[f->nic];
 
-	transfer(s, &nic->wire, f->received, (f->len < 60 ? 60 : f->len) + 24);
+	uint64_t bytes = (f->len < 60 ? 60 : f->len) + 24;
+
+	transfer(s, &nic->wire, f->received, bytes);
 	nic->frames[f->received]++;
 	nic->bad_frames += f->error;
+	if (!f->received && f->qpn != URDMA_NO_QP)
+		sent(s, f->nic, f->qpn, bytes);
 }
 
 static void change_reads(const struct urdma_stats *s, struct urdma_nic_stats *nic, uint64_t value)
@@ -301,8 +349,10 @@ static void lookup(struct urdma_nic_stats *nic, const struct urdma_trace_event *
 	if (e->xlat.client >= URDMA_CLIENTS)
 		return;
 	nic->xlat[e->xlat.client].n++;
-	nic->xlat[e->xlat.client].hits += !e->xlat.misses && !e->xlat.refused;
-	nic->xlat[e->xlat.client].misses += e->xlat.misses;
+	nic->xlat[e->xlat.client].hits += e->xlat.pte_hit;
+	nic->xlat[e->xlat.client].misses += e->xlat.pte_miss;
+	nic->xlat[e->xlat.client].dir_hits += e->xlat.dir_hit;
+	nic->xlat[e->xlat.client].dir_misses += e->xlat.dir_miss;
 	nic->xlat[e->xlat.client].refused += e->xlat.refused;
 }
 
@@ -399,6 +449,14 @@ void urdma_stats_end(struct urdma_stats *s)
 		}
 		urdma_series_end(&nic->reads_series, &s->timeline);
 		urdma_series_end(&nic->posted_series, &s->timeline);
+		for (uint32_t qpn = 0; qpn < URDMA_EVENTS_MAX_QPS; qpn++) {
+			const struct urdma_qp_stats *qp = urdma_stats_qp(s, i, qpn);
+
+			if (!qp || !qp->times)
+				continue;
+			urdma_flow_end(&qp->times->sent, &s->timeline);
+			urdma_series_end(&qp->times->resent, &s->timeline);
+		}
 	}
 }
 

@@ -22,6 +22,13 @@ struct urdma_messages {
 	uint64_t incomplete[URDMA_INCOMPLETES];
 };
 
+/*
+ * Buckets of latencies in one of the report: a picture needs fewer than a percentile. Of the
+ * messages in each, the sum of each stage, in ns.
+ */
+#define URDMA_MERGED 4u
+typedef uint64_t urdma_split[URDMA_HISTOGRAM_BUCKETS / URDMA_MERGED][URDMA_STAGES];
+
 /* A number that changes: its sum over cycles of the timeline, its maximum. */
 struct urdma_level {
 	uint64_t value, since, max;
@@ -30,10 +37,20 @@ struct urdma_level {
 	double area;
 };
 
+/* What a QP does over time. */
+struct urdma_qp_times {
+	struct urdma_flow sent;	    /* its frames, as wire counts them */
+	struct urdma_series resent; /* packets */
+};
+
 struct urdma_qp_stats {
 	struct urdma_messages messages;
-	struct urdma_level depth; /* WQEs posted and not acknowledged */
+	struct urdma_level depth;     /* WQEs posted and not acknowledged */
+	uint64_t frames, bytes;	      /* sent, as wire counts them */
+	struct urdma_qp_times *times; /* NULL before its first frame */
 };
+/* The JSON has the times of so many QPs of a NIC, those that sent most. */
+#define URDMA_TIMED_QPS 32u
 
 /* Both directions of a link: bytes with framing and headers, and the same over time. [0] leaves
  * the NIC. */
@@ -44,6 +61,7 @@ struct urdma_link_stats {
 
 struct urdma_nic_stats {
 	struct urdma_messages messages;
+	urdma_split *split[URDMA_HISTOGRAM_OCTAVES]; /* of messages.whole */
 	uint64_t origin; /* cycle in which the NIC's counter is 0; URDMA_NEVER: no reset seen */
 	struct urdma_qp_stats **qp[URDMA_EVENTS_MAX_QPS / 256];
 	struct urdma_link_stats pcie;	 /* TLPs: [0] to the host, [1] from it */
@@ -59,7 +77,9 @@ struct urdma_nic_stats {
 	uint64_t cqes[2];	       /* of receives, of sends */
 	uint64_t losses[URDMA_CAUSES]; /* that QPs have noticed */
 	struct {
-		uint64_t n, hits, misses, refused;
+		uint64_t n, refused;
+		uint64_t hits, misses;	       /* of entries of page tables */
+		uint64_t dir_hits, dir_misses; /* of entries of directories */
 	} xlat[URDMA_CLIENTS];
 	struct {
 		uint64_t n, cycles, max;

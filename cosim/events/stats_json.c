@@ -30,32 +30,47 @@ static json_t *distribution(const struct urdma_histogram *h)
 	return json;
 }
 
-/* Buckets of the histogram in one of the JSON: a picture needs fewer than a percentile. */
-#define MERGED 4u
-
-/* [from, to, count] of buckets that are not empty, MERGED together; to is not in it. */
-static json_t *buckets(const struct urdma_histogram *h)
+/*
+ * `buckets`: [from, to, count] of those that are not empty, URDMA_MERGED together; to is not in it.
+ * `split`: the mean of each stage, of the messages in each of them. split: NULL: not known.
+ */
+static void buckets(json_t *json, const struct urdma_histogram *h, urdma_split *const *split)
 {
-	json_t *list = json_array();
+	json_t *list = json_array(), *splits = json_array();
 
 	for (unsigned int i = 0; i < URDMA_HISTOGRAM_BUCKETS * URDMA_HISTOGRAM_OCTAVES;
-	     i += MERGED) {
+	     i += URDMA_MERGED) {
 		uint64_t from = 0, to = 0, low, high, n = 0;
+		unsigned int octave = i / URDMA_HISTOGRAM_BUCKETS;
+		json_t *means;
 
-		for (unsigned int k = 0; k < MERGED; k++) {
-			uint64_t count = urdma_histogram_bucket(h, i + k, &low, &high);
-
-			if (!h->octave[i / URDMA_HISTOGRAM_BUCKETS])
-				continue;
+		if (!h->octave[octave])
+			continue;
+		for (unsigned int k = 0; k < URDMA_MERGED; k++) {
+			n += urdma_histogram_bucket(h, i + k, &low, &high);
 			from = k ? from : low;
 			to = high;
-			n += count;
 		}
-		if (n)
-			json_array_append_new(list, json_pack("[I, I, I]", (json_int_t)from,
-							      (json_int_t)to, (json_int_t)n));
+		if (!n)
+			continue;
+		json_array_append_new(list, json_pack("[I, I, I]", (json_int_t)from, (json_int_t)to,
+						      (json_int_t)n));
+		if (!split || !split[octave])
+			continue;
+		means = json_array();
+		for (unsigned int k = 0; k < URDMA_STAGES; k++)
+			json_array_append_new(
+				means,
+				json_real((double)(*split[octave])[i % URDMA_HISTOGRAM_BUCKETS /
+								   URDMA_MERGED][k] /
+					  (double)n));
+		json_array_append_new(splits, means);
 	}
-	return list;
+	json_object_set_new(json, "buckets", list);
+	if (split)
+		json_object_set_new(json, "split", splits);
+	else
+		json_decref(splits);
 }
 
 static json_t *causes(const uint64_t *n)
@@ -67,7 +82,7 @@ static json_t *causes(const uint64_t *n)
 	return json;
 }
 
-static json_t *messages(const struct urdma_messages *m)
+static json_t *messages(const struct urdma_messages *m, urdma_split *const *split)
 {
 	double ns = (double)(m->last - m->first) * URDMA_CYCLE_NS;
 	json_t *json = json_object(), *stages = json_object(), *incomplete = json_object(), *part;
@@ -82,7 +97,7 @@ static json_t *messages(const struct urdma_messages *m)
 	set_real(json, "goodput_gbps", ns > 0 ? (double)m->bytes * 8 / ns : 0);
 	set_real(json, "messages_per_s", ns > 0 ? (double)m->n * 1e9 / ns : 0);
 	part = distribution(&m->whole);
-	json_object_set_new(part, "buckets", buckets(&m->whole));
+	buckets(part, &m->whole, split);
 	json_object_set_new(json, "latency_ns", part);
 	for (unsigned int i = 0; i < URDMA_STAGES; i++) {
 		part = distribution(&m->stage[i]);
@@ -99,29 +114,6 @@ static json_t *messages(const struct urdma_messages *m)
 	return json;
 }
 
-static json_t *qps(const struct urdma_stats *s, unsigned int n)
-{
-	json_t *list = json_array();
-
-	for (uint32_t qpn = 0; qpn < URDMA_EVENTS_MAX_QPS; qpn++) {
-		const struct urdma_qp_stats *qp = urdma_stats_qp(s, n, qpn);
-		json_t *json;
-
-		if (!qp)
-			continue;
-		json = messages(&qp->messages);
-		set(json, "qp", qpn);
-		json_object_set_new(json, "depth",
-				    json_pack("{s:f, s:I}", "mean",
-					      urdma_level_mean(&qp->depth, qp->depth.since), "max",
-					      (json_int_t)qp->depth.max));
-		set(json, "active_ns",
-		    urdma_level_busy(&qp->depth, s->timeline.at) * URDMA_CYCLE_NS);
-		json_array_append_new(list, json);
-	}
-	return list;
-}
-
 /* The mean of each slice, in a cycle, times the factor. */
 static json_t *rates(const struct urdma_stats *s, const struct urdma_series *series, double factor)
 {
@@ -130,6 +122,62 @@ static json_t *rates(const struct urdma_stats *s, const struct urdma_series *ser
 	for (unsigned int i = 0; i < s->timeline.n; i++)
 		json_array_append_new(
 			list, json_real((double)series->sum[i] * factor / (double)series->cycles));
+	return list;
+}
+
+/* The bytes that a QP has sent if it is one of those whose times are told. */
+static uint64_t least_sent(const struct urdma_stats *s, unsigned int n)
+{
+	uint64_t most[URDMA_TIMED_QPS] = { 0 }; /* the largest first */
+
+	for (uint32_t qpn = 0; qpn < URDMA_EVENTS_MAX_QPS; qpn++) {
+		const struct urdma_qp_stats *qp = urdma_stats_qp(s, n, qpn);
+		uint64_t bytes = qp ? qp->bytes : 0;
+
+		for (unsigned int i = 0; i < URDMA_TIMED_QPS; i++) {
+			uint64_t other = most[i];
+
+			if (bytes <= other)
+				continue;
+			most[i] = bytes;
+			bytes = other;
+		}
+	}
+	return most[URDMA_TIMED_QPS - 1];
+}
+
+static json_t *qps(const struct urdma_stats *s, unsigned int n)
+{
+	json_t *list = json_array();
+	uint64_t least = least_sent(s, n);
+
+	for (uint32_t qpn = 0; qpn < URDMA_EVENTS_MAX_QPS; qpn++) {
+		const struct urdma_qp_stats *qp = urdma_stats_qp(s, n, qpn);
+		json_t *json, *wire;
+
+		if (!qp)
+			continue;
+		json = messages(&qp->messages, NULL);
+		set(json, "qp", qpn);
+		json_object_set_new(json, "depth",
+				    json_pack("{s:f, s:I}", "mean",
+					      urdma_level_mean(&qp->depth, qp->depth.since), "max",
+					      (json_int_t)qp->depth.max));
+		set(json, "active_ns",
+		    urdma_level_busy(&qp->depth, s->timeline.at) * URDMA_CYCLE_NS);
+		wire = json_pack("{s:I, s:I}", "frames", (json_int_t)qp->frames, "bytes",
+				 (json_int_t)qp->bytes);
+		if (qp->times && qp->bytes >= least) {
+			json_object_set_new(
+				wire, "gbps",
+				rates(s, &qp->times->sent.series, 8.0 / URDMA_CYCLE_NS));
+			json_object_set_new(
+				wire, "again",
+				rates(s, &qp->times->resent, (double)qp->times->resent.cycles));
+		}
+		json_object_set_new(json, "sent", wire);
+		json_array_append_new(list, json);
+	}
 	return list;
 }
 
@@ -213,6 +261,8 @@ static json_t *translation(const struct urdma_nic_stats *nic)
 		set(part, "lookups", nic->xlat[i].n);
 		set(part, "hits", nic->xlat[i].hits);
 		set(part, "misses", nic->xlat[i].misses);
+		set(part, "directory_hits", nic->xlat[i].dir_hits);
+		set(part, "directory_misses", nic->xlat[i].dir_misses);
 		set(part, "refused", nic->xlat[i].refused);
 		json_object_set_new(json, urdma_name_client(i), part);
 	}
@@ -253,7 +303,7 @@ static json_t *responder(const struct urdma_nic_stats *nic)
 static json_t *nic_json(const struct urdma_stats *s, unsigned int n)
 {
 	const struct urdma_nic_stats *nic = &s->nic[n];
-	json_t *json = messages(&nic->messages);
+	json_t *json = messages(&nic->messages, nic->split);
 
 	json_object_set_new(json, "nic", json_string(s->of[n].name));
 	json_object_set_new(json, "origin_ns",

@@ -204,6 +204,29 @@ static int add(struct urdma_qp *qp, unsigned int nic, uint64_t written, uint64_t
 	return 0;
 }
 
+/* Indexes begin with 0 again. */
+static void new_life(struct urdma_follow *f, unsigned int nic, struct urdma_qp *qp, uint64_t cycle)
+{
+	abandon(f, nic, qp, cycle, URDMA_ABANDONED);
+	qp->pi = 0;
+	qp->known = true;
+	qp->settled = true;
+}
+
+/* The QP is destroyed or reset. What is acknowledged is complete: no CQE was asked for. */
+static void qp_end(struct urdma_follow *f, const struct urdma_trace_event *e, struct urdma_qp *qp)
+{
+	struct urdma_waiting *doorbells = &f->nic[e->nic].doorbells;
+	struct urdma_waiting_item *item = NULL;
+
+	while (qp->n_acked)
+		finish(f, pop(f, qp, e->cycle));
+	new_life(f, e->nic, qp, e->cycle);
+	while ((item = urdma_waiting_next(doorbells, item)))
+		if (item->key >> 32 == qp->qpn)
+			urdma_waiting_remove(doorbells, item);
+}
+
 /*
  * WQEs begin: those up to pi. The NIC may merge doorbells, so each WQE begins with the first write
  * that covered it, of those in the page of the one that was taken.
@@ -220,10 +243,8 @@ static int sq_db(struct urdma_follow *f, const struct urdma_trace_event *e, stru
 		qp->pi = pi;
 		qp->known = true;
 	} else if (pi != qp->pi && !before(qp->pi, pi)) {
-		/* The QP was destroyed and made anew. */
-		abandon(f, e->nic, qp, e->cycle, URDMA_ABANDONED);
-		qp->pi = 0;
-		qp->settled = true;
+		/* The event of the QP's end is missing. */
+		new_life(f, e->nic, qp, e->cycle);
 	}
 	/* A slot of the ring is used again, so its WQE is completed. */
 	while (qp->n && qp->n + (uint16_t)(pi - qp->pi) > URDMA_MAX_WQES)
@@ -567,6 +588,7 @@ int urdma_follow_wqe(struct urdma_follow *f, const struct urdma_trace_event *e)
 	case URDMA_TRACE_PKT:
 	case URDMA_TRACE_FULL:
 	case URDMA_TRACE_ACKED:
+	case URDMA_TRACE_QP_END:
 		break;
 	default:
 		return 0;
@@ -588,6 +610,9 @@ int urdma_follow_wqe(struct urdma_follow *f, const struct urdma_trace_event *e)
 		break;
 	case URDMA_TRACE_FULL:
 		full(f, e, qp);
+		break;
+	case URDMA_TRACE_QP_END:
+		qp_end(f, e, qp);
 		break;
 	default:
 		acked(f, e, qp);

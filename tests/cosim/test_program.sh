@@ -38,6 +38,7 @@ bad "--trace '': it is none, or a list of" --socket "$s" --out "$dir/o" --trace 
 bad "--trace 'vcd': it is none, or a list of" --socket "$s" --out "$dir/o" --trace pcap,vcd
 bad "--trace 'none': it is none, or a list of" --socket "$s" --out "$dir/o" --trace pcap,none
 bad "scope=a.b is for waves" --socket "$s" --out "$dir/o" --trace pcap,scope=a.b
+bad "--trace 'scope=nic.tx': there is scope=nic.rx already" --socket "$s" --out "$dir/o" --trace fst,scope=nic.rx,scope=nic.tx
 for window in '' 5 5us 5us-4us 5us-5us -5us 5-6 5us-6 last last: last:0us last:5 5ks- held 99999999999999999999s- \
 	trigger trigger: trigger:5us trigger:5us- trigger:-5us trigger:5-6us trigger:5us-6 trigger:5us-6us,7 trigger:5us-6us-; do
 	bad "--trace '\(fst=${window%,*}\|7\)': \(a window is FROM-TO, FROM-, last:TIME, hold, or trigger:BEFORE-AFTER\|it is none\)" --socket "$s" --out "$dir/o" --trace "fst=$window"

@@ -31,6 +31,14 @@ bool urdma_sim_has_waves(void)
 	return false;
 }
 
+int urdma_sim_check_scope(const char *scope, char *why, size_t size)
+{
+	(void)scope;
+	(void)why;
+	(void)size;
+	return 0;
+}
+
 /* ---- running the options --------------------------------------------------------------------- */
 
 /* What the simulation has: of each NIC, the link in configuration space and the rate of its line.

@@ -113,6 +113,37 @@ def main():
     timeouts = sum(n["retries"]["time-out"] for n in report["nics"])
     assert lost == timeouts > 0, (lost, timeouts)
     assert ends == len(wqes), (ends, len(wqes))
+
+    # Requests at their receivers: as many as the report counts by verdict; their places are those of the report.
+    requests = [(e, args(e)) for _, _, e, _ in done if tracks[e.track_uuid].name == "requests received"]
+    verdicts = collections.Counter(a["verdict"] for _, a in requests)
+    responders = collections.Counter()
+    for n in report["nics"]:
+        responders.update({k: v for k, v in n["responder"]["packets"].items() if v})
+    assert verdicts == responders, (verdicts, responders)
+    place = [n["responder"]["stages_ns"]["place"] for n in report["nics"]]
+    want_ns = sum(d["n"] * d["mean"] for d in place)
+    assert abs(sum(a.get("place ns", 0) for _, a in requests) - want_ns) < 1e-6 * want_ns, want_ns
+
+    # What the host tells the NIC and the NIC the host; misses; bytes of PCIe.
+    def instants(thread, name=None):
+        return [args(e) for _, _, e in events if e.type == pb.TrackEvent.TYPE_INSTANT and
+                tracks[e.track_uuid].thread.thread_name == thread and name in (None, e.name)]
+
+    assert len(instants("doorbells", "send queue")) == sum(n["doorbells"] for n in report["nics"])
+    assert len(instants("events and interrupts", "interrupt")) == sum(n["interrupts"] for n in report["nics"]) > 0
+    assert len(instants("control", "reset: the NIC's cycle counter begins")) == len(report["nics"])
+    assert len(instants("control", "QP ends")) == 1
+    assert instants("doorbells", "CQ")[0] == {"cqn": 3, "ci": 1, "arm": 1}
+    misses = instants("page table misses")
+    for kind, key in ("pte_miss", "misses"), ("dir_miss", "directory_misses"):
+        assert sum(m[kind] for m in misses) == sum(c[key] for n in report["nics"] for c in n["translation"].values()) > 0
+    for nic in report["nics"]:
+        process = next(u for u, t in tracks.items() if t.process.process_name == nic["nic"])
+        for way, name in ("to_host", "PCIe bytes to the host"), ("from_host", "PCIe bytes from the host"):
+            track = next(u for u, t in tracks.items() if t.name == name and t.parent_uuid == process)
+            values = [e.counter_value for _, _, e in events if e.track_uuid == track]
+            assert values == sorted(values) and values[-1] == nic["pcie"][way]["bytes"], (nic["nic"], way, values[-3:])
     print(f"{len(tracks)} tracks, {len(done)} slices, {len(flows)} flows")
 
 

@@ -45,12 +45,13 @@ int main(int argc, char **argv)
 	}
 	pair_begin(&p);
 	for (unsigned int i = 0; i < 2000; i++) {
-		m.lose_last = i % 50 == 7;
+		m.losses = i % 50 == 7;
 		m.op = i % 3 ? URDMA_WR_WRITE : URDMA_WR_READ;
 		m.nic = i % 7 == 6;
 		m.qpn = m.nic ? 20 : 2 + 2 * (i % 4);
 		cycle = pair_send(&p, cycle, &m) - 200;
 	}
+	pair_qp_end(&p, cycle + 10000, 0, 2);
 	if (with_trigger)
 		trigger(&p);
 	pair_sort(&p);

@@ -56,6 +56,19 @@ void pair_trigger(struct pair *p, uint64_t cycle, uint8_t nic, const char *trigg
 	add(p, cycle, nic, URDMA_TRACE_TRIGGER);
 }
 
+void pair_frame(struct pair *p, uint64_t cycle, uint8_t nic)
+{
+	add(p, cycle, nic, URDMA_TRACE_RX);
+	ADD(p, cycle + 1, nic, URDMA_TRACE_RX_END, rx_end, 0, 100, 0, 0, 0, 0, 0);
+}
+
+uint64_t pair_qp_end(struct pair *p, uint64_t cycle, uint8_t nic, uint32_t qpn)
+{
+	ADD(p, cycle, nic, URDMA_TRACE_QP_END, qp_end, qpn, 0);
+	p->qp[nic][qpn].pi = 0;
+	return cycle + 1000;
+}
+
 /* A frame of `len` bytes from NIC n, not before `cycle`. Returns its last beat. */
 static uint64_t frame(struct pair *p, unsigned int n, uint64_t cycle, uint32_t qpn, uint32_t dqpn,
 		      uint32_t psn, uint32_t opcode, uint32_t len, bool lost)
@@ -75,12 +88,14 @@ static uint64_t frame(struct pair *p, unsigned int n, uint64_t cycle, uint32_t q
 	return end;
 }
 
-/* Payload of one packet by a PCIe read. Every eighth misses the page table's cache. */
+/* Payload of one packet by a PCIe read. Every eighth misses the page table, every 16th its
+ * directory, too. */
 static uint64_t fetch(struct pair *p, unsigned int n, uint64_t cycle, uint32_t len)
 {
 	if (!len)
 		return cycle + 2;
-	ADD(p, cycle + 1, n, URDMA_TRACE_XLAT, xlat, MRC_TX, 1, p->tag[n] % 8 == 0, 0);
+	ADD(p, cycle + 1, n, URDMA_TRACE_XLAT, xlat, MRC_TX, 1, p->tag[n] % 16 != 0,
+	    p->tag[n] % 16 == 0, p->tag[n] % 8 != 0, p->tag[n] % 8 == 0, 0);
 	ADD(p, cycle + 1, n, URDMA_TRACE_RD, rd, p->tag[n], BUFFER, len);
 	ADD(p, cycle + 131, n, URDMA_TRACE_RD_DONE, rd_done, p->tag[n], 0, 1 + len / 300,
 	    (len + 3) / 4);
@@ -180,6 +195,10 @@ static uint64_t complete(struct pair *p, const struct pair_message *m, struct pa
 	t->has_cqe = true;
 	t->at[URDMA_AT_CQE] = cycle;
 	t->at[URDMA_AT_REPORTED] = cycle + 5;
+	/* The host hears of it, and tells the NIC that it has seen the CQE. */
+	ADD(p, cycle + 6, m->nic, URDMA_TRACE_EQE, eqe, 1, URDMA_EV_CQ, 3);
+	ADD(p, cycle + 9, m->nic, URDMA_TRACE_IRQ, irq, 1);
+	ADD(p, cycle + 90, m->nic, URDMA_TRACE_CQ_DB, cq_db, 3, ++p->ci[m->nic], 1);
 	ADD(p, cycle, m->nic, URDMA_TRACE_CQE, cqe, 3, m->qpn, t->index, 1, t->status);
 	ADD(p, cycle + 5, m->nic, URDMA_TRACE_WR, wr, CQ_RING, URDMA_CQE_SIZE);
 	return cycle + 5;
@@ -221,9 +240,9 @@ uint64_t pair_send(struct pair *p, uint64_t cycle, const struct pair_message *m)
 	ADD(p, at, m->nic, URDMA_TRACE_TURN, turn, m->qpn, t->index, 1, 0);
 	t->at[URDMA_AT_WQE] = at += 120;
 	ADD(p, at, m->nic, URDMA_TRACE_WQE, wqe, m->qpn, t->index, t->psn, m->op, m->bytes);
-	at = requests(p, m, t, at + 3, 0, false, m->lose_last);
-	if (m->lose_last) {
-		t->timeouts = 1;
+	at = requests(p, m, t, at + 3, 0, false, m->losses);
+	while (t->timeouts < m->losses) {
+		t->timeouts++;
 		at += PAIR_TIMEOUT;
 		/* Two losses, one retry. */
 		ADD(p, at - 9, m->nic, URDMA_TRACE_LOSS, loss, m->qpn, t->psn, TRC_IMPLIED, 0);
@@ -231,7 +250,7 @@ uint64_t pair_send(struct pair *p, uint64_t cycle, const struct pair_message *m)
 		ADD(p, at, m->nic, URDMA_TRACE_ACKED, acked, m->qpn, t->index,
 		    t->psn + t->packets - 1, TRC_TIMEOUT);
 		ADD(p, at + 4, m->nic, URDMA_TRACE_TURN, turn, m->qpn, t->index, 1, 1);
-		at = requests(p, m, t, at + 130, t->packets - 1, true, false);
+		at = requests(p, m, t, at + 130, t->packets - 1, true, t->timeouts < m->losses);
 	}
 	at = answers(p, m, t, at) + 6;
 	t->at[URDMA_AT_ACKED] = t->at[URDMA_AT_CQE] = t->at[URDMA_AT_REPORTED] = at;

@@ -32,6 +32,7 @@ struct pair {
 		uint32_t psn;
 	} qp[2][64];
 	uint8_t tag[2];
+	uint32_t ci[2];	     /* of the CQ */
 	const char *trigger; /* of the run, NULL: none */
 };
 
@@ -41,14 +42,18 @@ struct pair_message {
 	uint8_t op; /* URDMA_WR_* */
 	uint32_t bytes;
 	bool unsignaled;
-	bool lose_last; /* its last packet is lost once, and a time-out follows */
-	bool flush;	/* the QP is in error */
+	unsigned int losses; /* so often its last packet is lost, and a time-out follows */
+	bool flush;	     /* the QP is in error */
 };
 
 /* With the events of a reset of both NICs in cycle 0. */
 void pair_begin(struct pair *p);
 /* The message's doorbell is written in this cycle. Returns the cycle of its last event. */
 uint64_t pair_send(struct pair *p, uint64_t cycle, const struct pair_message *m);
+/* A command destroys the QP. Returns the cycle in which the next one of this number may begin. */
+uint64_t pair_qp_end(struct pair *p, uint64_t cycle, uint8_t nic, uint32_t qpn);
+/* The NIC receives a frame that is not RDMA's. */
+void pair_frame(struct pair *p, uint64_t cycle, uint8_t nic);
 /* The trigger of the run, an event of the NIC, comes in this cycle. Once. */
 void pair_trigger(struct pair *p, uint64_t cycle, uint8_t nic, const char *trigger);
 /* In the order of time; frames get their numbers, CQEs their places. No message after that. */

@@ -210,7 +210,7 @@ static void mix(struct pair *p, unsigned int n, bool faults)
 		m.qpn += m.nic * 10;
 		m.bytes += m.op == URDMA_WR_READ;
 		if (faults) {
-			m.lose_last = !(urdma_random_next(&seed) % 10);
+			m.losses = !(urdma_random_next(&seed) % 10);
 			m.unsignaled = i + 60 < n && !(urdma_random_next(&seed) % 4);
 		}
 		cycle += urdma_random_next(&seed) % 200;
@@ -260,7 +260,7 @@ static void test_mix(void **state)
 static void test_resumed(void **state)
 {
 	(void)state;
-	struct pair_message m = { .qpn = 4, .op = URDMA_WR_READ, .bytes = 3000, .lose_last = true };
+	struct pair_message m = { .qpn = 4, .op = URDMA_WR_READ, .bytes = 3000, .losses = 1 };
 	uint64_t again = UINT64_MAX;
 	struct seen s;
 	struct pair p;
@@ -285,6 +285,57 @@ static void test_resumed(void **state)
 	assert_int_equal(s.n, 1);
 	assert_int_equal(s.resent, 1);
 	end(&p, &s);
+}
+
+/*
+ * A packet is sent again and again, and other frames come between: each time is a range of its own.
+ * The frames of 16 times are known, and that there were more.
+ */
+static void sent_again(unsigned int times)
+{
+	struct pair_message m = { .qpn = 4, .op = URDMA_WR_SEND, .bytes = 3000, .losses = times };
+	const struct urdma_wqe *w = NULL;
+	unsigned int n = 0;
+	struct seen s;
+	struct pair p;
+
+	pair_begin(&p);
+	pair_send(&p, 1000, &m);
+	for (size_t i = 0, sent = p.n; i < sent; i++)
+		if (p.event[i].kind == URDMA_TRACE_LOSS && p.event[i].loss.cause == TRC_TIMEOUT)
+			pair_frame(&p, p.event[i].cycle - 100, 0);
+	pair_sort(&p);
+	follow(&p, 0, UINT64_MAX, -1, &s);
+	compare(&p, &s);
+	assert_int_equal(s.n, 1);
+	assert_int_equal(s.resent, times);
+	for (size_t i = 0; i < s.n; i++)
+		if (s.wqe[i].qpn == 4)
+			w = &s.wqe[i];
+	assert_non_null(w);
+	assert_int_equal(w->n_again, times < URDMA_AGAIN_RANGES ? times : URDMA_AGAIN_RANGES);
+	assert_true(w->more_again == (times > URDMA_AGAIN_RANGES));
+	/* The last of its three packets; the first time is not again. */
+	for (size_t i = 0; i < p.n; i++) {
+		const struct urdma_trace_event *e = &p.event[i];
+
+		if (e->kind != URDMA_TRACE_TX_END || e->nic || e->tx_end.dqpn != 5 ||
+		    e->tx_end.psn != 2 || !n++ || n - 2 >= w->n_again)
+			continue;
+		assert_int_equal(w->again[n - 2].first, e->tx_end.number);
+		assert_int_equal(w->again[n - 2].last, e->tx_end.number);
+	}
+	assert_int_equal(n, times + 1);
+	end(&p, &s);
+}
+
+static void test_sent_again(void **state)
+{
+	(void)state;
+	sent_again(1);
+	sent_again(URDMA_AGAIN_RANGES);
+	sent_again(URDMA_AGAIN_RANGES + 1);
+	sent_again(40);
 }
 
 /* A write to a page of BAR2, for QP 4 of NIC 0. */
@@ -445,6 +496,42 @@ static void test_destroyed(void **state)
 	end(&p, &s);
 }
 
+/*
+ * QPs end by a command. What is under way is abandoned, what is acknowledged and has no CQE is
+ * complete, and a new life begins, even if its indexes do not tell.
+ */
+static void test_qp_end(void **state)
+{
+	(void)state;
+	struct pair_message m = { .qpn = 4, .op = URDMA_WR_SEND, .bytes = 3000 };
+	struct pair_message quiet = {
+		.qpn = 6, .op = URDMA_WR_SEND, .bytes = 3000, .unsignaled = true
+	};
+	uint64_t cycle = 1000;
+	struct seen s;
+	struct pair p;
+
+	pair_begin(&p);
+	cycle = pair_send(&p, cycle, &quiet);
+	cycle = pair_qp_end(&p, cycle + 10000, 0, 6);
+	pair_send(&p, cycle, &m);
+	p.n -= 40; /* it does not get far */
+	p.n_truth--;
+	cycle = pair_qp_end(&p, cycle + 10000, 0, 4);
+	cycle = pair_send(&p, cycle, &m);
+	pair_send(&p, cycle, &m);
+	p.n -= 40;
+	p.n_truth--;
+	pair_qp_end(&p, cycle + 10000, 0, 4);
+	pair_sort(&p);
+	follow(&p, 0, UINT64_MAX, -1, &s);
+	compare(&p, &s);
+	assert_int_equal(s.n, 2);
+	assert_int_equal(s.incomplete[URDMA_ABANDONED], 2);
+	assert_int_equal(all_incomplete(&s), 2);
+	end(&p, &s);
+}
+
 /* Events are lost at random: nothing is invented, nothing breaks. */
 static void test_holes(void **state)
 {
@@ -521,11 +608,12 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mix),	  cmocka_unit_test(test_resumed),
-		cmocka_unit_test(test_doorbells), cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_window),	  cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_destroyed), cmocka_unit_test(test_holes),
-		cmocka_unit_test(test_random),	  cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_mix),	   cmocka_unit_test(test_resumed),
+		cmocka_unit_test(test_doorbells),  cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_window),	   cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_destroyed),  cmocka_unit_test(test_qp_end),
+		cmocka_unit_test(test_sent_again), cmocka_unit_test(test_holes),
+		cmocka_unit_test(test_random),	   cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

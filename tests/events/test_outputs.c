@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Histograms, slices, and the files that urdma-events writes.
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -172,7 +173,7 @@ static void make(struct pair *p)
 
 	pair_begin(p);
 	for (unsigned int i = 0; i < 20; i++) {
-		m.lose_last = i == 5;
+		m.losses = i == 5;
 		m.unsignaled = i == 7;
 		m.op = i % 3 ? URDMA_WR_WRITE : URDMA_WR_READ;
 		m.nic = i == 19;
@@ -277,14 +278,52 @@ static uint64_t busy_cycles(const struct pair *p, unsigned int nic)
 	return sum;
 }
 
+/*
+ * The split of each bucket by stage, from what is known of the messages: the stages of those whose
+ * whole is in the bucket.
+ */
+static void check_split(const json_t *nic, const struct pair *p)
+{
+	const json_t *latency = json_object_get(nic, "latency_ns");
+	const json_t *buckets = json_object_get(latency, "buckets");
+	const json_t *split = json_object_get(latency, "split");
+
+	assert_true(json_array_size(buckets) >= 2);
+	assert_int_equal(json_array_size(split), json_array_size(buckets));
+	for (size_t i = 0; i < json_array_size(buckets); i++) {
+		const json_t *b = json_array_get(buckets, i), *means = json_array_get(split, i);
+		uint64_t from = (uint64_t)json_integer_value(json_array_get(b, 0));
+		uint64_t to = (uint64_t)json_integer_value(json_array_get(b, 1));
+		double sum[URDMA_STAGES] = { 0 }, n = 0;
+
+		assert_int_equal(json_array_size(means), URDMA_STAGES);
+		for (size_t k = 0; k < p->n_truth; k++) {
+			const struct pair_truth *t = &p->truth[k];
+			uint64_t whole =
+				(t->at[URDMA_AT_REPORTED] - t->at[URDMA_AT_WRITE]) * URDMA_CYCLE_NS;
+
+			if (t->nic || whole < from || whole >= to)
+				continue;
+			n++;
+			for (unsigned int m = 0; m < URDMA_STAGES; m++)
+				sum[m] += (double)(t->at[m + 1] - t->at[m]) * URDMA_CYCLE_NS;
+		}
+		assert_true(n == (double)json_integer_value(json_array_get(b, 2)));
+		for (unsigned int m = 0; m < URDMA_STAGES; m++)
+			assert_true(fabs(json_real_value(json_array_get(means, m)) - sum[m] / n) <
+				    1e-6);
+	}
+}
+
 static void test_json(void **state)
 {
 	(void)state;
 	struct urdma_stats *stats = urdma_stats_create(nics, 2, trigger);
 	json_t *json, *nic, *qp, *part;
-	double share = 0, sum = 0, whole = 0, depth;
+	double share = 0, sum = 0, whole = 0, resent = 0, depth;
 	uint64_t posted = 0, last = 0;
-	uint64_t slowest = 0, frames = 0, wire = 0, reads = 0, lookups = 0, misses = 0;
+	uint64_t slowest = 0, frames = 0, wire = 0, reads = 0, lookups = 0, misses = 0,
+		 dir_misses = 0;
 	uint64_t to_host = 0, from_host = 0;
 	json_int_t again = 0, counted = 0;
 	const char *key;
@@ -340,6 +379,7 @@ static void test_json(void **state)
 		counted += json_integer_value(json_array_get(b, 2));
 	}
 	assert_int_equal(counted, 19);
+	check_split(nic, &p);
 	json_object_foreach(json_object_get(qp, "stages_ns"), key, part) share +=
 		json_real_value(json_object_get(part, "share"));
 	assert_true(share > 0.9999 && share < 1.0001);
@@ -396,7 +436,8 @@ static void test_json(void **state)
 			to_host += 24 + 4;
 		if (e->kind == URDMA_TRACE_XLAT && !e->nic) {
 			lookups++;
-			misses += e->xlat.misses;
+			misses += e->xlat.pte_miss;
+			dir_misses += e->xlat.dir_miss;
 		}
 	}
 	part = json_object_get(nic, "limits_gbps");
@@ -408,7 +449,9 @@ static void test_json(void **state)
 	assert_int_equal(number(part, "lookups"), lookups);
 	assert_int_equal(number(part, "misses"), misses);
 	assert_int_equal(number(part, "hits"), lookups - misses);
-	assert_true(misses > 0 && misses < lookups);
+	assert_int_equal(number(part, "directory_misses"), dir_misses);
+	assert_int_equal(number(part, "directory_hits"), lookups - dir_misses);
+	assert_true(dir_misses > 0 && dir_misses < misses && misses < lookups);
 	part = json_object_get(json_object_get(nic, "wire"), "sent");
 	assert_int_equal(number(part, "frames"), frames);
 	assert_int_equal(number(part, "bytes"), wire);
@@ -416,6 +459,25 @@ static void test_json(void **state)
 		sum += json_real_value(json_array_get(json_object_get(part, "gbps"), i));
 	sum *= (double)number(part, "slice_ns") / 8;
 	assert_true(sum > (double)wire - 1 && sum < (double)wire + 1);
+	/* Each frame is of a QP, which has it in the same slices; one packet is sent again. */
+	frames = 0;
+	for (size_t i = 0; i < json_array_size(json_object_get(nic, "qps")); i++) {
+		const json_t *sent =
+			json_object_get(json_array_get(json_object_get(nic, "qps"), i), "sent");
+
+		frames += (uint64_t)number(sent, "frames");
+		wire -= (uint64_t)number(sent, "bytes");
+		for (size_t k = 0; k < json_array_size(json_object_get(sent, "gbps")); k++) {
+			sum -= json_real_value(json_array_get(json_object_get(sent, "gbps"), k)) *
+			       (double)number(part, "slice_ns") / 8;
+			resent +=
+				json_real_value(json_array_get(json_object_get(sent, "again"), k));
+		}
+	}
+	assert_int_equal(frames, number(part, "frames"));
+	assert_int_equal(wire, 0);
+	assert_true(fabs(sum) < 1);
+	assert_true(fabs(resent - 1) < 1e-6);
 	part = json_object_get(json_object_get(nic, "pcie"), "from_host");
 	assert_int_equal(number(part, "dma_bytes"), reads);
 	assert_int_equal(number(part, "bytes"), from_host);

@@ -53,6 +53,8 @@ expect 0 "" "$events" --json "$dir/want" "$dir/window"
 expect 0 "" "$events" --json "$dir/json" --from 400us --to 800000ns "$dir/good"
 check cmp "$dir/want" "$dir/json"
 check jq -e '.from_ns >= 400000 and .to_ns < 800000 and .complete and .events > 1000' "$dir/json" >/dev/null
+expect 1 "there are no events from 5000000000 ns on; the file has those from" "$events" --from 5s "$dir/good"
+expect 1 "there are no events from 1 ns on until 2 ns; the next one is at" "$events" --from 1ns --to 2ns "$dir/good"
 expect 2 "--from 3: not a time" "$events" --from 3 "$dir/good"
 expect 2 "--to 3usx: not a time" "$events" --to 3usx "$dir/good"
 expect 2 "there is no time between them" "$events" --from 2us --to 2us "$dir/good"

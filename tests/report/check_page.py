@@ -23,6 +23,8 @@ class Page(html.parser.HTMLParser):
         self.plots = []         # (id of the section, attributes, heading before it)
         self.text = {}          # of each section
         self.triggers = {}      # id: text of the line in the head
+        self.chips = set()      # facts in the head
+        self.in_chip = False
         self.trigger = None
         self.heading = None     # in the section
         self.in_heading = False
@@ -47,6 +49,8 @@ class Page(html.parser.HTMLParser):
         elif tag == "h3":
             self.heading = ""
             self.in_heading = True
+        elif tag == "span" and a.get("class") == "chip":
+            self.in_chip = True
         elif tag == "p" and a.get("id", "").startswith("trigger"):
             self.trigger = a["id"]
             self.triggers[self.trigger] = ""
@@ -64,6 +68,9 @@ class Page(html.parser.HTMLParser):
             self.script = None
 
     def handle_data(self, data):
+        if self.in_chip:
+            self.chips.add(data)
+            self.in_chip = False
         if self.script == "data":
             self.data += data
         elif self.trigger:
@@ -105,7 +112,7 @@ def trigger_faults(page, runs):
         if run["events"]:
             slice_ns = run["events"]["nics"][0]["pcie_reads"]["slice_ns"]
             x = place(run["events"]["slices_ns"], slice_ns, trigger["at_ns"])
-            for section in "queues", "wire", "pcie", "reads":
+            for section in "queues", "qps-over-time", "wire", "pcie", "reads":
                 wanted.setdefault(section, []).extend([] if x is None else [x])
         if run["samples"]:
             x = place(run["samples"]["slices_ns"], run["samples"]["slice_ns"], trigger["at_ns"])
@@ -148,7 +155,7 @@ def counter_faults(page, runs):
             if "dma_reads" in pcie or "dma_writes" in pcie:
                 want["TLPs and interrupts"] = None
             if "pte_hit" in counters:
-                want["look-ups of page table entries"] = most(samples, (counters["pte_hit"], 1))
+                want["look-ups in page tables and directories"] = most(samples, (counters["pte_hit"], 1))
             if "tx_retrans" in counters or "tx_timeout" in counters:
                 want["retries, drops and errors"] = None
             for title, highest in want.items():
@@ -159,9 +166,41 @@ def counter_faults(page, runs):
                     yield f"the plot {name}: {title} reaches {canvas['data-highest']}, not {highest}"
 
 
+def head_faults(page, runs):
+    for run in runs:
+        summary = run["summary"]
+        wanted = [f"exit status {summary['exit_status']}"]
+        if "began" in summary:
+            wanted += [f"began {summary['began']}", f"urdma {summary['version']} ({summary['commit']})"]
+        if summary["simulator"]:
+            settings = summary["simulator"]["settings"]
+            kinds = [name for name, key in (("pcap", "captures"), ("events", "events"), ("csv", "csv"), ("perfetto", "perfetto"), ("fst", "waves"))
+                     if settings[key]]
+            wanted.append(f"--trace {','.join(kinds) or 'none'}" + (f" --sample-us {settings['sample_us']}" if settings["sample_us"] else ""))
+        for text in wanted:
+            if text not in page.chips:
+                yield f"the head does not show: {text}"
+
+
+def percentile_faults(page, runs):
+    """The bars of each percentile: the stages add up to about the percentile, and to the mean of its bucket."""
+    bars = next((canvas["data-bars"] for section, canvas, _ in page.plots if section == "percentiles"), "").split()
+    nics = [n for run in runs if run["events"] for n in run["events"]["nics"] if n["messages"]]
+    known = [n["latency_ns"] for n in nics]
+    if known and not bars or len(bars) % 5:
+        yield f"the plot of percentiles has {len(bars)} bars"
+    for k in range(0, len(bars), 5):
+        got = [float(bar) for bar in bars[k:k + 5]]
+        if not any(all(abs(x - d[name]) <= d[name] / 15 for x, name in zip(got, ("p50", "p90", "p99", "p99_9", "max"))) for d in known):
+            yield f"bars of percentiles are those of no NIC: {got}"
+
+
 def limit_faults(runs):
     for run in runs:
         for nic in run["events"]["nics"] if run["events"] else []:
+            for q in nic["qps"]:
+                if nic["limits_gbps"]["wire"] and max(q["sent"].get("gbps", []), default=0) > nic["limits_gbps"]["wire"] * 1.0001:
+                    yield f"{nic['nic']}, QP {q['qp']}: {max(q['sent']['gbps'])} Gb/s pass the limit of {nic['limits_gbps']['wire']}"
             for link in "wire", "pcie":
                 for way, part in nic[link].items():
                     if nic["limits_gbps"][link] and max(part["gbps"], default=0) > nic["limits_gbps"][link] * 1.0001:
@@ -199,6 +238,8 @@ def faults(page, directory, sections):
     runs = json.loads(page.data).get("runs", [])
     yield from trigger_faults(page, runs)
     yield from counter_faults(page, runs)
+    yield from head_faults(page, runs)
+    yield from percentile_faults(page, runs)
     yield from limit_faults(runs)
     for i, run in enumerate(runs):
         text = page.text.get("verdict" + suffix(i), "")

@@ -78,7 +78,7 @@ summary() {
 	kill -TERM $pid
 	wait $pid || die "the simulator failed: $(cat "$dir/cosim.out")"
 	# As ./urdma makes it.
-	jq '{command: "ib_write_bw -s 2500 localhost", exit_status: 0, error: null, hosts: 1, nics: [2], accel: "tcg", kernel: "stock",
+	jq '{command: "ib_write_bw -s 2500 localhost", began: "2026-01-31T12:00:00Z", version: "9.8.7", commit: "abcdef1", exit_status: 0, error: null, hosts: 1, nics: [2], accel: "tcg", kernel: "stock",
 		wall_seconds: 20.04, boot_seconds: 9.6, kernel_complaints: [], simulator: .}' "$dir/cosim/cosim.json" >"$dir/summary.json"
 }
 
@@ -129,7 +129,7 @@ summary "$dir/silent"
 summary "$dir/sampled" --sample-us 10
 samples >"$dir/sampled/samples.jsonl"
 
-run=(verdict stages links latency depth queues wire pcie reads cost-of-message retransmissions slowest stage-figures responder qps
+run=(verdict stages links latency percentiles depth queues qps-over-time wire pcie reads cost-of-message retransmissions slowest stage-figures responder qps
 	translation stalls cost)
 "$top/tools/html-report.sh" "$dir/one" >"$dir/log" || fail "no page: $(cat "$dir/log")"
 good "$dir/one/report.html" "${run[@]}" counters files
@@ -192,16 +192,20 @@ planted_all() {
 	planted "the link #x-wqe-" 's/href: `#\${ids\[i\]}`/href: `#x-${ids[i]}`/'
 	planted "the link x-urdma0.pcapng" 's/{ href: file }/{ href: `x-${file}` }/'
 	planted "there is no section latency" "s/'latency', 'Latency'/'delay', 'Latency'/"
+	planted "bars of percentiles are those of no NIC" 's/latency.n \* share \&\& i + 1/latency.n * share * share \&\& i + 1/'
+	planted "the head does not show: urdma 9.8.7 (abcdef1)" 's/`urdma ${s.version}/`urdma ${s.commit}/'
+	planted "the head does not show: --trace events" 's/`--trace ${kinds.join/`--trace x${kinds.join/'
 	planted "does not show the messages" 's/\[number(nic.messages),/[number(nic.messages + 1),/'
 	planted "two elements have the id stages" "s/section(main, 'links'/section(main, 'stages'/"
 	planted "does not show the trigger" 's/it came at \${number(t.at_ns)} ns/it came/'
 	planted "has no mark of the trigger" "s/points: slices(eventSlices(run), nic.pcie_reads.outstanding) })), marks)/points: slices(eventSlices(run), nic.pcie_reads.outstanding) })), [])/"
 	planted "is not at the trigger" 's/return i \* ns + Math.min/return ns + i * ns + Math.min/'
-	planted "there is no plot urdma0: look-ups of page table entries" "s/=> kind === 'counters' \&\& \/^pte_/=> kind === 'none' \&\& \/^pte_/"
-	planted "the plot urdma0: look-ups of page table entries reaches" 's/1e9 \/ samples.slice_ns/1e6 \/ samples.slice_ns/'
+	planted "there is no plot urdma0: look-ups in page tables and directories" "s/=> kind === 'counters' \&\& \/^(pte|dir)_/=> kind === 'none' \&\& \/^(pte|dir)_/"
+	planted "the plot urdma0: look-ups in page tables and directories reaches" 's/1e9 \/ samples.slice_ns/1e6 \/ samples.slice_ns/'
 	planted "the plot urdma0: wire reaches" 's/tx_frames: FRAME_BYTES/tx_frames: 0/'
 	planted "the plot urdma0: PCIe reaches" 's/from_host_bytes: bits/from_host_bytes: 7e-9/'
-	planted "Gb/s pass the limit of" 's/"gbps":\[[0-9.e-]*/"gbps":[999/'
+	planted "QP 2: 999 Gb/s pass the limit of" 's/"gbps":\[[0-9.e-]*/"gbps":[999/'
+	planted "wire received: 999 Gb/s pass the limit of" 's/\("received":{[^[]*"gbps":\[\)[0-9.e-]*/\1999/'
 	planted "there is no section counters" "s/idOf('counters', run)/idOf('samples', run)/"
 	planted "verdict shows undefined" 's/time(nic.latency_ns.p50)/String(nic.latency_ns.p51)/'
 }

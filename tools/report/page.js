@@ -61,6 +61,9 @@ function nics() {
 }
 const senders = () => nics().filter(({ nic }) => nic.messages);
 const busiest = (run) => run.events.nics.filter((n) => n.messages).sort((a, b) => b.bytes - a.bytes)[0];
+// One NIC of each of two runs, or two of one: those that sent most.
+const twoSenders = () => two ? runs.filter((run) => run.events && busiest(run)).map((run) => ({ run, nic: busiest(run) }))
+	: senders().sort((a, b) => b.nic.bytes - a.nic.bytes).slice(0, 2);
 const sum = (list) => list.reduce((a, b) => a + b, 0);
 // While messages are in flight, without the pauses that the software of a guest makes: in Gb/s, and for each second.
 const goodput = (of) => of.active_ns ? of.bytes * 8 / of.active_ns : 0;
@@ -143,16 +146,27 @@ function slots(system) {
 		`, ${nic['pcie-latency']} ns, payload ${nic.mps}, read request ${nic.mrrs}`]));
 }
 
+// What the run was told to write.
+function traceText(settings) {
+	const kinds = [['pcap', settings.captures], ['events', settings.events], ['csv', settings.csv], ['perfetto', settings.perfetto],
+		['fst', settings.waves]].filter(([, on]) => on).map(([name]) => name);
+
+	return `--trace ${kinds.join(',') || 'none'}` + (settings.sample_us ? ` --sample-us ${settings.sample_us}` : '');
+}
+
 function head(box) {
 	for (const run of runs) {
 		const s = run.summary, chips = element('div', null, { class: 'chips' });
 		const system = s.simulator ? s.simulator.settings.system : run.system;
-		const list = [`exit status ${s.exit_status}`, `${s.hosts} host${s.hosts > 1 ? 's' : ''}`];
+		const list = [...(s.began ? [`began ${s.began}`] : []), ...(s.version ? [`urdma ${s.version}${s.commit ? ` (${s.commit})` : ''}`] : []),
+			`exit status ${s.exit_status}`, `${s.hosts} host${s.hosts > 1 ? 's' : ''}`];
 
 		box.append(element('small', two ? `urdma: run ${run.name}` : 'urdma: where the time of a run goes'), element('h1', s.command, { title: s.command }));
 		if (system)
 			list.push(`${system.hosts.reduce((sum, host) => sum + host.nics.length, 0)} NICs`, ...lines(system), ...slots(system),
 				system.faults.length ? `${system.faults.join(' ')}, seed ${system.seed}` : 'no faults');
+		if (s.simulator)
+			list.push(traceText(s.simulator.settings));
 		if (run.events)
 			list.push(`${number(run.events.events)} events` + (run.events.complete ? '' : ', not complete'));
 		list.forEach((c) => chips.append(element('span', c, { class: 'chip' })));
@@ -270,8 +284,7 @@ function timeOfMessage(main) {
 			tooltip: { callbacks: { label: (c) => `${c.dataset.label}: ${time(c.raw[1] - c.raw[0])}` } } } } });
 
 	// The table has room for two NICs.
-	const right = element('div'), shown = two ? runs.filter((run) => run.events && busiest(run)).map((run) => ({ run, nic: busiest(run) }))
-		: some.slice().sort((a, b) => b.nic.bytes - a.nic.bytes).slice(0, 2);
+	const right = element('div'), shown = twoSenders();
 
 	box.append(right);
 	table(right, ['stage', 'in which', ...shown.flatMap(({ run, nic }) => [label(run, nic), 'share'])], names.map((n) =>
@@ -315,9 +328,11 @@ function plots(main) {
 			options: { parsing: false, scales: {
 				x: logarithmic(time),
 				y: { beginAtZero: true, title: { display: true, text: 'messages' } } } } });
+	percentiles(box);
 	depths(box);
 	overTime(section(box, 'queues', 'Send queues over time', 'WQEs posted and not acknowledged, of all QPs of a NIC. Mean of each slice'),
 		'WQEs', nics().map(({ run, nic }) => ({ label: label(run, nic), points: slices(eventSlices(run), nic.send_queues.wqes) })), marks);
+	qpsOverTime(box, marks);
 	// What a NIC receives is what another one has sent: a comparison can do without.
 	overTime(section(box, 'wire', 'Wire', 'Frames with preamble, FCS and gap'), 'Gb/s', nics().flatMap(({ run, nic }) =>
 		(two ? ['sent'] : ['sent', 'received']).map((d) => ({ label: `${label(run, nic)} ${d}`, limit: limits(run, nic.nic).wire,
@@ -342,7 +357,7 @@ const GROUPS = [
 	['frames, packets and completions', (kind, name) => (kind === 'port' && /^[rt]x_frames$/.test(name)) ||
 		(kind === 'counters' && /^(cqe|eqe|eth_[rt]x_frames|[rt]x_(rdma_pkts|ack|read_rsp))$/.test(name))],
 	['TLPs and interrupts', (kind, name) => kind === 'pcie' && /^(dma_reads|dma_writes|register_reads|register_writes|interrupts)$/.test(name)],
-	['look-ups of page table entries', (kind, name) => kind === 'counters' && /^pte_/.test(name)],
+	['look-ups in page tables and directories', (kind, name) => kind === 'counters' && /^(pte|dir)_/.test(name)],
 	['retries, drops and errors', (kind, name) => kind === 'counters' ?
 		/_(err|exc|gap|dup|ghost|drop|lost|overflow|timeout|unexpected|malformed|retrans|bad|filtered|length)$|^(db|mmio|dma|rx)_bad|nak|_drop_|_no_/.test(name)
 		: /^lost_|faults$|resets$/.test(name)],
@@ -450,6 +465,38 @@ function histogram(buckets) {
 	return points;
 }
 
+// Shares of messages whose latency is at most the percentile.
+const PERCENTILES = [['p50', 0.5], ['p90', 0.9], ['p99', 0.99], ['p99.9', 0.999], ['max', 1]];
+
+// Means of the stages, of the messages in the bucket that contains the percentile.
+function splitAt(latency, share) {
+	let i = 0;
+
+	for (let n = latency.buckets[0][2]; n < latency.n * share && i + 1 < latency.buckets.length; n += latency.buckets[i][2])
+		i++;
+	return latency.split[i];
+}
+
+// What the slow messages wait for is another thing than what most wait for.
+function percentiles(box) {
+	const some = twoSenders();
+
+	if (!some.length)
+		return;
+	const s = section(box, 'percentiles', 'Latency by percentile and stage', 'Mean of each stage, of the messages whose latency is ' +
+		'in the bucket of the percentile');
+	const names = Object.keys(stageInfo);
+	const rows = some.flatMap(({ run, nic }) => PERCENTILES.map(([name, share]) =>
+		({ name: `${label(run, nic)} ${name}`, split: splitAt(nic.latency_ns, share) })));
+
+	const canvas = plot(s, { type: 'bar', data: { labels: rows.map((r) => r.name), datasets: names.map((n, i) => ({ label: n,
+		backgroundColor: stageInfo[n][1], stack: 'stages', data: rows.map((r) => r.split[i]) })) },
+	options: { indexAxis: 'y', scales: { x: { stacked: true, ticks: { callback: (v) => time(v) } },
+		y: { stacked: true, grid: { display: false } } },
+	plugins: { tooltip: { callbacks: { label: (c) => `${c.dataset.label}: ${time(c.raw)}` } } } } });
+	canvas.dataset.bars = rows.map((r) => sum(r.split)).join(' ');
+}
+
 const MOST_QPS = 32; // that a plot shows
 
 // QPs that have sent, with the most messages first.
@@ -471,6 +518,17 @@ function depths(box) {
 		{ label: 'mean', backgroundColor: colour(0), data: some.map(({ q }) => q.depth.mean) },
 		{ label: 'most', backgroundColor: colour(4), data: some.map(({ q }) => q.depth.max) }] },
 	options: { scales: { x: { grid: { display: false } }, y: { beginAtZero: true, title: { display: true, text: 'WQEs' } } } } });
+}
+
+const MOST_LINES = 8; // QPs over time
+
+function qpsOverTime(box, marks) {
+	const some = nics().flatMap(({ run, nic }) => nic.qps.filter((q) => q.sent.gbps).map((q) => ({ run, nic, q })))
+		.sort((a, b) => b.q.sent.bytes - a.q.sent.bytes).slice(0, MOST_LINES);
+
+	overTime(section(box, 'qps-over-time', 'Queue pairs over time', `Frames that a QP sends, answers too. The ${MOST_LINES} that send most, at most`),
+		'Gb/s', some.map(({ run, nic, q }) => ({ label: `${label(run, nic)} QP ${q.qp}`,
+			points: slices(eventSlices(run), q.sent.gbps) })), marks);
 }
 
 const MOST_CAUSES = 10; // QPs in the table
@@ -532,12 +590,14 @@ function details(main) {
 				`${stage} ${percent(d.share)}`];
 		}));
 
-	const misses = section(main, 'translation', 'Translation', 'Look-ups of pages. A hit finds the page table entry in the cache, a miss waits for a read from memory');
+	const misses = section(main, 'translation', 'Translation', 'Accesses to pages, and their look-ups in page tables and directories. A hit finds the entry on chip, a miss waits for a read of host memory');
 
-	table(misses, ['NIC', 'client', 'look-ups', 'hits', 'hit rate', 'entries missed', 'refused'], nics().flatMap(({ run, nic }) =>
-		Object.entries(nic.translation).filter(([, x]) => x.lookups).map(([client, x]) =>
-			[label(run, nic), client, number(x.lookups), number(x.hits), percent(x.hits / x.lookups),
-				number(x.misses), number(x.refused)])), [1]);
+	table(misses, ['NIC', 'client', 'accesses', 'hits', 'misses', 'hit rate', 'directory hits', 'directory misses', 'refused'],
+		nics().flatMap(({ run, nic }) =>
+			Object.entries(nic.translation).filter(([, x]) => x.lookups).map(([client, x]) =>
+				[label(run, nic), client, number(x.lookups), number(x.hits), number(x.misses),
+					x.hits + x.misses ? percent(x.hits / (x.hits + x.misses)) : '', number(x.directory_hits),
+					number(x.directory_misses), number(x.refused)])), [1]);
 
 	const waits = section(main, 'stalls', 'Stalls', 'Streams that had valid without ready');
 
