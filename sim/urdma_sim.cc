@@ -3,6 +3,7 @@
 #include "urdma_sim.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -13,6 +14,7 @@
 #include "verilated.h"
 #include "waves.h"
 #if VM_TRACE
+#include "scopes.h"
 #include "view.h"
 #endif
 
@@ -74,6 +76,21 @@ bool urdma_sim_has_waves(void)
 	return true;
 #else
 	return false;
+#endif
+}
+
+int urdma_sim_check_scope(const char *scope, char *why, size_t size)
+{
+#if VM_TRACE
+	const std::string text = Scopes::refuse(scope);
+
+	snprintf(why, size, "%s", text.c_str());
+	return text.empty() ? 0 : -ENOENT;
+#else
+	(void)scope;
+	if (size)
+		*why = '\0';
+	return -ENOTSUP;
 #endif
 }
 

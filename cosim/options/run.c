@@ -151,6 +151,11 @@ static bool parse_kind(struct argp_state *state, struct urdma_options *o, char *
 		if (kind[3])
 			w->window = window_of(state, kind, true);
 	} else if (!strncmp(kind, "scope=", 6) && kind[6]) {
+		if (w->scope)
+			argp_error(state,
+				   "--trace '%s': there is scope=%s already; waves are of one "
+				   "instance and those inside it",
+				   kind, w->scope);
 		w->scope = kind + 6;
 	} else {
 		return false;
@@ -162,6 +167,8 @@ static void parse_trace(struct argp_state *state, struct urdma_options *o, char 
 {
 	struct urdma_waves_options *w = &o->waves;
 	char *kind, *save = NULL;
+	/* The names of the instances in any module fit. */
+	char why[4096];
 
 	o->trace_pcap = false;
 	memset(w, 0, sizeof(*w));
@@ -178,6 +185,8 @@ static void parse_trace(struct argp_state *state, struct urdma_options *o, char 
 	if (w->on && !urdma_sim_has_waves())
 		argp_error(state, "--trace fst: this urdma-cosim is built without waves; "
 				  "tools/host-build.sh --waves makes one with them");
+	if (w->scope && urdma_sim_check_scope(w->scope, why, sizeof(why)))
+		argp_error(state, "--trace 'scope=%s': %s", w->scope, why);
 }
 
 static void parse_trigger(struct argp_state *state, struct urdma_options *o)

@@ -64,6 +64,33 @@ done
 # urdma-cosim: one instance, from one command to another.
 "$top/tools/host-build.sh" --waves urdma-cosim || fail "urdma-cosim"
 cosim=$top/build/waves/cosim/urdma-cosim
+# An instance that there is not is refused before anything is made, with the names that there are.
+no_scope() {
+	local scope=$1 words=$2 check status
+	for check in '' --check; do
+		status=0
+		rm -rf "$dir/o"
+		timeout 60 "$cosim" $check --socket "$dir/s0" --out "$dir/o" --trace "fst,scope=$scope" >"$dir/out" 2>&1 || status=$?
+		[ $status = 2 ] || fail "scope=$scope $check: status $status: $(cat "$dir/out")"
+		grep -q -e "--trace 'scope=$scope': there is no such instance; $words" "$dir/out" || fail "scope=$scope $check: $(cat "$dir/out")"
+		! grep -q ready "$dir/out" || fail "scope=$scope $check: $(cat "$dir/out")"
+		[ ! -e "$dir/o" ] || fail "scope=$scope $check made $dir/o"
+	done
+}
+no_scope bogus 'names begin with nic$'
+no_scope nic.bogus 'nic has .*, tx$'
+no_scope nic.tx. 'nic.tx has '
+no_scope nic.bogus.tx 'nic has .*, tx$'
+no_scope nic.reset.bogus 'nic.reset has none inside$'
+no_scope nic.t 'nic has .*, tx$'
+# Each instance that can be named has signals.
+sed -n 's/^URDMA_SCOPE("\(.*\)")$/\1/p' "$top/build/waves/sim/gen/scopes.inc" >"$dir/scopes"
+python -c 'import pywellen, sys
+names = {v.full_name for v in pywellen.Waveform(sys.argv[1]).all_vars()}
+have = {n[:i] for n in names for i, c in enumerate(n) if c == "."}
+scopes = open(sys.argv[2]).read().split()
+none = [s for s in scopes if "urdma0.urdma_sim_top." + s not in have]
+assert len(scopes) > 100 and not none, none[:5]' "$files/urdma0.fst" "$dir/scopes" || fail "instances without signals"
 "$cosim" --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --control "$dir/control" --trace fst=hold,scope=nic.tx \
 	>"$dir/out" 2>&1 &
 pid=$!

@@ -42,6 +42,14 @@ check() {
 	fi
 }
 
+# A guest that never comes up has the time of --timeout for it, also if that is more than the usual 120 s. Meanwhile the other
+# tests run.
+printf '#!/bin/sh\nexec sleep 600\n' >"$tmp/no-boot"
+chmod +x "$tmp/no-boot"
+URDMA_QEMU=$tmp/no-boot "$top/urdma" run --out "$tmp/no-boot.out" --nics 0 --accel tcg --timeout 125 -- true \
+	>/dev/null 2>"$tmp/no-boot.err" </dev/null &
+no_boot=$!
+
 mkdir "$tmp/sh,are"
 echo there >"$tmp/sh,are/in"
 boot=$SECONDS
@@ -56,6 +64,11 @@ check "standard output" diff "$tmp/want" "$tmp/out"
 check "standard error apart" grep -qx e "$tmp/err"
 check "written through /share" grep -qx back "$tmp/sh,are/out"
 check "summary" jq -e '.exit_status == 7 and .error == null and .kernel_complaints == []' \
+	"$results/summary.json"
+eval "words=($(jq -r .command "$results/summary.json"))"
+# shellcheck disable=SC2016  # so it is meant
+check "the command, as a shell takes it" test "${#words[@]}, ${words[1]}, ${words[3]}" = '4, -c, q"uo$te'
+check "when it began, and the version" jq -e '(.began | fromdate > now - 600) and (.version | test("^[0-9]+[.][0-9]"))' \
 	"$results/summary.json"
 check "the console's log" grep -q 'Linux version' "$results/console.log"
 # Under TCG the guest's kernel is told how fast its counter is, and does not measure that.
@@ -142,6 +155,34 @@ check "says why" grep -q 'no such luck' "$tmp/err"
 printf '#!/bin/sh\n[ "$1" != --check ] || exit 0\necho no such luck >&2\nexit 1\n' >"$cosim"
 URDMA_COSIM=$cosim expect "a simulator that does not start" 125 --nics 2 -- true
 check "says why" grep -q 'no such luck' "$tmp/err"
+
+# Stand-ins of both. Of the simulator: it says $1, and does $2. Of QEMU: it does $3.
+stand_ins() {
+	# shellcheck disable=SC2016  # for its shell
+	printf '#!/bin/sh\n[ "$1" != --check ] || exit 0\necho ready\nsleep 1\necho "%s" >&2\n%s\n' "$1" "$2" >"$cosim"
+	printf '#!/bin/sh\n%s\n' "$3" >"$tmp/qemu"
+	chmod +x "$tmp/qemu"
+}
+# lost NAME WORDS [options]: with the stand-ins, ends with status 125 long before the time-out, and the last message is WORDS.
+lost() {
+	local name=$1 words=$2 start=$SECONDS
+	shift 2
+	URDMA_COSIM=$cosim URDMA_QEMU=$tmp/qemu launch "$name" 125 --nics 2 --accel tcg --timeout 100 "$@" -- true
+	check "$name: says why" grep -q -e "^urdma: error: $words\$" "$tmp/err"
+	check "$name: at once" test $((SECONDS - start)) -lt 60
+}
+for why in 'client gone: Broken pipe' 'client gone' 'connection closed: no message'; do
+	stand_ins "vfio-user $tmp/nic1: $why" 'exec sleep 600' 'exec sleep 600'
+	lost "QEMU loses its NIC ($why)" "QEMU no longer talks to a NIC, .*; the simulator said: vfio-user .*/nic1: $why"
+done
+stand_ins working "kill -KILL \$\$" 'exec sleep 600'
+lost "a simulator that is killed" 'the simulator was killed by SIGKILL'
+stand_ins working 'exit 3' 'exec sleep 600'
+lost "a simulator that ends" 'the simulator ended with status 3'
+stand_ins working 'exec sleep 600' "sleep 1; kill -KILL \$\$"
+lost "a QEMU that is killed" 'the guest ended: QEMU was killed by SIGKILL'
+stand_ins working 'exec sleep 600' 'case "$*" in *urdma-host1*) sleep 1; kill -KILL $$ ;; esac; exec sleep 600'
+lost "the second QEMU is killed" 'guest 1 ended before the run did: its QEMU was killed by SIGKILL' --hosts 2
 
 # A simulator that says what it was called with, first to check it, then to run.
 # shellcheck disable=SC2016  # for its shell
@@ -268,5 +309,9 @@ expect "a wire with one end" 2 --nics 3 -- true
 check "help has the launcher's options" grep -q -e '--packages' "$tmp/out"
 check "help has the simulator's" grep -q -e '--pcie-lanes' "$tmp/out"
 check "version" test "$("$top/urdma" --version)" = "urdma $("$top/build/cosim/urdma-cosim" --version | cut -d' ' -f2)"
+
+wait $no_boot
+check "a guest that does not come up: status" test $? = 124
+check "says how long it had" grep -q 'the guest did not come up within 125 s' "$tmp/no-boot.err"
 
 exit $bad
