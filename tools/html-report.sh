@@ -25,7 +25,8 @@ usage() {
 	shows counters over time.
 
 	  --bench      the page of `make bench`: ROWS is its bench.json, SWEEPS its sweeps.csv
-	  --out FILE   where the page goes (default DIR/report.html; of two, report.html in the second DIR)
+	  --out FILE   where the page goes (default DIR/report.html; of two, report.html in the second DIR). Beside it,
+	               FILE-slowest/ gets traces of the moments of the slowest messages
 	EOF
 }
 
@@ -75,15 +76,17 @@ page=${page:-${dirs[-1]}/report.html}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# run_data DIR NAME: what the page knows of a run, as JSON. The names of files are those from the page's directory.
+# run_data DIR NAME MOMENTS: what the page knows of a run, as JSON. The names of files are those from the page's directory.
+# Traces of moments go to MOMENTS.
 run_data() {
-	local dir=$1 name=$2 us beside trace='' capture captures=()
+	local dir=$1 name=$2 moments=$3 us beside trace='' capture captures=()
 	echo null >"$tmp/events.json"
 	echo null >"$tmp/samples.json"
 	if [ -s "$dir/events.urdma" ]; then
 		[ -x "$reader" ] || "$top/tools/host-build.sh" urdma-events >&2
+		rm -f "$moments"/*.perfetto
 		# Of a file that was cut off there is a report, too: the reader says so, and writes what it could read.
-		"$reader" --json "$tmp/events.json" "$dir/events.urdma" >&2 || jq -e . "$tmp/events.json" >/dev/null ||
+		"$reader" --json "$tmp/events.json" --moments "$moments" "$dir/events.urdma" >&2 || jq -e . "$tmp/events.json" >/dev/null ||
 			die "$dir/events.urdma cannot be read"
 	fi
 	echo null >"$tmp/system.json"
@@ -100,9 +103,9 @@ run_data() {
 		[ ! -e "$capture" ] || captures+=("$beside${capture##*/}")
 	done
 	jq -n --arg name "$name" --arg trace "$trace" --slurpfile summary "$dir/summary.json" --slurpfile events "$tmp/events.json" \
-		--slurpfile samples "$tmp/samples.json" --slurpfile system "$tmp/system.json" '{$name, summary: $summary[0], events: $events[0],
-		samples: $samples[0], system: $system[0], files: {
-			trace: (if $trace == "" then null else $trace end),
+		--slurpfile samples "$tmp/samples.json" --slurpfile system "$tmp/system.json" --arg moments "${moments##*/}" '{
+		$name, summary: $summary[0], events: $events[0], samples: $samples[0], system: $system[0], files: {
+			trace: (if $trace == "" then null else $trace end), $moments,
 			captures: ($ARGS.positional | map({key: (split("/")[-1] | rtrimstr(".pcapng")), value: .}) | from_entries)}}' \
 		--args "${captures[@]}"
 }
@@ -121,7 +124,7 @@ runs_data() {
 		if [ "${#dirs[@]}" = 2 ] && [ "$(basename "$(realpath "${dirs[0]}")")" = "$(basename "$(realpath "${dirs[1]}")")" ]; then
 			name="$name ($((i + 1)))"
 		fi
-		run_data "${dirs[i]}" "$name" >"$tmp/run$i.json"
+		run_data "${dirs[i]}" "$name" "${page%.html}-slowest$([ "$i" = 0 ] || echo "-$((i + 1))")" >"$tmp/run$i.json"
 	done
 	jq -n '{runs: [inputs]}' "$tmp"/run?.json
 }

@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "events/moments.h"
 #include "events/outputs.h"
 #include "events/results.h"
 #include "options/value.h"
@@ -16,10 +18,10 @@
 
 #define MAX_NICS 255u
 
-enum { OPT_CSV = 0x600, OPT_PERFETTO, OPT_JSON, OPT_FROM, OPT_TO };
+enum { OPT_CSV = 0x600, OPT_PERFETTO, OPT_JSON, OPT_MOMENTS, OPT_FROM, OPT_TO };
 
 struct program {
-	const char *file, *json_path;
+	const char *file, *json_path, *moments_dir;
 	uint64_t from_ns, to_ns; /* what is read: events from the first on, before the second */
 	struct urdma_events *events;
 	struct urdma_trace_nic nic[MAX_NICS];
@@ -54,6 +56,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_JSON:
 		p->json_path = arg;
 		return 0;
+	case OPT_MOMENTS:
+		p->moments_dir = arg;
+		return 0;
 	case OPT_FROM:
 		p->from_ns = parse_time(state, "from", arg);
 		return 0;
@@ -84,6 +89,8 @@ static void parse_options(struct program *p, int argc, char **argv)
 		{ "csv", OPT_CSV, "FILE", 0, "Write a line for each completed send WQE", 0 },
 		{ "perfetto", OPT_PERFETTO, "FILE", 0, "Write a trace for ui.perfetto.dev", 0 },
 		{ "json", OPT_JSON, "FILE", 0, "Write the data of the report", 0 },
+		{ "moments", OPT_MOMENTS, "DIR", 0,
+		  "Write a trace of the moment of each of the slowest messages into DIR", 0 },
 		{ "from", OPT_FROM, "TIME", 0, "Read events from this simulated time on, as 20us",
 		  0 },
 		{ "to", OPT_TO, "TIME", 0, "Read events before this simulated time", 0 },
@@ -131,7 +138,7 @@ static int set_up(struct program *p)
 		p->nic[i] = urdma_events_nic(p->events, i);
 	config->nic = p->nic;
 	config->trigger = urdma_events_trigger(p->events);
-	if (p->json_path ||
+	if (p->json_path || p->moments_dir ||
 	    (!config->path[URDMA_RESULT_CSV] && !config->path[URDMA_RESULT_PERFETTO])) {
 		p->stats = urdma_stats_create(p->nic, config->n_nics, config->trigger);
 		if (!p->stats) {
@@ -226,6 +233,31 @@ static void write_json(struct program *p)
 		complain(p, "write", p->json_path, ret);
 }
 
+/* Reads the file once more. */
+static void write_moments(struct program *p)
+{
+	struct urdma_events *events = NULL;
+	char path[PATH_MAX] = "";
+	char *error = NULL;
+	int ret = 0;
+
+	if (mkdir(p->moments_dir, 0777) && errno != EEXIST) {
+		complain(p, "make", p->moments_dir, -errno);
+		return;
+	}
+	ret = urdma_events_open(p->file, &events, &error);
+	if (!ret)
+		ret = urdma_moments_write(p->stats, events,
+					  (p->from_ns + URDMA_CYCLE_NS - 1) / URDMA_CYCLE_NS,
+					  p->moments_dir, path);
+	if (ret == -ENOMEM && !*path)
+		complain(p, "write into", p->moments_dir, ret);
+	else if (ret)
+		complain(p, *path ? "write" : "read", *path ? path : p->file, ret);
+	free(error);
+	urdma_events_close(events);
+}
+
 static void finish(struct program *p)
 {
 	for (unsigned int i = 0; i < URDMA_RESULTS; i++) {
@@ -238,7 +270,9 @@ static void finish(struct program *p)
 		urdma_stats_end(p->stats);
 	if (p->json_path)
 		write_json(p);
-	else if (p->stats)
+	if (p->moments_dir)
+		write_moments(p);
+	if (p->stats && !p->json_path && !p->moments_dir)
 		urdma_stats_table(p->stats);
 	if (fflush(stdout) || ferror(stdout))
 		complain(p, "write", "the table", -errno);

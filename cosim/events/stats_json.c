@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data of the report as JSON. docs/events.md describes it.
-#include "events/stats.h"
+#include "events/moments.h"
 
 static const struct {
 	const char *name;
@@ -329,7 +329,8 @@ static json_t *nic_json(const struct urdma_stats *s, unsigned int n)
 	return json;
 }
 
-static json_t *slow(const struct urdma_stats *s, const struct urdma_wqe *w)
+static json_t *slow(const struct urdma_stats *s, const struct urdma_wqe *w,
+		    const struct urdma_window *window)
 {
 	json_t *json = json_object(), *stages = json_object(), *times = json_array();
 	json_t *again = json_array();
@@ -353,6 +354,9 @@ static json_t *slow(const struct urdma_stats *s, const struct urdma_wqe *w)
 	set(json, "whole_ns", urdma_wqe_whole(w) * URDMA_CYCLE_NS);
 	json_object_set_new(json, "stages_ns", stages);
 	json_object_set_new(json, "moments_ns", times);
+	json_object_set_new(json, "window_ns",
+			    json_pack("[I, I]", (json_int_t)(window->from * URDMA_CYCLE_NS),
+				      (json_int_t)(window->to * URDMA_CYCLE_NS)));
 	set(json, "first_frame", w->first_frame);
 	set(json, "last_frame", w->last_frame);
 	set(json, "answer_frame", w->answer_frame);
@@ -384,6 +388,7 @@ json_t *urdma_stats_json(const struct urdma_stats *s, bool complete)
 {
 	json_t *json = json_object(), *nics = json_array(), *slowest = json_array();
 	json_t *slices = json_array();
+	struct urdma_window window[URDMA_SLOWEST];
 
 	json_object_set_new(json, "file", json_string("urdma events report"));
 	set(json, "version", 1);
@@ -400,8 +405,9 @@ json_t *urdma_stats_json(const struct urdma_stats *s, bool complete)
 	for (unsigned int i = 0; i < s->n; i++)
 		json_array_append_new(nics, nic_json(s, i));
 	json_object_set_new(json, "nics", nics);
+	urdma_moments_windows(s, window);
 	for (unsigned int i = 0; i < s->n_slowest; i++)
-		json_array_append_new(slowest, slow(s, &s->slowest[i]));
+		json_array_append_new(slowest, slow(s, &s->slowest[i], &window[i]));
 	json_object_set_new(json, "slowest", slowest);
 	return json;
 }

@@ -348,7 +348,8 @@ module urdma_mr
     ans_cli_reg <= tbl_meta.cli;
     ans_place_reg <= tbl_meta.place;
     ans_key_reg <= tbl_meta.key;
-    ans_hit_reg <= {tbl_meta.looked && !tbl_meta.waited, !tbl_meta.direct && !tbl_waited};
+    ans_hit_reg[1] <= tbl_meta.looked && !tbl_meta.waited;
+    ans_hit_reg[0] <= !tbl_meta.direct && !tbl_waited;
     ans_miss_reg <= {tbl_meta.waited, tbl_waited};
     if (rst) ans_valid_reg <= 1'b0;
     else ans_valid_reg <= tbl_valid;

@@ -47,6 +47,14 @@ check jq -e '.complete and (.nics | length) == 2 and ([.nics[].messages] | add) 
 check jq -e '.nics[0].retries["time-out"] > 0 and (.slowest | length) == 10' "$dir/json" >/dev/null
 check [ "$(stat -c %s "$dir/perfetto")" -gt 500000 ]
 
+# Traces of the moments of the slowest messages.
+expect 0 "" "$events" --moments "$dir/moments" "$dir/good"
+check [ ! -s "$dir/out" ]
+check [ "$(jq -r '.slowest[].window_ns[0]' "$dir/json" | sort -u | sed 's/$/.perfetto/')" = "$(ls "$dir/moments")" ]
+expect 1 "cannot make $dir/none/x: No such file" "$events" --moments "$dir/none/x" "$dir/good"
+expect 1 "cannot write $dir/out/" "$events" --moments "$dir/out" "$dir/good"
+expect 1 "cannot write $dir/moments/" bash -c "ulimit -f 8; exec $events --moments $dir/moments $dir/good"
+
 # A part of the time: as a file that has only that. The part behind its end is not read.
 "$make_events" "$dir/window" 100000 200000 || exit 1
 expect 0 "" "$events" --json "$dir/want" "$dir/window"

@@ -242,6 +242,13 @@ def faults(page, directory, sections):
     yield from percentile_faults(page, runs)
     yield from limit_faults(runs)
     for i, run in enumerate(runs):
+        for w in run["events"]["slowest"] if run["events"] else []:
+            begin, end = w["window_ns"]
+            # Its name says when the trace begins.
+            if not any(link.endswith(f"-slowest{suffix(i)}/{begin}.perfetto") for link in page.links):
+                yield f"no link leads to the moment of {w['nic']} QP {w['qp']} WQE {w['wqe']}"
+            if not begin <= w["moments_ns"][0] <= w["moments_ns"][-1] < end:
+                yield f"the trace from {begin} to {end} ns lacks {w['nic']} QP {w['qp']} WQE {w['wqe']}"
         text = page.text.get("verdict" + suffix(i), "")
         for nic in run["events"]["nics"] if run["events"] else []:
             if nic["messages"] and f" {nic['messages']:,} " not in f" {text} ":

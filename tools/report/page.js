@@ -625,17 +625,17 @@ function filterOf(w) {
 function slowest(main) {
 	for (const run of runs.filter((r) => r.events && r.events.slowest.length)) {
 		const s = section(main, idOf('slowest', run), two ? `The slowest messages of ${run.name}` : 'The slowest messages',
-			'“Begins” is the moment of the doorbell, in the time of trace and captures. The filter shows the frames in the sender’s capture: those of the message, with what other QPs sent meanwhile, those that were sent again, and the answer.');
+			'“Begins” is the moment of the doorbell, in the time of trace and captures; its trace, for ui.perfetto.dev, has what all NICs did then. The filter shows the frames in the sender’s capture: those of the message, with what other QPs sent meanwhile, those that were sent again, and the answer.');
 		const ids = run.events.slowest.map((w) => `${idOf('wqe', run)}-${w.nic}-${w.qp}-${w.wqe}-${w.moments_ns[0]}`);
 
 		legend(s, Object.entries(stageInfo).map(([name, [, c]]) => ({ name, colour: c })));
 		table(s, ['message', 'operation', 'latency', 'stages', 'begins', 'capture', 'filter for Wireshark'],
 			run.events.slowest.map((w, i) => {
 				const parts = Object.entries(w.stages_ns).map(([name, value]) => ({ name, value, colour: stageInfo[name][1] }));
-				const begins = `${number(w.moments_ns[0])} ns`, capture = run.files.captures[w.nic];
+				const capture = run.files.captures[w.nic];
 
 				return [element('a', `${w.nic} QP ${w.qp} WQE ${w.wqe}`, { href: `#${ids[i]}` }), operation(w), time(w.whole_ns), stack(parts, time),
-					run.files.trace ? element('a', begins, { href: run.files.trace }) : begins,
+					element('a', `${number(w.moments_ns[0])} ns`, { href: `${run.files.moments}/${w.window_ns[0]}.perfetto` }),
 					capture ? element('a', capture.split('/').pop(), { href: capture }) : 'none',
 					w.first_frame ? filterOf(w) : 'no frames'];
 			}), [1, 3, 5, 6], ids);
