@@ -16,6 +16,7 @@
 # when one survives that has no reason to in the list, or one is caught that has.
 set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
+prog=mutate
 . "$top/tools/lib.sh"
 dir=$top/build/mutate
 jobs=${JOBS:-$(nproc)}
@@ -84,13 +85,19 @@ one() {
 	printf '%3d  %-32s %-18s %4d s  %s\n' "$n" "$file" "$by" $((SECONDS - start)) "$what"
 }
 
+for n; do
+	[[ $n =~ ^[1-9][0-9]*$ ]] || die "'$n' is not the number of a fault; usage: tools/mutate.sh [N...]"
+done
 mkdir -p "$dir/log" "$dir/time"
 cmake -S . -B "$dir" -G Ninja -DURDMA_MUTATE=ON -DURDMA_PGO=OFF >"$dir.log" 2>&1 || die "cmake failed; see $dir.log"
 cmake --build "$dir" --target tests/rtl/all tests/engine/all >>"$dir.log" 2>&1 || die "the build failed; see $dir.log"
 export -f models_of tests without passes caught_by one
 export dir engine
 if [ $# != 0 ]; then
-	for n; do awk -F'\t' -v n="$n" '$1 == n' "$dir/rtl/list"; done
+	for n; do
+		awk -F'\t' -v n="$n" '$1 == n {print; found = 1} END {exit !found}' "$dir/rtl/list" ||
+			die "there is no fault $n; $dir/rtl/list has the numbers"
+	done
 else
 	cat "$dir/rtl/list"
 fi >"$dir/chosen"
