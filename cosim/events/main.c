@@ -247,12 +247,9 @@ static void write_moments(struct program *p)
 	}
 	ret = urdma_events_open(p->file, &events, &error);
 	if (!ret)
-		ret = urdma_moments_write(p->stats, events,
-					  (p->from_ns + URDMA_CYCLE_NS - 1) / URDMA_CYCLE_NS,
-					  p->moments_dir, path);
-	if (ret == -ENOMEM && !*path)
-		complain(p, "write into", p->moments_dir, ret);
-	else if (ret)
+		ret = urdma_moments_write(p->stats, events, p->from_ns, p->to_ns, p->moments_dir,
+					  path);
+	if (ret)
 		complain(p, *path ? "write" : "read", *path ? path : p->file, ret);
 	free(error);
 	urdma_events_close(events);

@@ -127,34 +127,35 @@ static struct urdma_sink sink_of(struct moment *m)
 	};
 }
 
-/* Up to the end of the last window. What is wrong with the file has been said. */
-static int read_events(struct urdma_events *events, uint64_t first, uint64_t last,
+/* What is wrong with the file has been said. */
+static int read_events(struct urdma_events *events, uint64_t from_ns, uint64_t to_ns,
 		       struct urdma_follow *f)
 {
 	struct urdma_trace_event e = { 0 };
 	int ret = 0;
 
-	while (!ret && urdma_events_next(events, &e) == 1 && e.cycle < last)
-		ret = e.cycle < first ? 0 : urdma_follow_event(f, &e);
+	while (!ret && urdma_events_next(events, &e) == 1 && e.cycle * URDMA_CYCLE_NS < to_ns)
+		if (e.cycle * URDMA_CYCLE_NS >= from_ns)
+			ret = urdma_follow_event(f, &e);
 	if (!ret)
 		ret = urdma_follow_end(f);
 	return ret == -ENOMEM ? ret : 0;
 }
 
-int urdma_moments_write(const struct urdma_stats *s, struct urdma_events *events, uint64_t first,
-			const char *dir, char path[PATH_MAX])
+int urdma_moments_write(const struct urdma_stats *s, struct urdma_events *events, uint64_t from_ns,
+			uint64_t to_ns, const char *dir, char path[PATH_MAX])
 {
 	struct urdma_window window[URDMA_SLOWEST];
 	struct moment moment[URDMA_SLOWEST] = { 0 };
 	struct urdma_sink sink[URDMA_SLOWEST];
 	struct urdma_follow *f = NULL;
 	unsigned int n = 0;
-	uint64_t last = 0;
+	uint64_t end_ns = 0; /* of the last window */
 	int ret = 0;
 
 	*path = 0;
 	urdma_moments_windows(s, window);
-	for (unsigned int i = 0; i < s->n_slowest && !ret; i++) {
+	for (unsigned int i = 0; i < s->n_slowest; i++) {
 		struct moment *m = &moment[n];
 		unsigned int k = 0;
 
@@ -163,7 +164,8 @@ int urdma_moments_write(const struct urdma_stats *s, struct urdma_events *events
 		if (k < n)
 			continue;
 		m->window = window[i];
-		last = m->window.to > last ? m->window.to : last;
+		if (m->window.to * URDMA_CYCLE_NS > end_ns)
+			end_ns = m->window.to * URDMA_CYCLE_NS;
 		snprintf(m->path, sizeof(m->path), "%s/%" PRIu64 ".perfetto", dir,
 			 m->window.from * URDMA_CYCLE_NS);
 		ret = urdma_perfetto_open(m->path, s->of, s->n, s->trigger, &m->trace);
@@ -176,7 +178,8 @@ int urdma_moments_write(const struct urdma_stats *s, struct urdma_events *events
 	}
 	if (!ret && n) {
 		f = urdma_follow_create(s->n, sink, n);
-		ret = f ? read_events(events, first, last, f) : -ENOMEM;
+		ret = f ? read_events(events, from_ns, end_ns < to_ns ? end_ns : to_ns, f)
+			: -ENOMEM;
 	}
 	urdma_follow_destroy(f);
 	for (unsigned int i = 0; i < n; i++) {

@@ -24,12 +24,12 @@ struct urdma_window {
 void urdma_moments_windows(const struct urdma_stats *s, struct urdma_window window[URDMA_SLOWEST]);
 
 /*
- * Reads the events from the cycle `first` on once more, and writes a trace for each window into
- * dir, which must exist: its name is the window's begin in ns, ".perfetto". Where the file of
- * events ends too early, the traces end, too. 0, or a negative errno, with the path of the trace
+ * Reads the events of [from_ns, to_ns) once more, those that s has, and writes a trace for each
+ * window into dir, which must exist: its name is the window's begin in ns, ".perfetto". Where the
+ * events end too early, the traces end, too. 0, or a negative errno, with the path of the trace
  * that could not be written, or "" (-ENOMEM).
  */
-int urdma_moments_write(const struct urdma_stats *s, struct urdma_events *events, uint64_t first,
-			const char *dir, char path[PATH_MAX]);
+int urdma_moments_write(const struct urdma_stats *s, struct urdma_events *events, uint64_t from_ns,
+			uint64_t to_ns, const char *dir, char path[PATH_MAX]);
 
 #endif

@@ -61,6 +61,12 @@ expect 0 "" "$events" --json "$dir/want" "$dir/window"
 expect 0 "" "$events" --json "$dir/json" --from 400us --to 800000ns "$dir/good"
 check cmp "$dir/want" "$dir/json"
 check jq -e '.from_ns >= 400000 and .to_ns < 800000 and .complete and .events > 1000' "$dir/json" >/dev/null
+# Moments, too, where the time ends soon after the slowest message.
+to=$(($(jq '.slowest[0].moments_ns[-1]' "$dir/want") + 200))
+"$make_events" "$dir/short" 100000 $((to / 4)) || exit 1
+expect 0 "" "$events" --moments "$dir/want.moments" "$dir/short"
+expect 0 "" "$events" --moments "$dir/part.moments" --from 400us --to ${to}ns "$dir/good"
+check diff -r "$dir/want.moments" "$dir/part.moments"
 expect 1 "there are no events from 5000000000 ns on; the file has those from" "$events" --from 5s "$dir/good"
 expect 1 "there are no events from 1 ns on until 2 ns; the next one is at" "$events" --from 1ns --to 2ns "$dir/good"
 expect 2 "--from 3: not a time" "$events" --from 3 "$dir/good"

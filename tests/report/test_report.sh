@@ -192,6 +192,7 @@ planted_all() {
 	planted "the link #x-wqe-" 's/href: `#\${ids\[i\]}`/href: `#x-${ids[i]}`/'
 	planted "no link leads to the moment of urdma" 's/href: `${run.files.moments}\/${w.window_ns\[0\]}.perfetto`/href: run.files.trace/'
 	planted ".perfetto leads to no file" 's/${w.window_ns\[0\]}.perfetto/${w.window_ns[1]}.perfetto/'
+	planted " ns lacks urdma" 's/"window_ns":\[\([0-9]*\),[0-9]*\]/"window_ns":[\1,\1]/g'
 	planted "the link x-urdma0.pcapng" 's/{ href: file }/{ href: `x-${file}` }/'
 	planted "there is no section latency" "s/'latency', 'Latency'/'delay', 'Latency'/"
 	planted "bars of percentiles are those of no NIC" 's/latency.n \* share \&\& i + 1/latency.n * share * share \&\& i + 1/'
