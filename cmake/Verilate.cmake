@@ -44,15 +44,24 @@ add_custom_command(
 add_custom_target(urdma_rtl_types DEPENDS ${URDMA_TYPES}/stamp)
 
 # RTL with planted faults: a copy that the models are made of instead, and a package in front of all others.
+# The faults are planted aside. Only files that have changed go to the copy, so only their models are made again.
 if(URDMA_MUTATE)
   set(URDMA_MUTATE_DIR ${CMAKE_SOURCE_DIR}/tests/mutate)
   set(URDMA_MUTATED ${CMAKE_BINARY_DIR}/rtl)
-  file(COPY ${CMAKE_SOURCE_DIR}/rtl/ DESTINATION ${URDMA_MUTATED})
+  set(planted ${CMAKE_BINARY_DIR}/rtl.new)
+  file(REMOVE_RECURSE ${planted})
+  file(COPY ${CMAKE_SOURCE_DIR}/rtl/ DESTINATION ${planted})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/rtl/*.sv)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources} ${URDMA_MUTATE_DIR}/faults
                                                                  ${URDMA_MUTATE_DIR}/plant.awk)
-  execute_process(COMMAND awk -f ${URDMA_MUTATE_DIR}/plant.awk -v rtl=${CMAKE_SOURCE_DIR}/rtl -v out=${URDMA_MUTATED}
+  execute_process(COMMAND awk -f ${URDMA_MUTATE_DIR}/plant.awk -v rtl=${CMAKE_SOURCE_DIR}/rtl -v out=${planted}
                           ${URDMA_MUTATE_DIR}/faults COMMAND_ERROR_IS_FATAL ANY)
+  file(GLOB_RECURSE names RELATIVE ${planted} ${planted}/*)
+  foreach(name ${names})
+    cmake_path(GET name PARENT_PATH folder)
+    file(MAKE_DIRECTORY ${URDMA_MUTATED}/${folder})
+    file(COPY_FILE ${planted}/${name} ${URDMA_MUTATED}/${name} ONLY_IF_DIFFERENT)
+  endforeach()
   list(PREPEND URDMA_PKGS -Wno-lint ${URDMA_MUTATE_DIR}/urdma_mutate_pkg.sv)
 endif()
 

@@ -56,10 +56,15 @@ has_gid() {
 	gids "$1" | sed -n "s/ $2\$//p" | grep .
 }
 
-# hw_counter DEV NAME
+# hw_counter DEV NAME: its value; 0 while the device is away, as in a reset.
 hw_counter() {
-	cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2" 2>/dev/null ||
-		cat "/sys/class/infiniband/$1/hw_counters/$2" 2>/dev/null || echo 0
+	local dir=/sys/class/infiniband/$1/ports/1/hw_counters
+	cat "$dir/$2" 2>/dev/null && return
+	if [ -d "$dir" ]; then
+		echo "$1 has no counter $2" >&2
+		return 1
+	fi
+	echo 0
 }
 
 # wait_listen PORT: until somebody listens there.
