@@ -397,6 +397,8 @@ struct urdma_qp {
 	struct mutex lock;
 	/* what was last set, for query; state is the last one we know of */
 	enum ib_qp_state state;
+	/* IB_EVENT_QP_LAST_WQE_REACHED was raised since the last RESET */
+	bool last_wqe;
 	struct ib_qp_cap cap;
 	bool sig_all;
 	/* what it sends to groups does not come back to members here */
@@ -632,6 +634,7 @@ int urdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init);
 int urdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 void urdma_qp_event(struct urdma_dev *dev, u32 qpn, u8 type);
+void urdma_qp_notify_dead(struct urdma_dev *dev);
 
 /* urdma_ah.c */
 int urdma_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_udata *udata);

@@ -625,6 +625,8 @@ void urdma_cq_notify_work(struct work_struct *work)
 	xa_for_each(&dev->cq_xa, cqn, cq)
 		if (test_bit(cq->eq->eqn, full) || (cq->ring && urdma_is_dead(dev)))
 			urdma_cq_notify(cq, false);
+	if (urdma_is_dead(dev))
+		urdma_qp_notify_dead(dev);
 }
 
 /* From the interrupt handler of an EQ. The CQ may be gone, or be another one: this is harmless. */

@@ -337,6 +337,7 @@ int urdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		urdma_cq_remove_qp(qp);
 	xa_erase(&dev->qp_xa, ibqp->qp_num);
 	urdma_eq_sync(&dev->eqs[0]);
+	flush_work(&dev->notify_work);
 	if (qp->kernel) {
 		/* Their consumer may go on to free them. */
 		urdma_cq_quiesce(to_ucq(ibqp->send_cq));
@@ -505,6 +506,7 @@ static void urdma_modify_remember(struct urdma_qp *qp, const struct ib_qp_attr *
 	if (mask & IB_QP_STATE)
 		WRITE_ONCE(qp->state, attr->qp_state);
 	if (qp->state == IB_QPS_RESET) {
+		WRITE_ONCE(qp->last_wqe, false);
 		memset(kept, 0, sizeof(*kept));
 		return;
 	}
@@ -568,6 +570,10 @@ int urdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struc
 	}
 	if (next == IB_QPS_RESET)
 		urdma_mcast_again(qp);
+	/* Either the end of the device is seen here, or the work that it queues sees the state. */
+	smp_mb();
+	if (next == IB_QPS_ERR && urdma_is_dead(dev))
+		queue_work(dev->wq, &dev->notify_work);
 out:
 	mutex_unlock(&qp->lock);
 	return err;
@@ -616,37 +622,60 @@ out:
 	return err;
 }
 
+static void urdma_qp_raise(struct urdma_qp *qp, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.event = type,
+		.device = qp->ibqp.device,
+		.element.qp = &qp->ibqp,
+	};
+
+	if (type == IB_EVENT_QP_LAST_WQE_REACHED)
+		WRITE_ONCE(qp->last_wqe, true);
+	if (qp->ibqp.event_handler)
+		qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
+}
+
+/*
+ * In place of a dead NIC: the core, when it drains a QP of the kernel that has an SRQ, waits for
+ * this event. From the work that urdma_destroy_qp() flushes.
+ */
+void urdma_qp_notify_dead(struct urdma_dev *dev)
+{
+	struct urdma_qp *qp;
+	unsigned long qpn;
+
+	xa_for_each(&dev->qp_xa, qpn, qp)
+		if (qp->kernel && qp->ibqp.srq && READ_ONCE(qp->state) == IB_QPS_ERR &&
+		    !READ_ONCE(qp->last_wqe))
+			urdma_qp_raise(qp, IB_EVENT_QP_LAST_WQE_REACHED);
+}
+
 /* From the interrupt handler of EQ 0. */
 void urdma_qp_event(struct urdma_dev *dev, u32 qpn, u8 type)
 {
 	struct urdma_qp *qp = xa_load(&dev->qp_xa, qpn);
-	struct ib_event event = {};
 
-	if (!qp || !qp->ibqp.event_handler)
+	if (!qp)
 		return;
 	switch (type) {
 	case URDMA_EV_QP_FATAL:
-		event.event = IB_EVENT_QP_FATAL;
+		urdma_qp_raise(qp, IB_EVENT_QP_FATAL);
 		break;
 	case URDMA_EV_QP_REQ_ERR:
-		event.event = IB_EVENT_QP_REQ_ERR;
+		urdma_qp_raise(qp, IB_EVENT_QP_REQ_ERR);
 		break;
 	case URDMA_EV_QP_ACCESS_ERR:
-		event.event = IB_EVENT_QP_ACCESS_ERR;
+		urdma_qp_raise(qp, IB_EVENT_QP_ACCESS_ERR);
 		break;
 	case URDMA_EV_COMM_EST:
-		event.event = IB_EVENT_COMM_EST;
+		urdma_qp_raise(qp, IB_EVENT_COMM_EST);
 		break;
 	case URDMA_EV_LAST_WQE:
-		event.event = IB_EVENT_QP_LAST_WQE_REACHED;
+		urdma_qp_raise(qp, IB_EVENT_QP_LAST_WQE_REACHED);
 		break;
 	case URDMA_EV_SQ_DRAINED:
-		event.event = IB_EVENT_SQ_DRAINED;
+		urdma_qp_raise(qp, IB_EVENT_SQ_DRAINED);
 		break;
-	default:
-		return;
 	}
-	event.device = qp->ibqp.device;
-	event.element.qp = &qp->ibqp;
-	qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
 }

@@ -31,6 +31,9 @@ struct dead_test {
 	/* work of side A, as it was posted */
 	struct op *recv[MODES][5];
 	struct op *send[MODES][3];
+	/* of side A, too; NULL: the device has no SRQs */
+	struct ib_srq *srq;
+	struct ib_qp *srq_qp;
 	struct task_struct *maker;
 };
 
@@ -51,6 +54,14 @@ static void spare_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 }
 
+static int qp_to_init(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT, .port_num = PORT };
+
+	return ib_modify_qp(qp, &attr,
+			    IB_QP_STATE | IB_QP_PORT | IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS);
+}
+
 static int spare_post(struct spare *spare)
 {
 	struct ib_recv_wr wr = { .wr_cqe = &spare->cqe };
@@ -65,7 +76,6 @@ static int spare_make(struct spare *spare, struct side *s, enum ib_poll_context 
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.qp_type = IB_QPT_RC,
 	};
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT, .port_num = PORT };
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 
@@ -80,8 +90,7 @@ static int spare_make(struct spare *spare, struct side *s, enum ib_poll_context 
 	qp = ib_create_qp(s->pd, &init);
 	TRY(PTR_ERR_OR_ZERO(qp));
 	spare->qp = qp;
-	TRY(ib_modify_qp(qp, &attr,
-			 IB_QP_STATE | IB_QP_PORT | IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS));
+	TRY(qp_to_init(qp));
 	return spare_post(spare);
 }
 
@@ -137,6 +146,50 @@ static int post_before(struct dead_test *d, int m)
 		wr.send_flags = i & 1 ? 0 : IB_SEND_SIGNALED;
 		TRY(ib_post_send(a->qp, &wr, NULL));
 	}
+	return 0;
+}
+
+static int srq_make(struct dead_test *d)
+{
+	struct side *a = &d->t[0].a;
+	struct ib_srq_init_attr srq = {
+		.attr = { .max_wr = 8, .max_sge = 1 },
+		.srq_type = IB_SRQT_BASIC,
+	};
+	struct ib_qp_init_attr init = {
+		.send_cq = a->scq,
+		.recv_cq = a->rcq,
+		.cap = { .max_send_wr = 8, .max_send_sge = 1 },
+		.qp_type = IB_QPT_RC,
+	};
+
+	if (!a->dev->attrs.max_srq)
+		return 0;
+	d->srq = ib_create_srq(a->pd, &srq);
+	TRY(PTR_ERR_OR_ZERO(d->srq));
+	init.srq = d->srq;
+	d->srq_qp = ib_create_qp(a->pd, &init);
+	TRY(PTR_ERR_OR_ZERO(d->srq_qp));
+	return qp_to_init(d->srq_qp);
+}
+
+static void srq_free(struct dead_test *d)
+{
+	if (!IS_ERR_OR_NULL(d->srq_qp))
+		ib_destroy_qp(d->srq_qp);
+	if (!IS_ERR_OR_NULL(d->srq))
+		ib_destroy_srq(d->srq);
+}
+
+/* The core waits for "last WQE reached", up to a minute, and goes on without it. */
+static int want_srq_drained(struct dead_test *d)
+{
+	unsigned long end = jiffies + LIMIT;
+
+	if (!d->srq_qp)
+		return 0;
+	ib_drain_qp(d->srq_qp);
+	WANT(time_before(jiffies, end));
 	return 0;
 }
 
@@ -210,6 +263,7 @@ static int make_all(struct dead_test *d, struct ib_device *a, struct ib_device *
 			TRY(spare_make(&d->spare[m][i], &d->t[m].a, modes[m].ctx));
 		TRY(post_before(d, m));
 	}
+	TRY(srq_make(d));
 	d->maker = kthread_run(maker, a, "kverbs-maker");
 	TRY(PTR_ERR_OR_ZERO(d->maker));
 	return wait_for_end(&d->t[0].a);
@@ -221,6 +275,7 @@ static void free_all(struct dead_test *d)
 
 	if (!IS_ERR_OR_NULL(d->maker))
 		kthread_stop(d->maker);
+	srq_free(d);
 	for (m = 0; m < MODES; m++) {
 		for (i = 0; i < SPARES; i++)
 			spare_free(&d->spare[m][i]);
@@ -237,6 +292,8 @@ unsigned int run_dead(struct ib_device *a, struct ib_device *b, unsigned int *pa
 	if (!d)
 		return 1;
 	err = make_all(d, a, b);
+	if (!err)
+		err = want_srq_drained(d);
 	for (m = 0; m < MODES; m++) {
 		if (!err)
 			err = want_flushed(d, m);
