@@ -5,7 +5,7 @@
  *
  * For the kernel a parent domain is the PD in it. It may bring an allocator for the rings of what
  * is made with it. A PD, of either kind, counts its users, because the kernel cannot tell the two
- * apart. Thread domains are counted and nothing else: their objects are locked as all others are.
+ * apart. What is made with a parent domain that has a thread domain is not locked.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,6 +22,12 @@ void urdma_pd_put(struct ibv_pd *pd)
 	/* One that is imported may be let go before what was made with it. */
 	if (atomic_fetch_sub(&to_upd(pd)->users, 1) == 1 && to_upd(pd)->imported)
 		free(to_upd(pd));
+}
+
+/* One thread at a time uses what is made with it. */
+bool urdma_pd_has_td(const struct ibv_pd *pd)
+{
+	return container_of(pd, const struct urdma_pd, ibv_pd)->td;
 }
 
 struct ibv_pd *urdma_alloc_pd(struct ibv_context *ctx)

@@ -294,11 +294,11 @@ int urdma_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	struct urdma_cq *cq = to_ucq(ibcq);
 	int got = 0;
 
-	pthread_spin_lock(&cq->lock);
+	urdma_lock(&cq->lock);
 	while (got < n && urdma_next_cqe(cq, &wc[got]))
 		got++;
 	urdma_tell_ci(cq);
-	pthread_spin_unlock(&cq->lock);
+	urdma_unlock(&cq->lock);
 	return got;
 }
 
@@ -327,7 +327,7 @@ static void urdma_end_poll(struct ibv_cq_ex *cqx)
 	struct urdma_cq *cq = urdma_of_cq_ex(cqx);
 
 	urdma_tell_ci(cq);
-	pthread_spin_unlock(&cq->lock);
+	urdma_unlock(&cq->lock);
 }
 
 static int urdma_start_poll(struct ibv_cq_ex *cqx, struct ibv_poll_cq_attr *attr)
@@ -337,7 +337,7 @@ static int urdma_start_poll(struct ibv_cq_ex *cqx, struct ibv_poll_cq_attr *attr
 
 	if (attr->comp_mask)
 		return EINVAL;
-	pthread_spin_lock(&cq->lock);
+	urdma_lock(&cq->lock);
 	err = urdma_next_poll(cqx);
 	/* Without a completion there is no end_poll. */
 	if (err)
@@ -435,13 +435,13 @@ int urdma_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct urdma_cq *cq = to_ucq(ibcq);
 
-	pthread_spin_lock(&cq->lock);
+	urdma_lock(&cq->lock);
 	/*
 	 * Says what was polled: a CQE that came after that raises the event at once, unless it has
 	 * raised one before.
 	 */
 	urdma_ring_cq(cq, solicited_only ? URDMA_DB_ARM_SOLICITED : URDMA_DB_ARM_ANY);
-	pthread_spin_unlock(&cq->lock);
+	urdma_unlock(&cq->lock);
 	return 0;
 }
 

@@ -19,8 +19,8 @@ static inline ALWAYS_INLINE int urdma_put_rqe(struct urdma_wq *rq, uint32_t slot
 
 	w = urdma_wq_slot(rq, slot);
 	num = urdma_put_sges(w + URDMA_RQE_DATA_OFFSET / 8, wr->sg_list, wr->num_sge, &length);
+	/* Word 1 is zero since the ring was made. */
 	w[0] = htole64(FIELD_PREP(URDMA_RQE0_NUM_SGE, (uint64_t)num));
-	w[1] = 0;
 	rq->wr_id[slot] = wr->wr_id;
 	return 0;
 }
@@ -43,8 +43,10 @@ int urdma_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv
 		*bad = wr;
 		return EINVAL;
 	}
+	if (unlikely(!wr))
+		return 0;
 
-	pthread_spin_lock(&rq->lock);
+	urdma_lock(&rq->lock);
 	for (head = rq->head; wr; wr = wr->next, head++) {
 		err = urdma_put_recv(rq, head, wr);
 		if (unlikely(err)) {
@@ -52,11 +54,11 @@ int urdma_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv
 			break;
 		}
 	}
-	if (likely(head != rq->head)) {
+	if (likely(!err || head != rq->head)) {
 		rq->head = head;
 		urdma_ring_wq(rq, head);
 	}
-	pthread_spin_unlock(&rq->lock);
+	urdma_unlock(&rq->lock);
 	return err;
 }
 
@@ -82,7 +84,7 @@ int urdma_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ib
 	uint16_t head;
 	int err = 0;
 
-	pthread_spin_lock(&srq->wq.lock);
+	urdma_lock(&srq->wq.lock);
 	for (head = srq->wq.head; wr; wr = wr->next, head++) {
 		err = urdma_put_srq_recv(srq, head, wr);
 		if (unlikely(err)) {
@@ -94,15 +96,15 @@ int urdma_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ib
 		srq->wq.head = head;
 		urdma_ring_wq(&srq->wq, head);
 	}
-	pthread_spin_unlock(&srq->wq.lock);
+	urdma_unlock(&srq->wq.lock);
 	return err;
 }
 
 /* The completion that names the place has been read, and its wr_id: the place is free. */
 void urdma_srq_put(struct urdma_srq *srq, uint16_t place)
 {
-	pthread_spin_lock(&srq->wq.lock);
+	urdma_lock(&srq->wq.lock);
 	if (likely(srq->num_free <= srq->wq.mask))
 		srq->free[srq->num_free++] = place & srq->wq.mask;
-	pthread_spin_unlock(&srq->wq.lock);
+	urdma_unlock(&srq->wq.lock);
 }

@@ -110,7 +110,7 @@ int urdma_wq_init(struct urdma_wq *wq, const struct urdma_wq_shape *shape)
 		return err;
 	}
 	wq->ring = wq->mem.at;
-	pthread_spin_init(&wq->lock, PTHREAD_PROCESS_PRIVATE);
+	urdma_lock_init(&wq->lock, !urdma_pd_has_td(shape->pd));
 	return 0;
 }
 
@@ -118,12 +118,12 @@ int urdma_wq_init(struct urdma_wq *wq, const struct urdma_wq_shape *shape)
 void urdma_wq_init_closed(struct urdma_wq *wq)
 {
 	wq->mask = UINT16_MAX;
-	pthread_spin_init(&wq->lock, PTHREAD_PROCESS_PRIVATE);
+	urdma_lock_init(&wq->lock, true);
 }
 
 void urdma_wq_uninit(struct urdma_wq *wq)
 {
-	pthread_spin_destroy(&wq->lock);
+	urdma_lock_destroy(&wq->lock);
 	if (!wq->ring)
 		return;
 	urdma_free_ring(&wq->mem);

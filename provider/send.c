@@ -196,7 +196,7 @@ int urdma_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send
 		return EINVAL;
 	}
 
-	pthread_spin_lock(&sq->lock);
+	urdma_lock(&sq->lock);
 	for (head = sq->head; wr; wr = wr->next, head++) {
 		err = urdma_put_send(qp, head, wr);
 		if (unlikely(err)) {
@@ -208,6 +208,6 @@ int urdma_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send
 		sq->head = head;
 		urdma_ring_wq(sq, head);
 	}
-	pthread_spin_unlock(&sq->lock);
+	urdma_unlock(&sq->lock);
 	return err;
 }

@@ -17,7 +17,7 @@ static void urdma_wr_start(struct ibv_qp_ex *qpx)
 {
 	struct urdma_qp *qp = urdma_of_ex(qpx);
 
-	pthread_spin_lock(&qp->sq.lock);
+	urdma_lock(&qp->sq.lock);
 	qp->sq.batch = qp->sq.head;
 	qp->sq.batch_err = urdma_may_send(&qp->vqp.qp) ? 0 : EINVAL;
 }
@@ -33,7 +33,7 @@ static int urdma_wr_complete(struct ibv_qp_ex *qpx)
 		sq->head = sq->batch;
 	else if (sq->head != sq->batch)
 		urdma_ring_wq(sq, sq->head);
-	pthread_spin_unlock(&sq->lock);
+	urdma_unlock(&sq->lock);
 	return err;
 }
 
@@ -42,7 +42,7 @@ static void urdma_wr_abort(struct ibv_qp_ex *qpx)
 	struct urdma_qp *qp = urdma_of_ex(qpx);
 
 	qp->sq.head = qp->sq.batch;
-	pthread_spin_unlock(&qp->sq.lock);
+	urdma_unlock(&qp->sq.lock);
 }
 
 /*

@@ -230,10 +230,10 @@ static int urdma_destroy_xsrq(struct urdma_srq *srq)
 	pthread_mutex_lock(&ctx->qp_mutex);
 	err = ibv_cmd_destroy_srq(&srq->vsrq.srq);
 	if (!err) {
-		pthread_spin_lock(&cq->lock);
+		urdma_lock(&cq->lock);
 		urdma_cq_forget_srq(cq, srqn);
 		ctx->srq_table[srqn & ctx->srq_mask] = NULL;
-		pthread_spin_unlock(&cq->lock);
+		urdma_unlock(&cq->lock);
 	}
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	return err;

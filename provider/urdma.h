@@ -5,7 +5,8 @@
  * Locks. A CQ's lock covers its ring, its consumer index, the table of QPs as polling sees it, and
  * the tails that polling moves in work queues. A work queue's lock covers its head and slots; that
  * of an SRQ covers its free places as well. The order is qp_mutex, CQs by ascending address, SQ,
- * RQ, SRQ.
+ * RQ, SRQ. A program may promise that one thread at a time uses an object: by a thread domain, of a
+ * CQ also by IBV_CREATE_CQ_ATTR_SINGLE_THREADED. Then its lock is not taken.
  *
  * Cache lines. What the poster of a work queue writes, and what the poller writes, are lines of
  * their own: the two are often different CPUs. A third line has what neither of them writes, but
@@ -59,6 +60,11 @@ DECLARE_DRV_CMD(urdma_cmd_create_qp_ex, IB_USER_VERBS_EX_CMD_CREATE_QP, urdma_cr
 #define URDMA_KEY_VARIANT 0xffU
 
 #define URDMA_CACHE_LINE 64
+
+struct urdma_lock {
+	pthread_spinlock_t spin;
+	bool needed;
+};
 
 struct urdma_context {
 	struct verbs_context ibv_ctx;
@@ -159,7 +165,7 @@ struct urdma_cq {
 	/* the parent domain that it was made with, if there was one */
 	struct ibv_pd *domain;
 
-	alignas(URDMA_CACHE_LINE) pthread_spinlock_t lock;
+	alignas(URDMA_CACHE_LINE) struct urdma_lock lock;
 	/* consumer index in the ring, free running, and what the NIC has been told of it */
 	uint32_t ci;
 	uint32_t told;
@@ -195,7 +201,7 @@ struct urdma_wq {
 	struct urdma_ring mem;
 
 	/* The poster's: next index to post, and the first that was not free at the last look. */
-	alignas(URDMA_CACHE_LINE) pthread_spinlock_t lock;
+	alignas(URDMA_CACHE_LINE) struct urdma_lock lock;
 	uint16_t head;
 	uint16_t limit;
 	/* SQ, extended posting: the WQE before head, and its opcode */
@@ -255,6 +261,29 @@ static inline struct urdma_pd *to_upd(struct ibv_pd *pd)
 static inline struct urdma_td *to_utd(struct ibv_td *td)
 {
 	return container_of(td, struct urdma_td, ibv_td);
+}
+
+static inline void urdma_lock_init(struct urdma_lock *lock, bool needed)
+{
+	pthread_spin_init(&lock->spin, PTHREAD_PROCESS_PRIVATE);
+	lock->needed = needed;
+}
+
+static inline void urdma_lock_destroy(struct urdma_lock *lock)
+{
+	pthread_spin_destroy(&lock->spin);
+}
+
+static inline void urdma_lock(struct urdma_lock *lock)
+{
+	if (lock->needed)
+		pthread_spin_lock(&lock->spin);
+}
+
+static inline void urdma_unlock(struct urdma_lock *lock)
+{
+	if (lock->needed)
+		pthread_spin_unlock(&lock->spin);
 }
 
 static inline uint32_t min_u32(uint32_t a, uint32_t b)
@@ -328,6 +357,7 @@ int urdma_destroy_srq(struct ibv_srq *srq);
 /* domain.c */
 void urdma_pd_get(struct ibv_pd *pd);
 void urdma_pd_put(struct ibv_pd *pd);
+bool urdma_pd_has_td(const struct ibv_pd *pd);
 struct ibv_pd *urdma_alloc_pd(struct ibv_context *ctx);
 int urdma_dealloc_pd(struct ibv_pd *pd);
 struct ibv_pd *urdma_alloc_parent_domain(struct ibv_context *ctx,

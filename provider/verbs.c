@@ -225,6 +225,8 @@ static struct urdma_cq *urdma_make_cq(struct ibv_context *ibctx,
 	struct urdma_cmd_create_cq cmd = {};
 	struct urdma_cq *cq;
 	bool with_domain = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD;
+	bool single = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+		      attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
 	struct urdma_ring mem;
 	int err = EINVAL;
 	uint8_t log;
@@ -237,14 +239,14 @@ static struct urdma_cq *urdma_make_cq(struct ibv_context *ibctx,
 	cq = urdma_zalloc(sizeof(*cq));
 	if (!cq)
 		goto err_errno;
-	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
+	cq->domain = with_domain ? attr->parent_domain : NULL;
+	urdma_lock_init(&cq->lock, !single && !(cq->domain && urdma_pd_has_td(cq->domain)));
 	log = urdma_cq_log(ctx, attr->cqe);
 	cq->db = ctx->db + URDMA_DB_CQ;
 	cq->qp_table = ctx->qp_table;
 	cq->qp_mask = (1U << ctx->log_max_qp) - 1;
 	cq->srq_table = ctx->srq_table;
 	cq->srq_mask = ctx->srq_mask;
-	cq->domain = with_domain ? attr->parent_domain : NULL;
 	mem.bytes = (size_t)URDMA_CQE_SIZE << log;
 	err = urdma_alloc_ring(&mem, cq->domain, URDMA_RES_CQ);
 	if (err)
@@ -269,7 +271,7 @@ static struct urdma_cq *urdma_make_cq(struct ibv_context *ibctx,
 err_ring:
 	urdma_free_ring(&cq->mem);
 err_free:
-	pthread_spin_destroy(&cq->lock);
+	urdma_lock_destroy(&cq->lock);
 	free(cq);
 err_errno:
 	errno = err;
@@ -294,7 +296,6 @@ struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init
 	uint32_t flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
 	struct urdma_cq *cq;
 
-	/* One that is told to be used by one thread at a time is locked all the same. */
 	if (to_uctx(ctx)->features & URDMA_RF_FEAT_CQ_MODIFY)
 		flags |= IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	if (!check_comp_mask(attr->comp_mask,
@@ -327,21 +328,21 @@ static int urdma_replace_ring(struct urdma_cq *cq, uint8_t log, uint32_t ci)
 	err = urdma_alloc_ring(&mem, cq->domain, URDMA_RES_CQ);
 	if (err)
 		return err;
-	pthread_spin_lock(&cq->lock);
+	urdma_lock(&cq->lock);
 	cq->next = mem;
 	cq->next_log = log;
-	pthread_spin_unlock(&cq->lock);
+	urdma_unlock(&cq->lock);
 	cmd.buf_addr = (uintptr_t)mem.at;
 	cmd.buf_len = mem.bytes;
 	cmd.log_entries = log;
 	cmd.ci = ci;
 	err = ibv_cmd_resize_cq(&cq->vcq.cq, urdma_cq_size(log), &cmd.ibv_cmd, sizeof(cmd),
 				&resp.ibv_resp, sizeof(resp));
-	pthread_spin_lock(&cq->lock);
+	urdma_lock(&cq->lock);
 	if (!err && cq->next.at)
 		urdma_cq_change_ring(cq, resp.base);
 	cq->next.at = NULL;
-	pthread_spin_unlock(&cq->lock);
+	urdma_unlock(&cq->lock);
 	urdma_free_ring(err ? &mem : &old);
 	return err;
 }
@@ -362,19 +363,19 @@ int urdma_resize_cq(struct ibv_cq *ibcq, int cqe)
 		return EINVAL;
 	log = urdma_cq_log(ctx, cqe);
 	pthread_mutex_lock(&ctx->qp_mutex);
-	pthread_spin_lock(&cq->lock);
+	urdma_lock(&cq->lock);
 	if (urdma_cq_pending(cq) > (uint32_t)cqe)
 		err = EINVAL;
 	else if (log < cq->log)
 		/* From now on the NIC is told soon enough for either ring. */
 		cq->slack = ((1U << log) - 1) / 4;
 	ci = cq->base + cq->ci;
-	pthread_spin_unlock(&cq->lock);
+	urdma_unlock(&cq->lock);
 	if (!err && log != cq->log)
 		err = urdma_replace_ring(cq, log, ci);
-	pthread_spin_lock(&cq->lock);
+	urdma_lock(&cq->lock);
 	cq->slack = cq->mask / 4;
-	pthread_spin_unlock(&cq->lock);
+	urdma_unlock(&cq->lock);
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	return err;
 }
@@ -396,7 +397,7 @@ int urdma_destroy_cq(struct ibv_cq *ibcq)
 	urdma_free_ring(&cq->mem);
 	if (cq->domain)
 		urdma_pd_put(cq->domain);
-	pthread_spin_destroy(&cq->lock);
+	urdma_lock_destroy(&cq->lock);
 	free(cq);
 	return 0;
 }
@@ -494,9 +495,9 @@ static void urdma_lock_cqs(struct urdma_qp *qp)
 	struct urdma_cq *a = to_ucq(qp->vqp.qp.send_cq);
 	struct urdma_cq *b = to_ucq(urdma_recv_cq(qp));
 
-	pthread_spin_lock(a < b ? &a->lock : &b->lock);
+	urdma_lock(a < b ? &a->lock : &b->lock);
 	if (a != b)
-		pthread_spin_lock(a < b ? &b->lock : &a->lock);
+		urdma_lock(a < b ? &b->lock : &a->lock);
 }
 
 static void urdma_unlock_cqs(struct urdma_qp *qp)
@@ -504,9 +505,9 @@ static void urdma_unlock_cqs(struct urdma_qp *qp)
 	struct urdma_cq *a = to_ucq(qp->vqp.qp.send_cq);
 	struct urdma_cq *b = to_ucq(urdma_recv_cq(qp));
 
-	pthread_spin_unlock(&a->lock);
+	urdma_unlock(&a->lock);
 	if (a != b)
-		pthread_spin_unlock(&b->lock);
+		urdma_unlock(&b->lock);
 }
 
 /* With the CQs locked: completions of the QP that nobody has polled yet are dropped. */
@@ -700,6 +701,7 @@ struct ibv_qp *urdma_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 
 int urdma_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
+	struct urdma_context *ctx = to_uctx(ibqp->context);
 	struct urdma_qp *qp = to_uqp(ibqp);
 	struct ibv_modify_qp cmd = {};
 	int err;
@@ -709,16 +711,21 @@ int urdma_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	    ibqp->qp_type == IBV_QPT_XRC_RECV)
 		return err;
 
-	/* The NIC has forgotten what was posted, and starts again at index 0. */
+	/*
+	 * The NIC has forgotten what was posted, and starts again at index 0. CQEs of the QP may be
+	 * in the old ring of a CQ and in its next one: not while a CQ is resized.
+	 */
+	pthread_mutex_lock(&ctx->qp_mutex);
 	urdma_lock_cqs(qp);
-	pthread_spin_lock(&qp->sq.lock);
-	pthread_spin_lock(&qp->rq.lock);
+	urdma_lock(&qp->sq.lock);
+	urdma_lock(&qp->rq.lock);
 	urdma_forget_cqes(qp);
 	urdma_wq_reset(&qp->sq);
 	urdma_wq_reset(&qp->rq);
-	pthread_spin_unlock(&qp->rq.lock);
-	pthread_spin_unlock(&qp->sq.lock);
+	urdma_unlock(&qp->rq.lock);
+	urdma_unlock(&qp->sq.lock);
 	urdma_unlock_cqs(qp);
+	pthread_mutex_unlock(&ctx->qp_mutex);
 	return 0;
 }
 

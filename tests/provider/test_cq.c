@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "fake_nic.h"
@@ -264,6 +265,46 @@ static void forgets(void **state)
 	assert_int_equal(poll_some(256), 0);
 }
 
+static pthread_t resetter;
+static _Atomic(bool) was_reset;
+
+static void *reset_qp(void *arg)
+{
+	struct ibv_qp_attr to = { .qp_state = IBV_QPS_RESET };
+	int err = fake_ops->modify_qp(qp, &to, IBV_QP_STATE);
+
+	was_reset = true;
+	return (void *)(intptr_t)err;
+}
+
+/* A thread resets the QP while the command runs. It has time to, and may have to wait for the end.
+ */
+static void reset_at_resize(bool done)
+{
+	complete(done ? after_change : before_change);
+	if (!done)
+		return;
+	assert_int_equal(pthread_create(&resetter, NULL, reset_qp, NULL), 0);
+	for (unsigned int i = 0; i < 50 && !was_reset; i++)
+		usleep(1000);
+}
+
+/* A QP is reset meanwhile: its CQEs are dropped in both rings. */
+static void forgets_beside(void **state)
+{
+	void *err;
+
+	before_change = 3;
+	after_change = 4;
+	was_reset = false;
+	fake_urdma_at_resize = reset_at_resize;
+	complete(5);
+	assert_int_equal(resize(500), 0);
+	assert_int_equal(pthread_join(resetter, &err), 0);
+	assert_null(err);
+	assert_int_equal(poll_some(256), 0);
+}
+
 /* Somebody polls all the time, with and without extended polling. */
 static _Atomic(bool) stop;
 
@@ -342,7 +383,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(every_place),	   TEST(full),	       TEST(refused),
 		TEST(seen_before_the_end), TEST(told_in_time), TEST(forgets),
-		TEST(beside_a_poller),	   TEST(moderation),   TEST(overrun),
+		TEST(forgets_beside),	   TEST(moderation),   TEST(overrun),
+		TEST(beside_a_poller),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

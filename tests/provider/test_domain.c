@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Parent domains, thread domains and imported PDs in the provider: whose memory rings lie in, who
- * frees it, and how long a domain stays.
+ * frees it, which objects are locked, and how long a domain stays.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -273,6 +274,89 @@ static void test_thread_domain(void **state)
 	assert_int_equal(fake_ops->dealloc_td(td), 0);
 }
 
+/* In place of libc's: locks that are taken. */
+static unsigned int locks;
+
+int pthread_spin_lock(pthread_spinlock_t *lock)
+{
+	locks++;
+	return pthread_spin_trylock(lock);
+}
+
+static struct ibv_qp *qp_with(struct ibv_pd *in, struct ibv_cq *with)
+{
+	struct ibv_qp_init_attr attr = { .send_cq = with,
+					 .recv_cq = with,
+					 .cap = { DEPTH, DEPTH, 1, 1, 0 },
+					 .qp_type = IBV_QPT_RC };
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS };
+	struct ibv_qp *qp = fake_ops->create_qp(in, &attr);
+
+	assert_non_null(qp);
+	qp->send_cq = qp->recv_cq = with;
+	assert_int_equal(fake_ops->modify_qp(qp, &rts, IBV_QP_STATE), 0);
+	return qp;
+}
+
+/*
+ * Locks that are taken when a QP, an SRQ and a CQ are used once in each way: a send, a receive, a
+ * receive of the SRQ, a poll, an arming.
+ */
+static unsigned int locks_of(struct ibv_pd *in, uint32_t cq_mask, uint32_t cq_flags)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = CQES,
+		.wc_flags = IBV_WC_STANDARD_FLAGS,
+		.comp_mask = cq_mask,
+		.flags = cq_flags,
+		.parent_domain = in,
+	};
+	struct ibv_send_wr send = { .opcode = IBV_WR_SEND }, *bad_send;
+	struct ibv_recv_wr recv = { .wr_id = 1 }, *bad_recv;
+	struct ibv_cq_ex *made = fake_ops->create_cq_ex(ctx, &attr);
+	struct ibv_cq *own = ibv_cq_ex_to_cq(made);
+	struct ibv_qp *qp = qp_with(in, own);
+	struct ibv_srq *srq = try_srq(in);
+	struct ibv_wc wc;
+	unsigned int n;
+
+	assert_non_null(srq);
+	locks = 0;
+	assert_int_equal(ibv_post_send(qp, &send, &bad_send), 0);
+	assert_int_equal(ibv_post_recv(qp, &recv, &bad_recv), 0);
+	assert_int_equal(ibv_post_srq_recv(srq, &recv, &bad_recv), 0);
+	fake_nic_complete(own, qp, false);
+	assert_int_equal(ibv_poll_cq(own, 1, &wc), 1);
+	assert_int_equal(fake_ops->req_notify_cq(own, 0), 0);
+	n = locks;
+	assert_int_equal(fake_ops->destroy_qp(qp), 0);
+	assert_int_equal(fake_ops->destroy_srq(srq), 0);
+	assert_int_equal(fake_ops->destroy_cq(own), 0);
+	return n;
+}
+
+/* A program that promises to use objects by one thread at a time pays for no lock. */
+static void test_locks(void **state)
+{
+	struct ibv_td_init_attr init = { 0 };
+	struct ibv_td *td = fake_ops->alloc_td(ctx, &init);
+
+	(void)state;
+	assert_int_equal(locks_of(pd, 0, 0), 5);
+	/* a flag that is not to be looked at */
+	assert_int_equal(locks_of(pd, 0, IBV_CREATE_CQ_ATTR_SINGLE_THREADED), 5);
+	assert_int_equal(
+		locks_of(pd, IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CREATE_CQ_ATTR_SINGLE_THREADED), 3);
+	domain = make_domain(false, NULL);
+	assert_int_equal(locks_of(domain, IBV_CQ_INIT_ATTR_MASK_PD, 0), 5);
+	assert_int_equal(fake_ops->dealloc_pd(domain), 0);
+	domain = make_domain(false, td);
+	assert_int_equal(locks_of(domain, 0, 0), 2);
+	assert_int_equal(locks_of(domain, IBV_CQ_INIT_ATTR_MASK_PD, 0), 0);
+	assert_int_equal(fake_ops->dealloc_pd(domain), 0);
+	assert_int_equal(fake_ops->dealloc_td(td), 0);
+}
+
 static void expect_no_domain(struct ibv_parent_domain_init_attr attr, int err)
 {
 	errno = 0;
@@ -398,6 +482,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_left_to_us, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_thread_domain, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_locks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_windows, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dmabuf, setup, teardown),
