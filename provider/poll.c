@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma provider: polling and arming of CQs. No system call is made here.
+ * urdma provider: polling and arming of CQs. No system call is made here, but for wall-clock times.
  */
 #include "wqe.h"
 
@@ -403,6 +403,13 @@ static uint64_t urdma_read_completion_ts(struct ibv_cq_ex *cqx)
 	return urdma_of_cq_ex(cqx)->cycles;
 }
 
+static uint64_t urdma_read_completion_wallclock_ns(struct ibv_cq_ex *cqx)
+{
+	struct urdma_cq *cq = urdma_of_cq_ex(cqx);
+
+	return urdma_clock_wall_ns(cqx->context, &cq->clock, cq->cycles);
+}
+
 void urdma_set_poll_ops(struct urdma_cq *cq, uint64_t wc_flags)
 {
 	struct ibv_cq_ex *cqx = &cq->vcq.cq_ex;
@@ -429,6 +436,8 @@ void urdma_set_poll_ops(struct urdma_cq *cq, uint64_t wc_flags)
 		cqx->read_dlid_path_bits = urdma_read_dlid_path_bits;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		cqx->read_completion_ts = urdma_read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		cqx->read_completion_wallclock_ns = urdma_read_completion_wallclock_ns;
 }
 
 int urdma_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)

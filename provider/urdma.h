@@ -142,6 +142,15 @@ struct urdma_dm {
 	uint64_t length;
 };
 
+/* A moment by the NIC's clock and by the host's: CLOCK_REALTIME, CLOCK_MONOTONIC. */
+struct urdma_clock {
+	uint64_t cycles;
+	uint64_t wall_ns;
+	uint64_t read_ns;
+	/* of the NIC's */
+	uint32_t khz;
+};
+
 struct urdma_cqe {
 	__le64 w[URDMA_CQE_SIZE / 8];
 };
@@ -179,6 +188,7 @@ struct urdma_cq {
 	/* of extended polling: the completion that is looked at, and the cycle when it was made */
 	struct ibv_wc wc;
 	uint64_t cycles;
+	struct urdma_clock clock;
 };
 
 struct urdma_wq {
@@ -319,7 +329,6 @@ static inline struct urdma_qp *to_uqp(struct ibv_qp *qp)
 /* verbs.c */
 int urdma_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
 			  struct ibv_device_attr_ex *attr, size_t attr_size);
-int urdma_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values);
 int urdma_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
 struct ibv_mr *urdma_mr_made(struct ibv_pd *pd, struct verbs_mr *vmr, int err);
 struct ibv_mr *urdma_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va,
@@ -345,6 +354,11 @@ int urdma_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int urdma_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init);
 int urdma_destroy_qp(struct ibv_qp *qp);
+
+/* clock.c */
+int urdma_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values);
+int urdma_clock_init(struct ibv_context *ctx, struct urdma_clock *clock);
+uint64_t urdma_clock_wall_ns(struct ibv_context *ctx, struct urdma_clock *clock, uint64_t cycles);
 
 /* srq.c */
 struct ibv_srq *urdma_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);

@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <infiniband/cmd_ioctl.h>
-#include <rdma/ib_user_ioctl_cmds.h>
-
 #include "urdma.h"
 
 int urdma_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
@@ -27,27 +24,6 @@ int urdma_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device
 	fw = resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver), "%u.%u",
 		 (unsigned int)(fw >> 32), (unsigned int)(fw >> 16) & 0xffff);
-	return 0;
-}
-
-/* In cycles, as the time of a completion. */
-int urdma_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
-{
-	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_DEVICE, URDMA_METHOD_QUERY_CLOCK, 1);
-	uint32_t want = values->comp_mask;
-	uint64_t cycles;
-	int err;
-
-	values->comp_mask = 0;
-	if (!(want & IBV_VALUES_MASK_RAW_CLOCK))
-		return EINVAL;
-	fill_attr_out(cmd, URDMA_ATTR_QUERY_CLOCK_CYCLES, &cycles, sizeof(cycles));
-	err = execute_ioctl(ctx, cmd);
-	if (err)
-		return err;
-	values->raw_clock.tv_sec = 0;
-	values->raw_clock.tv_nsec = cycles;
-	values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
 	return 0;
 }
 
@@ -294,22 +270,33 @@ struct ibv_cq *urdma_create_cq(struct ibv_context *ctx, int cqe, struct ibv_comp
 struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr)
 {
 	uint32_t flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	struct urdma_clock clock = {};
 	struct urdma_cq *cq;
+	int err;
 
 	if (to_uctx(ctx)->features & URDMA_RF_FEAT_CQ_MODIFY)
 		flags |= IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	if (!check_comp_mask(attr->comp_mask,
 			     IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
 	    !check_comp_mask(attr->wc_flags,
-			     IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) ||
+			     IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+				     IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK) ||
 	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
 	     !check_comp_mask(attr->flags, flags))) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
+	if (attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK) {
+		err = urdma_clock_init(ctx, &clock);
+		if (err) {
+			errno = err;
+			return NULL;
+		}
+	}
 	cq = urdma_make_cq(ctx, attr);
 	if (!cq)
 		return NULL;
+	cq->clock = clock;
 	urdma_set_poll_ops(cq, attr->wc_flags);
 	return &cq->vcq.cq_ex;
 }

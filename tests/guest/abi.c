@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "urdma-abi.h"
@@ -442,11 +443,27 @@ static uint64_t clock_now(struct ibv_context *ctx)
 	return values.raw_clock.tv_nsec;
 }
 
-/* The clock that a program reads is that of completions: one of them lies between two readings. */
+static int64_t wall_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/*
+ * The clock that a program reads is that of completions: one of them lies between two readings. Its
+ * wall-clock time is not after now, give or take the rates of the clocks; and not before the
+ * request, but for the slowness of a simulated NIC since the provider's last look at the clocks,
+ * which is at most 10 ms ago.
+ */
 static void check_clock(struct ibv_context *ctx)
 {
-	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 16,
-					       .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP };
+	struct ibv_cq_init_attr_ex cq_attr = {
+		.cqe = 16,
+		.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	};
 	struct ibv_poll_cq_attr poll = {};
 	struct ibv_qp_init_attr attr = { .cap = { .max_send_wr = 1, .max_recv_wr = 1 },
 					 .qp_type = IBV_QPT_RC };
@@ -456,6 +473,7 @@ static void check_clock(struct ibv_context *ctx)
 	struct ibv_values_ex none = {};
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx, &cq_attr);
+	int64_t wall_before, wall_read, wall, wall_after;
 	uint64_t before, at, after;
 	struct ibv_qp *qp;
 
@@ -467,17 +485,27 @@ static void check_clock(struct ibv_context *ctx)
 			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 	WANT(!ibv_post_recv(qp, &wr, &bad));
 	before = clock_now(ctx);
+	wall_before = wall_now();
 	WANT(!ibv_modify_qp(qp, &err, IBV_QP_STATE));
 	while (ibv_start_poll(cq, &poll))
 		;
 	WANT(cq->status == IBV_WC_WR_FLUSH_ERR);
 	at = ibv_wc_read_completion_ts(cq);
+	wall_read = wall_now();
+	wall = (int64_t)ibv_wc_read_completion_wallclock_ns(cq);
+	wall_after = wall_now();
 	ibv_end_poll(cq);
 	after = clock_now(ctx);
 	if (!(before < at && at < after))
 		fprintf(stderr, "cycles %ju, completion %ju, %ju\n", (uintmax_t)before,
 			(uintmax_t)at, (uintmax_t)after);
 	WANT(before < at && at < after);
+	if (wall > wall_after || wall < wall_before)
+		fprintf(stderr, "wall clock: before %jd, completion %jd, read %jd, %jd\n",
+			(intmax_t)wall_before, (intmax_t)wall, (intmax_t)wall_read,
+			(intmax_t)wall_after);
+	WANT(wall <= wall_after + 1000000);
+	WANT(wall >= wall_before || wall >= wall_read - 11000000);
 	WANT(ibv_query_rt_values_ex(ctx, &none) == EINVAL);
 	WANT(!ibv_destroy_qp(qp) && !ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 	WANT(!ibv_dealloc_pd(pd) && !ibv_close_device(ctx));

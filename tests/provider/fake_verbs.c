@@ -174,6 +174,7 @@ int ibv_cmd_query_device_any(struct ibv_context *context,
 			     struct ib_uverbs_ex_query_device_resp *resp, size_t *resp_size)
 {
 	resp->base.fw_ver = UINT64_C(0x000100020003);
+	attr->hca_core_clock = FAKE_KHZ;
 	return fake_error;
 }
 

@@ -17,6 +17,9 @@ extern const struct verbs_context_ops *fake_ops;
 /* When it is not 0, the kernel fails with it. */
 extern int fake_error;
 
+/* What query_device says of the NIC's clock. */
+#define FAKE_KHZ 250000
+
 /* Number of the QP that is created next, and of the SRQ. */
 extern uint32_t fake_next_qpn, fake_next_srqn;
 

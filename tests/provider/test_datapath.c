@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "fake_nic.h"
@@ -1381,10 +1383,66 @@ static void the_time_now(void **state)
 	assert_int_equal(values.comp_mask, 0);
 }
 
+static int64_t wall_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* The date of a completion that the NIC made so many cycles from now. */
+static int64_t wall_time_of(struct ibv_cq_ex *with, int64_t ahead)
+{
+	struct ibv_poll_cq_attr poll = { 0 };
+	int64_t ns;
+
+	fake_urdma_cqe(ibv_cq_ex_to_cq(with), URDMA_CQE0_RECV,
+		       FIELD_PREP(URDMA_CQE1_QPN, (uint64_t)qp->qp_num), 0,
+		       (FAKE_CYCLES + (uint64_t)ahead) & (UINT64_MAX >> 1));
+	assert_int_equal(ibv_start_poll(with, &poll), 0);
+	ns = (int64_t)ibv_wc_read_completion_wallclock_ns(with);
+	ibv_end_poll(with);
+	return ns;
+}
+
+/* The NIC's clock stands still here. A cycle is 4 ns. The last one is from before it passed 0. */
+static void the_date_of_a_completion(void **state)
+{
+	static const int64_t ahead[] = { 0, 250000, -250000, 1, -(int64_t)FAKE_CYCLES - 5 };
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = CQES,
+		.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	};
+	int64_t before = wall_now(), ns;
+	struct ibv_cq_ex *with = fake_ops->create_cq_ex(ctx, &attr);
+
+	(void)state;
+	assert_non_null(with);
+	for (size_t i = 0; i < sizeof(ahead) / sizeof(ahead[0]); i++) {
+		ns = wall_time_of(with, ahead[i]) - 4 * ahead[i];
+		assert_true(ns >= before && ns <= wall_now());
+	}
+	/* The clocks are compared anew. */
+	usleep(11000);
+	before = wall_now();
+	ns = wall_time_of(with, 0);
+	assert_true(ns >= before && ns <= wall_now());
+	/* The device dies: the last comparison counts. */
+	usleep(11000);
+	fake_error = EIO;
+	assert_int_equal(wall_time_of(with, 10), ns + 40);
+	assert_null(fake_ops->create_cq_ex(ctx, &attr));
+	assert_int_equal(errno, EIO);
+	fake_error = 0;
+	assert_int_equal(fake_ops->destroy_cq(ibv_cq_ex_to_cq(with)), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_time_now),
+		TEST(the_date_of_a_completion),
 		TEST(wqe_of_each_opcode),
 		TEST(flags_of_a_wqe),
 		TEST(lists_of_elements),
