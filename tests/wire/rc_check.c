@@ -172,7 +172,9 @@ struct requester {
 	uint32_t pos; /* PSN behind the last request packet */
 	uint32_t una;
 	uint64_t moved, sent_una; /* when una moved, when the packet una was last sent */
-	uint64_t back_ns;	  /* when it went back the last time */
+	uint64_t overdue; /* when una moved although the time-out was over: it may have begun to go
+			     back */
+	uint64_t back_ns; /* when it went back the last time */
 	struct {
 		uint32_t psn;
 		uint64_t ns;
@@ -349,8 +351,21 @@ static struct half half_again(const struct half *h)
 /* ---- requester behind the port ------------------------------------------------------------------
  */
 
-static void una_moves(struct requester *r, uint32_t una, uint64_t ns)
+/* When the timer began that runs now. */
+static uint64_t timer_since(const struct requester *r)
 {
+	return r->moved > r->sent_una ? r->moved : r->sent_una;
+}
+
+static bool timer_is_over(const struct rc_check *c, const struct requester *r, uint64_t now)
+{
+	return c->config.timeout && now - timer_since(r) >= UINT64_C(4096) << c->config.timeout;
+}
+
+static void una_moves(const struct rc_check *c, struct requester *r, uint32_t una, uint64_t ns)
+{
+	if (r->una != r->h.next && timer_is_over(c, r, ns))
+		r->overdue = ns;
 	r->una = una;
 	r->moved = ns;
 	r->una_log[r->una_n % UNAS].psn = una;
@@ -384,7 +399,7 @@ static void add_cause(struct requester *r, enum cause_kind kind, uint64_t ns, ui
 
 /* Everything before `to` is acknowledged, up to a READ or ATOMIC without its answer. True: reached.
  */
-static bool advance(struct requester *r, uint32_t to, uint64_t ns)
+static bool advance(const struct rc_check *c, struct requester *r, uint32_t to, uint64_t ns)
 {
 	uint32_t una = r->una;
 
@@ -396,7 +411,7 @@ static bool advance(struct requester *r, uint32_t to, uint64_t ns)
 		una = psn_add(una, 1);
 	}
 	if (una != r->una)
-		una_moves(r, una, ns);
+		una_moves(c, r, una, ns);
 	return una == to;
 }
 
@@ -410,12 +425,12 @@ static void response(struct rc_check *c, struct pair *p, const struct packet *k)
 		return; /* old, or about nothing that was sent: has to be ignored */
 	}
 	if (k->op == ACKNOWLEDGE && k->syndrome >> 5 == 0) {
-		if (!advance(r, psn_add(k->psn, 1), k->ns))
+		if (!advance(c, r, psn_add(k->psn, 1), k->ns))
 			add_cause(r, BY_GAP, k->ns, 0);
 		return;
 	}
 	if (k->op == ACKNOWLEDGE) {
-		bool there = advance(r, k->psn, k->ns);
+		bool there = advance(c, r, k->psn, k->ns);
 
 		if (!there)
 			add_cause(r, BY_GAP, k->ns, 0);
@@ -436,14 +451,14 @@ static void response(struct rc_check *c, struct pair *p, const struct packet *k)
 		r->h.lost = true; /* the peer answers what was not asked */
 		return;
 	}
-	if (!advance(r, k->psn, k->ns)) {
+	if (!advance(c, r, k->psn, k->ns)) {
 		add_cause(r, BY_GAP, k->ns, 0);
 		return;
 	}
 	if (psn_add(m->base, m->op == READ_REQUEST ? packets_of(c, m->dma_len) - 1 : 0) == k->psn &&
 	    r->outstanding)
 		r->outstanding--;
-	una_moves(r, psn_add(k->psn, 1), k->ns);
+	una_moves(c, r, psn_add(k->psn, 1), k->ns);
 }
 
 /*
@@ -509,9 +524,8 @@ static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 {
 	struct requester *r = &p->rq;
 	unsigned int n = r->cause_n < CAUSES ? r->cause_n : CAUSES;
-	uint64_t since = r->moved > r->sent_una ? r->moved : r->sent_una;
-	uint64_t t = UINT64_C(4096) << c->config.timeout;
-	bool late = c->config.timeout && k->ns - since >= t;
+	bool late = timer_is_over(c, r, k->ns);
+	bool overdue = r->overdue && k->ns <= r->overdue + c->config.lag_ns;
 
 	/* What has been acknowledged since it began to send again is passed over. */
 	if (roce_psn_diff(k->psn, r->pos) > 0 && roce_psn_diff(k->psn, r->una) <= 0)
@@ -550,11 +564,13 @@ static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 	c->counts.timeouts++;
 	for (unsigned int j = 0; late && j < CAUSES; j++)
 		r->cause[j].served |= roce_psn_diff(r->cause[j].psn, k->psn) >= 0;
-	if (c->config.timeout && !late && !dropped(c, &r->h))
+	r->overdue = 0;
+	if (c->config.timeout && !late && !overdue && !dropped(c, &r->h))
 		violation(c, p, k->ns,
 			  "PSN 0x%06x sent again without a cause, %" PRIu64
 			  " us after the last news; time-out is %" PRIu64 " us",
-			  k->psn, (k->ns - since) / US, t / US);
+			  k->psn, (k->ns - timer_since(r)) / US,
+			  (UINT64_C(4096) << c->config.timeout) / US);
 }
 
 static void same_as_before(struct rc_check *c, struct pair *p, const struct packet *k)
@@ -651,7 +667,8 @@ static void request_out(struct rc_check *c, struct pair *p, const struct packet 
 		r->h.known = true;
 		r->h.next = k->psn;
 		r->pos = k->psn;
-		una_moves(r, k->psn, k->ns);
+		r->una = k->psn;
+		una_moves(c, r, k->psn, k->ns);
 	}
 	if (r->h.dead && k->ns > r->dead_ns + c->config.lag_ns && !r->h.lost) {
 		/* a QP that begins a new life comes with another PSN */
@@ -1351,12 +1368,14 @@ int rc_check_connect(struct rc_check *c, uint32_t local_qpn, uint32_t remote_qpn
 	p = c->pairs;
 	if (!half_begin(&p->rq.h) || !half_begin(&p->rs.h))
 		return -ENOMEM;
-	p->rq = (struct requester){
-		.former = p->rq.h.next, .h = half_again(&p->rq.h), .pos = sq_psn, .told = true
-	};
+	p->rq = (struct requester){ .former = p->rq.h.next,
+				    .h = half_again(&p->rq.h),
+				    .pos = sq_psn,
+				    .una = sq_psn,
+				    .told = true };
 	p->rq.h.known = true;
 	p->rq.h.next = sq_psn;
-	una_moves(&p->rq, sq_psn, now_ns);
+	una_moves(c, &p->rq, sq_psn, now_ns);
 	p->rs = (struct responder){ .h = half_again(&p->rs.h), .first = rq_psn, .told = true };
 	p->rs.h.known = true;
 	p->rs.h.next = rq_psn;

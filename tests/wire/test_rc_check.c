@@ -328,6 +328,43 @@ static void rq_timeout(struct talk *t)
 	ack(t, IN, 0, 1);
 }
 
+/*
+ * The time-out of the first message is over when its ACK comes. The requester has begun to go back,
+ * and sends the second one again, once and soon.
+ */
+static void timeout_before_ack(struct talk *t, unsigned int first_us, unsigned int then_us,
+			       unsigned int times)
+{
+	request(t, OUT, SEND_ONLY, 0, 8);
+	wait_us(t, first_us);
+	request(t, OUT, SEND_ONLY, 1, 8);
+	ack(t, IN, 0, 1);
+	wait_us(t, then_us);
+	while (times--)
+		request(t, OUT, SEND_ONLY, 1, 8);
+	ack(t, IN, 1, 2);
+}
+
+static void rq_timeout_before_ack(struct talk *t)
+{
+	timeout_before_ack(t, 80, 9, 1);
+}
+
+static void rq_no_timeout_before_ack(struct talk *t)
+{
+	timeout_before_ack(t, 50, 9, 1);
+}
+
+static void rq_timeout_long_before_ack(struct talk *t)
+{
+	timeout_before_ack(t, 80, 60, 1);
+}
+
+static void rq_timeout_twice_before_ack(struct talk *t)
+{
+	timeout_before_ack(t, 80, 9, 2);
+}
+
 static void rq_never_again(struct talk *t)
 {
 	request(t, OUT, SEND_ONLY, 0, 8);
@@ -1208,6 +1245,10 @@ static const struct conversation conversations[] = {
 	WRONG(rq_hole),
 	WRONG(rq_no_cause),
 	CLEAN(rq_timeout),
+	CLEAN(rq_timeout_before_ack),
+	WRONG(rq_no_timeout_before_ack),
+	WRONG(rq_timeout_long_before_ack),
+	WRONG(rq_timeout_twice_before_ack),
 	WRONG(rq_never_again),
 	WRONG(rq_nak_late),
 	CLEAN(rq_nak_waits_for_other),
