@@ -56,6 +56,7 @@ static const struct verbs_context_ops urdma_ops = {
 	.query_device_ex = urdma_query_device_ex,
 	.query_port = urdma_query_port,
 	.query_qp = urdma_query_qp,
+	.query_qp_data_in_order = urdma_query_qp_data_in_order,
 	.query_rt_values = urdma_query_rt_values,
 	.query_srq = urdma_query_srq,
 	.reg_dm_mr = urdma_reg_dm_mr,

@@ -353,6 +353,7 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_at
 int urdma_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int urdma_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init);
+int urdma_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
 int urdma_destroy_qp(struct ibv_qp *qp);
 
 /* clock.c */

@@ -724,6 +724,28 @@ int urdma_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	return ibv_cmd_query_qp(ibqp, attr, mask, init, &cmd, sizeof(cmd));
 }
 
+/* Of a message in host memory: docs/hardware-interface.md, section 13. */
+int urdma_query_qp_data_in_order(struct ibv_qp *ibqp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	if (ibqp->qp_type == IBV_QPT_UD)
+		return 0;
+	switch (op) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_RDMA_READ:
+		break;
+	default:
+		return 0;
+	}
+	return flags & IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS
+		       ? IBV_QUERY_QP_DATA_IN_ORDER_WHOLE_MSG |
+				 IBV_QUERY_QP_DATA_IN_ORDER_ALIGNED_128_BYTES
+		       : 1;
+}
+
 int urdma_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct urdma_context *ctx = to_uctx(ibqp->context);

@@ -1438,11 +1438,39 @@ static void the_date_of_a_completion(void **state)
 	assert_int_equal(fake_ops->destroy_cq(ibv_cq_ex_to_cq(with)), 0);
 }
 
+/* What the NIC writes in order, a program may poll for. */
+static void the_order_of_data(void **state)
+{
+	static const enum ibv_wr_opcode yes[] = {
+		IBV_WR_SEND,	   IBV_WR_SEND_WITH_IMM,       IBV_WR_SEND_WITH_INV,
+		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ
+	};
+	static const enum ibv_wr_opcode no[] = { IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_BIND_MW,
+						 IBV_WR_LOCAL_INV, IBV_WR_FLUSH };
+	const uint32_t caps = IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) {
+		assert_int_equal(fake_ops->query_qp_data_in_order(qp, yes[i], 0), 1);
+		assert_int_equal(fake_ops->query_qp_data_in_order(qp, yes[i], caps),
+				 IBV_QUERY_QP_DATA_IN_ORDER_WHOLE_MSG |
+					 IBV_QUERY_QP_DATA_IN_ORDER_ALIGNED_128_BYTES);
+	}
+	for (size_t i = 0; i < sizeof(no) / sizeof(no[0]); i++) {
+		assert_int_equal(fake_ops->query_qp_data_in_order(qp, no[i], 0), 0);
+		assert_int_equal(fake_ops->query_qp_data_in_order(qp, no[i], caps), 0);
+	}
+	qp->qp_type = IBV_QPT_UD;
+	assert_int_equal(fake_ops->query_qp_data_in_order(qp, IBV_WR_SEND, caps), 0);
+	qp->qp_type = IBV_QPT_RC;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_time_now),
 		TEST(the_date_of_a_completion),
+		TEST(the_order_of_data),
 		TEST(wqe_of_each_opcode),
 		TEST(flags_of_a_wqe),
 		TEST(lists_of_elements),
