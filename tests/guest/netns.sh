@@ -26,6 +26,10 @@ index_in() {
 		done' - "$2"
 }
 
+# packets DEV [COMMAND...]: those that have come to the device, which is where COMMAND runs.
+packets() { "${@:2}" cat "/sys/class/infiniband/$1/ports/1/hw_counters/rcvd_pkts"; }
+more_than() { [ "$(packets "${@:2}")" -gt "$1" ]; }
+
 # devices [COMMAND...]: the names of RDMA devices as they are seen there.
 devices() {
 	"$@" rdma dev show | sed 's/^[0-9]*: //; s/:.*//' | sort | tr '\n' ' '
@@ -49,9 +53,10 @@ ibv_devinfo -d card >/dev/null || fail "ibv_devinfo does not find the new name"
 ! ibv_devinfo -d urdma0 >/dev/null 2>&1 || fail "ibv_devinfo still finds the old name"
 talk card urdma1 127.0.0.1
 # Under traffic: what a program has open does not care.
+before=$(packets card)
 pair ib_write_bw 127.0.0.1 card urdma1 -D 3 &
 load=$!
-sleep 1
+waits "packets at card" more_than $((before + 20)) card
 rdma dev set card name urdma0
 wait $load || fail "traffic while the name changed: $(cat /tmp/server.log /tmp/client.log)"
 talk urdma0 urdma1 127.0.0.1
@@ -81,9 +86,10 @@ mode exclusive
 
 	# The program that had it open loses it; the device works where it has gone.
 	step "moved under traffic"
+	before=$(packets urdma0 in_a)
 	pair ib_write_bw 10.1.0.1 urdma0 urdma1 -m 1024 -D 600 &
 	load=$!
-	sleep 3
+	waits "packets at urdma0" more_than $((before + 20)) urdma0 in_a
 	in_a rdma dev set urdma0 netns b || fail "urdma0 cannot go to b"
 	! wait $load || fail "the programs ended well, and one had lost its device"
 	wants "" in_a
