@@ -205,7 +205,7 @@ module urdma_rx_atomic
   } state_e;
 
   state_e state_reg;
-  logic ready, x_dead, equal, changed, find_pend_reg, hit, err_done_reg, rsp_done_reg, bad_op_reg;
+  logic ready, x_dead, equal, changed, find_pend_reg, hit, rsp_done_reg, bad_op_reg;
   logic [RDA_W:0] find_reg;  // asked for
 
   // a forwarded one is behind the one it waits for, so that one is done
@@ -225,7 +225,7 @@ module urdma_rx_atomic
   // from the next cycle on memory holds what this entry leaves there
   assign finish = (state_reg == X_CALC && (bad_op_reg || x_dead || !changed)) || (wr_valid && wr_ready);
   assign retire = state_reg == X_GONE || (state_reg == X_ANSWER && rsp_ready)
-                  || (state_reg == X_NAK && (rsp_done_reg || rsp_ready) && (err_done_reg || err_ready));
+                  || (err_valid && err_ready);
 
   assign in_ready = init_done && !count_reg[ENTRY_W] && state_reg != X_NAK;
 
@@ -243,7 +243,8 @@ module urdma_rx_atomic
     rsp.syndrome = state_reg == X_NAK ? SYN_NAK_OP : SYN_ACK;
     if (state_reg != X_NAK && !x.flush) rsp.va = orig_reg;
   end
-  assign err_valid = state_reg == X_NAK && !err_done_reg;
+  // behind the NAK: urdma_tx_resp answers what came before it although the QP is in ERR then
+  assign err_valid = state_reg == X_NAK && rsp_done_reg;
   assign err = '{qpn: x.qpn, only_event: 1'b0, event_type: 8'(urdma_hw_pkg::URDMA_EV_QP_FATAL)};
 
   always_ff @(posedge clk) begin
@@ -322,7 +323,6 @@ module urdma_rx_atomic
       unique case (state_reg)
         X_IDLE: begin
           find_reg <= '0;
-          err_done_reg <= 1'b0;
           rsp_done_reg <= 1'b0;
           if (st_rd) state_reg <= x.dup ? X_FIND : X_CALC;
         end
@@ -337,7 +337,6 @@ module urdma_rx_atomic
           else if (!rst_valid) state_reg <= X_ANSWER;
         X_NAK: begin
           if (rsp_ready) rsp_done_reg <= 1'b1;
-          if (err_ready) err_done_reg <= 1'b1;
           if (retire) state_reg <= X_IDLE;
         end
         X_FIND: begin

@@ -4,8 +4,10 @@
 //  rec_*     records of operations, in order; left: the last step of the oldest one that was not told yet has left the DMA
 //            write port; rec_done: a record is done
 //  none      no record waits, and the acknowledgement of the last one has been taken
-//  cqe_* ack_* err_* rdone_*  go out side by side; cqe_* to urdma_rx_cqe_wait: cqe_gone: it waits there; cqe_void, with that:
-//            the operation has no CQE any more; cqe_none: all CQEs have been taken
+//  cqe_* ack_* err_* rdone_*  go out side by side, but an error waits until the NAK of its operation has been taken:
+//            urdma_tx_resp has to know of the NAK when the QP goes to ERR
+//            cqe_* to urdma_rx_cqe_wait: cqe_gone: it waits there; cqe_void, with that: the operation has no CQE any more;
+//            cqe_none: all CQEs have been taken
 //  rst_*     (responder) a QP begins a new life with WQE rst_idx
 //  done_*    completed WQEs of a QP, for QUERY; latency 1. 0 of a QP with an SRQ
 //  kick_*    a QP whose flush has more to do, or whose WQE is to be used again
@@ -113,7 +115,7 @@ module urdma_rx_finish
     end
   end
 
-  assign out_free = cqe_ready && (!ack_valid_reg || ack_ready) && (!err_valid_reg || err_ready)
+  assign out_free = cqe_ready && (!ack_valid_reg || ack_ready) && (!err_valid_reg || (err_valid && err_ready))
       && (!rdone_valid_reg || rdone_ready);
   assign f_start = f_reg == F_IDLE && head_valid && left_reg != '0;
   // a new life of the QP begins between reading and writing
@@ -237,7 +239,7 @@ module urdma_rx_finish
       if (out_put && rec.op.ack) ack_valid_reg <= 1'b1;
       else if (ack_ready) ack_valid_reg <= 1'b0;
       if (out_put && (rec.op.err || rec.op.est)) err_valid_reg <= 1'b1;
-      else if (err_ready) err_valid_reg <= 1'b0;
+      else if (err_valid && err_ready) err_valid_reg <= 1'b0;
       if (out_put && rec.rdone) rdone_valid_reg <= 1'b1;
       else if (rdone_ready) rdone_valid_reg <= 1'b0;
     end
@@ -249,7 +251,7 @@ module urdma_rx_finish
   assign cqe_void = cqe_drop;
   assign ack_valid = ack_valid_reg;
   assign ack = ack_reg;
-  assign err_valid = err_valid_reg;
+  assign err_valid = err_valid_reg && !ack_valid_reg;
   assign err = err_reg;
   assign rdone_valid = rdone_valid_reg;
   assign rdone = rdone_reg;

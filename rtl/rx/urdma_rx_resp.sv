@@ -199,7 +199,7 @@ module urdma_rx_resp
   fetch_t fe;
   logic [1:0] feth_plt, feth_sel;
   logic whole, flushes;
-  logic is_dup, bad_seq, bad_len, bad_req, no_right, need_wqe, has_wqe, posted, srq, srq_dead, use_wqe, c_dup, c_seq, c_noqp, c_no_wqe, c_begun, alive, u_en, u_seq, xrc, x_missing, x_other, x_open;
+  logic is_dup, bad_seq, bad_len, bad_req, no_right, no_persist, need_wqe, has_wqe, posted, srq, srq_dead, use_wqe, c_dup, c_seq, c_noqp, c_no_wqe, c_begun, alive, u_en, u_seq, xrc, x_missing, x_other, x_open;
   drop_why_e u_why;
   trace_verdict_e verdict;
   trace_why_e why;
@@ -244,13 +244,15 @@ module urdma_rx_resp
   assign bad_req = bad_len || !(h.send || h.write || h.read || h.atomic)
       || ((h.read || h.atomic) && s2_in_reg.max_dest_rd_atomic == '0)
       || ((h.atomic || h.awrite) && wr_va[2:0] != 3'd0) || (h.flush && (feth_sel[1] || feth_plt == '0));
-  // no region has the right to be made persistent (docs/hardware-interface.md, section 13)
+  // The QP does not allow the operation: to its peer, one that it does not support.
   always_comb begin
     no_right = h.atomic && !s2_in_reg.acc[2];
     if (h.write || h.awrite) no_right = !s2_in_reg.acc[0];
-    else if (h.flush) no_right = !s2_in_reg.acc[3] || feth_plt[1];
+    else if (h.flush) no_right = !s2_in_reg.acc[3];
     else if (h.read) no_right = !s2_in_reg.acc[1];
   end
+  // no region has the right to be made persistent (docs/hardware-interface.md, section 13)
+  assign no_persist = h.flush && feth_plt[1];
   // FETH (annex A19): PLT in bits 3:0, of which 1:0 are used, SEL in 5:4
   assign feth_plt = s2_in_reg.ext[153:152];
   assign feth_sel = s2_in_reg.ext[157:156];
@@ -468,7 +470,7 @@ module urdma_rx_resp
               verdict = TRV_REPEATED;
               if (h.read) begin
                 // what it asks for now may be wrong; that is no reason to end the QP
-                if (!bad_req && !no_right && !x_missing && (rd_diff[23] || rd_diff == '0)) begin
+                if (!bad_req && !no_right && !no_persist && !x_missing && (rd_diff[23] || rd_diff == '0)) begin
                   op.kind = OK_READ;
                   op.dup = 1'b1;
                   op.ack = 1'b1;
@@ -493,7 +495,7 @@ module urdma_rx_resp
               op.psn = s2_st_reg.epsn;
               op.syndrome = SYN_NAK_SEQ;
               verdict = TRV_GAP;
-            end else if (bad_seq || bad_req || x_missing || x_other) begin
+            end else if (bad_seq || bad_req || no_right || x_missing || x_other) begin
               wd.err = 1'b1;
               op.ack = 1'b1;
               op.syndrome = SYN_NAK_INV;
@@ -503,15 +505,12 @@ module urdma_rx_resp
               op.status = 8'(URDMA_WC_REM_INV_REQ_ERR);
               op.ev = op.cqe ? 8'd0 : 8'(URDMA_EV_QP_REQ_ERR);
               verdict = TRV_REFUSED;
-            end else if (no_right) begin
+            end else if (no_persist) begin
               wd.err = 1'b1;
               op.ack = 1'b1;
               op.syndrome = SYN_NAK_ACCESS;
               op.err = 1'b1;
-              op.cqe = need_wqe && posted;
-              op.status = 8'(URDMA_WC_LOC_ACCESS_ERR);
-              op.ev = op.cqe ? 8'd0 : 8'(URDMA_EV_QP_ACCESS_ERR);
-              use_wqe = op.cqe;
+              op.ev = 8'(URDMA_EV_QP_ACCESS_ERR);
               verdict = TRV_REFUSED;
             end else if (need_wqe && !posted && srq_dead) begin
               wd.err = 1'b1;

@@ -26,7 +26,9 @@
 // what is under way, and a NAK takes the place of everything; the QP is closed.
 //
 // A closed QP takes no request: packets behind the one that ended it may be in rx still, and nothing is acknowledged behind that
-// NAK (9.9.3). What was taken before is answered, then the NAK goes. A QP in ERR answers no READ or ATOMIC any more. It still
+// NAK (9.9.3). What was taken before is answered, then the NAK goes, although the QP is in ERR by then: a NAK without these answers
+// would tell the requester that they are lost, and it would ask for them in vain. So whoever ends a QP by a NAK reports the error
+// when the NAK has been taken here, not before. A QP that is in ERR for another reason answers no READ or ATOMIC any more. It still
 // acknowledges what it has placed, up to the first request that it drops so. rst_* opens the QP for its next life; whoever resets
 // it has fenced before. Requests of a QP that has been destroyed or reset are dropped when their turn comes.
 
@@ -141,6 +143,7 @@ module urdma_tx_resp
     logic             ack;         // else n entries from head on
     logic             fatal;
     logic             op_err;
+    logic             closing;     // entries: a NAK that ends the QP waits behind them
     logic [23:0]      psn;
     logic [7:0]       syndrome;
     logic [23:0]      msn;
@@ -274,7 +277,7 @@ module urdma_tx_resp
 
   // ---- the event ------------------------------------------------------------------------------------------------------
   logic epoch_reg;             // flips with each fence
-  logic fence_on, is_ack, is_end, behind, requeue, ack_now, work_push;
+  logic fence_on, is_ack, is_end, closing, behind, requeue, ack_now, work_push;
   logic [1:0] enter, leave;    // of an epoch
   work_t work_in;
   assign fence_on = !fence_hit;
@@ -287,6 +290,7 @@ module urdma_tx_resp
   assign trace_ask = '{qpn: e1_qpn_reg, psn: e1_req_reg.psn,
                       verdict: st.closed ? TRA_ENDED : cnt_read_drop ? TRA_FULL : TRA_TAKEN};
 
+  assign closing = st.closed && st.ack;
   assign behind = st.lost && (e1_req_reg.psn != st.lost_psn) && not_before(e1_req_reg.psn, st.lost_psn) && !(is_ack && is_end);
 
   always_comb begin
@@ -346,7 +350,8 @@ module urdma_tx_resp
         end
       end
       EV_END: begin
-        if (st.era == e1_end_reg.era) begin
+        // the NAK that ends the QP came meanwhile: what is before it goes in the next turn
+        if (st.era == e1_end_reg.era && !(e1_end_reg.cut && closing)) begin
           nx.head = st.head + e1_end_reg.done[RING_W-1:0];
           nx.count = st.count - e1_end_reg.done;
           nx.npk = e1_end_reg.npk;
@@ -406,8 +411,8 @@ module urdma_tx_resp
     end
   end
   assign q_push = e1_valid_reg && requeue;
-  assign work_in = '{qpn: e1_qpn_reg, era: st.era, ack: ack_now, fatal: st.fatal, op_err: st.op_err, psn: st.psn,
-                     syndrome: st.syndrome, msn: st.msn, head: st.head, n: st.count, npk: st.npk};
+  assign work_in = '{qpn: e1_qpn_reg, era: st.era, ack: ack_now, fatal: st.fatal, op_err: st.op_err, closing: closing,
+                     psn: st.psn, syndrome: st.syndrome, msn: st.msn, head: st.head, n: st.count, npk: st.npk};
 
   always_ff @(posedge clk) begin
     if (e0_valid) begin
@@ -480,7 +485,7 @@ module urdma_tx_resp
   logic err_valid_reg;
   qp_err_t err_reg;
 
-  logic ready, o_fire, o_free, fast, ack_go, slow_ack, load, emit, cur_last, turn_end, no_reads;
+  logic ready, o_fire, o_free, fast, ack_go, slow_ack, load, emit, cur_last, turn_end, reads_go, no_reads;
   logic [12:0] mtu, plen;
   logic [31:0] skip;
   logic [RING_W:0] done;
@@ -512,7 +517,8 @@ module urdma_tx_resp
   // entries
   assign mtu = 13'd128 << c.mtu;  // 1 is 256 bytes
   assign skip = {1'b0, work.npk, 7'd0} << c.mtu;
-  assign start = ready && !work.ack && (work.n != '0) && c.read_ok && !x_on_reg && end_in_ready;
+  assign reads_go = c.read_ok || (work.closing && c.ack_ok);
+  assign start = ready && !work.ack && (work.n != '0) && reads_go && !x_on_reg && end_in_ready;
   assign cur_last = cur_reg.atomic || (cur_reg.len <= 32'(mtu));
   assign plen = cur_reg.atomic ? 13'd0 : cur_last ? cur_reg.len[12:0] : mtu;
   assign emit = cur_valid_reg && o_free;
@@ -524,7 +530,7 @@ module urdma_tx_resp
   assign ring_rd_idx = work.head + (start ? '0 : x_idx_reg[RING_W-1:0] + 1'b1);
 
   // the turn is over: all sent, or the quantum used, or nothing may be sent
-  assign no_reads = ready && !work.ack && (work.n != '0) && !c.read_ok && end_in_ready;
+  assign no_reads = ready && !work.ack && (work.n != '0) && !reads_go && end_in_ready;
   assign end_in_valid = turn_end || no_reads;
   assign end_in = '{qpn: work.qpn, era: work.era, done: no_reads ? work.n : done,
                     npk: (no_reads || cur_last) ? 24'd0 : npk_reg + 1'b1, cut: no_reads && c.ack_ok};

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Each completion status in each way to it, on purpose. Pair 0 exchanges good messages, then one
- * that fails, with more posted behind it; pair 1 has messages of all kinds under way meanwhile.
- * For each case, on both sides: the status of every CQE in order, those flushed among them; the
- * states of the QPs; the event, and no other; counters; every byte that may not change. What is
- * posted afterwards to a QP in ERR is flushed too. Pair 1's messages are compared whole, and the
- * wire checker watches both ports. Each case begins with QPs taken from ERR through RESET to RTS
- * and with good messages, so one shows that the QPs of the case before are usable again.
+ * Each completion status in each way to it, on purpose. Pair 0 exchanges good messages (the last
+ * one is a long READ: it is answered though the QP ends meanwhile), then one that fails, with more
+ * posted behind it; pair 1 has messages of all kinds under way meanwhile. For each case, on both
+ * sides: the status of every CQE in order, those flushed among them; the states of the QPs; the
+ * event, and no other; counters; every byte that may not change. What is posted afterwards to a QP
+ * in ERR is flushed too. Pair 1's messages are compared whole, and the wire checker watches both
+ * ports. Each case begins with QPs taken from ERR through RESET to RTS and with good messages, so
+ * one shows that the QPs of the case before are usable again.
  *
  * What is expected is told by docs/hardware-interface.md, sections 10 and 11 (volume 1 of the
  * InfiniBand Architecture Specification: 9.9, 10.3.1, 10.10.3, 11.6.3).
@@ -32,10 +33,11 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-#define MTU   3u /* 1024 */
-#define LEN   3004u
-#define SHORT 100u
-#define LIMIT 20000000u
+#define MTU	 3u /* 1024 */
+#define LEN	 3004u
+#define SHORT	 100u
+#define READ_LEN 50000u /* more than a turn of the responder's */
+#define LIMIT	 20000000u
 
 /* Where things lie in both sides' buffers. */
 #define GOOD_AT	      0u
@@ -627,10 +629,13 @@ static struct work good(const struct status_case *c, unsigned int from, unsigned
 {
 	if (opcode == URDMA_WR_WRITE && c->without & URDMA_ACC_REMOTE_WRITE)
 		opcode = URDMA_WR_SEND;
+	if (opcode == URDMA_WR_READ &&
+	    (c->without & URDMA_ACC_REMOTE_READ || c->no_rd_atomic || c->no_dest_rd_atomic))
+		opcode = URDMA_WR_SEND;
 	return (struct work){ .opcode = opcode,
 			      .from = from,
 			      .at = GOOD_AT + i * work_slot(LEN),
-			      .len = 1500,
+			      .len = opcode == URDMA_WR_READ ? READ_LEN : 1500,
 			      .pieces = 1 + i % 3,
 			      .seed = i };
 }
@@ -772,7 +777,9 @@ static void run_case(struct scene *s, const struct status_case *c, unsigned int 
 {
 	struct urdma_eh_conn conn;
 	struct rig_side *tx, *rx;
-	struct work proof[2], front[2], behind[2];
+	static const unsigned int front_opcode[] = { URDMA_WR_SEND, URDMA_WR_WRITE, URDMA_WR_READ };
+	static const unsigned int front_at[] = { 2, 3, 6 };
+	struct work proof[2], front[COUNT(front_opcode)], behind[2];
 	struct plan plan[2] = { 0 }; /* requester, responder */
 	uint64_t before[2][URDMA_CNT_N], end;
 	bool dies = c->event || c->recv > 0;
@@ -818,12 +825,12 @@ static void run_case(struct scene *s, const struct status_case *c, unsigned int 
 	for (unsigned int i = 0; i < WORK_BYSTANDERS; i++)
 		work_put(&s->rig, &s->w[i]);
 	s->bad_psn = next_psn(s, from) & 0xffffff;
-	for (unsigned int i = 0; i < 2; i++) {
-		front[i] = good(c, from, i ? URDMA_WR_WRITE : URDMA_WR_SEND, 2 + i);
-		front[i].unsignaled = i;
+	for (unsigned int i = 0; i < COUNT(front); i++) {
+		front[i] = good(c, from, front_opcode[i], front_at[i]);
+		front[i].unsignaled = i == 1;
 		work_put(&s->rig, &front[i]);
 		s->bad_psn += work_psns(front[i].opcode, front[i].len, MTU);
-		if (!i)
+		if (i != 1)
 			plan_add(&plan[0], false, 0, front[i].sq_index);
 		if (work_takes_recv(front[i].opcode))
 			plan_add(&plan[1], true, 0, front[i].rq_index);
@@ -919,7 +926,7 @@ static void run_case(struct scene *s, const struct status_case *c, unsigned int 
 			fail_msg("the packet to be changed did not come");
 	check_slot(s, from, c->partial && scatters(c->opcode));
 	check_slot(s, !from, c->partial && !(c->opcode == URDMA_WR_READ));
-	for (unsigned int i = 0; i < 2; i++)
+	for (unsigned int i = 0; i < COUNT(front); i++)
 		work_check_memory(&s->rig, &front[i]);
 	for (unsigned int i = 0; i < 2 && !c->alone; i++)
 		for (unsigned int n = 0; n < 2; n++)
@@ -1458,24 +1465,19 @@ static const struct status_case single[] = {
 	  .naks = 1,
 	  .no_dest_rd_atomic = true },
 
-/* REM_ACCESS_ERR: rights of the QP */
-#define QP_RIGHT(n, op, right, ...)                                                               \
-	{                                                                                         \
-		.name = n, .opcode = URDMA_WR_##op, .status = URDMA_WC_REM_ACCESS_ERR, .naks = 1, \
-		.without = URDMA_ACC_REMOTE_##right, __VA_ARGS__                                  \
+/* REM_INV_REQ_ERR: what the QP does not allow */
+#define QP_RIGHT(n, op, right, ...)                                                     \
+	{                                                                               \
+		.name = n, .opcode = URDMA_WR_##op, .status = URDMA_WC_REM_INV_REQ_ERR, \
+		.recv = NO_CQE, .event = URDMA_EV_QP_REQ_ERR, .naks = 1,                \
+		.without = URDMA_ACC_REMOTE_##right, __VA_ARGS__                        \
 	}
-	QP_RIGHT("QP without the right: WRITE", WRITE, WRITE, .recv = NO_CQE,
-		 .event = URDMA_EV_QP_ACCESS_ERR),
-	QP_RIGHT("QP without the right: WRITE_IMM", WRITE_IMM, WRITE, .recv = NO_CQE,
-		 .event = URDMA_EV_QP_ACCESS_ERR),
-	QP_RIGHT("QP without the right: WRITE_IMM, one packet", WRITE_IMM, WRITE, .len = SHORT,
-		 .recv = URDMA_WC_LOC_ACCESS_ERR),
-	QP_RIGHT("QP without the right: READ", READ, READ, .recv = NO_CQE,
-		 .event = URDMA_EV_QP_ACCESS_ERR),
-	QP_RIGHT("QP without the right: ATOMIC_CS", ATOMIC_CS, ATOMIC, .recv = NO_CQE,
-		 .event = URDMA_EV_QP_ACCESS_ERR),
-	QP_RIGHT("QP without the right: ATOMIC_FA", ATOMIC_FA, ATOMIC, .recv = NO_CQE,
-		 .event = URDMA_EV_QP_ACCESS_ERR),
+	QP_RIGHT("QP without the right: WRITE", WRITE, WRITE, ),
+	QP_RIGHT("QP without the right: WRITE_IMM", WRITE_IMM, WRITE, ),
+	QP_RIGHT("QP without the right: WRITE_IMM, one packet", WRITE_IMM, WRITE, .len = SHORT),
+	QP_RIGHT("QP without the right: READ", READ, READ, ),
+	QP_RIGHT("QP without the right: ATOMIC_CS", ATOMIC_CS, ATOMIC, ),
+	QP_RIGHT("QP without the right: ATOMIC_FA", ATOMIC_FA, ATOMIC, ),
 
 /* REM_OP_ERR: memory of the responder that cannot be read */
 #define UNREADABLE(n, op, what, ...)                                                          \
@@ -1763,8 +1765,6 @@ static void make_receive(void)
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
-/* Cycles from the doorbell of the message to that of what is behind it. */
-unsigned int later;
 
 struct run {
 	const struct status_case *c;

@@ -339,6 +339,8 @@ static void cycle(struct bench *b)
 		m.reset |= d->rst_valid && m.qpn == d->rst_qpn;
 	if (!d->rst && d->trace_mute_valid)
 		check_mute(b);
+	if (d->err_valid && d->rsp_valid)
+		fail_msg("cycle %lu: an error before its NAK", b->now);
 	if (d->err_valid && d->err_ready)
 		check_error(b);
 	if (d->rst_valid) {

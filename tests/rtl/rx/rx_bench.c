@@ -412,6 +412,11 @@ void bench_cycle(struct bench *b)
 				b->cqe_at[b->n_cqes[0] % LOG_MAX] = b->cycle;
 			LOG(b, b->cqes[c], b->n_cqes[c], q);
 		}
+		/* tx has to know the NAK before the QP goes to ERR */
+		if (!c && o->err_valid & 1 && !o->err[c].only && o->ack_valid &&
+		    o->ack_kind == RSP_ACK && o->ack_syndrome > 0x60 && o->ack_qpn == o->err[c].qpn)
+			fail_msg("cycle %llu: error of QP %u before its NAK",
+				 (unsigned long long)b->cycle, o->err[c].qpn);
 		if ((o->err_valid & in->err_ready) >> c & 1)
 			LOG(b, b->errs[c], b->n_errs[c],
 			    (struct bench_err){ o->err[c].qpn, o->err[c].event, o->err[c].only });

@@ -260,8 +260,8 @@ void ref_request(struct bench *b, struct ref *r, const struct packet *p, bool du
 	if (flush) {
 		bad |= !type || level > URDMA_FLUSH_MR ||
 		       (level == URDMA_FLUSH_RANGE && len > 1u << 31);
-		right &= !(type & URDMA_FLUSH_PERSISTENT);
-		allowed = ref_flush_check(b, r, key, va, len, level);
+		allowed = !(type & URDMA_FLUSH_PERSISTENT) &&
+			  ref_flush_check(b, r, key, va, len, level);
 	} else {
 		bad |= awrite ? len != 8 || va & 7 : read ? len > 1u << 30 : (va & 7) != 0;
 		allowed = !len || ref_check(b, r, key, va, len,
@@ -273,7 +273,8 @@ void ref_request(struct bench *b, struct ref *r, const struct packet *p, bool du
 	if (dup && (read || empty)) {
 		int32_t ahead = (int32_t)((p->psn + n - r->epsn) << 8) >> 8;
 
-		if (bad || !right || ahead > 0 || r->missing)
+		if (bad || !right || ahead > 0 || r->missing ||
+		    (flush && type & URDMA_FLUSH_PERSISTENT))
 			return;
 		ref_ack(r, p->psn, 0x1f, r->msn);
 	} else if (dup) {
@@ -289,11 +290,11 @@ void ref_request(struct bench *b, struct ref *r, const struct packet *p, bool du
 			return;
 		ref_ack(r, p->psn, 0x1f, r->msn);
 		v = r->atomic[k - 1].value;
-	} else if (r->in_msg || bad || r->missing || r->other) {
+	} else if (r->in_msg || bad || !right || r->missing || r->other) {
 		ref_nak(r, 0x61, r->in_msg && !r->write && !r->missing && !r->other,
 			URDMA_WC_REM_INV_REQ_ERR, URDMA_EV_QP_REQ_ERR);
 		return;
-	} else if (!right || !allowed) {
+	} else if (!allowed) {
 		ref_nak(r, 0x62, false, 0, URDMA_EV_QP_ACCESS_ERR);
 		return;
 	} else {
@@ -367,7 +368,8 @@ void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 		bad = !(send || write) || first == r->in_msg || (r->in_msg && write != r->write) ||
 		      (last ? p->len > mtu : p->len != mtu) || (last && !first && !p->len);
 		if (write)
-			bad = bad || left > 1u << 31 || (last ? p->len != left : p->len >= left);
+			bad = bad || left > 1u << 31 || (last ? p->len != left : p->len >= left) ||
+			      !(r->cfg.acc & 1);
 		wqe = write ? imm : first;
 		if (bad || r->missing || r->other) {
 			ref_nak(r, 0x61, r->in_msg && !r->write && !r->missing && !r->other,
@@ -375,11 +377,9 @@ void ref_packet(struct bench *b, struct ref *r, const struct packet *p)
 			return;
 		}
 		posted = ref_posted(r);
-		if (write && (!(r->cfg.acc & 1) ||
-			      (wqe && !posted && p->len &&
-			       !ref_check(b, r, key, va, p->len, URDMA_ACC_REMOTE_WRITE)))) {
-			ref_nak(r, 0x62, imm && posted, URDMA_WC_LOC_ACCESS_ERR,
-				URDMA_EV_QP_ACCESS_ERR);
+		if (write && wqe && !posted && p->len &&
+		    !ref_check(b, r, key, va, p->len, URDMA_ACC_REMOTE_WRITE)) {
+			ref_nak(r, 0x62, false, 0, URDMA_EV_QP_ACCESS_ERR);
 			return;
 		}
 		if (wqe && !posted) {

@@ -67,10 +67,12 @@ struct qp {
 	unsigned int held;	       // READs and ATOMICs in the ring, by our count
 	unsigned int npk;	       // packets made of `next`
 	uint64_t fence_at;
-	bool failed; // an rfail, its NAK not yet seen
-	bool closed; // ended by a NAK: takes nothing until its next life
-	bool cut;    // READs were dropped in ERR: the same
-	bool lost;   // a new READ or ATOMIC was dropped, this one:
+	bool failed;	   // an rfail, its NAK not yet seen
+	bool closed;	   // ended by a NAK: takes nothing until its next life
+	bool ending;	   // by one of the responder, in a state that answers READs: these still go
+	unsigned int home; // state of its next life
+	bool cut;	   // READs were dropped in ERR: the same
+	bool lost;	   // a new READ or ATOMIC was dropped, this one:
 	struct request lost_rq;
 	uint64_t fail_seq, fail_at; // packet that failed, cycle
 	unsigned int early_err;	    // event reported, its NAK not yet seen
@@ -96,6 +98,7 @@ struct bench {
 	std::deque<std::pair<unsigned int, unsigned int>> errs;
 	std::deque<struct request> stale; // rfail of a life that is over: no effect
 	std::deque<unsigned int> resets;
+	std::deque<std::pair<uint64_t, unsigned int>> erring; // a QP goes to ERR then
 	uint64_t seq_in, seq_out, fence_seq;
 	unsigned int last_qpn, last_psn; // of the request that was taken in the cycle before
 	bool offering, last_ask, last_ended, last_entry, last_behind, pkt_was, fence_want, fencing;
@@ -103,6 +106,7 @@ struct bench {
 	uint32_t pkt_old[18];
 	// knobs, in 1/16
 	unsigned int p_req, p_pd, p_piece, p_pkt, p_cfg, p_err, cfg_latency, commit_latency;
+	unsigned int err_latency; // cycles from a NAK that ends a QP to its ERR, at most; 0: no ERR
 	// seen
 	uint64_t behind, again, ended;
 	uint64_t pds, pkts, bytes, drops, fails, slow_acks, naks, taken, ends, refused;
@@ -137,6 +141,13 @@ static bool acks_ok(const struct qp *q)
 	return q->valid && q->state >= URDMA_QPS_RTR;
 }
 
+// READs and ATOMICs have to be answered. A NAK that ends the QP waits for them, whatever the state
+// of the QP is meanwhile.
+static bool answers(const struct qp *q)
+{
+	return reads_ok(q) || (q->ending && acks_ok(q));
+}
+
 static bool not_before(unsigned int a, unsigned int c)
 {
 	return !((a - c) >> 23 & 1);
@@ -165,7 +176,7 @@ static uint64_t cut_at(const struct qp *q, uint64_t passed = UINT64_MAX)
 {
 	if (q->cut)
 		return q->base;
-	if (reads_ok(q) || !acks_ok(q))
+	if (answers(q) || !acks_ok(q))
 		return log_end(q);
 	for (uint64_t i = q->base; i < log_end(q); i++) {
 		const struct event *e = &q->log[i - q->base];
@@ -212,7 +223,7 @@ static void prune(struct qp *q)
 {
 	uint64_t low = q->moments.front();
 
-	if (reads_ok(q) && q->next < low)
+	if (answers(q) && q->next < low)
 		low = q->next;
 	if (cut_at(q) < low)
 		low = cut_at(q);
@@ -252,7 +263,7 @@ static void check_ack(struct bench *b, unsigned int qpn, unsigned int psn, const
 	assert_int_equal(FIELD_GET(w, path, path_t, service), is_xrc(qpn) ? 5 : 0);
 	// It comes after the answers to all READs before it, and before those to all READs behind
 	// it. During a fence it may overtake READs that were taken after the fence began.
-	if (reads_ok(q) && !q->failed && !fenced) {
+	if (answers(q) && !q->failed && !fenced) {
 		for (uint64_t i = q->base; i < log_end(q); i++) {
 			struct event *e = &q->log[i - q->base];
 
@@ -348,7 +359,8 @@ static void check_entry(struct bench *b, struct qp *q, unsigned int qpn)
 		fail_msg("cycle %lu QP %u: response packet, opcode %x PSN %lx, that nobody asked "
 			 "for",
 			 b->now, qpn, opcode, FIELD_GET(w, 0, pdesc_t, psn));
-	assert_true(reads_ok(q));
+	// one in ERR, too, if the NAK came before its turn
+	assert_true(answers(q) || (acks_ok(q) && q->closed));
 	e = &q->log[q->next - q->base];
 	if (e->rq.kind == RSP_ATOMIC) {
 		last = true;
@@ -624,7 +636,10 @@ static void take_request(struct bench *b)
 		q->held++;
 	else if (is_end(r.syndrome)) {
 		q->closed = true;
+		q->ending = reads_ok(q);
 		b->ends++;
+		if (q->ending && b->err_latency)
+			b->erring.push_back({ b->now + 1 + rnd(b, b->err_latency), r.qpn });
 	}
 }
 
@@ -712,7 +727,7 @@ static void check_fence(struct bench *b)
 		// what failed as the fence came through may be of after it
 		if (q->failed && (q->fail_seq < b->fence_seq || q->fail_at + 4 < b->now))
 			fail_msg("cycle %lu QP %u: fence passed a NAK", b->now, n);
-		for (uint64_t i = q->base; i < log_end(q) && i < q->fence_at && reads_ok(q); i++) {
+		for (uint64_t i = q->base; i < log_end(q) && i < q->fence_at && answers(q); i++) {
 			struct event *e = &q->log[i - q->base];
 
 			if (!e->fail && e->rq.kind != RSP_ACK && !e->dropped && !e->left)
@@ -750,6 +765,15 @@ static void cycle(struct bench *b)
 	Vurdma_tx_resp *d = &b->dut;
 	struct qp *q;
 
+	for (size_t n = b->erring.size(); n--;) {
+		std::pair<uint64_t, unsigned int> e = b->erring.front();
+
+		b->erring.pop_front();
+		if (e.first <= b->now)
+			b->qp[e.second].state = URDMA_QPS_ERR;
+		else
+			b->erring.push_back(e);
+	}
 	drive_request(b);
 	drive_reset(b);
 	drive_cfg(b);
@@ -772,7 +796,9 @@ static void cycle(struct bench *b)
 		}
 		if (d->rst_valid && d->rst_ready) {
 			q = &b->qp[b->resets.front()];
-			q->closed = q->cut = q->lost = false;
+			if (q->ending)
+				q->state = q->home;
+			q->closed = q->cut = q->lost = q->ending = false;
 			b->resets.pop_front();
 		}
 		if (d->ack_req_valid && d->ack_req_ready) {
@@ -821,7 +847,7 @@ static struct bench *start(uint64_t seed)
 		struct qp *q = &b->qp[n];
 
 		q->valid = true;
-		q->state = URDMA_QPS_RTS;
+		q->state = q->home = URDMA_QPS_RTS;
 		q->mtu = 1 + n % 5;
 		q->pd = n ^ 0x55;
 		q->epsn = (0xffff00 + n * 7) & PSN_MASK;
@@ -843,7 +869,8 @@ static void drain(struct bench *b)
 
 	for (int idle = 0; idle < 20;) {
 		cycle(b);
-		idle = b->dut.busy || !b->todo.empty() || !b->commit.empty() || !b->resets.empty()
+		idle = b->dut.busy || !b->todo.empty() || !b->commit.empty() ||
+				       !b->resets.empty() || !b->erring.empty()
 			       ? 0
 			       : idle + 1;
 		if (b->now > since + 5000000)
@@ -858,7 +885,7 @@ static void drain(struct bench *b)
 
 		q->cut = q->cut || cut_at(q) < log_end(q);
 		skip_left(q);
-		if (reads_ok(q) && q->next != log_end(q))
+		if (answers(q) && q->next != log_end(q))
 			fail_msg("QP %u: a READ or ATOMIC has no answer", n);
 		for (uint64_t s : q->moments)
 			ok = ok || !run(q, s, log_end(q)).on;
@@ -964,6 +991,7 @@ static void random_knobs(struct bench *b)
 	}
 	b->cfg_latency = 1 + rnd(b, 2) * rnd(b, 60);
 	b->commit_latency = 1 + rnd(b, 2) * rnd(b, 300);
+	b->err_latency = rnd(b, 3) * rnd(b, 40);
 }
 
 static void random_run(uint64_t seed, bool failures)
@@ -974,7 +1002,7 @@ static void random_run(uint64_t seed, bool failures)
 	struct bench *b = start(seed);
 
 	for (unsigned int n = 0; n < QPS; n++) {
-		b->qp[n].state = n < 4 ? URDMA_QPS_RTS : states[n % 8];
+		b->qp[n].state = b->qp[n].home = n < 4 ? URDMA_QPS_RTS : states[n % 8];
 		b->qp[n].valid = n % 13 != 12;
 	}
 	// on until what is rare has come often enough
@@ -1229,6 +1257,49 @@ static void test_dead(void **state)
 	delete b;
 }
 
+// A NAK that ends the QP waits for the READs before it, whenever the QP goes to ERR behind it:
+// before their turn, with the turn's configuration asked for, or between two turns.
+static void test_closing(void **state)
+{
+	struct bench *b = start(21);
+	uint64_t pds;
+	unsigned int want;
+
+	(void)state;
+	for (unsigned int delay = 0; delay < 60; delay++) {
+		unsigned int qpn = 5 + delay % 7;
+		struct qp *q = &b->qp[qpn];
+		struct request r;
+
+		b->cfg_latency = 1 + delay % 5 * 8;
+		b->p_pd = delay % 3 ? 16 : 4;
+		pds = b->pds;
+		want = 0;
+		for (unsigned int i = 0; i < 1 + delay % 4; i++) {
+			uint32_t len = i == 2 ? 3 * QUANTUM : 100 + 3000 * (delay % 2);
+
+			b->todo.push_back(request(b, i == 1 ? RSP_ATOMIC : RSP_READ, qpn, len));
+			want += i == 1 ? 1 : (len + mtu_bytes(q) - 1) / mtu_bytes(q);
+		}
+		r = request(b, RSP_ACK, qpn, 0);
+		r.psn = q->epsn;
+		r.syndrome = 0x61 + delay % 3;
+		b->todo.push_back(r);
+		while (!q->ending)
+			cycle(b);
+		for (unsigned int i = 0; i < delay; i++)
+			cycle(b);
+		q->state = URDMA_QPS_ERR;
+		drain(b);
+		assert_int_equal(b->naks, delay + 1);
+		assert_in_range(b->pds - pds, want, want + 1); // the NAK may be among them
+		b->resets.push_back(qpn);
+		drain(b);
+		assert_int_equal(q->state, URDMA_QPS_RTS);
+	}
+	delete b;
+}
+
 // Long READs of several QPs take turns, and an acknowledgement waits for a round at most.
 static void test_fair(void **state)
 {
@@ -1432,17 +1503,12 @@ static void test_rates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_ring_full),
-		cmocka_unit_test(test_again),
-		cmocka_unit_test(test_lost),
-		cmocka_unit_test(test_closed),
-		cmocka_unit_test(test_dead),
-		cmocka_unit_test(test_fail),
-		cmocka_unit_test(test_fair),
-		cmocka_unit_test(test_rates),
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_random_failures),
+		cmocka_unit_test(test_lengths), cmocka_unit_test(test_ring_full),
+		cmocka_unit_test(test_again),	cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_closed),	cmocka_unit_test(test_dead),
+		cmocka_unit_test(test_closing), cmocka_unit_test(test_fail),
+		cmocka_unit_test(test_fair),	cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_random),	cmocka_unit_test(test_random_failures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
