@@ -173,9 +173,8 @@ int urdma_get_qp_stats(struct urdma_dev *dev, u32 set, struct rdma_hw_stats *sta
  * One of them, or all. "rdma statistic show" names the first one, and takes the answer for the
  * number of those that are there: so this one is never updated alone.
  */
-int urdma_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index)
+static int urdma_read_hw_stats(struct urdma_dev *dev, struct rdma_hw_stats *stats, int index)
 {
-	struct urdma_dev *dev = to_udev(ibdev);
 	int i, err;
 
 	if (urdma_is_dead(dev))
@@ -192,6 +191,21 @@ int urdma_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32
 	for (i = 0; i < URDMA_NUM_RDMA_STATS; i++)
 		stats->value[i] = urdma_stat(dev, &urdma_rdma_stats[i]);
 	return stats->num_counters;
+}
+
+/*
+ * The core reads all counters once while it registers the device, and does not free them if that
+ * fails. Nobody sees these values, so the device is not asked for them.
+ */
+int urdma_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index)
+{
+	int ret;
+
+	if (!ib_device_try_get(ibdev))
+		return stats->num_counters;
+	ret = urdma_read_hw_stats(to_udev(ibdev), stats, index);
+	ib_device_put(ibdev);
+	return ret;
 }
 
 /* ---- the net device's ----------------------------------------------------------------------- */
