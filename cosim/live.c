@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,11 +111,31 @@ static void frame(void *ctx, uint64_t ns, const struct urdma_eth_frame *f, bool 
 	urdma_pcapng_write(l->pcap, ns, f->data, f->len, outbound, f->error, comment);
 }
 
+unsigned int urdma_program_live_pollfds(const struct urdma_program *p, struct pollfd *fds)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; p->live && i < p->live->n; i++)
+		if (p->live->live[i].fd >= 0)
+			fds[n++] = (struct pollfd){ .fd = p->live->live[i].fd };
+	return n;
+}
+
+/* Nothing has to be written for it: the next reader needs a beginning of its own. */
+static bool reader_gone(const struct live *l)
+{
+	struct pollfd fd = { .fd = l->fd };
+
+	return poll(&fd, 1, 0) == 1 && fd.revents & POLLERR;
+}
+
 void urdma_program_watch_live(struct urdma_program *p)
 {
 	for (unsigned int i = 0; p->live && i < p->live->n; i++) {
 		struct live *l = &p->live->live[i];
 
+		if (l->fd >= 0 && reader_gone(l))
+			leave(l);
 		if (l->fd >= 0) {
 			complete(l);
 			continue;

@@ -54,7 +54,7 @@ static enum came wait(struct urdma_program *p, uint64_t ns)
 {
 	struct pollfd fds[1 + URDMA_COSIM_MAX_NICS * URDMA_VFIO_USER_MAX_POLLFDS +
 			  URDMA_COSIM_MAX_EXTERNAL * URDMA_EXTERNAL_MAX_POLLFDS +
-			  URDMA_CONTROL_MAX_POLLFDS];
+			  URDMA_CONTROL_MAX_POLLFDS + URDMA_COSIM_MAX_PORTS];
 	struct timespec ts;
 	bool again = false;
 	nfds_t n = 0;
@@ -71,6 +71,7 @@ static enum came wait(struct urdma_program *p, uint64_t ns)
 	}
 	if (p->control)
 		n += urdma_control_pollfds(p->control, &fds[n]);
+	n += urdma_program_live_pollfds(p, &fds[n]);
 	if (again && ns > 1000000)
 		ns = 1000000;
 	ts = (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u),

@@ -17,11 +17,15 @@
 
 static int catch_signals(struct urdma_program *p)
 {
+	struct sigaction hup;
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	/* The terminal goes away, but not under nohup. */
+	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN)
+		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	/* A file that grows beyond its limit is an error of that file. */

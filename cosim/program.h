@@ -21,6 +21,7 @@
 #define URDMA_PERFETTO	"trace.perfetto"
 #define URDMA_SAMPLES	"samples.jsonl"
 
+struct pollfd;
 struct urdma_program;
 
 /* What is written in a window only. */
@@ -164,6 +165,8 @@ json_t *urdma_program_trigger(const struct urdma_program *p);
 
 /* Makes the FIFOs, if the run has any. 0, or 1 after a message. */
 int urdma_program_open_live(struct urdma_program *p);
+/* At most URDMA_COSIM_MAX_PORTS descriptors to poll: they tell that a reader has gone. */
+unsigned int urdma_program_live_pollfds(const struct urdma_program *p, struct pollfd *fds);
 /* Looks for readers. */
 void urdma_program_watch_live(struct urdma_program *p);
 void urdma_program_close_live(struct urdma_program *p);
@@ -177,6 +180,8 @@ int urdma_program_open_waves(struct urdma_program *p);
 void urdma_program_watch_waves(struct urdma_program *p);
 /* Goes on with the waves, or stops them. NULL, or why this cannot be done. */
 const char *urdma_program_waves_command(struct urdma_program *p, bool on);
+/* Ends the files. An incomplete file is an error of the run. */
+void urdma_program_close_waves(struct urdma_program *p);
 
 /* ---- report.c ----------------------------------------------------------------------------------
  */

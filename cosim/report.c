@@ -262,8 +262,9 @@ void urdma_program_report(struct urdma_program *p)
 	json_object_set_new(root, "faults", report_faults(p));
 	json_object_set_new(root, "samples", p->samples ? json_string(URDMA_SAMPLES) : json_null());
 	json_object_set_new(root, "settings", urdma_options_json(&p->opt));
-	/* Reading the counters ran the NICs once more: the captures end behind it. */
+	/* Reading the counters ran the NICs once more: captures and waves end behind it. */
 	urdma_program_close_files(p);
+	urdma_program_close_waves(p);
 	urdma_program_close_samples(p);
 	urdma_program_close_events(p);
 	json_object_set_new(root, "events", urdma_program_events(p));

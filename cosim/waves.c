@@ -32,6 +32,16 @@ static int begin(struct urdma_program *p, unsigned int nic)
 	return ret;
 }
 
+static void end(struct urdma_program *p, unsigned int nic)
+{
+	int ret = urdma_sim_waves(urdma_cosim_model(p->c, nic), NULL, NULL, urdma_cosim_now(p->c));
+	char name[80];
+
+	snprintf(name, sizeof(name), "%s.fst", urdma_cosim_port(p->c, nic)->name);
+	if (ret)
+		urdma_program_not_whole(p, name, ret);
+}
+
 static void set(struct urdma_program *p, enum urdma_gate_state state)
 {
 	if (p->opt.waves.window.trigger && state != URDMA_GATE_WAITS)
@@ -71,7 +81,7 @@ void urdma_program_watch_waves(struct urdma_program *p)
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics && p->waves_turn; i++) {
 		char name[4096], before[4096];
 
-		urdma_sim_waves(urdma_cosim_model(p->c, i), NULL, NULL, urdma_cosim_now(p->c));
+		end(p, i);
 		name_file(name, sizeof(name), p, i, "");
 		name_file(before, sizeof(before), p, i, ".before");
 		if (rename(name, before))
@@ -80,6 +90,12 @@ void urdma_program_watch_waves(struct urdma_program *p)
 			continue;
 		p->waves_turn = 0;
 	}
+}
+
+void urdma_program_close_waves(struct urdma_program *p)
+{
+	for (unsigned int i = 0; i < p->opt.cosim.n_nics && p->opt.waves.on; i++)
+		end(p, i);
 }
 
 const char *urdma_program_waves_command(struct urdma_program *p, bool on)

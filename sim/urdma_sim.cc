@@ -102,7 +102,7 @@ int urdma_sim_waves(struct urdma_sim *sim, const char *path, const char *scope, 
 	if (path)
 		ret = sim->waves.open(*sim->top, path, scope);
 	else
-		sim->waves.close();
+		ret = sim->waves.close();
 	sim->waves.dump(cycle * URDMA_SIM_CYCLE_NS);
 #if VM_TRACE
 	if (path && !ret)

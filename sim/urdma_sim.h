@@ -145,9 +145,10 @@ int urdma_sim_check_scope(const char *scope, char *why, size_t size);
  * "urdma0.urdma_sim_top.nic.tx" in a model that was created as urdma0; NULL: of all instances). The
  * instance exists: urdma_sim_check_scope() has said so. The file ends with the next call, with the
  * call with path NULL, or with the model. `cycle` is the next one: the file begins and ends with
- * what holds then, also if the NIC is not clocked in between. Returns 0, -EIO, or -ENOTSUP without
- * URDMA_TRACE. Beside DIR/x.fst it writes DIR/x.gtkw and DIR/x.sucl, in which GTKWave and Surfer
- * find the signals that one wants first (view.h).
+ * what holds then, also if the NIC is not clocked in between. Returns 0, -ENOTSUP without
+ * URDMA_TRACE, or another negative errno: the new file cannot be written, or with path NULL the
+ * file that ends is not whole. Beside DIR/x.fst it writes DIR/x.gtkw and DIR/x.sucl, in which
+ * GTKWave and Surfer find the signals that one wants first (view.h).
  *
  * Time in the file is in ns. The clock edge that begins cycle n is at 4 n: from there on outputs
  * and registers have their values of that cycle. Its inputs follow at 4 n + 1. Skipped cycles are

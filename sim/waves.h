@@ -3,13 +3,18 @@
  * FST files with the signals of a Verilated model, for models that were built with URDMA_TRACE.
  * Time is in nanoseconds and never goes back. Nothing is written during a pause, and time passes in
  * the file. Without URDMA_TRACE the class does nothing, and open() returns -ENOTSUP.
+ *
+ * The library does not tell when it cannot write. So open() tries that itself, and close() looks
+ * for the header, which the library writes last, and never after an error.
  */
 #ifndef URDMA_SIM_WAVES_H
 #define URDMA_SIM_WAVES_H
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
+#include <string>
 
 #if VM_TRACE
 #include "verilated_fst_c.h"
@@ -17,15 +22,39 @@
 class Waves
 {
 	std::unique_ptr<VerilatedFstC> fst;
+	std::string name;
 	uint64_t last = 0; /* what the file has, plus 1 */
 	bool on = true;
 
+	/* The header begins with its type, one byte 0, and its length in 8 bytes. */
+	bool whole() const
+	{
+		FILE *f = fopen(name.c_str(), "rb");
+		bool length = false;
+
+		for (int i = 0; f && i < 9; i++)
+			length |= fgetc(f) > 0;
+		if (f)
+			fclose(f);
+		return length;
+	}
+
       public:
-	/* scope: the full name of an instance, as "urdma0.urdma_sim_top.nic.tx"; NULL: everything.
+	/*
+	 * scope: the full name of an instance, as "urdma0.urdma_sim_top.nic.tx"; NULL: everything.
+	 * 0, or why the file cannot be written, as a negative errno. A file that is open ends
+	 * first.
 	 */
 	template <class Model> int open(Model &model, const char *path, const char *scope)
 	{
+		FILE *f;
+
 		close();
+		f = fopen(path, "wb");
+		if (!f)
+			return -errno;
+		fclose(f);
+		name = path;
 		fst.reset(new VerilatedFstC);
 		model.trace(fst.get(), 99);
 		fst->set_time_unit("1ns");
@@ -34,17 +63,17 @@ class Waves
 			fst->dumpvars(99, scope);
 		fst->open(path);
 		last = 0;
-		if (fst->isOpen())
-			return 0;
-		fst.reset();
-		return -EIO;
+		return 0;
 	}
 
-	void close()
+	/* 0, or -EIO: the file is not whole, and no program can read it. */
+	int close()
 	{
-		if (fst)
-			fst->close();
+		if (!fst)
+			return 0;
+		fst->close();
 		fst.reset();
+		return whole() ? 0 : -EIO;
 	}
 
 	void pause(bool off)
@@ -73,8 +102,9 @@ class Waves
 	{
 		return -ENOTSUP;
 	}
-	void close()
+	int close()
 	{
+		return 0;
 	}
 	void pause(bool)
 	{

@@ -4,35 +4,57 @@
 # that a run makes there. What such a list names is removed when the next run begins there; a file
 # that no list names is nobody's to remove, or to write over.
 
-# claim_results DIR FILE...: makes room in DIR for a run that makes these files. 0, or a message on
-# stdout and 1.
+# claim_results DIR INPUT... -- FILE...: makes room in DIR for a run that makes these files, and keeps
+# other runs out of it until this shell and all its children have ended. The run reads the INPUTs, so
+# they stay. 0, or 1 and the reason in $why.
 claim_results() {
-	local dir=$1 name old=()
+	local dir=$1 name input old=() inputs=() lock status=0
+	shift
+	while [ "$1" != -- ]; do
+		inputs+=("$1")
+		shift
+	done
 	shift
 	if ! mkdir -p "$dir" 2>/dev/null || [ ! -w "$dir" ]; then
-		echo "cannot write to the results directory '$dir'"
+		why="cannot write to the results directory '$dir'"
 		return 1
+	fi
+	# A file system that has no locks does without.
+	if { exec {lock}<"$dir"; } 2>/dev/null; then
+		flock -n -E 75 "$lock" 2>/dev/null || status=$?
+		if [ $status = 75 ]; then
+			why="a run is under way in '$dir': name another directory"
+			return 1
+		fi
 	fi
 	if [ -e "$dir/.urdma-run" ]; then
 		while read -r name; do
-			if [[ $name != */* && -f $dir/$name ]]; then
+			# A FIFO is that of a reader that followed a run which was killed.
+			if [[ $name != */* && (-f $dir/$name || -p $dir/$name) ]]; then
 				old+=("$name")
 			fi
 		done <"$dir/.urdma-run"
 	fi
+	for name in ${old[@]+"${old[@]}"}; do
+		for input in ${inputs[@]+"${inputs[@]}"}; do
+			if [ "$dir/$name" -ef "$input" ]; then
+				why="the run reads $input, a result of an earlier run in '$dir' that would be removed: name another directory"
+				return 1
+			fi
+		done
+	done
 	if [ ${#old[@]} -gt 0 ]; then
 		say "[urdma] removing the results of an earlier run in $dir: ${old[*]}"
 		(cd "$dir" && rm -f -- "${old[@]}")
 	fi
 	for name; do
 		if [ -e "$dir/$name" ]; then
-			echo "'$dir' has a file $name that no run of ./urdma has left there (.urdma-run does not list it): name" \
-				"another directory"
+			why="'$dir' has a file $name that no run of ./urdma has left there (.urdma-run does not list it): name another directory"
 			return 1
 		fi
 	done
 	if ! printf '%s\n' "$@" 2>/dev/null >"$dir/.urdma-run"; then
-		echo "cannot write to the results directory '$dir'"
+		why="cannot write to the results directory '$dir'"
 		return 1
 	fi
 }

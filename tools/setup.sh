@@ -445,6 +445,11 @@ tmp_list=$tmp/list
 enough_space
 install_host_packages
 
+# The host had a QEMU that would do when this item was made, and has none any more.
+if [ -e "$qemu_dir/done" ] && [ ! -d "$qemu_dir/root" ] && ! host_qemu_ok; then
+	rm -rf "$qemu_dir" "$cache/qemu-host"
+fi
+
 if [ -e "$dev_dir/done" ] && [ -e "$qemu_dir/done" ] && [ -e "$image_dir/done" ] &&
 	[ -e "$verilator_dir/done" ] &&
 	{ [ "$level" != lint ] || { [ -e "$checkpatch_dir/done" ] && [ -e "$yosys_dir/done" ]; }; } &&

@@ -225,6 +225,11 @@ int urdma_external_start(struct urdma_external *e, uint64_t now)
 	return e->ops->start ? e->ops->start(e, now) : -EINVAL;
 }
 
+const char *urdma_external_file(const struct urdma_external *e)
+{
+	return e->ops->file ? e->ops->file(e) : NULL;
+}
+
 /* ---- making and ending --------------------------------------------------------------------- */
 
 int urdma_external_parse(const char *text, struct urdma_external **ext, char *error, size_t size)

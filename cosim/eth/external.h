@@ -78,6 +78,8 @@ bool urdma_external_waiting(const struct urdma_external *ext);
 bool urdma_external_advance(struct urdma_external *ext, uint64_t now);
 /* Cycle in which it sends a frame by itself, like an armed timer. UINT64_MAX: never. */
 uint64_t urdma_external_due(const struct urdma_external *ext);
+/* The file that a replay sends; NULL: it is none. */
+const char *urdma_external_file(const struct urdma_external *ext);
 /* A replay that was held begins now. -EINVAL: it is not one; -EALREADY. */
 int urdma_external_start(struct urdma_external *ext, uint64_t now);
 

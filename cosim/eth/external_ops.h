@@ -44,6 +44,8 @@ struct urdma_external_ops {
 	uint64_t (*due)(const struct urdma_external *e);
 	void (*push)(struct urdma_external *e, uint64_t now);
 	int (*start)(struct urdma_external *e, uint64_t now);
+	/* The file that it sends. */
+	const char *(*file)(const struct urdma_external *e);
 };
 
 extern const struct urdma_external_ops urdma_external_stream, urdma_external_dgram,

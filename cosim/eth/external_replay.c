@@ -151,6 +151,13 @@ static int start(struct urdma_external *e, uint64_t now)
 	return 0;
 }
 
+static const char *file(const struct urdma_external *e)
+{
+	const struct replay *r = e->impl;
+
+	return r->path;
+}
+
 const struct urdma_external_ops urdma_external_replay = {
 	.kind = "replay",
 	.parse = parse,
@@ -159,4 +166,5 @@ const struct urdma_external_ops urdma_external_replay = {
 	.due = due,
 	.push = push,
 	.start = start,
+	.file = file,
 };

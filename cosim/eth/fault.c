@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "number.h"
 #include "output.h"
 #include "random.h"
 
@@ -564,7 +565,7 @@ static bool parse_number(const char *text, uint64_t max, uint64_t *value, const 
 	if (*text < '0' || *text > '9')
 		return false;
 	errno = 0;
-	*value = strtoull(text, &stop, 0);
+	*value = urdma_number(text, &stop);
 	*end = stop;
 	return !errno && *value <= max;
 }

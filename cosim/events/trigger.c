@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "events/names.h"
+#include "number.h"
 #include "urdma_hw.h"
 
 #define NAMED_VALUES 256u /* names belong to values below this */
@@ -44,7 +45,7 @@ static bool number(const char *text, char **end, uint64_t *value)
 	if (!isdigit((unsigned char)*text))
 		return false;
 	errno = 0;
-	*value = strtoull(text, end, 0);
+	*value = urdma_number(text, end);
 	return !errno;
 }
 

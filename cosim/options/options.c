@@ -3,9 +3,11 @@
 #define _GNU_SOURCE /* asprintf */
 #include "options/options.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "options/layers.h"
 #include "options/value.h"
@@ -17,6 +19,7 @@
 enum {
 	OPT_SYSTEM = 0x600,
 	OPT_SOCKET,
+	OPT_NICS_OF_HOSTS,
 	OPT_OUT,
 	OPT_CONTROL,
 	OPT_TELL,
@@ -33,6 +36,10 @@ static const struct argp_option options[] = {
 	{ "socket", OPT_SOCKET, "PATH", 0,
 	  "vfio-user socket of the next NIC (urdma0, urdma1, ...). With --system the default is "
 	  "urdma0.sock and so on in the directory of --out",
+	  0 },
+	{ "nics-of-hosts", OPT_NICS_OF_HOSTS, "N,N...", 0,
+	  "How many of the NICs each host has, as system.json tells it. Without it all are of one "
+	  "host",
 	  0 },
 	{ "out", OPT_OUT, "DIR", 0, "Where counters.json, cosim.json and captures go", 0 },
 	{ "control", OPT_CONTROL, "PATH", 0, "Socket that takes commands; see docs/cosim.md", 0 },
@@ -95,6 +102,70 @@ static void default_sockets(struct urdma_options *o)
 	}
 }
 
+/* Gives the NICs to the hosts of --nics-of-hosts. */
+static void share_out(struct argp_state *state, struct urdma_options *o)
+{
+	static const char option[] = "nics-of-hosts";
+	const char *text = o->nics_of_hosts, *at = text;
+	unsigned int n = 0;
+	char *end;
+
+	if (!text)
+		return;
+	if (o->system)
+		urdma_option_bad(state, option, text, "%s tells the hosts", o->system);
+	for (o->n_hosts = 0; o->n_hosts < URDMA_COSIM_MAX_NICS; at = end + 1) {
+		unsigned long nics = *at >= '0' && *at <= '9' ? strtoul(at, &end, 10) : ULONG_MAX;
+
+		if (nics > o->cosim.n_nics - n)
+			break;
+		for (; nics; nics--)
+			o->nic[n++].host = o->n_hosts;
+		o->n_hosts++;
+		if (!*end && n == o->cosim.n_nics)
+			return;
+		if (*end != ',')
+			break;
+	}
+	urdma_option_bad(state, option, text,
+			 "not a list of numbers that add up to %u, for %u hosts at most",
+			 o->cosim.n_nics, URDMA_COSIM_MAX_NICS);
+}
+
+static bool same_file(const char *a, const char *b)
+{
+	struct stat sa, sb;
+
+	return !stat(a, &sa) && !stat(b, &sb) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+/* A capture of this run would take the place of a file that it sends. */
+static void check_replays(struct argp_state *state, const struct urdma_options *o)
+{
+	const struct urdma_cosim_config *c = &o->cosim;
+
+	for (unsigned int i = 0; i < c->n_external && o->trace_pcap; i++) {
+		const char *file = urdma_external_file(c->external[i]);
+
+		for (unsigned int port = 0; port < c->n_nics + c->n_external && file; port++) {
+			char *name = urdma_topology_name(
+				c, port < c->n_nics ? port
+						    : URDMA_COSIM_EXTERNAL(port - c->n_nics));
+			char *capture;
+
+			if (name && asprintf(&capture, "%s/%s.pcapng", o->out, name) >= 0) {
+				if (same_file(file, capture))
+					argp_error(state,
+						   "--port '%s': the capture of %s would be "
+						   "written over this file; choose another --out",
+						   o->port_text[i], name);
+				free(capture);
+			}
+			free(name);
+		}
+	}
+}
+
 static void check(struct argp_state *state, struct urdma_options *o)
 {
 	if (o->tell)
@@ -103,10 +174,12 @@ static void check(struct argp_state *state, struct urdma_options *o)
 		o->cosim.n_nics = o->n_sockets;
 	if (!o->cosim.n_nics)
 		argp_error(state, "no --socket: nothing to simulate");
+	share_out(state, o);
 	if (!o->out || !o->out[0])
 		argp_error(state, "--out is missing");
 	default_sockets(o);
 	urdma_topology_resolve(state, o);
+	check_replays(state, o);
 	urdma_run_resolve(state, o);
 	for (unsigned int i = 0; i < o->cosim.n_nics; i++)
 		o->cosim.nic_pcie[i] = &o->nic[i].pcie;
@@ -138,6 +211,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_SOCKET:
 		add_socket(state, o, arg);
+		return 0;
+	case OPT_NICS_OF_HOSTS:
+		o->nics_of_hosts = arg;
 		return 0;
 	case OPT_OUT:
 		o->out = arg;
@@ -218,7 +294,8 @@ void urdma_options_parse(struct urdma_options *o, int argc, char **argv)
 			    "--tell PATH COMMAND...",
 		.doc = "Simulates one urdma NIC for each socket, to be used by QEMU's "
 		       "vfio-user-pci device.\v"
-		       "Prints \"ready\" when all sockets listen. SIGTERM or SIGINT ends it: it "
+		       "Prints \"ready\" when all sockets listen. SIGTERM, SIGINT or SIGHUP ends "
+		       "it: it "
 		       "writes its reports and exits 0; 1 after a simulation error, or when a file "
 		       "of the results could not be written; 2 for bad options.",
 	};

@@ -85,6 +85,7 @@ struct urdma_options {
 	char **words;	    /* of the command line then: other members point into them */
 	bool loaded;	    /* the options come after those of the file */
 	unsigned int n_hosts;
+	const char *nics_of_hosts; /* NULL: as in the file, or all NICs are one host's */
 
 	struct urdma_nic_options nic[URDMA_COSIM_MAX_NICS];
 	unsigned int n_sockets;

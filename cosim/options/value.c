@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "number.h"
 #include "options/options.h"
 
 void urdma_option_bad(struct argp_state *state, const char *option, const char *text,
@@ -33,11 +34,11 @@ void urdma_option_bad(struct argp_state *state, const char *option, const char *
 uint64_t urdma_option_number(struct argp_state *state, const char *option, const char *text,
 			     uint64_t min, uint64_t max)
 {
-	unsigned long long v;
+	uint64_t v;
 	char *end;
 
 	errno = 0;
-	v = strtoull(text, &end, 0);
+	v = urdma_number(text, &end);
 	if (errno || end == text || *end || strchr(text, '-') || v < min || v > max)
 		urdma_option_bad(state, option, text, "not a number from %" PRIu64 " to %" PRIu64,
 				 min, max);

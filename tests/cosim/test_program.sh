@@ -201,6 +201,16 @@ has '"events":{"before_ns":0,"after_ns":0},.*"trigger":"fault=3"'
 check --trace events=hold,csv --trace none
 has '"trigger":null'
 has '"captures":false,"events":null'
+# A leading zero makes no octal number.
+check --delay 0250 --stall-us 0x100
+has '"delay":250}'
+has '"stall_us":256,'
+check --socket "$s.2" --nics-of-hosts 1,0,2
+has '"hosts":\[{"nics":\[{[^]]*}\]},{"nics":\[\]},{"nics":\[{[^]]*},{[^]]*}\]}\]'
+for hosts in 1 1,2 3 '' , 1, ,2 -1,3 x 1,x 1x1 "2$(printf ",0%.0s" {1..20})"; do
+	bad "--nics-of-hosts '$hosts': not a list of numbers that add up to 2" --check --socket "$s" --socket "$s.1" --out "$dir/o" \
+		--nics-of-hosts "$hosts"
+done
 check --pcie-gbps 50.5
 has '"pcie-gbps":50.5,'
 check --pcie gen4x8
@@ -221,6 +231,19 @@ start() {
 		sleep 0.05
 	done
 }
+
+# The terminal goes away: the reports are written. Under nohup nothing happens.
+start --socket "$dir/s0" --out "$dir/hup"
+kill -HUP $pid
+wait $pid || fail "exit status $? after SIGHUP"
+[ -s "$dir/hup/cosim.json" ] || fail "no cosim.json after SIGHUP"
+trap '' HUP
+start --socket "$dir/s0" --out "$dir/hup" --control "$dir/control"
+trap - HUP
+kill -HUP $pid
+"$program" --tell "$dir/control" time >/dev/null || fail "SIGHUP ends a program that ignores it"
+kill -TERM $pid
+wait $pid || fail "exit status $?: $(cat "$dir/err")"
 
 mkdir "$dir/o"
 start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --trace pcap --rate 99.5 \
@@ -453,6 +476,15 @@ END
 jq -e '[.nics[] | .port.rx_frames, .counters.rx_frames | add] == [1000, 1000, 1000, 1000]' "$dir/json" >/dev/null ||
 	fail "the slices have $(jq -c '[.nics[].port.rx_frames]' "$dir/json")"
 
+# A run does not write over what it sends.
+mkdir -p "$dir/again"
+for name in r urdma1; do
+	cp "$dir/many.pcapng" "$dir/again/$name.pcapng"
+	bad "the capture of $name would be written over this file" --socket "$s" --socket "$s.1" --out "$dir/again" --trace pcap \
+		--port "r=replay:$dir/again/$name.pcapng,fast" --switch 0,1,r
+	cmp "$dir/many.pcapng" "$dir/again/$name.pcapng" || fail "$name.pcapng is written over"
+done
+
 # ---- readers that follow a run --------------------------------------------------------------------
 
 # One that reads gets what the capture has. One that does not read holds nobody up, and loses what its pipe has no room for.
@@ -484,6 +516,35 @@ live cat
 cmp "$dir/live/r.pcapng" "$dir/followed.pcapng" || fail "the reader got something else"
 grep -q 'left out' "$dir/err" && fail "it says: $(cat "$dir/err")"
 size=$(stat -c %s "$dir/followed.pcapng")
+# Readers come and go, also while nothing passes: each gets a capture from its beginning.
+start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/live" --trace pcap --live --control "$dir/control" \
+	--port "r=replay:$dir/many.pcapng,fast,hold" --switch 0,1,r
+# has_reader WANT: whether the simulator has a reader of r comes to be this.
+has_reader() {
+	local has n
+	for n in $(seq 200); do
+		has=no
+		readlink "/proc/$pid/fd/"* | grep -q '/r\.live$' && has=yes
+		[ $has != "$1" ] || return 0
+		# It looks for new readers when it gets a message. That one has gone it has to see by itself.
+		[ "$1" = no ] || tell ok time
+		sleep 0.05
+	done
+	fail "a reader: $has, not $1"
+}
+exec 8<>"$dir/live/r.live"
+has_reader yes
+exec 8>&-
+has_reader no
+cat <"$dir/live/r.live" >"$dir/followed.pcapng" &
+reader=$!
+has_reader yes
+tell ok start r
+all_frames "$program"
+kill -TERM $pid
+wait $pid || fail "exit status $? with --live: $(cat "$dir/err")"
+wait $reader
+cmp "$dir/live/r.pcapng" "$dir/followed.pcapng" || fail "the second reader got something else"
 # One that a killed run has left behind is used again.
 mkfifo "$dir/live/urdma0.live" "$dir/live/r.live"
 live true

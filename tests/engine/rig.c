@@ -178,8 +178,9 @@ static unsigned int rigs;
 static void end_waves(struct rig *rig)
 {
 	for (unsigned int n = 0; n < rig->config.cosim.n_nics && rig->waves; n++)
-		urdma_sim_waves(urdma_cosim_model(rig->cosim, n), NULL, NULL,
-				urdma_cosim_now(rig->cosim));
+		if (urdma_sim_waves(urdma_cosim_model(rig->cosim, n), NULL, NULL,
+				    urdma_cosim_now(rig->cosim)))
+			fprintf(stderr, "urdma%u.fst could not be written whole\n", n);
 	rig->waves = false;
 }
 
