@@ -10,8 +10,6 @@
 
 /* Smallest ring of the kernel's own: a page. */
 #define URDMA_MIN_CQ_LOG 7
-/* Number of a CQE whose QP is no more; QP 0 is none of ours. */
-#define URDMA_NO_QPN 0
 
 /* The poller tells the NIC its consumer index at each quarter of the ring: that is slack. */
 u32 urdma_cq_max_cqe(struct urdma_dev *dev)
@@ -269,23 +267,46 @@ static struct urdma_cqe *urdma_cqe_at(const struct urdma_cq *cq, u32 index)
 	return cqe;
 }
 
+/* With the CQ locked: tells the NIC what was consumed, at each quarter of the ring. */
+static void urdma_tell_ci(struct urdma_dev *dev, struct urdma_cq *cq)
+{
+	if (!((cq->ci - cq->told) >> (cq->log - 2)))
+		return;
+	/* Reads of CQEs end before the NIC may write there again. */
+	dma_mb();
+	urdma_ring_doorbell(dev, URDMA_DB_CQ, cq->cqn, URDMA_DB_ARM_NONE, cq->ci);
+	cq->told = cq->ci;
+}
+
+/*
+ * With the CQ locked: the CQEs of the QP are dropped. The others close up to the end, with the phase
+ * bit of their new place, so that what is dropped is room for the NIC.
+ */
 static void urdma_cq_forget(struct urdma_cq *cq, struct urdma_qp *qp)
 {
-	struct urdma_cqe *cqe;
-	u32 index;
-	u64 w0;
+	u32 mask = (1U << cq->log) - 1, from = cq->ci, to;
+	struct urdma_cqe *cqe, *place;
+	u64 w0, w3;
 
-	for (index = cq->ci; (index - cq->ci) >> cq->log == 0; index++) {
-		cqe = urdma_cqe_at(cq, index);
-		if (!cqe)
-			break;
-		if (FIELD_GET(URDMA_CQE1_QPN, le64_to_cpu(cqe->w[1])) != qp->ibqp.qp_num)
-			continue;
-		cqe->w[1] = cpu_to_le64(FIELD_PREP(URDMA_CQE1_QPN, URDMA_NO_QPN));
+	while (from - cq->ci <= mask && urdma_cqe_at(cq, from))
+		from++;
+	for (to = from; from != cq->ci;) {
+		cqe = &cq->ring[--from & mask];
 		w0 = le64_to_cpu(cqe->w[0]);
-		if (qp->ibqp.srq && w0 & URDMA_CQE0_RECV)
-			urdma_srq_put(to_usrq(qp->ibqp.srq), FIELD_GET(URDMA_CQE0_WQE, w0));
+		if (FIELD_GET(URDMA_CQE1_QPN, le64_to_cpu(cqe->w[1])) == qp->ibqp.qp_num) {
+			if (qp->ibqp.srq && w0 & URDMA_CQE0_RECV)
+				urdma_srq_put(to_usrq(qp->ibqp.srq), FIELD_GET(URDMA_CQE0_WQE, w0));
+			continue;
+		}
+		if (--to == from)
+			continue;
+		place = &cq->ring[to & mask];
+		*place = *cqe;
+		w3 = le64_to_cpu(place->w[3]) & ~URDMA_CQE3_PHASE;
+		place->w[3] = cpu_to_le64(w3 | FIELD_PREP(URDMA_CQE3_PHASE, urdma_phase(to, cq->log)));
 	}
+	cq->ci = to;
+	urdma_tell_ci(to_udev(cq->ibcq.device), cq);
 }
 
 /* The NIC writes no more CQEs of this QP; those that nobody has polled yet are dropped. */
@@ -420,8 +441,6 @@ static bool urdma_take_cqe(struct urdma_dev *dev, const struct urdma_cqe *cqe, s
 	struct urdma_wq *wq;
 	struct urdma_qp *qp;
 
-	if (qpn == URDMA_NO_QPN)
-		return false;
 	qp = xa_load(&dev->qp_xa, qpn);
 	if (!qp || !qp->kernel)
 		return false;
@@ -512,12 +531,7 @@ int urdma_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 			got++;
 		cq->ci++;
 	}
-	if ((cq->ci - cq->told) >> (cq->log - 2)) {
-		/* Reads of CQEs end before the NIC may write there again. */
-		dma_mb();
-		urdma_ring_doorbell(dev, URDMA_DB_CQ, cq->cqn, URDMA_DB_ARM_NONE, cq->ci);
-		cq->told = cq->ci;
-	}
+	urdma_tell_ci(dev, cq);
 	if (!cqe && unlikely(urdma_is_dead(dev)))
 		got += urdma_flush_dead(cq, n - got, wc + got);
 	spin_unlock_irqrestore(&cq->lock, flags);

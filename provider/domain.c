@@ -63,7 +63,8 @@ int urdma_dealloc_pd(struct ibv_pd *ibpd)
 	struct urdma_pd *pd = to_upd(ibpd);
 	int err;
 
-	if (atomic_load(&pd->users))
+	/* An import is a user of its own. Here it ends the PD, which its creator may have left. */
+	if (atomic_load(&pd->users) > pd->imported)
 		return EBUSY;
 	if (pd->contained)
 		return urdma_dealloc_parent(pd);

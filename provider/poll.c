@@ -279,10 +279,7 @@ static inline ALWAYS_INLINE const struct urdma_cqe *urdma_next_cqe(struct urdma_
 	return cqe;
 }
 
-/*
- * With the CQ locked: tells the NIC what was consumed, at each quarter of the ring. Also after a
- * poll that found nothing, because that may have dropped CQEs.
- */
+/* With the CQ locked: tells the NIC what was consumed, at each quarter of the ring. */
 static void urdma_tell_ci(struct urdma_cq *cq)
 {
 	if (unlikely(cq->ci - cq->told > cq->slack))
@@ -319,6 +316,8 @@ static int urdma_next_poll(struct ibv_cq_ex *cqx)
 	cq->cycles = FIELD_GET(URDMA_CQE3_CYCLES, le64toh(cqe->w[3]));
 	cqx->wr_id = cq->wc.wr_id;
 	cqx->status = cq->wc.status;
+	/* A batch has no limit: what is posted in it may complete in it. */
+	urdma_tell_ci(cq);
 	return 0;
 }
 
@@ -326,7 +325,6 @@ static void urdma_end_poll(struct ibv_cq_ex *cqx)
 {
 	struct urdma_cq *cq = urdma_of_cq_ex(cqx);
 
-	urdma_tell_ci(cq);
 	urdma_unlock(&cq->lock);
 }
 
@@ -454,13 +452,6 @@ int urdma_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	return 0;
 }
 
-/* A CQE that polling skips: of no QP, and nothing more. */
-static void urdma_drop_cqe(struct urdma_cqe *cqe)
-{
-	cqe->w[0] = 0;
-	cqe->w[1] = htole64(FIELD_PREP(URDMA_CQE1_QPN, (uint64_t)URDMA_NO_QPN));
-}
-
 /* The CQE that may be polled behind those up to index; NULL when there is none. */
 static struct urdma_cqe *urdma_cqe_ahead(struct urdma_cq *cq, uint32_t index)
 {
@@ -473,38 +464,6 @@ static struct urdma_cqe *urdma_cqe_ahead(struct urdma_cq *cq, uint32_t index)
 	return cqe;
 }
 
-/*
- * With the CQ locked. The NIC writes no more CQEs of this QP; those not polled yet are dropped. The
- * number of the QP may stand in CQEs of XRC SRQs, of a target QP that had it before: they stay.
- */
-void urdma_cq_forget_qp(struct urdma_cq *cq, const struct urdma_qp *qp)
-{
-	struct urdma_cqe *cqe;
-	uint32_t index;
-	uint64_t w0;
-
-	for (index = cq->ci; (cqe = urdma_cqe_ahead(cq, index)); index++) {
-		w0 = le64toh(cqe->w[0]);
-		if (FIELD_GET(URDMA_CQE1_QPN, le64toh(cqe->w[1])) != qp->qpn || w0 & URDMA_CQE0_XRC)
-			continue;
-		urdma_drop_cqe(cqe);
-		if (qp->rq.srq && w0 & URDMA_CQE0_RECV)
-			urdma_srq_put(qp->rq.srq, FIELD_GET(URDMA_CQE0_WQE, w0));
-	}
-}
-
-/* The same for an XRC SRQ, which is about to be freed with its places. */
-void urdma_cq_forget_srq(struct urdma_cq *cq, uint32_t srqn)
-{
-	struct urdma_cqe *cqe;
-	uint32_t index;
-
-	for (index = cq->ci; (cqe = urdma_cqe_ahead(cq, index)); index++)
-		if (le64toh(cqe->w[0]) & URDMA_CQE0_XRC &&
-		    FIELD_GET(URDMA_CQE2_SRQN, le64toh(cqe->w[2])) == srqn)
-			urdma_drop_cqe(cqe);
-}
-
 /* With the CQ locked: CQEs that nobody has polled yet. */
 uint32_t urdma_cq_pending(struct urdma_cq *cq)
 {
@@ -513,4 +472,62 @@ uint32_t urdma_cq_pending(struct urdma_cq *cq)
 	while (urdma_cqe_ahead(cq, cq->ci + n))
 		n++;
 	return n;
+}
+
+/*
+ * With the CQ locked: drops the CQEs that gone() says nobody will poll. The others close up to the
+ * end, with the phase bit of their new place, so that what is dropped is room for the NIC.
+ */
+static void urdma_drop_cqes(struct urdma_cq *cq, bool (*gone)(const struct urdma_cqe *, void *),
+			    void *arg)
+{
+	uint32_t end = cq->ci + urdma_cq_pending(cq), from, to = end;
+	const struct urdma_cqe *cqe;
+	struct urdma_cqe *place;
+	uint64_t phase;
+
+	for (from = end; from != cq->ci;) {
+		cqe = &cq->ring[--from & cq->mask];
+		if (gone(cqe, arg) || --to == from)
+			continue;
+		place = &cq->ring[to & cq->mask];
+		*place = *cqe;
+		phase = ~((uint64_t)to << cq->phase_shift) & URDMA_CQE3_PHASE;
+		place->w[3] = (place->w[3] & ~htole64(URDMA_CQE3_PHASE)) | htole64(phase);
+	}
+	cq->ci = to;
+	urdma_tell_ci(cq);
+}
+
+static bool urdma_cqe_of_qp(const struct urdma_cqe *cqe, void *arg)
+{
+	const struct urdma_qp *qp = arg;
+	uint64_t w0 = le64toh(cqe->w[0]);
+
+	if (FIELD_GET(URDMA_CQE1_QPN, le64toh(cqe->w[1])) != qp->qpn || w0 & URDMA_CQE0_XRC)
+		return false;
+	if (qp->rq.srq && w0 & URDMA_CQE0_RECV)
+		urdma_srq_put(qp->rq.srq, FIELD_GET(URDMA_CQE0_WQE, w0));
+	return true;
+}
+
+/*
+ * With the CQ locked. The NIC writes no more CQEs of this QP; those not polled yet are dropped. The
+ * number of the QP may stand in CQEs of XRC SRQs, of a target QP that had it before: they stay.
+ */
+void urdma_cq_forget_qp(struct urdma_cq *cq, struct urdma_qp *qp)
+{
+	urdma_drop_cqes(cq, urdma_cqe_of_qp, qp);
+}
+
+static bool urdma_cqe_of_srq(const struct urdma_cqe *cqe, void *arg)
+{
+	return le64toh(cqe->w[0]) & URDMA_CQE0_XRC &&
+	       FIELD_GET(URDMA_CQE2_SRQN, le64toh(cqe->w[2])) == *(const uint32_t *)arg;
+}
+
+/* The same for an XRC SRQ, which is about to be freed with its places. */
+void urdma_cq_forget_srq(struct urdma_cq *cq, uint32_t srqn)
+{
+	urdma_drop_cqes(cq, urdma_cqe_of_srq, &srqn);
 }

@@ -255,9 +255,6 @@ struct urdma_qp {
 	struct urdma_wq rq;
 };
 
-/* Number in a CQE whose QP is no more; 0 is no QP of ours. */
-#define URDMA_NO_QPN 0
-
 static inline struct urdma_context *to_uctx(struct ibv_context *ctx)
 {
 	return container_of(ctx, struct urdma_context, ibv_ctx.context);
@@ -440,7 +437,7 @@ extern const uint8_t urdma_recv_wc_opcode[256];
 int urdma_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int urdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 void urdma_set_poll_ops(struct urdma_cq *cq, uint64_t wc_flags);
-void urdma_cq_forget_qp(struct urdma_cq *cq, const struct urdma_qp *qp);
+void urdma_cq_forget_qp(struct urdma_cq *cq, struct urdma_qp *qp);
 void urdma_cq_forget_srq(struct urdma_cq *cq, uint32_t srqn);
 uint32_t urdma_cq_pending(struct urdma_cq *cq);
 void urdma_cq_set_ring(struct urdma_cq *cq, const struct urdma_ring *mem, uint8_t log);

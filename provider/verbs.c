@@ -330,7 +330,8 @@ static int urdma_replace_ring(struct urdma_cq *cq, uint8_t log, uint32_t ci)
 		urdma_cq_change_ring(cq, resp.base);
 	cq->next.at = NULL;
 	urdma_unlock(&cq->lock);
-	urdma_free_ring(err ? &mem : &old);
+	/* Polling may have changed to the new ring, whatever became of the command. */
+	urdma_free_ring(cq->mem.at == mem.at ? &old : &mem);
 	return err;
 }
 

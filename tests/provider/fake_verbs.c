@@ -351,6 +351,9 @@ int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe, struct ibv_resize_cq *cmd, siz
 
 	if (!err)
 		err = fake_nic_resize_cq(cmd, resp, cq->handle);
+	/* set meanwhile: the device dies behind the command */
+	if (!err)
+		err = fake_error;
 	if (!err)
 		cq->cqe = cqe;
 	return err;

@@ -251,6 +251,27 @@ static void seen_before_the_end(void **state)
 	}
 }
 
+static void die_at_resize(bool done)
+{
+	poll_at_resize(done);
+	if (done)
+		fake_error = EIO;
+}
+
+/* The device dies when polling has changed to the new ring: that one stays, and the old one is
+ * freed. */
+static void dies_behind_the_change(void **state)
+{
+	before_change = 2;
+	after_change = 1;
+	fake_urdma_at_resize = die_at_resize;
+	complete(3);
+	assert_int_equal(resize(700), EIO);
+	assert_true(found);
+	assert_int_equal(poll_some(64), 2);
+	assert_int_equal(poll_some(64), 0);
+}
+
 /* A QP goes: its CQEs are dropped in the new ring, those taken over from the old one included. */
 static void forgets(void **state)
 {
@@ -381,9 +402,16 @@ static void overrun(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(every_place),	   TEST(full),	       TEST(refused),
-		TEST(seen_before_the_end), TEST(told_in_time), TEST(forgets),
-		TEST(forgets_beside),	   TEST(moderation),   TEST(overrun),
+		TEST(every_place),
+		TEST(full),
+		TEST(refused),
+		TEST(seen_before_the_end),
+		TEST(told_in_time),
+		TEST(forgets),
+		TEST(dies_behind_the_change),
+		TEST(forgets_beside),
+		TEST(moderation),
+		TEST(overrun),
 		TEST(beside_a_poller),
 	};
 

@@ -473,6 +473,16 @@ static void test_import(void **state)
 	fake_ops->unimport_pd(imported);
 	fake_error = 0;
 	assert_int_equal(fake_ops->destroy_qp(qp), 0);
+
+	/* Its creator may be gone: then the PD ends here, when nothing uses it any more. */
+	imported = fake_ops->import_pd(ctx, 5);
+	qp = try_qp(imported);
+	assert_int_equal(fake_ops->dealloc_pd(imported), EBUSY);
+	assert_int_equal(fake_ops->destroy_qp(qp), 0);
+	fake_error = EBUSY;
+	assert_int_equal(fake_ops->dealloc_pd(imported), EBUSY);
+	fake_error = 0;
+	assert_int_equal(fake_ops->dealloc_pd(imported), 0);
 }
 
 int main(void)
