@@ -149,8 +149,8 @@ static void check_replays(struct argp_state *state, const struct urdma_options *
 
 		for (unsigned int port = 0; port < c->n_nics + c->n_external && file; port++) {
 			char *name = urdma_topology_name(
-				c, port < c->n_nics ? port
-						    : URDMA_COSIM_EXTERNAL(port - c->n_nics));
+				c,
+				port < c->n_nics ? port : URDMA_COSIM_EXTERNAL(port - c->n_nics));
 			char *capture;
 
 			if (name && asprintf(&capture, "%s/%s.pcapng", o->out, name) >= 0) {
