@@ -21,7 +21,7 @@ prog=mutate
 dir=$top/build/mutate
 jobs=${JOBS:-$(nproc)}
 # Cheap ones first.
-engine="commands errors cq qp_cnt lanes events loopback eth ring opcodes crossing unrel mcast srq xrc dm many matrix send rc lumina status loss mix"
+engine="commands errors cq qp_cnt lanes events loopback eth ring opcodes crossing unrel mcast srq xrc dm many matrix send rc lumina status refill loss mix"
 cd "$top"
 
 # models_of FILE: the models of block tests that have the file, the smallest one first. The test of the

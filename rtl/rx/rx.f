@@ -22,6 +22,7 @@ rx/urdma_rx_told.sv
 rx/urdma_rx_decide.sv
 rx/urdma_rx_walk.sv
 rx/urdma_rx_settle.sv
+rx/urdma_rx_cqe_gate.sv
 rx/urdma_rx_cmpl.sv
 rx/urdma_rx_atomic.sv
 rx/urdma_rx_count.sv

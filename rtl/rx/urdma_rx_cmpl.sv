@@ -21,6 +21,8 @@
 //   urdma_rx_walk    an entry a cycle, then the decision (urdma_rx_decide)
 //   urdma_rx_settle  the state is written, the timer set, messages go out
 //
+// The CQEs of a turn wait in urdma_rx_cqe_gate until tx has taken its acked_t.
+//
 // An item may only begin its walk when no item of its QP is in a stage ahead; it may begin in the cycle in which the state is
 // written. So items of different QPs follow each other without a gap, items of one QP after one more cycle.
 //
@@ -183,7 +185,7 @@ module urdma_rx_cmpl
 
   // ---- an item and what is known of its QP -----------------------------------------------------------------------
   logic l_valid_reg, l_fresh_reg, l_take, l_again, l_free, l_pkt, l_resp, l_ok, l_same, l_apart, l_known;
-  logic kind_ack, kind_rnr, kind_nak, walk_end, walk_end_ready;
+  logic kind_ack, kind_rnr, kind_nak, walk_end, walk_end_ready, gate_busy;
   /* verilator lint_off UNUSEDSIGNAL */
   st_t l_st;                       // some of it is looked at
   logic [15:0] load_idx;           // the table has its low bits
@@ -197,7 +199,7 @@ module urdma_rx_cmpl
   // control has read in between
   assign l_again = l_valid_reg && !l_fresh_reg && !frozen;
   assign fence_out = in_valid && in.kind == IT_FENCE && !l_valid_reg && run_valid == '0
-      && !acked_valid && !cqe_valid && !err_valid && !rr_valid && !frozen;
+      && !acked_valid && !gate_busy && !err_valid && !rr_valid && !frozen;
   assign in_ready = l_take || fence_out;
   assign get_en = l_take || l_again || (aqc_valid && !ctl_en_reg);
   assign get_qpn = frozen ? aqc.qpn : l_again ? l_reg.qpn : in.qpn;
@@ -251,13 +253,17 @@ module urdma_rx_cmpl
   // ---- the walk, the end ------------------------------------------------------------------------------------------
   run_t end_run;
   did_t end_did;
+  sq_cqe_t made_cqe;
+  logic made_cqe_valid, made_cqe_ready;
+  logic [INFL_W:0] cqe_go;
   logic cnt_rsp, cnt_gap, cnt_timeout, cnt_retry_exc, cnt_rnr_exc;
 
   urdma_rx_walk u_walk (
     .clk, .rst, .frozen, .load, .load_run(follow(load_run, news[2])), .load_tail(mem_tail.idx), .load_placed(mem_placed),
     .load_says(l_says), .load_goal, .load_apart(l_apart), .news(news[0]), .ctl_en(ctl_run[0]), .ctl_op(aqc.op),
     .ctl_psn(aqc.psn), .ent_en(walk_ent_en), .ent_idx(walk_ent_idx), .ent, .valid(run_valid[0]), .run(run[0]),
-    .end_valid(walk_end), .end_ready(walk_end_ready), .end_run, .end_did, .cqe_valid, .cqe, .cqe_ready,
+    .end_valid(walk_end), .end_ready(walk_end_ready), .end_run, .end_did,
+    .cqe_valid(made_cqe_valid), .cqe(made_cqe), .cqe_ready(made_cqe_ready),
     .cnt_rsp, .cnt_gap, .cnt_timeout, .cnt_retry_exc, .cnt_rnr_exc, .qc_valid, .qc, .trace_loss_valid, .trace_loss
   );
 
@@ -265,8 +271,13 @@ module urdma_rx_cmpl
     .clk, .rst, .frozen, .cycles, .in_valid(walk_end), .in_ready(walk_end_ready), .in(end_run), .in_did(end_did),
     .news(news[1]), .ctl_en(ctl_run[1]), .ctl_op(aqc.op), .ctl_psn(aqc.psn), .valid(run_valid[1]), .run(run[1]),
     .fire, .look, .st(settle_st), .set, .arm,
-    .rr_valid, .rr, .rr_ready, .acked_valid, .acked, .acked_ready, .err_valid, .err, .err_ready,
+    .rr_valid, .rr, .rr_ready, .acked_valid, .acked, .acked_ready, .cqe_go, .err_valid, .err, .err_ready,
     .trace_acked_valid, .trace_acked, .trace_req_valid, .trace_req
+  );
+
+  urdma_rx_cqe_gate u_cqe_gate (
+    .clk, .rst, .busy(gate_busy), .in_valid(made_cqe_valid), .in(made_cqe), .in_ready(made_cqe_ready), .go(cqe_go),
+    .out_valid(cqe_valid), .out(cqe), .out_ready(cqe_ready)
   );
 
   // ---- counters ----------------------------------------------------------------------------------------------------
@@ -288,7 +299,7 @@ module urdma_rx_cmpl
     end
   end
 
-  assign busy = told_busy || in_valid || l_valid_reg || run_valid != '0 || acked_valid || cqe_valid || err_valid || rr_valid
+  assign busy = told_busy || in_valid || l_valid_reg || run_valid != '0 || acked_valid || gate_busy || err_valid || rr_valid
       || timer_busy || ctl_en_reg || !init_done;
 
 `ifndef SYNTHESIS

@@ -78,8 +78,19 @@ package urdma_rx_cmpl_pkg;
     logic        ghost;            // a packet that answers nothing; for the lane
   } run_t;
 
+  // a CQE of the send queue
+  typedef struct packed {
+    logic [CQN_W-1:0] cqn;
+    logic [QPN_W-1:0] qpn;
+    logic [7:0]       opcode;
+    logic [7:0]       status;
+    logic [15:0]      wqe;
+    logic [31:0]      len;
+  } sq_cqe_t;
+
   // what a turn has done, for its end
   typedef struct packed {
+    logic [INFL_W:0] cqes;         // it has made; they wait in urdma_rx_cqe_gate
     logic        changed;          // something completed, or is acknowledged
     logic        failed;           // the QP ends by it
     logic        look;             // another turn is needed

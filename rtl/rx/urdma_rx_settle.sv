@@ -6,6 +6,7 @@
 //  set, arm   of the QP's timer; st.deadline
 //  rr_*    (WQE fetch) the decision on a READ response or ATOMIC acknowledge
 //  acked_* (tx) progress of a QP, and what to do about loss;  err_*: the QP has failed
+//  cqe_go  so many CQEs may leave, because tx knows of what has completed
 //  ctl_*   control for the QP of the turn; frozen: nothing moves
 //
 // AK_RETRY is sent when head has come to ack, for it names the oldest WQE not completed: placement is all it waits for. The
@@ -49,6 +50,7 @@ module urdma_rx_settle
   output      logic         acked_valid,
   output      acked_t       acked,
   input  wire logic         acked_ready,
+  output      logic [INFL_W:0] cqe_go,
   output      logic         err_valid,
   output      qp_err_t      err,
   input  wire logic         err_ready,
@@ -62,10 +64,11 @@ module urdma_rx_settle
   logic valid_reg;
   assign valid = valid_reg;
 
-  logic retry, emit, due, is_resp, acked_valid_reg, err_valid_reg, rr_valid_reg;
+  logic retry, emit, late, due, is_resp, acked_valid_reg, err_valid_reg, rr_valid_reg;
   run_t run_reg;
   did_t did_reg;
   acked_t acked_reg;
+  logic [INFL_W:0] acked_cqes_reg;
   trace_cause_e acked_cause_reg;
   trace_why_e why;
   qp_err_t err_reg;
@@ -114,7 +117,10 @@ module urdma_rx_settle
     end
   end
 
-  assign fire = valid_reg && !frozen && (!emit || !acked_valid_reg || acked_ready)
+  // A new life of the QP has begun behind the walk: tx is not told of what the old one has completed.
+  assign late = !emit && did_reg.cqes != '0;
+  assign cqe_go = (acked_valid_reg && acked_ready) ? acked_cqes_reg : (fire && late) ? did_reg.cqes : '0;
+  assign fire = valid_reg && !frozen && (!emit || !acked_valid_reg || acked_ready) && (!late || !acked_valid_reg)
       && (!did_reg.failed || !err_valid_reg || err_ready) && (!is_resp || !rr_valid_reg || rr_ready);
   assign in_ready = !valid_reg || fire;
   assign set = fire && (arm || (run_reg.armed && st.tk == T_NONE));
@@ -130,13 +136,17 @@ module urdma_rx_settle
     end
     if (ctl_en) begin
       run_reg <= control_run(follow(run_reg, news), ctl_op, ctl_psn);
-      if (new_life(ctl_op)) did_reg <= '0;
+      if (new_life(ctl_op)) begin
+        did_reg <= '0;
+        did_reg.cqes <= did_reg.cqes;
+      end
     end
     if (fire && emit) begin
       acked_reg <= '{kind: (did_reg.hold && !s.err) ? AK_HOLD : retry ? AK_RETRY : AK_PROGRESS, qpn: run_reg.it.qpn,
                      wqe_done: s.head, first_psn: s.first,
                      // in the message of wqe_done always: tx may begin anew at any acked_t
                      una_psn: (s.head == s.ack) ? s.una : s.first, rd_done: s.rd_done};
+      acked_cqes_reg <= did_reg.cqes;
       acked_cause_reg <= (did_reg.hold && !s.err) ? TRC_RNR_WAIT : retry ? s.cause : TRC_PROGRESS;
     end
     // an error of the send queue is told by its CQEs, not by an event

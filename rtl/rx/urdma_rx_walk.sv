@@ -6,6 +6,7 @@
 //  ent_*   the next entry to read
 //  end_*   the walk is at its end, and its turn leaves when end_ready
 //  ctl_*   control for the QP of the turn; frozen: nothing moves
+//  cqe_*   to urdma_rx_cqe_gate, where it waits for the end of the turn
 //  qc_*    acknowledgements, time-outs, CQEs with an error, for the counters of the QP
 //
 // A walk begins at head. Where head waits for a placement a packet's walk begins at ack (apart: it finds head and ack apart, and
@@ -60,7 +61,7 @@ module urdma_rx_walk
   output      did_t              end_did,
 
   output      logic              cqe_valid,
-  output      cqe_req_t          cqe,
+  output      sq_cqe_t           cqe,
   input  wire logic              cqe_ready,
 
   output      logic              cnt_rsp,        // pulses
@@ -136,7 +137,7 @@ module urdma_rx_walk
 
   assign go_on = run_reg.it.pass && (c_done || a_pass || (c_block && says_reg.expired));
   assign ent_cqe = c_done && (c_status != '0 || ent.signaled);
-  assign step = valid_reg && go_on && !frozen && (!ent_cqe || !cqe_valid || cqe_ready);
+  assign step = valid_reg && go_on && !frozen && (!ent_cqe || cqe_ready);
   assign end_valid = valid_reg && !go_on && !frozen;
   assign decide = end_valid && end_ready && run_reg.it.pass && !st.err && !c_block;
   assign next_idx = c_block ? st.ack : at_ack ? st.ack + 16'd1 : st.head + 16'd1;
@@ -177,6 +178,7 @@ module urdma_rx_walk
     run_reg <= follow(run_reg, news);
     if (step) begin
       if (c_block) apart_reg <= 1'b1;
+      if (ent_cqe) did_reg.cqes <= did_reg.cqes + 1'b1;
       if (c_done) begin
         run_reg.st.head <= st.head + 16'd1;
         run_reg.st.first <= ent.psn + 24'd1;
@@ -215,6 +217,7 @@ module urdma_rx_walk
         goal_reg <= (ctl_op == QPC_RESET) ? '0 : ctl_psn;
         apart_reg <= 1'b0;
         did_reg <= '0;
+        did_reg.cqes <= did_reg.cqes;
       end
     end
     if (rst) valid_reg <= 1'b0;
@@ -245,28 +248,8 @@ module urdma_rx_walk
     qc_valid_reg <= valid_reg && qc_hit != '0 && !rst;
   end
 
-  // ---- completions ---------------------------------------------------------------------------------------------------
-  logic cqe_valid_reg;
-  cqe_req_t cqe_reg;
-  logic [255:0] cqe_word;
-
-  assign cqe_valid = cqe_valid_reg;
-  assign cqe = cqe_reg;
-  always_comb begin
-    cqe_word = '0;
-    cqe_word[URDMA_CQE0_OPCODE_LSB+:8] = ent.opcode;
-    cqe_word[URDMA_CQE0_STATUS_LSB+:8] = c_status;
-    cqe_word[URDMA_CQE0_WQE_LSB+:16] = st.head;
-    cqe_word[URDMA_CQE1_LENGTH_LSB+:32] = ent.len;
-    cqe_word[URDMA_CQE1_QPN_LSB+:24] = 24'(run_reg.it.qpn);
-  end
-
-  always_ff @(posedge clk) begin
-    if (step && ent_cqe) cqe_reg <= '{cqn: run_reg.it.cqn, solicited: 1'b0, cqe: cqe_word};
-    if (rst) cqe_valid_reg <= 1'b0;
-    else if (step && ent_cqe) cqe_valid_reg <= 1'b1;
-    else if (cqe_ready) cqe_valid_reg <= 1'b0;
-  end
+  assign cqe_valid = valid_reg && go_on && !frozen && ent_cqe;
+  assign cqe = '{cqn: run_reg.it.cqn, qpn: run_reg.it.qpn, opcode: ent.opcode, status: c_status, wqe: st.head, len: ent.len};
 
 endmodule
 

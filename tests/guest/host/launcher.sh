@@ -91,13 +91,41 @@ echo mine >"$results/notes"
 check "says what it removes" grep -q 'removing the results of an earlier run in .*: summary.json console.log$' "$tmp/err"
 check "the earlier run's summary is gone" jq -e '.command == "true"' "$results/summary.json"
 check "other files stay" diff <(cat "$results/urdma7.pcapng" "$results/notes") <(printf 'mine\nmine\n')
+# A FIFO of a reader that followed a run which was killed goes, too.
+echo urdma0.live >>"$results/.urdma-run"
+mkfifo "$results/urdma0.live"
+# Meanwhile the directory is this run's alone.
+"$top/urdma" run --nics 0 --out "$results" -- sleep 5 >"$tmp/first" 2>&1 </dev/null &
+first=$!
+until grep -q 'removing the results' "$tmp/first"; do
+	kill -0 $first 2>/dev/null || break
+	sleep 0.05
+done
+got=0
+"$top/urdma" run --nics 0 --out "$results" -- true >"$tmp/out" 2>"$tmp/err" </dev/null || got=$?
+check "two runs in one directory: the second is refused" test $got = 2
+check "says why" grep -q "a run is under way in '$results': name another directory" "$tmp/err"
+wait $first
+check "the first goes on" test $? = 0
+check "the FIFO is gone" test ! -e "$results/urdma0.live"
+check "has its results" jq -e '.command == "sleep 5"' "$results/summary.json"
+
+# Output to a full disk is told. A reader that goes away is none.
+got=0
+"$top/urdma" run --nics 0 --out "$results" -- seq 200000 >/dev/full 2>"$tmp/err" </dev/null || got=$?
+check "output to a full disk: status" test $got = 125
+check "says so" grep -q 'could not be written whole: standard output: No space left' "$tmp/err"
+got=0
+"$top/urdma" run --nics 0 --out "$results" -- seq 200000 2>"$tmp/err" </dev/null | head -n 1 >"$tmp/out"
+check "a reader that goes away" test "${PIPESTATUS[0]}, $(cat "$tmp/out")" = '0, 1'
+
 # Files that no run has left there are not removed, and not written over.
 rm "$results/.urdma-run"
 got=0
 "$top/urdma" run --nics 0 --out "$results" -- true >"$tmp/out" 2>"$tmp/err" </dev/null || got=$?
 check "a directory with foreign files is refused" test $got = 2
 check "names one" grep -q "has a file summary.json that no run" "$tmp/err"
-check "touches none" jq -e '.command == "true"' "$results/summary.json"
+check "touches none" jq -e '.command == "seq 200000"' "$results/summary.json"
 
 # A disk too small for the console: the guest's work goes on, the run fails and says why.
 full=$tmp/full
@@ -203,8 +231,8 @@ joined() {
 	check "$name: the simulator's options" grep -q -e "$words" "$tmp/args"
 }
 joined "three NICs on a switch" "--switch 0,1,2 " --nics 3 --switch
-joined "two hosts on a switch" "--switch 0,1,2,3 " --nics 2 --hosts 2 --switch
-joined "two hosts, wired" "--wire 0-2 --wire 1-3 " --nics 2 --hosts 2
+joined "two hosts on a switch" "--nics-of-hosts 2,2 --switch 0,1,2,3 " --nics 2 --hosts 2 --switch
+joined "two hosts, wired" "--nics-of-hosts 2,2 --wire 0-2 --wire 1-3 " --nics 2 --hosts 2
 joined "a NIC and a port" "--port t=tap:x --wire 0-t " --nics 1 --port t=tap:x
 joined "a NIC and a port on a switch" "--port t=tap:x --switch 0,t " --nics 1 --port t=tap:x --switch
 joined "NICs and ports" "--port t=tap:x --port u=tap:y --switch 0,1,t,u " --nics 2 --port t=tap:x --port=u=tap:y
@@ -212,10 +240,10 @@ joined "a peer" "--port peer=stream:unix:[^ ]*,listen --wire 0-peer " --nics 1 -
 joined "a peer and NICs" "--switch 0,1,peer " --nics 2 --peer rxe
 joined "a peer beside the NICs of one of two hosts" "--switch 0,1,peer " --nics 1 --hosts 2 --peer rxe
 for k in 0 1; do
-	joined "host $k is the peer" "--control [^ ]* --socket [^ ]*/nic0 --port peer=stream:unix:[^ ]*,listen --wire 0-peer " \
+	joined "host $k is the peer" "--control [^ ]* --socket [^ ]*/nic0 --nics-of-hosts $k,$((1 - k)) --port peer=stream:unix:[^ ]*,listen --wire 0-peer " \
 		--nics 1 --hosts 2 --peer rxe:$k
 done
-joined "a host is the peer of two NICs" "/nic0 --socket [^ ]*/nic1 --port peer=[^ ]* --switch 0,1,peer " \
+joined "a host is the peer of two NICs" "/nic0 --socket [^ ]*/nic1 --nics-of-hosts 2,0 --port peer=[^ ]* --switch 0,1,peer " \
 	--nics 2 --hosts 2 --peer rxe:1
 joined "a control socket" "--control $tmp/c " --nics 2 --control "$tmp/c"
 
