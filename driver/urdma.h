@@ -601,7 +601,7 @@ void urdma_cq_remove_qp(struct urdma_qp *qp);
 void urdma_cq_forget_qp(struct urdma_qp *qp);
 void urdma_cq_event(struct urdma_dev *dev, u32 cqn);
 void urdma_cq_error(struct urdma_dev *dev, u32 cqn);
-void urdma_cq_quiesce(struct urdma_cq *cq);
+void urdma_cq_quiesce(struct urdma_dev *dev);
 void urdma_cq_notify_work(struct work_struct *work);
 u32 urdma_cq_max_cqe(struct urdma_dev *dev);
 

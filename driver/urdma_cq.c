@@ -135,7 +135,7 @@ int urdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	urdma_cmd_destroy(dev, URDMA_CMD_DESTROY_CQ, cq->cqn);
 	xa_erase(&dev->cq_xa, cq->cqn);
 	/* Its completion events, then those of its errors. */
-	urdma_cq_quiesce(cq);
+	urdma_cq_quiesce(dev);
 	urdma_eq_sync(&dev->eqs[0]);
 	urdma_mem_free(dev, &cq->mem);
 	return 0;
@@ -341,15 +341,19 @@ void urdma_cq_remove_qp(struct urdma_qp *qp)
 }
 
 /*
- * Whoever has begun to call the consumer has ended. After the CQ's last QP is taken out nobody
+ * Whoever has begun to call a consumer has ended. After the CQ's last QP is taken out nobody
  * begins, as urdma_cq_notify() says: so nothing calls the consumer of a CQ that is about to be
  * freed, though the core ends what a call has started (its work, its softirq) before it comes to
- * destroy_cq().
+ * destroy_cq(). Handlers of all EQs, not only of the CQ's own: any of them may still have an event
+ * of a former CQ with this number, and then it is this CQ that it has found.
  */
-void urdma_cq_quiesce(struct urdma_cq *cq)
+void urdma_cq_quiesce(struct urdma_dev *dev)
 {
-	urdma_eq_sync(cq->eq);
-	flush_work(&to_udev(cq->ibcq.device)->notify_work);
+	u32 i;
+
+	for (i = 1; i < dev->num_eqs; i++)
+		urdma_eq_sync(&dev->eqs[i]);
+	flush_work(&dev->notify_work);
 }
 
 static enum ib_wc_status urdma_wc_status(u32 status)
@@ -585,10 +589,10 @@ int urdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 /* ---- events --------------------------------------------------------------------------------- */
 
 /*
- * Whether the consumer of a CQ of the kernel's own may be called. The NIC calls only for CQs that
- * were armed. Software has to know that: the core does not expect to be called for a CQ that its
- * owner polls directly, and never arms one. And a CQ without QPs has nothing to say: it is not all
- * made yet, or about to go.
+ * Whether the consumer of a CQ of the kernel's own may be called. It has to have armed the CQ: the
+ * core does not expect to be called for one that its owner polls directly, and never arms one. The
+ * NIC calls only for CQs that were armed, but its event may be one of a former CQ. And a CQ without
+ * QPs has nothing to say: it is not all made yet, or about to go.
  */
 static bool urdma_cq_wants_call(struct urdma_cq *cq, bool by_nic)
 {
@@ -598,8 +602,8 @@ static bool urdma_cq_wants_call(struct urdma_cq *cq, bool by_nic)
 	spin_lock_irqsave(&cq->lock, flags);
 	waiting = urdma_cqe_at(cq, cq->ci) ||
 		  (urdma_is_dead(to_udev(cq->ibcq.device)) && urdma_flush_pending(cq));
-	call = (!list_empty(&cq->send_qps) || !list_empty(&cq->recv_qps)) &&
-	       (by_nic || (cq->armed && waiting));
+	call = cq->armed && (by_nic || waiting) &&
+	       (!list_empty(&cq->send_qps) || !list_empty(&cq->recv_qps));
 	/* If all was polled before this call, the CQ may have been armed anew since the event. */
 	if (call && waiting)
 		cq->armed = 0;
@@ -643,7 +647,11 @@ void urdma_cq_notify_work(struct work_struct *work)
 		urdma_qp_notify_dead(dev);
 }
 
-/* From the interrupt handler of an EQ. The CQ may be gone, or be another one: this is harmless. */
+/*
+ * From the interrupt handler of an EQ. The CQ may be gone, or be another one that has its number
+ * now and its events in another EQ: it does not go while we use it, as urdma_cq_quiesce() says, and
+ * a consumer that has armed it bears a call too many.
+ */
 void urdma_cq_event(struct urdma_dev *dev, u32 cqn)
 {
 	struct urdma_cq *cq = xa_load(&dev->cq_xa, cqn);

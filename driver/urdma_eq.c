@@ -5,7 +5,8 @@
  * device's channels.
  *
  * An interrupt handler may use an object only while it runs: who destroys one takes it out of its
- * xarray and then waits with urdma_eq_sync() for the handlers of the EQs that have its events.
+ * xarray and then waits with urdma_eq_sync() for the handlers of the EQs that may have events with
+ * its number: for a CQ those are all.
  */
 #include <linux/cpumask.h>
 #include <linux/dma-mapping.h>

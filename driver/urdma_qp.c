@@ -338,11 +338,9 @@ int urdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	xa_erase(&dev->qp_xa, ibqp->qp_num);
 	urdma_eq_sync(&dev->eqs[0]);
 	flush_work(&dev->notify_work);
-	if (qp->kernel) {
-		/* Their consumer may go on to free them. */
-		urdma_cq_quiesce(to_ucq(ibqp->send_cq));
-		urdma_cq_quiesce(to_ucq(ibqp->recv_cq));
-	}
+	/* The consumer may go on to free its CQs. */
+	if (qp->kernel)
+		urdma_cq_quiesce(dev);
 	urdma_mcast_forget(qp);
 	urdma_free_rings(dev, qp);
 	return 0;
