@@ -228,14 +228,25 @@ out:
 /* ---- polling by the kernel ------------------------------------------------------------------ */
 
 /*
+ * With the CQ locked: arms it as its consumer has asked for. What was polled is told: a CQE after
+ * that raises the event at once, unless it has raised one before. To do so again does no harm.
+ */
+static void urdma_cq_arm(struct urdma_cq *cq)
+{
+	/* Reads of CQEs end before the NIC may write there again. */
+	dma_mb();
+	urdma_ring_doorbell(to_udev(cq->ibcq.device), URDMA_DB_CQ, cq->cqn, cq->armed, cq->ci);
+	cq->told = cq->ci;
+}
+
+/*
  * With the CQ locked, before a QP comes to it. An event of a QP that has gone may have used up the
  * CQ's arming without a call, as urdma_cq_wants_call() says: so a CQ without QPs is armed again.
  */
 static void urdma_cq_rearm_empty(struct urdma_cq *cq)
 {
 	if (cq->ring && cq->armed && list_empty(&cq->send_qps) && list_empty(&cq->recv_qps))
-		urdma_ring_doorbell(to_udev(cq->ibcq.device), URDMA_DB_CQ, cq->cqn, cq->armed,
-				    cq->ci);
+		urdma_cq_arm(cq);
 }
 
 /* Before the QP is known to anybody. */
@@ -568,14 +579,8 @@ int urdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	if (!cq->ring)
 		return -EINVAL;
 	spin_lock_irqsave(&cq->lock, irq);
-	/*
-	 * As in polling. What was polled is told: a CQE after that raises the event at once, unless
-	 * it has raised one before.
-	 */
-	dma_mb();
-	urdma_ring_doorbell(dev, URDMA_DB_CQ, cq->cqn, arm, cq->ci);
-	cq->told = cq->ci;
 	cq->armed = arm;
+	urdma_cq_arm(cq);
 	/* To tell of it here as well saves whoever asks the interrupt. */
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
 		missed = !!urdma_cqe_at(cq, cq->ci);
@@ -596,14 +601,20 @@ int urdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
  */
 static bool urdma_cq_wants_call(struct urdma_cq *cq, bool by_nic)
 {
+	bool call, dead, waiting;
 	unsigned long flags;
-	bool call, waiting;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	waiting = urdma_cqe_at(cq, cq->ci) ||
-		  (urdma_is_dead(to_udev(cq->ibcq.device)) && urdma_flush_pending(cq));
+	dead = urdma_is_dead(to_udev(cq->ibcq.device));
+	waiting = urdma_cqe_at(cq, cq->ci) || (dead && urdma_flush_pending(cq));
 	call = cq->armed && (by_nic || waiting) &&
 	       (!list_empty(&cq->send_qps) || !list_empty(&cq->recv_qps));
+	/*
+	 * The event that was lost may have been this CQ's, for CQEs that its owner has polled all
+	 * the same. Then the NIC has it disarmed, and no CQE would raise another event.
+	 */
+	if (!by_nic && cq->armed && !waiting && !dead)
+		urdma_cq_arm(cq);
 	/* If all was polled before this call, the CQ may have been armed anew since the event. */
 	if (call && waiting)
 		cq->armed = 0;
