@@ -161,6 +161,8 @@ struct urdma_eq {
 	int irq;
 	/* interrupts taken */
 	u32 irqs;
+	/* entries that the last run of the handler has read */
+	u32 last;
 	/* the counter EQ_LOST when last looked at */
 	u64 lost;
 	/* it was full: its CQs wait for urdma_cq_notify_work() */
