@@ -66,15 +66,18 @@ int urdma_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	return err;
 }
 
-/* The QP is in RESET, and its lock is held. Others may have its places by now. */
+/*
+ * The QP is in RESET, and its lock is held. Others may have its places by now: a process can bring
+ * that about, so the kernel's log has no word of it.
+ */
 void urdma_mcast_again(struct urdma_qp *qp)
 {
 	struct urdma_group *group, *next;
 
 	list_for_each_entry_safe(group, next, &qp->groups, list)
 		if (urdma_mcast_cmd(&qp->ibqp, URDMA_CMD_ATTACH_MCAST, &group->gid))
-			ibdev_warn_ratelimited(qp->ibqp.device, "QP %u has lost a group: %pI6\n",
-					       qp->ibqp.qp_num, group->gid.raw);
+			ibdev_dbg(qp->ibqp.device, "QP %u has lost a group: %pI6\n",
+				  qp->ibqp.qp_num, group->gid.raw);
 }
 
 /* The QP is destroyed. */

@@ -91,8 +91,9 @@ static int urdma_pt_build(struct urdma_dev *dev, struct urdma_pt *pt, struct ib_
 			goto err;
 	pt->addr = pt->table_dma[0];
 	if (pt->levels == 2) {
+		/* A process chooses its size, up to 4 MB in one piece. */
 		pt->dir = dma_alloc_coherent(&dev->pdev->dev, (size_t)pt->num_tables * 8,
-					     &pt->dir_dma, GFP_KERNEL);
+					     &pt->dir_dma, GFP_KERNEL | __GFP_NOWARN);
 		if (!pt->dir)
 			goto err;
 		for (i = 0; i < pt->num_tables; i++)
