@@ -529,7 +529,7 @@ static int urdma_eth_poll(struct napi_struct *napi, int budget)
 	return received;
 
 dead:
-	/* Nothing comes any more; what is in the rings is freed when the channel is stopped. */
+	/* Nothing comes any more; what is in the rings is freed when the service stops the channel. */
 	napi_complete_done(napi, min(received, budget - 1));
 	return min(received, budget - 1);
 }
@@ -916,7 +916,10 @@ int urdma_eth_up(struct urdma_netdev *nd)
 	return 0;
 }
 
-/* Also when they are down already, because they could not be brought up after the self test. */
+/*
+ * Also when they are down already, because they could not be brought up after the self test, or
+ * because the device has died.
+ */
 void urdma_eth_down(struct urdma_netdev *nd)
 {
 	if (!test_bit(URDMA_ETH_F_UP, &nd->flags))

@@ -213,7 +213,9 @@ static int urdma_ndo_stop(struct net_device *ndev)
 
 /*
  * Looks after the queue pairs. A read of descriptors that failed stops one of them without an
- * interrupt; frames that are not sent in time are found by the core's watchdog.
+ * interrupt; frames that are not sent in time are found by the core's watchdog. Those of a dead
+ * device are taken down, so that who waits for a frame to be freed does not wait for as long as the
+ * net device is up.
  */
 static void urdma_eth_service(struct work_struct *work)
 {
@@ -228,8 +230,12 @@ static void urdma_eth_service(struct work_struct *work)
 		schedule_delayed_work(&nd->service, HZ / 10);
 		return;
 	}
-	if (!netif_running(nd->ndev) || !test_bit(URDMA_ETH_F_UP, &nd->flags) || urdma_is_dead(dev))
+	if (!netif_running(nd->ndev) || !test_bit(URDMA_ETH_F_UP, &nd->flags))
 		goto out;
+	if (urdma_is_dead(dev)) {
+		urdma_eth_down(nd);
+		goto out;
+	}
 	for (i = 0; i < nd->num_chans && !urdma_is_dead(dev); i++) {
 		ctrl = urdma_read(dev, urdma_ethq_reg(i, URDMA_ETHQ_CTRL));
 		if (ctrl == ~0ULL && urdma_is_gone(dev)) {
