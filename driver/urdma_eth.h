@@ -13,9 +13,9 @@
  * Memory of a channel is given back when the NIC has said that the queue pair is not active any
  * more, or when the device is dead.
  *
- * Order of locks: RTNL, the core's lock of addresses, ctrl_lock. Of a channel there are none:
- * what xmit writes is protected by the transmit queue's lock, what NAPI writes by NAPI; pi and ci
- * of the transmit ring are read by the other side.
+ * Order of locks: RTNL, the core's lock of addresses, ctrl_lock; nothing is locked under cnt_lock.
+ * Of a channel there are none: what xmit writes is protected by the transmit queue's lock, what
+ * NAPI writes by NAPI; pi and ci of the transmit ring are read by the other side.
  */
 #ifndef URDMA_ETH_H
 #define URDMA_ETH_H
@@ -191,10 +191,12 @@ struct urdma_netdev {
 	struct urdma_eth_chan *chan[URDMA_ETH_MAX_QUEUES];
 	struct urdma_eth_vec vec[URDMA_ETH_MAX_QUEUES];
 	struct urdma_eth_stats stats[URDMA_ETH_MAX_QUEUES];
-	/* counters of the NIC when the driver was loaded: the net device's begin at 0 */
+	/* protects both below: who asks for statistics holds no lock of ours */
+	spinlock_t cnt_lock;
+	/* counters of the NIC when the net device's were 0 */
 	u64 cnt_base[URDMA_CNT_N];
-	/* the net device's own, while the NIC is reset */
-	u64 cnt_saved[URDMA_CNT_N];
+	/* the net device's counts, as found last */
+	u64 cnt_last[URDMA_CNT_N];
 
 	u64 rss_fields;
 	u8 rss_key[URDMA_ETH_RSS_KEY];

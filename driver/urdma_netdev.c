@@ -272,27 +272,45 @@ static void urdma_ndo_tx_timeout(struct net_device *ndev, unsigned int queue)
 	mod_delayed_work(system_wq, &nd->service, 0);
 }
 
-/* What the NIC has counted since the driver was loaded, over resets of the function. */
+/*
+ * What the NIC has counted since the driver was loaded, over resets of the function. No count goes
+ * back: what was found last holds while the NIC is dead, and while it gives less. It does that when
+ * it has begun to count anew, until urdma_eth_restore_counts(), and when it answers with zeros or
+ * ones, because it is gone and nobody knows yet.
+ */
 static u64 urdma_eth_count(struct urdma_netdev *nd, u32 n)
 {
-	return urdma_counter(nd->dev, n) - nd->cnt_base[n];
+	u64 count;
+
+	spin_lock_bh(&nd->cnt_lock);
+	if (!urdma_is_dead(nd->dev)) {
+		count = urdma_counter(nd->dev, n) - nd->cnt_base[n];
+		if ((s64)(count - nd->cnt_last[n]) > 0)
+			nd->cnt_last[n] = count;
+	}
+	count = nd->cnt_last[n];
+	spin_unlock_bh(&nd->cnt_lock);
+	return count;
 }
 
-/* Before the NIC may forget them; and then it goes on from there. */
+/* Before the NIC may forget them. */
 static void urdma_eth_save_counts(struct urdma_netdev *nd)
 {
 	u32 i;
 
 	for (i = 0; i < URDMA_CNT_N; i++)
-		nd->cnt_saved[i] = urdma_eth_count(nd, i);
+		urdma_eth_count(nd, i);
 }
 
+/* The NIC works, or works again: the counts go on from what was found last. */
 static void urdma_eth_restore_counts(struct urdma_netdev *nd)
 {
 	u32 i;
 
+	spin_lock_bh(&nd->cnt_lock);
 	for (i = 0; i < URDMA_CNT_N; i++)
-		nd->cnt_base[i] = urdma_counter(nd->dev, i) - nd->cnt_saved[i];
+		nd->cnt_base[i] = urdma_counter(nd->dev, i) - nd->cnt_last[i];
+	spin_unlock_bh(&nd->cnt_lock);
 }
 
 /* The core adds what it counted itself. */
@@ -312,8 +330,6 @@ static void urdma_ndo_get_stats64(struct net_device *ndev, struct rtnl_link_stat
 		s->tx_bytes += poll[URDMA_PS_TX_BYTES];
 		s->tx_dropped += xmit[URDMA_XS_DROPPED];
 	}
-	if (urdma_is_dead(nd->dev))
-		return;
 	s->rx_missed_errors = urdma_eth_count(nd, URDMA_CNT_ETH_RX_NO_BUF);
 	s->rx_fifo_errors = urdma_eth_count(nd, URDMA_CNT_ETH_RX_DROP_FULL);
 	s->rx_length_errors = urdma_eth_count(nd, URDMA_CNT_ETH_RX_LENGTH);
@@ -512,6 +528,7 @@ int urdma_netdev_init(struct urdma_dev *dev)
 	nd->ndev = ndev;
 	nd->max_chans = dev->num_eth_vectors;
 	spin_lock_init(&nd->ctrl_lock);
+	spin_lock_init(&nd->cnt_lock);
 	INIT_DELAYED_WORK(&nd->service, urdma_eth_service);
 	SET_NETDEV_DEV(ndev, &dev->pdev->dev);
 	ndev->min_mtu = ETH_MIN_MTU;
@@ -583,8 +600,7 @@ void urdma_netdev_detach(struct urdma_dev *dev)
 	netif_device_detach(ndev);
 	if (urdma_has_eth(dev)) {
 		urdma_eth_down(nd);
-		if (!urdma_is_dead(dev))
-			urdma_eth_save_counts(nd);
+		urdma_eth_save_counts(nd);
 	}
 	rtnl_unlock();
 	cancel_delayed_work_sync(&nd->service);
