@@ -171,6 +171,27 @@ static int urdma_ndo_vlan_rx_kill_vid(struct net_device *ndev, __be16 proto, u16
 	return 0;
 }
 
+/* VDEV is NULL if the VLAN is a bridge's, say. Those of 802.1ad are not filtered. */
+static int urdma_vlan_again(struct net_device *vdev, int vid, void *arg)
+{
+	struct urdma_netdev *nd = arg;
+
+	if (!vdev || vlan_dev_vlan_proto(vdev) == htons(ETH_P_8021Q))
+		nd->vlan[vid / 64] |= BIT_ULL(vid % 64);
+	return 0;
+}
+
+/*
+ * Under RTNL: the core does not tell a device that is detached of the end of a VLAN. Without the
+ * feature it has taken all of them away, and gives them when the feature is switched on.
+ */
+static void urdma_vlans_again(struct urdma_netdev *nd)
+{
+	memset(nd->vlan, 0, sizeof(nd->vlan));
+	if (nd->ndev->features & NETIF_F_HW_VLAN_CTAG_FILTER)
+		vlan_for_each(nd->ndev, urdma_vlan_again, nd);
+}
+
 /* RXCSUM, RXHASH and what sending uses are looked at frame by frame. */
 static int urdma_ndo_set_features(struct net_device *ndev, netdev_features_t features)
 {
@@ -617,6 +638,7 @@ void urdma_netdev_attach(struct urdma_dev *dev)
 	urdma_write_mac(dev, ndev->dev_addr);
 	if (urdma_has_eth(dev)) {
 		urdma_eth_restore_counts(nd);
+		urdma_vlans_again(nd);
 		urdma_eth_write_filters(nd);
 		urdma_eth_write_rss(nd);
 		if (netif_running(ndev))
