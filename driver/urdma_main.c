@@ -156,6 +156,11 @@ static int urdma_hw_start(struct urdma_dev *dev)
 		dev_err(d, "the device does not come out of reset: %d\n", err);
 		return err;
 	}
+	/*
+	 * For urdma_slot_reset(): the core saves nothing before that, and what it has saved for a
+	 * reset of the function or a sleep has been used up. Bus mastering is off in it.
+	 */
+	pci_save_state(dev->pdev);
 	pci_set_master(dev->pdev);
 	clear_bit(URDMA_F_DEAD, &dev->flags);
 	err = urdma_cmdq_init(dev);
@@ -298,10 +303,10 @@ static void urdma_remove(struct pci_dev *pdev)
 }
 
 /*
- * The NIC is about to lose all that it knows of its objects: to a reset of the function, or to a
- * sleep of the system. Objects of RDMA go for good: consumers hear of it, their work is flushed,
- * and the RDMA device ends with all that they have made of it. The net device stays as it is, down
- * for its users, and loses what is in its rings.
+ * The NIC is about to lose all that it knows of its objects: to a reset of the function or of the
+ * slot, or to a sleep of the system. Objects of RDMA go for good: consumers hear of it, their work
+ * is flushed, and the RDMA device ends with all that they have made of it. The net device stays as
+ * it is, down for its users, and loses what is in its rings.
  */
 static void urdma_suspend_all(struct urdma_dev *dev)
 {
@@ -340,14 +345,61 @@ static void urdma_shutdown(struct pci_dev *pdev)
 		urdma_hw_reset(dev);
 }
 
+/*
+ * The link does not work: nobody shall wait for the NIC any more, and it is stopped as before a
+ * reset of the function. Once more does no harm.
+ */
+static void urdma_error_stop(struct urdma_dev *dev)
+{
+	urdma_set_dead(dev, "PCI error");
+	urdma_suspend_all(dev);
+}
+
+/*
+ * Errors of PCI. These three come one after the other in a thread, each with the device's lock
+ * held, as probe and remove. In between somebody may have reset the function, or bound the driver
+ * anew.
+ */
 static pci_ers_result_t urdma_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
 {
-	/* What the NIC knew of its objects is lost, and with it what their owners know. */
-	urdma_set_dead(pci_get_drvdata(pdev), "PCI error");
+	struct urdma_dev *dev = pci_get_drvdata(pdev);
+
+	if (state == pci_channel_io_frozen) {
+		urdma_error_stop(dev);
+		return PCI_ERS_RESULT_NEED_RESET;
+	}
+	/*
+	 * Or the link works. But a write of the NIC may have got lost, of data or of a completion, so
+	 * it cannot go on; and the core resets the slot only after a fatal error.
+	 */
+	urdma_set_dead(dev, "PCI error");
 	return PCI_ERS_RESULT_DISCONNECT;
 }
 
-/* Both with the device's lock held, as probe and remove. */
+/* The link works again, and the function is as after power-up. */
+static pci_ers_result_t urdma_slot_reset(struct pci_dev *pdev)
+{
+	struct urdma_dev *dev = pci_get_drvdata(pdev);
+
+	urdma_error_stop(dev);
+	pci_restore_state(pdev);
+	/* It can be restored once only, and the next error may come before the NIC is started. */
+	pci_save_state(pdev);
+	return urdma_is_gone(dev) ? PCI_ERS_RESULT_DISCONNECT : PCI_ERS_RESULT_RECOVERED;
+}
+
+static void urdma_error_resume(struct pci_dev *pdev)
+{
+	struct urdma_dev *dev = pci_get_drvdata(pdev);
+
+	/* Is it still stopped? */
+	if (dev->eqs)
+		return;
+	if (!urdma_resume_all(dev))
+		dev_info(&pdev->dev, "works again after a PCI error\n");
+}
+
+/* Both with the device's lock held, too. */
 static void urdma_reset_prepare(struct pci_dev *pdev)
 {
 	urdma_suspend_all(pci_get_drvdata(pdev));
@@ -360,6 +412,8 @@ static void urdma_reset_done(struct pci_dev *pdev)
 
 static const struct pci_error_handlers urdma_err_handler = {
 	.error_detected = urdma_error_detected,
+	.slot_reset = urdma_slot_reset,
+	.resume = urdma_error_resume,
 	.reset_prepare = urdma_reset_prepare,
 	.reset_done = urdma_reset_done,
 };
