@@ -290,8 +290,8 @@ static void urdma_tell_ci(struct urdma_dev *dev, struct urdma_cq *cq)
 }
 
 /*
- * With the CQ locked: the CQEs of the QP are dropped. The others close up to the end, with the phase
- * bit of their new place, so that what is dropped is room for the NIC.
+ * With the CQ locked: the CQEs of the QP are dropped. The others close up to the end, with the
+ * phase bit of their new place, so that what is dropped is room for the NIC.
  */
 static void urdma_cq_forget(struct urdma_cq *cq, struct urdma_qp *qp)
 {
