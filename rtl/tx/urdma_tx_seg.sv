@@ -89,6 +89,7 @@ module urdma_tx_seg
     logic             lop_sig;
     logic [15:0]      si;        // next WQE
     logic [15:0]      hi;        // first WQE that was never sent to its end
+    logic             part;      // packets of it have been sent
     logic [35:0]      off;       // bytes of it that are sent; after a retry it may reach beyond: messages to pass over
     logic [23:0]      psn;       // next PSN
     logic [23:0]      hpsn;      // first PSN that was never sent
@@ -667,7 +668,7 @@ module urdma_tx_seg
         if (rw_reg) begin
           rewind_reg <= '{kind: rw_kind_reg, qpn: cur_reg.qpn, era: g_reg.era,
                           gen: (rw_kind_reg == RW_FLUSH) ? g_reg.gen : g_reg.gen - 1'b1, idx: g_reg.si,
-                          top: resent ? g_reg.hi : g_reg.si + 16'(g_reg.off != '0), acks: cur_reg.acks};
+                          top: g_reg.hi + 16'(g_reg.part || g_reg.lop_asked), acks: cur_reg.acks};
         end
         rw_reg <= 1'b0;
         cur_valid_reg <= load;
@@ -710,6 +711,7 @@ module urdma_tx_seg
               if (lop_first) begin
                 g_reg.si <= g_reg.hi + 1'b1;
                 g_reg.hi <= g_reg.hi + 1'b1;
+                g_reg.part <= 1'b0;
                 g_reg.lop_asked <= 1'b0;
               end else if (g_reg.lop_asked) begin
                 // not yet: ask again when it is done
@@ -774,6 +776,7 @@ module urdma_tx_seg
       default: if (go) begin  // S_FLUSH
         g_reg.si <= g_reg.si + 1'b1;
         g_reg.hi <= g_reg.si + 1'b1;
+        g_reg.part <= 1'b0;
         k_reg <= k_reg + 1'b1;
         if (!more_wqes) state_reg <= S_NEXT;
       end
@@ -781,6 +784,7 @@ module urdma_tx_seg
 
     if (go && end_pkt) begin
       g_reg.off <= g_reg.off + 36'(pkt_len_reg);
+      if (!resent) g_reg.part <= 1'b1;
       rem_reg <= rem_next;
       pkt_len_reg <= (rem_next > 32'(mtu)) ? mtu : rem_next[12:0];
       pkt_rem_reg <= (rem_next > 32'(mtu)) ? mtu : rem_next[12:0];
@@ -803,6 +807,7 @@ module urdma_tx_seg
       g_reg.si <= g_reg.si + 1'b1;
       if (!resent) begin
         g_reg.hi <= g_reg.si + 1'b1;
+        g_reg.part <= 1'b0;
         g_reg.lop_asked <= 1'b0;
       end
       k_reg <= k_reg + 1'b1;
@@ -831,8 +836,11 @@ module urdma_tx_seg
     if (go && fail) begin
       g_reg.off <= '0;
       g_reg.si <= e_wqe + 1'b1;
-      if (!wqe_before(e_wqe, g_reg.hi)) g_reg.hi <= e_wqe + 1'b1;
-      if (!wqe_before(e_wqe, g_reg.hi)) g_reg.lop_asked <= 1'b0;
+      if (!wqe_before(e_wqe, g_reg.hi)) begin
+        g_reg.hi <= e_wqe + 1'b1;
+        g_reg.part <= 1'b0;
+        g_reg.lop_asked <= 1'b0;
+      end
       g_reg.stop <= 1'b1;
       state_reg <= S_NEXT;
     end

@@ -1307,6 +1307,64 @@ static void test_sqd(void **state)
 	}
 }
 
+/*
+ * SQD while a message is sent again whose turn was cut: the one behind it, of which some packets
+ * have gone, or which is a local operation that urdma_mr was asked for, has begun as well.
+ */
+static void test_sqd_resent(void **state)
+{
+	(void)state;
+	for (int k = 0; k < 3; k++) {
+		struct bench *b = bench_new(seed + k);
+		struct tx_cfg cfg = { .priv = true };
+		struct qp *q = bench_qp(b, 2);
+		struct msg first = simple(0x1000, k < 2 ? 40000 : 100), m = simple(0x20000, 200000);
+
+		bench_weather(b)->acks_off = true;
+		bench_weather(b)->mro_latency = k < 2 ? 60 : 1000;
+		bench_open(b, 2, &cfg, 0xfffff0);
+		bench_post(b, 2, &first);
+		if (k) {
+			m = local(b);
+			m.op = URDMA_WR_REG_MR;
+		}
+		bench_post(b, 2, &m);
+		bench_post(b, 2, &first);
+		bench_doorbell(b, 2, 3);
+		for (int n = 0; n < 5000 && (k ? !q->msgs[1].asked : q->frames < 15); n++)
+			bench_step(b);
+		assert_false(q->msgs[2].begun);
+		if (k < 2) {
+			bench_retry(b, 2, 0xfffff1);
+			for (int n = 0; n < 5000 && q->turn_owed; n++)
+				bench_step(b);
+			assert_false(q->turn_owed);
+		}
+		/* between this and the control message no turn begins: the cut is the last that
+		 * the scheduler hears of */
+		q->cfg.state = URDMA_QPS_SQD;
+		bench_steps(b, k < 2 ? 2000 : 3);
+		bench_qpc(b, 2, QPC_SQD, 1);
+		bench_qpc(b, 2, QPC_QUERY, 0);
+		assert_true(bench_out(b)->qpc_rsp_draining);
+		bench_steps(b, 5000);
+		bench_weather(b)->acks_off = false;
+		for (int n = 0; n < 20000 && !bench_stats(b)->errs; n++)
+			bench_step(b);
+		assert_int_equal(bench_stats(b)->err_event, URDMA_EV_SQ_DRAINED);
+		assert_int_equal(q->acked, 2);
+		bench_steps(b, 3000);
+		assert_false(bench_out(b)->busy);
+		assert_int_equal(q->s_msg, 2);
+		q->cfg.state = URDMA_QPS_RTS;
+		bench_steps(b, 3);
+		bench_qpc(b, 2, QPC_SQ_RUN, 0);
+		bench_drain(b, 5000);
+		assert_int_equal(q->s_msg, 3);
+		bench_free(b);
+	}
+}
+
 /* ERR while messages are sent again: each WQE has one sent_t. */
 static void test_flush_after_retry(void **state)
 {
@@ -2649,6 +2707,7 @@ int main(void)
 		cmocka_unit_test(test_local),
 		cmocka_unit_test(test_local_in_err),
 		cmocka_unit_test(test_sqd),
+		cmocka_unit_test(test_sqd_resent),
 		cmocka_unit_test(test_flush_after_retry),
 		cmocka_unit_test(test_retry_before_bad),
 		cmocka_unit_test(test_responses),
