@@ -5,11 +5,12 @@
 // or, if its payload failed or its QP has failed before, is dropped; with the last packet of a message a sent_t
 // goes to requester completion, and with each request packet a made_t. Nothing behind this point can fail, nothing before it has been seen by others.
 //
-// health of a QP: OK; PASSING: a message has failed and been reported, packets are dropped until its end;
-// DEAD: messages end with FLUSH_ERR. A new era (the QP was reset) begins with OK. Messages before the failed one may still
-// be sent again in each. A message that is sent again has had its sent_t; if it was completed meanwhile, its packets
-// are dropped, and it matters no more whether its memory can still be read. Of a QP in ERR no packet is sent: the flush completes
-// its messages one after the other, and those that are not completed yet would follow a gap.
+// A QP is dead when a message has failed and been reported: packets are dropped, messages end with FLUSH_ERR. The failed
+// message may have been reported before its last packet came (told): its end is dropped without a word. A new era (the QP was
+// reset) begins alive. Messages before the failed one may still be sent again. A message that is sent again has had its sent_t;
+// if it was completed meanwhile, its packets are dropped, and it matters no more whether its memory can still be read. Of a QP
+// in ERR no packet is sent: the flush completes its messages one after the other, and those that are not completed yet would
+// follow a gap.
 //
 // A packet of urdma_tx_resp (READ response) whose payload fails is dropped and reported by rfail, and so are those of the
 // same life behind it. But if a repeated READ (again: of up to 2 MB) is refused by its key, only its packets are
@@ -67,12 +68,11 @@ module urdma_tx_commit
   output      tr_full_t              trace_full
 );
 
-  typedef enum logic [1:0] {OK, PASSING, DEAD} health_e;
   typedef struct packed {
     logic [ERA_W-1:0] era;
-    health_e          health;
+    logic             dead;
     logic [15:0]      wqe;       // the failed message
-    logic             told_v;    // told has been reported before its last packet came
+    logic             told_v;    // told has been reported, its last packet has not come
     logic [15:0]      told;
   } state_t;
   typedef struct packed {
@@ -150,7 +150,7 @@ module urdma_tx_commit
   // The last word written is kept: it may be younger than what the read in the same cycle gave.
   always_comb begin
     st = (byp_valid_reg && (byp_qpn_reg == c_reg.qpn)) ? byp_reg : st_q;
-    if (st.era != c_reg.era) st = '{era: c_reg.era, health: OK, wqe: '0, told_v: 1'b0, told: '0};
+    if (st.era != c_reg.era) st = '{era: c_reg.era, dead: 1'b0, wqe: '0, told_v: 1'b0, told: '0};
     rs = (rbyp_valid_reg && (rbyp_qpn_reg == c_reg.qpn)) ? rbyp_reg : rs_q;
     if (rs.era != c_reg.era) rs = '{era: c_reg.era, dead: 1'b0};
   end
@@ -173,7 +173,7 @@ module urdma_tx_commit
     if (passed) status = '0;
   end
   assign passed = c_reg.resent && !c_reg.resp && (look.era == c_reg.era) && wqe_before(c_reg.wqe, look.done);
-  assign alive = c_reg.resp ? !rs.dead : ((st.health == OK) || (c_reg.resent && wqe_before(c_reg.wqe, st.wqe)));
+  assign alive = c_reg.resp ? !rs.dead : (!st.dead || (c_reg.resent && wqe_before(c_reg.wqe, st.wqe)));
   assign good = (status == '0) && alive && !passed;
   assign ended = (look.era == c_reg.era) && look.err;
   assign frame = good && (c_reg.resp || (!c_reg.local_op && !ended));
@@ -204,17 +204,18 @@ module urdma_tx_commit
       if (alive) begin
         s_valid = (c_reg.eom && !c_reg.resent) || (status != '0);
         if ((status != '0) && (status != 8'(URDMA_WC_FLUSH_ERR))) begin
-          nx.health = (c_reg.eom || (st.health == DEAD)) ? DEAD : PASSING;
+          nx.dead = 1'b1;
           nx.wqe = c_reg.wqe;
           if (!c_reg.eom && !c_reg.resent) begin
             nx.told_v = 1'b1;
             nx.told = c_reg.wqe;
           end
         end
-      end else if (st.health == PASSING) begin
-        if (c_reg.eom) nx.health = DEAD;
+      end else if (c_reg.eom && st.told_v && (st.told == c_reg.wqe)) begin
+        // the end of the message that was told; a later one of its index is another one
+        nx.told_v = 1'b0;
       end else begin
-        s_valid = c_reg.eom && !c_reg.resent && !(st.told_v && (st.told == c_reg.wqe));
+        s_valid = c_reg.eom && !c_reg.resent;
         s.status = 8'(URDMA_WC_FLUSH_ERR);
       end
     end

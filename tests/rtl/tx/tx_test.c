@@ -1406,6 +1406,77 @@ static void test_flush_after_retry(void **state)
 	}
 }
 
+/*
+ * A message that fails at a packet that is not its last is reported at that packet, so its end is
+ * not. The WQE that has its index 65536 WQEs later is another one.
+ */
+static void test_told_once(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .mtu = 1, .log_entries = 9 };
+	struct msg m = simple(0, 200);
+	struct qp *q = bench_qp(b, 3);
+
+	(void)state;
+	bench_weather(b)->ack_delay = 20;
+	bench_open(b, 3, &cfg, 1);
+	bench_post(b, 3, &m);
+	m.len = m.sge[0].len = 1000;
+	m.sge[0].key = KEY_BAD;
+	m.status = URDMA_WC_LOC_PROT_ERR;
+	bench_post(b, 3, &m);
+	m.status = 0;
+	bench_doorbell(b, 3, 2);
+	for (int n = 0; n < 2000 && !q->err; n++)
+		bench_step(b);
+	assert_true(q->err);
+	bench_set_err(b, 3);
+	for (unsigned int left = 65600; left;) {
+		for (int i = 0; i < 100 && left; i++, left--)
+			bench_post(b, 3, &m);
+		bench_doorbell(b, 3, q->pi);
+		for (int n = 0; n < 5000 && (uint16_t)(q->pi - q->acked) > 400; n++)
+			bench_step(b);
+	}
+	bench_drain(b, 20000);
+	assert_int_equal(q->s_msg, (uint16_t)65602);
+	bench_free(b);
+}
+
+/* A message that is sent again fails in its midst, and ERR comes before its end: what is posted
+ * then is flushed all the same. */
+static void test_flush_after_failed_retry(void **state)
+{
+	struct bench *b = bench_new(seed);
+	struct tx_cfg cfg = { .log_entries = 6 };
+	struct msg m = simple(0, 1 << 20), s = simple(0, 100);
+	struct qp *q = bench_qp(b, 3);
+
+	(void)state;
+	bench_weather(b)->acks_off = true;
+	bench_open(b, 3, &cfg, 1);
+	bench_post(b, 3, &m);
+	bench_post(b, 3, &s);
+	bench_doorbell(b, 3, 2);
+	for (int n = 0; n < 40000 && q->s_msg != 2; n++)
+		bench_step(b);
+	assert_int_equal(q->s_msg, 2);
+	bench_steps(b, 1000);
+	bench_poison(b, bench_bus(2 * 4096), bench_bus(2 * 4096) + 1);
+	bench_retry(b, 3, 1);
+	for (int n = 0; n < 5000 && !q->err; n++)
+		bench_step(b);
+	assert_true(q->err);
+	bench_set_err(b, 3);
+	bench_weather(b)->acks_off = false;
+	bench_post(b, 3, &s);
+	bench_post(b, 3, &s);
+	bench_doorbell(b, 3, 4);
+	bench_drain(b, 20000);
+	assert_int_equal(q->s_msg, 4);
+	bench_free(b);
+}
+
 /* A bad WQE behind good ones: these can still be sent again; itself and what follows is not sent.
  */
 static void test_retry_before_bad(void **state)
@@ -2709,6 +2780,8 @@ int main(void)
 		cmocka_unit_test(test_sqd),
 		cmocka_unit_test(test_sqd_resent),
 		cmocka_unit_test(test_flush_after_retry),
+		cmocka_unit_test(test_told_once),
+		cmocka_unit_test(test_flush_after_failed_retry),
 		cmocka_unit_test(test_retry_before_bad),
 		cmocka_unit_test(test_responses),
 		cmocka_unit_test(test_closed),
