@@ -7,10 +7,11 @@
 //
 // A QP is dead when a message has failed and been reported: packets are dropped, messages end with FLUSH_ERR. The failed
 // message may have been reported before its last packet came (told): its end is dropped without a word. A new era (the QP was
-// reset) begins alive. Messages before the failed one may still be sent again. A message that is sent again has had its sent_t;
-// if it was completed meanwhile, its packets are dropped, and it matters no more whether its memory can still be read. Of a QP
-// in ERR no packet is sent: the flush completes its messages one after the other, and those that are not completed yet would
-// follow a gap.
+// reset) begins alive. Its first descriptor says so (fresh): in eras without any, numbers would go by unseen, and come again.
+//
+// Messages before the failed one may still be sent again. A message that is sent again has had its sent_t; if it was completed
+// meanwhile, its packets are dropped, and it matters no more whether its memory can still be read. Of a QP in ERR no packet is
+// sent: the flush completes its messages one after the other, and those that are not completed yet would follow a gap.
 //
 // A packet of urdma_tx_resp (READ response) whose payload fails is dropped and reported by rfail, and so are those of the
 // same life behind it. But if a repeated READ (again: of up to 2 MB) is refused by its key, only its packets are
@@ -69,7 +70,6 @@ module urdma_tx_commit
 );
 
   typedef struct packed {
-    logic [ERA_W-1:0] era;
     logic             dead;
     logic [15:0]      wqe;       // the failed message
     logic             told_v;    // told has been reported, its last packet has not come
@@ -150,7 +150,7 @@ module urdma_tx_commit
   // The last word written is kept: it may be younger than what the read in the same cycle gave.
   always_comb begin
     st = (byp_valid_reg && (byp_qpn_reg == c_reg.qpn)) ? byp_reg : st_q;
-    if (st.era != c_reg.era) st = '{era: c_reg.era, dead: 1'b0, wqe: '0, told_v: 1'b0, told: '0};
+    if (c_reg.fresh) st = '0;
     rs = (rbyp_valid_reg && (rbyp_qpn_reg == c_reg.qpn)) ? rbyp_reg : rs_q;
     if (rs.era != c_reg.era) rs = '{era: c_reg.era, dead: 1'b0};
   end

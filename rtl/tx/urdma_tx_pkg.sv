@@ -250,6 +250,7 @@ package urdma_tx_pkg;
     logic             resp;       // of urdma_tx_resp: no message of the send queue; eom, wqe and the like do not count
     logic [QPN_W-1:0] qpn;
     logic [ERA_W-1:0] era;        // resp: life of the QP's responses, see urdma_tx_resp
+    logic             fresh;      // first of its QP in this era; not resp
     // packet
     logic [7:0]       opcode;     // BTH, as RC has it: path.service takes the place of its upper bits
     logic             se;

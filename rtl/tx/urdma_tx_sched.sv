@@ -19,9 +19,10 @@
 // the next turns. One that is under way when the QP goes to ERR is waited for: the turn that begins the flush
 // brings its result.
 //
-// era changes at RESET and at SQ_PSN: the segmenter and commit take the first turn or packet of a new era
-// as the start of a new life, and nothing has to be swept out of the pipeline. Work of the old era that is
-// under way still runs to its end; whoever resets a QP that may have work fences before it is used again.
+// era changes at RESET and at SQ_PSN, if a turn of the present one has gone out: the segmenter takes the first turn of a
+// new era as the start of a new life, and nothing has to be swept out of the pipeline. Because each era has a turn, the
+// segmenter meets all of them one after the other, and the next cannot look like one that it has forgotten. Work of the
+// old era that is under way still runs to its end; whoever resets a QP that may have work fences before it is used again.
 // gen counts rewinds: what was fetched in an older generation is thrown away by the segmenter.
 
 `resetall
@@ -106,6 +107,7 @@ module urdma_tx_sched
     logic [23:0]      psn0;
     logic [ERA_W-1:0] era;
     logic [GEN_W-1:0] gen;
+    logic             fresh;     // no turn of this era has gone out
     logic             queued;    // stands in the ready FIFO
     logic             run;       // has been brought to RTS
     logic             bad;       // producer index was out of range: nothing more is fetched
@@ -374,6 +376,10 @@ module urdma_tx_sched
   assign db_left = st.pi - st.done;
   assign db_old = db_step > 16'h8000 || db_ahead < db_left;
 
+  // An era that no turn has told the segmenter of goes on: its next one always differs from the last that it knows.
+  logic [ERA_W-1:0] next_era;
+  assign next_era = st.fresh ? st.era : st.era + 1'b1;
+
   always_comb begin
     nx = st;
     drained_push = 1'b0;
@@ -418,6 +424,7 @@ module urdma_tx_sched
           nx.queued = 1'b0;
           if (wants(st) && state_ok) begin
             turn_out = 1'b1;
+            nx.fresh = 1'b0;
             if (st.err && !st.fl_on) begin
               turn_kind = TURN_FLUSH_START;
               nx.fl_asked = 1'b1;
@@ -468,7 +475,8 @@ module urdma_tx_sched
             QPC_RESET: begin
               nx = '0;
               nx.queued = st.queued;
-              nx.era = st.era + 1'b1;
+              nx.era = next_era;
+              nx.fresh = 1'b1;
             end
             QPC_SQ_PSN: begin
               nx.run = 1'b1;
@@ -476,7 +484,8 @@ module urdma_tx_sched
               nx.una = e1_qpc_reg.psn;
               nx.first = e1_qpc_reg.psn;
               nx.rd_done = '0;
-              nx.era = st.era + 1'b1;
+              nx.era = next_era;
+              nx.fresh = 1'b1;
             end
             QPC_ERR: begin
               if (!st.err) begin

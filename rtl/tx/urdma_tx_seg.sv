@@ -83,6 +83,7 @@ module urdma_tx_seg
   typedef struct packed {
     logic [ERA_W-1:0] era;
     logic [GEN_W-1:0] gen;
+    logic             fresh;     // commit has had no descriptor of this era
     logic             stop;      // a WQE failed: nothing new until flushed
     logic             lop_asked; // the local operation of WQE hi has been handed on: its opcode, is it signaled
     logic [1:0]       lop_op;
@@ -516,6 +517,7 @@ module urdma_tx_seg
     pd.fence = (cur_reg.kind == TURN_FENCE);
     pd.qpn = cur_reg.qpn;
     pd.era = cur_reg.era;
+    pd.fresh = g_reg.fresh;
     if (m.write) begin
       pd.opcode = first_pkt ? (last_pkt ? (m.imm_op ? BTH_WRITE_ONLY_IMM : BTH_WRITE_ONLY) : BTH_WRITE_FIRST)
                             : (last_pkt ? (m.imm_op ? BTH_WRITE_LAST_IMM : BTH_WRITE_LAST) : BTH_WRITE_MIDDLE);
@@ -647,6 +649,7 @@ module urdma_tx_seg
       ld_g = '0;
       ld_g.era = pre_reg.era;
       ld_g.gen = pre_reg.gen;
+      ld_g.fresh = 1'b1;
       ld_g.psn = pre_reg.psn0;
       ld_g.hpsn = pre_reg.psn0;
     end
@@ -844,6 +847,8 @@ module urdma_tx_seg
       g_reg.stop <= 1'b1;
       state_reg <= S_NEXT;
     end
+    // the marker of a fence is of no QP
+    if (pd_valid && pd_ready && !pd.fence) g_reg.fresh <= 1'b0;
     if (go && step_out) begin
       g_reg.gen <= g_reg.gen + 1'b1;
       if (lop_valid && lop_ready) begin

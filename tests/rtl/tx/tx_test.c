@@ -783,6 +783,66 @@ static void test_query(void **state)
 	bench_free(b);
 }
 
+/*
+ * A life in which nothing is sent, of one kind each: in RTS; reset at once; in RTS and then in ERR;
+ * in ERR and never in RTS.
+ */
+static void idle_life(struct bench *b, int qpn, int kind)
+{
+	struct tx_cfg cfg = { 0 };
+
+	bench_qpc(b, qpn, QPC_RESET, 0);
+	if (kind == 1)
+		return;
+	if (kind < 3)
+		bench_open(b, qpn, &cfg, 0x777777);
+	if (kind < 2)
+		return;
+	bench_set_err(b, qpn);
+	bench_steps(b, 50);
+	assert_false(bench_out(b)->busy);
+}
+
+/* However many lives of a QP pass in which it sends nothing: the next one begins anew, also behind
+ * one that ended with an error. */
+static void test_idle_lives(void **state)
+{
+	(void)state;
+	for (int kind = 0; kind < 4; kind++) {
+		struct bench *b = bench_new(seed + kind);
+		struct tx_cfg cfg = { .mtu = 2 };
+		struct msg good = simple(0x500, 1000), bad = simple(0, 1000);
+		struct qp *q = bench_qp(b, 6);
+
+		bad.sge[0].key = KEY_BAD;
+		bad.status = URDMA_WC_LOC_PROT_ERR;
+		for (int n = 0; n <= 65; n++) {
+			uint32_t psn = 0xfffffe + 5 * n;
+
+			bench_open(b, 6, &cfg, psn & 0xffffff);
+			bench_qpc(b, 6, QPC_QUERY, 0);
+			assert_int_equal(bench_out(b)->qpc_rsp_psn, psn & 0xffffff);
+			bench_post(b, 6, &good);
+			bench_post(b, 6, &good);
+			bench_doorbell(b, 6, 2);
+			bench_drain(b, 5000);
+			bench_qpc(b, 6, QPC_QUERY, 0);
+			assert_int_equal(bench_out(b)->qpc_rsp_psn, (psn + 4) & 0xffffff);
+			bench_post(b, 6, &bad);
+			bench_doorbell(b, 6, 3);
+			for (int i = 0; i < 2000 && !q->err; i++)
+				bench_step(b);
+			bench_set_err(b, 6);
+			bench_drain(b, 5000);
+			assert_int_equal(q->s_msg, 3);
+			for (int i = 0; i < n; i++)
+				idle_life(b, 6, kind);
+			bench_qpc(b, 6, QPC_RESET, 0);
+		}
+		bench_free(b);
+	}
+}
+
 /* READ at each size and MTU; ATOMIC; what follows them takes the right PSN. */
 static void test_read_requests(void **state)
 {
@@ -2769,6 +2829,7 @@ int main(void)
 		cmocka_unit_test(test_fairness),
 		cmocka_unit_test(test_fence),
 		cmocka_unit_test(test_query),
+		cmocka_unit_test(test_idle_lives),
 		cmocka_unit_test(test_read_requests),
 		cmocka_unit_test(test_request_errors),
 		cmocka_unit_test(test_retry_points),
