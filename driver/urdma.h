@@ -190,6 +190,8 @@ struct urdma_dev {
 	/* device memory, all of it; NULL: there is none */
 	void __iomem *dm;
 	resource_size_t db_bus;
+	/* the configuration space as probe has found it */
+	struct pci_saved_state *config;
 	unsigned long flags;
 	struct urdma_caps caps;
 

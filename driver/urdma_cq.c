@@ -314,7 +314,8 @@ static void urdma_cq_forget(struct urdma_cq *cq, struct urdma_qp *qp)
 		place = &cq->ring[to & mask];
 		*place = *cqe;
 		w3 = le64_to_cpu(place->w[3]) & ~URDMA_CQE3_PHASE;
-		place->w[3] = cpu_to_le64(w3 | FIELD_PREP(URDMA_CQE3_PHASE, urdma_phase(to, cq->log)));
+		w3 |= FIELD_PREP(URDMA_CQE3_PHASE, urdma_phase(to, cq->log));
+		place->w[3] = cpu_to_le64(w3);
 	}
 	cq->ci = to;
 	urdma_tell_ci(to_udev(cq->ibcq.device), cq);

@@ -100,8 +100,8 @@ static irqreturn_t urdma_eq_irq(int irq, void *data)
 
 	WRITE_ONCE(eq->irqs, eq->irqs + 1);
 	/*
-	 * Not all of a full ring: what is left, or comes meanwhile, raises the interrupt again, once
-	 * the NIC has taken the arming.
+	 * Not all of a full ring: what is left, or comes meanwhile, raises the interrupt again,
+	 * once the NIC has taken the arming.
 	 */
 	while (n < size - 1) {
 		eqe = &eq->ring[eq->ci & (size - 1)];
@@ -117,10 +117,10 @@ static irqreturn_t urdma_eq_irq(int irq, void *data)
 	urdma_eq_arm(eq);
 	/*
 	 * An event is lost when a whole ring has come since an arming and the NIC has not taken the
-	 * next one yet. The run that ends with that next arming has not read all of this ring, so it
-	 * is followed by another run, which reads the rest, and which began after the NIC had taken
-	 * the arming: so there the counter has every such loss. Registers do not wait for doorbells,
-	 * so a look after the arming of the first of them alone might come too early.
+	 * next one yet. The run that ends with that next arming has not read all of this ring, so
+	 * it is followed by another run, which reads the rest, and which began after the NIC had
+	 * taken the arming: so there the counter has every such loss. Registers do not wait for
+	 * doorbells, so a look after the arming of the first of them alone might come too early.
 	 */
 	if (eq->last + n >= size)
 		urdma_eq_check_lost(eq);

@@ -529,7 +529,7 @@ static int urdma_eth_poll(struct napi_struct *napi, int budget)
 	return received;
 
 dead:
-	/* Nothing comes any more; what is in the rings is freed when the service stops the channel. */
+	/* Nothing comes any more; the service stops the channel, and frees what is in its rings. */
 	napi_complete_done(napi, min(received, budget - 1));
 	return min(received, budget - 1);
 }

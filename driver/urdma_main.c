@@ -111,8 +111,15 @@ static int urdma_pci_init(struct urdma_dev *dev)
 	if (!dev->db)
 		goto err_unmap_regs;
 	dev->db_bus = pci_resource_start(pdev, URDMA_BAR_DB);
+	/* Bus mastering is off in it. */
+	pci_save_state(pdev);
+	dev->config = pci_store_saved_state(pdev);
+	if (!dev->config)
+		goto err_unmap_db;
 	return 0;
 
+err_unmap_db:
+	pci_iounmap(pdev, dev->db);
 err_unmap_regs:
 	pci_iounmap(pdev, dev->regs);
 err_release:
@@ -122,8 +129,19 @@ err_disable:
 	return err;
 }
 
+/*
+ * The core saves nothing before it resets a slot, and what it saves before a reset of the function
+ * is lost already if the reset of a slot has failed.
+ */
+static void urdma_restore_config(struct urdma_dev *dev)
+{
+	if (!pci_load_saved_state(dev->pdev, dev->config))
+		pci_restore_state(dev->pdev);
+}
+
 static void urdma_pci_exit(struct urdma_dev *dev)
 {
+	kfree(dev->config);
 	pci_iounmap(dev->pdev, dev->db);
 	pci_iounmap(dev->pdev, dev->regs);
 	pci_release_mem_regions(dev->pdev);
@@ -156,11 +174,6 @@ static int urdma_hw_start(struct urdma_dev *dev)
 		dev_err(d, "the device does not come out of reset: %d\n", err);
 		return err;
 	}
-	/*
-	 * For urdma_slot_reset(): the core saves nothing before that, and what it has saved for a
-	 * reset of the function or a sleep has been used up. Bus mastering is off in it.
-	 */
-	pci_save_state(dev->pdev);
 	pci_set_master(dev->pdev);
 	clear_bit(URDMA_F_DEAD, &dev->flags);
 	err = urdma_cmdq_init(dev);
@@ -369,8 +382,8 @@ static pci_ers_result_t urdma_error_detected(struct pci_dev *pdev, pci_channel_s
 		return PCI_ERS_RESULT_NEED_RESET;
 	}
 	/*
-	 * Or the link works. But a write of the NIC may have got lost, of data or of a completion, so
-	 * it cannot go on; and the core resets the slot only after a fatal error.
+	 * Or the link works. But a write of the NIC may have got lost, of data or of a completion,
+	 * so it cannot go on; and the core resets the slot only after a fatal error.
 	 */
 	urdma_set_dead(dev, "PCI error");
 	return PCI_ERS_RESULT_DISCONNECT;
@@ -382,9 +395,7 @@ static pci_ers_result_t urdma_slot_reset(struct pci_dev *pdev)
 	struct urdma_dev *dev = pci_get_drvdata(pdev);
 
 	urdma_error_stop(dev);
-	pci_restore_state(pdev);
-	/* It can be restored once only, and the next error may come before the NIC is started. */
-	pci_save_state(pdev);
+	urdma_restore_config(dev);
 	return urdma_is_gone(dev) ? PCI_ERS_RESULT_DISCONNECT : PCI_ERS_RESULT_RECOVERED;
 }
 
@@ -407,7 +418,11 @@ static void urdma_reset_prepare(struct pci_dev *pdev)
 
 static void urdma_reset_done(struct pci_dev *pdev)
 {
-	urdma_resume_all(pci_get_drvdata(pdev));
+	struct urdma_dev *dev = pci_get_drvdata(pdev);
+
+	if (urdma_is_gone(dev))
+		urdma_restore_config(dev);
+	urdma_resume_all(dev);
 }
 
 static const struct pci_error_handlers urdma_err_handler = {

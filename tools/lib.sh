@@ -74,7 +74,8 @@ guest_modules="arch/x86/crypto crypto lib mm fs/ext4 fs/jbd2 fs/mbcache.ko fs/ov
 	drivers/net/tun.ko drivers/net/tap.ko drivers/net/macvlan.ko drivers/net/ipvlan
 	drivers/net/vxlan drivers/net/bonding drivers/net/netconsole.ko drivers/net/vrf.ko
 	drivers/virtio drivers/char/hw_random drivers/crypto/virtio drivers/dax drivers/ptp drivers/pps
-	drivers/uio drivers/vfio drivers/vhost drivers/iommu drivers/irqchip"
+	drivers/uio drivers/vfio drivers/vhost drivers/iommu drivers/irqchip
+	drivers/pci/pcie/aer_inject.ko"
 # Loaded by the initramfs, before the root file system is there.
 initramfs_modules="virtio_blk ext4 overlay 9p 9pnet_virtio"
 

@@ -7,6 +7,7 @@
 # claim_results DIR INPUT... -- FILE...: makes room in DIR for a run that makes these files, and keeps
 # other runs out of it until this shell and all its children have ended. The run reads the INPUTs, so
 # they stay. 0, or 1 and the reason in $why.
+# shellcheck disable=SC2034  # the caller tells it
 claim_results() {
 	local dir=$1 name input old=() inputs=() lock status=0
 	shift

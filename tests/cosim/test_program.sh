@@ -207,7 +207,7 @@ has '"delay":250}'
 has '"stall_us":256,'
 check --socket "$s.2" --nics-of-hosts 1,0,2
 has '"hosts":\[{"nics":\[{[^]]*}\]},{"nics":\[\]},{"nics":\[{[^]]*},{[^]]*}\]}\]'
-for hosts in 1 1,2 3 '' , 1, ,2 -1,3 x 1,x 1x1 "2$(printf ",0%.0s" {1..20})"; do
+for hosts in 1 1,2 3 '' ',' '1,' ',2' -1,3 x 1,x 1x1 "2$(printf ",0%.0s" {1..20})"; do
 	bad "--nics-of-hosts '$hosts': not a list of numbers that add up to 2" --check --socket "$s" --socket "$s.1" --out "$dir/o" \
 		--nics-of-hosts "$hosts"
 done

@@ -129,6 +129,27 @@ setpci -s "$pci" COMMAND=2
 echo 1 >"/sys/bus/pci/devices/$pci/reset" || fail "no reset of a dead device"
 works_again "reset of a dead device"
 
+# A fatal error of the slot's port, in mid-traffic. The core resets the slot; if that fails, because the link of an emulated
+# port does not come up again, a reset of the function heals the device.
+traffic
+before=$(packets rx_packets)
+modprobe aer_inject || fail "the kernel cannot inject PCI errors"
+slot=$(basename "$(readlink -f "/sys/bus/pci/devices/$pci/..")")
+aer_inject "$slot" || fail "no error of $slot: status $?"
+for _ in $(seq "$patience"); do
+	ended=$(dmesg | grep -o 'AER: device recovery [a-z]*' | tail -n 1)
+	[ -z "$ended" ] || break
+	sleep 0.1
+done
+case $ended in
+*successful) ;;
+*failed) echo 1 >"/sys/bus/pci/devices/$pci/reset" || fail "no reset after $ended" ;;
+*) fail "no recovery from an error of $slot: $(dmesg | tail -n 5)" ;;
+esac
+works_again "PCI error, $ended"
+[ "$(packets rx_packets)" -ge "$before" ] || fail "the net device's statistics went back"
+modprobe -r aer_inject
+
 # Seconds that it sleeps.
 echo 1 >/sys/module/suspend/parameters/pm_test_delay
 for level in devices platform; do
