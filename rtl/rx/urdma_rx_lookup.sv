@@ -137,7 +137,8 @@ module urdma_rx_lookup
     end
     if (r1_valid_reg) begin
       r2_reg <= r1_reg;
-      r2_exists_reg <= r1_exists;
+      // A QP that has been moved to RESET is not looked at again: nothing of it completes behind the fence.
+      r2_exists_reg <= r1_exists && !(r1_reg.kind == IT_KICK && r1_cfg_reg.state == 4'(URDMA_QPS_RESET));
       r2_pass_reg <= r1_pass;
       r2_ud_reg <= r1_ud;
       r2_found_reg.kind <= r1_reg.kind;
