@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The function is reset under its driver, and the system goes to sleep as far as its devices do, both in mid-traffic. What
-# programs had is lost, and they are told; then both devices work again, with the addresses they had. A failure means
-# that a reset, suspend or hibernation leaves a NIC that says it is up and does nothing.
+# The function is reset under its driver, its slot reports a fatal PCI error, and the system goes to sleep as far as its
+# devices do, all in mid-traffic. What programs had is lost, and they are told; then both devices work again, with the
+# addresses they had. A failure means that a reset, an error, suspend or hibernation leaves a NIC that says it is up and
+# does nothing.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
