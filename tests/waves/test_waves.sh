@@ -111,6 +111,22 @@ assert names and not others, others[:5]' \
 		"$dir/o/$nic.fst" $nic || fail "signals of $nic"
 	python "$top/tests/waves/check_view.py" "$top" $nic "$dir/o/$nic.fst" nic.tx || fail "view of a part of $nic"
 done
+# Waves that the disk does not take all are no success. (A limit of 8 KB for a file stands for the disk.)
+status=0
+(
+	trap '' XFSZ
+	ulimit -f 8
+	exec "$cosim" --socket "$dir/s0" --out "$dir/full" --control "$dir/control" --trace fst
+) >"$dir/out" 2>&1 &
+pid=$!
+for _ in $(seq 600); do
+	[ ! -S "$dir/control" ] || break
+	sleep 0.1
+done
+kill -TERM $pid
+wait $pid || status=$?
+[ $status = 1 ] || fail "waves on a full disk: status $status: $(cat "$dir/out")"
+grep -q 'urdma0.fst.*File too large' "$dir/out" || fail "waves on a full disk: $(cat "$dir/out")"
 # A view of what the RTL does not have, or that is not understood, is not built.
 command=$(ninja -C "$top/build/waves" -t commands sim/gen/view.inc | grep -F /view.sh)
 command=${command//"$top/build/waves/sim/gen/view.inc"/"$dir/view.inc"}
