@@ -231,11 +231,11 @@ out:
  * With the CQ locked: arms it as its consumer has asked for. What was polled is told: a CQE after
  * that raises the event at once, unless it has raised one before. To do so again does no harm.
  */
-static void urdma_cq_arm(struct urdma_cq *cq)
+static void urdma_cq_arm(struct urdma_cq *cq, u32 arm)
 {
 	/* Reads of CQEs end before the NIC may write there again. */
 	dma_mb();
-	urdma_ring_doorbell(to_udev(cq->ibcq.device), URDMA_DB_CQ, cq->cqn, cq->armed, cq->ci);
+	urdma_ring_doorbell(to_udev(cq->ibcq.device), URDMA_DB_CQ, cq->cqn, arm, cq->ci);
 	cq->told = cq->ci;
 }
 
@@ -246,7 +246,7 @@ static void urdma_cq_arm(struct urdma_cq *cq)
 static void urdma_cq_rearm_empty(struct urdma_cq *cq)
 {
 	if (cq->ring && cq->armed && list_empty(&cq->send_qps) && list_empty(&cq->recv_qps))
-		urdma_cq_arm(cq);
+		urdma_cq_arm(cq, cq->armed);
 }
 
 /* Before the QP is known to anybody. */
@@ -580,8 +580,10 @@ int urdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	if (!cq->ring)
 		return -EINVAL;
 	spin_lock_irqsave(&cq->lock, irq);
-	cq->armed = arm;
-	urdma_cq_arm(cq);
+	urdma_cq_arm(cq, arm);
+	/* An arming for any CQE outlasts a later one for solicited CQEs, as in the NIC. */
+	if (cq->armed != URDMA_DB_ARM_ANY)
+		cq->armed = arm;
 	/* To tell of it here as well saves whoever asks the interrupt. */
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
 		missed = !!urdma_cqe_at(cq, cq->ci);
@@ -615,7 +617,7 @@ static bool urdma_cq_wants_call(struct urdma_cq *cq, bool by_nic)
 	 * the same. Then the NIC has it disarmed, and no CQE would raise another event.
 	 */
 	if (!by_nic && cq->armed && !waiting && !dead)
-		urdma_cq_arm(cq);
+		urdma_cq_arm(cq, cq->armed);
 	/* If all was polled before this call, the CQ may have been armed anew since the event. */
 	if (call && waiting)
 		cq->armed = 0;
