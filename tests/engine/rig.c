@@ -542,6 +542,12 @@ bool rig_wanted(const char *name, int n, char **words)
 	return !n;
 }
 
+bool rig_left_out(const char *name)
+{
+	return getenv("URDMA_TEST_SHORT_WAITS") &&
+	       (rig_hash(RIG_HASH_START, name, strlen(name)) >> 32) % 3;
+}
+
 uint64_t rig_hash(uint64_t hash, const void *p, size_t len)
 {
 	const uint8_t *byte = p;
