@@ -22,6 +22,14 @@ python() {
 	PYTHONPATH=$wellen_dir/python /usr/bin/python3 "$@"
 }
 
+# The simulator listens to commands: it runs.
+await_control() {
+	for _ in $(seq 600); do
+		[ ! -S "$dir/control" ] || break
+		sleep 0.1
+	done
+}
+
 # refused WORDS ARGUMENT...: status 2, and says why.
 refused() {
 	local words=$1 status=0
@@ -94,10 +102,7 @@ assert len(scopes) > 100 and not none, none[:5]' "$files/urdma0.fst" "$dir/scope
 "$cosim" --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --control "$dir/control" --trace fst=hold,scope=nic.tx \
 	>"$dir/out" 2>&1 &
 pid=$!
-for _ in $(seq 600); do
-	[ ! -S "$dir/control" ] || break
-	sleep 0.1
-done
+await_control
 for way in on off; do
 	[ "$("$cosim" --tell "$dir/control" waves $way)" = ok ] || fail "waves $way"
 done
@@ -119,10 +124,7 @@ status=0
 	exec "$cosim" --socket "$dir/s0" --out "$dir/full" --control "$dir/control" --trace fst
 ) >"$dir/out" 2>&1 &
 pid=$!
-for _ in $(seq 600); do
-	[ ! -S "$dir/control" ] || break
-	sleep 0.1
-done
+await_control
 kill -TERM $pid
 wait $pid || status=$?
 [ $status = 1 ] || fail "waves on a full disk: status $status: $(cat "$dir/out")"
