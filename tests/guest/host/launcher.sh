@@ -111,11 +111,11 @@ check "the FIFO is gone" test ! -e "$results/urdma0.live"
 check "has its results" jq -e '.command == "sleep 5"' "$results/summary.json"
 
 # A reader that is late gets all, though the guest has ended its work long before; what the command leaves running
-# holds up nothing. (QEMU keeps 4 MB for a port.)
-"$top/urdma" run --nics 0 --out "$results" -- bash -c 'seq 1000000; sleep 9999 & sleep 9999 2>&1 >/dev/null &' \
+# holds up nothing. It is less than the 4 MB that QEMU keeps for a port: only the launcher's word keeps the guest.
+"$top/urdma" run --nics 0 --out "$results" -- bash -c 'seq 500000; sleep 9999 & sleep 9999 2>&1 >/dev/null &' \
 	2>"$tmp/err" </dev/null | { sleep 30; cat >"$tmp/out"; }
 check "a late reader: status" test "${PIPESTATUS[0]}" = 0
-check "has everything" diff <(seq 1000000) "$tmp/out"
+check "has everything" diff <(seq 500000) "$tmp/out"
 
 # Output to a full disk is told. A reader that goes away is none.
 got=0
