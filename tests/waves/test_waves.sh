@@ -22,14 +22,6 @@ python() {
 	PYTHONPATH=$wellen_dir/python /usr/bin/python3 "$@"
 }
 
-# The simulator listens to commands: it runs.
-await_control() {
-	for _ in $(seq 600); do
-		[ ! -S "$dir/control" ] || break
-		sleep 0.1
-	done
-}
-
 # refused WORDS ARGUMENT...: status 2, and says why.
 refused() {
 	local words=$1 status=0
@@ -102,7 +94,10 @@ assert len(scopes) > 100 and not none, none[:5]' "$files/urdma0.fst" "$dir/scope
 "$cosim" --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --control "$dir/control" --trace fst=hold,scope=nic.tx \
 	>"$dir/out" 2>&1 &
 pid=$!
-await_control
+for _ in $(seq 600); do
+	[ ! -S "$dir/control" ] || break
+	sleep 0.1
+done
 for way in on off; do
 	[ "$("$cosim" --tell "$dir/control" waves $way)" = ok ] || fail "waves $way"
 done
@@ -116,19 +111,6 @@ assert names and not others, others[:5]' \
 		"$dir/o/$nic.fst" $nic || fail "signals of $nic"
 	python "$top/tests/waves/check_view.py" "$top" $nic "$dir/o/$nic.fst" nic.tx || fail "view of a part of $nic"
 done
-# Waves that the disk does not take all are no success. (A limit of 8 KB for a file stands for the disk.)
-status=0
-(
-	trap '' XFSZ
-	ulimit -f 8
-	exec "$cosim" --socket "$dir/s0" --out "$dir/full" --control "$dir/control" --trace fst
-) >"$dir/out" 2>&1 &
-pid=$!
-await_control
-kill -TERM $pid
-wait $pid || status=$?
-[ $status = 1 ] || fail "waves on a full disk: status $status: $(cat "$dir/out")"
-grep -q 'urdma0.fst.*File too large' "$dir/out" || fail "waves on a full disk: $(cat "$dir/out")"
 # A view of what the RTL does not have, or that is not understood, is not built.
 command=$(ninja -C "$top/build/waves" -t commands sim/gen/view.inc | grep -F /view.sh)
 command=${command//"$top/build/waves/sim/gen/view.inc"/"$dir/view.inc"}
