@@ -131,10 +131,11 @@ module urdma_dma_rd
   logic [IW-1:0] s1_client_reg;
   logic s1_first_reg;
 
-  // Requests for device memory accepted and done so far, modulo 2**DM_SEQ_W. Few are on their way at any time.
+  // Requests for device memory accepted and done so far, modulo 2**DM_SEQ_W. Few are on their way at any time. But any number
+  // of them can pass a read that waits for tags: so the read keeps in mind that those before it were done.
   localparam int DM_SEQ_W = 5;
   logic [DM_SEQ_W-1:0] dm_accepted_reg, dm_accepted_now, dm_done_reg, s1_dm_seq_reg, dm_behind;
-  logic s1_dm, s1_go;
+  logic s1_dm, s1_dm_done, s1_dm_done_reg, s1_go;
 
   urdma_arb_rr #(.N(N)) u_arb (
     .clk, .rst,
@@ -186,7 +187,8 @@ module urdma_dma_rd
 
     s1_dm = s1_addr_reg[63];
     dm_behind = dm_done_reg - s1_dm_seq_reg;  // negative while a write is missing
-    s1_go = s1_valid_reg && !(s1_dm && dm_behind[DM_SEQ_W-1]);
+    s1_dm_done = s1_dm_done_reg || !dm_behind[DM_SEQ_W-1];
+    s1_go = s1_valid_reg && (!s1_dm || s1_dm_done);
     split = s1_go && (avail_reg >= need || (cut && avail_reg != '0)) && t_free && order_ready;
     s1_ready = !s1_valid_reg || (split && s1_last);
 
@@ -226,6 +228,7 @@ module urdma_dma_rd
       s1_addr_reg <= s1_addr_reg + {51'd0, n};
       s1_len_reg <= s1_len_reg - n;
     end
+    s1_dm_done_reg <= s1_dm_done && !s1_ready;
     if (split) meta_mem[next_tag] <= '{off: s1_addr_reg[5:0], line: s1_addr_reg[8:6], len: n};
   end
 

@@ -746,6 +746,41 @@ static void test_long_reads(void **state)
 	}
 }
 
+/*
+ * All tags are in use, and a read of device memory waits for one, while any number of writes to
+ * device memory comes and goes.
+ */
+static void test_dm_read_waits_for_tags(void **state)
+{
+	(void)state;
+	for (uint32_t n = 0; n <= 80; n++) {
+		struct bench *b = start(800 + n);
+
+		b->in.max_read_req = 2;
+		b->lat_min = 4000;
+		readers(b, 1, 256, 32, 4096, 4096);
+		b->rdc[0].align = 512;
+		while (b->have.rd_tlp < 256)
+			bench_cycle(b);
+		b->rdc[1] = (struct rd_client){ .prob = 256,
+						.left = 1,
+						.min = 64,
+						.max = 64,
+						.dm = 256,
+						.dm_from = 1024,
+						.dm_span = 1 };
+		while (b->rdc[1].left)
+			bench_cycle(b);
+		b->wrc[0] = (struct wr_client){
+			.prob = 256, .left = n, .min = 64, .max = 64, .dm = 256, .dm_span = 1
+		};
+		bench_run(b, 1000);
+		assert_int_equal(b->wrc[0].left, 0);
+		assert_int_equal(b->rdc[1].done, 0);
+		finish(b);
+	}
+}
+
 /* A completion for a tag that is not in use is dropped and counted. */
 static void test_unexpected(void **state)
 {
@@ -1133,6 +1168,7 @@ int main(void)
 		cmocka_unit_test(test_faults_each),
 		cmocka_unit_test(test_faults_mixed),
 		cmocka_unit_test(test_all_tags_lost),
+		cmocka_unit_test(test_dm_read_waits_for_tags),
 		cmocka_unit_test(test_long_reads_around_lost_tags),
 		cmocka_unit_test(test_long_reads),
 		cmocka_unit_test(test_unexpected),
