@@ -205,8 +205,10 @@ module urdma_rx_mcast
 
   assign op_ready = op_state_reg == O_DONE;
   assign op_status = op_status_reg;
-  // a slot may still be open for a datagram: then it waits for it to end
-  assign slot_set = op_state_reg == O_ACT && op.kind == MC_ATTACH && slot_one_reg != '0;
+  // A slot may still be open for a datagram: then it waits for it to end. Nor may the group's number get its new GID while a
+  // datagram takes the old one.
+  assign slot_set = op_state_reg == O_ACT && op.kind == MC_ATTACH && slot_one_reg != '0
+      && !(copy_state_reg == C_IDLE && dgram_valid);
   assign slot_clear = op_state_reg == O_ACT && op.kind != MC_ATTACH && op_found_reg && !(copy_valid && (slot_one_reg & at_reg) != '0);
   assign act_idx = op.kind == MC_LEAVE ? group_at(slot_one_reg, of_reg) : op_idx_reg;
 
@@ -247,7 +249,7 @@ module urdma_rx_mcast
             if (grp_count_reg[act_idx] == (MCM_W+1)'(1)) grp_valid_reg[act_idx] <= 1'b0;
             op_state_reg <= op.kind == MC_LEAVE ? O_PICK : O_DONE;
           end
-          // no slot was free that a datagram does not visit
+          // no slot was free that a datagram does not visit, or a datagram begins
           if (op.kind == MC_ATTACH && !slot_set) op_state_reg <= O_SLOTS;
         end
         default: op_state_reg <= O_IDLE;  // O_DONE

@@ -538,7 +538,7 @@ void test_mcast_leave(void **state)
 		struct ref *r[4];
 		enum mc_status status;
 		unsigned int gone = i % 4, n = 0;
-		uint8_t gid[16];
+		uint8_t gid[16], other[16];
 
 		next_va = HOST_VA + DATA_OFF;
 		for (int q = 0; q < 4; q++) {
@@ -616,9 +616,22 @@ void test_mcast_leave(void **state)
 			assert_true(limit > 0);
 			bench_cycle(b);
 		}
+		/* in each cycle around that in which a datagram looks at its group */
 		b->hold_qpr[0] = true;
-		assert_int_equal(group_op(b, MC_ATTACH, QPN0 + 1, 4), MC_OK);
+		bench_run(b, 10);
+		group_gid(4, other);
+		if (i % 30 >= 10) {
+			b->hold_qpr[0] = false;
+			bench_run(b, i % 30 - 10);
+		}
+		bench_mc_put(b, MC_ATTACH, QPN0 + 1, other);
+		bench_run(b, i % 30 < 10 ? i % 30 : 0);
 		b->hold_qpr[0] = false;
+		for (unsigned int limit = 2000; !bench_mc_done(b, &status); limit--) {
+			assert_true(limit > 0);
+			bench_cycle(b);
+		}
+		assert_int_equal(status, MC_OK);
 		bench_drain(b, 5000);
 		for (unsigned int k = 0; k < b->n_cqes[0]; k++)
 			assert_int_equal(b->cqes[0][k].w[1] >> 32, QPN0);
