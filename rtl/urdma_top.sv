@@ -161,7 +161,7 @@ module urdma_top
   dma_wr_t [WR_N-1:0] wr;
   logic irq_req_valid, irq_req_ready, eq_irq_valid, eq_irq_ready, eth_irq_valid, eth_irq_ready, irq_busy;
   logic [VEC_W-1:0] irq_req_vec, eq_irq_vec, eth_irq_vec;
-  logic pcie_busy, pcie_timer_armed;
+  logic pcie_busy, dma_busy, pcie_timer_armed;
   logic [31:0] pcie_timer_cycles;
   logic [63:0] cycles;
   logic [URDMA_CNT_N-1:0] pcie_cnt;
@@ -181,7 +181,7 @@ module urdma_top
     .rd_req_valid, .rd_req, .rd_req_ready, .rd_rsp_valid, .rd_rsp,
     .wr_valid, .wr, .wr_ready,
     .irq_req_valid, .irq_req_vec, .irq_req_ready,
-    .cycles(cycles[31:0]), .timer_armed(pcie_timer_armed), .timer_cycles(pcie_timer_cycles), .busy(pcie_busy),
+    .cycles(cycles[31:0]), .timer_armed(pcie_timer_armed), .timer_cycles(pcie_timer_cycles), .busy(pcie_busy), .dma_busy,
     .cnt_rd_tlp, .cnt_wr_tlp, .cnt_dma_drop, .cnt_cpl_err, .cnt_cpl_timeout, .cnt_cpl_unexpected, .cnt_db_bad, .cnt_mmio_bad
   );
 
@@ -258,7 +258,7 @@ module urdma_top
                             && eth_init_done && qp_cnt_init_done && !block_rst;
 
   urdma_ctl ctl (
-    .clk, .rst, .core_rst, .pcie_busy, .blocks_init_done, .busy(ctl_busy),
+    .clk, .rst, .core_rst, .dma_busy, .blocks_init_done, .busy(ctl_busy),
     .reg_req_valid, .reg_req, .reg_req_ready, .reg_rsp_valid, .reg_rsp_data, .eth_reg_valid, .eth_reg_rdata,
     .pcie_db_valid, .pcie_db, .pcie_db_ready, .eth_db_valid, .eth_db,
     .sq_db_valid, .sq_db, .sq_db_ready, .rq_db_valid, .rq_db, .rq_db_ready,

@@ -98,8 +98,9 @@ module urdma_pcie
   output      logic         timer_armed,
   output      logic [31:0]  timer_cycles,
 
-  // something is in flight
+  // something is in flight; DMA or an interrupt is, which a reset waits for, unlike for what the host asks
   output      logic         busy,
+  output      logic         dma_busy,
 
   // one pulse an event
   output      logic         cnt_rd_tlp,          // read request sent
@@ -128,7 +129,8 @@ module urdma_pcie
   logic [DM_W-7:0] dm_rd_line;
   logic [511:0] dm_rd_data;
 
-  assign busy = cq_busy || rd_busy || wr_busy || rq_busy || irq_busy || dm_busy;
+  assign dma_busy = rd_busy || wr_busy || rq_busy || irq_busy;
+  assign busy = dma_busy || cq_busy || dm_busy;
 
   logic cq_clk;
   urdma_clk #(.PART(PART_PCIE_CQ)) clk_u_cq (.clk, .part_clk(cq_clk));

@@ -10,7 +10,7 @@ module urdma_ctl
   input  wire logic                        clk,
   input  wire logic                        rst,
   output      logic                        core_rst,
-  input  wire logic                        pcie_busy,
+  input  wire logic                        dma_busy,
   input  wire logic                        blocks_init_done,
   output      logic                        busy,
 
@@ -183,7 +183,7 @@ module urdma_ctl
   logic regs_clk;
   urdma_clk #(.PART(PART_CTL_REGS)) clk_regs (.clk, .part_clk(regs_clk));
   urdma_regs regs (
-    .clk(regs_clk), .rst(rst), .core_rst(core_rst), .pcie_busy(pcie_busy),
+    .clk(regs_clk), .rst(rst), .core_rst(core_rst), .dma_busy(dma_busy),
     .init_done(blocks_init_done && cmdq_init_done && mgr_init_done && merge_init_done), .ready(ready), .busy(regs_busy),
     .reg_req_valid(reg_req_valid), .reg_req(reg_req), .reg_req_ready(reg_req_ready),
     .reg_rsp_valid(reg_rsp_valid), .reg_rsp_data(reg_rsp_data), .eth_reg_valid(eth_reg_valid), .eth_reg_rdata(eth_reg_rdata),

@@ -18,7 +18,7 @@ module urdma_regs
   input  wire logic                   clk,
   input  wire logic                   rst,
   output      logic                   core_rst,
-  input  wire logic                   pcie_busy,
+  input  wire logic                   dma_busy,
   input  wire logic                   init_done,    // of all blocks, those of urdma_ctl included
   output      logic                   ready,        // STATUS.READY
   output      logic                   busy,
@@ -169,9 +169,9 @@ module urdma_regs
     end else begin
       unique case (state_reg)
         S_DRAIN: begin
-          if (pcie_busy) drain_reg <= '0;
+          if (dma_busy) drain_reg <= '0;
           else drain_reg <= drain_reg + 1'b1;
-          if (drain_reg == 5'(DRAIN) && !pcie_busy) begin
+          if (drain_reg == 5'(DRAIN) && !dma_busy) begin
             state_reg <= S_SETTLE;
             drain_reg <= '0;
             core_rst_reg <= 1'b0;
@@ -198,7 +198,8 @@ module urdma_regs
       log_size_reg <= '0;
       pi_reg <= '0;
     end else begin
-      if (eq0_lost) eq0_lost_reg <= 1'b1;
+      // not what an EQ 0 loses that is being reset
+      if (eq0_lost && !core_rst_reg) eq0_lost_reg <= 1'b1;
       if (wr) begin
         unique case (addr)
           16'(URDMA_REG_CTRL): if (reg_req.strb[0]) enable_reg <= wdata[URDMA_RF_CTRL_ENABLE_LSB];

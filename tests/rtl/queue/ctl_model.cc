@@ -374,7 +374,7 @@ void ctl_tick(struct ctl *c)
 		if (last)
 			c->reads.pop_front();
 	}
-	m->pcie_busy = w->hold_pcie_busy || !c->reads.empty() || m->rd_rsp_valid;
+	m->dma_busy = w->hold_dma_busy || !c->reads.empty() || m->rd_rsp_valid;
 
 	m->pcie_db_valid = !c->dbs.empty();
 	if (!c->dbs.empty()) {

@@ -129,7 +129,7 @@ struct world {
 	bool hold_fence; /* no fence is answered */
 	bool hold_qpc;	 /* no QPC is accepted */
 	bool hold_db;	 /* no doorbell is accepted */
-	bool hold_pcie_busy;
+	bool hold_dma_busy;
 	uint64_t err_lo, err_hi; /* DMA reads that touch this range fail */
 
 	/* seen */

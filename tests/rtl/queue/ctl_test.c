@@ -478,11 +478,11 @@ static void test_registers(void **state)
 	/* a reset goes on while DMA comes to its end, also in bursts */
 	ctl_reg_write(b->c, URDMA_REG_CTRL, URDMA_RF_CTRL_RESET);
 	for (uint32_t i = 0; i < 400; i++) {
-		b->w->hold_pcie_busy = i % 11 == 0;
+		b->w->hold_dma_busy = i % 11 == 0;
 		ctl_tick(b->c);
 		assert_true(ctl_core_rst(b->c));
 	}
-	b->w->hold_pcie_busy = false;
+	b->w->hold_dma_busy = false;
 	for (uint32_t i = 0; ctl_core_rst(b->c); i++) {
 		ctl_tick(b->c);
 		assert_true(i < 100);
@@ -2967,12 +2967,12 @@ static void test_reset_under_load(void **state)
 		tick(b, 60 + 300 * round);
 		ok = counter(b, URDMA_CNT_CMD_OK);
 		ctl_reg_write(b->c, URDMA_REG_CTRL, URDMA_RF_CTRL_RESET);
-		w->hold_pcie_busy = true;
+		w->hold_dma_busy = true;
 		tick(b, 500);
 		/* the blocks stay in reset as long as DMA is out */
 		assert_true(ctl_core_rst(b->c));
 		assert_false(ctl_reg_read(b->c, URDMA_REG_STATUS) & URDMA_RF_STATUS_READY);
-		w->hold_pcie_busy = false;
+		w->hold_dma_busy = false;
 		w->hold_fence = false;
 		w->hold_qpc = false;
 		drain_dbs(b);
