@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Seeds of random tests. Each test has seeds of its own, so that a run repeats. SEED=n in the
- * environment gives others to all of them; make test-full draws n, and prints it.
+ * The random numbers of the tests, and their seeds. Each test has seeds of its own, so that a run
+ * repeats. SEED=n in the environment gives others to all of them; make test-full draws n, and
+ * prints it.
  */
 #ifndef URDMA_TESTS_SEED_H
 #define URDMA_TESTS_SEED_H
@@ -19,6 +20,21 @@ static inline uint64_t test_seed(uint64_t own)
 		return own;
 	seed = strtoull(s, NULL, 0) * 0x9e3779b97f4a7c15ull ^ own;
 	return seed ? seed : own;
+}
+
+/* xorshift64*: the same sequence everywhere for a state, which is not 0. */
+static inline uint64_t rnd_next(uint64_t *state)
+{
+	*state ^= *state >> 12;
+	*state ^= *state << 25;
+	*state ^= *state >> 27;
+	return *state * 0x2545f4914f6cdd1dull;
+}
+
+/* A number below n; 0 if n is 0. */
+static inline uint64_t rnd_below(uint64_t *state, uint64_t n)
+{
+	return n ? (rnd_next(state) >> 16) % n : 0;
 }
 
 #endif

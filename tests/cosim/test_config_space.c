@@ -286,8 +286,8 @@ static void test_random_writes(void **state)
 {
 	struct fixture *f = *state;
 	uint8_t first[4096], fixed[4096], now[4096];
+	uint64_t random = test_seed(0x1234);
 
-	srandom((unsigned int)test_seed(0x1234));
 	for (unsigned int i = 0; i < 4096; i++)
 		first[i] = (uint8_t)rd(f, i, 1);
 	/* What differs between all-zeros and all-ones written is what can be written. */
@@ -299,10 +299,10 @@ static void test_random_writes(void **state)
 	}
 	urdma_config_space_reset(f->cs);
 	for (unsigned int n = 0; n < 100000; n++) {
-		size_t len = (size_t)1 << (random() % 3);
-		unsigned int at = (unsigned int)(random() % 4096 & ~(len - 1));
+		size_t len = (size_t)1 << rnd_below(&random, 3);
+		unsigned int at = (unsigned int)(rnd_below(&random, 4096) & ~(len - 1));
 
-		wr(f, at, len, (uint32_t)random() << 1);
+		wr(f, at, len, (uint32_t)rnd_next(&random));
 	}
 	for (unsigned int i = 0; i < 4096; i++) {
 		now[i] = (uint8_t)rd(f, i, 1);

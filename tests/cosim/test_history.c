@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "random.h"
+#include "seed.h"
 #include "trace/history.h"
 
 #define EVENTS 20000u
@@ -82,7 +83,7 @@ static void test_cycles(void **state)
 
 	for (unsigned int i = 0; i < sizeof(cycles) / sizeof(*cycles); i++) {
 		struct urdma_history *h = create(cycles[i], EVENTS);
-		struct urdma_random seed = { i + 1 };
+		struct urdma_random seed = { test_seed(i + 1) };
 		uint64_t cycle = 0, from;
 
 		for (unsigned int k = 0; k < EVENTS; k++) {

@@ -1733,11 +1733,7 @@ static uint64_t rnd_state;
 
 static uint64_t rnd(void)
 {
-	uint64_t z = rnd_state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
+	return rnd_next(&rnd_state);
 }
 
 static size_t valid_message(struct fixture *f, uint8_t *m)

@@ -37,7 +37,9 @@ int main(int argc, char **argv)
 	bool debug = false;
 
 	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--debug"))
+		if (!strcmp(argv[i], "--check"))
+			return 0; /* the launcher asks whether urdma-cosim takes the options */
+		else if (!strcmp(argv[i], "--debug"))
 			debug = true;
 		else if (!strcmp(argv[i], "--socket") && i + 1 < argc && count < MAX_FUNCTIONS)
 			paths[count++] = argv[++i];

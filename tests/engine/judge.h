@@ -20,6 +20,8 @@ struct judge {
 		/* The caller's: packets that came with an opcode that there is not. */
 		uint64_t strange;
 	} port[2];
+	/* The caller's: a NIC was reset, and its counters with it. They are not compared. */
+	bool reset;
 };
 
 /*

@@ -496,19 +496,6 @@ unsigned int rig_qp_state(struct urdma_eh_qp *qp)
 	return URDMA_GET(URDMA_CPL_QP1_STATE, cpl.w[1]);
 }
 
-uint64_t rig_random(uint64_t *state)
-{
-	*state ^= *state >> 12;
-	*state ^= *state << 25;
-	*state ^= *state >> 27;
-	return *state * 0x2545f4914f6cdd1dull;
-}
-
-uint32_t rig_draw(uint64_t *state, uint32_t n)
-{
-	return n ? (uint32_t)((rig_random(state) >> 16) % n) : 0;
-}
-
 uint32_t rig_draw_len(uint64_t *state, uint32_t mtu, uint32_t max)
 {
 	uint32_t len;
@@ -545,7 +532,7 @@ bool rig_wanted(const char *name, int n, char **words)
 bool rig_left_out(const char *name)
 {
 	return getenv("URDMA_TEST_SHORT_WAITS") &&
-	       (rig_hash(RIG_HASH_START, name, strlen(name)) >> 32) % 3;
+	       (rig_hash(RIG_HASH_START ^ test_seed(0), name, strlen(name)) >> 32) % 3;
 }
 
 uint64_t rig_hash(uint64_t hash, const void *p, size_t len)

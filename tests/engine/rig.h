@@ -8,6 +8,7 @@
 
 #include "eth/fault.h"
 #include "host/eh_srq.h"
+#include "seed.h"
 #include "trace/recorder.h"
 
 #include <stdlib.h>
@@ -133,10 +134,12 @@ static inline uint64_t rig_longest_wait(void)
 	return getenv("URDMA_TEST_SHORT_WAITS") ? 300000 : UINT64_MAX;
 }
 
-/* Deterministic random numbers (xorshift64*). Any state but 0. */
-uint64_t rig_random(uint64_t *state);
-/* A number below n; 0 when n is. */
-uint32_t rig_draw(uint64_t *state, uint32_t n);
+/* rnd_below() of 32 bits */
+static inline uint32_t rig_draw(uint64_t *state, uint32_t n)
+{
+	return (uint32_t)rnd_below(state, n);
+}
+
 /* A length of a message, none above max: small, around packets, anything. */
 uint32_t rig_draw_len(uint64_t *state, uint32_t mtu, uint32_t max);
 
@@ -146,8 +149,8 @@ uint32_t rig_draw_len(uint64_t *state, uint32_t mtu, uint32_t max);
  */
 bool rig_wanted(const char *name, int n, char **words);
 /*
- * Is a case of hundreds left out? test_same.sh runs a third of them, by their names: their clocked
- * waits are long.
+ * Is a case of hundreds left out? test_same.sh runs a third of them, by their names and SEED: their
+ * clocked waits are long.
  */
 bool rig_left_out(const char *name);
 

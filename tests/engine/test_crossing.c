@@ -17,20 +17,24 @@
 
 #include "pcie/pcie.h"
 #include "seed.h"
+#include "judge.h"
 #include "work.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define LIMIT	 4000000u
 
 static struct rig rig;
+static struct judge judge;
 static bool running;
 
 static void start(void (*change)(struct rig_config *))
 {
 	struct rig_config config;
 
-	if (running)
-		rig_abandon(&rig); /* a test has failed */
+	if (running) { /* a test has failed */
+		judge_drop(&judge);
+		rig_abandon(&rig);
+	}
 	rig_defaults(&config);
 	config.memory.memory = 96u << 20;
 	config.faults = true;
@@ -477,20 +481,25 @@ static bool ready(struct urdma_eh *eh)
 
 /*
  * A function loses bus mastering, is reset by its register, or loses its host, in the middle of
- * packets both ways; a new life works.
+ * packets both ways; a new life works. The wire checker judges what is sent before it and after.
  */
 static void cut_in_mid_packet(void **state)
 {
 	uint64_t seed = test_seed(13);
+	uint32_t psn = 0;
 
 	(void)state;
 	start(much_memory);
+	judge_start(&judge, &rig, false);
+	judge.reset = true;
 	for (unsigned int round = 0; round < 72; round++) {
 		unsigned int side = round % 2;
 		uint64_t hash;
 
 		load(round);
 		run(rig_draw(&seed, 1200));
+		judge_stop(&judge, 0, 0);
+		judge_stop(&judge, 1, 0);
 		switch (round / 2 % 3) {
 		case 0:
 			bus_master(side, false);
@@ -514,8 +523,44 @@ static void cut_in_mid_packet(void **state)
 		rig_restart_side(&rig, side);
 		assert_int_equal(urdma_eh_to_reset(&rig.side[!side].qp[0]), 0);
 		drop_cqes();
-		connect_from(0, 0);
+		/* far from what may still be on the wire */
+		psn = (psn + 0x300001) & 0xffffff;
+		judge_connect(&judge, 0, psn, psn ^ 0x800000);
+		connect_from(psn, psn ^ 0x800000);
 		works(round, "after the reset");
+	}
+	settle();
+	judge_end(&judge, "bus mastering and resets");
+	stop();
+}
+
+/* Programs that ring doorbells all the time do not keep a reset from its end. */
+static void doorbells_during_reset(void **state)
+{
+	const uint32_t pause[] = { 4, 8, 15 };
+
+	(void)state;
+	start(much_memory);
+	for (unsigned int round = 0; round < 2 * COUNT(pause); round++) {
+		unsigned int side = round % 2;
+		struct urdma_eh *eh = rig.side[side].eh;
+		uint64_t end;
+
+		load(round);
+		run(300);
+		urdma_eh_write_reg(eh, URDMA_REG_CTRL, URDMA_RF_CTRL_RESET);
+		/* A reset takes about 70 us. */
+		end = urdma_cosim_now(rig.cosim) + 100000 / URDMA_SIM_CYCLE_NS;
+		for (unsigned int i = 0; urdma_cosim_now(rig.cosim) < end; i++) {
+			urdma_eh_doorbell(eh, 0, i % 2 ? URDMA_DB_SQ : URDMA_DB_CQ, i);
+			run(pause[round / 2]);
+		}
+		assert_true(ready(eh));
+		rig_restart_side(&rig, side);
+		assert_int_equal(urdma_eh_to_reset(&rig.side[!side].qp[0]), 0);
+		drop_cqes();
+		connect_from(0, 0);
+		works(round, "after doorbells during a reset");
 	}
 	stop();
 }
@@ -568,6 +613,7 @@ int main(int argc, char **argv)
 		{ "GID goes", gid_goes },
 		{ "drains with loss", drains_with_loss },
 		{ "cut in mid-packet", cut_in_mid_packet },
+		{ "doorbells during a reset", doorbells_during_reset },
 		{ "former life", former_life },
 	};
 	struct CMUnitTest tests[COUNT(cases)];

@@ -173,13 +173,13 @@ static void random_flow(uint64_t *rnd, struct net_flow *f)
 	f->ipv6 = rig_draw(rnd, 2);
 	f->proto = rig_draw(rnd, 2) ? 17 : 6;
 	f->vlan = rig_draw(rnd, 4) == 0;
-	f->tci = (uint16_t)rig_random(rnd);
+	f->tci = (uint16_t)rnd_next(rnd);
 	for (unsigned int i = 0; i < 16; i++) {
-		f->src[i] = (uint8_t)rig_random(rnd);
-		f->dst[i] = (uint8_t)rig_random(rnd);
+		f->src[i] = (uint8_t)rnd_next(rnd);
+		f->dst[i] = (uint8_t)rnd_next(rnd);
 	}
-	f->sport = (uint16_t)rig_random(rnd);
-	f->dport = (uint16_t)rig_random(rnd);
+	f->sport = (uint16_t)rnd_next(rnd);
+	f->dport = (uint16_t)rnd_next(rnd);
 }
 
 /* Checksum and tag put in by the sender, sum and tag taken out by the receiver. */
@@ -371,7 +371,7 @@ static void test_rss(void **state)
 	c.posted = 63;
 	start(&net, &rig, &c);
 	for (unsigned int n = 0; n < 500; n++) {
-		uint64_t types = rig_random(&rnd) & 15;
+		uint64_t types = rnd_next(&rnd) & 15;
 		unsigned int l4, at, q, type;
 		struct urdma_eh_eth_cqe cqe;
 		struct net_flow f;

@@ -77,7 +77,7 @@ static void any_doorbell(struct hostile *h)
 	uint64_t object = draw(h, 2) ? draw(h, 64) : draw(h, 1u << 24);
 
 	urdma_eh_doorbell(rig.side[0].eh, PAGE, draw(h, 8) ? offset[draw(h, 7)] : draw(h, 512) * 8,
-			  (rig_random(&h->rnd) & URDMA_DBW_INDEX) |
+			  (rnd_next(&h->rnd) & URDMA_DBW_INDEX) |
 				  URDMA_SET(URDMA_DBW_ARM, draw(h, 4)) |
 				  URDMA_SET(URDMA_DBW_OBJ, object));
 }
@@ -133,7 +133,7 @@ static void unwanted_datagram(struct hostile *h)
 		 draw(h, 2)   ? RIG_QPN(0)
 		 : draw(h, 2) ? QPN
 			      : draw(h, 1u << 24),
-		 (uint32_t)rig_random(&h->rnd) & 0x7fffffff);
+		 (uint32_t)rnd_next(&h->rnd) & 0x7fffffff);
 }
 
 /* Datagrams whose address handle has a GID that is not valid, or none: nothing is sent. */

@@ -299,7 +299,7 @@ static void draw_round(struct lanes *l, struct work *w, uint64_t *random, unsign
 			.pair = pair,
 			.at = i * work_slot(MAX_LEN),
 			.len = rig_draw_len(random, 1024, MAX_LEN),
-			.seed = (uint32_t)rig_random(random) + round,
+			.seed = (uint32_t)rnd_next(random) + round,
 			.pieces = 1 + rig_draw(random, WORK_SGES),
 			.unsignaled = i < MESSAGES - 2 * QPS && rig_draw(random, 3),
 			.fence = reliable && !rig_draw(random, 8),

@@ -66,7 +66,7 @@ static void burst(struct rig *rig, struct work *w, uint64_t *random)
 			.pair = i / 2 % QPS,
 			.at = i * work_slot(MAX_LEN),
 			.len = work_is_atomic(op) ? 8 : rig_draw(random, MAX_LEN),
-			.seed = (uint32_t)rig_random(random),
+			.seed = (uint32_t)rnd_next(random),
 			.unsignaled = i < MESSAGES - 2 * QPS && rig_draw(random, 2),
 		};
 	}

@@ -95,7 +95,7 @@ static void put(struct mix *s, unsigned int side, unsigned int pair)
 		.pair = pair,
 		.at = ((size_t)(pair * 2 + side) * WINDOW + f->posted % WINDOW) * s->slot,
 		.len = rig_draw_len(&s->random, 128u << s->config.mtu, s->max_len),
-		.seed = (uint32_t)rig_random(&s->random),
+		.seed = (uint32_t)rnd_next(&s->random),
 		.pieces = 1 + draw(s, 2) * draw(s, WORK_SGES),
 		.odd = draw(s, 2) * draw(s, 100),
 		/* the ring has to move on */
@@ -379,7 +379,7 @@ static void configure(struct mix *s, uint64_t seed, unsigned int qps)
 	memset(s, 0, sizeof(*s));
 	s->random = seed * 0x9e3779b97f4a7c15ull + 1;
 	for (unsigned int i = 0; i < 8; i++)
-		rig_random(&s->random);
+		rnd_next(&s->random);
 	rig_defaults(c);
 	c->qps = qps ? qps : some[draw(s, COUNT(some))];
 	c->mtu = 1 + draw(s, 5);

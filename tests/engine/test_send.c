@@ -72,28 +72,27 @@ static void lay_out(struct rig_side *side, size_t start, uint32_t len, enum shap
 
 static void fill(const struct layout *l, uint32_t seed)
 {
-	uint32_t x = seed * 2654435761u + 1;
+	uint64_t state = seed + 1;
 
 	for (unsigned int i = 0; i < l->n; i++) {
 		uint8_t *p = (uint8_t *)(uintptr_t)l->sge[i].addr;
 
 		for (uint32_t k = 0; k < l->sge[i].length; k++) {
-			x = x * 1664525u + 1013904223u;
-			p[k] = x >> 24;
+			p[k] = rnd_next(&state) >> 56;
 		}
 	}
 }
 
 static uint32_t verify(const struct layout *l, uint32_t seed, uint32_t len)
 {
-	uint32_t x = seed * 2654435761u + 1, at = 0;
+	uint64_t state = seed + 1;
+	uint32_t at = 0;
 
 	for (unsigned int i = 0; i < l->n; i++) {
 		const uint8_t *p = (const uint8_t *)(uintptr_t)l->sge[i].addr;
 
 		for (uint32_t k = 0; k < l->sge[i].length && at < len; k++, at++) {
-			x = x * 1664525u + 1013904223u;
-			if (p[k] != x >> 24)
+			if (p[k] != rnd_next(&state) >> 56)
 				return at;
 		}
 	}

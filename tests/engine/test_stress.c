@@ -147,8 +147,8 @@ static void put(struct stress *s, struct flow *f)
 	m->len = rig_draw_len(&s->random, 128u << s->config.mtu, s->max_len);
 	s->lines[f->side] += lines_of(s, m->len);
 	s->under_way[f->side]++;
-	m->seed = (uint32_t)rig_random(&s->random);
-	m->imm = (uint32_t)rig_random(&s->random);
+	m->seed = (uint32_t)rnd_next(&s->random);
+	m->imm = (uint32_t)rnd_next(&s->random);
 	m->with_imm = !draw(s, 3);
 	m->solicited = !draw(s, 3);
 	/* the ring has to move on */
@@ -320,7 +320,7 @@ static void configure(struct stress *s, uint64_t seed)
 	memset(s, 0, sizeof(*s));
 	s->random = seed * 0x9e3779b97f4a7c15ull + 1;
 	for (unsigned int i = 0; i < 8; i++)
-		rig_random(&s->random);
+		rnd_next(&s->random);
 	rig_defaults(c);
 	c->qps = qps[draw(s, COUNT(qps))];
 	c->mtu = 1 + draw(s, 5);

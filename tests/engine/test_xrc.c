@@ -96,7 +96,7 @@ static uint64_t drawn(unsigned int q, unsigned int i)
 {
 	uint64_t state = content(q, i) * UINT64_C(0x9e3779b97f4a7c15);
 
-	rig_random(&state);
+	rnd_next(&state);
 	return state;
 }
 

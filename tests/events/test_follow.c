@@ -10,6 +10,7 @@
 
 #include "nic_pair.h"
 #include "random.h"
+#include "seed.h"
 #include "urdma_hw.h"
 #include "urdma_trace_pkg.h"
 
@@ -536,7 +537,7 @@ static void test_qp_end(void **state)
 static void test_holes(void **state)
 {
 	(void)state;
-	struct urdma_random seed = { 4 };
+	struct urdma_random seed = { test_seed(4) };
 	struct seen s;
 	struct pair p;
 
@@ -557,7 +558,7 @@ static void test_holes(void **state)
 static void test_random(void **state)
 {
 	(void)state;
-	struct urdma_random seed = { 6 };
+	struct urdma_random seed = { test_seed(6) };
 	struct seen s = { 0 };
 	struct urdma_sink sink = sink_of(&s);
 	struct urdma_follow *f = urdma_follow_create(2, &sink, 1);

@@ -17,6 +17,7 @@
 #include "nic_pair.h"
 #include "perfetto.pb-c.h"
 #include "random.h"
+#include "seed.h"
 #include "urdma_hw.h"
 
 static const struct urdma_trace_nic nics[] = { { "urdma0", 400000, 500000 },
@@ -39,7 +40,7 @@ static void test_histogram(void **state)
 	static uint64_t value[20000];
 	const size_t n = sizeof(value) / sizeof(*value);
 	struct urdma_histogram h = { 0 };
-	struct urdma_random seed = { 1 };
+	struct urdma_random seed = { test_seed(1) };
 	uint64_t from, to, sum = 0, count = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -88,7 +89,7 @@ static void test_series(void **state)
 	(void)state;
 	enum { BEGIN = 1000, END = 200000 };
 	static uint64_t at[END], level[END];
-	struct urdma_random seed = { 2 };
+	struct urdma_random seed = { test_seed(2) };
 	struct urdma_series s = { 0 }, l = { 0 };
 	struct urdma_timeline t;
 	uint64_t value = 0, last = BEGIN;
@@ -522,6 +523,7 @@ static void test_json(void **state)
 static void test_links(void **state)
 {
 	static const uint32_t rates[] = { 100000, 7360, 25000 };
+	struct urdma_random random = { test_seed(3) };
 	unsigned int full = 0;
 
 	(void)state;
@@ -535,18 +537,18 @@ static void test_links(void **state)
 		urdma_timeline_init(&t, URDMA_SLICE_START, URDMA_PAUSE);
 		urdma_timeline_move(&t, 0, true);
 		for (unsigned int n = 0; n < 3000; n++) {
-			uint64_t bytes = 64 + random() % 4200, cycle;
+			uint64_t bytes = 64 + urdma_random_below(&random, 4200), cycle;
 
 			/* Some in a row, then the link rests. What goes is told before, what came
 			 * behind. */
 			if (n % 50 == 0)
-				free_at += random() % 4000000 * mbps / 2000;
+				free_at += urdma_random_below(&random, 4000000) * mbps / 2000;
 			cycle = free_at / mbps;
 			free_at += bytes * URDMA_FLOW_UNITS;
 			if (i % 2)
 				cycle = (free_at + mbps - 1) / mbps;
 			if (i % 2 == 0)
-				cycle -= random() % 3 * (n % 50 == 0 ? 0 : 20);
+				cycle -= urdma_random_below(&random, 3) * (n % 50 == 0 ? 0 : 20);
 			if (cycle < t.last)
 				cycle = t.last;
 			urdma_timeline_move(&t, cycle, true);

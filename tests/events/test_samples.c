@@ -15,6 +15,7 @@
 #include "events/samples.h"
 #include "events/series.h"
 #include "random.h"
+#include "seed.h"
 
 #define SAMPLE_NS 10000u
 #define PAUSE_NS  (URDMA_PAUSE * URDMA_CYCLE_NS)
@@ -138,7 +139,7 @@ static void test_long(void **state)
 	for (size_t k = 0; k < sizeof(samples) / sizeof(*samples); k++) {
 		struct urdma_samples_reader *r = urdma_samples_reader_create(samples[k]);
 		uint64_t ns = 0, frames = 0, reads = 0, sum[2] = { 0 };
-		struct urdma_random seed = { k };
+		struct urdma_random seed = { test_seed(k) };
 		json_t *json, *list[2];
 
 		for (unsigned int i = 0; i < 20000; i++) {

@@ -12,6 +12,7 @@
 
 #include "events/trigger.h"
 #include "random.h"
+#include "seed.h"
 #include "urdma_hw.h"
 #include "urdma_pkg.h"
 #include "urdma_trace_pkg.h"
@@ -291,7 +292,7 @@ static void test_any_text(void **state)
 					      "qpn",   "cause", "3",	       "0x",
 					      "fault", "error", "pkt.opcode=", "-",
 					      "\xff",  " ",	"cqe.status=", "time-out" };
-	struct urdma_random seed = { 3 };
+	struct urdma_random seed = { test_seed(3) };
 	unsigned int good = 0;
 
 	for (unsigned int i = 0; i < 200000; i++) {

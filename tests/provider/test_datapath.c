@@ -19,6 +19,7 @@
 #include "fake_nic.h"
 #include "fake_urdma.h"
 #include "fake_verbs.h"
+#include "seed.h"
 
 #define SQ_DEPTH 16
 #define RQ_DEPTH 16
@@ -1329,7 +1330,8 @@ static void dropped_cqes_are_room(void **state)
 {
 	const uint32_t n = fake_urdma_cqes(recv_cq);
 	struct ibv_qp *gone = make_qp(recv_cq, recv_cq, false);
-	uint32_t random = 1, ci = 0;
+	uint64_t random = test_seed(1);
+	uint32_t ci = 0;
 	struct ibv_wc wc[256];
 
 	for (unsigned int round = 0; round < 500; round++) {
@@ -1337,8 +1339,7 @@ static void dropped_cqes_are_room(void **state)
 
 		silence();
 		for (uint32_t i = 0; i < n; i++) {
-			random = random * 1664525 + 1013904223;
-			if (random >> 16 & 7 && (random >> 20) % 8 < share)
+			if (rnd_below(&random, 8) && rnd_below(&random, 8) < share)
 				complete(recv_cq, &(struct cqe){ .qp = gone, .wqe = (uint16_t)i });
 			else
 				complete(recv_cq,
@@ -1347,7 +1348,7 @@ static void dropped_cqes_are_room(void **state)
 		move_to(gone, IBV_QPS_RESET);
 		ci += n - want;
 		/* The ring has this room now, whether it is told or slack. */
-		more = random >> 8 & 1 ? n - want : (n - want) / 2;
+		more = rnd_below(&random, 2) ? n - want : (n - want) / 2;
 		for (unsigned int i = 0; i < more; i++)
 			complete(recv_cq, &(struct cqe){ .qp = qp, .vendor = (uint8_t)want++ });
 		assert_int_equal(ibv_poll_cq(recv_cq, 256, wc), want);

@@ -19,6 +19,7 @@
 #include "fake_nic.h"
 #include "fake_urdma.h"
 #include "fake_verbs.h"
+#include "seed.h"
 
 #define PAGE   FAKE_PAGE
 #define LENGTH 100
@@ -110,9 +111,10 @@ static void test_mapping(void **state)
 static void copy(struct ibv_dm *dm, uint32_t offset, uint32_t length, uint32_t shift)
 {
 	uint8_t from[64 + 8], to[64 + 8 + 2 * GUARD], want[sizeof(to)];
+	uint64_t random = test_seed(1 + offset * 64 + length);
 
 	for (uint32_t i = 0; i < sizeof(from); i++)
-		from[i] = (uint8_t)rand();
+		from[i] = (uint8_t)rnd_next(&random);
 	assert_int_equal(ibv_memcpy_to_dm(dm, offset, from + shift, length), 0);
 	memcpy(model + offset, from + shift, length);
 	expect_model();

@@ -44,18 +44,4 @@ static inline void bits_set(uint32_t *words, unsigned int lsb, unsigned int widt
 /* A field of a word of urdma_hw.h, by its mask. */
 #define HW_GET(mask, word) (((word) & (mask)) >> __builtin_ctzll(mask))
 
-/* xorshift64*: the same sequence everywhere for a seed */
-static inline uint64_t rnd_next(uint64_t *state)
-{
-	*state ^= *state >> 12;
-	*state ^= *state << 25;
-	*state ^= *state >> 27;
-	return *state * 0x2545f4914f6cdd1dull;
-}
-
-static inline uint64_t rnd_below(uint64_t *state, uint64_t n)
-{
-	return (rnd_next(state) >> 16) % n;
-}
-
 #endif

@@ -5,6 +5,7 @@
 # has to be 0, no guest's kernel may have complained, the captures have to be right, and events, if they are recorded, have
 # to agree with them. What the command prints is kept, as output.log of the results. Captures that are right are not kept
 # when they have more than 100 MB: those of all tests of `make test-full` would fill a disk.
+# SEED of the environment is that of the wire's faults.
 # -g: QPs may go in the midst of their work, because programs are killed, end when the wire has lost the ACK of their
 # peer's last message, or post more than they wait for. -r: programs rewrite the buffers of SENDs that are not acknowledged
 # yet.
@@ -28,6 +29,7 @@ rm -rf "$out"
 mkdir -p "$out"
 # Everything is built when ctest runs.
 export URDMA_NO_BUILD=1
+[ -z "${SEED-}" ] || set -- --seed "$SEED" "$@"
 "$top/urdma" run --out "$out" "$@" | tee "$out/output.log"
 status=${PIPESTATUS[0]}
 if [ "$status" != 0 ]; then

@@ -21,10 +21,7 @@ static uint64_t seed = 1;
 
 static uint32_t rnd(void)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed >> 32;
+	return rnd_next(&seed) >> 32;
 }
 
 static uint32_t run(const uint8_t *p, size_t len, enum crc_init init)

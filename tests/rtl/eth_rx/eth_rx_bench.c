@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "seed.h"
 #include "rtl/bits.h"
 #include "urdma_hw.h"
 #include "urdma_trace_pkg.h"

@@ -14,10 +14,7 @@ static uint64_t rng;
 
 static uint32_t rnd(uint32_t n)
 {
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (rng * 0x2545f4914f6cdd1dull >> 32) * n >> 32;
+	return rnd_below(&rng, n);
 }
 
 static struct lib_model *start(struct lib_pins *p)

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "seed.h"
+
 #define CHECK(b, cond, fmt, ...)                                                     \
 	do {                                                                         \
 		if (!(cond))                                                         \
@@ -36,17 +38,9 @@ static void set_bits(uint8_t *p, unsigned pos, unsigned len, uint64_t v)
 		p[pos / 8] = (p[pos / 8] & ~(1u << (pos % 8))) | ((v >> i & 1) << (pos % 8));
 }
 
-static uint64_t rnd64(struct bench *b)
-{
-	b->rng ^= b->rng << 13;
-	b->rng ^= b->rng >> 7;
-	b->rng ^= b->rng << 17;
-	return b->rng * 0x2545f4914f6cdd1dull;
-}
-
 uint32_t bench_rnd(struct bench *b, uint32_t n)
 {
-	return (rnd64(b) >> 32) * n >> 32;
+	return rnd_below(&b->rng, n);
 }
 
 static bool chance(struct bench *b, int in256)
@@ -76,11 +70,11 @@ struct bench *bench_new(uint64_t seed)
 	b->m = pcie_model_new();
 	b->rng = seed * 0x9e3779b97f4a7c15ull + 1;
 	for (int i = 0; i < 8; i++)
-		rnd64(b);
+		rnd_next(&b->rng);
 	for (uint32_t i = 0; i < RD_SIZE; i++)
-		b->rd_mem[i] = rnd64(b) | 1; /* no zero byte, so that "zeroed" shows */
+		b->rd_mem[i] = rnd_next(&b->rng) | 1; /* no zero byte, so that "zeroed" shows */
 	for (uint32_t i = 0; i < 8192; i++)
-		b->regs[i] = b->shadow[i] = rnd64(b);
+		b->regs[i] = b->shadow[i] = rnd_next(&b->rng);
 	b->in.max_payload = 1;
 	b->in.max_read_req = 2;
 	b->in.bus_master_en = true;
@@ -195,7 +189,7 @@ static void drive_clients(struct bench *b)
 			c->req.sent = 0;
 			c->req.dropped = !b->in.bus_master_en;
 			for (uint32_t k = 0; k < c->req.len; k++)
-				c->req.data[k] = rnd64(b) >> 56;
+				c->req.data[k] = rnd_next(&b->rng) >> 56;
 			c->pos = 0;
 			c->active = true;
 			c->left--;
@@ -205,11 +199,11 @@ static void drive_clients(struct bench *b)
 
 			w->valid = true;
 			/* only the first beat's count */
-			w->addr = c->pos ? rnd64(b) : c->req.addr;
+			w->addr = c->pos ? rnd_next(&b->rng) : c->req.addr;
 			w->len = c->pos ? bench_rnd(b, 8192) : c->req.len;
 			memcpy(w->data, c->req.data + c->pos, n);
 			for (uint32_t k = n; k < 64; k++)
-				w->data[k] = rnd64(b);
+				w->data[k] = rnd_next(&b->rng);
 			w->last = c->pos + n == c->req.len;
 		}
 	}
@@ -702,12 +696,12 @@ void bench_host_request(struct bench *b, const struct host_request *r)
 	set_bits(t->buf, 0, 64, (0x5550000000ull + (r->bar << 24) + r->addr) & ~3ull);
 	set_bits(t->buf, 64, 11, r->dw);
 	set_bits(t->buf, 75, 4, r->type);
-	set_bits(t->buf, 80, 16, rnd64(b));
-	set_bits(t->buf, 96, 8, rnd64(b));
+	set_bits(t->buf, 80, 16, rnd_next(&b->rng));
+	set_bits(t->buf, 96, 8, rnd_next(&b->rng));
 	set_bits(t->buf, 112, 3, r->bar);
 	set_bits(t->buf, 115, 6, 16);
-	set_bits(t->buf, 121, 3, rnd64(b));
-	set_bits(t->buf, 124, 3, rnd64(b));
+	set_bits(t->buf, 121, 3, rnd_next(&b->rng));
+	set_bits(t->buf, 124, 3, rnd_next(&b->rng));
 	t->bytes = 16;
 	if (r->data) {
 		memcpy(t->buf + 16, r->data, r->dw * 4);

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "seed.h"
+
 struct beat {
 	uint8_t data[64];
 	uint64_t keep;
@@ -59,15 +61,11 @@ static void *fifo_head(struct fifo *f)
 	return f->head == f->tail ? NULL : f->data + f->size * f->head;
 }
 
-/* ---- random numbers: xorshift -------------------------------------------------------------------
- */
+/* ---- random numbers ------------------------------------------------------------------------- */
 
 uint32_t rnd(struct bench *b)
 {
-	b->seed ^= b->seed << 13;
-	b->seed ^= b->seed >> 17;
-	b->seed ^= b->seed << 5;
-	return b->seed;
+	return rnd_next(&b->seed) >> 32;
 }
 
 unsigned int rnd_in(struct bench *b, unsigned int lo, unsigned int hi)

@@ -66,7 +66,7 @@ struct bench {
 	struct rx_out before; /* the cycle before, and what was not taken in it */
 	uint8_t refused_mr, refused_rd, refused_wr, refused_cqe, refused_err;
 	uint64_t cycle;
-	uint32_t seed;
+	uint64_t seed;
 
 	/* settings: percent of cycles */
 	unsigned int ready, gap;

@@ -12,6 +12,7 @@
 #include "../crc/icrc.h"
 #include "ref_hash.h"
 #include "rtl/bits.h"
+#include "seed.h"
 #include "tx_bench.h"
 #include "urdma_hw.h"
 #include "urdma_trace_pkg.h"
@@ -135,10 +136,7 @@ struct bench {
 
 uint32_t bench_rnd(struct bench *b, uint32_t below)
 {
-	b->seed ^= b->seed << 13;
-	b->seed ^= b->seed >> 7;
-	b->seed ^= b->seed << 17;
-	return below ? (b->seed >> 32) % below : 0;
+	return rnd_below(&b->seed, below);
 }
 
 static bool chance(struct bench *b, unsigned int percent)
