@@ -5,7 +5,7 @@
  * the file. Without URDMA_TRACE the class does nothing, and open() returns -ENOTSUP.
  *
  * The library does not tell when it cannot write. So open() tries that itself, and close() looks
- * for the header, which the library writes last, and never after an error.
+ * for the header, which the library writes last, and never after an error (fst_checks.h).
  */
 #ifndef URDMA_SIM_WAVES_H
 #define URDMA_SIM_WAVES_H
@@ -39,6 +39,20 @@ class Waves
 		return length;
 	}
 
+	/* What became of the library's writes: what becomes of another one. -EIO if it succeeds. */
+	int cause() const
+	{
+		const std::string more(1 << 16, '\0');
+		FILE *f = fopen(name.c_str(), "ab");
+		int ret = f ? -EIO : -errno;
+
+		if (f && fwrite(more.data(), more.size(), 1, f) != 1)
+			ret = -errno;
+		if (f)
+			fclose(f);
+		return ret;
+	}
+
       public:
 	/*
 	 * scope: the full name of an instance, as "urdma0.urdma_sim_top.nic.tx"; NULL: everything.
@@ -66,14 +80,14 @@ class Waves
 		return 0;
 	}
 
-	/* 0, or -EIO: the file is not whole, and no program can read it. */
+	/* 0, or why the file is not whole, as a negative errno: no program can read it. */
 	int close()
 	{
 		if (!fst)
 			return 0;
 		fst->close();
 		fst.reset();
-		return whole() ? 0 : -EIO;
+		return whole() ? 0 : cause();
 	}
 
 	void pause(bool off)

@@ -111,6 +111,29 @@ assert names and not others, others[:5]' \
 		"$dir/o/$nic.fst" $nic || fail "signals of $nic"
 	python "$top/tests/waves/check_view.py" "$top" $nic "$dir/o/$nic.fst" nic.tx || fail "view of a part of $nic"
 done
+# no_room KB WORDS: waves that the disk does not take all are no success, and no crash. (A limit of a file's size stands for
+# the disk.) With the smallest one not even the files for the viewers fit, and the run does not begin.
+no_room() {
+	local status=0
+	rm -f "$dir/control"
+	(
+		trap '' XFSZ
+		ulimit -f "$1"
+		exec "$cosim" --socket "$dir/s0" --out "$dir/full" --control "$dir/control" --trace fst
+	) >"$dir/out" 2>&1 &
+	pid=$!
+	until [ -S "$dir/control" ]; do
+		kill -0 $pid 2>/dev/null || break
+		sleep 0.1
+	done
+	kill -TERM $pid 2>/dev/null
+	wait $pid || status=$?
+	[ $status = 1 ] || fail "waves with room for $1 KB: status $status: $(cat "$dir/out")"
+	grep -q "$2" "$dir/out" || fail "waves with room for $1 KB: $(cat "$dir/out")"
+	! grep -q FST_CHECK "$dir/out" || fail "waves with room for $1 KB: $(cat "$dir/out")"
+}
+no_room 4 "cannot write $dir/full/urdma0.fst: "
+no_room 64 'urdma0.fst could not be written whole: File too large'
 # A view of what the RTL does not have, or that is not understood, is not built.
 command=$(ninja -C "$top/build/waves" -t commands sim/gen/view.inc | grep -F /view.sh)
 command=${command//"$top/build/waves/sim/gen/view.inc"/"$dir/view.inc"}
