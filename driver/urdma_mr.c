@@ -210,7 +210,8 @@ u64 urdma_access(int access)
 /* What a region of memory may have. Only one with addresses of its own can be zero-based. */
 bool urdma_access_ok(const struct urdma_dev *dev, int access)
 {
-	int known = URDMA_ACCESS_KNOWN;
+	/* Huge pages are used with the flag or without it. */
+	int known = URDMA_ACCESS_KNOWN | IB_ACCESS_HUGETLB;
 
 	if (dev->caps.features & URDMA_RF_FEAT_ZERO_BASED)
 		known |= IB_ZERO_BASED;

@@ -83,4 +83,9 @@ for file in "${files[@]}"; do
 	done
 done
 printf '%-26s %7s %7s %7s\n' "all" "${total[@]}"
+# The list may get longer, and what is passed may not get less (docs/driver.md).
+if [ "${#files[@]}" -gt 1 ] && [ "${total[0]}" -lt 138 ]; then
+	echo "less than 138 have passed"
+	bad=1
+fi
 exit $bad

@@ -8,6 +8,7 @@
  *  - Empty regions: no access is in their range.
  *  - Zero-based regions, which begin anywhere in a page, and windows of both types that begin at 0
  *    or not, on such regions and on others: all opcodes, by lkey and rkey, and registered again.
+ *  - Huge pages (two of 2 MB have to be free): the NIC gets pages of this size.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -440,16 +441,49 @@ static void check_zero_based(void)
 	WANT(transfer(IBV_WR_RDMA_READ, (uintptr_t)plain, plain_mr->lkey, 0, mr->rkey, 1) ==
 	     IBV_WC_REM_ACCESS_ERR);
 	WANT(!ibv_dereg_mr(mr));
-	/* Not with page faults or huge pages. The kernel knows no dma-buf of this kind. */
+	/* Not with page faults. The kernel knows no dma-buf of this kind. */
 	WANT(!ibv_reg_mr(pd, memory, length, rights | ZERO | IBV_ACCESS_ON_DEMAND));
-	WANT(!ibv_reg_mr(pd, memory, length, rights | ZERO | IBV_ACCESS_HUGETLB) &&
-	     errno == EOPNOTSUPP);
 	fd = make_dmabuf(&at);
 	WANT(!ibv_reg_dmabuf_mr(pd, 0, SIZE, 0, fd, ALL | ZERO) && errno == EINVAL);
 	close(fd);
 	WANT(!munmap(at, SIZE));
 	free(memory);
 	free(big);
+}
+
+/* With the flag and without it, from anywhere in the first page to anywhere in the second. */
+static void check_huge(const char *device)
+{
+	static const int flags[] = { 0, IBV_ACCESS_HUGETLB };
+	const size_t huge = 2 << 20, length = huge + PAGE;
+	uint8_t *memory = mmap(NULL, 2 * huge, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	char command[200];
+
+	WANT(memory != MAP_FAILED);
+	snprintf(command, sizeof(command),
+		 "rdma resource show mr dev %s -dd | grep -q 'drv_page_shift 21 '", device);
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		uint8_t *p = memory + 12345 + i;
+		struct ibv_mr *mr = ibv_reg_mr(pd, p, length, ALL | flags[i]);
+
+		WANT(mr);
+		WANT(!system(command));
+		fill(plain, SIZE, 8);
+		/* over the boundary of the pages, and to the end */
+		WANT(!transfer(IBV_WR_RDMA_WRITE, (uintptr_t)plain, plain_mr->lkey,
+			       (uintptr_t)memory + huge - SIZE / 2, mr->rkey, SIZE));
+		WANT(!memcmp(plain, memory + huge - SIZE / 2, SIZE));
+		WANT(!transfer(IBV_WR_RDMA_READ, (uintptr_t)plain, plain_mr->lkey,
+			       (uintptr_t)p + length - 5000, mr->rkey, 5000));
+		WANT(!memcmp(plain, p + length - 5000, 5000));
+		WANT(transfer(IBV_WR_RDMA_READ, (uintptr_t)plain, plain_mr->lkey,
+			      (uintptr_t)p + length - 5000, mr->rkey,
+			      5001) == IBV_WC_REM_ACCESS_ERR);
+		WANT(!ibv_dereg_mr(mr));
+		WANT(system(command));
+	}
+	WANT(!munmap(memory, 2 * huge));
 }
 
 int main(int argc, char **argv)
@@ -478,9 +512,11 @@ int main(int argc, char **argv)
 	check_dmabuf();
 	check_empty();
 	check_zero_based();
+	check_huge(argv[1]);
 	WANT(!ibv_destroy_qp(qp[0]) && !ibv_destroy_qp(qp[1]) && !ibv_destroy_cq(cq) &&
 	     !ibv_dereg_mr(plain_mr));
 	WANT(!ibv_dealloc_pd(pd) && !ibv_close_device(ctx));
-	printf("ok: regions of a dma-buf, empty ones, zero-based ones and their windows\n");
+	printf("ok: regions of a dma-buf, empty ones, zero-based ones and their windows, of huge "
+	       "pages\n");
 	return 0;
 }

@@ -6,6 +6,8 @@ set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 
+echo 2 >/proc/sys/vm/nr_hugepages
 for d in urdma0 urdma1; do
 	regions $d || fail "regions $d: status $?"
 done
+echo 0 >/proc/sys/vm/nr_hugepages

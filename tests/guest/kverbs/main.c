@@ -1085,12 +1085,14 @@ static void bare_comp(struct ib_cq *cq, void *context)
 	wake_up(&s->t->event);
 }
 
-static int bare_side(struct test *t, struct side *s, struct side *like, struct side *peer)
+/* With the side's CQ for both queues. */
+static int bare_qp(struct side *s)
 {
-	struct ib_cq_init_attr attr = { .cqe = BARE_CQE };
 	struct ib_qp_init_attr init = {
 		.event_handler = side_event,
 		.qp_context = s,
+		.send_cq = s->scq,
+		.recv_cq = s->scq,
 		.cap = {
 			.max_send_wr = BARE_WRS,
 			.max_recv_wr = 16,
@@ -1100,25 +1102,34 @@ static int bare_side(struct test *t, struct side *s, struct side *like, struct s
 		.sq_sig_type = IB_SIGNAL_ALL_WR,
 		.qp_type = IB_QPT_RC,
 	};
-	struct ib_cq *cq;
-	struct ib_qp *qp;
+	struct ib_qp *qp = ib_create_qp(s->pd, &init);
 
+	TRY(PTR_ERR_OR_ZERO(qp));
+	s->qp = qp;
+	return 0;
+}
+
+static void bare_like(struct test *t, struct side *s, struct side *like, struct side *peer)
+{
 	*s = *like;
 	s->t = t;
 	s->peer = peer;
 	s->qp = NULL;
-	s->scq = NULL;
 	s->rcq = NULL;
 	atomic_set(&s->called, 0);
+}
+
+static int bare_side(struct test *t, struct side *s, struct side *like, struct side *peer)
+{
+	struct ib_cq_init_attr attr = { .cqe = BARE_CQE };
+	struct ib_cq *cq;
+
+	bare_like(t, s, like, peer);
+	s->scq = NULL;
 	cq = ib_create_cq(s->dev, bare_comp, side_event, s, &attr);
 	TRY(PTR_ERR_OR_ZERO(cq));
 	s->scq = cq;
-	init.send_cq = cq;
-	init.recv_cq = cq;
-	qp = ib_create_qp(s->pd, &init);
-	TRY(PTR_ERR_OR_ZERO(qp));
-	s->qp = qp;
-	return 0;
+	return bare_qp(s);
 }
 
 static void bare_free(struct side *s)
@@ -1260,6 +1271,108 @@ static int check_cq_full(struct test *t)
 	return with_bare(t, do_cq_full);
 }
 
+/* What shared_round() posts on the QP that is reset, and on the other before and after that. */
+#define SHARED_RESET  50
+#define SHARED_BEFORE 30
+#define SHARED_AFTER  60
+#define SHARED_ROUNDS 8
+
+/* WRITEs without data, whose CQEs are numbered. */
+static int shared_post(struct side *s, int n, u64 *wr_id)
+{
+	struct ib_rdma_wr wr = { .wr = { .opcode = IB_WR_RDMA_WRITE } };
+
+	while (n--) {
+		wr.wr.wr_id = (*wr_id)++;
+		TRY(ib_post_send(s->qp, &wr.wr, NULL));
+	}
+	return 0;
+}
+
+/* A message, by which its receiver's memory changes. */
+static int shared_message(struct side *s, u32 seed)
+{
+	struct ib_sge sge = sge_of(s, 0, 64), into = sge_of(s->peer, 64, 64);
+	struct ib_recv_wr recv = { .sg_list = &into, .num_sge = 1 };
+	struct ib_send_wr wr = { .opcode = IB_WR_SEND, .sg_list = &sge, .num_sge = 1 };
+	u8 *last = s->peer->buf + 64 + 63;
+	unsigned long end = jiffies + LIMIT;
+
+	fill(s->buf, 64, seed);
+	*last = ~pattern(seed, 63);
+	TRY(ib_post_recv(s->peer->qp, &recv, NULL));
+	TRY(ib_post_send(s->qp, &wr, NULL));
+	while (READ_ONCE(*last) != pattern(seed, 63)) {
+		WANT(time_before(jiffies, end));
+		usleep_range(10, 30);
+	}
+	return 0;
+}
+
+/*
+ * One QP is reset while the CQ has its CQEs between those of the other. The other's stay, in their
+ * order, and the dropped ones are room: without it, the CQ would overrun.
+ */
+static int shared_round(struct test *reset, struct test *stays, u64 *next)
+{
+	u64 dropped = 1000000, posted = *next;
+	struct ib_wc wc;
+	int i;
+
+	for (i = 0; i < SHARED_RESET / 5; i++) {
+		TRY(shared_post(&reset->a, 5, &dropped));
+		TRY(shared_post(&stays->a, SHARED_BEFORE / (SHARED_RESET / 5), &posted));
+	}
+	/* The answer comes behind the ACKs of all that was sent. */
+	TRY(shared_message(&reset->a, 2 * *next));
+	TRY(shared_message(&reset->b, 2 * *next + 1));
+	TRY(to_reset(&reset->a));
+	TRY(shared_post(&stays->a, SHARED_AFTER, &posted));
+	for (; *next < posted; ++*next) {
+		TRY(bare_poll(&stays->a, &wc));
+		WANT(wc.status == IB_WC_SUCCESS && wc.qp == stays->a.qp && wc.wr_id == *next);
+	}
+	WANT(!ib_poll_cq(stays->a.scq, 1, &wc));
+	/* of side A's CQ, which is that of the test which has made it */
+	WANT(!atomic_read(&reset->a.events[IB_EVENT_CQ_ERR]));
+	return 0;
+}
+
+static int do_cq_shared(struct test *t)
+{
+	/* one check at a time */
+	static struct test other;
+	u64 next = 0;
+	int err, i;
+
+	memset(&other, 0, sizeof(other));
+	other.ctx = t->ctx;
+	init_waitqueue_head(&other.event);
+	bare_like(&other, &other.a, &t->a, &other.b);
+	bare_like(&other, &other.b, &t->b, &other.a);
+	err = bare_qp(&other.a);
+	if (!err)
+		err = bare_qp(&other.b);
+	if (!err)
+		err = connect_sides(&other);
+	for (i = 0; i < SHARED_ROUNDS && !err; i++) {
+		err = connect_sides(t);
+		if (!err)
+			err = shared_round(t, &other, &next);
+	}
+	/* The CQs are the test's. */
+	other.a.scq = NULL;
+	other.b.scq = NULL;
+	bare_free(&other.a);
+	bare_free(&other.b);
+	return err;
+}
+
+static int check_cq_shared(struct test *t)
+{
+	return with_bare(t, do_cq_shared);
+}
+
 /* The core moderates the CQs that have events; a message arrives though its events wait. */
 static int check_moderation(struct test *t)
 {
@@ -1309,6 +1422,7 @@ static const struct check checks[] = {
 	{ "sqd", check_sqd },
 	{ "notify", check_notify },
 	{ "cq_full", check_cq_full },
+	{ "cq_shared", check_cq_shared },
 	{ "moderation", check_moderation },
 	{ "write_read", .with_region = do_write_read },
 	{ "write_imm", .with_region = do_write_imm },
