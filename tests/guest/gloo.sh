@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# gloo.sh: Gloo's collectives over plain verbs between two guests, 2 and 4 ranks (gloo/allreduce.cc, which /share has). The
-# guests need Debian's libgloo0 (--packages).
+# gloo.sh short|full: Gloo's collectives over plain verbs between two guests, 2 and 4 ranks, or 2 alone (gloo/allreduce.cc, which
+# /share has). The guests need Debian's libgloo0 (--packages).
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -11,7 +11,9 @@ set -u
 
 beginning
 far_index=$(on 1 bash -c '. /opt/urdma/tests/common.sh; gid_index urdma0')
-for ranks in 2 4; do
+counts=(2 4)
+[ "$form" != short ] || counts=(2)
+for ranks in "${counts[@]}"; do
 	# The ranks find each other by files, which both guests see.
 	meeting=/share/meeting-$ranks
 	rm -rf "$meeting"
@@ -19,7 +21,7 @@ for ranks in 2 4; do
 	pids=()
 	for ((rank = 0; rank < ranks; rank++)); do
 		if [ $((rank % 2)) = 0 ]; then at=(env) index=$(gid_index urdma0); else at=(on 1) index=$far_index; fi
-		"${at[@]}" timeout "$limit" /share/allreduce $rank $ranks "$meeting" urdma0 "$index" >/tmp/rank$rank.log 2>&1 &
+		"${at[@]}" timeout "$limit" /share/allreduce $rank "$ranks" "$meeting" urdma0 "$index" >/tmp/rank$rank.log 2>&1 &
 		pids+=($!)
 	done
 	for ((rank = 0; rank < ranks; rank++)); do

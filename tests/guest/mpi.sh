@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# mpi.sh: Open MPI over UCX between two guests, 2 and 4 ranks, by RC and by UD (mpi/collectives.c, which /share has). The guests
-# need Debian's openmpi-bin (--packages).
+# mpi.sh short|full: Open MPI over UCX between two guests, 2 and 4 ranks, by RC and by UD, or 2 ranks by RC alone
+# (mpi/collectives.c, which /share has). The guests need Debian's openmpi-bin (--packages).
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -24,11 +24,13 @@ exported=(-x UCX_TLS)
 for setting in "${ucx[@]}"; do
 	exported+=(-x "${setting%%=*}")
 done
-for transport in rc ud; do
-	for ranks in 2 4; do
+transports=(rc ud) counts=(2 4)
+[ "$form" != short ] || transports=(rc) counts=(2)
+for transport in "${transports[@]}"; do
+	for ranks in "${counts[@]}"; do
 		timeout "$limit" env "${ucx[@]}" "UCX_TLS=$transport,self,sm" mpirun.openmpi --allow-run-as-root \
 			--leave-session-attached --prtemca plm_ssh_agent /tmp/agent --mca pml ucx --mca osc ucx \
-			--host $client:$((ranks / 2)),$server:$((ranks / 2)) -np $ranks --map-by slot:OVERSUBSCRIBE \
+			--host $client:$((ranks / 2)),$server:$((ranks / 2)) -np "$ranks" --map-by slot:OVERSUBSCRIBE \
 			--bind-to none "${exported[@]}" /share/collectives >/tmp/mpi.log 2>&1 ||
 			fail "$ranks ranks by $transport: $(cat /tmp/mpi.log)"
 		grep -q "^ok: $ranks ranks" /tmp/mpi.log || fail "$ranks ranks by $transport: $(cat /tmp/mpi.log)"

@@ -1,15 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# ucx.sh [N]: UCX between two guests, N messages of each kind and size, by RC and by UD: tags, active messages, put, get, and
-# streams. The guests need Debian's ucx-utils (--packages).
+# ucx.sh short|full: UCX between two guests, by RC and by UD: tags, active messages, put, get, and streams of several sizes, or
+# three of them of one size. The guests need Debian's ucx-utils (--packages).
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 # shellcheck source=tests/guest/consumer_lib.sh
 . /opt/urdma/tests/consumer_lib.sh
 
-n=${1-200}
+n=200
+tests=(tag_lat tag_bw ucp_am_lat ucp_am_bw ucp_put_lat ucp_put_bw ucp_get stream_lat stream_bw)
+sizes=(8 4000 100000)
+if [ "$form" = short ]; then
+	tests=(tag_bw ucp_am_lat ucp_get)
+	sizes=(4000)
+fi
 port=13337
 ucx+=(UCX_LOG_LEVEL=warn)
 beginning
@@ -33,9 +39,9 @@ $(cat /tmp/server.log /tmp/client.log)"
 }
 
 for transport in rc ud; do
-	for test in tag_lat tag_bw ucp_am_lat ucp_am_bw ucp_put_lat ucp_put_bw ucp_get stream_lat stream_bw; do
-		for size in 8 4000 100000; do
-			perf $transport $test $size
+	for test in "${tests[@]}"; do
+		for size in "${sizes[@]}"; do
+			perf "$transport" "$test" "$size"
 		done
 	done
 done

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# packages.sh PACKAGES BUILD NAME [launcher options] -- COMMAND: as in-guest.sh -g, in guests that have these Debian packages,
-# too. With packages in BUILD, the directory tests/guest/NAME is built with them for the guests, which see it as /share.
+# packages.sh PACKAGES BUILD DIRECTORIES NAME [launcher options] -- COMMAND: as in-guest.sh -g, in guests that have these Debian
+# packages, too. The DIRECTORIES of tests/guest are built with the packages in BUILD, and the guests see what comes of it as
+# /share.
 set -eu
 top=$(cd "$(dirname "$0")/../../.." && pwd)
-packages=$1 build=$2 name=$3
-shift 3
+packages=$1 build=$2 directories=$3 name=$4
+shift 4
 "$top/tools/setup.sh" --packages "$packages" test
-if [ "$build" ]; then
-	share=$top/build/guest/$name
-	"$top/urdma" build --packages "$build" --out "$share" "$top/tests/guest/$name"
-	set -- --share "$share" "$@"
-fi
+share=$top/build/guest/$name
+for directory in $directories; do
+	"$top/urdma" build --packages "$build" --out "$share" "$top/tests/guest/$directory"
+done
+[ -z "$directories" ] || set -- --share "$share" "$@"
 exec "$top/tests/guest/host/in-guest.sh" -g "$name" --packages "$packages" "$@"
