@@ -455,7 +455,7 @@ static void check_zero_based(void)
 static void check_huge(const char *device)
 {
 	static const int flags[] = { 0, IBV_ACCESS_HUGETLB };
-	const size_t huge = 2 << 20, length = huge + PAGE;
+	const size_t huge = 2 << 20, length = huge + SIZE;
 	uint8_t *memory = mmap(NULL, 2 * huge, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
 	char command[200];
