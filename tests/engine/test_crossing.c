@@ -15,9 +15,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "judge.h"
 #include "pcie/pcie.h"
 #include "seed.h"
-#include "judge.h"
 #include "work.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -479,6 +479,14 @@ static bool ready(struct urdma_eh *eh)
 	return !!(urdma_eh_reg(eh, URDMA_REG_STATUS) & URDMA_RF_STATUS_READY);
 }
 
+/* The side's NIC is brought up again, and its peer's QP waits in RESET. */
+static void restart(unsigned int side)
+{
+	rig_restart_side(&rig, side);
+	assert_int_equal(urdma_eh_to_reset(&rig.side[!side].qp[0]), 0);
+	drop_cqes();
+}
+
 /*
  * A function loses bus mastering, is reset by its register, or loses its host, in the middle of
  * packets both ways; a new life works. The wire checker judges what is sent before it and after.
@@ -520,9 +528,7 @@ static void cut_in_mid_packet(void **state)
 				fail_msg("round %u: writes after they were stopped", round);
 		}
 		bus_master(side, true);
-		rig_restart_side(&rig, side);
-		assert_int_equal(urdma_eh_to_reset(&rig.side[!side].qp[0]), 0);
-		drop_cqes();
+		restart(side);
 		/* far from what may still be on the wire */
 		psn = (psn + 0x300001) & 0xffffff;
 		judge_connect(&judge, 0, psn, psn ^ 0x800000);
@@ -556,9 +562,7 @@ static void doorbells_during_reset(void **state)
 			run(pause[round / 2]);
 		}
 		assert_true(ready(eh));
-		rig_restart_side(&rig, side);
-		assert_int_equal(urdma_eh_to_reset(&rig.side[!side].qp[0]), 0);
-		drop_cqes();
+		restart(side);
 		connect_from(0, 0);
 		works(round, "after doorbells during a reset");
 	}

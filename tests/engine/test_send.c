@@ -72,7 +72,7 @@ static void lay_out(struct rig_side *side, size_t start, uint32_t len, enum shap
 
 static void fill(const struct layout *l, uint32_t seed)
 {
-	uint64_t state = seed + 1;
+	uint64_t state = (uint64_t)seed + 1;
 
 	for (unsigned int i = 0; i < l->n; i++) {
 		uint8_t *p = (uint8_t *)(uintptr_t)l->sge[i].addr;
@@ -85,7 +85,7 @@ static void fill(const struct layout *l, uint32_t seed)
 
 static uint32_t verify(const struct layout *l, uint32_t seed, uint32_t len)
 {
-	uint64_t state = seed + 1;
+	uint64_t state = (uint64_t)seed + 1;
 	uint32_t at = 0;
 
 	for (unsigned int i = 0; i < l->n; i++) {

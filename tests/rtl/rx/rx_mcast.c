@@ -87,6 +87,18 @@ static enum mc_status group_op(struct bench *b, enum mc_op op, uint16_t qpn, uns
 	return bench_mc(b, op, qpn, gid);
 }
 
+/* The answer to an operation that bench_mc_put() has begun. */
+static enum mc_status put_answered(struct bench *b)
+{
+	enum mc_status status;
+
+	for (unsigned int limit = 2000; !bench_mc_done(b, &status); limit--) {
+		assert_true(limit > 0);
+		bench_cycle(b);
+	}
+	return status;
+}
+
 static struct ref *open_ud(struct bench *b, int i, uint8_t mtu)
 {
 	qp_type = URDMA_QPT_UD;
@@ -536,7 +548,6 @@ void test_mcast_leave(void **state)
 	(void)state;
 	for (int i = 0; i < 120; i++) {
 		struct ref *r[4];
-		enum mc_status status;
 		unsigned int gone = i % 4, n = 0;
 		uint8_t gid[16], other[16];
 
@@ -567,11 +578,7 @@ void test_mcast_leave(void **state)
 		if (b->hold_qpr[0] && gone == 0 && i >= 60)
 			assert_false(b->mc_answered);
 		b->hold_qpr[0] = false;
-		for (unsigned int limit = 2000; !bench_mc_done(b, &status); limit--) {
-			assert_true(limit > 0);
-			bench_cycle(b);
-		}
-		assert_int_equal(status, MC_OK);
+		assert_int_equal(put_answered(b), MC_OK);
 		if (i % 5 == 0)
 			assert_int_equal(bench_mc(b, MC_LEAVE, r[gone]->cfg.qpn, gid), MC_OK);
 		b->in.fence_req = true;
@@ -612,10 +619,7 @@ void test_mcast_leave(void **state)
 		bench_mc_put(b, MC_LEAVE, QPN0, gid);
 		bench_run(b, 20);
 		b->hold_qpr[0] = false;
-		for (unsigned int limit = 2000; !bench_mc_done(b, &status); limit--) {
-			assert_true(limit > 0);
-			bench_cycle(b);
-		}
+		put_answered(b);
 		/* in each cycle around that in which a datagram looks at its group */
 		b->hold_qpr[0] = true;
 		bench_run(b, 10);
@@ -627,11 +631,7 @@ void test_mcast_leave(void **state)
 		bench_mc_put(b, MC_ATTACH, QPN0 + 1, other);
 		bench_run(b, i % 30 < 10 ? i % 30 : 0);
 		b->hold_qpr[0] = false;
-		for (unsigned int limit = 2000; !bench_mc_done(b, &status); limit--) {
-			assert_true(limit > 0);
-			bench_cycle(b);
-		}
-		assert_int_equal(status, MC_OK);
+		assert_int_equal(put_answered(b), MC_OK);
 		bench_drain(b, 5000);
 		for (unsigned int k = 0; k < b->n_cqes[0]; k++)
 			assert_int_equal(b->cqes[0][k].w[1] >> 32, QPN0);
