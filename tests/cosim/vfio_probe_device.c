@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A stand-in for urdma-cosim without a NIC: serves the function of vfio_fake_pcie.h to QEMU, one
- *for each --socket. It shows what QEMU sends, and proves the shim without the RTL:
+ * A stand-in for urdma-cosim without a NIC: serves the function of vfio_fake_pcie.h to a QEMU of
+ * your own, one for each --socket. It shows what QEMU sends, and proves the shim without the RTL:
  *
- *	URDMA_COSIM=build/tests/cosim/vfio_probe_device ./urdma run --nics 1 -- lspci -vv
+ *	build/tests/cosim/vfio_probe_device --debug --socket /tmp/nic0
  *
- * Ends on SIGTERM or SIGINT. With --debug each message is a line on stderr.
+ * docs/vfio-user.md has QEMU's options. Ends on SIGTERM or SIGINT. With --debug each message is a
+ * line on stderr.
  */
 #include <errno.h>
 #include <poll.h>
@@ -34,21 +35,17 @@ int main(int argc, char **argv)
 	struct sigaction action = { .sa_handler = on_signal };
 	const char *paths[MAX_FUNCTIONS];
 	unsigned int count = 0;
-	bool debug = false;
+	bool debug = false, bad = false;
 
 	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--check"))
-			return 0; /* the launcher asks whether urdma-cosim takes the options */
-		else if (!strcmp(argv[i], "--debug"))
+		if (!strcmp(argv[i], "--debug"))
 			debug = true;
 		else if (!strcmp(argv[i], "--socket") && i + 1 < argc && count < MAX_FUNCTIONS)
 			paths[count++] = argv[++i];
-		else if (argv[i][0] == '-' && i + 1 < argc)
-			i++; /* an option of urdma-cosim that has no meaning here */
+		else
+			bad = true;
 	}
-	if (getenv("VFIO_PROBE_DEBUG"))
-		debug = true;
-	if (!count) {
+	if (bad || !count) {
 		fprintf(stderr, "usage: %s [--debug] --socket PATH ...\n", argv[0]);
 		return 2;
 	}
