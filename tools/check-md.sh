@@ -7,7 +7,7 @@
 #  - Prose has at most 100 columns; tables, headings and code may have more.
 #  - An option that README.md, docs/guide.md or docs/cosim.md explains is one of the launcher or of the simulator; an
 #    option in ./urdma --help is in one of the last two.
-#  - An option in a line of a page that calls urdma-bench is one of its own.
+#  - An option in a page's call of a program of the tree is one of that program.
 # Exit status 0 if all is well, else 1 with a line for each fault.
 set -eu
 cd "$(dirname "$0")/.."
@@ -155,11 +155,29 @@ for option in $(grep -oE '(^|[ ,])--[a-z][a-z-]*' "$tmp/help" | tr -d ' ,' | sor
 		status=1
 	}
 done
-for option in $(git ls-files -z '*.md' | xargs -0 sed -n 's/.*urdma-bench //p' | grep -oE '(^| )--[a-z][a-z-]*' |
-	tr -d ' ' | sort -u); do
-	[ "$option" = --help ] || grep -qsF "\"${option#--}\"" tests/bench/bench.c || {
-		echo "the pages call urdma-bench with $option, which it does not have"
-		status=1
-	}
-done
+# Words of pages that call PROGRAM: to the end of the line, with continued lines joined, or of the
+# backquotes, and without the command of a guest behind " -- ".
+calls() {
+	git ls-files -z '*.md' | xargs -0 sed -E -e ':join' -e '/\\$/{N;s/\\\n//;b join' -e '}' |
+		sed -nE "s#(.*[ \`/])?$1 ##p" | sed -e 's/`.*//' -e 's/ -- .*//'
+}
+# PROGRAM, an expression of sed, and its sources, which name the options with or without the hyphens.
+while read -r program sources; do
+	for option in $(calls "$program" | grep -oE '(^| )--[a-z][a-z-]*' | tr -d ' ' | sort -u); do
+		# shellcheck disable=SC2086  # several files
+		[ "$option" = --help ] || grep -rqsE "(\"|--)${option#--}\\b" $sources || {
+			echo "the pages call $program with $option, which it does not have"
+			status=1
+		}
+	done
+done <<EOF
+urdma-bench tests/bench/bench.c
+urdma-cosim cosim/options cosim/main.c
+urdma-events cosim/events/main.c
+vfio_probe_device tests/cosim/vfio_probe_device.c
+tools/speed.sh tools/speed.sh
+tools/host-build.sh tools/host-build.sh
+tests/provider/instructions.sh tests/provider/instructions.sh
+./urdma.(run|shell) urdma cosim/options
+EOF
 exit $status

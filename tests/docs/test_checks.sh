@@ -82,6 +82,12 @@ page '    x/urdma-bench --only "64 KB" --help'
 expect "options of urdma-bench" 0 "" "$tree/tools/check-md.sh"
 page '    x/urdma-bench --bogus'
 expect "an option that urdma-bench does not have" 1 "urdma-bench with --bogus" "$tree/tools/check-md.sh"
+page "    ./urdma run --nics 2 \\" '        --bogus -- ls --all'
+expect "an option of a continued line" 1 "./urdma.(run|shell) with --bogus" "$tree/tools/check-md.sh"
+page "$(printf '%0100d' 0)" '' "| $(printf '%0100d' 0) |" '' "    $(printf '%0100d' 0)"
+expect "100 columns, and more in a table and in code" 0 "" "$tree/tools/check-md.sh"
+page '' "$(printf '%0101d' 0)"
+expect "101 columns" 1 "README.md:2: more than 100 columns" "$tree/tools/check-md.sh"
 page ''
 sed -i 's/--loss/--los/' "$tree/docs/guide.md"
 expect "an option that the guide does not have" 1 "has --loss of ./urdma --help" "$tree/tools/check-md.sh"

@@ -16,6 +16,7 @@
  * that a completion or an event has not come within 10 s.
  */
 #include <linux/delay.h>
+#include <linux/dim.h>
 #include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
 #include <linux/kernel.h>
@@ -1393,6 +1394,53 @@ static int check_moderation(struct test *t)
 	return err;
 }
 
+#define ADAPT_LIST   16
+#define ADAPT_ROUNDS 128
+
+/* WRITEs without data, each with a completion, in one post. Returns when all have completed. */
+static int write_list(struct side *s, int n)
+{
+	/* too much for the stack; one check runs at a time */
+	static struct ib_rdma_wr wr[ADAPT_LIST];
+	struct op *op = NULL;
+	int i;
+
+	memset(wr, 0, sizeof(wr));
+	for (i = 0; i < n; i++) {
+		op = op_get(s->t);
+		wr[i].wr.opcode = IB_WR_RDMA_WRITE;
+		wr[i].wr.wr_cqe = &op->cqe;
+		wr[i].wr.send_flags = IB_SEND_SIGNALED;
+		wr[i].wr.next = i < n - 1 ? &wr[i + 1].wr : NULL;
+	}
+	TRY(ib_post_send(s->qp, &wr[0].wr, NULL));
+	return op_want(s->scq, op, IB_WC_SUCCESS);
+}
+
+/*
+ * The core changes the moderation of a CQ when its load changes: here it alternates between single
+ * WRITEs and lists of them. Completions go on to come with what the core has chosen.
+ */
+static int check_adaptive(struct test *t)
+{
+	unsigned long end = jiffies + LIMIT;
+	struct dim *dim = t->a.scq->dim;
+	int i, profile;
+
+	if (t->ctx == IB_POLL_DIRECT)
+		return 0;
+	WANT(dim);
+	profile = READ_ONCE(dim->profile_ix);
+	for (i = 0; READ_ONCE(dim->profile_ix) == profile; i++) {
+		WANT(time_before(jiffies, end));
+		TRY(write_list(&t->a, i / ADAPT_ROUNDS % 2 ? ADAPT_LIST : 1));
+	}
+	flush_work(&dim->work);
+	TRY(check_send(t));
+	TRY(rdma_set_cq_moderation(t->a.scq, 0, 0));
+	return 0;
+}
+
 static int with_region(struct test *t, int (*fn)(struct test *t, struct region *r))
 {
 	struct region r = {};
@@ -1424,6 +1472,7 @@ static const struct check checks[] = {
 	{ "cq_full", check_cq_full },
 	{ "cq_shared", check_cq_shared },
 	{ "moderation", check_moderation },
+	{ "adaptive", check_adaptive },
 	{ "write_read", .with_region = do_write_read },
 	{ "write_imm", .with_region = do_write_imm },
 	{ "atomic", .with_region = do_atomic },
