@@ -18,8 +18,9 @@
 
 #define URDMA_CONFIG_SPACE_SIZE 4096u
 
-#define URDMA_PCI_VENDOR_ID	      0x1234u
-#define URDMA_PCI_DEVICE_ID	      0x5244u
+/* As in driver/urdma_hw.h. */
+#define URDMA_PCI_VENDOR_ID	      0x1234
+#define URDMA_PCI_DEVICE_ID	      0x5244
 #define URDMA_PCI_SUBSYSTEM_VENDOR_ID 0x1234u
 #define URDMA_PCI_SUBSYSTEM_ID	      0x0001u
 #define URDMA_PCI_REVISION	      0x01u

@@ -74,10 +74,23 @@ struct mmio_read {
 	struct mmio_read *next;
 };
 
+/*
+ * The NIC cuts requests some way before RQ. When the guest makes a maximum size smaller, TLPs of
+ * the size before are still in the NIC's FIFOs, which hold 64 of a kind, and in the stages around
+ * them. So the next CUT_AHEAD of that kind may have the size before.
+ */
+#define CUT_AHEAD 80u
+
+struct size_limit {
+	uint32_t before;
+	unsigned int left;
+};
+
 struct urdma_pcie {
 	struct urdma_pcie_config cfg;
 	char name[32];
 	struct urdma_config_space *cs;
+	struct size_limit write_size, read_size;
 	const struct urdma_host_ops *ops;
 	void *ctx;
 	struct urdma_random rnd;
@@ -300,6 +313,8 @@ static void drop_everything(struct urdma_pcie *p)
 	p->posted_arrived = 0;
 	p->posted_taken = 0;
 	memset(p->reads, 0, sizeof(p->reads));
+	memset(&p->write_size, 0, sizeof(p->write_size));
+	memset(&p->read_size, 0, sizeof(p->read_size));
 	p->n_order = 0;
 	p->n_reads = 0;
 	p->mmio_unsent = NULL;
@@ -416,10 +431,44 @@ int urdma_pcie_config_read(struct urdma_pcie *p, unsigned int offset, void *buf,
 	return urdma_config_space_read(p->cs, offset, buf, len);
 }
 
+static uint32_t mps(const struct urdma_pcie *p)
+{
+	return urdma_config_space_mps(p->cs);
+}
+
+static uint32_t mrrs(const struct urdma_pcie *p)
+{
+	return urdma_config_space_mrrs(p->cs);
+}
+
+static void size_was(struct size_limit *l, uint32_t before, uint32_t now)
+{
+	if (now >= before)
+		return;
+	if (!l->left || l->before < before)
+		l->before = before;
+	l->left = CUT_AHEAD;
+}
+
+/* How long the next TLP may be. */
+static uint32_t size_limit(struct size_limit *l, uint32_t now)
+{
+	if (!l->left)
+		return now;
+	l->left--;
+	return now > l->before ? now : l->before;
+}
+
 int urdma_pcie_config_write(struct urdma_pcie *p, unsigned int offset, const void *buf, size_t len)
 {
+	uint32_t mps_before = mps(p), mrrs_before = mrrs(p);
 	int ret = urdma_config_space_write(p->cs, offset, buf, len);
 
+	/* A reset has emptied the NIC. */
+	if (!p->reset_left) {
+		size_was(&p->write_size, mps_before, mps(p));
+		size_was(&p->read_size, mrrs_before, mrrs(p));
+	}
 	/* MSI-X may have been enabled, or its function mask have gone. */
 	urdma_msix_retry(&p->msix);
 	return ret;
@@ -614,16 +663,6 @@ static void mmio_answer(struct urdma_pcie *p)
 
 /* ---- RQ: requests of the NIC --------------------------------------------------------------- */
 
-static uint32_t mps(const struct urdma_pcie *p)
-{
-	return urdma_config_space_mps(p->cs);
-}
-
-static uint32_t mrrs(const struct urdma_pcie *p)
-{
-	return urdma_config_space_mrrs(p->cs);
-}
-
 static uint32_t enabled_span(const struct tlp *t, uint32_t *skip)
 {
 	return pg213_enabled(t->dwords, t->first_be, t->last_be, skip);
@@ -670,7 +709,8 @@ static bool rq_first(struct urdma_pcie *p, struct tlp *t, const struct urdma_pci
 		     t->dwords, t->first_be, t->last_be, t->tag, ##__VA_ARGS__);            \
 		return false;                                                               \
 	} while (0)
-	limit = t->kind == TLP_READ ? mrrs(p) : mps(p);
+	limit = t->kind == TLP_READ ? size_limit(&p->read_size, mrrs(p))
+				    : size_limit(&p->write_size, mps(p));
 	if (!t->dwords || t->dwords > 1024)
 		RQ_FAIL("dword count out of 1 to 1024");
 	if (t->dwords * 4 > limit)

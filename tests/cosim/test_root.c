@@ -1086,6 +1086,48 @@ static void malformed(void **state)
 	}
 }
 
+static void set_sizes(struct bench *b, unsigned int mps, unsigned int mrrs)
+{
+	uint16_t devctl =
+		(uint16_t)(urdma_config_size_code(mps) << 5 | urdma_config_size_code(mrrs) << 12);
+
+	assert_int_equal(urdma_pcie_config_write(b->pcie, URDMA_CONFIG_CAP_PCIE + 8, &devctl, 2),
+			 0);
+}
+
+/*
+ * The NIC has cut some TLPs by sizes that the host makes smaller meanwhile: these may come, however
+ * often the host does so, and later ones may not.
+ */
+static void smaller_sizes(void **state)
+{
+	const char *const why[2] = { "maximum read request of 512", "maximum payload of 128" };
+
+	(void)state;
+	for (unsigned int write = 0; write < 2; write++) {
+		struct bench *b = bench_new(NULL);
+		const uint32_t len = write ? 256 : 1024;
+		uint8_t data[256] = { 0 };
+		unsigned int n = 0;
+
+		set_sizes(b, 256, 1024);
+		set_sizes(b, 128, 512);
+		set_sizes(b, 256, 1024);
+		set_sizes(b, 128, 512);
+		for (; n < 64; n++) {
+			rq_request(b, MEM_BASE, len, write ? data : NULL, n);
+			run_quiet(b);
+		}
+		while (!urdma_pcie_error(b->pcie) && n++ < 100) {
+			rq_request(b, MEM_BASE, len, write ? data : NULL, n);
+			run(b, 2000);
+		}
+		assert_non_null(urdma_pcie_error(b->pcie));
+		assert_non_null(strstr(urdma_pcie_error(b->pcie), why[write]));
+		bench_free(b);
+	}
+}
+
 static void malformed_frames(void **state)
 {
 	static const struct {
@@ -1252,6 +1294,7 @@ int main(void)
 		cmocka_unit_test(unmapped),
 		cmocka_unit_test(faults),
 		cmocka_unit_test(malformed),
+		cmocka_unit_test(smaller_sizes),
 		cmocka_unit_test(malformed_frames),
 		cmocka_unit_test(tag_in_use),
 		cmocka_unit_test(bad_completions),

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "judge.h"
+#include "pcie/config_space.h"
 #include "pcie/pcie.h"
 #include "seed.h"
 #include "work.h"
@@ -74,24 +75,34 @@ static void drop_cqes(void)
 	}
 }
 
-/* Work of all kinds, both ways, that is posted and not waited for. */
-static void load(uint32_t seed)
+#define LOAD 16u
+
+/* Work of all kinds, both ways, is posted. */
+static void post(struct work w[LOAD], uint32_t seed)
 {
 	static const unsigned int opcodes[] = { URDMA_WR_WRITE, URDMA_WR_SEND, URDMA_WR_READ,
 						URDMA_WR_ATOMIC_FA };
-	struct work w[16];
 
-	for (unsigned int i = 0; i < COUNT(w); i++) {
+	for (unsigned int i = 0; i < LOAD; i++) {
 		w[i] = (struct work){ .opcode = opcodes[(i / 2 + seed) % COUNT(opcodes)],
 				      .from = i % 2,
 				      .len = 3000 + 100 * i,
 				      .seed = seed + i,
 				      .at = i * work_slot(8192) };
 		work_put(&rig, &w[i]);
+	}
+	work_ring(&rig, w, LOAD);
+}
+
+/* The same, and nobody waits for it. */
+static void load(uint32_t seed)
+{
+	struct work w[LOAD];
+
+	post(w, seed);
+	for (unsigned int i = 0; i < LOAD; i++)
 		for (unsigned int s = 0; s < 2; s++)
 			free(w[i].image[s]);
-	}
-	work_ring(&rig, w, COUNT(w));
 }
 
 /* The pair works: messages both ways, whose bytes are compared. */
@@ -449,14 +460,17 @@ static void drains_with_loss(void **state)
 
 /* ---- bus mastering and reset in mid-packet --------------------------------------------------- */
 
+/* A register of two bytes in the configuration space. */
+static void configure(unsigned int side, unsigned int offset, uint16_t value)
+{
+	struct urdma_pcie *pcie = urdma_embedded_pcie(urdma_eh_dev(rig.side[side].eh));
+
+	assert_int_equal(urdma_pcie_config_write(pcie, offset, &value, sizeof(value)), 0);
+}
+
 static void bus_master(unsigned int side, bool on)
 {
-	const uint8_t command[2] = { on ? 6 : 2, 0 };
-
-	assert_int_equal(
-		urdma_pcie_config_write(urdma_embedded_pcie(urdma_eh_dev(rig.side[side].eh)), 4,
-					command, sizeof(command)),
-		0);
+	configure(side, 4, on ? 6 : 2);
 }
 
 static uint64_t memory_hash(unsigned int side)
@@ -569,6 +583,32 @@ static void doorbells_during_reset(void **state)
 	stop();
 }
 
+/* ---- sizes of TLPs ----------------------------------------------------------------------------
+ */
+
+/* A host changes maximum payload and maximum read request while messages run. */
+static void sizes_change(void **state)
+{
+	uint64_t seed = test_seed(17);
+
+	(void)state;
+	start(NULL);
+	for (unsigned int round = 0; round < 24; round++) {
+		struct work w[LOAD];
+
+		post(w, round);
+		for (unsigned int i = 0; i < 30; i++) {
+			uint64_t payload = rig_draw(&seed, 3), request = rig_draw(&seed, 6);
+
+			configure(rig_draw(&seed, 2), URDMA_CONFIG_CAP_PCIE + 8,
+				  (uint16_t)(payload << 5 | request << 12));
+			run(1 + rig_draw(&seed, 150));
+		}
+		work_finish(&rig, w, LOAD, LIMIT, "while sizes change");
+	}
+	stop();
+}
+
 /* ---- a former life --------------------------------------------------------------------------- */
 
 static void long_wire(struct rig_config *config)
@@ -618,6 +658,7 @@ int main(int argc, char **argv)
 		{ "drains with loss", drains_with_loss },
 		{ "cut in mid-packet", cut_in_mid_packet },
 		{ "doorbells during a reset", doorbells_during_reset },
+		{ "sizes change", sizes_change },
 		{ "former life", former_life },
 	};
 	struct CMUnitTest tests[COUNT(cases)];
