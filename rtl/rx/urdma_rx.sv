@@ -356,7 +356,9 @@ module urdma_rx
   localparam logic [15:0] CMPL_STATES = (16'd1 << URDMA_QPS_RTS) | (16'd1 << URDMA_QPS_SQD);
 
   for (genvar i = 0; i < 2; i++) begin : g_lookup
-    urdma_rx_lookup #(.STATES(i == 0 ? RESP_STATES : CMPL_STATES), .RSP_STATES(CMPL_STATES), .SEND_CQ(i)) u_lookup (
+    urdma_rx_lookup #(
+      .STATES(i == 0 ? RESP_STATES : CMPL_STATES), .RSP_STATES(CMPL_STATES), .RSP_DECIDED(i == 0), .SEND_CQ(i)
+    ) u_lookup (
       .clk(clk), .rst(rst),
       .in_valid(it_valid[i]), .in_ready(it_ready[i]), .in(it[i]),
       .qpr_req_valid(qpr_req_valid[i]), .qpr_req_qpn(qpr_req_qpn[i]), .qpr_req_ready(qpr_req_ready[i]),

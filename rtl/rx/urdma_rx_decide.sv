@@ -119,12 +119,12 @@ module urdma_rx_decide
     if (says.rnr) begin
       if (s.tk == T_RNR && !walked) begin
         rnr = 1'b1;
-      end else if (it.rnr_retry != 3'd7 && d.rnrs == it.rnr_retry) begin
+      end else if (it.rnr_retry != 3'd7 && d.rnrs >= it.rnr_retry) begin
         fail = 1'b1;
         fail_status = 8'(URDMA_WC_RNR_RETRY_EXC_ERR);
         cnt_rnr_exc = 1'b1;
       end else begin
-        d.rnrs = d.rnrs + 3'd1;
+        if (it.rnr_retry != 3'd7) d.rnrs = d.rnrs + 3'd1;
         rnr = 1'b1;
         d.want = 1'b0;             // comes with the timer's end
       end
@@ -144,7 +144,8 @@ module urdma_rx_decide
     if (retry_want && s.tk != T_RNR && !d.gap) begin
       loss = 1'b1;
       cnt_gap = miss && !cnt_timeout;
-      if (d.retries == it.retry) begin
+      // the limit may have become smaller (MODIFY_QP in SQD)
+      if (d.retries >= it.retry) begin
         fail = 1'b1;
         fail_status = 8'(URDMA_WC_RETRY_EXC_ERR);
         cnt_retry_exc = 1'b1;

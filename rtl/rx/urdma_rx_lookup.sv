@@ -26,6 +26,9 @@ module urdma_rx_lookup
   parameter logic [15:0] STATES = 16'h0000,
   // the same for READ responses and ATOMIC acknowledges
   parameter logic [15:0] RSP_STATES = 16'h0000,
+  // READ responses and ATOMIC acknowledges are taken or refused elsewhere: here no address is compared, since AV, P_Key and GID
+  // entries may have changed since then
+  parameter bit RSP_DECIDED = 1'b0,
   // completions go to 0: the receive CQ, 1: the send CQ
   parameter int SEND_CQ = 0,
   // items in flight, a power of two
@@ -85,8 +88,8 @@ module urdma_rx_lookup
   /* verilator lint_off UNUSEDSIGNAL */
   qp_cfg_t r1_cfg_reg;             // the other readers' fields
   /* verilator lint_on UNUSEDSIGNAL */
-  logic r2_exists_reg, r2_pass_reg, r2_ud_reg;
-  logic r1_exists, r1_pass, r1_ud, r1_tgt, r1_own, r2_pass;
+  logic r2_exists_reg, r2_pass_reg, r2_from_any_reg;
+  logic r1_exists, r1_pass, r1_ud, r1_tgt, r1_own, r1_decided, r2_pass;
   bth_t r1_bth;
   found_t r2_found_reg, f_in;
   trace_why_e r1_why;
@@ -114,8 +117,9 @@ module urdma_rx_lookup
       default: r1_own = 1'b0;
     endcase
   end
-  assign r1_pass = (r1_bth.response ? RSP_STATES[r1_cfg_reg.state] : STATES[r1_cfg_reg.state]) && r1_own
-      && (r1_ud || r1_cfg_reg.dgid == r1_reg.pkt.sip) && pkeys_match(r1_cfg_reg.pkey, r1_reg.pkt.pkey);
+  assign r1_decided = RSP_DECIDED && r1_bth.response;
+  assign r1_pass = (r1_bth.response ? RSP_STATES[r1_cfg_reg.state] : STATES[r1_cfg_reg.state]) && r1_own && (r1_decided
+      || ((r1_ud || r1_cfg_reg.dgid == r1_reg.pkt.sip) && pkeys_match(r1_cfg_reg.pkey, r1_reg.pkt.pkey)));
   // For the lanes. Nothing else wrong means an address that is not that of the GID entry, which is known in the next cycle.
   always_comb begin
     r1_why = TRW_ADDRESS;
@@ -126,7 +130,7 @@ module urdma_rx_lookup
   end
   // a tag with VLAN 0 carries a priority only
   assign r2_vlan = r2_reg.pkt.vlan_valid ? r2_reg.pkt.tci[11:0] : 12'd0;
-  assign r2_pass = r2_exists_reg && (r2_reg.kind != IT_PKT || (r2_pass_reg && (r2_ud_reg || (gid.valid
+  assign r2_pass = r2_exists_reg && (r2_reg.kind != IT_PKT || (r2_pass_reg && (r2_from_any_reg || (gid.valid
       && gid.ipv4 == r2_reg.pkt.ipv4 && gid.gid == r2_reg.pkt.dip && gid.smac == r2_reg.pkt.dmac
       && (gid.vlan_valid ? gid.vlan : 12'd0) == r2_vlan))));
 
@@ -140,7 +144,7 @@ module urdma_rx_lookup
       // A QP that has been moved to RESET is not looked at again: nothing of it completes behind the fence.
       r2_exists_reg <= r1_exists && !(r1_reg.kind == IT_KICK && r1_cfg_reg.state == 4'(URDMA_QPS_RESET));
       r2_pass_reg <= r1_pass;
-      r2_ud_reg <= r1_ud;
+      r2_from_any_reg <= r1_ud || r1_decided;
       r2_found_reg.kind <= r1_reg.kind;
       r2_found_reg.pass <= 1'b0;
       r2_found_reg.why <= r1_why;

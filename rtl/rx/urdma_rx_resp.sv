@@ -411,6 +411,8 @@ module urdma_rx_resp
 
           IT_KICK: begin
             wd.queued = 1'b0;
+            // Looked up in RESET, and meanwhile the QP has a new life that has ended as well.
+            flush_push = s2_st_reg.err && !s2_in_reg.pass;
             if (s2_in_reg.pass && s2_st_reg.err && !s2_st_reg.flushed && (!xrc || x_open)) begin
               push = 1'b1;
               op.kind = OK_FLUSH;

@@ -91,7 +91,8 @@ module urdma_tx_resp
   output      tr_ask_t          trace_ask,
 
   input  wire logic             fence_start,   // pulse
-  output      logic             fence_hit      // level: all requests taken before fence_start have left
+  // level: what was made of requests taken before fence_start has left, and nothing waits of QPs that had ended
+  output      logic             fence_hit
 );
 
   localparam int RING_W = RDA_W + 1;     // log2 of READs and ATOMICs that wait for their answer: two generations
@@ -121,9 +122,8 @@ module urdma_tx_resp
     logic [23:0]      msn;         // with no ack: the last one seen
     // fence
     logic             epoch;       // queued: counts in this epoch
-    logic             marked;      // the epoch is over: so much of the QP belongs to it
-    logic [RING_W:0]  old_n;
-    logic             old_ack;
+    logic             marked;      // the epoch is over, and the QP has not had its turns since
+    logic [1:0]       old_turns;   // these
   } state_t;
 
   typedef struct packed {
@@ -303,8 +303,7 @@ module urdma_tx_resp
     // the first event of a new epoch says what belongs to the old one
     if (st.queued && (st.epoch != e1_epoch_reg) && !st.marked) begin
       nx.marked = 1'b1;
-      nx.old_n = st.count;
-      nx.old_ack = st.ack;
+      nx.old_turns = 2'd3;
     end
     case (e1_ev_reg)
       EV_REQ: if (!st.closed) begin
@@ -325,28 +324,19 @@ module urdma_tx_resp
           if (e1_req_reg.psn == st.lost_psn) nx.lost = 1'b0;
           ring_wr = e1_valid_reg;
           nx.count = st.count + 1'b1;
-          if (st.ack && not_before(e1_req_reg.psn, st.psn)) begin
-            nx.ack = 1'b0;
-            nx.old_ack = 1'b0;
-          end
+          if (st.ack && not_before(e1_req_reg.psn, st.psn)) nx.ack = 1'b0;
           if (!nx.ack) nx.msn = e1_req_reg.msn;
           nx.queued = 1'b1;
         end
         requeue = nx.queued && !st.queued;
       end
       EV_POP: begin
-        // An acknowledgement of before a fence does not wait for requests of after it, but nothing comes behind the one that
-        // ends the QP: that waits for what the ring holds, which is no more than it was.
-        ack_now = st.ack && ((st.count == '0) || (nx.marked && (nx.old_n == '0) && nx.old_ack && !st.closed));
         work_push = 1'b1;
-        if (ack_now) begin
+        if (st.count == '0) begin
+          ack_now = st.ack;
           nx.ack = 1'b0;
           nx.fatal = 1'b0;
-          nx.old_ack = 1'b0;
-        end
-        if (ack_now || (st.count == '0)) begin
-          nx.queued = (st.count != '0);
-          requeue = nx.queued;
+          nx.queued = 1'b0;
         end
       end
       EV_END: begin
@@ -355,16 +345,15 @@ module urdma_tx_resp
           nx.head = st.head + e1_end_reg.done[RING_W-1:0];
           nx.count = st.count - e1_end_reg.done;
           nx.npk = e1_end_reg.npk;
-          nx.old_n = (nx.old_n > e1_end_reg.done) ? nx.old_n - e1_end_reg.done : '0;
         end
         // an ACK would say that the requests that were dropped are done
         if (e1_end_reg.cut && !st.closed) begin
           nx.closed = 1'b1;
           nx.ack = 1'b0;
-          nx.old_ack = 1'b0;
         end
         nx.queued = (nx.count != '0) || nx.ack;
         requeue = nx.queued;
+        nx.old_turns = nx.old_turns - 2'd1;
       end
       // With a fence before, nothing of the old life is left; its turn would find a configuration that forbids it.
       EV_RESET: begin
@@ -372,7 +361,6 @@ module urdma_tx_resp
         nx.fatal = 1'b0;
         nx.lost = 1'b0;
         nx.ack = 1'b0;
-        nx.old_ack = 1'b0;
       end
       default: if (st.era == e1_end_reg.era) begin
         nx.era = st.era + 1'b1;
@@ -386,8 +374,6 @@ module urdma_tx_resp
         nx.syndrome = e1_fail_op_reg ? AETH_NAK_OP : AETH_NAK_ACCESS;
         nx.queued = 1'b1;
         requeue = !st.queued;
-        nx.old_n = '0;
-        nx.old_ack = nx.marked;
       end
     endcase
     if (!st.queued) nx.epoch = e1_epoch_reg;
@@ -395,10 +381,9 @@ module urdma_tx_resp
     if ((e1_ev_reg == EV_FAIL) && (st.era == e1_end_reg.era) && fence_on) begin
       nx.epoch = !epoch_reg;
       nx.marked = 1'b1;
-      nx.old_ack = 1'b1;
+      nx.old_turns = 2'd3;
     end
-    // nothing of the old epoch is left
-    if (nx.marked && (nx.old_n == '0) && !nx.old_ack) begin
+    if (nx.marked && (nx.old_turns == '0)) begin
       nx.epoch = e1_epoch_reg;
       nx.marked = 1'b0;
     end
@@ -646,8 +631,10 @@ module urdma_tx_resp
   assign err = err_reg;
 
   // ---- fence -------------------------------------------------------------------------------------------------------------
-  // An epoch begins. Each QP that was queued counts until what it had then is done; then the turns that were under way,
-  // then the packets that are in the pipeline. What fails among these adds its NAK.
+  // An epoch begins. Each QP that was queued counts until it has had three turns, or has nothing left. The first of them may have
+  // begun with the configuration of before; the second drops all READs of a QP that has ended, and the third its acknowledgement.
+  // So a fence does not wait for the READs of others to be answered, which takes seconds if they are long. Then come the turns
+  // that were under way, then the packets that are in the pipeline. What fails among these adds its NAK.
   typedef enum logic [2:0] {F_IDLE, F_BEGIN, F_QPS, F_TURNS, F_PKTS, F_SETTLE} fence_e;
   fence_e fence_reg;
   logic [1:0][QPN_W:0] qps_reg;      // queued QPs of each epoch

@@ -312,6 +312,8 @@ module urdma_tx_sched
   logic [15:0] t_avail, t_window, t_posted, t_used, t_end;
   logic [16:0] t_ring;
   logic [2:0] t_shift;           // log2 of blocks in a WQE
+  logic t_far;
+  logic [15:0] t_bad;            // the WQE that ends with the error
 
   // Strides are 64 to 512 bytes (CREATE_QP checks it).
   assign t_shift = 3'(e1_cfg_reg.sq.log_stride - 4'd6);
@@ -320,7 +322,11 @@ module urdma_tx_sched
   assign t_to_border = t_lim - (7'(st.fi) & (t_lim - 7'd1));
   assign t_posted = st.pi - st.done;
   assign t_used = st.fi - st.done;
-  assign t_end = (st.sqd && !st.err) ? st.sqd_lim : st.pi;
+  // A doorbell went beyond the ring. What was fetched before it is sent, again if need be; the WQE behind ends with the error
+  // and is the last one.
+  assign t_far = !st.err && !st.sqd && (st.bad || ({1'b0, t_posted} > t_ring));
+  assign t_bad = st.bad ? st.pi - 16'd1 : st.fmax;
+  assign t_end = t_far ? t_bad : (st.sqd && !st.err) ? st.sqd_lim : st.pi;
   assign t_avail = t_end - st.fi;
   assign t_window = 16'(1 << INFL_W) - t_used;
 
@@ -431,14 +437,16 @@ module urdma_tx_sched
             end else if (st.err) begin
               turn_kind = TURN_FLUSH;
               nx.fi = st.fi + 16'(t_n);
-            end else if ({1'b0, t_posted} > t_ring) begin
-              // one WQE ends with the error; what is before it is still completed, and sent again if need be
-              turn_kind = TURN_BAD;
-              nx.bad = 1'b1;
-              nx.pi = st.fmax + 16'd1;
             end else begin
-              fetch_out = 1'b1;
-              nx.fi = st.fi + 16'(t_n);
+              if (t_far && !wqe_before(st.fi, t_bad)) begin
+                turn_kind = TURN_BAD;
+                nx.bad = 1'b1;
+                nx.fi = st.fi + 16'd1;
+                nx.pi = nx.fi;
+              end else begin
+                fetch_out = 1'b1;
+                nx.fi = st.fi + 16'(t_n);
+              end
               if (wqe_before(st.fmax, nx.fi)) nx.fmax = nx.fi;
               nx.one = 1'b0;
               nx.rw = 1'b0;
@@ -552,8 +560,8 @@ module urdma_tx_sched
   always_ff @(posedge clk) begin
     if (turn_out) begin
       turn_reg <= '{kind: turn_kind, slot: slot_reg, qpn: e1_qpn_reg, widx: st.fi, n: t_n, blk: blk_reg, nblk: t_blks,
-                    era: st.era, gen: st.gen, rw: st.rw && fetch_out, npk: st.una - st.first, una: st.una,
-                    done: st.done, rd_done: st.rd_done, acks: st.acks, lop_have: st.lop_have, lop_idx: st.lop_idx,
+                    era: st.era, gen: st.gen, rw: st.rw && (fetch_out || turn_kind == TURN_BAD), npk: st.una - st.first,
+                    una: st.una, done: st.done, rd_done: st.rd_done, acks: st.acks, lop_have: st.lop_have, lop_idx: st.lop_idx,
                     lop_status: st.lop_status, psn0: st.psn0, mtu: e1_cfg_reg.mtu, pd: e1_cfg_reg.pd,
                     sig_all: e1_cfg_reg.sig_all, priv: e1_cfg_reg.priv, xport: xport_of(e1_cfg_reg.qp_type),
                     qkey: e1_cfg_reg.qkey, max_rd: e1_cfg_reg.max_rd_atomic, log_stride: e1_cfg_reg.sq.log_stride,

@@ -372,12 +372,11 @@ module urdma_tx_seg
               emit = 1'b1;
               e_eom = 1'b0;
             end
-            // the WQE that would have been next
-            TURN_BAD: if (!g_reg.stop) begin
+            // the WQE that would have been next; it comes again when what is before it was sent again
+            TURN_BAD: if (!g_reg.stop && !void_turn) begin
               emit = 1'b1;
               e_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
               fail = 1'b1;
-              if (resent) e_wqe = g_reg.hi;
             end
             TURN_FLUSH_START: if (lop_first) begin
               emit = 1'b1;
@@ -653,7 +652,7 @@ module urdma_tx_seg
       ld_g.psn = pre_reg.psn0;
       ld_g.hpsn = pre_reg.psn0;
     end
-    if ((pre_reg.kind == TURN_FETCH) && pre_reg.rw) begin
+    if (pre_reg.rw) begin
       ld_g.gen = pre_reg.gen;
       ld_g.si = pre_reg.widx;
       ld_g.psn = pre_reg.una;

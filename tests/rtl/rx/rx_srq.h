@@ -44,6 +44,7 @@ void test_srq_doorbells(void **state);
 void test_srq_last_wqe(void **state);
 void test_srq_reset_beside(void **state);
 void test_srq_reset_own(void **state);
+void test_srq_flush_of_before(void **state);
 void test_srq_behind_bad(void **state);
 
 #endif

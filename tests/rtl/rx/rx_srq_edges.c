@@ -233,6 +233,52 @@ void test_srq_last_wqe(void **state)
 }
 
 /*
+ * A flush is looked up while its QP is in RESET, and waits behind other packets until the QP has a
+ * new life that has ended as well: LAST_WQE of this end comes.
+ */
+void test_srq_flush_of_before(void **state)
+{
+	struct bench *b = start();
+	struct ref_srq *q = srq_open(b, 0, 4, 6);
+
+	(void)state;
+	qp_init(b, 1, 1, 4, 6, 0);
+	bench_settings(b, 100, 0, 4, 60);
+	fill(b, 8);
+	for (int n = 260; n < 300; n++) {
+		struct ref *r = srq_qp(b, 0, URDMA_QPT_RC, 1, q);
+
+		/* The WQE of the first packet does not come; what is behind it fills the queues. */
+		next_va = HOST_VA + DATA_OFF;
+		post(b, &refs[1], &(struct sge){ take(b, 64, 1), 64, LKEY }, 1);
+		ring(b, &refs[1]);
+		bench_drain(b, 1000);
+		b->hold_rd = true;
+		send_packet(b, &refs[1], 4, refs[1].epsn, payload, 8, true, false);
+		for (int i = 0; i < n; i++)
+			send_write(b, &refs[1], rem_at(0), RKEY, 0, false, 1);
+		bench_run(b, 600 + 12 * (unsigned int)n);
+		r->cfg.state = URDMA_QPS_RESET;
+		bench_cfg(b, &r->cfg);
+		bench_ctl_wait(b, false, QPC_ERR, r->cfg.qpn, 0, 200);
+		bench_run(b, 50);
+		bench_ctl_wait(b, false, QPC_RESET, r->cfg.qpn, 0, 200);
+		r->cfg.state = URDMA_QPS_ERR;
+		bench_cfg(b, &r->cfg);
+		bench_ctl_wait(b, false, QPC_ERR, r->cfg.qpn, 0, 200);
+		bench_run(b, 50);
+		b->hold_rd = false;
+		bench_drain(b, 5000);
+		if (b->n_errs[0] != 1 || b->errs[0][0].event != URDMA_EV_LAST_WQE)
+			fail_msg("seed %u, behind %d packets: %u events instead of LAST_WQE", seed,
+				 n, b->n_errs[0]);
+		bench_clear_logs(b);
+	}
+	srq_close(b, q);
+	bench_free(b);
+}
+
+/*
  * A message has begun, and another QP is reset at any time around the cycle in which placement
  * notes the WQE in use. The end of the QP completes this WQE.
  */

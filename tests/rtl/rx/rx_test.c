@@ -2301,6 +2301,39 @@ static void test_responses(void **state)
 			check(b);
 		}
 	}
+	/* between the two look-ups the QP gets another peer or partition, or loses its GID entry:
+	 * what one half has taken, the other places */
+	for (int change = 0; change < 3; change++) {
+		struct req *q = &reqs[0];
+		struct sge s = { take(b, 1024, 64), 1024, LKEY };
+
+		qp_init(b, 0, 3, 4, 6, 0);
+		bench_ctl_wait(b, true, QPC_RESET, QPN0, 0, 200);
+		bench_ctl_wait(b, true, QPC_SQ_PSN, QPN0, 0, 200);
+		memset(q, 0, sizeof(*q));
+		q->qpn = QPN0;
+		post_read(b, q, &s, 1, 1024, false);
+		bench_drain(b, 1000);
+		fill(b, 1024);
+		ref_scatter(b, &s, 1, payload, 1024);
+		b->hold_qpr[0] = true;
+		send_rsp(b, 0, 0x10, 0, payload, 1024);
+		bench_run(b, 300);
+		if (change == 0)
+			refs[0].cfg.dgid[15] ^= 1;
+		else if (change == 1)
+			refs[0].cfg.pkey = 0x8123;
+		else
+			bench_gid(b, &(struct rx_gid){ .idx = refs[0].cfg.sgid });
+		bench_cfg(b, &refs[0].cfg);
+		bench_run(b, 20);
+		b->hold_qpr[0] = false;
+		bench_drain(b, 2000);
+		read_cqe(b, q, 0);
+		assert_int_equal(b->n_errs[1], 0);
+		check(b);
+		set_gids(b, 0, mac_own);
+	}
 	/* what goes wrong on this side */
 	for (int fault = 0; fault < 11; fault++) {
 		static const uint8_t want[] = { URDMA_WC_LOC_PROT_ERR,	URDMA_WC_LOC_LEN_ERR,
@@ -3303,6 +3336,7 @@ int main(void)
 		cmocka_unit_test(test_srq_doorbells),
 		cmocka_unit_test(test_srq_last_wqe),
 		cmocka_unit_test(test_srq_reset_beside),
+		cmocka_unit_test(test_srq_flush_of_before),
 		cmocka_unit_test(test_srq_reset_own),
 		cmocka_unit_test(test_srq_behind_bad),
 		cmocka_unit_test(test_xrc),

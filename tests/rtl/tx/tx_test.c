@@ -1578,6 +1578,48 @@ static void test_retry_before_bad(void **state)
 	}
 }
 
+/*
+ * A doorbell beyond the ring, behind messages that are under way, all of the ring or some. They are
+ * sent again when the peer has lost them, before tx knows of the doorbell or after; the WQE behind
+ * them ends with the error.
+ */
+static void test_far_doorbell(void **state)
+{
+	(void)state;
+	for (int k = 0; k < 6; k++) {
+		struct bench *b = bench_new(seed);
+		struct tx_cfg cfg = { .mtu = 1, .log_entries = 6 };
+		struct qp *q = bench_qp(b, 2);
+		struct msg good = simple(0x1000, 200), bad = good;
+		uint16_t n = k % 2 ? 20 : 64;
+
+		bench_weather(b)->acks_off = true;
+		bench_open(b, 2, &cfg, 0);
+		for (int i = 0; i < n; i++)
+			bench_post(b, 2, &good);
+		bench_doorbell(b, 2, n);
+		bench_steps(b, 6000);
+		assert_int_equal(q->frames, n);
+		bad.status = URDMA_WC_LOC_QP_OP_ERR;
+		bench_post(b, 2, &bad)->packets = 0;
+		if (k / 2 == 0)
+			bench_retry(b, 2, 3);
+		bench_doorbell(b, 2, n + 65);
+		if (k / 2 == 1)
+			bench_retry(b, 2, 3);
+		bench_steps(b, 6000);
+		if (k / 2 == 2) {
+			bench_retry(b, 2, 3);
+			bench_steps(b, 6000);
+		}
+		assert_int_equal(q->frames, 2 * n - 3);
+		bench_set_err(b, 2);
+		bench_steps(b, 3000);
+		assert_int_equal(q->s_msg, n + 1);
+		bench_free(b);
+	}
+}
+
 /* READ responses and ATOMIC acknowledgements beside traffic of the same and other QPs. */
 static void test_responses(void **state)
 {
@@ -2844,6 +2886,7 @@ int main(void)
 		cmocka_unit_test(test_told_once),
 		cmocka_unit_test(test_flush_after_failed_retry),
 		cmocka_unit_test(test_retry_before_bad),
+		cmocka_unit_test(test_far_doorbell),
 		cmocka_unit_test(test_responses),
 		cmocka_unit_test(test_closed),
 		cmocka_unit_test(test_invalidated),
