@@ -65,13 +65,19 @@ int urdma_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
 }
 
 /*
- * Does not fail: the core frees the counter of a QP that it destroys, whatever this returns. A NIC
- * that refuses is broken, as in urdma_cmd_destroy().
+ * The core looks whether the QP has a counter before it takes the counter's lock. A caller that has
+ * waited for the lock may find that another one has unbound the QP, and that the NIC does not know
+ * it any more. The error keeps the core from giving the counter back twice.
+ *
+ * Otherwise it does not fail: the core frees the counter of a QP that it destroys, whatever this
+ * returns. A NIC that refuses is broken, as in urdma_cmd_destroy().
  */
 int urdma_counter_unbind_qp(struct ib_qp *ibqp)
 {
 	struct urdma_dev *dev = to_udev(ibqp->device);
 
+	if (!ibqp->counter)
+		return -EINVAL;
 	if (urdma_set_qp_cnt(ibqp, 0))
 		urdma_set_dead(dev, "the counters of a QP could not be taken away");
 	ibqp->counter = NULL;

@@ -546,8 +546,9 @@ int urdma_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 		if (urdma_take_cqe(dev, cqe, &wc[got]))
 			got++;
 		cq->ci++;
+		/* Also within a call: others post into the slots that it has made free. */
+		urdma_tell_ci(dev, cq);
 	}
-	urdma_tell_ci(dev, cq);
 	if (!cqe && unlikely(urdma_is_dead(dev)))
 		got += urdma_flush_dead(cq, n - got, wc + got);
 	spin_unlock_irqrestore(&cq->lock, flags);

@@ -76,7 +76,11 @@ void urdma_eth_read_stats(const struct urdma_eth_stats *stats, u64 *xmit, u64 *p
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
-/* Slots that may be filled. Any side: each sees its own index as it is, the other's as it was. */
+/*
+ * Slots that may be filled. Any side: each sees its own index as it is, the other's as it was. What
+ * is written to a slot comes behind the load of the consumer index, because it depends on the
+ * result.
+ */
 static u16 urdma_eth_tx_room(const struct urdma_eth_tx *tx)
 {
 	return tx->mask - (u16)(READ_ONCE(tx->pi) - READ_ONCE(tx->ci));
@@ -262,7 +266,8 @@ static bool urdma_eth_tx_done(struct urdma_eth_chan *ch, u64 w0, u16 index, int 
 		napi_consume_skb(info->skb, budget);
 		info->skb = NULL;
 	}
-	WRITE_ONCE(tx->ci, ci);
+	/* The slots are empty before they are free: pairs with the load in urdma_eth_tx_room(). */
+	smp_store_release(&tx->ci, ci);
 
 	u64_stats_update_begin(&ch->stats->poll_sync);
 	u64_stats_add(&ch->stats->poll[URDMA_PS_TX_PACKETS], packets);

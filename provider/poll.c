@@ -292,8 +292,12 @@ int urdma_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	int got = 0;
 
 	urdma_lock(&cq->lock);
-	while (got < n && urdma_next_cqe(cq, &wc[got]))
+	while (got < n && urdma_next_cqe(cq, &wc[got])) {
 		got++;
+		/* Others post already into the slots that this has made free. */
+		urdma_tell_ci(cq);
+	}
+	/* of CQEs that were dropped */
 	urdma_tell_ci(cq);
 	urdma_unlock(&cq->lock);
 	return got;

@@ -9,7 +9,7 @@
 #   DIR/providers/erdma, DIR/util   sources
 set -euo pipefail
 
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/../.." && pwd)
 prog=rdma-core
 # shellcheck source=tools/lib.sh
 . "$top/tools/lib.sh"

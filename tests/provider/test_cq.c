@@ -157,7 +157,8 @@ static void full(void **state)
 	complete(10);
 	assert_int_equal(poll_some(256), 2 * SMALLEST + 10);
 	assert_int_equal(poll_some(1), 0);
-	assert_true(*fake_doorbell(URDMA_DB_CQ) >> 32 == written);
+	/* at each quarter of a ring of 512 */
+	assert_true(written - (*fake_doorbell(URDMA_DB_CQ) >> 32) < 128);
 	assert_int_equal(fake_ops->req_notify_cq(cq, 0), 0);
 	assert_true(*fake_doorbell(URDMA_DB_CQ) >> 32 == written);
 	/* down to the smallest while it is as full as that may be */

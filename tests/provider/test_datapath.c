@@ -1153,7 +1153,7 @@ static void phase_and_consumer_index(void **state)
 {
 	const uint32_t n = fake_urdma_cqes(recv_cq);
 	struct ibv_poll_cq_attr poll = { 0 };
-	struct ibv_wc wc[8];
+	struct ibv_wc wc[128];
 	uint32_t ci = 0, told = 0;
 
 	assert_int_equal(n, 128);
@@ -1165,19 +1165,29 @@ static void phase_and_consumer_index(void **state)
 		assert_int_equal(ibv_poll_cq(recv_cq, 3, wc), 3);
 		ci += 3;
 		if (ci - told >= n / 4) {
-			expect_doorbell(URDMA_DB_CQ, recv_cq->handle, 0, ci);
-			told = ci;
+			told += n / 4;
+			expect_doorbell(URDMA_DB_CQ, recv_cq->handle, 0, told);
 		}
 		assert_int_equal(ibv_poll_cq(recv_cq, 8, wc), 2);
 		ci += 2;
 		/* Each quarter of the ring is told. */
 		if (ci - told >= n / 4) {
-			expect_doorbell(URDMA_DB_CQ, recv_cq->handle, 0, ci);
-			told = ci;
+			told += n / 4;
+			expect_doorbell(URDMA_DB_CQ, recv_cq->handle, 0, told);
 		}
 		expect_silence(URDMA_DB_CQ);
 	}
 	assert_int_equal(ibv_poll_cq(recv_cq, 0, wc), 0);
+
+	/* Within a call as well: the NIC writes on while it goes on. */
+	for (uint32_t i = 0; i < n; i++)
+		complete(recv_cq, &(struct cqe){ .qp = qp, .wqe = (uint16_t)i });
+	assert_int_equal(ibv_poll_cq(recv_cq, (int)(told + n / 4 - ci + 8), wc),
+			 told + n / 4 - ci + 8);
+	expect_doorbell(URDMA_DB_CQ, recv_cq->handle, 0, told + n / 4);
+	assert_int_equal(ibv_poll_cq(recv_cq, (int)n, wc), ci + 3 * n / 4 - told - 8);
+	expect_doorbell(URDMA_DB_CQ, recv_cq->handle, 0,
+			told + (ci + n - told) / (n / 4) * (n / 4));
 
 	/* A whole ring, and the same of extended polling. */
 	for (uint32_t i = 0; i < n; i++)
