@@ -238,6 +238,10 @@ int urdma_control_tell(const char *path, const char *line)
 		goto lost;
 	putchar('\n');
 	fclose(f);
+	if (ferror(stdout) || fflush(stdout)) {
+		perror("urdma-cosim: the answer could not be written");
+		return 2;
+	}
 	return strncmp(word, "error", 5) == 0;
 lost:
 	fprintf(stderr, "urdma-cosim: %s gave no answer\n", path);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // urdma-cosim: NICs for guests, each behind a vfio-user socket, wired to each other.
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -109,15 +111,36 @@ static int make_sockets(struct urdma_program *p)
 							      p, &p->control));
 }
 
-static int set_up(struct urdma_program *p)
+/*
+ * Keeps others out of the directory of results until the program ends: they would empty the files
+ * that it writes. The launcher's lock is that of the directory itself.
+ */
+static int claim_results(struct urdma_program *p)
 {
-	clock_gettime(CLOCK_MONOTONIC, &p->start);
+	char path[4096];
+
 	if (mkdir(p->opt.out, 0777) && errno != EEXIST) {
 		fprintf(stderr, "urdma-cosim: cannot make directory %s: %s\n", p->opt.out,
 			strerror(errno));
 		return 1;
 	}
-	return catch_signals(p) || urdma_program_describe(p) || open_ports(p) ||
+	snprintf(path, sizeof(path), "%s/" URDMA_SYSTEM, p->opt.out);
+	p->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	/* Who cannot write it says so later. A file system that has no locks does without. */
+	if (p->lock >= 0 && flock(p->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+		fprintf(stderr,
+			"urdma-cosim: another simulator writes its results to %s: name another "
+			"directory with --out\n",
+			p->opt.out);
+		return 1;
+	}
+	return 0;
+}
+
+static int set_up(struct urdma_program *p)
+{
+	clock_gettime(CLOCK_MONOTONIC, &p->start);
+	return claim_results(p) || catch_signals(p) || urdma_program_describe(p) || open_ports(p) ||
 	       make_simulation(p) || urdma_program_open_files(p) || urdma_program_open_events(p) ||
 	       urdma_program_open_samples(p) || urdma_program_open_waves(p) ||
 	       urdma_program_open_trigger(p) || urdma_program_open_live(p) || make_sockets(p);
@@ -154,12 +177,30 @@ static void tear_down(struct urdma_program *p)
 	urdma_faults_destroy(p->faults);
 	if (p->signals >= 0)
 		close(p->signals);
+	if (p->lock >= 0)
+		close(p->lock);
+}
+
+/* Whoever started the program has closed one of its first three: no file of results takes its
+ * place. */
+static int keep_standard_files(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	return fd < 0 || close(fd);
 }
 
 int main(int argc, char **argv)
 {
-	static struct urdma_program p;
+	static struct urdma_program p = { .signals = -1, .lock = -1 };
 
+	if (keep_standard_files()) {
+		perror("urdma-cosim: /dev/null");
+		return 1;
+	}
 	urdma_options_parse(&p.opt, argc, argv);
 	if (p.opt.tell)
 		return urdma_control_tell(p.opt.tell, p.opt.tell_line);
@@ -168,7 +209,6 @@ int main(int argc, char **argv)
 		putchar('\n');
 		return ferror(stdout) || fflush(stdout) ? 1 : 0;
 	}
-	p.signals = -1;
 	if (set_up(&p)) {
 		tear_down(&p);
 		return 1;

@@ -15,6 +15,7 @@
 #include "scheduler.h"
 
 /* Files of results. */
+#define URDMA_SYSTEM	"system.json"
 #define URDMA_FAULT_LOG "faults.log"
 #define URDMA_EVENTS	"events.urdma"
 #define URDMA_WQES	"wqes.csv"
@@ -58,6 +59,7 @@ struct urdma_program {
 	struct urdma_vfio_user_server *server[URDMA_COSIM_MAX_NICS];
 	struct urdma_control *control;
 	int signals;
+	int lock;		 /* of the directory of results */
 	struct urdma_live *live; /* NULL: without --live */
 	struct timespec start;
 	uint64_t waves_since; /* ns: when the present files of waves began */

@@ -237,7 +237,7 @@ static json_t *report_nic(const struct urdma_program *p, unsigned int nic)
 
 int urdma_program_describe(struct urdma_program *p)
 {
-	dump(p, "system.json", urdma_system_json(&p->opt));
+	dump(p, URDMA_SYSTEM, urdma_system_json(&p->opt));
 	return p->error[0] != 0;
 }
 

@@ -15,6 +15,8 @@
 
 struct dgram {
 	struct sockaddr_un own, peer;
+	socklen_t peer_len; /* what is behind it in the name of an abstract socket would be part of
+			       that */
 	int ip_port, peer_port; /* 0: unix */
 	bool has_peer;		/* given, or a datagram came from it */
 	bool peer_given;
@@ -53,6 +55,7 @@ static int parse(struct urdma_external *e, char *args, char *error, size_t size)
 		if (strncmp(word, "peer=", 5))
 			return urdma_external_bad(error, size, "dgram: '%s' is not peer=...", word);
 		d->has_peer = d->peer_given = true;
+		d->peer_len = sizeof(d->peer);
 		if (unix_socket && urdma_socket_address(&d->peer, word + 5))
 			return urdma_external_bad(error, size,
 						  "dgram: a socket's path has 1 to %zu characters",
@@ -126,7 +129,7 @@ static int send_frame(struct urdma_external *e, const void *frame, size_t len)
 	struct sockaddr_in in = loopback(d->peer_port);
 	const struct sockaddr *to =
 		d->ip_port ? (struct sockaddr *)&in : (struct sockaddr *)&d->peer;
-	socklen_t to_len = d->ip_port ? sizeof(in) : sizeof(d->peer);
+	socklen_t to_len = d->ip_port ? sizeof(in) : d->peer_len;
 	ssize_t n;
 
 	if (!d->has_peer)
@@ -173,6 +176,7 @@ static int receive(struct urdma_external *e, uint8_t *frame)
 			d->has_peer = true;
 		} else if (!d->peer_given && len > sizeof(sa_family_t)) {
 			memcpy(&d->peer, &from, sizeof(d->peer));
+			d->peer_len = len;
 			d->has_peer = true;
 		}
 		if (!e->stats.up && d->has_peer) {

@@ -549,6 +549,36 @@ static void dgram_unix(void **state)
 	world_close(&w);
 }
 
+/* A peer whose socket got its name from the kernel: an abstract one, of six characters. */
+static void dgram_unix_abstract(void **state)
+{
+	struct sockaddr_un port = { .sun_family = AF_UNIX };
+	uint8_t f[100], got[200];
+	struct world w;
+	int a, b;
+
+	(void)state;
+	strcpy(port.sun_path, path_of("a"));
+	world_open(&w, make("a=dgram:unix:%s", path_of("a")),
+		   make("b=stream:unix:%s,listen", path_of("b")));
+	b = peer_connect(path_of("b"));
+	a = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	assert_int_equal(bind(a, (struct sockaddr *)&port, sizeof(sa_family_t)), 0);
+	fill(f, sizeof(f), 1);
+	assert_int_equal(sendto(a, f, sizeof(f), 0, (struct sockaddr *)&port, sizeof(port)),
+			 sizeof(f));
+	settle(&w);
+	peer_expect(b, sizeof(f), 1);
+	peer_send(b, sizeof(f), 2);
+	settle(&w);
+	fill(f, sizeof(f), 2);
+	assert_int_equal(recv(a, got, sizeof(got), 0), sizeof(f));
+	assert_memory_equal(got, f, sizeof(f));
+	close(a);
+	close(b);
+	world_close(&w);
+}
+
 static void dgram_udp(void **state)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET,
@@ -1146,14 +1176,14 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stream_unix),	  cmocka_unit_test(stream_tcp),
-		cmocka_unit_test(hostile),	  cmocka_unit_test(full_peer),
-		cmocka_unit_test(dgram_unix),	  cmocka_unit_test(dgram_udp),
-		cmocka_unit_test(tap_errors),	  cmocka_unit_test(tap_device),
-		cmocka_unit_test(replay_times),	  cmocka_unit_test(replay_fast),
-		cmocka_unit_test(replay_foreign), cmocka_unit_test(replay_bad),
-		cmocka_unit_test(text),		  cmocka_unit_test(with_nics),
-		cmocka_unit_test(flood),
+		cmocka_unit_test(stream_unix), cmocka_unit_test(stream_tcp),
+		cmocka_unit_test(hostile),     cmocka_unit_test(full_peer),
+		cmocka_unit_test(dgram_unix),  cmocka_unit_test(dgram_unix_abstract),
+		cmocka_unit_test(dgram_udp),   cmocka_unit_test(tap_errors),
+		cmocka_unit_test(tap_device),  cmocka_unit_test(replay_times),
+		cmocka_unit_test(replay_fast), cmocka_unit_test(replay_foreign),
+		cmocka_unit_test(replay_bad),  cmocka_unit_test(text),
+		cmocka_unit_test(with_nics),   cmocka_unit_test(flood),
 	};
 
 	return cmocka_run_group_tests_name("cosim/external", tests, set_up, tear_down);

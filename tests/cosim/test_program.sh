@@ -310,7 +310,7 @@ all_frames() {
 
 # ---- machines from a file ------------------------------------------------------------------------
 
-examples=$(cd "$(dirname "$0")/../../examples/systems" && pwd)
+examples=$(CDPATH='' cd "$(dirname "$0")/../../examples/systems" && pwd)
 bad 'unable to open' --system "$dir/nothing" --out "$dir/o"
 printf '{\n  "hosts": [ { "nics": [ { "mps": "256" } ] } ]\n}\n' >"$dir/bad.json"
 bad "urdma-cosim: $dir/bad.json: hosts\[0\].nics\[0\].mps: has to be a number, and is a string" --system "$dir/bad.json" --out "$dir/o"
@@ -587,6 +587,29 @@ for file in live/urdma0.live live/urdma1.live live/q.live s0 q control; do
 	[ -e "$dir/$file" ] && fail "$file is left behind"
 done
 rmdir "$dir/s1"
+
+# A second simulator keeps off the results of the first, which goes on.
+start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/twice" --trace pcap --control "$dir/control"
+timeout 60 "$program" --socket "$dir/s2" --out "$dir/twice" --trace pcap </dev/null >"$dir/out2" 2>"$dir/err2"
+[ $? = 1 ] || fail "a second simulator in a directory does not exit 1"
+grep -q "another simulator writes its results to $dir/twice: name another directory" "$dir/err2" ||
+	fail "it says: $(cat "$dir/err2")"
+"$program" --tell "$dir/control" time >/dev/full 2>"$dir/err2"
+[ $? = 2 ] || fail "an answer that could not be written does not exit 2"
+grep -q 'could not be written: No space left' "$dir/err2" || fail "it says: $(cat "$dir/err2")"
+kill -TERM $pid
+wait $pid || fail "exit status $? beside a second simulator: $(cat "$dir/err")"
+[ "$(grep -c '"pcie-gen"' "$dir/twice/system.json")" = 2 ] || fail "system.json is the second's"
+# Without standard files none of the results takes their place.
+"$program" --socket "$dir/s0" --out "$dir/closed" --trace pcap --control "$dir/control" <&- >&- 2>&- &
+pid=$!
+until "$program" --tell "$dir/control" time >/dev/null 2>&1; do
+	kill -0 $pid 2>/dev/null || break
+	sleep 0.05
+done
+kill -TERM $pid
+wait $pid || fail "exit status $? without standard files"
+grep -rl ready "$dir/closed" && fail "what belongs on the standard output is in a file of results"
 
 # 1000 frames of 1400 bytes are more than a pipe holds. What is left out is told, and the rest is whole.
 mv "$dir/many.pcapng" "$dir/small.pcapng"
