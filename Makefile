@@ -3,10 +3,12 @@
 
 .PHONY: run build test test-full test-debug mutate coverage waves bench bench-update speed lint clean
 
-# The launcher builds what it needs, which is less than `build`.
+# The launcher builds what it needs, which is less than `build`. The directory is made here, because out/latest may be
+# another run's by the time of the report.
 run:
-	./urdma run --nics 2 --timeout 900 -- bash /opt/urdma/tests/pingpong.sh
-	@tools/report.sh out/latest
+	@out=$$(bash -c '. tools/results.sh && new_results out') && \
+	./urdma run --nics 2 --timeout 900 --out "$$out" -- bash /opt/urdma/tests/pingpong.sh && \
+	tools/report.sh "$$out"
 
 build:
 	@tools/setup.sh run
@@ -20,12 +22,13 @@ test: build
 	@tools/setup.sh test
 	ctest --test-dir build --output-on-failure -j $(JOBS) -LE "full|debug"
 
-# With what became of rdma-core's own tests, by file. Random tests get other seeds in each run.
+# With what became of rdma-core's own tests, by file. Random tests get other seeds in each run. Tests with the label short
+# have a longer form here.
 test-full: build
 	@tools/setup.sh full
 	@export SEED=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
 	echo "[test-full] SEED=$$SEED"; \
-	status=0; ctest --test-dir build --output-on-failure -j $(JOBS) -LE debug || status=$$?; \
+	status=0; ctest --test-dir build --output-on-failure -j $(JOBS) -LE "short|debug" || status=$$?; \
 	echo "[test-full] make test-full SEED=$$SEED repeats it"; \
 	grep -E '^(file|all|test_[a-z_]*) ' build/guest/tests/rdma-core/output.log; exit $$status
 

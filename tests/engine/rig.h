@@ -149,8 +149,8 @@ uint32_t rig_draw_len(uint64_t *state, uint32_t mtu, uint32_t max);
  */
 bool rig_wanted(const char *name, int n, char **words);
 /*
- * Is a case of hundreds left out? test_same.sh runs a third of them, by their names and SEED: their
- * clocked waits are long.
+ * Is a case left out? Of tests that take long, test_same.sh runs a third of the cases, by their
+ * names and SEED: their clocked waits are long.
  */
 bool rig_left_out(const char *name);
 

@@ -12,7 +12,7 @@ set -u
 
 case ${1-} in
 short) files=50 mb=4 mounts=3 ;;
-full) files=300 mb=50 mounts=20 ;;
+full) files=300 mb=20 mounts=10 ;;
 *) fail "usage: p9.sh short|full" ;;
 esac
 shared=(mb)

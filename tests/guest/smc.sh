@@ -14,7 +14,7 @@ set -u
 
 case ${1-} in
 short) connections=2 messages=16 rounds=2 ;;
-full) connections=8 messages=40 rounds=4 ;;
+full) connections=8 messages=40 rounds=2 ;;
 *) fail "usage: smc.sh short|full" ;;
 esac
 
