@@ -9,6 +9,7 @@
 # SLOW_OBJECTS into the archive OUT, which appears when it is complete.
 # PROFILE names a profile to compile by; an empty file there means that there is none.
 set -euo pipefail
+unset CDPATH
 dir=$1 prefix=$2 set=$3 out=$4
 shift 4
 objs=$out.objs

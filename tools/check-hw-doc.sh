@@ -13,7 +13,7 @@
 #
 # The header is read through tools/gen-hw-pkg.sh, so this is also what the RTL takes it for.
 set -eu
-tools=$(cd "$(dirname "$0")" && pwd)
+tools=$(CDPATH='' cd "$(dirname "$0")" && pwd)
 header=${1-$tools/../driver/urdma_hw.h}
 page=${2-$tools/../docs/hardware-interface.md}
 tmp=$(mktemp -d)

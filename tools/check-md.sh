@@ -10,6 +10,7 @@
 #  - An option in a page's call of a program of the tree is one of that program.
 # Exit status 0 if all is well, else 1 with a line for each fault.
 set -eu
+unset CDPATH
 cd "$(dirname "$0")/.."
 status=0
 tmp=$(mktemp -d)

@@ -13,7 +13,7 @@
 # reached are in build/coverage/holes. The exit status is 1 when a test failed, or when
 # less than 90 % of the lines of rtl/ are reached.
 set -euo pipefail
-top=$(cd "$(dirname "$0")/.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
 . "$top/tools/lib.sh"
 dir=$top/build/coverage
 limit=90

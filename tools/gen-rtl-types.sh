@@ -17,8 +17,8 @@ trap 'rm -rf "$tmp"' EXIT
 for f in "$@"; do
 	case $f in */urdma_hw_pkg.sv) ;; *_pkg.sv) echo "$f" ;; esac
 done >"$tmp/packages"
-# shellcheck disable=SC2046
-awk '
+# shellcheck disable=SC2016  # awk's
+tr '\n' '\0' <"$tmp/packages" | xargs -0 awk '
 function ask(kind, a, b, value) { printf "  $info(\"@%s %s %s %%0d\", %s);\n", kind, a, b, value }
 BEGIN { print "module urdma_types_probe;" }
 { sub(/\/\/.*/, "") }
@@ -66,7 +66,7 @@ inside == "enum" {
 	inside = ""
 }
 END { print "endmodule" }
-' $(cat "$tmp/packages") >"$tmp/urdma_types_probe.sv"
+' >"$tmp/urdma_types_probe.sv"
 "$verilator" --lint-only --top-module urdma_types_probe "$@" "$tmp/urdma_types_probe.sv" >"$tmp/log" 2>&1 || {
 	cat "$tmp/log" >&2
 	exit 1

@@ -8,7 +8,7 @@
 # again.
 set -euo pipefail
 
-top=$(cd "$(dirname "$0")/.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
 prog=guest-build
 # shellcheck source=tools/lib.sh
 . "$top/tools/lib.sh"
@@ -58,14 +58,16 @@ fresh() {
 	echo "$2" >"$1.hash"
 }
 
+# What a step calls has no `set -e`: each of its commands has to say when it fails.
+
 # mirror_dir FROM TO: make TO's sources equal to FROM's; equal files keep their time, for make.
 mirror_dir() {
 	local f
-	mkdir -p "$2"
+	mkdir -p "$2" || return 1
 	(cd "$1" && find . -type f \( -name '*.[chS]' -o -name Makefile -o -name Kbuild -o -name Kconfig \
 		-o -name '*.txt' -o -name '*.map' -o -name '*.in' \)) | while read -r f; do
-		cmp -s "$1/$f" "$2/$f" || { mkdir -p "$(dirname "$2/$f")" && cp "$1/$f" "$2/$f"; }
-	done
+		cmp -s "$1/$f" "$2/$f" || { mkdir -p "$(dirname "$2/$f")" && cp "$1/$f" "$2/$f"; } || return 1
+	done || return 1
 	(cd "$2" && find . -type f -name '*.[chS]' ! -name '*.mod.c') | while read -r f; do
 		[ -e "$1/$f" ] || rm -f "$2/$f"
 	done
@@ -87,7 +89,7 @@ step() {
 
 # build_module DIR NAME: the module NAME.ko, whose sources are in DIR.
 build_module() {
-	mirror_dir "$top/$1" "$module_work/$1"
+	mirror_dir "$top/$1" "$module_work/$1" || return 1
 	in_kernel_tree make -C "$headers" M="/work/$id/$1" -j 2 modules || return 1
 	cp "$module_work/$1/$2.ko" "$built/$2.ko"
 }
@@ -114,15 +116,15 @@ build_provider() {
 			-DNO_PYVERBS=1 -DNO_MAN_PAGES=1 -DCMAKE_BUILD_TYPE=RelWithDebInfo || return 1
 	fi
 	in_tree ninja -C "/work/$id/${src##*/}/build" -j 2 lib/liburdma-rdmav34.so || return 1
-	cp -L "$src/build/lib/liburdma-rdmav34.so" "$guest_build/"
+	cp -L "$src/build/lib/liburdma-rdmav34.so" "$guest_build/" || return 1
 	# rdma-core's own tests, for the guest's /share: the same version as the guest's pyverbs.
-	rm -rf "$guest_build/rdma-core-tests"
+	rm -rf "$guest_build/rdma-core-tests" || return 1
 	cp -r "$src/tests" "$guest_build/rdma-core-tests"
 }
 
 build_programs() {
 	local f
-	mkdir -p "$work/programs" "$guest_build/bin"
+	mkdir -p "$work/programs" "$guest_build/bin" || return 1
 	for f in "$top"/tools/guest/*.c "$top"/tests/guest/*.c; do
 		[ -e "$f" ] || continue
 		cp "$f" "$work/programs/" || return 1
@@ -135,7 +137,7 @@ build_programs() {
 
 build_payload() {
 	local p=$built/payload m
-	rm -rf "$p" "$built/modroot"
+	rm -rf "$p" "$built/modroot" || return 1
 	mkdir -p "$p/opt/urdma/guest" "$p/opt/urdma/tests" "$p/opt/urdma/bin" || return 1
 	cp "$top"/tools/guest/{init,addresses,complaints.sh,check-kernel} "$p/opt/urdma/guest/" || return 1
 	find "$top/tests/guest" -maxdepth 1 -type f ! -name '*.[ch]' ! -name CMakeLists.txt ! -name '*.md' \
@@ -145,7 +147,7 @@ build_payload() {
 	if [ -e "$guest_build/liburdma-rdmav34.so" ]; then
 		mkdir -p "$p/usr/lib/x86_64-linux-gnu/libibverbs" "$p/etc/libibverbs.d" || return 1
 		cp "$guest_build/liburdma-rdmav34.so" "$p/usr/lib/x86_64-linux-gnu/libibverbs/" || return 1
-		echo 'driver urdma' >"$p/etc/libibverbs.d/urdma.driver"
+		echo 'driver urdma' >"$p/etc/libibverbs.d/urdma.driver" || return 1
 	fi
 	if [ -e "$built/urdma.ko" ]; then
 		# The index of the guest's modules, with ours among them: depmod in the guest takes
@@ -159,11 +161,13 @@ build_payload() {
 			return 1
 		cp "$built"/*.ko "$m/updates/" || return 1
 		depmod -b "$built/modroot" "$kver" || return 1
-		rm -rf "$m/kernel"
+		rm -rf "$m/kernel" || return 1
 		mkdir -p "$p/usr/lib/modules" || return 1
 		mv "$m" "$p/usr/lib/modules/" || return 1
 		rm -rf "$built/modroot"
 	fi
+	# Users of the guest that are not root read it too, whatever umask the checkout was made with.
+	chmod -R u=rwX,go=rX "$p" || return 1
 	(cd "$built" && find payload -print0 | cpio -0 -o -H newc -R 0:0 --quiet) \
 		>"$built/payload.cpio.part" || return 1
 	(cd "$top" && cpio_init tools/guest/initramfs) >>"$built/payload.cpio.part" || return 1
@@ -172,12 +176,12 @@ build_payload() {
 
 # The /init of the first file system comes with the payload too: a change of it rebuilds nothing.
 cpio_init() {
-	local d
-	d=$(mktemp -d)
-	cp "$1" "$d/init"
-	chmod 755 "$d/init"
-	(cd "$d" && echo init | cpio -o -H newc -R 0:0 --quiet)
+	local d status=0
+	d=$(mktemp -d) || return 1
+	cp "$1" "$d/init" && chmod 755 "$d/init" &&
+		(cd "$d" && echo init | cpio -o -H newc -R 0:0 --quiet) || status=1
 	rm -rf "$d"
+	return $status
 }
 
 if [ -e "$top/driver/Makefile" ]; then

@@ -5,7 +5,7 @@
 # build/waves, whose models can write waves.
 set -euo pipefail
 
-top=$(cd "$(dirname "$0")/.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
 prog=build
 # shellcheck source=tools/lib.sh
 . "$top/tools/lib.sh"

@@ -4,7 +4,7 @@
 # ./urdma report: makes an HTML page of a run's results, or of two runs. docs/report.md describes it.
 set -euo pipefail
 
-top=$(cd "$(dirname "$0")/.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
 prog="urdma report"
 # shellcheck source=tools/lib.sh
 . "$top/tools/lib.sh"

@@ -4,8 +4,17 @@
 # Sourced with `top` set to the root of the checkout.
 
 export LC_ALL=C
+# With it, cd may go elsewhere, and prints where.
+unset CDPATH
 
 cache=${URDMA_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/urdma}
+# CMake and what it starts work in other directories.
+case $cache in
+/*) ;;
+*) cache=$PWD/$cache && export URDMA_CACHE="$cache" ;;
+esac
+# Who names the cache may not have a home that can be written.
+[ -z "${URDMA_CACHE-}" ] || export CCACHE_DIR="${CCACHE_DIR:-$cache/ccache}"
 guest_build=$top/build/guest
 
 # Bump when a step of tools/setup.sh changes what it makes.

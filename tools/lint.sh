@@ -5,7 +5,7 @@
 # verilator waves yosys checkpatch sparse pages. What is not built yet is left out with a note. Exit status 0 when all is clean.
 set -u
 
-top=$(cd "$(dirname "$0")/.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
 prog=lint
 # shellcheck source=tools/lib.sh
 . "$top/tools/lib.sh"

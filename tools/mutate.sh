@@ -15,7 +15,7 @@
 # The exit status is 1 when, of all faults, less than 90 % are caught, or less than 75 % by block tests,
 # when one survives that has no reason to in the list, or one is caught that has.
 set -euo pipefail
-top=$(cd "$(dirname "$0")/.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
 prog=mutate
 . "$top/tools/lib.sh"
 dir=$top/build/mutate
@@ -28,7 +28,8 @@ cd "$top"
 # block itself is faster than those of what contains it, and more likely to fail.
 models_of() {
 	find "$dir/tests/rtl" -name '*__verFiles.dat' -exec grep -lZF "\"$dir/rtl/$1\"" {} + |
-		xargs -0r grep -c '\.sv"' /dev/null | sed '/^.dev.null:/d; s,/[^/:]*:, ,' | sort -k2n | cut -d' ' -f1
+		xargs -0r grep -c '\.sv"' /dev/null | sed '/^.dev.null:/d; s,^\(.*\)/[^/:]*:\([0-9]*\)$,\2 \1,' |
+		sort -n | cut -d' ' -f2-
 }
 
 # tests MODEL...: lines "NAME PROGRAM", the tests of these models, then the engine tests.
@@ -68,11 +69,11 @@ passes() {
 
 # caught_by N FILE: prints the test that fails with fault N.
 caught_by() {
-	local name test
-	# shellcheck disable=SC2046  # no path has a blank
+	local name test models
+	mapfile -t models < <(models_of "$2")
 	while read -r name test; do
 		passes "$1" "$name" "$test" || { echo "$name" && return; }
-	done < <(tests $(models_of "$2"))
+	done < <(tests "${models[@]}")
 	echo -
 }
 
@@ -102,8 +103,10 @@ else
 	cat "$dir/rtl/list"
 fi >"$dir/chosen"
 # The tests themselves have to pass.
-# shellcheck disable=SC2016,SC2046  # for the inner shells; no path has a blank
-tests $(find "$dir/tests/rtl" -type d -name 'V_*_model') | xargs -n2 -P "$jobs" bash -c 'without "$1" "$2"' - || die "the tests fail without a fault"
+mapfile -t models < <(find "$dir/tests/rtl" -type d -name 'V_*_model')
+# shellcheck disable=SC2016  # for the inner shells
+tests "${models[@]}" | tr '\n' '\0' | xargs -0 -n1 -P "$jobs" bash -c 'without "${1%% *}" "${1#* }"' - ||
+	die "the tests fail without a fault"
 : >"$dir/result"
 # shellcheck disable=SC2016
 tr '\n' '\0' <"$dir/chosen" | xargs -0 -n1 -P "$jobs" bash -c 'one "$1"' -

@@ -9,7 +9,7 @@
 # Needs the packages chromium and pngquant (tools/setup.sh full). Look at each picture before you commit it.
 set -euo pipefail
 
-top=$(cd "$(dirname "$0")/.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
 prog=pictures
 # shellcheck source=tools/lib.sh
 . "$top/tools/lib.sh"

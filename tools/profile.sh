@@ -7,7 +7,7 @@
 # time. The model is one whose functions are kept apart by module, without a profile and for any CPU, so its
 # sum is higher than that of the model in use. Takes some minutes. build/profile keeps the build.
 set -euo pipefail
-top=$(cd "$(dirname "$0")/.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
 prog=profile
 # shellcheck source=tools/lib.sh
 . "$top/tools/lib.sh"

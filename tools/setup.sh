@@ -10,8 +10,10 @@
 # or a concurrent run leaves no half of one. The items do not depend on each other and are made
 # side by side.
 set -euo pipefail
+# Trees and images are read by other users too, in guests.
+umask 022
 
-top=$(cd "$(dirname "$0")/.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
 prog=setup
 # shellcheck source=tools/lib.sh
 . "$top/tools/lib.sh"

@@ -6,7 +6,7 @@
 # compared.
 set -euo pipefail
 
-top=$(cd "$(dirname "$0")/.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
 prog=speed
 # shellcheck source=tools/lib.sh
 . "$top/tools/lib.sh"

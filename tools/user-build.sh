@@ -6,7 +6,7 @@
 # the host has left among them; only what changed is built again.
 set -euo pipefail
 
-top=$(cd "$(dirname "$0")/.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
 prog=urdma
 # shellcheck source=tools/lib.sh
 . "$top/tools/lib.sh"

@@ -6,7 +6,7 @@
 # program, besides those that ctest has for it. --window: of a test that passes, waves of the Nth model or rig from FROM ns on.
 set -euo pipefail
 
-top=$(cd "$(dirname "$0")/.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
 prog=waves
 # shellcheck source=tools/lib.sh
 . "$top/tools/lib.sh"

@@ -5,7 +5,7 @@
 # one both have to be silent. A failure means that `make lint` would let such a fault pass.
 # shellcheck disable=SC2016  # backquotes are Markdown's
 set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/../.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 bad=0

@@ -4,7 +4,7 @@
 # test_perfetto.sh URDMA_EVENTS MAKE_EVENTS: the trace, read by Perfetto's own schema.
 set -eu
 
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/../.." && pwd)
 prog=test_perfetto
 # shellcheck source=tools/lib.sh
 . "$top/tools/lib.sh"

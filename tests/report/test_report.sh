@@ -11,7 +11,7 @@ set -u
 
 programs=$1 make_events=$2 out=$3 guests=$4 bench=$5
 events=$programs/urdma-events
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)
 prog=test_report
 # shellcheck source=tools/lib.sh

@@ -3,7 +3,7 @@
 #
 # test_waves.sh DIR: waves of an engine test and of urdma-cosim, with the models of build/waves, which are built if need be.
 set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/../.." && pwd)
 prog=test_waves
 # shellcheck source=tools/lib.sh
 . "$top/tools/lib.sh"

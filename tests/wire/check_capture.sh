@@ -11,7 +11,7 @@
 # Ends with 1 for a fault in a capture, 2 when it could not judge.
 set -u
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+here=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 icrc_check=${URDMA_ICRC_CHECK:-$here/../../build/tests/wire/icrc_check}
 bad=0
 

@@ -5,7 +5,7 @@
 # capture at all does not. Arguments: icrc_check, directory for files.
 set -eu
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+here=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export URDMA_ICRC_CHECK=$1
 dir=$2
 command -v text2pcap >/dev/null && command -v tshark >/dev/null || exit 77

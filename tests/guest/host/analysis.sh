@@ -6,7 +6,7 @@
 # slow machine makes guests pause, but the figures of messages do not have the pauses in them. A failure means that the
 # page misleads its readers: a command does not work, or a figure does not lead to the cause.
 set -u
-top=$(cd "$(dirname "$0")/../../.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/../../.." && pwd)
 out=$top/build/guest/tests/analysis
 cd "$top" || exit 1
 rm -rf "$out"

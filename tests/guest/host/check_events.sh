@@ -12,7 +12,7 @@ if [ "$1" = -g ]; then
 	shift
 fi
 dir=$1
-top=$(cd "$(dirname "$0")/../../.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/../../.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 status=0

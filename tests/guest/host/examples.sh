@@ -5,7 +5,7 @@
 # Before that, `build` itself: each kind of directory, what it refuses, and what a build on the host has left behind. A
 # failure means that users cannot build their programs, or would run others than they built.
 set -u
-top=$(cd "$(dirname "$0")/../../.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/../../.." && pwd)
 share=$top/build/guest/examples
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

@@ -10,7 +10,7 @@
 # peer's last message, or post more than they wait for. -r: programs rewrite the buffers of SENDs that are not acknowledged
 # yet.
 set -u
-top=$(cd "$(dirname "$0")/../../.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/../../.." && pwd)
 mtu=1024
 if [ "$1" = -m ]; then
 	mtu=$2

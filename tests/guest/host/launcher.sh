@@ -4,7 +4,7 @@
 # The launcher's own tests, on guests without NICs: exit status, output, time-out, panic, bad
 # options. A failure means that a script cannot trust what ./urdma says.
 set -u
-top=$(cd "$(dirname "$0")/../../.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/../../.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 export URDMA_NO_BUILD=1
@@ -126,6 +126,23 @@ got=0
 "$top/urdma" run --nics 0 --out "$results" -- seq 200000 2>"$tmp/err" </dev/null | head -n 1 >"$tmp/out"
 check "a reader that goes away" test "${PIPESTATUS[0]}, $(cat "$tmp/out")" = '0, 1'
 
+# A standard input that is closed, a umask that keeps others out, and a CDPATH: users of the guest that are not root
+# read its files, and the results go where they should.
+mkdir -p "$tmp/elsewhere/closed"
+got=0
+(
+	cd "$tmp" || exit
+	umask 077
+	export CDPATH=$tmp/elsewhere
+	# shellcheck disable=SC2016  # for the guest's shell
+	"$top/urdma" run --nics 0 --out closed -- su nobody -s /bin/sh -c 'id -un; cat /opt/urdma/tests/common.sh' \
+		>"$tmp/out" 2>"$tmp/err" <&-
+) || got=$?
+check "a closed standard input" test $got = 0
+check "what is not root reads the guest's files" diff <(echo nobody; cat "$top/tests/guest/common.sh") "$tmp/out"
+check "results where they were asked for" jq -e '.exit_status == 0' "$tmp/closed/summary.json"
+check "and not in CDPATH" test -z "$(ls "$tmp/elsewhere/closed")"
+
 # Files that no run has left there are not removed, and not written over.
 rm "$results/.urdma-run"
 got=0
@@ -149,6 +166,8 @@ if mount -t tmpfs -o size=12k none "$full" 2>/dev/null; then
 	check "a full disk: the command ran" grep -qx went "$tmp/out"
 	check "a full disk: says what is lost" grep -q "could not be written whole: console.log in $full" "$tmp/err"
 	check "a full disk: summary.json, too" grep -q 'summary.json could not be written' "$tmp/err"
+	TMPDIR=$full expect "no room for the guest's first file system" 125 -- true
+	check "says where" grep -q "the launcher could not go on .*; is there room in $full?" "$tmp/err"
 else
 	echo "skipped: no file systems can be mounted here"
 fi
@@ -219,6 +238,24 @@ lost "a QEMU that is killed" 'the guest ended: QEMU was killed by SIGKILL'
 stand_ins working 'exec sleep 600' 'case "$*" in *urdma-host1*) sleep 1; kill -KILL $$ ;; esac; exec sleep 600'
 lost "the second QEMU is killed" 'guest 1 ended before the run did: its QEMU was killed by SIGKILL' --hosts 2
 
+# What the launcher has started ends with it, also when it is killed.
+# shellcheck disable=SC2016  # for its shell
+stand_ins working 'exec sleep 600' 'echo $$ >"'"$tmp"'/qemu.pid"; exec sleep 600'
+URDMA_COSIM=$cosim URDMA_QEMU=$tmp/qemu "$top/urdma" run --out "$tmp/killed" --nics 2 --accel tcg -- true \
+	>"$tmp/out" 2>"$tmp/err" </dev/null &
+killed=$!
+for _ in $(seq 600); do
+	[ ! -s "$tmp/qemu.pid" ] || break
+	sleep 0.1
+done
+kill -KILL $killed
+wait $killed 2>/dev/null
+for _ in $(seq 100); do
+	kill -0 "$(cat "$tmp/qemu.pid")" 2>/dev/null || break
+	sleep 0.1
+done
+check "QEMU ends with a launcher that is killed" test ! -e "/proc/$(cat "$tmp/qemu.pid")"
+
 # A simulator that says what it was called with, first to check it, then to run.
 # shellcheck disable=SC2016  # for its shell
 printf '#!/bin/sh\nprintf "%%s " "$@" >>"%s/args"\necho >>"%s/args"\n[ "$1" = --check ]\n' "$tmp" "$tmp" >"$cosim"
@@ -278,6 +315,8 @@ system "more hosts than there can be" 2 --system "$systems/four-hosts.json"
 check "says so" grep -q 'four-hosts.json has 4 hosts, and a run has 2 guests at most' "$tmp/err"
 system "no such file" 2 --system "$tmp/nothing"
 check "says so" grep -q "'$tmp/nothing' is not a file" "$tmp/err"
+system "a pipe for a file" 2 --system <(cat "$systems/slow-slot.json")
+check "says so" grep -q "is not a file" "$tmp/err"
 for option in --nics=2 --hosts=1 --switch --port=a=tap:x --peer=rxe; do
 	system "a file and $option" 2 --system "$systems/two-hosts.json" "$option"
 	check "says so" grep -q -e "${option%%=*} and --system exclude each other" "$tmp/err"

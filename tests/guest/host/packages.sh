@@ -5,7 +5,7 @@
 # packages, too. The DIRECTORIES of tests/guest are built with the packages in BUILD, and the guests see what comes of it as
 # /share.
 set -eu
-top=$(cd "$(dirname "$0")/../../.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/../../.." && pwd)
 packages=$1 build=$2 directories=$3 name=$4
 shift 4
 "$top/tools/setup.sh" --packages "$packages" test

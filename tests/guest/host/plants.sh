@@ -5,7 +5,7 @@
 # which it does so has to fail, because the kernel complains of that function and of nothing else. A failure means that
 # a clean run with the debug kernel does not say much.
 set -u
-top=$(cd "$(dirname "$0")/../../.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/../../.." && pwd)
 bad=0
 
 # plant WHAT COMPLAINT SURROUNDINGS: two patterns, of the first complaint, and of a line of the console.

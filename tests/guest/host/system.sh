@@ -4,7 +4,7 @@
 # system.sh [launcher options]: two guests from a file of --system (tests/guest/system.sh), and what the run leaves of it. A
 # failure means that settings of a NIC do not reach its guest, or that a run could not be repeated from its results.
 set -u
-top=$(cd "$(dirname "$0")/../../.." && pwd)
+top=$(CDPATH='' cd "$(dirname "$0")/../../.." && pwd)
 out=$top/build/guest/tests/system
 cosim=$top/build/cosim/urdma-cosim
 file=$top/examples/systems/slow-slot.json
