@@ -583,6 +583,54 @@ static void doorbells_during_reset(void **state)
 	stop();
 }
 
+/* ---- a fence beside long READs ----------------------------------------------------------------
+ */
+
+#define LONG_READ (1u << 20)
+
+static void long_reads(struct rig_config *config)
+{
+	config->memory.memory = 256u << 20;
+	config->buffer = 16 * work_slot(LONG_READ);
+}
+
+/*
+ * A CQ of a NIC is destroyed while that NIC answers READs, which take 1.3 ms. The command waits for
+ * nothing but what is under way of them.
+ */
+static void fence_beside_reads(void **state)
+{
+	const uint64_t most = 200000 / URDMA_SIM_CYCLE_NS;
+	struct work w[16];
+
+	(void)state;
+	start(long_reads);
+	for (unsigned int i = 0; i < COUNT(w); i++) {
+		w[i] = (struct work){ .opcode = URDMA_WR_READ,
+				      .len = LONG_READ,
+				      .seed = i,
+				      .at = i * work_slot(LONG_READ) };
+		work_put(&rig, &w[i]);
+	}
+	work_ring(&rig, w, COUNT(w));
+	run(4000);
+	for (unsigned int i = 0; i < 3; i++) {
+		struct urdma_eh *eh = rig.side[1].eh;
+		struct urdma_eh_cq cq;
+		uint64_t from;
+
+		assert_int_equal(
+			urdma_eh_create_cq(eh, 9, 6, 0, RIG_DB_PAGE, URDMA_EH_RING_PAGED, &cq), 0);
+		from = urdma_cosim_now(rig.cosim);
+		assert_int_equal(urdma_eh_destroy_cq(&cq), 0);
+		if (urdma_cosim_now(rig.cosim) - from > most)
+			fail_msg("destroying a CQ took %llu cycles",
+				 (unsigned long long)(urdma_cosim_now(rig.cosim) - from));
+	}
+	work_finish(&rig, w, COUNT(w), LIMIT, "READs beside a fence");
+	stop();
+}
+
 /* ---- sizes of TLPs ----------------------------------------------------------------------------
  */
 
@@ -658,6 +706,7 @@ int main(int argc, char **argv)
 		{ "drains with loss", drains_with_loss },
 		{ "cut in mid-packet", cut_in_mid_packet },
 		{ "doorbells during a reset", doorbells_during_reset },
+		{ "fence beside READs", fence_beside_reads },
 		{ "sizes change", sizes_change },
 		{ "former life", former_life },
 	};
