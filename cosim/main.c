@@ -181,8 +181,10 @@ static void tear_down(struct urdma_program *p)
 		close(p->lock);
 }
 
-/* Whoever started the program has closed one of its first three: no file of results takes its
- * place. */
+/*
+ * Whoever started the program may have closed one of the standard files: no file of results takes
+ * its place.
+ */
 static int keep_standard_files(void)
 {
 	int fd;

@@ -15,8 +15,7 @@
 
 struct dgram {
 	struct sockaddr_un own, peer;
-	socklen_t peer_len; /* what is behind it in the name of an abstract socket would be part of
-			       that */
+	socklen_t peer_len;	/* every byte of an abstract name counts, zeros too */
 	int ip_port, peer_port; /* 0: unix */
 	bool has_peer;		/* given, or a datagram came from it */
 	bool peer_given;

@@ -583,8 +583,7 @@ static void doorbells_during_reset(void **state)
 	stop();
 }
 
-/* ---- a fence beside long READs ----------------------------------------------------------------
- */
+/* ---- a fence beside long READs --------------------------------------------------------------- */
 
 #define LONG_READ (1u << 20)
 
@@ -631,8 +630,7 @@ static void fence_beside_reads(void **state)
 	stop();
 }
 
-/* ---- sizes of TLPs ----------------------------------------------------------------------------
- */
+/* ---- sizes of TLPs --------------------------------------------------------------------------- */
 
 /* A host changes maximum payload and maximum read request while messages run. */
 static void sizes_change(void **state)
