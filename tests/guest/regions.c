@@ -461,8 +461,11 @@ static void check_huge(const char *device)
 	char command[200];
 
 	WANT(memory != MAP_FAILED);
+	/* Pages of 2 MB, or larger ones where the memory happens to be contiguous. */
 	snprintf(command, sizeof(command),
-		 "rdma resource show mr dev %s -dd | grep -q 'drv_page_shift 21 '", device);
+		 "rdma resource show mr dev %s mrlen %zu -dd | "
+		 "grep -Eq 'drv_page_shift (2[1-9]|3[01]) '",
+		 device, length);
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
 		uint8_t *p = memory + 12345 + i;
 		struct ibv_mr *mr = ibv_reg_mr(pd, p, length, ALL | flags[i]);
