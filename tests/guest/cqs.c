@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -29,8 +30,9 @@
 	} while (0)
 
 #define DEPTH	 2048u
-#define WINDOW	 60u /* messages that are not received; the smallest CQ has room for 96 */
-#define MESSAGES 6000u
+#define WINDOW	 60u   /* messages that are not received; the smallest CQ has room for 96 */
+#define MESSAGES 6000u /* at least; they go on until the CQs have been resized RESIZES times */
+#define RESIZES	 40u
 #define WAIT_MS	 60000
 
 static struct ibv_context *ctx;
@@ -44,9 +46,9 @@ struct pair {
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_comp_channel *channel;
 	struct ibv_qp *from, *to;
-	/* messages: posted, sent, received */
-	uint64_t posted;
-	_Atomic(uint64_t) sent, received;
+	/* messages: posted, sent, received, and how many there will be: unknown before the last */
+	_Atomic(uint64_t) posted, sent, received, total;
+	atomic_bool enough; /* the stream may end */
 	unsigned int events;
 };
 
@@ -140,7 +142,7 @@ static void *poller(void *arg)
 {
 	struct pair *p = arg;
 
-	while (p->sent < MESSAGES)
+	while (p->sent < p->total)
 		if (!take(p->send_cq, &p->sent, 16))
 			sched_yield();
 	return NULL;
@@ -151,11 +153,11 @@ static void *sleeper(void *arg)
 {
 	struct pair *p = arg;
 
-	while (p->received < MESSAGES) {
+	while (p->received < p->total) {
 		WANT(!ibv_req_notify_cq(p->recv_cq, 0));
 		while (take(p->recv_cq, &p->received, 5))
 			;
-		if (p->received < MESSAGES)
+		if (p->received < p->total)
 			WANT(event_comes(p, WAIT_MS));
 	}
 	return NULL;
@@ -165,9 +167,12 @@ static void *stream(void *arg)
 {
 	struct pair *p = arg;
 
-	for (unsigned int i = 0; i < MESSAGES; i++) {
+	while (p->posted < p->total) {
 		while (p->posted - p->received >= WINDOW || p->posted - p->sent >= WINDOW)
 			sched_yield();
+		/* The last message wakes a sleeper that has not seen the total yet. */
+		if (p->enough && p->posted + 1 >= MESSAGES)
+			p->total = p->posted + 1;
 		post(p);
 	}
 	return NULL;
@@ -181,27 +186,29 @@ static void check_resize(void)
 	struct pair p;
 
 	open_pair(&p, NULL);
+	p.total = UINT64_MAX;
 	WANT(!pthread_create(&thread[0], NULL, poller, &p));
 	WANT(!pthread_create(&thread[1], NULL, sleeper, &p));
 	WANT(!pthread_create(&thread[2], NULL, stream, &p));
-	for (; p.sent < MESSAGES || p.received < MESSAGES; resized++) {
+	for (; p.sent < p.total || p.received < p.total; resized++) {
 		struct ibv_cq *cq = resized & 1 ? p.send_cq : p.recv_cq;
 		int size = sizes[resized / 2 % 8];
 
 		WANT(!ibv_resize_cq(cq, size));
 		WANT(cq->cqe >= size);
+		p.enough = resized + 1 >= RESIZES;
 	}
 	for (int i = 0; i < 3; i++)
 		WANT(!pthread_join(thread[i], NULL));
-	printf("%u messages, CQs resized %u times, %u events\n", MESSAGES, resized, p.events);
-	WANT(resized > 20);
+	printf("%" PRIu64 " messages, CQs resized %u times, %u events\n", p.total, resized,
+	       p.events);
+	WANT(resized >= RESIZES);
 
 	/* What does not fit is refused, and stays. */
 	WANT(!ibv_resize_cq(p.send_cq, 300));
 	WANT(!ibv_resize_cq(p.recv_cq, 300));
 	for (int i = 0; i < 90; i++)
 		post(&p);
-	p.sent = p.received = MESSAGES;
 	while (p.received < p.posted - 60)
 		take(p.recv_cq, &p.received, 1);
 	while (p.sent < p.posted - 60)
