@@ -119,9 +119,9 @@ alone() {
 	echo "$1 was lost, time $left_alone"
 }
 
-# wait_listen_a: somebody listens by TCP where the server is.
+# wait_listen_a: where the server is, somebody listens on the port that its programs use by default, 18515.
 wait_listen_a() {
-	"${server_at[@]}" grep -q ' 00000000:0000 0A\|00000000000000000000000000000000:0000 0A' /proc/net/tcp /proc/net/tcp6
+	"${server_at[@]}" grep -q ':4853 0*:0000 0A' /proc/net/tcp /proc/net/tcp6
 }
 
 index_in() {

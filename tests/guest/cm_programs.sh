@@ -60,6 +60,11 @@ if [ -z "$lossy" ] || [ "$manager" ]; then
 fi
 [ -z "$manager" ] || end
 
+# rping gives the resolution of an address 2 s, in which a lost packet of ARP or ND is repeated once.
+for address in $a fd01::1; do
+	"${client_at[@]}" ping -q -c 3 -A -w 120 "$address" >/dev/null || fail "no way to $address"
+done
+
 # rping: checked data, sizes, threads, one connection after the other, both versions of IP.
 served rping -s -a $a -C 5 -V -v -S 100 -- rping -c -a $a -C 5 -V -v -S 100
 served rping -s -a $a -C 5 -V -S 65535 -- rping -c -a $a -C 5 -V -S 65535

@@ -26,6 +26,14 @@ waits() {
 	fail "$what: not after $((patience / 10)) s"
 }
 
+# huge_pages N: reserves so many of 2 MB, also where memory is in pieces.
+huge_pages() {
+	local n=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
+	echo 1 >/proc/sys/vm/compact_memory
+	echo "$1" >$n
+	[ "$(cat $n)" = "$1" ] || fail "$(cat $n) huge pages instead of $1"
+}
+
 # gids DEV: its RoCE v2 GIDs, each a line of index and GID, as sysfs writes it. Entries that are not in use cannot be read.
 gids() {
 	local d=/sys/class/infiniband/$1/ports/1 i type gid
@@ -360,11 +368,11 @@ counters_ab() {
 iperf_ab() {
 	local server
 	port=$((port + 1))
-	in_b timeout 60 iperf3 -s -1 -p $port >/tmp/server.log 2>&1 &
+	in_b timeout "$limit" iperf3 -s -1 -p $port >/tmp/server.log 2>&1 &
 	server=$!
 	in_b bash -c ". /opt/urdma/tests/common.sh; wait_listen $port" ||
 		fail "iperf3's server did not come up: $(cat /tmp/server.log)"
-	if ! in_a timeout 60 iperf3 -p $port -f m "$@" >/tmp/client.log 2>&1; then
+	if ! in_a timeout "$limit" iperf3 -p $port -f m "$@" >/tmp/client.log 2>&1; then
 		cat /tmp/client.log /tmp/server.log
 		counters_ab
 		fail "iperf3 $*"

@@ -103,7 +103,8 @@ unload() {
 	local m
 	for m; do
 		[ -e "/sys/module/${m//-/_}" ] || continue
-		modprobe -r "$m" || fail "module $m cannot be unloaded: $(lsmod | grep "^${m//-/_} ")"
+		# Sockets and controllers that are closed give their module back a little later.
+		waits "module $m cannot be unloaded: $(lsmod | grep "^${m//-/_} ")" modprobe -r "$m"
 	done
 }
 

@@ -66,9 +66,9 @@ none_left rc_write
 
 says "4000 WRITEs of 64 bytes, 32 a doorbell: all right" /share/slow_write/slow_write
 says "300 WRITEs of 1000 bytes, 1 a doorbell: all right" /share/slow_write/slow_write -n 300 -s 1000 -b 1 -w 1 -r 8 -t 14
-echo 2 >/proc/sys/vm/nr_hugepages
+huge_pages 2
 says "300 WRITEs of 64 bytes, 8 a doorbell: all right" /share/slow_write/slow_write -n 300 -b 8 -r 2 -H
-echo 0 >/proc/sys/vm/nr_hugepages
+huge_pages 0
 refuses /share/slow_write/slow_write -b 32 -w 8
 refuses /share/slow_write/slow_write -n 1x
 none_left slow_write

@@ -16,7 +16,7 @@ mkdir -p $suite
 cp -r /share $suite/tests
 gid=$(gid_index urdma0) || fail "urdma0 has no RoCEv2 GID"
 # A parent domain's allocator takes rings from huge pages.
-echo 8 >/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
+huge_pages 8
 
 files=("$@")
 if [ ${#files[@]} = 0 ]; then
@@ -53,7 +53,7 @@ total=(0 0 0)
 printf '%-26s %7s %7s %7s\n' file passed failed skipped
 for file in "${files[@]}"; do
 	log=$suite/$file.log
-	(cd $suite/tests && timeout -k 5 "${URDMA_SUITE_LIMIT:-240}" \
+	(cd $suite/tests && timeout -k 5 "$limit" \
 		python3 run_tests.py --dev urdma0 --gid "$gid" -v -k "tests.$file.*") >"$log" 2>&1
 	status=$?
 	ran=$(sed -n 's/^Ran \([0-9]*\) test.*/\1/p' "$log")

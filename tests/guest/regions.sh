@@ -6,8 +6,8 @@ set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 
-echo 2 >/proc/sys/vm/nr_hugepages
+huge_pages 2
 for d in urdma0 urdma1; do
 	regions $d || fail "regions $d: status $?"
 done
-echo 0 >/proc/sys/vm/nr_hugepages
+huge_pages 0

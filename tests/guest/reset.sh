@@ -124,7 +124,7 @@ works_again "reset while down"
 # A reset heals a device that has died.
 setpci -s "$pci" COMMAND=0
 ibv_devinfo -d urdma0 -v >/dev/null 2>&1
-pingpong_dead=$(timeout 20 ibv_rc_pingpong -d urdma0 -g 1 2>&1)
+pingpong_dead=$(timeout "$limit" ibv_rc_pingpong -d urdma0 -g 1 2>&1)
 [ -n "$pingpong_dead" ] || fail "a program does not notice that its device is dead"
 setpci -s "$pci" COMMAND=2
 echo 1 >"/sys/bus/pci/devices/$pci/reset" || fail "no reset of a dead device"

@@ -261,6 +261,7 @@ static void drain(bench &b)
 static void run(unsigned int home, unsigned int tx, unsigned int mac, unsigned int out,
 		unsigned int line, unsigned int gap, unsigned int room = 100)
 {
+	bool few = true;
 	bench b;
 
 	b.room_percent = room;
@@ -273,14 +274,15 @@ static void run(unsigned int home, unsigned int tx, unsigned int mac, unsigned i
 	b.gap_percent = gap;
 	b.forced = 0;
 	reset(b);
-	for (int i = 0; i < 200000; i++)
+	// As many as the checks want; chance may give fewer in the first half.
+	for (int i = 0; i < 400000 && (i < 200000 || few); i++) {
 		cycle(b);
+		few = (mac && b.rx_frames[FROM_MAC] <= 500) ||
+		      (home && tx && (b.rx_frames[FROM_TX] <= 500 || b.forced <= 100));
+	}
 	print_message("%lu frames of the MAC, %lu that turned round, %lu by tx_home\n",
 		      b.rx_frames[FROM_MAC], b.rx_frames[FROM_TX], b.forced);
-	if (mac)
-		assert_true(b.rx_frames[FROM_MAC] > 500);
-	if (home && tx)
-		assert_true(b.rx_frames[FROM_TX] > 500 && b.forced > 100);
+	assert_false(few);
 	drain(b);
 }
 
@@ -404,6 +406,8 @@ static void test_line_rate(void **)
 	for (auto s : sizes) {
 		bench b;
 		uint64_t from_tx, longest = 0;
+		// frames of 65 to 76 bytes leave no cycle without a beat
+		const bool gaps = s[0] < 65 || s[1] > 76;
 
 		b.seed = test_seed(1);
 		b.home_percent = b.tx_percent = b.out_percent = 100;
@@ -413,7 +417,8 @@ static void test_line_rate(void **)
 		b.line_from = s[0];
 		b.line_to = s[1];
 		from_tx = b.cycles;
-		for (int i = 0; i < 100000; i++) {
+		for (int i = 0; i < 100000 || (gaps && i < 200000 && b.rx_frames[FROM_TX] <= 100);
+		     i++) {
 			uint64_t n = b.rx_frames[FROM_TX];
 
 			cycle(b);
@@ -426,8 +431,7 @@ static void test_line_rate(void **)
 			      s[0], s[1], (unsigned long)b.rx_frames[FROM_MAC],
 			      (unsigned long)b.rx_frames[FROM_TX], (unsigned long)longest,
 			      (long)(b.cycles * LINE_BYTES) - (long)b.line_at);
-		// frames of 65 to 76 bytes leave no cycle without a beat
-		if (s[0] < 65 || s[1] > 76)
+		if (gaps)
 			assert_true(b.rx_frames[FROM_TX] > 100 && longest < 10000);
 		drain(b);
 		assert_true(b.rx_frames[FROM_TX] > 0);

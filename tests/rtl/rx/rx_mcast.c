@@ -865,7 +865,8 @@ void test_mcast_load(void **state)
 	per = (double)(b->last_wr - b->first_wr) / 699;
 	print_message("64-byte datagrams to 7 QPs: %.2f cycles a copy\n", per);
 	assert_int_equal(b->n_cqes[0], 700);
-	assert_true(per < 4.4);
+	/* The last write may have waited longer than the first, 100 cycles for its WQE alone. */
+	assert_true(per < (30 * 100 + 150) / 700.0);
 	check(b);
 
 	/* 250 members, without a QP all of them, but for one */
