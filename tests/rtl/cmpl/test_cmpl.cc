@@ -15,6 +15,7 @@ extern "C" {
 }
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <set>
 #include <string.h>
 #include <tuple>
@@ -1221,8 +1222,15 @@ struct wire {
 	std::deque<unsigned int> take; // QP of each response packet given to the block, in order
 	uint64_t rdone_at, retries, holds;
 	unsigned int loss;
+	std::map<std::pair<unsigned int, unsigned int>, unsigned int> lost; // of QP and PSN
 	bool kill;
 };
+
+// Is it lost, either way? Not more often than retries can mend, however the numbers fall.
+static bool lose(struct bench *b, struct wire *w, unsigned int n, unsigned int psn)
+{
+	return rnd(b, 1000) < w->loss && w->lost[{ n, psn }]++ < 4;
+}
 
 static struct work *by_psn(struct peer *p, unsigned int psn, unsigned int *index)
 {
@@ -1238,7 +1246,7 @@ static struct work *by_psn(struct peer *p, unsigned int psn, unsigned int *index
 
 static void respond(struct bench *b, struct wire *w, struct item it, uint64_t delay)
 {
-	if (rnd(b, 1000) < w->loss)
+	if (lose(b, w, it.qpn, it.psn))
 		return;
 	w->rsp.push_back(it);
 	w->rsp_due.push_back(b->now + delay);
@@ -1325,7 +1333,7 @@ static void wire_cycle(struct bench *b, struct wire *w)
 
 		if (k->npsn)
 			b->mades.push_back({ n, psn, last || psn % 16 == 15 });
-		if (k->npsn && rnd(b, 1000) >= w->loss)
+		if (k->npsn && !lose(b, w, n, psn_add(k->first, p->off)))
 			w->req.push_back({ b->now + 80, n, psn_add(k->first, p->off) });
 		if (last && !k->told) {
 			b->sents.push_back({ n, p->cur, psn_add(k->first, (int)k->npsn - 1), k->op,
