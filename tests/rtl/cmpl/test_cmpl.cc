@@ -1226,7 +1226,7 @@ struct wire {
 	bool kill;
 };
 
-// Is it lost, either way? Not more often than retries can mend, however the numbers fall.
+// Does the wire lose it, on either way? It loses no PSN more often than retries can mend.
 static bool lose(struct bench *b, struct wire *w, unsigned int n, unsigned int psn)
 {
 	return rnd(b, 1000) < w->loss && w->lost[{ n, psn }]++ < 4;
