@@ -143,7 +143,7 @@ build_payload() {
 	find "$top/tests/guest" -maxdepth 1 -type f ! -name '*.[ch]' ! -name CMakeLists.txt ! -name '*.md' \
 		-exec cp -p -t "$p/opt/urdma/tests" {} + || return 1
 	cp "$guest_build"/bin/* "$p/opt/urdma/bin/" || return 1
-	cp "$top/tools/guest/cosim" "$p/opt/urdma/bin/" || return 1
+	cp "$top"/tools/guest/{cosim,wait-listen} "$p/opt/urdma/bin/" || return 1
 	if [ -e "$guest_build/liburdma-rdmav34.so" ]; then
 		mkdir -p "$p/usr/lib/x86_64-linux-gnu/libibverbs" "$p/etc/libibverbs.d" || return 1
 		cp "$guest_build/liburdma-rdmav34.so" "$p/usr/lib/x86_64-linux-gnu/libibverbs/" || return 1

@@ -16,6 +16,12 @@
 /* Permuted bus pages lie in a space that many times larger than the memory: with holes. */
 #define SPREAD 4u
 
+/* A bus address: bits 62:40 are random, one value for each scattered page and one for all
+ * contiguous memory; bit 39 tells contiguous memory; below it are the page's number and the byte.
+ * Bit 63 would name device memory. */
+#define UPPER(bits) ((bits) >> 41 << 40)
+#define CONTIG	    (UINT64_C(1) << 39)
+
 struct zone {
 	size_t first, n;  /* pages of the arena */
 	size_t hint;	  /* lowest page that may be free */
@@ -33,6 +39,7 @@ struct urdma_embedded {
 	uint32_t *to_frame;   /* arena page of the scattered zone to bus page */
 	uint32_t *from_frame; /* and back; UINT32_MAX: no memory there */
 	size_t frames;
+	uint64_t contig_bus;
 	struct urdma_embedded_stats stats;
 	struct urdma_embedded_dev *devs;
 };
@@ -62,7 +69,7 @@ static int scatter(struct urdma_embedded *h)
 	struct urdma_random r = { .state = h->cfg.seed };
 	uint32_t *deck;
 
-	h->frames = h->scattered.n * (h->cfg.identity ? 1 : SPREAD);
+	h->frames = h->scattered.n * SPREAD;
 	deck = malloc(h->frames * sizeof(*deck));
 	h->to_frame = malloc(h->scattered.n * sizeof(*h->to_frame));
 	h->from_frame = malloc(h->frames * sizeof(*h->from_frame));
@@ -75,16 +82,23 @@ static int scatter(struct urdma_embedded *h)
 		h->from_frame[i] = UINT32_MAX;
 	}
 	for (size_t i = 0; i < h->scattered.n; i++) {
-		size_t k = i;
+		size_t k = i + urdma_random_below(&r, (uint32_t)(h->frames - i));
 
-		if (!h->cfg.identity)
-			k += urdma_random_below(&r, (uint32_t)(h->frames - i));
 		h->to_frame[i] = deck[k];
 		h->from_frame[deck[k]] = (uint32_t)i;
 		deck[k] = deck[i];
 	}
 	free(deck);
+	h->contig_bus = UPPER(urdma_random_next(&r)) | CONTIG;
 	return 0;
+}
+
+/* The bus address of a scattered page. */
+static uint64_t frame_bus(const struct urdma_embedded *h, uint64_t frame)
+{
+	struct urdma_random r = { .state = h->cfg.seed + frame };
+
+	return UPPER(urdma_random_next(&r)) | frame * PAGE;
 }
 
 int urdma_embedded_create(struct urdma_cosim *cosim, const struct urdma_embedded_config *config,
@@ -219,27 +233,24 @@ uint64_t urdma_embedded_bus(const struct urdma_embedded *h, const void *p)
 	if ((const uint8_t *)p < h->arena || i >= h->pages)
 		return 0;
 	if (i >= h->contig.first)
-		return URDMA_EMBEDDED_CONTIG + at - h->contig.first * PAGE;
-	return URDMA_EMBEDDED_SCATTERED + (uint64_t)h->to_frame[i] * PAGE + at % PAGE;
+		return h->contig_bus + at - h->contig.first * PAGE;
+	return frame_bus(h, h->to_frame[i]) + at % PAGE;
 }
 
 void *urdma_embedded_cpu(const struct urdma_embedded *h, uint64_t bus)
 {
-	uint64_t frame;
+	uint64_t frame = (bus & (CONTIG - 1)) / PAGE;
 	size_t i;
 
-	if (bus >= URDMA_EMBEDDED_CONTIG) {
-		frame = (bus - URDMA_EMBEDDED_CONTIG) / PAGE;
-		if (frame >= h->contig.n)
+	if (bus & CONTIG) {
+		if (frame >= h->contig.n || bus - h->contig_bus >= CONTIG)
 			return NULL;
 		i = h->contig.first + frame;
-	} else if (bus >= URDMA_EMBEDDED_SCATTERED) {
-		frame = (bus - URDMA_EMBEDDED_SCATTERED) / PAGE;
-		if (frame >= h->frames || h->from_frame[frame] == UINT32_MAX)
+	} else {
+		if (frame >= h->frames || h->from_frame[frame] == UINT32_MAX ||
+		    frame_bus(h, frame) != bus - bus % PAGE)
 			return NULL;
 		i = h->from_frame[frame];
-	} else {
-		return NULL;
 	}
 	return h->used[i] ? h->arena + i * PAGE + bus % PAGE : NULL;
 }

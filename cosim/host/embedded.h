@@ -4,11 +4,12 @@
  * benchmarks and fuzzers use it; every run repeats to the cycle.
  *
  * Memory. C code sees the host's arena as one piece (urdma_embedded_alloc() returns plain
- * pointers). The NIC sees it as pages of 4 KB at bus addresses above 4 GB. A seeded permutation
- * scatters the pages of ordinary allocations: neighbours in the arena are almost never neighbours
- * on the bus, so a test must use the page list. Memory from urdma_embedded_alloc_contig() is
- * contiguous on the bus and has the requested alignment. The NIC can access only allocated pages;
- * any other access is an unsupported request, and is counted.
+ * pointers). The NIC sees it as pages of 4 KB at bus addresses of 63 bits, the most that the
+ * contract allows. A seeded permutation scatters the pages of ordinary allocations: neighbours in
+ * the arena are almost never neighbours on the bus, so a test must use the page list. The upper
+ * bits of their addresses are random, too, so an address that loses a bit names no memory. Memory
+ * from urdma_embedded_alloc_contig() is contiguous on the bus and has the requested alignment. The
+ * NIC can access only allocated pages; any other access is an unsupported request, and is counted.
  *
  * Devices. Any number of NICs of one urdma_cosim may be given to one host; each keeps its own
  * interrupt counters. Attaching switches memory decoding, bus mastering and MSI-X on and unmasks
@@ -28,9 +29,7 @@
 
 #include "scheduler.h"
 
-#define URDMA_EMBEDDED_PAGE	 4096u
-#define URDMA_EMBEDDED_SCATTERED UINT64_C(0x0000000100000000)
-#define URDMA_EMBEDDED_CONTIG	 UINT64_C(0x0000004000000000)
+#define URDMA_EMBEDDED_PAGE 4096u
 
 struct urdma_embedded;
 struct urdma_embedded_dev;
@@ -38,8 +37,7 @@ struct urdma_embedded_dev;
 struct urdma_embedded_config {
 	size_t memory; /* bytes of scattered pages */
 	size_t contig; /* bytes of contiguous memory */
-	uint64_t seed; /* of the permutation */
-	bool identity; /* do not scatter, for debugging */
+	uint64_t seed; /* of the addresses */
 };
 
 struct urdma_embedded_stats {

@@ -793,6 +793,7 @@ static void memory(void **state)
 	uint8_t *p, *q;
 	uint64_t pages[64];
 	unsigned int neighbours = 0;
+	uint64_t ones = 0, zeros = 0;
 
 	(void)state;
 	urdma_cosim_config_defaults(&cfg, 1);
@@ -805,8 +806,12 @@ static void memory(void **state)
 	assert_non_null(p);
 	assert_int_equal(urdma_embedded_pages(h, p + 5, 64 * 4096 - 5, pages, 64), 64);
 	for (unsigned int i = 0; i < 64; i++) {
-		assert_true(pages[i] >= UINT64_C(1) << 32);
+		ones |= pages[i];
+		zeros |= ~pages[i];
 		assert_int_equal(pages[i] % 4096, 0);
+		/* An address with a wrong bit above the memory's size names nothing. */
+		for (unsigned int k = 39; k < 64; k++)
+			assert_null(urdma_embedded_cpu(h, pages[i] ^ UINT64_C(1) << k));
 		assert_ptr_equal(urdma_embedded_cpu(h, pages[i] + 17), p + i * 4096 + 17);
 		assert_true(urdma_embedded_bus(h, p + i * 4096 + 17) == pages[i] + 17);
 		if (i)
@@ -815,6 +820,9 @@ static void memory(void **state)
 			assert_true(pages[k] != pages[i]);
 	}
 	assert_true(neighbours < 5);
+	/* Bits 62:40 of an address are in use, each with both values. */
+	assert_int_equal((ones & zeros) >> 40, 0x7fffff);
+	assert_int_equal(ones >> 63, 0);
 	assert_int_equal(urdma_embedded_pages(h, p + 4095, 2, pages, 64), 2);
 	/* The rest, and no more; freed memory is not reachable, and comes again zeroed. */
 	assert_null(urdma_embedded_alloc(h, (256 - 64 + 1) * 4096));
@@ -833,6 +841,8 @@ static void memory(void **state)
 	assert_true(p && q);
 	assert_int_equal(urdma_embedded_bus(h, p) % (1 << 16), 0);
 	assert_true(urdma_embedded_bus(h, p + 299999) == urdma_embedded_bus(h, p) + 299999);
+	for (unsigned int k = 39; k < 64; k++)
+		assert_null(urdma_embedded_cpu(h, urdma_embedded_bus(h, p) ^ UINT64_C(1) << k));
 	assert_null(urdma_embedded_cpu(h, 0));
 	assert_null(urdma_embedded_cpu(h, UINT64_MAX));
 	assert_int_equal(urdma_embedded_bus(h, &cfg), 0);

@@ -22,7 +22,7 @@ detail() {
 }
 timeout "$limit" ibv_srq_pingpong -d urdma1 -g "$(gid_index urdma1)" -p 19333 -s 40000 >/dev/null &
 pid=$!
-wait_listen 19333
+wait-listen 19333 || fail "ibv_srq_pingpong does not listen"
 detail mr page_shift '[1-3][0-9]'
 detail mr access 1
 detail cq entries 1024

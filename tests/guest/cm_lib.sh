@@ -18,10 +18,12 @@ halves() {
 }
 
 # is_up SERVER...: does it wait for its client? Programs of libibverbs and perftest listen by TCP, or with -R as those of
-# librdmacm do: by QP 1, so there is nothing in /proc/net. mckey listens nowhere, but says when it is in its group.
+# librdmacm do: by QP 1. mckey listens nowhere, but says when it is in its group. 18515 is the port of libibverbs' programs
+# and perftest's.
 is_up() {
 	[[ "$*" != *mckey* ]] || { grep -q 'receiving data' /tmp/server.log && return; }
-	"${server_at[@]}" rdma resource show cm_id | grep -q 'state LISTEN' || { [ "${1#ib}" != "$1" ] && wait_listen_a; }
+	"${server_at[@]}" rdma resource show cm_id | grep -q 'state LISTEN' ||
+		{ [ "${1#ib}" != "$1" ] && "${server_at[@]}" wait-listen 18515 0; }
 }
 
 # begin SERVER...: in the background, as server_pid. Returns when it waits for its client.
@@ -117,11 +119,6 @@ alone() {
 	[ $left_alone -lt 3 ] || return 1
 	left_alone=$((left_alone + 1))
 	echo "$1 was lost, time $left_alone"
-}
-
-# wait_listen_a: where the server is, somebody listens on the port that its programs use by default, 18515.
-wait_listen_a() {
-	"${server_at[@]}" grep -q ':4853 0*:0000 0A' /proc/net/tcp /proc/net/tcp6
 }
 
 index_in() {

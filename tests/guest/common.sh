@@ -75,18 +75,6 @@ hw_counter() {
 	echo 0
 }
 
-# wait_listen PORT: until somebody listens there.
-wait_listen() {
-	local hex
-	hex=$(printf ':%04X 00000000:0000 0A' "$1")
-	for _ in $(seq "$patience"); do
-		grep -q "$hex" /proc/net/tcp && return 0
-		grep -q "$(printf ':%04X 00000000000000000000000000000000:0000 0A' "$1")" /proc/net/tcp6 && return 0
-		sleep 0.1
-	done
-	return 1
-}
-
 # Of a device: the words in front of a command that has to run where it is, and the index of the GID to use, if it is not
 # gid_index's. A test whose devices are not all in one place, or that means a certain GID, says so here.
 declare -A where=() gid_of=()
@@ -113,7 +101,7 @@ pair() {
 		>/tmp/server.log 2>&1 &
 	one=$!
 	# shellcheck disable=SC2086
-	if ! ${where[$server]-} bash -c ". /opt/urdma/tests/common.sh; wait_listen $port"; then
+	if ! ${where[$server]-} wait-listen $port; then
 		kill $one 2>/dev/null
 		fail "the server of $program on $server did not come up: $(cat /tmp/server.log)"
 	fi
@@ -370,7 +358,7 @@ iperf_ab() {
 	port=$((port + 1))
 	in_b timeout "$limit" iperf3 -s -1 -p $port >/tmp/server.log 2>&1 &
 	server=$!
-	in_b bash -c ". /opt/urdma/tests/common.sh; wait_listen $port" ||
+	in_b wait-listen $port ||
 		fail "iperf3's server did not come up: $(cat /tmp/server.log)"
 	if ! in_a timeout "$limit" iperf3 -p $port -f m "$@" >/tmp/client.log 2>&1; then
 		cat /tmp/client.log /tmp/server.log

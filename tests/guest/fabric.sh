@@ -18,7 +18,7 @@ fi_info --version | head -1
 pingpong() {
 	local options=(-p "$1" -e "$2" -S "$3" -I "$4" -c -m msg) status=0 server_status=0
 	on 1 timeout "$limit" fi_pingpong "${options[@]}" -B $port >/tmp/server.log 2>&1 &
-	far wait_listen $port
+	on 1 wait-listen $port || fail "fi_pingpong's server does not listen: $(cat /tmp/server.log)"
 	timeout "$limit" fi_pingpong "${options[@]}" -P $port "$server" >/tmp/client.log 2>&1 || status=$?
 	wait $! || server_status=$?
 	[ $status-$server_status = 0-0 ] || fail "fi_pingpong -p $1 -e $2 -S $3: status $status, server's $server_status

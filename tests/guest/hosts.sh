@@ -15,7 +15,7 @@ on 1 sh -c 'exit 9'
 g0=$(gid_index urdma0) g1=$(on 1 bash -c '. /opt/urdma/tests/common.sh; gid_index urdma0')
 on 1 ibv_rc_pingpong -d urdma0 -g "$g1" -c -n 200 -s 4096 >/tmp/server.log 2>&1 &
 server=$!
-on 1 bash -c '. /opt/urdma/tests/common.sh; wait_listen 18515' || fail "no server: $(cat /tmp/server.log)"
+on 1 wait-listen 18515 || fail "no server: $(cat /tmp/server.log)"
 ibv_rc_pingpong -d urdma0 -g "$g0" -c -n 200 -s 4096 host1 || fail "the client failed: $(cat /tmp/server.log)"
 wait $server || fail "the server failed: $(cat /tmp/server.log)"
 echo "ok: RDMA between two guests"
@@ -41,7 +41,7 @@ for n in 0 56 1452 8952; do
 done
 reach -f -c 500 -w 300 10.77.0.2
 on 1 sh -c 'iperf3 -s -D --pidfile /run/iperf3 --logfile /tmp/iperf3.log' || fail "no iperf3 in guest 1"
-on 1 bash -c '. /opt/urdma/tests/common.sh; wait_listen 5201' || fail "iperf3 does not listen"
+on 1 wait-listen 5201 || fail "iperf3 does not listen"
 for options in "-t 2" "-t 2 -R" "-t 2 -u -b 2M -l 1400" "-t 2 -u -b 2M -l 1400 -R"; do
 	# On a machine that is busy with other things iperf3's server now and then gives up a run that has just begun, by its
 	# own clock; the client hears of that by the control connection. What frames do is judged below all the same.

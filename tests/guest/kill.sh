@@ -19,7 +19,7 @@ for round in $(seq "${1-20}"); do
 	# shellcheck disable=SC2086  # an option or none
 	ibv_rc_pingpong -d urdma0 -g "$g0" -p $port -n 100000000 $mode >/tmp/server.log 2>&1 &
 	server=$!
-	wait_listen $port || fail "round $round: the server did not come up: $(cat /tmp/server.log)"
+	wait-listen $port || fail "round $round: the server did not come up: $(cat /tmp/server.log)"
 	# shellcheck disable=SC2086
 	ibv_rc_pingpong -d urdma1 -g "$g1" -p $port -n 100000000 $mode 127.0.0.1 >/tmp/client.log 2>&1 &
 	client=$!

@@ -37,7 +37,7 @@ traffic() {
 		# shellcheck disable=SC2086  # an option or none
 		ibv_rc_pingpong -d urdma0 -g "$g0" -p $port -n 100000000 $mode >/tmp/server$mode.log 2>&1 &
 		programs+=($!)
-		wait_listen $port || fail "the server did not come up: $(cat /tmp/server$mode.log)"
+		wait-listen $port || fail "the server did not come up: $(cat /tmp/server$mode.log)"
 		# shellcheck disable=SC2086
 		ibv_rc_pingpong -d urdma1 -g "$g1" -p $port -n 100000000 $mode 127.0.0.1 >/tmp/client$mode.log 2>&1 &
 		programs+=($!)

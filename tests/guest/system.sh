@@ -12,7 +12,7 @@ on 1 bash /opt/urdma/tests/pcie.sh 16 8 512 4096 1 || exit 1
 g0=$(gid_index urdma0) g1=$(on 1 bash -c '. /opt/urdma/tests/common.sh; gid_index urdma0')
 on 1 ibv_rc_pingpong -d urdma0 -g "$g1" -c -n 100 -s 4096 >/tmp/server.log 2>&1 &
 server=$!
-on 1 bash -c '. /opt/urdma/tests/common.sh; wait_listen 18515' || fail "no server: $(cat /tmp/server.log)"
+on 1 wait-listen 18515 || fail "no server: $(cat /tmp/server.log)"
 ibv_rc_pingpong -d urdma0 -g "$g0" -c -n 100 -s 4096 host1 || fail "the client failed: $(cat /tmp/server.log)"
 wait $server || fail "the server failed: $(cat /tmp/server.log)"
 ping -q -c 3 -A -w 120 10.77.0.2 >/tmp/ping.log 2>&1 || fail "ping: $(cat /tmp/ping.log)"

@@ -26,7 +26,7 @@ ucx_info -v | head -1
 perf() {
 	local status=0 server_status=0
 	on 1 timeout "$limit" env "${ucx[@]}" "UCX_TLS=$1" ucx_perftest -P 0 -p $port >/tmp/server.log 2>&1 &
-	far wait_listen $port
+	on 1 wait-listen $port || fail "ucx_perftest's server does not listen: $(cat /tmp/server.log)"
 	timeout "$limit" env "${ucx[@]}" "UCX_TLS=$1" ucx_perftest "$server" -P 0 -p $port -t "$2" -s "$3" -n "$n" -w 10 -f \
 		>/tmp/client.log 2>&1 || status=$?
 	wait $! || server_status=$?

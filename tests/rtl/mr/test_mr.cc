@@ -142,7 +142,7 @@ struct bench {
 };
 
 // reads of tables at or above fail
-static const uint64_t bad_memory = 0xdead00000000ull;
+static const uint64_t bad_memory = 1ull << 62; // and above
 
 static void check_answer(struct bench *b, int c)
 {
@@ -559,22 +559,28 @@ static void start(struct bench *b, uint64_t seed)
 		cycle(b);
 }
 
+// The address of a page of 2^shift bytes, in all the 62 bits that memory may have here.
+static uint64_t rnd_page(struct bench *b, unsigned int shift)
+{
+	return rnd(b, 1ull << (62 - shift)) << shift;
+}
+
 // Pages at random places, and the tables that list them.
 static struct table make_table(struct bench *b, uint64_t pages, unsigned int page_shift,
 			       unsigned int levels, bool bad)
 {
 	struct table pt = { 0, levels, page_shift };
-	uint64_t base = b->next_page;
+	uint64_t base = b->next_page | rnd(b, 1ull << 22) << 40;
 
 	b->next_page += (pages * 8 + 0x10000) & ~0xfffull;
 	if (levels == 0) {
-		pt.addr = rnd(b, 1ull << 28) << page_shift;
+		pt.addr = rnd_page(b, page_shift);
 		return pt;
 	}
 	if (levels == 1) {
 		pt.addr = bad ? bad_memory + (rnd(b, 1000) << 12) : base + 64 * rnd(b, 64);
 		for (uint64_t i = 0; i < pages; i++)
-			b->mem[pt.addr + 8 * i] = rnd(b, 1ull << 28) << page_shift;
+			b->mem[pt.addr + 8 * i] = rnd_page(b, page_shift);
 		return pt;
 	}
 	pt.addr = base;
@@ -585,7 +591,7 @@ static struct table make_table(struct bench *b, uint64_t pages, unsigned int pag
 		if (bad)
 			leaf += bad_memory;
 		b->mem[pt.addr + 8 * (i / 512)] = leaf;
-		b->mem[leaf + 8 * (i % 512)] = rnd(b, 1ull << 28) << page_shift;
+		b->mem[leaf + 8 * (i % 512)] = rnd_page(b, page_shift);
 	}
 	return pt;
 }
@@ -888,7 +894,7 @@ static void test_flush(void **state)
 				cycle(b); // the fill is under way
 		drain(b);
 		for (int n = 0; n < 32; n++)
-			b->mem[r->pt.addr + 8 * n] = rnd(b, 1ull << 28) << 12;
+			b->mem[r->pt.addr + 8 * n] = rnd_page(b, 12);
 		b->flush = true;
 		cycle(b);
 		b->flush = false;
@@ -972,13 +978,13 @@ static void test_overtake(void **state)
 		open_region(b, idx, 1 << 20, &pt);
 	}
 	for (unsigned int page = 0; page < 64; page++)
-		b->mem[base + 8 * page] = rnd(b, 1ull << 28) << 12;
+		b->mem[base + 8 * page] = rnd_page(b, 12);
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		uint64_t leaf = base + (9 << 12) + ((uint64_t)round << 16);
 
-		b->mem[base + 4096 + 64 * round] = rnd(b, 1ull << 28) << 12;
+		b->mem[base + 4096 + 64 * round] = rnd_page(b, 12);
 		b->mem[dir + 64 * round] = leaf;
-		b->mem[leaf] = rnd(b, 1ull << 28) << 12;
+		b->mem[leaf] = rnd_page(b, 12);
 	}
 	for (unsigned int page = 0; page < 64; page++)
 		push_page(b, 0, 0, page);
@@ -1073,7 +1079,7 @@ static void test_small_tables(void **state)
 		struct table pt = { 0x40000000ull + 4096 * idx, 1, 12 };
 
 		for (unsigned int i = 0; i < PAGES; i++)
-			b->mem[pt.addr + 8 * i] = rnd(b, 1ull << 28) << 12;
+			b->mem[pt.addr + 8 * i] = rnd_page(b, 12);
 		open_region(b, idx, PAGES, &pt);
 	}
 	for (unsigned int round = 0; round < 2; round++) {
@@ -2033,14 +2039,14 @@ static void test_reg_table(void **state)
 				uint64_t moved = old ^ 0x40000000;
 
 				for (int n = 0; n < 512; n++)
-					b->mem[moved + 8 * n] = rnd(b, 1ull << 28) << 12;
+					b->mem[moved + 8 * n] = rnd_page(b, 12);
 				if (!b->expect[3].empty())
 					drain(b);
 				b->mem[pt.addr + 8 * (page / 512)] = moved;
 				leaf = moved + 8 * (page % 512);
 			}
-			b->mem[leaf] = rnd(b, 1ull << 28) << 12;
-			b->mem[leaf + 8] = rnd(b, 1ull << 28) << 12;
+			b->mem[leaf] = rnd_page(b, 12);
+			b->mem[leaf + 8] = rnd_page(b, 12);
 
 			op = make_op(REG, key);
 			op.acc = REMOTE_READ;

@@ -14,7 +14,7 @@
 
 #define HOST_SIZE (4u << 20)
 #define HOST_VA	  0x7f1200000000ull	/* what SGEs say */
-#define HOST_BUS  0x0000004500000000ull /* what DMA says; pages lie in another order */
+#define HOST_BUS  0x5ac3964500000000ull /* what DMA says; pages lie in another order */
 #define LOG_MAX	  65536
 #define BEATS_MAX 262144
 

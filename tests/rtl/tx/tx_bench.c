@@ -149,12 +149,12 @@ uint64_t bench_bus(uint64_t va)
 {
 	uint64_t page = va >> 12;
 
-	return ((page * 1237 + 77) % (MEM_SIZE >> 12)) << 12 | (va & 4095);
+	return MEM_BUS | ((page * 1237 + 77) % (MEM_SIZE >> 12)) << 12 | (va & 4095);
 }
 
 uint8_t *bench_mem(struct bench *b, uint64_t va)
 {
-	return b->mem + bench_bus(va);
+	return b->mem + (bench_bus(va) - MEM_BUS);
 }
 
 struct bench *bench_new(uint64_t seed)
@@ -1240,7 +1240,7 @@ static void read_bus(struct bench *b, uint64_t addr, uint8_t *out, unsigned int 
 		if (addr >= RING_BASE)
 			out[i] = b->rings[addr - RING_BASE];
 		else
-			out[i] = b->mem[addr];
+			out[i] = b->mem[addr - MEM_BUS];
 	}
 }
 
@@ -1618,7 +1618,8 @@ taken:;
 			b->st.reads[c]++;
 			*j = (struct dma_job){ c, o->rd_addr[c], o->rd_len[c], 0, at };
 			assert_in_range(j->len, 1, 4096);
-			assert_true(c == 1 ? j->addr >= RING_BASE : j->addr + j->len <= MEM_SIZE);
+			assert_true(c == 1 ? j->addr >= RING_BASE
+					   : j->addr - MEM_BUS + j->len <= MEM_SIZE);
 		}
 	}
 	if (o->mac_valid && in->mac_ready) {

@@ -23,7 +23,8 @@
 #define INVS	    32 /* requests about keys without an answer */
 #define KEY_MTT_ERR 0x00000dea
 #define MEM_SIZE    (16u << 20)
-#define RING_BASE   (1ull << 32)
+#define MEM_BUS	    0x25c3960000000000ull /* bus addresses of the memory and of the rings */
+#define RING_BASE   0x5ac3960100000000ull
 #define RING_SIZE   65536u
 
 struct sge {
