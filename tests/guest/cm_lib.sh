@@ -26,9 +26,15 @@ is_up() {
 		{ [ "${1#ib}" != "$1" ] && "${server_at[@]}" wait-listen 18515 0; }
 }
 
+is_down() {
+	! is_up "$@"
+}
+
 # begin SERVER...: in the background, as server_pid. Returns when it waits for its client.
 begin() {
 	: >/tmp/server.log # is_up must not read the last one's
+	# One in guest 1 that was stopped may end later than the command here that has started it.
+	waits "the end of the server before" is_down "$@"
 	timeout "$limit" "${server_at[@]}" "$@" >/tmp/server.log 2>&1 &
 	server_pid=$!
 	for _ in $(seq "$patience"); do

@@ -5,8 +5,10 @@
 # and XRC, in all their modes, between two devices in network namespaces, or with "hosts" between two guests. With "loss" the
 # wires lose frames: what a reliable program does has to be complete; programs of UD and UC may wait for what is lost.
 #
-# With -R, perftest has one buffer for the parameters that it sends and receives, so a SEND that is sent again may have other
-# bytes. Its programs with -R are therefore left out with "loss", and are all that runs with "loss manager".
+# With -R, perftest has one buffer for the parameters that it sends and receives, and rping writes its next message into the
+# buffer of the last one as soon as the answer has come, without waiting for the completion of its SEND. So a SEND that is
+# sent again may have other bytes. rping and perftest with -R are therefore left out with "loss", and are all that runs with
+# "loss manager".
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -49,7 +51,19 @@ end() {
 	exit 0
 }
 
+# rping gives the resolution of an address 2 s, in which a lost packet of ARP or ND is repeated once.
+for address in $a fd01::1; do
+	"${client_at[@]}" ping -q -c 3 -A -w 120 "$address" >/dev/null || fail "no way to $address"
+done
+
 if [ -z "$lossy" ] || [ "$manager" ]; then
+	# rping: checked data, sizes, threads, one connection after the other, both versions of IP.
+	served rping -s -a $a -C 5 -V -v -S 100 -- rping -c -a $a -C 5 -V -v -S 100
+	served rping -s -a $a -C 5 -V -S 65535 -- rping -c -a $a -C 5 -V -S 65535
+	served rping -s -a fd01::1 -C 5 -V -- rping -c -a fd01::1 -C 5 -V
+	served rping -s -a $a -C 5 -V -p 9999 -- rping -c -a $a -C 5 -V -p 9999
+	served rping -s -a $a -C 2 -V -q -- rping -c -a $a -C 2 -V -q
+	served rping -s -a $a -C 2 -V -- rping -c -a $a -I $b -C 2 -V
 	for program in ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat "ib_send_lat --use-srq"; do
 		# shellcheck disable=SC2086
 		served $program -R -F -n 50 -s 3000 -d $da -x "$ga" -- $program -R -F -n 50 -s 3000 -d $db -x "$gb" $a
@@ -59,19 +73,6 @@ if [ -z "$lossy" ] || [ "$manager" ]; then
 	datagrams ib_send_bw -R -c UD -s 256 -n 50 -F -d $da -x "$ga" -- ib_send_bw -R -c UD -s 256 -n 50 -F -d $db -x "$gb" $a
 fi
 [ -z "$manager" ] || end
-
-# rping gives the resolution of an address 2 s, in which a lost packet of ARP or ND is repeated once.
-for address in $a fd01::1; do
-	"${client_at[@]}" ping -q -c 3 -A -w 120 "$address" >/dev/null || fail "no way to $address"
-done
-
-# rping: checked data, sizes, threads, one connection after the other, both versions of IP.
-served rping -s -a $a -C 5 -V -v -S 100 -- rping -c -a $a -C 5 -V -v -S 100
-served rping -s -a $a -C 5 -V -S 65535 -- rping -c -a $a -C 5 -V -S 65535
-served rping -s -a fd01::1 -C 5 -V -- rping -c -a fd01::1 -C 5 -V
-served rping -s -a $a -C 5 -V -p 9999 -- rping -c -a $a -C 5 -V -p 9999
-served rping -s -a $a -C 2 -V -q -- rping -c -a $a -C 2 -V -q
-served rping -s -a $a -C 2 -V -- rping -c -a $a -I $b -C 2 -V
 
 served ucmatose -b $a -c 1 -C 10 -S 4096 -- ucmatose -s $a -c 1 -C 10 -S 4096
 served ucmatose -b $a -c 16 -C 2 -- ucmatose -s $a -c 16 -C 2

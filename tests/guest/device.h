@@ -40,6 +40,9 @@ struct rc_end {
 	uint32_t qpn, psn;
 };
 
+/* The time-out for ACKs of the connections that connect_rc() makes: 4.096 us * 2^n. */
+static uint8_t ack_timeout __attribute__((unused)) = 14;
+
 /* An RC QP, from RESET to RTS: 0, or what ibv_modify_qp() returned. */
 static inline int connect_rc(struct ibv_qp *qp, unsigned int access, uint8_t gid_index,
 			     enum ibv_mtu mtu, uint32_t psn, const struct rc_end *peer)
@@ -61,7 +64,7 @@ static inline int connect_rc(struct ibv_qp *qp, unsigned int access, uint8_t gid
 				      .sgid_index = gid_index,
 				      .hop_limit = 64 } },
 		.sq_psn = psn,
-		.timeout = 14,
+		.timeout = ack_timeout,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.max_rd_atomic = 4,

@@ -64,10 +64,11 @@ on 1 sh -c "$vlan" sh "$other" 10.9.0.2 || fail "VLAN in guest 1"
 reach -c 5 -A -w 120 10.9.0.2
 # So far nothing was lost.
 nothing_lost env "on 1"
+# A guest that the host leaves waiting may have no buffer for a frame, and TCP sends it again: rx_no_buf is no fault.
 for h in "" "on 1"; do
 	# shellcheck disable=SC2086
 	lost=$($h ethtool -S "$([ -z "$h" ] && echo "$net" || echo "$other")" |
-		grep -E '_(errors|dma_err)|nic_eth_(tx_bad|rx_length|rx_drop_full|rx_no_buf)' | grep -v ': 0$')
+		grep -E '_(errors|dma_err)|nic_eth_(tx_bad|rx_length|rx_drop_full)' | grep -v ': 0$')
 	[ -z "$lost" ] || fail "${h:-on 0}: frames were lost: $lost"
 done
 for h in "" "on 1"; do

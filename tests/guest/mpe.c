@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * mpe -d DEVICE -x GID-INDEX -p PORT [-m MTU] [-n N] [-F] [-a] [SERVER]: FLUSH and ATOMIC WRITE;
- * with -a ATOMIC WRITE alone. Called as perftest's programs are, so that `meet` can call it;
- * without SERVER it is the server. The client sends N times a WRITE, a FLUSH and an ATOMIC WRITE.
- * The server's CPU sees them in this order: when a number comes by ATOMIC WRITE, the data before it
- * are there, and no byte of the number is of another. Then the client sends what the server has to
- * refuse, each on a QP of its own. Exit status 0 if all is so.
+ * mpe -d DEVICE -x GID-INDEX -p PORT [-m MTU] [-n N] [-t ACK-TIME-OUT] [-F] [-a] [SERVER]: FLUSH
+ * and ATOMIC WRITE; with -a ATOMIC WRITE alone. Called as perftest's programs are, so that `meet`
+ * can call it; without SERVER it is the server. The client sends N times a WRITE, a FLUSH and an
+ * ATOMIC WRITE. The server's CPU sees them in this order: when a number comes by ATOMIC WRITE, the
+ * data before it are there, and no byte of the number is of another. Then the client sends what the
+ * server has to refuse, each on a QP of its own. Exit status 0 if all is so.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -257,7 +257,7 @@ int main(int argc, char **argv)
 	char bye = 0;
 	int opt, fd;
 
-	while ((opt = getopt(argc, argv, "d:x:p:m:n:Fa")) != -1)
+	while ((opt = getopt(argc, argv, "d:x:p:m:n:t:Fa")) != -1)
 		switch (opt) {
 		case 'd':
 			name = optarg;
@@ -273,6 +273,9 @@ int main(int argc, char **argv)
 			break;
 		case 'n':
 			n = (unsigned int)atoi(optarg);
+			break;
+		case 't':
+			ack_timeout = (uint8_t)atoi(optarg);
 			break;
 		case 'F':
 			break;

@@ -18,11 +18,11 @@ check() {
 	echo "FAIL: $what; the results are in $out"
 	bad=1
 }
-# system FILE: what the simulator makes of it.
+# system FILE OPTIONS...: what the simulator makes of them.
 system() {
-	"$cosim" --check --system "$1" --out "$out" | jq -S .system
+	"$cosim" --check "${@:2}" --system "$1" --out "$out" | jq -S .system
 }
-check "system.json is not what the file comes to" diff <(system "$file") <(jq -S . "$out/system.json")
+check "system.json is not what the file comes to" diff <(system "$file" ${SEED:+--seed "$SEED"}) <(jq -S . "$out/system.json")
 check "system.json does not repeat itself" diff <(system "$out/system.json") <(jq -S . "$out/system.json")
 check "cosim.json has another system" diff <(jq -S .settings.system "$out/cosim.json") <(jq -S . "$out/system.json")
 check "summary.json does not say which guest has the NICs" jq -e '.hosts == 2 and .nics == [1, 1]' "$out/summary.json"
