@@ -142,7 +142,7 @@ struct bench {
 };
 
 // reads of tables at or above fail
-static const uint64_t bad_memory = 1ull << 62; // and above
+static const uint64_t bad_memory = 1ull << 62;
 
 static void check_answer(struct bench *b, int c)
 {
@@ -559,7 +559,7 @@ static void start(struct bench *b, uint64_t seed)
 		cycle(b);
 }
 
-// The address of a page of 2^shift bytes, in all the 62 bits that memory may have here.
+// The address of a page of 2^shift bytes, anywhere below bad_memory.
 static uint64_t rnd_page(struct bench *b, unsigned int shift)
 {
 	return rnd(b, 1ull << (62 - shift)) << shift;
