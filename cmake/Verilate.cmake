@@ -245,8 +245,8 @@ function(urdma_add_rtl_test)
   target_include_directories(${T_NAME} PRIVATE ${CMAKE_SOURCE_DIR}/driver ${CMAKE_SOURCE_DIR}/tests ${URDMA_TYPES})
   target_link_libraries(${T_NAME} PRIVATE ${T_NAME}_model urdma_warnings PkgConfig::CMOCKA)
   add_test(NAME rtl.${T_NAME} COMMAND ${T_NAME})
-  set_tests_properties(rtl.${T_NAME} PROPERTIES LABELS rtl TIMEOUT 3600)
-  # as many seeds as 20 s of CPU time have room for
+  set_tests_properties(rtl.${T_NAME} PROPERTIES LABELS "rtl;short" TIMEOUT 3600)
+  # as many seeds as 20 s of CPU time have room for; the first is the one of the short form
   add_test(NAME rtl.${T_NAME}.full COMMAND ${CMAKE_SOURCE_DIR}/tests/rtl/seeds.sh $<TARGET_FILE:${T_NAME}>)
   set_tests_properties(rtl.${T_NAME}.full PROPERTIES LABELS "rtl;full" TIMEOUT 3600)
 endfunction()
