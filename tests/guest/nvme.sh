@@ -118,8 +118,8 @@ outage() {
 		{ far target_no_port && far target_port; } || fail "the port does not come back"
 		;;
 	link)
-		# The CM gives a QP eight attempts of 0.5 s. Once they are used up, nvmet loses a READ of several WRs without a word
-		# (ib_core reports only the last WR, and that one is flushed), and the host waits for its time-out.
+		# Shorter than the eight attempts of 0.5 s that the CM gives a QP. A READ of the target that fails leaves the host
+		# waiting for its time-out: its first WR has no wr_cqe, so nobody sees the error, and nvmet ignores the flushed last WR.
 		cosim link 0 down >/dev/null || fail "the link stays up"
 		sleep 1
 		cosim link 0 up >/dev/null || fail "the link stays down"
