@@ -529,10 +529,10 @@ bool rig_wanted(const char *name, int n, char **words)
 	return !n;
 }
 
-bool rig_left_out(const char *name)
+bool rig_left_out(const char *name, unsigned int one_in)
 {
 	return getenv("URDMA_TEST_SHORT_WAITS") &&
-	       (rig_hash(RIG_HASH_START ^ test_seed(0), name, strlen(name)) >> 32) % 3;
+	       (rig_hash(RIG_HASH_START ^ test_seed(0), name, strlen(name)) >> 32) % one_in;
 }
 
 uint64_t rig_hash(uint64_t hash, const void *p, size_t len)

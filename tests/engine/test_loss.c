@@ -844,7 +844,7 @@ int main(int argc, char **argv)
 			c->alone = p % 2;
 			snprintf(c->name, sizeof(c->name), "%s: %s%s", work_name(opcode[o]),
 				 c->pattern->name, c->alone ? ", nothing behind" : "");
-			if (rig_left_out(c->name))
+			if (rig_left_out(c->name, 9))
 				continue;
 			add(c->name, one_fault, c, argc, argv);
 			c++;

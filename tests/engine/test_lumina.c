@@ -1975,7 +1975,7 @@ static unsigned int n_tests;
 
 static bool add(const char *name, CMUnitTestFunction fn, const void *state, int argc, char **argv)
 {
-	if (!rig_wanted(name, argc - 1, argv + 1) || rig_left_out(name))
+	if (!rig_wanted(name, argc - 1, argv + 1) || rig_left_out(name, 3))
 		return false;
 	test[n_tests++] = (struct CMUnitTest){ .name = name,
 					       .test_func = fn,

@@ -575,7 +575,7 @@ int main(int argc, char **argv)
 		for (unsigned int with = 0; with < (full ? 1u : 2u); with++) {
 			snprintf(name[n], sizeof(name[n]), "%s %% of each fault%s", percents[i],
 				 with ? ", control" : "");
-			if (rig_left_out(name[n]))
+			if (rig_left_out(name[n], 3))
 				continue;
 			test[n] = (struct CMUnitTest){
 				.name = name[n],

@@ -3,7 +3,7 @@
 # test_same.sh DIR VARIABLE=VALUE PROGRAM [ARGUMENT...]: with the variable in its environment (NICs clocked through all
 # waiting, evaluated in threads) a test does the same in every cycle. Seconds of simulated time in which nothing happens take
 # hours then: URDMA_TEST_SHORT_WAITS asks the test to leave out what waits so long. A test that takes long then runs
-# a third of its cases, another one with another SEED.
+# a part of its cases, another one with another SEED.
 set -euo pipefail
 dir=$1 variable=$2
 shift 2

@@ -1791,7 +1791,7 @@ static void add(const struct status_case *c, int argc, char **argv)
 		struct run *r = &runs[n_tests];
 		*r = (struct run){ .c = c, .from = from };
 		snprintf(r->name, sizeof(r->name), "%s (from side %u)", c->name, from);
-		if (rig_left_out(r->name) || !rig_wanted(r->name, argc - 1, argv + 1))
+		if (rig_left_out(r->name, 6) || !rig_wanted(r->name, argc - 1, argv + 1))
 			continue;
 		test[n_tests++] = (struct CMUnitTest){ .name = r->name,
 						       .test_func = run,

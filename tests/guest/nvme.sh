@@ -118,13 +118,18 @@ outage() {
 		{ far target_no_port && far target_port; } || fail "the port does not come back"
 		;;
 	link)
-		# Shorter than the eight attempts of 0.5 s that the CM gives a QP. A READ of the target that fails leaves the host
-		# waiting for its time-out: its first WR has no wr_cqe, so nobody sees the error, and nvmet ignores the flushed last WR.
+		# Until QPs have sent again. The CM gives it eight attempts, and they have to suffice: a READ of the target that fails
+		# leaves the host waiting for its time-out, because its first WR has no wr_cqe, so nobody sees the error, and nvmet
+		# ignores the flushed last WR.
+		enough=$(($(counted tx_timeout) + 2))
 		cosim link 0 down >/dev/null || fail "the link stays up"
-		sleep 1
+		waits "time-outs" timed_out
 		cosim link 0 up >/dev/null || fail "the link stays down"
 		;;
 	esac
+}
+timed_out() {
+	[ "$(counted tx_timeout)" -ge "$enough" ]
 }
 reconnects() {
 	dmesg | grep -c 'nvme.*Successfully reconnected'

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # qps.sh [N [MB]]: overload on a wire that loses nothing: small WRITEs on 64, 128 and 256 QPs from one NIC to the other, N
-# of each QP with 32 outstanding, and one SEND of MB megabytes from each NIC to itself. A receiver with all its buffers
-# posted keeps pace, so no packet is dropped for lack of room, no ACK comes too late, and nothing is sent again.
+# of each QP with 32 outstanding, and a SEND from each NIC to itself: of MB megabytes with the largest path MTU, and of a
+# quarter, which is about as many packets, with an MTU of 1024. A receiver with all its buffers posted keeps pace, so no
+# packet is dropped for lack of room, no ACK comes too late, and nothing is sent again.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -38,15 +39,15 @@ for qps in 64 128 256; do
 	undisturbed "$qps QPs"
 done
 
-# own DEVICE: a SEND to itself.
+# own DEVICE MB: a SEND to itself.
 own() {
-	timeout "$limit" long_send "$1" "$(gid_index "$1")" "$mb" || fail "long_send on $1: status $?"
-	undisturbed "a SEND of $mb MB from $1 to itself"
+	timeout "$limit" long_send "$1" "$(gid_index "$1")" "$2" || fail "long_send on $1: status $?"
+	undisturbed "a SEND of $2 MB from $1 to itself"
 }
-own urdma1
-# The same with the largest path MTU, of which the NIC makes most bytes a second.
+own urdma1 $((mb / 4))
+# With the largest path MTU the NIC makes most bytes a second.
 ip link set "$(net_of urdma0)" mtu 9000 || fail "no MTU of 9000"
-own urdma0
+own urdma0 "$mb"
 ip link set "$(net_of urdma0)" mtu 1500
 [ ${#bad[@]} = 0 ] || fail "disturbed: $(printf '%s; ' "${bad[@]}")"
 echo "nothing was dropped, late or sent again"

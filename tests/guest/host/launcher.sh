@@ -187,7 +187,7 @@ expect "two guests" 3 --hosts 2 -- bash -c '
 check "the second console's log" grep -q 'Linux version' "$results/console-1.log"
 
 # The time-out includes the boot.
-expect "a command that hangs" 124 --timeout $((2 * boot + 10)) -- sleep 1000
+expect "a command that hangs" 124 --timeout $((3 * boot + 30)) -- sleep 1000
 check "says so" grep -q 'time-out' "$tmp/err"
 check "with the console's tail" grep -q 'urdma-guest: up' "$tmp/err"
 
