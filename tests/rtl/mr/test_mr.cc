@@ -583,12 +583,15 @@ static struct table make_table(struct bench *b, uint64_t pages, unsigned int pag
 			b->mem[pt.addr + 8 * i] = rnd_page(b, page_shift);
 		return pt;
 	}
-	pt.addr = base;
+	// the directory cannot be read, or the tables that it lists
+	bool bad_directory = bad && rnd(b, 2);
+
+	pt.addr = base + (bad_directory ? bad_memory : 0);
 	b->next_page += 0x100000;
 	for (uint64_t i = 0; i < pages; i++) {
 		uint64_t leaf = base + 0x10000 + (i / 512) * 0x3000;
 
-		if (bad)
+		if (bad && !bad_directory)
 			leaf += bad_memory;
 		b->mem[pt.addr + 8 * (i / 512)] = leaf;
 		b->mem[leaf + 8 * (i % 512)] = rnd_page(b, page_shift);
@@ -659,6 +662,8 @@ static bool page_address(struct bench *b, const struct table *pt, uint64_t page,
 	uint64_t leaf = pt->addr;
 
 	if (pt->levels == 2) {
+		if (pt->addr >= bad_memory)
+			return false;
 		leaf = b->mem[pt->addr + 8 * (page / 512)];
 		page %= 512;
 	}

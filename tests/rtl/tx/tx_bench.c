@@ -74,6 +74,7 @@ struct bench {
 	struct stats st;
 	uint8_t *mem, *rings;
 	uint64_t poison_from, poison_to;
+	uint64_t no_table; /* of the send queue at this address */
 
 	struct mr_job mr[2][QLEN];
 	unsigned int mr_head[2], mr_tail[2];
@@ -246,6 +247,19 @@ void bench_poison(struct bench *b, uint64_t from, uint64_t to)
 {
 	b->poison_from = from;
 	b->poison_to = to;
+}
+
+void bench_no_table(struct bench *b, unsigned int qpn)
+{
+	b->no_table = RING_BASE + (uint64_t)qpn * RING_SIZE;
+}
+
+uint64_t bench_wqe_bus(struct bench *b, unsigned int qpn, uint16_t index)
+{
+	const struct tx_cfg *cfg = &b->qp[qpn].cfg;
+
+	return cfg->sq_addr +
+	       ((uint64_t)(index & ((1u << cfg->log_entries) - 1)) << cfg->log_stride);
 }
 
 static bool is_ud(const struct tx_cfg *cfg)
@@ -1264,7 +1278,10 @@ static void take_mr(struct bench *b, int c)
 		assert_int_equal(va, (uint64_t)(t->wqe & ((1u << cfg->log_entries) - 1))
 					     << cfg->log_stride);
 		assert_int_equal(len, (uint32_t)t->n << cfg->log_stride);
-		j->rsp = (struct tx_mr_rsp){ MR_OK, o->mr_pt_addr + va, len, true };
+		if (o->mr_pt_addr == b->no_table)
+			j->rsp = (struct tx_mr_rsp){ MR_DMA_ERR, 0, 0, true };
+		else
+			j->rsp = (struct tx_mr_rsp){ MR_OK, o->mr_pt_addr + va, len, true };
 		return;
 	}
 	remote = o->mr_key == KEY_REMOTE || is_xrc_key(o->mr_key);

@@ -196,6 +196,10 @@ unsigned int bench_inv(struct bench *b, uint32_t key, unsigned int limit);
 uint8_t *bench_mem(struct bench *b, uint64_t va);
 /* DMA reads of [from, to) of bus addresses fail */
 void bench_poison(struct bench *b, uint64_t from, uint64_t to);
+/* The page table of a QP's send queue cannot be read. */
+void bench_no_table(struct bench *b, unsigned int qpn);
+/* The bus address of a WQE of the send queue. */
+uint64_t bench_wqe_bus(struct bench *b, unsigned int qpn, uint16_t index);
 uint64_t bench_bus(uint64_t va);
 
 struct stats {

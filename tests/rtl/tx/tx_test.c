@@ -361,6 +361,8 @@ static void test_errors(void **state)
 		{ "bad key in the middle of the third packet of five", URDMA_WC_LOC_PROT_ERR, 2 },
 		{ "page table unreadable", URDMA_WC_LOC_QP_OP_ERR, 1 },
 		{ "payload unreadable", URDMA_WC_LOC_QP_OP_ERR, 1 },
+		{ "WQE unreadable", URDMA_WC_LOC_QP_OP_ERR, 0 },
+		{ "page table of the send queue unreadable", URDMA_WC_LOC_QP_OP_ERR, 0 },
 	};
 
 	(void)state;
@@ -448,11 +450,21 @@ static void test_errors(void **state)
 			m.sge[0].len = 299;
 			m.sge[1] = (struct sge){ 0x7000, 1, KEY_MTT_ERR };
 			break;
-		default:
+		case 14:
 			m.num_sge = 2;
 			m.sge[0].len = 260;
 			m.sge[1] = (struct sge){ 15 << 20, 40, KEY_GOOD };
 			bench_poison(b, bench_bus(15 << 20), bench_bus(15 << 20) + 40);
+			break;
+		default:
+			/* it is the first of those that are fetched together */
+			bench_doorbell(b, 1, q->pi);
+			bench_drain(b, 30000);
+			if (k == 15)
+				bench_poison(b, bench_wqe_bus(b, 1, q->pi) + 100,
+					     bench_wqe_bus(b, 1, q->pi) + 104);
+			else
+				bench_no_table(b, 1);
 			break;
 		}
 		m.status = c[k].status;
@@ -486,6 +498,7 @@ static void test_errors(void **state)
 		bench_fence(b, 5000);
 		bench_qpc(b, 1, QPC_RESET, 0);
 		bench_poison(b, 0, 0);
+		bench_no_table(b, QPS);
 		bench_open(b, 1, &cfg, 0x500000);
 		good = simple(0x111, 1000);
 		bench_post(b, 1, &good);
