@@ -118,9 +118,9 @@ outage() {
 		{ far target_no_port && far target_port; } || fail "the port does not come back"
 		;;
 	link)
-		# Until QPs have sent again. The CM gives it eight attempts, and they have to suffice: a READ of the target that fails
-		# leaves the host waiting for its time-out, because its first WR has no wr_cqe, so nobody sees the error, and nvmet
-		# ignores the flushed last WR.
+		# The link comes back when QPs have timed out twice. The CM gives a QP eight attempts, and they must not be used up:
+		# a READ of the target that fails leaves the host waiting for its own time-out, because the READ's first WR has no
+		# wr_cqe, so nobody sees the error, and nvmet ignores the flushed last WR.
 		enough=$(($(counted tx_timeout) + 2))
 		cosim link 0 down >/dev/null || fail "the link stays up"
 		waits "time-outs" timed_out
