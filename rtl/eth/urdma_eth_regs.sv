@@ -228,7 +228,7 @@ module urdma_eth_regs
     end
   end
 
-  // ---- what they mean ----------------------------------------------------------------------------------------------
+  // ---- decoded fields ----------------------------------------------------------------------------------------------
   function automatic logic [4:0] limited(input logic [4:0] v, input int max);
     return (32'(v) < MIN_LOG) ? 5'(MIN_LOG) : (32'(v) > max) ? 5'(max) : v;
   endfunction
