@@ -43,7 +43,7 @@ module urdma_fifo #(
   end
 
   logic [WIDTH-1:0] mem [DEPTH];
-  // All state in one register, which changes only with a transfer: an idle FIFO costs the simulator almost nothing.
+  // All state in one register, updated only while there is a word: an idle FIFO costs the simulator almost nothing.
   typedef struct packed {
     logic out_valid;
     logic [AW-1:0] wr_ptr, rd_ptr;

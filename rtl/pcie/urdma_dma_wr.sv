@@ -20,7 +20,7 @@ module urdma_dma_wr
 #(
   // clients
   parameter int N = WR_N,
-  // beats of TLPs that may wait for RQ; has to hold the largest TLP (17 beats at 1024 bytes)
+  // beats of TLPs that may wait for RQ; must hold the largest TLP (17 beats at 1024 bytes)
   parameter int FIFO_DEPTH = 64
 ) (
   input  wire logic           clk,

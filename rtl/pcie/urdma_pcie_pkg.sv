@@ -2,7 +2,7 @@
 // The user interface of the UltraScale+ integrated block (AMD PG213, 512 bit, dword-aligned, no straddling): descriptors,
 // request types, error codes, and the types between the modules of this folder. Nothing outside rtl/pcie imports this
 // package.
-/* verilator lint_off UNUSEDPARAM */  // a package of constants: no one user needs all of them
+/* verilator lint_off UNUSEDPARAM */  // a package of constants: no user needs all of them
 package urdma_pcie_pkg;
 
   // ---- request types of CQ and RQ descriptors --------------------------------------------------

@@ -92,9 +92,9 @@ package urdma_rx_cmpl_pkg;
   typedef struct packed {
     logic [INFL_W:0] cqes;         // CQEs that it has made; they wait in urdma_rx_cqe_gate
     logic        changed;          // something completed, or is acknowledged
-    logic        failed;           // the QP goes to ERR by it
+    logic        failed;           // it moves the QP to ERR
     logic        look;             // another turn is needed
-    logic        hold;             // tx has to wait
+    logic        hold;             // tx must wait
     logic        rnr;              // set the RNR timer
     logic        rearm;            // restart the ACK timer
     logic        hit;              // a packet that is counted

@@ -20,7 +20,7 @@ module urdma_rx_decide
   import urdma_rx_cmpl_pkg::*;
   import urdma_trace_pkg::*;
 (
-  /* verilator lint_off UNUSEDSIGNAL */  // the responder's fields, a WQE's completion
+  /* verilator lint_off UNUSEDSIGNAL */  // the responder's fields, the completion fields of a WQE
   input  wire found_t      it,
   input  wire says_t       says,
   input  wire logic        is_resp,        // the item is a READ response or ATOMIC acknowledge
@@ -34,7 +34,7 @@ module urdma_rx_decide
   output      st_t         d,              // the state after it
   output      logic        moved,          // some message is acknowledged
   output      rr_t         rr,
-  output      logic        fail,           // the QP goes to ERR, d.nak tells why
+  output      logic        fail,           // the QP goes to ERR with the error d.nak
   output      logic        rnr,            // an RNR wait begins or goes on
   output      logic        loss,           // a packet is lost: a retry counts, or none is left
   output      trace_cause_e loss_cause,

@@ -130,7 +130,7 @@ module urdma_rx_mcast
     end
   end
 
-  // ---- what is waiting ---------------------------------------------------------------------------------------------------
+  // ---- waiting datagrams -------------------------------------------------------------------------------------------------
   logic gone;
   logic [COST_W-1:0] more_reg, less_reg;
   logic [COST_W+3:0] waits_reg;                  // beyond LIMIT: datagrams that were in the parser's stages
@@ -180,8 +180,8 @@ module urdma_rx_mcast
         default: if (copy_ready) copy_state_reg <= copy_last ? C_IDLE : C_LOAD;
       endcase
     end
-    // A datagram whose destination QPN is not the multicast QPN goes to nobody. So does one whose group has gone: its index
-    // may be reused.
+    // A datagram whose destination QPN is not the multicast QPN goes to no member. So does one whose group no longer exists:
+    // its index may be reused.
     if (dgram_valid && copy_state_reg == C_IDLE) find_gid_reg <= grp_gid_reg[dgram_idx];
     if (copy_state_reg == C_FIND)
       for (int i = 0; i < MEMBERS; i++)

@@ -17,12 +17,12 @@
 // next cycle. Stages and their cycle, counted from the first beat on mac_*:
 //
 //   1  d0      beat as it came (urdma_window)
-//   2  d1      with the beat behind it, the window of 128 bytes that holds all headers
-//   3  x0      stream shifted by 2 bytes: behind the 14 or 18 bytes of Ethernet header, every part of a RoCE
-//              packet then lies at a multiple of 4
+//   2  d1      with the next beat, the window of 128 bytes that holds all headers
+//   3  x0      stream shifted by 2 bytes: after the 14 or 18 bytes of Ethernet header, every part of a RoCE packet then lies
+//      at a multiple of 4
 //   4  x1      headers decoded (dec); with x0, the window from which the payload is aligned
-//   5  y0      payload line, and the beat as the ICRC sees it; the XRCETH is taken out of the extended headers, and a FETH
-//              put behind the RETH
+//   5  y0      payload line, and the beat as the ICRC sees it; the XRCETH is taken out of the extended headers, and a FETH is
+//      put after the RETH
 //   6-9 y1-4   the ICRC engine's stages
 //   10         y4: payload line to the buffer; with the frame's last beat the verdict, and the packet goes on.
 //
@@ -166,7 +166,7 @@ module urdma_rx_parse
     logic [13:0] xlen;             // bytes of the shifted stream up to the end of the ICRC
     logic [6:0]  off;              // where the payload begins in it
     pkt_t        pkt;              // in this stage ext begins with the XRCETH, if there is one
-    logic [31:0] tail;             // what stands behind ext
+    logic [31:0] tail;             // bytes after ext
   } dec_t;
 
   function automatic logic [15:0] ip_sum(input logic [159:0] h);
@@ -180,7 +180,7 @@ module urdma_rx_parse
   // h from the IP header on
   function automatic dec_t decode(input logic [8*HDR-1:0] h, input logic [15:0] etype, input logic vlan, input logic [6:0] have);
     dec_t d;
-    /* verilator lint_off UNUSEDSIGNAL */  // ports, checksum, reserved bits are nobody's
+    /* verilator lint_off UNUSEDSIGNAL */  // ports, checksum, reserved bits are not used
     logic [8*L4-1:0] l4;           // UDP, BTH, extended headers
     /* verilator lint_on UNUSEDSIGNAL */
     logic [6:0] ipl;
@@ -361,7 +361,7 @@ module urdma_rx_parse
   localparam logic [31:0] INIT_16 = crc32_unadvance(ICRC_INIT, 16);
 
   slot_t y_next;
-  logic [13:0] x1_left;            // bytes of the packet in this beat and behind
+  logic [13:0] x1_left;            // bytes of the packet in this beat and later ones
   logic [14:0] x1_flen;            // raw length of the frame if this is its last beat
   logic [7:0] x1_pl;               // number of the payload line that begins in this beat
   logic x1_err_all;
@@ -401,7 +401,7 @@ module urdma_rx_parse
           y0_dec_reg.pkt.srqn <= be24(dec_reg.pkt.ext[31:8]);
           y0_dec_reg.pkt.ext <= {dec_reg.tail, dec_reg.pkt.ext[8*EXT_BYTES-1:32]};
         end
-        // the FETH goes behind the RETH, so the RETH is where other requests have it
+        // the FETH goes after the RETH, so the RETH is where other requests have it
         if (dec_reg.pkt.bth.flush)
           y0_dec_reg.pkt.ext[159:0] <= dec_reg.pkt.bth.xrceth ? {dec_reg.pkt.ext[63:32], dec_reg.pkt.ext[191:64]}
               : {dec_reg.pkt.ext[31:0], dec_reg.pkt.ext[159:32]};
@@ -496,7 +496,7 @@ module urdma_rx_parse
   end
 
   // ---- buffer and verdict -----------------------------------------------------------------------------
-  /* verilator lint_off UNUSEDSIGNAL */  // parts of it have been used on the way
+  /* verilator lint_off UNUSEDSIGNAL */  // parts of it were used in earlier stages
   slot_t z;
   dec_t z_dec;
   /* verilator lint_on UNUSEDSIGNAL */

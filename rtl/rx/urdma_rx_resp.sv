@@ -2,7 +2,7 @@
 // Responder: the state of each QP's receive side, and how a packet changes it (IBA volume 1, 9.7.4).
 //
 //  in_*    found items: packets, receive doorbells, flush tokens (IT_KICK), the fence's token
-//  out_*   operations for placement, with what the WQE fetch and urdma_rx_srq_idx need
+// out_*   operations for placement, with the inputs of the WQE fetch and urdma_rx_srq_idx
 //  qpc_*   control from qp_mgr; the answer waits only for the three stages of this block
 //  kick_*  (from placement) a QP whose flush was cut short: it queues up again; or a QP of UC whose WRITE with immediate was
 //          refused: its WQE becomes the next one again. Taken within a few cycles
@@ -245,7 +245,7 @@ module urdma_rx_resp
   assign bad_req = bad_len || !(h.send || h.write || h.read || h.atomic)
       || ((h.read || h.atomic) && s2_in_reg.max_dest_rd_atomic == '0)
       || ((h.atomic || h.awrite) && wr_va[2:0] != 3'd0) || (h.flush && (feth_sel[1] || feth_plt == '0));
-  // The QP does not allow the operation: its peer is told that the operation is not supported.
+  // The QP does not allow the operation: the peer gets the NAK for an unsupported operation.
   always_comb begin
     no_right = h.atomic && !s2_in_reg.acc[2];
     if (h.write || h.awrite) no_right = !s2_in_reg.acc[0];
@@ -270,8 +270,8 @@ module urdma_rx_resp
   assign srq_dead = srq && got.dead;
   assign mlen = (h.first ? 32'd0 : s2_st_reg.moff) + 32'(s2_in_reg.len);
 
-  // A doorbell behind the last one is stale: late or repeated. In a full ring of 2**15 the oldest WQE is as far behind the
-  // last doorbell as a whole new ring would be ahead of it.
+  // A doorbell with an index behind the last one is stale: late or repeated. In a full ring of 2**15 the oldest WQE is as far
+  // behind the last doorbell as a whole new ring would be ahead of it.
   assign db_pi = s2_in_reg.ext[15:0];
   assign db_step = db_pi - s2_st_reg.pi;
   assign db_ahead = db_pi - s2_st_reg.ci;

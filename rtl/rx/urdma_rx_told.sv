@@ -62,7 +62,7 @@ module urdma_rx_told
 
   input  wire logic             put_en,
   input  wire logic [QPN_W-1:0] put_qpn,
-  /* verilator lint_off UNUSEDSIGNAL */  // what the copies leave out
+  /* verilator lint_off UNUSEDSIGNAL */  // fields that are not copied
   input  wire st_t              put,
   /* verilator lint_on UNUSEDSIGNAL */
   input  wire logic             put_look,       // a turn requests another for its QP

@@ -457,7 +457,7 @@ module urdma_tx_resp
   logic [RING_W:0] x_idx_reg;    // entry that ring_q holds (r_valid_reg) or will hold
   logic r_valid_reg;
   logic cur_valid_reg, cur_first_reg;
-  entry_t cur_reg;               // va, len, psn: of what is left
+  entry_t cur_reg;               // va, len, psn: of the remaining part
   logic [RING_W:0] done_reg;
   logic [23:0] npk_reg;          // packets of cur made
   logic [15:0] bytes_reg;        // of this turn

@@ -189,7 +189,7 @@ module urdma_tx_sched
   ev_e e1_ev_reg;
   logic [QPN_W-1:0] e1_qpn_reg;
   qp_cfg_t e1_cfg_reg;
-  /* verilator lint_off UNUSEDSIGNAL */  // the QP number travels in e1_qpn_reg
+  /* verilator lint_off UNUSEDSIGNAL */  // the QP number is in e1_qpn_reg
   wq_db_t e1_db_reg;
   acked_t e1_acked_reg;
   rewind_t e1_rewind_reg;
@@ -373,8 +373,8 @@ module urdma_tx_sched
     .out_valid(drained_valid), .out_ready(drained_ready), .out_data(drained_qpn), .count(drained_count)
   );
 
-  // A doorbell behind the last one is stale: late or repeated. In a full ring of 2**15 the oldest WQE is as far behind the
-  // last doorbell as a whole new ring would be ahead of it.
+  // A doorbell with an index behind the last one is stale: late or repeated. In a full ring of 2**15 the oldest WQE is as far
+  // behind the last doorbell as a whole new ring would be ahead of it.
   logic [15:0] db_step, db_ahead, db_left;
   logic db_old;
   assign db_step = e1_db_reg.pi - st.pi;

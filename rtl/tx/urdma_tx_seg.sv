@@ -543,7 +543,7 @@ module urdma_tx_seg
         pd.opcode = BTH_READ_REQ;
         pd.ext[127:0] = reth;
         pd.ext_len = 6'd16;
-        // what the NIC sends as payload of an ATOMIC WRITE is a header here: it fits, and needs no packet buffer
+        // the payload that an ATOMIC WRITE has on the wire is sent as a header here: it fits, and needs no packet buffer
         if (m.mpe) begin
           if (m_reg.op == 8'(URDMA_WR_FLUSH)) begin
             pd.opcode = BTH_FLUSH;
