@@ -245,7 +245,7 @@ module urdma_rx_resp
   assign bad_req = bad_len || !(h.send || h.write || h.read || h.atomic)
       || ((h.read || h.atomic) && s2_in_reg.max_dest_rd_atomic == '0)
       || ((h.atomic || h.awrite) && wr_va[2:0] != 3'd0) || (h.flush && (feth_sel[1] || feth_plt == '0));
-  // The QP does not allow the operation: the peer gets the NAK for an unsupported operation.
+  // The QP does not allow the operation: the peer gets a NAK for an invalid request.
   always_comb begin
     no_right = h.atomic && !s2_in_reg.acc[2];
     if (h.write || h.awrite) no_right = !s2_in_reg.acc[0];
