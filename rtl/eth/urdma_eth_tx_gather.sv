@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame buffer (urdma_gather), which stores DMA data at their place in the frame, and in parallel their checksum:
 //
-// cycle 1  s1_*  the bytes that the checksum covers, others 0
+//  cycle 1  s1_*  the bytes that the checksum covers, others 0
 //  cycle 2  s2_*  eight sums of four words
 //  cycle 3  s3_*  their sum in 16 bits, bytes swapped if it begins at an odd distance from CSUM_START; the line is written
-// cycle 4  here  added to the frame's sum
+//  cycle 4  here  added to the frame's sum
 //
 // here reports, in order, that a frame is complete; its last line is written a cycle before. Sums are of words with the first
 // byte in [7:0]: if the bytes of all words are swapped, the bytes of the ones' complement sum are swapped.

@@ -5,7 +5,7 @@
 //  take, place   the next place is taken; its number
 //  in_*          the answer for a place that was taken in an earlier cycle, once for each
 //  out_*         the answers in order, 2 cycles after in_valid at the earliest, one a cycle
-// busy          some places have answers that have not left
+//  busy          some places have answers that have not left
 //
 // The user takes a place only while fewer than DEPTH places have answers that have not left.
 

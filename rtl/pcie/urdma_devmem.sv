@@ -2,7 +2,7 @@
 // Device memory: 2**DM_W bytes on the NIC, in lines of 64 bytes. Three clients:
 //
 //  bar   the host, through BAR 2: up to 8 bytes of an aligned 8-byte word
-// wr    DMA writes whose address has URDMA_ADDR_DM, as urdma_dma_wr sends them
+//  wr    DMA writes whose address has URDMA_ADDR_DM, as urdma_dma_wr sends them
 //  rd    lines for DMA reads with such an address, for urdma_dma_rd
 //
 // The memory has a write port and a read port. If the host and the DMA engine want the same port, they take turns, so neither

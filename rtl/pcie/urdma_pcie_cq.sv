@@ -6,7 +6,7 @@
 //  BAR2, 2**DM_W bytes from 2**DM_OFFSET_W on: as BAR0, an access to device memory
 //  BAR2 write  aligned 8 bytes in the lower half of a page below: a doorbell; else dropped, cnt_db_bad
 //  BAR2 read   zeros, any length, in completions that end at 128-byte boundaries
-// others      non-posted: unsupported request; posted: dropped. cnt_mmio_bad, except for messages
+//  others      non-posted: unsupported request; posted: dropped. cnt_mmio_bad, except for messages
 // Requests without any byte enable do nothing; reads of that kind complete with one dword of zeros (flush).
 //
 // All requests stay in order: one request per cycle, which waits while its target (register bus, doorbell port, device

@@ -12,17 +12,17 @@
 // a CQE, and the interrupt behind it, follow the CQE onto the link, and an event that a doorbell raises follows every CQE
 // that it reports. 12 cycles from request to DMA write when the ring's page is known.
 //
-// told is the index up to which software is informed: it has consumed the CQEs, or they had their event, because an event
+// `told` is the index up to which software is informed: it has consumed the CQEs, or they had their event, because an event
 // follows all CQEs before it. An arming that finds a newer CQE raises an event at once; otherwise it waits for the next CQE.
 // So no CQE has two events, and a CQE that came before its arming has one (IBA volume 1, 11.4.2.2). told and sol lie between
 // ci and pi: AHEAD_W bits of them are enough.
 //
-// Moderation. An armed CQ with CQEs after told that must not report them yet holds its event (held). The event comes with the
-// CQE that reaches count, with a failed CQE, or when the period ends: each CQ that holds an event and has a period has a
-// deadline in urdma_timer. An expiry waits in t_*_reg for its turn as an operation; a later setting of the same CQ's timer
+// Moderation. An armed CQ that has CQEs after `told`, and must not report them yet, holds its event (`held`). The event comes
+// with the CQE that reaches count, with a failed CQE, or when the period ends: each CQ that holds an event and has a period
+// has a deadline in urdma_timer. An expiry waits in t_*_reg for its turn as an operation; a later setting of the same CQ's timer
 // cancels it. A CQ may still hold its event when software has consumed all CQEs: this is found at the expiry.
 //
-// RESIZE. pos, not pi, is the position of the next CQE: it restarts with each ring, while pi, ci and told continue. A CQE
+// RESIZE. pos, not pi, is the position of the next CQE: it restarts with each ring, while pi, ci and `told` continue. A CQE
 // occupies its place until it is consumed, in whichever ring it is.
 //
 // overrun: ci, told and sol advance past a CQE that is overwritten.

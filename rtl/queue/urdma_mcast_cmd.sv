@@ -6,7 +6,7 @@
 //  gone_*  the QP manager has reset or unlinked a QP. The QP leaves its groups before the next command begins, so neither an
 //          ATTACH after a RESET nor a new QP with the number is affected
 //  mco_*   operations, to urdma_rx_mcast
-// any     some group has a member: without one, no LEAVE is needed and no cycle is lost
+//  any     some group has a member: without one, no LEAVE is needed and no cycle is lost
 //
 // The QP manager ends a command before it takes the next one, so it has none under way while one is executed here: commands
 // keep the order of the ring.

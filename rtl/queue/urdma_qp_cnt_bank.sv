@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The counters of QPs for one event source: part of urdma_qp_cnt.
 //
-// ev_*    an event of a QP: hit selects the counters. They add 1, BYTES adds ev_bytes. In any cycle, never refused
+//  ev_*    an event of a QP: hit selects the counters. They add 1, BYTES adds ev_bytes. In any cycle, never refused
 //  bind_*  the QP has this set from now on
 //  op_*    the counters of a set are read, or with op_clear set to 0; waits for a cycle without an event
-// q_*     the values read, two cycles after op_ready
+//  q_*     the values read, two cycles after op_ready
 //  init_*  the sweep after a reset
 //
 // Three stages. The first reads the QP's set, the second the line of the set, the third adds and writes. urdma_ram_live shows

@@ -207,7 +207,7 @@ module urdma_rx
   end
 
   // Looped frames may fill 3/8 of each store for packets; the rest is for the MAC, which cannot be stalled. When a looped
-  // frame begins, two earlier ones may not be counted yet: one that has just ended and the one in the parser's stages.
+  // frame begins, earlier ones may not be counted yet: one that has just ended, and the packets in the parser's stages.
   localparam int LOOP_LINES = (3 << BUF_W) / 8;
   localparam int LOOP_PKTS = (3 * PKT_QUEUE) / 8;
 

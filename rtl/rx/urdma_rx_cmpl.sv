@@ -5,10 +5,10 @@
 //  sent_*, made_*, rdone_*, kick_*   see urdma_rx_told, which holds the tables
 //  in_*    found items: acknowledgements, READ responses, kicks (look at the table again), the fence's token
 //  rr_*    (WQE fetch) the decision on a READ response or ATOMIC acknowledge: one for each such item, in order
-// acked_* (tx) progress of a QP, and how to react to loss;  cqe_*, err_*: completions, errors
+//  acked_* (tx) progress of a QP, and how to react to loss;  cqe_*, err_*: completions, errors
 //  aqc_*   control from qp_mgr: taken without waiting for any output of this block
 //  qc_*    (urdma_qp_cnt) for the counters of the QP
-// timer_* for the simulator: cycles until the earliest armed deadline, never too many
+//  timer_* for the simulator: cycles until the earliest armed deadline, never too many
 //
 // Each QP has 2**INFL_W entries, indexed by the low bits of the WQE index. Three positions in this ring, in order:
 //   head  oldest WQE not completed      ack  oldest not acknowledged      tail  next to come from tx
@@ -18,8 +18,8 @@
 //
 // An item makes one turn, in three stages:
 //
-// here             the QP's state and tables are read, and stay current while the item waits
-// urdma_rx_walk    one entry per cycle, then the decision (urdma_rx_decide)
+//   here             the QP's state and tables are read, and stay current while the item waits
+//   urdma_rx_walk    one entry per cycle, then the decision (urdma_rx_decide)
 //   urdma_rx_settle  the state is written, the timer set, messages go out
 //
 // The CQEs of a turn wait in urdma_rx_cqe_gate until tx has taken its acked_t.

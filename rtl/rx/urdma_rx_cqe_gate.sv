@@ -6,7 +6,7 @@
 // So the CQEs of a turn leave when tx has taken the acked_t of that turn.
 //
 //  in_*    a CQE of the turn that walks
-// go      this many of the oldest CQEs may leave from now on
+//  go      this many of the oldest CQEs may leave from now on
 //  busy    there are CQEs here
 //
 // A turn makes at most one CQE for each entry of its QP's table, and all of them fit here: a turn never waits for its own

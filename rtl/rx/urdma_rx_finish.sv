@@ -5,13 +5,12 @@
 //            write port; rec_done: a record is done
 //  none      no record waits, and the acknowledgement of the last one has been taken
 //  cqe_* ack_* err_* rdone_*  leave in parallel, but an error waits until the NAK of its operation has been taken:
-//                             urdma_tx_resp must know the NAK before the QP goes to ERR
+//            urdma_tx_resp must know the NAK before the QP goes to ERR
 //            cqe_* to urdma_rx_cqe_wait: cqe_gone: it waits there; cqe_void, with that: the operation has no CQE any more;
 //            cqe_none: all CQEs have been taken
-//            cqe_none: all CQEs have been taken
 //  rst_*     (responder) a QP begins a new life with WQE rst_idx
-// done_*    completed WQEs of a QP, for QUERY; latency 1. 0 for a QP with an SRQ
-// kick_*    a QP whose flush is not complete, or whose WQE is to be used again
+//  done_*    completed WQEs of a QP, for QUERY; latency 1. 0 for a QP with an SRQ
+//  kick_*    a QP whose flush is not complete, or whose WQE is to be used again
 //
 // One word per QP: its life, and how many WQEs of its receive queue are completed. A flush begins there. For a QP with an SRQ
 // the word holds the WQE in use instead: that of a partly placed message. A flush completes this WQE, raises LAST_WQE after

@@ -5,7 +5,7 @@
 //  in_*      pieces from their FIFO; out_*: the same at their turn. out_void: the key is invalid
 //  inv_valid a SEND with invalidate has finished: its key is invalid now, if inv_live
 //  invs_done count of finished SENDs with invalidate. A piece takes this count along (piece_t.invs) when it is given to
-//  translation: translation has seen the keys of those SENDs invalid, and may have seen a later life of the key
+//            translation: translation has seen the keys of those SENDs invalid, and may have seen a later life of the key
 //  invs_kept the count up to which keys are forgotten. The walk passes at most INV_N more
 //
 // A key is kept until a piece comes that was given to translation after its invalidation, or until there are no pieces.

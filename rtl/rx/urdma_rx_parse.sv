@@ -19,10 +19,10 @@
 //   1  d0      beat as it came (urdma_window)
 //   2  d1      with the next beat, the window of 128 bytes that holds all headers
 //   3  x0      stream shifted by 2 bytes: after the 14 or 18 bytes of Ethernet header, every part of a RoCE packet then lies
-//      at a multiple of 4
+//              at a multiple of 4
 //   4  x1      headers decoded (dec); with x0, the window from which the payload is aligned
 //   5  y0      payload line, and the beat as the ICRC sees it; the XRCETH is taken out of the extended headers, and a FETH is
-//      put after the RETH
+//              put after the RETH
 //   6-9 y1-4   the ICRC engine's stages
 //   10         y4: payload line to the buffer; with the frame's last beat the verdict, and the packet goes on.
 //

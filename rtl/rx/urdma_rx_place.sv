@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes payload to host memory; then come the CQE, the acknowledgement, the error or the flush.
 //
-// op_*      operations in order; piece_*, mr_rsp_*: for operations with data, the addresses of their bytes
+//  op_*      operations in order; piece_*, mr_rsp_*: for operations with data, the addresses of their bytes
 //  rd_*      read port of the packet buffer, latency 1; free_*: lines given back
 //  wr_*      DMA writes, dense from lane 0
 //  rst_*     (responder) a QP begins a new life
-// kick_*    a QP whose flush is not complete, or whose WQE is to be used again
+//  kick_*    a QP whose flush is not complete, or whose WQE is to be used again
 //  op_done   operations that have left (bit 1: an ATOMIC to its unit); fence_out: the fence's token has left
 //  mro_*     invalidation of a SEND with invalidate; invs_*: to the walk, see urdma_rx_inv; inv_*, reads_over: to and from
 //            tx, see urdma_rx_cqe_wait
@@ -15,7 +15,8 @@
 //  dead_*    an ATOMIC of the QP has failed: later operations have no effect
 //  rdone_*   to requester completion
 //  unrel_bad a packet of UC is dropped here, because the key of its WRITE is refused. The rest of the message has no effect
-//  (urdma_rx_void). If the message was to complete a WQE, the QP is poisoned until the responder has gone back to that WQE.
+//            (urdma_rx_void). If the message was to complete a WQE, the QP is poisoned until the responder has gone back to
+//            that WQE.
 //
 // First half, here: an operation is at its turn, its pieces arrive, and each cycle does one step: it reads a line, writes a
 // beat, or ends the operation. Three registered stages follow (line, shift by 16 bytes, shift by bytes = wr_*). They move

@@ -2,7 +2,7 @@
 // Responder: the state of each QP's receive side, and how a packet changes it (IBA volume 1, 9.7.4).
 //
 //  in_*    found items: packets, receive doorbells, flush tokens (IT_KICK), the fence's token
-// out_*   operations for placement, with the inputs of the WQE fetch and urdma_rx_srq_idx
+//  out_*   operations for placement, with the inputs of the WQE fetch and urdma_rx_srq_idx
 //  qpc_*   control from qp_mgr; the answer waits only for the three stages of this block
 //  kick_*  (from placement) a QP whose flush was cut short: it queues up again; or a QP of UC whose WRITE with immediate was
 //          refused: its WQE becomes the next one again. Taken within a few cycles

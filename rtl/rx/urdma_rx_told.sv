@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What other blocks report to requester completion: tables for the turns, and the queue of QPs to look at.
 //
-// sent_*   (tx) a message whose last packet is made, or a WQE that failed or was flushed, in order for each QP
+//  sent_*   (tx) a message whose last packet is made, or a WQE that failed or was flushed, in order for each QP
 //  made_*   (tx) a packet is made
-// rdone_*  (placement) the data of a READ or ATOMIC is written, or could not be: taken within a few cycles, whatever else waits
+//  rdone_*  (placement) the data of a READ or ATOMIC is written, or could not be: taken within a few cycles, whatever else waits
 //  exp_*    (timers) a deadline has passed
 //  kick_*   (to the look-up) QPs to look at
 //  get_*    a turn reads the tables of a QP; tail, psns, placed show them from the next cycle on, and stay current

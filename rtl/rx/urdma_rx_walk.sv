@@ -2,11 +2,11 @@
 // The walk of a turn of requester completion over the table of sent messages: one entry per cycle. The cycle that finds the
 // end also makes the decision. See urdma_rx_cmpl for the positions head, ack and tail.
 //
-// load_*  a turn begins: the state of its QP, and the PSN up to which it acknowledges. Its first entry is read in this cycle.
+//  load_*  a turn begins: the state of its QP, and the PSN up to which it acknowledges. Its first entry is read in this cycle.
 //  ent_*   the next entry to read
-// end_*   the walk is complete; its turn leaves when end_ready
+//  end_*   the walk is complete; its turn leaves when end_ready
 //  ctl_*   control for the QP of the turn; frozen: nothing moves
-// cqe_*   to urdma_rx_cqe_gate, where the CQEs wait for the end of the turn
+//  cqe_*   to urdma_rx_cqe_gate, where the CQEs wait for the end of the turn
 //  qc_*    acknowledgements, time-outs, CQEs with an error, for the counters of the QP
 //
 // A walk begins at head. If head waits for a placement, a packet's walk begins at ack instead (apart: head and ack differ,

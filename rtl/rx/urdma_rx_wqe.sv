@@ -5,7 +5,7 @@
 //  in_*     operations of the responder, in order
 //  rr_*     requester completion's decisions on OK_RSP operations, in their order. Such an operation waits here for its
 //           decision.
-//  op_*     the operations, to placement, at once; only those with data of a length go through the stages here
+//  op_*     the operations, passed to placement at once; only operations with data go through the stages here
 //  piece_*  for each operation with data: its pieces (records), in order
 //  mr1_*    ring address; rd_*: the WQE; mr0_*: pieces of host memory to translate and check
 //  invs_*   count of SENDs with invalidate that placement has finished; count up to which it has forgotten their keys

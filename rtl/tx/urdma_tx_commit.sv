@@ -8,8 +8,8 @@
 //
 // A QP is dead when a failed message has been reported: packets are dropped, messages end with FLUSH_ERR. The failed message
 // may have been reported before its last packet came (told): its end is then dropped without a report. A new era (the QP was
-// reset) begins alive. Its first descriptor says so (fresh). Each era has such a descriptor: without one, commit could miss
-// eras until their number repeats.
+// reset) begins alive. Its first descriptor says so (fresh). The era number is not enough: commit does not see an era without a
+// descriptor, and numbers repeat.
 //
 // Messages before the failed one may still be sent again. A resent message has already had its sent_t. If it was completed
 // meanwhile, its packets are dropped, and it no longer matters whether its memory can be read. For a QP in ERR no packet is

@@ -22,8 +22,8 @@
 // era changes at RESET and at SQ_PSN, if a turn of the present era has gone out. The segmenter takes the first turn of a new
 // era as the start of a new life, so the pipeline needs no sweep. Each era has a turn, so the segmenter sees every era, and a
 // new one cannot be mistaken for an old one with the same number. Work of the old era that is under way still runs to its
-// end; a fence follows the reset of a QP that may have work, before the QP is used again. gen counts rewinds: the segmenter
-// discards WQEs fetched in an older generation.
+// end; the fence of the reset waits for it before the QP is used again. gen counts rewinds: the segmenter discards WQEs
+// fetched in an older generation.
 
 `resetall
 `default_nettype none
