@@ -16,10 +16,6 @@
 // of such a line are unchanged or not used: they are already taken, or not yet posted. A line is requested when its place is
 // free for all of its 8 entries, and the entries that were there before are all taken. The data of a failed read are not
 // stored, because the first part of the line may be in use.
-// A ring's entries are read in whole lines of 8; a line that is partly posted is read again for the rest. The other entries
-// of such a line are either unchanged or not used: entries that are taken, or not yet posted. A line is requested when its
-// place is free for all of its 8 entries, and the entries that were there before are all taken. The data of a failed read
-// are not stored, because the first part of the line may be in use.
 
 `resetall
 `default_nettype none

@@ -22,7 +22,6 @@
 // A class arrives at the latest 6 cycles after the second, or only, beat. If the last beat was absorbed by the beat before,
 // the frame is decided 7 cycles after that last beat arrived: then the class reaches its FIFO just in time, and earlier for
 // all other frames.
-// frames.
 //
 // Lines are written after the committed position. A frame that fails does not move that position, so the next frame
 // overwrites its lines.

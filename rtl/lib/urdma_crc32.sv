@@ -3,8 +3,7 @@
 //
 //  in_*      a beat each cycle with in_valid (gaps allowed, no back-pressure). Byte 0 of the beat is in_data[7:0]. in_len
 //            bytes count (1..64, 64 unless in_last), dense from lane 0; later bytes are ignored. in_first loads in_init as
-//            the state before the beat: urdma_crc32_pkg has
-//            CRC32_INIT and the values for the ICRC.
+//            the state before the beat: urdma_crc32_pkg has CRC32_INIT and the values for the ICRC.
 //  out_*     out_valid for one cycle, 4 cycles after a beat with in_last; out_crc is the finished CRC
 //            (inverted), the byte sent first in [7:0]. Messages may follow each other without a gap.
 //

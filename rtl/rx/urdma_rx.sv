@@ -544,8 +544,9 @@ module urdma_rx
     err_sel_reg <= err_sel;
   end
 
-  // ---- sync: the pieces given to translation before are written; no ATOMIC begins until all that have begun are finished
-  // -----
+  // ---- sync -------------------------------------------------------------------------------------------------------
+  // First wait until the pieces given to translation before are written, then until the ATOMICs under way have ended; meanwhile
+  // no ATOMIC begins.
   typedef enum logic [1:0] {Y_IDLE, Y_PIECES, Y_ATOMICS, Y_DONE} sync_e;
   sync_e sync_reg;
   logic [PIECE_W-1:0] sync_to_reg;

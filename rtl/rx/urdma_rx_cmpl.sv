@@ -154,8 +154,9 @@ module urdma_rx_cmpl
     .exp_valid, .exp_idx(exp_qpn), .exp_ready, .armed(timer_armed), .wait_cycles(timer_cycles)
   );
 
-  // ---- control: two cycles in which every stage stalls. The first reads the QP's state; the second writes it, or changes
-  // the copy in the turn under way. ----------------------------------------------------------------------------------------
+  // ---- control -----------------------------------------------------------------------------------------------------
+  // Two cycles in which every stage stalls. The first reads the QP's state; the second writes it, or changes the copy in the
+  // turn under way.
   /* verilator lint_off UNUSEDSIGNAL */  // only some fields are used
   st_t ctl_st;
   /* verilator lint_on UNUSEDSIGNAL */

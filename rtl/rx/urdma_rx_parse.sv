@@ -267,9 +267,10 @@ module urdma_rx_parse
     else if (x1_go) x1_valid_reg <= 1'b0;
   end
 
-  // ---- class of the frame: a frame is RDMA's if it has the addresses and the VLAN of an entry of the GID table, or if it is
-  // to a group of this NIC in the VLAN of an entry ----
-  // From its second cycle in x1 on, and in y0, own_reg belongs to the frame whose first beat is in x1.
+  // ---- class of the frame ---------------------------------------------------------------------------------------------
+  // A frame is RDMA's if it has the addresses and the VLAN of an entry of the GID table, or if it is to a group of this NIC in
+  // the VLAN of an entry. own_reg is valid for a frame from the second cycle of its first beat in x1 on, and while that beat
+  // is in y0.
   //
   // A frame of this port to a group is received once: looped back, not from the wire. A frame to a group that comes from the
   // wire with the port's own source address was sent back by the network, and a looped one may have no member here. Neither

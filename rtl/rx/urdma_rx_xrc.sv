@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// XRC at the responder: checks whether a request may use the SRQ it names, and finds the SRQ of a flush (IBA volume 1, annex A14).
+// XRC at the responder: checks whether a request may use the SRQ it names, and finds the SRQ of a flush (IBA volume 1, annex
+// A14).
 //
 // A target QP has no SRQ of its own and holds no reference to one. Each packet names any SRQ (XRCETH), and software may
 // destroy and create that SRQ at any time. So each request is checked for two conditions:
