@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fetch of receive WQEs and the walk over their scatter lists. WRITEs and ATOMICs give pieces without a WQE; READ requests
+// Fetch of WQEs and the walk over their scatter lists. WRITEs and ATOMICs give pieces without a WQE; READ requests
 // give pieces that only check their range.
 //
 //  in_*     operations of the responder, in order
