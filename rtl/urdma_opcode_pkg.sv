@@ -14,10 +14,10 @@ package urdma_opcode_pkg;
 
   typedef struct packed {
     transport_e transport;
-    logic       valid;           // the transport has the opcode; if not, all below is 0
+    logic       valid;           // the transport has the opcode; if not, all fields below are 0
     logic       send;
     logic       write;
-    logic       read;            // READ request, FLUSH, ATOMIC WRITE: what READ responses answer
+    logic       read;            // READ request, FLUSH, ATOMIC WRITE: requests answered by READ responses
     logic       flush;           // with read: FLUSH
     logic       awrite;          // with read: ATOMIC WRITE
     logic       atomic;          // ATOMIC request
@@ -29,14 +29,14 @@ package urdma_opcode_pkg;
     logic       last;            // LAST, ONLY
     logic       imm;             // immediate data
     logic       inv;             // key to invalidate
-    logic       xrceth;          // XRC, requests: an XRCETH of 4 bytes stands behind the BTH
-    logic [4:0] ext_len;         // bytes of extended headers behind the BTH and the XRCETH, a multiple of 4
+    logic       xrceth;          // XRC, requests: an XRCETH of 4 bytes follows the BTH
+    logic [4:0] ext_len;         // bytes of extended headers after the BTH and the XRCETH, a multiple of 4
   } bth_t;
 
-  // IBA volume 1, 5.2.1 (transports) and table 38 (operations, headers). UC has SEND and WRITE of RC, UD the SEND ONLY of
-  // both kinds with a DETH of 8 bytes in front of the immediate. XRC (annex A14) has all of RC, and an XRCETH in each request.
-  // ext_len does not count it: the parser takes it out, so the stages behind it find the other headers where RC has them.
-  // FLUSH and ATOMIC WRITE are of annex A19.
+  // IBA volume 1, 5.2.1 (transports) and table 38 (operations, headers). UC has SEND and WRITE of RC, UD has both kinds of
+  // SEND ONLY, with a DETH of 8 bytes before the immediate. XRC (annex A14) has all of RC, and an XRCETH in each request.
+  // ext_len does not count the XRCETH: the parser takes it out, so later stages find the other headers where RC has them.
+  // FLUSH and ATOMIC WRITE are from annex A19.
   function automatic bth_t bth_decode(input logic [7:0] opcode);
     bth_t r;
     logic ud;
@@ -101,7 +101,7 @@ package urdma_opcode_pkg;
         default: ;
       endcase
       r.xrceth = r.transport == XP_XRC && !r.ack && !r.response;
-      if (ud) r.ext_len[3] = 1'b1;                       // DETH: 8 and what is behind it, 0 or 4
+      if (ud) r.ext_len[3] = 1'b1;                       // DETH: 8 bytes and what follows it, 0 or 4
     end
     return r;
   endfunction

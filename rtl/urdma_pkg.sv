@@ -12,14 +12,14 @@ package urdma_pkg;
   localparam int ACC_W = 6;        // rights of a region or window (URDMA_ACC_*)
   localparam int PD_W = 12;        // protection domains
   localparam int SRQN_W = 10;      // shared receive queues
-  localparam int SRQ_LIFE_W = 8;   // creations of an SRQ number that are told apart
-  localparam int CSET_W = 8;       // counter sets of QPs; set 0 is that of all QPs that software has given none
+  localparam int SRQ_LIFE_W = 8;   // creations of an SRQ number that can be told apart: 2**SRQ_LIFE_W
+  localparam int CSET_W = 8;       // counter sets of QPs; set 0 is used for all QPs to which software has assigned none
   localparam int DBP_W = 10;       // 4 KB doorbell pages in BAR2
   localparam int DM_W = 17;        // bytes of device memory: 2**DM_W
   localparam int DM_OFFSET_W = 22; // where it is in BAR2: 2**DM_OFFSET_W
   localparam int GID_W = 5;        // GID table entries
   localparam int VEC_W = 6;        // MSI-X vectors
-  localparam int INFL_W = 7;       // log2 of messages a QP may have sent and not had acknowledged
+  localparam int INFL_W = 7;       // log2 of the unacknowledged messages a QP may have
   localparam int RDA_W = 4;        // log2 of READs and ATOMICs a QP may have outstanding, each way
   localparam int ETHQ_W = 3;       // Ethernet queue pairs
   localparam int ETHQ_N = 1 << ETHQ_W;
@@ -33,10 +33,10 @@ package urdma_pkg;
   // ---- PCIe side: what rtl/pcie offers the rest ------------------------------------------------
   // An address with bit 63 (URDMA_ADDR_DM) is in device memory.
   //
-  // DMA read. A client holds valid until ready. Length 1..4096 bytes, any alignment; need not respect
-  // 4 KB or maximum-read-request boundaries (the engine splits). Responses come back in the order in which
-  // requests were granted over ALL clients, ceil(len/64) beats each, first byte in lane 0 of the first beat,
-  // dense; there is NO back-pressure on responses: reserve space before you ask.
+  // DMA read. A client holds valid until ready. Length 1..4096 bytes, any alignment; it may cross 4 KB and
+  // maximum-read-request boundaries (the engine splits it). Responses come back in the order in which requests were granted
+  // over ALL clients, ceil(len/64) beats each, first byte in lane 0 of the first beat, dense. There is NO back-pressure on
+  // responses: reserve space before you request.
   typedef struct packed {
     logic [63:0] addr;
     logic [12:0] len;
@@ -60,9 +60,9 @@ package urdma_pkg;
   localparam int RD_ERD = 9;       // Ethernet: receive descriptors
   localparam int RD_N = 10;
 
-  // DMA write. valid/ready per beat; addr and len count on the first beat of a request. Length 1..4096 bytes,
-  // data dense from lane 0, ceil(len/64) beats, last on the last one. Requests reach the link in the order
-  // in which their last beats were accepted; a request, once begun by a client, is not interleaved.
+  // DMA write. valid/ready per beat; addr and len are valid in the first beat of a request. Length 1..4096 bytes, data dense
+  // from lane 0, ceil(len/64) beats, last on the last one. Requests reach the link in the order in which their last beats
+  // were accepted; a request that a client has begun is not interleaved with others.
   typedef struct packed {
     logic [63:0]  addr;
     logic [12:0]  len;
@@ -87,7 +87,7 @@ package urdma_pkg;
     logic [7:0]  strb;
   } reg_req_t;
 
-  // Doorbell (BAR2): an aligned 8-byte write. Others are dropped and counted by rtl/pcie.
+  // Doorbell (BAR2): an aligned 8-byte write. rtl/pcie drops and counts other writes.
   typedef struct packed {
     logic [DBP_W-1:0] page;
     logic [11:0]      offset;  // in the page, 8-byte aligned
@@ -116,16 +116,15 @@ package urdma_pkg;
   } ring_t;
 
   // ---- address translation service (rtl/mr) -----------------------------------------------------
-  // One request is one contiguous piece of at most 4096 bytes. It is answered by one response for each
-  // page it touches (1 or 2; pages are at least 4 KB), in order, last on the last one; on an error by
-  // exactly one response with status not MR_OK and last. Each client's responses come in request order;
-  // valid/ready on both sides. A client must be able to take responses without waiting for another
-  // client's progress.
+  // One request is one contiguous piece of at most 4096 bytes. It is answered by one response for each page it touches (1 or
+  // 2; pages are at least 4 KB), in order, with last on the last one. On an error there is one response, with last and a
+  // status other than MR_OK. Each client's responses come in request order; valid/ready on both sides. A client must accept
+  // responses without waiting for the progress of another client.
   typedef enum logic [2:0] {
     MR_OK,
-    MR_BAD_KEY,      // no such index, or variant differs
+    MR_BAD_KEY,      // no such index, or wrong variant
     MR_BAD_PD,
-    MR_BAD_RANGE,    // also: aligned, and it is not
+    MR_BAD_RANGE,    // also: not aligned although aligned is set
     MR_BAD_ACCESS,
     MR_DMA_ERR       // a page table could not be read
     // a memory window used through another QP than the one it is bound to: MR_BAD_PD
@@ -136,10 +135,10 @@ package urdma_pkg;
     pt_t         pt;     // ring: the table; va counts from the ring's first byte
     logic [31:0] key;    // index << 8 | variant
     logic [PD_W-1:0] pd;
-    logic [QPN_W-1:0] qpn; // the QP in whose name: a type 2B window belongs to one
+    logic [QPN_W-1:0] qpn; // the QP that makes the access: a type 2B window belongs to one
     logic [ACC_W-1:0] acc; // rights needed (URDMA_ACC_*); 0: local read
-    logic        whole;  // instead of va: the first byte of what the key opens; not of a region of any address
-    logic        aligned; // the bytes have to begin at a multiple of 8 in memory: those of an ATOMIC
+    logic        whole;  // use the first byte that the key opens instead of va; not for a region of any address
+    logic        aligned; // the bytes must begin at a multiple of 8 in memory: those of an ATOMIC
     logic [63:0] va;
     logic [12:0] len;    // 1..4096
   } mr_req_t;
@@ -159,17 +158,17 @@ package urdma_pkg;
   localparam int MRC_N = 5;
 
   // Operations change regions and windows, one at a time in urdma_mr. Each is answered when it has taken effect for every
-  // mr_req accepted later. Pieces checked before continue; a client that must not overlap with them has to wait for them.
+  // mr_req accepted later. Pieces checked before continue; a client that must not overlap with them must wait for them.
   typedef enum logic [2:0] {
-    MRO_CREATE,      // ctl: an index that is free; ctl has checked rights and format
+    MRO_CREATE,      // ctl: a free index; ctl has checked rights and format
     MRO_DESTROY,     // ctl: by index alone; MRO_BUSY while windows are bound to the region
-    MRO_REG,         // tx, REG_MR: a FAST region that is invalid becomes valid with the key, rights, range, table given
+    MRO_REG,         // tx, REG_MR: an invalid FAST region becomes valid with the given key, rights, range and table
     MRO_INV_LOCAL,   // tx, LOCAL_INV: a FAST region becomes invalid, a window of type 2B unbound
     MRO_INV_REMOTE,  // rx, SEND with invalidate: the same; a window only through the QP it is bound to
-    MRO_BIND,        // tx, BIND_MW: a window is bound to the range of the region lkey; one of type 2B has to be unbound,
-                     // one of type 1 is unbound before, and with len 0 it stays so
-    MRO_QP_END       // ctl, RESET and DESTROY of a QP: one window bound to it is unbound; MRO_BUSY: ask again, MRO_OK:
-                     // it has none
+    MRO_BIND,        // tx, BIND_MW: a window is bound to the range of the region lkey; a type 2B window must be unbound,
+                     // a bound type 1 window is unbound first, and with len 0 it stays unbound
+    MRO_QP_END       // ctl, RESET and DESTROY of a QP: one window bound to it is unbound; MRO_BUSY: ask again; MRO_OK:
+                     // none is left
   } mr_op_e;
 
   typedef struct packed {
@@ -177,7 +176,7 @@ package urdma_pkg;
     logic [1:0]      kind;         // CREATE: URDMA_MRK_*
     logic [31:0]     key;          // index << 8 | variant; REG, BIND: the new one
     logic [31:0]     lkey;         // BIND: the region
-    logic [PD_W-1:0] pd;           // CREATE: the owner; else of the QP, has to agree
+    logic [PD_W-1:0] pd;           // CREATE: the owner; else that of the QP, which must match
     logic [QPN_W-1:0] qpn;         // not CREATE, DESTROY
     logic [ACC_W-1:0] acc;
     logic            all;          // CREATE: any address, untranslated
@@ -189,7 +188,7 @@ package urdma_pkg;
 
   typedef enum logic [2:0] {
     MRO_OK,
-    MRO_BAD_KEY,     // no such index, variant differs (INV; of lkey), wrong kind, REG or BIND of one in use, INV of one not in use
+    MRO_BAD_KEY,     // no such index, wrong variant (INV; of lkey), wrong kind, REG or BIND of one in use, INV of one not in use
     MRO_BAD_PD,
     MRO_BAD_RANGE,   // BIND: not within the region; REG: end beyond 2**64, page size, levels
     MRO_BAD_ACCESS,  // BIND: region without MW_BIND; remote write or atomic without local write of the region (REG: the same);
@@ -210,8 +209,8 @@ package urdma_pkg;
     logic [3:0]       qp_type;
     logic             sig_all;
     logic             priv;        // of the kernel: may post REG_MR
-    logic             no_loop;     // UD: what it sends to a group does not turn round to members on this NIC
-    logic             srq;         // receive WQEs come from SRQ srqn; rq means nothing
+    logic             no_loop;     // UD: a datagram to a group is not looped back to members on this NIC
+    logic             srq;         // receive WQEs come from SRQ srqn; rq is not used
     logic [SRQN_W-1:0] srqn;
     logic [PD_W-1:0]  pd;
     logic [DBP_W-1:0] db_page;
@@ -265,9 +264,9 @@ package urdma_pkg;
     QPC_RESET,     // forget all state: indexes 0, PSNs 0, error flag clear
     QPC_RQ_PSN,    // rx: expected PSN (to RTR)
     QPC_SQ_PSN,    // tx, ack: next PSN, oldest unacknowledged PSN (to RTS)
-    QPC_ERR,       // stop; complete everything posted (now and later) with FLUSH_ERR
+    QPC_ERR,       // stop; complete all posted WQEs (now and later) with FLUSH_ERR
     QPC_QUERY,
-    QPC_SQD,       // tx: begin no message that is not begun; psn[0]: report SQ_DRAINED when those begun are completed
+    QPC_SQD,       // tx: begin no new message; psn[0]: report SQ_DRAINED when the messages begun are completed
     QPC_SQ_RUN     // tx: from SQD to RTS
   } qpc_op_e;
 
@@ -281,12 +280,12 @@ package urdma_pkg;
     logic [23:0] psn;    // tx: next to send; rx: expected; ack: oldest unacknowledged
     logic [15:0] pi;     // tx: SQ producer; rx: RQ producer
     logic [15:0] ci;     // ack: SQ completed; rx: RQ completed
-    logic        draining; // tx: in SQD, and a message begun is not completed
+    logic        draining; // tx: in SQD, and a message that was begun is not completed
   } qpc_rsp_t;
 
-  // A data path block has met an error that ends the QP (valid/ready, to qp_mgr): qp_mgr sets state ERR,
-  // sends QPC_ERR to all owners and raises the event (0: none). Repeats are harmless. With only_event the state
-  // stays: COMM_EST (while the QP is in RTR), SQ_DRAINED (while it is in SQD), LAST_WQE (while it is in ERR).
+  // A data path block has met an error that moves the QP to ERR (valid/ready, to qp_mgr): qp_mgr sets state ERR, sends
+  // QPC_ERR to all owners and raises the event (0: none). Repeated reports are harmless. With only_event the state stays:
+  // COMM_EST (while the QP is in RTR), SQ_DRAINED (while it is in SQD), LAST_WQE (while it is in ERR).
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic             only_event;
@@ -305,7 +304,7 @@ package urdma_pkg;
   typedef enum logic [1:0] {
     MC_ATTACH,
     MC_DETACH,
-    MC_LEAVE       // all groups of the QP; MC_OK also if there is none
+    MC_LEAVE       // all groups of the QP; MC_OK also if it is in none
   } mc_kind_e;
 
   typedef struct packed {
@@ -316,17 +315,17 @@ package urdma_pkg;
 
   typedef enum logic [1:0] {
     MC_OK,
-    MC_EXISTS,     // ATTACH: is a member
-    MC_FULL,       // ATTACH: no group or no member more
-    MC_NONE        // DETACH: is no member
+    MC_EXISTS,     // ATTACH: the QP is a member already
+    MC_FULL,       // ATTACH: no free group or no free member slot
+    MC_NONE        // DETACH: the QP is not a member
   } mc_status_e;
 
   // ---- shared receive queues (owner: rx/urdma_srq) --------------------------------------------------
   typedef struct packed {
-    ring_t           ring;         // of the WQEs; the ring of indices lies behind them, under the same page table
+    ring_t           ring;         // of the WQEs; the ring of indices follows them, under the same page table
     logic [PD_W-1:0] pd;           // of the keys in the WQEs; XRC: of every key that a request uses
     logic            xrc;          // for QPs of type XRC_TGT only
-    logic [PD_W-1:0] xrcd;         // XRC: the domain; cfg.pd of such a QP has to agree
+    logic [PD_W-1:0] xrcd;         // XRC: the domain; cfg.pd of such a QP must match
     logic [CQN_W-1:0] cqn;         // XRC: of the completions
   } srq_cfg_t;
 
@@ -335,7 +334,7 @@ package urdma_pkg;
     SRO_CREATE,    // indexes 0, no limit
     SRO_MODIFY,    // arm the limit, 0: disarm it
     SRO_QUERY,
-    SRO_DESTROY    // when answered, no event about the SRQ comes any more
+    SRO_DESTROY    // after the answer no more events about the SRQ come
   } sro_e;
 
   typedef struct packed {
@@ -351,7 +350,7 @@ package urdma_pkg;
     logic [15:0] limit;            // 0: not armed
   } srq_ans_t;                     // QUERY
 
-  // what a message may take
+  // the WQE that a message may take
   typedef struct packed {
     logic        exists;
     logic        dead;             // EV_SRQ_ERR was raised
@@ -359,13 +358,13 @@ package urdma_pkg;
     logic [SRQ_LIFE_W-1:0] life;   // how often the number was created
     logic        has_wqe;          // one is posted, and the SRQ is not dead
     logic [15:0] index;            // place in the ring of indices, below 2**log_entries
-    logic [15:0] left;             // indices that are posted, from there on
+    logic [15:0] left;             // posted indices from there on
     srq_cfg_t    cfg;
   } srq_got_t;
 
   // ---- counters of QPs (owner: queue/urdma_qp_cnt) --------------------------------------------------
-  // Each source has a port of events of its own, at most one event a cycle, never refused. The bits say which counters of
-  // the QP's set count, by 1 each; bytes: by so many.
+  // Each source has its own event port, at most one event per cycle, never refused. The bits select the counters of the QP's
+  // set that add 1; bytes is added to its counter.
   localparam int QC_VALUE_W = 63;  // bits of a counter
 
   typedef struct packed {
@@ -470,8 +469,8 @@ package urdma_pkg;
     logic [15:0]      period;
   } cq_cfg_t;
 
-  // What a configuration of a CQ changes. RESIZE takes only ring, and the consumer index beside it; MODERATE only count
-  // and period. The CQ exists, and is created without moderation.
+  // Fields that a configuration changes in a CQ. RESIZE takes only ring, and the consumer index given with it; MODERATE only
+  // count and period. The CQ exists for both, and is created without moderation.
   typedef enum logic [1:0] {CQO_SET, CQO_RESIZE, CQO_MODERATE} cq_cfg_op_e;
 
   // The answer to RESIZE, two cycles after it was accepted, until the next configuration.
@@ -487,9 +486,9 @@ package urdma_pkg;
     logic [VEC_W-1:0] vec;
   } eq_cfg_t;
 
-  // A CQE to write: cqe is complete but for the phase bit and the cycle word. Event if armed for any, or if armed for
-  // solicited and (solicited or status not 0). If the CQ is full or dead, the CQE is dropped and urdma_cq reports the QP
-  // (QPE_CQ).
+  // A CQE to write: cqe is complete except for the phase bit and the cycle word. It raises an event if the CQ is armed for
+  // any, or if armed for solicited and (solicited or status not 0). If the CQ is full or dead, the CQE is dropped and
+  // urdma_cq reports the QP (QPE_CQ).
   typedef struct packed {
     logic [CQN_W-1:0] cqn;
     logic             solicited;
@@ -515,10 +514,10 @@ package urdma_pkg;
   localparam int EQC_N = 5;
 
   // ---- transport: messages between rx and tx ------------------------------------------------------
-  // tx to requester completion: one for each WQE, when the last packet of its message is made for the first time (or the
-  // WQE is found bad, is flushed, or was a local operation), in SQ order of the QP. A READ takes as many PSNs as its
-  // response has packets; psn is the last of them. A local operation takes none: psn is the one before, so it completes
-  // when all before it is acknowledged. tx sends it before or with the packet, so no answer can arrive earlier.
+  // tx to requester completion: one for each WQE, when the last packet of its message is made for the first time (or the WQE
+  // is invalid, is flushed, or was a local operation), in SQ order of the QP. A READ takes as many PSNs as its response has
+  // packets; psn is the last of them. A local operation takes none: psn is the one before, so it completes when all WQEs
+  // before it are acknowledged. tx sends it before or with the packet, so no answer can arrive earlier.
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic [15:0]      wqe;         // free-running index
@@ -526,8 +525,8 @@ package urdma_pkg;
     logic [7:0]       opcode;      // URDMA_WR_*
     logic             signaled;
     logic [7:0]       status;      // URDMA_WC_*: 0 sent; else the error to report, QP goes to ERR
-    logic             resent;      // with status not 0: failed when sent again, there is an entry already
-    logic             unrel;       // UC, UD: complete as soon as it is told
+    logic             resent;      // with status not 0: failed on retransmission; it has an entry already
+    logic             unrel;       // UC, UD: complete as soon as it is reported
     logic [31:0]      len;
   } sent_t;
 
@@ -542,8 +541,8 @@ package urdma_pkg;
   // requester completion to tx: progress of a QP, and the reaction to loss. One stream, in order.
   typedef enum logic [1:0] {
     AK_PROGRESS,
-    AK_RETRY,          // send again: from una_psn, which lies in (or begins) the message of WQE wqe_done
-    AK_HOLD            // RNR: send nothing until AK_RETRY comes
+    AK_RETRY,          // resend from una_psn, which lies in (or begins) the message of WQE wqe_done
+    AK_HOLD            // RNR: send nothing until AK_RETRY
   } acked_kind_e;
 
   typedef struct packed {
@@ -555,10 +554,10 @@ package urdma_pkg;
     logic [7:0]       rd_done;     // READs and ATOMICs completed, counted from SQ_PSN on, modulo 256
   } acked_t;
 
-  // responder to tx: the answers to send, in their order.
+  // responder to tx: the answers to send, in order.
   typedef enum logic [1:0] {
-    RSP_ACK,           // ACK, NAK, RNR NAK: an ACK covers those before it
-    RSP_READ,          // READ response of len bytes at va; checked against key as it is made. FLUSH, ATOMIC WRITE: len 0
+    RSP_ACK,           // ACK, NAK, RNR NAK: an ACK covers the ones before it
+    RSP_READ,          // READ response of len bytes at va; its key is checked when it is made. FLUSH, ATOMIC WRITE: len 0
     RSP_ATOMIC         // ATOMIC acknowledge with the original value in va
   } rsp_e;
 
@@ -635,9 +634,9 @@ package urdma_pkg;
     logic [127:0][ETHQ_W-1:0]    table_;     // RSS indirection
   } eth_cfg_t;
 
-  // One side of a queue pair. The owner of a ring (tx, rx, cq) begins at index 0 when enable rises. After enable has
-  // fallen, the owner finishes its work in flight and then clears its active bit. urdma_eth_regs lets enable rise only
-  // while active is 0.
+  // One side of a queue pair. The owner of a ring (tx, rx, cq) starts at index 0 when enable rises. After enable has fallen,
+  // the owner finishes its work in flight and then clears its active bit. urdma_eth_regs lets enable rise only while active
+  // is 0.
   typedef struct packed {
     logic        enable;
     logic [63:0] base;
@@ -660,7 +659,7 @@ package urdma_pkg;
     logic [31:0]       index;  // tx, rx: 16 bits
   } eth_db_t;
 
-  // To urdma_eth_cq, when the reported work is done: for rx the DMA writes accepted, for tx the reads answered.
+  // To urdma_eth_cq, when the reported work is done: for rx, the DMA writes are accepted; for tx, the reads are answered.
   typedef struct packed {
     logic [ETHQ_W-1:0] q;
     logic              err;
@@ -679,7 +678,7 @@ package urdma_pkg;
     logic [15:0]       index;  // of the first buffer
   } eth_rxc_t;
 
-  // ---- numbers of the wire: most significant byte first, at the lowest address -------------------
+  // ---- numbers in network byte order: most significant byte first, at the lowest address ---------
   function automatic logic [15:0] be16(input logic [15:0] x);
     return {x[7:0], x[15:8]};
   endfunction
@@ -706,7 +705,7 @@ package urdma_pkg;
     return v;
   endfunction
 
-  // The NIC's parts: instances with a clock of their own for the simulator (urdma_clk). On an FPGA they have no meaning.
+  // The NIC's parts: instances with their own clock for the simulator (urdma_clk). On an FPGA they have no meaning.
   typedef enum int {
     PART_MR,
     PART_CQ,

@@ -3,15 +3,15 @@
 //
 // Blocks and the ports between them: docs/rtl-interfaces.md. One clock, 250 MHz, synchronous reset.
 //
-//  s_axis_cq, m_axis_cc   the host's requests to us and our completions
-//  m_axis_rq, s_axis_rc   our requests to the host and its completions
-//  irq_*                  request for an MSI-X vector; it comes after every write that RQ has accepted before
+//  s_axis_cq, m_axis_cc   the host's requests to the NIC and the NIC's completions
+//  m_axis_rq, s_axis_rc   the NIC's requests to the host and the host's completions
+//  irq_*                  request for an MSI-X vector; it comes after all writes that RQ has accepted before
 //  m_axis_tx, s_axis_rx   frames without FCS; receive cannot be stalled
 //  idle                   the NIC has no work: nothing is in flight or pending
 //  timer_armed, _cycles   the next timer, after which the NIC may act without any input
-//  skip_*                 cycles that passed while the clock was stopped (tie to 0 in hardware). The clock may stop while
-//                         no register but the cycle counter changes, until an input changes or until shortly before the
-//                         timer
+//  skip_*                 cycles that passed while the clock was stopped (tie to 0 in hardware). The clock may stop while no
+//                         register but the cycle counter changes, until an input changes or until shortly before the timer
+//                         expires
 //  trace_*                lanes, see urdma_trace_pkg
 
 `resetall
@@ -141,7 +141,7 @@ module urdma_top
   assign trace_lane[TRACE_QP_END] = TRACE_W'(trace_qp_end);
 
   // ---- reset ------------------------------------------------------------------------------------------------------------
-  // A software reset first keeps the DMA engine from taking new requests; when the request that it is writing has ended, the
+  // A software reset first stops the DMA engine from taking new requests. When the write request under way has ended, the
   // blocks are reset. urdma_ctl holds core_rst until the engine is idle.
   logic core_rst, wr_open, block_rst, reset_clk;
 
@@ -495,7 +495,7 @@ module urdma_top
   assign mac_rx.err = s_axis_rx_tuser;
 
   // ---- time -------------------------------------------------------------------------------------------------------------
-  // An armed timer keeps no block busy: who stops the clock goes on in time for the next one.
+  // An armed timer keeps no block busy: if the clock is stopped, it must restart in time for the next timer.
   always_comb begin
     timer_armed = rx_timer_armed || cq_timer_armed || eth_timer_armed || pcie_timer_armed;
     timer_cycles = '1;

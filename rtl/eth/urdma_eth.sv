@@ -36,7 +36,7 @@ module urdma_eth
   input  wire logic                   class_valid,
   input  wire logic                   class_rdma,
   input  wire logic                   rdma_first,
-  output      logic                   loop_room,   // for a frame that turns round
+  output      logic                   loop_room,   // room for a looped frame
 
   // 0: transmit descriptors, 1: frames to send, 2: receive descriptors
   output      logic [2:0]             rd_req_valid,

@@ -66,7 +66,7 @@ module urdma_eth_cq
   assign rxc_ready = free && pick_rx;
   assign txc_ready = free && txc_valid && !pick_rx;
   assign q = pick_rx ? rxc.q : txc.q;
-  // one for a queue pair whose ring is not enabled goes nowhere
+  // a completion for a queue pair whose ring is not enabled is dropped
   assign take = free && (txc_valid || rxc_valid) && active_reg[q] && ring[q].enable;
   assign slot_mask = (32'd1 << ring[q].log_entries) - 32'd1;
 
@@ -101,7 +101,7 @@ module urdma_eth_cq
       w_q_reg <= q;
       w_addr_reg <= ring[q].base + {27'd0, pi_reg[q] & slot_mask, 5'd0};
       w_data_reg <= entry;
-      w_data_reg[URDMA_ECQE3_CYCLES_LSB+:64] <= cycles;  // whose top bit gives way to the phase
+      w_data_reg[URDMA_ECQE3_CYCLES_LSB+:64] <= cycles;  // its top bit is replaced by the phase
       w_data_reg[URDMA_ECQE3_PHASE_LSB] <= entry[URDMA_ECQE3_PHASE_LSB];
     end
     if (free && (txc_valid || rxc_valid)) turn_reg <= !pick_rx;
@@ -113,8 +113,8 @@ module urdma_eth_cq
     end
   end
 
-  // ---- what waits for an interrupt ----------------------------------------------------------------------------------
-  // Of each kind (1: receive): how many completions, and since when the oldest waits. Moderation may change meanwhile.
+  // ---- completions that wait for an interrupt -----------------------------------------------------------------------
+  // For each kind (1: receive): how many completions, and since when the oldest waits. Moderation may change meanwhile.
   typedef struct packed {
     logic        pending;
     logic [7:0]  n;
@@ -123,7 +123,7 @@ module urdma_eth_cq
 
   wait_t [ETHQ_N-1:0][1:0] wait_reg;
   logic [ETHQ_N-1:0] armed_reg, irq_reg;
-  logic [ETHQ_W-1:0] scan;  // by the time: a clock that has stood still makes no difference
+  logic [ETHQ_W-1:0] scan;  // derived from the time: the result is the same if the clock was stopped
   logic written, fire;
   logic [31:0] now, unseen;
   logic [ETHQ_N-1:0] irq_grant;
@@ -135,7 +135,7 @@ module urdma_eth_cq
   assign scan = cycles[ETHQ_W-1:0];
   assign written = w_valid_reg && wr_ready;
 
-  // cycles that it may still wait
+  // cycles that are left to wait
   function automatic logic [31:0] left(input logic [31:0] since, input logic [15:0] usecs, input logic [31:0] t);
     logic [31:0] most, waited;
     most = 32'(usecs) * 32'(CLOCK_MHZ);
@@ -159,7 +159,7 @@ module urdma_eth_cq
   logic [ETHQ_N-1:0] due_now;
   always_comb begin
     due_now = '0;
-    // time goes on in every cycle: nothing is compared with it for a queue pair that is not armed
+    // the time changes in every cycle: nothing is compared with it for a queue pair that is not armed
     for (int i = 0; i < ETHQ_N; i++) begin
       if (armed_reg[i])
         due_now[i] = due(wait_reg[i][1], moderation[i].rx_frames, moderation[i].rx_usecs, now)
@@ -168,7 +168,7 @@ module urdma_eth_cq
   end
   assign fire = due_now[scan];
 
-  // not seen by software: written before the doorbell, what is still on wr_* comes by itself
+  // not seen by software: written before the doorbell; a completion still on wr_* is counted when its write is accepted
   assign unseen = pi_reg[db_q] - 32'(w_valid_reg && w_q_reg == db_q) - db_ci;
 
   always_ff @(posedge clk) begin
@@ -187,7 +187,7 @@ module urdma_eth_cq
       else if (unseen != '0 && !unseen[31])
         wait_reg[db_q][1] <= count('0, unseen, now);
     end
-    // begin and end of a ring
+    // start and end of a ring
     for (int i = 0; i < ETHQ_N; i++) begin
       if (take && q == ETHQ_W'(i)) pi_reg[i] <= pi_reg[i] + 32'd1;
       if (!active_reg[i] && ring[i].enable) begin
@@ -225,7 +225,7 @@ module urdma_eth_cq
 
   // ---- time ---------------------------------------------------------------------------------------------------------
   always_comb begin
-    // one that is due fires when the scan comes to it
+    // a due interrupt is raised when the scan reaches its queue pair
     timer_armed = due_now != '0;
     timer_cycles = timer_armed ? '0 : '1;
     for (int i = 0; i < ETHQ_N; i++) begin

@@ -116,7 +116,7 @@ module urdma_eth_regs
     int_word[URDMA_RF_ETHQ_TX_USECS_LSB+:16] = queue.int_.tx_usecs;
   end
 
-  /* verilator lint_off UNUSEDSIGNAL */  // of words, not every bit is a register
+  /* verilator lint_off UNUSEDSIGNAL */  // not every bit of a word is a register
   logic [63:0] new_size, new_int;
   /* verilator lint_on UNUSEDSIGNAL */
   assign new_size = merge(size, wdata, mask);
@@ -228,7 +228,7 @@ module urdma_eth_regs
     end
   end
 
-  // ---- what they mean ----------------------------------------------------------------------------------------------
+  // ---- decoded fields ----------------------------------------------------------------------------------------------
   function automatic logic [4:0] limited(input logic [4:0] v, input int max);
     return (32'(v) < MIN_LOG) ? 5'(MIN_LOG) : (32'(v) > max) ? 5'(max) : v;
   endfunction

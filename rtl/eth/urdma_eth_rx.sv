@@ -36,7 +36,7 @@ module urdma_eth_rx
   input  wire logic                    class_valid,
   input  wire logic                    class_rdma,
   input  wire logic                    rdma_first,
-  output      logic                    loop_room,     // for a frame that turns round
+  output      logic                    loop_room,     // room for a looped frame
 
   output      logic                    rd_req_valid,
   output      dma_rd_req_t             rd_req,

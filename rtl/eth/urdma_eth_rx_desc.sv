@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The receive rings: doorbells, addresses of buffers fetched ahead, and the life of each queue.
 //
-//  ring, buf64   of the registers; kept from the rise of enable on
-//  db_*          producer index; an index behind the last one is old and ignored, one ahead by more than the ring's length
+//  ring, buf64   from the registers; kept from the rise of enable on
+//  db_*          producer index; an index behind the last one is stale and ignored, one ahead by more than the ring's length
 //                is an error
 //  rd_*          reads of 64 bytes, 8 addresses
 //  open          the queue accepts frames; size: bytes of its buffers / 64; failed: err, also when enable has fallen
-//  pi, ap, rp    free running: posted, on chip, taken. rp <= ap <= pi
-//  take_*        takes the address at rp, which has to be below ap; addr comes in the next cycle
+//  pi, ap, rp    free-running: posted, on chip, taken. rp <= ap <= pi
+//  take_*        takes the address at rp, which must be below ap; addr comes in the next cycle
 //  back_*        sets rp back
 //  want_*        placement waits for an address of this queue: it is fetched even when enable has fallen
 //  begun_*, done_*  frames that placement has begun and ended; active stays until they are equal
 //
 // A ring's entries are read in whole lines of 8; a line that is partly posted is read again for the rest. The other entries
-// of such a line are either unchanged or not used: entries that are taken, or not yet posted. A line is requested when its
-// place is free for all of its 8 entries, and the entries that were there before are all taken. The data of a failed read
-// are not stored, because the first part of the line may be in use.
+// of such a line are unchanged or not used: they are already taken, or not yet posted. A line is requested when its place is
+// free for all of its 8 entries, and the entries that were there before are all taken. The data of a failed read are not
+// stored, because the first part of the line may be in use.
 
 `resetall
 `default_nettype none
@@ -74,7 +74,7 @@ module urdma_eth_rx_desc
   logic [ETHQ_N-1:0][6:0] size_reg;
   logic [ETHQ_N-1:0][63:12] base_reg;
   logic [ETHQ_N-1:0][4:0] log_reg;
-  logic [ETHQ_N-1:0][15:0] pi_reg, fp_reg, ap_reg, rp_reg;  // fp: asked for
+  logic [ETHQ_N-1:0][15:0] pi_reg, fp_reg, ap_reg, rp_reg;  // fp: requested
   logic [ETHQ_N-1:0][RW:0] reads_reg;
   logic [ETHQ_N-1:0][5:0] frames_reg;
 
@@ -85,7 +85,7 @@ module urdma_eth_rx_desc
 
   typedef struct packed {
     logic [ETHQ_W-1:0] q;
-    logic [15:0]       ap;         // when it has come
+    logic [15:0]       ap;         // its value when the read has arrived
   } tag_t;
   tag_t tag;
   logic tag_ready, tag_valid;
@@ -160,7 +160,7 @@ module urdma_eth_rx_desc
   // ---- addresses -----------------------------------------------------------------------------------------
   logic [511:0] line;
   logic [2:0] lane_reg;
-  logic [15:0] tag_last;           // an entry of the line that has come
+  logic [15:0] tag_last;           // an entry of the line that has arrived
   assign tag_last = tag.ap - 16'd1;
 
   urdma_ram_sdp #(.WIDTH(512), .DEPTH(ETHQ_N << PLACE_W)) u_ram (

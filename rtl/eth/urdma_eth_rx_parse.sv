@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of the wire: owner, filters, tag removal, RSS, checksum, and storage of the frame in the buffer.
+// Frames from the wire: owner, filters, tag removal, RSS, checksum, and storage of the frame in the buffer.
 //
 //  rx_*      at most a beat each cycle; gaps are allowed anywhere. The stream cannot be stalled.
 //  class_*   once for each frame, in order: the frame belongs to RDMA
@@ -10,18 +10,18 @@
 //
 // The stream runs through fixed stages. Stages and their cycle, counted from the first beat on rx_*:
 //
-//   1  d0   beat as it came, bytes behind the end made zero (urdma_window)
-//   2  d1   waits for the beat behind it: both hold all headers, and the bytes that move up when a tag is taken out
-//   3  x0   stream as it will be delivered; header cut out, VLAN looked up
+//   1  d0   beat as it came, bytes after the end set to zero (urdma_window)
+//   2  d1   waits for the next beat: both hold all headers, and the bytes that move up when a tag is taken out
+//   3  x0   stream as delivered to the host; header extracted, VLAN looked up
 //   4  x1   decoded: input of the hash, address compared; checksum: 4 partial sums
 //   5  x2   filters' verdict; hash: 9 parts; checksum: sum of the beat
 //   6  x3   hash; checksum: sum of the frame
 //   7  x4   queue; checksum folded to 18 bits
 //   8  x5   line to the buffer; with the frame's last beat the verdict
 //
-// A class arrives at the latest 6 cycles after the second, or only, beat. If the beat before has absorbed a last beat, the
-// frame is decided 7 cycles after that beat arrived: the class reaches its FIFO just in time, and earlier for all other
-// frames.
+// A class arrives at the latest 6 cycles after the second, or only, beat. If the last beat was absorbed by the beat before,
+// the frame is decided 7 cycles after that last beat arrived: then the class reaches its FIFO just in time, and earlier for
+// all other frames.
 //
 // Lines are written after the committed position. A frame that fails does not move that position, so the next frame
 // overwrites its lines.
@@ -90,7 +90,7 @@ module urdma_eth_rx_parse
 
   always_ff @(posedge clk) if (d_go) strip_reg <= d_strip;
 
-  // ---- x0: the stream as it is delivered -------------------------------------------------------------
+  // ---- x0: the stream as delivered -------------------------------------------------------------------
   // Bytes from the IP header on that the hash may need: 40 of IPv6, 4 of ports.
   localparam int HDR = 44;
 
@@ -108,7 +108,7 @@ module urdma_eth_rx_parse
   logic [8*HDR-1:0] x0_hdr_reg;
   logic [47:0] x0_dmac_reg;
   logic x0_tag_reg, x0_strip_reg;
-  logic x0_enable_reg, x0_promisc_reg, x0_allmulti_reg, x0_vlan_filter_reg;  // one look at ETH_CTRL
+  logic x0_enable_reg, x0_promisc_reg, x0_allmulti_reg, x0_vlan_filter_reg;  // ETH_CTRL, sampled once per frame
   logic [15:0] x0_tci_reg, x0_etype_reg;
   logic [7:0] d_idx;
   logic [6:0] d_n;
@@ -153,7 +153,7 @@ module urdma_eth_rx_parse
 
   assign vlan_id = x0_tci_reg[11:0];
 
-  // ---- x1 to x5: beside hash and checksum ------------------------------------------------------------
+  // ---- x1 to x5: in parallel to hash and checksum ----------------------------------------------------
   logic [STAGES:1] x_valid_reg;
   slot_t x_slot_reg [1:STAGES];
   logic [511:0] x_reg [1:STAGES];
@@ -204,7 +204,7 @@ module urdma_eth_rx_parse
     for (int i = 0; i < 48; i++) mc_of = mc_of ^ ({8{a[i]}} & MC_MAP[i]);
   endfunction
 
-  // of a frame: taken over with its first beat
+  // of a frame: sampled with its first beat
   typedef struct packed {
     logic        tag;
     logic        strip;
@@ -218,10 +218,10 @@ module urdma_eth_rx_parse
 
   dec_t x_dec_reg [1:STAGES];
   logic [287:0] x1_tin_reg;
-  logic x1_all_reg;                // every group address is taken
+  logic x1_all_reg;                // every group address is accepted
   logic x1_promisc_reg, x1_vlan_check_reg;
   logic [7:0] x1_mc_hash_reg;
-  logic [ETH_UC_N:0] x1_uc_reg;    // which of the addresses it is; the port's own the topmost
+  logic [ETH_UC_N:0] x1_uc_reg;    // which of the addresses it is; the topmost bit is the port's own
   logic [31:0] x3_hash;
 
   always_ff @(posedge clk) begin
@@ -233,7 +233,7 @@ module urdma_eth_rx_parse
       if (ip6) ports = (x0_hdr_reg[8*6+:8] == 8'd6 && cfg.hash_tcp) || (x0_hdr_reg[8*6+:8] == 8'd17 && cfg.hash_udp);
       else ports = ((x0_hdr_reg[8*9+:8] == 8'd6 && cfg.hash_tcp) || (x0_hdr_reg[8*9+:8] == 8'd17 && cfg.hash_udp))
           && x0_hdr_reg[3:0] == 4'd5                                             // no options
-          && {x0_hdr_reg[8*6+:5], x0_hdr_reg[8*7+:8]} == 13'd0 && !x0_hdr_reg[8*6+5];  // no fragment
+          && {x0_hdr_reg[8*6+:5], x0_hdr_reg[8*7+:8]} == 13'd0 && !x0_hdr_reg[8*6+5];  // not a fragment
       tin = '0;
       if (ip6) begin
         tin[255:0] = x0_hdr_reg[8*8+:256];
@@ -281,7 +281,7 @@ module urdma_eth_rx_parse
   end
 
   // ---- checksum ----------------------------------------------------------------------------------------
-  // In words of 32 bits: the ones' complement sum of words of 16 is the same, folded.
+  // In words of 32 bits: the ones' complement sum of 16-bit words is the same after folding.
   logic [3:0][33:0] x1_sum_reg;
   logic [35:0] x2_sum_reg;
   logic [43:0] x3_sum_reg;
@@ -330,7 +330,7 @@ module urdma_eth_rx_parse
   assign lines = z.first ? '0 : lines_reg;
   assign wp = z.first ? base_reg : wp_reg;
   assign z_full = (!z.first && full_reg) || lines >= free_reg;
-  // of 60 bytes with the tag, if there is one; of ETH_MAX_FRAME without it
+  // from 60 bytes with the tag, if there is one, to ETH_MAX_FRAME without it
   assign z_length = z.len + (z_dec.strip ? 15'd4 : 15'd0) < 15'(ETH_MIN_FRAME)
       || z.len > 15'(ETH_MAX_FRAME) + ((z_dec.tag && !z_dec.strip) ? 15'd4 : 15'd0);
   assign z_mine = z_end && !z.err && !z_class_rdma;

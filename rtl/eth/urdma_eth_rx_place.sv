@@ -7,14 +7,14 @@
 //  wr_*     DMA writes, one for each buffer
 //  rxc_*    completions, each when the frame's last beat is accepted
 //
-//  n1, n2   the next frame: its lines, then the buffers it needs (both beside the frame that is being cut)
+//  n1, n2   the next frame: its lines, then the buffers it needs (both in parallel to the frame being split)
 //  check    the queue is open and has that many buffers posted; otherwise the frame is dropped
-//  cut      a piece for each buffer, one a cycle, when its address has arrived. Posted addresses always arrive, so the wait
+//  cut      a piece for each buffer, one per cycle, when its address has arrived. Posted addresses always arrive, so the wait
 //           ends. A failed read also ends the wait: the frame is dropped
 //  d        the piece with its address
 //  write    beats
 //
-// A dropped frame takes the same way as a piece without data, so that lines are freed in order.
+// A dropped frame takes the same path as a piece without data, so that lines are freed in order.
 
 `resetall
 `default_nettype none
@@ -78,8 +78,8 @@ module urdma_eth_rx_place
   localparam int RXCS = 16;
   localparam int WAIT_W = 11;      // while rdma_first, a frame begins every 2**WAIT_W cycles
 
-  // ---- n1, n2: what the next frame needs ---------------------------------------------------------------
-  // x / size as x * recip >> 14: right for all x up to MAX_LINES + 63.
+  // ---- n1, n2: requirements of the next frame ----------------------------------------------------------
+  // x / size as x * recip >> 14: exact for all x up to MAX_LINES + 63.
   typedef logic [64:0][14:0] recip_t;
   function automatic recip_t recip_map();
     recip_map[0] = '0;
@@ -127,8 +127,8 @@ module urdma_eth_rx_place
 
   // ---- check and cut -----------------------------------------------------------------------------------
   typedef struct packed {
-    logic        drop;             // no data: give lines back
-    logic        begun;            // drop: of a frame that had been begun
+    logic        drop;             // no data: free the lines
+    logic        begun;            // drop: part of the frame may have been written
     logic        first;            // of the frame
     logic        last;
     logic [7:0]  lines;            // drop
@@ -155,13 +155,13 @@ module urdma_eth_rx_place
   logic [12:0] cur_size;           // bytes
 
   assign room = piece_count < 4'(PIECES - 1) || (piece_count == 4'(PIECES - 1) && !d_valid_reg);
-  // a size that is not that of before: the queue began anew behind the frame
+  // if the size differs, the queue was restarted after the frame arrived
   assign ok = open[n2_reg.q] && n2_size_reg == size[n2_reg.q] && 16'(pi[n2_reg.q] - rp[n2_reg.q]) >= 16'(n2_need_reg);
   assign n2_go = n2_valid_reg && !cur_valid_reg && room;
   assign drop = n2_go && !ok;
   assign begun_valid = n2_go && ok;
   assign begun_q = n2_reg.q;
-  // enable may have fallen; what ends a frame is an error alone
+  // enable may have fallen; only an error ends a frame early
   assign want_valid = cur_valid_reg && ap[cur_reg.q] == rp[cur_reg.q];
   assign want_q = cur_reg.q;
   assign give_up = want_valid && failed[cur_reg.q] && room;
@@ -232,11 +232,11 @@ module urdma_eth_rx_place
 
   assign left = mid_reg ? left_reg : c.p.len;
   assign issue_last = left <= 13'd64;
-  // A write that has begun waits for nothing: completions have to pass it on the way to the host, so room for its own
-  // is looked for before (and for that of the frame that is on wr_*).
+  // A write that has begun waits for nothing: completions must pass it on the way to the host, so room for its own completion
+  // is checked before (and for that of the frame on wr_*).
   assign may_begin = mid_reg || ((!c.p.first || !rdma_first || (&wait_reg)) && (!c.p.last || rxc_count <= 5'(RXCS - 2)));
   assign issue = c_valid && !c.p.drop && (!w_valid_reg || wr_ready) && may_begin;
-  // one that had begun is over when what was written of it is
+  // a frame given up in the middle ends when the beats already issued are written
   assign skip = c_valid && c.p.drop && (!c.p.begun || !w_valid_reg || wr_ready);
   assign c_pop = skip || (issue && issue_last);
   assign rd_en = issue;
@@ -294,7 +294,7 @@ module urdma_eth_rx_place
     end
   end
 
-  // One frame at a time: a frame begins when the one before has all its pieces, or is given up.
+  // One frame at a time: a frame begins when the one before has all its pieces, or has been given up.
   assign trace_eth_buf_valid = drop || give_up || (cut && cur_last);
   assign trace_eth_buf = drop ? '{len: 15'(n2_reg.len) + (n2_reg.vlan ? 15'd4 : 15'd0), drop: 1'b1}
       : '{len: 15'(cur_reg.len) + (cur_reg.vlan ? 15'd4 : 15'd0), drop: give_up};
@@ -314,7 +314,7 @@ module urdma_eth_rx_place
   assign unused = &{1'b0, d_ready, rxc_in_ready};
 
 `ifndef SYNTHESIS
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_given_up: cover property (@(posedge clk) !rst && give_up);
 `endif
 

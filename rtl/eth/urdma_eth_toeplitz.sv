@@ -5,7 +5,7 @@
 //  key    40 bytes, byte 0 in key[7:0]; sampled with in_valid
 //  hash   2 cycles later, for one cycle
 //
-// Bit i of the input, the most significant of byte 0 being bit 0, adds bits i to i + 31 of the key.
+// Bit i of the input (bit 0 is the most significant bit of byte 0), if set, adds bits i to i + 31 of the key.
 
 `resetall
 `default_nettype none

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transmit side of the Ethernet function: descriptors of eight rings to frames on the MAC. See rtl/eth/README.md.
+// Transmit side of the Ethernet function: turns descriptors of eight rings into frames on the MAC. See rtl/eth/README.md.
 //
 //  desc -> frames, pieces -> read -> DMA -> gather (frame buffer, sum) -> out -> tx
 //                                                                          +-> done -> txc

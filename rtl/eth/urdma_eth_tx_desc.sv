@@ -9,13 +9,13 @@
 //  ci  frame sent or dropped (urdma_eth_tx_done)
 //
 // Fetch: a read begins at the 64-byte line of fi and ends at pi or the next multiple of 16 descriptors, so it never goes
-// beyond the ring's end. Descriptors before fi in that line are not stored a second time. Room for 16 is free before a read
-// request. The descriptors of a read count from its last beat on, if it did not fail.
+// beyond the ring's end. Descriptors before fi in that line are not stored a second time. A read is requested only when there
+// is room for 16 descriptors. The descriptors of a read count from its last beat on, if it did not fail.
 //
-// Walk: queues that hold a whole frame take turns. The walk reads the frame's descriptors, one a cycle, checks them, and
-// passes them on as pieces, and with the last one the frame. It takes more than ETH_TX_DESCS descriptors without LAST at
-// once: they are a bad frame that ends later (skip). Its queue takes turns like the others with the descriptors that have
-// arrived. n + 2 cycles for a frame of n descriptors.
+// Walk: queues that hold a whole frame take turns. The walk reads the frame's descriptors, one per cycle, checks them, and
+// passes them on as pieces, and the frame with the last one. If more than ETH_TX_DESCS descriptors have no LAST, it takes
+// them at once: they are a bad frame that ends later (skip). The queue then takes its turns like the others with the
+// descriptors that have arrived. n + 2 cycles for a frame of n descriptors.
 //
 // A queue is active from the cycle after enable rises until, with enable low, its reads are answered and all its frames
 // that the walk has found are sent and reported.
@@ -47,7 +47,7 @@ module urdma_eth_tx_desc
   input  wire logic                    rd_rsp_valid,
   input  wire dma_rd_rsp_t             rd_rsp,
 
-  output      logic                    piece_valid,  // taken always: room is looked at before
+  output      logic                    piece_valid,  // always taken: room is checked before
   output      etx_piece_t                  piece,
   input  wire logic                    piece_room,   // for 4 or more
   output      logic                    frame_valid,
@@ -68,7 +68,7 @@ module urdma_eth_tx_desc
   logic [15:0] ai_reg [ETHQ_N];
   logic [15:0] ri_reg [ETHQ_N];
   logic [15:0] found_reg [ETHQ_N];                   // ci of the newest frame passed on
-  logic [AHEAD_W:0] lasts_reg [ETHQ_N];              // LAST among those here
+  logic [AHEAD_W:0] lasts_reg [ETHQ_N];              // descriptors with LAST among those here
   logic [ORDER_W:0] flying_reg [ETHQ_N];             // reads not answered
 
   always_comb for (int i = 0; i < ETHQ_N; i++) enable[i] = ring[i].enable;
@@ -77,7 +77,7 @@ module urdma_eth_tx_desc
   assign start = enable & ~active_reg;
 
   // ---- doorbells ------------------------------------------------------------------------------------------
-  // One at or behind pi is an old one. Not more than the ring's length may be in use.
+  // An index at or behind pi is stale. At most the ring's length may be in use.
   logic [15:0] db_ahead, db_used;
   logic db_ok, db_new, db_far;
   assign db_ahead = db_pi - pi_reg[db_q];
@@ -147,7 +147,7 @@ module urdma_eth_tx_desc
   always_comb begin
     beat_lasts = 3'd0;
     for (int i = 0; i < 4; i++) begin
-      // its number in this read; one before the first wraps to a large one
+      // its number in this read; a descriptor before the first wraps to a large number
       lane_ok[i] = (((CHUNK_W+2)'({beat_reg, i[1:0]}) - (CHUNK_W+2)'(o.first[1:0])) < (CHUNK_W+2)'(o.n));
       if (rd_rsp_valid) beat_lasts += 3'(lane_ok[i] && rd_rsp.data[128*i+URDMA_ETXD1_LAST_LSB]);
     end
@@ -183,7 +183,7 @@ module urdma_eth_tx_desc
   logic [ETHQ_N-1:0] has_frame;
   logic w_busy_reg, w_skip_reg, d_valid_reg, w_grant_valid, w_pick;
   logic [ETHQ_W-1:0] w_grant;
-  logic [15:0] w_end_reg;                            // what was here when its turn began
+  logic [15:0] w_end_reg;                            // descriptors present when its turn began
   logic [PIECES_W-1:0] n_reg;                        // descriptors of the frame so far
   logic [19:0] total_reg, total;
   logic bad_reg, bad, d_last, too_many, w_leave;

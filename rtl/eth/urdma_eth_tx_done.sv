@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completions of the transmit rings. At most one waits for each queue, and absorbs later ones. Queues take turns.
+// Completions of the transmit rings. At most one waits for each queue; it absorbs later ones. Queues take turns.
 //
-//  fin    a frame is done: its ci is the queue's new ci
+//  fin    a frame is complete: its ci is the queue's new ci
 //  told   the completion side has accepted all completions of the queue
 // 2 cycles from fin to txc.
 

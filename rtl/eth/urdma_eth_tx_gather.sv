@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame buffer (urdma_gather), which stores DMA data at their place in the frame, and beside it their checksum:
+// The frame buffer (urdma_gather), which stores DMA data at their place in the frame, and in parallel their checksum:
 //
-//  cycle 1  s1_*  the bytes that count for the checksum, others 0
+//  cycle 1  s1_*  the bytes that the checksum covers, others 0
 //  cycle 2  s2_*  eight sums of four words
 //  cycle 3  s3_*  their sum in 16 bits, bytes swapped if it begins at an odd distance from CSUM_START; the line is written
-//  cycle 4  here  added to the frame's
+//  cycle 4  here  added to the frame's sum
 //
-// here reports, in order, that a frame is complete; its last line is written a cycle before. Sums are of words with the
-// first byte in [7:0]: swapping the bytes of all words swaps the bytes of a ones' complement sum.
+// here reports, in order, that a frame is complete; its last line is written a cycle before. Sums are of words with the first
+// byte in [7:0]: if the bytes of all words are swapped, the bytes of the ones' complement sum are swapped.
 
 `resetall
 `default_nettype none
@@ -26,7 +26,7 @@ module urdma_eth_tx_gather
   input  wire logic              rsp_valid,
   input  wire dma_rd_rsp_t       rsp,
 
-  output      logic              here_valid,     // never refused: as many frames as may be on their way have room
+  output      logic              here_valid,     // never refused: there is room for all frames that can be under way
   output      etx_here_t             here,
 
   input  wire logic              rd_en,
@@ -34,7 +34,7 @@ module urdma_eth_tx_gather
   output      logic [511:0]      rd_data         // one cycle after rd_en, kept
 );
 
-  // ---- reads on their way -------------------------------------------------------------------------------------
+  // ---- reads under way ----------------------------------------------------------------------------------------
   logic f_valid, f_pop;
   etx_frag_t f;
   logic [FRAG_W:0] f_count;
@@ -59,13 +59,13 @@ module urdma_eth_tx_gather
 
   // ---- checksum -------------------------------------------------------------------------------------------------
   typedef struct packed {
-    logic sum;                    // there are bytes that count
+    logic sum;                    // the checksum covers some of the bytes
     logic swap;
     logic last;                   // of the frame
     logic err;                    // with last of a read
   } smeta_t;
 
-  logic [13:0] skip;            // bytes of the beat in front of CSUM_START
+  logic [13:0] skip;            // bytes of the beat before CSUM_START
   logic counts;
   assign skip = (14'(f.start) > pos) ? 14'(f.start) - pos : 14'd0;
   assign counts = f.csum && (skip < 14'(n));
@@ -124,7 +124,7 @@ module urdma_eth_tx_gather
   assign here_valid = s3_valid_reg && s3_reg.last;
   assign here = '{err: err_reg || s3_reg.err, sum: s3_reg.sum ? oc_add(frame_sum_reg, s3_sum_reg) : frame_sum_reg};
 
-  assign busy = (f_count != '0) || gather_busy || s3_valid_reg;  // the checksum's first stages go beside it
+  assign busy = (f_count != '0) || gather_busy || s3_valid_reg;  // the first checksum stages run in parallel to it
 
   logic unused;
   assign unused = s3_reg.swap;
@@ -134,7 +134,7 @@ module urdma_eth_tx_gather
     if (!rst && rsp_valid) a_rsp: assert (f_valid)
       else $error("%m: data that nobody asked for");
 
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_failed_before_end: cover property (@(posedge clk) !rst && err_reg);
 `endif
 

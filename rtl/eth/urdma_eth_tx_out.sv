@@ -6,9 +6,9 @@
 //  cycle 3  w_*   the beat: with a tag, shifted by 4 bytes after byte 12
 //  cycle 4  tx    a register slice
 //
-// A beat a cycle, also from one frame to the next. A frame begins when it is complete, so there are no gaps. Bad frames,
-// and frames with a failed read, free their lines in one cycle. fin reports all frames in order; a sent frame when its last
-// beat has been accepted.
+// One beat per cycle, also from one frame to the next. A frame begins when it is complete, so there are no gaps. Bad frames,
+// and frames with a failed read, free their lines in one cycle. fin reports all frames in order; a sent frame is reported
+// when its last beat has been accepted.
 
 `resetall
 `default_nettype none
@@ -30,7 +30,7 @@ module urdma_eth_tx_out
   output      logic              rd_en,
   output      logic [LINE_W-1:0] rd_line,
   input  wire logic [511:0]      rd_data,
-  output      logic [7:0]        free_n,       // lines given back
+  output      logic [7:0]        free_n,       // lines freed
 
   output      logic              tx_valid,
   output      mac_beat_t         tx,
@@ -40,7 +40,7 @@ module urdma_eth_tx_out
   output      etx_fin_t              fin
 );
 
-  localparam int FIN_DEPTH = 16;               // more than frames between here and tx
+  localparam int FIN_DEPTH = 16;               // more than the frames between here and tx
 
   // ---- frames in order, and those whose data are here -------------------------------------------------------------
   logic s_valid, s_pop, h_valid, h_pop, h_in_ready;
@@ -74,7 +74,7 @@ module urdma_eth_tx_out
 
   assign rd_en = step;
   assign rd_line = line_reg;
-  // with a tag there may be a beat more than lines: what is read for it does not count
+  // with a tag there may be one beat more than lines: the data read for it are ignored
   assign free_n = (drop && !s.bad) ? lines : (step && (beat_reg < lines)) ? 8'd1 : 8'd0;
 
   always_ff @(posedge clk) begin
@@ -164,7 +164,7 @@ module urdma_eth_tx_out
     .out_valid(tx_valid), .out_ready(tx_ready), .out_data(tx)
   );
 
-  // ---- what is done, in order ---------------------------------------------------------------------------------------
+  // ---- finished frames, in order ------------------------------------------------------------------------------------
   logic fin_head;
   logic [$clog2(FIN_DEPTH):0] fin_count, gone_reg;  // gone: frames taken whose fin has not left
   urdma_fifo #(.WIDTH($bits(etx_fin_t)), .DEPTH(FIN_DEPTH)) fin_fifo (

@@ -12,7 +12,7 @@ package urdma_eth_tx_pkg;
   localparam int FLY_W = 7;     // log2 of frames between their first read and the output
   localparam int PIECES_W = $clog2(ETH_TX_DESCS + 1);
 
-  // A frame whose descriptors have been looked at. done = 0: one that is too long a list; its end comes later.
+  // A frame whose descriptors have been checked. done = 0: its list is too long, and its end comes later.
   typedef struct packed {
     logic [ETHQ_W-1:0]   q;
     logic                bad;
@@ -24,7 +24,7 @@ package urdma_eth_tx_pkg;
     logic                csum;
     logic [11:0]         start;
     logic [11:0]         at;
-    logic [15:0]         ci;       // index behind its last descriptor
+    logic [15:0]         ci;       // index after its last descriptor
   } etx_frame_t;
 
   typedef struct packed {
@@ -54,7 +54,7 @@ package urdma_eth_tx_pkg;
     logic [15:0]       ci;
   } etx_sent_t;
 
-  // All data of a frame have come.
+  // All data of a frame have arrived.
   typedef struct packed {
     logic        err;
     logic [15:0] sum;              // ones' complement sum from CSUM_START on, first byte in [7:0]
@@ -66,7 +66,7 @@ package urdma_eth_tx_pkg;
     logic [15:0]       ci;
   } etx_fin_t;
 
-  // Sum of ones' complement arithmetic.
+  // Ones' complement sum.
   function automatic logic [15:0] oc_add(input logic [15:0] a, input logic [15:0] b);
     logic [16:0] t;
     t = {1'b0, a} + {1'b0, b};

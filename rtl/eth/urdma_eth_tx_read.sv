@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads of the frames' bytes.
+// Reads the bytes of frames from host memory.
 //
-// Frames get their lines of the buffer in order, all lines of a frame before its first read request, so there is always
-// room for the data. A piece of more than 4096 bytes becomes several reads. The pieces of bad frames are discarded; the
-// frames keep their place in the order. A read or a piece a cycle.
+// Frames get their lines of the buffer in order, all lines of a frame before its first read request, so there is always room
+// for the data. A piece of more than 4096 bytes becomes several reads. The pieces of bad frames are discarded; the frames
+// keep their place in the order. One read or one piece per cycle.
 
 `resetall
 `default_nettype none
@@ -34,7 +34,7 @@ module urdma_eth_tx_read
   output      etx_sent_t       sent,
   input  wire logic        sent_ready,
 
-  input  wire logic [7:0]  free_n       // lines given back
+  input  wire logic [7:0]  free_n       // lines freed
 );
 
   localparam int PIECE_DEPTH = 64;
@@ -56,11 +56,11 @@ module urdma_eth_tx_read
   assign piece_room = (p_count <= ($clog2(PIECE_DEPTH)+1)'(PIECE_DEPTH - 4));
   assign frame_room = (f_count <= ($clog2(FRAME_DEPTH)+1)'(FRAME_DEPTH - 4));
 
-  logic [LINE_W:0] free_reg;        // lines not given to a frame
-  logic [LINE_W-1:0] alloc_reg;     // next line to give
+  logic [LINE_W:0] free_reg;        // lines owned by no frame
+  logic [LINE_W-1:0] alloc_reg;     // next line to allocate
   logic open_reg;                   // the frame at the head has its lines, and a read or piece of it is done
-  logic [13:0] pos_reg, pos;        // bytes of it asked for
-  logic [13:0] done_reg, left;      // bytes of the piece at the head asked for; left
+  logic [13:0] pos_reg, pos;        // bytes of it requested
+  logic [13:0] done_reg, left;      // bytes of the piece at the head requested; still to request
   logic [PIECES_W-1:0] n_reg, n;    // pieces of it done
   logic rd_req_valid_reg;
   dma_rd_req_t rd_req_reg;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of RDMA and of the Ethernet function, one after the other.
+// Merges the frames of RDMA and of the Ethernet function.
 //
 //  in_*     0: RDMA, 1: Ethernet; a frame that has begun has no gaps
 //  out_*    to the loopback block; no latency
 //
-// While both have frames to send, the next frame is from the side that has sent fewer bytes. BURST bounds the difference,
-// so a side that was idle is not served alone for longer than that.
+// While both have frames to send, the next frame is from the side that has sent fewer bytes. BURST bounds the difference, so
+// after an idle period a side is not served alone for more bytes than that.
 
 `resetall
 `default_nettype none
@@ -14,7 +14,7 @@ module urdma_frame_mux
   import urdma_pkg::*;
   import urdma_hw_pkg::*;
 #(
-  // bytes; two frames of the greatest size
+  // bytes; two frames of the maximum size
   parameter int BURST = 18432
 ) (
   input  wire logic                   clk,
@@ -25,7 +25,7 @@ module urdma_frame_mux
   output      logic [1:0]             in_ready,
 
   output      logic                   out_valid,
-  output      logic                   out_eth,     // whose it is
+  output      logic                   out_eth,     // the frame is from the Ethernet function
   output      mac_beat_t              out,
   input  wire logic                   out_ready,
 
@@ -35,7 +35,7 @@ module urdma_frame_mux
 
   localparam int BW = $clog2(BURST + 64) + 1;
 
-  logic held_reg;               // the choice stands: a beat was offered, or a frame is open
+  logic held_reg;               // the choice is fixed: a beat was offered, or a frame is open
   logic eth_reg, go;
   logic signed [BW-1:0] ahead_reg, ahead;  // bytes that Ethernet has sent more than RDMA
 

@@ -2,7 +2,7 @@
 // Loops back frames to the port's own MAC address, so that the own address is reachable like any other. A datagram to a
 // multicast group goes both ways.
 //
-//  tx_*     frames of the transmit side; out_*: those that go to the MAC
+//  tx_*     frames of the transmit side; out_*: frames to the MAC
 //  mac_*    frames of the MAC, which cannot be stalled; rx_*: to the receive side, which cannot stall either
 //  own_mac  the port's address, byte 0 in [7:0]
 //  tx_eth   the frame belongs to the Ethernet function
@@ -11,10 +11,9 @@
 //  rx_home  with rx: a looped frame of RDMA
 //  room     the receive side has room for one more looped frame. 0: RDMA's, 1: the Ethernet function's
 //
-// A frame's first beat has its destination, so the way is known at once and no beat waits. Looped frames wait in a FIFO;
-// when it is full the transmit side waits. A frame that also goes to the MAC, which accepts no gaps, begins when the FIFO
-// has room for all of it. One frame at a time goes to the receive side, a looped frame only when it is complete in the
-// FIFO.
+// A frame's first beat has its destination, so the path is known at once and no beat waits. Looped frames wait in a FIFO;
+// when it is full the transmit side waits. The MAC accepts no gaps, so a frame that also goes to the MAC begins when the FIFO
+// has room for all of it. One frame at a time goes to the receive side, a looped frame only when it is complete in the FIFO.
 //
 // Frames of the MAC have priority: a looped frame begins only when fewer than MAC_FREE beats of the MAC wait. It has at
 // most MAX_BEATS beats, and the MAC delivers at most one a cycle, so the MAC's FIFO cannot overflow. While the MAC delivers
@@ -31,11 +30,11 @@
 module urdma_loopback
   import urdma_pkg::*;
 #(
-  // longest frame that may turn round, in beats: of the Ethernet function, with a tag
+  // longest frame that may be looped, in beats: of the Ethernet function, with a tag
   parameter int MAX_BEATS = (ETH_MAX_FRAME + 4 + 63) / 64,
-  // beats of the MAC that may wait when such a frame begins
+  // beats of the MAC that may wait when a looped frame begins
   parameter int MAC_FREE = 32,
-  // beats of the MAC that a frame lets go first while there is no room, a power of two
+  // beats of the MAC that pass before a looped frame while there is no room, a power of two
   parameter int MAX_WAIT = 4096
 ) (
   input  wire logic        clk,
@@ -76,7 +75,7 @@ module urdma_loopback
     $error("urdma_loopback: MAX_WAIT has to be a power of two");
   end
 
-  // ---- which way: known with the first beat, kept for the rest of the frame -----------------------------------
+  // ---- path: known with the first beat, kept for the rest of the frame ----------------------------------------
   logic tx_open_reg, tx_home_reg, tx_copy_reg, home, copy, room_for_copy, copy_go;
   logic loop_in_valid, loop_in_ready, loop_valid, loop_eth, loop_pop, mac_fifo_ready, mac_fifo_valid, mac_pop;
   mac_beat_t loop_beat, mac_beat;
@@ -110,11 +109,11 @@ module urdma_loopback
     .out_valid(mac_fifo_valid), .out_ready(mac_pop), .out_data(mac_beat), .count(mac_count)
   );
 
-  // ---- to the receive side: whole frames, from one or the other ------------------------------------------------
-  // The frame that is open; in between, the choice for the next one.
+  // ---- to the receive side: whole frames, from one of the two --------------------------------------------------
+  // The open frame; between frames, the choice for the next one.
   logic open_reg, from_loop_reg, from_loop, turn_reg, whole, may;
   logic [$clog2(LOOP_DEPTH):0] loop_frames_reg;  // ended frames in the FIFO
-  logic [$clog2(MAX_WAIT):0] waited_reg;         // beats of the MAC that went while the first of them waited for room
+  logic [$clog2(MAX_WAIT):0] waited_reg;         // beats of the MAC that passed while the first of them waited for room
 
   assign whole = loop_valid && loop_frames_reg != '0;
   assign may = whole && (room[loop_eth] || waited_reg[$clog2(MAX_WAIT)]) && mac_count < ($clog2(MAC_DEPTH)+1)'(MAC_FREE);
@@ -125,7 +124,7 @@ module urdma_loopback
   assign rx = from_loop ? loop_beat : mac_beat;
   assign rx_home = from_loop && !loop_eth;
 
-  // Both wait: in turn, as far as the MAC's FIFO allows.
+  // If both wait: in turn, as far as the MAC's FIFO allows.
   always_ff @(posedge clk) begin
     if (rst) loop_frames_reg <= '0;
     else loop_frames_reg <= loop_frames_reg + ($clog2(LOOP_DEPTH)+1)'(loop_in_valid && loop_in_ready && tx.last)
@@ -157,7 +156,7 @@ module urdma_loopback
   always_ff @(posedge clk)
     if (!rst && mac_valid) a_mac: assert (mac_fifo_ready)
       else $error("%m: a beat of the MAC is lost");
-  // lengths are counted from keep: the MAC's contract
+  // the length is derived from keep: the MAC's contract
   always_ff @(posedge clk)
     if (!rst && mac_valid) a_keep: assert (mac_in.keep[0] && (mac_in.last || (&mac_in.keep)))
       else $error("%m: a beat of the MAC without bytes, or one in the middle of a frame that is not full");

@@ -4,8 +4,8 @@
 //  in_*   frames of the transmit side, which break off when cut rises (its reset)
 //  mac_*  to the MAC, which requires that every beat stays until it is accepted, and that every frame ends
 //
-// Reset by rst alone. A frame that was cut gets one last beat, marked as an error, so that the MAC sends a bad FCS and the
-// receiver drops the frame. Latency 1 cycle, a beat a cycle.
+// rst alone resets this block. A frame that was cut gets one last beat, marked as an error, so that the MAC sends a bad FCS
+// and the receiver drops the frame. Latency 1 cycle, one beat per cycle.
 
 `resetall
 `default_nettype none
@@ -28,7 +28,7 @@ module urdma_mac_tx
 );
 
   logic valid_reg, open_reg, free;
-  logic cut_reg, cut_now;      // a cut that the MAC has not let in yet
+  logic cut_reg, cut_now;      // a cut that waits for the MAC to accept the beat before
   mac_beat_t beat_reg;
 
   assign free = !valid_reg || mac_ready;
@@ -61,7 +61,7 @@ module urdma_mac_tx
   end
 
 `ifndef SYNTHESIS
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_cut_waits: cover property (@(posedge clk) !rst && cut_reg);
   c_cut_open: cover property (@(posedge clk) !rst && cut && open_reg && free);
 `endif

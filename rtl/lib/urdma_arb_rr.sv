@@ -7,8 +7,8 @@
 //  grant_valid  some request is granted
 //  advance    the grant of this cycle is used: from the next cycle on the next client has priority
 //
-// Without advance the pointer stays, but the grant may still move when requests rise or fall. A user that needs a stable
-// grant has to register it. A client that keeps its request waits for at most N-1 advances.
+// Without advance the pointer stays, but the grant may still change when requests rise or fall. A user that needs a stable
+// grant must register it. A client that keeps its request waits for at most N-1 advances.
 
 `resetall
 `default_nettype none
@@ -37,7 +37,7 @@ module urdma_arb_rr #(
   always_comb begin
     grant = '0;
     grant_idx = '0;
-    // lowest set bit of req, overruled by the lowest set bit of req_above
+    // lowest set bit of req, overridden by the lowest set bit of req_above
     for (int i = N - 1; i >= 0; i--) begin
       if (req[i]) begin
         grant = '0;

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // CRC-32 over a stream of 512-bit beats, one beat a cycle, for the ICRC of both directions.
 //
-//  in_*      a beat each cycle with in_valid (gaps allowed, no back-pressure). Byte 0 of the beat is
-//            in_data[7:0]. in_len bytes count (1..64, 64 unless in_last), dense from lane 0; what lies behind
-//            them is ignored. in_first loads in_init as the state before the beat: urdma_crc32_pkg has
-//            CRC32_INIT and the values for the ICRC.
+//  in_*      a beat each cycle with in_valid (gaps allowed, no back-pressure). Byte 0 of the beat is in_data[7:0]. in_len
+//            bytes count (1..64, 64 unless in_last), dense from lane 0; later bytes are ignored. in_first loads in_init as
+//            the state before the beat: urdma_crc32_pkg has CRC32_INIT and the values for the ICRC.
 //  out_*     out_valid for one cycle, 4 cycles after a beat with in_last; out_crc is the finished CRC
 //            (inverted), the byte sent first in [7:0]. Messages may follow each other without a gap.
 //
-// A CRC is linear, so one 512-bit matrix serves every length: a short last beat is padded with zeros at its
-// end, and the state is then moved back by as many zero bytes, in 6 conditional steps of 32, 16, 8, 4, 2
-// and 1 bytes.
+// A CRC is linear, so one 512-bit matrix serves every length: a short last beat is padded with zeros at its end, and the
+// state is then moved back by that many zero bytes, in 6 conditional steps of 32, 16, 8, 4, 2 and 1 bytes.
 //
-//  cycle 1  d_reg      contribution of the beat's data to the state behind it
-//  cycle 2  s_reg      state behind the beat (the loop: one 32 by 32 matrix)
+//  cycle 1  d_reg      contribution of the beat's data to the state after it
+//  cycle 2  s_reg      state after the beat (the loop: one 32 by 32 matrix)
 //  cycle 3  u_reg      moved back by 32, 16, 8 bytes
 //  cycle 4  out_crc    moved back by 4, 2, 1 bytes, inverted
 
@@ -40,7 +38,7 @@ module urdma_crc32
   typedef logic [31:0][511:0] data_map_t;
   typedef logic [31:0][31:0] state_map_t;
 
-  // Row b: the bits of a beat that go into bit b of the state behind the beat.
+  // Row b: the bits of a beat that contribute to bit b of the state after the beat.
   function automatic data_map_t data_map();
     logic [31:0] col;
     col = CRC32_POLY;  // a one as the last bit of the beat
@@ -50,7 +48,7 @@ module urdma_crc32
     end
   endfunction
 
-  // Row b: the bits of a state that go into bit b of the state n zero bytes before.
+  // Row b: the bits of a state that contribute to bit b of the state n zero bytes earlier.
   function automatic state_map_t back_map(input int n);
     logic [31:0] col;
     for (int i = 0; i < 32; i++) begin

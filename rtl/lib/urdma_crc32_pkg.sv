@@ -18,7 +18,7 @@ package urdma_crc32_pkg;
     return s[31] ? {s[30:0] ^ CRC32_POLY[30:0], 1'b1} : {s[30:0], 1'b0};
   endfunction
 
-  // state before `n` zero bytes that led to s
+  // state before the `n` zero bytes that lead to s
   function automatic logic [31:0] crc32_unadvance(input logic [31:0] s, input int n);
     logic [31:0] t;
     t = s;
@@ -28,8 +28,8 @@ package urdma_crc32_pkg;
 
   // The ICRC begins with 8 bytes of ones in place of the local route header; this is the state after them.
   localparam logic [31:0] ICRC_INIT = 32'hdebb20e3;
-  // The same, seen before an Ethernet header of 14 bytes (18 with a VLAN tag) whose bytes have been made zero:
-  // so a frame goes through the engine as it lies in its beats.
+  // The same state, moved to before an Ethernet header of 14 bytes (18 with a VLAN tag) whose bytes are set to zero: so a
+  // frame goes through the engine in its original beats.
   localparam logic [31:0] ICRC_INIT_ETH = crc32_unadvance(ICRC_INIT, 14);
   localparam logic [31:0] ICRC_INIT_VLAN = crc32_unadvance(ICRC_INIT, 18);
 

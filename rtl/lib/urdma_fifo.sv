@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Synchronous FIFO, first word falls through.
 //
-//  in_*     a word enters when in_valid and in_ready; in_ready is registered state only (not full).
+//  in_*     a word enters when in_valid and in_ready; in_ready depends on registers only (not full).
 //  out_*    out_data is valid while out_valid; it leaves when out_valid and out_ready.
-//  count    words held, the one on out_data included (0..DEPTH); changes the cycle after a transfer.
+//  count    words held, including the one on out_data (0..DEPTH); changes in the cycle after a transfer.
 //
 // Latency, from the cycle of the in transfer to the first cycle of out_valid:
 //  OUT_REG = 0   1 cycle. A word that finds the FIFO empty goes straight into the output register.
@@ -43,11 +43,11 @@ module urdma_fifo #(
   end
 
   logic [WIDTH-1:0] mem [DEPTH];
-  // One register, that changes only when there is a word: a FIFO without work costs the simulator a glance.
+  // All state in one register, updated only while there is a word: an idle FIFO costs the simulator almost nothing.
   typedef struct packed {
     logic out_valid;
     logic [AW-1:0] wr_ptr, rd_ptr;
-    logic [AW:0] mem_count;  // words in mem, the one in out_data_reg not counted
+    logic [AW:0] mem_count;  // words in mem, not counting the one in out_data_reg
     logic [AW:0] count;
   } state_t;
   state_t state_reg;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Assembles the data of DMA reads, each from any byte of a line on, into lines of 64 bytes, and stores the lines.
+// Assembles the data of DMA reads, each starting at any byte of a line, into lines of 64 bytes, and stores the lines.
 //
 //  rsp_*      at most a beat each cycle; it cannot be stalled
-//  line, off, len, last   of the read that answers now: position of its first byte, its bytes; last: it ends a packet
-//  beat, n    of the beat that is on rsp: its number in the read, its bytes
-//  whole_*    complete lines: written in cycles in which no answer needs the memory
+//  line, off, len, last   of the read that is being answered: position of its first byte, its bytes; last: it ends a packet
+//  beat, n    of the beat on rsp: its number in the read, its bytes
+//  whole_*    complete lines: written in cycles in which no answer uses the memory
 //  rd_*       read port, data one cycle later, kept
 //
-// The memory has two banks, of even and odd lines; a beat that ends a packet may fill one line and begin the next, and
-// writes both. In the middle of a packet the rest of a beat waits in the accumulator for the next beat. The reads of a
-// packet follow one another without a gap in its bytes.
+// The memory has two banks, of even and odd lines; a beat that ends a packet may fill one line and begin the next, and writes
+// both. Within a packet the rest of a beat waits in the accumulator for the next beat. The reads of a packet follow one
+// another without a gap in its bytes.
 //
 //  cycle 1  a1_*   rotated by 32, 16, 8 bytes
 //  cycle 2  a2_*   rotated by 4, 2, 1 bytes
@@ -50,7 +50,7 @@ module urdma_gather
   typedef struct packed {
     logic [LINE_W-1:0] line;
     logic [5:0]        off;
-    logic [7:0]        fill;      // bytes of the line in use behind this beat; above 64: of the next
+    logic [7:0]        fill;      // bytes of the line filled after this beat; above 64: of the next
     logic              last;      // of the packet
   } meta_t;
 
@@ -123,7 +123,7 @@ module urdma_gather
     if (a2_valid_reg) acc_reg <= wr_line ? a2_data_reg : merged;
   end
 
-  logic unused;                   // whose the error is, the FIFO of the reads knows
+  logic unused;                   // the FIFO of the reads knows which packet the error belongs to
   assign unused = rsp.err;
 
 `ifndef SYNTHESIS

@@ -6,8 +6,8 @@
 //  out_*    the oldest object; it may be queued again from the cycle after it has left
 //
 // An object is queued while its two marks differ. Each mark has one writer, so both ends work in the same cycle. An object
-// that is put in in the cycle in which it leaves counts as still queued: its turn comes after that cycle and serves this
-// request too.
+// that is put in during the cycle in which it leaves counts as still queued: its turn comes after that cycle and serves this
+// request, too.
 
 `resetall
 `default_nettype none

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_ram_sdp whose read word stays current: a write to the address that was read last appears on rd_data from the next
-// cycle on, also a write in the cycle of the read itself. So a reader may use the word for any time.
+// urdma_ram_sdp whose read word stays current: a write to the address of the last read appears on rd_data from the next cycle
+// on, also if it is in the cycle of the read itself. So a reader may use the word for any time.
 
 `resetall
 `default_nettype none

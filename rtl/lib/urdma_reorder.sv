@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts answers back into the order of their requests. A request takes the next place, its answer comes with the number of the
+// Puts answers back into the order of their requests. A request takes the next place, its answer carries the number of the
 // place, and the answers leave in the order of the places.
 //
 //  take, place   the next place is taken; its number
 //  in_*          the answer for a place that was taken in an earlier cycle, once for each
 //  out_*         the answers in order, 2 cycles after in_valid at the earliest, one a cycle
-//  busy          places are taken whose answers have not left
+//  busy          some places have answers that have not left
 //
-// The user takes a place only if fewer than DEPTH are taken whose answers have not left.
+// The user takes a place only while fewer than DEPTH places have answers that have not left.
 
 `resetall
 `default_nettype none
@@ -40,7 +40,7 @@ module urdma_reorder #(
     $error("urdma_reorder: DEPTH has to be a power of two, 2 or more");
   end
 
-  logic [DEPTH-1:0] here_reg;         // the answer for the place is here
+  logic [DEPTH-1:0] here_reg;         // the answer for the place has arrived
   logic [AW:0] taken_reg, left_reg;   // places taken; answers that have left the memory
   logic out_valid_reg, load;
 

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // One deadline for each object of a kind (QP, CQ).
 //
-//  set_*    arm (or arm anew) or disarm the timer of an object; taken in the cycle, always
-//  exp_*    the deadline of an object has passed; its timer is disarmed by that
-//  armed, wait_cycles   a timer is armed; cycles until the earliest deadline, saturated, never more than the truth
+//  set_*    arm, rearm or disarm the timer of an object; always taken in the same cycle
+//  exp_*    the deadline of an object has passed, which disarms its timer
+//  armed, wait_cycles   a timer is armed; cycles until the earliest deadline, saturated, never too many
 //
-// The deadlines are in a memory, what is armed in a bitmap. next_reg is no later than the earliest armed deadline: arming
-// lowers it, arming anew to a later time (each acknowledgement does) leaves it. When it is reached, a sweep goes over the
-// bitmap (two cycles a word, two an armed object), hands out what has expired and finds the new minimum. So nothing runs
-// while time passes, a sweep costs 128 cycles and is due at most once for each deadline that was ever the
-// earliest; an expiry is at most two sweeps late. An object that is armed anew while the sweep looks at it is left to the
-// next one. cycles may jump ahead while the block is not busy.
+// The deadlines are in a memory, the armed bits in a bitmap. next_reg is no later than the earliest armed deadline: arming
+// lowers it, rearming to a later time (as each acknowledgement does) leaves it. When it is reached, a sweep goes over the
+// bitmap (two cycles a word, two an armed object), reports the expired timers and finds the new minimum. So nothing runs
+// while time passes. A sweep costs 128 cycles and is due at most once for each deadline that was ever the earliest; an expiry
+// is at most two sweeps late. An object that is rearmed while the sweep looks at it is left to the next sweep. cycles may
+// jump ahead while the block is not busy.
 
 `resetall
 `default_nettype none
 
 module urdma_timer #(
-  parameter int IDX_W = 12          // log2 of the objects, at least 6
+  parameter int IDX_W = 12          // log2 of the number of objects, at least 6
 ) (
   input  wire logic             clk,
   input  wire logic             rst,
@@ -63,7 +63,7 @@ module urdma_timer #(
     .rd_en(s_reg == S_BIT), .rd_addr({w_reg, bit_sel}), .rd_data(deadline)
   );
 
-  // ---- the bitmap: one write a cycle, set_* goes first --------------------------------------------------
+  // ---- the bitmap: one write per cycle, set_* has priority ----------------------------------------------
   assign set_word = map[set_idx[IDX_W-1:6]];
   assign look_word = map[w_reg];
   assign was_armed = set_word[set_idx[5:0]];
@@ -98,7 +98,7 @@ module urdma_timer #(
   end
 
   assign exp_idx = {w_reg, bit_reg};
-  // the deadline read may be an old one, or the timer off meanwhile
+  // the deadline read may be old, or the timer may be off meanwhile
   assign skip = touched_reg || (set_valid && set_idx == exp_idx) || !look_word[bit_reg];
   assign late = deadline <= cycles;
   assign exp_valid = s_reg == S_CHECK && !skip && late && !set_valid;
@@ -164,7 +164,7 @@ module urdma_timer #(
   assign wait_cycles = (s_reg != S_IDLE || cycles >= next_reg) ? 32'd0 : (left[63:32] != '0) ? '1 : left[31:0];
 
 `ifndef SYNTHESIS
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_armed_at_look: cover property (@(posedge clk) !rst && s_reg == S_CHECK && set_valid && set_arm && set_idx == exp_idx);
   c_stopped_at_look: cover property (@(posedge clk) !rst && s_reg == S_CHECK && set_valid && !set_arm && set_idx == exp_idx);
   c_touched_before_look: cover property (@(posedge clk) !rst && s_reg == S_CHECK && touched_reg);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two neighbouring beats of a stream of frames, side by side, for a user that needs bytes of both.
+// Two consecutive beats of a stream of frames, side by side, for a user that needs bytes of both.
 //
 //  in      at most a beat each cycle; gaps are allowed anywhere. The stream cannot be stalled.
 //  go      head advances in this cycle. It waits for the next beat, unless it is the frame's last.
@@ -35,7 +35,7 @@ module urdma_window
   logic in_first_reg, next_first_reg, head_first_reg;
   mac_window_t next_reg, head_reg;
 
-  // the head leaves when the beat behind it is known, or when there is none: then next always finds its place free
+  // the head leaves when the next beat is known, or when there is none: so next always finds its place free
   assign move = head_valid_reg && (head_reg.last || next_valid_reg);
   assign go = move && !taken_reg;
   assign next_valid = next_valid_reg;

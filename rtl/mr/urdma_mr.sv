@@ -51,9 +51,9 @@ module urdma_mr
 );
 
   localparam int CLI_W = $clog2(MRC_N);
-  // Answers a client may have waiting. Half as many requests are under way, and rings of many QPs miss the cache: 64 cover a
-  // read from the host every 3 cycles. Received payload has twice as many: 128 packets of 256 bytes cover 800 cycles at line
-  // rate, a read of a page table while payload is read at line rate, too.
+  // Answers that may wait for a client. A request has two places, so half as many requests are under way. Rings of many QPs
+  // miss the cache: 64 places cover a read from the host every 3 cycles. Received payload has twice as many: 128 packets of
+  // 256 bytes cover 800 cycles at line rate, the time of a page table read while payload is read at line rate.
   localparam int RSP_W = 8;
   localparam int LOOKUPS = 8;      // context lookups in flight
 
@@ -142,17 +142,17 @@ module urdma_mr
   // ---- check, cycle 1: differences and comparisons -------------------------------------------------------------
   typedef struct packed {
     logic [CLI_W-1:0] cli;
-    logic [31:0]      key;       // 0 of a ring
+    logic [31:0]      key;       // 0 for a ring
     logic [12:0]      size;      // of the request
     logic             aligned;
     pt_t              pt;
-    logic             fast;      // its page table may change by REG
+    logic             fast;      // REG may change its page table
     logic             key_bad;
     logic             pd_bad;
     logic             acc_bad;
     logic             below;     // va below the region or window
     logic             any;       // no range
-    logic             no_start;  // the whole of a region of any address
+    logic             no_start;  // all of a region of any address
     logic [63:0]      rel;       // va - start of the region or window
     logic [63:0]      len;       // of the region or window
     logic [63:0]      off;       // va - first byte that the page table describes
@@ -161,7 +161,7 @@ module urdma_mr
   k1_t k1_reg;
   logic k1_valid_reg, k1_ready, k2_ready, head_window, head_2b;
 
-  logic unused_ctx;  // what only operations need
+  logic unused_ctx;  // fields used only by operations
   assign unused_ctx = &{1'b0, ctx_head.parent, ctx_head.bound};
   assign head_2b = ctx_head.kind == 2'(URDMA_MRK_WINDOW);
   assign head_window = head_2b || ctx_head.kind == 2'(URDMA_MRK_WINDOW_1);
@@ -179,7 +179,7 @@ module urdma_mr
       k1_reg.any <= wait_req.ring || (ctx_head.all && !wait_req.whole);
       k1_reg.fast <= !wait_req.ring && ctx_head.kind != 2'(URDMA_MRK_REGION);
       k1_reg.no_start <= ctx_head.all && wait_req.whole;
-      // a window is for remote use only; its key in an SGE is no key
+      // a window is for remote use only; its key is invalid in an SGE
       k1_reg.key_bad <= !wait_req.ring && (!ctx_head.valid || !ctx_head.usable || ctx_head.variant != wait_req.key[7:0]
                                            || wait_req.key[31:8+MRI_W] != '0
                                            || (head_window && (wait_req.acc & ACC_REMOTE) == '0));
@@ -206,7 +206,7 @@ module urdma_mr
     logic [51:0]      page;      // page number in the table
     logic [30:0]      offset;    // in the page
     logic [12:0]      len;
-    logic             split;     // goes on in the next page
+    logic             split;     // continues in the next page
     logic [12:0]      len2;
   } k2_t;
 
@@ -259,7 +259,7 @@ module urdma_mr
     mr_status_e       status;
     logic             fast;
     logic             direct;
-    logic             looked;    // in the directory
+    logic             looked;    // looked up in the directory
     logic             waited;    // for its entry
     logic [63:0]      addr;      // direct: bus address; else of the last-level table (known after the directory)
     logic [51:0]      page;
@@ -383,8 +383,8 @@ module urdma_mr
       rsp[i].last = out.last || failed;
     end
 
-    // Two places are reserved for each request. One of a single answer gives one back when that answer is taken (first_reg:
-    // no other answer of the request went before).
+    // Two places are reserved for each request. A request with a single answer frees the other place when that answer is
+    // taken (first_reg: no earlier answer of the request).
     assign pop = out_valid && (rsp_ready[i] || drop_reg);
     assign one = pop && out.last && first_reg;
     always_ff @(posedge clk) begin

@@ -24,7 +24,7 @@ module urdma_mr_ctx
   output      logic             rd_ready,
   input  wire logic [MRI_W-1:0] rd_idx,
 
-  // rd_ready with it falls; taken in the cycle in which it is raised
+  // rd_ready falls with it; taken in the cycle in which it is raised
   input  wire logic             op_rd_valid,
   input  wire logic [MRI_W-1:0] op_rd_idx,
 

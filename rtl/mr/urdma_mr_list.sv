@@ -64,8 +64,8 @@ module urdma_mr_list
     .clk, .wr_en(older_wr), .wr_addr(older_wa), .wr_data(older_wd), .rd_en(remove), .rd_addr(idx), .rd_data(older)
   );
 
-  // insert: the window gets its neighbours, then the list's old head and the head learn of it
-  // remove: what is before the window, then what is behind it, gets a new neighbour
+  // insert: set the window's neighbours, then update the old head and the list head
+  // remove: update the newer neighbour, then the older one
   always_comb begin
     head_wr = 1'b0;
     head_wa = qpn_reg;

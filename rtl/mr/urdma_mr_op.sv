@@ -9,8 +9,8 @@
 // atomic: no request needs two contexts (a window holds a copy of its region's table), and lookups ignore the count of
 // bound windows, which the second write changes.
 //
-// BIND of a type 1 window that is bound unbinds it first, in a pass of its own, and then begins again: 21 cycles, or 17 if
-// that was all. If the second pass refuses, the window stays unbound.
+// BIND of a bound type 1 window unbinds it first, in a pass of its own, and then begins again: 21 cycles, or 17 for a
+// BIND to no range. If the second pass refuses, the window stays unbound.
 //
 // REG invalidates the cached page table entries of FAST regions and windows when it writes, because the table may be at the
 // address of an older one. Requests accepted after the answer enter the caches later.
@@ -87,7 +87,7 @@ module urdma_mr_op
     for (int i = 0; i < MROC_N; i++) if (grant[i]) grant_op = mro[i];
   end
 
-  // the region that takes part: that of BIND, or the one a window is taken from
+  // the region concerned: that of BIND, or the one that a window is bound to
   logic is_bind, is_inv, is_end, unbind, second;
   logic [MRI_W-1:0] own_idx, par_idx;
 
@@ -100,14 +100,14 @@ module urdma_mr_op
     return kind == 2'(URDMA_MRK_WINDOW) || kind == 2'(URDMA_MRK_WINDOW_1);
   endfunction
 
-  // a bound window, of which the region has to know
+  // a bound window that its region counts
   logic rsp_bound, own_bound_reg, own_1, again, nothing;
   assign rsp_bound = rsp_ctx.valid && rsp_ctx.usable && is_window(rsp_ctx.kind);
   assign own_1 = (state_reg == S_WAIT ? rsp_ctx.kind : own_reg.kind) == 2'(URDMA_MRK_WINDOW_1);
   assign again = is_bind && own_1;  // BIND of a window that is bound unbinds it
   assign unbind = (state_reg == S_WAIT ? rsp_bound : own_bound_reg)
                   && (again || is_end || op_reg.op == MRO_DESTROY || (is_inv && !own_1));
-  assign nothing = again && !unbind && op_reg.len == '0;  // to no range: it stays unbound
+  assign nothing = again && !unbind && op_reg.len == '0;  // bind to no range: the window stays unbound
   assign second = unbind || (is_bind && !nothing);
   assign par_idx = unbind ? own_reg.parent : op_reg.lkey[8 +: MRI_W];
 
@@ -115,16 +115,16 @@ module urdma_mr_op
   assign rd_idx = state_reg == S_READ2 ? par_idx : own_idx;
 
   // ---- comparisons -------------------------------------------------------------------------------------------
-  logic own_here_reg;    // index exists
+  logic own_here_reg;    // the index exists
   logic own_variant_reg;
   logic own_pd_reg;
   logic own_qpn_reg;
   logic par_good_reg;    // a region that windows may be bound to
   logic par_pd_reg;
-  logic change_reg;      // rights ask for changing memory
+  logic change_reg;      // the rights allow memory to be changed
   logic below_reg, wrap_reg, empty_reg, format_bad_reg;
   logic [63:0] rel_reg;
-  logic [63:0] pt_va_reg;      // of the context that is written
+  logic [63:0] pt_va_reg;      // of the context to be written
   logic [30:0] in_page;        // va in its page, which has at most 2**31 bytes
 
   always_comb for (int i = 0; i < 31; i++) in_page[i] = op_reg.va[i] && 6'(i) < op_reg.pt.page_shift;
@@ -143,7 +143,7 @@ module urdma_mr_op
       rel_reg <= op_reg.va - par_reg.va;
       if (is_bind) pt_va_reg <= par_reg.pt_va - (op_reg.zero_based ? op_reg.va : '0);
       else pt_va_reg <= (op_reg.zero_based ? '0 : op_reg.va) - 64'(in_page);
-      // the byte behind the last one may be 2**64
+      // the address after the last byte may be 2**64
       wrap_reg <= op_reg.len != '0 && op_reg.va + (op_reg.len - 64'd1) < op_reg.va;
       empty_reg <= op_reg.len == '0;
       format_bad_reg <= op_reg.pt.page_shift < 6'd12 || op_reg.pt.page_shift > 6'd31 || op_reg.pt.levels == 2'd3;
@@ -152,7 +152,7 @@ module urdma_mr_op
 
   // ---- verdict -----------------------------------------------------------------------------------------------
   mro_status_e verdict, verdict_reg;
-  logic good, ended_reg;       // ended: a binding has ended in the pass before
+  logic good, ended_reg;       // ended: a binding has ended in the previous pass
 
   always_comb begin
     verdict = MRO_OK;
@@ -160,7 +160,7 @@ module urdma_mr_op
       MRO_CREATE:
         if (op_reg.key[31:8+MRI_W] != '0 || own_here_reg) verdict = MRO_BAD_KEY;
       MRO_DESTROY:
-        // by index: software chooses variants with REG and BIND, which the command queue does not follow
+        // by index: software changes the variant with REG and BIND, and the command queue does not track it
         if (!own_here_reg) verdict = MRO_BAD_KEY;
         else if (own_reg.bound != '0) verdict = MRO_BUSY;
       MRO_REG:
@@ -180,7 +180,7 @@ module urdma_mr_op
         else if (unbind || nothing) verdict = own_pd_reg ? MRO_OK : MRO_BAD_PD;
         else if (own_reg.usable || !par_good_reg) verdict = MRO_BAD_KEY;
         else if (!own_pd_reg || !par_pd_reg) verdict = MRO_BAD_PD;
-        // a type 2 window is not bound to nothing (IBA volume 1, o10-37.2.40)
+        // a type 2 window cannot be bound to no range (IBA volume 1, o10-37.2.40)
         else if (empty_reg || below_reg || rel_reg > par_reg.len || par_reg.len - rel_reg < op_reg.len)
           verdict = MRO_BAD_RANGE;
         else if ((par_reg.acc & ACC_MW_BIND) == '0 || (change_reg && (par_reg.acc & ACC_LOCAL_WRITE) == '0))
@@ -210,7 +210,7 @@ module urdma_mr_op
           own_next.all = op_reg.all;
           own_next.va = start;
           own_next.len = op_reg.len;
-          if (!op_reg.all) begin  // else addresses are bus addresses: the table begins at 0 and has no level
+          if (!op_reg.all) begin  // else addresses are bus addresses: the table begins at 0 and has no levels
             own_next.pt_va = pt_va_reg;
             own_next.pt = op_reg.pt;
           end

@@ -10,13 +10,13 @@
 //  rd_*      DMA reads of 64 bytes, at most MAX_FILLS outstanding.
 //
 // Direct mapped. A hit leaves after 2 cycles. A miss starts a fill, and waits for it in a FIFO with all requests whose line
-// is on its way; requests behind it continue with their lookups. Fills arrive in order, so the head of the FIFO is always the
-// next one to leave. A request enters only when both queues to the output have room, so a lookup never stops half way.
+// is being read; later requests continue with their lookups. Fills arrive in order, so the head of the FIFO is always the
+// next one to leave. A request enters only when both queues to the output have room, so a lookup never stops halfway.
 //
-// A buffer keeps the last FILLS fills, so a request that waits gets its word there even if the cache line has been replaced.
-// A request waits for one of the MAX_FILLS fills before it at the earliest. No fill starts while the head of the FIFO has
-// seen FILLS - MAX_FILLS others start, so nothing in the FIFO loses its fill. A request after a miss of the same line reads
-// the tag memory before the miss has written it, so it gets the new tag by forwarding.
+// A buffer keeps the last FILLS fills, so a waiting request gets its word there even if the cache line has been replaced. The
+// oldest fill a request can wait for is the MAX_FILLS-th before it. No fill starts while FILLS - MAX_FILLS fills have started
+// since the head of the FIFO came, so no request in the FIFO loses its fill. A request after a miss of the same line reads
+// the tag memory before the miss has written it, so the new tag is forwarded to it.
 
 `resetall
 `default_nettype none
@@ -57,7 +57,7 @@ module urdma_pte_cache
   output      logic [63:0]       out_word,
   output      logic              out_err,
   output      logic [META_W-1:0] out_meta,
-  output      logic              out_waited,   // for a fill
+  output      logic              out_waited,   // it has waited for a fill
 
   output      logic              rd_req_valid,
   output      dma_rd_req_t       rd_req,
@@ -83,7 +83,7 @@ module urdma_pte_cache
 
   typedef struct packed {
     logic [SEQ_W-1:0]  fill;
-    logic [SEQ_W-1:0]  seen;       // next fill when the request came
+    logic [SEQ_W-1:0]  seen;       // next fill when the request entered
     logic [2:0]        sel;
     logic [META_W-1:0] meta;
   } waiter_t;
@@ -97,15 +97,16 @@ module urdma_pte_cache
   logic [511:0] c1_line;
   logic [IDX_W-1:0] in_idx, c1_idx;
   logic take, c1_hit, c1_miss, c1_fwd, c1_wait;
-  logic [SEQ_W-1:0] fill_next_reg, fill_done_reg;  // next to ask for, next to arrive
+  logic [SEQ_W-1:0] fill_next_reg, fill_done_reg;  // next to request, next to arrive
   logic [SEQ_W-1:0] fills_out;
   logic [WW:0] wait_count;
   logic [HW:0] hit_count;
   logic fill_room, kept_room;
 
-  // Which line of the cache. Many tables have a page of memory each and use its first lines, so successive pages have to get
-  // different lines: bits IN_PAGE and up of the number do that as they are. The bits beyond the index are folded in. The lowest
-  // of them, which differ most often, go to where they meet only the far end of a long table.
+  // Index of the cache line. Many tables have a page of memory each and use its first lines, so consecutive pages must map to
+  // different lines: bits IN_PAGE and up of the line number are used unchanged for this. The bits beyond the index are folded
+  // in. The lowest of these change most often; they go to index bits where they collide only with the far end of a long
+  // table.
   localparam int IN_PAGE = 6;      // log2 of the lines of a page
   function automatic logic [IDX_W-1:0] index(input logic [3*IDX_W-1:0] line);
     logic [IDX_W-1:0] folded;
@@ -141,7 +142,7 @@ module urdma_pte_cache
   // fills waiting for their data, in order
   logic [IDX_W-1:0] fill_idx;
   logic fill_good;
-  logic [SEQ_W-1:0] stale_reg;  // outstanding fills that a flush has overtaken
+  logic [SEQ_W-1:0] stale_reg;  // outstanding fills started before a flush
 
   urdma_ram_sdp #(.WIDTH(512), .DEPTH(LINES)) line_ram (
     .clk,
@@ -154,7 +155,7 @@ module urdma_pte_cache
   );
 
   logic [IDX_W-1:0] fill_idx_mem [FILLS];
-  logic [SEQ_W-1:0] fill_owner_mem [LINES];  // newest fill of each line: an older one may not mark it filled
+  logic [SEQ_W-1:0] fill_owner_mem [LINES];  // newest fill of each line: an older fill must not mark the line filled
   assign fill_idx = fill_idx_mem[fill_done_reg[FILL_W-1:0]];
   assign fill_good = rd_rsp_valid && !rd_rsp.err && stale_reg == '0 && fill_owner_mem[fill_idx] == fill_done_reg;
 
@@ -273,7 +274,7 @@ module urdma_pte_cache
     else if (!w1_valid_reg || out_ready) w1_valid_reg <= head_go;
   end
 
-  // ---- answers: those that have waited go first -----------------------------------------------------------
+  // ---- answers: waiting requests have priority ------------------------------------------------------------
   assign out_valid = w1_valid_reg || hit_valid;
   assign out_meta = w1_valid_reg ? w1_meta_reg : hit.meta;
   assign out_word = w1_valid_reg ? fill_word[64 * w1_sel_reg +: 64] : hit.word;
@@ -296,7 +297,7 @@ module urdma_pte_cache
     if (!rst && rd_rsp_valid) a_rsp: assert (fills_out != '0 && rd_rsp.last)
       else $error("%m: DMA answer that nobody asked for");
 
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_flush_at_look: cover property (@(posedge clk) !rst && flush && c1_valid_reg && c1_need_reg && c1_line_valid_reg && c1_tag.tag == c1_addr_reg[63 -: TAG_W]);
   c_flush_during_fill: cover property (@(posedge clk) !rst && flush && fills_out > SEQ_W'(1));
   c_fill_overtaken: cover property (@(posedge clk) !rst && rd_rsp_valid && stale_reg != '0);

@@ -2,19 +2,19 @@
 // Device memory: 2**DM_W bytes on the NIC, in lines of 64 bytes. Three clients:
 //
 //  bar   the host, through BAR 2: up to 8 bytes of an aligned 8-byte word
-//  wr    DMA writes whose address has URDMA_ADDR_DM, as urdma_dma_wr gets them
+//  wr    DMA writes whose address has URDMA_ADDR_DM, as urdma_dma_wr sends them
 //  rd    lines for DMA reads with such an address, for urdma_dma_rd
 //
-// The memory has a write port and a read port. Where the host and the DMA engine want the same port they take turns, so
-// neither can shut out the other.
+// The memory has a write port and a read port. If the host and the DMA engine want the same port, they take turns, so neither
+// can starve the other.
 //
-// Order. The engine's requests and the host's each take effect in their order. wr_done counts the writes whose last byte can be
-// read; urdma_dma_rd waits with a read for the writes before it.
+// Order. The requests of the engine and those of the host each take effect in order. wr_done counts the writes whose last
+// byte can be read; urdma_dma_rd delays a read until the writes before it are done.
 //
 // Bytes beyond the end of the memory are dropped.
 //
-// Latency: beat of wr to memory 2 cycles; bar to bar_rsp 1; rd to rd_data 1. Rate: a line a cycle each way; a write that ends
-// in another line than a write of its length from the start of a line needs a cycle more.
+// Latency: beat of wr to memory 2 cycles; bar to bar_rsp 1; rd to rd_data 1. Rate: a line per cycle each way. A write takes
+// one cycle more if its alignment makes it cover one line more.
 
 `resetall
 `default_nettype none
@@ -50,14 +50,14 @@ module urdma_devmem
   output      logic         busy
 );
 
-  // ---- DMA writes: a beat becomes the rest of a line and the start of the next -------------------
+  // ---- DMA writes: a beat becomes the rest of one line and the start of the next -----------------
   logic mid_reg;                    // a request is under way
   logic tail_reg;                   // all its beats are here, and the last bytes are in carry_reg
   logic [LINE_W:0] line_reg;        // the next line; the top bit: beyond the end
   logic [5:0] off_reg;              // of the request's first byte in its line
   logic [12:0] rem_reg;             // bytes from the next beat on; with tail_reg: bytes in carry_reg
   logic beyond_reg;                 // the request begins beyond the end
-  logic [511:0] carry_reg;          // the beat before, rotated
+  logic [511:0] carry_reg;          // the previous beat, rotated
 
   logic [5:0] off;
   logic [12:0] rem;
@@ -67,7 +67,7 @@ module urdma_devmem
   logic [511:0] rotated;
   logic [63:0] lanes_from, lanes_to;
 
-  // a line on its way to the memory
+  // a line under way to the memory
   logic w_valid_reg, w_last_reg, w_drop_reg, w_go;
   logic [LINE_W-1:0] w_line_reg;
   logic [63:0] w_be_reg;
@@ -194,7 +194,7 @@ module urdma_devmem
     if (!rst) a_read: assert (!(bar_rd && rd_valid && rd_ready))
       else $error("%m: two reads at once");
 
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_write_turns: cover property (@(posedge clk) !rst && w_valid_reg && bar_wants_wr);
   c_read_turns: cover property (@(posedge clk) !rst && rd_valid && bar_wants_rd);
   c_beyond: cover property (@(posedge clk) !rst && w_go && w_drop_reg);

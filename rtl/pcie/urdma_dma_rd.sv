@@ -4,36 +4,36 @@
 // in lane 0, dense.
 //
 // A TLP ends at a multiple of the maximum read request (4096 bytes at most) of the host's address space, so also at 4 KB.
-// Each of the 256 tags has 512 bytes of the buffer, which is 8 lines (aligned 64-byte pieces). A longer TLP takes as many
-// tags in a row as it has pieces between multiples of 512 bytes; it is known by the first of them, and the others lend
-// their lines. Large TLPs matter because RQ carries the received payload, too: reads of 512 bytes would take a tenth of its
-// beats.
+// Each of the 256 tags has 512 bytes of the buffer, which is 8 lines (aligned 64-byte pieces). A longer TLP takes one tag for
+// each piece between multiples of 512 bytes, in a row. Only the first is on the wire; the others lend their lines. Large TLPs
+// matter because RQ carries the received payload, too: reads of 512 bytes would take a tenth of its beats.
 //
 // Completions of one tag come in address order, each ending at a line boundary or at the end of the request (read completion
 // boundary 64 or 128), so the buffer is written in whole lines, and a count of lines gives the progress of a tag. The state
 // of a tag:
 //
 //   outst  sent, completions expected        fin   no more data will come: complete or failed
-//   quar   given up while completions may    fail  with fin: failed; what has not been read out yet reads as zero
-//          still come; not allocated until they cannot hurt
+//   quar   given up while completions may    fail  with fin: failed; data not yet read out are
+//          still come; not allocated until         replaced by zeros
+//          they can do no harm
 //
 // A read does not pass a write: a TLP waits in tlp_fifo until RQ has every DMA write request whose last beat was accepted
-// before the TLP was made (so at least those accepted before the read request was offered). ATOMICs, and READ responses
-// after WRITEs of the same QP, rely on this order. The FIFO keeps reads flowing after a standing queue of writes: each read
-// waits for the writes before it, not for an empty queue.
+// before the TLP was made (so at least those accepted before the read request was offered). ATOMICs, and READ responses after
+// WRITEs of the same QP, rely on this order. The FIFO keeps reads flowing while writes are always queued: each read waits for
+// the writes before it, not for an empty queue.
 //
-// A read of device memory is cut and takes tags as others do, which keeps it in its place in the order. It sends no TLP:
-// its lines come from urdma_devmem when its turn has come to be read out. It is not cut before all writes to device memory
-// that were accepted before it are done, which takes a few cycles.
+// A read of device memory is split and takes tags like others, which keeps it in order. It sends no TLP: its lines are read
+// from urdma_devmem at its turn to be read out. It is split only after all earlier writes to device memory are done, which
+// takes a few cycles.
 //
-// Tags are allocated in rising order and read out in the same order, so those in use lie between two counters. Where a tag
-// in quarantine leaves too few in a row, a TLP is cut earlier, at a multiple of 512 bytes. Quarantine: after a time-out, or an error that leaves completions to come, a late
-// completion could otherwise be taken for one of the next request with this tag. The tag is released by a completion that
-// closes its request (Request Completed), or else TAG_QUARANTINE cycles after it was sent, by default 16 times the time-out
-// (0.8 s): far beyond the time that a working fabric delays a completion. The check of byte count and address catches most
-// of the completions that arrive even later. If all tags are in quarantine, requests wait.
+// Tags are allocated in rising order and read out in the same order, so those in use lie between two counters. If a tag in
+// quarantine leaves too few in a row, a TLP ends earlier, at a multiple of 512 bytes. Quarantine: after a time-out, or an
+// error that leaves completions to come, a late completion could otherwise be taken for one of the next request with this
+// tag. The tag is released by a completion that closes its request (Request Completed), or TAG_QUARANTINE cycles after it was
+// sent, by default 16 times the time-out (0.8 s): a working fabric never delays a completion that long. The check of byte
+// count and address catches most of the completions that arrive even later. If all tags are in quarantine, requests wait.
 //
-// Time-outs: in the first 256 cycles of every 2**SWEEP_W, counted by the NIC's time, a sweep checks one tag a cycle. So a
+// Time-outs: in the first 256 cycles of every 2**SWEEP_W, counted by the NIC's time, a sweep checks one tag per cycle. So a
 // tag is given up, or released, at most 2**SWEEP_W + 256 cycles late. Between the sweeps nothing changes here while reads
 // wait for the host's memory. timer_* report the start of the next sweep that has a tag to check.
 
@@ -46,9 +46,9 @@ module urdma_dma_rd
 #(
   // clients
   parameter int N = RD_N,
-  // completion time-out in cycles, from the TLP's turn on RQ (50 ms)
+  // completion time-out in cycles, from the cycle in which RQ takes the TLP (50 ms)
   parameter int CPL_TIMEOUT = 12500000,
-  // cycles from a TLP's turn on RQ until a tag that was given up is used again
+  // cycles from then on until a tag that was given up is used again
   parameter int TAG_QUARANTINE = 16 * CPL_TIMEOUT,
   // read TLPs that may wait for writes; as many as write TLPs of one line in urdma_dma_wr's FIFO
   parameter int TLP_DEPTH = 32,
@@ -87,7 +87,7 @@ module urdma_dma_rd
   output      logic         tlp_valid,
   output      rd_tlp_t      tlp,
   input  wire logic         tlp_ready,
-  input  wire logic         tlp_drop,          // with the transfer: it was discarded
+  input  wire logic         tlp_drop,          // with the transfer: the TLP was discarded
 
   // RC of the integrated block
   input  wire logic [511:0] s_axis_rc_tdata,
@@ -100,7 +100,7 @@ module urdma_dma_rd
   // pulses
   output      logic         cnt_cpl_err,        // completion that failed its request
   output      logic         cnt_cpl_timeout,    // request given up, no completion in time
-  output      logic         cnt_cpl_unexpected, // completion nobody waits for, discarded
+  output      logic         cnt_cpl_unexpected, // completion for no request, discarded
 
   output      logic         timer_armed,        // a sweep has a tag to look at
   output      logic [31:0]  timer_cycles,       // until it begins; 0 while it lasts
@@ -131,8 +131,8 @@ module urdma_dma_rd
   logic [IW-1:0] s1_client_reg;
   logic s1_first_reg;
 
-  // Requests for device memory accepted and done so far, modulo 2**DM_SEQ_W. Few are on their way at any time. But any number
-  // of them can pass a read that waits for tags: so the read keeps in mind that those before it were done.
+  // Requests for device memory accepted and done so far, modulo 2**DM_SEQ_W. Few are under way at any time. But any number of
+  // them can pass a read that waits for tags, so the read remembers that the writes before it are done.
   localparam int DM_SEQ_W = 5;
   logic [DM_SEQ_W-1:0] dm_accepted_reg, dm_accepted_now, dm_done_reg, s1_dm_seq_reg, dm_behind;
   logic s1_dm, s1_dm_done, s1_dm_done_reg, s1_go;
@@ -152,7 +152,7 @@ module urdma_dma_rd
   logic s1_last, split, t_free, rest_last, cut;
   logic [3:0] need;                 // tags for all up to the boundary, 1..8
   logic [3:0] avail_reg;            // free tags in a row from the next one on
-  logic blocked;                    // the tag behind them is in quarantine
+  logic blocked;                    // the next tag after them is in quarantine
   logic [7:0] next_tag;
 
   typedef struct packed {
@@ -186,7 +186,7 @@ module urdma_dma_rd
     end_off = s1_addr_reg[1:0] + n[1:0];
 
     s1_dm = s1_addr_reg[63];
-    dm_behind = dm_done_reg - s1_dm_seq_reg;  // negative while a write is missing
+    dm_behind = dm_done_reg - s1_dm_seq_reg;  // negative while a write is not done
     s1_dm_done = s1_dm_done_reg || !dm_behind[DM_SEQ_W-1];
     s1_go = s1_valid_reg && (!s1_dm || s1_dm_done);
     split = s1_go && (avail_reg >= need || (cut && avail_reg != '0)) && t_free && order_ready;
@@ -243,8 +243,8 @@ module urdma_dma_rd
     end
   end
 
-  // TLPs behind the writes of before. Write requests accepted and passed so far, modulo 2**SEQ_W: while a TLP waits,
-  // fewer writes than half of that can pass, since RQ takes reads and writes in turn.
+  // TLPs wait for earlier writes. Write requests accepted and passed so far, modulo 2**SEQ_W: while a TLP waits, fewer than
+  // half of that can pass, since RQ takes reads and writes in turn.
   localparam int SEQ_W = 12;
   logic [SEQ_W-1:0] accepted_reg, passed_reg, accepted_now, tlp_seq, behind;
   rd_tlp_t tlp_in;
@@ -252,7 +252,7 @@ module urdma_dma_rd
   logic [$clog2(TLP_DEPTH):0] tlp_count;
 
   assign accepted_now = accepted_reg + SEQ_W'(wr_accept);
-  assign behind = passed_reg - tlp_seq;  // negative while a write is missing
+  assign behind = passed_reg - tlp_seq;  // negative while a write is not done
   assign tlp_valid = tlp_out_valid && !behind[SEQ_W-1];
   assign tlp_xfer = tlp_valid && tlp_ready;
 
@@ -281,8 +281,9 @@ module urdma_dma_rd
     end
   end
 
-  // The next tags, found one a cycle: a tag in quarantine is passed over if none before it is left, one in use is waited for.
-  // Both counters run free; tags from tail to head are in use, or were passed over. When none is in use, tail goes to head.
+  // The next tags, found one per cycle. A tag in use must be waited for; a tag in quarantine is skipped if no free tag before
+  // it is left. Both counters are free-running; tags from tail to head are in use, or were skipped. When none is in use, tail
+  // goes to head.
   logic [8:0] head_reg, tail_reg, cand;
   logic [3:0] taken;                // tags of this TLP
   logic [7:0] tail_step;
@@ -319,7 +320,7 @@ module urdma_dma_rd
   );
 
   // ---- 3: completions --------------------------------------------------------------------------
-  // Never stalled: the buffer has the room since the tag was allocated.
+  // Never stalled: the buffer space was reserved with the tag.
   logic a_valid_reg, a_sop_reg, a_last_reg, a_disc_reg;
   logic [511:0] a_data_reg;
   logic [15:0] a_keep_reg;
@@ -345,7 +346,7 @@ module urdma_dma_rd
     end
   end
 
-  // The first beat decides; later beats use what it left in c_*_reg.
+  // The first beat decides; later beats use the results in c_*_reg.
   rc_desc_t a_desc;
   meta_t a_meta;
   logic [7:0] c_tag, c_tag_reg;
@@ -353,9 +354,9 @@ module urdma_dma_rd
   logic c_final, c_final_reg;       // the last completion of its request by our count
   logic c_completed, c_completed_reg;  // the block, or the status, says that no more will come
   logic c_timeout, c_timeout_reg;   // the block's own time-out
-  logic c_stray, c_stray_reg;       // the block does not know the tag: says nothing about a request of ours
+  logic c_stray, c_stray_reg;       // the block does not know the tag: no information about our requests
   logic [10:0] c_left, c_left_reg;  // dwords of payload still to come, with this beat
-  logic [10:0] c_line, c_line_reg;  // the line of the buffer that is put together
+  logic [10:0] c_line, c_line_reg;  // the line of the buffer that is being assembled
   logic [3:0] c_rot, c_rot_reg;     // lanes to rotate; later beats: also the lane their first dword goes to
   logic [511:0] carry_reg;          // rotated beat before: its lanes below c_rot belong to the current line
 
@@ -379,7 +380,7 @@ module urdma_dma_rd
     a_meta = meta_mem[c_tag];
     have = lines_reg[c_tag];
 
-    // what the next completion of this tag has to look like
+    // expected fields of the next completion of this tag
     exp_off = (have == '0) ? a_meta.off : 6'd0;
     exp_len = (have == '0) ? a_meta.len : (a_meta.len + 13'(a_meta.off) - {have, 6'd0});
     exp_dwords = 11'((exp_len + 13'(exp_off[1:0]) + 13'd3) >> 2);
@@ -410,7 +411,7 @@ module urdma_dma_rd
       c_rot = x - 4'd3;
     end
 
-    // dwords in this beat, and whether its end is where the descriptor says
+    // dwords in this beat, and whether it ends where the descriptor says
     in_lane = a_sop_reg ? x : c_rot_reg;
     room = a_sop_reg ? 5'd13 : 5'd16;
     take = (c_left > {6'd0, room}) ? room : c_left[4:0];
@@ -476,7 +477,7 @@ module urdma_dma_rd
     );
   end
 
-  // ---- time-out: in a sweep, one tag a cycle is looked at ---------------------------------------
+  // ---- time-out: a sweep checks one tag per cycle -----------------------------------------------
   logic [31:0] sc_sent_reg, sc_age;
   logic [31:0] sent_mem [TAGS];     // when a tag was sent
   logic [7:0] scan, sc_tag_reg;
@@ -493,7 +494,7 @@ module urdma_dma_rd
       sc_sent_reg <= sent_mem[scan];
       sc_tag_reg <= scan;
     end
-    // the state that belongs to sc_sent_reg: a tag sent in this very cycle is left for the next sweep
+    // the state that belongs to sc_sent_reg: a tag sent in this cycle is left to the next sweep
     sc_outst_reg <= sweep && outst_reg[scan];
     sc_quar_reg <= sweep && quar_reg[scan];
     any_reg <= !rst && (outst_reg != '0 || quar_reg != '0);
@@ -501,14 +502,14 @@ module urdma_dma_rd
 
   always_comb begin
     sc_age = cycles - sc_sent_reg;
-    // completions have the first word in a cycle in which both speak of a tag
+    // a completion has priority when both change the same tag in one cycle
     sc_timeout = sc_outst_reg && outst_reg[sc_tag_reg] && sc_age >= 32'(CPL_TIMEOUT)
                  && !(a_valid_reg && c_tag == sc_tag_reg);
     sc_release = sc_quar_reg && quar_reg[sc_tag_reg] && sc_age >= 32'(TAG_QUARANTINE)
                  && !(a_valid_reg && c_tag == sc_tag_reg);
   end
 
-  // ---- the state of the tags moves -------------------------------------------------------------
+  // ---- update of the tags' state ---------------------------------------------------------------
   logic cnt_err_reg, cnt_timeout_reg, cnt_unexp_reg;
   assign cnt_cpl_err = cnt_err_reg;
   assign cnt_cpl_timeout = cnt_timeout_reg;
@@ -549,7 +550,7 @@ module urdma_dma_rd
       if (tlp_xfer && !tlp_drop) outst_reg[tlp.tag] <= 1'b1;
       if (a_valid_reg && a_last_reg) begin
         if (!outst_reg[c_tag] || c_stray) begin
-          // the rest of a read that was given up is expected
+          // the remaining completions of a read that was given up are expected
           cnt_unexp_reg <= c_stray || !quar_reg[c_tag];
           if (c_completed && !c_stray) quar_reg[c_tag] <= 1'b0;
         end else if (!end_ok) begin
@@ -569,7 +570,7 @@ module urdma_dma_rd
     end
   end
 
-  // ---- 4: read out, a line a cycle, in order ---------------------------------------------------
+  // ---- 4: read out, one line per cycle, in order -----------------------------------------------
   logic [5:0] l_reg;
   logic [10:0] o_line;              // of the buffer
   logic o_last_line, o_avail, o_req_end, o_flush, bubble_reg;
@@ -577,7 +578,7 @@ module urdma_dma_rd
 
   always_comb begin
     o_last_line = (l_reg == order.lines_m1);
-    // The last line of a TLP is written only with the completion's last beat, found right: no error can follow.
+    // The last line of a TLP is written only when the completion's last beat is found correct: no error can follow.
     o_avail = order.dm ? dm_ready : (fin_reg[order.tag] || (lines_reg[order.tag] > 7'(l_reg)));
     issue = order_valid && o_avail && !bubble_reg;
     dm_valid = order_valid && order.dm && !bubble_reg;
@@ -632,7 +633,7 @@ module urdma_dma_rd
   logic [511:0] lo_mask;
 
   always_comb begin
-    // once a TLP of the request has failed, all that follows is zero
+    // after a failed TLP of the request, all later data are zero
     fail_now = b_fail_reg || (bad_reg && !b_first_reg);
     bad = b_valid_reg ? fail_now : bad_reg;
     rest = 7'd64 - {1'b0, b_off_reg};
@@ -707,7 +708,7 @@ module urdma_dma_rd
     if (!rst) a_onehot: assert ((rsp_valid_reg & (rsp_valid_reg - 1'b1)) == '0)
       else $error("%m: a response for two clients");
 
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_tag_in_quarantine: cover property (@(posedge clk) !rst && cand_skip);
   c_cut_by_quarantine: cover property (@(posedge clk) !rst && split && cut);
   c_timed_out: cover property (@(posedge clk) !rst && sc_timeout);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// DMA write engine: takes write requests from N clients, one request after the other (round-robin), cuts them at
-// multiples of the maximum payload size in the host's address space (so also at 4 KB), and offers the TLPs, whole
-// ones only, to the RQ multiplexer. Requests for device memory leave after step 1, towards urdma_devmem; they are in none
-// of the counts by which others wait for writes.
+// DMA write engine: takes write requests from N clients, one request after the other (round-robin), splits them at multiples
+// of the maximum payload size in the host's address space (so also at 4 KB), and offers only complete TLPs to the RQ
+// multiplexer. Requests for device memory leave after step 1, towards urdma_devmem; they are not in the counts with which
+// others wait for writes.
 //
 // Three steps, each a cycle:
 //  1 the client's beat enters the head register;
@@ -20,7 +20,7 @@ module urdma_dma_wr
 #(
   // clients
   parameter int N = WR_N,
-  // beats of TLPs that may wait for RQ; has to hold the largest TLP (17 beats at 1024 bytes)
+  // beats of TLPs that may wait for RQ; must hold the largest TLP (17 beats at 1024 bytes)
   parameter int FIFO_DEPTH = 64
 ) (
   input  wire logic           clk,
@@ -28,7 +28,7 @@ module urdma_dma_wr
 
   input  wire logic [2:0]     cfg_max_payload,  // 128 bytes << n, 1024 at most
 
-  // no new request is begun; open: one is under way
+  // start no new request; open: a request is under way
   input  wire logic           stop,
   output      logic           open,
 
@@ -117,7 +117,7 @@ module urdma_dma_wr
     end
   end
 
-  // ---- 2: put TLP beats together ---------------------------------------------------------------
+  // ---- 2: assemble TLP beats -------------------------------------------------------------------
   // The request is a stream of bytes; prev_reg is the beat before the head. An output beat is a window of 64 bytes
   // of that stream. off is where the window starts, relative to the start of prev_reg: -15..63. It is negative
   // where a TLP starts in the first 16 bytes of prev_reg, since the descriptor takes the first 16 lanes. The

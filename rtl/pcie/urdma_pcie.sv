@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The PCIe front end: between the user interface of the UltraScale+ integrated block (AMD PG213, 512 bit, dword-aligned, no
-// straddling) and the register bus, doorbells, DMA ports and interrupts of the NIC. README.md beside this file has the
-// picture and the rules; urdma_pkg has the rules of the DMA ports.
+// The PCIe front end: connects the user interface of the UltraScale+ integrated block (AMD PG213, 512 bit, dword-aligned, no
+// straddling) with the register bus, doorbells, DMA ports and interrupts of the NIC. README.md in this folder has the block
+// diagram and the rules; urdma_pkg has the rules of the DMA ports.
 
 `resetall
 `default_nettype none
@@ -72,7 +72,7 @@ module urdma_pcie
   output      db_t          db,
   input  wire logic         db_ready,
 
-  // before the NIC's blocks are reset: no DMA request is begun while stop is 1; wr_open: a write is half taken
+  // before the NIC's blocks are reset: while stop is 1, no DMA request begins; wr_open: a write is not complete
   input  wire logic         stop,
   output      logic         wr_open,
 
@@ -93,23 +93,23 @@ module urdma_pcie
   input  wire logic [VEC_W-1:0] irq_req_vec,
   output      logic         irq_req_ready,
 
-  // the NIC's time, and when a sweep for reads without an answer begins
+  // the NIC's time, and the start of the next sweep for unanswered reads
   input  wire logic [31:0]  cycles,
   output      logic         timer_armed,
   output      logic [31:0]  timer_cycles,
 
-  // something is in flight; DMA or an interrupt is, which a reset waits for, unlike for what the host asks
+  // something is in flight; DMA or an interrupt is. A reset waits for the second only, not for requests of the host
   output      logic         busy,
   output      logic         dma_busy,
 
-  // one pulse an event
+  // one pulse per event
   output      logic         cnt_rd_tlp,          // read request sent
   output      logic         cnt_wr_tlp,          // write TLP sent
   output      logic         cnt_dma_drop,        // TLP discarded, bus master enable was 0
   output      logic         cnt_cpl_err,         // completion with an error
   output      logic         cnt_cpl_timeout,     // read given up
-  output      logic         cnt_cpl_unexpected,  // completion nobody waited for
-  output      logic         cnt_db_bad,          // BAR2 write that is no doorbell
+  output      logic         cnt_cpl_unexpected,  // completion for no request
+  output      logic         cnt_db_bad,          // BAR2 write that is not a doorbell
   output      logic         cnt_mmio_bad         // request of the host that was refused
 );
 
@@ -204,7 +204,7 @@ module urdma_pcie
     .busy(irq_busy)
   );
 
-  // As many answers as there can be reads under way find room.
+  // There is room for the answers of all reads that can be under way.
   /* verilator lint_off UNUSEDSIGNAL */
   logic rsp_room, rsp_busy, dm_rsp_room, dm_rsp_busy;  // reads under way keep u_cq busy
   /* verilator lint_on UNUSEDSIGNAL */

@@ -6,14 +6,14 @@
 //  BAR2, 2**DM_W bytes from 2**DM_OFFSET_W on: as BAR0, an access to device memory
 //  BAR2 write  aligned 8 bytes in the lower half of a page below: a doorbell; else dropped, cnt_db_bad
 //  BAR2 read   zeros, any length, in completions that end at 128-byte boundaries
-//  all else    non-posted: unsupported request; posted: dropped. cnt_mmio_bad, except for messages
+//  others      non-posted: unsupported request; posted: dropped. cnt_mmio_bad, except for messages
 // Requests without any byte enable do nothing; reads of that kind complete with one dword of zeros (flush).
 //
-// All requests stay in order: one request a cycle, which waits while its target (register bus, doorbell port, device memory,
-// completion queue) is not ready. The completion queue limits the outstanding reads to READS, so that their answers, which have no
-// back-pressure, find room.
+// All requests stay in order: one request per cycle, which waits while its target (register bus, doorbell port, device
+// memory, completion queue) is not ready. The completion queue limits the outstanding reads to READS, so there is room for
+// their answers, which have no back-pressure.
 //
-// Latency: CQ to reg_req, db or dm 2 cycles; reg_rsp or dm_rsp to CC 2 cycles (urdma_wr_order before it has one more).
+// Latency: CQ to reg_req, db or dm 2 cycles; reg_rsp or dm_rsp to CC 2 cycles (urdma_wr_order adds one).
 
 `resetall
 `default_nettype none
@@ -73,7 +73,7 @@ module urdma_pcie_cq
   localparam logic [2:0] BAR_REG = 3'd0;
   localparam logic [2:0] BAR_DB = 3'd2;
 
-  // ---- 1: the first beat of each request; the others hold nothing we take ----------------------
+  // ---- 1: the first beat of each request; no data are taken from later beats -------------------
   typedef struct packed {
     logic [63:0] data;      // the first two dwords of the payload
     logic [3:0]  first_be;
@@ -283,7 +283,7 @@ module urdma_pcie_cq
     low2 = skip_first[1:0];
   end
 
-  // One completion after the other; those of long reads of BAR2 come in pieces of several beats.
+  // One completion after the other; long reads of BAR2 are answered in pieces of several beats.
   logic piece_later_reg;               // not the first completion of this request
   logic beat_later_reg;                // not the first beat of this completion
   logic [10:0] rem_dw_reg, rem_dw;     // dwords of the request still to send, with this completion
@@ -312,7 +312,7 @@ module urdma_pcie_cq
     piece_dw = 6'd32 - {1'b0, low_addr[6:2]};
     last_piece = failed || (rem_dw <= {5'd0, piece_dw});
     if (last_piece) piece_dw = rem_dw[5:0];
-    // A failed completion carries no payload; the block wants the request behind the descriptor, for its error log.
+    // A failed completion has no payload; the block expects the request after the descriptor, for its error log.
     left = beat_later_reg ? left_reg : failed ? 6'd8 : (piece_dw + 6'd3);
     last_beat = (left <= 6'd16);
 

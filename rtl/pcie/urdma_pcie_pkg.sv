@@ -2,7 +2,7 @@
 // The user interface of the UltraScale+ integrated block (AMD PG213, 512 bit, dword-aligned, no straddling): descriptors,
 // request types, error codes, and the types between the modules of this folder. Nothing outside rtl/pcie imports this
 // package.
-/* verilator lint_off UNUSEDPARAM */  // a package of constants: no one user needs all of them
+/* verilator lint_off UNUSEDPARAM */  // a package of constants: no user needs all of them
 package urdma_pcie_pkg;
 
   // ---- request types of CQ and RQ descriptors --------------------------------------------------
@@ -94,7 +94,7 @@ package urdma_pcie_pkg;
     logic [11:0] lower_addr;
   } rc_desc_t;                   // 96 bits
 
-  // A read request on its way to RQ: one TLP, one beat.
+  // A read request under way to RQ: one TLP, one beat.
   typedef struct packed {
     logic [61:0] addr;           // dword address
     logic [10:0] dword_count;
@@ -103,7 +103,7 @@ package urdma_pcie_pkg;
     logic [7:0]  tag;
   } rd_tlp_t;
 
-  // A beat of a TLP on its way to RQ, descriptor in band.
+  // A beat of a TLP under way to RQ, descriptor in band.
   typedef struct packed {
     logic [511:0] data;
     logic [3:0]   first_be;      // of the TLP, valid in its first beat

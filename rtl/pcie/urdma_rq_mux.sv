@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts the TLPs of the DMA engines on RQ. Reads and writes alternate while both have TLPs, TLP by TLP, so here neither
-// waits for more than one TLP of the other. The read engine offers a TLP only when the writes that it may not pass are on
-// RQ.
+// Puts the TLPs of the DMA engines on RQ. Reads and writes alternate while both have TLPs, so here each waits for at most one
+// TLP of the other. The read engine offers a TLP only when the writes that it must not pass are on RQ.
 //
 // Only this module checks bus master enable: it discards a TLP whose turn comes while the enable is 0. rd_drop tells the
 // read engine in the cycle of the transfer; a discarded write is only counted. wr_done reports the end of a DMA write
@@ -32,7 +31,7 @@ module urdma_rq_mux
   input  wire logic         wr_valid,
   input  wire rq_beat_t     wr_beat,
   output      logic         wr_ready,
-  output      logic         wr_done,     // pulse: a DMA write request is off our hands
+  output      logic         wr_done,     // pulse: RQ has taken a DMA write request completely
   output      logic         wr_pass,     // pulse: it has its place in the order of RQ
 
   // RQ of the integrated block
@@ -54,7 +53,7 @@ module urdma_rq_mux
   typedef struct packed {
     rq_beat_t beat;
     logic     sop;
-    logic     null_beat;  // goes no further than here: the end of a discarded request, in its place
+    logic     null_beat;  // an empty beat, consumed here: keeps the place of the end of a discarded request
   } out_t;
 
   logic wr_mid_reg;      // within a write TLP
@@ -166,7 +165,7 @@ module urdma_rq_mux
       else $error("%m: gap within a TLP");
   end
 
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_master_off_in_write: cover property (@(posedge clk) !rst && wr_mid_reg && !drop_mid_reg && !cfg_bus_master_en);
   c_master_on_in_write: cover property (@(posedge clk) !rst && wr_mid_reg && drop_mid_reg && cfg_bus_master_en);
   c_read_dropped: cover property (@(posedge clk) !rst && rd_valid && rd_ready && drop);

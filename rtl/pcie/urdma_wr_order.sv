@@ -29,8 +29,8 @@ module urdma_wr_order #(
   output      logic             busy
 );
 
-  // Requests accepted and done so far, modulo 2**SEQ_W. A word that the block does not take would have to
-  // wait for 2**31 writes (17 s at full rate) before its place in the order became ambiguous.
+  // Requests accepted and done so far, modulo 2**SEQ_W. The order of a word becomes ambiguous only if the block does not take
+  // it for 2**31 writes (17 s at full rate).
   localparam int SEQ_W = 32;
   logic [SEQ_W-1:0] accepted_reg, done_reg, accepted_now, head_seq, behind;
   logic [WIDTH-1:0] head_data;
@@ -56,7 +56,7 @@ module urdma_wr_order #(
     .count(fifo_count)
   );
 
-  assign behind = done_reg - head_seq;  // negative while a write is missing
+  assign behind = done_reg - head_seq;  // negative while a write is not done
   assign out_valid = head_valid && !behind[SEQ_W-1];
   assign out_data = head_data;
   assign busy = (fifo_count != '0);

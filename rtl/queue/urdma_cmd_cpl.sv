@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command completions: 64-byte writes with a phase bit, and EQEs of type CMD.
 //
-// One EQE serves all completions written before it. It is raised when no completion followed for EV_IDLE cycles,
-// or EV_MAX cycles after the first one that asked for it. The EQE is handed on after the DMA write of the
-// completion was accepted, and the link keeps that order.
+// One EQE serves all completions written before it. It is raised when no completion followed for EV_IDLE cycles, or EV_MAX
+// cycles after the first one that requested it. The EQE is handed on after the DMA write of the completion was accepted, and
+// the link keeps that order.
 
 `resetall
 `default_nettype none
@@ -21,7 +21,7 @@ module urdma_cmd_cpl
   input  wire logic [1:0]   cpl_valid,
   input  wire cpl_t [1:0]   cpl,
   output      logic [1:0]   cpl_ready,
-  output      logic         done,          // pulse: a completion has been taken over
+  output      logic         done,          // pulse: a completion has been accepted
 
   output      logic         wr_valid,
   output      dma_wr_t      wr,
@@ -42,9 +42,9 @@ module urdma_cmd_cpl
 
   logic in_valid, in_ready, out_valid, out_ready;
   cpl_t in, head;
-  logic [15:0] idx_reg;  // of the next completion, free running
+  logic [15:0] idx_reg;  // of the next completion, free-running
 
-  // The second producer (the QP manager) goes first: it is never faster than the first one waits.
+  // The second producer (the QP manager) has priority: it is too slow to starve the first one.
   assign in_valid = |cpl_valid;
   assign in = cpl_valid[1] ? cpl[1] : cpl[0];
   assign cpl_ready = {in_ready, in_ready && !cpl_valid[1]};
@@ -76,7 +76,7 @@ module urdma_cmd_cpl
       wr.data[URDMA_CPL0_OBJ_LSB +: URDMA_CPL0_OBJ_W] = head.obj;
       wr.data[URDMA_CPL_QP1_STATE_LSB +: URDMA_CPL_QP1_STATE_W] = head.state;
       wr.data[URDMA_CPL_QP1_SQ_DRAINING_LSB] = head.draining;
-      // in the word of QUERY_QP's state; all but one of the three are 0
+      // in the word of QUERY_QP's state; only one of the three is not 0
       wr.data[URDMA_CPL_SRQ1_LIMIT_LSB +: 48] = wr.data[URDMA_CPL_SRQ1_LIMIT_LSB +: 48] | head.srq | 48'(head.cq_base);
       wr.data[URDMA_CPL_QP2_SQ_PSN_LSB +: URDMA_CPL_QP2_SQ_PSN_W] = head.sq_psn;
       wr.data[URDMA_CPL_QP2_RQ_PSN_LSB +: URDMA_CPL_QP2_RQ_PSN_W] = head.rq_psn;
@@ -84,7 +84,7 @@ module urdma_cmd_cpl
       wr.data[URDMA_CPL_QP3_SQ_CI_LSB +: URDMA_CPL_QP3_SQ_CI_W] = head.sq_ci;
       wr.data[URDMA_CPL_QP3_RQ_PI_LSB +: URDMA_CPL_QP3_RQ_PI_W] = head.rq_pi;
       wr.data[URDMA_CPL_QP3_RQ_CI_LSB +: URDMA_CPL_QP3_RQ_CI_W] = head.rq_ci;
-      // the same words: all is 0 but what the command asks for
+      // the same words: all are 0 except those of the command
       for (int i = 0; i < URDMA_QCNT_GROUP; i++)
         wr.data[URDMA_CPL_QCNT1_VALUE_LSB + 64 * i +: URDMA_CPL_QCNT1_VALUE_W] =
             wr.data[URDMA_CPL_QCNT1_VALUE_LSB + 64 * i +: URDMA_CPL_QCNT1_VALUE_W] | head.qc[i];
@@ -117,7 +117,7 @@ module urdma_cmd_cpl
           ev_valid_reg <= 1'b1;
           pend_reg <= 1'b0;
         end
-        // an eq that is slow must not make the counters wrap
+        // a slow eq must not make the counters wrap
         if (age_reg == '1) age_reg <= age_reg;
         if (idle_reg == '1 && !out_valid) idle_reg <= idle_reg;
       end

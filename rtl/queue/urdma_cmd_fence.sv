@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Destroys, resets of QPs and resizes of CQs wait here until nothing in the NIC can touch the object's memory any more.
+// Destroys, resets of QPs and resizes of CQs wait here until the NIC can no longer access the object's memory.
 //
-// When a command comes here its object is already unlinked, or has its new ring: no new work with the old memory starts.
-// All commands that wait when a round begins share the round; those that come during a round wait for the next one. A round:
+// When a command comes here, its object is already unlinked or has its new ring: no new work with the old memory starts. All
+// commands that wait when a round begins share the round; commands that come later wait for the next one. A round:
 //
-//   doorbells  those checked against the old configuration have reached tx or rx
-//   tx         its work of before is gone; its messages are in rx
-//   rx         that, and rx's own work of before, is gone; its messages are in tx, its CQEs in cq
-//   tx, cq     tx has taken rx's last messages; all CQEs and completion events are out
-//   mr flush   no page table entry of before is kept (unless the round has only resets)
+//   doorbells  doorbells checked against the old configuration have reached tx or rx
+//   tx         earlier work of tx has finished; its messages are in rx
+//   rx         these messages and earlier work of rx have finished; rx's messages are in tx, its CQEs in cq
+//   tx, cq     tx has taken the last messages of rx; all CQEs and completion events have left
+//   mr flush   no earlier page table entry is cached (left out if the round has only resets)
 //
 // After the round each command is finished: QPC_RESET by the QP manager for QPs, then directory and completion by
 // urdma_cmdq.
@@ -37,9 +37,9 @@ module urdma_cmd_fence
   output      logic        mr_flush_req,
   input  wire logic        mr_flush_done,
 
-  // QPs: the owners of QP state forget it
+  // QPs: the owners of QP state must forget it
   output      logic        fin_qp_valid,
-  output      logic        fin_valid,    // the rest: directory entry, completion
+  output      logic        fin_valid,    // the other objects: directory entry, completion
   output      fence_item_t fin,
   input  wire logic        fin_qp_ready,
   input  wire logic        fin_ready,
@@ -56,7 +56,7 @@ module urdma_cmd_fence
   state_e state_reg;
   step_e step_reg;
   logic [CW-1:0] left_reg, count;
-  logic flush_next_reg, flush_reg;  // the coming, this round has something to flush
+  logic flush_next_reg, flush_reg;  // the next round, this round needs a flush
   logic head_valid, pop, any_done, step_done, is_qp;
 
   urdma_fifo #(.WIDTH($bits(fence_item_t)), .DEPTH(CMD_INFLIGHT)) fifo (
@@ -106,7 +106,7 @@ module urdma_cmd_fence
             flush_next_reg <= push_valid && push.kind != FK_RESET && push.kind != FK_EQ;
           end
         end
-        // a done line stays up until its request has fallen: never take an old one for an answer
+        // A done signal stays up until its request has fallen: do not take an old one for the answer.
         F_LOW: if (!any_done) state_reg <= F_WAIT;
         F_WAIT: begin
           if (step_done) begin
@@ -136,7 +136,7 @@ module urdma_cmd_fence
   end
 
 `ifndef SYNTHESIS
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_flush_of_next: cover property (@(posedge clk) !rst && state_reg == F_IDLE && head_valid && push_valid && push.kind != FK_RESET && push.kind != FK_EQ);
 `endif
 

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command queue: fetch, check, execute.
 //
-//   fetch   DMA reads of up to BATCH commands, several under way, into a buffer of SLOTS commands; a command counts
-//           as fetched when the last beat of its read has come without error
-//   exec    one command at a time, about 15 cycles: look up what it refers to, check, write the directory and
-//           the reference counts, configure the owner (mr, cq, eq), then complete it, or pass it to the QP manager
-//           (commands of QPs, SET_GID), or to the fence (destroys, RESIZE_CQ)
+//   fetch   DMA reads of up to BATCH commands, several under way, into a buffer of SLOTS commands; a command counts as
+//           fetched when the last beat of its read has come without error
+//   exec    one command at a time, about 15 cycles: look up the objects it names, check, write the directory and the
+//           reference counts, configure the owner (mr, cq, eq), then complete it, or pass it to the QP manager (commands of
+//           QPs, SET_GID), or to the fence (destroys, RESIZE_CQ)
 //
-// urdma_srq_cmd has the directory of SRQs and their commands; it follows the steps of exec here.
+// urdma_srq_cmd has the directory of SRQs and executes their commands; it follows the steps of exec here.
 //
-// Everything that is checked here is checked before anything is changed. The directory says which objects exist,
-// which are being destroyed (dying) and how many others refer to them; a reference is dropped when its
-// holder is unlinked. Only urdma_mr knows which windows are bound to a region: DESTROY_MR asks it first, and when the
-// answer is BUSY nothing has been changed there or here; else the region is gone for new accesses, and only then
-// the directory is written and the fence begins.
+// All checks are made before anything is changed. The directory records which objects exist, which are being destroyed
+// (dying), and how many others refer to them; a reference is dropped when its holder is unlinked. Only urdma_mr knows which
+// windows are bound to a region, so DESTROY_MR asks it first. If the answer is BUSY, nothing has changed there or here.
+// Otherwise new accesses no longer find the region; then the directory is written and the fence begins.
 //
-// After the fence of a QP's RESET or DESTROY the windows bound to it are unbound, one MRO_QP_END after the other: a window
-// of type 2B belongs to the QP that bound it, not to the next one with its number.
+// After the fence of a QP's RESET or DESTROY its windows are unbound, one MRO_QP_END after the other: a window of type 2B
+// belongs to the QP that bound it, not to the next one with its number.
 
 `resetall
 `default_nettype none
@@ -91,7 +90,7 @@ module urdma_cmdq
   output      logic                   cpl_valid,
   output      cpl_t                   cpl,
   input  wire logic                   cpl_ready,
-  input  wire logic                   cpl_done       // some command, of here or elsewhere, has completed
+  input  wire logic                   cpl_done       // some command has completed, here or in the QP manager
 );
 
   localparam int BATCH = 16;
@@ -99,7 +98,7 @@ module urdma_cmdq
   localparam int SW = $clog2(SLOTS);
 
   // ---- fetch -----------------------------------------------------------------------------------------
-  // Free-running indexes: asked for, arrived, usable, executed.
+  // Free-running indexes: requested, arrived, usable, executed.
   logic [15:0] ask_reg, arrive_reg, usable_reg, exec_reg;
   logic err_reg, rd_req_valid_reg;
   dma_rd_req_t rd_req_reg;
@@ -131,7 +130,7 @@ module urdma_cmdq
     end else begin
       if (rd_req_ready) rd_req_valid_reg <= 1'b0;
       if (enable && !err_reg && avail != '0) begin
-        // a producer index further ahead than the ring is long means that software has lost its way
+        // a producer index further ahead than the ring is long is a software error
         if (avail > size) begin
           err_reg <= 1'b1;
         end else if (n != '0 && (!rd_req_valid_reg || rd_req_ready)) begin
@@ -162,7 +161,7 @@ module urdma_cmdq
   localparam int REF_W = 16;
   typedef struct packed {
     logic             valid;
-    logic [REF_W-1:0] refs;    // QPs, MRs, SRQs; XRC SRQs twice: PD and domain
+    logic [REF_W-1:0] refs;    // QPs, MRs, SRQs; XRC SRQs count twice: PD and domain
   } pd_ent_t;
   typedef struct packed {
     logic             valid;
@@ -173,7 +172,7 @@ module urdma_cmdq
     logic             valid;
     logic             dying;
     logic [EQN_W-1:0] eqn;
-    logic [REF_W-1:0] refs;    // QPs, twice if for both sides; XRC SRQs
+    logic [REF_W-1:0] refs;    // QPs, counted twice if used for both queues; XRC SRQs
   } cq_ent_t;
   typedef struct packed {
     logic             valid;
@@ -220,7 +219,7 @@ module urdma_cmdq
   urdma_ram_sdp #(.WIDTH($bits(mr_ent_t)), .DEPTH(1 << MRI_W)) mr_ram (
     .clk(clk), .wr_en(mr_wr), .wr_addr(mr_wa), .wr_data(mr_wd), .rd_en(mr_rd), .rd_addr(mr_ra), .rd_data(mr_ent));
 
-  // ---- the command in hand -------------------------------------------------------------------------------
+  // ---- the current command -------------------------------------------------------------------------------
   logic [7:0] op;
   logic [23:0] obj;
   logic is_create, is_destroy, op_pd, op_eq, op_cq, op_qp, op_mr, op_srq, op_known, op_job, op_mcast, op_resize, op_bind, op_cnt;
@@ -305,7 +304,7 @@ module urdma_cmdq
   assign mr_addr = cmd[URDMA_CMD_MR4_ADDR_LSB +: 64];
   assign mr_last = mr_va + mr_len - 64'd1;
 
-  // looked at in X_CHECK only
+  // used in X_CHECK only
   always_comb begin
     own_in_range = 1'b1;
     own_exists = 1'b0;
@@ -378,7 +377,7 @@ module urdma_cmdq
             else status = ring_status;
           end
           op_qp: begin
-            // a UD WQE has its data behind the destination, at byte 96
+            // a UD WQE has its data after the destination, at byte 96
             sq_status = check_ring(cmd[URDMA_CMD_QP3_SQ_RING_LSB +: URDMA_CMD_QP3_SQ_RING_W],
                                    cmd[URDMA_CMD_QP4_SQ_ADDR_LSB +: 12], 5'd15,
                                    c_type == 4'(URDMA_QPT_UD) ? 4'd7 : 4'd6, 4'd9);
@@ -395,9 +394,9 @@ module urdma_cmdq
           end
           op_mr: begin
             if (!pd_ok_reg) status = 8'(URDMA_CS_BAD_PD);
-            // the rest of the command means nothing for what is not usable yet
+            // the other fields are not used for a region or window that is not usable yet
             else if (mr_kind != 2'(URDMA_MRK_REGION)) ;
-            // remote writing needs the local right (volume 1, 10.6.3)
+            // remote write requires local write (volume 1, 10.6.3)
             else if (!mr_acc[URDMA_ACC_LOCAL_WRITE_LSB]
                      && (mr_acc[URDMA_ACC_REMOTE_WRITE_LSB] || mr_acc[URDMA_ACC_REMOTE_ATOMIC_LSB]))
               status = 8'(URDMA_CS_BAD_ATTR);
@@ -531,7 +530,7 @@ module urdma_cmdq
     end
     if (state_reg == X_CHECK) begin
       status_reg <= status;
-      // of a creation what the command names, of a destruction what the directory says
+      // for a creation, the objects that the command names; for a destruction, those in the directory
       ref_pd_reg <= op_srq ? srq_held.pd : is_create ? c_pd[PD_W-1:0] : op_qp ? qp_ent.pd : mr_ent.pd;
       ref_xrcd_reg <= srq_held.xrcd;
       ref_srqn_reg <= is_create ? cmd[URDMA_CMD_QP5_SRQN_LSB +: SRQN_W] : qp_ent.srqn;
@@ -587,14 +586,14 @@ module urdma_cmdq
         end
         // RESIZE_CQ: the CQ answers in the second cycle
         X_TOLD: if (told_last) state_reg <= cq_resized.busy ? X_CPL : X_FENCE;
-        // a creation ends with the operation, a destruction begins with it; QP_END is asked until nothing is left
+        // A creation ends with the operation, a destruction begins with it; QP_END repeats until no window is left.
         X_MRO: begin
           if (mro_end) state_reg <= mro_next;
           else if (mro_ready) state_reg <= X_MRO_RSP;
         end
         X_MRO_RSP: if (mro_end) state_reg <= mro_next;
         X_FENCE: if (fence_ready) state_reg <= X_IDLE;
-        // a QP that is gone has no set of counters
+        // a destroyed QP has no counter set
         X_FIN: if (fin.kind != FK_QP || qco_ready) state_reg <= X_CPL;
         default: if (cpl_ready) state_reg <= X_IDLE;  // X_CPL
       endcase
@@ -689,7 +688,7 @@ module urdma_cmdq
     end
   end
 
-  // Never full: no more commands than CMD_INFLIGHT are under way.
+  // Never full: at most CMD_INFLIGHT commands are under way.
   urdma_fifo #(.WIDTH(512), .DEPTH(CMD_INFLIGHT), .OUT_REG(1)) job_fifo (
     .clk(clk), .rst(rst),
     .in_valid(state_reg == X_OUT && op_job), .in_ready(), .in_data(cmd),
@@ -722,14 +721,14 @@ module urdma_cmdq
   end
 
 `ifndef SYNTHESIS
-  // the directory knows what there is
+  // the directory knows which regions exist
   always_ff @(posedge clk)
     if (!rst && mro_end) a_mro: assert (mro_rsp == MRO_OK || ((fin_reg || is_destroy) && mro_rsp == MRO_BUSY))
       else $error("%m: urdma_mr and the directory differ");
 `endif
 
   assign init_done = state_reg != X_INIT;
-  // reads under way count, their answers start work; after an error they do not
+  // reads under way count as busy, because their answers start work; after an error they do not
   assign busy = state_reg != X_IDLE || (enable && !err_reg && avail != '0) || rd_req_valid_reg
                 || (!err_reg && ask_reg != arrive_reg) || exec_reg != usable_reg || inflight_reg != '0;
 

@@ -12,25 +12,24 @@
 // a CQE, and the interrupt behind it, follow the CQE onto the link, and an event that a doorbell raises follows every CQE
 // that it reports. 12 cycles from request to DMA write when the ring's page is known.
 //
-// What software knows of reaches up to told: CQEs that it has consumed, and those that had their event, because an event
-// follows all CQEs before it. An arming that finds a CQE behind told raises an event at once; with none it waits for the
-// next CQE. So no CQE has two events, and one that came before its arming has one (IBA volume 1, 11.4.2.2). told and sol
-// lie between ci and pi: AHEAD_W bits of them are enough.
+// `told` is the index up to which software is informed: it has consumed the CQEs, or they had their event, because an event
+// follows all CQEs before it. An arming that finds a newer CQE raises an event at once; otherwise it waits for the next CQE.
+// So no CQE has two events, and a CQE that came before its arming has one (IBA volume 1, 11.4.2.2). told and sol lie between
+// ci and pi: AHEAD_W bits of them are enough.
 //
-// Moderation. An armed CQ that has CQEs behind told, and may not tell of them yet, holds its event (held). The event comes
-// with the CQE that reaches count, with one that failed, or when the period ends: each CQ that holds an event and has a
-// period has a deadline in urdma_timer. An expiry waits in t_*_reg for its turn as an operation, and any setting of the
-// same CQ's timer after it takes it back. A CQ may hold although nothing is behind told any more, if software has consumed
-// it: that is found at the expiry.
+// Moderation. An armed CQ that has CQEs after `told`, and must not report them yet, holds its event (`held`). The event comes
+// with the CQE that reaches count, with a failed CQE, or when the period ends: each CQ that holds an event and has a period
+// has a deadline in urdma_timer. An expiry waits in t_*_reg for its turn as an operation; a later setting of the same CQ's timer
+// cancels it. A CQ may still hold its event when software has consumed all CQEs: this is found at the expiry.
 //
-// RESIZE. pos, and not pi, says where the next CQE lies: it begins anew with each ring, while pi, ci and told go on. A CQE
-// holds its place until it is consumed, whichever ring it is in.
+// RESIZE. pos, not pi, is the position of the next CQE: it restarts with each ring, while pi, ci and `told` continue. A CQE
+// occupies its place until it is consumed, in whichever ring it is.
 //
-// overrun: ci, told and sol move away from a CQE that is overwritten.
+// overrun: ci, told and sol advance past a CQE that is overwritten.
 //
 // A CQE for a full ring is lost: the CQ is dead from then on (every later CQE for it is lost too), event CQ_ERR is raised
-// once, and each QP that loses a CQE is reported on err. Reports pass through a FIFO that drops when full: were they to wait,
-// qp_mgr could be waiting for an owner of QP state that waits for this block. A dropped report harms only QPs of a dead CQ.
+// once, and each QP that loses a CQE is reported on err. Reports pass through a FIFO that drops when full. If they waited,
+// qp_mgr could wait for an owner of QP state that waits for this block. A dropped report harms only QPs of a dead CQ.
 
 `resetall
 `default_nettype none
@@ -99,16 +98,16 @@ module urdma_cq
   typedef struct packed {
     cq_cfg_t            cfg;
     logic               dead;
-    logic               due;       // stands in the queue of events that doorbells have raised
-    logic               due_void;  // but for an earlier life of the CQ, or a CQE's own event has told of all
+    logic               due;       // is in the queue of events that doorbells have raised
+    logic               due_void;  // it is for an earlier life of the CQ, or a CQE's own event has reported everything
     logic               held;      // armed, and an event waits for more CQEs or the end of the period
-    logic               urgent;    // a failed CQE behind told
-    logic [AHEAD_W-1:0] pos;       // CQEs that the ring has got: place and phase of the next
+    logic               urgent;    // there is a failed CQE after told
+    logic [AHEAD_W-1:0] pos;       // CQEs written to the ring: position and phase of the next
     logic [1:0]         arm;
     logic [31:0]        pi;
     logic [31:0]        ci;
-    logic [AHEAD_W-1:0] told;      // index behind the newest CQE that is consumed or had its event
-    logic [AHEAD_W-1:0] sol;       // index behind the newest CQE that a solicited arming waits for, or ci
+    logic [AHEAD_W-1:0] told;      // index after the newest CQE that is consumed or had its event
+    logic [AHEAD_W-1:0] sol;       // index after the newest CQE that a solicited arming waits for, or ci
   } ctx_t;
 
   typedef enum logic [2:0] { OP_CFG, OP_DB, OP_TIME, OP_EV, OP_CQE } op_e;
@@ -177,9 +176,9 @@ module urdma_cq
   cqe_req_t c1_cqe_reg;
   ctx_t c1_ram, c1_fwd_ctx_reg, ctx, ctx_next;
 
-  // Doorbells never wait for anything here. Items wait for page table reads, and the answer to a read may not
-  // overtake posted writes, which the doorbells are (PCI Express, 2.4.1): with doorbells behind items that would be
-  // a deadlock. So the event that a doorbell raises at once queues up, each CQ at most once.
+  // Doorbells never wait for anything here. Items wait for page table reads, and the completion of a read must not overtake
+  // posted writes such as doorbells (PCI Express, 2.4.1). If doorbells waited for items, that would be a deadlock. So an
+  // event that a doorbell raises at once is queued, each CQ at most once.
   logic due_in_ready;
   urdma_fifo #(.WIDTH(CQN_W), .DEPTH(2 ** CQN_W), .OUT_REG(1)) due_fifo (
     .clk, .rst,
@@ -227,7 +226,7 @@ module urdma_cq
   cq_resized_t resized_reg;
   assign resized = resized_reg;
   logic [31:0] used, left, size, ci_step;
-  logic [AHEAD_W-1:0] told_step, sol_step, news;   // from ci; behind told
+  logic [AHEAD_W-1:0] told_step, sol_step, news;   // distances from ci; CQEs after told
   logic [15:0] count, period;
   logic db_mine, ci_good, any_new, sol_new, sol_behind, wants, waits, failed_cqe, plain, enough, now, full, fits;
   logic arm_any, arm_sol, fire, hold, time_set, time_on, item_push, item_ready;
@@ -249,7 +248,7 @@ module urdma_cq
     ci_step = c1_ci_reg - ctx.ci;
     told_step = ctx.told - AHEAD_W'(ctx.ci);
     sol_step = ctx.sol - AHEAD_W'(ctx.ci);
-    // an older index (a repeated doorbell) or one never reached leaves the consumer index alone
+    // an older index (a repeated doorbell) or one never reached does not change the consumer index
     ci_good = ci_step <= used;
     sol_behind = sol_step > told_step;
     any_new = AHEAD_W'(ctx.pi) != ctx.told && ctx.pi != c1_ci_reg;
@@ -258,7 +257,7 @@ module urdma_cq
     failed_cqe = c1_cqe_reg.cqe[URDMA_CQE0_STATUS_LSB +: URDMA_CQE0_STATUS_W] != '0;
     waits = c1_cqe_reg.solicited || failed_cqe;
     full = used >= size;
-    // in the new ring; used is what counts if the index is not good
+    // in the new ring; if the index is not good, used counts
     fits = (ci_good ? left : used) <= 32'd1 << c1_cfg_reg.ring.log_entries;
 
     // moderation: does an event wait?
@@ -269,7 +268,7 @@ module urdma_cq
     enough = count != '0 && news >= AHEAD_W'(count)
              && !(c1_op_reg == OP_DB && ci_good && AHEAD_W'(left) < AHEAD_W'(count));
     now = plain || enough || ctx.urgent || (c1_op_reg == OP_CQE && failed_cqe);
-    // an arming for any outlasts one for solicited
+    // an arming for any CQE overrides one for solicited CQEs
     arm_any = ctx.arm == 2'(URDMA_DB_ARM_ANY) || (c1_op_reg == OP_DB && c1_db_reg.arm == 2'(URDMA_DB_ARM_ANY));
     arm_sol = ctx.arm == 2'(URDMA_DB_ARM_SOLICITED) || (c1_op_reg == OP_DB && c1_db_reg.arm == 2'(URDMA_DB_ARM_SOLICITED));
     fire = 1'b0;
@@ -358,7 +357,7 @@ module urdma_cq
       end
     endcase
 
-    // what is consumed
+    // consumed CQEs
     if (ci_good && ((c1_op_reg == OP_DB && db_mine) || (c1_op_reg == OP_CFG && c1_cfg_op_reg == CQO_RESIZE && fits))) begin
       ctx_next.ci = c1_ci_reg;
       if (AHEAD_W'(ci_step) > told_step) ctx_next.told = AHEAD_W'(c1_ci_reg);
@@ -366,7 +365,7 @@ module urdma_cq
       if (left == '0) ctx_next.urgent = 1'b0;
     end
 
-    // an event that no CQE brings
+    // an event without a CQE
     due_push = fire && !ctx.due;
     if (fire) begin
       ctx_next.due = 1'b1;
@@ -376,16 +375,16 @@ module urdma_cq
     end
     ctx_next.held = hold;
 
-    // the timer runs while the event is held, with a period; a new period begins anew
+    // the timer runs while the event is held, with a period; a new period restarts it
     time_on = hold && ctx_next.cfg.period != '0;
     time_set = c1_valid_reg && (hold != ctx.held || (c1_op_reg == OP_CFG && c1_cfg_op_reg == CQO_MODERATE && ctx.held))
                && (ctx_next.cfg.period != '0 || ctx.cfg.period != '0);
   end
 
-  // Apart from the above, which the simulator need not evaluate in each cycle.
+  // Separate from the above, so that the simulator need not evaluate it in each cycle.
   always_comb begin
     stamped = item_in;
-    stamped.cqe[URDMA_CQE3_CYCLES_LSB +: 64] = cycles;  // whose top bit gives way to the phase
+    stamped.cqe[URDMA_CQE3_CYCLES_LSB +: 64] = cycles;  // its top bit is replaced by the phase
     stamped.cqe[URDMA_CQE3_PHASE_LSB] = (32'(ctx.pos) & size) == '0;
   end
 
@@ -427,7 +426,7 @@ module urdma_cq
     .exp_valid, .exp_idx(exp_cqn), .exp_ready(!t_valid_reg), .armed(timer_armed), .wait_cycles(timer_cycles)
   );
 
-  // What the timer does not know yet is newer than the expiry. A configuration in c1 may set it, too.
+  // A setting that the timer has not seen yet is newer than the expiry. A configuration in c1 may set it, too.
   assign undo = (c2_set_reg && c2_cqn_reg == t_cqn_reg) || (c3_set_reg && c3_cqn_reg == t_cqn_reg);
   assign t_go = t_valid_reg && !undo && init_done && !(c1_valid_reg && c1_op_reg == OP_CFG);
   always_ff @(posedge clk) begin
@@ -437,7 +436,7 @@ module urdma_cq
     else t_valid_reg <= exp_valid;
   end
 
-  // ---- ring addresses: asked for when the item enters ------------------------------------------------------------------
+  // ---- ring addresses: requested when the item enters ------------------------------------------------------------------
   typedef struct packed {
     pt_t         pt;
     logic [26:0] offset;
@@ -515,7 +514,7 @@ module urdma_cq
     .count()
   );
 
-  // ---- fence: what was taken before it rose has become an item after two cycles; wait for the last of these ---------------
+  // ---- fence: work taken before it rose has become an item after two cycles; wait for the last of these items -------------
   logic [SEQ_W-1:0] in_seq_reg, out_seq_reg, fence_seq_reg;
   logic [2:0] fence_reg;   // cycles since the fence rose
   always_ff @(posedge clk) begin

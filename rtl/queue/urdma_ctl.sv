@@ -296,7 +296,7 @@ module urdma_ctl
     .cpl_valid(mc_cpl_valid), .cpl(mc_cpl), .cpl_ready(cpl_ready[1])
   );
 
-  // one of the two has a command at a time
+  // only one of the two has a command at a time
   assign cpl_valid[1] = mgr_cpl_valid || mc_cpl_valid;
   assign cpl[1] = mc_cpl_valid ? mc_cpl : mgr_cpl;
 

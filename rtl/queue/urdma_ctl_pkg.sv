@@ -4,7 +4,7 @@
 package urdma_ctl_pkg;
   import urdma_pkg::*, urdma_hw_pkg::*;
 
-  // What a command completion says; the words of QUERY_QP, QUERY_SRQ, RESIZE_CQ and QUERY_CNT are 0 otherwise.
+  // Contents of a command completion; the words of QUERY_QP, QUERY_SRQ, RESIZE_CQ and QUERY_CNT are 0 otherwise.
   typedef struct packed {
     logic [7:0]  status;     // URDMA_CS_*
     logic [15:0] tag;
@@ -23,7 +23,7 @@ package urdma_ctl_pkg;
     qc_ans_t     qc;
   } cpl_t;
 
-  // What an SRQ refers to.
+  // Objects that an SRQ refers to.
   typedef struct packed {
     logic [PD_W-1:0]  pd;
     logic             xrc;     // with it:
@@ -35,7 +35,7 @@ package urdma_ctl_pkg;
   typedef enum logic [2:0] {
     FK_EQ,
     FK_CQ,
-    FK_RESIZE,   // RESIZE_CQ: nothing uses the old ring any more
+    FK_RESIZE,   // RESIZE_CQ: the old ring is no longer used
     FK_MR,
     FK_SRQ,
     FK_QP,       // DESTROY_QP
@@ -50,8 +50,8 @@ package urdma_ctl_pkg;
     logic [31:0] cq_base;          // of FK_RESIZE
   } fence_item_t;
 
-  // Commands between fetch and completion; every queue of urdma_ctl that holds commands has this many places,
-  // so none of them can be full.
+  // Commands between fetch and completion. Every queue of urdma_ctl that holds commands has this many places, so none of them
+  // can overflow.
   localparam int CMD_INFLIGHT = 64;
 
   // CREATE_*: size and alignment of a ring, URDMA_CS_*
@@ -73,7 +73,7 @@ package urdma_ctl_pkg;
       check_ring = 8'(URDMA_CS_BAD_ALIGN);
   endfunction
 
-  // The queues that a QP of a type has of its own. A side without a queue has no CQ either, and takes no doorbells.
+  // The queues that a QP of this type owns. A side without a queue has no CQ either, and takes no doorbells.
   function automatic logic has_sq(input logic [3:0] qp_type);
     return qp_type != 4'(URDMA_QPT_XRC_TGT);
   endfunction

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Receive doorbells on their way to the responder, each QP at most once.
 //
-// The responder takes doorbells in order with packets, and packets wait for the reads of receive WQEs. A
-// doorbell is a posted write of the host, and no answer to a read may overtake it (PCI Express, 2.4.1): were
-// doorbells to wait for the responder all the way back to PCIe, nothing would move any more. So they are
-// taken here at once: the newest index of each QP is kept, and the QP queues up.
+// The responder takes doorbells in order with packets, and packets wait for the reads of receive WQEs. A doorbell is a posted
+// write of the host, and the completion of a read must not overtake it (PCI Express, 2.4.1): if doorbells waited for the
+// responder all the way back to PCIe, there would be a deadlock. So they are taken here at once: the newest index of each QP
+// is kept, and the QP is queued.
 //
 //   c0 read the QP's entry, for a doorbell or for the head of the queue -> c1 write it; queue up or hand out
 //
-// Both take turns. 3 cycles from in to out when nothing waits. flush_req/flush_done: done when everything that was
-// inside at the rise of flush_req has left.
+// Doorbells and the queue take turns. 3 cycles from in to out when nothing waits. flush_req/flush_done: done when all
+// doorbells inside at the rise of flush_req have left.
 
 `resetall
 `default_nettype none
@@ -24,7 +24,7 @@ module urdma_db_merge
 
   input  wire logic   in_valid,
   input  wire wq_db_t in,
-  output      logic   in_ready,     // waits for nothing outside
+  output      logic   in_ready,     // waits for no other block
 
   output      logic   out_valid,
   output      wq_db_t out,
@@ -81,7 +81,7 @@ module urdma_db_merge
       ent_next.queued = 1'b0;
     end else begin
       ent_next.queued = 1'b1;
-      // an older one repeated does not take back a newer one; a whole ring of 2**15 may be posted at once
+      // an older, repeated doorbell does not replace a newer one; a whole ring of 2**15 may be posted at once
       if (!ent.queued || step <= 16'h8000) ent_next.pi = c1_pi_reg;
     end
   end
@@ -114,11 +114,11 @@ module urdma_db_merge
 
   assign busy = in_valid || count != '0 || c1_valid_reg || out_valid_reg;
 
-  // ---- flush: as many as were inside have to leave ---------------------------------------------------
+  // ---- flush: all doorbells that were inside must leave ----------------------------------------------
   logic flush_seen_reg, flush_done_reg, leave;
   logic [QPN_W+1:0] flush_left_reg, now_inside;
   assign leave = out_valid_reg && out_ready;
-  // one in c1 that finds its QP queued counts once too often; then the end is an empty block
+  // A doorbell in c1 whose QP is already queued is counted once too often; then the flush ends when the block is empty.
   assign now_inside = (QPN_W+2)'(count) + (QPN_W+2)'(c1_valid_reg) + (QPN_W+2)'(out_valid_reg) - (QPN_W+2)'(leave);
   assign flush_done = flush_done_reg;
 
@@ -142,7 +142,7 @@ module urdma_db_merge
     if (!rst && c1_valid_reg && c1_out_reg) a_out: assert (!out_valid_reg || out_ready)
       else $error("%m: a doorbell is lost");
 
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_merged: cover property (@(posedge clk) !rst && c1_valid_reg && !c1_out_reg && ent.queued);
   c_old: cover property (@(posedge clk) !rst && c1_valid_reg && !c1_out_reg && ent.queued && step > 16'h8000);
   c_whole_ring: cover property (@(posedge clk) !rst && c1_valid_reg && !c1_out_reg && ent.queued && step == 16'h8000);

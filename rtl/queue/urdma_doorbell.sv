@@ -5,10 +5,10 @@
 //       |
 //       +--> eth, in the next cycle
 //
-// Everything else stays in order. A doorbell is taken only when both FIFOs have room for it, because the answer of
-// the configuration port cannot be refused. None is lost: pcie_db_ready falls instead. Those of the Ethernet function need
-// no look-up and wait for nobody: so one has its effect before any access to registers that PCIe brings behind it, and
-// a queue pair that was taken down and set up again sees none from before.
+// Everything else stays in order. A doorbell is taken only when both FIFOs have room for it, because the answer of the
+// configuration port cannot be refused. No doorbell is lost: pcie_db_ready falls instead. Doorbells of the Ethernet function
+// need no look-up and do not wait. So such a doorbell takes effect before any later register access from PCIe, and a queue
+// pair that was disabled and set up again sees no earlier doorbell.
 //
 // flush_req/flush_done: done when every doorbell that was inside at the rise of flush_req has left. After that
 // no doorbell checked against an older configuration can reach tx or rx.
@@ -21,7 +21,7 @@ module urdma_doorbell
 (
   input  wire logic                   clk,
   input  wire logic                   rst,
-  input  wire logic                   ready,        // 0: the NIC is being initialised, doorbells go nowhere
+  input  wire logic                   ready,        // 0: the NIC is being initialised, doorbells are dropped
   output      logic                   busy,
 
   input  wire logic                   pcie_db_valid,
@@ -85,7 +85,7 @@ module urdma_doorbell
     logic [31:0]      index;
   } item_t;
 
-  // ---- entry: what can be judged at once ---------------------------------------------------------
+  // ---- entry: checks that can be made at once ----------------------------------------------------
   item_t in;
   logic known, in_range, need_lookup, need_srq, direct, take, room, enter;
   logic [23:0] obj;
@@ -131,9 +131,9 @@ module urdma_doorbell
   end
   assign need_lookup = in_range && known && (in.kind == K_SQ || in.kind == K_RQ);
   assign need_srq = in_range && known && in.kind == K_SRQ;
-  assign direct = in_range && known && in.kind == K_ETH;  // one that is not in range is dropped and counted like others
+  assign direct = in_range && known && in.kind == K_ETH;  // a doorbell out of range is dropped and counted like others
 
-  // Places: a doorbell inside holds one in both FIFOs' worth of DEPTH.
+  // Places: a doorbell inside occupies one place in both FIFOs, of DEPTH.
   logic [$clog2(DEPTH):0] inside_reg;
   logic leave;
   assign room = (inside_reg != ($clog2(DEPTH) + 1)'(DEPTH));
@@ -160,10 +160,10 @@ module urdma_doorbell
     .out_valid(wait_valid), .out_ready(wait_pop), .out_data(wait_item), .count()
   );
 
-  // Answers come at the earliest in the cycle after the request, when its item is at the FIFO's output or
-  // behind older ones; older ones that need no look-up are gone by then or wait for answers that come first.
+  // Answers come at the earliest in the cycle after the request, when its item is at the FIFO's output or behind older ones.
+  // By then older items without a look-up have left, or they wait for answers that come first.
   logic [1:0] rsp_verdict;  // {foreign, closed}
-  logic [DBP_W-1:0] rsp_page;  // travels beside the look-ups, with:
+  logic [DBP_W-1:0] rsp_page;  // travels in parallel to the look-ups, with:
   logic rsp_rq;                // for the receive queue
   logic verd_valid;
   logic [1:0] verd;
@@ -183,7 +183,7 @@ module urdma_doorbell
     .out_valid(verd_valid), .out_ready(wait_pop && wait_lookup), .out_data(verd), .count()
   );
 
-  // SRQs: one bit is enough, for there is no state in which one that exists takes no doorbells
+  // SRQs: one bit is enough, because every existing SRQ takes doorbells
   logic srq_good, srq_verd_valid, srq_foreign;
   logic [DBP_W-1:0] srq_page_reg;
   assign srq_good = srq_rsp_open && srq_rsp_page == srq_page_reg;
@@ -194,7 +194,7 @@ module urdma_doorbell
     .out_valid(srq_verd_valid), .out_ready(wait_pop && wait_srq), .out_data(srq_foreign), .count()
   );
 
-  // ---- verdict and way out ------------------------------------------------------------------------
+  // ---- verdict and output -------------------------------------------------------------------------
   logic judged, foreign, closed, good, out_free;
   assign wait_lookup = wait_item.ok && (wait_item.kind == K_SQ || wait_item.kind == K_RQ);
   assign wait_srq = wait_item.ok && wait_item.kind == K_SRQ;
@@ -218,7 +218,7 @@ module urdma_doorbell
     endcase
   end
   assign out_free = !out_valid_reg || out_done;
-  // also a bad one waits for those before it: the flush below counts in order
+  // a bad doorbell waits for those before it, too: the flush below counts in order
   assign wait_pop = judged && out_free;
   assign leave = wait_pop;
 
@@ -261,9 +261,9 @@ module urdma_doorbell
   logic flush_seen_reg, flush_done_reg;
   localparam int FW = $clog2(DEPTH) + 2;
   logic [FW-1:0] flush_left_reg, now_inside;
-  logic [1:0] leaving;  // a bad one dropped, and the one before it handed over
+  logic [1:0] leaving;  // a bad one dropped, and the previous one handed over
   assign leaving = 2'(wait_pop && !good) + 2'(out_valid_reg && out_done);
-  // one that enters in this cycle counts: its look-up may have been granted just now
+  // a doorbell that enters in this cycle counts: its look-up may have been granted just now
   assign now_inside = FW'(inside_reg) + FW'(out_valid_reg) + FW'(enter);
   assign flush_done = flush_done_reg;
 
@@ -281,8 +281,8 @@ module urdma_doorbell
   end
 
   // ---- counters, lanes ------------------------------------------------------------------------------
-  // Doorbells of CQs are judged, and so counted, by urdma_cq. Good ones may leave two a cycle, but enter one a cycle: so
-  // no more than DEPTH wait to be counted.
+  // urdma_cq checks the doorbells of CQs, and so counts them. Up to two good doorbells may leave per cycle, but only one
+  // enters: at most DEPTH wait to be counted.
   logic [1:0] ok;
   assign ok = 2'(wait_pop && good && wait_item.kind != K_CQ) + 2'(eth_db_valid_reg);
 

@@ -6,9 +6,9 @@
 //   c0 read context -> c1 new context, written back and forwarded -> item FIFO -> DMA write -> interrupt
 //
 // The interrupt of an EQE is requested after its DMA write was accepted. An EQE for a full or absent EQ is lost and counted;
-// for EQ 0 eq0_lost pulses. An interrupt is raised at the first EQE after arming, or at once if there are EQEs at or
-// after the index that the arming doorbell carries. A destruction is accepted when nothing of the EQs is left in
-// the block, so no EQE is written after cfg_ready.
+// for EQ 0 eq0_lost pulses. An interrupt is raised at the first EQE after arming, or at once if there are EQEs at or after
+// the index that the arming doorbell carries. A destruction is accepted when the block holds no more items of the EQs, so no
+// EQE is written after cfg_ready.
 
 `resetall
 `default_nettype none
@@ -192,10 +192,10 @@ module urdma_eq
     endcase
   end
 
-  // Apart from the above, which the simulator need not evaluate in each cycle.
+  // Separate from the above, so that the simulator need not evaluate it in each cycle.
   always_comb begin
     stamped = item_in;
-    stamped.eqe[URDMA_EQE1_CYCLES_LSB +: 64] = cycles;  // whose top bit gives way to the phase
+    stamped.eqe[URDMA_EQE1_CYCLES_LSB +: 64] = cycles;  // its top bit is replaced by the phase
     stamped.eqe[URDMA_EQE1_PHASE_LSB] = (ctx.pi & size) == '0;
   end
 
@@ -247,7 +247,7 @@ module urdma_eq
     if (!rst && c1_valid_reg && item_push) a_item: assert (item_ready)
       else $error("%m: no room for an item");
 
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_destroyed_with_entry: cover property (@(posedge clk) !rst && drain && item_valid && item.write);
   c_lost: cover property (@(posedge clk) !rst && c1_valid_reg && lost && ctx.cfg.valid);
 `endif

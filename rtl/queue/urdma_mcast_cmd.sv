@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands of multicast groups: ATTACH_MCAST, DETACH_MCAST, and the end of all memberships of a QP.
 //
-//  job_*   commands for the QP manager from urdma_cmdq, in order; those of groups are done here, the others go on as mgr_job
-//  gone_*  the QP manager has reset or unlinked a QP. It leaves its groups before the next command begins, so neither an
-//          ATTACH behind a RESET nor a new QP with the number is concerned
+//  job_*   commands for the QP manager from urdma_cmdq, in order; commands of groups are executed here, the others go on as
+//          mgr_job
+//  gone_*  the QP manager has reset or unlinked a QP. The QP leaves its groups before the next command begins, so neither an
+//          ATTACH after a RESET nor a new QP with the number is affected
 //  mco_*   operations, to urdma_rx_mcast
-//  any     some group has a member: without one there is nothing to leave, and no cycle is lost
+//  any     some group has a member: without one, no LEAVE is needed and no cycle is lost
 //
-// The QP manager ends a command before it takes the next one, so it has none under way while one is done here, and the order of
-// commands is that of the ring.
+// The QP manager ends a command before it takes the next one, so it has none under way while one is executed here: commands
+// keep the order of the ring.
 
 `resetall
 `default_nettype none
@@ -103,7 +104,7 @@ module urdma_mcast_cmd
     end
   end
 
-  // a job that waits keeps its reader busy
+  // a waiting job keeps the block that reads it busy
   assign busy = state_reg != J_IDLE || (job_valid && own);
 
   logic unused;

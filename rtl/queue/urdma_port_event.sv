@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// EV_PORT: tells EQ 0 when the link has changed.
+// EV_PORT: reports to EQ 0 that the link has changed.
 //
-//  eq_set    EQ 0 is made (eq_exists 1) or destroyed. Its owner reads STATUS after that, so only changes from then on count.
-//  ev_*      to urdma_eq; a link that changes while one waits is told behind it, and not at all if it is as before
+//  eq_set    EQ 0 is created (eq_exists 1) or destroyed. Its owner reads STATUS after that, so only later changes are
+//            reported.
+//  ev_*      to urdma_eq. If the link changes while an event waits, the change is reported after it, or not at all if the
+//            link is back in its previous state
 
 `resetall
 `default_nettype none
@@ -43,7 +45,7 @@ module urdma_port_event
         told_reg <= link_up;
       end
       if (eq_set) live_reg <= eq_exists;
-      if (eq_set && !eq_exists) wait_reg <= 1'b0;  // nobody to tell any more
+      if (eq_set && !eq_exists) wait_reg <= 1'b0;  // no EQ to report to
       if (eq_set && !wait_reg) told_reg <= link_up;
     end
   end

@@ -4,12 +4,12 @@
 //  rx_*, resp_*, tx_*, req_*   events of the sources, see urdma_pkg
 //  op_*    from urdma_cmdq: one operation at a time
 //
-// Each source has a bank with its own counters of every set, and counts in it alone. A bank takes an event in each cycle, and
-// a source raises no more than one. So there is no queue, and no event is lost or held up.
+// Each source has a bank with its own counters of every set, and counts only there. A bank takes an event in each cycle, and
+// a source raises at most one. So there is no queue, and no event is lost or delayed.
 //
-// An operation waits for a cycle in which the bank has no event. A source with an event in each cycle would hold it up, but
-// none has for long: frames come from the wire no faster than one in 1.7 cycles, tx makes one in 2 at most, and what is left
-// are CQEs with errors, which have to be written to the host.
+// An operation waits for a cycle in which the bank has no event. A source with an event in every cycle would block it, but no
+// source does so for long: frames come from the wire no faster than one in 1.7 cycles, tx sends at most one in 2 cycles, and
+// the other events are CQEs with errors, which must be written to the host.
 
 `resetall
 `default_nettype none

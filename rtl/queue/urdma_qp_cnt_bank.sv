@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counters of QPs that one source counts: part of urdma_qp_cnt.
+// The counters of QPs for one event source: part of urdma_qp_cnt.
 //
-//  ev_*    an event of a QP: hit says which counters count. By 1, but the counter BYTES by ev_bytes. Any cycle, never refused
+//  ev_*    an event of a QP: hit selects the counters. They add 1, BYTES adds ev_bytes. In any cycle, never refused
 //  bind_*  the QP has this set from now on
 //  op_*    the counters of a set are read, or with op_clear set to 0; waits for a cycle without an event
-//  q_*     what was read, two cycles after op_ready
+//  q_*     the values read, two cycles after op_ready
 //  init_*  the sweep after a reset
 //
 // Three stages. The first reads the QP's set, the second the line of the set, the third adds and writes. urdma_ram_live shows
@@ -16,9 +16,9 @@
 module urdma_qp_cnt_bank
   import urdma_pkg::*;
 #(
-  // counters
+  // number of counters
   parameter int N = 2,
-  // the one that counts ev_bytes; N: none
+  // the counter that adds ev_bytes; N: none
   parameter int BYTES = N
 ) (
   input  wire logic                         clk,
@@ -101,7 +101,7 @@ module urdma_qp_cnt_bank
   assign busy = ev_valid || s1_valid_reg || s2_valid_reg || s2_op_reg;
 
 `ifndef SYNTHESIS
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_same_set: cover property (@(posedge clk) !rst && s1_valid_reg && s2_valid_reg && s1_set == s2_set_reg);
   c_op_waits: cover property (@(posedge clk) !rst && op_valid && !op_ready);
   c_op_behind: cover property (@(posedge clk) !rst && op_ready && s2_valid_reg && op_set == s2_set_reg);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // QP manager: the one writer of QP configurations and of the GID table, and the sender of QP control messages.
 //
-// One job at a time: an error reported by the data path, the finish of a destroy or reset after its fence, or a
-// command from urdma_cmdq, in this order of preference. A job reads the configuration, decides, writes it,
-// tells the owners (tx, responder, requester completion), raises the event, and is done; so the configuration is
-// visible before the message, and the message accepted before the completion.
+// One job at a time: an error reported by the data path, the finish of a destroy or reset after its fence, or a command from
+// urdma_cmdq, with this priority. A job reads the configuration, decides, writes it, sends messages to the owners (tx,
+// responder, requester completion), and raises the event. So the configuration is visible before the message, and the message
+// is accepted before the completion.
 //
-// qp_err is never held up: a QP has at most one report of each kind waiting (an error, COMM_EST, SQ_DRAINED), and
+// qp_err never waits for a job: a QP has at most one report of each kind waiting (error, COMM_EST, SQ_DRAINED, LAST_WQE), and
 // there is a place for each. See README.md, "No cycle of waiting".
 
 `resetall
@@ -70,7 +70,7 @@ module urdma_qp_mgr
   localparam int AK = 2;
   localparam int MAX_RD_ATOMIC = 1 << RDA_W;  // CAP_XPORT
 
-  // In the memory beside the configuration: a reset is under way (set by MODIFY_QP, cleared by its finish).
+  // Stored with the configuration: a reset is under way (set by MODIFY_QP, cleared by its finish).
   typedef struct packed {
     logic    resetting;
     qp_cfg_t cfg;
@@ -122,8 +122,8 @@ module urdma_qp_mgr
   assign qpr_rsp = rd_entry.cfg;
 
   // ---- error reports ------------------------------------------------------------------------------------
-  // pend_mem: the QP has a report of that kind in the FIFO. Kinds have their own bits, so that an event shadows no error
-  // and no other event. One port: a pop holds up a push for a cycle.
+  // pend_mem: the QP has a report of that kind in the FIFO. Each kind has its own bit, so an event hides no error and no
+  // other event. One port: a pop delays a push by a cycle.
   localparam int KINDS = 4;
   localparam logic [KINDS-1:0] KIND_ERR = 4'b0001;
   localparam logic [KINDS-1:0] KIND_DRAINED = 4'b0010;
@@ -190,7 +190,7 @@ module urdma_qp_mgr
   assign opcode = cmd[URDMA_CMD0_OPCODE_LSB +: URDMA_CMD0_OPCODE_W];
   assign obj = cmd[URDMA_CMD0_OBJ_LSB +: URDMA_CMD0_OBJ_W];
 
-  // MODIFY_QP: transition, its attributes, their values.
+  // MODIFY_QP: the transition, its attributes, their values.
   localparam int ATTR_W = URDMA_QPM_SQD_EVENT_LSB + 1;
   typedef logic [ATTR_W-1:0] attr_t;
 
@@ -217,7 +217,7 @@ module urdma_qp_mgr
   );
 
   always_comb begin
-    // a change of attributes alone is one from a state to itself
+    // a change of attributes only is a transition from a state to itself
     transition_ok = step_ok && (mask[URDMA_QPM_STATE_LSB] || old_state == 4'(URDMA_QPS_INIT) || old_state == 4'(URDMA_QPS_RTS)
                                 || old_state == 4'(URDMA_QPS_SQD));
 
@@ -336,7 +336,7 @@ module urdma_qp_mgr
                                        cmd[URDMA_CMD_MOD7_ACCESS_LSB +: URDMA_CMD_MOD7_ACCESS_W]};
                 unique case (new_state)
                   4'(URDMA_QPS_RESET): begin
-                    // what CREATE_QP gave stays, all else is as after it
+                    // fields set by CREATE_QP stay, all others are as after it
                     new_entry = '0;
                     {new_entry.resetting, new_entry.cfg.valid} = '1;
                     new_entry.cfg.qp_type = cur_reg.cfg.qp_type;
@@ -424,7 +424,7 @@ module urdma_qp_mgr
             err_only_event_reg <= err_out.only_event;
             state_reg <= M_READ;
           end else if (fin_valid && err_count == '0) begin
-            // reports of before the fence are about the QP that was: they go first and find it gone
+            // reports from before the fence are about the old QP: they go first and find it gone
             src_reg <= SRC_FIN;
             qpn_reg <= fin_qpn;
             state_reg <= M_READ;
@@ -516,7 +516,7 @@ module urdma_qp_mgr
                 || (|qpr_req_valid) || (|rd_grant_reg);
 
 `ifndef SYNTHESIS
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_told_twice: cover property (@(posedge clk) !rst && err_take && (pend_word & pend_kind) != '0);
 `endif
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// MODIFY_QP: the transitions of a QP, and the attributes of each (IBA volume 1, 10.3.1 and the table in 11.2.5.2). No register.
+// MODIFY_QP: the transitions of a QP, and the attributes of each (IBA volume 1, 10.3.1 and the table in 11.2.5.2).
+// Combinational.
 //
-// Of XRC, an initiator waits and sends again like RC, a target answers like RC. Port and alternate path are no attributes here. SQE is not a state that is used. A UD QP has a path MTU, the port's: the
-// specification leaves it to the channel adapter. CUR_STATE may always be given.
+// XRC: an initiator has the requester attributes of RC, a target the responder attributes. Port and alternate path are not
+// supported as attributes, and the state SQE is not used. The path MTU of a UD QP is that of the port: the specification
+// leaves it to the channel adapter. CUR_STATE may always be given.
 
 `resetall
 `default_nettype none
@@ -37,8 +39,8 @@ module urdma_qp_rules
   localparam attr_t M_DEST_RD = attr_t'(1 << URDMA_QPM_MAX_DEST_RD_ATOMIC_LSB);
 
   logic rel, ini, tgt, ud;         // reliable: RC, XRC
-  attr_t own;                      // what each transition from INIT on may change, and RESET to INIT has to give
-  attr_t key;                      // the part of it that changes while the QP is at work
+  attr_t own;                      // what each transition from INIT on may change, and RESET to INIT must set
+  attr_t key;                      // the part of it that may change while the QP is in use
 
   assign ini = qp_type == 4'(URDMA_QPT_XRC_INI);
   assign tgt = qp_type == 4'(URDMA_QPT_XRC_TGT);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // BAR0: registers, counters, the cycle counter, and the reset sequence of the NIC.
 //
-// A register access is taken every cycle; a read is answered two cycles later, in order. Reads of addresses
-// that have no register give 0, writes there are ignored. The Ethernet function has registers of its own (eth_reg_*).
+// A register access is taken every cycle; a read is answered two cycles later, in order. Reads of addresses without a
+// register return 0, writes there are ignored. The Ethernet function has registers of its own (eth_reg_*).
 //
-// Reset sequence (after rst, and at a write of CTRL.RESET): core_rst stays up until the PCIe side has had
-// nothing outstanding for DRAIN cycles in a row, so that no answer to an old read can reach a block that has
-// come out of reset; then the blocks clear their memories; then READY is set. Counters and
-// the cycle counter run on over CTRL.RESET: a driver that comes or goes takes no history with it.
+// Reset sequence (after rst, and at a write of CTRL.RESET): core_rst stays up until the PCIe side has had nothing outstanding
+// for DRAIN cycles in a row, so that no completion of an old read can reach a block after its reset. Then the blocks clear
+// their memories; then READY is set. CTRL.RESET does not clear the counters and the cycle counter, so they survive a change
+// of drivers.
 
 `resetall
 `default_nettype none
@@ -120,7 +120,7 @@ module urdma_regs
 
   typedef enum logic [1:0] {
     S_DRAIN,   // core_rst, wait for the PCIe side
-    S_SETTLE,  // core_rst released; a block's init_done may still be up from before
+    S_SETTLE,  // core_rst released; a block's init_done may still be up from before the reset
     S_INIT,    // wait for the memories' sweeps
     S_READY
   } state_e;
@@ -147,7 +147,7 @@ module urdma_regs
   assign wdata = reg_req.wdata & wmask;
   assign eth_reg_valid = reg_req_valid && addr[15:13] == 3'(URDMA_REG_ETH_CTRL >> 13);
   assign wr_reset = wr && addr == 16'(URDMA_REG_CTRL) && wdata[URDMA_RF_CTRL_RESET_LSB];
-  // bases and size stand still once the queue runs
+  // bases and size are fixed once the queue runs
   assign queue_idle = !enable_reg && pi_reg == '0;
 
   assign core_rst = core_rst_reg;
@@ -198,7 +198,7 @@ module urdma_regs
       log_size_reg <= '0;
       pi_reg <= '0;
     end else begin
-      // not what an EQ 0 loses that is being reset
+      // not the losses of an EQ 0 that is being reset
       if (eq0_lost && !core_rst_reg) eq0_lost_reg <= 1'b1;
       if (wr) begin
         unique case (addr)
@@ -217,7 +217,7 @@ module urdma_regs
   end
 
   // ---- counters ---------------------------------------------------------------------------------
-  // Most cycles count nothing: the loop is entered only when a pulse is there.
+  // Most cycles count nothing: the loop is entered only when there is a pulse.
   logic [63:0] cnt_reg [URDMA_CNT_N];
   logic cnt_any;
   assign cnt_any = (|cnt) || (|cnt_own) || (|tx_bytes) || (|rx_bytes);

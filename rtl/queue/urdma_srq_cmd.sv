@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands of SRQs, and the directory of SRQs: part of urdma_cmdq, whose steps it follows.
 //
-//  look     (X_DEC) the entry is read: of a command of SRQs its object, else the SRQ that CREATE_QP names
-//  status, qp_ok  (X_CHECK) what the command of SRQs gets; that SRQ exists, and is for the QPs that name one
+//  look     (X_DEC) the entry is read: for a command of SRQs its object, else the SRQ that CREATE_QP names
+//  status, qp_ok  (X_CHECK) the status of the command of SRQs; the SRQ of CREATE_QP exists, and its type fits the QP
 //  xrcd, cqn  the XRC domain and the CQ that CREATE_SRQ names, to be looked up: *_ok in X_CHECK
-//  held     (X_CHECK) what the SRQ that is created or destroyed refers to
+//  held     (X_CHECK) the objects that the created or destroyed SRQ refers to
 //  act      (X_ACT) the status is OK: the directory is written
-//  ref_*    (X_REF_*) a QP that begins to use SRQ ref_srqn, or uses it no more
+//  ref_*    (X_REF_*) a QP begins to use SRQ ref_srqn, or no longer uses it
 //  out      (X_OUT) the operation is given to urdma_srq, until sro_ready; ans is for the completion of the command
 //  fin      (X_FIN) the fence of a DESTROY_SRQ is over
 //  srq_*    look-up for doorbells, answered in the next cycle: open, the SRQ exists; page, of its doorbells
 //
-// A QP's reference is dropped when the QP is unlinked, as with CQs, so DESTROY_SRQ may stand right behind DESTROY_QP. The
-// responder may then find a QP whose SRQ is gone.
+// As with CQs, a QP's reference is dropped when the QP is unlinked, so DESTROY_SRQ may directly follow DESTROY_QP. The
+// responder may then find a QP whose SRQ no longer exists.
 
 `resetall
 `default_nettype none
@@ -20,7 +20,7 @@
 module urdma_srq_cmd
   import urdma_pkg::*, urdma_hw_pkg::*, urdma_ctl_pkg::*;
 #(
-  // bits of a number of references
+  // width of a reference count
   parameter int REF_W = 16
 ) (
   input  wire logic              clk,
@@ -76,7 +76,7 @@ module urdma_srq_cmd
     logic [DBP_W-1:0] page;
   } db_ent_t;
 
-  // ---- the command in hand -----------------------------------------------------------------------------
+  // ---- the current command -----------------------------------------------------------------------------
   logic [7:0] op;
   logic [23:0] obj, qp_srqn;
   logic is_create, is_destroy, is_modify, is_query, live;
@@ -156,7 +156,7 @@ module urdma_srq_cmd
     .rd_addr(ref_rd ? ref_srqn : op == 8'(URDMA_CMD_CREATE_QP) ? qp_srqn[SRQN_W-1:0] : obj[SRQN_W-1:0]), .rd_data(ent)
   );
 
-  // ---- doorbells: one is looked up in any cycle ---------------------------------------------------------------
+  // ---- doorbells: any cycle may look one up -------------------------------------------------------------------
   logic srq_rsp_valid_reg;
   always_ff @(posedge clk) srq_rsp_valid_reg <= !rst && srq_req_valid;
   assign srq_rsp_valid = srq_rsp_valid_reg;

@@ -18,13 +18,13 @@ module urdma_rx
   // frames from the MAC
   input  wire logic                   mac_valid,
   input  wire mac_beat_t              mac,
-  input  wire logic                   mac_home,    // the frame is RDMA's own and has turned round
+  input  wire logic                   mac_home,    // the frame is an RDMA frame of this NIC, looped back
 
-  // whose frame it is, for urdma_eth; entries of the GID table as they are written
+  // class of each frame, for urdma_eth; entries of the GID table as they are written
   output      logic                   class_valid,
   output      logic                   class_rdma,
   output      logic                   half_full,   // more than half of the packet buffer is in use
-  output      logic                   loop_room,   // for a frame that turns round
+  output      logic                   loop_room,   // room for a looped frame
   input  wire logic                   gid_wr_valid,
   input  wire logic [GID_W-1:0]       gid_wr_idx,
   input  wire gid_t                   gid_wr,
@@ -34,7 +34,7 @@ module urdma_rx
   input  wire mc_op_t                 mco,
   output      logic                   mco_ready,
   output      mc_status_e             mco_status,
-  output      logic                   mc_any,      // there is one
+  output      logic                   mc_any,      // some group has a member
 
   // receive doorbells
   input  wire logic                   rq_db_valid,
@@ -74,8 +74,8 @@ module urdma_rx
   output      logic [1:0][GID_W-1:0]  gid_idx,
   input  wire gid_t [1:0]             gid,
 
-  // SEND with invalidate; sync: pieces checked before are written; inv: a key is invalid; reads_over: tx has read what was
-  // checked with it
+  // SEND with invalidate. sync: the pieces checked before are written. inv: a key is invalid. reads_over: tx has finished the
+  // reads that it checked with that key
   output      logic                   mro_valid,
   output      mr_op_t                 mro,
   input  wire logic                   mro_ready,
@@ -206,8 +206,8 @@ module urdma_rx
     );
   end
 
-  // Frames that turn round take the lesser part of what stores packets; the rest is for the MAC, which does not wait. When one of
-  // them begins, the two before it may not be counted yet: one that has just ended and the packets in the parser's stages.
+  // Looped frames may fill 3/8 of each store for packets; the rest is for the MAC, which cannot be stalled. When a looped
+  // frame begins, earlier ones may not be counted yet: one that has just ended, and the packets in the parser's stages.
   localparam int LOOP_LINES = (3 << BUF_W) / 8;
   localparam int LOOP_PKTS = (3 * PKT_QUEUE) / 8;
 
@@ -217,7 +217,7 @@ module urdma_rx
         && pq_count[1] <= ($clog2(PKT_QUEUE)+1)'(LOOP_PKTS) && mc_loop_room;
   end
 
-  // ---- look-ups: packets, doorbells, QPs to look at again, and in front of them the fence -----------------
+  // ---- look-ups: packets, doorbells, QPs to look at again; the fence has priority -------------------------
   logic [1:0] fence_sent_reg, fence_back_reg, fence_out;
   logic flush_valid, flush_ready, kick_valid, kick_ready;
   logic [QPN_W-1:0] flush_qpn, kick_qpn;
@@ -227,15 +227,15 @@ module urdma_rx
   logic [2:0] rq_grant;
   logic [1:0] rk_grant;
   logic rq_grant_valid, rk_grant_valid;
-  logic [1:0] fence_put, is_fence;   // a token is to go; it goes next, as no item holds the look-up
+  logic [1:0] fence_put, is_fence;   // a token is to go; it goes next, as the look-up holds no item
 
-  // Decisions that may wait: one for each packet between the parser and the WQE fetch, and those in the stages between.
+  // Decisions that may wait: one for each packet between the parser and the WQE fetch, and those in the stages in between.
   localparam int RR_DEPTH = 2 * PKT_QUEUE;
   localparam int RR_CW = $clog2(RR_DEPTH) + 1;
 
-  // The responder's half comes second: a READ response that requester completion has decided on before its own token may
-  // still wait in front of the other look-up. What becomes of it has to be told before the fence is done, or it would be
-  // told to a later life of the QP.
+  // The responder's half comes second. A READ response that requester completion has decided on before its own token may
+  // still wait in front of the other look-up. Its result must be reported before the fence is done; otherwise a later life of
+  // the QP would get it.
   logic [RR_CW:0] rr_made_reg, rr_used_reg, rr_to_reg;
   /* verilator lint_off UNUSEDSIGNAL */  // its sign
   logic [RR_CW:0] rr_past;
@@ -277,7 +277,7 @@ module urdma_rx
     return r;
   endfunction
 
-  // A choice made holds until it is taken: the request to the configuration may not change.
+  // A choice, once made, holds until it is taken: the request to the configuration must not change.
   logic [2:0] rq_hold_reg;
   logic [1:0] rk_hold_reg;
   logic [2:0] rq_req, rq_sel;
@@ -313,7 +313,7 @@ module urdma_rx
   always_comb begin
     it[0] = '{kind: IT_PKT, pkt: pq[0]};
     if (pq[0].mc) begin
-      // the last copy gives back the lines that all have read
+      // the last copy frees the lines that all copies have read
       it[0].pkt.dqpn = copy_qpn;
       if (!copy_last) it[0].pkt.lines = '0;
       it[0].pkt.mc = !copy_last;
@@ -331,7 +331,7 @@ module urdma_rx
   assign flush_ready = it_ready[0] && rq_sel[2];
   assign kick_ready = it_ready[1] && rk_sel[1];
 
-  // ---- multicast: a datagram at the head of the queue stays there until its last copy has gone -------------------------
+  // ---- multicast: a datagram stays at the head of the queue until its last copy has gone -------------------------------
   logic mcast_clk;
   urdma_clk #(.PART(PART_RX_MCAST)) clk_u_mcast (.clk, .part_clk(mcast_clk));
   urdma_rx_mcast u_mcast (
@@ -423,7 +423,7 @@ module urdma_rx
     .ev_valid(srq_ev_valid), .ev(srq_ev), .ev_ready(srq_ev_ready)
   );
 
-  // Both read rings through one port: 0, the WQE fetch; 1, indices.
+  // Two clients read rings through one port: 0, the WQE fetch; 1, the SRQ indices.
   logic [1:0] ring_mr_req_valid, ring_mr_req_ready, ring_mr_rsp_valid, ring_mr_rsp_ready;
   logic [1:0] ring_rd_req_valid, ring_rd_req_ready, ring_rd_rsp_valid;
   mr_req_t [1:0] ring_mr_req;
@@ -510,7 +510,7 @@ module urdma_rx
     .rst_valid(rst_valid), .rst_qpn(rst_qpn), .trace_mute_valid, .trace_mute
   );
 
-  // An ATOMIC that failed ends its QP here before it is reported.
+  // A failed ATOMIC moves its QP to ERR here before the error is reported.
   urdma_fifo #(.WIDTH($bits(qp_err_t)), .DEPTH(2)) u_dead (
     .clk(clk), .rst(rst),
     .in_valid(dead_valid && dead_ready), .in_ready(dead_fifo_ready), .in_data(dead),
@@ -519,7 +519,8 @@ module urdma_rx
 
   assign atm_busy = atm_unit_busy || rerr_valid[1];
 
-  // Two that answer, two that report; a choice made holds until it is taken. The unit is the rare one, so it goes first.
+  // Two sources of answers, two of errors. A choice, once made, holds until it is taken. The ATOMIC unit is rarely used and
+  // goes first.
   logic ack_hold_reg, ack_sel_reg, ack_sel, err_hold_reg, err_sel_reg, err_sel;
 
   assign ack_sel = ack_hold_reg ? ack_sel_reg : ack_valid[1];
@@ -543,8 +544,9 @@ module urdma_rx
     err_sel_reg <= err_sel;
   end
 
-  // ---- sync: pieces that were given to translation before are written; no ATOMIC begins while the last of those that
-  // have begun end -------------------------------------------------------------------------------------------------
+  // ---- sync -------------------------------------------------------------------------------------------------------
+  // First wait until the pieces given to translation before are written, then until the ATOMICs under way have ended; meanwhile
+  // no ATOMIC begins.
   typedef enum logic [1:0] {Y_IDLE, Y_PIECES, Y_ATOMICS, Y_DONE} sync_e;
   sync_e sync_reg;
   logic [PIECE_W-1:0] sync_to_reg;
@@ -600,7 +602,7 @@ module urdma_rx
     .trace_acked_valid, .trace_acked, .trace_req_valid, .trace_req, .trace_loss_valid, .trace_loss
   );
 
-  // ---- counters; some are raised in two places ----------------------------------------------------------------
+  // ---- counters; two blocks raise some of them ----------------------------------------------------------------
   logic no_qp, drop_unrel;
 
   urdma_rx_count u_no_qp (
@@ -631,7 +633,7 @@ module urdma_rx
     qc_resp_valid_reg <= cqe_valid[0] && cqe_ready[0] && cqe_status != '0 && !rst;
   end
 
-  // ---- busy: items between look-up and their end, by number -----------------------------------------------------
+  // ---- busy: the number of items between the look-up and their end ----------------------------------------------
   logic [11:0] inflight_reg;
   always_ff @(posedge clk) begin
     if (rst) inflight_reg <= '0;

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// The responder's ATOMICs: compare and swap, fetch and add on 8 aligned bytes of host memory, little-endian. And FLUSHes,
-// which read the 8 bytes around an address: all writes before the read are visible when its answer is here.
+// The responder's ATOMICs: compare and swap, fetch and add on 8 aligned bytes of host memory, little-endian. It also executes
+// FLUSH: it reads the 8 bytes around an address. When the read completion is here, all writes before the read are visible.
 //
-//  ended    one that was accepted has left; in the order of acceptance
-//  in_*     from placement, in order, address translated and checked. in_ready is 0 while a failure is told.
+//  ended    an accepted request has left; in the order of acceptance
+//  in_*     from placement, in order, address translated and checked. in_ready is 0 while a failure is being reported.
 //  rd_*     DMA reads of 8 bytes, up to ENTRIES under way; wr_* DMA writes of 8 bytes
-//  rsp_*    answers, in the order of acceptance, each after its write has been accepted. That of a FLUSH is a READ response of
-//           0 bytes
-//  err_*    a DMA read failed: the QP ends. The answer is a NAK then, nothing is written or stored, and ATOMICs of the QP
-//           that had come behind it are dropped
-//  chk_*    has the QP chk_qpn an ATOMIC here? From registers; busy: 1 from the cycle after acceptance until its write is
-//           accepted and its answer taken; writes: until its write is accepted, or it is known that there will be none
-//  rst_*    forget the QP: its stored results, and what of it has not begun to write
+//  rsp_*    answers, in the order of acceptance, each after its write has been accepted. A FLUSH is answered by a READ
+//           response of 0 bytes
+//  err_*    a DMA read failed and the QP goes to ERR. The answer is a NAK; nothing is written or stored, and later ATOMICs of
+//           the QP that are already here are dropped
+//  chk_*    has the QP chk_qpn an ATOMIC here? From registers. busy: 1 from the cycle after acceptance until its write is
+//           accepted and its answer taken. writes: 1 until its write is accepted, or it is known that it will not write
+//  rst_*    forget the QP: its stored results, and its requests that have not begun to write
 //
-// Up to ENTRIES ATOMICs wait in a ring. Their operands are read ahead, in order; they are executed in order, 5 cycles
-// each when the operand is there. A read does not pass a write that was accepted before it (urdma_dma_rd), so only the
-// addresses of the ring matter: an ATOMIC on an address that an older one in the ring is still to write takes that one's
-// result instead of reading. At most CHAIN do so one after the other; the next waits until those are written and reads
-// again. So under a stream of ATOMICs on one word what others write there (a lock that its holder clears by a WRITE) is
-// still seen. A compare and swap that does not match writes nothing.
+// Up to ENTRIES ATOMICs wait in a ring. Their operands are prefetched, in order. They are executed in order, in 5 cycles each
+// once the operand is there. A read does not pass a write that was accepted before it (urdma_dma_rd), so only addresses in
+// the ring can conflict. If an older ATOMIC in the ring has still to write the same address, the younger one does not read:
+// it takes the older one's result. At most CHAIN do so in a row; the next one waits until their writes are accepted and reads
+// again. So even under a stream of ATOMICs on one word, writes by others to that word (a holder that clears a lock by a
+// WRITE) are still seen. A compare and swap that does not match writes nothing.
 //
-// The last 2**RDA_W results of each QP are kept with their PSNs: a repeated request (dup) is answered from there, or not
-// at all, in its turn.
+// The last 2**RDA_W results of each QP are kept with their PSNs. A repeated request (dup) is answered from them in its turn;
+// without a stored result it gets no answer.
 
 `resetall
 `default_nettype none
@@ -29,9 +29,9 @@
 module urdma_rx_atomic
   import urdma_pkg::*, urdma_rx_pkg::*, urdma_trace_pkg::*;
 #(
-  // log2 of ATOMICs in the ring
+  // log2 of the number of ATOMICs in the ring
   parameter int ENTRY_W = 4,
-  // ATOMICs on one address that follow each other without reading
+  // consecutive ATOMICs on one address that do not read
   parameter int CHAIN = 7
 ) (
   input  wire logic             clk,
@@ -48,7 +48,7 @@ module urdma_rx_atomic
   output      dma_rd_req_t      rd_req,
   input  wire logic             rd_req_ready,
   input  wire logic             rd_rsp_valid,
-  /* verilator lint_off UNUSEDSIGNAL */  // 8 bytes of one beat
+  /* verilator lint_off UNUSEDSIGNAL */  // 8 bytes of a beat
   input  wire dma_rd_rsp_t      rd_rsp,
   /* verilator lint_on UNUSEDSIGNAL */
 
@@ -82,18 +82,18 @@ module urdma_rx_atomic
   typedef logic [ENTRY_W-1:0] idx_t;
 
   atm_t ent_mem [N];
-  idx_t dep_mem [N];                 // with fwd: takes the result of; with wait: reads after the write of
+  idx_t dep_mem [N];                 // fwd: the entry whose result it takes; wait: the entry whose write it reads after
   logic [CHAIN_W-1:0] chain_mem [N];
   logic [63:0] val_mem [N];          // operand read
-  logic [63:0] res_mem [N];          // what is in memory when the entry is done
+  logic [63:0] res_mem [N];          // memory contents when the entry is done
   logic [N-1:0] used_reg;            // accepted, answer not taken
   logic [N-1:0] live_reg;            // may still write
-  logic [N-1:0] newest_reg;          // with live: no younger one on the address
+  logic [N-1:0] newest_reg;          // with live: the youngest on its address
   logic [N-1:0] fwd_reg, wait_reg;
-  logic [N-1:0] dead_reg;            // changes nothing, no answer
-  logic [N-1:0] got_reg, bad_reg;    // operand is here; it could not be read
-  logic [N-1:0] fail_reg;            // what is in memory is not known
-  idx_t head_reg, tail_reg, ask_reg; // executed next, accepted next, read next
+  logic [N-1:0] dead_reg;            // changes nothing, gets no answer
+  logic [N-1:0] got_reg, bad_reg;    // operand is here; its read failed
+  logic [N-1:0] fail_reg;            // the memory contents are unknown
+  idx_t head_reg, tail_reg, ask_reg; // next to execute, next to accept, next to read
   logic [ENTRY_W:0] count_reg, ask_count_reg;
   logic take, retire, finish, kill;
 
@@ -101,7 +101,7 @@ module urdma_rx_atomic
   assign busy = count_reg != '0;
   assign ended = retire;
 
-  // the youngest one on the address that will write later than now
+  // the youngest entry on this address that will write in a later cycle
   logic match, match_chain;
   idx_t match_idx;
   always_comb begin
@@ -148,8 +148,8 @@ module urdma_rx_atomic
 
   // ---- stored results ---------------------------------------------------------------------------------------
   typedef struct packed {
-    logic [RDA_W-1:0] wr;      // where the next one goes
-    logic [RDA_W:0]   count;   // kept
+    logic [RDA_W-1:0] wr;      // where the next one is stored
+    logic [RDA_W:0]   count;   // results stored
   } ring_st_t;
 
   typedef struct packed {
@@ -206,9 +206,9 @@ module urdma_rx_atomic
 
   state_e state_reg;
   logic ready, x_dead, equal, changed, find_pend_reg, hit, rsp_done_reg, bad_op_reg;
-  logic [RDA_W:0] find_reg;  // asked for
+  logic [RDA_W:0] find_reg;  // results looked up so far
 
-  // a forwarded one is behind the one it waits for, so that one is done
+  // an entry with fwd comes after the one whose result it takes, so that one is done
   assign ready = x.dup || fwd_reg[head_reg] || got_reg[head_reg];
   assign x_dead = dead_reg[head_reg] || (rst_valid && rst_qpn == x.qpn);
   assign equal = orig_reg == x.compare;
@@ -220,9 +220,9 @@ module urdma_rx_atomic
   assign find_idx = st.wr - 1'b1 - find_reg[RDA_W-1:0];
   assign hit = find_pend_reg && found.psn == x.psn;
 
-  // a failed operand: of a dead one it concerns nobody
+  // a failed operand; it does not matter if the entry is dead
   assign kill = state_reg == X_CALC && bad_op_reg && !x_dead;
-  // from the next cycle on memory holds what this entry leaves there
+  // from the next cycle on, memory holds what this entry leaves there
   assign finish = (state_reg == X_CALC && (bad_op_reg || x_dead || !changed)) || (wr_valid && wr_ready);
   assign retire = state_reg == X_GONE || (state_reg == X_ANSWER && rsp_ready)
                   || (err_valid && err_ready);
@@ -239,11 +239,11 @@ module urdma_rx_atomic
     rsp.dup = x.dup;
     rsp.qpn = x.qpn;
     rsp.psn = x.psn;
-    rsp.msn = state_reg == X_NAK ? x.msn - 24'd1 : x.msn;  // what failed is not completed
+    rsp.msn = state_reg == X_NAK ? x.msn - 24'd1 : x.msn;  // a failed request is not completed
     rsp.syndrome = state_reg == X_NAK ? SYN_NAK_OP : SYN_ACK;
     if (state_reg != X_NAK && !x.flush) rsp.va = orig_reg;
   end
-  // behind the NAK: urdma_tx_resp answers what came before it although the QP is in ERR then
+  // After the NAK: urdma_tx_resp still sends the answers before it, although the QP is in ERR by then.
   assign err_valid = state_reg == X_NAK && rsp_done_reg;
   assign err = '{qpn: x.qpn, only_event: 1'b0, event_type: 8'(urdma_hw_pkg::URDMA_EV_QP_FATAL)};
 
@@ -332,7 +332,7 @@ module urdma_rx_atomic
           else state_reg <= x.flush ? X_ANSWER : changed ? X_WRITE : X_STORE;
         X_WRITE: if (wr_ready) state_reg <= X_STORE;
         X_STORE:
-          // memory has changed: a QP forgotten meanwhile gets no answer, and none is kept
+          // memory has changed: if the QP was forgotten meanwhile, no answer is sent and none is stored
           if (x_dead) state_reg <= X_GONE;
           else if (!rst_valid) state_reg <= X_ANSWER;
         X_NAK: begin

@@ -1,38 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requester completion: what acknowledgements and READ responses do to the table of sent messages, and the timers
-// (IBA volume 1, 9.7.5, 9.7.6, 9.7.7).
+// Requester completion: how acknowledgements and READ responses change the table of sent messages, and the timers (IBA volume
+// 1, 9.7.5, 9.7.6, 9.7.7).
 //
 //  sent_*, made_*, rdone_*, kick_*   see urdma_rx_told, which holds the tables
 //  in_*    found items: acknowledgements, READ responses, kicks (look at the table again), the fence's token
 //  rr_*    (WQE fetch) the decision on a READ response or ATOMIC acknowledge: one for each such item, in order
-//  acked_* (tx) progress of a QP, and what to do about loss;  cqe_*, err_*: completions, errors
+//  acked_* (tx) progress of a QP, and how to react to loss;  cqe_*, err_*: completions, errors
 //  aqc_*   control from qp_mgr: taken without waiting for any output of this block
 //  qc_*    (urdma_qp_cnt) for the counters of the QP
-//  timer_* for the simulator: cycles until the earliest armed deadline, never more than the truth
+//  timer_* for the simulator: cycles until the earliest armed deadline, never too many
 //
-// Each QP has 2**INFL_W entries, found by the low bits of the WQE index. Three places in this ring, in order:
+// Each QP has 2**INFL_W entries, indexed by the low bits of the WQE index. Three positions in this ring, in order:
 //   head  oldest WQE not completed      ack  oldest not acknowledged      tail  next to come from tx
-// una is the oldest PSN not acknowledged; it lies in the message of ack, or begins it. Only READs and ATOMICs lie
-// between head and ack (with what is behind them): answered to the end, but their data is not yet reported written.
+// una is the oldest PSN not acknowledged; it lies in the message at ack, possibly at its start. Only READs and ATOMICs, and
+// the WQEs queued after them, lie between head and ack: all responses have arrived, but placement has not reported their data
+// as written.
 //
-// An item is one turn, in three stages:
+// An item makes one turn, in three stages:
 //
 //   here             the QP's state and tables are read, and stay current while the item waits
-//   urdma_rx_walk    an entry a cycle, then the decision (urdma_rx_decide)
+//   urdma_rx_walk    one entry per cycle, then the decision (urdma_rx_decide)
 //   urdma_rx_settle  the state is written, the timer set, messages go out
 //
 // The CQEs of a turn wait in urdma_rx_cqe_gate until tx has taken its acked_t.
 //
-// An item may only begin its walk when no item of its QP is in a stage ahead; it may begin in the cycle in which the state is
-// written. So items of different QPs follow each other without a gap, items of one QP after one more cycle.
+// An item may begin its walk only when no item of its QP is in a stage ahead; it may begin in the cycle that writes the
+// state. So items of different QPs follow each other without a gap, and items of one QP with a gap of one cycle.
 //
-// Timers. One deadline a QP (urdma_timer): the ACK timer or the RNR timer. An expiry is a kick; the deadline is also in the
-// QP's state, so that a turn knows if it is still the one that counts. UC and UD have none: sent_t kicks, and the turn takes all
-// that the table has as acknowledged.
+// Timers. Each QP has one deadline (urdma_timer): the ACK timer or the RNR timer. An expiry is a kick. The deadline is also
+// in the QP's state, so that a turn can tell whether an expiry is stale. UC and UD have no timer: sent_t kicks, and the turn
+// treats all messages in the table as acknowledged.
 //
-// What is asked of placement: each decision with take and last brings exactly one rdone, sooner or later, unless one with an
-// error came for the QP before; head waits for it even in error, so that a READ that was answered before an error is
-// not reported as flushed.
+// Contract with placement: each decision with take and last produces exactly one rdone, sooner or later, unless an rdone with
+// an error came for the QP before. head waits for it even in error, so that a READ that was answered before an error is not
+// reported as flushed.
 
 `resetall
 `default_nettype none
@@ -153,9 +154,10 @@ module urdma_rx_cmpl
     .exp_valid, .exp_idx(exp_qpn), .exp_ready, .armed(timer_armed), .wait_cycles(timer_cycles)
   );
 
-  // ---- control: two cycles in which every stage stands still. The first reads the QP's state; the second writes it, or changes the
-  // copy of the turn that is under way. ------------------------------------------------------------------------
-  /* verilator lint_off UNUSEDSIGNAL */  // some of it is looked at
+  // ---- control -----------------------------------------------------------------------------------------------------
+  // Two cycles in which every stage stalls. The first reads the QP's state; the second writes it, or changes the copy in the
+  // turn under way.
+  /* verilator lint_off UNUSEDSIGNAL */  // only some fields are used
   st_t ctl_st;
   /* verilator lint_on UNUSEDSIGNAL */
 
@@ -183,12 +185,12 @@ module urdma_rx_cmpl
     if (!init_done) st_wdata = '0;
   end
 
-  // ---- an item and what is known of its QP -----------------------------------------------------------------------
+  // ---- an item and the state of its QP ---------------------------------------------------------------------------
   logic l_valid_reg, l_fresh_reg, l_take, l_again, l_free, l_pkt, l_resp, l_ok, l_same, l_apart, l_known;
   logic kind_ack, kind_rnr, kind_nak, walk_end, walk_end_ready, gate_busy;
   /* verilator lint_off UNUSEDSIGNAL */
-  st_t l_st;                       // some of it is looked at
-  logic [15:0] load_idx;           // the table has its low bits
+  st_t l_st;                       // only some fields are used
+  logic [15:0] load_idx;           // the table uses its low bits
   /* verilator lint_on UNUSEDSIGNAL */
   says_t l_says;
   run_t load_run;
@@ -196,7 +198,7 @@ module urdma_rx_cmpl
 
   assign l_free = (!l_valid_reg || load) && !frozen && init_done;
   assign l_take = in_valid && in.kind != IT_FENCE && l_free;
-  // control has read in between
+  // a control message has used the read port in between
   assign l_again = l_valid_reg && !l_fresh_reg && !frozen;
   assign fence_out = in_valid && in.kind == IT_FENCE && !l_valid_reg && run_valid == '0
       && !acked_valid && !gate_busy && !err_valid && !rr_valid && !frozen;
@@ -204,20 +206,20 @@ module urdma_rx_cmpl
   assign get_en = l_take || l_again || (aqc_valid && !ctl_en_reg);
   assign get_qpn = frozen ? aqc.qpn : l_again ? l_reg.qpn : in.qpn;
 
-  // What settles in this cycle is seen; what it writes differs from what it has in the timer only.
+  // The item sees the state that is written in this cycle; against run[1].st that differs in the timer only.
   assign l_same = run_valid[1] && run[1].it.qpn == l_reg.qpn;
   assign l_st = l_same ? run[1].st : mem_st;
   assign load = l_valid_reg && l_fresh_reg && !frozen && (!l_same || fire)
       && (!run_valid[0] || (walk_end && walk_end_ready && run[0].it.qpn != l_reg.qpn));
 
-  // ext as it lies on the wire: syndrome, then the MSN
+  // ext as on the wire: syndrome, then the MSN
   assign l_pkt = l_reg.kind == IT_PKT;
   assign l_resp = l_pkt && l_reg.bth.response;
   assign kind_ack = l_reg.bth.ack && l_reg.ext[7:5] == 3'b000;
   assign kind_rnr = l_reg.bth.ack && l_reg.ext[7:5] == 3'b001;
   assign kind_nak = l_reg.bth.ack && !kind_ack && !kind_rnr;
-  // An answer is to something that was sent and is not acknowledged; a response, to something in the table: a READ is
-  // there before its packet goes.
+  // An acknowledgement must be for a PSN that was sent and is not acknowledged. A response must be for a message in the
+  // table: a READ is entered before its packet goes.
   assign l_known = !psn_before(l_reg.psn, l_st.una) && !psn_before(mem_psns.newest, l_reg.psn)
       && (!l_resp || (!psn_before(mem_tail.psn, l_reg.psn) && l_st.ack != mem_tail.idx));
   assign l_ok = l_pkt && l_reg.pass && l_st.active && !l_st.err;
@@ -231,7 +233,7 @@ module urdma_rx_cmpl
     load_run = '{it: l_reg, st: l_same ? settle_st : mem_st, armed: l_st.tk != T_NONE || (l_same && arm), asked: mem_psns.asked,
                  fresh: 1'b0, fresh_psn: '0, ghost: l_ok && !l_known};
   end
-  // each rdone causes a kick, which looks at what it is for
+  // each rdone causes a kick, whose turn looks at the status
   assign l_apart = l_pkt && l_st.head != l_st.ack;
   assign load_idx = l_apart ? l_st.ack : l_st.head;
   assign ent_en = load || walk_ent_en;
@@ -303,7 +305,7 @@ module urdma_rx_cmpl
       || timer_busy || ctl_en_reg || !init_done;
 
 `ifndef SYNTHESIS
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_control_in_walk: cover property (@(posedge clk) !rst && ctl_run[0]);
   c_control_in_settle: cover property (@(posedge clk) !rst && ctl_run[1]);
 `endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What requester completion keeps of a QP, and the times of its timers.
+// State that requester completion keeps for a QP, and the periods of its timers.
 /* verilator lint_off UNUSEDPARAM */
 package urdma_rx_cmpl_pkg;
   import urdma_pkg::*;
@@ -12,11 +12,11 @@ package urdma_rx_cmpl_pkg;
   typedef struct packed {
     logic        active;           // from RTS on
     logic        err;
-    logic        dead;             // something completed in error: the rest is flushed
-    logic        gap;              // a retry has begun, nothing has moved since
-    logic        restart;          // tx was sent back and may begin anew at any una since: so may a READ's responses
-    logic        want;             // AK_RETRY is due when head has come to ack
-    trace_cause_e cause;           // with want: why
+    logic        dead;             // a WQE completed in error: the rest is flushed
+    logic        gap;              // a retry has begun, no progress since
+    logic        restart;          // tx was sent back and may begin anew at any una since then; so may the responses of a READ
+    logic        want;             // AK_RETRY is due when head reaches ack
+    trace_cause_e cause;           // with want: its cause
     logic        watch;            // a turn has seen that an answer is due
     logic [7:0]  nak;              // error that waits for the entry at ack
     logic [2:0]  retries;          // used since the last progress
@@ -31,7 +31,7 @@ package urdma_rx_cmpl_pkg;
     logic [15:0] ack;              // oldest WQE not acknowledged
   } st_t;
 
-  // Owner of all below: urdma_rx_told. A WQE that tx has told of:
+  // Owner of all below: urdma_rx_told. A WQE that tx has reported:
   typedef struct packed {
     logic [23:0] psn;
     logic [7:0]  opcode;
@@ -46,32 +46,32 @@ package urdma_rx_cmpl_pkg;
     logic [23:0] psn;              // of the entry before
   } tail_t;
 
-  // PSNs that packets have been made of
+  // PSNs of the packets that are made
   typedef struct packed {
     logic [23:0] newest;
     logic [23:0] asked;            // the newest that asks for an answer
   } psns_t;
 
-  // READs and ATOMICs that are placed, counted as st_t.rd_done; a status ends the count
+  // READs and ATOMICs that are placed, counted as st_t.rd_done; an error status ends the count
   typedef struct packed {
     logic [7:0]  cnt;
     logic [7:0]  status;
   } placed_t;
 
-  // What a packet or kick is to the turn that it causes; more than one may hold but for the kinds of acknowledgement.
+  // What a packet or kick means for its turn. Several bits may be set, but only one kind of acknowledgement.
   typedef struct packed {
     logic ack;
     logic nak;
     logic rnr;
     logic resp;
-    logic expired;                 // the timer has
+    logic expired;                 // the timer has expired
   } says_t;
 
   // A turn on its way from the walk to its end.
   typedef struct packed {
     found_t      it;
     st_t         st;
-    logic        armed;            // the QP's timer was
+    logic        armed;            // the QP's timer was armed
     logic [23:0] asked;            // as psns_t
     logic        fresh;            // the table has grown since the tail was read: by the message of PSN fresh_psn, and others
     logic [23:0] fresh_psn;
@@ -88,24 +88,24 @@ package urdma_rx_cmpl_pkg;
     logic [31:0]      len;
   } sq_cqe_t;
 
-  // what a turn has done, for its end
+  // results of a turn, for its end
   typedef struct packed {
-    logic [INFL_W:0] cqes;         // it has made; they wait in urdma_rx_cqe_gate
+    logic [INFL_W:0] cqes;         // CQEs that it has made; they wait in urdma_rx_cqe_gate
     logic        changed;          // something completed, or is acknowledged
-    logic        failed;           // the QP ends by it
+    logic        failed;           // it moves the QP to ERR
     logic        look;             // another turn is needed
-    logic        hold;             // tx has to wait
-    logic        rnr;              // the RNR timer is set
-    logic        rearm;            // the ACK timer starts anew
-    logic        hit;              // a packet that counts
+    logic        hold;             // tx must wait
+    logic        rnr;              // set the RNR timer
+    logic        rearm;            // restart the ACK timer
+    logic        hit;              // a packet that is counted
     rr_t         rr;
   } did_t;
 
-  // what urdma_rx_told writes meanwhile for the QP
+  // what urdma_rx_told writes for the QP meanwhile
   typedef struct packed {
-    logic        sent;             // a message, without a status
+    logic        sent;             // a message without a status
     logic [23:0] psn;
-    logic        made;             // psns_t.asked becomes
+    logic        made;             // new value of psns_t.asked
     logic [23:0] asked;
   } news_t;
 
@@ -118,12 +118,12 @@ package urdma_rx_cmpl_pkg;
     end
   endfunction
 
-  // a is behind b, of PSNs that lie less than half of their range apart
+  // a is before b; the PSNs are less than half of their range apart
   function automatic logic psn_before(input logic [23:0] a, input logic [23:0] b);
     return 1'((a - b) >> 23);
   endfunction
 
-  // bits 7:5 of an AETH's syndrome tell no known kind (IBA volume 1, 9.7.5.2.1)
+  // bits 7:5 of an AETH's syndrome hold a reserved kind (IBA volume 1, 9.7.5.2.1)
   function automatic logic aeth_reserved(input logic [2:0] kind);
     return kind != 3'b000 && kind != 3'b001 && kind != 3'b011;
   endfunction
@@ -139,7 +139,7 @@ package urdma_rx_cmpl_pkg;
     return opcode == 8'(urdma_hw_pkg::URDMA_WR_ATOMIC_CS) || opcode == 8'(urdma_hw_pkg::URDMA_WR_ATOMIC_FA);
   endfunction
 
-  // IBA volume 1, 9.7.5.2.8: 10 us are 2500 cycles; code 0 is the longest
+  // IBA volume 1, 9.7.5.2.8: 10 us are 2500 cycles; code 0 is the longest time
   function automatic logic [63:0] rnr_cycles(input logic [4:0] code);
     logic [16:0] units;
     if (code == 5'd0) units = 17'd65536;
@@ -149,8 +149,9 @@ package urdma_rx_cmpl_pkg;
     return 64'(units) * 64'd2500;
   endfunction
 
-  // IBA volume 1, 9.7.6.1.3: T = 1024 * 2**timeout cycles at least, 4 T at most, since the packet was sent. The timer starts when it is
-  // decided to send (again): the way to the wire, with a WQE and payload to read, has 2 T but no more than 32768 cycles.
+  // IBA volume 1, 9.7.6.1.3: T = 1024 * 2**timeout cycles at least, 4 T at most, since the packet was sent. The timer starts
+  // when the packet is scheduled to be sent (again). The way to the wire, including reads of the WQE and the payload, may
+  // take 2 T but no more than 32768 cycles.
   function automatic logic [63:0] ack_cycles(input logic [4:0] timeout);
     logic [63:0] t;
     t = 64'd1024 << timeout;

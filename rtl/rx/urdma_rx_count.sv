@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A counter that two blocks raise: when both do so in a cycle, the second pulse goes out in a later one.
+// A counter that two blocks raise: when both raise it in one cycle, the second pulse follows in a later cycle.
 
 `resetall
 `default_nettype none
 
 module urdma_rx_count #(
-  // log2 of pulses that may wait. Each is for a packet, and less than one comes each cycle: what is under way bounds them.
+  // log2 of pulses that may wait. Each is for a packet, and less than one comes per cycle: the packets under way bound them.
   parameter int W = 6
 ) (
   input  wire logic clk,

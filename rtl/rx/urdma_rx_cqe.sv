@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CQE of a receive WQE, but for the phase bit and the cycle word. No register.
+// The CQE of a receive WQE, without the phase bit and the cycle word. Combinational.
 
 `resetall
 `default_nettype none
@@ -12,7 +12,7 @@ module urdma_rx_cqe
   /* verilator lint_off UNUSEDSIGNAL */
   input  wire op_t         op,             // the last operation of the message
   /* verilator lint_on UNUSEDSIGNAL */
-  input  wire logic [7:0]  status,         // URDMA_WC_*: with one that is not 0 the other fields mean nothing
+  input  wire logic [7:0]  status,         // URDMA_WC_*: if it is not 0, the other fields are undefined
   input  wire logic [15:0] wqe,
   output      cqe_req_t    cqe
 );

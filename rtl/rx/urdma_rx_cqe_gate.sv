@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // CQEs of the send queue wait here until tx knows that their WQEs are completed.
 //
-// Software may use a WQE's slot again, and ring for it, as soon as it has read the CQE. Tx has to know by then that the slot is
-// free: else the doorbell is out of range, or a retransmission reads the new contents of the slot. So the CQEs of a turn leave
-// when tx has taken the acked_t of that turn.
+// Software may reuse a WQE's slot, and ring the doorbell for it, as soon as it has read the CQE. Tx must know by then that
+// the slot is free: otherwise it takes the doorbell as out of range, or a retransmission reads the new contents of the slot.
+// So the CQEs of a turn leave when tx has taken the acked_t of that turn.
 //
 //  in_*    a CQE of the turn that walks
-//  go      so many of the oldest CQEs may leave from now on
+//  go      this many of the oldest CQEs may leave from now on
 //  busy    there are CQEs here
 //
-// A turn has at most one CQE for each place of its QP's table, and all of them fit here: a turn never waits for its own end.
-// One CQE a cycle each way; a CQE that may leave at once does so 2 cycles after it came.
+// A turn makes at most one CQE for each entry of its QP's table, and all of them fit here: a turn never waits for its own
+// end. One CQE per cycle each way; a CQE that may leave at once does so 2 cycles after it came.
 
 `resetall
 `default_nettype none

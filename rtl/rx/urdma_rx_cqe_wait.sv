@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// CQEs of the responder, in order. That of a SEND with invalidate waits here until nothing is at work any more through its key:
-// ATOMICs of rx, and reads of tx. Placement goes on meanwhile.
+// CQEs of the responder, in order. The CQE of a SEND with invalidate waits here until no access through its key is under way:
+// ATOMICs of rx and reads of tx. Placement continues meanwhile.
 //
-//  gone_valid  a SEND with invalidate has made gone_key invalid. Exactly one in_* with in_wait follows, later. Only with gone_room
-//  in_*        CQEs. in_void, with in_wait: there is none, as the SEND has no effect any more
+//  gone_valid  a SEND with invalidate has made gone_key invalid. Exactly one in_* with in_wait follows later. Only while
+//              gone_room is 1
+//  in_*        CQEs. in_void, with in_wait: there is no CQE, because the QP has failed meanwhile
 //  atm_*       an ATOMIC begins, ends; they end in order
-//  inv_*       to tx: the key is invalid. reads_over: tx has no read through the oldest such key any more
+//  inv_*       to tx: the key is invalid. reads_over: tx has no more reads under way through the oldest such key
 //
-// At most INV_GONE SENDs with invalidate are here, so nothing that comes back has to wait for room. Without one of them a single
-// CQE is kept: payload does not run ahead of a CQ that is slow.
+// At most INV_GONE SENDs with invalidate are here, so everything that comes back has room. While there is none, only one CQE
+// is kept: payload must not run ahead of a slow CQ.
 
 `resetall
 `default_nettype none
@@ -47,7 +48,7 @@ module urdma_rx_cqe_wait
 
   // ---- CQEs ---------------------------------------------------------------------------------------------------
   logic head_valid, head_wait, head_void, go, over, room, take;
-  logic [GONE_W:0] gone_reg, atm_over_reg, reads_over_reg;   // SENDs here; those among them that wait no more
+  logic [GONE_W:0] gone_reg, atm_over_reg, reads_over_reg;   // SENDs here; how many of them no longer wait
   logic [$clog2(CQE_QUEUE):0] count;
 
   urdma_fifo #(.WIDTH(2 + $bits(cqe_req_t)), .DEPTH(CQE_QUEUE)) u_cqe (
@@ -62,7 +63,7 @@ module urdma_rx_cqe_wait
   assign cqe_valid = head_valid && !head_void && (!head_wait || over);
   assign go = head_valid && (head_void ? over : cqe_valid && cqe_ready);
 
-  // ---- what is at work: ATOMICs that have begun before, reads of tx ---------------------------------------------
+  // ---- accesses under way: ATOMICs that began before, reads of tx -----------------------------------------------
   logic [ATM_W-1:0] begun_reg, ended_reg, atm_to;
   /* verilator lint_off UNUSEDSIGNAL */  // its sign
   logic [ATM_W-1:0] atm_past;
@@ -111,7 +112,7 @@ module urdma_rx_cqe_wait
   always_ff @(posedge clk)
     if (!rst && end_one) a_one: assert (gone_reg != '0)
       else $error("%m: more CQEs wait than SENDs with invalidate came");
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_atm: cover property (@(posedge clk) !rst && head_valid && head_wait && atm_over_reg == '0 && reads_over_reg != '0);
   c_reads: cover property (@(posedge clk) !rst && head_valid && head_wait && atm_over_reg != '0 && reads_over_reg == '0);
   c_void: cover property (@(posedge clk) !rst && head_valid && head_void);

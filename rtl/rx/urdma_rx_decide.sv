@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decision of requester completion where a walk ends: what an acknowledgement, a READ response or an expired timer
-// means for the QP. No register.
+// The decision of requester completion where a walk ends: what an acknowledgement, a READ response or an expired timer means
+// for the QP. Combinational.
 //
-// The walk has acknowledged everything in front of goal but what a READ stops. A walk that a READ has stopped in front of its
-// goal has seen that a response is missing: the implied NAK. A response must fit its READ: opcode by place (FIRST inside
-// of the READ only if tx was sent back), length, else BAD_RESP_ERR; so is one with an AETH that is not an ACK's, and an
-// ACK packet with a reserved kind of AETH counts as a NAK with a reserved code. NAK, implied NAK and time-out count down from
-// cfg.retry and set `want`. gap makes the second NAK for the same PSN silent, until something moves or a time-out. During an
-// RNR wait nothing is sent again: NAKs count only by what they acknowledge, an RNR NAK for the same PSN can only make the
-// wait longer.
+// The walk has acknowledged everything before goal, unless a READ stopped it. If a READ stopped it before goal, a response is
+// missing: the implied NAK. A response must fit its READ: its opcode must match its position (FIRST inside the READ only if
+// tx was sent back), and so must its length; otherwise BAD_RESP_ERR. A response with an AETH that is not an ACK is a
+// BAD_RESP_ERR, too. An ACK packet with a reserved kind of AETH counts as a NAK with a reserved code. NAK, implied NAK and
+// time-out count down from cfg.retry and set `want`. While gap is set, a further NAK for the same PSN is ignored; progress or
+// a time-out clears gap. During an RNR wait nothing is sent again: a NAK counts only for the PSNs it acknowledges, and an RNR
+// NAK for the same PSN can only extend the wait.
 
 `resetall
 `default_nettype none
@@ -20,23 +20,23 @@ module urdma_rx_decide
   import urdma_rx_cmpl_pkg::*;
   import urdma_trace_pkg::*;
 (
-  /* verilator lint_off UNUSEDSIGNAL */  // the responder's fields, a WQE's completion
+  /* verilator lint_off UNUSEDSIGNAL */  // the responder's fields, the completion fields of a WQE
   input  wire found_t      it,
   input  wire says_t       says,
   input  wire logic        is_resp,        // the item is a READ response or ATOMIC acknowledge
-  input  wire st_t         s,              // as the walk has left it
+  input  wire st_t         s,              // state after the walk
   input  wire ent_t        ent,            // the entry at ack
   /* verilator lint_on UNUSEDSIGNAL */
   input  wire logic        none,           // there is none
   input  wire logic [23:0] goal,
-  input  wire logic        due,            // an answer is
+  input  wire logic        due,            // an answer is due
 
   output      st_t         d,              // the state after it
-  output      logic        moved,          // something is acknowledged
+  output      logic        moved,          // some message is acknowledged
   output      rr_t         rr,
-  output      logic        fail,           // the QP ends, d.nak tells why
+  output      logic        fail,           // the QP goes to ERR with the error d.nak
   output      logic        rnr,            // an RNR wait begins or goes on
-  output      logic        loss,           // something is lost: a retry counts, or there is none left
+  output      logic        loss,           // a packet is lost: a retry counts, or none is left
   output      trace_cause_e loss_cause,
   output      logic        cnt_gap,
   output      logic        cnt_timeout,
@@ -53,14 +53,14 @@ module urdma_rx_decide
   logic [31:0] off, rest, mtu_bytes;
   logic [3:0] mtu_shift;
 
-  // una as far as the walk has come. Behind a READ it can only be through an acknowledgement of what came after the READ.
+  // una as far as the walk has come. Past a READ only an acknowledgement of a later message can move it.
   assign rd_stop = !none && is_read(ent.opcode) && ent.status == '0;
   assign resp_una = psn_before(s.una, s.ack_first) ? s.ack_first : s.una;
   assign una_next = rd_stop ? (psn_before(ent.psn, s.una) ? s.ack_first : resp_una) : is_resp ? resp_una : goal;
   assign walked = una_next != s.una;
   assign miss = rd_stop && goal != una_next;
 
-  // a response that is for una: does it fit the READ?
+  // a response for una: does it fit the READ?
   assign mtu_shift = 4'd7 + 4'(it.mtu);
   assign mtu_bytes = 32'd1 << mtu_shift;
   assign ahead = it.psn - s.ack_first;
@@ -68,7 +68,7 @@ module urdma_rx_decide
   assign rest = ent.len - off;
   assign last = it.psn == ent.psn;
   always_comb begin
-    // LAST and ONLY are the last; FIRST and ONLY come first, or first again
+    // LAST and ONLY are the last; FIRST and ONLY come first, or first again after a retry
     fit = !it.bth.atomic_ack && last == it.bth.last && (it.bth.first ? ahead == '0 || s.restart : ahead != '0);
     if (32'(it.len) != (last ? rest : mtu_bytes)) fit = 1'b0;
     if (is_atomic(ent.opcode)) fit = it.bth.atomic_ack && last && it.len == '0;
@@ -126,7 +126,7 @@ module urdma_rx_decide
       end else begin
         if (it.rnr_retry != 3'd7) d.rnrs = d.rnrs + 3'd1;
         rnr = 1'b1;
-        d.want = 1'b0;             // comes with the timer's end
+        d.want = 1'b0;             // sent when the timer ends
       end
     end
     if (says.expired && s.tk == T_RNR) begin

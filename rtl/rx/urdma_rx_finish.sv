@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Second half of placement: what follows when an operation's bytes are written. CQE, acknowledgement, error, flush.
+// Second half of placement: CQE, acknowledgement, error and flush, when an operation's bytes are written.
 //
-//  rec_*     records of operations, in order; left: the last step of the oldest one that was not told yet has left the DMA
+//  rec_*     records of operations, in order; left: the last step of the oldest record not yet reported has left the DMA
 //            write port; rec_done: a record is done
 //  none      no record waits, and the acknowledgement of the last one has been taken
-//  cqe_* ack_* err_* rdone_*  go out side by side, but an error waits until the NAK of its operation has been taken:
-//            urdma_tx_resp has to know of the NAK when the QP goes to ERR
+//  cqe_* ack_* err_* rdone_*  leave in parallel, but an error waits until the NAK of its operation has been taken:
+//            urdma_tx_resp must know the NAK before the QP goes to ERR
 //            cqe_* to urdma_rx_cqe_wait: cqe_gone: it waits there; cqe_void, with that: the operation has no CQE any more;
 //            cqe_none: all CQEs have been taken
 //  rst_*     (responder) a QP begins a new life with WQE rst_idx
-//  done_*    completed WQEs of a QP, for QUERY; latency 1. 0 of a QP with an SRQ
-//  kick_*    a QP whose flush has more to do, or whose WQE is to be used again
+//  done_*    completed WQEs of a QP, for QUERY; latency 1. 0 for a QP with an SRQ
+//  kick_*    a QP whose flush is not complete, or whose WQE is to be used again
 //
-// A word a QP: its life, and how far its receive queue is completed. A flush begins there. A QP with an SRQ has no such
-// count. Of it the word has the WQE in use: that of a message of which a part is placed. A flush completes this one, raises
-// LAST_WQE behind it, and is done. An operation without effect that is the first to use a WQE completes it at once, so
-// there is never a second one to remember.
+// One word per QP: its life, and how many WQEs of its receive queue are completed. A flush begins there. For a QP with an SRQ
+// the word holds the WQE in use instead: that of a partly placed message. A flush completes this WQE, raises LAST_WQE after
+// it, and is done. An operation that has no effect but is the first to use a WQE completes it at once, so there is never a
+// second one to remember.
 
 `resetall
 `default_nettype none
@@ -25,7 +25,7 @@ module urdma_rx_finish
   import urdma_hw_pkg::*;
   import urdma_rx_pkg::*;
 #(
-  // flush completions of a QP before others have their turn
+  // flush completions of a QP before other QPs get a turn
   parameter int FLUSH_TURN = 16
 ) (
   input  wire logic             clk,
@@ -118,7 +118,7 @@ module urdma_rx_finish
   assign out_free = cqe_ready && (!ack_valid_reg || ack_ready) && (!err_valid_reg || (err_valid && err_ready))
       && (!rdone_valid_reg || rdone_ready);
   assign f_start = f_reg == F_IDLE && head_valid && left_reg != '0;
-  // a new life of the QP begins between reading and writing
+  // a new life of the QP begins between read and write
   assign f_kill = f_kill_reg || (rst_valid && rst_qpn == rec.op.qpn) || done_q.gen != rec.op.gen;
   assign flush_more = rec.op.srq ? open_reg : idx_reg != rec.op.wqe;
 
@@ -258,7 +258,7 @@ module urdma_rx_finish
   assign busy = head_valid || f_reg != F_IDLE || ack_valid_reg || err_valid_reg || rdone_valid_reg || !init_done;
 
 `ifndef SYNTHESIS
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_reset_at_end: cover property (@(posedge clk) !rst && f_reg == F_RUN && rst_valid && rst_qpn == rec.op.qpn);
   c_lost: cover property (@(posedge clk) !rst && f_reg == F_RUN && rec.lost && !f_kill);
   c_flush_open: cover property (@(posedge clk) !rst && f_reg == F_RUN && rec.op.kind == OK_FLUSH && rec.op.srq && open_reg);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys that SENDs with invalidate have made invalid, for the pieces that translation checked before: the walk does not stop at
-// such a SEND, so pieces behind it may have been checked while the key was still valid. They are refused here, at their turn.
+// Keys that SENDs with invalidate have made invalid. The walk does not stop at such a SEND, so pieces after it may have been
+// checked while the key was still valid. Those pieces are refused here, at their turn.
 //
 //  in_*      pieces from their FIFO; out_*: the same at their turn. out_void: the key is invalid
-//  inv_valid a SEND with invalidate is through: its key is invalid now, if inv_live
-//  invs_done SENDs with invalidate that are through. A piece takes this number along (piece_t.invs) when it is given to
+//  inv_valid a SEND with invalidate has finished: its key is invalid now, if inv_live
+//  invs_done count of finished SENDs with invalidate. A piece takes this count along (piece_t.invs) when it is given to
 //            translation: translation has seen the keys of those SENDs invalid, and may have seen a later life of the key
-//  invs_kept those up to here are forgotten. The walk passes at most INV_N more
+//  invs_kept the count up to which keys are forgotten. The walk passes at most INV_N more
 //
-// A key is kept until a piece comes that was given to translation after its end, or until there are no pieces.
+// A key is kept until a piece comes that was given to translation after its invalidation, or until there are no pieces.
 
 `resetall
 `default_nettype none
@@ -59,7 +59,7 @@ module urdma_rx_inv
   end
 
   // ---- a piece ------------------------------------------------------------------------------------------------
-  // Those through since it was given to translation count from its own number on.
+  // The SENDs that have finished since a piece was given to translation have the counts from the piece's own on.
   logic [INV_W:0] since;
   logic hit, hit_now;
 
@@ -96,7 +96,7 @@ module urdma_rx_inv
   always_ff @(posedge clk)
     if (!rst && inv_valid && out_valid_reg) a_behind: assert (done_reg - out_reg.invs <= (INV_W + 1)'(INV_N))
       else $error("%m: a piece is older than the keys");
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_void: cover property (@(posedge clk) !rst && load && hit);
   c_void_now: cover property (@(posedge clk) !rst && !load && hit_now && out_valid_reg);
 `endif

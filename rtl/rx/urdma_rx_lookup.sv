@@ -4,13 +4,13 @@
 //  in_*    an item is taken when its configuration is asked for
 //  out_*   found items, in order
 //
-// Up to DEPTH items are between in and out; the room is reserved before the configuration is asked for, so the
-// stages behind the answer never wait. A packet that fails a check comes out with pass 0: it may own lines of the
-// packet buffer, which are given back in order.
+// Up to DEPTH items are between in and out. Their room is reserved before the configuration is requested, so the stages after
+// the answer never wait. A packet that fails a check comes out with pass 0: it may own lines of the packet buffer, which are
+// freed in order.
 //
-// A QP takes packets of its own transport; of XRC a target takes requests, an initiator answers. tok_*: the SRQ that a flush
-// token of a target is for comes from urdma_rx_xrc. For UD the addresses are not compared: the parser has found that the frame is to one
-// of the port's own.
+// A QP takes only packets of its own transport. With XRC a target takes requests and an initiator takes answers. tok_*:
+// urdma_rx_xrc names the SRQ that a flush token of a target is for. For UD the addresses are not compared: the parser has
+// already found that the frame is to one of the port's own.
 
 `resetall
 `default_nettype none
@@ -26,8 +26,8 @@ module urdma_rx_lookup
   parameter logic [15:0] STATES = 16'h0000,
   // the same for READ responses and ATOMIC acknowledges
   parameter logic [15:0] RSP_STATES = 16'h0000,
-  // READ responses and ATOMIC acknowledges are taken or refused elsewhere: here no address is compared, since AV, P_Key and GID
-  // entries may have changed since then
+  // READ responses and ATOMIC acknowledges are accepted or refused elsewhere: here no address is compared, since AV, P_Key
+  // and GID entries may have changed since the request
   parameter bit RSP_DECIDED = 1'b0,
   // completions go to 0: the receive CQ, 1: the send CQ
   parameter int SEND_CQ = 0,
@@ -86,7 +86,7 @@ module urdma_rx_lookup
   logic r1_valid_reg, r2_valid_reg;
   item_t r1_reg, r2_reg;
   /* verilator lint_off UNUSEDSIGNAL */
-  qp_cfg_t r1_cfg_reg;             // the other readers' fields
+  qp_cfg_t r1_cfg_reg;             // fields of other readers
   /* verilator lint_on UNUSEDSIGNAL */
   logic r2_exists_reg, r2_pass_reg, r2_from_any_reg;
   logic r1_exists, r1_pass, r1_ud, r1_tgt, r1_own, r1_decided, r2_pass;
@@ -95,7 +95,7 @@ module urdma_rx_lookup
   trace_why_e r1_why;
   logic [11:0] r2_vlan;
 
-  // The same partition, which is not 0 (the invalid one), and one of the two is a full member (IBA volume 1, 10.9.3).
+  // The same partition, which is not 0 (the invalid one), and at least one of the two is a full member (IBA volume 1, 10.9.3).
   function automatic logic pkeys_match(input logic [15:0] a, input logic [15:0] b);
     return a[14:0] == b[14:0] && a[14:0] != '0 && (a[15] || b[15]);
   endfunction
@@ -120,7 +120,7 @@ module urdma_rx_lookup
   assign r1_decided = RSP_DECIDED && r1_bth.response;
   assign r1_pass = (r1_bth.response ? RSP_STATES[r1_cfg_reg.state] : STATES[r1_cfg_reg.state]) && r1_own && (r1_decided
       || ((r1_ud || r1_cfg_reg.dgid == r1_reg.pkt.sip) && pkeys_match(r1_cfg_reg.pkey, r1_reg.pkt.pkey)));
-  // For the lanes. Nothing else wrong means an address that is not that of the GID entry, which is known in the next cycle.
+  // For the lanes. If nothing else is wrong, the address does not match the GID entry; that is known in the next cycle.
   always_comb begin
     r1_why = TRW_ADDRESS;
     if (!r1_exists) r1_why = TRW_NO_QP;
@@ -141,7 +141,7 @@ module urdma_rx_lookup
     end
     if (r1_valid_reg) begin
       r2_reg <= r1_reg;
-      // A QP that has been moved to RESET is not looked at again: nothing of it completes behind the fence.
+      // A QP that has been moved to RESET is not looked at again: none of its WQEs may complete after the fence.
       r2_exists_reg <= r1_exists && !(r1_reg.kind == IT_KICK && r1_cfg_reg.state == 4'(URDMA_QPS_RESET));
       r2_pass_reg <= r1_pass;
       r2_from_any_reg <= r1_ud || r1_decided;

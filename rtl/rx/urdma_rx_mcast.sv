@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Multicast groups of UD: which groups this NIC is in, and a copy of a datagram for each member (IBA volume 1, 10.5).
 //
-//  look_*    (from the parser) a RoCE frame to a group's MAC address. hit, idx and copies follow in the next cycle, until the
-//            next look: the group is known here, which it is, and how many members it has
+//  look_*    (from the parser) a RoCE frame to a group's MAC address. hit, idx and copies follow in the next cycle and hold
+//            until the next look: this NIC is in the group, its index, and its number of members
 //  took_*    (from the parser) a datagram to a group goes to the packet queue
-//  full      as many copies wait as the packet buffer's half has lines: no further datagram to a group is taken
-//  dgram_*   (from the packet queue) the datagram at its head is one to group idx
-//  copy_*    the member that is next. The copy marked last takes the datagram out of the queue, and gives its lines back. It comes
-//            for each datagram, if need be with a QP number that no QP has
-//  op_*      from urdma_ctl: ATTACH, DETACH, and LEAVE, which ends every membership of a QP. The answer is valid with op_ready
+//  full      the waiting copies are as many as half of the packet buffer has lines: no further datagram to a group is
+//            accepted
+//  dgram_*   (from the packet queue) the datagram at its head is to group idx
+//  copy_*    the next member. The copy marked last takes the datagram out of the queue and frees its lines. Each datagram has
+//            one, if need be with a QP number that no QP has
+//  op_*      from urdma_ctl: ATTACH, DETACH, and LEAVE, which ends every membership of a QP. The answer is valid with
+//            op_ready
 //  any       some group has a member
 //
 // A member is one of MEMBERS slots: QP and group. All slots are compared at once, so an operation takes a few cycles, and a
-// datagram needs no list: it goes to the slots that were of its group when its turn came. A slot that has been given up since
-// gets a copy to no QP, so that the number of copies is known from the beginning.
+// datagram needs no list: it goes to the slots that belonged to its group when its turn began. A slot released since then
+// gets a copy to no QP, so the number of copies is known from the beginning.
 //
-// When an operation is answered, no copy goes to the QP through a slot that it has given up: a slot that is being copied to is
-// given up behind that. A slot that a datagram has still to visit gets no new member, which would receive a datagram twice.
+// When an operation is answered, no more copies go to the QP through a released slot: a slot with a copy under way is
+// released after that copy. A slot that a datagram has still to visit gets no new member, because that member would receive a
+// datagram twice.
 //
-// A datagram counts as if each member had been sent one: its lines times its members are what waits. This keeps groups from
-// holding up what is behind them for longer than their own share of the buffer would.
+// A datagram counts as if each member had been sent one: its lines times its members are waiting. So groups cannot delay the
+// packets behind them for longer than their share of the buffer would.
 
 `resetall
 `default_nettype none
@@ -40,7 +43,7 @@ module urdma_rx_mcast
   input  wire logic               took_valid,
   input  wire mc_cost_t           took,
   output      logic               full,
-  output      logic               loop_room,   // the same for frames that turn round, which begin before the last are counted
+  output      logic               loop_room,   // the same for looped frames, which begin before the last ones are counted
 
   // packet queue
   input  wire logic               dgram_valid,
@@ -63,7 +66,7 @@ module urdma_rx_mcast
   localparam int GROUPS = 1 << MCG_W;
   localparam int MEMBERS = 1 << MCM_W;
   localparam logic [23:0] NO_QPN = '1;
-  localparam int LIMIT = 1 << (BUF_W - 1);       // lines of copies
+  localparam int LIMIT = 1 << (BUF_W - 1);       // lines of waiting copies
   localparam int COST_W = MCM_W + 8;             // of one datagram: up to 256 * 65
 
   typedef logic [MEMBERS-1:0] set_t;
@@ -127,7 +130,7 @@ module urdma_rx_mcast
     end
   end
 
-  // ---- what waits --------------------------------------------------------------------------------------------------------
+  // ---- waiting datagrams -------------------------------------------------------------------------------------------------
   logic gone;
   logic [COST_W-1:0] more_reg, less_reg;
   logic [COST_W+3:0] waits_reg;                  // beyond LIMIT: datagrams that were in the parser's stages
@@ -151,11 +154,11 @@ module urdma_rx_mcast
   // FIND: the members; PICK: the first of them; LOAD: its QP; OUT: offered
   typedef enum logic [2:0] {C_IDLE, C_FIND, C_PICK, C_LOAD, C_OUT} copy_e;
   copy_e copy_state_reg;
-  set_t left_reg, at_reg;                        // members to come, and the one at hand
+  set_t left_reg, at_reg;                        // members to come, and the current one
   logic [QPN_W-1:0] copy_qpn_reg;
   logic copy_none_reg;
   logic [127:0] find_gid_reg;
-  set_t open;                                    // a datagram is to visit them
+  set_t open;                                    // slots that a datagram has still to visit
   logic slot_set, slot_clear;                    // an operation writes the slot slot_one_reg, below
   set_t slot_one_reg;
 
@@ -177,7 +180,8 @@ module urdma_rx_mcast
         default: if (copy_ready) copy_state_reg <= copy_last ? C_IDLE : C_LOAD;
       endcase
     end
-    // One with a destination QP that is no group's goes to nobody. So does one whose group has gone: its place may be another's.
+    // A datagram whose destination QPN is not the multicast QPN goes to no member. So does one whose group no longer exists:
+    // its index may be reused.
     if (dgram_valid && copy_state_reg == C_IDLE) find_gid_reg <= grp_gid_reg[dgram_idx];
     if (copy_state_reg == C_FIND)
       for (int i = 0; i < MEMBERS; i++)
@@ -193,11 +197,11 @@ module urdma_rx_mcast
   end
 
   // ---- operations ------------------------------------------------------------------------------------------------------------
-  // IDLE: which group, or one that is free; SLOTS: the memberships it is about, or the free slots; PICK: one of them; ACT
+  // IDLE: find the group, or a free one; SLOTS: the memberships concerned, or the free slots; PICK: one of them; ACT
   typedef enum logic [2:0] {O_IDLE, O_SLOTS, O_PICK, O_ACT, O_DONE} op_e;
   op_e op_state_reg;
-  logic op_known_reg, op_new_reg;                // the group exists; there is room for another
-  logic [MCG_W-1:0] op_idx_reg;                  // of it
+  logic op_known_reg, op_new_reg;                // the group exists; a new one fits
+  logic [MCG_W-1:0] op_idx_reg;                  // index of the group
   set_t op_set_reg, op_free_reg;
   logic op_found_reg;
   mc_status_e op_status_reg;
@@ -205,8 +209,8 @@ module urdma_rx_mcast
 
   assign op_ready = op_state_reg == O_DONE;
   assign op_status = op_status_reg;
-  // A slot may still be open for a datagram: then it waits for it to end. Nor may the group's number get its new GID while a
-  // datagram takes the old one.
+  // A slot may still be open for a datagram: the operation waits for the datagram to end. A group's index gets no new GID
+  // either while a datagram reads the old one.
   assign slot_set = op_state_reg == O_ACT && op.kind == MC_ATTACH && slot_one_reg != '0
       && !(copy_state_reg == C_IDLE && dgram_valid);
   assign slot_clear = op_state_reg == O_ACT && op.kind != MC_ATTACH && op_found_reg && !(copy_valid && (slot_one_reg & at_reg) != '0);
@@ -249,7 +253,7 @@ module urdma_rx_mcast
             if (grp_count_reg[act_idx] == (MCM_W+1)'(1)) grp_valid_reg[act_idx] <= 1'b0;
             op_state_reg <= op.kind == MC_LEAVE ? O_PICK : O_DONE;
           end
-          // no slot was free that a datagram does not visit, or a datagram begins
+          // a datagram has still to visit every free slot, or a datagram begins
           if (op.kind == MC_ATTACH && !slot_set) op_state_reg <= O_SLOTS;
         end
         default: op_state_reg <= O_IDLE;  // O_DONE
@@ -286,7 +290,7 @@ module urdma_rx_mcast
   end
 
 `ifndef SYNTHESIS
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_left: cover property (@(posedge clk) !rst && copy_valid && copy_none_reg && copy_ready && dgram_cost.copies != '0);
   c_wait: cover property (@(posedge clk) !rst && op_state_reg == O_ACT && op.kind != MC_ATTACH && !slot_clear);
   always_ff @(posedge clk)

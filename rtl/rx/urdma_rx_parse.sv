@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames from the MAC: decoding, checks, ICRC, and the payload into the packet buffer.
+// Frames from the MAC: decoding, checks and ICRC; the payload goes to the packet buffer.
 //
-//  mac_*     a beat each cycle if the MAC likes; gaps are allowed anywhere. There is no way to stall it.
-//  pkt_*     a packet whose frame was good; 0: to the responder, 1: to requester completion. An acknowledgement goes
-//            to 1, a READ response or ATOMIC acknowledge to both or to none. req_ready: 0 has room for a request, too.
+//  mac_*     up to one beat per cycle; gaps are allowed anywhere. It cannot be stalled.
+//  pkt_*     a packet whose frame was good; 0: to the responder, 1: to requester completion. An acknowledgement goes to 1, a
+//            READ response or ATOMIC acknowledge to both or to none. req_ready: 0 has room for a request, too.
 //  rd_*      read port of the packet buffer, latency 1. Payload begins at lane 0 of line pkt.line.
 //  free_*    lines given back, in the order of the packets on port 0
 //  gid_*     entries of the GID table as they are written
-//  mac_home  with mac: the frame is RDMA's own and has turned round
-//  mc_*      is the frame to a group of urdma_rx_mcast? The answer comes a cycle later. mc_full: no room for datagrams to groups
+//  mac_home  with mac: an RDMA frame of this NIC, looped back
+//  mc_*      is the frame to a group of urdma_rx_mcast? The answer comes a cycle later. mc_full: no room for datagrams to
+//            groups
 //  class_*   once for each frame, in order: is it RDMA's? 5 cycles after its first beat, 4 after its second if there is one
 //  free      lines of the packet buffer that are free
 //
-// The stream runs through fixed stages; a frame's beats keep their order, and a frame of one beat can follow
-// another each cycle. Stages and their cycle, counted from the first beat on mac_*:
+// The stream runs through fixed stages. A frame's beats keep their order, and a frame of one beat can follow another in the
+// next cycle. Stages and their cycle, counted from the first beat on mac_*:
 //
 //   1  d0      beat as it came (urdma_window)
-//   2  d1      with the beat behind it, the window of 128 bytes that holds all headers
-//   3  x0      stream shifted by 2 bytes: behind the 14 or 18 bytes of Ethernet header, every part of a RoCE
-//              packet then lies at a multiple of 4
+//   2  d1      with the next beat, the window of 128 bytes that holds all headers
+//   3  x0      stream shifted by 2 bytes: after the 14 or 18 bytes of Ethernet header, every part of a RoCE packet then lies
+//              at a multiple of 4
 //   4  x1      headers decoded (dec); with x0, the window from which the payload is aligned
-//   5  y0      payload line, and the beat as the ICRC sees it; the XRCETH is taken out of the extended headers, and a FETH
-//              put behind the RETH
+//   5  y0      payload line, and the beat as the ICRC sees it; the XRCETH is taken out of the extended headers, and a FETH is
+//              put after the RETH
 //   6-9 y1-4   the ICRC engine's stages
 //   10         y4: payload line to the buffer; with the frame's last beat the verdict, and the packet goes on.
 //
-// Lines are written behind the place that is taken for good; a frame that fails never takes it, so the next
-// frame's first line, at least one cycle later, lands there.
+// Lines are written after the last accepted line. A frame that fails never accepts its lines, so the next frame's first line,
+// at least one cycle later, overwrites them.
 
 `resetall
 `default_nettype none
@@ -92,7 +93,7 @@ module urdma_rx_parse
     .clk, .rst, .busy(d_busy), .in_valid(mac_valid), .in(mac),
     .go(d_go), .head(d1), .first(d1_first), .next_valid(d0_valid), .next(d0), .absorb
   );
-  // the last beat has at most the two bytes that the shifted stream takes along with the beat before
+  // the last beat has at most the two bytes that the shifted stream carries with the beat before
   assign absorb = !d1.last && d0.last && d0.n <= 7'd2;
   assign rx_bytes = d0_valid ? d0.n : 7'd0;
 
@@ -165,7 +166,7 @@ module urdma_rx_parse
     logic [13:0] xlen;             // bytes of the shifted stream up to the end of the ICRC
     logic [6:0]  off;              // where the payload begins in it
     pkt_t        pkt;              // in this stage ext begins with the XRCETH, if there is one
-    logic [31:0] tail;             // what stands behind ext
+    logic [31:0] tail;             // bytes after ext
   } dec_t;
 
   function automatic logic [15:0] ip_sum(input logic [159:0] h);
@@ -179,7 +180,7 @@ module urdma_rx_parse
   // h from the IP header on
   function automatic dec_t decode(input logic [8*HDR-1:0] h, input logic [15:0] etype, input logic vlan, input logic [6:0] have);
     dec_t d;
-    /* verilator lint_off UNUSEDSIGNAL */  // ports, checksum, reserved bits are nobody's
+    /* verilator lint_off UNUSEDSIGNAL */  // ports, checksum, reserved bits are not used
     logic [8*L4-1:0] l4;           // UDP, BTH, extended headers
     /* verilator lint_on UNUSEDSIGNAL */
     logic [6:0] ipl;
@@ -198,7 +199,7 @@ module urdma_rx_parse
     tot = ip6 ? be16(h[8*4+:16]) + 16'd40 : be16(h[8*2+:16]);
     ulen = be16(l4[8*4+:16]);
     d.rdma = ((ip4 && h[8*9+:8] == 8'd17) || (ip6 && h[8*6+:8] == 8'd17)) && be16(l4[8*2+:16]) == 16'd4791
-        && have >= (vlan ? 7'd18 : 7'd14) + ipl + 7'd4;  // else the port is not the frame's
+        && have >= (vlan ? 7'd18 : 7'd14) + ipl + 7'd4;  // else the frame ends before the port number
     d.pkt = '0;
     d.pkt.opcode = l4[8*8+:8];
     bth = bth_decode(d.pkt.opcode);
@@ -207,8 +208,8 @@ module urdma_rx_parse
     pad = l4[8*9+4+:2];
     ext_len = 6'(bth.ext_len) + {3'd0, bth.xrceth, 2'd0};
     room = 17'(ulen) - 17'd24 - 17'(ext_len);
-    // An ATOMIC acknowledge's value counts as payload for the packet buffer; so does the GRH of a datagram, which is put over the
-    // 40 bytes in front of its payload.
+    // The value of an ATOMIC acknowledge counts as payload for the packet buffer. So does the GRH of a datagram, which is
+    // written over the 40 bytes before its payload.
     d.off = (vlan ? 7'd16 : 7'd12) + ipl + (ud ? 7'(20 - GRH_BYTES) : 7'd20) + (bth.atomic_ack ? 7'd4 : 7'(ext_len));
     d.xlen = 14'(tot) + (vlan ? 14'd16 : 14'd12);
     d.pkt.len = 13'(room) - 13'(pad) + (ud ? 13'(GRH_BYTES) : 13'd0);
@@ -266,13 +267,14 @@ module urdma_rx_parse
     else if (x1_go) x1_valid_reg <= 1'b0;
   end
 
-  // ---- whose frame: RDMA's is what has the addresses and the VLAN of an entry of the GID table, or is to a group of this NIC
-  // in the VLAN of an entry ----
-  // own_reg belongs to the frame whose first beat is in x1 from its second cycle there on, and in y0.
+  // ---- class of the frame ---------------------------------------------------------------------------------------------
+  // A frame is RDMA's if it has the addresses and the VLAN of an entry of the GID table, or if it is to a group of this NIC in
+  // the VLAN of an entry. own_reg is valid for a frame from the second cycle of its first beat in x1 on, and while that beat
+  // is in y0.
   //
-  // What this port sends to a group and what turns round are both in order, once. So a frame to a group with the port's own
-  // source address that comes from the wire has been sent back, and one that turned round may have no member here. Neither
-  // is the Ethernet function's: they end here, as RX_NOT_RDMA.
+  // A frame of this port to a group is received once: looped back, not from the wire. A frame to a group that comes from the
+  // wire with the port's own source address was sent back by the network, and a looped one may have no member here. Neither
+  // is for the Ethernet function: both end here, as RX_NOT_RDMA.
   gid_t [(1<<GID_W)-1:0] gid_reg;
   logic x1_look_reg, own_reg, mc_vlan_reg, mc_looked_reg, mc_mine_reg, mc_home_reg, mc, back;
 
@@ -320,7 +322,7 @@ module urdma_rx_parse
     end
   end
 
-  // ---- y0: aligned payload, and what the ICRC sees ---------------------------------------------------------
+  // ---- y0: aligned payload, and the stream that the ICRC covers --------------------------------------------
   typedef struct packed {
     logic first;
     logic last;
@@ -328,10 +330,10 @@ module urdma_rx_parse
     logic short_;                  // with last: the frame ends before the packet does
     logic crc;                     // the beat belongs to the packet
     logic crc_last;
-    logic line;                    // a payload line stands with this beat
+    logic line;                    // this beat has a payload line
   } slot_t;
 
-  // Bytes that may change on the way count as ones (annex A17, 17.3.3): in the beats of the shifted stream.
+  // Bytes that may change on the way count as ones (annex A17, 17.3.3), at their places in the beats of the shifted stream.
   function automatic logic [511:0] variant_ones(input logic v6, input logic vlan);
     logic [511:0] m;
     int ip;
@@ -360,7 +362,7 @@ module urdma_rx_parse
   localparam logic [31:0] INIT_16 = crc32_unadvance(ICRC_INIT, 16);
 
   slot_t y_next;
-  logic [13:0] x1_left;            // bytes of the packet in this beat and behind
+  logic [13:0] x1_left;            // bytes of the packet in this beat and later ones
   logic [14:0] x1_flen;            // raw length of the frame if this is its last beat
   logic [7:0] x1_pl;               // number of the payload line that begins in this beat
   logic x1_err_all;
@@ -400,7 +402,7 @@ module urdma_rx_parse
           y0_dec_reg.pkt.srqn <= be24(dec_reg.pkt.ext[31:8]);
           y0_dec_reg.pkt.ext <= {dec_reg.tail, dec_reg.pkt.ext[8*EXT_BYTES-1:32]};
         end
-        // the FETH goes behind the RETH: the RETH is then where other requests have it
+        // the FETH goes after the RETH, so the RETH is where other requests have it
         if (dec_reg.pkt.bth.flush)
           y0_dec_reg.pkt.ext[159:0] <= dec_reg.pkt.bth.xrceth ? {dec_reg.pkt.ext[63:32], dec_reg.pkt.ext[191:64]}
               : {dec_reg.pkt.ext[31:0], dec_reg.pkt.ext[159:32]};
@@ -441,7 +443,7 @@ module urdma_rx_parse
     end
   end
 
-  // ---- y1..y4: beside the ICRC engine -------------------------------------------------------------------
+  // ---- y1..y4: in parallel to the ICRC engine -----------------------------------------------------------
   localparam int CRC_STAGES = 4;
   localparam logic [31:0] CRC_RESIDUE = 32'h2144df1c;  // CRC over a message and its own CRC
 
@@ -495,7 +497,7 @@ module urdma_rx_parse
   end
 
   // ---- buffer and verdict -----------------------------------------------------------------------------
-  /* verilator lint_off UNUSEDSIGNAL */  // parts of it have been used on the way
+  /* verilator lint_off UNUSEDSIGNAL */  // parts of it were used in earlier stages
   slot_t z;
   dec_t z_dec;
   /* verilator lint_on UNUSEDSIGNAL */
@@ -507,7 +509,7 @@ module urdma_rx_parse
   assign z = y_reg[CRC_STAGES];
   assign z_dec = y_dec_reg[CRC_STAGES];
   assign z_valid = y_valid_reg[CRC_STAGES];
-  // Only a request leaves room for others: what ends work is not the first to be dropped.
+  // Only requests leave room for others: under overload, packets that end work are not dropped first.
   assign z_req = !z_to[1];
   assign z_fits = free_reg >= (BUF_W+1)'(z_dec.pkt.lines) + (z_req ? (BUF_W+1)'(RSP_LINES) : '0);
   assign free = free_reg;
@@ -556,7 +558,7 @@ module urdma_rx_parse
     if (!rst && z_end) begin
       cnt_reg[URDMA_CNT_RX_FRAMES] <= 1'b1;
       if (z.err) cnt_reg[URDMA_CNT_RX_MAC_ERR] <= 1'b1;
-      // urdma_eth takes it
+      // frames for urdma_eth
       else if (!z_dec.rdma) cnt_reg[URDMA_CNT_RX_NOT_RDMA] <= 1'b1;
       else if (z_dec.bad || z.short_) cnt_reg[URDMA_CNT_RX_MALFORMED] <= 1'b1;
       else if (!z_crc_ok) cnt_reg[URDMA_CNT_RX_ICRC_ERR] <= 1'b1;

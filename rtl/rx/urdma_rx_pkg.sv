@@ -6,25 +6,25 @@ package urdma_rx_pkg;
   import urdma_opcode_pkg::*;
 
   localparam int BUF_W = 11;       // log2 of 64-byte lines of the packet buffer (2048: 128 KB)
-  // Packets that wait for the look-up, requests and acknowledgements each: as many as the buffer has lines, so small packets
-  // find as much room as long ones. The wire brings a READ request in 2 cycles and the responder takes one in 3: a queue of
-  // 2048 stands 6000 READs at once, those of 375 QPs with 16 each.
+  // Packets that wait for the look-up, for requests and acknowledgements each. There are as many places as the buffer has
+  // lines, so small packets find as much room as long ones. The wire delivers a READ request in 2 cycles and the responder
+  // takes one in 3 cycles: a queue of 2048 absorbs a burst of 6000 READs, that is 16 from each of 375 QPs.
   localparam int PKT_QUEUE = 1 << BUF_W;
-  // What requests leave free for packets that end work, of the queue's places and of the buffer's lines: in overload a
-  // request is dropped before a READ response is, and what requests wait for comes.
+  // Places of the queue and lines of the buffer that requests leave free for packets that end work. Under overload a request
+  // is dropped before a READ response is, so the answers that requests wait for still arrive.
   localparam int RSP_PLACES = 256;
   localparam int RSP_LINES = 256;
   localparam int PIECES = 256;     // pieces between walk and placement
-  localparam int PIECE_W = 10;     // their numbers; compared by their distance, below 2 * PIECES
-  // SENDs with invalidate between the walk and the last piece that was given to translation before their end. The walk waits
-  // before one more.
+  localparam int PIECE_W = 10;     // piece numbers; compared by their distance, below 2 * PIECES
+  // SENDs with invalidate between the walk and the last piece given to translation before their invalidation. At this limit
+  // the walk waits before the next such SEND.
   localparam int INV_W = 5;
   localparam int INV_N = 1 << INV_W;
-  localparam int INV_GONE = 32;    // keys that are invalid while ATOMICs and tx's reads through them may still be under way
-  localparam int CQE_QUEUE = 64;   // CQEs of the responder, those behind the CQE of such a key too
+  localparam int INV_GONE = 32;    // invalid keys through which ATOMICs or reads of tx may still be under way
+  localparam int CQE_QUEUE = 64;   // CQEs of the responder, including those queued after the CQE of such a key
   localparam int EXT_BYTES = 28;   // longest extended header: AtomicETH
 
-  // AETH syndromes (IBA volume 1, 9.7.5.2.1): bits 6:5 tell the kind
+  // AETH syndromes (IBA volume 1, 9.7.5.2.1): bits 6:5 give the kind
   localparam logic [7:0] SYN_ACK = 8'h1f;        // no credit count
   localparam logic [7:0] SYN_RNR = 8'h20;        // or'ed with the timer code
   localparam logic [7:0] SYN_NAK_SEQ = 8'h60;
@@ -37,8 +37,8 @@ package urdma_rx_pkg;
   localparam int GRH_BYTES = 40;   // in front of the payload of a UD datagram (IBA volume 1, 11.4.1.2; annex A17)
 
   // A packet that passed its ICRC. Addresses have byte 0 of the wire in [7:0], IPv4 as ::ffff:a.b.c.d.
-  // An ATOMIC acknowledge has its value also in the packet buffer: len 0, but one line. A UD datagram has its GRH there, in
-  // front of the payload, and len with it.
+  // The value of an ATOMIC acknowledge is in the packet buffer as well: len 0, but one line. The GRH of a UD datagram is
+  // there in front of the payload, and len includes it.
   typedef struct packed {
     logic [47:0]      dmac;
     logic             vlan_valid;
@@ -47,7 +47,7 @@ package urdma_rx_pkg;
     logic [127:0]     sip;
     logic [127:0]     dip;
     logic [7:0]       opcode;      // for the lanes
-    bth_t             bth;         // what it says
+    bth_t             bth;         // decoded opcode
     logic             se;
     logic             ackreq;
     logic [15:0]      pkey;
@@ -58,9 +58,9 @@ package urdma_rx_pkg;
     logic [12:0]      len;         // payload bytes without pad, 0..4096; UD: 40..4136
     logic [BUF_W-1:0] line;        // where the payload begins in the packet buffer
     logic [6:0]       lines;       // ceil(len / 64), 65 at most; ATOMIC acknowledge: 1, its value lies there too
-    logic             mc;          // UD, to a group of this NIC: a copy for each member. In a copy: another one follows
+    logic             mc;          // UD, to a group of this NIC: a copy for each member. In a copy: another copy follows
     logic [MCG_W-1:0] mc_idx;
-    logic [MCM_W:0]   mc_copies;   // as the packet came; 0: the destination QPN is not that of groups
+    logic [MCM_W:0]   mc_copies;   // in the packet as received; 0: the destination QPN is not the multicast QPN
   } pkt_t;
 
   // Parser to urdma_rx_mcast: is the destination a group of this NIC?
@@ -70,14 +70,14 @@ package urdma_rx_pkg;
     logic [127:0]     dip;
   } mc_look_t;
 
-  // What a datagram to a group takes: as if each member had been sent one.
+  // What a datagram to a group occupies: as if each member had been sent one.
   typedef struct packed {
     logic [MCM_W:0]   copies;
     logic [6:0]       lines;
   } mc_cost_t;
 
-  // What asks for a QP's configuration. Only IT_PKT uses all of pkt; the others use dqpn, IT_DB has the
-  // producer index in ext[15:0].
+  // Items that ask for a QP's configuration. Only IT_PKT uses all of pkt; the others use dqpn; IT_DB has the producer index
+  // in ext[15:0].
   typedef enum logic [1:0] {
     IT_PKT,
     IT_DB,         // receive queue doorbell
@@ -130,7 +130,7 @@ package urdma_rx_pkg;
     ring_t            rq;          // of a READ response or ATOMIC acknowledge: the send queue's
   } found_t;
 
-  // Why the responder drops a packet of UC or UD
+  // Why the responder drops a packet of UC or UD.
   typedef enum logic [2:0] {
     DW_NONE,
     DW_SEQ,        // UC: a packet before it is lost. RX_SEQ_ERR
@@ -139,16 +139,16 @@ package urdma_rx_pkg;
     DW_QKEY        // RX_BAD_QKEY
   } drop_why_e;
 
-  // What the responder keeps of a QP. Owner: urdma_rx_resp
+  // State that the responder keeps for a QP. Owner: urdma_rx_resp
   typedef struct packed {
     logic        active;           // from RTR on
     logic        err;
-    logic        nak;              // a NAK or RNR NAK for epsn is out: packets behind it are dropped silently
+    logic        nak;              // a NAK or RNR NAK for epsn has been sent: packets after it are dropped silently
     logic        in_msg;
     logic        write;            // with in_msg: of a WRITE, so no WQE is in use
     drop_why_e   skip;             // UC: the message in progress is dropped until its end
-    logic        est;              // COMM_EST has been reported, or it is too late for that
-    logic        queued;           // stands in the flush queue
+    logic        est;              // COMM_EST has been reported, or must not be reported any more
+    logic        queued;           // is in the flush queue
     logic        held;             // has taken a WQE of its SRQ that is not completed: the next message of UC may use it
     logic        flushed;          // with an SRQ: OK_FLUSH has been sent
     logic [1:0]  gen;
@@ -170,15 +170,15 @@ package urdma_rx_pkg;
     logic [15:0]      wqe;
   } kick_t;
 
-  // Responder to placement, in order. What is asked for happens when everything before has happened.
+  // Responder to placement, in order. Each operation takes effect after all earlier ones.
   typedef enum logic [2:0] {
-    OK_NONE,       // give the buffer space back, send an acknowledgement, report an error: as the flags say
+    OK_NONE,       // free the buffer lines, send an acknowledgement, report an error: as the flags say
     OK_DATA,       // payload of a SEND to the receive WQE, then the acknowledgement and the CQE
     OK_WRITE,      // payload of a WRITE to where its RETH says, then the same
     OK_READ,       // READ request: if its range is allowed, to tx, which makes the answer
     OK_ATOMIC,     // ATOMIC, FLUSH: to the ATOMIC unit
     OK_RSP,        // READ response, ATOMIC acknowledge: payload to the send WQE that rr_t names, then rdone_t
-    OK_FLUSH,      // receive WQEs up to wqe (not included) complete with FLUSH_ERR; with an SRQ: the one in use
+    OK_FLUSH,      // receive WQEs up to wqe (exclusive) complete with FLUSH_ERR; with an SRQ: the one in use
     OK_FENCE
   } op_e;
 
@@ -186,23 +186,23 @@ package urdma_rx_pkg;
     op_e              kind;
     logic [QPN_W-1:0] qpn;
     logic [1:0]       gen;         // life of the QP: an operation of an earlier one has no effect
-    logic             unrel;       // of UC, UD: no acknowledgement, whatever happens
-    logic             srq;         // its WQE is of an SRQ; wqe: behind urdma_rx_srq_idx its place in the array
-    logic             srq_new;     // it is the first to use this WQE; in front of urdma_rx_srq_idx, wqe: index in the ring
-    logic             srq_bad;     // behind urdma_rx_srq_idx: the WQE could not be found; OK_NONE
+    logic             unrel;       // of UC, UD: never acknowledged
+    logic             srq;         // its WQE is of an SRQ; wqe: after urdma_rx_srq_idx its place in the array
+    logic             srq_new;     // it is the first to use this WQE; before urdma_rx_srq_idx, wqe is the index in the ring
+    logic             srq_bad;     // after urdma_rx_srq_idx: the WQE could not be found; OK_NONE
     logic             xrc;         // its SRQ is an XRC SRQ, with number dest_qpn
     logic [12:0]      len;         // OK_RSP of an ATOMIC: 8
     logic [BUF_W-1:0] line;
     logic [6:0]       lines;
     logic             pass;        // OK_RSP: the packet belongs to the QP; if not, nothing is placed
-    logic             take;        // OK_RSP, behind the WQE fetch: rr_t.take
+    logic             take;        // OK_RSP, after the WQE fetch: rr_t.take
     logic             first;       // OK_DATA, OK_WRITE: begins its message
-    logic             last;        // OK_DATA, OK_WRITE: ends its message; OK_RSP, behind the WQE fetch: rr_t.last
+    logic             last;        // OK_DATA, OK_WRITE: ends its message; OK_RSP, after the WQE fetch: rr_t.last
     logic             swap;        // OK_RSP of an ATOMIC: value in the order of the wire
     logic             dup;           // OK_ATOMIC, OK_READ: repeated
     logic             fetch_add;   // OK_ATOMIC
     logic             mpe;         // OK_ATOMIC: FLUSH; OK_WRITE: ATOMIC WRITE. Answered by a READ response of 0 bytes
-    logic             check;       // OK_WRITE: only its key is looked at, nothing is written; no WQE is posted for its immediate
+    logic             check;       // OK_WRITE: only its key is checked, nothing is written; no WQE is posted for its immediate
     logic             ack;         // send an acknowledgement
     logic [23:0]      psn;         // its PSN; with data: of the packet
     logic [7:0]       syndrome;
@@ -219,7 +219,7 @@ package urdma_rx_pkg;
     logic [31:0]      mlen;        // bytes of the message up to the end of this packet
     logic [15:0]      wqe;
     logic [CQN_W-1:0] cqn;
-    logic [PD_W-1:0]  pd;          // of the keys that the request names; SRQ: those in its WQEs are of fetch_t.pd
+    logic [PD_W-1:0]  pd;          // of the keys that the request names; SRQ: the keys in its WQEs are of fetch_t.pd
     logic [23:0]      dest_qpn;    // for the CQE; XRC: number of the SRQ
     logic             grh;         // UD; with it, of the frame:
     logic             ipv4;
@@ -228,7 +228,7 @@ package urdma_rx_pkg;
     logic [127:0]     arg;         // OK_READ, with mpe: va, key, length; OK_ATOMIC: swap_add, compare
   } op_t;
 
-  // What the WQE fetch needs beside the operation.
+  // Inputs of the WQE fetch in addition to the operation.
   typedef struct packed {
     logic [31:0]      moff;        // offset of the packet in the message
     logic [PD_W-1:0]  pd;
@@ -247,9 +247,9 @@ package urdma_rx_pkg;
 
   // First half of placement to its second half, urdma_rx_finish.
   typedef struct packed {
-    op_t  op;                      // its flags say what is to be done
+    op_t  op;                      // its flags say what to do
     logic live;
-    logic lost;                    // without effect as its QP has ended, but the first to use its WQE of an SRQ
+    logic lost;                    // no effect because its QP has ended, but it is the first to use its WQE of an SRQ
     logic rdone;                   // report to requester completion, with op.status
     logic gone;                    // it has made its key invalid: its CQE waits in urdma_rx_cqe_wait
     logic back;                    // its WQE is not used
@@ -261,21 +261,21 @@ package urdma_rx_pkg;
     logic       last;              // last record of the packet
     logic [7:0] status;            // with last: URDMA_WC_*
     logic [31:0] key;              // with piece: by which it is checked
-    logic [INV_W:0] invs;          // SENDs with invalidate that were through before
+    logic [INV_W:0] invs;          // SENDs with invalidate that had finished before
   } piece_t;
 
-  // Requester completion's decision on a READ response or ATOMIC acknowledge; one for each such packet, in the order
-  // of the packets. The packet itself waits for it in front of the WQE fetch, in its place among the others, so that the
-  // packet buffer is still given back in order.
+  // Requester completion's decision on a READ response or ATOMIC acknowledge; one for each such packet, in the order of the
+  // packets. The packet waits for its decision before the WQE fetch, in its place in the stream, so that lines of the packet
+  // buffer are still freed in order.
   typedef struct packed {
-    logic        take;             // 0: only give the lines back
+    logic        take;             // 0: only free the lines
     logic        last;             // ends its message: an rdone_t is due when it is placed
-    logic [15:0] wqe;              // whose SGEs take the payload, from byte off on
+    logic [15:0] wqe;              // its SGEs take the payload, from byte off on
     logic [31:0] off;
   } rr_t;
 
-  // Placement to requester completion: the last packet of a READ or ATOMIC has been written, or (not only for a last one)
-  // could not be placed. Taken within a few cycles, whatever else requester completion waits for.
+  // Placement to requester completion: the last packet of a READ or ATOMIC has been written, or any of its packets could not
+  // be placed. Taken within a few cycles, whatever else requester completion waits for.
   typedef struct packed {
     logic [QPN_W-1:0] qpn;
     logic [7:0]       status;      // URDMA_WC_*
@@ -294,7 +294,7 @@ package urdma_rx_pkg;
     logic [23:0]      msn;         // for the answer
   } atm_t;
 
-  // The cause of a failed acknowledgement: CQE status to the syndrome that tells the requester.
+  // The cause of a NAK: maps the CQE status to the syndrome sent to the requester.
   function automatic logic [7:0] nak_of(input logic [7:0] status);
     case (status)
       8'(urdma_hw_pkg::URDMA_WC_LOC_LEN_ERR), 8'(urdma_hw_pkg::URDMA_WC_REM_INV_REQ_ERR): return SYN_NAK_INV;

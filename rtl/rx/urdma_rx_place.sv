@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Payload to host memory, and then what follows from it: CQE, acknowledgement, error, flush.
+// Writes payload to host memory; then come the CQE, the acknowledgement, the error or the flush.
 //
-//  op_*      operations in order; piece_*, mr_rsp_*: for those with data, where the bytes go
+//  op_*      operations in order; piece_*, mr_rsp_*: for operations with data, the addresses of their bytes
 //  rd_*      read port of the packet buffer, latency 1; free_*: lines given back
 //  wr_*      DMA writes, dense from lane 0
 //  rst_*     (responder) a QP begins a new life
-//  kick_*    a QP whose flush has more to do, or whose WQE is to be used again
-//  op_done   operations that have left (bit 1: an ATOMIC to its unit); fence_out: the fence's token has
-//  mro_*     invalidation of a SEND with invalidate; invs_*: to the walk, see urdma_rx_inv; inv_*, reads_over: to tx, from tx,
-//            see urdma_rx_cqe_wait
+//  kick_*    a QP whose flush is not complete, or whose WQE is to be used again
+//  op_done   operations that have left (bit 1: an ATOMIC to its unit); fence_out: the fence's token has left
+//  mro_*     invalidation of a SEND with invalidate; invs_*: to the walk, see urdma_rx_inv; inv_*, reads_over: to and from
+//            tx, see urdma_rx_cqe_wait
 //  written   pieces written (their DMA write accepted) or given up so far
-//  atm_*     ATOMICs and FLUSHes; chk_*: has this QP one under way, one that may still write? atm_hold: give it none now;
-//            atm_busy: it has some; atm_ended: one of those that have begun has left
-//  dead_*    an ATOMIC of the QP has failed: what is behind it has no effect
+//  atm_*     ATOMICs and FLUSHes; chk_*: has this QP one under way, one that may still write? atm_hold: start none now;
+//            atm_busy: the unit holds some; atm_ended: one that has begun has left
+//  dead_*    an ATOMIC of the QP has failed: later operations have no effect
 //  rdone_*   to requester completion
-//  unrel_bad a packet of UC is dropped here: the key of its WRITE is refused. The rest of the message has no effect
-//            (urdma_rx_void); if it was to complete a WQE, the QP is poisoned until the responder has gone back to that WQE.
+//  unrel_bad a packet of UC is dropped here, because the key of its WRITE is refused. The rest of the message has no effect
+//            (urdma_rx_void). If the message was to complete a WQE, the QP is poisoned until the responder has gone back to
+//            that WQE.
 //
-// First half, here: an operation is at its turn, its pieces arrive, and each cycle makes a step: a line to read, a beat
-// to write, or the end of the operation. Three registered stages follow (line, shift by 16 bytes, shift by bytes =
-// wr_*) that move as one when wr_* is free; a fragment whose bytes are not aligned in the buffer costs one cycle more.
-// An operation that failed poisons its QP: those of the QP that are already behind it lose their effect.
-// An ATOMIC goes to its unit when all operations before it have left both halves, so the unit's answers and these here
-// are in order. Later operations of the QP wait at their turn until the unit is through with it; so does the fence.
-// A FLUSH goes there with its last piece, and not before every earlier ATOMIC of the QP has written: its read must come behind.
-// A SEND with invalidate waits at its turn for the operation on its key, a few cycles. Its CQE waits longer, in urdma_rx_cqe_wait.
+// First half, here: an operation is at its turn, its pieces arrive, and each cycle does one step: it reads a line, writes a
+// beat, or ends the operation. Three registered stages follow (line, shift by 16 bytes, shift by bytes = wr_*). They move
+// together when wr_* is free; a fragment whose bytes are not aligned in the buffer costs one cycle more. A failed operation
+// poisons its QP: operations of the QP already queued after it lose their effect. An ATOMIC goes to its unit when all
+// operations before it have left both halves, so the answers of the unit and of this block are in order. Later operations of
+// the QP wait at their turn until the unit has finished with the QP; so does the fence. A FLUSH goes to the unit with its
+// last piece, after every earlier ATOMIC of the QP has written: its read must come after their writes. A SEND with invalidate
+// waits a few cycles at its turn for the invalidation of its key. Its CQE waits longer, in urdma_rx_cqe_wait.
 // Second half, F: the record of the operation waits until its last step has left wr_*; then CQE, acknowledgement and error
-// go out side by side, and the count of completed WQEs moves.
+// leave in parallel, and the count of completed WQEs advances.
 
 `resetall
 `default_nettype none
@@ -37,7 +38,7 @@ module urdma_rx_place
   import urdma_rx_pkg::*;
   import urdma_trace_pkg::*;
 #(
-  // flush completions of a QP before others have their turn
+  // flush completions of a QP before other QPs get a turn
   parameter int FLUSH_TURN = 16
 ) (
   input  wire logic             clk,
@@ -147,7 +148,7 @@ module urdma_rx_place
   piece_t pc;
   /* verilator lint_on UNUSEDSIGNAL */
 
-  // Translation keeps the answers until their turn.
+  // Translation holds its answers until their turn.
   urdma_fifo #(.WIDTH($bits(frag_t)), .DEPTH(4)) u_frag (
     .clk(clk), .rst(rst),
     .in_valid(mr_rsp_valid), .in_ready(mr_rsp_ready),
@@ -181,7 +182,7 @@ module urdma_rx_place
     .rd_en(o1_load), .rd_addr(op.qpn), .rd_data(mark)
   );
 
-  // The same by a failed ATOMIC; whose QP is another than the one that is just poisoned, so it has its own memory.
+  // The same for a failed ATOMIC. Its QP may differ from the one poisoned in the same cycle, so it has its own memory.
   assign dead_ready = init_done && !rst_valid;
   assign dead_take = dead_valid && dead_ready;
   urdma_ram_sdp #(.WIDTH(1), .DEPTH(1 << QPN_W)) u_dead (
@@ -262,7 +263,7 @@ module urdma_rx_place
   always_comb begin
     case (o2_reg.kind)
       OK_FENCE: hold = atm_busy;
-      // its NAK may not overtake an answer; the read of a FLUSH, no write of an earlier ATOMIC
+      // a NAK must not overtake an earlier answer; the read of a FLUSH must not overtake a write of an earlier ATOMIC
       OK_ATOMIC: hold = (chk_busy && !atm_go && !atm_more) || (chk_writes && o2_reg.mpe);
       OK_RSP, OK_FLUSH: hold = 1'b0;
       default: hold = chk_busy;
@@ -273,13 +274,13 @@ module urdma_rx_place
   assign sh_any = pos_reg[5:0] != '0;
   assign frag_last_byte = frag.len - 13'd1;
   assign k_last = {1'b0, frag_last_byte[11:6]} + 7'(sh_any);
-  // a fragment that has begun is written to its end; those of a READ request, or of a WRITE that has to come again, only tell
-  // if it is allowed
+  // A fragment that has begun is written to its end. Fragments of a READ request, or of a WRITE that is only checked, are not
+  // written.
   assign frag_run = need && pc_valid && pc.piece && frag_valid && frag_ok && (!dead || k_reg != '0) && !is_atomic
       && o2_reg.kind != OK_READ && !o2_reg.check;
   assign frag_end = k_reg == k_last;
 
-  // an ATOMIC that may go
+  // an ATOMIC that may go to its unit
   assign atm_go = !dead && (o2_reg.dup || (pc_valid && pc.piece && pc.last && frag_valid && frag_ok));
   // the first piece of a FLUSH may be read
   assign atm_more = !dead && pc_valid && pc.piece && !pc.last && frag_valid && frag_ok;
@@ -287,8 +288,8 @@ module urdma_rx_place
   assign atm = '{qpn: o2_reg.qpn, dup: o2_reg.dup, fetch_add: o2_reg.fetch_add, flush: o2_reg.mpe, addr: frag.addr,
       swap_add: o2_reg.arg[127:64], compare: o2_reg.arg[63:0], psn: o2_reg.psn, msn: o2_reg.msn};
 
-  // What a refused piece means: to the receiver of a SEND or READ response its own list is wrong, a WRITE, READ or ATOMIC
-  // is at fault itself.
+  // Whose fault a refused piece is: for a SEND or READ response, the local scatter list is wrong; for a WRITE, READ or
+  // ATOMIC, the request is wrong.
   always_comb begin
     if (frag.dma && !pc_void) refused = 8'(URDMA_WC_LOC_QP_OP_ERR);
     else if (o2_reg.kind inside {OK_WRITE, OK_READ, OK_ATOMIC}) refused = 8'(URDMA_WC_LOC_ACCESS_ERR);
@@ -302,7 +303,7 @@ module urdma_rx_place
     o2_pieces = 1'b0;
     step_valid = 1'b0;
     status = void_err ? 8'(URDMA_WC_LOC_ACCESS_ERR) : o2_status_reg;
-    // the mark's write port belongs to the responder while rst_valid
+    // the responder owns the mark's write port while rst_valid
     if (o2_valid_reg && en && rec_ready && !hold && !rst_valid) begin
       if (i_reg != I_NONE) begin
         // the pieces of a SEND with invalidate are done
@@ -332,8 +333,9 @@ module urdma_rx_place
   end
 
   // ---- the end of a SEND with invalidate --------------------------------------------------------------------
-  // What was checked with the key before may still be at work: READ responses and messages of tx, ATOMICs. The CQE waits for
-  // them, placement does not. WRITEs and the like have been at their turn before. Those behind are refused, see urdma_rx_inv.
+  // Accesses that were checked with the key before may still be under way: READ responses and messages of tx, ATOMICs. The
+  // CQE waits for them; placement does not. Earlier WRITEs have already had their turn. Later pieces are refused, see
+  // urdma_rx_inv.
   always_ff @(posedge clk) begin
     if (rst) begin
       i_reg <= I_NONE;
@@ -353,13 +355,13 @@ module urdma_rx_place
     gone_reg <= mro_rsp_valid && mro_rsp == MRO_OK && !rst;
   end
 
-  // The key may not be invalidated: the receive completes in error and the QP with it, and the requester is not told
-  // (IBA volume 1, 9.9.6.3, class J).
+  // The key may not be invalidated: the receive completes in error, the QP goes to ERR, and the requester gets no NAK (IBA
+  // volume 1, 9.9.6.3, class J).
   assign inv_bad = i_reg == I_DONE && i_bad_reg && o2_status_reg == '0;
   assign inv_over = o2_done && o2_reg.inv;
   assign inv_live = i_reg == I_DONE && !i_bad_reg;
 
-  // Pieces behind it that translation has allowed before are refused at their turn.
+  // Later pieces that translation has already allowed are refused at their turn.
   urdma_rx_inv u_inv (
     .clk, .rst,
     .in_valid(pq_valid), .in_ready(pq_ready), .in(pq),
@@ -368,8 +370,8 @@ module urdma_rx_place
   );
   assign frag_ok = frag.ok && !pc_void;
 
-  // A key that is refused is no reason to end an unreliable QP, unless the WRITE has a WQE of an SRQ for its immediate: what is
-  // behind it has taken WQEs too, and none of them can be given back.
+  // A refused key does not move an unreliable QP to ERR, unless the WRITE has a WQE of an SRQ for its immediate: later
+  // messages have taken WQEs too, and none of them can be given back.
   assign refused_unrel = o2_reg.unrel && o2_reg.kind == OK_WRITE && status == 8'(URDMA_WC_LOC_ACCESS_ERR)
       && !(o2_reg.srq && o2_reg.cqe);
   assign void_err = void_dead && o2_reg.srq && o2_reg.cqe;
@@ -414,7 +416,7 @@ module urdma_rx_place
   logic [631:0] t2_data_reg;
 
   assign en = !wr_valid_reg || wr_ready;
-  // the value of an ATOMIC acknowledge: host order in memory
+  // the value of an ATOMIC acknowledge: host byte order in memory
   assign rd_line_data = {rd_data[511:64], t1_swap_reg ? be64(rd_data[63:0]) : rd_data[63:0]};
 
   always_ff @(posedge clk) begin
@@ -492,7 +494,7 @@ module urdma_rx_place
     end
   end
 
-  // For the lane: what becomes of an operation goes beside its last beat.
+  // For the lane: the fate of an operation, reported with its last beat.
   always_comb begin
     put = 1'b0;
     if (o2_done && !dead && status == '0) begin
@@ -514,7 +516,7 @@ module urdma_rx_place
   assign trace_put_valid = t3_put_valid_reg && en;
   assign trace_put = t3_put_reg;
 
-  // What was refused before has no operation of these kinds. A WRITE that has to come again was not taken.
+  // Operations refused earlier do not come here as these kinds. A WRITE that is only checked was not accepted.
   assign trace_voided_valid = o2_done && !put
       && ((o2_reg.kind inside {OK_DATA, OK_WRITE, OK_READ, OK_ATOMIC} && !o2_reg.check) || o2_reg.srq_bad);
   assign trace_voided = '{qpn: o2_reg.qpn, psn: o2_reg.psn,
@@ -551,10 +553,10 @@ module urdma_rx_place
       if (o2_reg.kind == OK_DATA) begin
         rec_in.op.cqe = 1'b1;
       end else begin
-        // ATOMIC, READ: the MSN of before, and no answer but the NAK
+        // ATOMIC, READ: the MSN before the request, and no answer but the NAK
         if (o2_reg.kind == OK_READ) rec_in.op.kind = OK_NONE;
         if (o2_reg.kind inside {OK_ATOMIC, OK_READ}) rec_in.op.msn = o2_reg.msn - 24'd1;
-        // told by a WQE if the message has one, else by an event
+        // reported by a WQE if the message has one, else by an event
         if (!o2_reg.cqe)
           rec_in.op.ev = (status == 8'(URDMA_WC_LOC_ACCESS_ERR)) ? 8'(URDMA_EV_QP_ACCESS_ERR) : 8'(URDMA_EV_QP_FATAL);
       end
@@ -599,7 +601,7 @@ module urdma_rx_place
   assign busy = op_valid || o1_valid_reg || o2_valid_reg || finish_busy || !cqes_none || !init_done;
 
 `ifndef SYNTHESIS
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_reset_waits: cover property (@(posedge clk) !rst && o1_valid_reg && rst_valid && rst_qpn == o1_reg.qpn);
   c_reset_at_turn: cover property (@(posedge clk) !rst && o2_valid_reg && rst_valid && rst_qpn == o2_reg.qpn);
   c_atomic_holds: cover property (@(posedge clk) !rst && o2_valid_reg && hold && o2_reg.kind != OK_FENCE);

@@ -1,40 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Responder: the state of each QP's receiving side, and what a packet does to it (IBA volume 1, 9.7.4).
+// Responder: the state of each QP's receive side, and how a packet changes it (IBA volume 1, 9.7.4).
 //
 //  in_*    found items: packets, receive doorbells, flush tokens (IT_KICK), the fence's token
-//  out_*   operations for placement, with what the WQE fetch and urdma_rx_srq_idx need
-//  qpc_*   control from qp_mgr; answered without waiting for anything but this block's own three stages
-//  kick_*  (from placement) a QP whose flush was cut short: it queues up again; or one of UC whose WRITE with immediate is
-//          refused: its WQE is the next one again; never refused for longer than a few cycles
-//  flush_* (to the look-up) QPs to flush. The queue holds each QP at most once, so it never fills.
+//  out_*   operations for placement, with the inputs of the WQE fetch and urdma_rx_srq_idx
+//  qpc_*   control from qp_mgr; the answer waits only for the three stages of this block
+//  kick_*  (from placement) a QP whose flush was cut short: it queues up again; or a QP of UC whose WRITE with immediate was
+//          refused: its WQE becomes the next one again. Taken within a few cycles
+//  flush_* (to the look-up) QPs to flush. The queue holds each QP at most once, so it never overflows.
 //  rst_*   (to placement) a QP begins a new life with WQE rst_idx: the operations of its earlier lives have no effect
 //  done_*  read of placement's count of completed WQEs, for QUERY; latency 1
-//  take_*  (to urdma_srq) a request to a QP with an SRQ is looked at; got is the answer, when it is decided on, and got_commit
-//          takes the WQE. A flush token of XRC asks, too
-//  tok_*   (from the look-up) the SRQ that such a token is for; latency 1
+//  take_*  (to urdma_srq) a request to a QP with an SRQ is being checked; got is the answer, valid when the request is
+//          decided on, and got_commit takes the WQE. A flush token of XRC asks, too
+//  tok_*   (from the look-up) the SRQ of such a token; latency 1
 //  qc_*    packets, for the counters of their QPs
 //
-// A request is looked at in the order of volume 1, 9.7.4.1: PSN, opcode sequence, opcode and length, the right of the QP and
-// the key, and only then what it needs here, a receive WQE. The key is not checked here: a WRITE with immediate that finds no
-// WQE goes on as a check of its key, behind which its RNR NAK is sent.
+// A request is checked in the order of volume 1, 9.7.4.1: PSN, opcode sequence, opcode and length, the access right of the
+// QP, the key, and only then the receive WQE. The key is not checked here: a WRITE with immediate that finds no WQE goes on
+// as a check of its key, and its RNR NAK is sent after that check.
 //
-// A READ moves the expected PSN behind its last response. READ responses and ATOMIC acknowledges pass through, for their
-// place in order; the decision on them is requester completion's.
+// A READ moves the expected PSN past its last response. READ responses and ATOMIC acknowledges pass through only to keep
+// their place in order; requester completion decides on them.
 //
 // FLUSH and ATOMIC WRITE (annex A19) are answered like a READ of 0 bytes: an ATOMIC WRITE when it is placed, a FLUSH by the
-// ATOMIC unit. A FLUSH of 0 bytes, and what comes again, is only answered.
+// ATOMIC unit. A FLUSH of 0 bytes and a repeated request are only answered.
 //
-// A packet of UC or UD is decided on by urdma_rx_unrel. Placement may refuse the key of a WRITE of UC, and the QP goes on: a WQE
-// that was meant for its immediate is taken back, and what has begun to use WQEs behind it meanwhile is lost with it, as
-// an unreliable service may do; `gen` tells it from what comes later.
+// urdma_rx_unrel decides on packets of UC and UD. If placement refuses the key of a WRITE of UC, the QP goes on. The WQE
+// meant for its immediate is taken back, and messages that have begun to use later WQEs meanwhile are lost, as an unreliable
+// service may do; `gen` separates them from later ones.
 //
-// A QP with an SRQ takes a WQE when a message begins to use one. It has at most one (`held`), until that is completed: a message
-// of UC that is dropped leaves it to the next one. The SRQ may be gone when its QP is being destroyed; then the packet finds no
-// QP. A request of XRC names its SRQ, and urdma_rx_xrc says whether it may use it. PD, CQ and ring are those of the SRQ then.
+// A QP with an SRQ takes a WQE when a message begins to use one. It has at most one (`held`), until that is completed: a
+// message of UC that is dropped leaves its WQE to the next message. The SRQ may be gone while its QP is being destroyed; the
+// packet then counts as one without a QP. A request of XRC names its SRQ, and urdma_rx_xrc decides whether it may use it. PD,
+// CQ and ring are then those of the SRQ.
 //
-// Three stages: S0 reads, S1 waits, S2 decides and writes. An item whose QP is in S1 waits in front of S0, and what S2 writes is
-// seen by S0 in the same cycle: one item each cycle for different QPs, one each 2 cycles for one QP. Items enter
-// only when the output has room.
+// Three stages: S0 reads, S1 waits, S2 decides and writes. An item whose QP is in S1 waits before S0, and S0 sees what S2
+// writes in the same cycle: one item per cycle for different QPs, one every 2 cycles for one QP. Items enter only when the
+// output has room.
 
 `resetall
 `default_nettype none
@@ -131,7 +132,7 @@ module urdma_rx_resp
       s0_qpn = qpc.qpn;
       s0_valid = 1'b1;
     end
-    // what S2 writes in this cycle is read
+    // S0 reads what S2 writes in this cycle
     if (!init_done || (s1_valid_reg && s1_qpn_reg == s0_qpn)) s0_valid = 1'b0;
   end
 
@@ -154,7 +155,7 @@ module urdma_rx_resp
   logic [23:0] s2_npk_reg;         // PSNs of a READ
   logic [31:0] s1_rlen, s1_rsum;
 
-  // READ of length 0 takes one; of more than 2^30 is refused whatever comes out here
+  // a READ of length 0 takes one; a READ of more than 2^30 is refused anyway
   assign s1_rlen = be32(s1_in_reg.ext[127:96]);
   assign s1_rsum = s1_rlen + (32'd128 << s1_in_reg.mtu) - 32'd1;
 
@@ -226,8 +227,8 @@ module urdma_rx_resp
 
   assign bad_seq = (h.send || h.write)
       ? (h.first == s2_st_reg.in_msg || (s2_st_reg.in_msg && h.write != s2_st_reg.write)) : s2_st_reg.in_msg;
-  // FIRST and MIDDLE are full, LAST is not empty; no message is longer than 2^31 (IBA 9.7.4.1.6). The pad
-  // agrees with the length, the parser has seen to it. The packets of a WRITE sum up to what its RETH says.
+  // FIRST and MIDDLE are full, LAST is not empty; no message is longer than 2^31 (IBA 9.7.4.1.6). The parser has checked that
+  // the pad matches the length. The packets of a WRITE add up to the length in its RETH.
   always_comb begin
     bad_len = (h.last ? s2_in_reg.len > mtu : s2_in_reg.len != mtu) || (h.last && !h.first && s2_in_reg.len == '0);
     if (h.write) begin
@@ -244,7 +245,7 @@ module urdma_rx_resp
   assign bad_req = bad_len || !(h.send || h.write || h.read || h.atomic)
       || ((h.read || h.atomic) && s2_in_reg.max_dest_rd_atomic == '0)
       || ((h.atomic || h.awrite) && wr_va[2:0] != 3'd0) || (h.flush && (feth_sel[1] || feth_plt == '0));
-  // The QP does not allow the operation: to its peer, one that it does not support.
+  // The QP does not allow the operation: the peer gets a NAK for an invalid request.
   always_comb begin
     no_right = h.atomic && !s2_in_reg.acc[2];
     if (h.write || h.awrite) no_right = !s2_in_reg.acc[0];
@@ -257,7 +258,7 @@ module urdma_rx_resp
   assign feth_plt = s2_in_reg.ext[153:152];
   assign feth_sel = s2_in_reg.ext[157:156];
   assign whole = h.flush && feth_sel[0];
-  // only a FLUSH of something has more to do than to be answered
+  // only a FLUSH of at least one byte needs more than an answer
   assign flushes = h.flush && (whole || left != '0) && !is_dup;
   // the message begins to use a WQE; has one in use
   assign need_wqe = h.write ? h.imm : (h.send && h.first);
@@ -269,7 +270,7 @@ module urdma_rx_resp
   assign srq_dead = srq && got.dead;
   assign mlen = (h.first ? 32'd0 : s2_st_reg.moff) + 32'(s2_in_reg.len);
 
-  // A doorbell that is behind the last one is an old one, late or repeated. Of a full ring of 2**15 the oldest WQE is as far
+  // A doorbell with an index behind the last one is stale: late or repeated. In a full ring of 2**15 the oldest WQE is as far
   // behind the last doorbell as a whole new ring would be ahead of it.
   assign db_pi = s2_in_reg.ext[15:0];
   assign db_step = db_pi - s2_st_reg.pi;
@@ -280,7 +281,7 @@ module urdma_rx_resp
 
   always_comb begin
     fe.moff = h.first ? 32'd0 : s2_st_reg.moff;
-    // with an SRQ the keys in its WQEs are of its PD; that of a RETH is of the QP's, but for XRC
+    // with an SRQ, the keys in its WQEs are of the SRQ's PD; the key of a RETH is of the QP's PD, except for XRC
     fe.pd = (srq && h.send) ? got.cfg.pd : pd;
     fe.rq = srq ? got.cfg.ring : s2_in_reg.rq;
     fe.key = wr_key;
@@ -301,7 +302,7 @@ module urdma_rx_resp
     op_base.syndrome = SYN_ACK;
     op_base.msn = s2_st_reg.msn;
     op_base.imm_valid = h.imm;
-    // immediate data as on the wire, behind the RETH or DETH if there is one; a key as a number
+    // immediate data as on the wire, after the RETH or DETH if there is one; a key as a number
     if (h.inv) op_base.imm = be32(s2_in_reg.ext[31:0]);
     else if (h.transport == XP_UD) op_base.imm = s2_in_reg.ext[95:64];
     else op_base.imm = (h.write && h.first) ? s2_in_reg.ext[159:128] : s2_in_reg.ext[31:0];
@@ -321,7 +322,7 @@ module urdma_rx_resp
     op_base.vlan_valid = s2_in_reg.vlan_valid;
     op_base.tci = s2_in_reg.tci;
 
-    // behind a packet of a SEND or WRITE that is taken; epsn and the rest as its transport has it
+    // state after a packet of a SEND or WRITE that is taken; epsn and the rest depend on the transport
     taken = s2_st_reg;
     taken.in_msg = !h.last;
     taken.write = h.write;
@@ -391,7 +392,7 @@ module urdma_rx_resp
 
       S_KICK: begin
         flush_push = !s2_st_reg.queued && s2_st_reg.err;
-        // a flush begins with the WQEs that are not completed, anyway
+        // in ERR there is no need: a flush begins with the oldest WQE that is not completed
         if (s2_kick_reg.back && s2_kick_reg.gen == s2_st_reg.gen && !s2_st_reg.err) begin
           wd.gen = s2_st_reg.gen + 2'd1;
           wd.ci = s2_kick_reg.wqe;
@@ -411,7 +412,7 @@ module urdma_rx_resp
 
           IT_KICK: begin
             wd.queued = 1'b0;
-            // Looked up in RESET, and meanwhile the QP has a new life that has ended as well.
+            // The look-up saw RESET, but the QP has begun and ended a new life since then.
             flush_push = s2_st_reg.err && !s2_in_reg.pass;
             if (s2_in_reg.pass && s2_st_reg.err && !s2_st_reg.flushed && (!xrc || x_open)) begin
               push = 1'b1;
@@ -436,7 +437,7 @@ module urdma_rx_resp
             end
           end
 
-          default: begin  // IT_PKT: whatever happens, placement gives the lines back
+          default: begin  // IT_PKT: in every case placement frees the lines
             push = 1'b1;
             if (h.response) begin
               // requester completion decides and counts
@@ -471,7 +472,7 @@ module urdma_rx_resp
               c_dup = 1'b1;
               verdict = TRV_REPEATED;
               if (h.read) begin
-                // what it asks for now may be wrong; that is no reason to end the QP
+                // an invalid repeated request does not move the QP to ERR
                 if (!bad_req && !no_right && !no_persist && !x_missing && (rd_diff[23] || rd_diff == '0)) begin
                   op.kind = OK_READ;
                   op.dup = 1'b1;
@@ -502,7 +503,7 @@ module urdma_rx_resp
               op.ack = 1'b1;
               op.syndrome = SYN_NAK_INV;
               op.err = 1'b1;
-              // reported by the WQE of the message, or by an event if there is none, or it is of another SRQ
+              // reported by the WQE of the message; by an event if there is no WQE, or it is of another SRQ
               op.cqe = has_wqe && !x_missing && !x_other;
               op.status = 8'(URDMA_WC_REM_INV_REQ_ERR);
               op.ev = op.cqe ? 8'd0 : 8'(URDMA_EV_QP_REQ_ERR);
@@ -619,7 +620,7 @@ module urdma_rx_resp
     .out_valid(out_valid), .out_ready(out_ready), .out_data({out, out_fetch, out_find}), .count(out_count)
   );
 
-  // Set once a QP is queued: in the same write that pushes it.
+  // Set once a QP is queued, in the same write that pushes it.
   logic queue_set;
   assign queue_set = s2_valid_reg && flush_push;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One port for those that read from receive rings: 0, the WQE fetch; 1, urdma_rx_srq_idx, which goes first, as the other
-// one waits for it.
+// One port for two clients that read from receive rings: 0, the WQE fetch; 1, urdma_rx_srq_idx, which has priority because
+// the other one waits for it.
 //
-//  c_*     the clients. Each has the rules of the port that it would have alone: addresses from rtl/mr in order, and a read for each
-//          good one, in their order
+//  c_*     the clients. Each follows the rules of the port as if it were alone: addresses from rtl/mr in order, and a read
+//          for each good one, in the same order
 //  mr_* rd_*  the port
 //
-// No client waits for the other one here: each has room for what it asks for, and takes it when it comes.
+// No client waits for the other one here: each has room for what it requests, and takes it when it arrives.
 
 `resetall
 `default_nettype none
@@ -42,7 +42,7 @@ module urdma_rx_ring_mux
   input  wire logic              rd_rsp_last
 );
 
-  // A choice made holds until it is taken.
+  // A choice, once made, holds until it is taken.
   logic hold_reg, sel_reg, sel, mr_room, mr_who_valid, mr_who, rd_room, rd_who_valid, rd_who;
 
   assign sel = hold_reg ? sel_reg : c_mr_req_valid[1];

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a turn of requester completion: the QP's state is written, its timer set, messages go out.
+// The end of a turn of requester completion: it writes the QP's state, sets its timer, and sends messages.
 //
-//  in_*    a turn whose walk is over, and what it did
-//  fire    the turn ends in this cycle: st is written, look: the QP has to be looked at again
+//  in_*    a turn whose walk is complete, and its results
+//  fire    the turn ends in this cycle: st is written; look: the QP has to be looked at again
 //  set, arm   of the QP's timer; st.deadline
 //  rr_*    (WQE fetch) the decision on a READ response or ATOMIC acknowledge
-//  acked_* (tx) progress of a QP, and what to do about loss;  err_*: the QP has failed
-//  cqe_go  so many CQEs may leave, because tx knows of what has completed
+//  acked_* (tx) progress of a QP, and how to react to loss;  err_*: the QP has failed
+//  cqe_go  this many CQEs may leave, because tx knows that their WQEs are completed
 //  ctl_*   control for the QP of the turn; frozen: nothing moves
 //
-// AK_RETRY is sent when head has come to ack, for it names the oldest WQE not completed: placement is all it waits for. The
-// ACK timer runs while a packet that asks for an answer has none; it starts anew with progress and with each
-// AK_RETRY. It waits while the RNR timer runs.
+// AK_RETRY is sent when head reaches ack, because it names the oldest WQE not completed; it waits only for placement. The ACK
+// timer runs while a packet that requests an acknowledgement has none. It restarts with progress and with each AK_RETRY, and
+// does not run during an RNR wait.
 
 `resetall
 `default_nettype none
@@ -95,7 +95,7 @@ module urdma_rx_settle
       st.tk = T_NONE;
       st.watch = 1'b0;
     end else if (!run_reg.it.pass) begin
-      // another's packet: nothing is changed
+      // a packet that failed the look-up: nothing changes
     end else if (did_reg.rnr) begin
       st.watch = 1'b1;
       st.tk = T_RNR;
@@ -117,14 +117,14 @@ module urdma_rx_settle
     end
   end
 
-  // A new life of the QP has begun behind the walk: tx is not told of what the old one has completed.
+  // A new life of the QP has begun after the walk: tx is not told which WQEs of the old life have completed.
   assign late = !emit && did_reg.cqes != '0;
   assign cqe_go = (acked_valid_reg && acked_ready) ? acked_cqes_reg : (fire && late) ? did_reg.cqes : '0;
   assign fire = valid_reg && !frozen && (!emit || !acked_valid_reg || acked_ready) && (!late || !acked_valid_reg)
       && (!did_reg.failed || !err_valid_reg || err_ready) && (!is_resp || !rr_valid_reg || rr_ready);
   assign in_ready = !valid_reg || fire;
   assign set = fire && (arm || (run_reg.armed && st.tk == T_NONE));
-  // a message that has come meanwhile is acknowledged already, or flushed; another's packet has seen to no timer
+  // a message entered meanwhile is already acknowledged, or must be flushed; a packet that failed the look-up has set no timer
   assign look = fire && (did_reg.look || (run_reg.fresh && (s.err || psn_before(run_reg.fresh_psn, s.una)))
       || (run_reg.it.kind == IT_PKT && !run_reg.it.pass && due && !s.watch && s.active && !s.err));
 
@@ -144,12 +144,12 @@ module urdma_rx_settle
     if (fire && emit) begin
       acked_reg <= '{kind: (did_reg.hold && !s.err) ? AK_HOLD : retry ? AK_RETRY : AK_PROGRESS, qpn: run_reg.it.qpn,
                      wqe_done: s.head, first_psn: s.first,
-                     // in the message of wqe_done always: tx may begin anew at any acked_t
+                     // always in the message of wqe_done: tx may begin anew at any acked_t
                      una_psn: (s.head == s.ack) ? s.una : s.first, rd_done: s.rd_done};
       acked_cqes_reg <= did_reg.cqes;
       acked_cause_reg <= (did_reg.hold && !s.err) ? TRC_RNR_WAIT : retry ? s.cause : TRC_PROGRESS;
     end
-    // an error of the send queue is told by its CQEs, not by an event
+    // CQEs report an error of the send queue, not an event
     if (fire && did_reg.failed) err_reg <= '{qpn: run_reg.it.qpn, only_event: 1'b0, event_type: 8'd0};
     if (fire && is_resp) rr_reg <= did_reg.rr;
     if (rst) begin

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which WQE of its SRQ an operation uses: the index comes from the ring of indices in host memory.
+// Finds the WQE of its SRQ that an operation uses: the index comes from the ring of indices in host memory.
 //
-//  in_*    operations of the responder, in order; out_*: the same. Of an operation with a WQE of an SRQ wqe is now its place in
-//          the array
+//  in_*    operations of the responder, in order; out_*: the same. For an operation with a WQE of an SRQ, wqe is now its
+//          place in the array
 //  kill_*  the index of this SRQ cannot be read, or is beyond the array
 //  mr_*    address of a line of the ring; rd_*: the line, 64 bytes
 //
-// The first operation that uses a WQE reads its index, and the QP keeps it for those behind it. A read brings a line of the ring.
-// What was posted of the line when it was asked for, serves the next messages as well: tag_reg knows of the last TAGS lines
-// whose they are and how many indices they have left. The indices of an SRQ are used in their order, so there is no place to
-// compare; only `fresh` tells that the SRQ is a new one.
+// The first operation that uses a WQE reads its index, and the QP keeps the index for the operations after it. A read brings
+// a line of the ring. The indices of this line that were posted when it was requested serve the next messages as well:
+// tag_reg holds the last TAGS lines with their SRQ and the number of indices left. The indices of an SRQ are used in order,
+// so positions need no comparison; only `fresh` shows that the SRQ is a new one.
 //
-// Operations without such a WQE pass without a register while none waits here. With SRQs there is one in 2 cycles, and OPS of them
-// wait for their lines. An operation that waits holds its line, which is one of LINES in turn: it uses one of the last TAGS
-// ones, and no more than TAGS - 1 lines are asked for by those behind it.
+// Operations without such a WQE pass without a register while no operation waits here. With SRQs the rate is one operation in
+// 2 cycles, and OPS of them may wait for their lines. The LINES lines are used in turn. A waiting operation keeps its line:
+// it uses one of the last TAGS lines, and operations after it request at most TAGS - 1 more.
 //
-// If the index is not there, the operation ends its QP: OK_NONE with srq_bad. The bytes of a WRITE are not written then either.
+// If the index cannot be read, the QP goes to ERR: OK_NONE with srq_bad. The bytes of a WRITE are not written then either.
 
 `resetall
 `default_nettype none
@@ -77,19 +77,19 @@ module urdma_rx_srq_idx
     fetch_t        fetch;
     logic [SRQN_W-1:0] srqn;
     logic          uses;           // a WQE of an SRQ
-    logic          asked;          // its line was asked for in its name
+    logic          asked;          // this operation requested the line
     logic [LW-1:0] line;
   } wait_t;
 
-  // ---- an operation comes ----------------------------------------------------------------------------------
+  // ---- an operation arrives --------------------------------------------------------------------------------
   tag_t tag_reg [TAGS];
   logic [LW-1:0] next_reg;         // line to ask for next
-  logic [TW:0] asked_reg;          // operations here that have asked for a line
+  logic [TW:0] asked_reg;          // operations here that have requested a line
   logic [TAGS-1:0] match;
   logic uses, hit, miss, wait_any, wait_push, wait_room, head_valid, head_pop, ask_room, take;
   logic [LW-1:0] hit_line;
   logic [16:0] entries, span, to_end;
-  logic [5:0] in_line;             // indices from this one on that the line has for the SRQ
+  logic [5:0] in_line;             // indices in the line, from this one on
   logic [$clog2(OPS):0] wait_count;
   wait_t wait_in, head;
 
@@ -106,7 +106,7 @@ module urdma_rx_srq_idx
   assign hit = in.srq_new && !in_find.fresh && match != '0;
   assign miss = in.srq_new && !hit;
 
-  // up to the end of the line, of the ring, of what is posted
+  // up to the end of the line, of the ring, of the posted indices
   assign entries = 17'd1 << in_fetch.rq.log_entries;
   assign to_end = entries - 17'(in.wqe);
   assign span = (17'(in_find.left) < to_end) ? 17'(in_find.left) : to_end;
@@ -140,7 +140,7 @@ module urdma_rx_srq_idx
   );
 
   // ---- its line ------------------------------------------------------------------------------------------------
-  // The ring lies behind the WQEs, and a line of it in one page.
+  // The ring of indices follows the WQEs, and each line of it lies in one page.
   logic ask_valid, addr_ok, rd_valid;
   logic [LW-1:0] addr_reg, rd_line;   // line whose address comes next, whose bytes come next
   logic [LINES-1:0] here_reg, bad_reg;
@@ -208,8 +208,8 @@ module urdma_rx_srq_idx
     .clk, .wr_en(head_pop && head.op.srq_new), .wr_addr(head.op.qpn), .wr_data(index),
     .rd_en(ready), .rd_addr(head.op.qpn), .rd_data(kept)
   );
-  // What is kept is of the same SRQ, unless a number of an XRC SRQ had 2**SRQ_LIFE_W lives within one message (urdma_rx_xrc).
-  // Even then it names a place in the array.
+  // The kept index is of the same SRQ, unless an XRC SRQ number had 2**SRQ_LIFE_W lives within one message (urdma_rx_xrc).
+  // Even then it is masked to a place in the array.
   assign index = head.op.srq_new ? line[16*head.op.wqe[4:0] +: 16]
       : kept & 16'((17'd1 << head.fetch.rq.log_entries) - 17'd1);
   assign bad = head.op.srq_new && (bad_reg[head.line] || (index >> head.fetch.rq.log_entries) != '0);
@@ -259,7 +259,7 @@ module urdma_rx_srq_idx
   always_ff @(posedge clk)
     if (!rst && in_valid && in.srq_new) a_one: assert ($onehot0(match))
       else $error("%m: two lines of one SRQ");
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_fresh: cover property (@(posedge clk) !rst && take && in.srq_new && in_find.fresh && match != '0);
   c_asked_most: cover property (@(posedge clk) !rst && in_valid && miss && !asked_reg[TW] && asked_reg[TW-1:0] == '1);
   c_bad_addr: cover property (@(posedge clk) !rst && mr_rsp_valid && !addr_ok);

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// What others tell requester completion of its QPs: tables for the turns, and the queue of QPs that have to be looked at.
+// What other blocks report to requester completion: tables for the turns, and the queue of QPs to look at.
 //
-//  sent_*   (tx) a message whose last packet is made, or a WQE that failed or was flushed, in order of the QP
+//  sent_*   (tx) a message whose last packet is made, or a WQE that failed or was flushed, in order for each QP
 //  made_*   (tx) a packet is made
 //  rdone_*  (placement) the data of a READ or ATOMIC is written, or could not be: taken within a few cycles, whatever else waits
 //  exp_*    (timers) a deadline has passed
 //  kick_*   (to the look-up) QPs to look at
-//  get_*    a turn reads what is known of a QP; tail, psns, placed show it from the next cycle on, and stay current
+//  get_*    a turn reads the tables of a QP; tail, psns, placed show them from the next cycle on, and stay current
 //  ent_*    a turn reads an entry of the table
-//  put_*    a turn or control writes the QP's state: a copy of some of it is kept here
+//  put_*    a turn or control writes the QP's state: some of it is copied here
 //  ctl_*    control; ctl_wait from the cycle before: messages that write the same memories wait
-//  run_*    turns under way: 0 walks, 1 is about to write (put_*), 2 begins to walk in this cycle; news: what comes for their QPs
+//  run_*    turns under way: 0 walks, 1 is about to write (put_*), 2 begins to walk in this cycle; news: messages for their
+//           QPs
 //
-// Each memory here has one writer. sent_t is written and forgotten, unless the QP has to be looked at because of it: the WQE has
-// a status, or is of UC or UD, or is acknowledged already, or the QP is in error. made_t raises the newest PSN, and if that asks
-// for an answer and no turn has seen that one is due, the QP is looked at, so that a timer runs from then on.
-// A turn under way has read the tables before and is about to change what the copy says. So what comes for its QP is noted for
-// it (news), psns shows it, and the turn itself looks again if that matters.
+// Each memory here has one writer. A sent_t is only written, unless it requires a look at the QP: the WQE has a status, or is
+// of UC or UD, or is acknowledged already, or the QP is in error. A made_t raises the newest PSN. If it requests an
+// acknowledgement and no turn has seen that one is due, the QP is looked at, so that its timer starts.
+// A turn under way has read the tables earlier and is about to change the state that the copy shows. So a message for its QP
+// is passed on to it (news), psns shows it, and the turn itself requests another look if that matters.
 
 `resetall
 `default_nettype none
@@ -61,10 +62,10 @@ module urdma_rx_told
 
   input  wire logic             put_en,
   input  wire logic [QPN_W-1:0] put_qpn,
-  /* verilator lint_off UNUSEDSIGNAL */  // what the copies leave out
+  /* verilator lint_off UNUSEDSIGNAL */  // fields that are not copied
   input  wire st_t              put,
   /* verilator lint_on UNUSEDSIGNAL */
-  input  wire logic             put_look,       // a turn wants another for its QP
+  input  wire logic             put_look,       // a turn requests another for its QP
   input  wire logic             ctl_wait,
   input  wire logic             ctl_en,
   input  wire qpc_t             ctl,
@@ -74,14 +75,14 @@ module urdma_rx_told
   output      news_t [2:0]      news
 );
 
-  logic ctl_clear;                 // a new life: PSNs, placements
+  logic ctl_clear;                 // a new life: clear PSNs, placements
   assign ctl_clear = ctl_en && new_life(ctl.op);
 
   logic push_ctl, push_s, push_m, push_r, push_first;
   assign push_ctl = ctl_en && ctl.op == QPC_ERR;
   assign push_first = push_ctl || put_look;
 
-  // ---- messages that are sent: written in the second cycle, when it is known if there is an entry to change --------
+  // ---- sent messages: written in the second cycle, when it is known whether an entry changes -----------------------
   logic sent_take, s1_valid_reg, s1_new_reg, s1_kick_reg, s1_kick, s1_run, ent_we, tail_we;
   sent_t s1_reg;
   logic s1_err;
@@ -101,7 +102,7 @@ module urdma_rx_told
   } copy_t;
   copy_t s1_copy;
 
-  // not while a reset writes the tail, and not while the one before waits to kick
+  // Not while a reset writes the tail, nor while the message before waits to kick.
   assign sent_ready = !init && !(push_s && (push_first || push_r)) && !ctl_wait;
   assign sent_take = sent_valid && sent_ready;
 
@@ -129,8 +130,8 @@ module urdma_rx_told
   assign s1_back = s1_tail.idx - s1_reg.wqe;
   assign s1_off = s1_reg.wqe - s1_copy.head;
   assign s1_span = s1_tail.idx - s1_copy.head;
-  // An entry to change lies within [head, tail). head may have moved on since: then the entry is dead, but not yet
-  // another message's, if the tail is no more than a ring ahead of it.
+  // An entry to change lies in [head, tail). head may have passed it meanwhile: then the entry is dead, but it is not yet
+  // another message's as long as the tail is at most a ring ahead of it.
   assign ent_we = s1_new_reg && (!s1_reg.resent
       || (s1_off < s1_span && s1_back != '0 && s1_back <= 16'(1 << INFL_W)));
   assign s1_run = news[0].sent || news[1].sent;
@@ -171,13 +172,13 @@ module urdma_rx_told
     .clk, .wr_en(psns_we), .wr_addr(psns_wqpn), .wr_data(psns_wdata), .rd_en(get_en), .rd_addr(get_qpn), .rd_data(psns)
   );
 
-  // one that is sent again lowers nothing
+  // a packet that is sent again lowers nothing
   assign m1_raise = m1_new_reg && psn_before(m1_psns.newest, m1_reg.psn);
   assign m1_due = m1_new_reg && m1_reg.asks && psn_before(m1_psns.asked, m1_reg.psn);
   assign m1_next = '{newest: m1_raise ? m1_reg.psn : m1_psns.newest, asked: m1_due ? m1_reg.psn : m1_psns.asked};
   assign psns_we = init || ctl_clear || m1_raise || m1_due;
   assign psns_wqpn = init ? init_qpn : ctl_clear ? ctl.qpn : m1_reg.qpn;
-  // nothing is sent at the beginning of a life: the PSN before its first one
+  // at the beginning of a life nothing has been sent: the PSN before its first one
   assign psns_wdata = (init || ctl_clear) ? {2{24'((!init && ctl.op == QPC_SQ_PSN) ? ctl.psn - 24'd1 : 24'hffffff)}} : m1_next;
 
   assign m1_watch = (put_en && put_qpn == m1_reg.qpn) ? put.watch : m1_copy;
@@ -264,7 +265,7 @@ module urdma_rx_told
   assign busy = sent_valid || made_valid || rdone_valid || s1_valid_reg || m1_valid_reg || r1_valid_reg || !kicks_empty;
 
 `ifndef SYNTHESIS
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_entry_is_dead: cover property (@(posedge clk) !rst && s1_new_reg && s1_reg.resent && !ent_we);
   c_sent_in_turn: cover property (@(posedge clk) !rst && news[0].sent || news[1].sent);
   c_made_in_turn: cover property (@(posedge clk) !rst && news[0].made || news[1].made);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The responder's decision on a packet of UC or UD (IBA volume 1, 9.8). No register.
+// The responder's decision on a packet of UC or UD (IBA volume 1, 9.8). Combinational.
 //
-// Nothing is ever answered, and nothing found here ends the QP: what is wrong is dropped and counted.
+// Nothing is ever answered, and no error found here moves the QP to ERR: a wrong packet is dropped and counted.
 //
-//  UC  A message whose PSNs have a gap, or which another one breaks off, ends without a completion; its WQE is used again by the
-//      next one. FIRST and ONLY always begin a message (9.9.3, class D1); what else does not fit is dropped, and so is the
-//      rest of its message.
-//  UD  A datagram is a message. Its PSN is not looked at. len has the 40 bytes of GRH.
+//  UC  A message ends without a completion if its PSNs have a gap or another message breaks it off; the next message uses its
+//      WQE again. FIRST and ONLY always begin a message (9.9.3, class D1). Any other packet that does not fit is dropped with
+//      the rest of its message.
+//  UD  A datagram is a message. Its PSN is not checked. len includes the 40 bytes of GRH.
 
 `resetall
 `default_nettype none
@@ -20,9 +20,9 @@ module urdma_rx_unrel
   input  wire found_t    in,
   /* verilator lint_on UNUSEDSIGNAL */
   input  wire resp_st_t  s,
-  input  wire resp_st_t  taken,            // s behind the packet, if it is taken, but for epsn
-  input  wire op_t       base,             // an operation that only gives the lines back
-  input  wire logic      bad_len,          // of SEND and WRITE as in a connection
+  input  wire resp_st_t  taken,            // s after the packet, if it is taken; without epsn
+  input  wire op_t       base,             // an operation that only frees the lines
+  input  wire logic      bad_len,          // of SEND and WRITE as with a connected QP
   input  wire logic      no_right,
   input  wire logic      no_wqe,           // it needs one and has none
 

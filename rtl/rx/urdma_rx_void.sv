@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // WRITEs of UC whose key placement has refused: the rest of such a message has no effect, and the QP goes on (IBA volume 1,
-// 9.9.3, class D). A bit a QP, written by the first packet of each message and by one that is refused.
+// 9.9.3, class D). One bit per QP; the first packet of each message writes it, and so does a refused one.
 //
-//  load_*  an operation enters the stage in front of the last one; move: it goes on to the last one, where it is done
+//  load_*  an operation enters the stage before the last one; move: it moves to the last stage, where it is completed
 //  o1, o2  the operations in these two stages
-//  refused the one in o2 is, in this cycle; with done
-//  dead    the one in o2 belongs to a message that was refused before
+//  refused with done: the operation in o2 is refused in this cycle
+//  dead    the operation in o2 belongs to a message that was refused before
 //
-// No sweep: only packets behind a first one look at the bit.
+// No sweep: only packets after a first one read the bit.
 
 `resetall
 `default_nettype none

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk of a turn of requester completion over the table of sent messages: an entry a cycle; in the cycle that finds the end,
-// the decision. See urdma_rx_cmpl for the three places head, ack and tail.
+// The walk of a turn of requester completion over the table of sent messages: one entry per cycle. The cycle that finds the
+// end also makes the decision. See urdma_rx_cmpl for the positions head, ack and tail.
 //
-//  load_*  a turn begins: what is known of its QP, and the PSN up to which it acknowledges. Its first entry is read in this cycle.
+//  load_*  a turn begins: the state of its QP, and the PSN up to which it acknowledges. Its first entry is read in this cycle.
 //  ent_*   the next entry to read
-//  end_*   the walk is at its end, and its turn leaves when end_ready
+//  end_*   the walk is complete; its turn leaves when end_ready
 //  ctl_*   control for the QP of the turn; frozen: nothing moves
-//  cqe_*   to urdma_rx_cqe_gate, where it waits for the end of the turn
+//  cqe_*   to urdma_rx_cqe_gate, where the CQEs wait for the end of the turn
 //  qc_*    acknowledgements, time-outs, CQEs with an error, for the counters of the QP
 //
-// A walk begins at head. Where head waits for a placement a packet's walk begins at ack (apart: it finds head and ack apart, and
-// each rdone causes a kick, which sees to head), a kick's ends, unless a timer has expired: then it goes on from ack, too. An
-// entry between head and ack completes with SUCCESS (a READ after its rdone, or with the rdone's status). Rules for the
-// entry at ack, in this order:
-//   sent well, not a READ, behind the goal  -> acknowledged; SUCCESS, a CQE if it was signaled
-//   an error waits for it (NAK, retries)    -> that error, whatever tx made of it
+// A walk begins at head. If head waits for a placement, a packet's walk begins at ack instead (apart: head and ack differ,
+// and each rdone causes a kick, which handles head). A kick's walk ends there, unless a timer has expired: then it continues
+// at ack, too. An entry between head and ack completes with SUCCESS (a READ after its rdone, or with the rdone's status).
+// Rules for the entry at ack, in this order:
+//   sent well, not a READ, before the goal  -> acknowledged; SUCCESS, a CQE if it was signaled
+//   an error waits for it (NAK, retries)    -> that error, whatever status tx gave it
 //   a READ whose data could not be placed   -> the rdone's status
 //   the QP is in error                      -> FLUSH_ERR
-//   tx gave it a status                     -> that status; if it is not FLUSH_ERR the QP goes into error
-//   otherwise                               -> it waits: the walk ends, and what the item says is decided here
-// The first completion in error makes all later ones FLUSH_ERR. An error may come for a message that is not in the table yet
-// (partly sent): it then waits for the entry, which comes at last as a flushed one. A decision that fails the QP asks for
+//   tx gave it a status                     -> that status; if it is not FLUSH_ERR the QP goes to ERR
+//   otherwise                               -> it waits: the walk ends, and the item is decided on here
+// The first completion in error turns all later ones into FLUSH_ERR. An error may come for a message that is not in the table
+// yet (partly sent): it then waits for the entry, which arrives as a flushed one. A decision that fails the QP requests
 // another turn, which completes the entry.
 
 `resetall
@@ -82,7 +82,7 @@ module urdma_rx_walk
   logic due, moved, fail, rnr, loss, c_gap, c_timeout, c_retry_exc, c_rnr_exc;
   trace_cause_e loss_cause;
   /* verilator lint_off UNUSEDSIGNAL */
-  logic [15:0] next_idx;           // the table has its low bits
+  logic [15:0] next_idx;           // the table uses its low bits
   /* verilator lint_on UNUSEDSIGNAL */
   logic [15:0] tail_reg;
   logic [23:0] goal_reg;
@@ -225,7 +225,7 @@ module urdma_rx_walk
     else if (end_valid && end_ready) valid_reg <= 1'b0;
   end
 
-  // ---- counters of the QP: an entry or the end of the walk in a cycle ------------------------------------------------
+  // ---- counters of the QP: one entry or the end of the walk per cycle ------------------------------------------------
   logic qc_valid_reg, says_nak_seq;
   qc_req_t qc_reg;
   qc_req_hit_t qc_hit;

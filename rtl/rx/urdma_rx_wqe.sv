@@ -1,36 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fetch of WQEs, and the walk over their scatter list; pieces of WRITEs and ATOMICs, which need none; pieces that check
-// the range of a READ request.
+// Fetch of WQEs and the walk over their scatter lists. WRITEs and ATOMICs give pieces without a WQE; READ requests
+// give pieces that only check their range.
 //
 //  in_*     operations of the responder, in order
-//  rr_*     requester completion's decisions on OK_RSP operations, in their order. Such an operation waits here for its own.
-//  op_*     the same, to placement, at once; only data with a length takes the way through here
+//  rr_*     requester completion's decisions on OK_RSP operations, in their order. Such an operation waits here for its
+//           decision.
+//  op_*     the operations, passed to placement at once; only operations with data go through the stages here
 //  piece_*  for each operation with data: its pieces (records), in order
 //  mr1_*    ring address; rd_*: the WQE; mr0_*: pieces of host memory to translate and check
-//  invs_*   SENDs with invalidate that placement is through with; up to where it has forgotten their keys (urdma_rx_inv)
+//  invs_*   count of SENDs with invalidate that placement has finished; count up to which it has forgotten their keys
+//           (urdma_rx_inv)
 //  issued   pieces given to translation so far
 //
-// A packet fetches the whole WQE of its message: ring translation, one DMA read, walk. LINES lines of 64 bytes
-// are reserved before the ring address is asked for, so up to LINES WQEs of 64 bytes are in flight. The walk takes
-// one cycle for the header and one for each SGE, and one more to read the header's line, unless the WQE was there when
-// the walk before it ended (ahead_reg). A WRITE or ATOMIC is one piece, and takes one cycle at its turn. Pieces are given
-// to translation long before their turn to be written, so that reads of page tables do not delay them. A piece has 4096 bytes
-// at most, so a datagram that its GRH makes longer may give two in one SGE.
+// A packet fetches the whole WQE of its message: ring translation, one DMA read, walk. LINES lines of 64 bytes are reserved
+// before the ring address is requested, so up to LINES WQEs of 64 bytes are in flight. The walk takes one cycle for the
+// header, one for each SGE, and one more to read the header's line, unless the WQE was there when the previous walk ended
+// (ahead_reg). A WRITE or ATOMIC is one piece, and takes one cycle at its turn. Pieces are given to translation long before
+// they are written, so that reads of page tables do not delay them. A piece has 4096 bytes at most, so a datagram that is
+// longer because of its GRH may give two pieces in one SGE.
 //
-// A READ request is one piece as well, of which nothing is written: placement wants to know if it is allowed before anything
-// behind it is done (IBA volume 1, 9.7.4.1). One of more than 4 KB gives two, for its first and its last byte. A repeated one
-// needs none; tx checks all that it reads, when it reads it. A FLUSH gives two of one byte each: its first and its last.
+// A READ request is one piece as well, of which nothing is written: placement must know whether it is allowed before any
+// later operation (IBA volume 1, 9.7.4.1). A READ of more than 4 KB gives two pieces, for its first and its last byte. A
+// repeated READ needs none: tx checks all pieces when it reads them. A FLUSH gives two pieces of one byte each: its first and
+// its last.
 //
-// The list of a READ's WQE has to end where its data end: behind the last response the walk passes over the SGEs of length 0.
+// The list of a READ's WQE must end where its data end: after the last response the walk passes over SGEs of length 0.
 //
-// The WQE of a message that goes on is kept until another one is needed, so packets of one message that follow each
-// other fetch it once: with long WQEs and small packets the reads would take more of PCIe than the data. The walk goes
-// on where it ended, else a long list would cost more cycles than a small packet has. Only packets behind the first
-// use what is kept, so it always belongs to the same life of the QP.
+// The WQE of an unfinished message is kept until another one is needed, so consecutive packets of one message fetch it once:
+// with long WQEs and small packets the reads would take more PCIe bandwidth than the data. The walk resumes where it ended;
+// otherwise a long list would cost more cycles than a small packet has. Only packets after the first use the kept WQE, so it
+// always belongs to the same life of the QP.
 //
-// Pieces behind a SEND with invalidate are given to translation before its key is invalid. They take their key along, and the
-// number of those SENDs that are through: placement then knows which of them translation has not seen. It keeps INV_N keys, so
-// the walk stops before a SEND with invalidate only while placement has no room for one more.
+// Pieces after a SEND with invalidate are given to translation before its key is invalid. They carry their key and the number
+// of such SENDs that have finished, so placement knows which invalidations translation has not seen. Placement keeps INV_N
+// keys: the walk stops before a SEND with invalidate only while there is no room for one more.
 
 `resetall
 `default_nettype none
@@ -86,15 +89,15 @@ module urdma_rx_wqe
 
   localparam int LW = $clog2(LINES);
 
-  // ---- ask for the ring's address -------------------------------------------------------------------------
+  // ---- request the ring's address -------------------------------------------------------------------------
   typedef struct packed {
     logic [31:0]     moff;
     logic [12:0]     len;
     logic [PD_W-1:0] pd;
     logic [QPN_W-1:0] qpn;
     logic [3:0]      stride;       // lines
-    logic            reuse;        // the WQE is the one kept
-    logic            keep;         // its message goes on
+    logic            reuse;        // uses the kept WQE
+    logic            keep;         // its message continues
     logic            sq;           // a send WQE
     logic            direct;       // one piece without a WQE, by key and va
     logic            data;         // 0: nothing to place, only the invalidation
@@ -103,14 +106,14 @@ module urdma_rx_wqe
     logic            word;         // 8 bytes at once: an ATOMIC, or ATOMIC WRITE
     logic            read;         // a READ request, whose length is moff
     logic            flush;        // a FLUSH, likewise
-    logic            whole;        // of all that the key opens
+    logic            whole;        // of all bytes that the key opens
     logic [31:0]     key;
     logic [63:0]     va;
   } walk_t;
 
   logic need, data, direct, fetch, is_rsp, op_fifo_ready, walk_fifo_ready, take, lines_room;
   logic [3:0] in_lines;
-  logic [LW:0] lines_reg;          // reserved
+  logic [LW:0] lines_reg;          // reserved lines
   walk_t walk, walk_in;
   logic walk_valid, walk_pop;
   logic [15:0] in_wqe, in_slot;
@@ -134,7 +137,7 @@ module urdma_rx_wqe
   assign in_wqe = is_rsp ? rr.wqe : in.wqe;
   assign in_moff = is_rsp ? rr.off : in_fetch.moff;
 
-  // the WQE that will be kept when the walks before this operation have been done
+  // the WQE that will be kept after the walks before this operation
   logic last_keep_reg, last_sq_reg, reuse;
   logic [QPN_W-1:0] last_qpn_reg;
   logic [15:0] last_wqe_reg;
@@ -201,7 +204,7 @@ module urdma_rx_wqe
   assign rd_req = '{addr: mr1_rsp.addr, len: mr1_rsp.len};
   assign mr1_rsp_ready = !ring_ok || rd_req_ready;
 
-  // As deep as the walks: always room.
+  // As deep as the number of walks: always has room.
   logic fresh_pop;
   urdma_fifo #(.WIDTH(1), .DEPTH(OPS)) u_ring (
     .clk(clk), .rst(rst),
@@ -237,7 +240,7 @@ module urdma_rx_wqe
   walk_e state_reg;
   logic [7:0] num_reg;
   logic [4:0] unit_reg;            // 16-byte unit of the WQE that holds the SGE
-  logic [31:0] skip_reg;           // bytes of the message before the packet that are still to pass over
+  logic [31:0] skip_reg;           // bytes of the message before the packet, still to skip
   logic [12:0] rem_reg;            // bytes of the packet still to place
   logic [PIECE_W-1:0] issued_reg;
   logic [INV_W:0] invs_reg;        // SENDs with invalidate that have passed
@@ -246,10 +249,10 @@ module urdma_rx_wqe
   logic mr0_ready;
   mr_req_t mr0_in;
 
-  // the WQE that is kept
+  // the kept WQE
   logic kept_reg, kept_ring_reg, kept_err_reg, drop_kept;
   logic [3:0] kept_lines_reg;
-  logic [4:0] kept_unit_reg;       // where the walk ended: SGE, those left with it, bytes of it used
+  logic [4:0] kept_unit_reg;       // where the walk ended: the SGE, SGEs left including it, bytes of it used
   logic [7:0] kept_num_reg;
   logic [31:0] kept_used_reg;
 
@@ -260,7 +263,7 @@ module urdma_rx_wqe
   logic [127:0] sge;
   logic [31:0] sge_len, avail;
   logic [12:0] part, rem_part;
-  logic cut;                       // the rest of the packet goes on in the same SGE
+  logic cut;                       // the rest of the packet continues in the same SGE
   logic sge_skip, sge_none, w_go, w_ring, ends, rd_long, fresh, read_ahead;
   logic rd_last_reg;               // the second piece of a READ request
 
@@ -340,13 +343,13 @@ module urdma_rx_wqe
     endcase
   end
 
-  // The WQE behind this one has arrived, all of it in a cycle before: count changes a cycle after that.
+  // The next WQE has arrived, completely in an earlier cycle: count changes one cycle after the last beat.
   assign read_ahead = state_reg == W_SGE && fresh_pop && !walk.keep && wqe_count >= ($clog2(OPS)+1)'(2);
   assign line_en = walk_line_en || read_ahead;
   assign line_addr = read_ahead ? rp_reg + LW'(walk.stride) : walk_line;
   assign fresh = w_go && w_ring && !walk.reuse && ring_valid && !kept_reg && ring_good && wqe_valid && !wqe_err;
 
-  // bytes are left over in the SGE: it is looked at again, and is wrong
+  // bytes are left over in the SGE: the walk looks at it again and finds the error
   assign stay = ends && !sge_skip && avail != 32'(part) && part == rem_reg;
   assign walk_pop = emit && emit_end && emit_ok;
   assign drop_kept = w_go && w_ring && !walk.reuse && kept_reg;
@@ -358,7 +361,7 @@ module urdma_rx_wqe
       kept_lines_reg <= walk.stride;
     end
     if (walk_pop && w_ring) begin
-      // a walk that found an error ended its QP, what follows has no effect
+      // a walk that found an error has moved its QP to ERR; later operations have no effect
       kept_err_reg <= !emit_piece;
       kept_unit_reg <= unit_reg;
       kept_num_reg <= num_reg;
@@ -370,7 +373,7 @@ module urdma_rx_wqe
   end
   assign piece_valid = emit && emit_ok;
   assign piece = '{piece: emit_piece, last: emit_end, status: emit_status, key: mr0_in.key, invs: invs_done};
-  // The walk has no cycle to lose, so it does not wait until translation takes a piece.
+  // The walk has no cycle to spare, so it does not wait until translation takes a piece.
   urdma_fifo #(.WIDTH($bits(mr_req_t)), .DEPTH(4)) u_mr0 (
     .clk(clk), .rst(rst),
     .in_valid(emit_piece && emit_ok), .in_ready(mr0_ready), .in_data(mr0_in),
@@ -460,7 +463,7 @@ module urdma_rx_wqe
 
   assign busy = in_valid || op_valid || walk_valid || mr0_req_valid;
 
-  // The last bits of the answer do not matter for one fragment, nor does the rest of a WQE.
+  // The last bits of the answer do not matter for a single fragment, nor does the rest of a WQE.
   logic unused;
   assign unused = &{1'b0, mr1_rsp.last};
 

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// XRC at the responder: may a request use the SRQ that it names, and which SRQ a flush is for (IBA volume 1, annex A14).
+// XRC at the responder: checks whether a request may use the SRQ it names, and finds the SRQ of a flush (IBA volume 1, annex
+// A14).
 //
-// A target QP has no SRQ of its own and holds no reference of one. Each packet names an SRQ (XRCETH), which may be anything, and
-// which may be destroyed and created again at any time. So two questions are asked of each request:
+// A target QP has no SRQ of its own and holds no reference to one. Each packet names any SRQ (XRCETH), and software may
+// destroy and create that SRQ at any time. So each request is checked for two conditions:
 //
-//  missing  there is no such SRQ, or it is not for XRC, or it is of another domain than the QP. Nothing of it may be used.
+//  missing  there is no such SRQ, or it is not for XRC, or it is of another domain than the QP. The request may not use it.
 //  other    a message is in progress, and it began with another SRQ, or in another life of this number. The index of its WQE
-//           is kept behind the responder, and means nothing in another SRQ.
+//           is kept by a stage after the responder, and is invalid in another SRQ.
 //
-// A life is one creation of an SRQ with this number; urdma_srq counts them. The memory has, for each QP, the SRQ of the message in
-// progress and its life. The first packet of a SEND or WRITE that is taken writes it. It is not swept: it is looked at only
-// while a message is in progress or a WQE is held, and both begin with such a packet.
+// A life is one creation of an SRQ with this number; urdma_srq counts them. For each QP the memory holds the SRQ of the
+// message in progress and its life, written by the first packet of a SEND or WRITE that is taken. The memory needs no sweep:
+// it is read only while a message is in progress or a WQE is held, and both begin with such a packet.
 //
-// A QP in ERR that holds a WQE flushes it. tok_* gives the look-up of the flush token the number of the SRQ, so the token asks
-// urdma_srq like a packet does. The QP was in ERR before its token was made, and takes no packets then: the word is stable.
-// open: the WQE is to be completed, with the CQ of got. If it is not, the SRQ is gone, and so is the WQE.
+// A QP in ERR that holds a WQE flushes it. tok_* gives the look-up of the flush token the number of the SRQ, so the token
+// queries urdma_srq as a packet does. The QP was in ERR before its token was made and takes no packets then, so the word is
+// stable. open: complete the WQE with the CQ of got. If open is 0, the SRQ is gone, and so is the WQE.
 //
-// The responder's stages: look in S0, s1_srqn in S1, all else in S2. An item of the same QP is never in the stage ahead.
+// The responder's stages: look in S0, s1_srqn in S1, the others in S2. No item of the same QP is in the stage ahead.
 
 `resetall
 `default_nettype none
@@ -81,7 +82,7 @@ module urdma_rx_xrc
   assign open = s.held && same && !missing;
 
 `ifndef SYNTHESIS
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_other_life: cover property (@(posedge clk) other && !missing && same_srqn_reg);
 `endif
 

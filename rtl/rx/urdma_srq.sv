@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared receive queues: configuration, and the indexes of the ring of indices.
+// Shared receive queues: their configuration, and the producer and consumer index of the ring of indices.
 //
 //  op_*    from urdma_ctl: CREATE, MODIFY, QUERY, DESTROY; op_ans is valid with op_ready
-//  db_*    producer indexes, ownership checked. One that is old or repeated has no effect; one that is further ahead than the
-//          ring is long ends the SRQ
+//  db_*    producer indexes, ownership checked. A stale or repeated one has no effect; one that is further ahead than the
+//          ring is long moves the SRQ to the error state
 //  take_*  a message needs a WQE: cycle 0, always taken
-//  got_*   the answer, in cycle 2. With got_commit in that cycle the message has the WQE: the next one gets the next. Without,
-//          nothing has changed
-//  kill_*  the ring of indices cannot be read, or an index in it is beyond the array: ends the SRQ
+//  got_*   the answer, in cycle 2. With got_commit in that cycle the message takes the WQE, and the next message gets the
+//          next WQE. Without it, nothing changes
+//  kill_*  the ring of indices cannot be read, or an index is beyond the array: moves the SRQ to the error state
 //  ev_*    EV_SRQ_LIMIT, EV_SRQ_ERR, to EQ 0
 //
-// got.life counts the creations of the number and survives DESTROY: urdma_rx_xrc tells an SRQ from an earlier one by it.
+// got.life counts the creations of the number and survives DESTROY: urdma_rx_xrc uses it to tell an SRQ from an earlier one.
 //
-// Three stages, as in the responder: S0 reads, S1 waits, S2 decides and writes. S1 sees what S2 writes, so one of each kind may
-// follow the other in every cycle, also for one SRQ. Takes go first, then kills, doorbells, operations: each of them waits
-// for a cycle without a take, and for nothing else. Packets, and so takes, come in less than two cycles out of three.
+// Three stages, as in the responder: S0 reads, S1 waits, S2 decides and writes. S1 sees what S2 writes, so a new one may
+// enter in every cycle, also for one SRQ. Priority: takes, kills, doorbells, operations. The last three wait only for a cycle
+// without a take or another of higher priority. Packets, and so takes, come in less than two cycles out of three.
 //
-// Events wait in a FIFO. It has a place for two of each SRQ, and never fills: a dead SRQ does not die again, and MODIFY waits
-// until the FIFO is empty, so that each arming has an event of its own. DESTROY waits for that too, and then no event about the
-// SRQ comes any more. The FIFO empties, because without MODIFY and CREATE nothing more than these two can come of an SRQ.
+// Events wait in a FIFO. It has two places for each SRQ and never overflows: a dead SRQ raises no second error, and MODIFY
+// waits until the FIFO is empty, so that each arming has an event of its own. DESTROY waits for an empty FIFO, too; after it
+// no event about the SRQ comes any more. The FIFO empties, because without MODIFY and CREATE an SRQ raises at most these two
+// events.
 
 `resetall
 `default_nettype none
@@ -143,8 +144,8 @@ module urdma_srq
   assign left = st_reg.pi - st_reg.ci;
   assign left_next = left - 16'd1;
   assign mask = (16'd1 << st_reg.cfg.ring.log_entries) - 16'd1;
-  // A whole ring of 2**15 may be posted at once. What lies between consumer and producer is old in any case: of such a ring
-  // that is full the consumer's index is 2**15 behind the producer, and 2**15 ahead of it.
+  // A whole ring of 2**15 may be posted at once. An index between consumer and producer is stale in any case: if such a ring
+  // is full, the consumer's index is 2**15 behind the producer, and also 2**15 ahead of it.
   assign db_step = s2_pi_reg - st_reg.pi;
   assign db_ahead = s2_pi_reg - st_reg.ci;
   assign db_posted = db_ahead < left;
@@ -243,7 +244,7 @@ module urdma_srq
     if (!rst && got_valid && got_commit) a_commit: assert (got.has_wqe)
       else $error("%m: a WQE is taken that is not there");
 
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_in_a_row: cover property (@(posedge clk) !rst && s1_valid_reg && wr && s2_srqn_reg == s1_srqn_reg);
   c_modify_waits: cover property (@(posedge clk) !rst && s2_valid_reg && s2_src_reg == S_OP && op.kind == SRO_MODIFY && !quiet);
   c_destroy_waits: cover property (@(posedge clk) !rst && s2_valid_reg && s2_src_reg == S_OP && op.kind == SRO_DESTROY && !quiet);

@@ -76,7 +76,7 @@ module urdma_tx
 
   output      logic              mac_valid,
   output      mac_beat_t         mac,
-  output      logic              mac_loop,     // the frame is to a group, and turns round as well
+  output      logic              mac_loop,     // the frame is to a group and is looped back as well
   input  wire logic              mac_ready,
 
   output      logic [URDMA_CNT_N-1:0] cnt,
@@ -103,7 +103,7 @@ module urdma_tx
   logic sched_busy, fetch_busy, seg_busy, read_busy, gather_busy, commit_busy, resp_busy, hdr_busy, frame_busy;
   logic merge_busy, local_busy;
 
-  // ---- fence: a marker through the pipeline, all responses of before it, all local operations the marker overtook ----
+  // ---- fence: a marker through the pipeline, earlier responses, and earlier local operations -------------------------
   logic fence_req_reg, fence_start, fence_hit, fence_passed_reg, resp_fence_hit, local_fence_hit, fence_done_reg;
   assign fence_start = fence_req && !fence_req_reg && init_done;
   assign fence_done = fence_done_reg;
@@ -145,7 +145,7 @@ module urdma_tx
     else if (qpr_req_ready) qpr_valid_reg <= 1'b0;
   end
 
-  // ---- a new life of a QP: urdma_tx_resp hears of it first, so it is over when the scheduler has taken it ----------------
+  // ---- a new life of a QP: urdma_tx_resp gets it first, so it is done there when the scheduler has taken it --------------
   logic qpc_is_reset, resp_told_reg, resp_rst_valid, resp_rst_ready;
   assign qpc_is_reset = (qpc.op == QPC_RESET);
   assign resp_rst_valid = qpc_valid && qpc_is_reset && !resp_told_reg;
@@ -347,7 +347,7 @@ module urdma_tx
     .mac_valid, .mac, .mac_loop, .mac_ready, .mac_frame, .trace_out_valid, .trace_out
   );
 
-  // ---- errors: a READ that is refused goes before what only tells of rest --------------------------------------------------
+  // ---- errors: the report of a refused READ has priority over SQ_DRAINED ---------------------------------------------------
   logic err_valid_reg, err_room;
   qp_err_t err_reg;
   assign err_room = !err_valid_reg || err_ready;
@@ -362,7 +362,7 @@ module urdma_tx
   end
 
   // ---- counters, lanes --------------------------------------------------------------------------------------------------
-  // An acknowledgement goes straight to header assembly or, behind READ responses, through commit; one of the two a cycle.
+  // An acknowledgement goes directly to header assembly or, after READ responses, through commit; one of the two per cycle.
   logic ack_sent, data_sent, ack_one;
   logic [7:0] syndrome;
   assign ack_sent = ack_valid && ack_ready;

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commit: the point where a packet is known good, in order.
+// Commit: the point where packets are known to be good, in order.
 //
-// A packet descriptor waits here until its payload is in the packet buffer. Then the packet goes on to be framed,
-// or, if its payload failed or its QP has failed before, is dropped; with the last packet of a message a sent_t
-// goes to requester completion, and with each request packet a made_t. Nothing behind this point can fail, nothing before it has been seen by others.
+// A packet descriptor waits here until its payload is in the packet buffer. Then the packet goes on to header assembly, or is
+// dropped if its payload failed or its QP has failed before. The last packet of a message sends a sent_t to requester
+// completion, and each request packet a made_t. Nothing after this point can fail, and nothing before it has been seen by
+// others.
 //
-// A QP is dead when a message has failed and been reported: packets are dropped, messages end with FLUSH_ERR. The failed
-// message may have been reported before its last packet came (told): its end is dropped without a word. A new era (the QP was
-// reset) begins alive. Its first descriptor says so (fresh): in eras without any, numbers would go by unseen, and come again.
+// A QP is dead when a failed message has been reported: packets are dropped, messages end with FLUSH_ERR. The failed message
+// may have been reported before its last packet came (told): its end is then dropped without a report. A new era (the QP was
+// reset) begins alive. Its first descriptor says so (fresh). The era number is not enough: commit does not see an era without a
+// descriptor, and numbers repeat.
 //
-// Messages before the failed one may still be sent again. A message that is sent again has had its sent_t; if it was completed
-// meanwhile, its packets are dropped, and it matters no more whether its memory can still be read. Of a QP in ERR no packet is
-// sent: the flush completes its messages one after the other, and those that are not completed yet would follow a gap.
+// Messages before the failed one may still be sent again. A resent message has already had its sent_t. If it was completed
+// meanwhile, its packets are dropped, and it no longer matters whether its memory can be read. For a QP in ERR no packet is
+// sent: the flush completes its messages one after the other, and packets of the remaining ones would follow a gap.
 //
-// A packet of urdma_tx_resp (READ response) whose payload fails is dropped and reported by rfail, and so are those of the
-// same life behind it. But if a repeated READ (again: of up to 2 MB) is refused by its key, only its packets are
-// dropped: the requester may have got all answers to the first one, and the key may have been invalidated since.
+// If the payload of a packet of urdma_tx_resp (READ response) fails, the packet is dropped and reported by rfail, and later
+// packets of the same life are dropped, too. But if a repeated READ (again: of up to 2 MB) is refused by its key, only its
+// packets are dropped: the requester may have received all answers to the first one, and the key may have been invalidated
+// since.
 
 `resetall
 `default_nettype none
@@ -46,7 +49,7 @@ module urdma_tx_commit
   output      logic                  pkt_valid,
   output      pkt_t                  pkt,
   input  wire logic                  pkt_ready,
-  output      logic                  retrans,       // pulse: the packet taken was sent before
+  output      logic                  retrans,       // pulse: the packet taken has been sent before
   output      logic                  sent_valid,
   output      sent_t                 sent,
   input  wire logic                  sent_ready,
@@ -64,7 +67,7 @@ module urdma_tx_commit
   input  wire logic                  look_wr,
   input  wire logic [QPN_W-1:0]      look_wr_qpn,
   input  wire look_t                 look_wr_data,
-  output      logic                  fence_hit,     // pulse: a fence has come through
+  output      logic                  fence_hit,     // pulse: a fence has passed
   output      logic                  trace_full_valid,
   output      tr_full_t              trace_full
 );
@@ -72,7 +75,7 @@ module urdma_tx_commit
   typedef struct packed {
     logic             dead;
     logic [15:0]      wqe;       // the failed message
-    logic             told_v;    // told has been reported, its last packet has not come
+    logic             told_v;    // told has been reported, its last packet has not come yet
     logic [15:0]      told;
   } state_t;
   typedef struct packed {
@@ -92,7 +95,7 @@ module urdma_tx_commit
   logic i_valid, i_pop;
   issued_t i;
   logic [PKT_W-1:0] i_count;
-  // fewer than slots, so a slot is not used again before it is cleared
+  // fewer than slots, so a slot is cleared before it is used again
   urdma_fifo #(.WIDTH($bits(issued_t)), .DEPTH(1 << (PKT_W - 1))) issued_fifo (
     .clk, .rst, .in_valid(issued_valid), .in_ready(issued_ready), .in_data(issued),
     .out_valid(i_valid), .out_ready(i_pop), .out_data(i), .count(i_count)
@@ -141,13 +144,13 @@ module urdma_tx_commit
     .wr_data(init_done_reg ? rs_nx : '0),
     .rd_en(p_pop), .rd_addr(p.qpn), .rd_data(rs_q)
   );
-  // read again and again while a packet waits for its payload
+  // read in every cycle while a packet waits for its payload
   urdma_ram_sdp #(.WIDTH($bits(look_t)), .DEPTH(1 << QPN_W)) look_ram (
     .clk, .wr_en(look_wr), .wr_addr(look_wr_qpn), .wr_data(look_wr_data),
     .rd_en(p_pop || (c_valid_reg && c_reg.resent)), .rd_addr(p_pop ? p.qpn : c_reg.qpn), .rd_data(look)
   );
 
-  // The last word written is kept: it may be younger than what the read in the same cycle gave.
+  // The last word written is kept: it may be newer than what the read in the same cycle returned.
   always_comb begin
     st = (byp_valid_reg && (byp_qpn_reg == c_reg.qpn)) ? byp_reg : st_q;
     if (c_reg.fresh) st = '0;
@@ -177,7 +180,7 @@ module urdma_tx_commit
   assign good = (status == '0) && alive && !passed;
   assign ended = (look.era == c_reg.era) && look.err;
   assign frame = good && (c_reg.resp || (!c_reg.local_op && !ended));
-  // a fence waits until the messages before it are taken
+  // a fence waits until the reports of messages before it are taken
   assign room = c_reg.fence ? (s_count == '0 && m_count == '0) : (s_ready && m_ready);
   assign done = c_valid_reg && here && room && (pkt_ready || c_reg.fence || (!has_data && !frame));
   assign i_pop = done && has_data;
@@ -212,7 +215,7 @@ module urdma_tx_commit
           end
         end
       end else if (c_reg.eom && st.told_v && (st.told == c_reg.wqe)) begin
-        // the end of the message that was told; a later one of its index is another one
+        // the end of the reported message; a later message with the same index is a different one
         nx.told_v = 1'b0;
       end else begin
         s_valid = c_reg.eom && !c_reg.resent;
@@ -224,7 +227,7 @@ module urdma_tx_commit
   assign m_valid = st_wr && frame;
   assign m = '{qpn: c_reg.qpn, psn: c_reg.eom ? c_reg.sent_psn : c_reg.psn, asks: c_reg.ackreq};
 
-  // A dropped packet goes through as well if it holds lines of the packet buffer: they are given back in order.
+  // A dropped packet goes on as well if it holds lines of the packet buffer: lines are freed in order.
   assign pkt_valid = c_valid_reg && here && room && !c_reg.fence && (has_data || frame);
   assign pkt = '{drop: !frame, again: c_reg.again && !c_reg.resp, qpn: c_reg.qpn, opcode: c_reg.opcode, se: c_reg.se, ackreq: c_reg.ackreq, psn: c_reg.psn,
                  ext_len: c_reg.ext_len, ext: c_reg.ext, plen: c_reg.plen, path: c_reg.path};
@@ -268,7 +271,7 @@ module urdma_tx_commit
   assign busy = !init_done_reg || pd_valid || (p_count != '0) || (i_count != '0) || c_valid_reg || (s_count != '0) || (m_count != '0);
 
 `ifndef SYNTHESIS
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_completed_while_resent: cover property (@(posedge clk) !rst && done && passed);
   c_ended: cover property (@(posedge clk) !rst && done && good && !c_reg.resp && !c_reg.local_op && ended);
   c_late_response: cover property (@(posedge clk) !rst && resp_gone && late && !rs.dead);

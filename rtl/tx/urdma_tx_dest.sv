@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a request's descriptor needs for a transport other than RC: destination, DETH, XRCETH.
+// Adds to a request's descriptor what a transport other than RC needs: destination, DETH, XRCETH.
 //
-// Stands between segmenter and merge and has no register in the way: the choice depends on the QP's type alone, which is known
-// since the turn began, so it goes into the multiplexer of the merge. What is RC's passes as it is.
+// Sits between segmenter and merge without a register in the path. The choice depends only on the QP's type, which is known
+// from the beginning of the turn, so it is folded into the multiplexer of the merge. RC descriptors pass unchanged.
 //
-// A datagram goes where its WQE says. The head of the WQE comes once for each message, in a cycle before its descriptor, and is
-// kept here. Q_Key: if its bit 31 is set the QP's own is sent (IBA volume 1, 10.2.5). DETH: 9.3.4.
+// The WQE of a datagram names its destination. The head of the WQE comes once for each message, in a cycle before its
+// descriptor, and is kept here. Q_Key: if its bit 31 is set, the QP's own is sent (IBA volume 1, 10.2.5). DETH: 9.3.4.
 //
-// A request of XRC has an XRCETH in front of its other extended headers (IBA volume 1, annex A14): the number of the SRQ, from the
+// A request of XRC has an XRCETH before its other extended headers (IBA volume 1, annex A14): the number of the SRQ, from the
 // head of the WQE. The segmenter may give the head and a descriptor without payload in one cycle.
 
 `resetall
@@ -25,14 +25,14 @@ module urdma_tx_dest
   input  wire logic [511:0] head,        // first block of the WQE
   input  wire logic [31:0]  head_qkey,   // the QP's
 
-  input  wire xport_e       in_xport,    // type of the QP that in is of
+  input  wire xport_e       in_xport,    // type of in's QP
   input  wire pdesc_t       in,
   output      pdesc_t       out
 );
 
   logic [31:0] qkey_reg;
-  path_t path_reg;               // but for service, P_Key and no_loop, which are the QP's
-  logic [23:0] srqn, kept_reg;   // SRQ of the message at work
+  path_t path_reg;               // without service, P_Key and no_loop, which are the QP's
+  logic [23:0] srqn, kept_reg;   // SRQ of the current message
   assign srqn = head_valid ? head[URDMA_SQE1_XRC_SRQN_LSB+:24] : kept_reg;
 
   always_ff @(posedge clk) if (head_valid) begin

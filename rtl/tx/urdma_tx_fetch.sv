@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// WQE fetch: a turn's ring range is translated (mr), read by one DMA read, and put into the WQE buffer.
+// WQE fetch: mr translates a turn's range of the ring, one DMA read fetches it, and the data go to the WQE buffer.
 //
-// The scheduler has reserved the blocks and the slot of the turn, so nothing here can overflow: the job FIFO
-// holds all turns there can be. here[slot] says that a turn's WQEs are in the buffer, bad[slot] that they
-// could not be read. A turn never crosses 4 KB of its ring, so mr answers with one fragment.
+// The scheduler has reserved the blocks and the slot of the turn, so nothing here can overflow: the job FIFO has room for
+// every possible turn. here[slot]: the turn's WQEs are in the buffer; bad[slot]: they could not be read. A turn never crosses
+// a 4 KB border of its ring, so mr answers with one fragment.
 
 `resetall
 `default_nettype none
@@ -79,7 +79,7 @@ module urdma_tx_fetch
   logic rd_req_valid_reg;
   dma_rd_req_t rd_req_reg;
 
-  // The answer may be as early as the request was accepted; the job follows it one cycle later.
+  // The answer may come in the cycle in which the request is accepted; the job follows one cycle later.
   assign mr_rsp_ready = t_valid && (!rd_req_valid_reg || rd_req_ready);
   assign t_pop = mr_rsp_valid && mr_rsp_ready;
   assign rd_req_valid = rd_req_valid_reg;
@@ -111,7 +111,7 @@ module urdma_tx_fetch
   );
 
   always_ff @(posedge clk) begin
-    // a slot is used again only after its turn has ended: clear when the new turn comes
+    // a slot is reused only after its turn has ended: clear it when the new turn comes
     if (fetch_valid) begin
       here_reg[fetch.slot] <= 1'b0;
       bad_reg[fetch.slot] <= 1'b0;
@@ -135,7 +135,7 @@ module urdma_tx_fetch
 
   assign busy = fetch_valid || (f_count != '0) || (t_count != '0) || (d_count != '0) || rd_req_valid_reg;
 
-  // the FIFOs are as deep as there are turns
+  // the FIFOs are as deep as the number of turns
   logic unused;
   assign unused = ^{f_in_ready, t_in_ready, d_in_ready, d_valid, d.len, mr_rsp.len, mr_rsp.last};
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frame assembly: header and payload to beats, ICRC, and out to the MAC.
+// Frame assembly: header and payload become beats, the ICRC is added, and the frame goes to the MAC.
 //
-// One beat a cycle, no gap between packets. The payload, dense in the packet buffer, is rotated to the place behind
-// the header; headers are 2 modulo 4 bytes long, so by an even number.
+// One beat per cycle, no gap between packets. The payload is dense in the packet buffer and is rotated to its place after the
+// header. Header lengths are 2 modulo 4, so the rotation is by an even number of bytes.
 //
-//  G0  which line of the buffer, which part of the header
-//  G1  line here, cut to the payload's length; rotated by 32, 16, 8 bytes
+//  G0  chooses the line of the buffer and the part of the header
+//  G1  the line arrives, cut to the payload's length; rotated by 32, 16, 8 bytes
 //  G2  rotated by 4, 2 bytes
-//  G3  merged with the end of the line before, or the header: a beat. To the output FIFO, and, with the variable
-//      fields as ones and the Ethernet header as zeros, to the CRC engine.
+//  G3  merged with the end of the line before, or the header: a beat. It goes to the output FIFO and to the CRC engine, there
+//      with ones for the variable fields and zeros for the Ethernet header.
 //
-// Each beat stays CRC_WAIT cycles in the output FIFO, in which the CRC of a frame that ends with it is done. As beats
-// of one frame enter without a gap (they stop only while the FIFO holds plenty), they leave without a gap.
+// Each beat stays CRC_WAIT cycles in the output FIFO, until the CRC of a frame that ends with it is done. The beats of one
+// frame enter without a gap (they stop only while the FIFO is well filled), so they leave without a gap.
 
 `resetall
 `default_nettype none
@@ -38,15 +38,15 @@ module urdma_tx_frame
 
   output      logic              mac_valid,
   output      mac_beat_t         mac,
-  output      logic              mac_loop,     // of the frame: it turns round as well
+  output      logic              mac_loop,     // of the frame: it is looped back as well
   input  wire logic              mac_ready,
-  output      logic              mac_frame,    // pulse: a frame has gone
+  output      logic              mac_frame,    // pulse: a frame has left
   output      logic              trace_out_valid,
   output      tr_out_t           trace_out
 );
 
   localparam int OUT = 32;       // beats in the output FIFO
-  localparam int CRC_WAIT = 5;   // a beat's cycles in it: CRC latency 4, the result's FIFO 1
+  localparam int CRC_WAIT = 5;   // cycles that a beat waits in it: CRC latency 4, the result's FIFO 1
 
   // ---- G0 ------------------------------------------------------------------------------------------------
   logic [6:0] beat_reg;
@@ -170,8 +170,8 @@ module urdma_tx_frame
                                                                                       : g3_line_reg[8*i+:16];
   end
 
-  // Bytes that count as ones in the ICRC, from the start of the frame: IPv4 TOS, TTL, header checksum; IPv6 traffic
-  // class, flow label, hop limit; UDP checksum; BTH resv8a.
+  // Bytes that count as ones in the ICRC, from the start of the frame: IPv4 TOS, TTL, header checksum; IPv6 traffic class,
+  // flow label, hop limit; UDP checksum; BTH resv8a.
   typedef logic [1023:0] mask_t;
   function automatic mask_t ones_of(input int l2, input logic ipv6);
     mask_t m;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Payload gather: the packet buffer (urdma_gather), which DMA answers are written into as the fragments say, and inline
-// lines, which are in place already.
+// Payload gather: the packet buffer (urdma_gather). The fragments say where DMA completions are written; inline lines are
+// aligned already.
 //
-// frags_here and inls_here count what has been written: commit compares them with issued_t.
+// frags_here and inls_here count the completed writes: commit compares them with issued_t.
 
 `resetall
 `default_nettype none
@@ -21,7 +21,7 @@ module urdma_tx_gather
   input  wire logic                  rsp_valid,
   input  wire dma_rd_rsp_t           rsp,
 
-  input  wire logic                  inl_valid,      // packet: where
+  input  wire logic                  inl_valid,      // place of an inline packet
   input  wire logic [LINE_W-1:0]     inl_line,
   input  wire logic [12:0]           inl_len,
   output      logic                  inl_ready,
@@ -40,7 +40,7 @@ module urdma_tx_gather
   output      logic [511:0]          rd_data         // one cycle after rd_en
 );
 
-  // ---- fragments on their way ---------------------------------------------------------------------------
+  // ---- fragments under way ------------------------------------------------------------------------------
   logic f_valid, f_pop;
   frag_t f;
   logic [FRAG_W:0] f_count;
@@ -58,7 +58,7 @@ module urdma_tx_gather
   assign frags_here = frags_reg;
   assign inls_here = inls_reg;
 
-  // inline packets: where they go, then their lines
+  // inline packets: their places, then their lines
   logic i_valid, i_pop, i_first_reg, inl_wr;
   logic [LINE_W-1:0] i_line, inl_at, inl_at_reg;
   logic [12:0] i_len, i_done_reg;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Header assembly: Ethernet, VLAN, IPv4 or IPv6, UDP, BTH and extended headers of a packet, in 3 cycles, one packet a cycle.
-// (RoCEv2: IBA volume 1, annex A17; BTH: 9.2.)
+// Header assembly: Ethernet, VLAN, IPv4 or IPv6, UDP, BTH and extended headers of a packet. 3 cycles, one packet per cycle
+// (RoCEv2: IBA volume 1, annex A17; BTH: 9.2).
 //
-// The GID table entry (source MAC, source address, VLAN) is asked for in cycle 1 and used in cycle 2. The stages never
-// stall: a packet is taken only when the output FIFO has a place for it. An acknowledgement goes before a data packet.
+// Cycle 1 requests the GID table entry (source MAC, source address, VLAN), cycle 2 uses it. The stages never stall: a packet
+// is taken only when the output FIFO has a place for it. An acknowledgement has priority over a data packet.
 //
-// UDP checksum 0 with both IP versions: the ICRC covers more than it would (rdma_rxe and adapters do so too; RFC 6935).
-// IPv4: DF set, identification 0, as nothing may fragment. BTH: MigReq 1 (migrated), TVer 0.
+// UDP checksum 0 with both IP versions: the ICRC covers more than it would (rdma_rxe and adapters do the same; RFC 6935).
+// IPv4: DF set, identification 0, because the packet must not be fragmented. BTH: MigReq 1 (migrated), TVer 0.
 
 `resetall
 `default_nettype none
@@ -90,7 +90,7 @@ module urdma_tx_hdr
   assign csum = ~(fold1[15:0] + 16'(fold1[16]));
 
   logic [14*8-1:0] l2;           // Ethernet, without the tag
-  logic [18*8-1:0] l2v;          // with it
+  logic [18*8-1:0] l2v;          // with the tag
   logic [20*8-1:0] ip4;
   logic [40*8-1:0] ip6;
   logic [52*8-1:0] xp;           // UDP, BTH, extended headers
@@ -130,14 +130,14 @@ module urdma_tx_hdr
     out.psn = h3_reg.psn;
     out.vlan = h3_gid_reg.vlan_valid;
     out.ipv6 = !h3_gid_reg.ipv4;
-    // a source address that has been removed from the table cannot be used any more
+    // a source address that has been removed from the table must not be used any more
     out.drop = h3_reg.drop || !h3_gid_reg.valid || h3_reg.path.no_sgid;
     out.loop = h3_reg.path.dmac[0] && !h3_reg.path.no_loop;
     out.hlen = h3_hlen_reg;
     out.plen = h3_reg.plen;
     out.icrc_at = 13'(h3_hlen_reg) + h3_reg.plen + 13'(h3_pad_reg);
     total = out.icrc_at + 13'd4;
-    if (total < 13'd60) total = 13'd60;  // least Ethernet frame, without FCS
+    if (total < 13'd60) total = 13'd60;  // minimum Ethernet frame, without FCS
     out.beats = 7'((total + 13'd63) >> 6);
     out.last_len = (total[5:0] == '0) ? 7'd64 : {1'b0, total[5:0]};
     out.hdr = bytes;
@@ -148,7 +148,7 @@ module urdma_tx_hdr
   assign qc_valid = qc_valid_reg;
   assign qc = qc_reg;
   always_ff @(posedge clk) begin
-    // the payload of an ATOMIC WRITE stands with its headers
+    // the payload of an ATOMIC WRITE is kept with its headers
     if (h3_valid_reg)
       qc_reg <= '{qpn: h3_reg.qpn, bytes: (opcode[4:0] == BTH_ATOMIC_WRITE[4:0]) ? 13'd8 : h3_reg.plen,
                   hit: '{pkt: 1'b1, bytes: 1'b1, again: h3_reg.again}};

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of memory that are being read, by key: when has the last one of a key that became invalid arrived?
+// Counts the pieces of memory that are being read, by key: reports when the last one of an invalidated key has arrived.
 //
-// mr checks a piece when it takes it (in_*). From then until its data are in the packet buffer it is read through its
-// key, whatever becomes of the key meanwhile. Pieces are counted in buckets, by the low bits of the key's index.
-// They pass the second gate (asked_*) in the same order, as their DMA reads have been asked for, and leave when so many
-// fragments have arrived.
+// mr checks a piece when it takes it (in_*). From then until its data are in the packet buffer the piece is read through its
+// key, even if the key is invalidated meanwhile. Pieces are counted in buckets, by the low bits of the key's index. They pass
+// a second gate (asked_*) in the same order, when their DMA reads have been requested, and leave when asked_seq fragments
+// have arrived.
 //
 //  inv_valid, inv_bucket  pulse: a key is invalid for mr. At most INVS without an answer
-//  reads_over             pulse, for each in order: no piece that was checked with the key before is read any more: its
-//                         bucket is empty, or all that were here when the request came have left
+//  reads_over             pulse, for each in order: all pieces that were checked with the key before have been read: its
+//                         bucket is empty, or all pieces that were here when the request came have left
 //
-// The first is so at once as a rule; the second bounds the time when other keys of the bucket are in use all the time, to a
-// DMA read: a piece has room in the packet buffer before mr takes it. Requests behind wait no longer than that either, as
-// each has its own end.
+// As a rule the bucket is empty at once. If other keys of the bucket are in use all the time, the second condition limits the
+// wait to a DMA read: a piece has room in the packet buffer before mr takes it. Later requests wait no longer than that
+// either, because each has its own end.
 
 `resetall
 `default_nettype none
@@ -28,10 +28,10 @@ module urdma_tx_keys
 
   input  wire logic                in_valid,     // pulse: mr takes a piece
   input  wire logic [BUCKET_W-1:0] in_bucket,
-  input  wire logic                asked_valid,  // pulse, with asked_ready: the DMA reads of a piece have been asked for
+  input  wire logic                asked_valid,  // pulse, with asked_ready: the DMA reads of a piece have been requested
   output      logic                asked_ready,
   input  wire logic [BUCKET_W-1:0] asked_bucket,
-  input  wire logic [SEQ_W-1:0]    asked_seq,    // its data are here when so many fragments are
+  input  wire logic [SEQ_W-1:0]    asked_seq,    // its data are here when the count of fragments reaches this
   input  wire logic [SEQ_W-1:0]    frags_here,
 
   input  wire logic                inv_valid,
@@ -56,7 +56,7 @@ module urdma_tx_keys
 
   // ---- counters -----------------------------------------------------------------------------------------------
   logic [N_W-1:0] n_reg [1 << BUCKET_W]; // in each bucket
-  logic [N_W-1:0] in_reg, out_reg;      // pieces that came, that left
+  logic [N_W-1:0] in_reg, out_reg;      // pieces that came, pieces that left
   always_ff @(posedge clk) begin
     if (rst) begin
       for (int i = 0; i < (1 << BUCKET_W); i++) n_reg[i] <= '0;

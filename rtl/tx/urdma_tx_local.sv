@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Local operations: LOCAL_INV, REG_MR, BIND_MW are given to urdma_mr, one at a time, in order of arrival.
 //
-// Translations after the answer see the new state. An operation that ends the use of a key, LOCAL_INV or BIND_MW of a
-// type 1 window that was bound, also waits until rx has written all that had been checked with the key before (sync), so
-// nothing arrives after its completion. Both are bounded. Of each QP there is at most one
-// operation here; if DEPTH QPs wait, further ones are refused and try again in a later turn.
+// Translations after the answer see the new state. An operation that ends the use of a key (LOCAL_INV, or BIND_MW of a bound
+// type 1 window) also waits until rx has written all pieces that it checked with the key before (sync), so nothing is written
+// after its completion. Both waits are bounded. Each QP has at most one operation here. If DEPTH QPs wait, further operations
+// are refused and try again in a later turn.
 
 `resetall
 `default_nettype none
@@ -35,7 +35,7 @@ module urdma_tx_local
   input  wire logic        done_ready,
 
   input  wire logic        fence_start,  // pulse
-  output      logic        fence_hit     // level: what was here at fence_start has been answered
+  output      logic        fence_hit     // level: the operations here at fence_start have been answered
 );
 
   localparam int DEPTH = 64;
@@ -66,9 +66,9 @@ module urdma_tx_local
       S_ASK, S_RSP: begin
         if ((state_reg == S_ASK) && mro_ready) state_reg <= S_RSP;
         if (mro_rsp_valid) begin
-          // "memory management operation error" of IBA volume 1, 11.6.2, has this name in the verbs
+          // the verbs' name of the "memory management operation error" of IBA volume 1, 11.6.2
           status_reg <= (mro_rsp == MRO_OK || mro_rsp == MRO_ENDED) ? 8'(URDMA_WC_SUCCESS) : 8'(URDMA_WC_MW_BIND_ERR);
-          // sync_done of the sync before has to have fallen; it does so at once
+          // sync_done of the previous sync must have fallen; it falls at once
           state_reg <= (((l.op.op == MRO_INV_LOCAL) && (mro_rsp == MRO_OK)) || (mro_rsp == MRO_ENDED)) ? S_SYNC : S_DONE;
         end
       end
@@ -78,7 +78,7 @@ module urdma_tx_local
     if (rst) state_reg <= S_IDLE;
   end
 
-  // ---- fence: operations that were here then ---------------------------------------------------------
+  // ---- fence: operations that were here at its start -------------------------------------------------
   logic [$clog2(DEPTH):0] left_reg;
   assign fence_hit = (left_reg == '0);
   always_ff @(posedge clk) begin

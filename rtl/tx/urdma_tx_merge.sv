@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two sources of packets, segmenter and responses, become one order of descriptors and pieces.
+// Merges the packets of two sources, segmenter and responses, into one order of descriptors and pieces.
 //
-// Pieces and descriptors have to come in the same order of packets. The segmenter gives the pieces of a packet over many
-// cycles and its descriptor with the last: from the first piece to the descriptor the way is its own. A response is one
-// descriptor and at most one piece, in one cycle. Between packets the two take turns; the segmenter's path has no register.
+// Pieces and descriptors must have the same order of packets. The segmenter gives the pieces of a packet over many cycles and
+// its descriptor with the last piece, so it owns the path from the first piece to the descriptor. A response is one
+// descriptor and at most one piece, in one cycle. The two take turns between packets; the segmenter's path has no register.
 
 `resetall
 `default_nettype none
@@ -15,7 +15,7 @@ module urdma_tx_merge
   input  wire logic   rst,
   output      logic   busy,
 
-  // segmenter: want does not depend on the readys, the valids do
+  // segmenter: want does not depend on the ready signals, the valid signals do
   input  wire logic   a_want,
   input  wire logic   a_pd_valid,
   input  wire pdesc_t a_pd,
@@ -55,7 +55,7 @@ module urdma_tx_merge
     .out_valid(q_valid), .out_ready(q_pop), .out_data(q), .count(q_count)
   );
 
-  logic open_reg, last_b_reg;    // a packet of the segmenter has pieces but no descriptor; who had the last packet
+  logic open_reg, last_b_reg;    // a packet of the segmenter has pieces but no descriptor; source of the last packet
   logic sel_b, has_piece;
   assign sel_b = p_valid && !open_reg && (!a_want || !last_b_reg);
   assign has_piece = (p.plen != '0);

@@ -7,16 +7,16 @@ package urdma_tx_pkg;
   import urdma_hw_pkg::*;
 
   // ---- sizes -----------------------------------------------------------------------------------
-  localparam int TURN_W = 6;         // log2 of turns in flight (scheduled, not yet segmented to the end)
+  localparam int TURN_W = 6;         // log2 of turns in flight (scheduled, segmentation not finished)
   localparam int WQB_W = 8;          // log2 of 64-byte blocks in the WQE buffer
   localparam int TURN_BLKS = 16;     // blocks a turn may fetch: 1 KB, one DMA read
-  localparam int QUANTUM = 32768;    // bytes a turn may segment; it may end up to one packet above
+  localparam int QUANTUM = 32768;    // bytes that a turn may segment; it may exceed this by one packet
   localparam int LINE_W = 10;        // log2 of 64-byte lines in the packet buffer
   localparam int PKT_W = 8;          // log2 of packets between segmenter and commit
   localparam int FRAG_W = 8;         // log2 of payload DMA reads in flight
-  localparam int BUCKET_W = 6;       // low bits of a key's index by which pieces that are read are counted
-  // Sequence numbers of fragments and inline packets. Up to 2**(PKT_W-1) packets of 60 fragments (30 SGEs, each over
-  // a page border) may have arrived and wait for commit, which compares modulo 2**SEQ_W: less than half of it.
+  localparam int BUCKET_W = 6;       // low bits of a key's index; pieces being read are counted by them
+  // Sequence numbers of fragments and inline packets. Up to 2**(PKT_W-1) packets of 60 fragments (30 SGEs, each across a page
+  // border) may have arrived and wait for commit, which compares modulo 2**SEQ_W: they must be less than half of it.
   localparam int SEQ_W = 15;
   localparam int GEN_W = 6;          // generation of fetched WQEs
   localparam int ERA_W = 6;          // life of a QP between resets
@@ -24,7 +24,7 @@ package urdma_tx_pkg;
   // A turn sends at most QUANTUM / 256 + TURN_BLKS packets; the PSN window is checked once a turn.
   localparam logic [23:0] PSN_WINDOW = 24'd4194304 - 24'd256;
 
-  // a is behind b, of numbers that lie less than half of their range apart
+  // a is before b; the numbers are less than half of their range apart
   function automatic logic wqe_before(input logic [15:0] a, input logic [15:0] b);
     logic [15:0] diff;
     diff = a - b;
@@ -47,7 +47,7 @@ package urdma_tx_pkg;
       default: return XP_RC;
     endcase
   endfunction
-  // nothing is acknowledged
+  // no acknowledgements
   function automatic logic is_unrel(input xport_e x);
     return (x == XP_UC) || (x == XP_UD);
   endfunction
@@ -61,7 +61,7 @@ package urdma_tx_pkg;
     endcase
   endfunction
 
-  // ---- header fields that come from the QP's configuration, of a datagram from its WQE ------------
+  // ---- header fields from the QP's configuration; for a datagram from its WQE ---------------------
   typedef struct packed {
     logic [2:0]       service;    // upper bits of the opcode
     logic [23:0]      dest_qpn;
@@ -73,7 +73,7 @@ package urdma_tx_pkg;
     logic [19:0]      flow_label;
     logic [15:0]      udp_sport;
     logic [GID_W-1:0] sgid;
-    logic             no_sgid;    // the WQE names an entry that the GID table does not have: no packet
+    logic             no_sgid;    // the WQE names an entry that does not exist in the GID table: no packet
     logic [2:0]       pcp;        // priority in the VLAN tag
     logic             no_loop;    // to a group: not to members on this NIC
   } path_t;
@@ -88,9 +88,9 @@ package urdma_tx_pkg;
   typedef enum logic [2:0] {
     TURN_FETCH,      // n WQEs from index widx, in the WQE buffer from block blk
     TURN_FLUSH,      // n WQEs to complete with FLUSH_ERR
-    TURN_FLUSH_START,// tell the scheduler where flushing has to begin
+    TURN_FLUSH_START,// tells the scheduler where the flush must begin
     TURN_BAD,        // the producer index is out of range
-    TURN_FENCE       // goes through every stage and says that all before it has gone
+    TURN_FENCE       // passes through every stage; when it arrives, all items before it have left
   } turn_kind_e;
 
   typedef struct packed {
@@ -108,7 +108,7 @@ package urdma_tx_pkg;
     logic [23:0]       una;       // oldest unacknowledged PSN
     logic [15:0]       done;      // WQEs completed
     logic [7:0]        rd_done;   // READs and ATOMICs completed
-    logic [15:0]       acks;      // acked_t seen, to wait for the next
+    logic [15:0]       acks;      // acked_t seen; used to wait for the next one
     logic              lop_have;  // the local operation of WQE lop_idx is done, with lop_status
     logic [15:0]       lop_idx;
     logic [7:0]        lop_status;
@@ -135,7 +135,7 @@ package urdma_tx_pkg;
 
   // segmenter to scheduler: fetch again from idx. The WQEs fetched ahead in generation gen are void.
   typedef enum logic [1:0] {
-    RW_AGAIN,        // the turn's quantum is used up, or its WQEs are completed already
+    RW_AGAIN,        // the quantum of the turn is used up, or its WQEs are completed already
     RW_WAIT,         // no PSN, no READ credit, a fence: wait for an acknowledgement
     RW_LOCAL,        // the local operation of idx is under way: wait for it
     RW_FLUSH         // answer to TURN_FLUSH_START; RW_LOCAL is the other one
@@ -147,13 +147,13 @@ package urdma_tx_pkg;
     logic [ERA_W-1:0] era;
     logic [GEN_W-1:0] gen;
     logic [15:0]      idx;
-    logic [15:0]      top;       // all WQEs from here on have not been begun
-    logic [15:0]      acks;      // RW_WAIT: what the turn knew
+    logic [15:0]      top;       // no WQE from here on has been begun
+    logic [15:0]      acks;      // RW_WAIT: value that the turn saw
   } rewind_t;
 
-  // What the scheduler has last said of a QP; the segmenter and commit hold copies. A turn of another generation is void;
-  // a WQE that is completed is not sent again (its place in the ring, its key, its memory may be used anew); a QP in ERR
-  // sends nothing.
+  // The latest state that the scheduler has published for a QP; the segmenter and commit hold copies. A turn of another
+  // generation is void. A completed WQE is not sent again, because its place in the ring, its key and its memory may have
+  // been reused. A QP in ERR sends nothing.
   typedef struct packed {
     logic [ERA_W-1:0] era;
     logic [GEN_W-1:0] gen;
@@ -164,7 +164,7 @@ package urdma_tx_pkg;
   // segmenter to urdma_tx_local, and its answer to the scheduler
   typedef struct packed {
     logic [ERA_W-1:0] era;
-    mr_op_t           op;        // qpn in it
+    mr_op_t           op;        // qpn is in it
   } lop_t;
 
   typedef struct packed {
@@ -176,8 +176,8 @@ package urdma_tx_pkg;
   // ---- the head of a send WQE: URDMA_SQE0 to SQE3 ------------------------------------------------------
   typedef struct packed {
     logic [7:0]  op;
-    logic        read;            // what op is, decoded once
-    logic        mpe;             // with read: FLUSH, ATOMIC WRITE (annex A19), which are READs of 0 bytes here
+    logic        read;            // decoded from op once
+    logic        mpe;             // with read: FLUSH, ATOMIC WRITE (annex A19), which count as READs of 0 bytes here
     logic        atomic;
     logic        local_op;
     logic        write;
@@ -208,7 +208,7 @@ package urdma_tx_pkg;
   typedef enum logic [1:0] {
     PIECE_MEM,       // key, va, len: memory to read
     PIECE_INLINE,    // the whole packet comes through the inline FIFO
-    PIECE_NONE       // only ends a packet that has been given up
+    PIECE_NONE       // only ends a packet that was given up
   } piece_kind_e;
 
   typedef struct packed {
@@ -220,7 +220,7 @@ package urdma_tx_pkg;
 
   typedef struct packed {
     piece_meta_t     meta;
-    logic            remote;      // payload of a READ response: checked as remote read, in the name of qpn
+    logic            remote;      // payload of a READ response: checked as remote read, for qpn
     logic [QPN_W-1:0] qpn;
     logic [PD_W-1:0] pd;
     logic [31:0]     key;
@@ -230,29 +230,29 @@ package urdma_tx_pkg;
 
   // payload read to gather: one DMA read
   typedef struct packed {
-    logic [LINE_W-1:0] line;      // where its first byte goes
+    logic [LINE_W-1:0] line;      // place of its first byte
     logic [5:0]        off;
     logic [12:0]       len;
     logic              pkt_last;
     logic [PKT_W-1:0]  slot;      // for the error mark
   } frag_t;
 
-  // payload read to commit: all reads of a packet have been asked for
+  // payload read to commit: all reads of a packet have been requested
   typedef struct packed {
     logic [7:0]        status;    // URDMA_WC_*
-    logic [SEQ_W-1:0]  seq;       // the packet is here when so many fragments (inline packets) are
+    logic [SEQ_W-1:0]  seq;       // the packet is complete when the count of fragments (inline packets) reaches this
     logic [PKT_W-1:0]  slot;
   } issued_t;
 
   // ---- segmenter and responses to commit, in order ----------------------------------------------------
   typedef struct packed {
     logic             fence;      // only a marker
-    logic             resp;       // of urdma_tx_resp: no message of the send queue; eom, wqe and the like do not count
+    logic             resp;       // of urdma_tx_resp: no message of the send queue; eom, wqe and similar fields are not used
     logic [QPN_W-1:0] qpn;
     logic [ERA_W-1:0] era;        // resp: life of the QP's responses, see urdma_tx_resp
     logic             fresh;      // first of its QP in this era; not resp
     // packet
-    logic [7:0]       opcode;     // BTH, as RC has it: path.service takes the place of its upper bits
+    logic [7:0]       opcode;     // BTH opcode as for RC: path.service replaces its upper bits
     logic             se;
     logic             ackreq;
     logic             unrel;      // of a QP of UC or UD
@@ -262,7 +262,7 @@ package urdma_tx_pkg;
     logic [12:0]      plen;
     logic             inl;
     // message
-    logic             resent;     // the message was sent to its end before: no sent_t unless it fails
+    logic             resent;     // the message was sent completely before: no sent_t unless it fails
     logic             again;      // the packet was sent before: counts as TX_RETRANS; resp: it answers a repeated READ
     logic             local_op;   // eom of a local operation: a sent_t, no packet
     logic             eom;        // ends its message: a sent_t follows
@@ -275,15 +275,15 @@ package urdma_tx_pkg;
     path_t            path;
   } pdesc_t;
 
-  // It is a packet with a place among those that become frames: no marker, local operation, or message that only fails, and
-  // no acknowledgement, which has a lane of its own.
+  // The descriptor is a packet that takes a place among the frames to send: not a marker, a local operation, or a message
+  // that only fails, and not an acknowledgement, which has a lane of its own.
   function automatic logic is_packet(input pdesc_t d);
     return !d.fence && !d.local_op && (d.opcode != BTH_ACK) && ((d.status == '0) || (d.plen != '0));
   endfunction
 
   // ---- commit and ack queue to header assembly ------------------------------------------------------------
   typedef struct packed {
-    logic             drop;       // no frame; only give back the payload's lines
+    logic             drop;       // no frame; only free the payload's lines
     logic             again;      // as in pdesc_t, of the send queue
     logic [QPN_W-1:0] qpn;
     logic [7:0]       opcode;     // as in pdesc_t
@@ -301,7 +301,7 @@ package urdma_tx_pkg;
   // header assembly to frame assembly
   typedef struct packed {
     logic                   drop;
-    logic                   loop;    // to a group: it turns round as well, to members on this NIC
+    logic                   loop;    // to a group: it is looped back as well, to members on this NIC
     logic [QPN_W-1:0]       qpn;
     logic [7:0]             opcode;  // BTH
     logic [23:0]            dqpn;
@@ -310,7 +310,7 @@ package urdma_tx_pkg;
     logic                   ipv6;
     logic [6:0]             hlen;    // bytes of header
     logic [12:0]            plen;    // bytes of payload
-    logic [12:0]            icrc_at; // byte where the ICRC stands
+    logic [12:0]            icrc_at; // first byte of the ICRC
     logic [6:0]             beats;
     logic [6:0]             last_len;// bytes of the last beat
     logic [HDR_BYTES*8-1:0] hdr;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Payload read: pieces to mr, mr's answers to DMA reads, with a place in the packet buffer for each.
+// Payload read: sends pieces to mr, and turns mr's answers into DMA reads with a place in the packet buffer for each.
 //
-// A packet has its lines of the buffer and its place at commit before mr sees its first piece. So data never find the buffer
-// full, and what mr has checked waits for DMA reads alone, never for the MAC: urdma_tx_keys, and rx through it, rely on that.
-// Pieces run ahead of the reads through mr (translation in time), as many as the answer FIFO has room for: mr's answers
-// are always taken at once.
+// A packet has its lines of the buffer and its place at commit before mr sees its first piece. So data always find room in
+// the buffer, and a piece that mr has checked waits only for DMA reads, never for the MAC: urdma_tx_keys, and rx through it,
+// rely on that. Pieces pass through mr ahead of the reads (early translation), as many as the answer FIFO has room for: mr's
+// answers are always taken at once.
 //
-// A piece that mr refuses gives its packet a status: a local error, or, of a READ response (remote), what the requester is
-// to be told, REM_ACCESS_ERR, and REM_OP_ERR if it is no fault of his. The other pieces go on, so counts stay simple. When the last
-// piece has been asked for, commit gets an issued_t: status, and the number of reads that must have arrived.
+// A piece that mr refuses gives its packet a status: a local error, or for a READ response (remote) the status to report to
+// the requester, REM_ACCESS_ERR, or REM_OP_ERR if the requester is not at fault. The other pieces are read all the same,
+// which keeps the counts simple. When the reads of the last piece have been requested, commit gets an issued_t: status, and
+// the number of reads that must have arrived.
 
 `resetall
 `default_nettype none
@@ -40,12 +41,12 @@ module urdma_tx_read
   output      logic              frag_valid,
   output      frag_t             frag,
   input  wire logic              frag_ready,
-  output      logic              inl_valid,      // an inline packet of so many bytes goes to this line
+  output      logic              inl_valid,      // an inline packet of this many bytes goes to this line
   output      logic [LINE_W-1:0] inl_line,
   output      logic [12:0]       inl_len,
   input  wire logic              inl_ready,
 
-  // to urdma_tx_keys: a piece goes to mr; its reads have been asked for (or refused)
+  // to urdma_tx_keys: a piece goes to mr; its reads have been requested (or refused)
   output      logic              chk_valid,
   output      logic [BUCKET_W-1:0] chk_bucket,
   output      logic              asked_valid,
@@ -58,7 +59,7 @@ module urdma_tx_read
   output      issued_t           issued,
   input  wire logic              issued_ready,
 
-  input  wire logic              line_free,      // pulse: lines given back
+  input  wire logic              line_free,      // pulse: lines are freed
   input  wire logic [6:0]        line_free_n,
   input  wire logic              pkt_gone        // pulse: commit has taken an issued_t
 );
@@ -76,7 +77,7 @@ module urdma_tx_read
   logic is_mem;
 
   // Lines and the place at commit, taken with the first piece of a packet.
-  logic [LINE_W:0] free_reg, free;  // lines that no packet has
+  logic [LINE_W:0] free_reg, free;  // lines owned by no packet
   logic [PKT_W-1:0] pkts_reg;    // packets between here and commit, which has 2**(PKT_W-1) places
   logic p_first, p_room, lines_ok_reg;
 
@@ -135,7 +136,7 @@ module urdma_tx_read
   );
 
   // ---- lines, reads ---------------------------------------------------------------------------------------
-  logic [LINE_W-1:0] alloc_reg;  // next line to give
+  logic [LINE_W-1:0] alloc_reg;  // next line to allocate
   logic open_reg;                // the packet at the head has its lines
   logic [LINE_W+5:0] place_reg;  // byte in the buffer where its next fragment goes
   logic [7:0] status_reg;        // of the packet so far
@@ -163,8 +164,8 @@ module urdma_tx_read
   assign rd_req = rd_req_reg;
   assign out_ok = (!rd_req_valid_reg || rd_req_ready) && frag_ready;
 
-  // One fragment, or one refused, inline or empty piece a cycle; asked_ready is needed only at the end of a piece but is asked for
-  // always.
+  // One fragment, or one refused, inline or empty piece per cycle. asked_ready is needed only at the end of a piece but is
+  // always required.
   always_comb begin
     a_pop = 1'b0;
     do_frag = 1'b0;

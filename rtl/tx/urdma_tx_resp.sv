@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // Responses to send: READ responses, ATOMIC acknowledgements, ACKs and NAKs.
 //
-// Each QP has a ring of READs and ATOMICs that wait for their answer, and one acknowledgement. The ring has room for twice as
-// many as may be outstanding: a requester that goes back asks for all of them again while those of the first time still
-// wait, and goes on with new ones, which may not be lost behind them. A request is one event on the QP's state, so it is
-// taken at once, whatever waits:
+// Each QP has a ring of READs and ATOMICs that wait for their answer, and one acknowledgement. The ring has room for twice
+// the maximum number of outstanding requests: a requester that goes back repeats all of them while the first ones still wait,
+// and continues with new ones, which must not be lost. A request is one event on the QP's state, so it is taken at once,
+// whatever else waits:
 //
-//  READ, ATOMIC  appended; no room: dropped and counted, the requester will ask again. Until it does, nothing behind a new one
-//                that was dropped is answered, for answers keep the order of their requests. A pending ACK or NAK of this PSN
-//                or of one before is dropped: the answer says the same, and an ACK must not go back (a NAK's gap is closed).
-//                A repeated one that finds no room is only dropped, though its first request may have been dropped, too: then
-//                an answer behind it goes first, and the requester asks for the gap again.
-//  ACK, NAK      takes the place of the pending one, which it covers. A NAK stays if an ACK of a PSN before comes, which is
-//                that of a duplicate: the responder gives only one NAK for a gap.
-//  NAK that ends the QP (0x61 and up): takes the place of any other, and the QP is closed.
+//  READ, ATOMIC  appended. No room: dropped and counted; the requester will repeat it. Until it does, no request after a
+//                dropped new one is answered, because answers keep the order of their requests. A pending ACK or NAK of this
+//                PSN or of an earlier one is dropped: the answer implies the same, and an ACK must not go back (a NAK's gap
+//                is closed). A repeated request that finds no room is only dropped, although its first copy may have been
+//                dropped, too: then a later answer is sent first, and the requester repeats the missing one.
+//  ACK, NAK      replaces the pending one, which it covers. A pending NAK stays if an ACK of an earlier PSN comes: that ACK
+//                is of a duplicate, and the responder gives only one NAK for a gap.
+//  NAK with a fatal code (0x61 and up): replaces any other, and the QP is closed.
 //
-// A QP with something to send stands in the ready queue once. Its turn sends what the ring held at its beginning, 32 KB
-// (and the packet that exceeds them) at most, then the QP queues up again. The acknowledgement goes in a turn of its own when
-// the ring is empty. Several QPs are taken ahead of their turn, so the latency of reading their configuration is hidden.
+// A QP with something to send is in the ready queue once. Its turn sends the entries that the ring held at its beginning, at
+// most 32 KB (and the packet that exceeds them); then the QP queues up again. The acknowledgement goes in a turn of its own
+// when the ring is empty. Several QPs are taken ahead of their turn, which hides the latency of reading their configuration.
 //
-// Packets go in order of the turns: those with payload as descriptor and piece into the pipeline of the sender.
-// An ACK goes straight to header assembly if no packet of this module is between here and there, else behind them.
+// Packets go in the order of the turns: those with payload as descriptor and piece into the sender's pipeline. An ACK goes
+// directly to header assembly if no packet of this module is in that pipeline, else after those packets.
 //
-// When commit finds that a READ cannot be answered (rfail), the ring is forgotten, the QP's `era` changes, so that commit drops
-// what is under way, and a NAK takes the place of everything; the QP is closed.
+// When commit finds that a READ cannot be answered (rfail), the ring is emptied and the QP's `era` changes, so that commit
+// drops packets under way. A NAK replaces everything pending, and the QP is closed.
 //
-// A closed QP takes no request: packets behind the one that ended it may be in rx still, and nothing is acknowledged behind that
-// NAK (9.9.3). What was taken before is answered, then the NAK goes, although the QP is in ERR by then: a NAK without these answers
-// would tell the requester that they are lost, and it would ask for them in vain. So whoever ends a QP by a NAK reports the error
-// when the NAK has been taken here, not before. A QP that is in ERR for another reason answers no READ or ATOMIC any more. It still
-// acknowledges what it has placed, up to the first request that it drops so. rst_* opens the QP for its next life; whoever resets
-// it has fenced before. Requests of a QP that has been destroyed or reset are dropped when their turn comes.
+// A closed QP takes no request: later packets may still be in rx, and nothing after the fatal NAK may be acknowledged
+// (9.9.3). Requests taken before are answered, then the NAK goes, although the QP is in ERR by then. Without these answers
+// the NAK would tell the requester that they are lost, and it would repeat those requests in vain. So a block that ends a QP
+// by a NAK must report the error only after the NAK has been taken here. A QP in ERR for another reason answers no more READs
+// or ATOMICs. It still acknowledges the packets that it has placed, up to the first request dropped for this reason. rst_*
+// opens the QP for its next life; a fence always precedes the reset. Requests of a QP that has been destroyed or reset are
+// dropped when their turn comes.
 
 `resetall
 `default_nettype none
@@ -56,7 +57,7 @@ module urdma_tx_resp
   input  wire logic             cfg_rsp_valid,
   input  wire qp_cfg_t          cfg_rsp,
 
-  // straight to header assembly
+  // directly to header assembly
   output      logic             pkt_valid,
   output      pkt_t             pkt,
   input  wire logic             pkt_ready,
@@ -70,14 +71,14 @@ module urdma_tx_resp
   input  wire logic             piece_ready,
   input  wire logic             resp_gone,     // pulse: a descriptor of this module has left commit
 
-  // pulse, always taken, not after the resp_gone of its packet: a packet of this life cannot be made
+  // pulse, always taken, not after the resp_gone of its packet: a packet of this life cannot be sent
   input  wire logic             rfail_valid,
   input  wire logic [QPN_W-1:0] rfail_qpn,
   input  wire logic [ERA_W-1:0] rfail_era,
   input  wire logic [23:0]      rfail_psn,
   input  wire logic [7:0]       rfail_status,  // URDMA_WC_REM_ACCESS_ERR, URDMA_WC_REM_OP_ERR
 
-  // a QP begins a new life (QPC_RESET); waits for nothing but a rfail
+  // a QP begins a new life (QPC_RESET); waits only for an rfail
   input  wire logic             rst_valid,
   input  wire logic [QPN_W-1:0] rst_qpn,
   output      logic             rst_ready,
@@ -91,7 +92,7 @@ module urdma_tx_resp
   output      tr_ask_t          trace_ask,
 
   input  wire logic             fence_start,   // pulse
-  // level: what was made of requests taken before fence_start has left, and nothing waits of QPs that had ended
+  // level: answers to requests taken before fence_start have left, and nothing waits of QPs that had ended
   output      logic             fence_hit
 );
 
@@ -99,7 +100,7 @@ module urdma_tx_resp
   localparam int PEND = 8;               // QPs taken from the queue and not served
   localparam int PEND_W = $clog2(PEND);
   localparam int FLY_W = PKT_W + 2;      // packets between here and commit
-  localparam int LATE_W = 21;            // log2 of the bytes of a repeated READ that may come when its key has ended
+  localparam int LATE_W = 21;            // log2 of the bytes of a repeated READ that may come after its key has ended
   localparam logic [7:0] AETH_ACK = 8'h1f;  // ACK, credits not used (IBA volume 1, 9.7.5.2.2)
   localparam logic [7:0] AETH_NAK_ACCESS = 8'h62;
   localparam logic [7:0] AETH_NAK_OP = 8'h63;
@@ -108,22 +109,22 @@ module urdma_tx_resp
     logic             queued;      // in the queue, or its turn is under way
     logic [RING_W-1:0] head;       // ring
     logic [RING_W:0]  count;
-    logic [23:0]      npk;         // packets of the head that have been made
+    logic [23:0]      npk;         // packets of the head entry that have been made
     logic [ERA_W-1:0] era;         // life of the responses
     logic             ack;         // an acknowledgement is pending
     logic             fatal;       // it is the NAK after an rfail
-    logic             closed;      // it is, or was, a NAK that ends the QP, or a request was dropped in ERR: nothing more is
-                                   // taken in this life
+    logic             closed;      // it is, or was, a fatal NAK, or a request was dropped in ERR: no more
+                                   // requests are taken in this life
     logic             op_err;      // fatal: remote operation error, else remote access
-    logic             lost;        // a new request found no room:
-    logic [23:0]      lost_psn;    // it is the next one behind those that are taken
+    logic             lost;        // a new request found no room; its PSN:
+    logic [23:0]      lost_psn;    // the next one after those that are taken
     logic [23:0]      psn;
     logic [7:0]       syndrome;
     logic [23:0]      msn;         // with no ack: the last one seen
     // fence
     logic             epoch;       // queued: counts in this epoch
-    logic             marked;      // the epoch is over, and the QP has not had its turns since
-    logic [1:0]       old_turns;   // these
+    logic             marked;      // the epoch is over, and the QP has not had all its turns since
+    logic [1:0]       old_turns;   // turns left
   } state_t;
 
   typedef struct packed {
@@ -143,7 +144,7 @@ module urdma_tx_resp
     logic             ack;         // else n entries from head on
     logic             fatal;
     logic             op_err;
-    logic             closing;     // entries: a NAK that ends the QP waits behind them
+    logic             closing;     // entries: a fatal NAK waits after them
     logic [23:0]      psn;
     logic [7:0]       syndrome;
     logic [23:0]      msn;
@@ -157,7 +158,7 @@ module urdma_tx_resp
     logic [ERA_W-1:0] era;
     logic [RING_W:0]  done;        // entries answered
     logic [23:0]      npk;         // packets of the next one
-    logic             cut;         // the entries were dropped, the QP is in ERR
+    logic             cut;         // entries were dropped, the QP is in ERR
   } end_t;
 
   typedef struct packed {
@@ -172,7 +173,7 @@ module urdma_tx_resp
     aeth = {msn[7:0], msn[15:8], msn[23:16], syndrome};
   endfunction
 
-  // a is b or comes after it
+  // a equals b or comes after it
   function automatic logic not_before(input logic [23:0] a, input logic [23:0] b);
     not_before = ((a - b) & 24'h80_0000) == '0;
   endfunction
@@ -190,7 +191,7 @@ module urdma_tx_resp
     .out_valid(q_valid), .out_ready(q_pop), .out_data(q_qpn), .count(q_count)
   );
 
-  // The head asks for its configuration, then takes its state as the event POP.
+  // The head requests its configuration, then takes its state as the event POP.
   logic [PEND_W:0] pend_reg;
   logic p_valid, p_pop, p_in_ready;
   logic [QPN_W-1:0] p_qpn;
@@ -218,8 +219,8 @@ module urdma_tx_resp
     .out_valid(end_valid), .out_ready(end_pop), .out_data(end_out), .count(end_count)
   );
 
-  // Failures cannot wait. Pops and requests take turns; ends are no more than pops.
-  logic first;                 // what goes before all else
+  // Failures cannot wait. Pops and requests take turns; there are at most as many ends as pops.
+  logic first;                 // events with priority over all others
   assign first = rfail_valid || rst_valid;
   assign rst_ready = init_done_reg && !rfail_valid;
   assign end_pop = end_valid && !first;
@@ -282,8 +283,8 @@ module urdma_tx_resp
   work_t work_in;
   assign fence_on = !fence_hit;
   assign is_ack = (e1_req_reg.kind == RSP_ACK);
-  // syndrome bits 6:5: 0 ACK, 1 RNR NAK, 3 NAK, whose code 0 asks for a repetition and whose others end the QP (IBA volume 1,
-  // 9.7.5.2.1)
+  // syndrome bits 6:5: 0 ACK, 1 RNR NAK, 3 NAK: code 0 asks for a repetition, the other codes are fatal for the QP (IBA
+  // volume 1, 9.7.5.2.1)
   assign is_end = (e1_req_reg.syndrome[6:5] == 2'd3) && (e1_req_reg.syndrome[4:0] != 5'd0);
 
   assign trace_ask_valid = e1_valid_reg && e1_ev_reg == EV_REQ && !is_ack;
@@ -300,7 +301,7 @@ module urdma_tx_resp
     cnt_read_drop = 1'b0;
     ack_now = 1'b0;
     work_push = 1'b0;
-    // the first event of a new epoch says what belongs to the old one
+    // the first event of a new epoch marks a QP that belongs to the old one
     if (st.queued && (st.epoch != e1_epoch_reg) && !st.marked) begin
       nx.marked = 1'b1;
       nx.old_turns = 2'd3;
@@ -340,13 +341,13 @@ module urdma_tx_resp
         end
       end
       EV_END: begin
-        // the NAK that ends the QP came meanwhile: what is before it goes in the next turn
+        // a fatal NAK came meanwhile: entries before it go in the next turn
         if (st.era == e1_end_reg.era && !(e1_end_reg.cut && closing)) begin
           nx.head = st.head + e1_end_reg.done[RING_W-1:0];
           nx.count = st.count - e1_end_reg.done;
           nx.npk = e1_end_reg.npk;
         end
-        // an ACK would say that the requests that were dropped are done
+        // an ACK would acknowledge the requests that were dropped
         if (e1_end_reg.cut && !st.closed) begin
           nx.closed = 1'b1;
           nx.ack = 1'b0;
@@ -355,7 +356,7 @@ module urdma_tx_resp
         requeue = nx.queued;
         nx.old_turns = nx.old_turns - 2'd1;
       end
-      // With a fence before, nothing of the old life is left; its turn would find a configuration that forbids it.
+      // After the fence nothing of the old life is left; the QP's next turn finds a configuration that forbids old answers.
       EV_RESET: begin
         nx.closed = 1'b0;
         nx.fatal = 1'b0;
@@ -377,7 +378,7 @@ module urdma_tx_resp
       end
     endcase
     if (!st.queued) nx.epoch = e1_epoch_reg;
-    // what failed may be of before the fence: the fence waits for the NAK
+    // the failed packet may be from before the fence: the fence waits for the NAK
     if ((e1_ev_reg == EV_FAIL) && (st.era == e1_end_reg.era) && fence_on) begin
       nx.epoch = !epoch_reg;
       nx.marked = 1'b1;
@@ -456,7 +457,7 @@ module urdma_tx_resp
   logic [RING_W:0] x_idx_reg;    // entry that ring_q holds (r_valid_reg) or will hold
   logic r_valid_reg;
   logic cur_valid_reg, cur_first_reg;
-  entry_t cur_reg;               // va, len, psn: of what is left
+  entry_t cur_reg;               // va, len, psn: of the remaining part
   logic [RING_W:0] done_reg;
   logic [23:0] npk_reg;          // packets of cur made
   logic [15:0] bytes_reg;        // of this turn
@@ -465,7 +466,7 @@ module urdma_tx_resp
   piece_t o_piece_data_reg;
   logic [FLY_W-1:0] fly_reg;     // packets handed on that have not left commit
   // Turns that were taken before the latest rfail. An acknowledgement among them may be of the life that has ended: it goes
-  // through commit, which knows.
+  // through commit, which can tell.
   logic [PEND_W:0] doubt_reg;
   logic err_valid_reg;
   qp_err_t err_reg;
@@ -514,7 +515,7 @@ module urdma_tx_resp
   assign ring_rd = start || (load && (x_idx_reg + 1'b1 != work.n));
   assign ring_rd_idx = work.head + (start ? '0 : x_idx_reg[RING_W-1:0] + 1'b1);
 
-  // the turn is over: all sent, or the quantum used, or nothing may be sent
+  // the turn is over: all is sent, or the quantum is used up, or sending is not allowed
   assign no_reads = ready && !work.ack && (work.n != '0) && !reads_go && end_in_ready;
   assign end_in_valid = turn_end || no_reads;
   assign end_in = '{qpn: work.qpn, era: work.era, done: no_reads ? work.n : done,
@@ -539,7 +540,7 @@ module urdma_tx_resp
     end else begin
       o_pd.psn = cur_reg.psn;
       o_pd.plen = plen;
-      // commit drops the packets of a repeated READ one by one: no more than some thousands
+      // commit drops the packets of a repeated READ one by one: only a few thousand
       o_pd.again = cur_reg.dup && cur_reg.len[31:LATE_W] == '0;
       if (cur_reg.atomic) begin
         o_pd.opcode = BTH_ATOMIC_ACK;
@@ -631,10 +632,10 @@ module urdma_tx_resp
   assign err = err_reg;
 
   // ---- fence -------------------------------------------------------------------------------------------------------------
-  // An epoch begins. Each QP that was queued counts until it has had three turns, or has nothing left. The first of them may have
-  // begun with the configuration of before; the second drops all READs of a QP that has ended, and the third its acknowledgement.
-  // So a fence does not wait for the READs of others to be answered, which takes seconds if they are long. Then come the turns
-  // that were under way, then the packets that are in the pipeline. What fails among these adds its NAK.
+  // An epoch begins. Each QP that was queued counts until it has had three turns, or has nothing left. The first turn may
+  // have begun with the old configuration; the second drops all READs of a QP that has ended, and the third its
+  // acknowledgement. So a fence does not wait until READs of other QPs are answered, which takes seconds if they are long.
+  // Then the fence waits for the turns under way, then for the packets in the pipeline. A failure among these adds its NAK.
   typedef enum logic [2:0] {F_IDLE, F_BEGIN, F_QPS, F_TURNS, F_PKTS, F_SETTLE} fence_e;
   fence_e fence_reg;
   logic [1:0][QPN_W:0] qps_reg;      // queued QPs of each epoch
@@ -660,7 +661,7 @@ module urdma_tx_resp
           epoch_reg <= !epoch_reg;
           settle_reg <= '0;
         end
-        F_BEGIN: if (&settle_reg) fence_reg <= F_QPS;  // the events of before are written
+        F_BEGIN: if (&settle_reg) fence_reg <= F_QPS;  // the earlier events are written
         F_QPS: if (!old_left) begin
           fence_reg <= F_TURNS;
           left_reg <= FLY_W'(w_count) - FLY_W'(w_pop);

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Send scheduler: which QP fetches WQEs next.
+// Send scheduler: decides which QP fetches WQEs next.
 //
-// Owns the scheduling state of each QP: producer index, completed index, fetch index. Everything that
-// changes it (doorbell, acknowledgement, turn, rewind from the segmenter, control) is an event; one event a
-// cycle goes through two stages, E0 reads the state, E1 computes and writes it; an event right behind another
-// of the same QP takes the value from the write register, so no event waits for another.
+// Owns the scheduling state of each QP: producer index, completed index, fetch index. Every change (doorbell,
+// acknowledgement, turn, rewind from the segmenter, control) is an event. One event per cycle goes through two stages: E0
+// reads the state, E1 computes and writes it. If the next event is for the same QP, it takes the value from the write
+// register, so no event waits for another.
 //
-// A QP that could fetch stands once in the ready FIFO. A turn takes its head, reads the QP's configuration
-// (urdma_qp_mgr), and then, as an event, takes up to TURN_BLKS blocks of WQEs and puts the QP back if more is
-// left; so several turns of a QP may be under way. The fetch index stays within 2**INFL_W of the completed
-// index: every fetched WQE has a place in the table of unacknowledged messages.
+// A QP that could fetch is in the ready FIFO once. A turn takes its head, reads the QP's configuration (urdma_qp_mgr), and
+// then, as an event, takes up to TURN_BLKS blocks of WQEs and requeues the QP if more is left; so several turns of a QP may
+// be under way. The fetch index stays within 2**INFL_W of the completed index: every fetched WQE has a place in the table of
+// unacknowledged messages.
 //
-// Loss: AK_RETRY puts the fetch index back to the oldest WQE that is not completed; the next turn (rw) tells the
-// segmenter where in it to begin. The same happens when completion overtakes what is being sent again. fmax
-// remembers how far fetching had come: the border of SQD.
+// Loss: AK_RETRY sets the fetch index back to the oldest WQE that is not completed; the next turn (rw) tells the segmenter
+// where to begin in it. The same happens when completion overtakes a retransmission. fmax holds the highest fetch index so
+// far: WQEs before it count as begun in SQD.
 //
-// A local operation (LOCAL_INV, REG_MR, BIND_MW) is done by urdma_tx_local. Its QP waits outside; the result goes with
-// the next turns. One that is under way when the QP goes to ERR is waited for: the turn that begins the flush
-// brings its result.
+// urdma_tx_local executes local operations (LOCAL_INV, REG_MR, BIND_MW). Their QP leaves the ready FIFO; the result comes
+// with its next turns. If an operation is under way when the QP goes to ERR, the flush waits for it: the turn that begins the
+// flush carries its result.
 //
-// era changes at RESET and at SQ_PSN, if a turn of the present one has gone out: the segmenter takes the first turn of a
-// new era as the start of a new life, and nothing has to be swept out of the pipeline. Because each era has a turn, the
-// segmenter meets all of them one after the other, and the next cannot look like one that it has forgotten. Work of the
-// old era that is under way still runs to its end; whoever resets a QP that may have work fences before it is used again.
-// gen counts rewinds: what was fetched in an older generation is thrown away by the segmenter.
+// era changes at RESET and at SQ_PSN, if a turn of the present era has gone out. The segmenter takes the first turn of a new
+// era as the start of a new life, so the pipeline needs no sweep. Each era has a turn, so the segmenter sees every era, and a
+// new one cannot be mistaken for an old one with the same number. Work of the old era that is under way still runs to its
+// end; the fence of the reset waits for it before the QP is used again. gen counts rewinds: the segmenter discards WQEs
+// fetched in an older generation.
 
 `resetall
 `default_nettype none
@@ -58,14 +58,14 @@ module urdma_tx_sched
   input  wire logic             cfg_rsp_valid,
   input  wire qp_cfg_t          cfg_rsp,
 
-  // QUERY: the segmenter's PSN of a QP, and of which era it is
+  // QUERY: the segmenter's PSN of a QP, and its era
   output      logic             query_valid,
   output      logic [QPN_W-1:0] query_qpn,
   input  wire logic             query_done,
   input  wire logic [23:0]      query_psn,
   input  wire logic [ERA_W-1:0] query_era,
 
-  // turns; room for them is reserved here
+  // turns; their room is reserved here
   output      logic             turn_valid,
   output      turn_t            turn,
   output      logic             fetch_valid,
@@ -81,12 +81,12 @@ module urdma_tx_sched
   input  wire lop_done_t        lop_done,
   output      logic             lop_done_ready,
 
-  // copies of what the segmenter and commit have to know at once
+  // copies of the state that the segmenter and commit must see at once
   output      logic             look_wr,
   output      logic [QPN_W-1:0] look_wr_qpn,
   output      look_t            look_wr_data,
 
-  // QPs in SQD that have come to rest
+  // QPs in SQD that have drained
   output      logic             drained_valid,
   output      logic [QPN_W-1:0] drained_qpn,
   input  wire logic             drained_ready
@@ -94,21 +94,21 @@ module urdma_tx_sched
 
   typedef struct packed {
     logic [15:0]      pi;        // producer, from the doorbell
-    logic [15:0]      done;      // all before it are completed
+    logic [15:0]      done;      // all WQEs before it are completed
     logic [15:0]      fi;        // next to fetch (in ERR: to flush)
-    logic [15:0]      fmax;      // as far as fetching has come; what is before counts as begun
+    logic [15:0]      fmax;      // highest fetch index so far; WQEs before it count as begun
     logic [15:0]      sqd_lim;
     logic [15:0]      lop_idx;
     logic [7:0]       lop_status;
     logic [15:0]      acks;      // acked_t seen
     logic [7:0]       rd_done;
     logic [23:0]      una;
-    logic [23:0]      first;     // first PSN of WQE done
+    logic [23:0]      first;     // first PSN of WQE `done`
     logic [23:0]      psn0;
     logic [ERA_W-1:0] era;
     logic [GEN_W-1:0] gen;
     logic             fresh;     // no turn of this era has gone out
-    logic             queued;    // stands in the ready FIFO
+    logic             queued;    // is in the ready FIFO
     logic             run;       // has been brought to RTS
     logic             bad;       // producer index was out of range: nothing more is fetched
     logic             psn_wait;  // until the next acknowledgement
@@ -118,10 +118,10 @@ module urdma_tx_sched
     logic             lop_have;  // it is done
     logic             sqd;       // no WQE from sqd_lim on
     logic             sqd_ev;    // SQ_DRAINED is to be reported
-    logic             one;       // was cut by its quantum: fetch only one WQE
+    logic             one;       // the last turn was cut by its quantum: fetch only one WQE
     logic             err;
     logic             fl_asked;  // TURN_FLUSH_START is under way
-    logic             fl_on;     // fi is where to flush
+    logic             fl_on;     // fi is where to flush from
   } state_t;
 
   typedef enum logic [2:0] {EV_DB, EV_ACKED, EV_LOCAL, EV_TURN, EV_REWIND, EV_QPC, EV_FENCE} ev_e;
@@ -147,10 +147,10 @@ module urdma_tx_sched
   logic ready_push, ready_push_ok, ready_valid, ready_pop;
   logic [QPN_W-1:0] ready_push_qpn, ready_qpn;
   logic [QPN_W:0] ready_count;
-  logic [3:0] pend_reg;          // popped and not yet an event
-  logic [TURN_W:0] turns_reg;    // turns under way, those reserved included
+  logic [3:0] pend_reg;          // popped, but not yet an event
+  logic [TURN_W:0] turns_reg;    // turns under way, including reserved ones
   logic [WQB_W:0] blks_reg;      // blocks in use, TURN_BLKS for each reserved turn
-  logic ctl_wait;                // control is waiting for the popped ones to go through
+  logic ctl_wait;                // control waits until the popped QPs have become events
   logic room;
   logic ev_turn_take;            // a turn with its configuration becomes an event
 
@@ -189,7 +189,7 @@ module urdma_tx_sched
   ev_e e1_ev_reg;
   logic [QPN_W-1:0] e1_qpn_reg;
   qp_cfg_t e1_cfg_reg;
-  /* verilator lint_off UNUSEDSIGNAL */  // the QP number travels in e1_qpn_reg
+  /* verilator lint_off UNUSEDSIGNAL */  // the QP number is in e1_qpn_reg
   wq_db_t e1_db_reg;
   acked_t e1_acked_reg;
   rewind_t e1_rewind_reg;
@@ -211,7 +211,7 @@ module urdma_tx_sched
     .clk, .rst, .req(arb_req), .advance(arb_advance), .grant(arb_grant), .grant_idx(arb_idx), .grant_valid(arb_valid)
   );
 
-  // A turn that is already popped goes first, so a fence has everything before it in front of it.
+  // A turn that is already popped goes first, so everything before a fence stays before it.
   assign ev_rewind_take = init_done_reg && rewind_valid;
   assign ev_qpc_take = init_done_reg && !rewind_valid && qpc_valid && !qpc_busy_reg && (pend_reg == '0);
   assign ev_fence_take = init_done_reg && !rewind_valid && !ev_qpc_take && fence_wait_reg && (pend_reg == '0) &&
@@ -305,8 +305,8 @@ module urdma_tx_sched
     end
   end
 
-  // What a turn may take. lim: WQEs between two borders that a read may not cross, of 4 KB (pages are
-  // at least so large) or the ring.
+  // What a turn may take. lim: WQEs between two borders that a read must not cross: of 4 KB (the smallest page size) or of
+  // the ring.
   logic [6:0] t_lim, t_to_border;
   logic [4:0] t_max, t_n;
   logic [15:0] t_avail, t_window, t_posted, t_used, t_end;
@@ -322,8 +322,8 @@ module urdma_tx_sched
   assign t_to_border = t_lim - (7'(st.fi) & (t_lim - 7'd1));
   assign t_posted = st.pi - st.done;
   assign t_used = st.fi - st.done;
-  // A doorbell went beyond the ring. What was fetched before it is sent, again if need be; the WQE behind ends with the error
-  // and is the last one.
+  // A doorbell went beyond the ring. WQEs fetched before it are sent, again if need be; the next WQE ends with the error and
+  // is the last one.
   assign t_far = !st.err && !st.sqd && (st.bad || ({1'b0, t_posted} > t_ring));
   assign t_bad = st.bad ? st.pi - 16'd1 : st.fmax;
   assign t_end = t_far ? t_bad : (st.sqd && !st.err) ? st.sqd_lim : st.pi;
@@ -355,7 +355,7 @@ module urdma_tx_sched
   turn_kind_e turn_kind;
   logic rewind_ok;
 
-  // qp_mgr changes the configuration first and tells us after; between the two nothing new begins. The
+  // qp_mgr changes the configuration first and sends the control message after it; between the two nothing new begins. The
   // control message puts the QP into the ready FIFO again.
   logic state_ok;
   assign state_ok = e1_cfg_reg.valid && (st.err ? (e1_cfg_reg.state == 4'(URDMA_QPS_ERR))
@@ -373,7 +373,7 @@ module urdma_tx_sched
     .out_valid(drained_valid), .out_ready(drained_ready), .out_data(drained_qpn), .count(drained_count)
   );
 
-  // A doorbell that is behind the last one is an old one, late or repeated. Of a full ring of 2**15 the oldest WQE is as far
+  // A doorbell with an index behind the last one is stale: late or repeated. In a full ring of 2**15 the oldest WQE is as far
   // behind the last doorbell as a whole new ring would be ahead of it.
   logic [15:0] db_step, db_ahead, db_left;
   logic db_old;
@@ -382,7 +382,7 @@ module urdma_tx_sched
   assign db_left = st.pi - st.done;
   assign db_old = db_step > 16'h8000 || db_ahead < db_left;
 
-  // An era that no turn has told the segmenter of goes on: its next one always differs from the last that it knows.
+  // An era that no turn has carried to the segmenter is used again: the next era always differs from the last that it knows.
   logic [ERA_W-1:0] next_era;
   assign next_era = st.fresh ? st.era : st.era + 1'b1;
 
@@ -397,8 +397,8 @@ module urdma_tx_sched
         EV_DB: if (!st.bad && !db_old) nx.pi = e1_db_reg.pi;
         EV_ACKED: begin
           nx.done = e1_acked_reg.wqe_done;
-          // Of a message that is answered and waits for its data only, no more than the beginning is told: a turn that is due does
-          // not go back for it.
+          // For a message that is answered and waits only for its data, una is reported no further than the message's start:
+          // a pending rw turn does not go back for it.
           if (!st.rw || (e1_acked_reg.wqe_done != st.done) || !una_back) nx.una = e1_acked_reg.una_psn;
           nx.first = e1_acked_reg.first_psn;
           nx.rd_done = e1_acked_reg.rd_done;
@@ -410,7 +410,7 @@ module urdma_tx_sched
               AK_HOLD: nx.hold = 1'b1;
               default: ;
             endcase
-            // Until a turn has taken it up, the place to begin at moves with what is acknowledged.
+            // Until a turn has taken it, the point to begin at moves on with acknowledgements.
             if ((e1_acked_reg.kind != AK_PROGRESS) || st.rw || wqe_before(st.fi, e1_acked_reg.wqe_done)) begin
               nx.rw = 1'b1;
               nx.fi = e1_acked_reg.wqe_done;
@@ -420,7 +420,7 @@ module urdma_tx_sched
           end
           if (wqe_before(st.lop_idx, nx.done)) nx.lop_have = 1'b0;
         end
-        // of an older life: nobody waits for it
+        // of an older life: no turn waits for it
         EV_LOCAL: if (st.era == e1_lop_reg.era) begin
           nx.lop_wait = 1'b0;
           nx.lop_have = 1'b1;
@@ -454,7 +454,7 @@ module urdma_tx_sched
           end
         end
         EV_REWIND: begin
-          // A local operation is under way whatever became of the turn that began it.
+          // A local operation is under way, whatever became of the turn that began it.
           if ((st.era == e1_rewind_reg.era) && (e1_rewind_reg.kind == RW_LOCAL) &&
               !(st.lop_have && (st.lop_idx == e1_rewind_reg.idx))) begin
             nx.lop_wait = 1'b1;
@@ -584,7 +584,7 @@ module urdma_tx_sched
       fetch_valid_reg <= fetch_out;
       if (turn_out) slot_reg <= slot_reg + 1'b1;
       blk_reg <= blk_reg + WQB_W'(t_blks);
-      // a popped QP holds a turn and TURN_BLKS blocks until its event knows better
+      // a popped QP holds a turn and TURN_BLKS blocks until its event knows the true number
       pend_reg <= pend_reg + 4'(ready_pop) - 4'(e1_turn);
       turns_reg <= turns_reg + (TURN_W+1)'(ready_pop) + (TURN_W+1)'(ev_fence_take)
                    - (TURN_W+1)'(e1_turn && !turn_out) - (TURN_W+1)'(turn_end);

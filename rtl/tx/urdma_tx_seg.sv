@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Segmenter: reads WQEs, checks them, cuts messages into packets and packets into pieces of contiguous memory.
+// Segmenter: reads and checks WQEs, cuts messages into packets and packets into pieces of contiguous memory.
 //
-// Owns what a QP sends next: WQE index, byte offset in that message, PSN. One turn is worked at a time; the next
-// waits in the pre register with its state already read. Out of a turn come, in order, packet descriptors (to commit)
-// and pieces (to payload read). A small message with one SGE costs 2 cycles, a READ or ATOMIC as well, and a turn 1 more.
+// Owns what a QP sends next: WQE index, byte offset in that message, PSN. It works on one turn at a time; the next waits in
+// the pre register with its state already read. A turn produces, in order, packet descriptors (to commit) and pieces (to
+// payload read). A small message with one SGE takes 2 cycles, a READ or ATOMIC as well, and each turn 1 cycle more.
 //
-// A turn ends early when its quantum of bytes is used up, or the next WQE may not be sent yet: no PSNs, too many READs
-// outstanding, a fence. The state is kept and the scheduler told to fetch again from this WQE; turns of the QP that were
-// fetched further on carry an old generation and are dropped. When the walk resumes inside a message the SGEs before
-// the offset are passed over, one a cycle.
+// A turn ends early when its quantum of bytes is used up, or the next WQE must not be sent yet: no PSNs, too many READs
+// outstanding, a fence. The state is saved and the scheduler is told to fetch again from this WQE; turns of the QP that were
+// fetched further on carry an old generation and are dropped. When the walk resumes inside a message, the SGEs before the
+// offset are skipped, one per cycle.
 //
-// Sending again: a turn with rw sets WQE, PSN and offset. hi is the first WQE that was never sent to its end: those before
-// it are resent, give no second sent_t, and their local operations are passed over. A turn whose WQEs have been
-// completed since is not worked: what it holds may be younger than those WQEs (the ring's places are used again).
+// Retransmission: a turn with rw sets WQE, PSN and offset. hi is the first WQE that was never sent completely. Those before
+// it are resent: they give no second sent_t, and their local operations are skipped. A turn whose WQEs have been completed
+// since is discarded: the ring slots may have been reused, so the fetched data may be newer than those WQEs.
 //
-// A local operation is handed to urdma_tx_local and the turn ends; a later turn brings the result, which makes its sent_t.
-// It is done then, so it is reported as done in ERR too: the flush begins behind it, with its result.
+// A local operation is handed to urdma_tx_local and the turn ends; a later turn brings the result and sends its sent_t. By
+// then the operation is done, so it is reported as done even in ERR: the flush begins after it, with its result.
 //
-// A WQE that is wrong ends its message with a descriptor that has a status; the QP then stops there (only WQEs
-// before it may be sent again) until it is flushed.
+// An invalid WQE ends its message with a descriptor that has a status; the QP then stops there (only WQEs before it may be
+// sent again) until it is flushed.
 
 `resetall
 `default_nettype none
@@ -54,8 +54,8 @@ module urdma_tx_seg
   output      logic [23:0]            query_psn,
   output      logic [ERA_W-1:0]       query_era,
 
-  output      logic                   head_valid,    // wqe_rd_data is the head of a WQE of UD or XRC; what follows is for
-  output      logic [31:0]            head_qkey,     // urdma_tx_dest
+  output      logic                   head_valid,    // wqe_rd_data is the head of a WQE of UD or XRC
+  output      logic [31:0]            head_qkey,     // with head_valid; for urdma_tx_dest
   output      xport_e                 pd_xport,
   output      logic                   pd_valid,
   output      pdesc_t                 pd,
@@ -84,29 +84,29 @@ module urdma_tx_seg
     logic [ERA_W-1:0] era;
     logic [GEN_W-1:0] gen;
     logic             fresh;     // commit has had no descriptor of this era
-    logic             stop;      // a WQE failed: nothing new until flushed
-    logic             lop_asked; // the local operation of WQE hi has been handed on: its opcode, is it signaled
+    logic             stop;      // a WQE failed: nothing new until the flush
+    logic             lop_asked; // the local operation of WQE hi has been handed on: its opcode, whether it is signaled
     logic [1:0]       lop_op;
     logic             lop_sig;
     logic [15:0]      si;        // next WQE
-    logic [15:0]      hi;        // first WQE that was never sent to its end
-    logic             part;      // packets of it have been sent
-    logic [35:0]      off;       // bytes of it that are sent; after a retry it may reach beyond: messages to pass over
+    logic [15:0]      hi;        // first WQE that was never sent completely
+    logic             part;      // some packets of WQE si have been sent
+    logic [35:0]      off;       // its bytes sent; after a retry it may reach beyond the message: messages to skip
     logic [23:0]      psn;       // next PSN
     logic [23:0]      hpsn;      // first PSN that was never sent
     logic [7:0]       rd_issued; // READs and ATOMICs sent
   } state_t;
 
   typedef enum logic [3:0] {
-    S_NEXT,          // save the turn that ends, load the next
-    S_TURN,          // what kind of turn; first WQE
+    S_NEXT,          // save the finished turn, load the next
+    S_TURN,          // kind of turn; first WQE
     S_HDR,           // head of a further WQE
     S_REQ,           // READ, ATOMIC, local operation
     S_RUN,           // SGEs to pieces
     S_BLK,           // a block with more SGEs arrives
     S_INL,           // inline data, a line a cycle or two
     S_INL_BLK,
-    S_SEEK,          // the block where a datagram's data begin, or where inline data are resumed
+    S_SEEK,          // the block where a datagram's data begin, or where inline data resume
     S_FLUSH
   } seg_state_e;
 
@@ -138,10 +138,10 @@ module urdma_tx_seg
     .rd_en(g_rd_en), .rd_addr(g_rd_qpn), .rd_data(g_rd_data)
   );
 
-  // What the scheduler thinks of the QP, read as its turn is loaded: its WQEs have been fetched before that.
+  // The scheduler's view of the QP, read when its turn is loaded: after its WQEs were fetched.
   look_t look;
   logic look_rd;
-  turn_t pre_reg;                  // the turn behind the present one
+  turn_t pre_reg;                  // the turn after the present one
   urdma_ram_sdp #(.WIDTH($bits(look_t)), .DEPTH(1 << QPN_W)) look_ram (
     .clk, .wr_en(look_wr), .wr_addr(look_wr_qpn), .wr_data(look_wr_data),
     .rd_en(look_rd), .rd_addr(pre_reg.qpn), .rd_data(look)
@@ -160,15 +160,15 @@ module urdma_tx_seg
   state_t pre_g_reg, pre_g;
   logic q_rd_reg, q_done_reg, q_rd;
 
-  // A query reads the state when the port is free of turns; it goes first when both could.
+  // A query reads the state when no turn uses the port; it has priority when both could.
   assign q_rd = query_valid && init_done_reg && !q_rd_reg && !q_done_reg;
   assign t_pop = t_valid && init_done_reg && (!pre_valid_reg || pre_take) && !q_rd;
   assign g_rd_en = t_pop || q_rd;
   assign g_rd_qpn = q_rd ? query_qpn : t.qpn;
   assign query_done = q_done_reg;
 
-  // The state read for pre may be older than what the turn before it leaves behind. If both are of one QP, load
-  // takes g_reg; if pre has to wait longer, the write of S_NEXT goes to pre as well.
+  // The state read for pre may be older than what the current turn leaves behind. If both are of one QP, load takes g_reg; if
+  // pre has to wait longer, the write of S_NEXT goes to pre as well.
   assign pre_g = pre_fresh_reg ? g_rd_data : pre_g_reg;
   assign pre_here = (pre_reg.kind != TURN_FETCH) || here[pre_reg.slot];
 
@@ -205,16 +205,16 @@ module urdma_tx_seg
     end
   end
 
-  // ---- the message at work ------------------------------------------------------------------------------
+  // ---- the current message ------------------------------------------------------------------------------
   seg_state_e state_reg;
   msg_t m_reg, m, dec;
   sge_t sge_reg;
-  logic [511:0] blk_reg;         // block of the WQE that is being read
+  logic [511:0] blk_reg;         // current block of the WQE
   logic [WQB_W-1:0] wqe_blk_reg; // first block of this WQE
-  logic [2:0] blk_idx_reg;       // which block of it blk_reg is
+  logic [2:0] blk_idx_reg;       // its number within the WQE
   logic [1:0] pos_reg;           // which quarter of blk_reg the SGE came from
   logic [7:0] sge_n_reg;         // SGEs taken, this one included
-  logic [31:0] skip_reg;         // bytes to pass over before the offset to resume at
+  logic [31:0] skip_reg;         // bytes to skip before the offset to resume at
   logic [31:0] rem_reg;          // bytes of the message not in finished packets
   logic [12:0] pkt_len_reg;      // payload of this packet
   logic [12:0] pkt_rem_reg;      // of which not yet in pieces
@@ -237,7 +237,7 @@ module urdma_tx_seg
   logic [511:0] d;
   logic [7:0] d_status;
   sge_t d_sge;
-  logic ud, seek;                // seek: the WQE goes on in another block than its first
+  logic ud, seek;                // seek: the WQE continues in another block than its first
   logic [2:0] seek_idx;
   assign d = wqe_rd_data;
   assign d_sge = sge_of(d[8*URDMA_SQE_DATA_OFFSET+:128]);
@@ -258,28 +258,28 @@ module urdma_tx_seg
     .m(dec), .sge_len(d_sge.left), .xport(cur_reg.xport), .priv(cur_reg.priv), .max_rd(cur_reg.max_rd),
     .log_stride(cur_reg.log_stride), .mtu, .status(d_status)
   );
-  // A datagram's data are in the upper half of its second block; inline data that are resumed, in that of their offset.
+  // A datagram's data are in the upper half of its second block; resumed inline data are in the block of their offset.
   assign ud = (cur_reg.xport == XP_UD);
   assign seek = ud || (dec.inl && (g_reg.off != '0));
   assign seek_idx = ud ? 3'd1 : g_reg.off[8:6];
 
-  // ---- one cycle's work --------------------------------------------------------------------------------------
+  // ---- the work of one cycle ---------------------------------------------------------------------------------
   logic hdr_cycle, void_turn, stale, old_gen, no_psn, resent;
   logic h_halt, h_pass, h_wait;  // head: nothing new after a failure; acknowledged already; not yet
   logic [7:0] rd_out;            // READs and ATOMICs outstanding
   logic [32:0] h_span;           // the message's packets, in bytes of full ones
   logic emit, push, push_inl, go;
-  logic e_eom, e_bare;           // ends the message; carries no payload although a packet is begun
+  logic e_eom, e_bare;           // ends the message; carries no payload although a packet has begun
   logic [7:0] e_status;
   logic [15:0] e_wqe;
   logic sge_last, take_sge, skip_step, piece_step, end_wqe, end_pkt, need_blk, fail, pass, step_out;
   rewind_kind_e step_kind;
   logic lop_here;                // the result of this WQE's local operation
-  logic fl_begin, lop_first;     // the turn that begins a flush; before it comes a local operation
+  logic fl_begin, lop_first;     // the turn that begins a flush; a local operation comes before it
   logic [12:0] p_len;
   logic p_pkt_end, p_sge_end, pkt_is_last;
   logic [12:0] line_len;
-  logic inl_more;                // the line of inline data goes on in the next block
+  logic inl_more;                // the line of inline data continues in the next block
   logic [31:0] skip_len;
   logic over;                    // the quantum is used up after this packet
   logic [23:0] psn_end;          // PSN after this packet
@@ -289,13 +289,13 @@ module urdma_tx_seg
   assign old_gen = (cur_reg.gen != g_reg.gen);
   assign void_turn = old_gen || (g_reg.stop && !resent) || ((look.era == cur_reg.era) && (look.gen != cur_reg.gen));
   assign stale = (look.era == cur_reg.era) && wqe_before(g_reg.si, look.done);
-  // Of UC and UD nothing is acknowledged, so a message may be longer than the window.
+  // UC and UD have no acknowledgements, so a message may be longer than the window.
   assign no_psn = !is_unrel(cur_reg.xport) && !psn_before(g_reg.psn, cur_reg.una) && ((g_reg.psn - cur_reg.una) >= PSN_WINDOW);
   assign hdr_cycle = (state_reg == S_HDR) || ((state_reg == S_TURN) && (cur_reg.kind == TURN_FETCH) && !void_turn &&
                                               !stale && !bad[cur_reg.slot]);
   assign m = hdr_cycle ? dec : m_reg;
 
-  // Completed may be ahead of sent for a moment: responses of what was sent before the retry.
+  // Completed may be ahead of sent for a moment: responses to packets sent before the retry.
   always_comb begin
     rd_out = g_reg.rd_issued - cur_reg.rd_done;
     if (rd_out[7]) rd_out = '0;
@@ -372,7 +372,7 @@ module urdma_tx_seg
               emit = 1'b1;
               e_eom = 1'b0;
             end
-            // the WQE that would have been next; it comes again when what is before it was sent again
+            // the WQE that would be next; it comes again after the WQEs before it are resent
             TURN_BAD: if (!g_reg.stop && !void_turn) begin
               emit = 1'b1;
               e_status = 8'(URDMA_WC_LOC_QP_OP_ERR);
@@ -407,7 +407,7 @@ module urdma_tx_seg
           fail = (cur_reg.lop_status != '0);
           end_wqe = !fail;
         end else begin
-          // Asked for already, in a turn before a retry: wait for it as well.
+          // Requested already, in a turn before a retry: wait for it as well.
           lop_valid = !g_reg.lop_asked;
           step_out = 1'b1;
           step_kind = (g_reg.lop_asked || lop_ready) ? RW_LOCAL : RW_AGAIN;
@@ -543,7 +543,7 @@ module urdma_tx_seg
         pd.opcode = BTH_READ_REQ;
         pd.ext[127:0] = reth;
         pd.ext_len = 6'd16;
-        // what the NIC sends as payload of an ATOMIC WRITE is a header here: it fits, and needs no packet buffer
+        // the payload that an ATOMIC WRITE has on the wire is sent as a header here: it fits, and needs no packet buffer
         if (m.mpe) begin
           if (m_reg.op == 8'(URDMA_WR_FLUSH)) begin
             pd.opcode = BTH_FLUSH;
@@ -557,7 +557,7 @@ module urdma_tx_seg
           end
         end
       end else if (m.atomic) begin
-        // FETCH_ADD has its operand where the swap stands, and compares nothing
+        // FETCH_ADD has its operand in the place of the swap value, and compares nothing
         pd.opcode = (m_reg.op == 8'(URDMA_WR_ATOMIC_CS)) ? BTH_CMP_SWAP : BTH_FETCH_ADD;
         pd.ext[223:0] = {(m_reg.op == 8'(URDMA_WR_ATOMIC_CS)) ? be64(blk_reg[URDMA_SQE7_COMPARE_LSB+:64]) : 64'd0,
                   be64(blk_reg[URDMA_SQE6_SWAP_ADD_LSB+:64]), reth[95:0]};
@@ -566,7 +566,7 @@ module urdma_tx_seg
       pd.local_op = m.local_op;
     end
     pd.se = last_pkt && m.se && (!m.write || m.imm_op) && !m.read && !m.atomic;
-    // at the end of a message, and now and then within, so that the table of sent messages and the PSN window move
+    // at the end of a message, and every 16 packets within it, so that the table of sent messages and the PSN window advance
     pd.ackreq = last_pkt || (g_reg.psn[3:0] == 4'd15);
     pd.psn = g_reg.psn;
     pd.plen = (((state_reg == S_RUN) || (state_reg == S_INL) || (state_reg == S_INL_BLK)) && !e_bare) ? pkt_len_reg : 13'd0;
@@ -792,7 +792,7 @@ module urdma_tx_seg
       pkt_rem_reg <= (rem_next > 32'(mtu)) ? mtu : rem_next[12:0];
       pkt_started_reg <= 1'b0;
       used_reg <= used_reg + 16'(pkt_len_reg);
-      // Inline data is short and its block is at hand: such a message is not cut.
+      // Inline data is short and its block is at hand: such a message is not split.
       if (over && !m_reg.inl) begin
         g_reg.gen <= g_reg.gen + 1'b1;
         rw_reg <= 1'b1;
@@ -846,7 +846,7 @@ module urdma_tx_seg
       g_reg.stop <= 1'b1;
       state_reg <= S_NEXT;
     end
-    // the marker of a fence is of no QP
+    // the marker of a fence belongs to no QP
     if (pd_valid && pd_ready && !pd.fence) g_reg.fresh <= 1'b0;
     if (go && step_out) begin
       g_reg.gen <= g_reg.gen + 1'b1;
@@ -873,7 +873,7 @@ module urdma_tx_seg
     else if (rewind_ready) rewind_valid_reg <= 1'b0;
   end
 
-  // A local operation has its head read twice: it begins, and it is done.
+  // The head of a local operation is read twice: when it begins, and when it is done.
   assign trace_wqe_valid = hdr_cycle && go && first_pkt && !resent && !h_halt && !pass;
   assign trace_wqe = '{qpn: cur_reg.qpn, wqe: g_reg.si, psn: g_reg.psn, op: dec.op, len: dec.len,
                        held: step_out || (dec.local_op && (d_status == '0) && !lop_here)};
@@ -892,7 +892,7 @@ module urdma_tx_seg
     if (!rst && turn_valid) a_room: assert (t_in_ready)
       else $error("%m: more turns than there may be");
 
-  // Cases that the tests have to meet (make coverage).
+  // Cases that the tests must reach (make coverage).
   c_completed_before_worked: cover property (@(posedge clk) !rst && state_reg == S_TURN && cur_reg.kind == TURN_FETCH && !void_turn && stale);
   c_local_before_flush: cover property (@(posedge clk) !rst && lop_first);
   c_resumed_in_message: cover property (@(posedge clk) !rst && hdr_cycle && go && g_reg.off != '0 && !h_pass);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Check of a send WQE's head: may it be sent by a QP of this type, from a ring of this stride?
+// Checks a send WQE's head: may a QP of this type send it, from a ring of this stride?
 //
-// Logic without registers. status is that of the first rule that the WQE breaks (URDMA_WC_*, 0 if it breaks none). What the
-// head cannot show (SGEs against LENGTH, keys, memory) is found later.
+// Combinational. status is the error of the first rule that the WQE breaks (URDMA_WC_*, 0 if none). Errors that the head
+// cannot show (SGEs against LENGTH, keys, memory) are found later.
 //
-// What a QP may post: IBA volume 1, table 92. A datagram has one packet (9.8.3.2.2), so it is not longer than the path MTU;
-// its address takes the place of the first four SGEs.
+// WQEs that a QP may post: IBA volume 1, table 92. A datagram has one packet (9.8.3.2.2), so it is not longer than the path
+// MTU; its address takes the place of the first four SGEs.
 
 `resetall
 `default_nettype none
@@ -34,7 +34,7 @@ module urdma_tx_wqe_check
                   (ud && (m.write || (log_stride == 4'd6)));
 
   assign room = (10'd1 << log_stride) - (ud ? 10'(URDMA_SQE_UD_DATA_OFFSET) : 10'(URDMA_SQE_DATA_OFFSET));
-  // an ATOMIC has its operands where a second SGE would be
+  // the operands of an ATOMIC take the place of a second SGE
   assign bad_shape = (m.inl && (m.len > 32'(room))) || ({m.num_sge, 4'd0} > 12'(room)) ||
                      ((m.read || m.atomic) && (m.inl || (max_rd == '0))) || (m.atomic && (m.num_sge > 8'd1)) ||
                      (m.mpe && (m.num_sge != '0));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the benches of single blocks share. A bench has the model, the state of its random numbers,
- * `seed`, and drives one cycle so: inputs, bench_settle(), outputs, bench_edge().
+ * Shared by the benches of single blocks. A bench has the model and the state of its random
+ * numbers, `seed`. It drives a cycle in this order: inputs, bench_settle(), outputs, bench_edge().
  */
 #ifndef URDMA_TESTS_BENCH_H
 #define URDMA_TESTS_BENCH_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_rx_cmpl alone, in three ways: step by step against a model of the requester's rules (each
-// answer, completion, message and counter exact); all at once between a sender, a wire that loses,
-// and a responder (nothing is lost, nothing completes too early, nothing hangs); and its rate. A
-// failure means that an application would see a wrong completion, or a QP would stop for ever.
+// urdma_rx_cmpl alone, in three tests: step by step against a model of the requester's rules (each
+// answer, completion, message and counter must be exact); between a sender, a lossy wire and a
+// responder (every message completes, none too early, and no QP hangs); and its rate. A failure
+// means that an application would see a wrong completion, or a QP would stop forever.
 
 extern "C" {
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // urdma_cq alone: random CQEs, doorbells and configurations against a model of the contract. A
-// failure means lost, doubled or misplaced completions, or events that do not come or come before
+// failure means lost, duplicate or misplaced completions, or events that are missing or come before
 // their CQE.
 
 extern "C" {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // urdma_eq alone: random events, doorbells and configurations against a model of the contract. A
-// failure means lost or doubled events, or an interrupt that is missing or overtakes its EQE.
+// failure means lost or duplicate events, or an interrupt that is missing or overtakes its EQE.
 
 extern "C" {
 #include <setjmp.h>

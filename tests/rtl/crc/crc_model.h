@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C face of the Verilated urdma_crc32: one call is one clock cycle. */
+/* C interface to the Verilated urdma_crc32: one call is one clock cycle. */
 #ifndef CRC_MODEL_H
 #define CRC_MODEL_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_crc32 with the start value chosen by number, so that the package's constants are under test too.
+// urdma_crc32 with the start value selected by number, so that the package's constants are tested, too.
 `resetall
 `default_nettype none
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The invariant CRC of a frame for the block tests, by the CRC of ref_hash.h.
+ * The invariant CRC of a frame for the block tests, computed with the CRC of ref_hash.h.
  */
 #ifndef ICRC_H
 #define ICRC_H

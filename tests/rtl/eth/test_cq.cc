@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // urdma_eth_cq alone: random completions, doorbells, moderation, disabling, and jumps of time
-// against a model of docs/hardware-interface.md, section 12. A failure means a lost, doubled or
+// against a model of docs/hardware-interface.md, section 12. A failure means a lost, duplicate or
 // wrong completion, or an interrupt that is missing, early, late, without cause, or before its
 // completion. SEED=n repeats a run.
 

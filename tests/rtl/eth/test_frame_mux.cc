@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_frame_mux alone: frames of both sources with back-pressure. Every frame has to leave whole,
-// once, without a gap, in the order of its source; while both have frames each gets half of the
-// bytes; the counters are those of what left. SEED=n repeats a run.
+// urdma_frame_mux alone: frames of both sources with back-pressure. Every frame must leave whole,
+// once, without a gap, in the order of its source; while both have frames, each gets half of the
+// bytes; the counters match the frames that left. SEED=n repeats a run.
 
 extern "C" {
 #include <setjmp.h>

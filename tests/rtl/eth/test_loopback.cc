@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_loopback alone: random frames from both sides. Every frame has to arrive once, whole, in
-// the order of its source, at the right side; no beat of the MAC may be lost, and neither source
-// may starve. A frame turns round by its address or because tx_home says so, and what stands in its
-// later beats does not matter. One that turns round begins when the receive side has room for it,
-// or when it has let MAX_WAIT beats of the MAC go first. One of RDMA with tx_copy goes both ways,
-// and to the MAC without a gap. SEED=n repeats a run.
+// urdma_loopback alone: random frames from both sides. Every frame must arrive once, whole, in the
+// order of its source, at the right side; no beat of the MAC may be lost, and neither source may
+// starve. A frame is looped back because of its address or tx_home; its later beats have no
+// influence. A looped frame begins when the receive side has room for it, or when MAX_WAIT beats of
+// the MAC have gone before it. An RDMA frame with tx_copy goes both ways, and to the MAC without a
+// gap. SEED=n repeats a run.
 
 extern "C" {
 #include <setjmp.h>

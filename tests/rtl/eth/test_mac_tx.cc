@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_mac_tx alone: frames in, cut at random, a MAC that stalls. Whatever happens, the MAC sees
-// each beat until it takes it, and whole frames: those that came through, and of each that was cut
-// its beginning and one last beat with an error. SEED=n repeats a run.
+// urdma_mac_tx alone: frames that are cut at random, and a MAC that stalls. Each beat must stay
+// until the MAC takes it. Each frame must end: a complete frame unchanged, a cut frame after its
+// beginning with one last beat that has an error. SEED=n repeats a run.
 
 extern "C" {
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // urdma_eth_regs alone against a model of docs/hardware-interface.md, section 12: each register
-// with each pattern of byte strobes, then random accesses while the sides of the queue pairs come
-// and go. A failure means that software reads or the blocks see another value than was written, or
-// that a ring changes while it is in use. SEED=n repeats a run.
+// with each pattern of byte strobes, then random accesses while the sides of the queue pairs are
+// enabled and disabled. A failure means that software or the blocks read a value that was not
+// written, or that a ring changes while it is in use. SEED=n repeats a run.
 
 extern "C" {
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The surroundings of urdma_eth_rx: MAC, classes, host memory with rings and buffers, PCIe,
- * completions. Everything that comes out is checked here, at every cycle: protocol, addresses,
- * bytes, completions, counters.
+ * The environment of urdma_eth_rx: MAC, classes, host memory with rings and buffers, PCIe,
+ * completions. All outputs are checked here in every cycle: protocol, addresses, bytes,
+ * completions, counters.
  */
 #ifndef ETH_RX_BENCH_H
 #define ETH_RX_BENCH_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C face of the Verilated eth_rx_test_top: pins, one struct in, one out. */
+/* C interface to the Verilated eth_rx_test_top: one struct of inputs, one of outputs. */
 #ifndef ETH_RX_MODEL_H
 #define ETH_RX_MODEL_H
 

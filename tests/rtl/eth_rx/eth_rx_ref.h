@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What docs/hardware-interface.md, section 12, makes of a frame; written from there. */
+/* The reference for a received frame, written from docs/hardware-interface.md, section 12. */
 #ifndef ETH_RX_REF_H
 #define ETH_RX_REF_H
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * urdma_eth_rx alone: frames in from the MAC, with whose they are; bytes in buffers, completions
- * and counters out, against a reference written from docs/hardware-interface.md, section 12.
- * SEED=n repeats a run. A failure here means that a frame was taken, dropped, counted, hashed
- * or placed other than it is said there.
+ * urdma_eth_rx alone. In: frames from the MAC, and their classes. Out: bytes in buffers,
+ * completions and counters, checked against a reference written from docs/hardware-interface.md,
+ * section 12. SEED=n repeats a run. A failure here means that a frame was accepted, dropped,
+ * counted, hashed or placed in a way that differs from that section.
  */
 #include "eth_rx_bench.h"
 

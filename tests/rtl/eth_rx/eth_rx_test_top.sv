@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_eth_rx with every field a port of its own, and the VLAN table, a word of which the test writes.
+// urdma_eth_rx with a port for each field, and the VLAN table, which the test writes word by word.
 
 `resetall
 `default_nettype none

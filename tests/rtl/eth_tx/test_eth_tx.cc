@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_eth_tx alone: random rings in a host's memory, against a reference that makes each frame's
-// bytes from its descriptors. Every good frame has to come out once, whole, in the order of its
-// ring; every frame, good or bad, has to complete, not before it is done; nothing may be read that
-// is not posted, and nothing at all for a ring that is no longer active.
+// urdma_eth_tx alone: random rings in host memory, against a reference that makes each frame's
+// bytes from its descriptors. Every good frame must come out once, whole, in the order of its ring;
+// every frame, good or bad, must complete, but not before it is done; only posted descriptors and
+// their data may be read, and nothing at all for a ring that is no longer active.
 
 extern "C" {
 #include <setjmp.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lib_test_top behind C structs: set inputs, lib_model_eval(), look at outputs, lib_model_edge().
- */
+/* C interface to lib_test_top: set inputs, lib_model_eval(), read outputs, lib_model_edge(). */
 #ifndef LIB_MODEL_H
 #define LIB_MODEL_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small parts of rtl/lib side by side: three queues (0: FIFO, 1: FIFO with registered output, 2: register
+// The small modules of rtl/lib side by side: three queues (0: FIFO, 1: FIFO with registered output, 2: register
 // slice) with ports of their own, an arbiter, a RAM.
 
 `resetall

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands around urdma_pcie in its test: on one side a host behind a PG213 block, on the other
- * the clients of the DMA, register, doorbell and interrupt ports. Everything the block does is
- * checked here against what was asked of it, byte by byte and in order; a violation fails the
- * running cmocka test at once, with the cycle.
+ * The environment of urdma_pcie in its test: on one side a host behind a PG213 block, on the other
+ * the clients of the DMA, register, doorbell and interrupt ports. All outputs of the block are
+ * checked here against the requests, byte by byte and in order; a violation fails the running
+ * cmocka test at once, with the cycle.
  */
 #ifndef PCIE_BENCH_H
 #define PCIE_BENCH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Verilated urdma_pcie behind plain C structs. A cycle is: set the inputs, pcie_model_eval()
- * (outputs as they stand before the clock edge), look at the outputs, pcie_model_edge().
+ * C interface to the Verilated urdma_pcie. A cycle is: set the inputs, pcie_model_eval() (outputs
+ * before the clock edge), read the outputs, pcie_model_edge().
  */
 #ifndef PCIE_MODEL_H
 #define PCIE_MODEL_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Block test of rtl/pcie. The bench checks every beat while it runs; the tests choose the traffic,
- * and say how fast and how fair it has to be. SEED=n repeats a run with other random numbers
- * (the seed is printed); a failure names the cycle.
+ * and set the required rate and fairness. SEED=n sets the random numbers of a run (the seed is
+ * printed); a failure names the cycle.
  */
 #include "pcie_bench.h"
 #include "seed.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_qp_cnt alone: events of all sources, and operations among them, against a model. The model
-// keeps what each counter is at least and at most. Both differ only by events that come while a
+// urdma_qp_cnt alone: events of all sources, with operations among them, against a model. The model
+// has a lower and an upper bound for each counter. They differ only by events that come while a
 // SET_QP_CNT or a CLEAR_CNT is under way. A failure means an event that is lost, counted twice, or
 // counted for another QP.
 

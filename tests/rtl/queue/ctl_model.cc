@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ports of urdma_ctl to plain C, and the stand-ins around it. Bit positions are those of
+// C interface to the ports of urdma_ctl, and the stand-ins around it. Bit positions are those of
 // urdma_pkg's structs.
 #include <cstring>
 #include <deque>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Verilated urdma_ctl with a world around it: host memory behind DMA ports of random latency,
- * and stand-ins for mr, cq, eq, tx and rx that accept after random delays and remember what they
- * were told. What the world sees is kept with the cycle at which it happened.
+ * The Verilated urdma_ctl and its environment: host memory behind DMA ports of random latency, and
+ * stand-ins for mr, cq, eq, tx and rx that accept after random delays and record what they get,
+ * with the cycle.
  */
 #ifndef CTL_MODEL_H
 #define CTL_MODEL_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * urdma_ctl alone: registers, reset, doorbells, commands against a reference model, fences, errors.
- * A failure names the seed; SEED=n gives another one.
+ * A failure names the seed; SEED=n sets it.
  */
 #include <inttypes.h>
 #include <setjmp.h>

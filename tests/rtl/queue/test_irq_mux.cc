@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_irq_mux alone: requests of two sources with back-pressure. Each has to leave once, in the
-// order of its source, in turn with those of the other. SEED=n repeats a run.
+// urdma_irq_mux alone: requests of two sources with back-pressure. Each request must leave once, in
+// the order of its source; the sources take turns. SEED=n repeats a run.
 
 extern "C" {
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands around urdma_rx in its test: MAC, host memory behind translation and DMA, qp_mgr, tx
- * and CQ. Each keeps the rules of its port (docs/rtl-interfaces.md), and fails the test if urdma_rx
- * breaks one.
+ * The environment of urdma_rx in its test: MAC, host memory behind translation and DMA, qp_mgr, tx
+ * and CQ. Each follows the rules of its port (docs/rtl-interfaces.md), and fails the test if
+ * urdma_rx breaks one.
  */
 #ifndef RX_BENCH_H
 #define RX_BENCH_H
@@ -86,7 +86,7 @@ struct bench {
 	bool mr_invalid[17]; /* by a SEND with invalidate */
 	bool mr_again;	     /* the key is registered again at once */
 
-	bool home; /* frames to come are the port's own and turn round */
+	bool home; /* the next frames are the port's own, looped back */
 	struct fifo beats, db, srq_db, qpc, aqc, sent, made, mrr[2], rdr;
 	uint64_t wr_addr[2];
 	unsigned int wr_len[2], wr_pos[2];

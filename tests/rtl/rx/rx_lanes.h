@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lanes of urdma_rx against what the bench sees: frames that it sent, ports, counters. A check
- * that fails means that an event is lost, doubled, out of order, or says something wrong.
+ * Checks the lanes of urdma_rx against the frames, ports and counters that the bench sees. A failed
+ * check means that an event is lost, duplicate, out of order, or has a wrong field.
  */
 #ifndef RX_LANES_H
 #define RX_LANES_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Multicast: who gets a datagram to a group, once each; whose a frame is; groups that change under
- * traffic; and the packet buffer, of which no line may be lost or given back twice.
+ * Multicast: each member gets a datagram to its group once; the class of a frame is right; groups
+ * change under traffic; and no line of the packet buffer is lost or freed twice.
  */
 #include "rx_mcast.h"
 

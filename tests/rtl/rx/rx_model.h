@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C face of the Verilated rx_test_top: pins, one struct in, one out. Index pairs are as in
- * urdma_rx's ports. */
+/* C interface to the Verilated rx_test_top: one struct of inputs, one of outputs. Index pairs are
+ * as in urdma_rx's ports. */
 #ifndef RX_MODEL_H
 #define RX_MODEL_H
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Every opcode with every length around its limits, in and out of sequence, at three path MTUs,
- * to a QP of each transport, against the table of opcode_rules.h. Beside its length, and its place
- * in the message, nothing is wrong with a packet: what is said of a message's length agrees with it
- * as far as it can.
+ * to a QP of each transport, against the table of opcode_rules.h. Only the length of a packet, and
+ * its place in the message, may be wrong: the message length in its headers matches as far as
+ * possible.
  */
 #include "rx_opcodes.h"
 

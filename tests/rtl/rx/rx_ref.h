@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reference of urdma_rx's tests, written from the specification: what packets do to a QP, and
- * what is to be seen of it. And what a test needs to set up QPs and to send.
+ * The reference of urdma_rx's tests, written from the specification: the effect of packets on a QP,
+ * and the expected outputs. Also helpers that set up QPs and send packets.
  */
 #ifndef RX_REF_H
 #define RX_REF_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared receive queues (volume 1, 10.2.9): which WQE a message takes, what becomes of it when its
- * QP ends, and what an SRQ does that has gone wrong. The reference (rx_ref.c) takes WQEs in the
+ * Shared receive queues (volume 1, 10.2.9): the WQE that a message takes, its fate when the QP
+ * goes to ERR, and the behaviour of an SRQ in error. The reference (rx_ref.c) takes WQEs in the
  * order of the packets, and all QPs of a test share its SRQ.
  */
 #include "rx_srq.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of shared receive queues, and what they are made of. */
+/* Tests of shared receive queues, and their helpers. */
 #ifndef RX_SRQ_H
 #define RX_SRQ_H
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared receive queues where two things meet: a reset and an operation in the same cycle, a line
- * of indices that is read while those before it wait, the last WQE of the SRQ, the protection
- * domains of QP and SRQ, the end of a QP and its last completion.
+ * Corner cases of shared receive queues: a reset and an operation in the same cycle, a line of
+ * indices that is read while earlier lines wait, the last WQE of the SRQ, the protection domains of
+ * QP and SRQ, the end of a QP and its last completion.
  */
 #include "rx_srq.h"
 

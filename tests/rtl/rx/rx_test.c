@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * urdma_rx alone: frames in at the MAC; payload, CQEs, acknowledgements and errors out, against a
- * reference written from the specification. SEED=n repeats a run. A failure here means that a
- * packet was taken, refused, placed or answered other than IBA volume 1, chapter 9, says.
+ * urdma_rx alone. In: frames at the MAC. Out: payload, CQEs, acknowledgements and errors, checked
+ * against a reference written from the specification. SEED=n repeats a run. A failure here means
+ * that a packet was accepted, refused, placed or answered against IBA volume 1, chapter 9.
  */
 #include "opcode_rules.h"
 #include "rx_opcodes.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_rx with every field a port of its own, and behind it a QP configuration and a GID table that the test
-// writes. A configuration is answered CFG_LATENCY cycles after it was asked for.
+// urdma_rx with a port for each field, and with a QP configuration and a GID table that the test writes. A
+// configuration is answered CFG_LATENCY cycles after its request.
 
 `resetall
 `default_nettype none

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * UC and UD: loss, order, refusal, and what a datagram leaves in memory and CQE. The reference
- * (rx_ref.c) says what has to happen; a test that wants more says so itself.
+ * UC and UD: loss, order, refusal, and what a datagram writes to memory and to its CQE. The
+ * reference (rx_ref.c) defines the expected result; some tests check more than that.
  */
 #include "rx_unrel.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The extended reliable connection (volume 1, annex A14): target QPs of two domains, and SRQs that
- * their packets name. The reference (ref_xrc) judges each packet by the SRQ that it names: whether
- * it exists, its domain, its PD, and whether the message began with it.
+ * their packets name. The reference (ref_xrc) checks each packet against the SRQ that it names:
+ * whether it exists, its domain, its PD, and whether the message began with it.
  */
 #include "rx_xrc.h"
 

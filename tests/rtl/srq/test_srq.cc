@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // urdma_srq alone: takes, doorbells, kills and operations against a model of the contract, which
-// takes them in the order in which they enter. A failure means a WQE given out twice or never, a
-// doorbell misjudged, or an event that is lost, doubled or of an SRQ that is gone.
+// processes them in the order in which they enter. A failure means a WQE that is given out twice or
+// never, a doorbell wrongly accepted or refused, or an event that is lost, duplicate or of a
+// destroyed SRQ.
 
 extern "C" {
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_timer alone. A model with a deadline for each QP looks at every clock: no timer is lost,
-// early, or more than two sweeps late, none expires twice or after it was disarmed, and what the
-// simulator may skip is never more than the truth. A failure means that a QP would wait for ever
-// for an answer that was lost, or send again without need.
+// urdma_timer alone. A model with a deadline for each QP checks every clock: no timer is lost,
+// early, or more than two sweeps late, none expires twice or after it was disarmed, and the time
+// that the simulator may skip never passes a deadline. A failure means that a QP would wait forever
+// for a lost answer, or retransmit without need.
 
 extern "C" {
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything around urdma_tx in the block test: host memory, translation, DMA, configuration,
- * requester completion, the MAC; and the judge, which builds each frame that has to come byte by
- * byte from the specification.
+ * The environment of urdma_tx in the block test: host memory, translation, DMA, configuration,
+ * requester completion, the MAC; and the checker, which builds each expected frame byte by byte
+ * from the specification.
  */
 #ifndef TX_BENCH_H
 #define TX_BENCH_H

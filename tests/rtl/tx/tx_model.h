@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C face of the Verilated urdma_tx: inputs, outputs of a cycle, and the clock. */
+/* C interface to the Verilated urdma_tx: inputs, outputs of a cycle, and the clock. */
 #ifndef TX_MODEL_H
 #define TX_MODEL_H
 
@@ -16,7 +16,7 @@ struct tx_cfg {
 	uint8_t qp_type; /* URDMA_QPT_* */
 	uint32_t qkey;
 	bool sig_all;
-	bool no_loop; /* what it sends to a group does not turn round */
+	bool no_loop; /* its datagrams to a group are not looped back */
 	bool priv;
 	uint8_t max_rd;
 	uint16_t pd;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma_tx with its packed ports spread into single fields, so that the test need not know their layout.
+// urdma_tx with its packed ports spread into single fields, so that the test does not depend on their layout.
 `resetall
 `default_nettype none
 

@@ -3,10 +3,10 @@
 // reference that follows each QP. A wrong packet here is a READ answered with other data, an answer
 // out of order, or a NAK that the requester never sees.
 //
-// When an acknowledgement leaves the state of its QP is not to be seen from outside, and requests
-// that come around that moment may or may not have merged with it. So the reference keeps all
-// moments that are possible: places in the log of the QP's requests. A packet is right if it was
-// pending at one of them.
+// The ports do not show when an acknowledgement leaves the state of its QP, and requests that come
+// around that time may or may not have merged with it. So the reference keeps all possible times,
+// as positions in the log of the QP's requests. A packet is correct if it was pending at one of
+// them.
 
 extern "C" {
 #include <setjmp.h>
