@@ -512,7 +512,7 @@
 #define URDMA_MRK_FAST 1
 /* memory window type 2B: unbound until BIND_MW; uses only PD, VARIANT and KIND */
 #define URDMA_MRK_WINDOW 2
-/* memory window type 1: the same, but bound to its PD, not to a QP; can be bound again */
+/* memory window type 1: the same, but belongs to its PD, not to a QP; can be bound again */
 #define URDMA_MRK_WINDOW_1 3
 #define URDMA_CMD_MR2_VA GENMASK_ULL(63, 0)
 #define URDMA_CMD_MR3_LENGTH GENMASK_ULL(63, 0)
