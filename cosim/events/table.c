@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a person wants to see first.
+// SPDX-License-Identifier: Apache-2.0 The summary table.
 #include <stdio.h>
 
 #include "events/stats.h"
