@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Commands of the control socket.
+// SPDX-License-Identifier: Apache-2.0
+// Commands of the control socket.
 #define _GNU_SOURCE /* vasprintf */
 #include <errno.h>
 #include <inttypes.h>

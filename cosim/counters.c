@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Counter registers, summed over resets.
+// SPDX-License-Identifier: Apache-2.0
+// Counter registers, summed over resets.
 #include "counters.h"
 
 #include <errno.h>

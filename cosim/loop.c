@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 How simulated time follows the wall clock and the guests.
+// SPDX-License-Identifier: Apache-2.0
+// How simulated time follows the wall clock and the guests.
 #define _GNU_SOURCE /* ppoll */
 #include <errno.h>
 #include <poll.h>

@@ -83,9 +83,7 @@ struct urdma_program {
 int urdma_program_loop(struct urdma_program *p);
 uint64_t urdma_program_wall_ns(void);
 
-/*
- * ---- files.c: captures, the log of faults ------------------------------------------------------
- */
+/* ---- files.c: captures, the log of faults ---------------------------------------------------- */
 
 /* Opens all of them. 0, or 1 after a message. */
 int urdma_program_open_files(struct urdma_program *p);
@@ -104,9 +102,7 @@ void urdma_program_fail(struct urdma_program *p, const char *fmt, ...)
 /* The same for an incomplete result file; error is a negative errno. */
 void urdma_program_not_whole(struct urdma_program *p, const char *name, int error);
 
-/*
- * ---- recording.c: events, and the files made of them -------------------------------------------
- */
+/* ---- recording.c: events, and the files made of them ----------------------------------------- */
 
 /* Opens the files, if the run has any. 0, or 1 after a message. */
 int urdma_program_open_events(struct urdma_program *p);
@@ -130,9 +126,7 @@ void urdma_program_close_events(struct urdma_program *p);
 json_t *urdma_program_events(const struct urdma_program *p);
 void urdma_program_free_events(struct urdma_program *p);
 
-/*
- * ---- samples.c: counters over time ------------------------------------------------------------
- */
+/* ---- samples.c: counters over time ----------------------------------------------------------- */
 
 /* Opens the file, if the run has one. 0, or 1 after a message. */
 int urdma_program_open_samples(struct urdma_program *p);
@@ -144,9 +138,7 @@ void urdma_program_watch_samples(struct urdma_program *p);
 void urdma_program_close_samples(struct urdma_program *p);
 void urdma_program_free_samples(struct urdma_program *p);
 
-/*
- * ---- window.c ----------------------------------------------------------------------------------
- */
+/* ---- window.c -------------------------------------------------------------------------------- */
 
 /* Sets the gate's initial state, and schedules its changes at the ends of the window. -ENOMEM. */
 int urdma_program_gate(struct urdma_program *p, struct urdma_gate *gate,
@@ -155,9 +147,7 @@ int urdma_program_gate(struct urdma_program *p, struct urdma_gate *gate,
 /* The trigger has occurred in this cycle: opens a waiting gate. -ENOMEM. */
 int urdma_program_gate_trigger(struct urdma_gate *gate, uint64_t cycle);
 
-/*
- * ---- trigger.c ---------------------------------------------------------------------------------
- */
+/* ---- trigger.c ------------------------------------------------------------------------------- */
 
 /* Watches for the trigger, if the run has one. Call after the gates. 0, or 1 after a message. */
 int urdma_program_open_trigger(struct urdma_program *p);
@@ -166,9 +156,7 @@ void urdma_program_close_trigger(struct urdma_program *p);
 /* For cosim.json. */
 json_t *urdma_program_trigger(const struct urdma_program *p);
 
-/*
- * ---- live.c ------------------------------------------------------------------------------------
- */
+/* ---- live.c ---------------------------------------------------------------------------------- */
 
 /* Creates the FIFOs, if the run has any. 0, or 1 after a message. */
 int urdma_program_open_live(struct urdma_program *p);
@@ -178,9 +166,7 @@ unsigned int urdma_program_live_pollfds(const struct urdma_program *p, struct po
 void urdma_program_watch_live(struct urdma_program *p);
 void urdma_program_close_live(struct urdma_program *p);
 
-/*
- * ---- waves.c -----------------------------------------------------------------------------------
- */
+/* ---- waves.c --------------------------------------------------------------------------------- */
 
 /* Opens the wave files, if the run has any. 0, or 1 after a message. */
 int urdma_program_open_waves(struct urdma_program *p);
@@ -191,9 +177,7 @@ const char *urdma_program_waves_command(struct urdma_program *p, bool on);
 /* Closes the files. An incomplete file is an error of the run. */
 void urdma_program_close_waves(struct urdma_program *p);
 
-/*
- * ---- report.c ----------------------------------------------------------------------------------
- */
+/* ---- report.c -------------------------------------------------------------------------------- */
 
 /* Writes system.json, the simulated system, when the run begins. 0, or 1 after a message. */
 int urdma_program_describe(struct urdma_program *p);
@@ -208,9 +192,7 @@ json_t *urdma_program_pcie(const struct urdma_program *p, unsigned int nic);
 json_t *urdma_program_ports(const struct urdma_program *p);
 json_t *urdma_program_switches(const struct urdma_program *p);
 
-/*
- * ---- commands.c --------------------------------------------------------------------------------
- */
+/* ---- commands.c ------------------------------------------------------------------------------ */
 
 /* Executes one line of the control socket, between runs; ctx is the program. See docs/cosim.md. */
 char *urdma_program_command(void *ctx, char *line);

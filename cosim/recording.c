@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The events of a run: their file, and the files made from them
-// during the run.
+// SPDX-License-Identifier: Apache-2.0
+// The events of a run: their file, and the files made from them during the run.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

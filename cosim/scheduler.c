@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Time, and the order of actions within a cycle. See
-// scheduler.h and docs/cosim.md.
+// SPDX-License-Identifier: Apache-2.0
+// Time, and the order of actions within a cycle. See scheduler.h and docs/cosim.md.
 #include "scheduler.h"
 
 #include <errno.h>
@@ -498,9 +498,7 @@ void urdma_cosim_stop(struct urdma_cosim *c)
 	c->stop = true;
 }
 
-/*
- * ---- events: a binary heap, ordered by cycle, then by age --------------------------------------
- */
+/* ---- events: a binary heap, ordered by cycle, then by age ------------------------------------ */
 
 static bool before(const struct event *a, const struct event *b)
 {

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Watches for the trigger of the run, and opens the windows
-// that wait for it.
+// SPDX-License-Identifier: Apache-2.0
+// Watches for the trigger of the run, and opens the windows that wait for it.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Time windows for output.
+// SPDX-License-Identifier: Apache-2.0
+// Time windows for output.
 #include "program.h"
 
 static void from(void *ctx)

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Code shared by all external ports. See external.h.
+// SPDX-License-Identifier: Apache-2.0
+// Code shared by all external ports. See external.h.
 #include "eth/external.h"
 
 #include <ctype.h>

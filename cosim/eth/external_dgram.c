@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 External port: QEMU's -netdev dgram. One frame per datagram.
+// SPDX-License-Identifier: Apache-2.0
+// External port: QEMU's -netdev dgram. One frame per datagram.
 #define _GNU_SOURCE /* SOCK_NONBLOCK */
 #include <poll.h>
 #include <arpa/inet.h>

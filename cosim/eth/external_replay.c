@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 External port: sends the frames of a capture. It only counts
-// received frames.
+// SPDX-License-Identifier: Apache-2.0
+// External port: sends the frames of a capture. It only counts received frames.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 External port: QEMU's -netdev stream. A 4-byte big-endian
-// length precedes each frame.
+// SPDX-License-Identifier: Apache-2.0
+// External port: QEMU's -netdev stream. A 4-byte big-endian length precedes each frame.
 #include <poll.h>
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 A line for each completed WQE, as in RFC 4180.
+// SPDX-License-Identifier: Apache-2.0
+// A line for each completed WQE, as in RFC 4180.
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 urdma-events: evaluates the events of a run.
+// SPDX-License-Identifier: Apache-2.0
+// urdma-events: evaluates the events of a run.
 #include <argp.h>
 #include <errno.h>
 #include <signal.h>

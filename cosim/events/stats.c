@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Collects the data of the report, in memory that does not grow
-// with the run.
+// SPDX-License-Identifier: Apache-2.0
+// Collects the data of the report, in memory that does not grow with the run.
 #include "events/stats.h"
 
 #include <stdlib.h>

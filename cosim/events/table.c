@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The summary table.
+// SPDX-License-Identifier: Apache-2.0
+// The summary table.
 #include <stdio.h>
 
 #include "events/stats.h"

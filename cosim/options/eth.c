@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Options common to all ports, wires and switches.
+// SPDX-License-Identifier: Apache-2.0
+// Options common to all ports, wires and switches.
 #include "options/layers.h"
 #include "options/value.h"
 

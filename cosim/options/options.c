@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The program's own options, and checks that involve more than
-// one layer.
+// SPDX-License-Identifier: Apache-2.0
+// The program's own options, and checks that involve more than one layer.
 #define _GNU_SOURCE /* asprintf */
 #include "options/options.h"
 

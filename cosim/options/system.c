@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The file of --system: reads it, and writes the resulting
-// settings in the same form. The settings in its objects are the options of the layers, with the
-// same names, values and checks.
+// SPDX-License-Identifier: Apache-2.0
+// The file of --system: reads it, and writes the resulting settings in the same form. The settings
+// in its objects are the options of the layers, with the same names, values and checks.
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

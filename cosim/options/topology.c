@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Options for ports besides the NICs, and for the connections
-// between ports.
+// SPDX-License-Identifier: Apache-2.0
+// Options for ports besides the NICs, and for the connections between ports.
 #define _GNU_SOURCE /* asprintf */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 PCIe root, link and integrated block. docs/cosim.md has the
-// rules.
+// SPDX-License-Identifier: Apache-2.0
+// PCIe root, link and integrated block. docs/cosim.md has the rules.
 #include "pcie/root.h"
 
 #include <errno.h>
