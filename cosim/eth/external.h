@@ -2,18 +2,18 @@
 /*
  * External ports: wires whose other end is outside this process.
  *
- *   stream:unix:PATH[,listen] QEMU's -netdev stream: each frame after its 32-bit length
+ *   stream:unix:PATH[,listen]   QEMU's -netdev stream: each frame after its 32-bit length
  *
  *   stream:tcp:PORT[,listen]    the same over TCP, at 127.0.0.1
  *
- *   dgram:unix:PATH[,peer=PATH] QEMU's -netdev dgram: a frame a datagram
+ *   dgram:unix:PATH[,peer=PATH] QEMU's -netdev dgram: one frame per datagram
  *
  *   dgram:udp:PORT[,peer=PORT]  the same over UDP, at 127.0.0.1
  *
  *   tap:IFNAME                  a tap device of Linux
  *
  *   replay:FILE[,fast][,at=NS][,hold][,only=in|only=out]
- *                               sends what is in a pcapng file, spaced as it was, or at line rate
+ *                               sends the frames of a pcapng file with their spacing, or at line rate
  *
  * All kinds but the replay are asynchronous, as guests are. Between runs urdma_external_process()
  * takes frames that have arrived from the peer. They enter the simulation at that time, through the

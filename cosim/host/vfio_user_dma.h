@@ -50,10 +50,13 @@ void vu_dma_clear(struct vu_dma *dma);
 /*
  * Adds a range. fd is -1 for a range without backing, where each access faults. Otherwise the
  * function takes ownership of fd in every case: it closes or keeps it. *why is a text that explains
- * an error. -EINVAL zero or not page-aligned, wraps around, not a regular file, beyond its end
- * -EEXIST overlaps a range -ENOSPC too many ranges -EACCES the descriptor does not allow the access
- * in flags -EOPNOTSUPP huge pages: if they run out, an access is a SIGBUS even with the seal others
- * from mmap
+ * an error.
+ *   -EINVAL     zero or not page-aligned, wraps around, not a regular file, beyond its end
+ *   -EEXIST     overlaps a range
+ *   -ENOSPC     too many ranges
+ *   -EACCES     the descriptor does not allow the requested access
+ *   -EOPNOTSUPP huge pages: if they run out, an access is a SIGBUS even with the seal
+ *   others      from mmap
  */
 int vu_dma_map(struct vu_dma *dma, uint64_t address, uint64_t size, int fd, uint64_t fd_offset,
 	       bool readable, bool writable, const char **why);
