@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # tools/lint.sh [CHECK...]: all checks, or those named: spdx whitespace shell docs format registers faults verilator waves yosys
-# checkpatch sparse pages. Checks whose tool is not built yet are skipped with a note. Exit status 0 if all checks pass.
+# checkpatch sparse pages. Checks of absent parts are skipped. Exit status 0 if all checks pass.
 set -u
 
 top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)

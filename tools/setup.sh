@@ -139,7 +139,7 @@ find_mirror() {
 			$4 !~ /updates|backports/ {print $1; exit}')
 	[ -n "$mirror" ] || die "apt knows no Debian mirror here: add one to its sources and run apt-get update"
 	mirror=${mirror%/}
-	# mmdebstrap does not read the host's apt configuration: pass it the proxy settings.
+	# mmdebstrap does not read the host's apt configuration: pass it the settings for network access.
 	apt-config dump 2>/dev/null |
 		grep -E '^Acquire::((https?|ftp)::(Proxy|Proxy-Auto-Detect|CaInfo|Verify-Peer|Verify-Host|[^ ]*::Proxy)|Retries|ForceIPv4|ForceIPv6)' \
 			>"$1" || true
