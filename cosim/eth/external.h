@@ -13,7 +13,7 @@
  *   tap:IFNAME                  a tap device of Linux
  *
  *   replay:FILE[,fast][,at=NS][,hold][,only=in|only=out]
- *                               sends the frames of a pcapng file with their spacing, or at line rate
+ *                               sends a pcapng file, with its frame spacing or at line rate
  *
  * All kinds but the replay are asynchronous, as guests are. Between runs urdma_external_process()
  * takes frames that have arrived from the peer. They enter the simulation at that time, through the
