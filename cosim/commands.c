@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the control socket takes.
+// Commands of the control socket.
 #define _GNU_SOURCE /* vasprintf */
 #include <errno.h>
 #include <inttypes.h>
@@ -69,7 +69,7 @@ static char *all_counters(struct urdma_program *p)
 	return say_json(json);
 }
 
-/* Of what is written in a window. */
+/* Commands for output in a window. */
 static char *gate_command(struct urdma_program *p, const char *what, const char *way)
 {
 	bool on = !strcmp(way, "on");

@@ -11,16 +11,16 @@
 
 #include "socket.h"
 
-/* Bytes of answers that may wait for a client that does not read; it is dropped then. */
+/* Maximum bytes of answers that wait for a client that does not read; beyond it, it is dropped. */
 #define MAX_ANSWERS (1u << 20)
-/* Reads of one client in a call: one that never stops writing does not stop the simulator. */
+/* Maximum reads of one client per call, so that an endless writer cannot stop the simulator. */
 #define MAX_READS 16u
 
 struct client {
 	int fd; /* -1: free */
 	char in[URDMA_CONTROL_MAX_LINE];
 	size_t n;
-	bool too_long; /* the rest of a line is thrown away */
+	bool too_long; /* discard the rest of the line */
 	char *out;
 	size_t out_at, out_len;
 };
@@ -97,7 +97,7 @@ static bool answer(struct client *k, const char *text)
 	char *out;
 
 	if (k->out_len + len + 1 > MAX_ANSWERS) {
-		/* What the client has taken does not count. */
+		/* Data that the client has read does not count. */
 		if (!flush(k))
 			return false;
 		if (k->out_at) {
@@ -134,7 +134,7 @@ static bool do_line(struct urdma_control *c, struct client *k, char *line)
 	return ok;
 }
 
-/* False: the client is gone. What is left unread is there for the next call; poll tells of it. */
+/* False: the client is gone. The next call reads the rest; poll reports it. */
 static bool read_lines(struct urdma_control *c, struct client *k, bool *any)
 {
 	for (unsigned int reads = 0; reads < MAX_READS; reads++) {
@@ -146,7 +146,7 @@ static bool read_lines(struct urdma_control *c, struct client *k, bool *any)
 		if (n < 0)
 			return errno == EAGAIN || errno == EWOULDBLOCK;
 		if (!n) {
-			flush(k); /* it may read on */
+			flush(k); /* the client may read again */
 			return false;
 		}
 		*any = true;

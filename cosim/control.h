@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control socket of a running simulator: a unix stream. Each line is a command, and each answer
- * is one line: "ok", "ok DATA" or "error TEXT". The caller defines the commands.
+ * The control socket of a running simulator: a UNIX stream socket. Each line is a command, and each
+ * answer is one line: "ok", "ok DATA" or "error TEXT". The caller defines the commands.
  */
 #ifndef URDMA_COSIM_CONTROL_H
 #define URDMA_COSIM_CONTROL_H

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counter registers, kept over resets.
+// Counter registers, summed over resets.
 #include "counters.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Cycles a NIC may take to answer all reads; one that takes longer is stuck. */
+/* Cycles that a NIC may take to answer all reads; after that it is stuck. */
 #define READ_LIMIT 100000u
 
 struct watch {
@@ -31,7 +31,7 @@ const char *urdma_counter_name(unsigned int index)
 
 struct reading {
 	unsigned int left;
-	unsigned int refs; /* reads that will still call back, and the reader */
+	unsigned int refs; /* reads that have not called back, plus the reader */
 	int status;
 	uint64_t value[URDMA_CNT_N];
 };
@@ -109,7 +109,7 @@ static void before_reset(void *ctx)
 	uint64_t value[URDMA_CNT_N];
 
 	if (read_now(w->counters->c, w->nic, value))
-		return; /* a NIC that does not answer has nothing to tell */
+		return; /* a NIC that does not answer has no counters */
 	for (unsigned int i = 0; i < URDMA_CNT_N; i++)
 		w->sum[i] += value[i];
 }

@@ -13,14 +13,14 @@
 
 struct urdma_counters;
 
-/* Begins to watch the NICs of c: takes the before_reset hook of each. */
+/* Starts to watch the NICs of c: uses the before_reset hook of each. */
 struct urdma_counters *urdma_counters_create(struct urdma_cosim *c);
 void urdma_counters_destroy(struct urdma_counters *counters);
 
 /* Reads all counters of a NIC through its registers, which runs the simulation a little. */
 int urdma_counters_read(struct urdma_counters *counters, unsigned int nic,
 			uint64_t values[URDMA_CNT_N]);
-/* What resets have cleared: registers read in another way count besides. */
+/* The counts cleared by resets; add them to registers that are read in another way. */
 void urdma_counters_cleared(const struct urdma_counters *counters, unsigned int nic,
 			    uint64_t values[URDMA_CNT_N]);
 /* Lower-case name of a counter as in urdma_hw.h: "tx_frames". */

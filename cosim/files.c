@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that a run writes as it goes: captures, the log of faults.
+// The files that a run writes continuously: captures and the log of faults.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -14,16 +14,16 @@
 #include "eth/pcapng.h"
 #include "program.h"
 
-/* As much as the kernel allows everyone. */
+/* The kernel's default limit for users. */
 #define PIPE_BYTES (1 << 20)
 
-/* How long the end of a packet waits for its reader when the run has ended. */
+/* Maximum time that the end of a packet waits for its reader after the end of the run. */
 #define LAST_WAIT_MS 2000
 
 /*
- * The simulation does not wait for a reader. Packets that find no room in the pipe are left out,
- * and the next one says how many. A record of up to PIPE_BUF bytes goes whole or not at all. Of a
- * longer one a part may go, and its rest goes first when there is room again.
+ * The simulation does not wait for a reader. Packets that find no room in the pipe are omitted, and
+ * the next one has their number. A record of up to PIPE_BUF bytes is written as a whole or not at
+ * all. A longer one may be written in part; its rest is written first when there is room again.
  */
 struct live {
 	char path[4096];
@@ -34,8 +34,8 @@ struct live {
 	struct urdma_pcapng *pcap;
 	uint8_t rest[URDMA_ETH_MAX_FRAME + 1024];
 	size_t n;      /* bytes of rest */
-	uint64_t out;  /* packets left out since the last one */
-	uint64_t lost; /* in all */
+	uint64_t out;  /* packets omitted since the last one */
+	uint64_t lost; /* total */
 };
 
 struct urdma_live {
@@ -54,7 +54,7 @@ static void leave(struct live *l)
 	l->out = 0;
 }
 
-/* Writes the rest of a record. True: there is none any more. */
+/* Writes the rest of a record. True: all of it is written. */
 static bool complete(struct live *l)
 {
 	ssize_t n = l->n ? write(l->fd, l->rest, l->n) : 0;
@@ -121,7 +121,7 @@ unsigned int urdma_program_live_pollfds(const struct urdma_program *p, struct po
 	return n;
 }
 
-/* Nothing has to be written for it: the next reader needs a beginning of its own. */
+/* Drops pending data: the next reader needs its own start of the file. */
 static bool reader_gone(const struct live *l)
 {
 	struct pollfd fd = { .fd = l->fd };
@@ -143,7 +143,7 @@ void urdma_program_watch_live(struct urdma_program *p)
 		l->fd = open(l->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 		if (l->fd < 0)
 			continue;
-		/* If this fails, the pipe is smaller, and more is left out. */
+		/* If this fails, the pipe is smaller and more packets are omitted. */
 		(void)fcntl(l->fd, F_SETPIPE_SZ, PIPE_BYTES);
 		l->pcap = urdma_pcapng_to(record, l, l->port->name, l->speed);
 		if (!l->pcap || l->fd < 0)
@@ -152,8 +152,8 @@ void urdma_program_watch_live(struct urdma_program *p)
 }
 
 /*
- * A FIFO that was left behind by a run that did not come to its end: it is ours, and no program has
- * it open. NULL, or why it is something else.
+ * Checks that path is a FIFO left by a run that was killed: this user owns it, and no program has
+ * it open. Returns NULL, or the reason why it is something else.
  */
 static const char *not_left_behind(const char *path)
 {
@@ -178,7 +178,7 @@ static const char *not_left_behind(const char *path)
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return strerror(errno);
-	if (read(fd, &byte, 1)) /* with a writer it has data, or none yet */
+	if (read(fd, &byte, 1)) /* not end of file: there is a writer */
 		why = "it is there already, and a program writes to it";
 	close(fd);
 	return why;

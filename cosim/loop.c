@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How simulated time follows the guests.
+// How simulated time follows the wall clock and the guests.
 #define _GNU_SOURCE /* ppoll */
 #include <errno.h>
 #include <poll.h>
@@ -9,15 +9,14 @@
 #include "program.h"
 
 /*
- * Clocks of NICs between two looks at the sockets while the NICs are busy. A clock takes
- * microseconds, so a doorbell of a guest waits for a fraction of a millisecond; a look is one
- * system call when nothing has come.
+ * Clocks of NICs between two checks of the sockets while the NICs are busy. A clock takes
+ * microseconds, so a guest's doorbell waits a fraction of a millisecond. A check without messages
+ * is one system call.
  */
 #define LOOK_CLOCKS 32u
-/* Cycles of simulated time that pass at most between two looks, however few of them are evaluated.
- */
+/* Maximum simulated cycles between two checks, even if few of them are evaluated. */
 #define LOOK_CYCLES 256u
-/* Looks of which one serves everybody, asked for or not, and looks after the files. */
+/* One of this many checks serves all clients, even without messages, and checks the files. */
 #define FULL_LOOKS 64u
 
 uint64_t urdma_program_wall_ns(void)
@@ -28,7 +27,7 @@ uint64_t urdma_program_wall_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Handles the messages that wait; of one client 64 at most, so that the NICs run as well. */
+/* Handles waiting messages, at most 64 of one client, so that the NICs also run. */
 static void serve(struct urdma_program *p)
 {
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
@@ -49,7 +48,7 @@ enum came {
 	CAME_SIGNAL,
 };
 
-/* Waits for a message, a signal, or ns nanoseconds (UINT64_MAX: for ever). */
+/* Waits for a message, a signal, or ns nanoseconds (UINT64_MAX: forever). */
 static enum came wait(struct urdma_program *p, uint64_t ns)
 {
 	struct pollfd fds[1 + URDMA_COSIM_MAX_NICS * URDMA_VFIO_USER_MAX_POLLFDS +
@@ -82,7 +81,7 @@ static enum came wait(struct urdma_program *p, uint64_t ns)
 	return ready || again ? CAME_WORK : CAME_NOTHING;
 }
 
-/* The cycle that simulated time has reached when the NICs are quiet since since_cycle. */
+/* The cycle that simulated time has reached if the NICs are quiet since since_cycle. */
 static uint64_t cycle_by_the_clock(const struct urdma_program *p, uint64_t since_ns,
 				   uint64_t since_cycle)
 {
@@ -91,8 +90,8 @@ static uint64_t cycle_by_the_clock(const struct urdma_program *p, uint64_t since
 }
 
 /*
- * All NICs are quiet since cycle since_cycle, at wall time since_ns: sleeps until something comes
- * or a timer is due, and moves time on.
+ * All NICs are quiet since cycle since_cycle, at wall-clock time since_ns: sleeps until a message
+ * comes or a timer is due, then advances simulated time.
  */
 static int sleep_and_skip(struct urdma_program *p, uint64_t since_ns, uint64_t since_cycle,
 			  enum came *came)
@@ -102,7 +101,7 @@ static int sleep_and_skip(struct urdma_program *p, uint64_t since_ns, uint64_t s
 	uint64_t target = cycle_by_the_clock(p, since_ns, since_cycle), left = 0, flush;
 
 	if (timer > target)
-		/* The times of a capture may be centuries apart. */
+		/* Times in a capture may be centuries apart. */
 		left = timer - target > UINT64_MAX / cycle_ns ? UINT64_MAX
 							      : (timer - target) * cycle_ns;
 	flush = urdma_program_watch_events(p);
@@ -112,8 +111,8 @@ static int sleep_and_skip(struct urdma_program *p, uint64_t since_ns, uint64_t s
 	if (left)
 		target = cycle_by_the_clock(p, since_ns, since_cycle);
 	/*
-	 * The time that has passed, but not past a timer: when one fires, the NICs are busy again,
-	 * and the guests have to be served meanwhile.
+	 * Advance by the elapsed time, but not past a timer: when one fires, the NICs are busy
+	 * again, and the guests must be served meanwhile.
 	 */
 	if (timer < target) {
 		uint64_t now = urdma_cosim_now(p->c);
@@ -127,7 +126,7 @@ static int sleep_and_skip(struct urdma_program *p, uint64_t since_ns, uint64_t s
 
 struct slice {
 	struct urdma_cosim *c;
-	uint64_t end; /* clocks evaluated by then */
+	uint64_t end; /* number of evaluated clocks at which the slice ends */
 };
 
 static bool slice_done(void *arg)
@@ -137,7 +136,7 @@ static bool slice_done(void *arg)
 	return urdma_cosim_stats(s->c)->evaluated >= s->end || !urdma_cosim_busy(s->c);
 }
 
-/* A look's worth of work. Quiet NICs may end it before. */
+/* The work between two checks. It ends earlier if the NICs become quiet. */
 static int run_slice(struct urdma_program *p)
 {
 	struct slice s = { p->c, urdma_cosim_stats(p->c)->evaluated + LOOK_CLOCKS };
@@ -155,7 +154,9 @@ int urdma_program_loop(struct urdma_program *p)
 	int ret;
 
 	while (came != CAME_SIGNAL) {
-		/* A client that is to be dropped may have no message: everybody, now and then. */
+		/*
+		 * A client that must be dropped may have no message, so serve all clients at times.
+		 */
 		if (came == CAME_WORK || p->looks % FULL_LOOKS == 0)
 			serve(p);
 		if (urdma_cosim_busy(p->c)) {

@@ -12,10 +12,10 @@
 
 #include "program.h"
 
-/* Register accesses of a guest that may wait for its NIC. */
+/* Maximum register accesses of a guest that wait for its NIC. */
 #define BACKLOG 4096u
 
-/* The set-up's steps return 0, or 1 after a message. */
+/* The set-up steps return 0, or 1 after a message. */
 
 static int catch_signals(struct urdma_program *p)
 {
@@ -25,12 +25,12 @@ static int catch_signals(struct urdma_program *p)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
-	/* The terminal goes away, but not under nohup. */
+	/* The terminal is gone; nohup ignores this signal. */
 	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN)
 		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	/* A file that grows beyond its limit is an error of that file. */
+	/* A file that grows beyond the limit fails with an error. */
 	signal(SIGXFSZ, SIG_IGN);
 	p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (p->signals < 0)
@@ -52,7 +52,7 @@ static int open_ports(struct urdma_program *p)
 	return 0;
 }
 
-/* The rules on all wires. */
+/* Attaches the rules to all wires. */
 static int make_faults(struct urdma_program *p)
 {
 	int ret;
@@ -112,8 +112,8 @@ static int make_sockets(struct urdma_program *p)
 }
 
 /*
- * Keeps others out of the directory of results until the program ends: they would empty the files
- * that it writes. The launcher's lock is that of the directory itself.
+ * Locks the result directory until the program ends: another simulator would truncate its files.
+ * The launcher locks the directory itself.
  */
 static int claim_results(struct urdma_program *p)
 {
@@ -126,7 +126,10 @@ static int claim_results(struct urdma_program *p)
 	}
 	snprintf(path, sizeof(path), "%s/" URDMA_SYSTEM, p->opt.out);
 	p->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-	/* Who cannot write it says so later. A file system that has no locks does without. */
+	/*
+	 * If the directory is not writable, a later step reports it. A file system without locks is
+	 * used without a lock.
+	 */
 	if (p->lock >= 0 && flock(p->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
 		fprintf(stderr,
 			"urdma-cosim: another simulator writes its results to %s: name another "
@@ -161,7 +164,7 @@ static void run(struct urdma_program *p)
 	urdma_program_report(p);
 }
 
-/* Also of what set_up() has made when it fails. */
+/* Also cleans up after a failed set_up(). */
 static void tear_down(struct urdma_program *p)
 {
 	urdma_program_close_live(p);
@@ -182,8 +185,8 @@ static void tear_down(struct urdma_program *p)
 }
 
 /*
- * Whoever started the program may have closed one of the standard files: no file of results takes
- * its place.
+ * If a standard file was closed at the start, opens /dev/null in its place, so that no result file
+ * gets its descriptor.
  */
 static int keep_standard_files(void)
 {

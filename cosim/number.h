@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 /*
- * As strtoull(), with the base that the text has: hexadecimal behind 0x, or else decimal. A leading
- * zero makes no octal number.
+ * As strtoull(), with hexadecimal after 0x, and decimal otherwise. A leading zero does not mean
+ * octal.
  */
 static inline uint64_t urdma_number(const char *text, char **end)
 {

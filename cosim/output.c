@@ -13,9 +13,9 @@
 struct urdma_output {
 	int fd;
 	int error;
-	off_t size; /* of the file: whole records */
+	off_t size; /* size of the file in whole records */
 	unsigned int n_records;
-	size_t end[MAX_RECORDS]; /* of each record in the buffer */
+	size_t end[MAX_RECORDS]; /* end of each record in the buffer */
 	uint8_t buffer[URDMA_OUTPUT_MAX_RECORD];
 };
 
@@ -61,14 +61,16 @@ static size_t put(struct urdma_output *o)
 	return done;
 }
 
-/* done bytes of the buffer came into the file: takes a record out of it that came in part. */
+/*
+ * The first done bytes of the buffer were written: removes a partly written record from the file.
+ */
 static void cut(struct urdma_output *o, size_t done)
 {
 	size_t whole = 0;
 
 	for (unsigned int i = 0; i < o->n_records && o->end[i] <= done; i++)
 		whole = o->end[i];
-	/* A device cannot be cut, nor a file that was sealed: the first error stands anyway. */
+	/* A device or a sealed file cannot be truncated; the first error is kept anyway. */
 	if (whole < done && ftruncate(o->fd, o->size + (off_t)whole))
 		whole = done;
 	o->size += (off_t)whole;
@@ -119,7 +121,7 @@ int urdma_output_close(struct urdma_output *o)
 	if (!o)
 		return 0;
 	ret = urdma_output_flush(o);
-	/* Some file systems tell only here. */
+	/* Some file systems report an error only here. */
 	if (close(o->fd) && !ret)
 		ret = -errno;
 	free(o);

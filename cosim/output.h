@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file of a run's results, written record by record.
+ * A result file of a run, written record by record.
  *
  * The first error ends the file: the failed record and all later ones are lost, and the file is cut
  * back to whole records. The error is kept, and flush and close return it, so that an incomplete
@@ -18,7 +18,7 @@ struct urdma_output;
 
 /* Creates or truncates the file. Returns 0 or a negative errno. */
 int urdma_output_open(const char *path, struct urdma_output **out);
-/* One record of at most URDMA_OUTPUT_MAX_RECORD bytes, out of n parts. */
+/* Writes one record of at most URDMA_OUTPUT_MAX_RECORD bytes, in n parts. */
 void urdma_output_record(struct urdma_output *out, const struct iovec *part, unsigned int n);
 /* Makes all records written so far visible to other processes. Returns 0 or the first error. */
 int urdma_output_flush(struct urdma_output *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pseudo-random numbers of the simulator: SplitMix64 (Steele, Lea, Flood 2014). Each user has
- * its own state of 64 bits, so that the draws of one model never change those of another.
+ * its own 64-bit state, so that the draws of one model never change those of another.
  */
 #ifndef URDMA_COSIM_RANDOM_H
 #define URDMA_COSIM_RANDOM_H

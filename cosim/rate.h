@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The occupation of a serial link, exact to the fraction of a cycle and without floating point.
+ * The occupancy of a serial link, exact to the fraction of a cycle and without floating point.
  *
  * A link of R Mb/s moves R / 2000 bytes in a cycle of 4 ns (R * 1e6 / 8 * 4e-9). So one byte is
  * 2000 units, and each cycle adds R units. The link is busy until `cycle` plus `frac` / R cycles.
- * frac is always below R, so nothing overflows and nothing is rounded away.
+ * frac is always below R, so nothing overflows or is rounded.
  */
 #ifndef URDMA_COSIM_RATE_H
 #define URDMA_COSIM_RATE_H
@@ -42,7 +42,7 @@ static inline void urdma_rate_charge(struct urdma_rate *r, uint64_t bytes)
 	r->frac %= r->mbps;
 }
 
-/* The first cycle at whose beginning everything charged has passed. */
+/* The first cycle at whose start all charged bytes have passed. */
 static inline uint64_t urdma_rate_end(const struct urdma_rate *r)
 {
 	return r->cycle + (r->frac != 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The events of a run: their file, and the files that are made of them while the run goes on.
+// The events of a run: their file, and the files made from them during the run.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,11 +12,12 @@
 #include "trace/recorder.h"
 
 /*
- * Events wait for so long in memory, at most, before a program that follows the files sees them. A
- * guest pauses many times a second: a zstd frame for each pause would make the file much larger.
+ * Maximum time that events wait in memory before a program that follows the files sees them. A
+ * guest pauses many times per second, and a zstd frame for each pause would make the file much
+ * larger.
  */
 #define FLUSH_NS UINT64_C(2000000000)
-/* Events that are kept for the trigger, at most: 160 MiB. */
+/* Maximum events kept for the trigger: 160 MiB. */
 #define MAX_HISTORY (UINT64_C(2) << 20)
 
 static const char *const result_name[URDMA_RESULTS] = {
@@ -28,19 +29,19 @@ struct urdma_recording {
 	struct urdma_gate gate;
 	struct urdma_trace_nic nic[URDMA_COSIM_MAX_NICS];
 	struct urdma_recorder *recorder; /* NULL: its file has ended */
-	struct urdma_results *results;	 /* NULL: none are asked for, or they have ended */
+	struct urdma_results *results;	 /* NULL: none requested, or they have ended */
 	bool wanted[URDMA_RESULTS];
-	bool recorder_failed, failed[URDMA_RESULTS]; /* this was said */
+	bool recorder_failed, failed[URDMA_RESULTS]; /* already reported */
 	enum urdma_gate_state state;
-	struct urdma_history *history; /* while it waits */
-	bool marked;		       /* the trigger has come, and its event is not written: */
+	struct urdma_history *history; /* while waiting for the trigger */
+	bool marked;		       /* the trigger's event is not yet written: */
 	struct urdma_trace_event mark;
-	uint64_t flushed;    /* events, in files that others can see */
-	uint64_t flush_at;   /* wall ns by which the others have to be, 0: there are none */
-	uint64_t n, missing; /* events in all, and of these not in the file, when it has ended */
+	uint64_t flushed;    /* number of events visible to other processes */
+	uint64_t flush_at;   /* wall ns when the others must be visible; 0: no others */
+	uint64_t n, missing; /* after the end: number of events, and of those not in the file */
 };
 
-/* The files of results end here, but for the events themselves. */
+/* Closes the result files, except the event file. */
 static void give_up_results(struct urdma_program *p, int error)
 {
 	struct urdma_recording *r = p->recording;
@@ -64,7 +65,7 @@ static void write_event(struct urdma_program *p, const struct urdma_trace_event 
 		give_up_results(p, ret);
 }
 
-/* The event of the trigger is written before the first one of a later cycle. */
+/* Writes the trigger's event before the first event of a later cycle. */
 static void write_mark(struct urdma_program *p, uint64_t before)
 {
 	struct urdma_recording *r = p->recording;
@@ -101,7 +102,7 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 		put(p, e);
 }
 
-/* The trigger has come: writes what was before it. */
+/* The trigger has occurred: writes the events before it. */
 static void look_back(struct urdma_program *p)
 {
 	struct urdma_recording *r = p->recording;
@@ -124,7 +125,7 @@ static void flush(struct urdma_program *p)
 	struct urdma_recording *r = p->recording;
 	int ret = urdma_recorder_flush(r->recorder);
 
-	/* It counts what is missing until the end. */
+	/* It counts the missing events until the end. */
 	if (ret && !r->recorder_failed)
 		urdma_program_not_whole(p, URDMA_EVENTS, ret);
 	r->recorder_failed = ret;
@@ -167,7 +168,7 @@ static void set(struct urdma_program *p, enum urdma_gate_state state)
 		urdma_cosim_unlisten(p->c, event, p);
 	else
 		look_back(p);
-	/* Without this, nothing writes it when the window is over. */
+	/* Otherwise the event would not be written after the end of the window. */
 	if (state == URDMA_GATE_SHUT)
 		write_mark(p, urdma_cosim_now(p->c));
 	if (ret)

@@ -50,7 +50,7 @@ static double cpu_seconds(const struct timeval *t)
 	return (double)t->tv_sec + (double)t->tv_usec * 1e-6;
 }
 
-/* How much was simulated, how much of it was evaluated, and what that took. */
+/* The simulated time, how much of it was evaluated, and the time this took. */
 static void put_time(const struct urdma_program *p, json_t *json)
 {
 	const struct urdma_cosim_stats *cs = urdma_cosim_stats(p->c);
@@ -244,16 +244,16 @@ int urdma_program_describe(struct urdma_program *p)
 void urdma_program_report(struct urdma_program *p)
 {
 	json_t *counters = json_object(), *root = json_object(), *nics = json_array();
-	/* A NIC that broke a rule or stalls does not answer: nothing new to tell. */
+	/* A NIC that broke a rule or stalled does not answer; the error is already known. */
 	bool quiet = urdma_cosim_error(p->c);
 
-	/* Before the counters are read: reading them takes time of its own. */
+	/* Before reading the counters, because that takes simulated time. */
 	put_time(p, root);
 	urdma_program_close_trigger(p);
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
 		json_object_set_new(counters, urdma_cosim_port(p->c, i)->name,
 				    urdma_program_counters(p, i, quiet));
-	/* The register reads for the counters are in, as they are in samples and events. */
+	/* This includes the register reads of the counters, as do samples and events. */
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
 		json_array_append_new(nics, report_nic(p, i));
 	json_object_set_new(root, "nics", nics);
@@ -262,7 +262,7 @@ void urdma_program_report(struct urdma_program *p)
 	json_object_set_new(root, "faults", report_faults(p));
 	json_object_set_new(root, "samples", p->samples ? json_string(URDMA_SAMPLES) : json_null());
 	json_object_set_new(root, "settings", urdma_options_json(&p->opt));
-	/* Reading the counters ran the NICs once more: captures and waves end behind it. */
+	/* Reading the counters ran the NICs again, so captures and waves are closed after it. */
 	urdma_program_close_files(p);
 	urdma_program_close_waves(p);
 	urdma_program_close_samples(p);
@@ -270,7 +270,7 @@ void urdma_program_report(struct urdma_program *p)
 	json_object_set_new(root, "events", urdma_program_events(p));
 	json_object_set_new(root, "trigger", urdma_program_trigger(p));
 	dump(p, "counters.json", counters);
-	/* Last, so that it can name whatever could not be written. */
+	/* Last, so that it includes all files that could not be written. */
 	json_object_set_new(root, "error", p->error[0] ? json_string(p->error) : json_null());
 	dump(p, "cosim.json", root);
 }

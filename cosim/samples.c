@@ -10,17 +10,17 @@
 
 struct urdma_samples {
 	struct urdma_output *out;	    /* NULL: the file has ended */
-	json_t *last[URDMA_COSIM_MAX_NICS]; /* as the last line of the NIC has left them */
+	json_t *last[URDMA_COSIM_MAX_NICS]; /* values after the NIC's last line */
 };
 
-/* By the model, not by its registers: a run with samples is the same as one without. */
+/* Read from the model, not from registers, so that samples do not change the run. */
 static json_t *counters(const struct urdma_program *p, unsigned int nic)
 {
 	uint64_t now[URDMA_CNT_N], cleared[URDMA_CNT_N];
 	json_t *json = json_object();
 
 	urdma_counters_cleared(p->counters, nic, cleared);
-	/* The registers are cleared in a reset, which has counted them already. */
+	/* A reset clears the registers, and has already counted them. */
 	if (urdma_pcie_in_reset(urdma_cosim_pcie(p->c, nic)))
 		memset(now, 0, sizeof(now));
 	else
@@ -42,7 +42,7 @@ static json_t *values(const struct urdma_program *p, unsigned int nic)
 	return json;
 }
 
-/* What is not as before; NULL: all is. before NULL: all were 0. */
+/* The changed counters; NULL: none. before NULL: all were 0. */
 static json_t *changed(json_t *now, const json_t *before)
 {
 	json_t *json = json_object(), *value, *part;
@@ -95,7 +95,7 @@ static void take(void *ctx, uint64_t cycle)
 	json_decref(line);
 }
 
-/* The file ends: at the end of the run, or because it cannot be written any more. */
+/* Closes the file at the end of the run, or after a write error. */
 static void end(struct urdma_program *p)
 {
 	struct urdma_samples *s = p->samples;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time, and the order of things inside a cycle. See scheduler.h and docs/cosim.md.
+// Time, and the order of actions within a cycle. See scheduler.h and docs/cosim.md.
 #include "scheduler.h"
 
 #include <errno.h>
@@ -15,9 +15,9 @@
 #include "trace/monitor.h"
 
 /*
- * Time is not skipped closer to an armed timer than this; it then runs down clock by clock. For as
- * many clocks after a skip a NIC is not believed that its timer is later than it said before: what
- * it says may come out of registers that have not seen the skip yet.
+ * Skips end this many cycles before an armed timer; the rest runs clock by clock. For the same
+ * number of clocks after a skip, a NIC's report of a later timer is ignored, because it may come
+ * from registers that have not seen the skip yet.
  */
 #define TIMER_MARGIN 4u
 
@@ -28,24 +28,24 @@ struct event {
 };
 
 /*
- * Whether the team pays is measured, in blocks of steps in which more than one NIC is evaluated.
- * From time to time a block is given to the team. It keeps the work as long as a block takes less
- * time than one of the caller alone, and loses it at once when it does not: on a machine whose
- * cores are busy a thread can wait for its core for milliseconds. After a trial that failed the
- * next one comes twice as late.
+ * The scheduler measures whether the team is faster, in blocks of steps in which more than one NIC
+ * is evaluated. From time to time the team gets a block. It keeps the work as long as its blocks
+ * take less time than a block of the caller alone, and loses it at once otherwise: if all cores are
+ * busy, a thread may wait milliseconds for a core. After a failed trial, the time to the next one
+ * doubles.
  */
 #define BLOCK		64u
 #define TRIAL_AFTER	512u
 #define TRIAL_AFTER_MAX (1u << 18)
-/* The team's steps until its caller measures himself again. */
+/* Steps of the team until the caller alone is measured again. */
 #define TEAM_STEPS 16384u
 
 struct pace {
 	bool team;
-	unsigned int steps;	  /* since the team, or the caller alone, began */
+	unsigned int steps;	  /* since the last change between team and caller */
 	unsigned int trial_after; /* steps of the caller alone */
 	uint64_t block;		  /* ns of the steps of this block */
-	uint64_t alone;		  /* ns of a block of the caller alone, the last one */
+	uint64_t alone;		  /* ns of the last block of the caller alone */
 };
 
 struct nic {
@@ -59,15 +59,14 @@ struct nic {
 	struct urdma_sim_out out;
 	struct settings {
 		uint8_t max_payload, max_read_req, bus_master_en, link_up;
-	} seen;	      /* as of the last clock */
-	bool quiet;   /* as of then: no register moved, and nothing was at any stream */
+	} seen;	      /* at the last clock */
+	bool quiet;   /* at that clock, no register changed and no stream was valid */
 	bool working; /* evaluated in this cycle */
-	bool woken;   /* in this cycle, with the outputs woken_out of the clock before */
+	bool woken;   /* in this cycle; woken_out has the outputs of the wake-up clock */
 	struct urdma_sim_out woken_out;
-	uint64_t dozed;	   /* cycles since then in which the model was not evaluated */
-	uint64_t timer_at; /* cycle of the next armed timer, UINT64_MAX */
-	unsigned int
-		settling; /* clocks since the last skip in which timer_at may only come closer */
+	uint64_t dozed;	       /* cycles since that clock in which the model was not evaluated */
+	uint64_t timer_at;     /* cycle of the next armed timer, UINT64_MAX */
+	unsigned int settling; /* clocks left after a skip in which timer_at may only decrease */
 };
 
 struct urdma_cosim {
@@ -82,7 +81,7 @@ struct urdma_cosim {
 	struct event *heap;
 	size_t n_events, cap_events;
 	uint64_t seq;
-	uint64_t progress; /* cycle in which something moved last */
+	uint64_t progress; /* last cycle with a transfer */
 	uint64_t stall_cycles;
 	bool stop;
 	bool running;
@@ -96,7 +95,7 @@ struct urdma_cosim {
 	struct sampling {
 		uint64_t at; /* cycle of the next one; UINT64_MAX: none */
 		uint64_t period;
-		bool stepped; /* since the last one */
+		bool stepped; /* since the last sample */
 		urdma_cosim_sample_fn fn;
 		void *ctx;
 	} sampling;
@@ -158,7 +157,7 @@ static uint64_t own_or(uint64_t own, uint64_t all)
 	return own ? own : all;
 }
 
-/* At least a cycle. */
+/* At least one cycle. */
 static uint64_t delay_cycles(uint64_t ns)
 {
 	uint64_t cycles = urdma_ns_to_cycles(ns);
@@ -202,7 +201,7 @@ static int add_switch(struct urdma_cosim *c, unsigned int index)
 	return ret;
 }
 
-/* To all who listen. ctx: the simulation. */
+/* Passes an event to all listeners. ctx: the simulation. */
 static void tell(void *ctx, const struct urdma_trace_event *event)
 {
 	struct urdma_cosim *c = ctx;
@@ -348,7 +347,7 @@ void *urdma_cosim_model(struct urdma_cosim *c, unsigned int nic)
 	return c->nic[nic].model;
 }
 
-/* What records the frames of a NIC gets comments on those that it drops. */
+/* Holds a NIC's frames, so that records of them get comments on dropped ones. */
 static int hold_frames(struct urdma_cosim *c, unsigned int port)
 {
 	if (port >= c->n || c->nic[port].fates)
@@ -357,7 +356,7 @@ static int hold_frames(struct urdma_cosim *c, unsigned int port)
 	return c->nic[port].fates ? 0 : -ENOMEM;
 }
 
-/* Nothing that is on its way now will still be decided. */
+/* No more decisions come for frames in flight. */
 static void flush_held(struct urdma_cosim *c, unsigned int port)
 {
 	if (port < c->n && c->nic[port].fates)
@@ -499,8 +498,7 @@ void urdma_cosim_stop(struct urdma_cosim *c)
 	c->stop = true;
 }
 
-/* ---- events: a binary heap, ordered by cycle, then by age --------------------------------------
- */
+/* ---- events: a binary heap, ordered by cycle, then by age ------------------------------------ */
 
 static bool before(const struct event *a, const struct event *b)
 {
@@ -552,7 +550,7 @@ static struct event heap_pop(struct urdma_cosim *c)
 	return top;
 }
 
-/* True: there were some. */
+/* True if there were events. */
 static bool run_events(struct urdma_cosim *c)
 {
 	bool any = false;
@@ -584,8 +582,7 @@ static bool at_streams(const struct nic *nic)
 	       nic->out.rq.valid || nic->out.tx.valid || nic->out.irq_valid;
 }
 
-/* What the NIC sees besides the streams. Whether a stream is ready matters only to what is valid.
- */
+/* Inputs of the NIC besides the streams. The ready of a stream matters only if it is valid. */
 static struct settings settings_of(const struct urdma_sim_in *in)
 {
 	return (struct settings){ in->cfg_max_payload, in->cfg_max_read_req, in->cfg_bus_master_en,
@@ -593,8 +590,8 @@ static struct settings settings_of(const struct urdma_sim_in *in)
 }
 
 /*
- * A quiet NIC for which nothing changes in this cycle is not clocked: the cycles are made up for
- * when something does. Close to a timer it runs.
+ * A quiet NIC without input changes in this cycle is not clocked; a later clock makes up for the
+ * skipped cycles. Close to a timer it is clocked.
  */
 static bool may_doze(const struct urdma_cosim *c, const struct nic *nic)
 {
@@ -611,9 +608,8 @@ static bool moves(const struct urdma_sim_out *out)
 }
 
 /*
- * Evaluates a NIC in this cycle. The cycles that it has dozed through pass with one clock before,
- * without what now comes to it. Possibly called in a thread of the team: it touches nothing but the
- * NIC.
+ * Evaluates a NIC in this cycle. First, one clock without the new inputs makes up for the skipped
+ * cycles. May run in a thread of the team, so it accesses only the NIC.
  */
 static void evaluate(void *item)
 {
@@ -702,7 +698,7 @@ static void evaluate_all(struct urdma_cosim *c, void **working, unsigned int n)
 		judge_alone(&c->pace, wall_ns() - begin);
 }
 
-/* What follows from a NIC's evaluation for others. */
+/* Handles the results of a NIC's evaluation. */
 static void look_at(struct urdma_cosim *c, struct nic *nic)
 {
 	char text[160];
@@ -724,7 +720,7 @@ static void look_at(struct urdma_cosim *c, struct nic *nic)
 	}
 }
 
-/* Events of this cycle: what the NIC has taken, then its lanes. */
+/* Events of this cycle: transfers into the NIC, then its lanes. */
 static void tell_taken(struct urdma_cosim *c, struct nic *nic)
 {
 	uint32_t lanes = c->n_listeners ? UINT32_MAX : nic->fates ? URDMA_FATES_LANES : 0;
@@ -749,7 +745,7 @@ static void tell_taken(struct urdma_cosim *c, struct nic *nic)
 	}
 }
 
-/* After a clock in cycle now, whose outputs are from before it. */
+/* Call after a clock in cycle now; its outputs are those before the clock edge. */
 static void note_timer(const struct urdma_cosim *c, struct nic *nic)
 {
 	uint64_t at = nic->out.timer_armed ? c->now + nic->out.timer_cycles : UINT64_MAX;
@@ -760,7 +756,7 @@ static void note_timer(const struct urdma_cosim *c, struct nic *nic)
 		nic->settling--;
 }
 
-/* Ports of whole frames, in their order. */
+/* Ports of whole frames, in order. */
 static bool advance_ports(struct urdma_cosim *c)
 {
 	bool moved = false;
@@ -780,7 +776,7 @@ static bool advance_ports(struct urdma_cosim *c)
 	return moved;
 }
 
-/* The first cycle in which one of them has something to do; what they send by themselves aside. */
+/* The first cycle in which one of them has work, except for frames that they send by themselves. */
 static uint64_t ports_next(const struct urdma_cosim *c)
 {
 	uint64_t next = UINT64_MAX, t;
@@ -798,7 +794,7 @@ static uint64_t ports_next(const struct urdma_cosim *c)
 	return next;
 }
 
-/* When one of them sends something by itself. */
+/* The first cycle in which one of them sends a frame by itself. */
 static uint64_t ports_due(const struct urdma_cosim *c)
 {
 	uint64_t due = UINT64_MAX;
@@ -812,7 +808,7 @@ static uint64_t ports_due(const struct urdma_cosim *c)
 	return due;
 }
 
-/* One cycle. */
+/* Runs one cycle. */
 static void step(struct urdma_cosim *c)
 {
 	void *working[URDMA_COSIM_MAX_NICS];
@@ -843,7 +839,7 @@ static void step(struct urdma_cosim *c)
 		if (nic->working) {
 			look_at(c, nic);
 			nic->seen = settings_of(&nic->in);
-			/* Before the first edges the outputs mean nothing. */
+			/* The outputs are not valid before the first clock edges. */
 			if (nic->in.rst)
 				memset(&nic->out, 0, sizeof(nic->out));
 			tell_taken(c, nic);
@@ -860,7 +856,9 @@ static void step(struct urdma_cosim *c)
 			set_error(c, urdma_eth_port_error(&nic->port));
 	}
 	c->now++;
-	/* What leaves the NICs is of the next cycle: no listener hears it before what is of this.
+	/*
+	 * Transfers out of the NICs belong to the next cycle, so listeners get them after all
+	 * events of this cycle.
 	 */
 	for (unsigned int i = 0; i < c->n && c->n_listeners; i++)
 		if (c->nic[i].working)
@@ -878,7 +876,7 @@ static void step(struct urdma_cosim *c)
 		c->progress = c->now;
 }
 
-/* Cycles in which every NIC dozes, and nothing comes anywhere. */
+/* Skips cycles in which no NIC is clocked and nothing arrives. */
 static void pass(struct urdma_cosim *c, uint64_t cycles)
 {
 	c->now += cycles;
@@ -915,7 +913,7 @@ uint64_t urdma_cosim_next(const struct urdma_cosim *c)
 	return next;
 }
 
-/* Cycles from now on in which no NIC need be clocked and nothing is due. */
+/* The number of cycles from now on in which no NIC need be clocked and nothing is due. */
 static uint64_t can_pass(const struct urdma_cosim *c, uint64_t limit)
 {
 	uint64_t next = limit, t;
@@ -986,11 +984,11 @@ static void check_stall(struct urdma_cosim *c)
 		}
 		return;
 	}
-	/* Quiet for long is not a stall. */
+	/* A long idle time is not a stall. */
 	c->progress = c->now;
 }
 
-/* If it is time; nothing more happens before the present cycle. */
+/* Takes a sample if it is due; all activity before the current cycle is complete. */
 static void take_sample(struct urdma_cosim *c)
 {
 	struct sampling *s = &c->sampling;
@@ -1018,7 +1016,7 @@ void urdma_cosim_sample(struct urdma_cosim *c, uint64_t period, urdma_cosim_samp
 static int run(struct urdma_cosim *c, uint64_t limit, bool while_busy, urdma_cosim_cond_fn cond,
 	       void *arg)
 {
-	/* What was done before a run, or in an event, may have changed what a NIC sees. */
+	/* Actions before a run, or in an event, may have changed a NIC's inputs. */
 	bool look = true;
 	uint64_t n;
 	int ret = 0;

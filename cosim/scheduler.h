@@ -15,7 +15,7 @@
  * Threads: the caller's thread makes all calls and all callbacks. With more than one thread the
  * NICs of a cycle are evaluated in parallel, as long as this takes less time. Nothing else runs in
  * parallel, and all threads meet in every cycle, so the results are those of one thread. The model
- * has to allow that its instances are clocked at the same time.
+ * must allow its instances to be clocked at the same time.
  *
  * Errors are negative errno. A broken rule of the RTL, or a stall, ends each run with -EPROTO;
  * urdma_cosim_error() has the message.
@@ -54,7 +54,7 @@ struct urdma_model_ops {
 };
 extern const struct urdma_model_ops urdma_model_verilated; /* in library urdma_cosim */
 
-/* Of a single wire. 0: as all others. */
+/* Settings of a single wire. 0: the common setting. */
 struct urdma_cosim_line {
 	uint64_t rate_mbps;
 	uint64_t delay_ns;
@@ -62,15 +62,15 @@ struct urdma_cosim_line {
 
 struct urdma_cosim_config {
 	unsigned int n_nics;
-	struct urdma_pcie_config pcie; /* of each NIC without its own */
+	struct urdma_pcie_config pcie; /* for each NIC without its own */
 	/*
-	 * NULL, or what this NIC has instead; read by urdma_cosim_create(). In both cases the name
-	 * is the NIC's, and the seed is varied by its number.
+	 * NULL, or this NIC's own settings; read by urdma_cosim_create(). In both cases the name is
+	 * replaced by the NIC's, and the seed varies with its number.
 	 */
 	const struct urdma_pcie_config *nic_pcie[URDMA_COSIM_MAX_NICS];
-	uint64_t rate_mbps; /* of each wire without its own; of ports without a wire */
-	uint64_t delay_ns;  /* of each wire without its own */
-	/* Opened by the caller, who still owns them; they have to outlive the simulation. */
+	uint64_t rate_mbps; /* for each wire without its own, and ports without a wire */
+	uint64_t delay_ns;  /* for each wire without its own */
+	/* Opened and owned by the caller; must outlive the simulation. */
 	unsigned int n_external;
 	struct urdma_external *external[URDMA_COSIM_MAX_EXTERNAL];
 	/* Pairs of ports joined by a wire. */
@@ -78,15 +78,15 @@ struct urdma_cosim_config {
 	unsigned int wire[URDMA_COSIM_MAX_WIRES][2];
 	struct urdma_cosim_line line[URDMA_COSIM_MAX_WIRES]; /* of these pairs */
 	/*
-	 * Switches and the ports on them. Each port has its own wire; these wires are numbered
-	 * after the ones above, in this order, and the switch is at side 1.
+	 * Switches and their ports. Each port has its own wire; these wires are numbered after the
+	 * ones above, in this order, with the switch at side 1.
 	 */
 	unsigned int n_switches;
 	struct {
 		unsigned int n;
 		unsigned int port[URDMA_SWITCH_MAX_PORTS];
 		struct urdma_cosim_line line[URDMA_SWITCH_MAX_PORTS];
-		/* 0: as all others, below */
+		/* 0: the common setting, below */
 		uint64_t latency_ns;
 		size_t queue;
 		uint64_t age_ns;
@@ -96,13 +96,13 @@ struct urdma_cosim_config {
 	uint64_t switch_age_ns;
 	uint64_t stall_ns; /* without progress while work is pending; 0: never report */
 	bool no_skip;
-	unsigned int threads; /* that evaluate NICs; 0 and 1: only the caller's */
+	unsigned int threads; /* threads that evaluate NICs; 0 and 1: only the caller's */
 };
 
 struct urdma_cosim_stats {
 	uint64_t evaluated; /* clocks of NICs that were evaluated, summed over NICs */
-	uint64_t wakings;   /* evaluated clocks that told a NIC how long it had slept */
-	uint64_t waited;    /* cycles of NICs that passed while others were evaluated, summed */
+	uint64_t wakings;   /* evaluated clocks that passed the length of a sleep to a NIC */
+	uint64_t waited;    /* cycles in which a NIC slept while others were evaluated, summed */
 	uint64_t skipped;   /* cycles of time in which no NIC was evaluated */
 	uint64_t steps;	    /* cycles of time in which a NIC was evaluated */
 	uint64_t shared;    /* steps in which several threads evaluated NICs */
@@ -112,7 +112,7 @@ struct urdma_cosim_stats {
 typedef void (*urdma_cosim_event_fn)(void *arg);
 typedef bool (*urdma_cosim_cond_fn)(void *arg);
 
-/* n_nics NICs wired in pairs 0-1, 2-3, default PCIe, 100 Gb/s, 250 ns. */
+/* n_nics NICs wired in pairs 0-1, 2-3, ..., with default PCIe, 100 Gb/s, 250 ns. */
 void urdma_cosim_config_defaults(struct urdma_cosim_config *config, unsigned int n_nics);
 
 /* model: urdma_model_verilated, except in tests of this layer. */
@@ -129,62 +129,69 @@ struct urdma_wire *urdma_cosim_wire(struct urdma_cosim *c, unsigned int wire);
 unsigned int urdma_cosim_switches(const struct urdma_cosim *c);
 struct urdma_switch *urdma_cosim_switch(struct urdma_cosim *c, unsigned int sw);
 /*
- * Takes the link of a NIC or external port down or up; all are up at first. Both ends of the link
- * go down. Call between runs, or in an event. -ENOTCONN: the port has no wire.
+ * Sets the link of a NIC or external port down or up; all links start up. Both ends of the link go
+ * down. Call between runs, or in an event. -ENOTCONN: the port has no wire.
  */
 int urdma_cosim_link(struct urdma_cosim *c, unsigned int port, bool up);
-/* The model of a NIC as create() of the ops returned it; for the Verilated model, for waveforms. */
+/*
+ * The model of a NIC, as returned by create() of the ops; used for waveforms of the Verilated
+ * model.
+ */
 void *urdma_cosim_model(struct urdma_cosim *c, unsigned int nic);
 
 /*
  * Capture of a port into a pcapng file, named after it: urdma0 and so on. A frame that a NIC drops
- * has a comment with the reason (trace/fates.h), so frames come into the file some time after they
- * have crossed the port.
+ * has a comment with the reason (trace/fates.h), so frames are written some time after they have
+ * crossed the port.
  */
 int urdma_cosim_capture(struct urdma_cosim *c, unsigned int port, const char *path);
 void urdma_cosim_flush_captures(struct urdma_cosim *c);
-/* Gives fn the frames of a port as its capture has them, and when. fn NULL: no more. -EBUSY. */
+/* Passes the frames of a port to fn, at the same time as to its capture. fn NULL: stop. -EBUSY. */
 int urdma_cosim_follow(struct urdma_cosim *c, unsigned int port, urdma_eth_tap_fn fn, void *ctx);
-/* Frames that a NIC received and whose fate is not known, of those captured or followed. */
+/* Number of captured or followed frames that a NIC received and whose fate is not yet known. */
 uint64_t urdma_cosim_unknown_fates(const struct urdma_cosim *c, unsigned int nic);
 /* 0, also without a capture, or the error that ended the capture. */
 int urdma_cosim_capture_error(struct urdma_cosim *c, unsigned int port);
-/* Ends it. Returns 0 if every frame is in the file, also without a capture, else the first error.
+/*
+ * Ends the capture. Returns 0 if every frame is in the file or there is no capture, else the first
+ * error.
  */
 int urdma_cosim_end_capture(struct urdma_cosim *c, unsigned int port);
 
 /*
- * Calls fn for each event of the NICs, of their lanes and of their boundaries, in its cycle, in an
- * order that does not depend on threads. -ENOSPC: there are URDMA_COSIM_MAX_LISTENERS already, or a
+ * Calls fn for each event of the NICs, of their lanes and their boundaries, in its cycle, in an
+ * order that does not depend on threads. -ENOSPC: there already are URDMA_COSIM_MAX_LISTENERS, or a
  * port has too many taps. unlisten: fn and ctx as before. Call between runs, or in an event of
- * urdma_cosim_at(): it holds from the next cycle on, or from that of the event.
+ * urdma_cosim_at(). It takes effect in the next cycle, or in that of the event.
  */
 int urdma_cosim_listen(struct urdma_cosim *c, urdma_trace_fn fn, void *ctx);
 void urdma_cosim_unlisten(struct urdma_cosim *c, urdma_trace_fn fn, void *ctx);
 
-/* The cycle that comes next. */
+/* The next cycle. */
 uint64_t urdma_cosim_now(const struct urdma_cosim *c);
 
 /*
- * Calls fn at the beginning of a cycle (now, if the cycle has passed), before anything else in it.
- * Events of one cycle are called in the order of these calls.
+ * Calls fn at the beginning of a cycle (the next one, if the cycle has passed), before anything
+ * else in it. Events of one cycle run in the order of these calls.
  */
 int urdma_cosim_at(struct urdma_cosim *c, uint64_t cycle, urdma_cosim_event_fn fn, void *arg);
 
-/* Runs until cycle is the next one, or urdma_cosim_stop(). */
+/* Runs until cycle is the next one, or until urdma_cosim_stop(). */
 /*
- * Calls fn for cycles that are multiples of the period, with all that has happened before the
- * cycle. Where nothing has happened since the call before, there is none: time that is skipped has
- * at most one. fn only looks. fn NULL: no more.
+ * Calls fn in cycles that are multiples of the period, after all activity before the cycle. There
+ * is no call if nothing has happened since the previous call, so skipped time has at most one. fn
+ * must not change anything. fn NULL: stop.
  */
 typedef void (*urdma_cosim_sample_fn)(void *ctx, uint64_t cycle);
 void urdma_cosim_sample(struct urdma_cosim *c, uint64_t period, urdma_cosim_sample_fn fn,
 			void *ctx);
 
 int urdma_cosim_run_until(struct urdma_cosim *c, uint64_t cycle);
-/* Runs until nothing is in flight and no NIC has work (timers and events aside), or until cycle. */
+/*
+ * Runs until nothing is in flight and no NIC has work (except timers and events), or until cycle.
+ */
 int urdma_cosim_run_while_busy(struct urdma_cosim *c, uint64_t cycle);
-/* Runs until cond holds (0) or cycle is reached (-ETIMEDOUT). Tests cond before each cycle. */
+/* Runs until cond is true (0) or cycle is reached (-ETIMEDOUT). Tests cond before each cycle. */
 int urdma_cosim_run_cond(struct urdma_cosim *c, urdma_cosim_cond_fn cond, void *arg,
 			 uint64_t cycle);
 /* Ends the current run after this cycle; for callbacks. */

@@ -24,7 +24,7 @@ int urdma_socket_address(struct sockaddr_un *address, const char *path)
 	return 0;
 }
 
-/* True when the name belongs to a socket that nobody has open any more. */
+/* True if the name belongs to a socket that no process has open. */
 static bool is_stale(const struct sockaddr_un *address, int type)
 {
 	struct stat st;
@@ -48,7 +48,7 @@ static int bind_to(struct urdma_socket *s, int type)
 	struct stat st;
 	int ret;
 
-	/* The name is made with the mode of the socket: for this user alone. */
+	/* The name gets the mode of the socket: only for this user. */
 	if (fchmod(s->fd, 0600))
 		return -errno;
 	ret = bind(s->fd, address, sizeof(s->address));
@@ -85,7 +85,7 @@ int urdma_socket_open(struct urdma_socket *s, int type, const char *path)
 
 int urdma_socket_accept(int fd)
 {
-	static int spare = -1; /* kept for the moment when there is no other */
+	static int spare = -1; /* reserved for when no other descriptor is left */
 	static bool said;
 	int client;
 

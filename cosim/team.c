@@ -8,12 +8,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Looks at the mailbox before a member sleeps: some 50 us. */
+/* Number of polls before a member sleeps: about 50 us. */
 #define SPINS 2000u
 
-/* Each on cache lines of its own: the threads look at nothing else while they wait. */
+/* Each on its own cache lines: waiting threads read nothing else. */
 struct member {
-	_Alignas(128) atomic_uint go;	/* number of the piece of work to do; STOP */
+	_Alignas(128) atomic_uint go;	/* number of the work item to do; or STOP */
 	_Alignas(128) atomic_uint done; /* the last one done */
 	atomic_bool asleep;
 	pthread_mutex_t lock; /* with wake, only for sleeping */
@@ -58,7 +58,10 @@ static unsigned int next_work(struct member *m, unsigned int seen)
 		relax();
 	}
 	pthread_mutex_lock(&m->lock);
-	/* The caller writes go first and looks at asleep then: one of the two sees the other. */
+	/*
+	 * The caller writes go, then reads asleep; so one of the two threads sees the other's
+	 * write.
+	 */
 	atomic_store(&m->asleep, true);
 	while ((go = atomic_load(&m->go)) == seen)
 		pthread_cond_wait(&m->wake, &m->lock);
@@ -105,7 +108,7 @@ struct urdma_team *urdma_team_create(unsigned int size)
 	struct urdma_team *t;
 	size_t bytes = sizeof(*t) + size * sizeof(t->member[0]);
 
-	/* aligned_alloc() wants a multiple of the alignment. */
+	/* aligned_alloc() needs a multiple of the alignment. */
 	bytes = (bytes + _Alignof(struct urdma_team) - 1) / _Alignof(struct urdma_team) *
 		_Alignof(struct urdma_team);
 	t = aligned_alloc(_Alignof(struct urdma_team), bytes);
@@ -152,7 +155,7 @@ void urdma_team_run(struct urdma_team *t, urdma_team_fn fn, void *const *items, 
 		tell(&t->member[i], t->work);
 	share(t, 0);
 	for (unsigned int i = 1; i < helpers; i++) {
-		/* A member that takes that long has lost its core: to this thread, perhaps. */
+		/* A member that takes this long has lost its core, perhaps to this thread. */
 		for (unsigned int k = 0;
 		     atomic_load_explicit(&t->member[i].done, memory_order_acquire) != t->work;
 		     k++) {

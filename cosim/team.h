@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A team of threads that shares a short piece of work, many thousand times a second: the evaluation
- * of the NICs in one cycle.
+ * A team of threads that shares a short piece of work many thousand times per second: the
+ * evaluation of the NICs in one cycle.
  *
  * Member i % size does item i; the caller is member 0. Two items must not touch the same data. A
- * member waits for its next items by spinning for some 50 us. Then it sleeps until the next work
+ * member spins for about 50 us while it waits for its next items. Then it sleeps until new work
  * wakes it.
  */
 #ifndef URDMA_COSIM_TEAM_H
@@ -16,7 +16,7 @@ struct urdma_team;
 
 typedef void (*urdma_team_fn)(void *item);
 
-/* size threads, the caller's included. Returns NULL when there is no memory, or no thread. */
+/* size threads, including the caller's. Returns NULL if there is no memory or no thread. */
 struct urdma_team *urdma_team_create(unsigned int size);
 void urdma_team_destroy(struct urdma_team *team);
 

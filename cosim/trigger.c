@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks for the trigger of the run, and opens the windows that wait for it.
+// Watches for the trigger of the run, and opens the windows that wait for it.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static void ignore(void *arg)
 	p->trigger.watches = false;
 }
 
-/* Something is what the trigger says, but for its number. mark: the event of it. */
+/* A match of the trigger, not yet counted. mark: its event. */
 static void count(struct urdma_program *p, const struct urdma_trace_event *mark)
 {
 	struct urdma_trigger_watch *t = &p->trigger;
@@ -30,7 +30,7 @@ static void count(struct urdma_program *p, const struct urdma_trace_event *mark)
 	fprintf(stderr, "urdma-cosim: the trigger %s came at %" PRIu64 " ns\n", p->opt.trigger_text,
 		mark->cycle * URDMA_SIM_CYCLE_NS);
 	urdma_program_mark_trigger(p, mark);
-	/* A listener may not go while events are told. */
+	/* A listener must not be removed while events are delivered. */
 	ret = urdma_cosim_at(p->c, 0, ignore, p);
 	for (unsigned int i = 0; i < t->n_gates && !ret; i++)
 		ret = urdma_program_gate_trigger(t->gate[i], mark->cycle);
@@ -50,7 +50,7 @@ static void event(void *ctx, const struct urdma_trace_event *e)
 		count(p, &mark);
 }
 
-/* Several rules may hit a frame: it counts once. */
+/* Several rules may hit a frame; count it once. */
 static void fault(void *ctx, const struct urdma_fault_record *r)
 {
 	const struct urdma_trace_event mark = { .cycle = r->cycle,

@@ -6,7 +6,7 @@
 
 #include "program.h"
 
-/* New files before a trigger are begun no sooner than after so many ns: each costs milliseconds. */
+/* Minimum ns between new files before a trigger: each file costs milliseconds. */
 #define LEAST_TURN UINT64_C(10000)
 
 static void name_file(char *name, size_t size, const struct urdma_program *p, unsigned int nic,
@@ -21,7 +21,7 @@ static int begin(struct urdma_program *p, unsigned int nic)
 	int ret;
 
 	name_file(name, sizeof(name), p, nic, "");
-	/* The model's names begin with the NIC's. */
+	/* The model's names start with the NIC's. */
 	if (p->opt.waves.scope)
 		snprintf(scope, sizeof(scope), "%s.urdma_sim_top.%s",
 			 urdma_cosim_port(p->c, nic)->name, p->opt.waves.scope);
@@ -63,14 +63,14 @@ int urdma_program_open_waves(struct urdma_program *p)
 		fprintf(stderr, "urdma-cosim: no memory for the window of waves\n");
 		return 1;
 	}
-	/* Behind the window: a file whose window is shut begins when it opens, not with 0. */
+	/* After setting the window: a file whose window is shut starts when it opens, not at 0. */
 	for (unsigned int i = 0; i < p->opt.cosim.n_nics; i++)
 		if (begin(p, i))
 			return 1;
 	return 0;
 }
 
-/* The file before the last one goes, the last one takes its place. */
+/* Deletes the file before the last one and keeps the last one in its place. */
 void urdma_program_watch_waves(struct urdma_program *p)
 {
 	uint64_t now = urdma_cosim_now(p->c) * URDMA_SIM_CYCLE_NS;

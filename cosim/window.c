@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows of time in which something is written.
+// Time windows for output.
 #include "program.h"
 
 static void from(void *ctx)
@@ -46,7 +46,7 @@ int urdma_program_gate(struct urdma_program *p, struct urdma_gate *gate,
 int urdma_program_gate_trigger(struct urdma_gate *gate, uint64_t cycle)
 {
 	gate->set(gate->p, URDMA_GATE_OPEN);
-	/* The last cycle of the window is in it. */
+	/* The window includes its last cycle. */
 	return urdma_cosim_at(gate->p->c, cycle + gate->window->after / URDMA_SIM_CYCLE_NS + 1, to,
 			      gate);
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
 /*
- * What urdma.ko and the provider say to each other through uverbs.
+ * Requests and responses that urdma.ko and the provider exchange through uverbs.
  *
  * Rules: natural alignment with no hole, 64-bit fields as __aligned_u64, every reserved field is
- * zero (the kernel refuses a request in which it is not). A structure may grow at its end, and 0 is
- * the new field's word for "as before"; a field never changes its meaning. So kernel and provider
- * need not be of the same age: what a request does not have counts as zero; the kernel refuses one
- * that has more than it knows, unless that is zero; a response is cut to the room that the
- * provider gives, and a provider zeroes that room first. What the hardware reads is not here but in
- * urdma_hw.h.
+ * zero (the kernel refuses a request in which one is not). A structure may grow at its end; 0 in a
+ * new field means "as before". A field never changes its meaning. So kernel and provider may be of
+ * different versions. The kernel takes fields that a request lacks as zero. It refuses a request
+ * with fields that it does not know, unless they are zero. It cuts a response to the size of the
+ * provider's buffer, which the provider zeroes first. urdma_hw.h has the layouts that the hardware
+ * reads.
  *
- * Verbs without a structure here carry nothing of ours: a provider sends them as the core defines
- * them, and whatever it adds has to be zero. Such are REG_MR, REREG_MR, DEREG_MR, DM_MR_REG,
- * DM_FREE, ALLOC_MW (the response's rkey has the index that each binding's key has to have) and
+ * Verbs without a structure here have no driver-specific part: a provider sends them as the core
+ * defines them, and anything it adds must be zero. These are REG_MR, REREG_MR, DEREG_MR, DM_MR_REG,
+ * DM_FREE, ALLOC_MW (the response's rkey has the index that the key of each binding must have) and
  * DEALLOC_MW, MODIFY_QP and QUERY_QP, PDs, XRC domains, OPEN_QP.
  */
 #ifndef URDMA_ABI_H
@@ -25,7 +25,7 @@
 struct urdma_alloc_ucontext_resp {
 	/* offset to mmap, and the size: the doorbell page of this context */
 	__aligned_u64 db_offset;
-	/* URDMA_RF_FEAT_* of the device: which opcodes may be posted */
+	/* URDMA_RF_FEAT_* of the device: they say which opcodes may be posted */
 	__aligned_u64 features;
 	__u32 db_size;
 	__u16 max_sq_sge;
@@ -43,12 +43,12 @@ struct urdma_alloc_ucontext_resp {
 };
 
 /*
- * For whoever imports a context: QUERY_CONTEXT has the same response, in an attribute of our own.
- * The number is the first of a driver's own: 1 << UVERBS_ID_NS_SHIFT.
+ * For a process that imports a context: QUERY_CONTEXT returns the same response in a driver
+ * attribute. Driver attributes are numbered from 1 << UVERBS_ID_NS_SHIFT.
  */
 #define URDMA_ATTR_QUERY_CONTEXT_RESP 0x1000
 
-/* A method of UVERBS_OBJECT_DEVICE: what the NIC's clock says now. */
+/* A method of UVERBS_OBJECT_DEVICE: reads the NIC's clock. */
 enum urdma_device_methods {
 	URDMA_METHOD_QUERY_CLOCK = 0x1000,
 };
@@ -58,25 +58,24 @@ enum urdma_query_clock_attrs {
 };
 
 /*
- * Device memory: where it is to be mapped. Each page has a mapping of its own, shared and not
- * executable. The memory begins with its first page; what the last page has behind it belongs to
- * nobody else.
+ * Device memory: where to map it. Each page needs a separate mapping, shared and not executable.
+ * The memory starts at the start of the first page. No other owner uses the rest of the last page.
  */
 struct urdma_dm_resp {
 	/* offset to mmap of the first page; the others follow it */
 	__aligned_u64 mmap_offset;
-	/* as it was asked for */
+	/* as requested */
 	__aligned_u64 length;
 	__u32 page_size;
 	__u32 reserved;
 };
 
-/* An attribute that DM_ALLOC has besides those of the core. */
+/* An attribute of DM_ALLOC in addition to the core's. */
 enum urdma_alloc_dm_attrs {
 	URDMA_ATTR_ALLOC_DM_RESP = 0x1000,
 };
 
-/* A method of UVERBS_OBJECT_DM, for whoever imports the memory. The response is the same. */
+/* A method of UVERBS_OBJECT_DM, for a process that imports the memory. The response is the same. */
 enum urdma_dm_methods {
 	URDMA_METHOD_QUERY_DM = 0x1000,
 };
@@ -86,7 +85,7 @@ enum urdma_query_dm_attrs {
 	URDMA_ATTR_QUERY_DM_RESP,
 };
 
-/* The ring starts on a page, and len is at least what the entries take (32 bytes each). */
+/* The ring is page-aligned. len is at least the size of the entries (32 bytes each). */
 struct urdma_create_cq_req {
 	__aligned_u64 buf_addr;
 	__u32 buf_len;
@@ -100,9 +99,9 @@ struct urdma_create_cq_resp {
 };
 
 /*
- * A new ring, zeroed, as in CREATE_CQ, and the consumer index as doorbells have it. The response
- * has the index, likewise, of the CQE in entry 0 of the new ring. CQEs before that one are in the
- * old ring, which the NIC has left.
+ * A new ring, zeroed, as in CREATE_CQ, and the consumer index as in a doorbell. The response has
+ * the index of the CQE in entry 0 of the new ring, in the same form. CQEs before that one are in
+ * the old ring, which the NIC no longer uses.
  */
 struct urdma_resize_cq_req {
 	__aligned_u64 buf_addr;
@@ -119,9 +118,9 @@ struct urdma_resize_cq_resp {
 };
 
 /*
- * Both rings start on a page. Strides are log2 of bytes, as in URDMA_RING_LOG_STRIDE. A QP with an
- * SRQ has no receive ring, nor has an initiator QP of XRC: its four fields are zero. For a target
- * QP of XRC the core takes neither request nor response.
+ * Both rings are page-aligned. Strides are log2 of bytes, as in URDMA_RING_LOG_STRIDE. A QP with an
+ * SRQ and an XRC initiator QP have no receive ring: its four fields are zero. For an XRC target QP
+ * the core passes neither request nor response.
  */
 struct urdma_create_qp_req {
 	__aligned_u64 sq_addr;
@@ -141,8 +140,8 @@ struct urdma_create_qp_resp {
 };
 
 /*
- * The array of WQEs, and the ring of indices behind it, as CREATE_SRQ has them. It starts on a
- * page. The same for SRQs of every type.
+ * The array of WQEs with the ring of indices after it, as in CREATE_SRQ. It is page-aligned. The
+ * structure is the same for SRQs of every type.
  */
 struct urdma_create_srq_req {
 	__aligned_u64 buf_addr;
@@ -158,9 +157,9 @@ struct urdma_create_srq_resp {
 };
 
 /*
- * Words 4 to 7 of a UD send WQE, URDMA_SQE4_DGID_LO and what follows, as halves: the low one of a
- * word first. The core's part of the response has 4 bytes, so there is no place for 64-bit fields.
- * The request is empty.
+ * Words 4 to 7 of a UD send WQE, from URDMA_SQE4_DGID_LO on, as 32-bit halves, low half first. The
+ * core's part of the response has 4 bytes, so 64-bit fields would not be aligned. The request is
+ * empty.
  */
 struct urdma_create_ah_resp {
 	__u32 av[8];

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * urdma.ko: what its files share.
+ * urdma.ko: definitions that its files share.
  *
  * Lifetimes. struct urdma_dev lives from probe to remove, and so does the net device. The RDMA
- * device (struct urdma_ibdev) ends with each reset of the function, and with each sleep of the
- * system, because the NIC forgets its objects then; a new one is registered afterwards. The command
- * queue and the event queues are started before it is registered and stopped after it is
- * unregistered. The RDMA files reach the net device by ib_device_get_netdev() alone, with a
- * reference. Memory that the NIC may touch (rings, page tables, pinned pages) is given back only
- * after the command that destroys its object has completed, or after bus mastering has been
- * switched off (urdma_set_dead), so no destroy has to fail.
+ * device (struct urdma_ibdev) ends at each function reset and each system sleep, because the NIC
+ * then forgets its objects. A new one is registered afterwards. The command queue and the event
+ * queues are started before it is registered and stopped after it is unregistered. The RDMA files
+ * get the net device only by ib_device_get_netdev(), with a reference. Memory that the NIC may
+ * access (rings, page tables, pinned pages) is freed only after the command that destroys its
+ * object has completed, or after bus mastering has been switched off (urdma_set_dead). So no
+ * destroy has to fail.
  *
- * Locks of the data path, all of them taken with interrupts off. A CQ's lock covers its ring, its
+ * Locks of the data path are all taken with interrupts off. A CQ's lock covers its ring, its
  * consumer index, its lists of QPs, and the tails that polling moves in the work queues of those
- * QPs. A work queue's lock covers its head and slots. The CQ's comes first. Work queues and CQs of
- * processes have no ring here, and nobody takes their locks.
+ * QPs. A work queue's lock covers its head and slots. The CQ's lock is taken first. Work queues and
+ * CQs of processes have no ring in the kernel, and their locks are never taken.
  */
 #ifndef URDMA_H
 #define URDMA_H
@@ -37,24 +37,24 @@
 
 #define URDMA_DRV_NAME "urdma"
 #define URDMA_PORT     1
-/* A VLAN tag has three bits of priority, and the service level goes there. */
+/* The service level goes into the three priority bits of a VLAN tag. */
 #define URDMA_MAX_SL   7
 
-/* Doorbell page of the kernel's own objects, and of EQs. */
+/* Doorbell page of the kernel's objects and of EQs. */
 #define URDMA_KERNEL_DB_PAGE 0
 
-/* QP numbers 0 and 1 belong to management; keys start at 0x100, so 0 is no key. */
+/* QP numbers 0 and 1 are reserved for management. Keys start at 0x100, so 0 is no key. */
 #define URDMA_GSI_QPN	1
 #define URDMA_FIRST_QPN 2
 #define URDMA_FIRST_MR	1
 
-/* A WQE has at most 512 bytes, whatever the capability registers say. */
+/* A WQE has at most 512 bytes, even if the capability registers allow more. */
 #define URDMA_MIN_WQE_LOG 6
 #define URDMA_MAX_WQE_LOG 9
 #define URDMA_CQE_LOG	  5
 #define URDMA_MAX_UD_SGE  (((1 << URDMA_MAX_WQE_LOG) - URDMA_SQE_UD_DATA_OFFSET) / URDMA_SGE_SIZE)
 
-/* What there are registers for, and the least ring. */
+/* Numbers of queues and unicast addresses with registers; log2 of the smallest ring. */
 #define URDMA_ETH_MAX_QUEUES 32
 #define URDMA_ETH_MAX_UC     16
 #define URDMA_ETH_LOG_MIN    6
@@ -71,7 +71,7 @@ struct urdma_caps {
 	u32 num_qp;
 	/* 0: there are no SRQs */
 	u32 num_srq;
-	/* counter sets of QPs, set 0 included; 0: there are none */
+	/* counter sets of QPs, with set 0; 0: none */
 	u32 num_cnt_sets;
 	u32 num_cq;
 	u32 num_mr;
@@ -100,10 +100,10 @@ struct urdma_caps {
 	u32 eth_max_frame;
 	u32 eth_tx_descs;
 	u32 eth_uc;
-	/* greatest ring, such that a completion ring can hold what two of them cause */
+	/* largest ring for which a completion ring can hold the completions of two */
 	u8 log_eth_ring;
 	u32 speed_mbps;
-	/* device memory: pages of the CPU, and where it begins in BAR_DB; both 0 without it */
+	/* device memory: number of CPU pages, and its offset in BAR_DB; both 0 without it */
 	u32 dm_pages;
 	u64 dm_offset;
 	u16 version_minor;
@@ -138,7 +138,7 @@ struct urdma_cmdq {
 	dma_addr_t ring_dma;
 	dma_addr_t cpl_dma;
 	u8 log;
-	/* completions raise EQEs in EQ 0; without it they are polled for */
+	/* completions raise EQEs in EQ 0; if false, waiters poll */
 	bool events;
 	/* counts free tags */
 	struct semaphore room;
@@ -161,17 +161,17 @@ struct urdma_eq {
 	int irq;
 	/* interrupts taken */
 	u32 irqs;
-	/* entries that the last run of the handler has read */
+	/* entries read by the last run of the handler */
 	u32 last;
-	/* the counter EQ_LOST when last looked at */
+	/* counter EQ_LOST at its last reading */
 	u64 lost;
-	/* it was full: its CQs wait for urdma_cq_notify_work() */
+	/* the EQ was full: its CQs wait for urdma_cq_notify_work() */
 	bool overflow;
 	char name[40];
 };
 
 enum urdma_flag {
-	/* no command is sent any more, and no DMA can come */
+	/* no more commands are sent, and no DMA can come */
 	URDMA_F_DEAD,
 };
 
@@ -185,12 +185,12 @@ struct urdma_ibdev {
 struct urdma_dev {
 	struct pci_dev *pdev;
 	void __iomem *regs;
-	/* doorbell page 0, the kernel's; the others are mapped by processes */
+	/* doorbell page 0, the kernel's; processes map the others */
 	void __iomem *db;
-	/* device memory, all of it; NULL: there is none */
+	/* all of the device memory; NULL: there is none */
 	void __iomem *dm;
 	resource_size_t db_bus;
-	/* the configuration space as probe has found it */
+	/* the configuration space as probe found it */
 	struct pci_saved_state *config;
 	unsigned long flags;
 	struct urdma_caps caps;
@@ -209,7 +209,7 @@ struct urdma_dev {
 	u32 next_qpn;
 	u32 next_srqn;
 	u32 next_mr;
-	/* variant that the next MR of an index gets */
+	/* variant of the next MR with an index */
 	u8 *mr_variant;
 	struct ida pd_ida;
 	struct ida db_ida;
@@ -217,30 +217,30 @@ struct urdma_dev {
 	/* protects dm_used: the pages of device memory that are not free */
 	spinlock_t dm_lock;
 	unsigned long *dm_used;
-	/* while it dies: see urdma_set_dead() */
+	/* while the device dies: see urdma_set_dead() */
 	spinlock_t dead_lock;
-	/* of this device alone; destroying an object waits for notify_work */
+	/* only of this device; destroying an object waits for notify_work */
 	struct workqueue_struct *wq;
-	/* calls consumers whom the NIC cannot call: urdma_cq_notify_work() */
+	/* calls consumers for which the NIC raises no event: urdma_cq_notify_work() */
 	struct work_struct notify_work;
 
 	struct dentry *debugfs;
 
-	/* NULL: none is registered, because the device could not be started after a reset */
+	/* NULL: not registered, because the device could not be started after a reset */
 	struct urdma_ibdev *ib;
 	/* events of the RDMA device are raised under this lock, and only while ib_events is set */
 	spinlock_t ib_lock;
 	bool ib_events;
 
-	/* the net device's own part (urdma_netdev.c, urdma_eth.h); nothing else looks at it */
+	/* private to the net device's files (urdma_netdev.c, urdma_eth.h) */
 	struct net_device *netdev;
-	/* covers a look at the link with what follows for the carrier, and changes of netdev */
+	/* covers reading the link and setting the carrier as one step, and changes of netdev */
 	spinlock_t link_lock;
 	struct notifier_block netdev_nb;
 	bool port_active;
 };
 
-/* Where a ring or an MR lies: the page table that the NIC walks. See URDMA_RING_* in urdma_hw.h. */
+/* The page table that the NIC walks for a ring or an MR. See URDMA_RING_* in urdma_hw.h. */
 struct urdma_pt {
 	u8 levels;
 	u8 page_shift;
@@ -256,7 +256,7 @@ struct urdma_pt {
 	dma_addr_t dir_dma;
 };
 
-/* Memory of a process, or a ring of the kernel's own: then it is contiguous, at buf. */
+/* Memory of a process, or a ring of the kernel, which is contiguous at buf. */
 struct urdma_mem {
 	struct ib_umem *umem;
 	void *buf;
@@ -264,13 +264,13 @@ struct urdma_mem {
 	struct urdma_pt pt;
 };
 
-/* A page that a process may map. It lives as long as its owner, and as the last mapping. */
+/* A page that a process may map. It lives until its owner and the last mapping are gone. */
 struct urdma_mmap_entry {
 	struct rdma_user_mmap_entry rdma_entry;
 	struct urdma_dev *dev;
-	/* of device memory; else it is the doorbell page of a context */
+	/* true: page of device memory; false: doorbell page of a context */
 	bool is_dm;
-	/* counted from the first of its kind */
+	/* page number, counted from the first of its kind */
 	u32 page;
 };
 
@@ -281,7 +281,7 @@ struct urdma_ucontext {
 
 struct urdma_dm {
 	struct ib_dm ibdm;
-	/* pages of device memory: the first, how many, and each one's */
+	/* pages of device memory: the first, their number, and the mapping of each */
 	u32 page;
 	u32 num;
 	struct urdma_mmap_entry *entry[] __counted_by(num);
@@ -292,7 +292,7 @@ struct urdma_pd {
 	u32 pdn;
 };
 
-/* To the NIC, an XRC domain is a PD, with a number out of the same set. */
+/* To the NIC, an XRC domain is a PD, numbered from the same range. */
 struct urdma_xrcd {
 	struct ib_xrcd ibxrcd;
 	u32 pdn;
@@ -301,10 +301,10 @@ struct urdma_xrcd {
 struct urdma_mr {
 	struct ib_mr ibmr;
 	struct urdma_mem mem;
-	/* what it was created with, for a registration anew */
+	/* attributes of its creation, for a reregistration */
 	int access;
 	u32 pdn;
-	/* false after a registration anew that failed: a key without a region */
+	/* false after a failed reregistration: a key without a region */
 	bool in_hw;
 	bool dmabuf;
 	/* for REG_MR: the page table, one level, that map_mr_sg fills and the NIC reads */
@@ -315,7 +315,7 @@ struct urdma_mr {
 };
 
 struct urdma_mw {
-	/* rkey's variant is the one it was made with: programs choose others when they bind it */
+	/* rkey has the variant of its creation: programs choose others when they bind the window */
 	struct ib_mw ibmw;
 };
 
@@ -335,22 +335,22 @@ struct urdma_cq {
 	u32 cqn;
 	struct urdma_eq *eq;
 
-	/* The kernel's own only; NULL: of a process, which polls by itself. */
+	/* Only for a CQ of the kernel; NULL: the CQ of a process, which polls itself. */
 	struct urdma_cqe *ring;
 	u8 log;
-	/* protects all below, and the ring */
+	/* protects all fields below, and the ring */
 	spinlock_t lock;
-	/* consumer index, free running, and what the NIC has been told of it */
+	/* consumer index, free running, and its value last sent to the NIC */
 	u32 ci;
 	u32 told;
-	/* the consumer has asked for an event and got none since: URDMA_DB_ARM_*, or 0 */
+	/* the consumer has requested an event and none has come since: URDMA_DB_ARM_*, or 0 */
 	u32 armed;
-	/* QPs whose SQ, RQ completes here */
+	/* QPs whose SQ or RQ completes here */
 	struct list_head send_qps;
 	struct list_head recv_qps;
 };
 
-/* A work queue of the kernel's own: urdma_post.c. Indexes run free, as in doorbells. */
+/* A work queue of the kernel: urdma_post.c. Indexes run free, as in doorbells. */
 struct urdma_wq {
 	/* protects head, and slots from there to tail */
 	spinlock_t lock;
@@ -361,7 +361,7 @@ struct urdma_wq {
 	u8 log_stride;
 	/* next index to post */
 	u16 head;
-	/* all before it are completed; moved by polling, which does not hold this lock */
+	/* all WQEs before it are completed; polling advances it without this lock */
 	u16 tail;
 	/* in the CQ's list */
 	struct list_head list;
@@ -371,14 +371,17 @@ struct urdma_srq {
 	struct ib_srq ibsrq;
 	struct urdma_mem mem;
 	u32 srqn;
-	/* of the kernel: it is filled here */
+	/* of the kernel: this driver posts to it */
 	bool kernel;
-	/* as they were given */
+	/* the values granted at creation */
 	u32 max_wr;
 	u32 max_sge;
-	/* wr_id by place; its head counts indices; nothing has a tail */
+	/* wr_id by place; its head counts indices; its tail is not used */
 	struct urdma_wq wq;
-	/* The kernel's own only, under the lock of wq: the ring of indices, and the free places. */
+	/*
+	 * Only for an SRQ of the kernel, under the lock of wq: the ring of indices and the free
+	 * places.
+	 */
 	__le16 *index;
 	u16 *free;
 	u32 num_free;
@@ -389,26 +392,26 @@ struct urdma_qp {
 	struct urdma_mem sq_mem;
 	struct urdma_mem rq_mem;
 	/*
-	 * Of the kernel: it has rings here, and may register memory by work requests. A target QP
-	 * of XRC is not, whoever made it: it has no rings.
+	 * A QP of the kernel has rings here and may register memory by work requests. False for
+	 * every XRC target QP: it has no rings.
 	 */
 	bool kernel;
-	/* URDMA_QPT_*; the general services QP is one of type UD */
+	/* URDMA_QPT_*; the general services QP has type UD */
 	u8 type;
 	struct urdma_wq sq;
 	struct urdma_wq rq;
-	/* serialises modify and query, protects what follows; posting only looks at the state */
+	/* serialises modify and query, protects the fields below; posting only reads the state */
 	struct mutex lock;
-	/* what was last set, for query; state is the last one we know of */
+	/* attributes last set, for query; state is the last known state */
 	enum ib_qp_state state;
 	/* IB_EVENT_QP_LAST_WQE_REACHED was raised since the last RESET */
 	bool last_wqe;
 	struct ib_qp_cap cap;
 	bool sig_all;
-	/* what it sends to groups does not come back to members here */
+	/* members on this NIC do not get the datagrams that it sends to groups */
 	bool no_loop;
 	struct ib_qp_attr attr;
-	/* it is a member of: struct urdma_group */
+	/* its memberships: struct urdma_group */
 	struct list_head groups;
 };
 
@@ -485,19 +488,19 @@ static inline u64 urdma_counter(struct urdma_dev *dev, u32 n)
 static inline void urdma_ring_doorbell(struct urdma_dev *dev, u32 which, u32 obj, u32 arm,
 				       u32 index)
 {
-	/* writeq() orders what was written to memory (WQEs, their data) before the doorbell. */
+	/* writeq() orders earlier writes to memory (WQEs, their data) before the doorbell. */
 	writeq(FIELD_PREP(URDMA_DBW_OBJ, obj) | FIELD_PREP(URDMA_DBW_ARM, arm) |
 		       FIELD_PREP(URDMA_DBW_INDEX, index),
 	       dev->db + which);
 }
 
-/* Byte of a send WQE where its SGEs or inline data begin. */
+/* Offset in bytes of the SGEs or inline data in a send WQE. */
 static inline u32 urdma_sqe_data(u8 qp_type)
 {
 	return qp_type == URDMA_QPT_UD ? URDMA_SQE_UD_DATA_OFFSET : URDMA_SQE_DATA_OFFSET;
 }
 
-/* Bytes of a receive WQE. */
+/* Size of a receive WQE in bytes. */
 static inline u32 urdma_rqe_bytes(u32 max_sge)
 {
 	return URDMA_RQE_DATA_OFFSET + max_sge * URDMA_SGE_SIZE;
@@ -559,7 +562,7 @@ void urdma_eqs_stop(struct urdma_dev *dev);
 void urdma_eqs_free(struct urdma_dev *dev);
 
 /* urdma_mr.c */
-/* Pages that one REG_MR takes: 16 MB of 4 KB pages, by a table of 32 KB. */
+/* Maximum number of pages of one REG_MR: 16 MB of 4 KB pages, in a table of 32 KB. */
 #define URDMA_MAX_FAST_PAGES 4096
 
 int urdma_mem_ring(struct urdma_dev *dev, struct urdma_mem *mem, u64 addr, u32 len, int access);

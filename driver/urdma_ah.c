@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma: address handles. One is the address part of a UD send WQE, made once: the NIC has no
+ * urdma: address handles. A handle is the address part of a UD send WQE, built once: the NIC has no
  * object for it. The core keeps a reference to the source GID as long as the handle exists.
  */
 #include "urdma-abi.h"
 #include "urdma.h"
 
-/* The core has resolved the MAC address, also for a process. This does not sleep. */
+/* The core has resolved the MAC address, for a process too. This does not sleep. */
 int urdma_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_udata *udata)
 {
 	const struct rdma_ah_attr *attr = init->ah_attr;
@@ -28,7 +28,7 @@ int urdma_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct i
 	av[2] = FIELD_PREP(URDMA_SQE6_DMAC, urdma_mac_word(attr->roce.dmac)) |
 		FIELD_PREP(URDMA_SQE6_TCLASS, grh->traffic_class) |
 		FIELD_PREP(URDMA_SQE6_HOP_LIMIT, grh->hop_limit);
-	/* Which QPs will use it is not known: the port follows the flow label alone. */
+	/* The QPs that will use it are not known: the UDP port depends on the flow label only. */
 	av[3] = FIELD_PREP(URDMA_SQE7_FLOW_LABEL, grh->flow_label & IB_GRH_FLOWLABEL_MASK) |
 		FIELD_PREP(URDMA_SQE7_UDP_SPORT, rdma_flow_label_to_udp_sport(grh->flow_label)) |
 		FIELD_PREP(URDMA_SQE7_SGID_INDEX, grh->sgid_attr->index) |
@@ -55,7 +55,7 @@ int urdma_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 			FIELD_GET(URDMA_SQE7_SGID_INDEX, w7), FIELD_GET(URDMA_SQE6_HOP_LIMIT, w6),
 			FIELD_GET(URDMA_SQE6_TCLASS, w6));
 	memcpy(attr->grh.dgid.raw, ah->av, sizeof(attr->grh.dgid.raw));
-	/* The other way round than into the word. */
+	/* The inverse of the conversion into the word. */
 	u64_to_ether_addr(swab64(FIELD_GET(URDMA_SQE6_DMAC, w6) << 16), attr->roce.dmac);
 	return 0;
 }

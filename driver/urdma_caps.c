@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * urdma: what the NIC can do: its version and capability registers.
- */
+/* urdma: the NIC's version and capability registers. */
 #include <linux/if_ether.h>
 
 #include "urdma.h"
@@ -19,12 +17,12 @@ static int urdma_read_eth_caps(struct urdma_dev *dev)
 	caps->eth_max_frame = FIELD_GET(URDMA_RF_CAP_ETH_MAX_FRAME, eth);
 	caps->eth_tx_descs = FIELD_GET(URDMA_RF_CAP_ETH_TX_DESCS, eth);
 	caps->eth_uc = FIELD_GET(URDMA_RF_CAP_ETH_UC, eth);
-	/* Indexes have 16 bits; a completion ring has four times the entries of the greater one. */
+	/* Indexes have 16 bits; a completion ring has four times the entries of the larger one. */
 	log_cq = FIELD_GET(URDMA_RF_CAP_LOG_ETH_CQ, eth);
 	caps->log_eth_ring = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_ETH_RING, eth), 15);
 	if (caps->log_eth_ring + 2 > log_cq)
 		caps->log_eth_ring = log_cq < 2 ? 0 : log_cq - 2;
-	/* As many as the registers have room for. */
+	/* At most as many as have registers. */
 	caps->eth_queues = min_t(u32, caps->eth_queues, URDMA_ETH_MAX_QUEUES);
 	caps->eth_uc = min_t(u32, caps->eth_uc, URDMA_ETH_MAX_UC);
 	if (!caps->eth_queues || caps->log_eth_ring < URDMA_ETH_LOG_MIN || !caps->eth_tx_descs ||
@@ -37,7 +35,7 @@ static int urdma_read_eth_caps(struct urdma_dev *dev)
 	return 0;
 }
 
-/* Processes map it, so it has to be whole pages. A NIC whose BAR cannot hold it works without. */
+/* Processes map it, so it must be whole pages. If the BAR cannot hold it, it is not used. */
 static void urdma_read_dm_caps(struct urdma_dev *dev)
 {
 	struct urdma_caps *caps = &dev->caps;
@@ -63,8 +61,8 @@ static void urdma_read_dm_caps(struct urdma_dev *dev)
 }
 
 /*
- * The number of a set has 16 bits. Set 0 counts since version 1.12; without it the counters of the
- * port would lack the QPs that have no counter.
+ * A set number has 16 bits. Set 0 counts since version 1.12; without it the port's counters would
+ * miss the QPs that have no counter.
  */
 static void urdma_read_cnt_caps(struct urdma_dev *dev)
 {
@@ -78,7 +76,7 @@ static void urdma_read_cnt_caps(struct urdma_dev *dev)
 		caps->num_cnt_sets = 1U << min_t(u64, log, 16);
 }
 
-/* Every limit that the driver keeps to, cut to what the layouts can hold. */
+/* Every limit that the driver observes, reduced to what the layouts can hold. */
 int urdma_read_caps(struct urdma_dev *dev)
 {
 	struct device *d = &dev->pdev->dev;
@@ -107,12 +105,12 @@ int urdma_read_caps(struct urdma_dev *dev)
 	caps->clock_hz = urdma_read(dev, URDMA_REG_CLOCK_HZ);
 	caps->speed_mbps = urdma_read(dev, URDMA_REG_PORT_SPEED);
 
-	/* Object numbers have 24 bits, as has the index in a key; doorbell page numbers 12. */
+	/* Object numbers and the index in a key have 24 bits; doorbell page numbers have 12. */
 	caps->log_qp = min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_QP, obj), 24);
 	caps->num_qp = 1U << caps->log_qp;
 	if (caps->features & URDMA_RF_FEAT_SRQ && FIELD_GET(URDMA_RF_CAP_LOG_SRQ, obj))
 		caps->num_srq = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_SRQ, obj), 24);
-	/* XRC is nothing without SRQs. */
+	/* XRC needs SRQs. */
 	if (!caps->num_srq)
 		caps->features &= ~URDMA_RF_FEAT_XRC;
 	caps->num_cq = 1U << min_t(u64, FIELD_GET(URDMA_RF_CAP_LOG_CQ, obj), 24);

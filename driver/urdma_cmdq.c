@@ -2,9 +2,10 @@
 /*
  * urdma: command queue.
  *
- * Two rings of the same size: commands, written here, and completions, written by the NIC in the
- * order in which it finishes. Tags join them. There are as many tags as entries, and a tag is free
- * again only when its completion has been read, so neither ring can run over.
+ * Two rings of the same size: the driver writes commands, the NIC writes completions in the order
+ * in which it finishes. A tag matches a completion to its command. There are as many tags as
+ * entries, and a tag is free again only when its completion has been read, so neither ring can
+ * overflow.
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
@@ -12,20 +13,20 @@
 
 #include "urdma.h"
 
-/* Time without any answer after which a device counts as dead; a simulated one may be slow. */
+/* A device that answers nothing for this time is dead; a simulated one may be slow. */
 #define URDMA_CMD_TIMEOUT (60 * HZ)
-/* How often a waiter looks for itself: for a lost interrupt, or a device that was pulled out. */
+/* Polling interval of a waiter, in case of a lost interrupt or a removed device. */
 #define URDMA_CMD_LOOK (HZ / 4)
-/* More commands in flight than this gain nothing. */
+/* More commands in flight would not be faster. */
 #define URDMA_CMDQ_LOG_WANTED 6
 
 static size_t urdma_cmdq_bytes(const struct urdma_cmdq *q)
 {
-	/* Bases are 4 KB aligned, which coherent memory of a page or more is. */
+	/* Bases must be 4 KB aligned; coherent memory of a page or more is. */
 	return max_t(size_t, (size_t)URDMA_CMD_SIZE << q->log, PAGE_SIZE);
 }
 
-/* What has been made when this fails is given back by urdma_cmdq_free(). */
+/* On failure, urdma_cmdq_free() frees what was allocated. */
 int urdma_cmdq_init(struct urdma_dev *dev)
 {
 	struct urdma_cmdq *q = &dev->cmdq;
@@ -57,7 +58,7 @@ int urdma_cmdq_init(struct urdma_dev *dev)
 	return 0;
 }
 
-/* The device has been stopped, or its start has failed, here or before. */
+/* The device has been stopped, or its start has failed at any step. */
 void urdma_cmdq_free(struct urdma_dev *dev)
 {
 	struct urdma_cmdq *q = &dev->cmdq;
@@ -100,7 +101,7 @@ static int urdma_status_to_errno(u64 status)
 	}
 }
 
-/* Takes the completions that are there. Any context. */
+/* Takes the completions that have arrived. Any context. */
 void urdma_cmdq_reap(struct urdma_dev *dev)
 {
 	struct urdma_cmdq *q = &dev->cmdq;
@@ -117,7 +118,7 @@ void urdma_cmdq_reap(struct urdma_dev *dev)
 		w7 = le64_to_cpu(READ_ONCE(cpl->w[7]));
 		if (FIELD_GET(URDMA_CPL7_PHASE, w7) != urdma_phase(q->ci, q->log))
 			break;
-		/* The phase bit first, the rest after it. */
+		/* Read the phase bit first, then the rest. */
 		dma_rmb();
 		w0 = le64_to_cpu(cpl->w[0]);
 		q->ci++;
@@ -138,7 +139,7 @@ void urdma_cmdq_reap(struct urdma_dev *dev)
 	spin_unlock_irqrestore(&q->lock, flags);
 }
 
-/* The device is dead: nobody shall wait for it. */
+/* The device is dead: end all waits for it. */
 void urdma_cmdq_abort(struct urdma_dev *dev)
 {
 	struct urdma_cmdq *q = &dev->cmdq;
@@ -172,9 +173,9 @@ static bool urdma_cmd_wait(struct urdma_dev *dev, struct urdma_cmd_wait *wait)
 }
 
 /*
- * Send a command (8 words; the tag is put in here) and wait for its completion, copied to cpl
- * unless that is NULL. May sleep. 0, the errno of the status, or -EIO when the device is dead, in
- * which case it has stopped using memory.
+ * Send a command (8 words; this fills in the tag) and wait for its completion, which is copied to
+ * cpl unless that is NULL. May sleep. Returns 0, the errno of the status, or -EIO if the device is
+ * dead; a dead device accesses no memory.
  */
 int urdma_cmd_exec(struct urdma_dev *dev, u64 *cmd, u64 *cpl)
 {
@@ -191,7 +192,7 @@ int urdma_cmd_exec(struct urdma_dev *dev, u64 *cmd, u64 *cpl)
 	down(&q->room);
 
 	spin_lock_irqsave(&q->lock, flags);
-	/* Under the lock, so that a command either is not sent or is seen by urdma_cmdq_abort(). */
+	/* Under the lock, so a command is either not sent or seen by urdma_cmdq_abort(). */
 	if (urdma_is_dead(dev)) {
 		spin_unlock_irqrestore(&q->lock, flags);
 		up(&q->room);
@@ -237,8 +238,8 @@ int urdma_cmd_exec(struct urdma_dev *dev, u64 *cmd, u64 *cpl)
 }
 
 /*
- * Destroy an object. When this returns, the NIC touches the object's memory no more: either it has
- * said so, or it is dead. A device that refuses is broken, and is put out of use.
+ * Destroy an object. When this returns, the NIC no longer accesses the object's memory: the command
+ * has completed, or the device is dead. A device that refuses is broken and is taken out of use.
  */
 void urdma_cmd_destroy(struct urdma_dev *dev, u8 opcode, u32 obj)
 {

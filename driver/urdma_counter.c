@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * urdma: counters of QPs ("rdma statistic qp"). A counter of the core is a counter set of the NIC,
- * whose number is the counter's id. QPs without a counter have set 0. The core holds the lock of
- * the counter around each of these calls but the last, and they may sleep.
+ * whose number is the counter's id. QPs without a counter have set 0. The core holds the counter's
+ * lock around each of these calls except the last. They may sleep.
  *
- * A reset of the function destroys all QPs first, so the core has given back all counters before
- * the NIC forgets its sets.
+ * A function reset destroys all QPs first, so the core has freed all counters before the NIC
+ * forgets its sets.
  */
 #include <rdma/rdma_counter.h>
 
@@ -19,7 +19,7 @@ static int urdma_set_qp_cnt(struct ib_qp *ibqp, u32 set)
 	return urdma_cmd_exec(to_udev(ibqp->device), cmd, NULL);
 }
 
-/* A set that is all 0, whoever had it before. */
+/* Clear the set: an earlier owner may have used it. */
 static int urdma_cnt_alloc(struct urdma_dev *dev, u32 *set)
 {
 	u64 cmd[URDMA_CMD_WORDS];
@@ -39,7 +39,7 @@ static int urdma_cnt_alloc(struct urdma_dev *dev, u32 *set)
 	return 0;
 }
 
-/* The first QP brings the set. In any state of the QP: the NIC keeps the set through RESET. */
+/* The first QP allocates the set. The QP may be in any state: the NIC keeps its set in RESET. */
 int urdma_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
 {
 	struct urdma_dev *dev = to_udev(ibqp->device);
@@ -53,7 +53,7 @@ int urdma_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
 	}
 	err = urdma_set_qp_cnt(ibqp, counter->id);
 	if (err) {
-		/* The core does not give back a counter that its first QP did not get. */
+		/* The core does not free a counter whose first QP could not be bound. */
 		if (first) {
 			urdma_counter_dealloc(counter);
 			counter->id = 0;
@@ -65,12 +65,12 @@ int urdma_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
 }
 
 /*
- * The core looks whether the QP has a counter before it takes the counter's lock. A caller that has
- * waited for the lock may find that another one has unbound the QP, and that the NIC does not know
- * it any more. The error keeps the core from giving the counter back twice.
+ * The core checks whether the QP has a counter before it takes the counter's lock. While a caller
+ * waits for the lock, another one may unbind the QP, and the NIC may destroy it. The error keeps
+ * the core from freeing the counter twice.
  *
- * Otherwise it does not fail: the core frees the counter of a QP that it destroys, whatever this
- * returns. A NIC that refuses is broken, as in urdma_cmd_destroy().
+ * Otherwise this does not fail: when the core destroys a QP, it frees the counter even if this
+ * returns an error. A NIC that refuses is broken, as in urdma_cmd_destroy().
  */
 int urdma_counter_unbind_qp(struct ib_qp *ibqp)
 {
@@ -89,7 +89,7 @@ int urdma_counter_update_stats(struct rdma_counter *counter)
 	return urdma_get_qp_stats(to_udev(counter->device), counter->id, counter->stats);
 }
 
-/* No QP has it any more. */
+/* No QP uses it any more. */
 int urdma_counter_dealloc(struct rdma_counter *counter)
 {
 	ida_free(&to_udev(counter->device)->cnt_ida, counter->id);

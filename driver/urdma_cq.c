@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * urdma: completion queues. Those of processes are polled there; the kernel polls its own here.
- */
+/* urdma: completion queues. A process polls its CQs itself; this file polls those of the kernel. */
 #include <linux/if_vlan.h>
 #include <rdma/uverbs_ioctl.h>
 
 #include "urdma-abi.h"
 #include "urdma.h"
 
-/* Smallest ring of the kernel's own: a page. */
+/* Smallest ring of a kernel CQ: a page. */
 #define URDMA_MIN_CQ_LOG 7
 
-/* The poller tells the NIC its consumer index at each quarter of the ring: that is slack. */
+/*
+ * The poller writes its consumer index to the NIC at each quarter of the ring, so a quarter of the
+ * entries is slack.
+ */
 u32 urdma_cq_max_cqe(struct urdma_dev *dev)
 {
 	return 3U << (dev->caps.log_cqe - 2);
 }
 
-/* A ring of a process, for so many CQEs. */
+/* A ring of a process, for the given number of CQEs. */
 static int urdma_cq_user_ring(struct urdma_dev *dev, struct urdma_mem *mem, u64 addr, u32 len,
 			      u8 log, u32 cqe)
 {
@@ -61,7 +62,7 @@ int urdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs)
 {
 	struct urdma_dev *dev = to_udev(ibcq->device);
-	/* none for a CQ of the kernel's own */
+	/* NULL for a CQ of the kernel */
 	struct ib_udata *udata = attrs ? &attrs->driver_udata : NULL;
 	struct urdma_ucontext *uctx =
 		rdma_udata_to_drv_context(udata, struct urdma_ucontext, ibucontext);
@@ -71,7 +72,7 @@ int urdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct urdma_cq *cq = to_ucq(ibcq);
 	int err;
 
-	/* Every CQE carries the time. */
+	/* Every CQE carries a timestamp. */
 	if (attr->flags &
 	    ~(IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION | IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN))
 		return -EOPNOTSUPP;
@@ -89,7 +90,7 @@ int urdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		err = urdma_create_cq_kernel(dev, cq, attr->cqe);
 	if (err)
 		return err;
-	/* Only a number for now: an event must not find a CQ that is half made. */
+	/* Only reserve a number for now: an event must not find an unfinished CQ. */
 	err = xa_alloc_cyclic(&dev->cq_xa, &cq->cqn, NULL, XA_LIMIT(0, dev->caps.num_cq - 1),
 			      &dev->next_cqn, GFP_KERNEL);
 	if (err < 0) {
@@ -134,7 +135,7 @@ int urdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 
 	urdma_cmd_destroy(dev, URDMA_CMD_DESTROY_CQ, cq->cqn);
 	xa_erase(&dev->cq_xa, cq->cqn);
-	/* Its completion events, then those of its errors. */
+	/* Wait for its completion events, then for its error events. */
 	urdma_cq_quiesce(dev);
 	urdma_eq_sync(&dev->eqs[0]);
 	urdma_mem_free(dev, &cq->mem);
@@ -142,8 +143,9 @@ int urdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 }
 
 /*
- * The provider takes over what the old ring still has, which it maps as long as it needs. Only the
- * rings of processes are replaced: consumers in the kernel do not ask for it.
+ * The provider takes over the CQEs that are still in the old ring, and keeps that ring mapped as
+ * long as it needs. Only rings of processes are replaced: consumers in the kernel do not resize
+ * CQs.
  */
 int urdma_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 {
@@ -188,10 +190,10 @@ int urdma_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 	ibcq->cqe = cqe;
 	mutex_unlock(&cq->resize_lock);
 
-	/* The old one: the NIC does not use it any more. */
+	/* Free the old ring: the NIC no longer uses it. */
 	urdma_mem_free(dev, &mem);
 	resp.base = FIELD_GET(URDMA_CPL_CQ1_BASE, cpl[1]);
-	/* A process without room for this has lost its CQEs, and nothing else. */
+	/* If the response cannot be copied, only this process loses its CQEs. */
 	return urdma_udata_out(udata, &resp, sizeof(resp));
 
 err_unlock:
@@ -200,7 +202,7 @@ err_unlock:
 	return err;
 }
 
-/* An event waits for so many CQEs, or so many microseconds; 0: no such limit. */
+/* An event waits for the given number of CQEs or microseconds; 0: no such limit. */
 int urdma_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 {
 	struct urdma_dev *dev = to_udev(ibcq->device);
@@ -209,7 +211,7 @@ int urdma_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 	int err = -EINVAL;
 
 	mutex_lock(&cq->resize_lock);
-	/* An event would wait for more CQEs than there may be. */
+	/* An event must not wait for more CQEs than the CQ can hold. */
 	if (!period && count > ibcq->cqe)
 		goto out;
 	cmd[0] = urdma_cmd0(URDMA_CMD_MODIFY_CQ, cq->cqn);
@@ -228,20 +230,21 @@ out:
 /* ---- polling by the kernel ------------------------------------------------------------------ */
 
 /*
- * With the CQ locked: arms it as its consumer has asked for. What was polled is told: a CQE after
- * that raises the event at once, unless it has raised one before. To do so again does no harm.
+ * With the CQ locked: arms it as its consumer has requested, and writes the consumer index. If
+ * there already is a CQE after that index, it raises the event at once, unless it has raised one
+ * before. Arming again is harmless.
  */
 static void urdma_cq_arm(struct urdma_cq *cq, u32 arm)
 {
-	/* Reads of CQEs end before the NIC may write there again. */
+	/* Finish reading the CQEs before the NIC may overwrite them. */
 	dma_mb();
 	urdma_ring_doorbell(to_udev(cq->ibcq.device), URDMA_DB_CQ, cq->cqn, arm, cq->ci);
 	cq->told = cq->ci;
 }
 
 /*
- * With the CQ locked, before a QP comes to it. An event of a QP that has gone may have used up the
- * CQ's arming without a call, as urdma_cq_wants_call() says: so a CQ without QPs is armed again.
+ * With the CQ locked, before a QP is added to it. An event of a destroyed QP may have disarmed the
+ * CQ without a call, see urdma_cq_wants_call(). So a CQ without QPs is armed again.
  */
 static void urdma_cq_rearm_empty(struct urdma_cq *cq)
 {
@@ -249,7 +252,7 @@ static void urdma_cq_rearm_empty(struct urdma_cq *cq)
 		urdma_cq_arm(cq, cq->armed);
 }
 
-/* Before the QP is known to anybody. */
+/* Called before anyone else can find the QP. */
 void urdma_cq_add_qp(struct urdma_qp *qp)
 {
 	struct urdma_cq *send = to_ucq(qp->ibqp.send_cq);
@@ -265,7 +268,7 @@ void urdma_cq_add_qp(struct urdma_qp *qp)
 	spin_unlock_irq(&recv->lock);
 }
 
-/* The CQE at an index if it is there. The rest of it may be read then. */
+/* The CQE at an index if it has been written; the rest of it is then valid. */
 static struct urdma_cqe *urdma_cqe_at(const struct urdma_cq *cq, u32 index)
 {
 	struct urdma_cqe *cqe = &cq->ring[index & ((1U << cq->log) - 1)];
@@ -273,25 +276,25 @@ static struct urdma_cqe *urdma_cqe_at(const struct urdma_cq *cq, u32 index)
 
 	if (FIELD_GET(URDMA_CQE3_PHASE, w3) != urdma_phase(index, cq->log))
 		return NULL;
-	/* The phase bit first, then the rest and the data that it announces. */
+	/* Read the phase bit first, then the rest and the data that it announces. */
 	dma_rmb();
 	return cqe;
 }
 
-/* With the CQ locked: tells the NIC what was consumed, at each quarter of the ring. */
+/* With the CQ locked: writes the consumer index to the NIC at each quarter of the ring. */
 static void urdma_tell_ci(struct urdma_dev *dev, struct urdma_cq *cq)
 {
 	if (!((cq->ci - cq->told) >> (cq->log - 2)))
 		return;
-	/* Reads of CQEs end before the NIC may write there again. */
+	/* Finish reading the CQEs before the NIC may overwrite them. */
 	dma_mb();
 	urdma_ring_doorbell(dev, URDMA_DB_CQ, cq->cqn, URDMA_DB_ARM_NONE, cq->ci);
 	cq->told = cq->ci;
 }
 
 /*
- * With the CQ locked: the CQEs of the QP are dropped. The others close up to the end, with the
- * phase bit of their new place, so that what is dropped is room for the NIC.
+ * With the CQ locked: drops the CQEs of the QP. The other CQEs move towards the end, with the phase
+ * bit of their new entry, so the dropped entries become free for the NIC.
  */
 static void urdma_cq_forget(struct urdma_cq *cq, struct urdma_qp *qp)
 {
@@ -321,7 +324,7 @@ static void urdma_cq_forget(struct urdma_cq *cq, struct urdma_qp *qp)
 	urdma_tell_ci(to_udev(cq->ibcq.device), cq);
 }
 
-/* The NIC writes no more CQEs of this QP; those that nobody has polled yet are dropped. */
+/* The NIC writes no more CQEs of this QP; drops those not yet polled. */
 void urdma_cq_forget_qp(struct urdma_qp *qp)
 {
 	struct urdma_cq *send = to_ucq(qp->ibqp.send_cq);
@@ -337,7 +340,7 @@ void urdma_cq_forget_qp(struct urdma_qp *qp)
 	spin_unlock_irq(&recv->lock);
 }
 
-/* The same, and polling does not come upon the QP any more: it may be freed. */
+/* The same; polling cannot find the QP afterwards, so it may be freed. */
 void urdma_cq_remove_qp(struct urdma_qp *qp)
 {
 	struct urdma_cq *send = to_ucq(qp->ibqp.send_cq);
@@ -353,11 +356,11 @@ void urdma_cq_remove_qp(struct urdma_qp *qp)
 }
 
 /*
- * Whoever has begun to call a consumer has ended. After the CQ's last QP is taken out nobody
- * begins, as urdma_cq_notify() says: so nothing calls the consumer of a CQ that is about to be
- * freed, though the core ends what a call has started (its work, its softirq) before it comes to
- * destroy_cq(). Handlers of all EQs, not only of the CQ's own: any of them may still have an event
- * of a former CQ with this number, and then it is this CQ that it has found.
+ * Waits until all running calls of consumers have ended. No new call starts after the CQ's last QP
+ * has been removed, see urdma_cq_wants_call(). So nothing calls the consumer of a CQ that is about
+ * to be freed. This matters because the core stops the work and the softirq that a call starts
+ * before it calls destroy_cq(). The handlers of all EQs must end, not only that of the CQ's EQ: any
+ * of them may still hold an event of an earlier CQ with this number, and then it finds this CQ.
  */
 void urdma_cq_quiesce(struct urdma_dev *dev)
 {
@@ -425,7 +428,7 @@ static enum ib_wc_opcode urdma_wc_opcode(u32 opcode, bool recv)
 	}
 }
 
-/* A datagram was received: the data begin with the header of the network layer. */
+/* A datagram was received: the data start with the network header. */
 static void urdma_take_grh(u64 w0, struct ib_wc *wc)
 {
 	u16 tci = FIELD_GET(URDMA_CQE0_TCI, w0);
@@ -435,16 +438,13 @@ static void urdma_take_grh(u64 w0, struct ib_wc *wc)
 	if (!(w0 & URDMA_CQE0_VLAN))
 		return;
 	wc->sl = tci >> VLAN_PRIO_SHIFT;
-	/* VLAN 0 is a priority without a VLAN: the GID is that of the net device itself. */
+	/* VLAN 0 is a priority tag without a VLAN: the GID belongs to the net device itself. */
 	wc->vlan_id = tci & VLAN_VID_MASK;
 	if (wc->vlan_id)
 		wc->wc_flags |= IB_WC_WITH_VLAN;
 }
 
-/*
- * The QP is there: a CQE of one that is being destroyed or reset is dropped, with this CQ locked,
- * before the QP or its number can go.
- */
+/* The QP exists: before a QP is freed or reset, its CQEs are dropped with this CQ locked. */
 static bool urdma_take_cqe(struct urdma_dev *dev, const struct urdma_cqe *cqe, struct ib_wc *wc)
 {
 	u64 w0 = le64_to_cpu(cqe->w[0]);
@@ -489,12 +489,12 @@ static bool urdma_take_cqe(struct urdma_dev *dev, const struct urdma_cqe *cqe, s
 		urdma_srq_put(srq, index);
 		return true;
 	}
-	/* This WQE and all before it, for those were not signaled. Release: wr_id has been read. */
+	/* Frees this WQE and the unsignaled ones before it. Release: wr_id has been read. */
 	smp_store_release(&wq->tail, (u16)(index + 1));
 	return true;
 }
 
-/* What a dead device leaves undone of one work queue completes as flushed. */
+/* Completes the WQEs that a dead device has left in a work queue as flushed. */
 static int urdma_flush_wq(struct urdma_qp *qp, struct urdma_wq *wq, bool recv, int n,
 			  struct ib_wc *wc)
 {
@@ -507,14 +507,14 @@ static int urdma_flush_wq(struct urdma_qp *qp, struct urdma_wq *wq, bool recv, i
 		wc[got].status = IB_WC_WR_FLUSH_ERR;
 		wc[got].opcode = recv ? IB_WC_RECV : IB_WC_SEND;
 		wc[got].qp = &qp->ibqp;
-		/* both ends are locked here */
+		/* the locks of head and tail are both held */
 		WRITE_ONCE(wq->tail, wq->tail + 1);
 	}
 	spin_unlock(&wq->lock);
 	return got;
 }
 
-/* The CQEs that there are have been polled, and no more will come. */
+/* All CQEs have been polled, and no more will come. */
 static int urdma_flush_dead(struct urdma_cq *cq, int n, struct ib_wc *wc)
 {
 	struct urdma_qp *qp;
@@ -535,7 +535,7 @@ int urdma_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 	unsigned long flags;
 	int got = 0;
 
-	/* A process may call this too, through uverbs, but its ring is not here. */
+	/* A process may call this too, through uverbs, but the kernel does not map its ring. */
 	if (!cq->ring)
 		return -EINVAL;
 	spin_lock_irqsave(&cq->lock, flags);
@@ -546,7 +546,7 @@ int urdma_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 		if (urdma_take_cqe(dev, cqe, &wc[got]))
 			got++;
 		cq->ci++;
-		/* Also within a call: others post into the slots that it has made free. */
+		/* In the loop, because other CPUs may post into the freed slots meanwhile. */
 		urdma_tell_ci(dev, cq);
 	}
 	if (!cqe && unlikely(urdma_is_dead(dev)))
@@ -555,7 +555,7 @@ int urdma_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 	return got;
 }
 
-/* With the CQ locked, on a dead device: is there work that polling would flush? */
+/* With the CQ locked, on a dead device: does a QP have WQEs that polling would flush? */
 static bool urdma_flush_pending(struct urdma_cq *cq)
 {
 	struct urdma_qp *qp;
@@ -582,13 +582,15 @@ int urdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		return -EINVAL;
 	spin_lock_irqsave(&cq->lock, irq);
 	urdma_cq_arm(cq, arm);
-	/* An arming for any CQE outlasts a later one for solicited CQEs, as in the NIC. */
+	/*
+	 * As in the NIC, arming for solicited CQEs does not replace an earlier arming for any CQE.
+	 */
 	if (cq->armed != URDMA_DB_ARM_ANY)
 		cq->armed = arm;
-	/* To tell of it here as well saves whoever asks the interrupt. */
+	/* Reporting it here too saves the caller the interrupt. */
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
 		missed = !!urdma_cqe_at(cq, cq->ci);
-	/* Posted before the CQ was armed; what is posted later finds it armed. */
+	/* These WQEs were posted before the CQ was armed; later posts find it armed. */
 	if (unlikely(urdma_is_dead(dev)) && urdma_flush_pending(cq))
 		queue_work(dev->wq, &dev->notify_work);
 	spin_unlock_irqrestore(&cq->lock, irq);
@@ -598,10 +600,10 @@ int urdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 /* ---- events --------------------------------------------------------------------------------- */
 
 /*
- * Whether the consumer of a CQ of the kernel's own may be called. It has to have armed the CQ: the
- * core does not expect to be called for one that its owner polls directly, and never arms one. The
- * NIC calls only for CQs that were armed, but its event may be one of a former CQ. And a CQ without
- * QPs has nothing to say: it is not all made yet, or about to go.
+ * Whether the consumer of a kernel CQ may be called. It must have armed the CQ: the core does not
+ * expect a call for a CQ that its owner polls directly, and never arms one. The NIC raises events
+ * only for armed CQs, but an event may belong to an earlier CQ with this number. A CQ without QPs
+ * has no events to report: it is not complete yet, or about to be destroyed.
  */
 static bool urdma_cq_wants_call(struct urdma_cq *cq, bool by_nic)
 {
@@ -614,12 +616,15 @@ static bool urdma_cq_wants_call(struct urdma_cq *cq, bool by_nic)
 	call = cq->armed && (by_nic || waiting) &&
 	       (!list_empty(&cq->send_qps) || !list_empty(&cq->recv_qps));
 	/*
-	 * The event that was lost may have been this CQ's, for CQEs that its owner has polled all
-	 * the same. Then the NIC has it disarmed, and no CQE would raise another event.
+	 * The lost event may have been for CQEs of this CQ that its owner has polled anyway. Then
+	 * the NIC has disarmed the CQ, and no CQE would raise another event.
 	 */
 	if (!by_nic && cq->armed && !waiting && !dead)
 		urdma_cq_arm(cq, cq->armed);
-	/* If all was polled before this call, the CQ may have been armed anew since the event. */
+	/*
+	 * If all CQEs were polled before this call, the CQ may have been armed again since the
+	 * event.
+	 */
 	if (call && waiting)
 		cq->armed = 0;
 	spin_unlock_irqrestore(&cq->lock, flags);
@@ -627,9 +632,9 @@ static bool urdma_cq_wants_call(struct urdma_cq *cq, bool by_nic)
 }
 
 /*
- * The one place that calls a consumer: for an event of the NIC, or for one that the NIC cannot
- * give. Processes arm their CQs by themselves, so theirs are called whenever it may be due. The
- * caller sees to it that the CQ does not go meanwhile: urdma_cq_quiesce().
+ * The only place that calls a consumer: for an event of the NIC, or in place of one that the NIC
+ * cannot raise. Processes arm their CQs themselves, so their handlers are called whenever an event
+ * may be due. The caller makes sure that the CQ is not destroyed meanwhile: urdma_cq_quiesce().
  */
 static void urdma_cq_notify(struct urdma_cq *cq, bool by_nic)
 {
@@ -640,9 +645,9 @@ static void urdma_cq_notify(struct urdma_cq *cq, bool by_nic)
 }
 
 /*
- * Events that the NIC cannot give. An EQ was full: whoever waits for an event of its CQs may have
- * lost it. Or the device is dead: polling flushes what was posted. Processes hear of that by the
- * event of the device.
+ * Raises events in place of the NIC. If an EQ was full, an event of its CQs may be lost. If the
+ * device is dead, polling flushes the posted WQEs. Processes learn of a dead device by the device
+ * event.
  */
 void urdma_cq_notify_work(struct work_struct *work)
 {
@@ -663,9 +668,9 @@ void urdma_cq_notify_work(struct work_struct *work)
 }
 
 /*
- * From the interrupt handler of an EQ. The CQ may be gone, or be another one that has its number
- * now and its events in another EQ: it does not go while we use it, as urdma_cq_quiesce() says, and
- * a consumer that has armed it bears a call too many.
+ * From the interrupt handler of an EQ. The CQ may be gone, or its number may now belong to another
+ * CQ with another EQ. That CQ is not destroyed while we use it, see urdma_cq_quiesce(), and a
+ * spurious call of its consumer is harmless.
  */
 void urdma_cq_event(struct urdma_dev *dev, u32 cqn)
 {
@@ -675,7 +680,7 @@ void urdma_cq_event(struct urdma_dev *dev, u32 cqn)
 		urdma_cq_notify(cq, true);
 }
 
-/* From the interrupt handler of EQ 0: the ring was full, and a completion is lost. */
+/* From the interrupt handler of EQ 0: the ring was full, and a CQE is lost. */
 void urdma_cq_error(struct urdma_dev *dev, u32 cqn)
 {
 	struct urdma_cq *cq = xa_load(&dev->cq_xa, cqn);

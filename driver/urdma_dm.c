@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma: device memory: the NIC's own, which processes allocate, map and register.
+ * urdma: device memory: memory of the NIC that processes allocate, map and register.
  *
- * It is given out in whole pages of the CPU, because processes map it and must not see each other's
- * data. A page is free again only when its owner has freed it, no region has it, and the last
- * mapping of it is gone: the core keeps the owner while there are regions, and urdma_mmap_free()
- * waits for the mappings. The NIC does not clear what it keeps, so whoever gets a page gets it
- * cleared.
+ * It is allocated in whole CPU pages, because processes map it and must not see each other's data.
+ * A page is free again only when its owner has freed it, no region uses it, and its last mapping is
+ * gone: the core keeps the owner while there are regions, and urdma_mmap_free() runs after the last
+ * mapping. The NIC does not clear the memory, so the driver clears pages when it allocates them.
  */
 #include <linux/bitmap.h>
 #include <linux/io.h>
@@ -16,11 +15,11 @@
 #include "urdma-abi.h"
 #include "urdma.h"
 
-/* for the attributes of uverbs that are our own */
+/* for the driver's own uverbs attributes */
 #define UVERBS_MODULE_NAME urdma
 #include <rdma/uverbs_named_ioctl.h>
 
-/* Offset, in pages, of the first page for mmap(). Those of doorbell pages are below. */
+/* mmap() offset of the first page, in pages. Doorbell pages have lower offsets. */
 #define URDMA_DM_PGOFF BIT(20)
 
 int urdma_dm_init(struct urdma_dev *dev)
@@ -49,7 +48,7 @@ void urdma_dm_exit(struct urdma_dev *dev)
 	bitmap_free(dev->dm_used);
 }
 
-/* Pages in a row, the first a multiple of align, which is a power of two. */
+/* Allocates contiguous pages; the first is a multiple of align, a power of two. */
 static int urdma_dm_get(struct urdma_dev *dev, u32 num, u32 align, u32 *page)
 {
 	unsigned long first;
@@ -73,7 +72,7 @@ void urdma_dm_put(struct urdma_dev *dev, u32 page)
 	spin_unlock(&dev->dm_lock);
 }
 
-/* By words, because the NIC takes no longer accesses. */
+/* Word by word, because the NIC does not accept longer accesses. */
 static void urdma_dm_clear(struct urdma_dev *dev, u32 page, u32 num)
 {
 	void __iomem *at = dev->dm + ((size_t)page << PAGE_SHIFT);
@@ -85,14 +84,14 @@ static void urdma_dm_clear(struct urdma_dev *dev, u32 page, u32 num)
 		at += PAGE_SIZE;
 		cond_resched();
 	}
-	/* The zeros are there when this returns, and nobody can be told of the memory before. */
+	/* The read flushes the writes, so the memory is zero before anyone learns its offset. */
 	readq(at - sizeof(u64));
 }
 
 /*
- * A page that a process may map. Each has a mapping of its own: of a longer mapping a process could
- * unmap a part, which x86 (PAT, Linux 6.12) does not know how to do, and says so in the kernel's
- * log. No other page of the context has the offset, because no other has the page.
+ * A page that a process may map. Each page has a separate mapping: a process could unmap a part of
+ * a longer mapping, which x86 (PAT, Linux 6.12) does not support and reports in the kernel log. The
+ * offset is unique in the context, because the page is.
  */
 static int urdma_dm_insert(struct urdma_dev *dev, struct ib_ucontext *ibctx, struct urdma_dm *dm,
 			   u32 i)
@@ -115,7 +114,7 @@ static int urdma_dm_insert(struct urdma_dev *dev, struct ib_ucontext *ibctx, str
 	return 0;
 }
 
-/* A page that is mapped is free later: urdma_mmap_free(). */
+/* urdma_mmap_free() frees a page that is still mapped. */
 static void urdma_dm_free(struct urdma_dev *dev, struct urdma_dm *dm)
 {
 	u32 i;
@@ -150,7 +149,9 @@ struct ib_dm *urdma_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibctx,
 	u32 align, num, i;
 	int err;
 
-	/* The alignment is a logarithm. The start of the memory has the greatest that there is. */
+	/*
+	 * The alignment is a log2. No address but the start of the memory has a larger alignment.
+	 */
 	if (!attr->length || attr->length > size || attr->alignment > ilog2(size))
 		return ERR_PTR(-EINVAL);
 	align = attr->alignment > PAGE_SHIFT ? BIT(attr->alignment - PAGE_SHIFT) : 1;
@@ -166,8 +167,8 @@ struct ib_dm *urdma_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibctx,
 	}
 	/*
 	 * On a dead device regions are destroyed without a command, and the NIC may write to their
-	 * device memory until it is reset: it needs no bus mastering for that. Whoever gave such
-	 * pages back knew that the device is dead, and dm_lock has passed that on to us.
+	 * device memory until it is reset, because that needs no bus mastering. Such pages are
+	 * freed after the device was marked dead, and dm_lock makes that mark visible here.
 	 */
 	err = -EIO;
 	if (urdma_is_dead(dev))
@@ -184,19 +185,19 @@ struct ib_dm *urdma_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibctx,
 	return &dm->ibdm;
 
 err_free:
-	/* Another thread may have mapped pages already. */
+	/* Another thread may already have mapped pages. */
 	urdma_dm_free(dev, dm);
 	return ERR_PTR(err);
 }
 
-/* The core has seen to it that there are no regions. */
+/* The core guarantees that there are no regions. */
 int urdma_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs)
 {
 	urdma_dm_free(to_udev(ibdm->device), to_udm(ibdm));
 	return 0;
 }
 
-/* A process that has got the context's file from another one maps the same memory. */
+/* A process that received the context's file from another process maps the same memory. */
 static int UVERBS_HANDLER(URDMA_METHOD_QUERY_DM)(struct uverbs_attr_bundle *attrs)
 {
 	struct ib_dm *ibdm = uverbs_attr_get_obj(attrs, URDMA_ATTR_QUERY_DM_HANDLE);

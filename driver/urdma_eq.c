@@ -4,9 +4,9 @@
  * of completion queues. EQ n has MSI-X vector n; the vectors behind them are those of the net
  * device's channels.
  *
- * An interrupt handler may use an object only while it runs: who destroys one takes it out of its
- * xarray and then waits with urdma_eq_sync() for the handlers of the EQs that may have events with
- * its number: for a CQ those are all.
+ * An interrupt handler may use an object only while it runs. To destroy an object, the driver
+ * removes it from its xarray, then waits with urdma_eq_sync() for the handlers of all EQs that may
+ * have events with its number. For a CQ these are all EQs.
  */
 #include <linux/cpumask.h>
 #include <linux/dma-mapping.h>
@@ -15,7 +15,7 @@
 
 #include "urdma.h"
 
-/* Each armed CQ has one event under way at most, but programs may arm again and again. */
+/* Each armed CQ has at most one event in flight, but programs may arm repeatedly. */
 #define URDMA_EQ_LOG_WANTED 12
 
 static size_t urdma_eq_bytes(const struct urdma_eq *eq)
@@ -23,7 +23,7 @@ static size_t urdma_eq_bytes(const struct urdma_eq *eq)
 	return max_t(size_t, (size_t)URDMA_EQE_SIZE << eq->log, PAGE_SIZE);
 }
 
-/* Tell the NIC what has been read, and ask for an interrupt at what comes, or is there already. */
+/* Write the consumer index and request an interrupt for the next EQE, or one already written. */
 static void urdma_eq_arm(struct urdma_eq *eq)
 {
 	writeq(FIELD_PREP(URDMA_DBW_OBJ, eq->eqn) | FIELD_PREP(URDMA_DBW_ARM, URDMA_DB_ARM_ANY) |
@@ -68,11 +68,10 @@ static void urdma_eqe(struct urdma_eq *eq, u64 w0)
 }
 
 /*
- * A ring so full that events may have been dropped. Those of commands are not missed (the waiters
- * look for themselves), those of CQs are made up for by calling the consumers of the EQ's CQs that
- * wait for one, that of the link, which the NIC does not tell again, by a look at the link. The
- * counter is one for all EQs, so each keeps what it saw last. A process can bring this about, so
- * the kernel's log has no word of it.
+ * The ring was so full that events may have been dropped. A lost command event does no harm:
+ * waiters poll. For lost CQ events, the consumers of the EQ's armed CQs are called. The NIC does
+ * not repeat a link event, so the link is read. All EQs share one counter, so each EQ keeps the
+ * value it last saw. A process can cause this, so it is not logged above debug level.
  */
 static void urdma_eq_check_lost(struct urdma_eq *eq)
 {
@@ -100,15 +99,15 @@ static irqreturn_t urdma_eq_irq(int irq, void *data)
 
 	WRITE_ONCE(eq->irqs, eq->irqs + 1);
 	/*
-	 * Not all of a full ring: what is left, or comes meanwhile, raises the interrupt again,
-	 * once the NIC has taken the arming.
+	 * Do not read all of a full ring: the EQEs left over, or new ones, raise the interrupt
+	 * again once the NIC has processed the arming.
 	 */
 	while (n < size - 1) {
 		eqe = &eq->ring[eq->ci & (size - 1)];
 		w1 = le64_to_cpu(READ_ONCE(eqe->w[1]));
 		if (FIELD_GET(URDMA_EQE1_PHASE, w1) != urdma_phase(eq->ci, eq->log))
 			break;
-		/* The rest of it, and what it speaks of (completions, CQEs), was written before. */
+		/* The NIC wrote the rest, and the completions or CQEs it announces, before. */
 		dma_rmb();
 		urdma_eqe(eq, le64_to_cpu(eqe->w[0]));
 		eq->ci++;
@@ -116,11 +115,12 @@ static irqreturn_t urdma_eq_irq(int irq, void *data)
 	}
 	urdma_eq_arm(eq);
 	/*
-	 * An event is lost when a whole ring has come since an arming and the NIC has not taken the
-	 * next one yet. The run that ends with that next arming has not read all of this ring, so
-	 * it is followed by another run, which reads the rest, and which began after the NIC had
-	 * taken the arming: so there the counter has every such loss. Registers do not wait for
-	 * doorbells, so a look after the arming of the first of them alone might come too early.
+	 * The NIC drops events if it has filled the whole ring since one arming and has not yet
+	 * processed the next. The run that ends with the next arming cannot have read the whole
+	 * ring, so another run follows and reads the rest. That run begins after the NIC has
+	 * processed the arming, so the counter then includes every such loss. Register reads do not
+	 * wait for doorbells, so reading the counter after the arming of the first run could be too
+	 * early.
 	 */
 	if (eq->last + n >= size)
 		urdma_eq_check_lost(eq);
@@ -137,7 +137,7 @@ static int urdma_eq_create(struct urdma_dev *dev, u32 eqn)
 	eq->dev = dev;
 	eq->eqn = eqn;
 	eq->log = min_t(u8, dev->caps.log_eqe, URDMA_EQ_LOG_WANTED);
-	/* The counter survives resets of the NIC. */
+	/* The counter keeps its value over a reset of the NIC. */
 	eq->lost = urdma_counter(dev, URDMA_CNT_EQ_LOST);
 	eq->ring = dma_alloc_coherent(&dev->pdev->dev, urdma_eq_bytes(eq), &eq->dma, GFP_KERNEL);
 	if (!eq->ring)
@@ -166,9 +166,9 @@ static int urdma_eq_create(struct urdma_dev *dev, u32 eqn)
 }
 
 /*
- * Vectors for a CPU's worth of event queues and channels each; when there are fewer, both get their
- * share, but not less than EQ 0, one EQ for completions and, with the Ethernet function, a channel.
- * They are kept over a reset of the function.
+ * One event queue and one channel for each CPU. With fewer vectors, both get a share, but at least
+ * EQ 0, one EQ for completions and, with the Ethernet function, one channel. The vectors are kept
+ * over a function reset.
  */
 int urdma_vectors_init(struct urdma_dev *dev)
 {
@@ -190,7 +190,7 @@ int urdma_vectors_init(struct urdma_dev *dev)
 	return 0;
 }
 
-/* After an error the device is stopped, urdma_eqs_stop() and urdma_eqs_free() give all back. */
+/* After an error the caller stops the device; urdma_eqs_stop() and urdma_eqs_free() free all. */
 int urdma_eqs_init(struct urdma_dev *dev)
 {
 	int err;
@@ -203,19 +203,19 @@ int urdma_eqs_init(struct urdma_dev *dev)
 		err = urdma_eq_create(dev, i);
 		if (err)
 			return err;
-		/* From EQ 0 on, completions of commands raise events. */
+		/* Once EQ 0 exists, command completions raise events. */
 		dev->cmdq.events = true;
 	}
 	return 0;
 }
 
-/* A handler that was running when this was called has ended. */
+/* Waits for a running handler to end. */
 void urdma_eq_sync(struct urdma_eq *eq)
 {
 	synchronize_irq(eq->irq);
 }
 
-/* No handler runs after this; commands, if there are any, are polled for. */
+/* No handler runs after this; further commands are polled. */
 void urdma_eqs_stop(struct urdma_dev *dev)
 {
 	u32 i;

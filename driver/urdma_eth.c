@@ -2,9 +2,8 @@
 /*
  * urdma: the net device's data path: channels, their rings and interrupts, sending, receiving.
  *
- * What a completion says is the NIC's word: kinds, indexes, numbers of buffers and lengths are
- * compared with what was posted before anything follows from them. One that cannot be right ends
- * the use of the device.
+ * The driver does not trust completions: it checks kinds, indexes, numbers of buffers and lengths
+ * against what was posted before it uses them. An impossible completion makes the device dead.
  */
 #include <linux/cpumask.h>
 #include <linux/dma-mapping.h>
@@ -19,17 +18,17 @@
 
 #include "urdma_eth.h"
 
-/* A queue pair comes to rest within a frame's time; the clock may be a simulated one. */
+/* A queue pair stops within the time of one frame; the clock may be a simulated one. */
 #define URDMA_ETH_STOP_TIMEOUT (30 * HZ)
-/* When there was no memory for receive buffers. */
+/* Delay of a refill after an allocation of receive buffers has failed. */
 #define URDMA_ETH_REFILL_DELAY msecs_to_jiffies(20)
-/* Completions of one poll; those of transmission do not count for its budget. */
+/* Maximum completions of one poll; transmit completions do not count against its budget. */
 #define URDMA_ETH_POLL_CQES 512
 #define URDMA_ETH_RX_BATCH  32
 
 /*
- * A buffer is a page: room in front, for headers that the stack adds; the frame, up to what SIZE
- * can tell; what an skb needs.
+ * A buffer is a page: headroom for headers that the stack adds; the frame, up to the largest size
+ * that fits ETHQ_SIZE; tailroom that an skb needs.
  */
 #define URDMA_ETH_HEADROOM (NET_SKB_PAD + NET_IP_ALIGN)
 #define URDMA_ETH_TAILROOM SKB_DATA_ALIGN(sizeof(struct skb_shared_info))
@@ -77,9 +76,8 @@ void urdma_eth_read_stats(const struct urdma_eth_stats *stats, u64 *xmit, u64 *p
 /* ---- sending -------------------------------------------------------------------------------- */
 
 /*
- * Slots that may be filled. Any side: each sees its own index as it is, the other's as it was. What
- * is written to a slot comes behind the load of the consumer index, because it depends on the
- * result.
+ * Free slots. Either side may call this: its own index is current, the other side's may be old.
+ * Writes to a slot come after the load of the consumer index, because they depend on its result.
  */
 static u16 urdma_eth_tx_room(const struct urdma_eth_tx *tx)
 {
@@ -105,8 +103,8 @@ static void urdma_eth_unmap(struct device *d, struct urdma_eth_txi *info)
 }
 
 /*
- * The part of the first descriptor that says what is to be done with the frame; false: it cannot be
- * made ready. A checksum whose place has no room in the fields is made here.
+ * The offload fields of the first descriptor; false: the frame cannot be prepared. If the
+ * checksum's position does not fit the fields, software computes the checksum here.
  */
 static bool urdma_eth_tx_offload(struct urdma_eth_chan *ch, struct sk_buff *skb, u64 *w1)
 {
@@ -130,8 +128,8 @@ static bool urdma_eth_tx_offload(struct urdma_eth_chan *ch, struct sk_buff *skb,
 }
 
 /*
- * Fill slots from the producer on with the parts of a frame; the producer is left to the caller.
- * The number of slots, or an error, after which nothing stays mapped.
+ * Fill slots from the producer on with the parts of a frame; the caller advances the producer.
+ * Returns the number of slots, or an error with nothing left mapped.
  */
 static int urdma_eth_tx_fill(struct urdma_eth_chan *ch, struct sk_buff *skb, u64 first)
 {
@@ -147,7 +145,7 @@ static int urdma_eth_tx_fill(struct urdma_eth_chan *ch, struct sk_buff *skb, u64
 	for (i = 0; i <= frags; i++) {
 		frag = i ? &skb_shinfo(skb)->frags[i - 1] : NULL;
 		len = frag ? skb_frag_size(frag) : skb_headlen(skb);
-		/* A length of 0 is no descriptor. */
+		/* A descriptor must not have length 0. */
 		if (!len)
 			continue;
 		info = &tx->info[slot & tx->mask];
@@ -199,8 +197,8 @@ netdev_tx_t urdma_eth_xmit(struct sk_buff *skb, struct net_device *ndev)
 			goto drop;
 	}
 	/*
-	 * The queue is stopped while a frame might not fit, so this happens when it woke too
-	 * early.
+	 * The queue is stopped while a frame might not fit, so this happens only if it was woken
+	 * too early.
 	 */
 	if (unlikely(urdma_eth_tx_room(tx) < nd->max_descs)) {
 		if (!netif_txq_try_stop(ch->txq, urdma_eth_tx_room(tx), nd->max_descs)) {
@@ -218,8 +216,8 @@ netdev_tx_t urdma_eth_xmit(struct sk_buff *skb, struct net_device *ndev)
 
 	skb_tx_timestamp(skb);
 	/*
-	 * From the new producer on NAPI may find the frame done and free it: so it is accounted
-	 * before.
+	 * Account first: once the new producer is visible, NAPI may find the frame done and free
+	 * it.
 	 */
 	kick = __netdev_tx_sent_queue(ch->txq, skb->len, netdev_xmit_more());
 	pi = tx->pi + n;
@@ -236,13 +234,13 @@ netdev_tx_t urdma_eth_xmit(struct sk_buff *skb, struct net_device *ndev)
 drop:
 	urdma_eth_xmit_stat(ch, URDMA_XS_DROPPED);
 	dev_kfree_skb_any(skb);
-	/* Frames before this one may have counted on it to ring. */
+	/* Earlier frames may have left the doorbell to this one. */
 	if (!netdev_xmit_more() && !urdma_is_dead(nd->dev))
 		urdma_eth_tx_kick(ch);
 	return NETDEV_TX_OK;
 }
 
-/* Frames before INDEX are done. False: there were no such. */
+/* Frames before INDEX are done. False: INDEX is impossible. */
 static bool urdma_eth_tx_done(struct urdma_eth_chan *ch, u64 w0, u16 index, int budget)
 {
 	struct device *d = urdma_eth_dma_dev(ch);
@@ -252,7 +250,7 @@ static bool urdma_eth_tx_done(struct urdma_eth_chan *ch, u64 w0, u16 index, int 
 	u16 ci = tx->ci;
 	u16 pi;
 
-	/* Slots before the producer are filled: pairs with the store in urdma_eth_xmit(). */
+	/* Makes the slots before the producer visible: pairs with the store in urdma_eth_xmit(). */
 	pi = smp_load_acquire(&tx->pi);
 	if ((u16)(index - ci) > (u16)(pi - ci))
 		return false;
@@ -266,7 +264,7 @@ static bool urdma_eth_tx_done(struct urdma_eth_chan *ch, u64 w0, u16 index, int 
 		napi_consume_skb(info->skb, budget);
 		info->skb = NULL;
 	}
-	/* The slots are empty before they are free: pairs with the load in urdma_eth_tx_room(). */
+	/* Empties the slots before they become free: pairs with the load in urdma_eth_tx_room(). */
 	smp_store_release(&tx->ci, ci);
 
 	u64_stats_update_begin(&ch->stats->poll_sync);
@@ -276,7 +274,7 @@ static bool urdma_eth_tx_done(struct urdma_eth_chan *ch, u64 w0, u16 index, int 
 		u64_stats_inc(&ch->stats->poll[URDMA_PS_TX_ERRORS]);
 	u64_stats_update_end(&ch->stats->poll_sync);
 
-	/* Under the self test the queues stay closed to the stack. */
+	/* During the self test the queues stay stopped for the stack. */
 	if (!__netif_txq_completed_wake(ch->txq, packets, bytes, urdma_eth_tx_room(tx), tx->wake,
 					READ_ONCE(ch->nd->test)))
 		urdma_eth_poll_stat(ch, URDMA_PS_TX_WOKEN);
@@ -285,7 +283,7 @@ static bool urdma_eth_tx_done(struct urdma_eth_chan *ch, u64 w0, u16 index, int 
 
 /* ---- receiving ------------------------------------------------------------------------------ */
 
-/* Post buffers while there is room and memory; false when there was no memory. */
+/* Post buffers until the ring is full; false: out of memory. */
 static bool urdma_eth_rx_fill(struct urdma_eth_chan *ch, gfp_t gfp)
 {
 	struct urdma_eth_rx *rx = &ch->rx;
@@ -316,8 +314,8 @@ static void urdma_eth_rx_kick(struct urdma_eth_chan *ch)
 }
 
 /*
- * In NAPI: post again what was used, many at a time. Without memory a ring may run empty, and
- * then no frame comes that would bring us here: so the timer does.
+ * In NAPI: replace used buffers, a batch at a time. Without memory a ring may run empty, and then
+ * no frame schedules this poll. So the timer does.
  */
 static void urdma_eth_rx_refill(struct urdma_eth_chan *ch)
 {
@@ -350,7 +348,7 @@ static struct page *urdma_eth_rx_take(struct urdma_eth_chan *ch, u32 len)
 	return page;
 }
 
-/* The frame's buffers become an skb. NULL: no memory, the buffers have gone back to the pool. */
+/* Build an skb from the frame's buffers. NULL: no memory, the buffers are back in the pool. */
 static struct sk_buff *urdma_eth_rx_skb(struct urdma_eth_chan *ch, u32 len)
 {
 	u32 part = min_t(u32, len, URDMA_ETH_RX_BUF);
@@ -378,7 +376,7 @@ static struct sk_buff *urdma_eth_rx_skb(struct urdma_eth_chan *ch, u32 len)
 	return skb;
 }
 
-/* A frame was received. False: it cannot be. */
+/* A frame was received. False: the completion is impossible. */
 static bool urdma_eth_rx(struct urdma_eth_chan *ch, u64 w0, u64 w1)
 {
 	u32 len = FIELD_GET(URDMA_ECQE0_LENGTH, w0);
@@ -388,7 +386,7 @@ static bool urdma_eth_rx(struct urdma_eth_chan *ch, u64 w0, u64 w1)
 	struct sk_buff *skb;
 	u32 type;
 
-	/* A tag that is left in the frame comes on top. */
+	/* A VLAN tag that stays in the frame is not included in eth_max_frame. */
 	if ((u16)FIELD_GET(URDMA_ECQE1_INDEX, w1) != rx->ci || len < ETH_HLEN ||
 	    len > ch->nd->dev->caps.eth_max_frame + VLAN_HLEN ||
 	    bufs != DIV_ROUND_UP(len, URDMA_ETH_RX_BUF) || bufs > MAX_SKB_FRAGS + 1 ||
@@ -401,7 +399,7 @@ static bool urdma_eth_rx(struct urdma_eth_chan *ch, u64 w0, u64 w1)
 		return true;
 	}
 	if (ndev->features & NETIF_F_RXCSUM) {
-		/* Words with the low byte first, whatever the CPU: what csum_partial() sums. */
+		/* Little-endian words on any CPU, as csum_partial() sums them in memory. */
 		skb->ip_summed = CHECKSUM_COMPLETE;
 		skb->csum = csum_unfold((__force __sum16)cpu_to_le16(FIELD_GET(URDMA_ECQE0_CSUM,
 									       w0)));
@@ -431,7 +429,7 @@ static bool urdma_eth_rx(struct urdma_eth_chan *ch, u64 w0, u64 w1)
 
 /* ---- completions ---------------------------------------------------------------------------- */
 
-/* The completion with this index, if it is there. */
+/* The completion with this index, if it has been written. */
 static struct urdma_ecqe *urdma_eth_cqe(struct urdma_eth_chan *ch, u32 index)
 {
 	struct urdma_ecqe *cqe = &ch->cq[index & ((1U << ch->cq_log) - 1)];
@@ -439,7 +437,7 @@ static struct urdma_ecqe *urdma_eth_cqe(struct urdma_eth_chan *ch, u32 index)
 
 	if (FIELD_GET(URDMA_ECQE3_PHASE, w3) != urdma_phase(index, ch->cq_log))
 		return NULL;
-	/* The rest of it, and the frame, were written before. */
+	/* The NIC wrote the rest of it and the frame before the phase bit. */
 	dma_rmb();
 	return cqe;
 }
@@ -455,7 +453,7 @@ static bool urdma_eth_take_cqe(struct urdma_eth_chan *ch, struct urdma_ecqe *cqe
 		(*received)++;
 		return urdma_eth_rx(ch, w0, w1);
 	case URDMA_ECQE_TX:
-		/* Taken by urdma_eth_poll_tx() already? */
+		/* Has urdma_eth_poll_tx() already taken it? */
 		if ((s32)(ch->cq_tx_seen - ch->cq_ci) > 0)
 			return true;
 		return urdma_eth_tx_done(ch, w0, FIELD_GET(URDMA_ECQE1_INDEX, w1), budget);
@@ -465,9 +463,10 @@ static bool urdma_eth_take_cqe(struct urdma_eth_chan *ch, struct urdma_ecqe *cqe
 }
 
 /*
- * A poll that may not receive (netpoll) takes completions of transmission alone, over those of
- * frames received, which stay for a poll with a budget. Slots that it frees can cause completions
- * again while the old ones keep their entries: not more of these than the others leave room for.
+ * A poll without a budget (netpoll) must not receive. It takes only transmit completions and skips
+ * receive completions, which stay for a poll with a budget. The slots that it frees can cause new
+ * completions while the old ones still occupy their entries, so it takes no more than the spare
+ * entries.
  */
 static bool urdma_eth_poll_tx(struct urdma_eth_chan *ch)
 {
@@ -484,7 +483,7 @@ static bool urdma_eth_poll_tx(struct urdma_eth_chan *ch)
 		if (FIELD_GET(URDMA_ECQE0_KIND, w0) == URDMA_ECQE_TX) {
 			if (!urdma_eth_tx_done(ch, w0, FIELD_GET(URDMA_ECQE1_INDEX, w1), 0))
 				return false;
-			/* With none of reception before it, it is done with. */
+			/* No receive completion is before it, so its entry is free. */
 			if (ch->cq_tx_seen == ch->cq_ci)
 				ch->cq_ci++;
 		}
@@ -521,11 +520,11 @@ static int urdma_eth_poll(struct napi_struct *napi, int budget)
 		}
 		ch->cq_ci++;
 	}
-	/* Never so far behind that it seems to be ahead. */
+	/* Keep it from falling so far behind that the difference wraps. */
 	if ((s32)(ch->cq_tx_seen - ch->cq_ci) < 0)
 		ch->cq_tx_seen = ch->cq_ci;
 	urdma_eth_rx_refill(ch);
-	/* Was there more? */
+	/* Are there more completions? */
 	if (cqe)
 		return budget;
 	/* If a completion came after the look above, arming with our index raises the interrupt. */
@@ -534,7 +533,7 @@ static int urdma_eth_poll(struct napi_struct *napi, int budget)
 	return received;
 
 dead:
-	/* Nothing comes any more; the service stops the channel, and frees what is in its rings. */
+	/* No more completions come; the service stops the channel and frees its buffers. */
 	napi_complete_done(napi, min(received, budget - 1));
 	return min(received, budget - 1);
 }
@@ -552,7 +551,8 @@ static irqreturn_t urdma_eth_irq(int irq, void *data)
 }
 
 /*
- * Vectors belong to us from probe to remove, so a device that is brought up has its own for sure.
+ * The driver holds the vectors from probe to remove, so bringing the device up cannot fail for lack
+ * of one.
  */
 int urdma_eth_irqs_init(struct urdma_netdev *nd)
 {
@@ -595,13 +595,13 @@ void urdma_eth_irqs_free(struct urdma_netdev *nd)
 
 /* ---- channels ------------------------------------------------------------------------------- */
 
-/* Bases are 4 KB aligned, which coherent memory of a page or more is. */
+/* Bases must be 4 KB aligned; coherent memory of a page or more is. */
 static size_t urdma_eth_ring_bytes(u32 entry, u8 log)
 {
 	return max_t(size_t, (size_t)entry << log, PAGE_SIZE);
 }
 
-/* A channel that is not started, or one that is half made. */
+/* The channel is not started, or only partly allocated. */
 static void urdma_eth_chan_free(struct urdma_eth_chan *ch)
 {
 	struct device *d;
@@ -609,7 +609,10 @@ static void urdma_eth_chan_free(struct urdma_eth_chan *ch)
 	if (!ch)
 		return;
 	d = urdma_eth_dma_dev(ch);
-	/* The pool is parted from its NAPI, which has to be off, and known, for that. */
+	/*
+	 * Destroying the pool detaches it from its NAPI, which must be disabled but not yet
+	 * deleted.
+	 */
 	if (ch->rx.pool)
 		page_pool_destroy(ch->rx.pool);
 	netif_napi_del(&ch->napi);
@@ -656,7 +659,7 @@ static struct urdma_eth_chan *urdma_eth_chan_alloc(struct urdma_netdev *nd, u32 
 	ch->stats = &nd->stats[index];
 	ch->tx_log = tx_log;
 	ch->rx_log = rx_log;
-	/* The entries of both others together, and as many for urdma_eth_poll_tx(). */
+	/* Entries for both other rings together, and the same number for urdma_eth_poll_tx(). */
 	ch->cq_log = max(tx_log, rx_log) + 2;
 	timer_setup(&ch->refill, urdma_eth_refill_timer, 0);
 	netif_napi_add(nd->ndev, &ch->napi, urdma_eth_poll);
@@ -701,7 +704,7 @@ static u64 urdma_eth_int_word(const struct urdma_netdev *nd, u32 index)
 	       FIELD_PREP(URDMA_RF_ETHQ_TX_USECS, nd->coal.tx_usecs);
 }
 
-/* Moderation, of the channels there are. */
+/* Write the interrupt moderation of all existing channels. */
 void urdma_eth_write_int(struct urdma_netdev *nd)
 {
 	u32 i;
@@ -714,7 +717,7 @@ void urdma_eth_write_int(struct urdma_netdev *nd)
 				    urdma_eth_int_word(nd, i));
 }
 
-/* Wait until none of the bits of ETHQ_CTRL is set. A device on which that fails is dead. */
+/* Wait until these bits of ETHQ_CTRL are clear. On a time-out the device is dead. */
 static void urdma_eth_wait(struct urdma_eth_chan *ch, u64 bits)
 {
 	unsigned long end = jiffies + URDMA_ETH_STOP_TIMEOUT;
@@ -734,9 +737,7 @@ static void urdma_eth_wait(struct urdma_eth_chan *ch, u64 bits)
 	}
 }
 
-/*
- * When this returns, the NIC does no DMA to the channel's memory any more, or the device is dead.
- */
+/* When this returns, the NIC does no more DMA to the channel's memory, or the device is dead. */
 static void urdma_eth_hw_stop(struct urdma_eth_chan *ch)
 {
 	struct urdma_dev *dev = ch->nd->dev;
@@ -772,14 +773,14 @@ static void urdma_eth_hw_start(struct urdma_eth_chan *ch)
 	urdma_write(dev, urdma_ethq_reg(q, URDMA_ETHQ_INT), urdma_eth_int_word(ch->nd, q));
 	urdma_write(dev, urdma_ethq_reg(q, URDMA_ETHQ_CTRL), URDMA_RF_ETHQ_CQ_ENABLE);
 	urdma_write(dev, urdma_ethq_reg(q, URDMA_ETHQ_CTRL), all);
-	/* An ENABLE does not take while the side is still active, which it must not be. */
+	/* ENABLE stays 0 if the side is still active, which must not happen. */
 	if ((urdma_read(dev, urdma_ethq_reg(q, URDMA_ETHQ_CTRL)) & all) != all)
 		urdma_set_dead(dev, "an Ethernet queue pair does not start");
 }
 
 /*
- * Start a channel, with its rings empty but for receive buffers. Its transmit queue stays
- * stopped. It cannot fail but by the death of the device.
+ * Start a channel with empty rings and posted receive buffers. Its transmit queue stays stopped.
+ * This can fail only if the device dies.
  */
 static void urdma_eth_chan_start(struct urdma_eth_chan *ch)
 {
@@ -794,7 +795,7 @@ static void urdma_eth_chan_start(struct urdma_eth_chan *ch)
 	ch->rx.pi = 0;
 	ch->rx.told = 0;
 	ch->rx.ci = 0;
-	/* What is missing here NAPI adds, now or when there is memory. */
+	/* NAPI posts the missing buffers, now or when there is memory. */
 	urdma_eth_rx_fill(ch, GFP_KERNEL);
 	urdma_eth_hw_start(ch);
 	if (!urdma_is_dead(ch->nd->dev))
@@ -805,16 +806,15 @@ static void urdma_eth_chan_start(struct urdma_eth_chan *ch)
 	netif_napi_set_irq(&ch->napi, vec->irq);
 	napi_enable(&ch->napi);
 	WRITE_ONCE(vec->chan, ch);
-	/* The first poll arms. */
+	/* The first poll arms the interrupt. */
 	local_bh_disable();
 	napi_schedule(&ch->napi);
 	local_bh_enable();
 }
 
 /*
- * Stop a channel, and forget what is in its rings. NAPI goes first, so that nobody wakes the
- * transmit queue again; then that is stopped; then the hardware. Its transmit queue stays
- * stopped.
+ * Stop a channel and free the contents of its rings. NAPI is stopped first, so that it cannot wake
+ * the transmit queue again; then the transmit queue, which stays stopped; then the hardware.
  */
 static void urdma_eth_chan_stop(struct urdma_eth_chan *ch)
 {
@@ -828,7 +828,7 @@ static void urdma_eth_chan_stop(struct urdma_eth_chan *ch)
 	timer_delete_sync(&ch->refill);
 	__netif_tx_lock_bh(ch->txq);
 	netif_tx_stop_queue(ch->txq);
-	/* The watchdog shall not take it for hung. */
+	/* Keep the watchdog from reporting a hung queue. */
 	txq_trans_cond_update(ch->txq);
 	__netif_tx_unlock_bh(ch->txq);
 	urdma_eth_hw_stop(ch);
@@ -875,7 +875,7 @@ static int urdma_eth_alloc_all(struct urdma_netdev *nd, struct urdma_eth_chan **
 	return 0;
 }
 
-/* Every channel there is, and then frames may come. */
+/* Start every channel, then enable reception. */
 static void urdma_eth_start_all(struct urdma_netdev *nd)
 {
 	u32 i;
@@ -884,7 +884,7 @@ static void urdma_eth_start_all(struct urdma_netdev *nd)
 		urdma_eth_chan_start(nd->chan[i]);
 		netif_set_xps_queue(nd->ndev, cpumask_of(nd->vec[i].cpu), i);
 	}
-	/* Whoever waited for a queue to be restarted has got that. */
+	/* This also serves all requests to restart a queue. */
 	WRITE_ONCE(nd->restart, 0);
 	urdma_eth_write_rss(nd);
 	set_bit(URDMA_ETH_F_UP, &nd->flags);
@@ -899,11 +899,14 @@ static void urdma_eth_stop_all(struct urdma_netdev *nd)
 	urdma_eth_write_ctrl(nd);
 	for (i = 0; i < nd->num_chans; i++)
 		urdma_eth_chan_stop(nd->chan[i]);
-	/* Those without a channel too: they may be about to get one. */
+	/* Also stop queues without a channel: they may be about to get one. */
 	netif_tx_disable(nd->ndev);
 }
 
-/* Make channels and start them. The transmit queues are left stopped. Under RTNL, as the next. */
+/*
+ * Create and start the channels. Leaves the transmit queues stopped. This and the next functions
+ * run under RTNL.
+ */
 int urdma_eth_up(struct urdma_netdev *nd)
 {
 	int err;
@@ -922,8 +925,8 @@ int urdma_eth_up(struct urdma_netdev *nd)
 }
 
 /*
- * Also when they are down already, because they could not be brought up after the self test, or
- * because the device has died.
+ * May be called with the channels down: bringing them up after the self test may have failed, or
+ * the device may have died.
  */
 void urdma_eth_down(struct urdma_netdev *nd)
 {
@@ -934,8 +937,8 @@ void urdma_eth_down(struct urdma_netdev *nd)
 }
 
 /*
- * Other numbers of channels and slots. With the device up, the new channels are made before the old
- * ones are stopped, so that it stays up as it was when there is no memory.
+ * Change the numbers of channels and slots. If the device is up, the new channels are allocated
+ * before the old ones are stopped, so it stays up unchanged if there is no memory.
  */
 int urdma_eth_reconfig(struct urdma_netdev *nd, u32 chans, u8 tx_log, u8 rx_log)
 {
@@ -956,7 +959,7 @@ int urdma_eth_reconfig(struct urdma_netdev *nd, u32 chans, u8 tx_log, u8 rx_log)
 	if (!err) {
 		for (i = 0; i < URDMA_ETH_MAX_QUEUES; i++)
 			swap(nd->chan[i], chan[i]);
-		/* A table that nobody has set follows the number of channels. */
+		/* Unless the user has set the RSS table, it follows the number of channels. */
 		if (chans != nd->num_chans && !netif_is_rxfh_configured(nd->ndev))
 			urdma_eth_rss_default(nd, chans);
 		nd->num_chans = chans;
@@ -964,7 +967,7 @@ int urdma_eth_reconfig(struct urdma_netdev *nd, u32 chans, u8 tx_log, u8 rx_log)
 		nd->rx_log = rx_log;
 	}
 	if (up) {
-		/* the old ones, or those that are not needed now */
+		/* the old ones, or on error the new ones */
 		urdma_eth_free_all(chan);
 		urdma_eth_start_all(nd);
 		netif_tx_wake_all_queues(nd->ndev);

@@ -3,19 +3,19 @@
  * urdma: what the files of the net device share (urdma_netdev.c, urdma_eth.c,
  * urdma_ethtool.c, urdma_selftest.c).
  *
- * A channel is a queue pair of the NIC, its NAPI and its interrupt vector. Channels exist while
- * the device is up, or under its self test; they are made, started, stopped and freed under the
- * RTNL lock. Sending finds a channel in chan[]: an entry changes only while all transmit queues
- * are stopped, and they are stopped with their locks held, so no sender is under way. Interrupt
- * handlers find it in their vector; who stops a channel takes it out there and waits for
- * handlers.
+ * A channel is a queue pair of the NIC, its NAPI and its interrupt vector. Channels exist while the
+ * device is up or runs its self test. They are created, started, stopped and freed under the RTNL
+ * lock. The transmit path finds a channel in chan[]: an entry changes only while all transmit
+ * queues are stopped. They are stopped with their locks held, so no sender is active. An interrupt
+ * handler finds its channel in its vector. Stopping a channel removes it from the vector and waits
+ * for the handler.
  *
- * Memory of a channel is given back when the NIC has said that the queue pair is not active any
- * more, or when the device is dead.
+ * The memory of a channel is freed when the NIC reports that the queue pair is no longer active, or
+ * when the device is dead.
  *
- * Order of locks: RTNL, the core's lock of addresses, ctrl_lock; nothing is locked under cnt_lock.
- * Of a channel there are none: what xmit writes is protected by the transmit queue's lock, what
- * NAPI writes by NAPI; pi and ci of the transmit ring are read by the other side.
+ * Order of locks: RTNL, the core's address lock, ctrl_lock. No lock is taken under cnt_lock. A
+ * channel has no locks: the transmit queue's lock protects what xmit writes, NAPI protects what
+ * NAPI writes. Each side also reads the other's index (pi, ci) of the transmit ring.
  */
 #ifndef URDMA_ETH_H
 #define URDMA_ETH_H
@@ -39,7 +39,7 @@ struct urdma_ecqe {
 	__le64 w[URDMA_ECQE_SIZE / 8];
 };
 
-/* Statistics of a queue that sending writes, under the transmit queue's lock. */
+/* Statistics of a queue that xmit writes, under the transmit queue's lock. */
 enum urdma_eth_xmit_stat {
 	URDMA_XS_DROPPED,
 	URDMA_XS_DMA_ERR,
@@ -65,7 +65,7 @@ enum urdma_eth_poll_stat {
 	URDMA_PS_N,
 };
 
-/* They live as long as the net device, so that no count goes back when channels are made anew. */
+/* They live as long as the net device, so counts do not restart when channels are recreated. */
 struct urdma_eth_stats {
 	struct u64_stats_sync xmit_sync;
 	struct u64_stats_sync poll_sync;
@@ -73,13 +73,13 @@ struct urdma_eth_stats {
 	u64_stats_t poll[URDMA_PS_N];
 };
 
-/* A slot of the transmit ring: what to take back when it is done. */
+/* A slot of the transmit ring: what to free when it is done. */
 struct urdma_eth_txi {
-	/* in the slot of a frame's last descriptor */
+	/* set in the slot of a frame's last descriptor */
 	struct sk_buff *skb;
 	dma_addr_t dma;
 	u32 len;
-	/* of a page, not of the linear part */
+	/* maps a page, not the linear part */
 	bool page;
 };
 
@@ -91,7 +91,7 @@ struct urdma_eth_tx {
 	u16 mask;
 	/* room at which the queue is woken */
 	u16 wake;
-	/* written by sending: next slot; the producer that the NIC has been told of */
+	/* written by xmit: next slot; the producer last sent to the NIC */
 	u16 pi;
 	u16 told;
 	/* written by NAPI: first slot that is not done */
@@ -104,7 +104,7 @@ struct urdma_eth_rx {
 	struct page_pool *pool;
 	dma_addr_t dma;
 	u16 mask;
-	/* slots that are filled at a time */
+	/* number of slots filled at a time */
 	u16 batch;
 	u16 pi;
 	u16 told;
@@ -121,11 +121,11 @@ struct urdma_eth_chan {
 	u8 rx_log;
 	u8 cq_log;
 
-	/* completion ring; NAPI's */
+	/* completion ring, used by NAPI */
 	struct urdma_ecqe *cq;
 	dma_addr_t cq_dma;
 	u32 cq_ci;
-	/* transmit completions before this one are taken already, by a poll that may not receive */
+	/* a poll that may not receive has taken the transmit completions before this one */
 	u32 cq_tx_seen;
 
 	struct urdma_eth_tx tx;
@@ -148,12 +148,12 @@ struct urdma_eth_coal {
 	u8 tx_frames;
 };
 
-/* A frame of the self test: what is expected and where, while done is not complete. */
+/* A frame of the self test: the frame and queue expected, until done completes. */
 struct urdma_eth_test {
 	struct completion done;
 	struct sk_buff *skb;
 	u32 queue;
-	/* room for what came */
+	/* buffer for the received frame */
 	u8 *buf;
 	int err;
 };
@@ -179,23 +179,23 @@ struct urdma_netdev {
 	struct net_device *ndev;
 	unsigned long flags;
 
-	/* All below only with the Ethernet function. RTNL protects what says nothing else. */
+	/* All fields below need the Ethernet function. RTNL protects them unless noted. */
 	u32 max_chans;
 	u32 num_chans;
 	u8 tx_log;
 	u8 rx_log;
-	/* descriptors and bytes that a frame of ours takes at most */
+	/* maximum descriptors and bytes of a frame that we send */
 	u32 max_descs;
 	u32 max_bytes;
 	struct urdma_eth_coal coal;
 	struct urdma_eth_chan *chan[URDMA_ETH_MAX_QUEUES];
 	struct urdma_eth_vec vec[URDMA_ETH_MAX_QUEUES];
 	struct urdma_eth_stats stats[URDMA_ETH_MAX_QUEUES];
-	/* protects both below: who asks for statistics holds no lock of ours */
+	/* protects both fields below: readers of statistics do not hold RTNL */
 	spinlock_t cnt_lock;
-	/* counters of the NIC when the net device's were 0 */
+	/* values of the NIC's counters at which the net device's are 0 */
 	u64 cnt_base[URDMA_CNT_N];
-	/* the net device's counts, as found last */
+	/* the net device's counts at the last reading */
 	u64 cnt_last[URDMA_CNT_N];
 
 	u64 rss_fields;
@@ -203,17 +203,18 @@ struct urdma_netdev {
 	u8 rss_table[URDMA_ETH_RSS_TABLE];
 	u64 vlan[URDMA_ETH_VLAN_WORDS];
 
-	/* protects ETH_CTRL and its parts: features come under RTNL, filters do not */
+	/* protects ETH_CTRL and its parts: features are set under RTNL, filters are not */
 	spinlock_t ctrl_lock;
 	u64 ctrl_mode;
 	u64 ctrl_features;
 
 	/*
-	 * looks for queue pairs that an error has stopped; restarts those of restart, atomic bits
+	 * finds queue pairs that an error has stopped; also restarts those set in restart (atomic
+	 * bits)
 	 */
 	struct delayed_work service;
 	unsigned long restart;
-	/* frames and filters are the self test's, not the stack's; set with the addresses' lock */
+	/* the self test owns frames and filters, not the stack; set under the address lock */
 	struct urdma_eth_test *test;
 };
 

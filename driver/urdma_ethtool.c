@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * urdma: what ethtool asks of the net device. All under the RTNL lock.
- */
+/* urdma: the ethtool operations of the net device. All run under the RTNL lock. */
 #include <linux/ethtool.h>
 #include <linux/if_vlan.h>
 
@@ -42,7 +40,7 @@ static void urdma_get_ringparam(struct net_device *ndev, struct ethtool_ringpara
 	ring->tx_pending = 1U << nd->tx_log;
 }
 
-/* Slots are a power of two: the next one that is not less. The core has checked the upper limit. */
+/* Rounds the number of slots up to a power of two. The core has checked the upper limit. */
 static u8 urdma_ring_log(u32 slots)
 {
 	return max_t(u8, order_base_2(slots), URDMA_ETH_LOG_MIN);
@@ -72,7 +70,7 @@ static void urdma_get_channels(struct net_device *ndev, struct ethtool_channels 
 	ch->combined_count = nd->num_chans;
 }
 
-/* The core has checked the numbers, and that no queue goes that the RSS table names. */
+/* The core has checked the numbers, and that the RSS table names no queue that is removed. */
 static int urdma_set_channels(struct net_device *ndev, struct ethtool_channels *ch)
 {
 	struct urdma_netdev *nd = to_und(ndev);
@@ -104,7 +102,7 @@ static int urdma_set_coalesce(struct net_device *ndev, struct ethtool_coalesce *
 		NL_SET_ERR_MSG(extack, "at most 65535 usecs, 255 frames");
 		return -ERANGE;
 	}
-	/* Then fewer frames than that would wait for ever. */
+	/* Without a timer, fewer frames would wait forever. */
 	if ((!coal->rx_coalesce_usecs && coal->rx_max_coalesced_frames > 1) ||
 	    (!coal->tx_coalesce_usecs && coal->tx_max_coalesced_frames > 1)) {
 		NL_SET_ERR_MSG(extack, "without usecs, frames must be 0 or 1");
@@ -166,10 +164,7 @@ static int urdma_set_rxfh(struct net_device *ndev, struct ethtool_rxfh_param *rx
 #define URDMA_RXH_IP	(RXH_IP_SRC | RXH_IP_DST)
 #define URDMA_RXH_PORTS (RXH_L4_B_0_1 | RXH_L4_B_2_3)
 
-/*
- * The bits of ETH_RSS for a kind of traffic: of its addresses, and of its ports if it can have
- * them.
- */
+/* The bits of ETH_RSS for a flow type: for its addresses, and for its ports if it has any. */
 static int urdma_rss_bits(u32 flow_type, u64 *ip, u64 *ports)
 {
 	*ports = 0;
@@ -229,9 +224,9 @@ static int urdma_get_rxnfc(struct net_device *ndev, struct ethtool_rxnfc *info, 
 }
 
 /*
- * The NIC has a switch for IPv4 and one for IPv6, and for the ports of TCP and those of UDP one
- * each, which holds for both: what is set for tcp4 is set for tcp6. Addresses are switched by the
- * kinds without ports.
+ * The NIC has one bit for IPv4, one for IPv6, one for the ports of TCP and one for those of UDP.
+ * The port bits apply to both IP versions: a setting for tcp4 also applies to tcp6. The flow types
+ * without ports set the address bits.
  */
 static int urdma_set_rxnfc(struct net_device *ndev, struct ethtool_rxnfc *info)
 {
@@ -259,7 +254,7 @@ static int urdma_set_rxnfc(struct net_device *ndev, struct ethtool_rxnfc *info)
 		if (info->data)
 			nd->rss_fields |= ip;
 	} else {
-		/* Others follow their IP version. */
+		/* The other flow types follow their IP version. */
 		if (info->data != (nd->rss_fields & ip ? URDMA_RXH_IP : 0))
 			return -EINVAL;
 	}
@@ -295,7 +290,7 @@ static int urdma_get_sset_count(struct net_device *ndev, int set)
 {
 	switch (set) {
 	case ETH_SS_STATS:
-		/* Of every channel there may be, so that the number does not change. */
+		/* List all possible channels, so that the number does not change. */
 		return to_und(ndev)->max_chans * (URDMA_XS_N + URDMA_PS_N) +
 		       urdma_eth_num_stats();
 	case ETH_SS_TEST:
@@ -324,7 +319,7 @@ static void urdma_get_strings(struct net_device *ndev, u32 set, u8 *data)
 	urdma_eth_stat_names(&data);
 }
 
-/* Those of the channels, and the NIC's own as they are, from power-up on. */
+/* The statistics of the channels, and the raw counters of the NIC, which count from power-up. */
 static void urdma_get_ethtool_stats(struct net_device *ndev, struct ethtool_stats *stats, u64 *data)
 {
 	struct urdma_netdev *nd = to_und(ndev);
@@ -368,7 +363,7 @@ static int urdma_get_regs_len(struct net_device *ndev)
 	return len;
 }
 
-/* One after the other, each as a 64-bit number. */
+/* The registers in order, each as a 64-bit number. */
 static void urdma_get_regs(struct net_device *ndev, struct ethtool_regs *regs, void *p)
 {
 	struct urdma_netdev *nd = to_und(ndev);

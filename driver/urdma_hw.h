@@ -28,7 +28,7 @@
 #define URDMA_PCI_VENDOR_ID 0x1234
 #define URDMA_PCI_DEVICE_ID 0x5244
 
-/* Contract version: software refuses an unknown major; minor only adds. */
+/* Contract version: software refuses an unknown major; a new minor only adds features. */
 #define URDMA_VERSION_MAJOR 1
 #define URDMA_VERSION_MINOR 13
 /* "URDM" */
@@ -45,7 +45,7 @@
 #define URDMA_RF_VERSION_MINOR GENMASK_ULL(15, 0)
 #define URDMA_RF_VERSION_MAJOR GENMASK_ULL(31, 16)
 #define URDMA_RF_VERSION_MAGIC GENMASK_ULL(63, 32)
-/* RO: log2 of numbers of objects */
+/* RO: log2 of the numbers of objects */
 #define URDMA_REG_CAP_OBJ 0x0008
 #define URDMA_RF_CAP_LOG_QP GENMASK_ULL(7, 0)
 #define URDMA_RF_CAP_LOG_CQ GENMASK_ULL(15, 8)
@@ -55,7 +55,7 @@
 #define URDMA_RF_CAP_LOG_PD GENMASK_ULL(47, 40)
 #define URDMA_RF_CAP_LOG_DB_PAGES GENMASK_ULL(55, 48)
 #define URDMA_RF_CAP_LOG_VECTORS GENMASK_ULL(63, 56)
-/* RO: queue limits; SRQ count of log2 0 in CAP_OBJ means no SRQs */
+/* RO: queue limits; CAP_LOG_SRQ 0 in CAP_OBJ means no SRQs */
 #define URDMA_REG_CAP_QUEUE 0x0010
 #define URDMA_RF_CAP_MAX_SQ_SGE GENMASK_ULL(7, 0)
 #define URDMA_RF_CAP_MAX_RQ_SGE GENMASK_ULL(15, 8)
@@ -108,19 +108,19 @@
 #define URDMA_RF_FEAT_CQ_MODIFY BIT_ULL(17)
 /* counter sets of QPs: SET_QP_CNT, QUERY_CNT, CLEAR_CNT */
 #define URDMA_RF_FEAT_QP_CNT BIT_ULL(18)
-/* regions and windows whose addresses begin at 0 */
+/* regions and windows whose addresses start at 0 */
 #define URDMA_RF_FEAT_ZERO_BASED BIT_ULL(19)
-/* RO: Ethernet function: queue pairs, log2 of the greatest rings, longest frame (no FCS, no tag) */
+/* RO: Ethernet function: queue pairs, log2 of the largest rings, longest frame (no FCS, no tag) */
 #define URDMA_REG_CAP_ETH 0x0030
 #define URDMA_RF_CAP_ETH_QUEUES GENMASK_ULL(7, 0)
 #define URDMA_RF_CAP_LOG_ETH_RING GENMASK_ULL(15, 8)
 #define URDMA_RF_CAP_ETH_MAX_FRAME GENMASK_ULL(31, 16)
-/* descriptors of a frame, at most */
+/* maximum descriptors of a frame */
 #define URDMA_RF_CAP_ETH_TX_DESCS GENMASK_ULL(39, 32)
 /* entries of ETH_UC */
 #define URDMA_RF_CAP_ETH_UC GENMASK_ULL(47, 40)
 #define URDMA_RF_CAP_LOG_ETH_CQ GENMASK_ULL(55, 48)
-/* RO: device memory: log2 of its bytes, and of its offset in BAR_DB */
+/* RO: device memory: log2 of its size in bytes and of its offset in BAR_DB */
 #define URDMA_REG_CAP_DM 0x0038
 #define URDMA_RF_CAP_LOG_DM GENMASK_ULL(7, 0)
 #define URDMA_RF_CAP_LOG_DM_OFFSET GENMASK_ULL(15, 8)
@@ -142,7 +142,7 @@
 #define URDMA_REG_MAC 0x0060
 /* RO: line rate in Mb/s */
 #define URDMA_REG_PORT_SPEED 0x0068
-/* RO: log2 of the number of counter sets, set 0 included: that of QPs that have no other */
+/* RO: log2 of the number of counter sets, with set 0, which QPs use by default */
 #define URDMA_REG_CAP_CNT 0x0070
 #define URDMA_RF_CAP_LOG_CNT_SETS GENMASK_ULL(7, 0)
 /* Command queue: bases 4 KB aligned; set while PI is 0 and ENABLE is 0 */
@@ -163,9 +163,9 @@
 #define URDMA_RF_ETH_ALLMULTI BIT_ULL(2)
 /* the tag goes into the completion */
 #define URDMA_RF_ETH_VLAN_STRIP BIT_ULL(3)
-/* tagged frames only of the VLANs in ETH_VLAN, and of VLAN 0 */
+/* accept tagged frames only of the VLANs in ETH_VLAN and of VLAN 0 */
 #define URDMA_RF_ETH_VLAN_FILTER BIT_ULL(4)
-/* frames of the transmit queues go back to the receive queues */
+/* frames of the transmit queues are looped back to the receive queues */
 #define URDMA_RF_ETH_LOOPBACK BIT_ULL(5)
 /* RW: what RSS hashes, see docs/hardware-interface.md */
 #define URDMA_REG_ETH_RSS 0x2008
@@ -222,7 +222,7 @@
 #define URDMA_RF_ETHQ_TX_FRAMES GENMASK_ULL(23, 16)
 #define URDMA_RF_ETHQ_RX_USECS GENMASK_ULL(47, 32)
 #define URDMA_RF_ETHQ_TX_USECS GENMASK_ULL(63, 48)
-/* RO: descriptors done, buffers used, completions written; free running */
+/* RO: free-running counts of descriptors done, buffers used, completions written */
 #define URDMA_ETHQ_STATE 0x30
 #define URDMA_RF_ETHQ_TX_CI GENMASK_ULL(15, 0)
 #define URDMA_RF_ETHQ_RX_CI GENMASK_ULL(31, 16)
@@ -277,18 +277,18 @@
 #define URDMA_CNT_DMA_DROP 42
 /* READ responses or ACKs that revealed a lost READ response */
 #define URDMA_CNT_RX_READ_GAP 43
-/* QPs ended: retries, RNR retries used up */
+/* QPs in error: retries exhausted, RNR retries exhausted */
 #define URDMA_CNT_RETRY_EXC 44
 #define URDMA_CNT_RNR_EXC 45
 /* READ response and ATOMIC acknowledge packets: sent; accepted */
 #define URDMA_CNT_TX_READ_RSP 46
 #define URDMA_CNT_RX_READ_RSP 47
-/* READ and ATOMIC requests dropped because too many waited */
+/* READ and ATOMIC requests dropped because too many were waiting */
 #define URDMA_CNT_RX_READ_DROP 48
-/* Ethernet function: sent; not sent, as descriptors or their reads were bad */
+/* Ethernet function: sent; not sent because a descriptor or its read was bad */
 #define URDMA_CNT_ETH_TX_FRAMES 49
 #define URDMA_CNT_ETH_TX_BAD 50
-/* put into receive buffers; of these to groups */
+/* put into receive buffers; of these, multicast */
 #define URDMA_CNT_ETH_RX_FRAMES 51
 #define URDMA_CNT_ETH_RX_MCAST 52
 /* dropped: not for us; no buffer; no room on the NIC; shorter than 60 bytes or too long */
@@ -296,15 +296,15 @@
 #define URDMA_CNT_ETH_RX_NO_BUF 54
 #define URDMA_CNT_ETH_RX_DROP_FULL 55
 #define URDMA_CNT_ETH_RX_LENGTH 56
-/* ACKs, NAKs and READ responses for a PSN that is acknowledged already or was not sent */
+/* ACKs, NAKs and READ responses for a PSN that is already acknowledged or was never sent */
 #define URDMA_CNT_RX_ACK_GHOST 57
-/* UC, UD: packets dropped for a wrong opcode, length, right or key */
+/* UC, UD: packets dropped for a wrong opcode, length, access right or key */
 #define URDMA_CNT_RX_DROP_UNREL 58
 /* UC, UD: packets dropped because no receive WQE was posted */
 #define URDMA_CNT_RX_DROP_NO_WQE 59
-/* UD: packets dropped because their Q_Key is not the QP's */
+/* UD: packets dropped for a Q_Key that differs from the QP's */
 #define URDMA_CNT_RX_BAD_QKEY 60
-/* look-ups in directories of page tables: on chip, waited for the host */
+/* page table directory look-ups: hits on chip, misses that read host memory */
 #define URDMA_CNT_DIR_HIT 61
 #define URDMA_CNT_DIR_MISS 62
 #define URDMA_CNT_N 63
@@ -336,10 +336,10 @@
 
 /* ---- rings ---------------------------------------------------------------------------------- */
 /*
- * Where a ring lies. LEVELS 0: ADDR is the base of contiguous memory. 1: ADDR is a contiguous table
- * of 64-bit page addresses. 2: ADDR is a contiguous table of addresses of 4 KB tables of 512 page
- * addresses. Pages are 2^PAGE_SHIFT bytes, at least 4 KB; ADDR is 64-byte aligned with LEVELS 1, 2,
- * and 4 KB aligned with 0. The same fields, in the same places, serve SQ, RQ, CQ.
+ * Location of a ring. LEVELS 0: ADDR is the base of contiguous memory. 1: ADDR is a contiguous
+ * table of 64-bit page addresses. 2: ADDR is a contiguous table of addresses of 4 KB tables of 512
+ * page addresses. Pages are 2^PAGE_SHIFT bytes, at least 4 KB; ADDR is 64-byte aligned with LEVELS
+ * 1 or 2, and 4 KB aligned with 0. SQ, RQ and CQ use the same fields in the same bits.
  */
 #define URDMA_RING_LOG_ENTRIES GENMASK_ULL(4, 0)
 #define URDMA_RING_LOG_STRIDE GENMASK_ULL(8, 5)
@@ -351,7 +351,7 @@
 #define URDMA_CMD0_OPCODE GENMASK_ULL(7, 0)
 /* raise an EQE of type CMD in EQ 0 when complete */
 #define URDMA_CMD0_EVENT BIT_ULL(8)
-/* chosen by software, returned */
+/* chosen by software, returned in the completion */
 #define URDMA_CMD0_TAG GENMASK_ULL(31, 16)
 #define URDMA_CMD0_OBJ GENMASK_ULL(55, 32)
 
@@ -411,7 +411,7 @@
 #define URDMA_CMD_QP1_PRIV BIT_ULL(57)
 /* receive WQEs come from QP5_SRQN; RQ_RING and RQ_ADDR are ignored */
 #define URDMA_CMD_QP1_SRQ BIT_ULL(58)
-/* UD: datagrams of the QP to a group go only to the wire, not to members on this NIC */
+/* UD: multicast datagrams of the QP go only to the wire, not to members on this NIC */
 #define URDMA_CMD_QP1_MCAST_NO_LOOP BIT_ULL(59)
 #define URDMA_CMD_QP2_RECV_CQ GENMASK_ULL(23, 0)
 #define URDMA_CMD_QP3_SQ_RING GENMASK_ULL(16, 0)
@@ -425,7 +425,7 @@
 #define URDMA_QPT_UD 4
 /* no receive queue: RECV_CQ, RQ_RING and RQ_ADDR are ignored */
 #define URDMA_QPT_XRC_INI 9
-/* neither queue, no CQ: rings, addresses and CQs are ignored */
+/* no queues and no CQ: rings, addresses and CQs are ignored */
 #define URDMA_QPT_XRC_TGT 10
 
 /* MODIFY_QP: changes only the attributes named in MASK */
@@ -508,11 +508,11 @@
 #define URDMA_CMD_MR1_KIND GENMASK_ULL(42, 41)
 /* usable at once */
 #define URDMA_MRK_REGION 0
-/* for REG_MR: invalid until a WQE registers it; only PD, VARIANT and KIND are used */
+/* for REG_MR: invalid until a WQE registers it; uses only PD, VARIANT and KIND */
 #define URDMA_MRK_FAST 1
-/* memory window type 2B: unbound until BIND_MW; only PD, VARIANT and KIND are used */
+/* memory window type 2B: unbound until BIND_MW; uses only PD, VARIANT and KIND */
 #define URDMA_MRK_WINDOW 2
-/* memory window type 1: the same, but belongs to its PD and not to a QP; can be bound again */
+/* memory window type 1: the same, but belongs to its PD, not to a QP; can be bound again */
 #define URDMA_MRK_WINDOW_1 3
 #define URDMA_CMD_MR2_VA GENMASK_ULL(63, 0)
 #define URDMA_CMD_MR3_LENGTH GENMASK_ULL(63, 0)
@@ -522,7 +522,7 @@
 #define URDMA_ACC_REMOTE_READ BIT_ULL(2)
 #define URDMA_ACC_REMOTE_ATOMIC BIT_ULL(3)
 #define URDMA_ACC_MW_BIND BIT_ULL(4)
-/* remote FLUSH to global visibility; no right allows one to persistence */
+/* remote FLUSH to global visibility; no right allows a FLUSH to persistence */
 #define URDMA_ACC_FLUSH_GLOBAL BIT_ULL(5)
 
 /* SET_GID; object: index in the table. VALID 0 removes the entry */
@@ -535,8 +535,8 @@
 #define URDMA_CMD_GID4_GID_HI GENMASK_ULL(63, 0)
 
 /*
- * CREATE_SRQ: the receive WQEs are as in an RQ. A ring of 2^LOG_ENTRIES indices of 16 bits follows
- * them at byte 2^(LOG_ENTRIES + LOG_STRIDE). One page table covers both. An index is the place of a
+ * CREATE_SRQ: the receive WQEs are as in an RQ. A ring of 2^LOG_ENTRIES 16-bit indices follows them
+ * at byte 2^(LOG_ENTRIES + LOG_STRIDE). One page table covers both. An index names the place of a
  * WQE in the array. The producer index of DB_SRQ counts indices.
  */
 #define URDMA_CMD_SRQ1_PD GENMASK_ULL(15, 0)
@@ -554,9 +554,9 @@
 #define URDMA_CMD_MC5_GID_LO GENMASK_ULL(63, 0)
 #define URDMA_CMD_MC6_GID_HI GENMASK_ULL(63, 0)
 
-/* SET_QP_CNT; object: QP. The set that counts its packets from now on; 0: none does */
+/* SET_QP_CNT; object: QP. The set that counts its packets from now on; 0: the default set */
 #define URDMA_CMD_QPC1_SET GENMASK_ULL(15, 0)
-/* QUERY_CNT; object: set. Which of its counters, see URDMA_QCNT_GROUP */
+/* QUERY_CNT; object: set. The group of counters, see URDMA_QCNT_GROUP */
 #define URDMA_CMD_QCNT1_GROUP GENMASK_ULL(7, 0)
 /*
  * Counters of a set. Counter n is in word 1 + n % QCNT_GROUP of the answer to a query of group
@@ -592,7 +592,7 @@
 #define URDMA_CPL0_OBJ GENMASK_ULL(55, 32)
 /* QUERY_QP */
 #define URDMA_CPL_QP1_STATE GENMASK_ULL(3, 0)
-/* state SQD, and messages that have begun are not yet completed */
+/* state SQD, and messages already started are not yet complete */
 #define URDMA_CPL_QP1_SQ_DRAINING BIT_ULL(4)
 #define URDMA_CPL_QP2_SQ_PSN GENMASK_ULL(23, 0)
 #define URDMA_CPL_QP2_RQ_PSN GENMASK_ULL(47, 24)
@@ -606,9 +606,9 @@
 #define URDMA_CPL_SRQ1_CI GENMASK_ULL(47, 32)
 /* RESIZE_CQ: index of the CQE in entry 0 of the new ring */
 #define URDMA_CPL_CQ1_BASE GENMASK_ULL(31, 0)
-/* QUERY_CNT: a counter; the words behind it hold the next ones in the same bits */
+/* QUERY_CNT: a counter; the next words hold the next counters in the same bits */
 #define URDMA_CPL_QCNT1_VALUE GENMASK_ULL(62, 0)
-/* of every completion; in the last word, see CQE3_PHASE */
+/* in every completion, in the last word; see CQE3_PHASE */
 #define URDMA_CPL7_PHASE BIT_ULL(63)
 
 /* command status */
@@ -624,7 +624,7 @@
 #define URDMA_CS_BAD_SIZE 8
 #define URDMA_CS_BAD_ALIGN 9
 #define URDMA_CS_BAD_ATTR 10
-/* other objects still refer to it; RESIZE_CQ: more CQEs wait than the new ring has entries */
+/* other objects still refer to it; RESIZE_CQ: more unread CQEs than the new ring has entries */
 #define URDMA_CS_BUSY 11
 #define URDMA_CS_BAD_DB_PAGE 12
 #define URDMA_CS_BAD_SRQ 13
@@ -641,11 +641,11 @@
 #define URDMA_SQE0_NUM_SGE GENMASK_ULL(23, 16)
 /* immediate data (in network order: byte 0 is the first on the wire) or key to invalidate */
 #define URDMA_SQE1_IMM GENMASK_ULL(31, 0)
-/* XRC_INI: the SRQ at the peer, of every message */
+/* XRC_INI: the SRQ at the peer, in every message's WQE */
 #define URDMA_SQE1_XRC_SRQN GENMASK_ULL(55, 32)
 #define URDMA_SQE2_RADDR GENMASK_ULL(63, 0)
 #define URDMA_SQE3_RKEY GENMASK_ULL(31, 0)
-/* length of the message; the SGEs must hold it exactly. ATOMIC: 8, and one SGE of 8 bytes */
+/* length of the message, equal to the sum of the SGEs. ATOMIC: 8, with one SGE of 8 bytes */
 #define URDMA_SQE3_LENGTH GENMASK_ULL(63, 32)
 /*
  * ATOMIC: after the SGE, in the first 64 bytes. CS: swap and compare values; FA: SWAP_ADD is the
@@ -654,12 +654,13 @@
 #define URDMA_SQE6_SWAP_ADD GENMASK_ULL(63, 0)
 #define URDMA_SQE7_COMPARE GENMASK_ULL(63, 0)
 /*
- * LOCAL_INV: the key in SQE1_IMM. REG_MR and BIND_MW: the new key in SQE3_RKEY (software chooses
- * its variant; its index is that of the region or window), start in SQE2_RADDR; no SGEs, NUM_SGE
- * and LENGTH are 0. BIND_MW: the lkey of the region in SQE1_IMM; MR_LENGTH is not 0.
+ * LOCAL_INV: the key is in SQE1_IMM. REG_MR and BIND_MW: the new key is in SQE3_RKEY (software
+ * chooses its variant; its index is that of the region or window), the start address in SQE2_RADDR.
+ * There are no SGEs; NUM_SGE and LENGTH are 0. BIND_MW: the lkey of the region is in SQE1_IMM;
+ * MR_LENGTH is not 0.
  */
 #define URDMA_SQE4_MR_LENGTH GENMASK_ULL(63, 0)
-/* REG_MR: bus address of the page table, as MR4_ADDR; read by the NIC until the invalidation */
+/* REG_MR: bus address of the page table, as MR4_ADDR; the NIC reads it until the invalidation */
 #define URDMA_SQE5_MR_ADDR GENMASK_ULL(63, 0)
 #define URDMA_SQE6_MR_ACCESS GENMASK_ULL(5, 0)
 /* the addresses are 0 to MR_LENGTH - 1; RADDR: as VA of CREATE_MR; BIND_MW: in the region */
@@ -667,8 +668,8 @@
 #define URDMA_SQE6_MR_LEVELS GENMASK_ULL(9, 8)
 #define URDMA_SQE6_MR_PAGE_SHIFT GENMASK_ULL(21, 16)
 /*
- * FLUSH and ATOMIC WRITE carry no SGEs; NUM_SGE and LENGTH are 0. FLUSH: what the FETH says, and
- * the bytes of the range from SQE2_RADDR on.
+ * FLUSH and ATOMIC WRITE have no SGEs; NUM_SGE and LENGTH are 0. FLUSH: the fields of the FETH, and
+ * the length of the range that starts at SQE2_RADDR.
  */
 #define URDMA_SQE1_FLUSH_TYPE GENMASK_ULL(3, 0)
 #define URDMA_SQE1_FLUSH_LEVEL GENMASK_ULL(5, 4)
@@ -676,7 +677,7 @@
 /* FLUSH_TYPE, a mask */
 #define URDMA_FLUSH_GLOBAL 1
 #define URDMA_FLUSH_PERSISTENT 2
-/* FLUSH_LEVEL: the range, or all of the region or window of the key */
+/* FLUSH_LEVEL: the range, or the whole region or window of the key */
 #define URDMA_FLUSH_RANGE 0
 #define URDMA_FLUSH_MR 1
 /* ATOMIC WRITE: the 8 bytes in memory order, the first in bits 7:0 */
@@ -686,7 +687,7 @@
  * bytes; bytes 64 to 95 are reserved and 0.
  */
 #define URDMA_SQE2_DEST_QPN GENMASK_ULL(23, 0)
-/* with bit 31 set the NIC sends the Q_Key of the QP */
+/* if bit 31 is set, the NIC sends the Q_Key of the QP */
 #define URDMA_SQE3_QKEY GENMASK_ULL(31, 0)
 #define URDMA_SQE4_DGID_LO GENMASK_ULL(63, 0)
 #define URDMA_SQE5_DGID_HI GENMASK_ULL(63, 0)
@@ -700,7 +701,7 @@
 #define URDMA_SQE7_PCP GENMASK_ULL(46, 44)
 /* byte offset of the first SGE or of inline data */
 #define URDMA_SQE_DATA_OFFSET 32
-/* the same of a UD WQE */
+/* the same for a UD WQE */
 #define URDMA_SQE_UD_DATA_OFFSET 96
 
 #define URDMA_WR_SEND 0
@@ -729,12 +730,12 @@
 
 /* ---- CQE: 32 bytes -------------------------------------------------------------------------- */
 #define URDMA_CQE_SIZE 32
-/* of an XRC SRQ: CQE2_SRQN is its number, also if the status is not 0 */
+/* CQE of an XRC SRQ: CQE2_SRQN is its number, even if the status is not 0 */
 #define URDMA_CQE0_XRC BIT_ULL(0)
 #define URDMA_CQE0_IMM BIT_ULL(1)
 #define URDMA_CQE0_INV BIT_ULL(2)
 #define URDMA_CQE0_SOLICITED BIT_ULL(3)
-/* 1: of a receive queue */
+/* 1: CQE of a receive queue */
 #define URDMA_CQE0_RECV BIT_ULL(4)
 /*
  * UD receive: the first 40 bytes of the data are a GRH: an IPv6 header, or (IPV4) 20 bytes of zeros
@@ -742,12 +743,12 @@
  */
 #define URDMA_CQE0_GRH BIT_ULL(5)
 #define URDMA_CQE0_IPV4 BIT_ULL(6)
-/* UD receive: the frame had the tag TCI */
+/* UD receive: the frame had a VLAN tag, which is in TCI */
 #define URDMA_CQE0_VLAN BIT_ULL(7)
-/* send: URDMA_WR_*; receive: URDMA_WR_SEND* or WRITE_IMM of the peer */
+/* send: URDMA_WR_*; receive: the peer's opcode, URDMA_WR_SEND* or WRITE_IMM */
 #define URDMA_CQE0_OPCODE GENMASK_ULL(15, 8)
 #define URDMA_CQE0_STATUS GENMASK_ULL(23, 16)
-/* a hint for a person: see docs/hardware-interface.md */
+/* a hint for debugging: see docs/hardware-interface.md */
 #define URDMA_CQE0_VENDOR GENMASK_ULL(31, 24)
 /*
  * free-running index of the WQE: the slot is the low LOG_ENTRIES bits. For a WQE of an SRQ: its
@@ -760,11 +761,11 @@
 #define URDMA_CQE2_IMM GENMASK_ULL(31, 0)
 #define URDMA_CQE2_SRC_QPN GENMASK_ULL(55, 32)
 #define URDMA_CQE2_SRQN GENMASK_ULL(55, 32)
-/* REG_CYCLES when the CQE was made */
+/* value of REG_CYCLES when the CQE was written */
 #define URDMA_CQE3_CYCLES GENMASK_ULL(62, 0)
 /*
- * Inverts at each round of the ring; the first round writes 1. The NIC's writes become visible in
- * ascending order. So once software sees the phase bit, in the last word, the words before it are
+ * Inverts at each round of the ring; it is 1 in the first round. The NIC's writes become visible in
+ * ascending order. So when software sees the phase bit, in the last word, the words before it are
  * valid.
  */
 #define URDMA_CQE3_PHASE BIT_ULL(63)
@@ -788,8 +789,7 @@
 /*
  * Transmit, 16 bytes. The first descriptor of a frame carries its options. CSUM: the NIC writes the
  * checksum over the bytes from CSUM_START to the end at CSUM_AT; the sum includes the old value of
- * the two bytes there. Positions are those of the frame in memory, without the tag that VLAN
- * inserts.
+ * the two bytes there. Offsets refer to the frame in memory, without the tag that VLAN inserts.
  */
 #define URDMA_ETXD_SIZE 16
 #define URDMA_ETXD0_ADDR GENMASK_ULL(63, 0)
@@ -812,24 +812,24 @@
 #define URDMA_ECQE_RX 1
 /* all descriptors before INDEX are done */
 #define URDMA_ECQE_TX 2
-/* TX: at least one of the frames was not sent */
+/* TX: at least one frame was not sent */
 #define URDMA_ECQE0_ERR BIT_ULL(2)
 /* RX: the NIC has removed a tag and put it into TCI */
 #define URDMA_ECQE0_VLAN BIT_ULL(3)
-/* RX: 0 no hash, 1 of addresses, 2 of addresses and ports */
+/* RX: 0: no hash; 1: hash of addresses; 2: hash of addresses and ports */
 #define URDMA_ECQE0_HASH_TYPE GENMASK_ULL(5, 4)
 /* RX: buffers used */
 #define URDMA_ECQE0_BUFS GENMASK_ULL(15, 8)
-/* RX: bytes of the frame as it lies in the buffers */
+/* RX: bytes of the frame in the buffers */
 #define URDMA_ECQE0_LENGTH GENMASK_ULL(31, 16)
 #define URDMA_ECQE0_TCI GENMASK_ULL(47, 32)
 /*
- * RX: ones' complement sum of the frame in the buffers from byte 14 on, in 16-bit words whose low
- * byte comes first
+ * RX: ones' complement sum of the frame in the buffers from byte 14 on, over 16-bit words with the
+ * low byte first
  */
 #define URDMA_ECQE0_CSUM GENMASK_ULL(63, 48)
 #define URDMA_ECQE1_HASH GENMASK_ULL(31, 0)
-/* free running; RX: of the first buffer used */
+/* free running; RX: index of the first buffer used */
 #define URDMA_ECQE1_INDEX GENMASK_ULL(47, 32)
 /* REG_CYCLES, and the phase bit as in CQE3 */
 #define URDMA_ECQE3_CYCLES GENMASK_ULL(62, 0)
@@ -847,7 +847,9 @@
 #define URDMA_EV_CMD 1
 /* object: CQ */
 #define URDMA_EV_CQ 2
-/* object: CQ; its ring was full. The CQ is dead, and each of its QPs goes to ERR at its next CQE */
+/*
+ * object: CQ; its ring was full. The CQ is dead, and each of its QPs goes to ERR at its next CQE.
+ */
 #define URDMA_EV_CQ_ERR 3
 /* object: QP */
 #define URDMA_EV_QP_FATAL 4

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * urdma: PCI device, from probe to remove; resets and sleep; what happens when it dies.
- */
+/* urdma: the PCI device from probe to remove, its resets and sleep, and its death. */
 #include <linux/dma-mapping.h>
 #include <linux/jiffies.h>
 #include <linux/module.h>
@@ -11,12 +9,12 @@
 MODULE_DESCRIPTION("urdma RDMA NIC");
 MODULE_LICENSE("Dual BSD/GPL");
 
-/* A reset sweeps every context memory, one word a cycle; and the clock may be a simulated one. */
+/* A reset sweeps every context memory, one word per cycle; the clock may be a simulated one. */
 #define URDMA_RESET_TIMEOUT (30 * HZ)
 
 /*
- * A device that was pulled out answers every read with ones, one that decodes its addresses no
- * more with whatever the root port gives: the magic number is not among it.
+ * A removed device answers every read with all ones. If the device no longer decodes its addresses,
+ * the root port supplies some value. Neither value has the magic number.
  */
 bool urdma_is_gone(struct urdma_dev *dev)
 {
@@ -25,15 +23,15 @@ bool urdma_is_gone(struct urdma_dev *dev)
 }
 
 /*
- * Bus mastering goes first: from then on no DMA can come, so all memory may be given back although
- * no destroy command is sent any more. False: the device was dead already.
+ * Bus mastering is switched off first. No DMA can come after that, so all memory may be freed
+ * although no destroy commands are sent. False: the device was already dead.
  */
 static bool urdma_mark_dead(struct urdma_dev *dev)
 {
 	unsigned long flags;
 	bool first;
 
-	/* Nobody may find it dead, and free memory, before bus mastering is off. */
+	/* No one may see the device as dead, and free memory, before bus mastering is off. */
 	spin_lock_irqsave(&dev->dead_lock, flags);
 	first = !urdma_is_dead(dev);
 	if (first) {
@@ -44,7 +42,7 @@ static bool urdma_mark_dead(struct urdma_dev *dev)
 	return first;
 }
 
-/* Nobody waits for the device any more, and whoever uses it hears that it is dead. */
+/* Ends all waits for the device and notifies its users that it is dead. */
 static void urdma_tell_dead(struct urdma_dev *dev)
 {
 	urdma_cmdq_abort(dev);
@@ -53,7 +51,7 @@ static void urdma_tell_dead(struct urdma_dev *dev)
 	urdma_ib_event(dev, IB_EVENT_DEVICE_FATAL);
 }
 
-/* The end of the device until it is reset or probed again. */
+/* Takes the device out of use until it is reset or probed again. */
 void urdma_set_dead(struct urdma_dev *dev, const char *why)
 {
 	if (!urdma_mark_dead(dev))
@@ -111,7 +109,7 @@ static int urdma_pci_init(struct urdma_dev *dev)
 	if (!dev->db)
 		goto err_unmap_regs;
 	dev->db_bus = pci_resource_start(pdev, URDMA_BAR_DB);
-	/* Bus mastering is off in it. */
+	/* Bus mastering is off in the saved state. */
 	pci_save_state(pdev);
 	dev->config = pci_store_saved_state(pdev);
 	if (!dev->config)
@@ -130,8 +128,8 @@ err_disable:
 }
 
 /*
- * The core saves nothing before it resets a slot, and what it saves before a reset of the function
- * is lost already if the reset of a slot has failed.
+ * The core saves no state before a slot reset. The state that it saves before a function reset is
+ * already lost if a slot reset has failed.
  */
 static void urdma_restore_config(struct urdma_dev *dev)
 {
@@ -149,8 +147,8 @@ static void urdma_pci_exit(struct urdma_dev *dev)
 }
 
 /*
- * Ends all DMA, by the device's own reset and, whatever came of that, by its bus master bit; then
- * the event queues and the command queue go.
+ * Ends all DMA by the device's own reset and, even if that fails, by its bus master bit. Then frees
+ * the event queues and the command queue.
  */
 static void urdma_hw_stop(struct urdma_dev *dev)
 {
@@ -163,7 +161,7 @@ static void urdma_hw_stop(struct urdma_dev *dev)
 	urdma_cmdq_free(dev);
 }
 
-/* Commands and events work after this. The device has been probed, or was stopped. */
+/* Commands and events work after this. The device was just probed, or stopped before. */
 static int urdma_hw_start(struct urdma_dev *dev)
 {
 	struct device *d = &dev->pdev->dev;
@@ -200,7 +198,7 @@ static struct urdma_dev *urdma_dev_alloc(struct pci_dev *pdev)
 	if (!dev)
 		return NULL;
 	dev->pdev = pdev;
-	/* until it is started */
+	/* dead until it is started */
 	set_bit(URDMA_F_DEAD, &dev->flags);
 	xa_init_flags(&dev->cq_xa, XA_FLAGS_ALLOC);
 	xa_init_flags(&dev->qp_xa, XA_FLAGS_ALLOC);
@@ -214,7 +212,7 @@ static struct urdma_dev *urdma_dev_alloc(struct pci_dev *pdev)
 	spin_lock_init(&dev->dead_lock);
 	spin_lock_init(&dev->link_lock);
 	spin_lock_init(&dev->ib_lock);
-	/* Memory may be waiting for the end of an object, which waits for this queue. */
+	/* Memory reclaim may wait for the end of an object, which waits for this queue. */
 	dev->wq = alloc_workqueue(URDMA_DRV_NAME "-%s", WQ_MEM_RECLAIM, 0, pci_name(pdev));
 	if (!dev->wq) {
 		kfree(dev);
@@ -304,7 +302,7 @@ static void urdma_remove(struct pci_dev *pdev)
 	if (urdma_is_gone(dev))
 		urdma_set_dead(dev, "removed");
 	urdma_debugfs_exit(dev);
-	/* Takes every user object down with it, by commands or, when dead, without. */
+	/* Destroys every user object, by commands unless the device is dead. */
 	urdma_ib_unregister(dev);
 	urdma_netdev_exit(dev);
 	urdma_hw_stop(dev);
@@ -316,10 +314,10 @@ static void urdma_remove(struct pci_dev *pdev)
 }
 
 /*
- * The NIC is about to lose all that it knows of its objects: to a reset of the function or of the
- * slot, or to a sleep of the system. Objects of RDMA go for good: consumers hear of it, their work
- * is flushed, and the RDMA device ends with all that they have made of it. The net device stays as
- * it is, down for its users, and loses what is in its rings.
+ * The NIC is about to lose all its objects, by a function reset, a slot reset or a system sleep.
+ * The RDMA objects are gone for good: consumers are notified, their work is flushed, and the RDMA
+ * device is unregistered with all their objects. The net device keeps its settings. It is detached,
+ * and the contents of its rings are lost.
  */
 static void urdma_suspend_all(struct urdma_dev *dev)
 {
@@ -330,7 +328,10 @@ static void urdma_suspend_all(struct urdma_dev *dev)
 	urdma_hw_stop(dev);
 }
 
-/* After that. If it fails the net device stays down, and there is no RDMA device. */
+/*
+ * Undoes urdma_suspend_all(). On failure there is no RDMA device, and the net device may stay
+ * detached.
+ */
 static int urdma_resume_all(struct urdma_dev *dev)
 {
 	struct device *d = &dev->pdev->dev;
@@ -346,21 +347,21 @@ static int urdma_resume_all(struct urdma_dev *dev)
 	return err;
 }
 
-/* The next kernel, or the firmware, must find a device that does not write to memory. */
+/* The next kernel or the firmware must not find a device that writes to memory. */
 static void urdma_shutdown(struct pci_dev *pdev)
 {
 	struct urdma_dev *dev = pci_get_drvdata(pdev);
 
 	urdma_mark_dead(dev);
 	urdma_cmdq_abort(dev);
-	/* Registers answer without bus mastering too. */
+	/* Registers also answer with bus mastering off. */
 	if (!urdma_is_gone(dev))
 		urdma_hw_reset(dev);
 }
 
 /*
- * The link does not work: nobody shall wait for the NIC any more, and it is stopped as before a
- * reset of the function. Once more does no harm.
+ * The link does not work: end all waits for the NIC and stop it as before a function reset. A
+ * second call is harmless.
  */
 static void urdma_error_stop(struct urdma_dev *dev)
 {
@@ -369,9 +370,8 @@ static void urdma_error_stop(struct urdma_dev *dev)
 }
 
 /*
- * Errors of PCI. These three come one after the other in a thread, each with the device's lock
- * held, as probe and remove. In between somebody may have reset the function, or bound the driver
- * anew.
+ * PCI errors. The core calls these three in order from one thread, each with the device lock held,
+ * as for probe and remove. Between the calls, the function may be reset or the driver rebound.
  */
 static pci_ers_result_t urdma_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
 {
@@ -382,14 +382,14 @@ static pci_ers_result_t urdma_error_detected(struct pci_dev *pdev, pci_channel_s
 		return PCI_ERS_RESULT_NEED_RESET;
 	}
 	/*
-	 * Or the link works. But a write of the NIC may have got lost, of data or of a completion,
-	 * so it cannot go on; and the core resets the slot only after a fatal error.
+	 * The link works, but a write of data or of a completion may have been lost, so the NIC
+	 * cannot continue. The core resets the slot only after a fatal error.
 	 */
 	urdma_set_dead(dev, "PCI error");
 	return PCI_ERS_RESULT_DISCONNECT;
 }
 
-/* The link works again, and the function is as after power-up. */
+/* The link works again, and the function is in its power-up state. */
 static pci_ers_result_t urdma_slot_reset(struct pci_dev *pdev)
 {
 	struct urdma_dev *dev = pci_get_drvdata(pdev);
@@ -410,7 +410,7 @@ static void urdma_error_resume(struct pci_dev *pdev)
 		dev_info(&pdev->dev, "works again after a PCI error\n");
 }
 
-/* Both with the device's lock held, too. */
+/* Both are also called with the device lock held. */
 static void urdma_reset_prepare(struct pci_dev *pdev)
 {
 	urdma_suspend_all(pci_get_drvdata(pdev));
@@ -433,7 +433,7 @@ static const struct pci_error_handlers urdma_err_handler = {
 	.reset_done = urdma_reset_done,
 };
 
-/* For hibernation too: what the NIC knew before the image was made it does not know afterwards. */
+/* For hibernation too: the NIC does not keep its objects until the image is restored. */
 static int urdma_suspend(struct device *d)
 {
 	urdma_suspend_all(dev_get_drvdata(d));

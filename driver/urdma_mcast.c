@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * urdma: multicast groups of UD. A QP is a member until it is detached or destroyed, whatever its
- * state. The NIC ends memberships with RESET, so the driver keeps them, and asks for them again.
+ * state. The NIC ends memberships in RESET, so the driver records them and attaches the QP again.
  */
 #include <linux/slab.h>
 
@@ -53,8 +53,8 @@ int urdma_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 		if (memcmp(&group->gid, gid, sizeof(*gid)))
 			continue;
 		/*
-		 * It is no member afterwards, whatever the NIC says: it may be dead, or have had no
-		 * place behind a RESET. The core does not destroy a QP that cannot be detached.
+		 * The detach succeeds even if the NIC refuses: the NIC may be dead, or its table
+		 * was full after a RESET. The core does not destroy a QP that cannot be detached.
 		 */
 		urdma_mcast_cmd(ibqp, URDMA_CMD_DETACH_MCAST, gid);
 		list_del(&group->list);
@@ -67,8 +67,8 @@ int urdma_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 }
 
 /*
- * The QP is in RESET, and its lock is held. Others may have its places by now: a process can bring
- * that about, so the kernel's log has no word of it.
+ * The QP is in RESET, and its lock is held. Others may have taken its table entries by now. A
+ * process can cause this, so it is not logged above debug level.
  */
 void urdma_mcast_again(struct urdma_qp *qp)
 {

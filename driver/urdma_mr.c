@@ -3,7 +3,7 @@
  * urdma: memory for the NIC: page tables, rings, memory regions and windows.
  *
  * One page needs no table; up to 512 need one 4 KB table of their addresses; more need a directory
- * of such tables. Tables are written before they are mapped for the device and never after.
+ * of such tables. Tables are written only before they are mapped for the device.
  */
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
@@ -15,7 +15,7 @@
 
 #define URDMA_PT_TABLE_SIZE    4096
 #define URDMA_PT_TABLE_ENTRIES (URDMA_PT_TABLE_SIZE / 8)
-/* A directory is contiguous: 4 MB, as the page allocator gives, reach over 1 TB of 4 KB pages. */
+/* A directory is contiguous: the 4 MB that the page allocator can give cover 1 TB of 4 KB pages. */
 #define URDMA_PT_MAX_TABLES (SZ_4M / 8)
 
 static void urdma_pt_free(struct urdma_dev *dev, struct urdma_pt *pt)
@@ -91,7 +91,7 @@ static int urdma_pt_build(struct urdma_dev *dev, struct urdma_pt *pt, struct ib_
 			goto err;
 	pt->addr = pt->table_dma[0];
 	if (pt->levels == 2) {
-		/* A process chooses its size, up to 4 MB in one piece. */
+		/* A process chooses its size, up to 4 MB contiguous. */
 		pt->dir = dma_alloc_coherent(&dev->pdev->dev, (size_t)pt->num_tables * 8,
 					     &pt->dir_dma, GFP_KERNEL | __GFP_NOWARN);
 		if (!pt->dir)
@@ -107,7 +107,7 @@ err:
 	return -ENOMEM;
 }
 
-/* Make the page table by which the NIC sees pinned memory at virtual address virt. */
+/* Build the page table through which the NIC accesses pinned memory at virtual address virt. */
 static int urdma_mem_map(struct urdma_dev *dev, struct urdma_mem *mem, struct ib_umem *umem,
 			 u64 virt)
 {
@@ -129,7 +129,7 @@ static int urdma_mem_get(struct urdma_dev *dev, struct urdma_mem *mem, u64 addr,
 	return IS_ERR(umem) ? PTR_ERR(umem) : urdma_mem_map(dev, mem, umem, virt);
 }
 
-/* Memory of another device or driver. It stays where it is: the NIC cannot follow it. */
+/* Memory of another device or driver. It must not move: the NIC cannot handle page faults. */
 static int urdma_mem_get_dmabuf(struct urdma_dev *dev, struct urdma_mem *mem, int fd, u64 offset,
 				u64 length, u64 virt, int access)
 {
@@ -139,14 +139,14 @@ static int urdma_mem_get_dmabuf(struct urdma_dev *dev, struct urdma_mem *mem, in
 	return IS_ERR(dmabuf) ? PTR_ERR(dmabuf) : urdma_mem_map(dev, mem, &dmabuf->umem, virt);
 }
 
-/* No byte: as far as the NIC is concerned, a page at 0, of which nothing may be accessed. */
+/* No memory: to the NIC, a page at 0 of which no byte may be accessed. */
 static int urdma_mem_none(struct urdma_mem *mem)
 {
 	mem->pt.page_shift = PAGE_SHIFT;
 	return 0;
 }
 
-/* A ring counts from its first byte, so it has to start on a page of whatever size is chosen. */
+/* A ring has no offset in its first page, so it must be aligned to the chosen page size. */
 int urdma_mem_ring(struct urdma_dev *dev, struct urdma_mem *mem, u64 addr, u32 len, int access)
 {
 	if (!len || addr & ~PAGE_MASK)
@@ -154,11 +154,11 @@ int urdma_mem_ring(struct urdma_dev *dev, struct urdma_mem *mem, u64 addr, u32 l
 	return urdma_mem_get(dev, mem, addr, len, 0, access);
 }
 
-/* A ring of the kernel's own, zeroed. Large ones may fail: the memory is contiguous. */
+/* A ring of the kernel, zeroed. Large ones may fail, because the memory is contiguous. */
 int urdma_mem_alloc(struct urdma_dev *dev, struct urdma_mem *mem, size_t bytes)
 {
 	memset(mem, 0, sizeof(*mem));
-	/* The NIC wants it to start on a page, which coherent memory of a page or more does. */
+	/* It must be page-aligned; coherent memory of a page or more is. */
 	mem->bytes = max_t(size_t, bytes, PAGE_SIZE);
 	mem->buf = dma_alloc_coherent(&dev->pdev->dev, mem->bytes, &mem->pt.addr,
 				      GFP_KERNEL | __GFP_NOWARN);
@@ -199,18 +199,18 @@ u64 urdma_access(int access)
 }
 
 /*
- * What we can give; what is merely a hint (IB_ACCESS_OPTIONAL) may be asked for. A NIC that cannot
- * FLUSH has no such capability, and ib_core does not let a process ask for the right.
+ * The supported access flags. Hints (IB_ACCESS_OPTIONAL) are always allowed. A NIC without FLUSH
+ * does not report its capability, so ib_core refuses that flag from a process.
  */
 #define URDMA_ACCESS_KNOWN                                                        \
 	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 	 IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL |   \
 	 IB_ACCESS_OPTIONAL)
 
-/* What a region of memory may have. Only one with addresses of its own can be zero-based. */
+/* The flags of a region. Only one with its own addresses can be zero-based. */
 bool urdma_access_ok(const struct urdma_dev *dev, int access)
 {
-	/* Huge pages are used with the flag or without it. */
+	/* Huge pages are used with or without the flag. */
 	int known = URDMA_ACCESS_KNOWN | IB_ACCESS_HUGETLB;
 
 	if (dev->caps.features & URDMA_RF_FEAT_ZERO_BASED)
@@ -219,8 +219,8 @@ bool urdma_access_ok(const struct urdma_dev *dev, int access)
 }
 
 /*
- * Take an index, and with it a key that differs from the index's last 255. Indexes go round, so a
- * stale key stays invalid for long.
+ * Take an index and a key that differs from the last 255 keys of the index. Indexes are used in
+ * turn, so a stale key stays invalid for long.
  */
 static int urdma_key_alloc(struct urdma_dev *dev, u32 *key)
 {
@@ -236,14 +236,14 @@ static int urdma_key_alloc(struct urdma_dev *dev, u32 *key)
 	return 0;
 }
 
-/* The next key of the index has this variant. */
+/* The next key of the index gets the variant of next. */
 static void urdma_key_free(struct urdma_dev *dev, u32 key, u8 next)
 {
 	dev->mr_variant[key >> 8] = next;
 	xa_erase(&dev->mr_xa, key >> 8);
 }
 
-/* CREATE_MR with the words 1 (without VARIANT) to 4 given. */
+/* CREATE_MR; the caller fills in words 1 (without VARIANT) to 4. */
 static int urdma_key_create(struct urdma_dev *dev, u32 key, u64 *cmd)
 {
 	cmd[0] = urdma_cmd0(URDMA_CMD_CREATE_MR, key >> 8);
@@ -252,8 +252,8 @@ static int urdma_key_create(struct urdma_dev *dev, u32 key, u64 *cmd)
 }
 
 /*
- * DESTROY_MR. -EBUSY: windows are bound to the region, it stays. Otherwise the NIC touches its
- * memory no more, as of urdma_cmd_destroy().
+ * DESTROY_MR. -EBUSY: windows are bound to the region, which stays. Otherwise the NIC no longer
+ * accesses its memory, as after urdma_cmd_destroy().
  */
 static int urdma_key_destroy(struct urdma_dev *dev, u32 key)
 {
@@ -267,7 +267,7 @@ static int urdma_key_destroy(struct urdma_dev *dev, u32 key)
 	return 0;
 }
 
-/* With the access, PD, range and memory that are written there. */
+/* Creates the region in the NIC with the access, PD, range and memory in mr. */
 static int urdma_mr_create(struct urdma_dev *dev, struct urdma_mr *mr)
 {
 	u64 cmd[URDMA_CMD_WORDS] = {};
@@ -306,7 +306,7 @@ static struct urdma_mr *urdma_mr_new(struct urdma_dev *dev, struct ib_pd *ibpd)
 
 static void urdma_mr_free(struct urdma_dev *dev, struct urdma_mr *mr)
 {
-	/* lkey is the present key: REG_MR leaves the one that its owner chose there. */
+	/* lkey is the current key: after REG_MR it is the one that the owner chose. */
 	urdma_key_free(dev, mr->ibmr.lkey, mr->ibmr.lkey + 1);
 	kfree(mr);
 }
@@ -335,7 +335,7 @@ struct ib_mr *urdma_get_dma_mr(struct ib_pd *ibpd, int access)
 	return &mr->ibmr;
 }
 
-/* A new region has its memory, or err says why not: it becomes a region of the NIC, or goes. */
+/* Creates a new region in the NIC, or frees it if err says that it has no memory. */
 static struct ib_mr *urdma_mr_finish(struct urdma_dev *dev, struct urdma_mr *mr, int err,
 				     u64 length, u64 virt, int access)
 {
@@ -368,7 +368,7 @@ struct ib_mr *urdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 v
 	mr = urdma_mr_new(dev, ibpd);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
-	/* An empty region is one, but there is nothing to pin. */
+	/* An empty region is valid, but has nothing to pin. */
 	if (length)
 		err = urdma_mem_get(dev, &mr->mem, start, length, virt, access);
 	else
@@ -393,7 +393,7 @@ struct ib_mr *urdma_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 lengt
 	return urdma_mr_finish(dev, mr, err, length, virt, access);
 }
 
-/* Device memory is contiguous, so the region has no page table. Its addresses begin at 0. */
+/* Device memory is contiguous, so the region has no page table. Its addresses start at 0. */
 struct ib_mr *urdma_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_dm_mr_attr *attr,
 			      struct uverbs_attr_bundle *attrs)
 {
@@ -403,8 +403,8 @@ struct ib_mr *urdma_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_
 	if (attr->access_flags & ~(URDMA_ACCESS_KNOWN | IB_ZERO_BASED))
 		return ERR_PTR(-EOPNOTSUPP);
 	/*
-	 * A multiple of 8 in the region has to be one in the memory, too: for ATOMICs. The NIC does
-	 * not know whose memory it is, so the range counts.
+	 * For ATOMICs, an address aligned to 8 in the region must be aligned in the memory too. The
+	 * NIC does not know the owner of the memory, so the range is checked here.
 	 */
 	if (!(attr->access_flags & IB_ZERO_BASED) || attr->offset & 7 || attr->length & 3 ||
 	    attr->length > ibdm->length || attr->offset > ibdm->length - attr->length)
@@ -419,9 +419,9 @@ struct ib_mr *urdma_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_
 }
 
 /*
- * Register anew: the region is destroyed in the NIC and created again under the same key. What can
- * be wrong is found before that; if the NIC fails all the same, the owner has a key without a
- * region, which the specification (11.2.8.3) allows. A region with windows bound to it is refused.
+ * Reregister: the region is destroyed in the NIC and created again under the same key. Errors are
+ * found before that. If the NIC fails anyway, the owner has a key without a region, which the
+ * specification (11.2.8.3) allows. A region with bound windows is refused.
  */
 struct ib_mr *urdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length, u64 virt,
 				  int access, struct ib_pd *ibpd, struct ib_udata *udata)
@@ -432,10 +432,10 @@ struct ib_mr *urdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 	struct urdma_mr was;
 	int err;
 
-	/* A region of device memory has no pages that could be changed for others. */
+	/* The pages of a region of device memory cannot be replaced. */
 	if (ibmr->dm || !urdma_udata_is_empty(udata))
 		return ERR_PTR(-EINVAL);
-	/* The pages of a dma-buf cannot be pinned again: nobody knows its file. */
+	/* The pages of a dma-buf cannot be pinned again: its file is not known here. */
 	if (mr->dmabuf)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!(flags & IB_MR_REREG_ACCESS))
@@ -474,7 +474,7 @@ struct ib_mr *urdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 
 	mr->access = access;
 	err = urdma_mr_create(dev, mr);
 	if (err) {
-		/* The core keeps to the former PD too. */
+		/* The core also keeps the old PD. */
 		mr->mem = was.mem;
 		ibmr->iova = was.ibmr.iova;
 		ibmr->length = was.ibmr.length;
@@ -505,7 +505,7 @@ struct ib_mr *urdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_p
 		return ERR_CAST(mr);
 	err = -ENOMEM;
 	mr->max_pages = max_pages;
-	/* Coherent, so that each new list of pages is seen without further ado. */
+	/* Coherent, so the NIC sees each new list of pages without a sync. */
 	mr->page = dma_alloc_coherent(&dev->pdev->dev, max_pages * sizeof(*mr->page), &mr->page_dma,
 				      GFP_KERNEL);
 	if (!mr->page)
@@ -537,8 +537,8 @@ static int urdma_set_page(struct ib_mr *ibmr, u64 addr)
 }
 
 /*
- * Fill the table. The NIC may read it while the region is registered: the owner maps again only
- * after it has been invalidated.
+ * Fill the table. The NIC may read it while the region is registered, so the owner maps again only
+ * after an invalidation.
  */
 int urdma_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigned int *offset)
 {
@@ -603,8 +603,9 @@ int urdma_dealloc_mw(struct ib_mw *ibmw)
 
 	urdma_cmd_destroy(dev, URDMA_CMD_DESTROY_MR, ibmw->rkey >> 8);
 	/*
-	 * Each binding has changed the key since, which only the program and the NIC know. Programs
-	 * count up (ibv_inc_rkey), so the variants half way round are the farthest from all used.
+	 * Each binding has changed the key, and only the program and the NIC know the current one.
+	 * Programs count up (ibv_inc_rkey), so the variant half way round is farthest from the used
+	 * ones.
 	 */
 	urdma_key_free(dev, ibmw->rkey, ibmw->rkey + 128);
 	return 0;

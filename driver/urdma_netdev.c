@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma: the net device of the port: address, carrier, MTU, filters, features, counters, and what
- * the RDMA device learns of it. The data path is in urdma_eth.c. A NIC without the Ethernet
- * function has none: what is sent is dropped and counted, and RoCE addresses come from the device
- * all the same.
+ * urdma: the net device of the port: address, carrier, MTU, filters, features, counters, and port
+ * events for the RDMA device. The data path is in urdma_eth.c. On a NIC without the Ethernet
+ * function, the net device drops and counts what is sent, but still provides the RoCE addresses.
  */
 #include <linux/crc32.h>
 #include <linux/if_vlan.h>
@@ -14,21 +13,21 @@
 #include "urdma_eth.h"
 
 #define URDMA_MAX_MTU 9000
-/* slots of a ring, log2, unless chosen otherwise */
+/* log2 of the default number of slots of a ring */
 #define URDMA_ETH_LOG_WANTED 10
-/* How often to look for queue pairs that an error has stopped, which raises no interrupt. */
+/* Polling interval for queue pairs stopped by an error: an error raises no interrupt. */
 #define URDMA_ETH_SERVICE (2 * HZ)
-/* Frames may wait for RDMA's, and the clock may be a simulated one. */
+/* Frames may wait behind RDMA packets, and the clock may be a simulated one. */
 #define URDMA_ETH_WATCHDOG (30 * HZ)
 
-/* Features that can be switched. */
+/* Features that can be toggled. */
 #define URDMA_ETH_FEATURES                                                                      \
 	(NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_RXCSUM | NETIF_F_RXHASH | NETIF_F_HIGHDMA |     \
 	 NETIF_F_HW_VLAN_CTAG_TX | NETIF_F_HW_VLAN_CTAG_RX | NETIF_F_HW_VLAN_CTAG_FILTER)
 
 /*
- * The carrier becomes what the link is now. An event only says that there is something to be read:
- * what it tells may have been overtaken by one that was lost. Any context.
+ * Set the carrier from the link's current state. An event only triggers a read: its data may be out
+ * of date if a later event was lost. Any context.
  */
 void urdma_netdev_link(struct urdma_dev *dev)
 {
@@ -36,12 +35,15 @@ void urdma_netdev_link(struct urdma_dev *dev)
 	unsigned long flags;
 	u64 status;
 
-	/* Who reads last is the last to set it. */
+	/* The lock makes the last reader also the last to set the carrier. */
 	spin_lock_irqsave(&dev->link_lock, flags);
-	/* Events start before the net device is made, and end after it. */
+	/* Events start before the net device exists and end after it is gone. */
 	ndev = dev->netdev;
 	if (ndev) {
-		/* A dead device has no link; who makes it dead comes here after that. */
+		/*
+		 * A dead device has no link; urdma_tell_dead() calls this after the device is
+		 * marked dead.
+		 */
 		status = urdma_is_dead(dev) ? 0 : urdma_read(dev, URDMA_REG_STATUS);
 		if (status != ~0ULL && status & URDMA_RF_STATUS_LINK)
 			netif_carrier_on(ndev);
@@ -51,7 +53,7 @@ void urdma_netdev_link(struct urdma_dev *dev)
 	spin_unlock_irqrestore(&dev->link_lock, flags);
 }
 
-/* A byte string of 8 bytes a word, its byte 0 in bits 7:0 of word 0. */
+/* Writes a byte string, 8 bytes per word, with byte 0 in bits 7:0 of word 0. */
 static void urdma_write_bytes(struct urdma_dev *dev, u32 reg, const u8 *bytes, u32 words)
 {
 	u32 i;
@@ -60,14 +62,14 @@ static void urdma_write_bytes(struct urdma_dev *dev, u32 reg, const u8 *bytes, u
 		urdma_write(dev, reg + 8 * i, get_unaligned_le64(bytes + 8 * i));
 }
 
-/* ETH_CTRL, of what filters, features and the state of the device want. Not in an interrupt. */
+/* Writes ETH_CTRL according to filters, features and device state. Not in an interrupt. */
 void urdma_eth_write_ctrl(struct urdma_netdev *nd)
 {
 	u64 ctrl;
 
 	spin_lock_bh(&nd->ctrl_lock);
 	ctrl = nd->ctrl_mode | nd->ctrl_features;
-	/* The filter of VLANs comes first in the NIC; who listens to all wants those too. */
+	/* The NIC applies the VLAN filter first; promiscuous mode must disable it. */
 	if (nd->ndev->flags & IFF_PROMISC)
 		ctrl &= ~URDMA_RF_ETH_VLAN_FILTER;
 	if (READ_ONCE(nd->test))
@@ -98,7 +100,7 @@ void urdma_eth_write_rss(struct urdma_netdev *nd)
 	urdma_write(dev, URDMA_REG_ETH_RSS, nd->rss_fields);
 }
 
-/* The lists of addresses, with their lock held: other unicast addresses, groups, modes. */
+/* Writes unicast addresses, multicast groups and modes, with the address lock held. */
 static void urdma_ndo_set_rx_mode(struct net_device *ndev)
 {
 	struct urdma_netdev *nd = to_und(ndev);
@@ -108,7 +110,7 @@ static void urdma_ndo_set_rx_mode(struct net_device *ndev)
 	u64 mode = 0;
 	u32 h, n = 0;
 
-	/* The self test uses the registers, and has all written anew when it has ended. */
+	/* The self test uses the registers, and rewrites them all when it has ended. */
 	if (urdma_is_dead(nd->dev) || READ_ONCE(nd->test))
 		return;
 	if (ndev->flags & IFF_PROMISC || netdev_uc_count(ndev) > room) {
@@ -136,7 +138,7 @@ static void urdma_ndo_set_rx_mode(struct net_device *ndev)
 	urdma_eth_write_ctrl(nd);
 }
 
-/* All filters anew, as after the self test. Under RTNL. */
+/* Rewrite all filters, for example after the self test. Under RTNL. */
 void urdma_eth_write_filters(struct urdma_netdev *nd)
 {
 	u32 i;
@@ -150,7 +152,7 @@ void urdma_eth_write_filters(struct urdma_netdev *nd)
 	netif_addr_unlock_bh(nd->ndev);
 }
 
-/* Under RTNL, as the next. The core takes and gives them back whether the device is up or not. */
+/* This and the next function run under RTNL, with the device up or down. */
 static int urdma_ndo_vlan_rx_add_vid(struct net_device *ndev, __be16 proto, u16 vid)
 {
 	struct urdma_netdev *nd = to_und(ndev);
@@ -171,7 +173,7 @@ static int urdma_ndo_vlan_rx_kill_vid(struct net_device *ndev, __be16 proto, u16
 	return 0;
 }
 
-/* VDEV is NULL if the VLAN is a bridge's, say. Those of 802.1ad are not filtered. */
+/* VDEV is NULL for a VLAN of a bridge, for example. VLANs of 802.1ad are not filtered. */
 static int urdma_vlan_again(struct net_device *vdev, int vid, void *arg)
 {
 	struct urdma_netdev *nd = arg;
@@ -182,8 +184,9 @@ static int urdma_vlan_again(struct net_device *vdev, int vid, void *arg)
 }
 
 /*
- * Under RTNL: the core does not tell a device that is detached of the end of a VLAN. Without the
- * feature it has taken all of them away, and gives them when the feature is switched on.
+ * Under RTNL. Rebuild the table, because the core does not notify a detached device when a VLAN is
+ * removed. Without the feature the core has removed all VLANs, and adds them again when the feature
+ * is switched on.
  */
 static void urdma_vlans_again(struct urdma_netdev *nd)
 {
@@ -192,7 +195,7 @@ static void urdma_vlans_again(struct urdma_netdev *nd)
 		vlan_for_each(nd->ndev, urdma_vlan_again, nd);
 }
 
-/* RXCSUM, RXHASH and what sending uses are looked at frame by frame. */
+/* RXCSUM, RXHASH and the transmit features are checked for each frame. */
 static int urdma_ndo_set_features(struct net_device *ndev, netdev_features_t features)
 {
 	struct urdma_netdev *nd = to_und(ndev);
@@ -227,16 +230,15 @@ static int urdma_ndo_open(struct net_device *ndev)
 
 static int urdma_ndo_stop(struct net_device *ndev)
 {
-	/* The service goes to rest by itself, when it next finds the device down. */
+	/* The service ends by itself at its next run, when it finds the device down. */
 	urdma_eth_down(to_und(ndev));
 	return 0;
 }
 
 /*
- * Looks after the queue pairs. A read of descriptors that failed stops one of them without an
- * interrupt; frames that are not sent in time are found by the core's watchdog. Those of a dead
- * device are taken down, so that who waits for a frame to be freed does not wait for as long as the
- * net device is up.
+ * Restarts stopped queue pairs. A failed descriptor read stops a queue pair without an interrupt;
+ * the core's watchdog finds frames that are not sent in time. The queue pairs of a dead device are
+ * taken down, so that its frames are freed although the net device is still up.
  */
 static void urdma_eth_service(struct work_struct *work)
 {
@@ -246,7 +248,9 @@ static void urdma_eth_service(struct work_struct *work)
 	u64 ctrl;
 	u32 i;
 
-	/* Who holds it may be waiting for the NIC, for long; others of the work queue shall not. */
+	/*
+	 * The lock's holder may wait for the NIC for long, and that must not block the work queue.
+	 */
 	if (!rtnl_trylock()) {
 		schedule_delayed_work(&nd->service, HZ / 10);
 		return;
@@ -281,7 +285,8 @@ out:
 }
 
 /*
- * By the core's watchdog, in a timer, where a channel may just be about to go: the service looks.
+ * The core's watchdog calls this from a timer. The channel may be about to be freed, so the service
+ * handles the queue.
  */
 static void urdma_ndo_tx_timeout(struct net_device *ndev, unsigned int queue)
 {
@@ -294,10 +299,10 @@ static void urdma_ndo_tx_timeout(struct net_device *ndev, unsigned int queue)
 }
 
 /*
- * What the NIC has counted since the driver was loaded, over resets of the function. No count goes
- * back: what was found last holds while the NIC is dead, and while it gives less. It does that when
- * it has begun to count anew, until urdma_eth_restore_counts(), and when it answers with zeros or
- * ones, because it is gone and nobody knows yet.
+ * The NIC's count since the driver was loaded, across function resets. A count never decreases: the
+ * last value holds while the NIC is dead or reads a lower value. It reads lower after a reset,
+ * until urdma_eth_restore_counts(). It reads zeros or ones if it is gone and this has not been
+ * detected yet.
  */
 static u64 urdma_eth_count(struct urdma_netdev *nd, u32 n)
 {
@@ -314,7 +319,7 @@ static u64 urdma_eth_count(struct urdma_netdev *nd, u32 n)
 	return count;
 }
 
-/* Before the NIC may forget them. */
+/* Called before the NIC may lose its counts. */
 static void urdma_eth_save_counts(struct urdma_netdev *nd)
 {
 	u32 i;
@@ -323,7 +328,7 @@ static void urdma_eth_save_counts(struct urdma_netdev *nd)
 		urdma_eth_count(nd, i);
 }
 
-/* The NIC works, or works again: the counts go on from what was found last. */
+/* The NIC works (again): the counts continue from their last values. */
 static void urdma_eth_restore_counts(struct urdma_netdev *nd)
 {
 	u32 i;
@@ -334,7 +339,7 @@ static void urdma_eth_restore_counts(struct urdma_netdev *nd)
 	spin_unlock_bh(&nd->cnt_lock);
 }
 
-/* The core adds what it counted itself. */
+/* The core adds its own counts. */
 static void urdma_ndo_get_stats64(struct net_device *ndev, struct rtnl_link_stats64 *s)
 {
 	struct urdma_netdev *nd = to_und(ndev);
@@ -381,7 +386,7 @@ static void urdma_add_queue_stats(struct urdma_netdev *nd, u32 i, struct netdev_
 static void urdma_zero_queue_stats(struct netdev_queue_stats_rx *rx,
 				   struct netdev_queue_stats_tx *tx)
 {
-	/* Not the whole structures: what the driver does not count has to stay as it was. */
+	/* Not the whole structures: fields that the driver does not count must stay unchanged. */
 	rx->packets = 0;
 	rx->bytes = 0;
 	rx->alloc_fail = 0;
@@ -411,7 +416,7 @@ static void urdma_get_queue_stats_tx(struct net_device *ndev, int i,
 	urdma_add_queue_stats(to_und(ndev), i, &rx, tx);
 }
 
-/* Of the channels that are not in use now; both directions have as many queues. */
+/* The statistics of channels not in use; both directions have the same number of queues. */
 static void urdma_get_base_stats(struct net_device *ndev, struct netdev_queue_stats_rx *rx,
 				 struct netdev_queue_stats_tx *tx)
 {
@@ -465,7 +470,7 @@ static int urdma_ndo_set_mac_address(struct net_device *ndev, void *addr)
 	return err;
 }
 
-/* The NIC takes frames of any length it has room for, so another MTU is no business of its. */
+/* The NIC accepts frames up to its maximum whatever the MTU, so it need not know the MTU. */
 static const struct net_device_ops urdma_netdev_ops = {
 	.ndo_open = urdma_ndo_open,
 	.ndo_stop = urdma_ndo_stop,
@@ -497,10 +502,10 @@ static void urdma_netdev_init_eth(struct urdma_netdev *nd)
 	nd->num_chans = nd->max_chans;
 	nd->tx_log = min_t(u8, dev->caps.log_eth_ring, URDMA_ETH_LOG_WANTED);
 	nd->rx_log = nd->tx_log;
-	/* The least ring has to have room for a frame. */
+	/* A frame must fit the smallest ring. */
 	nd->max_descs = min3(dev->caps.eth_tx_descs, (u32)MAX_SKB_FRAGS + 1,
 			     1U << (URDMA_ETH_LOG_MIN - 1));
-	/* It may be in one piece. */
+	/* The frame may be a single descriptor. */
 	nd->max_bytes = min_t(u32, dev->caps.eth_max_frame, FIELD_MAX(URDMA_ETXD1_LENGTH));
 	nd->coal = (struct urdma_eth_coal){
 		.rx_usecs = 4,
@@ -528,7 +533,7 @@ static void urdma_netdev_init_eth(struct urdma_netdev *nd)
 	ndev->hw_features = URDMA_ETH_FEATURES | NETIF_F_LOOPBACK;
 	ndev->vlan_features = NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_HIGHDMA;
 	ndev->hw_enc_features = ndev->vlan_features;
-	/* as the features are from the start */
+	/* matches the initial features */
 	nd->ctrl_features = URDMA_RF_ETH_VLAN_STRIP | URDMA_RF_ETH_VLAN_FILTER;
 }
 
@@ -578,7 +583,10 @@ int urdma_netdev_init(struct urdma_dev *dev)
 	spin_lock_irq(&dev->link_lock);
 	dev->netdev = ndev;
 	spin_unlock_irq(&dev->link_lock);
-	/* After it is known to the handler of events, so that no change of the link is missed. */
+	/*
+	 * Only now, when the event handler can find the net device, so that no link change is
+	 * missed.
+	 */
 	urdma_netdev_link(dev);
 	return 0;
 
@@ -595,8 +603,8 @@ void urdma_netdev_exit(struct urdma_dev *dev)
 	struct urdma_netdev *nd = to_und(ndev);
 
 	/*
-	 * No change of the carrier after this: the core looks at one later, and waits for it only
-	 * while the net device is unregistered.
+	 * No change of the carrier after this: the core handles a change later, and waits for that
+	 * only while the net device is unregistered.
 	 */
 	spin_lock_irq(&dev->link_lock);
 	dev->netdev = NULL;
@@ -609,8 +617,8 @@ void urdma_netdev_exit(struct urdma_dev *dev)
 }
 
 /*
- * Before the NIC loses what it knows: the net device stays, with its addresses and settings, but
- * neither sends nor receives, and ethtool is told that there is no device.
+ * Called before the NIC loses its state. The net device keeps its addresses and settings, but
+ * neither sends nor receives, and ethtool operations fail with -ENODEV.
  */
 void urdma_netdev_detach(struct urdma_dev *dev)
 {
@@ -627,7 +635,7 @@ void urdma_netdev_detach(struct urdma_dev *dev)
 	cancel_delayed_work_sync(&nd->service);
 }
 
-/* The NIC works again, and knows nothing. */
+/* The NIC works again, but has lost its state. */
 void urdma_netdev_attach(struct urdma_dev *dev)
 {
 	struct net_device *ndev = dev->netdev;
@@ -656,10 +664,10 @@ void urdma_netdev_attach(struct urdma_dev *dev)
 }
 
 /*
- * Under the RTNL lock, as all notifiers. Of the port's state the RDMA core asks us to tell.
- * Addresses it follows by itself: a new MAC or IP address, a VLAN, their end, each make it set
- * GIDs anew (urdma_add_gid()), of which it tells its clients. A new MTU is found by who next asks
- * for the port: there is no event for it, and a QP keeps the path MTU that it was given.
+ * Under the RTNL lock, as all notifiers. The driver must report the port's state to the RDMA core.
+ * The core follows addresses by itself: when a MAC address, an IP address or a VLAN is added or
+ * removed, it updates the GIDs (urdma_add_gid()) and notifies its clients. A new MTU has no event:
+ * the next query of the port returns it, and a QP keeps its path MTU.
  */
 static int urdma_netdev_event(struct notifier_block *nb, unsigned long event, void *ptr)
 {
@@ -685,7 +693,9 @@ static int urdma_netdev_event(struct notifier_block *nb, unsigned long event, vo
 	return NOTIFY_DONE;
 }
 
-/* While the ib_device is registered. Tells at once of the state that the port has already. */
+/*
+ * Watch the net device while the ib_device is registered. Reports the port's current state at once.
+ */
 int urdma_netdev_watch(struct urdma_dev *dev)
 {
 	int err;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma: work queues of the kernel's own QPs: posting. Processes post by themselves.
+ * urdma: posting to the work queues of kernel QPs. Processes post without the driver.
  *
- * A WQE is written into its slot, and after the last one of a list the doorbell tells how far the
- * ring is filled. In ERR the same happens, and the NIC flushes what it finds, in order: that is
- * what draining rests on.
+ * Each WQE is written into its slot. After the last one of a list, the doorbell sends the producer
+ * index to the NIC. In ERR posting works the same, and the NIC flushes the WQEs in order. Draining
+ * relies on this.
  */
 #include <linux/slab.h>
 
 #include "urdma.h"
 
-/* Smallest work queue: a few slots more do not matter. */
+/* Smallest work queue: a few extra slots cost little. */
 #define URDMA_MIN_WQ_LOG 4
 
-/* Does a ring hold what was asked for: wr WQEs of at least bytes? */
+/* Does a ring hold wr WQEs of at least bytes each? */
 int urdma_wq_check(u8 log_entries, u8 log_max, u8 log_stride, u32 wr, u32 bytes)
 {
 	if (log_entries > log_max || log_stride < URDMA_MIN_WQE_LOG ||
@@ -23,8 +23,8 @@ int urdma_wq_check(u8 log_entries, u8 log_max, u8 log_stride, u32 wr, u32 bytes)
 }
 
 /*
- * A queue of at least wr WQEs of at least wqe_bytes each. The device allows both.
- * Behind the WQEs there is room for "more" bytes a WQE.
+ * A queue of at least wr WQEs of at least wqe_bytes each. The device allows both. After the WQEs
+ * there is room for "more" bytes per WQE.
  */
 int urdma_wq_init(struct urdma_dev *dev, struct urdma_wq *wq, struct urdma_mem *mem, u32 wr,
 		  u32 wqe_bytes, u32 more)
@@ -49,7 +49,7 @@ int urdma_wq_init(struct urdma_dev *dev, struct urdma_wq *wq, struct urdma_mem *
 	return 0;
 }
 
-/* SGEs that a receive WQE has room for. */
+/* Number of SGEs that fit a receive WQE. */
 u32 urdma_rq_max_sge(struct urdma_dev *dev, const struct urdma_wq *wq)
 {
 	u32 room = (1U << wq->log_stride) - URDMA_RQE_DATA_OFFSET;
@@ -63,7 +63,7 @@ void urdma_wq_uninit(struct urdma_dev *dev, struct urdma_wq *wq, struct urdma_me
 	kvfree(wq->wr_id);
 }
 
-/* The QP is in RESET: the NIC has forgotten what was posted, and starts again at index 0. */
+/* The QP is in RESET: the NIC has dropped all posted WQEs and restarts at index 0. */
 void urdma_wq_reset(struct urdma_wq *wq)
 {
 	unsigned long flags;
@@ -74,14 +74,14 @@ void urdma_wq_reset(struct urdma_wq *wq)
 	spin_unlock_irqrestore(&wq->lock, flags);
 }
 
-/* Is there something posted that has not completed? With the CQ locked, so that the tail stays. */
+/* Are there posted WQEs that have not completed? With the CQ locked, so the tail is stable. */
 bool urdma_wq_pending(struct urdma_wq *wq)
 {
 	bool pending;
 
 	/*
-	 * The lock, and not a look at head alone: whoever arms a CQ either finds here what was
-	 * posted, or has armed it before urdma_wq_ring() has the CQ looked at.
+	 * With the lock: a caller that arms the CQ either sees the posted WQEs here, or has armed
+	 * the CQ before urdma_wq_ring() queues the work that checks it.
 	 */
 	spin_lock(&wq->lock);
 	pending = wq->tail != wq->head;
@@ -91,7 +91,7 @@ bool urdma_wq_pending(struct urdma_wq *wq)
 
 static bool urdma_wq_is_full(const struct urdma_wq *wq)
 {
-	/* Acquire: the slot is not written before its completion was read. */
+	/* Acquire: a slot must not be written before its completion has been read. */
 	u16 tail = smp_load_acquire(&wq->tail);
 
 	return (u16)(wq->head - tail) >> wq->log != 0;
@@ -111,9 +111,9 @@ static void urdma_wq_posted(struct urdma_wq *wq, u64 wr_id)
 }
 
 /*
- * With the queue locked: what was posted from index first on goes to the NIC. A dead one completes
- * nothing; the consumer is called instead, and polling flushes. Under the lock, so that either the
- * flag is seen here or the new WQEs are seen by who is called when it is set.
+ * With the queue locked: rings the doorbell for the WQEs posted from index first on. A dead NIC
+ * completes nothing, so the work calls the consumer, whose polling flushes. The lock makes sure
+ * that either this sees the flag, or the work queued when the flag is set sees the new WQEs.
  */
 static void urdma_wq_ring(struct urdma_dev *dev, struct urdma_qp *qp, struct urdma_wq *wq,
 			  u16 first, u32 which)
@@ -125,7 +125,7 @@ static void urdma_wq_ring(struct urdma_dev *dev, struct urdma_qp *qp, struct urd
 		queue_work(dev->wq, &dev->notify_work);
 }
 
-/* Elements without bytes are left out. The number of those written. */
+/* Skips empty SGEs. Returns the number written. */
 static u32 urdma_put_sges(__le64 *w, const struct ib_sge *sge, int num, u64 *total)
 {
 	u32 n = 0;
@@ -144,7 +144,7 @@ static u32 urdma_put_sges(__le64 *w, const struct ib_sge *sge, int num, u64 *tot
 	return n;
 }
 
-/* Inline data are named by their virtual address. */
+/* Inline data are given by virtual address. */
 static int urdma_put_inline(u8 *to, u32 room, const struct ib_sge *sge, int num, u64 *total)
 {
 	u32 n = 0;
@@ -160,7 +160,7 @@ static int urdma_put_inline(u8 *to, u32 room, const struct ib_sge *sge, int num,
 	return 0;
 }
 
-/* Data of SEND, WRITE, READ: SGEs or the bytes themselves. */
+/* Data of SEND, WRITE, READ: SGEs or inline data. */
 static int urdma_put_data(struct urdma_dev *dev, struct urdma_qp *qp, const struct ib_send_wr *wr,
 			  __le64 *w, u64 *w0, u64 *length)
 {
@@ -207,7 +207,7 @@ static int urdma_put_reg_mr(struct urdma_qp *qp, const struct ib_reg_wr *wr, __l
 {
 	struct urdma_mr *mr = to_umr(wr->mr);
 
-	/* The key's index is the region's, its variant the consumer's. */
+	/* The key has the region's index; the consumer chooses the variant. */
 	if (!mr->page || !mr->num_pages || (wr->key ^ mr->ibmr.lkey) >> 8 ||
 	    wr->mr->pd != qp->ibqp.pd)
 		return -EINVAL;
@@ -222,7 +222,7 @@ static int urdma_put_reg_mr(struct urdma_qp *qp, const struct ib_reg_wr *wr, __l
 	return 0;
 }
 
-/* Does the type of the QP have an opcode of the NIC? What RC has, the features say. */
+/* Does the QP type support an opcode of the NIC? For RC the feature bits decide. */
 static bool urdma_type_has_opcode(const struct urdma_qp *qp, int hw)
 {
 	u32 opcodes = BIT(URDMA_WR_SEND) | BIT(URDMA_WR_SEND_IMM);
@@ -234,7 +234,7 @@ static bool urdma_type_has_opcode(const struct urdma_qp *qp, int hw)
 		opcodes |= BIT(URDMA_WR_WRITE) | BIT(URDMA_WR_WRITE_IMM);
 		break;
 	default: /* UD */
-		/* ib_drain_sq() posts a WRITE to a QP of any type; in ERR it is flushed. */
+		/* ib_drain_sq() posts a WRITE to a QP of any type; in ERR the NIC flushes it. */
 		if (READ_ONCE(qp->state) == IB_QPS_ERR)
 			opcodes |= BIT(URDMA_WR_WRITE);
 		break;
@@ -242,7 +242,7 @@ static bool urdma_type_has_opcode(const struct urdma_qp *qp, int hw)
 	return BIT(hw) & opcodes;
 }
 
-/* The NIC's opcode, if it has the feature; anything else is refused here, not by a CQE. */
+/* The NIC's opcode, if it has the feature; others are refused here, not by an error CQE. */
 static int urdma_send_opcode(const struct urdma_caps *caps, const struct urdma_qp *qp,
 			     enum ib_wr_opcode opcode)
 {
@@ -296,14 +296,14 @@ static int urdma_send_opcode(const struct urdma_caps *caps, const struct urdma_q
 	return caps->features & feature && urdma_type_has_opcode(qp, hw) ? hw : -EOPNOTSUPP;
 }
 
-/* Where a datagram goes. The number of the QP and its Q_Key come back in raddr and rkey. */
+/* The destination of a datagram. Returns the QP number in raddr and the Q_Key in rkey. */
 static void urdma_put_dest(const struct ib_ud_wr *wr, __le64 *w, u64 *raddr, u32 *rkey)
 {
 	const struct urdma_ah *ah = to_uah(wr->ah);
 
 	*raddr = FIELD_PREP(URDMA_SQE2_DEST_QPN, wr->remote_qpn);
 	*rkey = wr->remote_qkey;
-	/* Bytes 64 to 95 are zero since the ring was made. */
+	/* Bytes 64 to 95 have been zero since the ring was allocated. */
 	memcpy(w + 4, ah->av, sizeof(ah->av));
 }
 
@@ -391,7 +391,7 @@ int urdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struc
 	int err = 0;
 	u16 first;
 
-	/* A process may call this too, through uverbs, but its rings are not here. */
+	/* A process may call this too, through uverbs, but the kernel does not map its rings. */
 	if (!qp->kernel || state == IB_QPS_RESET || state == IB_QPS_INIT || state == IB_QPS_RTR) {
 		*bad = wr;
 		return -EINVAL;

@@ -9,7 +9,7 @@
 #include "urdma-abi.h"
 #include "urdma.h"
 
-/* Type of the NIC's QP; negative for what it has not. */
+/* The NIC's QP type; negative if it does not support the type. */
 static int urdma_qp_type(const struct urdma_caps *caps, enum ib_qp_type type, bool kernel)
 {
 	switch (type) {
@@ -24,7 +24,7 @@ static int urdma_qp_type(const struct urdma_caps *caps, enum ib_qp_type type, bo
 	case IB_QPT_UD:
 		return caps->features & URDMA_RF_FEAT_UD ? URDMA_QPT_UD : -EOPNOTSUPP;
 	case IB_QPT_XRC_INI:
-		/* A work request of the kernel has no place for the number of an SRQ. */
+		/* A kernel work request has no field for an SRQ number. */
 		if (kernel)
 			return -EOPNOTSUPP;
 		return caps->features & URDMA_RF_FEAT_XRC ? URDMA_QPT_XRC_INI : -EOPNOTSUPP;
@@ -35,13 +35,13 @@ static int urdma_qp_type(const struct urdma_caps *caps, enum ib_qp_type type, bo
 	}
 }
 
-/* A receive queue of its own. A target QP has no queue at all, and nobody asks for it here. */
+/* Does the QP have its own receive queue? Not called for an XRC target QP, which has none. */
 static bool urdma_qp_has_rq(const struct urdma_qp *qp)
 {
 	return qp->type != URDMA_QPT_XRC_INI && !qp->ibqp.srq;
 }
 
-/* Bytes of a WQE with what is asked for. */
+/* Size in bytes of a send WQE for the requested limits. */
 static u32 urdma_sqe_bytes(u8 type, const struct ib_qp_cap *cap)
 {
 	return urdma_sqe_data(type) + max(cap->max_send_sge * URDMA_SGE_SIZE, cap->max_inline_data);
@@ -62,13 +62,13 @@ static int urdma_qp_check(struct urdma_dev *dev, u8 type, const struct ib_qp_ini
 	    attr->cap.max_recv_sge > caps->max_rq_sge ||
 	    attr->cap.max_inline_data > caps->max_inline)
 		return -EINVAL;
-	/* A UD WQE has less room than the capabilities say. */
+	/* A UD WQE has less room than the capabilities suggest. */
 	if (urdma_sqe_bytes(type, &attr->cap) > 1U << URDMA_MAX_WQE_LOG)
 		return -EINVAL;
 	return 0;
 }
 
-/* What a QP refers to is of the kernel's own if the QP is, and of a process otherwise. */
+/* A kernel QP may use only kernel objects, and a process's QP only objects of processes. */
 static bool urdma_qp_cq_fits(const struct urdma_qp *qp, struct ib_cq *ibcq)
 {
 	return ibcq && !!to_ucq(ibcq)->ring == qp->kernel;
@@ -87,7 +87,7 @@ static int urdma_qp_check_refs(const struct urdma_qp *qp, const struct ib_qp_ini
 	return attr->srq && to_usrq(attr->srq)->kernel != qp->kernel ? -EINVAL : 0;
 }
 
-/* Does a ring hold what was asked for, and does the buffer hold the ring? */
+/* Does the ring hold the requested WQEs, and does the buffer hold the ring? */
 static int urdma_qp_check_ring(u8 log_entries, u8 log_max, u8 log_stride, u32 wr, u32 wqe_bytes,
 			       u32 len)
 {
@@ -118,7 +118,7 @@ static int urdma_qp_check_req(struct urdma_dev *dev, struct urdma_qp *qp,
 				   req->rq_len);
 }
 
-/* Rings in the memory of a process, of the shape that its provider has chosen. */
+/* Rings in the memory of a process; the provider has chosen their sizes and strides. */
 static int urdma_create_rings_user(struct urdma_dev *dev, struct urdma_qp *qp,
 				   const struct ib_qp_cap *cap, struct ib_udata *udata)
 {
@@ -148,7 +148,7 @@ static int urdma_create_rings_user(struct urdma_dev *dev, struct urdma_qp *qp,
 	return err;
 }
 
-/* Rings of the kernel's own. What the slots hold beyond the wish is given too. */
+/* Rings of the kernel. Grants all that the slots can hold, even beyond the request. */
 static int urdma_create_rings_kernel(struct urdma_dev *dev, struct urdma_qp *qp,
 				     struct ib_qp_cap *cap)
 {
@@ -190,7 +190,7 @@ static void urdma_free_rings(struct urdma_dev *dev, struct urdma_qp *qp)
 	}
 }
 
-/* Only a number for now: an event must not find a QP that is half made. */
+/* Only reserve a number for now: an event must not find an unfinished QP. */
 static int urdma_reserve_qpn(struct urdma_dev *dev, enum ib_qp_type type, u32 *qpn)
 {
 	int err;
@@ -207,7 +207,7 @@ static int urdma_reserve_qpn(struct urdma_dev *dev, enum ib_qp_type type, u32 *q
 	return 0;
 }
 
-/* A target QP has no rings: its WQEs are those of the SRQs that its packets name. */
+/* A target QP has no rings: its packets name the SRQs that supply the WQEs. */
 static int urdma_create_rings(struct urdma_dev *dev, struct urdma_qp *qp,
 			      struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
@@ -218,7 +218,7 @@ static int urdma_create_rings(struct urdma_dev *dev, struct urdma_qp *qp,
 	return urdma_create_rings_user(dev, qp, &attr->cap, udata);
 }
 
-/* The words of CREATE_QP behind the first; those of a target QP are but the domain and the type. */
+/* The words of CREATE_QP after the first; a target QP needs only the domain and the type. */
 static void urdma_create_cmd(struct urdma_qp *qp, const struct ib_qp_init_attr *attr, u32 db_page,
 			     u64 *cmd)
 {
@@ -250,13 +250,13 @@ static void urdma_create_cmd(struct urdma_qp *qp, const struct ib_qp_init_attr *
 }
 
 /*
- * The core passes no udata for a target QP, whoever makes it, because the QP is not its maker's
- * alone. It gives each user of the QP an ib_qp of its own, and hands events on to all of them.
+ * The core never passes udata for an XRC target QP, because the QP may have other users than its
+ * creator. It gives each user a separate ib_qp and forwards events to all of them.
  */
 int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
 	struct urdma_dev *dev = to_udev(ibqp->device);
-	/* none for a QP of the kernel's own */
+	/* NULL for a QP of the kernel */
 	struct urdma_ucontext *uctx =
 		rdma_udata_to_drv_context(udata, struct urdma_ucontext, ibucontext);
 	u32 db_page = uctx ? uctx->db->page : URDMA_KERNEL_DB_PAGE;
@@ -271,7 +271,7 @@ int urdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_
 		return err;
 	qp->type = err;
 	qp->kernel = !udata && qp->type != URDMA_QPT_XRC_TGT;
-	/* With an SRQ, what is asked for in receives does not count (volume 1, 11.2.5.1). */
+	/* With an SRQ, the requested receive limits are ignored (volume 1, 11.2.5.1). */
 	if (!urdma_qp_has_rq(qp)) {
 		spin_lock_init(&qp->rq.lock);
 		INIT_LIST_HEAD(&qp->rq.list);
@@ -332,13 +332,13 @@ int urdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct urdma_qp *qp = to_uqp(ibqp);
 
 	urdma_cmd_destroy(dev, URDMA_CMD_DESTROY_QP, ibqp->qp_num);
-	/* Before the number can be another's. */
+	/* Before another QP can get the number. */
 	if (qp->kernel)
 		urdma_cq_remove_qp(qp);
 	xa_erase(&dev->qp_xa, ibqp->qp_num);
 	urdma_eq_sync(&dev->eqs[0]);
 	flush_work(&dev->notify_work);
-	/* The consumer may go on to free its CQs. */
+	/* The consumer may free its CQs next. */
 	if (qp->kernel)
 		urdma_cq_quiesce(dev);
 	urdma_mcast_forget(qp);
@@ -366,12 +366,12 @@ static u64 urdma_modify_av(struct urdma_qp *qp, const struct rdma_ah_attr *ah, u
 }
 
 /*
- * Values of attributes: -EINVAL for what no device has, -EOPNOTSUPP for what this one has not.
- * Which attributes go with which transition is ib_modify_qp_is_ok()'s to say.
+ * Checks attribute values: -EINVAL for a value that no device has, -EOPNOTSUPP for one that this
+ * device does not support. ib_modify_qp_is_ok() checks which attributes a transition allows.
  */
 static int urdma_modify_check(struct urdma_dev *dev, const struct ib_qp_attr *attr, int mask)
 {
-	/* no automatic path migration, no change of sizes */
+	/* no automatic path migration, no resizing */
 	if (mask & (IB_QP_ALT_PATH | IB_QP_CAP))
 		return -EOPNOTSUPP;
 	if (mask & IB_QP_PATH_MIG_STATE && attr->path_mig_state != IB_MIG_MIGRATED)
@@ -414,7 +414,7 @@ static u64 urdma_qp_access(int access)
 	return acc >> 1;
 }
 
-/* An attribute that is a number of that type, and its place in MODIFY_QP. */
+/* A numeric attribute of that type, and its field in MODIFY_QP. */
 #define URDMA_MOD_FIELD(type_, ib_, bit_, word_, field_, member_)               \
 	{                                                                       \
 		.ib = (ib_), .bit = (bit_), .field = (field_), .word = (word_), \
@@ -458,7 +458,7 @@ static u32 urdma_mod_value(const struct urdma_mod_field *f, const struct ib_qp_a
 	return f->size == sizeof(u8) ? *(const u8 *)member : *(const u32 *)member;
 }
 
-/* The words of MODIFY_QP, of attributes that have been checked. */
+/* The words of MODIFY_QP, from checked attributes. */
 static void urdma_modify_cmd(struct urdma_qp *qp, const struct ib_qp_attr *attr, int mask, u64 *cmd)
 {
 	const struct urdma_mod_field *f;
@@ -487,7 +487,7 @@ static void urdma_modify_cmd(struct urdma_qp *qp, const struct ib_qp_attr *attr,
 		dest = mask & IB_QP_DEST_QPN ? attr->dest_qp_num : qp->attr.dest_qp_num;
 		m |= urdma_modify_av(qp, &attr->ah_attr, dest, cmd);
 	}
-	/* The longest datagram; for verbs this is no attribute of a UD QP. */
+	/* The longest datagram; in the verbs a UD QP has no MTU attribute. */
 	if (qp->type == URDMA_QPT_UD && mask & IB_QP_STATE && attr->qp_state == IB_QPS_RTR) {
 		m |= URDMA_QPM_MTU;
 		cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_MTU, urdma_port_mtu(qp->ibqp.device));
@@ -495,7 +495,10 @@ static void urdma_modify_cmd(struct urdma_qp *qp, const struct ib_qp_attr *attr,
 	cmd[1] |= FIELD_PREP(URDMA_CMD_MOD1_MASK, m);
 }
 
-/* Keep what query_qp has to tell later and the NIC does not: all but state, PSNs, draining. */
+/*
+ * Keep the attributes that query_qp must return and the NIC does not: all but state, PSNs and
+ * draining.
+ */
 static void urdma_modify_remember(struct urdma_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	struct ib_qp_attr *kept = &qp->attr;
@@ -555,7 +558,7 @@ int urdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struc
 
 	urdma_modify_cmd(qp, attr, mask, cmd);
 	err = urdma_cmd_exec(dev, cmd, NULL);
-	/* A dead device holds no QP back: who drains one in the kernel must get to its end. */
+	/* On a dead device this must not fail: draining a kernel QP must be able to end. */
 	if (err && qp->kernel && urdma_is_dead(dev) && (next == IB_QPS_ERR || next == IB_QPS_RESET))
 		err = 0;
 	if (err)
@@ -568,7 +571,7 @@ int urdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struc
 	}
 	if (next == IB_QPS_RESET)
 		urdma_mcast_again(qp);
-	/* Either the end of the device is seen here, or the work that it queues sees the state. */
+	/* Either this sees the dead device, or the work queued at its death sees the state. */
 	smp_mb();
 	if (next == IB_QPS_ERR && urdma_is_dead(dev))
 		queue_work(dev->wq, &dev->notify_work);
@@ -591,7 +594,7 @@ int urdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	if (err)
 		goto out;
 
-	/* The NIC may have gone to ERR by itself. */
+	/* The NIC may have moved the QP to ERR by itself. */
 	WRITE_ONCE(qp->state, FIELD_GET(URDMA_CPL_QP1_STATE, cpl[1]));
 	*attr = qp->attr;
 	attr->qp_state = qp->state;
@@ -635,8 +638,8 @@ static void urdma_qp_raise(struct urdma_qp *qp, enum ib_event_type type)
 }
 
 /*
- * In place of a dead NIC: the core, when it drains a QP of the kernel that has an SRQ, waits for
- * this event. From the work that urdma_destroy_qp() flushes.
+ * Raises the event in place of a dead NIC: when the core drains a kernel QP that has an SRQ, it
+ * waits for this event. Called from the work that urdma_destroy_qp() flushes.
  */
 void urdma_qp_notify_dead(struct urdma_dev *dev)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma: what `rdma resource show ... -dd` tells of an object besides what the core knows: where it
- * lies for the NIC, and how far the queues of the kernel's own are used. Those of a process are its
- * own business; the NIC does not tell its indexes.
+ * urdma: driver details for `rdma resource show ... -dd`: how the NIC sees an object's memory, and
+ * the indexes of kernel queues. A process keeps the indexes of its queues itself, so they are not
+ * shown.
  */
 #include <net/netlink.h>
 #include <rdma/rdma_netlink.h>
@@ -33,7 +33,7 @@ static int urdma_put_facts(struct sk_buff *msg, const struct urdma_fact *fact, s
 	return 0;
 }
 
-/* No pointer of mr->mem is followed: a registration anew may free what was there. */
+/* Follow no pointer of mr->mem: a reregistration may free its target. */
 int urdma_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	const struct urdma_mr *mr = to_umr(ibmr);
@@ -58,7 +58,7 @@ int urdma_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 		{ "page_shift", cq->mem.pt.page_shift },
 		{ "levels", cq->mem.pt.levels },
 		{ "entries", 1U << cq->log },
-		/* Of the kernel's own. */
+		/* Only for kernel queues. */
 		{ "ci", READ_ONCE(cq->ci) },
 		{ "armed", READ_ONCE(cq->armed) },
 	};
@@ -75,7 +75,7 @@ int urdma_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 		{ "max_sge", srq->max_sge },
 		{ "entries", 1U << srq->wq.log },
 		{ "stride", 1U << srq->wq.log_stride },
-		/* Of the kernel's own. */
+		/* Only for kernel queues. */
 		{ "free", READ_ONCE(srq->num_free) },
 	};
 
@@ -93,7 +93,7 @@ int urdma_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 		{ "max_inline", qp->cap.max_inline_data },
 		{ "sq_page_shift", qp->sq_mem.pt.page_shift },
 		{ "rq_page_shift", qp->rq_mem.pt.page_shift },
-		/* Of the kernel's own. */
+		/* Only for kernel queues. */
 		{ "sq_pi", READ_ONCE(qp->sq.head) },
 		{ "sq_ci", READ_ONCE(qp->sq.tail) },
 		{ "rq_pi", READ_ONCE(qp->rq.head) },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma: the self test of the net device (ethtool -t). Under the RTNL lock, but for what NAPI does.
+ * urdma: the self test of the net device (ethtool -t). Under the RTNL lock, except the NAPI part.
  */
 #include <linux/ethtool.h>
 #include <linux/if_vlan.h>
@@ -8,7 +8,7 @@
 
 #include "urdma_eth.h"
 
-/* A frame of the self test, which goes round inside the NIC; its clock may be a simulated one. */
+/* Time-out of a frame that the NIC loops back; its clock may be a simulated one. */
 #define URDMA_ETH_TEST_TIMEOUT (10 * HZ)
 
 const char urdma_test_names[URDMA_TEST_N][ETH_GSTRING_LEN] = {
@@ -19,7 +19,7 @@ const char urdma_test_names[URDMA_TEST_N][ETH_GSTRING_LEN] = {
 	[URDMA_TEST_LOOPBACK] = "Loopback        (offline)",
 };
 
-/* A command that does nothing is answered, and its completion raises the interrupt of EQ 0. */
+/* Checks that a NOP command is answered and that its completion raises EQ 0's interrupt. */
 static void urdma_test_command(struct urdma_dev *dev, u64 *result)
 {
 	u64 cmd[URDMA_CMD_WORDS] = { urdma_cmd0(URDMA_CMD_NOP, 0) };
@@ -27,13 +27,13 @@ static void urdma_test_command(struct urdma_dev *dev, u64 *result)
 	int i;
 
 	result[URDMA_TEST_COMMAND] = !!urdma_cmd_exec(dev, cmd, NULL);
-	/* A waiter for a command looks for itself at times, and may be ahead of the interrupt. */
+	/* A waiter for a command also polls, so it may return before the interrupt. */
 	for (i = 0; i < 100 && READ_ONCE(dev->eqs[0].irqs) == irqs; i++)
 		usleep_range(10000, 11000);
 	result[URDMA_TEST_INTERRUPT] = READ_ONCE(dev->eqs[0].irqs) == irqs;
 }
 
-/* Registers that do nothing while no frame is taken hold what is written, each its own. */
+/* Checks that each register holds its own value; these have no effect without received frames. */
 static bool urdma_test_registers(struct urdma_netdev *nd)
 {
 	static const struct {
@@ -45,7 +45,7 @@ static bool urdma_test_registers(struct urdma_netdev *nd)
 		{ URDMA_REG_ETH_UC, 0, URDMA_RF_ETH_UC_ADDR | URDMA_RF_ETH_UC_VALID },
 		{ URDMA_REG_ETH_MC_HASH, URDMA_ETH_MC_HASH_WORDS, ~0ULL },
 		{ URDMA_REG_ETH_VLAN, URDMA_ETH_VLAN_WORDS, ~0ULL },
-		/* numbers of queues that any NIC has */
+		/* only queue 0, which every NIC has */
 		{ URDMA_REG_ETH_RSS_TABLE, URDMA_ETH_RSS_TABLE_WORDS, 0 },
 	};
 	static const u64 pattern[] = {
@@ -79,7 +79,7 @@ static bool urdma_test_registers(struct urdma_netdev *nd)
 	return good;
 }
 
-/* What came of a frame that was sent as test->skb, padded with zeros by the NIC if it was short. */
+/* Compares a received frame with test->skb; the NIC pads a short frame with zeros. */
 static int urdma_test_compare(struct urdma_eth_chan *ch, struct urdma_eth_test *test,
 			      struct sk_buff *skb)
 {
@@ -101,12 +101,12 @@ static int urdma_test_compare(struct urdma_eth_chan *ch, struct urdma_eth_test *
 	return 0;
 }
 
-/* In NAPI: a frame came while test is set. Whatever else is on the wire is let go. */
+/* In NAPI: a frame was received while test is set. All other frames are dropped. */
 void urdma_eth_test_rx(struct urdma_eth_chan *ch, struct sk_buff *skb)
 {
 	struct urdma_eth_test *test = ch->nd->test;
 
-	/* Ours by its destination and the random address it comes from. */
+	/* Its destination and random source address identify the test frame. */
 	if (!completion_done(&test->done) && skb_headlen(skb) >= ETH_HLEN &&
 	    !memcmp(skb->data, test->skb->data, ETH_HLEN)) {
 		test->err = urdma_test_compare(ch, test, skb);
@@ -115,7 +115,7 @@ void urdma_eth_test_rx(struct urdma_eth_chan *ch, struct sk_buff *skb)
 	dev_kfree_skb_any(skb);
 }
 
-/* One frame from a queue to another, sent in as many pieces as wanted. */
+/* Sends one frame from a queue to another, in the given number of fragments. */
 static int urdma_test_frame(struct urdma_netdev *nd, u32 from, u32 to, u32 len, u32 pieces)
 {
 	struct net_device *ndev = nd->ndev;
@@ -166,7 +166,7 @@ static int urdma_test_frame(struct urdma_netdev *nd, u32 from, u32 to, u32 len, 
 		wait_for_completion_timeout(&test->done, URDMA_ETH_TEST_TIMEOUT);
 	else
 		kfree_skb(skb);
-	/* From now on nothing is expected; who may be comparing right now has ended after this. */
+	/* No frame is expected from now on; wait for a comparison that may still be running. */
 	complete(&test->done);
 	for (n = 0; n < nd->num_chans; n++)
 		napi_synchronize(&nd->chan[n]->napi);
@@ -180,7 +180,7 @@ out:
 	return err;
 }
 
-/* From every queue to every queue, short and long, in one piece and in several. */
+/* From every queue to every queue: short and long frames, in one piece and in several. */
 static bool urdma_test_loopback(struct urdma_netdev *nd)
 {
 	const u32 longest = nd->ndev->max_mtu + ETH_HLEN;
@@ -188,7 +188,7 @@ static bool urdma_test_loopback(struct urdma_netdev *nd)
 	u32 from, to, i;
 
 	for (to = 0; to < nd->num_chans; to++) {
-		/* What is not hashed goes to entry 0. */
+		/* Frames without a hash use entry 0. */
 		urdma_write(nd->dev, URDMA_REG_ETH_RSS_TABLE, to);
 		for (from = 0; from < nd->num_chans; from++) {
 			for (i = 0; i < ARRAY_SIZE(len); i++)
@@ -204,8 +204,8 @@ static bool urdma_test_loopback(struct urdma_netdev *nd)
 }
 
 /*
- * With the channels down, and then with channels of its own whose frames come here. The transmit
- * queues are closed to the stack for that time.
+ * The register test runs with the channels down. The loopback test then starts channels whose
+ * frames go to the test. The stack cannot use the transmit queues meanwhile.
  */
 static void urdma_test_offline(struct urdma_netdev *nd, u64 *result)
 {
@@ -223,9 +223,9 @@ static void urdma_test_offline(struct urdma_netdev *nd, u64 *result)
 	if (up)
 		urdma_eth_down(nd);
 
-	/* Nothing is expected yet. */
+	/* No frame is expected yet. */
 	complete(&test.done);
-	/* Who is writing filters has ended after this, and none are written until the end. */
+	/* The lock waits for a running filter update; none starts until the test ends. */
 	netif_addr_lock_bh(nd->ndev);
 	WRITE_ONCE(nd->test, &test);
 	netif_addr_unlock_bh(nd->ndev);

@@ -2,17 +2,17 @@
 /*
  * urdma: shared receive queues.
  *
- * WQEs of an SRQ complete in any order, so they lie in an array of places, and a ring of indices
- * behind it names the places that are posted: CREATE_SRQ in urdma_hw.h. Of an SRQ of the kernel's
- * own the free places are a stack. Posting takes a place from it, and polling gives it back when
- * it has read the completion. A process keeps its free places by itself.
+ * WQEs of an SRQ complete in any order. So they are in an array of places, and a ring of indices
+ * after the array names the posted places: see CREATE_SRQ in urdma_hw.h. For a kernel SRQ, a stack
+ * holds the free places. Posting takes a place from it, and polling returns the place when it has
+ * read the completion. A process manages its free places itself.
  */
 #include <rdma/uverbs_ioctl.h>
 
 #include "urdma-abi.h"
 #include "urdma.h"
 
-/* Bytes of an index in the ring behind the array. */
+/* Size in bytes of an index in the ring after the array. */
 #define URDMA_SRQ_INDEX_SIZE 2
 
 static size_t urdma_srq_bytes(u8 log_entries, u8 log_stride)
@@ -21,7 +21,7 @@ static size_t urdma_srq_bytes(u8 log_entries, u8 log_stride)
 	       ((size_t)URDMA_SRQ_INDEX_SIZE << log_entries);
 }
 
-/* The kernel has no XRC: urdma_qp_type() says why. */
+/* The kernel does not use XRC: see urdma_qp_type(). */
 static bool urdma_srq_has_type(struct urdma_dev *dev, enum ib_srq_type type, bool kernel)
 {
 	switch (type) {
@@ -44,7 +44,7 @@ static int urdma_srq_check(struct urdma_dev *dev, const struct ib_srq_init_attr 
 	return 0;
 }
 
-/* In the memory of a process, of the shape that its provider has chosen. */
+/* In the memory of a process; the provider has chosen the size and stride. */
 static int urdma_create_srq_user(struct urdma_dev *dev, struct urdma_srq *srq,
 				 const struct ib_srq_attr *attr, struct ib_udata *udata)
 {
@@ -70,7 +70,7 @@ static int urdma_create_srq_user(struct urdma_dev *dev, struct urdma_srq *srq,
 	return urdma_mem_ring(dev, &srq->mem, req.buf_addr, bytes, 0);
 }
 
-/* What the places hold beyond the wish is given too. */
+/* Grants all that the places can hold, even beyond the request. */
 static int urdma_create_srq_kernel(struct urdma_dev *dev, struct urdma_srq *srq,
 				   struct ib_srq_attr *attr)
 {
@@ -111,7 +111,7 @@ static void urdma_srq_free(struct urdma_dev *dev, struct urdma_srq *srq)
 int urdma_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata)
 {
 	struct urdma_dev *dev = to_udev(ibsrq->device);
-	/* none for an SRQ of the kernel's own */
+	/* NULL for an SRQ of the kernel */
 	struct urdma_ucontext *uctx =
 		rdma_udata_to_drv_context(udata, struct urdma_ucontext, ibucontext);
 	struct urdma_create_srq_resp resp = {};
@@ -132,7 +132,7 @@ int urdma_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct
 	srq->max_wr = init->attr.max_wr;
 	srq->max_sge = init->attr.max_sge;
 
-	/* Only a number for now: an event must not find an SRQ that is half made. */
+	/* Only reserve a number for now: an event must not find an unfinished SRQ. */
 	err = xa_alloc_cyclic(&dev->srq_xa, &srq->srqn, NULL, XA_LIMIT(0, dev->caps.num_srq - 1),
 			      &dev->next_srqn, GFP_KERNEL);
 	if (err < 0) {
@@ -175,8 +175,8 @@ err_mem:
 }
 
 /*
- * The core has seen to it that no QP refers to it. Target QPs of XRC do not refer to their SRQs:
- * their next packet finds it missing. CQEs that nobody has polled are the provider's to drop.
+ * The core guarantees that no QP refers to the SRQ. XRC target QPs do not refer to their SRQs:
+ * their next packet for this SRQ finds none. The provider drops CQEs not yet polled.
  */
 int urdma_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
@@ -190,7 +190,7 @@ int urdma_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	return 0;
 }
 
-/* The limit alone: an SRQ keeps its size (IB_DEVICE_SRQ_RESIZE is not set). */
+/* Changes only the limit: an SRQ keeps its size (IB_DEVICE_SRQ_RESIZE is not set). */
 int urdma_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
 		     struct ib_udata *udata)
 {
@@ -225,12 +225,11 @@ int urdma_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 	return 0;
 }
 
-/* With the CQ locked: a completion has been read, and the place that it names is free again. */
+/* With the CQ locked: frees the place named by a completion that has been read. */
 void urdma_srq_put(struct urdma_srq *srq, u16 place)
 {
 	spin_lock(&srq->wq.lock);
-	/* What the NIC writes cannot be more than was taken; this is for one that is out of order.
-	 */
+	/* A correct NIC completes no more places than were posted; catch a faulty one. */
 	if (!WARN_ON_ONCE(srq->num_free >> srq->wq.log))
 		srq->free[srq->num_free++] = place & ((1U << srq->wq.log) - 1);
 	spin_unlock(&srq->wq.lock);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma: the counters of the NIC. Those of RDMA are among the statistics of the RDMA port, those of
- * Ethernet among the net device's (ethtool -S). debugfs has all, and those of PCIe, commands and
- * caches alone (urdma/<PCI address>/counters). All count from power-up or the last reset of the
- * function. Those of QPs (urdma_counter.c) count from their binding.
+ * urdma: the counters of the NIC. RDMA counters are statistics of the RDMA port, Ethernet counters
+ * statistics of the net device (ethtool -S). debugfs (urdma/<PCI address>/counters) has all of
+ * them; those of PCIe, commands and caches are only there. All count from power-up or the last
+ * function reset. Counters of QPs (urdma_counter.c) count from their binding.
  *
- * A counter of the port has the name that mlx5 or rxe gives a counter of this meaning, if one does.
+ * A port counter has the name that mlx5 or rxe uses for the same meaning, if there is one.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -46,8 +46,9 @@ static const struct rdma_stat_desc urdma_rdma_stats[] = {
 	URDMA_STAT(RX_BAD_QKEY, "rx_bad_qkey"),
 
 	/*
-	 * What the NIC counts for each QP. To the port's value the core adds what the counters of
-	 * QPs have at the same index. So the port's own is that of set 0: QPs without a counter.
+	 * Counters that the NIC keeps for each set. The core adds the values of the QP counters at
+	 * the same index to the port's value. So the port's own value is that of set 0: QPs without
+	 * a counter.
 	 */
 	URDMA_QP_STAT(RX_PKTS, "rx_pkts"),
 	URDMA_QP_STAT(RX_BYTES, "rx_bytes"),
@@ -91,7 +92,7 @@ static const struct rdma_stat_desc urdma_eth_stats[] = {
 	URDMA_STAT(ETH_RX_LENGTH, "eth_rx_length"),
 };
 
-/* In debugfs alone. The first ones are sums of counters above. */
+/* Only in debugfs. The first ones are sums of counters above. */
 static const struct rdma_stat_desc urdma_nic_stats[] = {
 	URDMA_STAT(TX_RDMA_PKTS, "tx_rdma_pkts"),
 	URDMA_STAT(RX_SEQ_ERR, "rx_seq_err"),
@@ -138,7 +139,7 @@ struct rdma_hw_stats *urdma_alloc_hw_port_stats(struct ib_device *ibdev, u32 por
 								     URDMA_NUM_RDMA_STATS);
 }
 
-/* Of a counter of QPs: the same list, for its indexes, without what is only the port's. */
+/* For a QP counter: the same list, so the same indexes, with the port-only counters disabled. */
 struct rdma_hw_stats *urdma_counter_alloc_stats(struct rdma_counter *counter)
 {
 	struct rdma_hw_stats *stats = urdma_alloc_stats(ARRAY_SIZE(urdma_rdma_stats));
@@ -148,7 +149,7 @@ struct rdma_hw_stats *urdma_counter_alloc_stats(struct rdma_counter *counter)
 	return stats;
 }
 
-/* The counters of a set among these. May sleep. */
+/* Reads the counters of a set. May sleep. */
 int urdma_get_qp_stats(struct urdma_dev *dev, u32 set, struct rdma_hw_stats *stats)
 {
 	u64 *value = &stats->value[URDMA_NUM_RDMA_STATS];
@@ -170,8 +171,8 @@ int urdma_get_qp_stats(struct urdma_dev *dev, u32 set, struct rdma_hw_stats *sta
 }
 
 /*
- * One of them, or all. "rdma statistic show" names the first one, and takes the answer for the
- * number of those that are there: so this one is never updated alone.
+ * Reads one counter or all. "rdma statistic show" asks for the first one and takes the return value
+ * as the number of counters, so a request for the first one updates all.
  */
 static int urdma_read_hw_stats(struct urdma_dev *dev, struct rdma_hw_stats *stats, int index)
 {
@@ -194,8 +195,8 @@ static int urdma_read_hw_stats(struct urdma_dev *dev, struct rdma_hw_stats *stat
 }
 
 /*
- * The core reads all counters once while it registers the device, and does not free them if that
- * fails. Nobody sees these values, so the device is not asked for them.
+ * The core reads all counters once while it registers the device, and leaks them if that read
+ * fails. No one uses these values, so the device is not read.
  */
 int urdma_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index)
 {

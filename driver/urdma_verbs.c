@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * urdma: the ib_device: what it can do, its port, contexts, protection domains.
- */
+/* urdma: the ib_device: capabilities, port, contexts, protection domains. */
 #include <linux/etherdevice.h>
 #include <linux/module.h>
 #include <net/addrconf.h>
@@ -13,17 +11,17 @@
 #include "urdma-abi.h"
 #include "urdma.h"
 
-/* for the attributes of uverbs that are our own */
+/* for the driver's own uverbs attributes */
 #define UVERBS_MODULE_NAME urdma
 #include <rdma/uverbs_named_ioctl.h>
 
-/* 4.096 us * 2^15 = 134 ms: what a loaded simulation may take to answer. */
+/* 4.096 us * 2^15 = 134 ms: the ACK delay of a loaded simulation. */
 #define URDMA_ACK_DELAY 15
 
 /*
  * Take a request of the provider. The structures grow at their ends, and either side may be the
- * older one: what a shorter request does not have is zero, what a longer one has beyond our
- * knowledge must be.
+ * older one: fields missing from a shorter request are zero, unknown fields of a longer one must be
+ * zero.
  */
 int urdma_udata_in(struct ib_udata *udata, void *req, size_t size)
 {
@@ -33,25 +31,25 @@ int urdma_udata_in(struct ib_udata *udata, void *req, size_t size)
 	return ib_copy_from_udata(req, udata, min(size, udata->inlen));
 }
 
-/* Give a response: as much of it as the provider has room for. */
+/* Copy as much of a response as fits the provider's buffer. */
 int urdma_udata_out(struct ib_udata *udata, void *resp, size_t size)
 {
 	return ib_copy_to_udata(udata, resp, min(size, udata->outlen));
 }
 
-/* Nothing is asked of us beyond the verb itself. */
+/* The request has no driver-specific part. */
 bool urdma_udata_is_empty(struct ib_udata *udata)
 {
 	return !udata || !udata->inlen || ib_is_udata_cleared(udata, 0, udata->inlen);
 }
 
-/* Draining, which every consumer in the kernel needs, posts a WRITE. */
+/* Every kernel consumer needs draining, which posts a WRITE. */
 static bool urdma_has_kverbs(const struct urdma_caps *caps)
 {
 	return caps->features & URDMA_RF_FEAT_RC_WRITE;
 }
 
-/* The general services QP is a QP of type UD in the kernel. */
+/* The general services QP is a kernel QP of type UD. */
 static bool urdma_has_gsi(const struct urdma_caps *caps)
 {
 	return urdma_has_kverbs(caps) && caps->features & URDMA_RF_FEAT_UD;
@@ -89,12 +87,12 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	if (caps->features & URDMA_RF_FEAT_MW_2B)
 		attr->device_cap_flags |= IB_DEVICE_MEM_WINDOW_TYPE_2B;
 	if (caps->features & (URDMA_RF_FEAT_MW_1 | URDMA_RF_FEAT_MW_2B)) {
-		/* out of the same indexes as regions */
+		/* windows share the indexes of regions */
 		attr->max_mw = caps->num_mr - URDMA_FIRST_MR;
 	}
 	attr->max_qp = caps->num_qp - URDMA_FIRST_QPN;
 	attr->max_qp_wr = 1 << min(caps->log_sq, caps->log_rq);
-	/* of a QP of any type; one of another type than UD may have more */
+	/* the limit for every QP type; types other than UD may have more */
 	attr->max_send_sge = caps->max_sq_sge;
 	if (caps->features & URDMA_RF_FEAT_UD)
 		attr->max_send_sge = min_t(u32, caps->max_sq_sge, URDMA_MAX_UD_SGE);
@@ -116,7 +114,7 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	attr->max_mr = caps->num_mr - URDMA_FIRST_MR;
 	attr->max_dm_size = (u64)caps->dm_pages << PAGE_SHIFT;
 	attr->max_pd = caps->num_pd;
-	/* The NIC has no object for one. */
+	/* The NIC has no objects for address handles. */
 	if (caps->features & URDMA_RF_FEAT_UD)
 		attr->max_ah = INT_MAX;
 	if (caps->features & URDMA_RF_FEAT_MCAST) {
@@ -128,7 +126,7 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	attr->max_qp_rd_atom = caps->max_rd_atomic;
 	attr->max_qp_init_rd_atom = caps->max_rd_atomic;
 	attr->max_res_rd_atom = attr->max_qp * caps->max_rd_atomic;
-	/* Among those of this NIC; a CPU or another device may come in between. */
+	/* Atomic only among operations of this NIC, not against CPUs or other devices. */
 	attr->atomic_cap =
 		caps->features & URDMA_RF_FEAT_RC_ATOMIC ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
 	attr->masked_atomic_cap = IB_ATOMIC_NONE;
@@ -139,7 +137,7 @@ static int urdma_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	return 0;
 }
 
-/* With a very small MTU no RoCE packet fits; the smallest path MTU is still named. */
+/* With a very small MTU no RoCE packet fits, but the smallest path MTU is still reported. */
 static enum ib_mtu urdma_path_mtu(const struct urdma_dev *dev, const struct net_device *ndev)
 {
 	return clamp_t(int, iboe_get_mtu(ndev->mtu), IB_MTU_256, dev->caps.max_mtu);
@@ -186,7 +184,7 @@ static int urdma_query_port(struct ib_device *ibdev, u32 port, struct ib_port_at
 		attr->state = IB_PORT_ACTIVE;
 		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
 	}
-	/* While the NIC is reset nobody knows its speed: ib_get_eth_speed() would print that. */
+	/* During a reset the speed is unknown, and ib_get_eth_speed() would log a warning. */
 	present = netif_device_present(ndev);
 	dev_put(ndev);
 	if (!present)
@@ -197,7 +195,10 @@ static int urdma_query_port(struct ib_device *ibdev, u32 port, struct ib_port_at
 static int urdma_get_port_immutable(struct ib_device *ibdev, u32 port,
 				    struct ib_port_immutable *immutable)
 {
-	/* Without QP 1 for management datagrams, ib_mad and the connection managers stay away. */
+	/*
+	 * Without QP 1 for management datagrams, ib_mad and the connection managers ignore the
+	 * port.
+	 */
 	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP | RDMA_CORE_CAP_ETH_AH;
 	if (urdma_has_gsi(&to_udev(ibdev)->caps)) {
 		immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
@@ -227,7 +228,7 @@ static void urdma_get_fw_str(struct ib_device *ibdev, char *str)
 		 to_udev(ibdev)->caps.version_minor);
 }
 
-/* The core owns the GID table, the NIC has a copy: for the source addresses of what it sends. */
+/* The core owns the GID table. The NIC has a copy, for the source addresses of its packets. */
 static int urdma_add_gid(const struct ib_gid_attr *attr, void **context)
 {
 	struct urdma_dev *dev = to_udev(attr->device);
@@ -255,7 +256,7 @@ static int urdma_del_gid(const struct ib_gid_attr *attr, void **context)
 	struct urdma_dev *dev = to_udev(attr->device);
 	u64 cmd[URDMA_CMD_WORDS] = { urdma_cmd0(URDMA_CMD_SET_GID, attr->index) };
 
-	/* On a dead device there is nothing to take back. */
+	/* A dead device has no entry to remove. */
 	if (urdma_is_dead(dev))
 		return 0;
 	return urdma_cmd_exec(dev, cmd, NULL);
@@ -327,7 +328,7 @@ static void urdma_dealloc_ucontext(struct ib_ucontext *ibctx)
 	rdma_user_mmap_entry_remove(&to_uctx(ibctx)->db->rdma_entry);
 }
 
-/* A process that has got the context's file from another one maps the same doorbell page. */
+/* A process that received the context's file from another process maps the same doorbell page. */
 static int urdma_query_ucontext(struct ib_ucontext *ibctx, struct uverbs_attr_bundle *attrs)
 {
 	struct urdma_alloc_ucontext_resp resp;
@@ -346,7 +347,7 @@ static int urdma_query_ucontext(struct ib_ucontext *ibctx, struct uverbs_attr_bu
 ADD_UVERBS_ATTRIBUTES_SIMPLE(urdma_query_context, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT,
 			     URDMA_QUERY_CONTEXT_RESP);
 
-/* So that a program can tell the age of a completion. */
+/* Lets a program compute the age of a completion. */
 static int UVERBS_HANDLER(URDMA_METHOD_QUERY_CLOCK)(struct uverbs_attr_bundle *attrs)
 {
 	struct ib_ucontext *ibctx = ib_uverbs_get_ucontext(attrs);
@@ -357,7 +358,7 @@ static int UVERBS_HANDLER(URDMA_METHOD_QUERY_CLOCK)(struct uverbs_attr_bundle *a
 		return PTR_ERR(ibctx);
 	dev = to_udev(ibctx->device);
 	cycles = urdma_read(dev, URDMA_REG_CYCLES);
-	/* no device answers */
+	/* the device does not answer */
 	if (urdma_is_dead(dev) || cycles == U64_MAX)
 		return -EIO;
 	return uverbs_copy_to(attrs, URDMA_ATTR_QUERY_CLOCK_CYCLES, &cycles, sizeof(cycles));
@@ -377,7 +378,7 @@ static const struct uapi_definition urdma_uapi_defs[] = {
 	{},
 };
 
-/* With the last reference, the owner's or a mapping's: only now may the page be another's. */
+/* Called with the last reference, of the owner or a mapping: the page may be reused only now. */
 static void urdma_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
 {
 	struct urdma_mmap_entry *entry =
@@ -412,12 +413,12 @@ static int urdma_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
 	return err;
 }
 
-/* The core takes the mappings away; nothing else of ours is in user hands. */
+/* The core removes the mappings; a process has no other access to the device. */
 static void urdma_disassociate_ucontext(struct ib_ucontext *ibctx)
 {
 }
 
-/* PDs and XRC domains, from one set of numbers. */
+/* PDs and XRC domains share one range of numbers. */
 static int urdma_alloc_pdn(struct urdma_dev *dev, u32 *pdn)
 {
 	u64 cmd[URDMA_CMD_WORDS] = {};
@@ -468,7 +469,7 @@ static int urdma_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 	return 0;
 }
 
-/* What ibstat and ibv_devinfo show of a device, from sysfs. */
+/* The sysfs attributes that ibstat and ibv_devinfo show. */
 static struct urdma_dev *urdma_of_device(struct device *device)
 {
 	return rdma_device_to_drv_device(device, struct urdma_ibdev, ibdev)->dev;
@@ -486,7 +487,7 @@ static ssize_t hca_type_show(struct device *device, struct device_attribute *att
 }
 static DEVICE_ATTR_RO(hca_type);
 
-/* There are no boards with names of their own; the subsystem is what tells them apart. */
+/* Boards have no names; the PCI subsystem ID tells them apart. */
 static ssize_t board_id_show(struct device *device, struct device_attribute *attr, char *buf)
 {
 	struct pci_dev *pdev = urdma_of_device(device)->pdev;
@@ -553,7 +554,7 @@ static const struct ib_device_ops urdma_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, urdma_ucontext, ibucontext),
 };
 
-/* Verbs of the kernel's own queues: with them, the core offers the device to all its clients. */
+/* Verbs of kernel queues: with them, the core offers the device to all its clients. */
 static const struct ib_device_ops urdma_kverbs_ops = {
 	.poll_cq = urdma_poll_cq,
 	.post_recv = urdma_post_recv,
@@ -631,13 +632,13 @@ static const struct ib_device_ops urdma_xrc_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_xrcd, urdma_xrcd, ibxrcd),
 };
 
-/* An event of the port or of the device, while the RDMA device is there to be told. Any context. */
+/* Raises a port or device event while the RDMA device is registered. Any context. */
 void urdma_ib_event(struct urdma_dev *dev, enum ib_event_type type)
 {
 	struct ib_event event = { .event = type, .element.port_num = URDMA_PORT };
 	unsigned long flags;
 
-	/* The core waits for events that were raised before it is told that the device goes. */
+	/* The core waits for events raised before the device is unregistered. */
 	spin_lock_irqsave(&dev->ib_lock, flags);
 	if (dev->ib_events) {
 		event.device = &dev->ib->ibdev;
@@ -667,7 +668,7 @@ static void urdma_ib_init(struct urdma_dev *dev, struct ib_device *ibdev)
 		ib_set_device_ops(ibdev, &urdma_kverbs_ops);
 	if (dev->caps.features & URDMA_RF_FEAT_CQ_MODIFY) {
 		ib_set_device_ops(ibdev, &urdma_cq_modify_ops);
-		/* The core moderates the CQs of the kernel by their load. */
+		/* The core moderates kernel CQs by their load. */
 		ibdev->use_cq_dim = true;
 	}
 	if (dev->caps.features & URDMA_RF_FEAT_MEM_MGT)
@@ -705,7 +706,7 @@ int urdma_ib_register(struct urdma_dev *dev)
 	if (err)
 		goto err_dealloc;
 	urdma_ib_set_events(dev, true);
-	/* It may have died before anybody could be told. */
+	/* It may have died before the event could be delivered. */
 	if (urdma_is_dead(dev))
 		urdma_ib_event(dev, IB_EVENT_DEVICE_FATAL);
 	err = urdma_netdev_watch(dev);
@@ -718,7 +719,7 @@ err_unregister:
 	ib_unregister_device(&ib->ibdev);
 err_dealloc:
 	dev->ib = NULL;
-	/* The core lets go of the net device. */
+	/* This releases the core's reference to the net device. */
 	ib_dealloc_device(&ib->ibdev);
 	return err;
 }

@@ -2,9 +2,9 @@
 /*
  * urdma provider: the NIC's clock, and the wall-clock time of completions.
  *
- * A CQE has the cycle in which it was made. To date it, the provider reads both clocks, by a system
- * call, and counts from there. It reads them again when the last reading is old, because neither
- * clock runs exactly as the other: that of the host may be set, that of a simulated NIC is slow.
+ * A CQE has the cycle in which it was written. To convert that cycle to a time, the provider reads
+ * both clocks with a system call and extrapolates. It reads them again when the last reading is
+ * old, because the clocks drift: the host's clock may be set, and a simulated NIC's clock is slow.
  */
 #include <errno.h>
 #include <time.h>
@@ -15,7 +15,7 @@
 #include "urdma.h"
 
 #define URDMA_NS 1000000000ull
-/* A reading of the clocks is good for so many nanoseconds. */
+/* A reading of the clocks is valid for this number of nanoseconds. */
 #define URDMA_CLOCK_PERIOD 10000000ull
 
 static int urdma_read_cycles(struct ibv_context *ctx, uint64_t *cycles)
@@ -26,7 +26,7 @@ static int urdma_read_cycles(struct ibv_context *ctx, uint64_t *cycles)
 	return execute_ioctl(ctx, cmd);
 }
 
-/* In cycles, as the time of a completion. */
+/* In cycles, like the timestamp of a completion. */
 int urdma_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
 {
 	uint32_t want = values->comp_mask;
@@ -53,7 +53,7 @@ static uint64_t urdma_host_ns(clockid_t clock)
 	return t.tv_sec * URDMA_NS + t.tv_nsec;
 }
 
-/* The host's clock is read after the NIC's: no completion is dated before it was made. */
+/* The host's clock is read after the NIC's, so no completion gets a time before it was written. */
 static int urdma_clock_sync(struct ibv_context *ctx, struct urdma_clock *clock)
 {
 	uint64_t cycles;
@@ -83,7 +83,7 @@ int urdma_clock_init(struct ibv_context *ctx, struct urdma_clock *clock)
 	return urdma_clock_sync(ctx, clock);
 }
 
-/* Cycles have 63 bits. The device may be dead: then the last reading has to do. */
+/* Cycles have 63 bits. If the device is dead, the last reading is used. */
 uint64_t urdma_clock_wall_ns(struct ibv_context *ctx, struct urdma_clock *clock, uint64_t cycles)
 {
 	const int64_t khz = clock->khz;

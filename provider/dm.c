@@ -2,10 +2,10 @@
 /*
  * urdma provider: device memory.
  *
- * It is mapped, uncached. The NIC takes accesses of at most 8 bytes that do not cross a multiple of
- * 8. So copies are made of aligned accesses of 4 and 8 bytes, and never by memcpy(), which uses
- * vector instructions. Uncached accesses reach the NIC in program order, doorbells among them: what
- * was written is there before the NIC sees a doorbell that comes later.
+ * The memory is mapped uncached. The NIC accepts accesses of at most 8 bytes that do not cross an
+ * 8-byte boundary. So copies use aligned accesses of 4 and 8 bytes, never memcpy(), which uses
+ * vector instructions. Uncached accesses, including doorbells, reach the NIC in program order: data
+ * are in device memory before the NIC sees a later doorbell.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 #include "urdma.h"
 
-/* A copy begins and ends at a multiple of it. */
+/* The start and the end of a copy must be multiples of it. */
 #define URDMA_DM_WORD 4
 
 static int urdma_check_copy(const struct urdma_dm *dm, uint64_t offset, size_t length)
@@ -29,13 +29,13 @@ static int urdma_check_copy(const struct urdma_dm *dm, uint64_t offset, size_t l
 	return (offset | length) % URDMA_DM_WORD ? EINVAL : 0;
 }
 
-/* Bytes of the next access. A CPU of 32 bits has no reads of 64. */
+/* Size in bytes of the next access. A 32-bit CPU has no 64-bit reads. */
 static size_t urdma_copy_step(const uint8_t *dm, size_t left)
 {
 	return SIZEOF_LONG == 8 && left >= 8 && !((uintptr_t)dm % 8) ? 8 : URDMA_DM_WORD;
 }
 
-/* Bytes keep their order: of the accessors, those that convert nothing. */
+/* The byte order must not change, so these accessors do not convert. */
 static void urdma_write_step(uint8_t *dm, const uint8_t *from, size_t step)
 {
 	__be64 pair;
@@ -80,7 +80,7 @@ static int urdma_memcpy_to_dm(struct ibv_dm *ibdm, uint64_t offset, const void *
 		step = urdma_copy_step(dm->at + offset + done, length - done);
 		urdma_write_step(dm->at + offset + done, from + done, step);
 	}
-	/* A thread that is told of the data from here on may ring a doorbell for them. */
+	/* From here on, another thread may ring a doorbell for the data. */
 	udma_to_device_barrier();
 	return 0;
 }
@@ -95,7 +95,7 @@ static int urdma_memcpy_from_dm(void *host, struct ibv_dm *ibdm, uint64_t offset
 	err = urdma_check_copy(dm, offset, length);
 	if (err)
 		return err;
-	/* Memory that the NIC has written may have told the caller that the data are there. */
+	/* The caller may have learned of the data from memory that the NIC wrote. */
 	udma_from_device_barrier();
 	for (done = 0; done < length; done += step) {
 		step = urdma_copy_step(dm->at + offset + done, length - done);
@@ -104,7 +104,7 @@ static int urdma_memcpy_from_dm(void *host, struct ibv_dm *ibdm, uint64_t offset
 	return 0;
 }
 
-/* The kernel wants a mapping of each page. They come where an empty one has made room for all. */
+/* The kernel requires one mapping per page. An anonymous mapping reserves the range for all. */
 static int urdma_map_dm(struct urdma_dm *dm, struct ibv_context *ctx,
 			const struct urdma_dm_resp *resp)
 {
@@ -168,7 +168,7 @@ static void urdma_forget_dm(struct urdma_dm *dm)
 	free(dm);
 }
 
-/* The kernel gives it to nobody else before it is unmapped. */
+/* The kernel does not reuse the memory until it is unmapped. */
 int urdma_free_dm(struct ibv_dm *ibdm)
 {
 	struct urdma_dm *dm = to_udm(ibdm);
@@ -193,7 +193,7 @@ struct ibv_mr *urdma_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t of
 	return urdma_mr_made(pd, vmr, err);
 }
 
-/* Another user of the context has it, and frees it. */
+/* Another user of the context owns and frees the memory. */
 struct ibv_dm *urdma_import_dm(struct ibv_context *ctx, uint32_t handle)
 {
 	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_DM, URDMA_METHOD_QUERY_DM, 2);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma provider: protection domains, parent domains, thread domains; and what is imported from
+ * urdma provider: protection domains, parent domains, thread domains, and objects imported from
  * another user of the same context.
  *
- * For the kernel a parent domain is the PD in it. It may bring an allocator for the rings of what
- * is made with it. A PD, of either kind, counts its users, because the kernel cannot tell the two
- * apart. What is made with a parent domain that has a thread domain is not locked.
+ * To the kernel a parent domain is the PD in it. A parent domain may have an allocator for the
+ * rings of its objects. Both kinds of PD count their users here, because the kernel cannot tell
+ * them apart. Objects created with a parent domain that has a thread domain are not locked.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,12 +19,12 @@ void urdma_pd_get(struct ibv_pd *pd)
 
 void urdma_pd_put(struct ibv_pd *pd)
 {
-	/* One that is imported may be let go before what was made with it. */
+	/* An imported PD may be released before the objects created with it. */
 	if (atomic_fetch_sub(&to_upd(pd)->users, 1) == 1 && to_upd(pd)->imported)
 		free(to_upd(pd));
 }
 
-/* One thread at a time uses what is made with it. */
+/* Only one thread at a time uses objects created with it. */
 bool urdma_pd_has_td(const struct ibv_pd *pd)
 {
 	return container_of(pd, const struct urdma_pd, ibv_pd)->td;
@@ -63,7 +63,10 @@ int urdma_dealloc_pd(struct ibv_pd *ibpd)
 	struct urdma_pd *pd = to_upd(ibpd);
 	int err;
 
-	/* An import is a user of its own. Here it ends the PD, which its creator may have left. */
+	/*
+	 * An import counts as a user. Deallocating the import ends the PD, which its creator may
+	 * have left.
+	 */
 	if (atomic_load(&pd->users) > pd->imported)
 		return EBUSY;
 	if (pd->contained)
@@ -140,7 +143,7 @@ int urdma_dealloc_td(struct ibv_td *ibtd)
 	return 0;
 }
 
-/* The PD is another's, and stays when it is let go here. */
+/* The PD belongs to another user and is not destroyed when it is released here. */
 struct ibv_pd *urdma_import_pd(struct ibv_context *ctx, uint32_t handle)
 {
 	struct urdma_pd *pd = calloc(1, sizeof(*pd));

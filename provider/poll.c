@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * urdma provider: polling and arming of CQs. No system call is made here, but for wall-clock times.
- */
+/* urdma provider: polling and arming of CQs. Makes no system call, except for wall-clock times. */
 #include "wqe.h"
 
-/* of a VLAN tag: where its priority stands */
+/* position of the priority in a VLAN tag */
 #define URDMA_PCP_SHIFT 13
 
 static enum ibv_wc_status urdma_wc_error(uint32_t status)
@@ -39,7 +37,7 @@ static enum ibv_wc_status urdma_wc_error(uint32_t status)
 	}
 }
 
-/* Opcodes of completions, by that in the CQE. One that is flushed need not say what it was. */
+/* Completion opcodes, by the CQE's opcode. A flushed completion need not have a valid opcode. */
 const uint8_t urdma_recv_wc_opcode[256] = {
 	[0 ... URDMA_WR_WRITE_IMM - 1] = IBV_WC_RECV,
 	[URDMA_WR_WRITE_IMM] = IBV_WC_RECV_RDMA_WITH_IMM,
@@ -62,8 +60,9 @@ const uint8_t urdma_send_wc_opcode[256] = {
 };
 
 /*
- * The CQE at an index if it is there. The NIC writes phase 1 in the first round and inverts it in
- * each: bit LOG of a free-running index is 0 in the first round, and is inverted in each.
+ * The CQE at an index if it has been written. The NIC writes phase 1 in the first round and inverts
+ * it in each round; bit LOG of a free-running index is 0 in the first round and also inverts in
+ * each.
  */
 static inline struct urdma_cqe *urdma_cqe_at(struct urdma_cq *cq, uint32_t index)
 {
@@ -73,7 +72,7 @@ static inline struct urdma_cqe *urdma_cqe_at(struct urdma_cq *cq, uint32_t index
 	return (w3 ^ (uint64_t)index << cq->phase_shift) & URDMA_CQE3_PHASE ? cqe : NULL;
 }
 
-/* With the CQ locked: the QP of a CQE; NULL when it is no more. */
+/* With the CQ locked: the QP of a CQE; NULL if it no longer exists. */
 static inline struct urdma_qp *urdma_find_qp(const struct urdma_cq *cq, const struct urdma_cqe *cqe)
 {
 	uint64_t qpn = FIELD_GET(URDMA_CQE1_QPN, le64toh(cqe->w[1]));
@@ -83,7 +82,7 @@ static inline struct urdma_qp *urdma_find_qp(const struct urdma_cq *cq, const st
 
 static inline void urdma_put_more(struct ibv_wc *wc, uint64_t w0, uint32_t value)
 {
-	/* Immediate data as the API has it, big-endian, or the key that was invalidated. */
+	/* Immediate data, big-endian as in the API, or the invalidated key. */
 	if (w0 & URDMA_CQE0_IMM) {
 		wc->wc_flags = IBV_WC_WITH_IMM;
 		wc->imm_data = (__force __be32)htole32(value);
@@ -105,7 +104,7 @@ static inline void urdma_put_wc(struct ibv_wc *wc, const struct urdma_wq *wq,
 	uint64_t w1 = le64toh(cqe->w[1]);
 	uint8_t status = FIELD_GET(URDMA_CQE0_STATUS, w0);
 
-	/* In this order gcc needs the fewest registers. */
+	/* gcc needs the fewest registers with this order. */
 	wc->qp_num = FIELD_GET(URDMA_CQE1_QPN, w1);
 	wc->src_qp = FIELD_GET(URDMA_CQE2_SRC_QPN, le64toh(cqe->w[2]));
 	wc->byte_len = FIELD_GET(URDMA_CQE1_LENGTH, w1);
@@ -121,7 +120,9 @@ static inline void urdma_put_wc(struct ibv_wc *wc, const struct urdma_wq *wq,
 	wc->dlid_path_bits = 0;
 }
 
-/* With the CQ locked: what a CQE of this QP says, but for what URDMA_CQE0_MORE stands for. */
+/*
+ * With the CQ locked: decodes a CQE of this QP, except the fields that URDMA_CQE0_MORE announces.
+ */
 static inline ALWAYS_INLINE void urdma_take_cqe(struct urdma_qp *qp, const struct urdma_cqe *cqe,
 						struct ibv_wc *wc)
 {
@@ -130,8 +131,8 @@ static inline ALWAYS_INLINE void urdma_take_cqe(struct urdma_qp *qp, const struc
 
 	urdma_put_wc(wc, wq, cqe);
 	/*
-	 * This WQE and all before it, for those were not signaled. Release: wr_id has been read.
-	 * Those of an SRQ are free one by one.
+	 * Frees this WQE and the unsignaled ones before it. Release: wr_id has been read. WQEs of
+	 * an SRQ are freed one by one.
 	 */
 	if (unlikely(wq->srq))
 		urdma_srq_put(wq->srq, FIELD_GET(URDMA_CQE0_WQE, w0));
@@ -140,7 +141,9 @@ static inline ALWAYS_INLINE void urdma_take_cqe(struct urdma_qp *qp, const struc
 				      memory_order_release);
 }
 
-/* Of an XRC SRQ. Its QP may be another process's, or gone: only the number of the SRQ counts. */
+/*
+ * CQE of an XRC SRQ. Its QP may belong to another process or be gone: only the SRQ number counts.
+ */
 static bool urdma_take_xrc_cqe(struct urdma_cq *cq, const struct urdma_cqe *cqe, struct ibv_wc *wc)
 {
 	uint64_t srqn = FIELD_GET(URDMA_CQE2_SRQN, le64toh(cqe->w[2]));
@@ -154,12 +157,12 @@ static bool urdma_take_xrc_cqe(struct urdma_cq *cq, const struct urdma_cqe *cqe,
 	return true;
 }
 
-/* What a CQE with one of these bits says is more than urdma_take_cqe() knows. */
+/* CQEs with one of these bits have fields that urdma_take_cqe() does not decode. */
 #define URDMA_CQE0_MORE (URDMA_CQE0_XRC | URDMA_CQE0_IMM | URDMA_CQE0_INV | URDMA_CQE0_GRH)
 
 /*
- * Such a CQE; false when it is of nothing that is there. The compiler does not inline it, which
- * keeps the way of the others short.
+ * Decodes such a CQE; false if its object no longer exists. The compiler does not inline this,
+ * which keeps the path of other CQEs short.
  */
 static bool urdma_take_more(struct urdma_cq *cq, const struct urdma_cqe *cqe, struct ibv_wc *wc)
 {
@@ -179,10 +182,10 @@ static bool urdma_take_more(struct urdma_cq *cq, const struct urdma_cqe *cqe, st
 	return true;
 }
 
-/* With the CQ locked: the consumer index goes to the NIC, and perhaps arms the CQ. */
+/* With the CQ locked: writes the consumer index to the NIC and optionally arms the CQ. */
 static void urdma_ring_cq(struct urdma_cq *cq, uint32_t arm)
 {
-	/* Reads of CQEs end before the NIC may write there again. */
+	/* Finish reading the CQEs before the NIC may overwrite them. */
 	udma_to_device_barrier();
 	mmio_write64_le(cq->db,
 			htole64(FIELD_PREP(URDMA_DBW_OBJ, (uint64_t)cq->cqn) |
@@ -191,7 +194,7 @@ static void urdma_ring_cq(struct urdma_cq *cq, uint32_t arm)
 	cq->told = cq->ci;
 }
 
-/* With the CQ locked, if others know it. */
+/* With the CQ locked, if other threads can use it. */
 void urdma_cq_set_ring(struct urdma_cq *cq, const struct urdma_ring *mem, uint8_t log)
 {
 	cq->mem = *mem;
@@ -203,10 +206,10 @@ void urdma_cq_set_ring(struct urdma_cq *cq, const struct urdma_ring *mem, uint8_
 }
 
 /*
- * With the CQ locked. The NIC writes CQEs from index base on to the next ring, from its entry 0.
- * Those before are in the old ring. They move in front of entry 0, that is to the end: the NIC
- * keeps so many entries free until it is told that they are consumed. There the phase bit is the
- * one before the first round.
+ * With the CQ locked. The NIC writes CQEs from index base on to the next ring, starting at its
+ * entry 0. Earlier CQEs are in the old ring. This copies them to the end of the new ring, in front
+ * of entry 0: the NIC keeps that many entries free until they are reported as consumed. Their phase
+ * bit there is that of the round before the first.
  */
 void urdma_cq_change_ring(struct urdma_cq *cq, uint32_t base)
 {
@@ -223,13 +226,13 @@ void urdma_cq_change_ring(struct urdma_cq *cq, uint32_t base)
 	cq->base = base;
 	urdma_cq_set_ring(cq, &cq->next, cq->next_log);
 	cq->next.at = NULL;
-	/* What was consumed of the old ring is room in the new one. */
+	/* Entries consumed in the old ring are free in the new one. */
 	urdma_ring_cq(cq, URDMA_DB_ARM_NONE);
 }
 
 /*
- * With the CQ locked, during a resize, when the ring is empty. The CQE that an event has told of
- * may be in the next ring: whoever sleeps after this poll gets no other event for it.
+ * With the CQ locked, during a resize, when the ring is empty. The CQE announced by an event may be
+ * in the next ring, and there is no second event for it if the program sleeps after this poll.
  */
 static struct urdma_cqe *urdma_cqe_of_next(struct urdma_cq *cq)
 {
@@ -238,7 +241,7 @@ static struct urdma_cqe *urdma_cqe_of_next(struct urdma_cq *cq)
 
 	if (!(le64toh(*(volatile const __le64 *)&first->w[3]) & URDMA_CQE3_PHASE))
 		return NULL;
-	/* What the NIC wrote before that is in the old ring, and can be seen now. */
+	/* Earlier CQEs are in the old ring and are visible now. */
 	udma_from_device_barrier();
 	cqe = urdma_cqe_at(cq, cq->ci);
 	if (cqe)
@@ -248,8 +251,8 @@ static struct urdma_cqe *urdma_cqe_of_next(struct urdma_cq *cq)
 }
 
 /*
- * With the CQ locked: takes the next CQE of something that is still there; NULL when there is none.
- * Inlined into the loop of urdma_poll_cq(), where a call costs a tenth of it.
+ * With the CQ locked: takes the next CQE whose object still exists; NULL if there is none. Inlined
+ * into the loop of urdma_poll_cq(), where a call would cost a tenth of the time.
  */
 static inline ALWAYS_INLINE const struct urdma_cqe *urdma_next_cqe(struct urdma_cq *cq,
 								   struct ibv_wc *wc)
@@ -263,7 +266,7 @@ static inline ALWAYS_INLINE const struct urdma_cqe *urdma_next_cqe(struct urdma_
 			cqe = urdma_cqe_of_next(cq);
 		if (!cqe)
 			return NULL;
-		/* the phase bit before the rest of the CQE and the data that it announces */
+		/* read the phase bit before the rest of the CQE and the data that it announces */
 		udma_from_device_barrier();
 		cq->ci++;
 		if (unlikely(le64toh(cqe->w[0]) & URDMA_CQE0_MORE)) {
@@ -279,7 +282,7 @@ static inline ALWAYS_INLINE const struct urdma_cqe *urdma_next_cqe(struct urdma_
 	return cqe;
 }
 
-/* With the CQ locked: tells the NIC what was consumed, at each quarter of the ring. */
+/* With the CQ locked: writes the consumer index to the NIC at each quarter of the ring. */
 static void urdma_tell_ci(struct urdma_cq *cq)
 {
 	if (unlikely(cq->ci - cq->told > cq->slack))
@@ -294,10 +297,10 @@ int urdma_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	urdma_lock(&cq->lock);
 	while (got < n && urdma_next_cqe(cq, &wc[got])) {
 		got++;
-		/* Others post already into the slots that this has made free. */
+		/* Other threads may post into the freed slots meanwhile. */
 		urdma_tell_ci(cq);
 	}
-	/* of CQEs that were dropped */
+	/* also for CQEs that were dropped */
 	urdma_tell_ci(cq);
 	urdma_unlock(&cq->lock);
 	return got;
@@ -320,7 +323,7 @@ static int urdma_next_poll(struct ibv_cq_ex *cqx)
 	cq->cycles = FIELD_GET(URDMA_CQE3_CYCLES, le64toh(cqe->w[3]));
 	cqx->wr_id = cq->wc.wr_id;
 	cqx->status = cq->wc.status;
-	/* A batch has no limit: what is posted in it may complete in it. */
+	/* A batch has no limit: WQEs posted during it may complete in it. */
 	urdma_tell_ci(cq);
 	return 0;
 }
@@ -341,7 +344,7 @@ static int urdma_start_poll(struct ibv_cq_ex *cqx, struct ibv_poll_cq_attr *attr
 		return EINVAL;
 	urdma_lock(&cq->lock);
 	err = urdma_next_poll(cqx);
-	/* Without a completion there is no end_poll. */
+	/* Without a completion the program does not call end_poll. */
 	if (err)
 		urdma_end_poll(cqx);
 	return err;
@@ -362,7 +365,7 @@ static uint32_t urdma_read_byte_len(struct ibv_cq_ex *cqx)
 	return urdma_of_cq_ex(cqx)->wc.byte_len;
 }
 
-/* The key that was invalidated shares its place with immediate data. */
+/* The invalidated key shares its field with immediate data. */
 static __be32 urdma_read_imm_data(struct ibv_cq_ex *cqx)
 {
 	return urdma_of_cq_ex(cqx)->wc.imm_data;
@@ -399,7 +402,7 @@ static uint8_t urdma_read_dlid_path_bits(struct ibv_cq_ex *cqx)
 	return 0;
 }
 
-/* In cycles of the NIC's clock, which query_device_ex names (hca_core_clock). */
+/* In cycles of the NIC's clock; query_device_ex reports its frequency (hca_core_clock). */
 static uint64_t urdma_read_completion_ts(struct ibv_cq_ex *cqx)
 {
 	return urdma_of_cq_ex(cqx)->cycles;
@@ -448,15 +451,15 @@ int urdma_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 
 	urdma_lock(&cq->lock);
 	/*
-	 * Says what was polled: a CQE that came after that raises the event at once, unless it has
-	 * raised one before.
+	 * Writes the consumer index: if there already is a CQE after it, that CQE raises the event
+	 * at once, unless it has raised one before.
 	 */
 	urdma_ring_cq(cq, solicited_only ? URDMA_DB_ARM_SOLICITED : URDMA_DB_ARM_ANY);
 	urdma_unlock(&cq->lock);
 	return 0;
 }
 
-/* The CQE that may be polled behind those up to index; NULL when there is none. */
+/* The CQE at index, with those before it not yet polled; NULL if it has not been written. */
 static struct urdma_cqe *urdma_cqe_ahead(struct urdma_cq *cq, uint32_t index)
 {
 	struct urdma_cqe *cqe;
@@ -468,7 +471,7 @@ static struct urdma_cqe *urdma_cqe_ahead(struct urdma_cq *cq, uint32_t index)
 	return cqe;
 }
 
-/* With the CQ locked: CQEs that nobody has polled yet. */
+/* With the CQ locked: the number of CQEs not yet polled. */
 uint32_t urdma_cq_pending(struct urdma_cq *cq)
 {
 	uint32_t n = 0;
@@ -479,8 +482,8 @@ uint32_t urdma_cq_pending(struct urdma_cq *cq)
 }
 
 /*
- * With the CQ locked: drops the CQEs that gone() says nobody will poll. The others close up to the
- * end, with the phase bit of their new place, so that what is dropped is room for the NIC.
+ * With the CQ locked: drops the CQEs for which gone() returns true. The other CQEs move towards the
+ * end, with the phase bit of their new entry, so the dropped entries become free for the NIC.
  */
 static void urdma_drop_cqes(struct urdma_cq *cq, bool (*gone)(const struct urdma_cqe *, void *),
 			    void *arg)
@@ -516,8 +519,8 @@ static bool urdma_cqe_of_qp(const struct urdma_cqe *cqe, void *arg)
 }
 
 /*
- * With the CQ locked. The NIC writes no more CQEs of this QP; those not polled yet are dropped. The
- * number of the QP may stand in CQEs of XRC SRQs, of a target QP that had it before: they stay.
+ * With the CQ locked. The NIC writes no more CQEs of this QP; drops those not yet polled. CQEs of
+ * XRC SRQs with this QP number are kept: they belong to a target QP that had the number before.
  */
 void urdma_cq_forget_qp(struct urdma_cq *cq, struct urdma_qp *qp)
 {
@@ -530,7 +533,7 @@ static bool urdma_cqe_of_srq(const struct urdma_cqe *cqe, void *arg)
 	       FIELD_GET(URDMA_CQE2_SRQN, le64toh(cqe->w[2])) == *(const uint32_t *)arg;
 }
 
-/* The same for an XRC SRQ, which is about to be freed with its places. */
+/* The same for an XRC SRQ that is about to be freed. */
 void urdma_cq_forget_srq(struct urdma_cq *cq, uint32_t srqn)
 {
 	urdma_drop_cqes(cq, urdma_cqe_of_srq, &srqn);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * urdma provider: posting of receives. No system call is made here.
- */
+/* urdma provider: posting of receives. Makes no system call. */
 #include <errno.h>
 
 #include "wqe.h"
@@ -13,13 +11,13 @@ static inline ALWAYS_INLINE int urdma_put_rqe(struct urdma_wq *rq, uint32_t slot
 	uint32_t num;
 	__le64 *w;
 
-	/* A negative number is a large one. */
+	/* A negative number converts to a large one. */
 	if (unlikely((uint32_t)wr->num_sge > rq->max_sge))
 		return EINVAL;
 
 	w = urdma_wq_slot(rq, slot);
 	num = urdma_put_sges(w + URDMA_RQE_DATA_OFFSET / 8, wr->sg_list, wr->num_sge, &length);
-	/* Word 1 is zero since the ring was made. */
+	/* Word 1 has been zero since the ring was allocated. */
 	w[0] = htole64(FIELD_PREP(URDMA_RQE0_NUM_SGE, (uint64_t)num));
 	rq->wr_id[slot] = wr->wr_id;
 	return 0;
@@ -27,7 +25,7 @@ static inline ALWAYS_INLINE int urdma_put_rqe(struct urdma_wq *rq, uint32_t slot
 
 static int urdma_put_recv(struct urdma_wq *rq, uint16_t head, const struct ibv_recv_wr *wr)
 {
-	/* One without a ring is always full: urdma_wq_init_closed(). */
+	/* A queue without a ring is always full: urdma_wq_init_closed(). */
 	if (unlikely(urdma_wq_is_full(rq, head)))
 		return rq->ring ? ENOMEM : EINVAL;
 	return urdma_put_rqe(rq, head & rq->mask, wr);
@@ -100,7 +98,7 @@ int urdma_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ib
 	return err;
 }
 
-/* The completion that names the place has been read, and its wr_id: the place is free. */
+/* Frees a place: its completion and its wr_id have been read. */
 void urdma_srq_put(struct urdma_srq *srq, uint16_t place)
 {
 	urdma_lock(&srq->wq.lock);

@@ -10,7 +10,7 @@
 
 #include "urdma.h"
 
-/* Zeroed memory that begins with a cache line, for free(). */
+/* Zeroed, cache-line-aligned memory, to be released with free(). */
 void *urdma_zalloc(size_t bytes)
 {
 	void *p = aligned_alloc(URDMA_CACHE_LINE, bytes);
@@ -31,8 +31,9 @@ static void urdma_release_ring(struct urdma_ring *ring)
 }
 
 /*
- * Zeroed pages for a ring; ring->bytes is rounded up to them. A child of fork() does not get them.
- * A parent domain may have an allocator of its own, which may leave it to us all the same.
+ * Zeroed pages for a ring; ring->bytes is rounded up to whole pages. A child of fork() does not
+ * inherit them. A parent domain may have its own allocator, which may decline and let the provider
+ * allocate.
  */
 int urdma_alloc_ring(struct urdma_ring *ring, struct ibv_pd *pd, enum urdma_res_type type)
 {
@@ -69,7 +70,7 @@ void urdma_free_ring(struct urdma_ring *ring)
 	urdma_release_ring(ring);
 }
 
-/* As it is when nothing was posted yet. With the queue and its CQ locked, if others know them. */
+/* Resets the queue to empty. With the queue and its CQ locked, if other threads can use them. */
 void urdma_wq_reset(struct urdma_wq *wq)
 {
 	wq->head = 0;
@@ -77,9 +78,7 @@ void urdma_wq_reset(struct urdma_wq *wq)
 	atomic_store(&wq->tail, 0);
 }
 
-/*
- * A work queue of at least so many WQEs of at least so many bytes, up to the limit of the device.
- */
+/* A work queue of at least the given number and size of WQEs, up to the device's limits. */
 int urdma_wq_init(struct urdma_wq *wq, const struct urdma_wq_shape *shape)
 {
 	uint32_t bytes = shape->wqe_bytes;
@@ -114,7 +113,7 @@ int urdma_wq_init(struct urdma_wq *wq, const struct urdma_wq_shape *shape)
 	return 0;
 }
 
-/* One that takes nothing: the index to post is always that of a slot in use. */
+/* A queue that accepts no WQE: the slot to post to is always in use. */
 void urdma_wq_init_closed(struct urdma_wq *wq)
 {
 	wq->mask = UINT16_MAX;
@@ -136,7 +135,7 @@ void urdma_wq_set_doorbell(struct urdma_wq *wq, void *db, uint32_t obj)
 	wq->db_word = FIELD_PREP(URDMA_DBW_OBJ, (uint64_t)obj);
 }
 
-/* SGEs that a receive WQE has room for. */
+/* Number of SGEs that fit a receive WQE. */
 uint32_t urdma_rq_max_sge(const struct urdma_context *ctx, const struct urdma_wq *rq)
 {
 	return min_u32((rq->stride - URDMA_RQE_DATA_OFFSET) / URDMA_SGE_SIZE, ctx->max_rq_sge);

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * urdma provider: posting of sends, by ibv_post_send(). No system call is made here.
- */
+/* urdma provider: posting of sends by ibv_post_send(). Makes no system call. */
 #include <ccan/array_size.h>
 
 #include "wqe.h"
 
-/* Opcodes that a device with these features can do. */
+/* Opcodes that a device with these features supports. */
 uint32_t urdma_opcodes(uint64_t features)
 {
 	static const uint64_t feature[] = {
@@ -32,7 +30,7 @@ uint32_t urdma_opcodes(uint64_t features)
 	return opcodes;
 }
 
-/* The operation of a work request; false when there is none like it. */
+/* The operation of a work request; false if the NIC has none. */
 static bool urdma_op_of(const struct ibv_send_wr *wr, struct urdma_op *op)
 {
 	op->imm = 0;
@@ -89,14 +87,14 @@ static bool urdma_op_of(const struct ibv_send_wr *wr, struct urdma_op *op)
 }
 
 /*
- * What a binding says, into op and the WQE's second half. The index of the new key is the window's,
- * of the caller's key only the variant counts. Rights of verbs and of the NIC are the same bits,
- * but for that to FLUSH, whose bit is the one of zero-based addresses in verbs.
+ * Writes a binding into op and the WQE's second half. The new key has the window's index and the
+ * variant of the caller's key. Access rights have the same bits in the verbs and the NIC, except
+ * FLUSH: the NIC's bit for it means zero-based addresses in the verbs.
  */
 int urdma_put_bind(const struct urdma_qp *qp, __le64 *w, struct urdma_op *op,
 		   const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind)
 {
-	/* Local rights are those of the region: they are allowed here and mean nothing. */
+	/* The region determines local rights: they are accepted here and ignored. */
 	const unsigned int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
 				    IBV_ACCESS_FLUSH_GLOBAL;
@@ -137,7 +135,7 @@ static int urdma_put_send(struct urdma_qp *qp, uint16_t head, const struct ibv_s
 
 	if (unlikely(!urdma_op_of(wr, &op)))
 		return EOPNOTSUPP;
-	/* QPs of UD and XRC have no opcodes here: so nobody else has to ask for the type. */
+	/* plain_opcodes is 0 for UD and XRC QPs, so other types need no check of the type. */
 	if (unlikely(!(qp->plain_opcodes >> op.opcode & 1)))
 		return qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND
 			       ? urdma_put_xrc(qp, head, wr, &op)
@@ -155,8 +153,8 @@ static int urdma_put_send(struct urdma_qp *qp, uint16_t head, const struct ibv_s
 }
 
 /*
- * A window of type 1, which no work request of the program may bind. The NIC knows the type, so the
- * WQE is that of a type 2 window. Each binding gives the window its next key.
+ * Binds a type 1 window, which the program may not bind by a work request. The NIC knows the type,
+ * so the WQE is the same as for a type 2 window. Each binding gives the window its next key.
  */
 int urdma_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
@@ -178,7 +176,7 @@ int urdma_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind
 	return err;
 }
 
-/* Posting in ERR is right: what is posted is flushed. */
+/* Posting in ERR is allowed: the NIC flushes the WQEs. */
 bool urdma_may_send(const struct ibv_qp *qp)
 {
 	return qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT && qp->state != IBV_QPS_RTR;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * urdma provider: posting of sends by the extended verbs, WQE by WQE between ibv_wr_start() and
- * ibv_wr_complete() with the SQ locked. No system call is made here.
+ * ibv_wr_complete() with the SQ locked. Makes no system call.
  *
- * Each verb makes the WQE of a message without data; ibv_wr_set_*() puts the data in. Nothing is
- * told to the NIC before ibv_wr_complete(), so a head that is put back takes the WQEs away again.
+ * Each verb builds the WQE of a message without data; ibv_wr_set_*() adds the data. The doorbell is
+ * rung only in ibv_wr_complete(), so restoring the head removes the WQEs.
  */
 #include "wqe.h"
 
@@ -46,8 +46,8 @@ static void urdma_wr_abort(struct ibv_qp_ex *qpx)
 }
 
 /*
- * The WQE in which the verb has its place; NULL after the first error of a batch. What the device
- * cannot do, or the QP's type, is refused here, not by a CQE.
+ * The WQE for the verb; NULL after the first error of a batch. Operations that the device or the QP
+ * type does not support are refused here, not by an error CQE.
  */
 static __le64 *urdma_wr_slot(struct urdma_qp *qp, uint32_t opcode)
 {
@@ -155,7 +155,7 @@ static void urdma_wr_atomic_fetch_add(struct ibv_qp_ex *qpx, uint32_t rkey, uint
 	urdma_wr_atomic(urdma_of_ex(qpx), &op, add, 0);
 }
 
-/* Whether the peer can do it is for the peer to say. */
+/* The peer decides whether it supports FLUSH. */
 static void urdma_wr_flush(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t addr, size_t len,
 			   uint8_t type, uint8_t level)
 {
@@ -171,7 +171,7 @@ static void urdma_wr_flush(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t addr, 
 
 	if (!w)
 		return;
-	/* Other values would be cut to ones that mean something else. */
+	/* Larger values would be truncated to valid but different ones. */
 	if (type > (IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT) || level > IBV_FLUSH_MR ||
 	    len > UINT32_MAX) {
 		qp->sq.batch_err = EINVAL;
@@ -181,7 +181,7 @@ static void urdma_wr_flush(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t addr, 
 	urdma_wr_put(qp, w, &op);
 }
 
-/* 8 bytes, which go out as they lie in memory. */
+/* The 8 bytes are sent in memory order. */
 static void urdma_wr_atomic_write(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t addr,
 				  const void *value)
 {
@@ -214,7 +214,7 @@ static void urdma_wr_bind_mw(struct ibv_qp_ex *qpx, struct ibv_mw *mw, uint32_t 
 		urdma_wr_put(qp, w, &op);
 }
 
-/* Of an initiator QP. Until then the WQE names SRQ 0. */
+/* For an XRC initiator QP. Without this call the WQE names SRQ 0. */
 static void urdma_wr_set_xrc_srqn(struct ibv_qp_ex *qpx, uint32_t remote_srqn)
 {
 	struct urdma_wq *sq = &urdma_of_ex(qpx)->sq;
@@ -223,7 +223,7 @@ static void urdma_wr_set_xrc_srqn(struct ibv_qp_ex *qpx, uint32_t remote_srqn)
 		sq->wqe[1] |= urdma_srqn_word(remote_srqn);
 }
 
-/* Of a datagram. */
+/* Sets the destination of a datagram. */
 static void urdma_wr_set_ud_addr(struct ibv_qp_ex *qpx, struct ibv_ah *ah, uint32_t remote_qpn,
 				 uint32_t remote_qkey)
 {
@@ -236,7 +236,7 @@ static void urdma_wr_set_ud_addr(struct ibv_qp_ex *qpx, struct ibv_ah *ah, uint3
 	urdma_put_av(sq->wqe, ah);
 }
 
-/* Data of a WQE begin SHIFT words further than SQE_DATA_OFFSET says. */
+/* The data of the WQE begin SHIFT words after SQE_DATA_OFFSET. */
 static inline void urdma_set_sge_list(struct urdma_qp *qp, uint32_t shift, size_t num,
 				      const struct ibv_sge *sge)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma provider: posting of datagrams, by ibv_post_send(). No system call is made here.
+ * urdma provider: posting of datagrams by ibv_post_send(). Makes no system call.
  *
- * In a file of its own, so that the compiler does not mix it into the way of the other types.
+ * A separate file keeps the compiler from inlining this into the path of the other types.
  */
 #include "wqe.h"
 
 /*
- * A WQE for urdma_post_send(): of a UD QP; any other comes here with an opcode that it has not. op
- * is the operation, without the destination.
+ * A WQE for urdma_post_send() to a UD QP. QPs of other types come here only with an opcode that
+ * they do not support. op is the operation without the destination.
  */
 int urdma_put_datagram(struct urdma_qp *qp, uint16_t head, const struct ibv_send_wr *wr,
 		       struct urdma_op *op)
@@ -47,7 +47,9 @@ int urdma_put_datagram(struct urdma_qp *qp, uint16_t head, const struct ibv_send
 		if (unlikely(length > qp->max_msg))
 			return EINVAL;
 	}
-	/* The number of the QP and its Q_Key stand where others have the remote address and key. */
+	/*
+	 * The QP number and its Q_Key take the place of the remote address and key of other WQEs.
+	 */
 	op->raddr = FIELD_PREP(URDMA_SQE2_DEST_QPN, (uint64_t)wr->wr.ud.remote_qpn);
 	op->rkey = wr->wr.ud.remote_qkey;
 	urdma_put_op(w, w0, op, length);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma provider: posting to initiator QPs of XRC, by ibv_post_send(). No system call is made here.
+ * urdma provider: posting to XRC initiator QPs by ibv_post_send(). Makes no system call.
  *
- * A WQE is that of RC, and names the SRQ at the peer. In a file of its own for the same reason as
- * send_ud.c.
+ * A WQE is as for RC, and also names the SRQ at the peer. This is a separate file for the same
+ * reason as send_ud.c.
  */
 #include "wqe.h"
 

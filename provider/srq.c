@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma provider: creation, change and destruction of shared receive queues, of both types.
+ * urdma provider: creation, modification and destruction of shared receive queues of both types.
  *
- * CQEs of an XRC SRQ name it by its number, because their QP may be another process's or gone. So
+ * CQEs of an XRC SRQ have its number, because their QP may belong to another process or be gone. So
  * the context has a table of its XRC SRQs, which polling reads with the CQ locked.
  */
 #include <errno.h>
@@ -53,14 +53,14 @@ static int urdma_srq_init(const struct urdma_context *ctx, struct urdma_srq *srq
 	for (i = 0; i < srq->num_free; i++)
 		srq->free[i] = srq->num_free - 1 - i;
 	wq->wc_opcode = urdma_recv_wc_opcode;
-	/* What the places hold beyond the wish is given too. */
+	/* Grants all that the places can hold, even beyond the request. */
 	wq->max_sge = urdma_rq_max_sge(ctx, wq);
 	attr->max_wr = 1U << wq->log;
 	attr->max_sge = wq->max_sge;
 	return 0;
 }
 
-/* What the kernel is told of the memory, by either command. */
+/* Fills in the memory's description, which both commands share. */
 static struct urdma_create_srq_req urdma_srq_req(const struct urdma_wq *wq)
 {
 	return (struct urdma_create_srq_req){
@@ -88,7 +88,7 @@ static int urdma_srq_exec(struct ibv_pd *pd, struct urdma_srq *srq, struct ibv_s
 	return 0;
 }
 
-/* No CQE can speak of the SRQ before it is in the table. */
+/* No CQE can name the SRQ before it is in the table. */
 static int urdma_xsrq_exec(struct ibv_context *ibctx, struct urdma_srq *srq,
 			   const struct ibv_srq_init_attr_ex *attr, struct ibv_srq_attr *given,
 			   uint32_t *srqn)
@@ -112,7 +112,7 @@ static int urdma_xsrq_exec(struct ibv_context *ibctx, struct urdma_srq *srq,
 	return err;
 }
 
-/* Of either type; the attributes have been checked. */
+/* For both types; the attributes have been checked. */
 static struct ibv_srq *urdma_make_srq(struct ibv_context *ibctx, struct ibv_srq_init_attr_ex *attr,
 				      bool xrc)
 {
@@ -136,7 +136,7 @@ static struct ibv_srq *urdma_make_srq(struct ibv_context *ibctx, struct ibv_srq_
 	if (err)
 		goto err_places;
 	attr->attr = given;
-	/* For an SRQ of the extended verb nobody else does it. */
+	/* libibverbs does not do this for an SRQ of the extended verb. */
 	srq->vsrq.srq.pd = attr->pd;
 	srq->vsrq.srq.srq_context = attr->srq_context;
 	urdma_wq_set_doorbell(&srq->wq, ctx->db + URDMA_DB_SRQ, srqn);
@@ -197,7 +197,7 @@ int urdma_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srqn)
 {
 	struct urdma_srq *srq = to_usrq(ibsrq);
 
-	/* Nobody can name another one. */
+	/* Only an XRC SRQ has a number for programs. */
 	if (!urdma_srq_is_xrc(srq))
 		return EINVAL;
 	*srqn = srq->vsrq.srq_num;
@@ -218,7 +218,7 @@ int urdma_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 	return ibv_cmd_query_srq(srq, attr, &cmd, sizeof(cmd));
 }
 
-/* From the destruction on no CQE of an XRC SRQ is written. Those not polled yet are dropped. */
+/* After the destruction the NIC writes no more CQEs of an XRC SRQ. Drops those not yet polled. */
 static int urdma_destroy_xsrq(struct urdma_srq *srq)
 {
 	struct urdma_context *ctx = to_uctx(srq->vsrq.srq.context);
@@ -226,7 +226,7 @@ static int urdma_destroy_xsrq(struct urdma_srq *srq)
 	uint32_t srqn = srq->vsrq.srq_num;
 	int err;
 
-	/* Held until the number is free again here, because the kernel may give it away at once. */
+	/* Held until the number is free here too, because the kernel may reuse it at once. */
 	pthread_mutex_lock(&ctx->qp_mutex);
 	err = ibv_cmd_destroy_srq(&srq->vsrq.srq);
 	if (!err) {

@@ -70,7 +70,7 @@ static const struct verbs_context_ops urdma_ops = {
 	.unimport_pd = urdma_unimport_pd,
 };
 
-/* What the kernel says of the device and of the context's doorbell page. */
+/* The kernel's description of the device and of the context's doorbell page. */
 static void urdma_take_limits(struct urdma_context *ctx,
 			      const struct urdma_alloc_ucontext_resp *resp)
 {
@@ -86,7 +86,7 @@ static void urdma_take_limits(struct urdma_context *ctx,
 	ctx->log_max_msg = resp->log_max_msg;
 	ctx->log_max_qp = resp->log_max_qp;
 	ctx->log_max_srq = resp->log_max_srq;
-	/* A kernel that does not say how many SRQs there are knows no XRC. */
+	/* A kernel that does not report the number of SRQs does not support XRC. */
 	if (!ctx->log_max_srq)
 		ctx->features &= ~URDMA_RF_FEAT_XRC;
 }
@@ -96,7 +96,7 @@ static int urdma_init_context(struct urdma_context *ctx,
 			      const struct urdma_alloc_ucontext_resp *resp, int cmd_fd)
 {
 	urdma_take_limits(ctx, resp);
-	/* Numbers have 24 bits; a kernel that says less than this has not said it. */
+	/* Numbers have 24 bits; log_max_qp 0 means that the response lacks the field. */
 	if (!ctx->log_max_qp || ctx->log_max_qp > 24 || ctx->log_max_srq > 24) {
 		errno = EPROTO;
 		return errno;
@@ -141,7 +141,7 @@ static struct verbs_context *urdma_alloc_context(struct ibv_device *ibdev, int c
 	return &ctx->ibv_ctx;
 }
 
-/* A context that is there already, by its file. */
+/* Imports an existing context by its file. */
 static struct verbs_context *urdma_import_context(struct ibv_device *ibdev, int cmd_fd)
 {
 	DECLARE_COMMAND_BUFFER_LINK(attr, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, 1,

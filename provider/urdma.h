@@ -4,13 +4,13 @@
  *
  * Locks. A CQ's lock covers its ring, its consumer index, the table of QPs as polling sees it, and
  * the tails that polling moves in work queues. A work queue's lock covers its head and slots; that
- * of an SRQ covers its free places as well. The order is qp_mutex, CQs by ascending address, SQ,
- * RQ, SRQ. A program may promise that one thread at a time uses an object: by a thread domain, of a
- * CQ also by IBV_CREATE_CQ_ATTR_SINGLE_THREADED. Then its lock is not taken.
+ * of an SRQ also covers its free places. The order is qp_mutex, CQs by ascending address, SQ, RQ,
+ * SRQ. A program may promise that only one thread at a time uses an object: by a thread domain, for
+ * a CQ also by IBV_CREATE_CQ_ATTR_SINGLE_THREADED. Then its lock is not taken.
  *
- * Cache lines. What the poster of a work queue writes, and what the poller writes, are lines of
- * their own: the two are often different CPUs. A third line has what neither of them writes, but
- * for a CQ's ring, which may be replaced under the lock.
+ * Cache lines. Fields that the poster of a work queue writes and fields that the poller writes are
+ * in separate lines, because the two are often different CPUs. A third line has the fields that
+ * neither writes, except a CQ's ring, which may be replaced under the lock.
  */
 #ifndef URDMA_PROVIDER_H
 #define URDMA_PROVIDER_H
@@ -38,25 +38,25 @@ DECLARE_DRV_CMD(urdma_cmd_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ, urdma_resize_c
 		urdma_resize_cq_resp);
 DECLARE_DRV_CMD(urdma_cmd_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ, urdma_create_srq_req,
 		urdma_create_srq_resp);
-/* the same of another type */
+/* the same for another type */
 DECLARE_DRV_CMD(urdma_cmd_create_xsrq, IB_USER_VERBS_CMD_CREATE_XSRQ, urdma_create_srq_req,
 		urdma_create_srq_resp);
 DECLARE_DRV_CMD(urdma_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP, urdma_create_qp_req,
 		urdma_create_qp_resp);
-/* the same with a word for flags */
+/* the same with a flags word */
 DECLARE_DRV_CMD(urdma_cmd_create_qp_ex, IB_USER_VERBS_EX_CMD_CREATE_QP, urdma_create_qp_req,
 		urdma_create_qp_resp);
 
 /* A WQE is a slot of 2^6 to 2^9 bytes. */
 #define URDMA_MIN_WQE_LOG 6
 #define URDMA_MAX_WQE_LOG 9
-/* Elements that the largest slot could hold */
+/* Number of SGEs that the largest slot could hold */
 #define URDMA_MAX_SGE (((1 << URDMA_MAX_WQE_LOG) - URDMA_RQE_DATA_OFFSET) / URDMA_SGE_SIZE)
-/* Smallest rings: a page of CQEs, and enough WQEs that a slot more or less does not matter. */
+/* Smallest rings: a page of CQEs; a few WQEs, as extra slots cost little. */
 #define URDMA_MIN_CQ_LOG 7
 #define URDMA_MIN_WQ_LOG 4
 
-/* Low byte of a key: free to choose at each registration. The rest is the index. */
+/* Low byte of a key: chosen freely at each registration. The rest is the index. */
 #define URDMA_KEY_VARIANT 0xffU
 
 #define URDMA_CACHE_LINE 64
@@ -83,27 +83,27 @@ struct urdma_context {
 	uint8_t log_max_qp;
 	uint8_t log_max_srq;
 
-	/* held over creation and destruction, so that a number is not given again in between */
+	/* held during creation and destruction, so that a number is not reused in between */
 	pthread_mutex_t qp_mutex;
-	/* by QP number; pages of it that are not used take no memory */
+	/* by QP number; its unused pages take no memory */
 	struct urdma_qp **qp_table;
-	/* XRC SRQs by number, under the same mutex; and its entries, less one */
+	/* XRC SRQs by number, under the same mutex; the mask is the number of entries minus one */
 	struct urdma_srq **srq_table;
 	uint32_t srq_mask;
 };
 
 struct urdma_td {
 	struct ibv_td ibv_td;
-	/* parent domains with it */
+	/* parent domains that use it */
 	_Atomic(uint32_t) users;
 };
 
 struct urdma_pd {
 	struct ibv_pd ibv_pd;
-	/* what was made with it, but address handles; of one that is imported: and the import */
+	/* objects created with it, except address handles; an import counts as one */
 	_Atomic(uint32_t) users;
 	bool imported;
-	/* a parent domain: of this PD; and what may come with it */
+	/* for a parent domain: the PD in it, and the optional attributes */
 	struct ibv_pd *contained;
 	struct urdma_td *td;
 	void *(*alloc)(struct ibv_pd *pd, void *context, size_t size, size_t alignment,
@@ -112,7 +112,7 @@ struct urdma_pd {
 	void *pd_context;
 };
 
-/* What the allocator of a parent domain is told that the memory is for. */
+/* The purpose of memory, as told to the allocator of a parent domain. */
 enum urdma_res_type {
 	URDMA_RES_QP = 1,
 	URDMA_RES_SRQ,
@@ -123,7 +123,7 @@ enum urdma_res_type {
 struct urdma_ring {
 	void *at;
 	size_t bytes;
-	/* whose allocator it came from, and as what; NULL: ours */
+	/* whose allocator it came from, and its purpose; NULL: allocated by the provider */
 	struct urdma_pd *domain;
 	enum urdma_res_type type;
 };
@@ -136,18 +136,18 @@ struct urdma_ah {
 
 struct urdma_dm {
 	struct verbs_dm vdm;
-	/* where it is mapped, and the bytes of its pages */
+	/* where it is mapped, and the size of the mapping in bytes */
 	uint8_t *at;
 	size_t mapped;
 	uint64_t length;
 };
 
-/* A moment by the NIC's clock and by the host's: CLOCK_REALTIME, CLOCK_MONOTONIC. */
+/* A point in time by the NIC's clock and the host's CLOCK_REALTIME and CLOCK_MONOTONIC. */
 struct urdma_clock {
 	uint64_t cycles;
 	uint64_t wall_ns;
 	uint64_t read_ns;
-	/* of the NIC's */
+	/* frequency of the NIC's clock */
 	uint32_t khz;
 };
 
@@ -158,7 +158,7 @@ struct urdma_cqe {
 struct urdma_cq {
 	struct verbs_cq vcq;
 	struct urdma_cqe *ring;
-	/* the context's, and its entries, less one */
+	/* the context's table, and its number of entries minus one */
 	struct urdma_qp **qp_table;
 	uint32_t qp_mask;
 	uint32_t srq_mask;
@@ -168,24 +168,24 @@ struct urdma_cq {
 	/* entries, less one */
 	uint32_t mask;
 	uint8_t log;
-	/* from bit LOG to the phase bit */
+	/* shift from bit LOG to the phase bit */
 	uint8_t phase_shift;
 	struct urdma_ring mem;
-	/* the parent domain that it was made with, if there was one */
+	/* the parent domain that it was created with, or NULL */
 	struct ibv_pd *domain;
 
 	alignas(URDMA_CACHE_LINE) struct urdma_lock lock;
-	/* consumer index in the ring, free running, and what the NIC has been told of it */
+	/* consumer index in the ring, free running, and its value last sent to the NIC */
 	uint32_t ci;
 	uint32_t told;
-	/* the index, as doorbells have it, of entry 0 of the ring */
+	/* the index of entry 0 of the ring, as in doorbells */
 	uint32_t base;
-	/* CQEs that may be consumed before the NIC is told */
+	/* CQEs that may be consumed before the index is sent to the NIC */
 	uint32_t slack;
 	/* during a resize: the ring that the NIC changes to; else its address is NULL */
 	struct urdma_ring next;
 	uint8_t next_log;
-	/* of extended polling: the completion that is looked at, and the cycle when it was made */
+	/* extended polling: the current completion, and the cycle when it was written */
 	struct ibv_wc wc;
 	uint64_t cycles;
 	struct urdma_clock clock;
@@ -195,22 +195,22 @@ struct urdma_wq {
 	alignas(URDMA_CACHE_LINE) uint8_t *ring;
 	uint64_t *wr_id;
 	void *db;
-	/* word of a doorbell without the index */
+	/* doorbell word without the index */
 	uint64_t db_word;
-	/* opcode of a completion, by that of its CQE */
+	/* opcode of a completion, by the opcode of its CQE */
 	const uint8_t *wc_opcode;
-	/* of an RQ: where its WQEs come from instead, and wr_id with them */
+	/* for an RQ with an SRQ: the source of its WQEs and of wr_id */
 	struct urdma_srq *srq;
-	/* slots, less one */
+	/* number of slots minus one */
 	uint32_t mask;
-	/* bytes of a slot */
+	/* size of a slot in bytes */
 	uint32_t stride;
 	uint32_t max_sge;
 	uint8_t log;
 	uint8_t log_stride;
 	struct urdma_ring mem;
 
-	/* The poster's: next index to post, and the first that was not free at the last look. */
+	/* The poster's: next index to post, and the first one not free at the last check. */
 	alignas(URDMA_CACHE_LINE) struct urdma_lock lock;
 	uint16_t head;
 	uint16_t limit;
@@ -221,14 +221,14 @@ struct urdma_wq {
 	uint16_t batch;
 	int batch_err;
 
-	/* The poller's, under the CQ's lock: all WQEs before it are completed. */
+	/* The poller's, under the CQ's lock: all WQEs before tail are completed. */
 	alignas(URDMA_CACHE_LINE) _Atomic(uint16_t) tail;
 };
 
 /*
- * A shared receive queue. Its WQEs complete in any order, so they lie in places of an array, the
- * ring of wq; a ring of indices behind the array names the places that are posted, and wq.head
- * counts these. wr_id goes by place. Nothing has a tail: polling puts a place back on the stack.
+ * A shared receive queue. Its WQEs complete in any order, so they are in places of an array, the
+ * ring of wq. A ring of indices after the array names the posted places, and wq.head counts these
+ * indices. wr_id is indexed by place. The tail is not used: polling puts a place back on the stack.
  */
 struct urdma_srq {
 	struct verbs_srq vsrq;
@@ -243,11 +243,11 @@ struct urdma_qp {
 	struct verbs_qp vqp;
 	/* longest message, in bytes */
 	alignas(URDMA_CACHE_LINE) uint64_t max_msg;
-	/* word 0 of a send WQE, before anything is known of it */
+	/* initial word 0 of each send WQE */
 	uint64_t sqe0;
 	/* bit n: URDMA_WR_* n may be posted */
 	uint32_t opcodes;
-	/* the same of RC and UC; 0 of UD and XRC, so that RC and UC need not ask for the type */
+	/* the same for RC and UC; 0 for UD and XRC, so that RC and UC need no check of the type */
 	uint32_t plain_opcodes;
 	uint32_t max_inline;
 	uint32_t qpn;
@@ -398,11 +398,11 @@ int urdma_destroy_target(struct urdma_qp *qp);
 
 /* rings.c */
 struct urdma_wq_shape {
-	/* WQEs and bytes of each, at least; log2 of the most that the device has */
+	/* minimum number of WQEs and bytes of each; log2 of the device's maximum number */
 	uint32_t wr;
 	uint32_t wqe_bytes;
 	uint8_t log_max;
-	/* bytes a WQE behind all of them */
+	/* extra bytes per WQE, after all WQEs */
 	uint32_t more;
 	struct ibv_pd *pd;
 	enum urdma_res_type type;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * urdma provider: creation, change and destruction of objects.
- */
+/* urdma provider: creation, modification and destruction of objects. */
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
@@ -34,7 +32,7 @@ int urdma_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr
 	return ibv_cmd_query_port(ctx, port, attr, &cmd, sizeof(cmd));
 }
 
-/* The kernel has registered it, or err says why not. */
+/* Completes a registration: err is the kernel's result. */
 struct ibv_mr *urdma_mr_made(struct ibv_pd *pd, struct verbs_mr *vmr, int err)
 {
 	if (err) {
@@ -42,7 +40,7 @@ struct ibv_mr *urdma_mr_made(struct ibv_pd *pd, struct verbs_mr *vmr, int err)
 		errno = err;
 		return NULL;
 	}
-	/* as libibverbs does it in a moment, for urdma_dereg_mr() */
+	/* urdma_dereg_mr() needs it; libibverbs sets it again after this */
 	vmr->ibv_mr.pd = pd;
 	urdma_pd_get(pd);
 	return &vmr->ibv_mr;
@@ -174,9 +172,9 @@ int urdma_destroy_ah(struct ibv_ah *ibah)
 }
 
 /*
- * The NIC is told what has been consumed at each quarter of the ring, so as many entries may look
- * used to it that are not: the ring is a third larger than what is asked for, and then a power of
- * two.
+ * The NIC gets the consumer index at each quarter of the ring, so up to a quarter of the entries
+ * may look used to it although they are free. So the ring is at least a third larger than
+ * requested, rounded up to a power of two.
  */
 static uint32_t urdma_cq_size(uint8_t log)
 {
@@ -233,7 +231,7 @@ static struct urdma_cq *urdma_make_cq(struct ibv_context *ibctx,
 	cmd.buf_len = mem.bytes;
 	cmd.log_entries = log;
 	ask.cqe = urdma_cq_size(log);
-	/* The kernel does not know of parent domains. */
+	/* The kernel does not know parent domains. */
 	ask.comp_mask &= ~IBV_CQ_INIT_ATTR_MASK_PD;
 	err = ibv_cmd_create_cq_ex(ibctx, &ask, &cq->vcq, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
 				   sizeof(resp), 0);
@@ -302,8 +300,8 @@ struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init
 }
 
 /*
- * Polling goes on meanwhile, in the old ring, and changes to the new one when it finds a CQE there.
- * The index is that of the next CQE to poll, or older.
+ * Polling continues meanwhile in the old ring, and changes to the new one when it finds a CQE
+ * there. ci is the consumer index, and may be out of date.
  */
 static int urdma_replace_ring(struct urdma_cq *cq, uint8_t log, uint32_t ci)
 {
@@ -330,14 +328,14 @@ static int urdma_replace_ring(struct urdma_cq *cq, uint8_t log, uint32_t ci)
 		urdma_cq_change_ring(cq, resp.base);
 	cq->next.at = NULL;
 	urdma_unlock(&cq->lock);
-	/* Polling may have changed to the new ring, whatever became of the command. */
+	/* Polling may have changed to the new ring even if the command failed. */
 	urdma_free_ring(cq->mem.at == mem.at ? &old : &mem);
 	return err;
 }
 
 /*
- * Within the ring, if that is the one for the new size too; else to another one. Nobody drops CQEs
- * of a QP or an SRQ meanwhile, and nobody else resizes: qp_mutex is held.
+ * Keeps the ring if its size also fits the new number; else replaces it. qp_mutex keeps other
+ * threads from dropping CQEs of a QP or an SRQ, and from resizing, meanwhile.
  */
 int urdma_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
@@ -355,7 +353,7 @@ int urdma_resize_cq(struct ibv_cq *ibcq, int cqe)
 	if (urdma_cq_pending(cq) > (uint32_t)cqe)
 		err = EINVAL;
 	else if (log < cq->log)
-		/* From now on the NIC is told soon enough for either ring. */
+		/* From now on the index is sent to the NIC often enough for both rings. */
 		cq->slack = ((1U << log) - 1) / 4;
 	ci = cq->base + cq->ci;
 	urdma_unlock(&cq->lock);
@@ -409,7 +407,7 @@ static int urdma_rq_init(const struct urdma_context *ctx, struct urdma_qp *qp,
 		urdma_wq_init_closed(rq);
 		if (attr->qp_type == IBV_QPT_XRC_SEND)
 			return 0;
-		/* The mask leaves all of an index, which is a place of the SRQ. */
+		/* The mask keeps all bits of an index, which is a place of the SRQ. */
 		rq->srq = to_usrq(attr->srq);
 		rq->wr_id = rq->srq->wq.wr_id;
 		return 0;
@@ -438,7 +436,7 @@ static int urdma_qp_init_wqs(struct urdma_context *ctx, struct urdma_qp *qp,
 	uint32_t bytes;
 	int err;
 
-	/* With an SRQ, what is asked for in receives does not count (volume 1, 11.2.5.1). */
+	/* With an SRQ, the requested receive limits are ignored (volume 1, 11.2.5.1). */
 	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND) {
 		cap->max_recv_wr = 0;
 		cap->max_recv_sge = 0;
@@ -460,7 +458,7 @@ static int urdma_qp_init_wqs(struct urdma_context *ctx, struct urdma_qp *qp,
 	}
 
 	qp->sq.wc_opcode = urdma_send_wc_opcode;
-	/* What the slots hold beyond the wish is given too. */
+	/* Grants all that the slots can hold, even beyond the request. */
 	bytes = (1U << qp->sq.log_stride) - data;
 	qp->sq.max_sge = min_u32(bytes / URDMA_SGE_SIZE, ctx->max_sq_sge);
 	qp->max_inline = min_u32(bytes, ctx->max_inline);
@@ -470,7 +468,7 @@ static int urdma_qp_init_wqs(struct urdma_context *ctx, struct urdma_qp *qp,
 	return 0;
 }
 
-/* An initiator QP has no receive queue, whatever CQ its program has named for it. */
+/* An XRC initiator QP has no receive queue, even if the program named a receive CQ. */
 static struct ibv_cq *urdma_recv_cq(const struct urdma_qp *qp)
 {
 	const struct ibv_qp *ibqp = &qp->vqp.qp;
@@ -498,7 +496,7 @@ static void urdma_unlock_cqs(struct urdma_qp *qp)
 		urdma_unlock(&b->lock);
 }
 
-/* With the CQs locked: completions of the QP that nobody has polled yet are dropped. */
+/* With the CQs locked: drops completions of the QP not yet polled. */
 static void urdma_forget_cqes(struct urdma_qp *qp)
 {
 	urdma_cq_forget_qp(to_ucq(qp->vqp.qp.send_cq), qp);
@@ -506,7 +504,7 @@ static void urdma_forget_cqes(struct urdma_qp *qp)
 		urdma_cq_forget_qp(to_ucq(qp->vqp.qp.recv_cq), qp);
 }
 
-/* Work requests that can be made by the extended verbs, by type. */
+/* Work requests of the extended verbs, by QP type. */
 #define URDMA_UD_SEND_OPS (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 #define URDMA_UC_SEND_OPS \
 	(URDMA_UD_SEND_OPS | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
@@ -515,7 +513,7 @@ static void urdma_forget_cqes(struct urdma_qp *qp)
 	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |     \
 	 IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
 
-/* Of RC, and of XRC. */
+/* For RC and XRC. */
 static uint64_t urdma_rc_send_ops(const struct urdma_context *ctx)
 {
 	return URDMA_RC_SEND_OPS |
@@ -523,7 +521,7 @@ static uint64_t urdma_rc_send_ops(const struct urdma_context *ctx)
 	       (ctx->features & URDMA_RF_FEAT_ATOMIC_WRITE ? IBV_QP_EX_WITH_ATOMIC_WRITE : 0);
 }
 
-/* Of a type that the device has; 0 of another. */
+/* 0 for a QP type that the device does not support. */
 static uint64_t urdma_send_ops(const struct urdma_context *ctx, enum ibv_qp_type type)
 {
 	switch (type) {
@@ -543,7 +541,7 @@ static uint64_t urdma_send_ops(const struct urdma_context *ctx, enum ibv_qp_type
 static void urdma_qp_init_opcodes(const struct urdma_context *ctx, struct urdma_qp *qp,
 				  enum ibv_qp_type type)
 {
-	/* The feature of UC, and that of UD, stands for all that the type has. */
+	/* The feature bits UC and UD each include all opcodes of the type. */
 	const uint32_t sends = 1U << URDMA_WR_SEND | 1U << URDMA_WR_SEND_IMM;
 
 	switch (type) {
@@ -561,7 +559,7 @@ static void urdma_qp_init_opcodes(const struct urdma_context *ctx, struct urdma_
 		qp->plain_opcodes = qp->opcodes;
 }
 
-/* Flags of creation that a QP of this type may have. */
+/* Creation flags that this QP type supports. */
 static uint32_t urdma_create_flags(const struct urdma_context *ctx, enum ibv_qp_type type)
 {
 	return type == IBV_QPT_UD && ctx->features & URDMA_RF_FEAT_MCAST
@@ -569,7 +567,7 @@ static uint32_t urdma_create_flags(const struct urdma_context *ctx, enum ibv_qp_
 		       : 0;
 }
 
-/* Only the extended command has a word for flags. */
+/* Only the extended command has a flags field. */
 static int urdma_qp_exec(struct ibv_context *ibctx, struct urdma_qp *qp,
 			 struct ibv_qp_init_attr_ex *ask, struct urdma_cmd_create_qp *cmd)
 {
@@ -645,7 +643,7 @@ struct ibv_qp *urdma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 		goto err_unlock;
 	urdma_wq_set_doorbell(&qp->sq, ctx->db + URDMA_DB_SQ, qp->qpn);
 	urdma_wq_set_doorbell(&qp->rq, ctx->db + URDMA_DB_RQ, qp->qpn);
-	/* No CQE can speak of the QP before this. */
+	/* No CQE can name the QP before this. */
 	ctx->qp_table[qp->qpn] = qp;
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	urdma_pd_get(attr->pd);
@@ -700,8 +698,8 @@ int urdma_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 		return err;
 
 	/*
-	 * The NIC has forgotten what was posted, and starts again at index 0. CQEs of the QP may be
-	 * in the old ring of a CQ and in its next one: not while a CQ is resized.
+	 * The NIC has dropped the posted WQEs and restarts at index 0. During a resize, CQEs of the
+	 * QP may be in both rings of a CQ, so qp_mutex excludes a resize here.
 	 */
 	pthread_mutex_lock(&ctx->qp_mutex);
 	urdma_lock_cqs(qp);
@@ -725,7 +723,7 @@ int urdma_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	return ibv_cmd_query_qp(ibqp, attr, mask, init, &cmd, sizeof(cmd));
 }
 
-/* Of a message in host memory: docs/hardware-interface.md, section 13. */
+/* The order of a message's data in host memory: docs/hardware-interface.md, section 13. */
 int urdma_query_qp_data_in_order(struct ibv_qp *ibqp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	if (ibqp->qp_type == IBV_QPT_UD)
@@ -761,7 +759,7 @@ int urdma_destroy_qp(struct ibv_qp *ibqp)
 		pthread_mutex_unlock(&ctx->qp_mutex);
 		return err;
 	}
-	/* From now on there is no new CQE of this QP. */
+	/* From now on the NIC writes no CQE of this QP. */
 	urdma_lock_cqs(qp);
 	urdma_forget_cqes(qp);
 	ctx->qp_table[qp->qpn] = NULL;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * urdma provider: slots of work queues, what WQEs of both directions have in common, doorbells.
- */
+/* urdma provider: slots of work queues, parts common to send and receive WQEs, doorbells. */
 #ifndef URDMA_PROVIDER_WQE_H
 #define URDMA_PROVIDER_WQE_H
 
@@ -15,20 +13,20 @@
 
 #include "urdma.h"
 
-/* With the queue locked, of a work queue: the WQEs before head are the NIC's. */
+/* With the work queue locked: hands the WQEs before head to the NIC. */
 static inline void urdma_ring_wq(struct urdma_wq *wq, uint16_t head)
 {
-	/* WQEs, and the data they point to, before the doorbell */
+	/* orders WQEs and the data they point to before the doorbell */
 	udma_to_device_barrier();
 	mmio_write64_le(wq->db, htole64(wq->db_word | FIELD_PREP(URDMA_DBW_INDEX, (uint64_t)head)));
 }
 
-/* With the queue locked: true when the slot of index head is not free. */
+/* With the queue locked: true if the slot of index head is not free. */
 static inline bool urdma_wq_is_full(struct urdma_wq *wq, uint16_t head)
 {
 	if (likely(head != wq->limit))
 		return false;
-	/* Acquire: the slot is not written before its completion was read. */
+	/* Acquire: a slot must not be written before its completion has been read. */
 	wq->limit = atomic_load_explicit(&wq->tail, memory_order_acquire) + wq->mask + 1;
 	return head == wq->limit;
 }
@@ -38,7 +36,7 @@ static inline void *urdma_wq_slot(const struct urdma_wq *wq, uint32_t slot)
 	return wq->ring + (size_t)slot * wq->stride;
 }
 
-/* On a little-endian CPU the API's element is the NIC's, byte for byte. */
+/* On a little-endian CPU an SGE of the API equals one of the NIC, byte for byte. */
 static inline void urdma_put_sge(__le64 *w, const struct ibv_sge *sge)
 {
 	static_assert(sizeof(*sge) == URDMA_SGE_SIZE, "an element of the API is one of the NIC");
@@ -57,14 +55,14 @@ static inline void urdma_put_sge(__le64 *w, const struct ibv_sge *sge)
 #endif
 }
 
-/* Elements without bytes are left out. The number of those written. */
+/* Skips empty SGEs. Returns the number written. */
 static inline uint32_t urdma_put_sges(__le64 *w, const struct ibv_sge *sge, uint32_t num,
 				      uint64_t *length)
 {
 	uint64_t sum = 0;
 	uint32_t n = 0;
 
-	/* Most lists have one element. */
+	/* Most lists have one SGE. */
 	if (likely(num == 1 && sge->length)) {
 		urdma_put_sge(w, sge);
 		*length = sge->length;
@@ -82,10 +80,10 @@ static inline uint32_t urdma_put_sges(__le64 *w, const struct ibv_sge *sge, uint
 	return n;
 }
 
-/* The operation of a send WQE: all of its first 32 bytes but the number of elements and bytes. */
+/* The operation of a send WQE: its first 32 bytes without the number of SGEs and bytes. */
 struct urdma_op {
 	uint32_t opcode;
-	/* immediate data, or a key to invalidate, or one to bind to */
+	/* immediate data, key to invalidate, or key of the region to bind */
 	uint32_t imm;
 	uint64_t raddr;
 	uint32_t rkey;
@@ -98,12 +96,12 @@ static inline uint32_t urdma_imm_to_hw(__be32 imm)
 }
 
 /*
- * Words by which the data of a UD WQE lie behind those of another. Between them stands the
- * destination; bytes 64 to 95 are zero since the ring was made.
+ * Number of words by which the data of a UD WQE start later than in other types. The destination is
+ * between; bytes 64 to 95 have been zero since the ring was allocated.
  */
 #define URDMA_UD_SHIFT ((URDMA_SQE_UD_DATA_OFFSET - URDMA_SQE_DATA_OFFSET) / 8)
 
-/* Of a UD WQE: the part of the destination that the address handle has. */
+/* Writes the address handle's part of a UD WQE's destination. */
 static inline void urdma_put_av(__le64 *w, struct ibv_ah *ah)
 {
 	memcpy(w + 4, to_uah(ah)->av, sizeof(to_uah(ah)->av));
@@ -132,7 +130,7 @@ static inline void urdma_put_op(__le64 *w, uint64_t w0, const struct urdma_op *o
 		       FIELD_PREP(URDMA_SQE3_LENGTH, length));
 }
 
-/* Of an initiator QP of XRC: what word 1 has besides. */
+/* For an XRC initiator QP: the SRQ number in word 1. */
 static inline __le64 urdma_srqn_word(uint32_t srqn)
 {
 	return htole64(FIELD_PREP(URDMA_SQE1_XRC_SRQN, (uint64_t)srqn));
@@ -143,20 +141,20 @@ static inline bool urdma_is_atomic(uint32_t opcode)
 	return opcode == URDMA_WR_ATOMIC_CS || opcode == URDMA_WR_ATOMIC_FA;
 }
 
-/* Operands of an ATOMIC: where a second element would be. */
+/* Operands of an ATOMIC, in the place of a second SGE. */
 static inline void urdma_put_atomic(__le64 *w, uint64_t swap_add, uint64_t compare)
 {
 	w[6] = htole64(FIELD_PREP(URDMA_SQE6_SWAP_ADD, swap_add));
 	w[7] = htole64(FIELD_PREP(URDMA_SQE7_COMPARE, compare));
 }
 
-/* Data can lie in the WQE where data goes out. */
+/* Operations that send data may have inline data. */
 static inline bool urdma_may_inline(uint32_t opcode)
 {
 	return opcode != URDMA_WR_READ && !urdma_is_atomic(opcode);
 }
 
-/* One piece of inline data, behind the *length bytes that are there. */
+/* Appends one piece of inline data after the first *length bytes. */
 static inline int urdma_put_inline(const struct urdma_qp *qp, __le64 *w, const void *data,
 				   size_t bytes, uint64_t *length)
 {
@@ -172,10 +170,7 @@ int urdma_put_bind(const struct urdma_qp *qp, __le64 *w, struct urdma_op *op,
 		   const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind);
 bool urdma_may_send(const struct ibv_qp *qp);
 
-/*
- * The data of a work request, or what else its second half says, of a QP that is not UD. Adds to
- * word 0.
- */
+/* Writes the data or other second half of a work request of a QP that is not UD. Adds to word 0. */
 static inline ALWAYS_INLINE int urdma_put_payload(const struct urdma_qp *qp, __le64 *w,
 						  const struct ibv_send_wr *wr, struct urdma_op *op,
 						  uint64_t *w0, uint64_t *length)
@@ -195,7 +190,7 @@ static inline ALWAYS_INLINE int urdma_put_payload(const struct urdma_qp *qp, __l
 		urdma_put_atomic(w, wr->wr.atomic.compare_add, 0);
 	if (urdma_is_atomic(op->opcode))
 		max_sge = 1;
-	/* A negative number is a large one. */
+	/* A negative number converts to a large one. */
 	if (unlikely((uint32_t)wr->num_sge > max_sge))
 		return EINVAL;
 

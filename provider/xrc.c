@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * urdma provider: XRC domains, and target QPs. Initiator QPs are QPs like others: verbs.c.
+ * urdma provider: XRC domains and target QPs. Initiator QPs are handled like other QPs, in verbs.c.
  *
- * A target QP has no queue and no CQ, and nothing of it is mapped: it is a number, which the
- * kernel knows. Polling does not find it in the table of QPs, nor does it look for it: the CQE
- * names the SRQ.
+ * A target QP has no queue, no CQ and no mapping: here it is only a number. It is not in the table
+ * of QPs, and polling does not need it, because the CQE names the SRQ.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -54,7 +53,7 @@ static struct urdma_qp *urdma_alloc_target(void)
 
 	if (!qp)
 		return NULL;
-	/* What is posted is refused. */
+	/* These queues refuse all work requests. */
 	urdma_wq_init_closed(&qp->sq);
 	urdma_wq_init_closed(&qp->rq);
 	return qp;
@@ -67,7 +66,7 @@ static void urdma_free_target(struct urdma_qp *qp)
 	free(qp);
 }
 
-/* What the kernel has said of it: err, or 0. */
+/* Completes a creation: err is the kernel's result. */
 static struct ibv_qp *urdma_target_made(struct urdma_qp *qp, int err)
 {
 	if (err) {
@@ -79,7 +78,7 @@ static struct ibv_qp *urdma_target_made(struct urdma_qp *qp, int err)
 	return &qp->vqp.qp;
 }
 
-/* PD, CQs and SRQ are allowed and mean nothing: librdmacm names them whatever the type is. */
+/* PD, CQs and SRQ are accepted and ignored: librdmacm passes them for every type. */
 struct ibv_qp *urdma_create_target(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)
 {
 	struct ib_uverbs_create_qp_resp resp = {};
@@ -105,7 +104,7 @@ err_errno:
 	return NULL;
 }
 
-/* One that another process has made, in the same domain. */
+/* Opens a target QP that another process has created in the same domain. */
 struct ibv_qp *urdma_open_qp(struct ibv_context *ibctx, struct ibv_qp_open_attr *attr)
 {
 	struct ib_uverbs_create_qp_resp resp = {};

@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The hardware contract is written twice: for programs in the header, for readers in the page. Check that they agree:
+# The hardware contract exists twice: for programs in the header, for readers in the page. Check that both agree:
 # check-hw-doc.sh [HEADER PAGE]. Exit status 0 if they do, else 1 with a line for each difference.
 #
 # In the page a table is compared if it has
 #  - a column "bits" and a column "field", "command field" or "register field": each row is a bit field. A column "word"
 #    is the word of the structure, a column "register" the register (empty: that of the row above);
-#  - a second column "name", "register", "counter" or "command": each row is a number, which stands in the first column.
+#  - a second column "name", "register", "counter" or "command": each row is a number, which is in the first column.
 # The title of the name's column says which prefix the names leave out besides URDMA_.
-# Every row has to be in the header with the same position or value, and every name of the header in a row. In the text,
-# a word in capitals between backquotes has to be a name of the header, or the end of one.
+# Every row must be in the header with the same position or value, and every name of the header in a row. In the text, a
+# word in capitals between backquotes must be a name of the header, or the end of one.
 #
-# The header is read through tools/gen-hw-pkg.sh, so this is also what the RTL takes it for.
+# The header is read through tools/gen-hw-pkg.sh, so this checks the RTL's values too.
 set -eu
 tools=$(CDPATH='' cd "$(dirname "$0")" && pwd)
 header=${1-$tools/../driver/urdma_hw.h}
@@ -38,7 +38,7 @@ function trim(s) {
 	gsub(/^[ \t]+|[ \t]+$/, "", s)
 	return s
 }
-# The columns that a table with these titles is checked by.
+# Finds the columns by which a table with these titles is checked.
 function begin_table(cell, n, i) {
 	named = bits = word = register = 0
 	for (i = 1; i <= n; i++) {
@@ -126,7 +126,7 @@ BEGIN {
 	number_prefix["counter"] = "CNT_"
 	number_prefix["command"] = "CMD_"
 }
-# ---- the header, as the package has it
+# ---- the header, as in the package
 FNR == NR {
 	if ($1 != "localparam")
 		next

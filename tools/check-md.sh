@@ -7,8 +7,8 @@
 #  - Prose has at most 100 columns; tables, headings and code may have more.
 #  - An option that README.md, docs/guide.md or docs/cosim.md explains is one of the launcher or of the simulator; an
 #    option in ./urdma --help is in one of the last two.
-#  - An option in a page's call of a program of the tree is one of that program.
-# Exit status 0 if all is well, else 1 with a line for each fault.
+#  - An option in a page's call of a program of the tree exists in that program.
+# Exit status 0 if all checks pass, else 1 with a line for each fault.
 set -eu
 unset CDPATH
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ status=0
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 git ls-files --cached --others --exclude-standard >"$tmp/files"
-# The directories with a slash at their ends, as links and text write them.
+# The directories with a trailing slash, as in links and text.
 awk '{ while (sub(/\/[^\/]*$/, "")) print $0 "/" }' "$tmp/files" | sort -u >"$tmp/dirs"
 grep '\.md$' "$tmp/files" >"$tmp/pages"
 
@@ -25,7 +25,7 @@ function bad(text) {
 	printf "%s:%d: %s\n", page, line_number, text
 	failed = 1
 }
-# The anchor that a heading gets: lower case, without punctuation, hyphens for spaces.
+# The anchor of a heading: lower case, without punctuation, hyphens for spaces.
 function anchor(heading) {
 	heading = tolower(heading)
 	gsub(/[^a-z0-9 _-]/, "", heading)
@@ -142,7 +142,7 @@ END {
 }
 ' "$tmp/files" "$tmp/dirs" || status=1
 
-# The simulator's options are looked for in its sources, which name them with or without the hyphens.
+# The simulator's options are searched in its sources, which name them with or without the hyphens.
 ./urdma --help >"$tmp/help"
 for option in $(grep -ohE '`--[a-z][a-z-]*' README.md docs/guide.md docs/cosim.md | tr -d '`' | sort -u); do
 	grep -qw -e "$option" "$tmp/help" || grep -rqE "\"(--)?${option#--}\\b" cosim || {
@@ -156,8 +156,8 @@ for option in $(grep -oE '(^|[ ,])--[a-z][a-z-]*' "$tmp/help" | tr -d ' ,' | sor
 		status=1
 	}
 done
-# Words of pages that call PROGRAM: to the end of the line, with continued lines joined, or of the
-# backquotes, and without the command of a guest behind " -- ".
+# Words of pages that call PROGRAM: to the end of the line, with continued lines joined, or of the backquotes, and
+# without a guest's command after " -- ".
 calls() {
 	git ls-files -z '*.md' | xargs -0 sed -E -e ':join' -e '/\\$/{N;s/\\\n//;b join' -e '}' |
 		sed -nE "s#(.*[ \`/])?$1 ##p" | sed -e 's/`.*//' -e 's/ -- .*//'

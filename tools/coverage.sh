@@ -1,17 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# coverage.sh: what the tests of blocks, engine, simulator and provider reach. It builds all of them
-# once more in build/coverage, runs them, and prints for each file of rtl/:
+# coverage.sh: the coverage of the tests of blocks, engine, simulator and provider. It builds all of them in build/coverage,
+# runs them, and prints for each file of rtl/:
 #
 #	lines      lines of which a statement was carried out, in any model
 #	branches   sides of branches taken
 #	toggles    bits of signals that rose and fell, each way for itself
 #	covers     cover properties that were seen
 #
-# and for each file of cosim/ and provider/ its lines and branches, by gcovr. Lines of the RTL that nothing
-# reached are in build/coverage/holes. The exit status is 1 when a test failed, or when
-# less than 90 % of the lines of rtl/ are reached.
+# and for each file of cosim/ and provider/ its lines and branches, by gcovr. build/coverage/holes lists lines of the RTL
+# that were not reached. The exit status is 1 if a test failed, or if less than 90 % of the lines of rtl/ are reached.
 set -euo pipefail
 top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
 . "$top/tools/lib.sh"
@@ -28,8 +27,8 @@ rm -rf "$dir/counts"
 mkdir "$dir/counts"
 find "$dir" -name '*.gcda' -delete
 status=0
-# Tests that compare programs or count instructions mean nothing here. Runs with other settings of the simulator reach the same
-# lines of the RTL. The counters make a NIC more than ten times as slow, so long tests run a part of their cases
+# Tests that compare programs or count instructions are not useful here. Runs with other settings of the simulator reach the
+# same lines of the RTL. The counters make a NIC more than ten times as slow, so long tests run only some of their cases
 # (tests/engine/test_same.sh).
 export URDMA_TEST_SHORT_WAITS=1
 ctest --test-dir "$dir" -j "$jobs" -L '^(rtl|engine|cosim|provider)$' -LE full -E '^engine\.(skip|threads)\.|instructions' --output-on-failure || status=$?

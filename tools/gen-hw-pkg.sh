@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Make the SystemVerilog package urdma_hw_pkg from the hardware contract: gen-hw-pkg.sh HEADER OUT.
 #
-# A number becomes a localparam of its name. A field (BIT_ULL, GENMASK_ULL) becomes NAME_LSB and NAME_W;
-# NAME_LSB counts from bit 0 of the whole structure where the name carries a word number
+# A number becomes a localparam with its name. A field (BIT_ULL, GENMASK_ULL) becomes NAME_LSB and
+# NAME_W. NAME_LSB counts from bit 0 of the whole structure if the name has a word number
 # (URDMA_CQE1_QPN: word 1, so 64 is added), else from bit 0 of the word.
 set -eu
 [ $# -eq 2 ] || { echo "usage: $0 HEADER OUT" >&2; exit 2; }

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Make C headers from the packages of the RTL: gen-rtl-types.sh VERILATOR DIR FILE...
 #
-# FILEs are what Verilator has to read, in order; each that is called *_pkg.sv becomes DIR/*_pkg.h. For each
-# packed struct there are TYPE_W and, for each member, TYPE_MEMBER_LSB and TYPE_MEMBER_W; values of
-# enumerations and integer parameters keep their names. Tests reach members by FIELD_GET() and so on in
-# tests/rtl/bits.h. awk finds the names only. What they are worth Verilator says: the script asks for
-# each by an elaboration message, since the form of its tree differs from version to version.
+# The FILEs are the sources for Verilator, in order; each *_pkg.sv becomes DIR/*_pkg.h. Each packed struct
+# gets TYPE_W and, for each member, TYPE_MEMBER_LSB and TYPE_MEMBER_W; values of enumerations and integer
+# parameters keep their names. Tests access members by FIELD_GET() and so on in tests/rtl/bits.h. awk only
+# finds the names. Verilator supplies the values: the script requests each by an elaboration message,
+# because the format of Verilator's tree differs between versions.
 set -eu
 [ $# -ge 3 ] || { echo "usage: $0 VERILATOR DIR FILE..." >&2; exit 2; }
 verilator=$1

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/guest-build.sh [stock|debug]: builds what a guest gets from this checkout, in the cached Debian 13
-# trees, into build/guest: the provider and the programs of tools/guest and tests/guest; for the kernel that is
-# named (default stock) urdma.ko and the tests' modules; and from these payload.cpio, which the launcher appends to
-# the first file system. What belongs to the debug kernel lies in build/guest/debug. Only what changed is built
-# again.
+# tools/guest-build.sh [stock|debug]: builds the guest's files of this checkout, in the cached Debian 13 trees,
+# into build/guest: the provider and the programs of tools/guest and tests/guest; for the named kernel (default
+# stock) urdma.ko and the tests' modules; and from these payload.cpio, which the launcher appends to the first file
+# system. Files for the debug kernel are in build/guest/debug. Only changed files are rebuilt.
 set -euo pipefail
 
 top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
@@ -20,10 +19,10 @@ kernel_dir=$(kernel_dir "$kernel")
 [ -e "$kernel_dir/done" ] || die "the debug kernel is not there: run tools/setup.sh debug"
 kver=$(cat "$kernel_dir/kver")
 headers=$(kernel_headers "$kernel")
-# Where modules and payload go.
+# Directories for modules and payload.
 built=$(kernel_build "$kernel")
 id=$(printf '%s' "$top" | sha256sum | cut -c1-12)
-# Seen from inside the trees as /work/$id.
+# Inside the trees it is /work/$id.
 work=$dev_dir/root/work/$id
 module_work=$kernel_dir/root/work/$id
 log=$guest_build/build.log
@@ -32,7 +31,7 @@ mkdir -p "$built" "$work" "$module_work"
 exec 8>"$guest_build/lock"
 flock 8
 
-# in_tree COMMAND..., in_kernel_tree COMMAND...: run it inside a tree, as the present user.
+# in_tree COMMAND..., in_kernel_tree COMMAND...: run it inside a tree, as the current user.
 in_tree() {
 	inside "$dev_dir/root" "$@"
 }
@@ -40,7 +39,7 @@ in_kernel_tree() {
 	inside "$kernel_dir/root" "$@"
 }
 
-# hash_of TREE PATH...: of the contents of the files there, and of the tree they are built in.
+# hash_of TREE PATH...: a hash of the contents of these files and of the tree they are built in.
 hash_of() {
 	{
 		echo "$1"
@@ -49,7 +48,7 @@ hash_of() {
 	} | sha256sum | cut -d' ' -f1
 }
 
-# stale NAME HASH: true when NAME, a path, was last made from something else.
+# stale NAME HASH: true if NAME, a path, was last built from another hash.
 stale() {
 	[ "$(cat "$1.hash" 2>/dev/null)" != "$2" ]
 }
@@ -58,9 +57,9 @@ fresh() {
 	echo "$2" >"$1.hash"
 }
 
-# What a step calls has no `set -e`: each of its commands has to say when it fails.
+# `set -e` does not apply inside a step: each command must handle its failure.
 
-# mirror_dir FROM TO: make TO's sources equal to FROM's; equal files keep their time, for make.
+# mirror_dir FROM TO: makes TO's sources equal to FROM's; unchanged files keep their time, for make.
 mirror_dir() {
 	local f
 	mkdir -p "$2" || return 1
@@ -73,7 +72,7 @@ mirror_dir() {
 	done
 }
 
-# step NAME COMMAND...: run it, with its output in the log, shown when it fails.
+# step NAME COMMAND...: runs it with its output in the log, which is shown on a failure.
 step() {
 	local name=$1 t=$SECONDS
 	shift
@@ -82,7 +81,7 @@ step() {
 		tail -n 40 "$log" >&2
 		exit 1
 	fi
-	# Compilers' warnings are worth a look even where they are not errors.
+	# Show compiler warnings even if they are not errors.
 	grep -E 'warning:' "$log" >&2 || true
 	say "[guest] $name ... $((SECONDS - t)) s"
 }
@@ -94,7 +93,7 @@ build_module() {
 	cp "$module_work/$1/$2.ko" "$built/$2.ko"
 }
 
-# The provider goes where rdma-core keeps its own, with the headers it shares with the kernel.
+# The provider goes to rdma-core's providers/, with the headers that it shares with the kernel.
 build_provider() {
 	local src=$work/rdma-core-$rdma_core_version
 	if [ ! -e "$src/unpacked" ]; then
@@ -150,8 +149,8 @@ build_payload() {
 		echo 'driver urdma' >"$p/etc/libibverbs.d/urdma.driver" || return 1
 	fi
 	if [ -e "$built/urdma.ko" ]; then
-		# The index of the guest's modules, with ours among them: depmod in the guest takes
-		# seconds. Hard links, because depmod does not enter linked directories.
+		# The index of the guest's modules, including ours: depmod in the guest would take seconds. Hard
+		# links, because depmod does not follow symbolic links to directories.
 		m=$built/modroot/lib/modules/$kver
 		mkdir -p "$m/updates" || return 1
 		cp -a "$kernel_dir/image/usr/lib/modules/$kver"/modules.{builtin,order,builtin.modinfo} "$m/" ||
@@ -166,7 +165,7 @@ build_payload() {
 		mv "$m" "$p/usr/lib/modules/" || return 1
 		rm -rf "$built/modroot"
 	fi
-	# Users of the guest that are not root read it too, whatever umask the checkout was made with.
+	# Non-root users of the guest read it too, independent of the checkout's umask.
 	chmod -R u=rwX,go=rX "$p" || return 1
 	(cd "$built" && find payload -print0 | cpio -0 -o -H newc -R 0:0 --quiet) \
 		>"$built/payload.cpio.part" || return 1
@@ -174,7 +173,7 @@ build_payload() {
 	mv "$built/payload.cpio.part" "$built/payload.cpio"
 }
 
-# The /init of the first file system comes with the payload too: a change of it rebuilds nothing.
+# The payload also has the /init of the first file system, so changing it rebuilds nothing else.
 cpio_init() {
 	local d status=0
 	d=$(mktemp -d) || return 1
@@ -215,7 +214,7 @@ for f in "$built/urdma.ko" "$guest_build/liburdma-rdmav34.so"; do
 	[ ! -e "$f" ] || made+=("$f")
 done
 h=$(hash_of "$kernel_dir" "$top/tools/guest-build.sh" "$top/tools/guest" "$top/tests/guest" "${made[@]}")
-# hash_of leaves modules' files out: they are build products.
+# hash_of skips module files: they are build products.
 for f in "$built"/*.ko; do
 	[ ! -e "$f" ] || h=$h-$(sha256sum <"$f" | cut -c1-16)
 done

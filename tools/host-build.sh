@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/host-build.sh [--waves] [TARGET...]: configures build/ when needed and builds the host's programs. --waves: those of
+# tools/host-build.sh [--waves] [TARGET...]: configures build/ if needed and builds the host's programs. --waves: uses
 # build/waves, whose models can write waves.
 set -euo pipefail
 
@@ -15,7 +15,7 @@ options=()
 if [ "${1-}" = --waves ]; then
 	shift
 	build=$top/build/waves
-	# The profile's loads would take long with waves, and its gain would be lost in them.
+	# Training the profile would take long with waves, and its gain would be small.
 	options=(-DURDMA_TRACE=ON -DURDMA_PGO=OFF)
 fi
 log=$build/host-build.log
@@ -24,7 +24,7 @@ exec 8>"$build/lock"
 flock 8
 
 run() {
-	# On a terminal ninja's own progress line is the best there is.
+	# On a terminal, show ninja's own progress line.
 	if [ -t 2 ] && [ "$1" = ninja ]; then
 		"$@" >&2
 	elif ! "$@" >"$log" 2>&1; then

@@ -76,8 +76,8 @@ page=${page:-${dirs[-1]}/report.html}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# run_data DIR NAME MOMENTS: what the page knows of a run, as JSON. The names of files are those from the page's directory.
-# Traces of moments go to MOMENTS.
+# run_data DIR NAME MOMENTS: the page's data of a run, as JSON. File names are relative to the page's directory. Traces of
+# moments go to MOMENTS.
 run_data() {
 	local dir=$1 name=$2 moments=$3 us beside trace='' capture captures=()
 	echo null >"$tmp/events.json"
@@ -85,7 +85,7 @@ run_data() {
 	if [ -s "$dir/events.urdma" ]; then
 		[ -x "$reader" ] || "$top/tools/host-build.sh" urdma-events >&2
 		rm -f "$moments"/*.perfetto
-		# Of a file that was cut off there is a report, too: the reader says so, and writes what it could read.
+		# A truncated file gets a report too: the reader prints a message, and writes the data that it could read.
 		"$reader" --json "$tmp/events.json" --moments "$moments" "$dir/events.urdma" >&2 || jq -e . "$tmp/events.json" >/dev/null ||
 			die "$dir/events.urdma cannot be read"
 	fi
@@ -120,7 +120,7 @@ runs_data() {
 	local i name
 	for i in "${!dirs[@]}"; do
 		name=$(basename "$(realpath "${dirs[i]}")")
-		# Two runs need two names.
+		# Two runs need different names.
 		if [ "${#dirs[@]}" = 2 ] && [ "$(basename "$(realpath "${dirs[0]}")")" = "$(basename "$(realpath "${dirs[1]}")")" ]; then
 			name="$name ($((i + 1)))"
 		fi
@@ -134,7 +134,7 @@ if [ "$script" = bench.js ]; then
 else
 	runs_data >"$tmp/json"
 fi
-# In a script element, "</" would end it; JSON has another way to write that.
+# "</" would end the script element, so write it in JSON's escaped form.
 jq -c . "$tmp/json" | sed 's,</,<\\/,g' >"$tmp/data"
 
 awk -v style="$top/tools/report/page.css" -v draw="$top/tools/report/draw.js" -v script="$top/tools/report/$script" -v chart="$chart" -v data="$tmp/data" '

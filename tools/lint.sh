@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/lint.sh [CHECK...]: all checks, or those named: spdx whitespace shell docs format registers faults
-# verilator waves yosys checkpatch sparse pages. What is not built yet is left out with a note. Exit status 0 when all is clean.
+# tools/lint.sh [CHECK...]: all checks, or those named: spdx whitespace shell docs format registers faults verilator waves yosys
+# checkpatch sparse pages. Checks of absent parts are skipped. Exit status 0 if all checks pass.
 set -u
 
 top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
@@ -15,14 +15,14 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 bad=()
 
-# files PATTERN...: of the tree as git would commit it, so that other directories' rubbish stays out.
+# files PATTERN...: files of the tree that git would commit, without build products.
 files() {
 	git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do
 		[ -f "$f" ] && printf '%s\n' "$f"
 	done
 }
 
-# check NAME COMMAND...: run it, show its output when it fails.
+# check NAME COMMAND...: runs it and shows its output if it fails.
 check() {
 	local name=$1 t=$SECONDS
 	shift
@@ -36,8 +36,7 @@ check() {
 	fi
 }
 
-# Every file names its licence in its first lines; kernel and provider have their own. The texts are
-# in LICENSES.
+# Every file names its licence in its first lines; kernel and provider have different ones. The texts are in LICENSES.
 spdx() {
 	local f want status=0
 	files >"$tmp/list"
@@ -58,7 +57,7 @@ spdx() {
 	return $status
 }
 
-# Trailing white space, and the marks of a merge that was not finished. Licences are as their authors wrote them.
+# Trailing white space and merge conflict markers. Licence texts stay as they are.
 whitespace() {
 	git diff --check "$(git hash-object -t tree /dev/null)" -- . ':!LICENSES'
 }
@@ -75,8 +74,8 @@ shell() {
 	shellcheck -x "${list[@]}"
 }
 
-# The simulator sees by the registers' names whether a clock has moved anything: each that a clocked
-# block assigns ends in _reg, or is a memory.
+# The simulator finds registers by name to detect changes: each variable that a clocked block assigns must end in _reg or be a
+# memory.
 registers() {
 	local found list
 	mapfile -t list < <(files '*.sv' | grep '^rtl/')
@@ -105,7 +104,7 @@ registers() {
 	return 1
 }
 
-# The page of the hardware contract against its header; links, paths and options in all pages.
+# Compares the page of the hardware contract with its header; checks links, paths and options in all pages.
 docs() {
 	local status=0
 	tools/check-hw-doc.sh || status=1
@@ -113,7 +112,7 @@ docs() {
 	return $status
 }
 
-# Of the driver checkpatch is the judge.
+# checkpatch checks the driver instead.
 format() {
 	local list
 	mapfile -t list < <(files '*.c' '*.h' '*.cc' '*.cpp' | grep -v '^driver/')
@@ -134,8 +133,8 @@ rtl_files() {
 	done <"rtl/$1"
 }
 
-# rtl_sources ARRAY: all of the NIC, relative to rtl/. Blocks name what they share, so a file may come several times; the
-# packages go first.
+# rtl_sources ARRAY: all sources of the NIC, relative to rtl/. Blocks list the files they share, so duplicates are removed; the
+# packages come first.
 rtl_sources() {
 	local -n sources=$1
 	sh tools/gen-hw-pkg.sh driver/urdma_hw.h "$tmp/urdma_hw_pkg.sv" || return 1
@@ -149,8 +148,8 @@ verilator_lint() {
 	(cd rtl && "$verilator_dir/verilator" --lint-only -Wall --top-module urdma_top urdma.vlt "$tmp/urdma_hw_pkg.sv" "${list[@]}")
 }
 
-# `make mutate` can plant each fault of its list, and Verilator takes what comes of it. A change of the RTL may have taken
-# the place of one away.
+# Checks that `make mutate` can plant each fault of its list and that Verilator accepts the result: a change of the RTL may have
+# removed a fault's location.
 faults() {
 	local list
 	cp -r rtl "$tmp/planted"
@@ -160,7 +159,7 @@ faults() {
 		"$top/tests/mutate/urdma_mutate_pkg.sv" "$tmp/urdma_hw_pkg.sv" "${list[@]}")
 }
 
-# Each signal that the viewers of waves show first is in the RTL.
+# Checks that the RTL has each signal that the wave viewers show first.
 waves_lint() {
 	local list
 	rtl_sources list || return 1
@@ -168,8 +167,8 @@ waves_lint() {
 		-DURDMA_PART_CLOCKS rtl/urdma.vlt "$tmp/urdma_hw_pkg.sv" "${list[@]/#/rtl/}" sim/urdma_sim_top.sv
 }
 
-# What a synthesis tool makes of it: the language as the standard has it, no latch, no combinational loop, no net with two
-# drivers or none. In a directory of its own, because this Yosys sees little else.
+# Checks by a synthesis tool: standard language, no latch, no combinational loop, no net with no or several drivers. Runs in a
+# separate directory, because this Yosys has access to few others.
 yosys_lint() {
 	local list
 	rtl_sources list || return 1
@@ -185,7 +184,7 @@ yosys_lint() {
 	(cd "$tmp/yosys" && yosys "$yosys_dir" -q -T lint.ys)
 }
 
-# run_checkpatch OPTIONS... FILES...: away from the tree, because it leaves a file where it runs.
+# run_checkpatch OPTIONS... FILES...: runs outside the tree, because it leaves a file in its directory.
 run_checkpatch() {
 	mkdir -p "$tmp/checkpatch/include"
 	(cd "$tmp/checkpatch" && perl "$checkpatch_dir/checkpatch.pl" --no-tree --root=. --strict --terse \
@@ -196,16 +195,16 @@ checkpatch() {
 	local list user status=0
 	mapfile -t list < <(files 'driver/*.c' 'driver/*.h')
 	[ ${#list[@]} = 0 ] || run_checkpatch -f "${list[@]/#/$top/}" || status=1
-	# User space has no u32, no BIT() and no READ_ONCE(), returns positive error numbers as verbs
-	# do, and _Atomic(type) is taken for CamelCase and for a cast; spaces are clang-format's there.
+	# User space has no u32, no BIT() and no READ_ONCE(), returns positive error numbers as verbs do, and checkpatch takes
+	# _Atomic(type) for CamelCase and for a cast; clang-format checks spaces there.
 	user=PREFER_KERNEL_TYPES,BIT_MACRO,VOLATILE,USE_NEGATIVE_ERRNO,CAMELCASE,SPACING
 	mapfile -t list < <(files 'provider/*.c' 'provider/*.h')
 	[ ${#list[@]} = 0 ] || run_checkpatch --ignore "$user" -f "${list[@]/#/$top/}" || status=1
 	return $status
 }
 
-# driver_modules NAME ARGUMENT...: the driver, built in a directory of its own with these arguments of make; @ stands for that
-# directory. What make says goes to $tmp/NAME, and to the screen when it fails.
+# driver_modules NAME ARGUMENT...: builds the driver in a separate directory with these arguments of make; @ stands for that
+# directory. The output goes to $tmp/NAME, and to the screen on a failure.
 driver_modules() {
 	local name=$1 id work status=0
 	shift
@@ -220,17 +219,17 @@ driver_modules() {
 		"${@//@/\/work\/$id}" modules >"$tmp/$name" 2>&1 || status=1
 	rm -rf "$work"
 	[ $status = 0 ] || cat "$tmp/$name"
-	# The kernel's own headers are not ours to mend.
+	# Ignore warnings in the kernel's own headers.
 	! grep -E "/work/$id/[a-z_-]*\.[ch]:.*(warning|error):" "$tmp/$name" && [ $status = 0 ]
 }
 
 sparse_lint() {
 	[ -e driver/Makefile ] || return 0
-	# Sparse 0.6.4 does not know __has_include; what the driver asks for is in these headers.
+	# Sparse 0.6.4 does not know __has_include; these kernel headers have all that the driver tests for.
 	driver_modules sparse W=1 C=2 CF="-Wbitwise -D__CHECK_ENDIAN__ '-D__has_include(x)=1'"
 }
 
-# Pages of 16 and 64 KB, which kernels of other architectures have, with this one's headers.
+# Builds for pages of 16 and 64 KB, as on other architectures, with this architecture's headers.
 pages_lint() {
 	local shift
 	[ -e driver/Makefile ] || return 0

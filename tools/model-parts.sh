@@ -1,12 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # tools/model-parts.sh ports OUT TOP RTL...: a configuration of Verilator that keeps the ports of the NIC's parts.
-# tools/model-parts.sh members OUT DIR TOP RTL...: where parts have their registers and ports in the model DIR,
-# in which it also puts the members of each part side by side.
+# tools/model-parts.sh members OUT DIR TOP RTL...: the positions of the parts' registers and ports in the model DIR,
+# in which it also groups the members of each part.
 #
-# A part is an instance with a clock of its own, from an instance of urdma_clk named clk_<instance> right
-# before it. sim/urdma_sim.cc leaves out the clock of a part in which nothing moves. For that it needs to
-# know of each part:
+# A part is an instance with its own clock, from an instance of urdma_clk named clk_<instance> right before it.
+# sim/urdma_sim.cc omits the clock of a part in which nothing changes. For this it needs these facts about each part:
 #
 #   URDMA_REGISTER(part, member)           a register: the RTL names each that is not a memory *_reg
 #                                          (tools/lint.sh checks it)
@@ -17,10 +16,10 @@
 #   URDMA_INNER(part, inner)               a part inside of the part
 #   URDMA_EVAL_EDGES                       1: sim/clocks.h may call what is behind eval()
 #
-# Verilator inlines all modules and keeps names as members of the class of the top. What it made itself
-# (names with __V) is no state. Each register is in a part, but for the cycle counter: what stands in none would be
-# clocked always, and with it all that depends on it. An input x or x_more is qualified by x_valid, and a ready by the
-# valid of its handshake, whichever side drives it. The input "cycles" is time itself: what waits for it has a timer.
+# Verilator inlines all modules and keeps names as members of the top's class. Members that it added (names with __V)
+# are not state. Each register is in a part, except the cycle counter: a register outside of parts would always be
+# clocked, with all that depends on it. x_valid qualifies an input x or x_more, and the valid of a handshake qualifies
+# its ready, whichever side drives it. The input "cycles" is time itself: logic that waits for it has a timer.
 set -euo pipefail
 mode=$1
 out=$2
@@ -36,9 +35,9 @@ members() {
 	sed -nE 's/^[[:space:]]*(VL_IN|VL_OUT)?.*(CData|SData|IData|QData|VlWide|VlUnpacked).*[[:space:]]([A-Za-z_0-9]+);$/\3/p' "$1"
 }
 
-# Verilator orders members by size alone: registers of a part lie among the wires of all others. So all
-# inputs come first here, then part after part: registers, wires. Memories come last. The greatest alignment
-# comes first in each, so there are no holes. Lines change their places, no more: the class remains what it was.
+# Verilator orders members only by size, so registers of a part are between wires of all others. This puts all inputs
+# first, then the registers and wires of each part, then memories. In each group the largest alignment comes first, so
+# there are no holes. Only the order of lines changes; the class has the same members.
 layout() {
 	local root=$1 list=$2
 	awk -v top="$top" '
@@ -73,7 +72,7 @@ layout() {
 				/QData/ ? 0 : /IData|VlWide/ ? 1 : /SData/ ? 2 : 3, FNR, $0
 		}
 	' "$list" "$root" | sort >"$root.order"
-	# The places are the lines that were sorted, in the order of their numbers.
+	# The positions are those of the sorted lines, in the order of their numbers.
 	awk '
 		FNR == NR { taken[$3 + 0] = 1; line[FNR] = substr($0, 15); next }
 		FNR in taken { print line[++n]; next }
@@ -83,8 +82,8 @@ layout() {
 	rm "$root.order"
 }
 
-# Whether eval() is no more than the function that sim/clocks.h calls in its place: it has this name, and there
-# is no other phase, as one for logic between inputs and outputs would be.
+# Checks that eval() does only what the function does that sim/clocks.h calls instead: the function has this name, and
+# there is no other phase, such as one for logic between inputs and outputs.
 edges() {
 	local dir=$1 is=0
 	if grep -q "___eval_triggers_vec__act(" "$dir"/*.cpp && grep -q "___eval_phase__nba(" "$dir"/*.cpp &&
@@ -115,14 +114,14 @@ if [ "$mode" = members ]; then
 	registers=$(grep -vx "$cycles" <<<"$registers")
 fi
 
-# The list of registers is longer than an argument may be.
+# The list of registers is too long for an argument.
 awk -v mode="$mode" -v top="$top" -v registers=<(printf '%s\n' "$registers") '
 	function fail(why) {
 		print why >"/dev/stderr"
 		failed = 1
 		exit 1
 	}
-	# The instance of a module, "" for the top: modules with parts in them have one only.
+	# The instance of a module, "" for the top: modules that contain parts have only one instance.
 	function path(module) {
 		if (module == top)
 			return ""
@@ -139,7 +138,7 @@ awk -v mode="$mode" -v top="$top" -v registers=<(printf '%s\n' "$registers") '
 		gsub(/\./, "__DOT__", p)
 		return p
 	}
-	# The port that says whether another one means anything, or "".
+	# The port that qualifies another one, or "".
 	function valid(module, port,   s, v) {
 		s = port
 		if (sub(/_tready$/, "_tvalid", s) || sub(/_ready$/, "_valid", s))
@@ -168,14 +167,14 @@ awk -v mode="$mode" -v top="$top" -v registers=<(printf '%s\n' "$registers") '
 				printf "URDMA_INPUT(%d, %s)\n", part, member(p, port)
 			else
 				printf "URDMA_QUALIFIED(%d, %s, %s)\n", part, member(p, port), member(p, v)
-			# A valid that the part drives may hang on other inputs, without a register between.
+			# A valid that the part drives may depend combinationally on other inputs.
 			if (v != "" && direction[module, v] == "output" && !((part, v) in seen)) {
 				seen[part, v] = 1
 				printf "URDMA_INPUT(%d, %s)\n", part, member(p, v)
 			}
 		}
 	}
-	# The part that a part in this module is inside of; -1 for none.
+	# The part that contains the parts of this module; -1: none.
 	function owner(module,   k) {
 		for (; module != top; module = parent[module])
 			for (k = 0; k < parts; k++)

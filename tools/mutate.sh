@@ -1,19 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# mutate.sh [N...]: plant the faults of tests/mutate/faults, or those with these numbers, one after the
-# other, and see which tests fail.
+# mutate.sh [N...]: plants the faults of tests/mutate/faults, or those with these numbers, one after another, and
+# checks which tests fail.
 #
-# The models are built once, in build/mutate, with all faults; URDMA_FAULT says which one is at
-# work. The block tests whose models have the file run against each fault, then the engine tests. The first
-# test that fails has caught the fault, and the others are left out; its program ends with its first case that
-# fails. A test that hangs has caught it, too: each test may take four times the CPU time that it takes without
-# a fault, and 10 s.
-# Prints a line for each fault, with the seconds that it took, and a table by folder. build/mutate/result
-# keeps the lines.
+# The models are built once, in build/mutate, with all faults; URDMA_FAULT selects the active one. The block tests
+# whose models have the file run against each fault, then the engine tests. The first failing test has caught the
+# fault, and the others are skipped; its program ends at its first failing case. A test that hangs has caught it too:
+# each test may take four times its CPU time without a fault, plus 10 s. Prints a line for each fault, with its
+# duration in seconds, and a table by folder. build/mutate/result keeps the lines.
 #
-# The exit status is 1 when, of all faults, less than 90 % are caught, or less than 75 % by block tests,
-# when one survives that has no reason to in the list, or one is caught that has.
+# The exit status is 1 if less than 90 % of all faults are caught, or less than 75 % by block tests; if a fault
+# survives for which the list has no reason; or if one is caught for which it has.
 set -euo pipefail
 top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
 prog=mutate
@@ -45,8 +43,7 @@ tests() {
 	done
 }
 
-# without NAME PROGRAM: the test without a fault, once for each build. Keeps the seconds of CPU time that it takes in
-# time/NAME.
+# without NAME PROGRAM: runs the test without a fault, once per build. Stores its CPU seconds in time/NAME.
 without() {
 	local TIMEFORMAT='%U'
 	[ "$dir/time/$1" -nt "$2" ] && return
@@ -58,7 +55,7 @@ without() {
 	mv "time.$1" "$dir/time/$1"
 }
 
-# passes N NAME PROGRAM: the test with fault N. Its output goes to log/N.NAME.
+# passes N NAME PROGRAM: runs the test with fault N. Its output goes to log/N.NAME.
 passes() {
 	local seconds
 	seconds=$(cat "$dir/time/$2")
@@ -102,7 +99,7 @@ if [ $# != 0 ]; then
 else
 	cat "$dir/rtl/list"
 fi >"$dir/chosen"
-# The tests themselves have to pass.
+# The tests must pass without a fault.
 mapfile -t models < <(find "$dir/tests/rtl" -type d -name 'V_*_model')
 # shellcheck disable=SC2016  # for the inner shells
 tests "${models[@]}" | tr '\n' '\0' | xargs -0 -n1 -P "$jobs" bash -c 'without "${1%% *}" "${1#* }"' - ||

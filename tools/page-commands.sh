@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# page-commands.sh PAGE [OUT]: the commands of a Markdown page, one a line, for whoever runs them: the test of the page,
-# and tools/pictures.sh. These are the indented blocks that begin with a program of the tree or with tshark; the other
-# blocks are output. A backslash at the end of a line joins it with the next one. With OUT, what goes to out/ goes there.
+# page-commands.sh PAGE [OUT]: prints the commands of a Markdown page, one per line, for the test of the page and for
+# tools/pictures.sh. These are the indented blocks that begin with a program of the tree or with tshark; other blocks are
+# output. A backslash at the end of a line joins it with the next one. OUT replaces the directory out/.
 set -eu
 awk -v out="${2-out}" '
 !/^    / { if ($0 !~ /^ *$/) inside = 0; blank = 1; next }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# pictures.sh [DIR]: makes the pictures of the documents, docs/images/*.png, anew: the reports of the runs that README.md
-# and docs/analysis.md name, as a browser shows them. It runs the commands of both pages first, some minutes, with their
-# results in DIR (default out). A run that is in DIR already is not repeated, so figures of the page and pictures can come
+# pictures.sh [DIR]: regenerates the pictures of the documents, docs/images/*.png: the reports of the runs in README.md
+# and docs/analysis.md, as a browser shows them. It first runs the commands of both pages, for some minutes, with their
+# results in DIR (default out). A run that DIR already has is not repeated, so figures of the page and pictures can come
 # from the same runs: those of the test guest_analysis_full are in build/guest/tests/analysis.
 #
 # Needs the packages chromium and pngquant (tools/setup.sh full). Look at each picture before you commit it.
@@ -26,7 +26,7 @@ trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$dir" "$images"
 dir=$(realpath "$dir")
 
-# browser OPTION...: Chromium, which has no sandbox for root. It is quiet unless it fails.
+# browser OPTION...: runs Chromium, which has no sandbox for root, and shows its output only if it fails.
 browser() {
 	HOME=$tmp chromium --headless --no-sandbox --hide-scrollbars --virtual-time-budget=5000 "$@" 2>"$tmp/browser.log" || {
 		cat "$tmp/browser.log" >&2
@@ -34,13 +34,13 @@ browser() {
 	}
 }
 
-# picture NAME WIDTH PAGE SECTION...: of these sections of a report, by their ids; head is the top of the page.
+# picture NAME WIDTH PAGE SECTION...: a picture of these sections of a report, by their ids; head is the top of the page.
 picture() {
 	local name=$1 width=$2 page=$3 shown height
 	shift 3
 	[ -s "$page" ] || die "there is no $page"
 	shown=$(jq -nc '$ARGS.positional' --args "$@")
-	# All else goes away. A box that is left with one of its sections gives it its whole width.
+	# Hide everything else. In a box with only one section left, that section gets the whole width.
 	cat "$page" - >"$tmp/page.html" <<-EOF
 	<script>
 	const shown = ${shown}.map((id) => document.getElementById(id));

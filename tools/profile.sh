@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/profile.sh [LOAD]: what a clock of the NIC costs the host, by module of the RTL.
+# tools/profile.sh [LOAD]: the host's cost of a clock of the NIC, by module of the RTL.
 #
-# Counts the instructions of one load of urdma-bench by callgrind, which repeats to the instruction, unlike
-# time. The model is one whose functions are kept apart by module, without a profile and for any CPU, so its
-# sum is higher than that of the model in use. Takes some minutes. build/profile keeps the build.
+# Counts the instructions of one load of urdma-bench with callgrind. Unlike time, the count is reproducible.
+# This model has separate functions per module, no profile, and code for any CPU, so its sum is higher than
+# that of the normal model. Takes some minutes. build/profile keeps the build.
 set -euo pipefail
 top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
 prog=profile

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/report.sh DIR: what a run did, from its results.
+# tools/report.sh DIR: prints a summary of a run from its results.
 set -euo pipefail
 out=$1
 [ -s "$out/summary.json" ] || { echo "report: there is no $out/summary.json" >&2; exit 1; }
@@ -10,8 +10,8 @@ echo
 echo "== report"
 counters=$out/counters.json
 [ -s "$counters" ] || counters=/dev/null
-# A message makes one CQE at its sender and one at its receiver. Idle cycles are not evaluated, so
-# the cycles a message costs are those in which some NIC had work.
+# A message makes one CQE at its sender and one at its receiver. Idle cycles are not evaluated, so a
+# message costs only the cycles in which a NIC had work.
 jq -r --slurpfile counters "$counters" '
   def hundredth: . * 100 | round / 100;
   .simulator as $s |

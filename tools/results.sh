@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by the launcher: the directory of a run's results. Its file .urdma-run lists the files
-# that a run makes there. What such a list names is removed when the next run begins there; a file
-# that no list names is nobody's to remove, or to write over.
+# Sourced by the launcher: the directory of a run's results. Its file .urdma-run lists the files that
+# a run creates there. The next run in the directory removes the listed files. A file that is not
+# listed is never removed or overwritten.
 
-# claim_results DIR INPUT... -- FILE...: makes room in DIR for a run that makes these files, and keeps
-# other runs out of it until this shell and all its children have ended. The run reads the INPUTs, so
-# they stay. 0, or 1 and the reason in $why.
+# claim_results DIR INPUT... -- FILE...: prepares DIR for a run that creates these files, and locks it
+# until this shell and all its children have ended. The run reads the INPUTs, so they are kept.
+# Returns 0, or 1 with the reason in $why.
 # shellcheck disable=SC2034  # the caller tells it
 claim_results() {
 	local dir=$1 name input old=() inputs=() lock status=0
@@ -20,7 +20,7 @@ claim_results() {
 		why="cannot write to the results directory '$dir'"
 		return 1
 	fi
-	# A file system that has no locks does without.
+	# On a file system without locks, continue without one.
 	if { exec {lock}<"$dir"; } 2>/dev/null; then
 		flock -n -E 75 "$lock" 2>/dev/null || status=$?
 		if [ $status = 75 ]; then
@@ -30,7 +30,7 @@ claim_results() {
 	fi
 	if [ -e "$dir/.urdma-run" ]; then
 		while read -r name; do
-			# A FIFO is that of a reader that followed a run which was killed.
+			# A FIFO is from the reader of a killed run.
 			if [[ $name != */* && (-f $dir/$name || -p $dir/$name) ]]; then
 				old+=("$name")
 			fi
@@ -60,8 +60,8 @@ claim_results() {
 	fi
 }
 
-# new_results DIR: makes a directory named after the time in DIR, with `latest` pointing to it, and
-# prints its name.
+# new_results DIR: creates a directory in DIR, named after the current time, points `latest` to it,
+# and prints its name.
 new_results() {
 	local base dir n=1
 	mkdir -p "$1" || return 1
@@ -78,8 +78,8 @@ new_results() {
 	echo "$dir"
 }
 
-# keep FILE LIST: writes what comes to FILE. If FILE cannot take it, the name goes to LIST and the
-# rest nowhere: the writer must not stop for it.
+# keep FILE LIST: copies its input to FILE. If a write fails, it adds the name to LIST and discards
+# the rest, so that the writer does not stop.
 keep() {
 	if ! cat >"$1" 2>/dev/null; then
 		echo "${1##*/}" >>"$2"

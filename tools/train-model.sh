@@ -4,18 +4,19 @@
 #
 #   train-model.sh BENCHMARK LLVM-PROFDATA OUT
 #
-# A model that is being changed may fail a load or hang in it. The profile makes the simulator faster and
-# nothing else, so the build goes on: with the other loads, or with an empty file for no profile.
+# A model under development may fail a load or hang in it. The profile only makes the simulator faster,
+# so the build continues: with the other loads, or with an empty file for no profile.
 set -euo pipefail
 bench=$1 profdata=$2 out=$3
 runs=$out.runs
 rm -rf -- "$runs" "$out"
 mkdir -p "$runs"
-# Large messages both ways, small ones of many QPs, Ethernet of both sizes, the way of one message.
+# Large messages in both directions, small ones on many QPs, Ethernet of both sizes, the path of one
+# message.
 loads=("WRITE 64 bytes, 16 QPs" "WRITE 64 KB, MTU 4096" "READ 64 KB, MTU 1024"
 	"Ethernet 1500 bytes, 1 queue" "Ethernet 64 bytes, 1 queue")
 export bench runs
-# Status 1 is a figure beyond its limit, which is for the tests to say.
+# Status 1 means a figure beyond its limit, which the tests check.
 # shellcheck disable=SC2016  # for the inner shell
 printf '%s\0' "${loads[@]}" |
 	xargs -0 -P 2 -I{} sh -c '

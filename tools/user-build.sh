@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # tools/user-build.sh: `./urdma build`. Builds a user's directory in the Debian 13 tree that also builds the provider,
-# or a module in the tree of the guest's kernel. The user's sources are copied into the tree, without what a build on
-# the host has left among them; only what changed is built again.
+# or a module in the tree of the guest's kernel. The user's sources are copied into the tree, without products of a
+# build on the host; only changed files are rebuilt.
 set -euo pipefail
 
 top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
@@ -96,21 +96,21 @@ else
 fi
 [ -e "$tree/done" ] || die "the tree to build in is not there: run tools/setup.sh --build-packages \"$packages\" $level"
 
-# As seen from inside the tree.
+# The path inside the tree.
 work=/work/user-$(key_of "$dir" "$out")
 src=$tree/root$work/src
 mkdir -p "$src" "$tree/root$work/build"
 exec 8>"$tree/root$work/lock"
 flock 8
 
-# is_elf FILE: made by a compiler, perhaps the host's.
+# is_elf FILE: true for a compiler's product, perhaps of the host.
 is_elf() {
 	local magic
 	IFS= read -r -N 4 magic <"$1" 2>/dev/null || true
 	[ "$magic" = $'\x7fELF' ]
 }
 
-# sources: the files of DIR, from there, each with a zero byte behind it.
+# sources: the files of DIR, relative to it, each terminated by a zero byte.
 sources() {
 	local f
 	(cd "$dir" && find . \( -name .git -o -path "./$(realpath -m --relative-to="$dir" "$out")" \) -prune -o \
@@ -122,7 +122,7 @@ sources() {
 sources >"$tree/root$work/files.new"
 touch "$tree/root$work/files"
 comm -z -23 "$tree/root$work/files" "$tree/root$work/files.new" | (cd "$src" && xargs -0 -r rm -f --)
-# A file that has changed is newer than all that was made of it, whatever its time on the host.
+# A changed file must be newer than all files built from it, independent of its time on the host.
 while IFS= read -r -d '' f; do
 	if [ -L "$dir/$f" ] || [ -L "$src/$f" ] || ! cmp -s "$dir/$f" "$src/$f"; then
 		mkdir -p "$(dirname "$src/$f")"
@@ -131,7 +131,7 @@ while IFS= read -r -d '' f; do
 done <"$tree/root$work/files.new"
 mv "$tree/root$work/files.new" "$tree/root$work/files"
 
-# tool COMMAND...: in the tree.
+# tool COMMAND...: runs it in the tree.
 tool() {
 	inside "$tree/root" "$@" || {
 		printf '%s: error: %s failed with status %s; its messages are above\n' "$prog" "$1" $? >&2

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/waves.sh [--before NS] [--window N:FROM] TEST [ARGUMENT...]: repeats a block or engine test that fails, and writes
-# waves of the last NS nanoseconds (20000) before the failure, as FST files in out/waves/TEST. ARGUMENTs go to the test's
-# program, besides those that ctest has for it. --window: of a test that passes, waves of the Nth model or rig from FROM ns on.
+# tools/waves.sh [--before NS] [--window N:FROM] TEST [ARGUMENT...]: repeats a failing block or engine test, and writes waves
+# of the last NS nanoseconds (20000) before the failure, as FST files in out/waves/TEST. ARGUMENTs go to the test's program,
+# after those of ctest. --window: for a passing test, writes waves of the Nth model or rig from FROM ns on.
 set -euo pipefail
 
 top=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
@@ -40,7 +40,7 @@ name=$1
 shift
 
 "$top/tools/setup.sh" test
-# ctest tells no command of a program that is not built.
+# ctest prints no command for a program that is not built.
 case $name in
 rtl.*.full) usage "'$name' runs many seeds: take ${name%.full}, with SEED=n" ;;
 rtl.*) target=${name#rtl.} ;;
@@ -84,7 +84,7 @@ files=("$out"/*.fst)
 [ -s "${files[0]}" ] || die "no waves: model or rig ${window%%:*} never came to ${window##*:} ns; see $out/output.log"
 say "[waves] status $status, from ${window##*:} ns on; $out/output.log has what the test said"
 for file in "${files[@]}"; do
-	# The model of a block has no view.
+	# A block's model has no view.
 	if [ -e "${file%.fst}.gtkw" ]; then
 		say "  $(view_command "$file")"
 	else

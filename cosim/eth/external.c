@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all external ports have in common. See external.h.
+// Code shared by all external ports. See external.h.
 #include "eth/external.h"
 
 #include <ctype.h>
@@ -11,11 +11,11 @@
 
 #include "eth/external_ops.h"
 
-/* Bytes from the peer that wait for the line; beyond, the peer waits. */
+/* Maximum bytes from the peer that wait for the line; beyond it, the peer waits. */
 #define IN_LIMIT (256u << 10)
-/* Bytes that wait for the peer; beyond, frames are dropped. */
+/* Maximum bytes that wait for the peer; beyond it, frames are dropped. */
 #define OUT_LIMIT (1024u << 10)
-/* Frames from the peer in a call, good or bad: between them the others have their turn. */
+/* Maximum frames from the peer, good or bad, per call, so that other ports get their turn. */
 #define IN_FRAMES 256u
 
 struct urdma_external_waiting {
@@ -74,7 +74,7 @@ bool urdma_external_name_ok(const char *name, size_t len)
 			return false;
 		letter |= isalpha((unsigned char)name[i]) != 0;
 	}
-	/* Not a number, not that of a NIC or a switch, and fit for the name of a capture. */
+	/* Not a number, not the name of a NIC or a switch, and usable as the name of a capture. */
 	return letter && name[0] != '.' && strncmp(name, "urdma", 5) && strncmp(name, "switch", 6);
 }
 
@@ -212,7 +212,7 @@ bool urdma_external_advance(struct urdma_external *e, uint64_t now)
 {
 	bool moved = urdma_eth_port_advance(&e->port, now);
 
-	/* One frame at a time: the next is looked at when the line has taken it. */
+	/* One frame at a time: the next is read when the line has accepted it. */
 	while (urdma_external_due(e) <= now) {
 		e->ops->push(e, now);
 		moved |= urdma_eth_port_advance(&e->port, now);

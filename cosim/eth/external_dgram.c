@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// External port: QEMU's -netdev dgram. A frame a datagram.
+// External port: QEMU's -netdev dgram. One frame per datagram.
 #define _GNU_SOURCE /* SOCK_NONBLOCK */
 #include <poll.h>
 #include <arpa/inet.h>
@@ -15,9 +15,9 @@
 
 struct dgram {
 	struct sockaddr_un own, peer;
-	socklen_t peer_len;	/* every byte of an abstract name counts, zeros too */
+	socklen_t peer_len;	/* includes every byte of an abstract name, also zeros */
 	int ip_port, peer_port; /* 0: unix */
-	bool has_peer;		/* given, or a datagram came from it */
+	bool has_peer;		/* given, or known from its first datagram */
 	bool peer_given;
 	struct urdma_socket sock; /* of unix */
 	int fd;
@@ -84,7 +84,7 @@ static int open_dgram(struct urdma_external *e, char *error, size_t size)
 		d->fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 		if (d->fd < 0 || bind(d->fd, (struct sockaddr *)&in, sizeof(in)))
 			ret = -errno;
-		/* The kernel then keeps out what others send, and tells when nobody is there. */
+		/* The kernel then drops datagrams of other senders, and reports a missing peer. */
 		in = loopback(d->peer_port);
 		if (!ret && d->peer_given && connect(d->fd, (struct sockaddr *)&in, sizeof(in)))
 			ret = -errno;
@@ -111,7 +111,7 @@ static void close_dgram(struct urdma_external *e)
 	urdma_socket_close(&d->sock);
 }
 
-/* A datagram socket is writable before its peer has room: to wait for that would spin. */
+/* A datagram socket is writable before its peer has room, so waiting for POLLOUT would spin. */
 static unsigned int pollfds(const struct urdma_external *e, struct pollfd *fds, bool want_out)
 {
 	const struct dgram *d = e->impl;
@@ -161,7 +161,7 @@ static int receive(struct urdma_external *e, uint8_t *frame)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == ECONNREFUSED) {
-			/* That an earlier datagram found nobody. */
+			/* Reports that an earlier datagram found no receiver. */
 			e->stats.no_peer++;
 			e->stats.up = false;
 			continue;

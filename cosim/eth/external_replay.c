@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// External port: sends what is in a capture. What comes to it is counted, and that is all.
+// External port: sends the frames of a capture. It only counts received frames.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct replay {
 	uint64_t begin; /* cycle of the first frame */
 	struct urdma_pcapng_reader *reader;
 	uint64_t first_ns;
-	/* The frame that is next. */
+	/* The next frame. */
 	struct urdma_pcapng_packet next;
 	bool have;
 };
@@ -80,7 +80,7 @@ static int load(struct urdma_external *e, char *error, size_t size, uint64_t *sk
 	}
 }
 
-/* The whole file is looked at before anything begins. */
+/* Checks the whole file before the replay begins. */
 static int open_replay(struct urdma_external *e, char *error, size_t size)
 {
 	struct replay *r = e->impl;
@@ -123,7 +123,7 @@ static uint64_t due(const struct urdma_external *e)
 
 	if (!r->have || r->held)
 		return UINT64_MAX;
-	/* A time before that of the first frame counts as the same. */
+	/* A time before the first frame's is taken as the first frame's. */
 	if (r->fast || r->next.ns < r->first_ns)
 		return r->begin;
 	return r->begin + urdma_ns_to_cycles(r->next.ns - r->first_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// External port: QEMU's -netdev stream. Each frame has its length in front, 4 bytes big-endian.
+// External port: QEMU's -netdev stream. A 4-byte big-endian length precedes each frame.
 #include <poll.h>
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,8 +16,8 @@
 #include "socket.h"
 
 /*
- * A length that a virtual NIC can mean; the frame is passed over if it is none of the wire's.
- * Anything longer is no length, and there is no way to find the next.
+ * Maximum length that a virtual NIC can mean; a frame with a length invalid on the wire is skipped.
+ * A larger value is not a length, and then the next frame cannot be found.
  */
 #define MAX_LENGTH (128u << 10)
 #define IN_SIZE	   (64u << 10)
@@ -31,8 +31,8 @@ struct stream {
 	int fd;			    /* -1: no peer */
 	uint8_t in[IN_SIZE];
 	size_t in_at, in_len;
-	size_t skip; /* bytes of a frame that is passed over */
-	/* What the socket did not take of a frame. */
+	size_t skip; /* bytes left of a skipped frame */
+	/* The part of a frame that the socket has not accepted. */
 	uint8_t out[4 + URDMA_ETH_MAX_FRAME];
 	size_t out_at, out_len;
 };
@@ -177,7 +177,7 @@ static unsigned int pollfds(const struct urdma_external *e, struct pollfd *fds, 
 	return fds[0].fd >= 0;
 }
 
-/* Sends what is left of a frame. */
+/* Sends the rest of a frame. */
 static int push_rest(struct urdma_external *e)
 {
 	struct stream *s = e->impl;
@@ -223,8 +223,8 @@ static int send_frame(struct urdma_external *e, const void *frame, size_t len)
 }
 
 /*
- * The next whole frame of what has been read: its length, -EAGAIN, or -EBADMSG. One of a bad length
- * is told of by its length alone, and passed over.
+ * The next whole frame of the data read: its length, -EAGAIN, or -EBADMSG. A frame of a bad length
+ * is skipped; only its length is returned.
  */
 static int take(struct urdma_external *e, uint8_t *frame)
 {

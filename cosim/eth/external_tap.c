@@ -115,7 +115,7 @@ static int receive(struct urdma_external *e, uint8_t *frame)
 	return -EAGAIN;
 }
 
-/* A device that is not up takes nothing (EIO). */
+/* A device that is down accepts nothing (EIO). */
 static int send_frame(struct urdma_external *e, const void *frame, size_t len)
 {
 	struct tap *t = e->impl;

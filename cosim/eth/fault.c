@@ -14,13 +14,13 @@
 #include "random.h"
 
 #define DEFAULT_REORDER_NS     5000u
-#define DEFAULT_REORDER_FRAMES 4u /* at most, at random */
+#define DEFAULT_REORDER_FRAMES 4u /* random maximum */
 #define DEFAULT_DELAY_NS       1000u
 #define MAX_NS		       UINT64_C(1000000000)
 
 struct rule {
 	struct urdma_fault_rule r;
-	unsigned int id; /* place among all rules there have been */
+	unsigned int id; /* number among all rules ever added */
 	uint64_t matched[URDMA_FAULT_MAX_WIRES][2];
 };
 
@@ -69,13 +69,13 @@ static uint32_t be24(const uint8_t *p)
 	return (uint32_t)p[0] << 16 | be16(p + 1);
 }
 
-/* RC opcodes with an AETH behind the BTH: READ responses but MIDDLE, ACK, ATOMIC ACK. */
+/* RC opcodes with an AETH after the BTH: READ responses except MIDDLE, ACK, ATOMIC ACK. */
 static bool has_aeth(uint8_t opcode)
 {
 	return opcode == 0x0d || (opcode >= 0x0f && opcode <= 0x12);
 }
 
-/* Offset of the IP header of a frame that has a whole one, 0 if there is none. */
+/* Offset of a frame's IP header, 0 if it has no complete one. */
 static uint32_t find_ip(const uint8_t *frame, size_t len, bool *ipv6)
 {
 	uint32_t at = 12;
@@ -111,7 +111,7 @@ bool urdma_roce_parse(const uint8_t *frame, size_t len, struct urdma_roce *r)
 			return false;
 		at = r->ip + 40;
 	} else {
-		/* a fragment (offset, or more to come) is no packet */
+		/* a fragment (offset or "more fragments") is not a packet */
 		if (ip[9] != IP_UDP || (ip[0] & 0xf) < 5 || be16(ip + 6) & 0x3fff)
 			return false;
 		at = r->ip + (ip[0] & 0xfu) * 4;
@@ -265,7 +265,7 @@ static bool matches(const struct urdma_fault_rule *r, unsigned int wire, unsigne
 	       (!r->aeth || aeth_matches(r->aeth, roce));
 }
 
-/* IP header checksum (RFC 1071), over the header as it is, the checksum's own field left out. */
+/* IP header checksum (RFC 1071) over the current header, without the checksum field. */
 static uint16_t ip_checksum(const uint8_t *ip)
 {
 	uint32_t sum = 0;
@@ -278,7 +278,7 @@ static uint16_t ip_checksum(const uint8_t *ip)
 	return (uint16_t)~sum;
 }
 
-/* False when there is no IP header, or it is marked already. The ICRC does not cover these bits. */
+/* False if there is no IP header, or it is already marked. The ICRC does not cover these bits. */
 static bool mark_ecn(struct urdma_eth_frame *frame)
 {
 	bool ipv6;
@@ -322,7 +322,7 @@ static void log_record(struct urdma_faults *f, const struct urdma_fault_record *
 	urdma_output_record(f->log, &(struct iovec){ line, (size_t)n }, 1);
 }
 
-/* What a rule does to a frame, in its note; a note that is full stays as it is. */
+/* Adds a rule's action to the note of a frame; a full note does not change. */
 static void note(struct urdma_eth_frame *frame, const struct urdma_fault_record *r)
 {
 	size_t at = strlen(frame->note);
@@ -355,11 +355,11 @@ static void note(struct urdma_eth_frame *frame, const struct urdma_fault_record 
 		 r->rule, what);
 }
 
-/* Inverts a bit; false when the frame has no such byte. */
+/* Inverts a bit; false if the frame has no such byte. */
 static bool flip(const struct urdma_fault_rule *r, struct urdma_random *rnd,
 		 struct urdma_eth_frame *frame, struct urdma_fault_record *rec)
 {
-	/* both are drawn in any case: one does not move the other */
+	/* always draw both, so that a fixed one does not change the other */
 	uint32_t byte = urdma_random_below(rnd, frame->len), bit = urdma_random_below(rnd, 8);
 
 	if (r->byte >= 0)
@@ -376,7 +376,7 @@ static bool flip(const struct urdma_fault_rule *r, struct urdma_random *rnd,
 	return true;
 }
 
-/* What a rule that hits does; false when it can do nothing to this frame. */
+/* Applies a rule that hits; false if it cannot apply to this frame. */
 static bool apply(const struct urdma_fault_rule *r, struct urdma_random *rnd, bool has_bth,
 		  struct urdma_eth_frame *frame, struct urdma_wire_verdict *v,
 		  struct urdma_fault_record *rec)
@@ -404,7 +404,7 @@ static bool apply(const struct urdma_fault_rule *r, struct urdma_random *rnd, bo
 	case URDMA_FAULT_CORRUPT:
 		if (!flip(r, rnd, frame, rec))
 			return false;
-		/* Nothing but the FCS protects what has no ICRC. */
+		/* Only the FCS protects a frame without ICRC. */
 		frame->error |= !has_bth;
 		return true;
 	case URDMA_FAULT_FCS:
@@ -478,7 +478,7 @@ static void hook(void *ctx, unsigned int side, struct urdma_eth_frame *frame,
 			n++;
 		}
 	}
-	/* Of a frame that is lost nobody sees what else would have become of it. */
+	/* If a frame is lost, its other faults have no effect. */
 	for (unsigned int i = 0; i < n; i++) {
 		if (drop && rec[i].kind != URDMA_FAULT_DROP)
 			continue;
@@ -557,7 +557,7 @@ int urdma_fault_percent(const char *text, uint64_t *probability)
 	return 0;
 }
 
-/* Decimal or 0x; *end is behind it. */
+/* Decimal or 0x; *end is set after it. */
 static bool parse_number(const char *text, uint64_t max, uint64_t *value, const char **end)
 {
 	char *stop;
@@ -727,7 +727,7 @@ int urdma_fault_parse(const char *text, struct urdma_fault_rule *rule, char *err
 		*value++ = '\0';
 		ret = parse_key(word, value, rule, &count_given, error, size);
 	}
-	/* one frame, if nothing says more */
+	/* one frame by default */
 	if (!ret && !count_given && !rule->probability)
 		rule->count = 1;
 	free(copy);

@@ -42,7 +42,7 @@ static void record(struct urdma_pcapng *p, const struct iovec *part, unsigned in
 		p->fn(p->ctx, part, n);
 }
 
-/* A block being made: at most headers and options; packet data stays where it is. */
+/* A block under construction: only headers and options; packet data is not copied. */
 struct block {
 	uint8_t buf[256];
 	size_t n;
@@ -65,7 +65,7 @@ static void put_option(struct block *b, unsigned int code, const void *value, si
 		b->buf[b->n++] = 0;
 }
 
-/* Type and total length in front, total length behind (section 3.1). */
+/* Type and total length at the start, total length at the end (section 3.1). */
 static void out_block(struct urdma_pcapng *p, struct block *b, uint32_t type)
 {
 	struct block head = { .n = 0 }, tail = { .n = 0 };
@@ -87,7 +87,7 @@ static void out_head(struct urdma_pcapng *p, const char *if_name, uint64_t if_sp
 	put(&b, 0x1a2b3c4d, 4); /* byte order */
 	put(&b, 1, 2);		/* version 1.0 */
 	put(&b, 0, 2);
-	put(&b, UINT64_MAX, 8); /* length of the section: not told */
+	put(&b, UINT64_MAX, 8); /* length of the section: unspecified */
 	put_option(&b, OPT_SHB_APPL, appl, sizeof(appl) - 1);
 	put_option(&b, OPT_END, NULL, 0);
 	out_block(p, &b, BLOCK_SHB);
@@ -155,7 +155,7 @@ void urdma_pcapng_write(struct urdma_pcapng *p, uint64_t ns, const void *frame, 
 	uint32_t total;
 
 	put(&head, BLOCK_EPB, 4);
-	put(&head, 0, 4); /* total length, below */
+	put(&head, 0, 4); /* total length, set below */
 	put(&head, 0, 4); /* interface */
 	put(&head, ns >> 32, 4);
 	put(&head, (uint32_t)ns, 4);
@@ -168,7 +168,7 @@ void urdma_pcapng_write(struct urdma_pcapng *p, uint64_t ns, const void *frame, 
 	put_option(&tail, OPT_END, NULL, 0);
 	put(&tail, 0, 4);
 	total = (uint32_t)(head.n + len + pad + tail.n);
-	/* The total length stands at both ends. */
+	/* The total length is at both ends. */
 	for (size_t i = 0; i < 4; i++) {
 		head.buf[4 + i] = (uint8_t)(total >> (8 * i));
 		tail.buf[tail.n - 4 + i] = (uint8_t)(total >> (8 * i));

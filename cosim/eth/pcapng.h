@@ -14,13 +14,13 @@
 
 struct urdma_pcapng;
 
-/* A record of the file, out of n parts. */
+/* Receives a record of the file, in n parts. */
 typedef void (*urdma_pcapng_record_fn)(void *ctx, const struct iovec *part, unsigned int n);
 
-/* Gives all records to fn. Returns NULL when there is no memory. */
+/* Passes all records to fn. Returns NULL if there is no memory. */
 struct urdma_pcapng *urdma_pcapng_to(urdma_pcapng_record_fn fn, void *ctx, const char *if_name,
 				     uint64_t if_speed);
-/* Into a file. if_speed in bits a second, 0: unknown. Returns 0 or a negative errno. */
+/* Writes to a file. if_speed in bits per second, 0: unknown. Returns 0 or a negative errno. */
 int urdma_pcapng_open(const char *path, const char *if_name, uint64_t if_speed,
 		      struct urdma_pcapng **pcap);
 /*
@@ -30,7 +30,7 @@ int urdma_pcapng_open(const char *path, const char *if_name, uint64_t if_speed,
 int urdma_pcapng_close(struct urdma_pcapng *pcap);
 
 /*
- * crc_error: the frame came with a bad FCS. comment: of the packet, at most URDMA_PCAPNG_COMMENT
+ * crc_error: the frame had a bad FCS. comment: comment of the packet, at most URDMA_PCAPNG_COMMENT
  * bytes; empty: none.
  */
 #define URDMA_PCAPNG_COMMENT 160u
@@ -43,24 +43,21 @@ int urdma_pcapng_error(const struct urdma_pcapng *pcap);
 
 struct urdma_pcapng_packet {
 	uint64_t ns;
-	const uint8_t *data; /* until the next one is read */
+	const uint8_t *data; /* valid until the next packet is read */
 	uint32_t len;
-	bool inbound, outbound; /* both false: not told */
+	bool inbound, outbound; /* both false: unknown */
 	bool crc_error;
-	bool truncated; /* the capture has the beginning only */
+	bool truncated; /* the capture has only the beginning */
 	bool ethernet;
 	char comment[URDMA_PCAPNG_COMMENT + 1]; /* the first one; empty: none */
 };
 
 struct urdma_pcapng_reader;
 
-/* -errno; error tells why. */
+/* Returns -errno with the reason in error. */
 int urdma_pcapng_reader_open(const char *path, struct urdma_pcapng_reader **reader, char *error,
 			     size_t size);
-/*
- * Reads the next packet. Returns 1; 0 at the end; -EBADMSG or -EIO, and error describes the fault
- * of the file.
- */
+/* Reads the next packet. Returns 1; 0 at the end; -EBADMSG or -EIO with a description in error. */
 int urdma_pcapng_read(struct urdma_pcapng_reader *reader, struct urdma_pcapng_packet *packet,
 		      char *error, size_t size);
 /* Goes back to the beginning. */

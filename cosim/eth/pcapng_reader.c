@@ -14,7 +14,7 @@
 #define BLOCK_EPB 6u	      /* enhanced packet, 4.3 */
 
 #define BYTE_ORDER_MAGIC 0x1a2b3c4du
-#define PCAP_MAGIC	 0xa1b2c3d4u /* the older format, in four variants */
+#define PCAP_MAGIC	 0xa1b2c3d4u /* the older format, which has four variants */
 #define PCAP_NS_MAGIC	 0xa1b23c4du
 
 #define OPT_END		0u
@@ -85,8 +85,8 @@ static uint64_t get64(const struct urdma_pcapng_reader *r, const uint8_t *p)
 }
 
 /*
- * The value of an option among those from `at` to the end of the block, of at least *len bytes;
- * sets len to its length.
+ * Finds an option of at least *len bytes from `at` to the end of the block. Returns its value and
+ * sets *len to its length.
  */
 static const uint8_t *find_option(const struct urdma_pcapng_reader *r, uint32_t at,
 				  unsigned int code, uint32_t *len)
@@ -114,7 +114,7 @@ static const uint8_t *option(const struct urdma_pcapng_reader *r, uint32_t at, u
 	return find_option(r, at, code, &len);
 }
 
-/* 1, 0 at the end of the file. */
+/* 1, or 0 at the end of the file. */
 static int next_block(struct urdma_pcapng_reader *r, uint32_t *type, char *error, size_t size)
 {
 	long where = ftell(r->f);
@@ -234,7 +234,7 @@ static int take_packet(struct urdma_pcapng_reader *r, uint32_t type,
 		r->last_ns = to_ns(&r->ifc[ifc],
 				   (uint64_t)get32(r, r->block + 4) << 32 | get32(r, r->block + 8));
 	} else {
-		/* Without a time of its own. */
+		/* The packet has no time stamp. */
 		len = r->ifc[ifc].snap && orig > r->ifc[ifc].snap ? r->ifc[ifc].snap : orig;
 	}
 	if (len > r->len - head)

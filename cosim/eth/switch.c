@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The table of addresses: SETS of WAYS; in a full set the one that was silent longest gives way. */
+/*
+ * The address table has SETS sets of WAYS ways; in a full set the least recently used is replaced.
+ */
 #define SETS 1024u
 #define WAYS 4u
 
@@ -40,7 +42,7 @@ static struct entry *set_of(struct urdma_switch *sw, uint64_t mac)
 	return sw->table[(mac * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (SETS - 1)];
 }
 
-/* The entry of an address that was heard of in time, or NULL. */
+/* The entry of an address that has not aged out, or NULL. */
 static struct entry *find(struct urdma_switch *sw, uint64_t mac, uint64_t now)
 {
 	struct entry *set = set_of(sw, mac);

@@ -28,13 +28,13 @@ struct urdma_switch_config {
 };
 
 struct urdma_switch_stats {
-	uint64_t frames, bytes; /* that came in good */
+	uint64_t frames, bytes; /* received with a good FCS */
 	uint64_t bad_fcs;
-	uint64_t reserved; /* to addresses that are not forwarded */
-	uint64_t filtered; /* to the port they came from */
+	uint64_t reserved; /* to reserved addresses, which are not forwarded */
+	uint64_t filtered; /* whose destination is at the port they came from */
 	uint64_t forwarded;
 	uint64_t group;	  /* broadcast and multicast: flooded */
-	uint64_t unknown; /* to an address that was not known: flooded */
+	uint64_t unknown; /* to an unknown address: flooded */
 	uint64_t learned, moved, aged, evicted;
 	uint64_t tail_drops; /* copies of frames that found a queue full */
 };
@@ -42,7 +42,7 @@ struct urdma_switch_stats {
 struct urdma_switch;
 
 int urdma_switch_create(const struct urdma_switch_config *config, struct urdma_switch **sw);
-/* Its wires must be destroyed before. NULL is allowed. */
+/* Destroy its wires before. NULL is allowed. */
 void urdma_switch_destroy(struct urdma_switch *sw);
 const char *urdma_switch_name(const struct urdma_switch *sw);
 unsigned int urdma_switch_ports(const struct urdma_switch *sw);
@@ -51,7 +51,7 @@ struct urdma_eth_port *urdma_switch_port(struct urdma_switch *sw, unsigned int p
 void urdma_switch_forget(struct urdma_switch *sw, unsigned int port);
 const struct urdma_switch_stats *urdma_switch_stats(const struct urdma_switch *sw);
 
-/* As those of a port. */
+/* The same as for a port. */
 bool urdma_switch_advance(struct urdma_switch *sw, uint64_t now);
 uint64_t urdma_switch_next(const struct urdma_switch *sw);
 const char *urdma_switch_error(const struct urdma_switch *sw);

@@ -10,7 +10,7 @@
 
 #include "eth/pcapng.h"
 
-/* The MAC takes that much more than it has sent. */
+/* The MAC accepts this much more than it has sent. */
 #define TX_BUFFER_BYTES 512u
 
 struct urdma_wire {
@@ -20,7 +20,7 @@ struct urdma_wire {
 	uint64_t frames[2]; /* sent by each side */
 	urdma_wire_fault_fn fault;
 	void *fault_ctx;
-	struct urdma_eth_frame sent; /* a frame as it was before the faults: the sender's capture */
+	struct urdma_eth_frame sent; /* a frame before the faults, for the sender's capture */
 	bool down;
 };
 
@@ -79,7 +79,7 @@ static bool earlier(const struct urdma_rate *a, const struct urdma_rate *b)
 	return a->cycle < b->cycle || (a->cycle == b->cycle && a->frac < b->frac);
 }
 
-/* In order of arrival; the head stays head once a beat of it was handed over. */
+/* In order of arrival; the head stays first once one of its beats has been passed on. */
 static void queue_insert(struct urdma_eth_queue *q, struct urdma_eth_frame *f)
 {
 	struct urdma_eth_frame **at = &q->head;
@@ -95,14 +95,14 @@ static void queue_insert(struct urdma_eth_queue *q, struct urdma_eth_frame *f)
 }
 
 /*
- * A frame has gone into the queue, with the copies behind it: those that had to fall behind so many
- * follow it.
+ * A frame and its copies have entered the queue: a frame that waited for enough overtaking frames
+ * now follows them.
  */
 static void queue_overtaken(struct urdma_eth_queue *q, const struct urdma_eth_frame *by)
 {
 	struct urdma_eth_frame *f, *next, **at = &q->head, *due = NULL, **end = &due;
 
-	/* One of which a beat was handed over has been late enough. */
+	/* If one of its beats has been passed on, it has waited long enough. */
 	if (*at && q->started)
 		at = &(*at)->next;
 	for (f = *at; f; f = next) {
@@ -244,8 +244,8 @@ static bool have_scratch(struct urdma_eth_port *port)
 }
 
 /*
- * What this side is sending goes on into nothing. True if its beginning stands in the queue. seen:
- * it is the one that the receiver is about to get as damaged, and counts there.
+ * The frame that this side is sending is lost. True if its start is in the queue. seen: the
+ * receiver is about to get it as damaged and counts it.
  */
 static bool detach_sender(struct urdma_wire *w, unsigned int side, bool seen)
 {
@@ -264,7 +264,7 @@ static bool detach_sender(struct urdma_wire *w, unsigned int side, bool seen)
 	return false;
 }
 
-/* Nothing more comes of what is on its way to this side. */
+/* Drops everything in flight to this side. */
 static void cut(struct urdma_wire *w, unsigned int side)
 {
 	struct urdma_eth_queue *q = &w->to[side];
@@ -273,7 +273,7 @@ static void cut(struct urdma_wire *w, unsigned int side)
 	f = q->head;
 	q->head = NULL;
 	if (q->started) {
-		/* Of this one the receiver has seen the beginning. Its next beat is the last. */
+		/* The receiver has seen the start of this frame. Its next beat is the last. */
 		q->head = f;
 		next = f->next;
 		f->next = NULL;
@@ -304,8 +304,8 @@ int urdma_wire_set_link(struct urdma_wire *w, bool up)
 			bool sending = q->head && q->head == w->port[s]->tx;
 
 			/*
-			 * Each frame counts once: one that is still being sent there, one whose
-			 * beginning was seen as received, with an error.
+			 * Count each frame once: a frame still being sent is counted by its sender,
+			 * a frame whose start was seen is counted as received, with an error.
 			 */
 			w->port[!s]->stats.rx_lost += q->n - (q->started && !sending);
 			w->port[!s]->stats.rx_lost -= detach_sender(w, s, q->started && sending);
@@ -321,7 +321,7 @@ bool urdma_wire_link(const struct urdma_wire *w)
 	return w && !w->down;
 }
 
-/* What becomes of a whole frame. Returns it as its sender knows it. */
+/* Applies the faults to a whole frame. Returns the frame as sent. */
 static const struct urdma_eth_frame *wire_decide(struct urdma_wire *w, unsigned int side,
 						 struct urdma_eth_frame *f,
 						 struct urdma_wire_verdict *v)
@@ -334,7 +334,7 @@ static const struct urdma_eth_frame *wire_decide(struct urdma_wire *w, unsigned 
 	return &w->sent;
 }
 
-/* At `end` of it, a whole frame starts towards the other side. */
+/* At its time `end`, a whole frame starts towards the other side. */
 static void wire_forward(struct urdma_wire *w, unsigned int side, struct urdma_eth_frame *f,
 			 const struct urdma_rate *end, struct urdma_wire_verdict v)
 {
@@ -373,7 +373,7 @@ void urdma_eth_port_record(struct urdma_eth_port *port, uint64_t ns,
 		port->live.fn(port->live.ctx, ns, f, outbound);
 }
 
-/* To those who watch this port. */
+/* Passes a frame to the taps of this port. */
 static void show(struct urdma_eth_port *port, uint64_t cycle, const struct urdma_eth_frame *f,
 		 bool outbound)
 {
@@ -390,7 +390,7 @@ static void show(struct urdma_eth_port *port, uint64_t cycle, const struct urdma
 
 /* ---- transmit ------------------------------------------------------------------------------ */
 
-/* A frame that begins to leave in cycle at. */
+/* Starts a frame that begins to leave in cycle at. */
 static void tx_begin(struct urdma_eth_port *port, uint64_t at)
 {
 	struct urdma_wire *w = port->wire;
@@ -429,7 +429,7 @@ static void tx_pad(struct urdma_eth_port *port)
 	port->stats.tx_padded++;
 }
 
-/* All of the frame is there; its end is taken to leave in cycle end. */
+/* The frame is complete; its end leaves in cycle end. */
 static void tx_end(struct urdma_eth_port *port, uint64_t end)
 {
 	struct urdma_eth_frame *f = port->tx;
@@ -475,7 +475,7 @@ static void tx_beat(struct urdma_eth_port *port, uint64_t now, const struct urdm
 		return;
 	}
 	if (!port->tx) {
-		tx_begin(port, now + 1); /* what is sampled in this cycle leaves in the next */
+		tx_begin(port, now + 1); /* a beat sampled in this cycle leaves in the next */
 		if (!port->tx)
 			return;
 	}
@@ -484,7 +484,7 @@ static void tx_beat(struct urdma_eth_port *port, uint64_t now, const struct urdm
 		     URDMA_ETH_MAX_FRAME);
 		return;
 	}
-	/* Lines faster than the interface wait for it. */
+	/* A line faster than the interface waits for it. */
 	urdma_rate_start(&port->line, now + 1);
 	memcpy(port->tx->data + port->tx->len, b->data, n);
 	port->tx->len += n;
@@ -498,8 +498,8 @@ static void tx_beat(struct urdma_eth_port *port, uint64_t now, const struct urdm
 /* ---- receive ------------------------------------------------------------------------------- */
 
 /*
- * Length of the head's next beat and the line's state after it; false when it has not got that far
- * into the wire.
+ * Length of the head's next beat and the line's state after it; false if that beat is not yet on
+ * the wire.
  */
 static bool rx_beat(const struct urdma_eth_queue *q, uint32_t *n, bool *last,
 		    struct urdma_rate *line)
@@ -526,7 +526,7 @@ static bool rx_beat(const struct urdma_eth_queue *q, uint32_t *n, bool *last,
 	return true;
 }
 
-/* Takes the head off. Its line is charged to the end of the FCS, and is free behind the gap. */
+/* Removes the head. Its line is charged up to the end of the FCS, and is free after the gap. */
 static struct urdma_eth_frame *rx_take(struct urdma_eth_queue *q)
 {
 	struct urdma_eth_frame *f = q->head;
@@ -539,7 +539,7 @@ static struct urdma_eth_frame *rx_take(struct urdma_eth_queue *q)
 	return f;
 }
 
-/* The head of the queue has arrived to its last bit. */
+/* The last bit of the head of the queue has arrived. */
 static struct urdma_eth_frame *rx_end(struct urdma_eth_port *port, struct urdma_eth_queue *q,
 				      uint64_t now)
 {
@@ -552,7 +552,7 @@ static struct urdma_eth_frame *rx_end(struct urdma_eth_port *port, struct urdma_
 	return f;
 }
 
-/* The line's state behind the FCS of the head, when it is known. */
+/* The line's state after the FCS of the head, if it is known. */
 static bool rx_whole(const struct urdma_eth_queue *q, struct urdma_rate *line)
 {
 	const struct urdma_eth_frame *f = q->head;
@@ -569,9 +569,9 @@ static bool rx_whole(const struct urdma_eth_queue *q, struct urdma_rate *line)
 }
 
 /*
- * Frames that found no room in the FIFO. The NIC takes a beat a cycle, so when a frame's turn comes
- * so many cycles after its first beat was there, as many beats stood before it then. A frame that
- * is still being sent comes from a NIC, which is no faster than the receiver.
+ * Drops frames that found no room in the FIFO. The NIC takes one beat per cycle. So if a frame's
+ * turn comes n cycles after the arrival of its first beat, n beats were ahead of it. A frame that
+ * is still being sent comes from a NIC, which is not faster than the receiver.
  */
 static void rx_overrun(struct urdma_eth_port *port, struct urdma_eth_queue *q, uint64_t now)
 {
@@ -693,9 +693,9 @@ int urdma_eth_port_send(struct urdma_eth_port *port, uint64_t ready, const void 
 }
 
 /*
- * The first of those that wait goes onto the wire, complete: what the receiver sees of it when is
- * its line's business. It begins right behind the gap of the one before, if it was there by then,
- * which can be in the fraction of a cycle that is just over.
+ * Puts the first waiting frame onto the wire as a whole: the receiver's line decides when its parts
+ * arrive. It begins right after the gap of the frame before, if it was ready by then, which may be
+ * within the cycle that just ended.
  */
 static void frame_begin(struct urdma_eth_port *port)
 {
@@ -761,7 +761,8 @@ static uint64_t frames_next(const struct urdma_eth_port *port)
 		next = urdma_rate_end(&port->tx_done);
 	else if (port->out)
 		next = port->out->ready > port->line.cycle ? port->out->ready : port->line.cycle;
-	/* The end of a frame that a NIC is still sending is not known; until then the NIC is busy.
+	/*
+	 * The end of a frame that a NIC is still sending is not known; the NIC is busy until then.
 	 */
 	if (port->wire && rx_whole(&port->wire->to[port->side], &line)) {
 		t = urdma_rate_end(&line);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line for each completed WQE, by RFC 4180.
+// A line for each completed WQE, as in RFC 4180.
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static void put(struct urdma_csv *c, const char *fmt, ...)
 		c->n += (size_t)n < room ? (size_t)n : room - 1;
 }
 
-/* A field of text: in quotes if it has a character that needs them. */
+/* A text field, in quotes if a character needs them. */
 static void put_text(struct urdma_csv *c, const char *text)
 {
 	if (!strpbrk(text, ",\"\r\n")) {

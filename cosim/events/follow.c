@@ -6,7 +6,10 @@
 
 #include "events/state.h"
 
-/* Events of a cycle are put in order together. A NIC has fewer; a damaged file may have more. */
+/*
+ * Maximum events of a cycle that are sorted together. A NIC has fewer; a damaged file may have
+ * more.
+ */
 #define MOST_OF_A_CYCLE 2048u
 
 const char *const urdma_stage_name[URDMA_STAGES] = {
@@ -72,8 +75,8 @@ struct urdma_qp *urdma_follow_qp(struct urdma_nic *nic, uint32_t qpn)
 }
 
 /*
- * The place of a kind among the events of one cycle: a cause before its effect. A frame of one
- * beat, for example, has out, tx and tx_end in the same cycle.
+ * The rank of a kind among the events of one cycle: a cause comes before its effect. For example, a
+ * frame of one beat has out, tx and tx_end in the same cycle.
  */
 static unsigned int place_of(const struct urdma_trace_event *event)
 {
@@ -91,12 +94,12 @@ static unsigned int place_of(const struct urdma_trace_event *event)
 	return place[event->kind];
 }
 
-/* Gives the events of the present cycle to the sinks and to the lives. */
+/* Passes the events of the current cycle to the sinks and the lives. */
 static int take_cycle(struct urdma_follow *f)
 {
 	int ret = 0;
 
-	/* Insertion: a cycle has few events, and a file has them nearly in order. */
+	/* Insertion sort: a cycle has few events, and a file has them nearly in order. */
 	for (unsigned int i = 1; i < f->n; i++) {
 		struct urdma_trace_event event = f->event[i];
 		unsigned int k = i;
@@ -115,7 +118,7 @@ static int take_cycle(struct urdma_follow *f)
 	return ret;
 }
 
-/* Objects of the NIC have numbers below its limits. */
+/* Object numbers of the NIC are below its limits. */
 static bool sane(const struct urdma_follow *f, const struct urdma_trace_event *event)
 {
 	uint64_t obj = 0;

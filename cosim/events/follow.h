@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Follows send WQEs, frames and packets through a stream of events, and tells sinks about them.
- * docs/tracing.md defines their lives. Memory grows with what is in flight and with the number of
- * QPs, but not with the length of the stream: what never ends is given up and counted.
+ * docs/tracing.md defines their lives. Memory grows with the number of objects in flight and of
+ * QPs, but not with the length of the stream: lives that never end are given up and counted.
  */
 #ifndef URDMA_EVENTS_FOLLOW_H
 #define URDMA_EVENTS_FOLLOW_H
@@ -10,7 +10,7 @@
 #include "events/names.h"
 #include "trace/events.h"
 
-#define URDMA_EVENTS_MAX_QPS 65536u /* of a NIC; the lanes have narrower numbers */
+#define URDMA_EVENTS_MAX_QPS 65536u /* per NIC; the lanes have narrower numbers */
 #define URDMA_NEVER	     UINT64_MAX
 #define URDMA_NO_QP	     UINT32_MAX
 
@@ -33,25 +33,25 @@ enum urdma_moment {
 /* posted, queued and so on. */
 extern const char *const urdma_stage_name[URDMA_STAGES];
 
-/* Ranges of frames sent again that a WQE keeps. */
+/* Maximum ranges of retransmitted frames kept for a WQE. */
 #define URDMA_AGAIN_RANGES 16u
 
 struct urdma_wqe {
-	uint64_t at[URDMA_MOMENTS]; /* cycles. In a sink each is at or after the one before it */
-	uint64_t first_frame, last_frame; /* numbers in the sender's capture, 0: in none */
-	uint64_t answer_frame;		  /* the frame received that acknowledged it */
-	/* Its frames that were sent again, in the order of the sender's capture. */
+	uint64_t at[URDMA_MOMENTS];	  /* cycles. A sink sees them in ascending order */
+	uint64_t first_frame, last_frame; /* numbers in the sender's capture, 0: none */
+	uint64_t answer_frame;		  /* received frame that acknowledged it */
+	/* Its retransmitted frames, in the order of the sender's capture. */
 	struct {
 		uint64_t first, last;
 	} again[URDMA_AGAIN_RANGES];
 	uint8_t n_again;
-	bool more_again; /* than there is room for */
+	bool more_again; /* there are more than fit */
 	uint32_t qpn;
 	uint32_t bytes;
 	uint32_t psn;
-	uint32_t packets;		/* each counts once; a READ has one request */
-	uint32_t retries[URDMA_CAUSES]; /* that began while it was sent and not completed */
-	uint32_t flight;		/* bytes of its packets; not acknowledged */
+	uint32_t packets;		/* each counts once; a READ has one request packet */
+	uint32_t retries[URDMA_CAUSES]; /* retries that began between its sending and completion */
+	uint32_t flight;		/* unacknowledged bytes of its packets */
 	uint16_t index;
 	uint8_t nic, op, status;
 	bool has_cqe;
@@ -68,7 +68,7 @@ static inline uint64_t urdma_wqe_stage(const struct urdma_wqe *w, unsigned int s
 	return w->at[stage + 1] - w->at[stage];
 }
 
-/* Sum of the causes that send packets again. */
+/* Sum of the retries whose cause makes packets be sent again. */
 uint32_t urdma_wqe_retries(const struct urdma_wqe *w);
 
 /* A frame at a MAC, when its last beat has passed. */
@@ -76,13 +76,13 @@ struct urdma_frame {
 	uint64_t begin, end; /* cycles of its first and last beat */
 	uint64_t number;     /* in the capture */
 	uint64_t len;	     /* bytes without FCS */
-	uint64_t flow;	     /* of its exchange: request, reception, answer; 0: none */
+	uint64_t flow;	     /* id of its exchange: request, reception, answer; 0: none */
 	uint32_t dqpn, psn;
-	uint32_t qpn; /* the NIC's own: of the sender, or dqpn. URDMA_NO_QP: unknown, not RDMA */
+	uint32_t qpn; /* the NIC's own QP: the sender's, or dqpn. URDMA_NO_QP: unknown, not RDMA */
 	uint16_t wqe;
 	uint8_t nic, opcode;
 	bool received, rdma, error;
-	bool has_wqe; /* sent for the WQE wqe of qpn */
+	bool has_wqe; /* sent for WQE number wqe of qpn */
 	bool again;
 	bool flow_ends;
 };
@@ -107,22 +107,24 @@ extern const char *const urdma_packet_stage_name[URDMA_PACKET_STAGES];
 /* False: the packet does not have this stage. */
 bool urdma_packet_stage(const struct urdma_packet *p, unsigned int stage, uint64_t *cycles);
 
-/* Why a life is not in the results. */
+/* The reason why a life is not in the results. */
 enum urdma_incomplete {
 	URDMA_BEGUN_BEFORE, /* its doorbell is not in the file */
 	URDMA_LACKS_EVENTS, /* some of its events are not in the file, or not in order */
 	URDMA_ABANDONED,    /* its QP or NIC was reset or destroyed */
-	URDMA_NOT_ENDED,    /* the file ends first, or before it is known whether a CQE follows */
+	URDMA_NOT_ENDED,    /* the file ends first, or before it is clear whether a CQE follows */
 	URDMA_INCOMPLETES
 };
-/* Keys for JSON, and a sentence for people. */
+/* A key for JSON, and a readable sentence. */
 extern const char *const urdma_incomplete_key[URDMA_INCOMPLETES];
 extern const char *const urdma_incomplete_text[URDMA_INCOMPLETES];
 
-/* What a listener gets, each function with ctx; NULL: not wanted. Nothing is kept after a call. */
+/*
+ * Callbacks of a listener, each with ctx; NULL: not wanted. Arguments are valid only during a call.
+ */
 struct urdma_sink {
 	void *ctx;
-	/* Each event. Inside a cycle a cause comes before its effect. */
+	/* Called for each event. Within a cycle a cause comes before its effect. */
 	void (*event)(void *ctx, const struct urdma_trace_event *event);
 	void (*wqe)(void *ctx, const struct urdma_wqe *wqe); /* completed */
 	void (*incomplete)(void *ctx, unsigned int nic, uint32_t qpn, enum urdma_incomplete why,
@@ -134,20 +136,20 @@ struct urdma_sink {
 		      unsigned int cause);
 	/* A packet of a request is sent again. */
 	void (*resent)(void *ctx, unsigned int nic, uint32_t qpn);
-	/* WQEs posted and not completed; changes only. */
+	/* WQEs posted and not completed; called for changes only. */
 	void (*depth)(void *ctx, uint64_t cycle, unsigned int nic, uint32_t qpn, uint32_t depth);
-	/* Bytes of payload cut into packets and not acknowledged, of a NIC; changes only. */
+	/* Payload bytes of a NIC cut into packets and not acknowledged; called for changes only. */
 	void (*flight)(void *ctx, uint64_t cycle, unsigned int nic, uint64_t bytes);
 };
 
 struct urdma_follow;
 
-/* NULL: no memory. The sinks must live as long as it. */
+/* NULL: no memory. The sinks must outlive it. */
 struct urdma_follow *urdma_follow_create(unsigned int n_nics, const struct urdma_sink *sink,
 					 unsigned int n_sinks);
 /* Cycles may not decrease. 0, -ENOMEM, or -EBADMSG: a field has a value that no NIC reports. */
 int urdma_follow_event(struct urdma_follow *f, const struct urdma_trace_event *event);
-/* There are no more events: counts what has not ended. 0, or as above. */
+/* Call after the last event: counts lives that have not ended. 0, or as above. */
 int urdma_follow_end(struct urdma_follow *f);
 void urdma_follow_destroy(struct urdma_follow *f);
 

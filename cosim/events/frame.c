@@ -24,7 +24,7 @@ static void end_packet(struct urdma_follow *f, struct urdma_nic *nic, struct urd
 	}
 }
 
-/* Its life has every moment that it can have. */
+/* True if the life has every moment that it can have. */
 static bool is_over(const struct urdma_packet *p)
 {
 	unsigned int op = p->opcode & 0x1f;
@@ -35,7 +35,7 @@ static bool is_over(const struct urdma_packet *p)
 		return true;
 	if (urdma_opcode_answers(p->opcode) || urdma_opcode_unreliable(p->opcode))
 		return p->put != URDMA_NEVER;
-	if (op == 0x0c || op == 0x13 || op == 0x14) /* READ, ATOMICs: the answer has the data */
+	if (op == 0x0c || op == 0x13 || op == 0x14) /* READ, ATOMICs: the data is in the answer */
 		return p->tx != URDMA_NEVER;
 	return p->put != URDMA_NEVER && p->tx != URDMA_NEVER;
 }
@@ -104,7 +104,7 @@ static void move_packets(struct urdma_follow *f, unsigned int n, uint64_t qpn, u
 				moved = true;
 			}
 			break;
-		case URDMA_TRACE_ANS: /* and all before it */
+		case URDMA_TRACE_ANS: /* this one and all before it */
 			if (p->decided != URDMA_NEVER && p->answered == URDMA_NEVER && !answer &&
 			    is_before(p->psn, psn))
 				p->answered = e->cycle;
@@ -114,7 +114,7 @@ static void move_packets(struct urdma_follow *f, unsigned int n, uint64_t qpn, u
 			    p->psn == psn)
 				p->answered = e->cycle;
 			continue;
-		default: /* tx_end of an answer: its first beat is what counts */
+		default: /* tx_end of an answer: only its first beat counts */
 			if (p->answered == URDMA_NEVER || p->tx != URDMA_NEVER ||
 			    !is_before(p->psn, psn))
 				continue;
@@ -133,7 +133,7 @@ static void move_packets(struct urdma_follow *f, unsigned int n, uint64_t qpn, u
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* A packet becomes a frame: of a WQE, a response, or an ACK or NAK. */
+/* A packet becomes a frame of a WQE, a response, or an ACK or NAK. */
 static int out(struct urdma_follow *f, const struct urdma_trace_event *e)
 {
 	struct urdma_nic *nic = &f->nic[e->nic];
@@ -183,7 +183,10 @@ static struct urdma_frame frame_of(const struct urdma_trace_event *e, uint64_t b
 	};
 }
 
-/* The frames of a NIC leave in the order of `out`: those before this one went another way. */
+/*
+ * The frames of a NIC leave in the order of `out`. Earlier ones still waiting did not go to the
+ * MAC.
+ */
 static void leave(struct urdma_follow *f, struct urdma_frame *frame, uint64_t key)
 {
 	struct urdma_nic *nic = &f->nic[frame->nic];
@@ -237,8 +240,8 @@ static int tx_end(struct urdma_follow *f, const struct urdma_trace_event *e)
 }
 
 /*
- * The oldest frame on the wires that another NIC has sent, at best the one whose frames came here
- * before: other NICs may use the same QPs and PSNs.
+ * The oldest matching frame that another NIC has sent, preferably the NIC whose frames arrived here
+ * last: other NICs may use the same QPs and PSNs.
  */
 static struct urdma_waiting_item *sent_to(struct urdma_follow *f, unsigned int n, uint64_t key)
 {
@@ -290,8 +293,8 @@ static int rx_end(struct urdma_follow *f, const struct urdma_trace_event *e)
 }
 
 /*
- * The receiver has checked a packet. The parser keeps the order, so frames that arrived before it
- * were dropped. A packet that has not arrived comes from the NIC itself, which loops it back.
+ * The receiver has checked a packet. The parser keeps the order, so earlier frames that it has not
+ * reported were dropped. A packet that has not arrived was looped back inside the NIC.
  */
 static int in(struct urdma_follow *f, const struct urdma_trace_event *e)
 {
@@ -392,7 +395,7 @@ int urdma_follow_frame(struct urdma_follow *f, const struct urdma_trace_event *e
 	case URDMA_TRACE_REQ:
 	case URDMA_TRACE_PUT:
 	case URDMA_TRACE_ANS:
-		/* qpn and psn are the first fields of all of these. */
+		/* qpn and psn are the first fields of all these events. */
 		move_packets(f, e->nic, e->field[0], e->field[1], e);
 		return 0;
 	default:

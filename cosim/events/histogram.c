@@ -7,7 +7,7 @@
 #define BUCKETS URDMA_HISTOGRAM_BUCKETS
 #define LOG	6 /* of BUCKETS */
 
-/* Octave 0 has the numbers below BUCKETS, octave o those of the power of two o + LOG - 1. */
+/* Octave 0 has the numbers below BUCKETS, octave o those from 2^(o + LOG - 1) on. */
 unsigned int urdma_histogram_number(uint64_t value)
 {
 	unsigned int octave;
@@ -46,7 +46,7 @@ uint64_t urdma_histogram_bucket(const struct urdma_histogram *h, unsigned int i,
 
 uint64_t urdma_histogram_percentile(const struct urdma_histogram *h, double percent)
 {
-	/* A count times 99.9 / 100 may be a little above a whole number. */
+	/* A count times 99.9 / 100 may be slightly above a whole number. */
 	uint64_t rank = (uint64_t)ceil((double)h->n * percent / 100 - 1e-6), n = 0, from, to;
 
 	if (!rank)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A distribution of numbers in memory that does not grow with their count.
+ * A distribution of numbers, in memory that does not grow with their count.
  *
- * Numbers below 64 have buckets of their own. Above, each power of two is divided into 64 buckets
- * of the same width, so a bucket is at most 1/64 as wide as its lowest number. The buckets of a
- * power of two are allocated when the first number falls into it. Without memory the number counts
- * for sum, maximum and n only.
+ * Each number below 64 has its own bucket. Above, each power of two is divided into 64 buckets of
+ * the same width, so a bucket is at most 1/64 as wide as its lowest number. The buckets of a power
+ * of two are allocated when the first number falls into it. Without memory the number counts for
+ * sum, maximum and n only.
  */
 #ifndef URDMA_EVENTS_HISTOGRAM_H
 #define URDMA_EVENTS_HISTOGRAM_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// urdma-events: what the events of a run come to.
+// urdma-events: evaluates the events of a run.
 #include <argp.h>
 #include <errno.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ enum { OPT_CSV = 0x600, OPT_PERFETTO, OPT_JSON, OPT_MOMENTS, OPT_FROM, OPT_TO };
 
 struct program {
 	const char *file, *json_path, *moments_dir;
-	uint64_t from_ns, to_ns; /* what is read: events from the first on, before the second */
+	uint64_t from_ns, to_ns; /* reads events from the first time to before the second */
 	struct urdma_events *events;
 	struct urdma_trace_nic nic[MAX_NICS];
 	struct urdma_results_config config;
@@ -233,7 +233,7 @@ static void write_json(struct program *p)
 		complain(p, "write", p->json_path, ret);
 }
 
-/* Reads the file once more. */
+/* Reads the file again. */
 static void write_moments(struct program *p)
 {
 	struct urdma_events *events = NULL;

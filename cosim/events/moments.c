@@ -7,7 +7,7 @@
 
 #define MARGIN (1000u / URDMA_CYCLE_NS) /* 1 us */
 
-/* A trace that hears only what is in its window. */
+/* A trace that gets only the contents of its window. */
 struct moment {
 	struct urdma_window window;
 	struct urdma_perfetto *trace;
@@ -127,7 +127,7 @@ static struct urdma_sink sink_of(struct moment *m)
 	};
 }
 
-/* What is wrong with the file has been said. */
+/* Problems of the file have already been reported. */
 static int read_events(struct urdma_events *events, uint64_t from_ns, uint64_t to_ns,
 		       struct urdma_follow *f)
 {

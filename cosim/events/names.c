@@ -60,7 +60,7 @@ const char *urdma_name_status(uint64_t status)
 	return NAME(names, status);
 }
 
-/* The five bits below the transport are the same for all of them. */
+/* The five bits below the transport bits have the same meaning in all transports. */
 const char *urdma_name_opcode(uint64_t opcode)
 {
 	static const char *const names[32] = {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A trace for ui.perfetto.dev. A process for each NIC; in it a thread for each QP, threads for what
- * happens one at a time, and tracks side by side (lanes) for what overlaps. Packets are written as
- * slices end, so they are not in the order of time; Perfetto sorts them.
+ * A trace for ui.perfetto.dev. Each NIC is a process. It has a thread for each QP, threads for
+ * activities that do not overlap, and parallel tracks (lanes) for those that do. Trace packets are
+ * written when slices end, so they are not in time order; Perfetto sorts them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,12 +16,12 @@
 #define SEQUENCE	 1u
 #define STATE_CLEARED	 1u /* SEQ_INCREMENTAL_STATE_CLEARED */
 #define MAX_ARGS	 12u
-#define MAX_READS	 1024u /* outstanding at once, at most; later ones are left out */
+#define MAX_READS	 1024u /* maximum outstanding at a time; later ones are omitted */
 #define MAX_LANES	 32768u
-#define BYTES_EACH	 250u /* cycles, 1 us: between values of the counters of PCIe */
+#define BYTES_EACH	 250u /* cycles between values of the PCIe counters: 1 us */
 #define TRACK(nic, kind) ((uint64_t)((nic) + 1) << 48 | (uint64_t)(kind) << 40)
 
-/* The trigger is of the run: its track belongs to no NIC. */
+/* The trigger belongs to the run: its track is in no NIC. */
 #define TRIGGER_TRACK UINT64_C(1)
 
 enum track {
@@ -44,7 +44,7 @@ enum track {
 	TRACK_PCIE, /* | direction, counter */
 };
 
-/* Tracks side by side for slices that overlap: when each is free, in cycles. */
+/* Parallel tracks for overlapping slices: the cycle from which each is free. */
 struct lanes {
 	uint64_t *until;
 	uint32_t n, size;
@@ -58,7 +58,7 @@ struct qp {
 	struct lanes wqes, packets;
 };
 
-/* Bytes of TLPs in one direction, from the begin on. */
+/* Bytes of TLPs in one direction, from the start. */
 struct bytes {
 	uint64_t n, told;
 	uint64_t slot; /* of BYTES_EACH cycles, of the last TLP */
@@ -88,7 +88,7 @@ static const char *const stage_arg[URDMA_PACKET_STAGES] = {
 	"receive ns", "check ns", "decide ns", "place ns", "answer ns", "send ns",
 };
 
-/* What a slice or an instant tells besides its name. */
+/* Attributes of a slice or an instant besides its name. */
 struct args {
 	size_t n;
 	UrdmaPerfetto__DebugAnnotation arg[MAX_ARGS];
@@ -260,7 +260,7 @@ static void counter(struct urdma_perfetto *p, uint64_t uuid, uint64_t cycle, uin
 
 /* ---- tracks ---------------------------------------------------------------------------------- */
 
-/* A lane that is free during [from, to), now taken. *fresh: it needs a descriptor. */
+/* Takes a lane that is free during [from, to). *fresh: it needs a descriptor. */
 static uint32_t take_lane(struct urdma_perfetto *p, struct lanes *l, uint64_t from, uint64_t to,
 			  bool *fresh)
 {
@@ -287,7 +287,7 @@ static uint32_t take_lane(struct urdma_perfetto *p, struct lanes *l, uint64_t fr
 	return i;
 }
 
-/* The tracks of a QP are declared when it is first asked for. NULL: no memory. */
+/* The tracks of a QP are declared at its first use. NULL: no memory. */
 static struct qp *qp_of(struct urdma_perfetto *p, unsigned int n, uint32_t qpn)
 {
 	struct nic *nic = &p->nic[n];
@@ -411,7 +411,7 @@ static void wqe(void *ctx, const struct urdma_wqe *w)
 	end(p, uuid, to);
 }
 
-/* A frame of one beat takes a cycle, so that it can be seen. */
+/* A frame of one beat takes a cycle, so that it is visible. */
 static void frame(void *ctx, const struct urdma_frame *f)
 {
 	struct urdma_perfetto *p = ctx;
@@ -437,7 +437,7 @@ static void frame(void *ctx, const struct urdma_frame *f)
 	end(p, uuid, f->end + 1);
 }
 
-/* A request at its receiver, until its payload is on its way to memory or it ends before. */
+/* A request at its receiver, until its payload is on its way to memory or it ends earlier. */
 static void packet(void *ctx, const struct urdma_packet *packet)
 {
 	struct urdma_perfetto *p = ctx;
@@ -449,7 +449,7 @@ static void packet(void *ctx, const struct urdma_packet *packet)
 
 	for (unsigned int i = 0; i < sizeof(ends) / sizeof(*ends) && to == URDMA_NEVER; i++)
 		to = ends[i];
-	/* What the NIC sends to itself does not pass the MAC. */
+	/* Packets that the NIC sends to itself do not pass the MAC. */
 	if (from == URDMA_NEVER)
 		from = packet->in;
 	if (from == URDMA_NEVER || to == URDMA_NEVER || packet->qpn >= URDMA_EVENTS_MAX_QPS ||
@@ -551,7 +551,7 @@ static void trigger(struct urdma_perfetto *p, const struct urdma_trace_event *e)
 	instant(p, TRIGGER_TRACK, e->cycle, name, &args);
 }
 
-/* The counter's value until now, behind the last TLP of its slot. */
+/* The counter's value so far, after the last TLP of its slot. */
 static void tell_bytes(struct urdma_perfetto *p, unsigned int n, unsigned int direction)
 {
 	struct bytes *b = &p->nic[n].pcie[direction];

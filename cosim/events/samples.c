@@ -8,7 +8,7 @@
 #include "events/series.h"
 
 struct counter {
-	uint64_t value; /* of the last line that has it */
+	uint64_t value; /* from the last line that contains it */
 	uint64_t sum;	/* in all slices */
 	struct urdma_series series;
 };
@@ -35,7 +35,7 @@ struct urdma_samples_reader *urdma_samples_reader_create(uint64_t sample_ns)
 		free(r);
 		return NULL;
 	}
-	/* Whole samples, so that the samples behind a pause begin with slices. */
+	/* Whole samples, so that samples after a pause are aligned to slices. */
 	samples = (URDMA_PAUSE + r->cycles - 1) / r->cycles;
 	urdma_timeline_init(&r->timeline, r->cycles, samples * r->cycles);
 	return r;
@@ -52,7 +52,7 @@ void urdma_samples_reader_destroy(struct urdma_samples_reader *r)
 	free(r);
 }
 
-/* The object with this name, a new one if there is none. NULL: no memory. */
+/* The object with this name; creates it if needed. NULL: no memory. */
 static json_t *part_of(json_t *json, const char *key)
 {
 	json_t *part = json_object_get(json, key);
@@ -159,7 +159,7 @@ int urdma_samples_reader_line(struct urdma_samples_reader *r, const char *line)
 	json_object_del(json, "ns");
 	json_object_foreach(json, name, nic) traffic |= is_traffic(nic);
 	urdma_timeline_move(&r->timeline, begin, traffic);
-	/* What changes in a pause is in no slice. */
+	/* Changes during a pause are in no slice. */
 	counts = r->timeline.begun && r->timeline.last == begin;
 	json_object_foreach(json, name, nic)
 	{
@@ -185,7 +185,7 @@ static json_t *integer(uint64_t value)
 	return json_integer((json_int_t)value);
 }
 
-/* The counters of a kind that have changed. */
+/* The changed counters of a kind. */
 static json_t *changed(struct urdma_samples_reader *r, json_t *names)
 {
 	json_t *json = json_object(), *number;

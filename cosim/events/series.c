@@ -21,7 +21,7 @@ void urdma_timeline_move(struct urdma_timeline *t, uint64_t cycle, bool traffic)
 	if (!t->begun)
 		step = 0;
 	t->begun = true;
-	/* It stands still until the end of a pause. */
+	/* The timeline stops until the end of a pause. */
 	t->at += step < t->pause ? step : t->pause;
 	while (t->at / t->cycles >= URDMA_SLICES) {
 		for (unsigned int i = 0; i < t->n; i += 2)
@@ -41,7 +41,7 @@ void urdma_timeline_move(struct urdma_timeline *t, uint64_t cycle, bool traffic)
 
 /* ---- series ---------------------------------------------------------------------------------- */
 
-/* Its slices become as long as the timeline's. */
+/* Merges its slices until they are as long as the timeline's. */
 static void fold(struct urdma_series *s, const struct urdma_timeline *t)
 {
 	if (!s->cycles)
@@ -83,7 +83,8 @@ void urdma_series_end(struct urdma_series *s, const struct urdma_timeline *t)
 
 /* ---- flows ----------------------------------------------------------------------------------- */
 
-/* An amount that passed evenly between two places of the timeline, which are not behind its last.
+/*
+ * Adds an amount spread evenly between two positions on the timeline, which are not after its last.
  */
 static void spread(struct urdma_series *s, const struct urdma_timeline *t, uint64_t from,
 		   uint64_t to, uint64_t amount)
@@ -103,7 +104,7 @@ static void spread(struct urdma_series *s, const struct urdma_timeline *t, uint6
 	}
 }
 
-/* What the link has carried since, until that place of the timeline. */
+/* The bytes that the link has carried since then, up to that position on the timeline. */
 static void carry(struct urdma_flow *f, const struct urdma_timeline *t, uint64_t until)
 {
 	uint64_t units = (until - f->since) * f->mbps;
@@ -132,7 +133,7 @@ void urdma_flow_came(struct urdma_flow *f, const struct urdma_timeline *t, uint6
 		units = t->at * f->mbps;
 		cycles = t->at;
 	}
-	/* Those before it may have come a bit later than the rate allows: it follows them. */
+	/* Earlier bytes may have come slightly later than the rate allows; these follow them. */
 	if (t->at - cycles > f->since)
 		carry(f, t, t->at - cycles);
 	f->waits += units;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects what the report needs, in memory that does not grow with the run.
+// Collects the data of the report, in memory that does not grow with the run.
 #include "events/stats.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ double urdma_level_mean(const struct urdma_level *l, uint64_t until)
 	       (double)(until - l->begun);
 }
 
-/* A level whose means of slices are wanted, too. */
+/* A level that also has means per slice. */
 static void change(const struct urdma_stats *s, struct urdma_level *l, struct urdma_series *series,
 		   uint64_t value)
 {
@@ -141,7 +141,7 @@ static void count_wqe(struct urdma_messages *m, const struct urdma_wqe *w)
 	if (end > m->last)
 		m->last = end;
 	m->n++;
-	/* Data of a message that failed is not delivered. */
+	/* The data of a failed message is not delivered. */
 	if (w->status)
 		m->failed++;
 	else
@@ -168,7 +168,7 @@ static void note_split(struct urdma_stats *s, const struct urdma_wqe *w)
 			urdma_wqe_stage(w, k) * URDMA_CYCLE_NS;
 }
 
-/* Of equal ones the first stays. */
+/* Of equal ones the first is kept. */
 static void note_slow(struct urdma_stats *s, const struct urdma_wqe *w)
 {
 	unsigned int i = s->n_slowest;
@@ -251,7 +251,7 @@ static void transfer(const struct urdma_stats *s, struct urdma_link_stats *l,
 		     unsigned int direction, uint64_t bytes)
 {
 	l->bytes[direction] += bytes;
-	/* What passes in a pause is in no slice. */
+	/* Bytes during a pause are in no slice. */
 	if (!s->timeline.begun || s->timeline.last != s->last)
 		return;
 	if (direction)
@@ -280,7 +280,7 @@ static void sent(struct urdma_stats *s, unsigned int nic, uint32_t qpn, uint64_t
 	qp->bytes += bytes;
 }
 
-/* On the wire: at least 60 bytes, FCS 4, preamble 8, gap 12. */
+/* On the wire: at least 60 bytes, plus FCS 4, preamble 8, gap 12. */
 static void frame(void *ctx, const struct urdma_frame *f)
 {
 	struct urdma_stats *s = ctx;
@@ -324,8 +324,8 @@ static void read_ends(const struct urdma_stats *s, struct urdma_nic_stats *nic,
 }
 
 /*
- * Frames, and what begins and ends WQEs: not the commands and registers of a driver. The trigger,
- * too: its moment is in the slices.
+ * Traffic: frames, and the events that start and end WQEs, but not commands and registers of a
+ * driver. The trigger also counts, so that its moment is in the slices.
  */
 static bool is_traffic(const struct urdma_trace_event *e)
 {

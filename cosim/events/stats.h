@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stats.c collects, for the two that print it: stats_json.c and table.c. */
+/* Statistics that stats.c collects and that stats_json.c and table.c print. */
 #ifndef URDMA_EVENTS_STATS_H
 #define URDMA_EVENTS_STATS_H
 
@@ -9,12 +9,12 @@
 
 #define URDMA_SLOWEST 10u
 
-/* Completed WQEs: of a QP, of a NIC. Times in cycles. */
+/* Completed WQEs of a QP or of a NIC. Times in cycles. */
 struct urdma_messages {
 	uint64_t n, bytes, failed;
-	uint64_t completions; /* of n, those with a CQE */
-	uint64_t doorbells;   /* that the NIC has taken */
-	uint64_t first, last; /* begin of the first, end of the last */
+	uint64_t completions; /* number of them with a CQE */
+	uint64_t doorbells;   /* doorbells that the NIC has accepted */
+	uint64_t first, last; /* start of the first, end of the last */
 	struct urdma_histogram whole;
 	struct urdma_histogram stage[URDMA_STAGES];
 	uint64_t retries[URDMA_CAUSES]; /* events */
@@ -23,13 +23,13 @@ struct urdma_messages {
 };
 
 /*
- * Buckets of latencies in one of the report: a picture needs fewer than a percentile. Of the
- * messages in each, the sum of each stage, in ns.
+ * Number of histogram buckets per bucket in the report: a picture needs fewer than a percentile. A
+ * bucket has the sum of each stage over its messages, in ns.
  */
 #define URDMA_MERGED 4u
 typedef uint64_t urdma_split[URDMA_HISTOGRAM_BUCKETS / URDMA_MERGED][URDMA_STAGES];
 
-/* A number that changes: its sum over cycles of the timeline, its maximum. */
+/* A changing number: its sum over cycles of the timeline, and its maximum. */
 struct urdma_level {
 	uint64_t value, since, max;
 	uint64_t busy;	/* cycles in which it was not 0, until `since` */
@@ -37,19 +37,19 @@ struct urdma_level {
 	double area;
 };
 
-/* What a QP does over time. */
+/* Activity of a QP over time. */
 struct urdma_qp_times {
-	struct urdma_flow sent;	    /* its frames, as wire counts them */
+	struct urdma_flow sent;	    /* its frames, counted as in wire */
 	struct urdma_series resent; /* packets */
 };
 
 struct urdma_qp_stats {
 	struct urdma_messages messages;
 	struct urdma_level depth;     /* WQEs posted and not acknowledged */
-	uint64_t frames, bytes;	      /* sent, as wire counts them */
+	uint64_t frames, bytes;	      /* sent, counted as in wire */
 	struct urdma_qp_times *times; /* NULL before its first frame */
 };
-/* The JSON has the times of so many QPs of a NIC, those that sent most. */
+/* Maximum QPs of a NIC with times in the JSON: those that sent most. */
 #define URDMA_TIMED_QPS 32u
 
 /* Both directions of a link: bytes with framing and headers, and the same over time. [0] leaves
@@ -72,14 +72,14 @@ struct urdma_nic_stats {
 	struct urdma_series reads_series;
 	struct urdma_level posted; /* WQEs posted and not acknowledged, of all send queues */
 	struct urdma_series posted_series;
-	uint64_t read_bytes[1024]; /* of reads that are outstanding, by tag */
+	uint64_t read_bytes[1024]; /* of outstanding reads, by tag */
 	uint64_t irqs, read_errors, bad_frames, dropped_full, rnr_naks;
 	uint64_t cqes[2];	       /* of receives, of sends */
-	uint64_t losses[URDMA_CAUSES]; /* that QPs have noticed */
+	uint64_t losses[URDMA_CAUSES]; /* detected by QPs */
 	struct {
 		uint64_t n, refused;
-		uint64_t hits, misses;	       /* of entries of page tables */
-		uint64_t dir_hits, dir_misses; /* of entries of directories */
+		uint64_t hits, misses;	       /* of page table entries */
+		uint64_t dir_hits, dir_misses; /* of directory entries */
 	} xlat[URDMA_CLIENTS];
 	struct {
 		uint64_t n, cycles, max;
@@ -96,17 +96,17 @@ struct urdma_stats {
 	unsigned int n_slowest;
 	struct urdma_timeline timeline;
 	uint64_t events, first, last; /* cycles */
-	const char *trigger;	      /* of the run; NULL: it has none */
-	uint64_t trigger_cycle;	      /* URDMA_NEVER: it is not among the events */
-	unsigned int trigger_nic;     /* whose event it was; n: a fault of a wire */
+	const char *trigger;	      /* of the run; NULL: none */
+	uint64_t trigger_cycle;	      /* URDMA_NEVER: not among the events */
+	unsigned int trigger_nic;     /* NIC of the event; n: a fault of a wire */
 	bool no_memory;
 };
 
-/* From the first change to `until` on the timeline, which is not before the last one. */
+/* Mean from the first change to `until` on the timeline, which is not before the last change. */
 double urdma_level_mean(const struct urdma_level *l, uint64_t until);
-/* In how many cycles until then it was not 0. */
+/* Number of cycles until then in which it was not 0. */
 uint64_t urdma_level_busy(const struct urdma_level *l, uint64_t until);
-/* NULL: none. Of NIC n, numbers below URDMA_EVENTS_MAX_QPS. */
+/* NULL: none. For NIC n and QP numbers below URDMA_EVENTS_MAX_QPS. */
 const struct urdma_qp_stats *urdma_stats_qp(const struct urdma_stats *s, unsigned int n,
 					    uint32_t qpn);
 

@@ -31,8 +31,8 @@ static json_t *distribution(const struct urdma_histogram *h)
 }
 
 /*
- * `buckets`: [from, to, count] of those that are not empty, URDMA_MERGED together; to is not in it.
- * `split`: the mean of each stage, of the messages in each of them. split: NULL: not known.
+ * `buckets`: [from, to, count] of non-empty buckets, URDMA_MERGED merged into one; to is exclusive.
+ * `split`: the mean of each stage over the messages in each bucket. split NULL: not known.
  */
 static void buckets(json_t *json, const struct urdma_histogram *h, urdma_split *const *split)
 {
@@ -114,7 +114,7 @@ static json_t *messages(const struct urdma_messages *m, urdma_split *const *spli
 	return json;
 }
 
-/* The mean of each slice, in a cycle, times the factor. */
+/* The mean per cycle of each slice, times the factor. */
 static json_t *rates(const struct urdma_stats *s, const struct urdma_series *series, double factor)
 {
 	json_t *list = json_array();
@@ -125,7 +125,7 @@ static json_t *rates(const struct urdma_stats *s, const struct urdma_series *ser
 	return list;
 }
 
-/* The bytes that a QP has sent if it is one of those whose times are told. */
+/* Minimum bytes that a QP must have sent to have its times in the output. */
 static uint64_t least_sent(const struct urdma_stats *s, unsigned int n)
 {
 	uint64_t most[URDMA_TIMED_QPS] = { 0 }; /* the largest first */
@@ -181,7 +181,7 @@ static json_t *qps(const struct urdma_stats *s, unsigned int n)
 	return list;
 }
 
-/* Of the NIC's links in each direction; 0: not known. */
+/* Rates of the NIC's links in each direction; 0: not known. */
 static void limits(json_t *json, const struct urdma_trace_nic *nic)
 {
 	json_object_set_new(json, "limits_gbps",
@@ -230,7 +230,7 @@ static json_t *pcie(const struct urdma_stats *s, const struct urdma_nic_stats *n
 	return json;
 }
 
-/* A level, with its mean until then, and with the means of slices by the name `slices`. */
+/* A level: its mean until then, and the means per slice under the name `slices`. */
 static json_t *level(const struct urdma_stats *s, const struct urdma_level *l,
 		     const struct urdma_series *series, uint64_t until, const char *slices)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person wants to see first.
+// The summary table.
 #include <stdio.h>
 
 #include "events/stats.h"

@@ -14,8 +14,8 @@
 #include "number.h"
 #include "urdma_hw.h"
 
-#define NAMED_VALUES 256u /* names belong to values below this */
-/* Those of a message: opcodes of all transports share their names, in blocks of 32. */
+#define NAMED_VALUES 256u /* values below this may have names */
+/* Maximum names in a message: opcodes of all transports share their names, in blocks of 32. */
 #define LISTED_VALUES 32u
 
 static int say(char *error, size_t size, const char *fmt, ...)
@@ -31,7 +31,7 @@ static int say(char *error, size_t size, const char *fmt, ...)
 	return -EINVAL;
 }
 
-/* More of a list, in what is left of error. */
+/* Appends a list item to error if there is room. */
 static void list(char *error, size_t size, const char *separator, const char *what)
 {
 	size_t n = strlen(error);
@@ -39,7 +39,7 @@ static void list(char *error, size_t size, const char *separator, const char *wh
 	snprintf(error + n, size - n, "%s%s", separator, what);
 }
 
-/* A number at the beginning of a text, with what follows in *end. False: there is none. */
+/* Parses a number at the start of a text; *end is the rest. False: no number. */
 static bool number(const char *text, char **end, uint64_t *value)
 {
 	if (!isdigit((unsigned char)*text))
@@ -62,7 +62,7 @@ static const char *(*namer(uint8_t kind, const char *field))(uint64_t)
 		{ "client", urdma_name_client },
 	};
 
-	/* Others have fields of the same name that mean something else. */
+	/* In other events a field of the same name has another meaning. */
 	if (kind == URDMA_TRACE_CQE && !strcmp(field, "status"))
 		return urdma_name_status;
 	if (kind == URDMA_TRACE_RSP && !strcmp(field, "verdict"))
@@ -73,7 +73,7 @@ static const char *(*namer(uint8_t kind, const char *field))(uint64_t)
 	return NULL;
 }
 
-/* A name as one word: small letters, with a '-' for what is neither letter nor digit. */
+/* A name as one word: lower case, with '-' for other characters than letters and digits. */
 static void one_word(const char *name, char *word, size_t size)
 {
 	size_t n = 0;
@@ -157,7 +157,7 @@ static int parse_term(struct urdma_trigger *t, char *text, char *error, size_t s
 	return 0;
 }
 
-/* The event of the trigger itself cannot. */
+/* The trigger's own event cannot be a trigger. */
 static bool can_be_one(unsigned int kind)
 {
 	return kind != URDMA_TRACE_TRIGGER;
@@ -192,7 +192,7 @@ static int parse_event(struct urdma_trigger *t, char *text, char *error, size_t 
 	return ret;
 }
 
-/* fault[=N]: what follows the name. */
+/* fault[=N]: the text after the name. */
 static int parse_fault(struct urdma_trigger *t, const char *text, char *error, size_t size)
 {
 	char *end;

@@ -17,7 +17,7 @@ static void skip_dead(struct urdma_waiting *w)
 		w->head++;
 }
 
-/* Room for one more: twice the size, or the oldest goes. */
+/* Makes room for one more: doubles the size, or drops the oldest. */
 static bool make_room(struct urdma_waiting *w, uint32_t most)
 {
 	uint32_t size = w->size ? w->size * 2 : FIRST;

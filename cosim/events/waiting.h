@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Things that wait for a later event with the same key, in the order in which they began: packets
- * for their frame, frames for their reception. At most `most` wait; then the oldest is given up.
+ * Items that wait for a later event with the same key, in the order in which they began: packets
+ * wait for their frame, frames for their reception. At most `most` items wait; then the oldest is
+ * given up.
  */
 #ifndef URDMA_EVENTS_WAITING_H
 #define URDMA_EVENTS_WAITING_H
@@ -38,10 +39,10 @@ static inline uint64_t urdma_packet_key(uint64_t qpn, uint64_t psn, uint64_t opc
 /* An empty item at the end. NULL: no memory. Valid until the next urdma_waiting_add(). */
 struct urdma_waiting_item *urdma_waiting_add(struct urdma_waiting *w, uint32_t most, uint64_t key,
 					     uint64_t cycle);
-/* The oldest with the key, from item `after` on (NULL: all). NULL: there is none. */
+/* The oldest item with the key, after item `after` (NULL: of all). NULL: there is none. */
 struct urdma_waiting_item *urdma_waiting_find(struct urdma_waiting *w, uint64_t key,
 					      const struct urdma_waiting_item *after);
-/* The next one that lives, from the oldest on. */
+/* The next live item, from the oldest on. */
 struct urdma_waiting_item *urdma_waiting_next(struct urdma_waiting *w,
 					      const struct urdma_waiting_item *after);
 void urdma_waiting_remove(struct urdma_waiting *w, struct urdma_waiting_item *item);

@@ -10,10 +10,10 @@
 
 #define PAGE 4096u
 
-/* DMA writes of the size of a CQE that may pass before a CQE's own is no longer awaited. */
+/* A CQE's DMA write is given up after this number of other writes of a CQE's size. */
 #define MAX_PASSED 4u
 
-/* a is before b, as indices of a send queue. */
+/* True if a is before b, as indices of a send queue. */
 static bool before(uint16_t a, uint16_t b)
 {
 	return (uint16_t)(b - a - 1) < URDMA_MAX_WQES;
@@ -54,8 +54,8 @@ static void change_flight(struct urdma_follow *f, unsigned int nic, uint64_t cyc
 /* ---- ends ------------------------------------------------------------------------------------ */
 
 /*
- * Fills in the moments that the WQE does not have: the stage in which it was gets the time until
- * the next moment, the others have length 0. False: it lacks events that it must have.
+ * Fills in missing moments of the WQE: the stage in which it was gets the time until the next
+ * moment, the other stages get length 0. False: a required event is missing.
  */
 static bool settle(struct urdma_wqe *w)
 {
@@ -83,7 +83,7 @@ static bool settle(struct urdma_wqe *w)
 	return true;
 }
 
-/* The life is over. UC and UD complete without an answer, perhaps before the frame has left. */
+/* Ends a life. UC and UD complete without an answer, perhaps before the frame has left. */
 static void finish(struct urdma_follow *f, struct urdma_wqe *w)
 {
 	const struct urdma_qp *qp = urdma_follow_qp(&f->nic[w->nic], w->qpn);
@@ -97,7 +97,7 @@ static void finish(struct urdma_follow *f, struct urdma_wqe *w)
 		URDMA_TELL(f, wqe, w);
 }
 
-/* Takes the oldest life of a QP, which stays valid until the next one is added. */
+/* Removes the oldest life of a QP, which stays valid until the next one is added. */
 static struct urdma_wqe *pop(struct urdma_follow *f, struct urdma_qp *qp, uint64_t cycle)
 {
 	struct urdma_wqe *w = at(qp, qp->head++);
@@ -113,7 +113,7 @@ static struct urdma_wqe *pop(struct urdma_follow *f, struct urdma_qp *qp, uint64
 	return w;
 }
 
-/* Lives that end without their events. */
+/* Ends lives that lack events. */
 static void abandon(struct urdma_follow *f, unsigned int nic, struct urdma_qp *qp, uint64_t cycle,
 		    enum urdma_incomplete why)
 {
@@ -131,7 +131,7 @@ static void abandon(struct urdma_follow *f, unsigned int nic, struct urdma_qp *q
 	qp->before_n = 0;
 }
 
-/* An event of a WQE whose doorbell the file does not have. Each index counts once. */
+/* An event of a WQE whose doorbell is not in the file. Each index counts once. */
 static void begun_before(struct urdma_follow *f, unsigned int nic, struct urdma_qp *qp,
 			 uint16_t index)
 {
@@ -204,7 +204,7 @@ static int add(struct urdma_qp *qp, unsigned int nic, uint64_t written, uint64_t
 	return 0;
 }
 
-/* Indexes begin with 0 again. */
+/* Indexes restart at 0. */
 static void new_life(struct urdma_follow *f, unsigned int nic, struct urdma_qp *qp, uint64_t cycle)
 {
 	abandon(f, nic, qp, cycle, URDMA_ABANDONED);
@@ -213,7 +213,7 @@ static void new_life(struct urdma_follow *f, unsigned int nic, struct urdma_qp *
 	qp->settled = true;
 }
 
-/* The QP is destroyed or reset. What is acknowledged is complete: no CQE was asked for. */
+/* The QP is destroyed or reset. Acknowledged WQEs are complete: they were unsignaled. */
 static void qp_end(struct urdma_follow *f, const struct urdma_trace_event *e, struct urdma_qp *qp)
 {
 	struct urdma_waiting *doorbells = &f->nic[e->nic].doorbells;
@@ -228,8 +228,8 @@ static void qp_end(struct urdma_follow *f, const struct urdma_trace_event *e, st
 }
 
 /*
- * WQEs begin: those up to pi. The NIC may merge doorbells, so each WQE begins with the first write
- * that covered it, of those in the page of the one that was taken.
+ * WQEs up to pi begin. The NIC may merge doorbells, so each WQE begins with the first write that
+ * covered it in the doorbell page of the accepted one.
  */
 static int sq_db(struct urdma_follow *f, const struct urdma_trace_event *e, struct urdma_qp *qp)
 {
@@ -246,7 +246,7 @@ static int sq_db(struct urdma_follow *f, const struct urdma_trace_event *e, stru
 		/* The event of the QP's end is missing. */
 		new_life(f, e->nic, qp, e->cycle);
 	}
-	/* A slot of the ring is used again, so its WQE is completed. */
+	/* A slot of the ring is reused, so its WQE is completed. */
 	while (qp->n && qp->n + (uint16_t)(pi - qp->pi) > URDMA_MAX_WQES)
 		finish(f, pop(f, qp, e->cycle));
 	while (last && (item = urdma_waiting_next(doorbells, item))) {
@@ -296,7 +296,7 @@ static void wqe(struct urdma_follow *f, const struct urdma_trace_event *e, struc
 	w->bytes = (uint32_t)e->wqe.len;
 }
 
-/* The transport is not in all of these opcodes: five bits make the key inside a QP. */
+/* Not all these opcodes include the transport, so the key within a QP uses five bits. */
 static uint64_t key_of(uint64_t psn, uint64_t opcode)
 {
 	return urdma_packet_key(0, psn, opcode & 0x1f);
@@ -464,7 +464,7 @@ static int cqe(struct urdma_follow *f, const struct urdma_trace_event *e, struct
 	c->send = known;
 	if (!c->send)
 		return 0;
-	/* CQEs come in the order of the WQEs: those before it have none. */
+	/* CQEs come in the order of the WQEs, so earlier WQEs have none. */
 	while (qp->head != index)
 		finish(f, pop(f, qp, e->cycle));
 	c->wqe = *pop(f, qp, e->cycle);
@@ -474,19 +474,19 @@ static int cqe(struct urdma_follow *f, const struct urdma_trace_event *e, struct
 	return 0;
 }
 
-/* Whether a write of this size can be the next CQE of a CQ, whose ring consists of whole pages. */
+/* True if a write of this size can be the next CQE of a CQ, whose ring has whole pages. */
 static bool is_cqe(const struct urdma_cq_place *place, uint64_t addr)
 {
 	if (!place->next || addr == place->next)
 		return true;
 	if (place->first % PAGE == 0 && addr == place->first)
-		return true; /* the ring begins again */
+		return true; /* the ring wraps around */
 	return (place->next % PAGE == 0 || place->first % PAGE) && addr % PAGE == 0;
 }
 
 /*
- * A DMA write leaves the NIC. CQEs leave in the order of their events. Their size and address tell
- * them from payload: each CQE lies behind the one before it.
+ * A DMA write leaves the NIC. CQEs leave in the order of their events. Size and address distinguish
+ * them from payload: each CQE directly follows the one before it.
  */
 static int wr(struct urdma_follow *f, const struct urdma_trace_event *e)
 {
@@ -503,7 +503,7 @@ static int wr(struct urdma_follow *f, const struct urdma_trace_event *e)
 	if (!is_cqe(place, addr)) {
 		if (++c->passed < MAX_PASSED)
 			return 0;
-		/* The CQ is another one than before. */
+		/* The CQ number now belongs to another CQ. */
 		place->next = place->first = 0;
 		while (nic->cqe_n)
 			lose_cqe(f, e->nic, URDMA_LACKS_EVENTS);
@@ -593,7 +593,7 @@ int urdma_follow_wqe(struct urdma_follow *f, const struct urdma_trace_event *e)
 	default:
 		return 0;
 	}
-	/* qpn is the first field of all of these. */
+	/* qpn is the first field of all these events. */
 	qp = urdma_follow_qp(nic, (uint32_t)e->field[0]);
 	if (!qp)
 		return -ENOMEM;

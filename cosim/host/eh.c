@@ -10,7 +10,7 @@
 #include "rate.h"
 
 #define READY_LIMIT   1000000u /* cycles until STATUS.READY */
-#define TABLE_ENTRIES 512u     /* addresses in a page of a table */
+#define TABLE_ENTRIES 512u     /* addresses in a 4 KB table */
 
 struct eq {
 	uint64_t *base;
@@ -34,13 +34,13 @@ struct urdma_eh {
 	uint32_t cmd_pi, cpl_ci;
 	struct pending *pending; /* index: tag */
 	unsigned int n_pending;
-	bool batch;	  /* commands are not waited for */
-	int batch_status; /* of the first of them that failed */
+	bool batch;	  /* do not wait for commands */
+	int batch_status; /* of the first one that failed */
 	struct eq *eq;
 	unsigned int n_eqs;
 };
 
-/* Memory is read as a device wrote it: word by word, the phase first, then the rest. */
+/* Reads memory that a device wrote, word by word: the phase bit first, then the rest. */
 static inline uint64_t load(const volatile uint64_t *p)
 {
 	return *p;
@@ -274,7 +274,7 @@ int urdma_eh_cmd_post(struct urdma_eh *eh, const struct urdma_eh_cmd *cmd, urdma
 	struct urdma_eh_cmd *q = &eh->cmdq[slot];
 	unsigned int tag = slot;
 
-	/* Completions may overtake each other, so a slot may be free before its tag is. */
+	/* Completions may be reordered, so a slot may be free before its tag is. */
 	if (eh->n_pending == size)
 		return -EAGAIN;
 	while (eh->pending[tag].used)
@@ -309,7 +309,7 @@ unsigned int urdma_eh_cmd_poll(struct urdma_eh *eh)
 		n++;
 		tag = (unsigned int)URDMA_GET(URDMA_CPL0_TAG, cpl.w[0]);
 		if (tag >= size || !eh->pending[tag].used)
-			continue; /* not ours: the waiting function will time out */
+			continue; /* unknown tag: the waiting function will time out */
 		p = eh->pending[tag];
 		eh->pending[tag].used = false;
 		eh->n_pending--;
@@ -399,7 +399,7 @@ int urdma_eh_cmd(struct urdma_eh *eh, const struct urdma_eh_cmd *cmd, struct urd
 		return ret;
 	ret = urdma_cosim_run_cond(eh->c, cmd_is_done, &w, limit);
 	if (!w.done) {
-		/* The completion may come when w has gone. */
+		/* The completion may come after w has gone out of scope. */
 		for (unsigned int i = 0; i < 1u << eh->cfg.log_cmdq; i++)
 			if (eh->pending[i].arg == &w)
 				eh->pending[i].done = NULL;
@@ -535,7 +535,7 @@ static uint64_t *ring_slot(const struct urdma_eh_ring *ring, uint32_t index)
 	return (uint64_t *)(ring->base + ((size_t)slot << ring->log_stride));
 }
 
-/* What a ring says with its phase bit in an entry of the index-th use. */
+/* The phase bit of the entry with a free-running index. */
 static unsigned int ring_phase(unsigned int log_entries, uint32_t index)
 {
 	return !((index >> log_entries) & 1);
@@ -574,7 +574,7 @@ unsigned int urdma_eh_eq_poll(struct urdma_eh *eh, unsigned int eqn, struct urdm
 
 /* ---- device memory -------------------------------------------------------------------------- */
 
-/* An access lies within an aligned word of 8 bytes. */
+/* An access must be within an aligned 8-byte word. */
 static size_t dm_step(uint64_t offset)
 {
 	return offset % 8 ? 4 : 8;
@@ -622,7 +622,7 @@ int urdma_eh_dealloc_pd(struct urdma_eh *eh, uint32_t pd)
 	return simple(eh, URDMA_CMD_DEALLOC_PD, pd);
 }
 
-/* The rights as the NIC has them. */
+/* Converts access rights to the NIC's bits. */
 static unsigned int rights(unsigned int access)
 {
 	return access & ~URDMA_EH_ZERO_BASED;
@@ -633,7 +633,7 @@ static uint64_t first_address(unsigned int access, uint64_t va)
 	return access & URDMA_EH_ZERO_BASED ? 0 : va;
 }
 
-/* With the map that is in mr. */
+/* Uses the map in mr. */
 static int create_mr(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
 		     unsigned int access, size_t len, uint64_t va, struct urdma_eh_mr *mr)
 {
@@ -782,7 +782,7 @@ int urdma_eh_resize_cq(struct urdma_eh_cq *cq, unsigned int log_entries,
 		urdma_eh_ring_destroy(cq->eh, &ring);
 		return ret;
 	}
-	/* In the new ring the CQEs of the old one stand before entry 0. */
+	/* Copy the CQEs of the old ring to the entries before entry 0 of the new one. */
 	step = (uint32_t)URDMA_GET(URDMA_CPL_CQ1_BASE, cpl.w[1]) - cq->base;
 	for (uint32_t i = cq->ci; i != step; i++) {
 		const uint64_t *from = ring_slot(&cq->ring, i);
@@ -1242,7 +1242,7 @@ void urdma_eh_conn_defaults(struct urdma_eh_conn *conn, unsigned int mtu)
 	};
 }
 
-/* What the connections of two NICs, or of one with itself, have in common. conn[i]: of side i. */
+/* The common part of connections of two NICs, or of one with itself. conn[i]: of side i. */
 static int connection(struct urdma_eh *const eh[2], const struct urdma_eh_conn *base, bool ipv6,
 		      struct urdma_eh_conn conn[2])
 {
@@ -1256,7 +1256,7 @@ static int connection(struct urdma_eh *const eh[2], const struct urdma_eh_conn *
 		if (ret)
 			return ret;
 		conn[i] = *base;
-		/* PSNs that differ, and one that wraps soon. */
+		/* Different PSNs, one of which wraps soon. */
 		psn[0] = base->sq_psn || base->rq_psn ? base->sq_psn : 0x000123;
 		psn[1] = base->sq_psn || base->rq_psn ? base->rq_psn : 0xfffff0;
 		conn[i].sq_psn = psn[i];
@@ -1354,7 +1354,7 @@ static bool has_imm(unsigned int opcode)
 	return opcode == URDMA_WR_SEND_IMM || opcode == URDMA_WR_WRITE_IMM;
 }
 
-/* A UD WQE's destination, and its reserved bytes. */
+/* Writes a UD WQE's destination and its reserved bytes. */
 static void put_ah(uint64_t *w, const struct urdma_eh_ah *ah)
 {
 	w[4] = bytes_le(ah->dgid, 8);

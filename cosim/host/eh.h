@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The embedded host's driver: the functions of urdma.ko and of the provider in one small library,
- * for engine tests, benchmarks and fuzzers. Layouts are those of urdma_hw.h.
+ * for engine tests, benchmarks and fuzzers. urdma_hw.h has the layouts.
  *
- * Functions whose comment says "waits" run the simulation until the NIC has answered; the others
- * only touch memory and post writes, and may be called from events and callbacks. Errors are
- * negative errno; the status of a command (URDMA_CS_*) is a positive return value of the functions
- * that wait.
+ * Functions whose comment says "waits" run the simulation until the NIC has answered. The others
+ * only access memory and post writes, and may be called from events and callbacks. Errors are
+ * negative errno. Functions that wait return the status of a command (URDMA_CS_*) as a positive
+ * value.
  */
 #ifndef URDMA_COSIM_EH_H
 #define URDMA_COSIM_EH_H
@@ -39,8 +39,8 @@ struct urdma_eh_caps {
 struct urdma_eh_config {
 	unsigned int log_cmdq; /* entries of the command queue */
 	unsigned int log_eq;   /* entries of each EQ */
-	unsigned int n_eqs;    /* EQ 0 included; EQ n uses vector n */
-	bool no_init;	       /* attach only: the test brings the NIC up itself */
+	unsigned int n_eqs;    /* with EQ 0; EQ n uses vector n */
+	bool no_init;	       /* only attach: the test initialises the NIC itself */
 };
 
 /* 64 commands, 256 events, 2 EQs. */
@@ -72,14 +72,14 @@ struct urdma_eh_cmd {
 typedef void (*urdma_eh_cmd_done)(void *arg, const struct urdma_eh_cmd *cpl);
 
 /*
- * Posts a command; the tag is the library's. done (may be NULL) is called from urdma_eh_cmd_poll().
- * Returns -EAGAIN when the queue is full.
+ * Posts a command; the library sets the tag. urdma_eh_cmd_poll() calls done, which may be NULL.
+ * Returns -EAGAIN if the queue is full.
  */
 int urdma_eh_cmd_post(struct urdma_eh *eh, const struct urdma_eh_cmd *cmd, urdma_eh_cmd_done done,
 		      void *arg);
-/* Handles completions that have arrived; returns how many. */
+/* Handles completions that have arrived; returns their number. */
 unsigned int urdma_eh_cmd_poll(struct urdma_eh *eh);
-/* Commands without a completion. */
+/* Number of commands without a completion. */
 unsigned int urdma_eh_cmd_pending(const struct urdma_eh *eh);
 /* Posts one command and waits. Returns its status; cpl may be NULL. */
 int urdma_eh_cmd(struct urdma_eh *eh, const struct urdma_eh_cmd *cmd, struct urdma_eh_cmd *cpl);
@@ -90,7 +90,7 @@ int urdma_eh_cmd(struct urdma_eh *eh, const struct urdma_eh_cmd *cmd, struct urd
  */
 void urdma_eh_batch_begin(struct urdma_eh *eh);
 int urdma_eh_batch_end(struct urdma_eh *eh);
-/* Longest time of a command; after it a waiting function returns -ETIMEDOUT. */
+/* Time limit of a command, after which a waiting function returns -ETIMEDOUT. */
 #define URDMA_EH_CMD_CYCLES 2500000u
 
 /* ---- rings and page lists ------------------------------------------------------------------- */
@@ -99,8 +99,8 @@ int urdma_eh_batch_end(struct urdma_eh *eh);
 struct urdma_eh_map {
 	unsigned int levels;	 /* of tables: 0, 1 or 2 */
 	unsigned int page_shift; /* at least 12 */
-	uint64_t addr;		 /* as commands want it */
-	void *table[513];	 /* what was allocated for the tables: the first is the top */
+	uint64_t addr;		 /* in the form that commands need */
+	void *table[513];	 /* memory of the tables: the first is the top level */
 	unsigned int n_tables;
 };
 
@@ -113,11 +113,11 @@ int urdma_eh_map(struct urdma_embedded *host, const void *p, size_t len, int lev
 		 unsigned int page_shift, struct urdma_eh_map *map);
 void urdma_eh_unmap(struct urdma_embedded *host, struct urdma_eh_map *map);
 
-/* Kind of a ring's memory. Zeroed: scattered pages with page lists. */
+/* Kind of a ring's memory. 0: scattered pages with page lists. */
 enum urdma_eh_ring_kind {
-	URDMA_EH_RING_PAGED,	/* levels by need */
+	URDMA_EH_RING_PAGED,	/* as many levels as needed */
 	URDMA_EH_RING_CONTIG,	/* levels 0 */
-	URDMA_EH_RING_LEVELS_2, /* two levels whatever the size */
+	URDMA_EH_RING_LEVELS_2, /* always two levels */
 };
 
 struct urdma_eh_ring {
@@ -126,12 +126,12 @@ struct urdma_eh_ring {
 	struct urdma_eh_map map;
 };
 
-/* Zeroed, with room for `behind` bytes under the same map. */
+/* Zeroed, with `behind` extra bytes at the end in the same map. */
 int urdma_eh_ring_create(struct urdma_eh *eh, unsigned int log_entries, unsigned int log_stride,
 			 size_t behind, enum urdma_eh_ring_kind kind, struct urdma_eh_ring *ring);
-/* A ring without memory counts as destroyed already. */
+/* Does nothing for a ring without memory. */
 void urdma_eh_ring_destroy(struct urdma_eh *eh, struct urdma_eh_ring *ring);
-/* URDMA_RING_* as commands want it. */
+/* URDMA_RING_* in the form that commands need. */
 uint64_t urdma_eh_ring_word(const struct urdma_eh_ring *ring);
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -152,7 +152,7 @@ unsigned int urdma_eh_eq_poll(struct urdma_eh *eh, unsigned int eqn, struct urdm
 int urdma_eh_alloc_pd(struct urdma_eh *eh, uint32_t pd);
 int urdma_eh_dealloc_pd(struct urdma_eh *eh, uint32_t pd);
 
-/* With the rights of a region or window: its addresses begin at 0. */
+/* A flag beside the access rights of a region or window: its addresses begin at 0. */
 #define URDMA_EH_ZERO_BASED 0x80000000u
 
 struct urdma_eh_mr {
@@ -162,8 +162,7 @@ struct urdma_eh_mr {
 	struct urdma_eh_map map;
 };
 
-/* Numbers of objects are the caller's choice, as they are the driver's. va is the address WQEs use.
- */
+/* The caller chooses object numbers, as the driver does. va is the address that WQEs use. */
 int urdma_eh_create_mr(struct urdma_eh *eh, uint32_t index, uint8_t variant, uint32_t pd,
 		       unsigned int access, void *p, size_t len, uint64_t va,
 		       struct urdma_eh_mr *mr);
@@ -182,11 +181,11 @@ int urdma_eh_destroy_mr(struct urdma_eh_mr *mr);
 struct urdma_eh_cqe {
 	unsigned int status, opcode, vendor, wqe;
 	bool recv, has_imm, has_inv, solicited;
-	bool xrc; /* of an XRC SRQ, srqn; else src_qpn counts */
+	bool xrc; /* CQE of an XRC SRQ: srqn is valid; else src_qpn is */
 	uint32_t qpn, length, src_qpn, srqn;
-	bool grh, ipv4, vlan; /* UD: 40 bytes in front of the data; of IPv4; the frame had tci */
+	bool grh, ipv4, vlan; /* UD: 40 bytes before the data; of IPv4; the frame had a tag, tci */
 	uint16_t tci;
-	uint32_t imm; /* with has_inv: the key that was invalidated */
+	uint32_t imm; /* with has_inv: the invalidated key */
 	uint64_t cycles;
 };
 
@@ -203,15 +202,15 @@ int urdma_eh_create_cq(struct urdma_eh *eh, uint32_t cqn, unsigned int log_entri
 		       unsigned int eqn, unsigned int db_page, enum urdma_eh_ring_kind kind,
 		       struct urdma_eh_cq *cq);
 int urdma_eh_destroy_cq(struct urdma_eh_cq *cq);
-/* Moderates its events: so many CQEs, so many microseconds; 0: no such limit. */
+/* Moderates its events by a number of CQEs and of microseconds; 0: no such limit. */
 int urdma_eh_modify_cq(struct urdma_eh_cq *cq, unsigned int count, unsigned int period);
 /*
- * Gives it a ring of another size, and takes CQEs that the old one has to the new one. The status:
- * CS_BUSY if more CQEs wait than fit.
+ * Replaces its ring with one of another size, and copies unread CQEs to it. Returns the status:
+ * CS_BUSY if there are more unread CQEs than fit.
  */
 int urdma_eh_resize_cq(struct urdma_eh_cq *cq, unsigned int log_entries,
 		       enum urdma_eh_ring_kind kind);
-/* Takes up to n CQEs and tells the NIC the consumer index. */
+/* Takes up to n CQEs and writes the consumer index to the NIC. */
 unsigned int urdma_eh_poll_cq(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, unsigned int n);
 /* True if there is a CQE; does not take it. */
 bool urdma_eh_cq_ready(const struct urdma_eh_cq *cq);
@@ -221,17 +220,19 @@ struct urdma_eh_srq; /* host/eh_srq.h */
 
 struct urdma_eh_qp_attr {
 	uint32_t qpn, pd;
-	/* XRC_INI has no receive queue and no recv_cq, XRC_TGT neither queue nor CQ; pd: its domain
+	/*
+	 * XRC_INI has no receive queue and no recv_cq; XRC_TGT has no queue and no CQ, and pd is
+	 * its domain
 	 */
 	struct urdma_eh_cq *send_cq, *recv_cq;
 	unsigned int db_page;
 	unsigned int log_sq, log_rq;		   /* entries */
 	unsigned int log_sq_stride, log_rq_stride; /* 6 to 9 */
 	bool sig_all;
-	bool priv;			/* of the kernel: may post REG_MR */
-	bool no_loop;			/* UD: datagrams to a group go only to the wire */
+	bool priv;			/* a kernel QP: may post REG_MR */
+	bool no_loop;			/* UD: multicast datagrams go only to the wire */
 	unsigned int type;		/* URDMA_QPT_*; 0: RC */
-	const struct urdma_eh_srq *srq; /* or NULL; with one there is no receive queue */
+	const struct urdma_eh_srq *srq; /* or NULL; a QP with an SRQ has no receive queue */
 	enum urdma_eh_ring_kind kind;
 };
 
@@ -247,7 +248,7 @@ struct urdma_eh_qp {
 int urdma_eh_create_qp(struct urdma_eh *eh, const struct urdma_eh_qp_attr *attr,
 		       struct urdma_eh_qp *qp);
 int urdma_eh_destroy_qp(struct urdma_eh_qp *qp);
-/* Word 0 (opcode, object) is filled in; words 1 to 7 as of MODIFY_QP. */
+/* The function fills in word 0 (opcode, object); words 1 to 7 are those of MODIFY_QP. */
 int urdma_eh_modify_qp(struct urdma_eh_qp *qp, struct urdma_eh_cmd *cmd);
 int urdma_eh_query_qp(struct urdma_eh_qp *qp, struct urdma_eh_cmd *cpl);
 struct urdma_eh_qp_info {
@@ -257,7 +258,7 @@ struct urdma_eh_qp_info {
 	uint16_t sq_pi, sq_ci, rq_pi, rq_ci;
 };
 int urdma_eh_qp_info(struct urdma_eh_qp *qp, struct urdma_eh_qp_info *info);
-/* Which set of counters counts for the QP, 0: none. Reads, clears a set. */
+/* Selects the counter set of the QP, 0: the default set; reads a set; clears a set. */
 int urdma_eh_set_qp_cnt(struct urdma_eh_qp *qp, uint32_t set);
 int urdma_eh_query_cnt(struct urdma_eh *eh, uint32_t set, uint64_t value[URDMA_QCNT_N]);
 int urdma_eh_clear_cnt(struct urdma_eh *eh, uint32_t set);
@@ -281,12 +282,12 @@ struct urdma_eh_conn {
 	uint32_t flow_label;
 	uint16_t pkey;	  /* 0: 0xffff */
 	uint32_t qkey;	  /* UD */
-	unsigned int pcp; /* priority of the VLAN tag, if the GID has one */
+	unsigned int pcp; /* priority of the VLAN tag, if the GID has a VLAN */
 };
 
 /*
  * Timers that recover from loss within a millisecond, unlimited retries where possible, 16 READs
- * and ATOMICs each way, all remote rights.
+ * and ATOMICs in each direction, all remote rights.
  */
 void urdma_eh_conn_defaults(struct urdma_eh_conn *conn, unsigned int mtu);
 
@@ -294,10 +295,10 @@ int urdma_eh_to_init(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn);
 int urdma_eh_to_rtr(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn);
 int urdma_eh_to_rts(struct urdma_eh_qp *qp, const struct urdma_eh_conn *conn);
 int urdma_eh_to_err(struct urdma_eh_qp *qp);
-/* event: raise SQ_DRAINED when all messages that have begun are completed. */
+/* event: raise SQ_DRAINED when all started messages are completed. */
 int urdma_eh_to_sqd(struct urdma_eh_qp *qp, bool event);
 int urdma_eh_sqd_to_rts(struct urdma_eh_qp *qp);
-int urdma_eh_to_reset(struct urdma_eh_qp *qp); /* and the indices to 0 */
+int urdma_eh_to_reset(struct urdma_eh_qp *qp); /* also resets the indices to 0 */
 
 /* The port's MAC address, byte 0 first. */
 int urdma_eh_mac(struct urdma_eh *eh, uint8_t mac[6]);
@@ -314,13 +315,13 @@ struct urdma_eh_ah {
 	unsigned int pcp;   /* priority of the VLAN tag */
 };
 
-/* The destination of a NIC with the address that urdma_eh_connect() sets. */
+/* The destination for a NIC with the address that urdma_eh_connect() sets. */
 int urdma_eh_ah_to(struct urdma_eh *eh, bool ipv6, struct urdma_eh_ah *ah);
 /* The address that urdma_eh_connect() sets for a NIC. */
 void urdma_eh_own_gid(struct urdma_eh *eh, bool ipv6, uint8_t gid[16]);
 /*
- * The destination of a group, with its MAC address. Members join and leave by the other two
- * functions, which return the status of the command.
+ * The destination for a multicast group, with its MAC address. The other two functions attach and
+ * detach members, and return the status of the command.
  */
 void urdma_eh_ah_group(const uint8_t gid[16], struct urdma_eh_ah *ah);
 int urdma_eh_attach_mcast(struct urdma_eh_qp *qp, const uint8_t gid[16]);
@@ -329,18 +330,21 @@ int urdma_eh_detach_mcast(struct urdma_eh_qp *qp, const uint8_t gid[16]);
 void urdma_eh_gid_ipv4(uint8_t gid[16], uint32_t ipv4);
 
 /*
- * Connects two QPs of one type, or of XRC_INI and XRC_TGT, of one or two NICs, to each other: from
- * RESET to RTS. The IPv4 addresses are 10.0.0.<nic + 1>, with ipv6 fd00::<nic + 1>. Sets GID entry
- * 0 (IPv4) or 1 (IPv6).
+ * Connects two QPs of the same type, or an XRC_INI and an XRC_TGT, of one or two NICs, from RESET
+ * to RTS. The IPv4 addresses are 10.0.0.<nic + 1>, with ipv6 fd00::<nic + 1>. Sets GID entry 0
+ * (IPv4) or 1 (IPv6).
  */
 int urdma_eh_connect(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int mtu, bool ipv6);
 /*
  * The same, with the timers, limits and rights of conn for both sides. The PSNs of conn are those
- * of a; if both are 0 the library chooses. Ignores the addresses and the QP number of conn.
+ * of a; if both are 0, the library chooses. Ignores the addresses and the QP number in conn.
  */
 int urdma_eh_connect_as(struct urdma_eh_qp *a, struct urdma_eh_qp *b,
 			const struct urdma_eh_conn *conn, bool ipv6);
-/* The same for n pairs, a[i] with b[i], all of two NICs or all of one; as a batch. */
+/*
+ * The same for n pairs a[i], b[i] as a batch. All pairs have the same two NICs, or all the same
+ * one.
+ */
 int urdma_eh_connect_many(struct urdma_eh_qp *a, struct urdma_eh_qp *b, unsigned int n,
 			  const struct urdma_eh_conn *base, bool ipv6);
 
@@ -355,14 +359,17 @@ struct urdma_eh_send {
 	unsigned int opcode;	      /* URDMA_WR_* */
 	const struct urdma_eh_ah *ah; /* UD, with dest_qpn and qkey */
 	uint32_t dest_qpn, qkey;
-	uint32_t srqn; /* XRC: of the peer */
+	uint32_t srqn; /* XRC: SRQ of the peer */
 	bool signaled, solicited, fence;
-	uint32_t imm;	/* as it is to lie in memory */
-	uint32_t key;	/* SEND_INV, LOCAL_INV: to be invalidated; BIND_MW: lkey of the region */
+	uint32_t imm;	/* low byte first on the wire */
+	uint32_t key;	/* SEND_INV, LOCAL_INV: key to invalidate; BIND_MW: lkey of the region */
 	uint64_t raddr; /* REG_MR, BIND_MW: start */
 	uint32_t rkey;	/* REG_MR, BIND_MW: the new key */
 	uint64_t swap_add, compare; /* ATOMIC */
-	/* FLUSH: URDMA_FLUSH_GLOBAL and so on, URDMA_FLUSH_RANGE or MR, bytes of the range */
+	/*
+	 * FLUSH: type (URDMA_FLUSH_GLOBAL ...), level (URDMA_FLUSH_RANGE or MR), length of the
+	 * range
+	 */
 	unsigned int flush_type, flush_level;
 	uint32_t flush_length;
 	uint64_t write_value; /* ATOMIC WRITE */
@@ -375,41 +382,43 @@ struct urdma_eh_send {
 	uint32_t inline_len;
 };
 
-/* Writes the WQE; -E2BIG when it does not fit. No check for room in the ring: see the indices. */
+/* Writes the WQE; -E2BIG if it does not fit its slot. Does not check for room in the ring. */
 int urdma_eh_put_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr);
-/* A receive WQE into the slot of an index. */
+/* Writes a receive WQE into the slot of an index. */
 int urdma_eh_put_rqe(struct urdma_eh_ring *ring, uint32_t index, const struct urdma_eh_sge *sge,
 		     unsigned int n_sge);
 int urdma_eh_put_recv(struct urdma_eh_qp *qp, const struct urdma_eh_sge *sge, unsigned int n_sge);
 /*
- * REG_MR of len bytes from p as va, with a new variant of the key; mr then has the new key. The
+ * REG_MR of len bytes from p at va, with a new variant of the key; mr then has the new key. The
  * page list in mr lives until urdma_eh_destroy_mr() or the next REG_MR. levels and page_shift are
  * as in urdma_eh_map().
  */
 int urdma_eh_put_reg_mr(struct urdma_eh_qp *qp, struct urdma_eh_mr *mr, uint8_t variant,
 			unsigned int access, void *p, size_t len, uint64_t va, int levels,
 			unsigned int page_shift, bool signaled);
-/* BIND_MW of a window to a part of a region; mw then has the new key. */
+/* BIND_MW of a window to part of a region; mw then has the new key. */
 int urdma_eh_put_bind_mw(struct urdma_eh_qp *qp, struct urdma_eh_mr *mw, uint8_t variant,
 			 unsigned int access, const struct urdma_eh_mr *region, uint64_t va,
 			 size_t len, bool signaled);
 int urdma_eh_put_local_inv(struct urdma_eh_qp *qp, uint32_t key, bool signaled);
-/* Tells the NIC about all that was put. */
+/* Rings the doorbell for all WQEs put so far. */
 void urdma_eh_ring_sq(struct urdma_eh_qp *qp);
 void urdma_eh_ring_rq(struct urdma_eh_qp *qp);
 /* Put and ring. */
 int urdma_eh_post_send(struct urdma_eh_qp *qp, const struct urdma_eh_send *wr);
 int urdma_eh_post_recv(struct urdma_eh_qp *qp, const struct urdma_eh_sge *sge, unsigned int n_sge);
 
-/* Device memory through BAR 2. Offset and length are multiples of 4 both, or of 8. Reading waits.
+/*
+ * Device memory through BAR 2. Offset and length must both be multiples of 4, or of 8. A read
+ * waits.
  */
 void urdma_eh_dm_write(struct urdma_eh *eh, uint64_t offset, const void *p, size_t len);
 int urdma_eh_dm_read(struct urdma_eh *eh, uint64_t offset, void *p, size_t len);
 
-/* Any doorbell: the word as of urdma_hw.h. */
+/* Any doorbell, with a word as in urdma_hw.h. */
 void urdma_eh_doorbell(struct urdma_eh *eh, unsigned int page, unsigned int offset, uint64_t word);
 
-/* Waits until a CQ has a CQE; limit in cycles from now. */
+/* Waits until a CQ has a CQE, at most limit cycles. */
 int urdma_eh_wait_cq(struct urdma_eh_cq *cq, uint64_t limit);
 /* Waits for one CQE and takes it. */
 int urdma_eh_next_cqe(struct urdma_eh_cq *cq, struct urdma_eh_cqe *cqe, uint64_t limit);

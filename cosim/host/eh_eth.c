@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define ACTIVE_LIMIT 1000000u /* cycles until a queue pair has come to rest */
+#define ACTIVE_LIMIT 1000000u /* cycles until a queue pair must be inactive */
 
 void urdma_eh_ethq_defaults(unsigned int n, struct urdma_eh_ethq_config *config)
 {
@@ -72,7 +72,7 @@ int urdma_eh_ethq_open(struct urdma_eh *eh, unsigned int n,
 	urdma_eh_ethq_write(q, URDMA_ETHQ_CTRL,
 			    URDMA_RF_ETHQ_CQ_ENABLE | URDMA_RF_ETHQ_RX_ENABLE |
 				    URDMA_RF_ETHQ_TX_ENABLE);
-	/* Reading pushes the writes, so that doorbells find the queue pair enabled. */
+	/* The read flushes the writes, so the queue pair is enabled before any doorbell. */
 	return urdma_eh_ethq_reg(q, URDMA_ETHQ_CTRL) == ~UINT64_C(0) ? -EIO : 0;
 }
 
@@ -143,7 +143,7 @@ void urdma_eh_eth_arm(struct urdma_eh_ethq *q)
 	ring_doorbell(q, URDMA_DB_ETH_CQ, q->cq_ci, URDMA_DB_ARM_ANY);
 }
 
-/* Phase first: the NIC's writes become visible in ascending order. */
+/* Read the phase bit first: the NIC's writes become visible in ascending order. */
 static bool there(const struct urdma_eh_ethq *q, const volatile uint64_t **w)
 {
 	uint64_t phase = q->cq_ci >> q->cfg.log_cq & 1 ? 0 : URDMA_ECQE3_PHASE;

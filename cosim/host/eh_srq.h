@@ -3,8 +3,8 @@
  * The embedded host's driver: shared receive queues, see CREATE_SRQ in docs/hardware-interface.md.
  * Waiting and errors are as in eh.h.
  *
- * A WQE occupies a place of the array until its CQE has been read; then the caller gives the place
- * back. WQEs complete in any order.
+ * A WQE occupies a place of the array until its CQE has been read; then the caller frees the place.
+ * WQEs complete in any order.
  */
 #ifndef URDMA_COSIM_EH_SRQ_H
 #define URDMA_COSIM_EH_SRQ_H
@@ -12,11 +12,11 @@
 #include "host/eh.h"
 
 struct urdma_eh_srq_attr {
-	uint32_t srqn, pd; /* pd: of the keys in its WQEs */
+	uint32_t srqn, pd; /* pd of the keys in its WQEs */
 	unsigned int db_page;
 	unsigned int log_entries, log_stride; /* stride: 6 to 9 */
 	enum urdma_eh_ring_kind kind;
-	/* An XRC SRQ has a domain, which is a PD, and its own CQ. */
+	/* An XRC SRQ has an XRC domain, which is a PD, and its own CQ. */
 	bool xrc;
 	uint32_t xrcd;
 	const struct urdma_eh_cq *cq;
@@ -27,7 +27,7 @@ struct urdma_eh_srq {
 	uint32_t srqn;
 	unsigned int db_page;
 	struct urdma_eh_ring ring; /* the WQEs */
-	uint16_t *index;	   /* the ring of places behind them */
+	uint16_t *index;	   /* the ring of places after them */
 	uint32_t pi;		   /* of that ring, free running */
 	uint16_t *free;		   /* places without a WQE, a stack */
 	unsigned int n_free;

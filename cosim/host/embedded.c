@@ -13,20 +13,22 @@
 #define PAGE		URDMA_EMBEDDED_PAGE
 #define READ_TIMEOUT_NS 10000000u /* of a register read */
 
-/* Permuted bus pages lie in a space that many times larger than the memory: with holes. */
+/* The space of permuted bus pages is this many times larger than the memory, so it has holes. */
 #define SPREAD 4u
 
-/* A bus address: bits 62:40 are random, one value for each scattered page and one for all
- * contiguous memory; bit 39 tells contiguous memory; below it are the page's number and the byte.
- * Bit 63 would name device memory. */
+/*
+ * A bus address: bits 62:40 are random, one value for each scattered page and one for all
+ * contiguous memory; bit 39 marks contiguous memory; the bits below are page number and byte. Bit
+ * 63 would select device memory.
+ */
 #define UPPER(bits) ((bits) >> 41 << 40)
 #define CONTIG	    (UINT64_C(1) << 39)
 
 struct zone {
 	size_t first, n;  /* pages of the arena */
 	size_t hint;	  /* lowest page that may be free */
-	uint32_t *used;	  /* per page: 0 free; else pages of the allocation that begins here, or */
-#define INSIDE UINT32_MAX /* a page of an allocation that began before */
+	uint32_t *used;	  /* per page: 0: free; else pages of the allocation that begins here, or */
+#define INSIDE UINT32_MAX /* a page inside an allocation */
 };
 
 struct urdma_embedded {
@@ -35,9 +37,9 @@ struct urdma_embedded {
 	uint8_t *arena;
 	size_t pages;
 	struct zone scattered, contig;
-	uint32_t *used;	      /* of all pages, shared by the zones */
+	uint32_t *used;	      /* for all pages, shared by the zones */
 	uint32_t *to_frame;   /* arena page of the scattered zone to bus page */
-	uint32_t *from_frame; /* and back; UINT32_MAX: no memory there */
+	uint32_t *from_frame; /* the inverse; UINT32_MAX: no memory there */
 	size_t frames;
 	uint64_t contig_bus;
 	struct urdma_embedded_stats stats;
@@ -62,7 +64,8 @@ void urdma_embedded_config_defaults(struct urdma_embedded_config *config)
 	config->seed = 1;
 }
 
-/* A random injection of the arena's pages into the bus pages (Fisher and Yates, the first n steps).
+/*
+ * A random injection of the arena's pages into the bus pages (Fisher and Yates, the first n steps).
  */
 static int scatter(struct urdma_embedded *h)
 {
@@ -167,7 +170,7 @@ const struct urdma_embedded_stats *urdma_embedded_stats(const struct urdma_embed
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* First fit. align counts in pages, from the beginning of the zone. */
+/* First fit. align is in pages, from the start of the zone. */
 static void *zone_alloc(struct urdma_embedded *h, struct zone *z, size_t len, size_t align)
 {
 	size_t n = len ? (len + PAGE - 1) / PAGE : 1;
@@ -266,7 +269,7 @@ size_t urdma_embedded_pages(const struct urdma_embedded *h, const void *p, size_
 	return n;
 }
 
-/* One call stays within a page: the root has checked 4 KB. */
+/* A call does not cross a page: the root has checked the 4 KB boundary. */
 static void *dma(struct urdma_embedded *h, uint64_t addr, size_t len)
 {
 	void *p = NULL;
@@ -324,7 +327,7 @@ static const struct urdma_host_ops host_ops = {
 	.msix = msix,
 };
 
-/* What firmware and the PCI core of an operating system do before a driver is called. */
+/* The set-up that firmware and an operating system's PCI core do before a driver's probe. */
 static int enumerate(struct urdma_embedded_dev *dev)
 {
 	static const struct {
@@ -423,7 +426,7 @@ int urdma_embedded_write64(struct urdma_embedded_dev *dev, unsigned int bar, uin
 	return urdma_pcie_mmio_write(dev->pcie, bar, offset, &value, sizeof(value));
 }
 
-/* Outlives a caller who has given up: the completion may still come. */
+/* Outlives a caller that has timed out, because the completion may still come. */
 struct read_wait {
 	bool done, abandoned;
 	int status;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The embedded host: a minimal computer with memory, in the same process as the NICs. Tests,
- * benchmarks and fuzzers use it; every run repeats to the cycle.
+ * benchmarks and fuzzers use it; runs are reproducible to the cycle.
  *
  * Memory. C code sees the host's arena as one piece (urdma_embedded_alloc() returns plain
  * pointers). The NIC sees it as pages of 4 KB at bus addresses of 63 bits, the most that the
  * contract allows. A seeded permutation scatters the pages of ordinary allocations: neighbours in
  * the arena are almost never neighbours on the bus, so a test must use the page list. The upper
- * bits of their addresses are random, too, so an address that loses a bit names no memory. Memory
+ * bits of their addresses are also random, so an address that loses a bit maps to no memory. Memory
  * from urdma_embedded_alloc_contig() is contiguous on the bus and has the requested alignment. The
- * NIC can access only allocated pages; any other access is an unsupported request, and is counted.
+ * NIC can access only allocated pages; any other access is an unsupported request and is counted.
  *
- * Devices. Any number of NICs of one urdma_cosim may be given to one host; each keeps its own
- * interrupt counters. Attaching switches memory decoding, bus mastering and MSI-X on and unmasks
- * all vectors, as firmware and an operating system would have.
+ * Devices. A host may have any number of NICs of one urdma_cosim; each keeps its own interrupt
+ * counters. Attaching enables memory decoding, bus mastering and MSI-X and unmasks all vectors, as
+ * firmware and an operating system would.
  *
  * Time. Posted writes return at once. Functions whose comment says "waits" run the simulation. Do
  * not call them from callbacks and events.
  *
- * On top of this, host/eh.h speaks the NIC's contract: commands, queues, doorbells.
+ * host/eh.h builds the NIC's commands, queues and doorbells on top of this.
  */
 #ifndef URDMA_COSIM_EMBEDDED_H
 #define URDMA_COSIM_EMBEDDED_H
@@ -61,17 +61,17 @@ const struct urdma_embedded_stats *urdma_embedded_stats(const struct urdma_embed
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Zeroed, page aligned, rounded up to pages. NULL when there is no such piece. */
+/* Zeroed, page-aligned, rounded up to pages. NULL if there is no such range. */
 void *urdma_embedded_alloc(struct urdma_embedded *host, size_t len);
-/* Contiguous on the bus, aligned there to align (a power of two, at least a page is given). */
+/* Contiguous on the bus, and aligned there to align (a power of two; at least a page). */
 void *urdma_embedded_alloc_contig(struct urdma_embedded *host, size_t len, size_t align);
 /* Frees a whole allocation. The NIC can no longer access it. */
 void urdma_embedded_free(struct urdma_embedded *host, void *p);
 /* Bus address of a byte of the arena; 0 if p is outside the arena. */
 uint64_t urdma_embedded_bus(const struct urdma_embedded *host, const void *p);
-/* The byte at a bus address, or NULL when it is not allocated. Valid to the end of its page. */
+/* The byte at a bus address, or NULL if it is not allocated. Valid to the end of its page. */
 void *urdma_embedded_cpu(const struct urdma_embedded *host, uint64_t bus);
-/* Bus addresses of the pages that hold len bytes from p on; returns their number. */
+/* Bus addresses of the pages of len bytes from p on; returns their number. */
 size_t urdma_embedded_pages(const struct urdma_embedded *host, const void *p, size_t len,
 			    uint64_t *pages, size_t max);
 
@@ -95,11 +95,11 @@ int urdma_embedded_read(struct urdma_embedded_dev *dev, unsigned int bar, uint64
 int urdma_embedded_read64(struct urdma_embedded_dev *dev, unsigned int bar, uint64_t offset,
 			  uint64_t *value);
 
-/* Interrupts of a vector since attached. */
+/* Interrupts of a vector since the attach. */
 uint64_t urdma_embedded_irqs(const struct urdma_embedded_dev *dev, unsigned int vector);
-/* Called at each one, from within the run. */
+/* Called at each interrupt, from within the run. */
 void urdma_embedded_on_irq(struct urdma_embedded_dev *dev, urdma_embedded_irq_fn fn, void *ctx);
-/* The MSI-X mask bit of a vector. Posted, like the write that it is. */
+/* Sets the MSI-X mask bit of a vector. A posted write. */
 int urdma_embedded_mask(struct urdma_embedded_dev *dev, unsigned int vector, bool masked);
 
 #endif

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * vfio-user server. One function per command, each of which checks the lengths before it looks at
- * fields, and every field before it acts on one. A command returns 0, a negative errno that
- * becomes the error reply, or one of the two verdicts below.
+ * vfio-user server. Each command has a function, which checks the lengths before it reads fields,
+ * and checks every field before it acts. A command returns 0, a negative errno for the error reply,
+ * or one of the two verdicts below.
  *
- * Nothing but urdma_vfio_user_process() and urdma_vfio_user_destroy() ever drops a client:
- * callbacks from the model may come while a command is being executed, so they only mark the
- * connection.
+ * Only urdma_vfio_user_process() and urdma_vfio_user_destroy() drop a client. The model may call
+ * back while a command is being executed, so callbacks only mark the connection.
  */
 #define _GNU_SOURCE
 #include "host/vfio_user.h"
@@ -32,14 +31,14 @@
 /* Limits. The largest message QEMU sends is a REGION_WRITE_MULTI of 200 writes, 4824 bytes. */
 #define MAX_MESSAGE	  8192u	  /* bytes, header included */
 #define MAX_TRANSFER	  4096u	  /* bytes of data in one region access: the configuration space */
-#define MAX_FDS		  16u	  /* with one message; QEMU accepts no larger offer */
+#define MAX_FDS		  16u	  /* per message; QEMU accepts no larger value */
 #define MAX_READS	  64u	  /* register reads in flight */
 #define OUTPUT_HIGH	  262144u /* bytes of replies that a client may leave unread */
 #define MESSAGES_PER_CALL 64u
 #define LOGS_PER_CLIENT	  200u
 
-/* Verdicts of a command beside 0 and -errno. */
-#define REPLY_LATER 1 /* somebody else replies, or has replied */
+/* Verdicts of a command besides 0 and -errno. */
+#define REPLY_LATER 1 /* the reply is sent elsewhere, now or later */
 #define TRY_AGAIN   2 /* the function is full: keep the message until the model has run */
 
 struct server_read;
@@ -53,17 +52,17 @@ struct urdma_vfio_user_server {
 
 	struct urdma_socket listen;
 
-	/* The client. fd is -1 when there is none. */
+	/* The client. fd is -1 if there is none. */
 	int fd;
 	bool negotiated;
 	bool write_multiple;
-	bool broken;   /* to be dropped as soon as no command is being executed */
-	bool draining; /* answered for the last time, to be dropped after one try to send that */
-	bool stalled;  /* the message in input waits for the function to have room */
+	bool broken;   /* drop it when no command is being executed */
+	bool draining; /* the last reply is queued; drop it after one attempt to send it */
+	bool stalled;  /* the message in input waits for room in the function */
 	unsigned int logs;
-	uint64_t multi_done; /* writes of a stalled REGION_WRITE_MULTI that have been made */
+	uint64_t multi_done; /* writes of a stalled REGION_WRITE_MULTI already done */
 
-	/* The message that is being received. */
+	/* The message being received. */
 	union {
 		uint8_t bytes[MAX_MESSAGE];
 		struct vu_header header;
@@ -72,10 +71,9 @@ struct urdma_vfio_user_server {
 	int fds[MAX_FDS];
 	unsigned int num_fds;
 	bool too_many_fds;
-	bool foreign_fd; /* one was neither a file nor an eventfd, and has been closed */
+	bool foreign_fd; /* a descriptor was neither a file nor an eventfd, and was closed */
 
-	/* Replies not yet sent, whole messages one after the other; the first may be sent in part.
-	 */
+	/* Replies not yet sent, as whole messages; the first may be partly sent. */
 	uint8_t *output;
 	size_t output_len;
 	size_t output_sent;
@@ -90,7 +88,7 @@ struct urdma_vfio_user_server {
 	int req_fd;
 };
 
-/* A register read in flight. server is NULL once nobody waits for the value any more. */
+/* A register read in flight. server is NULL when the value is no longer needed. */
 struct server_read {
 	struct urdma_vfio_user_server *server;
 	struct server_read *next;
@@ -138,7 +136,7 @@ log_line(struct urdma_vfio_user_server *s, enum urdma_vfio_user_level level, con
 
 	if (level == URDMA_VFIO_USER_DEBUG && !s->log_debug)
 		return;
-	/* A client that does nothing but err shall not fill the disk. */
+	/* A client that sends only errors must not fill the disk. */
 	if (level == URDMA_VFIO_USER_ERROR && s->fd >= 0 && s->logs++ >= LOGS_PER_CLIENT) {
 		if (s->logs != LOGS_PER_CLIENT + 1)
 			return;
@@ -155,7 +153,7 @@ log_line(struct urdma_vfio_user_server *s, enum urdma_vfio_user_level level, con
 		fprintf(stderr, "%s\n", line);
 }
 
-/* One line on why a command is refused; returns error for the caller to return. */
+/* Logs why a command is refused; returns error for the caller to return. */
 static int __attribute__((format(printf, 3, 4)))
 refuse(struct urdma_vfio_user_server *s, int error, const char *format, ...)
 {
@@ -182,8 +180,8 @@ static void break_connection(struct urdma_vfio_user_server *s, const char *why)
 /* ---- Output ---- */
 
 /*
- * Each message goes by a send of its own: the kernel then gives it to the client whole or not at
- * all. (QEMU takes a header that arrives in two pieces for an error.)
+ * Each message has its own send call, so the kernel delivers it as a whole or not at all. (QEMU
+ * treats a header that arrives in two pieces as an error.)
  */
 static void flush_output(struct urdma_vfio_user_server *s)
 {
@@ -233,9 +231,9 @@ static void queue_reply(struct urdma_vfio_user_server *s, const struct vu_header
 	if (s->broken)
 		return;
 	/*
-	 * QEMU reads all the time and has few commands under way. One that stops reading is not
-	 * waited for: its end of the connection might be nowhere but in a message that it sent us,
-	 * and then nobody would ever read, nor hang up.
+	 * QEMU reads all the time and has few commands in flight. The server does not wait for a
+	 * client that stops reading: the client's end of the connection may exist only in a message
+	 * that it sent here, and then no one would ever read or hang up.
 	 */
 	if (header.size > OUTPUT_HIGH - s->output_len) {
 		break_connection(s, "client does not read its replies");
@@ -279,7 +277,7 @@ static int take_fd(struct urdma_vfio_user_server *s, unsigned int i)
 
 /* ---- Interrupts ---- */
 
-/* Anything but an eventfd could block us, or be a file that we would write into. */
+/* Another kind of descriptor could block, or be a file that would be overwritten. */
 static bool is_eventfd(int fd)
 {
 	char path[64], target[64];
@@ -297,7 +295,7 @@ static bool fire_eventfd(struct urdma_vfio_user_server *s, int fd)
 {
 	const uint64_t one = 1;
 
-	/* Does not block: O_NONBLOCK was set. A full counter is an interrupt that is pending. */
+	/* Does not block: O_NONBLOCK is set. A full counter means that an interrupt is pending. */
 	if (write(fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
 		return false;
 	s->stats.interrupts++;
@@ -345,7 +343,7 @@ static unsigned int irq_count(unsigned int index)
 	switch (index) {
 	case VU_IRQ_MSIX:
 		return URDMA_PCIE_MSIX_COUNT;
-	case VU_IRQ_ERR: /* QEMU warns at a PCIe device that has none; never fired */
+	case VU_IRQ_ERR: /* QEMU warns about a PCIe device without it; never fired */
 	case VU_IRQ_REQ:
 		return 1;
 	default:
@@ -353,7 +351,7 @@ static unsigned int irq_count(unsigned int index)
 	}
 }
 
-/* False: the client has given no eventfd for it. */
+/* False: the client has set no eventfd for it. */
 static bool trigger_irq(struct urdma_vfio_user_server *s, unsigned int index, unsigned int number)
 {
 	int fd = *irq_slot(s, index, number);
@@ -396,8 +394,8 @@ static int host_dma_write(void *ctx, uint64_t addr, const void *buf, size_t len)
 }
 
 /*
- * QEMU installs eventfds a moment after the guest has enabled MSI-X; a vector that fires in between
- * stays pending in the function until its eventfd comes.
+ * QEMU sets eventfds shortly after the guest has enabled MSI-X. A vector that fires in between
+ * stays pending in the function until its eventfd is set.
  */
 static int host_msix(void *ctx, unsigned int vector)
 {
@@ -425,7 +423,7 @@ static void unlink_read(struct urdma_vfio_user_server *s, struct server_read *re
 	}
 }
 
-/* A failed read is all ones, as the root complex of a real machine makes it. */
+/* A failed read returns all ones, as from a real root complex. */
 static void read_done(void *arg, int status, uint64_t value)
 {
 	struct server_read *read = arg;
@@ -449,8 +447,8 @@ static void read_done(void *arg, int status, uint64_t value)
 }
 
 /*
- * After a reset the function has forgotten the reads in flight, if it has not completed them:
- * their callbacks will not come. The guest's CPUs wait for them all the same.
+ * A reset drops the reads in flight that the function has not completed, so their callbacks never
+ * come. The guest's CPUs still wait for them.
  */
 static void complete_lost_reads(struct urdma_vfio_user_server *s)
 {
@@ -493,7 +491,7 @@ static int access_config(struct urdma_vfio_user_server *s, uint64_t offset, uint
 
 /* ---- Commands ---- */
 
-/* The payload of the message that is being executed. */
+/* The payload of the current message. */
 static const void *payload(const struct urdma_vfio_user_server *s)
 {
 	return s->input.bytes + sizeof(struct vu_header);
@@ -504,7 +502,7 @@ static size_t payload_len(const struct urdma_vfio_user_server *s)
 	return s->input.header.size - sizeof(struct vu_header);
 }
 
-/* A limit the client states: an integer that is not negative, if it is there at all. */
+/* A limit of the client: a non-negative integer, if present. */
 static bool limit_is_valid(const json_t *caps, const char *name)
 {
 	const json_t *value = json_object_get(caps, name);
@@ -513,8 +511,8 @@ static bool limit_is_valid(const json_t *caps, const char *name)
 }
 
 /*
- * Answers with those of the client's capabilities that have a limit here. QEMU receives into the
- * buffer its request was in, so text that would not fit there is left out.
+ * Replies with those of the client's capabilities that have a limit here. QEMU receives into the
+ * buffer of its request, so text that would not fit there is omitted.
  */
 static size_t make_capabilities(struct urdma_vfio_user_server *s, const json_t *caps, char *text,
 				size_t room)
@@ -706,7 +704,7 @@ static int do_get_region_info(struct urdma_vfio_user_server *s)
 		return refuse(s, -EINVAL, "a field that must be 0 is not");
 	m.argsz = sizeof(m);
 	m.size = region_size(m.index);
-	/* No region can be mapped: the client then posts its writes. */
+	/* No region can be mapped, so the client sends its writes as messages. */
 	m.flags = m.size ? VU_REGION_FLAG_READ | VU_REGION_FLAG_WRITE : 0;
 	reply(s, &m, sizeof(m));
 	return 0;
@@ -812,7 +810,7 @@ static int check_access(struct urdma_vfio_user_server *s, const struct vu_region
 
 	if (a->region >= VU_REGION_COUNT)
 		return refuse(s, -EINVAL, "region %u", a->region);
-	/* BARs: what one TLP of a CPU's access can be, that is, within one line of 64. */
+	/* BARs: one access is one TLP of a CPU, within one 64-byte line. */
 	if (a->region <= VU_REGION_BAR5)
 		limit = write && a->region == 2 ? 64 : 8;
 	if (!a->count || a->count > limit || a->count > size || a->offset > size - a->count ||
@@ -853,7 +851,7 @@ static int do_region_read(struct urdma_vfio_user_server *s)
 	read->server = s;
 	read->header = s->input.header;
 	read->access = a;
-	/* In the list before the call: the function may answer from within it. */
+	/* Add it to the list before the call, because the function may answer within the call. */
 	read->next = s->reads;
 	s->reads = read;
 	s->num_reads++;
@@ -869,7 +867,7 @@ static int do_region_read(struct urdma_vfio_user_server *s)
 	return REPLY_LATER;
 }
 
-/* One write, checked already. May return TRY_AGAIN, with nothing done. */
+/* Does one checked write. May return TRY_AGAIN with nothing done. */
 static int write_region(struct urdma_vfio_user_server *s, const struct vu_region_access *a,
 			const uint8_t *data)
 {
@@ -927,7 +925,7 @@ static int do_write_multi(struct urdma_vfio_user_server *s)
 	    payload_len(s) != sizeof(m) + m.count * sizeof(one))
 		return refuse(s, -EINVAL, "payload of %zu bytes for %" PRIu64 " writes",
 			      payload_len(s), m.count);
-	/* All are checked before the first is made. */
+	/* Check all writes before the first is done. */
 	for (uint64_t i = 0; i < m.count && !s->multi_done; i++) {
 		struct vu_region_access a;
 
@@ -969,7 +967,7 @@ static int do_feature(struct urdma_vfio_user_server *s)
 	if (payload_len(s) < sizeof(m))
 		return refuse(s, -EINVAL, "payload of %zu bytes", payload_len(s));
 	memcpy(&m, payload(s), sizeof(m));
-	/* As VFIO of the kernel answers for a feature that a device has not. */
+	/* The same as the kernel's VFIO for an unsupported feature. */
 	return refuse(s, -ENOTTY, "feature 0x%x", m.flags);
 }
 
@@ -1030,7 +1028,7 @@ static int execute(struct urdma_vfio_user_server *s)
 	}
 }
 
-/* Executes the whole message in input. Returns false if it must wait for the function. */
+/* Executes the complete message in input. Returns false if it must wait for the function. */
 static bool handle_message(struct urdma_vfio_user_server *s)
 {
 	const struct vu_header *h = &s->input.header;
@@ -1040,7 +1038,10 @@ static bool handle_message(struct urdma_vfio_user_server *s)
 		log_line(s, URDMA_VFIO_USER_DEBUG, "%s id %u, %u bytes, flags 0x%x, %u fds",
 			 command_name(h->command), h->id, h->size, h->flags, s->num_fds);
 
-	/* We send no commands, so no reply is due; answering one could go on for ever. */
+	/*
+	 * The server sends no commands, so no reply is due. Answering one could cause an endless
+	 * loop.
+	 */
 	if ((h->flags & VU_FLAG_TYPE_MASK) == VU_FLAG_REPLY) {
 		log_line(s, URDMA_VFIO_USER_ERROR, "reply to nothing, id %u, dropped", h->id);
 		s->stats.errors++;
@@ -1065,8 +1066,9 @@ static bool handle_message(struct urdma_vfio_user_server *s)
 }
 
 /*
- * No command takes anything but files and eventfds. Others are not kept even until the message is
- * whole: a client could send its own end of this connection, and never be seen to hang up.
+ * Commands take only files and eventfds. Other descriptors are closed even before the message is
+ * complete: a client could send its own end of this connection, and then its hang-up would never be
+ * seen.
  */
 static bool is_acceptable(int fd)
 {
@@ -1103,9 +1105,9 @@ static void collect_fds(struct urdma_vfio_user_server *s, struct msghdr *msg)
 }
 
 /*
- * Receives up to want bytes in all. Descriptors come with the first byte of what they were sent
- * with, and no more is asked for than belongs to the message, so they are this message's. Returns
- * true when they are all there.
+ * Receives until there are want bytes in total. Descriptors come with the first byte of the data
+ * they were sent with, and this never reads beyond the message, so they belong to it. Returns true
+ * when all bytes are there.
  */
 static bool receive(struct urdma_vfio_user_server *s, size_t want)
 {
@@ -1149,7 +1151,7 @@ static bool receive(struct urdma_vfio_user_server *s, size_t want)
 	return true;
 }
 
-/* Receives the rest of a message. True when it is whole. */
+/* Receives the rest of a message. True when it is complete. */
 static bool receive_message(struct urdma_vfio_user_server *s)
 {
 	const struct vu_header *h = &s->input.header;
@@ -1157,7 +1159,7 @@ static bool receive_message(struct urdma_vfio_user_server *s)
 	if (!receive(s, sizeof(*h)))
 		return false;
 	if (h->size < sizeof(*h) || h->size > MAX_MESSAGE) {
-		/* Where the next message begins cannot be known, or is too far away. */
+		/* The start of the next message is unknown or too far away. */
 		log_line(s, URDMA_VFIO_USER_ERROR, "%s refused: message of %u bytes",
 			 command_name(h->command), h->size);
 		s->stats.errors++;
@@ -1175,7 +1177,7 @@ static void drop_client(struct urdma_vfio_user_server *s)
 {
 	int ret;
 
-	/* From here on nobody waits for anything: no reply is queued. */
+	/* From here on no reply is queued, because no client waits for one. */
 	s->broken = true;
 	if (s->negotiated) {
 		ret = urdma_pcie_attach(s->pcie, NULL, NULL);
@@ -1222,7 +1224,7 @@ static bool may_receive(const struct urdma_vfio_user_server *s)
 	return !s->broken && !s->draining;
 }
 
-/* While nothing is received, the end of the stream is not seen either: ask for it. */
+/* The end of the stream is normally seen by receiving; check for it while nothing is received. */
 static void check_hangup(struct urdma_vfio_user_server *s)
 {
 	struct pollfd p = { .fd = s->fd };
@@ -1268,7 +1270,7 @@ unsigned int urdma_vfio_user_pollfds(const struct urdma_vfio_user_server *s,
 		events = 0;
 		if (!s->stalled)
 			events |= POLLIN;
-		/* A stalled message is tried again at once: the function may have room by now. */
+		/* Retry a stalled message at once: the function may have room by now. */
 		if (s->output_len || s->stalled)
 			events |= POLLOUT;
 	}

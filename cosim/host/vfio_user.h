@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vfio-user server: gives one simulated NIC to a QEMU guest, over a UNIX socket.
+ * vfio-user server: provides one simulated NIC to a QEMU guest over a UNIX socket.
  *
  * One server serves one function and one client at a time. A second client waits in the socket's
  * backlog until the first disconnects. When a client disconnects, for any reason, the server unmaps
@@ -32,12 +32,12 @@ enum urdma_vfio_user_level {
 	URDMA_VFIO_USER_DEBUG, /* each message */
 };
 
-/* line has no newline and lives for the call only. */
+/* line has no newline and is valid only during the call. */
 typedef void (*urdma_vfio_user_log_fn)(void *ctx, enum urdma_vfio_user_level level,
 				       const char *line);
 
 struct urdma_vfio_user_config {
-	const char *path;	    /* of the socket; a stale one without a server is replaced */
+	const char *path;	    /* of the socket; a stale socket without a server is replaced */
 	struct urdma_pcie *pcie;    /* not owned; attached while a client is connected */
 	urdma_vfio_user_log_fn log; /* NULL: errors and infos to stderr */
 	void *log_ctx;
@@ -48,8 +48,8 @@ struct urdma_vfio_user_config {
 struct urdma_vfio_user_stats {
 	uint64_t clients;     /* connections accepted */
 	uint64_t messages;    /* whole messages handled */
-	uint64_t errors;      /* messages answered by an error, or dropped for one */
-	uint64_t disconnects; /* connections closed by us for a broken rule */
+	uint64_t errors;      /* messages answered with an error, or dropped because of one */
+	uint64_t disconnects; /* connections that the server closed for a broken rule */
 	uint64_t mmio_reads;  /* register reads passed to the function */
 	uint64_t mmio_writes; /* register writes passed to the function */
 	uint64_t dma_reads;   /* DMA accesses by the NIC that succeeded */
@@ -59,15 +59,15 @@ struct urdma_vfio_user_stats {
 };
 
 /*
- * Creates the socket and listens. Returns 0 and *server, or a negative errno (-EADDRINUSE when
+ * Creates the socket and listens. Returns 0 and *server, or a negative errno (-EADDRINUSE if
  * another process serves that path, -ENAMETOOLONG, ...).
  */
 int urdma_vfio_user_create(const struct urdma_vfio_user_config *config,
 			   struct urdma_vfio_user_server **server);
 
 /*
- * Disconnects the client and unlinks the socket. Detaching resets the function, which completes or
- * discards the register reads in flight inside the call. NULL is allowed.
+ * Disconnects the client and unlinks the socket. The detach resets the function, which completes or
+ * discards register reads in flight before the call returns. NULL is allowed.
  */
 void urdma_vfio_user_destroy(struct urdma_vfio_user_server *server);
 
@@ -83,8 +83,8 @@ unsigned int urdma_vfio_user_pollfds(const struct urdma_vfio_user_server *server
 
 /*
  * Does all work that does not block: accepts, reads, handles messages, sends. Handles a bounded
- * number of messages in each call, so that a client that floods the socket cannot starve the model.
- * Cheap when there is no work. Returns the number of messages handled. Failures of the client are
+ * number of messages per call, so that a client that floods the socket cannot starve the model.
+ * Cheap if there is no work. Returns the number of messages handled. Failures of the client are
  * logged and handled inside.
  */
 unsigned int urdma_vfio_user_process(struct urdma_vfio_user_server *server);

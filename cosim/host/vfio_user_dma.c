@@ -35,7 +35,7 @@ void vu_dma_clear(struct vu_dma *dma)
 	vu_dma_init(dma);
 }
 
-/* Index of the first range that ends at or after address; count if there is none. */
+/* Index of the first range that ends at or after address, or count if there is none. */
 static unsigned int find_slot(const struct vu_dma *dma, uint64_t address)
 {
 	unsigned int low = 0, high = dma->count;
@@ -51,8 +51,10 @@ static unsigned int find_slot(const struct vu_dma *dma, uint64_t address)
 	return low;
 }
 
-/* Decides how the file of a range is accessed. On success r owns what it needs; fd stays the
- * caller's. */
+/*
+ * Decides how the file of a range is accessed. On success r owns its resources; the caller keeps
+ * fd.
+ */
 static int open_backing(struct vu_dma *dma, struct vu_dma_range *r, int fd, const char **why)
 {
 	uint64_t size = r->last - r->start + 1;
@@ -72,7 +74,7 @@ static int open_backing(struct vu_dma *dma, struct vu_dma_range *r, int fd, cons
 		*why = "huge pages are not supported";
 		return -EOPNOTSUPP;
 	}
-	/* st_size is never negative; the sum cannot wrap once the offset lies inside the file. */
+	/* st_size is never negative; the sum cannot wrap if the offset is inside the file. */
 	if (r->fd_offset > (uint64_t)st.st_size || size > (uint64_t)st.st_size - r->fd_offset) {
 		*why = "range lies beyond the end of the file";
 		return -EINVAL;
@@ -229,7 +231,7 @@ static const struct vu_dma_range *find_range(struct vu_dma *dma, uint64_t addres
 	return r->base || r->fd >= 0 ? r : NULL;
 }
 
-/* How many of the len bytes from address lie in r. */
+/* The number of the len bytes from address that are in r. */
 static size_t bytes_in_range(const struct vu_dma_range *r, uint64_t address, size_t len)
 {
 	uint64_t after = r->last - address; /* bytes of the range behind the first */
@@ -254,8 +256,10 @@ static bool is_accessible(struct vu_dma *dma, uint64_t address, size_t len, bool
 	return true;
 }
 
-/* Guest memory changes under our hands: each access is one atomic load or store, in ascending
- * order. */
+/*
+ * The guest may change its memory at any time, so each access is one atomic load or store, in
+ * ascending order.
+ */
 static void load_ascending(uint8_t *to, const uint8_t *from, size_t len)
 {
 	while (len && (uintptr_t)from % 8) {
@@ -320,10 +324,9 @@ static int pwrite_all(int fd, const uint8_t *buf, size_t len, uint64_t offset)
 }
 
 /*
- * Within one pwrite the kernel may store in any order, so the last 8 bytes of each line of 64,
- * where a phase bit would be, go by a call of their own. pwrite also grows a file that was cut
- * short; the size is looked at first, so that this happens to no client that does not race against
- * itself.
+ * Within one pwrite the kernel may store in any order. So the last 8 bytes of each 64-byte line,
+ * which may hold a phase bit, are written by a separate call. pwrite would also extend a truncated
+ * file; the size is checked first, so this can happen only if a client races with itself.
  */
 static int pwrite_ascending(int fd, const uint8_t *buf, size_t len, uint64_t offset)
 {

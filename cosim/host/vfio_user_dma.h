@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Ranges mapped at one time, and those among them that keep their descriptor open. */
+/* Maximum ranges mapped at a time, and maximum ranges that keep their descriptor open. */
 #define VU_DMA_MAX_MAPS	    4096u
 #define VU_DMA_MAX_OPEN_FDS 256u
 
@@ -29,7 +29,7 @@ struct vu_dma_range {
 	uint64_t start;
 	uint64_t last; /* inclusive: a range may end at the top of the address space */
 	uint8_t *base; /* mapped, or NULL */
-	int fd;	       /* not mapped but accessible by pread and pwrite, or -1 */
+	int fd;	       /* for a range accessed by pread and pwrite, or -1 */
 	uint64_t fd_offset;
 	bool readable;
 	bool writable;
@@ -39,7 +39,7 @@ struct vu_dma {
 	struct vu_dma_range *ranges; /* sorted by start, disjoint */
 	unsigned int count;
 	unsigned int capacity;
-	unsigned int last_hit; /* index of the range found last */
+	unsigned int last_hit; /* index of the last range found */
 	unsigned int open_fds;
 };
 
@@ -51,23 +51,22 @@ void vu_dma_clear(struct vu_dma *dma);
  * Adds a range. fd is -1 for a range without backing, where each access faults. Otherwise the
  * function takes ownership of fd in every case: it closes or keeps it. *why is a text that explains
  * an error.
- *   -EINVAL     zero or not page-aligned, wraps around, not a regular file, beyond the end of it
+ *   -EINVAL     zero or not page-aligned, wraps around, not a regular file, beyond its end
  *   -EEXIST     overlaps a range
  *   -ENOSPC     too many ranges
- *   -EACCES     the descriptor does not allow what flags ask for
- *   -EOPNOTSUPP huge pages: pages that run out there are a SIGBUS, seal or not
+ *   -EACCES     the descriptor does not allow the requested access
+ *   -EOPNOTSUPP huge pages: if they run out, an access is a SIGBUS even with the seal
  *   others      from mmap
  */
 int vu_dma_map(struct vu_dma *dma, uint64_t address, uint64_t size, int fd, uint64_t fd_offset,
 	       bool readable, bool writable, const char **why);
 
-/* Removes a range that was mapped with exactly this address and size; -ENOENT, -EINVAL else. */
+/* Removes a range mapped with exactly this address and size; else -ENOENT or -EINVAL. */
 int vu_dma_unmap(struct vu_dma *dma, uint64_t address, uint64_t size, const char **why);
 
 /*
- * Accesses 1 or more bytes, also across adjacent ranges. Returns 0 or -EFAULT. After -EFAULT
- * because of a missing range or right no byte was moved; because of a truncated file, some may have
- * been.
+ * Accesses 1 or more bytes, also across adjacent ranges. Returns 0 or -EFAULT. After -EFAULT for a
+ * missing range or right, no byte was copied; for a truncated file, some may have been.
  */
 int vu_dma_read(struct vu_dma *dma, uint64_t address, void *buf, size_t len);
 int vu_dma_write(struct vu_dma *dma, uint64_t address, const void *buf, size_t len);

@@ -25,10 +25,10 @@ enum vu_command {
 	VU_DEVICE_SET_IRQS = 8,
 	VU_REGION_READ = 9,
 	VU_REGION_WRITE = 10,
-	VU_DMA_READ = 11,  /* server to client, never sent by us */
-	VU_DMA_WRITE = 12, /* server to client, never sent by us */
+	VU_DMA_READ = 11,  /* server to client, never sent */
+	VU_DMA_WRITE = 12, /* server to client, never sent */
 	VU_DEVICE_RESET = 13,
-	VU_DIRTY_PAGES = 14, /* of older revisions */
+	VU_DIRTY_PAGES = 14, /* from older revisions */
 	VU_REGION_WRITE_MULTI = 15,
 	VU_DEVICE_FEATURE = 16,
 	VU_MIG_DATA_READ = 17,
@@ -67,7 +67,7 @@ static_assert(sizeof(struct vu_version) == 4, "VERSION");
 struct vu_dma_map {
 	uint32_t argsz;
 	uint32_t flags;
-	uint64_t offset; /* in the file that came along */
+	uint64_t offset; /* in the file sent with the message */
 	uint64_t address;
 	uint64_t size;
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of all ports, wires and switches alike.
+// Options common to all ports, wires and switches.
 #include "options/layers.h"
 #include "options/value.h"
 
-/* What the streams of the NIC carry: 512 bits in each cycle of 4 ns. */
+/* Rate of the NIC's streams: 512 bits in each 4 ns cycle. */
 #define NIC_GBPS 128u
 
 enum {
@@ -25,7 +25,7 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-/* A faster line would send what no NIC can take. */
+/* A faster line would exceed the rate that a NIC can accept. */
 static uint64_t parse_rate(struct argp_state *state, const char *text)
 {
 	uint64_t mbps = urdma_option_gbps(state, "rate", text, 1000);
@@ -37,7 +37,7 @@ static uint64_t parse_rate(struct argp_state *state, const char *text)
 	return mbps;
 }
 
-/* Of the wire or the switch of the scope; of all wires, whatever was told of single ones. */
+/* Sets the wire or switch of the scope, or all wires, including those with their own settings. */
 static void set_rate(struct urdma_options *o, uint64_t mbps)
 {
 	if (o->scope.line) {

@@ -32,13 +32,13 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-/* text: the rule as --fault takes it. */
+/* text: the rule in the form of --fault. */
 static void add(struct argp_state *state, const char *option, const char *text,
 		const struct urdma_fault_rule *rule)
 {
 	struct urdma_options *o = state->input;
 
-	/* Those of the command line come in place of the file's. */
+	/* Rules of the command line replace the file's. */
 	if (o->faults_of_file && !o->scope.place[0]) {
 		o->faults_of_file = false;
 		while (o->n_faults)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's own options, and what concerns more than one layer.
+// The program's own options, and checks that involve more than one layer.
 #define _GNU_SOURCE /* asprintf */
 #include "options/options.h"
 
@@ -51,7 +51,9 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-/* What holds for every run, however its NICs are joined: what the launcher hands through. */
+/*
+ * Options that apply to every run, independent of its topology: those that the launcher passes on.
+ */
 #define SETTINGS                                                      \
 	{ &urdma_eth_argp, 0, "Ports, wires and switches:", 12 },     \
 		{ &urdma_fault_argp, 0, "Faults of the wires:", 13 }, \
@@ -65,7 +67,7 @@ static const struct argp_child layers[] = {
 };
 static const struct argp settings_argp = { .children = settings };
 
-/* The rest of the command line is a command for another. */
+/* The rest of the command line is a command for another simulator. */
 static void take_command(struct argp_state *state, struct urdma_options *o)
 {
 	if (state->next >= state->argc)
@@ -92,7 +94,7 @@ static void add_socket(struct argp_state *state, struct urdma_options *o, const 
 	o->nic[o->n_sockets++].socket = path;
 }
 
-/* Of the NICs that --socket does not name. */
+/* The sockets of NICs without --socket. */
 static void default_sockets(struct urdma_options *o)
 {
 	for (unsigned int i = o->n_sockets; i < o->cosim.n_nics; i++) {
@@ -102,7 +104,7 @@ static void default_sockets(struct urdma_options *o)
 	}
 }
 
-/* Gives the NICs to the hosts of --nics-of-hosts. */
+/* Assigns the NICs to the hosts of --nics-of-hosts. */
 static void share_out(struct argp_state *state, struct urdma_options *o)
 {
 	static const char option[] = "nics-of-hosts";
@@ -139,7 +141,7 @@ static bool same_file(const char *a, const char *b)
 	return !stat(a, &sa) && !stat(b, &sb) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
-/* A capture of this run would take the place of a file that it sends. */
+/* A capture of this run would overwrite a file that the run replays. */
 static void check_replays(struct argp_state *state, const struct urdma_options *o)
 {
 	const struct urdma_cosim_config *c = &o->cosim;
@@ -196,7 +198,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		for (size_t i = 0; layers[i].argp; i++)
 			state->child_inputs[i] = o;
 		if (o->loaded) {
-			/* argp sets it a moment later; a mistake in the file is told before. */
+			/*
+			 * argp sets it only after this, but errors of the file are reported before.
+			 */
 			char *slash = strrchr(state->argv[0], '/');
 
 			state->name = slash ? slash + 1 : state->argv[0];
@@ -234,7 +238,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		argp_error(state, "unexpected argument '%s'", arg);
 		return EINVAL;
-	case ARGP_KEY_END: /* comes after that of the layers */
+	case ARGP_KEY_END: /* comes after the end of the layers' parsers */
 		if (!o->system || o->loaded)
 			check(state, o);
 		return 0;
@@ -254,7 +258,7 @@ static void set_defaults(struct urdma_options *o)
 	o->seed = 1;
 }
 
-/* What options of a first reading have allocated. */
+/* Frees memory allocated by the first parse. */
 static void forget(struct urdma_options *o)
 {
 	for (unsigned int i = 0; i < o->cosim.n_external; i++) {
@@ -265,7 +269,7 @@ static void forget(struct urdma_options *o)
 		free(o->fault_text[i]);
 }
 
-/* Parsers of options may cut a word to pieces. */
+/* Option parsers may modify a word. */
 static char **copy_words(int n, char **word)
 {
 	char **copy = calloc((size_t)n + 1, sizeof(*copy));
@@ -311,7 +315,7 @@ void urdma_options_parse(struct urdma_options *o, int argc, char **argv)
 		free_words(again);
 		return;
 	}
-	/* Once more, on top of the file. */
+	/* Parse again, on top of the file. */
 	file = o->system;
 	forget(o);
 	set_defaults(o);

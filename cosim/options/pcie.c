@@ -21,8 +21,8 @@ enum {
 };
 
 /*
- * Cards with a block of PG213 and QSFP28 cages, and the best link of the block that takes 512 bits
- * at 250 MHz: Gen3 x16 of PCIE4, Gen4 x8 of PCIE4C (PG213, "Minimum Device Requirements").
+ * Cards with a PG213 block and QSFP28 cages, and the fastest link of the block with 512 bits at 250
+ * MHz: Gen3 x16 of PCIE4, Gen4 x8 of PCIE4C (PG213, "Minimum Device Requirements").
  */
 #define URDMA_PCIE_CARDS "vcu118, alveo-u200, alveo-u250, alveo-u50, alveo-u55c, alveo-u280"
 static const struct {
@@ -56,7 +56,7 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-/* A number without sign and leading zero at the beginning of a text. NULL: there is none. */
+/* Parses a number without sign and leading zero at the start of a text. NULL: no number. */
 static const char *small_number(const char *text, uint8_t *v)
 {
 	char *end;
@@ -67,7 +67,7 @@ static const char *small_number(const char *text, uint8_t *v)
 	return end;
 }
 
-/* A slot, "gen3x8", or the name of a card. */
+/* A slot such as "gen3x8", or the name of a card. */
 static void set_slot(struct argp_state *state, struct urdma_pcie_config *c, const char *text)
 {
 	const char *at = strncmp(text, "gen", 3) ? NULL : small_number(text + 3, &c->gen);
@@ -86,7 +86,7 @@ static void set_slot(struct argp_state *state, struct urdma_pcie_config *c, cons
 			"neither a slot, from gen1x1 to gen5x16, nor a card: " URDMA_PCIE_CARDS);
 }
 
-/* The link is told by generation and width, or by its bandwidth: a later one replaces the other. */
+/* Generation and width, or the bandwidth, set the link: a later one replaces the other. */
 static void set_link(struct urdma_pcie_config *c)
 {
 	c->mbps = 0;

@@ -70,7 +70,7 @@ static unsigned int cores(void)
 
 #define TRACE_KINDS "it is none, or a list of pcap, events, csv, perfetto, fst and scope=NAME"
 
-/* What follows "fst=" or "events=". False: not a window. */
+/* Parses the text after "fst=" or "events=". False: not a window. */
 static bool parse_window(struct urdma_window *w, const char *text)
 {
 	memset(w, 0, sizeof(*w));
@@ -97,7 +97,7 @@ static bool parse_window(struct urdma_window *w, const char *text)
 	return text && !*text && w->to > w->from;
 }
 
-/* The window of a kind "NAME=WINDOW". last: it may be one of the end of the run. */
+/* Parses the window of a kind "NAME=WINDOW". last: "last:" is allowed. */
 static struct urdma_window window_of(struct argp_state *state, const char *kind, bool last)
 {
 	struct urdma_window w;
@@ -110,7 +110,7 @@ static struct urdma_window window_of(struct argp_state *state, const char *kind,
 	return w;
 }
 
-/* kind is name, or name and a window. */
+/* True if kind is the name, or the name with a window. */
 static bool is_kind(const char *kind, const char *name)
 {
 	size_t n = strlen(name);
@@ -118,7 +118,7 @@ static bool is_kind(const char *kind, const char *name)
 	return !strncmp(kind, name, n) && (!kind[n] || kind[n] == '=');
 }
 
-/* events, or what is made of them: they have one window. */
+/* events, and the files made from them, share one window. */
 static void parse_events(struct argp_state *state, struct urdma_events_options *e, const char *kind)
 {
 	static const struct urdma_window whole_run;
@@ -137,7 +137,7 @@ static void parse_events(struct argp_state *state, struct urdma_events_options *
 	e->window = w;
 }
 
-/* One of the list. False: not known. */
+/* Handles an element of the list. False: unknown. */
 static bool parse_kind(struct argp_state *state, struct urdma_options *o, char *kind)
 {
 	struct urdma_waves_options *w = &o->waves;
@@ -167,7 +167,7 @@ static void parse_trace(struct argp_state *state, struct urdma_options *o, char 
 {
 	struct urdma_waves_options *w = &o->waves;
 	char *kind, *save = NULL;
-	/* The names of the instances in any module fit. */
+	/* Large enough for the names of the instances in any module. */
 	char why[4096];
 
 	o->trace_pcap = false;
@@ -193,7 +193,7 @@ static void parse_trigger(struct argp_state *state, struct urdma_options *o)
 {
 	const char *text = o->trigger_text, *what = text, *colon = strchr(text, ':');
 	int nic = -1;
-	/* The list of all opcodes fits. */
+	/* Large enough for the list of all opcodes. */
 	char why[1024];
 
 	if (colon) {
@@ -236,7 +236,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		/* The guests need cores as well. */
+		/* The guests need cores too. */
 		o->cosim.threads = cores() / 2;
 		o->slow_clock = 1;
 		return 0;

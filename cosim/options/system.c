@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of --system: reads it, and writes what the options come to in its form. The settings in
-// its objects are the options of the layers: their names, values and checks.
+// The file of --system: reads it, and writes the resulting settings in the same form. The settings
+// in its objects are the options of the layers, with the same names, values and checks.
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static const char *type_name(const json_t *v)
 	}
 }
 
-/* key: within the present object; empty: the object itself. */
+/* key: in the current object; empty: the object itself. */
 static void expect(struct argp_state *state, const char *key, const json_t *v, bool ok,
 		   const char *what)
 {
@@ -49,7 +49,7 @@ static char *copy_of(struct argp_state *state, const char *text)
 	return copy;
 }
 
-/* The text of a setting as the command line has it; the caller frees it. */
+/* The text of a setting, as on the command line; the caller frees it. */
 static char *text_of(struct argp_state *state, const struct argp_option *option, const json_t *v)
 {
 	bool seed = !strcmp(option->arg, "SEED"), slot = !strcmp(option->arg, "SLOT");
@@ -69,7 +69,7 @@ static char *text_of(struct argp_state *state, const struct argp_option *option,
 
 /* ---- places and objects ---------------------------------------------------------------------- */
 
-/* Goes down to a member of the present object; the return value goes to leave(). */
+/* Enters a member of the current object; pass the return value to leave(). */
 static size_t enter(struct urdma_options *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 static size_t enter(struct urdma_options *o, const char *fmt, ...)
@@ -94,7 +94,7 @@ static void leave(struct urdma_options *o, size_t n)
 /* A kind of object: the layers whose options it takes, and other keys. */
 struct kind {
 	const struct argp *argp[4];
-	const char *except; /* a list of those that it does not take, as " a b " */
+	const char *except; /* list of options it does not accept, as " a b " */
 	const char *keys;   /* a list */
 };
 
@@ -108,7 +108,7 @@ static bool in_list(const char *list, const char *word)
 	return false;
 }
 
-/* The n-th option that objects of this kind take, and its layer. NULL: there are no more. */
+/* The n-th option that objects of this kind accept, and its layer. NULL: no more. */
 static const struct argp_option *nth_option(const struct kind *kind, unsigned int n,
 					    const struct argp **layer)
 {
@@ -137,7 +137,7 @@ static void unknown(struct argp_state *state, const struct kind *kind, const cha
 			 known);
 }
 
-/* Applies the settings of an object to what the scope says, and checks its other keys. */
+/* Applies the settings of an object to the current scope, and checks its other keys. */
 static void read_settings(struct argp_state *state, const struct kind *kind, json_t *object)
 {
 	const struct argp_option *option;
@@ -252,7 +252,7 @@ static void read_hosts(struct argp_state *state, json_t *top)
 		urdma_option_bad(state, "", NULL, "no host has a NIC: nothing to simulate");
 }
 
-/* The strings of a list: an option for each. */
+/* Applies an option for each string of a list. */
 static void read_strings(struct argp_state *state, json_t *top, const char *key,
 			 void (*add)(struct argp_state *state, const char *text))
 {
@@ -270,7 +270,7 @@ static void read_strings(struct argp_state *state, json_t *top, const char *key,
 	}
 }
 
-/* A string, or an object with the string of this key. */
+/* A string, or an object with this key and a string value. */
 static const char *name_in(struct argp_state *state, json_t *v, const char *key)
 {
 	json_t *name = json_is_object(v) ? json_object_get(v, key) : v;
@@ -358,7 +358,7 @@ static json_t *load(struct argp_state *state, const char *path)
 
 	if (json)
 		return json;
-	/* Without a line: the file cannot be read, and the text names it. */
+	/* Line 0: the file cannot be read, and the text names it. */
 	if (error.line < 0)
 		argp_failure(state, argp_err_exit_status, 0, "--system: %s", error.text);
 	argp_failure(state, argp_err_exit_status, 0, "%s:%d:%d: %s", path, error.line, error.column,
@@ -369,7 +369,7 @@ static json_t *load(struct argp_state *state, const char *path)
 void urdma_system_load(struct argp_state *state)
 {
 	struct urdma_options *o = state->input;
-	/* It stays: names of ports and other texts are in it. */
+	/* Keep it: port names and other texts point into it. */
 	static json_t *json;
 
 	json = load(state, o->system);
@@ -380,8 +380,7 @@ void urdma_system_load(struct argp_state *state)
 	o->n_file_ports = o->cosim.n_external;
 	read_wires(state, json);
 	read_switches(state, json);
-	/* Lists without an entry: there is no wire. Without the lists there are those by default.
-	 */
+	/* Empty lists mean no wires. Without the lists the default wires are used. */
 	if (!o->n_wires && !o->n_switches &&
 	    (json_object_get(json, "wires") || json_object_get(json, "switches")))
 		urdma_topology_add_wire(state, "none");
@@ -398,7 +397,7 @@ static json_t *integer(uint64_t v)
 	return json_integer((json_int_t)v);
 }
 
-/* Seeds beyond what JSON's numbers hold are strings. */
+/* Seeds too large for a JSON number are strings. */
 static json_t *seed_json(uint64_t v)
 {
 	return v > INT64_MAX ? json_sprintf("%llu", (unsigned long long)v) : integer(v);
@@ -517,7 +516,7 @@ json_t *urdma_system_json(const struct urdma_options *o)
 
 	for (unsigned int i = 0; i < c->n_switches; i++)
 		json_array_append_new(switches, switch_json(c, i));
-	/* Of a port without a wire. */
+	/* Settings of a port without a wire. */
 	put_line(json, c, &(struct urdma_cosim_line){ 0 });
 	json_object_set_new(json, "hosts", hosts_json(o));
 	json_object_set_new(json, "ports", strings_json(o->port_text, c->n_external));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options that say which ports there are besides the NICs, and what is joined with what.
+// Options for ports besides the NICs, and for the connections between ports.
 #define _GNU_SOURCE /* asprintf */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ void urdma_topology_add_port(struct argp_state *state, const char *text)
 			continue;
 		if (i >= o->n_file_ports || o->scope.place[0])
 			urdma_option_bad(state, "port", text, "there is one of this name already");
-		/* That of the command line comes in place of the file's. */
+		/* A port of the command line replaces the file's. */
 		urdma_external_destroy(c->external[i]);
 		c->external[i] = e;
 		free(o->port_text[i]);
@@ -56,7 +56,7 @@ void urdma_topology_add_port(struct argp_state *state, const char *text)
 	c->external[c->n_external++] = e;
 }
 
-/* Wires and switches of the command line come in place of all of the file's. */
+/* Wires and switches of the command line replace all those of the file. */
 static void forget_those_of_file(struct urdma_options *o)
 {
 	if (!o->wires_of_file || o->scope.place[0])
@@ -70,7 +70,7 @@ static void forget_those_of_file(struct urdma_options *o)
 	o->n_switches = 0;
 }
 
-/* The place in the file, to be kept. */
+/* Copies the place in the file. */
 static char *place_of(const struct urdma_options *o)
 {
 	return o->scope.place[0] ? strdup(o->scope.place) : NULL;
@@ -153,7 +153,7 @@ char *urdma_topology_name(const struct urdma_cosim_config *c, unsigned int port)
 	return asprintf(&name, "urdma%u", port) < 0 ? NULL : name;
 }
 
-/* An option that is being resolved; a port may have one wire only. */
+/* The option being resolved; a port may have only one wire. */
 struct resolver {
 	struct argp_state *state;
 	const struct urdma_cosim_config *c;
@@ -178,7 +178,7 @@ static unsigned int port_named(struct resolver *r, const char *name, size_t len)
 			 "'%.*s' is no NIC, and no port has this name", (int)len, name);
 }
 
-/* The same, of a port without a wire; it has one from now on. */
+/* The same, for a port that has no wire yet; it gets one. */
 static unsigned int wire_end(struct resolver *r, const char *name, size_t len)
 {
 	unsigned int port = port_named(r, name, len);
@@ -207,7 +207,7 @@ static void resolve_wire(struct resolver *r, struct urdma_cosim_config *c,
 	c->line[c->n_wires++] = w->line;
 }
 
-/* The settings of single wires of the switch, which are resolved already. */
+/* The settings of single wires of the switch, whose names are already resolved. */
 static void set_own(struct resolver *r, struct urdma_cosim_config *c, unsigned int i,
 		    const struct urdma_switch_options *sw)
 {
@@ -255,7 +255,7 @@ static void resolve_switch(struct resolver *r, struct urdma_cosim_config *c,
 	set_own(r, c, i, sw);
 }
 
-/* What follows is about an option there. */
+/* Messages from here on refer to an option there. */
 static void go_to(struct resolver *r, struct urdma_options *o, const char *option, const char *text,
 		  const char *place)
 {

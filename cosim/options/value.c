@@ -28,7 +28,7 @@ void urdma_option_bad(struct argp_state *state, const char *option, const char *
 			     option[0] ? "." : "", option, value, why);
 	else
 		argp_error(state, "--%s%s: %s", option, value, why);
-	exit(argp_err_exit_status); /* neither of them returns */
+	exit(argp_err_exit_status); /* neither function returns */
 }
 
 uint64_t urdma_option_number(struct argp_state *state, const char *option, const char *text,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * PCI configuration space: three images of 4 KB, that is the values, the values after reset, and
- * the masks of what the host may write. Everything else follows from those.
+ * PCI configuration space: three images of 4 KB: the values, the reset values, and the masks of the
+ * bits that the host may write.
  */
 #include "pcie/config_space.h"
 
@@ -126,8 +126,8 @@ static void put32(uint8_t *image, unsigned int offset, uint32_t value)
 }
 
 /*
- * A memory BAR of 64 bits: the address bits below its size read as 0, which is how the host finds
- * the size out.
+ * A 64-bit memory BAR: the address bits below its size read as 0, so the host can determine the
+ * size.
  */
 static void define_bar(struct urdma_config_space *cs, unsigned int bar, uint64_t size,
 		       uint32_t flags)
@@ -177,7 +177,9 @@ static void define_capabilities(struct urdma_config_space *cs, unsigned int gen,
 	uint8_t *v = cs->initial;
 	uint8_t *w = cs->writable;
 
-	/* D0 and D3hot, no PME; registers survive D3hot, so leaving it is no reset. */
+	/*
+	 * D0 and D3hot, no PME; registers keep their values in D3hot, so leaving it is not a reset.
+	 */
 	put16(v, URDMA_CONFIG_CAP_PM, PM_CAP_ID | URDMA_CONFIG_CAP_MSIX << 8);
 	put16(v, URDMA_CONFIG_CAP_PM + 2, PM_CAP_VERSION);
 	put16(v, PM_CSR, PM_NO_SOFT_RESET);
@@ -195,7 +197,7 @@ static void define_capabilities(struct urdma_config_space *cs, unsigned int gen,
 	      DEVCAP_MPS_512 | DEVCAP_EXT_TAG | DEVCAP_L0S_NOLIMIT | DEVCAP_L1_NOLIMIT |
 		      DEVCAP_ROLE_ERRORS | DEVCAP_FLR);
 	put16(v, EXP_DEVCTL, DEVCTL_RELAXED | DEVCTL_EXT_TAG | DEVCTL_NO_SNOOP | DEVCTL_MRRS_512);
-	/* Initiate FLR is acted upon in the write and never stored. */
+	/* Initiate FLR takes effect in the write and is never stored. */
 	put16(w, EXP_DEVCTL,
 	      DEVCTL_ERROR_REPORTS | DEVCTL_RELAXED | DEVCTL_MPS | DEVCTL_EXT_TAG |
 		      DEVCTL_NO_SNOOP | DEVCTL_MRRS);
@@ -207,7 +209,7 @@ static void define_capabilities(struct urdma_config_space *cs, unsigned int gen,
 	put32(v, EXP_LNKCAP2, LNKCAP2_UP_TO(gen));
 	put16(v, EXP_LNKCTL2, gen);
 	put16(w, EXP_LNKCTL2, LNKCTL2_TARGET);
-	/* From 8 GT/s on a link is trained with equalization. */
+	/* Link training uses equalization from 8 GT/s on. */
 	put16(v, EXP_LNKSTA2, gen >= 3 ? LNKSTA2_EQUALIZED : 0);
 }
 

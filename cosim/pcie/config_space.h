@@ -3,9 +3,9 @@
  * The PCI configuration space of one simulated NIC: 4 KB, a type 0 header with the power
  * management, MSI-X and PCI Express (version 2, endpoint) capabilities.
  *
- * The module holds only registers and their write masks. After each write its owner reads the
- * effects (cfg_* signals of the RTL, enabling of vectors) from the getters. A callback reports a
- * function-level reset.
+ * The module has only registers and their write masks. After each write its owner reads the effects
+ * (cfg_* signals of the RTL, enabled vectors) from the getters. A callback reports a function-level
+ * reset.
  *
  * Threads: none. Errors are negative errno.
  */
@@ -35,7 +35,7 @@
 #define URDMA_MSIX_TABLE_OFFSET 0x000u
 #define URDMA_MSIX_PBA_OFFSET	0x800u
 
-/* The largest payload the function supports, in bytes. */
+/* The largest payload that the function supports, in bytes. */
 #define URDMA_PCIE_MPS_SUPPORTED 512u
 /* The widest link. */
 #define URDMA_PCIE_LANES_SUPPORTED 16u
@@ -50,22 +50,22 @@ struct urdma_config_space;
 typedef void (*urdma_config_flr_fn)(void *ctx);
 
 /*
- * Creates the space of a function at a link of this generation (1 to 5) and width (1 to
- * URDMA_PCIE_LANES_SUPPORTED, a power of two). Returns NULL when there is no memory. If flr is
- * NULL, a function-level reset only resets the registers.
+ * Creates the space of a function on a link of this generation (1 to 5) and width (1 to
+ * URDMA_PCIE_LANES_SUPPORTED, a power of two). Returns NULL if there is no memory. If flr is NULL,
+ * a function-level reset only resets the registers.
  */
 struct urdma_config_space *urdma_config_space_create(unsigned int gen, unsigned int lanes,
 						     urdma_config_flr_fn flr, void *ctx);
 void urdma_config_space_destroy(struct urdma_config_space *cs);
 
 /*
- * Sets the sizes that firmware would set, in bytes. They last until the next reset, or until the
- * host sets others.
+ * Sets the sizes that firmware would set, in bytes. They are valid until the next reset, or until
+ * the host changes them.
  */
 void urdma_config_space_set_sizes(struct urdma_config_space *cs, unsigned int mps,
 				  unsigned int mrrs);
 
-/* All registers to their values after reset: decoding off, bus master off, MSI-X off. */
+/* Sets all registers to their reset values: decoding off, bus master off, MSI-X off. */
 void urdma_config_space_reset(struct urdma_config_space *cs);
 
 /*
@@ -78,8 +78,9 @@ int urdma_config_space_write(struct urdma_config_space *cs, unsigned int offset,
 			     size_t len);
 
 /*
- * Getters. Memory and bus master are off in any power state but D0, whatever the command register
- * says. Sizes are in bytes: MPS 128 to 512 (a larger setting counts as 512), MRRS 128 to 4096.
+ * Getters. Memory and bus master read as off in any power state except D0, independent of the
+ * command register. Sizes are in bytes: MPS 128 to 512 (a larger setting counts as 512), MRRS 128
+ * to 4096.
  */
 bool urdma_config_space_memory_enable(const struct urdma_config_space *cs);
 bool urdma_config_space_bus_master_enable(const struct urdma_config_space *cs);

@@ -38,7 +38,7 @@ void urdma_msix_fire(struct urdma_msix *m, unsigned int vector)
 {
 	uint64_t bit = UINT64_C(1) << vector;
 
-	/* Not pending while the host is told: it may look. */
+	/* Clear the pending bit before the host is notified, because the host may read it. */
 	m->pending &= ~bit;
 	if (masked(m, vector) || m->deliver(m->ctx, vector))
 		m->pending |= bit;
@@ -46,7 +46,7 @@ void urdma_msix_fire(struct urdma_msix *m, unsigned int vector)
 
 void urdma_msix_retry(struct urdma_msix *m)
 {
-	/* The host may write the table from within deliver(), and so come here again. */
+	/* The host may write the table from within deliver(), and so enter this again. */
 	for (uint64_t left = m->pending; left; left &= left - 1)
 		if (m->pending & left & -left)
 			urdma_msix_fire(m, (unsigned int)__builtin_ctzll(left));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The MSI-X structures of the integrated block: table and pending bits, as BAR4 shows them. They
- * are stored only here, for every kind of host.
+ * The MSI-X structures of the integrated block: table and pending bits, as in BAR4. All kinds of
+ * host use this copy.
  */
 #ifndef URDMA_COSIM_MSIX_H
 #define URDMA_COSIM_MSIX_H
@@ -13,7 +13,7 @@
 #include "pcie/config_space.h"
 #include "pcie/pcie.h"
 
-/* Gives a vector to the host. 0, or -EAGAIN: not now, the vector stays pending. */
+/* Delivers a vector to the host. 0, or -EAGAIN: not now, the vector stays pending. */
 typedef int (*urdma_msix_deliver_fn)(void *ctx, unsigned int vector);
 
 struct urdma_msix {
@@ -28,13 +28,13 @@ struct urdma_msix {
 /* Initialises m to the state after a reset. */
 void urdma_msix_init(struct urdma_msix *m, const struct urdma_config_space *cs,
 		     urdma_msix_deliver_fn deliver, void *ctx);
-/* Every vector masked, none pending. */
+/* Masks every vector; none is pending. */
 void urdma_msix_reset(struct urdma_msix *m);
-/* The NIC asks for a vector. */
+/* The NIC requests a vector. */
 void urdma_msix_fire(struct urdma_msix *m, unsigned int vector);
 /*
- * To be called when a mask may be cleared, or the host may accept vectors again: fires every
- * pending vector that can fire.
+ * Call when a mask may have been cleared, or the host may accept vectors again: fires every pending
+ * vector that can fire.
  */
 void urdma_msix_retry(struct urdma_msix *m);
 /* BAR4; the range has been checked. Only the table can be written. */

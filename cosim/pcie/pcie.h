@@ -2,9 +2,9 @@
 /*
  * The PCIe function of one simulated NIC, as its host sees it.
  *
- * Between the host (the vfio-user server or the embedded host) and the RTL's PG213 streams
- * stands the root: it turns MMIO into TLPs on CQ, answers the NIC's requests on RQ with
- * completions on RC, and charges link bandwidth and latency for each.
+ * The root connects the host (the vfio-user server or the embedded host) to the RTL's PG213
+ * streams: it turns MMIO into TLPs on CQ, answers the NIC's requests on RQ with completions on RC,
+ * and models link bandwidth and latency for each.
  *
  * Threads: none. All calls are made by the thread that runs the scheduler. Callbacks are called
  * from within urdma_pcie_* or the scheduler's run function, never from elsewhere.
@@ -21,14 +21,14 @@ struct urdma_pcie;
 /* Operations of the NIC on its host. */
 struct urdma_host_ops {
 	/*
-	 * DMA by the NIC: 1 to 4096 bytes that cross no page. Returns 0, or -EFAULT if any byte is
-	 * not mapped with the needed right; that becomes an unsupported request.
+	 * DMA by the NIC: 1 to 4096 bytes that do not cross a page. Returns 0, or -EFAULT if a byte
+	 * is not mapped with the needed right; that becomes an unsupported request.
 	 */
 	int (*dma_read)(void *ctx, uint64_t addr, void *buf, size_t len);
 	int (*dma_write)(void *ctx, uint64_t addr, const void *buf, size_t len);
 	/*
-	 * Message-signalled interrupt of an unmasked, enabled vector. Returns 0, or -EAGAIN if the
-	 * host cannot accept it now; it stays pending until urdma_pcie_msix_ready().
+	 * Interrupt of an unmasked, enabled MSI-X vector. Returns 0, or -EAGAIN if the host cannot
+	 * accept it now; it stays pending until urdma_pcie_msix_ready().
 	 */
 	int (*msix)(void *ctx, unsigned int vector);
 };
@@ -41,7 +41,7 @@ typedef void (*urdma_mmio_read_done)(void *arg, int status, uint64_t value);
 
 /*
  * Posted write of 1 to 8 bytes (64 for a WQE push to BAR2), within one 64-byte line. -EAGAIN, also
- * for reads: the limit of waiting accesses is reached; retry after the NIC has run.
+ * for reads: too many accesses wait; retry after the NIC has run.
  */
 int urdma_pcie_mmio_write(struct urdma_pcie *pcie, unsigned int bar, uint64_t offset,
 			  const void *buf, size_t len);

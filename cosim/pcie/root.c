@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PCIe root, link and integrated block. The rules are told in docs/cosim.md.
+// PCIe root, link and integrated block. docs/cosim.md has the rules.
 #include "pcie/root.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #define MAX_PAYLOAD  1024u
 #define MAX_DW	     (PG213_REQ_DW + MAX_PAYLOAD / 4)
 #define RESET_CYCLES 16u
-/* The block's transmit buffer: RQ and CC are stopped when the link is that many bytes behind. */
+/* The block's transmit buffer: RQ and CC are stopped when the link is this many bytes behind. */
 #define TX_BUFFER_BYTES 2048u
 #define HOST_BDF	0x0000u /* requester of register accesses: the root complex */
 #define NIC_BDF		0x0100u
@@ -26,8 +26,8 @@
 enum tlp_kind { TLP_WRITE, TLP_READ, TLP_CPL, TLP_IRQ };
 
 /*
- * A TLP on its way. Upstream (to the host): parsed. Downstream: the dwords as the streams carry
- * them, descriptor first.
+ * A TLP in flight. Upstream (to the host): parsed. Downstream: the dwords as in the streams,
+ * descriptor first.
  */
 struct tlp {
 	struct tlp *next;
@@ -39,7 +39,7 @@ struct tlp {
 	uint8_t tag;
 	uint8_t vector;
 	uint8_t status;
-	uint64_t posted_before; /* RC: posted requests that have to be delivered first */
+	uint64_t posted_before; /* RC: posted requests that must be delivered first */
 	uint32_t en_first,
 		en_n; /* downstream: enabled bytes of the payload, counted from its start */
 	uint32_t dw[MAX_DW];
@@ -50,11 +50,11 @@ struct tlp_queue {
 	size_t n;
 };
 
-/* A DMA read that the host has not answered completely. */
+/* A DMA read that has not been completely answered. */
 struct dma_read {
-	uint64_t mature;   /* the host's memory has answered at this cycle */
+	uint64_t mature;   /* cycle at which the host's memory has answered */
 	uint64_t deadline; /* TIMEOUT fault only */
-	uint64_t addr;	   /* of the first byte asked for */
+	uint64_t addr;	   /* of the first byte requested */
 	uint32_t len;	   /* bytes from first to last enabled one; 1 for a read of length 0 */
 	uint32_t done;	   /* bytes answered */
 	enum urdma_pcie_fault fault;
@@ -75,9 +75,9 @@ struct mmio_read {
 };
 
 /*
- * The NIC cuts requests some way before RQ. When the guest makes a maximum size smaller, TLPs of
- * the size before are still in the NIC's FIFOs, which hold 64 of a kind, and in the stages around
- * them. So the next CUT_AHEAD of that kind may have the size before.
+ * The NIC splits requests some stages before RQ. When the guest reduces a maximum size, TLPs of the
+ * old size are still in the NIC's FIFOs, which hold 64 of a kind, and in the stages around them. So
+ * the next CUT_AHEAD TLPs of that kind may have the old size.
  */
 #define CUT_AHEAD 80u
 
@@ -119,10 +119,10 @@ struct urdma_pcie {
 	unsigned int rq_dw;
 	struct tlp *cc_tlp;
 	unsigned int cc_dw;
-	struct mmio_read *mmio_head, **mmio_tail; /* in order of request, those sent first */
+	struct mmio_read *mmio_head, **mmio_tail; /* in order of request, the sent ones first */
 	struct mmio_read *mmio_unsent;
-	uint32_t mmio_tags;   /* in use, of the 32 for register reads */
-	uint64_t mmio_in_rtl; /* reads taken on CQ and not answered on CC */
+	uint32_t mmio_tags;   /* in use, out of 32 for register reads */
+	uint64_t mmio_in_rtl; /* reads accepted on CQ and not answered on CC */
 	unsigned int reset_left;
 	struct urdma_msix msix;
 	struct urdma_pcie_stats stats;
@@ -147,12 +147,12 @@ void urdma_pcie_config_defaults(struct urdma_pcie_config *config)
 
 uint32_t urdma_pcie_link_mbps(unsigned int gen, unsigned int lanes)
 {
-	/* Mb/s a lane after 8b/10b (Gen1, Gen2) or 128b/130b. */
+	/* Mb/s per lane after 8b/10b (Gen1, Gen2) or 128b/130b coding. */
 	static const uint32_t lane[] = { 0, 2000, 4000, 7876, 15753, 31507 };
 
 	if (gen < 1 || gen > 5 || lanes < 1 || lanes > 32 || (lanes & (lanes - 1)))
 		return 0;
-	/* DLLPs and skip ordered sets take 8 %: 126 Gb/s become 116. */
+	/* DLLPs and SKP ordered sets take 8 %: 126 Gb/s become 116. */
 	return lane[gen] * lanes / 100 * 92;
 }
 
@@ -286,7 +286,7 @@ void urdma_pcie_msix_ready(struct urdma_pcie *p)
 
 /* ---- configuration space, reset ------------------------------------------------------------ */
 
-/* What the firmware of a host leaves in the function when the operating system starts. */
+/* The settings that a host's firmware leaves in the function for the operating system. */
 static void program_firmware(struct urdma_pcie *p)
 {
 	urdma_config_space_set_sizes(p->cs, p->cfg.mps, p->cfg.mrrs);
@@ -320,7 +320,7 @@ static void drop_everything(struct urdma_pcie *p)
 	p->mmio_unsent = NULL;
 	p->mmio_tags = 0;
 	p->mmio_in_rtl = 0;
-	/* Reads that wait are answered before the call returns, each once. */
+	/* Waiting reads are answered, each once, before the call returns. */
 	m = p->mmio_head;
 	p->mmio_head = NULL;
 	p->mmio_tail = &p->mmio_head;
@@ -337,7 +337,7 @@ static void drop_everything(struct urdma_pcie *p)
 
 int urdma_pcie_reset(struct urdma_pcie *p)
 {
-	/* The hook may clock the NIC; it is not entered again from there. */
+	/* The hook may clock the NIC, but is not called recursively. */
 	if (p->before_reset && !p->in_hook && !p->failed) {
 		p->in_hook = true;
 		p->before_reset(p->before_reset_ctx);
@@ -381,7 +381,10 @@ int urdma_pcie_create(const struct urdma_pcie_config *config, struct urdma_pcie 
 		free(p);
 		return -ENOMEM;
 	}
-	/* 3/10 of the latency each way on the link, the rest in the root complex and its memory. */
+	/*
+	 * 3/10 of the latency is on the link in each direction, the rest in the root complex and
+	 * memory.
+	 */
 	total = urdma_ns_to_cycles(config->latency_ns);
 	p->link_cycles = total * 3 / 10;
 	p->host_cycles = total - 2 * p->link_cycles;
@@ -419,7 +422,7 @@ int urdma_pcie_attach(struct urdma_pcie *p, const struct urdma_host_ops *ops, vo
 {
 	if (ops && p->ops)
 		return -EBUSY;
-	p->ops = ops; /* no DMA from here on when it is NULL */
+	p->ops = ops; /* if NULL, no DMA from here on */
 	p->ctx = ctx;
 	if (!ops)
 		urdma_pcie_reset(p);
@@ -450,7 +453,7 @@ static void size_was(struct size_limit *l, uint32_t before, uint32_t now)
 	l->left = CUT_AHEAD;
 }
 
-/* How long the next TLP may be. */
+/* Maximum size of the next TLP. */
 static uint32_t size_limit(struct size_limit *l, uint32_t now)
 {
 	if (!l->left)
@@ -469,7 +472,7 @@ int urdma_pcie_config_write(struct urdma_pcie *p, unsigned int offset, const voi
 		size_was(&p->write_size, mps_before, mps(p));
 		size_was(&p->read_size, mrrs_before, mrrs(p));
 	}
-	/* MSI-X may have been enabled, or its function mask have gone. */
+	/* MSI-X may have been enabled, or its function mask cleared. */
 	urdma_msix_retry(&p->msix);
 	return ret;
 }
@@ -540,7 +543,7 @@ static void cq_descriptor(struct urdma_pcie *p, struct tlp *t, unsigned int bar,
 	t->en_n = type == PG213_TYPE_MEM_WRITE ? (uint32_t)len : 0;
 }
 
-/* Register accesses that the RTL has not taken. */
+/* Number of register accesses that the RTL has not accepted. */
 static size_t backlog(const struct urdma_pcie *p)
 {
 	size_t n = p->down.n + p->cq.n;
@@ -558,7 +561,7 @@ static int mmio_check(const struct urdma_pcie *p, unsigned int bar, uint64_t off
 	if (!size || !len || len > max || offset >= size || len > size - offset ||
 	    offset / 64 != (offset + len - 1) / 64)
 		return -EINVAL;
-	/* BAR4 is the block's own: nothing waits for the RTL there. */
+	/* BAR4 belongs to the block: accesses to it do not wait for the RTL. */
 	return bar != 4 && p->cfg.backlog && backlog(p) >= p->cfg.backlog ? -EAGAIN : 0;
 }
 
@@ -586,7 +589,7 @@ int urdma_pcie_mmio_write(struct urdma_pcie *p, unsigned int bar, uint64_t offse
 	return 0;
 }
 
-/* Sends register reads while there are tags. Writes may pass those that wait for one. */
+/* Sends register reads while there are tags. Writes may pass reads that wait for a tag. */
 static void mmio_send_reads(struct urdma_pcie *p)
 {
 	while (p->mmio_unsent && p->mmio_tags != UINT32_MAX) {
@@ -642,7 +645,7 @@ int urdma_pcie_mmio_read(struct urdma_pcie *p, unsigned int bar, uint64_t offset
 	return 0;
 }
 
-/* Calls back for reads that are complete, oldest first. */
+/* Calls back for completed reads, oldest first. */
 static void mmio_answer(struct urdma_pcie *p)
 {
 	while (p->mmio_head && p->mmio_head->complete) {
@@ -684,7 +687,7 @@ static const char *check_byte_enables(const struct tlp *t)
 	return NULL;
 }
 
-/* The descriptor and sideband of a request's first beat. */
+/* Checks the descriptor and sideband of a request's first beat. */
 static bool rq_first(struct urdma_pcie *p, struct tlp *t, const struct urdma_pcie_beat *b)
 {
 	uint32_t type = pg213_get(b->data, PG213_REQ_TYPE);
@@ -1032,7 +1035,7 @@ static void rc_descriptor(struct tlp *t, unsigned int tag, uint32_t lower, uint3
 	t->tag = (uint8_t)tag;
 }
 
-/* Where the next piece of a read ends. */
+/* The end of the next piece of a read. */
 static uint32_t piece_length(struct urdma_pcie *p, const struct dma_read *r)
 {
 	uint64_t addr = r->addr + r->done;
@@ -1043,7 +1046,7 @@ static uint32_t piece_length(struct urdma_pcie *p, const struct dma_read *r)
 	if (unit > mps(p))
 		unit = mps(p);
 	if (p->cfg.reorder) {
-		/* Any multiple of the boundary may end a piece; MPS bounds its dwords. */
+		/* A piece may end at any multiple of the boundary; MPS limits its dwords. */
 		uint32_t n =
 			1 + urdma_random_below(&p->rnd, unit / p->cfg.rcb ? unit / p->cfg.rcb : 1);
 
@@ -1067,7 +1070,7 @@ static bool answer_piece(struct urdma_pcie *p, unsigned int tag)
 	if (!t)
 		return true;
 	if (r->fault == URDMA_PCIE_FAULT_TIMEOUT) {
-		/* Made by the block itself: it costs nothing on the link. */
+		/* The block itself generates it, so it uses no link bandwidth. */
 		rc_descriptor(t, tag, 0, 0, 0, 0, PG213_ERROR_TIMEOUT, true);
 		urdma_rate_start(&p->down_rate, p->now);
 		t->arrive = urdma_rate_end(&p->down_rate) + p->link_cycles;
@@ -1115,7 +1118,7 @@ static void order_remove(struct urdma_pcie *p, unsigned int i)
 	memmove(&p->order[i], &p->order[i + 1], p->n_order - i);
 }
 
-/* Fills the downstream link with completions until it is busy for the rest of this cycle. */
+/* Sends completions until the downstream link is busy for the rest of this cycle. */
 static void answer_reads(struct urdma_pcie *p)
 {
 	while (p->n_order && p->down_rate.cycle <= p->now) {
@@ -1124,7 +1127,7 @@ static void answer_reads(struct urdma_pcie *p)
 		if (p->cfg.reorder) {
 			unsigned int n = 0;
 
-			/* One of those that are ready, each with the same chance. */
+			/* A random one of those that are ready. */
 			for (unsigned int k = 0; k < p->n_order; k++)
 				if (p->reads[p->order[k]].mature <= p->now &&
 				    !urdma_random_below(&p->rnd, ++n))
@@ -1132,7 +1135,9 @@ static void answer_reads(struct urdma_pcie *p)
 			if (!n)
 				return;
 		} else {
-			/* In order; a read that waits for its time-out holds nobody up. */
+			/*
+			 * In order; a read that waits for its time-out does not block the others.
+			 */
 			while (i < p->n_order && p->reads[p->order[i]].mature > p->now) {
 				if (p->reads[p->order[i]].fault != URDMA_PCIE_FAULT_TIMEOUT)
 					return;
@@ -1179,7 +1184,7 @@ void urdma_pcie_advance(struct urdma_pcie *p, uint64_t now)
 
 /* ---- streams to the RTL -------------------------------------------------------------------- */
 
-/* One beat of t; returns false when it is the last one. hdr: dwords of descriptor. */
+/* Drives one beat of t; returns false if it is the last one. hdr: dwords of descriptor. */
 static void make_beat(const struct tlp *t, unsigned int beat, unsigned int hdr,
 		      struct urdma_pcie_beat *b, unsigned int en_word)
 {
@@ -1196,7 +1201,7 @@ static void make_beat(const struct tlp *t, unsigned int beat, unsigned int hdr,
 	memcpy(b->data, &t->dw[at], n * 4);
 	b->keep = (uint16_t)((1u << n) - 1);
 	b->valid = 1;
-	/* Enabled bytes of the payload that lie in this beat, as lanes lo to hi - 1. */
+	/* Enabled payload bytes in this beat, as lanes lo to hi - 1. */
 	lo = (int64_t)hdr * 4 + t->en_first - (int64_t)at * 4;
 	hi = lo + t->en_n;
 	if (lo < 0)
@@ -1217,7 +1222,7 @@ static bool up_has_room(const struct urdma_pcie *p)
 	return p->up_rate.cycle < p->now + p->tx_buffer_cycles;
 }
 
-/* A function of the cycle, not of what was drawn before: skipping cycles does not change it. */
+/* Depends only on the cycle, not on earlier draws, so skipping cycles does not change it. */
 static bool stalled(const struct urdma_pcie *p, unsigned int stream)
 {
 	struct urdma_random r = { .state = p->cfg.seed ^ (p->now * 4 + stream) };
@@ -1289,8 +1294,8 @@ bool urdma_pcie_sample(struct urdma_pcie *p, const struct urdma_sim_in *in,
 	if (in->rc.valid && !out->rc_ready)
 		p->stats.rc_stalled++;
 	/*
-	 * RQ before CC and irq: what the RTL sends in the same cycle goes out in this order, so an
-	 * interrupt and the answer to a register read stay behind the writes.
+	 * RQ before CC and irq: transfers of the same cycle leave in this order, so an interrupt
+	 * and the answer to a register read stay behind the writes.
 	 */
 	if (out->rq.valid && in->rq_ready) {
 		rq_beat(p, &out->rq);

@@ -26,7 +26,7 @@ const struct urdma_trace_desc urdma_trace_desc[URDMA_TRACE_KINDS] = {
 #undef BITS
 #undef END
 
-/* Where the members of each lane's type begin: the number of the bit. */
+/* The first bit of each member of each lane's type. */
 static const uint8_t lsb[URDMA_TRACE_LANES][URDMA_TRACE_MAX_FIELDS] = {
 #define LANE(kind, name)    [URDMA_TRACE_##kind] = {
 #define FIELD(name, member) tr_##name##_t_##member##_LSB,
@@ -39,7 +39,7 @@ static const uint8_t lsb[URDMA_TRACE_LANES][URDMA_TRACE_MAX_FIELDS] = {
 #undef END
 };
 
-/* The list has every lane at its number, and every member of its type. */
+/* Checks that the list has every lane at its number and every member of its type. */
 static_assert((int)URDMA_TRACE_LANES == (int)TRACE_N, "lanes");
 static_assert((int)URDMA_TRACE_LANES == (int)URDMA_SIM_LANES, "lanes of the simulator");
 static_assert(sizeof(struct urdma_sim_lane) * 8 == TRACE_W, "width of a lane");

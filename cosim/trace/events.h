@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events: what happens in which cycle inside a NIC (its lanes, rtl/urdma_trace_pkg.sv) and at its
- * boundary. docs/tracing.md says when each kind happens. lanes.def and boundary.def list the kinds
- * and their fields; everything else about them is made from these lists.
+ * Events: records of what happens in a cycle inside a NIC (its lanes, rtl/urdma_trace_pkg.sv) and
+ * at its boundary. docs/tracing.md defines each kind. lanes.def and boundary.def list the kinds and
+ * their fields; all other definitions are generated from these lists.
  */
 #ifndef URDMA_COSIM_TRACE_EVENTS_H
 #define URDMA_COSIM_TRACE_EVENTS_H
@@ -33,22 +33,22 @@ enum urdma_trace_kind {
 	URDMA_TRACE_KINDS
 };
 
-/* Streams that can stall the NIC, or that the NIC can stall. */
+/* Streams that stall the NIC, or that the NIC stalls. */
 enum urdma_trace_stream {
-	URDMA_TRACE_STREAM_CQ, /* the NIC does not take a request of the host */
-	URDMA_TRACE_STREAM_CC, /* PCIe does not take a completion */
-	URDMA_TRACE_STREAM_RQ, /* PCIe does not take a request of the NIC */
-	URDMA_TRACE_STREAM_RC, /* the NIC does not take a completion */
-	URDMA_TRACE_STREAM_TX, /* the MAC does not take a frame */
+	URDMA_TRACE_STREAM_CQ, /* the NIC does not accept a request of the host */
+	URDMA_TRACE_STREAM_CC, /* PCIe does not accept a completion */
+	URDMA_TRACE_STREAM_RQ, /* PCIe does not accept a request of the NIC */
+	URDMA_TRACE_STREAM_RC, /* the NIC does not accept a completion */
+	URDMA_TRACE_STREAM_TX, /* the MAC does not accept a frame */
 	URDMA_TRACE_STREAMS
 };
 
 struct urdma_trace_event {
-	uint64_t cycle; /* scheduler's; 4 ns each */
+	uint64_t cycle; /* of the scheduler; 4 ns each */
 	uint8_t kind;	/* enum urdma_trace_kind */
 	uint8_t nic;
 	union {
-		uint64_t field[URDMA_TRACE_MAX_FIELDS]; /* the members below, in their order */
+		uint64_t field[URDMA_TRACE_MAX_FIELDS]; /* the members below, in order */
 #define LANE(kind, name)	  struct {
 #define EVENT(kind, name)	  struct {
 #define FIELD(name, member)	  uint64_t member;
@@ -66,8 +66,10 @@ struct urdma_trace_event {
 	};
 };
 
-/* A NIC, and what its links carry in each direction, in Mb/s: bytes with preamble, FCS and gap on
- * the wire, of TLPs with framing and headers on PCIe. */
+/*
+ * A NIC, and the rate of its links in each direction, in Mb/s. The wire's counts bytes with
+ * preamble, FCS and gap; that of PCIe counts TLPs with framing and headers.
+ */
 struct urdma_trace_nic {
 	const char *name;
 	uint32_t wire_mbps, pcie_mbps;
@@ -75,7 +77,7 @@ struct urdma_trace_nic {
 
 typedef void (*urdma_trace_fn)(void *ctx, const struct urdma_trace_event *event);
 
-/* What a kind is called, and its fields. */
+/* The name of a kind, and its fields. */
 struct urdma_trace_desc {
 	const char *name;
 	unsigned int n_fields;
@@ -86,20 +88,19 @@ struct urdma_trace_desc {
 };
 extern const struct urdma_trace_desc urdma_trace_desc[URDMA_TRACE_KINDS];
 
-/* The largest value that the field can have. */
+/* The largest value of the field. */
 static inline uint64_t urdma_trace_max(const struct urdma_trace_field *field)
 {
 	return UINT64_MAX >> (64 - field->width);
 }
 
-/* The fields of an event of a lane, kind included. */
+/* Sets the fields of an event of a lane, and its kind. */
 void urdma_trace_from_lane(struct urdma_trace_event *event, unsigned int lane,
 			   const struct urdma_sim_lane *data);
 
 /*
- * Bytes that the TLPs of this event take on the PCIe link, with their framing and headers; 0 for an
- * event of something else. to_host: they go to the host of the NIC. Of all TLPs only reads of BAR2
- * have no event.
+ * Bytes of this event's TLPs on the PCIe link, with framing and headers; 0 for an event without
+ * TLPs. to_host: towards the host of the NIC. Only TLPs of BAR2 reads have no event.
  */
 uint32_t urdma_trace_tlp_bytes(const struct urdma_trace_event *event, bool *to_host);
 

@@ -6,10 +6,10 @@
 #include "trace/held.h"
 #include "urdma_trace_pkg.h"
 
-/* QPs as the lanes have them. */
+/* QP numbers as in the lanes. */
 #define QPN_MASK ((1u << tr_rsp_t_qpn_W) - 1)
 
-/* Destination of a datagram to a group. */
+/* Destination QP of a multicast datagram. */
 #define GROUP 0xffffffu
 
 /* BTH opcodes: transport in bits 7:5. */
@@ -32,7 +32,7 @@ static bool is_answer(const struct urdma_held *h)
 	return connected(h) && op >= 0x0d && op <= 0x12;
 }
 
-/* tx answers it: READ, ATOMIC, FLUSH, ATOMIC WRITE. */
+/* True for requests that tx answers: READ, ATOMIC, FLUSH, ATOMIC WRITE. */
 static bool is_asked(const struct urdma_held *h)
 {
 	uint8_t op = h->opcode & 0x1f;
@@ -71,7 +71,7 @@ static void bad(struct urdma_fates *f, const struct urdma_trace_event *e)
 	}
 }
 
-/* The NIC has sent it to itself. */
+/* Sent by the NIC to itself. */
 static struct urdma_held *home(struct urdma_fates *f, const struct urdma_trace_event *e)
 {
 	return urdma_held_home(&f->held, e->cycle * URDMA_SIM_CYCLE_NS, URDMA_HELD_PARSE);
@@ -160,7 +160,7 @@ static void decided(struct urdma_fates *f, struct urdma_held *h, uint64_t verdic
 	}
 }
 
-/* Requests are decided on in the order in which they came. */
+/* Requests are decided in the order of arrival. */
 static struct urdma_held *request(const struct urdma_fates *f, const struct urdma_trace_event *e)
 {
 	for (struct urdma_held *h = f->held.waiting; h; h = h->wait_next)
@@ -178,7 +178,7 @@ static void rsp(struct urdma_fates *f, const struct urdma_trace_event *e)
 		return;
 	h->members += h->group;
 	h->more = e->rsp.more;
-	/* What becomes of a member's copy behind that is not followed. */
+	/* The later fate of a member's copy is not followed. */
 	if (h->group && e->rsp.verdict == TRV_TAKEN)
 		urdma_held_taken(&f->held, h);
 	else

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the writer and the reader of events.urdma share: recorder.h describes the file. */
+/*
+ * Definitions shared by the writer and the reader of events.urdma: recorder.h describes the file.
+ */
 #ifndef URDMA_COSIM_TRACE_FORMAT_H
 #define URDMA_COSIM_TRACE_FORMAT_H
 
@@ -7,12 +9,12 @@
 
 #include "trace/recorder.h"
 
-#define URDMA_TRACE_BLOCK      (128u << 10) /* bytes of records in a zstd frame, at most */
+#define URDMA_TRACE_BLOCK      (128u << 10) /* maximum bytes of records in a zstd frame */
 #define URDMA_TRACE_MAX_RECORD (10u * (3u + URDMA_TRACE_MAX_FIELDS))
-#define URDMA_TRACE_END	       URDMA_TRACE_KINDS /* kind of the last record, which has no more */
+#define URDMA_TRACE_END	       URDMA_TRACE_KINDS /* kind of the last record, which has no fields */
 #define URDMA_TRACE_WHAT       "urdma events"
 
-/* "kinds" of the first frame, as this version has them. NULL: no memory. */
+/* "kinds" of the first frame, as in this version. NULL: no memory. */
 static inline json_t *urdma_trace_kinds(void)
 {
 	json_t *kinds = json_array();

@@ -9,7 +9,7 @@
 
 #include "trace/fates.h"
 
-/* The parser decides within a microsecond, unless frames that the NIC sends to itself go first. */
+/* The parser decides within a microsecond, unless looped-back frames go first. */
 #define PARSE_NS 8000u
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -24,8 +24,8 @@ static uint32_t be(const uint8_t *p, unsigned int n)
 }
 
 /*
- * As urdma_rx_parse looks at it. Unlike urdma_roce_parse(), it names packets with wrong lengths,
- * too: the NIC reports these by their names.
+ * Parses as urdma_rx_parse does. Unlike urdma_roce_parse(), this also names packets with wrong
+ * lengths, because the NIC reports them by their names.
  */
 static void name(struct urdma_held *h)
 {
@@ -63,7 +63,7 @@ static void __attribute__((format(printf, 2, 3))) add(struct urdma_held *h, cons
 	va_end(ap);
 }
 
-/* Behind what a fault of the wire has noted. */
+/* Appends to the note of a wire's fault. */
 static void comment(struct urdma_held *h)
 {
 	for (unsigned int i = 0; i < h->reasons && h->frame; i++) {
@@ -170,7 +170,7 @@ void urdma_held_release_all(struct urdma_holder *f)
 
 static void hold(void *ctx, uint64_t ns, const struct urdma_eth_frame *frame, bool outbound)
 {
-	/* The frame behind the entry has an alignment of its own. */
+	/* The frame after the entry has its own alignment. */
 	const size_t at = (sizeof(struct urdma_held) + _Alignof(max_align_t) - 1) &
 			  ~(_Alignof(max_align_t) - 1);
 	size_t size = offsetof(struct urdma_eth_frame, data) + frame->len;
@@ -180,7 +180,9 @@ static void hold(void *ctx, uint64_t ns, const struct urdma_eth_frame *frame, bo
 	urdma_held_release(f, ns);
 	h = outbound && !f->first ? NULL : calloc(1, at + size);
 	if (!h) {
-		/* It waits for none; or there is no memory, and it loses its fate, not its place.
+		/*
+		 * It need not wait; or there is no memory, and it loses its fate but not its
+		 * position.
 		 */
 		urdma_held_release_all(f);
 		f->unknown += !outbound;

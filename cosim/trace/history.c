@@ -11,7 +11,7 @@ struct urdma_history {
 	size_t max;
 	struct urdma_trace_event *event; /* a ring */
 	size_t size, first, n;
-	uint64_t whole_from; /* no event from this cycle on has gone for lack of room */
+	uint64_t whole_from; /* no event from this cycle on was dropped for lack of room */
 };
 
 struct urdma_history *urdma_history_create(uint64_t cycles, size_t max)
@@ -37,7 +37,7 @@ static void drop_first(struct urdma_history *h)
 	h->n--;
 }
 
-/* False: it has to stay as it is. */
+/* False: it cannot grow. */
 static bool grow(struct urdma_history *h)
 {
 	size_t size = h->size > h->max / 2 ? h->max : h->size * 2, tail = h->size - h->first;
@@ -48,7 +48,7 @@ static bool grow(struct urdma_history *h)
 	more = malloc(size * sizeof(*more));
 	if (!more)
 		return false;
-	/* It is full: from the first event to the end of the ring, then the rest. */
+	/* The ring is full: copy from the first event to its end, then the rest. */
 	memcpy(more, h->event + h->first, tail * sizeof(*more));
 	memcpy(more + tail, h->event, h->first * sizeof(*more));
 	free(h->event);

@@ -15,7 +15,7 @@
 #define BAR_REGS 0u
 #define BAR_DB	 2u
 
-/* A request whose first beat was seen, and whose last one was not. */
+/* A request whose first beat was seen, but not its last. */
 struct request {
 	bool seen;
 	bool write;
@@ -24,7 +24,7 @@ struct request {
 	uint32_t len;
 };
 
-/* The end of a frame, which the port has told before its turn among the events. */
+/* The end of a frame, which the port has reported before its turn among the events. */
 struct frame_end {
 	bool told;
 	struct urdma_trace_event event;
@@ -45,7 +45,7 @@ struct urdma_monitor {
 	struct watch {
 		uint64_t waited[URDMA_TRACE_STREAMS]; /* cycles */
 		struct request cq, rq;
-		bool reg_read[TAGS]; /* by tag: a read of a register waits for its answer */
+		bool reg_read[TAGS]; /* by tag: a register read waits for its answer */
 		struct completions {
 			uint8_t error; /* the first one */
 			uint16_t tlps, dwords;
@@ -89,14 +89,17 @@ static void tell(struct urdma_monitor *m, const struct urdma_trace_event *e)
 
 /* ---- frames -------------------------------------------------------------------------------- */
 
-/* One code fills both. */
+/* The same code fills both. */
 static_assert(offsetof(struct urdma_trace_event, tx_end.opcode) ==
 			      offsetof(struct urdma_trace_event, rx_end.opcode) &&
 		      sizeof(((struct urdma_trace_event *)0)->tx_end) ==
 			      sizeof(((struct urdma_trace_event *)0)->rx_end),
 	      "tx_end and rx_end have the same fields");
 
-/* The port tells the end of each frame: before taken() if it came, before left() if it goes. */
+/*
+ * The port reports the end of each frame: of a received one before taken(), of a sent one before
+ * left().
+ */
 static void frame(void *ctx, uint64_t ns, const struct urdma_eth_frame *f, bool outbound)
 {
 	struct urdma_monitor *m = ctx;
@@ -117,7 +120,7 @@ static void frame(void *ctx, uint64_t ns, const struct urdma_eth_frame *f, bool 
 	end->event.tx_end.opcode = roce.opcode;
 }
 
-/* A beat of a frame, or none; inside: whether one has begun. */
+/* Handles a beat of a frame, or no beat; inside: a frame has begun. */
 static void frame_beat(struct urdma_monitor *m, uint64_t cycle, bool beat, bool *inside,
 		       enum urdma_trace_kind begin, struct frame_end *end)
 {
@@ -271,7 +274,7 @@ static void rc_beat(struct urdma_monitor *m, uint64_t cycle, const struct urdma_
 		rd = &m->w.rd[m->w.rc_tag];
 		if (!rd->error)
 			rd->error = error;
-		/* A time-out is told by the integrated block: nothing came over the link. */
+		/* The integrated block reports a time-out; nothing came over the link. */
 		if (error != PG213_ERROR_TIMEOUT) {
 			rd->tlps++;
 			rd->dwords += (uint16_t)pg213_get(b->data, PG213_CPL_DWORDS);
@@ -294,7 +297,7 @@ static void rc_beat(struct urdma_monitor *m, uint64_t cycle, const struct urdma_
 
 /* ---- a cycle ------------------------------------------------------------------------------- */
 
-/* A reset drops all that PCIe has begun. What the wire has begun comes to its end. */
+/* A reset drops PCIe transfers in progress. Frames on the wire continue to their end. */
 static void forget_pcie(struct watch *w)
 {
 	struct watch frames = {
@@ -322,7 +325,7 @@ void urdma_monitor_left(struct urdma_monitor *m, uint64_t cycle, const struct ur
 	struct urdma_trace_event e;
 	bool tx;
 
-	/* In the order in which PCIe sends what leaves in one cycle. */
+	/* In the order in which PCIe sends transfers of one cycle. */
 	if (moves(m, cycle, URDMA_TRACE_STREAM_RQ, out->rq.valid, in->rq_ready))
 		rq_beat(m, cycle, &out->rq);
 	if (moves(m, cycle, URDMA_TRACE_STREAM_CC, out->cc.valid, in->cc_ready))

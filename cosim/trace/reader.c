@@ -20,7 +20,7 @@ struct urdma_events {
 	json_t *nics, *trigger;
 	unsigned int n_nics;
 	bool at_end;   /* of the file */
-	bool complete; /* the writer's last record was seen */
+	bool complete; /* the writer's end record was seen */
 	uint8_t *buffer;
 	size_t size;
 	size_t at, n; /* of raw */

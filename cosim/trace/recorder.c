@@ -10,7 +10,7 @@
 #include "output.h"
 #include "trace/format.h"
 
-#define LEVEL 1 /* of zstd: it has to keep up with the simulation */
+#define LEVEL 1 /* of zstd: must keep up with the simulation */
 
 struct urdma_recorder {
 	struct urdma_output *out;
@@ -28,7 +28,7 @@ struct urdma_recorder {
 static_assert(ZSTD_COMPRESSBOUND(URDMA_TRACE_BLOCK) <= URDMA_OUTPUT_MAX_RECORD,
 	      "a frame is a record");
 
-/* Writes raw as a frame of its own. So it is known which events are in the file. */
+/* Writes raw as a separate frame, so that the events in the file are known. */
 static void put_block(struct urdma_recorder *r)
 {
 	struct iovec part = { .iov_base = r->packed };

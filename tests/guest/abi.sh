@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The rules of urdma-abi.h for kernels and providers of different ages; a registration anew that the NIC refuses; details of
-# objects for `rdma resource`. A failure of the first means that the next version of the driver breaks the providers in use,
-# of the second that a region is found in a PD that its owner does not know of.
+# The rules of urdma-abi.h for kernels and providers of different versions; a reregistration that the NIC refuses; details
+# of objects for `rdma resource`. A failure of the first means that the next version of the driver breaks existing
+# providers. A failure of the second means that a region is in another PD than its owner believes.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -16,7 +16,7 @@ abi urdma0 rereg || fail "abi urdma0 rereg: status $?"
 modprobe -r failat
 pingpong -c -n 10 -s 64
 
-# detail KIND NAME VALUE: what `rdma resource` tells of an object.
+# detail KIND NAME VALUE: checks a detail of an object in `rdma resource`.
 detail() {
 	rdma resource show "$1" -dd | grep -q "drv_$2 $3 " || fail "no $1 has $2 $3: $(rdma resource show "$1" -dd)"
 }
@@ -28,7 +28,7 @@ detail mr access 1
 detail cq entries 1024
 detail srq max_wr 512
 detail qp max_send_wr 128
-# The kernel's QP 1, in which nothing has moved.
+# The kernel's QP 1, which has had no traffic.
 detail qp sq_ci 0
 kill $pid
 wait $pid

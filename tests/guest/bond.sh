@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# bond.sh: the net devices of urdma0 and urdma1 in one bond (active-backup), that of urdma2 in a network namespace of its own,
-# all on a switch. The RDMA core gives the bond's address to the device that is active, and takes it away when another one
-# becomes active: RDMA works over the one that has it, by GID and by the connection manager.
+# bond.sh: the net devices of urdma0 and urdma1 in one bond (active-backup), that of urdma2 in a separate network namespace,
+# all on a switch. The RDMA core gives the bond's address to the active device, and removes it when another one becomes
+# active. RDMA must work over the active device, by GID and by the connection manager.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -34,7 +34,7 @@ gid_of[urdma2]=$(has_gid urdma2 $there)
 listens() {
 	rdma resource show cm_id | grep -q LISTEN
 }
-# active DEV OTHER: the bond sends through DEV, which has its GID, and so does RDMA.
+# active DEV OTHER: the bond and RDMA send through DEV, which has the bond's GID.
 active() {
 	waits "$1 is the active slave" grep -qx "$(net_of "$1")" /sys/class/net/bond0/bonding/active_slave
 	gid_comes "$1" $here
@@ -48,13 +48,13 @@ active() {
 	wait $! || fail "rping's server: $(cat /tmp/rping.log)"
 	echo "ok: through $1"
 }
-# in_turn DEV: it becomes the active slave.
+# in_turn DEV: DEV becomes the active slave.
 in_turn() {
 	net_of "$1" >/sys/class/net/bond0/bonding/active_slave
 }
 in_turn urdma0
 active urdma0 urdma1
-# By hand, and because the link fails.
+# The active slave changes by command, and after a link failure.
 in_turn urdma1
 active urdma1 urdma0
 cosim link 1 down >/dev/null || fail "the link stays up"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The connection managers, and UD, UC and XRC by the stock programs, between two devices in network namespaces: over IPv4, IPv6
-# and a VLAN; after the net device was down; and after a reset in the midst of a connection. A failure means that QP 1,
-# datagrams or address handles do not work, or that the MAD layer and a device that goes get into each other's way.
+# and a VLAN; after the net device was down; and after a reset during a connection. A failure means that QP 1, datagrams or
+# address handles do not work, or that the MAD layer does not cope with the removal of a device.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -38,7 +38,7 @@ for options in "ib_send_bw -c UD -s 1024 -n 50" "ib_send_lat -c UD -s 64 -n 20 -
 	# shellcheck disable=SC2086
 	served $options -F -d urdma0 -x "$ga" -- $options -F -d urdma1 -x "$gb" 10.1.0.1
 done
-# More sends are posted than the program waits for.
+# The program posts more sends than it waits for.
 served ibv_srq_pingpong -n 50 -q 8 -s 4096 -d urdma0 -g "$ga" -- ibv_srq_pingpong -n 50 -q 8 -s 4096 -d urdma1 -g "$gb" 10.1.0.1
 served ibv_srq_pingpong -n 50 -e -s 3000 -d urdma0 -g "$ga" -- ibv_srq_pingpong -n 50 -e -s 3000 -d urdma1 -g "$gb" 10.1.0.1
 served ibv_xsrq_pingpong -n 10 -d urdma0 -g "$ga" -- ibv_xsrq_pingpong -n 10 -d urdma1 -g "$gb" 10.1.0.1
@@ -54,7 +54,7 @@ gid_comes urdma0 0000:0000:0000:0000:0000:ffff:0a01:0001
 served rping -s -a 10.1.0.1 -C 3 -- rping -c -a 10.1.0.1 -C 3
 echo "ok: after the net device was down"
 
-# A connection with traffic, and somebody who listens on every device.
+# A connection with traffic, and a listener on every device.
 pci=$(basename "$(readlink -f /sys/class/infiniband/urdma0/device)")
 ip netns exec a rping -s -a 10.1.0.1 >/tmp/server.log 2>&1 &
 programs=($!)

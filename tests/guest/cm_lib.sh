@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced, behind common.sh, by the tests of connection managers.
+# Sourced, after common.sh, by the tests of connection managers.
 # shellcheck source=tests/guest/common.sh
 [ -n "${limit-}" ] || . /opt/urdma/tests/common.sh
 
-# Where the two halves run: words in front of a command.
+# Command prefixes for the places where the two halves run.
 server_at=(ip netns exec a) client_at=(ip netns exec b)
 
 # halves SERVER -- CLIENT: the two commands, as arrays of the caller.
@@ -17,9 +17,9 @@ halves() {
 	client=("$@")
 }
 
-# is_up SERVER...: does it wait for its client? Programs of libibverbs and perftest listen by TCP, or with -R as those of
-# librdmacm do: by QP 1. mckey listens nowhere, but says when it is in its group. 18515 is the port of libibverbs' programs
-# and perftest's.
+# is_up SERVER...: does it wait for its client? Programs of libibverbs and perftest listen on TCP; with -R they listen by QP
+# 1, as those of librdmacm do. mckey does not listen, but prints when it has joined its group. 18515 is the TCP port of the
+# programs of libibverbs and perftest.
 is_up() {
 	[[ "$*" != *mckey* ]] || { grep -q 'receiving data' /tmp/server.log && return; }
 	"${server_at[@]}" rdma resource show cm_id | grep -q 'state LISTEN' ||
@@ -30,10 +30,10 @@ is_down() {
 	! is_up "$@"
 }
 
-# begin SERVER...: in the background, as server_pid. Returns when it waits for its client.
+# begin SERVER...: starts it in the background, as server_pid. Returns when it waits for its client.
 begin() {
 	: >/tmp/server.log # is_up must not read the last one's
-	# One in guest 1 that was stopped may end later than the command here that has started it.
+	# A stopped program in guest 1 may end later than the command here that started it.
 	waits "the end of the server before" is_down "$@"
 	timeout "$limit" "${server_at[@]}" "$@" >/tmp/server.log 2>&1 &
 	server_pid=$!
@@ -44,11 +44,11 @@ begin() {
 	done
 }
 
-# served SERVER -- CLIENT: the first runs at server_at, and then the second at client_at; both have to end with 0.
+# served SERVER -- CLIENT: starts the first at server_at, then the second at client_at; both must end with 0.
 #
-# On a wire that loses frames, which lossy says, the half that ends first may leave the other alone. A client that ends takes
-# its connection with it, so nobody repeats a lost disconnect request, and the server waits for ever: it is stopped. A half
-# of a ping-pong takes its QP with it (last_ack_lost). More than three of these in one run are a fault.
+# On a wire that loses frames (variable lossy), the half that ends first may leave the other waiting. A client that ends
+# destroys its connection, so a lost disconnect request is not repeated and the server would wait forever: it is stopped. A
+# half of a ping-pong destroys its QP (last_ack_lost). More than three such cases in one run are a fault.
 left_alone=0
 served() {
 	local server=() client=() server_pid status=0 server_status=0
@@ -70,9 +70,9 @@ $(cat /tmp/server.log /tmp/client.log)"
 	echo "ok: ${client[*]}"
 }
 
-# datagrams SERVER -- CLIENT: as served, for programs of UD and UC. On a wire that loses frames they may wait for ever for a
-# message that was lost. So both are stopped when packets were lost and none has passed for `silence` seconds. If none was
-# lost, both have to end with 0.
+# datagrams SERVER -- CLIENT: as served, for programs of UD and UC. On a wire that loses frames they may wait forever for a
+# lost message. So both are stopped if packets were lost and none has passed for `silence` seconds. If no packet was lost,
+# both must end with 0.
 silence=4
 unreliable_lost=0 unreliable_stopped=0
 datagrams() {
@@ -108,9 +108,9 @@ $(cat /tmp/server.log /tmp/client.log)"
 	echo "ok: ${client[*]}: $lost packets lost$end"
 }
 
-# lost_packets: RoCE packets that the NICs have sent and not received, on a wire that does not change any. Where datagrams go
-# to a group, which the sender's NIC is to hear too, only those from client to server count: group_from and group_to say
-# which NICs these are.
+# lost_packets: RoCE packets that the NICs have sent but not received, on a wire that does not corrupt any. For multicast
+# datagrams, which the sender's NIC also receives, only those from client to server count: group_from and group_to name these
+# NICs.
 group_from='' group_to=''
 lost_packets() {
 	if [ "$group_from" ]; then
@@ -120,7 +120,7 @@ lost_packets() {
 	fi
 }
 
-# alone WHAT: that was lost, as often as it may be.
+# alone WHAT: WHAT was lost; checks that it is not lost too often.
 alone() {
 	[ $left_alone -lt 3 ] || return 1
 	left_alone=$((left_alone + 1))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cm_peer.sh [short]: the connection manager, UD, UC and multicast between a NIC and the soft-RoCE peer, as server and as
-# client. A failure means that another implementation does not understand what QP 1 or a datagram of ours says, or we not its.
+# client. A failure means that our NIC and another implementation do not understand each other's QP 1 messages or datagrams.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -14,7 +14,7 @@ where[rxe0]="on peer"
 ours=10.77.0.1 theirs=10.77.0.100
 on peer ping -q -c 1 -w 120 $ours >/dev/null || fail "the peer does not reach $ours"
 
-# both WORDS: the same two commands with the peer as server, and as client; TO stands for the server's address.
+# both WORDS: runs the same two commands with the peer as server and as client; TO stands for the server's address.
 both() {
 	local -a words
 	server_at=(on peer) client_at=(env)
@@ -44,7 +44,8 @@ meets ib_write_bw -c UC -s 3000 -m 1024
 meets ib_send_bw -c UD -s 1000 -m 1024
 meets ib_send_lat -c UD -s 64 -m 1024
 
-# What one has joined arrives from the other. The sender is not mckey, which does not wait for its datagrams (mcsend.c).
+# Datagrams to a joined group arrive from the other side. The sender is not mckey, which does not wait for the completion of
+# its datagrams (mcsend.c).
 group=239.9.8.7
 server_at=(on peer) client_at=(env)
 served stdbuf -oL mckey -m $group -b $theirs -C 10 -- mcsend $ours $group 10

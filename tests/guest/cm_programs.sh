@@ -3,12 +3,11 @@
 #
 # cm_programs.sh [hosts] [loss] [manager]: the programs of librdmacm, perftest with the connection manager, and those of UC, UD
 # and XRC, in all their modes, between two devices in network namespaces, or with "hosts" between two guests. With "loss" the
-# wires lose frames: what a reliable program does has to be complete; programs of UD and UC may wait for what is lost.
+# wires lose frames: reliable programs must complete; programs of UD and UC may wait for lost messages.
 #
 # With -R, perftest has one buffer for the parameters that it sends and receives, and rping writes its next message into the
-# buffer of the last one as soon as the answer has come, without waiting for the completion of its SEND. So a SEND that is
-# sent again may have other bytes. rping and perftest with -R are therefore left out with "loss", and are all that runs with
-# "loss manager".
+# buffer of the last one as soon as the answer has come, without waiting for the completion of its SEND. So a retransmitted
+# SEND may have other bytes. Therefore "loss" omits rping and perftest with -R, and "loss manager" runs only these.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -39,25 +38,25 @@ else
 	da=urdma0 db=urdma1 a=10.1.0.1 b=10.1.0.2
 	ga=$(index_in a $da) gb=$(index_in b $db)
 fi
-# As the connection manager and perftest take it from the net device: connections of a run have one path MTU.
+# The path MTU that the connection manager and perftest derive from the net device: all connections of a run have the same.
 mtu=4096
 [ ! "$hosts" ] || mtu=1024
 baseline=$(resources)
 
-# end: nothing is left of any program.
+# end: no program has left anything behind.
 end() {
 	wait_resources "$baseline" || fail "objects are left: $(rdma resource show)"
 	echo "ok"
 	exit 0
 }
 
-# rping gives the resolution of an address 2 s, in which a lost packet of ARP or ND is repeated once.
+# rping allows 2 s for address resolution, in which a lost ARP or ND packet is repeated once.
 for address in $a fd01::1; do
 	"${client_at[@]}" ping -q -c 3 -A -w 120 "$address" >/dev/null || fail "no way to $address"
 done
 
 if [ -z "$lossy" ] || [ "$manager" ]; then
-	# rping: checked data, sizes, threads, one connection after the other, both versions of IP.
+	# rping: checked data, sizes, threads, connections one after another, both versions of IP.
 	served rping -s -a $a -C 5 -V -v -S 100 -- rping -c -a $a -C 5 -V -v -S 100
 	served rping -s -a $a -C 5 -V -S 65535 -- rping -c -a $a -C 5 -V -S 65535
 	served rping -s -a fd01::1 -C 5 -V -- rping -c -a fd01::1 -C 5 -V
@@ -78,7 +77,7 @@ served ucmatose -b $a -c 1 -C 10 -S 4096 -- ucmatose -s $a -c 1 -C 10 -S 4096
 served ucmatose -b $a -c 16 -C 2 -- ucmatose -s $a -c 16 -C 2
 served rdma_server -- rdma_client -s $a
 served cmtime -b $a -c 10 -- cmtime -s $a -c 10
-# Without sizes they take minutes. With -T a the half that reads last ends with POLLHUP when the other has closed.
+# Without sizes they take minutes. With -T a, the half that reads last gets POLLHUP when the other half has closed.
 for mode in "-S 1000 -C 20" "-S 65536 -C 20 -T b" "-S 1000 -C 20 -T n"; do
 	# shellcheck disable=SC2086
 	served rstream -b $a $mode -- rstream -s $a $mode
@@ -91,14 +90,15 @@ group_from=1 group_to=0
 [ ! "$hosts" ] || group_from=0 group_to=1
 datagrams stdbuf -oL mckey -m 239.9.8.7 -b $a -C 10 -- mckey -m 239.9.8.7 -b $b -s -C 10
 group_from='' group_to=''
-# udpong is left out: librdmacm's sockets of datagrams make an address handle of a LID alone, which RoCE does not have.
+# udpong is omitted: librdmacm's datagram sockets create an address handle from a LID only, which RoCE does not have.
 
 ignored=$(counted rx_seq_err) lost=$unreliable_lost
 for program in ib_send_bw ib_send_lat ib_write_bw ib_write_lat; do
 	datagrams $program -c UC -F -n 50 -s 9000 -d $da -x "$ga" -- $program -c UC -F -n 50 -s 9000 -d $db -x "$gb" $a
 done
 datagrams ibv_uc_pingpong -n 50 -s 20000 -e -d $da -g "$ga" -- ibv_uc_pingpong -n 50 -s 20000 -e -d $db -g "$gb" $a
-# Of a message of UC whose packet is lost, the NIC drops and counts the rest. Nothing follows a packet that was the last.
+# If a packet of a UC message is lost, the NIC drops and counts the rest of the message. After a lost last packet there is no
+# rest.
 [ $((unreliable_lost - lost)) -lt 5 ] || [ "$(counted rx_seq_err)" != "$ignored" ] || fail "no packet of UC was counted as out of sequence"
 datagrams ibv_ud_pingpong -n 50 -s 1024 -d $da -g "$ga" -- ibv_ud_pingpong -n 50 -s 1024 -d $db -g "$gb" $a
 for options in "ib_send_bw -c UD -s 1024 -q 4" "ib_send_lat -c UD -s 1024" "ib_send_bw -c UD -s 64 -b" \
@@ -106,7 +106,7 @@ for options in "ib_send_bw -c UD -s 1024 -q 4" "ib_send_lat -c UD -s 1024" "ib_s
 	# shellcheck disable=SC2086
 	datagrams $options -n 50 -F -d $da -x "$ga" -- $options -n 50 -F -d $db -x "$gb" $a
 done
-# What is unreliable does not wait for a receive: there are as many as messages.
+# Unreliable messages do not wait for a receive, so as many receives as messages are posted.
 for options in "ib_send_bw -c UD -s 1024 -q 2 -r 512" "ib_send_bw -c UC -s 3000 -r 512"; do
 	# shellcheck disable=SC2086
 	datagrams $options --use-srq -n 50 -F -d $da -x "$ga" -- $options --use-srq -n 50 -F -d $db -x "$gb" $a
@@ -118,7 +118,7 @@ done
 served ibv_srq_pingpong -m $mtu -n 200 -q 8 -s 6000 -d $da -g "$ga" -- \
 	ibv_srq_pingpong -m $mtu -n 200 -q 8 -s 6000 -d $db -g "$gb" $a
 
-# XRC. Two clients of one server, whose messages go to one SRQ.
+# XRC: two clients of one server, whose messages go to one SRQ.
 for options in "-n 100 -s 4096" "-n 50 -s 6000 -e"; do
 	# shellcheck disable=SC2086
 	served ibv_xsrq_pingpong -m $mtu -c 2 $options -d $da -g "$ga" -- bash -c 'for i in 1 2; do "$@" & done
@@ -132,7 +132,7 @@ for options in "ib_send_bw -s 2000 -q 4" "ib_send_bw -s 1000 -b" "ib_send_bw -s 
 	served $options -c XRC -n 50 -F -d $da -x "$ga" -- $options -c XRC -n 50 -F -d $db -x "$gb" $a
 done
 
-# What they say of a device.
+# Programs that describe a device.
 for d in $da $db; do
 	ibstatus "$d" | grep -q 'state:.*ACTIVE' || fail "ibstatus: $(ibstatus "$d")"
 	ibstat "$d" | grep -q 'CA type: urdma$' || fail "ibstat: $(ibstat "$d")"

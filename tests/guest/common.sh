@@ -3,11 +3,11 @@
 # Sourced by the tests that run inside the guest.
 
 port=18600
-# Seconds for one pair of programs: a lost message would hang it for ever.
+# Seconds for one pair of programs: after a lost message it would hang forever.
 limit=240
 [ ! -e /sys/kernel/debug/kmemleak ] || limit=1200
-# Tenths of a second in which something has to come that is sure to come. It takes a few of them on an idle machine. Only a
-# failure takes them all, and a slow machine with other work to do is none.
+# Time limit, in tenths of a second, of things that must happen. On an idle machine they take a few tenths. The limit is long,
+# so that a slow and busy machine does not fail.
 patience=1200
 
 fail() {
@@ -26,7 +26,7 @@ waits() {
 	fail "$what: not after $((patience / 10)) s"
 }
 
-# huge_pages N: reserves so many of 2 MB, also where memory is in pieces.
+# huge_pages N: reserves N pages of 2 MB, even if memory is fragmented.
 huge_pages() {
 	local n=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
 	echo 1 >/proc/sys/vm/compact_memory
@@ -34,7 +34,7 @@ huge_pages() {
 	[ "$(cat $n)" = "$1" ] || fail "$(cat $n) huge pages instead of $1"
 }
 
-# gids DEV: its RoCE v2 GIDs, each a line of index and GID, as sysfs writes it. Entries that are not in use cannot be read.
+# gids DEV: its RoCE v2 GIDs, one line each with index and GID as in sysfs. Unused entries cannot be read.
 gids() {
 	local d=/sys/class/infiniband/$1/ports/1 i type gid
 	for i in {0..31}; do
@@ -44,7 +44,7 @@ gids() {
 	done 2>/dev/null
 }
 
-# gid_index DEV: of the GID of the device's IPv4 address, or else of its first, the link-local one.
+# gid_index DEV: index of the GID of the device's IPv4 address, or else of its first GID, the link-local one.
 gid_index() {
 	local i gid found=
 	while read -r i gid; do
@@ -64,7 +64,7 @@ has_gid() {
 	gids "$1" | sed -n "s/ $2\$//p" | grep .
 }
 
-# hw_counter DEV NAME: its value; 0 while the device is away, as in a reset.
+# hw_counter DEV NAME: the counter's value; 0 while the device is absent, as in a reset.
 hw_counter() {
 	local dir=/sys/class/infiniband/$1/ports/1/hw_counters
 	cat "$dir/$2" 2>/dev/null && return
@@ -75,25 +75,25 @@ hw_counter() {
 	echo 0
 }
 
-# Of a device: the words in front of a command that has to run where it is, and the index of the GID to use, if it is not
-# gid_index's. A test whose devices are not all in one place, or that means a certain GID, says so here.
+# Per device: the prefix of a command that must run where the device is, and the index of the GID to use, if not that of
+# gid_index. A test whose devices are in different places, or that needs a certain GID, sets them.
 declare -A where=() gid_of=()
 
-# pair PROGRAM ADDRESS SERVER CLIENT OPTIONS...: a pingpong of libibverbs or one of perftest's programs, its server on one device,
-# its client on the other, which finds the server over TCP at ADDRESS. 0 when both ended with 0. What they said is in
-# /tmp/server.log and /tmp/client.log, how they ended in server_status and status: 124 for one that hung, for the limit
-# or for 20 s after the other had gone, from which nothing comes any more.
+# pair PROGRAM ADDRESS SERVER CLIENT OPTIONS...: a pingpong of libibverbs or one of perftest's programs, its server on one
+# device, its client on the other, which finds the server over TCP at ADDRESS. Returns 0 if both ended with 0. Their output is
+# in /tmp/server.log and /tmp/client.log, their status in server_status and status: 124 for a program that hung until the limit,
+# or for 20 s after the other had ended.
 pair() {
 	local program=$1 to=$2 server=$3 client=$4 option=-x d one other first ended=0
 	local -a options=("${@:5}")
 	local -A index=()
-	# -F: the clock of a guest is no measure anyway
+	# -F: a guest's clock frequency means nothing anyway
 	if [[ $program = ibv_*_pingpong ]]; then option=-g; else options+=(-F); fi
 	for d in "$server" "$client"; do
 		index[$d]=${gid_of[$d]-$(gid_index "$d")}
 		[ -n "${index[$d]}" ] || fail "$d has no RoCEv2 GID"
 	done
-	# A port of its own each time: the last one may still be in TIME_WAIT.
+	# A new port each time: the last one may still be in TIME_WAIT.
 	port=$((port + 1))
 	status=0 server_status=0
 	# shellcheck disable=SC2086  # words
@@ -134,10 +134,10 @@ half_ends() {
 	return 124
 }
 
-# last_ack_lost PROGRAM [SERVER CLIENT]: is that why the pair failed? On a wire that loses frames one half of a ping-pong
-# with acknowledgements goes as soon as it has all that it waits for. When the ACK of the other half's very last message
-# was lost, nobody is left to repeat it, and that half ends with a retry error, on any NIC. rxe waits for ever instead: it
-# takes the retry count of 7 that the program asks for as no limit.
+# last_ack_lost PROGRAM [SERVER CLIENT]: did the pair fail because of a lost last ACK? On a wire that loses frames, one half of
+# a ping-pong over a reliable connection ends when it has all its messages. If the ACK of the other half's last message was
+# lost, it cannot be repeated, and that half ends with a retry error, on any NIC. rxe waits forever instead: it takes the
+# program's retry count of 7 as no limit.
 last_ack_lost() {
 	case $1 in
 	ibv_rc_pingpong | ibv_srq_pingpong | ibv_xsrq_pingpong) ;;
@@ -151,13 +151,13 @@ last_ack_lost() {
 	[ "$(cat /tmp/server.log /tmp/client.log | grep -c 'transport retry counter exceeded')" = 1 ]
 }
 
-# counted NAME...: the sum of these counters over all NICs. The simulator is asked, because the RDMA core shows
-# hw_counters in the first network namespace only.
+# counted NAME...: the sum of these counters over all NICs. It comes from the simulator, because the RDMA core shows hw_counters
+# only in the first network namespace.
 counted() {
 	counted_of '' "$@"
 }
 
-# counted_of NIC NAME...: the same of one NIC.
+# counted_of NIC NAME...: the same for one NIC.
 counted_of() {
 	local names nic=$1
 	shift
@@ -166,9 +166,9 @@ counted_of() {
 	cosim counters $nic | grep -oE "\"($names)\": *[0-9]+" | awk -F: '{ n += $2 } END { print n + 0 }'
 }
 
-# meet PROGRAM ADDRESS SERVER CLIENT OPTIONS...: a pair that has to do its work. On a wire that loses frames, which lossy
-# says, the last ACK may be lost: then it is tried again. A run has one such pair in a hundred, so more than three in one
-# run are a fault. What the NICs did stands in the captures, which are judged all the same.
+# meet PROGRAM ADDRESS SERVER CLIENT OPTIONS...: a pair that must succeed. On a wire that loses frames (variable lossy), the
+# last ACK may be lost: then the pair is repeated. This happens to one pair in a hundred, so more than three in one run are a
+# fault. The captures are judged in any case.
 met_again=0
 meet() {
 	until pair "$@"; do
@@ -181,14 +181,14 @@ meet() {
 	done
 }
 
-# pingpong OPTIONS...: one ibv_rc_pingpong between urdma0 (server) and urdma1 (client); the two meet on the loopback, what
-# they send goes over the wire.
+# pingpong OPTIONS...: one ibv_rc_pingpong between urdma0 (server) and urdma1 (client); the programs connect over the loopback,
+# their messages go over the wire.
 pingpong() {
 	meet ibv_rc_pingpong 127.0.0.1 urdma0 urdma1 "$@"
 	cat /tmp/client.log
 }
 
-# gid_comes DEV GID, gid_goes DEV GID: the core follows addresses in a work queue.
+# gid_comes DEV GID, gid_goes DEV GID: waits for a change, because the core updates GIDs in a work queue.
 gid_comes() {
 	for _ in $(seq "$patience"); do
 		has_gid "$1" "$2" >/dev/null && return 0
@@ -213,12 +213,12 @@ port_is() {
 	fail "the port of $1 is not $2: $(cat "/sys/class/infiniband/$1/ports/1/state")"
 }
 
-# resources: how many objects the RDMA core knows of, of each device.
+# resources: the number of objects per device, from the RDMA core.
 resources() {
 	rdma resource show | grep -E '^[0-9]+: urdma' | sort
 }
 
-# wait_resources BASELINE: until the counts are again what they were.
+# wait_resources BASELINE: waits until the counts are those of BASELINE again.
 wait_resources() {
 	for _ in $(seq "$patience"); do
 		[ "$(resources)" != "$1" ] || return 0
@@ -227,7 +227,7 @@ wait_resources() {
 	return 1
 }
 
-# devices_up N: until N devices are there with their port active.
+# devices_up N: waits until there are N devices with an active port.
 devices_up() {
 	for _ in $(seq "$patience"); do
 		[ "$(cat /sys/class/infiniband/urdma*/ports/1/state 2>/dev/null | grep -c ACTIVE)" = "$1" ] &&
@@ -245,8 +245,8 @@ net_of() {
 	done
 }
 
-# namespaces: urdma0's net device goes to namespace a, as $na with 10.1.0.1 and fd01::1, urdma1's to b, as $nb with
-# 10.1.0.2 and fd01::2, MTU 9000. At the end of the test they come back, with the addresses they had.
+# namespaces: moves urdma0's net device to namespace a, as $na with 10.1.0.1 and fd01::1, and urdma1's to b, as $nb with
+# 10.1.0.2 and fd01::2, MTU 9000. At the end of the test both return with their former addresses.
 namespaces() {
 	local i
 	na=$(net_of urdma0) nb=$(net_of urdma1)
@@ -283,7 +283,7 @@ namespaces_end() {
 	trap - EXIT
 	# shellcheck disable=SC2046
 	kill $(ip netns pids a 2>/dev/null; ip netns pids b 2>/dev/null) 2>/dev/null
-	# A net device of hardware goes home when its namespace ends.
+	# A hardware net device returns to the initial namespace when its namespace ends.
 	ip netns delete a
 	ip netns delete b
 	for _ in $(seq "$patience"); do
@@ -300,10 +300,10 @@ namespaces_end() {
 in_a() { ip netns exec a "$@"; }
 in_b() { ip netns exec b "$@"; }
 
-# ping_ab OPTIONS... ADDRESS: from a, with as many answers as -c asks for. -w has to be there too: until then ping goes on
-# for them, with more requests, however slow the machine is. With -A about one is under way at a time; so many long ones
-# as -i sends to a slow machine do not fit into the kernel's sockets, and it drops them. Whether any was lost says
-# nothing_lost, not ping: it ends with requests under way.
+# ping_ab OPTIONS... ADDRESS: pings from a until -c answers have come. -w must be given too: until then ping sends more
+# requests, so a slow machine does not fail. With -A about one request is in flight; with -i a slow machine may have more long
+# ones in flight than fit the kernel's sockets, which drop them. nothing_lost, not ping, reports losses, because ping ends with
+# requests in flight.
 ping_ab() {
 	if ! in_a ping -q "$@" >/tmp/ping.log 2>&1; then
 		cat /tmp/ping.log
@@ -312,8 +312,8 @@ ping_ab() {
 	fi
 }
 
-# echoes COMMAND...: of the network namespace in which COMMAND runs a program, since it exists: echo requests sent and
-# received, answers sent and received, of ICMP and ICMPv6.
+# echoes COMMAND...: echo requests sent and received, and answers sent and received, of ICMP and ICMPv6, in the network
+# namespace in which COMMAND runs a program, since its creation.
 echoes() {
 	"$@" cat /proc/net/snmp /proc/net/snmp6 | awk '
 		$1 == "Icmp:" && !named { named = split($0, name); next }
@@ -322,8 +322,8 @@ echoes() {
 		END { print n["OutEchos"], n["InEchos"], n["OutEchoReps"], n["InEchoReps"] }'
 }
 
-# nothing_lost A B, two commands as for echoes: every request that A has ever sent has reached B, was answered, and A has
-# the answer.
+# nothing_lost A B, two commands as for echoes: B received and answered every request that A has sent, and A received the
+# answer.
 nothing_lost() {
 	local a b
 	for _ in $(seq "$patience"); do
@@ -339,7 +339,7 @@ nothing_lost() {
 }
 nothing_lost_ab() { nothing_lost in_a in_b; }
 
-# What the net devices and the NICs counted, for whoever looks for a lost frame.
+# Counters of the net devices and the NICs, to find a lost frame.
 counters_ab() {
 	local k
 	for k in "a $na" "b $nb"; do

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced, behind common.sh, by the tests of the kernel's own consumers. Guest 0 is the client, guest 1 the server. Either of them
-# may be the soft-RoCE peer (`./urdma run --peer rxe:N`).
+# Sourced, after common.sh, by the tests of kernel consumers. Guest 0 is the client, guest 1 the server. Either may be the
+# soft-RoCE peer (`./urdma run --peer rxe:N`).
 # shellcheck source=tests/guest/common.sh
 [ -n "${limit-}" ] || . /opt/urdma/tests/common.sh
 
 # The last argument of the script.
 form=${*: -1}
-# Where the server is, and where the client is.
+# Addresses of the server and of the client.
 # shellcheck disable=SC2034  # used by those that source this
 case $(sed -n 's/^peer=//p' /opt/urdma/run/options) in
 self) server=10.77.0.1 client=10.77.0.100 ;;
@@ -15,8 +15,7 @@ other) server=10.77.0.100 client=10.77.0.1 ;;
 *) server=10.77.0.2 client=10.77.0.1 ;;
 esac
 
-# far COMMAND...: run it in guest 1. It may be any function of this script; the variables that `shared` names are known
-# there, too.
+# far COMMAND...: runs it in guest 1. It may be any function of this script; guest 1 also has the variables that `shared` names.
 shared=()
 far() {
 	on 1 bash -c "$(declare -f; declare -p patience limit server client "${shared[@]}")
@@ -24,12 +23,12 @@ far() {
 		\"\$@\"" far "$@"
 }
 
-# For UCX. Before 1.19 it takes a completion's service level for what the NICs of one vendor put there, and drops each datagram
-# whose destination it then looks for in vain. RC needs datagrams, too, to connect.
+# For UCX. Versions before 1.19 interpret a completion's service level as one vendor's NICs define it, do not find the
+# destination, and drop the datagram. RC also needs datagrams to connect.
 # shellcheck disable=SC2034  # used by those that source this
 ucx=(UCX_NET_DEVICES=urdma0:1 UCX_UD_VERBS_ETH_DGID_CHECK=n)
 
-# disk_opens DISK: a disk's node comes some time before the kernel lets anybody open it.
+# disk_opens DISK: waits, because a disk's node appears some time before it can be opened.
 disk_opens() {
 	[ -b "$1" ] && : <"$1"
 }
@@ -44,7 +43,7 @@ device_net() {
 	rdma link show "$(device)/1" | sed -n 's/.* netdev \([^ ]*\).*/\1/p'
 }
 
-# device_up: the port of the device becomes active.
+# device_up: waits until the port of the device is active.
 device_up() {
 	waits "an active device" device_active
 }
@@ -52,7 +51,8 @@ device_active() {
 	grep -q ACTIVE "/sys/class/infiniband/$(device)/ports/1/state"
 }
 
-# device_goes and device_comes: the driver leaves its device with all that uses it, and comes back. rxe0 is deleted and made anew.
+# device_goes and device_comes: unbind the driver, with all users of the device, and bind it again. rxe0 is deleted and created
+# again.
 device_goes() {
 	if [ "$(device)" = rxe0 ]; then
 		rdma link delete rxe0
@@ -70,19 +70,20 @@ device_comes() {
 	device_up
 }
 
-# pci_device: the PCI address of the NIC, whether it has a driver or not.
+# pci_device: the PCI address of the NIC, with or without a driver.
 pci_device() {
 	lspci -D -d 1234:5244 | cut -d' ' -f1
 }
 
 # resources: as in common.sh, but without the CQs that the RDMA core keeps for the next consumer (ib_cq_pool_get) until the
-# device goes, and without the index, which a device that comes again has not.
+# device is removed, and without the index, which differs when a device returns.
 resources() {
 	rdma resource show | sed -n '/urdma\|rxe/ { s/^[0-9]*: //; s/ cq [0-9]*//; p }' | sort
 	rdma resource show cq | grep 'urdma\|rxe' | grep -v 'comm \[ib_core\]'
 }
 
-# beginning: both guests are ready. ARP first: on a wire that loses frames, the RDMA core does not wait long enough.
+# beginning: waits until both guests are ready. ARP comes first: on a wire that loses frames, the RDMA core does not wait long
+# enough.
 beginning() {
 	device_up
 	far device_up || fail "guest 1 is not ready"
@@ -92,25 +93,25 @@ beginning() {
 	began=$SECONDS
 }
 
-# phase WHAT: WHAT is done, and how long it took.
+# phase WHAT: reports that WHAT is done, and its duration.
 phase() {
 	echo "ok: $* ($((SECONDS - began)) s)"
 	began=$SECONDS
 }
 
-# unload MODULE...: they go, and so do those that only they use.
+# unload MODULE...: unloads them, and the modules that only they use.
 unload() {
 	local m
 	for m; do
 		[ -e "/sys/module/${m//-/_}" ] || continue
-		# Sockets and controllers that are closed give their module back a little later.
+		# Closed sockets and controllers release their module a little later.
 		waits "module $m cannot be unloaded: $(lsmod | grep "^${m//-/_} ")" modprobe -r "$m"
 	done
 }
 
-# ending "MODULES HERE" "MODULES IN GUEST 1": these can be unloaded, nothing is left of them, and the driver can go, too. In the
-# short forms it stays: they share a boot, and a driver that is loaded anew begins again with the numbers of QPs, by which the judge
-# of the wire tells connections apart.
+# ending "MODULES HERE" "MODULES IN GUEST 1": checks that these can be unloaded and leave nothing behind, and that the driver
+# can be unloaded too. In the short forms the driver stays: they share a boot, and a reloaded driver would reuse QP numbers, by
+# which the judge of the wire distinguishes connections.
 ending() {
 	# shellcheck disable=SC2086  # words
 	unload $1
@@ -125,7 +126,7 @@ ending() {
 	phase "nothing is left"
 }
 
-# tree DIR FILES: some files of very different lengths, in directories of a hundred.
+# tree DIR FILES: creates files of very different lengths, in directories of a hundred.
 tree() {
 	local i d lengths=(0 1 100 511 1024 4095 4097 9000)
 	head -c 1M /dev/urandom >/tmp/pool
@@ -136,14 +137,14 @@ tree() {
 	done
 }
 
-# same A B: the trees are equal; caches are dropped before, so that B is read.
+# same A B: checks that the trees are equal; caches are dropped before, so that B is read.
 same() {
 	sync
 	echo 3 >/proc/sys/vm/drop_caches
 	diff -r "$1" "$2" >/tmp/diff.log 2>&1 || fail "$2 differs from $1: $(head -n 5 /tmp/diff.log)"
 }
 
-# one_byte NEW: in guest 1, byte 12345 of the RAM disk becomes NEW; prints what it was.
+# one_byte NEW: in guest 1, sets byte 12345 of the RAM disk to NEW; prints the old value.
 one_byte() {
 	dd if=/dev/ram0 of=/tmp/block bs=4096 skip=3 count=1 iflag=direct 2>/dev/null || fail "the disk cannot be read"
 	od -An -tu1 -j57 -N1 /tmp/block | tr -d ' '
@@ -152,7 +153,7 @@ one_byte() {
 	dd if=/tmp/block of=/dev/ram0 bs=4096 seek=3 count=1 oflag=direct 2>/dev/null || fail "the disk cannot be written"
 }
 
-# flip FILE: byte 1234567 changes.
+# flip FILE: changes byte 1234567.
 flip() {
 	python3 -c 'import sys
 f = open(sys.argv[1], "r+b")
@@ -162,9 +163,9 @@ f.seek(1234567)
 f.write(bytes([byte ^ 1]))' "$1"
 }
 
-# exchange MOUNT EXPORT FILES MB MOUNTS: FILES small files and one of MB megabytes go to the server, which has them in EXPORT.
-# They come back and are compared, the large one also after MOUNTS more mounts. The script has `mounted` and `unmounted`.
-# /tmp/tree, /tmp/large, MOUNT/moved and MOUNT/large stay.
+# exchange MOUNT EXPORT FILES MB MOUNTS: copies FILES small files and one of MB megabytes to the server, which has them in
+# EXPORT, reads them back and compares them, the large one also after MOUNTS more mounts. The script must define `mounted` and
+# `unmounted`. Leaves /tmp/tree, /tmp/large, MOUNT/moved and MOUNT/large.
 exchange() {
 	local files=$3 mb=$4 mounts=$5
 	mkdir -p /tmp/tree
@@ -194,8 +195,8 @@ exchange() {
 	phase "$mounts mounts"
 }
 
-# file_system DISK FILES AWAY AGAIN: ext4 on the disk, files that are compared after the disk was away and came again by these
-# two commands.
+# file_system DISK FILES AWAY AGAIN: creates ext4 and files on the disk, removes and restores the disk by the two commands, and
+# compares the files.
 file_system() {
 	mkfs.ext4 -q -F "$1" 64M || fail "mkfs.ext4"
 	mkdir -p /mnt/disk /tmp/tree

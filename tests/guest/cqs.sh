@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Completion queues, on both devices: what cqs.c does. A failure means that completions are lost or doubled when a CQ is
-# resized, that a program sleeps for ever, or that moderation does not do what the program asked for.
+# Completion queues, on both devices: runs cqs.c. A failure means that completions are lost or duplicated when a CQ is
+# resized, that a program sleeps forever, or that moderation does not work as requested.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Device memory, on both devices: what dm.c does, and a process that is killed while it has all of it mapped. A failure
-# means that the kernel gives a process what another one has, or its data, or that memory is lost when a process ends.
+# Device memory, on both devices: runs dm.c, and kills a process that has all of it mapped. A failure means that a
+# process gets the memory or the data of another one, or that memory leaks when a process ends.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -21,8 +21,8 @@ for d in urdma0 urdma1; do
 	wait $pid 2>/dev/null
 	dm $d all || fail "$d: after the end of a process that had all of the memory: status $?"
 done
-# Accesses that the NIC does not take.
+# Accesses that the NIC does not accept.
 [ "$(counted mmio_bad)" = "$bad" ] || fail "copies made accesses of more than a word: $bad, now $(counted mmio_bad)"
-# A process that unmaps a part of it must not bring x86's PAT code to this message.
+# A process that unmaps a part must not trigger this message of x86's PAT code.
 ! dmesg | grep 'freeing invalid memtype' || fail "mappings of more than a page"
 echo "ok: device memory"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A process writes the QP number of another process to its own doorbell page. Nothing may come of it
-# but a counter. A failure means a process can make the NIC work on another's queues.
+# A process writes the QP number of another process to its own doorbell page. The only effect must
+# be a count. A failure means that a process can make the NIC work on another process's queues.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh

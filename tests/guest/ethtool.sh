@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What ethtool asks of the net device, under traffic where it changes something: self test, features, rings, channels,
-# moderation, RSS, statistics, registers. A failure says which request did not do what it says.
+# ethtool requests to the net device, under traffic if they change something: self test, features, rings, channels,
+# moderation, RSS, statistics, registers. A failure names the request that did not work.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -10,14 +10,14 @@ set -u
 devices_up 2 || fail "two active devices are expected"
 namespaces
 et() { in_a ethtool "$@"; }
-# number PATTERN: the value of the first line of standard input with that pattern.
+# number PATTERN: the value in the first line of standard input that matches the pattern.
 number() { grep -m 1 -E "$1" | sed 's/.*:[[:space:]]*//'; }
 stat_of() { et -S "$na" | number "^ *$1:"; }
 
 step() { echo "-- $* ($(cut -d' ' -f1 /proc/uptime))"; }
 
-# queue_stats N: the kernel has the statistics of N queues each way. With what channels counted that are not in use now they
-# make up the device's, once no frame goes.
+# queue_stats N: the kernel has the statistics of N queues in each direction. Together with those of unused channels, they
+# add up to the device's when there is no traffic.
 queue_stats() {
 	local way device again
 	for _ in $(seq 50); do
@@ -50,7 +50,7 @@ for how in online offline offline; do
 	grep -q 'result is PASS' /tmp/test.log || fail "self test, $how: $(cat /tmp/test.log)"
 	ping_ab -c 2 -A -w 120 10.1.0.2
 done
-# Of a device that is down, too.
+# Also with the device down.
 ip -n a link set "$na" down
 et -t "$na" offline >/tmp/test.log 2>&1 || fail "self test of a device that is down: $(cat /tmp/test.log)"
 ip -n a link set "$na" up
@@ -72,14 +72,14 @@ for feature in "rx off" "tx off" "sg off" "rxhash off" "gro off" "gso off"; do
 	et -K "$na" ${feature% off} on || fail "-K ${feature% off} on"
 done
 ping_ab -c 2 -A -w 120 -s 8000 10.1.0.2
-# Looped back nothing reaches the other side; then it does again.
+# With loopback no frame reaches the other side; without it frames do.
 et -K "$na" loopback on || fail "-K loopback on"
 in_a ping -q -c 2 -i 0.1 -w 2 10.1.0.2 >/dev/null 2>&1 && fail "answers through a loopback"
 et -K "$na" loopback off
 in_a ip neighbour flush dev "$na"
 ping_ab -c 2 -A -w 120 10.1.0.2
 
-# under_flood COMMAND...: while frames go; a few may be lost where channels are made anew.
+# under_flood COMMAND...: runs it under traffic; a few frames may be lost when channels are recreated.
 under_flood() {
 	in_a ping -q -f -c 100000 -w 2 -s 1000 10.1.0.2 >/tmp/flood.log 2>&1 &
 	local pinger=$!
@@ -134,7 +134,7 @@ et -n "$na" rx-flow-hash udp4 | grep -q 'L4 bytes' && fail "ports of UDP are sti
 et -N "$na" rx-flow-hash udp4 sdfn || fail "-N udp4 sdfn"
 et -n "$na" rx-flow-hash udp6 | grep -q 'L4 bytes' || fail "ports of UDP are not hashed"
 if [ "$max" -gt 1 ]; then
-	# Everything to the last queue, and then to all of them.
+	# All frames to the last queue, then to all queues.
 	last=$((max - 1))
 	weights=$(for _ in $(seq $last); do printf '0 '; done)1
 	# shellcheck disable=SC2086
@@ -145,7 +145,7 @@ if [ "$max" -gt 1 ]; then
 	[ $(($(stat_of rx0_packets) - other)) -le 10 ] || fail "answers came to queue 0"
 	et -L "$na" combined 1 2>/dev/null && fail "a channel that the table names was taken away"
 	et -X "$na" default || fail "-X default"
-	# Flows of different ports spread.
+	# Flows with different ports use different queues.
 	other=$(stat_of rx0_packets) before=$(stat_of "rx${last}_packets")
 	for p in $(seq 40); do
 		in_b bash -c "echo x >/dev/udp/10.1.0.1/$((20000 + p))" 2>/dev/null

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # events.sh MTU [full]: perftest's programs sleeping on completion events (-e), with that path MTU; "full": from 2 bytes to
-# 300 KB. The latency tests poll once for an event. An event for a completion that had its event already makes them run
-# ahead until their queue is full ("Couldn't post send"); one that is missing makes them sleep for ever. WRITE has no
-# -e in perftest.
+# 300 KB. The latency tests poll once per event. A second event for the same completion makes them run ahead until their
+# queue is full ("Couldn't post send"); after a missing event they sleep forever. WRITE has no -e in perftest.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh

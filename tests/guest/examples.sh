@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The programs of examples/, built into /share. Each has to end with status 0, to say what its page promises, and to
-# leave no object behind. A failure means that what users copy to begin with does not work.
+# The programs of examples/, built into /share. Each must end with status 0, print what its page shows, and leave no object
+# behind. A failure means that the examples that users start from do not work.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 # shellcheck source=tests/guest/cm_lib.sh
 . /opt/urdma/tests/cm_lib.sh
 
-# says LINE COMMAND...: the command ends well, and LINE is all that it prints.
+# says LINE COMMAND...: the command succeeds and prints only LINE.
 says() {
 	local want=$1 output status=0
 	shift
@@ -18,14 +18,14 @@ says() {
 	echo "ok: $output"
 }
 
-# refuses COMMAND...: it ends with 2, and says how to use it.
+# refuses COMMAND...: it ends with 2 and prints its usage.
 refuses() {
 	local output status=0
 	output=$(timeout "$limit" "$@" 2>&1) || status=$?
 	[[ $status = 2 && $output = *usage:* ]] || fail "$*: status $status: $output"
 }
 
-# echoed ADDRESS COUNT DEVICE: between the two halves of cm_echo, where server_at and client_at say. DEVICE is the server's.
+# echoed ADDRESS COUNT DEVICE: runs the two halves of cm_echo at server_at and client_at. DEVICE is the server's.
 echoed() {
 	served /share/cm_echo/cm_echo -s -- /share/cm_echo/cm_echo -n "$2" "$1"
 	grep -qx "client on urdma[01]: $2 messages to $1 and back: all right" /tmp/client.log ||
@@ -34,7 +34,7 @@ echoed() {
 		fail "cm_echo -s: $(cat /tmp/server.log)"
 }
 
-# loads COUNT PARAMETER...: the module says on both devices that COUNT messages were right, and has its objects there.
+# loads COUNT PARAMETER...: the module reports COUNT correct messages on both devices, and has its objects there.
 loads() {
 	local before d count=$1
 	shift
@@ -78,7 +78,7 @@ says "20 datagrams of 17 bytes from urdma1 to urdma0, each answered: all right" 
 refuses /share/ud_ah/ud_ah a b c
 none_left ud_ah
 
-# In one network namespace the route to an address of a device is the loopback, so both halves are on that device.
+# In one network namespace a device's address is routed to the loopback, so both halves use that device.
 server_at=() client_at=()
 echoed 10.77.0.2 100 urdma1
 refuses /share/cm_echo/cm_echo
@@ -88,16 +88,16 @@ loads 100
 rmmod kernel_loop || fail "rmmod: status $?"
 none_left kernel_loop
 loads 7 messages=7
-# The driver goes first, and with it the devices that the module is attached to.
+# Unload the driver first, with the devices that the module uses.
 modprobe -r urdma || fail "modprobe -r urdma with kernel_loop attached: status $?"
 rmmod kernel_loop || fail "rmmod: status $?"
 modprobe urdma || fail "modprobe urdma: status $?"
 /opt/urdma/guest/addresses
 devices_up 2 || fail "the devices did not come back: $(rdma link show)"
 
-# And over the wire. The devices have new numbers, so their objects are counted anew.
+# Over the wire. The devices have new numbers, so take a new count of their objects.
 namespaces
-# The captures of a run are judged with one path MTU, rc_write's.
+# The captures of a run are judged with one path MTU, that of rc_write.
 ip -n a link set "$na" mtu 1500
 ip -n b link set "$nb" mtu 1500
 devices_up 2 || fail "the devices are not up again"

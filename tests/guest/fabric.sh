@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# fabric.sh short|full: libfabric between two guests: fi_pingpong with compared data over the provider `verbs`, with messages and
-# with ofi_rxm's reliable datagrams on top of them, with lengths up to 1 MB, or one of 64 KB. The guests need Debian's
+# fabric.sh short|full: libfabric between two guests: fi_pingpong with compared data over the provider `verbs`, with messages
+# and with ofi_rxm's reliable datagrams over them, with lengths up to 1 MB, or only 64 KB. The guests need Debian's
 # libfabric-bin (--packages).
 set -u
 # shellcheck source=tests/guest/common.sh
@@ -26,7 +26,7 @@ $(cat /tmp/server.log /tmp/client.log)"
 	echo "ok: $1, $2, $3 bytes"
 }
 
-# Each of the 50 longest messages, by both providers, is at least so many packets of the path MTU 1024.
+# Each of the 50 longest messages, by both providers, has at least this many packets with path MTU 1024.
 sizes=(1 64 1000 4096 65536 1048576) packets_of_longest=1024
 [ "$form" != short ] || sizes=(65536) packets_of_longest=64
 before=$(counted tx_rdma_pkts)

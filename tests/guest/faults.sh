@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# faults.sh [SHARE]: allocations of memory fail, by the debug kernel's fault injection: one by one while the driver is
-# bound, while the function is reset, and in the calls of a program; at random under the traffic of the net devices.
-# What fails may say so; nothing is left behind, and the next attempt without a fault works. One in SHARE of the
-# allocations of a bind and of a reset is tried (default 1 in 8), from a random one on. A failure means that the driver
-# leaks, hangs or uses what is not there when the kernel has no memory.
+# faults.sh [SHARE]: memory allocations fail, by the debug kernel's fault injection: one by one while the driver is bound,
+# while the function is reset, and in the calls of a program; at random under traffic of the net devices. The operation may
+# fail with an error; it must leave nothing behind, and the next attempt without a fault must work. One in SHARE of the
+# allocations of a bind and of a reset is tested (default 1 in 8), from a random one on. A failure means that the driver
+# leaks, hangs or uses unallocated memory when the kernel has no memory.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -20,15 +20,15 @@ net=$(net_of urdma1)
 
 step() { echo "-- $* ($(cut -d' ' -f1 /proc/uptime))"; }
 
-# inject FILE VALUE: of both, slabs and pages.
+# inject FILE VALUE: for slabs and for pages.
 inject() {
 	echo "$2" >"$debug/failslab/$1" || fail "failslab/$1"
 	echo "$2" >"$debug/fail_page_alloc/$1" || fail "fail_page_alloc/$1"
 }
 
-# in_driver: only what the driver allocates, or a function that it calls: its code is among the nearest on the stack. Farther
-# up, the kernel does not stand all faults itself: it warns when an interrupt goes that has no file in /proc. What is
-# allocated in the driver itself is some frames deep.
+# in_driver: only allocations by the driver or a function that it calls: the driver's code is among the nearest frames on the
+# stack. With more frames, faults hit code of the kernel that does not handle them all: it warns when an interrupt without a
+# file in /proc is freed. The driver's own allocations are some frames deep.
 in_driver() {
 	inject stacktrace-depth 9
 	local text
@@ -37,7 +37,7 @@ in_driver() {
 	inject require-end "0x$(printf '%x' $(((0x$(tail -n 1 <<<"$text")) + 4096)))"
 }
 
-# Of pages, those of any size, also where the kernel may wait for them; no message for each.
+# Pages of any order, also if the kernel may wait for them; no message for each.
 inject ignore-gfp-wait N
 inject verbose 0
 inject times -1
@@ -45,7 +45,7 @@ echo 0 >$debug/fail_page_alloc/min-order
 echo N >$debug/fail_page_alloc/ignore-gfp-highmem
 in_driver
 
-# write_with NTH VALUE FILE: writes; the NTH allocation fails. Says how many were still to come, 0 when it has failed.
+# write_with NTH VALUE FILE: writes VALUE; the NTH allocation fails. Prints how many were left, 0 if it has failed.
 write_with() {
 	bash -c 'echo "$1" >/proc/self/fail-nth
 		echo "$2" 2>/dev/null >"$3"
@@ -75,7 +75,7 @@ tried=0 survived=0
 for ((n = 1 + RANDOM % share; n <= all; n += share)); do
 	unbind
 	left=$(write_with $n "$pci" $driver/bind)
-	# Their number differs a little.
+	# Their number varies slightly.
 	[ "$left" = 0 ] || continue
 	tried=$((tried + 1))
 	if [ -e "$driver/$pci" ]; then
@@ -111,7 +111,7 @@ faults urdma0 || fail "faults urdma0: status $?"
 wait_resources "$baseline" || fail "objects are left: $(rdma resource show)"
 
 step "the net devices"
-# In a shell of its own, at whose end they are in this namespace again.
+# In a subshell, at whose end the devices return to this namespace.
 (
 	namespaces
 	ping_ab -c 2 -A -w 120 10.1.0.2
@@ -146,7 +146,7 @@ step "the net devices"
 	meet ibv_rc_pingpong 10.1.0.1 urdma0 urdma1 -c -n 20 -s 4096
 ) || exit 1
 
-# DMA debugging turns itself off when it has no memory, so what it knows is asked first.
+# DMA debugging disables itself when it has no memory, so read its results first.
 modprobe -r urdma || fail "modprobe -r urdma: status $?"
 modprobe urdma || fail "modprobe urdma: status $?"
 /opt/urdma/guest/addresses
@@ -155,7 +155,8 @@ step "calls of a program, anywhere in the kernel"
 baseline=$(resources)
 inject require-start 0
 inject require-end 0xffffffffffffffff
-# Pages only if the kernel may not wait for them: else the program's own would be among them, and the kernel kills it.
+# Only pages for which the kernel may not wait: otherwise the program's own pages would be included, and the kernel would
+# kill it.
 echo Y >$debug/fail_page_alloc/ignore-gfp-wait
 faults urdma0 || fail "faults urdma0: status $?"
 wait_resources "$baseline" || fail "objects are left: $(rdma resource show)"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# gloo.sh short|full: Gloo's collectives over plain verbs between two guests, 2 and 4 ranks, or 2 alone (gloo/allreduce.cc, which
-# /share has). The guests need Debian's libgloo0 (--packages).
+# gloo.sh short|full: Gloo's collectives over plain verbs between two guests, 2 and 4 ranks, or only 2 (gloo/allreduce.cc, in
+# /share). The guests need Debian's libgloo0 (--packages).
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -16,7 +16,7 @@ far_index=$(on 1 bash -c '. /opt/urdma/tests/common.sh; gid_index urdma0')
 counts=(2 4)
 [ "$form" != short ] || counts=(2)
 for ranks in "${counts[@]}"; do
-	# The ranks find each other by files, which both guests see.
+	# The ranks find each other through files that both guests see.
 	meeting=/share/meeting-$ranks
 	rm -rf "$meeting"
 	mkdir "$meeting"

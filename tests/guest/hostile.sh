@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# hostile.sh [SECONDS [SEED]]: a process writes doorbells, WQEs, indices, keys and addresses past its provider (hostile.c), while
-# a neighbour on the same NICs transfers data that are compared, and another one has data in device memory. A failure means that a process can disturb another one, or
-# the NIC. suite.sh looks at the kernel's log. How much slower the neighbour gets is printed, not judged: that is time of the
-# guest's CPUs as well.
+# hostile.sh [SECONDS [SEED]]: a process bypasses its provider and writes doorbells, WQEs, indices, keys and addresses
+# (hostile.c). Meanwhile a neighbour on the same NICs transfers and compares data, and another one has data in device memory. A
+# failure means that a process can disturb another one, or the NIC. suite.sh checks the kernel's log. The neighbour's slowdown
+# is printed, not judged: it also includes time of the guest's CPUs.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -13,7 +13,7 @@ seconds=${1-10} seed=${2-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 devices_up 2 || fail "two active devices are expected"
 baseline=$(resources)
 
-# usec: of an exchange, as the client of the last pingpong has it.
+# usec: time of an exchange, from the client of the last pingpong.
 usec() {
 	sed -nE 's/.* = ([0-9]+)\.[0-9]+ usec\/iter/\1/p' /tmp/client.log
 }

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Two guests on one wire: urdma0 of the one talks to urdma0 of the other, and so do their net devices. Nothing may be lost.
+# Two guests on one wire: urdma0 of one guest talks to urdma0 of the other, and so do their net devices. No frame may be
+# lost.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -24,7 +25,7 @@ echo "ok: RDMA between two guests"
 net=$(ls /sys/class/infiniband/urdma0/device/net) other=$(on 1 ls /sys/class/infiniband/urdma0/device/net)
 ip address replace fd77::1/64 dev "$net" nodad
 on 1 ip address replace fd77::2/64 dev "$other" nodad
-# reach PING-OPTIONS...: as ping_ab does it.
+# reach PING-OPTIONS...: as ping_ab.
 reach() {
 	ping -q "$@" >/tmp/ping.log 2>&1 || fail "ping $*: $(cat /tmp/ping.log)"
 }
@@ -43,8 +44,8 @@ reach -f -c 500 -w 300 10.77.0.2
 on 1 sh -c 'iperf3 -s -D --pidfile /run/iperf3 --logfile /tmp/iperf3.log' || fail "no iperf3 in guest 1"
 on 1 wait-listen 5201 || fail "iperf3 does not listen"
 for options in "-t 2" "-t 2 -R" "-t 2 -u -b 2M -l 1400" "-t 2 -u -b 2M -l 1400 -R"; do
-	# On a machine that is busy with other things iperf3's server now and then gives up a run that has just begun, by its
-	# own clock; the client hears of that by the control connection. What frames do is judged below all the same.
+	# On a busy machine iperf3's server sometimes times out a run that has just begun, and the client learns of it by the
+	# control connection. The frames are checked below in any case.
 	for try in 1 2 3; do
 		# shellcheck disable=SC2086  # words
 		timeout 60 iperf3 -c 10.77.0.2 $options >/tmp/iperf.log 2>&1 && break
@@ -62,9 +63,9 @@ vlan='ip link add link $1 name v9 type vlan id 9 && ip link set v9 up && ip addr
 sh -c "$vlan" sh "$net" 10.9.0.1 || fail "VLAN"
 on 1 sh -c "$vlan" sh "$other" 10.9.0.2 || fail "VLAN in guest 1"
 reach -c 5 -A -w 120 10.9.0.2
-# So far nothing was lost.
+# No frame was lost so far.
 nothing_lost env "on 1"
-# A guest that the host leaves waiting may have no buffer for a frame, and TCP sends it again: rx_no_buf is no fault.
+# A guest that waits for a host CPU may have no buffer for a frame, and TCP retransmits: rx_no_buf is not a fault.
 for h in "" "on 1"; do
 	# shellcheck disable=SC2086
 	lost=$($h ethtool -S "$([ -z "$h" ] && echo "$net" || echo "$other")" |
@@ -86,7 +87,7 @@ done
 wait $pinger || fail "ping while the MTU changed: $(cat /tmp/background.log)"
 nothing_lost env "on 1"
 
-# Addresses come and go, and the GID tables with them, on either side.
+# Addresses are added and removed on both sides, and the GID tables follow.
 far() { on 1 bash -c ". /opt/urdma/tests/common.sh; $*"; }
 extra=0000:0000:0000:0000:0000:ffff:0a4d:0063
 ip address add 10.77.0.99/24 dev "$net"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# ibv_rc_pingpong is killed in mid-traffic, 20 times, one side or both: the kernel has to take back
-# every object, and the next run has to work. A failure means objects leak when a process dies, or
-# that the NIC still worked for a QP that was gone.
+# ibv_rc_pingpong is killed under traffic, 20 times, one side or both: the kernel must free every
+# object, and the next run must work. A failure means that objects leak when a process dies, or that
+# the NIC still worked for a destroyed QP.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh

@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# kverbs.sh [PARAMETER=VALUE...]: kernel verbs. The module kverbs is a consumer in the kernel that makes
-# QPs between urdma0 and urdma1 and goes through its list of checks with each way of polling. Then a
-# device dies while it waits for completions, and in the end the driver goes while it is attached. A
-# failure means that storage and file systems over RDMA in the kernel would not work; the lines say
-# which check and why.
+# kverbs.sh [PARAMETER=VALUE...]: kernel verbs. The module kverbs is a kernel consumer that creates QPs
+# between urdma0 and urdma1 and runs its list of checks with each polling method. Then a device dies
+# while the module waits for completions, and at the end the driver is unloaded while the module is
+# attached. A failure means that storage and file systems over RDMA in the kernel would not work; the
+# output names the check and the reason.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 
-# load PARAMETER...: run the checks, show what they say.
+# load PARAMETER...: runs the checks and shows their output.
 load() {
 	local status=0 before
 	before=$(dmesg | wc -l)
@@ -19,7 +19,7 @@ load() {
 	[ $status = 0 ] || fail "kverbs $*: status $status"
 }
 
-# The driver is loaded again: every device is as after power-up.
+# The driver is loaded again: every device is in its power-up state.
 reload() {
 	modprobe -r urdma || fail "modprobe -r urdma with kverbs attached: status $?"
 	modprobe urdma || fail "modprobe urdma: status $?"
@@ -35,7 +35,7 @@ rdma resource show qp | grep -q '\[kverbs\]' && fail "objects are left: $(rdma r
 reload
 modprobe -r kverbs || fail "modprobe -r kverbs: status $?"
 
-# A device that does not decode its addresses any more reads as ones, as one that was pulled out.
+# A device that no longer decodes its addresses reads as all ones, like a removed device.
 pci=$(basename "$(readlink -f /sys/class/infiniband/urdma0/device)")
 (
 	for _ in $(seq "$patience"); do

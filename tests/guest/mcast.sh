@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Multicast between two devices: by verbs, over IPv4 and IPv6, with members on both and on one alone; by the RDMA CM, which
-# joins at the net device too (mckey); members that are killed, and a reset under a member. A failure means that groups,
-# address handles of groups or the way round in the NIC do not work, or that a QP that ends leaves something behind.
+# Multicast between two devices: by verbs, over IPv4 and IPv6, with members on both or on one; by the RDMA CM, which also
+# joins at the net device (mckey); members that are killed, and a reset of a device with a member. A failure means that
+# groups, address handles of groups or the NIC's loopback do not work, or that a destroyed QP leaves something behind.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 
 devices_up 2 || fail "two active devices are expected"
 
-# index DEV 4|6: of a GID of that family
+# index DEV 4|6: index of a GID of that family
 index() {
 	case $2 in
 	4) gids "$1" | awk '$2 ~ /^0000:0000:0000:0000:0000:ffff:/ { print $1; exit }' ;;
@@ -18,7 +18,7 @@ index() {
 	esac
 }
 
-# by_verbs: the program for both families, and a group whose MAC address is another's too.
+# by_verbs: runs the program for both families, and for a group whose MAC address is also another group's.
 by_verbs() {
 	local group family
 	for group in 239.1.2.3 224.129.2.3 ff0e::1234 ff02::db8:1:2; do
@@ -32,7 +32,7 @@ index_in() {
 	ip netns exec "$1" bash -c ". /opt/urdma/tests/common.sh; $(declare -f index); index $2 $3"
 }
 
-# receiver N NAMESPACE ADDRESS: a member, in the background, which has joined when this returns.
+# receiver N NAMESPACE ADDRESS: starts a member in the background, which has joined when this returns.
 receivers=()
 receiver() {
 	: >/tmp/mckey"$1".log
@@ -84,7 +84,7 @@ done
 ! ip -n b maddress show dev "$nb" | grep -q $group || fail "the net device is still in the group"
 echo "ok: mckey, a sender without members"
 
-# A member that is killed leaves, and others hear the group.
+# A killed member leaves; another one joins and receives.
 receiver 0 a 10.1.0.1
 kill -9 "$(pgrep -n mckey)"
 wait "${receivers[0]}" 2>/dev/null
@@ -95,7 +95,7 @@ all_received
 wait_resources "$baseline" || fail "objects are left: $(rdma resource show)"
 echo "ok: a member was killed"
 
-# A reset under a member; afterwards all goes as before.
+# A reset of a device with a member; afterwards everything works as before.
 pci=$(basename "$(readlink -f /sys/class/infiniband/urdma0/device)")
 receiver 0 a 10.1.0.1
 echo 1 >"/sys/bus/pci/devices/$pci/reset" || fail "no reset"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# mpi.sh short|full: Open MPI over UCX between two guests, 2 and 4 ranks, by RC and by UD, or 2 ranks by RC alone
-# (mpi/collectives.c, which /share has). The guests need Debian's openmpi-bin (--packages).
+# mpi.sh short|full: Open MPI over UCX between two guests, 2 and 4 ranks, by RC and by UD, or 2 ranks only by RC
+# (mpi/collectives.c, in /share). The guests need Debian's openmpi-bin (--packages).
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -12,14 +12,15 @@ set -u
 # Four ranks share two guests with one processor each, perhaps of a busy host.
 limit=900
 beginning
-# What mpirun takes for ssh: the first word is the host. The daemon in guest 1 wants to find it, too.
+# The command that mpirun uses instead of ssh: the first word is the host. The daemon in guest 1 must find it
+# too.
 agent() {
 	printf '#!/bin/bash\nshift\nexec on 1 bash -c "$*"\n' >/tmp/agent
 	chmod +x /tmp/agent
 }
 agent
 far agent
-# Guest 1 gets them, too.
+# Guest 1 gets them too.
 exported=(-x UCX_TLS)
 for setting in "${ucx[@]}"; do
 	exported+=(-x "${setting%%=*}")

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The net devices of two NICs on one wire, each in a network namespace of its own: ARP and ND, ping of all lengths,
-# flood, iperf3, VLANs, MTU changes under traffic, link down and up, another MAC address, promiscuous mode; and RDMA
-# that follows: its GID table, its ports, and connections over addresses that are found by ARP and ND. Nothing may be
-# lost: the wire is good. A failure prints what both sides have counted.
+# The net devices of two NICs on one wire, each in its own network namespace: ARP and ND, ping of all lengths, flood,
+# iperf3, VLANs, MTU changes under traffic, link down and up, another MAC address, promiscuous mode; and the RDMA
+# functions that depend on them: GID table, ports, and connections over addresses resolved by ARP and ND. No frame may
+# be lost: the wire is good. A failure prints the counters of both sides.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -16,15 +16,15 @@ devices_up 2 || fail "two active devices are expected"
 namespaces
 where[urdma0]="ip netns exec a" where[urdma1]="ip netns exec b"
 
-# halves PROGRAM GID-OF-A GID-OF-B OPTIONS...: with the server on urdma0, in a, and those GIDs.
+# halves PROGRAM GID-OF-A GID-OF-B OPTIONS...: runs a pair with the server on urdma0, in a, and those GIDs.
 halves() {
 	gid_of[urdma0]=$(has_gid urdma0 "$2") || fail "urdma0 has no GID $2"
 	gid_of[urdma1]=$(has_gid urdma1 "$3") || fail "urdma1 has no GID $3"
 	meet "$1" 10.1.0.1 urdma0 urdma1 "${@:4}"
 }
 
-# snapshot NAME: the statistics of both sides into /tmp/a.NAME and /tmp/b.NAME, of a moment in which no frame went: the
-# kernel sends now and then by itself, and the two are not read at once.
+# snapshot NAME: writes the statistics of both sides to /tmp/a.NAME and /tmp/b.NAME, at a time without frames: the
+# kernel sometimes sends by itself, and the two are not read at the same time.
 snapshot() {
 	for _ in $(seq 50); do
 		sleep 0.2
@@ -39,7 +39,7 @@ snapshot() {
 	fail "the net devices do not come to rest"
 }
 
-# What was counted before, from power-up on.
+# The counts so far, from power-up on.
 snapshot before
 
 step() { echo "-- $* ($(cut -d' ' -f1 /proc/uptime))"; }
@@ -57,7 +57,7 @@ done
 for n in 0 1 14 64 1452 1453 3649 3650 3651 4096 7361 7363 8951 8952; do
 	ping_ab -c 2 -A -w 120 -M 'do' -s $n fd01::2
 done
-# Longer than the MTU goes in fragments.
+# Longer than the MTU: sent in fragments.
 ping_ab -c 2 -A -w 120 -s 40000 10.1.0.2
 nothing_lost_ab
 
@@ -84,7 +84,7 @@ for v in 7 4094; do
 done
 ping_ab -c 3 -A -w 120 10.2.7.2
 ping_ab -c 3 -A -w 120 -M 'do' -s 8972 10.2.254.2
-# By the CPU instead of the NIC, and without the filter.
+# VLAN tags by the CPU instead of the NIC, and without the VLAN filter.
 in_b ethtool -K "$nb" rxvlan off txvlan off rx-vlan-filter off
 ping_ab -c 3 -A -w 120 10.2.7.2
 in_b ethtool -K "$nb" rxvlan on txvlan on rx-vlan-filter on
@@ -144,7 +144,7 @@ for _ in 1 2 3; do
 	port_is urdma0 ACTIVE
 	ping_ab -c 2 -A -w 120 10.1.0.2
 done
-# Under traffic: frames are lost then, and nothing else.
+# Under traffic: frames are lost, but nothing else fails.
 in_a timeout 60 ping -q -f -c 100000 -w 3 10.1.0.2 >/dev/null 2>&1 &
 pinger=$!
 for _ in 1 2 3 4 5; do
@@ -170,7 +170,7 @@ in_a ip neighbour flush dev "$na"
 ping_ab -c 2 -A -w 120 10.1.0.2
 
 step "more unicast addresses, and groups"
-# A macvlan has an address of its own; 20 are more than the NIC has entries for.
+# A macvlan has its own address; 20 are more than the NIC has entries.
 for n in $(seq 20); do
 	ip -n b link add link "$nb" name "m$n" type macvlan mode bridge || fail "macvlan $n"
 	ip -n b link set "m$n" up
@@ -184,17 +184,18 @@ for n in $(seq 20); do
 	ip -n b link delete "m$n"
 done
 ping_ab -c 2 -A -w 120 10.1.0.2
-# To all nodes: the answer comes from the one other there is.
+# To all nodes: the only other node answers.
 ping_ab -c 2 -A -w 120 -I "$na" ff02::1
 
-# What the NICs and the drivers say: nothing was dropped, and each NIC has seen every frame that the other sent.
+# Counters of the NICs and the drivers: no frame was dropped, and each NIC has received every frame that the other
+# sent.
 snapshot stats
 for f in /tmp/a.stats /tmp/b.stats; do
 	if grep -E '_(errors|dma_err|dropped|alloc_fail)|nic_eth_(tx_bad|rx_length|rx_drop_full)' $f | grep -v ': 0$'; then
 		fail "frames were lost in the NIC or the driver (above)"
 	fi
 done
-# sum SIDE NAMES...: of these counters, since the start.
+# sum SIDE NAMES...: the sum of these counters since the start.
 sum() {
 	local side=$1 n=0 name
 	shift

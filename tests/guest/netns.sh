@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The names of devices, and network namespaces: a device gets another name; in the shared mode programs of other namespaces use
-# it; in the exclusive mode it belongs to one namespace, moves into another under traffic, and comes back when that one goes.
+# The names of devices, and network namespaces: a device gets another name; in shared mode programs of other namespaces use it;
+# in exclusive mode it belongs to one namespace, moves to another under traffic, and returns when that one is removed.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -10,13 +10,13 @@ set -u
 devices_up 2 || fail "two active devices are expected"
 step() { echo "-- $* ($(cut -d' ' -f1 /proc/uptime))"; }
 
-# talk SERVER CLIENT ADDRESS: messages pass between these devices, whose programs meet at ADDRESS.
+# talk SERVER CLIENT ADDRESS: sends messages between these devices, whose programs connect at ADDRESS.
 talk() {
 	pair ibv_rc_pingpong "$3" "$1" "$2" -c -n 50 ||
 		fail "$1 and $2: status $status, server's $server_status: $(cat /tmp/server.log /tmp/client.log)"
 }
 
-# index_in NAMESPACE DEV: gid_index there, when the GID of its IPv4 address is there.
+# index_in NAMESPACE DEV: gid_index there, after the GID of its IPv4 address has appeared.
 index_in() {
 	# shellcheck disable=SC2016  # for the other shell
 	ip netns exec "$1" bash -c '. /opt/urdma/tests/common.sh
@@ -26,20 +26,20 @@ index_in() {
 		done' - "$2"
 }
 
-# packets DEV [COMMAND...]: those that have come to the device, which is where COMMAND runs.
+# packets DEV [COMMAND...]: packets received by the device, which is where COMMAND runs.
 packets() { "${@:2}" cat "/sys/class/infiniband/$1/ports/1/hw_counters/rcvd_pkts"; }
 more_than() { [ "$(packets "${@:2}")" -gt "$1" ]; }
 
-# devices [COMMAND...]: the names of RDMA devices as they are seen there.
+# devices [COMMAND...]: the names of RDMA devices seen there.
 devices() {
 	"$@" rdma dev show | sed 's/^[0-9]*: //; s/:.*//' | sort | tr '\n' ' '
 }
 
-# wants DEVICES [COMMAND...]: these are seen there.
+# wants DEVICES [COMMAND...]: checks that these are seen there.
 sees() { [ "$(devices "${@:2}")" = "$1" ]; }
 wants() { waits "devices '$1' as '${*:2}' sees them" sees "$@"; }
 
-# mode shared|exclusive: not as long as other namespaces are there, and they go in a work queue.
+# mode shared|exclusive: the mode cannot change while there are other namespaces, and a work queue removes them.
 mode() {
 	waits "$1 namespaces" rdma system set netns "$1"
 	rdma system show | grep -q "netns $1" || fail "not $1: $(rdma system show)"
@@ -52,7 +52,7 @@ wants "card urdma1 "
 ibv_devinfo -d card >/dev/null || fail "ibv_devinfo does not find the new name"
 ! ibv_devinfo -d urdma0 >/dev/null 2>&1 || fail "ibv_devinfo still finds the old name"
 talk card urdma1 127.0.0.1
-# Under traffic: what a program has open does not care.
+# Under traffic: a program that has the device open is not affected.
 before=$(packets card)
 pair ib_write_bw 127.0.0.1 card urdma1 -D 3 &
 load=$!
@@ -84,7 +84,7 @@ mode exclusive
 	gid_of[urdma0]=$(index_in a urdma0) gid_of[urdma1]=$(index_in b urdma1)
 	talk urdma0 urdma1 10.1.0.1
 
-	# The program that had it open loses it; the device works where it has gone.
+	# The program that had it open loses it; the device works in its new namespace.
 	step "moved under traffic"
 	before=$(packets urdma0 in_a)
 	pair ib_write_bw 10.1.0.1 urdma0 urdma1 -m 1024 -D 600 &

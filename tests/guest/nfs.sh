@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# nfs.sh short|full: NFS over RDMA between two guests: the kernel's nfsd and its client, version 4.2. Small files and a
-# large one go to the server, come back and are compared; the server's own copy is compared, too. Then the server's device
-# goes away under load and comes back.
+# nfs.sh short|full: NFS over RDMA between two guests: the kernel's nfsd and its client, version 4.2. Small files and a large
+# one are copied to the server, read back and compared; the server's own copy is compared too. Then the server's device is
+# removed under load and returns.
 #
-# There are no programs of nfs-utils in the guest. What rpc.mountd answers when nfsd asks for clients, exports and file
-# handles is written into these caches of the kernel beforehand.
+# The guest has no nfs-utils. The test writes the answers of rpc.mountd about clients, exports and file handles into the
+# kernel's caches beforehand.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -25,7 +25,7 @@ server_up() {
 	local never=4000000000 rpc=/proc/net/rpc
 	modprobe -a nfsd rpcrdma || fail "no nfsd"
 	mkdir -p /srv/nfs /var/lib/nfs/v4recovery
-	# nfsd wants a file system with file handles of its own.
+	# nfsd needs a file system with its own file handles.
 	mount -t tmpfs -o size=$((mb * 2 + 64))m tmpfs /srv/nfs || fail "no file system"
 	mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd || fail "no /proc/fs/nfsd"
 	# A client; the export (rw, insecure, no_subtree_check, no_root_squash, crossmnt, and fsid=0: the root of version 4);
@@ -39,7 +39,7 @@ server_up() {
 	echo 10 >/proc/fs/nfsd/nfsv4gracetime
 	echo "rdma 20049" >/proc/fs/nfsd/portlist || fail "no port 20049"
 	echo 4 >/proc/fs/nfsd/threads || fail "no threads of nfsd"
-	# No client has anything to reclaim.
+	# No client has state to reclaim.
 	echo Y >/proc/fs/nfsd/v4_end_grace
 }
 server_down() {
@@ -54,7 +54,7 @@ server_down() {
 
 # ---- the client -----------------------------------------------------------------------------------------------------------
 mounted() {
-	# The program that nfs-utils would have for it is not needed: these are all options that the kernel wants.
+	# mount.nfs is not needed: these are all the options that the kernel needs.
 	mount -i -t nfs4 -o "vers=4.2,proto=rdma,port=20049,addr=$server,clientaddr=$client,${1-hard}" "$server:/" /mnt/nfs
 }
 unmounted() {

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # nvme.sh short|full: NVMe over RDMA between two guests. The target (nvmet-rdma) offers a RAM disk, the host (nvme-rdma)
-# connects to it: requests of many sizes with compared data, a file system, connections one after the other, a target that
-# goes away under load and comes back. The long form needs nvme-cli and fio (--packages): nvme-cli connects, and fio writes,
-# reads and verifies.
+# connects to it: requests of many sizes with compared data, a file system, connections one after another, a target that is
+# removed under load and returns. The long form needs nvme-cli and fio (--packages): nvme-cli connects, and fio writes, reads
+# and verifies.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -51,7 +51,7 @@ target_down() {
 }
 
 # ---- the host -------------------------------------------------------------------------------------------------------------
-# connect_to ADDRESS: as `nvme connect -t rdma` does it. Sets controller.
+# connect_to ADDRESS: as `nvme connect -t rdma`. Sets controller.
 connect_to() {
 	local answer
 	exec 3<>/dev/nvme-fabrics || return 1
@@ -73,7 +73,7 @@ connected() {
 is_live() {
 	[ "$(cat "/sys/class/nvme/$controller/state")" = live ]
 }
-# fio_run OPTION...: on the disk, with data that it verifies.
+# fio_run OPTION...: runs fio on the disk with verified data.
 fio_run() {
 	timeout "$limit" fio --name=urdma --filename="$disk" --direct=1 --ioengine=libaio --iodepth=16 --size=${mb}m \
 		--verify=crc32c --verify_fatal=1 --verify_state_save=0 --output=/tmp/fio.log "$@"
@@ -102,7 +102,7 @@ disconnected() {
 	waits "$controller goes" test ! -e "/sys/class/nvme/$controller"
 	waits "$disk goes" test ! -e "$disk"
 }
-# outage KIND: the target goes, and comes back.
+# outage KIND: the target goes away and returns.
 outage() {
 	case $1 in
 	port)
@@ -114,13 +114,13 @@ outage() {
 		far device_goes || fail "the device of guest 1 stays"
 		sleep 3
 		far device_comes || fail "the device of guest 1 does not come back"
-		# nvmet-rdma does not listen again by itself on a device that was away.
+		# nvmet-rdma does not listen again by itself on a device that was removed.
 		{ far target_no_port && far target_port; } || fail "the port does not come back"
 		;;
 	link)
-		# The link comes back when QPs have timed out twice. The CM gives a QP eight attempts, and they must not be used up:
-		# a READ of the target that fails leaves the host waiting for its own time-out, because the READ's first WR has no
-		# wr_cqe, so nobody sees the error, and nvmet ignores the flushed last WR.
+		# The link returns when QPs have timed out twice. The CM gives a QP eight attempts, and they must not be
+		# exhausted: if a READ of the target fails, the host waits for its own time-out, because the READ's first WR has
+		# no wr_cqe, so its error is not seen, and nvmet ignores the flushed last WR.
 		enough=$(($(counted tx_timeout) + 2))
 		cosim link 0 down >/dev/null || fail "the link stays up"
 		waits "time-outs" timed_out

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # p9.sh short|full: the kernel's 9p over RDMA between two guests. The kernel has only the client; the server in guest 1 is
-# p9_server.c. Small files and a large one go to the server, come back and are compared; then the server dies and another
-# one comes.
+# p9_server.c. Small files and a large one are copied to the server, read back and compared; then the server dies and another
+# one starts.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -26,7 +26,7 @@ start_server() {
 	server_pid=$!
 	waits "the server" grep listening /tmp/p9.log
 }
-# Its process in guest 1 ends; that of `on` here with it.
+# Its process in guest 1 ends, and with it that of `on` here.
 kill_server() {
 	on 1 pkill -x p9_server || fail "there is no server"
 	wait $server_pid
@@ -51,8 +51,7 @@ phase "mounted"
 
 exchange /mnt/p9 /srv/p9 $files $mb $mounts
 
-# The server dies while it has no request: the kernel never ends a request that is under way when the connection goes, whatever the
-# NIC.
+# The server dies while it has no request: with any NIC, the kernel never ends a request in progress when the connection breaks.
 kill_server
 sleep 5
 ! timeout -s KILL 300 cat /mnt/p9/large >/dev/null 2>/tmp/cat.log || fail "read from a server that is not there"

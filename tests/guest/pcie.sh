@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# pcie.sh GT/S LANES MPS MRRS [NICS]: configuration space tells of this guest's NICs (2) what the simulator was asked
-# for, after the kernel and the driver have done what they do to it. A failure means that PCIe
-# options of the simulator do not reach the guest, or that the guest undoes them.
+# pcie.sh GT/S LANES MPS MRRS [NICS]: the configuration space of this guest's NICs (2) has the values given to the
+# simulator, after the kernel and the driver have configured it. A failure means that PCIe options of the simulator
+# do not reach the guest, or that the guest changes them.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh

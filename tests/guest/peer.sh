@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # peer.sh [N [MTU [loss]]]: two NICs and the soft-RoCE peer on a switch, which talk to each other as server and as client:
-# SEND, WRITE, READ, ATOMIC by the stock programs, ATOMIC WRITE by mpe.c, N exchanges each, with that path MTU,
-# on wires that are good or, as "loss" says, are not. Then, on good ones, the link of a NIC goes down and up.
+# SEND, WRITE, READ, ATOMIC by the stock programs, ATOMIC WRITE by mpe.c, N exchanges each, with that path MTU, on good
+# wires or, with "loss", on wires that lose frames. Then, on good ones, the link of a NIC goes down and up.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -12,7 +12,7 @@ n=${1-50} mtu=${2-1024} lossy=${3-}
 
 where[rxe0]="on peer"
 
-# run PROGRAM SERVER CLIENT OPTIONS...: two devices meet.
+# run PROGRAM SERVER CLIENT OPTIONS...: a pair between two devices.
 run() {
 	local start to=127.0.0.1
 	start=$(cut -d. -f1 /proc/uptime)
@@ -45,8 +45,8 @@ if [ "$mtu" = 4096 ]; then
 	devices_up 2 || fail "a device does not come back after its MTU was changed"
 fi
 
-# A QP that goes to RTR waits one second for an ARP answer, and the kernel repeats a lost request only then (docs/guide.md).
-# So both sides know each other before the first QP. Where ARP has given up, ping does so too.
+# The transition to RTR waits one second for an ARP answer, and the kernel repeats a lost request only then (docs/guide.md).
+# So both sides resolve each other's address before the first QP. If ARP gives up, so does ping.
 reach() {
 	for _ in 1 2 3 4 5; do
 		"$@" -q -c 1 -w 10 >/tmp/ping.log 2>&1 && return 0
@@ -58,11 +58,11 @@ for k in 1 2; do
 	reach ping -I "$(net_of urdma$((k - 1)))" 10.77.0.100
 done
 
-# The long form is that of the good wire with the usual MTU.
+# The long form runs on the good wire with the default MTU.
 short=0
 [ -z "$lossy" ] && [ "$mtu" = 1024 ] || short=1
-# ibv_rc_pingpong sends one message at a time: where ACKs are lost, rxe may stop for ever if that has several packets
-# (docs/guide.md, rdma_rxe). perftest has a longer queue, and sends long messages there too.
+# ibv_rc_pingpong sends one message at a time: if ACKs are lost and a message has several packets, rxe may hang forever
+# (docs/guide.md, rdma_rxe). perftest has a longer queue, so it sends long messages there too.
 long=5000 longer=20000
 [ -z "$lossy" ] || long=1000 longer=$mtu
 both ibv_rc_pingpong -s $long -c
@@ -74,16 +74,15 @@ both ib_send_bw -s 10000
 both ib_write_bw -s 10000
 both ib_write_bw -s 500 -q 4
 [ $short = 1 ] || both ib_write_lat -s 64
-# No more READs and ATOMICs outstanding than both sides have.
+# No more outstanding READs and ATOMICs than both sides support.
 both ib_read_bw -s 10000 -o 16
 both ib_read_lat -s 64 -o 1
 for kind in FETCH_AND_ADD CMP_AND_SWAP; do
 	both ib_atomic_bw -A $kind -o 16
 	[ $short = 1 ] || both ib_atomic_lat -A $kind -o 1
 done
-# Without FLUSH: rxe computes another ICRC for it (docs/guide.md, rdma_rxe).
-# When rxe sends an ATOMIC WRITE again, it sends it to address 0. So it waits 17 s for an ACK: a busy host may delay one by
-# more than the usual 67 ms.
+# Without FLUSH: rxe computes another ICRC for it (docs/guide.md, rdma_rxe). rxe retransmits an ATOMIC WRITE to address 0.
+# So its ACK time-out is 17 s: a busy host may delay an ACK by more than the usual 67 ms.
 run mpe rxe0 urdma0 -a
 [ -n "$lossy" ] || run mpe urdma0 rxe0 -a -t 22
 [ $short = 0 ] || exit 0

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced, behind common.sh, by the tests that run perftest's programs from urdma1 to urdma0.
+# Sourced, after common.sh, by the tests that run perftest's programs from urdma1 to urdma0.
 
 runs=0
 
-# run PROGRAM OPTIONS...: one pair of programs; a line each, all of their output only when they fail. n is the number of
-# exchanges.
+# run PROGRAM OPTIONS...: runs one pair of programs and prints one line; prints all output only on a failure. n is the
+# number of exchanges.
 run() {
 	local start
 	start=$(cut -d. -f1 /proc/uptime)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What `make run` shows: the devices as the stock tools see them, then ibv_rc_pingpong between the
-# two NICs of this guest, each with the received data compared.
+# The output of `make run`: the devices as the stock tools see them, then ibv_rc_pingpong between
+# the two NICs of this guest, each with the received data compared.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh

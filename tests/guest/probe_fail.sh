@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every step of binding the driver to a NIC fails once: the module failat makes one call after the other of each function
-# below fail, until a bind calls it less often. Such a bind ends with an error at once, nothing is left behind, the kernel
-# has no complaint, and the next bind works. In the end the module can be unloaded. A failure means that the driver's
-# way out of a probe leaks, hangs, or frees what is in use.
+# Every step of binding the driver to a NIC fails once: for each function below, the module failat makes the first call fail,
+# then the second, and so on, until a bind has fewer calls. Such a bind must end with an error at once, leave nothing behind and
+# cause no complaint of the kernel, and the next bind must work. At the end the module can be unloaded. A failure means that an
+# error path of probe leaks, hangs, or frees memory in use.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -14,7 +14,7 @@ pci=$(basename "$(readlink -f /sys/class/infiniband/urdma1/device)")
 driver=/sys/bus/pci/drivers/urdma
 steps=0
 
-# bind: 0 when the driver is bound. A bind that hangs fails the test.
+# bind: returns 0 if the driver is bound. A bind that hangs fails the test.
 bind() {
 	echo "$pci" >$driver/bind &
 	local writer=$!
@@ -30,7 +30,7 @@ bind() {
 	fail "the bind hangs: $(cat /proc/$writer/stack 2>/dev/null)"
 }
 
-# bound_works: the NIC is there with both of its devices, once it is bound again.
+# bound_works: the NIC has both of its devices after it is bound again.
 bound_works() {
 	bind || fail "$1: the next bind fails"
 	[ -n "$(net_of urdma1)" ] || fail "$1: after the next bind there is no net device"
@@ -53,8 +53,8 @@ each() {
 				break
 			fi
 			if [ -e "$driver/$pci" ]; then
-				# The core registers a device whose first GID cannot be set (SET_GID), and one for which the MAD layer
-				# cannot make QP 1; all else has to be there.
+				# The core registers a device even if its first GID cannot be set (SET_GID) or the MAD layer
+				# cannot create QP 1; all else must be there.
 				[ "$func" = urdma_cmd_exec ] || ! rdma resource show qp | grep -q '^link urdma1/1 .*type GSI' ||
 					fail "$func $nth: fails, and the bind does not"
 				echo "$func $nth: not needed"

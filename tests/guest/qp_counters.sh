@@ -1,16 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Counters of QPs, as `rdma statistic` has them: bound by hand and by rule, shared, taken away, and shown for the port. What
-# they count has to be what the program qp_counters has done. A failure means that a counter is wrong, or counts for a QP that
-# it does not belong to.
+# Counters of QPs, through `rdma statistic`: bound manually and by rule, shared, unbound, and shown for the port. They must
+# match the operations of the program qp_counters. A failure means that a counter is wrong, or counts for another QP.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
 
 devices_up 2 || fail "two active devices are expected: $(rdma link show 2>&1)"
 
-# begin: the program, and the numbers of its QPs.
+# begin: starts the program and gets the numbers of its QPs.
 begin() {
 	local word
 	coproc program { exec qp_counters urdma0 "$(gid_index urdma0)" urdma1 "$(gid_index urdma1)"; }
@@ -28,7 +27,7 @@ work() {
 	[ "$answer" = "done" ] || fail "qp_counters does not do $*"
 }
 
-# end: of the program; its QPs go.
+# end: ends the program, with its QPs.
 end() {
 	eval "exec ${program[1]}>&-"
 	wait "$pid" || fail "qp_counters ends with $?"
@@ -42,8 +41,7 @@ refused() {
 	! rdma statistic "$@" 2>/dev/null || fail "rdma statistic $* is not refused"
 }
 
-# counter DEVICE LQPN: what is shown of the counter that the QP has, as one line. The filter of rdma itself looks at a
-# counter's first QP only.
+# counter DEVICE LQPN: the QP's counter as one line. The filter of the program rdma only considers a counter's first QP.
 counter() {
 	rdma statistic qp show link "$1/1" | tr '\n' ' ' | awk -v qp="$2" -v RS='link ' \
 		'$0 ~ "LQPN: <([0-9]+,)*" qp "(,[0-9]+)*>"'
@@ -65,7 +63,7 @@ want() {
 	done
 }
 
-# All that the port counts: what the NIC counts for the port, and the sum over all QPs.
+# All counters of the port: those that the NIC counts for the port, and the sums over all QPs.
 port_shown=$(rdma statistic show link urdma0/1)
 [ -n "$(value "$port_shown" rcvd_pkts)" ] || fail "the port shows: $port_shown"
 [ -n "$(value "$port_shown" rx_bad_qkey)" ] || fail "the port does not show all: $port_shown"
@@ -105,7 +103,7 @@ work 1 send 3 64
 work 0 send 2 64
 want "two QPs" "$(counter urdma1 "$to1")" rx_send_requests 35 rx_write_requests 20
 
-# taken away; the port counts all QPs, with and without a counter
+# unbound; the port counts all QPs, with and without a counter
 stat qp unbind link urdma0/1 cntn "$(value "$sent" cntn)" lqpn "$from0"
 work 0 write 9 100
 [ -z "$(counter urdma0 "$from0")" ] || fail "the QP still has a counter: $(counter urdma0 "$from0")"
@@ -117,7 +115,7 @@ stat qp bind link urdma0/1 lqpn "$from0"
 work 0 write 6 100
 want "bound again" "$(counter urdma0 "$from0")" tx_bytes 600 sent_pkts 6
 
-# The QPs go, and their counters with them.
+# The QPs are destroyed, and their counters with them.
 end
 for d in urdma0 urdma1; do
 	[ -z "$(rdma statistic qp show link $d/1)" ] || fail "left: $(rdma statistic qp show link $d/1)"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# rdma_core.sh [FILE...]: rdma-core's own test suite on urdma0, one file at a time, because one crash would end all
-# that follow. Prints passed, failed and skipped by file. Ends with 1 when a test failed, a file did not come to its
-# end, or a test was skipped that may not be. The tests of rdma-core connect a device to itself.
+# rdma_core.sh [FILE...]: rdma-core's own test suite on urdma0, one file at a time, because a crash would end all
+# later tests. Prints passed, failed and skipped tests per file. Ends with 1 if a test failed, a file did not run to
+# its end, or a test was skipped that must not be. The tests of rdma-core connect a device to itself.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -15,7 +15,7 @@ suite=/tmp/rdma-core-tests
 mkdir -p $suite
 cp -r /share $suite/tests
 gid=$(gid_index urdma0) || fail "urdma0 has no RoCEv2 GID"
-# A parent domain's allocator takes rings from huge pages.
+# A parent domain's allocator allocates rings from huge pages.
 huge_pages 8
 
 files=("$@")
@@ -25,7 +25,7 @@ if [ ${#files[@]} = 0 ]; then
 		grep -vE '^test_(mlx5|efa|cuda|irdma|hns)')
 fi
 
-# What may be skipped, as "file.test: reason"; docs/driver.md says why. Anything else is a defect.
+# Tests that may be skipped, as "file.test: reason"; docs/driver.md explains them. Any other skip is a defect.
 may_skip=(
 	# raw packet QPs
 	"test_[a-z_]*\..*: 'Create QP type 8 is"
@@ -58,7 +58,7 @@ for file in "${files[@]}"; do
 	status=$?
 	ran=$(sed -n 's/^Ran \([0-9]*\) test.*/\1/p' "$log")
 	failed=$(grep -cE '\.\.\. (FAIL|ERROR)$' "$log")
-	# An error in a class's set-up is not told by a test.
+	# An error in a class's set-up is not reported for a test.
 	failed=$((failed + $(grep -c '^ERROR: setUpClass' "$log")))
 	skipped=$(grep -cE "\.\.\. skipped" "$log")
 	passed=$((${ran:-0} - failed - skipped))
@@ -70,7 +70,7 @@ for file in "${files[@]}"; do
 		grep -E '\.\.\. (FAIL|ERROR)' "$log"
 		tail -n 60 "$log"
 	fi
-	# A test's documentation, if it has some, stands on a line of its own between its name and its verdict.
+	# A test's documentation, if any, is on a separate line between its name and its verdict.
 	mapfile -t skips < <(awk -v file="$file" '/^test_[a-z0-9_]* \(/ { name = $1 }
 		/\.\.\. skipped / { sub(/.*\.\.\. skipped /, ""); print file "." name ": " $0 }' "$log")
 	for skip in ${skips[@]+"${skips[@]}"}; do
@@ -83,7 +83,7 @@ for file in "${files[@]}"; do
 	done
 done
 printf '%-26s %7s %7s %7s\n' "all" "${total[@]}"
-# The list may get longer, and what is passed may not get less (docs/driver.md).
+# The list may grow, but the number of passed tests must not decrease (docs/driver.md).
 if [ "${#files[@]}" -gt 1 ] && [ "${total[0]}" -lt 138 ]; then
 	echo "less than 138 have passed"
 	bad=1

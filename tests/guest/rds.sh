@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# rds.sh short|full: datagrams of RDS over RDMA (rds_rdma) between two guests. A server in guest 1 sends back what comes;
+# rds.sh short|full: datagrams of RDS over RDMA (rds_rdma) between two guests. A server in guest 1 echoes the datagrams;
 # lengths and bytes are compared.
 set -u
 # shellcheck source=tests/guest/common.sh

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Memory regions of kinds that few programs use: what regions.c does, on both devices.
+# Kinds of memory regions that few programs use: runs regions.c on both devices.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The driver is unloaded and loaded again, 20 times; at the end messages still pass. A failure means
-# the driver or the NIC keeps something of the life before.
+# that the driver or the NIC keeps old state.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh

@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The function is reset under its driver, its slot reports a fatal PCI error, and the system goes to sleep as far as its
-# devices do, all in mid-traffic. What programs had is lost, and they are told; then both devices work again, with the
-# addresses they had. A failure means that a reset, an error, suspend or hibernation leaves a NIC that says it is up and
-# does nothing.
+# Under traffic, the function is reset with its driver bound, its slot reports a fatal PCI error, and the devices go through
+# system sleep. Programs lose their objects and are notified; then both devices work again with their old addresses. A
+# failure means that a reset, an error, suspend or hibernation leaves a NIC that reports itself up but does nothing.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -22,9 +21,9 @@ index() {
 	rdma dev show urdma0 | sed -n 's/^\([0-9]*\):.*/\1/p'
 }
 
-# traffic: two pairs of programs that go on until they are stopped, one waiting for events, one polling, whose QPs on urdma0
-# have a counter; frames; and one that writes to all of the device memory. Returns when each pair has its QPs in RTS and
-# packets have come: a server that still waits for its client is not told of anything.
+# traffic: starts two pairs of programs that run until stopped, one waiting for events, one polling, whose QPs on urdma0 have
+# a counter; frames; and a program that writes to all of the device memory. Returns when each pair has its QPs in RTS and
+# packets have arrived: a server that still waits for its client is not notified of anything.
 traffic() {
 	local g0 g1 mode before
 	device=$(index)
@@ -64,8 +63,8 @@ connected() {
 	[ "$(rdma resource show qp | grep -cE "state RTS .*pid ($1|$2) ")" = 2 ]
 }
 
-# told WHAT: the program that waits for an event of urdma0 is told that its device has gone, and ends. Its peer on urdma1 may
-# wait for ever, if all that it has sent was acknowledged.
+# told WHAT: the program that waits for an event of urdma0 is notified that its device is gone, and ends. Its peer on urdma1
+# may wait forever, if all its messages were acknowledged.
 told() {
 	for _ in $(seq "$patience"); do
 		kill -0 "${programs[0]}" 2>/dev/null || return 0
@@ -81,10 +80,10 @@ works_again() {
 		told "$1"
 		[ "$(index)" != "$device" ] || fail "$1: the RDMA device is the one of before"
 		kill -0 "${programs[-1]}" || fail "$1: the program that has device memory has ended: $(cat /tmp/dm.log)"
-		# The program has lost it.
+		# The program has lost its mapping.
 		dm urdma0 all || fail "$1: device memory: status $?"
 	fi
-	# Those that poll do not look for events of the device; so they are stopped.
+	# Programs that poll do not read device events, so they are stopped.
 	kill -KILL "${programs[@]}" 2>/dev/null
 	wait "${programs[@]}" 2>/dev/null
 	[ -d "/sys/class/net/$net" ] || fail "$1: the net device is gone"
@@ -121,7 +120,7 @@ echo 1 >"/sys/bus/pci/devices/$pci/reset" || fail "no reset while the net device
 programs=()
 works_again "reset while down"
 
-# A reset heals a device that has died.
+# A reset recovers a dead device.
 setpci -s "$pci" COMMAND=0
 ibv_devinfo -d urdma0 -v >/dev/null 2>&1
 pingpong_dead=$(timeout "$limit" ibv_rc_pingpong -d urdma0 -g 1 2>&1)
@@ -130,8 +129,8 @@ setpci -s "$pci" COMMAND=2
 echo 1 >"/sys/bus/pci/devices/$pci/reset" || fail "no reset of a dead device"
 works_again "reset of a dead device"
 
-# A fatal error of the slot's port, in mid-traffic. The core resets the slot; if that fails, because the link of an emulated
-# port does not come up again, a reset of the function heals the device.
+# A fatal error of the slot's port, under traffic. The core resets the slot; if that fails because the link of an emulated
+# port does not come up again, a function reset recovers the device.
 traffic
 before=$(packets rx_packets)
 modprobe aer_inject || fail "the kernel cannot inject PCI errors"
@@ -151,7 +150,7 @@ works_again "PCI error, $ended"
 [ "$(packets rx_packets)" -ge "$before" ] || fail "the net device's statistics went back"
 modprobe -r aer_inject
 
-# Seconds that it sleeps.
+# Seconds of sleep.
 echo 1 >/sys/module/suspend/parameters/pm_test_delay
 for level in devices platform; do
 	echo $level >/sys/power/pm_test || fail "the kernel has no test of suspend"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# scsi.sh iser|srp short|full: SCSI over RDMA between two guests. The target is the kernel's LIO with a RAM disk behind it;
-# the initiator is ib_iser with open-iscsi's programs, or ib_srp, which is told what to connect to.
+# scsi.sh iser|srp short|full: SCSI over RDMA between two guests. The target is the kernel's LIO with a RAM disk; the
+# initiator is ib_iser with open-iscsi's programs, or ib_srp, which gets the target's address.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -17,7 +17,7 @@ iser-full | srp-full) mb=32 seconds=10 files=500 cycles=20 ;;
 esac
 iqn=iqn.2026-01.org.urdma:disk
 lio=/sys/kernel/config/target
-# The number by which SRP knows a target.
+# The number that identifies a target in SRP.
 guid=0x0200000000000001
 shared=(kind iqn lio guid)
 
@@ -61,7 +61,8 @@ target_up() {
 		echo 0 >"$t/attrib/demo_mode_write_protect"
 	fi
 	if [ "$kind" = srp ]; then
-		# ib_srpt lets in only whom it knows, and calls who comes by the connection manager by the server's address.
+		# ib_srpt accepts only known initiators, and names one that connects by the connection manager after the
+		# server's address.
 		mkdir -p "$t/acls/$server" || fail "no initiator"
 		[ -e "$t/acls/$server/lun_0" ] || mkdir "$t/acls/$server/lun_0" || fail "no LUN for the initiator"
 		ln -s "$t/lun/lun_0" "$t/acls/$server/lun_0/disk" || fail "no disk for the initiator"
@@ -93,7 +94,7 @@ login() {
 	fi
 }
 logged_in() {
-	# ib_srp refuses a second login while it still takes the first one apart.
+	# ib_srp refuses a second login while it still removes the first one.
 	waits "login: $(cat /tmp/iscsi.log)" login
 	waits "a disk comes" disk_opens /dev/sda
 }
@@ -113,7 +114,7 @@ if [ "$kind" = iser ]; then
 	modprobe ib_iser || fail "no ib_iser"
 	mkdir -p /run/lock/iscsi
 	echo "InitiatorName=iqn.2026-01.org.urdma:host0" >/etc/iscsi/initiatorname.iscsi
-	# In a session of its own: when it ends, it ends its process group.
+	# In its own session: when it ends, it ends its process group.
 	setsid iscsid -f >/tmp/iscsid.log 2>&1 &
 	daemon=$!
 	waits "iscsid answers" iscsiadm -m iface

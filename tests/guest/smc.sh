@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# smc.sh short|full: stream sockets of SMC-R version 2 between two guests. A server in guest 1 sends back what comes; lengths and
-# bytes are compared. SMC falls back to TCP silently when it cannot use RDMA, so the test looks for its QPs and packets.
+# smc.sh short|full: stream sockets of SMC-R version 2 between two guests. A server in guest 1 echoes the data; lengths and
+# bytes are compared. SMC silently falls back to TCP if it cannot use RDMA, so the test checks for its QPs and packets.
 #
-# The guests talk as through a router, from one subnet into another. Within a subnet Linux 6.12 needs a NIC that has RoCE v1, too:
-# a client that can offer only version 2 leaves its MAC address out of the proposal, and the server sends to 00:00:00:00:00:00.
+# The guests talk across subnets, as through a router. Within a subnet Linux 6.12 needs a NIC with RoCE v1 too: a client that
+# offers only version 2 omits its MAC address from the proposal, and the server sends to 00:00:00:00:00:00.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -21,8 +21,8 @@ esac
 # Where SMC's client and server are.
 smc_client=10.78.0.1 smc_server=10.79.0.2
 
-# move OWN FAR: this guest gets another address, and reaches the other guest's as a gateway. It keeps no other: SMC takes the first
-# GID of IPv4 that it finds.
+# move OWN FAR: gives this guest another address, and a route to the other guest's through a gateway. It keeps no other address:
+# SMC uses the first IPv4 GID that it finds.
 move() {
 	local net
 	net=$(device_net)
@@ -31,7 +31,7 @@ move() {
 	ip route add "${2%.*}.0/24" via "$2" dev "$net" onlink || fail "no route to $2"
 }
 
-# move_back OWN: it has its first address again.
+# move_back OWN: restores its first address.
 move_back() {
 	local net
 	net=$(device_net)
@@ -39,7 +39,7 @@ move_back() {
 	ip address add "$1/24" dev "$net" || fail "no address $1"
 }
 
-# talk: a server and a client, and how many QPs of SMC there were. Sets queues and packets.
+# talk: runs a server and a client, and counts the QPs of SMC. Sets queues and packets.
 talk() {
 	local before
 	before=$(counted tx_rdma_pkts)

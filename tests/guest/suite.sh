@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# suite.sh "TEST [ARGUMENT...]"...: runs the tests one after the other in one boot, with the time each took; one that
-# fails does not keep the others from running.
+# suite.sh "TEST [ARGUMENT...]"...: runs the tests one after another in one boot, and prints the time of each; the
+# others run even if one fails.
 set -u
 bad=()
 # Seconds for one test. The debug kernel is several times slower.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The guest part of host/system.sh: two guests whose NICs have PCIe links of their own, as examples/systems/slow-slot.json
-# says. Each guest sees the link of its NIC and no other, and they reach each other.
+# says. Each guest sees only the link of its own NIC, and they reach each other.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh

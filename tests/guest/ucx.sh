@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # ucx.sh short|full: UCX between two guests, by RC and by UD: tags, active messages, put, get, and streams of several sizes, or
-# three of them of one size. The guests need Debian's ucx-utils (--packages).
+# three of these tests with one size. The guests need Debian's ucx-utils (--packages).
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
@@ -21,8 +21,8 @@ ucx+=(UCX_LOG_LEVEL=warn)
 beginning
 ucx_info -v | head -1
 
-# perf TRANSPORT TEST SIZE: ucx_perftest, its server in guest 1. UCX may use nothing but the transport, so it fails when the
-# NIC lacks what it needs. UCX flushes the far side's memory only with NICs of one vendor, and says so at the end of puts.
+# perf TRANSPORT TEST SIZE: ucx_perftest, its server in guest 1. UCX may use only the transport, so it fails if the NIC lacks a
+# needed feature. UCX flushes the remote memory only with NICs of one vendor, and prints a message at the end of puts.
 perf() {
 	local status=0 server_status=0
 	on 1 timeout "$limit" env "${ucx[@]}" "UCX_TLS=$1" ucx_perftest -P 0 -p $port >/tmp/server.log 2>&1 &

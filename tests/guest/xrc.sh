@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # xrc.sh: two processes of one XRC domain (xrc.c), with urdma0 for the target and with urdma1. A failure means that a target QP
-# does not belong to all who have opened it, or that SRQs of XRC do not go in order.
+# does not belong to all processes that opened it, or that XRC SRQs do not work correctly.
 set -u
 # shellcheck source=tests/guest/common.sh
 . /opt/urdma/tests/common.sh
