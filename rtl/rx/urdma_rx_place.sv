@@ -23,8 +23,8 @@
 // together when wr_* is free; a fragment whose bytes are not aligned in the buffer costs one cycle more. A failed operation
 // poisons its QP: operations of the QP already queued after it lose their effect. An ATOMIC goes to its unit when all
 // operations before it have left both halves, so the answers of the unit and of this block are in order. Later operations of
-// the QP wait at their turn until the unit has finished with the QP; so does the fence. A FLUSH goes to the unit with its
-// last piece, after every earlier ATOMIC of the QP has written: its read must come after their writes. A SEND with invalidate
+// the QP, except ATOMICs and FLUSHes, wait at their turn until the unit has finished with the QP; so does the fence. A FLUSH
+// goes to the unit with its last piece, after every earlier ATOMIC of the QP has written: its read must come after their writes. A SEND with invalidate
 // waits a few cycles at its turn for the invalidation of its key. Its CQE waits longer, in urdma_rx_cqe_wait.
 // Second half, F: the record of the operation waits until its last step has left wr_*; then CQE, acknowledgement and error
 // leave in parallel, and the count of completed WQEs advances.

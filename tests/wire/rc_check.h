@@ -50,9 +50,9 @@ struct rc_check_config {
 	bool rewritten;
 	/*
 	 * Frames that the NIC received and dropped for lack of room (RX_DROP_FULL, RX_READ_DROP),
-	 * which nothing in a capture shows. Each may excuse one requester or responder that answers
-	 * as if a packet had not come, or sends again without a visible cause. What it does then,
-	 * until the next life of the QP, is not judged.
+	 * which the frames of a capture do not show. Each may excuse one requester or responder
+	 * that answers as if a packet had not come, or sends again without a visible cause. What it
+	 * does then, until the next life of the QP, is not judged.
 	 */
 	uint64_t rx_dropped;
 	/*
