@@ -14,7 +14,7 @@ struct judge {
 	struct rig *rig;
 	struct judge_port {
 		struct rc_check *check;
-		struct judge_frame *first, *last; /* frames that wait until the NIC has said whether it had room */
+		struct judge_frame *first, *last; /* not yet known to be received or dropped */
 		uint64_t full;			  /* frames that the NIC had no room for */
 		uint64_t last_ns;
 		uint64_t before[16]; /* the compared counters at the start */
