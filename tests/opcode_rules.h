@@ -46,7 +46,7 @@ struct opc_rule {
 	enum opc_kind kind;
 	enum opc_place place;
 	enum opc_length length;
-	uint8_t ext; /* bytes of extended headers behind the BTH */
+	uint8_t ext; /* bytes of extended headers after the BTH */
 	bool imm, inv;
 };
 

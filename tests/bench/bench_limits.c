@@ -106,7 +106,7 @@ static void packet(const struct limits_model *m, struct usage *from, struct usag
 }
 
 /*
- * The packets of a message's data: FIRST, MIDDLE and LAST, or ONLY. The headers behind the BTH are
+ * The packets of a message's data: FIRST, MIDDLE and LAST, or ONLY. The headers after the BTH are
  * `each` bytes in every packet, and `first` bytes more in the FIRST, `last` in the LAST, `only` in
  * an ONLY.
  */

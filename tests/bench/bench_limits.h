@@ -75,7 +75,7 @@ enum {
 	LIMITS_ATOMIC_ACK = 8,
 };
 
-/* Bytes of a RoCEv2 frame over IPv4 without FCS; ext: headers behind the BTH. */
+/* Bytes of a RoCEv2 frame over IPv4 without FCS; ext: headers after the BTH. */
 uint32_t limits_roce(uint32_t ext, uint32_t payload);
 /* Bytes of line that a frame occupies, with FCS, preamble and gap. len without FCS. */
 uint32_t limits_line(uint32_t len);

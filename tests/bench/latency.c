@@ -325,7 +325,7 @@ struct answered {
 	bool dm;
 	const char *request, *responder, *response, *whole;
 	uint32_t len;
-	uint32_t request_ext, response_ext; /* headers behind the BTH */
+	uint32_t request_ext, response_ext; /* headers after the BTH */
 };
 
 static void latency_answered(const struct answered *a)

@@ -256,7 +256,7 @@ static void test_parser(void **state)
 	packet(&b, 103, SEND, 6, 9);
 	b.frame.error = true;
 	packet(&b, 104, SEND, 5, 9);
-	/* An IP header, UDP to port 4791, and nothing behind it. */
+	/* An IP header, UDP to port 4791, and nothing after it. */
 	b.frame.len = roce_frame(b.frame.data, 256, ROCE_IPV6, SEND, 5, 9, 0, 64);
 	b.frame.data[0] = 0;
 	b.frame.len = 14 + 40 + 8;

@@ -948,7 +948,7 @@ static void dma_good(struct fixture *f, bool seal)
 	assert_true(ram != MAP_FAILED);
 	for (unsigned int i = 0; i < 16 * PAGE; i++)
 		ram[i] = (uint8_t)(i * 7 + i / 256);
-	/* Pages 0 to 3 at 1 MB, and behind them pages 8 to 11; page 12 far away, read-only. */
+	/* Pages 0 to 3 at 1 MB, and after them pages 8 to 11; page 12 far away, read-only. */
 	assert_int_equal(dma_map(f, 0x100000, 4 * PAGE, 3, fd, 0), 0);
 	assert_int_equal(dma_map(f, 0x104000, 4 * PAGE, 3, fd, 8 * PAGE), 0);
 	assert_int_equal(dma_map(f, 0xfffffffffffff000, PAGE, 1, fd, 12 * PAGE), 0);

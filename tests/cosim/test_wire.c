@@ -324,7 +324,7 @@ static void hook(void *ctx, unsigned int side, struct urdma_eth_frame *f,
 		v->copies = 1;
 		break;
 	case 2:
-		v->delay_cycles = 500; /* behind its successor */
+		v->delay_cycles = 500; /* after its successor */
 		break;
 	default:
 		f->error = true;

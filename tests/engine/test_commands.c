@@ -1017,7 +1017,7 @@ static void settle(struct rig *rig)
 }
 
 /*
- * A doorbell repeated, or one behind the last, does nothing: to a queue at rest, and among
+ * A doorbell repeated, or one after the last, does nothing: to a queue at rest, and among
  * messages. The arming bit of a repeated CQ or EQ doorbell still counts. It may cause one event too
  * many, but none on EQ 0.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Events at the boundary of whole NICs, compared with what others saw of the same runs: captures,
+ * Events at the boundary of whole NICs, compared with other records of the same runs: captures,
  * the counters of PCIe and of the ports, and registers. Runs without faults, and with frames that
  * are lost, changed, doubled and late. A failure means that events.urdma does not say what
  * happened.

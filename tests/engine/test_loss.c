@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Loss, duplication, disorder, corruption and delay on the wire, each at a chosen packet of each
- * kind of message, with other messages behind it and without; RNR and its timers; time-outs and
+ * kind of message, with other messages after it and without; RNR and its timers; time-outs and
  * retries to their end. Every byte and every CQE is compared, NAKs and time-outs are counted, and
  * the wire checker watches both ports. Meanwhile another pair of QPs works and must not be
  * disturbed.
  *
  * Each case has a name. A failure names the message and the byte, or the counter with its value and
  * the expected one. Arguments choose cases: those whose names contain one of them, or equal one
- * behind a '='.
+ * after a '='.
  */
 #include <errno.h>
 #include <setjmp.h>

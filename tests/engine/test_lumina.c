@@ -6,7 +6,7 @@
  * watches as well.
  *
  * A failure says which packet, byte or count was wrong. Arguments choose tests: those whose names
- * contain one of them, or equal one behind a '='. SEED in the environment changes what is random:
+ * contain one of them, or equal one after a '='. SEED in the environment changes what is random:
  * some faults of the wire, and PCIe's timing. All else is deterministic.
  */
 #include <errno.h>

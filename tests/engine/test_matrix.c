@@ -12,7 +12,7 @@
  * sixth pair of opcode and size, a different sixth each time, so that every value of each axis
  * occurs.
  *
- * Further arguments choose cases: those whose names contain one of them, or equal one behind a '='.
+ * Further arguments choose cases: those whose names contain one of them, or equal one after a '='.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -452,7 +452,7 @@ static unsigned int drop_cqes(struct urdma_eh_cq *cq)
 }
 
 /*
- * The peer refuses a key: the message fails, three behind it are flushed, and so are the two
+ * The peer refuses a key: the message fails, three after it are flushed, and so are the two
  * receives of the peer. A SEND that is too long fails on both sides.
  */
 static void test_errors(void **state)

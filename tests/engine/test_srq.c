@@ -41,7 +41,7 @@ struct plan {
 	const uint8_t *types; /* NULL: RC */
 	const char *faults[5];
 	bool starve;	   /* WQEs come late, a few at a time */
-	unsigned int ends; /* QPs that go to ERR in the traffic, and are made anew */
+	unsigned int ends; /* QPs that go to ERR in the traffic, and are made again */
 };
 
 #define PLAN(name_, qps_, srqs_, log_srq_, messages_, max_len_, ...)            \

@@ -46,7 +46,7 @@ struct plan {
 	bool ipv6;
 	bool sizes;	   /* lengths are those of a table */
 	bool starve;	   /* WQEs come late, a few at a time */
-	unsigned int ends; /* QPs that go to ERR in the traffic, and are made anew */
+	unsigned int ends; /* QPs that go to ERR in the traffic, and are made again */
 };
 
 #define PLAN(name_, qps_, srqs_, log_srq_, mtu_, messages_, max_len_, ...)                   \

@@ -22,7 +22,7 @@
 
 #include "device.h"
 
-#define DATA 3000u /* bytes of a WRITE; the number is behind them */
+#define DATA 3000u /* bytes of a WRITE; the number follows them */
 #define WORD 4096u
 #define SIZE 8192u
 #define QPS  5u /* the first one works, the requests on the others fail */

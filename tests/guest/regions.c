@@ -168,7 +168,7 @@ static void check_dmabuf(void)
 	WANT(!transfer(IBV_WR_RDMA_WRITE, iova + 100, mr->lkey, (uintptr_t)plain, plain_mr->rkey,
 		       length));
 	WANT(!memcmp(plain, image + offset, length));
-	/* a byte before it and a byte behind it */
+	/* a byte before it and a byte after it */
 	WANT(transfer(IBV_WR_RDMA_READ, (uintptr_t)plain, plain_mr->lkey, iova + 99, mr->rkey, 1) ==
 	     IBV_WC_REM_ACCESS_ERR);
 	WANT(transfer(IBV_WR_RDMA_WRITE, (uintptr_t)plain, plain_mr->lkey, iova + 100 + 1, mr->rkey,

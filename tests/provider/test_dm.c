@@ -88,7 +88,7 @@ static void test_mapping(void **state)
 	assert_int_equal(fake_pages_mapped(), mapped + 1);
 	two = alloc(PAGE + 4);
 	assert_int_equal(fake_pages_mapped(), mapped + 3);
-	/* The second lies behind the page of the first, and is mapped to its last word. */
+	/* The second lies after the page of the first, and is mapped to its last word. */
 	assert_int_equal(ibv_memcpy_to_dm(two, PAGE, &word, 4), 0);
 	memcpy(model + 2 * PAGE, &word, 4);
 	expect_model();

@@ -45,7 +45,7 @@ struct roce_frame {
 	bool ipv6, vlan;
 	bool udp_sum; /* there is a UDP checksum, and it is wrong: the receiver may ignore it, the
 		       * ICRC is there for this (annex A17.3.1) */
-	bool tail;    /* bytes behind the IP packet in a frame that needs no padding: a receiver
+	bool tail;    /* bytes after the IP packet in a frame that needs no padding: a receiver
 		       * ignores them, we send none */
 	size_t ip, udp, bth;
 	size_t end; /* behind the ICRC, where the IP packet ends; padding of short frames may follow

@@ -118,7 +118,7 @@ struct packet {
 	uint64_t va;  /* RETH, AtomicETH; ATOMIC_ACK: the value */
 	uint32_t rkey, dma_len;
 	uint32_t msn;
-	uint32_t digest; /* of everything behind the BTH; see rc_check_config.rewritten */
+	uint32_t digest; /* of everything after the BTH; see rc_check_config.rewritten */
 	uint32_t srqn;	 /* XRCETH */
 	uint32_t feth;
 	uint8_t op, syndrome, xrceth_resv;
