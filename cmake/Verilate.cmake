@@ -27,7 +27,7 @@ add_custom_command(
   COMMENT "Generating urdma_hw_pkg.sv")
 add_custom_target(urdma_hw_pkg DEPENDS ${URDMA_HW_PKG})
 
-# Where the members of the packages' packed structs lie, for block tests: gen/rtl_types/<package>.h.
+# Positions of the members of the packages' packed structs, for block tests: gen/rtl_types/<package>.h.
 set(URDMA_TYPES ${CMAKE_BINARY_DIR}/gen/rtl_types)
 set(URDMA_TYPE_PKGS)
 foreach(pkg urdma_pkg urdma_opcode_pkg urdma_trace_pkg rx/urdma_rx_pkg rx/urdma_rx_cmpl_pkg tx/urdma_tx_pkg mr/urdma_mr_pkg queue/urdma_ctl_pkg
@@ -43,8 +43,8 @@ add_custom_command(
   COMMENT "Generating the layouts of the RTL's packages")
 add_custom_target(urdma_rtl_types DEPENDS ${URDMA_TYPES}/stamp)
 
-# RTL with planted faults: a copy that the models are made of instead, and a package in front of all others.
-# The faults are planted aside. Only files that have changed go to the copy, so only their models are made again.
+# RTL with planted faults: a copy from which the models are made, and a package before all others. The faults are planted in a
+# second copy. Only changed files are copied from there, so only their models are made again.
 if(URDMA_MUTATE)
   set(URDMA_MUTATE_DIR ${CMAKE_SOURCE_DIR}/tests/mutate)
   set(URDMA_MUTATED ${CMAKE_BINARY_DIR}/rtl)
@@ -129,10 +129,10 @@ function(urdma_verilate)
     endif()
     list(APPEND rtl ${abs})
   endforeach()
-  # CMake has to know outputs before Verilator has run, so a stamp stands for the C++ it writes, and a script
-  # compiles that into an archive.
+  # CMake has to know outputs before Verilator has run, so a stamp stands for the generated C++, and a script compiles it into
+  # an archive.
   set(stamp ${dir}/verilated)
-  # Without BYPRODUCTS ninja would not see in the same run that these have changed.
+  # Without BYPRODUCTS ninja would not notice in the same run that these have changed.
   set(headers ${dir}/${prefix}.h ${dir}/${prefix}___024root.h)
   set(finish)
   if(URDMA_COVERAGE)
@@ -158,7 +158,7 @@ function(urdma_verilate)
   add_custom_command(
     OUTPUT ${stamp}
     BYPRODUCTS ${headers}
-    # what an earlier version of the RTL left would be compiled too
+    # otherwise files that an earlier version of the RTL left would be compiled, too
     COMMAND ${CMAKE_COMMAND} -E rm -rf ${dir}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${dir}
     COMMAND ${VERILATOR} ${args} ${URDMA_PKGS} ${rtl}
@@ -185,7 +185,7 @@ function(urdma_verilate)
       VERBATIM)
     add_custom_command(
       OUTPUT ${train}
-      # -O1: clang instruments before it optimizes, so the profile fits -O2, and this takes less time.
+      # -O1: clang instruments before it optimizes, so the profile fits -O2, and this build takes less time.
       COMMAND ${env} SLOW_OBJECTS=${slow}.objs ${script} ${dir} ${prefix} fast ${train} ${URDMA_MODEL_CFLAGS} -O1
               -fprofile-generate
       DEPENDS ${stamp} ${slow} ${script}
@@ -200,7 +200,7 @@ function(urdma_verilate)
     add_custom_command(
       OUTPUT ${profile}
       COMMAND ${CMAKE_SOURCE_DIR}/tools/train-model.sh $<TARGET_FILE:${V_TRAINER}> ${LLVM_PROFDATA} ${profile}
-      # Not the program itself: a change beside the model asks for no new profile.
+      # Not the program itself: a change outside the model needs no new profile.
       DEPENDS ${train} ${CMAKE_SOURCE_DIR}/tools/train-model.sh
       COMMENT "Profiling ${V_TOP}"
       VERBATIM)
@@ -246,7 +246,7 @@ function(urdma_add_rtl_test)
   target_link_libraries(${T_NAME} PRIVATE ${T_NAME}_model urdma_warnings PkgConfig::CMOCKA)
   add_test(NAME rtl.${T_NAME} COMMAND ${T_NAME})
   set_tests_properties(rtl.${T_NAME} PROPERTIES LABELS "rtl;short" TIMEOUT 3600)
-  # as many seeds as 20 s of CPU time have room for; the first is the one of the short form
+  # as many seeds as fit into 20 s of CPU time; the first is the one of the short form
   add_test(NAME rtl.${T_NAME}.full COMMAND ${CMAKE_SOURCE_DIR}/tests/rtl/seeds.sh $<TARGET_FILE:${T_NAME}>)
   set_tests_properties(rtl.${T_NAME}.full PROPERTIES LABELS "rtl;full" TIMEOUT 3600)
 endfunction()

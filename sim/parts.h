@@ -45,7 +45,7 @@ class Parts
 		}
 	}
 
-	/* The clocks of all parts. */
+	/* Raises the clocks of all parts. */
 	uint64_t all() const
 	{
 		return (UINT64_C(1) << part.size()) - 1;
@@ -169,17 +169,17 @@ class Parts
 		uint8_t next = 0;
 		uint16_t hot[HOT] = {};
 		uint64_t inner = 0;	      /* parts inside, a bit each */
-		size_t armed = 0, cycles = 0; /* with timer: where its ports are */
+		size_t armed = 0, cycles = 0; /* for a part with a timer: offsets of its ports */
 		Lines regs;
 		std::vector<Qualified> qualified;
-		uint64_t set = 0; /* those whose valid was, when they were copied */
+		uint64_t set = 0; /* those whose valid was set when they were copied */
 	};
 
 	const unsigned char *const root;
 	std::vector<Part> part;
 	std::vector<Inputs> inputs;
-	std::vector<uint32_t> input_at; /* in the root object, of each */
-	std::vector<Owners> owner;	/* of the bytes of each */
+	std::vector<uint32_t> input_at; /* in the root object, of each line */
+	std::vector<Owners> owner;	/* owners of the bytes of each line */
 	size_t turn = 0;		/* of surprise() */
 	uint64_t outer = 0, qualified = 0, timers = 0;
 	uint64_t active = 0; /* those of qualified with copies */

@@ -36,7 +36,7 @@ class Scopes
 	}
 
       public:
-	/* Empty if there is the instance `scope`, as "nic.tx"; else which there are instead. */
+	/* Empty if the instance `scope` exists, as "nic.tx"; otherwise lists the existing ones. */
 	static std::string refuse(const std::string &scope)
 	{
 		std::string outer = scope, list;

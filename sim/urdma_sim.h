@@ -98,13 +98,14 @@ struct urdma_sim_out {
 	const char *mover;    /* a part that keeps the NIC from being still, or NULL */
 	const char *surprise; /* with all_parts: a part that changed and would have had no clock, or
 				 NULL */
-	uint32_t traced;      /* lanes with an event, a bit each; only these are set */
+	uint32_t traced;      /* lanes with an event, one bit each; only their events are set */
 	struct urdma_sim_lane lane[URDMA_SIM_LANES];
 };
 
 struct urdma_sim;
 
-/* name appears in messages of the model ($display, assertions). NULL when there is no memory. */
+/* name appears in messages of the model ($display, assertions). Returns NULL when there is no
+ * memory. */
 struct urdma_sim *urdma_sim_create(const char *name);
 void urdma_sim_destroy(struct urdma_sim *sim);
 
@@ -134,21 +135,21 @@ void urdma_sim_counters(const struct urdma_sim *sim, uint64_t *values);
 /* Whether this library was built with URDMA_TRACE, which waves need. */
 bool urdma_sim_has_waves(void);
 /*
- * Whether waves of the instance `scope` alone can be written: its name in urdma_sim_top, as
- * "nic.tx". Returns 0, or -ENOENT and why not, with the names that there are. -ENOTSUP without
- * URDMA_TRACE, and `why` is empty.
+ * Whether the waves of the instance `scope` (its name in urdma_sim_top, as "nic.tx") can be written
+ * alone. Returns 0, or -ENOENT and in `why` the reason, with the names that exist. Without
+ * URDMA_TRACE returns -ENOTSUP, and `why` is empty.
  */
 int urdma_sim_check_scope(const char *scope, char *why, size_t size);
 
 /*
  * Begins an FST file of the signals of the instance `scope` (its full name, as
- * "urdma0.urdma_sim_top.nic.tx" in a model that was created as urdma0; NULL: of all instances). The
- * instance exists: urdma_sim_check_scope() has said so. The file ends with the next call, with the
- * call with path NULL, or with the model. `cycle` is the next one: the file begins and ends with
- * what holds then, also if the NIC is not clocked in between. Returns 0, -ENOTSUP without
- * URDMA_TRACE, or another negative errno: the new file cannot be written, or with path NULL the
- * file that ends is not whole. Beside DIR/x.fst it writes DIR/x.gtkw and DIR/x.sucl, in which
- * GTKWave and Surfer find the signals that one wants first (view.h).
+ * "urdma0.urdma_sim_top.nic.tx" in a model that was created as urdma0; NULL: of all instances).
+ * urdma_sim_check_scope() must have confirmed that the instance exists. The file ends with the next
+ * call, with a call with path NULL, or with the model. `cycle` is the next cycle: the file begins
+ * or ends with the values at that time, even if the NIC is not clocked before. Returns 0, -ENOTSUP
+ * without URDMA_TRACE, or another negative errno: the new file cannot be written, or with path NULL
+ * the file that ends is not whole. Beside DIR/x.fst it writes DIR/x.gtkw and DIR/x.sucl, with which
+ * GTKWave and Surfer show the most important signals first (view.h).
  *
  * Time in the file is in ns. The clock edge that begins cycle n is at 4 n: from there on outputs
  * and registers have their values of that cycle. Its inputs follow at 4 n + 1. Skipped cycles are

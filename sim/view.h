@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Files that show the signals of a file of waves that one wants first: for urdma0.fst a save file
- * of GTKWave, urdma0.gtkw, and a command file of Surfer, urdma0.sucl. view.inc has the signals
- * (tools/waves/view.def). Both viewers find the names of enumerations in the FST file.
+ * Writes files for the viewers, which show the most important signals of a wave file first: for
+ * urdma0.fst a save file of GTKWave, urdma0.gtkw, and a command file of Surfer, urdma0.sucl.
+ * view.inc has the signals (tools/waves/view.def). Both viewers find the names of enumerations in
+ * the FST file.
  */
 #ifndef URDMA_SIM_VIEW_H
 #define URDMA_SIM_VIEW_H
@@ -45,9 +46,9 @@ class View
 
       public:
 	/*
-	 * path: of the waves, which end in .fst. top: the full name of urdma_sim_top. scope: of the
-	 * instance that the waves are of, or NULL. Only signals of this instance are in the files.
-	 * 0, or -EIO.
+	 * path: the wave file, which ends in .fst. top: the full name of urdma_sim_top. scope: the
+	 * instance in the wave file, or NULL. Only signals of this instance are shown. Returns 0 or
+	 * -EIO.
 	 */
 	static int write(const std::string &path, const std::string &top, const char *scope)
 	{
@@ -56,7 +57,7 @@ class View
 		const std::string within = scope ? std::string(scope) + "." : top + ".";
 		std::ofstream gtkw(stem + ".gtkw"), sucl(stem + ".sucl");
 
-		/* GTKWave looks for the dump where it lay as seen from the save file: beside it. */
+		/* GTKWave looks for the dump relative to the save file: beside it. */
 		gtkw << "[dumpfile] \"/" << file << ".fst\"\n[savefile] \"/" << file
 		     << ".gtkw\"\n"
 			"[size] 1400 900\n[signals_width] 240\n*-10.0 -1\n";
@@ -73,7 +74,7 @@ class View
 				begun = true;
 				gtkw << "@" << std::hex << s.radix << std::dec << "\n+{" << s.label
 				     << "} " << name;
-				/* GTKWave knows a vector only with its range. */
+				/* GTKWave finds a vector only with its range. */
 				if (s.bits > 1)
 					gtkw << "[" << s.bits - 1 << ":0]";
 				gtkw << "\n";
@@ -93,7 +94,7 @@ class View
 	static void begin(std::ofstream &gtkw, std::ofstream &sucl, std::string title)
 	{
 		gtkw << "@" << std::hex << GROUP_BEGINS << std::dec << "\n-" << title << "\n";
-		/* A divider's name is one word to Surfer. */
+		/* To Surfer a divider's name is one word. */
 		for (char &c : title)
 			if (c == ' ')
 				c = '_';

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * FST files with the signals of a Verilated model, for models that were built with URDMA_TRACE.
- * Time is in nanoseconds and never goes back. Nothing is written during a pause, and time passes in
- * the file. Without URDMA_TRACE the class does nothing, and open() returns -ENOTSUP.
+ * Time is in nanoseconds and never goes back. Nothing is written during a pause, while time passes
+ * in the file. Without URDMA_TRACE the class does nothing, and open() returns -ENOTSUP.
  *
- * The library does not tell when it cannot write. So open() tries that itself, and close() looks
- * for the header, which the library writes last, and never after an error (fst_checks.h).
+ * The library does not report write errors. So open() tries to write itself, and close() looks for
+ * the header, which the library writes last, and never after an error (fst_checks.h).
  */
 #ifndef URDMA_SIM_WAVES_H
 #define URDMA_SIM_WAVES_H
@@ -23,7 +23,7 @@ class Waves
 {
 	std::unique_ptr<VerilatedFstC> fst;
 	std::string name;
-	uint64_t last = 0; /* what the file has, plus 1 */
+	uint64_t last = 0; /* last time in the file, plus 1 */
 	bool on = true;
 
 	/* The header begins with its type, one byte 0, and its length in 8 bytes. */
@@ -39,7 +39,7 @@ class Waves
 		return length;
 	}
 
-	/* What became of the library's writes: what becomes of another one. -EIO if it succeeds. */
+	/* Writes again to find the error of the library's writes. -EIO if that succeeds. */
 	int cause() const
 	{
 		const std::string more(1 << 16, '\0');
@@ -56,8 +56,8 @@ class Waves
       public:
 	/*
 	 * scope: the full name of an instance, as "urdma0.urdma_sim_top.nic.tx"; NULL: everything.
-	 * 0, or why the file cannot be written, as a negative errno. A file that is open ends
-	 * first.
+	 * Returns 0, or the reason that the file cannot be written, as a negative errno. Ends a
+	 * file that is open.
 	 */
 	template <class Model> int open(Model &model, const char *path, const char *scope)
 	{
@@ -80,7 +80,8 @@ class Waves
 		return 0;
 	}
 
-	/* 0, or why the file is not whole, as a negative errno: no program can read it. */
+	/* Returns 0, or the reason that the file is incomplete, as a negative errno: no program can
+	 * read it then. */
 	int close()
 	{
 		if (!fst)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which lengths a packet of each opcode may have, and what becomes of one that has another: volume
- * 1, 9.2 and table 38 (headers), 9.6.1, 9.7.4.1 and 9.8 (validation), docs/hardware-interface.md
- * section 14. One table for the tests of urdma_rx and of the whole NIC.
+ * The lengths that a packet of each opcode may have, and what happens to a packet of another
+ * length: volume 1, 9.2 and table 38 (headers), 9.6.1, 9.7.4.1 and 9.8 (validation),
+ * docs/hardware-interface.md section 14. One table for the tests of urdma_rx and of the whole NIC.
  */
 #ifndef URDMA_TESTS_OPCODE_RULES_H
 #define URDMA_TESTS_OPCODE_RULES_H
@@ -46,7 +46,7 @@ struct opc_rule {
 	enum opc_kind kind;
 	enum opc_place place;
 	enum opc_length length;
-	uint8_t ext; /* bytes of extended headers behind the BTH */
+	uint8_t ext; /* bytes of extended headers after the BTH */
 	bool imm, inv;
 };
 
@@ -132,7 +132,7 @@ static inline bool opc_is_response(enum opc_kind kind)
 	return kind == OPC_READ_RSP || kind == OPC_ATOMIC_ACK || kind == OPC_ACK;
 }
 
-/* Bytes of the XRCETH, which stands in front of the other extended headers. */
+/* Bytes of the XRCETH, which comes before the other extended headers. */
 static inline unsigned int opc_xrceth(unsigned int opcode)
 {
 	const struct opc_rule *r = &opc_rules[opcode];
@@ -142,13 +142,12 @@ static inline unsigned int opc_xrceth(unsigned int opcode)
 	return opc_is_response(r->kind) ? 0 : 4;
 }
 
-/* What stands between the headers and the ICRC: room bytes, the last pad of which are no payload.
- */
+/* Between the headers and the ICRC: room bytes, of which the last pad are not payload. */
 struct opc_shape {
 	unsigned int room, pad;
 };
 
-/* The message that the responder is in when the packet comes. */
+/* The message in progress at the responder when the packet arrives. */
 enum opc_before { OPC_IDLE, OPC_IN_SEND, OPC_IN_WRITE };
 #define OPC_BEFORES 3
 
@@ -162,7 +161,7 @@ enum opc_verdict {
 			*/
 };
 
-/* Where a packet of this kind and place is in sequence. */
+/* The position in which a packet of this kind is in sequence. */
 static inline enum opc_before opc_wants(const struct opc_rule *r)
 {
 	if (r->place == OPC_FIRST || r->place == OPC_ONLY || opc_is_response(r->kind))
@@ -187,8 +186,8 @@ static inline bool opc_length_good(enum opc_length rule, unsigned int mtu, unsig
 }
 
 /*
- * All else about the packet is right: addresses, PSN, keys, and what its RETH, or the READ that it
- * answers, says about the length.
+ * Everything else about the packet is right: addresses, PSN, keys, and the length in its RETH, or
+ * of the READ that it answers.
  */
 static inline enum opc_verdict opc_verdict(unsigned int opcode, enum opc_before before,
 					   unsigned int mtu, struct opc_shape s)
@@ -196,7 +195,7 @@ static inline enum opc_verdict opc_verdict(unsigned int opcode, enum opc_before 
 	const struct opc_rule *any = &opc_rules[opcode], *r = opcode < OPC_RC ? any : NULL;
 	bool response = r && opc_is_response(r->kind);
 
-	/* the pad brings the payload to words, and belongs to it */
+	/* the pad fills the payload to whole words, and belongs to it */
 	if (s.room % 4 || s.pad > s.room || s.room > 4096)
 		return OPC_MALFORMED;
 	if ((any->kind == OPC_ACK || any->kind == OPC_ATOMIC_ACK) && s.room)
@@ -211,8 +210,8 @@ static inline enum opc_verdict opc_verdict(unsigned int opcode, enum opc_before 
 }
 
 /*
- * The same for two QPs of XRC, a target for requests and an initiator for answers. A reserved
- * opcode has no XRCETH and names no SRQ: the WQE of a SEND that it breaks off is left to the flush.
+ * The same for two XRC QPs, a target for requests and an initiator for answers. A reserved opcode
+ * has no XRCETH and names no SRQ: the WQE of a SEND that it aborts is left to the flush.
  */
 static inline enum opc_verdict opc_verdict_xrc(unsigned int opcode, enum opc_before before,
 					       unsigned int mtu, struct opc_shape s)
@@ -223,7 +222,7 @@ static inline enum opc_verdict opc_verdict_xrc(unsigned int opcode, enum opc_bef
 	return xrc || v == OPC_MALFORMED ? v : OPC_NO_QP;
 }
 
-/* The same for a QP of UC or UD, to which nothing answers. */
+/* The same for a QP of UC or UD, whose packets are never answered. */
 static inline enum opc_verdict opc_verdict_unrel(enum opc_transport qp, unsigned int opcode,
 						 enum opc_before before, unsigned int mtu,
 						 struct opc_shape s)
@@ -236,7 +235,7 @@ static inline enum opc_verdict opc_verdict_unrel(enum opc_transport qp, unsigned
 		return OPC_MALFORMED;
 	if (opc_transport(opcode) != qp)
 		return OPC_NO_QP;
-	/* FIRST and ONLY break a message off and begin another one */
+	/* FIRST and ONLY abort a message and begin another one */
 	if (!r->name ||
 	    ((r->place == OPC_MIDDLE || r->place == OPC_LAST) && opc_wants(r) != before))
 		return OPC_DROPPED;
@@ -244,9 +243,9 @@ static inline enum opc_verdict opc_verdict_unrel(enum opc_transport qp, unsigned
 }
 
 /*
- * How many bytes the message has to which a packet of len bytes belongs: so many that the length of
- * the packet is what is wrong, and not the sum. LAST stands behind one packet, MIDDLE behind one
- * and before another. An empty LAST fits no sum.
+ * The length of the message to which a packet of len bytes belongs, such that only the packet's
+ * length is wrong, and not the sum. LAST follows one packet, MIDDLE follows one and precedes
+ * another. An empty LAST fits no sum.
  */
 static inline unsigned int opc_message(const struct opc_rule *r, unsigned int mtu, unsigned int len)
 {
@@ -257,7 +256,7 @@ static inline unsigned int opc_message(const struct opc_rule *r, unsigned int mt
 		return r->kind == OPC_WRITE ? mtu + len + 1 : 3 * mtu;
 	case OPC_LAST:
 		len = len ? len : 1;
-		/* the READ that a LAST ends has no more than two packets */
+		/* a READ that a LAST ends has at most two packets */
 		return mtu + (r->kind == OPC_READ_RSP && len > mtu ? mtu : len);
 	default:
 		if (r->kind == OPC_ATOMIC_ACK)
@@ -266,7 +265,7 @@ static inline unsigned int opc_message(const struct opc_rule *r, unsigned int mt
 	}
 }
 
-/* Shapes around each limit, with every pad; some not in words. */
+/* Lengths around each limit, with every pad; some are not whole words. */
 #define OPC_SHAPES 41
 static inline void opc_shapes(unsigned int mtu, struct opc_shape shape[OPC_SHAPES])
 {
@@ -279,7 +278,7 @@ static inline void opc_shapes(unsigned int mtu, struct opc_shape shape[OPC_SHAPE
 			shape[n++] = (struct opc_shape){ words[i], pad };
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		shape[n++] = (struct opc_shape){ odd[i], 0 };
-		/* the pad that would bring the room to words */
+		/* the pad that would fill the room to whole words */
 		shape[n++] = (struct opc_shape){ odd[i], -odd[i] & 3 };
 	}
 	shape[n++] = (struct opc_shape){ mtu / 2, 1 };

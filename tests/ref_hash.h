@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRC-32, Toeplitz hash and IP's checksum, from their definitions. Slow, and on purpose of another
- * shape than the RTL: the references that blocks and frames are measured against.
+ * CRC-32, Toeplitz hash and the IP checksum, from their definitions. They are slow, and their
+ * structure differs from the RTL's on purpose: they are the references for blocks and frames.
  */
 #ifndef URDMA_TESTS_REF_HASH_H
 #define URDMA_TESTS_REF_HASH_H
@@ -20,8 +20,8 @@ static inline uint32_t ref_crc32(uint32_t state, const uint8_t *p, size_t len)
 	return state;
 }
 
-/* The hash of receive side scaling: the 32 bits of key from bit i on, for each bit i that is set.
- * At most 36 bytes. */
+/* The hash of receive side scaling: XORs, for each bit i that is set, the 32 bits of key from bit i
+ * on. At most 36 bytes. */
 static inline uint32_t ref_toeplitz(const uint8_t key[40], const uint8_t *data, size_t len)
 {
 	uint32_t hash = 0;
@@ -36,8 +36,8 @@ static inline uint32_t ref_toeplitz(const uint8_t key[40], const uint8_t *data, 
 	return hash;
 }
 
-/* Onto sum, that of 16-bit words in network order, an odd last byte in front of a 0 (RFC 1071);
- * len is at most 128 KB. */
+/* Adds to sum: 16-bit words in network order, an odd last byte followed by 0 (RFC 1071); len is at
+ * most 128 KB. */
 static inline uint32_t ref_sum16(uint32_t sum, const uint8_t *p, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -45,7 +45,7 @@ static inline uint32_t ref_sum16(uint32_t sum, const uint8_t *p, size_t len)
 	return sum;
 }
 
-/* In ones' complement, as 16 bits. */
+/* Folds the sum to 16 bits, in ones' complement arithmetic. */
 static inline uint16_t ref_fold(uint32_t sum)
 {
 	while (sum >> 16)
@@ -53,7 +53,7 @@ static inline uint16_t ref_fold(uint32_t sum)
 	return (uint16_t)sum;
 }
 
-/* Makes the checksum of an IPv4 header good. */
+/* Sets the checksum of an IPv4 header. */
 static inline void ref_ip_checksum(uint8_t *ip)
 {
 	uint16_t sum;

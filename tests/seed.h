@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The random numbers of the tests, and their seeds. Each test has seeds of its own, so that a run
- * repeats. SEED=n in the environment gives others to all of them; make test-full draws n, and
- * prints it.
+ * The random numbers of the tests, and their seeds. Each test has its own seeds, so that a run
+ * repeats. SEED=n in the environment gives all tests other seeds; make test-full draws n at random
+ * and prints it.
  */
 #ifndef URDMA_TESTS_SEED_H
 #define URDMA_TESTS_SEED_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* own, or what follows from SEED and own; not 0 if own is not. */
+/* Returns own, or a seed that follows from SEED and own; it is not 0 unless own is. */
 static inline uint64_t test_seed(uint64_t own)
 {
 	const char *s = getenv("SEED");
@@ -22,7 +22,7 @@ static inline uint64_t test_seed(uint64_t own)
 	return seed ? seed : own;
 }
 
-/* xorshift64*: the same sequence everywhere for a state, which is not 0. */
+/* xorshift64*: a state, which must not be 0, gives the same sequence everywhere. */
 static inline uint64_t rnd_next(uint64_t *state)
 {
 	*state ^= *state >> 12;

@@ -2,8 +2,8 @@
 /*
  * The benchmark: two NICs on a wire under the embedded host, default PCIe and wire. Every figure
  * but the simulator's own speed is a function of the RTL and the settings, exact to the cycle, so a
- * committed table can be compared. docs/bench.md tells what is measured and how it is judged. Ends
- * with 1 when a row fails or differs from the table, 2 when it could not run.
+ * committed table can be compared. docs/bench.md describes what is measured and how it is judged.
+ * Exit status 1: a row fails or differs from the table; 2: the benchmark could not run.
  */
 #include <argp.h>
 #include <linux/perf_event.h>
@@ -73,7 +73,7 @@ static struct {
 	int perf; /* file of the instruction counter, or -1 */
 } cost = { .perf = -1 };
 
-/* CPU time, user and system: what else the machine does is not in it. */
+/* CPU time, user and system: the load of other programs is not in it. */
 static double seconds(void)
 {
 	struct timespec t;

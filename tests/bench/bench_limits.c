@@ -8,12 +8,12 @@
 #define RC_HEAD	    12u
 #define DOORBELL    8u
 #define SRQ_INDEX   2u	/* of a WQE's place in a shared receive queue */
-#define SERVED_LINK 0.3 /* share of a DMA read's latency that one way over the link takes */
+#define SERVED_LINK 0.3 /* one way over the link takes this share of a DMA read's latency */
 
-/* The least that the NIC's own pipelines take for a packet of RDMA. */
+/* The least time that the NIC's own pipelines take for an RDMA packet. */
 #define NIC_CYCLES 2u
 
-/* What messages of a NIC occupy. */
+/* Resources that the messages of a NIC occupy. */
 enum resource {
 	WIRE,
 	NIC_TX,
@@ -94,7 +94,7 @@ double limits_flight(const struct limits_model *m, uint32_t len)
 	return (limits_line(len) - URDMA_ETH_GAP) * 8 / m->line + m->delay;
 }
 
-/* A frame of RDMA from one NIC to the other, n for each message. */
+/* An RDMA frame from one NIC to the other, n for each message. */
 static void packet(const struct limits_model *m, struct usage *from, struct usage *to, uint32_t len,
 		   double n)
 {
@@ -106,7 +106,7 @@ static void packet(const struct limits_model *m, struct usage *from, struct usag
 }
 
 /*
- * The packets of a message's data: FIRST, MIDDLE and LAST, or ONLY. The headers behind the BTH are
+ * The packets of a message's data: FIRST, MIDDLE and LAST, or ONLY. The headers after the BTH are
  * `each` bytes in every packet, and `first` bytes more in the FIRST, `last` in the LAST, `only` in
  * an ONLY.
  */
@@ -134,7 +134,7 @@ static bool is_reliable(const struct limits_load *l)
 static void wire(const struct limits_model *m, const struct limits_load *l, struct usage *requester,
 		 struct usage *responder)
 {
-	/* of each request, and of no answer */
+	/* for each request; answers have none */
 	uint32_t xrceth = l->type == URDMA_QPT_XRC_INI ? LIMITS_XRCETH : 0;
 
 	switch (l->opcode) {
@@ -160,7 +160,7 @@ static void wire(const struct limits_model *m, const struct limits_load *l, stru
 		packet(m, requester, responder, limits_roce(LIMITS_IETH, l->answer), 1);
 	if (!is_reliable(l))
 		return;
-	/* One ACK may answer all that a QP has under way, but it cannot answer more. */
+	/* One ACK may answer everything that a QP has under way, but not more. */
 	if (l->opcode != URDMA_WR_READ && l->opcode != URDMA_WR_ATOMIC_FA)
 		packet(m, responder, requester, limits_roce(LIMITS_AETH, 0), 1.0 / l->window);
 }
@@ -168,8 +168,8 @@ static void wire(const struct limits_model *m, const struct limits_load *l, stru
 /* ---- DMA ----------------------------------------------------------------------------------- */
 
 /*
- * n reads for each message at the NIC's own port, which is also that of device memory. A beat at
- * the port is a line there, since the data begin at a line.
+ * n reads for each message at the NIC's own port, which device memory shares. At the port a beat
+ * holds a line, since the data begin at a line.
  */
 static void port_read(struct usage *u, uint32_t len, double n)
 {
@@ -321,13 +321,13 @@ static void sum(struct usage *to, const struct usage *from)
 }
 
 /*
- * The least time that a WQE is under way: of a READ or an ATOMIC from the request's leaving, since
- * the number of those is limited by the connection; of others from the doorbell to the CQE. Device
- * memory answers at once.
+ * The least time that a WQE is under way. For a READ or an ATOMIC it starts when the request
+ * leaves, since the connection limits their number; for others it runs from the doorbell to the
+ * CQE. Device memory answers at once.
  */
 static double round_trip(const struct limits_model *m, const struct limits_load *l)
 {
-	/* What nobody answers is done when it has left. */
+	/* Without an answer the WQE is done when the message has left. */
 	double wires = l->loopback || !is_reliable(l) ? 0 : 2 * m->delay;
 	double data = limits_dma_read(m, l->len);
 
@@ -339,7 +339,7 @@ static double round_trip(const struct limits_model *m, const struct limits_load 
 
 struct limit limits_messages(const struct limits_model *m, const struct limits_load *l)
 {
-	/* as of the connections that the bench makes: urdma_eh_conn_defaults() */
+	/* that of the bench's connections: urdma_eh_conn_defaults() */
 	const unsigned int rd_atomic = 16;
 	struct usage requester = { 0 }, responder = { 0 };
 	unsigned int window = l->window;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the hardware around the NIC allows: the most that a load can reach, and the least time that
- * a message can take. Computed from the settings of the model and the formats of packets, TLPs and
- * queue entries; nothing here is measured. docs/bench.md explains each term.
+ * The limits that the hardware around the NIC sets: the most that a load can reach, and the least
+ * time that a message can take. They are computed from the settings of the model and the formats of
+ * packets, TLPs and queue entries; nothing here is measured. docs/bench.md explains each term.
  */
 #ifndef URDMA_BENCH_LIMITS_H
 #define URDMA_BENCH_LIMITS_H
@@ -29,27 +29,28 @@ struct limit {
 	const char *by;
 };
 
-/* Messages of one kind, always enough of them under way. */
+/* Messages of one kind, with always enough of them under way. */
 struct limits_load {
 	unsigned int type;	  /* URDMA_QPT_*; XRC_INI: the other side has XRC_TGT */
 	unsigned int opcode;	  /* URDMA_WR_SEND, _SEND_INV, _WRITE, _READ, _ATOMIC_FA */
 	uint32_t len, mtu;	  /* bytes */
-	unsigned int sges;	  /* the requester's data are in so many equal pieces; 0: one */
+	unsigned int sges;	  /* the requester's data are in this many equal pieces; 0: one */
 	uint32_t stride;	  /* bytes of a WQE */
 	double ahead;		  /* share of the WQEs that were read before the figure begins */
 	uint32_t recv_stride;	  /* bytes of a receive WQE */
 	unsigned int qps, window; /* WQEs of a QP under way */
-	unsigned int signaled;	  /* WQEs for a CQE */
-	unsigned int doorbell;	  /* WQEs for a doorbell */
+	unsigned int signaled;	  /* WQEs per CQE */
+	unsigned int doorbell;	  /* WQEs per doorbell */
 	bool both_ways;		  /* the same load in the other direction */
 	bool loopback;		  /* both QPs behind one port */
 	bool srq;		  /* the receive WQEs are those of a shared receive queue */
 	bool inlined;		  /* the data are in the WQE; stride has room for them */
-	bool requester_dm;	  /* its memory of the message is device memory, */
-	bool responder_dm;	  /* that of the responder is */
+	bool requester_dm;	  /* the requester's data are in device memory, */
+	bool responder_dm;	  /* the responder's are */
 	double loss;		  /* share of the frames that the wire loses */
-	/* A SEND with invalidate of so many bytes follows; it has the CQE and the doorbell of both.
-	 * 0: none does */
+	/*
+	 * A SEND with invalidate of so many bytes follows; CQE and doorbell are for both. 0: none
+	 */
 	uint32_t answer;
 	bool registered; /* the responder has posted a REG_MR for it */
 };
@@ -57,7 +58,7 @@ struct limits_load {
 /* Million messages a second, in each direction. */
 struct limit limits_messages(const struct limits_model *m, const struct limits_load *l);
 
-/* Million frames of the net device a second, from one NIC to the other. len without FCS. */
+/* Million frames of the net device per second, from one NIC to the other. len without FCS. */
 struct limit limits_frames(const struct limits_model *m, uint32_t len);
 
 /* ---- single frames and transfers ------------------------------------------------------------ */
@@ -74,7 +75,7 @@ enum {
 	LIMITS_ATOMIC_ACK = 8,
 };
 
-/* Bytes of a RoCEv2 frame over IPv4 without FCS; ext: headers behind the BTH. */
+/* Bytes of a RoCEv2 frame over IPv4 without FCS; ext: headers after the BTH. */
 uint32_t limits_roce(uint32_t ext, uint32_t payload);
 /* Bytes of line that a frame occupies, with FCS, preamble and gap. len without FCS. */
 uint32_t limits_line(uint32_t len);

@@ -7,19 +7,18 @@
 #include "meter.h"
 #include "net.h"
 
-#define TURN	 400u /* cycles between two looks of the host */
+#define TURN	 400u /* cycles between two checks of the host */
 #define FRAME	 1514u
 #define SMALLEST 60u
 
 /*
- * Frames from side 0 to side 1; a ring of them is always posted, and there are always buffers. With
- * rdma, 64 KB WRITEs of one QP go the same way at the same time; each has work under way all the
- * time.
+ * Frames from side 0 to side 1. A ring of them is always posted, and there are always buffers. With
+ * rdma, 64 KB WRITEs of one QP go the same way; both have work under way all the time.
  */
 struct eth_load {
 	unsigned int queues;
 	uint32_t len;		  /* of a frame, without FCS */
-	unsigned int warm, count; /* frames before the figure, and in it */
+	unsigned int warm, count; /* frames before the measurement, and in it */
 	bool rdma;
 };
 
@@ -29,9 +28,9 @@ static const struct {
 } writes = { 65536, 32 };
 
 /*
- * Frames are counted twice: by the meter as they come in at the port, and by their completions as
- * the host gets them. Small ones can come faster than PCIe takes them, and the net device has no
- * flow control: what the host gets is the figure then.
+ * Frames are counted twice: by the meter as they arrive at the port, and by their completions as
+ * the host gets them. Small frames can arrive faster than PCIe takes them, and the net device has
+ * no flow control: then the figure is what the host gets.
  */
 struct eth_run {
 	const struct eth_load *load;
@@ -72,7 +71,7 @@ static void put_writes(struct eth_run *r)
 		bench_must(!urdma_eh_post_send(&from->qp[0], &wr), "post a WRITE");
 }
 
-/* Lets some cycles pass, then takes what has been sent and received. */
+/* Lets some cycles pass, then polls completions of both directions. */
 static void turn(struct eth_run *r)
 {
 	const struct eth_load *l = r->load;
@@ -145,7 +144,7 @@ static void eth_run(struct eth_run *r, const struct eth_load *l)
 		put_frames(r, bus);
 		turn(r);
 	}
-	/* What is under way comes to its end, and the host goes on taking it. */
+	/* Runs until nothing is under way; the host goes on polling. */
 	do {
 		last = r->got + r->done;
 		for (unsigned int i = 0; i < 16; i++)
@@ -157,7 +156,7 @@ static void eth_run(struct eth_run *r, const struct eth_load *l)
 	rig_stop(&r->rig);
 }
 
-/* Gb/s as they came in at the port, or million frames a second as the host got them. */
+/* Gb/s as they arrived at the port, or million frames per second as the host got them. */
 static double frames_figure(const struct eth_run *r, bool bytes)
 {
 	if (bytes)
@@ -207,7 +206,7 @@ static void alone(const char *name, const struct eth_load *l, bool bytes)
 	row->losses = r.losses;
 }
 
-/* Frames and WRITEs, and how much of the wire they have together. */
+/* Frames and WRITEs, and the share of the wire that both have together. */
 static void beside(const char *const name[3], const struct eth_load *l, bool bytes)
 {
 	const struct limit all = { 100, "wire" };

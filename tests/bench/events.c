@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Rows of completion events: how long a CQE waits for its event, and how many messages share one.
- * Both times are what the NIC wrote into CQE and EQE.
+ * Both times are those that the NIC wrote into CQE and EQE.
  */
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #define COUNT	      16u
 #define MESSAGES      512u
 
-/* n messages of one QP; their receives are left in the CQ of side 1. */
+/* Sends n messages of one QP; their receive CQEs stay in the CQ of side 1. */
 static void send_some(struct rig *rig, unsigned int n)
 {
 	struct rig_side *rx = &rig->side[1];
@@ -73,8 +73,8 @@ static double wait_of_one(unsigned int count, unsigned int period)
 	return wait;
 }
 
-/* Bursts of as many messages as one event waits for; an event that comes early needs another one.
- */
+/* Bursts of as many messages as one event waits for. An event that comes early means that another
+ * one is needed. */
 static double messages_of_one(void)
 {
 	unsigned int taken = 0, events = 0;

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #define FLOOR_SHARE 0.9
-/* Figures and limits are exact but for the last digits of floating point. */
+/* Figures and limits are exact except for the last digits of floating point. */
 #define ROUNDING 1e-9
 
 double judge_percent(const struct row *row)

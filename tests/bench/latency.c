@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Rows of one message through quiet NICs: the cycles of each part of its way, and round trips. The
- * limit of a part is what no NIC can do without: a register, the beats of the frame that it has to
- * check first, the host's answer to a DMA read. What judges is the budget of the design.
+ * Rows of one message through idle NICs: the cycles of each part of its way, and round trips. The
+ * limit of a part is the least that any NIC needs: a register, the beats of the frame that it has
+ * to check first, the host's answer to a DMA read. The design's budget is what a row is judged by.
  */
 #include <math.h>
 #include <string.h>
@@ -103,10 +103,10 @@ static const struct urdma_model_ops probe_ops = { probe_create, probe_destroy, p
 
 /* ---- limits -------------------------------------------------------------------------------- */
 
-/* From one port of the NIC to another: whatever leaves it comes out of a register. */
+/* From one port of the NIC to another: every output comes out of a register. */
 #define THROUGH 1.0
 
-/* Received frames are checked to their last beat before anything is done. */
+/* Received frames are checked to their last beat before anything else. */
 static double checked(uint32_t ext, uint32_t payload)
 {
 	return limits_beats(limits_roce(ext, payload)) - 1 + THROUGH;
@@ -146,7 +146,7 @@ static uint8_t payload[BYTES];
 struct message {
 	unsigned int opcode;
 	bool inlined;			 /* SEND, WRITE: the data are in the WQE */
-	bool requester_dm, responder_dm; /* its memory there is device memory */
+	bool requester_dm, responder_dm; /* that side's data are in device memory */
 };
 
 /* Two NICs, and a region of the device memory of each. */
@@ -213,8 +213,8 @@ static void end(struct pair *pair, const struct message *m)
 }
 
 /*
- * One message through two quiet NICs whose page tables are on chip: the fourth of its kind. The
- * taps have what it did, first to last, until taps_clear().
+ * Sends one message through two idle NICs whose page tables are on chip: the fourth of its kind.
+ * The taps hold its events, first to last, until taps_clear().
  */
 static void one_message(const struct message *m)
 {
@@ -279,7 +279,7 @@ static void latency_send(void)
 	taps_clear();
 }
 
-/* A WRITE into the responder's buffer. Its ACK need not wait until the data are there. */
+/* A WRITE into the responder's buffer. Its ACK need not wait for the DMA writes. */
 static void whole_write(const char *name, const struct message *m)
 {
 	unsigned int reads = m->inlined || m->requester_dm ? 1 : 2;
@@ -317,15 +317,15 @@ static void latency_write(void)
 }
 
 /*
- * A request that is answered with data, and the least time of each part. The requester of a message
- * from device memory does as for another: request and response are NULL.
+ * A request that is answered with data, and the least time of each part. A message from device
+ * memory takes the same time at the requester as any other: request and response are NULL.
  */
 struct answered {
 	unsigned int opcode;
 	bool dm;
 	const char *request, *responder, *response, *whole;
 	uint32_t len;
-	uint32_t request_ext, response_ext; /* headers behind the BTH */
+	uint32_t request_ext, response_ext; /* headers after the BTH */
 };
 
 static void latency_answered(const struct answered *a)
@@ -334,7 +334,7 @@ static void latency_answered(const struct answered *a)
 	uint32_t response = limits_roce(a->response_ext, a->len);
 
 	one_message(&(struct message){ .opcode = a->opcode, .responder_dm = a->dm });
-	/* the requester reads the WQE twice: to ask, and for where the data goes */
+	/* the requester reads the WQE twice: for the request, and for the target of the data */
 	bench_must(taps.n[0][TAP_DOORBELL] && taps.n[0][TAP_READ] == 2 &&
 			   taps.n[0][TAP_ANSWER] == 2 && taps.n[0][TAP_TX] && taps.n[0][TAP_RX] &&
 			   taps.n[0][TAP_WRITE] == 2 && taps.n[1][TAP_RX] &&
@@ -386,8 +386,8 @@ static void ping_pong(const char *name, const struct message *m)
 	bench_settle(rig);
 	end(&pair, m);
 	/*
-	 * The receive WQE may have been read before. Payload and CQE are written behind each other.
-	 * Of the send WQE the part counts that all have.
+	 * The receive WQE may have been read before. Payload and CQE are written one after the
+	 * other. Of the send WQE, the part that all WQEs have counts.
 	 */
 	whole(name, (double)(to - from) * CYCLE_NS / (2.0 * (rounds - warm)),
 	      limits_doorbell(bench_model) + limits_dma_read(bench_model, WQE) +

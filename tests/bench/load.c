@@ -22,10 +22,10 @@ struct end {
 /* Messages in one direction. */
 struct flow {
 	struct end from, to;
-	size_t at;	      /* of its part, in the memory of both ends */
+	size_t at;	      /* offset of its part, in the memory of both ends */
 	unsigned int *posted; /* of each QP */
 	unsigned int *done;
-	unsigned int *taken; /* receive WQEs that are done and not posted again */
+	unsigned int *taken; /* receive WQEs that are done and not yet posted again */
 	unsigned int under_way;
 	struct urdma_eh_ah ah; /* UD: the way to the other end */
 };
@@ -42,7 +42,7 @@ struct run {
 	uint64_t received, first_cycle, last_cycle;
 };
 
-/* Bytes in front of what is received. */
+/* Bytes in front of received data. */
 static uint32_t in_front(const struct load *l)
 {
 	return l->type == URDMA_QPT_UD ? LIMITS_GRH : 0;
@@ -82,7 +82,7 @@ static size_t offset(const struct run *r, const struct flow *f, const struct end
 	return f->at + half + (q * places(l) + m % places(l)) * slot(l);
 }
 
-/* The same as WQEs have it. */
+/* The address that WQEs use for it. */
 static uint64_t address(const struct run *r, const struct flow *f, const struct end *e,
 			unsigned int q, unsigned int m)
 {
@@ -94,7 +94,7 @@ static uint32_t key(const struct end *e)
 	return e->dm ? e->dm->key : e->side->mr.key;
 }
 
-/* Any message may take any WQE of a shared receive queue: then all have the same bytes. */
+/* A message may take any WQE of a shared receive queue, so all messages have the same bytes. */
 static uint32_t content(const struct load *l, unsigned int n, unsigned int q)
 {
 	return 2 * (l->srq ? 0 : q) + n + 1;
@@ -202,7 +202,7 @@ static void loopback_point(struct run *r, const struct urdma_eh_cqe *cqe)
 	r->received++;
 }
 
-/* Has everything that counts gone by? */
+/* Whether all counted points have passed. */
 static bool measured(const struct run *r)
 {
 	if (r->load->loopback)
@@ -213,7 +213,7 @@ static bool measured(const struct run *r)
 	return true;
 }
 
-/* Takes the CQEs of a flow and posts anew. */
+/* Polls the CQEs of a flow and posts again. */
 static void turn(struct run *r, struct flow *f, bool more)
 {
 	struct urdma_eh_cqe cqe[POLL];
@@ -295,7 +295,7 @@ static bool answered(const struct load *l)
 	return l->opcode == URDMA_WR_READ || l->opcode == URDMA_WR_ATOMIC_FA;
 }
 
-/* A WQE has its data, or SGEs. */
+/* A WQE holds its data, or SGEs. */
 static unsigned int log_stride(const struct load *l)
 {
 	unsigned int at =
@@ -320,7 +320,9 @@ static void configure(const struct load *l, struct rig_config *config)
 	config->log_stride = log_stride(l);
 	config->log_rq_stride = 6;
 	config->buffer = 2 * extent(l);
-	/* Twice the window: a receive WQE is posted again a little later than its SEND's end. */
+	/*
+	 * Twice the window: a receive WQE is posted again a little later than its SEND completes.
+	 */
 	config->log_sq = log2_up(2 * l->window);
 	config->log_rq = l->opcode == URDMA_WR_SEND ? config->log_sq : 6;
 	config->srqs = l->srq;
@@ -330,7 +332,7 @@ static void configure(const struct load *l, struct rig_config *config)
 		config->log_cqe = 10;
 	config->memory.memory = (64u << 20) + 2 * config->buffer + ((size_t)config->qps << 16);
 	config->faults = l->loss > 0;
-	/* 17 ms make up for losses soon; 67 ms as perftest has it. */
+	/* 17 ms: quick recovery from losses; 67 ms is the value of perftest */
 	config->conn.timeout = config->faults ? 12 : 14;
 }
 
@@ -342,7 +344,7 @@ static void put(const struct end *e, size_t at, const uint8_t *p, size_t len)
 		memcpy(e->side->buffer + at, p, len);
 }
 
-/* Messages have their content where they come from, and zeros where they go; ATOMICs add to 0. */
+/* Sources hold the messages' content, targets zeros; ATOMICs add to 0. */
 static void fill(const struct run *r, const struct flow *f, unsigned int n)
 {
 	const struct load *l = r->load;
@@ -403,7 +405,7 @@ static void begin(struct run *r)
 		rig_fault(&r->rig, "drop,p=%g", r->load->loss);
 }
 
-/* What is where message m of a QP goes. `copy` is for that of device memory. */
+/* Contents of the target of message m of a QP. `copy` is for device memory. */
 static const uint8_t *brought(const struct run *r, const struct flow *f, const struct end *e,
 			      unsigned int q, unsigned int m, uint8_t *copy)
 {
@@ -416,7 +418,7 @@ static const uint8_t *brought(const struct run *r, const struct flow *f, const s
 	return copy;
 }
 
-/* Memory says that every message arrived, and an ATOMIC no more than once. */
+/* Checks in memory that every message arrived, and an ATOMIC not more than once. */
 static void check_memory(const struct run *r, const struct flow *f, unsigned int n)
 {
 	const struct load *l = r->load;

@@ -19,7 +19,7 @@ struct messages_row {
 
 /* clang-format off */
 
-/* 64 KB of one QP, whose packets fill the wire. `packets` make a message. */
+/* 64 KB per message, one QP; its packets fill the wire. A message is `packets` packets. */
 #define BULK(op, m, packets) \
 	GBPS, 95, .load = { .opcode = URDMA_WR_##op, .qps = 1, .mtu = m, .len = 65536, .doorbell = 1, \
 		    .signaled = 1, .window = 8, .warm = 4 * (packets), .count = 24 * (packets) }
@@ -27,26 +27,27 @@ struct messages_row {
 #define BULK_BOTH(op, m, packets) \
 	GBPS, 0, .load = { .opcode = URDMA_WR_##op, .qps = 1, .mtu = m, .len = 65536, .doorbell = 1, \
 		    .signaled = 1, .window = 8, .warm = 4 * (packets), .count = 24 * (packets), .both_ways = true }
-/* The same where each message has pages of its own, whose page table entries are not cached. */
+/* The same, with pages of its own for each message: their page table entries are not cached. */
 #define BULK_COLD(op, m, packets) \
 	GBPS, 0, .load = { .opcode = URDMA_WR_##op, .qps = 1, .mtu = m, .len = 65536, .doorbell = 1, \
 		    .signaled = 1, .window = 8, .places = 64, .warm = 8 * (packets), .count = 44 * (packets), \
 		    .both_ways = true }
-/* Small ones: 16 WQEs a doorbell. WQEs that were fetched before the first packet left are gone before the figure. */
+/* Small messages: 16 WQEs per doorbell. WQEs that were fetched before the first packet left are
+ * used up before the measurement. */
 #define SMALL(op, n, bytes, cqe, depth, rounds) SMALL_OF(0, op, n, bytes, cqe, depth, rounds)
 #define SMALL_OF(budget, op, n, bytes, cqe, depth, rounds) \
 	MILLIONS, budget, .load = { .opcode = URDMA_WR_##op, .qps = n, .mtu = 5, .len = bytes, .doorbell = 16, \
 		       .signaled = cqe, .window = depth, .warm = 256 * (n), \
 		       .count = (rounds) * 16 * (n) }
-/* 50 million a second, in percent of 55.56. */
+/* 50 million per second, in percent of 55.56. */
 #define DATAGRAMS 90
-/* Four cycles for a packet: what the design demands, in percent of 76.92 million a second. */
+/* The design demands four cycles per packet; in percent of 76.92 million per second. */
 #define FOUR_CYCLES 81.25
 /* 80 % of what RC reaches with receive queues of its own, in percent of the limit. */
 #define SHARED_1 42
 #define SHARED_8 50
 #define SHARED_64 68
-/* As perftest posts, at its hardest: 32 under way on each QP, each with a doorbell and a CQE. */
+/* As perftest's hardest case: 32 under way on each QP, each with a doorbell and a CQE. */
 #define MANY(op, n, bytes, both, budget, rounds, burst) \
 	MILLIONS, budget, .load = { .opcode = URDMA_WR_##op, .qps = n, .mtu = 5, .len = bytes, \
 			    .doorbell = 1, .signaled = 1, .window = 32, .once = burst, \

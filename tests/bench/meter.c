@@ -10,10 +10,10 @@
 
 #define ICRC 4u
 
-/* Bytes of headers behind the BTH that stand in front of payload; -1: a packet without payload. */
+/* Bytes of headers between the BTH and the payload; -1: a packet without payload. */
 static int headers(unsigned int opcode)
 {
-	/* XRC has the codes of RC, and an XRCETH in front of the headers of a request. */
+	/* XRC has the codes of RC, and requests have an XRCETH before the other headers. */
 	if (opcode >> 5 == 5) {
 		int rc = headers(opcode & 0x1f);
 
@@ -47,7 +47,7 @@ static int headers(unsigned int opcode)
 	}
 }
 
-/* Is a packet the next one of its QP? The first one of a QP always is. */
+/* Whether a packet is the next one of its QP. The first one of a QP always is. */
 static bool in_order(struct meter *m, const struct urdma_roce *roce)
 {
 	uint32_t qp = roce->qpn % METER_QPS;
@@ -117,7 +117,7 @@ void meter_start(struct meter *m, struct urdma_eth_port *port, enum meter_kind k
 	m->warm = warm;
 	m->count = count;
 	if (urdma_eth_port_tap(port, frame_in, m))
-		abort(); /* the simulation has one meter a port */
+		abort(); /* the simulation has one meter per port */
 }
 
 double meter_ns(const struct meter *m)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Rows of what a target of storage does to its host: for each request the host registers a region
+ * Rows of what a storage target does to its host. For each request the host registers a region
  * (REG_MR), the target WRITEs the data into it, and a SEND with invalidate answers and makes the
- * key invalid. Both sides post the next step when they see the CQE of the one before; what the host
- * would ask for in a SEND passes without one.
+ * key invalid. Each side posts the next step when it sees the CQE of the step before. The host's
+ * request, which would be a SEND, is passed on without one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ struct storage_load {
 	unsigned int mtu;
 	uint32_t len;		  /* of the WRITE; 0: there is none */
 	uint32_t answer;	  /* of the SEND with invalidate */
-	unsigned int warm, count; /* answers before the figure, and in it */
+	unsigned int warm, count; /* answers before the measurement, and in it */
 };
 
 /* A request of a QP: its region, and the place of its data on both sides. */
@@ -38,10 +38,10 @@ struct storage {
 	unsigned int *registered, *answered;
 	bool more;
 	unsigned int under_way;
-	struct meter meter; /* of what comes in at the host; points are answers */
+	struct meter meter; /* of what arrives at the host; points are answers */
 };
 
-/* Answers lie behind the data of all requests. */
+/* Answers lie after the data of all requests. */
 static size_t at(const struct storage *s, unsigned int n)
 {
 	const struct storage_load *l = s->load;
@@ -64,7 +64,7 @@ static void post_recv(struct storage *s, unsigned int q)
 	bench_must(!urdma_eh_post_recv(&host->qp[q], &sge, 1), "post receive");
 }
 
-/* The host begins request n. Addresses of the region begin at 0. */
+/* The host begins request n. The region's addresses begin at 0. */
 static void post_reg(struct storage *s, unsigned int n)
 {
 	const struct storage_load *l = s->load;
@@ -124,7 +124,7 @@ static void on_registered(struct storage *s, const struct urdma_eh_cqe *cqe)
 	post_answer(s, s->order[q * l->depth + s->answered[q]++ % l->depth]);
 }
 
-/* An answer is here: it names the key, so the region can be registered again. */
+/* An answer has arrived: it names the key, so the region can be registered again. */
 static void on_answer(struct storage *s, const struct urdma_eh_cqe *cqe)
 {
 	const struct storage_load *l = s->load;
@@ -241,7 +241,7 @@ static void storage_run(const struct storage_load *l)
 	bench_settle(&s->rig);
 	limit = limits_messages(bench_model, &limits);
 	if (l->len) {
-		/* Between two answers there may be data of a few requests more, or less. */
+		/* Between two answers there may be the data of a few requests more, or fewer. */
 		uint64_t data = s->meter.of[METER_RDMA].payload,
 			 whole = l->count * (uint64_t)l->len;
 
@@ -266,8 +266,9 @@ static void storage_run(const struct storage_load *l)
 void bench_storage(void)
 {
 	static const struct storage_load loads[] = {
-		/* The TLPs of PCIe take longer than the wire: no more under way than there is
-		 * room for. */
+		/*
+		 * PCIe takes longer than the wire: no more under way than its TLPs have room for.
+		 */
 		{ "WRITE 4 KB, SEND_INV, MTU 4096, 8 QPs", 8, 3, 5, 4096, RESPONSE, 512, 2048 },
 		{ "WRITE 4 KB, SEND_INV, MTU 1024, 8 QPs", 8, 16, 3, 4096, RESPONSE, 512, 2048 },
 		{ "WRITE 64 KB, SEND_INV, MTU 4096, 4 QPs", 4, 8, 5, 65536, RESPONSE, 64, 256 },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sweeps: a load of which one thing changes, in steps. docs/bench.md describes them. */
+/* Sweeps: loads in which one setting changes, in steps. docs/bench.md describes them. */
 #include "bench.h"
 #include "load.h"
 
@@ -22,18 +22,18 @@ static const struct {
 struct sweep {
 	enum axis axis;
 	const char *series;
-	bool small; /* the figure is a rate of messages, else goodput */
+	bool small; /* the figure is a message rate, otherwise goodput */
 	struct load load;
-	uint32_t step[STEPS]; /* 0: no more */
+	uint32_t step[STEPS]; /* 0: no more steps */
 };
 
 /* clang-format off */
 
-/* One QP: whole messages count, so each packet of a message has its share. */
+/* One QP. Whole messages count, so each packet has its share of a message's costs. */
 #define ONE(op, bytes, in_flight) \
 	.load = { .opcode = URDMA_WR_##op, .qps = 1, .mtu = 5, .len = bytes, .doorbell = 1, .signaled = 1, \
 		  .window = in_flight }
-/* Small ones, 32 in flight on each QP. */
+/* Small messages, 32 in flight on each QP. */
 #define SMALL(op, n) \
 	.small = true, .load = { .opcode = URDMA_WR_##op, .qps = n, .mtu = 5, .len = 64, .doorbell = 1, \
 				 .signaled = 1, .window = 32 }
@@ -85,8 +85,8 @@ static void set(struct load *l, enum axis axis, uint32_t x)
 }
 
 /*
- * Packets before the figure, and in it. The WQEs that were fetched before the first packet left are
- * gone before the figure, and all pages have been in use.
+ * Packets before the measurement, and in it. WQEs that were fetched before the first packet left
+ * are used up before the measurement, and all pages have been used.
  */
 static void count(struct load *l)
 {
@@ -94,7 +94,7 @@ static void count(struct load *l)
 	uint64_t window = (uint64_t)l->window * l->qps,
 		 pages = l->qps * (l->places ? l->places : 1);
 
-	/* An edge of the figure may be in the middle of a fetch. */
+	/* The measurement may begin or end in the middle of a fetch. */
 	l->ahead = packets > 1 ? 0 : FETCH;
 	l->warm = packets > 1 ? window * packets : 4 * window + pages;
 	l->count = packets > 1 ? 24 * (uint64_t)packets : 2048 + 4 * window + pages;

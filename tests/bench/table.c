@@ -55,7 +55,7 @@ static const char *item_name(const json_t *item)
 	return name ? name : "";
 }
 
-/* Where a row stands in a table; its size when it does not. */
+/* The row's index in a table; the table's size if it is not there. */
 static size_t find(const json_t *list, const char *name)
 {
 	size_t i = 0;
@@ -136,7 +136,7 @@ unsigned int table_judge(const struct table *t)
 	return bad;
 }
 
-/* How many of the table's rows are not those of the run. */
+/* Number of the table's rows that this run does not have. */
 static unsigned int strangers(const struct table *t, const char *path)
 {
 	json_t *list = load(path), *item;
@@ -244,7 +244,7 @@ int table_save(const struct table *t, const char *path)
 	return dump(list, path);
 }
 
-/* A table that is not there yet is empty. */
+/* A table that does not exist yet is empty. */
 static json_t *load_old(const char *path)
 {
 	FILE *f = fopen(path, "r");

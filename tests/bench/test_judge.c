@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The judgement over rows, and the committed table: planted figures have to fail. */
+/* Judging of rows, and the committed table: planted figures have to fail. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static void percent(void **state)
 	assert_true(isnan(judge_percent(&row)));
 }
 
-/* A figure above 100 % fails, be it ever so little, and nothing makes up for it. */
+/* A figure above 100 % fails, however little it exceeds it, and nothing makes up for it. */
 static void impossible(void **state)
 {
 	struct row row = throughput(100);
@@ -140,7 +140,7 @@ static double floor_of(unsigned int row)
 	return t.row[row].floor;
 }
 
-/* Floors go up with the figures and stay when these get worse, as far as they let them. */
+/* Floors rise with the figures, and stay when the figures get worse within the floors. */
 static void floors_never_fall(void **state)
 {
 	struct table t = run(80, 200);
@@ -153,7 +153,7 @@ static void floors_never_fall(void **state)
 	assert_int_equal(table_update(&t, path), 0);
 	assert_float_equal(floor_of(0), 81, 1e-3);
 	assert_float_equal(floor_of(1), 200, 1e-3);
-	/* a habit of updating loses 10 % at most, in however small steps */
+	/* repeated updates lose 10 % at most, in however small steps */
 	t = run(85, 190);
 	assert_int_equal(table_update(&t, path), 0);
 	t = run(82, 199);
@@ -167,7 +167,7 @@ static void floors_never_fall(void **state)
 	assert_int_equal(table_compare(&t, path), 0);
 }
 
-/* Bad figures do not get into the table, and good ones beside them do. */
+/* Bad figures do not get into the table; good ones of the same run do. */
 static void bad_rows_stay_out(void **state)
 {
 	struct table t = run(100.5, 200);

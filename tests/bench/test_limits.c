@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The analytical limits, against figures that were worked out by hand. */
+/* The analytical limits, compared with figures that were worked out by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,7 +98,7 @@ static void both(void **state)
 	two.loopback = true;
 	two.both_ways = false;
 	assert_float_equal(limits_messages(&model, &two).value, each, 1e-9);
-	/* an ACK for all that is under way takes its share of the other direction's wire */
+	/* one ACK for everything under way takes its share of the other direction's wire */
 	one = load(URDMA_WR_WRITE, 1024, 1024);
 	one.window = 1;
 	one.qps = 1000;
@@ -245,19 +245,19 @@ static void inlined(void **state)
 	expect(&l, "PCIe, RC beats", 1000 / (4 * 10.0), 1e-9);
 	l.inlined = false;
 	assert_float_equal(limits_messages(&model, &l).value, 1000 / (4 * 12.0), 1e-9);
-	/* The receiver's RQ: two beats for the data, one for the CQE, a 64th of one for a WQE. */
+	/* The receiver's RQ: two beats for the data, one for the CQE, 1/64 of a beat for a WQE. */
 	l = load(URDMA_WR_SEND, 64, 4096);
 	l.qps = 64;
 	l.stride = 128;
 	l.inlined = true;
 	expect(&l, "PCIe, RQ beats", 1000 / (4 * (3 + 1 / 64.0)), 1e-9);
 	/*
-	 * One under way. Two wires and two DMA writes take 800 ns, the WQE 500; 32, 172 and 56
-	 * bytes of TLPs.
+	 * One under way. Two wires and two DMA writes take 800 ns, the WQE 500, and TLPs of 32, 172
+	 * and 56 bytes.
 	 */
 	l.qps = l.window = 1;
 	expect(&l, "outstanding", 1000 / (1300 + 260 * 8 / model.pcie), 1e-9);
-	/* 108 more for the data, and their time */
+	/* 108 bytes more for the data, and their time */
 	l.inlined = false;
 	assert_float_equal(limits_messages(&model, &l).value, 1000 / (1800 + 368 * 8 / model.pcie),
 			   1e-9);
@@ -286,7 +286,7 @@ static void answers(void **state)
 	 */
 	l.requester_dm = true;
 	expect(&l, "PCIe, RQ beats", 1000 / (4 * (80 + 3 + 2 / 64.0)), 1e-9);
-	/* Without the region there is neither a CQE nor a WQE of it. */
+	/* Without the region there is neither its CQE nor its WQE. */
 	l.registered = false;
 	expect(&l, "PCIe, RQ beats", 1000 / (4 * (80 + 2 + 1 / 64.0)), 1e-9);
 	defaults(state);
@@ -303,7 +303,7 @@ static void device_memory(void **state)
 
 	(void)state;
 	l.qps = 64;
-	/* Into it: RC as for memory of the host. Out of it: five beats for four WQEs. */
+	/* Into it: RC as for host memory. Out of it: five beats for four WQEs. */
 	l.responder_dm = true;
 	expect(&l, "PCIe, RC beats", 1000 / (4 * 3.25), 1e-9);
 	l.requester_dm = true;
@@ -340,7 +340,7 @@ static void device_memory(void **state)
 	defaults(NULL);
 	/*
 	 * A slow link, down: 4416 bytes for 64 WQEs, 32 for 16 doorbells; 28 for the old value, if
-	 * it is in memory of the host.
+	 * it is in host memory.
 	 */
 	model.pcie = 1;
 	l = load(URDMA_WR_ATOMIC_FA, 8, 4096);
@@ -352,14 +352,14 @@ static void device_memory(void **state)
 	expect(&l, "PCIe, down", 1000 / ((69 + 2) * 8.0), 1e-9);
 	/*
 	 * Up, with a CQE of 56 bytes each: 24 bytes for 64 WQEs, 32 for the old value at the
-	 * requester. Memory of the host takes a request of 24 and a write of 32 bytes besides.
+	 * requester. Host memory adds a request of 24 and a write of 32 bytes.
 	 */
 	l.signaled = 1;
 	expect(&l, "PCIe, up", 1000 / ((0.375 + 56 + 32) * 8), 1e-9);
 	l.responder_dm = false;
 	expect(&l, "PCIe, up", 1000 / ((0.375 + 56 + 32 + 24 + 32) * 8), 1e-9);
 	defaults(NULL);
-	/* One under way: a READ of it takes two wires. A SEND out of it reads its WQE alone. */
+	/* One under way: a READ of it takes two wires. A SEND out of it only reads its WQE. */
 	l = load(URDMA_WR_READ, 64, 4096);
 	l.window = 1;
 	l.responder_dm = true;
@@ -403,7 +403,8 @@ static void ethernet(void **state)
 	(void)state;
 	assert_string_equal(limit.by, "wire");
 	assert_float_equal(limit.value, 1000 / (1538 * 8 / 100.0), 1e-9);
-	/* two beats for the frame, one for its completion, a 512th of one for its buffer's address
+	/*
+	 * two beats for the frame, one for its completion, 1/512 of a beat for its buffer's address
 	 */
 	limit = limits_frames(&model, 60);
 	assert_string_equal(limit.by, "PCIe, RQ beats");

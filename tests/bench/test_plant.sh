@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# test_plant.sh URDMA_BENCH: a planted figure above 100 % fails the program, by status and by name.
-# The same run without it ends with 0. Nothing is measured.
+# test_plant.sh URDMA_BENCH: a planted figure above 100 % makes the program fail, with its status
+# and the row's name. The same run without it exits with 0. Nothing is measured.
 bench=$1
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/speed.sh refuses what it cannot do before it builds anything. Usage: test_speed.sh TREE
+# tools/speed.sh refuses invalid arguments before it builds anything. Usage: test_speed.sh TREE
 set -u
 tree=$1
 dir=$(mktemp -d)

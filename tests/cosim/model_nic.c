@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See model_nic.h. All outputs are registered: what cycle() gives was decided a cycle before.
+// See model_nic.h. All outputs are registered: cycle() returns what was decided a cycle before.
 #include "model_nic.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct model {
 	uint32_t len, asked, got, sent;
 	bool reading, sending;
 	uint32_t piece_at[256];
-	uint32_t rc_at, rc_left; /* of the completion in progress: where, how much is to come */
+	uint32_t rc_at, rc_left; /* of the completion in progress: position, and bytes to come */
 	/* Receive. */
 	uint8_t rx[MAX_FRAME + 64];
 	uint32_t rx_len, rx_written;
@@ -28,7 +28,7 @@ struct model {
 	uint32_t first_be, last_be;
 	bool irq[2];
 	uint64_t timer;	   /* cycle count at which it fires, 0: off */
-	uint32_t stale[2]; /* what is left of it, as of the last clocks */
+	uint32_t stale[2]; /* cycles left, as of the last clocks */
 };
 
 static enum model_nic_fault fault;
@@ -158,7 +158,7 @@ static void next_rq(struct model *m)
 	}
 }
 
-/* Completions here fit in MPS 256, so at most 5 beats; data goes where its tag says. */
+/* Completions here fit in MPS 256, so they have at most 5 beats; the tag says where data goes. */
 static void take_rc(struct model *m, const struct urdma_pcie_beat *b)
 {
 	uint32_t from = 0, n = (uint32_t)__builtin_popcount(b->keep) * 4;
@@ -218,14 +218,14 @@ static void cycle(void *model, const struct urdma_sim_in *in, struct urdma_sim_o
 		      !m->out.irq_valid && !m->reading && !m->sending && !m->rx_full &&
 		      !m->rx_len && !m->irq[0] && !m->irq[1];
 	m->out.timer_armed = m->timer != 0;
-	/* It waits for the host's memory without moving. */
+	/* It waits for the host's memory, and nothing in it changes. */
 	m->out.still = m->out.idle || (m->reading && m->asked == m->len && m->dw_at == m->n_dw &&
 				       !m->out.rq.valid && !m->out.cc.valid && !m->out.tx.valid &&
 				       !m->out.irq_valid && !m->sending && !m->rx_full &&
 				       !m->rx_len && !m->irq[0] && !m->irq[1]);
 	m->out.timer_cycles = (uint32_t)(m->timer - m->cycles);
 	if (fault == MODEL_NIC_STALE_TIMER) {
-		/* armed, and not told yet: not quiet */
+		/* armed, and not yet reported: not quiet */
 		m->out.idle &= !m->timer || m->stale[0];
 		m->out.still = m->out.idle;
 		m->out.timer_armed = m->stale[0] != 0;

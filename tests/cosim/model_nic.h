@@ -20,7 +20,7 @@ enum model_nic_fault {
 	MODEL_NIC_DEAF,	       /* takes no register access */
 	MODEL_NIC_GAP,	       /* lets tvalid fall inside a frame */
 	MODEL_NIC_BAD_TLP,     /* reads with an illegal byte enable */
-	MODEL_NIC_STALE_TIMER, /* no fault: tells its timer out of registers, two clocks late */
+	MODEL_NIC_STALE_TIMER, /* no fault: reports its timer through registers, two clocks late */
 };
 void model_nic_set_fault(enum model_nic_fault fault);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames of RoCEv2 for tests of this layer. Their ICRC is not right. */
+/* RoCEv2 frames for tests of the simulator. Their ICRC is wrong. */
 #ifndef URDMA_TESTS_ROCE_FRAME_H
 #define URDMA_TESTS_ROCE_FRAME_H
 
@@ -19,7 +19,7 @@ static inline void roce_put16(uint8_t *p, uint32_t v)
 }
 
 /*
- * A frame with a BTH and behind it `tail` bytes, ICRC included; byte 0 of the tail is the syndrome.
+ * A frame with a BTH and `tail` bytes after it, ICRC included; byte 0 of the tail is the syndrome.
  * Fills all `size` bytes. Returns the length, without padding.
  */
 static inline uint32_t roce_frame(uint8_t *p, size_t size, enum roce_shape shape, uint8_t opcode,

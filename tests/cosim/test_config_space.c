@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The configuration space, read as a host's enumeration reads it: identity, BAR sizing, capability
- * walk, write masks, function-level reset. A failure means that a guest would see another device,
- * or could change what it must not.
+ * The configuration space, read in the way of a host's enumeration: identity, BAR sizing,
+ * capability walk, write masks, function-level reset. A failure means that a guest would see
+ * another device, or could change read-only fields.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -281,7 +281,7 @@ static void test_access_shapes(void **state)
 	assert_int_equal(urdma_config_space_read(f->cs, 4095, b, 1), 0);
 }
 
-/* Whatever is written, reset brings back the first image, and read-only bits never move. */
+/* Whatever is written, reset restores the initial contents, and read-only bits never change. */
 static void test_random_writes(void **state)
 {
 	struct fixture *f = *state;
@@ -290,7 +290,7 @@ static void test_random_writes(void **state)
 
 	for (unsigned int i = 0; i < 4096; i++)
 		first[i] = (uint8_t)rd(f, i, 1);
-	/* What differs between all-zeros and all-ones written is what can be written. */
+	/* Bits that differ after writing all zeros and all ones are writable. */
 	for (unsigned int i = 0; i < 4096; i++) {
 		wr(f, i, 1, i == URDMA_CONFIG_CAP_PCIE + 9u ? 0x7f : 0xff);
 		fixed[i] = (uint8_t)rd(f, i, 1);

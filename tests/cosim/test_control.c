@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The control socket. A failure means that a command would be lost, done twice or answered to
- * another, or that a client could stop the simulator.
+ * The control socket. A failure means that a command would be lost, executed twice or answered to
+ * the wrong client, or that a client could stop the simulator.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -103,7 +103,7 @@ static void lines(void **state)
 	settle(c);
 	expect(b, "ok <four>\n");
 	assert_int_equal(calls, 4);
-	/* As long as a line may be, and longer; the next is whole again. */
+	/* The longest allowed line, and a longer one; the next line is read correctly. */
 	memset(longer, 'x', sizeof(longer));
 	longer[1000] = '\0';
 	say(a, longer);
@@ -114,7 +114,8 @@ static void lines(void **state)
 	assert_int_equal(send(a, "a\0b\n", 4, 0), 4);
 	settle(c);
 	expect(a, "error the line is too long, or has zeros in it\n");
-	/* One that speaks and leaves is served; one that leaves in a line is not. */
+	/* A client that sends a command and leaves is served; one that leaves in the middle of a
+	 * line is not. */
 	say(a, "bye\n");
 	shutdown(a, SHUT_WR);
 	settle(c);
@@ -154,7 +155,7 @@ static void many(void **state)
 	settle(c);
 	expect(fd[URDMA_CONTROL_MAX_CLIENTS], "ok <hello>\n");
 	expect(fd[URDMA_CONTROL_MAX_CLIENTS + 1], "ok <hello>\n");
-	/* A long answer comes whole ... */
+	/* A long answer arrives whole ... */
 	say(fd[2], "much\n");
 	for (size_t got = 0; got < 300001;) {
 		settle(c);
@@ -192,7 +193,7 @@ static pid_t flooder(int fd)
 	_exit(0);
 }
 
-/* One that writes without end has its turn, and no more; others are served meanwhile. */
+/* A client that writes without end gets its turn, and no more; others are served meanwhile. */
 static void flood(void **state)
 {
 	char b[4096];
@@ -205,7 +206,7 @@ static void flood(void **state)
 	a = client();
 	d = client();
 	settle(c);
-	/* What one call leaves unread is still there, and is told of. */
+	/* Data that one call leaves unread is still there, and poll reports it. */
 	memset(b, '\n', sizeof(b));
 	assert_int_equal(send(a, b, sizeof(b), MSG_DONTWAIT), sizeof(b));
 	say(a, "one\n");
@@ -213,7 +214,7 @@ static void flood(void **state)
 	assert_int_equal(recv(a, b, sizeof(b), MSG_DONTWAIT), -1);
 	assert_true(urdma_control_process(c));
 	expect(a, "ok <one>\n");
-	/* A call that does not come back is ended by the alarm. */
+	/* The alarm ends a call that does not return. */
 	alarm(60);
 	pid = flooder(a);
 	for (unsigned int i = 0; i < 20; i++) {
@@ -230,7 +231,9 @@ static void flood(void **state)
 	urdma_control_destroy(c);
 }
 
-/* Without a file descriptor left, a client is turned away: poll does not tell of it for ever. */
+/*
+ * When no file descriptor is left, a client is turned away: otherwise poll would report it forever.
+ */
 static void no_descriptor(void **state)
 {
 	struct pollfd fds[URDMA_CONTROL_MAX_POLLFDS];
@@ -266,7 +269,7 @@ static void no_descriptor(void **state)
 	urdma_control_destroy(c);
 }
 
-/* A name that a dead process left behind does not stand in the way. */
+/* A socket that a dead process left behind is replaced. */
 static void stale(void **state)
 {
 	struct urdma_control *c;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Ports to the world outside, each with a real peer in this process, joined by a wire to one
- * another or to a NIC in C (model_nic.h). A failure means that frames would be lost, changed or
- * early, that a peer could stop or kill the simulator, or that a capture would not be replayed as
- * it was.
+ * External ports, each with a real peer in this process, joined by a wire to each other or to a NIC
+ * in C (model_nic.h). A failure means that frames would be lost, changed or early, that a peer
+ * could stop or kill the simulator, or that a replay would differ from its capture.
  */
 #define _GNU_SOURCE /* unshare */
 #include <arpa/inet.h>
@@ -67,7 +66,7 @@ static struct urdma_external *make(const char *fmt, ...)
 	return e;
 }
 
-/* Two external ports, a wire between them, and one NIC that has none. */
+/* Two external ports, a wire between them, and a NIC without a wire. */
 static void world_open(struct world *w, struct urdma_external *a, struct urdma_external *b)
 {
 	struct urdma_cosim_config cfg;
@@ -80,7 +79,7 @@ static void world_open(struct world *w, struct urdma_external *a, struct urdma_e
 	cfg.wire[0][0] = URDMA_COSIM_EXTERNAL(0);
 	cfg.wire[0][1] = URDMA_COSIM_EXTERNAL(1);
 	assert_int_equal(urdma_cosim_create(&cfg, &model_nic, &w->c), 0);
-	/* Out of reset. */
+	/* Runs until reset is over. */
 	assert_int_equal(urdma_cosim_run_until(w->c, 100), 0);
 }
 
@@ -91,7 +90,7 @@ static void world_close(struct world *w)
 	urdma_external_destroy(w->ext[1]);
 }
 
-/* What urdma-cosim does, until nothing moves any more. */
+/* Does what urdma-cosim does, until nothing moves any more. */
 static void settle(struct world *w)
 {
 	bool any = true;
@@ -136,8 +135,8 @@ static void peer_send(int fd, uint32_t len, uint32_t seed)
 
 /* Reads exactly len bytes that are there. */
 /*
- * What goes through the kernel's network comes when the kernel has a CPU for it. Until something
- * is there to read, or until a port has seen that its peer has gone.
+ * Data through the kernel's network arrives when the kernel gets a CPU. Waits until something can
+ * be read, or until a port has noticed that its peer has left.
  */
 static void until_readable(struct world *w, int fd)
 {
@@ -223,7 +222,7 @@ static void stream_unix(void **state)
 	assert_int_equal(stat(path_of("a"), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	a = peer_connect(path_of("a"));
-	/* What is sent to a port without a peer is gone. */
+	/* Frames to a port without a peer are dropped. */
 	peer_send(a, 60, 1);
 	settle(&w);
 	assert_int_equal(urdma_external_stats(w.ext[1])->no_peer, 1);
@@ -275,7 +274,7 @@ static void stream_tcp(void **state)
 	b = peer_connect(path_of("b"));
 	settle(&w);
 	both_ways(&w, a, b);
-	/* The one that connected stays down. */
+	/* The port that connected to its peer stays down. */
 	close(a);
 	until_down(&w, 0);
 	peer_send(b, 60, 1);
@@ -284,10 +283,10 @@ static void stream_tcp(void **state)
 	close(b);
 	close(listener);
 	world_close(&w);
-	/* The port that was the listener's is free now. */
+	/* The TCP port of the listener is free now. */
 	world_open(&w, make("a=stream:tcp:%u,listen", ntohs(in.sin_port)),
 		   make("b=stream:unix:%s,listen", path_of("b")));
-	settle(&w); /* nobody is there: it does not wait */
+	settle(&w); /* no peer is there: it does not wait */
 	for (unsigned int i = 0; i < 2; i++) {
 		a = socket(AF_INET, SOCK_STREAM, 0);
 		assert_int_equal(connect(a, (struct sockaddr *)&in, sizeof(in)), 0);
@@ -303,7 +302,7 @@ static void stream_tcp(void **state)
 	world_close(&w);
 }
 
-/* Each hostile peer ends its own connection at most; the next one finds all in order. */
+/* Each hostile peer ends at most its own connection; the next one works normally. */
 static void hostile(void **state)
 {
 	static const uint32_t passed_over[] = { 0, 1, 13, 16385, 69632, 131072 };
@@ -347,7 +346,7 @@ static void hostile(void **state)
 		settle(&w);
 		both_ways(&w, a, b);
 	}
-	/* Byte by byte; and gone in the middle of a length, of a frame. */
+	/* Byte by byte; and closing in the middle of a length or of a frame. */
 	for (uint32_t cut = 1; cut < 4 + 100; cut += 7) {
 		uint32_t head = htonl(100);
 
@@ -367,7 +366,7 @@ static void hostile(void **state)
 		settle(&w);
 	}
 	both_ways(&w, a, b);
-	/* Noise: never more than a closed connection. */
+	/* Random bytes: no more than a closed connection. */
 	for (unsigned int i = 0; i < 200; i++) {
 		uint32_t size = 1 + urdma_random_below(&rnd, 4000);
 
@@ -391,7 +390,7 @@ static void hostile(void **state)
 	a = peer_connect(path_of("a"));
 	settle(&w);
 	both_ways(&w, a, b);
-	/* A second client waits until the first is gone. */
+	/* A second client waits until the first has left. */
 	close(a);
 	a = peer_connect(path_of("a"));
 	settle(&w);
@@ -400,7 +399,9 @@ static void hostile(void **state)
 	world_close(&w);
 }
 
-/* One that sends bad lengths as fast as it can has 256 of them a call, and none is forgotten. */
+/*
+ * A client that sends bad lengths at full speed has 256 of them read per call, and all are counted.
+ */
 static void flood(void **state)
 {
 	static const uint32_t zeros[4000];
@@ -422,7 +423,7 @@ static void flood(void **state)
 	for (unsigned int i = 1; i <= 4000 / 256; i++) {
 		assert_true(urdma_external_process(w.ext[0], now));
 		assert_int_equal(s->bad_length, i * 256);
-		/* They are in the port, so that poll does not tell. */
+		/* They are in the port's own buffer, so poll does not report them. */
 		assert_true(urdma_external_waiting(w.ext[0]));
 	}
 	assert_true(urdma_external_process(w.ext[0], now));
@@ -442,7 +443,8 @@ static void flood(void **state)
 	world_close(&w);
 }
 
-/* A peer that does not read: a bounded number waits, the rest is dropped, and nothing blocks. */
+/* A peer that does not read: a bounded number of frames waits, the rest is dropped, and nothing
+ * blocks. */
 static void full_peer(void **state)
 {
 	const unsigned int total = 4000;
@@ -462,7 +464,7 @@ static void full_peer(void **state)
 	}
 	full = urdma_external_stats(w.ext[1])->peer_full;
 	assert_in_range(full, 1000, total - 1000);
-	/* What was not dropped comes, whole and in order: the first ones. */
+	/* Frames that were not dropped arrive, whole and in order: the first ones. */
 	while (got < total - full) {
 		struct pollfd fds[URDMA_EXTERNAL_MAX_POLLFDS];
 
@@ -473,7 +475,7 @@ static void full_peer(void **state)
 	peer_expect_nothing(b);
 	both_ways(&w, a, b);
 	assert_int_equal(urdma_external_stats(w.ext[1])->peer_full, full);
-	/* One that dies while frames wait for it. */
+	/* A peer that dies while frames wait for it. */
 	for (unsigned int i = 0; i < 1000; i++) {
 		peer_send(a, 1000, i);
 		settle(&w);
@@ -530,7 +532,7 @@ static void dgram_unix(void **state)
 	settle(&w);
 	assert_int_equal(urdma_external_stats(w.ext[0])->bad_length, 4);
 	peer_expect_nothing(b);
-	/* More than its socket takes at once: it waits, and poll need not be asked about it. */
+	/* More than its socket takes at once: the rest waits, and goes out without poll. */
 	for (unsigned int i = 0; i < 300; i++) {
 		peer_send(b, 1000, i);
 		settle(&w);
@@ -605,7 +607,7 @@ static void dgram_udp(void **state)
 	settle(&w);
 	fill(f, 1000, 5);
 	assert_int_equal(sendto(a, f, 1000, 0, (struct sockaddr *)&port, sizeof(port)), 1000);
-	/* One from elsewhere is not the peer's. */
+	/* A datagram from another sender is not accepted. */
 	other = socket(AF_INET, SOCK_DGRAM, 0);
 	assert_int_equal(sendto(other, f, 999, 0, (struct sockaddr *)&port, sizeof(port)), 999);
 	peer_send(b, 500, 6);
@@ -616,7 +618,7 @@ static void dgram_udp(void **state)
 	fill(f, 500, 6);
 	assert_int_equal(recv(a, got, sizeof(got), 0), 500);
 	assert_memory_equal(got, f, 500);
-	/* The peer goes: frames to it are counted, nothing else. */
+	/* The peer leaves: frames to it are counted, and nothing else happens. */
 	close(a);
 	while (!urdma_external_stats(w.ext[0])->no_peer) {
 		peer_send(b, 500, 6);
@@ -645,7 +647,7 @@ static void tap_errors(void **state)
 	urdma_external_destroy(e);
 }
 
-/* In a network namespace of its own. Exit status 77: it may not. */
+/* In a network namespace of its own. Exit status 77: not permitted. */
 static int tap_child(void)
 {
 	struct ifreq req = { .ifr_name = "urdmatest0" };
@@ -669,7 +671,7 @@ static int tap_child(void)
 	world_open(&w, tap, make("b=stream:unix:%s,listen", path_of("tapb")));
 	b = peer_connect(path_of("tapb"));
 	settle(&w);
-	/* Not up yet: what comes is dropped. */
+	/* Not up yet: arriving frames are dropped. */
 	peer_send(b, 100, 1);
 	settle(&w);
 	assert_int_equal(urdma_external_stats(tap)->no_peer, 1);
@@ -677,7 +679,7 @@ static int tap_child(void)
 	assert_int_equal(ioctl(s, SIOCGIFFLAGS, &req), 0);
 	req.ifr_flags |= IFF_UP;
 	assert_int_equal(ioctl(s, SIOCSIFFLAGS, &req), 0);
-	/* An address of 10/8, and a word to all of it. */
+	/* An address of 10/8, and a broadcast to all of it. */
 	((struct sockaddr_in *)&req.ifr_addr)->sin_family = AF_INET;
 	((struct sockaddr_in *)&req.ifr_addr)->sin_addr.s_addr = htonl(0x0a4d0901);
 	assert_int_equal(ioctl(s, SIOCSIFADDR, &req), 0);
@@ -686,7 +688,7 @@ static int tap_child(void)
 	for (;;) {
 		struct pollfd fd = { .fd = b, .events = POLLIN };
 
-		/* The kernel may have had something to say before. */
+		/* The kernel may have sent other frames before. */
 		for (unsigned int i = 0; i < 5000 && !poll(&fd, 1, 1); i++)
 			settle(&w);
 		peer_read(b, &head, 4);
@@ -807,7 +809,7 @@ static void replay_times(void **state)
 		assert_int_equal(seen_len[i], len);
 		assert_int_equal(seen_error[i], i == 4);
 		begin = due > line ? due : line;
-		/* Behind a frame the line counts in fractions of a cycle. */
+		/* After a frame the line counts in fractions of a cycle. */
 		assert_in_range(seen_ns[i], begin + 252 + ns_of(8 + len + 4) - 4,
 				begin + 252 + ns_of(8 + len + 4));
 		if (begin == due)
@@ -837,7 +839,7 @@ static void replay_fast(void **state)
 	assert_int_equal(n_seen, N_REC - N_REC / 2);
 }
 
-/* A file of blocks made by hand, in either byte order. */
+/* A file of hand-made blocks, in either byte order. */
 struct file {
 	uint8_t b[4096];
 	size_t n;
@@ -903,7 +905,7 @@ static void save(const struct file *f, size_t n)
 	fclose(out);
 }
 
-/* Files of others: both byte orders, other units of time, blocks and interfaces to pass over. */
+/* Files of other programs: both byte orders, other units of time, blocks and interfaces to skip. */
 static void replay_foreign(void **state)
 {
 	static const struct {
@@ -984,7 +986,7 @@ static void replay_bad(void **state)
 	put_packet(&f, 0, 0, 100, 100, 100);
 	save(&f, f.n);
 	refuses("no frame in it is fit");
-	/* Any byte may be wrong: an error or other frames, no worse. */
+	/* Any byte may be wrong: the result is an error or other frames, nothing worse. */
 	f.n = 0;
 	put_start(&f, 9, 1);
 	for (unsigned int i = 0; i < 5; i++)
@@ -1063,7 +1065,7 @@ static void text(void **state)
 	memcpy(longer, "a=stream:unix:", 14);
 	longer[299] = '\0';
 	assert_int_equal(urdma_external_parse(longer, &e, error, sizeof(error)), -EINVAL);
-	/* What cannot be opened says so. */
+	/* Files that cannot be opened give an error. */
 	snprintf(longer, sizeof(longer), "a=stream:unix:%s", path_of("nobody"));
 	assert_int_equal(urdma_external_parse(longer, &e, error, sizeof(error)), 0);
 	assert_int_equal(urdma_external_open(e, 100000, error, sizeof(error)), -ENOENT);
@@ -1075,7 +1077,7 @@ static void text(void **state)
 
 /*
  * Two NICs and an external port on a switch: a frame from outside reaches the NIC, one of the NIC
- * the outside, a hundred wires of counters agree; the NIC's link goes down and up.
+ * the outside; the counters agree; the NIC's link goes down and up.
  */
 static void with_nics(void **state)
 {
@@ -1120,7 +1122,7 @@ static void with_nics(void **state)
 	assert_int_equal(urdma_embedded_irqs(dev, 0), 1);
 	assert_memory_equal(dst, frame, 900);
 	assert_int_equal(urdma_cosim_port(c, 1)->stats.rx_frames, 1);
-	/* Back: to an address that the switch has learned. */
+	/* Back, to an address that the switch has learned. */
 	memcpy(src, frame + 6, 6);
 	memcpy(src + 6, frame, 6);
 	memset(src + 12, 0x5a, 500);
@@ -1132,7 +1134,7 @@ static void with_nics(void **state)
 	peer_read(a, frame, 512);
 	assert_memory_equal(frame, src, 512);
 	assert_int_equal(urdma_cosim_port(c, 1)->stats.rx_frames, 1);
-	/* Down: nothing in, nothing out, but the MAC goes on taking frames. */
+	/* Down: no frame passes, but the MAC still takes frames. */
 	assert_int_equal(urdma_cosim_link(c, 0, false), 0);
 	assert_true(urdma_cosim_busy(c));
 	assert_int_equal(urdma_cosim_run_while_busy(c, URDMA_COSIM_FOREVER), 0);

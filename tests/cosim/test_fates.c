@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What captures say of frames that a NIC drops, against hand-made frames and events of lanes. A
+ * The comments of captures on frames that a NIC drops, with hand-made frames and lane events. A
  * failure means that a capture blames the wrong frame, gives a wrong reason, or has frames in
  * another order or at another time than the port.
  */
@@ -71,7 +71,7 @@ static void expect(struct bench *b, const char *seen)
 	*b->seen = 0;
 }
 
-/* The port shows b->frame. */
+/* The port sees b->frame. */
 static void show(struct bench *b, uint64_t ns, bool outbound)
 {
 	b->ns = ns;
@@ -83,7 +83,7 @@ static void show(struct bench *b, uint64_t ns, bool outbound)
 static void packet(struct bench *b, uint64_t ns, uint8_t opcode, uint32_t qpn, uint32_t psn)
 {
 	b->frame.len = roce_frame(b->frame.data, 256, ROCE_IPV4, opcode, qpn, psn, 0, 64);
-	/* fixed fields of the shapes stay: an address of one NIC, or of a group */
+	/* fixed fields of the shapes stay: the address of one NIC, or of a group */
 	b->frame.data[0] = qpn == 0xffffff;
 	show(b, ns, false);
 }
@@ -113,7 +113,7 @@ static void rsp(struct bench *b, uint8_t opcode, uint32_t qpn, uint32_t psn, uns
 	      .rsp = { .qpn = qpn, .psn = psn, .opcode = opcode, .verdict = verdict, .why = why });
 }
 
-/* Each verdict of the responder, and what it makes of the transports. */
+/* Each verdict of the responder, and its comment for each transport. */
 static void test_responder(void **state)
 {
 	static const struct {
@@ -162,7 +162,7 @@ static void test_responder(void **state)
 	bench_close(&b, 0);
 }
 
-/* What is taken goes on to placement, and what is asked for to tx or to the unit of ATOMICs. */
+/* Accepted packets go to placement; requests go to tx or to the ATOMIC unit. */
 static void test_behind(void **state)
 {
 	struct bench b;
@@ -174,7 +174,7 @@ static void test_behind(void **state)
 		in(&b, WRITE, 5, psn);
 		rsp(&b, WRITE, 5, psn, TRV_TAKEN, TRW_NONE);
 	}
-	/* A READ response is none of them. */
+	/* A READ response is not a request. */
 	EVENT(&b, PUT, .put = { .qpn = 5, .psn = 0, .resp = 1 });
 	expect(&b, "");
 	EVENT(&b, VOIDED, .voided = { .qpn = 5, .psn = 1, .why = TRO_DEAD });
@@ -231,7 +231,7 @@ static void test_requester(void **state)
 
 		packet(&b, 100 + i, ACK, 7, i);
 		in(&b, ACK, 7, i);
-		/* A request with these names is another packet. */
+		/* A request with the same names is another packet. */
 		rsp(&b, ACK, 7, i, TRV_GAP, TRW_NONE);
 		expect(&b, "");
 		EVENT(&b, REQ,
@@ -242,7 +242,7 @@ static void test_requester(void **state)
 	bench_close(&b, 0);
 }
 
-/* What does not come as far as a QP. Frames with the same names or lengths go in their order. */
+/* Frames that do not reach a QP. Those with the same names or lengths are matched in order. */
 static void test_parser(void **state)
 {
 	struct bench b;
@@ -256,7 +256,7 @@ static void test_parser(void **state)
 	packet(&b, 103, SEND, 6, 9);
 	b.frame.error = true;
 	packet(&b, 104, SEND, 5, 9);
-	/* An IP header, UDP to port 4791, and nothing behind it. */
+	/* An IP header, UDP to port 4791, and nothing after it. */
 	b.frame.len = roce_frame(b.frame.data, 256, ROCE_IPV6, SEND, 5, 9, 0, 64);
 	b.frame.data[0] = 0;
 	b.frame.len = 14 + 40 + 8;
@@ -294,7 +294,7 @@ static void test_ethernet(void **state)
 
 	(void)state;
 	bench_open(&b);
-	/* A packet of this length that is another NIC's comes behind those that are no packets. */
+	/* A packet of this length to another NIC comes after frames that are not packets. */
 	packet(&b, 99, SEND, 5, 9);
 	for (unsigned int i = TRE_TAKEN; i <= TRE_FULL; i++) {
 		other(&b, 100 + i, 118);
@@ -345,7 +345,8 @@ static void test_group(void **state)
 	bench_close(&b, 0);
 }
 
-/* What the NIC sends to itself is not in the capture, and its events belong to no other frame. */
+/* Frames that the NIC sends to itself are not in the capture, and their events belong to no other
+ * frame. */
 static void test_home(void **state)
 {
 	struct bench b;
@@ -370,7 +371,7 @@ static void test_home(void **state)
 	bench_close(&b, 0);
 }
 
-/* Order and times are the port's. A frame whose fate does not come holds others up for a time. */
+/* Order and times are the port's. A frame whose fate is not known yet delays others for a time. */
 static void test_order(void **state)
 {
 	struct bench b;
@@ -396,10 +397,10 @@ static void test_order(void **state)
 	show(&b, 201 + URDMA_FATES_HOLD_NS, true);
 	expect(&b, "200\n1000200 out\n1000201 out\n");
 	assert_int_equal(urdma_fates_unknown(b.fates), 1);
-	/* Too late, and of no frame. */
+	/* Too late, and for no frame. */
 	rsp(&b, SEND, 5, 11, TRV_GAP, TRW_NONE);
 
-	/* The parser has not told of it: a shorter time. */
+	/* The parser has not reported it: a shorter time. */
 	packet(&b, 1900000, SEND, 5, 12);
 	show(&b, 1908000, true);
 	expect(&b, "");
@@ -419,7 +420,7 @@ static void test_order(void **state)
 	bench_close(&b, 3);
 }
 
-/* The memory that held frames take is bounded. */
+/* Held frames take a bounded amount of memory. */
 static void test_bound(void **state)
 {
 	const unsigned int n = URDMA_FATES_HOLD_BYTES / 4096;

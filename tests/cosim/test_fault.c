@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Faults of the wire. A failure means that a test which asks for a fault does not get it, gets
- * another one, or cannot get it again, or that the log does not say what became of a frame.
+ * Faults of the wire. A failure means that a test does not get the fault it asks for, gets another
+ * one, or cannot repeat it, or that the log does not say what happened to a frame.
  */
 #include <errno.h>
 #include <math.h>
@@ -28,7 +28,7 @@
 struct frame {
 	uint32_t len;
 	bool error;
-	uint64_t at; /* to send: not before; received: cycle of its last beat */
+	uint64_t at; /* to send: not before this cycle; received: cycle of the last beat */
 	uint8_t data[1600];
 };
 
@@ -208,7 +208,7 @@ static void parsing(void **state)
 		assert_true(r.has_aeth);
 		assert_int_equal(r.syndrome, 0x63);
 		assert_int_equal(r.end, r.bth + 12 + 8);
-		/* every shorter frame lacks something */
+		/* every shorter frame lacks a header */
 		for (uint32_t len = 0; len < r.end; len++) {
 			struct urdma_roce none;
 			uint8_t *exact = malloc(len + 1);
@@ -232,7 +232,7 @@ static void parsing(void **state)
 
 /* ---- kinds --------------------------------------------------------------------------------- */
 
-/* Ten frames of side 0, PSN 0 to 9, and the PSNs that arrive. */
+/* Ten frames of side 0, PSN 0 to 9; checks the PSNs that arrive. */
 static void arrives(const char *spec, const unsigned int *want, size_t count)
 {
 	struct net n;
@@ -268,7 +268,7 @@ static void order(void **state)
 	ARRIVES("reorder,psn=2", 0, 1, 3, 2, 4, 5, 6, 7, 8, 9);
 	ARRIVES("reorder,psn=2,frames=5", 0, 1, 3, 4, 5, 6, 7, 2, 8, 9);
 	ARRIVES("reorder,psn=2-3,count=2,frames=2", 0, 1, 4, 5, 2, 3, 6, 7, 8, 9);
-	/* nothing comes any more: it is not held for ever */
+	/* no more frames come: it is not held forever */
 	ARRIVES("reorder,psn=9,frames=5", 0, 1, 2, 3, 4, 5, 6, 7, 8, 9);
 	ARRIVES("reorder,psn=7,frames=5", 0, 1, 2, 3, 4, 5, 6, 8, 9, 7);
 	ARRIVES("delay,psn=0,ns=10000", 1, 2, 3, 4, 5, 6, 7, 8, 9, 0);
@@ -350,7 +350,7 @@ static void corruption(void **state)
 	}
 }
 
-/* A frame that is not RoCE has only its FCS: a changed bit is seen by the MAC. */
+/* A frame that is not RoCE has only its FCS: the MAC notices a changed bit. */
 static void corruption_of_others(void **state)
 {
 	struct net n;
@@ -364,7 +364,7 @@ static void corruption_of_others(void **state)
 	assert_int_equal(n.rx[1].n, 1);
 	assert_true(n.rx[1].f[0].error);
 	assert_int_equal(n.record[0].opcode, -1);
-	/* and there is no byte 1500 in it */
+	/* and it has no byte 1500 */
 	add(&n, "corrupt,byte=1500");
 	add(&n, "corrupt,byte=-1500");
 	send_n(&n, 0, 1, 4, 17);
@@ -411,7 +411,9 @@ static void ecn(void **state)
 
 /* ---- selectors ----------------------------------------------------------------------------- */
 
-/* Frames of both sides, two QPs, opcodes 4 and 0x11 with each kind of AETH, PSN 0xfffff8 and on. */
+/*
+ * Frames of both sides, two QPs, opcodes 4 and 0x11 with each kind of AETH, PSN from 0xfffff8 on.
+ */
 static void selectors(void **state)
 {
 	static const struct {
@@ -496,8 +498,8 @@ static void random_net(struct net *n, uint64_t seed, const char *percent)
 }
 
 /*
- * Each kind at its rate, within five standard deviations, in each direction; a kind is independent
- * of the others but for DROP, which hides them.
+ * Each kind at its rate, within five standard deviations, in each direction. Kinds are independent
+ * of each other, except that DROP hides the others.
  */
 static void rates(void **state)
 {
@@ -637,7 +639,7 @@ static const char *const comment_of[URDMA_FAULT_KINDS] = {
 	"delayed by", "congestion",
 };
 
-/* The log says what the callback was told, and finds each frame in its sender's capture. */
+/* The log agrees with the callback, and finds each frame in its sender's capture. */
 static void log_and_captures(void **state)
 {
 	char dir[] = "/tmp/urdma-fault-XXXXXX", path[2][64], log[64], line[512];
@@ -671,7 +673,8 @@ static void log_and_captures(void **state)
 			mine[i][cap[i][c].outbound][n_mine[i][cap[i][c].outbound]++] = cap[i][c];
 	}
 	for (unsigned int i = 0; i < 2; i++) {
-		/* The sender's has all it sent, as it was; the receiver's what came, as it came. */
+		/* The sender's capture has all sent frames, unchanged; the receiver's has the
+		 * frames as they arrived. */
 		assert_int_equal(n_mine[i][1], n.tx[i].n);
 		for (size_t c = 0; c < n.tx[i].n; c++) {
 			assert_memory_equal(mine[i][1][c].f.data, n.tx[i].f[c].data,
@@ -710,8 +713,8 @@ static void log_and_captures(void **state)
 	}
 	fclose(f);
 	for (unsigned int i = 0; i < 2; i++) {
-		/* No others have comments; a frame that comes has the sender's, and a copy says so.
-		 */
+		/* No other frames have comments; an arriving frame has the sender's comment, and a
+		 * copy says that it is one. */
 		for (size_t c = 0; c < n.tx[i].n; c++)
 			assert_int_equal(mine[i][1][c].comment[0] != 0, commented[i][c]);
 		for (size_t c = 0; c < n.rx[i].n; c++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The events of the last cycles, against a list of all of them.
+// The events of the last cycles, compared with a list of all events.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static void add(struct urdma_history *h, uint64_t cycle)
 	urdma_history_add(h, &event);
 }
 
-/* What is taken are the last n of all. */
+/* The taken events are the last n of all. */
 static void taken(struct urdma_history *h, uint64_t from, unsigned int n, uint64_t whole_from)
 {
 	n_got = 0;
@@ -75,7 +75,7 @@ static void test_none(void **state)
 	urdma_history_destroy(NULL);
 }
 
-/* The newest cycle, and so many before it. */
+/* The newest cycle, and this many before it. */
 static void test_cycles(void **state)
 {
 	(void)state;
@@ -112,7 +112,9 @@ static void test_from(void **state)
 	urdma_history_destroy(h);
 }
 
-/* Of more than max the last ones stay. Cycles of which one has gone are not whole. */
+/*
+ * When there are more than max, the last ones stay. A cycle that has lost an event is not complete.
+ */
 static void test_full(void **state)
 {
 	(void)state;
@@ -131,7 +133,7 @@ static void test_full(void **state)
 		 * beginning. */
 		for (unsigned int k = 0; k < 3 * max[i] + 1; k++)
 			add(h, k / 2);
-		/* The first one that has stayed has the number 2 * max + 1: the second of its
+		/* The first one that is left has the number 2 * max + 1: the second one of its
 		 * cycle. */
 		taken(h, 0, (unsigned int)max[i], max[i] + 1);
 		urdma_history_destroy(h);

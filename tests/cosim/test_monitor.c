@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The monitor of a NIC's boundary, against hand-made beats. Events are compared as text, with every
- * field. A failure means that a trace would tell something that did not happen, would leave out
- * something that did, or would not agree with the capture.
+ * The monitor of a NIC's boundary, with hand-made beats. Events are compared as text, with every
+ * field. A failure means that a trace would contain something that did not happen, would miss
+ * something that did, or would disagree with the capture.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -85,7 +85,7 @@ static void bench_close(struct bench *b)
 		urdma_eth_port_cleanup(&b->port[i]);
 }
 
-/* One cycle with what the caller has set in in[0] and out[], which is cleared after it. */
+/* One cycle with the caller's in[0] and out[], which are cleared afterwards. */
 static void step(struct bench *b)
 {
 	for (unsigned int i = 0; i < 2; i++)
@@ -103,7 +103,7 @@ static void step(struct bench *b)
 	memset(b->out, 0, sizeof(b->out));
 }
 
-/* What was told since the last call. */
+/* Events reported since the last call. */
 static void expect(struct bench *b, const char *want)
 {
 	if (strcmp(b->told, want))
@@ -173,7 +173,7 @@ static struct tlp completion(uint32_t tag, uint32_t bytes, uint32_t error, bool 
 	return t;
 }
 
-/* Beat i of it. True: there are more. */
+/* Beat i of it. Returns true if there are more. */
 static bool beat(struct urdma_pcie_beat *b, const struct tlp *t, unsigned int i,
 		 struct pg213_field sop)
 {
@@ -270,7 +270,7 @@ static void requests_of_the_host(void **state)
 		   "106 reg_write offset=1007 len=1 value=11\n"
 		   "107 reg_write offset=1010 len=8 value=8877665544332211\n");
 
-	/* Two reads, answered in the other order. What the NIC sends leaves in the next cycle. */
+	/* Two reads, answered in reverse order. What the NIC sends leaves in the next cycle. */
 	pass(&b, cq, to_reg(0x2000, 8, NULL, 31));
 	pass(&b, cq, to_reg(0x2008, 4, NULL, 0));
 	pass(&b, cc, completion(0, 4, 0, false));
@@ -279,7 +279,7 @@ static void requests_of_the_host(void **state)
 		   "109 reg_read offset=2008 tag=0\n"
 		   "111 reg_done tag=0 dwords=1\n"
 		   "112 reg_done tag=1f dwords=2\n");
-	/* Reads of BAR2 are none of a register. */
+	/* A read of BAR2 is not a register read. */
 	pass(&b, cq, to_bar(DB_BASE + 8, 8, NULL, 7, 2, 23));
 	pass(&b, cc, completion(7, 8, 0, false));
 	expect(&b, "");
@@ -296,7 +296,7 @@ static void requests_of_the_nic(void **state)
 	pass(&b, rq, request(0x1001, 2, NULL, 0));
 	expect(&b, "101 rd tag=ff addr=123456789003 len=ffa\n"
 		   "102 rd tag=0 addr=1001 len=2\n");
-	/* 4 dwords of descriptor and 64 of data: 5 beats, told with the last one. */
+	/* 4 dwords of descriptor and 64 of data: 5 beats, reported with the last one. */
 	pass(&b, rq, request(0x2002, 250, bytes, 0));
 	expect(&b, "107 wr addr=2002 len=fa\n");
 	pass(&b, rq, request(0x3000, 1, bytes, 0));
@@ -309,7 +309,7 @@ static void requests_of_the_nic(void **state)
 		pass(&b, rq, t);
 		expect(&b, "109 rd tag=1 addr=3000 len=0\n");
 	}
-	/* In pieces, those of two reads mixed. */
+	/* In pieces, with those of two reads mixed. */
 	pass(&b, rc, completion(255, 128, 0, false));
 	pass(&b, rc, completion(0, 64, 0, true));
 	pass(&b, rc, completion(255, 128, 0, true));
@@ -354,7 +354,7 @@ static void errors_of_reads(void **state)
 	bench_close(&b);
 }
 
-/* What leaves in one cycle is told in the order in which PCIe sends it, and behind what came. */
+/* Events of one cycle: received ones first, then sent ones in the order in which PCIe sends. */
 static void order(void **state)
 {
 	struct tlp read = request(0x1000, 4, NULL, 5), done = completion(9, 4, 0, true);
@@ -389,7 +389,7 @@ static void stalls(void **state)
 
 	(void)state;
 	bench_open(&b);
-	/* All at once, for as long as the number of the stream says. */
+	/* All streams at once, each stalled for as many cycles as its number. */
 	for (unsigned int i = 0; i < 5; i++) {
 		cq(&b, &reg, 0);
 		b.out[0].cq_ready = i == 1;
@@ -430,7 +430,7 @@ static void stalls(void **state)
 	bench_close(&b);
 }
 
-/* Who begins to listen in the middle of a request is not told what he cannot know. */
+/* A listener that starts in the middle of a request gets no event that needs its beginning. */
 static void middle_of_requests(void **state)
 {
 	struct tlp write = request(0x1000, 100, bytes, 0), push = to_db(0, 64, bytes);
@@ -476,7 +476,7 @@ static struct packet roce(enum roce_shape shape, uint8_t opcode, uint32_t qpn, u
 	return p;
 }
 
-/* Beat i of a frame that NIC n sends. True: there are more. */
+/* Beat i of a frame that NIC n sends. Returns true if there are more. */
 static bool tx(struct bench *b, unsigned int n, const struct packet *p, unsigned int i)
 {
 	struct urdma_eth_beat *t = &b->out[n].tx;
@@ -490,7 +490,7 @@ static bool tx(struct bench *b, unsigned int n, const struct packet *p, unsigned
 	return !t->last;
 }
 
-/* Sends it from NIC n, and then runs until it has come. */
+/* Sends it from NIC n, and runs until it has arrived. */
 static void send(struct bench *b, unsigned int n, struct packet p)
 {
 	unsigned int i = 0;
@@ -581,7 +581,7 @@ static void stall_of_the_mac(void **state)
 	bench_close(&b);
 }
 
-/* Lines of tx_end and rx_end, against the capture. */
+/* The lines of tx_end and rx_end, compared with the capture. */
 static void compare(struct bench *b, const char *path, unsigned int want)
 {
 	struct urdma_pcapng_reader *r;
@@ -611,9 +611,9 @@ static void compare(struct bench *b, const char *path, unsigned int want)
 }
 
 /*
- * Both directions at once, at times that move against each other, so that some frames end in the
+ * Both directions at once, at times that drift against each other, so that some frames end in the
  * same cycle; a link that goes down in the middle of frames, and a reset in the middle of others.
- * The capture begins behind the first frames.
+ * The capture begins after the first frames.
  */
 static void as_the_capture(void **state)
 {
@@ -663,7 +663,7 @@ static void as_the_capture(void **state)
 	for (unsigned int i = 0; i < 20; i++)
 		step(&b);
 	assert_int_equal(urdma_wire_set_link(b.wire, true), 0);
-	/* A reset in the second beat; frames of the other side come all the same. */
+	/* A reset in the second beat; frames of the other side still arrive. */
 	p[1] = roce(ROCE_IPV4, 4, 1, 7, 20);
 	tx(&b, 0, &p[0], 0);
 	tx(&b, 1, &p[1], 0);
@@ -684,7 +684,7 @@ static void as_the_capture(void **state)
 	bench_close(&b);
 }
 
-/* Who begins to listen in the middle of frames is told of their ends, whole, and no beginning. */
+/* A listener that starts in the middle of frames gets their ends, complete, and no beginnings. */
 static void middle_of_frames(void **state)
 {
 	struct packet p[2] = { roce(ROCE_IPV4, 4, 1, 5, 130), roce(ROCE_IPV4, 4, 2, 6, 130) };
@@ -736,7 +736,7 @@ static void reset(void **state)
 		step(&b);
 	}
 	expect(&b, "119 reset\n");
-	/* Nothing of what was before goes on. */
+	/* Nothing from before the reset continues. */
 	pass(&b, cc, completion(2, 4, 0, false));
 	pass(&b, rq, write);
 	pass(&b, rc, completion(9, 4, 0, true));

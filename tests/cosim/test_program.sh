@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# urdma-cosim as a program: bad options exit 2 and say why; with good ones it listens, says so, and
-# leaves its reports when it is told to end. Usage: test_program.sh PROGRAM URDMA_EVENTS
-# URDMA_SAMPLES
+# urdma-cosim as a program. With bad options it exits with 2 and names the reason. With good ones it listens, says so, and
+# leaves its reports when it is told to end. Usage: test_program.sh PROGRAM URDMA_EVENTS URDMA_SAMPLES
 set -u
 program=$1
 urdma_events=$2
@@ -20,7 +19,7 @@ fail() {
 bad() {
 	local words=$1 status
 	shift
-	# One that does not refuse runs until it is told to end.
+	# A program that does not refuse runs until it is told to end.
 	timeout 60 "$program" "$@" >"$dir/out" 2>"$dir/err"
 	status=$?
 	[ $status = 2 ] || fail "$* exits $status"
@@ -82,7 +81,7 @@ bad_trigger "acked has no field 'qp'" '1:3*acked.qp=1'
 bad_trigger "rsp.psn=0x1000000 never comes: psn has 24 bits, its largest value is 0xffffff" rsp.psn=0x1000000
 bad_trigger "a fault is of a wire, not of a NIC" urdma1:fault --loss 1
 bad_trigger "there are no faults: --fault, --loss" fault=3
-# The program of the ordinary build writes no waves, and says which one does.
+# The program of the ordinary build writes no waves, and names the build that does.
 for kind in fst pcap,fst fst=5us-6us fst=5us- fst=last:5ms fst=hold fst=trigger:5us-6us fst,scope=nic.tx; do
 	bad "built without waves; tools/host-build.sh --waves" --socket "$s" --out "$dir/o" --trace "$kind"
 done
@@ -135,7 +134,7 @@ bad 'not a power of two' --socket "$s" --out "$dir/o" --pcie-lanes 12
 bad 'no wire for the faults' --socket "$s" --out "$dir/o" --loss 1
 bad 'no wire for the faults' --socket "$s" --socket "$s.1" --wire none --out "$dir/o" --fault drop
 
-# good NAME ARGUMENT...: exits 0; what it prints is in $dir/out.
+# good NAME ARGUMENT...: exits 0; its output is in $dir/out.
 good() {
 	local name=$1
 	shift
@@ -143,13 +142,13 @@ good() {
 	[ -s "$dir/err" ] && fail "$name says on stderr: $(cat "$dir/err")"
 }
 good --help --help
-# Every option is told, with its default where it has one.
+# The help has every option, with its default where there is one.
 for option in system socket out control tell check port wire switch rate delay switch-queue switch-latency switch-age loss dup \
 	reorder corrupt ecn seed fault pcie pcie-gen pcie-lanes pcie-gbps pcie-latency mps mrrs rcb completion \
 	reorder-completions pcie-stall trace trigger sample-us live stall-us no-skip threads slow-clock verbose version; do
 	grep -q -e "--$option\b" "$dir/out" || fail "--help does not tell --$option"
 done
-# What the launcher shows: settings of any run, and nothing that the launcher sets itself.
+# The options that the launcher shows: settings of any run, without those that it sets itself.
 good --help-settings --help-settings
 grep -q -e '--pcie-gen=N' "$dir/out" || fail "--help-settings lacks --pcie-gen"
 grep -qE -e '--(system|socket|out|control|tell|check|wire|switch|port)\b[^-]' "$dir/out" && fail "--help-settings tells too much"
@@ -157,7 +156,7 @@ good --version --version
 grep -qxE 'urdma-cosim [0-9]+\.[0-9]+\.[0-9]+ \(hardware contract 1\.[0-9]+\)' "$dir/out" ||
 	fail "--version says $(cat "$dir/out")"
 
-# --check prints what the options come to, makes nothing, and refuses what a run would.
+# --check prints the resulting settings, creates nothing, and refuses whatever a run would.
 check() {
 	good "--check $*" --check --socket "$s" --socket "$s.1" --out "$dir/checked" "$@"
 	[ -e "$dir/checked" ] && fail "--check made its --out"
@@ -201,7 +200,7 @@ has '"events":{"before_ns":0,"after_ns":0},.*"trigger":"fault=3"'
 check --trace events=hold,csv --trace none
 has '"trigger":null'
 has '"captures":false,"events":null'
-# A leading zero makes no octal number.
+# A leading zero does not mean octal.
 check --delay 0250 --stall-us 0x100
 has '"delay":250}'
 has '"stall_us":256,'
@@ -220,8 +219,8 @@ bad "neither a slot" --check --socket "$s" --out "$dir/o" --pcie gen4
 bad 'excludes' --check --socket "$s" --out "$dir/o" --pcie-gbps 50 --pcie-gen 4
 bad 'no --socket' --check --out "$dir/o"
 
-# start ARGUMENT...: runs the program until it is ready or has ended. Its output is emptied here: a shell that is
-# slow to open it would leave the "ready" of the run before.
+# start ARGUMENT...: runs the program until it is ready or has ended. Its output is emptied here: otherwise a shell that opens
+# it late would leave the "ready" of the run before.
 start() {
 	: >"$dir/out"
 	"$program" "$@" >"$dir/out" 2>"$dir/err" &
@@ -265,8 +264,8 @@ done
 figure() {
 	sed -n "s/^  \"$1\": \([0-9.]*\),\$/\1/p" "$dir/o/cosim.json"
 }
-# Each of the two NICs was evaluated or waited in each cycle that was simulated; the others were skipped. A waking is a clock
-# more.
+# Each of the two NICs was clocked or waited in each cycle that was simulated; the other cycles were skipped. Waking up takes
+# one clock more.
 [ "$(($(figure cycles_evaluated) - $(figure wakings) + $(figure cycles_waited)))" = "$((2 * $(figure cycles_simulated)))" ] ||
 	fail "the cycles of the NICs are not those simulated: $(cat "$dir/o/cosim.json")"
 [ "$(($(figure cycles_simulated) + $(figure cycles_skipped)))" = "$(($(figure simulated_ns) / 4))" ] ||
@@ -279,7 +278,7 @@ done
 empty=$(stat -c %s "$dir/o/urdma0.pcapng")
 [ -e "$dir/s0" ] && fail "socket left behind"
 
-# at_rest: until the program has nothing to do. With work, one of its threads runs or waits for a CPU.
+# at_rest: waits until the program has nothing to do. With work, one of its threads runs or waits for a CPU.
 at_rest() {
 	local n=0
 	while [ $n -lt 20 ]; do
@@ -300,7 +299,7 @@ tell() {
 	esac
 }
 
-# all_frames PROGRAM: waits until the 1000 frames of a replay have come to the switch, or the run has ended.
+# all_frames PROGRAM: waits until the 1000 frames of a replay have reached the switch, or the run has ended.
 all_frames() {
 	until "$1" --tell "$dir/control" counters | grep -q '"group":1000'; do
 		kill -0 $pid 2>/dev/null || break
@@ -316,7 +315,7 @@ printf '{\n  "hosts": [ { "nics": [ { "mps": "256" } ] } ]\n}\n' >"$dir/bad.json
 bad "urdma-cosim: $dir/bad.json: hosts\[0\].nics\[0\].mps: has to be a number, and is a string" --system "$dir/bad.json" --out "$dir/o"
 grep -q 'Try' "$dir/err" && fail "a mistake in a file is no reason to try --help"
 
-# A run writes down what it is, and the next one is the same, with its sockets in the directory of results.
+# A run records its settings. The next run from this file is the same, with its sockets in the directory of results.
 for name in slow-slot four-hosts; do
 	start --system "$examples/$name.json" --out "$dir/sys" --seed 5 --fault drop,nth=3
 	n=0
@@ -332,17 +331,17 @@ for name in slow-slot four-hosts; do
 	cmp "$dir/sys/system.json" "$dir/sys2/system.json" || fail "$name: system.json is not repeated"
 	grep -q '"drop,nth=3"' "$dir/sys2/system.json" || fail "system.json lacks the fault: $(cat "$dir/sys2/system.json")"
 done
-# Of the four hosts' ports the last one has 25 Gb/s, on the whole way to the capture.
+# Of the four hosts' ports the last one has 25 Gb/s, on all of its way to the capture.
 start --system "$examples/four-hosts.json" --out "$dir/sys" --trace pcap
 kill -TERM $pid
 wait $pid || fail "exit status $?: $(cat "$dir/err")"
-# speed FILE: if_speed of its interface, option 8, in bits a second.
+# speed FILE: if_speed of its interface, option 8, in bits per second.
 speed() {
 	od -An -v -t x1 "$1" | tr -d ' \n' | sed -n 's/.*08000800\(................\).*/\1/p'
 }
 [ "$(speed "$dir/sys/urdma3.pcapng")" = 00ba1dd205000000 ] || fail "speed of urdma3: $(speed "$dir/sys/urdma3.pcapng")"
 [ "$(speed "$dir/sys/urdma0.pcapng")" = 00e8764817000000 ] || fail "speed of urdma0: $(speed "$dir/sys/urdma0.pcapng")"
-# It is the run's first file: without it there is no run.
+# It is the first file of a run: without it there is no run.
 mkdir "$dir/full-system"
 ln -s /dev/full "$dir/full-system/system.json"
 start --socket "$s" --out "$dir/full-system"
@@ -351,7 +350,7 @@ wait $pid
 [ $? = 1 ] || fail "a system.json on a full disk does not exit 1"
 grep -q 'system.json could not be written: No space left' "$dir/err" || fail "it says: $(cat "$dir/err")"
 
-# A switch with NICs and other ports, and the control socket. The replay is of the capture above.
+# A switch with NICs and other ports, and the control socket. The replay uses the capture above.
 start --socket "$dir/s0" --out "$dir/o" --wire 0-r --port "r=replay:$dir/o/urdma0.pcapng"
 wait $pid
 [ $? = 1 ] || fail "a replay of an empty capture does not exit 1"
@@ -398,7 +397,7 @@ done
 [ -s "$dir/o/r.pcapng" ] || fail "no capture r.pcapng"
 [ -e "$dir/control" ] && fail "control socket left behind"
 
-# ---- files that cannot be written whole: errors of the run ---------------------------------------
+# ---- files that cannot be written completely: errors of the run ---------------------------------
 
 # A capture of 1000 frames, and the frame alone.
 head -c 48 "$dir/one.pcapng" >"$dir/many.pcapng"
@@ -410,9 +409,9 @@ for _ in $(seq 100); do
 	cat "$dir/ten"
 done >>"$dir/many.pcapng"
 
-# ---- a busy NIC does not keep guests waiting -----------------------------------------------------
+# ---- a busy NIC does not make guests wait --------------------------------------------------------
 
-# 1000 frames come to both NICs at once. No more than some dozens of clocks pass between two looks at the sockets.
+# 1000 frames arrive at both NICs at once. At most some dozens of clocks pass between two checks of the sockets.
 start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --port "r=replay:$dir/many.pcapng,fast" --switch 0,1,r
 at_rest
 kill -TERM $pid
@@ -424,7 +423,7 @@ grep -q '"group": 1000' "$dir/o/cosim.json" || fail "the replay is not over: $(c
 
 # ---- counters over time ---------------------------------------------------------------------------
 
-# Values of what has changed, at multiples of the interval; the last ones are those of the reports.
+# Values of changed counters, at multiples of the interval; the last ones equal the reports.
 [ -e "$dir/o/samples.jsonl" ] && fail "samples that nobody asked for"
 start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/o" --sample-us 1 --control "$dir/control" \
 	--port "r=replay:$dir/many.pcapng,fast,hold" --switch 0,1,r
@@ -433,7 +432,7 @@ all_frames "$program"
 at_rest
 lines=$(wc -l <"$dir/o/samples.jsonl")
 [ "$lines" -gt 4 ] || fail "$lines samples can be seen while the run goes on"
-# A simulation that sleeps adds none.
+# A simulation that sleeps adds no samples.
 sleep 0.3
 [ "$(wc -l <"$dir/o/samples.jsonl")" = "$lines" ] || fail "samples of a simulation that sleeps"
 kill -TERM $pid
@@ -467,7 +466,7 @@ for nic in report["nics"]:
     assert seen["counters"]["rx_frames"] == 1000
     frames = [line[nic["name"]]["port"]["rx_frames"] for line in lines
               if "rx_frames" in line.get(nic["name"], {}).get("port", {})]
-    # 84 bytes a frame at 100 Gb/s: 149 in 1 us at most
+    # 84 bytes per frame at 100 Gb/s: at most 149 in 1 us
     steps = [b - a for a, b in zip([0] + frames, frames)]
     assert len(frames) > 1 and max(steps) <= 150, steps
 END
@@ -476,7 +475,7 @@ END
 jq -e '[.nics[] | .port.rx_frames, .counters.rx_frames | add] == [1000, 1000, 1000, 1000]' "$dir/json" >/dev/null ||
 	fail "the slices have $(jq -c '[.nics[].port.rx_frames]' "$dir/json")"
 
-# A run does not write over what it sends.
+# A run does not overwrite the capture that it replays.
 mkdir -p "$dir/again"
 for name in r urdma1; do
 	cp "$dir/many.pcapng" "$dir/again/$name.pcapng"
@@ -487,7 +486,7 @@ done
 
 # ---- readers that follow a run --------------------------------------------------------------------
 
-# One that reads gets what the capture has. One that does not read holds nobody up, and loses what its pipe has no room for.
+# A reader gets what the capture has. One that does not read delays nobody, and loses what does not fit into its pipe.
 live() {
 	start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/live" --trace pcap --live --control "$dir/control" \
 		--port "r=replay:$dir/many.pcapng,fast,hold" --switch 0,1,r
@@ -496,7 +495,7 @@ live() {
 	done
 	"$@" <"$dir/live/r.live" >"$dir/followed.pcapng" &
 	reader=$!
-	# The simulator looks for readers when it gets a message. What passes before that is not for them.
+	# The simulator looks for readers when it gets a message. Frames before that are not for them.
 	until readlink "/proc/$pid/fd/"* | grep -q '/r\.live$'; do
 		if ! kill -0 $pid 2>/dev/null || ! kill -0 $reader 2>/dev/null; then
 			break
@@ -516,17 +515,17 @@ live cat
 cmp "$dir/live/r.pcapng" "$dir/followed.pcapng" || fail "the reader got something else"
 grep -q 'left out' "$dir/err" && fail "it says: $(cat "$dir/err")"
 size=$(stat -c %s "$dir/followed.pcapng")
-# Readers come and go, also while nothing passes: each gets a capture from its beginning.
+# Readers come and go, also while no frame passes: each gets a capture from its beginning.
 start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/live" --trace pcap --live --control "$dir/control" \
 	--port "r=replay:$dir/many.pcapng,fast,hold" --switch 0,1,r
-# has_reader WANT: whether the simulator has a reader of r comes to be this.
+# has_reader WANT: waits until "the simulator has a reader of r" becomes this.
 has_reader() {
 	local has n
 	for n in $(seq 200); do
 		has=no
 		readlink "/proc/$pid/fd/"* | grep -q '/r\.live$' && has=yes
 		[ $has != "$1" ] || return 0
-		# It looks for new readers when it gets a message. That one has gone it has to see by itself.
+		# It looks for new readers when it gets a message. That a reader has gone it has to notice by itself.
 		[ "$1" = no ] || tell ok time
 		sleep 0.05
 	done
@@ -545,11 +544,11 @@ kill -TERM $pid
 wait $pid || fail "exit status $? with --live: $(cat "$dir/err")"
 wait $reader
 cmp "$dir/live/r.pcapng" "$dir/followed.pcapng" || fail "the second reader got something else"
-# One that a killed run has left behind is used again.
+# A FIFO that a killed run has left behind is used again.
 mkfifo "$dir/live/urdma0.live" "$dir/live/r.live"
 live true
 [ "$(stat -c %s "$dir/live/r.pcapng")" = "$size" ] || fail "a reader that has gone changes the capture"
-# refused WORDS: --live refuses what is at urdma1.live, and leaves behind nothing of its own.
+# refused WORDS: --live refuses the file at urdma1.live, and leaves nothing behind.
 refused() {
 	start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/live" --live --control "$dir/control" \
 		--port "q=stream:unix:$dir/q,listen" --switch 0,1,q
@@ -569,14 +568,14 @@ mkfifo "$dir/live/urdma1.live"
 exec 8<>"$dir/live/urdma1.live"
 refused 'and a program reads it'
 exec 8>&-
-# A writer alone: a FIFO that is open for both helps it up.
+# Only a writer: a FIFO that is opened for reading and writing lets it start.
 mkfifo "$dir/live/urdma1.live"
 exec 8<>"$dir/live/urdma1.live"
 exec 9>"$dir/live/urdma1.live"
 exec 8>&-
 refused 'and a program writes to it'
 exec 9>&-
-# A set-up that fails later takes back what it has made.
+# A set-up that fails later removes what it has created.
 mkdir "$dir/s1"
 start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/live" --live --trace events --control "$dir/control" \
 	--port "q=stream:unix:$dir/q,listen" --switch 0,1,q
@@ -588,7 +587,7 @@ for file in live/urdma0.live live/urdma1.live live/q.live s0 q control; do
 done
 rmdir "$dir/s1"
 
-# A second simulator keeps off the results of the first, which goes on.
+# A second simulator does not touch the results of the first, which goes on.
 start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/twice" --trace pcap --control "$dir/control"
 timeout 60 "$program" --socket "$dir/s2" --out "$dir/twice" --trace pcap </dev/null >"$dir/out2" 2>"$dir/err2"
 [ $? = 1 ] || fail "a second simulator in a directory does not exit 1"
@@ -600,7 +599,7 @@ grep -q 'could not be written: No space left' "$dir/err2" || fail "it says: $(ca
 kill -TERM $pid
 wait $pid || fail "exit status $? beside a second simulator: $(cat "$dir/err")"
 [ "$(grep -c '"pcie-gen"' "$dir/twice/system.json")" = 2 ] || fail "system.json is the second's"
-# Without standard files none of the results takes their place.
+# Without standard streams no file of results takes their descriptors.
 "$program" --socket "$dir/s0" --out "$dir/closed" --trace pcap --control "$dir/control" <&- >&- 2>&- &
 pid=$!
 until "$program" --tell "$dir/control" time >/dev/null 2>&1; do
@@ -611,7 +610,7 @@ kill -TERM $pid
 wait $pid || fail "exit status $? without standard files"
 grep -rl ready "$dir/closed" && fail "what belongs on the standard output is in a file of results"
 
-# 1000 frames of 1400 bytes are more than a pipe holds. What is left out is told, and the rest is whole.
+# 1000 frames of 1400 bytes are more than a pipe holds. What is left out is reported, and the rest is complete.
 mv "$dir/many.pcapng" "$dir/small.pcapng"
 head -c 48 "$dir/one.pcapng" >"$dir/many.pcapng"
 {
@@ -628,7 +627,7 @@ rm -f "$dir/go"
 live bash -c 'until [ -e "$0/go" ]; do sleep 0.05; done; cat' "$dir"
 left=$(sed -n 's|.*/r.live: \([0-9]*\) packets were left out, because the reader was too slow|\1|p' "$dir/err")
 [ "${left:-0}" -gt 0 ] || fail "nothing is left out of $(stat -c %s "$dir/followed.pcapng") bytes: $(cat "$dir/err")"
-# 44 bytes more than the frame for each packet
+# 44 bytes more than the frame per packet
 [ "$(stat -c %s "$dir/followed.pcapng")" = $((size - 1000 * 104 + 1444 * (1000 - left))) ] ||
 	fail "$left packets are left out, and the reader has $(stat -c %s "$dir/followed.pcapng") bytes"
 mv "$dir/small.pcapng" "$dir/many.pcapng"
@@ -636,7 +635,7 @@ mv "$dir/small.pcapng" "$dir/many.pcapng"
 # ---- events --------------------------------------------------------------------------------------
 
 # events TRACE [COMMAND...]: a run of 1000 frames to both NICs with this --trace. The commands go to the control socket before
-# the frames, and "events off" behind them.
+# the frames, and "events off" after them.
 events() {
 	local trace=$1 n
 	shift
@@ -654,7 +653,7 @@ events() {
 	wait $pid || fail "exit status $? with --trace $trace: $(cat "$dir/err")"
 	[ -s "$dir/events/events.urdma" ] || fail "no events.urdma"
 }
-# count KEY: of the events in cosim.json.
+# count KEY: a number of the events in cosim.json.
 count() {
 	tr -d ' \n' <"$dir/events/cosim.json" | sed -n "s/.*\"events\":{\"file\":\"events.urdma\",\"events\":\([0-9]*\),\"missing\":\([0-9]*\),.*/\\$1/p"
 }
@@ -676,7 +675,7 @@ events events=64ns-100ns
 events events=64ns-
 [ "$(count 1)" -ge 4000 ] || fail "$(count 1) events from 64 ns on"
 
-# What is made of the events while the run goes on is what urdma-events makes of their file afterwards.
+# The files that are made during the run are those that urdma-events makes of the events afterwards.
 for kind in csv,perfetto events=hold,csv,perfetto; do
 	rm -rf "$dir/events"
 	if [ $kind = csv,perfetto ]; then
@@ -691,7 +690,7 @@ for kind in csv,perfetto events=hold,csv,perfetto; do
 	[ "$(stat -c %s "$dir/perfetto")" -gt 50000 ] || fail "--trace $kind: trace.perfetto is short"
 	tr -d ' \n' <"$dir/events/cosim.json" | grep -q '"csv":"wqes.csv","perfetto":"trace.perfetto"' || fail "cosim.json: $kind"
 done
-# A window that ends with the end of a frame: what its last cycle makes is there, too. The first run tells when that is.
+# A window that ends with the end of a frame contains all events of its last cycle. The first run finds that cycle.
 first_frame() {
 	start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/events" --trace "$1" --port "r=replay:$dir/one.pcapng" --switch 0,1,r
 	at_rest
@@ -708,7 +707,7 @@ events events,csv
 [ -s "$dir/events/wqes.csv" ] || fail "no wqes.csv"
 [ -e "$dir/events/trace.perfetto" ] && fail "a trace that was not asked for"
 
-# paced FRAMES US: a capture of so many frames, one each so many microseconds.
+# paced FRAMES US: a capture of this many frames, one in so many microseconds.
 paced() {
 	local i t
 	head -c 48 "$dir/one.pcapng"
@@ -720,7 +719,7 @@ paced() {
 		tail -c +69 "$dir/one.pcapng"
 	done
 }
-# The NICs are quiet between the frames. The events of all pauses share a few zstd frames, and others see them in seconds.
+# The NICs are quiet between the frames. Events of all pauses share a few zstd frames, and readers see them within seconds.
 paced 500 200 >"$dir/paced.pcapng"
 start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/events" --trace csv,perfetto --port "r=replay:$dir/paced.pcapng" --switch 0,1,r
 seen=0
@@ -737,8 +736,8 @@ wait $pid || fail "exit status $? after pauses: $(cat "$dir/err")"
 
 # ---- triggers ------------------------------------------------------------------------------------
 
-# One frame each 200 us, to both NICs at once. At each of them it begins and ends in one cycle, which makes two events, and
-# some cycles later the NIC drops it, which makes a third. The replay is on wire 2.
+# One frame per 200 us, to both NICs at once. At each of them it begins and ends in one cycle, which makes two events. Some
+# cycles later the NIC drops it, which makes a third. The replay is on wire 2.
 paced 30 200 >"$dir/paced.pcapng"
 # triggered TRACE TRIGGER [ARGUMENT...]: a run with these frames.
 triggered() {
@@ -749,7 +748,7 @@ triggered() {
 		--control "$dir/control" --port "r=replay:$dir/paced.pcapng,hold" --switch 0,1,r "$@"
 	tell 'error the events of this run are those around its trigger' events on
 	tell ok start r
-	# Not by "counters": reads of counters are events, too.
+	# Without "counters": reads of counters are events, too.
 	end=$(($("$program" --tell "$dir/control" time | tr -dc 0-9) + 8000000))
 	while [ "$("$program" --tell "$dir/control" time | tr -dc 0-9)" -lt $end ]; do
 		kill -0 $pid 2>/dev/null || break
@@ -758,7 +757,7 @@ triggered() {
 	kill -TERM $pid
 	wait $pid || fail "exit status $? with --trigger $trigger: $(cat "$dir/err")"
 }
-# trigger KEY: what cosim.json has of it.
+# trigger KEY: its value in cosim.json.
 trigger() {
 	tr -d ' \n' <"$dir/events/cosim.json" | sed -n "s/.*\"trigger\":{[^}]*\"$1\":\([^,}]*\).*/\1/p"
 }
@@ -770,7 +769,7 @@ captured() {
 		END { for (i = 0; i < NR && (word[i] != 6 || --n); i += word[i + 1] / 4); print word[i + 3], word[i + 4] }')
 	echo $((high << 32 | low))
 }
-# came NS EVENTS: it came at this moment, with so many events in the window, and its own one.
+# came NS EVENTS: the trigger came at this moment, with so many events in the window, and its own event.
 came() {
 	local what
 	what=$(trigger what)
@@ -782,7 +781,7 @@ came() {
 	jq -e --argjson what "$what" --argjson at "$1" '.trigger.what == $what and .trigger.at_ns == $at' "$dir/json" >/dev/null ||
 		fail "$what: the file has the trigger $(jq -c .trigger "$dir/json")"
 }
-# span FROM TO [NS]: of the events in the file. The last one may be up to NS behind TO.
+# span FROM TO [NS]: checks the times of the events in the file. The last one may be up to NS after TO.
 span() {
 	jq -e --argjson from "$1" --argjson to "$2" --argjson late "${3-0}" \
 		'.from_ns == $from and .to_ns >= $to and .to_ns <= $to + $late' "$dir/json" >/dev/null ||
@@ -800,7 +799,7 @@ triggered events=trigger:0ns-0ns '1:2*rx_end.len=60.number=3'
 "$urdma_events" --json "$dir/json" "$dir/events/events.urdma" || fail "events.urdma without the trigger is not whole"
 jq -e '.trigger.at_ns == null and .trigger.what == "1:2*rx_end.len=60.number=3"' "$dir/json" >/dev/null ||
 	fail "the file has the trigger $(jq -c .trigger "$dir/json")"
-# The last frame before this one is in the window, and so is the next one.
+# The frame before this one is in the window, and so is the next one.
 triggered events=trigger:201us-201us,csv,perfetto 'urdma0:5*rx_end'
 came "$(captured 5 urdma0)" 18
 span "$(captured 4 urdma0)" "$(captured 6 urdma0)" 100
@@ -808,19 +807,19 @@ span "$(captured 4 urdma0)" "$(captured 6 urdma0)" 100
 "$urdma_events" --csv "$dir/csv" --perfetto "$dir/perfetto" "$dir/events/events.urdma" || fail "urdma-events: $?"
 cmp "$dir/csv" "$dir/events/wqes.csv" || fail "wqes.csv around a trigger"
 cmp "$dir/perfetto" "$dir/events/trace.perfetto" || fail "trace.perfetto around a trigger"
-# To the cycle, at both ends: the next frame is dropped behind the window, and the one before in it.
+# Exact to the cycle at both ends: the next frame is dropped after the window, and the one before in it.
 triggered events=trigger:200us-200us 'urdma0:5*rx_end'
 came "$(captured 5 urdma0)" $((6 + 6 + 4))
 triggered events=trigger:199996ns-199996ns 'urdma0:5*rx_end'
 came "$(captured 5 urdma0)" $((2 + 6))
-# Of any NIC: each frame ends at two. What is dropped is dropped later.
+# On any NIC: each frame ends at two. It is dropped later.
 triggered events=trigger:10ns-10ns '5*rx_end'
 came "$(captured 3 urdma0)" 4
 # More than there is before it.
 triggered events=trigger:1s-6ms rx_end
 came "$(captured 1 urdma0)" $((2 + 180))
 [ "$(trigger events_from_ns)" = 0 ] || fail "events from $(trigger events_from_ns) ns on"
-# A fault of the wire, at the moment that its log tells. Two rules hit the second frame: it counts once.
+# A fault of the wire, at the time in its log. Two rules hit the second frame: it counts once.
 for n in 1 2 3; do
 	triggered events=trigger:10us-10us fault=$n --fault delay,side=0,wire=2,nth=2,count=all,ns=40 --fault ecn,count=all \
 		--fault dup,side=0,wire=2,nth=2
@@ -829,7 +828,7 @@ for n in 1 2 3; do
 done
 triggered events=trigger:10us-10us fault=30 --fault delay,side=0,wire=2,nth=2,count=all,ns=40
 grep -q 'the trigger fault=30 never came: 29 of 30 were seen' "$dir/err" || fail "it says: $(cat "$dir/err")"
-# No memory for all that is before it: the last events are there, and it says so.
+# No memory for everything before it: the last events are there, and the report says so.
 paced 1000 100 >"$dir/paced.pcapng"
 rm -rf "$dir/events"
 start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/events" --trace events=trigger:1s-0ns --trigger '2000*rx_end' \
@@ -858,7 +857,7 @@ grep -q "events.urdma begins $(($(trigger at_ns) - $(trigger events_from_ns))) n
 	fail "it says: $(cat "$dir/err")"
 grep -q '"trigger": null' "$dir/o/cosim.json" || fail "a trigger in a run without one"
 
-# A directory in which no file can be made.
+# A directory in which no file can be created.
 for file in wqes.csv trace.perfetto; do
 	mkdir -p "$dir/dir-$file/$file"
 	start --socket "$dir/s0" --socket "$dir/s1" --out "$dir/dir-$file" --trace csv,perfetto
@@ -875,8 +874,8 @@ grep -q 'cannot write .*/dir/events.urdma: Is a directory' "$dir/err" || fail "i
 [ -e "$dir/s0" ] && fail "a socket is left behind"
 
 real=$program
-# lossy OUT [ARGUMENT...]: a run whose files in OUT have to fail. What it simulates is whole all the
-# same: 1000 frames come to the switch.
+# lossy OUT [ARGUMENT...]: a run whose files in OUT have to fail. Its simulation is complete nevertheless: 1000 frames reach the
+# switch.
 lossy() {
 	local out=$1
 	shift
@@ -896,7 +895,7 @@ lossy() {
 		fail "the simulation did not go on: $(cat "$out/cosim.json")"
 }
 
-# lost FILE WORDS: the message names it, once, and cosim.json does too, if it is not the one.
+# lost FILE WORDS: the message names FILE once, and so does cosim.json, unless FILE is cosim.json.
 lost() {
 	local n
 	n=$(grep -c "/$1 could not be written" "$dir/err")
@@ -925,7 +924,7 @@ wait $pid
 [ $? = 1 ] || fail "a capture on a full disk does not exit 1"
 grep -q 'cannot write .*/urdma1.pcapng: No space left on device' "$dir/err" || fail "it says: $(cat "$dir/err")"
 
-# What is made of events: the run goes on, and the events are whole.
+# Files made of events: the run goes on, and the events are complete.
 for file in wqes.csv trace.perfetto; do
 	out=$dir/full-$file
 	mkdir "$out"
@@ -936,7 +935,7 @@ for file in wqes.csv trace.perfetto; do
 	"$urdma_events" "$out/events.urdma" >"$dir/out" || fail "events.urdma is not whole beside a full $file"
 done
 
-# The same of the events: the beginning, then the middle.
+# The events themselves: their beginning, then their middle.
 out=$dir/full-events
 mkdir "$out"
 ln -s /dev/full "$out/events.urdma"
@@ -964,7 +963,7 @@ if [ "$(count 2)" -lt 4000 ] || [ "$(count 2)" -ge "$(count 1)" ]; then
 	fail "$(count 2) of $(count 1) events are missing"
 fi
 
-# Captures that grow too large in the middle of the run. They end with a whole packet.
+# Captures that grow too large in the middle of the run. They end with a complete packet.
 out=$dir/limited
 # shellcheck disable=SC2317,SC2329  # called as $program
 limited() {
@@ -978,7 +977,7 @@ for file in urdma0.pcapng urdma1.pcapng r.pcapng faults.log; do
 	lost $file 'File too large'
 done
 grep -q '"delay": 1000' "$out/cosim.json" || fail "not every fault was counted: $(cat "$out/cosim.json")"
-# 180 bytes for each packet, with the comment on its drop: the NIC receives no frames yet.
+# 180 bytes per packet, with the comment on its drop: the NIC does not receive frames yet.
 comment='dropped: no filter of the Ethernet function passes it (eth_rx_filtered)'
 [ "$(grep -aoF "$comment" "$out/urdma0.pcapng" | wc -l)" -gt 100 ] || fail "urdma0.pcapng does not tell of drops"
 size=$(stat -c %s "$out/urdma0.pcapng")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of events: what was added comes back, and a file that is not whole is not taken for one.
+// Files of events: every added event is read back, and an incomplete file is recognized.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,8 +65,8 @@ static struct urdma_events *open_events(void)
 	return e;
 }
 
-/* Compares with the events of seed as many as the file has. Returns their number, *last what came
- * then. */
+/* Compares as many events of seed as the file has. Returns their number; *last is the result of the
+ * read after them. */
 static unsigned int compare(struct urdma_events *e, uint64_t start, int *last)
 {
 	struct urdma_random seed = { start };
@@ -117,7 +117,7 @@ static void test_same(void **state)
 	}
 }
 
-/* A reader of a run that goes on, or that ended by a signal. */
+/* Reads a run that still goes on, or that a signal has ended. */
 static void test_flush(void **state)
 {
 	(void)state;
@@ -135,7 +135,7 @@ static void test_flush(void **state)
 	assert_int_equal(urdma_recorder_close(r), 0);
 }
 
-/* The disk is full: whole records stay, the others are counted. */
+/* The disk is full: complete records stay, and the other events are counted. */
 static void test_full(void **state)
 {
 	(void)state;
@@ -165,7 +165,7 @@ static void test_full(void **state)
 	urdma_events_close(e);
 }
 
-/* Cut at any byte, the file gives events that were added, then says that it is not whole. */
+/* Cut at any byte, the file yields events that were added, then reports that it is incomplete. */
 static void test_cut(void **state)
 {
 	(void)state;

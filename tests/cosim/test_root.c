@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The PCIe root against a hand-made NIC that speaks PG213 streams beat by beat, without RTL.
- * A failure means that the simulator would show the RTL a link that PCI Express does not have:
- * wrong completions, wrong order, wrong timing, or a broken TLP that goes unnoticed.
+ * The PCIe root with a fake NIC that speaks PG213 streams beat by beat, without RTL. A failure
+ * means that the RTL would see a link that PCI Express does not allow: wrong completions, wrong
+ * order, wrong timing, or a broken TLP that goes unnoticed.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@
 #define MEM_SIZE (1u << 16)
 #define MAX_TLPS 8192u
 
-/* A TLP as the streams carried it. */
+/* A TLP as sent on the streams. */
 struct wire_tlp {
 	uint64_t cycle; /* of its last beat */
 	uint32_t dw[300];
@@ -43,17 +43,17 @@ struct bench {
 	uint64_t now;
 	uint8_t mem[MEM_SIZE];
 	struct urdma_random rnd;
-	/* What the NIC sends, a beat at a time. */
+	/* Beats that the NIC sends. */
 	struct urdma_pcie_beat *rq;
 	unsigned int rq_n, rq_at, rq_cap;
 	struct urdma_pcie_beat cc;
 	bool irq;
 	unsigned int irq_vec;
 	bool hold_cq, hold_rc;
-	/* What it got. */
+	/* What the NIC received. */
 	struct wire_tlp *cq, *rcs;
 	unsigned int n_cq, n_rc, cq_open, rc_open;
-	/* What the host got. */
+	/* What the host received. */
 	bool no_irqs; /* msix() takes none */
 	unsigned int irqs, last_vec;
 	uint8_t mem_at_irq;
@@ -332,7 +332,7 @@ static void mmio_writes(void **state)
 					 len);
 		}
 	}
-	/* Out of the BAR, over a line, of no BAR. */
+	/* Outside the BAR, across a line, in no BAR. */
 	assert_int_equal(urdma_pcie_mmio_write(b->pcie, 0, URDMA_PCIE_BAR0_SIZE - 4, data, 8),
 			 -EINVAL);
 	assert_int_equal(urdma_pcie_mmio_write(b->pcie, 0, UINT64_MAX - 3, data, 8), -EINVAL);
@@ -357,7 +357,7 @@ static void answer(void *arg, int status, uint64_t value)
 	a->status[a->n++] = status;
 }
 
-/* Puts the completion of the CQ request t on CC. */
+/* Queues the completion of the CQ request t on CC. */
 static void complete(struct bench *b, const struct wire_tlp *t, uint64_t value, uint32_t status)
 {
 	uint32_t first = pg213_get(t->user, PG213_CQ_FIRST_BE);
@@ -394,7 +394,8 @@ static void mmio_reads(void **state)
 	unsigned int order[40];
 
 	(void)state;
-	/* More than there are tags, of all sizes; the NIC answers each batch backwards. */
+	/* More reads than there are tags, of all sizes; the NIC answers each batch in reverse
+	 * order. */
 	for (unsigned int i = 0; i < 40; i++)
 		assert_int_equal(
 			urdma_pcie_mmio_read(b->pcie, 0, 64 * i + i % 8, 1 + i % 8 / 2, answer, &a),
@@ -442,8 +443,7 @@ static void mmio_read_pushes_writes(void **state)
 	uint8_t byte = (uint8_t)~b->mem[100];
 
 	(void)state;
-	/* A register read is answered; a DMA write went out just before: the host sees the write.
-	 */
+	/* A register read is answered after a DMA write went out: the host sees the write. */
 	urdma_pcie_mmio_read(b->pcie, 0, 0, 8, answer, &a);
 	while (!b->n_cq)
 		step(b);
@@ -530,7 +530,7 @@ static void reads_with(const struct urdma_pcie_config *cfg, bool expect_reorder)
 			uint32_t page = urdma_random_below(&b->rnd, MEM_SIZE / 4096) * 4096;
 			uint32_t off = urdma_random_below(&b->rnd, 4096), max;
 
-			/* Few bytes as often as many; the read spans at most MRRS of dwords. */
+			/* A few bytes as often as many; a read spans at most MRRS, in dwords. */
 			max = b->cfg.mrrs - off % 4;
 			if (max > 4096 - off)
 				max = 4096 - off;
@@ -650,7 +650,7 @@ static void sparse_writes(void **state)
 	bench_free(b);
 }
 
-/* A read behind a write to the same bytes sees it; the write lands one link delay after its last
+/* A read after a write to the same bytes sees it; the write lands one link delay after its last
  * beat. */
 static void read_after_write(void **state)
 {
@@ -689,7 +689,7 @@ static void interrupt_after_write(void **state)
 		b->watch = 4096 + 199;
 		for (unsigned int k = 0; k < 20; k++)
 			rq_request(b, MEM_BASE + 4096, sizeof(data), data, 0);
-		/* The NIC asks in the cycle of the last beat. */
+		/* The NIC asks for an interrupt in the cycle of the last beat. */
 		while (b->rq_at + 1 < b->rq_n)
 			step(b);
 		b->irq = true;
@@ -730,7 +730,7 @@ static void msix_masks(void **state)
 	b->irq = true;
 	run_quiet(b);
 	assert_int_equal(b->irqs, 2);
-	/* The function mask holds vectors back, too, and lets them go when it is lifted. */
+	/* The function mask also holds vectors back, and releases them when it is cleared. */
 	enable = 0xc000;
 	urdma_pcie_config_write(b->pcie, URDMA_CONFIG_CAP_MSIX + 2, &enable, 2);
 	b->irq = true;
@@ -752,7 +752,9 @@ static uint64_t pending_bits(struct bench *b)
 	return a.value[0];
 }
 
-/* A host that cannot take a vector yet finds it pending, and gets it once, when it says so. */
+/*
+ * If the host cannot take a vector yet, it stays pending, and is sent once when the host is ready.
+ */
 static void msix_not_yet(void **state)
 {
 	struct bench *b = bench_new(NULL);
@@ -783,7 +785,7 @@ static void msix_not_yet(void **state)
 	bench_free(b);
 }
 
-/* So many register accesses wait for the RTL, and no more; BAR4 is the block's own. */
+/* This many register accesses wait for the RTL, and no more; BAR4 belongs to the hard block. */
 static void backlog(void **state)
 {
 	struct urdma_pcie_config cfg;
@@ -814,7 +816,7 @@ static void backlog(void **state)
 
 /* ---- timing -------------------------------------------------------------------------------- */
 
-/* Expected end of n TLPs of `bytes` link bytes each that begin at cycle `start`. */
+/* Expected end of n TLPs of `bytes` link bytes each, starting at cycle `start`. */
 static uint64_t serial(uint64_t start, uint32_t mbps, uint64_t n, uint64_t bytes)
 {
 	__uint128_t units = (__uint128_t)n * bytes * 2000;
@@ -837,7 +839,7 @@ static void latency(void **state)
 		rq_request(b, MEM_BASE, 64, NULL, 0);
 		start = b->now;
 		run_quiet(b);
-		/* The request's 24 bytes, the latency, the completion's 84 bytes. */
+		/* 24 bytes of request, the latency, 84 bytes of completion. */
 		expect = serial(start + 1, cfg.mbps, 1, 24) + ns / 4;
 		expect = serial(expect, cfg.mbps, 1, 84);
 		assert_int_equal(b->rcs[0].cycle, expect + 1); /* two beats */
@@ -863,16 +865,15 @@ static void bandwidth(void **state)
 		cfg.mrrs = 512;
 		cfg.cpl = sizes[s];
 		b = bench_new(&cfg);
-		/* Writes: the last one lands when all have been serialized, and the link delay
-		 * later. */
+		/* Writes: the last one lands one link delay after all have been serialized. */
 		start = b->now;
 		for (uint32_t i = 0; i < n; i++)
 			rq_request(b, MEM_BASE + i % 64 * 512, sizes[s], data, 0);
 		run_quiet(b);
 		assert_int_equal(b->writes, n);
 		/*
-		 * Either the link is the bound, or the stream: without straddling a TLP of 16 + n
-		 * bytes takes whole beats. In that case the last TLP finds the link idle.
+		 * The bound is either the link or the stream: without straddling, a TLP of 16 + n
+		 * bytes takes whole beats. In the latter case the last TLP finds the link idle.
 		 */
 		beats = (16 + sizes[s] + 63) / 64;
 		ideal = serial(start + beats, cfg.mbps, n, sizes[s] + 24) + 37;
@@ -880,14 +881,14 @@ static void bandwidth(void **state)
 		assert_int_equal(b->write_cycle, ideal > bound ? ideal : bound);
 		print_message("writes of %u: %.2f Gb/s\n", sizes[s],
 			      (double)n * sizes[s] * 8 / (double)(b->write_cycle - 37 - start) / 4);
-		/* Reads, as many in flight as there are tags: bound by completions. */
+		/* Reads, as many in flight as there are tags: completions are the bound. */
 		b->n_rc = 0;
 		first = b->rq_at;
 		for (uint32_t i = 0; i < n;) {
 			for (unsigned int tag = 0; tag < 128 && i < n; tag++, i++)
 				rq_request(b, MEM_BASE + i % 64 * 512, 512, NULL, (i & 128) | tag);
 		}
-		/* Tags come back in order here; send a read when its tag is free. */
+		/* Tags come back in order here; a read is sent when its tag is free. */
 		for (uint32_t i = 0, done; i < n;) {
 			for (done = i; counted < b->n_rc; counted++)
 				done += pg213_get(b->rcs[counted].dw, PG213_RC_DONE);
@@ -920,7 +921,7 @@ static void bandwidth(void **state)
 				bytes += b->rcs[k].enabled;
 			gbps = (double)bytes * 8 / (double)(end - b->rcs[0].cycle) / 4;
 			print_message("reads, completions of %u: %.2f Gb/s\n", sizes[s], gbps);
-			/* Within one part in 100 of the arithmetic. */
+			/* Within 1 % of the calculation. */
 			assert_true(gbps > expect * 0.99);
 			assert_true(gbps < expect * 1.01);
 		}
@@ -946,7 +947,7 @@ static void unmapped(void **state)
 	assert_int_equal(pg213_get(b->rcs[0].dw, PG213_RC_DONE), 1);
 	assert_int_equal(urdma_pcie_stats(b->pcie)->read_faults, 1);
 	assert_int_equal(urdma_pcie_stats(b->pcie)->write_faults, 1);
-	/* The tag may be used again, and bus mastering off is the same to the NIC. */
+	/* The tag may be used again. Bus mastering off looks the same to the NIC. */
 	bus_master(b, false);
 	rq_request(b, MEM_BASE, 64, NULL, 9);
 	run_quiet(b);
@@ -1011,7 +1012,7 @@ static void faults(void **state)
 	}
 }
 
-/* Each mutation of a good request has to be found, and told with the right words. */
+/* Each mutation of a good request has to be found and reported with the right words. */
 struct mutation {
 	const char *what;
 	const char *expect;
@@ -1019,7 +1020,7 @@ struct mutation {
 	uint32_t len;
 	bool write;
 	unsigned int beat;
-	bool user; /* field of tuser, else of the descriptor */
+	bool user; /* field of tuser, otherwise of the descriptor */
 	struct pg213_field field;
 	uint32_t value;
 };
@@ -1096,8 +1097,8 @@ static void set_sizes(struct bench *b, unsigned int mps, unsigned int mrrs)
 }
 
 /*
- * The NIC has cut some TLPs by sizes that the host makes smaller meanwhile: these may come, however
- * often the host does so, and later ones may not.
+ * The host reduces MPS and MRRS while the NIC has TLPs in its pipeline that use the old sizes.
+ * These are accepted, however often the host does so; later ones are not.
  */
 static void smaller_sizes(void **state)
 {
@@ -1205,11 +1206,11 @@ static void bad_completions(void **state)
 				 urdma_pcie_error(b->pcie));
 		assert_int_equal(a.n, 0);
 		bench_free(b);
-		assert_int_equal(a.n, 1); /* given up when the function goes */
+		assert_int_equal(a.n, 1); /* aborted when the function is reset */
 	}
 }
 
-/* A completion waits behind a posted write that the NIC has not taken. */
+/* A completion waits for a posted write in front of it that the NIC has not taken. */
 static void completion_behind_posted(void **state)
 {
 	struct bench *b = bench_new(NULL);
@@ -1229,7 +1230,7 @@ static void completion_behind_posted(void **state)
 	bench_free(b);
 }
 
-/* The same stimulus twice is the same run, beat for beat. */
+/* The same stimulus twice gives the same run, beat for beat. */
 static void repeatable(void **state)
 {
 	uint64_t sum[2] = { 0, 0 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Time, skipping, events, the wire and the embedded host's memory, with a NIC written in C
- * (model_nic.h). A failure means that runs would not repeat, that skipping time changes what
- * happens, or that a hang would go unnoticed.
+ * (model_nic.h). A failure means that runs would not repeat, that skipping time changes results, or
+ * that a hang would go unnoticed.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -75,7 +75,7 @@ static void take(void *ctx, uint64_t cycle)
 	s->changes++;
 }
 
-/* A listener to events. Each of several hears an event behind the one before it. */
+/* A listener to events. With several listeners, each gets an event after the one before it. */
 struct ear {
 	struct urdma_cosim *c;
 	const struct ear *before;
@@ -157,14 +157,14 @@ static void sampled(struct series *s, bool no_skip)
 		send_frame(&w, i % 2, 100 + 100 * i, 0);
 		assert_int_equal(urdma_cosim_run_until(w.c, (i + 1) * 10000), 0);
 	}
-	/* This is not seen any more. */
+	/* This is no longer heard. */
 	urdma_cosim_sample(w.c, s->period, NULL, NULL);
 	send_frame(&w, 0, 100, 0);
 	assert_int_equal(urdma_cosim_run_while_busy(w.c, URDMA_COSIM_FOREVER), 0);
 	world_close(&w);
 }
 
-/* Samples see the same whether or not time is skipped, and skipped time has hardly any. */
+/* Samples are the same with and without skipping, and skipped time has hardly any. */
 static void samples(void **state)
 {
 	struct series plain, skipping;
@@ -205,7 +205,8 @@ static void frames(void **state)
 
 static unsigned int actions = 300;
 
-/* Host actions at random cycles: far apart, so that there is much to skip, and sometimes close. */
+/* Host actions at random cycles: mostly far apart, so that much can be skipped, and sometimes close
+ * together. */
 static void action(void *arg)
 {
 	struct world *w = arg;
@@ -283,13 +284,13 @@ static void skipping_changes_nothing(void **state)
 		assert_true(c.steps == end_c && c.evaluated == 2 * end_c);
 		assert_true(a.steps + a.skipped == end_a);
 		assert_true(a.steps * 4 < c.steps);
-		/* Each of the two NICs is clocked or waits in each step; a waking is a clock more.
-		 */
+		/* Each of the two NICs is clocked or waits in each step; waking up takes one clock
+		 * more. */
 		assert_true(a.evaluated - a.wakings + a.waited == 2 * a.steps);
 	}
 }
 
-/* Listening changes nothing, and all that is heard is the same with and without skipping. */
+/* Listening changes nothing, and events are the same with and without skipping. */
 static void listeners(void **state)
 {
 	uint64_t end[2] = { 0 }, log[2] = { 0 }, hash = 0;
@@ -324,7 +325,7 @@ static void start_to_listen(void *arg)
 	listen(arg);
 }
 
-/* They come and go; as long as there is one, the others hear. */
+/* Listeners come and go; as long as there is one, the others keep hearing. */
 static void coming_and_going(void **state)
 {
 	struct ear ear[URDMA_COSIM_MAX_LISTENERS + 1];
@@ -340,7 +341,7 @@ static void coming_and_going(void **state)
 				 i == URDMA_COSIM_MAX_LISTENERS ? -ENOSPC : 0);
 	}
 	urdma_cosim_unlisten(w.c, hear, &ear[1]);
-	urdma_cosim_unlisten(w.c, hear, &w); /* who does not listen */
+	urdma_cosim_unlisten(w.c, hear, &w); /* not a listener */
 	send_frame(&w, 0, 1000, 0);
 	assert_int_equal(urdma_cosim_run_while_busy(w.c, URDMA_COSIM_FOREVER), 0);
 	assert_true(ear[0].n > 20 && ear[0].n == ear[2].n && ear[0].n == ear[3].n);
@@ -351,7 +352,7 @@ static void coming_and_going(void **state)
 	send_frame(&w, 1, 1000, 0);
 	assert_int_equal(urdma_cosim_run_while_busy(w.c, URDMA_COSIM_FOREVER), 0);
 	assert_int_equal(ear[0].n, ear[2].n);
-	/* From an event on, in the middle of what happens. */
+	/* From an event on, in the middle of activity. */
 	ear[0].n = 0;
 	send_frame(&w, 0, 9000, 0);
 	urdma_cosim_at(w.c, urdma_cosim_now(w.c) + 500, start_to_listen, w.c);
@@ -361,7 +362,7 @@ static void coming_and_going(void **state)
 	world_close(&w);
 }
 
-/* A link that goes down and up at times that fall into skips, and into frames. */
+/* A link that goes down and up at times that fall into skips and into frames. */
 static void toggle(void *arg)
 {
 	struct world *w = arg;
@@ -390,7 +391,9 @@ static uint64_t link_run(const struct urdma_cosim_config *cfg, uint64_t *end)
 	       urdma_cosim_port(w.c, 1)->stats.rx_lost;
 	if (!cfg->n_switches) {
 		assert_true(lost > 0);
-		/* Each counts once: one whose beginning was seen came, with a bad FCS. */
+		/*
+		 * Each counts once: a frame whose beginning was seen has arrived, with a bad FCS.
+		 */
 		assert_int_equal(urdma_cosim_port(w.c, 1)->stats.rx_frames + lost, sent);
 	}
 	assert_int_equal(urdma_embedded_stats(w.h)->faults, 0);
@@ -427,8 +430,8 @@ static void link_and_switch(void **state)
 
 /* ---- settings of single NICs and wires ------------------------------------------------------- */
 
-/* Cycles of the interrupts of frames that NIC 0 sends to NIC 1 and NIC 2 to NIC 3, begun at once.
- */
+/* Cycles of the interrupts for frames that NIC 0 sends to NIC 1 and NIC 2 to NIC 3, begun at the
+ * same time. */
 struct arrivals {
 	uint64_t of[4];
 	uint8_t lanes[4]; /* of the link, as configuration space shows them */
@@ -473,7 +476,7 @@ static struct arrivals arrivals(const struct urdma_cosim_config *cfg)
 		uint8_t *src = urdma_embedded_alloc_contig(h, 4096, 0);
 		uint8_t *dst = urdma_embedded_alloc_contig(h, 4096, 0);
 
-		/* To all, since a switch floods. */
+		/* To all ports, since the switch floods. */
 		memset(src, 0xff, 4096);
 		urdma_embedded_write64(dev[i + 1], 0, 0x50, urdma_embedded_bus(h, dst));
 		urdma_embedded_write64(dev[i], 0, 0x50, urdma_embedded_bus(h, dst));
@@ -499,7 +502,7 @@ static void own_pcie(void **state)
 	urdma_cosim_config_defaults(&cfg, 4);
 	all = arrivals(&cfg);
 	assert_true(all.of[1] == all.of[3]);
-	/* 1000 ns more: 3/10 for the register write, all of it for the DMA read. */
+	/* 1000 ns more: 3/10 of them for the register write, all of them for the DMA read. */
 	own = cfg.pcie;
 	own.latency_ns += 1000;
 	own.lanes = 4;
@@ -521,7 +524,7 @@ static void own_pcie(void **state)
 	a = arrivals(&cfg);
 	assert_in_range(a.of[1], all.of[1] + 2000, all.of[1] + 2600);
 	assert_int_equal(a.of[3], all.of[3]);
-	/* It takes the place of the common one, which does not matter then. */
+	/* It replaces the common setting, which has no effect on it. */
 	own = cfg.pcie;
 	for (unsigned int i = 0; i < 4; i++)
 		cfg.nic_pcie[i] = &own;
@@ -530,8 +533,7 @@ static void own_pcie(void **state)
 	assert_memory_equal(&a, &all, sizeof(a));
 }
 
-/* Random numbers of a NIC depend on its number, whether or not it has a configuration of its own.
- */
+/* A NIC's random numbers depend on its number, with or without a configuration of its own. */
 static void own_seed(void **state)
 {
 	struct urdma_cosim_config cfg;
@@ -568,7 +570,7 @@ static void own_lines(void **state)
 	a = arrivals(&cfg);
 	assert_in_range(a.of[1], all.of[1] + 181, all.of[1] + 183);
 	assert_int_equal(a.of[3], all.of[3] + 1000);
-	/* The common ones still hold for what has none. */
+	/* The common settings still hold for NICs and wires without their own. */
 	cfg.delay_ns += 400;
 	a = arrivals(&cfg);
 	assert_in_range(a.of[1], all.of[1] + 281, all.of[1] + 283);
@@ -592,7 +594,7 @@ static void own_lines_of_switches(void **state)
 	a = arrivals(&cfg);
 	assert_int_equal(a.of[1], all.of[1] + 500);
 	assert_int_equal(a.of[3], all.of[3]);
-	/* It stores and forwards, so that each of the two lines takes its own time. */
+	/* The switch stores and forwards, so each of the two lines adds its own time. */
 	cfg.sw[0].latency_ns = 0;
 	cfg.sw[1].line[0].rate_mbps = 10000;
 	cfg.sw[0].line[1].delay_ns = cfg.delay_ns + 4000;
@@ -602,7 +604,9 @@ static void own_lines_of_switches(void **state)
 	cfg.sw[1].line[1].rate_mbps = 10000;
 	a = arrivals(&cfg);
 	assert_in_range(a.of[3], all.of[3] + 363, all.of[3] + 366);
-	/* A queue that is too small for the longest frame is refused, for one switch as for all. */
+	/*
+	 * A queue that is too small for the longest frame is refused, for one switch and for all.
+	 */
 	cfg.sw[1].queue = 1000;
 	{
 		struct urdma_cosim *c;
@@ -671,9 +675,9 @@ static void tick(void *arg)
 }
 
 /*
- * A timer that is told out of registers, so that right after a skip it seems to be later than it
- * is: it fires in the same cycle as without skipping, whatever is skipped to in between, and though
- * the other NIC works and this one dozes.
+ * A timer that is reported through registers, so right after a skip it seems to expire later than
+ * it does. It fires in the same cycle as without skipping, wherever skips end, and although the
+ * other NIC works while this one dozes.
  */
 static uint64_t timer_fires(bool no_skip, uint64_t ticks, bool busy, uint64_t delay_ns)
 {
@@ -745,7 +749,7 @@ static void detects(enum model_nic_fault fault, const char *words)
 	assert_non_null(urdma_cosim_error(w.c));
 	if (!strstr(urdma_cosim_error(w.c), words))
 		fail_msg("expected \"%s\" in: %s", words, urdma_cosim_error(w.c));
-	/* And stays so. */
+	/* And this does not change. */
 	assert_int_equal(urdma_cosim_run_until(w.c, URDMA_COSIM_FOREVER), -EPROTO);
 	world_close(&w);
 }
@@ -763,7 +767,7 @@ static void nested_event(void *arg)
 	struct world *w = arg;
 	uint64_t v;
 
-	/* A callback may not run the simulation. */
+	/* A callback must not run the simulation. */
 	assert_int_equal(urdma_embedded_read64(w->dev[0], 0, 0, &v), -EBUSY);
 	w->sends++;
 }
@@ -824,7 +828,8 @@ static void memory(void **state)
 	assert_int_equal((ones & zeros) >> 40, 0x7fffff);
 	assert_int_equal(ones >> 63, 0);
 	assert_int_equal(urdma_embedded_pages(h, p + 4095, 2, pages, 64), 2);
-	/* The rest, and no more; freed memory is not reachable, and comes again zeroed. */
+	/* The rest, and no more; freed memory is not accessible, and is zeroed when it is allocated
+	 * again. */
 	assert_null(urdma_embedded_alloc(h, (256 - 64 + 1) * 4096));
 	q = urdma_embedded_alloc(h, (256 - 64) * 4096);
 	assert_non_null(q);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The switch, between ports of whole frames, and the link of a wire. A failure means that a frame
- * would come to a port it is not for, be missed at one it is for, leave faster or slower than the
- * line, or that a run would not repeat.
+ * The switch, between ports that carry whole frames, and the link of a wire. A failure means that a
+ * frame would arrive at a wrong port, be missing at a right one, leave faster or slower than the
+ * line allows, or that a run would not repeat.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -59,7 +59,7 @@ static void deliver(void *ctx, struct urdma_eth_port *port, uint64_t now,
 	g->len = f->len;
 	g->from = f->data[11];
 	memcpy(&g->id, f->data + 14, 4);
-	/* What is behind the header is a function of the number; padding is zero. */
+	/* The bytes after the header are a function of the number; padding is zero. */
 	for (uint32_t i = 18; i < f->len; i++)
 		if (f->data[i] != (uint8_t)(g->id + i) && !(f->len == 60 && !f->data[i]))
 			fail_msg("byte %u of frame %u is wrong", i, g->id);
@@ -119,7 +119,7 @@ static uint64_t net_next(struct net *n)
 	return next;
 }
 
-/* Until cycle, or, with UINT64_MAX, until nothing is on its way. */
+/* Runs until cycle, or, with UINT64_MAX, until nothing is on its way. */
 static void net_run(struct net *n, uint64_t until)
 {
 	for (;;) {
@@ -139,7 +139,7 @@ static void net_run(struct net *n, uint64_t until)
 	}
 }
 
-/* To the station `to`, which is behind a port, or to a group; from station `from`. */
+/* From station `from` to station `to`, which is behind a port, or to a group. */
 static void send_as(struct net *n, unsigned int port, unsigned int from, unsigned int to,
 		    uint32_t id, uint32_t len)
 {
@@ -148,7 +148,7 @@ static void send_as(struct net *n, unsigned int port, unsigned int from, unsigne
 
 	if (to == GROUP)
 		memset(f, 0xff, 6);
-	/* A tag like any other two bytes. */
+	/* The switch treats a tag like any other two bytes. */
 	f[12] = 0x81;
 	f[13] = 0x00;
 	memcpy(f + 14, &id, 4);
@@ -162,7 +162,7 @@ static void send(struct net *n, unsigned int from, unsigned int to, uint32_t id,
 	send_as(n, from, from, to, id, len);
 }
 
-/* Each port has got that many since the last call. */
+/* Each port has received that many since the last call. */
 static void expect(struct net *n, const unsigned int *counts)
 {
 	for (unsigned int i = 0; i < n->ports; i++) {
@@ -197,7 +197,7 @@ static void learning(void **state)
 	send(&n, 0, GROUP, 4, 100);
 	net_run(&n, UINT64_MAX);
 	EXPECT(&n, 0, 2, 1, 1);
-	/* A second station behind port 0; the two talk: not the switch's business. */
+	/* A second station behind port 0: frames between the two do not concern the switch. */
 	send_as(&n, 0, 9, 0, 5, 60);
 	net_run(&n, UINT64_MAX);
 	EXPECT(&n, 0, 0, 0, 0);
@@ -230,7 +230,7 @@ static void ageing(void **state)
 	send(&n, 0, 1, 1, 100);
 	net_run(&n, 1000);
 	EXPECT(&n, 0, 1, 1);
-	/* Heard of again before its time is up, so known for longer. */
+	/* Heard again before its time is up, so remembered for longer. */
 	net_run(&n, 40000);
 	send(&n, 0, 1, 2, 100);
 	net_run(&n, 80000);
@@ -246,7 +246,7 @@ static void ageing(void **state)
 	net_close(&n);
 }
 
-/* More addresses than the table has room for: the newest are known, nothing is lost. */
+/* More addresses than the table has room for: the newest are remembered, and no frame is lost. */
 static void full_table(void **state)
 {
 	unsigned int known = 0;
@@ -281,7 +281,8 @@ static void full_table(void **state)
 	net_close(&n);
 }
 
-/* Frames that end at the switch: bad FCS, those no bridge forwards; a group is no source. */
+/* Frames that end at the switch: bad FCS, addresses that no bridge forwards; a group is not a
+ * source. */
 static void not_forwarded(void **state)
 {
 	static const uint8_t pause[60] = {
@@ -312,7 +313,7 @@ static void not_forwarded(void **state)
 	net_close(&n);
 }
 
-/* One frame: when its last bit comes to the other end. */
+/* One frame: when its last bit arrives at the other end. */
 static void latency(void **state)
 {
 	static const uint32_t len[] = { 18, 60, 64, 65, 1514, 9018, 16384 };
@@ -337,7 +338,7 @@ static void latency(void **state)
 	}
 }
 
-/* Frames without a gap on the way in leave without one: the line's rate, to the byte. */
+/* Frames that arrive without a gap leave without one: the line rate, exact to the byte. */
 static void line_rate(void **state)
 {
 	static const uint64_t rate[] = { 10000, 99900, 100000 };
@@ -362,7 +363,7 @@ static void line_rate(void **state)
 		for (unsigned int i = 0; i < 1000; i++)
 			assert_int_equal(n.end[1].got[i].id, i);
 		assert_true(n.end[1].got[999].cycle >= first + cycles(bytes, rate[r]));
-		/* Store and forward costs one frame more, the longest at most. */
+		/* Store and forward costs at most one frame more, the longest one. */
 		assert_true(n.end[1].got[999].cycle <=
 			    2 * DELAY + LATENCY + first +
 				    cycles(bytes + 12 + 8 + 1560 + 4, rate[r]) + 2);
@@ -370,7 +371,7 @@ static void line_rate(void **state)
 	}
 }
 
-/* Two into one: half of it finds the queue full, the rest leaves at the line rate. */
+/* Two ports into one: half of the frames find the queue full, the rest leaves at the line rate. */
 static void tail_drop(void **state)
 {
 	const unsigned int per_side = 3000;
@@ -399,8 +400,8 @@ static void tail_drop(void **state)
 	assert_in_range(urdma_switch_port(n.sw, 2)->stats.tx_queue_max, (64 << 10) - 1000,
 			64 << 10);
 	/*
-	 * What came in in the time of per_side frames went out in it, and then the 65 that were
-	 * stored; but for the time of the latency (6 frames) at the beginning, when none did.
+	 * In the time of per_side frames that many leave, and then the 65 that were stored. None
+	 * leaves during the latency at the start (6 frames).
 	 */
 	assert_in_range(n.end[2].n, per_side + 57, per_side + 61);
 	/* Without a gap from the first to the last. */
@@ -435,7 +436,7 @@ static void set_link(void **state)
 	assert_int_equal(n.end[0].n + urdma_switch_port(n.sw, 0)->stats.tx_unconnected +
 				 n.end[0].port.stats.rx_lost,
 			 100);
-	/* What was forgotten is flooded. */
+	/* Frames to forgotten addresses are flooded. */
 	assert_true(n.end[2].n > 0);
 	n.end[0].n = n.end[1].n = n.end[2].n = 0;
 	send(&n, 0, 1, 1, 100);
@@ -455,14 +456,14 @@ static void fault(void *ctx, unsigned int side, struct urdma_eth_frame *f,
 	unsigned int *seen = ctx;
 
 	seen[side]++;
-	/* Every other frame of the station is lost, every fourth damaged. */
+	/* Every other frame of the station is lost, every fourth corrupted. */
 	v->drop = !side && f->number % 2;
 	f->error |= !side && f->number % 4 == 2;
 	v->delay_cycles = side ? 1000 : 0;
 	v->copies = side;
 }
 
-/* Faults on the wire of a station: each direction by itself, whole frames, in order. */
+/* Faults on a station's wire: separate for each direction, whole frames, in order. */
 static void faults(void **state)
 {
 	unsigned int seen[2] = { 0 };
@@ -491,7 +492,7 @@ static void faults(void **state)
 	net_close(&n);
 }
 
-/* Random traffic with a link that comes and goes: a hash over who got what when. */
+/* Random traffic with a link that goes down and up: a hash over which port got which frame when. */
 static uint64_t random_run(uint64_t seed, bool every_cycle, unsigned int *frames)
 {
 	struct urdma_random rnd = { seed };

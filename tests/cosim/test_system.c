@@ -3,8 +3,8 @@
  * The command line of urdma-cosim with --system FILE. Each case is a process of its own, because a
  * bad option ends it. A failure means that a NIC or a wire would not have the settings that the
  * user has written for it, that a run could not be repeated from its system.json, or that a mistake
- * in a file would go unnoticed or be told without its place.
- * Usage: test_system DIR; in DIR are example files.
+ * in a file would go unnoticed or be reported without its position. Usage: test_system DIR; in DIR
+ * are example files.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -41,8 +41,8 @@ int urdma_sim_check_scope(const char *scope, char *why, size_t size)
 
 /* ---- running the options --------------------------------------------------------------------- */
 
-/* What the simulation has: of each NIC, the link in configuration space and the rate of its line.
- */
+/* Settings of the simulation: for each NIC, the link in configuration space and the rate of its
+ * line. */
 static json_t *simulation_json(const struct urdma_options *o)
 {
 	json_t *nics = json_array();
@@ -82,8 +82,8 @@ static void child(int argc, char **argv)
 }
 
 /*
- * Runs the options of a command line, which words are cut from at spaces. Returns the exit status;
- * text has what it says, on both streams.
+ * Runs the options of a command line, which is split at spaces. Returns the exit status; text has
+ * the output of both streams.
  */
 static int run(const char *line, char *text, size_t size)
 {
@@ -150,7 +150,7 @@ static void put(const char *path, const char *text)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* The options with the file of this text. */
+/* Runs the options with a file of this text. */
 static json_t *with(const char *text, const char *options)
 {
 	char line[1024];
@@ -199,7 +199,7 @@ static void simulates(json_t *json, unsigned int nic, const char *what)
 	assert_string_equal(json_string_value(json_array_get(nics, nic)), what);
 }
 
-/* ---- files that are good --------------------------------------------------------------------- */
+/* ---- good files ------------------------------------------------------------------------------ */
 
 static void defaults(void **state)
 {
@@ -226,7 +226,7 @@ static const char levels_file[] =
 	"  \"wires\": [ { \"wire\": \"0-2\", \"rate\": 25 }, { \"wire\": \"urdma1-3\" } ],"
 	"  \"pcie-lanes\": 8, \"pcie-latency\": 700, \"rate\": 40, \"delay\": 1000 }";
 
-/* What is told of one goes before what is told of all, wherever it stands in the file. */
+/* Settings of one object override those of all, wherever they stand in the file. */
 static void levels(void **state)
 {
 	json_t *json = with(levels_file, "");
@@ -245,7 +245,7 @@ static void levels(void **state)
 	has(json, "wires.1", "{ \"wire\": \"urdma1-urdma3\", \"rate\": 40, \"delay\": 1000 }");
 	simulates(json, 0, "gen4x8 25000 Mb/s");
 	simulates(json, 1, "gen3x8 40000 Mb/s");
-	/* A bandwidth says nothing of generation and width. */
+	/* A bandwidth does not imply generation and width. */
 	simulates(json, 2, "gen3x16 25000 Mb/s");
 	simulates(json, 3, "gen2x4 40000 Mb/s");
 	json_decref(json);
@@ -268,7 +268,7 @@ static void command_line_first(void **state)
 	has(json, "hosts.0.nics.0.pcie-latency", "700");
 	has(json, "seed", "7");
 	json_decref(json);
-	/* Before or after --system makes no difference. */
+	/* The position before or after --system makes no difference. */
 	put(file, levels_file);
 	{
 		char line[256];
@@ -297,7 +297,7 @@ static void lists(void **state)
 	json_t *json;
 
 	(void)state;
-	/* JSON's integers end before seeds do; as strings they do not. */
+	/* JSON's integers are smaller than the largest seeds; strings are not. */
 	put(file, lists_file);
 	snprintf(text, sizeof(text), "--system %s --out o", file);
 	bad(text, "too big integer");
@@ -315,7 +315,7 @@ static void lists(void **state)
 	    "\"b\": { \"rate\": 100, \"delay\": 80 } } } ]");
 	has(json, "faults", "[ \"dup,p=0.5\", \"drop,side=1,nth=2\" ]");
 	json_decref(json);
-	/* Wires and switches of the command line come in place of the file's, and so do faults. */
+	/* Wires and switches of the command line replace the file's, and so do faults. */
 	json = with(text, "--port b=tap:z --port c=tap:w --wire 1-2 --wire a-b --switch 0,c "
 			  "--switch-age 5 --loss 1");
 	has(json, "ports", "[ \"a=tap:x\", \"b=tap:z\", \"c=tap:w\" ]");
@@ -338,7 +338,7 @@ static void lists(void **state)
 	json_decref(json);
 }
 
-/* The effective file of a run makes the same run again. */
+/* The effective file of a run reproduces the run. */
 static void repeats(const char *line)
 {
 	char repeat[256], *text;
@@ -379,7 +379,7 @@ static void effective_file(void **state)
 		"--pcie gen5x1 --switch-queue 16384 --delay 5 --port p=tap:x --switch 2,p");
 }
 
-/* Each setting of PCIe is in it. */
+/* It contains each setting of PCIe. */
 static void effective_pcie(void **state)
 {
 	json_t *json =
@@ -470,14 +470,14 @@ static void rates(void **state)
 	}
 }
 
-/* ---- files that are not ---------------------------------------------------------------------- */
+/* ---- bad files ------------------------------------------------------------------------------- */
 
 #define NICS "\"hosts\": [ { \"nics\": [ {}, {} ] } ]"
 
 static void errors(void **state)
 {
 	static const struct {
-		const char *text, *words; /* behind the name of the file */
+		const char *text, *words; /* after the name of the file */
 	} wrong[] = {
 		{ "", ":1:0: '[' or '{' expected" },
 		{ "{\n  \"hosts\": ,\n}", ":2:12: unexpected token" },
@@ -594,17 +594,17 @@ static void errors_of_both(void **state)
 	bad(line, "--socket '2': more than 2 NICs, which is what there are in ");
 	snprintf(line, sizeof(line), "--system %s", file);
 	bad(line, "--out is missing");
-	/* Mistakes of the command line have no place in the file. */
+	/* Mistakes on the command line have no position in the file. */
 	snprintf(line, sizeof(line), "--system %s --out o --mps 300", file);
 	bad(line, "urdma-cosim: --mps '300': not a power of two");
 	snprintf(line, sizeof(line), "--system %s --out o --wire 0-9", file);
 	bad(line, "urdma-cosim: --wire '0-9': there are 2 NICs");
-	/* The port of the file has lost its wire to the command line. */
+	/* The command line's wire has replaced that of the file's port. */
 	snprintf(line, sizeof(line), "--system %s --out o --wire 0-1", file);
 	bad(line, ".port 'a': no wire and no switch has it");
 }
 
-/* Each NIC has a socket, of the command line or in the directory of results. */
+/* Each NIC has a socket, from the command line or in the directory of results. */
 static void sockets(void **state)
 {
 	json_t *json;

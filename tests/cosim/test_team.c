@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The team of threads. A failure means that a NIC would be left out in a cycle, evaluated twice, or
- * that a run hangs.
+ * The team of threads. A failure means that a NIC would be left out of a cycle or evaluated twice,
+ * or that a run hangs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static void each_item_once(void **state)
 	}
 }
 
-/* Members that never had work, and ones that sleep, are ended all the same. */
+/* Members that never had work, and sleeping ones, are ended, too. */
 static void ends(void **state)
 {
 	(void)state;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The vfio-user server against a client that knows the protocol and breaks it: each command good
- * and bad, framing, descriptors, disappearing peers, floods, and a mutation fuzzer. Behind the
- * server stands the fake function of vfio_fake_pcie.h, which asserts that nothing invalid reaches
- * it.
+ * The vfio-user server with a client that knows the protocol and breaks it: each command good and
+ * bad, framing, descriptors, disappearing peers, floods, and a mutation fuzzer. The server serves
+ * the fake function of vfio_fake_pcie.h, which asserts that nothing invalid reaches it.
  *
- * A failure means that a guest would misbehave, or that a hostile peer could hurt the process. Each
- * refusal is checked for its errno, its one line in the log, and for the server living on; each
- * test ends with a count of the open descriptors.
+ * A failure means that a guest would misbehave, or that a hostile peer could hurt the process. For
+ * each refusal the test checks the errno, the single line in the log, and that the server goes on.
+ * Each test ends with a count of the open descriptors.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -171,7 +170,7 @@ static uint16_t post(struct fixture *f, unsigned int command, uint32_t flags, co
 	return f->next_id;
 }
 
-/* Receives one reply: header as QEMU does, in one read. Returns false if there is none. */
+/* Receives one reply: the header in one read, as QEMU does. Returns false if there is none. */
 static bool get_reply(struct fixture *f, struct vu_header *h, void *payload, size_t *len)
 {
 	ssize_t n = recv(f->fd, h, sizeof(*h), MSG_DONTWAIT);
@@ -369,7 +368,7 @@ static void test_version(void **state)
 	client_close(f);
 	assert_int_equal(f->pcie->detaches, 1);
 
-	/* A client without JSON gets none, one of a newer minor version gets ours. */
+	/* A client without JSON gets none; one with a newer minor version gets ours. */
 	client_open(f);
 	assert_int_equal(send_version(f, 0, 7, NULL, 0, answer, &len), 0);
 	assert_int_equal(len, 4);
@@ -378,7 +377,7 @@ static void test_version(void **state)
 	assert_alive(f);
 	client_close(f);
 
-	/* Only what was proposed is answered. */
+	/* Only proposed capabilities are answered. */
 	client_open(f);
 	assert_int_equal(send_version(f, 0, 0, "{\"capabilities\":{}}", 20, answer, &len), 0);
 	assert_string_equal(answer + 4, "{\"capabilities\":{}}");
@@ -431,7 +430,7 @@ static void test_bad_version(void **state)
 	memset(deep, '[', sizeof(deep));
 	deep[sizeof(deep) - 1] = '\0';
 	assert_int_equal(send_version(f, 0, 0, deep, sizeof(deep), NULL, NULL), EINVAL);
-	/* After all this the client may still come to its senses. */
+	/* After all this the client may still do it right. */
 	assert_int_equal(send_version(f, 0, 0, qemu_json, sizeof(qemu_json), answer, &len), 0);
 	assert_alive(f);
 	client_close(f);
@@ -622,14 +621,14 @@ static void test_bar4(void **state)
 	assert_int_equal(region_read(f, 4, 16 * 63 + 8, 8, entry + 8), 0);
 	assert_memory_equal(entry, "\xfc\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\0\0\0",
 			    16);
-	/* Behind the table there is nothing to write. */
+	/* Writes after the table have no effect. */
 	for (uint64_t at = 0x400; at < 0x1000; at += 8) {
 		memset(entry, 0xff, sizeof(entry));
 		assert_int_equal(region_write(f, 4, at, 8, entry), 0);
 		assert_int_equal(region_read(f, 4, at, 8, entry), 0);
 		assert_memory_equal(entry, "\0\0\0\0\0\0\0\0", 8);
 	}
-	/* Vectors without an eventfd show as pending. */
+	/* Vectors without an eventfd are shown as pending. */
 	fake_pcie_fire(f->pcie, 3);
 	fake_pcie_fire(f->pcie, 63);
 	assert_int_equal(region_read(f, 4, 0x800, 8, entry), 0);
@@ -687,18 +686,18 @@ static void test_mmio_reads(void **state)
 			assert_int_equal(buf[16 + k], 0x80 + i + k);
 	}
 
-	/* A function that answers inside the call. */
+	/* A function that answers inside of the call. */
 	f->pcie->answer_at_once = true;
 	assert_int_equal(region_read(f, 0, 0x104, 4, buf), 0);
 	assert_memory_equal(buf, "\x84\x85\x86\x87", 4);
-	/* UR and CA read as all ones, and are told in the log. */
+	/* UR and CA read as all ones, and are logged. */
 	f->pcie->fail_reads = true;
 	assert_int_equal(f->error_lines, 0);
 	assert_int_equal(region_read(f, 2, 0x1000, 4, buf), 0);
 	assert_memory_equal(buf, "\xff\xff\xff\xff", 4);
 	assert_int_equal(f->error_lines, 1);
 	f->pcie->fail_reads = false;
-	/* A read that wants no reply is made all the same. */
+	/* A read that wants no reply is still made. */
 	a = (struct vu_region_access){ 0, 0, 4 };
 	post(f, VU_REGION_READ, VU_FLAG_NO_REPLY, &a, sizeof(a), NULL, 0);
 	expect_silence(f);
@@ -719,7 +718,7 @@ static void test_mmio_reads(void **state)
 	refused(f, EINVAL, VU_REGION_READ, buf, sizeof(a) + 1);
 }
 
-/* More reads than may be in flight: the rest waits its turn, nothing is lost or reordered. */
+/* More reads than may be in flight: the rest waits for its turn, nothing is lost or reordered. */
 static void test_mmio_read_flood(void **state)
 {
 	struct fixture *f = *state;
@@ -796,7 +795,7 @@ static void test_mmio_writes(void **state)
 	refused(f, EINVAL, VU_REGION_WRITE, m, 15);
 	assert_int_equal(f->pcie->writes, 10);
 
-	/* A posted write that is refused is told in the log only. */
+	/* A posted write that is refused is only logged. */
 	assert_int_equal(f->error_lines, 11);
 	post(f, VU_REGION_WRITE, VU_FLAG_NO_REPLY, m, 17, NULL, 0);
 	expect_silence(f);
@@ -821,8 +820,8 @@ static void test_mmio_writes(void **state)
 	assert_int_equal(f->pcie->bar2[0x5000], 4);
 
 	/*
-	 * What arrived together is taken together, before the model runs again. But a client that
-	 * floods does not keep the model from running.
+	 * Messages that arrived together are handled together, before the model runs again. But a
+	 * client that floods does not keep the model from running.
 	 */
 	for (unsigned int i = 0; i < 100; i++)
 		post(f, VU_REGION_WRITE, VU_FLAG_NO_REPLY, m, fill_write(m, 2, 0x5000, 1, data),
@@ -862,7 +861,7 @@ static void test_write_multi(void **state)
 		assert_int_equal(f->pcie->bar2[0x1000 * i], i);
 	assert_int_equal(call(f, VU_REGION_WRITE_MULTI, m, fill_multi(m, 0, w, 0), NULL, NULL), 0);
 
-	/* One bad write among good ones: none is made. */
+	/* One bad write among good ones: none is carried out. */
 	w[150].count = 9;
 	refused(f, EINVAL, VU_REGION_WRITE_MULTI, m, fill_multi(m, 200, w, 200));
 	w[150].count = 0;
@@ -889,7 +888,7 @@ static void test_write_multi(void **state)
 	pump(f);
 	assert_int_equal(f->pcie->writes, 400);
 
-	/* Not for a client that has not asked for it. */
+	/* Refused for a client that has not asked for it. */
 	client_close(f);
 	client_open(f);
 	assert_int_equal(send_version(f, 0, 0, NULL, 0, (char *)answer, &len), 0);
@@ -949,7 +948,7 @@ static void dma_good(struct fixture *f, bool seal)
 	assert_true(ram != MAP_FAILED);
 	for (unsigned int i = 0; i < 16 * PAGE; i++)
 		ram[i] = (uint8_t)(i * 7 + i / 256);
-	/* Pages 0 to 3 at 1 MB, and behind them pages 8 to 11; page 12 far away, read-only. */
+	/* Pages 0 to 3 at 1 MB, and after them pages 8 to 11; page 12 far away, read-only. */
 	assert_int_equal(dma_map(f, 0x100000, 4 * PAGE, 3, fd, 0), 0);
 	assert_int_equal(dma_map(f, 0x104000, 4 * PAGE, 3, fd, 8 * PAGE), 0);
 	assert_int_equal(dma_map(f, 0xfffffffffffff000, PAGE, 1, fd, 12 * PAGE), 0);
@@ -1066,7 +1065,7 @@ static void test_dma_bad_maps(void **state)
 	assert_int_equal(dma_map(f, 0x200000, PAGE, 3, fd, 0xfffffffffffff000), EINVAL);
 	assert_int_equal(dma_map(f, 0x200000, PAGE, 3, fd, 0x7ffffffffffff000), EINVAL);
 	assert_int_equal(dma_map(f, 0x200000, 1ull << 62, 3, fd, 0), EINVAL);
-	/* Files that are none, or that do not allow it. */
+	/* Descriptors that are not files, or that do not allow it. */
 	assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
 	assert_int_equal(dma_map(f, 0x200000, PAGE, 1, pipe_fds[0], 0), EINVAL);
 	assert_int_equal(dma_map(f, 0x200000, PAGE, 3, f->fd, 0), EINVAL);
@@ -1142,7 +1141,7 @@ static void test_dma_many_maps(void **state)
 	close(loose);
 }
 
-/* A file that is cut short after it was mapped: a fault for the NIC, not for this process. */
+/* A file that is truncated after it was mapped: a fault for the NIC, not for this process. */
 static void test_dma_truncated(void **state)
 {
 	struct fixture *f = *state;
@@ -1159,7 +1158,7 @@ static void test_dma_truncated(void **state)
 	assert_int_equal(nic_read(f, 0x100fe0, b, 64), -EFAULT);
 	assert_int_equal(nic_write(f, 0x100fe0, b, 64), -EFAULT);
 	assert_int_equal(fstat(fd, &st), 0);
-	assert_int_equal(st.st_size, PAGE); /* and it was not made longer */
+	assert_int_equal(st.st_size, PAGE); /* and it was not extended */
 	assert_int_equal(f->error_lines, 4);
 	assert_alive(f);
 	close(fd);
@@ -1212,7 +1211,7 @@ static void test_irqs(void **state)
 		fds[i] = eventfd(0, EFD_CLOEXEC | (i % 2 ? EFD_NONBLOCK : 0));
 		assert_true(fds[i] >= 0);
 	}
-	/* A vector that fires before its eventfd comes is not lost. */
+	/* A vector that fires before its eventfd is set is not lost. */
 	fake_pcie_fire(f->pcie, 20);
 	for (uint32_t i = 0; i < 64; i += 16)
 		assert_int_equal(set_irqs(f, EVENTFDS, VU_IRQ_MSIX, i, 16, NULL, fds + i, 16), 0);
@@ -1236,7 +1235,7 @@ static void test_irqs(void **state)
 	fake_pcie_fire(f->pcie, 1);
 	assert_int_equal(count_of(fds[1]), UINT64_MAX - 1);
 
-	/* Taken away from some, by no descriptors, and then from all. */
+	/* Removed for some vectors, by an empty list of descriptors, and then for all. */
 	assert_int_equal(set_irqs(f, EVENTFDS, VU_IRQ_MSIX, 4, 2, NULL, NULL, 0), 0);
 	fake_pcie_fire(f->pcie, 4);
 	fake_pcie_fire(f->pcie, 6);
@@ -1301,7 +1300,7 @@ static void test_bad_irqs(void **state)
 	assert_int_equal(set_irqs(f, EVENTFDS, VU_IRQ_MSIX, 0, 1, NULL, fds, 2), EINVAL);
 	assert_int_equal(set_irqs(f, NONE, VU_IRQ_MSIX, 0, 1, NULL, fds, 1), EINVAL);
 	assert_int_equal(set_irqs(f, EVENTFDS, VU_IRQ_MSIX, 0, 2, NULL, mixed, 2), EINVAL);
-	fake_pcie_fire(f->pcie, 0); /* nothing was set by halves */
+	fake_pcie_fire(f->pcie, 0); /* nothing was set partially */
 	assert_int_equal(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
 	assert_int_equal(count_of(fds[0]), 0);
 	assert_int_equal(f->error_lines, 19);
@@ -1356,7 +1355,7 @@ static void test_reset(void **state)
 	refused(f, EINVAL, VU_DEVICE_RESET, "abcd", 4);
 	assert_int_equal(f->pcie->resets, 2);
 
-	/* A client that dies with reads in flight, and a server that does. */
+	/* A client that dies with reads in flight, and a server that is destroyed with them. */
 	for (unsigned int i = 0; i < 4; i++) {
 		f->pcie->forget_reads = i % 2;
 		for (unsigned int k = 0; k < 10; k++)
@@ -1386,7 +1385,7 @@ static void test_framing(void **state)
 	unsigned int lines;
 	size_t len;
 
-	/* A length that cannot be: an error reply, and the connection ends. */
+	/* An impossible length: an error reply, and the connection ends. */
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct vu_header bad = { 77, VU_DEVICE_GET_INFO, sizes[i], 0, 0 };
 
@@ -1576,7 +1575,7 @@ static void test_disappearing(void **state)
 	close(events[1]);
 }
 
-/* A client that sends and never reads: memory is bounded, and it has to go. */
+/* A client that sends and never reads: memory is bounded, and it is disconnected. */
 static void test_slow_reader(void **state)
 {
 	struct fixture *f = *state;
@@ -1615,8 +1614,8 @@ static void test_slow_reader(void **state)
 }
 
 /*
- * A client whose own end of the connection is under way to us when it dies: without care, nothing
- * would ever tell that it has gone.
+ * A client that passes its own end of the connection to us and dies: without care, nothing would
+ * ever report that it has gone.
  */
 static void test_self_reference(void **state)
 {
@@ -1630,7 +1629,7 @@ static void test_self_reference(void **state)
 	negotiate(f);
 	refused_fds(f, EINVAL, VU_DMA_MAP, m + 16, n - 16, &f->fd, 1);
 
-	/* And in the queue behind commands whose replies it will never read. */
+	/* And with that message queued after commands whose replies the client will never read. */
 	n = make(f, m, VU_REGION_READ, 0, &a, sizeof(a));
 	for (unsigned int i = 0; i < 200; i++)
 		if (send_raw(f, m, n, i == 150 ? &f->fd : NULL, i == 150) < 0)
@@ -1712,7 +1711,7 @@ static void test_clients(void **state)
 	assert_alive(f);
 }
 
-/* A client that does nothing but err cannot fill the log; the next one is heard again. */
+/* A client that makes only errors cannot fill the log; errors of the next one are logged again. */
 static void test_log_limit(void **state)
 {
 	struct fixture *f = *state;
@@ -1853,7 +1852,7 @@ static void test_fuzz(void **state)
 				}
 				break;
 			}
-			case 3: { /* a length that agrees with the header's */
+			case 3: { /* a length that agrees with the one in the header */
 				uint32_t size = 16 + (uint32_t)(rnd() % 64);
 
 				memset(m + n, 0, 128);
@@ -1932,7 +1931,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_fuzz, setup, teardown),
 	};
 
-	/* the spare descriptor is the process's, not a server's */
+	/* the spare descriptor belongs to the process, not to a server */
 	urdma_socket_accept(-1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The wire and the capture files. A failure means that frames would arrive in another cycle than
- * the line's arithmetic says, that the line rate would be missed or exceeded, or that Wireshark
- * could not read the captures.
+ * the line's arithmetic says, that the line rate would not be reached or would be exceeded, or that
+ * Wireshark could not read the captures.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -128,15 +128,16 @@ static void net_run(struct net *n)
 	assert_true(limit > 0);
 }
 
-/* Cycles, rounded up, that `bytes` take from a cycle's beginning. */
+/* Cycles, rounded up, that `bytes` take, counted from the start of a cycle. */
 static uint64_t cycles(uint64_t bytes, uint64_t mbps)
 {
 	return (bytes * 2000 + mbps - 1) / mbps;
 }
 
 /*
- * When the last beat of a frame comes that follows `sum` bytes on the line. Beats come one a cycle,
- * so one that is there together with the one before it comes later; *prev is the last beat before.
+ * The cycle of the last beat of a frame after `sum` bytes on the line. One beat arrives per cycle,
+ * so a beat that is there together with the one before it arrives later; *prev is the last beat
+ * before.
  */
 static uint64_t last_beat(uint64_t start, uint64_t sum, uint32_t len, uint64_t mbps, uint64_t *prev)
 {
@@ -192,8 +193,8 @@ static void saturated(void **state)
 			struct net n;
 			uint64_t sum = 0, start, prev = 0;
 
-			/* Near 128 Gb/s partial beats make the interface the bound, not the line.
-			 */
+			/* Near 128 Gb/s partial beats make the interface the bottleneck, not the
+			 * line. */
 			if (kind == 2 && rate[r] > 100000)
 				continue;
 			net_open(&n, rate[r], 10);
@@ -239,7 +240,7 @@ static void disconnected(void **state)
 	net_close(&n);
 }
 
-/* The NIC is reset inside a frame: the other side gets what there was, with a bad FCS. */
+/* The NIC is reset inside a frame: the other side gets what was sent, with a bad FCS. */
 static void cut(void **state)
 {
 	struct net n;
@@ -263,13 +264,13 @@ static void cut(void **state)
 
 /*
  * A link that goes down in the middle of a frame's arrival: the frame counts once, whether its
- * sender has finished or not, and so do those whose beginning nobody has seen.
+ * sender has finished or not. So does a frame whose beginning nobody has seen.
  */
 static void link_down(void **state)
 {
 	static const struct {
 		uint32_t len;
-		unsigned int frames, delay, begun; /* ends when that many bytes have come */
+		unsigned int frames, delay, begun; /* ends when that many bytes have arrived */
 		bool sent;			   /* and the sender has finished */
 		unsigned int lost, unconnected, received;
 	} cases[] = {
@@ -295,7 +296,7 @@ static void link_down(void **state)
 		assert_int_equal(n.s[0]->next, cases[i].sent ? cases[i].frames : 0);
 		assert_int_equal(n.s[1]->n_got, 0);
 		assert_int_equal(urdma_wire_set_link(n.wire, false), 0);
-		/* Up and down again before the receiver has had its last beat. */
+		/* Down and up again before the receiver has had its last beat. */
 		assert_int_equal(urdma_wire_set_link(n.wire, true), 0);
 		assert_int_equal(urdma_wire_set_link(n.wire, false), 0);
 		net_run(&n);
@@ -323,7 +324,7 @@ static void hook(void *ctx, unsigned int side, struct urdma_eth_frame *f,
 		v->copies = 1;
 		break;
 	case 2:
-		v->delay_cycles = 500; /* behind its successor */
+		v->delay_cycles = 500; /* after its successor */
 		break;
 	default:
 		f->error = true;
@@ -358,8 +359,7 @@ static void fault_hook(void **state)
 static void captures(void **state)
 {
 	char path[] = "/tmp/urdma-test-XXXXXX.pcapng", cmd[512], line[512];
-	/* An Ethernet header of the local experimental type, so that nothing is dissected behind
-	 * it. */
+	/* An Ethernet header of the local experimental type, so that the rest is not dissected. */
 	uint8_t frame[2000] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5 };
 	struct urdma_pcapng *p;
 	unsigned int n = 0;
@@ -408,13 +408,13 @@ static void captures(void **state)
 	unlink(path);
 	assert_int_equal(n, 10);
 	assert_int_equal(urdma_pcapng_open("/nonexistent/x", "urdma0", 0, &p), -ENOENT);
-	/* A full disk is seen at once: the header is written before the first frame comes. */
+	/* A full disk is noticed at once: the header is written before the first frame arrives. */
 	assert_int_equal(urdma_pcapng_open("/dev/full", "urdma0", 0, &p), -ENOSPC);
 }
 
 /*
- * Whole frames back to back into the MAC of a NIC, which takes a beat a cycle. Those that bring
- * beats faster are held back, and when the FIFO is full lost as a whole and counted.
+ * Whole frames back to back into the MAC of a NIC, which takes a beat per cycle. Frames that bring
+ * beats faster are buffered; when the FIFO is full they are lost as a whole and counted.
  */
 static void overrun(void **state)
 {
@@ -429,7 +429,7 @@ static void overrun(void **state)
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		static uint8_t data[1514];
 		const uint32_t len = sizes[i].len, beats = (len + 63) / 64;
-		/* beats that a frame brings beyond one a cycle: 50 bytes of the line are a cycle */
+		/* beats of a frame beyond one per cycle: a cycle is 50 bytes of the line */
 		const double excess = beats - (len + 24) / 50.0;
 		struct urdma_eth_port from;
 		struct side *s = calloc(1, sizeof(*s));
@@ -459,7 +459,7 @@ static void overrun(void **state)
 		assert_int_equal(s->part, stats->rx_frames * len);
 		assert_int_equal(stats->rx_frames + stats->rx_overrun, sent);
 		if (sizes[i].lost) {
-			/* as long a train as the FIFO has room for comes through whole */
+			/* a train just short enough for the FIFO gets through completely */
 			assert_true(stats->rx_overrun > 100);
 			assert_in_range(first_lost, (uint64_t)((URDMA_ETH_RX_FIFO - 4) / excess),
 					(uint64_t)((URDMA_ETH_RX_FIFO + 4) / excess) + 4);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /*
- * assert(), whatever NDEBUG says: what it checks is part of the tests. Not cmocka's, because
+ * assert() regardless of NDEBUG, because its checks are part of the tests. Not cmocka's, because
  * vfio_probe_device uses this file without it.
  */
 #define CHECK(condition)                                                                   \
@@ -112,7 +112,9 @@ unsigned int fake_pcie_run(struct urdma_pcie *p, unsigned int max)
 	return n;
 }
 
-/* The server may pass nothing that pcie.h does not allow: these checks are part of the tests. */
+/*
+ * The server must not pass anything that pcie.h does not allow: these checks are part of the tests.
+ */
 static void check_access(unsigned int bar, uint64_t offset, size_t len, size_t max)
 {
 	CHECK(bar == 0 || bar == 2 || bar == 4);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A function behind cosim/pcie/pcie.h without a NIC in it, for tests of the vfio-user server: its
- * configuration space and MSI-X are the real ones, BAR0 and BAR2 are memory, and BAR0 has a few
- * registers that make it do DMA and interrupts. Register reads complete when fake_pcie_run() is
- * called.
+ * A function behind cosim/pcie/pcie.h without a NIC, for tests of the vfio-user server. Its
+ * configuration space and MSI-X are the real ones, BAR0 and BAR2 are memory, and a few registers in
+ * BAR0 start DMA and interrupts. Register reads complete when fake_pcie_run() is called.
  */
 #ifndef URDMA_TESTS_VFIO_FAKE_PCIE_H
 #define URDMA_TESTS_VFIO_FAKE_PCIE_H
@@ -44,14 +43,14 @@ struct urdma_pcie {
 	struct fake_read *reads, **reads_tail;
 	unsigned int num_reads;
 
-	/* What the test may ask for. */
+	/* Set by the test. */
 	bool answer_at_once; /* reads complete inside the call */
 	bool fail_reads;     /* reads complete with -EIO */
 	bool forget_reads;   /* a reset drops the reads in flight without completing them */
 	bool full;	     /* reads and writes return -EAGAIN */
 	int write_error;     /* what a write returns */
 
-	/* What the test may look at. */
+	/* Read by the test. */
 	unsigned int resets;
 	unsigned int attaches;
 	unsigned int detaches;
@@ -64,7 +63,7 @@ struct urdma_pcie {
 
 struct urdma_pcie *fake_pcie_create(void);
 void fake_pcie_destroy(struct urdma_pcie *p);
-/* What a NIC does that asks for a vector. */
+/* A NIC's request for a vector. */
 void fake_pcie_fire(struct urdma_pcie *p, unsigned int vector);
 /* Completes at most max reads, oldest first; returns how many. */
 unsigned int fake_pcie_run(struct urdma_pcie *p, unsigned int max);

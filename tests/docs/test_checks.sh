@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/check-hw-doc.sh and tools/check-md.sh against planted faults: each has to be found, with its message, and without
-# one both have to be silent. A failure means that `make lint` would let such a fault pass.
+# Runs tools/check-hw-doc.sh and tools/check-md.sh on planted faults. Each fault has to be reported with its message; without a
+# fault both have to print nothing. A failure means that `make lint` would miss such a fault.
 # shellcheck disable=SC2016  # backquotes are Markdown's
 set -u
 top=$(CDPATH='' cd "$(dirname "$0")/../.." && pwd)
@@ -10,7 +10,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 bad=0
 
-# expect NAME STATUS WORDS COMMAND...: its status, and WORDS in what it prints.
+# expect NAME STATUS WORDS COMMAND...: checks the exit status, and WORDS in the output.
 expect() {
 	local name=$1 status=$2 words=$3 got=0
 	shift 3
@@ -26,7 +26,7 @@ expect() {
 
 header() { cp "$top/driver/urdma_hw.h" "$tmp/h" && cp "$top/docs/hardware-interface.md" "$tmp/p.md"; }
 
-# planted NAME WORDS FILE SED: a change of the header (h) or of the page (p.md).
+# planted NAME WORDS FILE SED: changes the header (h) or the page (p.md).
 planted() {
 	header
 	sed -i -E "$4" "$tmp/$3"

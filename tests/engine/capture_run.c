@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * capture_run DIR: traffic of every kind there is, captured at both ports into DIR, for judges that
- * know nothing of this project: IPv4, IPv6, VLAN tags; each opcode and size class; immediate data,
+ * capture_run DIR: traffic of every kind, captured at both ports into DIR, for judges that know
+ * nothing of this project: IPv4, IPv6, VLAN tags; each opcode and size class; immediate data,
  * solicited events; ACKs, RNR NAKs, NAKs for sequence, request, access and operation errors;
- * retransmission; RC and XRC. For each port it prints what the NIC's counters say was sent, which
- * has to be what the capture holds.
+ * retransmission; RC and XRC. For each port it prints what the NIC's counters say was sent. The
+ * capture has to hold the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static void must(bool ok, const char *what)
 	exit(1);
 }
 
-/* GID entries 2 and 3: tagged, IPv4 and IPv6. */
+/* GID entries 2 (IPv4) and 3 (IPv6): tagged. */
 static void set_vlan_gid(struct rig *rig, unsigned int n, bool ipv6, uint8_t gid[16])
 {
 	struct urdma_eh_cmd cmd = { 0 };
@@ -122,7 +122,7 @@ static unsigned int statuses(struct urdma_eh_cq *cq, unsigned int *last)
 	return n;
 }
 
-/* Registers a region on side n and gives its key, for a SEND that invalidates it. */
+/* Registers a region on side n and returns its key, for a SEND that invalidates it. */
 static uint32_t fast_key(struct rig *rig, unsigned int n, struct urdma_eh_mr *mr)
 {
 	struct rig_side *side = &rig->side[n];
@@ -158,7 +158,7 @@ static void good_traffic(struct rig *rig, struct urdma_eh_mr *mr, unsigned int m
 		for (unsigned int n = 0; n < 2; n++) {
 			unsigned int op = opcode[(i + n + mtu) % OPCODES];
 
-			/* what an ATOMIC does has nothing to do with the length */
+			/* an ATOMIC does not depend on the length */
 			if (i % 5 == 4)
 				op = n ? URDMA_WR_ATOMIC_CS : URDMA_WR_ATOMIC_FA;
 			w[n] = (struct work){ .opcode = op,
@@ -176,7 +176,7 @@ static void good_traffic(struct rig *rig, struct urdma_eh_mr *mr, unsigned int m
 	}
 }
 
-/* Drops the frame-th one of a side. */
+/* Drops one frame of a side: after left - 1 others. */
 struct thief {
 	unsigned int side, left;
 };
@@ -227,7 +227,7 @@ static void bad_traffic(struct rig *rig, enum bad how)
 	settle(rig);
 }
 
-/* A frame is lost, and the message arrives all the same. */
+/* A frame is lost, and the message still arrives. */
 static void lossy_traffic(struct rig *rig)
 {
 	for (unsigned int side = 0; side < 2; side++) {
@@ -370,7 +370,7 @@ int main(int argc, char **argv)
 			connect_qps(&rig, qp, kind, mtu, 7);
 			xrc_traffic(&rig, &xrc, &mr[1], mtu);
 		}
-		/* NAKs of XRC: a number without an SRQ */
+		/* NAKs of XRC: an SRQ number that does not exist */
 		xrc.srq[0].srqn ^= 0x800000;
 		xrc_message(&rig, &xrc, URDMA_WR_WRITE, 0, 3000, 0, URDMA_WC_REM_INV_REQ_ERR);
 		xrc.srq[0].srqn ^= 0x800000;

@@ -7,7 +7,7 @@
 struct digest {
 	void *model;
 	char name[16];
-	uint64_t cycle; /* of the NIC: skipped ones included */
+	uint64_t cycle; /* of the NIC, skipped cycles included */
 	uint64_t sum;
 	uint64_t transfers;
 };
@@ -51,7 +51,8 @@ static void add(struct digest *d, uint64_t v)
 	d->sum ^= d->sum >> 29;
 }
 
-/* Where data is, not what: addresses of this process are in it. The tests look at the data. */
+/* Where data is, not the data itself: it contains addresses of this process. The tests compare the
+ * data. */
 static void add_beat(struct digest *d, unsigned int stream, uint64_t keep, unsigned int last)
 {
 	d->transfers++;

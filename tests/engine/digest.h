@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Verilated NIC, with a digest of all that it exchanges: the cycle of the NIC and the shape of
- * each transfer on each stream, and each event of the trace taps. Two runs with equal digests are
- * equal to the cycle. When a NIC is destroyed, its name and its digest are appended to the file
+ * The Verilated NIC, with a digest of everything that it exchanges: the cycle and the shape of each
+ * transfer on each stream, and each event of the trace taps. Two runs with equal digests did the
+ * same in every cycle. When a NIC is destroyed, its name and its digest are appended to the file
  * that URDMA_TEST_DIGEST names.
  */
 #ifndef URDMA_TESTS_DIGEST_H

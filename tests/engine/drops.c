@@ -11,8 +11,9 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /*
- * more: it also counts what is not dropped. RX_SEQ_ERR: a packet of UC that begins a message behind
- * a gap; one of UC behind a gap may be refused for another reason, which its comment has.
+ * more: the counter also counts frames that are not dropped. RX_SEQ_ERR counts a UC packet that
+ * begins a message after a gap. A UC packet after a gap may also be refused for another reason,
+ * which its comment then names.
  */
 static const struct {
 	unsigned int index;
@@ -28,8 +29,8 @@ static const struct {
 	{ URDMA_CNT_ETH_RX_LENGTH, false },
 };
 
-/* Of the comment's part that ends here: a datagram to a group is dropped for each of its members.
- */
+/* The number of drops in the part of the comment that ends here: a datagram to a group is dropped
+ * once for each member. */
 static unsigned int members(const char *comment, const char *end)
 {
 	unsigned int n = 1;
@@ -41,7 +42,7 @@ static unsigned int members(const char *comment, const char *end)
 	return n;
 }
 
-/* How many drops name each counter. */
+/* Counts the drops that name each counter. */
 static void count_comments(struct rig *rig, const char *path, uint64_t *n)
 {
 	struct urdma_pcapng_reader *reader;

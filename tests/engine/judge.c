@@ -12,20 +12,20 @@
 #include "judge.h"
 
 /*
- * A frame waits until the NIC has said whether it had room for it: what found none was not received
- * as far as the rules go, and has to be counted. The NIC says so 10 cycles behind the last beat.
- * Both directions wait for the same time, so nothing changes its place.
+ * A frame waits until the NIC has said whether it had room for it. By the rules a frame without
+ * room was not received, but it has to be counted. The NIC says so 10 cycles after the last beat.
+ * Both directions wait equally long, so the order stays.
  */
 #define VERDICT_NS (12u * URDMA_SIM_CYCLE_NS)
 #define HOLD_NS	   (2u * VERDICT_NS)
 
 struct judge_frame {
 	struct judge_frame *next;
-	struct pcap_frame f; /* no data: no frame, but a QP stops or begins a new life */
+	struct pcap_frame f; /* no data: not a frame, but a QP that stops or begins a new life */
 	uint32_t qpn, sq_psn, rq_psn;
 	bool stop;
 	struct urdma_roce roce;
-	bool open; /* received, and may be one that there is no room for */
+	bool open; /* received, and the NIC may not have had room for it */
 	bool full;
 	uint8_t data[];
 };
@@ -114,8 +114,8 @@ void judge_stop(struct judge *judge, unsigned int side, unsigned int pair)
 	mark(judge, side, &(struct judge_frame){ .qpn = RIG_QPN(pair), .stop = true });
 }
 
-/* Of two equal frames one may be changed, which the NIC says nothing about: the time tells them
- * apart. */
+/* The wire may have changed one of two equal frames, and the NIC does not say which: the time tells
+ * them apart. */
 static void traced(void *ctx, const struct urdma_trace_event *e)
 {
 	struct judge *judge = ctx;
@@ -152,7 +152,8 @@ static const struct {
 	COMPARED("tx_rdma_pkts", URDMA_CNT_TX_RDMA_PKTS, 0, rc.tx_packets),
 	COMPARED("rx_rdma_pkts", URDMA_CNT_RX_RDMA_PKTS, 0, received),
 	COMPARED("rx_drop_full", URDMA_CNT_RX_DROP_FULL, 0, full),
-	/* a changed length or opcode is the one or the other by what is looked at first */
+	/* a changed length or opcode counts as one or the other, depending on which is checked
+	 * first */
 	COMPARED("rx_icrc_err and rx_malformed", URDMA_CNT_RX_ICRC_ERR, URDMA_CNT_RX_MALFORMED,
 		 bad),
 	COMPARED("tx_ack", URDMA_CNT_TX_ACK, 0, rc.tx_ack),
@@ -185,8 +186,8 @@ void judge_start(struct judge *judge, struct rig *rig, bool lives)
 		.rd_atomic = rig->config.conn.max_rd_atomic,
 		.same_qpn = true,
 		.lives = lives,
-		/* QPs take turns of 32 KB on the line: a reaction may wait for those of all others
-		 */
+		/* QPs take turns of 32 KB on the line: a reaction may wait for the turns of all
+		 * others */
 		.lag_ns = UINT64_C(1000) * (50 + 3 * rig->config.qps) * 100000 /
 			  rig->config.cosim.rate_mbps,
 	};

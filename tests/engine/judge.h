@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wire checker of tests/wire, watching both ports of a rig from its start on: the rules of the
- * reliable connection, and the NICs' counters against what the ports sent and received.
+ * Connects the wire checker of tests/wire to both ports of a rig, from its start on. Checks the
+ * rules of the reliable connection, and compares the NICs' counters with what the ports sent and
+ * received.
  */
 #ifndef URDMA_TESTS_JUDGE_H
 #define URDMA_TESTS_JUDGE_H
@@ -13,20 +14,22 @@ struct judge {
 	struct rig *rig;
 	struct judge_port {
 		struct rc_check *check;
-		struct judge_frame *first, *last; /* frames that wait for what the NIC says */
-		uint64_t full;			  /* frames the NIC had no room for */
+		struct judge_frame *first, *last; /* not yet known to be received or dropped */
+		uint64_t full;			  /* frames that the NIC had no room for */
 		uint64_t last_ns;
-		uint64_t before[16]; /* counters at the start, of those compared */
-		/* The caller's: packets that came with an opcode that there is not. */
+		uint64_t before[16]; /* the compared counters at the start */
+		/* Set by the caller: received packets with a reserved opcode. */
 		uint64_t strange;
 	} port[2];
-	/* The caller's: a NIC was reset, and its counters with it. They are not compared. */
+	/*
+	 * Set by the caller: a NIC was reset, and its counters with it, so they are not compared.
+	 */
 	bool reset;
 };
 
 /*
- * Before any traffic; QPs have the same number on both sides. lives: QPs are connected again.
- * MTU and time-out are the rig's.
+ * To be called before any traffic. QPs have the same number on both sides. lives: QPs are connected
+ * again. MTU and time-out are those of the rig.
  */
 void judge_start(struct judge *judge, struct rig *rig, bool lives);
 /*
@@ -37,11 +40,11 @@ void judge_connect(struct judge *judge, unsigned int pair, uint32_t psn0, uint32
 /* The QP of a side is about to go to ERR: its packets are not judged until judge_connect(). */
 void judge_stop(struct judge *judge, unsigned int side, unsigned int pair);
 /*
- * With all traffic at rest. Fails the test, after what was to be said on stderr, when a rule was
- * broken, or when a counter is not what was seen. what: for messages.
+ * To be called when all traffic has ended. If a rule was broken or a counter is wrong, prints all
+ * messages on stderr and fails the test. what: for messages.
  */
 void judge_end(struct judge *judge, const char *what);
-/* Without a verdict: the test has failed already. */
+/* Ends without a verdict, when the test has already failed. */
 void judge_drop(struct judge *judge);
 
 #endif

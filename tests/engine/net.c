@@ -24,8 +24,7 @@ void net_defaults(struct net_config *config)
 	urdma_eh_ethq_defaults(0, &config->q);
 }
 
-/* Posts the buffer that starts at p; it lies in pages that are scattered, so it may not cross one.
- */
+/* Posts the buffer that starts at p. It may not cross a page, because pages are scattered. */
 static void post(struct net *net, unsigned int side, unsigned int q, uint64_t bus)
 {
 	struct net_side *s = &net->side[side];
@@ -81,7 +80,7 @@ static void start_side(struct net *net, unsigned int n)
 						   URDMA_RF_ETH_RSS_TCP | URDMA_RF_ETH_RSS_UDP
 					 : 0);
 	urdma_eh_write_reg(s->eh, URDMA_REG_ETH_CTRL, c->ctrl);
-	/* Reading pushes the writes. */
+	/* The read pushes the writes before it. */
 	rig_check(rig, urdma_eh_reg(s->eh, URDMA_REG_ETH_CTRL) == c->ctrl ? 0 : -1, "ETH_CTRL");
 }
 
@@ -108,7 +107,7 @@ void net_stop(struct net *net)
 	}
 }
 
-/* Room for a frame, whose pages are scattered: a piece ends at the end of a page. */
+/* Finds room for a frame. Its pages are scattered, so a piece ends at the end of a page. */
 static uint8_t *room(struct net_side *s, size_t len)
 {
 	uint8_t *p;

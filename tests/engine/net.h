@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ethernet between the two NICs of a rig: queue pairs with buffers on both sides, frames sent and
- * received, and the frames of IP, UDP and TCP that a test makes. Its checksums are those of
- * ref_hash.h.
+ * received, and functions that make IP, UDP and TCP frames. Checksums are those of ref_hash.h.
  */
 #ifndef URDMA_TESTS_NET_H
 #define URDMA_TESTS_NET_H
@@ -24,9 +23,9 @@ struct net_side {
 	struct urdma_eh *eh;
 	uint8_t mac[6];
 	struct urdma_eh_ethq q[NET_QUEUES];
-	uint8_t *rx[NET_QUEUES];  /* buffers, in a piece */
+	uint8_t *rx[NET_QUEUES];  /* buffers, one contiguous piece */
 	uint64_t *at[NET_QUEUES]; /* what was posted at each slot of the ring */
-	uint8_t *tx;		  /* memory of frames to send, used round and round */
+	uint8_t *tx;		  /* memory of frames to send, used in a circle */
 	size_t tx_at;
 };
 
@@ -38,21 +37,21 @@ struct net {
 
 /* One queue pair a side, 2 KB buffers, 255 of them, RX_ENABLE. */
 void net_defaults(struct net_config *config);
-/* Exits when something does not come up. RSS goes over the queues, key as published by Microsoft.
- */
+/* Exits when a step fails. RSS spreads over the queues, with the key that Microsoft published. */
 void net_start(struct net *net, struct rig *rig, const struct net_config *config);
 void net_stop(struct net *net);
 
-/* A frame in pieces at odd places; pieces 1 to 32, not more than bytes. Does not ring. */
+/* Posts a frame in 1 to 32 pieces (at most `bytes`) at odd addresses. Does not ring. */
 void net_put(struct net *net, unsigned int side, unsigned int q, const void *frame, size_t len,
 	     unsigned int pieces, const struct urdma_eh_eth_offload *offload);
-/* The same in one piece, and rings. */
+/* Posts a frame in one piece and rings. */
 void net_send(struct net *net, unsigned int side, unsigned int q, const void *frame, size_t len);
-/* The next received frame of a queue, taken out of its buffers, which are posted again. Passes over
- * transmit completions. false: none within limit cycles. */
+/* Takes the next received frame of a queue out of its buffers and posts them again. Skips transmit
+ * completions. Returns false if none comes within limit cycles. */
 bool net_recv(struct net *net, unsigned int side, unsigned int q, void *frame,
 	      struct urdma_eh_eth_cqe *cqe, uint64_t limit);
-/* Until all that was put is done. false: not within limit cycles, or one with an error. */
+/* Waits until everything that was posted has completed. Returns false if that takes more than limit
+ * cycles, or for a completion with an error. */
 bool net_sent(struct net *net, unsigned int side, unsigned int q, uint64_t limit);
 
 /* ---- frames --------------------------------------------------------------------------------- */
@@ -65,8 +64,11 @@ struct net_flow {
 	uint16_t sport, dport;
 };
 
-/* Ethernet, IP with checksum, UDP or TCP header; the rest of len bytes from seed. Returns len. The
- * checksum behind IP is that of the pseudo header, as for CSUM; where from and at tell where. */
+/*
+ * Writes Ethernet, IP header with checksum, UDP or TCP header, and the rest of len bytes from seed.
+ * Returns len. The checksum after the IP header is that of the pseudo header, as CSUM needs it;
+ * from and at say where.
+ */
 size_t net_frame(const struct net *net, unsigned int from, const struct net_flow *flow, size_t len,
 		 uint32_t seed, uint8_t *frame, unsigned int *start, unsigned int *at);
 

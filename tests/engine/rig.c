@@ -171,7 +171,7 @@ static void connect_pairs(struct rig *rig, struct urdma_eh_qp *a, struct urdma_e
 			  "connect");
 }
 
-/* Of the rig that was started last; how many there were in this process. */
+/* The rig that was started last, and how many this process has started. */
 static struct rig *rig_now;
 static unsigned int rigs;
 
@@ -201,7 +201,7 @@ static void start_waves(void *ctx)
 	}
 }
 
-/* The process ends: at a failure, if a rig is up. The files have to end well. */
+/* The process ends; after a failure a rig may still be up. Its files have to be complete. */
 static void ended(void)
 {
 	const char *where = getenv("URDMA_TEST_WHERE");
@@ -217,7 +217,7 @@ static void ended(void)
 	rig_now = NULL;
 }
 
-/* cmocka aborts at a failure if CMOCKA_TEST_ABORT asks for it. */
+/* cmocka aborts on a failure if CMOCKA_TEST_ABORT is set. */
 static void aborted(int signal)
 {
 	(void)signal;
@@ -225,9 +225,9 @@ static void aborted(int signal)
 }
 
 /*
- * URDMA_TEST_WAVES=DIR: waves of each NIC. URDMA_TEST_WAVES_FROM=N:NS: of the Nth rig of the
- * process alone, from 0, and from NS ns on; otherwise each rig writes all, over the files of the
- * one before. URDMA_TEST_WHERE=FILE: when the process fails, FILE gets the N:NS of this moment.
+ * URDMA_TEST_WAVES=DIR: waves of each NIC. URDMA_TEST_WAVES_FROM=N:NS: only of the process's Nth
+ * rig (from 0), from NS ns on; without it each rig writes all, over the files of the one before.
+ * URDMA_TEST_WHERE=FILE: when the process fails, FILE gets the N:NS of this moment.
  */
 static void watch(struct rig *rig)
 {
@@ -279,7 +279,7 @@ static void start_events(struct rig *rig, const char *path)
 	rig_check(rig, urdma_cosim_listen(rig->cosim, record, rig), "events");
 }
 
-/* Prints, once, the seed that the seeds of all tests follow from. */
+/* Prints, once, the seed from which the seeds of all tests follow. */
 static void tell_seed(void)
 {
 	static bool told;
@@ -351,8 +351,8 @@ static void end(struct rig *rig)
 }
 
 /*
- * What it has captured, before anything is gone. URDMA_TEST_DROPS=exact, or home for NICs that send
- * to themselves, too (drops.h).
+ * Compares the comments of the captures with the counters, before anything is closed.
+ * URDMA_TEST_DROPS=exact, or home if NICs also send to themselves (drops.h).
  */
 static void check_drops(struct rig *rig)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What engine tests and benchmarks start from: two NICs on one wire under the embedded host, each
- * with a PD, a memory region and pairs of connected RC QPs.
+ * The common base of engine tests and benchmarks: two NICs on one wire under the embedded host,
+ * each with a PD, a memory region and pairs of connected RC QPs.
  */
 #ifndef URDMA_TESTS_RIG_H
 #define URDMA_TESTS_RIG_H
@@ -13,13 +13,13 @@
 
 #include <stdlib.h>
 
-#define RIG_MAX_QPS 64u /* of tests that keep tables of QPs; a rig has as many as are asked for */
+#define RIG_MAX_QPS 64u /* for tests with tables of QPs; config.qps may be larger */
 
 struct rig_config {
 	struct urdma_cosim_config cosim;
 	struct urdma_embedded_config memory;
 	struct urdma_eh_config eh;
-	unsigned int qps;     /* pairs */
+	unsigned int qps;     /* pairs of QPs */
 	unsigned int type;    /* of the QPs, URDMA_QPT_*; 0: RC */
 	const uint8_t *types; /* or one for each QP, the same on both sides */
 	bool xrc;	      /* QPs of XRC, and XRC SRQs: rig_sends() says who sends */
@@ -27,7 +27,7 @@ struct rig_config {
 	unsigned int srqs;    /* of each side: QP i takes its receives from SRQ i % srqs */
 	unsigned int log_srq;
 	bool loopback; /* QPs of the first half are connected with the second half's, same side */
-	bool batch;    /* many commands at once: a rig of many QPs comes up soon */
+	bool batch;    /* send many commands at once: a rig of many QPs starts sooner */
 	unsigned int mtu; /* 1: 256 .. 5: 4096 */
 	bool ipv6;
 	size_t buffer; /* bytes of each side's memory region */
@@ -37,16 +37,15 @@ struct rig_config {
 	unsigned int log_cqe;
 	enum urdma_eh_ring_kind kind;
 	bool sig_all;
-	bool priv;		   /* QPs of the kernel: REG_MR */
-	uint64_t no_loop;	   /* a bit a QP: it does not hear what it sends to groups */
-	struct urdma_eh_conn conn; /* timers, limits, rights; its MTU is not looked at */
+	bool priv;		   /* kernel QPs: REG_MR is allowed */
+	uint64_t no_loop;	   /* one bit per QP: it does not receive what it sends to groups */
+	struct urdma_eh_conn conn; /* timers, limits, rights; its MTU is not used */
 	bool faults;		   /* the wire may have faults: rig_fault() */
 	uint64_t fault_seed;
-	/* Directory for pcapng files, which has to exist; NULL: that of the environment,
-	 * URDMA_TEST_CAPTURE, if it has one. */
+	/* Directory for pcapng files, which has to exist. NULL: URDMA_TEST_CAPTURE of the
+	 * environment, if set. */
 	const char *capture;
-	/* File of events, from the beginning on; NULL: that of the environment, URDMA_TEST_EVENTS,
-	 * if it has one. */
+	/* File of events, from the start. NULL: URDMA_TEST_EVENTS of the environment, if set. */
 	const char *events;
 	const struct urdma_model_ops *model; /* NULL: the Verilated NIC */
 };
@@ -72,22 +71,24 @@ struct rig {
 
 /*
  * Two NICs, one pair of QPs, MTU 4096, IPv4, 4 MB, rings of 256 entries of 64 bytes, scattered
- * pages. QP i of one NIC is connected with QP i of the other. More NICs are connected by the test.
+ * pages. QP i of one NIC is connected to QP i of the other. The test connects any further NICs.
  */
 void rig_defaults(struct rig_config *config);
-/* Fails the process with a message when something does not come up: no test could go on. */
+/* Ends the process with a message when a step fails, because no test could go on. */
 void rig_start(struct rig *rig, const struct rig_config *config);
 void rig_stop(struct rig *rig);
-/* With xrc: is QP i of a side the initiator, which sends? That of the other side is the target. */
+/* With xrc: whether QP i of a side is the initiator, which sends. QP i of the other side is the
+ * target. */
 bool rig_sends(const struct rig *rig, unsigned int side, unsigned int i);
-/* Another QP with the number of QP i of a side, which is destroyed; it is in RESET. */
+/* Replaces QP i of a side, which was destroyed, by a new QP with its number, in RESET. */
 void rig_renew_qp(struct rig *rig, unsigned int side, unsigned int i);
-/* QP i of a side that has none; CQs, SRQs and QPs of a side that has none of them. In RESET. */
+/* Makes QP i of a side that has none; makes CQs, SRQs and QPs of a side that has none. QPs are in
+ * RESET. */
 void rig_make_qp(struct rig *rig, unsigned int side, unsigned int i);
 void rig_make_queues(struct rig *rig, unsigned int side);
 /*
- * Resets the function of a side whatever it does, and makes its objects anew. The memory of the old
- * ones is not used again.
+ * Resets the function of a side at any moment, and makes its objects again. The memory of the old
+ * objects is not reused.
  */
 void rig_restart_side(struct rig *rig, unsigned int side);
 /* Numbers of the objects of a rig. */
@@ -97,66 +98,67 @@ void rig_restart_side(struct rig *rig, unsigned int side);
 #define RIG_QPN(i)  (0x10u + (i))
 #define RIG_SRQN(i) (0x07u + (i))
 
-/* A fault of the wire from now on, as of urdma_fault_parse(); printf-like. Exits when it is wrong.
- */
+/* Sets a fault of the wire from now on, in the syntax of urdma_fault_parse(); printf-like. Exits if
+ * it is wrong. */
 void rig_fault(struct rig *rig, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Faults of a kind so far that hit what a side sent. */
+/* Faults of a kind so far that hit frames of a side. */
 uint64_t rig_fault_count(const struct rig *rig, unsigned int side, enum urdma_fault_kind kind);
 
 /* Fails the process when the simulation has found a fault (RTL, PCIe rules, stall). */
 void rig_check(struct rig *rig, int result, const char *what);
 
-/* Ends without destroying objects: for tests that have left them in another state. */
+/* Ends without destroying objects, for tests that have left them in another state. */
 void rig_abandon(struct rig *rig);
 
-/* Bytes that a seed determines. rig_verify() returns how many are good in front: len if all are. */
+/* Bytes that a seed determines. rig_verify() returns how many bytes from the start are right: len
+ * if all are. */
 void rig_fill(void *p, size_t len, uint32_t seed);
 size_t rig_verify(const void *p, size_t len, uint32_t seed);
 
 /*
- * One SEND of len bytes from side `from` on pair i, from and to the region at offset `at`, waited
- * for and compared. The CQs have to be empty of anything else. Fails the cmocka test, not the
- * process.
+ * Sends one message of len bytes from side `from` on pair i, waits for it and compares it. Source
+ * and target are the region at offset `at`. The CQs must contain nothing else. A failure fails the
+ * cmocka test, not the process.
  */
 void rig_message(struct rig *rig, unsigned int i, unsigned int from, size_t at, uint32_t len,
 		 uint32_t seed);
 
-/* Every counter of both NICs that is not 0, on stderr. */
+/* Prints every counter of both NICs that is not 0, on stderr. */
 void rig_print_counters(const struct rig *rig);
 
-/* State of a QP as QUERY_QP tells it. Fails the cmocka test when the command does. */
+/* State of a QP according to QUERY_QP. Fails the cmocka test when the command fails. */
 unsigned int rig_qp_state(struct urdma_eh_qp *qp);
 
-/* Nanoseconds of a single time-out that a test may wait for: test_same.sh has them clocked, not
- * skipped. */
+/* The longest time-out that a test may wait for, in ns: test_same.sh clocks the NICs through it
+ * instead of skipping. */
 static inline uint64_t rig_longest_wait(void)
 {
 	return getenv("URDMA_TEST_SHORT_WAITS") ? 300000 : UINT64_MAX;
 }
 
-/* rnd_below() of 32 bits */
+/* Like rnd_below(), of 32 bits. */
 static inline uint32_t rig_draw(uint64_t *state, uint32_t n)
 {
 	return (uint32_t)rnd_below(state, n);
 }
 
-/* A length of a message, none above max: small, around packets, anything. */
+/* A message length of at most max: small, near a multiple of the MTU, or any. */
 uint32_t rig_draw_len(uint64_t *state, uint32_t mtu, uint32_t max);
 
 /*
- * Is a case chosen by the program's arguments? One that contains a word, or equals one behind a
- * '='; every case when there are none.
+ * Whether the program's arguments choose a case: one of them is contained in its name, or equals it
+ * after a '='. Without arguments every case is chosen.
  */
 bool rig_wanted(const char *name, int n, char **words);
 /*
- * Is a case left out? Of tests that take long, test_same.sh runs one case in so many, by their
- * names and SEED: their clocked waits are long.
+ * Whether a case is left out. test_same.sh clocks through all waits, so it runs only one case in
+ * `one_in` of a test that takes long, chosen by name and SEED.
  */
 bool rig_left_out(const char *name, unsigned int one_in);
 
-/* A 64-bit digest (FNV-1a) over bytes, to compare runs. */
+/* A 64-bit digest (FNV-1a) of bytes, to compare runs. */
 uint64_t rig_hash(uint64_t hash, const void *p, size_t len);
-/* The fields of a CQE, not what lies between them. */
+/* Adds the fields of a CQE, without the reserved bits between them. */
 uint64_t rig_hash_cqe(uint64_t hash, const struct urdma_eh_cqe *cqe);
 #define RIG_HASH_START 0xcbf29ce484222325ull
 

@@ -22,12 +22,12 @@ if ! diff -u "$dir/counters" "$dir/captured"; then
 	echo "the NICs' counters (-) are not what their ports sent (+)" >&2
 	exit 1
 fi
-# each kind of NAK has been there
+# each kind of NAK has to be there
 awk '$5 + $8 == 0 && NR == 2 { exit 1 }' "$dir/counters" || { echo "no NAKs were sent" >&2; exit 1; }
 "$check" "$dir/urdma0.pcapng" "$dir/urdma1.pcapng"
 "$agree" "$dir"
 
-# Captures with another time, and without their last frame, do not agree.
+# Captures with other times, or without their last frame, must not agree.
 mkdir -p "$dir/wrong"
 cp "$dir/events.urdma" "$dir/urdma0.pcapng" "$dir/wrong"
 # wrong ARGUMENTS...: of editcap.

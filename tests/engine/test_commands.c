@@ -2,10 +2,10 @@
 /*
  * Commands, registers, doorbells, events and reset, through the whole NIC.
  *
- * Every command with bad arguments has to complete with its status and to change nothing. What a
- * command would have changed is asked for afterwards: the object is not there (destroying it
- * fails), nothing refers to anything more than before (the parents can still be destroyed), a QP
- * answers QUERY_QP as before, and messages still pass. A failure prints the row of the table.
+ * Every command with bad arguments has to complete with its status and change nothing. The test
+ * then checks what the command would have changed: the object does not exist (destroying it fails),
+ * it holds no reference (its parents can still be destroyed), QUERY_QP of a QP answers as before,
+ * and messages still pass. A failure prints the row of the table.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -131,7 +131,7 @@ static struct urdma_eh_cmd good(enum base base, uint64_t memory)
 	return cmd;
 }
 
-/* One field of a good command is changed. Word 0's field is the object. */
+/* Changes one field of a good command. Word 0's field is the object. */
 #define OBJ(value)	  0, URDMA_CMD0_OBJ, value
 #define ADDR(word, value) word, ~UINT64_C(0), value
 #define LOW(word, value)  word, UINT64_C(0xfff), value
@@ -256,7 +256,7 @@ static void test_bad_create(void **state)
 				fail_msg("%s: the object was made: %d", b->name, status);
 		}
 	}
-	/* The commands the rows start from are good, whatever came before. */
+	/* The commands that the rows start from succeed, whatever ran before. */
 	for (enum base base = EQ; base < GID; base++) {
 		struct urdma_eh_cmd cmd = good(base, memory);
 		uint32_t obj = URDMA_GET(URDMA_CMD0_OBJ, cmd.w[0]);
@@ -283,7 +283,7 @@ static void test_bad_create(void **state)
 	assert_int_equal(run(&rig, cmd), URDMA_CS_OK);
 	assert_int_equal(run_simple(&rig, URDMA_CMD_DESTROY_QP, 4095), URDMA_CS_OK);
 
-	/* What exists is as it was, and nothing refers to it that was refused. */
+	/* The existing objects are unchanged, and refused ones hold no reference to them. */
 	rig_message(&rig, 0, 0, 0, 10000, 1);
 	rig_message(&rig, 0, 1, 0, 10000, 2);
 	urdma_embedded_free(rig.host, p);
@@ -356,7 +356,7 @@ static void test_bad_object(void **state)
 	assert_int_equal(run_simple(&rig, URDMA_CMD_DESTROY_CQ, 2), URDMA_CS_BUSY);
 	assert_int_equal(run_simple(&rig, URDMA_CMD_DESTROY_EQ, 1), URDMA_CS_BUSY);
 
-	/* Each holder alone: a PD by a QP, by an MR; a CQ on one side, on both; an EQ by a CQ. */
+	/* Each holder alone: a PD by a QP, by an MR; a CQ by one queue, by both; an EQ by a CQ. */
 	p = urdma_embedded_alloc_contig(rig.host, 65536, 65536);
 	memory = urdma_embedded_bus(rig.host, p);
 	for (unsigned int way = 0; way < 5; way++) {
@@ -436,7 +436,7 @@ static void query(struct rig *rig, uint32_t qpn, struct urdma_eh_cmd *cpl)
 	cpl->w[7] &= ~URDMA_CPL7_PHASE;
 }
 
-/* Brings the new QP into a state by the shortest way. */
+/* Brings the new QP into a state by the shortest path. */
 static void bring(struct rig *rig, unsigned int to)
 {
 	assert_int_equal(run(rig, modify(NEW_QP, URDMA_QPM_STATE, URDMA_QPS_RESET)), 0);
@@ -502,7 +502,7 @@ static void test_bad_modify(void **state)
 	p = urdma_embedded_alloc_contig(rig.host, 65536, 65536);
 	assert_int_equal(run(&rig, good(QP, urdma_embedded_bus(rig.host, p))), 0);
 
-	/* Transitions that are none, with every attribute that could be wanted. */
+	/* Transitions that do not exist, with every attribute that one could require. */
 	for (unsigned int i = 0; i < COUNT(states); i++) {
 		for (unsigned int to = 0; to < 16; to++) {
 			bool possible = to == URDMA_QPS_RESET || to == URDMA_QPS_ERR;
@@ -540,7 +540,7 @@ static void test_bad_modify(void **state)
 					URDMA_CS_BAD_ATTR, "attribute not allowed", step[s].from,
 					step[s].to);
 		}
-		/* Every current state but the right one. */
+		/* Every current state except the right one. */
 		for (unsigned int cur = 0; cur < 16; cur++) {
 			cmd = modify(NEW_QP, URDMA_QPM_STATE | URDMA_QPM_CUR_STATE | step[s].need,
 				     step[s].to);
@@ -585,7 +585,7 @@ static void test_bad_modify(void **state)
 		refused(&rig, cmd, URDMA_CS_BAD_ATTR, value[i].name, from, value[i].to);
 	}
 
-	/* Attributes alone: in INIT, RTS and SQD only. */
+	/* Attributes without a transition: only in INIT, RTS and SQD. */
 	for (unsigned int i = 0; i < COUNT(states); i++) {
 		bring(&rig, states[i]);
 		cmd = modify(NEW_QP, URDMA_QPM_ACCESS, 0);
@@ -640,7 +640,7 @@ struct flight_wait {
 	struct one *one;
 };
 
-/* Keeps the queue as full as it goes. */
+/* Keeps the queue as full as possible. */
 static bool flight_step(void *arg)
 {
 	struct flight_wait *w = arg;
@@ -758,7 +758,7 @@ static struct urdma_eh_cmd make_destroy_qp(unsigned int i, int *status)
 	return command(URDMA_CMD_DESTROY_QP, 1000 + i);
 }
 
-/* Good and bad ones, one relying on the one before. */
+/* Good and bad commands, some of which rely on the one before. */
 static struct urdma_eh_cmd make_mixed(unsigned int i, int *status)
 {
 	unsigned int n = i / 8;
@@ -850,7 +850,7 @@ static void test_registers(void **state)
 						      buf, len),
 				  "register read");
 			assert_memory_equal(buf, (uint8_t *)&version + at, len);
-			/* and writing MAC in pieces, on top of a known value */
+			/* and writes MAC in pieces, over a known value */
 			if (at + len > 6)
 				continue;
 			urdma_embedded_write64(dev, URDMA_BAR_REGS, URDMA_REG_MAC, 0x112233445566);
@@ -864,7 +864,7 @@ static void test_registers(void **state)
 		}
 	}
 
-	/* Across two registers: refused and counted, without effect. */
+	/* An access across two registers is refused and counted, without effect. */
 	bad = urdma_eh_counter(rig.side[0].eh, URDMA_CNT_MMIO_BAD);
 	assert_int_equal(urdma_embedded_read(dev, URDMA_BAR_REGS, URDMA_REG_VERSION + 4, buf, 8),
 			 -EIO);
@@ -874,7 +874,7 @@ static void test_registers(void **state)
 	assert_true(urdma_eh_reg(rig.side[0].eh, URDMA_REG_MAC) == 0x112233445566);
 	assert_int_equal(urdma_eh_counter(rig.side[0].eh, URDMA_CNT_MMIO_BAD) - bad, 2);
 
-	/* Read-only ones, those that stand still once the queue runs, and holes. */
+	/* Read-only registers, registers that are fixed while the queue runs, and holes. */
 	static const uint64_t fixed[] = {
 		URDMA_REG_VERSION,
 		URDMA_REG_CAP_OBJ,
@@ -903,7 +903,7 @@ static void test_registers(void **state)
 	assert_true(urdma_eh_reg(rig.side[0].eh, 0xfff8) == 0);
 	assert_true(urdma_eh_reg(rig.side[0].eh, URDMA_REG_CLOCK_HZ) == 250000000);
 
-	/* The cycle counter keeps the time of the simulation, skipped cycles included. */
+	/* The cycle counter keeps the simulation's time, skipped cycles included. */
 	value = urdma_eh_reg(rig.side[0].eh, URDMA_REG_CYCLES);
 	uint64_t now = urdma_cosim_now(rig.cosim);
 
@@ -987,7 +987,7 @@ static void test_doorbells(void **state)
 		if (memcmp(&before, &after, sizeof(before)))
 			fail_msg("%s: the QP changed", table[i].name);
 	}
-	/* In pieces, or not aligned: no doorbell. */
+	/* In pieces, or not aligned: not a doorbell. */
 	word = db_word(RIG_QPN(0), 9);
 	bad = urdma_eh_counter(eh, URDMA_CNT_DB_BAD);
 	for (unsigned int len = 1; len < 8; len++)
@@ -1017,9 +1017,9 @@ static void settle(struct rig *rig)
 }
 
 /*
- * A doorbell repeated, or one behind the last, does nothing: to a queue at rest, and among
- * messages. An arming in one of a CQ or EQ counts, which may bring an event too many, but none to
- * EQ 0.
+ * A doorbell repeated, or one after the last, does nothing: to a queue at rest, and among
+ * messages. The arming bit of a repeated CQ or EQ doorbell still counts. It may cause one event too
+ * many, but none on EQ 0.
  */
 static void test_old_doorbells(void **state)
 {
@@ -1069,7 +1069,7 @@ static void test_old_doorbells(void **state)
 	rig_stop(&rig);
 }
 
-/* What was rung before RESET was complete is not of the QP's next life. */
+/* A doorbell before the end of RESET has no effect on the QP's next life. */
 static void test_doorbells_before_reset(void **state)
 {
 	struct rig_config config;
@@ -1109,7 +1109,7 @@ static void test_doorbells_before_reset(void **state)
 
 /* ---- events ---- */
 
-/* One message from side 0 to side 1, receive posted, CQEs left in the CQs. */
+/* One message from side 0 to side 1: posts the receive, leaves the CQEs in the CQs. */
 static void one_way(struct rig *rig, bool solicited)
 {
 	struct rig_side *rx = &rig->side[1];
@@ -1169,13 +1169,14 @@ static void test_events(void **state)
 	assert_int_equal(ev[0].obj, rig.side[1].recv_cq.cqn);
 
 	/*
-	 * The EQ is not armed now: events come without interrupts. The second CQE had no event:
-	 * one at once.
+	 * The EQ is not armed now, so events come without interrupts. The second CQE had no event,
+	 * so one comes at once.
 	 */
 	urdma_eh_arm_cq(&rig.side[1].recv_cq, false);
 	settle(&rig);
 	assert_int_equal(IRQS(), 1);
-	/* Arming an EQ that has an event not taken interrupts at once; taken ones do not count. */
+	/* Arming an EQ that holds an event which was not taken interrupts at once; taken events do
+	 * not count. */
 	urdma_eh_doorbell(eh, 0, URDMA_DB_EQ,
 			  URDMA_SET(URDMA_DBW_OBJ, 1) | URDMA_SET(URDMA_DBW_ARM, URDMA_DB_ARM_ANY) |
 				  URDMA_SET(URDMA_DBW_INDEX, 1));
@@ -1184,7 +1185,7 @@ static void test_events(void **state)
 	assert_int_equal(EVENTS(true), 1);
 	settle(&rig);
 	assert_int_equal(IRQS(), 2);
-	/* Both had their event by now: the next one comes with the next CQE. */
+	/* Both CQEs have had their event, so the next event comes with the next CQE. */
 	urdma_eh_arm_cq(&rig.side[1].recv_cq, false);
 	settle(&rig);
 	assert_int_equal(EVENTS(false), 0);
@@ -1194,7 +1195,7 @@ static void test_events(void **state)
 	take(&rig, 1);
 	irqs += IRQS() - 2;
 
-	/* Solicited only: others do not count, one that does gives one event. */
+	/* Solicited only: other CQEs do not count; a solicited one gives one event. */
 	urdma_eh_arm_cq(&rig.side[1].recv_cq, true);
 	one_way(&rig, false);
 	one_way(&rig, false);
@@ -1203,7 +1204,7 @@ static void test_events(void **state)
 	assert_int_equal(IRQS(), 3);
 	assert_int_equal(EVENTS(true), 1);
 	take(&rig, 3);
-	/* Arming for any beats arming for solicited, in both orders. */
+	/* Arming for any CQE overrides arming for solicited ones, in both orders. */
 	for (unsigned int i = 0; i < 2; i++) {
 		urdma_eh_arm_cq(&rig.side[1].recv_cq, i);
 		urdma_eh_arm_cq(&rig.side[1].recv_cq, !i);
@@ -1224,7 +1225,7 @@ static void test_events(void **state)
 	assert_int_equal(IRQS(), 1);
 	take(&rig, 1);
 
-	/* A command that asks for one. */
+	/* A command that asks for an event. */
 	struct urdma_eh_cmd nop = command(URDMA_CMD_NOP, 0);
 
 	nop.w[0] |= URDMA_CMD0_EVENT;
@@ -1242,8 +1243,8 @@ static void test_events(void **state)
 }
 
 /*
- * A program that arms after each event, then polls once and asks for the next CQE: each CQE has one
- * event, and no event comes without one, whenever arming and CQE meet.
+ * A program that arms after each event, then polls once and waits for the next CQE: each CQE has
+ * one event, and no event comes without a CQE, however arming and CQE coincide.
  */
 static void test_rearm_before_poll(void **state)
 {
@@ -1304,12 +1305,12 @@ static void test_overflow(void **state)
 	config.qps = 2;
 	rig_start(&rig, &config);
 	settle(&rig);
-	/* Four fit, nobody takes them. */
+	/* Four fit, and nobody polls them. */
 	for (unsigned int i = 0; i < 4; i++)
 		one_way(&rig, false);
 	assert_int_equal(urdma_eh_eq_poll(rig.side[1].eh, 1, ev, 8, true), 0);
 	assert_int_equal(rig_qp_state(&rig.side[1].qp[0]), URDMA_QPS_RTS);
-	/* The fifth is lost: event of the CQ, the QP is dead, its event on EQ 0. */
+	/* The fifth is lost: the CQ has its event, the QP is dead, and its event is on EQ 0. */
 	one_way(&rig, false);
 	n = urdma_eh_eq_poll(rig.side[1].eh, 1, ev, 8, true);
 	assert_int_equal(n, 1);
@@ -1327,7 +1328,7 @@ static void test_overflow(void **state)
 		assert_int_equal(cqe[i].status, URDMA_WC_SUCCESS);
 		assert_int_equal(cqe[i].wqe, i);
 	}
-	/* Destroyed and made again it works, with the same number. */
+	/* After it is destroyed and made again it works, with the same number. */
 	for (unsigned int i = 0; i < 2; i++)
 		for (unsigned int s = 0; s < 2; s++)
 			assert_int_equal(urdma_eh_destroy_qp(&rig.side[s].qp[i]), 0);
@@ -1382,7 +1383,7 @@ static void test_eq_loss(void **state)
 	}
 	assert_int_equal(urdma_eh_counter(eh, URDMA_CNT_EQ_LOST), 3);
 	assert_true(urdma_eh_reg(eh, URDMA_REG_STATUS) & URDMA_RF_STATUS_EQ0_LOST);
-	/* Those that fitted are there, and the EQ goes on when there is room. */
+	/* The events that fitted are there, and the EQ goes on when there is room. */
 	assert_int_equal(urdma_eh_eq_poll(eh, 0, ev, 8, true), 4);
 	settle(&rig);
 	assert_int_equal(urdma_eh_cmd(eh, &nop, NULL), 0);
@@ -1406,7 +1407,7 @@ static void wait_ready(struct rig *rig, struct urdma_eh *eh)
 	fail_msg("the NIC is not READY after its reset");
 }
 
-/* A command queue by hand, since the host's library does not know that the NIC was reset. */
+/* A command queue made by hand, since the host's library does not know that the NIC was reset. */
 struct raw {
 	struct rig *rig;
 	struct urdma_eh *eh;
@@ -1486,7 +1487,7 @@ static void test_reset(void **state)
 		urdma_embedded_write64(urdma_eh_dev(eh), URDMA_BAR_REGS, URDMA_REG_CTRL,
 				       URDMA_RF_CTRL_RESET);
 		wait_ready(&rig, eh);
-		/* No DMA of before comes after READY. */
+		/* No DMA from before the reset comes after READY. */
 		hash[0] = rig_hash(RIG_HASH_START, rig.side[0].buffer, config.buffer);
 		rig_check(&rig,
 			  urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + 50000),
@@ -1497,9 +1498,9 @@ static void test_reset(void **state)
 		assert_true(urdma_eh_reg(eh, URDMA_REG_CMDQ_CI) == 0);
 		assert_true(urdma_eh_reg(eh, URDMA_REG_CMDQ_BASE) == 0);
 		assert_true(urdma_eh_reg(eh, URDMA_REG_CMDQ_LOG_SIZE) == 0);
-		/* Counters go on over it. */
+		/* Counters keep their values across the reset. */
 		assert_true(urdma_eh_counter(eh, URDMA_CNT_CMD_OK) >= commands);
-		/* Nothing exists any more, and everything can be made. */
+		/* No object exists any more, and every object can be made. */
 		raw_start(&raw, &rig, eh);
 		assert_int_equal(raw_run(&raw, command(URDMA_CMD_QUERY_QP, RIG_QPN(0))),
 				 URDMA_CS_BAD_OBJECT);
@@ -1519,7 +1520,7 @@ static void test_reset(void **state)
 		assert_int_equal(raw_run(&raw, eq), 0);
 		assert_int_equal(raw_run(&raw, good(MR, urdma_embedded_bus(rig.host, p))), 0);
 		assert_int_equal(raw_run(&raw, good(CQ, urdma_embedded_bus(rig.host, p))), 0);
-		/* GIDs went too: AV needs one */
+		/* GIDs are gone, too: AV needs one */
 		struct urdma_eh_cmd qp = good(QP, urdma_embedded_bus(rig.host, p));
 
 		set(&qp, 1, URDMA_CMD_QP1_SEND_CQ, NEW_CQ);
@@ -1535,7 +1536,7 @@ static void test_reset(void **state)
 	}
 }
 
-/* The command queue stops, says so, and a reset helps. */
+/* The command queue stops and reports it; a reset recovers. */
 static void test_cmdq_error(void **state)
 {
 	struct urdma_eh_cmd nop = command(URDMA_CMD_NOP, 0);
@@ -1557,7 +1558,7 @@ static void test_cmdq_error(void **state)
 		raw_start(&raw, &rig, eh);
 		assert_int_equal(raw_run(&raw, nop), 0);
 		if (way == 0) {
-			/* the producer further ahead than the ring is long */
+			/* the producer index further ahead than the ring is long */
 			urdma_embedded_write64(dev, URDMA_BAR_REGS, URDMA_REG_CMDQ_PI, 1 + 65);
 		} else {
 			/* commands that cannot be read */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * CQs whose ring is replaced under traffic, whose events are moderated, and that are overrun.
+ * CQs whose rings are replaced under traffic, whose events are moderated, and which overrun.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #define COUNT(x)      (sizeof(x) / sizeof((x)[0]))
 #define LIMIT	      2000000u /* cycles without a CQE that is awaited */
 #define CYCLES_PER_US 250u
-/* Two sweeps of the timer (section 15 of the contract), and the way of a CQE. */
+/* Two sweeps of the timer (section 15 of the contract), and the time of a CQE. */
 #define LATE   (2 * (128 + 2) + 100)
 #define QPS    4u
 #define WINDOW 6u /* messages of a QP that are not completed */
@@ -40,7 +40,7 @@ static void pass(struct rig *rig, uint64_t cycles)
 struct traffic {
 	struct rig rig;
 	uint64_t random;
-	/* by QP: posted; and the next WQE that each side's CQ has to name */
+	/* by QP: messages posted; and the next WQE that each side's CQ has to name */
 	uint32_t posted[QPS], sent[QPS], received[QPS];
 };
 
@@ -73,7 +73,7 @@ static void post(struct traffic *t, unsigned int i)
 	t->posted[i]++;
 }
 
-/* Up to n CQEs of a side: each QP's come one by one, in order. */
+/* Polls up to n CQEs of a side: those of each QP come in order, none missing. */
 static unsigned int take(struct traffic *t, unsigned int side, unsigned int n)
 {
 	struct rig_side *s = &t->rig.side[side];
@@ -108,8 +108,8 @@ static void finish(struct traffic *t)
 }
 
 /*
- * Rings of 32 to 1024 entries in turn, with a page table of each kind, while CQEs come at any rate
- * and are taken at any rate: none is lost, doubled or out of order.
+ * Rings of 32 to 1024 entries in turn, with a page table of each kind, while CQEs are written and
+ * polled at any rate: none is lost, doubled or out of order.
  */
 static void test_resize(void **state)
 {
@@ -145,7 +145,7 @@ static void test_resize(void **state)
 	finish(&t);
 }
 
-/* What waits does not fit: the CQ stays as it is. As much as fits is taken along. */
+/* The waiting CQEs do not fit: the CQ stays as it is. As many as fit are moved along. */
 static void test_too_small(void **state)
 {
 	struct traffic t;
@@ -162,7 +162,7 @@ static void test_too_small(void **state)
 
 		assert_int_equal(urdma_eh_resize_cq(cq, 3, URDMA_EH_RING_PAGED), URDMA_CS_BUSY);
 		assert_int_equal(urdma_eh_resize_cq(cq, 4, URDMA_EH_RING_PAGED), URDMA_CS_BUSY);
-		/* consumed by the index of the command alone */
+		/* consumed only by the index of the command */
 		assert_int_equal(take(&t, side, QPS * WINDOW - 16), QPS * WINDOW - 16);
 		assert_int_equal(urdma_eh_resize_cq(cq, 4, URDMA_EH_RING_PAGED), 0);
 		assert_int_equal(take(&t, side, 5), 5);
@@ -173,8 +173,8 @@ static void test_too_small(void **state)
 }
 
 /*
- * The CQ is armed, changes its ring, and the next CQE raises the event. One that came before the
- * arming and is not polled raises it at the arming, in whichever ring it lies.
+ * The CQ is armed and changes its ring; the next CQE raises the event. A CQE from before the arming
+ * that is not polled yet raises the event at the arming, in whichever ring it lies.
  */
 static void test_armed(void **state)
 {
@@ -209,7 +209,7 @@ static void test_armed(void **state)
 /* ---- moderation -------------------------------------------------------------------------------
  */
 
-/* Messages by twos and threes under each pair of limits: how many events come, and when. */
+/* Two or three messages at a time under each pair of limits: how many events come, and when. */
 static void test_moderation(void **state)
 {
 	static const struct {
@@ -284,8 +284,8 @@ static void test_moderation(void **state)
 }
 
 /*
- * A consumer that sleeps until its event, under streams with changing limits: it never sleeps for
- * ever, and the events are fewer than the CQEs.
+ * A consumer that sleeps until its event, under streams with changing limits: it always wakes up,
+ * and there are fewer events than CQEs.
  */
 static void test_sleeper(void **state)
 {
@@ -331,7 +331,8 @@ static void test_sleeper(void **state)
 
 /* ---- overrun --------------------------------------------------------------------------------- */
 
-/* A send CQ of 8 entries that nobody polls: its QP goes on, and another CQ of the QP has all. */
+/* A send CQ of 8 entries that nobody polls: its QP goes on, and the QP's other CQ gets all its
+ * CQEs. */
 static void test_overrun(void **state)
 {
 	struct rig_config config;
@@ -394,7 +395,7 @@ static void test_overrun(void **state)
 	assert_int_equal(rig_qp_state(&tx->qp[0]), URDMA_QPS_RTS);
 	assert_int_equal(urdma_eh_counter(tx->eh, URDMA_CNT_CQ_OVERFLOW), 0);
 	assert_int_equal(urdma_eh_eq_poll(tx->eh, 0, ev, 4, false), 0);
-	/* What the ring has is the last: entries 21 to 28 of 29. */
+	/* The ring has the newest CQEs: entries 21 to 28 of 29. */
 	cq.ci = 29 - 8;
 	assert_int_equal(urdma_eh_poll_cq(&cq, cqe, 8), 8);
 	for (unsigned int i = 0; i < 8; i++)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Control that crosses traffic: objects that are destroyed under work and made anew with the same
- * number, send queues that drain while packets are lost, a function that loses bus mastering or is
- * reset in the middle of packets, and packets of a QP's former life. Each case sweeps the moment
- * over the traffic. What a program sees after it is judged: completions and memory, and that the
- * NIC leaves alone what it has given back.
+ * Control that crosses traffic: objects that are destroyed while in use and made again with the
+ * same number, send queues that drain while packets are lost, a function that loses bus mastering
+ * or is reset in the middle of packets, and packets of a QP's former life. Each case sweeps the
+ * moment of the control operation over the traffic. It checks what a program sees afterwards:
+ * completions, memory, and that the NIC does not touch memory that it has given back.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,7 +94,7 @@ static void post(struct work w[LOAD], uint32_t seed)
 	work_ring(&rig, w, LOAD);
 }
 
-/* The same, and nobody waits for it. */
+/* Posts the same, and nobody waits for it. */
 static void load(uint32_t seed)
 {
 	struct work w[LOAD];
@@ -105,7 +105,7 @@ static void load(uint32_t seed)
 			free(w[i].image[s]);
 }
 
-/* The pair works: messages both ways, whose bytes are compared. */
+/* The pair works: messages both ways, with every byte compared. */
 static void works(uint32_t seed, const char *what)
 {
 	struct work w[8] = { 0 };
@@ -132,16 +132,16 @@ static void connect_from(uint32_t psn0, uint32_t psn1)
 /* ---- memory that was given back -------------------------------------------------------------- */
 
 #define HELD  8u
-#define HOLES 64u /* free places of that length in front of one, at most */
+#define HOLES 64u /* at most this many free places of that length before the chosen one */
 
-/* Memory of destroyed objects. The host has it for other things: the NIC must not touch it. */
+/* Memory of destroyed objects. The host uses it for other things: the NIC must not touch it. */
 static struct held {
 	uint8_t *p;
 	size_t len;
 } held[HELD];
 static unsigned int n_held;
 
-/* Takes the memory at p, which an object had until now. */
+/* Takes over the memory at p, which belonged to an object until now. */
 static void hold(const void *p, size_t len)
 {
 	void *other[HOLES];
@@ -181,9 +181,9 @@ static size_t ring_size(const struct urdma_eh_ring *ring)
 }
 
 /*
- * QPs, and in every other round their CQs, are destroyed with work under way, and made anew: the
- * same numbers, page tables at the same addresses, other pages. Nothing of the old translations may
- * be left. Where CQs stay, no flush of theirs helps.
+ * QPs, and in every other round their CQs, are destroyed with work under way and made again: the
+ * same numbers, page tables at the same addresses, other pages. No old translation may be left.
+ * Where the CQs stay, no flush on behalf of a CQ can hide a mistake.
  */
 static void same_tables_other_pages(void **state)
 {
@@ -231,7 +231,7 @@ static void same_tables_other_pages(void **state)
 					same += now[i]->map.addr ==
 						old[k / rings][k % rings].map.addr;
 			}
-			/* Which table takes whose place is the allocator's business. */
+			/* The allocator decides which table takes whose place. */
 			assert_int_equal(same, rings);
 		}
 		drop_cqes();
@@ -318,7 +318,7 @@ static void event_under_way(void **state)
 		assert_int_equal(urdma_eh_to_reset(&rig.side[0].qp[0]), 0);
 		drop_cqes();
 	}
-	/* The sweep has met both sides of the event. */
+	/* The sweep has hit moments before and after the event. */
 	assert_true(events > 5 && none > 5);
 	connect_from(0, 0);
 	works(1, "afterwards");
@@ -345,7 +345,8 @@ static void set_own_gid(unsigned int side, bool valid)
 	assert_int_equal(urdma_eh_cmd(rig.side[side].eh, &cmd, NULL), 0);
 }
 
-/* No packet goes out with an address that the port has no more. It goes on when that is back. */
+/* No packet is sent with an address that the port no longer has. Sending resumes when the address
+ * is back. */
 static void gid_goes(void **state)
 {
 	struct urdma_eh_cqe cqe;
@@ -366,7 +367,7 @@ static void gid_goes(void **state)
 		work_put(&rig, &w[i]);
 	}
 	work_ring(&rig, w, COUNT(w));
-	run(100000); /* once more, after the ACK timer, too */
+	run(100000); /* again, after the ACK timer */
 	assert_int_equal(urdma_eh_counter(rig.side[0].eh, URDMA_CNT_TX_FRAMES), sent);
 	assert_false(urdma_eh_poll_cq(&rig.side[0].send_cq, &cqe, 1));
 	set_own_gid(0, true);
@@ -394,7 +395,7 @@ static void drains_with_loss(void **state)
 		uint64_t sent, limit;
 		bool told = false;
 
-		/* One packet or ACK is lost. The sweep goes over its place and over the moment. */
+		/* One packet or ACK is lost. The sweep varies which one, and the moment. */
 		rig_fault(&rig, "drop,side=%u,nth=%u", round % 2, 1 + round / 2 % 9);
 		for (unsigned int i = 0; i < N; i++) {
 			w[i] = (struct work){ .opcode = i % 3 == 1   ? URDMA_WR_READ
@@ -417,12 +418,12 @@ static void drains_with_loss(void **state)
 					   ev[i].obj == RIG_QPN(0);
 			assert_true(urdma_cosim_now(rig.cosim) < limit);
 			assert_false(told && !drained);
-			/* What QUERY_QP says is true, too: the event is at most on its way. */
+			/* The answer of QUERY_QP is true, too: the event is at most on its way. */
 			assert_int_equal(urdma_eh_qp_info(&side->qp[0], &info), 0);
 			told = !info.draining;
 			run(told ? 2000 : 50);
 		}
-		/* What was begun is complete, and nothing more is sent. */
+		/* The message that was begun is complete, and nothing more is sent. */
 		assert_int_equal(drained, 1);
 		assert_int_equal(urdma_eh_qp_info(&side->qp[0], &info), 0);
 		assert_int_equal(info.state, URDMA_QPS_SQD);
@@ -453,7 +454,7 @@ static void drains_with_loss(void **state)
 			work_check_memory(&rig, &w[i]);
 		}
 	}
-	/* Not always was everything done before the SQD. */
+	/* In some rounds work was left when the SQD came. */
 	assert_true(early > 20);
 	stop();
 }
@@ -503,7 +504,8 @@ static void restart(unsigned int side)
 
 /*
  * A function loses bus mastering, is reset by its register, or loses its host, in the middle of
- * packets both ways; a new life works. The wire checker judges what is sent before it and after.
+ * packets both ways; afterwards a new life works. The wire checker judges what is sent before and
+ * after.
  */
 static void cut_in_mid_packet(void **state)
 {
@@ -525,7 +527,7 @@ static void cut_in_mid_packet(void **state)
 		switch (round / 2 % 3) {
 		case 0:
 			bus_master(side, false);
-			run(500); /* what the root complex already has */
+			run(500); /* the requests that the root complex already has */
 			break;
 		case 1:
 			urdma_eh_write_reg(rig.side[side].eh, URDMA_REG_CTRL, URDMA_RF_CTRL_RESET);
@@ -554,7 +556,7 @@ static void cut_in_mid_packet(void **state)
 	stop();
 }
 
-/* Programs that ring doorbells all the time do not keep a reset from its end. */
+/* Programs that ring doorbells all the time do not delay the end of a reset. */
 static void doorbells_during_reset(void **state)
 {
 	const uint32_t pause[] = { 4, 8, 15 };
@@ -594,8 +596,8 @@ static void long_reads(struct rig_config *config)
 }
 
 /*
- * A CQ of a NIC is destroyed while that NIC answers READs, which take 1.3 ms. The command waits for
- * nothing but what is under way of them.
+ * A CQ of a NIC is destroyed while that NIC answers READs, which takes 1.3 ms. The command waits
+ * only for the part of them that is under way.
  */
 static void fence_beside_reads(void **state)
 {
@@ -632,7 +634,7 @@ static void fence_beside_reads(void **state)
 
 /* ---- sizes of TLPs --------------------------------------------------------------------------- */
 
-/* A host changes maximum payload and maximum read request while messages run. */
+/* A host changes maximum payload size and maximum read request size while messages run. */
 static void sizes_change(void **state)
 {
 	uint64_t seed = test_seed(17);
@@ -663,8 +665,9 @@ static void long_wire(struct rig_config *config)
 }
 
 /*
- * The QPs of a pair end with packets, ACKs and responses on a long wire, and are connected anew at
- * once, with PSNs far off. What comes late must not be taken for the new life's.
+ * The QPs of a pair end with packets, ACKs and responses on a long wire, and are connected again at
+ * once, with PSNs far from the old ones. Late packets must not be taken for packets of the new
+ * life.
  */
 static void former_life(void **state)
 {
@@ -681,8 +684,8 @@ static void former_life(void **state)
 				rig_renew_qp(&rig, n, 0);
 			else
 				assert_int_equal(urdma_eh_to_reset(&rig.side[n].qp[0]), 0);
-			/* Neither among those under way, nor where they are duplicates or ahead by
-			 * less than the window. */
+			/* The PSNs are neither among those under way nor where they would be
+			 * duplicates or ahead by less than the window. */
 			psn[n] = (psn[n] + 0x400000 + rig_draw(&seed, 0x1000)) & 0xffffff;
 		}
 		drop_cqes();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Device memory: as source and target of every opcode, beside the host's own accesses through the
- * BAR, and as memory of a page table and of rings. What the NIC may not touch is compared, too.
+ * Device memory: as source and target of every opcode, under the host's own accesses through the
+ * BAR, and as memory of a page table and of rings. Memory that the NIC may not touch is compared,
+ * too.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -18,7 +19,7 @@
 #define LIMIT	 4000000u
 #define GUARD	 64u
 #define SPAN	 8192u /* of device memory that is compared, on each side */
-#define DM	 30u   /* index of the region of it */
+#define DM	 30u   /* index of its region */
 #define PAIRS	 8u
 
 #define ALL_ACCESS                                                                \
@@ -29,7 +30,7 @@ static struct rig rig;
 static bool running;
 static struct urdma_eh_mr dm[2];
 
-/* Each side has a region of SPAN bytes of its device memory, which begins at `at`. */
+/* Each side has a region of SPAN bytes of its device memory, starting at `at`. */
 static void start(uint64_t at)
 {
 	struct rig_config config;
@@ -103,19 +104,19 @@ static void through_bar(void **state)
 		assert_true(bar_read(at, 8, 0) == 0x01234567beefa1a0);
 		assert_true(bar_read(at + 4, 4, 0) == 0x01234567);
 	}
-	/* What is no access to one word is refused and counted. */
+	/* An access that is not to one word is refused and counted. */
 	bad = urdma_eh_counter(side->eh, URDMA_CNT_MMIO_BAD);
 	bar_read(4, 8, -EIO);
 	bar_write(4, ~0ull, 8);
 	assert_int_equal(urdma_eh_counter(side->eh, URDMA_CNT_MMIO_BAD), bad + 2);
 	assert_true(bar_read(0, 8, 0) == 0x01234567beefa1a0);
-	/* Behind its end the BAR reads as zero. */
+	/* Beyond device memory the BAR reads as zero. */
 	bar_write((unsigned int)size, 0x55, 8);
 	assert_true(bar_read((unsigned int)size, 8, 0) == 0);
 	stop();
 }
 
-/* A reset of the NIC takes its objects, and leaves device memory. */
+/* A reset of the NIC destroys its objects and keeps device memory. */
 static void kept_through_reset(void **state)
 {
 	uint8_t image[256], got[256];
@@ -136,8 +137,8 @@ static void kept_through_reset(void **state)
 /* ---- messages ------------------------------------------------------------------------------- */
 
 /*
- * Memory of a side: device memory or the rig's buffer, with a copy of what has to be in its first
- * SPAN bytes.
+ * Memory of a side: device memory or the rig's buffer, with a copy of what its first SPAN bytes
+ * have to contain.
  */
 struct mem {
 	unsigned int side;
@@ -165,7 +166,8 @@ static void mem_fill(struct mem *m, uint32_t seed)
 		memcpy(rig.side[m->side].buffer, m->image, SPAN);
 }
 
-/* The bytes around a piece, and some of it when it is long: reading through the BAR takes time. */
+/* Compares the bytes around a piece, and only samples of a long piece: reading through the BAR
+ * takes time. */
 static void mem_check(struct mem *m, uint32_t from, uint32_t len, const char *what)
 {
 	uint32_t first = (from < GUARD ? 0 : from - GUARD) & ~7u;
@@ -249,7 +251,7 @@ static void messages(void **state)
 					       URDMA_WR_ATOMIC_FA,   URDMA_WR_FLUSH,
 					       URDMA_WR_ATOMIC_WRITE };
 	static const uint32_t len[] = { 1, 7, 63, 64, 65, 300, 1023, 2049 };
-	/* not at the start of a page, and to the end */
+	/* not from the start of a page, and up to the end */
 	static const uint64_t at[] = { 0x3008, 0x20000 - SPAN };
 
 	(void)state;
@@ -288,8 +290,8 @@ static void messages(void **state)
 	}
 }
 
-/* A chain of WRITEs and READs on one QP, all posted at once: each READ returns what the WRITE
- * before it has brought. */
+/* A chain of WRITEs and READs on one QP, all posted at once: each READ returns the data of the
+ * WRITE before it. */
 static void order(void **state)
 {
 	enum { ROUNDS = 40, LEN = 200 };
@@ -357,8 +359,8 @@ static void counter(void **state)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* A region that reaches beyond the end is software's mistake. The message fails, and the NIC goes
- * on. */
+/* A region that reaches beyond the end is a mistake of software. The message fails, and the NIC
+ * goes on. */
 static void beyond_the_end(void **state)
 {
 	struct rig_side *side = &rig.side[0];
@@ -386,7 +388,7 @@ static void beyond_the_end(void **state)
 
 		assert_int_equal(urdma_eh_post_send(&side->qp[t], &wr), 0);
 		status = wait_cqe(&side->send_cq);
-		/* Of a write the bytes beyond are lost, as with any posted write. */
+		/* The bytes of a write beyond the end are lost, as with any posted write. */
 		assert_int_equal(status, t == 0	  ? URDMA_WC_SUCCESS
 					 : t == 1 ? URDMA_WC_REM_OP_ERR
 						  : URDMA_WC_LOC_QP_OP_ERR);
@@ -421,7 +423,7 @@ static void beyond_the_region(void **state)
 	running = false;
 }
 
-/* A page table in device memory, whose pages are device memory, too, and not in their order. */
+/* A page table in device memory, whose pages are also device memory, in another order. */
 static void page_table(void **state)
 {
 	enum { PAGES = 4 };

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # test_drops.sh DIR PROGRAM exact|home COUNTER...: runs an engine test with captures in DIR. Each of its rigs compares the
-# comments on dropped frames with its counters (drops.h); in all there has to be a comment with each of these counters.
+# comments on dropped frames with its counters (drops.h). The captures together must have a comment for each COUNTER.
 set -u
 dir=$1 program=$2 how=$3
 shift 3

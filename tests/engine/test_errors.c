@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What can happen to QPs at work: doorbells out of range, flushing, destruction of what is in use,
- * DMA that fails, a CQ that is full. Pair 0 meets it; pair 1 exchanges messages all the while, and
- * its data have to be whole. For each case: the status of every CQE of pair 0 in order, the states
- * of its QPs, the event. Afterwards the pair is reset, connected again, and has to work. What is
- * wrong with a message itself is the subject of test_status.c.
+ * What can happen to QPs at work: doorbells out of range, flushing, destruction of objects in use,
+ * DMA that fails, a CQ that is full. Pair 0 meets it; pair 1 exchanges messages meanwhile, and its
+ * data have to be intact. Each case checks the status of every CQE of pair 0 in order, the states
+ * of its QPs, and the event. Afterwards the pair is reset and connected again, and has to work.
+ * test_status.c covers messages that are wrong themselves.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -78,7 +78,7 @@ static void settle(struct scene *s)
 		  urdma_cosim_run_while_busy(rig->cosim, urdma_cosim_now(rig->cosim) + 3000000),
 		  "settle");
 	collect(s);
-	/* what the collection has rung */
+	/* the doorbells of the collection */
 	rig_check(rig,
 		  urdma_cosim_run_while_busy(rig->cosim, urdma_cosim_now(rig->cosim) + 3000000),
 		  "settle");
@@ -286,7 +286,7 @@ static void bad_recv(struct scene *s, const char *what, unsigned int status, uns
 	check_event(s, what, 1, 0);
 	if (rig_verify(s->rig.side[1].buffer + VICTIM, LEN, 7) != LEN)
 		fail_msg("%s: the message before it is wrong", what);
-	/* and behind it nothing was written */
+	/* and nothing was written after it */
 	for (unsigned int k = 2; k < 4; k++)
 		for (unsigned int i = 0; i < LEN; i++)
 			if (s->rig.side[1].buffer[VICTIM + k * STEP + i] != 0x5a)
@@ -353,7 +353,7 @@ static void test_flush(void **state)
 			"run");
 		assert_int_equal(urdma_eh_to_err(tx), 0);
 		assert_int_equal(urdma_eh_to_err(rx), 0);
-		/* posted in ERR: flushed as well, behind the others */
+		/* posted in ERR: flushed too, after the others */
 		for (unsigned int k = 0; k < 5; k++) {
 			put_good_recv(s, k, LEN);
 			put_good_send(s, k, LEN);
@@ -373,7 +373,7 @@ static void test_flush(void **state)
 						 i < done[q] ? 0 : URDMA_WC_FLUSH_ERR);
 			}
 		}
-		/* nothing is reported as sent that did not arrive */
+		/* no message that did not arrive is reported as sent */
 		assert_true(done[0] <= done[1]);
 		for (unsigned int k = 5; k < done[1]; k++)
 			assert_int_equal(
@@ -420,8 +420,8 @@ static void test_destroy_in_use(void **state)
 			urdma_cosim_run_until(s->rig.cosim, urdma_cosim_now(s->rig.cosim) + delay),
 			"run");
 		/*
-		 * The rings are given back as soon as the completion is there: the NIC may not
-		 * touch them.
+		 * The rings are given back as soon as the command completes: the NIC may not touch
+		 * them.
 		 */
 		faults = urdma_embedded_stats(s->rig.host)->faults;
 		assert_int_equal(urdma_eh_destroy_qp(&s->rig.side[0].qp[0]), 0);
@@ -452,7 +452,7 @@ static void test_destroy_in_use(void **state)
 	test_free(s);
 }
 
-/* The region goes while a long message uses it; its memory is given back at once. */
+/* A region is destroyed while a long message uses it; its memory is given back at once. */
 static void test_mr_in_use(void **state)
 {
 	static const uint32_t len = 1u << 20;
@@ -504,7 +504,7 @@ static void test_mr_in_use(void **state)
 		bg_check(s, "MR destroyed in use");
 		revive(s);
 	}
-	assert_true(cut >= 4); /* else the delays miss the message */
+	assert_true(cut >= 4); /* otherwise the delays miss the message */
 	scene_stop(s);
 	test_free(s);
 }
@@ -514,7 +514,7 @@ static void test_mr_in_use(void **state)
 struct trap {
 	uint64_t first, last; /* bus addresses */
 	enum urdma_pcie_fault kind;
-	unsigned int skip, hits; /* how many reads pass first */
+	unsigned int skip, hits; /* so many reads pass first */
 };
 
 static enum urdma_pcie_fault spring(void *ctx, uint64_t addr, size_t len)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The Ethernet function through the whole NIC: frames of every length in pieces anywhere, offloads,
- * filters, RSS, lack of buffers, bad descriptors, taking down under traffic, interrupts, and RDMA
- * beside it. What arrives is compared byte by byte, and counters with what was done. Cases are
- * functions of the seeds they print.
+ * The Ethernet function through the whole NIC: frames of every length in pieces at any address,
+ * offloads, filters, RSS, lack of buffers, bad descriptors, queues taken down under traffic,
+ * interrupts, and RDMA beside it. Every received byte is compared, and so are the counters. A case
+ * is a function of the seed that it prints.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static uint64_t draw_from(unsigned int n)
 	return seed;
 }
 
-/* A frame that is nobody's protocol: addresses, local experimental EtherType, bytes from seed. */
+/* A frame of no known protocol: addresses, local experimental EtherType, bytes from seed. */
 static void plain(const struct net *net, unsigned int from, size_t len, uint32_t seed)
 {
 	rig_fill(sent, len, seed);
@@ -62,7 +62,7 @@ static void plain(const struct net *net, unsigned int from, size_t len, uint32_t
 	sent[13] = 0xb5;
 }
 
-/* As it has to arrive: padded. */
+/* The frame as it has to arrive: padded. */
 static size_t padded(size_t len)
 {
 	if (len >= 60)
@@ -93,7 +93,7 @@ static void expect(struct net *net, unsigned int side, unsigned int q, size_t le
 	assert_int_equal(cqe.bufs, (len + net->config.q.buf - 1) / net->config.q.buf);
 }
 
-/* Nothing more comes. */
+/* Nothing more arrives. */
 static void quiet(struct net *net, unsigned int side, unsigned int q)
 {
 	struct urdma_eh_eth_cqe cqe;
@@ -138,7 +138,7 @@ static void test_lengths(void **state)
 	print_message("  %u frames\n", n);
 }
 
-/* Too long for the receiver, or for a frame at all. */
+/* Too long for the receiver, or for any frame. */
 static void test_too_long(void **state)
 {
 	struct rig rig;
@@ -182,7 +182,7 @@ static void random_flow(uint64_t *rnd, struct net_flow *f)
 	f->dport = (uint16_t)rnd_next(rnd);
 }
 
-/* Checksum and tag put in by the sender, sum and tag taken out by the receiver. */
+/* The sender inserts checksum and tag; the receiver checks the sum and strips the tag. */
 static void test_offloads(void **state)
 {
 	uint64_t rnd = draw_from(0);
@@ -252,7 +252,8 @@ static void test_offloads(void **state)
 	}
 }
 
-/* A frame to an address, with an 802.1Q tag if vid is not negative; does it arrive? */
+/* Sends a frame to an address, with an 802.1Q tag if vid is not negative. Returns whether it
+ * arrives. */
 static bool passes(struct net *net, const uint8_t *dst, int vid, uint64_t *filtered)
 {
 	struct urdma_eh_eth_cqe cqe;
@@ -356,7 +357,7 @@ static void test_filters(void **state)
 	stop(&net);
 }
 
-/* Which queue, which hash: against a hash of our own. */
+/* Which queue and which hash: compared with our own hash. */
 static void test_rss(void **state)
 {
 	uint64_t rnd = draw_from(1);
@@ -418,7 +419,7 @@ static void test_rss(void **state)
 	stop(&net);
 }
 
-/* Without buffers frames are lost, counted, and nothing else is. */
+/* Without buffers frames are lost and counted, and nothing else is affected. */
 static void test_no_buffers(void **state)
 {
 	struct rig rig;
@@ -461,7 +462,8 @@ static void test_no_buffers(void **state)
 	stop(&net);
 }
 
-/* What is no frame is not sent, is counted, completes with ERR, and what is behind it goes. */
+/* A frame that is not valid is not sent: it is counted and completes with ERR. The frames after it
+ * are sent. */
 static void test_bad_descriptors(void **state)
 {
 	struct rig rig;
@@ -497,11 +499,11 @@ static void test_bad_descriptors(void **state)
 			for (unsigned int i = 0; i < 30; i++)
 				urdma_eh_eth_put_tx(q, bus, 400, i == 29, NULL);
 			break;
-		case 4: /* no such memory */
+		case 4: /* unmapped memory */
 			urdma_eh_eth_put_tx(q, bus, 100, false, NULL);
 			urdma_eh_eth_put_tx(q, 0x10, 100, true, NULL);
 			break;
-		case 5: /* checksum behind the end */
+		case 5: /* checksum beyond the end */
 			o.csum_start = 34;
 			o.csum_at = 499;
 			urdma_eh_eth_put_tx(q, bus, 500, true, &o);
@@ -527,7 +529,7 @@ static void test_bad_descriptors(void **state)
 	stop(&net);
 }
 
-/* All queues, both ways, as fast as they can, RDMA beside them; every frame comes, in its order. */
+/* All queues, both ways, at full speed, with RDMA beside them; every frame arrives, in order. */
 static void test_all_queues(void **state)
 {
 	uint64_t rnd = draw_from(2);
@@ -548,7 +550,7 @@ static void test_all_queues(void **state)
 				struct urdma_eh_ethq *tx = &net.side[s].q[q];
 				struct urdma_eh_eth_cqe cqe;
 
-				/* flow q goes to queue q: addresses found by trying */
+				/* flow q goes to queue q: addresses found by trial */
 				for (unsigned int i = rig_draw(&rnd, 4);
 				     i && put[s][q] < 200 && put[s][q] - seen[!s][q] < 20; i--) {
 					struct net_flow f = { .proto = 17, .dport = 9 };
@@ -597,7 +599,7 @@ static void test_all_queues(void **state)
 	stop(&net);
 }
 
-/* Round to ourselves: in loopback mode all, else what is for our own address. */
+/* Loopback: in loopback mode all frames, otherwise those to our own address. */
 static void test_loopback(void **state)
 {
 	struct rig rig;
@@ -657,7 +659,8 @@ static void test_restart(void **state)
 						urdma_cosim_now(rig.cosim) + rig_draw(&rnd, 3000)),
 			  "run");
 		rig_check(&rig, urdma_eh_ethq_close(q), "close under traffic");
-		/* no DMA any more: its memory is someone else's, the embedded host counts */
+		/* no more DMA: its memory has another owner now, and the embedded host counts
+		 * accesses */
 		before = urdma_embedded_stats(rig.host)->faults;
 		rig_check(&rig,
 			  urdma_cosim_run_while_busy(rig.cosim, urdma_cosim_now(rig.cosim) + WAIT),
@@ -689,13 +692,12 @@ static void test_restart(void **state)
 	stop(&net);
 }
 
-/* Interrupts: one for an arming; by number, by time, at once; and the same when no time is skipped.
- */
+/* Interrupts: one per arming; by number, by time, at once; and the same when no time is skipped. */
 static uint64_t interrupts(bool no_skip)
 {
 	static const struct {
 		unsigned int frames, usecs, n, irqs;
-		uint64_t least, most; /* cycles from the first frame's completion */
+		uint64_t least, most; /* cycles since the first frame's completion */
 	} cases[] = {
 		{ 0, 0, 1, 1, 0, 60 },	     { 0, 0, 5, 1, 0, 60 },
 		{ 1, 0, 3, 1, 0, 60 },	     { 4, 0, 3, 0, 0, 0 },
@@ -768,7 +770,7 @@ static void test_interrupts(void **state)
 	assert_true(hash == interrupts(true));
 }
 
-/* Whose is a frame: by address, VLAN and port. */
+/* Which function gets a frame: by address, VLAN and port. */
 static void test_whose(void **state)
 {
 	struct rig rig;
@@ -789,7 +791,7 @@ static void test_whose(void **state)
 		bool rdma = false;
 
 		switch (n) {
-		case 0: /* RDMA's, and its ICRC is wrong */
+		case 0: /* RDMA, with a wrong ICRC */
 			rdma = true;
 			break;
 		case 1:
@@ -801,7 +803,7 @@ static void test_whose(void **state)
 		case 3:
 			f.proto = 6;
 			break;
-		case 4: /* in a VLAN that the GID is not in */
+		case 4: /* in a VLAN in which the GID is not */
 			f.vlan = true;
 			f.tci = 5;
 			break;
@@ -814,10 +816,10 @@ static void test_whose(void **state)
 			break;
 		}
 		net_frame(&net, 0, &f, 200, n, sent, &l4, &at);
-		/* a BTH that could be: opcode, version */
+		/* not a valid BTH: opcode, version */
 		if (f.dport == 4791 && f.proto == 17)
 			memcpy(sent + l4 + 8, "\x04\x00\xff\xff\x00\x00\x00\x10", 8);
-		if (n == 6) /* to another MAC address, which the filter lets through */
+		if (n == 6) /* to another MAC address, which passes the filter */
 			sent[5] ^= 0x40;
 		if (n == 7) { /* a fragment */
 			sent[20] = 0x20;
@@ -842,7 +844,7 @@ static void test_whose(void **state)
 	stop(&net);
 }
 
-/* The link goes and comes: told to both hosts, and frames are lost in between only. */
+/* The link goes down and up: both hosts are told, and frames are lost only in between. */
 static void test_link(void **state)
 {
 	struct urdma_eh_event ev;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Events at the boundary of whole NICs, against what others saw of the same runs: captures, the
- * counters of PCIe and of the ports, and registers. Without faults, and with frames that are lost,
- * changed, doubled and late. A failure means that events.urdma does not tell what happened.
+ * Events at the boundary of whole NICs, compared with other records of the same runs: captures,
+ * the counters of PCIe and of the ports, and registers. Runs without faults, and with frames that
+ * are lost, changed, doubled and late. A failure means that events.urdma does not say what
+ * happened.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -25,7 +26,7 @@
 #define TAGS  256u
 #define CQES  16u
 
-/* Cycles from the stamp of a CQE to its event: the latency of urdma_cq without other work. */
+/* Cycles from the time stamp of a CQE to its event: the latency of urdma_cq without other work. */
 #define STAMP_TO_CQE 13u
 
 static struct rig rig;
@@ -102,7 +103,7 @@ struct seen {
 	uint64_t errors[2];				    /* of software, by CQE and by EQE */
 };
 
-/* The end of a frame, against the next one of the capture. */
+/* Compares the end of a frame with the next one of the capture. */
 static void compare(struct seen *s, unsigned int nic, const struct urdma_trace_event *e)
 {
 	bool out = e->kind == URDMA_TRACE_TX_END;
@@ -110,7 +111,7 @@ static void compare(struct seen *s, unsigned int nic, const struct urdma_trace_e
 
 	if (!agree_frame(&s->agree, e))
 		fail_msg("side %u: %s", nic, s->agree.wrong);
-	/* It has begun, so many beats before. */
+	/* It began this many beats before. */
 	assert_true(s->begun[out]);
 	assert_true(e->cycle - (s->begun[out] - 1) >= (len - 1) / 64 || len == 60);
 	s->begun[out] = 0;
@@ -182,7 +183,7 @@ static void note(struct seen *s, unsigned int nic, const struct urdma_trace_even
 	}
 }
 
-/* All of the file, so far. */
+/* Reads the whole file, as written so far. */
 static void read_events(struct seen seen[2])
 {
 	struct urdma_events *events;
@@ -213,7 +214,7 @@ static void read_events(struct seen seen[2])
 			fail_msg("side %u: %s", n, seen[n].agree.wrong);
 }
 
-/* At rest: against what PCIe and the ports have counted since the beginning. */
+/* To be called at rest: compares with what PCIe and the ports have counted since the beginning. */
 static void against_counts(const struct seen *s, unsigned int n)
 {
 	const struct urdma_pcie_stats *ps = urdma_pcie_stats(urdma_cosim_pcie(rig.cosim, n));
@@ -253,7 +254,7 @@ static void no_faults(void **state)
 	for (unsigned int n = 0; n < 2; n++) {
 		against_counts(&seen[n], n);
 		assert_int_equal(seen[n].agree.received, seen[!n].agree.sent);
-		/* Of the simulation's beginning. */
+		/* The events of the simulation's beginning. */
 		assert_int_equal(seen[n].kinds[URDMA_TRACE_RESET], 1);
 	}
 	rig_stop(&rig);
@@ -280,7 +281,7 @@ static void faults(void **state)
 	rig_stop(&rig);
 }
 
-/* The NIC's cycle counter is 0 in the cycle behind the reset, also after one in mid-run. */
+/* The NIC's cycle counter is 0 in the cycle after the reset, also after one in mid-run. */
 static void origin(void **state)
 {
 	struct seen seen[2];
@@ -304,7 +305,7 @@ static void origin(void **state)
 	rig_abandon(&rig);
 }
 
-/* The time stamp of a CQE, which software reads, is on the same clock as its event. */
+/* The time stamp of a CQE, which software reads, uses the same clock as its event. */
 static void stamps(void **state)
 {
 	uint64_t stamp[2][CQES];
@@ -331,7 +332,7 @@ static void stamps(void **state)
 	read_events(seen);
 	for (unsigned int n = 0; n < 2; n++) {
 		assert_int_equal(seen[n].kinds[URDMA_TRACE_CQE], CQES);
-		/* For the first, the NIC reads where the ring is. */
+		/* For the first one, the NIC reads the address of the ring. */
 		for (unsigned int i = 0; i < CQES; i++) {
 			uint64_t at = seen[n].reset.cycle + 1 + stamp[n][i];
 
@@ -343,8 +344,8 @@ static void stamps(void **state)
 	rig_stop(&rig);
 }
 
-/* What a trigger takes for an error: what software hears of, but not the WQEs that are flushed
- * then. */
+/* What a trigger takes for an error: errors that are reported to software, except the WQEs that are
+ * flushed then. */
 static void errors(void **state)
 {
 	struct rig_side *tx = &rig.side[0], *rx = &rig.side[1];

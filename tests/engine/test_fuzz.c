@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Frames that nobody should send, against a NIC with RDMA traffic: a corpus with one defect of each
- * layer, then random ones: RoCE packets of every opcode and frames of other protocols, with bits,
- * lengths and ends changed, some with the ICRC and the IP checksum made good again. They come from
- * the transmit queues of the other NIC.
+ * Frames that nobody should send, sent to a NIC with RDMA traffic: a corpus with one defect of each
+ * layer, then random frames: RoCE packets of every opcode and frames of other protocols, with bits,
+ * lengths and ends changed, some with ICRC and IP checksum corrected afterwards. They come from the
+ * transmit queues of the other NIC.
  *
- * Whose each frame is, this file decides for itself, from the contract. One that is not RDMA's has
- * to come to the receive ring as it was sent, each of the others must not; each is counted once,
- * under one heading; the messages of another QP go through all the time; nothing stalls, and no DMA
- * goes where there is no memory.
+ * This file decides from the contract which function gets a frame. A frame that is not RDMA's has
+ * to come to the receive ring as it was sent; an RDMA frame must not. Each is counted once, by one
+ * counter. The messages of another QP go through all the time, nothing stalls, and no DMA goes to
+ * unmapped memory.
  *
  * The corpus is fixed. The random part runs for --seconds (60) of wall time, or --rounds rounds
  * from
@@ -31,10 +31,10 @@
 #include "seed.h"
 
 #define WAIT	  4000000u
-#define BATCH	  48u /* frames between two looks */
-#define BATCHES	  20u /* of a round */
-#define VICTIM	  0u  /* the pair whose QP the packets are for */
-#define WITNESS	  1u  /* the pair that has to work on */
+#define BATCH	  48u /* frames between two checks */
+#define BATCHES	  20u /* batches of a round */
+#define VICTIM	  0u  /* the pair to whose QP the packets are sent */
+#define WITNESS	  1u  /* the pair that has to keep working */
 #define ROCE_PORT 4791u
 
 static struct {
@@ -46,7 +46,7 @@ struct fuzz {
 	struct rig rig;
 	struct net net;
 	uint64_t rnd;
-	uint32_t psn; /* that the victim expects, more or less */
+	uint32_t psn; /* PSN that the victim expects, approximately */
 	uint64_t frames, ours, others;
 	uint8_t frame[BATCH][NET_MAX_FRAME];
 	size_t len[BATCH];
@@ -75,13 +75,13 @@ static void start(struct fuzz *f)
 	rig_start(&f->rig, &rc);
 	net_defaults(&nc);
 	nc.q.buf = 4096;
-	nc.ctrl |= URDMA_RF_ETH_PROMISC; /* whatever the address has become */
+	nc.ctrl |= URDMA_RF_ETH_PROMISC; /* whatever the address is now */
 	net_start(&f->net, &f->rig, &nc);
 	rig_check(&f->rig, urdma_eh_set_gid(f->net.side[1].eh, 1, ipv6_of[1], false), "GID");
 	f->psn = 0x123;
 }
 
-/* ---- whose is a frame, from docs/hardware-interface.md section 12 -----------------------------
+/* ---- which function gets a frame (docs/hardware-interface.md, section 12) ---------------------
  */
 
 static bool is_rdma(const struct fuzz *f, const uint8_t *p, size_t len)
@@ -128,7 +128,7 @@ static void seal(uint8_t *frame, size_t len)
 		roce_icrc(frame, &r, frame + r.end - 4);
 }
 
-/* Bytes behind the BTH before the payload, as the opcodes of the reliable connection want them. */
+/* Bytes between the BTH and the payload, as the opcodes of the reliable connection require. */
 static unsigned int extended(unsigned int opcode)
 {
 	static const uint8_t len[] = {
@@ -203,7 +203,7 @@ static size_t random_packet(struct fuzz *f, uint8_t *frame)
 	k.psn = (f->psn + near[draw(f, sizeof(near) / sizeof(near[0]))]) & 0xffffff;
 	k.payload = draw(f, 4) ? draw(f, 5) * 256 : (size_t)draw(f, 1100) * 4;
 	k.pad = draw(f, 8) ? 0 : draw(f, 4);
-	/* the key is the right one only where the request cannot reach the witness' memory */
+	/* the key is right only where the request cannot reach the witness' memory */
 	k.va = (uintptr_t)f->rig.side[1].buffer + draw(f, 1u << 16);
 	k.rkey = draw(f, 3) ? f->rig.side[1].mr.key : draw(f, 0xffffffff);
 	k.dma_len = draw(f, 3) ? (uint32_t)k.payload : draw(f, 0x40001000);
@@ -280,7 +280,7 @@ static size_t mutate(struct fuzz *f, uint8_t *frame, size_t len)
 	return len;
 }
 
-/* Packets for the witness would be its peer's, as far as it can tell. */
+/* To the witness, packets sent to it would come from its peer. */
 static bool spoofs(const struct fuzz *f, const uint8_t *frame, size_t len)
 {
 	size_t at = roce_be(frame + 12, 2) == 0x8100 ? 18 : 14;
@@ -315,7 +315,7 @@ static void settle(struct fuzz *f)
 		  "settle");
 }
 
-/* What a person needs to see why. */
+/* Prints what a person needs to find the cause. */
 static void show(const uint8_t *p, size_t len)
 {
 	print_message("  ");
@@ -324,7 +324,7 @@ static void show(const uint8_t *p, size_t len)
 	print_message("\n");
 }
 
-/* Sends n frames of f, looks at what arrives, and at the counters. */
+/* Sends n frames of f; checks what arrives, and the counters. */
 static void run_batch(struct fuzz *f, unsigned int n)
 {
 	static const unsigned int verdicts[] = { URDMA_CNT_RX_MAC_ERR,	 URDMA_CNT_RX_ICRC_ERR,
@@ -382,7 +382,7 @@ static void run_batch(struct fuzz *f, unsigned int n)
 	assert_int_equal(urdma_embedded_stats(f->rig.host)->faults, 0);
 }
 
-/* The witness' messages, and the victim made new if it has died of what it got. */
+/* The witness' messages; the victim is made again if it has failed. */
 static void look_after(struct fuzz *f, uint32_t seed)
 {
 	struct urdma_eh_cqe cqe;
@@ -406,7 +406,7 @@ static void look_after(struct fuzz *f, uint32_t seed)
 		  urdma_eh_connect_as(&f->rig.side[0].qp[VICTIM], &f->rig.side[1].qp[VICTIM],
 				      &f->rig.config.conn, draw(f, 2)),
 		  "connect again");
-	/* connecting has set one of the GIDs of side 1; both stay as they were */
+	/* connecting has set one of the GIDs of side 1; both keep their values */
 	f->psn = 0x123;
 }
 
@@ -431,7 +431,7 @@ static void test_corpus(void **state)
 		bool ipv6, sealed;
 		int at; /* from the IP header on; -1: the frame's length */
 		unsigned int n;
-		uint64_t value; /* what stands there; of the length: bytes less */
+		uint64_t value; /* the value there; for the length: bytes less */
 		unsigned int counter;
 	} defects[] = {
 		{ "IPv4 header longer", false, true, 0, 1, 0x46, URDMA_CNT_RX_NOT_RDMA },
@@ -509,7 +509,7 @@ static void test_corpus(void **state)
 
 /* ---- the random part ------------------------------------------------------------------------ */
 
-static uint64_t round_seed; /* of the round that runs, for who has to repeat it */
+static uint64_t round_seed; /* of the present round, to repeat it */
 
 static void run_round(struct fuzz *f, uint64_t seed)
 {
@@ -524,7 +524,7 @@ static void run_round(struct fuzz *f, uint64_t seed)
 			size_t len = draw(f, 4) ? random_packet(f, p) : random_other(f, p);
 
 			len = mutate(f, p, len);
-			/* to the sender itself: turns round there */
+			/* to the sender itself: looped back there */
 			if (!memcmp(p, f->net.side[0].mac, 6) || spoofs(f, p, len))
 				continue;
 			f->len[n++] = len;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Two processes on one NIC. The neighbour WRITEs to the other NIC, and every byte is compared. The
- * hostile one has its own doorbell page, PD, CQs and QPs, and does its worst with them, as fast as
- * a CPU writes doorbells. The neighbour may get slower by its fair share of what both use, which is
- * half, and no more. Nothing of it is touched, nothing stalls.
+ * hostile process has its own doorbell page, PD, CQs and QPs, and misuses them as fast as a CPU
+ * writes doorbells. The neighbour's share of what both use is half, so it may get slower by that
+ * factor, and no more. Its data and objects stay intact, and nothing stalls.
  *
- * Arguments: words that names of cases contain (rig.h). SEED= chooses the random numbers.
+ * Arguments: words that case names contain (rig.h). SEED= chooses the random numbers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,12 +20,12 @@
 #include "seed.h"
 
 #define MESSAGES  192u
-#define AHEAD	  8u /* of the neighbour, under way */
+#define AHEAD	  8u /* messages of the neighbour under way */
 #define LEN	  4096u
-#define TURN	  64u /* cycles between two looks of the host */
+#define TURN	  64u /* cycles between two checks of the host */
 #define LIMIT	  400000u
-#define FAIR	  2.0 /* times as long as alone: two processes share */
-#define PAGE	  6u  /* the hostile process's */
+#define FAIR	  2.0 /* at most so many times as long as alone: two processes share */
+#define PAGE	  6u  /* doorbell page of the hostile process */
 #define PD	  2u
 #define CQN	  0x20u
 #define QPN	  0x40u
@@ -39,7 +39,7 @@ typedef void (*act_fn)(struct hostile *h);
 struct kind {
 	const char *name;
 	unsigned int type; /* of its QPs; 0: it has none */
-	act_fn act;	   /* what it does, acts times in a turn */
+	act_fn act;	   /* the attack, made `acts` times in a turn */
 	unsigned int acts;
 	unsigned int log_cqe;
 	bool polls; /* its send CQ */
@@ -126,7 +126,7 @@ static void datagram(struct hostile *h, const struct urdma_eh_ah *ah, uint32_t q
 			 0);
 }
 
-/* Datagrams to the neighbour's QP and others, with Q_Keys that are not theirs. */
+/* Datagrams to the neighbour's QP and others, with wrong Q_Keys. */
 static void unwanted_datagram(struct hostile *h)
 {
 	datagram(h, &h->ah,
@@ -145,7 +145,7 @@ static void no_source(struct hostile *h)
 	datagram(h, &ah, QPN, QKEY);
 }
 
-/* A QP in ERR that is given WQE after WQE: each is flushed. Its CQ may be full. */
+/* A QP in ERR that gets WQE after WQE: each is flushed. Its CQ may be full. */
 static void flushed(struct hostile *h)
 {
 	if (!h->acts)
@@ -232,7 +232,7 @@ static void turn(struct hostile *h)
 		h->done += n;
 }
 
-/* The neighbour's message i: its place, the same at both sides, and what is in it. */
+/* The neighbour's message i: its place, the same on both sides, and its content. */
 static uint8_t *place(unsigned int side, unsigned int i)
 {
 	return rig.side[side].buffer + (size_t)i * LEN;
@@ -256,7 +256,7 @@ static void put(unsigned int i, uint32_t seed)
 			 0);
 }
 
-/* The neighbour's messages, beside the hostile process if there is one. Returns cycles. */
+/* Runs the neighbour's messages, beside the hostile process if there is one. Returns cycles. */
 static uint64_t neighbour(struct hostile *h, uint32_t seed)
 {
 	uint64_t start = urdma_cosim_now(rig.cosim), seen = start, now;
@@ -293,11 +293,11 @@ static void test_hostile(void **state)
 	struct hostile h = { .kind = *state, .rnd = test_seed(1) };
 	uint64_t alone, beside;
 
-	/* Page tables are on the NIC from the second time on. */
+	/* Page tables are cached on the NIC from the second time on. */
 	neighbour(NULL, 1000);
 	alone = neighbour(NULL, 2000);
 	make_hostile(&h);
-	/* It has begun before it is measured. */
+	/* The attack begins before the measurement. */
 	for (unsigned int i = 0; i < 64; i++) {
 		turn(&h);
 		rig_check(&rig, urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + TURN),

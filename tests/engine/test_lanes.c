@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The NICs' lanes over a run of mixed traffic: nothing is told twice or forgotten, the moments of a
+ * The NICs' lanes over a run of mixed traffic. No event is doubled or missing, the moments of a
  * send WQE come in the order of docs/tracing.md, and the lanes agree with the NIC's counters and,
- * over the wire, with those of the other NIC.
+ * across the wire, with the lanes of the other NIC.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,8 +49,8 @@ struct nic {
 	struct life wqe[QPS][WQES];
 	uint16_t posted[QPS], done[QPS];
 	bool retried[QPS];
-	struct queue cut, wire; /* packets without payload; frames that have to come */
-	struct queue out;	/* those that have come, for the other NIC */
+	struct queue cut, wire; /* packets without payload; frames that have to arrive */
+	struct queue out;	/* frames that have arrived, for the other NIC */
 	struct queue requests, answers;
 	uint64_t ans[4], cause[TRC_RNR + 1], loss[TRC_RNR + 1], verdict[TRV_DROPPED + 1];
 	uint64_t full_drop, again, rsp_packets, in_full, taken_rsp, refused;
@@ -64,7 +64,7 @@ struct lanes {
 	struct rig rig;
 	struct nic nic[2];
 	bool lossy;
-	/* What a listener finds; it must not leave the simulation. */
+	/* Found by a listener, which must not leave the simulation: the test fails later. */
 	char wrong[160];
 };
 
@@ -215,7 +215,7 @@ static void heard(void *ctx, const struct urdma_trace_event *e)
 		break;
 	case URDMA_TRACE_IN:
 		k = (struct packet){ .qpn = e->in.qpn, .psn = e->in.psn, .opcode = e->in.opcode };
-		/* what is lost does not come; what comes has been sent before */
+		/* a lost packet does not come; what comes was sent before */
 		do
 			p = take(&l->nic[!e->nic].out);
 		while (l->lossy && p && !same(p, k.qpn, k.psn, k.opcode));
@@ -288,7 +288,7 @@ static void draw_round(struct lanes *l, struct work *w, uint64_t *random, unsign
 	for (unsigned int i = 0; i < MESSAGES; i++) {
 		unsigned int pair = rig_draw(random, QPS), from = rig_draw(random, 2);
 
-		/* the last one of each flow has a CQE, for work_finish() */
+		/* the last message of each flow has a CQE, for work_finish() */
 		if (i >= MESSAGES - 2 * QPS) {
 			pair = i % QPS;
 			from = i / QPS % 2;
@@ -308,7 +308,7 @@ static void draw_round(struct lanes *l, struct work *w, uint64_t *random, unsign
 	}
 }
 
-/* Each moment is at or after the one before it; a CQE need not wait for acked. */
+/* Each moment is at or after the one before it; a CQE need not wait for `acked`. */
 static void check_life(const struct life *w, unsigned int nic, unsigned int qp, unsigned int wqe)
 {
 	const struct {
@@ -367,7 +367,7 @@ static void check_nic(struct lanes *l, unsigned int n)
 	EQUAL(nic->puts[1], nic->taken_rsp);
 	EQUAL(nic->loss[TRC_TIMEOUT], now[URDMA_CNT_TX_TIMEOUT]);
 	EQUAL(nic->loss[TRC_IMPLIED], now[URDMA_CNT_RX_READ_GAP]);
-	/* a retry is for all that was noticed before it */
+	/* one retry covers everything that was noticed before it */
 	assert_true(nic->cause[TRC_TIMEOUT] <= nic->loss[TRC_TIMEOUT]);
 	assert_true(nic->cause[TRC_IMPLIED] <= nic->loss[TRC_IMPLIED]);
 	assert_true(nic->cause[TRC_NAK] <= nic->loss[TRC_NAK]);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The largest rings that there may be, send queue, receive queue and CQs. One doorbell tells of as
- * many WQEs as the ring has, and does so again until the indices, which have 16 bits, have come
- * round. Each message has its number in it, and arrives in its place. An old doorbell that comes
- * while a ring is full has no effect, although its index is 2^15 from the ring's.
+ * The largest possible rings: send queue, receive queue and CQs. One doorbell announces as many
+ * WQEs as the ring has, again and again until the 16-bit indices have wrapped. Each message
+ * contains its number and has to arrive in its place. An old doorbell that comes while a ring is
+ * full has no effect, although its index differs from the ring's by 2^15.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,8 +24,8 @@
 #define MAX_LEN	 512u
 #define GRH	 40u
 #define QKEY	 0x11u
-#define TAKEN	 400u	 /* cycles until a doorbell is taken, and before anything completes */
-#define TURN	 2000u	 /* cycles between two looks of the host */
+#define TAKEN	 400u	 /* cycles until a doorbell is taken; nothing completes before */
+#define TURN	 2000u	 /* cycles between two checks of the host */
 #define LIMIT	 400000u /* cycles without a CQE */
 
 static struct rig rig;
@@ -57,7 +57,9 @@ static void put(unsigned int i)
 						   .ah = ud ? &ah : NULL,
 						   .dest_qpn = RIG_QPN(0),
 						   .qkey = QKEY,
-						   /* The last CQE is that of all before it. */
+						   /*
+						    * The last CQE completes all messages before it.
+						    */
 						   .signaled = i % WQES == WQES - 1,
 						   .sge = &from,
 						   .n_sge = 1,
@@ -65,7 +67,7 @@ static void put(unsigned int i)
 			 0);
 }
 
-/* The CQE of message i, and what it brought. */
+/* Checks the CQE of message i, and the data that arrived. */
 static void check(unsigned int i, const struct urdma_eh_cqe *cqe)
 {
 	uint32_t grh = rig.config.type == URDMA_QPT_UD ? GRH : 0;
@@ -79,7 +81,7 @@ static void check(unsigned int i, const struct urdma_eh_cqe *cqe)
 		assert_int_equal(number[k], first_number + i % WQES + k);
 }
 
-/* The doorbell of the round before comes once more, when the last one has been taken. */
+/* Repeats the doorbell of the round before, when the last one has been taken. */
 static void ring_old(struct urdma_eh_qp *qp, unsigned int doorbell, unsigned int index)
 {
 	rig_check(&rig, urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + TAKEN),
@@ -101,7 +103,7 @@ static void one_round(unsigned int round)
 		put(first + i);
 	urdma_eh_ring_rq(&rig.side[1].qp[0]);
 	ring_old(&rig.side[1].qp[0], URDMA_DB_RQ, first);
-	/* The receives are there first: a datagram does not wait for them. */
+	/* The receives are posted first: a datagram does not wait for them. */
 	rig_check(&rig, urdma_cosim_run_until(rig.cosim, seen + TURN), "receives");
 	urdma_eh_ring_sq(&rig.side[0].qp[0]);
 	ring_old(&rig.side[0].qp[0], URDMA_DB_SQ, first);
@@ -129,7 +131,7 @@ static void test_largest(void **state)
 	struct urdma_eh_qp_info info;
 	struct rig_config config;
 
-	/* Datagrams are lost if they come faster than they are taken. */
+	/* Datagrams are lost if they arrive faster than the NIC takes them. */
 	len = type == URDMA_QPT_UD ? MAX_LEN : 64;
 	rig_defaults(&config);
 	config.type = type;

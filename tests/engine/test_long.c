@@ -2,8 +2,8 @@
 /*
  * test_long DIR: a run of a billion cycles with events, into DIR/events.urdma: bursts of messages
  * of every opcode, some of which the wire loses, and pauses between them. The memory of the
- * simulator must not grow with the run, and must stay below MOST_MEMORY. test_long.sh then reads
- * the file.
+ * simulator must not grow with the length of the run, and must stay below MOST_MEMORY. test_long.sh
+ * then reads the file.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,11 +24,11 @@
 #define MAX_LEN	    4000u
 #define LIMIT	    40000000u /* cycles of a burst */
 #define MOST_MEMORY 200000L   /* KB */
-#define MOST_GROWTH 4000L     /* KB, behind the first tenth */
+#define MOST_GROWTH 4000L     /* KB, after the first tenth of the run */
 
 static char *dir;
 
-/* The most that the process has had, in KB. */
+/* The peak memory of the process, in KB. */
 static long memory(void)
 {
 	struct rusage usage;
@@ -59,7 +59,7 @@ static void burst(struct rig *rig, struct work *w, uint64_t *random)
 	for (unsigned int i = 0; i < MESSAGES; i++) {
 		unsigned int op = opcode[rig_draw(random, 5)];
 
-		/* The last of each flow has a CQE, for work_finish(). */
+		/* The last message of each flow has a CQE, for work_finish(). */
 		w[i] = (struct work){
 			.opcode = op,
 			.from = i % 2,

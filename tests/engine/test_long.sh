@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# test_long.sh TEST_LONG URDMA_EVENTS DIR: memory with events. The simulator runs a billion cycles, then urdma-events makes
-# all of its files from them; neither may take more than 200 MB.
+# test_long.sh TEST_LONG URDMA_EVENTS DIR: memory use with events. The simulator runs a billion cycles, then urdma-events makes
+# all of its files from them. Neither may use more than 200 MB.
 set -eu
 run=$1 events=$2 dir=$3
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * QPs of one NIC that talk to each other: their frames turn round in front of the MAC. Nothing is
- * lost on that way, so nothing may be sent again, however fast the transmit side makes frames and
- * however slowly the receive side gets rid of them, alone and beside traffic of the wire.
+ * QPs of one NIC that talk to each other: their frames are looped back before the MAC. No frame is
+ * lost there, so none may be sent again, however fast the transmit side makes frames and however
+ * slowly the receive side drains them, alone and beside traffic of the wire.
  *
  * Arguments: words that choose cases by name.
  */
@@ -27,11 +27,11 @@
 /* A message between two QPs, of one NIC or of two. */
 struct message {
 	struct urdma_eh_qp *requester, *responder;
-	struct rig_side *at[2]; /* memory of the requester, of the responder */
+	struct rig_side *at[2]; /* memory of the requester and of the responder */
 	unsigned int opcode;
 	uint32_t key; /* SEND_INV */
 	uint32_t len, seed;
-	size_t from, to; /* in the buffers of the side that sends data, of the one that gets them */
+	size_t from, to; /* in the buffers of the data's sender and receiver */
 };
 
 static struct {
@@ -40,7 +40,7 @@ static struct {
 	unsigned int pairs;
 	struct message m[MESSAGES_MAX];
 	unsigned int n;
-	size_t used[2]; /* bytes of the buffers that messages have */
+	size_t used[2]; /* bytes of the buffers that messages occupy */
 } t;
 
 static char **chosen;
@@ -165,7 +165,7 @@ static void await(struct urdma_eh_cq *cq, unsigned int n, const char *what)
 	}
 }
 
-/* All messages at once; then what has become of them, and what it has cost. */
+/* Runs all messages at once, then checks their results and the counters. */
 static void run(const char *name)
 {
 	static const unsigned int none[] = { URDMA_CNT_RX_DROP_FULL, URDMA_CNT_TX_TIMEOUT,
@@ -279,7 +279,8 @@ static void test_many(void **state)
 }
 
 /*
- * Beside a wire that is full in both directions. What turns round has what the wire leaves of PCIe.
+ * Beside a wire that is full in both directions. The loopback gets the PCIe bandwidth that the wire
+ * leaves.
  */
 static void test_beside_wire(void **state)
 {
@@ -304,9 +305,10 @@ static void test_beside_wire(void **state)
 }
 
 /*
- * SENDs that invalidate a key, among READs: before a CQE is written the receive side waits for what
- * the transmit side reads through keys, while the transmit side waits for room on the receive side.
- * The keys are chosen so that urdma_tx_keys cannot tell them from the one the READs use.
+ * SENDs that invalidate a key, among READs. Before it writes a CQE, the receive side waits for
+ * reads that the transmit side makes through keys; meanwhile the transmit side waits for room on
+ * the receive side. The keys are chosen so that urdma_tx_keys cannot distinguish them from the key
+ * of the READs.
  */
 static void test_invalidate(void **state)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Loss, duplication, disorder, corruption and delay on the wire, each at a chosen packet of each
- * kind of message, with other messages behind it and without; RNR and its timers; time-outs and
+ * kind of message, with other messages after it and without; RNR and its timers; time-outs and
  * retries to their end. Every byte and every CQE is compared, NAKs and time-outs are counted, and
- * the wire checker watches both ports. Another pair of QPs works meanwhile and has to notice
- * nothing.
+ * the wire checker watches both ports. Meanwhile another pair of QPs works and must not be
+ * disturbed.
  *
- * Each case has a name; one that fails says in which message and byte, or what was counted instead
- * of what. Arguments choose cases: those whose names contain one of them, or
- * equal one behind a '='.
+ * Each case has a name. A failure names the message and the byte, or the counter with its value and
+ * the expected one. Arguments choose cases: those whose names contain one of them, or equal one
+ * after a '='.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -47,7 +47,7 @@ static void leave(void)
 	running = false;
 }
 
-/* conn NULL: one that recovers from all the cases do. */
+/* conn NULL: a connection that recovers from everything that the cases do. */
 static void enter(unsigned int qps, const struct urdma_eh_conn *conn)
 {
 	struct rig_config config;
@@ -68,7 +68,7 @@ static void enter(unsigned int qps, const struct urdma_eh_conn *conn)
 	running = true;
 }
 
-/* What was counted since a moment, on both sides. */
+/* The counts since a given moment, on both sides. */
 struct tally {
 	uint64_t nak_seq, nak_rnr, timeouts, gaps, icrc, mac_err, dups, retry_exc, rnr_exc;
 };
@@ -128,7 +128,7 @@ enum { STREAM = 1, READ = 2, ATOMIC = 4, ALL = 7 };
 
 #define ANY (-1)
 
-/* How often, with messages behind it, and with none. ANY: not looked at. */
+/* Expected counts, with messages after it and with none. ANY: not compared. */
 struct often {
 	int behind, alone;
 };
@@ -136,10 +136,10 @@ struct often {
 struct pattern {
 	const char *name;
 	unsigned int of; /* classes of opcodes */
-	bool answer;	 /* a packet of the responder */
+	bool answer;	 /* hit a packet of the responder */
 	enum where where;
-	const char *fault; /* its kind, and keys besides side, qpn, psn */
-	const char *other; /* another fault, as it is, on the pair */
+	const char *fault; /* its kind, and keys other than side, qpn, psn */
+	const char *other; /* another fault, as written, on the pair */
 	struct often naks, timeouts, gaps;
 };
 
@@ -154,11 +154,11 @@ struct pattern {
 #define AGAIN        \
 	{            \
 		1, 0 \
-	} /* noticed by what comes behind */
+	} /* noticed by what follows */
 #define LATE         \
 	{            \
 		0, 1 \
-	} /* noticed by nothing, if nothing comes behind */
+	} /* not noticed if nothing follows */
 #define OPEN             \
 	{                \
 		ANY, ANY \
@@ -274,7 +274,7 @@ struct one_case {
 	char name[96];
 	const struct pattern *pattern;
 	unsigned int opcode;
-	bool alone; /* nothing behind the message */
+	bool alone; /* nothing after the message */
 };
 
 static void expect(const char *name, uint64_t got, struct often often, bool alone)
@@ -308,7 +308,7 @@ static void one_fault(void **state)
 				      .odd = 5 + 3 * (unsigned int)n,
 				      .seed = (uint32_t)(before + n),
 				      .at = n * work_slot(LEN) };
-	/* the second message is met */
+	/* the second message is hit */
 	first = next_psn(0, 0) + work_psns(c->opcode, LEN, MTU);
 	last = first + (atomic ? 0 : PACKETS - 1);
 	if (p->where == LAST)
@@ -324,10 +324,10 @@ static void one_fault(void **state)
 	if (p->other)
 		rig_fault(&rig, "%s,qpn=%u", p->other, RIG_QPN(0));
 	n += work_bystanders(w + n, 1, 4 * work_slot(LEN));
-	running = false; /* if this fails, the next case begins anew */
+	running = false; /* if this fails, the next case starts with a new rig */
 	tally(&t);
 	work_run(&rig, w, n, LIMIT, c->name);
-	/* what comes late */
+	/* late packets */
 	rig_check(&rig, urdma_cosim_run_until(rig.cosim, urdma_cosim_now(rig.cosim) + 150000),
 		  "run");
 	settle();
@@ -339,7 +339,7 @@ static void one_fault(void **state)
 	}
 	tally_since(&t);
 	urdma_faults_clear(rig.faults);
-	/* one ACK may stand for several packets, so not each has to have been there to be hit */
+	/* one ACK may stand for several packets, so not each one existed and could be hit */
 	if (faults() - before < (p->answer && class_of(c->opcode) == STREAM ? 0 : hits))
 		fail_msg("%llu faults happened, which has to be %u",
 			 (unsigned long long)(faults() - before), hits);
@@ -407,8 +407,8 @@ static void send_inv(void **state)
 }
 
 /*
- * Local operations are not done again when messages around them are sent again: a region that is
- * registered twice, or invalidated twice, would be an error.
+ * Local operations are not repeated when messages around them are sent again: to register a region
+ * twice, or invalidate it twice, would be an error.
  */
 static void local_operations(void **state)
 {
@@ -466,12 +466,12 @@ static void local_operations(void **state)
 
 /* ---- time ---------------------------------------------------------------------------------- */
 
-/* Cycles at which a port sent frames of an opcode, and received them. */
+/* When a port sent frames of an opcode, and when it received them. */
 #define MAX_MOMENTS 64u
 struct moments {
 	uint64_t ns[2][MAX_MOMENTS]; /* inbound, outbound */
 	unsigned int n[2];
-	uint8_t opcode[2]; /* the one to look for, first of a range of one */
+	uint8_t opcode[2]; /* the opcode to look for, the first of a range of one */
 };
 
 static void note_moment(void *ctx, uint64_t ns, const struct urdma_eth_frame *frame, bool outbound)
@@ -523,8 +523,8 @@ static void post_write(uint32_t len)
 	assert_int_equal(urdma_eh_post_send(&rig.side[0].qp[0], &wr), 0);
 }
 
-/* Nothing arrives: retry + 1 times it is sent, each time-out in its bounds, and then QP and WQE
- * fail. */
+/* Nothing arrives: the message is sent retry + 1 times, each time-out within its bounds; then QP
+ * and WQE fail. */
 static void retries_used_up(void **state)
 {
 	static const unsigned int timeout[] = { 1, 2, 4, 6, 8, 11, 14, 18 };
@@ -557,7 +557,8 @@ static void retries_used_up(void **state)
 		assert_int_equal(rig_qp_state(&rig.side[1].qp[0]), URDMA_QPS_RTS);
 		tally_since(&t);
 		assert_int_equal(t.retry_exc, 1);
-		/* the first sending has two packets, one a message, and so has each other */
+		/* the first transmission has two packets, one per message, and so has each
+		 * repetition */
 		if (m.n[1] != 2 * (conn.retry + 1))
 			fail_msg("time-out %u, retry %u: %u packets were sent", timeout[i],
 				 conn.retry, m.n[1]);
@@ -573,7 +574,7 @@ static void retries_used_up(void **state)
 	}
 }
 
-/* Time-out 0: nothing is sent again by itself; what comes later finds the gap. */
+/* Time-out 0: nothing is sent again without a reason; a later packet reveals the gap. */
 static void no_timeout(void **state)
 {
 	struct urdma_eh_conn conn;
@@ -628,7 +629,7 @@ static void give_recv(struct work *w)
 	urdma_eh_ring_rq(&rig.side[1].qp[0]);
 }
 
-/* Nothing is sent again before the timer ends, and soon after: each code. */
+/* Nothing is sent again before the timer ends, and soon after it is: each code. */
 static void rnr_timers(void **state)
 {
 	(void)state;
@@ -642,7 +643,7 @@ static void rnr_timers(void **state)
 
 		urdma_eh_conn_defaults(&conn, MTU);
 		conn.min_rnr = code;
-		conn.timeout = 1; /* waits while the RNR timer runs */
+		conn.timeout = 1; /* expires while the RNR timer runs */
 		conn.rnr_retry = 6;
 		enter(1, &conn);
 		watch(0, &m, 0x11, 0x04);
@@ -695,7 +696,7 @@ static void rnr_used_up(void **state)
 	}
 }
 
-/* Without end, with more messages behind, with the NAK lost, with other losses in between. */
+/* Without end; with more messages after it; with the NAK lost; with other losses in between. */
 static void rnr_recovers(void **state)
 {
 	static const char *const fault[] = { NULL,
@@ -746,8 +747,8 @@ static void rnr_recovers(void **state)
 /* ---- READs that wait ----------------------------------------------------------------------- */
 
 /*
- * Sixteen READs outstanding each way, of several packets: when the requester goes back it asks for
- * READs whose first answer still waits at the responder. None is left out, all come in order.
+ * Sixteen READs of several packets outstanding each way. When the requester goes back it repeats
+ * READs whose first answer still waits at the responder. None is left out, and all come in order.
  */
 static void many_reads(void **state)
 {
@@ -798,7 +799,7 @@ static void corrupt_frames_are_counted(void **state)
 	work_run(&rig, w, 40, 10 * LIMIT, "corruption");
 	settle();
 	tally_since(&t);
-	/* a frame that both rules hit has a bad FCS, and only that is counted */
+	/* a frame that both rules hit has a bad FCS, and only the FCS error is counted */
 	assert_true(t.icrc > 0 && t.mac_err > 0);
 	assert_int_equal(t.mac_err, rig_fault_count(&rig, 0, URDMA_FAULT_FCS) +
 					    rig_fault_count(&rig, 1, URDMA_FAULT_FCS));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What NICs are known to get wrong: the behaviours that Lumina measured ("Understanding the
+ * Mistakes that NICs are known to make: the behaviours that Lumina measured ("Understanding the
  * Micro-Behaviors of Hardware Offloaded Network Stacks with Lumina", SIGCOMM 2023) and those of bug
- * reports, each a test of its own that looks at the packets of both ports itself. The wire checker
+ * reports. Each has its own test, which looks at the packets of both ports. The wire checker
  * watches as well.
  *
  * A failure says which packet, byte or count was wrong. Arguments choose tests: those whose names
- * contain one of them, or equal one behind a '='. SEED in the environment changes what is random:
+ * contain one of them, or equal one after a '='. SEED in the environment changes what is random:
  * some faults of the wire, and PCIe's timing. All else is deterministic.
  */
 #include <errno.h>
@@ -39,7 +39,7 @@
 static struct rig rig;
 static struct judge judge;
 static struct trace trace;
-static bool running, keyed; /* keyed: make_keys() was there */
+static bool running, keyed; /* keyed: make_keys() has run */
 
 /* ---- a rig for each test ------------------------------------------------------------------- */
 
@@ -105,7 +105,7 @@ static bool cqs_empty(void)
 	return true;
 }
 
-/* The judge's verdict, and every object can be destroyed. */
+/* Fetches the judge's verdict, and checks that every object can be destroyed. */
 static void end(const char *what)
 {
 	settle();
@@ -150,7 +150,7 @@ static struct work message(unsigned int opcode, uint32_t len, unsigned int index
 			      .at = index * work_slot(LEN) };
 }
 
-/* n messages of side 0, all at once. */
+/* Posts n messages of side 0, all at once. */
 static void messages(unsigned int opcode, unsigned int n)
 {
 	struct work w[8];
@@ -187,7 +187,7 @@ static struct urdma_eh_cqe next_cqe(struct urdma_eh_cq *cq, const char *what)
 
 /* ---- NAKs and what follows ----------------------------------------------------------------- */
 
-/* However many packets come behind it. */
+/* One NAK per gap, however many packets follow it. */
 static void one_nak_for_a_gap(void **state)
 {
 	static const unsigned int opcode[] = { URDMA_WR_SEND, URDMA_WR_WRITE, URDMA_WR_WRITE_IMM };
@@ -200,14 +200,14 @@ static void one_nak_for_a_gap(void **state)
 		enter(1);
 		first = next_psn(0, 0);
 		gap = first + 5;
-		/* more is lost behind it */
+		/* more is lost after it */
 		rig_fault(&rig, "drop,side=0,psn=%u-%u,nth=1,count=2", gap, gap + 1);
 		rig_fault(&rig, "drop,side=0,psn=%u", first + 9);
 		messages(opcode[o], 3);
 		EQUAL(SEEN(1, true, TRACE_NAK_SEQ, -1), 1);
 		nak = trace_find(&trace, 0, 1, true, TRACE_NAK_SEQ, -1, -1);
 		EQUAL(nak->psn, gap);
-		/* it went out before what it asks for came, and others came meanwhile */
+		/* it left before the requested packet came, and others came meanwhile */
 		late = trace_find(&trace, 0, 1, false, TRACE_REQUEST, -1, (int)gap);
 		assert_true(late > nak);
 		assert_true(counter(1, URDMA_CNT_RX_SEQ_ERR) > 10);
@@ -218,7 +218,7 @@ static void one_nak_for_a_gap(void **state)
 	}
 }
 
-/* A gap that opens when the first one is closed is another gap. */
+/* A gap that opens when the first one closes is another gap. */
 static void a_new_gap_has_a_new_nak(void **state)
 {
 	uint32_t first;
@@ -278,7 +278,7 @@ static void acks_never_go_back(void **state)
 	end("ACKs");
 }
 
-/* And with nothing in front of it, without a hole, to the end. */
+/* And nothing before it is sent again; from there to the end there is no hole. */
 static void resends_from_the_naked_psn(void **state)
 {
 	static const unsigned int lost[] = { 0, 1, 7, PACKETS - 2, PACKETS - 1 };
@@ -301,7 +301,9 @@ static void resends_from_the_naked_psn(void **state)
 			if (!trace_is(p, 0, true, TRACE_REQUEST, -1, -1))
 				continue;
 			if (!again && p->psn != want) {
-				/* what was on its way out when the NAK came is over */
+				/*
+				 * the packets that were already leaving when the NAK came are out
+				 */
 				assert_true(p > nak);
 				again = true;
 				want = nak->psn;
@@ -316,7 +318,7 @@ static void resends_from_the_naked_psn(void **state)
 	}
 }
 
-/* The NAK is lost: there is no second one, and the time-out finds the gap. */
+/* The NAK is lost: there is no second one, and the time-out repairs the gap. */
 static void lost_nak(void **state)
 {
 	const struct trace_packet *nak, *sent;
@@ -332,7 +334,9 @@ static void lost_nak(void **state)
 	EQUAL(SEEN(0, false, TRACE_NAK_SEQ, -1), 0);
 	EQUAL(counter(0, URDMA_CNT_TX_TIMEOUT), 1);
 	EQUAL(counter(0, URDMA_CNT_RX_NAK), 0);
-	/* all before the gap was received: an ACK may have said so, and then it goes on there */
+	/*
+	 * all before the gap was received: an ACK may have said so, and then sending resumes there
+	 */
 	nak = trace_find(&trace, 0, 1, true, TRACE_NAK_SEQ, -1, -1);
 	sent = trace_find(&trace, trace_behind(&trace, nak), 0, true, TRACE_REQUEST, -1,
 			  (int)first + 4);
@@ -342,8 +346,8 @@ static void lost_nak(void **state)
 }
 
 /*
- * The same early in a long message: the ACK timer runs from its first packets on, and the loss is
- * noticed while most of it is still to be sent.
+ * The same early in a long message: the ACK timer runs from the message's first packets on, and
+ * expires while most of the message is still to be sent.
  */
 static void lost_in_a_long_message(void **state)
 {
@@ -353,7 +357,7 @@ static void lost_in_a_long_message(void **state)
 
 	(void)state;
 	config(&c, 1);
-	c.conn.timeout = 3; /* 8192 cycles; 24576 with the way to the wire */
+	c.conn.timeout = 3; /* 8192 cycles; 24576 with the time to the wire */
 	enter_as(&c);
 	first = next_psn(0, 0);
 	rig_fill(rig.side[0].buffer, len, 7);
@@ -372,7 +376,7 @@ static void lost_in_a_long_message(void **state)
 	end("lost in a long message");
 }
 
-/* A packet that was sent again is lost again: only the time-out can tell, and it does. */
+/* A packet that was sent again is lost again: only the time-out can reveal that, and does. */
 static void lost_retransmission(void **state)
 {
 	static const unsigned int opcode[] = { URDMA_WR_SEND, URDMA_WR_WRITE };
@@ -393,7 +397,7 @@ static void lost_retransmission(void **state)
 	}
 }
 
-/* A READ request that is sent again because of a gap, and lost. */
+/* A READ request that is sent again because of a gap is lost. */
 static void lost_read_again(void **state)
 {
 	uint32_t first;
@@ -410,7 +414,7 @@ static void lost_read_again(void **state)
 	end("lost READ");
 }
 
-/* Nothing behind the last packet tells of its loss. T to 4 T, 9.7.6.1.3. */
+/* Nothing follows the last packet to reveal its loss. T to 4 T, 9.7.6.1.3. */
 static void lost_last_packet(void **state)
 {
 	static const unsigned int opcode[] = { URDMA_WR_SEND, URDMA_WR_WRITE, URDMA_WR_READ,
@@ -441,8 +445,8 @@ static void lost_last_packet(void **state)
 }
 
 /*
- * Nothing arrives: it is sent retry + 1 times, no more, and the time between two times is the same
- * for all of them, never below the time-out.
+ * Nothing arrives: the message is sent retry + 1 times, no more. The interval is the same each
+ * time, and never below the time-out.
  */
 static void timeouts_do_not_adapt(void **state)
 {
@@ -485,7 +489,8 @@ static void timeouts_do_not_adapt(void **state)
 
 /* ---- duplicates ---------------------------------------------------------------------------- */
 
-/* Below the expected PSN: memory, receive queue, expected PSN and MSN stay, no CQE comes. */
+/* Below the expected PSN: memory, receive queue, expected PSN and MSN do not change, and no CQE
+ * comes. */
 static void duplicates_change_nothing(void **state)
 {
 	static const unsigned int opcode[] = { URDMA_WR_SEND, URDMA_WR_SEND_IMM, URDMA_WR_WRITE,
@@ -507,7 +512,7 @@ static void duplicates_change_nothing(void **state)
 		for (unsigned int i = 0; i < 2; i++)
 			w[i] = message(opcode[o], LEN, i);
 		work_run(&rig, w, 2, LIMIT, "first");
-		/* a receive that a duplicate might take */
+		/* a receive that a duplicate might consume */
 		sge = (struct urdma_eh_sge){ (uintptr_t)peer->buffer + (1u << 20), 100,
 					     peer->mr.key };
 		assert_int_equal(urdma_eh_post_recv(&peer->qp[0], &sge, 1), 0);
@@ -518,7 +523,7 @@ static void duplicates_change_nothing(void **state)
 		run_for(60000);
 		settle();
 		assert_int_equal(urdma_eh_qp_info(&peer->qp[0], &after), 0);
-		/* they did come */
+		/* the duplicates did arrive */
 		assert_non_null(trace_find(&trace, dups, 1, false, TRACE_REQUEST, -1, (int)last));
 		EQUAL(counter(1, URDMA_CNT_RX_DUP), 2 * PACKETS);
 		EQUAL(after.rq_psn, before.rq_psn);
@@ -531,7 +536,7 @@ static void duplicates_change_nothing(void **state)
 				fail_msg("%s: a duplicate has written byte %zu",
 					 work_name(opcode[o]), i);
 		assert_true(cqs_empty());
-		/* ACKs, with what they were acknowledged with */
+		/* ACKs, and the PSN and MSN that they carry */
 		for (size_t i = dups; i < trace.n; i++) {
 			p = &trace.packet[i];
 			if (!p->out || p->side != 1)
@@ -552,7 +557,7 @@ static void duplicates_change_nothing(void **state)
 	}
 }
 
-/* A READ that is asked for again is executed again, from the PSN that is asked for. */
+/* A READ that is repeated is executed again, from the PSN of the repetition. */
 static void duplicate_reads_are_executed_again(void **state)
 {
 	uint32_t first;
@@ -574,7 +579,7 @@ static void duplicate_reads_are_executed_again(void **state)
 
 /* ---- READ responses ------------------------------------------------------------------------ */
 
-/* The first one missing is where the READ goes on: PSN, address and length. */
+/* The READ resumes at its first missing response: PSN, address and length. */
 static void read_gap_asks_from_there(void **state)
 {
 	static const unsigned int lost[] = { 0, 1, 10, PACKETS - 1 };
@@ -587,7 +592,7 @@ static void read_gap_asks_from_there(void **state)
 		enter(1);
 		first = next_psn(0, 0);
 		rig_fault(&rig, "drop,side=1,psn=%u", first + lost[k]);
-		messages(URDMA_WR_READ, 2); /* the second tells of the loss of the last one */
+		messages(URDMA_WR_READ, 2); /* the second reveals the loss of the last one */
 		a = trace_find(&trace, 0, 0, true, TRACE_READ, -1, (int)first);
 		b = trace_find(&trace, trace_behind(&trace, a), 0, true, TRACE_READ, -1,
 			       (int)(first + lost[k]));
@@ -600,7 +605,9 @@ static void read_gap_asks_from_there(void **state)
 				 (int)(first + lost[k]));
 		assert_non_null(rsp);
 		EQUAL(rsp->opcode, lost[k] == PACKETS - 1 ? 0x10 : 0x0d);
-		/* nothing that had arrived is asked for again, and it is asked for once */
+		/*
+		 * no response that had arrived is requested again, and the rest is requested once
+		 */
 		EQUAL(SEEN(0, true, TRACE_READ, (int)first), lost[k] ? 1 : 2);
 		EQUAL(SEEN(0, true, TRACE_READ, (int)(first + PACKETS)), 2);
 		EQUAL(SEEN(0, true, TRACE_READ, -1), 4);
@@ -611,7 +618,7 @@ static void read_gap_asks_from_there(void **state)
 	}
 }
 
-/* An ACK of something behind a READ tells that its responses are lost. */
+/* An ACK of something after a READ reveals that its responses are lost. */
 static void ack_behind_a_read_is_a_gap(void **state)
 {
 	struct work w[2];
@@ -633,7 +640,7 @@ static void ack_behind_a_read_is_a_gap(void **state)
 
 /* ---- atomics ------------------------------------------------------------------------------- */
 
-/* The answer is lost, another QP changes the number, and the first one asks again. */
+/* The answer is lost, another QP changes the number, and the first QP repeats the request. */
 static void duplicate_atomics_have_the_stored_result(void **state)
 {
 	for (unsigned int cs = 0; cs < 2; cs++) {
@@ -686,7 +693,7 @@ static void duplicate_atomics_have_the_stored_result(void **state)
 	}
 }
 
-/* As many as may be outstanding, and all answers are lost. */
+/* As many ATOMICs as may be outstanding, and all answers are lost. */
 static void sixteen_duplicate_atomics(void **state)
 {
 	struct rig_side *side = &rig.side[0];
@@ -729,10 +736,11 @@ static const struct {
 	uint32_t ns;
 } rnr_timer[] = { { 1, 10000 }, { 5, 60000 }, { 10, 320000 }, { 14, 1280000 }, { 0, 655360000 } };
 
-/* Packets that are on their way out when a NAK comes still leave. */
+/* Packets that are already leaving when a NAK comes are still sent. */
 #define PIPELINE_NS 3000u
 
-/* Nothing of the QP leaves from the NAK to the timer's end, not even what is posted meanwhile. */
+/* No packet of the QP leaves between the NAK and the timer's end, not even for a WQE posted
+ * meanwhile. */
 static void nothing_is_sent_before_an_rnr_timer_ends(void **state)
 {
 	(void)state;
@@ -779,7 +787,7 @@ static void nothing_is_sent_before_an_rnr_timer_ends(void **state)
 	}
 }
 
-/* A time-out of 8 us and an RNR wait of 1.28 ms: the one does not end the other. */
+/* A time-out of 8 us and an RNR wait of 1.28 ms: neither ends the other. */
 static void ack_timer_waits_for_the_rnr_timer(void **state)
 {
 	struct rig_config c;
@@ -809,8 +817,8 @@ static void ack_timer_waits_for_the_rnr_timer(void **state)
 }
 
 /*
- * Both sides of several QPs wait for receives of the other, one message after another, and RNR
- * NAKs are lost, too.
+ * Several QPs send in both directions, one message after another; each waits for receives of its
+ * peer, and RNR NAKs are lost, too.
  */
 static void nested_rnrs(void **state)
 {
@@ -830,7 +838,9 @@ static void nested_rnrs(void **state)
 	}
 	for (unsigned int k = 0; k < 2 * QPS; k++)
 		urdma_eh_ring_sq(&rig.side[k % 2].qp[k / 2]);
-	/* one receive of each QP at a time, so each message but the first comes too early again */
+	/*
+	 * one receive of each QP at a time, so each message except the first comes too early again
+	 */
 	for (unsigned int i = 0; i < N; i++) {
 		if (i % (2 * QPS) == 0)
 			run_for(12000);
@@ -839,7 +849,7 @@ static void nested_rnrs(void **state)
 	}
 	work_finish(&rig, w, N, 10 * LIMIT, "nested RNRs");
 	for (unsigned int n = 0; n < 2; n++) {
-		/* receives gather while the NIC waits for the time-out of a lost NAK */
+		/* receives accumulate while the NIC waits for the time-out of a lost NAK */
 		assert_true(counter(n, URDMA_CNT_TX_NAK_RNR) >= 2 * QPS);
 		EQUAL(counter(n, URDMA_CNT_RNR_EXC), 0);
 	}
@@ -895,7 +905,7 @@ static void exactly_the_mtu(void **state)
 	}
 }
 
-/* A message of no bytes is a packet; its key is not looked at (C9-88), and nothing is written. */
+/* A message of no bytes is one packet. Its key is not checked (C9-88), and nothing is written. */
 static void zero_bytes(void **state)
 {
 	static const unsigned int opcode[] = { URDMA_WR_SEND, URDMA_WR_SEND_IMM, URDMA_WR_WRITE,
@@ -949,13 +959,13 @@ static void zero_bytes(void **state)
 
 /* ---- a peer of another make ---------------------------------------------------------------- */
 
-/* What a frame becomes on the way; the wire's hook instead of rules. */
+/* How a frame is changed on its way; through the wire's hook instead of rules. */
 enum odd { CUT_4, CUT_64, CUT_TO_BTH, LONGER, FOREIGN };
 
 struct odd_wire {
 	enum odd odd;
 	unsigned int side;  /* of the sender */
-	unsigned int every; /* so many frames */
+	unsigned int every; /* one frame in so many */
 	unsigned int n, hits;
 };
 
@@ -1033,8 +1043,8 @@ static void odd_traffic(const struct odd_wire *how, unsigned int bound, unsigned
 }
 
 /*
- * A frame that ends early, with a good FCS: dropped, counted, and the traffic recovers. What
- * follows it is not taken for a part of it. Bytes behind the IP packet are padding and ignored.
+ * A frame that ends early, with a good FCS: it is dropped and counted, and the traffic recovers.
+ * The next frame is not taken for a part of it. Bytes after the IP packet are padding and ignored.
  */
 static void wrong_ends_of_frames(void **state)
 {
@@ -1055,7 +1065,7 @@ static void wrong_ends_of_frames(void **state)
 	}
 }
 
-/* Bits of the BTH that peers set as they like do not matter, nor the UDP source port. */
+/* BTH bits that peers may set freely do not matter, nor does the UDP source port. */
 static void a_peer_of_another_make(void **state)
 {
 	(void)state;
@@ -1073,7 +1083,9 @@ static void a_peer_of_another_make(void **state)
 	}
 }
 
-/* The first answer becomes one to a PSN that was not sent; the second message is lost once. */
+/*
+ * The first answer is changed to one for a PSN that was not sent; the second message is lost once.
+ */
 struct ghost_wire {
 	uint32_t first, ahead;
 	uint8_t syndrome;
@@ -1104,8 +1116,8 @@ static void ghost_answers(void *ctx, unsigned int side, struct urdma_eth_frame *
 }
 
 /*
- * An ACK or NAK of a PSN that was not sent completes nothing: a lost message that it seems to cover
- * is sent again, after the time-out, before it completes.
+ * An ACK or NAK for a PSN that was not sent completes nothing. A lost message that it seems to
+ * cover is sent again, after the time-out, before it completes.
  */
 static void answers_to_what_was_not_sent(void **state)
 {
@@ -1157,10 +1169,10 @@ struct key_case {
 };
 
 /*
- * The region lies such that an aligned word reaches over either of its ends by one byte or seven:
+ * The region is placed such that an aligned word crosses each of its ends, by one byte or seven:
  * REGION is 1 modulo 8, its end 7.
  */
-#define ZONE	   (1u << 20) /* in the buffer: what is looked at, 8 KB */
+#define ZONE	   (1u << 20) /* in the buffer: 8 KB that are compared */
 #define ZONE_LEN   8192u
 #define REGION	   (ZONE + 105u)
 #define REGION_LEN 5006u
@@ -1265,7 +1277,7 @@ static void wrong_key(void **state)
 		make_keys(1);
 		next_pair = 0;
 	}
-	keyed = false; /* if this fails, the next case begins anew */
+	keyed = false; /* if this fails, the next case starts with a new rig */
 	pair = next_pair++;
 	assert_true(pair < RIG_MAX_QPS - 1);
 	qpn = (int)RIG_QPN(pair);
@@ -1291,7 +1303,7 @@ static void wrong_key(void **state)
 	settle();
 	EQUAL(rig_qp_state(&side->qp[pair]), URDMA_QPS_ERR);
 	EQUAL(rig_qp_state(&peer->qp[pair]), c->whose == LOCAL ? URDMA_QPS_RTS : URDMA_QPS_ERR);
-	/* one NAK that says so, none of anything else */
+	/* one NAK with the right syndrome, and no other */
 	naks = trace_count(&trace, 1, true, TRACE_NAK_OTHER, qpn, -1);
 	EQUAL(naks, c->whose != LOCAL);
 	EQUAL(trace_count(&trace, 1, true, TRACE_NAK_SEQ, qpn, -1), 0);
@@ -1309,10 +1321,10 @@ static void wrong_key(void **state)
 		EQUAL(cqe.status, URDMA_WC_LOC_PROT_ERR);
 		EQUAL(cqe.qpn, qpn);
 	}
-	/* what is sent has a good key */
+	/* packets are sent only with a good key */
 	if (c->whose == LOCAL && c->opcode <= URDMA_WR_WRITE && c->wrong != BEHIND)
 		EQUAL(trace_count(&trace, 0, true, TRACE_REQUEST, qpn, -1), 0);
-	/* of the zone nothing changed outside the region, nor inside, if nothing may */
+	/* nothing changed in the zone outside the region, nor inside where nothing may */
 	for (unsigned int i = 0; i < 2 * ZONE_LEN; i++) {
 		uint32_t at = i / 2, in_region = ZONE + at - REGION;
 		bool may = in_region < REGION_LEN && (c->wrong == BEHIND || i % 2);
@@ -1326,7 +1338,7 @@ static void wrong_key(void **state)
 	while (urdma_eh_cq_ready(&peer->recv_cq)) /* flushed */
 		assert_int_equal(next_cqe(&peer->recv_cq, "flush").status, URDMA_WC_FLUSH_ERR);
 	assert_true(cqs_empty());
-	/* others notice nothing */
+	/* other QPs are not disturbed */
 	rig_message(&rig, RIG_MAX_QPS - 1, pair % 2, 0, 2000, pair);
 	keyed = true;
 }
@@ -1453,7 +1465,7 @@ static void invalidate_once(const struct in_use *u, unsigned int round)
 	late = urdma_cosim_now(rig.cosim);
 	snapshot = test_malloc(STREAM);
 	memcpy(snapshot, zone, STREAM);
-	if (!into) /* what is read from now on is seen */
+	if (!into) /* changes are seen by reads from now on */
 		memset(zone, 0xdd, STREAM);
 	if (status < 0) {
 		cqe = next_cqe(&rig.side[0].send_cq, "the stream's end");
@@ -1479,7 +1491,7 @@ static void invalidate_once(const struct in_use *u, unsigned int round)
 					 (unsigned long long)late);
 		}
 	}
-	/* it was in the middle */
+	/* the end came in the middle */
 	assert_true(left > 0 && left < STREAM);
 	test_free(snapshot);
 	for (unsigned int n = 0; n < 2; n++) {
@@ -1494,9 +1506,9 @@ static void invalidate_once(const struct in_use *u, unsigned int round)
 }
 
 /*
- * When the end of the key is reported, by the CQE or the command, no byte is written any more to
- * where it led, and none is read from there. At several moments of the stream, with fast and slow
- * reads of host memory.
+ * When the end of the key is reported, by the CQE or by the command, no more byte is written to or
+ * read from where it led. At several moments of the stream, with fast and slow reads of host
+ * memory.
  */
 static void invalidated_in_use(void **state)
 {
@@ -1505,8 +1517,9 @@ static void invalidated_in_use(void **state)
 }
 
 /*
- * A repeated READ may come when its key has ended: the first one was answered, and whoever has the
- * answer may end the key, as a target of NVMe does by a SEND with invalidate. It has no effect.
+ * A repeated READ may come after its key has ended: the first one was answered, and whoever has the
+ * answer may end the key, as an NVMe target does by a SEND with invalidate. The repetition has no
+ * effect.
  */
 static void duplicate_read_of_an_ended_key(void **state)
 {
@@ -1573,8 +1586,9 @@ static bool nak_came(void *ctx)
 }
 
 /*
- * A QP that goes to ERR stops to send, also what is on its way to the wire: the flush completes its
- * messages one after the other, and those that are not completed yet would follow a gap.
+ * A QP that goes to ERR stops sending at once, including packets on their way to the wire: the
+ * flush completes its messages one after the other, and packets of those that are not completed yet
+ * would come after a gap.
  */
 static void err_amid_a_retransmission(void **state)
 {
@@ -1602,7 +1616,7 @@ static void err_amid_a_retransmission(void **state)
 		cmd.w[1] = URDMA_SET(URDMA_CMD_MOD1_MASK, URDMA_QPM_STATE) |
 			   URDMA_SET(URDMA_CMD_MOD1_STATE, URDMA_QPS_ERR);
 		assert_int_equal(urdma_eh_modify_qp(&rig.side[0].qp[0], &cmd), 0);
-		/* frames that were made may leave */
+		/* frames that were already made may leave */
 		run_for(200);
 		sent = SEEN(0, true, TRACE_REQUEST, -1);
 		settle();
@@ -1713,11 +1727,11 @@ static void counters_are_the_trace(void **state)
 		EQUAL(counter(n, URDMA_CNT_TX_NAK_OTHER), 0);
 		EQUAL(counter(n, URDMA_CNT_TX_READ_RSP),
 		      ALL(true, TRACE_RESPONSE) + ALL(true, TRACE_ATOMIC_ACK));
-		/* those that are accepted: each once, however often it came */
+		/* accepted messages: each counted once, however often it came */
 		EQUAL(counter(n, URDMA_CNT_RX_READ_RSP), answers[n]);
 		EQUAL(counter(n, URDMA_CNT_TX_RETRANS), s.again);
-		/* packets of a message without a receive are neither ahead nor duplicates; others'
-		 * seeds may do without one of these */
+		/* packets of a message without a receive are neither ahead nor duplicates; with
+		 * other seeds one of these counters may stay 0 */
 		assert_true(getenv("SEED") ||
 			    (s.bad && s.ahead && s.duplicate && ALL(true, TRACE_RNR)));
 #undef ALL
@@ -1726,7 +1740,7 @@ static void counters_are_the_trace(void **state)
 	end("counters");
 }
 
-/* The same for what needs receives that are there: ahead, duplicate, and time-outs. */
+/* The same for messages that need receives, which are posted: ahead, duplicate, and time-outs. */
 static void sequence_counters_are_the_trace(void **state)
 {
 	static const unsigned int opcode[] = { URDMA_WR_SEND, URDMA_WR_WRITE, URDMA_WR_READ,
@@ -1758,7 +1772,7 @@ static void sequence_counters_are_the_trace(void **state)
 		EQUAL(counter(n, URDMA_CNT_RX_DUP), s.duplicate);
 		EQUAL(counter(n, URDMA_CNT_TX_RETRANS), s.again);
 	}
-	/* each time the last packet is lost is a time-out */
+	/* each loss of the last packet costs a time-out */
 	{
 		uint64_t before = counter(0, URDMA_CNT_TX_TIMEOUT);
 
@@ -1776,8 +1790,7 @@ static void sequence_counters_are_the_trace(void **state)
 enum { NOISY = 8, CLEAN = 8, EACH = 6 };
 #define NEIGHBOUR_LEN 16000u
 
-/* Cycles until the last message of the clean QPs has completed. fault: of each noisy QP, or NULL.
- */
+/* Cycles until the last message of the clean QPs completes. fault: of each noisy QP, or NULL. */
 static uint64_t clean_ones(unsigned int opcode, const char *fault, bool no_receives,
 			   bool expect_all)
 {
@@ -1793,7 +1806,7 @@ static uint64_t clean_ones(unsigned int opcode, const char *fault, bool no_recei
 		for (unsigned int pair = 0; pair < NOISY + CLEAN; pair++) {
 			w[n] = message(opcode, NEIGHBOUR_LEN, n);
 			w[n].at = n * work_slot(NEIGHBOUR_LEN);
-			w[n].odd = 0; /* a full line without more TLPs than there is room for */
+			w[n].odd = 0; /* a full line, without more TLPs than PCIe has room for */
 			w[n].pair = pair;
 			w[n].late_recv = no_receives && pair < NOISY;
 			work_put(&rig, &w[n]);
@@ -1818,7 +1831,7 @@ static uint64_t clean_ones(unsigned int opcode, const char *fault, bool no_recei
 		if (w[i].pair >= NOISY || expect_all)
 			work_check_memory(&rig, &w[i]);
 	EQUAL(counter(0, URDMA_CNT_RX_DROP_FULL) + counter(1, URDMA_CNT_RX_DROP_FULL), 0);
-	/* QPs that will never be well are left as they are */
+	/* QPs that never recover are left as they are */
 	if (expect_all) {
 		struct urdma_eh_cqe cqe;
 
@@ -1833,8 +1846,8 @@ static uint64_t clean_ones(unsigned int opcode, const char *fault, bool no_recei
 }
 
 /*
- * QPs that lose packets, wait for a time-out, or for receives of their peer, on the same NICs as
- * others that do not. The others take at most RATIO of the time that they take when nobody loses.
+ * QPs that lose packets, wait for a time-out, or wait for receives of their peer, on the same NICs
+ * as QPs that do not. The latter take at most RATIO of their time without losses.
  */
 #define RATIO 110u /* percent */
 
@@ -1908,8 +1921,8 @@ static bool tell(const struct latency *l)
 }
 
 /*
- * On NICs that have nothing else to do. All from the end of one frame to the end of the other at
- * the MAC; a full packet has 17 beats of the line, some 22 cycles.
+ * On NICs that have nothing else to do. Times run from the end of one frame at the MAC to the end
+ * of the other; a full packet has 17 beats of the line, about 22 cycles.
  */
 static void latency_of_recovery(void **state)
 {
@@ -1988,7 +2001,7 @@ static void add_keys(int argc, char **argv)
 	static const struct {
 		enum whose whose;
 		unsigned int opcode;
-		bool no_right; /* can be missing */
+		bool no_right; /* may be missing */
 	} kind[] = {
 		{ LOCAL, URDMA_WR_SEND, false },      { LOCAL, URDMA_WR_WRITE, false },
 		{ LOCAL, URDMA_WR_READ, true },	      { LOCAL, URDMA_WR_ATOMIC_FA, true },

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Many QPs, each with bursts of small messages, over a wire without faults: what `ib_write_bw -s 32
- * -q N` does. Acknowledgements come as fast as the wire brings them, for another QP each time. No
- * packet is dropped, no timer expires, nothing is sent again, and every byte is right.
+ * -q N` does. Acknowledgements come at the rate of the wire, each for another QP. No packet is
+ * dropped, no timer expires, nothing is sent again, and every byte is right.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #define QPS   1024u
 #define BURST 32u /* messages of a QP under way */
 #define LEN   32u
-#define TURN  200u    /* cycles between two looks of the host */
+#define TURN  200u    /* cycles between two checks of the host */
 #define LIMIT 400000u /* cycles in which something has to complete */
 
 struct many {
@@ -53,7 +53,7 @@ static uint32_t content(unsigned int from, unsigned int q, unsigned int i)
 	return (from * QPS + q) * 1024 + i + 1;
 }
 
-/* Message i of QP q, from the half `from` of one side's region to the same place at the other. */
+/* Message i of QP q, from half `from` of one side's region to the same place on the other side. */
 static void put(const struct many *m, unsigned int from, unsigned int q)
 {
 	unsigned int i = posted[from][q]++, holder = m->opcode == URDMA_WR_READ ? !from : from;
@@ -71,7 +71,7 @@ static void put(const struct many *m, unsigned int from, unsigned int q)
 	assert_int_equal(urdma_eh_put_send(&rig.side[from].qp[q], &wr), 0);
 }
 
-/* Takes what has completed, and posts as much again. Returns how many completed. */
+/* Polls CQEs, and posts as many messages again. Returns how many completed. */
 static unsigned int look(const struct many *m, unsigned int from, unsigned int total)
 {
 	struct urdma_eh_cqe cqe[64];
@@ -153,7 +153,7 @@ static void test_many(void **state)
 		fail_msg("packets are dropped or sent again on a wire without faults");
 }
 
-/* The QPs take longer to connect than their traffic: all cases share them. */
+/* Connecting the QPs takes longer than their traffic, so all cases share them. */
 static int start(void **state)
 {
 	struct rig_config config;

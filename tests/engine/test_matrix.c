@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Every opcode at every size around a boundary, from 0 to 1 MB, with each path MTU, on a wire that
- * does each kind of harm at each place of a message. Within a case all opcodes and sizes are under
- * way at once, on several QPs, half of them in each direction. Every byte and every CQE is
- * compared, the wire checker watches both ports, and the counters have to be what the ports saw.
+ * Every opcode at every size around a boundary, from 0 to 1 MB, with each path MTU, on a wire with
+ * each kind of fault at each place of a message. Within a case all opcodes and sizes are under way
+ * at once, on several QPs, half of them in each direction. Every byte and every CQE is compared,
+ * the wire checker watches both ports, and the counters have to match what the ports saw.
  *
  * A case is one MTU and one pattern of faults; it is a function of these and the fixed seed that it
- * prints. --full makes the whole product, but each pattern meets a message longer than 64 KB with
- * one MTU only, because these messages take most of the time: which MTU, depends on the opcode and
- * the pattern, so that every pair of values is there. Without --full each pattern meets one MTU and
- * every sixth pair of opcode and size, a different sixth each time, so that every value of each
- * axis is there.
+ * prints. --full runs the whole product, except that each pattern meets messages longer than 64 KB
+ * with one MTU only, because they take most of the time. This MTU depends on the opcode and the
+ * pattern, so that every pair of values occurs. Without --full each pattern meets one MTU and every
+ * sixth pair of opcode and size, a different sixth each time, so that every value of each axis
+ * occurs.
  *
- * Further arguments choose cases: those whose names contain one of them, or equal one behind a '='.
+ * Further arguments choose cases: those whose names contain one of them, or equal one after a '='.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@
 #define LIMIT	 UINT64_C(400000000)
 #define FIRST_MR 10u
 
-/* ---- what is done to whom ------------------------------------------------------------------ */
+/* ---- the faults ------------------------------------------------------------------------------ */
 
 enum where {
 	NOWHERE,
@@ -50,10 +50,10 @@ enum where {
 
 struct pattern {
 	const char *name;
-	bool answer; /* what the responder sends; else requests */
+	bool answer; /* faults hit the responder's packets; else requests */
 	enum where where;
-	const char *fault;    /* its kind, and keys besides side, qpn, psn */
-	const char *other[5]; /* faults as they are */
+	const char *fault;    /* its kind, and keys other than side, qpn, psn */
+	const char *other[5]; /* faults as written */
 	bool late;	      /* receives come late */
 	bool big;	      /* 1 MB also in the short form */
 };
@@ -161,7 +161,7 @@ struct matrix {
 	uint64_t rules;
 };
 
-/* What the case that runs has; a failed one leaves it behind. */
+/* State of the present case; a failed case leaves it behind. */
 static struct matrix *matrix;
 
 static void leave(void)
@@ -207,12 +207,12 @@ static void choose(struct matrix *x, const struct one_case *c)
 			x->n++;
 		}
 	}
-	/* the last ones of each QP tell of all before them */
+	/* the last message of each QP completes all before it */
 	for (size_t k = x->n > PAIRS * 2 ? x->n - PAIRS * 2 : 0; k < x->n; k++)
 		x->w[k].unsignaled = false;
 }
 
-/* Registers what SEND_INVs will invalidate, or again what they have invalidated. */
+/* Registers the regions that SEND_INVs will invalidate, or registers them again afterwards. */
 static void keys(struct matrix *x, uint8_t variant)
 {
 	unsigned int n[2] = { 0, 0 };
@@ -244,7 +244,7 @@ static void keys(struct matrix *x, uint8_t variant)
 	}
 }
 
-/* Packets of a message on the side of the wire that is harmed, and at which PSNs. */
+/* The PSNs of a message's packets in the direction of the faults, and their number. */
 static void harm(struct matrix *x, const struct work *w)
 {
 	const struct pattern *p = x->pattern;
@@ -256,7 +256,7 @@ static void harm(struct matrix *x, const struct work *w)
 		return;
 	if (p->answer && w->opcode != URDMA_WR_READ && !work_is_atomic(w->opcode) &&
 	    !work_is_mpe(w->opcode))
-		from = n - 1; /* its ACK, if it has one for itself */
+		from = n - 1; /* its ACK, if it has an ACK of its own */
 	else if (!p->answer && w->opcode == URDMA_WR_READ)
 		n = 1;
 	for (uint32_t i = from; i < n; i++) {
@@ -290,7 +290,7 @@ static void harm(struct matrix *x, const struct work *w)
 	}
 }
 
-/* Some at a time, long after they were needed. */
+/* Posts a few at a time, long after they were needed. */
 static void late_receives(struct matrix *x)
 {
 	for (size_t k = 0; k < x->n; k++) {
@@ -343,7 +343,7 @@ static void run(struct matrix *x, const struct one_case *c)
 		late_receives(x);
 	work_finish(&x->rig, x->w, x->n, LIMIT, c->name);
 	done = urdma_cosim_now(x->rig.cosim);
-	/* what comes late */
+	/* late packets */
 	rig_check(&x->rig, urdma_cosim_run_until(x->rig.cosim, done + 20000), "run");
 	rig_check(&x->rig,
 		  urdma_cosim_run_while_busy(x->rig.cosim, urdma_cosim_now(x->rig.cosim) + 3000000),

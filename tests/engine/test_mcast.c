@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Multicast, from the specification (volume 1, 10.5; annex A17): a datagram to a group comes to
- * each member once, on this NIC and on the other one, and to nobody else; members come and go, and
- * what else is on the wire goes on. Every byte, CQE and GRH is compared.
+ * Multicast, from the specification (volume 1, 10.5; annex A17): a datagram to a group reaches each
+ * member once, on this NIC and on the other one, and no other QP. Members join and leave while
+ * other traffic goes on. Every byte, CQE and GRH is compared.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -119,7 +119,7 @@ static void receives(unsigned int side, unsigned int qp, unsigned int n)
 	urdma_eh_ring_rq(q);
 }
 
-/* seed: of the data, and the immediate */
+/* seed: of the data and the immediate */
 static void put(unsigned int side, unsigned int qp, unsigned int n, uint32_t len, uint32_t seed,
 		uint32_t qkey)
 {
@@ -147,7 +147,7 @@ static void send(unsigned int side, unsigned int qp, unsigned int n, uint32_t le
 	urdma_eh_ring_sq(&rig.side[side].qp[qp]);
 }
 
-/* The next CQE of a side is of a datagram to group n; who got it. */
+/* The next CQE of a side belongs to a datagram to group n. Notes which QP got it. */
 static unsigned int check_recv(unsigned int side, const struct urdma_eh_cqe *cqe, unsigned int from,
 			       unsigned int from_qp, unsigned int n, uint32_t len)
 {
@@ -179,7 +179,7 @@ static unsigned int check_recv(unsigned int side, const struct urdma_eh_cqe *cqe
 	return qp;
 }
 
-/* One datagram, and exactly those that are named have it. */
+/* Sends one datagram; exactly the given QPs get it. */
 static void expect(unsigned int from, unsigned int from_qp, unsigned int n, uint32_t len,
 		   uint32_t seed, const unsigned int want[2])
 {
@@ -206,8 +206,8 @@ static void expect(unsigned int from, unsigned int from_qp, unsigned int n, uint
 }
 
 /*
- * Groups of both families with members on one NIC, the other, both, none; the sender a member, or
- * not; each length. A QP that does not want to hear its datagrams here is heard on the other side.
+ * Groups of both families with members on one NIC, the other, both, none; the sender is a member or
+ * not; each length. A QP that does not want to hear its own datagrams is heard on the other side.
  */
 static void members(void **state)
 {
@@ -245,7 +245,8 @@ static void members(void **state)
 	stop();
 }
 
-/* What the wire loses only the other side misses; what it doubles comes there twice. */
+/* A datagram that the wire loses is missing only on the other side; one that it doubles arrives
+ * there twice. */
 static void loss(void **state)
 {
 	enum { N = 200 };
@@ -278,7 +279,7 @@ static void loss(void **state)
 				receives(side, qp, 1);
 			}
 			for (unsigned int qp = 0; qp < 3; qp++) {
-				/* all members of a NIC the same */
+				/* all members on a NIC get the same */
 				assert_int_equal(now[qp], now[0]);
 				assert_true(side ? now[qp] <= 2 : now[qp] == 1);
 			}
@@ -293,7 +294,7 @@ static void loss(void **state)
 	stop();
 }
 
-/* Members that cannot take it drop it for themselves, and count. */
+/* A member that cannot take a datagram drops it alone, and the drop is counted. */
 static void refused(void **state)
 {
 	struct rig_side *a = &rig.side[0];
@@ -306,8 +307,8 @@ static void refused(void **state)
 	for (unsigned int side = 0; side < 2; side++)
 		for (unsigned int qp = 0; qp < QPS; qp++)
 			assert_int_equal(attach(side, qp, 0), 0);
-	/* QP 2: another Q_Key; QP 3: another partition; QP 4: without a receive; QP 5: in ERR. They
-	 * leave with RESET, so they come back. */
+	/* QP 2: another Q_Key; QP 3: another partition; QP 4: without a receive; QP 5: in ERR.
+	 * RESET takes them out of the group, so they join again. */
 	for (unsigned int qp = 2; qp < 4; qp++) {
 		other = rig.config.conn;
 		other.qkey += qp == 2;
@@ -329,7 +330,7 @@ static void refused(void **state)
 	assert_int_equal(count(0, URDMA_CNT_RX_DROP_NO_WQE), 20);
 	assert_int_equal(count(0, URDMA_CNT_RX_NO_QP), 40);
 	assert_int_equal(count(1, URDMA_CNT_RX_NO_QP), 0);
-	/* a WQE that is too short ends its QP, not the others */
+	/* a WQE that is too short moves its QP to ERR, not the others */
 	{
 		struct urdma_eh_sge sge = { (uintptr_t)slot(0, 4, 0), 60, a->mr.key };
 
@@ -351,7 +352,8 @@ static void refused(void **state)
 	stop();
 }
 
-/* FULL, EXISTS and the rest, by commands; places are free again when QPs end. */
+/* FULL, EXISTS and the other statuses of the commands; places are free again when QPs are reset or
+ * destroyed. */
 static void table(void **state)
 {
 	unsigned int n;
@@ -388,7 +390,7 @@ static void table(void **state)
 		assert_int_equal(attach(0, 5, 64), 0);
 		assert_int_equal(detach(0, 5, 64), 0);
 	}
-	/* the reset of the function forgets all */
+	/* the reset of the function clears all */
 	for (n = 0; n < 64; n++)
 		assert_int_equal(attach(1, 0, n), 0);
 	rig_restart_side(&rig, 1);
@@ -399,8 +401,8 @@ static void table(void **state)
 }
 
 /*
- * Members come and go, by every way there is, while datagrams come from both sides without a pause,
- * and RC goes on beside them. No QP hears a group that it has left, once the command is done.
+ * Members join and leave, in every way, while datagrams come from both sides without a pause, and
+ * RC traffic goes on. Once the command has completed, no QP hears a group that it has left.
  */
 static void traffic(void **state)
 {
@@ -481,7 +483,7 @@ static void traffic(void **state)
 		assert_int_equal(cqe.status, 0);
 		assert_int_equal(cqe.qpn, 0x200);
 		assert_int_equal(rig_verify(i % 2 ? from : to, 20000, i), 20000);
-		/* now nothing is on its way: who is in gets it, nobody else */
+		/* now nothing is on its way: members get it, and nobody else */
 		while (urdma_eh_poll_cq(&rig.side[0].recv_cq, &cqe, 1) ||
 		       urdma_eh_poll_cq(&rig.side[1].recv_cq, &cqe, 1)) {
 			assert_int_equal(cqe.status, 0);
@@ -517,9 +519,9 @@ static void traffic(void **state)
 }
 
 /*
- * The Ethernet function beside it: it has what is no RoCE, and RoCE to groups that this NIC is not
- * in. It has neither the members' datagrams nor what turned round, and a datagram that the wire
- * sends back is nobody's.
+ * The Ethernet function beside it gets frames that are not RoCE, and RoCE frames to groups of which
+ * this NIC has no member. It gets neither the members' datagrams nor looped-back ones. A datagram
+ * that the wire sends back goes to nobody.
  */
 static void ethernet(void **state)
 {
@@ -552,8 +554,8 @@ static void ethernet(void **state)
 		assert_true(net_recv(&net, 1, 0, frame, &ecqe, 20000));
 		assert_int_equal(frame[0] & 1, 1);
 	}
-	/* a frame of side 1 that names side 0 as its source, as if it had been sent back; then the
-	 * same one from another source; not RoCE; to a group that nobody is in */
+	/* a frame of side 1 with side 0 as its source, as if it had been sent back; then the same
+	 * from another source; one that is not RoCE; one to a group without members */
 	for (unsigned int i = 0; i < 4; i++) {
 		struct packet k = { .ipv4 = true,
 				    .opcode = 0x65,
@@ -588,7 +590,7 @@ static void ethernet(void **state)
 		assert_int_equal(count(0, URDMA_CNT_RX_NOT_RDMA) - not_rdma, i != 1);
 		assert_false(urdma_eh_poll_cq(&rig.side[1].recv_cq, &cqe, 1));
 	}
-	/* without a member here nothing of it turns round */
+	/* without a member here it is not looped back */
 	{
 		uint64_t frames = count(0, URDMA_CNT_RX_FRAMES);
 		const unsigned int other[2] = { 0, 0x1 };

@@ -2,14 +2,14 @@
 /*
  * Random mixed traffic of every opcode on many QPs, both ways, on a wire that loses, doubles,
  * reorders, changes, delays and marks frames. Every byte, also around the data, and every CQE is
- * compared; the wire checker judges both ports; the counters have to be what the ports saw.
- * Receives come late now and then. In some runs control crosses the traffic at random cycles: QPs
- * stop (SQD) and go on, go to ERR, are reset or destroyed and made anew, the link goes down and up,
- * regions and CQs come and go.
+ * compared; the wire checker judges both ports; the counters have to match what the ports saw.
+ * Sometimes receives are posted late. In some runs control operations cross the traffic at random
+ * cycles: QPs stop (SQD) and go on, go to ERR, are reset, or are destroyed and made again; the link
+ * goes down and up; regions and CQs are made and destroyed.
  *
- * A run is a function of its seed, the percentage of each fault, and how often control comes, which
- * are printed: test_mix SEED PERCENT [MESSAGES [PAIRS [CONTROL]]] makes that run alone. --full
- * makes a million messages. SEED in the environment gives other seeds.
+ * A run is a function of its seed, the percentage of each fault, and the frequency of control
+ * operations. All are printed: test_mix SEED PERCENT [MESSAGES [PAIRS [CONTROL]]] makes that run
+ * alone. --full sends a million messages. SEED in the environment gives other seeds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@
 #define MAX_INLINE 32u
 #define PATIENCE   40000000u /* cycles without any completion */
 
-/* EXHAUSTED: no control, but a QP that has used up its retries, and is reset like others. */
+/* EXHAUSTED: not an operation, but a QP that has used up its retries and is reset like others. */
 enum control { SQD, RENEW, RESET, TO_ERR, LINK, OBJECTS, CONTROLS, EXHAUSTED };
 
 /* One direction of a pair. Indexes count messages. */
@@ -38,14 +38,14 @@ struct flow {
 	uint32_t posted, given, sent, received, checked, total; /* given: receives */
 	struct work w[WINDOW];
 	bool stopped; /* SQD */
-	bool ending;  /* the QPs are about to begin a new life: CQEs do not matter */
+	bool ending;  /* the QPs are about to begin a new life: CQEs do not count */
 };
 
 /*
- * A message has eight attempts, and each may be lost: on the wire, or for lack of room in a NIC
- * that ATOMICs hold up (docs/hardware-interface.md, section 15). At 5 % of each fault about one
- * attempt of six is lost on the wire. So a QP may use up its retries, but not as often as once in
- * EXHAUST messages: it was once in some hundred thousand.
+ * A message has eight attempts. Each may be lost on the wire, or because a NIC has no room while
+ * ATOMICs hold it up (docs/hardware-interface.md, section 15). With 5 % of each fault the wire
+ * loses about one attempt in six. So a QP may use up its retries, but not as often as once in
+ * EXHAUST messages: once in some hundred thousand was measured.
  */
 #define EXHAUST 5000u
 
@@ -60,11 +60,11 @@ struct mix {
 	uint32_t psn[RIG_MAX_QPS][2]; /* of the pair's next life */
 	uint64_t hash, bytes, messages, deadline;
 	uint64_t given_up;    /* messages of lives that ended */
-	unsigned int control; /* one control event in so many steps; 0: none */
+	unsigned int control; /* one control operation in so many steps; 0: none */
 	unsigned int events[CONTROLS];
 	bool lossy;		 /* the wire */
 	unsigned int exhausted;	 /* QPs that used up their retries, */
-	bool spent[RIG_MAX_QPS]; /* pairs with one that is to begin a new life */
+	bool spent[RIG_MAX_QPS]; /* pairs with such a QP, which will begin a new life */
 };
 
 static uint32_t draw(struct mix *s, uint32_t n)
@@ -111,7 +111,7 @@ static void put(struct mix *s, unsigned int side, unsigned int pair)
 	f->posted++;
 }
 
-/* Receives in the order of the messages; sometimes they have to wait. */
+/* Posts receives in the order of the messages; sometimes late. */
 static void give(struct mix *s, unsigned int side, unsigned int pair, bool all)
 {
 	struct flow *f = &s->flow[side][pair];
@@ -147,7 +147,7 @@ static void post(struct mix *s, unsigned int side, unsigned int pair)
 		urdma_eh_ring_sq(&s->rig.side[side].qp[pair]);
 }
 
-/* Messages that need no receive pass those indexes by themselves. */
+/* The indexes skip messages that need no receive. */
 static void pass(struct mix *s, struct flow *f)
 {
 	while (f->received < f->sent && !work_takes_recv(f->w[f->received % WINDOW].opcode))
@@ -161,7 +161,7 @@ static void pass(struct mix *s, struct flow *f)
 	}
 }
 
-/* Is anything lost, on the wire or in a NIC? */
+/* Whether anything can be lost, on the wire or in a NIC. */
 static bool loses(struct mix *s)
 {
 	return s->lossy || urdma_eh_counter(s->rig.side[0].eh, URDMA_CNT_RX_DROP_FULL) ||
@@ -241,8 +241,9 @@ static void stop_or_go(struct mix *s, unsigned int side, unsigned int pair)
 }
 
 /*
- * The QPs of a pair begin a new life, with work under way. What was posted to them is given up: its
- * memory may be written up to the end of the reset, and no CQE of it comes afterwards.
+ * The QPs of a pair begin a new life, with work under way. The messages posted to them are given
+ * up: their memory may be written until the end of the reset, and none of their CQEs comes
+ * afterwards.
  */
 static void new_life(struct mix *s, unsigned int pair, enum control how)
 {
@@ -299,7 +300,7 @@ static void new_life(struct mix *s, unsigned int pair, enum control how)
 			 0);
 }
 
-/* A region and a CQ come and go: translations in use are flushed. */
+/* A region and a CQ are made and destroyed: this flushes translations in use. */
 static void objects(struct mix *s)
 {
 	struct rig_side *side = &s->rig.side[draw(s, 2)];
@@ -369,7 +370,7 @@ static bool anything(void *arg)
 	return false;
 }
 
-/* What a seed stands for. */
+/* The settings that follow from a seed. */
 static void configure(struct mix *s, uint64_t seed, unsigned int qps)
 {
 	static const unsigned int some[] = { 1, 2, 8, 16, 64 };
@@ -452,7 +453,7 @@ static struct result mix(uint64_t seed, const char *percent, unsigned int messag
 			for (unsigned int k = 0; k < 2 * c->qps; k++)
 				if (s->flow[k % 2][k / 2].stopped)
 					stop_or_go(s, k % 2, k / 2);
-			/* all receives, so that what waits is the NICs' timers */
+			/* all receives are posted, so only the NICs' timers are waited for */
 			for (unsigned int k = 0; k < 2 * c->qps; k++)
 				give(s, k % 2, k / 2, true);
 			urdma_cosim_run_cond(s->rig.cosim, anything, s,
@@ -486,7 +487,7 @@ static struct result mix(uint64_t seed, const char *percent, unsigned int messag
 			fail_msg("seed %lu: nothing completes any more", (unsigned long)seed);
 		}
 	}
-	/* what comes late */
+	/* late packets */
 	rig_check(&s->rig,
 		  urdma_cosim_run_until(s->rig.cosim, urdma_cosim_now(s->rig.cosim) + 20000),
 		  "end");

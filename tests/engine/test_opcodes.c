@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Every opcode with every length around its limits, in and out of sequence, at three path MTUs,
- * against the table of opcode_rules.h: as frames to the whole NIC, from the transmit queue of the
- * other one. Judged by the answer on the wire, the CQEs, the counters, and every byte of memory.
+ * against the table of opcode_rules.h. The frames go to a whole NIC, from the transmit queue of the
+ * other one. The test compares the answer on the wire, the CQEs, the counters, and every byte of
+ * memory.
  *
- * NIC 1 has a QP for each packet that is not dropped, so one rig does for all of an MTU. NIC 0 has
- * none: nobody answers in the place of the frames, and no answer causes another. All is
- * deterministic; arguments choose cases by their names.
+ * NIC 1 has a QP for each packet that is not dropped, so one rig serves all packets of an MTU. NIC
+ * 0 has no QP: it answers nothing, and no answer causes another. The test is deterministic;
+ * arguments choose cases by their names.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +53,7 @@ struct opcodes {
 	struct urdma_eh_qp *qp;
 	struct item item[MAX_N];
 	struct item *of[MAX_N]; /* by QP */
-	uint8_t *image;		/* what NIC 1's buffer has to hold */
+	uint8_t *image;		/* expected contents of NIC 1's buffer */
 };
 
 static struct opcodes opcodes;
@@ -62,7 +63,7 @@ static bool is_response(const struct item *it)
 	return it->opcode < OPC_RC && opc_is_response(opc_rules[it->opcode].kind);
 }
 
-/* ---- what there is to try -------------------------------------------------------------------- */
+/* ---- the packets ----------------------------------------------------------------------------- */
 
 static void add(struct opcodes *o, unsigned int opcode, enum opc_before before,
 		struct opc_shape shape)
@@ -91,7 +92,7 @@ static void add_all(struct opcodes *o)
 		bool rsp = r && opc_is_response(r->kind);
 
 		for (int before = 0; before < (r && !rsp ? OPC_BEFORES : 1); before++) {
-			/* what its place refuses, its length does not matter to */
+			/* a packet that is refused for its place is refused with any length */
 			bool all = r && r->name && (int)opc_wants(r) == before;
 
 			for (size_t i = 0; i < OPC_SHAPES; i++)
@@ -99,7 +100,7 @@ static void add_all(struct opcodes *o)
 					add(o, opcode, before, shape[i]);
 		}
 	}
-	/* what was dropped has left the QP as it was */
+	/* a dropped packet leaves the QP as it was */
 	add(o, 0x04, OPC_IDLE, (struct opc_shape){ o->mtu, 0 });
 	o->item[o->n - 1].qp = DROPPED;
 	o->of[DROPPED] = &o->item[o->n - 1];
@@ -127,7 +128,7 @@ static void make_qps(struct opcodes *o)
 	memcpy(conn.dgid, own[0], 16);
 	rig_check(&o->rig, urdma_eh_mac(o->rig.side[0].eh, conn.dmac), "MAC");
 	conn.mtu = o->mtu_code;
-	conn.timeout = 0; /* what is not answered is not sent again */
+	conn.timeout = 0; /* requests without an answer are not sent again */
 	conn.sq_psn = SQ_PSN;
 	conn.rq_psn = RQ_PSN;
 	o->qp = calloc(o->qps, sizeof(*o->qp));
@@ -241,7 +242,7 @@ static void put(struct opcodes *o, const struct item *it, unsigned int opcode, u
 	net_put(&o->net, 0, 0, f.b, f.len, 1, NULL);
 }
 
-/* Receives, and what is answered by a response. Rings. */
+/* Posts receives, and the requests that responses answer. Rings. */
 static void post(struct opcodes *o, const struct item *it)
 {
 	const struct opc_rule *r = it->opcode < OPC_RC ? &opc_rules[it->opcode] : NULL;
@@ -267,7 +268,7 @@ static void post(struct opcodes *o, const struct item *it)
 	assert_int_equal(urdma_eh_post_send(qp, &wr), 0);
 }
 
-/* The packet, and the one before it if it has to be behind one. */
+/* Sends the packet, and before it the one that it has to follow, if any. */
 static void send(struct opcodes *o, struct item *it)
 {
 	const struct opc_rule *r = it->opcode < OPC_RC ? &opc_rules[it->opcode] : NULL;
@@ -345,7 +346,8 @@ static void judge(struct opcodes *o, const struct item *it)
 	bool taken = it->verdict == OPC_TAKEN, refused = it->verdict == OPC_REFUSED;
 	bool last = r && (r->place == OPC_LAST || r->place == OPC_ONLY), response = is_response(it);
 	bool in_send = it->before == OPC_IN_SEND, inv = taken && r->inv;
-	/* a SEND that has begun has a WQE; without such a key, one with invalidate ends so, too */
+	/* a SEND that has begun has consumed a WQE; so has one with invalidate that fails for its
+	 * key */
 	unsigned int has_wqe = (refused && in_send) || inv;
 	bool err = refused || it->verdict == OPC_BAD_RSP || inv;
 	bool recv = taken && last && !inv && !response &&

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A program may poll the last byte of a message in place of its CQE: the NIC writes the bytes of a
- * message in their order, as ibv_query_qp_data_in_order() promises. The host looks at its memory
- * every few cycles, and must never see a byte before all the bytes in front of it. WRITEs, SENDs
- * into lists and READs of RC and UC, of one QP and of several at a time, with slow PCIe, and on a
- * wire that loses, doubles, delays and reorders frames.
+ * A program may poll the last byte of a message instead of its CQE: the NIC writes the bytes of a
+ * message in order, as ibv_query_qp_data_in_order() promises. The host looks at its memory every
+ * few cycles, and must never see a byte before all bytes in front of it. WRITEs, SENDs into lists,
+ * and READs of RC and UC, of one QP and of several at a time, with slow PCIe, and on a wire that
+ * loses, doubles, delays and reorders frames.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,18 +18,18 @@
 #include "work.h"
 
 #define LIMIT	 4000000u /* cycles */
-#define STEP	 24u	  /* cycles between two looks */
+#define STEP	 24u	  /* cycles between two checks */
 #define MESSAGES 12u
 #define QPS	 3u
 
-/* The bytes of a message where they arrive, and how many of them have been seen. */
+/* The bytes of a message where they arrive, and how many have been seen. */
 struct target {
 	const struct work *w;
 	unsigned int side;
 	size_t seen;
 };
 
-/* Byte n of a message, in the memory of its target; image: in what has to be there in the end. */
+/* Byte n of a message, in its target's memory; image: in the expected final contents. */
 static const uint8_t *byte_at(struct rig *rig, const struct target *t, size_t n, bool image)
 {
 	unsigned int which = t->side != t->w->from;
@@ -53,7 +53,7 @@ static bool is_there(struct rig *rig, const struct target *t, size_t n)
 	return *byte_at(rig, t, n, false) == *byte_at(rig, t, n, true);
 }
 
-/* Every byte before the last one that has changed is there. */
+/* Checks that every byte before the last changed one is there. */
 static void look(struct rig *rig, struct target *t)
 {
 	const uint8_t guard = *(rig->side[t->side].buffer + t->w->at);

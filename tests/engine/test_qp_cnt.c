@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Counters of QPs: what a set counts is compared with the packets of both ports, with the CQEs, and
- * with the counters of the port.
+ * Counters of QPs: the counts of a set are compared with the packets of both ports, with the CQEs,
+ * and with the counters of the port.
  *
  * A failure says which counter of which set is wrong. SEED in the environment changes what is
- * random: the faults of the wire. All else is deterministic.
+ * random: the faults of the wire. Everything else is deterministic.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,7 +100,8 @@ static const char *name_of(unsigned int counter)
 	return name[counter];
 }
 
-/* A set is as wanted: pairs of counter and value; all others are 0. -1 ends the list. */
+/* Compares a set with pairs of counter and value; all other counters have to be 0. -1 ends the
+ * list. */
 static void check_set(int line, unsigned int side, uint32_t set, ...)
 {
 	uint64_t v[URDMA_QCNT_N], want[URDMA_QCNT_N] = { 0 };
@@ -129,7 +130,7 @@ static unsigned int qp_of(const struct trace_packet *p)
 	return p->qpn - RIG_QPN(0);
 }
 
-/* What the ports saw of the QPs that have a set, as the set has to have it. */
+/* What the ports saw of the QPs with a given set: the expected counts of that set. */
 static void count_wire(unsigned int side, uint32_t set, uint64_t v[URDMA_QCNT_N])
 {
 	for (size_t i = 0; i < trace.n; i++) {
@@ -158,7 +159,7 @@ static void check_wire(unsigned int side, uint32_t set)
 
 	query(side, set, v);
 	count_wire(side, set, want);
-	/* of a packet that found no room the NIC does not know the QP */
+	/* the NIC does not know the QP of a packet for which it had no room */
 	if (port(side, URDMA_CNT_RX_DROP_FULL))
 		memcpy(want, v, 2 * sizeof(*v));
 	for (unsigned int i = 0; i < COUNT(counters); i++)
@@ -169,7 +170,7 @@ static void check_wire(unsigned int side, uint32_t set)
 	assert_true(v[URDMA_QCNT_TX_PKTS] && v[URDMA_QCNT_RX_PKTS] + v[URDMA_QCNT_RX_ACK]);
 }
 
-/* Messages received, by what a QP's set counts them as. */
+/* Messages received, by the counter of the QP's set that counts them. */
 static int kind_of(unsigned int opcode)
 {
 	switch (opcode) {
@@ -202,7 +203,7 @@ static void check_messages(const struct work *w, size_t n, unsigned int side, ui
 				 name_of(c), (unsigned long long)v[c], (unsigned long long)want[c]);
 }
 
-/* Each QP has a set: together they have what the port has. */
+/* Each QP has a set: the sums over all sets equal the port's counters. */
 static void check_port(unsigned int side)
 {
 	static const struct {
@@ -238,14 +239,14 @@ static void check_port(unsigned int side)
 							 port(side, URDMA_CNT_RX_NAK_RNR));
 	assert_int_equal(sum[URDMA_QCNT_RX_PKTS] + sum[URDMA_QCNT_RX_ACK],
 			 port(side, URDMA_CNT_RX_RDMA_PKTS));
-	/* of these some may have been without effect */
+	/* some of these may have had no effect */
 	assert_true(sum[URDMA_QCNT_RX_NAK_SEQ] <= port(side, URDMA_CNT_RX_NAK));
 	assert_true(sum[URDMA_QCNT_RX_NAK_RNR] <= port(side, URDMA_CNT_RX_NAK_RNR));
 }
 
 /*
- * All kinds of messages on a wire with all kinds of faults: each set has what the ports saw of its
- * QPs, and the messages that they received.
+ * All kinds of messages on a wire with all kinds of faults: each set counts what the ports saw of
+ * its QPs, and the messages that these received.
  */
 static void test_wire(void **state)
 {
@@ -305,7 +306,7 @@ static uint32_t next_psn(unsigned int side, unsigned int pair)
 	return info.sq_psn;
 }
 
-/* A message of side 0 on pair 0, and the same on pair 1, which have sets 1 and 2 of both sides. */
+/* Sends the same message from side 0 on pairs 0 and 1, which have sets 1 and 2 on both sides. */
 static void two_messages(unsigned int opcode, uint32_t len)
 {
 	struct work w[2];
@@ -383,7 +384,7 @@ static void test_timeout(void **state)
 	leave();
 }
 
-/* A READ response is lost: an implied NAK. Of the response, both sides count the payload. */
+/* A READ response is lost: an implied NAK. Both sides count the response's payload. */
 static void test_read_gap(void **state)
 {
 	const uint32_t len = 20 * MTU_SIZE;
@@ -451,7 +452,7 @@ static unsigned int drop_cqes(struct urdma_eh_cq *cq)
 }
 
 /*
- * The peer refuses a key: the message fails, three behind it are flushed, and so are the two
+ * The peer refuses a key: the message fails, three after it are flushed, and so are the two
  * receives of the peer. A SEND that is too long fails on both sides.
  */
 static void test_errors(void **state)
@@ -499,7 +500,7 @@ static void test_errors(void **state)
 /* ---- UC, UD -----------------------------------------------------------------------------------
  */
 
-/* UC: a lost packet takes its message; nothing is answered. */
+/* UC: a lost packet loses its message; nothing is answered. */
 static void test_uc(void **state)
 {
 	struct rig_config c;
@@ -540,7 +541,7 @@ static void one_message(unsigned int pair, unsigned int from, uint32_t seed)
 	settle();
 }
 
-/* 5000 bytes are 5 packets, and one ACK each at most and at least for the last one. */
+/* 5000 bytes are 5 packets, with 1 to 5 ACKs. */
 #define PACKETS 5u
 
 static uint64_t count(unsigned int side, uint32_t set, unsigned int counter)
@@ -551,7 +552,9 @@ static uint64_t count(unsigned int side, uint32_t set, unsigned int counter)
 	return v[counter];
 }
 
-/* A QP with set 0, one that gets another and goes back, and sets that are cleared. */
+/*
+ * A QP with set 0, one that gets another set and returns to the first, and sets that are cleared.
+ */
 static void test_give(void **state)
 {
 	(void)state;
@@ -590,7 +593,7 @@ static void test_give(void **state)
 	leave();
 }
 
-/* RESET keeps the set; another QP with the number has set 0. */
+/* RESET keeps the set; another QP with the same number has set 0. */
 static void test_again(void **state)
 {
 	uint64_t before;
@@ -642,8 +645,8 @@ static void test_restart(void **state)
 }
 
 /*
- * Under traffic both ways, with losses, the QPs go from set to set, and sets are read: no packet is
- * lost or counted twice, no counter goes back, and messages arrive.
+ * Under traffic in both directions, with losses, the QPs move from set to set, and sets are read:
+ * no packet is lost or counted twice, no counter goes back, and messages arrive.
  */
 static void test_under_way(void **state)
 {
@@ -691,7 +694,7 @@ static void test_under_way(void **state)
 			for (unsigned int c = 0; c < URDMA_QCNT_N; c++)
 				sum[c] += v[c];
 		}
-		count_wire(side, 0, want); /* as this test has told nobody of the sets */
+		count_wire(side, 0, want); /* sets[] is all 0 here: this counts all packets */
 		/* an ACK needs no room */
 		full = port(side, URDMA_CNT_RX_DROP_FULL);
 		assert_int_equal(sum[URDMA_QCNT_RX_PKTS] + full, want[URDMA_QCNT_RX_PKTS]);
@@ -739,7 +742,7 @@ static uint64_t end_of_work(uint32_t set)
 	return end;
 }
 
-/* Counting takes no cycle from the traffic. */
+/* Counting does not slow down the traffic. */
 static void test_no_cycle(void **state)
 {
 	uint64_t end = end_of_work(0);

@@ -2,9 +2,9 @@
 /*
  * The reliable connection without loss: every opcode at every size around a boundary and with each
  * path MTU, lists of pieces, both directions at once; operands of atomics; invalidation, fast
- * registration, memory windows and zero-based addresses with what they allow and forbid; fences;
- * limits of READs and atomics outstanding; draining. All bytes are compared, those around the data
- * included. A failure says which message went wrong; there is no other input.
+ * registration, memory windows and zero-based addresses, each with allowed and forbidden accesses;
+ * fences; limits of outstanding READs and atomics; draining. All bytes are compared, also those
+ * around the data. A failure says which message went wrong; there is no other input.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -137,7 +137,8 @@ static void atomics(void **state)
 	stop();
 }
 
-/* Many QPs add to one number, at once: no addition is lost, and each sees another value. */
+/* Many QPs add to one number at the same time: no addition is lost, and each gets another old
+ * value. */
 static void counter(void **state)
 {
 	enum { PAIRS = 16, EACH = 20 };
@@ -192,7 +193,9 @@ static unsigned int send_status(unsigned int n, unsigned int pair)
 	return cqe.status;
 }
 
-/* A WRITE or READ of len bytes between side 0's region and an address of side 1; its status. */
+/*
+ * WRITEs or READs len bytes between side 0's region and an address of side 1. Returns the status.
+ */
 static unsigned int access_status(unsigned int opcode, uint64_t raddr, uint32_t rkey, uint32_t len)
 {
 	struct rig_side *side = &rig.side[0];
@@ -209,7 +212,7 @@ static unsigned int access_status(unsigned int opcode, uint64_t raddr, uint32_t 
 	return send_status(0, 0);
 }
 
-/* It is refused, and the QPs are brought back. */
+/* The operation is refused; the QPs are connected again. */
 static void refused(unsigned int opcode, uint64_t raddr, uint32_t rkey, uint32_t len,
 		    const char *what)
 {
@@ -305,11 +308,11 @@ static void fast_registration(void **state)
 	settle();
 	assert_int_equal(rig_qp_state(&rig.side[1].qp[0]), URDMA_QPS_ERR);
 	reconnect(0, 3);
-	local_inv(rig.side[1].mr.key, URDMA_WC_MW_BIND_ERR); /* not fast */
+	local_inv(rig.side[1].mr.key, URDMA_WC_MW_BIND_ERR); /* not a fast-registration region */
 	reconnect(0, 3);
 	local_inv(FAST << 8 | 0xee, URDMA_WC_MW_BIND_ERR);
 	reconnect(0, 3);
-	/* behind one that fails nothing is done, also nothing that is posted with it */
+	/* after a WQE that fails nothing is done, not even WQEs that were posted with it */
 	local_inv(FAST << 8 | 10, URDMA_WC_SUCCESS);
 	assert_int_equal(urdma_eh_put_local_inv(&rig.side[1].qp[0], FAST << 8 | 0xee, true), 0);
 	assert_int_equal(urdma_eh_put_reg_mr(&rig.side[1].qp[0], &mr, 12, ALL_ACCESS, p, len,
@@ -353,7 +356,7 @@ static void send_with_invalidate(void **state)
 	stop();
 }
 
-/* Whatever the CQs hold of a pair that has ended; then it works again. */
+/* Empties the CQs of a pair that has failed, and connects it again. */
 static void revive_pair(unsigned int pair)
 {
 	struct urdma_eh_cqe cqe;
@@ -371,7 +374,7 @@ static void revive_pair(unsigned int pair)
 /* ---- SENDs with invalidate at line rate -------------------------------------------------------
  */
 
-/* Pair 0 WRITEs through a key of another pair: that of region INTRUDED. */
+/* Pair 0 WRITEs through the key of region INTRUDED, which belongs to another pair. */
 enum { ANSWERS = 120, ANSWER_LEN = 4096, ANSWER_QPS = 3, INTRUDED = 60 };
 
 static uint8_t *answer_data(unsigned int side, unsigned int i)
@@ -379,7 +382,8 @@ static uint8_t *answer_data(unsigned int side, unsigned int i)
 	return rig.side[side].buffer + (1u << 20) + (size_t)i * ANSWER_LEN;
 }
 
-/* Regions of side 1, the receives for their answers, then the data and the answers of side 0. */
+/* Makes the regions of side 1, posts the receives for their answers, then the data and the answers
+ * of side 0. */
 static void post_answers(struct urdma_eh_mr *mr, unsigned int mtu)
 {
 	struct rig_side *target = &rig.side[0], *host = &rig.side[1];
@@ -409,7 +413,7 @@ static void post_answers(struct urdma_eh_mr *mr, unsigned int mtu)
 		urdma_eh_ring_sq(&target->qp[1 + q]);
 }
 
-/* From before the SEND with invalidate of the key until after it. */
+/* From before the SEND that invalidates the key until after it. */
 static void post_intruder(const struct urdma_eh_mr *mr)
 {
 	struct rig_side *side = &rig.side[0];
@@ -425,8 +429,8 @@ static void post_intruder(const struct urdma_eh_mr *mr)
 }
 
 /*
- * Nothing is dropped behind SENDs with invalidate. From its CQE on a region keeps what the host
- * writes there, and a WRITE of another QP that comes behind the SEND is refused.
+ * No packet is dropped after SENDs with invalidate. From its CQE on, a region keeps what the host
+ * writes there, and a later WRITE of another QP is refused.
  */
 static void invalidated_at_line_rate(void **state)
 {
@@ -507,8 +511,7 @@ static void windows(void **state)
 	granted(URDMA_WR_WRITE, va + 4000, mw.key, 5000, "WRITE through a window");
 	assert_int_equal(rig_verify(p + 4000, 5000, 3), 5000);
 	refused(URDMA_WR_WRITE, va + 3999, mw.key, 1, "one byte before the window");
-	/* the QP is another now, with the same number: the window went with the one that bound it
-	 */
+	/* this is another QP with the same number: the window ended with the QP that bound it */
 	refused(URDMA_WR_WRITE, va + 4000, mw.key, 8, "a window of the QP before its RESET");
 	bind(&mw, 3, URDMA_ACC_REMOTE_WRITE, &region, va + 4000, 5000, URDMA_WC_SUCCESS);
 	/* bound already */
@@ -538,8 +541,8 @@ static void windows(void **state)
 	granted(URDMA_WR_WRITE, va + 4000, mw.key, 8, "its own QP, behind another's RESET");
 	local_inv(mw.key, URDMA_WC_SUCCESS);
 	refused(URDMA_WR_WRITE, va + 4000, mw.key, 8, "an invalidated window");
-	/* wrong: no such region, no right to bind, out of the region by one, right beyond the
-	 * region's */
+	/* errors: no such region, no right to bind, one byte beyond the region, a right that the
+	 * region does not have */
 	bind(&mw, 4, URDMA_ACC_REMOTE_READ, &rig.side[1].mr, (uintptr_t)p, 10,
 	     URDMA_WC_MW_BIND_ERR);
 	reconnect(0, 3);
@@ -547,7 +550,7 @@ static void windows(void **state)
 	reconnect(0, 3);
 	bind(&mw, 4, URDMA_ACC_REMOTE_READ, &region, va - 1, 7, URDMA_WC_MW_BIND_ERR);
 	reconnect(0, 3);
-	/* a region with a window bound to it stays */
+	/* a region with bound windows cannot be destroyed */
 	bind(&mw, 8, URDMA_ACC_REMOTE_READ, &region, va, 65536, URDMA_WC_SUCCESS);
 	granted(URDMA_WR_READ, va, mw.key, 65536, "READ through a window");
 	assert_int_equal(urdma_eh_destroy_mr(&region), URDMA_CS_BUSY);
@@ -575,9 +578,9 @@ static void windows(void **state)
 }
 
 /*
- * A window of type 1: any QP of its PD uses it, it outlives the QP that bound it, and it is bound
- * again while it is bound. WRITEs through the old key may be under way then: when the binding is
- * reported, none of them changes memory any more.
+ * A window of type 1: any QP of its PD may use it, it outlives the QP that bound it, and it can be
+ * bound again while it is bound. WRITEs through the old key may be under way then: once the new
+ * binding is reported, none of them changes memory any more.
  */
 static void windows_of_type_1(void **state)
 {
@@ -615,7 +618,7 @@ static void windows_of_type_1(void **state)
 	}
 	refused(URDMA_WR_WRITE, va + 3999, mw.key, 1, "one byte before the window");
 	granted(URDMA_WR_WRITE, va + 4000, mw.key, 8, "behind the RESET of the QP that bound it");
-	/* nobody invalidates it */
+	/* it cannot be invalidated */
 	local_inv(mw.key, URDMA_WC_MW_BIND_ERR);
 	reconnect(0, 3);
 	granted(URDMA_WR_WRITE, va + 4000, mw.key, 8, "behind a LOCAL_INV, which is refused");
@@ -654,7 +657,7 @@ static void windows_of_type_1(void **state)
 			  "run");
 		bind(&mw, (uint8_t)(11 + 2 * round), URDMA_ACC_REMOTE_READ, &region, va, 8,
 		     URDMA_WC_SUCCESS);
-		/* reported: what memory has now, it keeps */
+		/* reported: memory no longer changes */
 		for (size_t i = 0; i < WRITES * BYTES; i++)
 			came += p[i] == 0x5a;
 		memset(p, 0, WRITES * BYTES);
@@ -675,9 +678,10 @@ static void windows_of_type_1(void **state)
 /* ---- LOCAL_INV and the end of its QP --------------------------------------------------------- */
 
 /*
- * The peer reads through a window while its owner invalidates it: the READs that are taken are
- * answered first, a later one is refused, which ends the owner's QP, perhaps before the LOCAL_INV
- * is reported. It was done, so it is reported as done; what is behind it is flushed.
+ * The peer reads through a window while its owner invalidates it. READs that were accepted are
+ * answered first; a later one is refused. That moves the owner's QP to ERR, perhaps before the
+ * LOCAL_INV is reported. The LOCAL_INV was done, so it is reported as done; the WQEs after it are
+ * flushed.
  */
 static void window_invalidated_under_reads(void **state)
 {
@@ -737,8 +741,8 @@ static void window_invalidated_under_reads(void **state)
 }
 
 /*
- * READs through a key that ends while they are answered. When the end is reported, memory belongs
- * to the program alone again: what it writes then is in no response.
+ * READs through a key that ends while they are answered. Once the end is reported, memory belongs
+ * to the program alone: no response contains what the program writes from then on.
  */
 static void reads_end_with_their_key(bool type_1)
 {
@@ -817,8 +821,8 @@ static void reads_end_with_binding(void **state)
 }
 
 /*
- * ERR by command, from before the LOCAL_INV is begun until it is long done: reported as done the
- * key is dead, flushed it is alive. Another QP proves it.
+ * ERR by command, at moments from before the LOCAL_INV begins until long after it. If it is
+ * reported as done, the key is dead; if it is flushed, the key is alive. Another QP verifies this.
  */
 static void invalidated_or_flushed(void **state)
 {
@@ -847,7 +851,7 @@ static void invalidated_or_flushed(void **state)
 		bool done;
 
 		reg(&mr, (uint8_t)round, ALL_ACCESS, p, 4096, 0x1000, 0);
-		/* the LOCAL_INV waits until this is acknowledged */
+		/* the LOCAL_INV waits for this to be acknowledged */
 		assert_int_equal(urdma_eh_put_send(qp, &wr), 0);
 		assert_int_equal(urdma_eh_put_local_inv(qp, mr.key, true), 0);
 		urdma_eh_ring_sq(qp);
@@ -888,7 +892,7 @@ static void invalidated_or_flushed(void **state)
 
 /* ---- order --------------------------------------------------------------------------------- */
 
-/* A fenced WRITE sends on what the READ before it has fetched. */
+/* A fenced WRITE sends the data that the READ before it has fetched. */
 static void fence(void **state)
 {
 	const uint32_t len = 20000;
@@ -924,7 +928,7 @@ static void fence(void **state)
 
 /*
  * Each READ sees the WRITE before it, over the same bytes of the peer. A WRITE may overtake a READ,
- * if it is not told to wait by a fence (10.8.3.3).
+ * unless a fence makes it wait (10.8.3.3).
  */
 static void order(void **state)
 {
@@ -963,8 +967,8 @@ static void order(void **state)
 }
 
 /*
- * The answer of a FLUSH comes when what its QP has done before is in memory; that of what went
- * before comes earlier. A DMA write takes longer here than an answer takes to the wire.
+ * A FLUSH is answered when all earlier data of its QP is in memory; earlier requests are answered
+ * before that. Here a DMA write takes longer than an answer to the wire.
  */
 static void flush_is_visible(void **state)
 {
@@ -1106,7 +1110,7 @@ static void mpe_refused(void **state)
 			wr.raddr = 0x10004;
 			want = URDMA_WC_REM_INV_REQ_ERR;
 			break;
-		default: /* address and length of the whole region do not matter; an empty range */
+		default: /* the whole region: address and length are ignored; an empty range */
 			wr.flush_level = URDMA_FLUSH_MR;
 			wr.raddr = 0;
 			wr.flush_length = UINT32_MAX;
@@ -1176,7 +1180,7 @@ static void flush_by_window(void **state)
 
 /* ---- zero-based addresses ------------------------------------------------------------------ */
 
-/* What a key of side 1 opens: bytes from p on, whose addresses begin at va. */
+/* The range of a key of side 1: bytes from p on, with addresses from va. */
 struct opened {
 	const char *what;
 	uint64_t va;
@@ -1184,7 +1188,7 @@ struct opened {
 	uint8_t *p;
 };
 
-/* The first address that an ATOMIC may have. */
+/* The first address that is aligned for an ATOMIC. */
 static uint64_t word_address(const struct opened *o)
 {
 	return (o->va + 7) & ~7ull;
@@ -1209,7 +1213,7 @@ static unsigned int word_status(unsigned int opcode, uint64_t raddr, uint32_t rk
 	return send_status(0, 0);
 }
 
-/* Each byte of it, by WRITE and READ; FLUSH of all of it; ATOMICs where they are allowed. */
+/* Each byte of the range, by WRITE and READ; a FLUSH of all of it; ATOMICs where allowed. */
 static void all_of(const struct opened *o)
 {
 	uint8_t *near = rig.side[0].buffer, *word = o->p + (word_address(o) - o->va);
@@ -1242,7 +1246,7 @@ static void all_of(const struct opened *o)
 
 #define BEYOND 5u
 
-/* What is beyond it; each one ends the connection. */
+/* Accesses beyond the range; each one ends the connection. */
 static void beyond(const struct opened *o, unsigned int which)
 {
 	uint8_t before[16];
@@ -1258,7 +1262,7 @@ static void beyond(const struct opened *o, unsigned int which)
 	case 2:
 		refused(URDMA_WR_WRITE, o->va - 1, o->key, 1, o->what);
 		break;
-	default: /* two words at once, an ATOMIC would be */
+	default: /* an ATOMIC would reach across two words */
 		if (word_is_aligned(o))
 			return;
 		if (which == 3)
@@ -1272,7 +1276,7 @@ static void beyond(const struct opened *o, unsigned int which)
 	assert_memory_equal(o->p, before, 16);
 }
 
-/* As the key of an SGE: to send from, to receive and to READ into. */
+/* The key in an SGE: to send from, to receive and to READ into. */
 static void locally(const struct opened *o)
 {
 	struct rig_side *near = &rig.side[0], *far = &rig.side[1];
@@ -1313,7 +1317,7 @@ static void locally(const struct opened *o)
 	revive_pair(0);
 }
 
-/* Where regions begin in their first page. */
+/* Offsets in the first page at which regions begin. */
 static const uint32_t starts[] = { 0, 8, 100, 2049, 4095 };
 
 static void zero_based(void **state)
@@ -1323,7 +1327,7 @@ static void zero_based(void **state)
 	(void)state;
 	start(1, NULL);
 	for (unsigned int i = 0; i < 3 * COUNT(starts); i++) {
-		/* by CREATE_MR with every number of levels, and by REG_MR */
+		/* by CREATE_MR with each number of levels, and by REG_MR */
 		int levels = (int)(i % 3);
 		bool fast = i % 4 == 3;
 		struct rig_side *side = &rig.side[1];
@@ -1356,14 +1360,14 @@ static void zero_based(void **state)
 		locally(&o);
 		for (unsigned int k = 0; k < BEYOND; k++)
 			beyond(&o, k);
-		/* where the program has it */
+		/* at the program's address */
 		refused(URDMA_WR_READ, va, o.key, 1, "a region by its address");
 		assert_int_equal(urdma_eh_destroy_mr(&mr), 0);
 	}
 	stop();
 }
 
-/* Windows of both types to both kinds of region, that begin at 0 or not. */
+/* Windows of both types, based at 0 or not, on both kinds of region. */
 static void zero_based_windows(void **state)
 {
 	const uint32_t len = 5 * 4096;
@@ -1414,7 +1418,7 @@ static void zero_based_windows(void **state)
 	stop();
 }
 
-/* Never more READs and atomics outstanding than agreed: the wire checker counts them. */
+/* Never more READs and atomics outstanding than negotiated: the wire checker counts them. */
 static void rd_atomic(void **state)
 {
 	static const unsigned int limit[] = { 1, 2, 7, 16 };
@@ -1516,7 +1520,7 @@ static void draining(void **state)
 		assert_int_equal(urdma_eh_qp_info(&side->qp[0], &info), 0);
 		assert_int_equal(info.state, URDMA_QPS_SQD);
 		assert_false(info.draining);
-		/* nothing more while it rests */
+		/* nothing more in SQD */
 		while (urdma_eh_poll_cq(&side->send_cq, &cqe, 1))
 			work_check_send(&rig, &w[done++], &cqe);
 		rig_check(&rig,
@@ -1566,7 +1570,7 @@ static void inline_data(void **state)
 	stop();
 }
 
-/* COMM_EST: the first packet came before the QP was told to send. Once. */
+/* COMM_EST: the first packet came before the QP was in RTS. Once. */
 static void communication_established(void **state)
 {
 	struct urdma_eh_conn conn;

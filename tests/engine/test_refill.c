@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A send queue that is full all the time. The host looks at the CQ every few cycles, and for each
- * CQE that it sees posts another WQE in the slot, writes new data where the old message had its
- * own, and rings at once: all this is free then, as the contract says (section 9). A READ in front
- * makes many WQEs complete together, and slow PCIe makes their CQEs come one by one. The NIC must
- * not take the doorbell for one beyond the ring, and must not send again from the slot what it has
- * been told to be another message.
+ * A send queue that is always full. The host looks at the CQ every few cycles. For each CQE it
+ * posts another WQE in the slot, writes new data over the old message's data, and rings at once.
+ * According to the contract (section 9) slot and data are free then. A READ in front makes many
+ * WQEs complete together, and slow PCIe makes their CQEs come one by one. The NIC must not reject
+ * the doorbell as out of range, and must not resend from the slot, which has another message now.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -19,11 +18,11 @@
 
 #include "rig.h"
 
-#define STEP	 4u	  /* cycles between two looks */
+#define STEP	 4u	  /* cycles between two checks */
 #define LIMIT	 4000000u /* cycles without a CQE */
 #define MESSAGES 1500u
-#define SLOT	 8192u	   /* of a WRITE, on either side */
-#define READ_AT	 0x200000u /* READs have the rest of the buffers */
+#define SLOT	 8192u	   /* of a WRITE, on each side */
+#define READ_AT	 0x200000u /* READs use the rest of the buffers */
 #define READ_LEN 16384u
 
 static struct rig rig;
@@ -41,13 +40,13 @@ static uint32_t length(unsigned int i)
 	return is_read(i) ? READ_LEN : lengths[i % 7];
 }
 
-/* Where a WRITE comes from, or a READ goes to. */
+/* The source of a WRITE, or the target of a READ. */
 static size_t here(unsigned int i)
 {
 	return is_read(i) ? READ_AT + i % entries * READ_LEN : i % entries * SLOT;
 }
 
-/* A WRITE may reach the memory some time behind its CQE: it has its place for longer. */
+/* A WRITE may reach memory some time after its CQE, so its place is reused later. */
 static size_t there(unsigned int i)
 {
 	return is_read(i) ? READ_AT + i % entries * READ_LEN : i % (2 * entries) * SLOT;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * As many NICs as there can be, at one switch: each writes to the next one, all at the same time.
+ * As many NICs as possible on one switch: each writes to the next one, all at the same time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static void test_ring(void **state)
 	config.cosim.sw[0].n = NICS;
 	for (unsigned int i = 0; i < NICS; i++)
 		config.cosim.sw[0].port[i] = i;
-	config.qps = 2; /* to the next NIC, from the one before */
+	config.qps = 2; /* to the next NIC, and from the one before */
 	config.buffer = 2 * MESSAGES * LEN;
 	rig_start(&rig, &config);
 	for (unsigned int i = 0; i < NICS; i++) {

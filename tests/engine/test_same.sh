@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# test_same.sh DIR VARIABLE=VALUE PROGRAM [ARGUMENT...]: with the variable in its environment (NICs clocked through all
-# waiting, evaluated in threads) a test does the same in every cycle. Seconds of simulated time in which nothing happens take
-# hours then: URDMA_TEST_SHORT_WAITS asks the test to leave out what waits so long. A test that takes long then runs
-# a part of its cases, another one with another SEED.
+# test_same.sh DIR VARIABLE=VALUE PROGRAM [ARGUMENT...]: checks that a test does the same in every cycle with this variable in
+# its environment. The variable makes NICs be clocked through all waiting, or evaluated in threads. Without skipping, seconds of
+# simulated time in which nothing happens take hours. So URDMA_TEST_SHORT_WAITS asks the test to leave out cases that wait that
+# long. A test that takes long then runs only part of its cases, chosen by SEED.
 set -euo pipefail
 dir=$1 variable=$2
 shift 2

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * SEND and receive through the whole NIC: every size around the boundaries, each path MTU, several
- * shapes of scatter-gather lists, slow, fast and reordering PCIe. Contents and completions are
- * compared, each run repeats to the cycle, and time skipping changes nothing. A failure prints the
- * case; the runs have no other input.
+ * shapes of scatter-gather lists, slow, fast and reordering PCIe. Data and completions are
+ * compared, each run repeats exactly, to the cycle, and time skipping changes nothing. A failure
+ * prints the case; the runs have no other input.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 #define WAIT_CYCLES 4000000u
 
-/* How a message lies in memory: up to MAX_SGE pieces. */
+/* The layout of a message in memory: up to MAX_SGE pieces. */
 #define MAX_SGE 16u
 
 enum shape {
@@ -35,7 +35,7 @@ struct layout {
 	unsigned int n;
 };
 
-/* Cuts len bytes into pieces; start lies in the rig's region, gaps between the pieces are left. */
+/* Cuts len bytes into pieces. start lies in the rig's region; gaps stay between the pieces. */
 static void lay_out(struct rig_side *side, size_t start, uint32_t len, enum shape shape,
 		    struct layout *l)
 {
@@ -104,7 +104,7 @@ struct run {
 	uint64_t bytes, cycles;
 };
 
-/* One message each way; the receiver's list is of another shape than the sender's. */
+/* Sends one message each way. The receiver's list has another shape than the sender's. */
 static void exchange(struct rig *rig, uint32_t len, enum shape shape, bool imm, struct run *run)
 {
 	static const size_t rx_start = 2u << 20;
@@ -171,7 +171,7 @@ static void sizes(struct rig *rig, struct run *run)
 	run->hash = RIG_HASH_START;
 	for (unsigned int s = 0; s < sizeof(size) / sizeof(size[0]); s++) {
 		for (int shape = 0; shape < SHAPES; shape++) {
-			/* the long ones take the time: two shapes each */
+			/* the long ones take most of the time: two shapes each */
 			if (size[s] > 65536 && shape % 2)
 				continue;
 			exchange(rig, size[s], shape, (s + shape) % 3 == 0, run);

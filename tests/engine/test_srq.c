@@ -2,10 +2,11 @@
 /*
  * Shared receive queues, from the specification (volume 1, 10.2.9): a message of any QP takes the
  * oldest WQE, whatever other QPs do; each WQE completes once, at one QP, or is still in the queue;
- * a QP that ends takes no neighbour's WQE with it; the limit event comes once.
+ * a QP that goes to ERR or is destroyed takes no other QP's WQE with it; the limit event comes
+ * once.
  *
- * Every byte of every receive buffer is compared, those behind the message among them, and at the
- * end the NIC's indices are compared with the WQEs that have not completed.
+ * Every byte of every receive buffer is compared, also those after the message. At the end the
+ * NIC's indices are compared with the WQEs that have not completed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +41,7 @@ struct plan {
 	const uint8_t *types; /* NULL: RC */
 	const char *faults[5];
 	bool starve;	   /* WQEs come late, a few at a time */
-	unsigned int ends; /* QPs that go to ERR in the traffic, and are made anew */
+	unsigned int ends; /* QPs that go to ERR in the traffic, and are made again */
 };
 
 #define PLAN(name_, qps_, srqs_, log_srq_, messages_, max_len_, ...)            \
@@ -170,7 +171,7 @@ static void run_for(uint64_t cycles)
 		  plan->name);
 }
 
-/* The NIC has the WQEs that have not completed, and no others. */
+/* The NIC holds exactly the WQEs that have not completed. */
 static void check_indices(void)
 {
 	for (unsigned int n = 0; n < 2; n++) {
@@ -231,7 +232,7 @@ static int put_recv(unsigned int n, unsigned int s, unsigned int pieces)
 	return 0;
 }
 
-/* All there is room for; or seldom, and a few. */
+/* Posts as many WQEs as there is room for; with `starve` seldom, and a few. */
 static void refill(unsigned int n, unsigned int s)
 {
 	unsigned int k, most = 1u << plan->log_srq;
@@ -323,7 +324,7 @@ static void put_send(unsigned int from, unsigned int q)
 	assert_int_equal(urdma_eh_put_send(&rig.side[from].qp[q], &wr), 0);
 }
 
-/* A message's memory is used again when both ends have completed it. */
+/* The memory of a message is reused when both ends have completed it. */
 static void fill_window(unsigned int from, unsigned int q)
 {
 	struct side *s = &sides[from];
@@ -372,7 +373,7 @@ static void look(bool more)
 		look_send(n, more);
 }
 
-/* ---- QPs that end --------------------------------------------------------------------------- */
+/* ---- QPs that go to ERR --------------------------------------------------------------------- */
 
 static void events(unsigned int n)
 {
@@ -386,7 +387,7 @@ static void events(unsigned int n)
 	}
 }
 
-/* Both ends of pair q go to ERR while all others go on; after the event they are made anew. */
+/* Both ends of pair q go to ERR while all others go on; after the event they are made again. */
 static void end_pair(unsigned int q)
 {
 	uint64_t limit = urdma_cosim_now(rig.cosim) + LIMIT;
@@ -400,11 +401,11 @@ static void end_pair(unsigned int q)
 		events(0);
 		events(1);
 	}
-	/* The CQE in front of the event has been written. */
+	/* The CQE before the event has been written. */
 	look(false);
 	for (unsigned int n = 0; n < 2; n++)
 		rig_renew_qp(&rig, n, q);
-	/* The flushed sends' CQEs are those of the old life. */
+	/* The CQEs of the flushed sends belong to the old life. */
 	look(false);
 	for (unsigned int n = 0; n < 2; n++) {
 		struct side *s = &sides[n];
@@ -471,7 +472,7 @@ static const struct plan plans[] = {
 	PLAN("a ring of one WQE", 2, 1, 0, 40, 3000),
 	PLAN("rings of two WQEs", 8, 4, 1, 40, 3000),
 	PLAN("a ring of 16 WQEs, which come late", 16, 1, 4, 40, 3000, .starve = true),
-	/* filled by one doorbell, and the indices go round */
+	/* filled by one doorbell; the indices wrap */
 	PLAN("the largest ring", 16, 1, 15, 4200, 32),
 	PLAN("1 % of everything", 16, 2, 7, 60, 5000,
 	     .faults = { "drop,p=1", "dup,p=1", "reorder,p=1", "corrupt,p=1",
@@ -567,7 +568,8 @@ static void test_limit(void **state)
 	end();
 }
 
-/* What uses it keeps it; then it is made anew, elsewhere, with other strides and levels. */
+/* An SRQ cannot be destroyed while a QP uses it; afterwards it is made again, elsewhere, with other
+ * strides and levels. */
 static void test_again(void **state)
 {
 	static const struct plan lives = PLAN("two lives", 4, 1, 7, 20, 3000);
@@ -622,7 +624,7 @@ static void wait_state(struct urdma_eh_qp *qp, unsigned int want)
 	}
 }
 
-/* An SRQ that is dead ends the QP that needs a WQE of it, and no other. */
+/* A dead SRQ ends the QP that needs a WQE of it, and no other. */
 static void dead(void (*kill)(struct urdma_eh_srq *srq))
 {
 	struct urdma_eh_srq *srq;
@@ -642,7 +644,7 @@ static void dead(void (*kill)(struct urdma_eh_srq *srq))
 	one_message(0);
 	one_message(1);
 	kill(srq);
-	/* those in front of a bad index are good, and may have been read already */
+	/* WQEs before a bad index are good, and may have been read already */
 	for (unsigned int i = 0; i < 5; i++)
 		put_send(0, 0);
 	urdma_eh_ring_sq(&rig.side[0].qp[0]);
@@ -696,7 +698,7 @@ static void test_far_doorbell(void **state)
 	dead(far_doorbell);
 }
 
-/* The keys of its WQEs are those of its own PD, whatever that of the QP. */
+/* The keys of its WQEs belong to its own PD, whatever the QP's PD is. */
 static void test_pd(void **state)
 {
 	struct urdma_eh_srq_attr attr = {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Each completion status in each way to it, on purpose. Pair 0 exchanges good messages (the last
- * one is a long READ: it is answered though the QP ends meanwhile), then one that fails, with more
- * posted behind it; pair 1 has messages of all kinds under way meanwhile. For each case, on both
- * sides: the status of every CQE in order, those flushed among them; the states of the QPs; the
- * event, and no other; counters; every byte that may not change. What is posted afterwards to a QP
- * in ERR is flushed too. Pair 1's messages are compared whole, and the wire checker watches both
- * ports. Each case begins with QPs taken from ERR through RESET to RTS and with good messages, so
- * one shows that the QPs of the case before are usable again.
+ * Each completion status, reached on purpose in each possible way. Pair 0 exchanges good messages
+ * (the last one is a long READ, which is answered although the QP goes to ERR meanwhile), then one
+ * that fails, with more posted after it. Meanwhile pair 1 has messages of all kinds under way. Each
+ * case checks, on both sides: the status of every CQE in order, also of flushed WQEs; the states of
+ * the QPs; the event, and that there is no other; counters; every byte that may not change. WQEs
+ * that are posted afterwards to a QP in ERR are flushed too. Pair 1's messages are compared in
+ * full, and the wire checker watches both ports. Each case moves its QPs from ERR through RESET to
+ * RTS and begins with good messages, which shows that the QPs of the case before are usable again.
  *
- * What is expected is told by docs/hardware-interface.md, sections 10 and 11 (volume 1 of the
+ * The expected results follow docs/hardware-interface.md, sections 10 and 11 (volume 1 of the
  * InfiniBand Architecture Specification: 9.9, 10.3.1, 10.10.3, 11.6.3).
  *
- * Each case is run with side 0 as requester and with side 1, and says so in its name. Arguments
- * choose cases: those whose names contain one of them, or equal one behind a '='. There is
- * no other input.
+ * Each case runs with side 0 as requester and with side 1, and says so in its name. Arguments
+ * choose cases: those whose names contain one of them, or equal one after a '='. There is no other
+ * input.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -36,10 +36,10 @@
 #define MTU	 3u /* 1024 */
 #define LEN	 3004u
 #define SHORT	 100u
-#define READ_LEN 50000u /* more than a turn of the responder's */
+#define READ_LEN 50000u /* more than the responder sends in one turn */
 #define LIMIT	 20000000u
 
-/* Where things lie in both sides' buffers. */
+/* Offsets in both sides' buffers. */
 #define GOOD_AT	      0u
 #define BYSTANDERS_AT (1u << 20)
 #define SLOT_AT	      (2u << 20) /* of the message that fails */
@@ -54,7 +54,7 @@
 
 /* Regions and windows of each side, with their indexes. */
 enum object {
-	TIGHT = 2,	/* exactly the data of the slot, every right but binding */
+	TIGHT = 2,	/* exactly the data of the slot, every right except bind */
 	OTHER,		/* of another PD, every right */
 	READ_ONLY,	/* remote read, no local write */
 	LOCAL_ONLY,	/* local write, no remote right */
@@ -73,7 +73,7 @@ enum object {
 	WINDOW_WRITE,	/* for WRITE */
 	WINDOW_FOREIGN, /* for all, through pair 1's QP */
 	WINDOW_FAST,	/* to FAST_BOUND */
-	FRESH,		/* of a single case */
+	FRESH,		/* used by a single case */
 	OBJECTS,
 };
 
@@ -91,7 +91,7 @@ enum flaw {
 	UNREGISTERED,
 	INVALIDATED,
 	UNBOUND,
-	AS_WINDOW, /* a window where only a region may be */
+	AS_WINDOW, /* a window where a region is required */
 	FOREIGN,
 	WINDOW_RIGHT,
 	WINDOW_BEFORE,
@@ -121,12 +121,12 @@ static const char *const flaw_name[FLAWS] = {
 	[LATE] = "bad key at the end of the list",
 };
 
-/* A packet of pair 0 is changed on the wire, from the failing message on. */
+/* A packet of pair 0 that is changed on the wire, from the failing message on. */
 struct change {
-	int opcode;		    /* of which packets: BTH opcode; ANY_OPCODE */
+	int opcode;		    /* BTH opcode of the packets; ANY_OPCODE */
 	unsigned int offset, value; /* one byte, counted from the BTH */
-	unsigned int cut;	    /* bytes of payload that are taken away, a multiple of 4 */
-	bool answer;		    /* one of the responder */
+	unsigned int cut;	    /* bytes of payload that are removed, a multiple of 4 */
+	bool answer;		    /* a packet of the responder */
 	bool drop, always;	    /* always: not only the first one */
 };
 
@@ -150,28 +150,28 @@ struct status_case {
 	unsigned int opcode;
 	uint32_t len; /* 0: LEN */
 	unsigned int status;
-	/* The responder's: status of the receive CQE, or NO_CQE; event, which means that its QP
-	 * goes to ERR as a bad receive CQE does; NAKs. */
+	/* For the responder: status of the receive CQE, or NO_CQE; event, which means that its QP
+	 * goes to ERR as after a bad receive CQE; NAKs. */
 	int recv;
 	unsigned int event;
 	unsigned int naks, rnr_naks, seq_naks;
-	/* How. */
+	/* The cause. */
 	enum flaw local, remote, receive;
-	spoil_fn spoil, spoil_recv; /* write over a good WQE */
+	spoil_fn spoil, spoil_recv; /* overwrite a good WQE */
 	post_fn post;		    /* makes another WQE */
 	prepare_fn prepare, undo;
 	struct change change[CHANGES];
-	/* For the connection: 0 means the usual. */
+	/* Of the connection: 0 means the default. */
 	unsigned int without; /* remote rights that QPs do not have */
 	bool no_rd_atomic, no_dest_rd_atomic;
 	bool retry; /* once, and one RNR retry */
-	/* Looseness. */
+	/* What is not fixed. */
 	bool no_recv; /* no receive is posted for it */
-	bool alone;   /* nothing behind it */
-	bool apart;   /* what is in front is acknowledged before: answers may do that as well */
-	/* Cycles from the doorbell of the message to that of what is behind it. */
+	bool alone;   /* nothing after it */
+	bool apart;   /* acknowledge messages before it first, so that its answer cannot */
+	/* Cycles from the message's doorbell to that of the messages after it. */
 	unsigned int later;
-	bool passes;  /* what is behind it may have been carried out */
+	bool passes;  /* messages after it may have been carried out */
 	bool partial; /* some of its bytes may have been written */
 	bool unprivileged;
 	bool untold;  /* the requester's message succeeds, and its QP stays in RTS */
@@ -182,7 +182,7 @@ struct status_case {
 
 #define MAX_CQES 24u
 
-/* What came for pair 0. */
+/* The results of pair 0. */
 struct seen {
 	struct urdma_eh_cqe cqe[2][MAX_CQES]; /* send, receive */
 	unsigned int n[2];
@@ -221,7 +221,7 @@ static void settle(struct scene *s)
 		  "settle");
 }
 
-/* From RESET, or any other state, to RTS; PSNs far from those of before. */
+/* Moves QPs from any state through RESET to RTS, with PSNs far from the former ones. */
 static void connect_pair(struct scene *s, unsigned int pair, const struct urdma_eh_conn *base)
 {
 	struct urdma_eh_conn conn[2];
@@ -429,7 +429,7 @@ static uint64_t data_addr(struct scene *s, unsigned int n)
 	return (uintptr_t)s->rig.side[n].buffer + SLOT_AT + DATA;
 }
 
-/* access: what is done there, as a remote right. */
+/* access: the access, as a remote right. */
 static void flawed(struct scene *s, unsigned int n, enum flaw flaw, unsigned int access,
 		   uint32_t len, uint64_t *addr, uint32_t *key)
 {
@@ -555,7 +555,7 @@ static void collect(struct scene *s)
 	}
 }
 
-/* The requester has completed it all. */
+/* The requester has completed everything. */
 static bool requester_done(void *arg)
 {
 	struct scene *s = arg;
@@ -573,7 +573,7 @@ struct plan {
 	unsigned int status[2][MAX_CQES]; /* send, receive */
 	uint32_t wqe[2][MAX_CQES];
 	unsigned int n[2];
-	unsigned int loose; /* receives that may also have succeeded, from the first flushed on */
+	unsigned int loose; /* receives, from the first flushed on, that may also have succeeded */
 };
 
 static void plan_add(struct plan *p, bool recv, unsigned int status, uint32_t wqe)
@@ -605,7 +605,7 @@ static void check_cqes(const struct seen *seen, const struct plan *p, const char
 	}
 }
 
-/* What the slot of the message holds, but for what it may have written. */
+/* Checks the message's slot, except for what the message may have written. */
 static void check_slot(struct scene *s, unsigned int n, bool partial)
 {
 	const uint8_t *now = s->rig.side[n].buffer + SLOT_AT;
@@ -640,7 +640,7 @@ static struct work good(const struct status_case *c, unsigned int from, unsigned
 			      .seed = i };
 }
 
-/* The message that fails; puts its receive as well. */
+/* Posts the message that fails, and its receive. */
 static void put_bad(struct scene *s)
 {
 	const struct status_case *c = s->c;
@@ -703,7 +703,7 @@ static uint32_t next_psn(struct scene *s, unsigned int n)
 	return info.sq_psn;
 }
 
-/* One more of each, when a QP is in ERR. */
+/* Posts one more of each, when a QP is in ERR. */
 static void post_in_err(struct scene *s, unsigned int n, struct plan *p)
 {
 	struct urdma_eh_qp *qp = &s->rig.side[n].qp[0];
@@ -787,7 +787,7 @@ static void run_case(struct scene *s, const struct status_case *c, unsigned int 
 
 	if (!s->running || s->priv == c->unprivileged)
 		enter(s, !c->unprivileged);
-	s->running = false; /* if this fails, the next case begins anew */
+	s->running = false; /* if this fails, the next case starts with a new rig */
 	tx = &s->rig.side[from];
 	rx = &s->rig.side[!from];
 	conn = s->rig.config.conn;
@@ -811,7 +811,7 @@ static void run_case(struct scene *s, const struct status_case *c, unsigned int 
 	s->from = from;
 	if (c->strange)
 		s->judge.port[!from].strange = 1;
-	/* the QPs work, after whatever was with them before */
+	/* the QPs work, whatever was done to them before */
 	for (unsigned int i = 0; i < 2; i++)
 		proof[i] = good(c, i, URDMA_WR_SEND, i);
 	work_run(&s->rig, proof, 2, LIMIT, "before");
@@ -820,7 +820,7 @@ static void run_case(struct scene *s, const struct status_case *c, unsigned int 
 	settle(s);
 	count(s, before);
 
-	/* in front, the message, behind; receives of both, more than are needed */
+	/* before it, the message, after it; receives of both, more than are needed */
 	work_bystanders(s->w, 1, BYSTANDERS_AT);
 	for (unsigned int i = 0; i < WORK_BYSTANDERS; i++)
 		work_put(&s->rig, &s->w[i]);
@@ -894,7 +894,7 @@ static void run_case(struct scene *s, const struct status_case *c, unsigned int 
 		  "run");
 	settle(s);
 	collect(s);
-	/* what was carried out behind it all the same */
+	/* messages after it that were carried out nevertheless */
 	if (c->passes && s->seen[!from].n[1] > plan[1].n[1] &&
 	    !s->seen[!from].cqe[1][plan[1].n[1]].status) {
 		plan_add(&plan[1], true, 0, behind[0].rq_index);
@@ -1001,7 +1001,7 @@ static struct urdma_eh_map a_page(struct scene *s)
 					      ~UINT64_C(4095) };
 }
 
-/* A REG_MR that would succeed, but for what the case changes. */
+/* A REG_MR that would succeed, except for what the case changes. */
 static struct urdma_eh_map reg_map;
 
 static void good_reg(struct scene *s, struct urdma_eh_send *wr, enum object i)
@@ -1097,7 +1097,9 @@ PEERS(send_inv_foreign, WINDOW_FOREIGN, )
 
 /* ---- memory that cannot be read ------------------------------------------------------------ */
 
-/* A region of a side, of the data's bytes elsewhere, whose table or pages cannot be read. */
+/*
+ * A region of a side, of the size of the data, elsewhere. Its page table or pages cannot be read.
+ */
 static void fresh(struct scene *s, unsigned int n, bool table)
 {
 	struct urdma_eh_mr *mr = &s->mr[n][FRESH];
@@ -1171,14 +1173,14 @@ static void spoil_recv_to_fresh(struct scene *s, uint64_t *w)
 	set_field(&w[3], URDMA_SGE1_LKEY, s->mr[!s->from][FRESH].key);
 }
 
-/* ---- the cases that are no product --------------------------------------------------------- */
+/* ---- the single cases ----------------------------------------------------------------------- */
 
 #define LOCAL_ERROR(n, op, st, sp)                                                        \
 	{                                                                                 \
 		.name = n, .opcode = URDMA_WR_##op, .status = URDMA_WC_##st, .spoil = sp, \
 		.recv = NO_CQE                                                            \
 	}
-/* Packets are sent before it is found out. */
+/* Packets are sent before the error is found. */
 #define LATE_ERROR(n, op, st, sp)                                                         \
 	{                                                                                 \
 		.name = n, .opcode = URDMA_WR_##op, .status = URDMA_WC_##st, .spoil = sp, \
@@ -1521,7 +1523,7 @@ static const struct status_case single[] = {
 		   .cut = 956),
 	BAD_ANSWER("answer: READ response to an ATOMIC", ATOMIC_FA, BAD_RESP_ERR, .opcode = 0x12,
 		   .value = 0x10),
-/* an acknowledgement may cover more than one message, so there is nothing behind these */
+/* an acknowledgement may cover more than one message, so nothing follows these */
 #define BAD_ACK(n, st, syndrome)                                                                  \
 	{                                                                                         \
 		.name = n, .opcode = URDMA_WR_SEND, .status = URDMA_WC_##st, .recv = 0,           \
@@ -1686,7 +1688,7 @@ static void make_remote(void)
 	for (unsigned int k = 0; k < COUNT(kind); k++) {
 		for (enum flaw flaw = NO_KEY; flaw < FLAWS; flaw++) {
 			bool imm = kind[k].opcode == URDMA_WR_WRITE_IMM;
-			/* the last packet is refused, or there is no other */
+			/* the last packet is refused, or it is the only one */
 			bool late = kind[k].len || flaw == BEHIND || flaw == WINDOW_BEHIND;
 			struct status_case c = { .opcode = kind[k].opcode,
 						 .len = kind[k].len,
@@ -1711,7 +1713,7 @@ static void make_remote(void)
 	}
 }
 
-/* Refused by the responder, with more coming at each moment until the requester knows. */
+/* Refused by the responder, with more packets arriving at each moment until the requester knows. */
 static void make_races(void)
 {
 	static const unsigned int opcode[] = { URDMA_WR_WRITE, URDMA_WR_ATOMIC_FA, URDMA_WR_SEND,

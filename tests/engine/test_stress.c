@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Random traffic on many QPs, both ways: sizes, scatter-gather lists, inline data, immediate data,
- * solicited, signaled or not, several WQEs a doorbell, rings that wrap, PCIe of all kinds. Every
- * byte and every CQE is compared with what was posted. A run is a function of its seed, which is
- * printed: with an argument (test_stress SEED [MESSAGES [storm]]) only that run is made. --full
- * makes many. SEED in the environment gives others to all of them.
+ * solicited, signaled or not, several WQEs a doorbell, rings that wrap, PCIe settings of all kinds.
+ * Every byte and every CQE is compared with what was posted. A run is a function of its seed, which
+ * is printed: test_stress SEED [MESSAGES [storm]] makes only that run. --full makes many runs. SEED
+ * in the environment gives all of them other seeds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,13 +24,13 @@
 #define MAX_SGES   30u
 /*
  * A receiver that cannot keep up with the wire loses packets (stalls, small TLPs, long lists of
- * short pieces). Here nothing is to be sent again, so no more is under way to a NIC than it can
- * store: 64-byte lines of its buffer, and messages.
+ * short pieces). Nothing may be sent again here. So the amount of data under way to a NIC stays
+ * below what its buffer holds: 64-byte lines, and messages.
  */
 #define MAX_LINES    1700u
 #define MAX_MESSAGES 200u
 
-/* A message: what was posted, and what has to come out. */
+/* A message: what was posted, and the expected result. */
 struct message {
 	uint32_t len, imm, seed;
 	bool with_imm, solicited, signaled, inlined;
@@ -56,7 +56,7 @@ struct stress {
 	struct flow flow[2][RIG_MAX_QPS];
 	uint32_t lines[2], under_way[2]; /* from a side */
 	uint64_t hash, bytes, messages;
-	uint64_t deadline; /* cycle by which something has to have come */
+	uint64_t deadline; /* cycle by which the next CQE has to come */
 };
 
 static uint32_t draw(struct stress *s, uint32_t n)
@@ -79,7 +79,7 @@ static unsigned int cut(struct stress *s, const struct urdma_eh_mr *mr, uint8_t 
 
 		if (draw(s, 2) && part > 100)
 			part = draw(s, 100);
-		/* the key of an empty piece is not looked at */
+		/* the key of an empty piece is not checked */
 		sge[n++] = (struct urdma_eh_sge){ at, part, part ? mr->key : 0xdeadbeef };
 		at += part + draw(s, 40);
 		len -= part;
@@ -132,7 +132,7 @@ static uint32_t lines_of(const struct stress *s, uint32_t len)
 	return packets * 3 + len / 64;
 }
 
-/* Puts one message: receive first. Doorbells are the caller's. */
+/* Posts one message, its receive first. The caller rings. */
 static void put(struct stress *s, struct flow *f)
 {
 	struct rig_side *tx = &s->rig.side[f->side], *rx = &s->rig.side[!f->side];
@@ -197,7 +197,7 @@ static void post(struct stress *s, struct flow *f)
 	urdma_eh_ring_sq(&s->rig.side[f->side].qp[f->pair]);
 }
 
-/* Losing a packet is the end of a QP here: say why. */
+/* A lost packet ends a QP here: prints the cause. */
 static void diagnose(struct stress *s)
 {
 	static const struct {
@@ -261,9 +261,7 @@ static void take_send(struct stress *s, unsigned int n, const struct urdma_eh_cq
 	if (cqe->status)
 		fail_msg("send %u of pair %u, side %u: status %u", cqe->wqe, f->pair, n,
 			 cqe->status);
-	/*
-	 * Those before it that asked for no CQE are done as well; none that asked may be missing.
-	 */
+	/* Earlier WQEs that asked for no CQE are done as well; none that asked may be missing. */
 	while ((f->sent & 0xffff) != cqe->wqe) {
 		assert_true(f->sent < f->posted);
 		assert_false(f->msg[f->sent % s->window].signaled);
@@ -309,7 +307,7 @@ static bool finished(const struct stress *s)
 	return true;
 }
 
-/* What a seed stands for. */
+/* The settings that follow from a seed. */
 static void configure(struct stress *s, uint64_t seed)
 {
 	static const unsigned int qps[] = { 1, 2, 7, 16, 33, 64 };
@@ -359,9 +357,9 @@ struct result {
 };
 
 /*
- * Doorbells repeated without end, on top of the traffic: harmless, but they stand in the way of
- * every completion of a read (which may not pass posted writes). A NIC that lets a doorbell wait
- * for a read stands still.
+ * Doorbells repeated without end, on top of the traffic. They are harmless, but every read
+ * completion has to wait for them, because it may not pass posted writes. A NIC in which a doorbell
+ * waits for a read deadlocks.
  */
 static void storm(struct stress *s)
 {
@@ -462,8 +460,8 @@ static void test_storm(void **state)
 }
 
 /*
- * The hardest case of it: slow reads of long receive WQEs, small messages, and RQ doorbells in
- * between that are ahead of every completion.
+ * The hardest case of this: slow reads of long receive WQEs, small messages, and RQ doorbells in
+ * between that come before every completion.
  */
 static void test_flood(void **state)
 {
@@ -510,7 +508,8 @@ static void test_flood(void **state)
 		}
 		deadline = urdma_cosim_now(rig.cosim) + 100000;
 		while (got < 256) {
-			/* fewer than the NIC can take, else the host's queue grows for ever */
+			/* fewer than the NIC can take, otherwise the host's queue grows without
+			 * bound */
 			for (unsigned int k = 0; k < 60; k++)
 				urdma_eh_ring_rq(&rig.side[1].qp[k % 8]);
 			rig_check(
@@ -552,9 +551,9 @@ static void test_full(void **state)
 }
 
 /*
- * One pair sends messages of 1 MB without a pause, the other one of 64 bytes at a time. Its latency
- * is bounded by the turns of the scheduler, not by the long messages (21000 cycles each at line
- * rate).
+ * One pair sends messages of 1 MB without a pause, the other one single messages of 64 bytes. The
+ * latter's latency is bounded by the turns of the scheduler, not by the long messages (21000 cycles
+ * each at line rate).
  */
 static uint64_t small_latency(bool loaded, uint64_t *worst)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The unreliable transports, UC and UD, from the specification (volume 1, 9.8; annex A17): what
- * arrives is whole and in its place, what is lost is lost alone, nothing is sent again and nobody
- * answers. Every byte, every CQE and the 40 bytes of GRH are compared.
+ * The unreliable transports, UC and UD, from the specification (volume 1, 9.8; annex A17): an
+ * arriving message is complete and in its place, the loss of one does not affect others, nothing is
+ * sent again, and nothing is answered. Every byte, every CQE and the 40 bytes of GRH are compared.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,7 +47,7 @@ static uint64_t count(unsigned int side, unsigned int index)
 	return urdma_eh_counter(rig.side[side].eh, index);
 }
 
-/* Unreliable QPs alone: no answer, and nothing twice. */
+/* Only unreliable QPs: no packet is answered, and none is sent twice. */
 static void stop(void)
 {
 	for (unsigned int n = 0; n < 2; n++) {
@@ -104,7 +104,7 @@ static void uc_sizes(void **state)
 			for (unsigned int i = 0; i < COUNT(w); i++)
 				work_put(&rig, &w[i]);
 			work_ring(&rig, w, COUNT(w));
-			/* a WRITE is complete when it is sent, not when it has arrived */
+			/* a WRITE completes when it is sent, not when it has arrived */
 			settle();
 			work_finish(&rig, w, COUNT(w), LIMIT, "UC");
 		}
@@ -136,8 +136,8 @@ static void sent_all(unsigned int side, unsigned int n)
 }
 
 /*
- * One packet of one message is lost, each in its turn: that message is missing, the others are
- * whole, and its receive WQE serves the next one.
+ * One packet of one message is lost, each in turn: that message is missing, the others are
+ * complete, and its receive WQE serves the next one.
  */
 static void uc_loss(void **state)
 {
@@ -176,14 +176,14 @@ static void uc_loss(void **state)
 			assert_int_equal(cqe.status, 0);
 			assert_int_equal(cqe.imm, next);
 			assert_int_equal(cqe.length, len);
-			/* in the buffer of its own place, not in that of its number */
+			/* in the buffer of its own place, not in the one with its number */
 			p = rig.side[1].buffer + (size_t)i * SLOT;
 			assert_int_equal(rig_verify(p, len, 100 * nth + next), len);
 			next++;
 		}
 		if (urdma_eh_poll_cq(&rig.side[1].recv_cq, &cqe, 1))
 			fail_msg("packet %u lost: a message too much", nth);
-		/* the receive WQE that is left */
+		/* the remaining receive WQE */
 		for (unsigned int n = 0; n < 2; n++)
 			assert_int_equal(urdma_eh_to_reset(&rig.side[n].qp[0]), 0);
 		assert_int_equal(urdma_eh_connect(&rig.side[0].qp[0], &rig.side[1].qp[0], 3, false),
@@ -192,7 +192,7 @@ static void uc_loss(void **state)
 	stop();
 }
 
-/* A WRITE that is refused, and a SEND that finds no WQE, are dropped; the QP goes on. */
+/* A WRITE that is refused and a SEND that finds no WQE are dropped; the QP goes on. */
 static void uc_refused(void **state)
 {
 	struct urdma_eh_sge sge;
@@ -281,7 +281,7 @@ static void put_datagram(const struct datagram *d, bool ipv6)
 	assert_int_equal(urdma_eh_put_send(&side->qp[d->pair], &wr), 0);
 }
 
-/* What a datagram brings, at p: 40 bytes of GRH (11.4.2.1, annex A17, 17.4.4) and the data. */
+/* The data of a datagram, at p: 40 bytes of GRH (11.4.2.1, annex A17, 17.4.4) and the payload. */
 static void check_datagram(const struct datagram *d, const struct urdma_eh_cqe *cqe,
 			   const uint8_t *p, bool ipv6)
 {
@@ -326,8 +326,7 @@ static void check_datagram(const struct datagram *d, const struct urdma_eh_cqe *
 	assert_int_equal(rig_verify(p + GRH, d->len, d->seed), d->len);
 }
 
-/* Of every length, both IP versions, gathered, inline, with immediate; behind it nothing changes.
- */
+/* Every length, both IP versions, gathered, inline, with immediate; no byte after it changes. */
 static void ud_sizes(void **state)
 {
 	static const uint32_t lens[] = { 0,    1,    3,	   4,	 23,   24,   25,   39,	 40,   63,
@@ -372,7 +371,7 @@ static void ud_sizes(void **state)
 	}
 }
 
-/* What is wrong is counted and dropped, at the sender or at the receiver; then all is well. */
+/* Wrong datagrams are dropped and counted, at the sender or at the receiver; then all is well. */
 static void ud_refused(void **state)
 {
 	struct datagram d = { .len = 100, .qkey = QKEY };
@@ -395,7 +394,7 @@ static void ud_refused(void **state)
 	settle();
 	assert_int_equal(count(1, URDMA_CNT_RX_NO_QP), 1);
 	assert_false(urdma_eh_poll_cq(&rig.side[1].recv_cq, &cqe, 1));
-	/* the receive WQE is still there, for one; the second finds none */
+	/* one datagram finds the receive WQE that is still there, the second finds none */
 	d.to = 0;
 	for (unsigned int i = 0; i < 2; i++) {
 		d.seed = i;
@@ -408,7 +407,7 @@ static void ud_refused(void **state)
 	d.seed = 0;
 	assert_int_equal(urdma_eh_poll_cq(&rig.side[1].recv_cq, &cqe, 1), 1);
 	check_datagram(&d, &cqe, rig.side[1].buffer, false);
-	/* longer than the receive WQE, which may be one that the GRH alone fills */
+	/* longer than the receive WQE, which may have room for the GRH only */
 	for (unsigned int room = 20; room < 140; room += 20) {
 		post_recv(1, 0, 0, room);
 		put_datagram(&d, false);
@@ -434,8 +433,9 @@ static void ud_refused(void **state)
 }
 
 /*
- * Many QPs to many, both ways, on a wire that loses and doubles frames: what arrives is whole, each
- * datagram at most as often as the wire brought it, and none is missing that was not dropped.
+ * Many QPs to many, both ways, on a wire that loses and doubles frames: arriving datagrams are
+ * complete, each arrives at most as often as the wire brought it, and none is missing that was not
+ * dropped.
  */
 static void ud_many(void **state)
 {
@@ -497,7 +497,7 @@ static void ud_many(void **state)
 	doubled = rig_fault_count(&rig, 0, URDMA_FAULT_DUP) +
 		  rig_fault_count(&rig, 1, URDMA_FAULT_DUP);
 	assert_true(lost > 3 && doubled > 3);
-	/* of a frame that is doubled and lost only one may come */
+	/* of a frame that is doubled and lost only one copy may come */
 	assert_true(came <= sent - lost + doubled && came + 2 * lost >= sent + doubled);
 	stop();
 }

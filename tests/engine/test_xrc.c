@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * XRC, from the specification (volume 1, annex A14): initiator QPs send to target QPs, each message
- * to an SRQ that it names. Keys are those of the SRQ's PD, completions go to the SRQ's CQ. A
- * message to an SRQ that is not there, or not of the domain, ends the target QP and touches no
- * memory.
+ * to an SRQ that it names. Keys have to belong to the SRQ's PD, and completions go to the SRQ's CQ.
+ * A message to an SRQ that does not exist or is in another domain moves the target QP to ERR and
+ * touches no memory.
  *
- * Every byte of every source, target and receive buffer is compared, those behind the message among
- * them. The wire checker watches both ports. At the end the NIC's indices are compared with the
- * WQEs that have not completed.
+ * Every byte of every source, target and receive buffer is compared, also those after the message.
+ * The wire checker watches both ports. At the end the NIC's indices are compared with the WQEs that
+ * have not completed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@
 
 #define QPS	 64u
 #define SRQS	 8u
-#define PDS	 2u /* SRQ s is of PD s % PDS, its CQEs go to CQ s / 2 % CQS */
+#define PDS	 2u /* SRQ s belongs to PD s % PDS, its CQEs go to CQ s / 2 % CQS */
 #define CQS	 2u
 #define WINDOW	 4u /* messages of a QP under way */
 #define TURN	 200u
@@ -46,7 +46,7 @@ struct plan {
 	bool ipv6;
 	bool sizes;	   /* lengths are those of a table */
 	bool starve;	   /* WQEs come late, a few at a time */
-	unsigned int ends; /* QPs that go to ERR in the traffic, and are made anew */
+	unsigned int ends; /* QPs that go to ERR in the traffic, and are made again */
 };
 
 #define PLAN(name_, qps_, srqs_, log_srq_, mtu_, messages_, max_len_, ...)                   \
@@ -55,14 +55,14 @@ struct plan {
 		.messages = messages_, .max_len = max_len_, __VA_ARGS__                      \
 	}
 
-/* What a side receives by an SRQ. */
+/* What a side receives through an SRQ. */
 struct shared {
 	struct urdma_eh_srq srq;
 	bool *owned; /* by place: the NIC has its WQE */
 	unsigned int taken;
 };
 
-/* A QP, at its sender's end and at its receiver's. */
+/* A QP, at its sending end and at its receiving end. */
 struct flow {
 	unsigned int posted, sent, life;
 	unsigned int got[CQS]; /* of each CQ: next message that may complete there */
@@ -81,7 +81,7 @@ static struct urdma_eh_cq other_cq[2];
 static uint64_t random_state;
 static size_t slot, recv_slot; /* bytes of a message's source or target; of a place's buffer */
 
-/* ---- messages: what the i-th of a QP is ------------------------------------------------------ */
+/* ---- messages: the i-th of a QP -------------------------------------------------------------- */
 
 static const uint8_t opcodes[] = { URDMA_WR_SEND,      URDMA_WR_WRITE,	   URDMA_WR_SEND_IMM,
 				   URDMA_WR_READ,      URDMA_WR_WRITE_IMM, URDMA_WR_ATOMIC_FA,
@@ -200,7 +200,7 @@ static void check_pattern(const uint8_t *p, size_t from, size_t to)
 			fail_msg("%s: byte %zu behind a message is %02x", plan->name, k, p[k]);
 }
 
-/* What is written is there, what is read is unchanged, and nothing else has changed. */
+/* Written memory has the data, memory that is read is unchanged, and nothing else has changed. */
 static void check_target(unsigned int q, unsigned int i)
 {
 	unsigned int opcode = opcode_of(q, i);
@@ -347,7 +347,7 @@ static void settle(void)
 		  "settle");
 }
 
-/* The NIC has the WQEs that have not completed, and no others. */
+/* The NIC holds exactly the WQEs that have not completed. */
 static void check_indices(void)
 {
 	for (unsigned int n = 0; n < 2; n++) {
@@ -386,7 +386,7 @@ static void end(void)
 		judge_end(&judge, plan->name);
 	judged = false;
 	for (unsigned int n = 0; n < 2; n++) {
-		/* SRQs can go while target QPs of their domain exist */
+		/* SRQs can be destroyed while target QPs of their domain exist */
 		for (unsigned int s = 0; s < plan->srqs; s++)
 			assert_int_equal(urdma_eh_destroy_srq(&shared[n][s].srq), 0);
 		assert_int_equal(urdma_eh_destroy_cq(&other_cq[n]), 0);
@@ -433,7 +433,7 @@ static void post_recvs(unsigned int n, unsigned int s, unsigned int count)
 	urdma_eh_ring_srq(&shared[n][s].srq);
 }
 
-/* All there is room for; or seldom, and a few. */
+/* Posts as many WQEs as there is room for; with `starve` seldom, and a few. */
 static void refill(unsigned int n, unsigned int s)
 {
 	unsigned int k, most = 1u << plan->log_srq;
@@ -447,7 +447,7 @@ static void refill(unsigned int n, unsigned int s)
 		urdma_eh_ring_srq(&shared[n][s].srq);
 }
 
-/* The place of a CQE is the caller's again. */
+/* The place of a CQE belongs to the caller again. */
 static void take_back(unsigned int n, unsigned int s, unsigned int place)
 {
 	struct shared *h = &shared[n][s];
@@ -484,7 +484,7 @@ static void check_recv(unsigned int n, unsigned int q, unsigned int i,
 	check_pattern(buffer, len, recv_slot);
 }
 
-/* The next message of a QP whose completion goes to a CQ. */
+/* The next message of a QP that completes in a CQ. */
 static unsigned int next_recv(unsigned int q, unsigned int k)
 {
 	struct flow *f = &flows[q];
@@ -526,7 +526,7 @@ static void look_recv(unsigned int n)
 
 /* ---- sends ---------------------------------------------------------------------------------- */
 
-/* Messages of which both ends have heard; up to the first of which one has not. */
+/* Messages that both ends have completed, up to the first that one end has not. */
 static unsigned int done(unsigned int q)
 {
 	struct flow *f = &flows[q];
@@ -591,7 +591,7 @@ static void put_send(unsigned int q)
 	flows[q].posted++;
 }
 
-/* A message's memory is used again when both ends have completed it. */
+/* The memory of a message is reused when both ends have completed it. */
 static void fill_window(unsigned int q)
 {
 	unsigned int n = 0, from = done(q);
@@ -649,12 +649,12 @@ static bool all_done(void)
 	return true;
 }
 
-/* Both ends of a QP go to ERR while all others go on; then they are made anew. */
+/* Both ends of a QP go to ERR while all others go on; then they are made again. */
 static void end_pair(unsigned int q)
 {
 	unsigned int n = sender(q), life = flows[q].life + 1;
 
-	/* either end first */
+	/* either end goes first */
 	assert_int_equal(urdma_eh_to_err(&rig.side[life & 1 ? n : !n].qp[q]), 0);
 	run_for(rig_draw(&random_state, 3000));
 	assert_int_equal(urdma_eh_to_err(&rig.side[life & 1 ? !n : n].qp[q]), 0);
@@ -662,7 +662,7 @@ static void end_pair(unsigned int q)
 	look(false);
 	for (unsigned int k = 0; k < 2; k++)
 		rig_renew_qp(&rig, k, q);
-	/* none of the old life comes any more */
+	/* no CQE of the old life comes any more */
 	look(false);
 	flows[q] = (struct flow){ .life = life };
 	rig_check(&rig,
@@ -754,7 +754,7 @@ static struct urdma_eh_cqe next_send(unsigned int n)
 	return cqe;
 }
 
-/* One message of a kind to an SRQ; what is at `target` of slot 0 is read or written. */
+/* Sends one message of a kind to an SRQ; slot 0 at `target` is read or written. */
 static void post(unsigned int q, unsigned int opcode, uint32_t srqn, uint32_t rkey, uint32_t len)
 {
 	unsigned int n = sender(q);
@@ -775,7 +775,7 @@ static void post(unsigned int q, unsigned int opcode, uint32_t srqn, uint32_t rk
 	assert_int_equal(urdma_eh_post_send(&rig.side[n].qp[q], &wr), 0);
 }
 
-/* Traffic of a QP that has to notice nothing: a message of each kind, one after the other. */
+/* Traffic of a QP that must not be disturbed: a message of each kind, one after the other. */
 static void messages(unsigned int q, unsigned int count)
 {
 	uint64_t limit = urdma_cosim_now(rig.cosim) + LIMIT;
@@ -839,7 +839,7 @@ static unsigned int events(unsigned int n, unsigned int type, uint32_t obj)
 	return count;
 }
 
-/* The pair is in ERR: made anew. */
+/* The pair is in ERR: it is made again. */
 static void revive(unsigned int q)
 {
 	unsigned int n = sender(q);
@@ -864,7 +864,7 @@ static void revive(unsigned int q)
 		  "connect");
 }
 
-/* Nothing of the SRQs of a side was used, and nothing of its memory was written. */
+/* No WQE of a side's SRQs was used, and nothing was written to its memory. */
 static void nothing_touched(unsigned int n, unsigned int q)
 {
 	no_recv_cqe(n);
@@ -872,7 +872,7 @@ static void nothing_touched(unsigned int n, unsigned int q)
 	check_indices();
 }
 
-/* A request whose SRQ is not there: NAK 0x61, event, ERR; no other QP notices. */
+/* A request whose SRQ does not exist: NAK 0x61, event, ERR; other QPs are not disturbed. */
 static void refused(unsigned int q, uint32_t srqn, const char *what)
 {
 	static const uint8_t ops[] = {
@@ -890,7 +890,7 @@ static void refused(unsigned int q, uint32_t srqn, const char *what)
 
 		memset(target(q, 0), PATTERN, slot);
 		post(q, ops[i], srqn, rig.side[to].mr.key, len);
-		/* behind it: flushed */
+		/* the messages after it: flushed */
 		post(q, URDMA_WR_WRITE, RIG_SRQN(0), rig.side[to].mr.key, 100);
 		cqe = next_send(from);
 		if (cqe.status != URDMA_WC_REM_INV_REQ_ERR)
@@ -943,7 +943,7 @@ static void test_refused(void **state)
 	end();
 }
 
-/* Keys of each kind of request are those of the SRQ's PD, whatever the domain is. */
+/* The keys of each kind of request belong to the SRQ's PD, whatever the domain is. */
 static void test_pd(void **state)
 {
 	static const uint8_t ops[] = {
@@ -971,7 +971,7 @@ static void test_pd(void **state)
 						 bad ? "another" : "its own", cqe.status);
 				if (bad) {
 					wait_state(&rig.side[1].qp[q], URDMA_QPS_ERR);
-					/* a receive CQE says it, if there is one */
+					/* a receive CQE reports it, if there is one */
 					assert_int_equal(
 						events(1, URDMA_EV_QP_ACCESS_ERR, RIG_QPN(q)),
 						!recv);
@@ -1058,7 +1058,8 @@ static void test_rnr(void **state)
 		no_recv_cqe(1);
 		assert_false(urdma_eh_cq_ready(&rig.side[0].send_cq));
 		assert_true(urdma_eh_counter(rig.side[1].eh, URDMA_CNT_TX_NAK_RNR) > 0);
-		/* a WQE of another SRQ does not help, and what takes none goes on, of another QP */
+		/* a WQE of another SRQ does not help; a request of another QP that needs no WQE
+		 * goes on */
 		post_recvs(1, 1, 1);
 		run_for(20000);
 		assert_false(urdma_eh_cq_ready(&rig.side[0].send_cq));
@@ -1120,7 +1121,7 @@ static void test_invalidate(void **state)
 	end();
 }
 
-/* A message of 1 MB, of which a part has come. */
+/* A message of 1 MB, of which a part has arrived. */
 static const struct plan big = PLAN("a long message", 2, 2, 3, 3, 4000, 1u << 20);
 
 static void half_a_message(void)
@@ -1143,7 +1144,8 @@ static void half_a_message(void)
 	}
 }
 
-/* The SRQ goes in the midst of a message, and may come again: the QP ends, and no CQE comes. */
+/* The SRQ is destroyed in the middle of a message, and may be made again: the QP goes to ERR, and
+ * no CQE comes. */
 static void destroyed(bool again)
 {
 	struct urdma_eh_cqe cqe;
@@ -1192,7 +1194,7 @@ static void test_flush(void **state)
 	drop_judge();
 	for (unsigned int round = 0; round < 3; round++) {
 		half_a_message();
-		/* round 1: the SRQ goes first; round 2: and comes again */
+		/* round 1: the SRQ is destroyed first; round 2: and made again */
 		if (round) {
 			assert_int_equal(urdma_eh_to_err(&rig.side[0].qp[0]), 0);
 			run_for(20000);
@@ -1226,7 +1228,7 @@ static void test_flush(void **state)
 	end();
 }
 
-/* An initiator in ERR flushes in order; what it posts then is flushed, too. */
+/* An initiator in ERR flushes in order; what is posted then is flushed, too. */
 static void test_initiator_err(void **state)
 {
 	(void)state;
@@ -1251,7 +1253,7 @@ static void test_initiator_err(void **state)
 	end();
 }
 
-/* Doorbells of queues that a QP of XRC does not have are those of a foreign object. */
+/* Doorbells of queues that an XRC QP does not have are handled like those of a foreign object. */
 static void test_doorbells(void **state)
 {
 	(void)state;

@@ -54,7 +54,7 @@ static bool has_imm(uint8_t op)
 	       op == OP_WRITE_ONLY_IMM || op == OP_SEND_LAST_INV || op == OP_SEND_ONLY_INV;
 }
 
-/* False: the headers do not fit into the frame. */
+/* Returns false if the headers do not fit into the frame. */
 static bool decode(struct trace_packet *p, const uint8_t *frame, const struct roce_frame *roce)
 {
 	const uint8_t *bth = frame + roce->bth, *at = bth + 12, *end = frame + roce->end - 4;

@@ -9,7 +9,7 @@
 #include "rig.h"
 
 struct trace_packet {
-	uint64_t ns; /* the frame's end crosses the MAC interface */
+	uint64_t ns; /* when the frame's end crosses the MAC interface */
 	unsigned int side;
 	bool out; /* sent by the NIC of that side */
 	bool bad; /* FCS or ICRC is wrong, or the frame cannot be parsed: nothing below is true */
@@ -44,19 +44,19 @@ struct trace {
 };
 
 void trace_start(struct trace *t, struct rig *rig);
-void trace_stop(struct trace *t);   /* the record stays */
-void trace_forget(struct trace *t); /* the packets so far */
+void trace_stop(struct trace *t);   /* the record is kept */
+void trace_forget(struct trace *t); /* clears the packets so far */
 void trace_free(struct trace *t);
 
-/* Good packets of this kind, by or to a side. qpn, psn: -1 for all. */
+/* The number of good packets of this kind, by or to a side. qpn, psn: -1 for all. */
 bool trace_is(const struct trace_packet *p, unsigned int side, bool out, enum trace_kind kind,
 	      int qpn, int psn);
 size_t trace_count(const struct trace *t, unsigned int side, bool out, enum trace_kind kind,
 		   int qpn, int psn);
-/* The first such from index `from` on; NULL if there is none. */
+/* The first such packet from index `from` on; NULL if there is none. */
 const struct trace_packet *trace_find(const struct trace *t, size_t from, unsigned int side,
 				      bool out, enum trace_kind kind, int qpn, int psn);
-/* Where trace_find() goes on behind p. */
+/* Index at which trace_find() continues after p. */
 size_t trace_behind(const struct trace *t, const struct trace_packet *p);
 
 #endif

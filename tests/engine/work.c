@@ -11,7 +11,7 @@
 
 #include "work.h"
 
-#define FILL 0xeeu /* guards, and what is to be overwritten */
+#define FILL 0xeeu /* guards, and memory that will be overwritten */
 #define GAP  37u   /* between pieces */
 
 const char *work_name(unsigned int opcode)
@@ -68,8 +68,8 @@ size_t work_slot(uint32_t len)
 }
 
 /*
- * Up to n pieces of unequal length; returns how many. Those with no length may have any key. one:
- * the bytes have to lie together, as they do at an address.
+ * Makes up to n pieces of unequal length; returns how many. Empty ones may have any key. one: the
+ * bytes have to be contiguous, as they are at a remote address.
  */
 static unsigned int lay_out(const struct work *w, const struct urdma_eh_mr *mr, uint8_t *slot,
 			    unsigned int n, struct urdma_eh_sge *sge)
@@ -91,7 +91,7 @@ static unsigned int lay_out(const struct work *w, const struct urdma_eh_mr *mr, 
 	return n;
 }
 
-/* The message's bytes into the pieces of a slot or its image. */
+/* Copies the message's bytes into the pieces of a slot or its image. */
 static void scatter(const struct work *w, const struct urdma_eh_sge *sge, unsigned int n,
 		    const uint8_t *slot, uint8_t *image)
 {
@@ -115,7 +115,7 @@ static uint64_t word(const struct work *w, unsigned int k)
 	return v;
 }
 
-/* Operands; half of the CS find what they look for. */
+/* Operands; half of the CS find the value that they compare with. */
 static void lay_out_atomic(struct work *w, uint8_t *const slot[2])
 {
 	const uint64_t before = word(w, 0);
@@ -133,7 +133,8 @@ static void lay_out_atomic(struct work *w, uint8_t *const slot[2])
 	memcpy(w->image[0] + WORK_GUARD + w->odd, &before, 8);
 }
 
-/* FLUSH of a range of len bytes, or of the region; ATOMIC WRITE. Neither has data of the requester.
+/*
+ * FLUSH of a range of len bytes, or of the region; ATOMIC WRITE. Neither has data at the requester.
  */
 static void lay_out_mpe(struct work *w, uint8_t *const slot[2], struct urdma_eh_send *wr)
 {
@@ -188,7 +189,8 @@ void work_put(struct rig *rig, struct work *w)
 		lay_out_atomic(w, slot);
 		wr.raddr = (uintptr_t)slot[1] + WORK_GUARD + (w->odd & ~7u);
 	} else {
-		/* what is read stays as it is; what is written has to become the same bytes */
+		/* memory that is read stays as it is; memory that is written has to have the same
+		 * bytes */
 		if (!w->inlined)
 			scatter(w, w->sge[read], w->n_sge[read], slot[read], slot[read]);
 		for (unsigned int i = 0; i < 2; i++)
@@ -289,7 +291,7 @@ void work_ring(struct rig *rig, const struct work *w, size_t n)
 				urdma_eh_ring_sq(&rig->side[side].qp[i]);
 }
 
-/* The first of the messages from index *next on that a CQE of this QP may be for. */
+/* The first message from index *next on to which a CQE of this QP may belong. */
 static struct work *expected(struct work *w, size_t n, size_t *next, unsigned int side,
 			     unsigned int pair, bool recv)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages for engine tests, of any opcode: memory is laid out and filled, the WQEs are put, and
- * afterwards every CQE and every byte is compared, those that may not change among them.
+ * Messages for engine tests, of any opcode. The functions lay out and fill memory and post the
+ * WQEs. Afterwards they compare every CQE and every byte, also those that may not change.
  *
- * A message has a slot of bytes at the same offset of both sides' regions. In each it has data in
- * up to WORK_SGES pieces with gaps between them; all else in the slot is guard.
+ * A message has a slot of bytes at the same offset of both sides' regions. Its data are in up to
+ * WORK_SGES pieces in each slot, with gaps between them; the rest of the slot is guard.
  */
 #ifndef URDMA_TESTS_WORK_H
 #define URDMA_TESTS_WORK_H
@@ -15,7 +15,7 @@
 #define WORK_GUARD 64u
 
 struct work {
-	/* The caller's. */
+	/* Set by the caller. */
 	unsigned int opcode; /* URDMA_WR_*, SEND to ATOMIC, FLUSH, ATOMIC_WRITE */
 	unsigned int from, pair;
 	size_t at; /* of the slot, in both regions */
@@ -28,9 +28,9 @@ struct work {
 	bool inlined;
 	uint32_t inv; /* SEND_INV: key at the peer */
 
-	/* Made. */
+	/* Set by work_put(). */
 	size_t slot;	   /* bytes */
-	uint8_t *image[2]; /* what has to be in the slots of the requester, the responder */
+	uint8_t *image[2]; /* expected contents of the slots of the requester and the responder */
 	struct urdma_eh_sge sge[2][WORK_SGES]; /* requester's, responder's */
 	unsigned int n_sge[2];
 	uint32_t sq_index, rq_index;
@@ -42,38 +42,38 @@ bool work_takes_recv(unsigned int opcode);
 bool work_is_atomic(unsigned int opcode);
 /* FLUSH, ATOMIC WRITE: answered by a READ response of 0 bytes; len of a FLUSH: of its range */
 bool work_is_mpe(unsigned int opcode);
-/* PSNs that it takes, and bytes of a slot that is long enough for it. */
+/* Number of PSNs that it takes, and bytes of a slot that is long enough for it. */
 uint32_t work_psns(unsigned int opcode, uint32_t len, unsigned int mtu);
 size_t work_slot(uint32_t len);
 
 /* Fills memory and writes the WQEs; rings nothing. */
 void work_put(struct rig *rig, struct work *w);
 void work_put_recv(struct rig *rig, struct work *w);
-/* Both slots are as they should be; fails the test if not. Gives the images back. */
+/* Checks both slots; fails the test if they are wrong. Frees the images. */
 void work_check_memory(struct rig *rig, struct work *w);
 void work_check_send(struct rig *rig, const struct work *w, const struct urdma_eh_cqe *cqe);
 void work_check_recv(struct rig *rig, const struct work *w, const struct urdma_eh_cqe *cqe);
 
-/* Doorbells of the QPs that these use; two for each QP at most. */
+/* Rings the doorbells of the QPs that these use, at most two for each QP. */
 void work_ring(struct rig *rig, const struct work *w, size_t n);
 /*
- * Waits for the completion of messages that were put, in order for each QP, compares CQEs and
- * memory. The CQs must not get anything else. what: for messages.
+ * Waits for the completion of messages that were posted, in order for each QP; compares CQEs and
+ * memory. The CQs must not get other CQEs. what: for messages.
  */
 void work_finish(struct rig *rig, struct work *w, size_t n, uint64_t limit, const char *what);
 /*
- * The same while others' CQEs come: other() says whether it takes one. It is called outside of the
- * simulation, so it may fail the test.
+ * The same while CQEs of others come: other() says whether it takes a CQE. It is called outside of
+ * the simulation, so it may fail the test.
  */
 typedef bool (*work_other_fn)(void *ctx, unsigned int side, const struct urdma_eh_cqe *cqe);
 void work_finish_beside(struct rig *rig, struct work *w, size_t n, uint64_t limit, const char *what,
 			work_other_fn other, void *ctx);
-/* All of it. */
+/* Posts, rings, waits and compares. */
 void work_run(struct rig *rig, struct work *w, size_t n, uint64_t limit, const char *what);
 
 /*
- * Messages of several kinds, both ways, for a pair of QPs that has to notice nothing of what
- * happens to others. at: of the first slot. Returns how many: WORK_BYSTANDERS.
+ * Describes messages of several kinds, both ways, for a pair of QPs that must not be disturbed by
+ * what happens to others. at: of the first slot. Returns how many: WORK_BYSTANDERS.
  */
 #define WORK_BYSTANDERS 8u
 size_t work_bystanders(struct work *w, unsigned int pair, size_t at);

@@ -13,7 +13,7 @@ bool agree_open(struct agree *a, const char *path)
 	return !urdma_pcapng_reader_open(path, &a->capture, a->wrong, sizeof(a->wrong));
 }
 
-/* Of a frame that the wire has changed, it depends on the reader what is in it. */
+/* The contents of a frame that the wire has changed depend on the reader. */
 static bool same_bth(const struct urdma_pcapng_packet *p, const struct urdma_trace_event *e)
 {
 	struct roce_frame roce;

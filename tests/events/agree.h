@@ -13,10 +13,10 @@
 struct agree {
 	struct urdma_pcapng_reader *capture;
 	uint64_t received, sent; /* frames so far */
-	char wrong[400];	 /* what does not agree */
+	char wrong[400];	 /* the disagreement */
 };
 
-/* Each of these: false, and a->wrong says why. */
+/* Each of these returns false if there is a disagreement, and a->wrong describes it. */
 bool agree_open(struct agree *a, const char *path);
 /* An event tx_end or rx_end, in the order of the file. */
 bool agree_frame(struct agree *a, const struct urdma_trace_event *e);

@@ -54,7 +54,7 @@ def main():
     names = [t.process.process_name for t in tracks.values() if t.HasField("process")]
     assert names == [n["nic"] for n in report["nics"]], names
 
-    # As Perfetto sorts them: by time, then as they come.
+    # In Perfetto's order: by time, then by place in the file.
     events.sort(key=lambda e: e[:2])
     stack = collections.defaultdict(list)
     done = []
@@ -114,7 +114,7 @@ def main():
     assert lost == timeouts > 0, (lost, timeouts)
     assert ends == len(wqes), (ends, len(wqes))
 
-    # Requests at their receivers: as many as the report counts by verdict; their places are those of the report.
+    # Requests at their receivers: as many of each verdict as in the report; their places are those of the report.
     requests = [(e, args(e)) for _, _, e, _ in done if tracks[e.track_uuid].name == "requests received"]
     verdicts = collections.Counter(a["verdict"] for _, a in requests)
     responders = collections.Counter()
@@ -125,7 +125,7 @@ def main():
     want_ns = sum(d["n"] * d["mean"] for d in place)
     assert abs(sum(a.get("place ns", 0) for _, a in requests) - want_ns) < 1e-6 * want_ns, want_ns
 
-    # What the host tells the NIC and the NIC the host; misses; bytes of PCIe.
+    # Doorbells and events between host and NIC; misses; bytes of PCIe.
     def instants(thread, name=None):
         return [args(e) for _, _, e in events if e.type == pb.TrackEvent.TYPE_INSTANT and
                 tracks[e.track_uuid].thread.thread_name == thread and name in (None, e.name)]

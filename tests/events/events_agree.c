@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * events_agree DIR: the files of a run have the same times for the same frames, to the cycle:
- * events.urdma, the capture of each NIC, and faults.log if there is one. For runs of which events
- * and captures have everything, on the wires that NICs have by default (0-1, 2-3, ...).
+ * events_agree DIR: checks that the files of a run have the same times for the same frames, to the
+ * cycle: events.urdma, the capture of each NIC, and faults.log if there is one. For runs that were
+ * recorded completely, on the default wires (0-1, 2-3, ...).
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -34,7 +34,7 @@ static bool complain(const char *file, const char *why)
 	return false;
 }
 
-/* Keeps what the log of faults tells of a frame. */
+/* Keeps what the fault log says about a frame. */
 static void keep(struct nic *nic, const struct urdma_trace_event *e)
 {
 	uint64_t n = nic->agree.sent;
@@ -116,7 +116,7 @@ static bool check_fault(const char *line, unsigned int n_nics)
 	return complain("faults.log", line);
 }
 
-/* The number of faults, or -1. */
+/* Returns the number of faults, or -1. */
 static long check_faults(unsigned int n_nics)
 {
 	char path[4096], line[1024];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_events [-t] FILE [FROM TO]: a file of events of two NICs, or of these cycles of it. -t: with
-// a trigger, the first time-out of urdma0. For tests of the program.
+// make_events [-t] FILE [FROM TO]: writes a file of events of two NICs, or only these cycles of it.
+// -t: with a trigger, the first time-out of urdma0. For tests of the program.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

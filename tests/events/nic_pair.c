@@ -88,8 +88,8 @@ static uint64_t frame(struct pair *p, unsigned int n, uint64_t cycle, uint32_t q
 	return end;
 }
 
-/* Payload of one packet by a PCIe read. Every eighth misses the page table, every 16th its
- * directory, too. */
+/* A PCIe read of one packet's payload. Every eighth one misses the page table, every 16th also its
+ * directory. */
 static uint64_t fetch(struct pair *p, unsigned int n, uint64_t cycle, uint32_t len)
 {
 	if (!len)
@@ -121,7 +121,9 @@ static uint32_t part(uint32_t bytes, uint32_t i)
 	return left < PAIR_MTU ? left : PAIR_MTU;
 }
 
-/* The request packets from number `first` on. Returns when the receiver has placed the last. */
+/*
+ * Sends the request packets from number `first` on. Returns when the receiver has placed the last.
+ */
 static uint64_t requests(struct pair *p, const struct pair_message *m, struct pair_truth *t,
 			 uint64_t cycle, uint32_t first, bool again, bool lose_last)
 {
@@ -156,7 +158,7 @@ static uint64_t requests(struct pair *p, const struct pair_message *m, struct pa
 	return placed;
 }
 
-/* The peer's READ responses or ACK. Returns when the requester has taken the last. */
+/* Sends the peer's READ responses or ACK. Returns when the requester has taken the last. */
 static uint64_t answers(struct pair *p, const struct pair_message *m, const struct pair_truth *t,
 			uint64_t cycle)
 {
@@ -195,7 +197,7 @@ static uint64_t complete(struct pair *p, const struct pair_message *m, struct pa
 	t->has_cqe = true;
 	t->at[URDMA_AT_CQE] = cycle;
 	t->at[URDMA_AT_REPORTED] = cycle + 5;
-	/* The host hears of it, and tells the NIC that it has seen the CQE. */
+	/* The host gets the CQE's event, and tells the NIC that it has seen the CQE. */
 	ADD(p, cycle + 6, m->nic, URDMA_TRACE_EQE, eqe, 1, URDMA_EV_CQ, 3);
 	ADD(p, cycle + 9, m->nic, URDMA_TRACE_IRQ, irq, 1);
 	ADD(p, cycle + 90, m->nic, URDMA_TRACE_CQ_DB, cq_db, 3, ++p->ci[m->nic], 1);
@@ -265,7 +267,7 @@ static int compare(const void *a, const void *b)
 
 	if (x->cycle != y->cycle)
 		return x->cycle < y->cycle ? -1 : 1;
-	/* The order inside a cycle is no promise of the file: not the causal one. */
+	/* The file does not promise an order inside a cycle: not the causal one. */
 	return (int)y->kind - (int)x->kind;
 }
 
@@ -286,7 +288,7 @@ void pair_sort(struct pair *p)
 
 int pair_write(const struct pair *p, const char *path, uint64_t from, uint64_t to)
 {
-	/* Frames follow one another at the rate of the pins: their links can carry that. */
+	/* Frames follow one another at the rate of the pins, which is below that of their links. */
 	static const struct urdma_trace_nic nics[] = { { "urdma0", 200000, 200000 },
 						       { "urdma1", 200000, 200000 } };
 	struct urdma_recorder *r;

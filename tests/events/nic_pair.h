@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes the events of two NICs that a wire joins, as plausible NICs would report them, and knows
- * the truth about each WQE. Delays are constants; frames of a NIC follow each other.
+ * the truth about each WQE. Delays are constants; frames of a NIC do not overlap.
  */
 #ifndef URDMA_TESTS_NIC_PAIR_H
 #define URDMA_TESTS_NIC_PAIR_H
@@ -33,32 +33,32 @@ struct pair {
 	} qp[2][64];
 	uint8_t tag[2];
 	uint32_t ci[2];	     /* of the CQ */
-	const char *trigger; /* of the run, NULL: none */
+	const char *trigger; /* of the run; NULL: none */
 };
 
 struct pair_message {
-	uint8_t nic; /* the requester; QP n of one NIC is joined with QP n + 1 of the other */
+	uint8_t nic; /* the requester; QP n of one NIC is connected to QP n + 1 of the other */
 	uint32_t qpn;
 	uint8_t op; /* URDMA_WR_* */
 	uint32_t bytes;
 	bool unsignaled;
-	unsigned int losses; /* so often its last packet is lost, and a time-out follows */
-	bool flush;	     /* the QP is in error */
+	unsigned int losses; /* losses of its last packet, each followed by a time-out */
+	bool flush;	     /* the QP is in ERR */
 };
 
-/* With the events of a reset of both NICs in cycle 0. */
+/* Starts with the events of a reset of both NICs in cycle 0. */
 void pair_begin(struct pair *p);
 /* The message's doorbell is written in this cycle. Returns the cycle of its last event. */
 uint64_t pair_send(struct pair *p, uint64_t cycle, const struct pair_message *m);
-/* A command destroys the QP. Returns the cycle in which the next one of this number may begin. */
+/* A command destroys the QP. Returns the first cycle in which a new QP may have its number. */
 uint64_t pair_qp_end(struct pair *p, uint64_t cycle, uint8_t nic, uint32_t qpn);
-/* The NIC receives a frame that is not RDMA's. */
+/* The NIC receives a frame that is not RDMA. */
 void pair_frame(struct pair *p, uint64_t cycle, uint8_t nic);
-/* The trigger of the run, an event of the NIC, comes in this cycle. Once. */
+/* The run's trigger, an event of the NIC, occurs in this cycle. Once. */
 void pair_trigger(struct pair *p, uint64_t cycle, uint8_t nic, const char *trigger);
-/* In the order of time; frames get their numbers, CQEs their places. No message after that. */
+/* Sorts by time; frames get their numbers, CQEs their places. No messages may follow. */
 void pair_sort(struct pair *p);
-/* The events of [from, to) as a file. 0, -errno. */
+/* Writes the events of [from, to) to a file. Returns 0 or -errno. */
 int pair_write(const struct pair *p, const char *path, uint64_t from, uint64_t to);
 void pair_free(struct pair *p);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lives of WQEs: what urdma-events finds in a stream equals what the NICs that made it did.
+// The lives of WQEs that urdma-events finds in a stream are compared with those of the NICs that
+// made it.
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,9 +16,9 @@
 #include "urdma_hw.h"
 #include "urdma_trace_pkg.h"
 
-/* Bytes that malloc() has given out. The build for coverage has no ASan. */
+/* Bytes allocated by malloc(). The build for coverage has no ASan. */
 #ifdef __SANITIZE_ADDRESS__
-/* ASan's own, which has a header only with clang */
+/* Declared here because only clang has a header for it. */
 size_t __sanitizer_get_current_allocated_bytes(void);
 
 static size_t allocated(void)
@@ -149,7 +150,7 @@ static struct urdma_sink sink_of(struct seen *s)
 	};
 }
 
-/* Follows the events of [from, to), without those that `skip` names. */
+/* Follows the events of [from, to), except those that `skip` names. */
 static void follow(const struct pair *p, uint64_t from, uint64_t to, int skip, struct seen *s)
 {
 	struct urdma_sink sink = sink_of(s);
@@ -223,7 +224,7 @@ static void mix(struct pair *p, unsigned int n, bool faults)
 			.bytes = (uint32_t)(urdma_random_next(&seed) % 5000),
 		};
 
-		/* QPs of both directions are different ones. */
+		/* QPs of the two directions are different ones. */
 		m.qpn += m.nic * 10;
 		m.bytes += m.op == URDMA_WR_READ;
 		if (faults) {
@@ -264,7 +265,7 @@ static void test_mix(void **state)
 	assert_int_equal(s.depth, 0);
 	assert_int_equal(s.flight, 0);
 	assert_true(s.max_depth >= 1 && s.max_flight >= 4000);
-	/* Each frame but the lost ones arrives, and each exchange ends with an answer. */
+	/* Each frame except the lost ones arrives, and each exchange ends with an answer. */
 	assert_int_equal(s.sent - s.received, lost);
 	assert_true(s.flows_begun > s.n);
 	assert_int_equal(s.flows_ended, s.n);
@@ -273,7 +274,7 @@ static void test_mix(void **state)
 	end(&p, &s);
 }
 
-/* A READ goes on behind the responses that have come: with a PSN that no request had before. */
+/* A READ resumes after the responses that have arrived: with a PSN that no request had before. */
 static void test_resumed(void **state)
 {
 	(void)state;
@@ -305,8 +306,8 @@ static void test_resumed(void **state)
 }
 
 /*
- * A packet is sent again and again, and other frames come between: each time is a range of its own.
- * The frames of 16 times are known, and that there were more.
+ * A packet is sent again and again, with other frames in between: each time is a range of its own.
+ * The frames of 16 times are recorded, and that there were more.
  */
 static void sent_again(unsigned int times)
 {
@@ -332,7 +333,7 @@ static void sent_again(unsigned int times)
 	assert_non_null(w);
 	assert_int_equal(w->n_again, times < URDMA_AGAIN_RANGES ? times : URDMA_AGAIN_RANGES);
 	assert_true(w->more_again == (times > URDMA_AGAIN_RANGES));
-	/* The last of its three packets; the first time is not again. */
+	/* The last of its three packets; its first transmission is not a resend. */
 	for (size_t i = 0; i < p.n; i++) {
 		const struct urdma_trace_event *e = &p.event[i];
 
@@ -365,7 +366,7 @@ static struct urdma_trace_event doorbell(uint64_t cycle, uint64_t page, uint64_t
 	};
 }
 
-/* One doorbell for several WQEs; doorbells that the NIC merges; some that it refuses. */
+/* One doorbell for several WQEs; doorbells that the NIC merges; doorbells that it refuses. */
 static void test_doorbells(void **state)
 {
 	(void)state;
@@ -383,7 +384,8 @@ static void test_doorbells(void **state)
 
 		if (e->kind == URDMA_TRACE_DB_WRITE && e->db_write.value >> 32 >= 2)
 			e->cycle = 1001 + (e->db_write.value >> 32);
-		/* Instead: a write for the QP by another process, one with an index too high. */
+		/* Instead: a write for the QP by another process, and one with an index that is too
+		 * high. */
 		if (e->kind == URDMA_TRACE_SQ_DB && e->sq_db.pi >= 2 && e->sq_db.pi <= 3)
 			*e = e->sq_db.pi == 2 ? doorbell(1002, 9, 2) : doorbell(1002, 7, 50);
 		if (e->kind == URDMA_TRACE_SQ_DB && e->sq_db.pi == 4)
@@ -392,7 +394,7 @@ static void test_doorbells(void **state)
 	p.event[p.n - 1] = doorbell(900, 9, 77);
 	pair_sort(&p);
 	follow(&p, 0, UINT64_MAX, -1, &s);
-	/* The last event was the report of the last WQE. */
+	/* The last event reported the last WQE. */
 	assert_int_equal(s.n, 3);
 	assert_int_equal(s.incomplete[URDMA_NOT_ENDED], 1);
 	assert_int_equal(s.wqe[0].at[URDMA_AT_WRITE], 1000);
@@ -404,7 +406,7 @@ static void test_doorbells(void **state)
 	end(&p, &s);
 }
 
-/* A QP in error: the time belongs to the stage in which the WQE was. */
+/* A QP in ERR: the time belongs to the stage in which the WQE was. */
 static void test_flush(void **state)
 {
 	(void)state;
@@ -423,7 +425,7 @@ static void test_flush(void **state)
 	end(&p, &s);
 }
 
-/* A file that begins and ends in the middle: what is complete is right, the rest is counted. */
+/* A file that begins and ends in the middle: complete lives are right, the rest is counted. */
 static void test_window(void **state)
 {
 	(void)state;
@@ -455,7 +457,7 @@ static void test_window(void **state)
 	pair_free(&p);
 }
 
-/* Without one of the kinds that a life needs there are no lives, and each is counted. */
+/* If a kind of event that lives need is missing, there are no lives, and each WQE is counted. */
 static void test_missing(void **state)
 {
 	(void)state;
@@ -486,7 +488,7 @@ static void test_missing(void **state)
 	pair_free(&p);
 }
 
-/* The QP is destroyed with work, and made anew: its indices begin at 0 again. */
+/* The QP is destroyed with work under way and made again: its indices begin at 0 again. */
 static void test_destroyed(void **state)
 {
 	(void)state;
@@ -514,8 +516,8 @@ static void test_destroyed(void **state)
 }
 
 /*
- * QPs end by a command. What is under way is abandoned, what is acknowledged and has no CQE is
- * complete, and a new life begins, even if its indexes do not tell.
+ * QPs end by a command. WQEs under way are abandoned, acknowledged ones without a CQE are complete,
+ * and a new life begins, even if the indices do not show it.
  */
 static void test_qp_end(void **state)
 {
@@ -549,7 +551,7 @@ static void test_qp_end(void **state)
 	end(&p, &s);
 }
 
-/* Events are lost at random: nothing is invented, nothing breaks. */
+/* Events are lost at random: no life is made up, and nothing fails. */
 static void test_holes(void **state)
 {
 	(void)state;
@@ -570,7 +572,7 @@ static void test_holes(void **state)
 	end(&p, &s);
 }
 
-/* Random events, as from a file that is damaged but decodes. */
+/* Random events, as from a damaged file that still decodes. */
 static void test_random(void **state)
 {
 	(void)state;
@@ -596,7 +598,7 @@ static void test_random(void **state)
 	free(s.wqe);
 }
 
-/* Ten times the run takes the same memory, also with frames that never arrive. */
+/* A run ten times as long takes the same memory, also with frames that never arrive. */
 static void test_memory(void **state)
 {
 	(void)state;

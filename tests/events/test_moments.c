@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces of the moments of the slowest messages: each is whole in one of them, with what happened
-// around it and nothing else.
+// Traces of the moments of the slowest messages: each message is complete in one of them, with the
+// events around it and nothing else.
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -31,7 +31,7 @@ struct moments {
 	struct urdma_window window[URDMA_SLOWEST];
 };
 
-/* Single messages, each after the last one; of some a packet is lost. Two of these overlap. */
+/* Single messages, each after the one before; some lose a packet. Two of these overlap. */
 static int set_up(void **state)
 {
 	struct pair_message message = { .bytes = 2500, .op = URDMA_WR_WRITE };
@@ -70,7 +70,7 @@ static int set_up(void **state)
 	urdma_follow_end(f);
 	urdma_stats_end(m->stats);
 	urdma_follow_destroy(f);
-	/* The NICs' names are the reader's. */
+	/* The reader chooses the NICs' names. */
 	m->nic[0].name = "urdma0";
 	m->nic[1].name = "urdma1";
 	urdma_events_close(events);
@@ -114,12 +114,12 @@ static void test_windows(void **state)
 			else
 				assert_true(a->from >= b->to || b->from >= a->to);
 		}
-		/* Alone in its window, it has no more than its margins. */
+		/* A message alone in its window has only its margins around it. */
 		if (alone)
 			assert_int_equal(a->to - a->from, urdma_wqe_whole(w) + 2 * margin);
 		shared += !alone;
 	}
-	/* Of the time-outs two overlap. */
+	/* Two of the time-outs overlap. */
 	assert_in_range(shared, 2, 3);
 }
 
@@ -172,7 +172,7 @@ static void check_trace(const struct moments *m, unsigned int i, const char *nam
 		if (!e)
 			continue;
 		events++;
-		/* A message that lived in the window is there as a whole. */
+		/* A message that lived in the window is complete. */
 		assert_true(ts + longest >= NS(window->from) && ts <= NS(window->to) + longest);
 		if (!e->name)
 			continue;

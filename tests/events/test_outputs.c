@@ -74,7 +74,7 @@ static void test_histogram(void **state)
 	urdma_histogram_free(&h);
 }
 
-/* Where a cycle is on a timeline that has all of them. */
+/* The place of a cycle on a timeline without pauses. */
 static uint64_t slice_of(const struct urdma_timeline *t, uint64_t cycle)
 {
 	uint64_t slice = 0;
@@ -95,7 +95,7 @@ static void test_series(void **state)
 	uint64_t value = 0, last = BEGIN;
 
 	urdma_timeline_init(&t, URDMA_SLICE_START, URDMA_PAUSE);
-	/* What is no traffic does not begin it. */
+	/* Events that are not traffic do not begin it. */
 	urdma_timeline_move(&t, 500, false);
 	assert_int_equal(t.n, 0);
 	for (uint64_t cycle = BEGIN; cycle < END; cycle += 1 + urdma_random_next(&seed) % 1500) {
@@ -126,8 +126,8 @@ static void test_series(void **state)
 	}
 }
 
-/* Pauses are not in the slices, whose begins tell where they were; nor does it end one what is no
- * traffic. */
+/* Slices leave out pauses, and their `begin` tells where these were. Events that are not traffic do
+ * not end a pause. */
 static void test_pauses(void **state)
 {
 	(void)state;
@@ -146,7 +146,7 @@ static void test_pauses(void **state)
 			cycle_of[i * EVENTS + k] = cycle;
 		}
 		used = t.at;
-		/* A command of the driver, soon and later. */
+		/* A command of the driver, after a short time and after a long one. */
 		urdma_timeline_move(&t, cycle + 100, false);
 		assert_int_equal(t.at, used + 100);
 		urdma_timeline_move(&t, cycle + 10 * URDMA_PAUSE, false);
@@ -262,7 +262,7 @@ static json_int_t number(const json_t *json, const char *key)
 	return json_integer_value(value);
 }
 
-/* In which the NIC has WQEs that were posted and not acknowledged. */
+/* Slices in which the NIC has WQEs that were posted and not acknowledged. */
 static uint64_t busy_cycles(const struct pair *p, unsigned int nic)
 {
 	uint64_t end = 0, sum = 0;
@@ -280,8 +280,8 @@ static uint64_t busy_cycles(const struct pair *p, unsigned int nic)
 }
 
 /*
- * The split of each bucket by stage, from what is known of the messages: the stages of those whose
- * whole is in the bucket.
+ * The stages of each bucket, from what is known of the messages: the stages of those whose whole
+ * life is in the bucket.
  */
 static void check_split(const json_t *nic, const struct pair *p)
 {
@@ -331,7 +331,7 @@ static void test_json(void **state)
 	struct pair p;
 
 	make(&p);
-	/* Two answers of NIC 1 are RNR NAKs, one is a NAK. */
+	/* Two answers of NIC 1 are RNR NAKs, one is a NAK for a gap. */
 	for (size_t i = 0, n = 0; i < p.n && n < 3; i++)
 		if (p.event[i].kind == URDMA_TRACE_ANS && p.event[i].nic)
 			p.event[i].ans.syndrome = n++ < 2 ? 0x2c : 0x60;
@@ -402,7 +402,7 @@ static void test_json(void **state)
 	depth -= json_real_value(json_object_get(json_object_get(qp, "depth"), "mean"));
 	assert_true(depth > -1e-9 && depth < 1e-9);
 	assert_true(whole > -0.01 && whole < 0.01);
-	/* One QP sends: what its NIC has posted is what it has, as a whole and in slices. */
+	/* Only one QP sends: its figures equal those of its NIC, in total and in slices. */
 	assert_true(number(nic, "active_ns") > 0);
 	assert_int_equal(number(nic, "active_ns"), number(qp, "active_ns"));
 	assert_int_equal(number(nic, "active_ns"), busy_cycles(&p, 0) * URDMA_CYCLE_NS);
@@ -460,7 +460,7 @@ static void test_json(void **state)
 		sum += json_real_value(json_array_get(json_object_get(part, "gbps"), i));
 	sum *= (double)number(part, "slice_ns") / 8;
 	assert_true(sum > (double)wire - 1 && sum < (double)wire + 1);
-	/* Each frame is of a QP, which has it in the same slices; one packet is sent again. */
+	/* Each frame belongs to a QP, which has it in the same slices; one packet is sent again. */
 	frames = 0;
 	for (size_t i = 0; i < json_array_size(json_object_get(nic, "qps")); i++) {
 		const json_t *sent =
@@ -484,7 +484,7 @@ static void test_json(void **state)
 	assert_int_equal(number(part, "bytes"), from_host);
 	part = json_object_get(json_object_get(nic, "pcie"), "to_host");
 	assert_int_equal(number(part, "bytes"), to_host);
-	/* The slowest one is that with the time-out, and its frames are in the captures. */
+	/* The slowest message is the one with the time-out, and its frames are in the captures. */
 	for (size_t i = 0; i < p.n_truth; i++)
 		if (p.truth[i].timeouts)
 			slowest = i;
@@ -506,8 +506,8 @@ static void test_json(void **state)
 			assert_int_equal(number(part, "last_frame"), e->tx_end.number);
 	}
 	assert_true(number(part, "answer_frame") > 0);
-	/* Its last packet was sent twice: the second frame is behind the first, before the answer.
-	 */
+	/* Its last packet was sent twice: the second frame comes after the first, before the
+	 * answer. */
 	part = json_object_get(part, "frames_again");
 	assert_int_equal(json_array_size(part), 1);
 	part = json_array_get(part, 0);
@@ -518,7 +518,8 @@ static void test_json(void **state)
 	pair_free(&p);
 }
 
-/* Frames over a link and its idle times: every byte has its slice, and no slice more than it can.
+/*
+ * Frames on a link and its idle times: every byte is in its slice, and no slice has more than fits.
  */
 static void test_links(void **state)
 {
@@ -539,8 +540,8 @@ static void test_links(void **state)
 		for (unsigned int n = 0; n < 3000; n++) {
 			uint64_t bytes = 64 + urdma_random_below(&random, 4200), cycle;
 
-			/* Some in a row, then the link rests. What goes is told before, what came
-			 * behind. */
+			/* Some in a row, then the link rests. Sent packets are reported when they
+			 * start, received ones when they end. */
 			if (n % 50 == 0)
 				free_at += urdma_random_below(&random, 4000000) * mbps / 2000;
 			cycle = free_at / mbps;
@@ -568,7 +569,7 @@ static void test_links(void **state)
 			total -= f.series.sum[k];
 		}
 		assert_int_equal(total, 0);
-		/* One that comes after a rest is where it came. */
+		/* A frame after a rest is in the slice in which it came. */
 		if (i % 2 == 0)
 			continue;
 		urdma_timeline_move(&t, t.last + URDMA_PAUSE, true);
@@ -583,7 +584,7 @@ static void test_links(void **state)
 	assert_true(full > 20);
 }
 
-/* A trigger that no event tells of, one of a wire, and a run without one. */
+/* A trigger without an event, a trigger of a wire, and a run without a trigger. */
 static void test_trigger(void **state)
 {
 	(void)state;
@@ -601,7 +602,7 @@ static void test_trigger(void **state)
 			sink.event(sink.ctx, &e);
 		urdma_stats_end(stats);
 		json = urdma_stats_json(stats, true);
-		/* Its moment is in the slices, also without traffic. */
+		/* Its moment has a slice, also without traffic. */
 		part = json_object_get(json, "slices_ns");
 		assert_int_equal(json_array_size(part), i == 1);
 		if (i == 1)
@@ -626,7 +627,8 @@ static void test_trigger(void **state)
 	}
 }
 
-/* Slices of a track nest in the order of time and of the file; flows end; a track comes first. */
+/* Slices of a track nest, in the order of time and of the file; flows end; a track comes before its
+ * events. */
 static void test_perfetto(void **state)
 {
 	(void)state;
@@ -706,7 +708,7 @@ static void test_perfetto(void **state)
 	assert_int_equal(wqes, 13);
 	assert_int_equal(triggers, 1);
 	assert_true(stages >= 20 * 8 && slices > 100 && counters > 100 && instants > 20);
-	/* One at each end of a WRITE's frames, fewer by the lost one. */
+	/* One at each end of a WRITE's frames, except for the lost one. */
 	assert_true(flows > 2 * 3 * 13);
 	assert_int_equal(ends, 20);
 	urdma_perfetto__trace__free_unpacked(trace, NULL);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# test_perfetto.sh URDMA_EVENTS MAKE_EVENTS: the trace, read by Perfetto's own schema.
+# test_perfetto.sh URDMA_EVENTS MAKE_EVENTS: reads the trace with Perfetto's own schema.
 set -eu
 
 top=$(CDPATH='' cd "$(dirname "$0")/../.." && pwd)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# test_program.sh URDMA_EVENTS MAKE_EVENTS URDMA_SAMPLES: the command lines, good files, and files that are not.
+# test_program.sh URDMA_EVENTS MAKE_EVENTS URDMA_SAMPLES: tests the command lines, with good files and bad ones.
 set -u
 
 events=$1 make_events=$2 samples=$3
@@ -9,7 +9,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 bad=0
 
-# expect STATUS TEXT COMMAND...: its status, and a text in what it prints.
+# expect STATUS TEXT COMMAND...: checks the exit status, and a text in the output.
 expect() {
 	local want=$1 text=$2 status=0
 	shift 2
@@ -37,7 +37,7 @@ expect 2 "unrecognized option" "$events" --other "$dir/good"
 expect 0 "urdma-events" "$events" --version
 expect 0 "--perfetto=FILE" "$events" --help
 
-# The table, and all files in one reading.
+# The table, and all files in one reading of the events.
 expect 0 "largest stage" "$events" "$dir/good"
 check grep -q '^urdma0 * 2 ' "$dir/out"
 expect 0 "" "$events" --csv "$dir/csv" --json "$dir/json" --perfetto "$dir/perfetto" "$dir/good"
@@ -55,13 +55,13 @@ expect 1 "cannot make $dir/none/x: No such file" "$events" --moments "$dir/none/
 expect 1 "cannot write $dir/out/" "$events" --moments "$dir/out" "$dir/good"
 expect 1 "cannot write $dir/moments/" bash -c "ulimit -f 8; exec $events --moments $dir/moments $dir/good"
 
-# A part of the time: as a file that has only that. The part behind its end is not read.
+# A part of the time gives the same as a file that has only that part. The rest after its end is not read.
 "$make_events" "$dir/window" 100000 200000 || exit 1
 expect 0 "" "$events" --json "$dir/want" "$dir/window"
 expect 0 "" "$events" --json "$dir/json" --from 400us --to 800000ns "$dir/good"
 check cmp "$dir/want" "$dir/json"
 check jq -e '.from_ns >= 400000 and .to_ns < 800000 and .complete and .events > 1000' "$dir/json" >/dev/null
-# Moments, too, where the time ends soon after the slowest message.
+# Moments, too, if the part ends soon after the slowest message.
 to=$(($(jq '.slowest[0].moments_ns[-1]' "$dir/want") + 200))
 "$make_events" "$dir/short" 100000 $((to / 4)) || exit 1
 expect 0 "" "$events" --moments "$dir/want.moments" "$dir/short"
@@ -73,7 +73,7 @@ expect 2 "--from 3: not a time" "$events" --from 3 "$dir/good"
 expect 2 "--to 3usx: not a time" "$events" --to 3usx "$dir/good"
 expect 2 "there is no time between them" "$events" --from 2us --to 2us "$dir/good"
 
-# The trigger of a run, in the file as a whole and in a part of it.
+# The trigger of a run, in the whole file and in a part of it.
 "$make_events" -t "$dir/triggered" || exit 1
 expect 0 "trigger: urdma0:acked.cause=time-out, at " "$events" "$dir/triggered"
 expect 0 "trigger: urdma0:acked.cause=time-out, not among these events" "$events" --to 10us "$dir/triggered"
@@ -84,11 +84,11 @@ check grep -qaF 'trigger: urdma0:acked.cause=time-out' "$dir/perfetto.1"
 check jq -e '.trigger == null' "$dir/want" >/dev/null
 check [ "$(grep -caF trigger "$dir/perfetto")" = 0 ]
 
-# A window: lives that are not in it as a whole are counted.
+# A window: lives that are not completely in it are counted.
 expect 0 "that began before the file does" "$events" "$dir/window"
 check grep -q 'that had not ended' "$dir/out"
 
-# Not a file of events, or another version's.
+# Not a file of events, or one of another version.
 expect 1 "cannot read $dir/none" "$events" "$dir/none"
 expect 1 "is no file of events" "$events" "$0"
 "$make_events" "$dir/empty" 0 0 || exit 1
@@ -96,11 +96,11 @@ expect 0 "0 events" "$events" "$dir/empty"
 zstd -q -d <"$dir/empty" | head -c -1 | sed 's/"version":[0-9]*/"version":9/' | zstd -q >"$dir/other"
 expect 1 "was written by another version" "$events" "$dir/other"
 
-# Without the writer's last record, as when the simulation goes on.
+# Without the writer's last record, as while the simulation goes on.
 zstd -q -d <"$dir/empty" | head -c -1 | zstd -q >"$dir/going_on"
 expect 1 "is not complete" "$events" "$dir/going_on"
 
-# Cut off, and damaged: the part that can be read is in the outputs.
+# Cut off, and damaged: the readable part is in the outputs.
 size=$(stat -c %s "$dir/good")
 head -c $((size / 2)) "$dir/good" >"$dir/cut"
 expect 1 "the results are those of" "$events" --json "$dir/json" "$dir/cut"
@@ -112,7 +112,7 @@ check jq -e '(.complete | not) and ([.nics[].messages] | add) > 100' "$dir/json"
 expect 1 "is damaged" "$events" "$dir/damaged"
 check grep -q '^urdma0 * 2 ' "$dir/out"
 
-# Files that cannot be written, or not to their end.
+# Files that cannot be written, or not completely.
 for kind in csv json perfetto; do
 	expect 1 "cannot write $dir/none/x: No such file" "$events" --$kind "$dir/none/x" "$dir/good"
 	expect 1 "cannot write $dir/x: File too large" bash -c "ulimit -f 8; exec $events --$kind $dir/x $dir/good"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters over time: slices of samples.jsonl, against the lines.
+// Counters over time: slices of samples.jsonl, compared with its lines.
 #include <errno.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -40,7 +40,7 @@ static json_int_t number(const json_t *json, const char *key)
 	return json_integer_value(json_object_get(json, key));
 }
 
-/* Of NIC urdma0: a counter's slices. NULL: there are none. */
+/* For NIC urdma0: a counter's slices. NULL: there are none. */
 static json_t *slices_of(const json_t *json, const char *kind, const char *name)
 {
 	json_t *nic = json_object_get(json_object_get(json, "nics"), "urdma0");
@@ -54,20 +54,20 @@ static json_int_t at(const json_t *list, size_t i)
 	return json_integer_value(json_array_get(list, i));
 }
 
-/* A few samples: what each of them has is in its slice. */
+/* A few samples: the counts of each are in its slice. */
 static void test_few(void **state)
 {
 	(void)state;
 	struct urdma_samples_reader *r = urdma_samples_reader_create(SAMPLE_NS);
 	json_t *json, *list;
 
-	/* The driver's commands are no traffic, and before it. */
+	/* The driver's commands are not traffic, and come before it. */
 	line(r, "{\"ns\":10000,\"urdma0\":{\"pcie\":{\"register_reads\":500}}}");
 	line(r, "{\"ns\":500000,\"urdma0\":{\"port\":{\"tx_frames\":3,\"tx_bytes\":300},"
 		"\"pcie\":{\"register_reads\":501}},\"urdma1\":{\"port\":{\"rx_frames\":3}}}");
 	/* Nothing changed in the sample between. */
 	line(r, "{\"ns\":520000,\"urdma0\":{\"counters\":{\"cqe\":1}}}");
-	/* A pause: what is no traffic is in no slice. */
+	/* A pause: counts that are not traffic are in no slice. */
 	line(r, "{\"ns\":900000,\"urdma0\":{\"pcie\":{\"register_reads\":600}}}");
 	line(r, "{\"ns\":2000000,\"urdma0\":{\"port\":{\"tx_frames\":10}}}");
 	line(r, "{\"ns\":2003212,\"urdma0\":{\"pcie\":{\"register_reads\":605}}}");
@@ -93,7 +93,9 @@ static void test_few(void **state)
 	urdma_samples_reader_destroy(r);
 }
 
-/* A sample behind a pause begins with a slice, also if the pause is no whole number of samples. */
+/*
+ * A sample after a pause begins with a slice, also if the pause is not a multiple of the samples.
+ */
 static void test_pause(void **state)
 {
 	(void)state;
@@ -111,7 +113,7 @@ static void test_pause(void **state)
 	urdma_samples_reader_destroy(r);
 }
 
-/* What has not changed since the traffic began has no slices. */
+/* Counters that have not changed since the traffic began have no slices. */
 static void test_unchanged(void **state)
 {
 	(void)state;
@@ -130,7 +132,7 @@ static void test_unchanged(void **state)
 	urdma_samples_reader_destroy(r);
 }
 
-/* A long run with pauses, of samples of any length: never too many slices, and nothing is lost. */
+/* A long run with pauses, and samples of any length: never too many slices, and nothing is lost. */
 static void test_long(void **state)
 {
 	(void)state;
@@ -164,7 +166,7 @@ static void test_long(void **state)
 		}
 		assert_int_equal(sum[0], frames);
 		assert_int_equal(sum[1], reads);
-		/* A pause takes as long as it may, and so does a sample that is longer. */
+		/* A pause counts for up to PAUSE_NS, a longer sample for its length. */
 		assert_true(
 			(json_int_t)json_array_size(list[0]) * number(json, "slice_ns") <=
 			2 * (json_int_t)(20000 * (samples[k] > PAUSE_NS ? samples[k] : PAUSE_NS)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Triggers: which texts are taken, which are refused with what words, and which events match.
+// Triggers: accepted texts, refused texts with their messages, and matching events.
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,7 +101,7 @@ static void test_all_fields(void **state)
 	}
 }
 
-/* No field takes a value that is wider than itself: such a trigger would never come. */
+/* No field accepts a value that is wider than the field: such a trigger would never fire. */
 static void test_widths(void **state)
 {
 	(void)state;
@@ -165,7 +165,7 @@ static void test_names(void **state)
 	assert_false(matches("acked.cause=nak-sequence-error", &event));
 	event.acked.cause = TRC_RNR_WAIT;
 	assert_true(matches("acked.cause=rnr-nak-waits", &event));
-	/* A name that begins like another one. */
+	/* A name that begins like another name. */
 	assert_false(matches("acked.cause=rnr-nak", &event));
 	/* One name, three transports: RC, UC, UD. */
 	event = (struct urdma_trace_event){ .kind = URDMA_TRACE_PKT, .pkt.opcode = 0x04 };
@@ -202,7 +202,7 @@ static void test_error(void **state)
 
 		assert_int_equal(matches("error", &event),
 				 status != URDMA_WC_SUCCESS && status != URDMA_WC_FLUSH_ERR);
-		/* The status of a command is none of a QP. */
+		/* The status of a command is not the status of a QP. */
 		event = (struct urdma_trace_event){ .kind = URDMA_TRACE_CMD, .cmd.status = status };
 		assert_false(matches("error", &event));
 	}
@@ -273,7 +273,7 @@ static void test_refused(void **state)
 		assert_int_not_equal(urdma_trigger_parse(bad[i].text, &t, error, sizeof(error)), 0);
 		if (!strstr(error, bad[i].words))
 			fail_msg("%s: %s", bad[i].text, error);
-		/* The list is there as a whole. */
+		/* The list is complete. */
 		assert_true(strlen(error) + 1 < sizeof(error));
 	}
 	memset(text, 'a', sizeof(text) - 1);
@@ -284,7 +284,7 @@ static void test_refused(void **state)
 	assert_string_equal(error, "there is");
 }
 
-/* Anything out of the pieces of good texts; a sanitizer sees what is out of bounds. */
+/* Random combinations of the parts of good texts; a sanitizer notices accesses out of bounds. */
 static void test_any_text(void **state)
 {
 	(void)state;

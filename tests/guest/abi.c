@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * abi DEVICE: kernel and provider of different ages. What urdma-abi.h promises is asked of the
- * kernel by plain system calls, without libibverbs: requests and responses that are shorter than
- * the structures of today, as an older provider has them, and longer ones, as a newer one has.
+ * abi DEVICE: tests the promises of urdma-abi.h about kernels and providers of different ages, with
+ * plain system calls instead of libibverbs. Requests and responses are shorter than today's
+ * structures, as in an older provider, or longer, as in a newer one.
  *
- * abi DEVICE rereg: a region is registered anew with another PD, which fails, since the caller has
- * seen to that (abi.sh); it still belongs to its first PD then.
+ * abi DEVICE rereg: a region is re-registered with another PD. The caller has made this fail
+ * (abi.sh); the region then still belongs to its first PD.
  *
- * abi DEVICE windows: the keys of windows that have one index, one after the other. Exit status 0
- * when all is right.
+ * abi DEVICE windows: the keys of successive windows with the same index. Exit status 0 when
+ * everything is right.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,7 +37,7 @@
 		}                                                                                \
 	} while (0)
 
-/* One verb by write(): what the core asks for, then what the driver does; the response likewise. */
+/* One verb by write(): the core's request, then the driver's; likewise the response. */
 static int verb(int fd, uint32_t command, const void *core, size_t core_len, const void *drv,
 		size_t drv_len, void *resp, size_t resp_len)
 {
@@ -64,7 +64,7 @@ struct context {
 	uint8_t more[16];
 };
 
-/* The file of a new context, with as much room for the driver's response. */
+/* The file of a new context, with this much room for the driver's response. */
 static int get_context(const char *path, size_t room, struct context *c)
 {
 	struct ib_uverbs_get_context cmd = { 0 };
@@ -148,7 +148,9 @@ static int create_qp(int fd, uint32_t pd, uint32_t cq, uint8_t *rings, size_t le
 		    sizeof(r.core) + room);
 }
 
-/* A new ring for a CQ, with so much of the driver's request, and so much room for its response. */
+/*
+ * A new ring for a CQ, with this much of the driver's request, and this much room for its response.
+ */
 struct resize_resp {
 	struct ib_uverbs_resize_cq_resp core;
 	struct urdma_resize_cq_resp drv;
@@ -187,7 +189,7 @@ static void check_resize(int fd, uint32_t cq, uint8_t *ring)
 	WANT(resize_cq(fd, cq, 64, good, len + 16, 1, room, &r) == -EINVAL);
 	WANT(resize_cq(fd, cq, 0, good, len, 0, room, &r) == -EINVAL);
 	WANT(resize_cq(fd, cq, -1, good, len, 0, room, &r) == -EINVAL);
-	/* more than the ring has, or the device */
+	/* more than the ring can have, or the device */
 	WANT(resize_cq(fd, cq, 129, good, len, 0, room, &r) == -EINVAL);
 	WANT(resize_cq(fd, cq, 1 << 30, good, len, 0, room, &r) == -EINVAL);
 	WANT(resize_cq(fd, cq, 64, good, 8, 0, room, &r) == -EINVAL);
@@ -210,7 +212,7 @@ static void check_resize(int fd, uint32_t cq, uint8_t *ring)
 	bad = good;
 	bad.reserved2 = 1;
 	WANT(resize_cq(fd, cq, 64, bad, len, 0, room, &r) == -EINVAL);
-	/* an index that it never reached is of no effect */
+	/* an index that it has not reached has no effect */
 	bad = good;
 	bad.ci = 12345;
 	WANT(!resize_cq(fd, cq, 64, bad, len, 0, room, &r) && !r.drv.base);
@@ -233,18 +235,18 @@ static void check_objects(const char *path)
 	fd = get_context(path, sizeof(c.drv), &c);
 	WANT(!verb(fd, IB_USER_VERBS_CMD_ALLOC_PD, &alloc_pd, sizeof(alloc_pd), NULL, 0, &pd,
 		   sizeof(pd)));
-	/* Longer ones, if what is beyond says nothing. */
+	/* Longer requests, if the rest is zero. */
 	WANT(!create_cq(fd, ring, cq_req, 0, sizeof(r.drv), &r) && r.drv.cqn != 0xa5a5a5a5);
 	WANT(!create_cq(fd, ring, cq_req + 16, 0, sizeof(r.drv) + 16, &r));
 	WANT(create_cq(fd, ring, cq_req + 16, 1, sizeof(r.drv), &r) == -EINVAL);
-	/* A response without what we do not know; and a request without its last, reserved, field.
-	 */
+	/* A response without fields that an old provider does not know; a request without its last,
+	 * reserved, field. */
 	WANT(!create_cq(fd, ring, cq_req, 0, 4, &r) && r.drv.reserved == 0xa5a5a5a5);
 	WANT(!create_cq(fd, ring, cq_req, 0, 0, &r) && r.drv.cqn == 0xa5a5a5a5);
 	cq = r.core.cq_handle;
 	WANT(!create_qp(fd, pd.pd_handle, cq, ring + PAGE, qp_req, 8));
 	WANT(!create_qp(fd, pd.pd_handle, cq, ring + PAGE, qp_req - 4, 4));
-	/* What is missing is zero, and a queue of no bytes is refused. */
+	/* Missing fields are zero, and a queue of no bytes is refused. */
 	WANT(create_cq(fd, ring, 8, 0, sizeof(r.drv), &r) == -EINVAL);
 	WANT(create_cq(fd, ring, 0, 0, sizeof(r.drv), &r) == -EINVAL);
 	WANT(create_qp(fd, pd.pd_handle, cq, ring + PAGE, 16, 8) == -EINVAL);
@@ -258,7 +260,9 @@ struct srq_resp {
 	uint8_t more[16];
 };
 
-/* An SRQ of this type, with so much of the driver's request, and so much room for its response. */
+/*
+ * An SRQ of this type, with this much of the driver's request, and this much room for its response.
+ */
 static int create_xsrq(int fd, struct ib_uverbs_create_xsrq cmd, uint8_t *ring, size_t len,
 		       uint16_t reserved, uint8_t beyond, size_t room, struct srq_resp *r)
 {
@@ -303,7 +307,7 @@ static int create_initiator(int fd, uint32_t pd, uint32_t cq, uint8_t *ring, uin
 		    sizeof(resp));
 }
 
-/* A target QP: what the driver is told beyond the core's part does not come to it. */
+/* A target QP: the driver's part of the request does not reach the driver. */
 static int create_target(int fd, uint32_t xrcd, uint64_t noise)
 {
 	struct ib_uverbs_create_qp cmd = { .pd_handle = xrcd,
@@ -342,7 +346,7 @@ static void check_xrc(const char *path)
 	WANT(!verb(fd, IB_USER_VERBS_CMD_ALLOC_PD, &alloc_pd, sizeof(alloc_pd), NULL, 0, &pd,
 		   sizeof(pd)));
 	WANT(!create_cq(fd, ring, sizeof(struct urdma_create_cq_req), 0, sizeof(cq.drv), &cq));
-	/* Nothing is asked for with a domain. */
+	/* No domain is requested. */
 	WANT(!verb(fd, IB_USER_VERBS_CMD_OPEN_XRCD, &open_xrcd, sizeof(open_xrcd), &noise,
 		   sizeof(noise), &xrcd, sizeof(xrcd)));
 	noise = 1;
@@ -358,13 +362,14 @@ static void check_xrc(const char *path)
 	};
 	WANT(!create_xsrq(fd, cmd, ring + PAGE, req, 0, 0, sizeof(r.drv), &r));
 	WANT(r.core.srqn == r.drv.srqn && !r.drv.reserved);
-	/* Longer requests, if what is beyond says nothing; shorter ones, up to a reserved field. */
+	/* Longer requests, if the rest is zero; shorter ones, up to a reserved field. */
 	WANT(!create_xsrq(fd, cmd, ring + PAGE, req + 16, 0, 0, sizeof(r.drv) + 16, &r));
 	WANT(create_xsrq(fd, cmd, ring + PAGE, req + 16, 0, 1, sizeof(r.drv), &r) == -EINVAL);
 	WANT(create_xsrq(fd, cmd, ring + PAGE, 8, 0, 0, sizeof(r.drv), &r) == -EINVAL);
 	WANT(create_xsrq(fd, cmd, ring + PAGE, req, 1, 0, sizeof(r.drv), &r) == -EINVAL);
 	WANT(!create_xsrq(fd, cmd, ring + PAGE, req, 0, 0, 0, &r) && r.drv.srqn == 0xa5a5a5a5);
-	/* More than the ring has; a type that is not there; a domain and a CQ that are none. */
+	/* More than the ring has; a type that does not exist; handles that are not those of a
+	 * domain and a CQ. */
 	cmd.max_wr = 17;
 	WANT(create_xsrq(fd, cmd, ring + PAGE, req, 0, 0, sizeof(r.drv), &r) == -EINVAL);
 	cmd.max_wr = 16;
@@ -383,7 +388,7 @@ static void check_xrc(const char *path)
 	     -EINVAL);
 	WANT(!create_target(fd, xrcd.xrcd_handle, ~0ull));
 	WANT(create_target(fd, pd.pd_handle, 0) < 0);
-	/* All of it goes with the file. */
+	/* Closing the file destroys everything. */
 	close(fd);
 	WANT(!munmap(ring, 4 * PAGE));
 }
@@ -398,9 +403,10 @@ static void check_rereg(struct ibv_context *ctx)
 	WANT(buf && pd && other);
 	mr = ibv_reg_mr(pd, buf, PAGE, access);
 	WANT(mr);
-	/* The NIC takes the old region away, and then does not take the new one. */
+	/* The NIC destroys the old region, and then refuses the new one. */
 	WANT(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0));
-	/* Its PD is the first one still: the other may go, and its rights can be changed. */
+	/* It still belongs to its first PD: the other PD can be destroyed, and the rights can be
+	 * changed. */
 	WANT(!ibv_dealloc_pd(other));
 	WANT(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			   access | IBV_ACCESS_REMOTE_READ));
@@ -408,8 +414,9 @@ static void check_rereg(struct ibv_context *ctx)
 }
 
 /*
- * A window's program chooses the variants of its keys by itself, counting up from the first one. So
- * the next window with that index has to begin far from there, or an old key opens it.
+ * A program chooses the variants of its window's keys itself, counting up from the first one. So
+ * the next window with that index has to begin at a distant variant, otherwise an old key would
+ * open it.
  */
 static void check_window_keys(struct ibv_context *ctx)
 {
@@ -452,10 +459,10 @@ static int64_t wall_now(void)
 }
 
 /*
- * The clock that a program reads is that of completions: one of them lies between two readings. Its
- * wall-clock time is not after now, give or take the rates of the clocks; and not before the
- * request, but for the slowness of a simulated NIC since the provider's last look at the clocks,
- * which is at most 10 ms ago.
+ * A program reads the same clock as that of completions: a completion lies between two readings.
+ * Its wall-clock time is not after the present, within the tolerance of the clocks' rates. Nor is
+ * it before the request, except for the slowness of a simulated NIC since the provider last
+ * compared the clocks, at most 10 ms ago.
  */
 static void check_clock(struct ibv_context *ctx)
 {

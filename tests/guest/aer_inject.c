@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * aer_inject DOMAIN:BUS:DEVICE.FUNCTION: the kernel's module aer_inject makes this function report
- * a fatal error, of the data link protocol.
+ * aer_inject DOMAIN:BUS:DEVICE.FUNCTION: makes the kernel's module aer_inject report a fatal error
+ * of this function, in the data link protocol.
  */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#define DATA_LINK_PROTOCOL (1u << 4) /* of the register "uncorrectable error status" */
+#define DATA_LINK_PROTOCOL (1u << 4) /* in the register "uncorrectable error status" */
 
-/* What is written to /dev/aer_inject: drivers/pci/pcie/aer_inject.c of the kernel. */
+/* The record for /dev/aer_inject: drivers/pci/pcie/aer_inject.c of the kernel. */
 struct aer_error {
 	uint8_t bus, dev, fn;
 	uint32_t uncorrectable, correctable;

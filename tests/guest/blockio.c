@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * blockio run DEVICE STATE MB SECONDS [THREADS]: writes and reads a block device at random, past
- * the page cache, and compares all that it reads. Each thread has a part of the first MB megabytes
- * for itself. One request is 4 to 256 KB. Each word of a block depends on where the block is and on
- * how often it was written. In the end all blocks are read, and STATE keeps the counts.
+ * blockio run DEVICE STATE MB SECONDS [THREADS]: writes and reads random blocks of a block device,
+ * past the page cache, and compares all data that it reads. Each thread has its own part of the
+ * first MB megabytes. A request has 4 to 256 KB. Each word of a block depends on the block's
+ * position and on how often it was written. At the end all blocks are read, and the counts are
+ * stored in STATE.
  *
  * blockio check DEVICE STATE: reads all blocks again and compares them.
  *
- * An error of a request or a difference ends it with status 1.
+ * Exit status 1: a request failed, or data differ.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,7 +27,7 @@
 #define THREADS_MAX 64U
 
 static int device;
-static uint32_t *count; /* of each block: how often it was written */
+static uint32_t *count; /* for each block: how often it was written */
 static unsigned int blocks, threads = 16;
 static time_t end;
 static atomic_uint reads, writes;
@@ -81,7 +82,7 @@ static void compare(const uint64_t *data, unsigned int block, unsigned int n)
 	}
 }
 
-/* The kernel may do less than asked. */
+/* The kernel may transfer less than requested. */
 static void transfer(int write, uint64_t *data, unsigned int block, unsigned int n)
 {
 	size_t done = 0, size = (size_t)n * BLOCK;
@@ -119,7 +120,7 @@ static void *work(void *arg)
 	unsigned int at, n, i;
 
 	while (time(NULL) < end) {
-		/* As many short ones as long ones. */
+		/* Short and long requests are equally frequent. */
 		n = 1U << next(&p->random) % 7;
 		if (n > p->n)
 			n = p->n;
@@ -194,7 +195,7 @@ int main(int argc, char **argv)
 		parts[i].random = ((uint64_t)now.tv_nsec << 16 | i) + 1;
 		if (posix_memalign((void **)&parts[i].data, BLOCK, RUN_MAX * BLOCK))
 			return 1;
-		/* What no request has written yet has a count of 0. */
+		/* Blocks that were never written have a count of 0. */
 		if (run) {
 			unsigned int at, n;
 

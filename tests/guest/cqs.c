@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cqs DEVICE GID-INDEX: completion queues between two QPs of the device, by way of its own address.
- * Their rings are replaced while threads poll them and sleep on their events; their events are
- * moderated and counted; and one is overrun. Exit status 0 if each completion came once and in
- * order, no event was missing, and what has to be refused was refused.
+ * cqs DEVICE GID-INDEX: completion queues of two QPs of the device, which are connected to each
+ * other. Their rings are replaced while threads poll them and sleep on their events; their events
+ * are moderated and counted; and one overruns. Exit status 0 if each completion came once and in
+ * order, no event was missing, and invalid requests were refused.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -30,7 +30,7 @@
 	} while (0)
 
 #define DEPTH	 2048u
-#define WINDOW	 60u   /* messages that are not received; the smallest CQ has room for 96 */
+#define WINDOW	 60u   /* messages in flight; the smallest CQ has room for 96 */
 #define MESSAGES 6000u /* at least; they go on until the CQs have been resized RESIZES times */
 #define RESIZES	 40u
 #define WAIT_MS	 60000
@@ -46,7 +46,7 @@ struct pair {
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_comp_channel *channel;
 	struct ibv_qp *from, *to;
-	/* messages: posted, sent, received, and how many there will be: unknown before the last */
+	/* messages: posted, sent, received, and the total: unknown before the last */
 	_Atomic(uint64_t) posted, sent, received, total;
 	atomic_bool enough; /* the stream may end */
 	unsigned int events;
@@ -108,7 +108,7 @@ static void post(struct pair *p)
 	p->posted++;
 }
 
-/* The next completions of a CQ, which are those of one QP: one by one, in order. */
+/* The next completions of a CQ, which belong to one QP: one by one, in order. */
 static int take(struct ibv_cq *cq, _Atomic(uint64_t) *next, int n)
 {
 	struct ibv_wc wc[16];
@@ -148,7 +148,7 @@ static void *poller(void *arg)
 	return NULL;
 }
 
-/* Arms, polls all, sleeps: an event that is missing is a time-out. */
+/* Arms, polls everything, sleeps: a missing event causes a time-out. */
 static void *sleeper(void *arg)
 {
 	struct pair *p = arg;
@@ -170,7 +170,7 @@ static void *stream(void *arg)
 	while (p->posted < p->total) {
 		while (p->posted - p->received >= WINDOW || p->posted - p->sent >= WINDOW)
 			sched_yield();
-		/* The last message wakes a sleeper that has not seen the total yet. */
+		/* The last message wakes a sleeper that does not know the total yet. */
 		if (p->enough && p->posted + 1 >= MESSAGES)
 			p->total = p->posted + 1;
 		post(p);
@@ -204,7 +204,7 @@ static void check_resize(void)
 	       p.events);
 	WANT(resized >= RESIZES);
 
-	/* What does not fit is refused, and stays. */
+	/* A size that is too small is refused, and completions stay. */
 	WANT(!ibv_resize_cq(p.send_cq, 300));
 	WANT(!ibv_resize_cq(p.recv_cq, 300));
 	for (int i = 0; i < 90; i++)
@@ -213,7 +213,7 @@ static void check_resize(void)
 		take(p.recv_cq, &p.received, 1);
 	while (p.sent < p.posted - 60)
 		take(p.send_cq, &p.sent, 1);
-	/* The last message is sent when it has been received. */
+	/* The last message is sent after all others have been received. */
 	while (ibv_resize_cq(p.send_cq, 59) != EINVAL)
 		sched_yield();
 	while (ibv_resize_cq(p.recv_cq, 59) != EINVAL)
@@ -238,7 +238,7 @@ static int moderate(struct ibv_cq *cq, uint16_t count, uint16_t period)
 	return ibv_modify_cq(cq, &attr);
 }
 
-/* n messages, all of them in the receive CQ, where they are left. */
+/* Sends n messages; their completions are left in the receive CQ. */
 static void send_some(struct pair *p, unsigned int n)
 {
 	while (n--)
@@ -259,22 +259,22 @@ static void check_moderation(void)
 	WANT(moderate(p.recv_cq, (uint16_t)(p.recv_cq->cqe + 1), 0) == EINVAL);
 	WANT(!moderate(p.recv_cq, (uint16_t)(p.recv_cq->cqe + 1), 1));
 
-	/* By number alone. */
+	/* By number only. */
 	WANT(!moderate(p.recv_cq, 8, 0));
 	WANT(!ibv_req_notify_cq(p.recv_cq, 0));
 	send_some(&p, 7);
 	WANT(!event_comes(&p, 300));
 	send_some(&p, 1);
 	WANT(event_comes(&p, WAIT_MS));
-	/* They had their event: arming again gives none for them, and 8 more give one. */
+	/* These have had their event: arming again gives none for them, and 8 more give one. */
 	WANT(!ibv_req_notify_cq(p.recv_cq, 0));
 	send_some(&p, 7);
 	WANT(!event_comes(&p, 300));
-	/* A new limit counts at once, for what waits. */
+	/* A new limit takes effect at once for waiting completions. */
 	WANT(!moderate(p.recv_cq, 5, 0));
 	WANT(event_comes(&p, WAIT_MS));
 
-	/* By time alone, and when it is late for the number. */
+	/* By time only, and when the time comes before the number. */
 	WANT(!moderate(p.recv_cq, 0, 50000));
 	WANT(!ibv_req_notify_cq(p.recv_cq, 0));
 	send_some(&p, 1);
@@ -283,7 +283,7 @@ static void check_moderation(void)
 	WANT(!ibv_req_notify_cq(p.recv_cq, 0));
 	send_some(&p, 2);
 	WANT(event_comes(&p, WAIT_MS));
-	/* Moderation is a property of the CQ: it outlives the ring. */
+	/* Moderation belongs to the CQ: it stays when the ring is replaced. */
 	while (take(p.recv_cq, &p.received, 16))
 		;
 	WANT(!moderate(p.recv_cq, 8, 0));
@@ -295,11 +295,11 @@ static void check_moderation(void)
 	WANT(event_comes(&p, WAIT_MS));
 	while (take(p.recv_cq, &p.received, 16))
 		;
-	/* A limit that no ring of the size could reach. */
+	/* A limit that a ring of this size can never reach. */
 	WANT(!moderate(p.recv_cq, 700, 0));
 	WANT(ibv_resize_cq(p.recv_cq, 96) == EINVAL);
 
-	/* A stream: one event for 16 messages, and for what is left. */
+	/* A stream: one event per 16 messages, and one for the rest. */
 	WANT(!moderate(p.recv_cq, 16, 20000));
 	before = p.events;
 	WANT(!ibv_req_notify_cq(p.recv_cq, 0));
@@ -357,7 +357,7 @@ static void check_overrun(bool ignored)
 		}
 	}
 	close_pair(&p);
-	/* what else was told of the dead CQ's QPs */
+	/* other events of the dead CQ's QPs */
 	while (poll(&fd, 1, 0) == 1 && !ibv_get_async_event(ctx, &event))
 		ibv_ack_async_event(&event);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the guest's test programs share. */
+/* Functions that the guest's test programs share. */
 #ifndef TESTS_GUEST_DEVICE_H
 #define TESTS_GUEST_DEVICE_H
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* The device of that name, or NULL, with a message. */
+/* The device of that name; NULL, with a message, if there is none. */
 static inline struct ibv_context *open_device(const char *name)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -24,7 +24,7 @@ static inline struct ibv_context *open_device(const char *name)
 	return ctx;
 }
 
-/* A first PSN. The judge of the wire tells connections apart by them. */
+/* A first PSN. The wire checker distinguishes connections by them. */
 static inline uint32_t random_psn(void)
 {
 	uint32_t psn = 0;
@@ -34,16 +34,16 @@ static inline uint32_t random_psn(void)
 	return psn & 0xffffff;
 }
 
-/* One end of a reliable connection, as the other one knows it. */
+/* One end of a reliable connection, as the other end knows it. */
 struct rc_end {
 	union ibv_gid gid;
 	uint32_t qpn, psn;
 };
 
-/* The time-out for ACKs of the connections that connect_rc() makes: 4.096 us * 2^n. */
+/* ACK time-out of the connections that connect_rc() makes: 4.096 us * 2^n. */
 static uint8_t ack_timeout __attribute__((unused)) = 14;
 
-/* An RC QP, from RESET to RTS: 0, or what ibv_modify_qp() returned. */
+/* Moves an RC QP from RESET to RTS. Returns 0, or the result of ibv_modify_qp(). */
 static inline int connect_rc(struct ibv_qp *qp, unsigned int access, uint8_t gid_index,
 			     enum ibv_mtu mtu, uint32_t psn, const struct rc_end *peer)
 {
@@ -75,7 +75,7 @@ static inline int connect_rc(struct ibv_qp *qp, unsigned int access, uint8_t gid
 	if (err)
 		return err;
 	attr.qp_state = IBV_QPS_RTR;
-	/* A link-local address of a guest that has just come up is not valid yet. */
+	/* The link-local address of a guest that has just booted is not valid yet. */
 	for (int tries = 0; (err = ibv_modify_qp(qp, &attr, rtr)) == ETIMEDOUT && tries < 20;
 	     tries++)
 		;

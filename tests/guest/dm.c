@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * dm DEVICE: device memory, as the kernel gives it out: attributes that are wrong, by plain system
- * calls; more than there is; mappings that are not allowed; regions; the order in which mappings,
- * memory and context go; and what one process finds of another's data, which is nothing. It takes
- * all of the device's memory, so nobody else may have any.
+ * dm DEVICE: device memory, as the kernel allocates it: wrong attributes, by plain system calls;
+ * more memory than there is; forbidden mappings; regions; the order in which mappings, memory and
+ * context are freed; and that a process finds none of another's data. It allocates all of the
+ * device's memory, so no other process may have any.
  *
- * dm DEVICE all: all of the memory can be had, is zero, and can be written.
+ * dm DEVICE all: all of the memory can be allocated, is zero, and can be written.
  *
- * dm DEVICE hold: takes all of it, says "held", and writes to it until it is killed.
+ * dm DEVICE hold: allocates all of it, prints "held", and writes to it until it is killed.
  *
- * dm DEVICE keep: takes half of it, fills it, says "held", waits for SIGTERM, and compares.
+ * dm DEVICE keep: allocates half of it, fills it, prints "held", waits for SIGTERM, and compares.
  *
- * Exit status 0 when all is right, 3 when the device has no such memory, and nobody gets any.
+ * Exit status 0 when everything is right, 3 when the device has no such memory and refuses requests
+ * for it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -77,7 +78,7 @@ static void refused(struct ibv_context *ctx, uint64_t length, uint32_t log_align
 	WANT(!try_dm(ctx, length, log_align) && errno == err);
 }
 
-/* Reading takes long: of each 64 bytes 8 are looked at, others each time. */
+/* Reading is slow: 8 of each 64 bytes are compared, others each time. */
 static void holds(struct ibv_dm *dm, uint64_t length, uint8_t value)
 {
 	uint64_t want, got;
@@ -90,7 +91,7 @@ static void holds(struct ibv_dm *dm, uint64_t length, uint8_t value)
 	WANT(!ibv_memcpy_from_dm(&got, dm, length - sizeof(got), sizeof(got)) && got == want);
 }
 
-/* All of it is free, and nobody's data are in it. */
+/* All of it is free, and contains no other process's data. */
 static struct ibv_dm *all_zero(struct ibv_context *ctx)
 {
 	struct ibv_dm *dm = try_dm(ctx, total, 0);
@@ -133,7 +134,7 @@ static struct ib_uverbs_attr room(uint16_t id, uint16_t len, void *at)
 
 #define MAX_ATTRS 8
 
-/* Handles of what is made are written to the attributes. */
+/* Handles of new objects are written to the attributes. */
 static int method(int fd, uint16_t of, uint16_t id, struct ib_uverbs_attr *attrs, uint16_t num)
 {
 	struct {
@@ -150,7 +151,7 @@ static int method(int fd, uint16_t of, uint16_t id, struct ib_uverbs_attr *attrs
 	return 0;
 }
 
-/* The memory's handle, or a negative error. */
+/* Returns the memory's handle, or a negative error. */
 static int64_t alloc_raw(int fd, uint64_t length, uint32_t log_align, void *resp, uint16_t len)
 {
 	struct ib_uverbs_attr attrs[] = {
@@ -199,7 +200,7 @@ static int reg_raw(int fd, uint32_t pd, uint32_t dm, uint64_t offset, uint64_t l
 	return method(fd, UVERBS_OBJECT_MR, UVERBS_METHOD_DM_MR_REG, attrs, 8);
 }
 
-/* Where the kernel says that it is to be mapped. */
+/* The offset at which the kernel wants it to be mapped. */
 static struct urdma_dm_resp place_of(const struct ibv_dm *dm)
 {
 	struct urdma_dm_resp resp;
@@ -215,7 +216,7 @@ static volatile uint8_t *map(int fd, uint64_t offset, size_t bytes, int prot, in
 	return at == MAP_FAILED ? NULL : at;
 }
 
-/* Each page by itself, in a row. */
+/* Maps each page separately, side by side. */
 static volatile uint8_t *map_pages(int fd, const struct urdma_dm_resp *r)
 {
 	volatile uint8_t *at = map(-1, 0, r->length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS);
@@ -227,7 +228,7 @@ static volatile uint8_t *map_pages(int fd, const struct urdma_dm_resp *r)
 	return at;
 }
 
-/* Once more than the provider does. */
+/* Maps it once more than the provider does. */
 static volatile uint8_t *map_all(const struct ibv_dm *dm)
 {
 	struct urdma_dm_resp r = place_of(dm);
@@ -242,7 +243,7 @@ static void unmap(volatile void *at, size_t bytes)
 
 /* ---- one process ----------------------------------------------------------------------------- */
 
-/* A device without it: whoever asks is refused, the hard way too. */
+/* A device without this memory refuses every request, also by plain system calls. */
 static void check_none(struct ibv_context *ctx)
 {
 	struct urdma_dm_resp resp;
@@ -271,7 +272,7 @@ static void check_attributes(struct ibv_context *ctx)
 	int64_t handle;
 
 	WANT(pd);
-	/* Lengths and alignments that cannot be had. */
+	/* Lengths and alignments that are not available. */
 	refused(ctx, 0, 0, EINVAL);
 	refused(ctx, total + 1, 0, EINVAL);
 	refused(ctx, total + PAGE, 0, EINVAL);
@@ -282,8 +283,8 @@ static void check_attributes(struct ibv_context *ctx)
 	refused(ctx, 4, 64, EINVAL);
 	refused(ctx, 4, UINT32_MAX, EINVAL);
 
-	/* Without room for the response, with too little of it, with more, and with none that is
-	 * mapped. */
+	/* Without room for the response, with too little of it, with more, and at an address that
+	 * is not mapped. */
 	WANT(method(fd, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC, too_few, 3) < 0);
 	WANT(alloc_raw(fd, PAGE, 0, &r, len - 8) < 0 && alloc_raw(fd, PAGE, 0, &r, 0) < 0);
 	WANT(alloc_raw(fd, total, 0, (void *)8, len) == -EFAULT);
@@ -295,7 +296,7 @@ static void check_attributes(struct ibv_context *ctx)
 	for (unsigned int i = 0; i < sizeof(r.more); i++)
 		WANT(!r.more[i]);
 
-	/* A query says the same, of a handle that is one of device memory. */
+	/* A query returns the same; it accepts only handles of device memory. */
 	memset(&r, PATTERN, sizeof(r));
 	WANT(!query_raw(fd, (uint32_t)handle, &r, len));
 	WANT(r.resp.length == total - 100 && r.resp.page_size == PAGE && !r.resp.reserved);
@@ -309,7 +310,7 @@ static void check_attributes(struct ibv_context *ctx)
 	WANT(!ibv_dealloc_pd(pd));
 }
 
-/* A page is the least; and the places of larger alignments may be taken. */
+/* The smallest length is a page; and places with larger alignments may be taken. */
 static void check_exhaustion(struct ibv_context *ctx)
 {
 	unsigned int pages = (unsigned int)(total / PAGE);
@@ -328,7 +329,7 @@ static void check_exhaustion(struct ibv_context *ctx)
 	refused(ctx, total, 0, ENOMEM);
 	for (uint32_t i = 0; i < pages; i++) {
 		WANT(!ibv_memcpy_from_dm(&mark, dm[i], 0, 4) && mark == ~i);
-		/* The first stays. */
+		/* The first allocation stays. */
 		WANT(!i || !ibv_free_dm(dm[i]));
 	}
 	refused(ctx, total, 0, ENOMEM);
@@ -354,7 +355,7 @@ static void check_copies(struct ibv_context *ctx)
 	for (uint32_t offset = 0; offset <= 8; offset += 4)
 		for (uint32_t length = 0; length <= 32; length += 4)
 			for (uint32_t shift = 0; shift < 8; shift += 3) {
-				/* around a cache line's end, and at the end of the memory */
+				/* around the end of a cache line, and at the end of the memory */
 				uint32_t near = length % 8 ? 48 : PAGE - 4 - 8 - 32;
 
 				WANT(!ibv_memcpy_to_dm(dm, near + offset, from + shift, length));
@@ -367,7 +368,7 @@ static void check_copies(struct ibv_context *ctx)
 	for (unsigned int i = 0; i < PAGE; i++)
 		WANT(at[i] == model[i]);
 
-	/* Accesses of all sizes that a CPU has, within a word. */
+	/* Accesses of every size that a CPU has, within a word. */
 	for (unsigned int i = 0; i < 8; i++)
 		at[128 + i] = (uint8_t)(0x10 + i);
 	WANT(*(volatile uint64_t *)(at + 128) == 0x1716151413121110);
@@ -400,7 +401,7 @@ static void check_mmap(struct ibv_context *ctx)
 	WANT(!map(fd, r.mmap_offset - PAGE, 2 * PAGE, rw, MAP_SHARED) && errno == EINVAL);
 	WANT(!map(fd, r.mmap_offset + PAGE, 2 * PAGE, rw, MAP_SHARED) && errno == EINVAL);
 	WANT(!map(fd, r.mmap_offset + 2 * PAGE, PAGE, rw, MAP_SHARED) && errno == EINVAL);
-	/* Offsets are those of a context. */
+	/* Offsets are valid only in their own context. */
 	WANT(!map(other->cmd_fd, r.mmap_offset, PAGE, rw, MAP_SHARED) && errno == EINVAL);
 	WANT(!ibv_close_device(other));
 
@@ -409,7 +410,7 @@ static void check_mmap(struct ibv_context *ctx)
 	WANT(mprotect((void *)(uintptr_t)at, PAGE, PROT_READ | PROT_EXEC) && errno == EACCES);
 	unmap(at, PAGE);
 	WANT(!ibv_free_dm(dm));
-	/* What is freed is mapped no more. */
+	/* Freed memory is no longer mapped. */
 	WANT(!map(fd, r.mmap_offset, PAGE, rw, MAP_SHARED) && errno == EINVAL);
 }
 
@@ -426,7 +427,9 @@ static void check_regions(struct ibv_context *ctx)
 	struct ibv_mr *mr;
 
 	WANT(dm && pd && buf);
-	/* Of its own address, beyond the memory, not of words, with rights that there are not. */
+	/*
+	 * At its own address, beyond the memory, not in whole words, with rights that do not exist.
+	 */
 	WANT(reg_raw(fd, pd->handle, dm->handle, 0, length, rw) == -EINVAL);
 	WANT(reg_raw(fd, pd->handle, dm->handle, 0, length + 4, zero) == -EINVAL);
 	WANT(reg_raw(fd, pd->handle, dm->handle, 8, length, zero) == -EINVAL);
@@ -442,11 +445,11 @@ static void check_regions(struct ibv_context *ctx)
 	WANT(reg_raw(fd, pd->handle, dm->handle, 0, 4, zero | IBV_ACCESS_HUGETLB) < 0);
 	WANT(reg_raw(fd, pd->handle, dm->handle, 0, 4, zero | IBV_ACCESS_REMOTE_WRITE) < 0);
 	WANT(reg_raw(fd, pd->handle, dm->handle, 0, 4, zero | 1u << 31) < 0);
-	/* Handles of other kinds, and in a context that does not have them. */
+	/* Handles of other objects, and in a context that does not have them. */
 	WANT(reg_raw(fd, dm->handle, pd->handle, 0, 4, zero) < 0);
 	WANT(reg_raw(other->cmd_fd, pd->handle, dm->handle, 0, 4, zero) < 0);
 	WANT(!ibv_close_device(other));
-	/* None of these holds it. */
+	/* None of these holds a reference to it. */
 	WANT(!ibv_free_dm(dm));
 
 	dm = try_dm(ctx, 2 * PAGE + length, 0);
@@ -466,8 +469,8 @@ static void check_regions(struct ibv_context *ctx)
 	free(buf);
 }
 
-/* Pages that are freed are nobody else's while they are mapped; nor are those of a closed context.
- */
+/* Pages that are freed go to no other process while they are mapped; nor do those of a closed
+ * context. */
 static void check_order(void)
 {
 	struct ibv_context *ctx = open_it(), *other = open_it();
@@ -492,7 +495,7 @@ static void check_order(void)
 	WANT(!ibv_free_dm(dm));
 	unmap(again, total);
 
-	/* Not by the provider, which would keep its mapping. */
+	/* Not through the provider, which would keep its mapping. */
 	WANT(alloc_raw(ctx->cmd_fd, total, 0, &r, sizeof(r)) >= 0);
 	at = map_pages(ctx->cmd_fd, &r);
 	at[total - 1] = PATTERN;
@@ -514,7 +517,7 @@ static void wait_for(pid_t child)
 	WANT(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
 }
 
-/* A process leaves all of it full of its data: by freeing it, or by its end. */
+/* A process leaves all of it full of its data: it frees the memory, or ends. */
 static void check_leftovers(void)
 {
 	for (int tidy = 0; tidy < 2; tidy++) {
@@ -537,7 +540,7 @@ static void check_leftovers(void)
 	}
 }
 
-/* Two that have half of it each, at the same time. */
+/* Two processes that have half of it each, at the same time. */
 static void check_neighbours(void)
 {
 	struct ibv_context *ctx;
@@ -627,7 +630,7 @@ static void hold(struct ibv_context *ctx)
 	}
 }
 
-/* Half of the memory with a pattern, which has to be there when SIGTERM comes. */
+/* Fills half of the memory with a pattern, and compares it when SIGTERM comes. */
 static void keep(struct ibv_context *ctx)
 {
 	struct ibv_dm *dm = try_dm(ctx, total / 2, 0);
@@ -681,7 +684,7 @@ int main(int argc, char **argv)
 		WANT(!ibv_free_dm(dm) && !ibv_close_device(ctx));
 		return 0;
 	}
-	/* At least what the checks take at once. */
+	/* At least as much as the checks allocate at once. */
 	WANT(total >= 4 * PAGE && !(total & (total - 1)));
 	check_attributes(ctx);
 	check_exhaustion(ctx);

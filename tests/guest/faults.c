@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * faults DEVICE [STEP]: makes and removes one object of each kind, again and again; in each round
- * one allocation of memory in the kernel fails, the first in the first round, then every STEPth
- * (default 1). Which allocations count is set in /sys/kernel/debug/failslab and fail_page_alloc
- * (faults.sh). It ends when a round had no fault. A call may fail; what exists has to go all the
- * same. Exit status 0 when all is right.
+ * faults DEVICE [STEP]: makes and removes one object of each kind, again and again. In each round
+ * one memory allocation in the kernel fails: the first one in the first round, then every STEPth
+ * (default 1). The allocations that count are set in /sys/kernel/debug/failslab and fail_page_alloc
+ * (faults.sh). It ends when a round had no fault. A call may fail, but existing objects must still
+ * be removable. Exit status 0 when everything is right.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,14 +20,14 @@
 #include "urdma-abi.h"
 
 #define SMALL 4096
-/* So long that its page table has more than one level. */
+/* Long enough for a page table with more than one level. */
 #define LARGE (4096 * 1024)
 
 static unsigned long failed;
 /* Each piece is registered once: DMA debugging complains of two mappings of a page. */
 static char *memory;
 
-/* Open all the time: to set it must not need memory. */
+/* Open all the time, because setting it must not need memory. */
 static int nth;
 
 /* The allocation that fails next: 1 is the next one, 0 none. */
@@ -53,14 +53,14 @@ static unsigned long left(void)
 	return strtoul(text, NULL, 10);
 }
 
-/* Whether a call that made something has done so. */
+/* Whether a call has made its object. */
 static int made(int ok)
 {
 	failed += !ok;
 	return ok;
 }
 
-/* A removal may need memory, too; it works when there is some. */
+/* A removal may need memory, too; it works when memory is available. */
 #define GONE(call)                                                                                 \
 	do {                                                                                       \
 		int e = call;                                                                      \
@@ -76,7 +76,7 @@ static int made(int ok)
 		}                                                                                  \
 	} while (0)
 
-/* Up to RTS, connected to itself. */
+/* Moves it to RTS, connected to itself. */
 static void connect_qp(struct ibv_qp *qp, const union ibv_gid *gid)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
@@ -152,7 +152,7 @@ static void with_pd(struct ibv_context *ctx, struct ibv_pd *pd)
 	made(!!small);
 	made(!!large);
 	made(!!mw);
-	/* A region whose registration anew fails may only be removed. */
+	/* A region whose re-registration fails can only be removed. */
 	if (small)
 		made(!ibv_rereg_mr(small, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
 				   memory + SMALL + LARGE, LARGE, 0));
@@ -190,8 +190,8 @@ static void use_context(struct ibv_context *ctx)
 }
 
 /*
- * A context by the old system call. The ioctl of libibverbs loses a reference to the task in Linux
- * 6.12 when the driver has no memory (uverbs_std_types_device.c), and kmemleak reports that.
+ * Makes a context by the old system call. In Linux 6.12 the ioctl of libibverbs loses a reference
+ * to the task when the driver has no memory (uverbs_std_types_device.c), and kmemleak reports that.
  */
 static void open_context(const char *path)
 {
@@ -215,7 +215,7 @@ static void open_context(const char *path)
 	close(fd);
 }
 
-/* All of it, while the Nth allocation fails. Returns whether there were so many. */
+/* One round, in which the Nth allocation fails. Returns whether there were that many. */
 static int use(struct ibv_context *ctx, unsigned long n)
 {
 	char path[128];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * foreign_doorbell DEVICE: a child process has a QP and a CQ on the device; the parent, with a
- * context of its own, rings them in its own doorbell page. The page is found in /proc/self/maps: it
- * is what the provider mapped of the uverbs device. Exit status 0 when the page was found and rung
- * and the child's objects are as before; whether the NIC counted it is the caller's to see.
+ * context of its own, rings them in its own doorbell page. The page is found in /proc/self/maps:
+ * the provider has mapped it from the uverbs device. Exit status 0 when the page was found and rung
+ * and the child's objects are unchanged. The caller checks the NIC's counter.
  */
 #define _GNU_SOURCE
 #include <infiniband/verbs.h>
@@ -32,8 +32,7 @@ static volatile uint64_t *doorbell_page(void)
 	return page;
 }
 
-/* The victim: tells its numbers, waits for the attack to be over, checks that nothing came of it.
- */
+/* The victim: prints its numbers, waits for the attack to be over, checks that it had no effect. */
 static int victim(const char *name, int tell, int wait_fd)
 {
 	struct ibv_context *ctx = open_device(name);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * hostile DEVICE SECONDS SEED: a process that may use the device, and means ill. It writes to its
- * doorbell page and to its rings past the provider: random doorbells and nearly right ones, WQEs
- * with a field changed, keys near its own, address handles of its own making, rings overwritten
- * while the NIC reads them; device memory and windows of both types among the rest. QPs that end
- * are started again, and objects are made and destroyed all the time; XRC SRQs in the midst of
- * messages, and the CQ changes its size. SECONDS are of the guest's clock.
+ * hostile DEVICE SECONDS SEED: a process that may use the device, and misuses it. It bypasses the
+ * provider and writes to its doorbell page and its rings: random doorbells and nearly right ones,
+ * WQEs with a changed field, keys near its own, address handles that it makes up. It overwrites
+ * rings while the NIC reads them, and also uses device memory and windows of both types. QPs in ERR
+ * are started again, and objects are made and destroyed all the time, XRC SRQs even in the middle
+ * of messages; the CQ is resized. SECONDS are measured by the guest's clock.
  *
- * Exit status 0 when its own objects could be used and destroyed until the end. What became of the
- * others is for the caller to judge.
+ * Exit status 0 when its own objects could be used and destroyed until the end. The caller checks
+ * the other processes.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -33,7 +33,7 @@
 #define DM	8192 /* bytes of device memory */
 #define WINDOWS 4    /* the first half are of type 1 */
 #define PORT	1
-#define SETTLED 16 /* attacks on a QP between two looks at its state */
+#define SETTLED 16 /* attacks on a QP between two checks of its state */
 
 struct ring {
 	uint8_t *at;
@@ -43,7 +43,7 @@ struct ring {
 struct victim_qp {
 	struct ibv_qp *qp;
 	enum ibv_qp_type type;
-	/* without memory: it has none */
+	/* at is NULL: it has none */
 	struct ring sq, rq;
 	uint32_t sq_stride, sq_head, rq_head;
 };
@@ -67,11 +67,11 @@ static struct {
 	struct ibv_mw *windows[WINDOWS];
 	struct ibv_cq *cq;
 	struct ring cq_ring;
-	bool cq_spoilt; /* overwritten: not to be polled */
+	bool cq_spoilt; /* overwritten: it must not be polled */
 	union ibv_gid gid;
 	int gid_index;
 	struct victim_qp qps[QPS];
-	unsigned int num_qps; /* without XRC, the last two are missing */
+	unsigned int num_qps; /* without XRC, the last two do not exist */
 	struct ibv_xrcd *xrcd;
 	struct victim_srq srqs[SRQS];
 	unsigned int num_srqs;
@@ -161,8 +161,8 @@ static bool is_xrc(const struct victim_qp *v)
 	return v->type == IBV_QPT_XRC_SEND || v->type == IBV_QPT_XRC_RECV;
 }
 
-/* To RTS, connected to itself: a UC or RC QP gets what its own WQEs send. With XRC, to the other.
- */
+/* Moves it to RTS, connected to itself: a UC or RC QP gets what its own WQEs send. An XRC QP is
+ * connected to the other one. */
 static int start_qp(struct victim_qp *v)
 {
 	const struct victim_qp *peer = v->type == IBV_QPT_XRC_SEND   ? TGT
@@ -209,7 +209,7 @@ static int start_qp(struct victim_qp *v)
 		.rnr_retry = 1,
 		.max_rd_atomic = 4,
 	};
-	/* A target QP sends nothing but answers. */
+	/* A target QP sends only answers. */
 	if (v->type == IBV_QPT_XRC_RECV)
 		return 0;
 	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
@@ -282,7 +282,7 @@ static int make_srq(struct victim_srq *v)
 	return 0;
 }
 
-/* Of an XRC SRQ at any time: the target QP may be in the midst of a message to it. */
+/* Destroys an XRC SRQ at any time: the target QP may be in the middle of a message to it. */
 static int renew_srq(struct victim_srq *v)
 {
 	h.srq_renewals++;
@@ -312,7 +312,7 @@ static void ring_doorbell(uint32_t offset, uint64_t word)
 	h.doorbells++;
 }
 
-/* A key: ours, one near it, or any. */
+/* A key: one of ours, one near it, or any. */
 static uint32_t some_key(void)
 {
 	switch (draw(6)) {
@@ -331,13 +331,14 @@ static uint32_t some_key(void)
 	}
 }
 
-/* In the buffer, in device memory or behind it, or any. */
+/* An address: in the buffer, in device memory or beyond it, or any. */
 static uint64_t some_address(void)
 {
 	return draw(4) ? (uintptr_t)h.buffer + draw(BUFFER) : draw(2) ? draw(4 * DM) : draw64();
 }
 
-/* Of a WQE that binds a window to a part of one of the regions; of any, if it is not right. */
+/* Operands of a WQE that binds a window: to a part of one of the regions, or to any range if it is
+ * to be wrong. */
 static void bind_window(uint64_t *w, bool right)
 {
 	const struct ibv_mr *mr = draw(2) ? h.mr : h.dm_mr;
@@ -351,7 +352,9 @@ static void bind_window(uint64_t *w, bool right)
 	w[6] = draw(32);
 }
 
-/* FLUSH, of a range of that length or of a region, and ATOMIC WRITE: without SGEs. */
+/*
+ * Operands of FLUSH, of a range of that length or of a region, and of ATOMIC WRITE: without SGEs.
+ */
 static void no_data(uint64_t *w, bool right, uint32_t length)
 {
 	w[0] &= ~URDMA_SQE0_NUM_SGE;
@@ -361,7 +364,7 @@ static void no_data(uint64_t *w, bool right, uint32_t length)
 	w[4] = right ? length : draw64();
 }
 
-/* An XRC SRQ: ours, one near it, the one that is none of XRC, or any. */
+/* An XRC SRQ: one of ours, one near it, an SRQ that is not of XRC, or any. */
 static uint32_t some_srqn(bool right)
 {
 	uint32_t ours = h.srqs[1 + draw(SRQS - 1)].number;
@@ -371,7 +374,7 @@ static uint32_t some_srqn(bool right)
 	return draw(2) ? ours + draw(5) - 2 : draw(1 << 24);
 }
 
-/* The next WQE of a QP, which is right but for what the dice say, and its doorbell. */
+/* Posts the next WQE of a QP, which is right except for random changes, and rings. */
 static void send_wqe(struct victim_qp *v)
 {
 	static const uint8_t rc[] = { URDMA_WR_SEND,	  URDMA_WR_SEND_IMM,	URDMA_WR_WRITE,
@@ -405,7 +408,7 @@ static void send_wqe(struct victim_qp *v)
 	} else {
 		bool dm = draw(4) == 0;
 
-		/* Of device memory, length may reach behind what is ours. */
+		/* In device memory, length may reach beyond our part. */
 		w[2] = !right ? some_address() : dm ? 0 : (uintptr_t)h.buffer;
 		w[3] = !right ? some_key() : dm ? h.dm_mr->rkey : h.mr->rkey;
 	}
@@ -440,7 +443,7 @@ static void receive_wqe(struct victim_qp *v)
 	ring_doorbell(URDMA_DB_RQ, (uint64_t)(v->rq_head & 0xffff) << 32 | v->qp->qp_num);
 }
 
-/* Places of an SRQ are the provider's, so that most of what is posted is right. */
+/* The provider manages the places of an SRQ, so most of the posted WQEs are right. */
 static void receive_shared(struct victim_srq *v)
 {
 	struct ibv_sge sge = {
@@ -450,7 +453,9 @@ static void receive_shared(struct victim_srq *v)
 	};
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 
-	/* It may be full of what the NIC has lost: then it waits for its end. */
+	/*
+	 * It may be full of WQEs that the NIC has lost: then it stays full until it is destroyed.
+	 */
 	if (!ibv_post_srq_recv(v->srq, &wr, &bad))
 		h.wqes++;
 }
@@ -529,8 +534,8 @@ static void poll_all(void)
 }
 
 /*
- * Another size and moderation for the CQ, in mid-traffic. That may be refused: random doorbells
- * have told the NIC of indexes that are none.
+ * Changes the CQ's size and moderation during traffic. This may be refused, because random
+ * doorbells have given the NIC invalid indexes.
  */
 static void change_cq(void)
 {
@@ -541,7 +546,7 @@ static void change_cq(void)
 	memset(mapped, 0, sizeof(mapped));
 	if (!ibv_resize_cq(h.cq, 64 + (int)draw(1000))) {
 		h.resizes++;
-		/* It has a new ring, or the old one is of that size. */
+		/* It has a new ring, or the old one has that size. */
 		if (mapped[1].at)
 			h.cq_ring = mapped[1];
 	}
@@ -573,8 +578,8 @@ static int destroy_qp(struct victim_qp *v)
 }
 
 /*
- * One that has ended begins again; now and then one is made anew. Of the pair of XRC both are,
- * because they would not agree in their PSNs.
+ * Starts QPs that have failed again; sometimes makes one anew. For the XRC pair, both, because
+ * otherwise their PSNs would not match.
  */
 static int look_after(struct victim_qp *v)
 {
@@ -599,7 +604,7 @@ static int look_after(struct victim_qp *v)
 	return 0;
 }
 
-/* All QPs, SRQs and the CQ, whose ring may be full or overwritten. */
+/* Makes all QPs, SRQs and the CQ, again if the old ones are full or overwritten. */
 static int make_all(void)
 {
 	h.cq = ibv_create_cq(h.ctx, 256, NULL, NULL, 0);
@@ -630,7 +635,7 @@ static int destroy_all(void)
 	return ibv_destroy_cq(h.cq) ? fail("the CQ cannot be destroyed") : 0;
 }
 
-/* A domain of this process alone, if the device has XRC. */
+/* An XRC domain of this process alone, if the device has XRC. */
 static int find_xrc(void)
 {
 	struct ibv_xrcd_init_attr init = {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * long_send DEVICE GID-INDEX MEGABYTES: one SEND of so many MB from one QP of the device to
- * another, by way of the device's own address. Both lists of SGEs name the same memory again and
- * again, so that a guest has room for 1 GB. Exit status 0 if both sides completed and the data are
- * right.
+ * long_send DEVICE GID-INDEX MEGABYTES: one SEND of this many MB from one QP of the device to
+ * another one of the same device. Both lists of SGEs name the same memory again and again, so that
+ * even 1 GB fits into a guest. Exit status 0 if both sides completed and the data are right.
  */
 #include <infiniband/verbs.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * mcast DEVICE GID-INDEX DEVICE GID-INDEX GROUP: datagrams to a group, IPv4 or IPv6, by verbs
- * alone: members on both devices, and QPs that are none; a sender that does not want to hear
- * itself; a member that was reset; the end of the table. Exit status 0 if everybody got what is
- * his, once.
+ * alone: members on both devices, and QPs that are not members; a sender that does not want to hear
+ * itself; a member that was reset; a full table. Exit status 0 if each member got each of its
+ * datagrams once, and no other QP got any.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "device.h"
 
 #define QPS	4u
-#define NO_LOOP 3u /* of each device: it does not hear what members here hear */
+#define NO_LOOP 3u /* of each device: it does not hear members of its own device */
 #define DEPTH	16u
 #define SLOT	2048u
 #define GRH	40u
@@ -118,7 +118,7 @@ static void open_side(struct side *s, const char *name, const char *gid_index)
 		die("address handle");
 }
 
-/* The members hear the datagram, within 10 s, and nobody hears anything else, for 0.2 s. */
+/* The members hear the datagram within 10 s, and for 0.2 s nobody hears anything else. */
 static void expect(unsigned int from, unsigned int from_qp, const unsigned int want[2],
 		   uint8_t fill)
 {
@@ -172,7 +172,9 @@ static void expect(unsigned int from, unsigned int from_qp, const unsigned int w
 					fprintf(stderr, "mcast: wrong data\n");
 					exit(1);
 				}
-			/* the destination in the header: the end of it, of both families */
+			/*
+			 * the destination in the header: its last bytes, the same for both families
+			 */
 			if (memcmp(side[n].memory + wc.wr_id * SLOT + 36, group.raw + 12, 4)) {
 				fprintf(stderr, "mcast: wrong destination in the GRH\n");
 				exit(1);
@@ -197,7 +199,7 @@ static void expect(unsigned int from, unsigned int from_qp, const unsigned int w
 	}
 }
 
-/* As many groups as the device says it has, then none more; one is in use. */
+/* Joins as many groups as the device reports, then one too many; one is in use. */
 static void whole_table(struct ibv_qp *qp, const struct ibv_device_attr *attr)
 {
 	union ibv_gid gid = { .raw = { 0xff, 0x15 } };
@@ -252,12 +254,12 @@ int main(int argc, char **argv)
 				want[n] = 0;
 			expect(n, q, want, (uint8_t)(1 + n * QPS + q));
 		}
-	/* a member stays one over RESET */
+	/* a member stays a member over RESET */
 	if (ibv_modify_qp(side[0].qp[1], &reset, IBV_QP_STATE))
 		die("RESET");
 	start_qp(&side[0], 1);
 	expect(1, 0, members, 20);
-	/* one that leaves; and one that leaves again, or asks for what is no group */
+	/* a member leaves; it leaves again, or asks for an address that is not a group */
 	if (ibv_detach_mcast(side[0].qp[0], &group, 0))
 		die("detach");
 	want[0] = 0xa;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * mcsend ADDRESS GROUP COUNT: COUNT datagrams to a multicast group, by the RDMA CM, for receivers
- * of `mckey -m GROUP -C COUNT`. Exit status 0 if all completed well.
+ * of `mckey -m GROUP -C COUNT`. Exit status 0 if all completed without an error.
  *
  * `mckey -s` posts its datagrams without asking for completions and destroys the QP at once. A
- * device may drop what is posted to a QP that is destroyed, and rdma_rxe does: a work item sends,
- * and if that runs late it finds neither address handle nor QP. This program leaves the group when
- * all datagrams have completed.
+ * device may drop datagrams of a QP that is destroyed, and rdma_rxe does: they are sent by a work
+ * item, and if that runs late it finds neither address handle nor QP. This program leaves the group
+ * when all datagrams have completed.
  */
 #include <arpa/inet.h>
 #include <endian.h>

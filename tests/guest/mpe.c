@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * mpe -d DEVICE -x GID-INDEX -p PORT [-m MTU] [-n N] [-t ACK-TIME-OUT] [-F] [-a] [SERVER]: FLUSH
- * and ATOMIC WRITE; with -a ATOMIC WRITE alone. Called as perftest's programs are, so that `meet`
- * can call it; without SERVER it is the server. The client sends N times a WRITE, a FLUSH and an
- * ATOMIC WRITE. The server's CPU sees them in this order: when a number comes by ATOMIC WRITE, the
- * data before it are there, and no byte of the number is of another. Then the client sends what the
- * server has to refuse, each on a QP of its own. Exit status 0 if all is so.
+ * and ATOMIC WRITE; with -a ATOMIC WRITE alone. Its arguments are those of perftest's programs, so
+ * that `meet` can call it; without SERVER it is the server. N times the client sends a WRITE, a
+ * FLUSH and an ATOMIC WRITE. The server's CPU has to see them in this order: when it sees a number
+ * written by ATOMIC WRITE, the data before it are there, and all bytes belong to the same number.
+ * Then the client sends requests that the server has to refuse, each on its own QP. Exit status 0
+ * if all this holds.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -21,12 +22,12 @@
 
 #include "device.h"
 
-#define DATA 3000u /* bytes of a WRITE; the number is behind them */
+#define DATA 3000u /* bytes of a WRITE; the number follows them */
 #define WORD 4096u
 #define SIZE 8192u
-#define QPS  5u /* the first one works, the others fail */
+#define QPS  5u /* the first one works, the requests on the others fail */
 
-/* What each side tells the other. */
+/* What the two sides exchange over TCP. */
 struct side {
 	struct rc_end end[QPS];
 	uint64_t addr;
@@ -85,7 +86,7 @@ static int meet(const char *server, const char *port)
 	return got;
 }
 
-/* Both sides are here. */
+/* Waits until both sides are here. */
 static void swap(int fd, const void *to, void *from, size_t len)
 {
 	if (write(fd, to, len) != (ssize_t)len)
@@ -158,7 +159,7 @@ static void completion(enum ibv_wc_opcode opcode, enum ibv_wc_status status, con
 	}
 }
 
-/* Numbers whose bytes all differ from those of the one before. */
+/* Numbers of which each byte differs from that of the number before. */
 static uint64_t number(uint64_t i)
 {
 	return i * UINT64_C(0x0101010101010101);
@@ -213,8 +214,7 @@ static void refused(unsigned int i, enum ibv_wc_status want)
 	completion(0, want, name[i]);
 }
 
-/* ---- the server: it sees by its CPU what comes ------------------------------------------------
- */
+/* ---- the server: its CPU watches memory ------------------------------------------------------ */
 
 static void watch(uint64_t n)
 {
@@ -230,7 +230,7 @@ static void watch(uint64_t n)
 				(unsigned long long)seen);
 			exit(1);
 		}
-		/* data of a later round may be there, those of an earlier one may not */
+		/* data of a later round may be there, data of an earlier one may not */
 		for (unsigned int k = 0; v / number(1) != seen && k < DATA; k++) {
 			uint8_t b = ((volatile uint8_t *)memory)[k];
 
@@ -286,7 +286,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	server = argv[optind];
-	/* a round is known by a byte */
+	/* one byte identifies a round */
 	if (!name || n > 200)
 		return 2;
 	while (code < IBV_MTU_4096 && 128u << code < mtu)
@@ -298,7 +298,7 @@ int main(int argc, char **argv)
 	fd = meet(server, port);
 	swap(fd, &own, &peer, sizeof(own));
 	for (unsigned int i = 0; i < QPS; i++)
-		/* to persistence, too: then the region's rights decide */
+		/* to persistence, too: the region's rights decide then */
 		must(connect_rc(qp[i],
 				IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_FLUSH_GLOBAL |
 					IBV_ACCESS_FLUSH_PERSISTENT,

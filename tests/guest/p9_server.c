@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * p9_server ADDRESS DIR: a server of 9P2000.L over RDMA for the kernel's client, which has no
- * counterpart in the kernel. It offers DIR at port 5640, one connection after the other, and ends
- * when it is killed. It has the messages that files and directories need; all others are answered
+ * counterpart in the kernel. It exports DIR at port 5640, to one connection after the other, until
+ * it is killed. It implements the messages that files and directories need, and answers all others
  * with EOPNOTSUPP.
  *
- * Each message is one SEND: size (4 bytes), type, tag (2), and what the type says, little-endian
- * (Linux: include/net/9p/9p.h, fs/9p). A connection has as many receives posted as the client may
- * have requests.
+ * Each message is one SEND: size (4 bytes), type, tag (2), and the fields of the type,
+ * little-endian (Linux: include/net/9p/9p.h, fs/9p). A connection has as many receives posted as
+ * the client may have requests.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -31,8 +31,8 @@
 
 /*
  * The exponent of the ACK time-out: 17 s. The client asks for a retry count of 0, so the first
- * time-out ends the connection. The usual 0.5 s are less than a guest that is an RDMA device itself
- * (rdma_rxe) may wait for its turn.
+ * time-out ends the connection. The usual 0.5 s is too short: a guest that emulates its RDMA device
+ * (rdma_rxe) may wait longer for CPU time.
  */
 #define ACK_TIMEOUT 22
 
@@ -57,7 +57,7 @@ enum {
 	TCLUNK = 120,
 };
 
-/* What a client refers to: a path, and what it has open there. */
+/* The object of a client's fid: a path, and the open file there. */
 struct fid {
 	char *path;
 	int fd;
@@ -75,7 +75,7 @@ static void die(const char *what)
 
 /* ---- messages ---------------------------------------------------------------------------------
  */
-/* A message that is read or written from its start; `bad` when a field does not fit into it. */
+/* A message that is read or written from its start; `bad` when a field does not fit. */
 struct message {
 	uint8_t *data;
 	size_t at, size;
@@ -163,7 +163,7 @@ static void clunk(struct fid *f)
 	*f = (struct fid){};
 }
 
-/* A new fid; NULL when the number cannot be had. */
+/* A new fid; NULL when the number is taken or there is no memory. */
 static struct fid *new_fid(uint64_t n, const char *path)
 {
 	if (n >= FIDS || fids[n].path)
@@ -172,7 +172,7 @@ static struct fid *new_fid(uint64_t n, const char *path)
 	return &fids[n];
 }
 
-/* The path of a name in a directory, in memory of its own; NULL when the name leads elsewhere. */
+/* The path of a name in a directory, allocated; NULL when the name leads elsewhere. */
 static char *path_of(const char *dir, const char *name)
 {
 	char *path;
@@ -229,7 +229,8 @@ static int attach(struct message *in, struct message *out)
 	return 0;
 }
 
-/* From a fid along names; what there is on the way is told, and a new fid only if all is there. */
+/* Walks from a fid along names. The answer has the names found; a new fid is made only if all
+ * exist. */
 static int walk(struct message *in, struct message *out)
 {
 	struct fid *f = get_fid(in);
@@ -370,7 +371,7 @@ static int get_attributes(struct message *in, struct message *out)
 		return EBADF;
 	if (f->fd >= 0 ? fstat(f->fd, &s) : lstat(f->path, &s))
 		return errno;
-	/* All but the time of birth, generation and version. */
+	/* All attributes except time of birth, generation and version. */
 	put(out, 0x7ff, 8);
 	put_qid(out, &s);
 	put(out, s.st_mode, 4);
@@ -543,7 +544,7 @@ static int serve(uint8_t type, struct message *in, struct message *out)
 	case TFSYNC:
 		return sync_file(in);
 	case TFLUSH:
-		/* Requests are served in order, so the one it names has been answered. */
+		/* Requests are served in order, so the request to flush has been answered. */
 		return 0;
 	case TCLUNK:
 		f = get_fid(in);
@@ -556,7 +557,7 @@ static int serve(uint8_t type, struct message *in, struct message *out)
 	}
 }
 
-/* The answer to a request; returns its length. */
+/* Answers a request; returns the answer's length. */
 static size_t answer(uint8_t *request, size_t length, uint8_t *room)
 {
 	struct message in = { .data = request, .size = length };
@@ -583,7 +584,7 @@ static size_t answer(uint8_t *request, size_t length, uint8_t *room)
 
 /* ---- the connection -----------------------------------------------------------------------------
  */
-/* When the client goes, this ends the QP, and with it the wait for the next request. */
+/* When the client leaves, this moves the QP to ERR, which ends the wait for the next request. */
 static void *watch(void *arg)
 {
 	struct rdma_cm_id *id = arg;
@@ -626,7 +627,7 @@ static void connection(struct rdma_cm_id *id)
 		r = (uint8_t *)(uintptr_t)wc.wr_id;
 		size_t length = answer(r, wc.byte_len, reply);
 
-		/* The client may have one more request when it has the answer. */
+		/* The client may send another request when it has the answer. */
 		if (rdma_post_recv(id, r, r, MSIZE, mr) ||
 		    rdma_post_send(id, NULL, reply, length, mr, IBV_SEND_SIGNALED) ||
 		    rdma_get_send_comp(id, &wc) != 1 || wc.status != IBV_WC_SUCCESS)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * qp_counters FROM GID-INDEX TO GID-INDEX: two RC QPs of device FROM, each connected with one of
- * device TO, that do what standard input says. First it prints "ready" and the numbers of the QPs:
- * both of FROM, then both of TO. Each line of input is "PAIR OPERATION NUMBER BYTES", with the
- * operations send, write, read and atomic of FROM; when all are complete it prints "done".
+ * qp_counters FROM GID-INDEX TO GID-INDEX: two RC QPs of device FROM, each connected to one of
+ * device TO. They carry out operations read from standard input. First it prints "ready" and the
+ * numbers of the QPs: both of FROM, then both of TO. Each line of input is "PAIR OPERATION NUMBER
+ * BYTES", with the operations send, write, read and atomic of FROM; when all are complete it prints
+ * "done".
  */
 #include <errno.h>
 #include <infiniband/verbs.h>

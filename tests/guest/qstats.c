@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * qstats NETDEV: the statistics that the net device gives by netlink (netdev.yaml, qstats-get), a
- * line each: "total rx-packets 12", "rx 0 rx-packets 7". Nothing in the guest's packages asks for
- * them.
+ * qstats NETDEV: prints the statistics of a net device that netlink provides (netdev.yaml,
+ * qstats-get), one per line: "total rx-packets 12", "rx 0 rx-packets 7". No program in the guest's
+ * packages reads them.
  */
 #include <errno.h>
 #include <linux/genetlink.h>
@@ -108,7 +108,7 @@ static void print(const struct nlmsghdr *nl)
 	}
 }
 
-/* All answers; the family's number, if there is one. */
+/* Reads all answers; returns the family's number, if there is one. */
 static unsigned int answers(int fd, bool dump)
 {
 	static uint8_t buf[65536] __attribute__((aligned(8)));

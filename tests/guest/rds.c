@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rds server ADDRESS MESSAGES: sends back as many messages of RDS, and waits for one more.
+ * rds server ADDRESS MESSAGES: sends back this many messages of RDS, and waits for one more.
  *
- * rds client OWN SERVER MESSAGES: sends messages of many lengths to a server and compares what
- * comes back; at last it sends the one that the server waits for. With one message it waits 20 s
- * for the answer, else 200.
+ * rds client OWN SERVER MESSAGES: sends messages of many lengths to a server and compares the
+ * answers; at the end it sends the message that the server waits for. With one message it waits 20
+ * s for the answer, otherwise 200 s.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -61,7 +61,7 @@ static void serve(int s, unsigned int messages)
 	fflush(stdout);
 	while (messages--)
 		send_to(s, got, receive(s, &from), &from);
-	/* The last answer has to be acknowledged before the socket goes. */
+	/* The last answer has to be acknowledged before the socket is closed. */
 	receive(s, &from);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * regions DEVICE: memory regions of kinds that few programs use. Two QPs of the device, which are
- * connected with each other, move data through them, and every byte is compared.
+ * regions DEVICE: memory regions of kinds that few programs use. Two connected QPs of the device
+ * move data through them, and every byte is compared.
  *
  *  - A dma-buf of udmabuf, which is memory of a memfd: as source and target, at an offset, with an
  *    address of its own; registered again (refused); gone before its region; files that are none.
@@ -43,12 +43,12 @@ static const int ZERO = IBV_ACCESS_ZERO_BASED;
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
-/* The first posts, the second answers. */
+/* The first QP posts, the second one responds. */
 static struct ibv_qp *qp[2];
 static uint8_t *plain;
 static struct ibv_mr *plain_mr;
 
-/* To RTS, also out of ERR. */
+/* Moves them to RTS, also from ERR. */
 static void connect_both(void)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
@@ -67,7 +67,7 @@ static void connect_both(void)
 				 &(struct rc_end){ gid[i].gid, qp[!q]->qp_num, psn }));
 }
 
-/* The next completion. After an error the QPs are brought up again. */
+/* The next completion. After an error the QPs are connected again. */
 static enum ibv_wc_status completion(void)
 {
 	struct ibv_wc wc;
@@ -81,7 +81,7 @@ static enum ibv_wc_status completion(void)
 	return wc.status;
 }
 
-/* A WRITE or READ; the status of its completion. */
+/* Posts a WRITE or READ; returns the status of its completion. */
 static enum ibv_wc_status transfer(enum ibv_wr_opcode opcode, uint64_t local, uint32_t lkey,
 				   uint64_t remote, uint32_t rkey, uint32_t length)
 {
@@ -97,7 +97,7 @@ static enum ibv_wc_status transfer(enum ibv_wr_opcode opcode, uint64_t local, ui
 	return completion();
 }
 
-/* Add 1 to a word of the peer; the value of before comes to the start of plain. */
+/* Adds 1 to a word of the peer; the old value is written to the start of plain. */
 static enum ibv_wc_status add_one(uint64_t remote, uint32_t rkey)
 {
 	struct ibv_sge sge = { (uintptr_t)plain, 8, plain_mr->lkey };
@@ -150,13 +150,13 @@ static void check_dmabuf(void)
 	struct ibv_mr *mr;
 
 	WANT(image);
-	/* Part of it, under another address. */
+	/* A part of it, at another address. */
 	mr = ibv_reg_dmabuf_mr(pd, offset, length, iova + 100, fd, ALL);
 	WANT(mr && mr->length == length);
 	fill(at, SIZE, 1);
 	memcpy(image, at, SIZE);
 	fill(plain, SIZE, 2);
-	/* into it, both ways: as the target of a WRITE, and of a READ */
+	/* into it, in both ways: as the target of a WRITE, and of a READ */
 	WANT(!transfer(IBV_WR_RDMA_WRITE, (uintptr_t)plain, plain_mr->lkey, iova + 100 + 5000,
 		       mr->rkey, 20001));
 	memcpy(image + offset + 5000, plain, 20001);
@@ -168,18 +168,18 @@ static void check_dmabuf(void)
 	WANT(!transfer(IBV_WR_RDMA_WRITE, iova + 100, mr->lkey, (uintptr_t)plain, plain_mr->rkey,
 		       length));
 	WANT(!memcmp(plain, image + offset, length));
-	/* a byte before it and a byte behind it */
+	/* a byte before it and a byte after it */
 	WANT(transfer(IBV_WR_RDMA_READ, (uintptr_t)plain, plain_mr->lkey, iova + 99, mr->rkey, 1) ==
 	     IBV_WC_REM_ACCESS_ERR);
 	WANT(transfer(IBV_WR_RDMA_WRITE, (uintptr_t)plain, plain_mr->lkey, iova + 100 + 1, mr->rkey,
 		      length) == IBV_WC_REM_ACCESS_ERR);
-	/* What a refused WRITE leaves within the region is open. */
+	/* What a refused WRITE leaves within the region is undefined. */
 	WANT(!memcmp(at, image, offset));
 	memcpy(image, at, SIZE);
 	/* Its pages cannot be pinned again. */
 	WANT(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE));
 	WANT(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, plain, SIZE, 0));
-	/* The region holds the memory: the file may go, and the mapping. */
+	/* The region holds the memory: the file may be closed, and the mapping removed. */
 	close(fd);
 	WANT(!munmap(at, SIZE));
 	WANT(!transfer(IBV_WR_RDMA_READ, (uintptr_t)plain, plain_mr->lkey, iova + 100, mr->rkey,
@@ -189,15 +189,14 @@ static void check_dmabuf(void)
 	WANT(transfer(IBV_WR_RDMA_READ, (uintptr_t)plain, plain_mr->lkey, iova + 100, mr->rkey,
 		      1) == IBV_WC_REM_ACCESS_ERR);
 
-	/* For reading alone, a region does not become one for writing. */
+	/* A read-only region does not become a writable one. */
 	fd = make_dmabuf(&at);
 	mr = ibv_reg_dmabuf_mr(pd, 0, SIZE, 0, fd, IBV_ACCESS_REMOTE_READ);
 	WANT(mr);
 	WANT(transfer(IBV_WR_RDMA_WRITE, (uintptr_t)plain, plain_mr->lkey, 0, mr->rkey, 1) ==
 	     IBV_WC_REM_ACCESS_ERR);
 	WANT(!ibv_dereg_mr(mr));
-	/* Beyond the buffer, an address that is at another place of its page, nothing, no dma-buf.
-	 */
+	/* Beyond the buffer, an address with another offset in its page, nothing, not a dma-buf. */
 	WANT(!ibv_reg_dmabuf_mr(pd, PAGE, SIZE, PAGE, fd, ALL) && errno == EINVAL);
 	WANT(!ibv_reg_dmabuf_mr(pd, UINT64_MAX - PAGE + 1, 2 * PAGE, 0, fd, ALL));
 	WANT(!ibv_reg_dmabuf_mr(pd, 0, PAGE, 8, fd, ALL) && errno == EINVAL);
@@ -222,10 +221,10 @@ static void check_empty(void)
 		WANT(transfer(IBV_WR_RDMA_WRITE, (uintptr_t)plain, mr->lkey, (uintptr_t)plain,
 			      plain_mr->rkey, length) == IBV_WC_LOC_PROT_ERR);
 	}
-	/* Nothing is fine anywhere. */
+	/* An empty access is valid at any address. */
 	WANT(!transfer(IBV_WR_RDMA_READ, (uintptr_t)plain, plain_mr->lkey, (uintptr_t)plain,
 		       mr->rkey, 0));
-	/* It may become one with memory. */
+	/* It may be re-registered with memory. */
 	WANT(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_READ));
 	WANT(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS, NULL,
 			   plain, SIZE, ALL));
@@ -236,14 +235,14 @@ static void check_empty(void)
 	WANT(!ibv_dereg_mr(mr));
 }
 
-/* What a key opens: length bytes at p, whose addresses begin at `first`. */
+/* The range of a key: length bytes at p, with addresses from `first`. */
 struct opened {
 	uint8_t *p;
 	uint64_t first;
 	uint32_t key, length;
 };
 
-/* From end to end, in both directions, and ATOMICs where they are aligned in memory. */
+/* The whole range, in both directions, and ATOMICs where they are aligned in memory. */
 static void check_through(const struct opened *o)
 {
 	const uint64_t word = (o->first + 7) & ~(uint64_t)7;
@@ -287,7 +286,7 @@ static void check_refused(const struct opened *o, int which)
 		WANT(transfer(IBV_WR_RDMA_WRITE, (uintptr_t)plain, plain_mr->lkey, o->first - 1,
 			      o->key, 1) == IBV_WC_REM_ACCESS_ERR);
 		break;
-	case 2: /* counted in the other way */
+	case 2: /* counted from the other base */
 		WANT(transfer(IBV_WR_RDMA_WRITE, (uintptr_t)plain, plain_mr->lkey, far, o->key,
 			      1) == IBV_WC_REM_ACCESS_ERR);
 		break;
@@ -299,7 +298,7 @@ static void check_refused(const struct opened *o, int which)
 	WANT(!memcmp(before, o->p, 16));
 }
 
-/* A window of either type, to a part of a region. */
+/* A window of either type on a part of a region. */
 static void bind(struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr, uint32_t length, int flags)
 {
 	const struct ibv_mw_bind_info info = {
@@ -330,7 +329,7 @@ static void check_zero_windows(struct ibv_mr *mr, uint8_t *p, uint64_t first, ui
 
 		WANT(mw);
 		for (int k = -1; k < REFUSALS; k++) {
-			/* One of type 2 ended with the connection, or it ends now. */
+			/* A type 2 window ended with the connection; otherwise it ends now. */
 			if (mw->type == IBV_MW_TYPE_2)
 				connect_both();
 			bind(mw, mr, first + from, o.length, zero);
@@ -340,7 +339,7 @@ static void check_zero_windows(struct ibv_mr *mr, uint8_t *p, uint64_t first, ui
 			else
 				check_refused(&o, k);
 		}
-		/* A region stays as long as windows are bound to it. */
+		/* A region with bound windows cannot be destroyed. */
 		if (mw->type == IBV_MW_TYPE_1)
 			WANT(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL) &&
 			     errno == EBUSY);
@@ -395,8 +394,8 @@ static void check_zero_based(void)
 		WANT(transfer(IBV_WR_RDMA_WRITE, (uintptr_t)o.p, mr->lkey, (uintptr_t)plain,
 			      plain_mr->rkey, 8) == IBV_WC_LOC_PROT_ERR);
 		check_zero_windows(mr, o.p, 0, length);
-		/* Registered again: other rights; other memory; addresses as the program has them,
-		 * and from 0 again. */
+		/* Re-registered: other rights; other memory; addresses of the program, and again
+		 * from 0. */
 		WANT(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ZERO));
 		check_refused(&o, 0);
 		WANT(transfer(IBV_WR_RDMA_READ, (uintptr_t)plain, plain_mr->lkey, 0, o.key, 1) ==
@@ -421,7 +420,7 @@ static void check_zero_based(void)
 		WANT(!ibv_dereg_mr(mr));
 	}
 
-	/* Of many pages, from its last ones on. */
+	/* One with many pages, at its last pages. */
 	mr = ibv_reg_mr(pd, big + 123, large, rights | ZERO);
 	WANT(mr);
 	fill(big + 123, large, 7);
@@ -429,7 +428,7 @@ static void check_zero_based(void)
 		       SIZE));
 	WANT(!memcmp(plain, big + 123 + large - SIZE, SIZE));
 	WANT(!ibv_dereg_mr(mr));
-	/* An address of its own means nothing then, but the kernel wants its place in the page. */
+	/* An address is ignored then, but the kernel requires its offset in the page. */
 	mr = ibv_reg_mr_iova(pd, memory + 5, length, 0x123456789005, rights | ZERO);
 	WANT(mr);
 	check_through(&(struct opened){ memory + 5, 0, mr->rkey, length });
@@ -441,7 +440,7 @@ static void check_zero_based(void)
 	WANT(transfer(IBV_WR_RDMA_READ, (uintptr_t)plain, plain_mr->lkey, 0, mr->rkey, 1) ==
 	     IBV_WC_REM_ACCESS_ERR);
 	WANT(!ibv_dereg_mr(mr));
-	/* Not with page faults. The kernel knows no dma-buf of this kind. */
+	/* Not with page faults. The kernel refuses a dma-buf of this kind. */
 	WANT(!ibv_reg_mr(pd, memory, length, rights | ZERO | IBV_ACCESS_ON_DEMAND));
 	fd = make_dmabuf(&at);
 	WANT(!ibv_reg_dmabuf_mr(pd, 0, SIZE, 0, fd, ALL | ZERO) && errno == EINVAL);

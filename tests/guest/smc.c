@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * smc eid NAME: gives the kernel's SMC an enterprise ID, without which it offers no version 2.
+ * smc eid NAME: gives the kernel's SMC an enterprise ID, which it needs for version 2.
  *
- * smc server ADDRESS CONNECTIONS MESSAGES: sends back as many messages of each of the connections,
- * which are there at the same time.
+ * smc server ADDRESS CONNECTIONS MESSAGES: sends back this many messages of each connection; all
+ * connections exist at the same time.
  *
  * smc client SERVER CONNECTIONS MESSAGES: sends messages of many lengths and compares what comes
- * back. It prints "connected" when it has all connections and goes on when it can read a line.
+ * back. It prints "connected" when all connections exist, and continues when it has read a line.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -57,7 +57,7 @@ static void attribute(struct request *r, uint16_t type, const void *data, size_t
 	r->n.nlmsg_len = NLMSG_ALIGN(r->n.nlmsg_len) + NLA_ALIGN(a->nla_len);
 }
 
-/* One request of generic netlink. The answer comes back in it: an acknowledgement, or a message. */
+/* One request of generic netlink. The answer replaces it: an acknowledgement, or a message. */
 static void ask_kernel(int s, struct request *r, uint16_t family, uint8_t command, const char *what)
 {
 	union {
@@ -111,7 +111,7 @@ static void add_eid(const char *name)
 
 	if (s < 0)
 		die("netlink");
-	/* Names are as long as they can be, with blanks at the end. */
+	/* Names have their maximum length, padded with blanks. */
 	memset(eid, ' ', SMC_MAX_EID_LEN);
 	memcpy(eid, name, strnlen(name, SMC_MAX_EID_LEN));
 	eid[SMC_MAX_EID_LEN] = 0;

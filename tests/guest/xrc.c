@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * xrc TARGET GID INITIATOR GID: two processes share an XRC domain on the device TARGET. The one
- * makes a target QP and goes away; the other opens the QP, and has SRQs that it fills. Messages
- * come from an initiator QP on INITIATOR. What the stock programs do not ask for: SRQs of two
- * processes behind one QP, a QP that outlives its maker, events, SRQs that are destroyed with
- * completions that nobody has polled, or under a QP that is told to fill them.
+ * xrc TARGET GID INITIATOR GID: two processes share an XRC domain on the device TARGET. One makes a
+ * target QP and exits; the other opens the QP, and has SRQs that it fills. Messages come from an
+ * initiator QP on INITIATOR. It tests what stock programs do not: SRQs of two processes behind one
+ * QP, a QP that outlives its creator, events, SRQs that are destroyed with completions that nobody
+ * has polled, or while messages to them arrive.
  *
- * GID is the index in the device's table. Exit status 0 when all is right.
+ * GID is the index in the device's table. Exit status 0 when everything is right.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -42,7 +42,7 @@
 
 static const char *who = "user";
 
-/* What a process has of a device. */
+/* A process's objects on a device. */
 struct side {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
@@ -55,10 +55,10 @@ struct side {
 	int gid_index;
 };
 
-/* What the two processes tell each other, by pipes. */
+/* Messages between the two processes, by pipes. */
 struct word {
 	uint32_t qpn, srqn;
-	/* an initiator's first */
+	/* first PSN of an initiator */
 	uint32_t psn;
 	union ibv_gid gid;
 };
@@ -127,7 +127,7 @@ static uint32_t number(struct ibv_srq *srq)
 	return n;
 }
 
-/* n receives, the one after the other in the buffer; wr_id is the place there. */
+/* Posts n receives, one after the other in the buffer; wr_id is the place there. */
 static void post_receives(const struct side *s, struct ibv_srq *srq, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -157,7 +157,7 @@ static void nothing_polled(struct ibv_cq *cq)
 	WANT(!ibv_poll_cq(cq, 1, &wc));
 }
 
-/* Also from a context of which other events may come. */
+/* Also from a context on which other events may arrive. */
 static struct ibv_async_event event(struct ibv_context *ctx, enum ibv_event_type type)
 {
 	struct pollfd p = { .fd = ctx->async_fd, .events = POLLIN };
@@ -240,7 +240,7 @@ static void start_initiator(struct ibv_qp *qp, int gid_index, const struct word 
 				    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
-/* Each connection its own: from outside they are told apart by that. */
+/* One PSN per connection: the wire checker distinguishes connections by it. */
 static uint32_t some_psn(void)
 {
 	uint32_t psn;
@@ -281,12 +281,12 @@ static int maker(int fd, int from, int to, char **argv)
 	mine = (struct word){ .qpn = qp->qp_num, .srqn = number(s.srq), .gid = s.gid };
 	WANT(write(to, &mine, sizeof(mine)) == sizeof(mine));
 
-	/* One message of the two is for this process. */
+	/* One of the two messages is for this process. */
 	wc = completion(s.cq);
 	WANT(wc.status == IBV_WC_SUCCESS && wc.qp_num == qp->qp_num && wc.wr_id == 0);
 	WANT(wc.byte_len == BYTES && s.buf[0] == 'm' && s.buf[BYTES - 1] == 'm');
 	nothing_polled(s.cq);
-	/* A domain that is in use stays. */
+	/* A domain in use cannot be closed. */
 	WANT(ibv_close_xrcd(s.xrcd) == EBUSY);
 	WANT(!ibv_destroy_qp(qp));
 	close_side(&s);
@@ -336,7 +336,7 @@ static void received(uint64_t place, char letter, uint32_t length)
 	WANT(s.buf[place * BYTES] == letter && s.buf[place * BYTES + length - 1] == letter);
 }
 
-/* Both processes' SRQs by one QP. The maker has gone when this ends. */
+/* Both processes' SRQs by one QP. The creator has exited when this ends. */
 static void share(int fd, int from, int to, pid_t pid)
 {
 	struct ibv_qp_open_attr open = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
@@ -367,7 +367,7 @@ static void share(int fd, int from, int to, pid_t pid)
 	nothing_polled(s.cq);
 }
 
-/* The QP goes on without its maker. */
+/* The QP goes on without its creator. */
 static void every_operation(void)
 {
 	uint32_t srqn = number(s.srq);
@@ -405,7 +405,7 @@ static void limit(void)
 	WANT(!ibv_query_srq(s.srq, &attr) && attr.srq_limit == 0);
 }
 
-/* Completions go with their SRQ, and those of the other one, of the same CQ, stay. */
+/* Completions go with their SRQ; those of the other SRQ on the same CQ stay. */
 static void destroyed_unpolled(void)
 {
 	struct ibv_srq *other = make_srq(&s);
@@ -425,8 +425,9 @@ static void destroyed_unpolled(void)
 }
 
 /*
- * One more, which a QP is told to fill when it is gone: the QP ends, and says so. The QP is a new
- * one, because Linux 6.12 gives events to the maker of a target QP, and not to those who opened it.
+ * One more SRQ, which is destroyed before a message to it arrives: the QP goes to ERR, and reports
+ * it. The QP is a new one, because Linux 6.12 gives events of a target QP to its creator, and not
+ * to those who opened it.
  */
 static void destroyed_in_use(void)
 {
@@ -472,7 +473,7 @@ int main(int argc, char **argv)
 	}
 	fd = mkstemp(name);
 	WANT(fd >= 0 && !pipe(there) && !pipe(back));
-	/* Before anything of verbs: each process opens the device by itself. */
+	/* Before any verbs: each process opens the device itself. */
 	pid = fork();
 	WANT(pid >= 0);
 	if (!pid)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The number of the planted fault that a run is about, for urdma_mutate_pkg.
+// The number of the planted fault of this run, for urdma_mutate_pkg.
 #include <cstdlib>
 
 extern "C" int urdma_fault(void);

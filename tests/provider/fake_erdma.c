@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Alibaba's erdma, whose provider in rdma-core is the measure of ours: see instructions.c.
+ * Fakes Alibaba's erdma, whose provider in rdma-core ours is compared with: see instructions.c.
  */
 #include <errno.h>
 #include <endian.h>
@@ -20,7 +20,7 @@
 #define RQES   64
 
 static uint32_t written;
-/* Of each QP the next WQEs to complete; of sends, their first basic block. */
+/* For each QP the next WQEs to complete; for sends, their first basic block. */
 static struct {
 	uint16_t sq, rq;
 } next[FAKE_QPNS];

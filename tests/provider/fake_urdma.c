@@ -22,11 +22,11 @@ uint64_t fake_urdma_dm_offset;
 
 static struct {
 	struct urdma_create_cq_req req;
-	/* CQEs so far, and the number of the first in the ring */
+	/* number of CQEs so far, and of the first one in the ring */
 	uint32_t written, first;
 } cqs[FAKE_CQS];
 
-/* Of each QP the next WQEs to complete, and the QP that was created last. */
+/* For each QP the next WQEs to complete, and the QP that was created last. */
 static struct {
 	uint16_t sq, rq;
 } next[FAKE_QPNS];
@@ -53,7 +53,7 @@ void fake_nic_context(struct ib_uverbs_get_context_resp *resp)
 	r->log_max_srq = 6;
 }
 
-/* Words that can be told apart: in word w the low half has 2 w, the high half 2 w + 1. */
+/* Distinct words: in word w the low half is 2 w, the high half 2 w + 1. */
 void fake_nic_create_ah(const struct ibv_ah_attr *attr, void *resp)
 {
 	struct urdma_cmd_create_ah_resp *r = resp;
@@ -83,7 +83,7 @@ int fake_nic_resize_cq(const void *cmd, void *resp, uint32_t cqn)
 	const struct urdma_resize_cq_req *req = &c->drv_payload;
 	const uint8_t *ring = (const uint8_t *)(uintptr_t)req->buf_addr;
 
-	/* zeroed, and of the size that is said */
+	/* zeroed, and of the given size */
 	for (uint64_t i = 0; i < req->buf_len; i++)
 		if (ring[i])
 			abort();
@@ -129,7 +129,7 @@ void fake_nic_create_srq(const void *cmd, void *resp, uint32_t srqn)
 	r->srqn = srqn;
 }
 
-/* Device memory is given out once, from its beginning on. The last answer is that of a query. */
+/* Device memory is given out once, from its start on. The last answer is that of a query. */
 static struct urdma_dm_resp dm;
 
 static void dm_answer(struct ibv_command_buffer *cmd, uint32_t attr, uint16_t id)
@@ -145,7 +145,7 @@ void fake_nic_alloc_dm(uint64_t length, struct ibv_command_buffer *driver)
 {
 	static uint64_t next;
 
-	/* The first of this context. */
+	/* The first device memory of this context. */
 	if (fake_dms == 1)
 		next = FAKE_DOORBELL_BYTES;
 	dm.mmap_offset = fake_urdma_dm_offset ? fake_urdma_dm_offset : next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tests of the provider say to the fake NIC beyond fake_nic.h. It knows of CQs and QPs what
- * the commands told the kernel, and nothing else of the provider's.
+ * Controls that tests of the provider have over the fake NIC, beyond fake_nic.h. The fake NIC
+ * learns about CQs and QPs only from the commands to the kernel.
  */
 #ifndef FAKE_URDMA_H
 #define FAKE_URDMA_H
@@ -14,31 +14,31 @@
 
 #include "urdma_hw.h"
 
-/* URDMA_RF_FEAT_* of the device that is opened next; all of them at first. */
+/* URDMA_RF_FEAT_* of the device that is opened next; initially all. */
 extern uint64_t fake_urdma_features;
 
-/* Where device memory is to be mapped; 0: where it is. */
+/* The offset at which device memory is mapped; 0: the real one. */
 extern uint64_t fake_urdma_dm_offset;
 
-/* What the NIC's clock says. */
+/* The value of the NIC's clock. */
 #define FAKE_CYCLES 0x123456789abull
 
-/* Called while the NIC changes the ring of a CQ: before, and after it. */
+/* Called while the NIC changes the ring of a CQ: before the change, and after it. */
 extern void (*fake_urdma_at_resize)(bool done);
 
 /* Writes the next CQE; the phase bit is added. */
 void fake_urdma_cqe(struct ibv_cq *cq, uint64_t w0, uint64_t w1, uint64_t w2, uint64_t cycles);
 
-/* The WQE of an index, of the QP that was created last, in host order; word 0 first. */
+/* The WQE at an index of the QP that was created last, in host order; word 0 first. */
 const uint64_t *fake_urdma_sqe(uint16_t index);
 const uint64_t *fake_urdma_rqe(uint16_t index);
 
-/* Of an SRQ: the place that entry n of the ring of indices names, and the WQE of a place. */
+/* For an SRQ: the place that entry n of the ring of indices names, and the WQE of a place. */
 uint16_t fake_urdma_srq_index(const struct ibv_srq *srq, uint16_t n);
 const uint64_t *fake_urdma_srqe(const struct ibv_srq *srq, uint16_t place);
 uint32_t fake_urdma_srq_places(const struct ibv_srq *srq);
 
-/* Does the QP that was created last have a receive queue of its own? */
+/* Whether the QP that was created last has its own receive queue. */
 bool fake_urdma_has_rq(void);
 
 /* Number of slots, or of entries. */

@@ -12,7 +12,7 @@
 
 #include "fake_nic.h"
 
-/* Numbers that a NIC could give: QPs from 2, for 0 and 1 are special. */
+/* Numbers that a NIC could give: QPs from 2, because 0 and 1 are special. */
 #define FIRST_QPN 2
 
 const struct verbs_context_ops *fake_ops;
@@ -120,7 +120,7 @@ uint8_t *fake_dm(void)
 	return doorbells + FAKE_DOORBELL_BYTES;
 }
 
-/* How many pages of the file are mapped, and the last mapping that begins there in it. */
+/* The number of mapped pages of the file, and its last mapping at that offset. */
 static unsigned int look_for_mappings(unsigned long offset, void **found)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -351,7 +351,7 @@ int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe, struct ibv_resize_cq *cmd, siz
 
 	if (!err)
 		err = fake_nic_resize_cq(cmd, resp, cq->handle);
-	/* set meanwhile: the device dies behind the command */
+	/* set meanwhile: the device dies after the command */
 	if (!err)
 		err = fake_error;
 	if (!err)
@@ -384,7 +384,7 @@ int ibv_cmd_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_in
 	return 0;
 }
 
-/* The same for SRQs of other types, by a command with a longer head. */
+/* The same for SRQs of other types, through a command with a longer head. */
 int ibv_cmd_create_srq_ex(struct ibv_context *context, struct verbs_srq *srq,
 			  struct ibv_srq_init_attr_ex *attr, struct ibv_create_xsrq *cmd,
 			  size_t cmd_size, struct ib_uverbs_create_srq_resp *resp, size_t resp_size)
@@ -470,7 +470,7 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
 
 	if (attr->qp_type != IBV_QPT_XRC_RECV)
 		return ibv_cmd_create_qp(attr->pd, &qp->qp, &plain, cmd, cmd_size, resp, resp_size);
-	/* The NIC's driver sees neither the command nor the response. */
+	/* The NIC's driver sees neither command nor response. */
 	if (!fake_error)
 		qp->qp = (struct ibv_qp){ .context = context,
 					  .qp_type = attr->qp_type,
@@ -489,7 +489,7 @@ int ibv_cmd_open_qp(struct ibv_context *context, struct verbs_qp *qp, int vqp_sz
 	return fake_error;
 }
 
-/* The same with flags. What the NIC's driver reads and writes lies behind another head. */
+/* The same with flags. The NIC's driver reads and writes after another head. */
 int ibv_cmd_create_qp_ex2(struct ibv_context *context, struct verbs_qp *qp,
 			  struct ibv_qp_init_attr_ex *attr, struct ibv_create_qp_ex *cmd,
 			  size_t cmd_size, struct ib_uverbs_ex_create_qp_resp *resp,

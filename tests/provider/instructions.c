@@ -4,9 +4,9 @@
  * runs this. callgrind counts while ?rdma_post_send(), ?rdma_post_recv() or ?rdma_poll_cq() runs,
  * and writes out and clears its count when row_end() is called. Each such count has a line on
  * stdout: the number to divide it by (of work requests, completions or empty polls), and a name.
- * Counts of the same name add up; "-" does not count.
+ * Counts with the same name add up; "-" is not counted.
  *
- * Several rounds of all rings are counted, so that what is done now and then has its share.
+ * Several rounds of all rings are counted, so that occasional work has its share.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #define ROUNDS 8
 
 static struct ibv_cq *cq;
-/* Of all rows but one only the first is used. */
+/* All rows except one use only the first. */
 static struct ibv_qp *qps[2];
 static uint8_t data[BYTES];
 
@@ -95,13 +95,13 @@ static void poll_for(bool recv, int n)
 	poll(n);
 }
 
-/* callgrind writes out here: neither inlined, nor copied, nor left out. */
+/* callgrind writes out here: the function must not be inlined, copied or removed. */
 __attribute__((noinline)) static void row_end(void)
 {
 	__asm__ volatile("");
 }
 
-/* What was counted since the last call is this row's. */
+/* Assigns the counts since the last call to this row. */
 static void row(const char *name, unsigned int n)
 {
 	printf("%u %s\n", n, name);

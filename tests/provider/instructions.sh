@@ -4,12 +4,11 @@
 # tests/provider/instructions.sh --compiler NAME [--output FILE] [--compare TABLE] [--update TABLE]
 #                                URDMA ERDMA
 #
-# Counts the instructions that the data path of two providers takes: ours, and erdma's, which is the
-# limit. URDMA and ERDMA are the program instructions.c with the one and the other. Prints the table,
-# and fails when a figure of ours is above its limit.
+# Counts the instructions that the data path of two providers takes: ours, and erdma's, which is the limit. URDMA and ERDMA are
+# the program instructions.c, linked with each of them. Prints the table, and fails when one of our figures is above its limit.
 #
-# With --compare the figures also have to be those of TABLE, if the tools are those that TABLE was
-# made with; other compilers and libraries take other instructions. --update writes TABLE.
+# With --compare the figures also have to equal those of TABLE, if the tools are those that made TABLE; the code of other
+# compilers and libraries has other counts. --update writes TABLE.
 set -euo pipefail
 
 prog=instructions
@@ -38,7 +37,7 @@ trap 'rm -rf "$tmp"' EXIT
 # count PROGRAM: JSON, a list of {name, value}.
 count() {
 	local name=${1##*/} n=0 each row
-	# The plainest memcpy() of libc, which otherwise chooses by what the CPU can do.
+	# libc's plainest memcpy(); otherwise libc chooses one that suits the CPU.
 	GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX_Fast_Unaligned_Load,-ERMS,-AVX512VL \
 		valgrind --tool=callgrind --callgrind-out-file="$tmp/$name" --dump-after=row_end \
 		'--toggle-collect=?rdma_post_send' '--toggle-collect=?rdma_post_recv' \
@@ -46,7 +45,7 @@ count() {
 		cat "$tmp/$name.log" >&2
 		die "$1 failed under valgrind"
 	}
-	# callgrind numbers what it writes as the program prints its rows.
+	# callgrind numbers its output in the order in which the program prints its rows.
 	while read -r each row; do
 		n=$((n + 1))
 		printf '%s\t%s\t%s\n' "$each" "$(sed -n 's/^totals: //p' "$tmp/$name.$n")" "$row"

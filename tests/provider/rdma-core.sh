@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tests/provider/rdma-core.sh DIR: unpacks into DIR what the tests compile of rdma-core, the version
-# that the provider is built in for the guest, and lays out its headers as its own build does:
+# tests/provider/rdma-core.sh DIR: unpacks into DIR the parts of rdma-core that the tests compile,
+# in the version that builds the provider for the guest. Its headers are laid out as in its own
+# build:
 #
 #   DIR/include, DIR/include/uapi   what "#include <infiniband/driver.h>" and the like find
 #   DIR/include/contract            the headers that the provider shares with the kernel driver
@@ -19,7 +20,7 @@ out=$1
 
 rm -rf "$out"
 mkdir -p "$out/include/kernel-abi" "$out/include/uapi" "$out/include/contract"
-# With the present time, or make would take what is unpacked for older than this script.
+# With the present time, or make would take the unpacked files for older than this script.
 tar -xzf "$dev_dir/rdma-core.tar.gz" -C "$out" --strip-components=1 --touch \
 	"rdma-core-$rdma_core_version"/{buildlib/make_abi_structs.py,ccan,kernel-headers/rdma,libibverbs,providers/erdma,util}
 ln -s ../libibverbs "$out/include/infiniband"
@@ -30,7 +31,7 @@ ln -s "$top/driver/urdma_hw.h" "$top/driver/urdma-abi.h" "$out/include/contract/
 for h in "$out"/kernel-headers/rdma/{ib_user_verbs,erdma-abi}.h "$top/driver/urdma-abi.h"; do
 	python3 "$out/buildlib/make_abi_structs.py" "$h" "$out/include/kernel-abi/${h##*/}"
 done
-# What its CMake finds out of gcc on a 64-bit Linux.
+# The results of its CMake checks for gcc on a 64-bit Linux.
 cat >"$out/include/config.h" <<-EOF
 	#define SIZEOF_LONG 8
 	#define HAVE_FUNC_ATTRIBUTE_ALWAYS_INLINE 1

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * CQs of the provider whose ring is replaced: each completion is polled once and in order, whatever
- * was in the old ring, came during the command, or came to the new ring before the command ended.
- * Besides that moderation, and CQs that may be overrun.
+ * CQs of the provider whose ring is replaced. Each completion is polled once and in order, whether
+ * it was in the old ring, came during the command, or came to the new ring before the command
+ * ended. Also moderation, and CQs that may overrun.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -73,7 +73,7 @@ static int teardown(void **state)
 static void complete(unsigned int n)
 {
 	while (n--) {
-		/* wr_id is that of the slot, so that the slot tells of the index */
+		/* wr_id is that of the slot, so the slot tells the index */
 		struct ibv_send_wr wr = { .wr_id = written, .opcode = IBV_WR_RDMA_WRITE }, *bad;
 
 		assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
@@ -101,7 +101,7 @@ static int resize(unsigned int cqe)
 	return fake_ops->resize_cq(cq, (int)cqe);
 }
 
-/* What the NIC writes around the change of the ring. */
+/* What the NIC writes before and after the change of the ring. */
 static unsigned int before_change, after_change;
 
 static void at_resize(bool done)
@@ -110,8 +110,8 @@ static void at_resize(bool done)
 }
 
 /*
- * The ring in each state: so many CQEs polled, so many waiting, so many that come during the
- * command; to a larger ring and to a smaller one.
+ * The ring in each state: this many CQEs polled, waiting, and arriving during the command; to a
+ * larger ring and to a smaller one.
  */
 static void every_place(void **state)
 {
@@ -135,7 +135,7 @@ static void every_place(void **state)
 				assert_true((uint32_t)cq->cqe == entries / 4 * 3);
 				assert_true((uint32_t)cq->cqe >= sizes[i]);
 				poll_some(2);
-				/* the rest of it, and round the ring */
+				/* the rest of it, and once around the ring */
 				while (poll_some(3))
 					;
 				assert_int_equal(polled, written);
@@ -144,7 +144,7 @@ static void every_place(void **state)
 	}
 }
 
-/* Full to the last entry that there may be, and the index told to the NIC goes on. */
+/* Full to the last possible entry, and the index told to the NIC counts on. */
 static void full(void **state)
 {
 	complete(SMALLEST);
@@ -152,7 +152,7 @@ static void full(void **state)
 	complete(SMALLEST);
 	*fake_doorbell(URDMA_DB_CQ) = 0;
 	assert_int_equal(resize(300), 0);
-	/* room of the old ring is told at once: it is none here */
+	/* the NIC is told at once of the room in the old ring: none here */
 	assert_true(*fake_doorbell(URDMA_DB_CQ) >> 32 == 0);
 	complete(10);
 	assert_int_equal(poll_some(256), 2 * SMALLEST + 10);
@@ -161,7 +161,7 @@ static void full(void **state)
 	assert_true(written - (*fake_doorbell(URDMA_DB_CQ) >> 32) < 128);
 	assert_int_equal(fake_ops->req_notify_cq(cq, 0), 0);
 	assert_true(*fake_doorbell(URDMA_DB_CQ) >> 32 == written);
-	/* down to the smallest while it is as full as that may be */
+	/* down to the smallest size, as full as that may be */
 	complete(SMALLEST);
 	assert_int_equal(resize(SMALLEST), 0);
 	assert_int_equal(fake_urdma_cqes(cq), 128);
@@ -179,16 +179,17 @@ static void refused(void **state)
 	cqe = cq->cqe;
 	assert_int_equal(cqe, 3 << 14);
 	complete(200);
-	/* more waits than is asked for: seen here, though the ring would do */
+	/* more CQEs wait than the requested size: the provider refuses, though the ring would have
+	 * room */
 	assert_int_equal(resize(199), EINVAL);
 	assert_int_equal(resize(1), EINVAL);
-	/* it comes during the command: seen by the NIC */
+	/* it comes during the command: the NIC refuses */
 	before_change = 400;
 	after_change = 0;
 	fake_urdma_at_resize = at_resize;
 	assert_int_equal(resize(200), EINVAL);
 	fake_urdma_at_resize = NULL;
-	/* and the kernel may have a reason of its own */
+	/* the kernel may have other reasons */
 	fake_error = ENOMEM;
 	assert_int_equal(resize(700), ENOMEM);
 	fake_error = 0;
@@ -197,12 +198,13 @@ static void refused(void **state)
 	while (poll_some(7))
 		;
 	assert_int_equal(polled, written);
-	/* the same ring, whatever is asked for */
+	/* the same ring, whatever size is requested */
 	assert_int_equal(resize((3u << 13) + 1), 0);
 	assert_int_equal(cq->cqe, cqe);
 }
 
-/* Before the NIC has its smaller ring, it is told of what is consumed at a quarter of that. */
+/* Before the NIC has its smaller ring, it is told the consumer index at each quarter of that ring's
+ * size. */
 static void told_in_time(void **state)
 {
 	assert_int_equal(resize(1000), 0);
@@ -210,7 +212,7 @@ static void told_in_time(void **state)
 	assert_int_equal(poll_some(256), 10);
 	*fake_doorbell(URDMA_DB_CQ) = 0;
 	assert_int_equal(resize(SMALLEST), 0);
-	/* at the change, however little it is */
+	/* at the change, however few were polled */
 	assert_true(*fake_doorbell(URDMA_DB_CQ) >> 32 == 10);
 	complete(31);
 	assert_int_equal(poll_some(256), 31);
@@ -221,8 +223,9 @@ static void told_in_time(void **state)
 }
 
 /*
- * A CQE comes to the new ring while the command runs, and its event wakes a program that polls:
- * there is no other event for that CQE, so it has to be found. What is in the old ring comes first.
+ * A CQE comes to the new ring while the command runs, and its event wakes a program that polls.
+ * There is no other event for this CQE, so the poll has to find it. CQEs in the old ring come
+ * first.
  */
 static bool found;
 
@@ -232,7 +235,7 @@ static void poll_at_resize(bool done)
 	if (done) {
 		while (poll_some(3))
 			;
-		/* judged later: the provider holds a mutex here */
+		/* checked later: the provider holds a mutex here */
 		found = polled == written;
 		complete(2);
 	}
@@ -259,7 +262,7 @@ static void die_at_resize(bool done)
 		fake_error = EIO;
 }
 
-/* The device dies when polling has changed to the new ring: that one stays, and the old one is
+/* The device dies when polling has changed to the new ring: the new ring stays, and the old one is
  * freed. */
 static void dies_behind_the_change(void **state)
 {
@@ -273,7 +276,9 @@ static void dies_behind_the_change(void **state)
 	assert_int_equal(poll_some(64), 0);
 }
 
-/* A QP goes: its CQEs are dropped in the new ring, those taken over from the old one included. */
+/*
+ * A QP is destroyed: its CQEs are dropped in the new ring, also those taken over from the old one.
+ */
 static void forgets(void **state)
 {
 	before_change = 3;
@@ -299,8 +304,8 @@ static void *reset_qp(void *arg)
 	return (void *)(intptr_t)err;
 }
 
-/* A thread resets the QP while the command runs. It has time to, and may have to wait for the end.
- */
+/* A thread resets the QP while the command runs. It has the time to, and may have to wait for the
+ * command's end. */
 static void reset_at_resize(bool done)
 {
 	complete(done ? after_change : before_change);
@@ -327,7 +332,7 @@ static void forgets_beside(void **state)
 	assert_int_equal(poll_some(256), 0);
 }
 
-/* Somebody polls all the time, with and without extended polling. */
+/* Another thread polls all the time, with and without extended polling. */
 static _Atomic(bool) stop;
 
 static void *poller(void *arg)
@@ -371,7 +376,7 @@ static void moderation(void **state)
 	assert_int_equal(fake_ops->modify_cq(cq, &attr), EINVAL);
 }
 
-/* The flag reaches the kernel, if the NIC knows it. */
+/* The flag reaches the kernel if the NIC supports it. */
 static void overrun(void **state)
 {
 	struct ibv_cq_init_attr_ex attr = {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The provider's data path against memory: WQEs, doorbells and completions, word by word, as
- * urdma_hw.h has them. A failure means that the NIC would read another work request than the one
- * that was posted, or that a program would see another completion than the one the NIC wrote.
+ * The provider's data path in memory: WQEs, doorbells and completions are compared with urdma_hw.h,
+ * word by word. A failure means that the NIC would read another work request than the one that was
+ * posted, or that a program would see another completion than the one the NIC wrote.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -115,7 +115,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The doorbell of a kind must have been rung with this, since the last look. */
+/* The doorbell of a kind must have been written with this value since the last check. */
 static void expect_doorbell(uint32_t which, uint32_t obj, uint64_t arm, uint32_t index)
 {
 	uint64_t *db = fake_doorbell(which);
@@ -212,7 +212,7 @@ static int post(struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 	return ibv_post_send(qp, wr, bad);
 }
 
-/* Refused, with nothing told to the NIC. */
+/* Refused; the NIC gets no doorbell. */
 static void expect_refused(struct ibv_send_wr *wr, int err)
 {
 	struct ibv_send_wr *bad;
@@ -223,7 +223,7 @@ static void expect_refused(struct ibv_send_wr *wr, int err)
 	expect_silence(URDMA_DB_SQ);
 }
 
-/* The same work request by the extended verbs; what it returns. */
+/* Posts the same work request by the extended verbs; returns their result. */
 static int post_ex(const struct ibv_send_wr *wr)
 {
 	struct ibv_data_buf buf[16];
@@ -287,7 +287,7 @@ static void expect_wqe(struct ibv_send_wr *wr, const uint64_t *words, size_t n)
 	struct ibv_send_wr *bad;
 
 	for (unsigned int ex = 0; ex < 2; ex++) {
-		/* What stood in the slot before is not to be seen in the WQE. */
+		/* The WQE must not contain what was in the slot before. */
 		memset((void *)fake_urdma_sqe(next_sqe), 0xee, n * sizeof(*words));
 		silence();
 		assert_int_equal(ex ? post_ex(wr) : post(wr, &bad), 0);
@@ -358,7 +358,7 @@ static void flags_of_a_wqe(void **state)
 		wr.send_flags = t[i].flags;
 		expect_wqe(&wr, words, 6);
 	}
-	/* Each of a QP that signals all is signaled. */
+	/* A QP that signals all signals each WQE. */
 	all = make_qp(cq, cq, true);
 	wr.send_flags = 0;
 	assert_int_equal(ibv_post_send(all, &wr, &bad), 0);
@@ -409,16 +409,16 @@ static void bad_lists_of_elements(void **state)
 	wr.sg_list = sge;
 	wr.num_sge = -1;
 	expect_refused(&wr, EINVAL);
-	/* The slot holds a little more than was asked for, but never this. */
+	/* The slot holds a little more than requested, but never this much. */
 	wr.num_sge = 17;
 	expect_refused(&wr, EINVAL);
 	assert_int_equal(post_ex(&wr), EINVAL);
-	/* The operands are where a second element would be. */
+	/* The operands are in the place of a second element. */
 	atomic.sg_list = sge;
 	atomic.num_sge = 2;
 	expect_refused(&atomic, EINVAL);
 	assert_int_equal(post_ex(&atomic), EINVAL);
-	/* A message of 2^30 bytes is the longest. */
+	/* The longest message has 2^30 bytes. */
 	wr.num_sge = 2;
 	sge[0].length = 1U << 30;
 	sge[1].length = 1;
@@ -464,7 +464,7 @@ static void inline_data(void **state)
 	sge[0].length = 6;
 	expect_refused(&wr, ENOMEM);
 	assert_int_equal(post_ex(&wr), ENOMEM);
-	/* Nothing goes out. */
+	/* These send no data that could be inline. */
 	read.send_flags = IBV_SEND_INLINE;
 	expect_refused(&read, EINVAL);
 	assert_int_equal(post_ex(&read), EINVAL);
@@ -473,7 +473,7 @@ static void inline_data(void **state)
 	assert_int_equal(post_ex(&atomic), EINVAL);
 }
 
-/* There is no work request for these: only the extended verbs post them. */
+/* No struct ibv_send_wr exists for these: only the extended verbs post them. */
 static int post_flush(size_t len, uint8_t type, uint8_t level)
 {
 	ibv_wr_start(qpx);
@@ -526,7 +526,7 @@ static void flush_and_atomic_write(void **state)
 		complete_send(next_sqe++);
 		expect_poll(cq, 6);
 	}
-	/* what the WQE has no place for */
+	/* requests for which the WQE has no place */
 	silence();
 	assert_int_equal(post_flush((size_t)UINT32_MAX + 1, IBV_FLUSH_GLOBAL, 0), EINVAL);
 	assert_int_equal(post_flush(1, 4, 0), EINVAL);
@@ -534,7 +534,7 @@ static void flush_and_atomic_write(void **state)
 	expect_silence(URDMA_DB_SQ);
 }
 
-/* A QP may be made for each only if the NIC can do it. */
+/* A QP may use each of these only if the NIC supports it. */
 static void flush_and_atomic_write_without_the_features(void **state)
 {
 	static const uint64_t features[] = { URDMA_RF_FEAT_FLUSH, URDMA_RF_FEAT_ATOMIC_WRITE };
@@ -592,11 +592,11 @@ static void binding_takes_the_windows_index(void **state)
 		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
 	};
 	expect_wqe(&wr, words, 8);
-	/* The right to FLUSH has another place. */
+	/* The right to FLUSH has another position. */
 	wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_FLUSH_GLOBAL;
 	words[6] |= URDMA_ACC_FLUSH_GLOBAL;
 	expect_wqe(&wr, words, 8);
-	/* Its addresses begin at 0. The bit is that of the right to FLUSH in the NIC. */
+	/* Addresses from 0. In the NIC this bit is the right to FLUSH. */
 	words[6] |= URDMA_SQE6_MR_ZERO_BASED;
 	wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
 	expect_wqe(&wr, words, 8);
@@ -606,7 +606,7 @@ static void binding_takes_the_windows_index(void **state)
 	words[6] |= URDMA_ACC_LOCAL_WRITE;
 	wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_LOCAL_WRITE;
 	expect_wqe(&wr, words, 8);
-	/* The key that is A's anyway. */
+	/* The key that A has anyway. */
 	wr.bind_mw.rkey = ibv_inc_rkey(a->rkey);
 	words[3] = ibv_inc_rkey(a->rkey);
 	expect_wqe(&wr, words, 8);
@@ -638,7 +638,7 @@ static void expect_bind(struct ibv_mw *mw, struct ibv_mw_bind *bind, const uint6
 	expect_poll(cq, bind->wr_id);
 }
 
-/* A type 1 window is bound by a verb of its own, which chooses the key. */
+/* A type 1 window is bound by its own verb, which chooses the key. */
 static void binding_of_type_1(void **state)
 {
 	struct ibv_mr *mr = fake_ops->reg_mr(pd, &one_sge, 4096, 0, IBV_ACCESS_MW_BIND);
@@ -663,7 +663,7 @@ static void binding_of_type_1(void **state)
 	bind.bind_info = (struct ibv_mw_bind_info){ 0 };
 	nothing[3] = ibv_inc_rkey(mw->rkey);
 	expect_bind(mw, &bind, nothing);
-	/* What is not posted changes no key. */
+	/* A request that is not posted changes no key. */
 	key = other->rkey;
 	assert_int_equal(fake_ops->bind_mw(qp, other, &bind), EINVAL);
 	assert_int_equal(other->rkey, key);
@@ -841,7 +841,7 @@ static void a_list_ends_at_its_first_error(void **state)
 	expect_silence(URDMA_DB_SQ);
 }
 
-/* More than 2^16 WQEs, in lots that do not divide the ring, which is full each time. */
+/* More than 2^16 WQEs, in batches that do not divide the ring, which is full each time. */
 static void send_queue_wraps(void **state)
 {
 	const uint32_t slots = fake_urdma_sq_slots();
@@ -861,7 +861,7 @@ static void send_queue_wraps(void **state)
 		expect_refused(&wr, ENOMEM);
 		assert_int_equal(post_ex(&wr), ENOMEM);
 		expect_silence(URDMA_DB_SQ);
-		/* One completion ends five WQEs, for four were not signaled. */
+		/* One completion ends five WQEs, because four were not signaled. */
 		tail += 5;
 		complete_send((uint16_t)(tail - 1));
 		expect_poll(cq, tail - 1);
@@ -946,7 +946,7 @@ static void receive_queue(void **state)
 
 	silence();
 	for (uint16_t i = 0; i < 3; i++) {
-		/* Word 1 is that of the new ring: nobody writes it. */
+		/* Word 1 belongs to the new ring: nobody writes it. */
 		memset((void *)fake_urdma_rqe(i), 0xee, 8);
 		memset((void *)(fake_urdma_rqe(i) + 2), 0xee, 32);
 	}
@@ -955,7 +955,7 @@ static void receive_queue(void **state)
 	for (uint16_t i = 0; i < 3; i++)
 		assert_memory_equal(fake_urdma_rqe(i), words[i], n[i] * 8);
 
-	/* Bad counts, in the middle of a list. */
+	/* Bad numbers of elements, in the middle of a list. */
 	for (unsigned int k = 0; k < 2; k++) {
 		wr[1].num_sge = k ? 17 : -1;
 		assert_int_equal(ibv_post_recv(qp, wr, &bad), EINVAL);
@@ -1059,7 +1059,7 @@ static void opcode_of_a_completion(void **state)
 		{ 1, true, IBV_WC_RECV },
 		{ 2, true, IBV_WC_RECV },
 		{ 4, true, IBV_WC_RECV_RDMA_WITH_IMM },
-		/* of flushed ones, which need not say what they were */
+		/* flushed ones, whose other fields are not valid */
 		{ 3, true, IBV_WC_RECV },
 		{ 255, true, IBV_WC_RECV },
 		{ 255, false, IBV_WC_SEND },
@@ -1148,7 +1148,7 @@ static void fields_of_a_completion(void **state)
 	expect_empty(cq);
 }
 
-/* The ring goes round several times; what stands there from the round before is not taken. */
+/* The ring wraps several times; CQEs of the round before are not taken. */
 static void phase_and_consumer_index(void **state)
 {
 	const uint32_t n = fake_urdma_cqes(recv_cq);
@@ -1170,7 +1170,7 @@ static void phase_and_consumer_index(void **state)
 		}
 		assert_int_equal(ibv_poll_cq(recv_cq, 8, wc), 2);
 		ci += 2;
-		/* Each quarter of the ring is told. */
+		/* The NIC is told at each quarter of the ring. */
 		if (ci - told >= n / 4) {
 			told += n / 4;
 			expect_doorbell(URDMA_DB_CQ, recv_cq->handle, 0, told);
@@ -1179,7 +1179,7 @@ static void phase_and_consumer_index(void **state)
 	}
 	assert_int_equal(ibv_poll_cq(recv_cq, 0, wc), 0);
 
-	/* Within a call as well: the NIC writes on while it goes on. */
+	/* Within a call as well: the NIC writes more CQEs meanwhile. */
 	for (uint32_t i = 0; i < n; i++)
 		complete(recv_cq, &(struct cqe){ .qp = qp, .wqe = (uint16_t)i });
 	assert_int_equal(ibv_poll_cq(recv_cq, (int)(told + n / 4 - ci + 8), wc),
@@ -1189,12 +1189,12 @@ static void phase_and_consumer_index(void **state)
 	expect_doorbell(URDMA_DB_CQ, recv_cq->handle, 0,
 			told + (ci + n - told) / (n / 4) * (n / 4));
 
-	/* A whole ring, and the same of extended polling. */
+	/* A whole ring, also by extended polling. */
 	for (uint32_t i = 0; i < n; i++)
 		complete_send(0);
 	assert_int_equal(ibv_start_poll(cq_ex, &poll), 0);
 	for (uint32_t i = 1; i < n; i++) {
-		/* Within a batch, which may go on for ever. */
+		/* Within a batch, which may go on forever. */
 		if (i % (n / 4) == 0)
 			expect_doorbell(URDMA_DB_CQ, cq->handle, 0, i);
 		expect_silence(URDMA_DB_CQ);
@@ -1296,7 +1296,7 @@ static void a_destroyed_qp_is_forgotten(void **state)
 		complete(cq, &(struct cqe){ .qp = gone, .wqe = i });
 		complete(cq, &(struct cqe){ .qp = gone, .recv = true, .wqe = i });
 	}
-	/* Polling has seen it last when it goes. */
+	/* Polling has looked at it last when it is destroyed. */
 	assert_int_equal(ibv_poll_cq(cq, 3, wc), 3);
 	assert_int_equal(wc[2].qp_num, qpn);
 	assert_int_equal(fake_ops->destroy_qp(gone), 0);
@@ -1319,7 +1319,7 @@ static void a_destroyed_qp_is_forgotten(void **state)
 	}
 }
 
-/* A ring full of CQEs of a QP that is no more gives its room back to the NIC, without a poll. */
+/* A ring full of CQEs of a destroyed QP is room for the NIC again, without a poll. */
 static void dropped_cqes_are_told(void **state)
 {
 	struct ibv_qp *gone = make_qp(recv_cq, recv_cq, false);
@@ -1334,7 +1334,7 @@ static void dropped_cqes_are_told(void **state)
 
 /*
  * CQEs of a QP are dropped from among those of another, at each place of the ring and in each
- * round. Those that stay are polled in their order, and what is dropped is room for others.
+ * round. The remaining ones are polled in order, and the room of the dropped ones is used again.
  */
 static void dropped_cqes_are_room(void **state)
 {
@@ -1357,7 +1357,7 @@ static void dropped_cqes_are_room(void **state)
 		}
 		move_to(gone, IBV_QPS_RESET);
 		ci += n - want;
-		/* The ring has this room now, whether it is told or slack. */
+		/* The ring has this room now, whether the NIC was told of it or not. */
 		more = rnd_below(&random, 2) ? n - want : (n - want) / 2;
 		for (unsigned int i = 0; i < more; i++)
 			complete(recv_cq, &(struct cqe){ .qp = qp, .vendor = (uint8_t)want++ });
@@ -1374,7 +1374,7 @@ static void dropped_cqes_are_room(void **state)
 	assert_int_equal(fake_ops->destroy_qp(gone), 0);
 }
 
-/* What the kernel refuses leaves nothing behind: the address sanitizer looks for leaks. */
+/* A refusal by the kernel leaves nothing behind: the address sanitizer looks for leaks. */
 static void the_kernel_refuses(void **state)
 {
 	struct ibv_qp_init_attr attr = {
@@ -1420,7 +1420,7 @@ static void the_kernel_refuses(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* The NIC's clock, in the unit of completions' times, and nothing that was not asked for. */
+/* The NIC's clock, in the unit of completions' times, and nothing that was not requested. */
 static void the_time_now(void **state)
 {
 	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK | 1u << 31,
@@ -1449,7 +1449,7 @@ static int64_t wall_now(void)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* The date of a completion that the NIC made so many cycles from now. */
+/* The wall-clock time of a completion that the NIC makes this many cycles from now. */
 static int64_t wall_time_of(struct ibv_cq_ex *with, int64_t ahead)
 {
 	struct ibv_poll_cq_attr poll = { 0 };
@@ -1464,7 +1464,8 @@ static int64_t wall_time_of(struct ibv_cq_ex *with, int64_t ahead)
 	return ns;
 }
 
-/* The NIC's clock stands still here. A cycle is 4 ns. The last one is from before it passed 0. */
+/* The NIC's clock stands still here. A cycle is 4 ns. The last completion is from before the clock
+ * wrapped to 0. */
 static void the_date_of_a_completion(void **state)
 {
 	static const int64_t ahead[] = { 0, 250000, -250000, 1, -(int64_t)FAKE_CYCLES - 5 };
@@ -1481,12 +1482,12 @@ static void the_date_of_a_completion(void **state)
 		ns = wall_time_of(with, ahead[i]) - 4 * ahead[i];
 		assert_true(ns >= before && ns <= wall_now());
 	}
-	/* The clocks are compared anew. */
+	/* The clocks are compared again. */
 	usleep(11000);
 	before = wall_now();
 	ns = wall_time_of(with, 0);
 	assert_true(ns >= before && ns <= wall_now());
-	/* The device dies: the last comparison counts. */
+	/* The device dies: the last comparison stays valid. */
 	usleep(11000);
 	fake_error = EIO;
 	assert_int_equal(wall_time_of(with, 10), ns + 40);
@@ -1496,7 +1497,7 @@ static void the_date_of_a_completion(void **state)
 	assert_int_equal(fake_ops->destroy_cq(ibv_cq_ex_to_cq(with)), 0);
 }
 
-/* What the NIC writes in order, a program may poll for. */
+/* A program may poll for data that the NIC writes in order. */
 static void the_order_of_data(void **state)
 {
 	static const enum ibv_wr_opcode yes[] = {

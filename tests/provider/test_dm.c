@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Device memory in the provider: what is mapped and unmapped; copies of every alignment and length
- * around the words of the NIC, and each of their accesses; copies that are refused; regions;
- * imports.
+ * Device memory in the provider: mappings; copies of every alignment and length around the NIC's
+ * words, and each of their accesses; copies that are refused; regions; imports.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -27,9 +26,9 @@
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
-/* pages, when only the context is open */
+/* mapped pages when only the context is open */
 static unsigned int mapped;
-/* what the device memory has to hold */
+/* expected contents of the device memory */
 static uint8_t model[FAKE_DM_BYTES];
 
 static int open_with(uint64_t features)
@@ -89,12 +88,12 @@ static void test_mapping(void **state)
 	assert_int_equal(fake_pages_mapped(), mapped + 1);
 	two = alloc(PAGE + 4);
 	assert_int_equal(fake_pages_mapped(), mapped + 3);
-	/* The second lies behind the page of the first, and is mapped to its last word. */
+	/* The second lies after the page of the first, and is mapped to its last word. */
 	assert_int_equal(ibv_memcpy_to_dm(two, PAGE, &word, 4), 0);
 	memcpy(model + 2 * PAGE, &word, 4);
 	expect_model();
 
-	/* What the kernel does not take back stays as it is. */
+	/* If the kernel refuses to free it, nothing changes. */
 	fake_error = EBUSY;
 	assert_int_equal(fake_ops->free_dm(one), EBUSY);
 	fake_error = 0;
@@ -131,7 +130,7 @@ static void test_copies(void **state)
 	struct ibv_dm *dm = alloc(LENGTH);
 
 	(void)state;
-	/* The end of the memory is not that of a pair of words. */
+	/* The memory's end is not the end of a pair of words. */
 	for (uint32_t offset = 0; offset <= LENGTH; offset += 4)
 		for (uint32_t length = 0; length <= 64 && offset + length <= LENGTH; length += 4)
 			for (uint32_t shift = 0; shift < 8; shift++)
@@ -140,7 +139,7 @@ static void test_copies(void **state)
 }
 
 #ifdef __x86_64__
-/* Where the accesses of a copy begin: each of them faults, and is then carried out as a step. */
+/* Where the accesses of a copy begin: each one faults, and is then single-stepped. */
 static struct {
 	uint8_t *page;
 	uint32_t at[64];
@@ -172,7 +171,7 @@ static void on_step(int sig, siginfo_t *info, void *context)
 		abort();
 }
 
-/* Each access is of 4 or 8 bytes, aligned, and begins where the one before has ended. */
+/* Each access has 4 or 8 bytes, is aligned, and begins where the one before has ended. */
 static void expect_accesses(uint32_t offset, uint32_t length)
 {
 	uint32_t end = offset + length;
@@ -224,7 +223,7 @@ static void test_refused_copies(void **state)
 		size_t length;
 		int err;
 	} bad[] = {
-		/* The rest of the page is mapped, and no part of the memory. */
+		/* The rest of the page is mapped, but is not part of the memory. */
 		{ 0, LENGTH + 4, EFAULT },
 		{ 4, LENGTH, EFAULT },
 		{ LENGTH, 4, EFAULT },
@@ -259,7 +258,7 @@ static void test_refused_copies(void **state)
 	}
 	expect_model();
 	assert_memory_equal(host, was, sizeof(host));
-	/* Nothing, at the very end, is no harm. */
+	/* Copying nothing at the very end is harmless. */
 	assert_int_equal(ibv_memcpy_to_dm(dm, LENGTH, host, 0), 0);
 	assert_int_equal(fake_ops->free_dm(dm), 0);
 }
@@ -283,7 +282,7 @@ static void test_refused(void **state)
 	fake_error = ENOSPC;
 	expect_no_dm(attr, ENOSPC);
 	fake_error = 0;
-	/* What cannot be mapped goes back to the kernel; here it is the second page. */
+	/* Memory that cannot be mapped is given back to the kernel; here the second page cannot. */
 	fake_urdma_dm_offset = INT64_MAX + UINT64_C(1) - 2 * PAGE;
 	attr.length = 2 * PAGE;
 	expect_no_dm(attr, EOVERFLOW);
@@ -302,7 +301,7 @@ static void test_regions(void **state)
 	assert_non_null(mr);
 	assert_null(mr->addr);
 	assert_int_equal(mr->length, 32);
-	/* It holds its PD as any other does. */
+	/* It holds a reference to its PD like any other. */
 	assert_int_equal(fake_ops->dealloc_pd(pd), EBUSY);
 	assert_int_equal(fake_ops->dereg_mr(container_of(mr, struct verbs_mr, ibv_mr)), 0);
 	fake_error = EINVAL;
@@ -313,7 +312,7 @@ static void test_regions(void **state)
 	assert_int_equal(fake_ops->free_dm(dm), 0);
 }
 
-/* What is imported is another's, and stays when it is let go. */
+/* Imported memory belongs to another process, and stays when it is released. */
 static void test_import(void **state)
 {
 	const uint64_t pair = UINT64_C(0x1122334455667788);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Parent domains, thread domains and imported PDs in the provider: whose memory rings lie in, who
- * frees it, which objects are locked, and how long a domain stays.
+ * Parent domains, thread domains and imported PDs in the provider: whose memory rings use, who
+ * frees it, which objects are locked, and how long a domain exists.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ static struct ibv_context *ctx;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 
-/* What the allocator has given and not got back. */
+/* Allocations that were not freed. */
 static struct {
 	void *at;
 	size_t size;
@@ -77,7 +77,7 @@ static void give_back(struct ibv_pd *of, void *context, void *ptr, uint64_t type
 	fail();
 }
 
-/* Whether p lies in what was given. */
+/* Whether p lies in an allocation. */
 static bool is_given(const void *p)
 {
 	for (unsigned int i = 0; i < 16; i++)
@@ -171,7 +171,7 @@ static struct ibv_cq_ex *try_cq(struct ibv_pd *in, uint32_t mask)
 	return fake_ops->create_cq_ex(ctx, &attr);
 }
 
-/* Rings of all objects lie where the allocator has put them, zeroed, and go back to it. */
+/* The rings of all objects lie where the allocator has put them, are zeroed, and are freed. */
 static void test_allocator(void **state)
 {
 	struct ibv_cq_ex *own_cq;
@@ -197,7 +197,7 @@ static void test_allocator(void **state)
 	/* A ring that is not zeroed would seem to have CQEs. */
 	assert_int_equal(ibv_poll_cq(ibv_cq_ex_to_cq(own_cq), 1, &wc), 0);
 
-	/* Each of them holds the domain. */
+	/* Each of them holds a reference to the domain. */
 	assert_int_equal(fake_ops->dealloc_pd(domain), EBUSY);
 	assert_int_equal(fake_ops->destroy_qp(qp), 0);
 	assert_int_equal(num_given(), 2);
@@ -210,7 +210,7 @@ static void test_allocator(void **state)
 	assert_int_equal(fake_ops->dealloc_pd(domain), 0);
 }
 
-/* One that leaves it to us gets nothing back. */
+/* An allocator that leaves the allocation to us is not asked to free anything. */
 static void test_left_to_us(void **state)
 {
 	struct ibv_srq *srq;
@@ -230,7 +230,7 @@ static void test_left_to_us(void **state)
 	assert_int_equal(fake_ops->dealloc_pd(domain), 0);
 }
 
-/* Without memory there is no object, nothing stays behind, and the domain is free. */
+/* Without memory no object is made, nothing stays behind, and the domain can be freed. */
 static void test_no_memory(void **state)
 {
 	(void)state;
@@ -274,7 +274,7 @@ static void test_thread_domain(void **state)
 	assert_int_equal(fake_ops->dealloc_td(td), 0);
 }
 
-/* In place of libc's: locks that are taken. */
+/* Replaces libc's function: counts the locks that are taken. */
 static unsigned int locks;
 
 int pthread_spin_lock(pthread_spinlock_t *lock)
@@ -299,8 +299,8 @@ static struct ibv_qp *qp_with(struct ibv_pd *in, struct ibv_cq *with)
 }
 
 /*
- * Locks that are taken when a QP, an SRQ and a CQ are used once in each way: a send, a receive, a
- * receive of the SRQ, a poll, an arming.
+ * Counts the locks that are taken when a QP, an SRQ and a CQ are used once in each way: a send, a
+ * receive, a receive of the SRQ, a poll, an arming.
  */
 static unsigned int locks_of(struct ibv_pd *in, uint32_t cq_mask, uint32_t cq_flags)
 {
@@ -335,7 +335,7 @@ static unsigned int locks_of(struct ibv_pd *in, uint32_t cq_mask, uint32_t cq_fl
 	return n;
 }
 
-/* A program that promises to use objects by one thread at a time pays for no lock. */
+/* A program that promises to use objects from one thread at a time takes no locks. */
 static void test_locks(void **state)
 {
 	struct ibv_td_init_attr init = { 0 };
@@ -343,7 +343,7 @@ static void test_locks(void **state)
 
 	(void)state;
 	assert_int_equal(locks_of(pd, 0, 0), 5);
-	/* a flag that is not to be looked at */
+	/* a flag that is ignored */
 	assert_int_equal(locks_of(pd, 0, IBV_CREATE_CQ_ATTR_SINGLE_THREADED), 5);
 	assert_int_equal(
 		locks_of(pd, IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CREATE_CQ_ATTR_SINGLE_THREADED), 3);
@@ -376,7 +376,7 @@ static void test_refused(void **state)
 	attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
 	attr.alloc = take;
 	expect_no_domain(attr, EINVAL);
-	/* No domain in a domain. */
+	/* No domain inside a domain. */
 	domain = make_domain(false, NULL);
 	attr = (struct ibv_parent_domain_init_attr){ .pd = domain };
 	expect_no_domain(attr, EINVAL);
@@ -388,7 +388,9 @@ static void test_refused(void **state)
 	assert_int_equal(fake_ops->dealloc_pd(domain), 0);
 }
 
-/* A window and its region are of one PD, though the one names it and the other a domain of it. */
+/*
+ * A window and its region belong to one PD, even if one names the PD and the other a domain of it.
+ */
 static void test_windows(void **state)
 {
 	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS };
@@ -413,7 +415,7 @@ static void test_windows(void **state)
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), EPERM);
 
 	assert_int_equal(fake_ops->destroy_qp(qp), 0);
-	/* A region that changes its PD changes whom it holds. */
+	/* When a region changes its PD, the references change, too. */
 	assert_int_equal(fake_ops->rereg_mr(container_of(foreign, struct verbs_mr, ibv_mr),
 					    IBV_REREG_MR_CHANGE_PD, domain, NULL, 0, 0),
 			 0);
@@ -426,7 +428,7 @@ static void test_windows(void **state)
 	assert_int_equal(fake_ops->dealloc_pd(domain), 0);
 }
 
-/* A region of a dma-buf is one of its PD as any other; one that the kernel refuses is none. */
+/* A dma-buf region refers to its PD like any other; one that the kernel refuses does not. */
 static void test_dmabuf(void **state)
 {
 	struct ibv_pd *of = fake_ops->alloc_pd(ctx);
@@ -450,8 +452,8 @@ static void test_dmabuf(void **state)
 	assert_int_equal(fake_ops->dealloc_pd(domain), 0);
 }
 
-/* What is imported is another's: nothing is destroyed, and the order of letting go does not matter.
- */
+/* An imported PD belongs to another process: nothing is destroyed, and the order of releasing is
+ * free. */
 static void test_import(void **state)
 {
 	struct ibv_pd *imported;
@@ -474,7 +476,7 @@ static void test_import(void **state)
 	fake_error = 0;
 	assert_int_equal(fake_ops->destroy_qp(qp), 0);
 
-	/* Its creator may be gone: then the PD ends here, when nothing uses it any more. */
+	/* Its creator may be gone: then the PD is freed here, when nothing uses it any more. */
 	imported = fake_ops->import_pd(ctx, 5);
 	qp = try_qp(imported);
 	assert_int_equal(fake_ops->dealloc_pd(imported), EBUSY);

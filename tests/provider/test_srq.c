@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Shared receive queues in the provider. The NIC takes the places that the ring of indices names,
- * in order, and completes them in any order: each place that is posted has to have the WQE that was
- * posted for it, and no place may be posted again before its completion was polled.
+ * in order, and completes them in any order. Each posted place has to have the WQE that was posted
+ * for it, and no place may be posted again before its completion was polled.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -40,7 +40,7 @@ static uint32_t places;
 /* ---- the NIC -----------------------------------------------------------------------------------
  */
 
-/* Which places it has, and with which wr_id they were posted; 0 stands for none. */
+/* The places that it has, with their wr_id; 0: none. */
 static uint64_t held[4 * DEPTH];
 /* entries of the ring that it has taken */
 static uint16_t taken;
@@ -88,7 +88,7 @@ static struct ibv_qp *make_qp(struct ibv_cq *of, enum ibv_qp_type type)
 		.send_cq = of,
 		.recv_cq = of,
 		.srq = srq,
-		/* What it asks for in receives does not count. */
+		/* The requested receives do not count. */
 		.cap = { 4, 1u << 20, 1, 1u << 20, 0 },
 		.qp_type = type,
 	};
@@ -199,7 +199,7 @@ static void test_full(void **state)
 	(void)state;
 	*fake_doorbell(URDMA_DB_SRQ) = srq->handle;
 	expect_all_free();
-	/* One is polled, and one may be posted. */
+	/* One completion is polled, so one WQE may be posted. */
 	complete(1, 3);
 	assert_int_equal(post(1), ENOMEM);
 	expect_polled(1, 1003);
@@ -208,7 +208,8 @@ static void test_full(void **state)
 	assert_int_equal(post(1), ENOMEM);
 }
 
-/* At random: posted, taken, and completed in any order by either QP, until indices have wrapped. */
+/* At random: posted, taken, and completed in any order by either QP, until the indices have
+ * wrapped. */
 static void test_order(void **state)
 {
 	struct urdma_random rng = { test_seed(5) };
@@ -242,7 +243,7 @@ static void test_order(void **state)
 	}
 }
 
-/* What stands before the bad request of a list is posted, and a refused one takes no place. */
+/* Requests before the bad one of a list are posted; a refused one takes no place. */
 static void test_list(void **state)
 {
 	struct ibv_sge sge[64];
@@ -272,7 +273,7 @@ static void test_list(void **state)
 	expect_all_free();
 }
 
-/* Several elements, and those without bytes, as in a receive queue. */
+/* Several elements, and empty ones, as in a receive queue. */
 static void test_elements(void **state)
 {
 	struct ibv_sge sge[SGES] = { { 0x1000, 64, 1 }, { 0x2000, 0, 2 }, { 0x3000, 5, 3 } };
@@ -287,7 +288,7 @@ static void test_elements(void **state)
 	assert_true(w[4] == 0x3000 && w[5] == (5 | UINT64_C(3) << 32));
 }
 
-/* Completions that nobody polls before the QP ends: their places are free. */
+/* Completions that nobody polls before the QP is destroyed: their places are free. */
 static void test_qp_ends(void **state)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
@@ -359,7 +360,7 @@ static void test_refused(void **state)
 	expect_no_srq(16, 1, ENOSPC);
 	assert_int_equal(fake_ops->modify_srq(srq, &limit, IBV_SRQ_LIMIT), ENOSPC);
 	assert_int_equal(fake_ops->query_srq(srq, &limit), ENOSPC);
-	/* One that the kernel does not let go stays. */
+	/* An SRQ that the kernel does not destroy stays. */
 	assert_int_equal(fake_ops->destroy_srq(srq), ENOSPC);
 	fake_error = 0;
 	*fake_doorbell(URDMA_DB_SRQ) = srq->handle;
@@ -384,10 +385,10 @@ static void test_no_feature(void **state)
 #define PER_POLLER 100000
 
 static pthread_mutex_t nic = PTHREAD_MUTEX_INITIALIZER;
-/* times that each wr_id was polled */
+/* how often each wr_id was polled */
 static uint8_t *seen;
 
-/* Completes whatever is posted through its own QP, and polls it. */
+/* Completes the posted WQEs through its own QP, and polls them. */
 static void *poller(void *arg)
 {
 	unsigned int which = (unsigned int)(uintptr_t)arg;

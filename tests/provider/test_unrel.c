@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * UD and UC in the provider's data path: WQEs and completions word by word, as in test_datapath.c,
- * whose part is what all types have in common.
+ * UD and UC in the provider's data path: WQEs and completions word by word. test_datapath.c covers
+ * what all types have in common.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -129,7 +129,7 @@ static struct ibv_send_wr datagram(enum ibv_wr_opcode opcode)
 		.num_sge = 1,
 		.opcode = opcode,
 		.imm_data = htobe32(0x01020304),
-		/* of the number of the QP 24 bits count */
+		/* of the QP number only 24 bits count */
 		.wr.ud = { .ah = ah, .remote_qpn = 0x55000000 | QPN, .remote_qkey = QKEY },
 	};
 }
@@ -146,7 +146,7 @@ static int post_ex(const struct ibv_send_wr *wr)
 		ibv_wr_send_imm(qpx, wr->imm_data);
 	else
 		ibv_wr_send(qpx);
-	/* Data and destination come in any order. */
+	/* Data and destination are set in any order. */
 	if (wr->wr_id % 2)
 		ibv_wr_set_ud_addr(qpx, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 	if (wr->send_flags & IBV_SEND_INLINE) {
@@ -168,7 +168,7 @@ static int post_ex(const struct ibv_send_wr *wr)
 	return ibv_wr_complete(qpx);
 }
 
-/* Both kinds of verbs refuse it with this, and tell the NIC nothing. */
+/* Both kinds of verbs refuse it with this errno, and the NIC gets no doorbell. */
 static void expect_refused(struct ibv_send_wr *wr, int err)
 {
 	struct ibv_send_wr *bad = NULL;
@@ -191,7 +191,7 @@ static void complete_next(void)
 	assert_int_equal(wc.wr_id, 7);
 }
 
-/* By both kinds of verbs: a WQE with these first words, the destination, and data of n words. */
+/* By both kinds of verbs: a WQE with these first words, the destination, and n words of data. */
 static void expect_datagram(struct ibv_send_wr *wr, uint64_t w0, uint64_t w1, uint32_t length,
 			    const uint64_t *data, size_t n)
 {
@@ -204,8 +204,7 @@ static void expect_datagram(struct ibv_send_wr *wr, uint64_t w0, uint64_t w1, ui
 	for (unsigned int ex = 0; ex < 2; ex++) {
 		struct ibv_send_wr *bad;
 
-		/* Nothing of what stood there before is left; the reserved words are never written.
-		 */
+		/* No old contents are left; the reserved words are never written. */
 		slot = (uint64_t *)fake_urdma_sqe(next_sqe);
 		memset(slot, 0xee, RESERVED * 8);
 		memset(slot + DATA, 0xee, n * 8);
@@ -356,7 +355,7 @@ static void completion_of_a_datagram(void **state)
 		{ URDMA_CQE0_GRH, IBV_WC_GRH, 0 },
 		{ URDMA_CQE0_GRH | URDMA_CQE0_IPV4, IBV_WC_GRH, 0 },
 		{ URDMA_CQE0_GRH | URDMA_CQE0_IMM, IBV_WC_GRH | IBV_WC_WITH_IMM, 0 },
-		/* priority 6, VLAN 0xfff; without VLAN the tag means nothing */
+		/* priority 6, VLAN 0xfff; without VLAN the tag has no meaning */
 		{ URDMA_CQE0_GRH | URDMA_CQE0_VLAN | UINT64_C(0xdfff) << 48, IBV_WC_GRH, 6 },
 		{ URDMA_CQE0_GRH | UINT64_C(0xdfff) << 48, IBV_WC_GRH, 0 },
 		/* of another type of QP */
@@ -501,7 +500,7 @@ static void room_in_a_datagrams_slot(void **state)
 	qp = NULL;
 }
 
-/* Flags go to the kernel as they are, of a type and a device that have them. */
+/* Flags reach the kernel unchanged, for a type and a device that have them. */
 static void flags_of_a_qp(void **state)
 {
 	struct ibv_qp_init_attr_ex attr = attr_of(IBV_QPT_UD);
@@ -529,7 +528,7 @@ static void flags_of_a_qp(void **state)
 	qp = fake_ops->create_qp_ex(ctx, &attr);
 	assert_non_null(qp);
 	assert_int_equal(fake_create_flags, no_loop);
-	/* what the driver answers comes through the other command too: the number in doorbells */
+	/* the driver's answer comes through the other command, too: the number in doorbells */
 	assert_int_equal(fake_ops->modify_qp(qp, &rts, IBV_QP_STATE), 0);
 	wr = datagram(IBV_WR_SEND);
 	assert_int_equal(fake_ops->post_send(qp, &wr, &bad), 0);
@@ -545,7 +544,7 @@ static void flags_of_a_qp(void **state)
 	assert_int_equal(fake_create_flags, 1);
 }
 
-/* The kernel has the table of groups. */
+/* The kernel keeps the table of groups. */
 static void members_of_groups(void **state)
 {
 	union ibv_gid gid = { .raw = { 0xff } };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * XRC in the provider. A WQE of an initiator QP is that of RC with the number of an SRQ, by either
+ * XRC in the provider. A WQE of an initiator QP is that of RC plus the number of an SRQ, by either
  * kind of verbs. A completion of an XRC SRQ belongs to the SRQ that it names, whatever QP it names:
- * one of another process, one that is gone, or one of this process that has the number now.
+ * a QP of another process, one that is gone, or one of this process that has the number now.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -45,7 +45,7 @@ static struct ibv_cq_ex *cq_ex;
 static struct ibv_srq *srq[SRQS];
 static struct ibv_qp *rc, *ini, *target;
 static uint32_t places;
-/* The NIC: places of each SRQ that are taken, with their wr_id, and entries of the ring taken. */
+/* The NIC: the taken places of each SRQ with their wr_id, and the number of ring entries taken. */
 static uint64_t held[SRQS][4 * DEPTH];
 static uint16_t taken[SRQS], posted[SRQS];
 
@@ -152,7 +152,7 @@ static int setup(void **state)
 	memset(posted, 0, sizeof(posted));
 	xrcd = fake_ops->open_xrcd(ctx, &domain);
 	assert_non_null(xrcd);
-	/* Number 0 is one like others. */
+	/* Number 0 is valid like any other. */
 	for (unsigned int i = 0; i < SRQS; i++)
 		srq[i] = make_srq();
 	places = fake_urdma_srq_places(srq[0]);
@@ -230,7 +230,7 @@ static void post_ex(struct ibv_qp *qp, const struct ibv_send_wr *wr)
 	assert_int_equal(ibv_wr_complete(qpx), 0);
 }
 
-/* Both kinds of verbs make the same WQE: what the NIC is told to do, and the SRQ in word 1. */
+/* Both kinds of verbs make the same WQE: the operation, and the SRQ in word 1. */
 static void test_wqes(void **state)
 {
 	static const struct {
@@ -302,7 +302,7 @@ static void test_wqes(void **state)
 	}
 }
 
-/* A WQE of RC has nothing of an SRQ, also if the work request has something at its place. */
+/* An RC WQE names no SRQ, even if the work request has something in its place. */
 static void test_rc_wqes(void **state)
 {
 	struct ibv_sge sge = { 0x1000, 64, LKEY };
@@ -429,7 +429,7 @@ static void test_order(void **state)
 	}
 }
 
-/* What a completion says besides: immediate data, a key, a status; by both ways of polling. */
+/* Other fields of a completion: immediate data, a key, a status; by both ways of polling. */
 static void test_fields(void **state)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
@@ -462,8 +462,8 @@ static void test_fields(void **state)
 	assert_int_equal(post(1, 1), ENOMEM);
 }
 
-/* A QP of RC has the number that a target QP had: its queues are not touched, and it has its own.
- */
+/* An RC QP has the number that a target QP had: its queues are not touched, and its completions are
+ * its own. */
 static void test_number_of_rc(void **state)
 {
 	struct ibv_recv_wr wr = { .wr_id = 42 }, *bad;
@@ -482,7 +482,7 @@ static void test_number_of_rc(void **state)
 	assert_int_equal(ibv_post_recv(rc, &wr, &bad), 0);
 }
 
-/* Completions stay when a QP goes whose number they have, and go with their SRQ. */
+/* Completions stay when a QP with their number is destroyed, and go with their SRQ. */
 static void test_ends(void **state)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
@@ -503,7 +503,7 @@ static void test_ends(void **state)
 	assert_int_equal(fake_ops->destroy_srq(srq[0]), EBUSY);
 	fake_error = 0;
 	assert_int_equal(fake_ops->destroy_srq(srq[0]), 0);
-	/* The next one has its number. */
+	/* The next SRQ gets its number. */
 	fake_next_srqn = 0;
 	srq[0] = make_srq();
 	posted[0] = 0;
@@ -520,7 +520,7 @@ static void test_ends(void **state)
 	fill(0);
 	cqe(0, 9, STRANGER, 0);
 	expect_polled(1009, STRANGER);
-	/* One that names an SRQ which nobody has, or which is gone, is skipped. */
+	/* A completion whose SRQ does not exist or is gone is skipped. */
 	assert_int_equal(fake_ops->destroy_srq(srq[1]), 0);
 	srq[1] = NULL;
 	for (uint64_t n = 1; n < 10; n += 8)
@@ -560,7 +560,7 @@ static void test_refused(void **state)
 	struct ibv_qp *opened;
 
 	(void)state;
-	/* An initiator receives nothing, a target neither sends nor receives by itself. */
+	/* An initiator does not receive; a target neither sends nor posts receives itself. */
 	assert_int_equal(ibv_post_recv(ini, &recv, &bad_recv), EINVAL);
 	assert_int_equal(ibv_post_recv(target, &recv, &bad_recv), EINVAL);
 	assert_int_equal(ibv_post_send(target, &send, &bad_send), EOPNOTSUPP);
@@ -611,7 +611,7 @@ static void test_refused(void **state)
 	assert_int_equal(fake_ops->close_xrcd(xrcd), EDQUOT);
 }
 
-/* An SRQ of the other type, by the same verb, has no number to name. */
+/* An SRQ of the other type, made by the same verb, has no number. */
 static void test_basic(void **state)
 {
 	struct ibv_srq_init_attr_ex attr = srq_attr();

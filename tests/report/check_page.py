@@ -136,7 +136,7 @@ def most(samples, *counters):
 def counter_faults(page, runs):
     """Plots of counters, for each NIC: links, and groups of what has changed, with the highest value of some."""
     for i, run in enumerate(runs):
-        # Of a large group the heading says how many it shows.
+        # The heading of a large group says how many of its counters it shows.
         plots = {title.split(", the ")[0]: canvas for section, canvas, title in page.plots if section == "counters" + suffix(i)}
         samples = run["samples"]
         if not samples or not samples["slices_ns"]:
@@ -146,7 +146,7 @@ def counter_faults(page, runs):
         for name, nic in list(samples["nics"].items())[:4]:
             zeros = [0] * len(samples["slices_ns"])
             port, pcie, counters = (nic.get(kind, {}) for kind in ("port", "pcie", "counters"))
-            # The highest value; None: it is not known here.
+            # The highest value; None: not known here.
             want = {"wire": max(most(samples, (port.get(d + "_bytes", zeros), 8e-9), (port.get(d + "_frames", zeros), 24 * 8e-9))
                                 for d in ("tx", "rx")),
                     "PCIe": max(most(samples, (pcie.get(d + "_bytes", zeros), 8e-9)) for d in ("to_host", "from_host"))}
@@ -244,7 +244,7 @@ def faults(page, directory, sections):
     for i, run in enumerate(runs):
         for w in run["events"]["slowest"] if run["events"] else []:
             begin, end = w["window_ns"]
-            # Its name says when the trace begins.
+            # The file's name says when the trace begins.
             if not any(link.endswith(f"-slowest{suffix(i)}/{begin}.perfetto") for link in page.links):
                 yield f"no link leads to the moment of {w['nic']} QP {w['qp']} WQE {w['wqe']}"
             if not begin <= w["moments_ns"][0] <= w["moments_ns"][-1] < end:

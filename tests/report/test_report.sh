@@ -3,10 +3,10 @@
 #
 # test_report.sh PROGRAMS MAKE_EVENTS OUT GUESTS BENCH
 #
-# The report as a browser shows it: of runs whose events MAKE_EVENTS makes, of two that are compared, and of the results of
-# guest tests below GUESTS and of the benchmark in BENCH, if there are any of this build. PROGRAMS is the directory of the
-# simulator, of urdma-events and of urdma-samples. Pictures of all pages go to OUT. Then faults are planted into pages: the
-# checks notice each of them.
+# Checks the report in a browser: of runs whose events MAKE_EVENTS makes, of two runs that are compared, of the results of guest
+# tests below GUESTS, and of the benchmark in BENCH, if this build has any. PROGRAMS is the directory of the simulator, of
+# urdma-events and of urdma-samples. Pictures of all pages go to OUT. Then faults are planted into pages: the checks have to
+# notice each of them.
 set -u
 
 programs=$1 make_events=$2 out=$3 guests=$4 bench=$5
@@ -28,7 +28,7 @@ fail() {
 	bad=1
 }
 
-# browse PAGE OPTION...: the page in a browser, whose log goes to $dir/log.
+# browse PAGE OPTION...: opens the page in a browser, whose log goes to $dir/log.
 browse() {
 	local page=$1
 	shift
@@ -36,7 +36,7 @@ browse() {
 		--enable-logging=stderr --virtual-time-budget=10000 "$@" "file://$page" 2>"$dir/log"
 }
 
-# faults PAGE SECTION...: what is wrong with it, on stdout. It has to have these sections.
+# faults PAGE SECTION...: prints what is wrong with the page. It has to have these sections.
 faults() {
 	local page=$1
 	shift
@@ -45,7 +45,7 @@ faults() {
 	/usr/bin/python3 "$here/check_page.py" "$dir/dom" "$(dirname "$page")" "$@"
 }
 
-# good PAGE SECTION...: nothing is wrong with it. Its picture is kept.
+# good PAGE SECTION...: nothing is wrong with the page. Keeps its picture.
 good() {
 	local page=$1 found
 	found=$(faults "$@")
@@ -54,7 +54,7 @@ good() {
 	[ -s "$out/$(basename "$page" .html).png" ] || fail "$page: there is no picture"
 }
 
-# planted TEXT EDIT: the checks say TEXT of a page with this fault.
+# planted TEXT EDIT: the checks report TEXT for a page with this fault.
 planted() {
 	local text=$1 found
 	cp "$dir/one/report.html" "$dir/one/planted.html"
@@ -64,7 +64,7 @@ planted() {
 	[[ "$found" = *"$text"* ]] || fail "the fault '$2' is noticed as '$found', not as '$text'"
 }
 
-# summary DIR ARGUMENT...: DIR/summary.json of a run of the simulator, in which nothing happens.
+# summary DIR ARGUMENT...: DIR/summary.json of a run of the simulator in which nothing happens.
 summary() {
 	local dir=$1 pid
 	shift
@@ -77,13 +77,13 @@ summary() {
 	done
 	kill -TERM $pid
 	wait $pid || die "the simulator failed: $(cat "$dir/cosim.out")"
-	# As ./urdma makes it.
+	# In the form that ./urdma makes.
 	jq '{command: "ib_write_bw -s 2500 localhost", began: "2026-01-31T12:00:00Z", version: "9.8.7", commit: "abcdef1", exit_status: 0, error: null, hosts: 1, nics: [2], accel: "tcg", kernel: "stock",
 		wall_seconds: 20.04, boot_seconds: 9.6, kernel_complaints: [], simulator: .}' "$dir/cosim/cosim.json" >"$dir/summary.json"
 }
 
-# samples: counters of two NICs each 10 us, a thousand samples of 40 frames of 2500 bytes from urdma0 on, and a pause. One sample
-# in ten has lost frames.
+# samples: counters of two NICs every 10 us: a thousand samples of 40 frames of 2500 bytes from urdma0 on, and a pause. One
+# sample in ten has lost frames.
 samples() {
 	awk 'BEGIN {
 		print "{\"ns\":10000,\"urdma0\":{\"pcie\":{\"register_reads\":61}},\"urdma1\":{\"pcie\":{\"register_reads\":61}}}"
@@ -133,7 +133,7 @@ run=(verdict stages links latency percentiles depth queues qps-over-time wire pc
 	translation stalls cost)
 "$top/tools/html-report.sh" "$dir/one" >"$dir/log" || fail "no page: $(cat "$dir/log")"
 good "$dir/one/report.html" "${run[@]}" counters files
-# Elsewhere, so that its links lead to the two directories.
+# In another directory, so that its links lead to the two directories.
 "$top/tools/html-report.sh" --out "$dir/two.html" "$dir/one" "$dir/the other" >"$dir/log" || fail "no page: $(cat "$dir/log")"
 good "$dir/two.html" "${run[@]}" comparison verdict-2 slowest-2 counters files
 "$top/tools/html-report.sh" --out "$dir/silent.html" "$dir/silent" >"$dir/log" || fail "no page: $(cat "$dir/log")"
@@ -154,13 +154,13 @@ for bytes in 1000 200000; do
 	done
 done
 for name in pingpong perftest-loss; do
-	# urdma-events refuses those of another build.
+	# urdma-events refuses the events of another build.
 	[ "$guests/$name/events.urdma" -nt "$events" ] || continue
 	"$top/tools/html-report.sh" --out "$dir/$name.html" "$guests/$name" >"$dir/log" || fail "no page: $(cat "$dir/log")"
 	good "$dir/$name.html" "${run[@]}"
 done
 
-# The page of the benchmark: of a few figures, and of all that there are.
+# The page of the benchmark: with a few figures, and with all.
 cat >"$dir/rows.json" <<'EOF'
 [{"name": "WRITE, 1 QP", "value": 98.0, "unit": "Gb/s", "limit": 98.5, "by": "wire", "percent": 99.5},
  {"name": "latency of SEND", "value": 2000, "unit": "ns", "limit": 1500, "by": "latency", "percent": 75},

@@ -11,7 +11,7 @@ import sys
 import pywellen
 
 CYCLE_NS = 4
-INPUTS_NS = 1  # inputs follow the clock edge
+INPUTS_NS = 1  # inputs change after the clock edge
 
 
 def main(nic, at, before, after, *more):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# test_waves.sh DIR: waves of an engine test and of urdma-cosim, with the models of build/waves, which are built if need be.
+# test_waves.sh DIR: waves of an engine test and of urdma-cosim, with the models of build/waves, which are built if necessary.
 set -u
 top=$(CDPATH='' cd "$(dirname "$0")/../.." && pwd)
 prog=test_waves
@@ -22,7 +22,7 @@ python() {
 	PYTHONPATH=$wellen_dir/python /usr/bin/python3 "$@"
 }
 
-# refused WORDS ARGUMENT...: status 2, and says why.
+# refused WORDS ARGUMENT...: exits with 2 and gives the reason.
 refused() {
 	local words=$1 status=0
 	shift
@@ -41,7 +41,7 @@ refused "BEFORE: 'soon'" --before soon rtl.cq
 refused "WINDOW: '5'" --window 5 rtl.cq
 refused "unknown option '--after'" --after 5 rtl.cq
 
-# A test that passes: what crosses the MAC is where the capture has it, to the cycle.
+# A test that passes: frames cross the MAC in the cycle that the capture has.
 URDMA_TEST_CAPTURE=$dir "$waves" --window 0:0 engine.lumina "$case" >"$dir/out" 2>&1 || fail "$(cat "$dir/out")"
 grep -q '^\[waves\] status 0, from 0 ns on' "$dir/out" || fail "$(cat "$dir/out")"
 for nic in urdma0 urdma1; do
@@ -52,7 +52,7 @@ for nic in urdma0 urdma1; do
 	python "$top/tests/waves/check_view.py" "$top" $nic "$files/$nic.fst" || fail "view of $nic"
 done
 
-# One that fails says where, and leaves waves of what was before.
+# A test that fails names the moment, and leaves waves of the time before.
 URDMA_TEST_CAPTURE=$dir/none "$waves" engine.lumina "$case" >"$dir/out" 2>&1 || fail "$(cat "$dir/out")"
 grep -q '^\[waves\] status 1, from' "$dir/out" || fail "a test that fails: $(cat "$dir/out")"
 grep -qE 'it fails at [1-9][0-9]* ns of model or rig 0$' "$dir/out" || fail "a test that fails: $(cat "$dir/out")"
@@ -64,7 +64,7 @@ done
 # urdma-cosim: one instance, from one command to another.
 "$top/tools/host-build.sh" --waves urdma-cosim || fail "urdma-cosim"
 cosim=$top/build/waves/cosim/urdma-cosim
-# An instance that there is not is refused before anything is made, with the names that there are.
+# An instance that does not exist is refused before anything is created, with the names that exist.
 no_scope() {
 	local scope=$1 words=$2 check status
 	for check in '' --check; do
@@ -111,8 +111,8 @@ assert names and not others, others[:5]' \
 		"$dir/o/$nic.fst" $nic || fail "signals of $nic"
 	python "$top/tests/waves/check_view.py" "$top" $nic "$dir/o/$nic.fst" nic.tx || fail "view of a part of $nic"
 done
-# no_room KB WORDS: waves that the disk does not take all are no success, and no crash. (A limit of a file's size stands for
-# the disk.) With the smallest one not even the files for the viewers fit, and the run does not begin.
+# no_room KB WORDS: if the disk does not take all waves, that is neither success nor a crash. (A limit on file size stands for
+# the disk.) With the smallest limit not even the files for the viewers fit, and the run does not start.
 no_room() {
 	local status=0
 	rm -f "$dir/control"
@@ -134,7 +134,7 @@ no_room() {
 }
 no_room 4 "cannot write $dir/full/urdma0.fst: "
 no_room 64 'urdma0.fst could not be written whole: File too large'
-# A view of what the RTL does not have, or that is not understood, is not built.
+# A view with a signal that the RTL does not have, or that cannot be parsed, is not built.
 command=$(ninja -C "$top/build/waves" -t commands sim/gen/view.inc | grep -F /view.sh)
 command=${command//"$top/build/waves/sim/gen/view.inc"/"$dir/view.inc"}
 command=${command//"$top/tools/waves/view.def"/"$dir/view.def"}
@@ -148,12 +148,12 @@ no_view 'the RTL has no signal nic.tx.trace_pkt.gone' 'hex nic.tx.trace_pkt.gone
 no_view 'the RTL has no signal nic.gone.clk' 'hex nic.gone.clk'
 no_view 'there is no lane gone' 'lane nic.tx gone'
 no_view 'not understood: hec clk' 'hec clk'
-# Around a trigger: in both files of a NIC, what is before it, and nothing that is later than the window.
+# Around a trigger: both files of a NIC have the time before it, and nothing after the window.
 {
 	printf '\x0a\x0d\x0d\x0a\x1c\0\0\0\x4d\x3c\x2b\x1a\x01\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\x1c\0\0\0'
 	printf '\x01\0\0\0\x14\0\0\0\x01\0\0\0\0\0\0\0\x14\0\0\0'
 	for ((i = 0; i < 40; i++)); do
-		# A frame of 60 bytes each 50 us
+		# A frame of 60 bytes every 50 us
 		t=$(printf '%08x' $((i * 50)))
 		printf '\x06\0\0\0\x5c\0\0\0\0\0\0\0\0\0\0\0'
 		# shellcheck disable=SC2059  # bytes
@@ -163,7 +163,7 @@ no_view 'not understood: hec clk' 'hec clk'
 		printf '\x5c\0\0\0'
 	done
 } >"$dir/paced.pcapng"
-# triggered BEFORE AFTER OFFSET...: a run with waves around the tenth frame. They have the frames at these ns from it on.
+# triggered BEFORE AFTER OFFSET...: a run with waves around the tenth frame. They contain the frames at these ns from it.
 triggered() {
 	local before=$1 after=$2 at
 	shift 2
@@ -177,7 +177,7 @@ triggered() {
 	done
 	[ "$("$cosim" --tell "$dir/control" waves off)" = 'error the waves of this run are those around its trigger' ] || fail "waves off"
 	at=$(sed -n 's/.* came at \([0-9]*\) ns$/\1/p' "$dir/out")
-	# Until a frame has come that is not in the window.
+	# Until a frame has arrived that is not in the window.
 	until [ "$("$cosim" --tell "$dir/control" time | tr -dc 0-9)" -gt $((at + after + 100000)) ]; do
 		kill -0 $pid 2>/dev/null || fail "urdma-cosim: $(cat "$dir/out")"
 		sleep 0.1

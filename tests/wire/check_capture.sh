@@ -3,12 +3,11 @@
 #
 # Judges captures: check_capture.sh [-o] FILE...
 #
-# With -o only what each port has sent is judged: what it received met the wire and its faults.
+# With -o only the frames that each port has sent are judged, because received frames have passed the wire and its faults.
 #
-# Every frame to UDP port 4791 has to decode in tshark as RoCEv2, no frame may be malformed or carry an
-# expert error, and every ICRC has to agree with icrc_check, and for IPv4 with scapy, when it is installed.
-# URDMA_ICRC_CHECK names the program icrc_check; without it the build directory is looked into.
-# Ends with 1 for a fault in a capture, 2 when it could not judge.
+# Every frame to UDP port 4791 has to decode in tshark as RoCEv2, no frame may be malformed or carry an expert error, and every
+# ICRC has to agree with icrc_check, and for IPv4 with scapy, when it is installed. URDMA_ICRC_CHECK names the program
+# icrc_check; by default it is taken from the build directory. Exit status 1: a fault in a capture; 2: it could not judge.
 set -u
 
 here=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -30,27 +29,28 @@ fi
 [ -x "$icrc_check" ] || die "$icrc_check is missing: build it, or set URDMA_ICRC_CHECK"
 command -v tshark >/dev/null || die "tshark is not installed"
 
-# Payload is data of programs. What tshark guesses it to be, by its looks or by a port, is not judged: random data is
-# now and then taken for a protocol, and malformed as such. So tshark knows these protocols only.
+# Payload is data of programs. tshark guesses a protocol for it, by its contents or a port, and sometimes takes random data for
+# a malformed packet. So it may use only these protocols.
 known='_ws\..*|frame|file.*|pcapng|pkt_comment|data|eth|ethertype|llc|vlan|ieee8021ad|arp|ip|ipv6|ipv6\..*|icmp|icmpv6|igmp|udp|tcp|tcp\..*|infiniband'
-# RoCE NICs send no UDP checksum, the ICRC covers all; over IPv6 likewise (RFC 6935).
+# RoCE NICs send no UDP checksum, because the ICRC covers everything; over IPv6 likewise (RFC 6935).
 options=(-n -o udp.ignore_ipv6_zero_checksum:TRUE)
 while read -r protocol; do
 	options+=(--disable-protocol "$protocol")
 done < <(tshark -G protocols 2>/dev/null | cut -f 3 | grep -vxE "$known")
 [ ${#options[@]} -gt 100 ] || die "tshark -G protocols lists no protocols"
 
-# What is wrong with a frame, to tshark. Payload that begins as EtherType, 0, 0 is a frame of that type to it, and no option
-# forbids that. Answers of NVMe do, and now and then data. What tshark finds in such a frame may be in the payload.
+# Errors that tshark finds in a frame. If payload begins with an EtherType, 0, 0, tshark takes it for a frame of that type, and
+# no option forbids this. Answers of NVMe begin like this, and sometimes other data. The errors in such a frame may be in the
+# payload.
 inner='frame.protocols matches ":infiniband:" && !(frame.protocols matches ":infiniband:(data|_ws)")'
 faulty="(_ws.malformed || _ws.expert.severity >= 8388608) && !(frame.packet_flags_crc_error == 1) && !($inner)"
 [ -z "$sent" ] || faulty="$faulty && frame.packet_flags_direction == 2"
 
 # frames FILE: a line for each RoCEv2 frame, number, opcode (empty if it is not decoded) and "4" over IPv4; and a line "faults"
-# when there is any faulty frame. tshark goes through the file once: it takes long.
+# if any frame is faulty. tshark reads the file only once, because that takes long.
 #
-# Frames whose FCS is marked bad were spoiled on purpose. A host without an RDMA device returns the start of a frame in an
-# ICMP message.
+# Frames whose FCS is marked bad were damaged on purpose. A host without an RDMA device returns the start of a frame in an ICMP
+# message.
 frames()
 {
 	tshark "${options[@]}" -r "$1" -T fields -e frame.number -e frame.packet_flags_direction -e frame.packet_flags_crc_error \
@@ -93,7 +93,7 @@ for file in "$@"; do
 		tshark "${options[@]}" -r "$file" -Y "$faulty" 2>/dev/null | head -20 >&2
 		bad=1
 	fi
-	# tshark knows the opcodes of XRC, and none of the headers behind the BTH: rc_check judges these.
+	# tshark knows the opcodes of XRC, but not their headers after the BTH: rc_check judges these.
 	read -r roce decoded xrc < <(awk -F'\t' '
 		/^[0-9]/ { roce++ }
 		$2 != "" { decoded++ }
@@ -104,7 +104,7 @@ for file in "$@"; do
 		bad=1
 	fi
 	if /usr/bin/python3 -c 'import scapy.contrib.roce' 2>/dev/null; then
-		# No more than 400, spread over the file. An editcap that is given no number would take all.
+		# No more than 400, spread over the file. An editcap without a number would take all.
 		mapfile -t sample < <(awk -F'\t' '$3 == 4 { n[++N] = $1 }
 			END { for (i = 1; i <= N; i += N > 400 ? N / 400 : 1) print n[int(i)] }' "$tmp/frames")
 		if [ ${#sample[@]} -gt 0 ]; then

@@ -20,7 +20,7 @@ def main(path, numbers):
     frames = [data for data, _ in RawPcapNgReader(path)]
     for number, data in zip(numbers, frames, strict=True):
         packet = Ether(data)
-        # Ethernet's padding of a short frame, which scapy takes for a payload of the BTH
+        # Ethernet's padding of a short frame, which scapy takes for payload of the BTH
         if Padding in packet:
             packet[Padding].underlayer.remove_payload()
         wire = packet[BTH].icrc

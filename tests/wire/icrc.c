@@ -85,7 +85,7 @@ int roce_parse(const uint8_t *frame, size_t len, struct roce_frame *roce, const 
 	return 0;
 }
 
-/* CRC-32 of IEEE 802.3, least significant bit of each byte first, without the final complement. */
+/* CRC-32 of IEEE 802.3, least significant bit of each byte first, without the final inversion. */
 static uint32_t crc_byte(uint32_t crc, uint8_t byte)
 {
 	crc ^= byte;
@@ -94,7 +94,7 @@ static uint32_t crc_byte(uint32_t crc, uint8_t byte)
 	return crc;
 }
 
-/* Fields that routers may change count as ones. */
+/* For the ICRC, fields that routers may change are all ones. */
 static bool masked(const struct roce_frame *r, size_t at, uint8_t *mask)
 {
 	*mask = 0xff;
@@ -117,7 +117,7 @@ void roce_icrc(const uint8_t *frame, const struct roce_frame *roce, uint8_t icrc
 {
 	uint32_t crc = 0xffffffff;
 
-	/* in the place of an LRH, which RoCE does not have */
+	/* in place of an LRH, which RoCE does not have */
 	for (int i = 0; i < 8; i++)
 		crc = crc_byte(crc, 0xff);
 	for (size_t at = roce->ip; at < roce->end - 4; at++) {

@@ -2,8 +2,8 @@
 /*
  * icrc_check [-o | -s] FILE...: reads pcapng files and judges every RoCEv2 frame: lengths,
  * checksums, padding, ICRC. With -o only those that the port has sent. Prints each fault, and a
- * line of counts a file. Ends with 1 when there was a fault, 2 when a file could not be read. With
- * -s it prints what was sent instead: frames, ACKs, RNR NAKs, other NAKs.
+ * line of counts per file. Exit status 1: there was a fault; 2: a file could not be read. With -s
+ * it prints instead how many frames, ACKs, RNR NAKs and other NAKs were sent.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 struct counts {
 	const char *file;
 	bool sent_only;
-	uint64_t number; /* of the frame in the file */
+	uint64_t number; /* number of the frame in the file */
 	uint64_t frames, roce, other, fcs, faults;
 	uint64_t sent, acks, rnr, naks;
 };
@@ -47,7 +47,7 @@ static void judge(void *ctx, const struct pcap_frame *frame)
 		return;
 	c->frames++;
 	if (frame->bad_fcs) {
-		c->fcs++; /* spoiled on purpose: nobody has to make sense of it */
+		c->fcs++; /* damaged on purpose: it need not be valid */
 		return;
 	}
 	ret = roce_parse(frame->data, frame->len, &roce, &why);

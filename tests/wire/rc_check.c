@@ -12,24 +12,24 @@
 
 #define MAX_REPORTS 20u
 #define PSN_MASK    0xffffffu
-#define FAR	    0x100000   /* PSNs between two lives of a QP, at least */
-#define WINDOW	    (1u << 14) /* PSNs whose packets are remembered, each way */
+#define FAR	    0x100000   /* at least so many PSNs between two lives of a QP */
+#define WINDOW	    (1u << 14) /* PSNs whose packets are remembered, in each direction */
 #define PENDING	    64u	       /* READs and ATOMICs of the peer that wait for their answer */
 #define CAUSES	    16u
 #define MACS	    8u /* addresses of a port */
 #define GAPS	    8u
-#define UNAS	    2048u /* moves of una remembered: a READ response each */
+#define UNAS	    2048u /* remembered moves of una: one per READ response */
 #define DEFAULT_LAG 50000u
 #define TURN_NS	    3000u
 #define US	    UINT64_C(1000)
-/* Nobody leaves a QP of his alone that long in the middle of what he does. */
+/* Nobody leaves a QP alone for so long in the middle of its work. */
 #define PAUSE (UINT64_C(500000) * US)
 #define NEAR  4096 /* a READ takes as many PSNs as its answer has packets */
 
 /* Upper three bits of a BTH opcode (volume 1, table 38; annex A14) */
 enum { TRANSPORT_RC = 0, TRANSPORT_XRC = 5 };
 
-/* The lower five bits: XRC has those of RC */
+/* The lower five bits: XRC has the codes of RC */
 enum {
 	SEND_FIRST,
 	SEND_MIDDLE,
@@ -58,12 +58,12 @@ enum {
 	ATOMIC_WRITE = 0x1d,
 };
 
-/* What an opcode is made of. */
+/* Properties of an opcode. */
 enum {
 	IS_FIRST = 1,
 	IS_LAST = 2,
 	IS_REQUEST = 4,
-	IS_WRITE = 8, /* else SEND, of those with parts */
+	IS_WRITE = 8, /* otherwise SEND, for opcodes with parts */
 	HAS_RETH = 16,
 	HAS_IMM = 32,
 	HAS_AETH = 64,
@@ -118,7 +118,7 @@ struct packet {
 	uint64_t va;  /* RETH, AtomicETH; ATOMIC_ACK: the value */
 	uint32_t rkey, dma_len;
 	uint32_t msn;
-	uint32_t digest; /* of everything behind the BTH; see rc_check_config.rewritten */
+	uint32_t digest; /* of everything after the BTH; see rc_check_config.rewritten */
 	uint32_t srqn;	 /* XRCETH */
 	uint32_t feth;
 	uint8_t op, syndrome, xrceth_resv;
@@ -141,26 +141,26 @@ enum cause_kind { BY_NAK, BY_GAP, BY_RNR };
 struct cause {
 	enum cause_kind kind;
 	uint32_t psn;
-	uint64_t ns, told; /* the first report, and the last that says the same */
+	uint64_t ns, told; /* the first report, and the last one that repeats it */
 	uint64_t due;	   /* not before */
-	bool used;	   /* a resend was for it */
-	bool served;	   /* something was sent again since, from there or before */
+	bool used;	   /* a resend had it as its cause */
+	bool served;	   /* since the report, packets were sent again from there or before */
 };
 
 struct gap {
 	uint32_t psn;
-	uint64_t waited, closed; /* waited: since when nothing in front of its NAK was sent */
+	uint64_t waited, closed; /* waited: since when nothing before its NAK was sent */
 	bool open, naked;
 };
 
 struct waiting {
-	uint32_t psn, n, next; /* next: response packet that is to come */
+	uint32_t psn, n, next; /* next: the next response packet */
 	uint32_t len;
 	bool atomic, again, begun;
 };
 
 struct half {
-	bool known, dead, lost; /* lost: no longer judged, the peer broke the rules */
+	bool known, dead, lost; /* lost: no longer judged, because the peer broke the rules */
 	bool typed, xrc;	/* the first request says which transport the pair has */
 	uint32_t next;		/* requester: next new PSN; responder: expected PSN */
 	uint64_t seen;		/* when the last request packet passed */
@@ -169,12 +169,12 @@ struct half {
 
 struct requester {
 	struct half h;
-	uint32_t pos; /* PSN behind the last request packet */
+	uint32_t pos; /* PSN after the last request packet */
 	uint32_t una;
 	uint64_t moved, sent_una; /* when una moved, when the packet una was last sent */
 	uint64_t overdue; /* when una moved although the time-out was over: it may have begun to go
 			     back */
-	uint64_t back_ns; /* when it went back the last time */
+	uint64_t back_ns; /* when it last went back */
 	struct {
 		uint32_t psn;
 		uint64_t ns;
@@ -184,8 +184,8 @@ struct requester {
 	unsigned int cause_n;
 	unsigned int outstanding; /* READs and ATOMICs */
 	bool told, stopped;	  /* by rc_check_connect(), rc_check_stop() */
-	uint32_t former;	  /* told: next new PSN of the life before */
-	/* the message whose packets come */
+	uint32_t former;	  /* told: next new PSN of the former life */
+	/* the message of the current packets */
 	bool in_message;
 	bool in_write;
 	uint32_t message_left, message_srqn;
@@ -197,7 +197,7 @@ struct responder {
 	uint32_t first; /* first PSN seen, or told */
 	bool told;	/* by rc_check_connect() */
 	bool stopped;	/* by rc_check_stop() */
-	bool answered;	/* an acknowledgement was sent */
+	bool answered;	/* an acknowledgement has been sent */
 	uint32_t last_ack;
 	uint32_t msn;
 	bool rnr;
@@ -247,7 +247,7 @@ static void violation(struct rc_check *c, const struct pair *p, uint64_t ns, con
 	fputc('\n', stderr);
 }
 
-/* May the NIC have dropped a packet that the model has seen? */
+/* Whether the NIC may have dropped a packet that the model has seen. */
 static bool dropped(struct rc_check *c, struct half *h)
 {
 	if (!c->config.rx_dropped)
@@ -298,8 +298,8 @@ static void remember(const struct rc_check *c, struct half *h, const struct pack
 }
 
 /*
- * A PSN from far away begins a new life of the QP number, where there may be one. After a pause
- * one from less far does, if it neither repeats what was sent nor leaves out a little.
+ * A PSN far away begins a new life of the QP number, where there may be one. After a pause a less
+ * distant PSN does, if it neither repeats a sent packet nor skips only a few.
  */
 static bool new_life(const struct rc_check *c, struct half *h, const struct packet *k)
 {
@@ -311,14 +311,13 @@ static bool new_life(const struct rc_check *c, struct half *h, const struct pack
 	       (k->ns > h->seen + PAUSE && (d < 0 || d > NEAR) && !recall(h, k->psn) && !h->lost);
 }
 
-/* What a half is no longer judged by is not remembered, but where it is: new_life() wants to know.
- */
+/* Of a half that is no longer judged, only the position is kept: new_life() needs it. */
 static void follow(const struct rc_check *c, struct half *h, const struct packet *k)
 {
 	h->next = psn_add(k->psn, k->op == READ_REQUEST ? packets_of(c, k->dma_len) : 1);
 }
 
-/* Is it of the pair's transport? */
+/* Whether it is of the pair's transport. */
 static bool own_transport(struct half *h, const struct packet *k)
 {
 	if (!h->typed && k->kind & IS_REQUEST) {
@@ -328,7 +327,7 @@ static bool own_transport(struct half *h, const struct packet *k)
 	return h->typed && h->xrc == k->xrc;
 }
 
-/* Of a life before. */
+/* Whether it belongs to a former life. */
 static bool is_far(uint32_t psn, uint32_t next)
 {
 	return abs(roce_psn_diff(psn, next)) > FAR;
@@ -341,7 +340,7 @@ static bool half_begin(struct half *h)
 	return h->mem;
 }
 
-/* Clean memory, the same place. */
+/* Clears the memory, and keeps the position. */
 static struct half half_again(const struct half *h)
 {
 	memset(h->mem, 0, WINDOW * sizeof(*h->mem));
@@ -351,7 +350,7 @@ static struct half half_again(const struct half *h)
 /* ---- requester behind the port ------------------------------------------------------------------
  */
 
-/* When the timer began that runs now. */
+/* When the present timer began. */
 static uint64_t timer_since(const struct requester *r)
 {
 	return r->moved > r->sent_una ? r->moved : r->sent_una;
@@ -378,15 +377,17 @@ static void add_cause(struct requester *r, enum cause_kind kind, uint64_t ns, ui
 	struct cause *k = &r->cause[(r->cause_n - 1) % CAUSES];
 	bool copy = false;
 
-	/* each response behind a gap reports it; one that comes after it was sent again, anew */
+	/* each response after a gap reports it; a response that comes after the request was
+	 * repeated reports it anew */
 	if (r->cause_n && kind == BY_GAP && k->kind == BY_GAP && k->psn == r->una && !k->used &&
 	    k->ns >= r->back_ns) {
 		k->told = ns;
 		return;
 	}
 	/*
-	 * There is one NAK for a gap. The wire's copy of one that was served need not be; nor need
-	 * one of a request whose responder has answered a later one: it is old.
+	 * There is one NAK per gap. The NIC need not obey a duplicate (made by the wire) of a NAK
+	 * that was obeyed. Nor need it obey a NAK if the responder has answered a later request:
+	 * the NAK is old.
 	 */
 	for (unsigned int i = 0; i < CAUSES && kind == BY_NAK; i++)
 		copy |= r->cause[i].ns && r->cause[i].psn == r->una && r->cause[i].served &&
@@ -397,8 +398,8 @@ static void add_cause(struct requester *r, enum cause_kind kind, uint64_t ns, ui
 	};
 }
 
-/* Everything before `to` is acknowledged, up to a READ or ATOMIC without its answer. True: reached.
- */
+/* Everything before `to` is acknowledged, up to a READ or ATOMIC without its answer. Returns true
+ * if `to` was reached. */
 static bool advance(const struct rc_check *c, struct requester *r, uint32_t to, uint64_t ns)
 {
 	uint32_t una = r->una;
@@ -422,7 +423,7 @@ static void response(struct rc_check *c, struct pair *p, const struct packet *k)
 
 	if (!r->h.known || r->h.dead || !own_transport(&r->h, k) ||
 	    roce_psn_diff(k->psn, r->una) < 0 || roce_psn_diff(k->psn, r->h.next) >= 0) {
-		return; /* old, or about nothing that was sent: has to be ignored */
+		return; /* old, or for a PSN that was not sent: must be ignored */
 	}
 	if (k->op == ACKNOWLEDGE && k->syndrome >> 5 == 0) {
 		if (!advance(c, r, psn_add(k->psn, 1), k->ns))
@@ -448,7 +449,7 @@ static void response(struct rc_check *c, struct pair *p, const struct packet *k)
 	m = recall(&r->h, k->psn);
 	if (!m || (k->op == ATOMIC_ACK) != !!(m->kind & IS_ATOMIC) ||
 	    (k->op != ATOMIC_ACK && !(m->kind & IS_READ))) {
-		r->h.lost = true; /* the peer answers what was not asked */
+		r->h.lost = true; /* the peer answers a request that was not made */
 		return;
 	}
 	if (!advance(c, r, k->psn, k->ns)) {
@@ -462,8 +463,8 @@ static void response(struct rc_check *c, struct pair *p, const struct packet *k)
 }
 
 /*
- * Was una the place to resume at, at some time not longer ago than a NIC needs to react? What was
- * acknowledged since then may be left out.
+ * Whether una was the place to resume at, at some time not longer ago than a NIC needs to react.
+ * Packets acknowledged since then may be left out.
  */
 static bool was_una(const struct rc_check *c, const struct requester *r, uint32_t psn, uint64_t now)
 {
@@ -473,7 +474,7 @@ static bool was_una(const struct rc_check *c, const struct requester *r, uint32_
 		return false;
 	for (unsigned int i = 1; i <= n; i++) {
 		unsigned int at = (r->una_n - i) % UNAS;
-		/* it stayed so until the next one */
+		/* it kept this value until the next one */
 		uint64_t until = i == 1 ? now : r->una_log[(r->una_n - i + 1) % UNAS].ns;
 
 		if (until + c->config.lag_ns < now)
@@ -484,7 +485,7 @@ static bool was_una(const struct rc_check *c, const struct requester *r, uint32_
 	return false;
 }
 
-/* Until when `p` has to send again what was asked for at `since`. */
+/* By when `p` has to send again what was requested at `since`. */
 static uint64_t reaction_until(const struct rc_check *c, const struct pair *p, uint64_t since)
 {
 	uint64_t until = since + c->config.lag_ns;
@@ -496,8 +497,8 @@ static uint64_t reaction_until(const struct rc_check *c, const struct pair *p, u
 }
 
 /*
- * A packet that a NAK asks for goes out in time, unless an RNR timer holds it back. A gap
- * among responses may be left to the ACK timer.
+ * A packet that a NAK requests is sent in time, unless an RNR timer holds it back. The repair of a
+ * gap among responses may be left to the ACK timer.
  */
 static void judge_reaction(struct rc_check *c, struct pair *p, const struct packet *k)
 {
@@ -527,7 +528,7 @@ static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 	bool late = timer_is_over(c, r, k->ns);
 	bool overdue = r->overdue && k->ns <= r->overdue + c->config.lag_ns;
 
-	/* What has been acknowledged since it began to send again is passed over. */
+	/* Packets acknowledged since it began to send again are skipped. */
 	if (roce_psn_diff(k->psn, r->pos) > 0 && roce_psn_diff(k->psn, r->una) <= 0)
 		return;
 	if (!was_una(c, r, k->psn, k->ns)) {
@@ -538,15 +539,15 @@ static void resume(struct rc_check *c, struct pair *p, const struct packet *k)
 		return;
 	}
 	/*
-	 * Each report of a gap may make the NIC go back once: a second one, of the next gap, can
-	 * come while it prepares to go back because of the first. The oldest comes first.
+	 * Each report of a gap may make the NIC go back once: a second report, of the next gap, can
+	 * come while it prepares to go back because of the first. The oldest is used first.
 	 */
 	r->back_ns = k->ns;
 	judge_reaction(c, p, k);
 	for (unsigned int i = n; i >= 1; i--) {
 		struct cause *why = &r->cause[(r->cause_n - i) % CAUSES];
 
-		/* after a time-out it needs no gap, which may send it back once more */
+		/* after a time-out it needs no gap; the gap may make it go back once more */
 		if (why->used || (late && why->kind == BY_GAP) ||
 		    roce_psn_diff(why->psn, k->psn) > 0 ||
 		    (why->psn != k->psn && why->told + c->config.lag_ns < k->ns))
@@ -633,7 +634,7 @@ static void check_new(struct rc_check *c, struct pair *p, const struct packet *k
 	}
 }
 
-/* A request that is not judged: only whether it was sent before. */
+/* A request that is not judged: only checks whether it was sent before. */
 static void count_again(struct rc_check *c, uint32_t *next, const struct packet *k)
 {
 	if (roce_psn_diff(k->psn, *next) < 0)
@@ -671,7 +672,7 @@ static void request_out(struct rc_check *c, struct pair *p, const struct packet 
 		una_moves(c, r, k->psn, k->ns);
 	}
 	if (r->h.dead && k->ns > r->dead_ns + c->config.lag_ns && !r->h.lost) {
-		/* a QP that begins a new life comes with another PSN */
+		/* a QP that begins a new life has another PSN */
 		if (recall(&r->h, k->psn))
 			violation(c, p, k->ns, "PSN 0x%06x sent after an error ended the QP",
 				  k->psn);
@@ -702,7 +703,7 @@ static void request_out(struct rc_check *c, struct pair *p, const struct packet 
 	if (k->psn == r->una)
 		r->sent_una = k->ns;
 	r->pos = psn_add(k->psn, k->op == READ_REQUEST ? packets_of(c, k->dma_len) : 1);
-	/* part of the peer's view: una lies within what is sent now */
+	/* part of the peer's view: una lies within the packets sent now */
 	if (roce_psn_diff(r->una, k->psn) >= 0 && roce_psn_diff(r->una, r->pos) < 0)
 		r->sent_una = k->ns;
 }
@@ -759,7 +760,7 @@ static bool before_first(const struct responder *r, uint32_t psn)
 }
 
 /*
- * A QP drops the packets that come before it is in RTR. If the first one was among them, it is
+ * A QP drops the packets that arrive before it is in RTR. If the first one was among them, it is
  * missing when the next ones come. If rc_check_connect() has named the first PSN, the QP was ready.
  */
 static bool came_early(const struct responder *r, uint32_t psn)
@@ -772,7 +773,7 @@ static struct gap *gap_at(struct responder *r, unsigned int back)
 	return &r->gap[(r->gap_n - 1 - back) % GAPS];
 }
 
-/* The first PSN is that of k, and what came before k was ahead of it. */
+/* k has the first PSN; packets seen before k were ahead of it. */
 static void begin_at(struct responder *r, const struct packet *k, bool naked)
 {
 	r->h.next = k->psn;
@@ -794,7 +795,7 @@ static void request_in(struct rc_check *c, struct pair *p, const struct packet *
 	if (new_life(c, &r->h, k))
 		*r = (struct responder){ .h = half_again(&r->h) };
 	if (!own_transport(&r->h, k))
-		return; /* to a QP of another type: nobody takes it */
+		return; /* to a QP of another type: nothing accepts it */
 	r->h.seen = k->ns;
 	if (!r->h.known) {
 		r->h.known = true;
@@ -806,7 +807,7 @@ static void request_in(struct rc_check *c, struct pair *p, const struct packet *
 	if (r->h.dead || r->h.lost)
 		return;
 	if (before_first(r, k->psn))
-		begin_at(r, k, false); /* the very first packet came late */
+		begin_at(r, k, false); /* the very first packet was late */
 	d = roce_psn_diff(k->psn, r->h.next);
 	g = r->gap_n ? gap_at(r, 0) : NULL;
 	if (d < 0) {
@@ -889,7 +890,7 @@ static void nak_out(struct rc_check *c, struct pair *p, const struct packet *k)
 	struct responder *r = &p->rs;
 
 	if (before_first(r, k->psn)) {
-		nak_of_first(r, k); /* it was lost: now its PSN is known */
+		nak_of_first(r, k); /* it was lost: the NAK shows its PSN */
 		return;
 	}
 	for (unsigned int i = 0; i < GAPS && i < r->gap_n; i++) {
@@ -912,7 +913,7 @@ static void nak_out(struct rc_check *c, struct pair *p, const struct packet *k)
 		  r->h.next);
 }
 
-/* What was taken for received from psn on was refused. */
+/* Packets from psn on that were taken for received were refused. */
 static void roll_back(struct responder *r, uint32_t psn)
 {
 	struct memory *m = recall(&r->h, psn_add(psn, PSN_MASK));
@@ -921,7 +922,7 @@ static void roll_back(struct responder *r, uint32_t psn)
 		return;
 	r->h.next = psn;
 	r->msn = m ? m->msn : psn == r->first ? 0 : r->msn;
-	/* Copies of a request that was refused were refused too. */
+	/* Copies of a refused request were refused, too. */
 	for (unsigned int i = r->wait_n; i-- > 0;)
 		if (roce_psn_diff(r->wait[i].psn, psn) >= 0)
 			wait_drop(r, i);
@@ -930,7 +931,7 @@ static void roll_back(struct responder *r, uint32_t psn)
 			*gap_at(r, i) = (struct gap){ .psn = psn, .naked = true };
 }
 
-/* Has its key ended, between the answer before psn and that of psn? */
+/* Whether its key has ended between the answers before psn and the one for psn. */
 static bool stopped(const struct rc_check *c, const struct responder *r, const struct waiting *w,
 		    uint32_t psn)
 {
@@ -946,8 +947,9 @@ static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 	struct waiting *w;
 
 	/*
-	 * One that has begun goes on, also if others that wait before it ask for this PSN: the NIC
-	 * may have dropped those, and counted them. Else the first that asks for it.
+	 * A request whose answers have begun goes on, even if earlier waiting requests ask for this
+	 * PSN: the NIC may have dropped those, and counted them. Otherwise the first request that
+	 * asks for it.
 	 */
 	for (i = 0; i < r->wait_n; i++)
 		if (r->wait[i].begun && !stopped(c, r, &r->wait[i], k->psn))
@@ -961,7 +963,7 @@ static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 				  k->psn);
 		return;
 	}
-	/* in the middle of answers to a request for which there was no place */
+	/* in the middle of answers to a request that was not remembered */
 	if (r->overflow && !r->wait[i].begun && k->op != ATOMIC_ACK && !(k->kind & IS_FIRST))
 		return;
 	for (unsigned int j = r->wait_n; j-- > 0;) {
@@ -1019,7 +1021,7 @@ static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 		if (index == w->n - 1)
 			wait_drop(r, i);
 	}
-	/* the ACK for a duplicate waits for the answers in front of it, and so does a NAK */
+	/* the ACK for a duplicate waits for the answers before it, and so does a NAK */
 	if (r->duplicate_ns && k->ns <= r->duplicate_ns + c->config.lag_ns)
 		r->duplicate_ns = k->ns;
 	for (i = 0; i < GAPS && i < r->gap_n; i++) {
@@ -1028,7 +1030,7 @@ static void read_out(struct rc_check *c, struct pair *p, const struct packet *k)
 		if (g->open && k->ns <= g->waited + c->config.lag_ns)
 			g->waited = k->ns;
 	}
-	/* an answer acknowledges all before it */
+	/* an answer acknowledges everything before it */
 	if (!r->answered || roce_psn_diff(k->psn, r->last_ack) > 0) {
 		r->answered = true;
 		r->last_ack = k->psn;
@@ -1096,10 +1098,10 @@ static void responder_end(struct rc_check *c, struct pair *p, uint64_t now)
  * ------------------------------------------------------------------------------------------ */
 
 /*
- * A packet belongs to a port by its addresses, MAC and IP, before anything else is looked at: the
- * ICRC does not cover the one, and a bit of the other may be wrong. A port may have several,
- * one after the other or at once: without a word from the caller any IP address is one of it, and
- * MAC addresses are those that it sends from.
+ * Before anything else is checked, the MAC and IP addresses decide to which port a packet belongs:
+ * the ICRC does not cover the MAC address, and a bit of the IP address may be wrong. A port may
+ * have several addresses, one after the other or at once. Unless the caller names them, any IP
+ * address belongs to it, and so do the MAC addresses from which it sends.
  */
 static bool not_ours(struct rc_check *c, const struct pcap_frame *frame)
 {
@@ -1145,7 +1147,7 @@ static uint32_t digest_of(const uint8_t *p, size_t len)
 	return h;
 }
 
-/* False when headers and length do not fit the opcode. */
+/* Returns false if headers and length do not fit the opcode. */
 static bool decode(const struct rc_check *c, struct packet *k, const uint8_t *f,
 		   const struct roce_frame *roce)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * rc_judge -m MTU [-t TIMEOUT] [-g] [-r] [-d FRAMES] [-p LOCAL:REMOTE]... FILE...: judges captures
- * by the rules of rc_check.h. Without -p the QPs of a file are paired by what answers what. With -g
- * QPs may go with work undone, as when programs are killed. With -r programs may rewrite the buffer
- * of a SEND before it is acknowledged. With -d the NIC of each file has dropped so many frames for
- * lack of room. Good packets of UC and UD, which nobody answers, are counted and not judged. Prints
- * a line of counts a file; ends with 1 when there was a violation, 2 when a file could not be read.
+ * by the rules of rc_check.h. Without -p the QPs of a file are paired by their answers. With -g QPs
+ * may end with unfinished work, as when programs are killed. With -r programs may rewrite the
+ * buffer of a SEND before it is acknowledged. With -d the NIC of each file has dropped so many
+ * frames for lack of room. Good packets of UC and UD, which have no answers, are counted and not
+ * judged. Prints a line of counts per file. Exit status 1: there was a violation; 2: a file could
+ * not be read.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@
 
 #define MAX_GIVEN 4096u
 
-/* Pairs of the options. */
+/* Pairs from the options. */
 struct given {
 	struct rc_pair pair[MAX_GIVEN];
 	unsigned int n;
@@ -35,7 +36,7 @@ struct file {
 /* Upper three bits of a BTH opcode (volume 1, table 38). */
 enum { TRANSPORT_RC = 0, TRANSPORT_UC = 1, TRANSPORT_UD = 3, TRANSPORT_XRC = 5 };
 
-/* A RoCE packet with a good ICRC? */
+/* Whether it is a RoCE packet with a good ICRC. */
 static bool is_good(const struct pcap_frame *frame, struct roce_frame *roce)
 {
 	const char *why;
@@ -77,7 +78,7 @@ static void pair_frame(void *ctx, const struct pcap_frame *frame)
 		rc_pairs_packet(f->pairs, frame->data + roce.bth, frame->outbound, frame->ns);
 }
 
-/* The judge takes the pair that was named last for that of a QP. */
+/* The judge uses the pair that was named last for a QP. */
 static void choose_pair(struct file *f, const struct pcap_frame *frame)
 {
 	const struct rc_pair *pair;
@@ -88,7 +89,7 @@ static void choose_pair(struct file *f, const struct pcap_frame *frame)
 		return;
 	pair = rc_pairs_of(f->pairs, frame->outbound, roce_be(frame->data + roce.bth + 5, 3),
 			   frame->ns);
-	/* known, so it takes no memory */
+	/* known already, so this takes no memory */
 	if (pair)
 		rc_check_pair(f->check, pair->local, pair->remote);
 }
@@ -106,7 +107,7 @@ static void judge_frame(void *ctx, const struct pcap_frame *frame)
 	rc_check_frame(f->check, frame);
 }
 
-/* Tells the judge of all pairs. */
+/* Names all pairs to the judge. */
 static int name_pairs(struct file *f)
 {
 	int ret = 0;

@@ -8,12 +8,12 @@
 #define MAX_PAIRS   4096u
 #define MAX_STREAMS 4096u
 
-/* PSNs between a request and its answer, at most, for the answer to be evidence. */
+/* An answer is evidence only if it is at most so many PSNs from its request. */
 #define WINDOW 256u
 /*
- * A QP whose last request is older gets no answer any more: by then it would have sent it again.
- * And a pair of which nothing was seen for so long may have gone, with other QPs of these numbers
- * after it.
+ * A QP whose last request is older gets no answer any more: it would have sent the request again by
+ * then. Likewise a pair that was silent for so long may have ended, and other QPs may have these
+ * numbers now.
  */
 #define QUIET_NS UINT64_C(1000000000)
 
@@ -66,7 +66,7 @@ void rc_pairs_add(struct rc_pairs *p, uint32_t local, uint32_t remote)
 
 static void evidence(struct rc_pairs *p, uint32_t local, uint32_t remote, uint64_t ns)
 {
-	/* The newest are behind. */
+	/* The newest are last. */
 	for (unsigned int i = p->n; i-- > 0;) {
 		struct rc_pair *pair = &p->pair[i];
 
@@ -95,7 +95,7 @@ static void request(struct side *to, uint32_t qpn, uint32_t psn, uint64_t ns)
 	to->in[i] = (struct stream){ qpn, psn, ns, true };
 }
 
-/* The only QP to which a request went that an answer with this PSN may be for. */
+/* The only QP to which a request went that this PSN may answer. */
 static const struct stream *answered(struct side *to, uint32_t psn, uint64_t ns)
 {
 	struct stream *only = NULL;

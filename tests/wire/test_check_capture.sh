@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The judge of captures judged: a published packet passes, the same with a wrong byte, cut off, or no
-# capture at all does not. Arguments: icrc_check, directory for files.
+# Tests the judge of captures. A published packet passes. The same packet with a wrong byte, a capture that is cut off, and a
+# file that is no capture do not. Arguments: icrc_check, directory for files.
 set -eu
 
 here=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -35,15 +35,15 @@ expect()
 
 make_capture "$dir/good.pcapng" "$packet"
 expect 0 "$dir/good.pcapng"
-# An answer of NVMe: payload of 16 bytes that begins as an IP packet would, behind its EtherType.
+# An answer of NVMe: 16 bytes of payload that look like an EtherType and the start of an IP packet.
 make_capture "$dir/nvme.pcapng" "02 75 72 64 00 00 02 75 72 64 00 01 08 00 45 00 00 3c 00 00 40 00 40 11 26 15 0a 4d 00 02 0a 4d 00 01 c6 61 12 \
 b7 00 28 00 00 04 40 ff ff 00 00 00 03 80 21 cc df 08 00 00 00 00 00 00 00 15 00 00 00 00 40 00 00 cf e9 8b c9"
 expect 0 "$dir/nvme.pcapng"
-# An ICMP message that returns a packet is none.
+# An ICMP message that returns a packet is not judged as one.
 make_capture "$dir/icmp.pcapng" "${packet%% 45 01*} 45 00 00 5c 00 00 40 00 40 01 00 00 c0 a8 00 07 c0 a8 00 07 \
 03 03 00 00 00 00 00 00 45 01 ${packet#* 45 01 }"
 expect 0 "$dir/icmp.pcapng"
-# A TCP header that says it has 4 bytes: tshark alone looks at frames that are not RoCE.
+# A TCP header with a length of 4 bytes: only tshark checks frames that are not RoCE.
 make_capture "$dir/tcp.pcapng" "02 75 72 64 00 00 02 75 72 64 00 01 08 00 45 00 00 28 00 00 40 00 40 06 26 a4 0a 4d 00 02 0a 4d 00 01 \
 c6 61 12 b7 00 00 00 01 00 00 00 00 10 02 ff ff 00 00 00 00 00 00 00 00 00 00"
 expect 1 "$dir/tcp.pcapng"
@@ -52,7 +52,7 @@ expect 1 "$dir/icrc.pcapng"
 # the packet sequence number, which only the ICRC (and UDP's checksum) covers
 make_capture "$dir/psn.pcapng" "${packet/cf 17 10/cf 17 11}"
 expect 1 "$dir/psn.pcapng"
-# one good, one bad
+# one good frame, one bad
 expect 1 "$dir/good.pcapng" "$dir/icrc.pcapng"
 head -c 90 "$dir/good.pcapng" >"$dir/cut.pcapng"
 expect 2 "$dir/cut.pcapng"

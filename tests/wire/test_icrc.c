@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The judge of ICRCs, on packets that others have published with theirs: a captured UC SEND and a
- * congestion notification captured on a ConnectX-4 Lx (both are test vectors of scapy's RoCE
- * layer). A failure means that no verdict on a capture can be trusted.
+ * The judge of ICRCs, tested with packets that others have published with their ICRC: a captured UC
+ * SEND and a congestion notification captured on a ConnectX-4 Lx (both are test vectors of scapy's
+ * RoCE layer). A failure means that no verdict on a capture can be trusted.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,7 +48,7 @@ static void agrees(const uint8_t *frame, size_t len)
 	roce_icrc(frame, &roce, icrc);
 	assert_memory_equal(icrc, frame + len - 4, 4);
 
-	/* Each bit counts, but for those a router may change. */
+	/* Each bit counts, except those that a router may change. */
 	for (size_t bit = roce.ip * 8; bit < (len - 4) * 8; bit++) {
 		size_t at = bit / 8, k = at - roce.ip;
 		bool variant = k == 1 || k == 8 || k == 10 || k == 11 || at == roce.udp + 6 ||
@@ -68,7 +68,7 @@ static void test_published(void **state)
 	agrees(cnp, sizeof(cnp));
 }
 
-/* A tag is no part of what is covered. */
+/* The ICRC does not cover a tag. */
 static void test_vlan(void **state)
 {
 	uint8_t tagged[sizeof(uc_send) + 4], icrc[4];

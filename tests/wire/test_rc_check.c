@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The judge is judged: conversations by the book are found clean, and each rule of rc_check.h is
- * broken once and has to be noticed.
+ * Tests of the judge: conversations that follow the specification are found clean, and each rule of
+ * rc_check.h is broken once and has to be noticed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -93,7 +93,7 @@ static void frame(struct talk *t, bool out, unsigned int op, uint32_t psn, const
 	rc_check_frame(t->check, &frame);
 }
 
-/* The extended headers of a request: of XRC with an XRCETH in front. */
+/* The extended headers of a request, for XRC after an XRCETH. */
 static void request_with(struct talk *t, bool out, unsigned int op, uint32_t psn,
 			 const uint8_t *ext, size_t ext_len, size_t len)
 {
@@ -184,8 +184,7 @@ static void wait_us(struct talk *t, uint64_t us)
 	t->ns += us * US;
 }
 
-/* ---- conversations: true when the judge has to object
- * --------------------------------------------- */
+/* ---- conversations: true when the judge has to object ---------------------------------------- */
 
 /* requester: the port sends, the peer answers */
 static void rq_clean(struct talk *t)
@@ -214,7 +213,7 @@ static void rq_nak(struct talk *t)
 	ack(t, IN, 4, 5);
 }
 
-/* The wire doubles the NAK; what it asks for is lost again, and the time-out sends it. */
+/* The wire doubles the NAK; the requested packet is lost again, and the time-out sends it. */
 static void rq_nak_twice(struct talk *t)
 {
 	for (uint32_t p = 0; p < 4; p++)
@@ -228,7 +227,7 @@ static void rq_nak_twice(struct talk *t)
 	ack(t, IN, 1, 2);
 }
 
-/* The first one is not obeyed, nor is its copy. */
+/* The first NAK is not obeyed, nor is its copy. */
 static void rq_nak_twice_ignored(struct talk *t)
 {
 	for (uint32_t p = 0; p < 4; p++)
@@ -267,7 +266,7 @@ static void rq_nak_ignored(struct talk *t)
 	wait_us(t, 20000);
 }
 
-/* answers to PSNs that were never sent: nothing is acknowledged, the time-out goes back to 0 */
+/* answers to PSNs that were never sent: nothing is acknowledged, the time-out goes back to PSN 0 */
 static void rq_ghosts(struct talk *t)
 {
 	request(t, OUT, SEND_ONLY, 0, 8);
@@ -329,8 +328,8 @@ static void rq_timeout(struct talk *t)
 }
 
 /*
- * The time-out of the first message is over when its ACK comes. The requester has begun to go back,
- * and sends the second one again, once and soon.
+ * The first message's time-out has expired when its ACK comes. The requester has begun to go back,
+ * and sends the second message again, once and soon.
  */
 static void timeout_before_ack(struct talk *t, unsigned int first_us, unsigned int then_us,
 			       unsigned int times)
@@ -382,7 +381,7 @@ static void rq_nak_late(struct talk *t)
 	ack(t, IN, 1, 2);
 }
 
-/* What a NAK asks for waits for the turn of another QP. */
+/* A packet that a NAK requests waits for the turn of another QP. */
 static void nak_of_two(struct talk *t, unsigned int us)
 {
 	request(t, OUT, SEND_ONLY, 0, 8);
@@ -445,8 +444,8 @@ static void rq_read_gap_wrong_place(struct talk *t)
 }
 
 /*
- * A gap that a time-out has taken care of, told again when the answers come, and another one behind
- * it: the requester may go back once for each.
+ * A gap that a time-out has repaired is reported again when the answers come, and so is another gap
+ * after it: the requester may go back once for each.
  */
 static void gap_after_timeout(struct talk *t, unsigned int times)
 {
@@ -468,7 +467,8 @@ static void gap_after_timeout(struct talk *t, unsigned int times)
 	answer(t, IN, READ_ONLY, 2, 0x1f, 3, MTU);
 }
 
-/* A NAK that the wire has held back: what it asks for has been sent again, because of a gap. */
+/* A NAK that the wire has delayed: the requested packet has already been sent again, because of a
+ * gap. */
 static void rq_nak_behind_gap(struct talk *t)
 {
 	atomic(t, OUT, 0);
@@ -485,8 +485,8 @@ static void rq_nak_behind_gap(struct talk *t)
 }
 
 /*
- * A gap told before a time-out's resend is on the wire sends the requester back once more, from
- * what has been acknowledged meanwhile; one told long ago does not.
+ * A gap that is reported before a time-out's resend is on the wire makes the requester go back once
+ * more, from what has been acknowledged meanwhile; one that was reported long ago does not.
  */
 static void gap_and_timeout(struct talk *t, bool again)
 {
@@ -603,7 +603,7 @@ static void rs_gap(struct talk *t)
 	ack(t, OUT, 2, 3);
 }
 
-/* The NAK of a gap has its place behind the answers to the READ before it. */
+/* The NAK of a gap comes after the answers to the READ before it. */
 static void gap_behind_answers(struct talk *t, unsigned int us)
 {
 	reth(t, IN, READ_REQ, 0, 0x2000, 8 * MTU, 0);
@@ -631,7 +631,7 @@ static void rs_no_nak_after_answers(struct talk *t)
 	gap_behind_answers(t, 300);
 }
 
-/* The first packet comes behind the second, and before the NAK. */
+/* The first packet comes after the second, and before the NAK. */
 static void rs_first_late(struct talk *t)
 {
 	request(t, IN, SEND_ONLY, 1, 8);
@@ -700,7 +700,7 @@ static void rs_nak_of_dropped_twice(struct talk *t)
 	rs_nak_of_dropped(t);
 }
 
-/* It is no longer judged, and goes on for long. After a pause it is still the same QP. */
+/* The QP is no longer judged, and goes on for long. After a pause it is still the same QP. */
 static void rs_dropped_before_pause(struct talk *t)
 {
 	uint32_t p;
@@ -714,7 +714,8 @@ static void rs_dropped_before_pause(struct talk *t)
 	ack(t, OUT, p - 1, p);
 }
 
-/* A READ with many answers is lost twice: the next request is far ahead, but it is no other QP's.
+/*
+ * A READ with many answers is lost twice: the next request is far ahead, but not from another QP.
  */
 static void rs_read_lost_after_pause(struct talk *t)
 {
@@ -813,7 +814,7 @@ static void read_of_three(struct talk *t)
 	answer(t, OUT, READ_LAST, 2, 0x1f, 1, MTU);
 }
 
-/* The answers to a READ that was repeated stop, and those to the next one follow. */
+/* The answers to a repeated READ stop, and those to the next one follow. */
 static void rs_repeated_read_stops(struct talk *t)
 {
 	read_of_three(t);
@@ -823,8 +824,8 @@ static void rs_repeated_read_stops(struct talk *t)
 	answer(t, OUT, READ_ONLY, 3, 0x1f, 2, 8);
 }
 
-/* The NIC has dropped n repetitions of the end of a READ, and answers one of the whole that came
- * later. */
+/* The NIC has dropped n repetitions of the end of a READ, and answers a later repetition of all of
+ * it. */
 static void repetitions_dropped(struct talk *t, unsigned int n)
 {
 	read_of_three(t);
@@ -838,7 +839,7 @@ static void rs_repetition_dropped(struct talk *t)
 	repetitions_dropped(t, 1);
 }
 
-/* More than the judge has places for. */
+/* More than the judge can remember. */
 static void rs_many_repetitions_dropped(struct talk *t)
 {
 	repetitions_dropped(t, 1000);
@@ -853,7 +854,7 @@ static void rs_read_stops(struct talk *t)
 	answer(t, OUT, READ_ONLY, 3, 0x1f, 2, 8);
 }
 
-/* Nor those to a repetition while a part of the READ has never been answered. */
+/* Nor may those to a repetition while a part of the READ has never been answered. */
 static void rs_repeated_read_stops_early(struct talk *t)
 {
 	reth(t, IN, READ_REQ, 0, 0, 3 * MTU, 0);
@@ -906,7 +907,7 @@ static void rs_rnr(struct talk *t)
 	ack(t, OUT, 0, 1);
 }
 
-/* A READ behind the SEND that is refused comes twice before the RNR NAK, and once more after it. */
+/* A READ after the refused SEND comes twice before the RNR NAK, and once more after it. */
 static void rs_rnr_with_copies(struct talk *t)
 {
 	request(t, IN, SEND_ONLY, 0, 8);
@@ -921,7 +922,7 @@ static void rs_rnr_with_copies(struct talk *t)
 	ack(t, OUT, 2, 3);
 }
 
-/* The requester may ask for it; the responder has to refuse it. */
+/* The requester may request it; the responder has to refuse it. */
 static void rs_atomic_misaligned(struct talk *t)
 {
 	atomic_to(t, IN, 0, 0x1004);
@@ -1156,7 +1157,7 @@ static void rc_answered_as_xrc(struct talk *t)
 	answer(t, OUT, XRC | ACK, 0, 0x1f, 1, 0);
 }
 
-/* A QP of RC takes no packet of XRC, wherever its PSN is. */
+/* An RC QP takes no XRC packet, wherever its PSN is. */
 static void rc_ignores_xrc(struct talk *t)
 {
 	request(t, IN, SEND_ONLY, 0, 8);
@@ -1204,25 +1205,25 @@ struct conversation {
 	{                                           \
 #f, f, true, false, 0, false, false \
 	}
-/* Of programs that rewrite buffers. */
+/* Programs rewrite buffers. */
 #define REWRITTEN(f, wrong)                               \
 	{                                                 \
 #f " -r", f, wrong, true, 0, false, false \
 	}
 
-/* In a capture in which numbers of QPs may come again. */
+/* A capture in which QP numbers may be reused. */
 #define LIVES(f, n)                                          \
 	{                                                    \
 #f " lives", f, false, false, n, true, false \
 	}
 
-/* Of a NIC that has dropped N frames. */
+/* A NIC that has dropped N frames. */
 #define DROPPED(f, wrong, n)                                   \
 	{                                                      \
 #f " -d " #n, f, wrong, false, n, false, false \
 	}
 
-/* Of programs that end keys. */
+/* Programs end keys. */
 #define KEYS(f, wrong)                                      \
 	{                                                   \
 #f " keys", f, wrong, false, 0, false, true \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Pairs of QPs are found, and none that there is not. */
+/* All pairs of QPs are found, and no others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,7 +96,7 @@ static void both_ways(void **state)
 	assert_null(rc_pairs_of(pairs, IN, 11, now));
 }
 
-/* The answer's PSN is one of those that the request has taken. */
+/* The answer's PSN is one of those that the request uses. */
 static void reads(void **state)
 {
 	static const uint32_t want[][2] = { { 5, 9 }, { 6, 10 } };
@@ -111,7 +111,7 @@ static void reads(void **state)
 	expect_pairs(2, want);
 }
 
-/* One PSN for all. */
+/* The same PSN for all. */
 static void which_one(void **state)
 {
 	static const uint32_t want[][2] = { { 5, 9 }, { 6, 10 } };
@@ -127,7 +127,7 @@ static void which_one(void **state)
 	expect_pairs(2, want);
 }
 
-/* READs whose answers are so far behind the last request that an old QP's PSN is nearer. */
+/* READs whose answers are so far behind the last request that the PSN of an old QP is nearer. */
 static void deep_reads(uint32_t from)
 {
 	for (uint32_t psn = from; psn < from + 1600; psn += 100)
@@ -160,7 +160,9 @@ static void one_that_is_just_gone(void **state)
 	expect_peer(IN, 0x3d, now, 0x3d, 0x3d);
 }
 
-/* The old QP's last request is not answered, and so there is evidence for a pair that is none. */
+/*
+ * The old QP's last request is not answered, so there is evidence for a pair that does not exist.
+ */
 static void too_little_evidence(void **state)
 {
 	static const uint32_t want[][2] = { { 6, 6 }, { 0x3d, 0x3d } };

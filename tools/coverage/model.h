@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each Verilated model of a coverage build includes (-DURDMA_COVERAGE=ON). When a model ends
- * it adds its counters to the file URDMA_COVERAGE_DIR/NAME: one number of 64 bits for each counter,
- * in the order of the array. All processes and threads share the file, so nothing has to be merged.
+ * Included by each Verilated model of a coverage build (-DURDMA_COVERAGE=ON). When a model ends, it
+ * adds its counters to the file URDMA_COVERAGE_DIR/NAME: one 64-bit number per counter, in the
+ * order of the array. All processes and threads share the file, so no files have to be merged.
  */
 #ifndef URDMA_COVERAGE_MODEL_H
 #define URDMA_COVERAGE_MODEL_H

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The table of tools/coverage.sh, from lines "KIND FILE LINES NAME COUNT". A file may be in several
-# models, and a module in several places: what was reached anywhere was reached.
+# models, and a module may have several instances: a line counts as reached if any of them reached
+# it.
 function percent(hit, all) {
 	return all ? sprintf("%7d %6.1f%%", all, 100 * hit / all) : sprintf("%7s %7s", "-", "")
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * on HOST COMMAND [ARGUMENT...]: run a command in another guest of the same run, with its output
- * and its exit status. `on --agent ADDRESS` is the other side, started by the guest's init. `on
- * peer` runs it in this guest, in the network namespace of the peer: that of process 1.
+ * on HOST COMMAND [ARGUMENT...]: runs a command in another guest of the same run, and passes on its
+ * output and exit status. `on --agent ADDRESS` is the other side, started by the guest's init. `on
+ * peer` runs the command in this guest, in the network namespace of the peer, which is that of
+ * process 1.
  *
- * It goes over TCP on the management network between the guests, one connection a command. The
- * request is a length and the working directory and arguments, each ended by NUL. The answer is a
- * sequence of frames: one byte of type (1 standard output, 2 standard error, 0 end), and a 32-bit
- * length or, for the end, the exit status. When the caller goes away the command is killed, with
- * all that its session started.
+ * It uses TCP on the management network between the guests, with one connection per command. The
+ * request is a length, then the working directory and the arguments, each ended by NUL. The answer
+ * is a sequence of frames: one byte of type (1 standard output, 2 standard error, 0 end), and a
+ * 32-bit length or, for the end, the exit status. When the caller leaves, the command is killed,
+ * with all processes of its session.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -79,7 +80,7 @@ static int send_frame(int fd, uint8_t type, uint32_t value, const void *data)
 	return data ? write_all(fd, data, value) : 0;
 }
 
-/* Passes on what the command writes until it has ended and its pipes are empty. */
+/* Passes on the command's output until it has ended and its pipes are empty. */
 static uint32_t relay(int sock, pid_t child, int out, int err)
 {
 	struct pollfd p[3] = {
@@ -91,8 +92,8 @@ static uint32_t relay(int sock, pid_t child, int out, int err)
 	int status = 0, ended = 0;
 
 	for (;;) {
-		/* A background process may hold the pipes: once the command has ended, take what is
-		 * there. */
+		/* A background process may hold the pipes: once the command has ended, take the
+		 * remaining data. */
 		int n = poll(p, 3, ended ? 100 : 50);
 
 		if (!ended && waitpid(child, &status, WNOHANG) == child)
@@ -130,7 +131,7 @@ static void run_command(char *request, uint32_t size)
 	argv = calloc(size + 1U, sizeof(*argv));
 	if (!argv)
 		_exit(126);
-	/* The first string is the working directory; where it does not exist, stay. */
+	/* The first string is the working directory; if it does not exist, stay. */
 	if (chdir(p))
 		p[0] = 0;
 	for (p += strlen(p) + 1; p < end; p += strlen(p) + 1)

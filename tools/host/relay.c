@@ -2,12 +2,11 @@
 /*
  * relay NAME COUNT FAILURES: passes standard input on to standard output until it ends.
  *
- * COUNT is a file that says how many bytes have been passed on, in decimal. The launcher keeps the
- * guest until that is all that the guest has sent. COUNT becomes empty if it cannot be written.
+ * COUNT is a file with the number of bytes passed on, in decimal. The launcher keeps the guest
+ * until this equals what the guest has sent. COUNT becomes empty if it cannot be written.
  *
- * A reader that goes away has what it wants, and a disk that is full takes no more. The rest is
- * then thrown away, and counts as passed on: the guest must not wait for it. FAILURES gets a line
- * about the full disk, which begins with NAME.
+ * When the reader leaves or the disk is full, the rest is thrown away and counts as passed on: the
+ * guest must not wait for it. About a full disk FAILURES gets a line, which begins with NAME.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +20,7 @@
 
 static char buf[65536];
 
-/* In place and at full width, so that no disk is too full for it. */
+/* In place and at full width, so that a full disk has room for it. */
 static void tell(int fd, uint64_t count)
 {
 	char text[24];
@@ -31,14 +30,14 @@ static void tell(int fd, uint64_t count)
 		perror("relay");
 }
 
-/* Writes all of it, or returns false with errno. */
+/* Writes everything, or returns false with errno. */
 static bool pass_on(const char *p, size_t n)
 {
 	while (n > 0) {
 		ssize_t done = write(STDOUT_FILENO, p, n);
 
 		if (done < 0 && errno == EAGAIN) {
-			// whoever shares it with us has made it non-blocking
+			// another process that shares it has made it non-blocking
 			struct pollfd room = { .fd = STDOUT_FILENO, .events = POLLOUT };
 
 			poll(&room, 1, -1);
@@ -74,7 +73,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	fd = open(argv[2], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	// not in the place of a standard output that is closed: to write there has to fail
+	// not in the place of a closed standard output: a write there has to fail
 	if (fd >= 0 && fd <= STDERR_FILENO) {
 		int low = fd;
 

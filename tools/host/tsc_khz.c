@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * tsc-khz: prints the frequency of this host's time stamp counter in kHz, which under TCG is the
- * guest's. Ends with 1 on a machine without one.
+ * tsc-khz: prints the frequency of this host's time stamp counter in kHz. Under TCG it is also the
+ * guest's. Exit status 1 on a machine without the counter.
  *
  * A guest's kernel compares the counter with timers that QEMU emulates. When a busy host takes the
- * CPU away from QEMU at that moment, the guest finds a wrong frequency, and its clock is wrong
- * until it ends.
+ * CPU away from QEMU at that moment, the guest computes a wrong frequency, and its clock stays
+ * wrong.
  */
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ struct point {
 	uint64_t tsc, ns;
 };
 
-/* Both counters at one moment: of several readings the one that took least time, which nothing has
+/* Reads both counters at one moment: of several readings, the one that took least time was not
  * interrupted. */
 static struct point now(void)
 {

@@ -16,7 +16,7 @@ function parseCsv(text) {
 	});
 }
 
-// What comes after each other with the same key, in the order of the first of each.
+// Groups successive items with the same key, in the order of the first of each.
 function groups(list, key) {
 	const of = new Map();
 
@@ -52,7 +52,7 @@ function sweep(box, name, list) {
 			afterBuildTicks: (axis) => { axis.ticks = xs.map((value) => ({ value })); },
 			ticks: { maxRotation: 0, callback: (v) => number(v) } },
 		y: { beginAtZero: true, grace: '5%', title: { display: true, text: list[0].unit } } } } });
-	// A point with its limit, and what sets it.
+	// A point with its limit, and the resource that sets it.
 	table(s, ['', ...xs.map((x) => number(x))], series.map(([label, of]) => [label, ...xs.map((x) => {
 		const p = of.find((q) => q.x === x), cell = element('span', p ? shown(p.value) : '');
 

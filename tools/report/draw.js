@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all pages are drawn with: texts, tables, plots. The page's body says how drawing went: data-drawn, the
-// number of plots; data-errors, what went wrong. docs/report.md describes the pages.
+// Functions that all pages draw with: texts, tables, plots. The page's body tells how drawing went: data-drawn, the number of
+// plots; data-errors, the errors. docs/report.md describes the pages.
 'use strict';
 
 const data = JSON.parse(document.getElementById('data').textContent);
@@ -30,7 +30,7 @@ function number(value, digits) {
 	return value.toLocaleString('en-US', { maximumFractionDigits: digits === undefined ? 0 : digits });
 }
 
-// Three digits, with the unit that suits.
+// Three digits, with a suitable unit.
 function scaled(value, units, step) {
 	let i = 0;
 
@@ -57,7 +57,7 @@ function section(parent, id, title, text, className) {
 	return s;
 }
 
-// A row of boxes beside each other, as many as there is room for.
+// A row of boxes side by side, as many as there is room for.
 function grid(parent) {
 	const box = element('div', null, { class: 'grid' });
 
@@ -169,11 +169,11 @@ const colour = (i) => palette[i % palette.length];
 const logarithmic = (show, title) => ({ type: 'logarithmic', title: { display: Boolean(title), text: title },
 	ticks: { maxRotation: 0, callback: (v) => ['1', '2', '5'].includes(v.toExponential()[0]) ? show(v) : null } });
 
-// How a limit looks.
+// The style of a limit.
 const limitLine = (c) => ({ borderColor: c || '#5b6776', backgroundColor: 'transparent', borderDash: [6, 4], borderWidth: 1.2,
 	pointRadius: 0 });
 
-// How a moment looks.
+// The style of a moment.
 const markLine = { borderColor: '#b3261e', backgroundColor: '#b3261e', borderDash: [2, 3], borderWidth: 1.5, pointRadius: 0 };
 
 // series: { label, points: [{x, y, begin}], limit }. x in ns of traffic, without the pauses; begin in ns of simulated time.
@@ -213,7 +213,7 @@ function overTime(parent, unit, series, marks, show) {
 
 // ---- the page -------------------------------------------------------------------------------------
 
-// Draws by `content`, which gets the elements for the head and for the rest. What fails is told on the page.
+// Draws by `content`, which gets the elements for the head and for the rest. Errors are shown on the page.
 function drawPage(content) {
 	const main = document.getElementById('main');
 

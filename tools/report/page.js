@@ -35,7 +35,7 @@ function triggerText(t) {
 		: `Trigger ${t.what}: it came at ${number(t.at_ns)} ns`;
 }
 
-// Where a moment is among the slices, in ns from the first one on; null: it is outside. A pause is a point in time.
+// The place of a moment among the slices, in ns from the first one on; null: outside. A pause is a point in time.
 function placeOf(timeline, at) {
 	const begins = timeline.slices_ns, i = begins.filter((begin) => begin <= at).length - 1, ns = timeline.slice_ns;
 
@@ -44,14 +44,14 @@ function placeOf(timeline, at) {
 	return i * ns + Math.min(at - begins[i], ns);
 }
 
-// The triggers of these runs, as marks of a plot whose slices timelineOf(run) has.
+// The triggers of these runs, as marks of a plot whose slices are those of timelineOf(run).
 function triggers(list, timelineOf) {
 	return list.filter((run) => triggerOf(run) && triggerOf(run).at_ns !== null).map((run) => ({
 		label: two ? `trigger of ${run.name}` : 'trigger', at: triggerOf(run).at_ns,
 		x: placeOf(timelineOf(run), triggerOf(run).at_ns) })).filter((m) => m.x !== null);
 }
 
-// ---- what a run's figures are ---------------------------------------------------------------------
+// ---- the figures of a run ---------------------------------------------------------------------------
 
 const label = (run, nic) => two ? `${run.name} ${nic.nic}` : nic.nic;
 
@@ -65,13 +65,13 @@ const busiest = (run) => run.events.nics.filter((n) => n.messages).sort((a, b) =
 const twoSenders = () => two ? runs.filter((run) => run.events && busiest(run)).map((run) => ({ run, nic: busiest(run) }))
 	: senders().sort((a, b) => b.nic.bytes - a.nic.bytes).slice(0, 2);
 const sum = (list) => list.reduce((a, b) => a + b, 0);
-// While messages are in flight, without the pauses that the software of a guest makes: in Gb/s, and for each second.
+// While messages are in flight, without the pauses that a guest's software makes: in Gb/s, and per second.
 const goodput = (of) => of.active_ns ? of.bytes * 8 / of.active_ns : 0;
 const messageRate = (of) => of.active_ns ? of.messages * 1e9 / of.active_ns : 0;
 // An id for each run's section of a kind.
 const idOf = (kind, run) => run === runs[0] ? kind : `${kind}-${runs.indexOf(run) + 1}`;
 
-// The limits of a NIC's links, in Gb/s, as the simulator was set: the events have them, or the simulator's report.
+// The limits of a NIC's links, in Gb/s, as set for the simulator: from the events, or from the simulator's report.
 function limits(run, name) {
 	const recorded = run.events && run.events.nics.find((n) => n.nic === name);
 	const set = run.summary.simulator && run.summary.simulator.nics.find((n) => n.name === name);
@@ -81,8 +81,8 @@ function limits(run, name) {
 	return set ? { wire: set.rate_gbps, pcie: set.pcie.gbps } : { wire: 0, pcie: 0 };
 }
 
-// The use of a link, as a share of its limit, as messages see it while they are in flight: the mean of the slices, where each
-// counts as often as messages are in flight in it. So a long exchange of single messages does not hide a short stream.
+// The use of a link, as a share of its limit, as messages in flight see it: the mean of the slices, each weighted by the
+// messages in flight in it. So a long exchange of single messages does not hide a short stream.
 function loads(run, nic) {
 	const limit = limits(run, nic.nic);
 	const flying = run.events.slices_ns.map((_, i) => sum(run.events.nics.map((n) => n.send_queues.wqes[i])));
@@ -100,7 +100,7 @@ function largestStage(m) {
 	return Object.entries(m.stages_ns).sort((a, b) => b[1].share - a[1].share)[0];
 }
 
-const BOUND = 0.85; // of a link's limit: beyond it the link is what bounds a run
+const BOUND = 0.85; // of a link's limit: above it the link is the bottleneck of a run
 
 // A headline, and a sentence that explains it.
 function verdict(run) {
@@ -123,7 +123,7 @@ function verdict(run) {
 
 // ---- the page -------------------------------------------------------------------------------------
 
-// What all wires, or all NICs, have in common is one text; else each has its own, with names before it.
+// If all wires, or all NICs, have a value in common, it is one text; otherwise each has its own, with names before it.
 function texts(named) {
 	const of = new Map();
 
@@ -146,7 +146,7 @@ function slots(system) {
 		`, ${nic['pcie-latency']} ns, payload ${nic.mps}, read request ${nic.mrrs}`]));
 }
 
-// What the run was told to write.
+// The files that the run was told to write.
 function traceText(settings) {
 	const kinds = [['pcap', settings.captures], ['events', settings.events], ['csv', settings.csv], ['perfetto', settings.perfetto],
 		['fst', settings.waves]].filter(([, on]) => on).map(([name]) => name);
@@ -204,7 +204,7 @@ function figures(main) {
 	}
 }
 
-// Metrics of a run. least: a change by less means little: a hundredth of a message's time, of a link, of one for each message.
+// Metrics of a run. least: a smaller change means little: a hundredth of a message's time, of a link, of one per message.
 function metrics(run) {
 	const list = new Map();
 
@@ -231,14 +231,14 @@ function metrics(run) {
 	return list;
 }
 
-// Of a smaller value the ratio is a fraction: 1/200.
+// A decrease is shown as a fraction: 1/200.
 function ratio(to, from) {
 	if (!from)
 		return 'new';
 	return to && to < from ? `1/${number(from / to, 1)}` : number(to / from, 1);
 }
 
-// What a message takes in both runs, in a sentence: of the NICs that sent most.
+// A message's time in both runs, in a sentence: of the NICs that sent most.
 function compared() {
 	const [a, b] = runs.map(busiest);
 
@@ -333,7 +333,7 @@ function plots(main) {
 	overTime(section(box, 'queues', 'Send queues over time', 'WQEs posted and not acknowledged, of all QPs of a NIC. Mean of each slice'),
 		'WQEs', nics().map(({ run, nic }) => ({ label: label(run, nic), points: slices(eventSlices(run), nic.send_queues.wqes) })), marks);
 	qpsOverTime(box, marks);
-	// What a NIC receives is what another one has sent: a comparison can do without.
+	// One NIC receives the requests that another one has sent: a comparison can leave them out.
 	overTime(section(box, 'wire', 'Wire', 'Frames with preamble, FCS and gap'), 'Gb/s', nics().flatMap(({ run, nic }) =>
 		(two ? ['sent'] : ['sent', 'received']).map((d) => ({ label: `${label(run, nic)} ${d}`, limit: limits(run, nic.nic).wire,
 			points: slices(eventSlices(run), nic.wire[d].gbps) }))), marks);
@@ -349,10 +349,11 @@ function plots(main) {
 
 // ---- counters over time ---------------------------------------------------------------------------
 
-const MOST_NICS = 4; // whose counters are shown, and
-const MOST_COUNTERS = 8; // in a plot
+const MOST_NICS = 4; // the most NICs whose counters are shown, and
+const MOST_COUNTERS = 8; // the most counters in a plot
 
-// A counter has its place in the first group that takes it. Those of simulator and NIC that count the same show once.
+// A counter goes to the first group that accepts it. Counters of the simulator and of the NIC that count the same are shown
+// once.
 const GROUPS = [
 	['frames, packets and completions', (kind, name) => (kind === 'port' && /^[rt]x_frames$/.test(name)) ||
 		(kind === 'counters' && /^(cqe|eqe|eth_[rt]x_frames|[rt]x_(rdma_pkts|ack|read_rsp))$/.test(name))],
@@ -364,13 +365,13 @@ const GROUPS = [
 	['doorbells and others', (kind, name) => kind === 'counters' && !/^(([rt]x_(frames|bytes))|(rd|wr)_tlp|irq)$/.test(name)],
 ];
 
-// For each slice a sum of counters, each times a factor, in a second.
+// A sum of counters for each slice, each times a factor, per second.
 function rates(samples, kind, terms) {
 	return samples.slices_ns.map((_, i) => sum(Object.entries(terms).map(([name, factor]) => kind[name] ? kind[name][i] * factor : 0)) *
 		1e9 / samples.slice_ns);
 }
 
-// What a NIC's links carry, beside their limits.
+// The traffic on a NIC's links, beside their limits.
 function linkPlots(box, run, name, nic, marks) {
 	const limit = limits(run, name), s = run.samples, bits = 8e-9;
 	const gbit = (kind, terms) => slices(s, rates(s, nic[kind] || {}, terms));
@@ -431,8 +432,8 @@ function counters(main) {
 
 const per = (n, of) => of ? number(n / of, 2) : 'none';
 
-// What software and NIC do for one message. Reads and writes of a NIC that only receives are those for the messages of the
-// others, so they count as a share of all messages of the run.
+// The work of software and NIC for one message. A NIC that only receives reads and writes for the messages of others, so its
+// counts are divided by all messages of the run.
 function costOfMessage(box) {
 	const s = section(box, 'cost-of-message', 'What a message costs', 'Of all messages of the run, for each NIC. A look-up is an access to ' +
 		'memory within one page; a miss waits for a read of the page table.');
@@ -477,7 +478,7 @@ function splitAt(latency, share) {
 	return latency.split[i];
 }
 
-// What the slow messages wait for is another thing than what most wait for.
+// The slow messages wait for something else than most.
 function percentiles(box) {
 	const some = twoSenders();
 
@@ -497,7 +498,7 @@ function percentiles(box) {
 	canvas.dataset.bars = rows.map((r) => sum(r.split)).join(' ');
 }
 
-const MOST_QPS = 32; // that a plot shows
+const MOST_QPS = 32; // the most QPs that a plot shows
 
 // QPs that have sent, with the most messages first.
 function busyQps() {
@@ -551,7 +552,7 @@ function retransmissions(main) {
 			[label(run, nic), q.qp, ...causes.map((c) => number(q.retries[c])), number(q.packets_sent_again)]));
 }
 
-// What a request packet does at the NIC that receives it.
+// The verdicts on request packets at the NIC that receives them.
 const packetStages = {
 	receive: 'from its first to its last beat',
 	check: 'until its checks are over',
@@ -606,7 +607,8 @@ function details(main) {
 			[label(run, nic), stream, number(x.n), time(x.ns), time(x.longest_ns)])), [1]);
 }
 
-// What shows the frames of a message in Wireshark: those from its first to its last, those that were sent again, and the answer.
+// A display filter for the frames of a message in Wireshark: those from its first to its last, those that were sent again, and
+// the answer.
 function wiresharkFilter(w) {
 	const again = w.frames_again.map(([from, to]) => (from === to ? `,${from}` : `,${from}..${to}`)).join('');
 
@@ -642,7 +644,7 @@ function slowest(main) {
 	}
 }
 
-// What the message was, and what went wrong with it.
+// The message, and its faults.
 function operation(w) {
 	const retries = Object.entries(w.retries).filter(([, n]) => n).map(([cause, n]) => `${n} × ${cause}`);
 	const trouble = [...w.status === 'success' ? [] : [w.status], ...retries].join(', '), box = element('span', `${w.op}, ${number(w.bytes)} B`);
@@ -652,7 +654,7 @@ function operation(w) {
 	return box;
 }
 
-// The files beside the page, and what opens them.
+// The files beside the page, and the programs that open them.
 function files(main) {
 	for (const run of runs.filter((r) => r.files.trace || Object.keys(r.files.captures).length)) {
 		const s = section(main, idOf('files', run), two ? `Files of ${run.name}` : 'Files'), rows = [];

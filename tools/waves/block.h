@@ -28,7 +28,7 @@ class BlockWaves
 	bool begun = false;
 	Waves waves;
 
-	/* cmocka aborts at a failure if CMOCKA_TEST_ABORT asks for it. The file has to end well. */
+	/* cmocka aborts on a failure if CMOCKA_TEST_ABORT is set. The file has to be complete. */
 	static void aborted(int)
 	{
 		const char *where = getenv("URDMA_TEST_WHERE");
@@ -72,7 +72,7 @@ class BlockWaves
 		if (!directory)
 			return;
 		if (!begun && wanted()) {
-			/* The name without the V of Verilator. */
+			/* The name without Verilator's V. */
 			const std::string path =
 				std::string(directory) + "/" + (model.modelName() + 1) + ".fst";
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 /*
- * failat: makes one call of a function fail, in a kernel that is built without fault injection.
+ * failat: makes one call of a function fail, in a kernel without fault injection.
  *
  * modprobe failat func=NAME nth=N [value=-12] [scope=urdma_probe]
  *
- * The Nth call of NAME that a task makes while it is inside of SCOPE returns VALUE and does
- * nothing. Other tasks, and calls outside of SCOPE, are left alone. The parameter `calls` counts
- * the calls since SCOPE was entered last, `failed` those that were made to fail.
+ * While a task is inside SCOPE, its Nth call of NAME returns VALUE and does nothing. Other tasks
+ * and calls outside SCOPE are not affected. The parameter `calls` counts the calls since SCOPE was
+ * last entered, `failed` those that were made to fail.
  */
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
@@ -34,7 +34,7 @@ static unsigned int failed;
 module_param(failed, uint, 0444);
 MODULE_PARM_DESC(failed, "calls that were made to fail (result)");
 
-/* The task inside of the scope; one at a time. */
+/* The task inside the scope; one at a time. */
 static struct task_struct *inside;
 
 static int scope_enter(struct kretprobe_instance *ri, struct pt_regs *regs)
@@ -50,7 +50,7 @@ static int scope_leave(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return 0;
 }
 
-/* What runs instead of the function: it returns to the caller at once. */
+/* Runs instead of the function: it returns to the caller at once. */
 void failat_return(void);
 asm(".text\n"
     ".type failat_return, @function\n"
@@ -60,7 +60,7 @@ asm(".text\n"
 
 static int func_enter(struct kprobe *p, struct pt_regs *regs)
 {
-	/* A probe that the kernel has set by a breakpoint runs as in an NMI. */
+	/* A probe that the kernel implements by a breakpoint runs like an NMI. */
 	if ((in_interrupt() && !in_nmi()) || READ_ONCE(inside) != current || ++calls != nth)
 		return 0;
 	failed++;
@@ -70,7 +70,8 @@ static int func_enter(struct kprobe *p, struct pt_regs *regs)
 	return 1;
 }
 
-/* A probe with this one is never optimised to a jump, which could not skip the function. */
+/* With this handler the kernel never optimises the probe to a jump, which could not skip the
+ * function. */
 static void func_after(struct kprobe *p, struct pt_regs *regs, unsigned long flags)
 {
 }
@@ -109,5 +110,5 @@ static void __exit failat_exit(void)
 module_init(failat_init);
 module_exit(failat_exit);
 MODULE_DESCRIPTION("Makes a chosen call of a function fail, for tests");
-/* The kernel knows no word for Apache-2.0; the licence line above says which ones there are. */
+/* The kernel accepts no licence string for Apache-2.0; the SPDX line above names the licences. */
 MODULE_LICENSE("GPL");

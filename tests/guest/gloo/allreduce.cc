@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * allreduce RANK RANKS DIRECTORY DEVICE GID-INDEX: one of the ranks of Gloo's collectives over
- * plain verbs. The ranks find each other through files in the directory, which all of them see.
- * Each algorithm runs several times with vectors of many lengths, and each rank checks every
- * element. Prints "ok", or ends with 1 and says what was wrong.
+ * allreduce RANK RANKS DIRECTORY DEVICE GID-INDEX: one rank of Gloo's collectives over plain verbs.
+ * The ranks find each other through files in the directory, which they share. Each algorithm runs
+ * several times with vectors of many lengths, and each rank checks every element. Prints "ok"; or,
+ * with exit status 1, what was wrong.
  */
 #include <gloo/allreduce_bcube.h>
 #include <gloo/allreduce_halving_doubling.h>
@@ -50,9 +50,9 @@ template <typename T> T sum(int round, size_t i)
 
 /*
  * The algorithm registers its buffers once and runs with them several times, as training does. Gloo
- * ends the program when a buffer goes whose last send has not completed, and offers nothing to wait
- * for that. So no vector, algorithm or barrier is ever freed. `between`, unless it is NULL, runs
- * after each round.
+ * ends the program when a buffer is freed before its last send has completed, and offers no way to
+ * wait for that. So no vector, algorithm or barrier is ever freed. `between`, unless it is NULL,
+ * runs after each round.
  */
 template <typename T, template <typename> class Allreduce>
 void check_sum(const std::shared_ptr<gloo::Context> &context, const char *what, size_t length,
@@ -120,9 +120,11 @@ try {
 		check_sum<float, Ring>(context, "ring", length);
 		check_sum<double, Chunked>(context, "ring in chunks", length);
 		check_sum<uint64_t, Halving>(context, "halving and doubling", length);
-		/* With fewer elements than ranks its nodes add the same element twice, one in the
-		 * other's way. And a node tells only its peers of step 0 that it has read what it
-		 * gathered: those of step 1 may send the next round's data on top of it. */
+		/*
+		 * With fewer elements than ranks its nodes add the same element twice and interfere
+		 * with each other. And a node tells only its peers of step 0 that it has read the
+		 * gathered data: the peers of step 1 may send the next round's data over it.
+		 */
 		if (length >= static_cast<size_t>(ranks))
 			check_sum<float, Bcube>(context, "bcube", length, barrier);
 		for (int root = 0; root < ranks; root++)

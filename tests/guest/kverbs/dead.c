@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 /*
- * kverbs: a device dies under a consumer that has CQs of every kind of polling.
+ * kverbs: a device dies while a consumer uses CQs with every kind of polling.
  *
- * What was posted, and what is posted after that, comes back flushed, in order, and draining comes
- * to its end. No consumer is called whose CQ has nothing to say: one that was never armed (the core
- * warns of a call to a CQ that is polled directly), and one whose last QP is gone. From there on
- * ib_free_cq() stops what a call has started, and a call after that would start it again.
+ * Work requests that were posted before, or are posted afterwards, complete as flushed, in order,
+ * and draining ends. The completion handler must not be called for a CQ without news: one that was
+ * never armed (the core warns of a call for a CQ that is polled directly), or one whose last QP is
+ * gone. In the latter case ib_free_cq() stops the work that a call has started, and a later call
+ * would start it again.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -13,7 +14,7 @@
 
 #include "kverbs.h"
 
-/* CQs for each way of polling that are freed while the device is dead. */
+/* Number of CQs, for each way of polling, that are freed while the device is dead. */
 #define SPARES 24
 
 struct spare {
@@ -28,7 +29,7 @@ struct spare {
 struct dead_test {
 	struct test t[MODES];
 	struct spare spare[MODES][SPARES];
-	/* work of side A, as it was posted */
+	/* work requests of side A, in the order of posting */
 	struct op *recv[MODES][5];
 	struct op *send[MODES][3];
 	/* of side A, too; NULL: the device has no SRQs */
@@ -37,10 +38,10 @@ struct dead_test {
 	struct task_struct *maker;
 };
 
-/* Calls of CQs that have no QP. */
+/* Calls for CQs that have no QP. */
 static atomic_t late_calls;
 
-/* In front of the core's handler. The CQ's context is its struct spare. */
+/* Runs before the core's handler. The CQ's context is its struct spare. */
 static void spare_comp(struct ib_cq *cq, void *context)
 {
 	struct spare *spare = context;
@@ -94,7 +95,7 @@ static int spare_make(struct spare *spare, struct side *s, enum ib_poll_context 
 	return spare_post(spare);
 }
 
-/* The last QP goes. */
+/* The last QP is destroyed. */
 static void spare_close(struct spare *spare)
 {
 	if (spare->qp)
@@ -111,7 +112,7 @@ static void spare_free(struct spare *spare)
 	spare->cq = NULL;
 }
 
-/* CQs come and go until the device refuses; it may die at any step of that. */
+/* Makes and frees CQs until the device refuses; it may die at any step of that. */
 static int maker(void *data)
 {
 	struct ib_device *dev = data;
@@ -139,7 +140,7 @@ static int post_before(struct dead_test *d, int m)
 
 	for (i = 0; i < 4; i++)
 		TRY(post_recv(a, i * 64, 64, &d->recv[m][i]));
-	/* B has no receives: these wait for them */
+	/* B has no receives, so these requests wait */
 	for (i = 0; i < 3; i++) {
 		d->send[m][i] = op_get(&d->t[m]);
 		wr.wr_cqe = &d->send[m][i]->cqe;
@@ -181,7 +182,7 @@ static void srq_free(struct dead_test *d)
 		ib_destroy_srq(d->srq);
 }
 
-/* The core waits for "last WQE reached", up to a minute, and goes on without it. */
+/* The core waits up to a minute for "last WQE reached", and then goes on without it. */
 static int want_srq_drained(struct dead_test *d)
 {
 	unsigned long end = jiffies + LIMIT;
@@ -207,14 +208,14 @@ static int wait_for_end(struct side *a)
 	return 0;
 }
 
-/* Nothing completes any more: what was posted, and what is posted now, comes back flushed. */
+/* Nothing completes normally any more: requests posted before and now complete as flushed. */
 static int want_flushed(struct dead_test *d, int m)
 {
 	struct op **recv = d->recv[m], **send = d->send[m];
 	struct side *a = &d->t[m].a;
 	int i;
 
-	/* A consumer that has not heard of it goes on posting, and waits for completions. */
+	/* A consumer that does not know of it goes on posting, and waits for completions. */
 	TRY(post_recv(a, 0, 64, &recv[4]));
 	for (i = 0; i < 5; i++) {
 		TRY(op_want(a->rcq, recv[i], IB_WC_WR_FLUSH_ERR));
@@ -228,7 +229,7 @@ static int want_flushed(struct dead_test *d, int m)
 	return 0;
 }
 
-/* CQs go while they and others are about to be called, because work has just been posted. */
+/* CQs are freed while they and others are about to be called, because work was just posted. */
 static int free_spares(struct dead_test *d, int m)
 {
 	struct side *a = &d->t[m].a;

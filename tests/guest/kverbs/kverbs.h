@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * kverbs: what its files share. The messages begin alike, because the test's script looks for them.
+ * kverbs: declarations that its files share. Messages have a common prefix, because the test's
+ * script looks for it.
  */
 #ifndef KVERBS_H
 #define KVERBS_H
@@ -23,12 +24,13 @@
 #define INLINE	 64
 #define RD_DEPTH 16
 
-/* A region of separate pages, the first of which it begins inside. */
+/* A region of separate pages; it begins inside the first of them. */
 #define PAGES	      8
 #define REGION_OFFSET 512
 #define REGION_SIZE   (PAGES * PAGE_SIZE - REGION_OFFSET)
 
-/* One work request that is waited for. They outlive the QPs, so none completes into nothing. */
+/* A work request that is waited for. These objects outlive the QPs, so each completion finds its
+ * object. */
 struct op {
 	struct ib_cqe cqe;
 	struct completion done;
@@ -39,7 +41,7 @@ struct op {
 
 #define OPS 512
 
-/* Checks that have failed after which the rest of a mode is left out: each may take a time-out. */
+/* After so many failed checks the rest of a mode is left out: each may take a time-out. */
 #define TOO_MANY 5
 
 struct region {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 /*
  * kverbs: a consumer of kernel verbs that tests them. It attaches to two RDMA devices as any
- * ib_client does, makes a pair of RC QPs between them, side A and side B, and goes through a list
- * of checks, once for each way of polling: directly, in a work queue of either kind, in softirq.
- * Every check starts with QPs fresh from RESET. Each prints a line; the module loads only if none
- * has failed.
+ * ib_client does, makes a pair of RC QPs between them, side A and side B, and runs a list of
+ * checks, once for each way of polling: directly, in a work queue of either kind, in softirq. Every
+ * check starts with QPs that come from RESET. Each prints a line; the module loads only if none has
+ * failed.
  *
  * modprobe kverbs [dev_a=urdma0] [dev_b=urdma1] [only=CHECK]
  * modprobe kverbs dead=1
  *
- * The second form waits, with work posted, until the device of side A has died: whoever loads the
- * module has to see to that. dead.c says what has to hold then.
+ * The second form waits, with work posted, until the device of side A has died. The caller has to
+ * make it die. dead.c describes the expected behaviour.
  *
- * A check that fails says in the kernel's log what it wanted and what it got. "timed out" means
- * that a completion or an event has not come within 10 s.
+ * A check that fails logs the expected value and the actual one. "timed out" means that a
+ * completion or an event did not come within 10 s.
  */
 #include <linux/delay.h>
 #include <linux/dim.h>
@@ -147,12 +147,12 @@ static int to_init(struct side *s)
 			    IB_QP_STATE | IB_QP_PORT | IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS);
 }
 
-/* How many connections there were. */
+/* Number of connections so far. */
 static u32 connections;
 
 /*
- * PSNs of the second connection, the first with traffic, wrap around soon. Each connection has its
- * own, far from the others': who judges the wire from outside knows it by them.
+ * The PSNs of the second connection, the first with traffic, wrap around soon. Each connection has
+ * its own PSNs, far from the others': the wire checker outside distinguishes connections by them.
  */
 static u32 first_psn(const struct side *s)
 {
@@ -223,7 +223,7 @@ static int want_state(struct side *s, enum ib_qp_state state)
 	struct ib_qp_attr attr;
 	unsigned long end = jiffies + LIMIT;
 
-	/* The NIC changes states by itself, and may need a moment. */
+	/* The NIC changes states itself, which may take a moment. */
 	for (;;) {
 		TRY(ib_query_qp(s->qp, &attr, IB_QP_STATE, &init));
 		if (attr.qp_state == state)
@@ -282,7 +282,7 @@ int post_recv(struct side *s, u32 offset, u32 len, struct op **opp)
 	return ib_post_recv(s->qp, &wr, NULL);
 }
 
-/* Post one request, signaled, and wait for its completion with that status. */
+/* Posts one signaled request, and waits for its completion with that status. */
 int send_wait(struct side *s, struct ib_send_wr *wr, enum ib_wc_status status)
 {
 	struct op *op = op_get(s->t);
@@ -354,7 +354,7 @@ static int region_make(struct region *r, struct side *s)
 	memset(r, 0, sizeof(*r));
 	sg_init_table(r->sg, PAGES);
 	for (i = 0; i < PAGES; i++) {
-		/* from the last to the first, so that they are hardly ever contiguous */
+		/* from last to first, so that they are hardly ever contiguous */
 		r->page[PAGES - 1 - i] = alloc_page(GFP_KERNEL | __GFP_ZERO);
 		if (!r->page[PAGES - 1 - i])
 			return -ENOMEM;
@@ -375,7 +375,7 @@ static int region_make(struct region *r, struct side *s)
 	return 0;
 }
 
-/* The region's bytes as the CPU has them, and back. */
+/* Copies the region's bytes to the CPU, and back. */
 static u8 *region_byte(struct region *r, u32 i)
 {
 	i += REGION_OFFSET;
@@ -499,7 +499,7 @@ static int check_send_imm(struct test *t)
 	};
 	struct op *recv;
 
-	/* from B to A, for once */
+	/* from B to A, this time */
 	fill(t->b.buf, 100, 5);
 	TRY(post_recv(&t->a, 0, 100, &recv));
 	TRY(send_wait(&t->b, &wr, IB_WC_SUCCESS));
@@ -509,7 +509,7 @@ static int check_send_imm(struct test *t)
 	return want_data(t->a.buf, 100, 5);
 }
 
-/* A list of requests in one post; only the last is signaled, and the ring is gone round. */
+/* A list of requests in one post; only the last one is signaled, and the ring wraps. */
 static int check_unsignaled(struct test *t)
 {
 	struct ib_send_wr wr[16] = {};
@@ -636,7 +636,7 @@ static int do_atomic(struct test *t, struct region *r)
 	return 0;
 }
 
-/* What both sides see when the responder refuses a key, a right, a range. */
+/* The results on both sides when the responder refuses a key, a right, a range. */
 static int want_refused(struct test *t, enum ib_wr_opcode opcode, u64 raddr, u32 len, u32 rkey)
 {
 	TRY(rdma_wait(&t->a, opcode, 0, len, raddr, rkey, IB_WC_REM_ACCESS_ERR));
@@ -671,7 +671,7 @@ static int do_local_inv(struct test *t, struct region *r)
 	u32 old;
 
 	TRY(region_make(r, &t->b));
-	/* before it is registered, the key is as good as none */
+	/* before it is registered, the key is not valid */
 	TRY(want_refused(t, IB_WR_RDMA_READ, r->mr->iova, 8, r->mr->rkey));
 	TRY(connect_sides(t));
 	TRY(reg_wait(r, REMOTE_ALL, IB_WC_SUCCESS));
@@ -679,7 +679,7 @@ static int do_local_inv(struct test *t, struct region *r)
 	TRY(inv_wait(&t->b, r->mr->rkey, IB_WC_SUCCESS));
 	TRY(want_refused(t, IB_WR_RDMA_READ, r->mr->iova, 8, r->mr->rkey));
 
-	/* Registered again under another key: that is good, the old one is not. */
+	/* Re-registered under another key: the new key is valid, the old one is not. */
 	TRY(connect_sides(t));
 	old = r->mr->rkey;
 	ib_update_fast_reg_key(r->mr, ib_inc_rkey(old));
@@ -738,7 +738,7 @@ static int do_rights(struct test *t, struct region *r)
 	return want_refused(t, IB_WR_RDMA_READ, r->mr->iova - 1, 64, r->mr->rkey);
 }
 
-/* The same memory by offsets, and not by its addresses. A right that there is not is refused. */
+/* The same memory by offsets instead of its addresses. A right that does not exist is refused. */
 static int do_zero_based(struct test *t, struct region *r)
 {
 	struct ib_reg_wr wr = { .wr = { .opcode = IB_WR_REG_MR } };
@@ -763,7 +763,7 @@ static int do_zero_based(struct test *t, struct region *r)
 	return 0;
 }
 
-/* What a registration refuses. */
+/* Requests that a registration refuses. */
 static int do_bad_reg(struct test *t, struct region *r)
 {
 	TRY(region_make(r, &t->b));
@@ -775,7 +775,7 @@ static int do_bad_reg(struct test *t, struct region *r)
 	/* valid already */
 	TRY(reg_wait(r, REMOTE_ALL, IB_WC_MW_BIND_ERR));
 	TRY(want_state(&t->b, IB_QPS_ERR));
-	/* it has not suffered from that */
+	/* the region is unchanged */
 	TRY(connect_sides(t));
 	region_fill(r, 0, 64, 13);
 	TRY(rdma_wait(&t->a, IB_WR_RDMA_READ, 0, 64, r->mr->iova, r->mr->rkey, IB_WC_SUCCESS));
@@ -783,7 +783,7 @@ static int do_bad_reg(struct test *t, struct region *r)
 }
 
 /*
- * What storage does for each request: memory registered, filled by READs, invalidated behind a
+ * As storage does for each request: memory is registered, filled by READs, and invalidated after a
  * fence, all in one list.
  */
 static int do_chain(struct test *t, struct region *r)
@@ -851,7 +851,7 @@ next:
 	return 0;
 }
 
-/* As many READs as the QP may have under way, and more. */
+/* As many READs as the QP may have outstanding, and more. */
 static int do_reads(struct test *t, struct region *r)
 {
 	/* too much for the stack; one check runs at a time */
@@ -883,7 +883,7 @@ static int do_reads(struct test *t, struct region *r)
 	return want_data(t->a.buf, 32 * 512, 40);
 }
 
-/* All that is posted, before or after, comes back flushed, in order. */
+/* All requests, posted before or after the error, complete as flushed, in order. */
 static int check_drain(struct test *t)
 {
 	struct ib_sge sge = sge_of(&t->a, 0, 64);
@@ -893,11 +893,11 @@ static int check_drain(struct test *t)
 
 	for (i = 0; i < 8; i++)
 		TRY(post_recv(&t->a, i * 64, 64, &recv[i]));
-	/* B has no receives: these wait for them */
+	/* B has no receives, so these requests wait */
 	for (i = 0; i < 4; i++) {
 		send[i] = op_get(t);
 		wr.wr_cqe = &send[i]->cqe;
-		/* signaled or not: with errors all complete */
+		/* signaled or not: with errors every request has a completion */
 		wr.send_flags = i & 1 ? 0 : IB_SEND_SIGNALED;
 		TRY(ib_post_send(t->a.qp, &wr, NULL));
 	}
@@ -912,7 +912,7 @@ static int check_drain(struct test *t)
 		WANT(send[i]->wc.status == IB_WC_WR_FLUSH_ERR);
 		WANT(!i || send[i]->order > send[i - 1]->order);
 	}
-	/* Posting goes on to work. */
+	/* Posting still works. */
 	TRY(post_recv(&t->a, 0, 64, &recv[8]));
 	TRY(post_recv(&t->a, 0, 64, &recv[9]));
 	wr.send_flags = 0;
@@ -920,7 +920,7 @@ static int check_drain(struct test *t)
 	TRY(op_want(t->a.rcq, recv[8], IB_WC_WR_FLUSH_ERR));
 	TRY(op_want(t->a.rcq, recv[9], IB_WC_WR_FLUSH_ERR));
 	TRY(want_state(&t->a, IB_QPS_ERR));
-	/* and from ERR again, with nothing posted */
+	/* and again from ERR, with nothing posted */
 	ib_drain_qp(t->a.qp);
 	return 0;
 }
@@ -985,7 +985,7 @@ static int check_sqd(struct test *t)
 	TRY(ib_query_qp(t->a.qp, &attr, IB_QP_STATE, &init));
 	WANT(attr.qp_state == IB_QPS_SQD && !attr.sq_draining && attr.en_sqd_async_notify);
 
-	/* What is posted now waits. */
+	/* Requests that are posted now wait. */
 	TRY(post_recv(&t->b, 0, 64, &recv[1]));
 	op = op_get(t);
 	wr.wr_cqe = &op->cqe;
@@ -1004,7 +1004,7 @@ static int check_sqd(struct test *t)
 	return want_state(&t->a, IB_QPS_RTS);
 }
 
-/* The first packet that comes while the QP is in RTR says so. */
+/* The first packet that arrives while the QP is in RTR raises this event. */
 static int check_comm_est(struct test *t)
 {
 	struct ib_sge sge = sge_of(&t->a, 0, 64);
@@ -1022,7 +1022,7 @@ static int check_comm_est(struct test *t)
 	return want_state(&t->b, IB_QPS_RTS);
 }
 
-/* What posting refuses by itself; nothing of it reaches the NIC. */
+/* Requests that posting itself refuses; none of them reaches the NIC. */
 static int check_post(struct test *t)
 {
 	struct ib_sge sge = sge_of(&t->a, 0, 64), inl = { .length = BUF_SIZE };
@@ -1070,10 +1070,9 @@ static int check_post(struct test *t)
 	return 0;
 }
 
-/* ---- CQs that the consumer polls and arms by itself -------------------------------------------
- */
+/* ---- CQs that the consumer polls and arms itself --------------------------------------------- */
 
-/* Least a CQ can have; its ring has 128 entries then. */
+/* The smallest requested size of a CQ; its ring has 128 entries then. */
 #define BARE_CQE  96
 #define BARE_WRS  256
 #define BARE_FULL 200
@@ -1224,14 +1223,14 @@ static int do_notify(struct test *t)
 	WANT(ib_poll_cq(cq, 4, wc) == 2);
 	WANT(wc[0].wr_id == 100 && wc[1].wr_id == 101 && wc[1].qp == t->b.qp);
 
-	/* for the next, whichever; one call for each time it was armed */
+	/* for the next one, of any kind; one call for each arming */
 	TRY(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP));
 	TRY(bare_send(t, 3, 0));
 	TRY(want_called(&t->b, 2));
 	TRY(bare_send(t, 4, 0));
 	msleep(50);
 	TRY(want_called(&t->b, 2));
-	/* there are some already: it is told, and called for */
+	/* some are waiting already: ib_req_notify_cq() reports them, and the handler is called */
 	WANT(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) == 1);
 	TRY(want_called(&t->b, 3));
 	WANT(ib_poll_cq(cq, 4, wc) == 2);
@@ -1245,7 +1244,7 @@ static int check_notify(struct test *t)
 	return with_bare(t, do_notify);
 }
 
-/* Completions that nobody fetches: the CQ overruns, says so, and takes the QP along. */
+/* Nobody polls the completions: the CQ overruns, reports it, and its QP goes to ERR. */
 static int do_cq_full(struct test *t)
 {
 	struct ib_rdma_wr wr = { .wr = { .opcode = IB_WR_RDMA_WRITE } };
@@ -1258,7 +1257,7 @@ static int do_cq_full(struct test *t)
 	}
 	TRY(want_event(&t->a, IB_EVENT_CQ_ERR));
 	TRY(want_state(&t->a, IB_QPS_ERR));
-	/* What it could hold is there. */
+	/* The completions that it had room for are there. */
 	while (ib_poll_cq(t->a.scq, 1, &wc) == 1) {
 		WANT(wc.status == IB_WC_SUCCESS && wc.wr_id == n);
 		n++;
@@ -1272,13 +1271,14 @@ static int check_cq_full(struct test *t)
 	return with_bare(t, do_cq_full);
 }
 
-/* What shared_round() posts on the QP that is reset, and on the other before and after that. */
+/* What shared_round() posts on the QP that is reset, and on the other QP before and after the
+ * reset. */
 #define SHARED_RESET  50
 #define SHARED_BEFORE 30
 #define SHARED_AFTER  60
 #define SHARED_ROUNDS 8
 
-/* WRITEs without data, whose CQEs are numbered. */
+/* WRITEs without data, whose completions are numbered. */
 static int shared_post(struct side *s, int n, u64 *wr_id)
 {
 	struct ib_rdma_wr wr = { .wr = { .opcode = IB_WR_RDMA_WRITE } };
@@ -1290,7 +1290,7 @@ static int shared_post(struct side *s, int n, u64 *wr_id)
 	return 0;
 }
 
-/* A message, by which its receiver's memory changes. */
+/* A message that changes its receiver's memory. */
 static int shared_message(struct side *s, u32 seed)
 {
 	struct ib_sge sge = sge_of(s, 0, 64), into = sge_of(s->peer, 64, 64);
@@ -1311,8 +1311,8 @@ static int shared_message(struct side *s, u32 seed)
 }
 
 /*
- * One QP is reset while the CQ has its CQEs between those of the other. The other's stay, in their
- * order, and the dropped ones are room: without it, the CQ would overrun.
+ * One QP is reset while its CQEs lie between those of the other in the CQ. The other's CQEs stay,
+ * in order, and the dropped ones are room again: without it, the CQ would overrun.
  */
 static int shared_round(struct test *reset, struct test *stays, u64 *next)
 {
@@ -1324,7 +1324,7 @@ static int shared_round(struct test *reset, struct test *stays, u64 *next)
 		TRY(shared_post(&reset->a, 5, &dropped));
 		TRY(shared_post(&stays->a, SHARED_BEFORE / (SHARED_RESET / 5), &posted));
 	}
-	/* The answer comes behind the ACKs of all that was sent. */
+	/* The answer comes after the ACKs of everything that was sent. */
 	TRY(shared_message(&reset->a, 2 * *next));
 	TRY(shared_message(&reset->b, 2 * *next + 1));
 	TRY(to_reset(&reset->a));
@@ -1334,7 +1334,7 @@ static int shared_round(struct test *reset, struct test *stays, u64 *next)
 		WANT(wc.status == IB_WC_SUCCESS && wc.qp == stays->a.qp && wc.wr_id == *next);
 	}
 	WANT(!ib_poll_cq(stays->a.scq, 1, &wc));
-	/* of side A's CQ, which is that of the test which has made it */
+	/* of side A's CQ, which belongs to the check that has made it */
 	WANT(!atomic_read(&reset->a.events[IB_EVENT_CQ_ERR]));
 	return 0;
 }
@@ -1361,7 +1361,7 @@ static int do_cq_shared(struct test *t)
 		if (!err)
 			err = shared_round(t, &other, &next);
 	}
-	/* The CQs are the test's. */
+	/* The CQs belong to the check. */
 	other.a.scq = NULL;
 	other.b.scq = NULL;
 	bare_free(&other.a);
@@ -1374,7 +1374,7 @@ static int check_cq_shared(struct test *t)
 	return with_bare(t, do_cq_shared);
 }
 
-/* The core moderates the CQs that have events; a message arrives though its events wait. */
+/* The core moderates CQs that use events; a message arrives although its events are delayed. */
 static int check_moderation(struct test *t)
 {
 	struct ib_cq *cqs[] = { t->a.scq, t->a.rcq, t->b.scq, t->b.rcq };
@@ -1383,7 +1383,7 @@ static int check_moderation(struct test *t)
 
 	for (i = 0; i < ARRAY_SIZE(cqs); i++) {
 		WANT(!cqs[i]->dim == (t->ctx == IB_POLL_DIRECT));
-		/* an event that could not come */
+		/* an event that could never come */
 		WANT(rdma_set_cq_moderation(cqs[i], cqs[i]->cqe + 1, 0) == -EINVAL);
 		TRY(rdma_set_cq_moderation(cqs[i], 1000, 2000));
 		WANT(ib_resize_cq(cqs[i], cqs[i]->cqe) == -EOPNOTSUPP);
@@ -1395,7 +1395,7 @@ static int check_moderation(struct test *t)
 }
 
 #define ADAPT_LIST   16
-#define ADAPT_ROUNDS 128 /* of one kind, before those of the other */
+#define ADAPT_ROUNDS 128 /* of one kind, before those of the other kind */
 #define ADAPT_LIMIT  (40 * ADAPT_ROUNDS)
 
 /* WRITEs without data, each with a completion, in one post. Returns when all have completed. */
@@ -1419,8 +1419,8 @@ static int write_list(struct side *s, int n)
 }
 
 /*
- * The core changes the moderation of a CQ when its load changes: here it alternates between single
- * WRITEs and lists of them. Completions go on to come with what the core has chosen.
+ * The core changes the moderation of a CQ when its load changes: here the load alternates between
+ * single WRITEs and lists of them. Completions still come, with each setting of the core.
  */
 static int check_adaptive(struct test *t)
 {
@@ -1584,7 +1584,7 @@ static int side_make(struct test *t, struct side *s, const char *name, struct ib
 	return 0;
 }
 
-/* Both sides, not connected yet. test_free() takes it, also after an error. */
+/* Makes both sides, not connected yet. test_free() frees the result, also after an error. */
 int test_make(struct test *t, struct ib_device *a, struct ib_device *b, enum ib_poll_context ctx)
 {
 	t->ctx = ctx;
@@ -1647,7 +1647,7 @@ out:
 
 /* ---- the client ----------------------------------------------------------------------------- */
 
-/* Over the run too: a device that goes meanwhile waits for its end. */
+/* Held during a run, too: a device that goes meanwhile waits until it ends. */
 static DEFINE_MUTEX(lock);
 static struct ib_device *device[2];
 
@@ -1719,5 +1719,5 @@ static void __exit kverbs_exit(void)
 module_init(kverbs_init);
 module_exit(kverbs_exit);
 MODULE_DESCRIPTION("Test of kernel verbs between two RDMA devices");
-/* The kernel knows no word for Apache-2.0; the licence line above says which ones there are. */
+/* The kernel accepts no licence string for Apache-2.0; the SPDX line above names the licences. */
 MODULE_LICENSE("GPL");

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 /*
- * kverbs: shared receive queues. A QP of side B with an SRQ stands in for its RC QP.
+ * kverbs: shared receive queues. A QP of side B with an SRQ replaces its RC QP.
  */
 #include <linux/delay.h>
 #include <linux/slab.h>
 
 #include "kverbs.h"
 
-/* what is asked for; more may be given */
+/* the requested size; the SRQ may be larger */
 #define WRS 20
-/* Message i has this place in the buffers of both sides. */
+/* Message i is at this offset in the buffers of both sides. */
 #define AT(i) ((i)*1024)
 #define LEN   1000
 
@@ -48,7 +48,7 @@ static int want_one(struct side *s, u32 i, struct op *op)
 	return 0;
 }
 
-/* More messages than it has places, in turn, and never one more than fits. */
+/* More messages than it has places, one after the other, and never more at a time than fit. */
 static int want_rounds(struct test *t, struct shared *sh)
 {
 	struct op *recv[64], *more;
@@ -83,7 +83,7 @@ static int want_limit(struct test *t, struct shared *sh)
 	WANT(!atomic_read(&t->b.events[IB_EVENT_SRQ_LIMIT_REACHED]));
 	TRY(send_one(&t->a, 1));
 	TRY(want_event(&t->b, IB_EVENT_SRQ_LIMIT_REACHED));
-	/* It is armed for one event. */
+	/* It is armed for one event only. */
 	TRY(send_one(&t->a, 2));
 	TRY(send_one(&t->a, 3));
 	TRY(ib_query_srq(sh->srq, &attr));
@@ -98,7 +98,7 @@ static int want_limit(struct test *t, struct shared *sh)
 	return 0;
 }
 
-/* A message that finds nothing waits for what is posted later. */
+/* A message that finds no WQE waits for one that is posted later. */
 static int want_rnr(struct test *t, struct shared *sh)
 {
 	struct ib_sge sge = sge_of(&t->a, AT(0), LEN);
@@ -120,7 +120,7 @@ static int want_rnr(struct test *t, struct shared *sh)
 	return op_want(t->a.scq, send, IB_WC_SUCCESS);
 }
 
-/* A QP that has failed takes nothing more, and leaves what others may use. */
+/* A QP in ERR takes no more WQEs, and leaves those that others may use. */
 static int want_last_wqe(struct test *t, struct shared *sh)
 {
 	struct ib_qp_attr err = { .qp_state = IB_QPS_ERR };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 /*
- * kverbs: QPs of type UD and UC. They stand in for the sides' RC QPs, and use the same CQs.
+ * kverbs: QPs of type UD and UC. They replace the sides' RC QPs, and use the same CQs.
  */
 #include <linux/etherdevice.h>
 #include <linux/slab.h>
@@ -10,7 +10,7 @@
 
 #define QKEY 0x1234567
 #define SL   5
-/* Of the 40 bytes in front of a datagram; what follows them has this place in the buffer. */
+/* Of the 40 bytes in front of a datagram; the data after them are at this offset in the buffer. */
 #define AT   4096
 #define DATA (AT + sizeof(struct ib_grh))
 
@@ -108,7 +108,7 @@ static int with_unrel(struct test *t, enum ib_qp_type type, int (*fn)(struct tes
 	return err;
 }
 
-/* What is posted while a QP drains, and after that, is flushed; then the drain ends. */
+/* Requests that are posted while a QP drains, and afterwards, are flushed; then the drain ends. */
 static int want_drained(struct test *t)
 {
 	struct ib_sge sge = sge_of(&t->a, 0, 8);
@@ -152,7 +152,7 @@ static int want_ah(struct side *s, struct ib_ah *ah)
 	return 0;
 }
 
-/* One datagram to the other side. What its completion says comes back. */
+/* Sends one datagram to the other side. Returns the fields of its completion. */
 static int send_ud(struct side *s, struct ib_ah *ah, u32 len, int flags, struct ib_wc *wc)
 {
 	struct side *to = s->peer;
@@ -207,7 +207,7 @@ static int ud_with_ah(struct test *t, struct ib_ah *ah)
 	TRY(send_ud(&t->a, ah, 0, 0, &wc));
 	TRY(send_ud(&t->a, ah, INLINE, IB_SEND_INLINE, &wc));
 	TRY(send_ud(&t->a, ah, ib_mtu_enum_to_int(t->a.mtu), 0, &wc));
-	/* An answer goes by what the completion and the 40 bytes say. */
+	/* An answer is addressed by the completion and the 40 bytes. */
 	back = ib_create_ah_from_wc(t->b.pd, &wc, (struct ib_grh *)(t->b.buf + AT), PORT);
 	TRY(PTR_ERR_OR_ZERO(back));
 	err = send_ud(&t->b, back, 100, 0, &wc);
@@ -242,7 +242,7 @@ int check_ud(struct test *t)
 	return with_unrel(t, IB_QPT_UD, do_ud);
 }
 
-/* The MAD layer has QP 1, and there is one. */
+/* QP 1 belongs to the MAD layer, and exists. */
 int check_gsi(struct test *t)
 {
 	struct ib_qp_init_attr init = {
@@ -307,7 +307,7 @@ static int do_uc(struct test *t)
 	WANT(!memchr_inv(t->b.buf, 0x5a, sge.length) && !t->b.buf[sge.length]);
 	WANT(recv->wc.byte_len == sge.length && recv->wc.wc_flags == IB_WC_WITH_IMM);
 	WANT(recv->wc.ex.imm_data == cpu_to_be32(0x01020304));
-	/* A WRITE that the other side refuses succeeds here: it has left. */
+	/* A WRITE that the other side refuses succeeds here: it has been sent. */
 	sge.length = 64;
 	TRY(send_wait(&t->a, &write.wr, IB_WC_SUCCESS));
 	TRY(want_refused(&t->a, not_uc, ARRAY_SIZE(not_uc)));

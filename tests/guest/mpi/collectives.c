@@ -2,8 +2,8 @@
 /*
  * collectives: MPI on any number of ranks. A ring, allreduce, alltoall, gather and scatter,
  * one-sided put and get, each with data of many lengths that every rank checks, and a loop each for
- * latency and bandwidth. Ends with 1 and says which rank found what, or prints "ok" and the
- * figures.
+ * latency and bandwidth. Prints "ok" and the figures; or, with exit status 1, which rank found
+ * which error.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ static uint8_t *a, *b;
 		}                                                                          \
 	} while (0)
 
-/* Byte i of what rank `from` sends to rank `to` in a round. */
+/* Byte i of the data that rank `from` sends to rank `to` in a round. */
 static uint8_t byte_of(int from, int to, unsigned int round, size_t i)
 {
 	return (uint8_t)(37 * from + 101 * to + 13 * round + 7 * i + (i >> 8));
@@ -98,7 +98,7 @@ static void gather_and_scatter(size_t len, unsigned int round)
 	check(a, part, me, 0, round);
 }
 
-/* A rank puts into the next one's window, and gets back from there what it has put. */
+/* A rank puts data into the next one's window, and gets them back from there. */
 static void one_sided(size_t len, unsigned int round)
 {
 	int next = (me + 1) % ranks, last = (me + ranks - 1) % ranks;
@@ -120,7 +120,7 @@ static void one_sided(size_t len, unsigned int round)
 	free(c);
 }
 
-/* Half a round trip in us, between rank 0 and the last one. */
+/* Half a round trip in us, between rank 0 and the last rank. */
 static double latency(size_t len, unsigned int n)
 {
 	int peer = me ? 0 : ranks - 1;
@@ -138,7 +138,7 @@ static double latency(size_t len, unsigned int n)
 	return (MPI_Wtime() - from) * 1e6 / n / 2;
 }
 
-/* MB/s from rank 0 to the last one, 16 messages under way. */
+/* MB/s from rank 0 to the last rank, with 16 messages under way. */
 static double bandwidth(size_t len, unsigned int n)
 {
 	MPI_Request request[16];

@@ -40,7 +40,7 @@ static noinline int plant_uaf(void)
 static DEFINE_MUTEX(plant_lock_a);
 static DEFINE_MUTEX(plant_lock_b);
 
-/* One task after the other order: they never wait for each other here, but two tasks could. */
+/* One task takes both orders one after the other: it never deadlocks here, but two tasks could. */
 static noinline int plant_locks(void)
 {
 	mutex_lock(&plant_lock_a);
@@ -55,7 +55,7 @@ static noinline int plant_locks(void)
 	return 0;
 }
 
-/* Some, because a stale value on a stack may look like a pointer to one. */
+/* Several, because a stale value on a stack may look like a pointer to one. */
 static noinline int plant_leak(void)
 {
 	unsigned int i;
@@ -127,5 +127,5 @@ static void __exit plant_exit(void)
 module_init(plant_init);
 module_exit(plant_exit);
 MODULE_DESCRIPTION("Makes a chosen mistake, for tests of the debug kernel");
-/* The kernel knows no word for Apache-2.0; the licence line above says which ones there are. */
+/* The kernel accepts no licence string for Apache-2.0; the SPDX line above names the licences. */
 MODULE_LICENSE("GPL");
