@@ -196,7 +196,7 @@ static int want_srq_drained(struct dead_test *d)
 
 static int wait_for_end(struct side *a)
 {
-	unsigned long end = jiffies + 3 * LIMIT;
+	unsigned long end = jiffies + 30 * LIMIT; /* the script may be slow */
 	struct ib_qp_init_attr init;
 	struct ib_qp_attr attr;
 
