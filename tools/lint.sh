@@ -28,7 +28,6 @@ check() {
 	shift
 	if "$@" >"$tmp/log" 2>&1; then
 		say "[lint] $name ... ok, $((SECONDS - t)) s"
-		grep -h '^note:' "$tmp/log" >&2 || true
 	else
 		say "[lint] $name ... FAILED"
 		cat "$tmp/log" >&2

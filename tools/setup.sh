@@ -154,7 +154,7 @@ find_mirror() {
 bootstrap() {
 	local dir=$1 variant=$2 packages=$3
 	shift 3
-	# The host's packages that a chroot needs at most for hooks come from the options.
+	# $packages is one word or several: printf needs it unquoted.
 	# shellcheck disable=SC2086
 	as_root env TMPDIR="${TMPDIR:-/tmp}" mmdebstrap --mode=root --variant="$variant" --format=directory \
 		--aptopt="$apt_conf" \
