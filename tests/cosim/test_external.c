@@ -714,9 +714,7 @@ static void tap_device(void **state)
 	(void)state;
 	child = fork();
 	if (!child) {
-		status = tap_child();
-		fflush(stdout);
-		_exit(status);
+		exit(tap_child());
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {

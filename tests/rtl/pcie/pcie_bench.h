@@ -197,6 +197,10 @@ struct bench {
 	struct wr_request *wr_q;
 	uint32_t wr_head, wr_tail;
 	uint64_t wr_accepted, wr_sent; /* requests */
+	/* Bus master enable moves while writes are under way: each request, of one TLP, is sent or
+	 * dropped as a whole. Each has another address. */
+	bool master_moves;
+	uint32_t begun_off; /* TLPs that began on RQ since bus master enable fell */
 
 	struct host_read tag[256];
 	uint8_t order[256]; /* tags in the order of their requests */

@@ -835,6 +835,29 @@ static void test_bus_master_off(void **state)
 	finish(b);
 }
 
+/* Bus master enable changes at any beat of a write: the TLP goes out whole, or not at all. */
+static void test_bus_master_moves(void **state)
+{
+	(void)state;
+	for (int stall = 0; stall <= 200; stall += 100) {
+		struct bench *b = start(136 + stall);
+
+		b->rq_stall = stall;
+		b->master_moves = true;
+		b->wrc[0] = (struct wr_client){
+			.prob = 256, .left = 1000, .min = 256, .max = 256, .next_addr = WR_BASE
+		};
+		while (b->wrc[0].left > 20) {
+			bench_run(b, 1 + bench_rnd(b, 12));
+			b->in.bus_master_en = !b->in.bus_master_en;
+		}
+		b->in.bus_master_en = true;
+		bench_drain(b, 100000);
+		assert_in_range(b->have.dma_drop, 100, 900);
+		finish(b);
+	}
+}
+
 /*
  * stop, as before a reset of the NIC's blocks: the write under way is finished, nothing else
  * begins, all that was taken is completed; requests that were not taken may be withdrawn.
@@ -1173,6 +1196,7 @@ int main(void)
 		cmocka_unit_test(test_long_reads),
 		cmocka_unit_test(test_unexpected),
 		cmocka_unit_test(test_bus_master_off),
+		cmocka_unit_test(test_bus_master_moves),
 		cmocka_unit_test(test_stop),
 		cmocka_unit_test(test_write_rate),
 		cmocka_unit_test(test_read_rate),
