@@ -119,11 +119,12 @@ module urdma_rx_decide
     if (says.rnr) begin
       if (s.tk == T_RNR && !walked) begin
         rnr = 1'b1;
-      end else if (it.rnr_retry != 3'd7 && d.rnrs >= it.rnr_retry) begin
+      end else if (d.rnrs >= it.rnr_retry) begin
         fail = 1'b1;
         fail_status = 8'(URDMA_WC_RNR_RETRY_EXC_ERR);
         cnt_rnr_exc = 1'b1;
       end else begin
+        // 7 is no limit: these RNR NAKs are not counted, so the count is 6 at most
         if (it.rnr_retry != 3'd7) d.rnrs = d.rnrs + 3'd1;
         rnr = 1'b1;
         d.want = 1'b0;             // sent when the timer ends

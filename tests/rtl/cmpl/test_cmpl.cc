@@ -1854,6 +1854,62 @@ static void test_timer(void **state)
 	delete b;
 }
 
+// The end of an RNR wait: the message is sent again.
+static void end_rnr_wait(struct bench *b, unsigned int n)
+{
+	bool again = false;
+
+	for (int jumps = 0; jumps < 10 && !again; jumps++) {
+		assert_true(b->dut.timer_armed);
+		b->time += b->dut.timer_cycles;
+		b->ackeds.clear();
+		for (int i = 0; i < 600 && b->ackeds.empty(); i++)
+			cycle(b);
+		again = !b->ackeds.empty();
+	}
+	if (!again)
+		fail_msg("QP %u: the RNR wait does not end", n);
+	assert_int_equal(b->ackeds.size(), 1);
+	assert_int_equal(b->ackeds[0].kind, RETRY);
+	b->ackeds.clear();
+	b->mades.push_back({ n, 0, true });
+	settle(b);
+}
+
+// A message is sent again after each RNR NAK, until the limit. A limit of 7 is none; RNR NAKs of
+// that time do not count when MODIFY_QP sets another.
+static void test_rnr(void **state)
+{
+	struct bench *b = new bench;
+
+	(void)state;
+	start(b, test_seed(1), 8);
+	for (unsigned int n = 0; n < 8; n++) {
+		unsigned int retries = 0;
+
+		open_qp(b, n, { 14, 7, n, 5, n });
+		post(b, n, 0, 0, 1, SEND, true, 64);
+		settle(b);
+		for (;;) {
+			b->items.push_back({ IT_PKT, n, ACK_OP, 0, 0x20 | 1, 0, true });
+			settle(b);
+			if (!b->errs.empty())
+				break;
+			end_rnr_wait(b, n);
+			if (++retries == 20)
+				b->cfg[n].rnr_retry = 2;
+		}
+		assert_int_equal(retries, n < 7 ? n : 22);
+		assert_int_equal(b->cqes.size(), 1);
+		assert_int_equal(b->cqes[0].status, RNR_EXC);
+		assert_int_equal(b->cnt[CNT_RNR], n + 1);
+		b->cqes.clear();
+		b->ackeds.clear();
+		b->errs.clear();
+	}
+	delete b;
+}
+
 // A packet leaves while the one before it is acknowledged, and QUERY_QP comes in any cycle of that:
 // the new packet has its ACK timer.
 static void test_query(void **state)
@@ -2022,6 +2078,7 @@ int main(void)
 		cmocka_unit_test(test_rate),  cmocka_unit_test(test_sustained),
 		cmocka_unit_test(test_race),  cmocka_unit_test(test_timer),
 		cmocka_unit_test(test_unrel), cmocka_unit_test(test_gate),
+		cmocka_unit_test(test_rnr),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
