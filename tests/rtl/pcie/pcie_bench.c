@@ -362,13 +362,18 @@ static void choose_cuts(struct bench *b, struct host_read *h)
 	}
 }
 
+/* the write at the head has had its turn */
+static void next_write(struct bench *b)
+{
+	b->wr_head++;
+	b->wr_sent++;
+}
+
 /* writes that were discarded have had their turn when a later request has its */
 static void skip_dropped(struct bench *b)
 {
-	while (b->wr_head != b->wr_tail && b->wr_q[b->wr_head % QUEUE].dropped) {
-		b->wr_head++;
-		b->wr_sent++;
-	}
+	while (b->wr_head != b->wr_tail && b->wr_q[b->wr_head % QUEUE].dropped)
+		next_write(b);
 }
 
 static void host_read(struct bench *b, uint64_t addr, uint32_t len, uint8_t tag)
@@ -449,8 +454,7 @@ static void host_write(struct bench *b, uint64_t addr, uint32_t len, const uint8
 	skip_dropped(b);
 	while (b->master_moves && b->wr_head != b->wr_tail &&
 	       b->wr_q[b->wr_head % QUEUE].addr != addr) {
-		b->wr_head++;
-		b->wr_sent++;
+		next_write(b);
 		b->want.dma_drop++;
 	}
 	CHECK(b, b->wr_head != b->wr_tail, "write nobody asked for");
@@ -462,10 +466,8 @@ static void host_write(struct bench *b, uint64_t addr, uint32_t len, const uint8
 	CHECK(b, !memcmp(data, q->data + q->sent, len), "write 0x%llx, %u bytes: wrong data",
 	      (unsigned long long)addr, len);
 	q->sent += len;
-	if (q->sent == q->len) {
-		b->wr_head++;
-		b->wr_sent++;
-	}
+	if (q->sent == q->len)
+		next_write(b);
 	b->want.wr_tlp++;
 }
 
