@@ -1643,6 +1643,55 @@ static void test_fence(void **state)
 	bench_free(b);
 }
 
+/*
+ * A round of EQs needs no flush of page tables, a round with a QP does. A QP that comes in the very
+ * cycle in which a round of an EQ begins belongs to the next round, and that has a flush. Without
+ * stalls the command for the QP takes the same time on each pass, so one pass of the sweep meets
+ * that cycle.
+ */
+static void test_fence_flush(void **state)
+{
+	struct bench *b = bench_new(7);
+	struct world *w = b->w;
+	uint64_t cmd[8], zero[8] = { 0 };
+
+	(void)state;
+	w->rd_latency_min = w->rd_latency_max = 4;
+	w->fence_delay_max = w->qpc_delay_max = w->mro_delay_max = w->qco_delay_max = 0;
+	w->stall_percent = 0;
+	populate(b);
+	for (uint32_t at = 0; at < 250; at++) {
+		uint64_t begin;
+		uint32_t rounds;
+		uint16_t dq;
+
+		for (uint32_t eqn = 10; eqn < 12; eqn++) {
+			good_eq(cmd);
+			assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_EQ, eqn), URDMA_CS_OK);
+		}
+		/* a round of EQ 10, held until "at" cycles after the QP's command; EQ 11 waits */
+		begin = w->cycle;
+		rounds = w->n_rounds;
+		w->hold_fence = true;
+		issue(b, zero, URDMA_CMD_DESTROY_EQ, 10);
+		tick(b, 200);
+		issue(b, zero, URDMA_CMD_DESTROY_EQ, 11);
+		tick(b, 200);
+		assert_true(w->fence_rise[FENCE_MR] < begin);
+		dq = issue(b, zero, URDMA_CMD_DESTROY_QP, 5);
+		tick(b, at);
+		w->hold_fence = false;
+		wait_all(b);
+		assert_int_equal(status_of(b, dq), URDMA_CS_OK);
+		assert_in_range(w->n_rounds, rounds + 2, rounds + 3);
+		assert_true(w->fence_rise[FENCE_MR] > begin);
+		assert_true(w->fence_done[FENCE_MR] < b->done_at[dq]);
+		good_qp(cmd, 1, 3, 4);
+		assert_int_equal(run(b, cmd, URDMA_CMD_CREATE_QP, 5), URDMA_CS_OK);
+	}
+	bench_free(b);
+}
+
 static uint64_t dbw(uint32_t obj, uint32_t arm, uint32_t index)
 {
 	return FIELD(URDMA_DBW_OBJ, obj) | FIELD(URDMA_DBW_ARM, arm) |
@@ -3430,6 +3479,7 @@ int main(void)
 		cmocka_unit_test(test_good),
 		cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_fence),
+		cmocka_unit_test(test_fence_flush),
 		cmocka_unit_test(test_cq),
 		cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_modify),
