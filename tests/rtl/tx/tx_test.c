@@ -1704,6 +1704,10 @@ static void test_responses(void **state)
 		bench_read(b, 4, false, psn[4], 1, KEY_REMOTE, 0x9000, 100, 0x63);
 		bench_drain(b, 5000);
 		assert_int_equal(bench_stats(b)->naks_seen, 2);
+		/* only the first of its packets is unreadable: the others do not come either */
+		bench_read(b, 6, false, psn[6], 1, KEY_REMOTE, 0x9000, 5000, 0x63);
+		bench_drain(b, 5000);
+		assert_int_equal(bench_stats(b)->naks_seen, 3);
 		/* an ACK behind a READ response does not overtake it, and is counted all the same
 		 */
 		bench_read(b, 5, false, 0x1000, 1, KEY_REMOTE, 0, 9000, 0);
