@@ -148,11 +148,13 @@ verilator_lint() {
 }
 
 # Checks that `make mutate` can plant each fault of its list and that Verilator accepts the result: a change of the RTL may have
-# removed a fault's location.
+# removed a fault's location. What caught faults before may only name faults of the list.
 faults() {
 	local list
 	cp -r rtl "$tmp/planted"
 	awk -f tests/mutate/plant.awk -v rtl=rtl -v out="$tmp/planted" tests/mutate/faults || return 1
+	awk -F'\t' 'NR == FNR {known[$3] = 1; next} !/^#/ && !($3 in known) {print FILENAME ": no such fault: " $3; bad = 1} END {exit bad}' \
+		"$tmp/planted/list" tests/mutate/caught || return 1
 	rtl_sources list || return 1
 	(cd "$tmp/planted" && "$verilator_dir/verilator" --lint-only -Wno-lint --top-module urdma_top urdma.vlt \
 		"$top/tests/mutate/urdma_mutate_pkg.sv" "$tmp/urdma_hw_pkg.sv" "${list[@]}")

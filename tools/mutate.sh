@@ -1,14 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# mutate.sh [N...]: plants the faults of tests/mutate/faults, or those with these numbers, one after another, and
+# mutate.sh [--update] [N...]: plants the faults of tests/mutate/faults, or those with these numbers, one after another, and
 # checks which tests fail.
 #
-# The models are built once, in build/mutate, with all faults; URDMA_FAULT selects the active one. The block tests
-# whose models have the file run against each fault, then the engine tests. The first failing test has caught the
-# fault, and the others are skipped; its program ends at its first failing case. A test that hangs has caught it too:
-# each test may take four times its CPU time without a fault, plus 10 s. Prints a line for each fault, with its
-# duration in seconds, and a table by folder. build/mutate/result keeps the lines.
+# The models are built once, in build/mutate, with all faults; URDMA_FAULT selects the active one. The first failing test
+# has caught the fault, and the others are skipped; its program ends at its first failing case. tests/mutate/caught has
+# the program and the case that caught each fault before: that case runs first, alone. If it passes, all block tests run
+# whose models have the file, then the engine tests. A test that hangs has caught the fault, too: each may take four times
+# its CPU time without a fault, plus 10 s. Prints a line for each fault, with its duration in seconds, and a table by
+# folder. build/mutate/result keeps the lines. --update writes the programs and cases that caught these faults to
+# tests/mutate/caught.
 #
 # The exit status is 1 if less than 90 % of all faults are caught, or less than 75 % by block tests; if a fault
 # survives for which the list has no reason; or if one is caught for which it has.
@@ -30,83 +32,157 @@ models_of() {
 		sort -n | cut -d' ' -f2-
 }
 
-# tests MODEL...: lines "NAME PROGRAM", the tests of these models, then the engine tests.
+# tests MODEL...: lines with name and program: the tests of these models, then the engine tests.
 tests() {
 	local model name
 	for model; do
 		name=${model##*/V_}
 		name=${name%_model}
-		[ ! -x "${model%/*}/$name" ] || echo "rtl.$name ${model%/*}/$name"
+		[ ! -x "${model%/*}/$name" ] || printf '%s\t%s\n' "rtl.$name" "${model%/*}/$name"
 	done
 	for name in $engine; do
-		echo "engine.$name $dir/tests/engine/test_$name"
+		printf '%s\t%s\n' "engine.$name" "$dir/tests/engine/test_$name"
 	done
 }
 
-# without NAME PROGRAM: runs the test without a fault, once per build. Stores its CPU seconds in time/NAME.
+# tests_for FILE [NAME CASE]: lines with name and program: the block tests for a fault in the file, then the engine tests. The
+# case of the test NAME, if there is one, comes before all tests of its level, as a third column.
+tests_for() {
+	local models
+	mapfile -t models < <(models_of "$1")
+	tests "${models[@]}" | NAME=${2-} CASE=${3-} awk -F'\t' -v OFS='\t' '
+NR == FNR {
+	program[$1] = $2
+	next
+}
+!done && (ENVIRON["NAME"] in program) && substr($1, 1, 3) == substr(ENVIRON["NAME"], 1, 3) {
+	done = 1
+	print ENVIRON["NAME"], program[ENVIRON["NAME"]], ENVIRON["CASE"]
+}
+{ print }' "$dir/programs" -
+}
+
+# key NAME CASE: the name of files about a test, or about one case of it
+key() {
+	local case=${2//[^A-Za-z0-9_]/_}
+	echo "$1${case:+.$case}"
+}
+
+# without LINE: runs the test, or the case of it, without a fault, once per build. Stores its CPU seconds in time/. A case
+# that fails alone is not in time/, and is not used.
 without() {
-	local TIMEFORMAT='%U'
-	[ "$dir/time/$1" -nt "$2" ] && return
+	local name program case key TIMEFORMAT='%U'
+	IFS=$'\t' read -r name program case <<<"$1"
+	key=$(key "$name" "$case")
+	[ "$dir/time/$key" -nt "$program" ] && return
+	rm -f "$dir/time/$key"
 	cd "$dir/log"
-	if ! { time URDMA_FAULT=0 "$2" >"0.$1" 2>&1; } 2>"time.$1"; then
-		echo "$1 fails without a fault; see $dir/log/0.$1" >&2
+	if { time URDMA_FAULT=0 URDMA_TEST=$case "$program" >"0.$key" 2>&1; } 2>"time.$key"; then
+		mv "time.$key" "$dir/time/$key"
+	elif [ -n "$case" ]; then
+		echo "$name fails without a fault if it runs '$case' alone"
+	else
+		echo "$name fails without a fault; see $dir/log/0.$key" >&2
 		return 1
 	fi
-	mv "time.$1" "$dir/time/$1"
 }
 
-# passes N NAME PROGRAM: runs the test with fault N. Its output goes to log/N.NAME.
+# passes N NAME PROGRAM CASE: runs the test with fault N. Its output goes to log/N.NAME.
 passes() {
 	local seconds
-	seconds=$(cat "$dir/time/$2")
+	seconds=$(cat "$dir/time/$(key "$2" "$4")")
 	[ -n "$seconds" ] || exit 255
 	(cd "$dir/log" && ulimit -c 0 -t $((10 + 4 * ${seconds%.*})) &&
-		CMOCKA_TEST_ABORT=1 URDMA_FAULT=$1 exec "$3") >"$dir/log/$1.$2" 2>&1
+		CMOCKA_TEST_ABORT=1 URDMA_FAULT=$1 URDMA_TEST=$4 exec "$3") >"$dir/log/$1.$2" 2>&1
 }
 
-# caught_by N FILE: prints the test that fails with fault N.
+# caught_by N FILE NAME CASE: prints the test that fails with fault N.
 caught_by() {
-	local name test models
-	mapfile -t models < <(models_of "$2")
-	while read -r name test; do
-		passes "$1" "$name" "$test" || { echo "$name" && return; }
-	done < <(tests "${models[@]}")
+	local name program case
+	while IFS=$'\t' read -r name program case; do
+		[ -z "$case" ] || [ -e "$dir/time/$(key "$name" "$case")" ] || continue
+		passes "$1" "$name" "$program" "$case" || { echo "$name" && return; }
+	done < <(tests_for "$2" "$3" "$4")
 	echo -
 }
 
-# one LINE of the list
+# one LINE of chosen
 one() {
-	local n file what survives by start=$SECONDS
-	IFS=$'\t' read -r n file what survives <<<"$1"
-	by=$(caught_by "$n" "$file") || exit 255
-	printf '%s\t%s\t%s\t%s\t%s\n' "$n" "$file" "$by" "$what" "$survives" >>"$dir/result"
+	local n file what survives name case by start=$SECONDS
+	IFS=$'\x1f' read -r n file what survives name case <<<"${1//$'\t'/$'\x1f'}"
+	by=$(caught_by "$n" "$file" "$name" "$case") || exit 255
+	case=
+	[ "$by" = - ] || case=$(sed -n 's/^\[ RUN      \] //p' "$dir/log/$n.$by" | tail -1)
+	printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$n" "$file" "$by" "$what" "$survives" "$case" >>"$dir/result"
 	printf '%3d  %-32s %-18s %4d s  %s\n' "$n" "$file" "$by" $((SECONDS - start)) "$what"
 }
 
+update=
+if [ "${1-}" = --update ]; then
+	update=1
+	shift
+fi
 for n; do
-	[[ $n =~ ^[1-9][0-9]*$ ]] || die "'$n' is not the number of a fault; usage: tools/mutate.sh [N...]"
+	[[ $n =~ ^[1-9][0-9]*$ ]] || die "'$n' is not the number of a fault; usage: tools/mutate.sh [--update] [N...]"
 done
 mkdir -p "$dir/log" "$dir/time"
 cmake -S . -B "$dir" -G Ninja -DURDMA_MUTATE=ON -DURDMA_PGO=OFF >"$dir.log" 2>&1 || die "cmake failed; see $dir.log"
 cmake --build "$dir" --target tests/rtl/all tests/engine/all >>"$dir.log" 2>&1 || die "the build failed; see $dir.log"
-export -f models_of tests without passes caught_by one
+export -f models_of tests tests_for key without passes caught_by one
 export dir engine
-if [ $# != 0 ]; then
-	for n; do
-		awk -F'\t' -v n="$n" '$1 == n {print; found = 1} END {exit !found}' "$dir/rtl/list" ||
-			die "there is no fault $n; $dir/rtl/list has the numbers"
-	done
-else
-	cat "$dir/rtl/list"
-fi >"$dir/chosen"
-# The tests must pass without a fault.
 mapfile -t models < <(find "$dir/tests/rtl" -type d -name 'V_*_model')
+tests "${models[@]}" >"$dir/programs"
+# The chosen lines of the list, with the program and the case of caught. Faults that survive take longest, and come first.
+awk -F'\t' -v OFS='\t' -v chosen="$*" '
+FILENAME == ARGV[1] {
+	if ($1 !~ /^#/)
+		caught[$3] = $1 OFS $2
+	next
+}
+{ line[$1] = $0 OFS ($3 in caught ? caught[$3] : OFS); survives[$1] = $4 != "" }
+END {
+	N = split(chosen, numbers, " ")
+	if (!N)
+		while (N < FNR)
+			numbers[++N] = N
+	for (i = 1; i <= N; i++)
+		if (!(numbers[i] in line)) {
+			print "there is no fault " numbers[i] "; " FILENAME " has the numbers" >"/dev/stderr"
+			exit 1
+		}
+	for (first = 1; first >= 0; first--)
+		for (i = 1; i <= N; i++)
+			if (survives[numbers[i]] == first)
+				print line[numbers[i]]
+}' tests/mutate/caught "$dir/rtl/list" >"$dir/chosen" || exit
+# The tests must pass without a fault.
 # shellcheck disable=SC2016  # for the inner shells
-tests "${models[@]}" | tr '\n' '\0' | xargs -0 -n1 -P "$jobs" bash -c 'without "${1%% *}" "${1#* }"' - ||
-	die "the tests fail without a fault"
+{
+	cat "$dir/programs"
+	awk -F'\t' -v OFS='\t' 'NR == FNR {program[$1] = $2; next} ($5 in program) && !seen[$5, $6]++ {print $5, program[$5], $6}' \
+		"$dir/programs" "$dir/chosen"
+} | tr '\n' '\0' | xargs -0 -n1 -P "$jobs" bash -c 'without "$1"' - || die "the tests fail without a fault"
 : >"$dir/result"
 # shellcheck disable=SC2016
 tr '\n' '\0' <"$dir/chosen" | xargs -0 -n1 -P "$jobs" bash -c 'one "$1"' -
+if [ -n "$update" ]; then
+	awk -F'\t' -v OFS='\t' '
+FILENAME == ARGV[1] {
+	if ($1 ~ /^#/)
+		print
+	else
+		caught[$3] = $0
+	next
+}
+FILENAME == ARGV[2] {
+	caught[$4] = $3 OFS $6 OFS $4
+	if ($3 == "-" || $6 == "")
+		delete caught[$4]
+	next
+}
+$3 in caught { print caught[$3] }' tests/mutate/caught "$dir/result" "$dir/rtl/list" >"$dir/caught"
+	mv "$dir/caught" tests/mutate/caught
+fi
 awk -F'\t' -v all="$#" '
 {
 	folder = $2

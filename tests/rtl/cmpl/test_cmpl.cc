@@ -1798,6 +1798,34 @@ static void test_gate(void **state)
 	}
 }
 
+// Two QPs with many messages go to ERR while tx takes no acked_t. Their CQEs do not all fit before
+// the gate: the flush of the second QP waits in the middle, and each of its CQEs counts once.
+static void test_flush_waits(void **state)
+{
+	struct bench *b = new bench;
+
+	(void)state;
+	start(b, test_seed(1), 8);
+	for (unsigned int n = 1; n < 3; n++) {
+		open_qp(b, n, { 10, 7, 7, 5, 1 });
+		for (unsigned int i = 0; i < 100; i++)
+			post(b, n, i, i, 1, SEND, true, 64);
+	}
+	settle(b);
+	b->hold = true;
+	for (unsigned int n = 1; n < 3; n++)
+		b->ctrls.push_back({ C_ERR, n, 0 });
+	for (int i = 0; i < 1000; i++)
+		cycle(b);
+	assert_true(b->cqes.empty());
+	b->hold = false;
+	settle(b);
+	assert_int_equal(b->cqes.size(), 200);
+	for (unsigned int n = 1; n < 3; n++)
+		assert_int_equal(b->qc[n][QC_FLUSH], 100);
+	delete b;
+}
+
 // Nothing is answered: time-outs, one after the other, then RETRY_EXC_ERR. Each within its time and
 // two sweeps.
 static void test_timer(void **state)
@@ -2078,7 +2106,7 @@ int main(void)
 		cmocka_unit_test(test_rate),  cmocka_unit_test(test_sustained),
 		cmocka_unit_test(test_race),  cmocka_unit_test(test_timer),
 		cmocka_unit_test(test_unrel), cmocka_unit_test(test_gate),
-		cmocka_unit_test(test_rnr),
+		cmocka_unit_test(test_rnr),   cmocka_unit_test(test_flush_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3355,7 +3355,5 @@ int main(void)
 	};
 
 	seed = (unsigned int)test_seed(1);
-	if (getenv("URDMA_TEST"))
-		cmocka_set_test_filter(getenv("URDMA_TEST"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
