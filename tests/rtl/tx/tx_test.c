@@ -1599,8 +1599,8 @@ static void test_retry_before_bad(void **state)
 }
 
 /*
- * A QP goes to ERR while packets wait for their payload: they do not leave, whether they go for the
- * first time or again. Only the first of them may. All messages end, as if they were sent:
+ * A QP goes to ERR while packets wait for their payload, for the first time or to be sent again.
+ * None of them leaves; only the oldest one may. tx still reports the end of all messages, because
  * requester completion flushes them.
  */
 static void test_err_amid_reads(void **state)
